@@ -1,0 +1,213 @@
+// This file turns bytes into groups, line by line. Nothing in it can fail: a
+// line that makes no sense is a line without effect.
+
+package robots
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxSize is how many bytes of a file are read, the least that RFC 9309 section
+// 2.5 demands: 500 KiB. The rest is ignored, and so is a line it cuts in two.
+const MaxSize = 500 << 10
+
+// MaxCrawlDelay bounds what [Rules.CrawlDelay] reports. A site that asks for more
+// between two requests has most likely mistyped.
+const MaxCrawlDelay = 24 * time.Hour
+
+// Parse reads a robots.txt file. Lines may end in CR, LF or both, a leading
+// UTF-8 byte order mark is skipped, and anything that is not understood is
+// ignored. Parse keeps no part of body.
+func Parse(body []byte) *Robots {
+	p := parser{robots: &Robots{}}
+	if len(body) > MaxSize {
+		p.robots.truncated = true
+		body = body[:MaxSize]
+		body = body[:bytes.LastIndexAny(body, "\r\n")+1]
+	}
+	body = trimBOM(body)
+	for len(body) > 0 {
+		p.line++
+		line := body
+		if i := bytes.IndexAny(body, "\r\n"); i < 0 {
+			body = nil
+		} else {
+			line = body[:i]
+			if body[i] == '\r' && i+1 < len(body) && body[i+1] == '\n' {
+				i++
+			}
+			body = body[i+1:]
+		}
+		p.parseLine(line)
+	}
+	p.robots.groups = slices.Clip(p.robots.groups)
+	return p.robots
+}
+
+// trimBOM drops a byte order mark, even one whose end was lost on the way.
+func trimBOM(body []byte) []byte {
+	for i := range len("\uFEFF") {
+		if i >= len(body) || body[i] != "\uFEFF"[i] {
+			return body[i:]
+		}
+	}
+	return body[len("\uFEFF"):]
+}
+
+// parser is the state between lines.
+type parser struct {
+	robots *Robots
+	line   int
+	// inAgents says that a User-agent line would join the last group: no rule
+	// has followed its own ones yet.
+	inAgents bool
+	seen     map[string]bool // sitemaps reported already
+}
+
+// current returns the group that rules now belong to, nil before the first.
+func (p *parser) current() *group {
+	if n := len(p.robots.groups); n > 0 {
+		return &p.robots.groups[n-1]
+	}
+	return nil
+}
+
+func (p *parser) parseLine(line []byte) {
+	key, value := splitLine(line)
+	switch key {
+	case "user-agent", "useragent", "user agent":
+		p.agent(string(value))
+	case "allow":
+		p.rule(string(value), true)
+	case "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw":
+		p.rule(string(value), false)
+	case "crawl-delay", "crawldelay":
+		if d, ok := parseDelay(string(value)); ok {
+			p.delay(d)
+		}
+	case "sitemap", "site-map":
+		if s := string(value); s != "" && !p.seen[s] {
+			if p.seen == nil {
+				p.seen = make(map[string]bool)
+			}
+			p.seen[s] = true
+			p.robots.sitemaps = append(p.robots.sitemaps, s)
+		}
+	}
+	// Any other line is ignored and, as RFC 9309 section 2.2.4 wants, leaves the
+	// groups as they are.
+}
+
+func (p *parser) agent(value string) {
+	if !p.inAgents {
+		p.robots.groups = append(p.robots.groups, group{})
+		p.inAgents = true
+	}
+	token := ProductToken(value)
+	if value == "*" || strings.HasPrefix(value, "* ") || strings.HasPrefix(value, "*\t") {
+		token = "*"
+	}
+	if g := p.current(); token != "" {
+		g.agents = append(g.agents, token)
+	}
+}
+
+func (p *parser) rule(value string, allow bool) {
+	g := p.current()
+	if g == nil {
+		return // rules before the first User-agent belong to nobody
+	}
+	p.inAgents = false
+	if value != "" { // an empty Disallow forbids nothing
+		g.rules = append(g.rules, newRule(value, allow, p.line))
+	}
+}
+
+func (p *parser) delay(d time.Duration) {
+	if g := p.current(); g != nil {
+		g.delay, g.hasDelay = max(g.delay, d), true
+	}
+}
+
+// splitLine returns a line's lower-case key and its value, both without blanks
+// around them and without the comment. The key is empty if there is none.
+func splitLine(line []byte) (key string, value []byte) {
+	if i := bytes.IndexByte(line, '#'); i >= 0 {
+		line = line[:i]
+	}
+	line = bytes.Trim(line, " \t\v\f\x00")
+	k, v, ok := bytes.Cut(line, []byte{':'})
+	if !ok { // "Disallow /x": the colon is missing, but only one blank is there
+		i := bytes.IndexAny(line, " \t")
+		if i < 0 {
+			return "", nil
+		}
+		k, v = line[:i], bytes.TrimLeft(line[i:], " \t")
+		if bytes.ContainsAny(v, " \t") {
+			return "", nil
+		}
+	}
+	k = bytes.TrimRight(k, " \t\v\f")
+	if len(k) > len("user-agent")+1 {
+		return "", nil // longer than any key we know
+	}
+	return strings.ToLower(string(k)), bytes.TrimLeft(v, " \t\v\f")
+}
+
+// parseDelay reads seconds with an optional fraction and ignores what follows
+// them.
+func parseDelay(s string) (time.Duration, bool) {
+	i := 0
+	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.' || s[i] == ',') {
+		i++
+	}
+	secs, err := strconv.ParseFloat(strings.Replace(s[:i], ",", ".", 1), 64)
+	if secs > MaxCrawlDelay.Seconds() { // also when ParseFloat says out of range
+		return MaxCrawlDelay, true
+	}
+	if err != nil {
+		return 0, false
+	}
+	return time.Duration(secs * float64(time.Second)), true
+}
+
+// ProductToken returns the lower-case product token of a User-Agent header, which
+// is what robots.txt files name a crawler by (RFC 9309 section 2.2.1): its
+// leading letters, hyphens and underscores. Two habits are allowed for: a name
+// that begins with a digit keeps its digits ("360spider"), and for a header like
+//
+//	Mozilla/5.0 (compatible; examplebot/1.0; +http://a.example/bot)
+//
+// the token is what follows "compatible;". The token is empty if there is none.
+func ProductToken(agent string) string {
+	token := leadingToken(agent)
+	if token == "mozilla" {
+		if _, rest, ok := strings.Cut(agent, "(compatible;"); ok {
+			if t := leadingToken(strings.TrimLeft(rest, " ")); t != "" {
+				return t
+			}
+		}
+	}
+	return token
+}
+
+func leadingToken(s string) string {
+	i := 0
+	for i < len(s) && isTokenByte(s[i]) {
+		i++
+	}
+	if i == 0 {
+		for i < len(s) && (isTokenByte(s[i]) || s[i] >= '0' && s[i] <= '9') {
+			i++
+		}
+	}
+	return strings.ToLower(s[:i])
+}
+
+func isTokenByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '_'
+}

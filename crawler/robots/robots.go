@@ -1,0 +1,193 @@
+// This file holds the parsed file and the choice of a group. It knows nothing
+// of lines (parse.go) or of how a pattern meets a URL (match.go).
+
+package robots
+
+import (
+	"slices"
+	"time"
+)
+
+// Access tells how a site answered the request for its robots.txt (RFC 9309
+// section 2.3.1), which decides how long a crawler should believe the result.
+type Access int
+
+const (
+	// Available means the file was read and its rules apply.
+	Available Access = iota
+	// Unavailable means there is no such file: everything is allowed.
+	Unavailable
+	// Unreachable means the site could not answer: nothing is allowed for now,
+	// and the file should be asked for again.
+	Unreachable
+)
+
+// String returns the RFC's word for a.
+func (a Access) String() string {
+	switch a {
+	case Available:
+		return "available"
+	case Unavailable:
+		return "unavailable"
+	case Unreachable:
+		return "unreachable"
+	}
+	return "unknown"
+}
+
+// Robots is a parsed robots.txt file.
+//
+// It is immutable and safe for concurrent use. The zero value is an empty file,
+// which allows everything.
+type Robots struct {
+	groups    []group
+	sitemaps  []string
+	access    Access
+	truncated bool
+}
+
+// group is one or more User-agent lines and what follows them.
+type group struct {
+	agents []string // lower-case product tokens, or "*"
+	rules  []rule   // in file order
+	delay  time.Duration
+	// hasDelay is apart from delay because Crawl-delay: 0 is an answer too.
+	hasDelay bool
+}
+
+// FromStatus returns what RFC 9309 section 2.3.1 makes of an HTTP answer:
+//
+//   - 2xx: the body is parsed
+//   - 4xx, and 3xx with no more redirects to follow: everything is allowed
+//   - 5xx, 429, and anything else, such as 0 for no answer: nothing is allowed
+//
+// The RFC would have 429 allow everything; a site that asks for fewer requests
+// is better served by none. The RFC lets a crawler follow at least five
+// redirects, also to other hosts: pass the status of the last answer.
+// FromStatus keeps no part of body.
+func FromStatus(status int, body []byte) *Robots {
+	switch {
+	case status >= 200 && status < 300:
+		return Parse(body)
+	case status >= 300 && status < 500 && status != 429:
+		return &Robots{access: Unavailable}
+	}
+	return &Robots{access: Unreachable}
+}
+
+// Access tells whether the rules come from a file or from the lack of one.
+func (r *Robots) Access() Access { return r.access }
+
+// Sitemaps returns the values of all Sitemap lines, wherever they stand, in file
+// order without repetition. They are as written: sites should give absolute
+// URLs, but a caller may meet relative ones. The slice is the caller's.
+func (r *Robots) Sitemaps() []string { return slices.Clone(r.sitemaps) }
+
+// Truncated reports whether the file was longer than [MaxSize], so that its end
+// was ignored.
+func (r *Robots) Truncated() bool { return r.truncated }
+
+// Group returns the rules for a crawler, given as its product token ("examplebot")
+// or as a whole User-Agent header, from which [ProductToken] takes the token.
+// Tokens are compared whole and without regard to case. The result is never nil;
+// building it costs time and memory in proportion to its rules, so keep it.
+func (r *Robots) Group(agent string) *Rules {
+	if r.access == Unreachable {
+		return &Rules{rules: []rule{{pattern: "/", octets: 1}}}
+	}
+	token := ProductToken(agent)
+	out := &Rules{}
+	if token != "" && r.merge(out, token) {
+		out.named = true
+	} else {
+		r.merge(out, "*")
+	}
+	slices.SortStableFunc(out.rules, rule.compare)
+	out.rules = slices.Clip(out.rules)
+	return out
+}
+
+// merge adds all groups of one token to out and reports whether there was one.
+func (r *Robots) merge(out *Rules, token string) bool {
+	found := false
+	for i := range r.groups {
+		g := &r.groups[i]
+		if !slices.Contains(g.agents, token) {
+			continue
+		}
+		found = true
+		out.rules = append(out.rules, g.rules...)
+		if g.hasDelay {
+			out.delay = max(out.delay, g.delay) // the kinder of two contradicting lines
+			out.hasDelay = true
+		}
+	}
+	return found
+}
+
+// Rules are the rules for one crawler on one site.
+//
+// They are immutable and safe for concurrent use. The zero value allows
+// everything.
+//
+// Invariant: rules are in the order of [rule.compare], so the first that matches
+// decides.
+type Rules struct {
+	rules    []rule
+	delay    time.Duration
+	hasDelay bool
+	named    bool
+}
+
+// Decision is the answer for one URL and what led to it.
+type Decision struct {
+	Allowed bool
+	// Pattern is the deciding pattern in percent-encoded form; empty if no rule
+	// matched.
+	Pattern string
+	// Line is the deciding rule's line in the file, counted from 1; 0 if the
+	// decision came from no line.
+	Line int
+}
+
+// Allowed reports whether target may be fetched. A target that begins with a
+// slash is a path with its query ("/a?b=c"); anything else is a URL, with or
+// without its scheme. A fragment is ignored. Allowed allocates only for targets
+// that are not in percent-encoded form already.
+func (r *Rules) Allowed(target string) bool { return r.Decide(target).Allowed }
+
+// Decide is Allowed with its reason, for logs and for answering site owners.
+func (r *Rules) Decide(target string) Decision {
+	path := requestPath(target)
+	if path == "/robots.txt" {
+		return Decision{Allowed: true}
+	}
+	path = normalizeURL(path)
+	for i := range r.rules {
+		if rule := &r.rules[i]; rule.match(path) {
+			return Decision{Allowed: rule.allow, Pattern: rule.String(), Line: int(rule.line)}
+		}
+	}
+	return Decision{Allowed: true}
+}
+
+// CrawlDelay returns the pause the site asks for between requests, and whether
+// it asks at all. It is at most [MaxCrawlDelay]. Of several Crawl-delay lines the
+// longest counts. RFC 9309 does not define the line, but sites use it.
+func (r *Rules) CrawlDelay() (time.Duration, bool) { return r.delay, r.hasDelay }
+
+// Named reports whether the file names the crawler, rather than leaving it to
+// the groups for *. A crawler with several names asks for each in turn.
+func (r *Rules) Named() bool { return r.named }
+
+// Len returns the number of rules.
+func (r *Rules) Len() int { return len(r.rules) }
+
+// Size returns about how many bytes the rules hold in memory, for bounded caches.
+func (r *Rules) Size() int {
+	n := rulesSize + cap(r.rules)*ruleSize
+	for i := range r.rules {
+		n += len(r.rules[i].pattern)
+	}
+	return n
+}
