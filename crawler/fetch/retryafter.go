@@ -1,0 +1,36 @@
+// This file reads Retry-After.
+
+package fetch
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// MaxRetryAfter is the longest Retry-After that is believed; longer ones count
+// as this.
+const MaxRetryAfter = 30 * 24 * time.Hour
+
+// retryAfter reads a Retry-After header: seconds or a date. Nonsense, the past
+// and negative numbers are 0.
+func retryAfter(s string, now time.Time) time.Duration {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return 0
+	}
+	if strings.Trim(s, "0123456789") == "" {
+		secs := int64(0)
+		for _, c := range s {
+			if secs = secs*10 + int64(c-'0'); secs > int64(MaxRetryAfter/time.Second) {
+				return MaxRetryAfter
+			}
+		}
+		return time.Duration(secs) * time.Second
+	}
+	t, err := http.ParseTime(s)
+	if err != nil {
+		return 0
+	}
+	return min(max(t.Sub(now), 0), MaxRetryAfter)
+}
