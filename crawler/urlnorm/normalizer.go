@@ -1,0 +1,180 @@
+// This file applies rules to parsed URLs, for single URLs and for the links of a
+// page.
+
+package urlnorm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	whatwg "github.com/nlnwa/whatwg-url/url"
+)
+
+// Normalizer gives URLs one spelling: it parses them and applies its rules in
+// order.
+//
+// It is safe for concurrent use if its rules are. The zero value applies no rules
+// and so gives the spelling of the URL Standard.
+type Normalizer struct {
+	rules []Rule // read-only
+}
+
+// New returns a Normalizer with the given rules, or with those of [Default] if
+// there are none.
+func New(rules ...Rule) *Normalizer {
+	if len(rules) == 0 {
+		rules = Default()
+	}
+	return &Normalizer{rules: slices.Clone(rules)}
+}
+
+// Rules returns the names of the rules in their order.
+func (n *Normalizer) Rules() []string {
+	var names []string
+	for _, r := range n.rules {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// Normalize returns the normal spelling of an absolute URL. It fails with
+// [ErrScheme], [ErrTooLong] or [ErrSyntax]. A URL that is spelled well already is
+// returned itself, and most such URLs never meet the parser.
+func (n *Normalizer) Normalize(raw string) (string, error) {
+	u, err := parse(raw, nil)
+	if err != nil {
+		return "", err
+	}
+	return n.apply(u, raw)
+}
+
+// Resolve returns the normal spelling of ref, a link as a page has it, relative
+// to base. It fails as Normalize does, for the base only if it is needed. For many
+// links of one page use [Normalizer.Base].
+func (n *Normalizer) Resolve(base, ref string) (string, error) {
+	if err := check(ref); err != nil {
+		return "", err
+	}
+	if u, ok := parsePlain(ref); ok {
+		return n.apply(u, ref)
+	}
+	b, err := n.Base(base)
+	if err != nil {
+		if s, err := n.Normalize(ref); err == nil {
+			return s, nil
+		}
+		return "", err
+	}
+	return b.Resolve(ref)
+}
+
+// apply runs the rules. It returns was, the text that u was read from, if that is
+// how u is spelled in the end.
+func (n *Normalizer) apply(u URL, was string) (string, error) {
+	for i := range n.rules {
+		n.rules[i].Apply(&u)
+	}
+	if u.spells(was) {
+		return was, nil
+	}
+	s := u.String()
+	if len(s) > MaxLength { // percent-encoding can make a URL three times as long
+		return "", ErrTooLong
+	}
+	return s, nil
+}
+
+// spells reports whether u.String() is s, without building it.
+func (u *URL) spells(s string) bool {
+	if u.Userinfo != "" || u.Port != "" || u.HasFragment {
+		return false // rare enough not to look further
+	}
+	s, ok := strings.CutPrefix(s, u.Scheme)
+	if !ok {
+		return false
+	}
+	if s, ok = strings.CutPrefix(s, "://"); !ok {
+		return false
+	}
+	if s, ok = strings.CutPrefix(s, u.Host); !ok {
+		return false
+	}
+	if s, ok = strings.CutPrefix(s, u.Path); !ok {
+		return false
+	}
+	if !u.HasQuery {
+		return s == ""
+	}
+	s, ok = strings.CutPrefix(s, "?")
+	return ok && s == u.Query
+}
+
+// Base resolves the links of one page. It is immutable and safe for concurrent
+// use.
+type Base struct {
+	n   *Normalizer
+	url *whatwg.Url
+	// origin and dir are the prefixes that plain references are put behind; empty
+	// if the base itself is not plain.
+	origin string // "http://a.example"
+	dir    string // "http://a.example/x/"
+}
+
+// Base returns a resolver for links relative to raw, the page's URL or what its
+// base element says. It fails as Normalize does.
+func (n *Normalizer) Base(raw string) (*Base, error) {
+	if err := check(raw); err != nil {
+		return nil, err
+	}
+	w, err := parser.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
+	}
+	if !crawlable(w.Scheme()) {
+		return nil, ErrScheme
+	}
+	w.SearchParams() // made on first use; make it now, so that Resolve only reads
+	b := &Base{n: n, url: w}
+	if href := w.Href(true); len(href) <= MaxLength {
+		if u, ok := parsePlain(href); ok {
+			b.origin = u.Scheme + "://" + u.Host
+			b.dir = b.origin + u.Path[:strings.LastIndexByte(u.Path, '/')+1]
+		}
+	}
+	return b, nil
+}
+
+// Resolve returns the normal spelling of ref relative to b. It fails as Normalize
+// does.
+func (b *Base) Resolve(ref string) (string, error) {
+	if err := check(ref); err != nil {
+		return "", err
+	}
+	if s, ok := b.plain(ref); ok {
+		if u, ok := parsePlain(s); ok && len(s) <= MaxLength {
+			return b.n.apply(u, s)
+		}
+	}
+	u, err := parseFully(ref, b.url)
+	if err != nil {
+		return "", err
+	}
+	return b.n.apply(u, ref)
+}
+
+// plain puts ref behind the base without parsing, if that is surely right.
+func (b *Base) plain(ref string) (string, bool) {
+	switch {
+	case strings.HasPrefix(ref, "http://"), strings.HasPrefix(ref, "https://"):
+		return ref, true
+	case b.origin == "" || ref == "":
+		return "", false
+	case ref[0] == '/':
+		return b.origin + ref, !strings.HasPrefix(ref, "//")
+	case ref[0] == '?' || ref[0] == '.':
+		return "", false
+	}
+	first, _, _ := strings.Cut(ref, "/")
+	return b.dir + ref, !strings.Contains(first, ":") // else it could be a scheme
+}

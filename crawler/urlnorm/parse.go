@@ -1,0 +1,177 @@
+// This file reads URLs by the WHATWG URL Standard, through whatwg-url, and knows
+// which ones are plain enough to need no parser.
+
+package urlnorm
+
+import (
+	"fmt"
+	"strings"
+
+	whatwg "github.com/nlnwa/whatwg-url/url"
+)
+
+// MaxLength is how many bytes a URL may have. Common servers accept no more, and a
+// page should not be able to fill a crawler's memory with one link.
+const MaxLength = 8 << 10
+
+// maxAt bounds the at signs of a URL. The parser copies what came before each of
+// them, so a link made of at signs would cost a tenth of a second.
+const maxAt = 64
+
+// aceMark stands for the xn-- of a label while the parser sees it. The parser
+// would refuse labels whose punycode is invalid. Host names cannot have braces; a
+// page that writes the mark itself only gets what it could have written directly.
+const aceMark = "{ace}"
+
+var parser = whatwg.NewParser(
+	whatwg.WithPreParseHostFunc(shieldHost),
+	whatwg.WithPostParseHostFunc(func(_ *whatwg.Url, host string) string {
+		return strings.ReplaceAll(host, aceMark, "xn--")
+	}),
+)
+
+// shieldHost replaces the xn-- of labels in plain host names by aceMark.
+func shieldHost(_ *whatwg.Url, host string) string {
+	if !strings.Contains(host, "--") {
+		return host
+	}
+	for i := range len(host) {
+		if c := host[i]; !isLDH(c) && c != '.' && c != '_' {
+			return host
+		}
+	}
+	labels := strings.Split(host, ".")
+	for i, l := range labels {
+		if len(l) >= len("xn--") && strings.EqualFold(l[:len("xn--")], "xn--") {
+			labels[i] = aceMark + l[len("xn--"):]
+		}
+	}
+	return strings.Join(labels, ".")
+}
+
+func isLDH(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-'
+}
+
+func crawlable(scheme string) bool {
+	return scheme == "http" || scheme == "https" || scheme == "ftp"
+}
+
+// check refuses, before any parsing, what names another scheme or would be dear to
+// parse.
+func check(raw string) error {
+	if s, _, ok := strings.Cut(raw[:min(len(raw), 64)], ":"); ok {
+		s = strings.ToLower(strings.TrimLeft(s, " "))
+		if isScheme(s) && !crawlable(s) {
+			return ErrScheme
+		}
+	}
+	switch {
+	case len(raw) > MaxLength:
+		return ErrTooLong
+	case strings.Count(raw, "@") > maxAt:
+		return fmt.Errorf("%w: more than %d at signs", ErrSyntax, maxAt)
+	}
+	return nil
+}
+
+// isScheme reports whether s is all lower-case letters. Rarer schemes are left to
+// the parser.
+func isScheme(s string) bool {
+	for i := range len(s) {
+		if s[i] < 'a' || s[i] > 'z' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// parse returns raw's parts, relative to base unless that is nil.
+func parse(raw string, base *whatwg.Url) (URL, error) {
+	if err := check(raw); err != nil {
+		return URL{}, err
+	}
+	if u, ok := parsePlain(raw); ok {
+		return u, nil
+	}
+	return parseFully(raw, base)
+}
+
+func parseFully(raw string, base *whatwg.Url) (URL, error) {
+	w, err := parser.BasicParser(raw, base, nil, whatwg.NoState)
+	switch {
+	case err != nil:
+		return URL{}, fmt.Errorf("%w: %w", ErrSyntax, err)
+	case !crawlable(w.Scheme()):
+		return URL{}, ErrScheme
+	}
+	return split(w.Href(false)), nil
+}
+
+// parsePlain takes apart a URL that the parser would return as it is: lower-case
+// scheme and host name, no port, nothing percent-encoded or in need of it, no dot
+// segments. It says no whenever in doubt.
+func parsePlain(raw string) (URL, bool) {
+	var u URL
+	rest, ok := strings.CutPrefix(raw, "http")
+	if !ok {
+		return u, false
+	}
+	u.Scheme = raw[:len("http")]
+	if r, ok := strings.CutPrefix(rest, "s"); ok {
+		u.Scheme, rest = raw[:len("https")], r
+	}
+	rest, ok = strings.CutPrefix(rest, "://")
+	if !ok {
+		return u, false
+	}
+	i := strings.IndexByte(rest, '/')
+	if i < 0 {
+		return u, false
+	}
+	u.Host = rest[:i]
+	if !plainHost(u.Host) || !plainPath(rest[i:]) {
+		return u, false
+	}
+	u.Path, u.Query, u.HasQuery = strings.Cut(rest[i:], "?")
+	return u, true
+}
+
+// plainHost reports whether s is a lower-case name that is no IPv4 address, has
+// no punycode and no empty label.
+func plainHost(s string) bool {
+	label := 0 // where the current label begins
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+		case c == '-' && i > label && s[i-1] != '-': // hyphens at the start or in pairs are rare
+		case c == '.' && i > label:
+			label = i + 1
+		default:
+			return false
+		}
+	}
+	// A last label that begins with a digit may be a number, also 0x10.
+	return label < len(s) && (s[label] < '0' || s[label] > '9')
+}
+
+// plainPath reports whether s, a path and a query, holds only what no rule of the
+// URL Standard touches.
+func plainPath(s string) bool {
+	for i := range len(s) {
+		if !plainByte[s[i]] || s[i] == '.' && s[i-1] == '/' {
+			return false
+		}
+	}
+	return true
+}
+
+// plainByte is RFC 3986's pchar, slash and question mark, without the percent
+// sign and without the apostrophe, which queries encode and paths do not.
+var plainByte = func() (t [256]bool) {
+	for c := range t {
+		t[c] = pathByte[c] != encodeByte
+	}
+	t['%'], t['\''], t['?'] = false, false, true
+	return t
+}()

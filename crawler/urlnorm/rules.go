@@ -1,0 +1,209 @@
+// This file holds the rules that make different URLs of one page equal.
+
+package urlnorm
+
+import (
+	"slices"
+	"strings"
+)
+
+// Rule changes a parsed URL to a more usual spelling. Apply must be idempotent
+// and safe for concurrent use.
+type Rule struct {
+	Name  string // for logs and configuration, such as "sort-query"
+	Apply func(*URL)
+}
+
+// Default returns the rules that keep the meaning of a URL on practically every
+// server: [PercentEncoding], [DropFragment], [DropUserinfo], [TrimHostDot],
+// [CleanQuery].
+func Default() []Rule {
+	return []Rule{PercentEncoding(), DropFragment(), DropUserinfo(), TrimHostDot(), CleanQuery()}
+}
+
+// Thorough returns the rules of [Default] and those that a crawler of the open web
+// gains from although some servers tell such URLs apart: [DropParams] with
+// [TrackingParams] and [SessionParams], [DropPathSession], [SortQuery].
+func Thorough() []Rule {
+	return append(Default(),
+		DropParams(append(TrackingParams(), SessionParams()...)...),
+		DropPathSession(SessionParams()...),
+		SortQuery())
+}
+
+// PercentEncoding gives each character of path and query one form: unreserved
+// ones are decoded, what RFC 3986 does not allow there is encoded, a percent sign
+// that begins no escape becomes %25, and hexadecimal digits are upper-case (RFC
+// 3986 section 6.2.2). Reserved characters stay as they are: %2F is not a slash.
+func PercentEncoding() Rule {
+	return Rule{"percent-encoding", func(u *URL) {
+		u.Path = encode(u.Path, &pathByte)
+		u.Query = encode(u.Query, &queryByte)
+	}}
+}
+
+// DropFragment removes the fragment, which servers never see.
+func DropFragment() Rule {
+	return Rule{"drop-fragment", func(u *URL) { u.Fragment, u.HasFragment = "", false }}
+}
+
+// DropUserinfo removes user name and password: what a page says about a reader is
+// not the crawler's to use.
+func DropUserinfo() Rule {
+	return Rule{"drop-userinfo", func(u *URL) { u.Userinfo = "" }}
+}
+
+// TrimHostDot removes the dot that makes a host name fully qualified.
+func TrimHostDot() Rule {
+	return Rule{"trim-host-dot", func(u *URL) {
+		// Of two dots both stay: the name is invalid, and without them its last
+		// label might read as a number.
+		if h, ok := strings.CutSuffix(u.Host, "."); ok && h != "" && !strings.HasSuffix(h, ".") {
+			u.Host = h
+		}
+	}}
+}
+
+// CleanQuery removes empty parameters, and the question mark if nothing is left:
+// "?&a=1&&b=" becomes "?a=1&b=".
+func CleanQuery() Rule {
+	return Rule{"clean-query", func(u *URL) {
+		q := u.Query
+		if q == "" || q[0] == '&' || q[len(q)-1] == '&' || strings.Contains(q, "&&") {
+			filterParams(u, func(p string) bool { return p != "" })
+		}
+	}}
+}
+
+// SortQuery sorts parameters by name; those of one name keep their order, which
+// may matter.
+func SortQuery() Rule {
+	return Rule{"sort-query", func(u *URL) {
+		if !strings.Contains(u.Query, "&") {
+			return
+		}
+		params := strings.Split(u.Query, "&")
+		slices.SortStableFunc(params, func(a, b string) int { return strings.Compare(paramName(a), paramName(b)) })
+		u.Query = strings.Join(params, "&")
+	}}
+}
+
+// DropParams removes query parameters by name, without regard to case. A name
+// that ends in * stands for all that begin with it.
+func DropParams(names ...string) Rule {
+	set := newNameSet(names)
+	return Rule{"drop-params", func(u *URL) {
+		if u.Query != "" {
+			filterParams(u, func(p string) bool { return !set.has(paramName(p)) })
+		}
+	}}
+}
+
+// DropPathSession removes session ids that are written as path parameters, as in
+// "/shop;jsessionid=1A2B". Names are as for [DropParams].
+func DropPathSession(names ...string) Rule {
+	set := newNameSet(names)
+	return Rule{"drop-path-session", func(u *URL) {
+		if !strings.Contains(u.Path, ";") {
+			return
+		}
+		segments := strings.Split(u.Path, "/")
+		for i, s := range segments {
+			parts := strings.Split(s, ";")
+			kept := parts[:1]
+			for _, p := range parts[1:] {
+				if !set.has(paramName(p)) {
+					kept = append(kept, p)
+				}
+			}
+			if t := strings.Join(kept, ";"); t != "." && t != ".." { // no new dot segments
+				segments[i] = t
+			}
+		}
+		u.Path = strings.Join(segments, "/")
+	}}
+}
+
+// CollapseSlashes makes one slash of several in the path. It is in no list,
+// because servers may well tell them apart.
+func CollapseSlashes() Rule {
+	return Rule{"collapse-slashes", func(u *URL) {
+		for strings.Contains(u.Path, "//") {
+			u.Path = strings.ReplaceAll(u.Path, "//", "/")
+		}
+	}}
+}
+
+// TrackingParams returns names of query parameters that say where a reader came
+// from, for [DropParams].
+func TrackingParams() []string {
+	return []string{
+		"utm_*", "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "fbclid", "msclkid", "yclid",
+		"twclid", "ttclid", "igshid", "mc_cid", "mc_eid", "_ga", "_gl", "_hsenc", "_hsmi",
+	}
+}
+
+// SessionParams returns names of parameters that carry a session id, for
+// [DropParams] and [DropPathSession].
+func SessionParams() []string {
+	return []string{
+		"phpsessid", "jsessionid", "aspsessionid*", "sessionid", "session_id", "sessid", "sid", "bv_sessionid", "cfid", "cftoken",
+	}
+}
+
+// filterParams keeps the parameters that keep accepts, and drops the question
+// mark with the last of them.
+func filterParams(u *URL, keep func(string) bool) {
+	drop := false
+	for p := range strings.SplitSeq(u.Query, "&") {
+		drop = drop || !keep(p)
+	}
+	if !drop {
+		return
+	}
+	kept := make([]string, 0, 8)
+	for p := range strings.SplitSeq(u.Query, "&") {
+		if keep(p) {
+			kept = append(kept, p)
+		}
+	}
+	u.Query = strings.Join(kept, "&")
+	u.HasQuery = u.Query != ""
+}
+
+func paramName(p string) string {
+	name, _, _ := strings.Cut(p, "=")
+	return name
+}
+
+// nameSet is a list of lower-case names and of prefixes.
+type nameSet struct {
+	names    map[string]bool
+	prefixes []string
+}
+
+func newNameSet(names []string) nameSet {
+	s := nameSet{names: make(map[string]bool)}
+	for _, n := range names {
+		n = strings.ToLower(n)
+		if p, ok := strings.CutSuffix(n, "*"); ok {
+			s.prefixes = append(s.prefixes, p)
+		} else {
+			s.names[n] = true
+		}
+	}
+	return s
+}
+
+func (s *nameSet) has(name string) bool {
+	name = strings.ToLower(name) // no allocation if it is lower-case already
+	if s.names[name] {
+		return true
+	}
+	for _, p := range s.prefixes {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}
