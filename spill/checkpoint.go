@@ -1,0 +1,228 @@
+// This file makes a generation part of the state.
+//
+// Everything a checkpoint writes lies under its own generation, which is ignored
+// until one small write at the end adopts it. What that write makes superfluous
+// is deleted afterwards, by tidy.go or by the next Recover.
+
+package spill
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// Checkpoint adopts the blocks and marks of generation c.Gen and ends the log at
+// c.Through. After an error it may be called again, or given up: then the blocks
+// of that generation never become part of the state.
+func (s *Store) Checkpoint(c *frontier.Checkpoint) error {
+	if err := s.enter(); err != nil {
+		return fmt.Errorf("spill: checkpoint: %w", err)
+	}
+	defer s.leave()
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if err := s.checkpointLocked(c); err != nil {
+		return fmt.Errorf("spill: checkpoint: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
+	through, err := s.throughOf(c.Through)
+	if err != nil {
+		return err
+	}
+	gen := s.generation(c.Gen)
+	if gen <= s.state.adopted {
+		return fmt.Errorf("generation %d is part of the state already", c.Gen)
+	}
+	// Nothing may be deleted, and no block adopted, while a failed write might
+	// still count.
+	if err := s.settle(true); err != nil {
+		return err
+	}
+	if err := s.dropOrphans(); err != nil {
+		return err
+	}
+	for g := s.state.adopted + 1; g <= gen; g++ {
+		kinds := []kind{kindBlock, kindDead, kindMarks} // a round that was given up
+		if g == gen {
+			kinds = kinds[1:] // left by an attempt that failed
+		}
+		if err := s.deleteGeneration(g, kinds...); err != nil {
+			return err
+		}
+	}
+	if err := s.writeMarks(gen, c.Marks); err != nil {
+		return err
+	}
+	deadGen, old, err := s.writeDead(gen, c.Dead)
+	if err != nil {
+		return err
+	}
+	if err := s.adopt(gen, through); err != nil {
+		return err
+	}
+	s.deadGen = deadGen
+	s.dropped = nil
+	s.countBlocks(0, int64(len(c.Marks))*11)
+	s.tidy(tidyJob{through: through, upTo: gen + 1, old: old})
+	return nil
+}
+
+// throughOf returns our ID of the frontier's batch id.
+func (s *Store) throughOf(id uint64) (uint64, error) {
+	if !s.aligned {
+		return s.last, nil // nothing was replayed or committed: there is no log
+	}
+	through := id + s.offset
+	if int64(through-s.state.through) < 0 {
+		through = s.state.through // the log ended there before the frontier was opened
+	}
+	if through > s.last {
+		return 0, fmt.Errorf("through batch %d, which was not committed", id)
+	}
+	return through, nil
+}
+
+// adopt is the write that decides.
+func (s *Store) adopt(gen uint32, through uint64) error {
+	next := s.current()
+	next.adopted, next.through = gen, through
+	var b kv.Batch
+	key := prefixKey(0, kindState)
+	b.Set(key, next.value(key))
+	if err := s.put(&b, s.opts.Sync); err != nil {
+		s.undo.state = true
+		if uerr := s.settle(false); uerr != nil {
+			s.opts.Logger.Warn("spill: failed checkpoint not yet taken back", "err", uerr)
+		}
+		return err
+	}
+	s.state = next
+	return nil
+}
+
+// current is the state with what changes between checkpoints.
+func (s *Store) current() state {
+	t := s.state
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.floor, t.next = s.floor, s.next
+	return t
+}
+
+func (s *Store) writeMarks(gen uint32, ms []frontier.Mark) error {
+	sortMarks(ms)
+	var b kv.Batch
+	for run := uint32(0); len(ms) > 0; run++ {
+		n := min(len(ms), marksPerRun)
+		key := marksKey(gen, run)
+		b.Set(key, appendMarks(nil, key, ms[:n]))
+		ms = ms[n:]
+		if b.Bytes >= chunkBytes || len(ms) == 0 {
+			if err := s.putFitting(&b, false); err != nil {
+				return err
+			}
+			b = kv.Batch{}
+		}
+	}
+	return nil
+}
+
+// writeDead writes the segments that change. It returns where each segment is
+// then, and the keys of those that are superseded.
+func (s *Store) writeDead(gen uint32, dead []frontier.DeadBits) (map[uint32]uint32, [][]byte, error) {
+	blocks := map[uint32][]frontier.DeadBits{}
+	for _, d := range dead {
+		n := segmentOf(d.Block)
+		blocks[n] = append(blocks[n], d)
+	}
+	gone := map[uint32][]uint32{}
+	for _, d := range s.dropped {
+		n := segmentOf(d)
+		if _, ok := s.deadGen[n]; ok || blocks[n] != nil {
+			gone[n] = append(gone[n], d)
+			if blocks[n] == nil {
+				blocks[n] = []frontier.DeadBits{}
+			}
+		}
+	}
+	deadGen := maps.Clone(s.deadGen)
+	var old [][]byte
+	var b kv.Batch
+	for _, n := range slices.Sorted(maps.Keys(blocks)) {
+		g, err := s.loadSegment(n)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, d := range blocks[n] {
+			if len(d.Bits) > blockPositions/8 {
+				return nil, nil, fmt.Errorf("block %d has %d bytes of dead bits; want at most %d", d.Block, len(d.Bits), blockPositions/8)
+			}
+			g.set(d.Block, d.Bits)
+		}
+		for _, d := range gone[n] {
+			delete(g, d)
+		}
+		if before, ok := deadGen[n]; ok {
+			old = append(old, deadKey(before, n))
+		}
+		key := deadKey(gen, n)
+		// An empty segment is written too: until it is deleted it hides the old one.
+		b.Set(key, g.value(key))
+		if deadGen[n] = gen; len(g) == 0 {
+			old = append(old, key)
+			delete(deadGen, n)
+		}
+		if b.Bytes >= chunkBytes {
+			if err := s.putFitting(&b, false); err != nil {
+				return nil, nil, err
+			}
+			b = kv.Batch{}
+		}
+	}
+	return deadGen, old, s.putFitting(&b, false)
+}
+
+// loadSegment reads the valid value of a segment.
+func (s *Store) loadSegment(n uint32) (segment, error) {
+	g := segment{}
+	gen, ok := s.deadGen[n]
+	if !ok {
+		return g, nil
+	}
+	key := deadKey(gen, n)
+	found, err := s.get(key, func(v []byte) (err error) {
+		if g, err = readSegment(n, key, v); err != nil {
+			return corrupt(key, err)
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = corrupt(key, errNoSegment)
+	}
+	return g, err
+}
+
+// deleteGeneration deletes what generation gen has of the kinds, in steps.
+func (s *Store) deleteGeneration(gen uint32, kinds ...kind) error {
+	for _, k := range kinds {
+		var b kv.Batch
+		err := s.db.Iterate(prefixKey(gen, k), after(gen, k), func(key []byte, _ func() ([]byte, error)) error {
+			b.Delete(append([]byte(nil), key...))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := s.putChunks(&b, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+// This file makes batches durable.
+//
+// A batch becomes valid by one small write of its log value. Its effects on rows
+// and blocks are written together with the next batch, or before the next
+// checkpoint; until then Recover takes them from the log. So a batch of any size
+// is atomic, and one whose write failed has touched nothing but its own log key.
+
+package spill
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+const (
+	chunkBytes = 256 << 10 // of one write of long work
+	chunkOps   = 1 << 10
+	keepRaw    = 8 << 20 // scratch memory that is kept between batches
+)
+
+// effects are what a batch does to rows and blocks.
+type effects struct {
+	rows []frontier.Row
+	drop []uint32
+}
+
+func copyEffects(b *frontier.Batch) effects {
+	e := effects{drop: append([]uint32(nil), b.Drop...)}
+	for _, r := range b.Rows {
+		r.Value = bytes.Clone(r.Value)
+		e.rows = append(e.rows, r)
+	}
+	return e
+}
+
+// undo takes back writes whose outcome is unknown. The zero value has nothing.
+type undo struct {
+	logs  [][]byte // log keys of failed batches
+	state bool     // the state must be written again
+}
+
+// Commit makes b durable, wholly or not at all.
+func (s *Store) Commit(b *frontier.Batch) error {
+	if err := s.enter(); err != nil {
+		return fmt.Errorf("spill: commit: %w", err)
+	}
+	defer s.leave()
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if err := s.commitLocked(b); err != nil {
+		return fmt.Errorf("spill: commit: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) commitLocked(b *frontier.Batch) error {
+	if err := checkBatch(b); err != nil {
+		return err
+	}
+	if !s.aligned {
+		s.offset, s.aligned = s.last+1-b.ID, true
+	}
+	id := b.ID + s.offset
+	if id <= s.last {
+		return fmt.Errorf("batch %d comes after %d", b.ID, s.last-s.offset)
+	}
+	s.raw = appendBatch(s.raw[:0], b)
+	pieces, err := appendPieces(nil, s.state.adopted+1, id, s.last, s.raw)
+	if cap(s.raw) > keepRaw {
+		s.raw = nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.putPieces(pieces); err != nil {
+		for _, p := range pieces {
+			s.undo.logs = append(s.undo.logs, p.key)
+		}
+		if uerr := s.settle(false); uerr != nil {
+			s.opts.Logger.Warn("spill: failed commit not yet taken back", "err", uerr)
+		}
+		return err
+	}
+	s.last = id
+	s.pending = copyEffects(b)
+	s.dropped = append(s.dropped, b.Drop...)
+	return nil
+}
+
+func checkBatch(b *frontier.Batch) error {
+	for i := range b.Admit {
+		if n := len(b.Admit[i].Host); n == 0 || n > 255 {
+			return fmt.Errorf("admission %d has a host key of %d bytes; want 1 to 255", i, n)
+		}
+	}
+	return nil
+}
+
+// putPieces writes a batch: its pieces, and last, with what else is due, piece 0.
+func (s *Store) putPieces(pieces []piece) error {
+	var b kv.Batch
+	s.addEffects(&b)
+	s.addUndo(&b)
+	b.Set(pieces[0].key, pieces[0].value)
+	if !s.db.Fits(&b) || len(pieces) > 1 {
+		if err := s.settle(true); err != nil {
+			return err
+		}
+		for _, p := range pieces[1:] {
+			b.Reset()
+			b.Set(p.key, p.value)
+			if err := s.put(&b, false); err != nil {
+				return err
+			}
+		}
+		b.Reset()
+		b.Set(pieces[0].key, pieces[0].value)
+	}
+	if err := s.put(&b, s.opts.Sync); err != nil {
+		return err
+	}
+	s.settled(true)
+	return nil
+}
+
+// settle writes what is due, in chunks: what failed writes left, and the effects
+// of the last batch if effects is set.
+func (s *Store) settle(effects bool) error {
+	var b kv.Batch
+	s.addUndo(&b)
+	if effects {
+		s.addEffects(&b)
+	}
+	if err := s.putChunks(&b, s.opts.Sync && !effects); err != nil {
+		return err
+	}
+	s.settled(effects)
+	return nil
+}
+
+func (s *Store) settled(effects bool) {
+	s.undo = undo{}
+	if effects {
+		s.countDrops(len(s.pending.drop))
+		s.pending = effectsNone
+	}
+}
+
+var effectsNone effects
+
+func (s *Store) addUndo(b *kv.Batch) {
+	for _, k := range s.undo.logs {
+		b.Delete(k)
+	}
+	if s.undo.state {
+		key := prefixKey(0, kindState)
+		b.Set(key, s.current().value(key))
+	}
+}
+
+func (s *Store) addEffects(b *kv.Batch) {
+	for _, r := range s.pending.rows {
+		if r.Value == nil {
+			b.Delete(rowKey(r.Key))
+		} else {
+			b.Set(rowKey(r.Key), r.Value)
+		}
+	}
+	for _, d := range s.pending.drop {
+		if key, ok := s.keyOf(d); ok {
+			b.Delete(key)
+		}
+	}
+}
+
+// putChunks writes b in several steps of bounded size, the last with sync.
+func (s *Store) putChunks(b *kv.Batch, sync bool) error {
+	var part kv.Batch
+	for i, o := range b.Ops {
+		part.Ops = append(part.Ops, o)
+		part.Bytes += len(o.Key) + len(o.Value)
+		if i < len(b.Ops)-1 && (part.Bytes >= chunkBytes || len(part.Ops) >= chunkOps || !s.db.Fits(&part)) {
+			if err := s.putFitting(&part, false); err != nil {
+				return err
+			}
+			part.Reset()
+		}
+	}
+	return s.putFitting(&part, sync)
+}
+
+// putFitting writes b, halved as often as the engine wants it.
+func (s *Store) putFitting(b *kv.Batch, sync bool) error {
+	if s.db.Fits(b) {
+		return s.put(b, sync)
+	}
+	if len(b.Ops) < 2 {
+		return errors.New("one value is too large")
+	}
+	var head, tail kv.Batch
+	for i, o := range b.Ops {
+		half := &head
+		if i >= len(b.Ops)/2 {
+			half = &tail
+		}
+		half.Ops = append(half.Ops, o)
+		half.Bytes += len(o.Key) + len(o.Value)
+	}
+	if err := s.putFitting(&head, false); err != nil {
+		return err
+	}
+	return s.putFitting(&tail, sync)
+}

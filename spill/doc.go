@@ -1,0 +1,32 @@
+// Package spill keeps a frontier on disk, in one badger folder.
+//
+//	db, err := spill.Open(dir, spill.Options{})
+//	...
+//	f, err := frontier.Open(ctx, frontier.Options{Spill: db})
+//
+// Whoever opens a Store closes it, after the frontier.
+//
+// # What is guaranteed
+//
+// A batch whose Commit returned survives the death of the process, and with
+// Options.Sync the loss of power too. It is there wholly or not at all.
+// Without Sync a loss of power may cost the latest batches, and may leave a
+// folder that Recover refuses with a *frontier.CorruptError; it never turns into
+// a smaller frontier in silence.
+//
+// A Commit that returned an error is taken back at once, and again by the next
+// one that succeeds. It can only come back if its write reached the disk, both
+// the write's confirmation and the taking back failed, and the process died
+// before anything else was committed.
+//
+// Damaged data is reported as a *frontier.CorruptError that names the store key,
+// and is left in place.
+//
+// # What is stored
+//
+// The log has one compressed value per batch. Blocks of about 4 KB hold the
+// records that left the log, several queues in one. Marks lie in sorted runs.
+// Every such key starts with the number of the generation that wrote it, so that
+// a compaction of one generation leaves the others alone. key.go has the keys;
+// block.go, journal.go, marks.go and dead.go have the values.
+package spill

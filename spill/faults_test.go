@@ -1,0 +1,184 @@
+// This file breaks a store at every write and looks at what is left.
+
+package spill_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errDisk = errors.New("disk fault")
+
+// script is a short life of a store. It calls between after each step, with the
+// error of the step, and goes on: a failed round is tried once more, then given
+// up.
+func script(m *model, between func(step string, err error)) {
+	step := func(name string, err error) error { between(name, err); return err }
+	for range 3 {
+		for range 3 {
+			_ = step("commit", m.commit(40, 15))
+		}
+		c, err := m.pack()
+		if step("pack", err) != nil {
+			if c, err = m.pack(); step("pack again", err) != nil {
+				continue
+			}
+		}
+		_ = step("commit beside", m.commit(5, 40))
+		if step("checkpoint", m.checkpoint(c)) != nil && step("checkpoint again", m.checkpoint(c)) != nil {
+			return // a frontier would stop here
+		}
+	}
+	_ = step("commit", m.commit(3, 200))
+}
+
+// A store that dies between any two writes holds what was committed: the batch
+// being written is there wholly or not at all, and moves change nothing.
+func TestDeathAtEachWrite(t *testing.T) {
+	for _, maxOps := range []int{0, 3} {
+		t.Run(fmt.Sprintf("ops=%d", maxOps), func(t *testing.T) {
+			mach := spilltest.OpenMemory(t, spill.Options{})
+			mach.Disk.MaxOps = maxOps
+			m := start(t, 7, mach.Store)
+			before := m.clone()
+			type image struct {
+				mach *spilltest.Machine
+				n    int
+			}
+			var images []image
+			var snap func()
+			snap = func() {
+				images = append(images, image{mach.Kill(t), mach.Faults.Calls(spilltest.Write)})
+				mach.Faults.Before(spilltest.Write, 1, snap)
+			}
+			mach.Faults.Before(spilltest.Write, 1, snap)
+			total := 0
+			script(m, func(step string, err error) {
+				require.NoError(t, err, step)
+				for _, im := range images {
+					total++
+					if was := before.holds(im.mach.Store); was != nil {
+						require.NoError(t, m.holds(im.mach.Store), "killed at write %d in %s: before: %v", im.n, step, was)
+					}
+				}
+				images = images[:0]
+				require.NoError(t, m.holds(mach.Kill(t).Store), "killed after %s", step)
+				before = m.clone()
+			})
+			t.Logf("%d images", total)
+			require.Greater(t, total, 20)
+		})
+	}
+}
+
+// A failed write costs the call that it belongs to and nothing else, whether the
+// write reached the disk or not.
+func TestFailureOfEachWrite(t *testing.T) {
+	for _, point := range []spilltest.Point{spilltest.Write, spilltest.Sync} {
+		for _, burst := range []int{1, 2} {
+			t.Run(fmt.Sprintf("point=%d/burst=%d", point, burst), func(t *testing.T) {
+				failed := true
+				for n := 1; failed; n++ {
+					mach := spilltest.OpenMemory(t, spill.Options{})
+					m := start(t, 7, mach.Store)
+					for i := range burst {
+						mach.Faults.FailNth(point, n+i, errDisk)
+					}
+					failed = mach.Faults.Calls(point) >= n
+					taken := true // back
+					script(m, func(step string, err error) {
+						if err != nil {
+							require.ErrorIs(t, err, errDisk)
+							failed = true
+							taken = burst == 1
+						} else {
+							taken = true
+						}
+						if taken {
+							require.NoError(t, m.holds(mach.Kill(t).Store), "after %s, fault %d", step, n)
+						}
+					})
+					failed = mach.Faults.Calls(point) >= n
+				}
+			})
+		}
+	}
+}
+
+// With Sync, what a call confirmed outlives a loss of power, whatever part of the
+// later writes reached the medium.
+func TestPowerLoss(t *testing.T) {
+	mach := spilltest.OpenMemory(t, spill.Options{Sync: true})
+	m := start(t, 3, mach.Store)
+	script(m, func(step string, err error) {
+		require.NoError(t, err)
+		for kept := 0; kept <= mach.Disk.Unsynced(); kept++ {
+			require.NoError(t, m.holds(mach.PowerLoss(t, kept).Store), "after %s with %d later writes", step, kept)
+		}
+	})
+}
+
+// Without Sync a loss of power costs the end of the log, never something older.
+func TestPowerLossWithoutSync(t *testing.T) {
+	mach := spilltest.OpenMemory(t, spill.Options{})
+	m := start(t, 3, mach.Store)
+	states := []*model{m.clone()}
+	script(m, func(_ string, err error) {
+		require.NoError(t, err)
+		states = append(states, m.clone())
+	})
+	for kept := 0; kept <= mach.Disk.Unsynced(); kept++ {
+		var err error
+		for _, s := range states {
+			if err = s.holds(mach.PowerLoss(t, kept).Store); err == nil {
+				break
+			}
+		}
+		require.NoError(t, err, "with %d writes", kept)
+	}
+}
+
+// Any sequence of commits, moves, faults and deaths leaves what was confirmed.
+func TestRandomLives(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		mach := spilltest.OpenMemory(t, spill.Options{})
+		mach.Disk.MaxOps = rapid.SampledFrom([]int{0, 2, 10}).Draw(rt, "ops")
+		m := start(t, rapid.Uint64().Draw(rt, "seed"), mach.Store)
+		rt.Repeat(map[string]func(*rapid.T){
+			"commit": func(rt *rapid.T) {
+				require.NoError(rt, m.commit(rapid.IntRange(0, 60).Draw(rt, "n"), rapid.IntRange(0, 60).Draw(rt, "k")))
+			},
+			"move": func(rt *rapid.T) {
+				c, err := m.pack()
+				require.NoError(rt, err)
+				if rapid.Bool().Draw(rt, "beside") {
+					require.NoError(rt, m.commit(3, 20))
+				}
+				if rapid.Bool().Draw(rt, "fault") {
+					mach.Faults.FailNth(rapid.SampledFrom([]spilltest.Point{spilltest.Write, spilltest.Sync}).Draw(rt, "point"), rapid.IntRange(1, 6).Draw(rt, "at"), errDisk)
+				}
+				if m.checkpoint(c) != nil {
+					mach.Faults.Heal()
+					require.NoError(rt, m.checkpoint(c))
+				}
+				mach.Faults.Heal()
+			},
+			"fault": func(rt *rapid.T) {
+				mach.Faults.FailNth(rapid.SampledFrom([]spilltest.Point{spilltest.Write, spilltest.Sync}).Draw(rt, "point"), 1, errDisk)
+				require.ErrorIs(rt, m.commit(10, 10), errDisk)
+				mach.Faults.Heal()
+			},
+			"": func(rt *rapid.T) { require.NoError(rt, m.holds(mach.Kill(t).Store)) },
+		})
+	})
+}

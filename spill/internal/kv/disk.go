@@ -1,0 +1,134 @@
+// This file is the engine for tests: a disk in memory that can lose its power.
+//
+// It keeps what was written since the last sync apart, in order. A snapshot
+// costs nothing, so a test may take one after every write.
+
+package kv
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+
+	"github.com/google/btree"
+)
+
+// Disk is a DB in memory. After Close it can be used again: it is the disk, not
+// the program. The zero value is not usable; see NewDisk.
+type Disk struct {
+	// MaxOps is how many changes a Write takes at most; 0: any number.
+	MaxOps int
+
+	mu     sync.RWMutex
+	now    *btree.BTreeG[Op] // guarded by mu; what a reader sees
+	synced *btree.BTreeG[Op] // guarded by mu; what a loss of power leaves
+	later  []*btree.BTreeG[Op]
+}
+
+// NewDisk returns an empty disk.
+func NewDisk() *Disk {
+	less := func(a, b Op) bool { return bytes.Compare(a.Key, b.Key) < 0 }
+	return &Disk{now: btree.NewG(16, less), synced: btree.NewG(16, less)}
+}
+
+// Snapshot returns a disk with the same content, as the death of the process at
+// this moment would leave it.
+func (d *Disk) Snapshot() *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &Disk{MaxOps: d.MaxOps, now: d.now.Clone(), synced: d.now.Clone()}
+}
+
+// PowerLoss returns a disk as the loss of power at this moment would leave it,
+// when the first kept of the writes since the last sync had reached the medium.
+func (d *Disk) PowerLoss(kept int) *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	left := d.synced
+	if kept = min(kept, len(d.later)); kept > 0 {
+		left = d.later[kept-1]
+	}
+	return &Disk{MaxOps: d.MaxOps, now: left.Clone(), synced: left.Clone()}
+}
+
+// Unsynced is how many writes there were since the last sync.
+func (d *Disk) Unsynced() int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.later)
+}
+
+// Damage replaces each value by what fn returns: nil removes the key.
+func (d *Disk) Damage(fn func(key, value []byte) []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.now.Clone().Ascend(func(o Op) bool {
+		if v := fn(bytes.Clone(o.Key), bytes.Clone(o.Value)); v == nil {
+			d.now.Delete(o)
+		} else {
+			d.now.ReplaceOrInsert(Op{o.Key, v})
+		}
+		return true
+	})
+	d.synced, d.later = d.now.Clone(), nil
+}
+
+// Write is for the store.
+func (d *Disk) Write(b *Batch, sync bool) error {
+	if !d.Fits(b) {
+		return errors.New("kv: write is too large")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, o := range b.Ops {
+		o.Key = bytes.Clone(o.Key)
+		if o.Value == nil {
+			d.now.Delete(o)
+		} else {
+			o.Value = append([]byte{}, o.Value...)
+			d.now.ReplaceOrInsert(o)
+		}
+	}
+	if sync {
+		d.synced, d.later = d.now.Clone(), nil
+	} else {
+		d.later = append(d.later, d.now.Clone())
+	}
+	return nil
+}
+
+// Fits is for the store.
+func (d *Disk) Fits(b *Batch) bool { return d.MaxOps == 0 || len(b.Ops) <= d.MaxOps }
+
+// Get is for the store.
+func (d *Disk) Get(key []byte, fn func([]byte) error) (bool, error) {
+	d.mu.RLock()
+	o, ok := d.now.Get(Op{Key: key})
+	d.mu.RUnlock()
+	if !ok {
+		return false, nil
+	}
+	return true, fn(o.Value)
+}
+
+// Iterate is for the store.
+func (d *Disk) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
+	d.mu.Lock()
+	at := d.now.Clone()
+	d.mu.Unlock()
+	var err error
+	at.AscendRange(Op{Key: from}, Op{Key: to}, func(o Op) bool {
+		err = fn(o.Key, func() ([]byte, error) { return o.Value, nil })
+		return err == nil
+	})
+	return err
+}
+
+// Footprint is for the store.
+func (d *Disk) Footprint() int64 { return 0 }
+
+// Reclaim is for the store.
+func (d *Disk) Reclaim(int64) error { return nil }
+
+// Close is for the store. The disk stays as it is.
+func (d *Disk) Close() error { return nil }

@@ -1,0 +1,125 @@
+// This file makes a DB fail where a test wants it to.
+
+package kv
+
+import "sync"
+
+// Point is a place where a Faulty can fail.
+type Point int
+
+// The points, in the order in which a write passes them.
+const (
+	Write Point = iota // nothing of the write is applied
+	Sync               // the write is applied, only its confirmation fails
+	Read               // Get and each value of Iterate
+)
+
+// Faulty is a DB whose calls can be made to fail or to wait.
+type Faulty struct {
+	DB
+
+	mu    sync.Mutex
+	rules []rule // guarded by mu
+	seen  [3]int // guarded by mu; calls so far
+}
+
+type rule struct {
+	point Point
+	n     int // calls until it applies; then it stays if forever
+	last  bool
+	err   error
+	do    func()
+}
+
+// FailNth lets the n-th call from now on (1 is the next) fail with err.
+func (f *Faulty) FailNth(p Point, n int, err error) { f.add(rule{point: p, n: n, err: err}) }
+
+// FailFrom lets the n-th call from now on and all after it fail with err.
+func (f *Faulty) FailFrom(p Point, n int, err error) {
+	f.add(rule{point: p, n: n, last: true, err: err})
+}
+
+// Before lets fn run before the n-th call from now on, which waits for it.
+func (f *Faulty) Before(p Point, n int, fn func()) { f.add(rule{point: p, n: n, do: fn}) }
+
+// Heal removes all rules.
+func (f *Faulty) Heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = nil
+}
+
+// Calls is how many calls passed p so far.
+func (f *Faulty) Calls(p Point) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen[p]
+}
+
+func (f *Faulty) add(r rule) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = append(f.rules, r)
+}
+
+func (f *Faulty) pass(p Point) error {
+	f.mu.Lock()
+	f.seen[p]++
+	var err error
+	var do []func()
+	kept := f.rules[:0:0]
+	for _, r := range f.rules {
+		if r.point == p {
+			r.n--
+			if r.n <= 0 {
+				if r.do != nil {
+					do = append(do, r.do)
+				}
+				if err == nil {
+					err = r.err
+				}
+				if !r.last {
+					continue
+				}
+			}
+		}
+		kept = append(kept, r)
+	}
+	f.rules = kept
+	f.mu.Unlock()
+	for _, fn := range do {
+		fn()
+	}
+	return err
+}
+
+// Write is for the store.
+func (f *Faulty) Write(b *Batch, sync bool) error {
+	if err := f.pass(Write); err != nil {
+		return err
+	}
+	if err := f.DB.Write(b, sync); err != nil {
+		return err
+	}
+	return f.pass(Sync)
+}
+
+// Get is for the store.
+func (f *Faulty) Get(key []byte, fn func([]byte) error) (bool, error) {
+	if err := f.pass(Read); err != nil {
+		return false, err
+	}
+	return f.DB.Get(key, fn)
+}
+
+// Iterate is for the store.
+func (f *Faulty) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
+	return f.DB.Iterate(from, to, func(k []byte, value func() ([]byte, error)) error {
+		return fn(k, func() ([]byte, error) {
+			if err := f.pass(Read); err != nil {
+				return nil, err
+			}
+			return value()
+		})
+	})
+}

@@ -1,0 +1,17 @@
+// This file asks a Windows volume for its free space.
+
+package kv
+
+import "golang.org/x/sys/windows"
+
+func freeSpace(path string) (uint64, bool) {
+	p, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return 0, false
+	}
+	var free uint64
+	if err := windows.GetDiskFreeSpaceEx(p, &free, nil, nil); err != nil {
+		return 0, false
+	}
+	return free, true
+}

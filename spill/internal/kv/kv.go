@@ -1,0 +1,82 @@
+// Package kv is the seam between the layout of a spill and the engine that keeps
+// it: ordered bytes with atomic writes.
+//
+// Badger is the engine for production, Disk the one for tests, and Faulty makes
+// either of them fail.
+package kv
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// DB is an ordered map from bytes to bytes that outlives the process.
+//
+// Write is called by one goroutine at a time, Reclaim beside it, the others by
+// any number. Close waits for nothing: callers end their calls before.
+type DB interface {
+	// Write applies b wholly or not at all. With sync it returns when b, and
+	// everything written before it, survives a loss of power. After an error the
+	// outcome is unknown until b's keys are written again.
+	Write(b *Batch, sync bool) error
+
+	// Fits tells whether Write takes b.
+	Fits(b *Batch) bool
+
+	// Get calls fn with the value of key, which is valid during the call.
+	Get(key []byte, fn func(value []byte) error) (found bool, err error)
+
+	// Iterate calls fn with the keys from <= key < to, in order, until fn
+	// returns an error, which it returns. The arguments are valid during the
+	// call. Writes that begin later are not seen.
+	Iterate(from, to []byte, fn func(key []byte, value func() ([]byte, error)) error) error
+
+	// Footprint is how many bytes of memory the engine needs at most.
+	Footprint() int64
+
+	// Reclaim gives space on disk back. live is about how many bytes of values
+	// are still of use.
+	Reclaim(live int64) error
+
+	Close() error
+}
+
+// ErrStop ends an Iterate early; callers of Iterate look for it.
+var ErrStop = fs.SkipAll
+
+// ErrDamaged is wrapped by read errors that tell of damage below the engine.
+var ErrDamaged = errors.New("engine cannot read the value")
+
+// Batch collects what one Write applies. A later operation on a key wins. Keys
+// and values belong to the batch from then on.
+type Batch struct {
+	Ops   []Op
+	Bytes int // of keys and values
+}
+
+// Op is one change: a nil Value deletes.
+type Op struct {
+	Key, Value []byte
+}
+
+// Set puts value under key.
+func (b *Batch) Set(key, value []byte) {
+	if value == nil {
+		value = []byte{}
+	}
+	b.add(Op{key, value})
+}
+
+// Delete removes key.
+func (b *Batch) Delete(key []byte) { b.add(Op{Key: key}) }
+
+func (b *Batch) add(o Op) {
+	b.Ops = append(b.Ops, o)
+	b.Bytes += len(o.Key) + len(o.Value)
+}
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	clear(b.Ops)
+	b.Ops, b.Bytes = b.Ops[:0], 0
+}

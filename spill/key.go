@@ -1,0 +1,75 @@
+// This file says under which key each thing is stored.
+//
+// Generation first, kind second: data that is written together is compacted
+// together. Generation 0 is for what belongs to none.
+//
+//	generation 4 | kind 1 | rest
+//	0            | 'V'    |                     format version
+//	0            | 'S'    |                     state, see state.go
+//	0            | 'R'    | key                 row
+//	g            | 'B'    | block 4             block
+//	g            | 'D'    | segment 4           dead bits of deadSegment blocks
+//	g            | 'L'    | batch 8 | piece 2   log; piece 0 makes the batch valid
+//	g            | 'M'    | run 4               marks
+//
+// Numbers are big-endian.
+
+package spill
+
+import "encoding/binary"
+
+type kind byte
+
+const (
+	kindVersion kind = 'V'
+	kindState   kind = 'S'
+	kindRow     kind = 'R'
+	kindBlock   kind = 'B'
+	kindDead    kind = 'D'
+	kindLog     kind = 'L'
+	kindMarks   kind = 'M'
+)
+
+const headLen = 5 // generation and kind
+
+func prefixKey(gen uint32, k kind) []byte {
+	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 16), gen), byte(k))
+}
+
+func rowKey(key string) []byte { return append(prefixKey(0, kindRow), key...) }
+
+func blockKey(gen, block uint32) []byte {
+	return binary.BigEndian.AppendUint32(prefixKey(gen, kindBlock), block)
+}
+
+func deadKey(gen, segment uint32) []byte {
+	return binary.BigEndian.AppendUint32(prefixKey(gen, kindDead), segment)
+}
+
+func marksKey(gen, run uint32) []byte {
+	return binary.BigEndian.AppendUint32(prefixKey(gen, kindMarks), run)
+}
+
+func logKey(gen uint32, id uint64, piece uint16) []byte {
+	k := binary.BigEndian.AppendUint64(prefixKey(gen, kindLog), id)
+	return binary.BigEndian.AppendUint16(k, piece)
+}
+
+// number returns the uint32 behind the head of a block, dead or marks key.
+func number(key []byte) (uint32, bool) {
+	if len(key) != headLen+4 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(key[headLen:]), true
+}
+
+// logName returns batch and piece of a log key.
+func logName(key []byte) (id uint64, piece uint16, ok bool) {
+	if len(key) != headLen+10 {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint64(key[headLen:]), binary.BigEndian.Uint16(key[headLen+8:]), true
+}
+
+// after returns the first key behind all those of the generation and kind.
+func after(gen uint32, k kind) []byte { return prefixKey(gen, k+1) }

@@ -1,0 +1,346 @@
+// This file is a naive frontier: it knows what a store must hold, and checks what
+// a recovery says against it.
+
+package spill_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// place is where a record lies: nowhere (in the log) if block is 0.
+type place struct {
+	block uint32
+	pos   uint16
+}
+
+type entry struct {
+	queue frontier.Queue
+	due   int64
+	body  string
+}
+
+// model uses a store as a frontier does. Its methods report the store's errors
+// and then stay as they were.
+type model struct {
+	rng    *rand.Rand
+	store  frontier.Spill
+	id     uint64
+	gen    uint32
+	seq    uint64
+	alive  map[uint64]entry
+	rows   map[string]string
+	marks  map[frontier.Mark]bool
+	fresh  []frontier.Mark // of admissions in the log
+	at     map[uint64]place
+	inLog  map[uint64]bool
+	dead   map[uint32][]byte // of blocks, as far as finished
+	size   map[uint32]int    // live records of a block
+	change map[uint32]bool
+}
+
+func newModel(seed uint64, s frontier.Spill) *model {
+	return &model{
+		rng: rand.New(rand.NewPCG(seed, 1)), store: s,
+		alive: map[uint64]entry{}, rows: map[string]string{}, marks: map[frontier.Mark]bool{},
+		at: map[uint64]place{}, inLog: map[uint64]bool{}, dead: map[uint32][]byte{}, size: map[uint32]int{}, change: map[uint32]bool{},
+	}
+}
+
+func (m *model) queue() frontier.Queue {
+	n := int(m.rng.ExpFloat64() * 6)
+	return frontier.Queue{Host: fmt.Sprintf("h%d.example", n), Crawl: uint32(n % 2), Priority: uint8(1 + n%3)}
+}
+
+// commit admits n records, finishes up to k and sets a row, in one batch.
+func (m *model) commit(n, k int) error {
+	b := &frontier.Batch{ID: m.id + 1, Time: int64(m.id) + 1000}
+	for range n {
+		m.seq++ // never used twice, not even after an error
+		a := frontier.Admission{Queue: m.queue(), HasMark: m.rng.IntN(4) > 0}
+		a.Seq = m.seq
+		a.Body = bytes.Repeat([]byte{byte(m.seq), 'x'}, m.rng.IntN(60))
+		if m.rng.IntN(5) == 0 {
+			a.Due = int64(m.seq) * 1000
+		}
+		if a.HasMark {
+			for i := range a.Mark {
+				a.Mark[i] = byte(m.rng.Uint32())
+			}
+		}
+		b.Admit = append(b.Admit, a)
+	}
+	seqs := slices.Sorted(maps.Keys(m.alive))
+	m.rng.Shuffle(len(seqs), func(i, j int) { seqs[i], seqs[j] = seqs[j], seqs[i] })
+	left := maps.Clone(m.size)
+	for _, seq := range seqs[:min(k, len(seqs))] {
+		p := m.at[seq]
+		b.Finish = append(b.Finish, frontier.Completion{Seq: seq, Block: p.block, Pos: p.pos})
+		if p.block != 0 {
+			if left[p.block]--; left[p.block] == 0 {
+				b.Drop = append(b.Drop, p.block)
+			}
+		}
+	}
+	key := fmt.Sprintf("row%d", m.rng.IntN(5))
+	if m.rng.IntN(4) == 0 {
+		b.Rows = append(b.Rows, frontier.Row{Key: key})
+	} else {
+		b.Rows = append(b.Rows, frontier.Row{Key: key, Value: []byte(fmt.Sprint("v", b.ID))})
+	}
+	if err := m.store.Commit(b); err != nil {
+		return err
+	}
+	m.apply(b)
+	return nil
+}
+
+func (m *model) apply(b *frontier.Batch) {
+	m.id = b.ID
+	for _, a := range b.Admit {
+		m.alive[a.Seq] = entry{a.Queue, a.Due, string(a.Body)}
+		m.inLog[a.Seq] = true
+		if a.HasMark {
+			m.marks[a.Mark] = true
+			m.fresh = append(m.fresh, a.Mark)
+		}
+	}
+	for _, c := range b.Finish {
+		delete(m.alive, c.Seq)
+		delete(m.inLog, c.Seq)
+		if c.Block != 0 {
+			m.finish(c)
+		}
+		delete(m.at, c.Seq)
+	}
+	for _, d := range b.Drop {
+		delete(m.dead, d)
+		delete(m.size, d)
+		delete(m.change, d)
+	}
+	for _, r := range b.Rows {
+		if r.Value == nil {
+			delete(m.rows, r.Key)
+		} else {
+			m.rows[r.Key] = string(r.Value)
+		}
+	}
+}
+
+func (m *model) finish(c frontier.Completion) {
+	m.size[c.Block]--
+	bits := m.dead[c.Block]
+	for len(bits) <= int(c.Pos/8) {
+		bits = append(bits, 0)
+	}
+	bits[c.Pos/8] |= 1 << (c.Pos % 8)
+	m.dead[c.Block] = bits
+	m.change[c.Block] = true
+}
+
+// runs are the records of the log, by queue.
+func (m *model) runs() []frontier.Run {
+	type key struct {
+		q     frontier.Queue
+		sched bool
+	}
+	by := map[key][]frontier.Record{}
+	for _, seq := range slices.Sorted(maps.Keys(m.inLog)) {
+		e := m.alive[seq]
+		k := key{e.queue, e.due != 0}
+		by[k] = append(by[k], frontier.Record{Seq: seq, Due: e.due, Body: []byte(e.body)})
+	}
+	var runs []frontier.Run
+	for k, rs := range by {
+		runs = append(runs, frontier.Run{Queue: k.q, Scheduled: k.sched, Records: rs})
+	}
+	slices.SortFunc(runs, func(a, b frontier.Run) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Host, b.Host),
+			cmp.Compare(a.Crawl, b.Crawl), cmp.Compare(a.Records[0].Seq, b.Records[0].Seq))
+	})
+	return runs
+}
+
+// pack moves the log to blocks and returns the checkpoint that ends the round.
+func (m *model) pack() (*frontier.Checkpoint, error) {
+	runs := m.runs()
+	parts, err := m.store.Pack(m.gen+1, runs)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range runs {
+		n := 0
+		for _, p := range parts[i] {
+			for j := range int(p.Count) {
+				m.at[r.Records[n].Seq] = place{p.Block, p.First + uint16(j)}
+				delete(m.inLog, r.Records[n].Seq)
+				n++
+			}
+			m.size[p.Block] += int(p.Count)
+		}
+		if n != len(r.Records) {
+			return nil, fmt.Errorf("parts of run %d hold %d of %d records", i, n, len(r.Records))
+		}
+	}
+	c := &frontier.Checkpoint{Gen: m.gen + 1, Through: m.id, Marks: slices.Clone(m.fresh)}
+	m.fresh = nil
+	return c, nil
+}
+
+func (m *model) checkpoint(c *frontier.Checkpoint) error {
+	c.Dead = nil
+	for _, b := range slices.Sorted(maps.Keys(m.change)) {
+		c.Dead = append(c.Dead, frontier.DeadBits{Block: b, Bits: m.dead[b]})
+	}
+	if err := m.store.Checkpoint(c); err != nil {
+		return err
+	}
+	m.gen = c.Gen
+	clear(m.change)
+	return nil
+}
+
+// clone returns a model that shares nothing that changes.
+func (m *model) clone() *model {
+	c := *m
+	c.alive, c.rows, c.marks = maps.Clone(m.alive), maps.Clone(m.rows), maps.Clone(m.marks)
+	return &c
+}
+
+// replay is a Recovery that keeps everything, in the order in which it came.
+type replay struct {
+	stage     int
+	disorder  bool
+	rows      map[string]string
+	marks     map[frontier.Mark]bool
+	dead      map[uint32][]byte
+	parts     []frontier.Part
+	queues    []frontier.Queue
+	scheduled map[frontier.Part][]frontier.Record
+	batches   []frontier.Batch
+	fail      error
+}
+
+func newReplay() *replay {
+	return &replay{rows: map[string]string{}, marks: map[frontier.Mark]bool{}, dead: map[uint32][]byte{}, scheduled: map[frontier.Part][]frontier.Record{}}
+}
+
+func (r *replay) at(stage int) error {
+	r.disorder = r.disorder || stage < r.stage
+	r.stage = stage
+	return r.fail
+}
+func (r *replay) Row(k string, v []byte) error { r.rows[k] = string(v); return r.at(1) }
+func (r *replay) Marks(ms []frontier.Mark) error {
+	for _, m := range ms {
+		r.marks[m] = true
+	}
+	return r.at(2)
+}
+func (r *replay) Dead(b uint32, bits []byte) error { r.dead[b] = bytes.Clone(bits); return r.at(3) }
+func (r *replay) Part(q frontier.Queue, p frontier.Part) error {
+	r.parts, r.queues = append(r.parts, p), append(r.queues, q)
+	return r.at(4)
+}
+func (r *replay) Scheduled(q frontier.Queue, p frontier.Part, i int, rec frontier.Record) error {
+	if n := len(r.parts); n == 0 || r.parts[n-1] != p || r.queues[n-1] != q || len(r.scheduled[p]) != i {
+		r.disorder = true
+	}
+	rec.Body = bytes.Clone(rec.Body)
+	r.scheduled[p] = append(r.scheduled[p], rec)
+	return r.at(4)
+}
+func (r *replay) Batch(b *frontier.Batch) error {
+	c := *b
+	c.Admit, c.Finish = slices.Clone(b.Admit), slices.Clone(b.Finish)
+	c.Rows, c.Drop = slices.Clone(b.Rows), slices.Clone(b.Drop)
+	for i := range c.Admit {
+		c.Admit[i].Body = bytes.Clone(c.Admit[i].Body)
+	}
+	for i := range c.Rows {
+		c.Rows[i].Value = bytes.Clone(c.Rows[i].Value)
+	}
+	r.batches = append(r.batches, c)
+	return r.at(5)
+}
+
+// holds recovers s and tells what differs from the model, if anything.
+func (m *model) holds(s frontier.Spill) error {
+	r := newReplay()
+	if err := s.Recover(context.Background(), r); err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	defer func() { _ = s.Release() }()
+	if r.disorder {
+		return fmt.Errorf("calls came out of order")
+	}
+	if !maps.Equal(r.rows, m.rows) {
+		return fmt.Errorf("rows are %v; want %v", r.rows, m.rows)
+	}
+	alive := map[uint64]entry{}
+	for i, p := range r.parts {
+		n := 0
+		err := s.Load(p, 1<<p.Count-1, func(j int, rec frontier.Record) {
+			n++
+			if pos := int(p.First) + j; pos/8 < len(r.dead[p.Block]) && r.dead[p.Block][pos/8]&(1<<(pos%8)) != 0 {
+				return
+			}
+			alive[rec.Seq] = entry{r.queues[i], rec.Due, string(rec.Body)}
+		})
+		if err != nil {
+			return err
+		}
+		if n != int(p.Count) {
+			return fmt.Errorf("part %v gave %d records", p, n)
+		}
+	}
+	for _, b := range r.batches {
+		for _, a := range b.Admit {
+			if _, ok := alive[a.Seq]; ok {
+				return fmt.Errorf("record %d is both in a block and in the log", a.Seq)
+			}
+			alive[a.Seq] = entry{a.Queue, a.Due, string(a.Body)}
+			if a.HasMark {
+				r.marks[a.Mark] = true
+			}
+		}
+		for _, c := range b.Finish {
+			delete(alive, c.Seq)
+		}
+	}
+	if !maps.Equal(alive, m.alive) {
+		for seq := range alive {
+			if _, ok := m.alive[seq]; !ok {
+				return fmt.Errorf("record %d came back", seq)
+			}
+		}
+		for seq, want := range m.alive {
+			if got, ok := alive[seq]; !ok {
+				return fmt.Errorf("record %d is lost", seq)
+			} else if got != want {
+				return fmt.Errorf("record %d is %v; want %v", seq, got, want)
+			}
+		}
+	}
+	if !maps.Equal(r.marks, m.marks) {
+		return fmt.Errorf("there are %d marks; want %d", len(r.marks), len(m.marks))
+	}
+	return nil
+}
+
+// start recovers an empty store and returns a model of it.
+func start(t testing.TB, seed uint64, s frontier.Spill) *model {
+	t.Helper()
+	require.NoError(t, s.Recover(t.Context(), newReplay()))
+	return newModel(seed, s)
+}

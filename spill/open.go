@@ -1,0 +1,89 @@
+// This file opens a folder, and says clearly why it will not.
+
+package spill
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// Open opens the store in folder dir, which it makes if there is none. The error
+// wraps frontier.ErrInUse while another process has the folder, and
+// frontier.ErrVersion if a newer version wrote it.
+func Open(dir string, o Options) (*Store, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("spill: options: %w", err)
+	}
+	if err := checkFolder(dir); err != nil {
+		return nil, fmt.Errorf("spill: open: %w", err)
+	}
+	db, err := kv.OpenBadger(dir, kv.Config{Sync: o.Sync, Memory: o.MemoryBudget, Reserve: o.DiskReserve, Logger: o.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("spill: open %s: %w", dir, openFault(err))
+	}
+	s, err := newStore(db, o, false)
+	if err != nil {
+		return nil, fmt.Errorf("spill: open %s: %w", dir, errors.Join(err, db.Close()))
+	}
+	return s, nil
+}
+
+// openFault names the faults that a caller may branch on.
+func openFault(err error) error {
+	if strings.Contains(err.Error(), "Another process is using this Badger database") {
+		return fmt.Errorf("%w: %w", frontier.ErrInUse, err)
+	}
+	return err
+}
+
+// checkFolder finds what badger would report badly, or write over. It changes
+// nothing but a probe file.
+func checkFolder(dir string) error {
+	if dir == "" {
+		return errors.New("no folder given")
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // badger makes it
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a folder", dir)
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	ours := len(names) == 0
+	for _, n := range names {
+		ours = ours || n.Name() == "MANIFEST"
+	}
+	if !ours && !onlyLock(names) {
+		return fmt.Errorf("%s has no MANIFEST, but other files (%s): it is no store, or a damaged one", dir, names[0].Name())
+	}
+	probe, err := os.CreateTemp(dir, ".probe-*")
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", dir, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// onlyLock tells whether a crash left a folder just after it was made.
+func onlyLock(names []fs.DirEntry) bool {
+	for _, n := range names {
+		switch name := n.Name(); {
+		case name == "LOCK", name == "KEYREGISTRY", strings.HasPrefix(name, "MANIFEST-"), strings.HasPrefix(name, ".probe-"):
+		default:
+			return false
+		}
+	}
+	return true
+}

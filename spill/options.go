@@ -1,0 +1,63 @@
+// This file holds the options of a store and what they must be.
+
+package spill
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+const (
+	defaultMemory  = 128 << 20
+	minMemory      = 32 << 20
+	maxMemory      = 4 << 30
+	defaultReserve = 256 << 20
+)
+
+// Options configure a Store. The zero value is ready for use.
+type Options struct {
+	// Sync makes Commit and Checkpoint wait until the data survives a loss of
+	// power. Without it they survive the death of the process.
+	Sync bool
+
+	// MemoryBudget is how many bytes of memory the store may use. A quarter to a
+	// half of it are tables being filled; small ones cost more compaction. Zero
+	// means 128 MiB; at least 32 MiB, at most 4 GiB.
+	MemoryBudget int64
+
+	// DiskReserve is how many bytes of the volume must stay free: below it,
+	// Commit, Pack and Checkpoint fail with an error that wraps syscall.ENOSPC.
+	// What is stored can still be read and finished. The engine writes to mapped
+	// files and would be killed by a volume that is really full. Zero means
+	// 256 MiB.
+	DiskReserve int64
+
+	// Logger receives what goes on in the background. Nil is silent.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.MemoryBudget == 0 {
+		o.MemoryBudget = defaultMemory
+	}
+	if o.DiskReserve == 0 {
+		o.DiskReserve = defaultReserve
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// validate reports every fault at once; it runs after withDefaults.
+func (o Options) validate() error {
+	var errs []error
+	if o.MemoryBudget < minMemory || o.MemoryBudget > maxMemory {
+		errs = append(errs, fmt.Errorf("MemoryBudget is %d; want %d to %d", o.MemoryBudget, minMemory, int64(maxMemory)))
+	}
+	if o.DiskReserve < 0 {
+		errs = append(errs, fmt.Errorf("DiskReserve is %d; want >= 0", o.DiskReserve))
+	}
+	return errors.Join(errs...)
+}

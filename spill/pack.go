@@ -1,0 +1,163 @@
+// This file writes records into blocks.
+
+package spill
+
+import (
+	"fmt"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// Pack writes the records of runs into new blocks. After an error nothing of the
+// call is of use: call it again.
+func (s *Store) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error) {
+	if err := s.enter(); err != nil {
+		return nil, fmt.Errorf("spill: pack: %w", err)
+	}
+	defer s.leave()
+	s.pack.Lock()
+	defer s.pack.Unlock()
+	for i := range runs {
+		if n := len(runs[i].Host); n == 0 || n > 255 {
+			return nil, fmt.Errorf("spill: pack: run %d has a host key of %d bytes; want 1 to 255", i, n)
+		}
+	}
+	p := packer{s: s, gen: s.generation(gen), w: &s.writer}
+	parts, err := p.runs(runs)
+	if err != nil {
+		p.abandon()
+		return nil, fmt.Errorf("spill: pack: %w", err)
+	}
+	return parts, nil
+}
+
+// packer is one call of Pack.
+type packer struct {
+	s     *Store
+	gen   uint32
+	w     *blockWriter
+	block uint32 // number of the block being filled; 0: none
+	batch kv.Batch
+	keys  [][]byte // of all blocks of this call
+	bytes int64
+}
+
+func (p *packer) runs(runs []frontier.Run) ([][]frontier.Part, error) {
+	p.w.reset()
+	parts := make([][]frontier.Part, len(runs))
+	for i := range runs {
+		r := &runs[i]
+		parts[i] = make([]frontier.Part, 0, (len(r.Records)+frontier.MaxPart-1)/frontier.MaxPart)
+		for rest := r.Records; len(rest) > 0; {
+			if p.block == 0 {
+				if err := p.begin(); err != nil {
+					return nil, err
+				}
+			}
+			first := p.w.count
+			n := p.w.part(r.Queue, r.Scheduled, rest)
+			parts[i] = append(parts[i], frontier.Part{Block: p.block, First: uint16(first), Count: uint8(n)})
+			rest = rest[n:]
+			if p.w.full() {
+				if err := p.end(); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if p.block != 0 {
+		if err := p.end(); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.flush(); err != nil {
+		return nil, err
+	}
+	p.s.countBlocks(len(p.keys), p.bytes)
+	return parts, nil
+}
+
+// begin takes a number for the next block. Numbers are not given back.
+func (p *packer) begin() error {
+	s := p.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == 1<<32-1 {
+		return fmt.Errorf("all %d block numbers are used", s.next)
+	}
+	if n := len(s.spans); n == 0 || s.spans[n-1].gen != p.gen {
+		s.spans = append(s.spans, span{s.next, p.gen})
+	}
+	p.block = s.next
+	s.next++
+	return nil
+}
+
+func (p *packer) end() error {
+	key := blockKey(p.gen, p.block)
+	v := p.w.value(key)
+	p.w.reset()
+	p.block = 0
+	p.keys = append(p.keys, key)
+	p.bytes += int64(len(key) + len(v))
+	p.batch.Set(key, v)
+	if p.batch.Bytes < chunkBytes && p.s.db.Fits(&p.batch) {
+		return nil
+	}
+	return p.flush()
+}
+
+func (p *packer) flush() error {
+	err := p.s.putFitting(&p.batch, false)
+	p.batch = kv.Batch{}
+	return err
+}
+
+// abandon sees to it that no block of the call becomes part of the state: now if
+// possible, before the next checkpoint in any case.
+func (p *packer) abandon() {
+	s := p.s
+	s.mu.Lock()
+	s.orphans = append(s.orphans, p.keys...)
+	s.mu.Unlock()
+	if err := s.dropOrphans(); err != nil {
+		s.opts.Logger.Warn("spill: blocks of a failed pack not yet deleted", "err", err)
+	}
+}
+
+func (s *Store) dropOrphans() error {
+	s.mu.Lock()
+	keys := s.orphans
+	s.orphans = nil
+	s.mu.Unlock()
+	var b kv.Batch
+	for _, k := range keys {
+		b.Delete(k)
+	}
+	err := s.putChunks(&b, false)
+	if err != nil {
+		s.mu.Lock()
+		s.orphans = append(s.orphans, keys...)
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// countBlocks keeps the estimate of what is of use.
+func (s *Store) countBlocks(n int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blocks += int64(n)
+	s.live += bytes
+}
+
+func (s *Store) countDrops(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blocks > 0 {
+		n := min(int64(n), s.blocks)
+		s.live -= s.live / s.blocks * n
+		s.blocks -= n
+	}
+}

@@ -1,0 +1,303 @@
+// This file replays a store.
+//
+// It first settles what is valid: the state, the generations up to the adopted
+// one, and the log behind it. What is not valid is deleted before anything is
+// replayed, so that no number is ever used for two things.
+
+package spill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+var (
+	errNoSegment = errors.New("dead bits are missing")
+	errBadKey    = errors.New("key is malformed")
+)
+
+// Recover takes the store into use and replays it into r.
+func (s *Store) Recover(ctx context.Context, r frontier.Recovery) error {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.closed {
+		return fmt.Errorf("spill: recover: %w", frontier.ErrClosed)
+	}
+	s.tidier.wait()
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	if s.inUse {
+		s.mu.Unlock()
+		return fmt.Errorf("spill: recover: %w", frontier.ErrInUse)
+	}
+	s.inUse = true
+	s.mu.Unlock()
+	rc := recovery{s: s, ctx: ctx, to: r}
+	if err := rc.run(); err != nil {
+		s.mu.Lock()
+		s.inUse = false
+		s.mu.Unlock()
+		if rc.theirs != nil {
+			return rc.theirs
+		}
+		return fmt.Errorf("spill: recover: %w", err)
+	}
+	return nil
+}
+
+// recovery is one call of Recover.
+type recovery struct {
+	s      *Store
+	ctx    context.Context
+	to     frontier.Recovery
+	theirs error // what to said
+
+	state  state
+	gens   []uint32 // that have keys
+	blocks []uint32 // ascending; valid blocks
+	dead   map[uint32]uint32
+	log    []logEntry
+	tail   frontier.Batch // the last batch, whose effects may not be applied yet
+	live   int64
+	next   uint32
+}
+
+func (rc *recovery) run() error {
+	steps := []func() error{
+		rc.survey, rc.surveyLog, rc.discard, rc.install,
+		rc.rows, rc.marks, rc.deadBits, rc.parts, rc.batches,
+	}
+	for _, step := range steps {
+		if err := rc.ctx.Err(); err != nil {
+			return err
+		}
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell keeps what the frontier said, to return it as it is.
+func (rc *recovery) tell(err error) error {
+	if err != nil {
+		rc.theirs = err
+	}
+	return err
+}
+
+// survey finds the generations, their blocks and their dead bits, by keys alone.
+func (rc *recovery) survey() (err error) {
+	if rc.state, err = loadState(rc.s.db); err != nil {
+		return err
+	}
+	rc.next = rc.state.next
+	for gen := uint64(1); gen < 1<<32; {
+		found := false
+		err := rc.s.db.Iterate(prefixKey(uint32(gen), 0), prefixKey(1<<32-1, 255), func(key []byte, _ func() ([]byte, error)) error {
+			if len(key) <= headLen {
+				return corrupt(key, errBadKey)
+			}
+			gen, found = uint64(key[0])<<24|uint64(key[1])<<16|uint64(key[2])<<8|uint64(key[3]), true
+			return kv.ErrStop
+		})
+		if err != nil && err != kv.ErrStop {
+			return err
+		}
+		if !found {
+			break
+		}
+		rc.gens = append(rc.gens, uint32(gen))
+		gen++
+	}
+	rc.dead = map[uint32]uint32{}
+	for _, g := range rc.gens {
+		err := rc.numbers(g, kindBlock, func(n uint32) {
+			rc.next = max(rc.next, n+1)
+			if g <= rc.state.adopted {
+				rc.blocks = append(rc.blocks, n)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if g > rc.state.adopted {
+			continue
+		}
+		if err := rc.numbers(g, kindDead, func(n uint32) { rc.dead[n] = g }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// numbers calls fn with the numbers in the keys of a kind.
+func (rc *recovery) numbers(gen uint32, k kind, fn func(uint32)) error {
+	return rc.s.db.Iterate(prefixKey(gen, k), after(gen, k), func(key []byte, _ func() ([]byte, error)) error {
+		n, ok := number(key)
+		if !ok {
+			return corrupt(key, errBadKey)
+		}
+		fn(n)
+		return rc.ctx.Err()
+	})
+}
+
+// discard deletes what is not valid. Before, it stores the block numbers that
+// were used: the deleted blocks will not tell any more.
+func (rc *recovery) discard() error {
+	var stale bool
+	for _, g := range rc.gens {
+		stale = stale || g > rc.state.adopted
+	}
+	if stale && rc.next > rc.state.next {
+		t := rc.state
+		t.next = rc.next
+		var b kv.Batch
+		key := prefixKey(0, kindState)
+		b.Set(key, t.value(key))
+		if err := rc.s.put(&b, rc.s.opts.Sync); err != nil {
+			return err
+		}
+		rc.state = t
+	}
+	for _, g := range rc.gens {
+		if g > rc.state.adopted {
+			if err := rc.s.deleteGeneration(g, kindBlock, kindDead, kindMarks); err != nil {
+				return err
+			}
+			continue
+		}
+		var b kv.Batch
+		err := rc.numbers(g, kindDead, func(n uint32) {
+			if rc.dead[n] != g {
+				b.Delete(deadKey(g, n))
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if err := rc.s.putChunks(&b, false); err != nil {
+			return err
+		}
+	}
+	return rc.discardLog()
+}
+
+// install makes the store ready for work.
+func (rc *recovery) install() error {
+	s := rc.s
+	s.state = rc.state
+	s.last, s.offset, s.aligned = rc.state.through, 0, false
+	if n := len(rc.log); n > 0 {
+		s.last, s.aligned = rc.log[n-1].id, true
+	}
+	s.pending = copyEffects(&rc.tail)
+	s.undo = undo{}
+	s.deadGen = rc.dead
+	s.dropped = slices.Clone(s.pending.drop)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gens = map[uint32]uint32{}
+	s.newest = rc.state.adopted
+	s.next = rc.next
+	s.orphans = nil
+	s.floor = max(rc.state.floor, 1)
+	s.live, s.blocks = 0, int64(len(rc.blocks))
+	s.spans = nil
+	return nil
+}
+
+func (rc *recovery) rows() error {
+	latest := map[string][]byte{}
+	for _, r := range rc.tail.Rows {
+		latest[r.Key] = r.Value
+	}
+	err := rc.s.db.Iterate(prefixKey(0, kindRow), after(0, kindRow), func(key []byte, value func() ([]byte, error)) error {
+		name := string(key[headLen:])
+		if v, ok := latest[name]; ok {
+			delete(latest, name)
+			if v == nil {
+				return nil
+			}
+			return rc.tell(rc.to.Row(name, v))
+		}
+		v, err := value()
+		if err != nil {
+			return damaged(key, err)
+		}
+		return rc.tell(rc.to.Row(name, v))
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(latest)) {
+		if v := latest[name]; v != nil {
+			if err := rc.tell(rc.to.Row(name, v)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (rc *recovery) marks() error {
+	var buf []frontier.Mark
+	return rc.values(kindMarks, func(_ uint32, key, v []byte) (err error) {
+		rc.live += int64(len(v))
+		if buf, err = readMarks(buf, key, v); err != nil {
+			return corrupt(key, err)
+		}
+		return rc.tell(rc.to.Marks(buf))
+	})
+}
+
+// values calls fn with the valid values of a kind, in order.
+func (rc *recovery) values(k kind, fn func(gen uint32, key, v []byte) error) error {
+	for _, g := range rc.gens {
+		if g > rc.state.adopted {
+			break
+		}
+		err := rc.s.db.Iterate(prefixKey(g, k), after(g, k), func(key []byte, value func() ([]byte, error)) error {
+			if err := rc.ctx.Err(); err != nil {
+				return err
+			}
+			v, err := value()
+			if err != nil {
+				return damaged(key, err)
+			}
+			return fn(g, key, v)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deadBits replays the finished positions of blocks that still exist.
+func (rc *recovery) deadBits() error {
+	for _, n := range slices.Sorted(maps.Keys(rc.dead)) {
+		g, err := rc.s.loadSegment(n)
+		if err != nil {
+			return err
+		}
+		for _, block := range slices.Sorted(maps.Keys(g)) {
+			if _, ok := slices.BinarySearch(rc.blocks, block); !ok {
+				rc.s.dropped = append(rc.s.dropped, block)
+				continue
+			}
+			if err := rc.tell(rc.to.Dead(block, g[block])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

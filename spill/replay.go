@@ -1,0 +1,242 @@
+// This file replays blocks and the log.
+
+package spill
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+var (
+	errNoBatch = errors.New("a batch before it is missing")
+	errNoPiece = errors.New("a piece of the batch is missing")
+)
+
+// logEntry is one batch of the log, by its keys.
+type logEntry struct {
+	id     uint64
+	gen    uint32
+	head   bool // piece 0 is there
+	pieces []uint16
+}
+
+func (e logEntry) keys() [][]byte {
+	keys := make([][]byte, 0, len(e.pieces))
+	for _, p := range e.pieces {
+		keys = append(keys, logKey(e.gen, e.id, p))
+	}
+	return keys
+}
+
+// surveyLog finds the batches behind the checkpoint, and reads the last one.
+func (rc *recovery) surveyLog() error {
+	for _, g := range rc.gens {
+		if g < rc.state.floor {
+			continue
+		}
+		err := rc.s.db.Iterate(prefixKey(g, kindLog), after(g, kindLog), func(key []byte, _ func() ([]byte, error)) error {
+			id, piece, ok := logName(key)
+			if !ok {
+				return corrupt(key, errBadKey)
+			}
+			if id <= rc.state.through {
+				return nil // discardLog deletes it
+			}
+			n := len(rc.log)
+			if n == 0 || rc.log[n-1].id != id || rc.log[n-1].gen != g {
+				rc.log = append(rc.log, logEntry{id: id, gen: g})
+				n++
+			}
+			e := &rc.log[n-1]
+			e.head = e.head || piece == 0
+			e.pieces = append(e.pieces, piece)
+			return rc.ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(rc.log, func(a, b logEntry) int {
+		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.gen, b.gen))
+	})
+	n := len(rc.log)
+	for n > 0 && !rc.log[n-1].head {
+		n--
+	}
+	if n == 0 {
+		return nil
+	}
+	// Rows and dropped blocks of the last batch may not be applied yet.
+	raw, _, err := rc.s.readLog(nil, rc.log[n-1])
+	if err != nil {
+		return err
+	}
+	if err := readBatch(&rc.tail, raw); err != nil {
+		return corrupt(logKey(rc.log[n-1].gen, rc.log[n-1].id, 0), err)
+	}
+	rc.blocks = slices.DeleteFunc(rc.blocks, func(b uint32) bool { return slices.Contains(rc.tail.Drop, b) })
+	return nil
+}
+
+// discardLog deletes what the last checkpoint made superfluous, and pieces of
+// batches that were never completed.
+func (rc *recovery) discardLog() error {
+	var b kv.Batch
+	for _, g := range rc.gens {
+		if g < rc.state.floor {
+			continue
+		}
+		err := rc.s.db.Iterate(prefixKey(g, kindLog), logKey(g, rc.state.through+1, 0), func(key []byte, _ func() ([]byte, error)) error {
+			b.Delete(append([]byte(nil), key...))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	rc.log = slices.DeleteFunc(rc.log, func(e logEntry) bool {
+		if !e.head {
+			for _, k := range e.keys() {
+				b.Delete(k)
+			}
+		}
+		return !e.head
+	})
+	return rc.s.putChunks(&b, false)
+}
+
+// readLog reads the encoded batch of e into raw, and the ID of the batch before.
+func (s *Store) readLog(raw []byte, e logEntry) (_ []byte, before uint64, err error) {
+	raw = raw[:0]
+	more := 0
+	for i := 0; i <= more; i++ {
+		key := logKey(e.gen, e.id, uint16(i))
+		found, err := s.get(key, func(v []byte) (err error) {
+			if i == 0 {
+				raw, more, before, err = readHead(raw, key, v)
+			} else {
+				raw, err = readPiece(raw, key, v)
+			}
+			if err != nil {
+				return corrupt(key, err)
+			}
+			return nil
+		})
+		if err == nil && !found {
+			err = corrupt(key, errNoPiece)
+		}
+		if err != nil {
+			return raw, 0, err
+		}
+	}
+	return raw, before, nil
+}
+
+// parts replays the directories of the blocks, and what is scheduled.
+func (rc *recovery) parts() error {
+	s := rc.s
+	var buf []byte
+	err := rc.values(kindBlock, func(gen uint32, key, v []byte) error {
+		block, _ := number(key)
+		s.mu.Lock()
+		if n := len(s.spans); n == 0 || s.spans[n-1].gen != gen {
+			s.spans = append(s.spans, span{block, gen})
+		}
+		s.mu.Unlock()
+		if _, ok := slices.BinarySearch(rc.blocks, block); !ok {
+			return nil // the last batch dropped it
+		}
+		rc.live += int64(len(key) + len(v))
+		dir, body, err := splitBlock(key, v)
+		if err != nil {
+			return corrupt(key, err)
+		}
+		inflated := false
+		err = readDirectory(dir, nil, func(e partEntry) error {
+			p := frontier.Part{Block: block, First: e.first, Count: e.count}
+			if err := rc.tell(rc.to.Part(e.queue, p)); err != nil || !e.scheduled {
+				return err
+			}
+			if !inflated {
+				if buf, err = inflate(buf, body, blockRawLimit); err != nil {
+					return err
+				}
+				inflated = true
+			}
+			return readRecords(buf, e, 1<<32-1, func(i int, r frontier.Record) error {
+				return rc.tell(rc.to.Scheduled(e.queue, p, i, r))
+			})
+		})
+		if err != nil && rc.theirs == nil {
+			return corrupt(key, err)
+		}
+		return err
+	})
+	s.mu.Lock()
+	s.live = rc.live
+	s.mu.Unlock()
+	return err
+}
+
+// batches replays the log. Each batch names the one before, so that one that is
+// missing is told from one that was never committed.
+func (rc *recovery) batches() error {
+	var (
+		b         frontier.Batch
+		raw       [2][]byte
+		held      *logEntry // read, but not yet known to be valid
+		delivered = rc.state.through
+		highest   uint32
+	)
+	deliver := func(e *logEntry, raw []byte) error {
+		if err := readBatch(&b, raw); err != nil {
+			return corrupt(logKey(e.gen, e.id, 0), err)
+		}
+		b.ID, delivered = e.id, e.id
+		for _, d := range b.Drop {
+			highest = max(highest, d)
+		}
+		for _, c := range b.Finish {
+			highest = max(highest, c.Block)
+		}
+		return rc.tell(rc.to.Batch(&b))
+	}
+	for i := range rc.log {
+		if err := rc.ctx.Err(); err != nil {
+			return err
+		}
+		e := &rc.log[i]
+		var before uint64
+		var err error
+		if raw[1], before, err = rc.s.readLog(raw[1], *e); err != nil {
+			return err
+		}
+		follows := before == delivered || before < delivered && delivered == rc.state.through
+		switch {
+		case held != nil && before == held.id:
+			if err := deliver(held, raw[0]); err != nil {
+				return err
+			}
+		case !follows:
+			return corrupt(logKey(e.gen, e.id, 0), fmt.Errorf("%w: batch %d follows %d", errNoBatch, e.id, before))
+		case held != nil: // its Commit failed and was not taken back
+			rc.s.undo.logs = append(rc.s.undo.logs, held.keys()...)
+		}
+		held = e
+		raw[0], raw[1] = raw[1], raw[0]
+	}
+	if held != nil {
+		if err := deliver(held, raw[0]); err != nil {
+			return err
+		}
+	}
+	rc.s.mu.Lock()
+	defer rc.s.mu.Unlock()
+	rc.s.next = max(rc.s.next, highest+1)
+	return nil
+}

@@ -1,0 +1,72 @@
+// Package spilltest gives the tests of this module stores that fail on demand.
+//
+// A Machine has a disk in memory. The store on it can be closed, killed or cut
+// from its power, and opened again on what is left.
+package spilltest
+
+import (
+	"testing"
+
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// Point is a place where the disk can fail.
+type Point = kv.Point
+
+// The points. Write fails before anything is applied, Sync after everything is,
+// Read when a value is read.
+const (
+	Write = kv.Write
+	Sync  = kv.Sync
+	Read  = kv.Read
+)
+
+// Machine is a store on a disk in memory, and the faults of that disk.
+type Machine struct {
+	Store  *spill.Store
+	Faults *kv.Faulty
+	Disk   *kv.Disk
+	opts   spill.Options
+}
+
+// OpenMemory returns a machine with an empty disk. Its store is closed when the
+// test ends.
+func OpenMemory(tb testing.TB, o spill.Options) *Machine {
+	tb.Helper()
+	return Boot(tb, kv.NewDisk(), o)
+}
+
+// Boot opens a store on a disk.
+func Boot(tb testing.TB, disk *kv.Disk, o spill.Options) *Machine {
+	tb.Helper()
+	m := &Machine{Disk: disk, Faults: &kv.Faulty{DB: disk}, opts: o}
+	s, err := spill.OpenOn(m.Faults, o)
+	if err != nil {
+		tb.Fatalf("open a store in memory: %v", err)
+	}
+	m.Store = s
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("close the store: %v", err)
+		}
+	})
+	return m
+}
+
+// Kill returns a machine with what the death of the process would leave now. The
+// old one goes on as if nothing had happened.
+func (m *Machine) Kill(tb testing.TB) *Machine {
+	tb.Helper()
+	return Boot(tb, m.Disk.Snapshot(), m.opts)
+}
+
+// PowerLoss returns a machine with what a loss of power would leave now, when
+// the first kept of the writes since the last sync had reached the medium.
+func (m *Machine) PowerLoss(tb testing.TB, kept int) *Machine {
+	tb.Helper()
+	return Boot(tb, m.Disk.PowerLoss(kept), m.opts)
+}
+
+// Damage replaces each stored value by what fn returns; nil removes it.
+func (m *Machine) Damage(fn func(key, value []byte) []byte) { m.Disk.Damage(fn) }

@@ -1,0 +1,101 @@
+// This file holds the one value that says which generations, and which part of
+// the log, are valid.
+//
+//	seal 5 | adopted generation | through | floor | next block
+
+package spill
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// Version is the format of the store. A store with a higher one is refused.
+const Version = 1
+
+// state is what a checkpoint sets in one write.
+type state struct {
+	adopted uint32 // last generation that is valid
+	through uint64 // last batch that need not be replayed
+	floor   uint32 // no log key lies in a generation below
+	next    uint32 // no block has this number or a higher one, except newer ones
+}
+
+func (t state) value(key []byte) []byte {
+	v := appendSeal(nil)
+	v = binary.AppendUvarint(v, uint64(t.adopted))
+	v = binary.AppendUvarint(v, t.through)
+	v = binary.AppendUvarint(v, uint64(t.floor))
+	v = binary.AppendUvarint(v, uint64(t.next))
+	closeSeal(key, v)
+	return v
+}
+
+func readState(key, value []byte) (t state, err error) {
+	content, err := unseal(key, value)
+	if err != nil {
+		return t, err
+	}
+	s := scanner{b: content}
+	t.adopted = uint32(s.limited(1<<32 - 2))
+	t.through = s.uvarint()
+	t.floor = uint32(s.limited(1<<32 - 1))
+	t.next = uint32(s.limited(1<<32 - 1))
+	return t, s.end()
+}
+
+// loadState reads the state; a store without one is new.
+func loadState(db kv.DB) (state, error) {
+	t := state{floor: 1, next: 1}
+	key := prefixKey(0, kindState)
+	_, err := db.Get(key, func(v []byte) (err error) {
+		if t, err = readState(key, v); err != nil {
+			return corrupt(key, err)
+		}
+		return nil
+	})
+	return t, err
+}
+
+// checkVersion stamps a new store and refuses one of a newer version. The stamp
+// is a plain number, readable by every version.
+func checkVersion(db kv.DB) error {
+	key := prefixKey(0, kindVersion)
+	var stored uint64
+	found, err := db.Get(key, func(v []byte) error {
+		s := scanner{b: v}
+		stored = s.uvarint()
+		if err := s.end(); err != nil {
+			return corrupt(key, err)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case found && stored > Version:
+		return fmt.Errorf("it has version %d, this program knows %d: %w", stored, Version, frontier.ErrVersion)
+	case found && stored == 0:
+		return corrupt(key, errors.New("version is 0"))
+	case found:
+		return nil
+	}
+	// Only an empty store may be stamped: one without a stamp is not ours.
+	err = db.Iterate([]byte{0}, []byte{255, 255, 255, 255}, func([]byte, func() ([]byte, error)) error {
+		return errors.New("it holds keys of something else")
+	})
+	if err != nil {
+		return err
+	}
+	var b kv.Batch
+	b.Set(key, binary.AppendUvarint(nil, Version))
+	return db.Write(&b, true)
+}
+
+func corrupt(key []byte, err error) error {
+	return &frontier.CorruptError{Key: append([]byte(nil), key...), Err: err}
+}

@@ -1,0 +1,186 @@
+// This file holds a store's life: opening it on an engine, one user at a time,
+// closing it. What it stores is the business of commit.go, pack.go, load.go,
+// checkpoint.go and recover.go.
+
+package spill
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+var errIdle = errors.New("store is not in use; call Recover first")
+
+// Store is a frontier.Spill. Make one with Open.
+//
+// Lock order: life, turn, pack, mu; write is held for one write only.
+type Store struct {
+	db      kv.DB
+	opts    Options // read-only
+	tidyNow bool    // tidy inside Checkpoint; read-only
+
+	life   sync.RWMutex // held for reading by every call
+	closed bool         // guarded by life
+
+	turn    sync.Mutex        // Recover, Commit, Checkpoint and Release
+	state   state             // guarded by turn; as last stored, but for floor and next
+	last    uint64            // guarded by turn; ID of the last batch
+	offset  uint64            // guarded by turn; from the frontier's batch IDs to ours
+	aligned bool              // guarded by turn; offset is known
+	pending effects           // guarded by turn; of the last batch, not yet applied
+	undo    undo              // guarded by turn
+	deadGen map[uint32]uint32 // guarded by turn; generation of each segment of dead bits
+	dropped []uint32          // guarded by turn; blocks whose dead bits may go
+	raw     []byte            // guarded by turn; scratch
+
+	pack   sync.Mutex
+	writer blockWriter // guarded by pack
+
+	mu      sync.Mutex
+	inUse   bool              // guarded by mu
+	gens    map[uint32]uint32 // guarded by mu; the frontier's generations of this use to ours
+	newest  uint32            // guarded by mu; highest generation given out
+	spans   []span            // guarded by mu; ascending
+	next    uint32            // guarded by mu; number of the next block
+	orphans [][]byte          // guarded by mu; keys of blocks of a failed Pack
+	live    int64             // guarded by mu; about how many bytes are of use
+	blocks  int64             // guarded by mu; blocks in live
+	floor   uint32            // guarded by mu; see state
+
+	write sync.Mutex // one write at a time, with its sync
+
+	tidier tidier
+}
+
+var _ frontier.Spill = (*Store)(nil)
+
+// span tells which generation wrote the blocks from first on.
+type span struct{ first, gen uint32 }
+
+// OpenOn opens a store on an engine of this module, which Close closes. It is for
+// tests: background work is done inside Checkpoint, so that every write has its
+// place.
+func OpenOn(db kv.DB, o Options) (*Store, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("spill: options: %w", err)
+	}
+	return newStore(db, o, true)
+}
+
+func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
+	if err := checkVersion(db); err != nil {
+		return nil, err
+	}
+	s := &Store{db: db, opts: o, tidyNow: tidyNow}
+	s.tidier.init()
+	return s, nil
+}
+
+// Close ends the store; what was committed stays. Background work that cannot be
+// interrupted is waited for. Closing twice is not an error.
+func (s *Store) Close() error {
+	s.tidier.stop()
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("spill: close: %w", err)
+	}
+	return nil
+}
+
+// Footprint is how many bytes of memory the store needs at most.
+func (s *Store) Footprint() int64 { return s.db.Footprint() }
+
+// Release ends the use that Recover began. Another Recover may follow.
+func (s *Store) Release() error {
+	s.tidier.wait()
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inUse = false
+	return nil
+}
+
+// enter begins a call of a store in use; leave ends it.
+func (s *Store) enter() error {
+	s.life.RLock()
+	if s.closed {
+		s.life.RUnlock()
+		return frontier.ErrClosed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.inUse {
+		s.life.RUnlock()
+		return errIdle
+	}
+	return nil
+}
+
+func (s *Store) leave() { s.life.RUnlock() }
+
+// put is the only way to the engine's Write.
+func (s *Store) put(b *kv.Batch, sync bool) error {
+	if len(b.Ops) == 0 && !sync {
+		return nil
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	return s.db.Write(b, sync)
+}
+
+// generation returns our number for the frontier's generation gen. The frontier
+// cannot know how many there were before it was opened.
+func (s *Store) generation(gen uint32) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, ok := s.gens[gen]
+	if !ok {
+		s.newest++
+		g = s.newest
+		s.gens[gen] = g
+	}
+	return g
+}
+
+// keyOf returns the key of a block.
+func (s *Store) keyOf(block uint32) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lo, hi := 0, len(s.spans)
+	for lo < hi { // the last span that begins at block or before
+		if mid := (lo + hi) / 2; s.spans[mid].first <= block {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 || block >= s.next {
+		return blockKey(0, block), false
+	}
+	return blockKey(s.spans[lo-1].gen, block), true
+}
+
+// get reads a value. What the engine cannot read is a *frontier.CorruptError.
+func (s *Store) get(key []byte, fn func(value []byte) error) (bool, error) {
+	found, err := s.db.Get(key, fn)
+	return found, damaged(key, err)
+}
+
+func damaged(key []byte, err error) error {
+	var already *frontier.CorruptError
+	if errors.Is(err, kv.ErrDamaged) && !errors.As(err, &already) {
+		return corrupt(key, err)
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+// This file deletes what a checkpoint made superfluous and gives space back.
+//
+// All of it may be interrupted at any point: Recover does the deletions again.
+
+package spill
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// tidyPause is how long the background leaves the disk to others between steps.
+const tidyPause = time.Millisecond
+
+var errStopped = errors.New("stopped")
+
+// tidyJob is what is left to do after a checkpoint.
+type tidyJob struct {
+	through uint64   // log up to there is superfluous
+	upTo    uint32   // no log key lies in a generation above
+	old     [][]byte // superseded keys
+}
+
+// tidier runs one job at a time in the background.
+type tidier struct {
+	mu      sync.Mutex
+	job     *tidyJob      // guarded by mu; next one
+	running bool          // guarded by mu
+	done    chan struct{} // guarded by mu; closed when running ends
+	halt    chan struct{} // closed by stop
+	once    sync.Once
+}
+
+func (t *tidier) init() { t.halt = make(chan struct{}) }
+
+// stop ends the background work for good and waits for it.
+func (t *tidier) stop() {
+	t.once.Do(func() { close(t.halt) })
+	t.wait()
+}
+
+// wait returns when nothing is running.
+func (t *tidier) wait() {
+	t.mu.Lock()
+	done := t.done
+	if !t.running {
+		done = nil
+	}
+	t.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}
+
+// pause returns false when the work should end.
+func (t *tidier) pause() bool {
+	timer := time.NewTimer(tidyPause)
+	defer timer.Stop()
+	select {
+	case <-t.halt:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func (t *tidier) stopped() bool {
+	select {
+	case <-t.halt:
+		return true
+	default:
+		return false
+	}
+}
+
+// tidy does job, in the background if there is one.
+func (s *Store) tidy(job tidyJob) {
+	if s.tidyNow {
+		s.doTidy(job)
+		return
+	}
+	t := &s.tidier
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped() {
+		return
+	}
+	if t.job != nil {
+		job.old = append(job.old, t.job.old...)
+	}
+	t.job = &job
+	if t.running {
+		return
+	}
+	t.running, t.done = true, make(chan struct{})
+	go s.tidyLoop()
+}
+
+func (s *Store) tidyLoop() {
+	t := &s.tidier
+	for {
+		t.mu.Lock()
+		job := t.job
+		t.job = nil
+		if job == nil || t.stopped() {
+			t.running = false
+			close(t.done)
+			t.mu.Unlock()
+			return
+		}
+		t.mu.Unlock()
+		s.doTidy(*job)
+	}
+}
+
+func (s *Store) doTidy(job tidyJob) {
+	err := s.deleteLog(job)
+	if err == nil {
+		var b kv.Batch
+		for _, k := range job.old {
+			b.Delete(k)
+		}
+		err = s.putChunks(&b, false)
+	}
+	if err == nil && !s.tidier.stopped() {
+		s.mu.Lock()
+		live := s.live
+		s.mu.Unlock()
+		err = s.db.Reclaim(live)
+	}
+	if err != nil && err != errStopped {
+		s.opts.Logger.Warn("spill: tidying up", "err", err)
+	}
+}
+
+// deleteLog deletes the log up to job.through, generation by generation, and
+// raises the floor behind it.
+func (s *Store) deleteLog(job tidyJob) error {
+	s.mu.Lock()
+	gen := s.floor
+	s.mu.Unlock()
+	raise := true // no log is left in the generations so far
+	for ; gen <= job.upTo; gen++ {
+		for {
+			var b kv.Batch
+			more, left := false, false
+			err := s.db.Iterate(prefixKey(gen, kindLog), after(gen, kindLog), func(key []byte, _ func() ([]byte, error)) error {
+				if id, _, ok := logName(key); !ok || id > job.through {
+					left = true
+					return kv.ErrStop
+				}
+				if more = len(b.Ops) == chunkOps; more {
+					return kv.ErrStop
+				}
+				b.Delete(append([]byte(nil), key...))
+				return nil
+			})
+			if err != nil && err != kv.ErrStop {
+				return err
+			}
+			if err := s.putFitting(&b, false); err != nil {
+				return err
+			}
+			if raise = raise && !left; more {
+				if !s.tidyNow && !s.tidier.pause() {
+					return errStopped
+				}
+				continue
+			}
+			break
+		}
+		// The last generation is the one being filled: log is still written there.
+		if raise && gen < job.upTo {
+			s.mu.Lock()
+			s.floor = max(s.floor, gen+1)
+			s.mu.Unlock()
+		}
+	}
+	return nil
+}
