@@ -1,0 +1,256 @@
+// This file is how URLs get in: Add, and the part of it that Done uses for the
+// outlinks of a page.
+
+package frontier
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/dchest/siphash"
+	"github.com/seed-7440039f/frontier/internal/arena"
+)
+
+// newEntry is an entry that was found good, ready to be admitted.
+type newEntry struct {
+	index    int
+	hash     uint64 // of host
+	host     string
+	mark     Mark
+	due      int64 // nanoseconds since Open; 0: waiting at once
+	body     []byte
+	crawl    uint32
+	priority uint8
+	marked   bool // mark was inserted for it
+	force    bool
+}
+
+// Add admits entries and returns how many were new. Known URLs are no error.
+// Bad entries are reported as joined *EntryErrors and the others admitted, all
+// of them or, on any other error, none. When Add has returned they survive as
+// the Spill promises. Add copies what it keeps.
+//
+// With a Spill, Add waits while the disk is behind; ctx ends that wait, and
+// nothing later. Without one it returns ErrFull when the MemoryBudget is used up.
+func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	f.adding.Add(1)
+	o := newOp()
+	bad := f.prepare(o, entries)
+	n, err := f.add(ctx, o)
+	f.lock()
+	f.adding.Add(-1)
+	f.dispatchLocked() // this Add may have been what kept the crawl from being over
+	f.mu.Unlock()
+	o.free()
+	return n, errors.Join(bad, err)
+}
+
+func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
+	for {
+		f.mu.Lock()
+		if f.closed {
+			f.mu.Unlock()
+			return 0, ErrClosed
+		}
+		wait, err := f.roomLocked(o)
+		if err != nil {
+			f.mu.Unlock()
+			return 0, err
+		}
+		if wait == nil {
+			break
+		}
+		f.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	known := f.dedupLocked(o)
+	if len(o.entries) == 0 && len(known) == 0 && !f.committer.busy() {
+		f.mu.Unlock()
+		return 0, nil
+	}
+	n := len(o.entries)
+	err := f.submitLocked(o) // unlocks
+	for _, e := range known {
+		if err != nil {
+			break
+		}
+		err = f.force(ctx, e)
+		n++
+	}
+	return n, err
+}
+
+// prepare checks and encodes entries, outside the lock, and appends the good
+// ones to o. It returns the joined errors of the bad ones.
+func (f *Frontier) prepare(o *op, entries []Entry) error {
+	var errs []error
+	for i := range entries {
+		e, err := f.prepareOne(o, &entries[i], History{})
+		if err != nil {
+			errs = append(errs, &EntryError{Index: i, URL: shortened(entries[i].URL), Err: err})
+			continue
+		}
+		e.index = i
+		o.entries = append(o.entries, e)
+	}
+	return errors.Join(errs...)
+}
+
+func shortened(url string) string {
+	if len(url) > 200 {
+		return url[:200] + "..."
+	}
+	return url
+}
+
+func (f *Frontier) prepareOne(o *op, e *Entry, h History) (newEntry, error) {
+	var none newEntry
+	switch {
+	case e.URL == "":
+		return none, errors.New("empty URL")
+	case len(e.URL) > MaxURL:
+		return none, fmt.Errorf("URL has %d bytes; want at most %d", len(e.URL), MaxURL)
+	case len(e.Meta) > MaxMeta:
+		return none, fmt.Errorf("Meta has %d bytes; want at most %d", len(e.Meta), MaxMeta)
+	case e.Depth < 0:
+		return none, fmt.Errorf("Depth is %d; want >= 0", e.Depth)
+	case e.Depth > 1<<30:
+		return none, fmt.Errorf("Depth is %d; want at most %d", e.Depth, 1<<30)
+	}
+	host, err := f.opts.HostKey(e.URL)
+	if err != nil {
+		return none, err
+	}
+	if err := checkHost(host); err != nil {
+		return none, err
+	}
+	p, err := f.priority(*e, h)
+	if err != nil {
+		return none, err
+	}
+	n := newEntry{host: host, hash: f.hostHash(host), crawl: e.Crawl, priority: p, force: e.Force}
+	if !f.opts.NoDedup {
+		n.mark = f.markOf(e.Crawl, e.URL)
+	}
+	if !e.NotBefore.IsZero() {
+		n.due = max(0, f.since(e.NotBefore))
+	}
+	n.body = o.encode(&body{depth: e.Depth, weight: e.Weight, meta: e.Meta, history: h, url: []byte(e.URL)})
+	return n, nil
+}
+
+func checkHost(host string) error {
+	if len(host) < 1 || len(host) > 255 {
+		return fmt.Errorf("host key has %d bytes; want 1 to 255", len(host))
+	}
+	return nil
+}
+
+// priority asks the prioritizer, outside the lock.
+func (f *Frontier) priority(e Entry, h History) (uint8, error) {
+	p := f.opts.Prioritizer.Priority(e, h)
+	if p < 1 || p > f.opts.Priorities {
+		return 0, &PriorityError{Got: p, Levels: f.opts.Priorities}
+	}
+	return uint8(p), nil
+}
+
+func (f *Frontier) hostHash(host string) uint64 {
+	return siphash.Hash(f.key[0], f.key[1], []byte(host))
+}
+
+// markOf is the fingerprint of a URL within a crawl.
+func (f *Frontier) markOf(crawl uint32, url string) (m Mark) {
+	a, b := siphash.Hash128(f.key[0]^uint64(crawl), f.key[1], []byte(url))
+	binary.LittleEndian.PutUint64(m[:8], a)
+	binary.LittleEndian.PutUint32(m[8:], uint32(b))
+	return m
+}
+
+func randomKey() (k [2]uint64) {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return [2]uint64{binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])}
+}
+
+// dedupLocked removes known entries from o and remembers the others. It returns
+// the known ones that are to be forced.
+func (f *Frontier) dedupLocked(o *op) (forced []newEntry) {
+	if f.opts.NoDedup {
+		return nil
+	}
+	kept := o.entries[:0]
+	for _, e := range o.entries {
+		switch {
+		case f.seen.Insert(e.mark):
+			e.marked = true
+			kept = append(kept, e)
+		case e.force:
+			forced = append(forced, e)
+		default:
+			f.core.stats.Duplicates++
+		}
+	}
+	o.entries = kept
+	return forced
+}
+
+// roomLocked says whether o may be admitted: at once (nil, nil), after waiting
+// for the channel, or not at all.
+func (f *Frontier) roomLocked(o *op) (<-chan struct{}, error) {
+	need := int64(0)
+	for i := range o.entries {
+		need += arena.Cost(recordSize(len(o.entries[i].body))) + 16
+	}
+	if f.opts.Spill == nil {
+		if f.memoryLocked()+need > f.opts.MemoryBudget {
+			return nil, f.reallyFullLocked(o)
+		}
+		return nil, nil
+	}
+	return f.committer.roomLocked(f, need)
+}
+
+// reallyFullLocked looks closer when the budget seems to be used up: known URLs
+// need no room.
+func (f *Frontier) reallyFullLocked(o *op) error {
+	room := f.opts.MemoryBudget - f.memoryLocked()
+	for i := range o.entries {
+		e := &o.entries[i]
+		if !f.opts.NoDedup && f.seen.Has(e.mark) && !e.force {
+			continue
+		}
+		room -= arena.Cost(recordSize(len(e.body))) + 16
+		if f.core.lookup(e.hash, e.host) == 0 {
+			room -= hostBytes
+		}
+		if room < 0 {
+			return ErrFull
+		}
+	}
+	return nil
+}
+
+// admitLocked puts an entry into its queue, or under its time. The sequence
+// number was given to it at commit.
+func (f *Frontier) admitLocked(e *newEntry, seq uint64, now int64) {
+	c := f.core
+	hid := c.ensure(e.hash, e.host)
+	qid := c.queueOf(hid, e.crawl, e.priority)
+	ref := c.store(seq, e.body)
+	if e.due > now {
+		c.schedule(qid, ref, e.due)
+		return
+	}
+	c.pushTail(qid, ref, now)
+}

@@ -1,0 +1,369 @@
+// This file verifies the invariants F1 to F8 that doc.go states.
+
+package frontier
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+)
+
+// Check verifies the frontier's invariants and returns every violation found,
+// joined. It walks all that is in memory under the lock: it is for tests.
+func (f *Frontier) Check() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := &checker{c: f.core, now: f.nowLocked(), used: map[arena.Ref]string{}, chained: map[uint32]bool{}}
+	k.lists()
+	k.heaps()
+	k.hosts()
+	k.groups()
+	k.parts()
+	k.totals(f)
+	return errors.Join(k.errs...)
+}
+
+type checker struct {
+	c       *core
+	now     int64
+	errs    []error
+	used    map[arena.Ref]string // records found, and where
+	chained map[uint32]bool
+
+	inList   map[uint32]int // by queue: in how many front queues and ready lists
+	bytes    int64
+	waiting  int64
+	byLevel  [maxPriorities + 1]int64
+	leased   int64
+	places   [ending + 1]int
+	resident map[uint32]uint32 // by part: positions of records in memory
+}
+
+func (k *checker) bad(format string, args ...any) {
+	if len(k.errs) < 20 {
+		k.errs = append(k.errs, fmt.Errorf("frontier: invariant: "+format, args...))
+	}
+}
+
+// lists checks the links of front queues and ready lists, and their masks (F2).
+func (k *checker) lists() {
+	k.inList = map[uint32]int{}
+	c := k.c
+	walk := func(what string, l *list, mask uint64, p int, want place) {
+		n, prev := 0, uint32(0)
+		for id := l.first; id != 0; id = c.queues.at(id).next {
+			q := c.queues.at(id)
+			if q.prev != prev || int(q.priority) != p {
+				k.bad("F3: %s %d: queue %d is linked wrongly", what, p, id)
+			}
+			if got := c.hosts.at(q.host).place; got != want {
+				k.bad("F2: %s %d: host %d is in place %d, not %d", what, p, q.host, got, want)
+			}
+			if q.waiting == 0 {
+				k.bad("F2: %s %d: queue %d has no URLs", what, p, id)
+			}
+			k.inList[id]++
+			prev = id
+			if n++; n > l.n {
+				k.bad("F3: %s %d: more than its %d queues", what, p, l.n)
+				return
+			}
+		}
+		if n != l.n || l.last != prev {
+			k.bad("F3: %s %d: %d queues, counted %d", what, p, n, l.n)
+		}
+		if (mask>>(p-1)&1 == 1) != (n > 0) {
+			k.bad("F3: %s %d: mask disagrees with its %d queues", what, p, n)
+		}
+	}
+	for p := 1; p <= maxPriorities; p++ {
+		walk("front queue", &c.tokens[p], c.tokenMask, p, unbound)
+		walk("ready list", &c.readies[p], c.readyMask, p, ready)
+	}
+}
+
+// check verifies the heap's order.
+func (h *timeHeap) check() error {
+	for i := 1; i < len(h.items); i++ {
+		if h.items[i].at < h.items[(i-1)/4].at {
+			return fmt.Errorf("item %d is before its parent", i)
+		}
+	}
+	return nil
+}
+
+// heaps checks order and positions (F3).
+func (k *checker) heaps() {
+	c := k.c
+	for name, h := range map[string]*timeHeap{"pace": &c.pace, "parks": &c.parks, "idle": &c.idle, "expiry": &c.expiry, "scheduled": &c.scheduled} {
+		if err := h.check(); err != nil {
+			k.bad("F3: heap %s: %v", name, err)
+		}
+	}
+	at := func(h *timeHeap, want place, key func(*host) int64, name string) {
+		for i, it := range h.items {
+			if it.id&groupBit != 0 {
+				continue
+			}
+			x := c.hosts.at(it.id)
+			if x.place != want || int(x.pos) != i || it.at != key(x) {
+				k.bad("F3: heap %s: host %d has place %d, position %d, time %d; the heap %d at %d", name, it.id, x.place, x.pos, key(x), i, it.at)
+			}
+		}
+	}
+	due := func(h *host) int64 { return h.due }
+	at(&c.pace, pacing, due, "pace")
+	at(&c.parks, parked, due, "parks")
+	at(&c.idle, idling, due, "idle")
+	at(&c.expiry, leased, func(h *host) int64 { return c.leases.at(h.lease).deadline }, "expiry")
+	for id := uint32(1); id <= c.groups.top; id++ {
+		at(&c.groups.at(id).hosts, pacing, due, "group")
+	}
+	for _, it := range c.scheduled.items {
+		k.record(arena.Ref(it.id), it.aux, "scheduled")
+	}
+}
+
+// record notes a record found in memory; no record is in two places (F5).
+func (k *checker) record(ref arena.Ref, qid uint32, where string) {
+	if old, ok := k.used[ref]; ok {
+		k.bad("F5: record %d is %s and %s", ref, old, where)
+	}
+	k.used[ref] = where
+	r := k.c.record(ref)
+	k.bytes += arena.Cost(recordSize(r.length()))
+	if r.seq() == 0 {
+		k.bad("F5: record %d, %s, was freed", ref, where)
+	}
+	if id := r.part(); id != 0 {
+		if k.resident == nil {
+			k.resident = map[uint32]uint32{}
+		}
+		bit := uint32(1) << r.pos()
+		if k.resident[id]&bit != 0 {
+			k.bad("F5: position %d of part %d is in memory twice", r.pos(), id)
+		}
+		k.resident[id] |= bit
+		if p := k.c.parts.at(id); p.taken&bit == 0 {
+			k.bad("F5: position %d of part %d is in memory and may be read again", r.pos(), id)
+		}
+	}
+}
+
+// hosts checks each host's place against its lists, heaps and leases (F1, F2).
+func (k *checker) hosts() {
+	c := k.c
+	called := map[uint32]bool{}
+	for _, id := range c.calls {
+		called[id] = true
+	}
+	for id := uint32(1); id <= c.hosts.top; id++ {
+		h := c.hosts.at(id)
+		if h.nameLen == 0 {
+			continue
+		}
+		k.bytes += arena.Cost(int(h.nameLen))
+		k.places[h.place]++
+		if got := c.lookup(h.hash, string(c.name(h))); got != id {
+			k.bad("F3: host %d is found as %d", id, got)
+		}
+		k.host(id, h, called[id])
+	}
+	if k.places != c.places {
+		k.bad("F6: places are %v, counted %v", k.places, c.places)
+	}
+}
+
+func (k *checker) host(id uint32, h *host, isCalled bool) {
+	c := k.c
+	waiting := int32(0)
+	for qid := h.queues; qid != 0; qid = c.queues.at(qid).sibling {
+		q := c.queues.at(qid)
+		waiting += q.waiting
+		k.byLevel[q.priority] += int64(q.waiting)
+		k.queue(qid, q)
+		listed := h.place == unbound || h.place == ready
+		if want := btoi(listed && q.waiting > 0); k.inList[qid] != want {
+			k.bad("F2: queue %d of host %d in place %d with %d URLs is in %d lists", qid, id, h.place, q.waiting, k.inList[qid])
+		}
+	}
+	k.waiting += int64(waiting)
+	if waiting != h.waiting {
+		k.bad("F6: host %d has %d URLs waiting, counted %d", id, waiting, h.waiting)
+	}
+	if (h.lease != 0) != (h.place == leased || h.place == ending) {
+		k.bad("F1: host %d has lease %d in place %d", id, h.lease, h.place)
+	}
+	if h.lease != 0 {
+		k.leased++
+		l := c.leases.at(h.lease)
+		if l.host != id || l.token == 0 {
+			k.bad("F1: lease %d is of host %d, not %d", h.lease, l.host, id)
+		}
+		if l.leasedAt < h.due && h.due < l.leasedAt {
+			k.bad("F4: host %d was leased before its time", id)
+		}
+		if l.record != 0 {
+			k.record(l.record, l.queue, "leased")
+		}
+	}
+	if isCalled != (h.place == called) {
+		k.bad("F2: host %d in place %d is among the called: %v", id, h.place, isCalled)
+	}
+	switch h.place {
+	case nowhere, idling:
+		if waiting > 0 || h.contacts > 0 {
+			k.bad("F2: host %d rests with %d URLs and %d contacts", id, waiting, h.contacts)
+		}
+	case unbound, parked:
+		if waiting == 0 || h.contacts > 0 {
+			k.bad("F2: host %d in place %d has %d URLs and %d contacts", id, h.place, waiting, h.contacts)
+		}
+	case ready, called:
+		if h.due > k.now {
+			k.bad("F4: host %d is ready %d ns before its time", id, h.due-k.now)
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// queue checks the three stretches of a queue (F5, F6).
+func (k *checker) queue(id uint32, q *queue) {
+	c := k.c
+	n := 0
+	for _, s := range [...]stretch{q.front, q.back} {
+		last := arena.Ref(0)
+		for ref := s.first; ref != 0; ref = c.record(ref).next() {
+			k.record(ref, id, "waiting")
+			last = ref
+			n++
+		}
+		if last != s.last {
+			k.bad("F3: queue %d: a stretch ends at %d, not %d", id, last, s.last)
+		}
+	}
+	last := uint32(0)
+	for pid := q.chain; pid != 0; pid = c.parts.at(pid).next {
+		p := c.parts.at(pid)
+		if p.queue != id || !p.chained || k.chained[pid] {
+			k.bad("F5: queue %d: part %d is chained wrongly", id, pid)
+			break
+		}
+		k.chained[pid] = true
+		n += bits.OnesCount32(p.all() &^ p.taken)
+		last = pid
+	}
+	if last != q.chainLast {
+		k.bad("F3: queue %d: the chain ends at %d, not %d", id, last, q.chainLast)
+	}
+	if n != int(q.waiting) {
+		k.bad("F6: queue %d has %d URLs, counted %d", id, n, q.waiting)
+	}
+}
+
+// groups checks slots, members and keys (F1, F3).
+func (k *checker) groups() {
+	c := k.c
+	taken := map[uint32]int32{}
+	members := map[uint32]int32{}
+	for id := uint32(1); id <= c.hosts.top; id++ {
+		h := c.hosts.at(id)
+		if h.nameLen == 0 {
+			continue
+		}
+		members[h.group]++
+		if h.holdsSlot {
+			taken[h.group]++
+		}
+		if h.lease != 0 {
+			l := c.leases.at(h.lease)
+			taken[l.group]++
+			if l.oldGroup != 0 {
+				members[l.oldGroup]++
+			}
+		}
+	}
+	for name, id := range c.groupNames {
+		g := c.groups.at(id)
+		if g.name != name || g.taken != taken[id] || g.members != members[id] {
+			k.bad("F1: group %q: %d slots taken and %d members, counted %d and %d", name, taken[id], members[id], g.taken, g.members)
+		}
+		if g.taken > g.slots {
+			k.bad("F1: group %q: %d of %d slots taken", name, g.taken, g.slots)
+		}
+		if want := g.taken < g.slots && g.hosts.len() > 0; want != g.queued {
+			k.bad("F2: group %q in the heap: %v", name, g.queued)
+		}
+		if g.queued {
+			if it := c.pace.items[g.pos]; it.id != id|groupBit || it.at != max(g.free, g.hosts.min()) {
+				k.bad("F3: group %q: its key in the heap is wrong", name)
+			}
+		}
+	}
+}
+
+// parts checks that no part is lost and finished positions agree with blocks.
+func (k *checker) parts() {
+	c := k.c
+	live := map[uint32]int{}
+	for id := uint32(1); id <= c.parts.top; id++ {
+		p := c.parts.at(id)
+		if p.count == 0 {
+			continue
+		}
+		dead := 0
+		b := c.blocks[p.block]
+		for i := range int(p.count) {
+			if b == nil || b.isDead(int(p.first)+i) {
+				dead++
+				if p.taken&(1<<i) == 0 {
+					k.bad("F5: position %d of part %d is finished and may be read", i, id)
+				}
+			}
+		}
+		if dead != int(p.done) {
+			k.bad("F5: part %d has %d finished records, counted %d", id, dead, p.done)
+		}
+		live[p.block] += int(p.count) - dead
+		if p.chained != k.chained[id] {
+			k.bad("F5: part %d is chained: %v", id, p.chained)
+		}
+		if !p.chained && p.taken != p.all() {
+			k.bad("F5: part %d has records that nobody will read", id)
+		}
+	}
+	for id, b := range c.blocks {
+		if b.live != live[id] {
+			k.bad("F5: block %d has %d live records, counted %d", id, live[id], b.live)
+		}
+	}
+}
+
+// totals compares Stats with the walk (F6).
+func (k *checker) totals(f *Frontier) {
+	s := f.core.stats
+	if s.Waiting != k.waiting || s.Leased != k.leased || s.Scheduled != int64(f.core.scheduled.len()) {
+		k.bad("F6: waiting %d, leased %d, scheduled %d; Stats say %d, %d, %d",
+			k.waiting, k.leased, f.core.scheduled.len(), s.Waiting, s.Leased, s.Scheduled)
+	}
+	for p := 1; p <= f.opts.Priorities; p++ {
+		if s.WaitingBy[p-1] != k.byLevel[p] {
+			k.bad("F6: %d waiting of priority %d; Stats say %d", k.byLevel[p], p, s.WaitingBy[p-1])
+		}
+	}
+	pending := false
+	for id := uint32(1); id <= f.core.hosts.top; id++ {
+		pending = pending || f.core.hosts.at(id).pins > 0
+	}
+	if !pending && k.bytes != f.core.mem.Used() {
+		k.bad("F5: %d bytes of records and names; the arena has %d in use", k.bytes, f.core.mem.Used())
+	}
+}

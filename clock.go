@@ -1,0 +1,59 @@
+// This file is the frontier's only source of time.
+
+package frontier
+
+import (
+	"math"
+	"time"
+)
+
+// Clock tells the time and wakes the frontier. The default is the system's. A
+// clock of the caller's own lets a week of politeness be simulated in a second.
+// Its methods are called from any goroutine.
+type Clock interface {
+	// Now returns the time. If it jumps backwards the frontier's own time
+	// stands still until it has caught up.
+	Now() time.Time
+	// AfterFunc calls f once, in a goroutine of its own or in that which moves
+	// the clock, when d has passed; f may use the clock.
+	AfterFunc(d time.Duration, f func()) Timer
+}
+
+// Timer is a pending call of AfterFunc. A *time.Timer is one.
+type Timer interface {
+	// Stop keeps the call from happening and reports whether it was in time.
+	Stop() bool
+	// Reset moves the call to d from now, also if it has happened or was stopped.
+	Reset(d time.Duration) bool
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+func (systemClock) AfterFunc(d time.Duration, f func()) Timer {
+	return time.AfterFunc(d, f)
+}
+
+// never is later than any time in nanoseconds since Open.
+const never int64 = math.MaxInt64
+
+// wallMillis is t in Unix milliseconds, rounded up: a stored due time is never
+// earlier than the real one. The zero time is 0.
+func wallMillis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	ms := t.UnixMilli()
+	if t.Sub(time.UnixMilli(ms)) > 0 {
+		ms++
+	}
+	return ms
+}
+
+// millisTime is the inverse of wallMillis.
+func millisTime(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}

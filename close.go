@@ -1,0 +1,152 @@
+// This file is how a frontier ends, and Contact, whose waiters an end must reach
+// too.
+
+package frontier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Contact waits until a host may be contacted and returns a lease of its slot
+// without a URL, for robots.txt and the like. host is a host key. One lease is
+// one contact: call Done with it, which moves the host's clock. Calls for one
+// host are served in order, and before its URLs. While a lease of the host is
+// out, Contact waits for its end. Errors are those of Next, but for ErrExhausted.
+func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return Lease{}, err
+	}
+	if err := checkHost(host); err != nil {
+		return Lease{}, fmt.Errorf("frontier: contact: %w", err)
+	}
+	f.lock()
+	if err := f.refusalLocked(); err != nil {
+		f.mu.Unlock()
+		return Lease{}, err
+	}
+	id := f.core.ensure(f.hostHash(host), host)
+	f.core.wantContact(id)
+	q := f.contacts[id]
+	if q == nil {
+		q = &waiterQueue{}
+		f.contacts[id] = q
+	}
+	w := q.push()
+	f.dispatchLocked()
+	f.mu.Unlock()
+	select {
+	case g := <-w.grant:
+		return f.accept(ctx, g)
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	if !w.queued {
+		f.mu.Unlock()
+		return f.giveBack(<-w.grant, ctx.Err())
+	}
+	q.remove(w)
+	f.core.hosts.at(id).contacts--
+	if q.first == nil {
+		f.dropContactsLocked(id)
+	}
+	f.dispatchLocked() // its URLs may be had again, or the crawl is over
+	f.mu.Unlock()
+	return Lease{}, ctx.Err()
+}
+
+// dropContactsLocked forgets the Contact calls of a host; no one waits any more.
+func (f *Frontier) dropContactsLocked(id uint32) {
+	delete(f.contacts, id)
+	h := f.core.hosts.at(id)
+	h.contacts = 0
+	switch h.place {
+	case leased, loading, ending:
+	default:
+		f.core.detach(id)
+		f.core.settle(id, f.nowLocked())
+	}
+}
+
+// wantContact notes that a Contact waits for a host, which needs a back queue
+// then even if it has no URLs.
+func (c *core) wantContact(id uint32) {
+	h := c.hosts.at(id)
+	h.contacts++
+	switch h.place {
+	case leased, loading, ending, pacing, called:
+	case ready:
+		c.detach(id) // it keeps its group's slot
+		c.put(h, called)
+		c.calls = append(c.calls, id)
+	default:
+		c.detach(id)
+		c.setPacing(id, h)
+	}
+}
+
+// Drain ends the handing out: calls waiting in Next and Contact, and later ones,
+// get ErrClosed. It returns when the last lease has ended and all is committed,
+// or with ctx's error. Add and Done work until Close.
+func (f *Frontier) Drain(ctx context.Context) error {
+	f.lock()
+	if f.closed {
+		f.mu.Unlock()
+		return ErrClosed
+	}
+	f.draining = true
+	if f.drained == nil {
+		f.drained = make(chan struct{})
+	}
+	done := f.drained
+	f.dispatchLocked()
+	f.mu.Unlock()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close commits what was accepted and ends the frontier. Leases that are out
+// come again when the store is opened next. Afterwards every call returns
+// ErrClosed; Close itself may be called again. It does not close the Spill.
+func (f *Frontier) Close() error {
+	f.closeOnce.Do(func() { f.closeErr = f.close() })
+	return f.closeErr
+}
+
+func (f *Frontier) close() error {
+	f.lock()
+	f.draining, f.closed = true, true
+	f.refuseLocked()
+	if f.drained != nil {
+		close(f.drained)
+		f.drained = nil
+	}
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	f.freedLocked()
+	f.mu.Unlock()
+	if f.opts.Spill == nil {
+		return nil
+	}
+	close(f.committer.stop)
+	f.background.Wait()
+	f.mu.Lock()
+	b := &Batch{
+		ID:   f.committer.batchID + 1,
+		Time: wallMillis(f.wall(f.nowLocked())),
+		Rows: f.closingRowsLocked(),
+		Drop: f.core.drops,
+	}
+	for _, name := range f.core.staleRows {
+		b.Rows = append([]Row{{Key: rowHost + name}}, b.Rows...)
+	}
+	f.mu.Unlock()
+	err := f.opts.Spill.Commit(b)
+	return errors.Join(err, f.opts.Spill.Release())
+}

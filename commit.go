@@ -1,0 +1,411 @@
+// This file makes what was accepted durable, and only then visible.
+//
+// Without a Spill there is nothing to wait for. With one, a single goroutine
+// takes whatever Adds and Dones are waiting, writes them as one batch, and
+// applies them: callers share the price of a write. If a write fails, all that
+// it held and all that queued behind it are undone and get the error, since an
+// Add behind it may have been told that its URLs were already coming.
+
+package frontier
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+)
+
+// maxGroup is how many bytes of bodies one batch holds, about.
+const maxGroup = 4 << 20
+
+// applyAtOnce is how many URLs are admitted under one lock.
+const applyAtOnce = 128
+
+// op is what one call wants committed.
+type op struct {
+	entries []newEntry
+	buf     []byte // bodies of entries
+	rows    []Row
+	forced  []newEntry // known outlinks to be forced once this is committed
+
+	ends   bool      // record, of queue and host, is finished
+	record arena.Ref // stays in memory until then
+	queue  uint32
+	host   uint32
+
+	firstSeq uint64
+	run      func() error // instead of all that: called between two commits
+	after    func(error)  // called outside the lock when nobody waits for done
+	done     chan error
+}
+
+var ops = sync.Pool{New: func() any { return &op{done: make(chan error, 1)} }}
+
+func newOp() *op { return ops.Get().(*op) }
+
+// free gives the op back. Nobody may be going to send on done.
+func (o *op) free() {
+	clear(o.entries)
+	*o = op{entries: o.entries[:0], buf: o.buf[:0], done: o.done}
+	if cap(o.buf) <= 1<<20 {
+		ops.Put(o)
+	}
+}
+
+func (o *op) empty() bool {
+	return len(o.entries) == 0 && !o.ends && len(o.rows) == 0 && len(o.forced) == 0
+}
+
+// encode appends b to the op's buffer and returns its bytes.
+func (o *op) encode(b *body) []byte {
+	at := len(o.buf)
+	o.buf = b.append(o.buf)
+	return o.buf[at:len(o.buf):len(o.buf)]
+}
+
+// hold appends encoded bytes to the op's buffer and returns them there.
+func (o *op) hold(b []byte) []byte {
+	at := len(o.buf)
+	o.buf = append(o.buf, b...)
+	return o.buf[at:len(o.buf):len(o.buf)]
+}
+
+// committer is the state of the goroutine that commits. Its fields are guarded
+// by Frontier.mu.
+type committer struct {
+	queue   []*op
+	bytes   int64 // of bodies in queue and in the batch under way
+	working bool  // a batch is under way
+	batchID uint64
+	wake    chan struct{} // has a token when queue may not be empty
+	stop    chan struct{} // closed by Close
+	space   chan struct{} // closed when there may be room again; nil if nobody waits
+	move    chan struct{} // has a token when records should move to blocks
+	moving  bool
+	stuck   bool // moving everything did not free enough memory
+
+	failures int // commits that failed
+}
+
+func (c *committer) busy() bool { return c.working || len(c.queue) > 0 }
+
+// submitLocked commits an op and waits for it. It releases the lock.
+func (f *Frontier) submitLocked(o *op) error {
+	f.finishing++
+	if f.opts.Spill == nil {
+		f.applyLocked(o)
+		f.settledLocked(o)
+		f.dispatchLocked()
+		f.mu.Unlock()
+		return nil
+	}
+	f.enqueueLocked(o)
+	f.mu.Unlock()
+	return <-o.done
+}
+
+// submitAsyncLocked commits an op without waiting; o.after is told the result.
+func (f *Frontier) submitAsyncLocked(o *op) {
+	f.finishing++
+	if f.opts.Spill != nil {
+		f.enqueueLocked(o)
+		return
+	}
+	f.applyLocked(o)
+	f.settledLocked(o)
+	if after := o.after; after != nil {
+		go after(nil)
+	}
+	o.free()
+}
+
+func (f *Frontier) enqueueLocked(o *op) {
+	f.committer.queue = append(f.committer.queue, o)
+	f.committer.bytes += int64(len(o.buf))
+	select {
+	case f.committer.wake <- struct{}{}:
+	default:
+	}
+}
+
+// applyLocked makes a committed op visible.
+func (f *Frontier) applyLocked(o *op) {
+	now := f.nowLocked()
+	seq := f.numberLocked(o)
+	for i := range o.entries {
+		if i > 0 && i%applyAtOnce == 0 && f.opts.Spill != nil {
+			f.dispatchLocked()
+			f.mu.Unlock()
+			f.mu.Lock()
+			now = f.nowLocked()
+		}
+		f.admitLocked(&o.entries[i], seq+uint64(i), now)
+		if o.entries[i].index >= 0 {
+			f.core.stats.Added++
+		}
+		if o.entries[i].marked && f.opts.Spill != nil {
+			f.logMarks = append(f.logMarks, o.entries[i].mark)
+		}
+	}
+	if o.ends {
+		f.core.finished(o.record)
+		f.unpinLocked(o.host, now)
+	}
+}
+
+// numberLocked gives an op's entries their sequence numbers, once.
+func (f *Frontier) numberLocked(o *op) uint64 {
+	if o.firstSeq == 0 {
+		o.firstSeq = f.seq + 1
+		f.seq += uint64(len(o.entries))
+	}
+	return o.firstSeq
+}
+
+// undoLocked forgets an op that could not be committed: its URLs are unknown
+// again, and what it would have finished waits again.
+func (f *Frontier) undoLocked(o *op) {
+	for i := range o.entries {
+		if o.entries[i].marked {
+			f.seen.Remove(o.entries[i].mark)
+		}
+	}
+	if !o.ends {
+		return
+	}
+	now := f.nowLocked()
+	h := f.core.hosts.at(o.host)
+	if h.place != leased && h.place != loading && h.place != ending {
+		f.core.detach(o.host)
+		f.core.returnHead(o.queue, o.record)
+		h.pins--
+		f.core.settle(o.host, now)
+		return
+	}
+	f.core.returnHead(o.queue, o.record)
+	h.pins--
+}
+
+// unpinLocked ends the wait of a host for a completion.
+func (f *Frontier) unpinLocked(id uint32, now int64) {
+	h := f.core.hosts.at(id)
+	if h.pins--; h.pins == 0 && h.place == nowhere {
+		f.core.settle(id, now)
+	}
+}
+
+// settledLocked notes that an op is committed or undone.
+func (f *Frontier) settledLocked(*op) { f.finishing-- }
+
+// startCommitter starts the goroutines that write to the Spill.
+func (f *Frontier) startCommitter() {
+	c := &f.committer
+	c.wake, c.move, c.stop = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
+	f.background.Add(2)
+	go func() { defer f.background.Done(); f.commitLoop() }()
+	go func() { defer f.background.Done(); f.moveLoop() }()
+}
+
+func (f *Frontier) commitLoop() {
+	c := &f.committer
+	for {
+		select {
+		case <-c.wake:
+		case <-c.stop:
+			f.mu.Lock()
+			left := len(c.queue)
+			f.mu.Unlock()
+			if left == 0 {
+				return
+			}
+		}
+		runtime.Gosched() // callers that are about to submit share this write
+		for f.commitGroup() {
+		}
+	}
+}
+
+// commitGroup writes and applies what is queued, up to maxGroup. It reports
+// whether there was anything.
+func (f *Frontier) commitGroup() bool {
+	c := &f.committer
+	f.mu.Lock()
+	group, b := f.takeGroupLocked()
+	lastSeq := f.seq
+	f.mu.Unlock()
+	if len(group) == 0 {
+		return false
+	}
+	if run := group[0].run; run != nil {
+		err := run()
+		f.mu.Lock()
+		c.working = false
+		f.finishing--
+		f.dispatchLocked()
+		f.mu.Unlock()
+		group[0].done <- err
+		return true
+	}
+	var err error
+	if empty := len(b.Admit)+len(b.Finish)+len(b.Rows)+len(b.Drop) == 0; empty {
+		b.ID-- // callers that only waited for those before them
+	} else {
+		err = f.opts.Spill.Commit(b)
+	}
+	f.mu.Lock()
+	if err != nil {
+		// The drops and rows were not told: they go with the next batch.
+		f.core.drops = append(f.core.drops, b.Drop...)
+		c.failures++
+		group = append(group, f.takeQueuedLocked()...)
+	} else {
+		c.batchID = b.ID
+		f.logBytes += batchBytes(b)
+	}
+	for _, o := range group {
+		if err != nil {
+			f.undoLocked(o)
+		} else {
+			f.applyLocked(o)
+		}
+		f.settledLocked(o)
+		c.bytes -= int64(len(o.buf))
+	}
+	c.working = false
+	if err == nil {
+		f.applied.batch, f.applied.seq = b.ID, lastSeq
+	}
+	f.dispatchLocked()
+	f.wakeMoverLocked()
+	f.freedLocked()
+	f.mu.Unlock()
+	for _, o := range group {
+		if o.after != nil {
+			o.after(err)
+			o.free()
+			continue
+		}
+		o.done <- err
+	}
+	return true
+}
+
+// takeGroupLocked takes ops off the queue and lists what they want written. An
+// op with a run function is taken alone.
+func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
+	c := &f.committer
+	n, size := 0, 0
+	for n < len(c.queue) && size < maxGroup {
+		if c.queue[n].run != nil {
+			if n == 0 {
+				n = 1
+			}
+			break
+		}
+		size += len(c.queue[n].buf)
+		n++
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	group := append([]*op(nil), c.queue[:n]...)
+	clear(c.queue[:n])
+	if c.queue = c.queue[n:]; len(c.queue) == 0 {
+		c.queue = nil
+	}
+	c.working = true
+	b := &Batch{ID: c.batchID + 1, Time: wallMillis(f.wall(f.nowLocked())), Drop: f.core.drops}
+	f.core.drops = nil
+	for _, name := range f.core.staleRows {
+		b.Rows = append(b.Rows, Row{Key: rowHost + name})
+	}
+	f.core.staleRows = f.core.staleRows[:0]
+	for _, o := range group {
+		seq := f.numberLocked(o)
+		for i := range o.entries {
+			e := &o.entries[i]
+			a := Admission{
+				Queue:   Queue{Host: e.host, Crawl: e.crawl, Priority: e.priority},
+				Record:  Record{Seq: seq + uint64(i), Body: e.body},
+				Mark:    e.mark,
+				HasMark: e.marked,
+			}
+			if e.due > 0 {
+				a.Due = wallMillis(f.wall(e.due))
+			}
+			b.Admit = append(b.Admit, a)
+		}
+		b.Rows = append(b.Rows, o.rows...)
+		if o.ends {
+			b.Finish = append(b.Finish, f.completionLocked(o.record))
+		}
+	}
+	return group, b
+}
+
+// takeQueuedLocked takes all ops that wait, but for those with a run function.
+func (f *Frontier) takeQueuedLocked() []*op {
+	var out, kept []*op
+	for _, o := range f.committer.queue {
+		if o.run != nil {
+			kept = append(kept, o)
+		} else {
+			out = append(out, o)
+		}
+	}
+	f.committer.queue = kept
+	return out
+}
+
+// completionLocked tells where the record lies that is finished.
+func (f *Frontier) completionLocked(ref arena.Ref) Completion {
+	r := f.core.record(ref)
+	x := Completion{Seq: r.seq()}
+	if id := r.part(); id != 0 {
+		p := f.core.parts.at(id)
+		x.Block, x.Pos = p.block, p.first+uint16(r.pos())
+	}
+	return x
+}
+
+func batchBytes(b *Batch) int64 {
+	n := int64(32 + 16*len(b.Finish))
+	for i := range b.Admit {
+		n += int64(len(b.Admit[i].Body) + len(b.Admit[i].Host) + 24)
+	}
+	return n
+}
+
+// residentLimitLocked is how many bytes of URLs may be in memory.
+func (f *Frontier) residentLimitLocked() int64 {
+	other := f.memoryLocked() - f.core.mem.Used()
+	return f.opts.MemoryBudget - f.footprint - other
+}
+
+// roomLocked says whether need bytes may be admitted with a Spill: now, after
+// waiting for the channel, or not at all.
+func (c *committer) roomLocked(f *Frontier, need int64) (<-chan struct{}, error) {
+	limit := f.residentLimitLocked()
+	if limit < minResident/4 {
+		return nil, ErrFull // hosts and marks alone use the budget up
+	}
+	if f.core.mem.Used()+c.bytes+need <= limit*9/10 || need > limit/2 && f.core.mem.Used()+c.bytes < limit/4 {
+		return nil, nil
+	}
+	if c.stuck && !c.moving {
+		return nil, ErrFull
+	}
+	f.signalMoverLocked()
+	if c.space == nil {
+		c.space = make(chan struct{})
+	}
+	return c.space, nil
+}
+
+// freedLocked lets those who wait for room look again.
+func (f *Frontier) freedLocked() {
+	if f.committer.space != nil {
+		close(f.committer.space)
+		f.committer.space = nil
+	}
+}

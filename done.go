@@ -1,0 +1,469 @@
+// This file is how a lease ends: Done, its deadline, and what a caller may do
+// with it before.
+//
+// All code of the user's (delay policy, retry policy, prioritizer, scheduler)
+// runs before the lock is taken, on what the lease says; then one step under the
+// lock moves the host's clock, frees its slots and hands the completion over.
+
+package frontier
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// plan is what was decided about an ending lease before the lock was taken.
+type plan struct {
+	outcome   Outcome
+	end       int64 // ns since Open
+	hostHold  int64 // ns that the host is left alone from end; -1: its clock is unchanged
+	groupHold int64
+	stays     bool  // the URL remains in the frontier, as a new record
+	due       int64 // when it comes again, ns since Open; 0: at once
+	priority  uint8 // 0: as before
+	retry     bool
+	givenUp   bool
+	expired   bool
+}
+
+// Done ends a lease. When it has returned without an error the URL will not be
+// handed out again but as the outcome says, and the outlinks in o.Add are
+// admitted, both in one commit. Two kinds of error come after that commit:
+// *EntryError for outlinks (or ErrFull for all of them), and *PriorityError for
+// a URL that keeps its former priority. ErrNotLeased means that the lease ended
+// before; the host's clock may still be moved later. After any other error
+// nothing but the host's clock has changed: the URL waits again.
+func (f *Frontier) Done(l Lease, o Outcome) error {
+	if err := checkOutcome(o); err != nil {
+		return err
+	}
+	job := newOp()
+	defer job.free()
+	var bad error
+	if len(o.Add) > 0 {
+		bad = f.prepare(job, o.Add)
+	}
+	p, err := f.plan(l, o, f.opts.Clock.Now(), false)
+	bad = errors.Join(bad, err)
+	f.lock()
+	lease, err := f.heldLocked(l)
+	if err != nil {
+		f.lateLocked(l, p)
+		f.mu.Unlock()
+		return err
+	}
+	bad = errors.Join(bad, f.finishLocked(job, l.host, lease, p))
+	if job.empty() {
+		f.dispatchLocked()
+		f.mu.Unlock()
+		return bad
+	}
+	err = f.submitLocked(job) // unlocks
+	for _, e := range job.forced {
+		if err == nil {
+			err = f.force(context.Background(), e)
+		}
+	}
+	if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
+		f.opts.OnGiveUp(l.Entry, p.outcome)
+	}
+	return errors.Join(err, bad)
+}
+
+func checkOutcome(o Outcome) error {
+	if o.Result > Requeue {
+		return fmt.Errorf("frontier: outcome: Result is %d; want 0 to %d", o.Result, Requeue)
+	}
+	if o.Uncontacted && o.Result != Denied && o.Result != Requeue {
+		return fmt.Errorf("frontier: outcome: %v with Uncontacted; want denied or requeue", o.Result)
+	}
+	if len(o.Meta) > MaxMeta {
+		return fmt.Errorf("frontier: outcome: Meta has %d bytes; want at most %d", len(o.Meta), MaxMeta)
+	}
+	return nil
+}
+
+// plan asks the user's policies about an ending lease.
+func (f *Frontier) plan(l Lease, o Outcome, now time.Time, expired bool) (plan, error) {
+	if o.Ended.IsZero() || o.Ended.After(now) {
+		o.Ended = now
+	}
+	if o.Ended.Before(l.LeasedAt) {
+		o.Ended = l.LeasedAt
+	}
+	if o.Duration <= 0 {
+		o.Duration = o.Ended.Sub(l.LeasedAt)
+	}
+	p := plan{outcome: o, end: f.since(o.Ended), hostHold: -1, expired: expired}
+	if !o.Uncontacted {
+		p.hostHold = clampDelay(f.opts.Delay.Delay(l.Host, o))
+		p.groupHold = clampDelay(f.opts.GroupDelay.Delay(l.Group, o))
+	}
+	if l.Entry.URL == "" || o.Result == Requeue {
+		return p, nil
+	}
+	h := l.History.after(o)
+	e := l.Entry
+	if o.Meta != nil {
+		e.Meta = o.Meta
+	}
+	switch {
+	case o.Result == Failed:
+		wait, again := f.opts.Retry.Retry(e, l.Attempt, o)
+		if p.stays = again; !again {
+			p.givenUp = true
+			break
+		}
+		p.retry = true
+		switch {
+		case expired:
+		case !o.Next.IsZero():
+			p.due = f.since(o.Next)
+		default:
+			p.due = p.end + int64(min(max(0, wait), maxDelay))
+		}
+	case !o.Next.IsZero():
+		p.stays, p.due = true, f.since(o.Next)
+	case f.opts.Scheduler != nil && o.Result != Denied:
+		if t := f.opts.Scheduler.Next(e, h, o); !t.IsZero() {
+			p.stays, p.due = true, f.since(t)
+		}
+	}
+	if !p.stays {
+		return p, nil
+	}
+	prio, err := f.priority(e, h)
+	if err != nil {
+		return p, err // it keeps its priority
+	}
+	p.priority = prio
+	return p, nil
+}
+
+func clampDelay(d time.Duration) int64 { return int64(min(max(0, d), maxDelay)) }
+
+// after is the history with one more visit.
+func (h History) after(o Outcome) History {
+	if o.Result > Gone {
+		return h
+	}
+	end := millisTime(wallMillis(o.Ended))
+	if h.Visits == 0 {
+		h.FirstVisit = end
+	}
+	h.Visits++
+	h.LastVisit = end
+	if o.Result == Changed {
+		h.Changes++
+		h.LastChange = end
+	}
+	if !o.Modified.IsZero() {
+		h.LastModified = o.Modified
+	}
+	return h
+}
+
+// heldLocked returns the lease record of a lease that is out.
+func (f *Frontier) heldLocked(l Lease) (*leaseRecord, error) {
+	if f.closed {
+		return nil, ErrClosed
+	}
+	if l.token == 0 || l.host == 0 || l.host > f.core.hosts.top {
+		return nil, ErrNotLeased
+	}
+	h := f.core.hosts.at(l.host)
+	if h.lease == 0 || h.place != leased {
+		return nil, ErrNotLeased
+	}
+	if r := f.core.leases.at(h.lease); r.token == l.token {
+		return r, nil
+	}
+	return nil, ErrNotLeased
+}
+
+// lateLocked lets a Done that came too late move its host's clock later.
+func (f *Frontier) lateLocked(l Lease, p plan) {
+	if f.closed || p.hostHold < 0 || l.token == 0 {
+		return
+	}
+	id := f.core.lookup(f.hostHash(l.Host), l.Host)
+	if id == 0 {
+		id = f.core.ensure(f.hostHash(l.Host), l.Host)
+	}
+	now := f.nowLocked()
+	h := f.core.hosts.at(id)
+	due := p.end + max(p.hostHold, int64(h.crawlDelay)*int64(time.Millisecond), int64(p.outcome.RetryAfter))
+	if due <= h.due {
+		return
+	}
+	switch h.place {
+	case leased, loading, ending:
+		h.due = due
+	case unbound:
+		h.due = due // found out when a token of it is taken
+	default:
+		f.core.detach(id)
+		h.due = due
+		f.core.settle(id, now)
+	}
+}
+
+// finishLocked takes a lease off the books and fills o with what must be
+// committed. It returns ErrFull if the outlinks had to be refused.
+func (f *Frontier) finishLocked(o *op, hid uint32, lease *leaseRecord, p plan) error {
+	c := f.core
+	now := f.nowLocked()
+	l := c.endLease(hid)
+	h := c.hosts.at(hid)
+	out := p.outcome
+	c.stats.Done[out.Result]++
+	f.learnLocked(h, out.CrawlDelay)
+	var hostDue, groupDue int64
+	if p.hostHold >= 0 {
+		hostDue = p.end + max(p.hostHold, int64(h.crawlDelay)*int64(time.Millisecond))
+		groupDue = p.end + p.groupHold
+	}
+	if out.RetryAfter > 0 {
+		hostDue = max(hostDue, p.end+int64(min(out.RetryAfter, maxDelay)))
+		if out.RetryAfter > 24*time.Hour {
+			f.opts.Logger.Warn("host parked for over a day", "host", string(c.name(h)), "retry_after", out.RetryAfter)
+		}
+	}
+	switch {
+	case l.record == 0:
+	case out.Result == Requeue:
+		c.returnHead(l.queue, l.record)
+	default:
+		f.endRecordLocked(o, h, &l, p)
+	}
+	if f.opts.Spill != nil {
+		f.noteLocked(o, h, hostDue, now)
+	}
+	c.settleLease(&l, now, hostDue, groupDue)
+	return f.outlinksLocked(o)
+}
+
+// endRecordLocked plans the end of a record, and what replaces it.
+func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
+	c := f.core
+	f.endsLocked(o, l.queue, l.record)
+	q := c.queues.at(l.queue)
+	if p.retry {
+		c.stats.Retried++
+	}
+	if p.givenUp {
+		c.stats.GivenUp++
+	}
+	if l.again != nil { // it comes again as it was forced, instead
+		again := *l.again
+		again.body = o.hold(again.body)
+		o.entries = append(o.entries, again)
+		return
+	}
+	if !p.stays {
+		return
+	}
+	b, err := decodeBody(c.record(l.record).body())
+	if err != nil {
+		panic("frontier: a record in memory is malformed")
+	}
+	if p.retry {
+		b.fails++
+	} else {
+		b.fails = 0
+	}
+	b.history = b.history.after(p.outcome)
+	if p.outcome.Meta != nil {
+		b.meta = p.outcome.Meta
+	}
+	prio := p.priority
+	if prio == 0 {
+		prio = q.priority
+	}
+	o.entries = append(o.entries, newEntry{
+		index: -1, hash: h.hash, host: string(c.name(h)), crawl: q.crawl, priority: prio,
+		due: max(0, p.due), body: o.encode(&b),
+	})
+}
+
+// learnLocked takes a host's crawl delay from an outcome.
+func (f *Frontier) learnLocked(h *host, d time.Duration) {
+	ms := h.crawlDelay
+	switch {
+	case d > 0:
+		ms = int32(min((d+time.Millisecond-1)/time.Millisecond, maxCrawlDelay/time.Millisecond))
+	case d < 0:
+		ms = 0
+	}
+	if ms != h.crawlDelay {
+		h.crawlDelay, h.unsaved = ms, true
+	}
+}
+
+// maxCrawlDelay is what a longer Crawl-delay counts as; its milliseconds must
+// fit 31 bits.
+const maxCrawlDelay = 24 * 24 * time.Hour
+
+// outlinksLocked removes known URLs from o, and all outlinks if there is no room.
+func (f *Frontier) outlinksLocked(o *op) error {
+	if len(o.entries) == 0 {
+		return nil
+	}
+	var own []newEntry // the URL's own next record is last, and never refused
+	if last := len(o.entries) - 1; o.entries[last].index < 0 {
+		own = append(own, o.entries[last])
+		o.entries = o.entries[:last]
+	}
+	if f.opts.Spill == nil && len(o.entries) > 0 {
+		if _, err := f.roomLocked(o); err != nil {
+			o.entries = append(o.entries[:0], own...)
+			return fmt.Errorf("outlinks: %w", err)
+		}
+	}
+	o.forced = f.dedupLocked(o)
+	o.entries = append(o.entries, own...)
+	return nil
+}
+
+// reapLocked settles leases whose deadline has passed, as failed contacts that
+// lasted until then. It releases the lock while it asks the policies.
+func (f *Frontier) reapLocked() {
+	now := f.nowLocked()
+	if f.core.expiry.min() > now {
+		return
+	}
+	for _, id := range f.core.expired(now) {
+		h := f.core.hosts.at(id)
+		l := f.newLease(id, h.lease)
+		f.mu.Unlock()
+		o := Outcome{Result: Failed, Ended: l.Deadline, Duration: l.Deadline.Sub(l.LeasedAt)}
+		if l.ContactOnly() {
+			o.Result = Visited
+		}
+		p, _ := f.plan(l, o, l.Deadline, true)
+		job := newOp()
+		f.mu.Lock()
+		if f.closed {
+			return
+		}
+		f.core.stats.Expired++
+		f.finishLocked(job, id, f.core.leases.at(f.core.hosts.at(id).lease), p)
+		f.opts.Logger.Info("lease expired", "host", l.Host, "url", l.Entry.URL)
+		job.after = func(err error) {
+			if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
+				f.opts.OnGiveUp(l.Entry, p.outcome)
+			}
+		}
+		f.submitAsyncLocked(job)
+	}
+	f.dispatchLocked()
+}
+
+// Extend moves a lease's deadline to d from now and updates l.
+func (f *Frontier) Extend(l *Lease, d time.Duration) error {
+	if d <= 0 || d > maxDelay {
+		return fmt.Errorf("frontier: extend by %v; want more than 0 and at most %v", d, maxDelay)
+	}
+	f.lock()
+	defer f.mu.Unlock()
+	r, err := f.heldLocked(*l)
+	if err != nil {
+		return err
+	}
+	r.deadline = f.nowLocked() + int64(d)
+	f.core.expiry.fix(int(f.core.hosts.at(l.host).pos), r.deadline)
+	l.Deadline = f.wall(r.deadline)
+	return nil
+}
+
+// Join puts a lease's host into a group, which the host keeps until it joins
+// another, and updates l. Call it before the contact. If the group may be
+// contacted now the lease holds a slot of it; otherwise Join returns
+// ErrGroupBusy, and the lease must be handed back uncontacted: its host comes
+// again when the group is free. Group names have 1 to 255 bytes.
+func (f *Frontier) Join(l *Lease, name string) error {
+	if len(name) < 1 || len(name) > 255 {
+		return fmt.Errorf("frontier: group name has %d bytes; want 1 to 255", len(name))
+	}
+	f.lock()
+	defer f.mu.Unlock()
+	r, err := f.heldLocked(*l)
+	if err != nil {
+		return err
+	}
+	c := f.core
+	if len(c.groupNames) >= 2*f.groupsSwept+64 {
+		c.sweepGroups(f.nowLocked())
+		f.groupsSwept = len(c.groupNames)
+	}
+	id := c.groupOf(name)
+	if r.group == id {
+		return nil
+	}
+	h := c.hosts.at(l.host)
+	if r.group != 0 {
+		if r.oldGroup == 0 {
+			r.oldGroup = r.group
+			c.groups.at(r.group).members++ // until the lease ends: its clock is not forgotten
+		}
+		c.freeSlot(r.group)
+		r.group = 0
+	}
+	c.joinGroup(h, id)
+	h.unsaved = true
+	l.Group = name
+	if !c.takeSlot(id, f.nowLocked()) {
+		f.dispatchLocked()
+		return ErrGroupBusy
+	}
+	r.group = id
+	f.dispatchLocked()
+	return nil
+}
+
+// HandBack returns a lease's URL to the head of its queue, untried, but keeps the
+// host's slot: the lease that comes back is for contact only, and the one given
+// has ended. It is how a crawler reads robots.txt before the page.
+func (f *Frontier) HandBack(l Lease) (Lease, error) {
+	f.lock()
+	defer f.mu.Unlock()
+	r, err := f.heldLocked(l)
+	if err != nil {
+		return Lease{}, err
+	}
+	now := f.nowLocked()
+	if r.record != 0 {
+		f.core.returnHead(r.queue, r.record)
+	}
+	r.record, r.queue, r.again = 0, 0, nil
+	r.token = f.nextToken()
+	r.deadline = now + int64(f.opts.LeaseTime)
+	h := f.core.hosts.at(l.host)
+	f.core.expiry.fix(int(h.pos), r.deadline)
+	return f.newLease(l.host, h.lease), nil
+}
+
+// hostRow encodes a host's clock for the store: due in Unix milliseconds, crawl
+// delay in milliseconds, group.
+func (f *Frontier) hostRow(h *host, due int64) Row {
+	b := binary.AppendVarint(nil, wallMillis(f.wall(due)))
+	b = binary.AppendUvarint(b, uint64(h.crawlDelay))
+	if h.group != 0 {
+		b = append(b, f.core.groups.at(h.group).name...)
+	}
+	return Row{Key: rowHost + string(f.core.name(h)), Value: b}
+}
+
+// noteLocked adds a row to o if a crash would otherwise forget something of the
+// host: a new crawl delay or group, or a time beyond what every host is left
+// alone for after a crash.
+func (f *Frontier) noteLocked(o *op, h *host, due, now int64) {
+	due = max(due, h.due)
+	if h.unsaved || due-now > f.maxDelay {
+		h.unsaved, h.stored = false, true
+		o.rows = append(o.rows, f.hostRow(h, due))
+	}
+}

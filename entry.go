@@ -1,0 +1,123 @@
+// This file holds what goes into a frontier and what comes out of it.
+
+package frontier
+
+import "time"
+
+// Limits of an Entry. Longer ones are refused with an EntryError.
+const (
+	MaxURL  = 64 << 10 // bytes of Entry.URL
+	MaxMeta = 64 << 10 // bytes of Entry.Meta
+)
+
+// Entry is a URL to be visited.
+type Entry struct {
+	// URL is taken as given: two spellings are two URLs. Package
+	// crawler/urlnorm brings URLs to one form. It must be absolute, with a host.
+	URL string
+	// Depth is the number of links from a seed; 0 is a seed.
+	Depth int
+	// Weight is the page's quality, for the prioritizer; the scale is the caller's.
+	Weight float64
+	// NotBefore is when the URL becomes available; zero or past means now.
+	NotBefore time.Time
+	// Meta travels with the URL to its leases. Add copies it.
+	Meta []byte
+	// Crawl is the number of the crawl that the URL belongs to; 0 by default.
+	// A URL is known per crawl.
+	Crawl uint32
+	// Force admits the URL even if it is known. One that waits is moved (to its
+	// new priority's tail, with the new Meta); one that is leased comes again
+	// after its Done. Finding a waiting one reads all that waits of its host.
+	Force bool
+}
+
+// History is what earlier visits of a URL showed. The zero value is a URL never
+// visited. Times have millisecond precision.
+type History struct {
+	Visits       int       // visits that reached the page
+	Changes      int       // of them, how many found it changed
+	FirstVisit   time.Time // end of the first visit
+	LastVisit    time.Time // end of the last visit
+	LastChange   time.Time // end of the last visit that found a change
+	LastModified time.Time // what the server said last
+}
+
+// Lease is the right to contact one host, until its deadline. It is a value:
+// pass it by value, and call Done with it once.
+type Lease struct {
+	Entry    Entry     // empty but for Crawl if the lease is for contact only
+	Host     string    // host key
+	Group    string    // the host's group; empty if it has none
+	Priority int       // the front queue it came from; 0 for contact only
+	Attempt  int       // 1 for the first try
+	History  History   // of earlier visits
+	LeasedAt time.Time // when it was handed out
+	Deadline time.Time // when the right to contact ends; fetch under a context that ends here
+	token    uint64    // never repeats, across restarts too
+	host     uint32    // index of the host record
+}
+
+// Token is a number that no other lease of this store has had or will have.
+func (l Lease) Token() uint64 { return l.token }
+
+// ContactOnly reports whether the lease is for a host's slot without a URL, from
+// Contact or HandBack.
+func (l Lease) ContactOnly() bool { return l.token != 0 && l.Entry.URL == "" }
+
+// Result says how a visit ended. The zero value is Visited.
+type Result uint8
+
+const (
+	Visited   Result = iota // the page was read; whether it changed is unknown
+	Changed                 // the page was read and differs from the last visit
+	Unchanged               // the page was read, or a conditional request said so
+	Gone                    // 404 or 410: it is not there any more
+	Failed                  // connection, timeout, 5xx, 429: to be tried again
+	Denied                  // robots.txt or a filter forbids it
+	Requeue                 // not tried: back to the head of its queue, same attempt
+)
+
+// String returns the result's name in lower case.
+func (r Result) String() string {
+	names := [...]string{"visited", "changed", "unchanged", "gone", "failed", "denied", "requeue"}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return "invalid result"
+}
+
+// Outcome tells Done what became of a lease. The zero value is a visit that
+// reached the page, ended now, and took as long as the lease was out.
+type Outcome struct {
+	Result Result
+	// Uncontacted says that no byte was sent to the host under this lease, so
+	// that its clock need not move. Leave it false when in doubt. It is for
+	// Denied and Requeue; with other results it is refused.
+	Uncontacted bool
+	// Ended is when the contact ended; zero means now. It is held between the
+	// lease's start and now.
+	Ended time.Time
+	// Duration is how long the fetch took; zero means since the lease began.
+	Duration time.Duration
+	// RetryAfter is how long the host asked to be left alone, from Ended. It
+	// holds the host back even if Uncontacted is set.
+	RetryAfter time.Duration
+	// CrawlDelay, if positive, is from now on the least delay of this host
+	// (robots.txt's Crawl-delay); NoCrawlDelay forgets it; 0 changes nothing.
+	CrawlDelay time.Duration
+	// Modified is the page's Last-Modified; zero if unknown.
+	Modified time.Time
+	// Bytes is the size of what was transferred.
+	Bytes int64
+	// Meta replaces the URL's Meta if it stays in the frontier; nil keeps it.
+	Meta []byte
+	// Next is when to visit the URL again. Zero leaves it to the retry policy
+	// (Failed) or to the Scheduler.
+	Next time.Time
+	// Add are the page's outlinks, admitted in the same commit.
+	Add []Entry
+}
+
+// NoCrawlDelay in Outcome.CrawlDelay forgets the host's crawl delay.
+const NoCrawlDelay time.Duration = -1

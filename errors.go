@@ -1,0 +1,110 @@
+// This file holds every error a caller may branch on.
+
+package frontier
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrClosed is returned by every call after Close, and by Next, TryNext and
+// Contact once Drain has begun.
+var ErrClosed = errors.New("frontier: closed")
+
+// ErrExhausted is returned by Next and TryNext when nothing is leased, no Add is
+// committing, and nothing waiting or scheduled can become due by time alone. It
+// is not sticky: after another Add, Next works again. With Options.KeepOpen,
+// Next waits instead.
+var ErrExhausted = errors.New("frontier: exhausted")
+
+// ErrNotDue is returned by TryNext when URLs are left but none may be fetched
+// now. The time returned with it tells when to ask again.
+var ErrNotDue = errors.New("frontier: nothing due")
+
+// ErrFull is returned by Add when Options.MemoryBudget is used up and there is
+// no Spill. Nothing of the call was admitted. Done wraps it when the completion
+// was recorded but its outlinks were refused.
+var ErrFull = errors.New("frontier: memory budget used up")
+
+// ErrNotLeased is returned by Done, Extend, Join and HandBack for a lease that
+// ended: by an earlier Done, by its deadline, or by a restart.
+var ErrNotLeased = errors.New("frontier: not leased")
+
+// ErrGroupBusy is returned by Join when the group may not be contacted now. Hand
+// the lease back uncontacted: its host waits for the group from now on.
+var ErrGroupBusy = errors.New("frontier: group busy")
+
+// ErrInUse is returned by Open when the Spill belongs to another frontier, and
+// by spill.Open when another process has the folder.
+var ErrInUse = errors.New("frontier: store in use")
+
+// ErrVersion is returned by spill.Open for a folder that a newer version wrote.
+var ErrVersion = errors.New("frontier: store has a newer format")
+
+// EntryError reports an entry that Add, or Done for an outlink, could not admit.
+// The other entries of the call were admitted. Several are joined; errors.As
+// finds the first, EntryErrors all.
+type EntryError struct {
+	Index int    // position in the call's arguments
+	URL   string // as given, shortened if very long
+	Err   error  // what was wrong
+}
+
+func (e *EntryError) Error() string {
+	return fmt.Sprintf("frontier: entry %d %q: %v", e.Index, e.URL, e.Err)
+}
+func (e *EntryError) Unwrap() error { return e.Err }
+
+// EntryErrors returns the entry errors joined in err, in order of their indexes.
+func EntryErrors(err error) []*EntryError {
+	var out []*EntryError
+	var walk func(error)
+	walk = func(err error) {
+		switch e := err.(type) {
+		case nil:
+		case *EntryError:
+			out = append(out, e)
+		case interface{ Unwrap() []error }:
+			for _, x := range e.Unwrap() {
+				walk(x)
+			}
+		case interface{ Unwrap() error }:
+			walk(e.Unwrap())
+		}
+	}
+	walk(err)
+	return out
+}
+
+// PriorityError reports a Prioritizer that answered outside 1..F. From Add it
+// comes inside an EntryError. From Done it tells that the URL kept its priority.
+type PriorityError struct {
+	Got, Levels int
+}
+
+func (e *PriorityError) Error() string {
+	return fmt.Sprintf("frontier: priority %d; want 1 to %d", e.Got, e.Levels)
+}
+
+// SelectorError reports a Selector that answered with a priority of which
+// nothing is available. Nothing was handed out and nothing is lost.
+type SelectorError struct {
+	Got       int
+	Available []int
+}
+
+func (e *SelectorError) Error() string {
+	return fmt.Sprintf("frontier: selector chose %d; available are %v", e.Got, e.Available)
+}
+
+// CorruptError reports a stored record that cannot be decoded. The record is
+// left in place: deleting evidence is the caller's decision, not ours.
+type CorruptError struct {
+	Key []byte // store key of the bad record
+	Err error  // what the decoder said
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("frontier: corrupt record %x: %v", e.Key, e.Err)
+}
+func (e *CorruptError) Unwrap() error { return e.Err }

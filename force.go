@@ -1,0 +1,207 @@
+// This file re-admits a known URL: it looks for the one that waits, wherever it
+// is, and puts the new one in its place.
+//
+// There is no index of URLs. Finding one reads what waits of its host, block by
+// block, outside the lock.
+
+package frontier
+
+import (
+	"bytes"
+	"context"
+	"math/bits"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+)
+
+// force admits e, which is known, and ends the record of it that waits.
+func (f *Frontier) force(ctx context.Context, e newEntry) error {
+	b, err := decodeBody(e.body)
+	if err != nil {
+		return err
+	}
+	for {
+		f.lock()
+		if f.closed {
+			f.mu.Unlock()
+			return ErrClosed
+		}
+		id := f.core.lookup(e.hash, e.host)
+		if id != 0 && f.forceLeasedLocked(id, &e, b.url) {
+			f.mu.Unlock()
+			return nil
+		}
+		o := newOp()
+		o.entries = append(o.entries, e)
+		if id != 0 && !f.takeOutLocked(o, id, e.crawl, b.url) {
+			if jobs := f.unreadLocked(id, e.crawl); len(jobs) > 0 {
+				f.mu.Unlock()
+				again, err := f.takeFromDisk(o, jobs, b.url)
+				if again || err != nil {
+					o.free()
+					if err == nil {
+						err = ctx.Err()
+					}
+					if err != nil {
+						return err
+					}
+					continue
+				}
+				f.mu.Lock()
+			}
+		}
+		err := f.submitLocked(o) // unlocks
+		o.free()
+		return err
+	}
+}
+
+// forceLeasedLocked makes a lease's URL come again after its Done, if e is of it.
+func (f *Frontier) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
+	c := f.core
+	h := c.hosts.at(id)
+	if h.lease == 0 {
+		return false
+	}
+	l := c.leases.at(h.lease)
+	if l.record == 0 || c.queues.at(l.queue).crawl != e.crawl || !c.hasURL(l.record, url) {
+		return false
+	}
+	again := *e
+	again.index, again.marked = -1, false
+	again.body = append([]byte(nil), e.body...)
+	l.again = &again
+	return true
+}
+
+func (c *core) hasURL(ref arena.Ref, url []byte) bool {
+	p := c.record(ref).body()
+	if !bytes.HasSuffix(p, url) {
+		return false
+	}
+	b, err := decodeBody(p)
+	return err == nil && bytes.Equal(b.url, url)
+}
+
+// takeOutLocked looks for the URL among the host's records in memory, and makes
+// o the end of the one it finds.
+func (f *Frontier) takeOutLocked(o *op, id uint32, crawl uint32, url []byte) bool {
+	c := f.core
+	for qid := c.hosts.at(id).queues; qid != 0; qid = c.queues.at(qid).sibling {
+		q := c.queues.at(qid)
+		if q.crawl != crawl {
+			continue
+		}
+		for _, s := range [...]*stretch{&q.front, &q.back} {
+			var prev arena.Ref
+			for ref := s.first; ref != 0; prev, ref = ref, c.record(ref).next() {
+				if !c.hasURL(ref, url) {
+					continue
+				}
+				f.withdrawLocked(o, qid, ref, func() { c.unlink(s, prev, ref) })
+				return true
+			}
+		}
+	}
+	if c.hosts.at(id).scheduled == 0 {
+		return false
+	}
+	for i, it := range c.scheduled.items {
+		q := c.queues.at(it.aux)
+		if q.host == id && q.crawl == crawl && c.hasURL(arena.Ref(it.id), url) {
+			c.scheduled.remove(i)
+			c.stats.Scheduled--
+			c.hosts.at(id).scheduled--
+			f.endsLocked(o, it.aux, arena.Ref(it.id))
+			return true
+		}
+	}
+	return false
+}
+
+// unlink takes a record out of a stretch; prev is the one before it, or 0.
+func (c *core) unlink(s *stretch, prev, ref arena.Ref) {
+	next := c.record(ref).next()
+	if prev == 0 {
+		s.first = next
+	} else {
+		c.record(prev).setNext(next)
+	}
+	if next == 0 {
+		s.last = prev
+	}
+}
+
+// withdrawLocked makes o the end of a waiting record, which remove takes out of
+// its queue.
+func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func()) {
+	c := f.core
+	q := c.queues.at(qid)
+	h := c.hosts.at(q.host)
+	f.endsLocked(o, qid, ref)
+	switch h.place {
+	case leased, loading, ending, pacing, parked, called:
+		remove()
+		c.counted(q, -1)
+	default: // its place depends on which of its queues have URLs
+		served := h.served
+		c.detach(q.host)
+		remove()
+		c.counted(q, -1)
+		h.served = served
+		c.settle(q.host, f.nowLocked())
+	}
+}
+
+// endsLocked makes o the end of a record.
+func (f *Frontier) endsLocked(o *op, qid uint32, ref arena.Ref) {
+	o.ends, o.record, o.queue, o.host = true, ref, qid, f.core.queues.at(qid).host
+	f.core.hosts.at(o.host).pins++
+}
+
+// unreadLocked lists the parts on disk in which URLs of the host wait.
+func (f *Frontier) unreadLocked(id uint32, crawl uint32) []loadJob {
+	c := f.core
+	var jobs []loadJob
+	for qid := c.hosts.at(id).queues; qid != 0; qid = c.queues.at(qid).sibling {
+		q := c.queues.at(qid)
+		if q.crawl != crawl {
+			continue
+		}
+		for pid := q.chain; pid != 0; pid = c.parts.at(pid).next {
+			if p := c.parts.at(pid); p.all()&^p.taken != 0 {
+				jobs = append(jobs, *f.jobLocked(choice{host: id, queue: qid, load: pid, want: p.all() &^ p.taken}))
+			}
+		}
+	}
+	return jobs
+}
+
+// takeFromDisk looks for the URL in parts on disk. If it finds it, o becomes the
+// end of its record, unless it was taken meanwhile: then all must be looked at
+// again.
+func (f *Frontier) takeFromDisk(o *op, jobs []loadJob, url []byte) (again bool, err error) {
+	for _, job := range jobs {
+		records, err := f.read(job.part, job.want)
+		if err != nil {
+			return false, err
+		}
+		for _, r := range records {
+			if b, _ := decodeBody(r.body); !bytes.Equal(b.url, url) {
+				continue
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			c := f.core
+			p := c.parts.at(job.load)
+			if p.block != job.part.Block || p.first != job.part.First || bits.OnesCount32(p.taken&(1<<r.pos)) != 0 {
+				return true, nil
+			}
+			ref := c.store(r.seq, r.body)
+			c.record(ref).setHome(job.load, r.pos)
+			f.withdrawLocked(o, job.queue, ref, func() { p.taken |= 1 << r.pos })
+			return false, nil
+		}
+	}
+	return false, nil
+}

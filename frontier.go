@@ -1,0 +1,435 @@
+// This file is the frontier that callers see: the one lock around core, the
+// waiters, and the clock.
+//
+// What a URL must go through to get in is in add.go, how a lease ends in
+// done.go, and how both become durable in commit.go. No disk, no waiting and no
+// code of the user's but the selector runs under the lock.
+
+package frontier
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/seen"
+)
+
+// Frontier is a polite, prioritized URL frontier. Its methods may be called from
+// any goroutine. Make one with Open.
+type Frontier struct {
+	opts      Options // read-only after Open
+	start     time.Time
+	key       [2]uint64 // of the fingerprints
+	footprint int64     // bytes that the Spill takes
+	maxDelay  int64     // nanoseconds: opts.Delay.Max()
+
+	adding atomic.Int64 // Add calls under way: the crawl is not over
+
+	mu          sync.Mutex
+	core        *core
+	seen        seen.Set
+	last        int64  // the latest time seen: time does not run backwards
+	token       uint64 // of the last lease
+	seq         uint64 // of the last admission
+	waiters     waiterQueue
+	contacts    map[uint32]*waiterQueue // by host: Contact calls waiting
+	finishing   int                     // ops that were submitted and are not settled
+	groupsSwept int                     // groups left when they were last swept
+	timer       Timer                   // nil until the first waiter
+	timerAt     int64
+	draining    bool
+	closed      bool
+	drained     chan struct{} // closed once draining and no lease is out; nil if nobody waits
+	committer   committer
+	logMarks    []Mark   // admitted since the last checkpoint
+	logBytes    int64    // committed since then
+	gen         uint32   // generation of the last checkpoint
+	epoch       uint64   // how often the store was opened
+	applied     struct { // what of the log is in memory as a whole
+		batch, seq uint64
+	}
+	closeOnce  sync.Once
+	closeErr   error
+	background sync.WaitGroup
+}
+
+// Open makes a frontier. With a Spill it brings back all that was waiting,
+// scheduled or leased and not done. If the last frontier on it was not closed,
+// every host counts as contacted now. ctx bounds the reading of the store.
+func Open(ctx context.Context, o Options) (*Frontier, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	f := &Frontier{
+		opts:     o,
+		start:    o.Clock.Now(),
+		maxDelay: int64(o.Delay.Max()),
+		contacts: map[uint32]*waiterQueue{},
+		core: newCore(coreConfig{
+			levels:    o.Priorities,
+			quantum:   o.Quantum,
+			parkAfter: int64(o.ParkAfter),
+			selector:  o.Selector,
+			spill:     o.Spill != nil,
+		}),
+	}
+	if o.Spill == nil {
+		f.key = randomKey()
+		return f, nil
+	}
+	f.footprint = o.Spill.Footprint()
+	f.core.cfg.evictOver = f.residentLimitLocked() / 4
+	if err := f.recover(ctx); err != nil {
+		return nil, errors.Join(err, o.Spill.Release())
+	}
+	f.startCommitter()
+	return f, nil
+}
+
+// nowLocked returns the time since Open. It never decreases.
+func (f *Frontier) nowLocked() int64 {
+	f.last = max(f.last, int64(f.opts.Clock.Now().Sub(f.start)))
+	return f.last
+}
+
+// since is t in nanoseconds since Open.
+func (f *Frontier) since(t time.Time) int64 { return int64(t.Sub(f.start)) }
+
+func (f *Frontier) wall(ns int64) time.Time { return f.start.Add(time.Duration(ns)) }
+
+// waiter is a blocked call of Next or Contact.
+type waiter struct {
+	grant      chan grant // gets exactly one, or none if the waiter left
+	prev, next *waiter
+	queued     bool
+}
+
+// grant is what a waiter waited for: a lease, a host whose next record it must
+// read itself, or an error.
+type grant struct {
+	lease Lease
+	load  *loadJob
+	err   error
+}
+
+// waiterQueue is a FIFO. The zero value is empty.
+type waiterQueue struct{ first, last *waiter }
+
+func (q *waiterQueue) push() *waiter {
+	w := &waiter{grant: make(chan grant, 1), prev: q.last, queued: true}
+	if q.last != nil {
+		q.last.next = w
+	} else {
+		q.first = w
+	}
+	q.last = w
+	return w
+}
+
+func (q *waiterQueue) remove(w *waiter) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		q.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		q.last = w.prev
+	}
+	w.prev, w.next, w.queued = nil, nil, false
+}
+
+// give hands g to the first waiter.
+func (q *waiterQueue) give(g grant) {
+	w := q.first
+	q.remove(w)
+	w.grant <- g
+}
+
+// Next returns the lease of the next URL that may be fetched, and waits for one
+// if need be. Waiting calls are served in the order in which they came. It
+// returns ctx's error, ErrClosed, ErrExhausted when the crawl is over, a
+// *SelectorError, or the Spill's error for URLs that could not be read.
+func (f *Frontier) Next(ctx context.Context) (Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return Lease{}, err // a cancelled worker must not take a host
+	}
+	f.lock()
+	if err := f.refusalLocked(); err != nil {
+		f.mu.Unlock()
+		return Lease{}, err
+	}
+	w := f.waiters.push()
+	f.dispatchLocked() // may serve w at once
+	f.mu.Unlock()
+	for {
+		select {
+		case g := <-w.grant:
+			if g.load == nil {
+				return f.accept(ctx, g)
+			}
+			return f.accept(ctx, f.load(g.load))
+		case <-ctx.Done():
+			f.mu.Lock()
+			if w.queued {
+				f.waiters.remove(w)
+				f.mu.Unlock()
+				return Lease{}, ctx.Err()
+			}
+			f.mu.Unlock() // a grant is on its way: take it, and give it back
+			ctx = context.WithoutCancel(ctx)
+			g := <-w.grant
+			if g.load != nil {
+				g = f.load(g.load)
+			}
+			return f.giveBack(g, context.Canceled)
+		}
+	}
+}
+
+// accept returns a grant to a caller, unless its context ended meanwhile.
+func (f *Frontier) accept(ctx context.Context, g grant) (Lease, error) {
+	if err := ctx.Err(); err != nil && g.err == nil {
+		return f.giveBack(g, err)
+	}
+	return g.lease, g.err
+}
+
+// giveBack returns the lease of a grant that came too late, uncontacted.
+func (f *Frontier) giveBack(g grant, err error) (Lease, error) {
+	if g.err != nil {
+		return Lease{}, g.err
+	}
+	return Lease{}, errors.Join(err, f.Done(g.lease, Outcome{Result: Requeue, Uncontacted: true}))
+}
+
+// TryNext is Next without waiting for a host or for an Add; it may read from
+// disk. If no URL may be fetched now it returns ErrNotDue and the time to ask
+// again; a zero time means that only another call can change anything.
+func (f *Frontier) TryNext() (Lease, time.Time, error) {
+	f.lock()
+	defer f.mu.Unlock()
+	if err := f.refusalLocked(); err != nil {
+		return Lease{}, time.Time{}, err
+	}
+	if f.waiters.first == nil {
+		now := f.nowLocked()
+		ch, ok, err := f.core.next(now)
+		switch {
+		case err != nil:
+			return Lease{}, time.Time{}, err
+		case ok && ch.load == 0:
+			return f.leaseLocked(ch.queue), time.Time{}, nil
+		case ok:
+			job := f.jobLocked(ch)
+			f.mu.Unlock()
+			g := f.load(job)
+			f.mu.Lock()
+			return g.lease, time.Time{}, g.err
+		}
+		f.callLocked(now)
+		if f.overLocked() {
+			return Lease{}, time.Time{}, ErrExhausted
+		}
+	}
+	if at := f.core.nextEvent(); at != never {
+		return Lease{}, f.wall(at), ErrNotDue
+	}
+	return Lease{}, time.Time{}, ErrNotDue
+}
+
+// Leases is Next in a loop. It ends without an error when the crawl is over or
+// the frontier closed, and after any other error.
+func (f *Frontier) Leases(ctx context.Context) iter.Seq2[Lease, error] {
+	return func(yield func(Lease, error) bool) {
+		for {
+			l, err := f.Next(ctx)
+			if errors.Is(err, ErrExhausted) || errors.Is(err, ErrClosed) {
+				return
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// lock takes f.mu, and settles the leases whose deadline has passed.
+func (f *Frontier) lock() {
+	f.mu.Lock()
+	f.reapLocked()
+}
+
+// refusalLocked is why nothing may be handed out any more.
+func (f *Frontier) refusalLocked() error {
+	if f.closed || f.draining {
+		return ErrClosed
+	}
+	return nil
+}
+
+// overLocked reports whether the crawl is over.
+func (f *Frontier) overLocked() bool {
+	return f.core.over() && f.finishing == 0 && f.adding.Load() == 0 && len(f.contacts) == 0 && !f.opts.KeepOpen
+}
+
+// dispatchLocked gives waiters what may be had now, and sets the timer for the
+// rest. Whoever changes anything that a waiter could wait for calls it.
+func (f *Frontier) dispatchLocked() {
+	if f.draining {
+		f.refuseLocked()
+		return
+	}
+	if f.waiters.first == nil && len(f.contacts) == 0 {
+		return
+	}
+	now := f.nowLocked()
+	for f.waiters.first != nil {
+		f.callLocked(now)
+		ch, ok, err := f.core.next(now)
+		if err != nil {
+			f.waiters.give(grant{err: err})
+			continue
+		}
+		if !ok {
+			break
+		}
+		if ch.load != 0 {
+			f.waiters.give(grant{load: f.jobLocked(ch)})
+			continue
+		}
+		f.waiters.give(grant{lease: f.leaseLocked(ch.queue)})
+	}
+	f.core.advance(now)
+	f.callLocked(now)
+	if f.waiters.first != nil && f.overLocked() {
+		for f.waiters.first != nil {
+			f.waiters.give(grant{err: ErrExhausted})
+		}
+	}
+	f.armLocked(now)
+}
+
+// callLocked gives hosts to the Contact calls that wait for them.
+func (f *Frontier) callLocked(now int64) {
+	for len(f.core.calls) > 0 {
+		id := f.core.calls[0]
+		f.core.detach(id)
+		h := f.core.hosts.at(id)
+		h.contacts--
+		q := f.contacts[id]
+		l := f.newLease(id, f.core.leaseHost(id, leaseRecord{
+			token: f.nextToken(), leasedAt: now, deadline: now + int64(f.opts.LeaseTime), host: id,
+		}))
+		q.give(grant{lease: l})
+		if q.first == nil {
+			delete(f.contacts, id)
+		}
+	}
+}
+
+// refuseLocked tells all waiters that the frontier is closed to them, and who
+// waits for the last lease that it has ended.
+func (f *Frontier) refuseLocked() {
+	for f.waiters.first != nil {
+		f.waiters.give(grant{err: ErrClosed})
+	}
+	for id, q := range f.contacts {
+		for q.first != nil {
+			q.give(grant{err: ErrClosed})
+		}
+		f.dropContactsLocked(id)
+	}
+	if f.drained != nil && f.core.stats.Leased == 0 && f.finishing == 0 {
+		close(f.drained)
+		f.drained = nil
+	}
+	if f.drained != nil {
+		f.armLocked(f.nowLocked())
+	}
+}
+
+// armLocked makes sure that the timer fires at the next event.
+func (f *Frontier) armLocked(now int64) {
+	if f.waiters.first == nil && len(f.contacts) == 0 && f.drained == nil || f.closed {
+		return
+	}
+	at := f.core.nextEvent()
+	if at == never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
+		return
+	}
+	f.timerAt = at
+	wait := time.Duration(max(0, at-now))
+	if f.timer == nil {
+		f.timer = f.opts.Clock.AfterFunc(wait, f.tick)
+		return
+	}
+	f.timer.Reset(wait)
+}
+
+// tick is called by the timer.
+func (f *Frontier) tick() {
+	f.lock()
+	f.timerAt = 0
+	if !f.closed {
+		f.dispatchLocked()
+	}
+	f.mu.Unlock()
+}
+
+func (f *Frontier) nextToken() uint64 {
+	f.token++
+	return f.token
+}
+
+// leaseLocked hands out the next record of a queue, which is in memory.
+func (f *Frontier) leaseLocked(qid uint32) Lease {
+	now := f.nowLocked()
+	id := f.core.queues.at(qid).host
+	return f.newLease(id, f.core.lease(qid, f.nextToken(), now, now+int64(f.opts.LeaseTime)))
+}
+
+// newLease describes lease record id of a host.
+func (f *Frontier) newLease(hid, id uint32) Lease {
+	r, h := f.core.leases.at(id), f.core.hosts.at(hid)
+	l := Lease{
+		LeasedAt: f.wall(r.leasedAt),
+		Deadline: f.wall(r.deadline),
+		Attempt:  1,
+		token:    r.token,
+		host:     hid,
+	}
+	if r.group != 0 {
+		l.Group = f.core.groups.at(r.group).name
+	}
+	if r.record == 0 {
+		l.Host = string(f.core.name(h))
+		return l
+	}
+	q := f.core.queues.at(r.queue)
+	l.Priority = int(q.priority)
+	l.Entry, l.History, l.Attempt = f.entryLocked(r.record)
+	l.Entry.Crawl = q.crawl
+	l.Host = within(l.Entry.URL, f.core.name(h))
+	return l
+}
+
+// entryLocked decodes a resident record.
+func (f *Frontier) entryLocked(ref arena.Ref) (Entry, History, int) {
+	b, err := decodeBody(f.core.record(ref).body())
+	if err != nil {
+		panic("frontier: a record in memory is malformed") // we encoded it, or checked it
+	}
+	e := Entry{URL: string(b.url), Depth: b.depth, Weight: b.weight}
+	if len(b.meta) > 0 {
+		e.Meta = append([]byte(nil), b.meta...)
+	}
+	return e, b.history, b.fails + 1
+}

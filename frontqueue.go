@@ -1,0 +1,94 @@
+// This file holds the front queues, which implement priority.
+//
+// Front queue f is a FIFO of host tokens: each unbound host with waiting URLs of
+// priority f has exactly one in it. The URLs themselves wait in the host's own
+// queues, so that a host with a million of them weighs no more here than one
+// with two. Ready lists have the same shape: in list f waits each bound host
+// that may be contacted now and has URLs of priority f. A host's queue is in at
+// most one list at a time, so both are linked through the queue itself.
+
+package frontier
+
+// list is a doubly linked FIFO of queues. The zero value is empty.
+type list struct {
+	first, last uint32
+	n           int
+}
+
+func (c *core) listPush(l *list, id uint32) {
+	q := c.queues.at(id)
+	q.prev, q.next = l.last, 0
+	if l.last != 0 {
+		c.queues.at(l.last).next = id
+	} else {
+		l.first = id
+	}
+	l.last = id
+	l.n++
+}
+
+func (c *core) listRemove(l *list, id uint32) {
+	q := c.queues.at(id)
+	if q.prev != 0 {
+		c.queues.at(q.prev).next = q.next
+	} else {
+		l.first = q.next
+	}
+	if q.next != 0 {
+		c.queues.at(q.next).prev = q.prev
+	} else {
+		l.last = q.prev
+	}
+	q.prev, q.next = 0, 0
+	l.n--
+}
+
+func (c *core) pushToken(id uint32) {
+	p := c.queues.at(id).priority
+	c.listPush(&c.tokens[p], id)
+	c.tokenMask |= 1 << (p - 1)
+}
+
+func (c *core) removeToken(id uint32) {
+	p := c.queues.at(id).priority
+	c.listRemove(&c.tokens[p], id)
+	if c.tokens[p].n == 0 {
+		c.tokenMask &^= 1 << (p - 1)
+	}
+}
+
+func (c *core) pushReady(id uint32) {
+	p := c.queues.at(id).priority
+	c.listPush(&c.readies[p], id)
+	c.readyMask |= 1 << (p - 1)
+}
+
+func (c *core) removeReady(id uint32) {
+	p := c.queues.at(id).priority
+	c.listRemove(&c.readies[p], id)
+	if c.readies[p].n == 0 {
+		c.readyMask &^= 1 << (p - 1)
+	}
+}
+
+// unbind gives a host a token at the tail of each front queue it has URLs for.
+// The host is in no structure when it is called.
+func (c *core) unbind(id uint32, h *host) {
+	c.put(h, unbound)
+	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
+		if c.queues.at(q).waiting > 0 {
+			c.pushToken(q)
+		}
+		c.evict(q)
+	}
+}
+
+// bind takes the tokens of an unbound host away: it gets a back queue.
+func (c *core) bind(h *host) {
+	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
+		if c.queues.at(q).waiting > 0 {
+			c.removeToken(q)
+		}
+	}
+	h.served = 0
+}

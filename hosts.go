@@ -1,0 +1,273 @@
+// This file keeps one record for each host of which anything must be known, and
+// finds it by the host's key.
+//
+// A host without URLs, leases and learned delay whose time has passed has no
+// record: what is not remembered is at its default.
+
+package frontier
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unsafe"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+)
+
+// place says in which structure a host is. It is in exactly one.
+type place uint8
+
+const (
+	nowhere place = iota // nothing waits, and its time has passed or is not known
+	idling               // nothing waits; core.idle holds its time
+	unbound              // has a token in each front queue that it has URLs for
+	parked               // core.parked holds its time; no resident URLs
+	pacing               // bound: in the heap, by itself or within its group
+	ready                // bound: in each ready list that it has URLs for
+	called               // bound: a Contact waits for it and may have it now
+	loading              // bound: a caller reads its next URLs from disk
+	leased               // bound: core.expiry holds its lease's deadline
+	ending               // bound: its lease ended by deadline and is being settled
+)
+
+// host is what is known of one host. Its memory holds no pointers.
+type host struct {
+	hash       uint64
+	due        int64     // it may be contacted from here on, ns since Open
+	name       arena.Ref // its key, with nameLen bytes
+	queues     uint32    // first of its queues, by descending priority
+	group      uint32    // that it belongs to; 0: none
+	lease      uint32    // the lease that is out; 0: none
+	waiting    int32     // URLs in its queues
+	scheduled  int32     // URLs with a future time
+	pins       int32     // completions on their way to disk, which name its queues
+	contacts   int32     // Contact calls waiting for it
+	crawlDelay int32     // milliseconds
+	pos        int32     // in the heap that place implies
+	served     uint16    // hand-outs since it was bound
+	nameLen    uint8
+	place      place
+	holdsSlot  bool // while not leased: it occupies a slot of its group
+	stored     bool // a row of it is on disk
+	unsaved    bool // its crawl delay or group changed since
+}
+
+// core is the frontier without locks, clocks, disks and waiting: everything that
+// decides who may be contacted when, and what is handed out. Its methods take
+// the time as an argument. Fields are described where they are used.
+//
+// Not safe for concurrent use.
+type core struct {
+	mem    arena.Arena // host keys and resident records
+	hosts  slab[host]
+	index  []uint32 // open addressing over hosts by hash; 0 is empty
+	queues slab[queue]
+	parts  slab[part]
+	blocks map[uint32]*block
+	leases slab[leaseRecord]
+
+	tokens    [maxPriorities + 1]list // front queues, by priority
+	readies   [maxPriorities + 1]list // ready lists, by priority
+	tokenMask uint64                  // bit p-1: tokens[p] is not empty
+	readyMask uint64                  // bit p-1: readies[p] is not empty
+	calls     []uint32                // hosts in place called, oldest first
+
+	pace      timeHeap // ungrouped hosts by due, and groups by their key
+	parks     timeHeap // parked hosts by due
+	idle      timeHeap // idling hosts by due
+	expiry    timeHeap // leased hosts by deadline
+	scheduled timeHeap // records by due; aux is their queue
+
+	groups     slab[group]
+	groupNames map[string]uint32
+
+	cfg    coreConfig
+	places [ending + 1]int // how many hosts are in each place
+
+	hold  int64 // nothing is handed out before; set after a crash
+	stats Stats
+	avail [maxPriorities]int // scratch for the selector
+
+	dirty     []uint32 // blocks whose finished positions changed since the last checkpoint
+	drops     []uint32 // blocks without a live record, to be told to the Spill
+	staleRows []string // hosts forgotten of which a row is on disk
+}
+
+// coreConfig is the part of Options that core needs.
+type coreConfig struct {
+	levels    int
+	quantum   int
+	parkAfter int64
+	selector  Selector
+	spill     bool
+	evictOver int64 // bytes of resident records above which unbound hosts keep none
+}
+
+func newCore(cfg coreConfig) *core {
+	c := &core{cfg: cfg, blocks: map[uint32]*block{}, groupNames: map[string]uint32{}}
+	c.stats.WaitingBy = make([]int64, cfg.levels)
+	hostMoved := func(id uint32, i int) { c.hosts.at(id).pos = int32(i) }
+	c.parks.moved, c.idle.moved, c.expiry.moved = hostMoved, hostMoved, hostMoved
+	c.pace.moved = func(id uint32, i int) {
+		if id&groupBit != 0 {
+			c.groups.at(id &^ groupBit).pos = int32(i)
+		} else {
+			c.hosts.at(id).pos = int32(i)
+		}
+	}
+	return c
+}
+
+// put notes that a host is in another place.
+func (c *core) put(h *host, p place) {
+	c.places[h.place]--
+	h.place = p
+	c.places[p]++
+}
+
+func (c *core) name(h *host) []byte {
+	return c.mem.Bytes(h.name)[:h.nameLen]
+}
+
+// lookup returns the host's number, or 0.
+func (c *core) lookup(hash uint64, name string) uint32 {
+	if len(c.index) == 0 {
+		return 0
+	}
+	mask := uint64(len(c.index) - 1)
+	for i := hash & mask; c.index[i] != 0; i = (i + 1) & mask {
+		h := c.hosts.at(c.index[i])
+		if h.hash == hash && string(c.name(h)) == name {
+			return c.index[i]
+		}
+	}
+	return 0
+}
+
+// ensure returns the host's number, of a new record if there is none. A new host
+// may be contacted at once, or after a crash when the hold ends.
+func (c *core) ensure(hash uint64, name string) uint32 {
+	if id := c.lookup(hash, name); id != 0 {
+		return id
+	}
+	if (c.hosts.len()+1)*4 > len(c.index)*3 {
+		c.rehash(max(64, 2*len(c.index)))
+	}
+	id := c.hosts.alloc()
+	c.places[nowhere]++
+	h := c.hosts.at(id)
+	var mem []byte
+	h.name, mem = c.mem.Alloc(len(name))
+	copy(mem, name)
+	h.nameLen, h.hash, h.due = uint8(len(name)), hash, c.hold
+	c.reindex(id, hash)
+	return id
+}
+
+func (c *core) reindex(id uint32, hash uint64) {
+	mask := uint64(len(c.index) - 1)
+	i := hash & mask
+	for c.index[i] != 0 {
+		i = (i + 1) & mask
+	}
+	c.index[i] = id
+}
+
+func (c *core) rehash(n int) {
+	old := c.index
+	c.index = make([]uint32, n)
+	for _, id := range old {
+		if id != 0 {
+			c.reindex(id, c.hosts.at(id).hash)
+		}
+	}
+}
+
+// forget removes the record of a host that is nowhere.
+func (c *core) forget(id uint32) {
+	h := c.hosts.at(id)
+	for q := h.queues; q != 0; {
+		next := c.queues.at(q).sibling
+		c.queues.release(q)
+		q = next
+	}
+	c.leaveGroup(h)
+	mask := uint64(len(c.index) - 1)
+	i := h.hash & mask
+	for c.index[i] != id {
+		i = (i + 1) & mask
+	}
+	for j := i; ; {
+		j = (j + 1) & mask
+		if c.index[j] == 0 {
+			break
+		}
+		k := c.hosts.at(c.index[j]).hash & mask
+		if (j-k)&mask >= (j-i)&mask {
+			c.index[i] = c.index[j]
+			i = j
+		}
+	}
+	c.index[i] = 0
+	c.places[nowhere]--
+	c.mem.Free(h.name, int(h.nameLen))
+	c.hosts.release(id)
+}
+
+// hostBytes is what a host with one queue costs in memory.
+const hostBytes = int64(unsafe.Sizeof(host{})+unsafe.Sizeof(queue{})) + 24 + 6
+
+// HostName is the default host key: the host of an absolute URL, in lower case,
+// without port, brackets and a final dot. Politeness is owed to the machine, so
+// http and https, and all ports, are one host.
+func HostName(rawURL string) (string, error) {
+	if h, ok := plainHost(rawURL); ok {
+		return h, nil
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		var e *url.Error
+		if errors.As(err, &e) {
+			err = e.Err // the URL is in EntryError already
+		}
+		return "", err
+	}
+	if !u.IsAbs() {
+		return "", errors.New("not absolute")
+	}
+	h := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if h == "" {
+		return "", errors.New("no host")
+	}
+	if len(h) > 255 {
+		return "", fmt.Errorf("host has %d bytes; want at most 255", len(h))
+	}
+	return h, nil
+}
+
+// plainHost finds the host of the usual kind of URL without parsing all of it:
+// http or https, a host of lower-case letters, digits, dots and hyphens, no
+// user, and after it nothing that net/url might refuse.
+func plainHost(s string) (string, bool) {
+	rest, ok := strings.CutPrefix(s, "http://")
+	if !ok {
+		if rest, ok = strings.CutPrefix(s, "https://"); !ok {
+			return "", false
+		}
+	}
+	n := 0
+	for n < len(rest) && (rest[n] >= 'a' && rest[n] <= 'z' || rest[n] >= '0' && rest[n] <= '9' || rest[n] == '-' || rest[n] == '.') {
+		n++
+	}
+	if n == 0 || n > 253 || rest[n-1] == '.' || n < len(rest) && rest[n] != '/' {
+		return "", false
+	}
+	for i := n; i < len(rest); i++ {
+		if b := rest[i]; b <= ' ' || b >= 0x7f || b == '%' {
+			return "", false
+		}
+	}
+	return rest[:n], true
+}

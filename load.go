@@ -1,0 +1,93 @@
+// This file reads the next URLs of a host from disk, outside the lock and in the
+// goroutine that wants them.
+
+package frontier
+
+import (
+	"errors"
+	"strings"
+)
+
+// loadJob is a read that the holder must do: its host is in place loading.
+type loadJob struct {
+	choice
+	part Part
+}
+
+func (f *Frontier) jobLocked(ch choice) *loadJob {
+	p := f.core.parts.at(ch.load)
+	return &loadJob{ch, Part{Block: p.block, First: p.first, Count: p.count}}
+}
+
+// load reads the records of a job and leases the first. If they cannot be read
+// the caller gets the error; records that are damaged are given up in memory,
+// and left on disk.
+func (f *Frontier) load(job *loadJob) grant {
+	records, err := f.read(job.part, job.want)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.nowLocked()
+	if err != nil {
+		var corrupt *CorruptError
+		if errors.As(err, &corrupt) {
+			n := f.core.abandon(job.queue, job.load)
+			f.opts.Logger.Error("URLs cannot be read", "urls", n, "block", job.part.Block, "err", err)
+		}
+		f.core.unload(job.host, now)
+		f.dispatchLocked()
+		return grant{err: err}
+	}
+	f.core.install(job.queue, job.load, records)
+	if f.core.queues.at(job.queue).waiting == 0 || f.draining {
+		f.core.unload(job.host, now) // its last URL was moved by a Force
+		if f.draining {
+			f.dispatchLocked()
+			return grant{err: ErrClosed}
+		}
+		w := f.waiters.push()
+		f.dispatchLocked()
+		f.mu.Unlock()
+		g := <-w.grant
+		if g.load != nil {
+			g = f.load(g.load)
+		}
+		f.mu.Lock()
+		return g
+	}
+	if ch := f.core.prepare(job.queue); ch.load != 0 { // all that was read had been taken
+		job := f.jobLocked(ch)
+		f.mu.Unlock()
+		g := f.load(job)
+		f.mu.Lock()
+		return g
+	}
+	return grant{lease: f.leaseLocked(job.queue)}
+}
+
+// read copies the wanted records of a part out of the Spill.
+func (f *Frontier) read(p Part, want uint32) ([]loaded, error) {
+	var out []loaded
+	err := f.opts.Spill.Load(p, want, func(i int, r Record) {
+		out = append(out, loaded{pos: i, seq: r.Seq, body: append([]byte(nil), r.Body...)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range out {
+		if _, err := decodeBody(r.body); err != nil {
+			return nil, &CorruptError{Err: err}
+		}
+	}
+	return out, nil
+}
+
+// within returns the host key as a piece of its URL if it is one, which spares
+// an allocation for each lease.
+func within(url string, name []byte) string {
+	if i := strings.Index(url, "://"); i >= 0 {
+		if rest := url[i+3:]; len(rest) >= len(name) && rest[:len(name)] == string(name) {
+			return rest[:len(name)]
+		}
+	}
+	return string(name)
+}

@@ -1,0 +1,418 @@
+// This file moves records from the log into blocks sorted by host, in rounds, so
+// that memory and the log stay bounded.
+//
+// A round covers all batches up to one. Every record that they admitted and that
+// is not finished gets a home in a block, wherever it is: waiting, scheduled or
+// leased. Then a checkpoint ends the log there. Since a record may be handed
+// out, finished or handed back at any moment, the round remembers each record
+// by its place in memory and its sequence number: if both still agree once the
+// block is written, the record is alive and learns its new home, otherwise it is
+// finished and its position in the block is marked dead.
+
+package frontier
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+)
+
+const (
+	// moveBytes is how much is copied under one lock, and packed at once.
+	moveBytes = 256 << 10
+	// moveQueues is how many queues are looked at under one lock.
+	moveQueues = 256
+)
+
+// wakeMoverLocked starts a round if memory or log want it.
+func (f *Frontier) wakeMoverLocked() {
+	limit := f.residentLimitLocked()
+	if f.core.mem.Used() > limit/2 || f.logBytes > max(limit/2, 4<<20) {
+		f.signalMoverLocked()
+	}
+}
+
+func (f *Frontier) signalMoverLocked() {
+	select {
+	case f.committer.move <- struct{}{}:
+	default:
+	}
+}
+
+func (f *Frontier) moveLoop() {
+	c := &f.committer
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-c.move:
+		}
+		f.mu.Lock()
+		limit := f.residentLimitLocked()
+		wanted := f.logBytes > 0 && (f.core.mem.Used() > limit/2 || f.logBytes > max(limit/2, 4<<20))
+		f.core.cfg.evictOver = limit / 4
+		c.moving = wanted
+		if !wanted {
+			c.stuck = f.core.mem.Used() > limit*8/10
+		}
+		f.mu.Unlock()
+		if !wanted {
+			f.mu.Lock()
+			f.freedLocked()
+			f.mu.Unlock()
+			continue
+		}
+		err := f.moveRound()
+		f.mu.Lock()
+		c.moving = false
+		c.stuck = err != nil || f.core.mem.Used() > limit*8/10
+		f.freedLocked()
+		f.mu.Unlock()
+		if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, errSpoiled) {
+			f.opts.Logger.Error("moving URLs to blocks", "err", err)
+		}
+	}
+}
+
+// errSpoiled ends a round during which a commit failed: a record that was
+// finishing when the round passed its queue may wait again, without a home.
+var errSpoiled = errors.New("frontier: a commit failed during the move")
+
+// mover is one round.
+type mover struct {
+	f       *Frontier
+	gen     uint32
+	through uint64 // last batch of the round
+	maxSeq  uint64 // last record of the round
+	epoch   uint64 // of the arena; when it changes no remembered place is valid
+
+	failures int // commits that had failed when the round began
+
+	runs  []Run
+	where [][]place64 // for each record of runs, where it was
+	queue []uint32    // for each run
+	copy  []byte      // bodies of runs
+}
+
+// place64 is where a record was in memory.
+type place64 struct {
+	ref arena.Ref
+	seq uint64
+}
+
+// moveRound does one round.
+func (f *Frontier) moveRound() error {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return ErrClosed
+	}
+	m := &mover{f: f, gen: f.gen + 1, through: f.applied.batch, maxSeq: f.applied.seq, failures: f.committer.failures}
+	marks := len(f.logMarks)
+	bytes := f.logBytes
+	timed := slices.Clone(f.core.scheduled.items)
+	f.mu.Unlock()
+
+	if err := m.moveScheduled(timed); err != nil {
+		return err
+	}
+	for _, id := range m.order() {
+		if err := m.add(id); err != nil {
+			return err
+		}
+	}
+	if err := m.flush(); err != nil {
+		return err
+	}
+	return f.checkpoint(m, marks, bytes)
+}
+
+// order lists the queues with records in memory, by priority and host: records
+// that are read together lie together.
+func (m *mover) order() []uint32 {
+	type key struct {
+		hash     uint64
+		priority uint8
+		id       uint32
+	}
+	var keys []key
+	f := m.f
+	for id := uint32(1); ; {
+		f.mu.Lock()
+		end := min(f.core.queues.top, id+16*moveQueues-1)
+		for ; id <= end; id++ {
+			q := f.core.queues.at(id)
+			if q.host == 0 {
+				continue
+			}
+			h := f.core.hosts.at(q.host)
+			if q.front.first != 0 || q.back.first != 0 || h.lease != 0 || h.pins > 0 {
+				keys = append(keys, key{h.hash, q.priority, id})
+			}
+		}
+		done := id > f.core.queues.top
+		f.mu.Unlock()
+		if done {
+			break
+		}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.hash, b.hash))
+	})
+	ids := make([]uint32, len(keys))
+	for i, k := range keys {
+		ids[i] = k.id
+	}
+	return ids
+}
+
+// add copies a queue's records of this round, and packs what has come together.
+func (m *mover) add(id uint32) error {
+	f := m.f
+	for more := true; more; {
+		f.mu.Lock()
+		if len(m.runs) == 0 {
+			m.epoch = f.core.mem.Epoch()
+		}
+		more = m.copyQueueLocked(id)
+		f.mu.Unlock()
+		if more || len(m.copy) >= moveBytes || len(m.runs) >= moveQueues {
+			if err := m.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copyQueueLocked starts a run with the queue's records that have no home in a
+// block yet. It reports whether it stopped early.
+func (m *mover) copyQueueLocked(id uint32) (more bool) {
+	c := m.f.core
+	q := c.queues.at(id)
+	if q.host == 0 {
+		return false
+	}
+	if m.epoch != c.mem.Epoch() {
+		m.runs, m.where, m.queue, m.copy = nil, nil, nil, nil // all of it is finished
+		m.epoch = c.mem.Epoch()
+	}
+	h := c.hosts.at(q.host)
+	r := Run{Queue: Queue{Host: string(c.name(h)), Crawl: q.crawl, Priority: q.priority}}
+	var where []place64
+	take := func(ref arena.Ref) {
+		if m.takes(ref) {
+			r.Records = append(r.Records, m.copyRecord(ref, 0))
+			where = append(where, place64{ref, c.record(ref).seq()})
+		}
+	}
+	if h.lease != 0 {
+		if l := c.leases.at(h.lease); l.queue == id && l.record != 0 {
+			take(l.record)
+		}
+	}
+	if h.pins > 0 {
+		for _, o := range m.f.committer.queue {
+			if o.ends && o.queue == id {
+				take(o.record)
+			}
+		}
+	}
+	for _, s := range [...]stretch{q.front, q.back} {
+		for ref := s.first; ref != 0; ref = c.record(ref).next() {
+			if len(m.copy) >= moveBytes {
+				more = true
+				break
+			}
+			take(ref)
+		}
+	}
+	if len(r.Records) > 0 {
+		m.runs, m.where, m.queue = append(m.runs, r), append(m.where, where), append(m.queue, id)
+		return more
+	}
+	m.evictLocked(id)
+	return false
+}
+
+// takes reports whether a record in memory belongs to the round and still needs
+// a home in a block.
+func (m *mover) takes(ref arena.Ref) bool {
+	r := m.f.core.record(ref)
+	return r.part() == 0 && r.seq() != 0 && r.seq() <= m.maxSeq
+}
+
+func (m *mover) copyRecord(ref arena.Ref, due int64) Record {
+	r := m.f.core.record(ref)
+	at := len(m.copy)
+	m.copy = append(m.copy, r.body()...)
+	return Record{Seq: r.seq(), Due: due, Body: m.copy[at:len(m.copy):len(m.copy)]}
+}
+
+// flush packs the runs, tells the records their new homes, and drops from
+// memory those that need not be there.
+func (m *mover) flush() error {
+	if len(m.runs) == 0 {
+		return nil
+	}
+	parts, err := m.f.opts.Spill.Pack(m.gen, m.runs)
+	if err != nil {
+		return err
+	}
+	f := m.f
+	f.mu.Lock()
+	for i := range m.runs {
+		m.settleLocked(i, parts[i])
+		m.evictLocked(m.queue[i])
+	}
+	f.freedLocked()
+	f.mu.Unlock()
+	clear(m.runs)
+	m.runs, m.where, m.queue, m.copy = m.runs[:0], m.where[:0], m.queue[:0], m.copy[:0]
+	return nil
+}
+
+// settleLocked tells the records of run i where they are now.
+func (m *mover) settleLocked(i int, parts []Part) {
+	c := m.f.core
+	at := 0
+	for _, p := range parts {
+		id := c.addPart(m.queue[i], p)
+		for pos := range int(p.Count) {
+			w := m.where[i][at]
+			at++
+			if m.epoch == c.mem.Epoch() && c.record(w.ref).seq() == w.seq {
+				c.record(w.ref).setHome(id, pos)
+			} else {
+				c.kill(id, pos)
+			}
+		}
+	}
+}
+
+// evictLocked drops from memory the URLs of a queue that are safe in blocks. The
+// next few of a bound host stay.
+func (m *mover) evictLocked(id uint32) {
+	c := m.f.core
+	q := c.queues.at(id)
+	if q.host == 0 || c.mem.Used() <= c.cfg.evictOver {
+		return
+	}
+	switch c.hosts.at(q.host).place {
+	case unbound, parked:
+		c.evictFront(id)
+		c.evictBack(id, false)
+	case pacing, ready, leased, loading:
+		c.evictBack(id, true)
+	}
+}
+
+// moveScheduled gives the records that wait for their time homes in blocks of
+// their own. They stay in memory.
+func (m *mover) moveScheduled(timed []timeItem) error {
+	f := m.f
+	slices.SortFunc(timed, func(a, b timeItem) int {
+		return cmp.Or(cmp.Compare(a.aux, b.aux), cmp.Compare(a.at, b.at))
+	})
+	for len(timed) > 0 {
+		f.mu.Lock()
+		m.epoch = f.core.mem.Epoch()
+		for n := 0; len(timed) > 0 && len(m.copy) < moveBytes && n < 16*moveQueues; n++ {
+			it := timed[0]
+			timed = timed[1:]
+			m.copyTimedLocked(it)
+		}
+		f.mu.Unlock()
+		if err := m.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mover) copyTimedLocked(it timeItem) {
+	c := m.f.core
+	ref, qid := arena.Ref(it.id), it.aux
+	if !c.mem.Holds(ref) || c.queues.at(qid).host == 0 || !m.takes(ref) {
+		return
+	}
+	if n := len(m.queue); n == 0 || m.queue[n-1] != qid {
+		q := c.queues.at(qid)
+		m.runs = append(m.runs, Run{
+			Queue:     Queue{Host: string(c.name(c.hosts.at(q.host))), Crawl: q.crawl, Priority: q.priority},
+			Scheduled: true,
+		})
+		m.where, m.queue = append(m.where, nil), append(m.queue, qid)
+	}
+	last := len(m.runs) - 1
+	m.runs[last].Records = append(m.runs[last].Records, m.copyRecord(ref, wallMillis(m.f.wall(it.at))))
+	m.where[last] = append(m.where[last], place64{ref, c.record(ref).seq()})
+}
+
+// checkpoint ends the round. It runs between two commits, after all that were
+// submitted before it: no completion of a record that has no home is pending.
+func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
+	o := newOp()
+	o.run = func() error {
+		f.mu.Lock()
+		if f.committer.failures != m.failures {
+			f.mu.Unlock()
+			return errSpoiled
+		}
+		b := &Batch{
+			ID:   f.committer.batchID + 1,
+			Time: wallMillis(f.wall(f.nowLocked())),
+			Rows: []Row{f.metaRowLocked(m.gen, false)},
+			Drop: f.core.drops,
+		}
+		f.core.drops = nil
+		f.mu.Unlock()
+		if err := f.opts.Spill.Commit(b); err != nil {
+			f.mu.Lock()
+			f.core.drops = append(f.core.drops, b.Drop...)
+			f.mu.Unlock()
+			return err
+		}
+		f.mu.Lock()
+		f.committer.batchID, f.applied.batch = b.ID, b.ID
+		cp := &Checkpoint{Gen: m.gen, Through: m.through, Marks: slices.Clone(f.logMarks[:marks])}
+		dirty := f.core.dirty
+		f.core.dirty = nil
+		for _, id := range dirty {
+			if x := f.core.blocks[id]; x != nil {
+				x.dirty = false
+				cp.Dead = append(cp.Dead, DeadBits{Block: id, Bits: slices.Clone(x.dead)})
+			}
+		}
+		f.mu.Unlock()
+		err := f.opts.Spill.Checkpoint(cp)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if err != nil {
+			for _, id := range dirty {
+				if x := f.core.blocks[id]; x != nil && !x.dirty {
+					x.dirty = true
+					f.core.dirty = append(f.core.dirty, id)
+				}
+			}
+			return err
+		}
+		f.gen = m.gen
+		f.logBytes -= bytes
+		f.logMarks = append(make([]Mark, 0, len(f.logMarks)-marks), f.logMarks[marks:]...)
+		return nil
+	}
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return ErrClosed
+	}
+	f.finishing++
+	f.enqueueLocked(o)
+	f.mu.Unlock()
+	err := <-o.done
+	o.free()
+	return err
+}

@@ -1,0 +1,220 @@
+// This file holds everything that can be set about a frontier, its defaults and
+// what is wrong with a bad setting.
+
+package frontier
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// Options configure a frontier. The zero value is a frontier in memory with
+// Mercator's politeness.
+type Options struct {
+	// Spill keeps the frontier on disk. Nil: in memory, gone when closed. The
+	// caller opens it before and closes it after the frontier.
+	Spill Spill
+
+	// MemoryBudget is how many bytes the frontier may hold in RAM, its Spill
+	// included. Beyond it URLs wait on disk; without a Spill, Add returns
+	// ErrFull. Zero means 256 MiB without a Spill, 512 MiB with one.
+	MemoryBudget int64
+
+	// Priorities is F, the number of front queues, 1 to 64. Zero means 8.
+	Priorities int
+	// Prioritizer gives URLs their priority. Nil means ByDepth(Priorities).
+	Prioritizer Prioritizer
+	// Selector chooses among the front queues. Nil means BiasedRandom.
+	Selector Selector
+
+	// Delay says how long a host is left alone. Nil means FactorDelay(10,
+	// time.Second, 30*time.Second).
+	Delay DelayPolicy
+	// GroupDelay is the same for the groups of Join. Nil means Delay.
+	GroupDelay DelayPolicy
+	// HostKey tells which host a URL is politely owed to. Nil means HostName.
+	// It is called outside the lock, from any goroutine; a key has 1 to 255
+	// bytes. It must not change while a store lives.
+	HostKey func(url string) (string, error)
+
+	// Quantum is K: after so many hand-outs a host's back queue is given to
+	// another host. Zero means 32.
+	Quantum int
+	// ParkAfter is how far away a host's next contact must be for its back
+	// queue to be given up until then. Zero means a minute.
+	ParkAfter time.Duration
+
+	// LeaseTime is how long a lease lasts. Zero means 10 minutes.
+	LeaseTime time.Duration
+	// Retry says whether and when a failed URL is tried again. Nil means
+	// Retries(3, 30*time.Second).
+	Retry RetryPolicy
+	// Scheduler says when a visited URL is visited again. Nil means never.
+	Scheduler Scheduler
+	// OnGiveUp, if set, is told of each URL that leaves because its tries are
+	// used up, after that is durable, outside the lock.
+	OnGiveUp func(Entry, Outcome)
+
+	// KeepOpen makes Next wait for another Add instead of returning ErrExhausted.
+	KeepOpen bool
+	// NoDedup admits known URLs like new ones, and remembers none.
+	NoDedup bool
+
+	// Clock is where time comes from. Nil means the system's.
+	Clock Clock
+	// Logger gets what an operator should see. Nil means silence.
+	Logger *slog.Logger
+}
+
+// RetryPolicy says what becomes of a URL whose try failed. It is called outside
+// the lock, from any goroutine.
+type RetryPolicy interface {
+	// Retry is asked after the given try, counted from 1. It returns how long
+	// to wait, from the try's end, and whether to try again at all.
+	Retry(e Entry, attempt int, o Outcome) (wait time.Duration, again bool)
+}
+
+type retries struct {
+	tries int
+	first time.Duration
+}
+
+// Retries allows so many tries of a URL in all. The first retry comes after the
+// given wait, each further one after four times the wait before it.
+func Retries(tries int, first time.Duration) RetryPolicy { return retries{tries, first} }
+
+func (r retries) Retry(_ Entry, attempt int, _ Outcome) (time.Duration, bool) {
+	if attempt >= r.tries {
+		return 0, false
+	}
+	wait := r.first
+	for range min(attempt-1, 20) {
+		wait = min(4*wait, 30*24*time.Hour)
+	}
+	return wait, true
+}
+
+// Scheduler says when a visited or gone URL is visited again, unless
+// Outcome.Next does. It is called outside the lock, from any goroutine.
+type Scheduler interface {
+	// Next returns the time of the next visit; zero means never again. h
+	// includes the visit described by o.
+	Next(e Entry, h History, o Outcome) time.Time
+}
+
+const maxPriorities = 64
+
+func (o Options) withDefaults() Options {
+	if o.MemoryBudget == 0 {
+		o.MemoryBudget = 256 << 20
+		if o.Spill != nil {
+			o.MemoryBudget = 512 << 20
+		}
+	}
+	if o.Priorities == 0 {
+		o.Priorities = 8
+	}
+	if o.Prioritizer == nil {
+		o.Prioritizer = ByDepth(o.Priorities)
+	}
+	if o.Selector == nil {
+		o.Selector = BiasedRandom(rand.Uint64())
+	}
+	if o.Delay == nil {
+		o.Delay = FactorDelay(10, time.Second, 30*time.Second)
+	}
+	if o.GroupDelay == nil {
+		o.GroupDelay = o.Delay
+	}
+	if o.HostKey == nil {
+		o.HostKey = HostName
+	}
+	if o.Quantum == 0 {
+		o.Quantum = 32
+	}
+	if o.ParkAfter == 0 {
+		o.ParkAfter = time.Minute
+	}
+	if o.LeaseTime == 0 {
+		o.LeaseTime = 10 * time.Minute
+	}
+	if o.Retry == nil {
+		o.Retry = Retries(3, 30*time.Second)
+	}
+	if o.Clock == nil {
+		o.Clock = systemClock{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// minResident is the least memory for hosts, marks and resident URLs.
+const minResident = 8 << 20
+
+func (o Options) validate() error { // runs after withDefaults; reports every fault at once
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.Priorities < 1 || o.Priorities > maxPriorities {
+		bad("Priorities is %d; want 1 to %d", o.Priorities, maxPriorities)
+	}
+	if o.Quantum < 1 {
+		bad("Quantum is %d; want >= 1", o.Quantum)
+	}
+	if o.ParkAfter < 0 {
+		bad("ParkAfter is %v; want >= 0", o.ParkAfter)
+	}
+	if o.LeaseTime < time.Millisecond || o.LeaseTime > 30*24*time.Hour {
+		bad("LeaseTime is %v; want 1ms to 720h", o.LeaseTime)
+	}
+	errs = append(errs, checkDelay("Delay", o.Delay)...)
+	errs = append(errs, checkDelay("GroupDelay", o.GroupDelay)...)
+	if w, ok := o.Selector.(*weighted); ok {
+		if len(w.weights) != o.Priorities {
+			bad("Selector has %d weights; want one for each of %d priorities", len(w.weights), o.Priorities)
+		}
+		for i, x := range w.weights {
+			if x < 1 {
+				bad("Selector's weight of priority %d is %d; want >= 1", i+1, x)
+			}
+		}
+	}
+	if r, ok := o.Retry.(retries); ok && (r.tries < 1 || r.first < 0) {
+		bad("Retry is Retries(%d, %v); want tries >= 1 and a wait >= 0", r.tries, r.first)
+	}
+	var fixed int64
+	if o.Spill != nil {
+		fixed = o.Spill.Footprint()
+	}
+	if o.MemoryBudget < fixed+minResident {
+		bad("MemoryBudget is %d; want at least %d, of which the Spill takes %d", o.MemoryBudget, fixed+minResident, fixed)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("frontier: options: %w", errors.Join(errs...))
+}
+
+const maxDelay = 30 * 24 * time.Hour
+
+func checkDelay(name string, d DelayPolicy) []error {
+	var errs []error
+	switch d := d.(type) {
+	case factorDelay:
+		if !(d.k >= 0) || d.min < 0 || d.max < d.min {
+			errs = append(errs, fmt.Errorf("%s is FactorDelay(%v, %v, %v); want 0 <= k and 0 <= min <= max", name, d.k, d.min, d.max))
+		}
+	case fixedDelay:
+		if d < 0 {
+			errs = append(errs, fmt.Errorf("%s is FixedDelay(%v); want >= 0", name, time.Duration(d)))
+		}
+	}
+	if m := d.Max(); m > maxDelay {
+		errs = append(errs, fmt.Errorf("%s may last %v; want at most %v", name, m, maxDelay))
+	}
+	return errs
+}

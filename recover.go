@@ -1,0 +1,413 @@
+// This file brings a frontier back from its Spill.
+//
+// Rows come first, then marks and blocks, then the log since the last
+// checkpoint. After anything but a clean Close every host counts as contacted at
+// the moment of reopening: nobody knows what the lost leases did.
+
+package frontier
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+)
+
+// Names of rows.
+const (
+	rowMeta  = "m"  // the frontier's own: see metaRowLocked
+	rowHost  = "h:" // and a host key: see hostRow
+	rowGroup = "g:" // and a group's name: varint free, Unix milliseconds
+)
+
+// metaRowLocked encodes what the frontier must know of itself: version of this
+// encoding, key of the fingerprints, how often it was opened, whether it was
+// closed, last sequence number, generation.
+func (f *Frontier) metaRowLocked(gen uint32, clean bool) Row {
+	b := []byte{1}
+	b = binary.LittleEndian.AppendUint64(b, f.key[0])
+	b = binary.LittleEndian.AppendUint64(b, f.key[1])
+	b = binary.AppendUvarint(b, f.epoch)
+	if clean {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	b = binary.AppendUvarint(b, f.seq)
+	b = binary.AppendUvarint(b, uint64(gen))
+	return Row{Key: rowMeta, Value: b}
+}
+
+// recovery is a Recovery for an empty frontier.
+type recovery struct {
+	f     *Frontier
+	known bool // the store was used before
+	clean bool
+
+	hosts  map[string]hostState
+	groups map[string]int64 // Unix milliseconds
+	dead   map[uint32][]byte
+	parts  map[uint32][]uint32 // of each block
+	last   uint32              // part that was given last, not chained yet
+	log    map[uint64]logged   // by sequence number
+	order  []uint64            // of log
+}
+
+type hostState struct {
+	due        int64 // Unix milliseconds
+	crawlDelay int32
+	group      string
+}
+
+// logged is a record of the log that is not finished yet.
+type logged struct {
+	ref   arena.Ref
+	queue uint32
+	due   int64
+}
+
+// recover fills an empty frontier from its Spill and marks the store as in use.
+func (f *Frontier) recover(ctx context.Context) error {
+	r := &recovery{
+		f: f, hosts: map[string]hostState{}, groups: map[string]int64{},
+		dead: map[uint32][]byte{}, parts: map[uint32][]uint32{}, log: map[uint64]logged{},
+	}
+	if err := f.opts.Spill.Recover(ctx, r); err != nil {
+		return fmt.Errorf("frontier: recover: %w", err)
+	}
+	if !r.known {
+		f.key = randomKey()
+	}
+	r.finish()
+	f.epoch++
+	f.token = f.epoch << 40
+	f.applied.batch, f.applied.seq = f.committer.batchID, f.seq
+	b := &Batch{
+		ID:   f.committer.batchID + 1,
+		Time: wallMillis(f.start),
+		Rows: []Row{f.metaRowLocked(f.gen, false)},
+		Drop: f.core.drops,
+	}
+	f.core.drops = nil
+	if err := f.opts.Spill.Commit(b); err != nil {
+		return fmt.Errorf("frontier: open: %w", err)
+	}
+	f.committer.batchID, f.applied.batch = b.ID, b.ID
+	return nil
+}
+
+var errRow = errors.New("malformed row")
+
+func (r *recovery) Row(key string, value []byte) error {
+	switch {
+	case key == rowMeta:
+		return r.meta(value)
+	case len(key) > 2 && key[:2] == rowHost:
+		due, n := binary.Varint(value)
+		if n <= 0 {
+			return &CorruptError{Key: []byte(key), Err: errRow}
+		}
+		delay, k := binary.Uvarint(value[n:])
+		if k <= 0 || delay > uint64(maxCrawlDelay/time.Millisecond) {
+			return &CorruptError{Key: []byte(key), Err: errRow}
+		}
+		r.hosts[key[2:]] = hostState{due, int32(delay), string(value[n+k:])}
+	case len(key) > 2 && key[:2] == rowGroup:
+		free, n := binary.Varint(value)
+		if n <= 0 {
+			return &CorruptError{Key: []byte(key), Err: errRow}
+		}
+		r.groups[key[2:]] = free
+	}
+	return nil // rows of other kinds are not ours to judge
+}
+
+func (r *recovery) meta(v []byte) error {
+	corrupt := &CorruptError{Key: []byte(rowMeta), Err: errRow}
+	if len(v) < 1 {
+		return corrupt
+	}
+	if v[0] != 1 {
+		return fmt.Errorf("%w: frontier rows are of version %d, this is version 1", ErrVersion, v[0])
+	}
+	if len(v) < 17 {
+		return corrupt
+	}
+	f := r.f
+	f.key = [2]uint64{binary.LittleEndian.Uint64(v[1:]), binary.LittleEndian.Uint64(v[9:])}
+	v = v[17:]
+	var fields [3]uint64
+	for i := range fields {
+		if i == 1 {
+			if len(v) == 0 {
+				return corrupt
+			}
+			r.clean = v[0] == 1
+			v = v[1:]
+		}
+		x, n := binary.Uvarint(v)
+		if n <= 0 {
+			return corrupt
+		}
+		fields[i], v = x, v[n:]
+	}
+	f.epoch, f.seq, f.gen = fields[0], fields[1], uint32(fields[2])
+	r.known = true
+	// Hosts are created from here on; they must know what they are owed.
+	if !r.clean {
+		f.core.hold = f.maxDelay
+	}
+	return nil
+}
+
+func (r *recovery) Marks(ms []Mark) error {
+	r.f.seen.Reserve(len(ms))
+	for _, m := range ms {
+		r.f.seen.Insert(m)
+	}
+	return nil
+}
+
+func (r *recovery) Dead(id uint32, bits []byte) error {
+	r.dead[id] = append([]byte(nil), bits...)
+	return nil
+}
+
+func (r *recovery) Part(q Queue, p Part) error {
+	qid, err := r.queue(q)
+	if err != nil {
+		return err
+	}
+	c := r.f.core
+	r.chainLast()
+	id := c.addPart(qid, p)
+	r.last = id
+	r.parts[p.Block] = append(r.parts[p.Block], id)
+	x := c.parts.at(id)
+	x.taken = 0
+	dead := &block{dead: r.dead[p.Block]}
+	for i := range int(p.Count) {
+		if dead.isDead(int(p.First) + i) {
+			x.taken |= 1 << i
+			x.done++
+			b := c.blocks[p.Block]
+			b.set(int(p.First) + i)
+			b.live--
+		}
+	}
+	return nil
+}
+
+// chainLast lets the records of the last given part wait in its queue: it turned
+// out not to be one of scheduled records.
+func (r *recovery) chainLast() {
+	if r.last == 0 {
+		return
+	}
+	c := r.f.core
+	x := c.parts.at(r.last)
+	q := c.queues.at(x.queue)
+	c.counted(q, bits.OnesCount32(x.all()&^x.taken))
+	c.chainLast(q, r.last)
+	r.last = 0
+}
+
+func (r *recovery) queue(q Queue) (uint32, error) {
+	if err := checkHost(q.Host); err != nil {
+		return 0, &CorruptError{Err: err}
+	}
+	if q.Priority < 1 {
+		return 0, &CorruptError{Err: &PriorityError{Got: int(q.Priority), Levels: r.f.opts.Priorities}}
+	}
+	if int(q.Priority) > r.f.opts.Priorities {
+		return 0, fmt.Errorf("the store has URLs of priority %d; Priorities is %d, want at least as many", q.Priority, r.f.opts.Priorities)
+	}
+	return r.f.core.queueOf(r.f.core.ensure(r.f.hostHash(q.Host), q.Host), q.Crawl, q.Priority), nil
+}
+
+func (r *recovery) Scheduled(q Queue, p Part, i int, rec Record) error {
+	c := r.f.core
+	r.last = 0
+	ids := r.parts[p.Block]
+	if len(ids) == 0 || i >= int(p.Count) {
+		return errors.New("scheduled record of a part that was not given")
+	}
+	id := ids[len(ids)-1]
+	x := c.parts.at(id)
+	if x.first != p.First {
+		return errors.New("scheduled record of a part that was not given")
+	}
+	if x.taken&(1<<i) != 0 {
+		return nil
+	}
+	if _, err := decodeBody(rec.Body); err != nil {
+		return &CorruptError{Err: err}
+	}
+	ref := c.store(rec.Seq, rec.Body)
+	c.record(ref).setHome(id, i)
+	x.taken |= 1 << i
+	c.schedule(x.queue, ref, r.f.since(millisTime(rec.Due)))
+	return nil
+}
+
+func (r *recovery) Batch(b *Batch) error {
+	f := r.f
+	r.chainLast()
+	f.committer.batchID = b.ID
+	f.logBytes += batchBytes(b)
+	for i := range b.Admit {
+		a := &b.Admit[i]
+		if _, err := decodeBody(a.Body); err != nil {
+			return &CorruptError{Err: err}
+		}
+		qid, err := r.queue(a.Queue)
+		if err != nil {
+			return err
+		}
+		x := logged{ref: f.core.store(a.Seq, a.Body), queue: qid}
+		if a.Due != 0 {
+			x.due = f.since(millisTime(a.Due))
+		}
+		r.log[a.Seq] = x
+		r.order = append(r.order, a.Seq)
+		f.seq = max(f.seq, a.Seq)
+		if a.HasMark {
+			f.seen.Insert(a.Mark)
+			f.logMarks = append(f.logMarks, a.Mark)
+		}
+	}
+	for _, x := range b.Finish {
+		r.completion(x)
+	}
+	return nil
+}
+
+// completion ends a record that lies in the log or, if it left it, in a block.
+func (r *recovery) completion(x Completion) {
+	c := r.f.core
+	if l, ok := r.log[x.Seq]; ok {
+		c.discard(l.ref)
+		delete(r.log, x.Seq)
+		return
+	}
+	for _, id := range r.parts[x.Block] {
+		p := c.parts.at(id)
+		if x.Pos < p.first || int(x.Pos) >= int(p.first)+int(p.count) {
+			continue
+		}
+		pos := int(x.Pos - p.first)
+		if b := c.blocks[x.Block]; b == nil || b.isDead(int(x.Pos)) {
+			return
+		}
+		if p.taken&(1<<pos) == 0 {
+			c.counted(c.queues.at(p.queue), -1)
+		} else {
+			r.unschedule(id, pos)
+		}
+		c.kill(id, pos)
+		return
+	}
+}
+
+// unschedule takes out the scheduled record at a position that is finished.
+func (r *recovery) unschedule(pid uint32, pos int) {
+	c := r.f.core
+	for i, it := range c.scheduled.items {
+		if rec := c.record(arena.Ref(it.id)); rec.part() == pid && rec.pos() == pos {
+			c.scheduled.remove(i)
+			c.stats.Scheduled--
+			c.hosts.at(c.queues.at(it.aux).host).scheduled--
+			c.discard(arena.Ref(it.id))
+			return
+		}
+	}
+}
+
+// finish puts the log's records into their queues and the hosts where they
+// belong.
+func (r *recovery) finish() {
+	f := r.f
+	c := f.core
+	r.chainLast()
+	for id, b := range c.blocks {
+		if b.live == 0 {
+			delete(c.blocks, id)
+			c.drops = append(c.drops, id)
+		}
+	}
+	for _, seq := range r.order {
+		x, ok := r.log[seq]
+		if !ok {
+			continue
+		}
+		if x.due > 0 {
+			c.schedule(x.queue, x.ref, x.due)
+			continue
+		}
+		q := c.queues.at(x.queue)
+		c.stretchPush(&q.back, x.ref)
+		c.counted(q, 1)
+	}
+	r.clocks()
+	for id := uint32(1); id <= c.hosts.top; id++ {
+		if h := c.hosts.at(id); h.nameLen > 0 {
+			c.settle(id, 0)
+		}
+	}
+}
+
+// clocks gives hosts and groups the times that were stored.
+func (r *recovery) clocks() {
+	f := r.f
+	c := f.core
+	for name, s := range r.hosts {
+		id := c.ensure(f.hostHash(name), name)
+		h := c.hosts.at(id)
+		h.crawlDelay, h.stored = s.crawlDelay, true
+		due := min(f.since(millisTime(s.due)), int64(maxDelay))
+		if !r.clean {
+			due = max(due, int64(s.crawlDelay)*int64(time.Millisecond), f.maxDelay)
+		}
+		h.due = max(0, due)
+		if s.group != "" {
+			c.joinGroup(h, c.groupOf(s.group))
+		}
+	}
+	for name, free := range r.groups {
+		g := c.groups.at(c.groupOf(name))
+		g.free = max(g.free, min(f.since(millisTime(free)), int64(maxDelay)))
+	}
+}
+
+// closingRows is what makes the next opening continue with exact times.
+func (f *Frontier) closingRowsLocked() []Row {
+	now := f.nowLocked()
+	c := f.core
+	var rows []Row
+	for id := uint32(1); id <= c.hosts.top; id++ {
+		h := c.hosts.at(id)
+		if h.nameLen == 0 {
+			continue
+		}
+		due := h.due
+		if h.lease != 0 {
+			// Its contact may go on: it counts as contacted now.
+			l := c.leases.at(h.lease)
+			due = max(due, now+max(f.maxDelay, int64(h.crawlDelay)*int64(time.Millisecond)))
+			c.stampGroup(l.group, now+int64(f.opts.GroupDelay.Max()))
+		}
+		if due > now || h.crawlDelay > 0 || h.group != 0 || h.stored {
+			rows = append(rows, f.hostRow(h, due))
+		}
+	}
+	for name, id := range c.groupNames {
+		if g := c.groups.at(id); g.free > now || g.members > 0 {
+			rows = append(rows, Row{Key: rowGroup + name, Value: binary.AppendVarint(nil, wallMillis(f.wall(g.free)))})
+		}
+	}
+	return append(rows, f.metaRowLocked(f.gen, true))
+}

@@ -1,0 +1,350 @@
+// This file decides who may be contacted when.
+//
+// A host moves: nowhere -> unbound (a token in each front queue) -> pacing (in
+// the heap) -> ready (in the ready lists) -> leased -> pacing, or back to unbound
+// after its quantum, or parked when its time is far, or idling when it has no
+// URLs left. Only due hosts are ready, and of a group only as many as it has
+// slots. Every step is O(log n) in hosts and groups.
+
+package frontier
+
+import "github.com/seed-7440039f/frontier/internal/arena"
+
+// promoteAtOnce is how many scheduled URLs become waiting under one lock.
+const promoteAtOnce = 1024
+
+// leaseRecord is a lease that is out.
+type leaseRecord struct {
+	token    uint64
+	leasedAt int64
+	deadline int64
+	record   arena.Ref // 0: contact only
+	queue    uint32    // that the record came from
+	host     uint32
+	group    uint32    // whose slot it holds; 0: none
+	oldGroup uint32    // that its host belonged to when it was handed out, if it moved since
+	again    *newEntry // of a Force that met the lease
+}
+
+// advance lets time pass: scheduled URLs become waiting, parked hosts get their
+// tokens back, due hosts become ready.
+func (c *core) advance(now int64) {
+	for n := 0; c.scheduled.min() <= now && n < promoteAtOnce; n++ {
+		it := c.scheduled.pop()
+		c.stats.Scheduled--
+		c.hosts.at(c.queues.at(it.aux).host).scheduled--
+		c.pushTail(it.aux, arena.Ref(it.id), now)
+	}
+	for c.idle.min() <= now {
+		id := c.idle.pop().id
+		c.put(c.hosts.at(id), nowhere)
+		c.settle(id, now)
+	}
+	if now < c.hold {
+		return
+	}
+	for c.parks.min() <= now {
+		id := c.parks.pop().id
+		c.unbind(id, c.hosts.at(id))
+	}
+	for c.pace.min() <= now {
+		id := c.pace.items[0].id
+		if id&groupBit == 0 {
+			c.pace.pop()
+			c.makeReady(id)
+			continue
+		}
+		g := c.groups.at(id &^ groupBit)
+		hid := g.hosts.pop().id
+		g.taken++
+		c.hosts.at(hid).holdsSlot = true
+		c.requeueGroup(id &^ groupBit)
+		c.makeReady(hid)
+	}
+}
+
+// nextEvent is when advance or expired has something to do; never if time alone
+// changes nothing.
+func (c *core) nextEvent() int64 {
+	t := min(c.parks.min(), c.pace.min())
+	if t != never {
+		t = max(t, c.hold)
+	}
+	if c.tokenMask != 0 {
+		t = min(t, c.hold) // tokens wait for nothing but the hold
+	}
+	return min(t, c.expiry.min(), c.scheduled.min())
+}
+
+// makeReady puts a host that may be contacted now into the ready lists, or calls
+// the Contact that waits for it.
+func (c *core) makeReady(id uint32) {
+	h := c.hosts.at(id)
+	if h.contacts > 0 {
+		c.put(h, called)
+		c.calls = append(c.calls, id)
+		return
+	}
+	c.put(h, ready)
+	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
+		if c.queues.at(q).waiting > 0 {
+			c.pushReady(q)
+		}
+	}
+}
+
+// detach takes a host out of the structure it is in, except leased and loading.
+func (c *core) detach(id uint32) {
+	h := c.hosts.at(id)
+	switch h.place {
+	case idling:
+		c.idle.remove(int(h.pos))
+	case parked:
+		c.parks.remove(int(h.pos))
+	case unbound:
+		c.bind(h)
+	case pacing:
+		if h.group != 0 {
+			c.groups.at(h.group).hosts.remove(int(h.pos))
+			c.requeueGroup(h.group)
+		} else {
+			c.pace.remove(int(h.pos))
+		}
+	case ready:
+		for q := h.queues; q != 0; q = c.queues.at(q).sibling {
+			if c.queues.at(q).waiting > 0 {
+				c.removeReady(q)
+			}
+		}
+	case called:
+		for i, x := range c.calls {
+			if x == id {
+				c.calls = append(c.calls[:i], c.calls[i+1:]...)
+				break
+			}
+		}
+	}
+	c.put(h, nowhere)
+}
+
+// dropSlot gives back the group slot of a host that will not be leased after all.
+func (c *core) dropSlot(h *host) {
+	if h.holdsSlot {
+		h.holdsSlot = false
+		c.freeSlot(h.group)
+	}
+}
+
+// settle puts a host that is in no structure where it belongs.
+func (c *core) settle(id uint32, now int64) {
+	h := c.hosts.at(id)
+	c.dropSlot(h)
+	switch {
+	case h.contacts > 0:
+		c.setPacing(id, h)
+	case h.waiting == 0:
+		c.rest(id, h, now)
+	case h.due-now > c.cfg.parkAfter && h.due > c.hold:
+		c.put(h, parked)
+		c.parks.push(timeItem{at: h.due, id: id})
+		for q := h.queues; q != 0; q = c.queues.at(q).sibling {
+			c.evict(q)
+		}
+	case h.place == nowhere && h.served == 0, int(h.served) >= c.cfg.quantum && c.tokenMask != 0:
+		c.unbind(id, h)
+	default:
+		c.setPacing(id, h)
+	}
+}
+
+func (c *core) setPacing(id uint32, h *host) {
+	c.put(h, pacing)
+	if h.group == 0 {
+		c.pace.push(timeItem{at: h.due, id: id})
+		return
+	}
+	c.groups.at(h.group).hosts.push(timeItem{at: h.due, id: id})
+	c.requeueGroup(h.group)
+}
+
+// rest keeps a host without URLs for as long as something must be known of it.
+func (c *core) rest(id uint32, h *host, now int64) {
+	h.served = 0
+	switch {
+	case h.due > now:
+		c.put(h, idling)
+		c.idle.push(timeItem{at: h.due, id: id})
+	case h.scheduled > 0 || h.pins > 0 || h.crawlDelay > 0:
+		c.put(h, nowhere)
+	default:
+		if h.stored {
+			c.staleRows = append(c.staleRows, string(c.name(h)))
+		}
+		c.forget(id)
+	}
+}
+
+// choice is what next found: a record to hand out, or one to be read first.
+type choice struct {
+	host, queue uint32
+	load        uint32 // part to read before; 0: none
+	want        uint32 // its records to read
+}
+
+// next chooses the host and queue of the next hand-out. The selector is asked
+// once; if all it chose turns out not to be due, again. The host is in place
+// loading afterwards, holding its group's slot.
+func (c *core) next(now int64) (choice, bool, error) {
+	c.advance(now)
+	if now < c.hold {
+		return choice{}, false, nil
+	}
+	for c.readyMask|c.tokenMask != 0 {
+		available := c.available()
+		p := c.cfg.selector.Select(available)
+		if p < 1 || p > c.cfg.levels || (c.readyMask|c.tokenMask)&(1<<(p-1)) == 0 {
+			return choice{}, false, &SelectorError{Got: p, Available: append([]int(nil), available...)}
+		}
+		if qid := c.nextOf(p, now); qid != 0 {
+			return c.prepare(qid), true, nil
+		}
+	}
+	return choice{}, false, nil
+}
+
+func (c *core) available() []int {
+	n := 0
+	for mask, p := c.readyMask|c.tokenMask, 1; mask != 0; mask, p = mask>>1, p+1 {
+		if mask&1 != 0 {
+			c.avail[n] = p
+			n++
+		}
+	}
+	return c.avail[:n]
+}
+
+// nextOf takes the first ready host of priority p, or else binds hosts from front
+// queue p until one is due. It returns the host's queue, or 0.
+func (c *core) nextOf(p int, now int64) uint32 {
+	if qid := c.readies[p].first; qid != 0 {
+		id := c.queues.at(qid).host
+		c.detach(id)
+		c.put(c.hosts.at(id), loading)
+		return qid
+	}
+	for c.tokens[p].first != 0 {
+		qid := c.tokens[p].first
+		id := c.queues.at(qid).host
+		h := c.hosts.at(id)
+		c.bind(h)
+		if h.due <= now && c.takeSlot(h.group, now) {
+			c.put(h, loading)
+			h.holdsSlot = h.group != 0
+			return qid
+		}
+		c.setPacing(id, h)
+	}
+	return 0
+}
+
+// prepare tells whether the queue's next record must be read from disk.
+func (c *core) prepare(qid uint32) choice {
+	q := c.queues.at(qid)
+	ch := choice{host: q.host, queue: qid}
+	if q.front.first == 0 {
+		ch.load, ch.want = c.nextPart(q)
+	}
+	return ch
+}
+
+// expired ends the leases whose deadline has passed. Their hosts are in place
+// ending until their leases are settled.
+func (c *core) expired(now int64) []uint32 {
+	var ids []uint32
+	for c.expiry.min() <= now {
+		id := c.expiry.pop().id
+		c.put(c.hosts.at(id), ending)
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// unload puts a host back whose next record was not read after all.
+func (c *core) unload(id uint32, now int64) {
+	h := c.hosts.at(id)
+	c.dropSlot(h)
+	c.put(h, nowhere)
+	h.served = max(h.served, 1) // still bound
+	c.settle(id, now)
+}
+
+// lease hands out the next record of a queue whose host is in place loading.
+func (c *core) lease(qid uint32, token uint64, now, deadline int64) uint32 {
+	q := c.queues.at(qid)
+	ref := c.pop(q)
+	c.hosts.at(q.host).served++
+	return c.leaseHost(q.host, leaseRecord{token: token, leasedAt: now, deadline: deadline, record: ref, queue: qid, host: q.host})
+}
+
+// leaseHost gives a host's slot out. The host is in no structure.
+func (c *core) leaseHost(id uint32, l leaseRecord) uint32 {
+	h := c.hosts.at(id)
+	if h.holdsSlot {
+		l.group, h.holdsSlot = h.group, false
+	}
+	c.put(h, leased)
+	h.lease = c.leases.alloc()
+	*c.leases.at(h.lease) = l
+	c.expiry.push(timeItem{at: l.deadline, id: id})
+	c.stats.Leased++
+	c.stats.HandedOut++
+	return h.lease
+}
+
+// endLease takes a lease's host out of the books; settleLease must follow.
+func (c *core) endLease(id uint32) leaseRecord {
+	h := c.hosts.at(id)
+	l := *c.leases.at(h.lease)
+	c.leases.release(h.lease)
+	h.lease = 0
+	if h.place == leased {
+		c.expiry.remove(int(h.pos))
+	}
+	c.put(h, nowhere)
+	c.stats.Leased--
+	return l
+}
+
+// settleLease frees the slots that a lease held. If its host was contacted, host
+// and groups are left alone until hostDue and groupDue; otherwise these are 0.
+func (c *core) settleLease(l *leaseRecord, now, hostDue, groupDue int64) {
+	h := c.hosts.at(l.host)
+	h.due = max(h.due, hostDue)
+	c.stampGroup(l.group, groupDue)
+	c.freeSlot(l.group)
+	if l.oldGroup != 0 {
+		c.stampGroup(l.oldGroup, groupDue)
+		c.groups.at(l.oldGroup).members--
+	}
+	h.served = max(h.served, 1) // it keeps its back queue
+	c.settle(l.host, now)
+}
+
+// schedule files a record under a future time.
+func (c *core) schedule(qid uint32, ref arena.Ref, due int64) {
+	c.hosts.at(c.queues.at(qid).host).scheduled++
+	c.stats.Scheduled++
+	c.scheduled.push(timeItem{at: due, id: uint32(ref), aux: qid})
+}
+
+// over reports whether nothing in the frontier can become available by time.
+func (c *core) over() bool {
+	return c.stats.Waiting == 0 && c.stats.Scheduled == 0 && c.stats.Leased == 0
+}
+
+// memory is how many bytes the frontier's own structures take.
+func (c *core) memory() int64 {
+	return c.mem.Used() + c.hosts.size() + c.queues.size() + c.parts.size() + c.leases.size() +
+		c.groups.size() + int64(cap(c.index))*4 + int64(len(c.blocks))*96 +
+		c.pace.size() + c.parks.size() + c.idle.size() + c.expiry.size() + c.scheduled.size()
+}

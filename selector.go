@@ -1,0 +1,97 @@
+// This file chooses among the front queues.
+//
+// A Selector sees only which priorities have something to offer. The share of
+// a priority is its share of hand-outs while all of its rivals have something.
+
+package frontier
+
+import "math/rand/v2"
+
+// Selector chooses the priority of the next hand-out. Select is called with the
+// frontier's lock held: it must be quick and must not call the frontier. A
+// selector belongs to one frontier.
+type Selector interface {
+	// Select returns an element of available: the priorities, ascending, of
+	// which a URL may be had. It is never empty, and valid only during the call.
+	Select(available []int) int
+}
+
+// SelectorFunc makes a function a Selector.
+type SelectorFunc func(available []int) int
+
+// Select calls the function.
+func (f SelectorFunc) Select(available []int) int { return f(available) }
+
+// BiasedRandom picks priority f with a probability proportional to f among the
+// available ones: Mercator's choice, biased to high priority, starving none.
+// The same seed gives the same sequence. It is the default, randomly seeded.
+func BiasedRandom(seed uint64) Selector {
+	r := rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))
+	return SelectorFunc(func(available []int) int {
+		sum := 0
+		for _, p := range available {
+			sum += p
+		}
+		x := r.IntN(sum)
+		for _, p := range available {
+			if x -= p; x < 0 {
+				return p
+			}
+		}
+		return available[len(available)-1]
+	})
+}
+
+// Strict always picks the highest available priority. It starves the lower ones
+// for as long as higher ones have something to offer.
+func Strict() Selector {
+	return SelectorFunc(func(available []int) int { return available[len(available)-1] })
+}
+
+// Uniform picks each available priority with the same probability.
+func Uniform(seed uint64) Selector {
+	r := rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))
+	return SelectorFunc(func(available []int) int { return available[r.IntN(len(available))] })
+}
+
+// RoundRobin takes the available priorities in turn, from the highest down.
+func RoundRobin() Selector {
+	last := 0
+	return SelectorFunc(func(available []int) int {
+		next := available[len(available)-1]
+		for _, p := range available {
+			if p < last {
+				next = p // the highest below last, since they ascend
+			}
+		}
+		last = next
+		return next
+	})
+}
+
+type weighted struct {
+	weights []int
+	credit  []int
+}
+
+// Weighted gives priority f the share weights[f-1] of the hand-outs, without
+// chance: in any run of them each priority is within one of its share. Open
+// refuses weights that are not one for each priority, or not positive.
+func Weighted(weights ...int) Selector {
+	return &weighted{append([]int(nil), weights...), make([]int, len(weights))}
+}
+
+// Select is smooth weighted round robin: each available priority earns its
+// weight, the richest is picked and pays what all earned.
+func (w *weighted) Select(available []int) int {
+	sum, best := 0, available[0]
+	for _, p := range available {
+		w.credit[p-1] += w.weights[p-1]
+		sum += w.weights[p-1]
+		if w.credit[p-1] >= w.credit[best-1] {
+			best = p
+		}
+	}
+	w.credit[best-1] -= sum
+	return best
+}

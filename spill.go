@@ -1,0 +1,164 @@
+// This file says what a frontier asks of its disk, and what must be atomic there.
+//
+// It knows URLs only as opaque bodies in numbered records, and hosts only as
+// keys: encoding is record.go's business, layout on disk the Spill's.
+
+package frontier
+
+import "context"
+
+// MaxPart is how many records one part of a block holds at most.
+const MaxPart = 32
+
+// Mark is the keyed fingerprint that remembers a URL for ever: 96 bits of
+// SipHash-2-4-128 under a key that is kept with the store.
+type Mark [12]byte
+
+// Spill makes a frontier durable and larger than memory. Package spill has the
+// one for production, on badger.
+//
+// A Spill keeps four things: a log of commits; blocks, which hold records that
+// left the log, sorted by host; marks; and rows, a few small values under names
+// of the frontier's own.
+// A record is named by its sequence number, which is never used twice. Blocks
+// and marks written ahead of a checkpoint are not part of the state until
+// Checkpoint has returned; Recover drops those of an interrupted one.
+//
+// Recover, Commit and Checkpoint are called by one goroutine at a time; Pack by
+// one goroutine, Load by any number, both beside the others.
+type Spill interface {
+	// Recover takes the store into use and replays its state into r, in the
+	// order of r's methods. It fails with ErrInUse while another frontier has
+	// the store, and with a *CorruptError where stored data cannot be read.
+	Recover(ctx context.Context, r Recovery) error
+
+	// Commit makes b durable, wholly or not at all, before it returns. It does
+	// not keep b or anything in it.
+	Commit(b *Batch) error
+
+	// Pack writes the records of runs into new blocks of generation gen, and
+	// tells for each run, in order, the parts that now hold its records, in
+	// order: the parts of run i are result[i]. Several runs share a block. A
+	// part holds records of one run only, at most MaxPart of them. Runs come
+	// sorted by priority and host as far as the caller can.
+	Pack(gen uint32, runs []Run) ([][]Part, error)
+
+	// Load reads records of part p whose bit is set in want (bit i is the
+	// part's i-th record) and calls fn with each, in order. fn must not keep
+	// body. A damaged block is a *CorruptError and is left in place.
+	Load(p Part, want uint32, fn func(i int, r Record)) error
+
+	// Checkpoint makes the blocks and marks of generation c.Gen part of the
+	// state and ends the log at c.Through: what was committed up to there need
+	// not be replayed any more.
+	Checkpoint(c *Checkpoint) error
+
+	// Footprint is how many bytes of memory the store needs at most, whatever
+	// it holds. The frontier subtracts it from its MemoryBudget.
+	Footprint() int64
+
+	// Release ends the use that Recover began. It does not close the store.
+	Release() error
+}
+
+// Recovery receives what a Spill holds. Recover calls the methods in the order
+// in which they are listed here: all rows first, logged batches last. Arguments
+// are valid only during the call. An error ends Recover, which returns it.
+type Recovery interface {
+	// Row gives one row.
+	Row(key string, value []byte) error
+	// Marks gives fingerprints of URLs that were admitted, in any order and
+	// grouping, those of the log excepted.
+	Marks(ms []Mark) error
+	// Dead gives the positions of a block whose records are finished, as of
+	// the last checkpoint: bit i%8 of bits[i/8] is the record at position i.
+	Dead(block uint32, bits []byte) error
+	// Part gives a part of a block with the queue whose records it holds.
+	// Parts of a queue come in the order in which they were packed.
+	Part(q Queue, p Part) error
+	// Scheduled gives a record of a part that Pack wrote for a Run with
+	// Scheduled set. For those parts Part is called first, then Scheduled for
+	// each of their records.
+	Scheduled(q Queue, p Part, i int, r Record) error
+	// Batch gives one committed batch after the last checkpoint, in order.
+	Batch(b *Batch) error
+}
+
+// Queue names the FIFO that a record waits in.
+type Queue struct {
+	Host     string // host key, 1 to 255 bytes
+	Crawl    uint32
+	Priority uint8
+}
+
+// Record is a URL as the store sees it.
+type Record struct {
+	Seq  uint64 // order of admission; unique for ever, below 1<<48
+	Due  int64  // Unix milliseconds before which it is not waiting; 0: waiting at once
+	Body []byte // the frontier's encoding
+}
+
+// Admission is a record that joins, with its queue and, if it is the first of
+// its URL, the mark that remembers it.
+type Admission struct {
+	Queue
+	Record
+	Mark    Mark
+	HasMark bool
+}
+
+// Part is a range of positions of one block that holds consecutive records of
+// one queue.
+type Part struct {
+	Block uint32 // numbered from 1, never used twice
+	First uint16 // position in the block of the part's first record
+	Count uint8  // 1 to MaxPart
+}
+
+// Completion tells that a record is finished: it must not come back.
+type Completion struct {
+	Seq uint64
+	// Block and Pos tell where the record lies if the frontier knew it in a
+	// block (Block is 0 if in the log). If that block is of a checkpoint that
+	// never completed, the record is still in the log under Seq.
+	Block uint32
+	Pos   uint16
+}
+
+// Row is a small value under a name of the frontier's own, for instance a host's
+// learned delay. A nil Value deletes the row.
+type Row struct {
+	Key   string
+	Value []byte
+}
+
+// Batch is what becomes durable together.
+type Batch struct {
+	ID     uint64 // ascending, from the last recovered one + 1
+	Time   int64  // Unix milliseconds
+	Admit  []Admission
+	Finish []Completion
+	Rows   []Row
+	Drop   []uint32 // blocks whose last record is finished; their space may be freed
+}
+
+// Run is a queue's share of a move: consecutive records on their way to blocks.
+type Run struct {
+	Queue
+	Scheduled bool // its records have future due times and are replayed by Recover
+	Records   []Record
+}
+
+// DeadBits are the finished positions of one block.
+type DeadBits struct {
+	Block uint32
+	Bits  []byte // as in Recovery.Dead
+}
+
+// Checkpoint ends a round of moving records from the log to blocks.
+type Checkpoint struct {
+	Gen     uint32     // generation of the blocks that Pack wrote in this round
+	Through uint64     // ID of the last batch whose records are all in blocks now, or finished
+	Marks   []Mark     // of the admissions up to Through; may be reordered
+	Dead    []DeadBits // blocks whose finished positions changed since the last checkpoint
+}

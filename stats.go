@@ -1,0 +1,53 @@
+// This file holds what a frontier tells about itself.
+
+package frontier
+
+// Stats is a snapshot of counters. Taking one costs O(Priorities).
+type Stats struct {
+	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
+	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
+	Scheduled int64   // URLs with a future time
+	Leased    int64   // leases out, those for contact only included
+	Hosts     int64   // hosts of which something is remembered
+	Bound     int64   // hosts that have a back queue
+	Groups    int64   // groups of hosts
+	Known     int64   // URLs remembered as admitted
+
+	// Since Open:
+	Added      int64    // URLs admitted for the first time, or by Force
+	Duplicates int64    // entries refused because they were known
+	HandedOut  int64    // leases, those for contact only included
+	Done       [7]int64 // Done calls by Result
+	Retried    int64    // failed URLs that were scheduled again
+	GivenUp    int64    // failed URLs whose tries were used up
+	Expired    int64    // leases that ended by their deadline
+	Unreadable int64    // URLs in blocks that could not be read; they stay on disk
+
+	Resident    int64 // bytes of URLs in memory
+	MemoryBytes int64 // bytes of the frontier's structures and its Spill
+}
+
+// Stats returns the present figures.
+func (f *Frontier) Stats() Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.statsLocked()
+}
+
+func (f *Frontier) statsLocked() Stats {
+	s := f.core.stats
+	s.WaitingBy = append([]int64(nil), s.WaitingBy...)
+	s.Hosts = int64(f.core.hosts.len())
+	s.Groups = int64(len(f.core.groupNames))
+	s.Known = int64(f.seen.Len())
+	p := &f.core.places
+	s.Bound = int64(p[pacing] + p[ready] + p[called] + p[loading] + p[leased] + p[ending])
+	s.Resident = f.core.mem.Used()
+	s.MemoryBytes = f.memoryLocked() + f.footprint
+	return s
+}
+
+// memoryLocked is how many bytes the frontier's structures take, Spill excepted.
+func (f *Frontier) memoryLocked() int64 {
+	return f.core.memory() + f.seen.Size() + int64(cap(f.logMarks))*12
+}
