@@ -1,0 +1,136 @@
+// This file finds out which encoding a page is in and turns it into UTF-8.
+
+package link
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// prescan is how many bytes the HTML Standard looks at for a meta element.
+const prescan = 1024
+
+// Charset returns the canonical name of a page's encoding (HTML Standard,
+// "Determining the character encoding"), given at least its first 1,024 bytes, or
+// all if there are fewer. What counts is, in this order: a byte order mark, the
+// charset of the Content-Type header, a meta element, and whether the bytes look
+// like UTF-8. Nothing of these means windows-1252.
+func Charset(head []byte, contentType string) string {
+	_, name, _ := charset.DetermineEncoding(head, contentType)
+	return name
+}
+
+// textEncoding is an encoding and what it is called.
+type textEncoding struct {
+	name string
+	// query encodes queries, where the encoding asks for that; nil means UTF-8.
+	query *encoding.Encoder
+}
+
+// decode returns a reader of r's text in UTF-8.
+func decode(r io.Reader, contentType string) (io.Reader, textEncoding, error) {
+	br := bufio.NewReaderSize(r, 4<<10)
+	head, err := br.Peek(prescan)
+	if err != nil && !errors.Is(err, io.EOF) {
+		if len(head) == 0 {
+			return br, textEncoding{name: "utf-8"}, err
+		}
+		// What was read before the error is worth reading; it will come again.
+	}
+	e, name, _ := charset.DetermineEncoding(head, contentType)
+	switch {
+	case e == encoding.Encoding(charmap.Windows1252):
+		// Nobody declared it. Most such pages are UTF-8 whose first other
+		// character comes late, so let each byte sequence speak for itself.
+		return transform.NewReader(br, guess{}), textEncoding{name: name}, nil
+	case name == "utf-8" || e == encoding.Nop:
+		return transform.NewReader(br, unicode.UTF8.NewDecoder()), textEncoding{name: name}, nil
+	}
+	enc := textEncoding{name: name}
+	if !strings.HasPrefix(name, "utf-16") && name != "replacement" {
+		enc.query = e.NewEncoder()
+	}
+	return transform.NewReader(br, e.NewDecoder()), enc, nil
+}
+
+// encodeQuery percent-encodes the query of a link in the page's encoding (URL
+// Standard, "query state"). Characters that the encoding lacks are written as
+// character references, as forms do.
+func (e textEncoding) encodeQuery(ref string) string {
+	if e.query == nil {
+		return ref
+	}
+	end := len(ref)
+	if i := strings.IndexByte(ref, '#'); i >= 0 {
+		end = i
+	}
+	start := strings.IndexByte(ref[:end], '?')
+	if start < 0 || isASCII(ref[start:end]) {
+		return ref
+	}
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	b.WriteString(ref[:start])
+	for _, c := range ref[start:end] {
+		if c < utf8.RuneSelf {
+			b.WriteByte(byte(c))
+			continue
+		}
+		e.query.Reset()
+		encoded, err := e.query.String(string(c))
+		if err != nil {
+			encoded = string(c)
+		}
+		for i := range len(encoded) {
+			b.WriteByte('%')
+			b.WriteByte(hex[encoded[i]>>4])
+			b.WriteByte(hex[encoded[i]&15])
+		}
+	}
+	b.WriteString(ref[end:])
+	return b.String()
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// guess decodes UTF-8 and takes every byte that is not for one of windows-1252.
+type guess struct{ transform.NopResetter }
+
+// Transform implements transform.Transformer.
+func (guess) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
+	for nSrc < len(src) {
+		c, size := rune(src[nSrc]), 1
+		if c >= utf8.RuneSelf {
+			if !atEOF && !utf8.FullRune(src[nSrc:]) {
+				return nDst, nSrc, transform.ErrShortSrc
+			}
+			if r, n := utf8.DecodeRune(src[nSrc:]); r != utf8.RuneError || n > 1 {
+				c, size = r, n
+			} else {
+				c = charmap.Windows1252.DecodeByte(src[nSrc])
+			}
+		}
+		if nDst+utf8.UTFMax > len(dst) {
+			return nDst, nSrc, transform.ErrShortDst
+		}
+		nDst += utf8.EncodeRune(dst[nDst:], c)
+		nSrc += size
+	}
+	return nDst, nSrc, nil
+}

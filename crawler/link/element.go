@@ -1,0 +1,243 @@
+// This file knows which attributes of which elements are links (HTML Standard,
+// "Attributes", and its obsolete features).
+
+package link
+
+import (
+	"bytes"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// wanted are the elements whose attributes are read at all.
+var wanted = setOf("a", "area", "audio", "base", "embed", "form", "frame", "iframe", "image", "img", "input",
+	"link", "meta", "object", "script", "source", "track", "video")
+
+// breaksOut are the elements that end SVG and MathML content although it was not
+// closed (HTML Standard, "The rules for parsing tokens in foreign content").
+var breaksOut = setOf("b", "big", "blockquote", "body", "br", "center", "code", "dd", "div", "dl", "dt", "em", "embed",
+	"h1", "h2", "h3", "h4", "h5", "h6", "head", "hr", "i", "img", "li", "listing", "menu", "meta", "nobr", "ol", "p", "pre",
+	"ruby", "s", "small", "span", "strong", "strike", "sub", "sup", "table", "tt", "u", "ul", "var")
+
+// elements interns the names of all elements that have any effect.
+var elements = func() map[string]string {
+	all := make(map[string]string)
+	for _, n := range []string{"iframe", "math", "noembed", "noframes", "noscript", "picture", "script", "style", "svg", "textarea", "title", "xmp"} {
+		all[n] = n
+	}
+	for n := range wanted {
+		all[n] = n
+	}
+	for n := range breaksOut {
+		all[n] = n
+	}
+	return all
+}()
+
+func setOf(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
+
+// attributes are the values of the attributes that matter, nil if absent. They
+// point into the tokenizer's buffer and are good until its next token.
+type attributes struct {
+	action, alt, content, data, equiv, href, method, name, poster, rel, src, srcset, typ, xlink []byte
+}
+
+// read takes all attributes of the current tag. Of repeated ones the first
+// counts.
+func (a *attributes) read(z *html.Tokenizer, more bool) {
+	*a = attributes{}
+	for more {
+		var key, val []byte
+		key, val, more = z.TagAttr()
+		var into *[]byte
+		switch string(key) {
+		case "action":
+			into = &a.action
+		case "alt":
+			into = &a.alt
+		case "content":
+			into = &a.content
+		case "data":
+			into = &a.data
+		case "http-equiv":
+			into = &a.equiv
+		case "href":
+			into = &a.href
+		case "method":
+			into = &a.method
+		case "name":
+			into = &a.name
+		case "poster":
+			into = &a.poster
+		case "rel":
+			into = &a.rel
+		case "src":
+			into = &a.src
+		case "srcset", "imagesrcset":
+			into = &a.srcset
+		case "type":
+			into = &a.typ
+		case "xlink:href":
+			into = &a.xlink
+		default:
+			continue
+		}
+		if *into == nil {
+			if val == nil {
+				val = []byte{} // present, though empty
+			}
+			*into = val
+		}
+	}
+}
+
+// element reports the links of the current start tag.
+func (x *extractor) element(name string) {
+	a := &x.attrs
+	switch name {
+	case "a":
+		x.endAnchor() // anchors do not nest
+		href := a.href
+		if href == nil {
+			href = a.xlink
+		}
+		if href != nil && x.add(Anchor, href, lower(a.rel), "") {
+			x.beginAnchor()
+		}
+	case "area":
+		x.addAttr(Area, a.href, lower(a.rel), x.clip(a.alt))
+	case "base":
+		if a.href != nil && !x.hasBase {
+			x.hasBase, x.base = true, string(a.href)
+		}
+	case "frame":
+		x.addAttr(Frame, a.src, "", "")
+	case "iframe":
+		x.addAttr(IFrame, a.src, "", "")
+	case "form":
+		if m := lower(a.method); m != "post" && m != "dialog" {
+			x.addFilled(Form, a.action, lower(a.rel))
+		}
+	case "link":
+		x.linkElement()
+	case "meta":
+		x.meta()
+	case "img":
+		if x.anchor >= 0 && len(a.alt) > 0 {
+			x.text.add([]byte{' '}, x.opts.MaxText)
+			x.text.add(a.alt, x.opts.MaxText)
+			x.text.add([]byte{' '}, x.opts.MaxText)
+		}
+		x.addFilledText(Image, a.src, x.clip(a.alt))
+		x.addSrcset(a.srcset)
+	case "image": // in SVG; elsewhere an old misspelling of img
+		x.addFilled(Image, a.src, "")
+		x.addFilled(Image, a.href, "")
+		x.addFilled(Image, a.xlink, "")
+	case "input":
+		if lower(a.typ) == "image" {
+			x.addFilled(Image, a.src, "")
+		}
+	case "script":
+		x.addFilled(Script, a.src, "")
+		if a.src == nil { // SVG
+			x.addFilled(Script, a.href, "")
+			x.addFilled(Script, a.xlink, "")
+		}
+	case "audio", "track":
+		x.addFilled(Media, a.src, "")
+	case "video":
+		x.addFilled(Media, a.src, "")
+		x.addFilled(Image, a.poster, "")
+	case "source":
+		if !x.picture {
+			x.addFilled(Media, a.src, "")
+		}
+		x.addSrcset(a.srcset)
+	case "embed":
+		x.addFilled(Embed, a.src, "")
+	case "object":
+		x.addFilled(Embed, a.data, "")
+	}
+}
+
+// addAttr adds a link whose empty value would mean the page itself.
+func (x *extractor) addAttr(kind Kind, val []byte, rel, text string) {
+	if val != nil {
+		x.add(kind, val, rel, text)
+	}
+}
+
+// addFilled adds a link whose empty value means that there is none.
+func (x *extractor) addFilled(kind Kind, val []byte, rel string) {
+	if len(bytes.TrimSpace(val)) > 0 {
+		x.add(kind, val, rel, "")
+	}
+}
+
+func (x *extractor) addFilledText(kind Kind, val []byte, text string) {
+	if len(bytes.TrimSpace(val)) > 0 {
+		x.add(kind, val, "", text)
+	}
+}
+
+func (x *extractor) addSrcset(val []byte) {
+	if Image&x.opts.Kinds == 0 {
+		return
+	}
+	for candidate := range srcset(val) {
+		x.add(Image, candidate, "", "")
+	}
+}
+
+func (x *extractor) linkElement() {
+	a := &x.attrs
+	rel := lower(a.rel)
+	kind := Related
+	for token := range strings.FieldsSeq(rel) {
+		switch token {
+		case "canonical":
+			kind = Canonical
+		case "stylesheet":
+			if kind == Related {
+				kind = Stylesheet
+			}
+		}
+	}
+	x.addFilled(kind, a.href, rel)
+	x.addSrcset(a.srcset)
+}
+
+func (x *extractor) meta() {
+	a := &x.attrs
+	if lower(a.equiv) == "refresh" {
+		if target, ok := refreshTarget(a.content); ok {
+			x.addAttr(Refresh, target, "", "")
+		}
+	}
+	if name := strings.TrimSpace(lower(a.name)); name != "" && (name == "robots" || strings.EqualFold(name, x.opts.Agent)) {
+		x.page.Robots.addList(string(a.content))
+	}
+}
+
+// clip returns text as Link.Text has it.
+func (x *extractor) clip(s []byte) string {
+	var c collapser
+	c.add(s, x.opts.MaxText)
+	return c.String()
+}
+
+// lower returns a short attribute value in lower case, and nothing of a long one.
+func lower(s []byte) string {
+	if len(s) > 256 {
+		return ""
+	}
+	return strings.ToLower(string(s))
+}

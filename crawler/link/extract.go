@@ -1,0 +1,274 @@
+// This file drives the tokenizer over a page and keeps what surrounds links:
+// text, title, raw and foreign content. Which attribute of which element is a
+// link is decided in element.go.
+
+package link
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"golang.org/x/net/html"
+
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+// Extract reads an HTML document from r to its end and returns its links.
+// ContentType is the Content-Type header, of which only the charset parameter is
+// used. PageURL is what relative links refer to; if it cannot be crawled, only
+// absolute links come out.
+//
+// The Page is never nil: if reading fails, it holds what was found before, and the
+// reader's error is returned. Malformed HTML is no error.
+func Extract(r io.Reader, contentType, pageURL string, opts Options) (*Page, error) {
+	x := extractor{opts: opts.withDefaults(), anchor: -1}
+	text, enc, err := decode(r, contentType)
+	x.page.Charset = enc.name
+	if err == nil {
+		err = x.run(text)
+	}
+	x.endAnchor()
+	x.page.Title = x.title.String()
+	x.resolve(pageURL, enc)
+	return &x.page, err
+}
+
+// extractor is the state of one Extract.
+type extractor struct {
+	opts Options
+	page Page
+	z    *html.Tokenizer
+
+	raw      string // element whose content is raw text just now: script, title, ...
+	foreign  int    // open svg and math elements
+	picture  bool   // inside picture
+	anchor   int    // index of the link that collects text; -1 if none
+	text     collapser
+	title    collapser
+	inTitle  bool
+	hasTitle bool
+	base     string
+	hasBase  bool
+	attrs    attributes
+	tail     []byte // start of a tag that ended the last text
+}
+
+// run reads all tokens. A token that is too long ends a tokenizer; what follows
+// the piece it held is given to a new one. If that was inside a script or the
+// like, the new one is put into the same state by a start tag of its own.
+func (x *extractor) run(r io.Reader) error {
+	x.z = html.NewTokenizer(r)
+	for {
+		x.z.SetMaxBuf(x.opts.MaxToken)
+		x.tokens()
+		if err := x.z.Err(); !errors.Is(err, html.ErrBufferExceeded) {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		rest := append(x.tail, x.z.Buffered()...)
+		x.tail = nil
+		r = io.MultiReader(bytes.NewReader(rest), r)
+		if x.raw == "" {
+			x.z = html.NewTokenizer(r)
+			continue
+		}
+		r = io.MultiReader(strings.NewReader("<"+x.raw+">"), r)
+		x.z = html.NewTokenizer(r)
+		x.z.Next()
+	}
+}
+
+func (x *extractor) tokens() {
+	for {
+		switch x.z.Next() {
+		case html.ErrorToken:
+			return
+		case html.TextToken:
+			x.tail = openTag(x.z.Raw())
+			x.onText()
+		case html.StartTagToken, html.SelfClosingTagToken:
+			x.onStart()
+		case html.EndTagToken:
+			x.onEnd()
+		}
+	}
+}
+
+// openTag returns the start of a tag at the end of a text. There is one if the
+// text was cut there for its length.
+func openTag(text []byte) []byte {
+	text = text[max(0, len(text)-len("</textarea")-1):]
+	if i := bytes.LastIndexByte(text, '<'); i >= 0 {
+		return bytes.Clone(text[i:])
+	}
+	return nil
+}
+
+func (x *extractor) onText() {
+	switch {
+	case x.inTitle:
+		x.title.add(x.z.Text(), x.opts.MaxText)
+	case x.anchor >= 0 && x.raw == "":
+		x.text.add(x.z.Text(), x.opts.MaxText)
+	}
+}
+
+func (x *extractor) onStart() {
+	// The tokenizer says nothing about self-closing here: <script/> opens a script.
+	tag, more := x.z.TagName()
+	x.raw, x.inTitle = "", false
+	name := elements[string(tag)] // empty for those that do not matter
+	if name == "" {
+		return
+	}
+	if x.foreign > 0 && breaksOut[name] {
+		x.foreign = 0
+	}
+	switch name {
+	case "svg", "math":
+		x.foreign++
+	case "iframe", "noembed", "script", "style", "textarea", "xmp", "title":
+		if x.foreign > 0 {
+			x.z.NextIsNotRawText()
+			break
+		}
+		x.raw = name
+		if name == "title" && !x.hasTitle {
+			x.hasTitle, x.inTitle = true, true
+		}
+	case "noscript", "noframes":
+		x.z.NextIsNotRawText() // a crawler runs no scripts and shows no frames
+	case "picture":
+		x.picture = true
+	}
+	if wanted[name] {
+		x.attrs.read(x.z, more)
+		x.element(name)
+	}
+}
+
+func (x *extractor) onEnd() {
+	tag, _ := x.z.TagName()
+	x.raw = ""
+	switch string(tag) {
+	case "a":
+		x.endAnchor()
+	case "title":
+		x.inTitle = false
+	case "svg", "math":
+		x.foreign = max(0, x.foreign-1)
+	case "picture":
+		x.picture = false
+	}
+}
+
+// beginAnchor makes the next text belong to the last link.
+func (x *extractor) beginAnchor() {
+	x.endAnchor()
+	x.anchor = len(x.page.Links) - 1
+}
+
+func (x *extractor) endAnchor() {
+	if x.anchor >= 0 {
+		x.page.Links[x.anchor].Text = x.text.String()
+	}
+	x.anchor = -1
+	x.text.reset()
+}
+
+// add keeps a link until its base is known. It reports whether it did.
+func (x *extractor) add(kind Kind, raw []byte, rel, text string) bool {
+	switch {
+	case kind&x.opts.Kinds == 0:
+		return false
+	case len(bytes.TrimSpace(raw)) > urlnorm.MaxLength:
+		x.page.Skipped++
+		return false
+	case len(x.page.Links) >= x.opts.MaxLinks:
+		x.page.Truncated = true
+		return false
+	}
+	l := Link{Raw: string(raw), Kind: kind, Rel: rel, Text: text}
+	for token := range strings.FieldsSeq(rel) {
+		l.NoFollow = l.NoFollow || token == "nofollow" || token == "ugc" || token == "sponsored"
+	}
+	x.page.Links = append(x.page.Links, l)
+	return true
+}
+
+// resolve gives all links their URLs, and drops those that get none.
+func (x *extractor) resolve(pageURL string, enc textEncoding) {
+	n := x.opts.Normalizer
+	base, _ := n.Base(pageURL)
+	x.page.Base = pageURL
+	if base == nil {
+		x.page.Base = ""
+	}
+	if x.hasBase {
+		var parse urlnorm.Normalizer // keeps what rules for keys would remove
+		s, err := parse.Resolve(pageURL, x.base)
+		if err == nil {
+			if b, err := n.Base(s); err == nil {
+				base, x.page.Base = b, s
+			}
+		}
+	}
+	kept := x.page.Links[:0]
+	for _, l := range x.page.Links {
+		ref := enc.encodeQuery(l.Raw)
+		var err error
+		if base != nil {
+			l.URL, err = base.Resolve(ref)
+		} else {
+			l.URL, err = n.Normalize(ref)
+		}
+		if err != nil {
+			x.page.Skipped++
+			continue
+		}
+		kept = append(kept, l)
+	}
+	clear(x.page.Links[len(kept):])
+	x.page.Links = kept
+}
+
+// collapser gathers text with runs of blanks made one.
+type collapser struct {
+	b     strings.Builder
+	blank bool
+}
+
+// add appends s as far as the whole stays within limit bytes.
+func (c *collapser) add(s []byte, limit int) {
+	for len(s) > 0 && c.b.Len() < limit {
+		i := 0
+		for i < len(s) && isSpace(s[i]) {
+			i++
+		}
+		if i > 0 {
+			c.blank = c.b.Len() > 0
+			s = s[i:]
+			continue
+		}
+		for i < len(s) && !isSpace(s[i]) {
+			i++
+		}
+		if c.blank {
+			c.b.WriteByte(' ')
+			c.blank = false
+		}
+		word := s[:min(i, max(0, limit-c.b.Len()))]
+		c.b.Write(bytes.ToValidUTF8(word, nil)) // the limit may have cut a character
+		s = s[i:]
+	}
+}
+
+func (c *collapser) String() string { return strings.TrimRight(c.b.String(), " ") }
+
+func (c *collapser) reset() { *c = collapser{} }
+
+func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' || b == '\f' }

@@ -1,0 +1,118 @@
+// This file says what a page yields, and which kinds of link there are.
+
+package link
+
+import (
+	"math/bits"
+	"strings"
+
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+// Page is what Extract found in one document.
+type Page struct {
+	Base    string // what links were resolved against; empty if nothing usable was known
+	Charset string // canonical name of the encoding that was used, such as "utf-8"
+	Title   string // of the first title element, blanks collapsed
+	Links   []Link // in document order, repetitions included
+	Robots  Directives
+
+	// Skipped counts links of wanted kinds that lead nowhere a crawler can go: of
+	// other schemes, invalid or too long.
+	Skipped int
+	// Truncated says that there were more links than Options.MaxLinks.
+	Truncated bool
+}
+
+// Link is one reference of a page.
+type Link struct {
+	URL  string // absolute, as the Normalizer spells it
+	Raw  string // the attribute's value: decoded to UTF-8, character references resolved
+	Kind Kind
+	Rel  string // lower-case rel attribute of a, area, form and link elements
+	Text string // of a: its text and its images' alt texts; of area and img: alt; blanks collapsed
+	// NoFollow says that Rel holds nofollow, ugc or sponsored: the page does not
+	// vouch for the target.
+	NoFollow bool
+}
+
+// Kind says what sort of element a link comes from. Kinds are bits, so that
+// [Options] can name several.
+type Kind uint32
+
+// The kinds of link.
+const (
+	Anchor     Kind = 1 << iota // a
+	Area                        // area
+	Frame                       // frame
+	IFrame                      // iframe
+	Refresh                     // meta http-equiv=refresh
+	Form                        // form with method GET
+	Canonical                   // link rel=canonical
+	Related                     // link with another rel: see Link.Rel for which
+	Stylesheet                  // link rel=stylesheet
+	Image                       // img, input type=image, picture, video poster, SVG image
+	Script                      // script
+	Media                       // audio, video, track, and source outside of pictures
+	Embed                       // embed, object
+
+	// Pages are the kinds that normally lead to a page.
+	Pages = Anchor | Area | Frame | IFrame | Refresh | Canonical
+	// All are all kinds.
+	All = Embed<<1 - 1
+)
+
+var kindNames = [...]string{
+	"anchor", "area", "frame", "iframe", "refresh", "form", "canonical", "related", "stylesheet", "image", "script", "media", "embed",
+}
+
+// String returns the names of the kinds in k, joined by a vertical bar.
+func (k Kind) String() string {
+	var names []string
+	for rest := k & All; rest != 0; rest &= rest - 1 {
+		names = append(names, kindNames[bits.TrailingZeros32(uint32(rest))])
+	}
+	return strings.Join(names, "|")
+}
+
+// Options are the limits and wishes for Extract. The zero value is fit for
+// crawling the open web.
+type Options struct {
+	// Normalizer resolves and spells URLs. Nil means urlnorm.New().
+	Normalizer *urlnorm.Normalizer
+	// Kinds are the kinds to report. Zero means All.
+	Kinds Kind
+	// Agent is the crawler's product token, for meta elements that address it by
+	// name. Empty means that only those for all robots count.
+	Agent string
+	// MaxLinks is how many links are kept; later ones only set Page.Truncated.
+	// Zero means 10,000.
+	MaxLinks int
+	// MaxToken is how many bytes of one tag, text or script are held at a time.
+	// Longer ones are read in pieces; of a longer tag the rest is lost. Zero means
+	// 1 MiB, and 4 KiB is the least.
+	MaxToken int
+	// MaxText is how many bytes of the title, and of each link's text, are kept.
+	// Zero means 1,024; less than zero means none.
+	MaxText int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Normalizer == nil {
+		o.Normalizer = urlnorm.New()
+	}
+	if o.Kinds == 0 {
+		o.Kinds = All
+	}
+	if o.MaxLinks <= 0 {
+		o.MaxLinks = 10_000
+	}
+	if o.MaxToken <= 0 {
+		o.MaxToken = 1 << 20
+	}
+	o.MaxToken = max(o.MaxToken, 4<<10)
+	if o.MaxText == 0 {
+		o.MaxText = 1024
+	}
+	return o
+}

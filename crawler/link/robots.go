@@ -1,0 +1,68 @@
+// This file reads what a page says to robots, in its head or in its headers. The
+// syntax is a custom of search engines; no standard defines it.
+
+package link
+
+import "strings"
+
+// Directives are what a page asks of robots.
+type Directives struct {
+	NoIndex   bool // do not show the page in results
+	NoFollow  bool // do not follow its links
+	NoArchive bool // do not keep a copy
+}
+
+// Merge returns the stricter of both for each wish.
+func (d Directives) Merge(e Directives) Directives {
+	return Directives{d.NoIndex || e.NoIndex, d.NoFollow || e.NoFollow, d.NoArchive || e.NoArchive}
+}
+
+// addList adds a list of directives, "noindex, nofollow".
+func (d *Directives) addList(s string) {
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' || r == ';' || r <= ' ' }) {
+		d.add(word)
+	}
+}
+
+func (d *Directives) add(word string) {
+	switch strings.ToLower(word) {
+	case "noindex":
+		d.NoIndex = true
+	case "nofollow":
+		d.NoFollow = true
+	case "none":
+		d.NoIndex, d.NoFollow = true, true
+	case "noarchive":
+		d.NoArchive = true
+	}
+}
+
+// RobotsTag reads the values of a response's X-Robots-Tag headers. A value may be
+// meant for one robot, "examplebot: noindex, nofollow"; it counts if agent is that
+// product token, without regard to case.
+func RobotsTag(values []string, agent string) Directives {
+	var d Directives
+	for _, value := range values {
+		forUs := true
+		for part := range strings.SplitSeq(value, ",") {
+			if name, rest, ok := strings.Cut(part, ":"); ok && !hasValue(name) {
+				forUs = strings.EqualFold(strings.TrimSpace(name), agent)
+				part = rest
+			}
+			if forUs {
+				d.add(strings.TrimSpace(part))
+			}
+		}
+	}
+	return d
+}
+
+// hasValue reports whether name is a directive that takes a value, rather than the
+// name of a robot.
+func hasValue(name string) bool {
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview":
+		return true
+	}
+	return false
+}
