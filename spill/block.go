@@ -31,7 +31,8 @@ import (
 const (
 	blockTarget    = 4 << 10 // raw bytes of records at which a block is closed
 	blockPositions = 1 << 12 // records per block; a position is a uint16
-	blockRawLimit  = 1 << 30 // what a decoder believes at most
+	maxBody        = 8 << 20 // bytes of one record
+	blockRawLimit  = 2 * maxBody
 
 	partSame      = 1
 	partScheduled = 2
@@ -124,7 +125,7 @@ type partEntry struct {
 	length    uint64
 }
 
-// directory walks the parts of a block. Host strings are made only for parts
+// readDirectory walks the parts of a block. Host strings are made only for parts
 // that want accepts, or for all if want is nil.
 func readDirectory(dir []byte, want func(first uint16, count uint8) bool, fn func(partEntry) error) error {
 	s := scanner{b: dir}
@@ -178,17 +179,14 @@ func splitBlock(key, value []byte) (dir, body []byte, err error) {
 	return dir, s.b, s.err
 }
 
-// inflate decompresses body into buf if it fits.
+// inflate decompresses body into buf if it fits. A few bytes may claim to become
+// millions, so limit is what is allocated at most.
 func inflate(buf, body []byte, limit int) ([]byte, error) {
 	n, err := s2.DecodedLen(body)
 	if err != nil {
 		return nil, err
 	}
 	if n > limit {
-		return nil, errNumber
-	}
-	// An s2 copy of 64 KB takes no less than 4 bytes: what is far beyond is damage.
-	if n > 1<<16 && n/(1<<16) > len(body) {
 		return nil, errNumber
 	}
 	return s2.Decode(buf[:cap(buf)], body)

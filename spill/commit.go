@@ -96,6 +96,9 @@ func checkBatch(b *frontier.Batch) error {
 		if n := len(b.Admit[i].Host); n == 0 || n > 255 {
 			return fmt.Errorf("admission %d has a host key of %d bytes; want 1 to 255", i, n)
 		}
+		if n := len(b.Admit[i].Body); n > maxBody {
+			return fmt.Errorf("admission %d has a body of %d bytes; want at most %d", i, n, maxBody)
+		}
 	}
 	return nil
 }

@@ -47,13 +47,14 @@ type model struct {
 	dead   map[uint32][]byte // of blocks, as far as finished
 	size   map[uint32]int    // live records of a block
 	change map[uint32]bool
+	used   map[uint32]bool // blocks ever written
 }
 
 func newModel(seed uint64, s frontier.Spill) *model {
 	return &model{
 		rng: rand.New(rand.NewPCG(seed, 1)), store: s,
 		alive: map[uint64]entry{}, rows: map[string]string{}, marks: map[frontier.Mark]bool{},
-		at: map[uint64]place{}, inLog: map[uint64]bool{}, dead: map[uint32][]byte{}, size: map[uint32]int{}, change: map[uint32]bool{},
+		at: map[uint64]place{}, inLog: map[uint64]bool{}, dead: map[uint32][]byte{}, size: map[uint32]int{}, change: map[uint32]bool{}, used: map[uint32]bool{},
 	}
 }
 
@@ -178,9 +179,14 @@ func (m *model) pack() (*frontier.Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	made := map[uint32]bool{}
 	for i, r := range runs {
 		n := 0
 		for _, p := range parts[i] {
+			if m.used[p.Block] {
+				return nil, fmt.Errorf("block number %d is used twice", p.Block)
+			}
+			made[p.Block] = true
 			for j := range int(p.Count) {
 				m.at[r.Records[n].Seq] = place{p.Block, p.First + uint16(j)}
 				delete(m.inLog, r.Records[n].Seq)
@@ -192,6 +198,7 @@ func (m *model) pack() (*frontier.Checkpoint, error) {
 			return nil, fmt.Errorf("parts of run %d hold %d of %d records", i, n, len(r.Records))
 		}
 	}
+	maps.Copy(m.used, made)
 	c := &frontier.Checkpoint{Gen: m.gen + 1, Through: m.id, Marks: slices.Clone(m.fresh)}
 	m.fresh = nil
 	return c, nil
@@ -214,6 +221,7 @@ func (m *model) checkpoint(c *frontier.Checkpoint) error {
 func (m *model) clone() *model {
 	c := *m
 	c.alive, c.rows, c.marks = maps.Clone(m.alive), maps.Clone(m.rows), maps.Clone(m.marks)
+	c.at, c.inLog, c.size = maps.Clone(m.at), maps.Clone(m.inLog), maps.Clone(m.size)
 	return &c
 }
 
@@ -336,6 +344,50 @@ func (m *model) holds(s frontier.Spill) error {
 		return fmt.Errorf("there are %d marks; want %d", len(r.marks), len(m.marks))
 	}
 	return nil
+}
+
+// reboot takes a store into use as a frontier does that knows nothing but what
+// the recovery says. Block numbers in later completions come from there.
+func (m *model) reboot(t require.TestingT, s frontier.Spill) {
+	r := newReplay()
+	require.NoError(t, s.Recover(context.Background(), r))
+	m.store, m.id, m.gen = s, 0, 0
+	m.fresh = nil
+	clear(m.at)
+	clear(m.inLog)
+	clear(m.size)
+	clear(m.change)
+	m.dead = r.dead
+	for _, p := range r.parts {
+		require.NoError(t, s.Load(p, 1<<p.Count-1, func(i int, rec frontier.Record) {
+			if _, ok := m.alive[rec.Seq]; ok {
+				m.at[rec.Seq] = place{p.Block, p.First + uint16(i)}
+				m.size[p.Block]++
+			}
+		}))
+	}
+	for _, b := range r.batches {
+		m.id = b.ID
+		for _, a := range b.Admit {
+			if a.HasMark {
+				m.fresh = append(m.fresh, a.Mark)
+			}
+			if _, ok := m.alive[a.Seq]; ok {
+				m.inLog[a.Seq] = true
+			}
+		}
+		for _, c := range b.Finish {
+			if c.Block != 0 {
+				m.size[c.Block]++ // finish takes it again
+				m.finish(c)
+			}
+		}
+	}
+	for b := range m.dead {
+		if m.size[b] == 0 {
+			delete(m.size, b)
+		}
+	}
 }
 
 // start recovers an empty store and returns a model of it.

@@ -18,10 +18,8 @@ func (s *Store) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error)
 	defer s.leave()
 	s.pack.Lock()
 	defer s.pack.Unlock()
-	for i := range runs {
-		if n := len(runs[i].Host); n == 0 || n > 255 {
-			return nil, fmt.Errorf("spill: pack: run %d has a host key of %d bytes; want 1 to 255", i, n)
-		}
+	if err := checkRuns(runs); err != nil {
+		return nil, fmt.Errorf("spill: pack: %w", err)
 	}
 	p := packer{s: s, gen: s.generation(gen), w: &s.writer}
 	parts, err := p.runs(runs)
@@ -30,6 +28,20 @@ func (s *Store) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error)
 		return nil, fmt.Errorf("spill: pack: %w", err)
 	}
 	return parts, nil
+}
+
+func checkRuns(runs []frontier.Run) error {
+	for i := range runs {
+		if n := len(runs[i].Host); n == 0 || n > 255 {
+			return fmt.Errorf("run %d has a host key of %d bytes; want 1 to 255", i, n)
+		}
+		for j := range runs[i].Records {
+			if n := len(runs[i].Records[j].Body); n > maxBody {
+				return fmt.Errorf("run %d has a body of %d bytes; want at most %d", i, n, maxBody)
+			}
+		}
+	}
+	return nil
 }
 
 // packer is one call of Pack.

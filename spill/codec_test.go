@@ -1,0 +1,215 @@
+// This file pins the stored formats and feeds them damage.
+
+package spill
+
+import (
+	"bytes"
+	"encoding/hex"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+func sampleBatch() *frontier.Batch {
+	q := frontier.Queue{Host: "a.example", Crawl: 3, Priority: 2}
+	return &frontier.Batch{
+		Time: 1_700_000_000_000,
+		Admit: []frontier.Admission{
+			{Queue: q, Record: frontier.Record{Seq: 7, Body: []byte("one")}, Mark: frontier.Mark{1, 2, 3}, HasMark: true},
+			{Queue: q, Record: frontier.Record{Seq: 9, Due: -5, Body: []byte{}}},
+		},
+		Finish: []frontier.Completion{{Seq: 4, Block: 6, Pos: 300}, {Seq: 1<<48 - 1}},
+		Rows:   []frontier.Row{{Key: "k", Value: []byte("v")}, {Key: "gone"}, {Key: "empty", Value: []byte{}}},
+		Drop:   []uint32{6, 2, math.MaxUint32},
+	}
+}
+
+func sampleBlock(key []byte) []byte {
+	var w blockWriter
+	w.part(frontier.Queue{Host: "a.example", Crawl: 3, Priority: 2}, false,
+		[]frontier.Record{{Seq: 7, Body: []byte("one")}, {Seq: 9, Due: 12, Body: []byte("two")}})
+	w.part(frontier.Queue{Host: "a.example", Crawl: 3, Priority: 2}, true, []frontier.Record{{Seq: 11, Due: 99, Body: []byte("3")}})
+	w.part(frontier.Queue{Host: "b", Priority: 1}, false, []frontier.Record{{Seq: 1<<48 - 1}})
+	return w.value(key)
+}
+
+// A change of these bytes needs a new Version and a way to read the old ones.
+func TestFormatIsPinned(t *testing.T) {
+	at := func(v []byte) string { return hex.EncodeToString(v) }
+	assert.Equal(t, "0000000a4200000005", at(blockKey(10, 5)))
+	assert.Equal(t, "0000000a4c00000000000000070002", at(logKey(10, 7, 2)))
+	assert.Equal(t, "00000000526b", at(rowKey("k")))
+
+	key := blockKey(10, 5)
+	assert.Equal(t, goldenBlock, at(sampleBlock(key)), "block")
+
+	pieces, err := appendPieces(nil, 10, 7, 6, appendBatch(nil, sampleBatch()))
+	require.NoError(t, err)
+	require.Len(t, pieces, 1)
+	assert.Equal(t, goldenBatch, at(pieces[0].value), "batch")
+
+	marks := []frontier.Mark{{0, 0, 0, 0, 1, 9}, {0, 0, 0, 2, 1, 8, 7}}
+	assert.Equal(t, goldenMarks, at(appendMarks(nil, marksKey(10, 0), marks)), "marks")
+
+	g := segment{}
+	g.set(3, []byte{1})
+	g.set(3, []byte{2, 4})
+	g.set(9, []byte{8})
+	assert.Equal(t, goldenDead, at(g.value(deadKey(10, 0))), "dead")
+	assert.Equal(t, goldenState, at(state{5, 300, 4, 9}.value(prefixKey(0, kindState))), "state")
+}
+
+func TestBatchRoundTrip(t *testing.T) {
+	var b frontier.Batch
+	require.NoError(t, readBatch(&b, appendBatch(nil, sampleBatch())))
+	assert.Equal(t, sampleBatch(), &b)
+}
+
+func TestLargeBatchRoundTrip(t *testing.T) {
+	want := &frontier.Batch{Admit: make([]frontier.Admission, 3)}
+	for i := range want.Admit {
+		want.Admit[i] = frontier.Admission{Queue: frontier.Queue{Host: "h"}, Record: frontier.Record{Seq: uint64(i), Body: bytes.Repeat([]byte{byte(i)}, pieceRaw-1)}}
+	}
+	pieces, err := appendPieces(nil, 1, 1, 0, appendBatch(nil, want))
+	require.NoError(t, err)
+	require.Len(t, pieces, 4)
+	raw, more, _, err := readHead(nil, pieces[0].key, pieces[0].value)
+	require.NoError(t, err)
+	require.Equal(t, 3, more)
+	for _, p := range pieces[1:] {
+		raw, err = readPiece(raw, p.key, p.value)
+		require.NoError(t, err)
+	}
+	var got frontier.Batch
+	require.NoError(t, readBatch(&got, raw))
+	assert.Equal(t, want.Admit, got.Admit)
+}
+
+func TestBlockRoundTrip(t *testing.T) {
+	key := blockKey(1, 1)
+	rapid.Check(t, func(rt *rapid.T) {
+		type part struct {
+			q  frontier.Queue
+			s  bool
+			rs []frontier.Record
+		}
+		var w blockWriter
+		var want []part
+		for range rapid.IntRange(1, 12).Draw(rt, "parts") {
+			p := part{s: rapid.Bool().Draw(rt, "scheduled")}
+			p.q.Host = strings.Repeat(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "host"), rapid.IntRange(1, 255).Draw(rt, "len"))
+			p.q.Crawl, p.q.Priority = rapid.Uint32().Draw(rt, "crawl"), rapid.Uint8().Draw(rt, "priority")
+			for range rapid.IntRange(1, 40).Draw(rt, "records") {
+				p.rs = append(p.rs, frontier.Record{Seq: rapid.Uint64Max(1<<48-1).Draw(rt, "seq"), Due: rapid.Int64().Draw(rt, "due"), Body: []byte(rapid.String().Draw(rt, "body"))})
+			}
+			p.rs = p.rs[:w.part(p.q, p.s, p.rs)]
+			want = append(want, p)
+			if w.full() {
+				break
+			}
+		}
+		dir, body, err := splitBlock(key, w.value(key))
+		require.NoError(rt, err)
+		raw, err := inflate(nil, body, blockRawLimit)
+		require.NoError(rt, err)
+		var got []part
+		require.NoError(rt, readDirectory(dir, nil, func(e partEntry) error {
+			p := part{q: e.queue, s: e.scheduled}
+			err := readRecords(raw, e, math.MaxUint32, func(_ int, r frontier.Record) error { p.rs = append(p.rs, r); return nil })
+			got = append(got, p)
+			return err
+		}))
+		require.Equal(rt, want, got)
+	})
+}
+
+func TestMarksRoundTrip(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ms := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) (m frontier.Mark) {
+			copy(m[:], rapid.SliceOfN(rapid.Byte(), 12, 12).Draw(rt, "mark"))
+			return m
+		}), 0, 50).Draw(rt, "marks")
+		sortMarks(ms)
+		got, err := readMarks(nil, nil, appendMarks(nil, nil, ms))
+		require.NoError(rt, err)
+		require.ElementsMatch(rt, ms, got)
+	})
+}
+
+// No flipped bit and no lost byte of a stored value goes unnoticed.
+func TestDamageIsFound(t *testing.T) {
+	key := blockKey(1, 1)
+	v := sampleBlock(key)
+	for i := range v {
+		for bit := range 8 {
+			bad := bytes.Clone(v)
+			bad[i] ^= 1 << bit
+			_, _, err := splitBlock(key, bad)
+			require.Error(t, err, "byte %d bit %d", i, bit)
+		}
+		_, _, err := splitBlock(key, v[:i])
+		require.Error(t, err, "cut at %d", i)
+	}
+	_, _, err := splitBlock(blockKey(1, 2), v)
+	require.ErrorIs(t, err, errChecksum, "under another key")
+}
+
+func FuzzBlock(f *testing.F) {
+	f.Add(sampleBlock(nil)[sealLen:])
+	f.Add([]byte{4, 0, 33, 1, 'a', 0, 0, 0})
+	f.Fuzz(func(t *testing.T, content []byte) {
+		s := scanner{b: content}
+		dir := s.bytes()
+		raw, err := inflate(nil, s.b, blockRawLimit)
+		if err != nil {
+			raw = nil
+		}
+		require.LessOrEqual(t, len(raw), blockRawLimit)
+		_ = readDirectory(dir, nil, func(e partEntry) error {
+			n := 0
+			err := readRecords(raw, e, math.MaxUint32, func(i int, r frontier.Record) error { n++; return nil })
+			if err == nil {
+				require.Equal(t, int(e.count), n)
+			}
+			return nil
+		})
+	})
+}
+
+func FuzzBatch(f *testing.F) {
+	f.Add(appendBatch(nil, sampleBatch()))
+	f.Add([]byte{0, 255, 255, 255, 255, 255, 255, 255, 255, 1})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var b frontier.Batch
+		if readBatch(&b, raw) != nil {
+			return
+		}
+		// An admission takes three bytes, a row or a completion two.
+		require.LessOrEqual(t, 2*(len(b.Admit)+len(b.Finish)+len(b.Rows))+len(b.Drop), len(raw))
+		var again frontier.Batch
+		require.NoError(t, readBatch(&again, appendBatch(nil, &b)))
+		require.Equal(t, b, again)
+	})
+}
+
+func FuzzValues(f *testing.F) {
+	g := segment{}
+	g.set(3, []byte{1})
+	f.Add(g.value(nil)[sealLen:])
+	f.Add(s2.Encode(nil, []byte{0, 1, 2}))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		v := append(appendSeal(nil), content...)
+		closeSeal(nil, v)
+		_, _ = readMarks(nil, nil, v)
+		_, _ = readSegment(0, nil, v)
+		_, _ = readState(nil, v)
+		_, _, _, _ = readHead(nil, nil, v)
+	})
+}
