@@ -261,8 +261,11 @@ func (c *collapser) add(s []byte, limit int) {
 			c.b.WriteByte(' ')
 			c.blank = false
 		}
-		word := s[:min(i, max(0, limit-c.b.Len()))]
-		c.b.Write(bytes.ToValidUTF8(word, nil)) // the limit may have cut a character
+		if room := limit - c.b.Len(); i > room { // which may cut a character
+			c.b.Write(bytes.ToValidUTF8(s[:max(0, room)], nil))
+			return
+		}
+		c.b.Write(s[:i])
 		s = s[i:]
 	}
 }
