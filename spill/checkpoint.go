@@ -94,7 +94,7 @@ func (s *Store) adopt(gen uint32, through uint64) error {
 	next := s.current()
 	next.adopted, next.through = gen, through
 	var b kv.Batch
-	key := prefixKey(0, kindState)
+	key := prefixKey(fixed, kindState)
 	b.Set(key, next.value(key))
 	if err := s.put(&b, s.opts.Sync); err != nil {
 		s.undo.state = true

@@ -45,7 +45,7 @@ func TestFormatIsPinned(t *testing.T) {
 	at := func(v []byte) string { return hex.EncodeToString(v) }
 	assert.Equal(t, "0000000a4200000005", at(blockKey(10, 5)))
 	assert.Equal(t, "0000000a4c00000000000000070002", at(logKey(10, 7, 2)))
-	assert.Equal(t, "00000000526b", at(rowKey("k")))
+	assert.Equal(t, "ffffffff526b", at(rowKey("k")))
 
 	key := blockKey(10, 5)
 	assert.Equal(t, goldenBlock, at(sampleBlock(key)), "block")
@@ -63,7 +63,7 @@ func TestFormatIsPinned(t *testing.T) {
 	g.set(3, []byte{2, 4})
 	g.set(9, []byte{8})
 	assert.Equal(t, goldenDead, at(g.value(deadKey(10, 0))), "dead")
-	assert.Equal(t, goldenState, at(state{5, 300, 4, 9}.value(prefixKey(0, kindState))), "state")
+	assert.Equal(t, goldenState, at(state{5, 300, 4, 9}.value(prefixKey(fixed, kindState))), "state")
 }
 
 func TestBatchRoundTrip(t *testing.T) {

@@ -160,7 +160,7 @@ func (s *Store) addUndo(b *kv.Batch) {
 		b.Delete(k)
 	}
 	if s.undo.state {
-		key := prefixKey(0, kindState)
+		key := prefixKey(fixed, kindState)
 		b.Set(key, s.current().value(key))
 	}
 }

@@ -1,12 +1,13 @@
 // This file says under which key each thing is stored.
 //
 // Generation first, kind second: data that is written together is compacted
-// together. Generation 0 is for what belongs to none.
+// together. What belongs to no generation comes last, next to the newest one: at
+// the front it would stretch every table over all generations.
 //
 //	generation 4 | kind 1 | rest
-//	0            | 'V'    |                     format version
-//	0            | 'S'    |                     state, see state.go
-//	0            | 'R'    | key                 row
+//	2^32-1       | 'V'    |                     format version
+//	2^32-1       | 'S'    |                     state, see state.go
+//	2^32-1       | 'R'    | key                 row
 //	g            | 'B'    | block 4             block
 //	g            | 'D'    | segment 4           dead bits of deadSegment blocks
 //	g            | 'L'    | batch 8 | piece 2   log; piece 0 makes the batch valid
@@ -30,13 +31,16 @@ const (
 	kindMarks   kind = 'M'
 )
 
-const headLen = 5 // generation and kind
+const (
+	fixed   = 1<<32 - 1 // generation of what belongs to none
+	headLen = 5         // generation and kind
+)
 
 func prefixKey(gen uint32, k kind) []byte {
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 16), gen), byte(k))
 }
 
-func rowKey(key string) []byte { return append(prefixKey(0, kindRow), key...) }
+func rowKey(key string) []byte { return append(prefixKey(fixed, kindRow), key...) }
 
 func blockKey(gen, block uint32) []byte {
 	return binary.BigEndian.AppendUint32(prefixKey(gen, kindBlock), block)

@@ -23,7 +23,7 @@ import (
 )
 
 // small keeps the tests' mapped files small.
-var small = spill.Options{MemoryBudget: 32 << 20, DiskReserve: 1}
+var small = spill.Options{MemoryBudget: 64 << 20, DiskReserve: 1}
 
 func open(t testing.TB, dir string, o spill.Options) *spill.Store {
 	t.Helper()
@@ -97,7 +97,7 @@ func TestForeignBadger(t *testing.T) {
 func TestNewerVersionIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, open(t, dir, small).Close())
-	edit(t, dir, "\x00\x00\x00\x00V", []byte{spill.Version + 7})
+	edit(t, dir, "\xff\xff\xff\xffV", []byte{spill.Version + 7})
 	_, err := spill.Open(dir, small)
 	require.ErrorIs(t, err, frontier.ErrVersion)
 	require.ErrorContains(t, err, "version "+strconv.Itoa(spill.Version+7))

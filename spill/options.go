@@ -10,7 +10,7 @@ import (
 
 const (
 	defaultMemory  = 128 << 20
-	minMemory      = 32 << 20
+	minMemory      = 64 << 20
 	maxMemory      = 4 << 30
 	defaultReserve = 256 << 20
 )
@@ -21,9 +21,9 @@ type Options struct {
 	// power. Without it they survive the death of the process.
 	Sync bool
 
-	// MemoryBudget is how many bytes of memory the store may use. A quarter to a
-	// half of it are tables being filled; small ones cost more compaction. Zero
-	// means 128 MiB; at least 32 MiB, at most 4 GiB.
+	// MemoryBudget is how many bytes of memory the store may use. Less of it
+	// means smaller tables, which cost more merging. Zero means 128 MiB; at least
+	// 64 MiB, at most 4 GiB.
 	MemoryBudget int64
 
 	// DiskReserve is how many bytes of the volume must stay free: below it,

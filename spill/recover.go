@@ -99,9 +99,9 @@ func (rc *recovery) survey() (err error) {
 		return err
 	}
 	rc.next = rc.state.next
-	for gen := uint64(1); gen < 1<<32; {
+	for gen := uint64(1); gen < fixed; {
 		found := false
-		err := rc.s.db.Iterate(prefixKey(uint32(gen), 0), prefixKey(1<<32-1, 255), func(key []byte, _ func() ([]byte, error)) error {
+		err := rc.s.db.Iterate(prefixKey(uint32(gen), 0), prefixKey(fixed, 0), func(key []byte, _ func() ([]byte, error)) error {
 			if len(key) <= headLen {
 				return corrupt(key, errBadKey)
 			}
@@ -161,7 +161,7 @@ func (rc *recovery) discard() error {
 		t := rc.state
 		t.next = rc.next
 		var b kv.Batch
-		key := prefixKey(0, kindState)
+		key := prefixKey(fixed, kindState)
 		b.Set(key, t.value(key))
 		if err := rc.s.put(&b, rc.s.opts.Sync); err != nil {
 			return err
@@ -220,7 +220,7 @@ func (rc *recovery) rows() error {
 	for _, r := range rc.tail.Rows {
 		latest[r.Key] = r.Value
 	}
-	err := rc.s.db.Iterate(prefixKey(0, kindRow), after(0, kindRow), func(key []byte, value func() ([]byte, error)) error {
+	err := rc.s.db.Iterate(prefixKey(fixed, kindRow), after(fixed, kindRow), func(key []byte, value func() ([]byte, error)) error {
 		name := string(key[headLen:])
 		if v, ok := latest[name]; ok {
 			delete(latest, name)

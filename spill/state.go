@@ -41,7 +41,7 @@ func readState(key, value []byte) (t state, err error) {
 		return t, err
 	}
 	s := scanner{b: content}
-	t.adopted = uint32(s.limited(1<<32 - 2))
+	t.adopted = uint32(s.limited(fixed - 1))
 	t.through = s.uvarint()
 	t.floor = uint32(s.limited(1<<32 - 1))
 	t.next = uint32(s.limited(1<<32 - 1))
@@ -51,7 +51,7 @@ func readState(key, value []byte) (t state, err error) {
 // loadState reads the state; a store without one is new.
 func loadState(db kv.DB) (state, error) {
 	t := state{floor: 1, next: 1}
-	key := prefixKey(0, kindState)
+	key := prefixKey(fixed, kindState)
 	_, err := db.Get(key, func(v []byte) (err error) {
 		if t, err = readState(key, v); err != nil {
 			return corrupt(key, err)
@@ -64,7 +64,7 @@ func loadState(db kv.DB) (state, error) {
 // checkVersion stamps a new store and refuses one of a newer version. The stamp
 // is a plain number, readable by every version.
 func checkVersion(db kv.DB) error {
-	key := prefixKey(0, kindVersion)
+	key := prefixKey(fixed, kindVersion)
 	var stored uint64
 	found, err := db.Get(key, func(v []byte) error {
 		s := scanner{b: v}
@@ -85,7 +85,7 @@ func checkVersion(db kv.DB) error {
 		return nil
 	}
 	// Only an empty store may be stamped: one without a stamp is not ours.
-	err = db.Iterate([]byte{0}, []byte{255, 255, 255, 255}, func([]byte, func() ([]byte, error)) error {
+	err = db.Iterate([]byte{0}, prefixKey(fixed, 255), func([]byte, func() ([]byte, error)) error {
 		return errors.New("it holds keys of something else")
 	})
 	if err != nil {

@@ -22,10 +22,16 @@ import (
 const (
 	largeValue   = 8 << 10 // bytes from which on a value goes to the value log
 	valueLogFile = 32 << 20
-	tables       = 3       // being filled or written
-	checkEvery   = 1 << 20 // bytes written between looks at the free space
-	smallWrite   = 4 << 10 // taken even when space is short: it may free some
-	flattenFrom  = 64 << 20
+	tables       = 3 // being filled or written
+	minTable     = 2 << 20
+	mergedTable  = 4 << 20
+	// Memory per byte of table size: four tables with room for a last write, and
+	// the eight builders that badger keeps, of two tables each. A builder is
+	// rounded up to a power of two, so tables are powers of two.
+	perTable    = 4*1.3 + 8*2
+	checkEvery  = 1 << 20 // bytes written between looks at the free space
+	smallWrite  = 4 << 10 // taken even when space is short: it may free some
+	flattenFrom = 64 << 20
 )
 
 // Badger is a DB in a folder.
@@ -52,7 +58,10 @@ type Config struct {
 
 // OpenBadger opens or makes the folder path.
 func OpenBadger(path string, c Config) (*Badger, error) {
-	d := &Badger{path: path, sync: c.Sync, reserve: uint64(c.Reserve), table: c.Memory / 8}
+	d := &Badger{path: path, sync: c.Sync, reserve: uint64(c.Reserve), table: minTable}
+	for float64(2*d.table)*perTable <= float64(c.Memory) {
+		d.table *= 2
+	}
 	o := badger.DefaultOptions(path).
 		WithSyncWrites(c.Sync).
 		WithMemTableSize(d.table).
@@ -66,6 +75,7 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 		WithDetectConflicts(false).
 		WithMetricsEnabled(false).
 		WithLogger(logger{c.Logger, d})
+	o.BaseTableSize, o.TableSizeMultiplier = min(d.table, mergedTable), 1 // badger keeps eight builders of twice a table
 	db, err := badger.Open(o)
 	if err != nil {
 		return nil, err
@@ -195,9 +205,8 @@ func commonPrefix(a, b []byte) []byte {
 	return a[:n]
 }
 
-// Footprint is for the store: tables being filled, and as much again for those
-// being built and merged.
-func (d *Badger) Footprint() int64 { return 8 * d.table }
+// Footprint is for the store.
+func (d *Badger) Footprint() int64 { return int64(float64(d.table) * perTable) }
 
 // Reclaim collects the value log, and merges the tables when most of what they
 // hold is dead: badger would leave the last level alone.
