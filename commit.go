@@ -314,6 +314,9 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 		c.queue = nil
 	}
 	c.working = true
+	if group[0].run != nil {
+		return group, nil
+	}
 	b := &Batch{ID: c.batchID + 1, Time: wallMillis(f.wall(f.nowLocked())), Drop: f.core.drops}
 	f.core.drops = nil
 	for _, name := range f.core.staleRows {

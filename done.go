@@ -195,7 +195,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	}
 	now := f.nowLocked()
 	h := f.core.hosts.at(id)
-	due := p.end + max(p.hostHold, int64(h.crawlDelay)*int64(time.Millisecond), int64(p.outcome.RetryAfter))
+	due := p.end + max(p.hostHold, int64(h.crawlDelay)*int64(time.Millisecond), int64(min(p.outcome.RetryAfter, maxDelay)))
 	if due <= h.due {
 		return
 	}
@@ -379,8 +379,9 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 	return nil
 }
 
-// Join puts a lease's host into a group, which the host keeps until it joins
-// another, and updates l. Call it before the contact. If the group may be
+// Join puts a lease's host into a group and updates l. Call it before each
+// contact: the host stays in the group until it joins another or nothing more
+// must be known of it (no URLs, no lease, its time has passed). If the group may be
 // contacted now the lease holds a slot of it; otherwise Join returns
 // ErrGroupBusy, and the lease must be handed back uncontacted: its host comes
 // again when the group is free. Group names have 1 to 255 bytes.

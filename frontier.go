@@ -322,8 +322,10 @@ func (f *Frontier) callLocked(now int64) {
 	for len(f.core.calls) > 0 {
 		id := f.core.calls[0]
 		f.core.detach(id)
-		h := f.core.hosts.at(id)
-		h.contacts--
+		if !f.core.stillDue(id, now) {
+			continue
+		}
+		f.core.hosts.at(id).contacts--
 		q := f.contacts[id]
 		l := f.newLease(id, f.core.leaseHost(id, leaseRecord{
 			token: f.nextToken(), leasedAt: now, deadline: now + int64(f.opts.LeaseTime), host: id,

@@ -189,7 +189,11 @@ func (c *core) rehash(n int) {
 func (c *core) forget(id uint32) {
 	h := c.hosts.at(id)
 	for q := h.queues; q != 0; {
-		next := c.queues.at(q).sibling
+		x := c.queues.at(q)
+		for x.chain != 0 {
+			c.unchain(x) // all of its records were taken, and are finished
+		}
+		next := x.sibling
 		c.queues.release(q)
 		q = next
 	}

@@ -26,7 +26,8 @@ const (
 
 // metaRowLocked encodes what the frontier must know of itself: version of this
 // encoding, key of the fingerprints, how often it was opened, whether it was
-// closed, last sequence number, generation.
+// closed, last sequence number, generation, and until when all hosts are left
+// alone.
 func (f *Frontier) metaRowLocked(gen uint32, clean bool) Row {
 	b := []byte{1}
 	b = binary.LittleEndian.AppendUint64(b, f.key[0])
@@ -39,6 +40,7 @@ func (f *Frontier) metaRowLocked(gen uint32, clean bool) Row {
 	}
 	b = binary.AppendUvarint(b, f.seq)
 	b = binary.AppendUvarint(b, uint64(gen))
+	b = binary.AppendUvarint(b, uint64(wallMillis(f.wall(f.core.hold))))
 	return Row{Key: rowMeta, Value: b}
 }
 
@@ -67,7 +69,8 @@ type hostState struct {
 type logged struct {
 	ref   arena.Ref
 	queue uint32
-	due   int64
+	timed bool
+	due   int64 // if timed; negative if its time came before Open
 }
 
 // recover fills an empty frontier from its Spill and marks the store as in use.
@@ -140,7 +143,7 @@ func (r *recovery) meta(v []byte) error {
 	f := r.f
 	f.key = [2]uint64{binary.LittleEndian.Uint64(v[1:]), binary.LittleEndian.Uint64(v[9:])}
 	v = v[17:]
-	var fields [3]uint64
+	var fields [4]uint64
 	for i := range fields {
 		if i == 1 {
 			if len(v) == 0 {
@@ -158,8 +161,9 @@ func (r *recovery) meta(v []byte) error {
 	f.epoch, f.seq, f.gen = fields[0], fields[1], uint32(fields[2])
 	r.known = true
 	// Hosts are created from here on; they must know what they are owed.
+	f.core.hold = max(0, min(f.since(millisTime(int64(fields[3]))), int64(maxDelay)))
 	if !r.clean {
-		f.core.hold = f.maxDelay
+		f.core.hold = max(f.core.hold, f.maxDelay)
 	}
 	return nil
 }
@@ -270,7 +274,7 @@ func (r *recovery) Batch(b *Batch) error {
 		}
 		x := logged{ref: f.core.store(a.Seq, a.Body), queue: qid}
 		if a.Due != 0 {
-			x.due = f.since(millisTime(a.Due))
+			x.timed, x.due = true, f.since(millisTime(a.Due))
 		}
 		r.log[a.Seq] = x
 		r.order = append(r.order, a.Seq)
@@ -344,7 +348,7 @@ func (r *recovery) finish() {
 		if !ok {
 			continue
 		}
-		if x.due > 0 {
+		if x.timed {
 			c.schedule(x.queue, x.ref, x.due)
 			continue
 		}

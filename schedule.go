@@ -226,11 +226,14 @@ func (c *core) available() []int {
 // nextOf takes the first ready host of priority p, or else binds hosts from front
 // queue p until one is due. It returns the host's queue, or 0.
 func (c *core) nextOf(p int, now int64) uint32 {
-	if qid := c.readies[p].first; qid != 0 {
+	for c.readies[p].first != 0 {
+		qid := c.readies[p].first
 		id := c.queues.at(qid).host
 		c.detach(id)
-		c.put(c.hosts.at(id), loading)
-		return qid
+		if c.stillDue(id, now) {
+			c.put(c.hosts.at(id), loading)
+			return qid
+		}
 	}
 	for c.tokens[p].first != 0 {
 		qid := c.tokens[p].first
@@ -245,6 +248,19 @@ func (c *core) nextOf(p int, now int64) uint32 {
 		c.setPacing(id, h)
 	}
 	return 0
+}
+
+// stillDue reports whether a host that was ready, and is in no structure now, may
+// still be contacted. Its group may have been left meanwhile by a host that was
+// contacted since; then it goes back to the heap.
+func (c *core) stillDue(id uint32, now int64) bool {
+	h := c.hosts.at(id)
+	if h.group == 0 || c.groups.at(h.group).free <= now {
+		return true
+	}
+	c.dropSlot(h)
+	c.setPacing(id, h)
+	return false
 }
 
 // prepare tells whether the queue's next record must be read from disk.

@@ -29,8 +29,9 @@ type Stats struct {
 
 // Stats returns the present figures.
 func (f *Frontier) Stats() Stats {
-	f.mu.Lock()
+	f.lock()
 	defer f.mu.Unlock()
+	f.core.advance(f.nowLocked())
 	return f.statsLocked()
 }
 

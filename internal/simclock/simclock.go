@@ -1,0 +1,108 @@
+// Package simclock is a clock that stands still until it is told to move, so
+// that tests live through a week in a second.
+package simclock
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Clock is a frontier.Clock. The time passes only in Advance and Set.
+// Safe for concurrent use.
+type Clock struct {
+	mu     sync.Mutex
+	now    time.Time
+	timers map[*timer]struct{}
+}
+
+type timer struct {
+	c      *Clock
+	f      func()
+	at     time.Time
+	active bool
+}
+
+// New returns a clock that stands at start.
+func New(start time.Time) *Clock {
+	return &Clock{now: start, timers: map[*timer]struct{}{}}
+}
+
+// Now returns the time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// AfterFunc calls f during the Advance or Set that reaches d from now. With d
+// not positive it calls f at the next of them.
+func (c *Clock) AfterFunc(d time.Duration, f func()) frontier.Timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &timer{c: c, f: f, at: c.now.Add(d), active: true}
+	c.timers[t] = struct{}{}
+	return t
+}
+
+func (t *timer) Stop() bool {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	was := t.active
+	t.active = false
+	delete(t.c.timers, t)
+	return was
+}
+
+func (t *timer) Reset(d time.Duration) bool {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	was := t.active
+	t.at, t.active = t.c.now.Add(d), true
+	t.c.timers[t] = struct{}{}
+	return was
+}
+
+// Advance moves the clock by d, stopping at each timer on the way to call it.
+func (c *Clock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
+
+// Set moves the clock to t, stopping at each timer on the way to call it. A t in
+// the past moves it back and calls nothing.
+func (c *Clock) Set(t time.Time) {
+	for {
+		c.mu.Lock()
+		var first *timer
+		for x := range c.timers {
+			if !x.at.After(t) && (first == nil || x.at.Before(first.at)) {
+				first = x
+			}
+		}
+		if first == nil {
+			c.now = t
+			c.mu.Unlock()
+			return
+		}
+		if first.at.After(c.now) {
+			c.now = first.at
+		}
+		first.active = false
+		delete(c.timers, first)
+		c.mu.Unlock()
+		first.f()
+	}
+}
+
+// Next returns when the first timer is due, and false if there is none.
+func (c *Clock) Next() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var at time.Time
+	ok := false
+	for x := range c.timers {
+		if !ok || x.at.Before(at) {
+			at, ok = x.at, true
+		}
+	}
+	return at, ok
+}

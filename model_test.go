@@ -1,0 +1,656 @@
+// This file drives a frontier with random operations beside a naive model of
+// what it promises: order, politeness to the nanosecond, the outcome table, and
+// what survives a restart.
+
+package frontier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+const (
+	modelLevels = 3
+	modelDelay  = time.Second
+	modelLease  = 20 * time.Second
+	modelTries  = 3
+	modelWait   = 2 * time.Second
+)
+
+// item is a URL in the model.
+type item struct {
+	url      string
+	host     string
+	prio     int
+	order    int // of becoming waiting
+	attempt  int
+	due      time.Time // scheduled for, if it was
+	promoted bool      // became waiting at due, and a crash would forget when
+	inSched  bool      // on disk among the scheduled ones
+	homed    bool
+}
+
+type modelHost struct {
+	due   time.Time
+	crawl time.Duration
+	group string
+	saved string // group as of the last Done
+	lease *modelLeaseState
+}
+
+type modelLeaseState struct {
+	item  *item // nil: contact only
+	lease frontier.Lease
+	again *item
+	group string // whose slot it holds
+	old   string
+}
+
+type model struct {
+	t       *rapid.T
+	tb      testing.TB
+	clock   *simclock.Clock
+	f       *frontier.Frontier
+	machine *spilltest.Machine // nil: in memory
+	opts    frontier.Options
+
+	hosts     map[string]*modelHost
+	groups    map[string]time.Time // free from
+	waiting   map[string][]*item   // by host, in order
+	scheduled []*item
+	known     map[string]bool
+	finished  map[string]bool
+	order     int
+	hold      time.Time
+	millis    int
+	givenUp   int
+}
+
+func (m *model) now() time.Time { return m.clock.Now() }
+
+func (m *model) host(name string) *modelHost {
+	h := m.hosts[name]
+	if h == nil {
+		h = &modelHost{due: m.hold}
+		m.hosts[name] = h
+	}
+	return h
+}
+
+func (m *model) push(it *item) {
+	m.order++
+	it.order = m.order
+	m.insert(it)
+}
+
+func (m *model) insert(it *item) {
+	l := append(m.waiting[it.host], it)
+	sort.SliceStable(l, func(a, b int) bool { return l[a].order < l[b].order })
+	m.waiting[it.host] = l
+}
+
+// pass lets the model catch up with the clock, as the frontier does.
+func (m *model) pass() {
+	if m.machine == nil {
+		m.expire()
+		m.promote()
+		return
+	}
+	m.promote() // what replaces an expired lease's URL waits once it is committed
+	m.expire()
+}
+
+func (m *model) expire() {
+	names := make([]string, 0, len(m.hosts))
+	for n := range m.hosts {
+		names = append(names, n)
+	}
+	sort.Slice(names, func(a, b int) bool {
+		la, lb := m.hosts[names[a]].lease, m.hosts[names[b]].lease
+		if la == nil || lb == nil {
+			return la != nil
+		}
+		return la.lease.Deadline.Before(lb.lease.Deadline)
+	})
+	for _, n := range names {
+		h := m.hosts[n]
+		if h.lease == nil || h.lease.lease.Deadline.After(m.now()) {
+			continue
+		}
+		l := h.lease
+		end := l.lease.Deadline
+		m.endLease(n, end)
+		if it := l.item; it != nil {
+			m.failed(it, l.again, time.Time{})
+		}
+	}
+}
+
+func (m *model) promote() {
+	sort.SliceStable(m.scheduled, func(a, b int) bool { return m.scheduled[a].due.Before(m.scheduled[b].due) })
+	for len(m.scheduled) > 0 && !m.scheduled[0].due.After(m.now()) {
+		it := m.scheduled[0]
+		m.scheduled = m.scheduled[1:]
+		it.promoted = true
+		m.push(it)
+	}
+}
+
+// forget ends the memberships of hosts of which nothing must be known.
+func (m *model) forget() {
+	scheduled := map[string]bool{}
+	for _, it := range m.scheduled {
+		scheduled[it.host] = true
+	}
+	for name, h := range m.hosts {
+		if h.lease == nil && h.crawl == 0 && len(m.waiting[name]) == 0 && !scheduled[name] && !h.due.After(m.now()) {
+			h.group, h.saved = "", ""
+		}
+	}
+}
+
+func (m *model) endLease(name string, end time.Time) {
+	h := m.host(name)
+	h.due = later(h.due, end.Add(max(modelDelay, h.crawl)))
+	for _, g := range []string{h.lease.group, h.lease.old} {
+		if g != "" {
+			m.groups[g] = later(m.groups[g], end.Add(modelDelay))
+		}
+	}
+	h.lease, h.saved = nil, h.group
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// failed is the outcome table's row for a try that failed; at is when it comes
+// again (zero: at once).
+func (m *model) failed(it, again *item, at time.Time) {
+	switch {
+	case again != nil:
+		m.admit(again, again.due)
+	case it.attempt >= modelTries:
+		m.givenUp++
+		m.finished[it.url] = true
+	default:
+		n := &item{url: it.url, host: it.host, prio: it.prio, attempt: it.attempt + 1}
+		m.admit(n, at)
+	}
+}
+
+func (m *model) admit(it *item, at time.Time) {
+	delete(m.finished, it.url)
+	if at.After(m.now()) {
+		it.due = at
+		m.scheduled = append(m.scheduled, it)
+		return
+	}
+	m.push(it)
+}
+
+// busy reports whether a group's slot is held by a lease.
+func (m *model) busy(group string) bool {
+	for _, h := range m.hosts {
+		if h.lease != nil && h.lease.group == group {
+			return true
+		}
+	}
+	return false
+}
+
+// free is when a host that is not leased may be contacted; false if that
+// depends on a lease.
+func (m *model) free(name string) (time.Time, bool) {
+	h := m.host(name)
+	if h.lease != nil {
+		return time.Time{}, false
+	}
+	at := later(h.due, m.hold)
+	if h.group != "" {
+		if m.busy(h.group) {
+			return time.Time{}, false
+		}
+		at = later(at, m.groups[h.group])
+	}
+	return at, true
+}
+
+func (m *model) draw() (string, string, int) {
+	h := fmt.Sprintf("h%d.example", rapid.IntRange(0, 4).Draw(m.t, "host"))
+	p := rapid.IntRange(0, 11).Draw(m.t, "path")
+	return fmt.Sprintf("http://%s/%d", h, p), h, 1 + p%modelLevels
+}
+
+func (m *model) Add(t *rapid.T) {
+	var entries []frontier.Entry
+	fresh, forced := 0, 0
+	for range rapid.IntRange(1, 6).Draw(t, "n") {
+		url, host, prio := m.draw()
+		e := frontier.Entry{URL: url, Depth: modelLevels - prio}
+		if rapid.IntRange(0, 4).Draw(t, "later") == 0 {
+			m.millis++
+			e.NotBefore = m.now().Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "s"))*time.Second + time.Duration(m.millis)*time.Microsecond*10).Truncate(time.Microsecond)
+			e.NotBefore = e.NotBefore.Truncate(time.Millisecond).Add(time.Millisecond * time.Duration(m.millis%1000))
+		}
+		entries = append(entries, e)
+		it := &item{url: url, host: host, prio: prio, attempt: 1}
+		if !m.known[url] {
+			m.known[url] = true
+			fresh++
+			m.host(host)
+			m.admit(it, e.NotBefore)
+		}
+	}
+	n, err := m.f.Add(context.Background(), entries...)
+	require.NoError(t, err)
+	require.Equal(t, fresh+forced, n)
+}
+
+func (m *model) Force(t *rapid.T) {
+	url, host, prio := m.draw()
+	n, err := m.f.Add(context.Background(), frontier.Entry{URL: url, Depth: modelLevels - prio, Force: true})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	m.known[url] = true
+	it := &item{url: url, host: host, prio: prio, attempt: 1}
+	if l := m.host(host).lease; l != nil && l.item != nil && l.item.url == url {
+		l.again = it
+		return
+	}
+	for i, x := range m.waiting[host] {
+		if x.url == url {
+			m.waiting[host] = append(m.waiting[host][:i:i], m.waiting[host][i+1:]...)
+			break
+		}
+	}
+	for i, x := range m.scheduled {
+		if x.url == url {
+			m.scheduled = append(m.scheduled[:i:i], m.scheduled[i+1:]...)
+			break
+		}
+	}
+	m.admit(it, time.Time{})
+}
+
+func (m *model) Next(t *rapid.T) {
+	l, at, err := m.f.TryNext()
+	best, event, any, total := 0, time.Time{}, false, 0
+	soon := func(x time.Time) {
+		if event.IsZero() || x.Before(event) {
+			event = x
+		}
+	}
+	for name, items := range m.waiting {
+		total += len(items)
+		if len(items) == 0 {
+			continue
+		}
+		free, ok := m.free(name)
+		if !ok {
+			continue
+		}
+		if free.After(m.now()) {
+			soon(free)
+			continue
+		}
+		any = true
+		if m.host(name).group == "" {
+			for _, it := range items {
+				best = max(best, it.prio)
+			}
+		}
+	}
+	leases := 0
+	for _, h := range m.hosts {
+		if h.lease != nil {
+			leases++
+			soon(h.lease.lease.Deadline)
+		}
+	}
+	for _, it := range m.scheduled {
+		soon(it.due)
+	}
+	switch {
+	case errors.Is(err, frontier.ErrExhausted):
+		require.Zero(t, total+leases+len(m.scheduled), "exhausted too early")
+		return
+	case errors.Is(err, frontier.ErrNotDue):
+		require.False(t, any, "a host is due, and nothing was handed out")
+		if len(m.groups) == 0 {
+			require.True(t, at.Equal(event), "come back at %v, want %v", at, event)
+		}
+		// A parked host of a busy group asks for a look too early.
+		require.False(t, at.After(event) && !event.IsZero(), "come back at %v, want %v", at, event)
+		require.True(t, at.After(m.now()) || at.IsZero())
+		return
+	}
+	require.NoError(t, err)
+	h := m.host(l.Host)
+	require.Nil(t, h.lease, "host is leased")
+	free, ok := m.free(l.Host)
+	require.True(t, ok, "group is busy")
+	require.False(t, free.After(m.now()), "handed out %v early", free.Sub(m.now()))
+	require.GreaterOrEqual(t, l.Priority, best, "strict")
+	for i, it := range m.waiting[l.Host] {
+		if it.prio != l.Priority {
+			continue
+		}
+		require.Equal(t, it.url, l.Entry.URL, "first in, first out")
+		require.Equal(t, it.attempt, l.Attempt)
+		m.waiting[l.Host] = append(m.waiting[l.Host][:i:i], m.waiting[l.Host][i+1:]...)
+		h.lease = &modelLeaseState{item: it, lease: l, group: h.group}
+		return
+	}
+	t.Fatalf("%s does not wait with priority %d", l.Entry.URL, l.Priority)
+}
+
+func (m *model) pickLease(t *rapid.T) (string, *modelLeaseState) {
+	var names []string
+	for n, h := range m.hosts {
+		if h.lease != nil {
+			names = append(names, n)
+		}
+	}
+	if len(names) == 0 {
+		t.Skip("no lease")
+	}
+	sort.Strings(names)
+	n := rapid.SampledFrom(names).Draw(t, "lease")
+	return n, m.hosts[n].lease
+}
+
+func (m *model) Done(t *rapid.T) {
+	name, l := m.pickLease(t)
+	h := m.host(name)
+	o := frontier.Outcome{Result: frontier.Result(rapid.IntRange(0, 6).Draw(t, "result"))}
+	if o.Result >= frontier.Denied {
+		o.Uncontacted = rapid.Bool().Draw(t, "uncontacted")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "retryafter") == 0 {
+		o.RetryAfter = time.Duration(rapid.IntRange(1, 90).Draw(t, "s")) * time.Second
+	}
+	if !o.Uncontacted && rapid.IntRange(0, 5).Draw(t, "crawldelay") == 0 {
+		o.CrawlDelay = time.Duration(rapid.IntRange(1, 4).Draw(t, "s")) * time.Second
+	}
+	var fresh []*item
+	for range rapid.IntRange(0, 3).Draw(t, "links") {
+		url, host, prio := m.draw()
+		o.Add = append(o.Add, frontier.Entry{URL: url, Depth: modelLevels - prio})
+		if !m.known[url] {
+			m.known[url] = true
+			fresh = append(fresh, &item{url: url, host: host, prio: prio, attempt: 1})
+		}
+	}
+	require.NoError(t, m.f.Done(l.lease, o))
+	require.ErrorIs(t, m.f.Done(l.lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}), frontier.ErrNotLeased)
+	if o.CrawlDelay > 0 {
+		h.crawl = o.CrawlDelay
+	}
+	if o.Uncontacted {
+		h.lease, h.saved = nil, h.group
+	} else {
+		m.endLease(name, m.now())
+	}
+	if o.RetryAfter > 0 {
+		h.due = later(h.due, m.now().Add(o.RetryAfter))
+	}
+	for _, it := range fresh {
+		m.host(it.host)
+		m.admit(it, time.Time{})
+	}
+	it := l.item
+	switch {
+	case it == nil:
+	case o.Result == frontier.Requeue:
+		m.insert(it)
+		if l.again != nil {
+			m.t.Log("forced and requeued")
+		}
+	case o.Result == frontier.Failed:
+		wait := modelWait
+		for range it.attempt - 1 {
+			wait *= 4
+		}
+		m.failed(it, l.again, m.now().Add(wait))
+	case l.again != nil:
+		m.admit(l.again, time.Time{})
+	default:
+		m.finished[it.url] = true
+	}
+}
+
+func (m *model) HandBack(t *rapid.T) {
+	name, l := m.pickLease(t)
+	n, err := m.f.HandBack(l.lease)
+	require.NoError(t, err)
+	if l.item != nil {
+		m.insert(l.item)
+	}
+	m.hosts[name].lease.item, m.hosts[name].lease.lease, m.hosts[name].lease.again = nil, n, nil
+}
+
+func (m *model) Extend(t *rapid.T) {
+	_, l := m.pickLease(t)
+	d := time.Duration(rapid.IntRange(1, 40).Draw(t, "s")) * time.Second
+	require.NoError(t, m.f.Extend(&l.lease, d))
+	require.True(t, l.lease.Deadline.Equal(m.now().Add(d)))
+}
+
+func (m *model) Join(t *rapid.T) {
+	name, l := m.pickLease(t)
+	h := m.host(name)
+	g := fmt.Sprintf("g%d", rapid.IntRange(0, 1).Draw(t, "group"))
+	if _, ok := m.groups[g]; !ok {
+		m.groups[g] = m.hold
+	}
+	granted := l.group == g || !m.busy(g) && !m.groups[g].After(m.now())
+	// A slot may be kept for a host of the group that is ready: then Join is
+	// refused although no lease is out.
+	err := m.f.Join(&l.lease, g)
+	if !granted {
+		require.ErrorIs(t, err, frontier.ErrGroupBusy)
+	}
+	if l.group != g {
+		if l.group != "" && l.old == "" {
+			l.old = l.group
+		}
+		l.group = ""
+		h.group = g
+	}
+	if err == nil {
+		l.group = g
+		return
+	}
+	require.ErrorIs(t, err, frontier.ErrGroupBusy)
+	require.NoError(t, m.f.Done(l.lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
+	if l.item != nil {
+		m.insert(l.item)
+	}
+	h.lease, h.saved = nil, h.group
+}
+
+func (m *model) Pass(t *rapid.T) {
+	m.clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 300, 1000, 2500, 9000, 30000}).Draw(t, "ms")) * time.Millisecond)
+	m.f.Stats() // settles what time changed
+	_, err := m.f.Add(context.Background())
+	require.NoError(t, err)
+	m.pass()
+}
+
+func (m *model) Move(t *rapid.T) {
+	if m.machine == nil {
+		t.Skip("nothing to move to")
+	}
+	require.NoError(t, m.f.MoveNow(rapid.Bool().Draw(t, "evict")))
+	for _, l := range m.waiting {
+		for _, it := range l {
+			m.moved(it, false)
+		}
+	}
+	for _, it := range m.scheduled {
+		m.moved(it, true)
+	}
+	for _, h := range m.hosts {
+		if h.lease != nil && h.lease.item != nil {
+			m.moved(h.lease.item, false)
+		}
+	}
+}
+
+func (m *model) moved(it *item, scheduled bool) {
+	if it.homed {
+		return
+	}
+	it.homed, it.inSched = true, scheduled
+	if !scheduled {
+		it.promoted = false
+	}
+}
+
+// Reopen closes the frontier, or kills it, and opens it again.
+func (m *model) Reopen(t *rapid.T) {
+	if m.machine == nil {
+		t.Skip("nothing would be left")
+	}
+	clean := rapid.Bool().Draw(t, "clean")
+	machine := m.machine
+	if !clean {
+		machine = m.machine.Kill(m.tb)
+	}
+	require.NoError(t, m.f.Check())
+	require.NoError(t, m.f.Close())
+	if clean {
+		machine = m.machine
+	}
+	m.machine = machine
+	m.opts.Spill = machine.Store
+	opened := m.now()
+	f, err := frontier.Open(context.Background(), m.opts)
+	require.NoError(t, err)
+	m.f = f
+	if !clean {
+		m.hold = later(m.hold, opened.Add(modelDelay))
+	}
+	m.forget()
+	for name, h := range m.hosts {
+		leased := h.lease != nil
+		if leased {
+			if h.lease.item != nil {
+				m.insert(h.lease.item)
+			}
+			for _, g := range []string{h.lease.group} {
+				if g != "" && clean {
+					m.groups[g] = later(m.groups[g], opened.Add(modelDelay))
+				}
+			}
+			h.lease = nil
+		}
+		if !clean || leased {
+			h.due = later(h.due, opened.Add(max(modelDelay, h.crawl)))
+		}
+		m.hosts[name] = h
+	}
+	for g, at := range m.groups {
+		if !clean {
+			m.groups[g] = later(at, opened.Add(modelDelay))
+		}
+	}
+	// What became waiting at its time does so again, unless it was moved since.
+	for name, l := range m.waiting {
+		var kept []*item
+		for _, it := range l {
+			if it.promoted {
+				it.promoted = false
+				m.scheduled = append(m.scheduled, it)
+				continue
+			}
+			kept = append(kept, it)
+		}
+		m.waiting[name] = kept
+	}
+	// A membership lasts through a crash once a lease of the host has ended. It
+	// may last longer than needed.
+	for name, h := range m.hosts {
+		if got := f.GroupOf(name); got != h.group {
+			require.False(t, clean && h.group != "", "%s belongs to %q, want %q", name, got, h.group)
+			require.False(t, h.group != "" && h.saved == h.group, "%s belongs to %q, want %q", name, got, h.group)
+			h.group, h.saved = got, got
+		}
+	}
+	m.f.Stats()
+	m.pass()
+}
+
+func (m *model) check(t *rapid.T) {
+	require.NoError(t, m.f.Check())
+	s := m.f.Stats()
+	m.forget()
+	waiting, leases := 0, 0
+	for _, l := range m.waiting {
+		waiting += len(l)
+	}
+	for _, h := range m.hosts {
+		if h.lease != nil {
+			leases++
+		}
+	}
+	require.EqualValues(t, waiting, s.Waiting, "waiting")
+	require.EqualValues(t, len(m.scheduled), s.Scheduled, "scheduled")
+	require.EqualValues(t, leases, s.Leased, "leased")
+	require.EqualValues(t, len(m.known), s.Known, "known")
+}
+
+func runModel(tb testing.TB, t *rapid.T, durable bool) {
+	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	m := &model{
+		t: t, tb: tb, clock: clock,
+		hosts: map[string]*modelHost{}, groups: map[string]time.Time{}, waiting: map[string][]*item{},
+		known: map[string]bool{}, finished: map[string]bool{},
+		opts: frontier.Options{
+			Clock: clock, Priorities: modelLevels, Selector: frontier.Strict(), Delay: frontier.FixedDelay(modelDelay),
+			LeaseTime: modelLease, Retry: frontier.Retries(modelTries, modelWait), Quantum: rapid.IntRange(1, 4).Draw(t, "quantum"),
+			ParkAfter: 10 * time.Second,
+		},
+	}
+	if durable {
+		m.machine = spilltest.OpenMemory(tb, spill.Options{})
+		m.opts.Spill = m.machine.Store
+	}
+	f, err := frontier.Open(context.Background(), m.opts)
+	require.NoError(t, err)
+	m.f = f
+	defer func() { require.NoError(t, m.f.Close()) }()
+	actions := map[string]func(*rapid.T){
+		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
+		"Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join,
+		"": m.check,
+	}
+	if durable {
+		actions["Move"] = m.Move
+		actions["Reopen"] = m.Reopen
+	}
+	t.Repeat(actions)
+}
+
+func TestModelInMemory(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) { runModel(t, rt, false) })
+}
+
+func TestModelOnDisk(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) { runModel(t, rt, true) })
+}
