@@ -1,0 +1,402 @@
+package crawler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+// randomWeb has hosts with pages of random links over all of them; every page can
+// be reached from the hosts' start pages, which are returned with all URLs.
+func randomWeb(hosts, pages int) (w *fakeWeb, seeds, all []string) {
+	w = newWeb()
+	r := rand.New(rand.NewPCG(1, 2))
+	url := func(h, p int) string { return fmt.Sprintf("http://h%d.example/%d", h, p) }
+	for h := range hosts {
+		for p := range pages {
+			links := []string{url(h, (p+1)%pages), "/nothing", url(r.IntN(hosts), r.IntN(pages)) + "#top"}
+			a := page(links...)
+			a.takes = time.Duration(1+r.IntN(200)) * time.Millisecond
+			w.always(url(h, p), a)
+			all = append(all, url(h, p))
+		}
+		all = append(all, fmt.Sprintf("http://h%d.example/nothing", h))
+		seeds = append(seeds, url(h, 0))
+	}
+	slices.Sort(all)
+	return w, seeds, all
+}
+
+func TestCrawlFindsEveryPageOncePolitely(t *testing.T) {
+	for name, delay := range map[string]frontier.DelayPolicy{
+		"fixed": frontier.FixedDelay(testDelay), "factor": frontier.FactorDelay(10, 100*time.Millisecond, testDelay),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, seeds, all := randomWeb(20, 15)
+				p := crawl(t, w, frontier.Options{Delay: delay}, Options{}, seeds...)
+				assert.Equal(t, all, w.urls())
+				assert.EqualValues(t, 300, p.Pages)
+				assert.EqualValues(t, 20, p.Gone)
+				assert.EqualValues(t, 20, p.Robots)
+				assert.Len(t, w.requests(""), 340, "each URL once")
+				w.checkPolite(t, func(r request) time.Duration {
+					return delay.Delay(r.host, frontier.Outcome{Duration: r.end.Sub(r.start)})
+				})
+			})
+		})
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	later := 7 * time.Second
+	for name, c := range map[string]struct {
+		first, then answer
+		asked       int
+		result      frontier.Result
+	}{
+		"page":                {page(), page(), 1, frontier.Visited},
+		"empty":               {answer{status: 204}, page(), 1, frontier.Visited},
+		"not modified":        {answer{status: 304}, page(), 1, frontier.Unchanged},
+		"choices":             {answer{status: 300}, page(), 1, frontier.Visited},
+		"moved without place": {answer{status: 301}, page(), 1, frontier.Visited},
+		"moved to itself":     {answer{status: 302, location: "/x"}, page(), 1, frontier.Visited},
+		"bad request":         {answer{status: 400}, page(), 1, frontier.Visited},
+		"unauthorized":        {answer{status: 401}, page(), 1, frontier.Visited},
+		"forbidden":           {answer{status: 403}, page(), 1, frontier.Visited},
+		"not found":           {answer{status: 404}, page(), 1, frontier.Gone},
+		"gone":                {answer{status: 410}, page(), 1, frontier.Gone},
+		"request timeout":     {answer{status: 408}, page(), 2, frontier.Visited},
+		"too many requests":   {answer{status: 429, retryAfter: later}, page(), 2, frontier.Visited},
+		"server error":        {answer{status: 500}, page(), 2, frontier.Visited},
+		"unavailable":         {answer{status: 503, retryAfter: later}, page(), 2, frontier.Visited},
+		"odd":                 {answer{status: 999}, page(), 2, frontier.Visited},
+		"cut":                 {answer{class: fetch.Cut}, page(), 2, frontier.Visited},
+		"slow":                {answer{class: fetch.Timeout}, page(), 2, frontier.Visited},
+		"broken for ever":     {answer{status: 500}, answer{status: 502}, 3, frontier.Failed},
+		"cannot be fetched":   {answer{class: fetch.BadURL}, page(), 1, frontier.Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb()
+				w.pages["http://a.example/x"] = func(n int) answer {
+					if n == 1 {
+						return c.first
+					}
+					return c.then
+				}
+				var last frontier.Outcome
+				crawl(t, w, frontier.Options{Retry: frontier.Retries(3, time.Second)}, Options{
+					OnDone: func(l frontier.Lease, o frontier.Outcome) { last = o },
+				}, "http://a.example/x")
+				assert.Equal(t, c.asked, w.asks["http://a.example/x"])
+				assert.Equal(t, c.result, last.Result)
+				w.checkPolite(t, fixedOwed)
+			})
+		})
+	}
+}
+
+func TestRedirectsAreFollowedThroughTheFrontier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always("http://a.example/", answer{status: 301, location: "http://b.example/x/../y#z"})
+		w.always("http://b.example/y", page("/deeper"))
+		w.always("http://b.example/deeper", page())
+		for i := range 30 { // a chain without end
+			w.always(fmt.Sprintf("http://c.example/%d", i), answer{status: 307, location: fmt.Sprintf("/%d", i+1)})
+		}
+		depth := map[string]int{}
+		p := crawl(t, w, frontier.Options{}, Options{
+			Workers: 1, MaxRedirects: 5, Scope: Scope{MaxDepth: 1},
+			OnPage: func(_ context.Context, p *Page) error { depth[p.URL] = p.Lease.Entry.Depth; return nil },
+		}, "http://a.example/", "http://c.example/0")
+		assert.Equal(t, map[string]int{
+			"http://a.example/": 0, "http://b.example/y": 0, "http://b.example/deeper": 1,
+			"http://c.example/0": 0, "http://c.example/1": 0, "http://c.example/2": 0,
+			"http://c.example/3": 0, "http://c.example/4": 0, "http://c.example/5": 0,
+		}, depth)
+		assert.EqualValues(t, 7, p.Redirects)
+		w.checkPolite(t, fixedOwed)
+	})
+}
+
+func TestLimits(t *testing.T) {
+	chain := func() *fakeWeb {
+		w := newWeb()
+		for i := range 100 {
+			w.always(fmt.Sprintf("http://a.example/%d", i), page(fmt.Sprintf("/%d", i+1)))
+			w.always(fmt.Sprintf("http://b.example/%d", i), page(fmt.Sprintf("/%d", i+1)))
+		}
+		return w
+	}
+	for name, c := range map[string]struct {
+		o     Options
+		pages int64
+	}{
+		"depth":          {Options{Scope: Scope{MaxDepth: 4}}, 10},
+		"pages":          {Options{MaxPages: 13}, 13},
+		"pages of hosts": {Options{MaxPagesPerHost: 6}, 12},
+		"hosts":          {Options{Scope: Scope{Hosts: []string{"A.example"}, MaxDepth: 4}}, 5},
+		"filters":        {Options{Filters: []Filter{FilterFunc(func(e frontier.Entry) bool { return e.URL != "http://b.example/3" })}, Scope: Scope{MaxDepth: 9}}, 13},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := chain()
+				f := openFrontier(t, frontier.Options{})
+				c1 := newCrawler(t, f, w, c.o)
+				_, _ = c1.Seed(t.Context(), "http://a.example/0", "http://b.example/0")
+				require.NoError(t, c1.Run(t.Context()))
+				assert.Equal(t, c.pages, c1.Progress().Pages)
+				w.checkPolite(t, fixedOwed)
+			})
+		})
+	}
+}
+
+func TestScope(t *testing.T) {
+	re := func(s string) []*regexp.Regexp { return []*regexp.Regexp{regexp.MustCompile(s)} }
+	for name, c := range map[string]struct {
+		s       Scope
+		yes, no string
+	}{
+		"anything":       {Scope{}, "https://x.example/", "ftp://x.example/"},
+		"host":           {Scope{Hosts: []string{"a.example"}}, "http://A.example:81/", "http://b.a.example/"},
+		"host and port":  {Scope{Hosts: []string{"a.example:81"}}, "http://a.example:81/", "http://a.example/"},
+		"domain":         {Scope{Domains: []string{".a.example"}}, "http://c.b.a.example/", "http://ba.example/"},
+		"domain itself":  {Scope{Domains: []string{"a.example"}}, "http://a.example/", "http://example/"},
+		"host or domain": {Scope{Hosts: []string{"x"}, Domains: []string{"a.example"}}, "http://x/", "http://y/"},
+		"include":        {Scope{Include: re(`\.html$`)}, "http://a/x.html", "http://a/x.pdf"},
+		"exclude":        {Scope{Exclude: re(`\?`)}, "http://a/x", "http://a/x?y"},
+		"length":         {Scope{MaxURL: 10}, "http://a/1", "http://a/12"},
+	} {
+		f := newScopeFilter(c.s)
+		assert.True(t, f.Allow(frontier.Entry{URL: c.yes}), name)
+		assert.False(t, f.Allow(frontier.Entry{URL: c.no}), name)
+	}
+}
+
+func TestStopWaitsForFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		a := page("/2")
+		a.takes = 8 * time.Second
+		w.always("http://a.example/1", a)
+		w.always("http://a.example/2", page())
+		f := openFrontier(t, frontier.Options{})
+		c := newCrawler(t, f, w, Options{Grace: 10 * time.Second})
+		_, err := c.Seed(t.Context(), "http://a.example/1")
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		start := time.Now()
+		require.ErrorIs(t, c.Run(ctx), context.DeadlineExceeded)
+		assert.Equal(t, 9010*time.Millisecond, time.Since(start), "the end of the page's fetch")
+		assert.EqualValues(t, 1, c.Progress().Pages)
+		require.NoError(t, c.Run(t.Context()), "goes on")
+		assert.EqualValues(t, 2, c.Progress().Pages)
+		assert.Equal(t, 1, w.asks["http://a.example/1"])
+		w.checkPolite(t, fixedOwed)
+	})
+}
+
+func TestStopCutsFetchesAfterGrace(t *testing.T) {
+	for _, what := range []string{"http://a.example/1", robotA} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb()
+				w.always("http://a.example/1", page())
+				old := w.pages[what]
+				w.pages[what] = func(n int) answer {
+					if n == 1 {
+						return answer{status: 200, takes: time.Hour}
+					}
+					if old == nil {
+						return answer{status: 404}
+					}
+					return old(n)
+				}
+				f := openFrontier(t, frontier.Options{})
+				c := newCrawler(t, f, w, Options{Grace: 3 * time.Second})
+				_, err := c.Seed(t.Context(), "http://a.example/1")
+				require.NoError(t, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(2*time.Second, cancel)
+				start := time.Now()
+				require.ErrorIs(t, c.Run(ctx), context.Canceled)
+				assert.Equal(t, 5*time.Second, time.Since(start))
+				assert.EqualValues(t, 1, f.Stats().Waiting, "the cut URL was handed back")
+				require.NoError(t, c.Run(t.Context()))
+				assert.EqualValues(t, 1, c.Progress().Pages)
+				w.checkPolite(t, fixedOwed)
+			})
+		})
+	}
+}
+
+func TestStopAtAnyMomentLosesNothing(t *testing.T) {
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) {
+			w, seeds, all := randomWeb(6, 8)
+			w.always("http://h0.example/robots.txt", answer{status: 302, location: "http://h1.example/robots.txt"})
+			w.always("http://h2.example/robots.txt", answer{status: 302, location: "/robots-x"})
+			f := openFrontier(t, frontier.Options{})
+			c := newCrawler(t, f, w, Options{Workers: 4, Grace: 50 * time.Millisecond})
+			_, err := c.Seed(t.Context(), seeds...)
+			require.NoError(t, err)
+			r := rand.New(rand.NewPCG(seed, 1))
+			for {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(5000))*time.Millisecond)
+				err := c.Run(ctx)
+				cancel()
+				if err == nil {
+					break
+				}
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Zero(t, f.Stats().Leased)
+				require.NoError(t, f.Check())
+				require.NoError(t, c.gate.check())
+			}
+			assert.Equal(t, all, slices.DeleteFunc(w.urls(), func(u string) bool { return u == "http://h2.example/robots-x" }))
+			w.checkPolite(t, fixedOwed)
+		})
+	}
+}
+
+func TestLeaseEndsBeforeTheFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.pages["http://a.example/1"] = func(n int) answer {
+			if n == 1 {
+				return answer{status: 200, takes: time.Hour}
+			}
+			return page()
+		}
+		p := crawl(t, w, frontier.Options{LeaseTime: 5 * time.Second}, Options{}, "http://a.example/1")
+		assert.EqualValues(t, 1, p.Pages)
+		r := w.requests("http://a.example/1")[0]
+		assert.Equal(t, 4500*time.Millisecond, r.end.Sub(r.start), "cut before the deadline")
+		w.checkPolite(t, fixedOwed)
+	})
+}
+
+func TestHandlerErrorMeansAnotherTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.site("http://a.example", 2)
+		var mu sync.Mutex
+		failed := map[string]bool{}
+		crawl(t, w, frontier.Options{Retry: frontier.Retries(3, time.Second)}, Options{OnPage: func(_ context.Context, p *Page) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if !failed[p.URL] {
+				failed[p.URL] = true
+				return errors.New("no room")
+			}
+			return nil
+		}}, seed)
+		for _, u := range w.urls() {
+			assert.Equal(t, 2, w.asks[u], u)
+		}
+		assert.Len(t, w.urls(), 4)
+		w.checkPolite(t, fixedOwed)
+	})
+}
+
+func TestPageReachesTheHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		a := page("/1", "/1#x", "http://b.example/", "mailto:x@a.example", "/")
+		a.body = "<title>Hello</title>" + a.body
+		a.header = http.Header{"Last-Modified": {"Fri, 02 Jan 2026 03:05:05 GMT"}}
+		w.always(seed, a)
+		var got *Page
+		p := crawl(t, w, frontier.Options{}, Options{Scope: Scope{Hosts: []string{"a.example"}}, OnPage: func(_ context.Context, p *Page) error {
+			if p.URL == seed {
+				got = p
+				p.Add = append(p.Add, frontier.Entry{URL: "http://a.example/extra", Depth: 9})
+			}
+			return nil
+		}}, seed)
+		require.NotNil(t, got)
+		assert.Equal(t, "Hello", got.Doc.Title)
+		assert.Equal(t, 2026, got.Outcome.Modified.Year())
+		assert.Equal(t, []frontier.Entry{{URL: "http://a.example/1", Depth: 1}, {URL: "http://a.example/extra", Depth: 9}}, got.Add)
+		assert.EqualValues(t, 2, p.Links)
+		assert.Equal(t, 1, w.asks["http://a.example/extra"])
+	})
+}
+
+func TestLinksThatAreNotFollowed(t *testing.T) {
+	link := `<a href="/2">x</a>`
+	for name, a := range map[string]answer{
+		"plain text":     {status: 200, body: link, kind: "text/plain"},
+		"meta nofollow":  {status: 200, body: `<meta name=robots content="none">` + link},
+		"header":         {status: 200, body: link, header: http.Header{"X-Robots-Tag": {"nofollow"}}},
+		"unknown coding": {status: 200, body: link, header: http.Header{"Content-Encoding": {"rot13"}}},
+		"error page":     {status: 403, body: link},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWeb()
+			w.always("http://a.example/1", a)
+			crawl(t, w, frontier.Options{}, Options{}, "http://a.example/1")
+			assert.Zero(t, w.asks["http://a.example/2"], name)
+		})
+	}
+	for name, a := range map[string]answer{
+		"xhtml":                {status: 200, body: link, kind: "application/xhtml+xml"},
+		"bad type, sniffed":    {status: 200, body: "<!DOCTYPE html>" + link, kind: ";;"},
+		"nofollow for another": {status: 200, body: link, header: http.Header{"X-Robots-Tag": {"otherbot: nofollow"}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWeb()
+			w.always("http://a.example/1", a)
+			crawl(t, w, frontier.Options{}, Options{}, "http://a.example/1")
+			assert.Equal(t, 1, w.asks["http://a.example/2"], name)
+		})
+	}
+}
+
+func TestSecondVisitIsConditional(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		const modified = "Fri, 02 Jan 2026 03:05:05 GMT"
+		w.pages[seed] = func(n int) answer {
+			if n == 1 {
+				return answer{status: 200, header: http.Header{"Last-Modified": {modified}}}
+			}
+			return answer{status: 304}
+		}
+		next := schedule(func(_ frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
+			if h.Visits > 1 {
+				return time.Time{}
+			}
+			return o.Ended.Add(time.Hour)
+		})
+		p := crawl(t, w, frontier.Options{Scheduler: next}, Options{}, seed)
+		assert.EqualValues(t, 1, p.Unchanged)
+		rs := w.requests(seed)
+		assert.Empty(t, rs[0].header.Get("If-Modified-Since"))
+		assert.Equal(t, modified, rs[len(rs)-1].header.Get("If-Modified-Since"))
+	})
+}
+
+type schedule func(frontier.Entry, frontier.History, frontier.Outcome) time.Time
+
+func (s schedule) Next(e frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
+	return s(e, h, o)
+}

@@ -1,0 +1,213 @@
+// This file runs the workers: who takes leases, when they stop, what ends a crawl.
+//
+// What is done with a lease is in visit.go.
+
+package crawler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+// Crawler fetches what a frontier hands out. It is safe for concurrent use.
+type Crawler struct {
+	frontier *frontier.Frontier
+	opts     Options // read-only after New
+	log      *slog.Logger
+	filters  []Filter
+	gate     *gate
+	counters counters
+	running  atomic.Bool
+	started  atomic.Int64 // Unix nanoseconds
+
+	mu        sync.Mutex
+	hostPages map[string]int64 // guarded by mu; only with MaxPagesPerHost
+}
+
+// ErrRunning is returned by Run while another Run of the Crawler is under way.
+var ErrRunning = errors.New("crawler: already running")
+
+// New returns a Crawler on f, or an error that names every option out of range.
+// The frontier stays the caller's to close.
+func New(f *frontier.Frontier, o Options) (*Crawler, error) {
+	o, err := o.withDefaults()
+	if err == nil {
+		err = o.validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), hostPages: map[string]int64{}}
+	c.filters = append([]Filter{newScopeFilter(o.Scope)}, o.Filters...)
+	return c, nil
+}
+
+// Seed normalizes URLs and adds them to the frontier at depth 0. It returns how
+// many were new. URLs that are bad or that the filters forbid are reported as
+// joined *frontier.EntryError values; the others are added.
+func (c *Crawler) Seed(ctx context.Context, urls ...string) (int, error) {
+	var errs []error
+	var entries []frontier.Entry
+	var index []int
+	for i, u := range urls {
+		norm, err := c.opts.Normalizer.Normalize(u)
+		if err == nil && !c.allowed(frontier.Entry{URL: norm}) {
+			err = errors.New("not in scope")
+		}
+		if err != nil {
+			errs = append(errs, &frontier.EntryError{Index: i, URL: u, Err: err})
+			continue
+		}
+		entries, index = append(entries, frontier.Entry{URL: norm}), append(index, i)
+	}
+	n, err := c.frontier.Add(ctx, entries...)
+	if err != nil {
+		bad := frontier.EntryErrors(err)
+		for _, e := range bad {
+			errs = append(errs, &frontier.EntryError{Index: index[e.Index], URL: urls[index[e.Index]], Err: e.Err})
+		}
+		if len(bad) == 0 {
+			errs = append(errs, err)
+		}
+	}
+	return n, errors.Join(errs...)
+}
+
+// Run crawls until nothing is left, MaxPages is reached, or ctx ends. It returns
+// nil, or ctx's error: then it has waited for the fetches under way, or cut them
+// after Options.Grace and handed their URLs back. Every lease taken has been
+// ended when it returns; to go on later, Run again, or open the frontier's folder
+// again. Any other error is the frontier's.
+func (c *Crawler) Run(ctx context.Context) error {
+	if !c.running.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	defer c.running.Store(false)
+	c.started.Store(c.now().UnixNano())
+	r := &run{c: c, budget: newBudget(c.opts.MaxPages)}
+	var stop context.CancelCauseFunc
+	r.ctx, stop = context.WithCancelCause(ctx)
+	defer stop(nil)
+	var cut context.CancelFunc
+	r.fetches, cut = context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+
+	finished := make(chan struct{})
+	var house, workers sync.WaitGroup
+	house.Go(func() { r.cutAfterGrace(cut, finished) })
+	house.Go(func() { c.reportProgress(finished) })
+	for range c.opts.Workers {
+		workers.Go(func() {
+			if err := r.work(); err != nil {
+				stop(fatalError{err})
+			}
+		})
+	}
+	workers.Wait()
+	close(finished)
+	house.Wait()
+	if err, ok := errors.AsType[fatalError](context.Cause(r.ctx)); ok {
+		return err.error
+	}
+	return ctx.Err()
+}
+
+// fatalError tells the end of a run by its own error from the caller's cancelling.
+type fatalError struct{ error }
+
+// run is one call of Run.
+type run struct {
+	c       *Crawler
+	ctx     context.Context // ends when no more leases are to be taken
+	fetches context.Context // ends when fetches are to be cut
+	budget  *budget
+}
+
+// work takes leases until there are none.
+func (r *run) work() error {
+	for r.budget.acquire(r.ctx) {
+		l, err := r.c.frontier.Next(r.ctx)
+		if err != nil {
+			r.budget.release()
+			if errors.Is(err, frontier.ErrExhausted) || errors.Is(err, frontier.ErrClosed) || r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) {
+				return nil
+			}
+			return fmt.Errorf("crawler: next: %w", err)
+		}
+		r.c.counters.busy.Add(1)
+		page, err := r.visit(l)
+		r.c.counters.busy.Add(-1)
+		if page {
+			r.budget.spend()
+		} else {
+			r.budget.release()
+		}
+		if err != nil {
+			return fmt.Errorf("crawler: %w", err)
+		}
+	}
+	return nil
+}
+
+// cutAfterGrace ends the fetches some time after no more are to begin.
+func (r *run) cutAfterGrace(cut context.CancelFunc, finished <-chan struct{}) {
+	select {
+	case <-finished:
+		return
+	case <-r.ctx.Done():
+	}
+	t := time.NewTimer(r.c.opts.Grace)
+	defer t.Stop()
+	select {
+	case <-finished:
+	case <-t.C:
+		cut()
+	}
+}
+
+// fetch sends a request under a lease.
+func (r *run) fetch(l frontier.Lease, q fetch.Request) (*fetch.Result, error) {
+	margin := min(time.Second, l.Deadline.Sub(l.LeasedAt)/10) // for closing the connection in time
+	ctx, cancel := context.WithDeadline(r.fetches, l.Deadline.Add(-margin))
+	defer cancel()
+	res, err := r.c.opts.Fetcher.Fetch(ctx, q)
+	if res == nil {
+		res = &fetch.Result{URL: q.URL, Started: l.LeasedAt, Ended: time.Now()}
+	}
+	r.c.counters.bytes.Add(res.Bytes)
+	return res, err
+}
+
+// stopped reports whether err is of a fetch that the run itself has cut.
+func (r *run) stopped(err error) bool { return err != nil && r.fetches.Err() != nil }
+
+// lost judges an error of the frontier about a lease: nil if the crawl can go on.
+func (r *run) lost(l frontier.Lease, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, frontier.ErrNotLeased):
+		r.c.log.Warn("a lease ended before its Done", "url", l.Entry.URL, "host", l.Host, "deadline", l.Deadline)
+		return nil
+	}
+	return err
+}
+
+func (c *Crawler) now() time.Time { return c.opts.Now() }
+
+func (c *Crawler) allowed(e frontier.Entry) bool {
+	for _, f := range c.filters {
+		if !f.Allow(e) {
+			return false
+		}
+	}
+	return true
+}

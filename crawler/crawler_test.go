@@ -1,0 +1,156 @@
+package crawler
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+func TestSeedReportsBadURLsByIndex(t *testing.T) {
+	f := openFrontier(t, frontier.Options{})
+	c := newCrawler(t, f, newWeb(), Options{Scope: Scope{Hosts: []string{"a.example"}}})
+	n, err := c.Seed(t.Context(), "HTTP://A.example:80/x/../", "mailto:x@a.example", "http://a.example/", "http://b.example/", "")
+	assert.Equal(t, 1, n)
+	var bad []int
+	for _, e := range frontier.EntryErrors(err) {
+		bad = append(bad, e.Index)
+	}
+	assert.Equal(t, []int{1, 3, 4}, bad)
+	assert.EqualValues(t, 1, f.Stats().Waiting)
+}
+
+func TestOptionsReportEveryFault(t *testing.T) {
+	f := openFrontier(t, frontier.Options{})
+	_, err := New(f, Options{Workers: -1, MaxPages: -2, Grace: -3, Scope: Scope{MaxDepth: -4}})
+	for _, want := range []string{"Workers is -1", "MaxPages is -2", "Grace is -3ns", "Scope.MaxDepth is -4"} {
+		assert.ErrorContains(t, err, want)
+	}
+	_, err = New(f, Options{UserAgent: "a\nb"})
+	assert.ErrorContains(t, err, "UserAgent")
+}
+
+func TestRunTwiceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := openFrontier(t, frontier.Options{KeepOpen: true})
+		c := newCrawler(t, f, newWeb(), Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- c.Run(ctx) }()
+		synctest.Wait()
+		assert.ErrorIs(t, c.Run(ctx), ErrRunning)
+		cancel()
+		assert.ErrorIs(t, <-done, context.Canceled)
+	})
+}
+
+func TestRunEndsWhenTheFrontierIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := openFrontier(t, frontier.Options{KeepOpen: true})
+		c := newCrawler(t, f, newWeb(), Options{})
+		done := make(chan error)
+		go func() { done <- c.Run(t.Context()) }()
+		synctest.Wait()
+		require.NoError(t, f.Drain(t.Context()))
+		assert.NoError(t, <-done)
+	})
+}
+
+func TestRunReturnsTheFrontiersError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := openFrontier(t, frontier.Options{Selector: frontier.SelectorFunc(func([]int) int { return 99 })})
+		c := newCrawler(t, f, newWeb(), Options{})
+		_, err := c.Seed(t.Context(), seed)
+		require.NoError(t, err)
+		var bad *frontier.SelectorError
+		assert.ErrorAs(t, c.Run(t.Context()), &bad)
+	})
+}
+
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.site("http://a.example", 9)
+		var logged bytes.Buffer
+		var reports []Progress
+		var mu sync.Mutex
+		done := map[string]frontier.Result{}
+		crawl(t, w, frontier.Options{}, Options{
+			OnProgress: func(p Progress) { reports = append(reports, p) },
+			OnDone: func(l frontier.Lease, o frontier.Outcome) {
+				mu.Lock()
+				defer mu.Unlock()
+				if o.Result != frontier.Requeue {
+					done[l.Entry.URL] = o.Result
+				}
+			},
+			Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+		}, seed)
+		require.Len(t, reports, 3, "after 5 s, 10 s and at the end")
+		assert.Equal(t, 5*time.Second, reports[0].Elapsed)
+		assert.EqualValues(t, 4, reports[0].Pages)
+		assert.EqualValues(t, 11, reports[2].Pages)
+		assert.Zero(t, reports[2].Busy)
+		assert.Contains(t, logged.String(), `msg="crawl ended"`)
+		assert.Len(t, done, 11)
+	})
+}
+
+func TestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(2)
+		ctx, cancel := context.WithCancel(t.Context())
+		require.True(t, b.acquire(ctx))
+		require.True(t, b.acquire(ctx))
+		got := make(chan bool, 2)
+		go func() { got <- b.acquire(ctx) }()
+		synctest.Wait()
+		assert.Empty(t, got)
+		b.release()
+		assert.True(t, <-got)
+		go func() { got <- b.acquire(ctx) }()
+		b.spend()
+		synctest.Wait()
+		assert.Empty(t, got, "one ticket is still out")
+		b.spend()
+		assert.False(t, <-got)
+		cancel()
+		assert.False(t, newBudget(0).acquire(ctx))
+		assert.False(t, b.acquire(ctx))
+	})
+}
+
+func TestSiteOf(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://A.example/x":             "http://a.example",
+		"https://a.example:443?x":        "https://a.example",
+		"http://a.example:443#x":         "http://a.example:443",
+		"http://user:pw@a.example:81/@y": "http://a.example:81",
+		"http://[::1]:80/":               "http://[::1]",
+		"HTTP://[::1]:8080/":             "http://[::1]:8080",
+		"ftp://a.example/":               "", "mailto:x": "", "": "", "http://": "",
+	} {
+		assert.Equal(t, want, siteOf(in), in)
+	}
+	assert.Equal(t, "[::1]", hostOf("http://[::1]:81"))
+	assert.Equal(t, "a.example", hostOf("http://a.example:81"))
+	assert.True(t, isRobots("http://a.example/robots.txt"))
+	assert.False(t, isRobots("http://a.example/x/robots.txt"))
+}
+
+func TestHops(t *testing.T) {
+	for _, n := range []int{0, 1, 127, 128, 5000} {
+		assert.Equal(t, n, hopsOf(frontier.Entry{Meta: hopsMeta(n)}))
+	}
+	for _, meta := range []string{"", "user's own", "\xc1", "\xc1\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"} {
+		assert.Zero(t, hopsOf(frontier.Entry{Meta: []byte(meta)}))
+	}
+}

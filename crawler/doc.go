@@ -1,0 +1,49 @@
+// Package crawler crawls with a frontier: its workers take leases, ask
+// robots.txt, fetch, read links, and report the outcome with the links in one
+// commit.
+//
+//	c, err := crawler.New(f, crawler.Options{UserAgent: "mybot/1.0 (+https://me.example/bot)"})
+//	_, err = c.Seed(ctx, "http://a.example/")
+//	err = c.Run(ctx) // until nothing is left, or ctx ends
+//
+// # One lease, one request
+//
+// The frontier's lease is the right to contact a host once, so no lease ever
+// sends a second request. A redirect's target is another URL, added like a link.
+// A robots.txt is asked for under a lease of its own: the page is handed back
+// uncontacted and its slot used for robots.txt; the page comes again when the
+// host is next due. A robots.txt that redirects to another host waits for that
+// host's slot. So robots.txt costs a host one polite contact, never two at once.
+//
+// # robots.txt
+//
+// It is asked for once for each scheme, host and port, and believed for 24 hours
+// (RFC 9309). Status 4xx and more than five redirects allow everything. While it
+// cannot be had (5xx, 429, no answer) nothing is fetched: it is asked for three
+// times, with growing pauses, then the site's URLs are given up and counted as
+// Unreachable. A copy that has just expired is better than none and is used on.
+// Crawl-delay becomes the host's least delay.
+//
+// # What answers mean
+//
+//	2xx                       visited; the links are added
+//	301, 302, 303, 307, 308   visited; the target is added at the same depth
+//	304                       unchanged
+//	404, 410                  gone
+//	408, 425, 429, 5xx, none  failed: tried again as the frontier's Retry says
+//	other 4xx                 visited, without links
+//
+// Retry-After is honoured with any of them.
+//
+// # Stopping and resuming
+//
+// Nothing but the frontier's folder is needed to go on later, also after a
+// crash: robots.txt files are asked for again, and the counts of
+// Options.MaxPages and MaxPagesPerHost begin anew. A page that was fetched but
+// not yet recorded is fetched again.
+//
+// # Its parts
+//
+// Each part is a package of its own, useful without this one: fetch, robots,
+// urlnorm, link. Fetcher, Robots, Extractor and Filter replace them.
+package crawler

@@ -1,0 +1,65 @@
+// This file reads the links of a page that was fetched.
+
+package crawler
+
+import (
+	"bytes"
+	"mime"
+	"net/http"
+
+	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/crawler/robots"
+)
+
+// Extractor reads the links of a page.
+type Extractor interface {
+	// Extract returns what p holds; nil if it is of no kind that holds links. It
+	// is called for answers with a status of 2xx only, from any goroutine. After
+	// an error the page counts as visited, with the links returned beside it.
+	Extract(p *Page) (*link.Page, error)
+}
+
+// HTML is the default Extractor: it reads HTML and XHTML.
+type HTML struct {
+	// Options are those of link.Extract. New fills in the Crawler's Normalizer,
+	// MaxLinks and product token where they are zero, and Kinds with link.Pages.
+	link.Options
+}
+
+func (h HTML) withDefaults(o *Options) HTML {
+	if h.Normalizer == nil {
+		h.Normalizer = o.Normalizer
+	}
+	if h.MaxLinks == 0 {
+		h.MaxLinks = o.MaxLinks
+	}
+	if h.Kinds == 0 {
+		h.Kinds = link.Pages
+	}
+	if h.Agent == "" {
+		h.Agent = robots.ProductToken(o.UserAgent)
+	}
+	return h
+}
+
+// Extract implements Extractor.
+func (h HTML) Extract(p *Page) (*link.Page, error) {
+	if p.Header.Get("Content-Encoding") != "" || !isHTML(p.Header.Get("Content-Type"), p.Body) {
+		return nil, nil
+	}
+	doc, err := link.Extract(bytes.NewReader(p.Body), p.Header.Get("Content-Type"), p.URL, h.Options)
+	doc.Robots = doc.Robots.Merge(link.RobotsTag(p.Header.Values("X-Robots-Tag"), h.Agent))
+	return doc, err
+}
+
+// isHTML judges by the header, and by the body only if that says nothing.
+func isHTML(contentType string, body []byte) bool {
+	if contentType == "" {
+		contentType = http.DetectContentType(body)
+	}
+	t, _, err := mime.ParseMediaType(contentType)
+	if err != nil && t == "" {
+		t, _, _ = mime.ParseMediaType(http.DetectContentType(body))
+	}
+	return t == "text/html" || t == "application/xhtml+xml"
+}

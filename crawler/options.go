@@ -1,0 +1,187 @@
+// This file holds what can be set about a crawl, and the interfaces through
+// which its parts can be replaced.
+
+package crawler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+// Fetcher gets one page. *fetch.Fetcher is one.
+type Fetcher interface {
+	// Fetch sends at most one request, follows no redirect, and has closed its
+	// connection when it returns, after an error too. ctx ends with the lease.
+	// The Result holds at least Started and Ended.
+	Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error)
+}
+
+// Options configure a Crawler. The zero value crawls politely with no limits.
+type Options struct {
+	// Workers is how many pages are fetched at once at most. Zero means 16.
+	Workers int
+	// UserAgent is sent with every request; robots.txt files are asked about its
+	// product token. It should say how to reach you. Empty means
+	// fetch.DefaultUserAgent.
+	UserAgent string
+
+	// Fetcher gets pages and robots.txt files. Nil means a fetch.Fetcher with
+	// UserAgent. One of your own should send UserAgent too.
+	Fetcher Fetcher
+	// Robots reads robots.txt files. Nil means RFC 9309.
+	Robots Robots
+	// Extractor finds links. Nil means HTML{}.
+	Extractor Extractor
+	// Normalizer spells seeds, links and redirects' targets. Nil means
+	// urlnorm.New().
+	Normalizer *urlnorm.Normalizer
+	// HostKey must be that of the frontier's Options. Nil means
+	// frontier.HostName.
+	HostKey func(url string) (string, error)
+
+	// Scope and Filters say which URLs are crawled: those that all of them allow.
+	Scope   Scope
+	Filters []Filter
+	// MaxPages ends Run after so many pages (answers with a status of 2xx) of
+	// this Run. What waits stays in the frontier. Zero: no limit.
+	MaxPages int64
+	// MaxPagesPerHost gives up a host's URLs after so many of its pages in this
+	// Crawler's life; a resumed crawl starts counting anew. Zero: no limit.
+	MaxPagesPerHost int64
+	// MaxRedirects is how many redirects in a row are followed. Zero means 10.
+	MaxRedirects int
+	// MaxLinks is how many distinct links of a page are taken. Zero means 100,000.
+	MaxLinks int
+
+	// RobotsTTL is how long a robots.txt is believed. Zero means 24 hours.
+	RobotsTTL time.Duration
+	// RobotsTries is how often an unreachable robots.txt is asked for before the
+	// site's URLs are given up. Zero means 3.
+	RobotsTries int
+	// RobotsWait is the least wait after the first such try; it is four times as
+	// long after each further one. Zero means 1 s.
+	RobotsWait time.Duration
+	// RobotsMemory is how many bytes of rules are remembered; beyond it, the
+	// least recently used are asked for anew. Zero means 64 MiB.
+	RobotsMemory int64
+	// MaxCrawlDelay bounds the Crawl-delay that is honoured. Zero: all of it is.
+	MaxCrawlDelay time.Duration
+
+	// Grace is how long fetches may go on after Run's context has ended; then
+	// they are cut and their URLs handed back. Zero means 10 s.
+	Grace time.Duration
+
+	// OnPage, if set, gets each answer but those that will be tried again. After
+	// an error the URL counts as failed and is retried. It is called by all
+	// workers at once.
+	OnPage func(ctx context.Context, p *Page) error
+	// OnDone, if set, is called after the frontier has recorded an outcome.
+	OnDone func(l frontier.Lease, o frontier.Outcome)
+	// OnProgress, if set, is called every ProgressEvery and at the end of Run.
+	OnProgress func(Progress)
+	// ProgressEvery is how often progress is logged. Zero means 5 s.
+	ProgressEvery time.Duration
+
+	// Now tells the time for what is remembered of robots.txt. Nil means time.Now.
+	Now func() time.Time
+	// Logger gets progress and what an operator should see. Nil means silence.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	setInt := func(p *int, x int) {
+		if *p == 0 {
+			*p = x
+		}
+	}
+	set := func(p *time.Duration, x time.Duration) {
+		if *p == 0 {
+			*p = x
+		}
+	}
+	setInt(&o.Workers, 16)
+	setInt(&o.MaxRedirects, 10)
+	setInt(&o.MaxLinks, 100_000)
+	setInt(&o.RobotsTries, 3)
+	set(&o.RobotsTTL, 24*time.Hour)
+	set(&o.RobotsWait, time.Second)
+	set(&o.Grace, 10*time.Second)
+	set(&o.ProgressEvery, 5*time.Second)
+	if o.RobotsMemory == 0 {
+		o.RobotsMemory = 64 << 20
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = fetch.DefaultUserAgent
+	}
+	if o.Fetcher == nil {
+		f, err := fetch.New(fetch.Options{UserAgent: o.UserAgent})
+		if err != nil {
+			return o, fmt.Errorf("crawler: %w", err)
+		}
+		o.Fetcher = f
+	}
+	if o.Robots == nil {
+		o.Robots = rfc9309{o.UserAgent}
+	}
+	if o.Normalizer == nil {
+		o.Normalizer = urlnorm.New()
+	}
+	switch x := o.Extractor.(type) {
+	case nil:
+		o.Extractor = HTML{}.withDefaults(&o)
+	case HTML:
+		o.Extractor = x.withDefaults(&o)
+	}
+	if o.HostKey == nil {
+		o.HostKey = frontier.HostName
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, nil
+}
+
+func (o Options) validate() error { // runs after withDefaults; reports every fault at once
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.Workers < 1 {
+		bad("Workers is %d; want >= 1", o.Workers)
+	}
+	for _, x := range []struct {
+		name string
+		n    int64
+	}{
+		{"MaxPages", o.MaxPages}, {"MaxPagesPerHost", o.MaxPagesPerHost}, {"MaxRedirects", int64(o.MaxRedirects)},
+		{"MaxLinks", int64(o.MaxLinks)}, {"RobotsTries", int64(o.RobotsTries)}, {"RobotsMemory", o.RobotsMemory},
+		{"Scope.MaxDepth", int64(o.Scope.MaxDepth)}, {"Scope.MaxURL", int64(o.Scope.MaxURL)},
+	} {
+		if x.n < 0 {
+			bad("%s is %d; want >= 0", x.name, x.n)
+		}
+	}
+	for _, x := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"RobotsTTL", o.RobotsTTL}, {"RobotsWait", o.RobotsWait}, {"MaxCrawlDelay", o.MaxCrawlDelay},
+		{"Grace", o.Grace}, {"ProgressEvery", o.ProgressEvery},
+	} {
+		if x.d < 0 {
+			bad("%s is %v; want >= 0", x.name, x.d)
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("crawler: options: %w", errors.Join(errs...))
+}

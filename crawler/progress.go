@@ -1,0 +1,85 @@
+// This file counts what a crawl does and tells about it every few seconds.
+
+package crawler
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+type counter = atomic.Int64
+
+// counters are those of Progress, as they grow.
+type counters struct {
+	pages, redirects, gone, refused, unchanged, failed counter
+	denied, unreachable, filtered                      counter
+	robots, bytes, links, dropped, busy                counter
+}
+
+// Progress is what a Crawler has done since New.
+type Progress struct {
+	Elapsed time.Duration // since Run began
+
+	// Answers to requests for pages, by what they were:
+	Pages     int64 // status 2xx
+	Redirects int64 // 3xx
+	Gone      int64 // 404 and 410
+	Refused   int64 // 4xx of other kinds
+	Unchanged int64 // 304
+	Failed    int64 // no answer, 5xx, 429: tried again unless the frontier gave up
+
+	// URLs given up without a request:
+	Denied      int64 // robots.txt forbids them
+	Unreachable int64 // their site's robots.txt could not be had
+	Filtered    int64 // scope, filters or a page limit forbid them
+
+	Robots  int64 // requests for robots.txt, redirects included
+	Bytes   int64 // of bodies, as sent
+	Links   int64 // distinct links found, summed over the pages
+	Dropped int64 // links that the frontier refused
+	Busy    int64 // workers that hold a lease now
+
+	Frontier frontier.Stats
+}
+
+// Progress returns the present figures.
+func (c *Crawler) Progress() Progress {
+	n := &c.counters
+	p := Progress{
+		Pages: n.pages.Load(), Redirects: n.redirects.Load(), Gone: n.gone.Load(), Refused: n.refused.Load(),
+		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: n.unreachable.Load(),
+		Filtered: n.filtered.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
+		Dropped: n.dropped.Load(), Busy: n.busy.Load(), Frontier: c.frontier.Stats(),
+	}
+	if t := c.started.Load(); t != 0 {
+		p.Elapsed = c.now().Sub(time.Unix(0, t))
+	}
+	return p
+}
+
+// reportProgress tells about progress until finished is closed, and once more.
+func (c *Crawler) reportProgress(finished <-chan struct{}) {
+	t := time.NewTicker(c.opts.ProgressEvery)
+	defer t.Stop()
+	for last := false; !last; {
+		select {
+		case <-t.C:
+		case <-finished:
+			last = true
+		}
+		p := c.Progress()
+		what := "crawling"
+		if last {
+			what = "crawl ended"
+		}
+		c.log.Info(what, "elapsed", p.Elapsed.Round(time.Millisecond), "pages", p.Pages, "redirects", p.Redirects,
+			"gone", p.Gone, "refused", p.Refused, "failed", p.Failed, "denied", p.Denied, "unreachable", p.Unreachable,
+			"filtered", p.Filtered, "robots", p.Robots, "bytes", p.Bytes, "busy", p.Busy,
+			"waiting", p.Frontier.Waiting, "scheduled", p.Frontier.Scheduled, "hosts", p.Frontier.Hosts, "given_up", p.Frontier.GivenUp)
+		if c.opts.OnProgress != nil {
+			c.opts.OnProgress(p)
+		}
+	}
+}

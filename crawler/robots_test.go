@@ -1,0 +1,185 @@
+package crawler
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+const (
+	seed   = "http://a.example/"
+	robotA = "http://a.example/robots.txt"
+)
+
+// site serves a start page with links to /1 .. /n and /private.
+func (w *fakeWeb) site(base string, n int) {
+	links := []string{"/private"}
+	for i := 1; i <= n; i++ {
+		links = append(links, fmt.Sprintf("/%d", i))
+		w.always(fmt.Sprintf("%s/%d", base, i), page("/"))
+	}
+	w.always(base+"/", page(links...))
+	w.always(base+"/private", page("/"))
+}
+
+func TestRobots(t *testing.T) {
+	const deny = "User-agent: *\nDisallow: /private\n"
+	for name, c := range map[string]struct {
+		set     func(w *fakeWeb)
+		pages   int64           // of the 5 there are
+		asked   []time.Duration // offsets from the first request at which the site was asked for robots.txt and what it redirects to
+		denied  int64
+		unreach int64
+	}{
+		"404 allows everything": {func(w *fakeWeb) {}, 5, []time.Duration{0}, 0, 0},
+		"403 allows everything": {func(w *fakeWeb) { w.always(robotA, answer{status: 403}) }, 5, []time.Duration{0}, 0, 0},
+		"rules":                 {func(w *fakeWeb) { w.always(robotA, text(deny)) }, 4, []time.Duration{0}, 1, 0},
+		"rules for us by name": {func(w *fakeWeb) {
+			w.always(robotA, text("User-agent: testbot\nDisallow: /1\nDisallow: /2\n\n"+deny))
+		}, 3, []time.Duration{0}, 2, 0},
+		"nothing is allowed": {func(w *fakeWeb) { w.always(robotA, text("User-agent: *\nDisallow: /")) }, 0, []time.Duration{0}, 1, 0},
+		"503 for ever": {func(w *fakeWeb) { w.always(robotA, answer{status: 503}) },
+			0, []time.Duration{0, 1010 * time.Millisecond, 5020 * time.Millisecond}, 0, 1},
+		"429 for ever, Retry-After": {func(w *fakeWeb) { w.always(robotA, answer{status: 429, retryAfter: 10 * time.Second}) },
+			0, []time.Duration{0, 10010 * time.Millisecond, 20020 * time.Millisecond}, 0, 1},
+		"no answer": {func(w *fakeWeb) { w.always(robotA, answer{class: fetch.Timeout, takes: 2 * time.Second}) },
+			0, []time.Duration{0, 3 * time.Second, 9 * time.Second}, 0, 1},
+		"cut once, then rules": {func(w *fakeWeb) {
+			w.pages[robotA] = func(n int) answer {
+				if n == 1 {
+					return answer{class: fetch.Cut}
+				}
+				return text(deny)
+			}
+		}, 4, []time.Duration{0, 1010 * time.Millisecond}, 1, 0},
+		"redirect on the same host": {func(w *fakeWeb) {
+			w.always(robotA, answer{status: 301, location: "/robots-1"})
+			w.always("http://a.example/robots-1", answer{status: 302, location: "robots-2"})
+			w.always("http://a.example/robots-2", text(deny))
+		}, 4, []time.Duration{0, 1010 * time.Millisecond, 2020 * time.Millisecond}, 1, 0},
+		"redirect loop": {func(w *fakeWeb) { w.always(robotA, answer{status: 302, location: robotA}) },
+			5, []time.Duration{0, 1010 * time.Millisecond, 2020 * time.Millisecond, 3030 * time.Millisecond, 4040 * time.Millisecond, 5050 * time.Millisecond}, 0, 0},
+		"redirect to nowhere":        {func(w *fakeWeb) { w.always(robotA, answer{status: 302}) }, 5, []time.Duration{0}, 0, 0},
+		"redirect to another scheme": {func(w *fakeWeb) { w.always(robotA, answer{status: 302, location: "ftp://a.example/"}) }, 5, []time.Duration{0}, 0, 0},
+		"redirect to what fails": {func(w *fakeWeb) {
+			w.always(robotA, answer{status: 302, location: "/robots-1"})
+			w.always("http://a.example/robots-1", answer{status: 500})
+		}, 0, []time.Duration{0, 1010 * time.Millisecond, 2020 * time.Millisecond, 3030 * time.Millisecond, 7040 * time.Millisecond, 8050 * time.Millisecond}, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb()
+				w.site("http://a.example", 3)
+				c.set(w)
+				p := crawl(t, w, frontier.Options{}, Options{}, seed)
+				assert.Equal(t, c.pages, p.Pages)
+				assert.Equal(t, c.denied, p.Denied)
+				assert.Equal(t, c.unreach, p.Unreachable)
+				var asked []time.Duration
+				for _, r := range w.requests("http://a.example/robots") {
+					asked = append(asked, r.start.Sub(w.log[0].start))
+				}
+				assert.Equal(t, c.asked, asked)
+				assert.EqualValues(t, len(asked), p.Robots)
+				w.checkPolite(t, fixedOwed)
+			})
+		})
+	}
+}
+
+func TestRobotsRedirectToAnotherHost(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		t.Run(fmt.Sprintf("known=%v", known), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb()
+				w.site("http://www.a.example", 3)
+				w.site("http://a.example", 3)
+				w.always("http://www.a.example/robots.txt", answer{status: 301, location: robotA})
+				w.always(robotA, text("User-agent: *\nDisallow: /private\nCrawl-delay: 5\n"))
+				f := openFrontier(t, frontier.Options{})
+				c := newCrawler(t, f, w, Options{})
+				if known {
+					_, err := c.Seed(t.Context(), seed)
+					require.NoError(t, err)
+					require.NoError(t, c.Run(t.Context()))
+				}
+				_, err := c.Seed(t.Context(), seed, "http://www.a.example/")
+				require.NoError(t, err)
+				require.NoError(t, c.Run(t.Context()))
+				p := c.Progress()
+				assert.EqualValues(t, 8, p.Pages)
+				assert.EqualValues(t, 2, p.Denied)
+				assert.EqualValues(t, 1, w.asks["http://www.a.example/robots.txt"])
+				assert.LessOrEqual(t, w.asks[robotA], 2)
+				w.checkPolite(t, func(r request) time.Duration {
+					if r.url == "http://www.a.example/robots.txt" && r.status == 301 || r.url == robotA {
+						return testDelay
+					}
+					return 5 * time.Second
+				})
+				// The delay holds from the very first page on.
+				rs := w.requests("http://www.a.example/")
+				assert.GreaterOrEqual(t, rs[1].start.Sub(rs[0].end), 5*time.Second)
+			})
+		})
+	}
+}
+
+func TestCrawlDelay(t *testing.T) {
+	for max, want := range map[time.Duration]time.Duration{0: 7 * time.Second, 3 * time.Second: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWeb()
+			w.site("http://a.example", 3)
+			w.always(robotA, text("User-agent: *\nCrawl-delay: 7"))
+			crawl(t, w, frontier.Options{}, Options{MaxCrawlDelay: max}, seed)
+			rs := w.requests("")
+			require.Len(t, rs, 6)
+			for i, r := range rs[1:] {
+				assert.Equal(t, want, r.start.Sub(rs[i].end))
+			}
+		})
+	}
+}
+
+func TestRobotsOfEachSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		for _, s := range []string{"http://a.example", "https://a.example", "http://a.example:81"} {
+			w.site(s, 2)
+		}
+		w.always("https://a.example/robots.txt", text("User-agent: *\nDisallow: /"))
+		p := crawl(t, w, frontier.Options{}, Options{}, "http://a.example/", "https://a.example/", "http://a.example:81/")
+		assert.EqualValues(t, 8, p.Pages)
+		assert.EqualValues(t, 3, p.Robots)
+		w.checkPolite(t, fixedOwed)
+	})
+}
+
+func TestRobotsAreAskedAgainAfterADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.site("http://a.example", 1)
+		w.pages[robotA] = func(n int) answer {
+			if n > 1 {
+				return text("User-agent: *\nDisallow: /late")
+			}
+			return answer{status: 404}
+		}
+		w.always("http://a.example/late", page())
+		f := openFrontier(t, frontier.Options{})
+		c := newCrawler(t, f, w, Options{})
+		_, err := f.Add(t.Context(), frontier.Entry{URL: seed}, frontier.Entry{URL: seed + "late", NotBefore: time.Now().Add(25 * time.Hour)})
+		require.NoError(t, err)
+		require.NoError(t, c.Run(t.Context()))
+		assert.EqualValues(t, 1, c.Progress().Denied)
+		assert.Equal(t, 2, w.asks[robotA])
+		assert.Zero(t, w.asks[seed+"late"])
+	})
+}

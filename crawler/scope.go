@@ -1,0 +1,97 @@
+// This file says which URLs a crawl is about.
+
+package crawler
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Filter decides whether a URL is crawled. It is asked when a link is found, and
+// again before its URL is fetched, so that a crawl resumed with other filters
+// follows them. It is called from any goroutine.
+type Filter interface {
+	Allow(e frontier.Entry) bool
+}
+
+// FilterFunc makes a function a Filter.
+type FilterFunc func(e frontier.Entry) bool
+
+// Allow calls the function.
+func (f FilterFunc) Allow(e frontier.Entry) bool { return f(e) }
+
+// Scope is the usual Filter: what it does not name is not limited.
+type Scope struct {
+	// Hosts and Domains say where the crawl may go. A host is meant exactly, with
+	// any port unless one is given; a domain with all hosts below it. If both
+	// are empty it may go anywhere.
+	Hosts, Domains []string
+	// Include, if there is any, must match the URL; one match is enough.
+	// No Exclude may match it.
+	Include, Exclude []*regexp.Regexp
+	// MaxDepth is the greatest number of links from a seed. Zero: no limit.
+	MaxDepth int
+	// MaxURL is the greatest length of a URL in bytes. Zero means 4096.
+	MaxURL int
+}
+
+// scopeFilter is a Scope made quick to ask.
+type scopeFilter struct {
+	Scope
+	hosts, domains map[string]bool
+}
+
+func newScopeFilter(s Scope) *scopeFilter {
+	f := &scopeFilter{Scope: s, hosts: map[string]bool{}, domains: map[string]bool{}}
+	for _, h := range s.Hosts {
+		f.hosts[strings.ToLower(h)] = true
+	}
+	for _, d := range s.Domains {
+		f.domains[strings.ToLower(strings.TrimPrefix(d, "."))] = true
+	}
+	if f.MaxURL == 0 {
+		f.MaxURL = 4096
+	}
+	return f
+}
+
+// Allow implements Filter.
+func (f *scopeFilter) Allow(e frontier.Entry) bool {
+	site := siteOf(e.URL)
+	if site == "" || len(e.URL) > f.MaxURL || f.MaxDepth > 0 && e.Depth > f.MaxDepth {
+		return false
+	}
+	if !f.allowHost(site) {
+		return false
+	}
+	for _, re := range f.Exclude {
+		if re.MatchString(e.URL) {
+			return false
+		}
+	}
+	for _, re := range f.Include {
+		if re.MatchString(e.URL) {
+			return true
+		}
+	}
+	return len(f.Include) == 0
+}
+
+func (f *scopeFilter) allowHost(site string) bool {
+	if len(f.hosts) == 0 && len(f.domains) == 0 {
+		return true
+	}
+	host := hostOf(site)
+	if f.hosts[host] || f.hosts[site[strings.Index(site, "://")+3:]] {
+		return true
+	}
+	for rest := host; rest != ""; {
+		if f.domains[rest] {
+			return true
+		}
+		_, rest, _ = strings.Cut(rest, ".")
+	}
+	return false
+}

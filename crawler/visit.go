@@ -1,0 +1,212 @@
+// This file takes one lease from hand-out to Done.
+
+package crawler
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/link"
+)
+
+// Page is an answer to a request for a page, on its way to OnPage.
+type Page struct {
+	Lease frontier.Lease // what was asked for
+	// Result is the answer: status, header, body, times. Its Body may end early
+	// (Truncated).
+	*fetch.Result
+	// Doc is what the Extractor found; nil if it found nothing to read.
+	Doc *link.Page
+	// Outcome is what the frontier will be told, but for Add.
+	Outcome frontier.Outcome
+	// Add are the links in scope, or the redirect's target. OnPage may change it.
+	Add []frontier.Entry
+}
+
+// visit does what a lease is for, and ends the lease. It reports whether a page
+// was fetched.
+func (r *run) visit(l frontier.Lease) (page bool, err error) {
+	c := r.c
+	if r.ctx.Err() != nil {
+		return false, r.handBack(l, 0, 0)
+	}
+	if !c.allowed(l.Entry) || c.hostIsFull(l.Host) {
+		return false, r.deny(l, &c.counters.filtered)
+	}
+	d := c.gate.judge(siteOf(l.Entry.URL), l.Entry.URL, c.now())
+	switch d.verdict {
+	case forbidden:
+		return false, r.deny(l, &c.counters.denied)
+	case unreachable:
+		return false, r.deny(l, &c.counters.unreachable)
+	case hold:
+		return false, r.handBack(l, d.wait, d.delay)
+	case ask:
+		return false, r.askRobots(l, d.ask)
+	}
+	return r.get(l, d.delay)
+}
+
+// deny ends a lease whose URL will not be fetched, and counts it.
+func (r *run) deny(l frontier.Lease, n *counter) error {
+	n.Add(1)
+	return r.done(l, frontier.Outcome{Result: frontier.Denied, Uncontacted: true})
+}
+
+// handBack ends a lease whose URL is to come again, first of its host, after a
+// while.
+func (r *run) handBack(l frontier.Lease, wait, delay time.Duration) error {
+	return r.done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, RetryAfter: wait, CrawlDelay: delay})
+}
+
+// get fetches the page of a lease.
+func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
+	c := r.c
+	q := fetch.Request{URL: l.Entry.URL}
+	if h := l.History; h.Visits > 0 && !h.LastModified.IsZero() {
+		q.Header = http.Header{"If-Modified-Since": {h.LastModified.UTC().Format(http.TimeFormat)}}
+	}
+	res, err := r.fetch(l, q)
+	p := &Page{Lease: l, Result: res, Outcome: frontier.Outcome{
+		Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
+	}}
+	switch {
+	case r.stopped(err):
+		p.Outcome.Result = frontier.Requeue
+		return false, r.done(l, p.Outcome)
+	case fetch.ClassOf(err) == fetch.BadURL:
+		return false, r.deny(l, &c.counters.filtered)
+	case err != nil:
+		c.log.Debug("fetch failed", "url", l.Entry.URL, "attempt", l.Attempt, "error", err)
+		p.Outcome.Result = frontier.Failed
+	default:
+		c.read(p)
+	}
+	if p.Outcome.Result == frontier.Failed {
+		c.counters.failed.Add(1)
+		return false, r.done(l, p.Outcome)
+	}
+	page := c.count(p)
+	if c.opts.OnPage != nil {
+		if err := c.opts.OnPage(r.fetches, p); err != nil {
+			c.log.Warn("the page handler failed", "url", l.Entry.URL, "error", err)
+			p.Outcome.Result, p.Add = frontier.Failed, nil
+		}
+	}
+	p.Outcome.Add = p.Add
+	return page, r.done(l, p.Outcome)
+}
+
+// read decides what an answer means, and finds its links.
+func (c *Crawler) read(p *Page) {
+	o := &p.Outcome
+	if t, err := http.ParseTime(p.Header.Get("Last-Modified")); err == nil {
+		o.Modified = t
+	}
+	switch s := p.Status; {
+	case s >= 200 && s < 300:
+		var err error
+		if p.Doc, err = c.opts.Extractor.Extract(p); err != nil {
+			c.log.Debug("links not read", "url", p.URL, "error", err)
+		}
+		if p.Doc != nil && !p.Doc.Robots.NoFollow {
+			p.Add = c.outlinks(p.Lease.Entry, p.Doc.Links)
+		}
+	case s == http.StatusNotModified:
+		o.Result = frontier.Unchanged
+	case s == http.StatusNotFound || s == http.StatusGone:
+		o.Result = frontier.Gone
+	case s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout || s == http.StatusTooEarly:
+		o.Result = frontier.Failed
+	default:
+		if target, ok := c.redirect(p.Result); ok {
+			p.Add = c.redirected(p.Lease.Entry, target)
+		}
+	}
+}
+
+// outlinks are the entries for the distinct links of a page that are in scope.
+func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.Entry {
+	seen := make(map[string]bool, len(links))
+	var add []frontier.Entry
+	for _, l := range links {
+		if l.URL == from.URL || seen[l.URL] {
+			continue
+		}
+		seen[l.URL] = true
+		e := frontier.Entry{URL: l.URL, Depth: from.Depth + 1, Crawl: from.Crawl}
+		if c.allowed(e) {
+			add = append(add, e)
+		}
+	}
+	c.counters.links.Add(int64(len(seen)))
+	return add
+}
+
+// redirected is the entry for a redirect's target, if it is to be followed.
+func (c *Crawler) redirected(from frontier.Entry, target string) []frontier.Entry {
+	hops := hopsOf(from) + 1
+	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: hopsMeta(hops)}
+	if hops > c.opts.MaxRedirects || !c.allowed(e) {
+		return nil
+	}
+	return []frontier.Entry{e}
+}
+
+// count adds an answer to the counters, and reports whether it is a page.
+func (c *Crawler) count(p *Page) bool {
+	switch s := p.Status; {
+	case s >= 200 && s < 300:
+		c.counters.pages.Add(1)
+		if c.opts.MaxPagesPerHost > 0 {
+			c.mu.Lock()
+			c.hostPages[p.Lease.Host]++
+			c.mu.Unlock()
+		}
+		return true
+	case s == http.StatusNotModified:
+		c.counters.unchanged.Add(1)
+	case p.Outcome.Result == frontier.Gone:
+		c.counters.gone.Add(1)
+	case s >= 300 && s < 400:
+		c.counters.redirects.Add(1)
+	default:
+		c.counters.refused.Add(1)
+	}
+	return false
+}
+
+func (c *Crawler) hostIsFull(host string) bool {
+	if c.opts.MaxPagesPerHost == 0 {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hostPages[host] >= c.opts.MaxPagesPerHost
+}
+
+// done tells the frontier, and then OnDone.
+func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
+	c := r.c
+	err := c.frontier.Done(l, o)
+	if err != nil {
+		bad := frontier.EntryErrors(err)
+		switch {
+		case errors.Is(err, frontier.ErrFull):
+			c.counters.dropped.Add(int64(len(o.Add)))
+			c.log.Warn("the frontier is full: a page's links are dropped", "url", l.Entry.URL, "links", len(o.Add))
+		case len(bad) > 0:
+			c.counters.dropped.Add(int64(len(bad)))
+			c.log.Debug("links refused", "url", l.Entry.URL, "links", len(bad), "first", bad[0])
+		default:
+			return r.lost(l, err)
+		}
+	}
+	if c.opts.OnDone != nil {
+		c.opts.OnDone(l, o)
+	}
+	return nil
+}
