@@ -144,15 +144,17 @@ func (s *Store) deleteLog(job tidyJob) error {
 	s.mu.Unlock()
 	raise := true // no log is left in the generations so far
 	for ; gen <= job.upTo; gen++ {
+		from := prefixKey(gen, kindLog)
 		for {
 			var b kv.Batch
 			more, left := false, false
-			err := s.db.Iterate(prefixKey(gen, kindLog), after(gen, kindLog), func(key []byte, _ func() ([]byte, error)) error {
+			err := s.db.Iterate(from, after(gen, kindLog), func(key []byte, _ func() ([]byte, error)) error {
 				if id, _, ok := logName(key); !ok || id > job.through {
 					left = true
 					return kv.ErrStop
 				}
 				if more = len(b.Ops) == chunkOps; more {
+					from = append([]byte(nil), key...) // never again over what is deleted
 					return kv.ErrStop
 				}
 				b.Delete(append([]byte(nil), key...))

@@ -24,7 +24,7 @@ const (
 	valueLogFile = 32 << 20
 	tables       = 3 // being filled or written
 	minTable     = 2 << 20
-	mergedTable  = 4 << 20
+	baseLevel    = 64 << 20
 	// Memory per byte of table size: four tables with room for a last write, and
 	// the eight builders that badger keeps, of two tables each. A builder is
 	// rounded up to a power of two, so tables are powers of two.
@@ -75,7 +75,10 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 		WithDetectConflicts(false).
 		WithMetricsEnabled(false).
 		WithLogger(logger{c.Logger, d})
-	o.BaseTableSize, o.TableSizeMultiplier = min(d.table, mergedTable), 1 // badger keeps eight builders of twice a table
+	// Badger keeps eight builders of twice a table; larger ones would grow them.
+	o.BaseTableSize, o.TableSizeMultiplier = d.table, 1
+	// What a generation wrote overlaps no other: it may go far down at once.
+	o.BaseLevelSize = baseLevel
 	db, err := badger.Open(o)
 	if err != nil {
 		return nil, err

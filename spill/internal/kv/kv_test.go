@@ -1,0 +1,127 @@
+// This file holds both engines to the same contract.
+
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func engines(t *testing.T, fn func(t *testing.T, db DB)) {
+	t.Run("disk", func(t *testing.T) { fn(t, NewDisk()) })
+	t.Run("badger", func(t *testing.T) {
+		db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		fn(t, db)
+	})
+}
+
+func keys(t *testing.T, db DB, from, to string) string {
+	t.Helper()
+	var got []string
+	require.NoError(t, db.Iterate([]byte(from), []byte(to), func(k []byte, value func() ([]byte, error)) error {
+		v, err := value()
+		got = append(got, fmt.Sprintf("%s=%.3s", k, v))
+		return err
+	}))
+	return strings.Join(got, " ")
+}
+
+func TestEngines(t *testing.T) {
+	engines(t, func(t *testing.T, db DB) {
+		large := []byte(strings.Repeat("L", 2*largeValue))
+		var b Batch
+		b.Set([]byte("b"), []byte("1"))
+		b.Set([]byte("a"), large)
+		b.Set([]byte("c"), nil)
+		b.Delete([]byte("never"))
+		require.NoError(t, db.Write(&b, true))
+		assert.Equal(t, "a=LLL b=1 c=", keys(t, db, "", "z"))
+
+		b.Reset()
+		b.Set([]byte("d"), []byte("first"))
+		b.Set([]byte("d"), []byte("second"))
+		b.Set([]byte("b"), []byte("x"))
+		b.Delete([]byte("b"))
+		require.NoError(t, db.Write(&b, false))
+		assert.Equal(t, "a=LLL c= d=sec", keys(t, db, "", "z"))
+		assert.Equal(t, "c=", keys(t, db, "b", "d"), "from is in, to is not")
+
+		found, err := db.Get([]byte("a"), func(v []byte) error { assert.Equal(t, large, v); return nil })
+		require.NoError(t, err)
+		assert.True(t, found)
+		found, err = db.Get([]byte("b"), func([]byte) error { return nil })
+		require.NoError(t, err)
+		assert.False(t, found)
+		mine := errors.New("mine")
+		_, err = db.Get([]byte("a"), func([]byte) error { return mine })
+		require.Equal(t, mine, err)
+		require.Equal(t, ErrStop, db.Iterate([]byte("a"), []byte("z"), func([]byte, func() ([]byte, error)) error { return ErrStop }))
+		require.NoError(t, db.Reclaim(0))
+	})
+}
+
+// What Fits accepts, Write takes in one transaction.
+func TestFitsTellsTheTruth(t *testing.T) {
+	engines(t, func(t *testing.T, db DB) {
+		for _, size := range []int{1, 100, largeValue - 1, largeValue + 1} {
+			var b, last Batch
+			for i := range 200_000 / (1 + size/100) {
+				b.Set(fmt.Appendf(nil, "%d/%d", size, i), make([]byte, size))
+				if !db.Fits(&b) {
+					break
+				}
+				last = b
+			}
+			require.NoError(t, db.Write(&last, false), "%d values of %d bytes", len(last.Ops), size)
+		}
+	})
+}
+
+func TestFaulty(t *testing.T) {
+	boom := errors.New("boom")
+	f := &Faulty{DB: NewDisk()}
+	put := func(k string) error {
+		var b Batch
+		b.Set([]byte(k), []byte(k))
+		return f.Write(&b, true)
+	}
+	f.FailNth(Write, 2, boom)
+	require.NoError(t, put("a"))
+	require.ErrorIs(t, put("b"), boom)
+	require.NoError(t, put("c"))
+	f.FailNth(Sync, 1, boom)
+	require.ErrorIs(t, put("d"), boom)
+	assert.Equal(t, "a=a c=c d=d", keys(t, f, "a", "z"))
+	f.FailFrom(Write, 1, boom)
+	require.ErrorIs(t, put("e"), boom)
+	require.ErrorIs(t, put("e"), boom)
+	f.Heal()
+	ran := false
+	f.Before(Write, 1, func() { ran = true })
+	require.NoError(t, put("e"))
+	assert.True(t, ran)
+}
+
+func TestPowerLossKeepsAPrefix(t *testing.T) {
+	d := NewDisk()
+	for i, sync := range []bool{true, false, false} {
+		var b Batch
+		b.Set([]byte{byte('a' + i)}, []byte("x"))
+		require.NoError(t, d.Write(&b, sync))
+	}
+	assert.Equal(t, 2, d.Unsynced())
+	assert.Equal(t, "a=x", keys(t, d.PowerLoss(0), "a", "z"))
+	assert.Equal(t, "a=x b=x", keys(t, d.PowerLoss(1), "a", "z"))
+	assert.Equal(t, "a=x b=x c=x", keys(t, d.Snapshot(), "a", "z"))
+}
