@@ -1,0 +1,134 @@
+// This file carries out the crawl command.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/spill"
+)
+
+// runCrawl is the crawl command; it returns the exit status.
+func runCrawl(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	s, err := parseCrawl(args, stderr)
+	if errors.Is(err, errHelp) {
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "frontier crawl: %v\nRun \"frontier crawl -help\" for the flags.\n", err)
+		return exitUsage
+	}
+	level := slog.LevelInfo
+	if s.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	err = s.crawl(ctx, log, stdout)
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		if s.dir == "" {
+			fmt.Fprintln(stderr, "frontier crawl: stopped; nothing is kept, as there was no -dir")
+		} else {
+			fmt.Fprintln(stderr, "frontier crawl: stopped; the same command goes on from here")
+		}
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "frontier crawl: %v\n", err)
+	return exitError
+}
+
+// crawl opens everything, crawls, and closes everything.
+func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer) (err error) {
+	if s.dir != "" {
+		store, err := spill.Open(s.dir, spill.Options{Sync: s.sync, Logger: log})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		s.frontier.Spill = store
+	}
+	s.frontier.Logger = log
+	s.frontier.OnGiveUp = func(e frontier.Entry, _ frontier.Outcome) {
+		log.Warn("given up", "url", e.URL)
+	}
+	f, err := frontier.Open(ctx, s.frontier)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+
+	done, err := openDoneLog(s.doneLog)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done.Close()) }()
+	s.crawler.OnDone = done.add
+	s.crawler.Logger = log
+	c, err := crawler.New(f, s.crawler)
+	if err != nil {
+		return err
+	}
+	if n, err := c.Seed(ctx, s.seeds...); err != nil {
+		if len(frontier.EntryErrors(err)) == 0 {
+			return err
+		}
+		log.Warn("seeds left out", "error", err)
+	} else if left := f.Stats(); n == 0 && left.Waiting+left.Scheduled == 0 {
+		log.Info("all seeds are known and nothing is left to crawl", "dir", s.dir)
+	}
+	err = c.Run(ctx)
+	p := c.Progress()
+	fmt.Fprintf(stdout, "%d pages, %d redirects, %d gone, %d refused, %d failed fetches, %d URLs given up, %d denied by robots.txt, %d unreachable; %d waiting, %d scheduled\n",
+		p.Pages, p.Redirects, p.Gone, p.Refused, p.Failed, p.Frontier.GivenUp, p.Denied, p.Unreachable, p.Frontier.Waiting, p.Frontier.Scheduled)
+	return err
+}
+
+// doneLog is the file of -done-log. A nil *os.File makes it do nothing.
+type doneLog struct {
+	mu   sync.Mutex
+	file *os.File // guarded by mu
+	err  error    // guarded by mu; of the first line that could not be written
+}
+
+func openDoneLog(name string) (*doneLog, error) {
+	if name == "" {
+		return &doneLog{}, nil
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	return &doneLog{file: f}, err
+}
+
+// add writes the URL of a visit that will not be repeated.
+func (d *doneLog) add(l frontier.Lease, o frontier.Outcome) {
+	switch o.Result {
+	case frontier.Visited, frontier.Changed, frontier.Unchanged, frontier.Gone:
+	default:
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.file == nil || d.err != nil {
+		return
+	}
+	_, d.err = d.file.WriteString(l.Entry.URL + "\n")
+}
+
+// Close closes the file and returns the first error of all.
+func (d *doneLog) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.file == nil {
+		return nil
+	}
+	return errors.Join(d.err, d.file.Close())
+}

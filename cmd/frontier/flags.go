@@ -1,0 +1,312 @@
+// This file reads the command line of crawl. It turns it into options and says
+// everything that is wrong with it; it opens nothing.
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+// settings are what a command line asks for.
+type settings struct {
+	dir     string
+	doneLog string
+	sync    bool
+	verbose bool
+	seeds   []string
+
+	frontier frontier.Options
+	fetch    fetch.Options // of crawler.Fetcher
+	crawler  crawler.Options
+}
+
+// errHelp is returned for -help, after the help has been printed.
+var errHelp = flag.ErrHelp
+
+// parseCrawl reads the arguments. Errors name every flag that is wrong.
+func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
+	s := &settings{}
+	var (
+		delay                       time.Duration
+		factor                      float64
+		minDelay, maxDelay          time.Duration
+		tries                       int
+		retryWait                   time.Duration
+		userAgent, contact, proxy   string
+		maxBody, memory             byteSize
+		hosts, domains              list
+		include, exclude, resolving repeated
+	)
+	fs := flag.NewFlagSet("frontier crawl", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&s.dir, "dir", "", "`folder` that keeps the crawl; if it exists the crawl goes on (default: in memory)")
+	fs.IntVar(&s.crawler.Workers, "workers", 16, "pages fetched at once at most")
+	fs.DurationVar(&delay, "delay", 0, "fixed `pause` between two contacts with a host, instead of -delay-factor")
+	fs.Float64Var(&factor, "delay-factor", 10, "pause as a multiple of the last fetch's duration")
+	fs.DurationVar(&minDelay, "min-delay", time.Second, "least pause under -delay-factor")
+	fs.DurationVar(&maxDelay, "max-delay", 30*time.Second, "greatest pause under -delay-factor")
+	fs.DurationVar(&s.crawler.MaxCrawlDelay, "max-crawl-delay", 0, "greatest Crawl-delay of a robots.txt that is honoured (default: any)")
+	fs.IntVar(&tries, "retry-tries", 3, "tries of a URL in all")
+	fs.DurationVar(&retryWait, "retry-wait", 30*time.Second, "wait after the first failed try, four times as long after each further one")
+	fs.Var(&hosts, "scope-hosts", "`hosts` to crawl, comma-separated; * for any (default: those of the seeds)")
+	fs.Var(&domains, "scope-domains", "`domains` to crawl with all hosts below them, comma-separated")
+	fs.Var(&include, "include", "`pattern` (Go regular expression) that a URL must match; repeatable: one of them")
+	fs.Var(&exclude, "exclude", "`pattern` that no URL may match; repeatable")
+	fs.IntVar(&s.crawler.Scope.MaxDepth, "max-depth", 0, "greatest number of links from a seed (default: any)")
+	fs.IntVar(&s.crawler.Scope.MaxURL, "max-url", 4096, "greatest length of a URL in bytes")
+	fs.Int64Var(&s.crawler.MaxPages, "max-pages", 0, "stop after so many pages in this run (default: never)")
+	fs.Int64Var(&s.crawler.MaxPagesPerHost, "max-pages-per-host", 0, "pages of one host in this run; its other URLs are given up (default: all)")
+	fs.StringVar(&userAgent, "user-agent", "", "User-Agent `header`; name yourself (default \""+fetch.DefaultUserAgent+"\")")
+	fs.StringVar(&contact, "contact", "", "`URL or e-mail` address by which a host's owner reaches you; added to the User-Agent")
+	fs.StringVar(&proxy, "proxy", "", "proxy `URL` (http, https, socks5) for all requests")
+	fs.Var(&resolving, "resolve", "`host=address` to connect to, with or without a port; *.domain and * too; repeatable")
+	fs.DurationVar(&s.fetch.Timeout, "timeout", time.Minute, "time limit of a fetch")
+	fs.Var(maxBody.set(10<<20), "max-body", "`bytes` of a page that are read; k, M, G may follow")
+	fs.Var(memory.set(0), "memory", "`bytes` of memory for the frontier; k, M, G may follow (default: 512M with -dir, else 256M)")
+	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
+	fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
+	fs.StringVar(&s.doneLog, "done-log", "", "append each URL to this `file` once its visit is recorded")
+	fs.BoolVar(&s.verbose, "v", false, "log every failed fetch")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(stderr, "usage: frontier crawl [flags] SEED...")
+			fs.SetOutput(stderr)
+			fs.PrintDefaults()
+		}
+		return nil, err
+	}
+
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+
+	s.frontier.Delay = frontier.FactorDelay(factor, minDelay, maxDelay)
+	if given["delay"] {
+		s.frontier.Delay = frontier.FixedDelay(delay)
+		if given["delay-factor"] || given["min-delay"] || given["max-delay"] {
+			bad("-delay cannot be combined with -delay-factor, -min-delay or -max-delay")
+		}
+		if delay < 0 {
+			bad("-delay is %v; want >= 0", delay)
+		}
+	} else if !(factor >= 0) || minDelay < 0 || maxDelay < minDelay {
+		bad("-delay-factor %v, -min-delay %v, -max-delay %v: want 0 <= factor and 0 <= min <= max", factor, minDelay, maxDelay)
+	}
+	if tries < 1 || retryWait < 0 {
+		bad("-retry-tries %d, -retry-wait %v: want tries >= 1 and a wait >= 0", tries, retryWait)
+	}
+	s.frontier.Retry = frontier.Retries(tries, retryWait)
+	s.frontier.MemoryBudget = int64(memory)
+	if s.sync && s.dir == "" {
+		bad("-sync needs -dir: there is nothing to write to")
+	}
+
+	if s.crawler.Workers < 1 {
+		bad("-workers is %d; want >= 1", s.crawler.Workers)
+	}
+	if s.fetch.Timeout <= 0 {
+		bad("-timeout is %v; want > 0", s.fetch.Timeout)
+	}
+	if maxBody == 0 {
+		bad("-max-body is 0; want > 0")
+	}
+	for name, n := range map[string]int64{
+		"max-depth": int64(s.crawler.Scope.MaxDepth), "max-url": int64(s.crawler.Scope.MaxURL), "max-pages": s.crawler.MaxPages,
+		"max-pages-per-host": s.crawler.MaxPagesPerHost, "max-crawl-delay": int64(s.crawler.MaxCrawlDelay), "grace": int64(s.crawler.Grace),
+	} {
+		if n < 0 {
+			bad("-%s is negative", name)
+		}
+	}
+	s.fetch.MaxBody = int64(maxBody)
+	s.fetch.UserAgent = agent(userAgent, contact)
+	s.crawler.UserAgent = s.fetch.UserAgent
+	if proxy != "" {
+		u, err := url.Parse(proxy)
+		if err != nil {
+			bad("-proxy: %w", err)
+		}
+		s.fetch.Proxy = u
+	}
+	s.fetch.Resolve = map[string]string{}
+	for _, r := range resolving {
+		host, addr, ok := strings.Cut(r, "=")
+		if !ok || host == "" || addr == "" {
+			bad("-resolve is %q; want host=address", r)
+		}
+		s.fetch.Resolve[strings.ToLower(host)] = addr
+	}
+	compile := func(name string, patterns []string) (out []*regexp.Regexp) {
+		for _, p := range patterns {
+			re, err := regexp.Compile(p)
+			if err != nil {
+				bad("-%s: %w", name, err)
+				continue
+			}
+			out = append(out, re)
+		}
+		return out
+	}
+	s.crawler.Scope.Include = compile("include", include)
+	s.crawler.Scope.Exclude = compile("exclude", exclude)
+	if len(errs) == 0 {
+		var err error
+		if s.crawler.Fetcher, err = fetch.New(s.fetch); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, s.addSeeds(fs.Args())...)
+	errs = append(errs, s.addScope(hosts, domains)...)
+	return s, errors.Join(errs...)
+}
+
+// addSeeds normalizes the seeds.
+func (s *settings) addSeeds(args []string) (errs []error) {
+	norm := urlnorm.New()
+	for _, a := range args {
+		if strings.HasPrefix(a, "-") {
+			errs = append(errs, fmt.Errorf("%s comes after a seed; flags go first", a))
+			continue
+		}
+		u := a
+		if _, port, ok := strings.Cut(a, ":"); !ok || port != "" && port[0] >= '0' && port[0] <= '9' {
+			u = "http://" + a // a host name alone, maybe with a port
+		}
+		u, err := norm.Normalize(u)
+		if err == nil && !strings.HasPrefix(u, "http") {
+			err = errors.New("want http or https")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("seed %q: %w", a, err))
+			continue
+		}
+		s.seeds = append(s.seeds, u)
+	}
+	if len(args) == 0 && (s.dir == "" || !exists(s.dir)) {
+		errs = append(errs, errors.New("no seed given, and no crawl in -dir to go on with"))
+	}
+	return errs
+}
+
+// addScope decides where the crawl may go.
+func (s *settings) addScope(hosts, domains list) (errs []error) {
+	sc := &s.crawler.Scope
+	sc.Domains = domains
+	for _, h := range hosts {
+		if h == "*" {
+			sc.Domains = nil
+			return nil
+		}
+		sc.Hosts = append(sc.Hosts, h)
+	}
+	if len(sc.Hosts) > 0 || len(sc.Domains) > 0 {
+		return nil
+	}
+	for _, u := range s.seeds {
+		if h, err := frontier.HostName(u); err == nil {
+			sc.Hosts = append(sc.Hosts, h)
+		}
+	}
+	if len(sc.Hosts) == 0 {
+		errs = append(errs, errors.New("without seeds the scope must be named: -scope-hosts or -scope-domains"))
+	}
+	return errs
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// agent puts the User-Agent together.
+func agent(name, contact string) string {
+	if name == "" {
+		if contact == "" {
+			return fetch.DefaultUserAgent
+		}
+		name = "frontier/0.1"
+	}
+	if contact == "" {
+		return name
+	}
+	return name + " (+" + contact + ")"
+}
+
+// list is a flag of comma-separated values; repeating it adds to it.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(s string) error {
+	for _, x := range strings.Split(s, ",") {
+		if x = strings.TrimSpace(x); x != "" {
+			*l = append(*l, x)
+		}
+	}
+	return nil
+}
+
+// repeated is a flag that may be given several times.
+type repeated []string
+
+func (r *repeated) String() string { return strings.Join(*r, " ") }
+
+func (r *repeated) Set(s string) error {
+	*r = append(*r, s)
+	return nil
+}
+
+// byteSize is a flag that counts bytes.
+type byteSize int64
+
+func (b *byteSize) set(n int64) *byteSize { *b = byteSize(n); return b }
+
+func (b *byteSize) String() string {
+	for _, u := range []struct {
+		shift int
+		name  string
+	}{{30, "G"}, {20, "M"}, {10, "k"}} {
+		if *b != 0 && *b&(1<<u.shift-1) == 0 {
+			return strconv.FormatInt(int64(*b)>>u.shift, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(*b), 10)
+}
+
+func (b *byteSize) Set(s string) error {
+	shift := 0
+	if i := len(s) - 1; i > 0 {
+		switch s[i] {
+		case 'k', 'K':
+			shift = 10
+		case 'm', 'M':
+			shift = 20
+		case 'g', 'G':
+			shift = 30
+		}
+		if shift > 0 {
+			s = s[:i]
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 || n > 1<<62>>shift {
+		return errors.New("want a number of bytes, k, M or G may follow")
+	}
+	*b = byteSize(n << shift)
+	return nil
+}

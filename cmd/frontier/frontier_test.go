@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/golang/glog.(*fileSink).flushDaemon"))
+}
+
+// chain serves hosts whose page N links to page N+1, up to last. It counts the
+// requests for each URL, and calls each before it answers.
+type chain struct {
+	last int
+	each func(url string)
+
+	mu   sync.Mutex
+	asks map[string]int
+	ua   string
+}
+
+func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	url := "http://" + r.Host + r.URL.Path
+	c.mu.Lock()
+	c.asks[url]++
+	c.ua = r.UserAgent()
+	c.mu.Unlock()
+	if c.each != nil {
+		c.each(url)
+	}
+	var n int
+	switch _, err := fmt.Sscanf(r.URL.Path, "/%d", &n); {
+	case r.URL.Path == "/robots.txt":
+		fmt.Fprint(w, "User-agent: *\nDisallow: /private\n")
+	case err != nil || n > c.last:
+		http.NotFound(w, r)
+	default:
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<a href="/%d">next</a> <a href="/private">private</a> <a href="http://other.example/1">other</a>`, n+1)
+	}
+}
+
+func serve(t *testing.T, last int) (*chain, string) {
+	c := &chain{last: last, asks: map[string]int{}}
+	s := httptest.NewServer(c)
+	t.Cleanup(s.Close)
+	return c, s.Listener.Addr().String()
+}
+
+func command(t *testing.T, ctx context.Context, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	status = run(ctx, append([]string{"crawl", "-delay", "1ms", "-workers", "4"}, args...), &out, &err)
+	return status, out.String(), err.String()
+}
+
+func TestCrawl(t *testing.T) {
+	web, addr := serve(t, 20)
+	status, out, stderr := command(t, t.Context(), "-resolve", "*.example="+addr, "-user-agent", "mybot/1", "-contact", "https://me.example/bot",
+		"http://a.example/1", "b.example/1")
+	require.Zero(t, status, stderr)
+	assert.Contains(t, out, "40 pages, 0 redirects, 2 gone, 0 refused, 0 failed fetches, 0 URLs given up, 2 denied by robots.txt, 0 unreachable; 0 waiting, 0 scheduled")
+	assert.Equal(t, "mybot/1 (+https://me.example/bot)", web.ua)
+	assert.Len(t, web.asks, 2*(20+1+1), "pages, the one that is missing, robots.txt")
+	for u, n := range web.asks {
+		assert.Equal(t, 1, n, u)
+		assert.NotContains(t, u, "other.example")
+	}
+}
+
+func TestCrawlThroughAProxyWithLimits(t *testing.T) {
+	web, addr := serve(t, 20)
+	status, out, stderr := command(t, t.Context(), "-proxy", "http://"+addr, "-max-depth", "5", "-exclude", "/3$", "-scope-domains", "example",
+		"-max-pages-per-host", "4", "http://a.example/5")
+	require.Zero(t, status, stderr)
+	assert.Contains(t, out, "6 pages", "4 of a, 2 of other")
+	assert.Equal(t, 1, web.asks["http://other.example/1"])
+	assert.Zero(t, web.asks["http://other.example/3"])
+}
+
+func TestCrawlStopsAndGoesOn(t *testing.T) {
+	web, addr := serve(t, 30)
+	dir := filepath.Join(t.TempDir(), "state")
+	doneLog := filepath.Join(t.TempDir(), "done")
+	args := []string{"-dir", dir, "-done-log", doneLog, "-proxy", "http://" + addr, "http://a.example/1"}
+	ctx, cancel := context.WithCancel(t.Context())
+	web.each = func(url string) {
+		if strings.HasSuffix(url, "/10") {
+			cancel()
+		}
+	}
+	status, out, stderr := command(t, ctx, args...)
+	require.Zero(t, status, stderr)
+	assert.Contains(t, stderr, "stopped; the same command goes on from here")
+	assert.Contains(t, out, "10 pages")
+
+	status, out, stderr = command(t, t.Context(), args...)
+	require.Zero(t, status, stderr)
+	assert.Contains(t, out, "20 pages")
+
+	status, out, stderr = command(t, t.Context(), args...)
+	require.Zero(t, status, stderr)
+	assert.Contains(t, stderr, "nothing is left to crawl")
+	assert.Contains(t, out, "0 pages")
+
+	status, _, stderr = command(t, t.Context(), "-dir", dir, "-scope-hosts", "a.example")
+	require.Zero(t, status, stderr)
+
+	lines, err := os.ReadFile(doneLog)
+	require.NoError(t, err)
+	var want []string
+	for i := range 31 {
+		u := fmt.Sprintf("http://a.example/%d", i+1)
+		want = append(want, u)
+		assert.Equal(t, 1, web.asks[u], u)
+	}
+	got := strings.Fields(string(lines))
+	slices.Sort(got)
+	slices.Sort(want)
+	assert.Equal(t, want, got)
+}
+
+func TestStopInMemory(t *testing.T) {
+	web, addr := serve(t, 30)
+	ctx, cancel := context.WithCancel(t.Context())
+	web.each = func(string) { cancel() }
+	status, _, stderr := command(t, ctx, "-proxy", "http://"+addr, "http://a.example/1")
+	assert.Zero(t, status)
+	assert.Contains(t, stderr, "nothing is kept")
+}
+
+func TestBadCommandLines(t *testing.T) {
+	for want, args := range map[string][]string{
+		"no seed given": {"-dir", filepath.Join(t.TempDir(), "none")},
+		"-delay cannot be combined with -delay-factor":    {"-delay-factor", "5", "http://a.example/"},
+		"flag provided but not defined: -depth":           {"-depth", "5", "http://a.example/"},
+		"-max-depth comes after a seed":                   {"http://a.example/", "-max-depth", "5"},
+		`seed "ftp:"`:                                     {"ftp:"},
+		`seed "ftp://a.example/": want http or https`:     {"ftp://a.example/"},
+		`seed "mailto:x@a.example"`:                       {"mailto:x@a.example"},
+		"-workers is 0; want >= 1":                        {"-workers", "0", "http://a.example/"},
+		"-include: error parsing regexp":                  {"-include", "(", "http://a.example/"},
+		`-resolve is "a"; want host=address`:              {"-resolve", "a", "http://a.example/"},
+		"-max-pages is negative":                          {"-max-pages", "-5", "http://a.example/"},
+		"-sync needs -dir":                                {"-sync", "http://a.example/"},
+		"want a number of bytes":                          {"-max-body", "5x", "http://a.example/"},
+		"-retry-tries 0":                                  {"-retry-tries", "0", "http://a.example/"},
+		"-delay is -1s; want >= 0":                        {"-delay", "-1s", "http://a.example/"},
+		`parse error`:                                     {"-timeout", "soon", "http://a.example/"},
+		"-timeout is 0s; want > 0":                        {"-timeout", "0", "http://a.example/"},
+		"without seeds the scope must be named":           {"-dir", t.TempDir()},
+		`Proxy is "ftp://x"; want http://`:                {"-proxy", "ftp://x", "http://a.example/"},
+		`UserAgent is "a\nb"; want no control characters`: {"-user-agent", "a\nb", "http://a.example/"},
+	} {
+		status, out, stderr := command(t, t.Context(), args...)
+		assert.Equal(t, exitUsage, status, want)
+		assert.Empty(t, out)
+		assert.Contains(t, stderr, want)
+	}
+	var out, err bytes.Buffer
+	assert.Equal(t, exitUsage, run(t.Context(), []string{"crawl", "-min-delay", "9s", "-max-delay", "1s", "-workers", "-1"}, &out, &err))
+	assert.Contains(t, err.String(), "want 0 <= factor and 0 <= min <= max")
+	assert.Contains(t, err.String(), "-workers is -1", "all faults at once")
+}
+
+func TestBadFolders(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, []byte("hello"), 0o600))
+	status, _, stderr := command(t, t.Context(), "-dir", file, "http://a.example/")
+	assert.Equal(t, exitError, status)
+	assert.Contains(t, stderr, file)
+	status, _, stderr = command(t, t.Context(), "-done-log", filepath.Join(file, "x"), "http://a.example/")
+	assert.Equal(t, exitError, status)
+	assert.Contains(t, stderr, file)
+}
+
+func TestCommands(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		status int
+		out    string
+		err    string
+	}{
+		{nil, exitUsage, "", "usage: frontier"},
+		{[]string{"help"}, exitOK, "usage: frontier", ""},
+		{[]string{"fly"}, exitUsage, "", `unknown command "fly"`},
+		{[]string{"crawl", "-help"}, exitOK, "", "-delay-factor"},
+	} {
+		var out, err bytes.Buffer
+		assert.Equal(t, c.status, run(t.Context(), c.args, &out, &err), c.args)
+		assert.Contains(t, out.String(), c.out)
+		assert.Contains(t, err.String(), c.err)
+	}
+}
+
+func TestByteSize(t *testing.T) {
+	for in, want := range map[string]string{"0": "0", "1023": "1023", "1k": "1k", "1024": "1k", "10M": "10M", "3G": "3G", "1536k": "1536k"} {
+		var b byteSize
+		require.NoError(t, b.Set(in))
+		assert.Equal(t, want, b.String(), in)
+	}
+	for _, in := range []string{"", "k", "-1", "1.5M", "99999999999G"} {
+		var b byteSize
+		assert.Error(t, b.Set(in), in)
+	}
+}
