@@ -166,32 +166,54 @@ func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 		f.mu.Unlock()
 		return Lease{}, err
 	}
-	w := f.waiters.push()
-	f.dispatchLocked() // may serve w at once
-	f.mu.Unlock()
-	for {
-		select {
-		case g := <-w.grant:
-			if g.load == nil {
-				return f.accept(ctx, g)
-			}
-			return f.accept(ctx, f.load(g.load))
-		case <-ctx.Done():
-			f.mu.Lock()
-			if w.queued {
-				f.waiters.remove(w)
-				f.mu.Unlock()
-				return Lease{}, ctx.Err()
-			}
-			f.mu.Unlock() // a grant is on its way: take it, and give it back
-			ctx = context.WithoutCancel(ctx)
-			g := <-w.grant
+	if f.waiters.first == nil { // nobody came before
+		if g, ok := f.nextLocked(f.nowLocked()); ok {
+			f.mu.Unlock()
 			if g.load != nil {
 				g = f.load(g.load)
 			}
-			return f.giveBack(g, context.Canceled)
+			return f.accept(ctx, g)
 		}
 	}
+	w := f.waiters.push()
+	f.dispatchLocked() // may tell w that the crawl is over
+	f.mu.Unlock()
+	select {
+	case g := <-w.grant:
+		if g.load != nil {
+			g = f.load(g.load)
+		}
+		return f.accept(ctx, g)
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	if w.queued {
+		f.waiters.remove(w)
+		f.mu.Unlock()
+		return Lease{}, ctx.Err()
+	}
+	f.mu.Unlock() // a grant is on its way: take it, and give it back
+	g := <-w.grant
+	if g.load != nil {
+		g = f.load(g.load)
+	}
+	return f.giveBack(g, ctx.Err())
+}
+
+// nextLocked finds what a caller of Next may have now: a lease, a host to read
+// for, or an error.
+func (f *Frontier) nextLocked(now int64) (grant, bool) {
+	f.callLocked(now)
+	ch, ok, err := f.core.next(now)
+	switch {
+	case err != nil:
+		return grant{err: err}, true
+	case !ok:
+		return grant{}, false
+	case ch.load != 0:
+		return grant{load: f.jobLocked(ch)}, true
+	}
+	return grant{lease: f.leaseLocked(ch.queue)}, true
 }
 
 // accept returns a grant to a caller, unless its context ended meanwhile.
@@ -220,21 +242,15 @@ func (f *Frontier) TryNext() (Lease, time.Time, error) {
 		return Lease{}, time.Time{}, err
 	}
 	if f.waiters.first == nil {
-		now := f.nowLocked()
-		ch, ok, err := f.core.next(now)
-		switch {
-		case err != nil:
-			return Lease{}, time.Time{}, err
-		case ok && ch.load == 0:
-			return f.leaseLocked(ch.queue), time.Time{}, nil
-		case ok:
-			job := f.jobLocked(ch)
+		g, ok := f.nextLocked(f.nowLocked())
+		if ok && g.load != nil {
 			f.mu.Unlock()
-			g := f.load(job)
+			g = f.load(g.load)
 			f.mu.Lock()
+		}
+		if ok {
 			return g.lease, time.Time{}, g.err
 		}
-		f.callLocked(now)
 		if f.overLocked() {
 			return Lease{}, time.Time{}, ErrExhausted
 		}
@@ -292,20 +308,11 @@ func (f *Frontier) dispatchLocked() {
 	}
 	now := f.nowLocked()
 	for f.waiters.first != nil {
-		f.callLocked(now)
-		ch, ok, err := f.core.next(now)
-		if err != nil {
-			f.waiters.give(grant{err: err})
-			continue
-		}
+		g, ok := f.nextLocked(now)
 		if !ok {
 			break
 		}
-		if ch.load != 0 {
-			f.waiters.give(grant{load: f.jobLocked(ch)})
-			continue
-		}
-		f.waiters.give(grant{lease: f.leaseLocked(ch.queue)})
+		f.waiters.give(g)
 	}
 	f.core.advance(now)
 	f.callLocked(now)
