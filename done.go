@@ -99,7 +99,7 @@ func (f *Frontier) plan(l Lease, o Outcome, now time.Time, expired bool) (plan, 
 	}
 	p := plan{outcome: o, end: f.since(o.Ended), hostHold: -1, expired: expired}
 	if !o.Uncontacted {
-		p.hostHold = clampDelay(f.opts.Delay.Delay(l.Host, o))
+		p.hostHold = clampDelay(f.DelayOf(l.Host).Delay(l.Host, o))
 		p.groupHold = clampDelay(f.opts.GroupDelay.Delay(l.Group, o))
 	}
 	if l.Entry.URL == "" || o.Result == Requeue {

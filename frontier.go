@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,8 @@ type Frontier struct {
 	footprint int64     // bytes that the Spill takes
 	maxDelay  int64     // nanoseconds: opts.Delay.Max()
 
-	adding atomic.Int64 // Add calls under way: the crawl is not over
+	controls controls
+	adding   atomic.Int64 // Add calls under way: the crawl is not over
 
 	mu          sync.Mutex
 	core        *core
@@ -48,6 +50,7 @@ type Frontier struct {
 	committer   committer
 	logMarks    []Mark   // admitted since the last checkpoint
 	logBytes    int64    // committed since then
+	heldFrom    int64    // when the store was opened after a crash, ns since Open; notHeld if never
 	gen         uint32   // generation of the last checkpoint
 	epoch       uint64   // how often the store was opened
 	applied     struct { // what of the log is in memory as a whole
@@ -57,6 +60,9 @@ type Frontier struct {
 	closeErr   error
 	background sync.WaitGroup
 }
+
+// notHeld says that no host counts as contacted when the store was opened.
+const notHeld int64 = math.MinInt64
 
 // Open makes a frontier. With a Spill it brings back all that was waiting,
 // scheduled or leased and not done. If the last frontier on it was not closed,
@@ -70,6 +76,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		opts:     o,
 		start:    o.Clock.Now(),
 		maxDelay: int64(o.Delay.Max()),
+		heldFrom: notHeld,
 		contacts: map[uint32]*waiterQueue{},
 		core: newCore(coreConfig{
 			levels:    o.Priorities,

@@ -86,9 +86,10 @@ type core struct {
 	cfg    coreConfig
 	places [ending + 1]int // how many hosts are in each place
 
-	hold  int64 // nothing is handed out before; set after a crash
-	stats Stats
-	avail [maxPriorities]int // scratch for the selector
+	hold   int64                   // nothing is handed out before; set after a crash
+	holdOf func(host string) int64 // the same for a host with a longer delay; nil: no crash
+	stats  Stats
+	avail  [maxPriorities]int // scratch for the selector
 
 	dirty     []uint32 // blocks whose finished positions changed since the last checkpoint
 	drops     []uint32 // blocks without a live record, to be told to the Spill
@@ -162,6 +163,9 @@ func (c *core) ensure(hash uint64, name string) uint32 {
 	h.name, mem = c.mem.Alloc(len(name))
 	copy(mem, name)
 	h.nameLen, h.hash, h.due = uint8(len(name)), hash, c.hold
+	if c.holdOf != nil {
+		h.due = max(h.due, c.holdOf(name))
+	}
 	c.reindex(id, hash)
 	return id
 }

@@ -22,12 +22,13 @@ const (
 	rowMeta  = "m"  // the frontier's own: see metaRowLocked
 	rowHost  = "h:" // and a host key: see hostRow
 	rowGroup = "g:" // and a group's name: varint free, Unix milliseconds
+	rowDelay = "d:" // and a Scope's key: see encodeDelay
 )
 
 // metaRowLocked encodes what the frontier must know of itself: version of this
 // encoding, key of the fingerprints, how often it was opened, whether it was
-// closed, last sequence number, generation, and until when all hosts are left
-// alone.
+// closed, last sequence number, generation, and when it was last opened after a
+// crash.
 func (f *Frontier) metaRowLocked(gen uint32, clean bool) Row {
 	b := []byte{1}
 	b = binary.LittleEndian.AppendUint64(b, f.key[0])
@@ -40,7 +41,10 @@ func (f *Frontier) metaRowLocked(gen uint32, clean bool) Row {
 	}
 	b = binary.AppendUvarint(b, f.seq)
 	b = binary.AppendUvarint(b, uint64(gen))
-	b = binary.AppendUvarint(b, uint64(wallMillis(f.wall(f.core.hold))))
+	if f.heldFrom == notHeld {
+		return Row{Key: rowMeta, Value: append(b, 0)}
+	}
+	b = binary.AppendUvarint(b, uint64(wallMillis(f.wall(f.heldFrom))))
 	return Row{Key: rowMeta, Value: b}
 }
 
@@ -125,6 +129,12 @@ func (r *recovery) Row(key string, value []byte) error {
 			return &CorruptError{Key: []byte(key), Err: errRow}
 		}
 		r.groups[key[2:]] = free
+	case len(key) > 2 && key[:2] == rowDelay:
+		d, err := decodeDelay(value)
+		if err != nil {
+			return &CorruptError{Key: []byte(key), Err: err}
+		}
+		r.f.controls.set(key[2:], d)
 	}
 	return nil // rows of other kinds are not ours to judge
 }
@@ -160,12 +170,27 @@ func (r *recovery) meta(v []byte) error {
 	}
 	f.epoch, f.seq, f.gen = fields[0], fields[1], uint32(fields[2])
 	r.known = true
-	// Hosts are created from here on; they must know what they are owed.
-	f.core.hold = max(0, min(f.since(millisTime(int64(fields[3]))), int64(maxDelay)))
-	if !r.clean {
-		f.core.hold = max(f.core.hold, f.maxDelay)
+	// All rows come before the first host, which must know what it is owed.
+	switch {
+	case !r.clean:
+		f.heldFrom = 0
+	case fields[3] != 0:
+		f.heldFrom = min(0, f.since(millisTime(int64(fields[3]))))
+	default:
+		return nil
 	}
+	f.core.hold = max(0, f.heldFrom+f.maxDelay)
+	f.core.holdOf = f.hold
 	return nil
+}
+
+// hold is until when a host is left alone because the store was opened after a
+// crash, as far as a rule of its own says.
+func (f *Frontier) hold(host string) int64 {
+	if d := f.controls.delay(host); d != nil {
+		return f.heldFrom + int64(d.Max())
+	}
+	return 0
 }
 
 func (r *recovery) Marks(ms []Mark) error {
@@ -401,7 +426,7 @@ func (f *Frontier) closingRowsLocked() []Row {
 		if h.lease != 0 {
 			// Its contact may go on: it counts as contacted now.
 			l := c.leases.at(h.lease)
-			due = max(due, now+max(f.maxDelay, int64(h.crawlDelay)*int64(time.Millisecond)))
+			due = max(due, now+max(int64(f.DelayOf(string(c.name(h))).Max()), int64(h.crawlDelay)*int64(time.Millisecond)))
 			c.stampGroup(l.group, now+int64(f.opts.GroupDelay.Max()))
 		}
 		if due > now || h.crawlDelay > 0 || h.group != 0 || h.stored {
