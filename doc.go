@@ -1,0 +1,80 @@
+// Package frontier is a polite, prioritized, durable URL frontier: the part of a
+// web crawler that decides which URL is fetched next, and when.
+//
+// A crawler puts URLs in with [Frontier.Add], takes leases with [Frontier.Next],
+// fetches, and reports with [Frontier.Done]:
+//
+//	f, err := frontier.Open(ctx, frontier.Options{})
+//	...
+//	_, err = f.Add(ctx, frontier.Entry{URL: "http://example.org/"})
+//	for lease, err := range f.Leases(ctx) {
+//		links, took, err := fetch(lease.Entry.URL)
+//		err = f.Done(lease, frontier.Outcome{Duration: took, Add: links})
+//	}
+//
+// With the zero [Options] everything is in memory. With a Spill from package
+// spill the same frontier is durable, survives kill -9, and grows beyond memory.
+//
+// # Model
+//
+// The model is Mercator's (Heydon and Najork 1999; Manning, Raghavan and
+// Schütze, Introduction to Information Retrieval, section 20.2.3), and its terms
+// are used throughout:
+//
+//   - A [Prioritizer] gives each URL a priority from 1 to F.
+//   - F front queues implement priority. A [Selector], by default biased to high
+//     priority, chooses among them for each hand-out.
+//   - Back queues implement politeness: each holds URLs of one host only.
+//   - A heap holds the earliest time at which each host may be contacted again.
+//     After a contact that is its end plus a delay: by default ten times what the
+//     fetch took, within 1 s and 30 s.
+//
+// It departs from the published design where that fails at scale:
+//
+//   - Front queues hold host tokens, not URLs. A host without a back queue has one
+//     token in front queue f if it has URLs of priority f; the URLs wait in the
+//     host's own queues, on disk when memory is short. So one host with half of all
+//     URLs is one token like any other, and back queues cannot swallow the rest.
+//   - Hosts get a back queue on demand, at hand-out, and give it up after
+//     Options.Quantum hand-outs. With one URL per host the order is Mercator's.
+//   - A host that is due waits in the ready list of each priority it has URLs of;
+//     within a priority ready hosts come before tokens.
+//   - Hosts may share a group ([Frontier.Join]), to which politeness is owed too.
+//
+// A URL is scheduled (it has a future time), waiting, leased, or gone. FIFO order
+// within a host and priority is the order of becoming waiting.
+//
+// # How many back queues?
+//
+// The book's third exercise asks why Mercator has about three times as many back
+// queues as crawler threads. The answer is that no fixed multiple is right: to
+// keep T threads busy, T hosts must be due while all others pace, so B must be at
+// least T x (delay + fetch) / fetch. The measured table is in the README under
+// "How many back queues?". This package therefore has no B.
+//
+// # Invariants
+//
+// [Frontier.Check] verifies them; every test of this module ends with it.
+//
+//   - F1: a host and a group have at most their allowed leases.
+//   - F2: a bound host is in exactly one of heap, ready lists, leased; an unbound
+//     host with URLs has exactly one token for each priority of them, or is parked.
+//   - F3: heaps are ordered, and positions, links and masks agree.
+//   - F4: no lease before its host and group are due.
+//   - F5: every URL is in exactly one state, and in memory at most once.
+//   - F6: Stats equal a full walk.
+//   - F7: an admitted URL leaves only by Done or by giving up, which is reported.
+//   - F8: FIFO within host, crawl and priority.
+//
+// # Durability
+//
+// What Add and Done accepted is written by one committer in groups, as a log.
+// A mover gives logged records homes in blocks sorted by host, and a checkpoint
+// ends the log there; see [Spill]. After anything but a clean Close every host
+// counts as contacted at the moment of reopening.
+//
+// # Time
+//
+// In-process times are monotonic. Stored times are wall-clock milliseconds,
+// rounded up; a wall clock that jumps back makes nobody due earlier.
+package frontier
