@@ -1,0 +1,30 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDemo(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, demo(t.Context(), &out, false, 20*time.Millisecond))
+	got := out.String()
+	assert.Regexp(t, `fast.example +91 +0 `, got, "30 pages, 30 private ones, 31 missing ones")
+	assert.Regexp(t, `strict.example +25 +12 `, got, "12 pages, 13 missing ones")
+	assert.Regexp(t, `broken.example +0 +1 `, got)
+	rows := regexp.MustCompile(`(?m)^\S+\.example +\d+ +\d+ +(\S+) +(\S+)$`).FindAllStringSubmatch(got, -1)
+	require.Len(t, rows, 5, got)
+	for _, r := range rows {
+		gap, err1 := time.ParseDuration(r[1])
+		owed, err2 := time.ParseDuration(r[2])
+		require.NoError(t, err1)
+		require.NoError(t, err2)
+		assert.GreaterOrEqual(t, gap, owed, r[0])
+	}
+	assert.Contains(t, got, "12 denied by robots.txt, 1 URLs of sites without an answer")
+}
