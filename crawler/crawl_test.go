@@ -111,6 +111,25 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+func TestRetryAfterIsHonouredUpToItsBound(t *testing.T) {
+	for _, asked := range []time.Duration{time.Hour, 24 * time.Hour, 1000 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWeb()
+			w.pages[seed] = func(n int) answer {
+				if n == 1 {
+					return answer{status: 503, retryAfter: asked}
+				}
+				return page()
+			}
+			crawl(t, w, frontier.Options{}, Options{}, seed)
+			rs := w.requests("") // robots.txt, the page, after a day robots.txt again, the page
+			require.Greater(t, len(rs), 2)
+			assert.Equal(t, min(asked, 24*time.Hour), rs[2].start.Sub(rs[1].end))
+			assert.Equal(t, 2, w.asks[seed])
+		})
+	}
+}
+
 func TestRedirectsAreFollowedThroughTheFrontier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()

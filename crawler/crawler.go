@@ -173,6 +173,9 @@ func (r *run) cutAfterGrace(cut context.CancelFunc, finished <-chan struct{}) {
 	}
 }
 
+// longRetryAfter is from when on an operator should know why a host is waited for.
+const longRetryAfter = time.Minute
+
 // fetch sends a request under a lease.
 func (r *run) fetch(l frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	margin := min(time.Second, l.Deadline.Sub(l.LeasedAt)/10) // for closing the connection in time
@@ -183,6 +186,11 @@ func (r *run) fetch(l frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 		res = &fetch.Result{URL: q.URL, Started: l.LeasedAt, Ended: time.Now()}
 	}
 	r.c.counters.bytes.Add(res.Bytes)
+	if res.RetryAfter > longRetryAfter {
+		r.c.log.Info("a host asks to be left alone for long", "url", q.URL, "status", res.Status,
+			"retry_after", res.RetryAfter, "honoured", min(res.RetryAfter, r.c.opts.MaxRetryAfter))
+	}
+	res.RetryAfter = min(res.RetryAfter, r.c.opts.MaxRetryAfter)
 	return res, err
 }
 

@@ -33,7 +33,7 @@
 //	408, 425, 429, 5xx, none  failed: tried again as the frontier's Retry says
 //	other 4xx                 visited, without links
 //
-// Retry-After is honoured with any of them.
+// Retry-After is honoured with any of them, up to Options.MaxRetryAfter.
 //
 // # Stopping and resuming
 //

@@ -73,6 +73,9 @@ type Options struct {
 	RobotsMemory int64
 	// MaxCrawlDelay bounds the Crawl-delay that is honoured. Zero: all of it is.
 	MaxCrawlDelay time.Duration
+	// MaxRetryAfter bounds the Retry-After that is honoured: a host that asks for
+	// years would keep Run from ending. Zero means 24 hours.
+	MaxRetryAfter time.Duration
 
 	// Grace is how long fetches may go on after Run's context has ended; then
 	// they are cut and their URLs handed back. Zero means 10 s.
@@ -112,6 +115,7 @@ func (o Options) withDefaults() (Options, error) {
 	setInt(&o.RobotsTries, 3)
 	set(&o.RobotsTTL, 24*time.Hour)
 	set(&o.RobotsWait, time.Second)
+	set(&o.MaxRetryAfter, 24*time.Hour)
 	set(&o.Grace, 10*time.Second)
 	set(&o.ProgressEvery, 5*time.Second)
 	if o.RobotsMemory == 0 {
@@ -174,7 +178,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		d    time.Duration
 	}{
 		{"RobotsTTL", o.RobotsTTL}, {"RobotsWait", o.RobotsWait}, {"MaxCrawlDelay", o.MaxCrawlDelay},
-		{"Grace", o.Grace}, {"ProgressEvery", o.ProgressEvery},
+		{"MaxRetryAfter", o.MaxRetryAfter}, {"Grace", o.Grace}, {"ProgressEvery", o.ProgressEvery},
 	} {
 		if x.d < 0 {
 			bad("%s is %v; want >= 0", x.name, x.d)

@@ -78,12 +78,16 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	if n, err := c.Seed(ctx, s.seeds...); err != nil {
-		if len(frontier.EntryErrors(err)) == 0 {
-			return err
-		}
+	n, err := c.Seed(ctx, s.seeds...)
+	left := f.Stats().Waiting + f.Stats().Scheduled
+	switch bad := frontier.EntryErrors(err); {
+	case err != nil && len(bad) == 0:
+		return err
+	case len(bad) > 0 && left == 0:
+		return fmt.Errorf("no seed can be crawled: %w", err)
+	case len(bad) > 0:
 		log.Warn("seeds left out", "error", err)
-	} else if left := f.Stats(); n == 0 && left.Waiting+left.Scheduled == 0 {
+	case n == 0 && left == 0:
 		log.Info("all seeds are known and nothing is left to crawl", "dir", s.dir)
 	}
 	err = c.Run(ctx)

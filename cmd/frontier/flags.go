@@ -60,6 +60,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.DurationVar(&minDelay, "min-delay", time.Second, "least pause under -delay-factor")
 	fs.DurationVar(&maxDelay, "max-delay", 30*time.Second, "greatest pause under -delay-factor")
 	fs.DurationVar(&s.crawler.MaxCrawlDelay, "max-crawl-delay", 0, "greatest Crawl-delay of a robots.txt that is honoured (default: any)")
+	fs.DurationVar(&s.crawler.MaxRetryAfter, "max-retry-after", 24*time.Hour, "greatest Retry-After that is honoured")
 	fs.IntVar(&tries, "retry-tries", 3, "tries of a URL in all")
 	fs.DurationVar(&retryWait, "retry-wait", 30*time.Second, "wait after the first failed try, four times as long after each further one")
 	fs.Var(&hosts, "scope-hosts", "`hosts` to crawl, comma-separated; * for any (default: those of the seeds)")
@@ -128,6 +129,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	for name, n := range map[string]int64{
 		"max-depth": int64(s.crawler.Scope.MaxDepth), "max-url": int64(s.crawler.Scope.MaxURL), "max-pages": s.crawler.MaxPages,
 		"max-pages-per-host": s.crawler.MaxPagesPerHost, "max-crawl-delay": int64(s.crawler.MaxCrawlDelay), "grace": int64(s.crawler.Grace),
+		"max-retry-after": int64(s.crawler.MaxRetryAfter),
 	} {
 		if n < 0 {
 			bad("-%s is negative", name)

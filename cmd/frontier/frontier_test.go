@@ -188,6 +188,12 @@ func TestBadFolders(t *testing.T) {
 	assert.Contains(t, stderr, file)
 }
 
+func TestSeedsOutOfScope(t *testing.T) {
+	status, _, stderr := command(t, t.Context(), "-scope-hosts", "b.example", "http://a.example/")
+	assert.Equal(t, exitError, status)
+	assert.Contains(t, stderr, `no seed can be crawled: frontier: entry 0 "http://a.example/": not in scope`)
+}
+
 func TestCommands(t *testing.T) {
 	for _, c := range []struct {
 		args   []string
