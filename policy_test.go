@@ -126,6 +126,9 @@ func crawls() []policysim.Crawl {
 			c.URLs, c.Hosts = c.URLs/20, c.Hosts/20
 			c.Workers /= 5
 			c.Length /= 12
+			if raceEnabled {
+				c.Length /= 6
+			}
 		}
 	}
 	return all
@@ -202,6 +205,9 @@ func TestCrawlStaysWithinItsMemoryBudget(t *testing.T) {
 	c := crawls()[1]
 	c.Length /= 5
 	o := frontier.Options{MemoryBudget: 100 << 20} // two thirds are hosts, queues and marks
+	if raceEnabled {
+		t.Skip("one goroutine hands out; TestEveryRealURLComesOutOnce has many")
+	}
 	if !*long {
 		c.URLs, c.Hosts = 4*c.URLs, 4*c.Hosts
 		o.MemoryBudget /= 4
@@ -227,8 +233,11 @@ func TestWorkPerHandOutGrowsLikeALogarithm(t *testing.T) {
 
 func workGrowsLikeALogarithm(t *testing.T, delay time.Duration) {
 	few, many := 1_000, 100_000
-	if *long {
+	switch {
+	case *long:
 		few, many = 10*few, 10*many
+	case raceEnabled:
+		few, many = few/10, many/10
 	}
 	work := func(hosts int) (heap, selector float64) {
 		asked := 0

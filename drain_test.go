@@ -1,0 +1,166 @@
+package frontier_test
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/realurls"
+	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/stretchr/testify/require"
+)
+
+// TestEveryRealURLComesOutOnce adds real URLs and drains them with a virtual
+// clock. Its log tells what that cost.
+func TestEveryRealURLComesOutOnce(t *testing.T) {
+	n := 50_000
+	switch {
+	case *long:
+		n = 1_000_000
+	case raceEnabled, testing.Short():
+		n = 10_000
+	}
+	urls := realurls.Load(t, ".", n, 1)
+	t.Run("in memory", func(t *testing.T) {
+		w := newWorld(t, drainOptions)
+		drain(t, w, urls)
+	})
+	onBadger := func(budget func(footprint int64) int64) func(*testing.T) {
+		return func(t *testing.T) {
+			s, err := spill.Open(t.TempDir(), spill.Options{})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			w := &world{TB: t, clk: simclock.New(dawn), opts: drainOptions}
+			w.opts.Clock, w.opts.Spill, w.opts.MemoryBudget = w.clk, s, budget(s.Footprint())
+			w.open()
+			drain(t, w, urls)
+		}
+	}
+	t.Run("on badger", onBadger(func(int64) int64 { return 0 }))
+	t.Run("on badger, with memory for few of them", onBadger(func(footprint int64) int64 {
+		return footprint + 8<<20 + int64(n)*52
+	}))
+}
+
+var drainOptions = frontier.Options{
+	Delay: frontier.FixedDelay(time.Second),
+	// Depth is the URL's number here.
+	Prioritizer: frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return 1 + e.Depth%8 }),
+}
+
+func drain(t *testing.T, w *world, urls []string) {
+	ctx := context.Background()
+	debug.FreeOSMemory()
+	begun, cpu := time.Now(), cpuTime()
+	before := residentMemory()
+	budget := w.opts.MemoryBudget
+	if budget == 0 {
+		budget = 512 << 20
+	}
+	var peak, peakStats atomic.Int64
+	stop := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			peak.Store(max(peak.Load(), residentMemory()))
+			peakStats.Store(max(peakStats.Load(), w.f.Stats().MemoryBytes))
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	})
+	defer func() {
+		close(stop)
+		watch.Wait()
+		t.Logf("at most %d MiB of memory beyond %d MiB before; at most %d MiB by Stats, the budget is %d MiB",
+			(peak.Load()-before)>>20, before>>20, peakStats.Load()>>20, budget>>20)
+		require.LessOrEqual(t, peakStats.Load(), budget)
+	}()
+	report := func(what string, n int, begun time.Time, cpu time.Duration) {
+		wall, cpu := time.Since(begun), cpuTime()-cpu
+		t.Logf("%s %d URLs: %.0f URLs/s, %.2f us of CPU each; %d MiB by Stats",
+			what, n, float64(n)/wall.Seconds(), float64(cpu.Nanoseconds())/1e3/float64(n), w.f.Stats().MemoryBytes>>20)
+	}
+
+	added := 0
+	refused := map[int]bool{}
+	batch := make([]frontier.Entry, 0, 1000)
+	for i, u := range urls {
+		batch = append(batch, frontier.Entry{URL: u, Depth: i})
+		if len(batch) < cap(batch) && i+1 < len(urls) {
+			continue
+		}
+		k, err := w.f.Add(ctx, batch...)
+		bad := frontier.EntryErrors(err)
+		for _, e := range bad {
+			refused[batch[e.Index].Depth] = true
+			t.Log(e)
+		}
+		require.Equal(t, len(batch), k+len(bad), "%v", err)
+		added += k
+		batch = batch[:0]
+	}
+	report("added", added, begun, cpu)
+	require.Less(t, len(refused), len(urls)/1000, "only URLs that do not parse are refused")
+
+	begun, cpu = time.Now(), cpuTime()
+	times := make([]uint8, len(urls))
+	var leases []frontier.Lease
+	for {
+		l, at, err := w.f.TryNext()
+		if err == nil {
+			i := l.Entry.Depth
+			if l.Entry.URL != urls[i] {
+				require.Equal(t, urls[i], l.Entry.URL)
+			}
+			times[i]++
+			if leases = append(leases, l); len(leases) < 1000 {
+				continue
+			}
+		}
+		if len(leases) > 0 {
+			callers, each := sync.WaitGroup{}, len(leases)
+			if w.opts.Spill != nil {
+				each = (len(leases) + 63) / 64 // so many callers share commits
+			}
+			for from := 0; from < len(leases); from += each {
+				callers.Go(func() {
+					for _, l := range leases[from:min(from+each, len(leases))] {
+						if err := w.f.Done(l, frontier.Outcome{}); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			callers.Wait()
+			leases = leases[:0]
+			continue
+		}
+		if errors.Is(err, frontier.ErrExhausted) {
+			break
+		}
+		require.ErrorIs(t, err, frontier.ErrNotDue)
+
+		w.clk.Set(at)
+	}
+	report("drained", added, begun, cpu)
+	for i, n := range times {
+		want := uint8(1)
+		if refused[i] {
+			want = 0
+		}
+		if n != want {
+			require.Equal(t, want, n, "%s", urls[i])
+		}
+	}
+	require.EqualValues(t, added, w.f.Stats().Known)
+	t.Logf("%d were refused; the crawl took %v", len(refused), w.at())
+}
