@@ -137,7 +137,10 @@ func (r *run) work() error {
 		l, err := r.c.frontier.Next(r.ctx)
 		if err != nil {
 			r.budget.release()
-			if errors.Is(err, frontier.ErrExhausted) || errors.Is(err, frontier.ErrClosed) || r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) {
+			if errors.Is(err, frontier.ErrExhausted) || errors.Is(err, frontier.ErrClosed) {
+				return nil
+			}
+			if r.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 				return nil
 			}
 			return fmt.Errorf("crawler: next: %w", err)

@@ -57,7 +57,8 @@ type Options struct {
 	MaxPagesPerHost int64
 	// MaxRedirects is how many redirects in a row are followed. Zero means 10.
 	MaxRedirects int
-	// MaxLinks is how many distinct links of a page are taken. Zero means 100,000.
+	// MaxLinks is how many links of a page are taken, repetitions included. Zero
+	// means 100,000.
 	MaxLinks int
 
 	// RobotsTTL is how long a robots.txt is believed. Zero means 24 hours.

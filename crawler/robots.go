@@ -44,108 +44,129 @@ const (
 	contactWait = 2 * time.Minute
 )
 
+// inquiry is a worker's way from a page's lease to the rules of its site.
+//
+// What the gate learns it learns before the slot is given back, so that whoever
+// is handed the site's next URL finds it there.
+type inquiry struct {
+	*run
+	site   string
+	host   string    // of the page
+	target string    // what to ask for now
+	hops   int       // redirects so far
+	last   time.Time // end of the last contact with host
+}
+
 // askRobots hands the page of l back and uses its slot to answer q.
 func (r *run) askRobots(l frontier.Lease, q question) error {
-	c := r.c
-	host := l.Host
-	slot, err := c.frontier.HandBack(l)
+	slot, err := r.c.frontier.HandBack(l)
 	if err != nil {
-		c.gate.release(q.site, c.now())
+		r.c.gate.release(q.site, r.c.now())
 		return r.lost(l, err)
 	}
-	target, hops := q.target, q.hops
-	var last time.Time // end of the last contact with q.site's own host
+	a := &inquiry{run: r, site: q.site, host: l.Host, target: q.target, hops: q.hops}
 	for {
-		res, err := r.fetch(slot, fetch.Request{
-			URL: target, MaxBody: robots.MaxSize, Header: http.Header{"Accept": {"text/plain,*/*;q=0.8"}},
-		})
-		c.counters.robots.Add(1)
-		own := slot.Host == host
-		if own {
-			last = res.Ended
+		next, err := a.ask(slot)
+		if next == "" || err != nil {
+			return err
 		}
-		if r.stopped(err) {
-			c.gate.release(q.site, c.now())
-			return r.doneContact(slot, res, 0)
+		if slot, err = r.contact(next); err != nil {
+			return a.noContact(err)
 		}
-		next, moved := "", false
-		if err == nil {
-			next, moved = c.redirect(res)
-		}
-		if moved && hops < maxHops {
-			hops++
-			nextHost, hostErr := c.opts.HostKey(next)
-			if rules, ok := c.gate.known(siteOf(next), c.now()); ok && isRobots(next) {
-				err := r.doneContact(slot, res, crawlDelay(c.gate.delay(rules)))
-				c.gate.settle(q.site, rules, own, last, c.now())
-				return err
-			}
-			if hostErr == nil && nextHost == host {
-				err := r.doneContact(slot, res, 0)
-				c.gate.follow(q.site, next, hops, c.now())
-				return err
-			}
-			if err := r.doneContact(slot, res, 0); err != nil || hostErr != nil {
-				c.gate.release(q.site, c.now())
-				return errors.Join(err, hostErr)
-			}
-			if slot, err = r.contact(nextHost); err != nil {
-				return r.noContact(q.site, err)
-			}
-			target = next
-			continue
-		}
-		var rules Rules
-		ok := false
-		if err == nil {
-			body := res.Body
-			if moved {
-				body = nil
-			}
-			rules, ok = c.opts.Robots.Read(res.Status, body)
-		}
-		if !ok {
-			return r.robotsFailed(slot, q.site, own, res, err)
-		}
-		err = r.doneContact(slot, res, crawlDelay(c.gate.delay(rules)))
-		now := c.now()
-		c.gate.settle(q.site, rules, own, last, now)
-		if !own && isRobots(target) {
-			c.gate.found(siteOf(target), rules, res.Ended, now)
-		}
-		return err
 	}
 }
 
-// robotsFailed ends a try that brought no rules.
-func (r *run) robotsFailed(slot frontier.Lease, site string, own bool, res *fetch.Result, cause error) error {
-	wait, last := r.c.gate.failed(site, res.RetryAfter, r.c.now())
-	if own {
+// ask sends one request and ends its slot. If another host is to be asked next
+// it returns that host's key, with target set.
+func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
+	c := a.c
+	res, err := a.fetch(slot, fetch.Request{
+		URL: a.target, MaxBody: robots.MaxSize, Header: http.Header{"Accept": {"text/plain,*/*;q=0.8"}},
+	})
+	c.counters.robots.Add(1)
+	if slot.Host == a.host {
+		a.last = res.Ended
+	}
+	switch {
+	case a.stopped(err):
+		c.gate.release(a.site, c.now())
+		return "", a.doneContact(slot, res, 0)
+	case err != nil:
+		return "", a.failed(slot, res, err)
+	}
+	body := res.Body
+	if to, moved := c.redirect(res); moved {
+		if host, err := c.opts.HostKey(to); err == nil && a.hops < maxHops {
+			return a.moved(slot, res, to, host)
+		}
+		body = nil
+	}
+	rules, ok := c.opts.Robots.Read(res.Status, body)
+	if !ok {
+		return "", a.failed(slot, res, nil)
+	}
+	if slot.Host != a.host && isRobots(a.target) {
+		c.gate.found(siteOf(a.target), rules, res.Ended, c.now())
+	}
+	return "", a.settle(slot, res, rules)
+}
+
+// moved follows a redirect: from memory, later on the same host, or now on
+// another host, which it returns.
+func (a *inquiry) moved(slot frontier.Lease, res *fetch.Result, to, host string) (nextHost string, err error) {
+	a.hops++
+	if rules, ok := a.c.gate.known(siteOf(to), a.c.now()); ok && isRobots(to) {
+		return "", a.settle(slot, res, rules)
+	}
+	if host == a.host {
+		a.c.gate.follow(a.site, to, a.hops, a.c.now())
+		return "", a.doneContact(slot, res, 0)
+	}
+	a.target = to
+	if err := a.doneContact(slot, res, 0); err != nil {
+		a.c.gate.release(a.site, a.c.now())
+		return "", err
+	}
+	return host, nil
+}
+
+// settle ends the inquiry with rules.
+func (a *inquiry) settle(slot frontier.Lease, res *fetch.Result, rules Rules) error {
+	a.c.gate.settle(a.site, rules, slot.Host == a.host, a.last, a.c.now())
+	delay := a.c.gate.delay(rules)
+	if delay == 0 {
+		delay = frontier.NoCrawlDelay
+	}
+	return a.doneContact(slot, res, delay)
+}
+
+// failed ends a try that brought no rules.
+func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) error {
+	wait, last := a.c.gate.failed(a.site, res.RetryAfter, a.c.now())
+	if slot.Host == a.host {
 		res.RetryAfter = max(res.RetryAfter, wait)
 	}
-	r.logRobots(site, res.Status, cause, last)
-	return r.doneContact(slot, res, 0)
+	a.logFailed(res.Status, cause, last)
+	return a.doneContact(slot, res, 0)
 }
 
 // noContact ends a try for which another host's slot could not be had.
-func (r *run) noContact(site string, err error) error {
-	if r.ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-		r.c.gate.release(site, r.c.now())
-		if r.ctx.Err() != nil {
-			return nil
-		}
-		return err
+func (a *inquiry) noContact(err error) error {
+	if a.ctx.Err() != nil || errors.Is(err, frontier.ErrClosed) {
+		a.c.gate.release(a.site, a.c.now())
+		return nil // work will see why
 	}
-	_, last := r.c.gate.failed(site, 0, r.c.now())
-	r.logRobots(site, 0, err, last)
+	_, last := a.c.gate.failed(a.site, 0, a.c.now())
+	a.logFailed(0, err, last)
 	return nil
 }
 
-func (r *run) logRobots(site string, status int, err error, last bool) {
+func (a *inquiry) logFailed(status int, err error, last bool) {
 	if last {
-		r.c.log.Warn("robots.txt cannot be had: the site's URLs are given up", "site", site, "status", status, "error", err)
+		a.c.log.Warn("robots.txt cannot be had for now: unless an older copy is known, the site's URLs are given up",
+			"site", a.site, "status", status, "error", err)
 	} else {
-		r.c.log.Info("robots.txt cannot be had: to be tried again", "site", site, "status", status, "error", err)
+		a.c.log.Info("robots.txt cannot be had: to be tried again", "site", a.site, "status", status, "error", err)
 	}
 }
 
@@ -163,14 +184,6 @@ func (r *run) doneContact(slot frontier.Lease, res *fetch.Result, delay time.Dur
 		RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
 	})
 	return r.lost(slot, err)
-}
-
-// crawlDelay is what Outcome.CrawlDelay says for rules that were just read.
-func crawlDelay(d time.Duration) time.Duration {
-	if d == 0 {
-		return frontier.NoCrawlDelay
-	}
-	return d
 }
 
 // redirect returns where an answer redirects to. The target is empty if it is

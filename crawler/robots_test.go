@@ -1,6 +1,7 @@
 package crawler
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -181,5 +182,46 @@ func TestRobotsAreAskedAgainAfterADay(t *testing.T) {
 		assert.EqualValues(t, 1, c.Progress().Denied)
 		assert.Equal(t, 2, w.asks[robotA])
 		assert.Zero(t, w.asks[seed+"late"])
+	})
+}
+
+func TestRobotsRedirectToAHostWithoutKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.site("http://a.example", 2)
+		w.always(robotA, answer{status: 302, location: "http://bad.example/robots.txt"})
+		key := func(url string) (string, error) {
+			if hostOf(siteOf(url)) == "bad.example" {
+				return "", errors.New("no key")
+			}
+			return frontier.HostName(url)
+		}
+		p := crawl(t, w, frontier.Options{HostKey: key}, Options{HostKey: key}, seed)
+		assert.EqualValues(t, 4, p.Pages, "as if there were no robots.txt")
+	})
+}
+
+func TestRobotsRedirectToAHostThatIsHeldForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.site("http://a.example", 2)
+		w.always(robotA, answer{status: 302, location: "http://b.example/rules"})
+		w.pages["http://b.example/"] = func(n int) answer {
+			if n == 1 {
+				return answer{status: 503, retryAfter: time.Hour}
+			}
+			return page()
+		}
+		f := openFrontier(t, frontier.Options{})
+		c := newCrawler(t, f, w, Options{})
+		_, err := f.Add(t.Context(), frontier.Entry{URL: "http://b.example/"}, frontier.Entry{URL: seed, NotBefore: time.Now().Add(10 * time.Second)})
+		require.NoError(t, err)
+		require.NoError(t, c.Run(t.Context()))
+		p := c.Progress()
+		assert.EqualValues(t, 1, p.Pages)
+		assert.EqualValues(t, 1, p.Unreachable, "a is given up after three waits")
+		assert.Equal(t, 3, w.asks[robotA])
+		assert.Zero(t, w.asks["http://b.example/rules"])
+		w.checkPolite(t, fixedOwed)
 	})
 }

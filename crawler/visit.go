@@ -113,6 +113,9 @@ func (c *Crawler) read(p *Page) {
 			c.log.Debug("links not read", "url", p.URL, "error", err)
 		}
 		if p.Doc != nil && !p.Doc.Robots.NoFollow {
+			if p.Doc.Truncated {
+				c.log.Warn("a page has too many links; the rest is dropped", "url", p.URL, "taken", len(p.Doc.Links))
+			}
 			p.Add = c.outlinks(p.Lease.Entry, p.Doc.Links)
 		}
 	case s == http.StatusNotModified:
