@@ -376,6 +376,7 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 	r.deadline = f.nowLocked() + int64(d)
 	f.core.expiry.fix(int(f.core.hosts.at(l.host).pos), r.deadline)
 	l.Deadline = f.wall(r.deadline)
+	f.dispatchLocked() // it may end before what the timer waits for
 	return nil
 }
 
@@ -444,6 +445,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	r.deadline = now + int64(f.opts.LeaseTime)
 	h := f.core.hosts.at(l.host)
 	f.core.expiry.fix(int(h.pos), r.deadline)
+	f.dispatchLocked() // an extended lease ends earlier now
 	return f.newLease(l.host, h.lease), nil
 }
 

@@ -118,11 +118,12 @@ type waiter struct {
 }
 
 // grant is what a waiter waited for: a lease, a host whose next record it must
-// read itself, or an error.
+// read itself, an error, or nothing: it must wait again.
 type grant struct {
 	lease Lease
 	load  *loadJob
 	err   error
+	again bool
 }
 
 // waiterQueue is a FIFO. The zero value is empty.
@@ -228,13 +229,19 @@ func (f *Frontier) accept(ctx context.Context, g grant) (Lease, error) {
 	if err := ctx.Err(); err != nil && g.err == nil {
 		return f.giveBack(g, err)
 	}
+	if g.again {
+		return f.Next(ctx)
+	}
 	return g.lease, g.err
 }
 
 // giveBack returns the lease of a grant that came too late, uncontacted.
 func (f *Frontier) giveBack(g grant, err error) (Lease, error) {
-	if g.err != nil {
+	switch {
+	case g.err != nil:
 		return Lease{}, g.err
+	case g.again:
+		return Lease{}, err
 	}
 	return Lease{}, errors.Join(err, f.Done(g.lease, Outcome{Result: Requeue, Uncontacted: true}))
 }
@@ -243,6 +250,14 @@ func (f *Frontier) giveBack(g grant, err error) (Lease, error) {
 // disk. If no URL may be fetched now it returns ErrNotDue and the time to ask
 // again; a zero time means that only another call can change anything.
 func (f *Frontier) TryNext() (Lease, time.Time, error) {
+	for {
+		if l, at, again, err := f.tryNext(); !again {
+			return l, at, err
+		}
+	}
+}
+
+func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 	f.lock()
 	defer f.mu.Unlock()
 	if err := f.refusalLocked(); err != nil {
@@ -256,16 +271,16 @@ func (f *Frontier) TryNext() (Lease, time.Time, error) {
 			f.mu.Lock()
 		}
 		if ok {
-			return g.lease, time.Time{}, g.err
+			return g.lease, at, g.again, g.err
 		}
 		if f.overLocked() {
-			return Lease{}, time.Time{}, ErrExhausted
+			return l, at, false, ErrExhausted
 		}
 	}
-	if at := f.core.nextEvent(); at != never {
-		return Lease{}, f.wall(at), ErrNotDue
+	if next := f.core.nextEvent(f.nowLocked()); next != never {
+		at = f.wall(next)
 	}
-	return Lease{}, time.Time{}, ErrNotDue
+	return l, at, false, ErrNotDue
 }
 
 // Leases is Next in a loop. It ends without an error when the crawl is over or
@@ -377,7 +392,10 @@ func (f *Frontier) armLocked(now int64) {
 	if f.waiters.first == nil && len(f.contacts) == 0 && f.drained == nil || f.closed {
 		return
 	}
-	at := f.core.nextEvent()
+	at := f.core.expiry.min()
+	if !f.draining {
+		at = f.core.nextEvent(now)
+	}
 	if at == never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
 		return
 	}

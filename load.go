@@ -44,15 +44,8 @@ func (f *Frontier) load(job *loadJob) grant {
 			f.dispatchLocked()
 			return grant{err: ErrClosed}
 		}
-		w := f.waiters.push()
 		f.dispatchLocked()
-		f.mu.Unlock()
-		g := <-w.grant
-		if g.load != nil {
-			g = f.load(g.load)
-		}
-		f.mu.Lock()
-		return g
+		return grant{again: true}
 	}
 	if ch := f.core.prepare(job.queue); ch.load != 0 { // all that was read had been taken
 		job := f.jobLocked(ch)

@@ -65,13 +65,13 @@ func (c *core) advance(now int64) {
 
 // nextEvent is when advance or expired has something to do; never if time alone
 // changes nothing.
-func (c *core) nextEvent() int64 {
+func (c *core) nextEvent(now int64) int64 {
 	t := min(c.parks.min(), c.pace.min())
 	if t != never {
 		t = max(t, c.hold)
 	}
-	if c.tokenMask != 0 {
-		t = min(t, c.hold) // tokens wait for nothing but the hold
+	if c.tokenMask != 0 && now < c.hold {
+		t = min(t, c.hold) // tokens wait for nothing else
 	}
 	return min(t, c.expiry.min(), c.scheduled.min())
 }
