@@ -418,9 +418,15 @@ func (f *Frontier) tick() {
 	f.mu.Unlock()
 }
 
+// nextToken returns a number that is not 0. The tokens of two stores differ, so
+// that a lease of one means nothing to the other.
 func (f *Frontier) nextToken() uint64 {
-	f.token++
-	return f.token
+	for {
+		f.token++
+		if t := f.token ^ f.hostHash("token"); t != 0 {
+			return t
+		}
+	}
 }
 
 // leaseLocked hands out the next record of a queue, which is in memory.
