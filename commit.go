@@ -36,17 +36,17 @@ type op struct {
 	firstSeq uint64
 	run      func() error // instead of all that: called between two commits
 	after    func(error)  // called outside the lock when nobody waits for done
-	done     chan error
+	done     chan error   // made for each commit
 }
 
-var ops = sync.Pool{New: func() any { return &op{done: make(chan error, 1)} }}
+var ops = sync.Pool{New: func() any { return &op{} }}
 
 func newOp() *op { return ops.Get().(*op) }
 
 // free gives the op back. Nobody may be going to send on done.
 func (o *op) free() {
 	clear(o.entries)
-	*o = op{entries: o.entries[:0], buf: o.buf[:0], done: o.done}
+	*o = op{entries: o.entries[:0], buf: o.buf[:0]}
 	if cap(o.buf) <= 1<<20 {
 		ops.Put(o)
 	}
@@ -120,6 +120,7 @@ func (f *Frontier) submitAsyncLocked(o *op) {
 }
 
 func (f *Frontier) enqueueLocked(o *op) {
+	o.done = make(chan error, 1)
 	f.committer.queue = append(f.committer.queue, o)
 	f.committer.bytes += int64(len(o.buf))
 	select {
