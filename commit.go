@@ -394,6 +394,7 @@ func (c *committer) roomLocked(f *Frontier, need int64) (<-chan struct{}, error)
 		return nil, ErrFull // hosts and marks alone use the budget up
 	}
 	if f.core.mem.Used()+c.bytes+need <= limit*9/10 || need > limit/2 && f.core.mem.Used()+c.bytes < limit/4 {
+		c.stuck = false
 		return nil, nil
 	}
 	if c.stuck && !c.moving {

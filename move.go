@@ -51,17 +51,15 @@ func (f *Frontier) moveLoop() {
 		}
 		f.mu.Lock()
 		limit := f.residentLimitLocked()
-		wanted := f.logBytes > 0 && (f.core.mem.Used() > limit/2 || f.logBytes > max(limit/2, 4<<20))
+		wanted := f.logBytes > 0 && (c.space != nil || f.core.mem.Used() > limit/2 || f.logBytes > max(limit/2, 4<<20))
 		f.core.cfg.evictOver = limit / 4
 		c.moving = wanted
-		if !wanted {
-			c.stuck = f.core.mem.Used() > limit*8/10
+		if !wanted && !c.busy() { // else the end of the commit lets the waiting look again
+			c.stuck = c.space != nil || f.core.mem.Used() > limit*8/10 // nothing is left to be moved
+			f.freedLocked()
 		}
 		f.mu.Unlock()
 		if !wanted {
-			f.mu.Lock()
-			f.freedLocked()
-			f.mu.Unlock()
 			continue
 		}
 		err := f.moveRound()
