@@ -80,12 +80,16 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	}
 	n := len(o.entries)
 	err := f.submitLocked(o) // unlocks
+	if err != nil {
+		return 0, err
+	}
 	for _, e := range known {
 		if err != nil {
 			break
 		}
-		err = f.force(ctx, e)
-		n++
+		if err = f.force(ctx, e); err == nil {
+			n++
+		}
 	}
 	return n, err
 }

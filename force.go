@@ -32,6 +32,14 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 			return nil
 		}
 		o := newOp()
+		if id != 0 && f.core.hosts.at(id).pins > 0 { // perhaps this URL is on its way to disk
+			err := f.submitLocked(o) // unlocks; returns when what is on its way has arrived
+			o.free()
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		o.entries = append(o.entries, e)
 		if id != 0 && !f.takeOutLocked(o, id, e.crawl, b.url) {
 			if jobs := f.unreadLocked(id, e.crawl); len(jobs) > 0 {
