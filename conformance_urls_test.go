@@ -1,0 +1,452 @@
+// This file says what becomes of URLs: by the outcome of a visit, by their order,
+// and when they are known.
+
+package frontier_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// outcomeTable is the table of what an outcome does to the host's clock and to
+// the URL, row by row.
+func outcomeTable() []behaviour {
+	const fetch, delay, retry = 500 * ms, 2 * time.Second, 10 * time.Second
+	type row struct {
+		name  string
+		o     frontier.Outcome
+		free  time.Duration // when the host may be contacted again
+		first bool          // the URL is the next of its host
+		again time.Duration // otherwise: when it comes again; 0: never
+		try   int           // at which attempt
+	}
+	var out []behaviour
+	for _, r := range []row{
+		{"visited", visited(frontier.Visited), fetch + delay, false, 0, 0},
+		{"changed", visited(frontier.Changed), fetch + delay, false, 0, 0},
+		{"unchanged", visited(frontier.Unchanged), fetch + delay, false, 0, 0},
+		{"visited, to come again", frontier.Outcome{Next: dawn.Add(time.Hour)}, fetch + delay, false, time.Hour, 1},
+		{"gone", visited(frontier.Gone), fetch + delay, false, 0, 0},
+		{"gone, to be checked", frontier.Outcome{Result: frontier.Gone, Next: dawn.Add(time.Hour)}, fetch + delay, false, time.Hour, 1},
+		{"failed", visited(frontier.Failed), fetch + delay, false, fetch + retry, 2},
+		{"failed, with a time", frontier.Outcome{Result: frontier.Failed, Next: dawn.Add(time.Hour)}, fetch + delay, false, time.Hour, 2},
+		{"failed, with Retry-After", frontier.Outcome{Result: frontier.Failed, RetryAfter: time.Minute}, fetch + time.Minute, false, fetch + time.Minute + delay, 2},
+		{"denied, not contacted", frontier.Outcome{Result: frontier.Denied, Uncontacted: true}, fetch, false, 0, 0},
+		{"denied, contacted", visited(frontier.Denied), fetch + delay, false, 0, 0},
+		{"requeued, not contacted", requeue, fetch, true, 0, 1},
+		{"requeued, contacted", visited(frontier.Requeue), fetch + delay, true, 0, 1},
+	} {
+		out = append(out, behaviour{
+			"outcome: " + r.name,
+			frontier.Options{Delay: frontier.FixedDelay(delay), Retry: frontier.Retries(2, retry)},
+			func(t *testing.T, s *station) {
+				s.urls("http://a.example/1", "http://a.example/2")
+				l := s.nextIs(0, "http://a.example/1")
+				s.settle()
+				s.fetched(l, fetch, r.o)
+				s.settle()
+				if r.first {
+					l = s.nextIs(r.free, "http://a.example/1")
+					require.Equal(t, r.try, l.Attempt)
+					s.done(l, frontier.Outcome{})
+					require.Equal(t, []string{"http://a.example/2"}, s.drain())
+					return
+				}
+				s.done(s.nextIs(r.free, "http://a.example/2"), frontier.Outcome{})
+				if r.again > 0 {
+					l = s.nextIs(r.again, "http://a.example/1")
+					require.Equal(t, r.try, l.Attempt)
+					s.done(l, frontier.Outcome{})
+				}
+				s.over()
+				require.Positive(t, s.f.Stats().Done[r.o.Result])
+			},
+		})
+	}
+	return out
+}
+
+// hourly visits every page again an hour after its visit, until the third.
+type hourly struct{}
+
+func (hourly) Next(_ frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
+	if h.Visits >= 3 {
+		return time.Time{}
+	}
+	return o.Ended.Add(time.Hour)
+}
+
+var fates = []behaviour{
+	{"a scheduled visit carries history and Meta", frontier.Options{Scheduler: hourly{}}, func(t *testing.T, s *station) {
+		s.put(1, frontier.Entry{URL: "http://a.example/", Depth: 2, Weight: 0.75, Meta: []byte("first")})
+		l := s.nextIs(0, "http://a.example/")
+		require.Equal(t, frontier.History{}, l.History)
+		s.settle()
+		mod := dawn.Add(-time.Hour)
+		s.done(l, frontier.Outcome{Result: frontier.Changed, Modified: mod, Meta: []byte("second")})
+		s.counts(0, 1, 0)
+
+		l = s.nextIs(time.Hour, "http://a.example/")
+		requireEntry(t, frontier.Entry{URL: "http://a.example/", Depth: 2, Weight: 0.75, Meta: []byte("second")}, l.Entry)
+		requireHistory(t, frontier.History{Visits: 1, Changes: 1, FirstVisit: dawn, LastVisit: dawn, LastChange: dawn, LastModified: mod}, l.History)
+		s.fetched(l, time.Second, visited(frontier.Unchanged))
+		s.settle()
+
+		l = s.nextIs(2*time.Hour+time.Second, "http://a.example/")
+		requireEntry(t, frontier.Entry{URL: "http://a.example/", Depth: 2, Weight: 0.75, Meta: []byte("second")}, l.Entry)
+		requireHistory(t, frontier.History{
+			Visits: 2, Changes: 1, FirstVisit: dawn, LastVisit: dawn.Add(time.Hour + time.Second), LastChange: dawn, LastModified: mod,
+		}, l.History)
+		s.done(l, frontier.Outcome{})
+		s.over()
+	}},
+	{"Outcome.Next goes before the scheduler", frontier.Options{Scheduler: hourly{}}, func(t *testing.T, s *station) {
+		s.urls("http://a.example/")
+		s.done(s.next(), frontier.Outcome{Next: dawn.Add(time.Minute)})
+		s.nextIs(time.Minute, "http://a.example/")
+	}},
+	{"a visit in the past is due at once", frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		s.urls("http://a.example/")
+		s.clk.Advance(time.Hour)
+		s.done(s.next(), frontier.Outcome{Next: dawn.Add(-1000 * time.Hour)})
+		l := s.nextIs(time.Hour, "http://a.example/")
+		require.Equal(t, 1, l.History.Visits)
+	}},
+	{"a failure keeps what was learned before", frontier.Options{Retry: frontier.Retries(3, time.Minute)}, func(t *testing.T, s *station) {
+		s.put(1, frontier.Entry{URL: "http://a.example/", Meta: []byte("old")})
+		s.done(s.next(), frontier.Outcome{Result: frontier.Changed, Next: dawn.Add(time.Hour)})
+		s.done(s.nextIs(time.Hour, "http://a.example/"), frontier.Outcome{Result: frontier.Failed, Meta: []byte("new")})
+		l := s.nextIs(time.Hour+time.Minute, "http://a.example/")
+		require.Equal(t, 2, l.Attempt)
+		require.Equal(t, "new", string(l.Entry.Meta))
+		require.Equal(t, 1, l.History.Visits)
+		s.done(l, frontier.Outcome{Next: dawn.Add(3 * time.Hour)})
+		l = s.nextIs(3*time.Hour, "http://a.example/")
+		require.Equal(t, 1, l.Attempt, "a success starts the count anew")
+		require.Equal(t, 2, l.History.Visits)
+	}},
+	{"tries end, and are told", frontier.Options{Retry: frontier.Retries(3, 10*time.Second)}, nil},
+}
+
+// gaveUp collects what OnGiveUp is told.
+type gaveUp struct {
+	mu      sync.Mutex
+	entries []frontier.Entry
+	results []frontier.Result
+}
+
+func (g *gaveUp) told(e frontier.Entry, o frontier.Outcome) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.entries, g.results = append(g.entries, e), append(g.results, o.Result)
+}
+
+func (g *gaveUp) urls() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	urls := []string{}
+	for _, e := range g.entries {
+		urls = append(urls, e.URL)
+	}
+	return urls
+}
+
+// watched reopens the frontier with an OnGiveUp.
+func (s *station) watched() *gaveUp {
+	s.Helper()
+	g := &gaveUp{}
+	s.opts.OnGiveUp = g.told
+	s.reopen()
+	return g
+}
+
+func init() {
+	fates[len(fates)-1].run = func(t *testing.T, s *station) {
+		g := s.watched()
+		s.put(1, frontier.Entry{URL: "http://a.example/", Meta: []byte("m"), Crawl: 3})
+		for i, at := range []time.Duration{0, 10 * time.Second, 50 * time.Second} {
+			require.Empty(t, g.urls())
+			l := s.nextIs(at, "http://a.example/")
+			require.Equal(t, i+1, l.Attempt)
+			s.done(l, visited(frontier.Failed))
+		}
+		s.over()
+		require.Equal(t, []string{"http://a.example/"}, g.urls())
+		requireEntry(t, frontier.Entry{URL: "http://a.example/", Meta: []byte("m"), Crawl: 3}, g.entries[0])
+		require.Equal(t, frontier.Failed, g.results[0])
+		x := s.f.Stats()
+		require.Equal(t, []int64{2, 1, 3}, []int64{x.Retried, x.GivenUp, x.Done[frontier.Failed]})
+		s.put(0, frontier.Entry{URL: "http://a.example/", Crawl: 3}) // it stays known
+		s.over()
+	}
+}
+
+func requireEntry(t *testing.T, want, got frontier.Entry) {
+	t.Helper()
+	require.True(t, bytes.Equal(want.Meta, got.Meta), "Meta is %d bytes, want %d", len(got.Meta), len(want.Meta))
+	want.Meta, got.Meta = nil, nil
+	require.Equal(t, want, got)
+}
+
+func requireHistory(t *testing.T, want, got frontier.History) {
+	t.Helper()
+	for _, x := range []struct {
+		name      string
+		want, got time.Time
+	}{
+		{"FirstVisit", want.FirstVisit, got.FirstVisit}, {"LastVisit", want.LastVisit, got.LastVisit},
+		{"LastChange", want.LastChange, got.LastChange}, {"LastModified", want.LastModified, got.LastModified},
+	} {
+		require.True(t, x.want.Equal(x.got), "%s is %v, want %v", x.name, x.got, x.want)
+	}
+	require.Equal(t, [2]int{want.Visits, want.Changes}, [2]int{got.Visits, got.Changes})
+}
+
+var order = []behaviour{
+	{"first in, first out within host and priority", frontier.Options{
+		Delay: frontier.FixedDelay(0), Priorities: 3, Selector: frontier.Strict(), Quantum: 5,
+	}, func(t *testing.T, s *station) {
+		want := map[string][]string{}
+		for i := range 200 {
+			for h := range 3 {
+				depth := (i + h) % 3
+				u := fmt.Sprintf("http://h%d.example/%d/%d", h, depth, i)
+				s.put0(frontier.Entry{URL: u, Depth: depth})
+				k := fmt.Sprintf("%d %d", h, 3-depth)
+				want[k] = append(want[k], u)
+			}
+			if i%61 == 60 {
+				s.settle()
+			}
+		}
+		got, priority := map[string][]string{}, 3
+		for i := 0; ; i++ {
+			l, _, err := s.tryNext()
+			if errors.Is(err, frontier.ErrExhausted) {
+				break
+			}
+			require.NoError(t, err)
+			require.LessOrEqual(t, l.Priority, priority, "strict")
+			priority = l.Priority
+			k := fmt.Sprintf("%s %d", l.Host[1:2], l.Priority)
+			got[k] = append(got[k], l.Entry.URL)
+			o := frontier.Outcome{}
+			if i%7 == 0 {
+				o, got[k] = requeue, got[k][:len(got[k])-1] // comes first again
+			}
+			require.NoError(t, s.f.Done(l, o))
+			if i%97 == 96 {
+				s.settle()
+			}
+		}
+		require.Equal(t, want, got)
+	}},
+	{"NotBefore holds to the nanosecond", frontier.Options{}, func(t *testing.T, s *station) {
+		at := 90*time.Minute + 7*ms
+		s.put(2, frontier.Entry{URL: "http://a.example/later", NotBefore: dawn.Add(at)}, frontier.Entry{URL: "http://b.example/past", NotBefore: dawn.Add(-at)})
+		s.counts(1, 1, 0)
+		s.done(s.nextIs(0, "http://b.example/past"), frontier.Outcome{})
+		s.nextIs(at, "http://a.example/later")
+	}},
+	{"a scheduled URL joins the tail when its time comes", frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		s.put(3,
+			frontier.Entry{URL: "http://a.example/20s", NotBefore: dawn.Add(20 * time.Second)},
+			frontier.Entry{URL: "http://a.example/10s", NotBefore: dawn.Add(10 * time.Second)},
+			frontier.Entry{URL: "http://a.example/now"})
+		s.until(15 * time.Second)
+		s.counts(2, 1, 0)
+		s.urls("http://a.example/15s")
+		s.until(time.Minute)
+		s.counts(4, 0, 0)
+		require.Equal(t, []string{"http://a.example/now", "http://a.example/10s", "http://a.example/15s", "http://a.example/20s"}, s.drain())
+	}},
+	{"outlinks come in the order given", frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		s.urls("http://a.example/")
+		o := frontier.Outcome{}
+		want := []string{}
+		for i := range 300 {
+			want = append(want, fmt.Sprintf("http://b.example/%d", i))
+			o.Add = append(o.Add, frontier.Entry{URL: want[i]})
+		}
+		s.done(s.next(), o)
+		s.counts(300, 0, 0)
+		require.Equal(t, want, s.drain())
+	}},
+}
+
+var duplicates = []behaviour{
+	{"known URLs are admitted once", frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		a, b, c := frontier.Entry{URL: "http://a.example/"}, frontier.Entry{URL: "http://b.example/"}, frontier.Entry{URL: "http://c.example/"}
+		s.put(2, a, b, a, a)
+		s.put(1, b, c)
+		s.put(0, a, b, c)
+		x := s.f.Stats()
+		require.Equal(t, []int64{3, 3, 6, 3}, []int64{x.Added, x.Known, x.Duplicates, x.Waiting})
+		s.done(s.next(), frontier.Outcome{Add: []frontier.Entry{a, b, c}})
+		require.Len(t, s.drain(), 2)
+		s.put(0, a, b, c) // done, and known still
+		s.over()
+	}},
+	{"a URL is known per crawl", frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		for crawl := range uint32(3) {
+			s.put(1, frontier.Entry{URL: "http://a.example/", Crawl: crawl * 1_000_000_007})
+			s.put(0, frontier.Entry{URL: "http://a.example/", Crawl: crawl * 1_000_000_007})
+		}
+		got := map[uint32]int{}
+		for range 3 {
+			l := s.nextIs(0, "http://a.example/")
+			got[l.Entry.Crawl]++
+			s.done(l, frontier.Outcome{})
+		}
+		require.Equal(t, map[uint32]int{0: 1, 1_000_000_007: 1, 2_000_000_014: 1}, got)
+		s.over()
+	}},
+	{"without suppression every entry counts", frontier.Options{NoDedup: true, Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		a := frontier.Entry{URL: "http://a.example/"}
+		s.put(2, a, a)
+		s.put(1, a)
+		require.Zero(t, s.f.Stats().Known)
+		require.Len(t, s.drain(), 3)
+	}},
+	{"many at once admit a URL once", frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		total := 0
+		for g := range 20 {
+			wg.Go(func() {
+				for i := range 30 {
+					var batch []frontier.Entry
+					for k := range 3 {
+						batch = append(batch, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", k, (i*7+g)%30)})
+					}
+					n, err := s.f.Add(context.Background(), batch...)
+					assert.NoError(t, err)
+					mu.Lock()
+					total += n
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 90, total)
+		s.counts(90, 0, 0)
+		urls := s.drain()
+		slices.Sort(urls)
+		require.Len(t, slices.Compact(urls), 90)
+	}},
+}
+
+var forces = []behaviour{
+	{"Force moves a waiting URL to the tail with its new Meta", frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		s.urls("http://a.example/1", "http://a.example/2", "http://a.example/3")
+		s.put(1, frontier.Entry{URL: "http://a.example/1", Meta: []byte("new"), Force: true})
+		s.counts(3, 0, 0)
+		s.done(s.nextIs(0, "http://a.example/2"), frontier.Outcome{})
+		s.done(s.nextIs(0, "http://a.example/3"), frontier.Outcome{})
+		l := s.nextIs(0, "http://a.example/1")
+		require.Equal(t, "new", string(l.Entry.Meta))
+		s.done(l, frontier.Outcome{})
+		s.over()
+	}},
+	{"Force moves a waiting URL to another priority", frontier.Options{Delay: frontier.FixedDelay(0), Selector: frontier.Strict()}, func(t *testing.T, s *station) {
+		s.put(2, frontier.Entry{URL: "http://a.example/1", Depth: 3}, frontier.Entry{URL: "http://a.example/2", Depth: 2})
+		s.put(1, frontier.Entry{URL: "http://a.example/1", Depth: 1, Force: true})
+		require.Equal(t, []string{"http://a.example/1", "http://a.example/2"}, s.drain())
+	}},
+	{"Force moves one among many", frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		urls := urlsOf("a.example", 300)
+		s.urls(urls[:150]...)
+		s.urls(urls[150:]...)
+		want := urls
+		for _, i := range []int{299, 0, 33, 150, 31, 64} {
+			s.put(1, frontier.Entry{URL: urls[i], Force: true})
+			k := slices.Index(want, urls[i])
+			want = append(slices.Concat(want[:k], want[k+1:]), urls[i])
+		}
+		s.counts(300, 0, 0)
+		require.Equal(t, want, s.drain())
+	}},
+	{"Force makes a leased URL come again after its Done", frontier.Options{}, func(t *testing.T, s *station) {
+		s.urls("http://a.example/")
+		l := s.nextIs(0, "http://a.example/")
+		s.put(1, frontier.Entry{URL: "http://a.example/", Meta: []byte("new"), Force: true})
+		s.counts(0, 0, 1)
+		s.done(l, frontier.Outcome{})
+		l = s.nextIs(time.Second, "http://a.example/")
+		require.Equal(t, "new", string(l.Entry.Meta))
+		s.done(l, frontier.Outcome{})
+		s.over()
+	}},
+	{"Force makes a leased URL come again after its lease expired", frontier.Options{LeaseTime: time.Minute}, func(t *testing.T, s *station) {
+		s.urls("http://a.example/")
+		s.nextIs(0, "http://a.example/")
+		s.put(1, frontier.Entry{URL: "http://a.example/", Meta: []byte("new"), Force: true})
+		s.until(time.Minute)
+		l := s.nextIs(61*time.Second, "http://a.example/")
+		require.Equal(t, "new", string(l.Entry.Meta))
+		require.Equal(t, 1, l.Attempt)
+		s.done(l, frontier.Outcome{})
+		s.over()
+	}},
+	{"Force makes a scheduled URL wait, and a waiting one scheduled", frontier.Options{}, func(t *testing.T, s *station) {
+		s.put(1, frontier.Entry{URL: "http://a.example/", NotBefore: dawn.Add(time.Hour)})
+		s.put(1, frontier.Entry{URL: "http://a.example/", Force: true})
+		s.counts(1, 0, 0)
+		s.put(1, frontier.Entry{URL: "http://a.example/", NotBefore: dawn.Add(time.Minute), Force: true})
+		s.counts(0, 1, 0)
+		s.done(s.nextIs(time.Minute, "http://a.example/"), frontier.Outcome{})
+		s.over()
+	}},
+	{"Force admits a URL again that is done, or given up", frontier.Options{Retry: frontier.Retries(1, 0)}, func(t *testing.T, s *station) {
+		s.urls("http://a.example/", "http://b.example/")
+		s.done(s.nextIs(0, "http://a.example/"), frontier.Outcome{})
+		s.done(s.nextIs(0, "http://b.example/"), visited(frontier.Failed))
+		s.put(2, frontier.Entry{URL: "http://a.example/", Force: true}, frontier.Entry{URL: "http://b.example/", Force: true})
+		for _, u := range []string{"http://a.example/", "http://b.example/"} {
+			l := s.nextIs(time.Second, u)
+			require.Equal(t, 1, l.Attempt)
+			s.done(l, frontier.Outcome{})
+		}
+		s.over()
+	}},
+	{"Force of an unknown URL is an Add", frontier.Options{}, func(t *testing.T, s *station) {
+		e := frontier.Entry{URL: "http://a.example/", Force: true}
+		s.put(2, e, e) // and of one in the same batch moves it
+		s.counts(1, 0, 0)
+		require.EqualValues(t, 1, s.f.Stats().Known)
+	}},
+	{"an outlink can be forced", frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		s.urls("http://a.example/1", "http://b.example/1", "http://b.example/2")
+		s.done(s.nextIs(0, "http://a.example/1"), frontier.Outcome{Add: []frontier.Entry{
+			{URL: "http://b.example/1", Force: true}, {URL: "http://a.example/1", Force: true},
+		}})
+		s.counts(3, 0, 0)
+		urls := s.drain()
+		slices.Sort(urls)
+		require.Equal(t, []string{"http://a.example/1", "http://b.example/1", "http://b.example/2"}, urls)
+	}},
+	{"a URL forced by many at once waits once", frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, s *station) {
+		s.urls("http://a.example/1", "http://a.example/2")
+		var wg sync.WaitGroup
+		for g := range 20 {
+			wg.Go(func() {
+				n, err := s.f.Add(context.Background(), frontier.Entry{URL: "http://a.example/1", Depth: g % 3, Force: true})
+				assert.NoError(t, err)
+				assert.Equal(t, 1, n)
+			})
+		}
+		wg.Wait()
+		s.counts(2, 0, 0)
+		require.Len(t, s.drain(), 2)
+	}},
+}
