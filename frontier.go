@@ -261,7 +261,7 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 	f.lock()
 	defer f.mu.Unlock()
 	if err := f.refusalLocked(); err != nil {
-		return Lease{}, time.Time{}, err
+		return l, at, false, err
 	}
 	if f.waiters.first == nil {
 		g, ok := f.nextLocked(f.nowLocked())
