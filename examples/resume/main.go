@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
-	"github.com/seed-7440039f/frontier/examples/internal/web"
+	"github.com/seed-7440039f/frontier/examples/basic/web"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
