@@ -225,3 +225,21 @@ func TestRobotsRedirectToAHostThatIsHeldForLong(t *testing.T) {
 		w.checkPolite(t, fixedOwed)
 	})
 }
+
+func TestManyHostsRedirectTheirRobotsToOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always(robotA, answer{status: 200, kind: "text/plain", body: "User-agent: *\nDisallow: /private", takes: 300 * time.Millisecond})
+		var seeds []string
+		for i := range 40 {
+			h := fmt.Sprintf("http://h%d.example", i)
+			w.site(h, 2)
+			w.always(h+"/robots.txt", answer{status: 302, location: robotA})
+			seeds = append(seeds, h+"/")
+		}
+		p := crawl(t, w, frontier.Options{}, Options{Workers: 8}, seeds...)
+		assert.EqualValues(t, 40*3, p.Pages)
+		assert.EqualValues(t, 40, p.Denied)
+		w.checkPolite(t, fixedOwed)
+	})
+}
