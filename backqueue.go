@@ -207,7 +207,7 @@ func (c *core) install(qid, pid uint32, records []loaded) {
 			continue // taken by a Force meanwhile
 		}
 		ref := c.store(r.seq, r.body)
-		c.record(ref).setHome(pid, r.pos)
+		c.setHome(ref, pid, r.pos)
 		p.taken |= 1 << r.pos
 		c.stretchPush(&q.front, ref)
 	}
@@ -239,7 +239,7 @@ func (c *core) abandon(qid, pid uint32) int {
 // front stretch and the beginning of the back stretch. It does so only when
 // memory is wanted.
 func (c *core) evict(qid uint32) {
-	if c.cfg.spill && c.mem.Used() > c.cfg.evictOver {
+	if c.cfg.spill && c.resident > c.cfg.evictOver {
 		c.evictFront(qid)
 		c.evictBack(qid, false)
 	}

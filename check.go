@@ -34,6 +34,7 @@ type checker struct {
 
 	inList   map[uint32]int // by queue: in how many front queues and ready lists
 	bytes    int64
+	homeless int64
 	waiting  int64
 	byLevel  [maxPriorities + 1]int64
 	leased   int64
@@ -136,6 +137,9 @@ func (k *checker) record(ref arena.Ref, qid uint32, where string) {
 	k.bytes += arena.Cost(recordSize(r.length()))
 	if r.seq() == 0 {
 		k.bad("F5: record %d, %s, was freed", ref, where)
+	}
+	if r.part() == 0 {
+		k.homeless += arena.Cost(recordSize(r.length()))
 	}
 	if id := r.part(); id != 0 {
 		if k.resident == nil {
@@ -359,6 +363,9 @@ func (k *checker) totals(f *Frontier) {
 	pending := false
 	for id := uint32(1); id <= f.core.hosts.top; id++ {
 		pending = pending || f.core.hosts.at(id).pins > 0
+	}
+	if !pending && f.core.homeless != k.homeless {
+		k.bad("F6: %d bytes of records are in no block, counted %d", k.homeless, f.core.homeless)
 	}
 	if !pending && k.bytes != f.core.mem.Used() {
 		k.bad("F5: %d bytes of records and names; the arena has %d in use", k.bytes, f.core.mem.Used())

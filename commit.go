@@ -380,10 +380,12 @@ func batchBytes(b *Batch) int64 {
 	return n
 }
 
-// residentLimitLocked is how many bytes of URLs may be in memory.
+// residentLimitLocked is how many bytes of URLs may be in memory with a Spill:
+// what hosts, marks and the rest leave of the budget, and not more than a quarter
+// of it, since memory that URLs once had does not return to the system.
 func (f *Frontier) residentLimitLocked() int64 {
-	other := f.memoryLocked() - f.core.mem.Used()
-	return f.opts.MemoryBudget - f.footprint - other
+	other := f.memoryLocked() - f.core.resident
+	return min(f.opts.MemoryBudget-f.footprint-other, f.opts.MemoryBudget/4)
 }
 
 // roomLocked says whether need bytes may be admitted with a Spill: now, after
@@ -393,7 +395,7 @@ func (c *committer) roomLocked(f *Frontier, need int64) (<-chan struct{}, error)
 	if limit < minResident/4 {
 		return nil, ErrFull // hosts and marks alone use the budget up
 	}
-	if f.core.mem.Used()+c.bytes+need <= limit*9/10 || need > limit/2 && f.core.mem.Used()+c.bytes < limit/4 {
+	if f.core.resident+c.bytes+need <= limit*9/10 || need > limit/2 && f.core.resident+c.bytes < limit/4 {
 		c.stuck = false
 		return nil, nil
 	}

@@ -52,7 +52,7 @@ func openCrash(t testing.TB, dir string) (*frontier.Frontier, func()) {
 	db, err := spill.Open(dir, spill.Options{})
 	require.NoError(t, err)
 	f, err := frontier.Open(context.Background(), frontier.Options{
-		Spill: db, Delay: frontier.FixedDelay(0), MemoryBudget: db.Footprint() + 9<<20,
+		Spill: db, Delay: frontier.FixedDelay(0), MemoryBudget: db.Footprint() + 24<<20,
 	})
 	require.NoError(t, err)
 	return f, func() {
@@ -82,10 +82,10 @@ func TestCrashChild(t *testing.T) {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(os.Stdout, format+"\n", args...) // one write, no buffer
 	}
-	for range 3 {
+	for range 2 {
 		go func() {
 			for {
-				n := 1 + rand.IntN(300)
+				n := 1 + rand.IntN(40)
 				first := take(n)
 				var es []frontier.Entry
 				for i := range n {

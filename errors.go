@@ -21,8 +21,9 @@ var ErrExhausted = errors.New("frontier: exhausted")
 // now. The time returned with it tells when to ask again.
 var ErrNotDue = errors.New("frontier: nothing due")
 
-// ErrFull is returned by Add when Options.MemoryBudget is used up and there is
-// no Spill. Nothing of the call was admitted. Done wraps it when the completion
+// ErrFull is returned by Add when Options.MemoryBudget is used up: without a
+// Spill by the URLs, with one by what must be in memory all the same (hosts with
+// URLs, fingerprints, scheduled URLs). Nothing of the call was admitted. Done wraps it when the completion
 // was recorded but its outlinks were refused.
 var ErrFull = errors.New("frontier: memory budget used up")
 

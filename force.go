@@ -206,7 +206,7 @@ func (f *Frontier) takeFromDisk(o *op, jobs []loadJob, url []byte) (again bool, 
 				return true, nil
 			}
 			ref := c.store(r.seq, r.body)
-			c.record(ref).setHome(job.load, r.pos)
+			c.setHome(ref, job.load, r.pos)
 			f.withdrawLocked(o, job.queue, ref, func() { p.taken |= 1 << r.pos })
 			return false, nil
 		}

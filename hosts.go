@@ -60,7 +60,11 @@ type host struct {
 //
 // Not safe for concurrent use.
 type core struct {
-	mem    arena.Arena // host keys and resident records
+	mem arena.Arena // host keys and resident records
+
+	resident int64 // bytes of records in mem
+	homeless int64 // of them, of records that are in no block
+
 	hosts  slab[host]
 	index  []uint32 // open addressing over hosts by hash; 0 is empty
 	queues slab[queue]

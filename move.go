@@ -20,6 +20,9 @@ import (
 )
 
 const (
+	// maxLog is how many bytes the log may have before a round ends it: what
+	// must be replayed at the next opening.
+	maxLog = 64 << 20
 	// moveBytes is how much is copied under one lock, and packed at once.
 	moveBytes = 256 << 10
 	// moveQueues is how many queues are looked at under one lock.
@@ -28,10 +31,17 @@ const (
 
 // wakeMoverLocked starts a round if memory or log want it.
 func (f *Frontier) wakeMoverLocked() {
-	limit := f.residentLimitLocked()
-	if f.core.mem.Used() > limit/2 || f.logBytes > max(limit/2, 4<<20) {
+	if f.moveWantedLocked() {
 		f.signalMoverLocked()
 	}
+}
+
+// moveWantedLocked reports whether a round is worth its price, or the only way
+// to make room for those who wait.
+func (f *Frontier) moveWantedLocked() bool {
+	limit := f.residentLimitLocked()
+	return f.logBytes > maxLog || f.committer.space != nil && f.core.homeless > 0 ||
+		f.core.resident > limit/2 && f.core.homeless > max(limit/8, 1<<20)
 }
 
 func (f *Frontier) signalMoverLocked() {
@@ -51,11 +61,11 @@ func (f *Frontier) moveLoop() {
 		}
 		f.mu.Lock()
 		limit := f.residentLimitLocked()
-		wanted := f.logBytes > 0 && (c.space != nil || f.core.mem.Used() > limit/2 || f.logBytes > max(limit/2, 4<<20))
+		wanted := f.moveWantedLocked()
 		f.core.cfg.evictOver = limit / 4
 		c.moving = wanted
 		if !wanted && !c.busy() { // else the end of the commit lets the waiting look again
-			c.stuck = c.space != nil || f.core.mem.Used() > limit*8/10 // nothing is left to be moved
+			c.stuck = c.space != nil || f.core.resident > limit*8/10 // nothing is left to be moved
 			f.freedLocked()
 		}
 		f.mu.Unlock()
@@ -65,7 +75,7 @@ func (f *Frontier) moveLoop() {
 		err := f.moveRound()
 		f.mu.Lock()
 		c.moving = false
-		c.stuck = err != nil || f.core.mem.Used() > limit*8/10
+		c.stuck = err != nil || f.core.resident > limit*8/10
 		f.freedLocked()
 		f.mu.Unlock()
 		if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, errSpoiled) {
@@ -282,7 +292,7 @@ func (m *mover) settleLocked(i int, parts []Part) {
 			w := m.where[i][at]
 			at++
 			if m.epoch == c.mem.Epoch() && c.record(w.ref).seq() == w.seq {
-				c.record(w.ref).setHome(id, pos)
+				c.setHome(w.ref, id, pos)
 			} else {
 				c.kill(id, pos)
 			}
@@ -295,7 +305,7 @@ func (m *mover) settleLocked(i int, parts []Part) {
 func (m *mover) evictLocked(id uint32) {
 	c := m.f.core
 	q := c.queues.at(id)
-	if q.host == 0 || c.mem.Used() <= c.cfg.evictOver {
+	if q.host == 0 || c.resident <= c.cfg.evictOver {
 		return
 	}
 	switch c.hosts.at(q.host).place {

@@ -158,7 +158,18 @@ func (c *core) store(seq uint64, b []byte) arena.Ref {
 	binary.LittleEndian.PutUint64(mem[8:], seq)
 	binary.LittleEndian.PutUint32(mem[16:], uint32(len(b)))
 	copy(mem[headerSize:], b)
+	c.resident += arena.Cost(len(mem))
+	c.homeless += arena.Cost(len(mem))
 	return ref
+}
+
+// setHome notes that a record lies in a block, too.
+func (c *core) setHome(ref arena.Ref, part uint32, pos int) {
+	r := c.record(ref)
+	if r.part() == 0 {
+		c.homeless -= arena.Cost(recordSize(r.length()))
+	}
+	r.setHome(part, pos)
 }
 
 func (c *core) record(ref arena.Ref) resident { return c.mem.Bytes(ref) }
@@ -168,6 +179,10 @@ func (c *core) record(ref arena.Ref) resident { return c.mem.Bytes(ref) }
 func (c *core) discard(ref arena.Ref) {
 	r := c.record(ref)
 	n := r.length()
+	c.resident -= arena.Cost(recordSize(n))
+	if r.part() == 0 {
+		c.homeless -= arena.Cost(recordSize(n))
+	}
 	clear(r[:headerSize])
 	c.mem.Free(ref, recordSize(n))
 }

@@ -277,7 +277,7 @@ func (r *recovery) Scheduled(q Queue, p Part, i int, rec Record) error {
 		return &CorruptError{Err: err}
 	}
 	ref := c.store(rec.Seq, rec.Body)
-	c.record(ref).setHome(id, i)
+	c.setHome(ref, id, i)
 	x.taken |= 1 << i
 	c.schedule(x.queue, ref, r.f.since(millisTime(rec.Due)))
 	return nil

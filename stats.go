@@ -43,7 +43,7 @@ func (f *Frontier) statsLocked() Stats {
 	s.Known = int64(f.seen.Len())
 	p := &f.core.places
 	s.Bound = int64(p[pacing] + p[ready] + p[called] + p[loading] + p[leased] + p[ending])
-	s.Resident = f.core.mem.Used()
+	s.Resident = f.core.resident
 	s.MemoryBytes = f.memoryLocked() + f.footprint
 	return s
 }
