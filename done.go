@@ -186,7 +186,7 @@ func (f *Frontier) heldLocked(l Lease) (*leaseRecord, error) {
 
 // lateLocked lets a Done that came too late move its host's clock later.
 func (f *Frontier) lateLocked(l Lease, p plan) {
-	if f.closed || p.hostHold < 0 || l.token == 0 {
+	if f.closed || p.hostHold < 0 || l.token == 0 || checkHost(l.Host) != nil {
 		return
 	}
 	id := f.core.lookup(f.hostHash(l.Host), l.Host)
@@ -294,7 +294,7 @@ func (f *Frontier) learnLocked(h *host, d time.Duration) {
 	ms := h.crawlDelay
 	switch {
 	case d > 0:
-		ms = int32(min((d+time.Millisecond-1)/time.Millisecond, maxCrawlDelay/time.Millisecond))
+		ms = int32((min(d, maxCrawlDelay) + time.Millisecond - 1) / time.Millisecond)
 	case d < 0:
 		ms = 0
 	}
