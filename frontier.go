@@ -92,7 +92,10 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	}
 	f.footprint = o.Spill.Footprint()
 	f.core.cfg.evictOver = f.residentLimitLocked() / 4
-	if err := f.recover(ctx); err != nil {
+	switch err := f.recover(ctx); {
+	case errors.Is(err, ErrInUse):
+		return nil, err // the use is not ours to end
+	case err != nil:
 		return nil, errors.Join(err, o.Spill.Release())
 	}
 	f.startCommitter()
