@@ -1,0 +1,98 @@
+package frontier_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAllBadOptionsAreReportedTogether(t *testing.T) {
+	_, err := frontier.Open(context.Background(), frontier.Options{
+		MemoryBudget: -1, Priorities: 65, Selector: frontier.Weighted(1, 0), Delay: frontier.FixedDelay(-1),
+		GroupDelay: frontier.FactorDelay(math.NaN(), 2, 1), Quantum: -1, ParkAfter: -1, LeaseTime: time.Microsecond,
+		Retry: frontier.Retries(0, -1),
+	})
+	for _, fault := range []string{
+		"frontier: options: ", "Priorities is 65; want 1 to 64", "Quantum is -1; want >= 1", "ParkAfter is -1ns; want >= 0",
+		"LeaseTime is 1µs; want 1ms to 720h", "Delay is FixedDelay(-1ns); want >= 0",
+		"GroupDelay is FactorDelay(NaN, 2ns, 1ns); want 0 <= k and 0 <= min <= max",
+		"Selector has 2 weights; want one for each of 65 priorities", "Selector's weight of priority 2 is 0; want >= 1",
+		"Retry is Retries(0, -1ns); want tries >= 1 and a wait >= 0", "MemoryBudget is -1; want at least ",
+	} {
+		require.ErrorContains(t, err, fault)
+	}
+}
+
+func TestOptionsAtTheirBounds(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		o     frontier.Options
+		fault string // "" if they are good
+	}{
+		{"none", frontier.Options{}, ""},
+		{"one priority", frontier.Options{Priorities: 1}, ""},
+		{"64 priorities", frontier.Options{Priorities: 64}, ""},
+		{"negative priorities", frontier.Options{Priorities: -1}, "Priorities"},
+		{"quantum 1", frontier.Options{Quantum: 1}, ""},
+		{"a lease of 1 ms", frontier.Options{LeaseTime: time.Millisecond}, ""},
+		{"a lease of less", frontier.Options{LeaseTime: time.Millisecond - 1}, "LeaseTime"},
+		{"a lease of 30 days", frontier.Options{LeaseTime: 720 * time.Hour}, ""},
+		{"a lease of more", frontier.Options{LeaseTime: 720*time.Hour + 1}, "LeaseTime"},
+		{"no delay", frontier.Options{Delay: frontier.FixedDelay(0)}, ""},
+		{"a delay of 30 days", frontier.Options{Delay: frontier.FixedDelay(720 * time.Hour)}, ""},
+		{"a delay of more", frontier.Options{Delay: frontier.FixedDelay(720*time.Hour + 1)}, "Delay may last"},
+		{"a factor of 0", frontier.Options{Delay: frontier.FactorDelay(0, 0, 0)}, ""},
+		{"a negative factor", frontier.Options{Delay: frontier.FactorDelay(-0.1, 0, 1)}, "Delay is"},
+		{"a minimum above the maximum", frontier.Options{GroupDelay: frontier.FactorDelay(1, 2, 1)}, "GroupDelay is"},
+		{"one try", frontier.Options{Retry: frontier.Retries(1, 0)}, ""},
+		{"weights for each priority", frontier.Options{Priorities: 3, Selector: frontier.Weighted(1, 1, 9)}, ""},
+		{"too few weights", frontier.Options{Selector: frontier.Weighted(1)}, "Selector has 1 weights"},
+		{"8 MiB", frontier.Options{MemoryBudget: 8 << 20}, ""},
+		{"less than 8 MiB", frontier.Options{MemoryBudget: 8<<20 - 1}, "MemoryBudget"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := frontier.Open(context.Background(), c.o)
+			if c.fault != "" {
+				require.ErrorContains(t, err, c.fault)
+				require.Nil(t, f)
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		})
+	}
+}
+
+// hungry is a Spill that takes much memory.
+type hungry struct{ frontier.Spill }
+
+func (hungry) Footprint() int64 { return 100 << 20 }
+
+func TestBudgetMustHoldTheSpill(t *testing.T) {
+	m := spilltest.OpenMemory(t, spill.Options{})
+	_, err := frontier.Open(context.Background(), frontier.Options{Spill: hungry{m.Store}, MemoryBudget: 108<<20 - 1})
+	require.ErrorContains(t, err, "want at least 113246208, of which the Spill takes 104857600")
+	f, err := frontier.Open(context.Background(), frontier.Options{Spill: hungry{m.Store}, MemoryBudget: 108 << 20})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, f.Stats().MemoryBytes, int64(100<<20))
+	ended(t, f)
+}
+
+func TestRetriesGrowFourfoldUpToAMonth(t *testing.T) {
+	r := frontier.Retries(40, 30*time.Second)
+	want := 30 * time.Second
+	for attempt := 1; attempt < 40; attempt++ {
+		wait, again := r.Retry(frontier.Entry{}, attempt, frontier.Outcome{})
+		require.True(t, again)
+		require.Equal(t, want, wait, "after try %d", attempt)
+		want = min(4*want, 30*24*time.Hour)
+	}
+	_, again := r.Retry(frontier.Entry{}, 40, frontier.Outcome{})
+	require.False(t, again)
+}
