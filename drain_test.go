@@ -60,7 +60,10 @@ func drain(t *testing.T, w *world, urls []string) {
 	begun, cpu := time.Now(), cpuTime()
 	before := residentMemory()
 	budget := w.opts.MemoryBudget
-	if budget == 0 {
+	switch {
+	case budget == 0 && w.opts.Spill == nil:
+		budget = 256 << 20
+	case budget == 0:
 		budget = 512 << 20
 	}
 	var peak, peakStats atomic.Int64
