@@ -123,13 +123,13 @@ func (f *Frontier) prepareOne(o *op, e *Entry, h History) (newEntry, error) {
 	case e.URL == "":
 		return none, errors.New("empty URL")
 	case len(e.URL) > MaxURL:
-		return none, fmt.Errorf("URL has %d bytes; want at most %d", len(e.URL), MaxURL)
+		return none, fmt.Errorf("too long: URL has %d bytes; want at most %d", len(e.URL), MaxURL)
 	case len(e.Meta) > MaxMeta:
-		return none, fmt.Errorf("Meta has %d bytes; want at most %d", len(e.Meta), MaxMeta)
+		return none, fmt.Errorf("too long: Meta has %d bytes; want at most %d", len(e.Meta), MaxMeta)
 	case e.Depth < 0:
-		return none, fmt.Errorf("Depth is %d; want >= 0", e.Depth)
+		return none, fmt.Errorf("out of range: Depth is %d; want >= 0", e.Depth)
 	case e.Depth > 1<<30:
-		return none, fmt.Errorf("Depth is %d; want at most %d", e.Depth, 1<<30)
+		return none, fmt.Errorf("out of range: Depth is %d; want at most %d", e.Depth, 1<<30)
 	}
 	host, err := f.opts.HostKey(e.URL)
 	if err != nil {

@@ -141,9 +141,6 @@ func (c *core) filled(qid uint32, now int64) {
 	}
 }
 
-// resident reports whether the queue's next record is in memory.
-func (q *queue) resident() bool { return q.front.first != 0 || q.chain == 0 }
-
 // pop takes the next record, which is in memory.
 func (c *core) pop(q *queue) arena.Ref {
 	if q.front.first == 0 {

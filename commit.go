@@ -10,65 +10,9 @@ package frontier
 
 import (
 	"runtime"
-	"sync"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
-
-// maxGroup is how many bytes of bodies one batch holds, about.
-const maxGroup = 4 << 20
-
-// applyAtOnce is how many URLs are admitted under one lock.
-const applyAtOnce = 128
-
-// op is what one call wants committed.
-type op struct {
-	entries []newEntry
-	buf     []byte // bodies of entries
-	rows    []Row
-	forced  []newEntry // known outlinks to be forced once this is committed
-
-	ends   bool      // record, of queue and host, is finished
-	record arena.Ref // stays in memory until then
-	queue  uint32
-	host   uint32
-
-	firstSeq uint64
-	run      func() error // instead of all that: called between two commits
-	after    func(error)  // called outside the lock when nobody waits for done
-	done     chan error   // made for each commit
-}
-
-var ops = sync.Pool{New: func() any { return &op{} }}
-
-func newOp() *op { return ops.Get().(*op) }
-
-// free gives the op back. Nobody may be going to send on done.
-func (o *op) free() {
-	clear(o.entries)
-	*o = op{entries: o.entries[:0], buf: o.buf[:0]}
-	if cap(o.buf) <= 1<<20 {
-		ops.Put(o)
-	}
-}
-
-func (o *op) empty() bool {
-	return len(o.entries) == 0 && !o.ends && len(o.rows) == 0 && len(o.forced) == 0
-}
-
-// encode appends b to the op's buffer and returns its bytes.
-func (o *op) encode(b *body) []byte {
-	at := len(o.buf)
-	o.buf = b.append(o.buf)
-	return o.buf[at:len(o.buf):len(o.buf)]
-}
-
-// hold appends encoded bytes to the op's buffer and returns them there.
-func (o *op) hold(b []byte) []byte {
-	at := len(o.buf)
-	o.buf = append(o.buf, b...)
-	return o.buf[at:len(o.buf):len(o.buf)]
-}
 
 // committer is the state of the goroutine that commits. Its fields are guarded
 // by Frontier.mu.

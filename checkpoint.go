@@ -1,0 +1,73 @@
+// This file ends a round of moving: the log begins anew after what is in blocks.
+
+package frontier
+
+import (
+	"slices"
+)
+
+// checkpoint ends the round. It runs between two commits, after all that were
+// submitted before it: no completion of a record that has no home is pending.
+func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
+	o := newOp()
+	o.run = func() error {
+		f.mu.Lock()
+		if f.committer.failures != m.failures {
+			f.mu.Unlock()
+			return errSpoiled
+		}
+		b := &Batch{
+			ID:   f.committer.batchID + 1,
+			Time: wallMillis(f.wall(f.nowLocked())),
+			Rows: []Row{f.metaRowLocked(m.gen, false)},
+			Drop: f.core.drops,
+		}
+		f.core.drops = nil
+		f.mu.Unlock()
+		if err := f.opts.Spill.Commit(b); err != nil {
+			f.mu.Lock()
+			f.core.drops = append(f.core.drops, b.Drop...)
+			f.mu.Unlock()
+			return err
+		}
+		f.mu.Lock()
+		f.committer.batchID, f.applied.batch = b.ID, b.ID
+		cp := &Checkpoint{Gen: m.gen, Through: m.through, Marks: slices.Clone(f.logMarks[:marks])}
+		dirty := f.core.dirty
+		f.core.dirty = nil
+		for _, id := range dirty {
+			if x := f.core.blocks[id]; x != nil {
+				x.dirty = false
+				cp.Dead = append(cp.Dead, DeadBits{Block: id, Bits: slices.Clone(x.dead)})
+			}
+		}
+		f.mu.Unlock()
+		err := f.opts.Spill.Checkpoint(cp)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if err != nil {
+			for _, id := range dirty {
+				if x := f.core.blocks[id]; x != nil && !x.dirty {
+					x.dirty = true
+					f.core.dirty = append(f.core.dirty, id)
+				}
+			}
+			return err
+		}
+		f.gen = m.gen
+		f.logBytes -= bytes
+		f.logMarks = append(make([]Mark, 0, len(f.logMarks)-marks), f.logMarks[marks:]...)
+		return nil
+	}
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return ErrClosed
+	}
+	f.finishing++
+	f.enqueueLocked(o)
+	f.mu.Unlock()
+	err := <-o.done
+	o.free()
+	return err
+}

@@ -1,0 +1,130 @@
+// This file is what may happen to a lease before its Done: it is extended, joins
+// a group, is exchanged for one without a URL, or its deadline passes.
+
+package frontier
+
+import (
+	"fmt"
+	"time"
+)
+
+// reapLocked settles leases whose deadline has passed, as failed contacts that
+// lasted until then. It releases the lock while it asks the policies.
+func (f *Frontier) reapLocked() {
+	now := f.nowLocked()
+	if f.core.expiry.min() > now {
+		return
+	}
+	for _, id := range f.core.expired(now) {
+		h := f.core.hosts.at(id)
+		l := f.newLease(id, h.lease)
+		f.mu.Unlock()
+		o := Outcome{Result: Failed, Ended: l.Deadline, Duration: l.Deadline.Sub(l.LeasedAt)}
+		if l.ContactOnly() {
+			o.Result = Visited
+		}
+		p, _ := f.plan(l, o, l.Deadline, true)
+		job := newOp()
+		f.mu.Lock()
+		if f.closed {
+			return
+		}
+		f.core.stats.Expired++
+		f.finishLocked(job, id, f.core.leases.at(f.core.hosts.at(id).lease), p)
+		f.opts.Logger.Info("lease expired", "host", l.Host, "url", l.Entry.URL)
+		job.after = func(err error) {
+			if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
+				f.opts.OnGiveUp(l.Entry, p.outcome)
+			}
+		}
+		f.submitAsyncLocked(job)
+	}
+	f.dispatchLocked()
+}
+
+// Extend moves a lease's deadline to d from now and updates l.
+func (f *Frontier) Extend(l *Lease, d time.Duration) error {
+	if d <= 0 || d > maxDelay {
+		return fmt.Errorf("frontier: extend by %v; want more than 0 and at most %v", d, maxDelay)
+	}
+	f.lock()
+	defer f.mu.Unlock()
+	r, err := f.heldLocked(*l)
+	if err != nil {
+		return err
+	}
+	r.deadline = f.nowLocked() + int64(d)
+	f.core.expiry.fix(int(f.core.hosts.at(l.host).pos), r.deadline)
+	l.Deadline = f.wall(r.deadline)
+	f.dispatchLocked() // it may end before what the timer waits for
+	return nil
+}
+
+// Join puts a lease's host into a group and updates l. Call it before each
+// contact: the host stays in the group until it joins another or nothing more
+// must be known of it (no URLs, no lease, its time has passed). If the group may be
+// contacted now the lease holds a slot of it; otherwise Join returns
+// ErrGroupBusy, and the lease must be handed back uncontacted: its host comes
+// again when the group is free. Group names have 1 to 255 bytes.
+func (f *Frontier) Join(l *Lease, name string) error {
+	if len(name) < 1 || len(name) > 255 {
+		return fmt.Errorf("frontier: group name has %d bytes; want 1 to 255", len(name))
+	}
+	f.lock()
+	defer f.mu.Unlock()
+	r, err := f.heldLocked(*l)
+	if err != nil {
+		return err
+	}
+	c := f.core
+	if len(c.groupNames) >= 2*f.groupsSwept+64 {
+		c.sweepGroups(f.nowLocked())
+		f.groupsSwept = len(c.groupNames)
+	}
+	id := c.groupOf(name)
+	if r.group == id {
+		return nil
+	}
+	h := c.hosts.at(l.host)
+	if r.group != 0 {
+		if r.oldGroup == 0 {
+			r.oldGroup = r.group
+			c.groups.at(r.group).members++ // until the lease ends: its clock is not forgotten
+		}
+		c.freeSlot(r.group)
+		r.group = 0
+	}
+	c.joinGroup(h, id)
+	h.unsaved = true
+	l.Group = name
+	if !c.takeSlot(id, f.nowLocked()) {
+		f.dispatchLocked()
+		return ErrGroupBusy
+	}
+	r.group = id
+	f.dispatchLocked()
+	return nil
+}
+
+// HandBack returns a lease's URL to the head of its queue, untried, but keeps the
+// host's slot: the lease that comes back is for contact only, and the one given
+// has ended. It is how a crawler reads robots.txt before the page.
+func (f *Frontier) HandBack(l Lease) (Lease, error) {
+	f.lock()
+	defer f.mu.Unlock()
+	r, err := f.heldLocked(l)
+	if err != nil {
+		return Lease{}, err
+	}
+	now := f.nowLocked()
+	if r.record != 0 {
+		f.core.returnHead(r.queue, r.record)
+	}
+	r.record, r.queue, r.again = 0, 0, nil
+	r.token = f.nextToken()
+	r.deadline = now + int64(f.opts.LeaseTime)
+	h := f.core.hosts.at(l.host)
+	f.core.expiry.fix(int(h.pos), r.deadline)
+	f.dispatchLocked() // an extended lease ends earlier now
+	return f.newLease(l.host, h.lease), nil
+}

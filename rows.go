@@ -1,0 +1,173 @@
+// This file encodes the few values that a frontier keeps by name: of itself, of
+// hosts and of groups.
+
+package frontier
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// Names of rows.
+const (
+	rowMeta  = "m"  // the frontier's own: see metaRowLocked
+	rowHost  = "h:" // and a host key: see hostRow
+	rowGroup = "g:" // and a group's name: varint free, Unix milliseconds
+	rowDelay = "d:" // and a Scope's key: see encodeDelay
+)
+
+// metaRowLocked encodes what the frontier must know of itself: version of this
+// encoding, key of the fingerprints, how often it was opened, whether it was
+// closed, last sequence number, generation, and when it was last opened after a
+// crash.
+func (f *Frontier) metaRowLocked(gen uint32, clean bool) Row {
+	b := []byte{1}
+	b = binary.LittleEndian.AppendUint64(b, f.key[0])
+	b = binary.LittleEndian.AppendUint64(b, f.key[1])
+	b = binary.AppendUvarint(b, f.epoch)
+	if clean {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	b = binary.AppendUvarint(b, f.seq)
+	b = binary.AppendUvarint(b, uint64(gen))
+	if f.heldFrom == notHeld {
+		return Row{Key: rowMeta, Value: append(b, 0)}
+	}
+	b = binary.AppendUvarint(b, uint64(wallMillis(f.wall(f.heldFrom))))
+	return Row{Key: rowMeta, Value: b}
+}
+
+type hostState struct {
+	due        int64 // Unix milliseconds
+	crawlDelay int32
+	group      string
+}
+
+func (r *recovery) Row(key string, value []byte) error {
+	switch {
+	case key == rowMeta:
+		return r.meta(value)
+	case len(key) > 2 && key[:2] == rowHost:
+		due, n := binary.Varint(value)
+		if n <= 0 {
+			return &CorruptError{Key: []byte(key), Err: errRow}
+		}
+		delay, k := binary.Uvarint(value[n:])
+		if k <= 0 || delay > uint64(maxCrawlDelay/time.Millisecond) {
+			return &CorruptError{Key: []byte(key), Err: errRow}
+		}
+		r.hosts[key[2:]] = hostState{due, int32(delay), string(value[n+k:])}
+	case len(key) > 2 && key[:2] == rowGroup:
+		free, n := binary.Varint(value)
+		if n <= 0 {
+			return &CorruptError{Key: []byte(key), Err: errRow}
+		}
+		r.groups[key[2:]] = free
+	case len(key) > 2 && key[:2] == rowDelay:
+		d, err := decodeDelay(value)
+		if err != nil {
+			return &CorruptError{Key: []byte(key), Err: err}
+		}
+		r.f.controls.set(key[2:], d)
+	}
+	return nil // rows of other kinds are not ours to judge
+}
+
+func (r *recovery) meta(v []byte) error {
+	corrupt := &CorruptError{Key: []byte(rowMeta), Err: errRow}
+	if len(v) < 1 {
+		return corrupt
+	}
+	if v[0] != 1 {
+		return fmt.Errorf("%w: frontier rows are of version %d, this is version 1", ErrVersion, v[0])
+	}
+	if len(v) < 17 {
+		return corrupt
+	}
+	f := r.f
+	f.key = [2]uint64{binary.LittleEndian.Uint64(v[1:]), binary.LittleEndian.Uint64(v[9:])}
+	v = v[17:]
+	var fields [4]uint64
+	for i := range fields {
+		if i == 1 {
+			if len(v) == 0 {
+				return corrupt
+			}
+			r.clean = v[0] == 1
+			v = v[1:]
+		}
+		x, n := binary.Uvarint(v)
+		if n <= 0 {
+			return corrupt
+		}
+		fields[i], v = x, v[n:]
+	}
+	f.epoch, f.seq, f.gen = fields[0], fields[1], uint32(fields[2])
+	r.known = true
+	// All rows come before the first host, which must know what it is owed.
+	switch {
+	case !r.clean:
+		f.heldFrom = 0
+	case fields[3] != 0:
+		f.heldFrom = min(0, f.since(millisTime(int64(fields[3]))))
+	default:
+		return nil
+	}
+	f.core.hold = max(0, f.heldFrom+f.maxDelay)
+	f.core.holdOf = f.hold
+	return nil
+}
+
+// closingRows is what makes the next opening continue with exact times.
+func (f *Frontier) closingRowsLocked() []Row {
+	now := f.nowLocked()
+	c := f.core
+	var rows []Row
+	for id := uint32(1); id <= c.hosts.top; id++ {
+		h := c.hosts.at(id)
+		if h.nameLen == 0 {
+			continue
+		}
+		due := h.due
+		if h.lease != 0 {
+			// Its contact may go on: it counts as contacted now.
+			l := c.leases.at(h.lease)
+			due = max(due, now+max(int64(f.DelayOf(string(c.name(h))).Max()), int64(h.crawlDelay)*int64(time.Millisecond)))
+			c.stampGroup(l.group, now+int64(f.opts.GroupDelay.Max()))
+		}
+		if due > now || h.crawlDelay > 0 || h.group != 0 || h.stored {
+			rows = append(rows, f.hostRow(h, due))
+		}
+	}
+	for name, id := range c.groupNames {
+		if g := c.groups.at(id); g.free > now || g.members > 0 {
+			rows = append(rows, Row{Key: rowGroup + name, Value: binary.AppendVarint(nil, wallMillis(f.wall(g.free)))})
+		}
+	}
+	return append(rows, f.metaRowLocked(f.gen, true))
+}
+
+// hostRow encodes a host's clock for the store: due in Unix milliseconds, crawl
+// delay in milliseconds, group.
+func (f *Frontier) hostRow(h *host, due int64) Row {
+	b := binary.AppendVarint(nil, wallMillis(f.wall(due)))
+	b = binary.AppendUvarint(b, uint64(h.crawlDelay))
+	if h.group != 0 {
+		b = append(b, f.core.groups.at(h.group).name...)
+	}
+	return Row{Key: rowHost + string(f.core.name(h)), Value: b}
+}
+
+// noteLocked adds a row to o if a crash would otherwise forget something of the
+// host: a new crawl delay or group, or a time beyond what every host is left
+// alone for after a crash.
+func (f *Frontier) noteLocked(o *op, h *host, due, now int64) {
+	due = max(due, h.due)
+	if h.unsaved || due-now > f.maxDelay {
+		h.unsaved, h.stored = false, true
+		o.rows = append(o.rows, f.hostRow(h, due))
+	}
+}

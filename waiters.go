@@ -1,0 +1,162 @@
+// This file holds the calls that wait, and the timer that serves them all.
+//
+// Waiters of Next form one queue, those of Contact one for each host. What
+// becomes available is handed to the first waiter: nobody else wakes, and nobody
+// polls.
+
+package frontier
+
+import (
+	"time"
+)
+
+// waiter is a blocked call of Next or Contact.
+type waiter struct {
+	grant      chan grant // gets exactly one, or none if the waiter left
+	prev, next *waiter
+	queued     bool
+}
+
+// grant is what a waiter waited for: a lease, a host whose next record it must
+// read itself, an error, or nothing: it must wait again.
+type grant struct {
+	lease Lease
+	load  *loadJob
+	err   error
+	again bool
+}
+
+// waiterQueue is a FIFO. The zero value is empty.
+type waiterQueue struct{ first, last *waiter }
+
+func (q *waiterQueue) push() *waiter {
+	w := &waiter{grant: make(chan grant, 1), prev: q.last, queued: true}
+	if q.last != nil {
+		q.last.next = w
+	} else {
+		q.first = w
+	}
+	q.last = w
+	return w
+}
+
+func (q *waiterQueue) remove(w *waiter) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		q.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		q.last = w.prev
+	}
+	w.prev, w.next, w.queued = nil, nil, false
+}
+
+// give hands g to the first waiter.
+func (q *waiterQueue) give(g grant) {
+	w := q.first
+	q.remove(w)
+	w.grant <- g
+}
+
+// dispatchLocked gives waiters what may be had now, and sets the timer for the
+// rest. Whoever changes anything that a waiter could wait for calls it.
+func (f *Frontier) dispatchLocked() {
+	if f.draining {
+		f.refuseLocked()
+		return
+	}
+	if f.waiters.first == nil && len(f.contacts) == 0 {
+		return
+	}
+	now := f.nowLocked()
+	for f.waiters.first != nil {
+		g, ok := f.nextLocked(now)
+		if !ok {
+			break
+		}
+		f.waiters.give(g)
+	}
+	f.core.advance(now)
+	f.callLocked(now)
+	if f.waiters.first != nil && f.overLocked() {
+		for f.waiters.first != nil {
+			f.waiters.give(grant{err: ErrExhausted})
+		}
+	}
+	f.armLocked(now)
+}
+
+// callLocked gives hosts to the Contact calls that wait for them.
+func (f *Frontier) callLocked(now int64) {
+	for len(f.core.calls) > 0 {
+		id := f.core.calls[0]
+		f.core.detach(id)
+		if !f.core.stillDue(id, now) {
+			continue
+		}
+		f.core.hosts.at(id).contacts--
+		q := f.contacts[id]
+		l := f.newLease(id, f.core.leaseHost(id, leaseRecord{
+			token: f.nextToken(), leasedAt: now, deadline: now + int64(f.opts.LeaseTime), host: id,
+		}))
+		q.give(grant{lease: l})
+		if q.first == nil {
+			delete(f.contacts, id)
+		}
+	}
+}
+
+// refuseLocked tells all waiters that the frontier is closed to them, and who
+// waits for the last lease that it has ended.
+func (f *Frontier) refuseLocked() {
+	for f.waiters.first != nil {
+		f.waiters.give(grant{err: ErrClosed})
+	}
+	for id, q := range f.contacts {
+		for q.first != nil {
+			q.give(grant{err: ErrClosed})
+		}
+		f.dropContactsLocked(id)
+	}
+	if f.drained != nil && f.core.stats.Leased == 0 && f.finishing == 0 {
+		close(f.drained)
+		f.drained = nil
+	}
+	if f.drained != nil {
+		f.armLocked(f.nowLocked())
+	}
+}
+
+// armLocked makes sure that the timer fires at the next event.
+func (f *Frontier) armLocked(now int64) {
+	if f.waiters.first == nil && len(f.contacts) == 0 && f.drained == nil || f.closed {
+		return
+	}
+	at := f.core.expiry.min()
+	if !f.draining {
+		at = f.core.nextEvent(now)
+	}
+	if at == never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
+		return
+	}
+	f.timerAt = at
+	wait := time.Duration(max(0, at-now))
+	if f.timer == nil {
+		f.timer = f.opts.Clock.AfterFunc(wait, f.tick)
+		return
+	}
+	f.timer.Reset(wait)
+}
+
+// tick is called by the timer.
+func (f *Frontier) tick() {
+	f.lock()
+	f.timerAt = 0
+	if !f.closed {
+		f.dispatchLocked()
+	}
+	f.mu.Unlock()
+}
