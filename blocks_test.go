@@ -31,7 +31,6 @@ func (p *packing) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, erro
 }
 
 func TestBlockIsKeptIfOnlyItsFirstURLsEndedDuringTheMove(t *testing.T) {
-	t.Skip("the block is dropped with the URLs that wait in it")
 	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
 	store := &packing{Spill: w.machine.Store}
 	require.NoError(t, w.f.Close())
@@ -61,7 +60,6 @@ func TestBlockIsKeptIfOnlyItsFirstURLsEndedDuringTheMove(t *testing.T) {
 // TestEveryURLIsVisitedOnceByManyWorkersOverLittleMemory lets workers, commits
 // and moves meet in every order that there is time for.
 func TestEveryURLIsVisitedOnceByManyWorkersOverLittleMemory(t *testing.T) {
-	t.Skip("sometimes a block is dropped with the URLs that wait in it")
 	const workers, hosts = 16, 300
 	seeds, links := 20_000, 3
 	if raceEnabled || testing.Short() {

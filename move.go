@@ -271,8 +271,14 @@ func (m *mover) flush() error {
 	}
 	f := m.f
 	f.mu.Lock()
+	ids := make([][]uint32, len(m.runs))
+	for i := range m.runs { // all parts of a block before any of them ends
+		for _, p := range parts[i] {
+			ids[i] = append(ids[i], f.core.addPart(m.queue[i], p))
+		}
+	}
 	for i := range m.runs {
-		m.settleLocked(i, parts[i])
+		m.settleLocked(i, parts[i], ids[i])
 		m.evictLocked(m.queue[i])
 	}
 	f.freedLocked()
@@ -283,11 +289,11 @@ func (m *mover) flush() error {
 }
 
 // settleLocked tells the records of run i where they are now.
-func (m *mover) settleLocked(i int, parts []Part) {
+func (m *mover) settleLocked(i int, parts []Part, ids []uint32) {
 	c := m.f.core
 	at := 0
-	for _, p := range parts {
-		id := c.addPart(m.queue[i], p)
+	for n, p := range parts {
+		id := ids[n]
 		for pos := range int(p.Count) {
 			w := m.where[i][at]
 			at++
