@@ -184,7 +184,6 @@ func TestWorkersAreAsBusyAsUnderTheBestPolicy(t *testing.T) {
 // high priority and have only others left: more of them become ready than the
 // selector asks for.
 func TestNoMoreHostsAreBoundThanNeeded(t *testing.T) {
-	t.Skip("hosts stay bound that are ready with URLs of low priority only")
 	for _, c := range crawls() {
 		t.Run(describe(c), func(t *testing.T) {
 			s := simulate(t, c, frontier.Options{MemoryBudget: 2 << 30}, false)

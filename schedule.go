@@ -85,12 +85,31 @@ func (c *core) makeReady(id uint32) {
 		c.calls = append(c.calls, id)
 		return
 	}
+	if c.surplus(h) {
+		c.dropSlot(h)
+		c.put(h, nowhere)
+		c.unbind(id, h)
+		return
+	}
 	c.put(h, ready)
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		if c.queues.at(q).waiting > 0 {
 			c.pushReady(q)
 		}
 	}
+}
+
+// surplus reports whether a host that may be contacted now has nothing to offer
+// of which not enough hosts are ready. Otherwise hosts bound for an urgent URL
+// would pile up with what is left of them.
+func (c *core) surplus(h *host) bool {
+	enough := 8 + c.places[leased]/4
+	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
+		if x := c.queues.at(q); x.waiting > 0 && c.readies[x.priority].n < enough {
+			return false
+		}
+	}
+	return true
 }
 
 // detach takes a host out of the structure it is in, except leased and loading.
