@@ -208,6 +208,16 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 		h.due = due
 		f.core.settle(id, now)
 	}
+	if f.opts.Spill == nil {
+		return
+	}
+	o := newOp()
+	if f.noteLocked(o, h, due, now); o.empty() {
+		o.free()
+		return
+	}
+	o.after = func(error) {} // nobody waits
+	f.submitAsyncLocked(o)
 }
 
 // finishLocked takes a lease off the books and fills o with what must be

@@ -29,7 +29,7 @@ func (c *core) groupOf(name string) uint32 {
 	}
 	id := c.groups.alloc()
 	g := c.groups.at(id)
-	g.name, g.slots, g.free = name, 1, c.hold
+	g.name, g.slots, g.free = name, 1, c.groupHold
 	g.hosts.moved = c.parks.moved
 	c.groupNames[name] = id
 	return id

@@ -90,10 +90,11 @@ type core struct {
 	cfg    coreConfig
 	places [ending + 1]int // how many hosts are in each place
 
-	hold   int64                   // nothing is handed out before; set after a crash
-	holdOf func(host string) int64 // the same for a host with a longer delay; nil: no crash
-	stats  Stats
-	avail  [maxPriorities]int // scratch for the selector
+	hold      int64                   // nothing is handed out before; set after a crash
+	holdOf    func(host string) int64 // the same for a host with a longer delay; nil: no crash
+	groupHold int64                   // the same for groups
+	stats     Stats
+	avail     [maxPriorities]int // scratch for the selector
 
 	dirty     []uint32 // blocks whose finished positions changed since the last checkpoint
 	drops     []uint32 // blocks without a live record, to be told to the Spill

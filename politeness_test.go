@@ -730,7 +730,6 @@ func TestHostsCountAsContactedAtTheOpeningAfterACrash(t *testing.T) {
 }
 
 func TestGroupsCountAsContactedAtTheOpeningAfterACrash(t *testing.T) {
-	t.Skip("groups are held for the hosts' longest delay, not for their own")
 	o := frontier.Options{GroupDelay: frontier.FactorDelay(10, time.Second, 2*time.Minute)}
 	w := newStoredWorld(t, o, spill.Options{})
 	w.add(urlsOf("known.example", 2)...)
@@ -765,7 +764,6 @@ func TestCleanClosingAfterACrashEndsTheHold(t *testing.T) {
 }
 
 func TestLateRetryAfterSurvivesACrash(t *testing.T) {
-	t.Skip("what a late Done asks for is not stored")
 	w := newStoredWorld(t, frontier.Options{LeaseTime: 10 * time.Second}, spill.Options{})
 	w.add(urlsOf("a.example", 2)...)
 	l := w.nextIs(0, "http://a.example/1")

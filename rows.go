@@ -118,6 +118,7 @@ func (r *recovery) meta(v []byte) error {
 	}
 	f.core.hold = max(0, f.heldFrom+f.maxDelay)
 	f.core.holdOf = f.hold
+	f.core.groupHold = max(0, f.heldFrom+int64(f.opts.GroupDelay.Max()))
 	return nil
 }
 
