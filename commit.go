@@ -10,6 +10,7 @@ package frontier
 
 import (
 	"runtime"
+	"strings"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
@@ -115,6 +116,13 @@ func (f *Frontier) undoLocked(o *op) {
 			f.seen.Remove(o.entries[i].mark)
 		}
 	}
+	for i := range o.rows {
+		if name, ok := strings.CutPrefix(o.rows[i].Key, rowHost); ok {
+			if id := f.core.lookup(f.hostHash(name), name); id != 0 {
+				f.core.hosts.at(id).unsaved = true // the next commit of it tries again
+			}
+		}
+	}
 	if !o.ends {
 		return
 	}
@@ -207,9 +215,9 @@ func (f *Frontier) commitGroup() bool {
 		c.batchID = b.ID
 		f.logBytes += batchBytes(b)
 	}
-	for _, o := range group {
+	for i, o := range group {
 		if err != nil {
-			f.undoLocked(o)
+			f.undoLocked(group[len(group)-1-i]) // the last first: each returns to the head
 		} else {
 			f.applyLocked(o)
 		}
