@@ -49,8 +49,19 @@
 // The book's third exercise asks why Mercator has about three times as many back
 // queues as crawler threads. The answer is that no fixed multiple is right: to
 // keep T threads busy, T hosts must be due while all others pace, so B must be at
-// least T x (delay + fetch) / fetch. The measured table is in the README under
-// "How many back queues?". This package therefore has no B.
+// least T x (delay + fetch) / fetch. This package has no B; it binds hosts as
+// workers ask. Workers busy, in per cent, and hosts bound at most, with two
+// million URLs over Zipf-distributed hosts, fetches of 0.3 s in the mean, a delay
+// D, in virtual time (go test -run WorkersAre -v . -frontier.long):
+//
+//	                       on demand  (bound)  B = 3T  B = 10T  B = 50T  published, 3T
+//	T = 100,  D = 1 s          100      479     72.8    100      100       100
+//	  one host has half        100      478     76.4    100      100       100
+//	T = 1000, D = 1 s          100     4565     84.8     96.7     96.8     100
+//	T = 100,  D = 10 s         100     3412      9.1     30.9    100        34.8
+//
+// Published Mercator reaches its 100 because its back queues swallow the front
+// queues, up to all two million URLs, and with them the priorities.
 //
 // # Invariants
 //
