@@ -338,38 +338,6 @@ func (s *slowMover) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, er
 	return s.Spill.Pack(gen, runs)
 }
 
-// A block is shared by many hosts: that all URLs of one were finished while it was
-// written does not make it empty.
-func TestBlockOutlivesAHostThatFinishedMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slow := &slowMover{spilltest.OpenMemory(t, spill.Options{}).Store, make(chan struct{})}
-		f := opened(t, frontier.Options{Spill: slow, Delay: frontier.FixedDelay(0), Selector: frontier.Strict()})
-		for depth := range 5 { // blocks are sorted by priority: some come before it, some after
-			_, err := f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", depth), Depth: depth})
-			require.NoError(t, err)
-		}
-		move := start(func() (l frontier.Lease, err error) { return l, f.MoveNow(true) })
-		require.True(t, move.waits())
-		for range 2 {
-			l, err := f.Next(t.Context())
-			require.NoError(t, err)
-			require.NoError(t, f.Done(l, frontier.Outcome{}))
-		}
-		close(slow.gate)
-		require.False(t, move.waits())
-		require.NoError(t, move.err)
-		_, err := f.Add(t.Context(), frontier.Entry{URL: "http://z.example/"}) // tells the store which blocks are empty
-		require.NoError(t, err)
-		n := 0
-		for l, err := range f.Leases(t.Context()) {
-			require.NoError(t, err)
-			require.NoError(t, f.Done(l, frontier.Outcome{}))
-			n++
-		}
-		require.Equal(t, 4, n)
-	})
-}
-
 // heavy returns n entries of 60 KiB.
 func heavy(host string, n int) []frontier.Entry {
 	out := entriesOf(host, n)
