@@ -7,10 +7,6 @@
 package frontier
 
 import (
-	"errors"
-	"fmt"
-	"net/url"
-	"strings"
 	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -231,56 +227,3 @@ func (c *core) forget(id uint32) {
 
 // hostBytes is what a host with one queue costs in memory.
 const hostBytes = int64(unsafe.Sizeof(host{})+unsafe.Sizeof(queue{})) + 24 + 6
-
-// HostName is the default host key: the host of an absolute URL, in lower case,
-// without port, brackets and a final dot. Politeness is owed to the machine, so
-// http and https, and all ports, are one host.
-func HostName(rawURL string) (string, error) {
-	if h, ok := plainHost(rawURL); ok {
-		return h, nil
-	}
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		var e *url.Error
-		if errors.As(err, &e) {
-			err = e.Err // the URL is in EntryError already
-		}
-		return "", err
-	}
-	if !u.IsAbs() {
-		return "", errors.New("not absolute")
-	}
-	h := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	if h == "" {
-		return "", errors.New("no host")
-	}
-	if len(h) > 255 {
-		return "", fmt.Errorf("host has %d bytes; want at most 255", len(h))
-	}
-	return h, nil
-}
-
-// plainHost finds the host of the usual kind of URL without parsing all of it:
-// http or https, a host of lower-case letters, digits, dots and hyphens, no
-// user, and after it nothing that net/url might refuse.
-func plainHost(s string) (string, bool) {
-	rest, ok := strings.CutPrefix(s, "http://")
-	if !ok {
-		if rest, ok = strings.CutPrefix(s, "https://"); !ok {
-			return "", false
-		}
-	}
-	n := 0
-	for n < len(rest) && (rest[n] >= 'a' && rest[n] <= 'z' || rest[n] >= '0' && rest[n] <= '9' || rest[n] == '-' || rest[n] == '.') {
-		n++
-	}
-	if n == 0 || n > 253 || rest[n-1] == '.' || n < len(rest) && rest[n] != '/' {
-		return "", false
-	}
-	for i := n; i < len(rest); i++ {
-		if b := rest[i]; b <= ' ' || b >= 0x7f || b == '%' {
-			return "", false
-		}
-	}
-	return rest[:n], true
-}

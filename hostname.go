@@ -1,0 +1,113 @@
+// This file finds out which host a URL is politely owed to.
+//
+// Of a URL only the scheme and the authority are looked at: what comes after
+// them is between the fetcher and the host, and no reason to lose a URL.
+
+package frontier
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// HostName is the default host key: the host of an absolute URL, in lower case,
+// without user, port, brackets and final dot. Politeness is owed to the machine,
+// so http and https, and all ports, are one host. It refuses URLs without a
+// scheme or a host, with a malformed host or port, and with blanks or control
+// characters anywhere.
+func HostName(rawURL string) (string, error) {
+	if h, ok := plainHost(rawURL); ok {
+		return h, nil
+	}
+	for i := range len(rawURL) {
+		if b := rawURL[i]; b <= ' ' || b == 0x7f {
+			return "", fmt.Errorf("character %q in URL", b)
+		}
+	}
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok || !isScheme(scheme) {
+		return "", errors.New("not an absolute URL with a host")
+	}
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	if strings.IndexByte(rest, '\\') >= 0 {
+		return "", errors.New("backslash before the path") // browsers and Go disagree on its host
+	}
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
+	host, port, err := splitPort(rest)
+	if err != nil {
+		return "", err
+	}
+	if port != "" {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return "", fmt.Errorf("invalid port %q; want 0 to 65535", port)
+		}
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	switch {
+	case host == "" || host == ".":
+		return "", errors.New("no host")
+	case len(host) > 255:
+		return "", fmt.Errorf("host has %d bytes; want at most 255", len(host))
+	}
+	return host, nil
+}
+
+func isScheme(s string) bool {
+	for i := range len(s) {
+		switch b := s[i] | 0x20; {
+		case b >= 'a' && b <= 'z' && s[i] >= 'A':
+		case i > 0 && (s[i] >= '0' && s[i] <= '9' || strings.IndexByte("+-.", s[i]) >= 0):
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// splitPort cuts an authority without user into host and port. A host in
+// brackets is an IPv6 address, which comes in its shortest form.
+func splitPort(s string) (host, port string, err error) {
+	if strings.HasPrefix(s, "[") {
+		inner, rest, ok := strings.Cut(s[1:], "]")
+		addr, err := netip.ParseAddr(inner)
+		if !ok || err != nil || !addr.Is6() || rest != "" && rest[0] != ':' {
+			return "", "", fmt.Errorf("invalid host %q", s)
+		}
+		return addr.String(), strings.TrimPrefix(rest, ":"), nil
+	}
+	host, port, _ = strings.Cut(s, ":")
+	if i := strings.IndexAny(host, "\"%<>[\\]^`{|}"); i >= 0 {
+		return "", "", fmt.Errorf("character %q in host", host[i])
+	}
+	return host, port, nil
+}
+
+// plainHost finds the host of the usual kind of URL at once: http or https, and
+// a host of lower-case letters, digits, dots and hyphens before a slash or the
+// end, without blanks and controls anywhere.
+func plainHost(s string) (string, bool) {
+	rest, ok := strings.CutPrefix(s, "http://")
+	if !ok {
+		if rest, ok = strings.CutPrefix(s, "https://"); !ok {
+			return "", false
+		}
+	}
+	n := 0
+	for n < len(rest) && (rest[n] >= 'a' && rest[n] <= 'z' || rest[n] >= '0' && rest[n] <= '9' || rest[n] == '-' || rest[n] == '.') {
+		n++
+	}
+	if n == 0 || n > 253 || rest[n-1] == '.' || n < len(rest) && rest[n] != '/' {
+		return "", false
+	}
+	for i := n; i < len(rest); i++ {
+		if b := rest[i]; b <= ' ' || b == 0x7f {
+			return "", false
+		}
+	}
+	return rest[:n], true
+}

@@ -1,0 +1,41 @@
+// This file tests which host a URL is owed to.
+
+package frontier_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/stretchr/testify/require"
+)
+
+func TestHostNameOfOddURLs(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://a.example/x":                      "a.example",
+		"https://A.Example":                       "a.example",
+		"http://a.example:8080?q":                 "a.example",
+		"http://a.example.:80/":                   "a.example",
+		"http://user:pa@ss@a.example/":            "a.example",
+		"http://[2001:DB8:0::1]:80/":              "2001:db8::1",
+		"ftp://a.example/file":                    "a.example",
+		"http://127.0.0.1:9/":                     "127.0.0.1",
+		"http://a.example/100%&%zz#%":             "a.example", // bad escapes are the fetcher's business
+		"http://bücher.example/":                  "bücher.example",
+		"https://a.example?next=http://b.example": "a.example",
+		"http://a.example:/":                      "a.example",
+	} {
+		got, err := frontier.HostName(in)
+		require.NoError(t, err, in)
+		require.Equal(t, want, got, in)
+	}
+	for _, in := range []string{
+		"", "a.example/x", "/x", "//a.example/", "http:/a.example", "mailto:x@a.example", "http://", "http:///x", "http://./",
+		"http://:80/", "http://a.example:x/", "http://a.example:65536/", "http://a b.example/", "http://a.example/x y",
+		"http://a.example/\n", "\x00http://a.example/", "http://a%2eexample/", "http://[::1", "http://[a.example]/", "http://[::1]x/",
+		"http://a.example\\@b.example/", "1http://a.example/", "http://" + strings.Repeat("a", 256) + "/",
+	} {
+		got, err := frontier.HostName(in)
+		require.Error(t, err, "%q gave %q", in, got)
+	}
+}
