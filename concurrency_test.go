@@ -21,6 +21,10 @@ import (
 	"go.uber.org/goleak"
 )
 
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/golang/glog.(*fileSink).flushDaemon"))
+}
+
 // opened opens a frontier on the system's clock, or on that of the bubble.
 func opened(t *testing.T, o frontier.Options) *frontier.Frontier {
 	t.Helper()
