@@ -222,14 +222,13 @@ type loaded struct {
 
 // abandon gives up the chain's first part, which cannot be read. Its records
 // stay on disk; they are not waiting any more.
-func (c *core) abandon(qid, pid uint32) int {
+func (c *core) abandon(qid, pid uint32) {
 	q, p := c.queues.at(qid), c.parts.at(pid)
 	n := bits.OnesCount32(p.all() &^ p.taken)
 	p.taken = p.all()
 	c.counted(q, -n)
 	c.stats.Unreadable += int64(n)
 	c.nextPart(q)
-	return n
 }
 
 // evict drops from memory what can be read from blocks again: the end of the
@@ -244,8 +243,8 @@ func (c *core) evict(qid uint32) {
 
 func (c *core) evictFront(qid uint32) {
 	q := c.queues.at(qid)
-	if q.front.first == 0 {
-		return
+	if q.front.last == 0 || c.record(q.front.last).part() == 0 {
+		return // nothing, or the last must stay with all before it
 	}
 	var keep arena.Ref // last record that must stay, with all before it
 	for ref := q.front.first; ref != 0; ref = c.record(ref).next() {

@@ -104,6 +104,11 @@ func (f *Frontier) Drain(ctx context.Context) error {
 	f.mu.Unlock()
 	select {
 	case <-done:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.core.stats.Leased > 0 {
+			return ErrClosed // by Close, with leases out
+		}
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -143,9 +148,11 @@ func (f *Frontier) close() error {
 		Rows: f.closingRowsLocked(),
 		Drop: f.core.drops,
 	}
+	var stale []Row
 	for _, name := range f.core.staleRows {
-		b.Rows = append([]Row{{Key: rowHost + name}}, b.Rows...)
+		stale = append(stale, Row{Key: rowHost + name})
 	}
+	b.Rows = append(stale, b.Rows...)
 	f.mu.Unlock()
 	err := f.opts.Spill.Commit(b)
 	return errors.Join(err, f.opts.Spill.Release())

@@ -29,7 +29,8 @@ type committer struct {
 	moving  bool
 	stuck   bool // moving everything did not free enough memory
 
-	failures int // commits that failed
+	failures int      // commits that failed
+	stale    []string // hosts whose rows the batch under way deletes
 }
 
 func (c *committer) busy() bool { return c.working || len(c.queue) > 0 }
@@ -58,8 +59,9 @@ func (f *Frontier) submitAsyncLocked(o *op) {
 	}
 	f.applyLocked(o)
 	f.settledLocked(o)
-	if after := o.after; after != nil {
-		go after(nil)
+	if o.after != nil {
+		f.afterwards(o, nil)
+		return
 	}
 	o.free()
 }
@@ -97,6 +99,9 @@ func (f *Frontier) applyLocked(o *op) {
 		f.core.finished(o.record)
 		f.unpinLocked(o.host, now)
 	}
+	if o.rule != nil {
+		o.rule()
+	}
 }
 
 // numberLocked gives an op's entries their sequence numbers, once.
@@ -128,6 +133,11 @@ func (f *Frontier) undoLocked(o *op) {
 	}
 	now := f.nowLocked()
 	h := f.core.hosts.at(o.host)
+	if o.due != 0 {
+		f.core.schedule(o.queue, o.record, o.due)
+		f.unpinLocked(o.host, now)
+		return
+	}
 	if h.place != leased && h.place != loading && h.place != ending {
 		f.core.detach(o.host)
 		f.core.returnHead(o.queue, o.record)
@@ -178,6 +188,17 @@ func (f *Frontier) commitLoop() {
 	}
 }
 
+// afterwards tells o.after how its commit ended, in a goroutine of its own: it may
+// call the frontier, and so wait for the one that commits.
+func (f *Frontier) afterwards(o *op, err error) {
+	f.background.Add(1)
+	go func() {
+		defer f.background.Done()
+		o.after(err)
+		o.free()
+	}()
+}
+
 // commitGroup writes and applies what is queued, up to maxGroup. It reports
 // whether there was anything.
 func (f *Frontier) commitGroup() bool {
@@ -209,6 +230,7 @@ func (f *Frontier) commitGroup() bool {
 	if err != nil {
 		// The drops and rows were not told: they go with the next batch.
 		f.core.drops = append(f.core.drops, b.Drop...)
+		f.core.staleRows = append(f.core.staleRows, c.stale...)
 		c.failures++
 		group = append(group, f.takeQueuedLocked()...)
 	} else {
@@ -234,8 +256,7 @@ func (f *Frontier) commitGroup() bool {
 	f.mu.Unlock()
 	for _, o := range group {
 		if o.after != nil {
-			o.after(err)
-			o.free()
+			f.afterwards(o, err)
 			continue
 		}
 		o.done <- err
@@ -271,11 +292,10 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 		return group, nil
 	}
 	b := &Batch{ID: c.batchID + 1, Time: wallMillis(f.wall(f.nowLocked())), Drop: f.core.drops}
-	f.core.drops = nil
-	for _, name := range f.core.staleRows {
+	c.stale, f.core.drops, f.core.staleRows = f.core.staleRows, nil, nil
+	for _, name := range c.stale {
 		b.Rows = append(b.Rows, Row{Key: rowHost + name})
 	}
-	f.core.staleRows = f.core.staleRows[:0]
 	for _, o := range group {
 		seq := f.numberLocked(o)
 		for i := range o.entries {

@@ -130,18 +130,13 @@ func (f *Frontier) SetDelay(s Scope, d DelayPolicy) error {
 	o := newOp()
 	defer o.free()
 	o.rows = append(o.rows, row)
+	o.rule = func() { f.controls.set(s.key(), d) }
 	f.lock()
 	if f.closed {
 		f.mu.Unlock()
 		return ErrClosed
 	}
-	if err := f.submitLocked(o); err != nil { // unlocks
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.controls.set(s.key(), d)
-	return nil
+	return f.submitLocked(o) // unlocks
 }
 
 // DelayOf returns the delay policy that a host has.

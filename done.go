@@ -47,6 +47,7 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 	}
 	p, err := f.plan(l, o, f.opts.Clock.Now(), false)
 	bad = errors.Join(bad, err)
+	f.awaitRoom(job)
 	f.lock()
 	lease, err := f.heldLocked(l)
 	if err != nil {
@@ -59,6 +60,15 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 		f.dispatchLocked()
 		f.mu.Unlock()
 		return bad
+	}
+	if len(job.forced) > 0 {
+		f.adding.Add(1) // the crawl is not over before they are admitted
+		defer func() {
+			f.lock()
+			f.adding.Add(-1)
+			f.dispatchLocked()
+			f.mu.Unlock()
+		}()
 	}
 	err = f.submitLocked(job) // unlocks
 	for _, e := range job.forced {
@@ -95,6 +105,9 @@ func (f *Frontier) plan(l Lease, o Outcome, now time.Time, expired bool) (plan, 
 	}
 	if o.Duration <= 0 {
 		o.Duration = o.Ended.Sub(l.LeasedAt)
+	}
+	if o.RetryAfter > 24*time.Hour {
+		f.opts.Logger.Warn("host asks to be left alone for over a day", "host", l.Host, "retry_after", o.RetryAfter)
 	}
 	p := plan{outcome: o, end: f.since(o.Ended), hostHold: -1, expired: expired}
 	if !o.Uncontacted {
@@ -237,13 +250,10 @@ func (f *Frontier) finishLocked(o *op, hid uint32, lease *leaseRecord, p plan) e
 	}
 	if out.RetryAfter > 0 {
 		hostDue = max(hostDue, p.end+int64(min(out.RetryAfter, maxDelay)))
-		if out.RetryAfter > 24*time.Hour {
-			f.opts.Logger.Warn("host parked for over a day", "host", string(c.name(h)), "retry_after", out.RetryAfter)
-		}
 	}
 	switch {
 	case l.record == 0:
-	case out.Result == Requeue:
+	case out.Result == Requeue && l.again == nil:
 		c.returnHead(l.queue, l.record)
 	default:
 		f.endRecordLocked(o, h, &l, p)
@@ -316,6 +326,21 @@ func (f *Frontier) learnLocked(h *host, d time.Duration) {
 // fit 31 bits.
 const maxCrawlDelay = 24 * 24 * time.Hour
 
+// awaitRoom waits while the disk is behind and outlinks would fill the memory, but
+// not during shutdown.
+func (f *Frontier) awaitRoom(o *op) {
+	for len(o.entries) > 0 && f.opts.Spill != nil {
+		f.mu.Lock()
+		wait, err := f.roomLocked(o)
+		stop := f.draining || err != nil
+		f.mu.Unlock()
+		if wait == nil || stop {
+			return
+		}
+		<-wait
+	}
+}
+
 // outlinksLocked removes known URLs from o, and all outlinks if there is no room.
 func (f *Frontier) outlinksLocked(o *op) error {
 	if len(o.entries) == 0 {
@@ -326,7 +351,7 @@ func (f *Frontier) outlinksLocked(o *op) error {
 		own = append(own, o.entries[last])
 		o.entries = o.entries[:last]
 	}
-	if f.opts.Spill == nil && len(o.entries) > 0 {
+	if len(o.entries) > 0 {
 		if _, err := f.roomLocked(o); err != nil {
 			o.entries = append(o.entries[:0], own...)
 			return fmt.Errorf("outlinks: %w", err)

@@ -20,6 +20,8 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 	if err != nil {
 		return err
 	}
+	f.beginForce(e.mark)
+	defer f.endForce(e.mark)
 	for {
 		f.lock()
 		if f.closed {
@@ -56,6 +58,11 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 					continue
 				}
 				f.mu.Lock()
+				if f.closed { // nobody commits any more
+					f.mu.Unlock()
+					o.free()
+					return ErrClosed
+				}
 			}
 		}
 		err := f.submitLocked(o) // unlocks
@@ -121,6 +128,7 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, crawl uint32, url []byte) boo
 			c.stats.Scheduled--
 			c.hosts.at(id).scheduled--
 			f.endsLocked(o, it.aux, arena.Ref(it.id))
+			o.due = it.at
 			return true
 		}
 	}
@@ -148,10 +156,10 @@ func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func(
 	h := c.hosts.at(q.host)
 	f.endsLocked(o, qid, ref)
 	switch h.place {
-	case leased, loading, ending, pacing, parked, called:
+	case leased, loading, ending, called:
 		remove()
 		c.counted(q, -1)
-	default: // its place depends on which of its queues have URLs
+	default: // its place depends on which of its queues have URLs, and whether any
 		served := h.served
 		c.detach(q.host)
 		remove()
@@ -212,4 +220,25 @@ func (f *Frontier) takeFromDisk(o *op, jobs []loadJob, url []byte) (again bool, 
 		}
 	}
 	return false, nil
+}
+
+// beginForce waits until no other call forces the URL: neither would see the
+// other's record, which is on its way to disk.
+func (f *Frontier) beginForce(m Mark) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.forcing[m] != nil {
+		other := f.forcing[m]
+		f.mu.Unlock()
+		<-other
+		f.mu.Lock()
+	}
+	f.forcing[m] = make(chan struct{})
+}
+
+func (f *Frontier) endForce(m Mark) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.forcing[m])
+	delete(f.forcing, m)
 }

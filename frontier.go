@@ -48,12 +48,13 @@ type Frontier struct {
 	closed      bool
 	drained     chan struct{} // closed once draining and no lease is out; nil if nobody waits
 	committer   committer
-	logMarks    []Mark   // admitted since the last checkpoint
-	logBytes    int64    // committed since then
-	heldFrom    int64    // when the store was opened after a crash, ns since Open; notHeld if never
-	gen         uint32   // generation of the last checkpoint
-	epoch       uint64   // how often the store was opened
-	applied     struct { // what of the log is in memory as a whole
+	forcing     map[Mark]chan struct{} // URLs being forced; closed when that has ended
+	logMarks    []Mark                 // admitted since the last checkpoint
+	logBytes    int64                  // committed since then
+	heldFrom    int64                  // when the store was opened after a crash, ns since Open; notHeld if never
+	gen         uint32                 // generation of the last checkpoint
+	epoch       uint64                 // how often the store was opened
+	applied     struct {               // what of the log is in memory as a whole
 		batch, seq uint64
 	}
 	closeOnce  sync.Once
@@ -78,6 +79,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		maxDelay: int64(o.Delay.Max()),
 		heldFrom: notHeld,
 		contacts: map[uint32]*waiterQueue{},
+		forcing:  map[Mark]chan struct{}{},
 		core: newCore(coreConfig{
 			levels:    o.Priorities,
 			quantum:   o.Quantum,

@@ -19,6 +19,7 @@ func (f *Frontier) reapLocked() {
 		h := f.core.hosts.at(id)
 		l := f.newLease(id, h.lease)
 		f.mu.Unlock()
+		f.opts.Logger.Info("lease expired", "host", l.Host, "url", l.Entry.URL)
 		o := Outcome{Result: Failed, Ended: l.Deadline, Duration: l.Deadline.Sub(l.LeasedAt)}
 		if l.ContactOnly() {
 			o.Result = Visited
@@ -31,7 +32,6 @@ func (f *Frontier) reapLocked() {
 		}
 		f.core.stats.Expired++
 		f.finishLocked(job, id, f.core.leases.at(f.core.hosts.at(id).lease), p)
-		f.opts.Logger.Info("lease expired", "host", l.Host, "url", l.Entry.URL)
 		job.after = func(err error) {
 			if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
 				f.opts.OnGiveUp(l.Entry, p.outcome)
@@ -46,6 +46,9 @@ func (f *Frontier) reapLocked() {
 func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 	if d <= 0 || d > maxDelay {
 		return fmt.Errorf("frontier: extend by %v; want more than 0 and at most %v", d, maxDelay)
+	}
+	if l == nil {
+		return ErrNotLeased
 	}
 	f.lock()
 	defer f.mu.Unlock()
@@ -70,6 +73,9 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	if len(name) < 1 || len(name) > 255 {
 		return fmt.Errorf("frontier: group name has %d bytes; want 1 to 255", len(name))
 	}
+	if l == nil {
+		return ErrNotLeased
+	}
 	f.lock()
 	defer f.mu.Unlock()
 	r, err := f.heldLocked(*l)
@@ -85,7 +91,7 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	if r.group == id {
 		return nil
 	}
-	h := c.hosts.at(l.host)
+	h, left := c.hosts.at(l.host), r.group
 	if r.group != 0 {
 		if r.oldGroup == 0 {
 			r.oldGroup = r.group
@@ -101,6 +107,8 @@ func (f *Frontier) Join(l *Lease, name string) error {
 		f.dispatchLocked()
 		return ErrGroupBusy
 	}
+	// Nobody knows whether a contact happened under the group it left.
+	c.stampGroup(left, f.nowLocked()+int64(f.opts.GroupDelay.Max()))
 	r.group = id
 	f.dispatchLocked()
 	return nil
@@ -117,13 +125,23 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		return Lease{}, err
 	}
 	now := f.nowLocked()
-	if r.record != 0 {
+	h := f.core.hosts.at(l.host)
+	switch {
+	case r.record == 0:
+	case r.again != nil: // a Force met the lease: the URL comes again as it was forced
+		o := newOp()
+		f.endsLocked(o, r.queue, r.record)
+		again := *r.again
+		again.body = o.hold(again.body)
+		o.entries = append(o.entries, again)
+		o.after = func(error) {} // nobody waits
+		f.submitAsyncLocked(o)
+	default:
 		f.core.returnHead(r.queue, r.record)
 	}
 	r.record, r.queue, r.again = 0, 0, nil
 	r.token = f.nextToken()
 	r.deadline = now + int64(f.opts.LeaseTime)
-	h := f.core.hosts.at(l.host)
 	f.core.expiry.fix(int(h.pos), r.deadline)
 	f.dispatchLocked() // an extended lease ends earlier now
 	return f.newLease(l.host, h.lease), nil

@@ -5,6 +5,7 @@ package frontier
 
 import (
 	"errors"
+	"math/bits"
 	"strings"
 )
 
@@ -24,22 +25,24 @@ func (f *Frontier) jobLocked(ch choice) *loadJob {
 // and left on disk.
 func (f *Frontier) load(job *loadJob) grant {
 	records, err := f.read(job.part, job.want)
+	if err != nil {
+		f.opts.Logger.Error("URLs cannot be read", "urls", bits.OnesCount32(job.want), "block", job.part.Block, "err", err)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.nowLocked()
 	if err != nil {
 		var corrupt *CorruptError
 		if errors.As(err, &corrupt) {
-			n := f.core.abandon(job.queue, job.load)
-			f.opts.Logger.Error("URLs cannot be read", "urls", n, "block", job.part.Block, "err", err)
+			f.core.abandon(job.queue, job.load)
 		}
 		f.core.unload(job.host, now)
 		f.dispatchLocked()
 		return grant{err: err}
 	}
 	f.core.install(job.queue, job.load, records)
-	if f.core.queues.at(job.queue).waiting == 0 || f.draining {
-		f.core.unload(job.host, now) // its last URL was moved by a Force
+	if f.core.queues.at(job.queue).waiting == 0 || f.draining || f.core.hosts.at(job.host).due > now {
+		f.core.unload(job.host, now) // its last URL was moved by a Force, or a late Done asked for time
 		if f.draining {
 			f.dispatchLocked()
 			return grant{err: ErrClosed}
@@ -54,7 +57,9 @@ func (f *Frontier) load(job *loadJob) grant {
 		f.mu.Lock()
 		return g
 	}
-	return grant{lease: f.leaseLocked(job.queue)}
+	g := grant{lease: f.leaseLocked(job.queue)}
+	f.armLocked(now) // others may wait for its deadline
+	return g
 }
 
 // read copies the wanted records of a part out of the Spill.

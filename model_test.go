@@ -417,11 +417,8 @@ func (m *model) Done(t *rapid.T) {
 	it := l.item
 	switch {
 	case it == nil:
-	case o.Result == frontier.Requeue:
+	case o.Result == frontier.Requeue && l.again == nil:
 		m.insert(it)
-		if l.again != nil {
-			m.t.Log("forced and requeued")
-		}
 	case o.Result == frontier.Failed:
 		wait := modelWait
 		for range it.attempt - 1 {
@@ -439,7 +436,13 @@ func (m *model) HandBack(t *rapid.T) {
 	name, l := m.pickLease(t)
 	n, err := m.f.HandBack(l.lease)
 	require.NoError(t, err)
-	if l.item != nil {
+	switch {
+	case l.item == nil:
+	case l.again != nil:
+		_, err := m.f.Add(context.Background()) // waits until that is committed
+		require.NoError(t, err)
+		m.admit(l.again, time.Time{})
+	default:
 		m.insert(l.item)
 	}
 	m.hosts[name].lease.item, m.hosts[name].lease.lease, m.hosts[name].lease.again = nil, n, nil
@@ -466,20 +469,28 @@ func (m *model) Join(t *rapid.T) {
 	if !granted {
 		require.ErrorIs(t, err, frontier.ErrGroupBusy)
 	}
+	left := ""
 	if l.group != g {
-		if l.group != "" && l.old == "" {
-			l.old = l.group
+		if l.group != "" {
+			left = l.group
+			if l.old == "" {
+				l.old = l.group
+			}
 		}
 		l.group = ""
 		h.group = g
 	}
 	if err == nil {
-		l.group = g
+		if l.group = g; left != "" {
+			m.groups[left] = later(m.groups[left], m.now().Add(modelDelay)) // it may have been contacted
+		}
 		return
 	}
 	require.ErrorIs(t, err, frontier.ErrGroupBusy)
 	require.NoError(t, m.f.Done(l.lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
-	if l.item != nil {
+	if l.again != nil {
+		m.admit(l.again, time.Time{})
+	} else if l.item != nil {
 		m.insert(l.item)
 	}
 	h.lease, h.saved = nil, h.group

@@ -25,8 +25,10 @@ type op struct {
 	record arena.Ref // stays in memory until then
 	queue  uint32
 	host   uint32
+	due    int64 // when record was scheduled for; 0: it waited or was leased
 
 	firstSeq uint64
+	rule     func()       // puts a control in force, under the lock, in the order of commits
 	run      func() error // instead of all that: called between two commits
 	after    func(error)  // called outside the lock when nobody waits for done
 	done     chan error   // made for each commit

@@ -105,7 +105,11 @@ type Scheduler interface {
 	Next(e Entry, h History, o Outcome) time.Time
 }
 
-const maxPriorities = 64
+const (
+	maxPriorities = 64
+	maxQuantum    = 1<<16 - 1 // counted in 16 bits
+	maxBudget     = 24 << 30  // the arena's references reach 32 GiB
+)
 
 func (o Options) withDefaults() Options {
 	if o.MemoryBudget == 0 {
@@ -162,8 +166,8 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	if o.Priorities < 1 || o.Priorities > maxPriorities {
 		bad("Priorities is %d; want 1 to %d", o.Priorities, maxPriorities)
 	}
-	if o.Quantum < 1 {
-		bad("Quantum is %d; want >= 1", o.Quantum)
+	if o.Quantum < 1 || o.Quantum > maxQuantum {
+		bad("Quantum is %d; want 1 to %d", o.Quantum, maxQuantum)
 	}
 	if o.ParkAfter < 0 {
 		bad("ParkAfter is %v; want >= 0", o.ParkAfter)
@@ -189,6 +193,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	var fixed int64
 	if o.Spill != nil {
 		fixed = o.Spill.Footprint()
+	}
+	if o.MemoryBudget > maxBudget {
+		bad("MemoryBudget is %d; want at most %d", o.MemoryBudget, int64(maxBudget))
 	}
 	if o.MemoryBudget < fixed+minResident {
 		bad("MemoryBudget is %d; want at least %d, of which the Spill takes %d", o.MemoryBudget, fixed+minResident, fixed)

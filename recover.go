@@ -24,6 +24,7 @@ type recovery struct {
 
 	hosts  map[string]hostState
 	groups map[string]int64 // Unix milliseconds
+	stale  []Row            // to be deleted
 	dead   map[uint32][]byte
 	parts  map[uint32][]uint32 // of each block
 	last   uint32              // part that was given last, not chained yet
@@ -58,7 +59,7 @@ func (f *Frontier) recover(ctx context.Context) error {
 	b := &Batch{
 		ID:   f.committer.batchID + 1,
 		Time: wallMillis(f.start),
-		Rows: []Row{f.metaRowLocked(f.gen, false)},
+		Rows: append(r.stale, f.metaRowLocked(f.gen, false)),
 		Drop: f.core.drops,
 	}
 	f.core.drops = nil
@@ -288,13 +289,18 @@ func (r *recovery) clocks() {
 		if !r.clean {
 			due = max(due, int64(s.crawlDelay)*int64(time.Millisecond), f.maxDelay)
 		}
-		h.due = max(0, due)
+		h.due = max(h.due, due) // not before what its own rule owes after a crash
 		if s.group != "" {
 			c.joinGroup(h, c.groupOf(s.group))
 		}
 	}
 	for name, free := range r.groups {
+		at := min(f.since(millisTime(free)), int64(maxDelay))
+		if at <= c.groupHold && c.groupNames[name] == 0 {
+			r.stale = append(r.stale, Row{Key: rowGroup + name}) // nothing must be known of it
+			continue
+		}
 		g := c.groups.at(c.groupOf(name))
-		g.free = max(g.free, min(f.since(millisTime(free)), int64(maxDelay)))
+		g.free = max(g.free, at)
 	}
 }

@@ -79,7 +79,9 @@ func (f *Frontier) dispatchLocked() {
 		}
 		f.waiters.give(g)
 	}
-	f.core.advance(now)
+	if f.waiters.first == nil { // else nextLocked did, and took all that came of it
+		f.core.advance(now)
+	}
 	f.callLocked(now)
 	if f.waiters.first != nil && f.overLocked() {
 		for f.waiters.first != nil {

@@ -15,6 +15,7 @@ const (
 	grain     = 8       // bytes; a Ref counts grains, so an Arena holds 32 GiB
 	chunkSize = 1 << 20 // bytes
 	chunkRefs = chunkSize / grain
+	maxChunks = 1 << 32 / chunkRefs
 	// MaxSize is the largest block, in bytes.
 	MaxSize = 256 << 10
 
@@ -80,6 +81,9 @@ func (a *Arena) Alloc(n int) (Ref, []byte) {
 	if len(a.chunks) == 0 || a.next+sizes[c] > chunkSize {
 		if len(a.chunks) > 0 {
 			a.donate()
+		}
+		if len(a.chunks) == maxChunks {
+			panic("arena: full") // its user bounds it well below
 		}
 		a.chunks = append(a.chunks, make([]byte, chunkSize))
 		a.next = 0
