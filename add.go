@@ -33,6 +33,9 @@ type newEntry struct {
 // of them or, on any other error, none. When Add has returned they survive as
 // the Spill promises. Add copies what it keeps.
 //
+// Known entries with Force are re-admitted after the others, each in a commit of
+// its own.
+//
 // With a Spill, Add waits while the disk is behind; ctx ends that wait, and
 // nothing later. Without one it returns ErrFull when the MemoryBudget is used up.
 func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {

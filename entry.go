@@ -115,7 +115,8 @@ type Outcome struct {
 	// Next is when to visit the URL again. Zero leaves it to the retry policy
 	// (Failed) or to the Scheduler.
 	Next time.Time
-	// Add are the page's outlinks, admitted in the same commit.
+	// Add are the page's outlinks, admitted in the same commit (known ones with
+	// Force right after it).
 	Add []Entry
 }
 

@@ -143,6 +143,9 @@ func (r *run) work() error {
 			if r.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 				return nil
 			}
+			if _, ok := errors.AsType[*frontier.CorruptError](err); ok {
+				continue // the frontier has logged it and set the URLs aside; the others are well
+			}
 			return fmt.Errorf("crawler: next: %w", err)
 		}
 		r.c.counters.busy.Add(1)
