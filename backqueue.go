@@ -132,11 +132,11 @@ func (c *core) filled(qid uint32, now int64) {
 		c.settle(q.host, now)
 	case unbound:
 		if q.waiting == 1 {
-			c.pushToken(qid)
+			c.enlist(&c.tokens, qid)
 		}
 	case ready:
 		if q.waiting == 1 {
-			c.pushReady(qid)
+			c.enlist(&c.readies, qid)
 		}
 	}
 }

@@ -80,8 +80,8 @@ func (k *checker) lists() {
 		}
 	}
 	for p := 1; p <= maxPriorities; p++ {
-		walk("front queue", &c.tokens[p], c.tokenMask, p, unbound)
-		walk("ready list", &c.readies[p], c.readyMask, p, ready)
+		walk("front queue", &c.tokens.at[p], c.tokens.mask, p, unbound)
+		walk("ready list", &c.readies.at[p], c.readies.mask, p, ready)
 	}
 }
 

@@ -43,31 +43,26 @@ func (c *core) listRemove(l *list, id uint32) {
 	l.n--
 }
 
-func (c *core) pushToken(id uint32) {
-	p := c.queues.at(id).priority
-	c.listPush(&c.tokens[p], id)
-	c.tokenMask |= 1 << (p - 1)
+// lanes are the lists of all priorities, and which of them are not empty. Front
+// queues are lanes, and ready lists.
+type lanes struct {
+	at   [maxPriorities + 1]list // by priority; the first is not used
+	mask uint64                  // bit p-1: at[p] is not empty
 }
 
-func (c *core) removeToken(id uint32) {
+// enlist appends a queue to the list of its priority.
+func (c *core) enlist(l *lanes, id uint32) {
 	p := c.queues.at(id).priority
-	c.listRemove(&c.tokens[p], id)
-	if c.tokens[p].n == 0 {
-		c.tokenMask &^= 1 << (p - 1)
-	}
+	c.listPush(&l.at[p], id)
+	l.mask |= 1 << (p - 1)
 }
 
-func (c *core) pushReady(id uint32) {
+// delist removes a queue from the list of its priority.
+func (c *core) delist(l *lanes, id uint32) {
 	p := c.queues.at(id).priority
-	c.listPush(&c.readies[p], id)
-	c.readyMask |= 1 << (p - 1)
-}
-
-func (c *core) removeReady(id uint32) {
-	p := c.queues.at(id).priority
-	c.listRemove(&c.readies[p], id)
-	if c.readies[p].n == 0 {
-		c.readyMask &^= 1 << (p - 1)
+	c.listRemove(&l.at[p], id)
+	if l.at[p].n == 0 {
+		l.mask &^= 1 << (p - 1)
 	}
 }
 
@@ -77,7 +72,7 @@ func (c *core) unbind(id uint32, h *host) {
 	c.put(h, unbound)
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		if c.queues.at(q).waiting > 0 {
-			c.pushToken(q)
+			c.enlist(&c.tokens, q)
 		}
 		c.evict(q)
 	}
@@ -87,7 +82,7 @@ func (c *core) unbind(id uint32, h *host) {
 func (c *core) bind(h *host) {
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		if c.queues.at(q).waiting > 0 {
-			c.removeToken(q)
+			c.delist(&c.tokens, q)
 		}
 	}
 	h.served = 0

@@ -68,11 +68,9 @@ type core struct {
 	blocks map[uint32]*block
 	leases slab[leaseRecord]
 
-	tokens    [maxPriorities + 1]list // front queues, by priority
-	readies   [maxPriorities + 1]list // ready lists, by priority
-	tokenMask uint64                  // bit p-1: tokens[p] is not empty
-	readyMask uint64                  // bit p-1: readies[p] is not empty
-	calls     []uint32                // hosts in place called, oldest first
+	tokens  lanes    // front queues
+	readies lanes    // ready lists
+	calls   []uint32 // hosts in place called, oldest first
 
 	pace      timeHeap // ungrouped hosts by due, and groups by their key
 	parks     timeHeap // parked hosts by due

@@ -70,7 +70,7 @@ func (c *core) nextEvent(now int64) int64 {
 	if t != never {
 		t = max(t, c.hold)
 	}
-	if c.tokenMask != 0 && now < c.hold {
+	if c.tokens.mask != 0 && now < c.hold {
 		t = min(t, c.hold) // tokens wait for nothing else
 	}
 	return min(t, c.expiry.min(), c.scheduled.min())
@@ -94,7 +94,7 @@ func (c *core) makeReady(id uint32) {
 	c.put(h, ready)
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		if c.queues.at(q).waiting > 0 {
-			c.pushReady(q)
+			c.enlist(&c.readies, q)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (c *core) makeReady(id uint32) {
 func (c *core) surplus(h *host) bool {
 	enough := 8 + c.places[leased]/4
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
-		if x := c.queues.at(q); x.waiting > 0 && c.readies[x.priority].n < enough {
+		if x := c.queues.at(q); x.waiting > 0 && c.readies.at[x.priority].n < enough {
 			return false
 		}
 	}
@@ -132,7 +132,7 @@ func (c *core) detach(id uint32) {
 	case ready:
 		for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 			if c.queues.at(q).waiting > 0 {
-				c.removeReady(q)
+				c.delist(&c.readies, q)
 			}
 		}
 	case called:
@@ -169,7 +169,7 @@ func (c *core) settle(id uint32, now int64) {
 		for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 			c.evict(q)
 		}
-	case h.place == nowhere && h.served == 0, int(h.served) >= c.cfg.quantum && c.tokenMask != 0:
+	case h.place == nowhere && h.served == 0, int(h.served) >= c.cfg.quantum && c.tokens.mask != 0:
 		c.unbind(id, h)
 	default:
 		c.setPacing(id, h)
@@ -218,10 +218,10 @@ func (c *core) next(now int64) (choice, bool, error) {
 	if now < c.hold {
 		return choice{}, false, nil
 	}
-	for c.readyMask|c.tokenMask != 0 {
+	for c.readies.mask|c.tokens.mask != 0 {
 		available := c.available()
 		p := c.cfg.selector.Select(available)
-		if p < 1 || p > c.cfg.levels || (c.readyMask|c.tokenMask)&(1<<(p-1)) == 0 {
+		if p < 1 || p > c.cfg.levels || (c.readies.mask|c.tokens.mask)&(1<<(p-1)) == 0 {
 			return choice{}, false, &SelectorError{Got: p, Available: append([]int(nil), available...)}
 		}
 		if qid := c.nextOf(p, now); qid != 0 {
@@ -233,7 +233,7 @@ func (c *core) next(now int64) (choice, bool, error) {
 
 func (c *core) available() []int {
 	n := 0
-	for mask, p := c.readyMask|c.tokenMask, 1; mask != 0; mask, p = mask>>1, p+1 {
+	for mask, p := c.readies.mask|c.tokens.mask, 1; mask != 0; mask, p = mask>>1, p+1 {
 		if mask&1 != 0 {
 			c.avail[n] = p
 			n++
@@ -245,8 +245,8 @@ func (c *core) available() []int {
 // nextOf takes the first ready host of priority p, or else binds hosts from front
 // queue p until one is due. It returns the host's queue, or 0.
 func (c *core) nextOf(p int, now int64) uint32 {
-	for c.readies[p].first != 0 {
-		qid := c.readies[p].first
+	for c.readies.at[p].first != 0 {
+		qid := c.readies.at[p].first
 		id := c.queues.at(qid).host
 		c.detach(id)
 		if c.stillDue(id, now) {
@@ -254,8 +254,8 @@ func (c *core) nextOf(p int, now int64) uint32 {
 			return qid
 		}
 	}
-	for c.tokens[p].first != 0 {
-		qid := c.tokens[p].first
+	for c.tokens.at[p].first != 0 {
+		qid := c.tokens.at[p].first
 		id := c.queues.at(qid).host
 		h := c.hosts.at(id)
 		c.bind(h)
