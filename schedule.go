@@ -85,8 +85,7 @@ func (c *core) makeReady(id uint32) {
 		c.calls = append(c.calls, id)
 		return
 	}
-	if c.surplus(h) {
-		c.dropSlot(h)
+	if h.group == 0 && c.surplus(h) { // of a group no more are ready than it has slots
 		c.put(h, nowhere)
 		c.unbind(id, h)
 		return
