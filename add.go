@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/dchest/siphash"
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -152,7 +153,7 @@ func (f *Frontier) prepareOne(o *op, e *Entry, h History) (newEntry, error) {
 	if !e.NotBefore.IsZero() {
 		n.due = max(0, f.since(e.NotBefore))
 	}
-	n.body = o.encode(&body{depth: e.Depth, weight: e.Weight, meta: e.Meta, history: h, url: []byte(e.URL)})
+	n.body = o.encode(&body{depth: e.Depth, weight: e.Weight, meta: e.Meta, history: h}, e.URL)
 	return n, nil
 }
 
@@ -173,16 +174,19 @@ func (f *Frontier) priority(e Entry, h History) (uint8, error) {
 }
 
 func (f *Frontier) hostHash(host string) uint64 {
-	return siphash.Hash(f.key[0], f.key[1], []byte(host))
+	return siphash.Hash(f.key[0], f.key[1], bytesOf(host))
 }
 
 // markOf is the fingerprint of a URL within a crawl.
 func (f *Frontier) markOf(crawl uint32, url string) (m Mark) {
-	a, b := siphash.Hash128(f.key[0]^uint64(crawl), f.key[1], []byte(url))
+	a, b := siphash.Hash128(f.key[0]^uint64(crawl), f.key[1], bytesOf(url))
 	binary.LittleEndian.PutUint64(m[:8], a)
 	binary.LittleEndian.PutUint32(m[8:], uint32(b))
 	return m
 }
+
+// bytesOf is s without a copy; it must not be written to.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 func randomKey() (k [2]uint64) {
 	var b [16]byte

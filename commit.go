@@ -78,7 +78,10 @@ func (f *Frontier) enqueueLocked(o *op) {
 
 // applyLocked makes a committed op visible.
 func (f *Frontier) applyLocked(o *op) {
-	now := f.nowLocked()
+	now := f.last
+	if len(o.entries) > 0 {
+		now = f.nowLocked()
+	}
 	seq := f.numberLocked(o)
 	for i := range o.entries {
 		if i > 0 && i%applyAtOnce == 0 && f.opts.Spill != nil {

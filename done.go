@@ -237,7 +237,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 // committed. It returns ErrFull if the outlinks had to be refused.
 func (f *Frontier) finishLocked(o *op, hid uint32, lease *leaseRecord, p plan) error {
 	c := f.core
-	now := f.nowLocked()
+	now := f.last
 	l := c.endLease(hid)
 	h := c.hosts.at(hid)
 	out := p.outcome
@@ -304,7 +304,7 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
 	}
 	o.entries = append(o.entries, newEntry{
 		index: -1, hash: h.hash, host: string(c.name(h)), crawl: q.crawl, priority: prio,
-		due: max(0, p.due), body: o.encode(&b),
+		due: max(0, p.due), body: o.encode(&b, ""),
 	})
 }
 

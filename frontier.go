@@ -129,7 +129,7 @@ func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 		return Lease{}, err
 	}
 	if f.waiters.first == nil { // nobody came before
-		if g, ok := f.nextLocked(f.nowLocked()); ok {
+		if g, ok := f.nextLocked(f.last); ok {
 			f.mu.Unlock()
 			if g.load != nil {
 				g = f.load(g.load)
@@ -218,7 +218,7 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 		return l, at, false, err
 	}
 	if f.waiters.first == nil {
-		g, ok := f.nextLocked(f.nowLocked())
+		g, ok := f.nextLocked(f.last)
 		if ok && g.load != nil {
 			f.mu.Unlock()
 			g = f.load(g.load)
@@ -231,7 +231,7 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 			return l, at, false, ErrExhausted
 		}
 	}
-	if next := f.core.nextEvent(f.nowLocked()); next != never {
+	if next := f.core.nextEvent(f.last); next != never {
 		at = f.wall(next)
 	}
 	return l, at, false, ErrNotDue
@@ -253,7 +253,8 @@ func (f *Frontier) Leases(ctx context.Context) iter.Seq2[Lease, error] {
 	}
 }
 
-// lock takes f.mu, and settles the leases whose deadline has passed.
+// lock takes f.mu, and settles the leases whose deadline has passed. Until the
+// lock is released f.last is the time: asking a clock costs more than a heap.
 func (f *Frontier) lock() {
 	f.mu.Lock()
 	f.reapLocked()
@@ -285,7 +286,7 @@ func (f *Frontier) nextToken() uint64 {
 
 // leaseLocked hands out the next record of a queue, which is in memory.
 func (f *Frontier) leaseLocked(qid uint32) Lease {
-	now := f.nowLocked()
+	now := f.last
 	id := f.core.queues.at(qid).host
 	return f.newLease(id, f.core.lease(qid, f.nextToken(), now, now+int64(f.opts.LeaseTime)))
 }

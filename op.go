@@ -51,10 +51,10 @@ func (o *op) empty() bool {
 	return len(o.entries) == 0 && !o.ends && len(o.rows) == 0 && len(o.forced) == 0
 }
 
-// encode appends b to the op's buffer and returns its bytes.
-func (o *op) encode(b *body) []byte {
+// encode appends b, and url if b has none, to the op's buffer and returns its bytes.
+func (o *op) encode(b *body, url string) []byte {
 	at := len(o.buf)
-	o.buf = b.append(o.buf)
+	o.buf = append(b.append(o.buf), url...)
 	return o.buf[at:len(o.buf):len(o.buf)]
 }
 
