@@ -181,6 +181,10 @@ func (m *mover) add(id uint32) error {
 	f := m.f
 	for more := true; more; {
 		f.mu.Lock()
+		if f.closed {
+			f.mu.Unlock()
+			return ErrClosed // the log has it all; Close need not wait
+		}
 		if len(m.runs) == 0 {
 			m.epoch = f.core.mem.Epoch()
 		}
