@@ -133,6 +133,9 @@ func (a *inquiry) moved(slot frontier.Lease, res *fetch.Result, to, host string)
 // settle ends the inquiry with rules.
 func (a *inquiry) settle(slot frontier.Lease, res *fetch.Result, rules Rules) error {
 	a.c.gate.settle(a.site, rules, slot.Host == a.host, a.last, a.c.now())
+	if slot.Host != a.host && !isRobots(a.target) {
+		return a.doneContact(slot, res, 0) // a host that keeps them for others has rules of its own
+	}
 	delay := a.c.gate.delay(rules)
 	if delay == 0 {
 		delay = frontier.NoCrawlDelay

@@ -243,3 +243,26 @@ func TestManyHostsRedirectTheirRobotsToOne(t *testing.T) {
 		w.checkPolite(t, fixedOwed)
 	})
 }
+
+func TestRulesKeptForOthersLeaveTheirHostsCrawlDelayAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.site("http://a.example", 2)
+		w.site("http://b.example", 5)
+		w.always(robotA, answer{status: 302, location: "http://b.example/rules-of-a"})
+		w.always("http://b.example/rules-of-a", text("User-agent: *\nDisallow: /private"))
+		w.always("http://b.example/robots.txt", text("User-agent: *\nCrawl-delay: 7"))
+		f := openFrontier(t, frontier.Options{})
+		c := newCrawler(t, f, w, Options{})
+		_, err := f.Add(t.Context(), frontier.Entry{URL: "http://b.example/"}, frontier.Entry{URL: seed, NotBefore: time.Now().Add(10 * time.Second)})
+		require.NoError(t, err)
+		require.NoError(t, c.Run(t.Context()))
+		assert.EqualValues(t, 1, c.Progress().Denied)
+		w.checkPolite(t, func(r request) time.Duration {
+			if r.host == "b.example" {
+				return 7 * time.Second
+			}
+			return testDelay
+		})
+	})
+}
