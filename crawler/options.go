@@ -83,8 +83,9 @@ type Options struct {
 	Grace time.Duration
 
 	// OnPage, if set, gets each answer but those that will be tried again. After
-	// an error the URL counts as failed and is retried. It is called by all
-	// workers at once.
+	// an error the URL counts as failed and is retried. Its context ends when
+	// Grace is over; after an error from then on the URL is handed back. It is
+	// called by all workers at once.
 	OnPage func(ctx context.Context, p *Page) error
 	// OnDone, if set, is called after the frontier has recorded an outcome.
 	OnDone func(l frontier.Lease, o frontier.Outcome)

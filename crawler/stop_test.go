@@ -100,3 +100,29 @@ func TestStopAtAnyMomentLosesNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestStopHandsBackWhatItsHandlerDidNotFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always(seed, page())
+		f := openFrontier(t, frontier.Options{Retry: frontier.Retries(1, time.Second)})
+		calls := 0
+		c := newCrawler(t, f, w, Options{Grace: 3 * time.Second, OnPage: func(ctx context.Context, _ *Page) error {
+			if calls++; calls > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		_, err := c.Seed(t.Context(), seed)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Run(ctx), context.DeadlineExceeded)
+		assert.EqualValues(t, 1, f.Stats().Waiting)
+		assert.Zero(t, f.Stats().GivenUp, "it was its only try")
+		require.NoError(t, c.Run(t.Context()))
+		assert.Equal(t, 2, calls)
+		w.checkPolite(t, fixedOwed)
+	})
+}

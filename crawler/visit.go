@@ -91,7 +91,9 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	}
 	page := c.count(p)
 	if c.opts.OnPage != nil {
-		if err := c.opts.OnPage(r.fetches, p); err != nil {
+		if err := c.opts.OnPage(r.fetches, p); r.stopped(err) {
+			p.Outcome.Result, p.Add = frontier.Requeue, nil
+		} else if err != nil {
 			c.log.Warn("the page handler failed", "url", l.Entry.URL, "error", err)
 			p.Outcome.Result, p.Add = frontier.Failed, nil
 		}
