@@ -76,7 +76,7 @@ func (s *Store) commitLocked(b *frontier.Batch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.putPieces(pieces); err != nil {
+	if err := s.putPieces(pieces, len(b.Admit) == 0); err != nil {
 		for _, p := range pieces {
 			s.undo.logs = append(s.undo.logs, p.key)
 		}
@@ -104,8 +104,9 @@ func checkBatch(b *frontier.Batch) error {
 }
 
 // putPieces writes a batch: its pieces, and last, with what else is due, piece 0.
-func (s *Store) putPieces(pieces []piece) error {
-	var b kv.Batch
+// With spare it may use the reserve of the volume.
+func (s *Store) putPieces(pieces []piece, spare bool) error {
+	b := kv.Batch{Spare: spare}
 	s.addEffects(&b)
 	s.addUndo(&b)
 	b.Set(pieces[0].key, pieces[0].value)
@@ -115,12 +116,14 @@ func (s *Store) putPieces(pieces []piece) error {
 		}
 		for _, p := range pieces[1:] {
 			b.Reset()
+			b.Spare = spare
 			b.Set(p.key, p.value)
 			if err := s.put(&b, false); err != nil {
 				return err
 			}
 		}
 		b.Reset()
+		b.Spare = spare
 		b.Set(pieces[0].key, pieces[0].value)
 	}
 	if err := s.put(&b, s.opts.Sync); err != nil {
@@ -133,7 +136,7 @@ func (s *Store) putPieces(pieces []piece) error {
 // settle writes what is due, in chunks: what failed writes left, and the effects
 // of the last batch if effects is set.
 func (s *Store) settle(effects bool) error {
-	var b kv.Batch
+	b := kv.Batch{Spare: true}
 	s.addUndo(&b)
 	if effects {
 		s.addEffects(&b)
@@ -182,7 +185,7 @@ func (s *Store) addEffects(b *kv.Batch) {
 
 // putChunks writes b in several steps of bounded size, the last with sync.
 func (s *Store) putChunks(b *kv.Batch, sync bool) error {
-	var part kv.Batch
+	part := kv.Batch{Spare: b.Spare}
 	for i, o := range b.Ops {
 		part.Ops = append(part.Ops, o)
 		part.Bytes += len(o.Key) + len(o.Value)
@@ -191,6 +194,7 @@ func (s *Store) putChunks(b *kv.Batch, sync bool) error {
 				return err
 			}
 			part.Reset()
+			part.Spare = b.Spare
 		}
 	}
 	return s.putFitting(&part, sync)
@@ -204,7 +208,7 @@ func (s *Store) putFitting(b *kv.Batch, sync bool) error {
 	if len(b.Ops) < 2 {
 		return errors.New("one value is too large")
 	}
-	var head, tail kv.Batch
+	head, tail := kv.Batch{Spare: b.Spare}, kv.Batch{Spare: b.Spare}
 	for i, o := range b.Ops {
 		half := &head
 		if i >= len(b.Ops)/2 {

@@ -27,10 +27,10 @@ type Options struct {
 	MemoryBudget int64
 
 	// DiskReserve is how many bytes of the volume must stay free: below it,
-	// Commit, Pack and Checkpoint fail with an error that wraps syscall.ENOSPC.
-	// What is stored can still be read and finished. The engine writes to mapped
-	// files and would be killed by a volume that is really full. Zero means
-	// 256 MiB.
+	// Pack, Checkpoint, and Commit of batches that admit something fail with an
+	// error that wraps syscall.ENOSPC, very small ones excepted. What is stored
+	// can still be opened, read and finished. The engine writes to mapped files
+	// and would be killed by a volume that is really full. Zero means 256 MiB.
 	DiskReserve int64
 
 	// Logger receives what goes on in the background. Nil is silent.

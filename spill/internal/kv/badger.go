@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -42,7 +43,7 @@ type Badger struct {
 	reserve uint64
 	table   int64 // bytes of one table being filled
 
-	written   int         // since the last look at the free space
+	allowed   int         // bytes that may be written before the next look at the free space
 	syncFault atomic.Bool // badger only logs that a sync of its value log failed
 	flattened int64       // bytes after the last flatten; Reclaim's
 }
@@ -118,20 +119,22 @@ func (d *Badger) Write(b *Batch, sync bool) error {
 }
 
 // room refuses large writes when the volume is nearly full: badger writes to
-// mapped files, and a page that finds no space kills the process.
+// mapped files, and a page that finds no space kills the process. Deletions
+// alone are always taken: they are what frees space, and Recover needs them.
 func (d *Badger) room(b *Batch) error {
-	if d.written += b.Bytes; d.written < checkEvery && d.written > b.Bytes {
+	if b.Bytes <= d.allowed {
+		d.allowed -= b.Bytes
 		return nil
 	}
-	if b.Bytes < smallWrite {
+	if b.Spare || b.Bytes < smallWrite || !slices.ContainsFunc(b.Ops, func(o Op) bool { return o.Value != nil }) {
 		return nil
 	}
 	free, ok := freeSpace(d.path)
 	if ok && free < d.reserve {
-		d.written = 0
+		d.allowed = 0
 		return fmt.Errorf("kv: %d bytes free on the volume of %s, %d are kept in reserve: %w", free, d.path, d.reserve, syscall.ENOSPC)
 	}
-	d.written = 1
+	d.allowed = max(0, checkEvery-b.Bytes)
 	return nil
 }
 

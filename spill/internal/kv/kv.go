@@ -52,6 +52,10 @@ var ErrDamaged = errors.New("engine cannot read the value")
 type Batch struct {
 	Ops   []Op
 	Bytes int // of keys and values
+
+	// Spare lets the write use space that the engine keeps in reserve: it
+	// finishes or completes what is stored already.
+	Spare bool
 }
 
 // Op is one change: a nil Value deletes.
@@ -78,5 +82,5 @@ func (b *Batch) add(o Op) {
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Ops)
-	b.Ops, b.Bytes = b.Ops[:0], 0
+	b.Ops, b.Bytes, b.Spare = b.Ops[:0], 0, false
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -124,4 +125,18 @@ func TestPowerLossKeepsAPrefix(t *testing.T) {
 	assert.Equal(t, "a=x", keys(t, d.PowerLoss(0), "a", "z"))
 	assert.Equal(t, "a=x b=x", keys(t, d.PowerLoss(1), "a", "z"))
 	assert.Equal(t, "a=x b=x c=x", keys(t, d.Snapshot(), "a", "z"))
+}
+
+// Small writes, which are always taken, must not open the way for large ones.
+func TestReserveHoldsBetweenSmallWrites(t *testing.T) {
+	db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Reserve: 1 << 60, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	for range 3 {
+		var few, much Batch
+		few.Set([]byte("k"), []byte("few"))
+		require.NoError(t, db.Write(&few, false))
+		much.Set([]byte("k"), make([]byte, 2*smallWrite))
+		require.ErrorIs(t, db.Write(&much, false), syscall.ENOSPC)
+	}
 }

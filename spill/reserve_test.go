@@ -1,0 +1,64 @@
+// This file runs a store on a volume that is nearly full.
+
+package spill_test
+
+import (
+	"context"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+)
+
+// full is a volume without room: the reserve is more than any has.
+var full = spill.Options{MemoryBudget: 64 << 20, DiskReserve: 1 << 60}
+
+// A volume that is full must not keep a store from being opened, although there
+// is much to delete, nor what it holds from being finished, although the last
+// batch left much to apply.
+func TestFullVolumeLetsWorkBeFinished(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, small)
+	m := start(t, 3, s)
+	for range 400 { // log keys that a reopening may have to delete
+		require.NoError(t, m.commit(2, 0))
+	}
+	c, err := m.pack()
+	require.NoError(t, err)
+	require.NoError(t, m.checkpoint(c))
+	require.NoError(t, s.Close()) // ends the deletions early
+	s = open(t, dir, small)
+	m.reboot(t, s)
+	for range 400 {
+		require.NoError(t, m.commit(2, 0))
+	}
+	_, err = m.pack() // never adopted
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+
+	s = open(t, dir, full)
+	m.reboot(t, s)
+	for range 3 {
+		require.ErrorIs(t, m.commit(500, 0), syscall.ENOSPC)
+		require.NoError(t, m.commit(0, 300))
+	}
+	require.NoError(t, s.Close())
+	require.NoError(t, m.holds(open(t, dir, small)))
+}
+
+// Rows of the last batch before the volume was full are written with the next.
+func TestFullVolumeTakesRowsStillDue(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, small)
+	require.NoError(t, s.Recover(context.Background(), newReplay()))
+	require.NoError(t, s.Commit(&frontier.Batch{ID: 1, Rows: []frontier.Row{{Key: "k", Value: make([]byte, 16<<10)}}}))
+	require.NoError(t, s.Close())
+	s = open(t, dir, full)
+	require.NoError(t, s.Recover(context.Background(), newReplay()))
+	for id := range uint64(3) {
+		require.NoError(t, s.Commit(&frontier.Batch{ID: id + 2, Finish: []frontier.Completion{{Seq: id}}}))
+	}
+}
