@@ -79,7 +79,11 @@ func (rc *recovery) surveyLog() error {
 	if err := readBatch(&rc.tail, raw); err != nil {
 		return corrupt(logKey(rc.log[n-1].gen, rc.log[n-1].id, 0), err)
 	}
-	rc.blocks = slices.DeleteFunc(rc.blocks, func(b uint32) bool { return slices.Contains(rc.tail.Drop, b) })
+	drop := slices.Sorted(slices.Values(rc.tail.Drop)) // of a crawl that was deleted: may be most blocks
+	rc.blocks = slices.DeleteFunc(rc.blocks, func(b uint32) bool {
+		_, dropped := slices.BinarySearch(drop, b)
+		return dropped
+	})
 	return nil
 }
 
