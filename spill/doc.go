@@ -14,10 +14,10 @@
 // folder that Recover refuses with a *frontier.CorruptError; it never turns into
 // a smaller frontier in silence.
 //
-// A Commit that returned an error is taken back at once, and again by the next
-// one that succeeds. It can only come back if its write reached the disk, both
-// the write's confirmation and the taking back failed, and the process died
-// before anything else was committed.
+// A Commit that returned an error is taken back at once, and if that fails again
+// by the next one that succeeds, or by Release. It can only come back if its
+// write reached the disk, its confirmation failed, and so did each taking back
+// until the process died or released the store.
 //
 // Damaged data is reported as a *frontier.CorruptError that names the store key,
 // and is left in place.

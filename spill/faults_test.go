@@ -193,3 +193,17 @@ func TestRandomLives(t *testing.T) {
 		})
 	})
 }
+
+// A Commit that failed and could not be taken back at once is taken back when
+// the store is released.
+func TestReleaseTakesFailedCommitBack(t *testing.T) {
+	mach := spilltest.OpenMemory(t, spill.Options{})
+	m := start(t, 5, mach.Store)
+	require.NoError(t, m.commit(5, 0))
+	mach.Faults.FailNth(spilltest.Sync, 1, errDisk)  // written, not confirmed
+	mach.Faults.FailNth(spilltest.Write, 2, errDisk) // nor taken back
+	require.ErrorIs(t, m.commit(5, 0), errDisk)
+	mach.Faults.Heal()
+	require.NoError(t, mach.Store.Release())
+	require.NoError(t, m.holds(mach.Store))
+}

@@ -102,9 +102,16 @@ func (s *Store) Footprint() int64 { return s.db.Footprint() }
 
 // Release ends the use that Recover began. Another Recover may follow.
 func (s *Store) Release() error {
+	s.life.RLock()
+	defer s.life.RUnlock()
 	s.tidier.wait()
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	if !s.closed && (len(s.undo.logs) > 0 || s.undo.state) { // the last chance to take it back
+		if err := s.settle(false); err != nil {
+			s.opts.Logger.Warn("spill: failed write not taken back", "err", err)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inUse = false
