@@ -52,7 +52,8 @@ func New(f *frontier.Frontier, o Options) (*Crawler, error) {
 
 // Seed normalizes URLs and adds them to the frontier at depth 0. It returns how
 // many were new. URLs that are bad or that the filters forbid are reported as
-// joined *frontier.EntryError values; the others are added.
+// joined *frontier.EntryError values; the others are added, or, on any other
+// error, which is joined too, none.
 func (c *Crawler) Seed(ctx context.Context, urls ...string) (int, error) {
 	var errs []error
 	var entries []frontier.Entry
@@ -69,14 +70,11 @@ func (c *Crawler) Seed(ctx context.Context, urls ...string) (int, error) {
 		entries, index = append(entries, frontier.Entry{URL: norm}), append(index, i)
 	}
 	n, err := c.frontier.Add(ctx, entries...)
-	if err != nil {
-		bad := frontier.EntryErrors(err)
-		for _, e := range bad {
-			errs = append(errs, &frontier.EntryError{Index: index[e.Index], URL: urls[index[e.Index]], Err: e.Err})
+	for _, err := range parts(err) {
+		if e, ok := errors.AsType[*frontier.EntryError](err); ok {
+			err = &frontier.EntryError{Index: index[e.Index], URL: urls[index[e.Index]], Err: e.Err}
 		}
-		if len(bad) == 0 {
-			errs = append(errs, err)
-		}
+		errs = append(errs, err)
 	}
 	return n, errors.Join(errs...)
 }

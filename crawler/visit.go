@@ -196,22 +196,47 @@ func (c *Crawler) hostIsFull(host string) bool {
 // done tells the frontier, and then OnDone.
 func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 	c := r.c
-	err := c.frontier.Done(l, o)
-	if err != nil {
-		bad := frontier.EntryErrors(err)
+	bad, full := 0, false
+	for _, err := range parts(c.frontier.Done(l, o)) {
+		entry, isEntry := errors.AsType[*frontier.EntryError](err)
+		priority, isPriority := errors.AsType[*frontier.PriorityError](err)
 		switch {
+		case isEntry:
+			if bad++; bad == 1 {
+				c.log.Debug("links refused", "url", l.Entry.URL, "first", entry)
+			}
+		case isPriority:
+			c.log.Warn("a URL keeps its priority", "url", l.Entry.URL, "error", priority)
 		case errors.Is(err, frontier.ErrFull):
-			c.counters.dropped.Add(int64(len(o.Add)))
-			c.log.Warn("the frontier is full: a page's links are dropped", "url", l.Entry.URL, "links", len(o.Add))
-		case len(bad) > 0:
-			c.counters.dropped.Add(int64(len(bad)))
-			c.log.Debug("links refused", "url", l.Entry.URL, "links", len(bad), "first", bad[0])
+			full = true
 		default:
 			return r.lost(l, err)
 		}
 	}
+	if full {
+		bad = len(o.Add)
+		c.log.Warn("the frontier is full: a page's links are dropped", "url", l.Entry.URL, "links", bad)
+	}
+	c.counters.dropped.Add(int64(bad))
 	if c.opts.OnDone != nil {
 		c.opts.OnDone(l, o)
 	}
 	return nil
+}
+
+// parts are the errors joined in err: some may come after a commit and others
+// instead of it.
+func parts(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, parts(e)...)
+	}
+	return out
 }

@@ -1,0 +1,109 @@
+// These tests let the frontier's store fail.
+
+package crawler
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+)
+
+var errDisk = errors.New("disk is broken")
+
+// failingSpill fails every Commit while broken is set.
+type failingSpill struct {
+	frontier.Spill
+	broken atomic.Bool
+}
+
+func (s *failingSpill) Commit(b *frontier.Batch) error {
+	if s.broken.Load() {
+		return errDisk
+	}
+	return s.Spill.Commit(b)
+}
+
+// refuseLinks is a prioritizer that answers out of range for some URLs, so that
+// an error about a URL meets one about the store.
+func refuseLinks(e frontier.Entry, _ frontier.History) int {
+	if strings.HasSuffix(e.URL, "/bad") {
+		return 99
+	}
+	return 1
+}
+
+func openFailing(t *testing.T) (*frontier.Frontier, *failingSpill) {
+	store, err := spill.Open(t.TempDir(), spill.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	s := &failingSpill{Spill: store}
+	f := openFrontier(t, frontier.Options{Spill: s, Delay: frontier.FixedDelay(time.Millisecond), Prioritizer: frontier.PrioritizerFunc(refuseLinks)})
+	return f, s
+}
+
+func TestStoreErrorBesideARefusedLinkEndsTheCrawl(t *testing.T) {
+	f, s := openFailing(t)
+	w := newWeb()
+	w.always(seed, page("/bad", "/1"))
+	var recorded atomic.Int64
+	c := newCrawler(t, f, w, Options{
+		OnPage: func(context.Context, *Page) error { s.broken.Store(true); return nil },
+		OnDone: func(_ frontier.Lease, o frontier.Outcome) {
+			if o.Result == frontier.Visited {
+				recorded.Add(1)
+			}
+		},
+	})
+	_, err := c.Seed(t.Context(), seed)
+	require.NoError(t, err)
+	assert.ErrorIs(t, c.Run(t.Context()), errDisk)
+	assert.Zero(t, recorded.Load(), "nothing was recorded")
+	assert.Equal(t, 1, w.asks[seed])
+	s.broken.Store(false)
+	assert.EqualValues(t, 1, f.Stats().Waiting, "it waits again")
+}
+
+func TestStoreErrorBesideARefusedSeedIsReported(t *testing.T) {
+	f, s := openFailing(t)
+	c := newCrawler(t, f, newWeb(), Options{})
+	s.broken.Store(true)
+	_, err := c.Seed(t.Context(), "mailto:x", seed+"bad", seed)
+	s.broken.Store(false)
+	assert.ErrorIs(t, err, errDisk)
+	bad := frontier.EntryErrors(err)
+	require.Len(t, bad, 2)
+	assert.Equal(t, []int{0, 1}, []int{bad[0].Index, bad[1].Index})
+}
+
+func TestPriorityOutOfRangeAtDoneDoesNotEndTheCrawl(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.site("http://a.example", 2)
+		w.pages[seed] = func(n int) answer {
+			if n == 1 {
+				return answer{status: 503}
+			}
+			return page("/1", "/2")
+		}
+		asked := 0
+		p := crawl(t, w, frontier.Options{Prioritizer: frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int {
+			if e.URL == seed {
+				if asked++; asked > 1 {
+					return 99
+				}
+			}
+			return 1
+		})}, Options{}, seed)
+		assert.EqualValues(t, 3, p.Pages)
+	})
+}
