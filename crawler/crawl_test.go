@@ -332,3 +332,14 @@ type schedule func(frontier.Entry, frontier.History, frontier.Outcome) time.Time
 func (s schedule) Next(e frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
 	return s(e, h, o)
 }
+
+func TestScopeSpellsHostsAsURLsDo(t *testing.T) {
+	f := newScopeFilter(Scope{Hosts: []string{"a.example:80", "::1", "s.example:443"}})
+	for url, want := range map[string]bool{
+		"http://a.example/": true, "https://a.example/": false, "http://a.example:81/": false,
+		"https://s.example/": true, "http://s.example/": false,
+		"http://[::1]/": true, "http://[::1]:81/": true, "http://[::2]/": false,
+	} {
+		assert.Equal(t, want, f.Allow(frontier.Entry{URL: url}), url)
+	}
+}

@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"net/netip"
 	"regexp"
 	"strings"
 
@@ -46,7 +47,11 @@ type scopeFilter struct {
 func newScopeFilter(s Scope) *scopeFilter {
 	f := &scopeFilter{Scope: s, hosts: map[string]bool{}, domains: map[string]bool{}}
 	for _, h := range s.Hosts {
-		f.hosts[strings.ToLower(h)] = true
+		h = strings.ToLower(h)
+		if addr, err := netip.ParseAddr(h); err == nil && addr.Is6() {
+			h = "[" + addr.String() + "]" // as URLs have it
+		}
+		f.hosts[h] = true
 	}
 	for _, d := range s.Domains {
 		f.domains[strings.ToLower(strings.TrimPrefix(d, "."))] = true
@@ -84,7 +89,11 @@ func (f *scopeFilter) allowHost(site string) bool {
 		return true
 	}
 	host := hostOf(site)
-	if f.hosts[host] || f.hosts[site[strings.Index(site, "://")+3:]] {
+	scheme, name, _ := strings.Cut(site, "://")
+	if name == host { // the scheme's own port, which may have been named all the same
+		name += map[string]string{"http": ":80", "https": ":443"}[scheme]
+	}
+	if f.hosts[host] || f.hosts[name] {
 		return true
 	}
 	for rest := host; rest != ""; {
