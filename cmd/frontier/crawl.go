@@ -35,7 +35,7 @@ func runCrawl(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	switch {
 	case err == nil:
 		return exitOK
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case err == ctx.Err(): // and nothing beside it
 		if s.dir == "" {
 			fmt.Fprintln(stderr, "frontier crawl: stopped; nothing is kept, as there was no -dir")
 		} else {
@@ -54,7 +54,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, store.Close()) }()
+		defer func() { err = join(err, store.Close()) }()
 		s.frontier.Spill = store
 	}
 	s.frontier.Logger = log
@@ -62,16 +62,19 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		log.Warn("given up", "url", e.URL)
 	}
 	f, err := frontier.Open(ctx, s.frontier)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return ctx.Err()
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() { err = join(err, f.Close()) }()
 
 	done, err := openDoneLog(s.doneLog)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done.Close()) }()
+	defer func() { err = join(err, done.Close()) }()
 	s.crawler.OnDone = done.add
 	s.crawler.Logger = log
 	c, err := crawler.New(f, s.crawler)
@@ -79,6 +82,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return err
 	}
 	n, err := c.Seed(ctx, s.seeds...)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	left := f.Stats().Waiting + f.Stats().Scheduled
 	switch bad := frontier.EntryErrors(err); {
 	case err != nil && len(bad) == 0:
@@ -95,6 +101,15 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	fmt.Fprintf(stdout, "%d pages, %d redirects, %d gone, %d refused, %d failed fetches, %d URLs given up, %d denied by robots.txt, %d unreachable; %d waiting, %d scheduled\n",
 		p.Pages, p.Redirects, p.Gone, p.Refused, p.Failed, p.Frontier.GivenUp, p.Denied, p.Unreachable, p.Frontier.Waiting, p.Frontier.Scheduled)
 	return err
+}
+
+// join keeps an error that stands alone as it is: that of a stop is no failure,
+// unless closing failed too.
+func join(err, closing error) error {
+	if closing == nil {
+		return err
+	}
+	return errors.Join(err, closing)
 }
 
 // doneLog is the file of -done-log. A nil *os.File makes it do nothing.

@@ -224,3 +224,27 @@ func TestByteSize(t *testing.T) {
 		assert.Error(t, b.Set(in), in)
 	}
 }
+
+func TestStopTellsWhatFailedMeanwhile(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("needs /dev/full")
+	}
+	web, addr := serve(t, 30)
+	ctx, cancel := context.WithCancel(t.Context())
+	web.each = func(url string) {
+		if strings.HasSuffix(url, "/3") {
+			cancel()
+		}
+	}
+	status, _, stderr := command(t, ctx, "-proxy", "http://"+addr, "-done-log", "/dev/full", "http://a.example/1")
+	assert.Equal(t, exitError, status)
+	assert.Contains(t, stderr, "/dev/full")
+}
+
+func TestStopBeforeTheStart(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	status, _, stderr := command(t, ctx, "-dir", filepath.Join(t.TempDir(), "state"), "http://a.example/1")
+	assert.Zero(t, status, stderr)
+	assert.Contains(t, stderr, "stopped; the same command goes on from here")
+}
