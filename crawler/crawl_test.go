@@ -343,3 +343,18 @@ func TestScopeSpellsHostsAsURLsDo(t *testing.T) {
 		assert.Equal(t, want, f.Allow(frontier.Entry{URL: url}), url)
 	}
 }
+
+func TestContentEncodingThatIsNone(t *testing.T) {
+	for encoding, pages := range map[string]int64{"identity": 5, "utf-8": 5, "br": 1, "gzip, br": 1} {
+		t.Run(encoding, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb()
+				w.site("http://a.example", 3)
+				start := w.pages[seed](1)
+				start.header = http.Header{"Content-Encoding": {encoding}}
+				w.always(seed, start)
+				assert.Equal(t, pages, crawl(t, w, frontier.Options{}, Options{}, seed).Pages)
+			})
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"mime"
 	"net/http"
+	"strings"
 
 	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/crawler/robots"
@@ -44,7 +45,7 @@ func (h HTML) withDefaults(o *Options) HTML {
 
 // Extract implements Extractor.
 func (h HTML) Extract(p *Page) (*link.Page, error) {
-	if p.Header.Get("Content-Encoding") != "" || !isHTML(p.Header.Get("Content-Type"), p.Body) {
+	if isEncoded(p.Header) || !isHTML(p.Header.Get("Content-Type"), p.Body) {
 		return nil, nil
 	}
 	doc, err := link.Extract(bytes.NewReader(p.Body), p.Header.Get("Content-Type"), p.URL, h.Options)
@@ -62,4 +63,16 @@ func isHTML(contentType string, body []byte) bool {
 		t, _, _ = mime.ParseMediaType(http.DetectContentType(body))
 	}
 	return t == "text/html" || t == "application/xhtml+xml"
+}
+
+// isEncoded reports whether a body is still compressed. Words that name no
+// compression, as "identity" and "utf-8", mean nothing, as to browsers.
+func isEncoded(h http.Header) bool {
+	for word := range strings.SplitSeq(strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")), ",") {
+		switch strings.TrimSpace(word) {
+		case "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd":
+			return true
+		}
+	}
+	return false
 }
