@@ -200,6 +200,10 @@ func (x *extractor) add(kind Kind, raw []byte, rel, text string) bool {
 	return true
 }
 
+// maxURLBytes bounds the URLs of a page's links taken together: a long base makes
+// each of many short links long.
+const maxURLBytes = 32 << 20
+
 // resolve gives all links their URLs, and drops those that get none.
 func (x *extractor) resolve(pageURL string, enc textEncoding) {
 	n := x.opts.Normalizer
@@ -218,7 +222,12 @@ func (x *extractor) resolve(pageURL string, enc textEncoding) {
 		}
 	}
 	kept := x.page.Links[:0]
+	room := maxURLBytes
 	for _, l := range x.page.Links {
+		if room <= 0 {
+			x.page.Truncated = true
+			break
+		}
 		ref := enc.encodeQuery(l.Raw)
 		var err error
 		if base != nil {
@@ -227,9 +236,14 @@ func (x *extractor) resolve(pageURL string, enc textEncoding) {
 			l.URL, err = n.Normalize(ref)
 		}
 		if err != nil {
+			room -= len(ref)
+			if base != nil {
+				room -= len(x.page.Base)
+			}
 			x.page.Skipped++
 			continue
 		}
+		room -= len(l.URL)
 		kept = append(kept, l)
 	}
 	clear(x.page.Links[len(kept):])

@@ -305,3 +305,15 @@ func BenchmarkExtract(b *testing.B) { // how many bytes of HTML does a core read
 		})
 	}
 }
+
+func TestALongBaseDoesNotMultiplyMemory(t *testing.T) {
+	base := "http://a.example/" + strings.Repeat("x", 8000) + "/"
+	p := extract(t, `<base href="`+base+`">`+strings.Repeat("<a href=y>", 10_000), Options{})
+	total := 0
+	for _, l := range p.Links {
+		total += len(l.URL)
+	}
+	assert.True(t, p.Truncated)
+	assert.NotEmpty(t, p.Links)
+	assert.LessOrEqual(t, total, maxURLBytes+len(base)+1)
+}

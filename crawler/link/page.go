@@ -20,7 +20,8 @@ type Page struct {
 	// Skipped counts links of wanted kinds that lead nowhere a crawler can go: of
 	// other schemes, invalid or too long.
 	Skipped int
-	// Truncated says that there were more links than Options.MaxLinks.
+	// Truncated says that there were more links than Options.MaxLinks, or that
+	// their URLs together were longer than 32 MiB.
 	Truncated bool
 }
 
