@@ -65,12 +65,13 @@ func isHTML(contentType string, body []byte) bool {
 	return t == "text/html" || t == "application/xhtml+xml"
 }
 
-// isEncoded reports whether a body is still compressed. Words that name no
-// compression, as "identity" and "utf-8", mean nothing, as to browsers.
+// isEncoded reports whether a body is still compressed. What servers write that
+// do not compress means nothing; any other word is a compression, known or not.
 func isEncoded(h http.Header) bool {
 	for word := range strings.SplitSeq(strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")), ",") {
 		switch strings.TrimSpace(word) {
-		case "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd":
+		case "", "identity", "none", "utf-8", "utf8", "iso-8859-1", "7bit", "8bit", "binary":
+		default:
 			return true
 		}
 	}
