@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"regexp"
@@ -123,6 +124,12 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	if s.fetch.Timeout <= 0 {
 		bad("-timeout is %v; want > 0", s.fetch.Timeout)
 	}
+	if s.crawler.Grace == 0 {
+		s.crawler.Grace = 1 // to Options, 0 means the default
+	}
+	if s.crawler.MaxRetryAfter == 0 {
+		bad("-max-retry-after is 0s; want > 0")
+	}
 	if maxBody == 0 {
 		bad("-max-body is 0; want > 0")
 	}
@@ -142,12 +149,17 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 		u, err := url.Parse(proxy)
 		if err != nil {
 			bad("-proxy: %w", err)
+		} else if port := u.Port(); port != "" && !isPort(port) {
+			bad("-proxy is %q; want a port from 1 to 65535", u.Redacted())
 		}
 		s.fetch.Proxy = u
 	}
 	s.fetch.Resolve = map[string]string{}
 	for _, r := range resolving {
 		host, addr, ok := strings.Cut(r, "=")
+		if _, port, err := net.SplitHostPort(addr); err == nil && !isPort(port) {
+			bad("-resolve is %q; want a port from 1 to 65535", r)
+		}
 		if !ok || host == "" || addr == "" {
 			bad("-resolve is %q; want host=address", r)
 		}
@@ -228,6 +240,11 @@ func (s *settings) addScope(hosts, domains list) (errs []error) {
 		errs = append(errs, errors.New("without seeds the scope must be named: -scope-hosts or -scope-domains"))
 	}
 	return errs
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
 }
 
 func exists(path string) bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -155,6 +156,9 @@ func TestBadCommandLines(t *testing.T) {
 		"-workers is 0; want >= 1":                        {"-workers", "0", "http://a.example/"},
 		"-include: error parsing regexp":                  {"-include", "(", "http://a.example/"},
 		`-resolve is "a"; want host=address`:              {"-resolve", "a", "http://a.example/"},
+		`-resolve is "a=1.2.3.4:99999"; want a port`:      {"-resolve", "a=1.2.3.4:99999", "http://a.example/"},
+		`-proxy is "http://x:99999"; want a port`:         {"-proxy", "http://x:99999", "http://a.example/"},
+		"-max-retry-after is 0s; want > 0":                {"-max-retry-after", "0", "http://a.example/"},
 		"-max-pages is negative":                          {"-max-pages", "-5", "http://a.example/"},
 		"-sync needs -dir":                                {"-sync", "http://a.example/"},
 		"want a number of bytes":                          {"-max-body", "5x", "http://a.example/"},
@@ -247,4 +251,10 @@ func TestStopBeforeTheStart(t *testing.T) {
 	status, _, stderr := command(t, ctx, "-dir", filepath.Join(t.TempDir(), "state"), "http://a.example/1")
 	assert.Zero(t, status, stderr)
 	assert.Contains(t, stderr, "stopped; the same command goes on from here")
+}
+
+func TestNoGrace(t *testing.T) {
+	s, err := parseCrawl([]string{"-grace", "0", "http://a.example/"}, io.Discard)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, s.crawler.Grace, "not the default")
 }
