@@ -102,7 +102,7 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		body = nil
 	}
 	rules, ok := c.opts.Robots.Read(res.Status, body)
-	if !ok {
+	if !ok || res.Status/100 == 2 && isEncoded(res.Header) { // what cannot be read forbids
 		return "", a.failed(slot, res, nil)
 	}
 	if slot.Host != a.host && isRobots(a.target) {

@@ -3,6 +3,7 @@ package crawler
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,9 @@ func TestRobots(t *testing.T) {
 			0, []time.Duration{0, 1010 * time.Millisecond, 5020 * time.Millisecond}, 0, 1},
 		"429 for ever, Retry-After": {func(w *fakeWeb) { w.always(robotA, answer{status: 429, retryAfter: 10 * time.Second}) },
 			0, []time.Duration{0, 10010 * time.Millisecond, 20020 * time.Millisecond}, 0, 1},
+		"compressed in a way nobody asked for": {func(w *fakeWeb) {
+			w.always(robotA, answer{status: 200, header: http.Header{"Content-Encoding": {"br"}}})
+		}, 0, []time.Duration{0, 1010 * time.Millisecond, 5020 * time.Millisecond}, 0, 1},
 		"no answer": {func(w *fakeWeb) { w.always(robotA, answer{class: fetch.Timeout, takes: 2 * time.Second}) },
 			0, []time.Duration{0, 3 * time.Second, 9 * time.Second}, 0, 1},
 		"cut once, then rules": {func(w *fakeWeb) {
