@@ -36,9 +36,9 @@ func main() {
 	} else {
 		err = demo(ctx, os.Stdout, terminal, time.Second)
 	}
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) && flag.NArg() > 0 {
 		fmt.Println("stopped; the same command goes on from here")
-	} else if err != nil {
+	} else if err != nil && !errors.Is(err, context.Canceled) {
 		log.Fatal(err)
 	}
 }
