@@ -40,7 +40,7 @@ func (f *Frontier) submitLocked(o *op) error {
 	f.finishing++
 	if f.opts.Spill == nil {
 		f.applyLocked(o)
-		f.settledLocked(o)
+		f.finishing--
 		f.dispatchLocked()
 		f.mu.Unlock()
 		return nil
@@ -58,7 +58,7 @@ func (f *Frontier) submitAsyncLocked(o *op) {
 		return
 	}
 	f.applyLocked(o)
-	f.settledLocked(o)
+	f.finishing--
 	if o.after != nil {
 		f.afterwards(o, nil)
 		return
@@ -141,15 +141,15 @@ func (f *Frontier) undoLocked(o *op) {
 		f.unpinLocked(o.host, now)
 		return
 	}
-	if h.place != leased && h.place != loading && h.place != ending {
+	h.pins--
+	switch h.place {
+	case leased, loading, ending:
+		f.core.returnHead(o.queue, o.record)
+	default: // its place depends on which of its queues have URLs
 		f.core.detach(o.host)
 		f.core.returnHead(o.queue, o.record)
-		h.pins--
 		f.core.settle(o.host, now)
-		return
 	}
-	f.core.returnHead(o.queue, o.record)
-	h.pins--
 }
 
 // unpinLocked ends the wait of a host for a completion.
@@ -159,9 +159,6 @@ func (f *Frontier) unpinLocked(id uint32, now int64) {
 		f.core.settle(id, now)
 	}
 }
-
-// settledLocked notes that an op is committed or undone.
-func (f *Frontier) settledLocked(*op) { f.finishing-- }
 
 // startCommitter starts the goroutines that write to the Spill.
 func (f *Frontier) startCommitter() {
@@ -246,7 +243,7 @@ func (f *Frontier) commitGroup() bool {
 		} else {
 			f.applyLocked(o)
 		}
-		f.settledLocked(o)
+		f.finishing--
 		c.bytes -= int64(len(o.buf))
 	}
 	c.working = false
