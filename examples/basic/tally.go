@@ -16,11 +16,26 @@ import (
 
 // hostTally is what one host got.
 type hostTally struct {
-	visits      int
-	last        time.Time     // end of the last visit
-	owed        time.Duration // the pause owed after it
-	gap, gapFor time.Duration // the pause that came closest to what was owed, and that
-	denied      int
+	visits []visit // not always in order: workers report after their Done
+	denied int
+}
+
+// visit is a contact with a host, and the pause owed after it.
+type visit struct {
+	start, end time.Time
+	owed       time.Duration
+}
+
+// closest returns the pause that came closest to what was owed, and that.
+func (h *hostTally) closest() (gap, owed time.Duration) {
+	slices.SortFunc(h.visits, func(a, b visit) int { return a.start.Compare(b.start) })
+	for i := 1; i < len(h.visits); i++ {
+		last := h.visits[i-1]
+		if g := h.visits[i].start.Sub(last.end); i == 1 || g-last.owed < gap-owed {
+			gap, owed = g, last.owed
+		}
+	}
+	return gap, owed
 }
 
 // tally is what the crawl did.
@@ -48,12 +63,7 @@ func (t *tally) add(l frontier.Lease, o frontier.Outcome) {
 	if o.Uncontacted {
 		return
 	}
-	gap := o.Ended.Add(-o.Duration).Sub(h.last)
-	if h.visits > 0 && (h.visits == 1 || gap-h.owed < h.gap-h.gapFor) {
-		h.gap, h.gapFor = gap, h.owed
-	}
-	h.visits++
-	h.last, h.owed = o.Ended, max(t.delay.Delay(l.Host, o), o.CrawlDelay, o.RetryAfter)
+	h.visits = append(h.visits, visit{o.Ended.Add(-o.Duration), o.Ended, max(t.delay.Delay(l.Host, o), o.CrawlDelay, o.RetryAfter)})
 	t.visits++
 	t.byPriority[l.Priority].visits++
 	t.byPriority[l.Priority].ranks += t.visits
@@ -63,8 +73,9 @@ func (t *tally) report(out io.Writer, p crawler.Progress) {
 	fmt.Fprintf(out, "\n\n%-20s %8s %8s %14s %10s\n", "host", "visits", "denied", "smallest gap", "owed")
 	for _, name := range slices.Sorted(maps.Keys(t.hosts)) {
 		h := t.hosts[name]
-		fmt.Fprintf(out, "%-20s %8d %8d %14v %10v\n", name, h.visits, h.denied,
-			h.gap.Round(time.Millisecond), h.gapFor.Round(time.Millisecond))
+		gap, owed := h.closest()
+		fmt.Fprintf(out, "%-20s %8d %8d %14v %10v\n", name, len(h.visits), h.denied,
+			gap.Round(time.Millisecond), owed.Round(time.Millisecond))
 	}
 	fmt.Fprintf(out, "\n%-20s %8s %26s\n", "priority", "visits", "came on average as number")
 	for i := len(t.byPriority) - 1; i > 0; i-- {
