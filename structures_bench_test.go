@@ -1,69 +1,257 @@
-// This file measures the structures alone.
+// This file asks what one step of each structure costs, without locks, clocks and
+// disks. n is how many things the structure holds; it holds as many afterwards.
 
 package frontier
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
-	"github.com/seed-7440039f/frontier/internal/seen"
 )
 
-// BenchmarkHeap takes the earliest host and puts it back later, as each contact
-// does.
-func BenchmarkHeap(b *testing.B) {
-	for _, n := range []int{300, 10_000, 1_000_000} {
-		b.Run(fmt.Sprintf("hosts=%d", n), func(b *testing.B) {
-			pos := make([]int32, n)
-			h := timeHeap{moved: func(id uint32, i int) { pos[id] = int32(i) }}
-			r := rand.New(rand.NewPCG(1, 2))
-			for i := range n {
-				h.push(timeItem{at: r.Int64N(1 << 40), id: uint32(i)})
-			}
-			for b.Loop() {
-				it := h.pop()
-				it.at += r.Int64N(1 << 40)
-				h.push(it)
-			}
+// forSizes runs fn as what/n=1e3 to what/n=1e6.
+func forSizes(b *testing.B, what string, fn func(b *testing.B, n int)) {
+	for e, n := 3, 1000; e <= 6; e, n = e+1, n*10 {
+		b.Run(fmt.Sprintf("%s/n=1e%d", what, e), func(b *testing.B) {
+			b.ReportAllocs()
+			fn(b, n)
 		})
 	}
 }
 
-// BenchmarkSeen looks a fingerprint up and remembers it.
-func BenchmarkSeen(b *testing.B) {
-	for _, n := range []int{1_000_000, 10_000_000} {
-		b.Run(fmt.Sprintf("known=%d", n), func(b *testing.B) {
-			var s seen.Set
-			r := rand.New(rand.NewPCG(1, 2))
-			mark := func() (m [12]byte) {
-				x, y := r.Uint64(), r.Uint32()
-				for i := range 8 {
-					m[i] = byte(x >> (8 * i))
-				}
-				for i := range 4 {
-					m[8+i] = byte(y >> (8 * i))
-				}
-				return m
-			}
-			for range n {
-				s.Insert(mark())
-			}
-			b.ResetTimer()
-			for b.Loop() {
-				s.Insert(mark())
-			}
-			b.ReportMetric(float64(s.Size())/float64(s.Len()), "B/mark")
-		})
+func benchRand() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+// benchSpan is the time over which benchmarks spread what they order.
+const benchSpan = 1 << 40
+
+// BenchmarkHeap orders n hosts.
+func BenchmarkHeap(b *testing.B) {
+	filled := func(n int) (*timeHeap, []int32, *rand.Rand) {
+		pos, r := make([]int32, n), benchRand()
+		h := &timeHeap{moved: func(id uint32, i int) { pos[id] = int32(i) }}
+		for i := range n {
+			h.push(timeItem{at: r.Int64N(benchSpan), id: uint32(i)})
+		}
+		return h, pos, r
 	}
+	// The earliest is taken and put back later, as at each contact.
+	forSizes(b, "op=pushpop", func(b *testing.B, n int) {
+		h, _, r := filled(n)
+		for b.Loop() {
+			it := h.pop()
+			it.at += r.Int64N(benchSpan)
+			h.push(it)
+		}
+	})
+	// Any one gets another time, as a group does.
+	forSizes(b, "op=fix", func(b *testing.B, n int) {
+		h, pos, r := filled(n)
+		for b.Loop() {
+			h.fix(int(pos[r.IntN(n)]), r.Int64N(benchSpan))
+		}
+	})
+	// Any one leaves and comes back, as a lease that is out.
+	forSizes(b, "op=remove", func(b *testing.B, n int) {
+		h, pos, r := filled(n)
+		for b.Loop() {
+			id := uint32(r.IntN(n))
+			h.remove(int(pos[id]))
+			h.push(timeItem{at: r.Int64N(benchSpan), id: id})
+		}
+	})
+}
+
+// benchHosts returns names of n hosts and hashes to find them by.
+func benchHosts(n int) ([]string, []uint64) {
+	names, hashes, r := make([]string, n), make([]uint64, n), benchRand()
+	for i := range names {
+		names[i], hashes[i] = fmt.Sprintf("host%d.example.com", i), r.Uint64()
+	}
+	return names, hashes
+}
+
+func benchCore() *core {
+	return newCore(coreConfig{levels: 8, quantum: 32, parkAfter: math.MaxInt64, selector: BiasedRandom(1)})
+}
+
+// BenchmarkHosts finds hosts among n by their keys.
+func BenchmarkHosts(b *testing.B) {
+	// Twice as many names as hosts: those of the first half are in the table.
+	filled := func(n int) (c *core, names []string, hashes []uint64, ids []uint32) {
+		c, ids = benchCore(), make([]uint32, 2*n)
+		names, hashes = benchHosts(2 * n)
+		for i := range n {
+			ids[i] = c.ensure(hashes[i], names[i])
+		}
+		return c, names, hashes, ids
+	}
+	lookup := func(known bool) func(b *testing.B, n int) {
+		return func(b *testing.B, n int) {
+			c, names, hashes, _ := filled(n)
+			bytes := float64(c.memory())
+			from, r := 0, benchRand()
+			if !known {
+				from = n
+			}
+			for b.Loop() {
+				i := from + r.IntN(n)
+				if id := c.lookup(hashes[i], names[i]); (id != 0) != known {
+					b.Fatal(names[i], id)
+				}
+			}
+			b.ReportMetric(bytes/float64(n), "B/host")
+		}
+	}
+	forSizes(b, "op=known", lookup(true))
+	forSizes(b, "op=unknown", lookup(false))
+	// A new host comes, and the oldest is forgotten.
+	forSizes(b, "op=replace", func(b *testing.B, n int) {
+		c, names, hashes, ids := filled(n)
+		old, young := 0, n
+		for b.Loop() {
+			ids[young] = c.ensure(hashes[young], names[young])
+			c.forget(ids[old])
+			old, young = (old+1)%(2*n), (young+1)%(2*n)
+		}
+	})
+}
+
+// benchURL is a URL of the usual length, as it is stored.
+func benchURL() []byte {
+	return (&body{depth: 3, url: []byte("http://host1.example.com/some/path/to/a/page/12345.html")}).append(nil)
+}
+
+// BenchmarkFrontQueue moves tokens of n hosts, each with URLs of two priorities.
+func BenchmarkFrontQueue(b *testing.B) {
+	filled := func(n int) (*core, []uint32) {
+		c, url := benchCore(), benchURL()
+		names, hashes := benchHosts(n)
+		ids := make([]uint32, n)
+		for i := range ids {
+			ids[i] = c.ensure(hashes[i], names[i])
+			for _, p := range []int{1 + i%4, 5 + i%4} {
+				c.pushTail(c.queueOf(ids[i], 0, uint8(p)), c.store(uint64(i+1), url), 0)
+			}
+		}
+		return c, ids
+	}
+	// The first token of a queue becomes its last.
+	forSizes(b, "op=rotate", func(b *testing.B, n int) {
+		c, _ := filled(n)
+		p := 0
+		for b.Loop() {
+			p = p%c.cfg.levels + 1
+			q := c.tokens.at[p].first
+			c.delist(&c.tokens, q)
+			c.enlist(&c.tokens, q)
+		}
+	})
+	// Any host gets a back queue and gives it up again.
+	forSizes(b, "op=bind", func(b *testing.B, n int) {
+		c, ids := filled(n)
+		r := benchRand()
+		for b.Loop() {
+			id := ids[r.IntN(n)]
+			h := c.hosts.at(id)
+			c.bind(h)
+			c.unbind(id, h)
+		}
+	})
+}
+
+// BenchmarkBackQueue holds n URLs, as many for each host as a part of a block.
+func BenchmarkBackQueue(b *testing.B) {
+	// The URLs lie in parts, too, and are in memory as if just read.
+	filled := func(n int) (c *core, queues []uint32, read []loaded) {
+		c = benchCore()
+		for i := range MaxPart {
+			read = append(read, loaded{pos: i, seq: uint64(i + 1), body: benchURL()})
+		}
+		names, hashes := benchHosts(n / MaxPart)
+		for i := range names {
+			id := c.ensure(hashes[i], names[i])
+			qid := c.queueOf(id, 0, 1)
+			q := c.queues.at(qid)
+			p := c.addPart(qid, Part{Block: uint32(i), Count: MaxPart})
+			c.parts.at(p).taken = 0
+			c.chainLast(q, p)
+			c.counted(q, MaxPart)
+			c.install(qid, p, read)
+			c.hosts.at(id).served = 1 // it is bound
+			c.settle(id, 0)
+			queues = append(queues, qid)
+		}
+		return c, queues, read
+	}
+	// The first URL of any queue becomes its last.
+	forSizes(b, "op=pushpop", func(b *testing.B, n int) {
+		c, queues, _ := filled(n)
+		r := benchRand()
+		for b.Loop() {
+			qid := queues[r.IntN(len(queues))]
+			c.pushTail(qid, c.pop(c.queues.at(qid)), 0)
+		}
+	})
+	// The URLs of a part leave memory and are read again, less the disk.
+	forSizes(b, "op=reload", func(b *testing.B, n int) {
+		c, queues, read := filled(n)
+		r := benchRand()
+		for b.Loop() {
+			qid := queues[r.IntN(len(queues))]
+			c.evictFront(qid)
+			part, _ := c.nextPart(c.queues.at(qid))
+			c.install(qid, part, read)
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/MaxPart, "ns/url")
+	})
+}
+
+// BenchmarkGroups hands a URL of one of n hosts out and takes it back, in virtual
+// time: the hosts are in no group, in groups of ten, or all in one.
+func BenchmarkGroups(b *testing.B) {
+	handOut := func(groupOf func(i int) string) func(b *testing.B, n int) {
+		return func(b *testing.B, n int) {
+			c, url, r := benchCore(), benchURL(), benchRand()
+			names, hashes := benchHosts(n)
+			for i := range names {
+				id := c.ensure(hashes[i], names[i])
+				h := c.hosts.at(id)
+				h.due, h.served = r.Int64N(benchSpan), 1 // bound, in the heap
+				if g := groupOf(i); g != "" {
+					c.joinGroup(h, c.groupOf(g))
+				}
+				c.pushTail(c.queueOf(id, 0, uint8(1+i%8)), c.store(uint64(i+1), url), 0)
+			}
+			now := int64(0)
+			for b.Loop() {
+				ch, ok, err := c.next(now)
+				for !ok && err == nil {
+					now = c.nextEvent(now)
+					ch, ok, err = c.next(now)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				c.lease(ch.queue, 1, now, now+1)
+				l := c.endLease(ch.host)
+				c.returnHead(l.queue, l.record)
+				c.settleLease(&l, now, now+r.Int64N(benchSpan), now+1)
+			}
+		}
+	}
+	forSizes(b, "op=handout/groups=none", handOut(func(int) string { return "" }))
+	forSizes(b, "op=handout/groups=of10", handOut(func(i int) string { return fmt.Sprint(i / 10) }))
+	forSizes(b, "op=handout/groups=one", handOut(func(int) string { return "one" }))
 }
 
 // BenchmarkRecord stores a URL in memory, reads it and frees it.
 func BenchmarkRecord(b *testing.B) {
 	c := newCore(coreConfig{levels: 1})
 	keep, _ := c.mem.Alloc(8) // the arena is never empty
-	body := (&body{depth: 3, url: []byte("http://host1.example.com/some/path/to/a/page/12345.html")}).append(nil)
+	body := benchURL()
 	b.ReportAllocs()
 	for b.Loop() {
 		ref := c.store(1, body)
