@@ -1,0 +1,156 @@
+// Package offheap keeps large tables of pointer-free values outside the Go heap.
+//
+// In the Go heap a table of 1 GB makes the collector let the process grow to
+// 2 GB, and a table that is replaced by a larger one stays until the next
+// collection. Here memory counts once, is given back the moment its owner says
+// so, and otherwise when the owner is collected. What was never written to takes
+// no memory.
+//
+// The memory belongs to the Array or Pieces that it came from: whoever holds a
+// pointer or slice into it must keep that reachable too. Only under the race
+// detector, which watches nothing else, and where the system cannot do it, all
+// of it is in the Go heap.
+package offheap
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+)
+
+const (
+	smallest = 16 << 10 // bytes from which an array is worth its own pages
+	maxPage  = 64 << 10 // bytes of a page on any system
+)
+
+// memory is a piece of address space that returns to the system when it is
+// freed or collected, whichever is first.
+type memory struct {
+	bytes   []byte
+	cleanup runtime.Cleanup
+}
+
+var mapped atomic.Int64
+
+// Mapped returns how many bytes of address space all arrays and pieces of the
+// process have outside the Go heap.
+func Mapped() int64 { return mapped.Load() }
+
+// newMemory returns n zeroed bytes, or nil if the system has none to give.
+func newMemory(n int) *memory {
+	b := sysMap(n)
+	if b == nil {
+		return nil
+	}
+	mapped.Add(int64(n))
+	return own(b)
+}
+
+func own(b []byte) *memory {
+	m := &memory{bytes: b}
+	m.cleanup = runtime.AddCleanup(m, unmap, b)
+	return m
+}
+
+func unmap(b []byte) {
+	mapped.Add(-int64(len(b)))
+	sysUnmap(b)
+}
+
+func (m *memory) free() {
+	m.cleanup.Stop()
+	unmap(m.bytes)
+	m.bytes = nil
+}
+
+// resize returns memory with the same content at another place, or nil if the
+// system cannot do it without copying; then m is unchanged.
+func (m *memory) resize(n int) *memory {
+	b := sysResize(m.bytes, n)
+	if b == nil {
+		return nil
+	}
+	m.cleanup.Stop()
+	mapped.Add(int64(n - len(m.bytes)))
+	m.bytes = nil
+	return own(b)
+}
+
+// Array is a table of T, which must not contain pointers.
+//
+// The zero value is empty. Not safe for concurrent use.
+type Array[T any] struct {
+	Items []T // valid until the next Resize or Free
+	mem   *memory
+}
+
+// Make returns an array of n zero items.
+func Make[T any](n int) Array[T] {
+	checkType(reflect.TypeFor[T]())
+	size := n * sizeOf[T]()
+	if size >= smallest {
+		if m := newMemory(size); m != nil {
+			return Array[T]{view[T](m.bytes, n), m}
+		}
+	}
+	return Array[T]{Items: make([]T, n)}
+}
+
+// Resize makes the array n items long. Those that are new are zero. The others
+// keep their values and, where the system can do it, are not copied.
+func (a *Array[T]) Resize(n int) {
+	size := n * sizeOf[T]()
+	if a.mem != nil && size >= smallest {
+		if n < len(a.Items) { // the rest of the last page stays
+			clear(a.Items[n:min(len(a.Items), n+maxPage/sizeOf[T]()+1)])
+		}
+		if m := a.mem.resize(size); m != nil {
+			a.Items, a.mem = view[T](m.bytes, n), m
+			return
+		}
+	}
+	b := Make[T](n)
+	copy(b.Items, a.Items)
+	a.Free()
+	*a = b
+}
+
+// Free gives the array's memory back. Nothing may point into it any more.
+func (a *Array[T]) Free() {
+	if a.mem != nil {
+		a.mem.free()
+	}
+	*a = Array[T]{}
+}
+
+// Size returns how many bytes the array takes if all of it was written to.
+func (a *Array[T]) Size() int64 { return int64(len(a.Items) * sizeOf[T]()) }
+
+func sizeOf[T any]() int {
+	var t T
+	return int(unsafe.Sizeof(t))
+}
+
+func view[T any](b []byte, n int) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
+}
+
+// checkType panics if values of type t hold pointers: the collector would not
+// see them.
+func checkType(t reflect.Type) {
+	switch t.Kind() {
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
+		reflect.Float32, reflect.Float64:
+	case reflect.Array:
+		checkType(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			checkType(t.Field(i).Type)
+		}
+	default:
+		panic(fmt.Sprintf("offheap: %v may hold pointers", t))
+	}
+}

@@ -1,0 +1,57 @@
+// This file hands out equal pieces that stay where they are, for tables that
+// grow without being copied.
+
+package offheap
+
+import (
+	"reflect"
+	"unsafe"
+)
+
+// maxRegion is how many bytes of address space are taken at once at most: few
+// enough to be wasted, and enough that 32 GB are a few hundred mappings.
+const maxRegion = 64 << 20
+
+// Pieces hands out zero values of T, which must not contain pointers, from
+// regions that double in size. They are freed together with the Pieces.
+//
+// The zero value has none. Not safe for concurrent use.
+type Pieces[T any] struct {
+	regions []*memory
+	rest    []byte // of the last region
+	total   int
+}
+
+// Next returns another piece.
+func (p *Pieces[T]) Next() *T {
+	size := sizeOf[T]()
+	if len(p.rest) < size {
+		checkType(reflect.TypeFor[T]())
+		n := max(size, min(p.total, maxRegion)/size*size)
+		m := newMemory(n)
+		if m == nil {
+			return new(T)
+		}
+		p.regions = append(p.regions, m)
+		p.rest = m.bytes
+		p.total += n
+	}
+	t := (*T)(unsafe.Pointer(unsafe.SliceData(p.rest)))
+	p.rest = p.rest[size:]
+	return t
+}
+
+// Free gives the memory of all pieces back. Nothing may point there any more.
+func (p *Pieces[T]) Free() {
+	for _, m := range p.regions {
+		m.free()
+	}
+	*p = Pieces[T]{}
+}
+
+// Discard zeroes a piece and gives its whole pages back to the system until it
+// is written to again.
+func Discard[T any](t *T) {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(t)), sizeOf[T]())
+	sysDiscard(b)
+}
