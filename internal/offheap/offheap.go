@@ -129,8 +129,8 @@ func (a *Array[T]) Free() {
 func (a *Array[T]) Size() int64 { return int64(len(a.Items) * sizeOf[T]()) }
 
 func sizeOf[T any]() int {
-	var t T
-	return int(unsafe.Sizeof(t))
+	var t *T
+	return int(unsafe.Sizeof(*t)) // of the type: nothing is read, and no T is made
 }
 
 func view[T any](b []byte, n int) []T {
