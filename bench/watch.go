@@ -1,0 +1,162 @@
+// This file looks at the process while a scenario runs: memory ten times a
+// second, and all the rest once.
+
+package main
+
+import (
+	"math"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+const (
+	glance    = 100 * time.Millisecond
+	lookEvery = 10 // glances
+)
+
+// watcher makes a series.
+type watcher struct {
+	r     *run
+	s     *subject // may be nil
+	name  string
+	urls  func() int64
+	calls func() []*histogram
+	begun time.Time
+	every int // glances from point to point
+	quit  chan struct{}
+	ended sync.WaitGroup
+
+	peak   float64 // of anonymous memory
+	points []point
+	last   *latencies
+}
+
+// watch begins a series; urls counts them, calls are what latencies are of.
+func (r *run) watch(name string, s *subject, urls func() int64, calls func() []*histogram) *watcher {
+	w := &watcher{
+		r: r, s: s, name: name, urls: urls, calls: calls, begun: time.Now(), every: lookEvery,
+		quit: make(chan struct{}), peak: math.NaN(), last: &latencies{},
+	}
+	w.ended.Go(w.run)
+	return w
+}
+
+// stop ends the series and keeps it.
+func (w *watcher) stop() {
+	close(w.quit)
+	w.ended.Wait()
+	w.r.out.Series = append(w.r.out.Series, series{w.r.name, w.name, w.points})
+}
+
+func (w *watcher) run() {
+	t := time.NewTicker(glance)
+	defer t.Stop()
+	for n := 1; ; n++ {
+		if m := anonymousMemory(); !(m <= w.peak) {
+			w.peak = m
+		}
+		select {
+		case <-w.quit:
+			w.look()
+			return
+		case <-t.C:
+		}
+		if n%w.every == 0 {
+			w.look()
+		}
+		if len(w.points) == 2000 { // long runs are seen from farther away
+			w.thin()
+		}
+	}
+}
+
+func (w *watcher) look() {
+	p := point{Seconds: time.Since(w.begun).Seconds(), URLs: w.urls(), Heap: heapBytes()}
+	now := merged(w.calls())
+	span := now.since(w.last)
+	w.last = now
+	us := func(d time.Duration) float64 { return float64(d) / 1e3 }
+	p.P50, p.P99, p.Max = us(span.at(0.5)), us(span.at(0.99)), us(span.max)
+	if n := len(w.points); n > 0 {
+		p.Rate = float64(p.URLs-w.points[n-1].URLs) / (p.Seconds - w.points[n-1].Seconds)
+	} else if p.Seconds > 0 {
+		p.Rate = float64(p.URLs) / p.Seconds
+	}
+	p.Anon, p.Written = zeroNaN(anonymousMemory()), zeroNaN(writtenBytes())
+	if w.s != nil {
+		st := w.s.Stats()
+		p.Memory, p.Waiting = st.MemoryBytes, st.Waiting
+		if w.s.dir != "" {
+			p.Disk = zeroNaN(diskBytes(w.s.dir))
+		}
+	}
+	w.points = append(w.points, p)
+	if len(w.points)%5 == 0 {
+		w.r.logf("%s: %s URLs, %s/s, %s waiting, p99 %s, anonymous %s, disk %s", w.name, count(float64(p.URLs)),
+			count(p.Rate), count(float64(p.Waiting)), show(p.P99, "us"), show(p.Anon, "B"), show(p.Disk, "B"))
+	}
+}
+
+// thin drops every second point.
+func (w *watcher) thin() {
+	kept := w.points[:0]
+	for i := 1; i < len(w.points); i += 2 {
+		kept = append(kept, w.points[i])
+	}
+	w.points = kept
+	w.every *= 2
+}
+
+func zeroNaN(x float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return x
+}
+
+// heapBytes is what Go's heap takes, garbage included.
+func heapBytes() float64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return float64(sample[0].Value.Uint64())
+}
+
+const (
+	quietFor   = 5 * time.Second
+	quietBytes = 1 << 20 // that may be written in that time all the same
+)
+
+// settle waits until hardly anything is written and the folder's size stands
+// still, and tells how long that took, without the quiet time itself.
+func (r *run) settle(dir string, limit time.Duration) (took time.Duration, quiet bool) {
+	begun := time.Now()
+	since, written, disk := begun, writtenBytes(), diskBytes(dir)
+	for time.Since(begun) < limit && r.ctx.Err() == nil {
+		if time.Since(since) >= min(quietFor, limit/2) {
+			return since.Sub(begun), true
+		}
+		r.pause(500 * time.Millisecond)
+		if w, d := writtenBytes(), diskBytes(dir); math.Abs(w-written) > quietBytes || math.Abs(d-disk) > quietBytes {
+			since, written, disk = time.Now(), w, d
+		}
+	}
+	return time.Since(begun), false
+}
+
+// pause waits, unless the run is interrupted.
+func (r *run) pause(d time.Duration) {
+	select {
+	case <-r.ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// settled is settle, with a note of how it went.
+func (r *run) settled(what, dir string) {
+	took, quiet := r.settle(dir, r.cfg.Settle)
+	r.measure(what+".time", took.Seconds(), "s")
+	if !quiet {
+		r.note("%s: the disk was not quiet after %v", what, r.cfg.Settle)
+	}
+}
