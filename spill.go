@@ -25,7 +25,7 @@ type Mark [12]byte
 // Checkpoint has returned; Recover drops those of an interrupted one.
 //
 // Recover, Commit and Checkpoint are called by one goroutine at a time; Pack by
-// one goroutine, Load by any number, both beside the others.
+// one goroutine, Load and Known by any number, beside the others.
 type Spill interface {
 	// Recover takes the store into use and replays its state into r, in the
 	// order of r's methods. It fails with ErrInUse while another frontier has
@@ -53,8 +53,13 @@ type Spill interface {
 	// not be replayed any more.
 	Checkpoint(c *Checkpoint) error
 
-	// Footprint is how many bytes of memory the store needs at most, whatever
-	// it holds. The frontier subtracts it from its MemoryBudget.
+	// Known sets known[i] for each ms[i] that is among the marks of completed
+	// checkpoints, and leaves the others. It may be called by any number of
+	// goroutines, beside everything else.
+	Known(ms []Mark, known []bool) error
+
+	// Footprint is how many bytes of memory the store takes now, at most, until
+	// the next checkpoint. The frontier subtracts it from its MemoryBudget.
 	Footprint() int64
 
 	// Release ends the use that Recover began. It does not close the store.

@@ -1,8 +1,8 @@
 // This file makes a generation part of the state.
 //
-// Everything a checkpoint writes lies under its own generation, which is ignored
-// until one small write at the end adopts it. What that write makes superfluous
-// is deleted afterwards, by tidy.go or by the next Recover.
+// Everything a checkpoint writes lies under its own generation, or in a file of
+// its own, and is ignored until one small write at the end adopts it. What that
+// write makes superfluous is deleted afterwards, by tidy.go or the next Recover.
 
 package spill
 
@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
-// Checkpoint adopts the blocks and marks of generation c.Gen and ends the log at
+// Checkpoint adopts the blocks of generation c.Gen and the marks and ends the log at
 // c.Through. After an error it may be called again, or given up: then the blocks
 // of that generation never become part of the state.
 func (s *Store) Checkpoint(c *frontier.Checkpoint) error {
@@ -48,8 +48,9 @@ func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
 	if err := s.dropOrphans(); err != nil {
 		return err
 	}
+	s.dropOrphanRuns()
 	for g := s.state.adopted + 1; g <= gen; g++ {
-		kinds := []kind{kindBlock, kindDead, kindMarks} // a round that was given up
+		kinds := []kind{kindBlock, kindDead} // a round that was given up
 		if g == gen {
 			kinds = kinds[1:] // left by an attempt that failed
 		}
@@ -57,19 +58,20 @@ func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
 			return err
 		}
 	}
-	if err := s.writeMarks(gen, c.Marks); err != nil {
-		return err
-	}
 	deadGen, old, err := s.writeDead(gen, c.Dead)
 	if err != nil {
 		return err
 	}
-	if err := s.adopt(gen, through); err != nil {
+	marks, err := s.writeRun(c.Marks)
+	if err != nil {
+		return err
+	}
+	if err := s.adopt(gen, through, marks); err != nil {
+		s.disown(marks)
 		return err
 	}
 	s.deadGen = deadGen
 	s.dropped = nil
-	s.countBlocks(0, int64(len(c.Marks))*11)
 	s.tidy(tidyJob{through: through, upTo: gen + 1, old: old})
 	return nil
 }
@@ -90,9 +92,23 @@ func (s *Store) throughOf(id uint64) (uint64, error) {
 }
 
 // adopt is the write that decides.
-func (s *Store) adopt(gen uint32, through uint64) error {
+func (s *Store) adopt(gen uint32, through uint64, marks *run) error {
 	next := s.current()
 	next.adopted, next.through = gen, through
+	if marks != nil {
+		next.runs = append(slices.Clip(next.runs), marks.runRef)
+	}
+	if err := s.putState(next); err != nil {
+		return err
+	}
+	if marks != nil {
+		s.marks.replace(nil, marks)
+	}
+	return nil
+}
+
+// putState makes next the state, or leaves it as it was.
+func (s *Store) putState(next state) error {
 	var b kv.Batch
 	key := prefixKey(fixed, kindState)
 	b.Set(key, next.value(key))
@@ -114,24 +130,6 @@ func (s *Store) current() state {
 	defer s.mu.Unlock()
 	t.floor, t.next = s.floor, s.next
 	return t
-}
-
-func (s *Store) writeMarks(gen uint32, ms []frontier.Mark) error {
-	sortMarks(ms)
-	var b kv.Batch
-	for run := uint32(0); len(ms) > 0; run++ {
-		n := min(len(ms), marksPerRun)
-		key := marksKey(gen, run)
-		b.Set(key, appendMarks(nil, key, ms[:n]))
-		ms = ms[n:]
-		if b.Bytes >= chunkBytes || len(ms) == 0 {
-			if err := s.putFitting(&b, false); err != nil {
-				return err
-			}
-			b = kv.Batch{}
-		}
-	}
-	return nil
 }
 
 // writeDead writes the segments that change. It returns where each segment is

@@ -55,15 +55,12 @@ func TestFormatIsPinned(t *testing.T) {
 	require.Len(t, pieces, 1)
 	assert.Equal(t, goldenBatch, at(pieces[0].value), "batch")
 
-	marks := []frontier.Mark{{0, 0, 0, 0, 1, 9}, {0, 0, 0, 2, 1, 8, 7}}
-	assert.Equal(t, goldenMarks, at(appendMarks(nil, marksKey(10, 0), marks)), "marks")
-
 	g := segment{}
 	g.set(3, []byte{1})
 	g.set(3, []byte{2, 4})
 	g.set(9, []byte{8})
 	assert.Equal(t, goldenDead, at(g.value(deadKey(10, 0))), "dead")
-	assert.Equal(t, goldenState, at(state{5, 300, 4, 9}.value(prefixKey(fixed, kindState))), "state")
+	assert.Equal(t, goldenState, at(state{5, 300, 4, 9, []runRef{{7, 1, 1000, 0x01020304}, {300, 0, 2, 5}}}.value(prefixKey(fixed, kindState))), "state")
 }
 
 func TestBatchRoundTrip(t *testing.T) {
@@ -127,19 +124,6 @@ func TestBlockRoundTrip(t *testing.T) {
 			return err
 		}))
 		require.Equal(rt, want, got)
-	})
-}
-
-func TestMarksRoundTrip(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		ms := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) (m frontier.Mark) {
-			copy(m[:], rapid.SliceOfN(rapid.Byte(), 12, 12).Draw(rt, "mark"))
-			return m
-		}), 0, 50).Draw(rt, "marks")
-		sortMarks(ms)
-		got, err := readMarks(nil, nil, appendMarks(nil, nil, ms))
-		require.NoError(rt, err)
-		require.ElementsMatch(rt, ms, got)
 	})
 }
 
@@ -207,7 +191,6 @@ func FuzzValues(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		v := append(appendSeal(nil), content...)
 		closeSeal(nil, v)
-		_, _ = readMarks(nil, nil, v)
 		_, _ = readSegment(0, nil, v)
 		_, _ = readState(nil, v)
 		_, _, _, _ = readHead(nil, nil, v)

@@ -59,7 +59,7 @@ func TestDamageIsReported(t *testing.T) {
 	mach.Kill(t).Damage(func(k, v []byte) []byte { keys = append(keys, k); return v })
 	kinds := map[byte]int{}
 	for _, key := range keys {
-		kind := key[4]
+		kind := key[4] // of the file "marks/...": s
 		if kind == 'R' || kind == 'V' {
 			continue // a row has no shape to lose
 		}
@@ -85,7 +85,7 @@ func TestDamageIsReported(t *testing.T) {
 			assert.True(t, left, "%s of %x: the evidence is gone", name, key)
 		}
 	}
-	for _, k := range "BDLMS" {
+	for _, k := range "BDLSs" {
 		assert.NotZero(t, kinds[byte(k)], "no value of kind %c was damaged", k)
 	}
 }

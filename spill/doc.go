@@ -19,14 +19,19 @@
 // write reached the disk, its confirmation failed, and so did each taking back
 // until the process died or released the store.
 //
-// Damaged data is reported as a *frontier.CorruptError that names the store key,
-// and is left in place.
+// Damaged data is reported as a *frontier.CorruptError that names the store key
+// or the file, and is left in place.
 //
 // # What is stored
 //
 // The log has one compressed value per batch. Blocks of about 4 KB hold the
-// records that left the log, several queues in one. Marks lie in sorted runs.
-// Every such key starts with the number of the generation that wrote it, so that
-// a compaction of one generation leaves the others alone. key.go has the keys;
-// block.go, journal.go, marks.go and dead.go have the values.
+// records that left the log, several queues in one. Every such key starts with
+// the number of the generation that wrote it, so that a compaction of one
+// generation leaves the others alone. key.go has the keys; block.go, journal.go
+// and dead.go have the values.
+//
+// Marks lie in files of their own, in the folder "marks" beside badger's files:
+// each checkpoint writes one, sorted. Known finds a mark with about one read of
+// 4 KiB, and one that is new mostly by filters in memory, of 10 to 16 bits per
+// mark. run.go has the layout. The folder of the store as a whole is what to back up.
 package spill

@@ -5,13 +5,16 @@ package spill_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 )
 
@@ -115,6 +118,9 @@ func TestFailureOfEachWrite(t *testing.T) {
 	}
 }
 
+// fates are what a loss of power may do to files that were not synced.
+var fates = []kv.Fate{kv.FilesLost, kv.FilesCut, kv.FilesKept}
+
 // With Sync, what a call confirmed outlives a loss of power, whatever part of the
 // later writes reached the medium.
 func TestPowerLoss(t *testing.T) {
@@ -123,12 +129,15 @@ func TestPowerLoss(t *testing.T) {
 	script(m, func(step string, err error) {
 		require.NoError(t, err)
 		for kept := 0; kept <= mach.Disk.Unsynced(); kept++ {
-			require.NoError(t, m.holds(mach.PowerLoss(t, kept).Store), "after %s with %d later writes", step, kept)
+			for _, fate := range fates {
+				require.NoError(t, m.holds(mach.PowerLossWith(t, kept, fate).Store), "after %s with %d later writes, files %d", step, kept, fate)
+			}
 		}
 	})
 }
 
 // Without Sync a loss of power costs the end of the log, never something older.
+// Where files of marks are lost, it says so.
 func TestPowerLossWithoutSync(t *testing.T) {
 	mach := spilltest.OpenMemory(t, spill.Options{})
 	m := start(t, 3, mach.Store)
@@ -138,13 +147,18 @@ func TestPowerLossWithoutSync(t *testing.T) {
 		states = append(states, m.clone())
 	})
 	for kept := 0; kept <= mach.Disk.Unsynced(); kept++ {
-		var err error
-		for _, s := range states {
-			if err = s.holds(mach.PowerLoss(t, kept).Store); err == nil {
-				break
+		for _, fate := range fates {
+			var err error
+			for _, s := range states {
+				if err = s.holds(mach.PowerLossWith(t, kept, fate).Store); err == nil {
+					break
+				}
+			}
+			var ce *frontier.CorruptError
+			if fate == kv.FilesKept || !errors.As(err, &ce) || !strings.HasPrefix(string(ce.Key), "marks/") {
+				require.NoError(t, err, "with %d writes, files %d", kept, fate)
 			}
 		}
-		require.NoError(t, err, "with %d writes", kept)
 	}
 }
 

@@ -11,9 +11,8 @@
 //	g            | 'B'    | block 4             block
 //	g            | 'D'    | segment 4           dead bits of deadSegment blocks
 //	g            | 'L'    | batch 8 | piece 2   log; piece 0 makes the batch valid
-//	g            | 'M'    | run 4               marks
 //
-// Numbers are big-endian.
+// Numbers are big-endian. Marks are not among these: they lie in files, see run.go.
 
 package spill
 
@@ -28,7 +27,6 @@ const (
 	kindBlock   kind = 'B'
 	kindDead    kind = 'D'
 	kindLog     kind = 'L'
-	kindMarks   kind = 'M'
 )
 
 const (
@@ -50,16 +48,12 @@ func deadKey(gen, segment uint32) []byte {
 	return binary.BigEndian.AppendUint32(prefixKey(gen, kindDead), segment)
 }
 
-func marksKey(gen, run uint32) []byte {
-	return binary.BigEndian.AppendUint32(prefixKey(gen, kindMarks), run)
-}
-
 func logKey(gen uint32, id uint64, piece uint16) []byte {
 	k := binary.BigEndian.AppendUint64(prefixKey(gen, kindLog), id)
 	return binary.BigEndian.AppendUint16(k, piece)
 }
 
-// number returns the uint32 behind the head of a block, dead or marks key.
+// number returns the uint32 behind the head of a block or dead key.
 func number(key []byte) (uint32, bool) {
 	if len(key) != headLen+4 {
 		return 0, false

@@ -1,71 +1,245 @@
-// This file encodes runs of marks.
+// This file holds the marks of completed checkpoints: the runs in use, and what
+// becomes of those that are not any more.
 //
-//	seal 5 | count | for each mark, ascending: gap of its first 5 bytes, last 7
-//
-// A run stays below the size at which badger moves a value out of its tables:
-// marks live for ever, and would have to be carried along by each clean-up of
-// the value log.
+// A list of runs is never changed, only replaced, so that whoever reads has a
+// list of its own; the files of a run go when its last reader has.
 
 package spill
 
 import (
-	"bytes"
-	"encoding/binary"
+	"cmp"
+	"errors"
+	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/seed-7440039f/frontier"
 )
 
-const marksPerRun = 700
+// markSet is the runs of a store. The zero value has none.
+type markSet struct {
+	lastID atomic.Uint32 // of a file
 
-func sortMarks(ms []frontier.Mark) {
-	slices.SortFunc(ms, func(a, b frontier.Mark) int { return bytes.Compare(a[:], b[:]) })
+	mu      sync.Mutex
+	runs    []*run // guarded by mu, the slice is never changed; the largest first
+	expects int64  // guarded by mu; bytes of memory before the runs are opened
 }
 
-// appendMarks encodes ms, which are sorted and at most marksPerRun.
-func appendMarks(dst, key []byte, ms []frontier.Mark) []byte {
-	start := len(dst)
-	dst = appendSeal(dst)
-	dst = binary.AppendUvarint(dst, uint64(len(ms)))
-	var before uint64
-	for i := range ms {
-		head := markHead(&ms[i])
-		dst = binary.AppendUvarint(dst, head-before)
-		dst = append(dst, ms[i][5:]...)
-		before = head
+// acquire returns the runs; release must follow.
+func (m *markSet) acquire() []*run {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.runs {
+		r.readers.Add(1)
 	}
-	closeSeal(key, dst[start:])
-	return dst
+	return m.runs
 }
 
-// readMarks decodes a run into buf.
-func readMarks(buf []frontier.Mark, key, value []byte) ([]frontier.Mark, error) {
-	content, err := unseal(key, value)
+func (m *markSet) release(runs []*run) {
+	for _, r := range runs {
+		r.readers.Done()
+	}
+}
+
+// replace takes old out of the list and adds fresh. The caller retires old.
+func (m *markSet) replace(old []*run, fresh ...*run) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var runs []*run
+	for _, r := range m.runs {
+		if !slices.Contains(old, r) {
+			runs = append(runs, r)
+		}
+	}
+	runs = append(runs, fresh...)
+	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(b.count, a.count) })
+	m.runs, m.expects = runs, 0
+}
+
+// close waits for the readers of all runs and closes them.
+func (m *markSet) close() error {
+	m.mu.Lock()
+	runs := m.runs
+	m.runs = nil
+	m.mu.Unlock()
+	var errs []error
+	for _, r := range runs {
+		r.readers.Wait()
+		errs = append(errs, r.f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// bytes is the memory that the runs take.
+func (m *markSet) bytes() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.expects
+	for _, r := range m.runs {
+		n += r.bytes()
+	}
+	return n
+}
+
+// foldsFor tells how often the filters of runs with so many marks are folded, so
+// that together they take limit bytes at most. Large ones go first; past maxFold
+// a filter is of no use.
+func foldsFor(counts []uint64, limit int64) (folds []int, bytes int64) {
+	folds = make([]int, len(counts))
+	size := func(i int) int64 { return int64(filterBlocks(counts[i])) * filterBlock / int64(folds[i]) }
+	for i := range counts {
+		folds[i] = 1
+		bytes += size(i)
+	}
+	for bytes > limit {
+		largest := -1
+		for i := range counts {
+			if folds[i] < maxFold && (largest < 0 || size(i) > size(largest)) {
+				largest = i
+			}
+		}
+		if largest < 0 {
+			break
+		}
+		bytes -= size(largest)
+		folds[largest]++
+		bytes += size(largest)
+	}
+	return folds, bytes
+}
+
+// filterLimitBytes is how many bytes of memory filters may take.
+func (s *Store) filterLimitBytes() int64 { return s.opts.MemoryBudget / 2 }
+
+func countsOf(refs []runRef) []uint64 {
+	counts := make([]uint64, len(refs))
+	for i, r := range refs {
+		counts[i] = r.count
+	}
+	return counts
+}
+
+// expect estimates the memory of runs that are not open yet.
+func (s *Store) expect(refs []runRef) {
+	_, n := foldsFor(countsOf(refs), s.filterLimitBytes())
+	for _, r := range refs {
+		n += int64(pagesFor(r.count)) * indexEntry
+	}
+	s.marks.mu.Lock()
+	defer s.marks.mu.Unlock()
+	s.marks.expects = n
+}
+
+// openRuns opens the runs that the state names. Those of an earlier use are
+// closed.
+func (s *Store) openRuns(refs []runRef) error {
+	if err := s.marks.close(); err != nil {
+		return err
+	}
+	folds, _ := foldsFor(countsOf(refs), s.filterLimitBytes())
+	last := uint32(0)
+	for i, ref := range refs {
+		r, err := openRun(s.db, ref, folds[i])
+		if err != nil {
+			return err
+		}
+		s.marks.replace(nil, r)
+		last = max(last, ref.id)
+	}
+	s.marks.lastID.Store(last)
+	s.orphanRuns = nil
+	return nil
+}
+
+// sweepRuns removes the files of runs that the state does not name.
+func (s *Store) sweepRuns(refs []runRef) error {
+	names, err := s.db.ListFiles(runFolder)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		id, ok := runID(name)
+		if !ok || slices.ContainsFunc(refs, func(r runRef) bool { return r.id == id }) {
+			continue
+		}
+		if err := s.db.RemoveFile(name); err != nil {
+			return err
+		}
+		s.marks.lastID.Store(max(s.marks.lastID.Load(), id))
+	}
+	return nil
+}
+
+// writeRun writes marks as a run of level 0, and opens it.
+func (s *Store) writeRun(ms []frontier.Mark) (*run, error) {
+	if len(ms) == 0 {
+		return nil, nil
+	}
+	sortMarks(ms)
+	w, err := newRunWriter(s.db, s.marks.lastID.Add(1), uint64(len(ms)))
 	if err != nil {
 		return nil, err
 	}
-	s := scanner{b: content}
-	buf = buf[:0]
-	var head uint64
-	for range s.limited(marksPerRun) {
-		head += s.limited(1<<40 - 1)
-		tail := s.take(7)
-		if s.err != nil {
-			return nil, s.err
+	for i := range ms {
+		hi, lo := splitMark(ms[i][:])
+		if err = w.add(hi, lo); err != nil {
+			break
 		}
-		if head >= 1<<40 {
-			return nil, errNumber
-		}
-		var m frontier.Mark
-		var b [8]byte
-		binary.BigEndian.PutUint64(b[:], head)
-		copy(m[:5], b[3:])
-		copy(m[5:], tail)
-		buf = append(buf, m)
 	}
-	return buf, s.end()
+	return s.finishRun(w, err, 0, s.opts.Sync)
 }
 
-func markHead(m *frontier.Mark) uint64 {
-	return uint64(m[0])<<32 | uint64(binary.BigEndian.Uint32(m[1:5]))
+// finishRun completes a run and opens it, unless err tells that it is of no use.
+// Then nothing is left of it.
+func (s *Store) finishRun(w *runWriter, err error, level uint8, sync bool) (*run, error) {
+	var r *run
+	if err == nil {
+		var ref runRef
+		if ref, err = w.finish(level, sync); err == nil {
+			// Read before it counts: the log is given up for it.
+			r, err = openRun(s.db, ref, 1)
+		}
+	}
+	if err != nil {
+		if aerr := w.abandon(s.db); aerr != nil {
+			s.opts.Logger.Warn("spill: tidying up", "err", aerr)
+		}
+		return nil, fmt.Errorf("write run %s: %w", runName(w.id), err)
+	}
+	return r, nil
+}
+
+// disown closes a run that the state may name only after a write that failed.
+func (s *Store) disown(r *run) {
+	if r == nil {
+		return
+	}
+	if err := r.f.Close(); err != nil {
+		s.opts.Logger.Warn("spill: close a run", "err", err)
+	}
+	s.orphanRuns = append(s.orphanRuns, r.id)
+	s.dropOrphanRuns()
+}
+
+// dropOrphanRuns removes what disown closed, once no state on disk names it.
+func (s *Store) dropOrphanRuns() {
+	if s.undo.state {
+		return
+	}
+	s.orphanRuns = slices.DeleteFunc(s.orphanRuns, func(id uint32) bool {
+		err := s.db.RemoveFile(runName(id))
+		if err != nil {
+			s.opts.Logger.Warn("spill: remove a run", "err", err)
+		}
+		return err == nil
+	})
+}
+
+func sortMarks(ms []frontier.Mark) {
+	slices.SortFunc(ms, func(a, b frontier.Mark) int {
+		ah, al := splitMark(a[:])
+		bh, bl := splitMark(b[:])
+		return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
+	})
 }

@@ -295,6 +295,9 @@ func (m *model) holds(s frontier.Spill) error {
 	if !maps.Equal(r.rows, m.rows) {
 		return fmt.Errorf("rows are %v; want %v", r.rows, m.rows)
 	}
+	if err := m.knows(s, r.marks); err != nil {
+		return err
+	}
 	alive := map[uint64]entry{}
 	for i, p := range r.parts {
 		n := 0
@@ -342,6 +345,34 @@ func (m *model) holds(s frontier.Spill) error {
 	}
 	if !maps.Equal(r.marks, m.marks) {
 		return fmt.Errorf("there are %d marks; want %d", len(r.marks), len(m.marks))
+	}
+	return nil
+}
+
+// knows asks s for all marks of the model, and as many others, and tells whether
+// want are those that it has.
+func (m *model) knows(s frontier.Spill, want map[frontier.Mark]bool) error {
+	var ask []frontier.Mark
+	for mark := range m.marks {
+		other := mark
+		other[m.rng.IntN(len(mark))] ^= 1 << m.rng.IntN(8)
+		ask = append(ask, mark, other)
+	}
+	known := make([]bool, len(ask))
+	if err := s.Known(ask, known); err != nil {
+		return err
+	}
+	found := 0
+	for i, mark := range ask {
+		if known[i] != want[mark] {
+			return fmt.Errorf("known is %t for mark %x; want %t", known[i], mark, want[mark])
+		}
+		if known[i] {
+			found++
+		}
+	}
+	if found < len(want) {
+		return fmt.Errorf("%d marks are known; want %d", found, len(want))
 	}
 	return nil
 }

@@ -71,8 +71,8 @@ type recovery struct {
 
 func (rc *recovery) run() error {
 	steps := []func() error{
-		rc.survey, rc.surveyLog, rc.discard, rc.install,
-		rc.rows, rc.marks, rc.deadBits, rc.parts, rc.batches,
+		rc.survey, rc.surveyLog, rc.openRuns, rc.discard, rc.install,
+		rc.rows, rc.marks, rc.deadBits, rc.parts, rc.batches, rc.sweepRuns,
 	}
 	for _, step := range steps {
 		if err := rc.ctx.Err(); err != nil {
@@ -170,7 +170,7 @@ func (rc *recovery) discard() error {
 	}
 	for _, g := range rc.gens {
 		if g > rc.state.adopted {
-			if err := rc.s.deleteGeneration(g, kindBlock, kindDead, kindMarks); err != nil {
+			if err := rc.s.deleteGeneration(g, kindBlock, kindDead); err != nil {
 				return err
 			}
 			continue
@@ -248,15 +248,38 @@ func (rc *recovery) rows() error {
 	return nil
 }
 
+func (rc *recovery) openRuns() error { return rc.s.openRuns(rc.state.runs) }
+
+func (rc *recovery) sweepRuns() error { return rc.s.sweepRuns(rc.state.runs) }
+
+// marks replays the marks of all runs. Nothing replaces a run meanwhile.
 func (rc *recovery) marks() error {
-	var buf []frontier.Mark
-	return rc.values(kindMarks, func(_ uint32, key, v []byte) (err error) {
-		rc.live += int64(len(v))
-		if buf, err = readMarks(buf, key, v); err != nil {
-			return corrupt(key, err)
+	var ms []frontier.Mark
+	runs := rc.s.marks.acquire()
+	defer rc.s.marks.release(runs)
+	for _, r := range runs {
+		c := newCursor(r)
+		for {
+			page, err := c.fill()
+			if err != nil {
+				return err
+			}
+			if page == nil {
+				break
+			}
+			ms = ms[:0]
+			for ; len(page) > 0; page = page[markLen:] {
+				ms = append(ms, frontier.Mark(page[:markLen]))
+			}
+			if err := rc.tell(rc.to.Marks(ms)); err != nil {
+				return err
+			}
+			if err := rc.ctx.Err(); err != nil {
+				return err
+			}
 		}
-		return rc.tell(rc.to.Marks(buf))
-	})
+	}
+	return nil
 }
 
 // values calls fn with the valid values of a kind, in order.

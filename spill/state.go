@@ -1,7 +1,8 @@
-// This file holds the one value that says which generations, and which part of
-// the log, are valid.
+// This file holds the one value that says which generations, which part of the
+// log, and which files of marks are valid.
 //
-//	seal 5 | adopted generation | through | floor | next block
+//	seal 5 | adopted generation | through | floor | next block | count, for each run:
+//	  id | level 1 | marks | crc of its footer 4
 
 package spill
 
@@ -23,6 +24,7 @@ type state struct {
 	through uint64 // last batch that need not be replayed
 	floor   uint32 // no log key lies in a generation below
 	next    uint32 // no block has this number or a higher one, except newer ones
+	runs    []runRef
 }
 
 func (t state) value(key []byte) []byte {
@@ -31,6 +33,13 @@ func (t state) value(key []byte) []byte {
 	v = binary.AppendUvarint(v, t.through)
 	v = binary.AppendUvarint(v, uint64(t.floor))
 	v = binary.AppendUvarint(v, uint64(t.next))
+	v = binary.AppendUvarint(v, uint64(len(t.runs)))
+	for _, r := range t.runs {
+		v = binary.AppendUvarint(v, uint64(r.id))
+		v = append(v, r.level)
+		v = binary.AppendUvarint(v, r.count)
+		v = binary.BigEndian.AppendUint32(v, r.sum)
+	}
 	closeSeal(key, v)
 	return v
 }
@@ -45,6 +54,13 @@ func readState(key, value []byte) (t state, err error) {
 	t.through = s.uvarint()
 	t.floor = uint32(s.limited(1<<32 - 1))
 	t.next = uint32(s.limited(1<<32 - 1))
+	for n := s.uvarint(); n > 0 && s.err == nil; n-- {
+		r := runRef{id: uint32(s.limited(1<<32 - 1)), level: s.byte(), count: s.uvarint()}
+		if sum := s.take(4); sum != nil {
+			r.sum = binary.BigEndian.Uint32(sum)
+		}
+		t.runs = append(t.runs, r)
+	}
 	return t, s.end()
 }
 

@@ -34,8 +34,11 @@ type Store struct {
 	pending effects           // guarded by turn; of the last batch, not yet applied
 	undo    undo              // guarded by turn
 	deadGen map[uint32]uint32 // guarded by turn; generation of each segment of dead bits
-	dropped []uint32          // guarded by turn; blocks whose dead bits may go
-	raw     []byte            // guarded by turn; scratch
+
+	orphanRuns []uint32 // guarded by turn; files to remove once no state on disk names them
+
+	dropped []uint32 // guarded by turn; blocks whose dead bits may go
+	raw     []byte   // guarded by turn; scratch
 
 	pack   sync.Mutex
 	writer blockWriter // guarded by pack
@@ -53,6 +56,7 @@ type Store struct {
 
 	write sync.Mutex // one write at a time, with its sync
 
+	marks  markSet
 	tidier tidier
 }
 
@@ -78,6 +82,9 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 	}
 	s := &Store{db: db, opts: o, tidyNow: tidyNow}
 	s.tidier.init()
+	if t, err := loadState(db); err == nil { // Recover reports what is wrong with it
+		s.expect(t.runs)
+	}
 	return s, nil
 }
 
@@ -91,14 +98,15 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	if err := s.db.Close(); err != nil {
+	if err := errors.Join(s.marks.close(), s.db.Close()); err != nil {
 		return fmt.Errorf("spill: close: %w", err)
 	}
 	return nil
 }
 
-// Footprint is how many bytes of memory the store needs at most.
-func (s *Store) Footprint() int64 { return s.db.Footprint() }
+// Footprint is how many bytes of memory the store takes at most, until the next
+// checkpoint: the engine, and what marks on disk need in memory to be found.
+func (s *Store) Footprint() int64 { return s.db.Footprint() + s.marks.bytes() }
 
 // Release ends the use that Recover began. Another Recover may follow.
 func (s *Store) Release() error {

@@ -62,11 +62,19 @@ func (m *Machine) Kill(tb testing.TB) *Machine {
 }
 
 // PowerLoss returns a machine with what a loss of power would leave now, when
-// the first kept of the writes since the last sync had reached the medium.
+// the first kept of the writes since the last sync had reached the medium, and
+// nothing of files that were not synced.
 func (m *Machine) PowerLoss(tb testing.TB, kept int) *Machine {
 	tb.Helper()
-	return Boot(tb, m.Disk.PowerLoss(kept), m.opts)
+	return m.PowerLossWith(tb, kept, kv.FilesLost)
 }
 
-// Damage replaces each stored value by what fn returns; nil removes it.
+// PowerLossWith is PowerLoss, with a fate for files that were not synced.
+func (m *Machine) PowerLossWith(tb testing.TB, kept int, fate kv.Fate) *Machine {
+	tb.Helper()
+	return Boot(tb, m.Disk.PowerLoss(kept, fate), m.opts)
+}
+
+// Damage replaces each stored value, and each file's content, by what fn returns;
+// nil removes it.
 func (m *Machine) Damage(fn func(key, value []byte) []byte) { m.Disk.Damage(fn) }

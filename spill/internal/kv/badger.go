@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -37,11 +36,11 @@ const (
 
 // Badger is a DB in a folder.
 type Badger struct {
-	db      *badger.DB
-	path    string
-	sync    bool
-	reserve uint64
-	table   int64 // bytes of one table being filled
+	folder // the files beside badger's
+
+	db    *badger.DB
+	sync  bool
+	table int64 // bytes of one table being filled
 
 	allowed   int         // bytes that may be written before the next look at the free space
 	syncFault atomic.Bool // badger only logs that a sync of its value log failed
@@ -59,7 +58,7 @@ type Config struct {
 
 // OpenBadger opens or makes the folder path.
 func OpenBadger(path string, c Config) (*Badger, error) {
-	d := &Badger{path: path, sync: c.Sync, reserve: uint64(c.Reserve), table: minTable}
+	d := &Badger{folder: folder{path, uint64(c.Reserve)}, sync: c.Sync, table: minTable}
 	for float64(2*d.table)*perTable <= float64(c.Memory) {
 		d.table *= 2
 	}
@@ -129,10 +128,9 @@ func (d *Badger) room(b *Batch) error {
 	if b.Spare || b.Bytes < smallWrite || !slices.ContainsFunc(b.Ops, func(o Op) bool { return o.Value != nil }) {
 		return nil
 	}
-	free, ok := freeSpace(d.path)
-	if ok && free < d.reserve {
+	if err := d.space(0); err != nil {
 		d.allowed = 0
-		return fmt.Errorf("kv: %d bytes free on the volume of %s, %d are kept in reserve: %w", free, d.path, d.reserve, syscall.ENOSPC)
+		return err
 	}
 	d.allowed = max(0, checkEvery-b.Bytes)
 	return nil

@@ -23,12 +23,14 @@ type Disk struct {
 	now    *btree.BTreeG[Op] // guarded by mu; what a reader sees
 	synced *btree.BTreeG[Op] // guarded by mu; what a loss of power leaves
 	later  []*btree.BTreeG[Op]
+	files  map[string]image // guarded by mu
+	open   map[string]int   // guarded by mu; how often each file is open
 }
 
 // NewDisk returns an empty disk.
 func NewDisk() *Disk {
 	less := func(a, b Op) bool { return bytes.Compare(a.Key, b.Key) < 0 }
-	return &Disk{now: btree.NewG(16, less), synced: btree.NewG(16, less)}
+	return &Disk{now: btree.NewG(16, less), synced: btree.NewG(16, less), files: map[string]image{}, open: map[string]int{}}
 }
 
 // Snapshot returns a disk with the same content, as the death of the process at
@@ -36,19 +38,26 @@ func NewDisk() *Disk {
 func (d *Disk) Snapshot() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return &Disk{MaxOps: d.MaxOps, now: d.now.Clone(), synced: d.now.Clone()}
+	return &Disk{
+		MaxOps: d.MaxOps, now: d.now.Clone(), synced: d.now.Clone(),
+		files: survivors(d.files, FilesKept), open: map[string]int{},
+	}
 }
 
 // PowerLoss returns a disk as the loss of power at this moment would leave it,
 // when the first kept of the writes since the last sync had reached the medium.
-func (d *Disk) PowerLoss(kept int) *Disk {
+// Files that were not synced fare as fate says; those that were removed are gone.
+func (d *Disk) PowerLoss(kept int, fate Fate) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	left := d.synced
 	if kept = min(kept, len(d.later)); kept > 0 {
 		left = d.later[kept-1]
 	}
-	return &Disk{MaxOps: d.MaxOps, now: left.Clone(), synced: left.Clone()}
+	return &Disk{
+		MaxOps: d.MaxOps, now: left.Clone(), synced: left.Clone(),
+		files: survivors(d.files, fate), open: map[string]int{},
+	}
 }
 
 // Unsynced is how many writes there were since the last sync.
@@ -58,7 +67,8 @@ func (d *Disk) Unsynced() int {
 	return len(d.later)
 }
 
-// Damage replaces each value by what fn returns: nil removes the key.
+// Damage replaces each value, and the content of each file, by what fn returns:
+// nil removes it.
 func (d *Disk) Damage(fn func(key, value []byte) []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,6 +81,13 @@ func (d *Disk) Damage(fn func(key, value []byte) []byte) {
 		return true
 	})
 	d.synced, d.later = d.now.Clone(), nil
+	for name, f := range d.files {
+		if v := fn([]byte(name), bytes.Clone(f.now)); v == nil {
+			delete(d.files, name)
+		} else {
+			d.files[name] = image{now: v, synced: v, durable: true}
+		}
+	}
 }
 
 // Write is for the store.

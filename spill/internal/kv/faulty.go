@@ -9,9 +9,9 @@ type Point int
 
 // The points, in the order in which a write passes them.
 const (
-	Write Point = iota // nothing of the write is applied
-	Sync               // the write is applied, only its confirmation fails
-	Read               // Get and each value of Iterate
+	Write Point = iota // nothing of the write is applied; making and removing a file, too
+	Sync               // the write, or all those to a file, are applied, only their confirmation fails
+	Read               // Get and each value of Iterate; opening a file and each ReadAt
 )
 
 // Faulty is a DB whose calls can be made to fail or to wait.
@@ -122,4 +122,70 @@ func (f *Faulty) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)
 			return value()
 		})
 	})
+}
+
+// CreateFile is for the store.
+func (f *Faulty) CreateFile(name string, size int64) (FileWriter, error) {
+	if err := f.pass(Write); err != nil {
+		return nil, err
+	}
+	w, err := f.DB.CreateFile(name, size)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyWriter{w, f}, nil
+}
+
+// RemoveFile is for the store.
+func (f *Faulty) RemoveFile(name string) error {
+	if err := f.pass(Write); err != nil {
+		return err
+	}
+	return f.DB.RemoveFile(name)
+}
+
+// OpenFile is for the store.
+func (f *Faulty) OpenFile(name string) (FileReader, error) {
+	if err := f.pass(Read); err != nil {
+		return nil, err
+	}
+	r, err := f.DB.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyReader{r, f}, nil
+}
+
+type faultyWriter struct {
+	FileWriter
+	f *Faulty
+}
+
+// WriteAt is for the store.
+func (w *faultyWriter) WriteAt(p []byte, off int64) (int, error) {
+	if err := w.f.pass(Write); err != nil {
+		return 0, err
+	}
+	return w.FileWriter.WriteAt(p, off)
+}
+
+// Sync is for the store.
+func (w *faultyWriter) Sync() error {
+	if err := w.FileWriter.Sync(); err != nil {
+		return err
+	}
+	return w.f.pass(Sync)
+}
+
+type faultyReader struct {
+	FileReader
+	f *Faulty
+}
+
+// ReadAt is for the store.
+func (r *faultyReader) ReadAt(p []byte, off int64) (int, error) {
+	if err := r.f.pass(Read); err != nil {
+		return 0, err
+	}
+	return r.FileReader.ReadAt(p, off)
 }

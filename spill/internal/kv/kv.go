@@ -1,5 +1,5 @@
 // Package kv is the seam between the layout of a spill and the engine that keeps
-// it: ordered bytes with atomic writes.
+// it: ordered bytes with atomic writes, and files beside them.
 //
 // Badger is the engine for production, Disk the one for tests, and Faulty makes
 // either of them fail.
@@ -7,6 +7,7 @@ package kv
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 )
 
@@ -38,6 +39,43 @@ type DB interface {
 	// are still of use.
 	Reclaim(live int64) error
 
+	Files
+
+	Close() error
+}
+
+// Files keeps what is written once, in order, and searched in place. A name is
+// that of a folder, a slash and that of a file. Any number of goroutines may call.
+type Files interface {
+	// CreateFile makes a file that will have about size bytes, in place of any
+	// with the name. It fails while there is no space for that many.
+	CreateFile(name string, size int64) (FileWriter, error)
+
+	// OpenFile opens a file that is complete. If there is none the error wraps
+	// fs.ErrNotExist.
+	OpenFile(name string) (FileReader, error)
+
+	// RemoveFile removes a file that nobody has open. None is no error.
+	RemoveFile(name string) error
+
+	// ListFiles returns the names of the files in a folder, in any order.
+	ListFiles(folder string) ([]string, error)
+}
+
+// FileWriter fills a file. What was not written below the end of the file is
+// zero, or damaged. Not safe for concurrent use.
+type FileWriter interface {
+	io.WriterAt
+
+	// Sync returns when the file and its name survive a loss of power.
+	Sync() error
+	Close() error
+}
+
+// FileReader reads a file. Any number of goroutines may call ReadAt.
+type FileReader interface {
+	io.ReaderAt
+	Size() int64
 	Close() error
 }
 

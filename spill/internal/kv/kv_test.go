@@ -122,8 +122,8 @@ func TestPowerLossKeepsAPrefix(t *testing.T) {
 		require.NoError(t, d.Write(&b, sync))
 	}
 	assert.Equal(t, 2, d.Unsynced())
-	assert.Equal(t, "a=x", keys(t, d.PowerLoss(0), "a", "z"))
-	assert.Equal(t, "a=x b=x", keys(t, d.PowerLoss(1), "a", "z"))
+	assert.Equal(t, "a=x", keys(t, d.PowerLoss(0, FilesLost), "a", "z"))
+	assert.Equal(t, "a=x b=x", keys(t, d.PowerLoss(1, FilesLost), "a", "z"))
 	assert.Equal(t, "a=x b=x c=x", keys(t, d.Snapshot(), "a", "z"))
 }
 

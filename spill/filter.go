@@ -1,0 +1,125 @@
+// This file tells marks that a run surely has not from those that it may have.
+//
+// A filter is a Bloom filter in blocks of one cache line. Marks are uniform, so
+// nothing is hashed: the leading bits of a mark choose its block, the trailing
+// ones its bits. Blocks so come in the order of the marks, and a filter of any
+// size is written and read as a stream.
+
+package spill
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+const (
+	blockWords    = 8
+	filterBlock   = 8 * blockWords // bytes
+	filterProbes  = 5
+	smallBits     = 16 // per mark, of a run up to smallRun
+	largeBits     = 10
+	smallRun      = 1 << 22
+	filterLimit   = 1 << 32 // blocks
+	maxFold       = 3
+	foldMultiple  = 6 // any fold up to maxFold divides it
+	positionBits  = 9 // 512 in a block
+	positionsMask = 1<<positionBits - 1
+)
+
+// filter holds the blocks of a run's filter, each the union of several
+// neighbours if it is folded. That makes it as good as one built so small.
+type filter struct {
+	blocks [][blockWords]uint64
+	fold   int
+}
+
+// filterBlocks is how many blocks the filter of a run of n marks has on disk.
+func filterBlocks(n uint64) uint64 {
+	per := uint64(largeBits)
+	if n <= smallRun {
+		per = smallBits
+	}
+	blocks := (n*per + 8*filterBlock - 1) / (8 * filterBlock)
+	return max(1, (blocks+foldMultiple-1)/foldMultiple) * foldMultiple
+}
+
+// blockOf returns the block of a mark among n.
+func blockOf(hi uint64, n uint64) uint64 {
+	b, _ := bits.Mul64(hi, n)
+	return b
+}
+
+// positions returns the bits that decide where in its block a mark is noted.
+func positions(hi uint64, lo uint32) uint64 { return hi<<32 | uint64(lo) }
+
+func (f *filter) has(hi uint64, lo uint32) bool {
+	b := &f.blocks[blockOf(hi, uint64(len(f.blocks)))]
+	x := positions(hi, lo)
+	for range filterProbes {
+		if b[x>>6&(blockWords-1)]>>(x&63)&1 == 0 {
+			return false
+		}
+		x >>= positionBits
+	}
+	return true
+}
+
+func (f *filter) bytes() int64 { return int64(len(f.blocks)) * filterBlock }
+
+// filterWriter writes a filter while the marks come in ascending order.
+type filterWriter struct {
+	out    *stream
+	n      uint64 // blocks in all
+	at     uint64 // block being filled
+	block  [blockWords]uint64
+	packed [filterBlock]byte
+}
+
+func (w *filterWriter) add(hi uint64, lo uint32) error {
+	for b := blockOf(hi, w.n); w.at < b; {
+		if err := w.next(); err != nil {
+			return err
+		}
+	}
+	x := positions(hi, lo)
+	for range filterProbes {
+		p := x & positionsMask
+		w.block[p>>6] |= 1 << (p & 63)
+		x >>= positionBits
+	}
+	return nil
+}
+
+func (w *filterWriter) next() error {
+	for i, v := range w.block {
+		binary.LittleEndian.PutUint64(w.packed[8*i:], v)
+	}
+	w.block = [blockWords]uint64{}
+	w.at++
+	return w.out.write(w.packed[:])
+}
+
+func (w *filterWriter) end() error {
+	for w.at < w.n {
+		if err := w.next(); err != nil {
+			return err
+		}
+	}
+	return w.out.flush()
+}
+
+// newFilter returns an empty filter for what n blocks on disk become.
+func newFilter(n uint64, fold int) *filter {
+	return &filter{make([][blockWords]uint64, n/uint64(fold)), fold}
+}
+
+// merge adds blocks as they come from disk; first is the number of the first.
+func (f *filter) merge(first uint64, packed []byte) {
+	for ; len(packed) > 0; packed = packed[filterBlock:] {
+		b := &f.blocks[first/uint64(f.fold)]
+		for i := range b {
+			b[i] |= binary.LittleEndian.Uint64(packed[8*i:])
+		}
+		first++
+	}
+}

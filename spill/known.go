@@ -1,0 +1,111 @@
+// This file answers which marks are known.
+//
+// The runs are asked in turn, the largest first: it has most of what is known.
+// Of each run the filter is asked for all marks that are still open, then its
+// pages for those that it may have, each page once.
+
+package spill
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// question is a mark that was not found so far.
+type question struct {
+	hi uint64
+	lo uint32
+	i  int32 // of the caller's marks
+}
+
+// inquiry is the memory of one call.
+type inquiry struct {
+	open []question
+	hits []question // that a filter lets through
+	page [pageSize]byte
+}
+
+var inquiries = sync.Pool{New: func() any { return new(inquiry) }}
+
+// Known sets known[i] for each ms[i] that is among the marks of completed
+// checkpoints. What is set already is not looked up. After an error some may be
+// set, all of them rightly.
+func (s *Store) Known(ms []frontier.Mark, known []bool) error {
+	if err := s.enter(); err != nil {
+		return fmt.Errorf("spill: known: %w", err)
+	}
+	defer s.leave()
+	if len(known) != len(ms) || len(ms) > 1<<31-1 {
+		return fmt.Errorf("spill: known: %d marks, room for %d answers", len(ms), len(known))
+	}
+	runs := s.marks.acquire()
+	defer s.marks.release(runs)
+	q := inquiries.Get().(*inquiry)
+	defer inquiries.Put(q)
+	if err := q.ask(runs, ms, known); err != nil {
+		return fmt.Errorf("spill: known: %w", err)
+	}
+	return nil
+}
+
+func (q *inquiry) ask(runs []*run, ms []frontier.Mark, known []bool) error {
+	q.open = q.open[:0]
+	for i := range ms {
+		if !known[i] {
+			hi, lo := splitMark(ms[i][:])
+			q.open = append(q.open, question{hi, lo, int32(i)})
+		}
+	}
+	for _, r := range runs {
+		f := r.filter.Load()
+		q.hits = q.hits[:0]
+		for _, x := range q.open {
+			if f.has(x.hi, x.lo) {
+				q.hits = append(q.hits, x)
+			}
+		}
+		if len(q.hits) == 0 {
+			continue
+		}
+		found, err := q.read(r, known)
+		if err != nil {
+			return err
+		}
+		if found {
+			q.open = slices.DeleteFunc(q.open, func(x question) bool { return known[x.i] })
+		}
+		if len(q.open) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// read looks the hits up in the pages of r.
+func (q *inquiry) read(r *run, known []bool) (found bool, err error) {
+	slices.SortFunc(q.hits, func(a, b question) int { return cmp.Compare(a.hi, b.hi) })
+	at := int64(-1) // the page in q.page
+	var marks []byte
+	for _, x := range q.hits {
+		p, ok := r.pageOf(x.hi)
+		for ; ok; p-- {
+			if at != int64(p) {
+				if marks, err = r.page(p, q.page[:]); err != nil {
+					return found, err
+				}
+				at = int64(p)
+			}
+			if inPage(marks, x.hi, x.lo) {
+				known[x.i], found = true, true
+				break
+			}
+			// Marks with the same first 8 bytes may begin on the page before.
+			ok = r.index[p] == x.hi && p > 0
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,208 @@
+// This file opens runs and reads their pages.
+
+package spill
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// run is an open run. Its content never changes.
+type run struct {
+	runRef
+	f       kv.FileReader
+	foot    footer
+	index   []uint64               // first 8 bytes of each page
+	filter  atomic.Pointer[filter] // replaced by a more folded one
+	readers sync.WaitGroup         // of snapshots; none joins once the run is out of the list
+}
+
+// name is the run's file, and what reports of damage call it.
+func (r *run) name() string { return runName(r.id) }
+
+func (r *run) corrupt(err error) error { return corrupt([]byte(r.name()), err) }
+
+// bytes is the memory that the run takes.
+func (r *run) bytes() int64 { return int64(len(r.index))*indexEntry + r.filter.Load().bytes() }
+
+// openRun opens the run that ref names and reads its index and its filter,
+// folded fold times.
+func openRun(db kv.DB, ref runRef, fold int) (*run, error) {
+	r := &run{runRef: ref}
+	f, err := db.OpenFile(r.name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, r.corrupt(errNoRun)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.f = f
+	if err := r.load(fold); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return r, nil
+}
+
+func (r *run) load(fold int) error {
+	size := r.f.Size()
+	if size < footerLen {
+		return r.corrupt(errSize)
+	}
+	var end [footerLen]byte
+	if err := r.readAt(end[:], size-footerLen); err != nil {
+		return err
+	}
+	foot, sum, err := readFooter(end[:], size)
+	if err != nil {
+		return r.corrupt(err)
+	}
+	if foot.id != r.id || foot.marks != r.count || sum != r.sum {
+		return r.corrupt(errForeign)
+	}
+	r.foot = foot
+	if err := r.loadIndex(); err != nil {
+		return err
+	}
+	return r.loadFilter(fold)
+}
+
+func (r *run) loadIndex() error {
+	b := make([]byte, int(r.foot.pages)*indexEntry)
+	if err := r.readAt(b, int64(r.foot.indexAt())); err != nil {
+		return err
+	}
+	if crc32.Checksum(b, castagnoli) != r.foot.index {
+		return r.corrupt(errChecksum)
+	}
+	r.index = make([]uint64, r.foot.pages)
+	for i := range r.index {
+		r.index[i] = binary.BigEndian.Uint64(b[i*indexEntry:])
+	}
+	return nil
+}
+
+// loadFilter reads the filter, folded fold times, in place of what there is.
+func (r *run) loadFilter(fold int) error {
+	f := newFilter(r.foot.blocks, fold)
+	sum := uint32(0)
+	buf := make([]byte, min(streamBuffer, r.foot.blocks*filterBlock))
+	for at := uint64(0); at < r.foot.blocks; {
+		n := min(uint64(len(buf))/filterBlock, r.foot.blocks-at)
+		b := buf[:n*filterBlock]
+		if err := r.readAt(b, int64(r.foot.filterAt+at*filterBlock)); err != nil {
+			return err
+		}
+		sum = crc32.Update(sum, castagnoli, b)
+		f.merge(at, b)
+		at += n
+	}
+	if sum != r.foot.filter {
+		return r.corrupt(errChecksum)
+	}
+	r.filter.Store(f)
+	return nil
+}
+
+// readAt fills b. A file that ends too early is damaged.
+func (r *run) readAt(b []byte, at int64) error {
+	n, err := r.f.ReadAt(b, at)
+	switch {
+	case n == len(b):
+		return nil
+	case errors.Is(err, io.EOF):
+		return r.corrupt(errSize)
+	}
+	return err
+}
+
+// page reads a page into buf and returns its marks, which alias buf.
+func (r *run) page(number uint32, buf []byte) ([]byte, error) {
+	if err := r.readAt(buf[:pageSize], int64(number)*pageSize); err != nil {
+		return nil, err
+	}
+	marks, err := openPage(r.id, number, buf[:pageSize])
+	if err != nil {
+		return nil, r.corrupt(err)
+	}
+	return marks, nil
+}
+
+// pageOf returns the last page that begins with hi or before, and whether there
+// is one. Marks are uniform, so the search begins where hi should be.
+func (r *run) pageOf(hi uint64) (uint32, bool) {
+	x := r.index
+	a, b := 0, len(x) // x[a-1] <= hi < x[b], where there are such
+	guess := int(blockOf(hi, uint64(len(x))))
+	if x[guess] <= hi {
+		a = guess + 1
+		for step := 1; a+step < b; step *= 2 {
+			if x[a+step] > hi {
+				b = a + step
+				break
+			}
+			a += step + 1
+		}
+	} else {
+		b = guess
+		for step := 1; b-step > a; step *= 2 {
+			if x[b-step] <= hi {
+				a = b - step + 1
+				break
+			}
+			b -= step
+		}
+	}
+	for a < b {
+		mid := int(uint(a+b) / 2)
+		if x[mid] <= hi {
+			a = mid + 1
+		} else {
+			b = mid
+		}
+	}
+	return uint32(a - 1), a > 0
+}
+
+// cursor walks through the marks of a run, in order.
+type cursor struct {
+	r    *run
+	next uint32 // page to read next
+	buf  []byte // pages, read together
+	left []byte // of buf
+}
+
+// streamPages is how many pages a cursor reads at once.
+const streamPages = streamBuffer / pageSize
+
+func newCursor(r *run) *cursor { return &cursor{r: r} }
+
+// fill returns the marks of the next page, none at the end.
+func (c *cursor) fill() ([]byte, error) {
+	if len(c.left) == 0 {
+		n := min(streamPages, int(c.r.foot.pages-c.next))
+		if n == 0 {
+			return nil, nil
+		}
+		if c.buf == nil {
+			c.buf = make([]byte, n*pageSize)
+		}
+		c.left = c.buf[:n*pageSize]
+		if err := c.r.readAt(c.left, int64(c.next)*pageSize); err != nil {
+			return nil, err
+		}
+	}
+	marks, err := openPage(c.r.id, c.next, c.left[:pageSize])
+	if err != nil {
+		return nil, c.r.corrupt(err)
+	}
+	c.left = c.left[pageSize:]
+	c.next++
+	return marks, nil
+}
