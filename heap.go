@@ -6,6 +6,8 @@
 
 package frontier
 
+import "github.com/seed-7440039f/frontier/internal/offheap"
+
 // timeItem is an element of a timeHeap.
 type timeItem struct {
 	at  int64  // nanoseconds since Open
@@ -23,7 +25,8 @@ type timeItem struct {
 // The zero value is an empty heap without positions. Not safe for concurrent use.
 type timeHeap struct {
 	items []timeItem
-	moved func(id uint32, i int) // told each item's position whenever it changes
+	mem   offheap.Array[timeItem] // that items are the beginning of
+	moved func(id uint32, i int)  // told each item's position whenever it changes
 }
 
 // min returns the earliest time; never if the heap is empty.
@@ -37,8 +40,12 @@ func (h *timeHeap) min() int64 {
 func (h *timeHeap) len() int { return len(h.items) }
 
 func (h *timeHeap) push(it timeItem) {
-	h.items = append(h.items, it)
-	h.up(len(h.items)-1, it)
+	n := len(h.items)
+	if n == len(h.mem.Items) {
+		h.resize(max(16, n+n/4, min(2*n, 1024)))
+	}
+	h.items = h.mem.Items[:n+1]
+	h.up(n, it)
 }
 
 // pop removes and returns the earliest item.
@@ -56,9 +63,15 @@ func (h *timeHeap) remove(i int) {
 	if i < last {
 		h.settle(i, it)
 	}
-	if cap(h.items) > 1024 && last < cap(h.items)/4 {
-		h.items = append(make([]timeItem, 0, cap(h.items)/2), h.items...)
+	if room := len(h.mem.Items); room > 1024 && last < room/2 {
+		h.resize(room * 5 / 8)
 	}
+}
+
+// resize makes room for so many items.
+func (h *timeHeap) resize(room int) {
+	h.mem.Resize(room)
+	h.items = h.mem.Items[:len(h.items)]
 }
 
 // fix moves items[i] to where time at belongs.
@@ -118,4 +131,4 @@ func (h *timeHeap) down(i int, it timeItem) {
 }
 
 // size returns how many bytes the heap takes.
-func (h *timeHeap) size() int64 { return int64(cap(h.items)) * 16 }
+func (h *timeHeap) size() int64 { return h.mem.Size() }

@@ -62,7 +62,7 @@ type core struct {
 	homeless int64 // of them, of records that are in no block
 
 	hosts  slab[host]
-	index  []uint32 // open addressing over hosts by hash; 0 is empty
+	index  hostIndex // of hosts
 	queues slab[queue]
 	parts  slab[part]
 	blocks map[uint32]*block
@@ -107,6 +107,7 @@ type coreConfig struct {
 
 func newCore(cfg coreConfig) *core {
 	c := &core{cfg: cfg, blocks: map[uint32]*block{}, groupNames: map[string]uint32{}}
+	c.leases.inHeap, c.groups.inHeap = true, true
 	c.stats.WaitingBy = make([]int64, cfg.levels)
 	hostMoved := func(id uint32, i int) { c.hosts.at(id).pos = int32(i) }
 	c.parks.moved, c.idle.moved, c.expiry.moved = hostMoved, hostMoved, hostMoved
@@ -133,14 +134,9 @@ func (c *core) name(h *host) []byte {
 
 // lookup returns the host's number, or 0.
 func (c *core) lookup(hash uint64, name string) uint32 {
-	if len(c.index) == 0 {
-		return 0
-	}
-	mask := uint64(len(c.index) - 1)
-	for i := hash & mask; c.index[i] != 0; i = (i + 1) & mask {
-		h := c.hosts.at(c.index[i])
-		if h.hash == hash && string(c.name(h)) == name {
-			return c.index[i]
+	for id := range c.index.candidates(hash) {
+		if h := c.hosts.at(id); h.hash == hash && string(c.name(h)) == name {
+			return id
 		}
 	}
 	return 0
@@ -152,9 +148,6 @@ func (c *core) ensure(hash uint64, name string) uint32 {
 	if id := c.lookup(hash, name); id != 0 {
 		return id
 	}
-	if (c.hosts.len()+1)*4 > len(c.index)*3 {
-		c.rehash(max(64, 2*len(c.index)))
-	}
 	id := c.hosts.alloc()
 	c.places[nowhere]++
 	h := c.hosts.at(id)
@@ -165,27 +158,8 @@ func (c *core) ensure(hash uint64, name string) uint32 {
 	if c.holdOf != nil {
 		h.due = max(h.due, c.holdOf(name))
 	}
-	c.reindex(id, hash)
+	c.index.add(hash, id)
 	return id
-}
-
-func (c *core) reindex(id uint32, hash uint64) {
-	mask := uint64(len(c.index) - 1)
-	i := hash & mask
-	for c.index[i] != 0 {
-		i = (i + 1) & mask
-	}
-	c.index[i] = id
-}
-
-func (c *core) rehash(n int) {
-	old := c.index
-	c.index = make([]uint32, n)
-	for _, id := range old {
-		if id != 0 {
-			c.reindex(id, c.hosts.at(id).hash)
-		}
-	}
 }
 
 // forget removes the record of a host that is nowhere.
@@ -201,27 +175,11 @@ func (c *core) forget(id uint32) {
 		q = next
 	}
 	c.leaveGroup(h)
-	mask := uint64(len(c.index) - 1)
-	i := h.hash & mask
-	for c.index[i] != id {
-		i = (i + 1) & mask
-	}
-	for j := i; ; {
-		j = (j + 1) & mask
-		if c.index[j] == 0 {
-			break
-		}
-		k := c.hosts.at(c.index[j]).hash & mask
-		if (j-k)&mask >= (j-i)&mask {
-			c.index[i] = c.index[j]
-			i = j
-		}
-	}
-	c.index[i] = 0
+	c.index.remove(h.hash, id)
 	c.places[nowhere]--
 	c.mem.Free(h.name, int(h.nameLen))
 	c.hosts.release(id)
 }
 
 // hostBytes is what a host with one queue costs in memory.
-const hostBytes = int64(unsafe.Sizeof(host{})+unsafe.Sizeof(queue{})) + 24 + 6
+const hostBytes = int64(unsafe.Sizeof(host{})+unsafe.Sizeof(queue{})) + 24 + 12

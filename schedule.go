@@ -379,6 +379,6 @@ func (c *core) over() bool {
 // memory is how many bytes the frontier's own structures take.
 func (c *core) memory() int64 {
 	return c.mem.Used() + c.hosts.size() + c.queues.size() + c.parts.size() + c.leases.size() +
-		c.groups.size() + int64(cap(c.index))*4 + int64(len(c.blocks))*96 +
+		c.groups.size() + c.index.size() + int64(len(c.blocks))*96 +
 		c.pace.size() + c.parks.size() + c.idle.size() + c.expiry.size() + c.scheduled.size()
 }
