@@ -26,6 +26,7 @@ type newEntry struct {
 	crawl    uint32
 	priority uint8
 	marked   bool // mark was inserted for it
+	stored   bool // the Spill knows mark; see lookUp
 	force    bool
 }
 
@@ -57,6 +58,9 @@ func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
 
 func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	for {
+		if err := f.lookUp(o); err != nil {
+			return 0, err
+		}
 		f.mu.Lock()
 		if f.closed {
 			f.mu.Unlock()
@@ -67,10 +71,14 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 			f.mu.Unlock()
 			return 0, err
 		}
-		if wait == nil {
+		stale := f.staleLocked(o)
+		if wait == nil && !stale {
 			break
 		}
 		f.mu.Unlock()
+		if wait == nil {
+			continue
+		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
@@ -194,28 +202,6 @@ func randomKey() (k [2]uint64) {
 	return [2]uint64{binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])}
 }
 
-// dedupLocked removes known entries from o and remembers the others. It returns
-// the known ones that are to be forced.
-func (f *Frontier) dedupLocked(o *op) (forced []newEntry) {
-	if f.opts.NoDedup {
-		return nil
-	}
-	kept := o.entries[:0]
-	for _, e := range o.entries {
-		switch {
-		case f.seen.Insert(e.mark):
-			e.marked = true
-			kept = append(kept, e)
-		case e.force:
-			forced = append(forced, e)
-		default:
-			f.core.stats.Duplicates++
-		}
-	}
-	o.entries = kept
-	return forced
-}
-
 // roomLocked says whether o may be admitted: at once (nil, nil), after waiting
 // for the channel, or not at all.
 func (f *Frontier) roomLocked(o *op) (<-chan struct{}, error) {
@@ -238,7 +224,7 @@ func (f *Frontier) reallyFullLocked(o *op) error {
 	room := f.opts.MemoryBudget - f.memoryLocked()
 	for i := range o.entries {
 		e := &o.entries[i]
-		if !f.opts.NoDedup && f.seen.Has(e.mark) && !e.force {
+		if !f.opts.NoDedup && f.known.young(e.mark) && !e.force {
 			continue
 		}
 		room -= arena.Cost(recordSize(len(e.body))) + 16

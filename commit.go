@@ -95,6 +95,7 @@ func (f *Frontier) applyLocked(o *op) {
 			f.core.stats.Added++
 		}
 		if o.entries[i].marked && f.opts.Spill != nil {
+			f.known.keep(o.entries[i].mark)
 			f.logMarks = append(f.logMarks, o.entries[i].mark)
 		}
 	}
@@ -121,7 +122,7 @@ func (f *Frontier) numberLocked(o *op) uint64 {
 func (f *Frontier) undoLocked(o *op) {
 	for i := range o.entries {
 		if o.entries[i].marked {
-			f.seen.Remove(o.entries[i].mark)
+			f.known.remove(o.entries[i].mark)
 		}
 	}
 	for i := range o.rows {
@@ -248,9 +249,10 @@ func (f *Frontier) commitGroup() bool {
 	}
 	c.working = false
 	if err == nil {
-		f.applied.batch, f.applied.seq = b.ID, lastSeq
+		f.applied.batch, f.applied.seq, f.applied.marks = b.ID, lastSeq, len(f.logMarks)
 	}
 	f.dispatchLocked()
+	f.sharePopularLocked()
 	f.wakeMoverLocked()
 	f.freedLocked()
 	f.mu.Unlock()
@@ -356,7 +358,7 @@ func batchBytes(b *Batch) int64 {
 // what hosts, marks and the rest leave of the budget, and not more than a quarter
 // of it, since memory that URLs once had does not return to the system.
 func (f *Frontier) residentLimitLocked() int64 {
-	other := f.memoryLocked() - f.core.resident
+	other := f.memoryLocked() - f.core.resident - f.known.popular.Size() + minPopular
 	return min(f.opts.MemoryBudget-f.footprint-other, f.opts.MemoryBudget/4)
 }
 

@@ -48,7 +48,7 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 	p, err := f.plan(l, o, f.opts.Clock.Now(), false)
 	bad = errors.Join(bad, err)
 	f.awaitRoom(job)
-	f.lock()
+	bad = errors.Join(bad, f.lockKnowing(job))
 	lease, err := f.heldLocked(l)
 	if err != nil {
 		f.lateLocked(l, p)
@@ -338,6 +338,23 @@ func (f *Frontier) awaitRoom(o *op) {
 			return
 		}
 		<-wait
+	}
+}
+
+// lockKnowing takes the lock when the Spill has told which of the outlinks in o it
+// knows. If it cannot tell they are refused.
+func (f *Frontier) lockKnowing(o *op) error {
+	for {
+		err := f.lookUp(o)
+		if err != nil {
+			o.entries = o.entries[:0]
+			err = fmt.Errorf("outlinks: %w", err)
+		}
+		f.lock()
+		if !f.staleLocked(o) {
+			return err
+		}
+		f.mu.Unlock()
 	}
 }
 

@@ -23,18 +23,18 @@ import (
 // Frontier is a polite, prioritized URL frontier. Its methods may be called from
 // any goroutine. Make one with Open.
 type Frontier struct {
-	opts      Options // read-only after Open
-	start     time.Time
-	key       [2]uint64 // of the fingerprints
-	footprint int64     // bytes that the Spill takes
-	maxDelay  int64     // nanoseconds: opts.Delay.Max()
+	opts     Options // read-only after Open
+	start    time.Time
+	key      [2]uint64 // of the fingerprints
+	maxDelay int64     // nanoseconds: opts.Delay.Max()
 
 	controls controls
 	adding   atomic.Int64 // Add calls under way: the crawl is not over
 
 	mu          sync.Mutex
 	core        *core
-	seen        seen.Set
+	footprint   int64 // bytes that the Spill takes
+	known       knownURLs
 	last        int64  // the latest time seen: time does not run backwards
 	token       uint64 // of the last lease
 	seq         uint64 // of the last admission
@@ -56,7 +56,9 @@ type Frontier struct {
 	epoch       uint64                 // how often the store was opened
 	applied     struct {               // what of the log is in memory as a whole
 		batch, seq uint64
+		marks      int // of logMarks
 	}
+	rounds     sync.Mutex // held for a round of moving
 	closeOnce  sync.Once
 	closeErr   error
 	background sync.WaitGroup
@@ -80,6 +82,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		heldFrom: notHeld,
 		contacts: map[uint32]*waiterQueue{},
 		forcing:  map[Mark]chan struct{}{},
+		known:    knownURLs{recent: &seen.Set{}, older: &seen.Set{}},
 		core: newCore(coreConfig{
 			levels:    o.Priorities,
 			quantum:   o.Quantum,

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/seen"
 )
 
 const (
@@ -98,6 +99,8 @@ type mover struct {
 
 	failures int // commits that had failed when the round began
 
+	marks []Mark // that the checkpoint covered
+
 	runs  []Run
 	where [][]place64 // for each record of runs, where it was
 	queue []uint32    // for each run
@@ -112,17 +115,45 @@ type place64 struct {
 
 // moveRound does one round.
 func (f *Frontier) moveRound() error {
+	f.rounds.Lock()
+	defer f.rounds.Unlock()
+	fresh := &seen.Set{}
+	f.mu.Lock()
+	n := f.known.recent.Len()
+	f.mu.Unlock()
+	fresh.Reserve(n) // it will hold about as many before the next round
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
 		return ErrClosed
 	}
+	f.known.beginRound(fresh)
 	m := &mover{f: f, gen: f.gen + 1, through: f.applied.batch, maxSeq: f.applied.seq, failures: f.committer.failures}
-	marks := len(f.logMarks)
+	marks := f.applied.marks
+	for _, m := range f.logMarks[marks:] { // of a batch that is being applied
+		f.known.keep(m)
+	}
 	bytes := f.logBytes
 	timed := slices.Clone(f.core.scheduled.items)
 	f.mu.Unlock()
 
+	err := m.round(timed, marks, bytes)
+	if err != nil {
+		f.mu.Lock()
+		f.known.endRound(false)
+		f.mu.Unlock()
+		return err
+	}
+	footprint := f.opts.Spill.Footprint()
+	f.mu.Lock()
+	f.footprint = footprint
+	f.mu.Unlock()
+	f.offer(m.marks)
+	return nil
+}
+
+// round moves what is there, the first marks of logMarks and bytes of the log.
+func (m *mover) round(timed []timeItem, marks int, bytes int64) error {
 	if err := m.moveScheduled(timed); err != nil {
 		return err
 	}
@@ -134,7 +165,7 @@ func (f *Frontier) moveRound() error {
 	if err := m.flush(); err != nil {
 		return err
 	}
-	return f.checkpoint(m, marks, bytes)
+	return m.f.checkpoint(m, marks, bytes)
 }
 
 // order lists the queues with records in memory, by priority and host: records

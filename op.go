@@ -20,6 +20,7 @@ type op struct {
 	buf     []byte // bodies of entries
 	rows    []Row
 	forced  []newEntry // known outlinks to be forced once this is committed
+	lookup  lookup
 
 	ends   bool      // record, of queue and host, is finished
 	record arena.Ref // stays in memory until then
@@ -41,7 +42,7 @@ func newOp() *op { return ops.Get().(*op) }
 // free gives the op back. Nobody may be going to send on done.
 func (o *op) free() {
 	clear(o.entries)
-	*o = op{entries: o.entries[:0], buf: o.buf[:0]}
+	*o = op{entries: o.entries[:0], buf: o.buf[:0], lookup: lookup{marks: o.lookup.marks[:0], at: o.lookup.at[:0], known: o.lookup.known[:0]}}
 	if cap(o.buf) <= 1<<20 {
 		ops.Put(o)
 	}

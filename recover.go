@@ -55,7 +55,7 @@ func (f *Frontier) recover(ctx context.Context) error {
 	r.finish()
 	f.epoch++
 	f.token = f.epoch << 40
-	f.applied.batch, f.applied.seq = f.committer.batchID, f.seq
+	f.applied.batch, f.applied.seq, f.applied.marks = f.committer.batchID, f.seq, len(f.logMarks)
 	b := &Batch{
 		ID:   f.committer.batchID + 1,
 		Time: wallMillis(f.start),
@@ -81,11 +81,9 @@ func (f *Frontier) hold(host string) int64 {
 	return 0
 }
 
-func (r *recovery) Marks(ms []Mark) error {
-	r.f.seen.Reserve(len(ms))
-	for _, m := range ms {
-		r.f.seen.Insert(m)
-	}
+func (r *recovery) Marks(n int64) error {
+	r.f.known.total += n
+	r.f.known.covered = 1
 	return nil
 }
 
@@ -193,7 +191,7 @@ func (r *recovery) Batch(b *Batch) error {
 		r.order = append(r.order, a.Seq)
 		f.seq = max(f.seq, a.Seq)
 		if a.HasMark {
-			f.seen.Insert(a.Mark)
+			f.known.insert(a.Mark)
 			f.logMarks = append(f.logMarks, a.Mark)
 		}
 	}

@@ -48,15 +48,15 @@ type Spill interface {
 	// body. A damaged block is a *CorruptError and is left in place.
 	Load(p Part, want uint32, fn func(i int, r Record)) error
 
-	// Checkpoint makes the blocks and marks of generation c.Gen part of the
-	// state and ends the log at c.Through: what was committed up to there need
-	// not be replayed any more.
-	Checkpoint(c *Checkpoint) error
-
 	// Known sets known[i] for each ms[i] that is among the marks of completed
 	// checkpoints, and leaves the others. It may be called by any number of
 	// goroutines, beside everything else.
 	Known(ms []Mark, known []bool) error
+
+	// Checkpoint makes the blocks and marks of generation c.Gen part of the
+	// state and ends the log at c.Through: what was committed up to there need
+	// not be replayed any more.
+	Checkpoint(c *Checkpoint) error
 
 	// Footprint is how many bytes of memory the store takes now, at most, until
 	// the next checkpoint. The frontier subtracts it from its MemoryBudget.
@@ -72,9 +72,9 @@ type Spill interface {
 type Recovery interface {
 	// Row gives one row.
 	Row(key string, value []byte) error
-	// Marks gives fingerprints of URLs that were admitted, in any order and
-	// grouping, those of the log excepted.
-	Marks(ms []Mark) error
+	// Marks tells how many fingerprints of URLs are known: those of completed
+	// checkpoints.
+	Marks(n int64) error
 	// Dead gives the positions of a block whose records are finished, as of
 	// the last checkpoint: bit i%8 of bits[i/8] is the record at position i.
 	Dead(block uint32, bits []byte) error

@@ -40,7 +40,7 @@ func (f *Frontier) statsLocked() Stats {
 	s.WaitingBy = append([]int64(nil), s.WaitingBy...)
 	s.Hosts = int64(f.core.hosts.len())
 	s.Groups = int64(len(f.core.groupNames))
-	s.Known = int64(f.seen.Len())
+	s.Known = f.known.total
 	p := &f.core.places
 	s.Bound = int64(p[pacing] + p[ready] + p[called] + p[loading] + p[leased] + p[ending])
 	s.Resident = f.core.resident
@@ -50,5 +50,5 @@ func (f *Frontier) statsLocked() Stats {
 
 // memoryLocked is how many bytes the frontier's structures take, Spill excepted.
 func (f *Frontier) memoryLocked() int64 {
-	return f.core.memory() + f.seen.Size() + int64(cap(f.logMarks))*12
+	return f.core.memory() + f.known.size() + int64(cap(f.logMarks))*12
 }

@@ -230,7 +230,7 @@ type replay struct {
 	stage     int
 	disorder  bool
 	rows      map[string]string
-	marks     map[frontier.Mark]bool
+	marks     int64
 	dead      map[uint32][]byte
 	parts     []frontier.Part
 	queues    []frontier.Queue
@@ -240,7 +240,7 @@ type replay struct {
 }
 
 func newReplay() *replay {
-	return &replay{rows: map[string]string{}, marks: map[frontier.Mark]bool{}, dead: map[uint32][]byte{}, scheduled: map[frontier.Part][]frontier.Record{}}
+	return &replay{rows: map[string]string{}, dead: map[uint32][]byte{}, scheduled: map[frontier.Part][]frontier.Record{}}
 }
 
 func (r *replay) at(stage int) error {
@@ -248,13 +248,8 @@ func (r *replay) at(stage int) error {
 	r.stage = stage
 	return r.fail
 }
-func (r *replay) Row(k string, v []byte) error { r.rows[k] = string(v); return r.at(1) }
-func (r *replay) Marks(ms []frontier.Mark) error {
-	for _, m := range ms {
-		r.marks[m] = true
-	}
-	return r.at(2)
-}
+func (r *replay) Row(k string, v []byte) error     { r.rows[k] = string(v); return r.at(1) }
+func (r *replay) Marks(n int64) error              { r.marks = n; return r.at(2) }
 func (r *replay) Dead(b uint32, bits []byte) error { r.dead[b] = bytes.Clone(bits); return r.at(3) }
 func (r *replay) Part(q frontier.Queue, p frontier.Part) error {
 	r.parts, r.queues = append(r.parts, p), append(r.queues, q)
@@ -295,8 +290,12 @@ func (m *model) holds(s frontier.Spill) error {
 	if !maps.Equal(r.rows, m.rows) {
 		return fmt.Errorf("rows are %v; want %v", r.rows, m.rows)
 	}
-	if err := m.knows(s, r.marks); err != nil {
+	marks, err := m.stored(s)
+	if err != nil {
 		return err
+	}
+	if r.marks != int64(len(marks)) {
+		return fmt.Errorf("%d marks are known; %d were told", len(marks), r.marks)
 	}
 	alive := map[uint64]entry{}
 	for i, p := range r.parts {
@@ -322,7 +321,7 @@ func (m *model) holds(s frontier.Spill) error {
 			}
 			alive[a.Seq] = entry{a.Queue, a.Due, string(a.Body)}
 			if a.HasMark {
-				r.marks[a.Mark] = true
+				marks[a.Mark] = true
 			}
 		}
 		for _, c := range b.Finish {
@@ -343,15 +342,15 @@ func (m *model) holds(s frontier.Spill) error {
 			}
 		}
 	}
-	if !maps.Equal(r.marks, m.marks) {
-		return fmt.Errorf("there are %d marks; want %d", len(r.marks), len(m.marks))
+	if !maps.Equal(marks, m.marks) {
+		return fmt.Errorf("there are %d marks; want %d", len(marks), len(m.marks))
 	}
 	return nil
 }
 
-// knows asks s for all marks of the model, and as many others, and tells whether
-// want are those that it has.
-func (m *model) knows(s frontier.Spill, want map[frontier.Mark]bool) error {
+// stored asks s for all marks of the model, and as many others, and returns those
+// that it has.
+func (m *model) stored(s frontier.Spill) (map[frontier.Mark]bool, error) {
 	var ask []frontier.Mark
 	for mark := range m.marks {
 		other := mark
@@ -360,21 +359,18 @@ func (m *model) knows(s frontier.Spill, want map[frontier.Mark]bool) error {
 	}
 	known := make([]bool, len(ask))
 	if err := s.Known(ask, known); err != nil {
-		return err
+		return nil, err
 	}
-	found := 0
+	marks := map[frontier.Mark]bool{}
 	for i, mark := range ask {
-		if known[i] != want[mark] {
-			return fmt.Errorf("known is %t for mark %x; want %t", known[i], mark, want[mark])
+		if known[i] && !m.marks[mark] {
+			return nil, fmt.Errorf("mark %x is known; it never was", mark)
 		}
 		if known[i] {
-			found++
+			marks[mark] = true
 		}
 	}
-	if found < len(want) {
-		return fmt.Errorf("%d marks are known; want %d", found, len(want))
-	}
-	return nil
+	return marks, nil
 }
 
 // reboot takes a store into use as a frontier does that knows nothing but what

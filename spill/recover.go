@@ -252,34 +252,13 @@ func (rc *recovery) openRuns() error { return rc.s.openRuns(rc.state.runs) }
 
 func (rc *recovery) sweepRuns() error { return rc.s.sweepRuns(rc.state.runs) }
 
-// marks replays the marks of all runs. Nothing replaces a run meanwhile.
+// marks tells how many marks all runs have.
 func (rc *recovery) marks() error {
-	var ms []frontier.Mark
-	runs := rc.s.marks.acquire()
-	defer rc.s.marks.release(runs)
-	for _, r := range runs {
-		c := newCursor(r)
-		for {
-			page, err := c.fill()
-			if err != nil {
-				return err
-			}
-			if page == nil {
-				break
-			}
-			ms = ms[:0]
-			for ; len(page) > 0; page = page[markLen:] {
-				ms = append(ms, frontier.Mark(page[:markLen]))
-			}
-			if err := rc.tell(rc.to.Marks(ms)); err != nil {
-				return err
-			}
-			if err := rc.ctx.Err(); err != nil {
-				return err
-			}
-		}
+	var n int64
+	for _, r := range rc.state.runs {
+		n += int64(r.count)
 	}
-	return nil
+	return rc.tell(rc.to.Marks(n))
 }
 
 // values calls fn with the valid values of a kind, in order.

@@ -1,8 +1,13 @@
-// Package seen remembers 96-bit fingerprints exactly, in 12 bytes and little
-// more for each.
+// Package seen remembers 96-bit fingerprints, in 12 bytes and little more for
+// each: a Set all of them, a Cache the popular.
 package seen
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"iter"
+
+	"github.com/seed-7440039f/frontier/internal/offheap"
+)
 
 const (
 	shardBits = 8
@@ -24,9 +29,11 @@ type Set struct {
 // fingerprint follows from its high bits, so a larger table keeps their order
 // and growing walks memory straight. An empty slot is all zero.
 type shard struct {
-	hi []uint64
-	lo []uint32
-	n  int
+	hi      []uint64
+	lo      []uint32
+	n       int
+	hiTable offheap.Array[uint64] // of hi
+	loTable offheap.Array[uint32] // of lo
 }
 
 func split(m [12]byte) (uint64, uint32) {
@@ -120,14 +127,29 @@ func (s *Set) Remove(m [12]byte) {
 // grow moves the shard to a table of n slots and returns how many were gained.
 func (t *shard) grow(n int) int {
 	old := *t
-	t.hi, t.lo = make([]uint64, n), make([]uint32, n)
+	t.hiTable, t.loTable = offheap.Make[uint64](n), offheap.Make[uint32](n)
+	t.hi, t.lo = t.hiTable.Items, t.loTable.Items
 	for i, hi := range old.hi {
 		if hi != 0 {
 			j, _ := t.find(hi, old.lo[i])
 			t.hi[j], t.lo[j] = hi, old.lo[i]
 		}
 	}
+	old.free()
 	return n - len(old.hi)
+}
+
+func (t *shard) free() {
+	t.hiTable.Free()
+	t.loTable.Free()
+}
+
+// Free empties the set and gives its memory back.
+func (s *Set) Free() {
+	for i := range s.shards {
+		s.shards[i].free()
+	}
+	*s = Set{}
 }
 
 // Reserve makes room for n more fingerprints at once.
@@ -136,6 +158,27 @@ func (s *Set) Reserve(n int) {
 		t := &s.shards[i]
 		if want := (t.n + n/shards + n/shards/8 + 1) * 5 / 4; want > len(t.hi) && want >= firstSize {
 			s.slots += t.grow(want)
+		}
+	}
+}
+
+// All returns the fingerprints of the set, in no order that means anything. The
+// set must not change meanwhile.
+func (s *Set) All() iter.Seq[[12]byte] {
+	return func(yield func([12]byte) bool) {
+		for i := range s.shards {
+			t := &s.shards[i]
+			for j, hi := range t.hi {
+				if hi == 0 {
+					continue
+				}
+				var m [12]byte
+				binary.LittleEndian.PutUint64(m[:8], hi)
+				binary.LittleEndian.PutUint32(m[8:], t.lo[j])
+				if !yield(m) {
+					return
+				}
+			}
 		}
 	}
 }

@@ -48,6 +48,11 @@ func TestSetAgainstAMap(t *testing.T) {
 			"reserve": func(*rapid.T) { s.Reserve(rapid.IntRange(0, 5000).Draw(t, "n")) },
 			"": func(*rapid.T) {
 				require.Equal(t, len(known), s.Len())
+				all := map[[12]byte]bool{}
+				for m := range s.All() {
+					all[m] = true
+				}
+				require.Len(t, all, s.Len())
 				for n := range uint32(260) {
 					require.Equal(t, known[n], s.Has(mark(n)), "%d", n)
 				}

@@ -1,0 +1,180 @@
+// This file remembers which URLs were admitted.
+//
+// Their marks lie with the Spill from the checkpoint on that covers them. In
+// memory are only those that are younger, each of them, and the popular ones of
+// the others. Without a Spill all are young.
+//
+// A mark that is not in memory is asked of the Spill outside the lock. What a
+// checkpoint covers leaves memory when it has completed, so an answer holds as
+// long as no further checkpoint has.
+
+package frontier
+
+import (
+	"fmt"
+
+	"github.com/seed-7440039f/frontier/internal/seen"
+)
+
+const (
+	minPopular  = 1 << 20 // bytes for the marks of popular URLs, at least
+	offerAtOnce = 512     // marks that become popular under one lock
+)
+
+// knownURLs is guarded by Frontier.mu.
+type knownURLs struct {
+	recent  *seen.Set  // marks since the last round of moving began
+	older   *seen.Set  // during a round: those before it that no completed checkpoint covers
+	popular seen.Cache // of the Spill's
+	covered int64      // checkpoints completed, those before Open counted as one
+	total   int64      // marks in all
+}
+
+// young reports whether m is known, and perhaps not to the Spill.
+func (k *knownURLs) young(m Mark) bool { return k.recent.Has(m) || k.older.Has(m) }
+
+// insert adds m, which the Spill does not know, and reports whether it was new.
+func (k *knownURLs) insert(m Mark) bool {
+	if k.older.Has(m) || !k.recent.Insert(m) {
+		return false
+	}
+	k.total++
+	return true
+}
+
+// keep sees to it that m, which was inserted, outlives the present round.
+func (k *knownURLs) keep(m Mark) {
+	if k.older.Len() > 0 {
+		k.recent.Insert(m)
+	}
+}
+
+func (k *knownURLs) remove(m Mark) {
+	k.recent.Remove(m)
+	k.older.Remove(m)
+	k.total--
+}
+
+// beginRound begins a round whose checkpoint will cover what was applied so far.
+// fresh is an empty set.
+func (k *knownURLs) beginRound(fresh *seen.Set) {
+	k.older, k.recent = k.recent, fresh
+}
+
+// endRound forgets what the round's checkpoint covers, or that there was a round.
+func (k *knownURLs) endRound(completed bool) {
+	if completed {
+		k.covered++
+	} else {
+		for m := range k.recent.All() {
+			k.older.Insert(m)
+		}
+		k.recent, k.older = k.older, k.recent
+	}
+	k.older.Free()
+}
+
+func (k *knownURLs) size() int64 { return k.recent.Size() + k.older.Size() + k.popular.Size() }
+
+// lookup is what the Spill was asked for an op.
+type lookup struct {
+	covered int64 // as it was
+	marks   []Mark
+	at      []int // index of each in op.entries
+	known   []bool
+}
+
+// lookUp finds out which of the op's entries the Spill knows, without asking it
+// about those that memory knows. The answers are in op.entries.
+func (f *Frontier) lookUp(o *op) error {
+	l := &o.lookup
+	l.marks, l.at = l.marks[:0], l.at[:0]
+	f.mu.Lock()
+	l.covered = f.known.covered
+	if f.known.covered > 0 && !f.opts.NoDedup {
+		for i := range o.entries {
+			e := &o.entries[i]
+			e.stored = f.known.popular.Has(e.mark)
+			if !e.stored && !f.known.young(e.mark) {
+				l.marks, l.at = append(l.marks, e.mark), append(l.at, i)
+			}
+		}
+	}
+	f.mu.Unlock()
+	if len(l.marks) == 0 {
+		return nil
+	}
+	if cap(l.known) < len(l.marks) {
+		l.known = make([]bool, len(l.marks))
+	}
+	l.known = l.known[:len(l.marks)]
+	clear(l.known)
+	if err := f.opts.Spill.Known(l.marks, l.known); err != nil {
+		if f.isClosed() {
+			return ErrClosed
+		}
+		return fmt.Errorf("frontier: known URLs: %w", err)
+	}
+	for j, i := range l.at {
+		o.entries[i].stored = l.known[j]
+	}
+	return nil
+}
+
+// staleLocked reports whether the answers for an op may be wrong by now.
+func (f *Frontier) staleLocked(o *op) bool {
+	return len(o.entries) > 0 && o.lookup.covered != f.known.covered
+}
+
+func (f *Frontier) isClosed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
+// dedupLocked removes known entries from o and remembers the others. It returns
+// the known ones that are to be forced.
+func (f *Frontier) dedupLocked(o *op) (forced []newEntry) {
+	if f.opts.NoDedup {
+		return nil
+	}
+	kept := o.entries[:0]
+	for _, e := range o.entries {
+		switch {
+		case !e.stored && f.known.insert(e.mark):
+			e.marked = true
+			kept = append(kept, e)
+			continue
+		case e.stored:
+			f.known.popular.Insert(e.mark)
+		}
+		if e.force {
+			forced = append(forced, e)
+		} else {
+			f.core.stats.Duplicates++
+		}
+	}
+	o.entries = kept
+	return forced
+}
+
+// offer fills the room for popular marks with those that a checkpoint covered.
+func (f *Frontier) offer(ms []Mark) {
+	for len(ms) > 0 {
+		n := min(len(ms), offerAtOnce)
+		f.mu.Lock()
+		for _, m := range ms[:n] {
+			f.known.popular.Offer(m)
+		}
+		f.mu.Unlock()
+		ms = ms[n:]
+	}
+}
+
+// sharePopularLocked gives popular marks what others leave of the budget, at
+// most a quarter of it.
+func (f *Frontier) sharePopularLocked() {
+	most := f.opts.MemoryBudget / 4
+	rest := f.opts.MemoryBudget*3/4 - f.footprint - (f.memoryLocked() - f.core.resident - f.known.popular.Size())
+	f.known.popular.SetLimit(max(minPopular, min(most, rest)))
+}
