@@ -139,7 +139,7 @@ func probeBare(r *run) error {
 	entries := p.fill(src, perCall, func(i int) (int, bool) { return i, true })
 	from = usageNow()
 	cycles, bytes := int64(0), 0
-	for time.Since(from.at) < 3*time.Second && cycles < int64(n) && r.ctx.Err() == nil {
+	for time.Since(from.at) < r.cfg.Phase/5 && cycles < int64(n) && r.ctx.Err() == nil {
 		for i := range entries {
 			id, url := b.next()
 			bytes += len(url)

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // childArg as the first argument makes this program run one job, which it reads
@@ -42,6 +43,7 @@ func startChild(ctx context.Context, j job, stdout io.Writer) (*exec.Cmd, error)
 	}
 	cmd := exec.CommandContext(ctx, exe, childArg)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
 	cmd.Stdout, cmd.Stderr = stdout, os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -85,7 +87,7 @@ func inChild(ctx context.Context, j job) (results, error) {
 // childMain is the child's side.
 func childMain(stdin io.Reader, stdout io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second one kills
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	in := json.NewDecoder(stdin)
@@ -115,11 +117,11 @@ func childMain(stdin io.Reader, stdout io.Writer) int {
 
 // do runs the job's function with a folder of its own.
 func (r *run) do(j job) error {
-	fn := probes[j.Scenario]
+	var fn func(r *run) error
 	if j.Probe {
-		r.name = "probe"
+		r.name, fn = "probe", probes[j.Scenario]
 	} else {
-		fn = nil
+		fn = helpers[j.Scenario]
 		for _, s := range scenarios {
 			if s.name == j.Scenario {
 				fn = s.run

@@ -64,7 +64,7 @@ func (c *cycler) run(name string, workers int) error {
 	for range workers {
 		c.adds, c.nexts, c.dones = append(c.adds, &histogram{}), append(c.nexts, &histogram{}), append(c.dones, &histogram{})
 	}
-	w := r.watch(name, c.s, c.count.Load, func() []*histogram { return c.nexts })
+	w := r.watch(name, c.s, c.count.Load, calls{"next": c.nexts, "done": c.dones, "add": c.adds})
 	from := usageNow()
 	ctx, cancel := context.WithTimeout(r.ctx, r.cfg.Phase)
 	defer cancel()

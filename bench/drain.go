@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type drainer struct {
 	s      *subject
 	out    atomic.Int64 // URLs handed out and reported
 	each   int64        // a tenth of all
+	until  time.Time    // when take ends at the latest; zero: never
 	nexts  []*histogram
 	dones  []*histogram
 	mu     sync.Mutex
@@ -66,6 +68,9 @@ func (d *drainer) work(ctx context.Context, tickets *atomic.Int64, next, done *h
 	}()
 	for tickets.Add(-1) >= 0 {
 		begun := time.Now()
+		if !d.until.IsZero() && begun.After(d.until) {
+			return nil
+		}
 		l, err := d.s.Next(ctx)
 		if errors.Is(err, frontier.ErrExhausted) {
 			return nil
@@ -119,7 +124,7 @@ func drain(r *run) error {
 	full := diskBytes(s.dir)
 	r.measure("disk.full", full, "B")
 	d := r.drainer(s, n, r.cfg.Workers)
-	w := r.watch("drain", s, d.out.Load, func() []*histogram { return append(d.nexts, d.dones...) })
+	w := r.watch("drain", s, d.out.Load, calls{"next": d.nexts, "done": d.dones})
 	err = d.drainAll(all, n)
 	w.stop()
 	r.measure("anon.peak", w.peak, "B")
@@ -129,7 +134,7 @@ func drain(r *run) error {
 		err = d.empty(have.Waiting)
 		r.watchDisk(s, full)
 	}
-	return errors.Join(err, s.checkSmall(), s.close())
+	return errors.Join(err, s.checkSmall(), s.close(), os.RemoveAll(s.dir))
 }
 
 // drainAll takes n of all URLs out, and looks at the disk when a third of all

@@ -113,22 +113,22 @@ var (
 // between them: a look into 32 KB that stay in the nearest cache.
 func zipfHosts(n uint64, s float64) hostsBy {
 	const points = 1 << 12
-	weight := func(k uint64) float64 { return math.Pow(10+float64(k), -s) }
-	var sum float64
-	for k := range n {
-		sum += weight(k)
-	}
-	inverse := make([]float64, points+1)
-	at, reached, next := uint64(0), 0.0, weight(0)/sum
-	for p := 1; p < points; p++ {
-		want := float64(p) / points
-		for reached+next < want && at < n-1 {
-			reached += next
-			at++
-			next = weight(at) / sum
+	// From 8192 on, neighbours weigh so much the same that they go in blocks.
+	blocks := func(fn func(from, size uint64, weight float64)) {
+		for k, size := uint64(0), uint64(1); k < n; k += size {
+			size = min(max(1, k>>12), n-k)
+			fn(k, size, float64(size)*math.Pow(10+float64(k)+float64(size-1)/2, -s))
 		}
-		inverse[p] = min(float64(at)+(want-reached)/next, float64(n))
 	}
+	var sum, reached float64
+	blocks(func(_, _ uint64, weight float64) { sum += weight })
+	inverse, p := make([]float64, points+1), 1
+	blocks(func(from, size uint64, weight float64) {
+		for ; p < points && reached+weight >= sum*float64(p)/points; p++ {
+			inverse[p] = float64(from) + float64(size)*(sum*float64(p)/points-reached)/weight
+		}
+		reached += weight
+	})
 	inverse[points] = float64(n)
 	return func(_ int, r uint64) uint64 {
 		p := r >> 52
@@ -160,6 +160,19 @@ func gcd(a, b uint64) uint64 {
 	}
 	return a
 }
+
+// halfOf gives every second URL to host 0.
+func halfOf(others hostsBy) hostsBy {
+	return func(i int, r uint64) uint64 {
+		if i&1 == 0 {
+			return 0
+		}
+		return others(i, r)
+	}
+}
+
+func oneHost(int, uint64) uint64     { return 0 }
+func ownHost(i int, _ uint64) uint64 { return uint64(i) }
 
 // page is a batch of entries in the making. The entries of one fill share one
 // piece of memory: a single allocation.

@@ -14,35 +14,48 @@ func ingest(r *run) error {
 	if err != nil {
 		return err
 	}
-	gen := generating(src, following(0))
-	r.measure("generator.cpu", gen/1e3, "us")
-	if err := os.RemoveAll(r.shared()); err != nil {
-		return err
-	}
-	s, err := openStore(r.ctx, r.shared(), r.cfg, r.cfg.options())
+	s, l, err := r.ingested(src, r.shared())
 	if err != nil {
 		return err
+	}
+	return r.leave(s, l.set)
+}
+
+// ingested adds all URLs to a new store.
+func (r *run) ingested(src source, dir string) (*subject, *loader, error) {
+	gen := generating(src, following(0))
+	r.measure("generator.cpu", gen/1e3, "us")
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, nil, err
+	}
+	s, err := openStore(r.ctx, dir, r.cfg, r.cfg.options())
+	if err != nil {
+		return nil, nil, err
 	}
 	r.measure("disk.empty", diskBytes(s.dir), "B")
 	runtime.GC()
 	r.measure("anon.before", anonymousMemory(), "B")
 	l := r.loader(s, src)
-	w := r.watch("add", s, l.added.Load, func() []*histogram { return []*histogram{&l.calls} })
+	w := r.watch("add", s, l.added.Load, calls{"add": {&l.calls}})
 	from := usageNow()
 	err = l.to(r.cfg.URLs)
 	r.added(l, from, gen)
-	if err != nil {
-		w.stop()
-		return errors.Join(err, s.close())
+	if err == nil {
+		r.settled("settle", s.dir)
 	}
-	r.settled("settle", s.dir)
 	w.stop()
 	r.measure("anon.peak", w.peak, "B")
+	if err != nil {
+		return nil, nil, errors.Join(err, s.close())
+	}
 	r.weigh(s, l, from)
 	if got, want := s.Stats().Waiting, l.set.Waiting.N; got != want {
-		return errors.Join(fmt.Errorf("%d URLs wait, %d were admitted", got, want), s.close())
+		return nil, nil, errors.Join(fmt.Errorf("%d URLs wait, %d were admitted", got, want), s.close())
 	}
-	return errors.Join(s.checkSmall(), r.leave(s, l.set))
+	if err := s.checkSmall(); err != nil {
+		return nil, nil, errors.Join(err, s.close())
+	}
+	return s, l, nil
 }
 
 // added adds what the adding cost.

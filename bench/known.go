@@ -59,11 +59,11 @@ func (r *run) offer(s *subject, src source, have *set, name string, draw func() 
 	r.measure(name+".generator.cpu", gen/1e3, "us")
 	var (
 		p       page
-		calls   histogram
+		adds    histogram
 		offered atomic.Int64
 		making  time.Duration
 	)
-	w := r.watch(name, s, offered.Load, func() []*histogram { return []*histogram{&calls} })
+	w := r.watch(name, s, offered.Load, calls{"add": {&adds}})
 	defer w.stop()
 	from := usageNow()
 	for time.Since(from.at) < r.cfg.Phase {
@@ -71,7 +71,7 @@ func (r *run) offer(s *subject, src source, have *set, name string, draw func() 
 		entries := p.fill(src, perCall, number)
 		made := time.Now()
 		added, err := s.Add(r.ctx, entries...)
-		calls.record(time.Since(made))
+		adds.record(time.Since(made))
 		making += made.Sub(begun)
 		if err != nil {
 			return err
@@ -87,6 +87,6 @@ func (r *run) offer(s *subject, src source, have *set, name string, draw func() 
 	wall := time.Since(from.at)
 	r.cost(name, n, from, genTime(gen, n))
 	r.measure(name+".rate.net", float64(n)/(wall-making).Seconds(), "/s")
-	r.latencies(name+".add", merged([]*histogram{&calls}))
+	r.latencies(name+".add", merged([]*histogram{&adds}))
 	return nil
 }

@@ -82,6 +82,9 @@ func (rep *report) runAll(ctx context.Context, c config, work string, stderr io.
 		rep.Notes = append(rep.Notes, got.Notes...)
 		if err != nil {
 			failed = true
+			if ctx.Err() != nil {
+				return // that is why
+			}
 			rep.Failures = append(rep.Failures, err.Error())
 			fmt.Fprintln(stderr, "bench:", err)
 		}
@@ -103,6 +106,7 @@ func (rep *report) runAll(ctx context.Context, c config, work string, stderr io.
 		one(job{s.name, false, c, work})
 	}
 	if ctx.Err() != nil {
+		failed = true
 		rep.Notes = append(rep.Notes, "interrupted: this is what there was by then")
 	}
 	rep.Took = time.Since(rep.Started)

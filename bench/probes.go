@@ -71,8 +71,8 @@ func probeFile(r *run) error {
 		sync    bool
 		limit   time.Duration
 	}{
-		{"file", perCall, false, time.Minute}, {"file.sync.1000", perCall, true, 3 * time.Second},
-		{"file.sync.16x100", 1600, true, 3 * time.Second}, {"file.sync.256x1", 256, true, 3 * time.Second},
+		{"file", perCall, false, 4 * r.cfg.Phase}, {"file.sync.1000", perCall, true, r.cfg.Phase / 5},
+		{"file.sync.16x100", 1600, true, r.cfg.Phase / 5}, {"file.sync.256x1", 256, true, r.cfg.Phase / 5},
 	} {
 		values, err := r.packed(p.perCall)
 		if err != nil {
@@ -118,7 +118,7 @@ func probeBadger(r *run) error {
 	if err != nil {
 		return err
 	}
-	err = r.writes("badger", r.probeURLs(), perCall, 2*time.Minute, func(i int) error {
+	err = r.writes("badger", r.probeURLs(), perCall, 4*r.cfg.Phase, func(i int) error {
 		txn := db.NewTransaction(true)
 		defer txn.Discard()
 		if err := txn.Set(binary.BigEndian.AppendUint64(nil, uint64(i)), values[i%packs]); err != nil {

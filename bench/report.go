@@ -82,6 +82,7 @@ func (rep *report) markdown(w io.Writer) error {
 		}
 	}
 	rep.figures(&b)
+	rep.policies(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -91,6 +92,9 @@ func (rep *report) figures(b *strings.Builder) {
 	last := ""
 	for i := 0; i < len(rep.Measures); i++ {
 		m := rep.Measures[i]
+		if m.Scenario == "policy" {
+			continue // has a table of its own
+		}
 		if m.Scenario != last {
 			last = m.Scenario
 			fmt.Fprintf(b, "\n## %s\n\n| figure | value |\n|---|---|\n", last)
@@ -104,5 +108,36 @@ func (rep *report) figures(b *strings.Builder) {
 			}
 		}
 		fmt.Fprintf(b, "| %s | %s |\n", name, value)
+	}
+}
+
+// policies writes a line for each crawl in virtual time.
+func (rep *report) policies(b *strings.Builder) {
+	columns := []struct{ name, title string }{
+		{"ours", "this frontier"}, {"bubing", "time order"}, {"published", "Mercator as published, B = 3T"},
+		{"tokens.B3T", "host tokens, B = 3T"}, {"tokens.B10T", "B = 10T"}, {"tokens.B50T", "B = 50T"},
+		{"ours/best", "ours, of the best"}, {"bound.most", "hosts bound here, at most"}, {"bound.needed", "T x (D + fetch) / fetch"},
+		{"published.backqueues.most", "published: most URLs in back queues"}, {"published.pulls/refill", "published: pulls per refill"},
+	}
+	values := map[string]string{}
+	for _, m := range rep.Measures {
+		if m.Scenario == "policy" {
+			values[m.Name] = show(m.Value, m.Unit)
+		}
+	}
+	if len(values) == 0 {
+		return
+	}
+	b.WriteString("\n## policy\n\nShare of the workers' time in which they fetched.\n\n| crawl |")
+	for _, c := range columns {
+		fmt.Fprintf(b, " %s |", c.title)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	for _, c := range crawls(rep.Config.URLs, 0) {
+		fmt.Fprintf(b, "| %s |", c.name)
+		for _, col := range columns {
+			fmt.Fprintf(b, " %s |", values[c.name+"."+col.name])
+		}
+		b.WriteString("\n")
 	}
 }

@@ -29,9 +29,21 @@ func init() { // the functions refer to the list
 		{"ingest", "one caller adds all URLs, 1,000 at a time; then memory, disk and bytes written after settling", true, []string{"file", "badger", "copy"}, ingest},
 		{"known", "19 of 20 links are known, drawn evenly and by popularity; goes on with ingest's URLs", true, nil, known},
 		{"drain", "hands all URLs out, looks at the disk with a third left and afterwards; goes on with ingest's URLs", true, nil, drain},
-		{"cycle", "Add, Next and Done on a full store without delays, 16 and 64 workers", true, nil, cycle},
+		{"cycle", "Add, Next and Done on a full store without delays, 16 and 64 workers", true, []string{"bare"}, cycle},
+		{"sync", "Add when every commit must survive a loss of power: 16 callers x 100, 256 x 1, 1 x 1,000", true, []string{"file"}, synced},
+		{"resident", "Next and Done in memory, 1 and 16 goroutines, up to 3 million URLs", true, []string{"bare"}, resident},
+		{"resume", "a process that adds is killed with signal 9; another one goes on, and looks whether anything is lost", true, nil, resume},
+		{"one-host", "up to 1 million URLs of one host, against the mixed load", true, nil, oneHostOnly},
+		{"one-url-hosts", "up to 1 million hosts with one URL each, against the mixed load", true, nil, oneURLHosts},
+		{"policy", "workers busy in virtual time, beside Mercator as published, time order and fixed numbers of back queues", true, nil, policy},
+		{"skew", "one host with half of up to 1 million URLs; Zipf's law with exponents 1.1 and 1.4", false, nil, skew},
+		{"wide", "all URLs over 5 million hosts, or -hosts: in, reopened, and out", false, nil, wide},
+		{"longrun", "in and out between -urls and a quarter of them for as long as -time says; slopes of memory, disk and latency", false, nil, longrun},
 	}
 }
+
+// helpers are jobs of processes that a scenario starts.
+var helpers = map[string]func(r *run) error{"fill": fill}
 
 // measure is one figure. Must and Aim are of the table, if it is there.
 type measure struct {
@@ -51,15 +63,15 @@ type point struct {
 	Seconds float64 `json:"s"`
 	URLs    int64   `json:"urls"` // added or handed out so far
 	Rate    float64 `json:"rate"` // of them, since the last point
-	P50     float64 `json:"p50_us"`
-	P99     float64 `json:"p99_us"` // of calls since the last point
-	Max     float64 `json:"max_us"`
-	Anon    float64 `json:"anon_bytes,omitempty"`
-	Heap    float64 `json:"heap_bytes"`
-	Memory  int64   `json:"frontier_bytes"` // Stats().MemoryBytes
-	Waiting int64   `json:"waiting"`
-	Disk    float64 `json:"disk_bytes,omitempty"`
-	Written float64 `json:"written_bytes,omitempty"`
+	// Calls are p50, p99 and the longest of the calls since the last point, in
+	// microseconds, by what was called.
+	Calls   map[string][3]float64 `json:"calls,omitempty"`
+	Anon    float64               `json:"anon_bytes,omitempty"`
+	Heap    float64               `json:"heap_bytes"`
+	Memory  int64                 `json:"frontier_bytes"` // Stats().MemoryBytes
+	Waiting int64                 `json:"waiting"`
+	Disk    float64               `json:"disk_bytes,omitempty"`
+	Written float64               `json:"written_bytes,omitempty"`
 }
 
 // series is what a scenario went through.

@@ -47,6 +47,13 @@ func openStore(ctx context.Context, dir string, c config, o frontier.Options) (*
 	return &subject{f, db, dir}, nil
 }
 
+// openMemory opens a frontier without a store.
+func openMemory(ctx context.Context, o frontier.Options) (*subject, error) {
+	o.MemoryBudget = 8 << 30
+	f, err := frontier.Open(ctx, o)
+	return &subject{Frontier: f}, err
+}
+
 func (s *subject) close() error {
 	err := s.Close()
 	if s.db != nil {

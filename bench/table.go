@@ -3,11 +3,7 @@
 
 package main
 
-import (
-	"fmt"
-	"math"
-	"strings"
-)
+import "math"
 
 // goal is one figure of a line.
 type goal struct {
@@ -107,147 +103,13 @@ var table = []line{
 		{id: "one-host.worst", label: "one host", atLeast: true, must: 0.5, aim: 0.9},
 		{id: "one-url-hosts.worst", label: "one URL each", atLeast: true, must: 0.5, aim: 0.9},
 	}},
-}
-
-// verdicts from worst to best.
-const (
-	notRun = iota
-	missed
-	musts
-	aims
-)
-
-var verdictNames = [...]string{"not run", "MISSED", "must", "aim"}
-
-// judged is a line with what was measured.
-type judged struct {
-	What     string `json:"what"`
-	Measured string `json:"measured"`
-	Must     string `json:"must"`
-	Aim      string `json:"aim"`
-	Verdict  string `json:"verdict"`
-}
-
-// judge fills the table, and marks the measures that are in it.
-func (rep *report) judge() []judged {
-	f, at := figures{}, map[string]int{}
-	for i, m := range rep.Measures {
-		f[m.id()], at[m.id()] = m.Value, i
-	}
-	var out []judged
-	for _, l := range table {
-		verdict := aims
-		var cells []string
-		for _, g := range l.goals {
-			if g.only != nil && !g.only(rep.Config) {
-				continue
-			}
-			v, unit := math.NaN(), ""
-			if i, ok := at[g.id]; ok {
-				v, unit = rep.Measures[i].Value, rep.Measures[i].Unit
-			}
-			if g.value != nil {
-				v = g.value(f)
-			}
-			if math.IsNaN(v) {
-				continue
-			}
-			cell := show(v, unit)
-			if g.label != "" {
-				cell += " " + g.label
-			}
-			got := g.verdict(v, f)
-			if !g.advisory {
-				verdict = min(verdict, got)
-				if len(l.goals) > 1 {
-					cell += " (" + verdictNames[got] + ")"
-				}
-			}
-			cells = append(cells, cell)
-			if i, ok := at[g.id]; ok && g.must != 0 {
-				ok := got >= musts
-				must, aim := g.mustOf(f), g.aim
-				rep.Measures[i].Must, rep.Measures[i].Aim, rep.Measures[i].OK = &must, &aim, &ok
-			}
-		}
-		if len(cells) == 0 {
-			verdict = notRun
-		}
-		out = append(out, judged{l.what, strings.Join(cells, ", "), l.must, l.aim, verdictNames[verdict]})
-	}
-	return out
-}
-
-func (g goal) mustOf(f figures) float64 {
-	if g.mustBe != nil {
-		return g.mustBe(f)
-	}
-	return g.must
-}
-
-func (g goal) verdict(v float64, f figures) int {
-	must := g.mustOf(f)
-	switch {
-	case g.atLeast && v >= g.aim, !g.atLeast && v <= g.aim:
-		return aims
-	case g.atLeast && v >= must, !g.atLeast && v <= must:
-		return musts
-	}
-	return missed
-}
-
-// show writes a value for people.
-func show(v float64, unit string) string {
-	switch unit {
-	case "us":
-		switch {
-		case math.Abs(v) >= 1e6:
-			return digits(v/1e6) + " s"
-		case math.Abs(v) >= 1e3:
-			return digits(v/1e3) + " ms"
-		}
-		return digits(v) + " us"
-	case "":
-		return digits(v)
-	case "/s":
-		return count(v) + "/s"
-	case "B", "B/s":
-		for _, u := range []struct {
-			size float64
-			name string
-		}{{1e9, "GB"}, {1e6, "MB"}, {1e4, "kB"}} {
-			if math.Abs(v) >= u.size {
-				if u.size == 1e4 {
-					u.size = 1e3
-				}
-				return digits(v/u.size) + " " + u.name + unit[1:]
-			}
-		}
-	}
-	return digits(v) + " " + unit
-}
-
-// count writes a number with k or M.
-func count(v float64) string {
-	switch {
-	case math.Abs(v) >= 1e6:
-		return digits(v/1e6) + " M"
-	case math.Abs(v) >= 1e4:
-		return digits(v/1e3) + " k"
-	}
-	return digits(v)
-}
-
-// digits are three that mean something.
-func digits(v float64) string {
-	a := math.Abs(v)
-	switch {
-	case a >= 100 || v == math.Trunc(v):
-		return fmt.Sprintf("%.0f", v)
-	case a >= 10:
-		return fmt.Sprintf("%.1f", v)
-	case a >= 1:
-		return fmt.Sprintf("%.2f", v)
-	}
-	return fmt.Sprintf("%.3g", v)
+	{"`longrun`: drift of memory, disk and p99 over the run, in per cent of their means, by two standard errors at least", "<= 5 %", "0 %", []goal{
+		{id: "longrun.anon.high.drift.sure", label: "memory, full", must: 5, aim: 0},
+		{id: "longrun.anon.low.drift.sure", label: "memory, a quarter full", must: 5, aim: 0},
+		{id: "longrun.disk.high.drift.sure", label: "disk, full", must: 5, aim: 0},
+		{id: "longrun.disk.low.drift.sure", label: "disk, a quarter full", must: 5, aim: 0},
+		{id: "longrun.add.p99.drift.sure", label: "p99 of Add", must: 5, aim: 0},
+		{id: "longrun.next.p99.drift.sure", label: "of Next", must: 5, aim: 0},
+		{id: "longrun.done.p99.drift.sure", label: "of Done", must: 5, aim: 0},
+	}},
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"runtime/metrics"
 	"sync"
@@ -21,7 +22,7 @@ type watcher struct {
 	s     *subject // may be nil
 	name  string
 	urls  func() int64
-	calls func() []*histogram
+	calls calls
 	begun time.Time
 	every int // glances from point to point
 	quit  chan struct{}
@@ -29,14 +30,17 @@ type watcher struct {
 
 	peak   float64 // of anonymous memory
 	points []point
-	last   *latencies
+	last   map[string]*latencies
 }
 
-// watch begins a series; urls counts them, calls are what latencies are of.
-func (r *run) watch(name string, s *subject, urls func() int64, calls func() []*histogram) *watcher {
+// calls are histograms by what was called.
+type calls map[string][]*histogram
+
+// watch begins a series; urls counts them.
+func (r *run) watch(name string, s *subject, urls func() int64, of calls) *watcher {
 	w := &watcher{
-		r: r, s: s, name: name, urls: urls, calls: calls, begun: time.Now(), every: lookEvery,
-		quit: make(chan struct{}), peak: math.NaN(), last: &latencies{},
+		r: r, s: s, name: name, urls: urls, calls: of, begun: time.Now(), every: lookEvery,
+		quit: make(chan struct{}), peak: math.NaN(), last: map[string]*latencies{},
 	}
 	w.ended.Go(w.run)
 	return w
@@ -71,13 +75,32 @@ func (w *watcher) run() {
 	}
 }
 
+type quantiles struct{ p50, p99, max time.Duration }
+
+func (p *point) set(call string, q quantiles) {
+	if p.Calls == nil {
+		p.Calls = map[string][3]float64{}
+	}
+	us := func(d time.Duration) float64 { return float64(d) / 1e3 }
+	p.Calls[call] = [3]float64{us(q.p50), us(q.p99), us(q.max)}
+}
+
 func (w *watcher) look() {
 	p := point{Seconds: time.Since(w.begun).Seconds(), URLs: w.urls(), Heap: heapBytes()}
-	now := merged(w.calls())
-	span := now.since(w.last)
-	w.last = now
-	us := func(d time.Duration) float64 { return float64(d) / 1e3 }
-	p.P50, p.P99, p.Max = us(span.at(0.5)), us(span.at(0.99)), us(span.max)
+	told := ""
+	for call, hs := range w.calls {
+		now := merged(hs)
+		span := now
+		if last := w.last[call]; last != nil {
+			span = now.since(last)
+		}
+		w.last[call] = now
+		if span.n > 0 {
+			q := quantiles{span.at(0.5), span.at(0.99), span.max}
+			p.set(call, q)
+			told += fmt.Sprintf(", %s p99 %v", call, q.p99.Round(time.Microsecond))
+		}
+	}
 	if n := len(w.points); n > 0 {
 		p.Rate = float64(p.URLs-w.points[n-1].URLs) / (p.Seconds - w.points[n-1].Seconds)
 	} else if p.Seconds > 0 {
@@ -93,8 +116,8 @@ func (w *watcher) look() {
 	}
 	w.points = append(w.points, p)
 	if len(w.points)%5 == 0 {
-		w.r.logf("%s: %s URLs, %s/s, %s waiting, p99 %s, anonymous %s, disk %s", w.name, count(float64(p.URLs)),
-			count(p.Rate), count(float64(p.Waiting)), show(p.P99, "us"), show(p.Anon, "B"), show(p.Disk, "B"))
+		w.r.logf("%s: %s URLs, %s/s, %s waiting%s, anonymous %s, disk %s", w.name, count(float64(p.URLs)),
+			count(p.Rate), count(float64(p.Waiting)), told, show(p.Anon, "B"), show(p.Disk, "B"))
 	}
 }
 
@@ -136,7 +159,7 @@ func (r *run) settle(dir string, limit time.Duration) (took time.Duration, quiet
 		if time.Since(since) >= min(quietFor, limit/2) {
 			return since.Sub(begun), true
 		}
-		r.pause(500 * time.Millisecond)
+		r.pause(min(500*time.Millisecond, limit/8))
 		if w, d := writtenBytes(), diskBytes(dir); math.Abs(w-written) > quietBytes || math.Abs(d-disk) > quietBytes {
 			since, written, disk = time.Now(), w, d
 		}

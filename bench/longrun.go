@@ -1,0 +1,161 @@
+// This file fills and empties a frontier again and again and asks whether it
+// grows or slows down.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+const (
+	lowShare = 4      // the set is emptied to one of so many
+	warmUp   = 1. / 6 // of the time, for which slopes are not looked at
+	minTeeth = 4      // for a slope
+)
+
+// tooth is one time up and down.
+type tooth struct {
+	hours  float64 // since the start, at its middle
+	values map[string]float64
+}
+
+// longrun remembers no URLs: fingerprints are kept for ever by design, about 17
+// bytes of memory each, and would hide a drift of all else.
+func longrun(r *run) error {
+	src, err := r.source()
+	if err != nil {
+		return err
+	}
+	o := r.cfg.options()
+	o.NoDedup = true
+	s, err := openStore(r.ctx, r.dir(), r.cfg, o)
+	if err != nil {
+		return err
+	}
+	high, low := int64(r.cfg.URLs), int64(r.cfg.URLs/lowShare)
+	l, d := r.loader(s, src), r.drainer(s, endless, r.cfg.Workers)
+	w := r.watch("sawtooth", s, func() int64 { return l.added.Load() + d.out.Load() }, calls{"add": {&l.calls}, "next": d.nexts, "done": d.dones})
+	begun := time.Now()
+	var teeth []tooth
+	for time.Since(begun) < r.cfg.Time && err == nil {
+		var t tooth
+		t, err = r.tooth(l, d, begun, high, low)
+		if err == nil {
+			teeth = append(teeth, t)
+			r.logf("tooth %d: %v", len(teeth), t.values)
+		}
+	}
+	w.stop()
+	st := s.Stats()
+	r.measure("teeth", float64(len(teeth)), "")
+	r.measure("added", float64(l.added.Load()), "")
+	r.measure("handed.out", float64(d.out.Load()), "")
+	r.measure("anon.peak", w.peak, "B")
+	r.latencies("add", merged([]*histogram{&l.calls}))
+	r.latencies("next", merged(d.nexts))
+	r.latencies("done", merged(d.dones))
+	r.slopes(teeth)
+	if want := l.added.Load() - d.out.Load(); err == nil && st.Waiting != want {
+		err = fmt.Errorf("%d URLs wait, want %d", st.Waiting, want)
+	}
+	if err == nil { // all that is left comes out, each once
+		err = errors.Join(d.take(st.Waiting), d.empty(l.set.Waiting))
+	}
+	return errors.Join(err, s.checkSmall(), s.close())
+}
+
+// tooth adds up to high and takes down to low.
+func (r *run) tooth(l *loader, d *drainer, begun time.Time, high, low int64) (tooth, error) {
+	v := map[string]float64{}
+	from := time.Now()
+	adds := merged([]*histogram{&l.calls})
+	start := l.added.Load()
+	for l.s.Stats().Waiting < high {
+		n := l.set.Next
+		number := following(n)
+		if l.src.size() < endless { // a list is gone through again
+			number = func(i int) (int, bool) { return (n + i) % l.src.size(), false }
+		}
+		if err := l.call(perCall, number); err != nil {
+			return tooth{}, err
+		}
+		l.set.Next += perCall
+	}
+	top := time.Now()
+	v["add.rate"] = float64(l.added.Load()-start) / top.Sub(from).Seconds()
+	v["disk.high"], v["anon.high"] = diskBytes(l.s.dir), anonymousMemory()
+	v["add.p99"] = float64(merged([]*histogram{&l.calls}).since(adds).at(0.99)) / 1e3
+	nexts, dones, out := merged(d.nexts), merged(d.dones), d.out.Load()
+	if err := d.take(l.s.Stats().Waiting - low); err != nil {
+		return tooth{}, err
+	}
+	end := time.Now()
+	v["drain.rate"] = float64(d.out.Load()-out) / end.Sub(top).Seconds()
+	v["disk.low"], v["anon.low"] = diskBytes(l.s.dir), anonymousMemory()
+	v["next.p99"] = float64(merged(d.nexts).since(nexts).at(0.99)) / 1e3
+	v["done.p99"] = float64(merged(d.dones).since(dones).at(0.99)) / 1e3
+	v["stats.memory"] = float64(l.s.Stats().MemoryBytes)
+	return tooth{from.Add(end.Sub(from) / 2).Sub(begun).Hours(), v}, nil
+}
+
+// slopes states for each figure how it changed per hour, and how much of its
+// mean it would have gained in the whole run: at the best estimate, and at least
+// (two standard errors below).
+func (r *run) slopes(teeth []tooth) {
+	for len(teeth) > 0 && teeth[0].hours < warmUp*r.cfg.Time.Hours() {
+		teeth = teeth[1:]
+	}
+	if len(teeth) < minTeeth {
+		r.note("%d times up and down after the first sixth of the time are too few for slopes: let it run longer or with fewer URLs", len(teeth))
+		return
+	}
+	units := map[string]string{"rate": "/s", "p99": "us"}
+	for _, name := range []string{"anon.high", "anon.low", "disk.high", "disk.low", "stats.memory", "add.p99", "next.p99", "done.p99", "add.rate", "drain.rate"} {
+		var x, y []float64
+		for _, t := range teeth {
+			if v := t.values[name]; !math.IsNaN(v) {
+				x, y = append(x, t.hours), append(y, v)
+			}
+		}
+		if len(x) < minTeeth {
+			continue
+		}
+		unit := "B"
+		for suffix, u := range units {
+			if name[len(name)-min(len(name), len(suffix)):] == suffix {
+				unit = u
+			}
+		}
+		slope, fault, mean := regression(x, y)
+		hours := x[len(x)-1] - x[0]
+		r.measure(name+".mean", mean, unit)
+		r.measure(name+".slope", slope, unit+"/h")
+		r.measure(name+".drift", 100*slope*hours/mean, "%")
+		sure := math.Max(0, math.Abs(slope)-2*fault)
+		r.measure(name+".drift.sure", 100*sure*hours/mean, "%")
+	}
+}
+
+// regression fits a line by least squares. fault is the slope's standard error.
+func regression(x, y []float64) (slope, fault, mean float64) {
+	n := float64(len(x))
+	var mx float64
+	for i := range x {
+		mx += x[i] / n
+		mean += y[i] / n
+	}
+	var sxx, sxy, rest float64
+	for i := range x {
+		sxx += (x[i] - mx) * (x[i] - mx)
+		sxy += (x[i] - mx) * (y[i] - mean)
+	}
+	slope = sxy / sxx
+	for i := range x {
+		d := y[i] - mean - slope*(x[i]-mx)
+		rest += d * d
+	}
+	return slope, math.Sqrt(rest / math.Max(n-2, 1) / sxx), mean
+}
