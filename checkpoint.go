@@ -55,7 +55,7 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 			return err
 		}
 		f.gen, m.marks = m.gen, cp.Marks
-		f.known.endRound(true)
+		m.covered = f.known.endRound(true)
 		f.logBytes -= bytes
 		f.logMarks = append(make([]Mark, 0, len(f.logMarks)-marks), f.logMarks[marks:]...)
 		f.applied.marks = len(f.logMarks)

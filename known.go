@@ -19,6 +19,7 @@ import (
 const (
 	minPopular  = 1 << 20 // bytes for the marks of popular URLs, at least
 	offerAtOnce = 512     // marks that become popular under one lock
+	askAtOnce   = 256     // marks that are looked for in memory under one lock
 )
 
 // knownURLs is guarded by Frontier.mu.
@@ -62,7 +63,8 @@ func (k *knownURLs) beginRound(fresh *seen.Set) {
 }
 
 // endRound forgets what the round's checkpoint covers, or that there was a round.
-func (k *knownURLs) endRound(completed bool) {
+// It returns a set that is to be freed, outside the lock.
+func (k *knownURLs) endRound(completed bool) *seen.Set {
 	if completed {
 		k.covered++
 	} else {
@@ -71,7 +73,9 @@ func (k *knownURLs) endRound(completed bool) {
 		}
 		k.recent, k.older = k.older, k.recent
 	}
-	k.older.Free()
+	done := k.older
+	k.older = &seen.Set{}
+	return done
 }
 
 func (k *knownURLs) size() int64 { return k.recent.Size() + k.older.Size() + k.popular.Size() }
@@ -93,6 +97,10 @@ func (f *Frontier) lookUp(o *op) error {
 	l.covered = f.known.covered
 	if f.known.covered > 0 && !f.opts.NoDedup {
 		for i := range o.entries {
+			if i > 0 && i%askAtOnce == 0 {
+				f.mu.Unlock()
+				f.mu.Lock()
+			}
 			e := &o.entries[i]
 			e.stored = f.known.popular.Has(e.mark)
 			if !e.stored && !f.known.young(e.mark) {

@@ -99,7 +99,8 @@ type mover struct {
 
 	failures int // commits that had failed when the round began
 
-	marks []Mark // that the checkpoint covered
+	marks   []Mark    // that the checkpoint covered
+	covered *seen.Set // them, and no longer needed
 
 	runs  []Run
 	where [][]place64 // for each record of runs, where it was
@@ -140,10 +141,12 @@ func (f *Frontier) moveRound() error {
 	err := m.round(timed, marks, bytes)
 	if err != nil {
 		f.mu.Lock()
-		f.known.endRound(false)
+		unused := f.known.endRound(false)
 		f.mu.Unlock()
+		unused.Free()
 		return err
 	}
+	m.covered.Free()
 	footprint := f.opts.Spill.Footprint()
 	f.mu.Lock()
 	f.footprint = footprint
