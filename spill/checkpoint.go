@@ -72,6 +72,8 @@ func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
 	}
 	s.deadGen = deadGen
 	s.dropped = nil
+	s.foresee()
+	s.mergeLater()
 	s.tidy(tidyJob{through: through, upTo: gen + 1, old: old})
 	return nil
 }
@@ -119,7 +121,7 @@ func (s *Store) putState(next state) error {
 		}
 		return err
 	}
-	s.state = next
+	s.state, s.undo.state = next, false
 	return nil
 }
 

@@ -37,14 +37,15 @@ func lived(t *testing.T) (*spilltest.Machine, *model) {
 	return mach, m
 }
 
-// use reads everything a store has.
-func use(s frontier.Spill) error {
+// use reads everything a store has of what m knows.
+func (m *model) use(s frontier.Spill) error {
 	r := newReplay()
 	if err := s.Recover(context.Background(), r); err != nil {
 		return err
 	}
 	defer func() { _ = s.Release() }()
-	var errs []error
+	_, err := m.stored(s)
+	errs := []error{err}
 	for _, p := range r.parts {
 		errs = append(errs, s.Load(p, 1<<p.Count-1, func(int, frontier.Record) {}))
 	}
@@ -54,7 +55,7 @@ func use(s frontier.Spill) error {
 // Each value that is damaged, cut or emptied is reported under its own key, and
 // is still there afterwards.
 func TestDamageIsReported(t *testing.T) {
-	mach, _ := lived(t)
+	mach, life := lived(t)
 	var keys [][]byte
 	mach.Kill(t).Damage(func(k, v []byte) []byte { keys = append(keys, k); return v })
 	kinds := map[byte]int{}
@@ -78,7 +79,7 @@ func TestDamageIsReported(t *testing.T) {
 				return v
 			})
 			var ce *frontier.CorruptError
-			require.ErrorAs(t, use(m.Store), &ce, "%s of %x", name, key)
+			require.ErrorAs(t, life.use(m.Store), &ce, "%s of %x", name, key)
 			assert.Equal(t, key, ce.Key, name)
 			var left bool
 			m.Damage(func(k, v []byte) []byte { left = left || bytes.Equal(k, key); return v })
@@ -104,7 +105,7 @@ func TestMissingBatchIsReported(t *testing.T) {
 			return v
 		})
 		var ce *frontier.CorruptError
-		require.ErrorAs(t, use(bad.Store), &ce, "without batch %d", b.ID)
+		require.ErrorAs(t, m.use(bad.Store), &ce, "without batch %d", b.ID)
 		assert.ErrorContains(t, ce, "missing")
 	}
 	require.NoError(t, m.holds(mach.Kill(t).Store))

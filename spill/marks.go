@@ -22,8 +22,29 @@ type markSet struct {
 	lastID atomic.Uint32 // of a file
 
 	mu      sync.Mutex
-	runs    []*run // guarded by mu, the slice is never changed; the largest first
-	expects int64  // guarded by mu; bytes of memory before the runs are opened
+	runs    []*run   // guarded by mu, the slice is never changed; the largest first
+	expects int64    // guarded by mu; bytes of memory before the runs are opened
+	passing int64    // guarded by mu; bytes that merges take for a while
+	orphans []uint32 // guarded by mu; files to remove when no state on disk names them
+}
+
+// list returns the runs, for who keeps them from being closed.
+func (m *markSet) list() []*run {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.runs
+}
+
+func (m *markSet) reserve(bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.passing = bytes
+}
+
+func (m *markSet) orphan(id uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.orphans = append(m.orphans, id)
 }
 
 // acquire returns the runs; release must follow.
@@ -61,7 +82,7 @@ func (m *markSet) replace(old []*run, fresh ...*run) {
 func (m *markSet) close() error {
 	m.mu.Lock()
 	runs := m.runs
-	m.runs = nil
+	m.runs, m.orphans, m.passing = nil, nil, 0
 	m.mu.Unlock()
 	var errs []error
 	for _, r := range runs {
@@ -75,7 +96,7 @@ func (m *markSet) close() error {
 func (m *markSet) bytes() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := m.expects
+	n := m.expects + m.passing
 	for _, r := range m.runs {
 		n += r.bytes()
 	}
@@ -111,6 +132,11 @@ func foldsFor(counts []uint64, limit int64) (folds []int, bytes int64) {
 
 // filterLimitBytes is how many bytes of memory filters may take.
 func (s *Store) filterLimitBytes() int64 { return s.opts.MemoryBudget / 2 }
+
+// memoryOf is how many bytes a run of n marks takes.
+func memoryOf(n uint64, fold int) int64 {
+	return int64(filterBlocks(n))*filterBlock/int64(fold) + int64(pagesFor(n))*indexEntry
+}
 
 func countsOf(refs []runRef) []uint64 {
 	counts := make([]uint64, len(refs))
@@ -148,7 +174,6 @@ func (s *Store) openRuns(refs []runRef) error {
 		last = max(last, ref.id)
 	}
 	s.marks.lastID.Store(last)
-	s.orphanRuns = nil
 	return nil
 }
 
@@ -187,27 +212,33 @@ func (s *Store) writeRun(ms []frontier.Mark) (*run, error) {
 			break
 		}
 	}
-	return s.finishRun(w, err, 0, s.opts.Sync)
+	return s.finishRun(w, err, 0, s.opts.Sync, 1)
 }
 
 // finishRun completes a run and opens it, unless err tells that it is of no use.
 // Then nothing is left of it.
-func (s *Store) finishRun(w *runWriter, err error, level uint8, sync bool) (*run, error) {
+func (s *Store) finishRun(w *runWriter, err error, level uint8, sync bool, fold int) (*run, error) {
 	var r *run
 	if err == nil {
 		var ref runRef
 		if ref, err = w.finish(level, sync); err == nil {
 			// Read before it counts: the log is given up for it.
-			r, err = openRun(s.db, ref, 1)
+			r, err = openRun(s.db, ref, fold)
 		}
 	}
 	if err != nil {
-		if aerr := w.abandon(s.db); aerr != nil {
-			s.opts.Logger.Warn("spill: tidying up", "err", aerr)
-		}
+		s.abandon(w)
 		return nil, fmt.Errorf("write run %s: %w", runName(w.id), err)
 	}
 	return r, nil
+}
+
+// abandon leaves nothing of a run that is not complete.
+func (s *Store) abandon(w *runWriter) {
+	if err := w.abandon(s.db); err != nil {
+		s.opts.Logger.Warn("spill: remove an unfinished run", "err", err)
+		s.marks.orphan(w.id)
+	}
 }
 
 // disown closes a run that the state may name only after a write that failed.
@@ -218,28 +249,24 @@ func (s *Store) disown(r *run) {
 	if err := r.f.Close(); err != nil {
 		s.opts.Logger.Warn("spill: close a run", "err", err)
 	}
-	s.orphanRuns = append(s.orphanRuns, r.id)
+	s.marks.orphan(r.id)
 	s.dropOrphanRuns()
 }
 
-// dropOrphanRuns removes what disown closed, once no state on disk names it.
+// dropOrphanRuns removes files that are of no use, once no state on disk can
+// name them. It needs the turn.
 func (s *Store) dropOrphanRuns() {
 	if s.undo.state {
 		return
 	}
-	s.orphanRuns = slices.DeleteFunc(s.orphanRuns, func(id uint32) bool {
-		err := s.db.RemoveFile(runName(id))
-		if err != nil {
+	s.marks.mu.Lock()
+	ids := s.marks.orphans
+	s.marks.orphans = nil
+	s.marks.mu.Unlock()
+	for _, id := range ids {
+		if err := s.db.RemoveFile(runName(id)); err != nil {
 			s.opts.Logger.Warn("spill: remove a run", "err", err)
+			s.marks.orphan(id)
 		}
-		return err == nil
-	})
-}
-
-func sortMarks(ms []frontier.Mark) {
-	slices.SortFunc(ms, func(a, b frontier.Mark) int {
-		ah, al := splitMark(a[:])
-		bh, bl := splitMark(b[:])
-		return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
-	})
+	}
 }

@@ -30,6 +30,7 @@ func (s *Store) Recover(ctx context.Context, r frontier.Recovery) error {
 		return fmt.Errorf("spill: recover: %w", frontier.ErrClosed)
 	}
 	s.tidier.wait()
+	s.merger.stop()
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.mu.Lock()

@@ -4,6 +4,8 @@ package spill_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -60,5 +62,45 @@ func TestFullVolumeTakesRowsStillDue(t *testing.T) {
 	require.NoError(t, s.Recover(context.Background(), newReplay()))
 	for id := range uint64(3) {
 		require.NoError(t, s.Commit(&frontier.Batch{ID: id + 2, Finish: []frontier.Completion{{Seq: id}}}))
+	}
+}
+
+// A checkpoint with few marks is taken on a full volume, one with many is not.
+// Nothing is merged there, and nothing is lost.
+func TestFullVolumeRefusesFilesOfMarks(t *testing.T) {
+	dir := t.TempDir()
+	marks := func(gen uint32, n int) *frontier.Checkpoint {
+		c := &frontier.Checkpoint{Gen: gen, Marks: make([]frontier.Mark, n)}
+		for i := range c.Marks {
+			c.Marks[i] = frontier.Mark{byte(i >> 8), byte(i), byte(gen)}
+		}
+		return c
+	}
+	s := open(t, dir, small)
+	require.NoError(t, s.Recover(context.Background(), newReplay()))
+	for gen := uint32(1); gen <= 5; gen++ { // one less than are merged
+		require.NoError(t, s.Checkpoint(marks(gen, 5000)))
+	}
+	require.NoError(t, s.Close())
+
+	s = open(t, dir, full)
+	require.NoError(t, s.Recover(context.Background(), newReplay()))
+	require.ErrorIs(t, s.Checkpoint(marks(7, 5000)), syscall.ENOSPC)
+	require.NoError(t, s.Checkpoint(marks(6, 100)))
+	require.NoError(t, s.Close())
+	files, err := os.ReadDir(filepath.Join(dir, "marks"))
+	require.NoError(t, err)
+	require.Len(t, files, 6)
+
+	s = open(t, dir, small)
+	require.NoError(t, s.Recover(context.Background(), newReplay()))
+	for gen := uint32(1); gen <= 6; gen++ {
+		ms := marks(gen, 5000).Marks
+		if gen == 6 {
+			ms = ms[:100]
+		}
+		known := make([]bool, len(ms))
+		require.NoError(t, s.Known(ms, known))
+		require.NotContains(t, known, false)
 	}
 }

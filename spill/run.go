@@ -1,14 +1,14 @@
 // This file lays out a run: a file of marks, sorted, written once.
 //
-//	pages    of 4 KiB, each: crc 4 | count 4 | count marks of 12, ascending | zeros
+//	pages    of 4 KiB, each: crc 4 | id 4 | number 4 | count 4 | marks of 12, ascending | zeros
 //	filter   from filterAt on: blocks of 64
 //	index    the first 8 bytes of each page's first mark
 //	footer   "marks" 0 0, format 1 | id 4 | pages 4 | marks 8 | blocks 8 | filterAt 8 |
 //	         crc of the pages' crcs 4 | crc of the filter 4 | of the index 4 | of the footer 4
 //
-// A page's crc covers the run's id and the page's number, so that a page in a
-// wrong place is found. The footer's crc so stands for the whole content: the
-// state keeps it, and an older file of the same name is found.
+// A page tells the run's id and its own number, so that one in a wrong place is
+// found. The footer's crc stands for the whole content: the state keeps it, and
+// so an older file of the same name is found.
 // Numbers are big-endian, but for the words of filter blocks.
 
 package spill
@@ -25,7 +25,7 @@ import (
 const (
 	markLen    = len(frontier.Mark{})
 	pageSize   = 4 << 10
-	pageHead   = 8
+	pageHead   = 16
 	pageMarks  = (pageSize - pageHead) / markLen
 	footerLen  = 56
 	runFolder  = "marks"
@@ -37,6 +37,7 @@ var (
 	errFooter  = errors.New("footer is malformed")
 	errSize    = errors.New("file has the wrong size")
 	errNoRun   = errors.New("file is missing")
+	errPlace   = errors.New("it is another page")
 	errForeign = errors.New("file is not the one that the state names")
 )
 
@@ -63,22 +64,22 @@ func splitMark(m []byte) (hi uint64, lo uint32) {
 
 func pagesFor(marks uint64) uint64 { return (marks + uint64(pageMarks) - 1) / uint64(pageMarks) }
 
-// pageSum is the checksum of a page without its first four bytes.
-func pageSum(id, number uint32, page []byte) uint32 {
-	var place [8]byte
-	binary.BigEndian.PutUint32(place[:], id)
-	binary.BigEndian.PutUint32(place[4:], number)
-	return checksum(place[:], page[4:])
+// closePage fills the head of a page.
+func closePage(id, number uint32, marks int, page []byte) {
+	binary.BigEndian.PutUint32(page[4:], id)
+	binary.BigEndian.PutUint32(page[8:], number)
+	binary.BigEndian.PutUint32(page[12:], uint32(marks))
+	binary.BigEndian.PutUint32(page, crc32.Checksum(page[4:], castagnoli))
 }
 
 // openPage returns the marks of a page, which alias it.
 func openPage(id, number uint32, page []byte) ([]byte, error) {
-	if binary.BigEndian.Uint32(page) != pageSum(id, number, page) {
+	if binary.BigEndian.Uint32(page) != crc32.Checksum(page[4:], castagnoli) {
 		return nil, fmt.Errorf("page %d: %w", number, errChecksum)
 	}
-	n := binary.BigEndian.Uint32(page[4:])
-	if n == 0 || n > uint32(pageMarks) {
-		return nil, fmt.Errorf("page %d: %w", number, errNumber)
+	n := binary.BigEndian.Uint32(page[12:])
+	if binary.BigEndian.Uint32(page[4:]) != id || binary.BigEndian.Uint32(page[8:]) != number || n == 0 || n > uint32(pageMarks) {
+		return nil, fmt.Errorf("page %d: %w", number, errPlace)
 	}
 	return page[pageHead : pageHead+int(n)*markLen], nil
 }

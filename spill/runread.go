@@ -176,6 +176,9 @@ type cursor struct {
 	next uint32 // page to read next
 	buf  []byte // pages, read together
 	left []byte // of buf
+	page []byte // marks that follow, of the current page
+	hi   uint64
+	lo   uint32 // the current mark
 }
 
 // streamPages is how many pages a cursor reads at once.
@@ -205,4 +208,16 @@ func (c *cursor) fill() ([]byte, error) {
 	c.left = c.left[pageSize:]
 	c.next++
 	return marks, nil
+}
+
+// advance goes to the next mark, if there is one.
+func (c *cursor) advance() (ok bool, err error) {
+	if len(c.page) == 0 {
+		if c.page, err = c.fill(); len(c.page) == 0 {
+			return false, err
+		}
+	}
+	c.hi, c.lo = splitMark(c.page)
+	c.page = c.page[markLen:]
+	return true, nil
 }

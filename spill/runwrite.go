@@ -5,8 +5,6 @@ package spill
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
-
 	"hash/crc32"
 
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
@@ -108,8 +106,7 @@ func (w *runWriter) endPage() error {
 		return nil
 	}
 	clear(w.page[pageHead+w.inPage*markLen:])
-	binary.BigEndian.PutUint32(w.page[4:], uint32(w.inPage))
-	binary.BigEndian.PutUint32(w.page[:], pageSum(w.id, w.foot.pages, w.page[:]))
+	closePage(w.id, w.foot.pages, w.inPage, w.page[:])
 	w.foot.pageSums = crc32.Update(w.foot.pageSums, castagnoli, w.page[:4])
 	w.foot.pages++
 	w.inPage = 0
@@ -154,8 +151,5 @@ func (w *runWriter) abandon(db kv.DB) error {
 	if w.f != nil {
 		err = w.f.Close()
 	}
-	if err := errors.Join(err, db.RemoveFile(runName(w.id))); err != nil {
-		return fmt.Errorf("remove an unfinished run: %w", err)
-	}
-	return nil
+	return errors.Join(err, db.RemoveFile(runName(w.id)))
 }

@@ -21,7 +21,8 @@ var errIdle = errors.New("store is not in use; call Recover first")
 type Store struct {
 	db      kv.DB
 	opts    Options // read-only
-	tidyNow bool    // tidy inside Checkpoint; read-only
+	tidyNow bool    // tidy and merge inside Checkpoint; read-only
+	fanOut  int     // runs of a level at which they are merged; read-only
 
 	life   sync.RWMutex // held for reading by every call
 	closed bool         // guarded by life
@@ -34,8 +35,6 @@ type Store struct {
 	pending effects           // guarded by turn; of the last batch, not yet applied
 	undo    undo              // guarded by turn
 	deadGen map[uint32]uint32 // guarded by turn; generation of each segment of dead bits
-
-	orphanRuns []uint32 // guarded by turn; files to remove once no state on disk names them
 
 	dropped []uint32 // guarded by turn; blocks whose dead bits may go
 	raw     []byte   // guarded by turn; scratch
@@ -58,6 +57,7 @@ type Store struct {
 
 	marks  markSet
 	tidier tidier
+	merger merger
 }
 
 var _ frontier.Spill = (*Store)(nil)
@@ -67,20 +67,24 @@ type span struct{ first, gen uint32 }
 
 // OpenOn opens a store on an engine of this module, which Close closes. It is for
 // tests: background work is done inside Checkpoint, so that every write has its
-// place.
+// place, and runs of marks are merged by two, so that short lives have merges.
 func OpenOn(db kv.DB, o Options) (*Store, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("spill: options: %w", err)
 	}
-	return newStore(db, o, true)
+	s, err := newStore(db, o, true)
+	if err == nil {
+		s.fanOut = 2
+	}
+	return s, err
 }
 
 func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 	if err := checkVersion(db); err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, opts: o, tidyNow: tidyNow}
+	s := &Store{db: db, opts: o, tidyNow: tidyNow, fanOut: fanOut}
 	s.tidier.init()
 	if t, err := loadState(db); err == nil { // Recover reports what is wrong with it
 		s.expect(t.runs)
@@ -92,6 +96,7 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 // interrupted is waited for. Closing twice is not an error.
 func (s *Store) Close() error {
 	s.tidier.stop()
+	s.merger.stop()
 	s.life.Lock()
 	defer s.life.Unlock()
 	if s.closed {
@@ -113,6 +118,7 @@ func (s *Store) Release() error {
 	s.life.RLock()
 	defer s.life.RUnlock()
 	s.tidier.wait()
+	s.merger.stop()
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if !s.closed && (len(s.undo.logs) > 0 || s.undo.state) { // the last chance to take it back

@@ -5,6 +5,8 @@ package kv
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"syscall"
@@ -125,6 +127,128 @@ func TestPowerLossKeepsAPrefix(t *testing.T) {
 	assert.Equal(t, "a=x", keys(t, d.PowerLoss(0, FilesLost), "a", "z"))
 	assert.Equal(t, "a=x b=x", keys(t, d.PowerLoss(1, FilesLost), "a", "z"))
 	assert.Equal(t, "a=x b=x c=x", keys(t, d.Snapshot(), "a", "z"))
+}
+
+func TestFiles(t *testing.T) {
+	engines(t, func(t *testing.T, db DB) {
+		names, err := db.ListFiles("new")
+		require.NoError(t, err)
+		require.Empty(t, names)
+		_, err = db.OpenFile("new/a")
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.NoError(t, db.RemoveFile("new/a"))
+
+		write := func(name, text string) {
+			w, err := db.CreateFile(name, int64(len(text)))
+			require.NoError(t, err)
+			_, err = w.WriteAt([]byte(text[1:]), 1) // in any order
+			require.NoError(t, err)
+			_, err = w.WriteAt([]byte(text[:1]), 0)
+			require.NoError(t, err)
+			require.NoError(t, w.Sync())
+			require.NoError(t, w.Close())
+		}
+		write("new/a", "something longer")
+		write("new/a", "short")
+		write("new/b", "other")
+		names, err = db.ListFiles("new")
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"new/a", "new/b"}, names)
+
+		r, err := db.OpenFile("new/a")
+		require.NoError(t, err)
+		require.EqualValues(t, 5, r.Size())
+		b := make([]byte, 3)
+		n, err := r.ReadAt(b, 1)
+		require.NoError(t, err)
+		require.Equal(t, "hor", string(b[:n]))
+		n, err = r.ReadAt(b, 3)
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, "rt", string(b[:n]))
+		_, err = r.ReadAt(b, 9)
+		require.ErrorIs(t, err, io.EOF)
+		require.NoError(t, r.Close())
+		require.NoError(t, db.RemoveFile("new/a"))
+		_, err = db.OpenFile("new/a")
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	})
+}
+
+func TestPowerLossOfFiles(t *testing.T) {
+	d := NewDisk()
+	w, err := d.CreateFile("f/synced", 0)
+	require.NoError(t, err)
+	_, err = w.WriteAt([]byte("abcd"), 0)
+	require.NoError(t, err)
+	require.NoError(t, w.Sync())
+	_, err = w.WriteAt([]byte("efgh"), 4)
+	require.NoError(t, err)
+	other, err := d.CreateFile("f/other", 0)
+	require.NoError(t, err)
+	_, err = other.WriteAt([]byte("1234"), 0)
+	require.NoError(t, err)
+	require.Error(t, d.RemoveFile("f/other"), "it is open")
+	for fate, want := range map[Fate]map[string]string{
+		FilesLost: {"f/synced": "abcd"},
+		FilesCut:  {"f/synced": "abcd", "f/other": "12"},
+		FilesKept: {"f/synced": "abcdefgh", "f/other": "1234"},
+	} {
+		left := d.PowerLoss(0, fate)
+		got := map[string]string{}
+		left.Damage(func(name, v []byte) []byte { got[string(name)] = string(v); return v })
+		assert.Equal(t, want, got)
+		require.NoError(t, left.RemoveFile("f/other"), "nobody has it open after a loss of power")
+	}
+	require.NoError(t, w.Close())
+	require.NoError(t, other.Close())
+	require.NoError(t, d.RemoveFile("f/other"))
+	require.Zero(t, d.OpenFiles())
+}
+
+func TestFaultyFiles(t *testing.T) {
+	boom := errors.New("boom")
+	f := &Faulty{DB: NewDisk()}
+	f.FailNth(Write, 1, boom)
+	_, err := f.CreateFile("f/a", 0)
+	require.ErrorIs(t, err, boom)
+	w, err := f.CreateFile("f/a", 0)
+	require.NoError(t, err)
+	f.FailNth(Write, 1, boom)
+	_, err = w.WriteAt([]byte("x"), 0)
+	require.ErrorIs(t, err, boom)
+	_, err = w.WriteAt([]byte("y"), 0)
+	require.NoError(t, err)
+	f.FailNth(Sync, 1, boom)
+	require.ErrorIs(t, w.Sync(), boom)
+	require.NoError(t, w.Close())
+	f.FailNth(Read, 2, boom)
+	r, err := f.OpenFile("f/a")
+	require.NoError(t, err)
+	_, err = r.ReadAt(make([]byte, 1), 0)
+	require.ErrorIs(t, err, boom)
+	require.NoError(t, r.Close())
+	f.FailNth(Write, 1, boom)
+	require.ErrorIs(t, f.RemoveFile("f/a"), boom)
+}
+
+// A file that would touch the reserve is refused before anything is written,
+// and so is one that grows beyond what was announced.
+func TestReserveHoldsForFiles(t *testing.T) {
+	db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Reserve: 1 << 60, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	_, err = db.CreateFile("f/large", smallFile+1)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	names, err := db.ListFiles("f")
+	require.NoError(t, err)
+	require.Empty(t, names)
+	w, err := db.CreateFile("f/small", smallFile)
+	require.NoError(t, err)
+	_, err = w.WriteAt(make([]byte, smallFile), 0)
+	require.NoError(t, err)
+	_, err = w.WriteAt(make([]byte, 1), smallFile)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.NoError(t, w.Close())
 }
 
 // Small writes, which are always taken, must not open the way for large ones.

@@ -1,0 +1,425 @@
+// This file follows the marks of a store through checkpoints and merges.
+
+package spill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// station is a store on a disk in memory, and the marks of its checkpoints.
+type station struct {
+	*Store
+	disk   *kv.Disk
+	faults *kv.Faulty
+	gen    uint32
+	seed   uint32
+	has    []frontier.Mark
+}
+
+// newStation opens a store that merges runs by two, inside Checkpoint if now is
+// set, otherwise in the background.
+func newStation(t require.TestingT, now bool) *station {
+	x := &station{disk: kv.NewDisk()}
+	x.boot(t, now)
+	return x
+}
+
+func (x *station) boot(t require.TestingT, now bool) {
+	x.faults = &kv.Faulty{DB: x.disk}
+	s, err := newStore(x.faults, Options{}.withDefaults(), now)
+	require.NoError(t, err)
+	s.fanOut = 2
+	x.Store, x.gen = s, 0
+	require.NoError(t, s.Recover(ctx(), nothing{}))
+}
+
+func ctx() context.Context { return context.Background() }
+
+// end closes the store: no file is left open.
+func (x *station) end(t require.TestingT) {
+	require.NoError(t, x.Close())
+	require.Zero(t, x.disk.OpenFiles())
+}
+
+// checkpoint adds n new marks.
+func (x *station) checkpoint(n int) error {
+	x.seed++
+	return x.checkpointOf(spread(x.seed, n))
+}
+
+func (x *station) checkpointOf(ms []frontier.Mark) error {
+	x.gen++
+	err := x.Checkpoint(&frontier.Checkpoint{Gen: x.gen, Marks: slices.Clone(ms)})
+	if err == nil {
+		x.has = append(x.has, ms...)
+	}
+	return err
+}
+
+// check asks for all marks, and as many new ones.
+func (x *station) check() error {
+	ask := append(slices.Clone(x.has), spread(1<<31, len(x.has))...)
+	known := make([]bool, len(ask))
+	if err := x.Known(ask, known); err != nil {
+		return err
+	}
+	for i, k := range known {
+		if k != (i < len(x.has)) {
+			return fmt.Errorf("known is %t for mark %d of %d", k, i, len(x.has))
+		}
+	}
+	return nil
+}
+
+// files returns the names of the runs on disk.
+func (x *station) files(t require.TestingT) []string {
+	names, err := x.disk.ListFiles(runFolder)
+	require.NoError(t, err)
+	slices.Sort(names)
+	return names
+}
+
+// settled waits for the merges in the background.
+func (x *station) settled() {
+	x.merger.mu.Lock()
+	running, done := x.merger.running, x.merger.done
+	x.merger.mu.Unlock()
+	if running {
+		<-done
+	}
+}
+
+// Whatever the sizes of checkpoints, what is known is what they had, through
+// merges, reopenings and faults, and no file is left that is of no use.
+func TestMarksAgainstASet(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		x := newStation(rt, rapid.Bool().Draw(rt, "now"))
+		defer func() { x.end(rt) }()
+		in := map[frontier.Mark]bool{}
+		tidy := true // nothing failed since the last reopening
+		rt.Repeat(map[string]func(*rapid.T){
+			"checkpoint": func(rt *rapid.T) {
+				ms := spread(rapid.Uint32Max(20).Draw(rt, "seed"), rapid.IntRange(0, 500).Draw(rt, "n"))
+				if rapid.Bool().Draw(rt, "fault") {
+					point := rapid.SampledFrom([]kv.Point{kv.Write, kv.Sync, kv.Read}).Draw(rt, "point")
+					x.faults.FailNth(point, rapid.IntRange(1, 12).Draw(rt, "at"), errors.New("disk fault"))
+					tidy = false
+				}
+				err := x.checkpointOf(ms)
+				x.settled()
+				x.faults.Heal()
+				if err != nil {
+					require.NoError(rt, x.checkpointOf(ms))
+				}
+				for _, m := range ms {
+					in[m] = true
+				}
+			},
+			"reopen": func(rt *rapid.T) {
+				x.settled()
+				x.end(rt)
+				x.boot(rt, rapid.Bool().Draw(rt, "now"))
+				tidy = true
+			},
+			"use again": func(rt *rapid.T) {
+				require.NoError(rt, x.Release())
+				require.NoError(rt, x.Recover(ctx(), nothing{}))
+				x.gen = 0
+			},
+			"": func(rt *rapid.T) {
+				x.settled()
+				ask := slices.Collect(maps.Keys(in))
+				for seed := range uint32(22) {
+					ask = append(ask, spread(seed, 40)...)
+				}
+				known := make([]bool, len(ask))
+				require.NoError(rt, x.Known(ask, known))
+				for i, m := range ask {
+					if in[m] != known[i] {
+						rt.Fatalf("known is %t for mark %x; want %t", known[i], m, in[m])
+					}
+				}
+				if tidy {
+					require.Len(rt, x.files(rt), len(x.marks.list()))
+				}
+			},
+		})
+	})
+}
+
+// Runs are merged until each level has few, and their marks are kept once.
+func TestMergesLeaveFewRuns(t *testing.T) {
+	x := newStation(t, true)
+	for i := range 64 {
+		require.NoError(t, x.checkpoint(1000))
+		require.LessOrEqual(t, len(x.marks.list()), 6, "after %d checkpoints", i+1)
+	}
+	require.Len(t, x.marks.list(), 1)
+	require.EqualValues(t, 64_000, x.marks.list()[0].count)
+	require.Len(t, x.files(t), 1)
+	again := slices.Clone(x.has)
+	for range 64 {
+		require.NoError(t, x.checkpointOf(again[:1000]))
+	}
+	require.Len(t, x.marks.list(), 1)
+	require.EqualValues(t, 64_000, x.marks.list()[0].count)
+	require.NoError(t, x.check())
+	x.end(t)
+}
+
+// A store takes at most 16 bytes of disk per mark when it is at rest.
+func TestDiskPerMark(t *testing.T) {
+	for _, n := range []int{10_000, 300_000} {
+		x := newStation(t, true)
+		for range 7 {
+			require.NoError(t, x.checkpoint(n/7+1))
+		}
+		size := 0
+		for _, name := range x.files(t) {
+			size += len(content(t, x.disk, name))
+		}
+		assert.LessOrEqual(t, float64(size)/float64(len(x.has)), 16.0, "%d marks", n)
+		x.end(t)
+	}
+	for _, n := range []uint64{1 << 23, 1e8, 1e9} {
+		foot := footer{blocks: filterBlocks(n), filterAt: pagesFor(n) * pageSize}
+		assert.LessOrEqual(t, float64(foot.indexAt()+pagesFor(n)*indexEntry)/float64(n), 14.0, "%d marks", n)
+	}
+}
+
+// A merge that waits for the disk holds up neither Checkpoint nor Known nor
+// Commit, and one that is under way when the store is released is given up.
+func TestMergeHoldsNobodyUp(t *testing.T) {
+	x := newStation(t, false)
+	require.NoError(t, x.checkpoint(mergeStep))
+	began, gate := make(chan struct{}), make(chan struct{})
+	x.faults.Before(kv.Read, reads(t, mergeStep)+1, func() { // the merge's first
+		close(began)
+		<-gate
+	})
+	require.NoError(t, x.checkpoint(mergeStep))
+	<-began
+	require.NoError(t, x.checkpoint(100))
+	require.NoError(t, x.Commit(&frontier.Batch{ID: 1}))
+	require.NoError(t, x.check())
+	require.Len(t, x.marks.list(), 3)
+
+	released := make(chan error)
+	go func() { released <- x.Release() }()
+	for { // until the merge is told
+		x.merger.mu.Lock()
+		told := halted(x.merger.halt)
+		x.merger.mu.Unlock()
+		if told {
+			break
+		}
+		runtime.Gosched()
+	}
+	close(gate)
+	require.NoError(t, <-released)
+	require.Len(t, x.marks.list(), 3, "merged although the store was released")
+	require.Len(t, x.files(t), 3, "what was given up is left")
+	require.NoError(t, x.Recover(t.Context(), nothing{}))
+	require.NoError(t, x.check())
+	x.gen = 0
+	require.NoError(t, x.checkpoint(100))
+	x.settled()
+	require.Len(t, x.marks.list(), 1)
+	require.NoError(t, x.check())
+	x.end(t)
+}
+
+// reads is how many reads a checkpoint of n marks makes by itself.
+func reads(t *testing.T, n int) int {
+	t.Helper()
+	x := newStation(t, true)
+	defer x.end(t)
+	before := x.faults.Calls(kv.Read)
+	require.NoError(t, x.checkpoint(n))
+	return x.faults.Calls(kv.Read) - before
+}
+
+// Known and Checkpoint run beside merges, on a real folder.
+func TestKnownBesideMerges(t *testing.T) {
+	s, err := Open(filepath.Join(t.TempDir(), "s"), Options{DiskReserve: 1})
+	require.NoError(t, err)
+	s.fanOut = 2
+	require.NoError(t, s.Recover(t.Context(), nothing{}))
+	var done atomic.Uint32 // checkpoints that have returned
+	var side sync.WaitGroup
+	const rounds, each = 40, 2000
+	for g := range 4 {
+		side.Go(func() {
+			for i := 0; done.Load() < rounds; i++ {
+				n := done.Load()
+				if n == 0 {
+					continue
+				}
+				ms := append(spread(1+uint32(i*7+g)%n, each), spread(1<<31+uint32(g), each)...)
+				known := make([]bool, len(ms))
+				if !assert.NoError(t, s.Known(ms, known)) {
+					return
+				}
+				if i := slices.Index(known, false); !assert.Equal(t, each, i, "a mark is lost") {
+					return
+				}
+				if slices.Contains(known[each:], true) {
+					t.Error("a mark is known that was never there")
+					return
+				}
+				_ = s.Footprint()
+			}
+		})
+	}
+	for gen := uint32(1); gen <= rounds; gen++ {
+		require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen, Marks: spread(gen, each)}))
+		done.Store(gen)
+	}
+	side.Wait()
+	require.NoError(t, s.Release())
+	require.NoError(t, s.Recover(t.Context(), nothing{}))
+	require.NoError(t, s.Close())
+}
+
+// Filters fold when they would take more than their share of memory. Footprint
+// tells what there is, before the store is in use, too, and what a merge adds.
+func TestFiltersKeepToTheirShare(t *testing.T) {
+	x := newStation(t, true)
+	x.fanOut = 6
+	x.opts.MemoryBudget = 256 << 10 // filters: 128 KiB, 65,536 marks of 16 bits
+	engine := x.Footprint()
+	for range 40 {
+		require.NoError(t, x.checkpoint(5000))
+		var filters int64
+		for _, r := range x.marks.list() {
+			filters += r.filter.Load().bytes()
+		}
+		least := int64(len(x.has)*smallBits/8/maxFold + 4096)
+		require.LessOrEqual(t, filters, max(128<<10, least), "%d marks", len(x.has))
+	}
+	require.Greater(t, len(x.has)*smallBits/8, 3*(128<<10), "too few for this test")
+	require.NoError(t, x.check())
+	was := x.Footprint()
+	require.Greater(t, was, engine+128<<10)
+	disk := x.disk
+	x.end(t)
+
+	s, err := newStore(disk, Options{MemoryBudget: 256 << 10}, true)
+	require.NoError(t, err)
+	require.Equal(t, was, s.Footprint(), "before Recover")
+	require.NoError(t, s.Recover(t.Context(), nothing{}))
+	require.Equal(t, was, s.Footprint())
+	require.NoError(t, s.Close())
+}
+
+func TestFootprintForeseesMerges(t *testing.T) {
+	x := newStation(t, false)
+	gate := make(chan struct{})
+	began := make(chan struct{})
+	require.NoError(t, x.checkpoint(50_000))
+	before := x.Footprint()
+	x.faults.Before(kv.Read, reads(t, 50_000)+1, func() { close(began); <-gate })
+	require.NoError(t, x.checkpoint(50_000))
+	<-began
+	// Two runs, and the one that they become.
+	require.GreaterOrEqual(t, x.Footprint(), before+3*memoryOf(50_000, 1))
+	close(gate)
+	x.settled()
+	require.Less(t, x.Footprint(), before+2*memoryOf(50_000, 1))
+	x.end(t)
+}
+
+// A damaged page is reported by who needs it, and nobody else. It is neither
+// merged away nor removed.
+func TestDamagedPageIsReportedWhereItIsNeeded(t *testing.T) {
+	x := newStation(t, true)
+	require.NoError(t, x.checkpoint(2000))
+	name := x.files(t)[0]
+	x.disk.Damage(func(key, v []byte) []byte {
+		if string(key) == name {
+			v[2*pageSize+100] ^= 1
+		}
+		return v
+	})
+	hurt, fine := 0, 0
+	for _, m := range x.has {
+		known := []bool{false}
+		err := x.Known([]frontier.Mark{m}, known)
+		var ce *frontier.CorruptError
+		if errors.As(err, &ce) {
+			assert.Equal(t, name, string(ce.Key))
+			hurt++
+			continue
+		}
+		require.NoError(t, err)
+		require.True(t, known[0])
+		fine++
+	}
+	assert.Equal(t, pageMarks, hurt)
+	assert.Equal(t, 2000-pageMarks, fine)
+	require.NoError(t, x.checkpoint(100), "the merge fails, not the checkpoint")
+	require.Contains(t, x.files(t), name)
+	require.Len(t, x.files(t), 2)
+	x.end(t)
+}
+
+func TestKnownsArguments(t *testing.T) {
+	x := newStation(t, true)
+	require.NoError(t, x.checkpoint(3))
+	require.ErrorContains(t, x.Known(make([]frontier.Mark, 2), make([]bool, 1)), "2 marks, room for 1")
+	require.NoError(t, x.Known(nil, nil))
+	known := []bool{false, true, false}
+	require.NoError(t, x.Known([]frontier.Mark{x.has[0], {}, {}}, known))
+	require.Equal(t, []bool{true, true, false}, known, "what is set stays")
+	require.NoError(t, x.Release())
+	require.ErrorIs(t, x.Known(x.has, make([]bool, 3)), errIdle)
+	x.end(t)
+	require.ErrorIs(t, x.Known(x.has, make([]bool, 3)), frontier.ErrClosed)
+}
+
+// A file of a run that cannot be removed is removed later.
+func TestFilesThatStayAreRemovedLater(t *testing.T) {
+	for n := 1; ; n++ {
+		x := newStation(t, true)
+		require.NoError(t, x.checkpoint(10))
+		before := x.faults.Calls(kv.Write)
+		x.faults.FailFrom(kv.Write, n, errors.New("disk fault"))
+		err := x.checkpoint(10)
+		calls := x.faults.Calls(kv.Write) - before
+		x.faults.Heal()
+		require.NoError(t, x.checkpoint(10))
+		require.NoError(t, x.checkpoint(10))
+		require.Len(t, x.files(t), len(x.marks.list()), "fault %d: %v", n, err)
+		require.NoError(t, x.check())
+		x.end(t)
+		if calls < n {
+			break
+		}
+	}
+}
+
+func TestSortMarks(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ms := drawMarks(rt)
+		want := slices.Clone(ms)
+		slices.SortFunc(want, func(a, b frontier.Mark) int { return slices.Compare(a[:], b[:]) })
+		sortMarks(ms)
+		require.Equal(rt, want, ms)
+	})
+}
