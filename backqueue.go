@@ -47,13 +47,6 @@ type part struct {
 	chained bool
 }
 
-// block is a stored block with at least one unfinished record.
-type block struct {
-	dead  []byte // bit per position: its record is finished
-	live  int
-	dirty bool // in core.dirty: dead changed since the last checkpoint
-}
-
 // queueOf returns the queue of a host, of a new record if there is none.
 func (c *core) queueOf(hid uint32, crawl uint32, priority uint8) uint32 {
 	h := c.hosts.at(hid)
@@ -318,43 +311,26 @@ func (c *core) finished(ref arena.Ref) {
 // kill marks a record in a block as finished.
 func (c *core) kill(pid uint32, pos int) {
 	p := c.parts.at(pid)
-	b := c.blocks[p.block]
-	i := int(p.first) + pos
-	b.set(i)
-	b.live--
+	b := c.blocks.at(p.block)
+	c.setDead(b, int(p.first)+pos)
+	b.addLive(-1)
 	p.taken |= 1 << pos
 	p.done++
 	switch {
-	case b.live == 0:
-		delete(c.blocks, p.block)
+	case b.live() == 0:
+		c.forgetBlock(p.block)
 		c.drops = append(c.drops, p.block)
-	case !b.dirty:
-		b.dirty = true
+	case !b.dirty():
+		b.setDirty()
 		c.dirty = append(c.dirty, p.block)
 	}
 	c.tidy(pid)
 }
 
-func (b *block) set(i int) {
-	for len(b.dead) <= i/8 {
-		b.dead = append(b.dead, 0)
-	}
-	b.dead[i/8] |= 1 << (i % 8)
-}
-
-func (b *block) isDead(i int) bool {
-	return i/8 < len(b.dead) && b.dead[i/8]&(1<<(i%8)) != 0
-}
-
 // addPart records a part that Pack wrote or Recover found. It is not chained,
 // and all of its records count as taken.
 func (c *core) addPart(qid uint32, p Part) uint32 {
-	b := c.blocks[p.Block]
-	if b == nil {
-		b = &block{}
-		c.blocks[p.Block] = b
-	}
-	b.live += int(p.Count)
+	c.blocks.add(p.Block).addLive(int(p.Count))
 	id := c.parts.alloc()
 	x := c.parts.at(id)
 	*x = part{block: p.Block, queue: qid, first: p.First, count: p.Count}

@@ -33,7 +33,8 @@ type checker struct {
 	chained map[uint32]bool
 
 	inList   map[uint32]int // by queue: in how many front queues and ready lists
-	bytes    int64
+	bytes    int64          // of records
+	named    int64          // bytes of host keys and bitmaps
 	homeless int64
 	waiting  int64
 	byLevel  [maxPriorities + 1]int64
@@ -168,7 +169,7 @@ func (k *checker) hosts() {
 		if h.nameLen == 0 {
 			continue
 		}
-		k.bytes += arena.Cost(int(h.nameLen))
+		k.named += arena.Cost(int(h.nameLen))
 		k.places[h.place]++
 		if got := c.lookup(h.hash, string(c.name(h))); got != id {
 			k.bad("F3: host %d is found as %d", id, got)
@@ -321,9 +322,9 @@ func (k *checker) parts() {
 			continue
 		}
 		dead := 0
-		b := c.blocks[p.block]
+		b := c.blocks.at(p.block)
 		for i := range int(p.count) {
-			if b == nil || b.isDead(int(p.first)+i) {
+			if b == nil || c.isDead(b, int(p.first)+i) {
 				dead++
 				if p.taken&(1<<i) == 0 {
 					k.bad("F5: position %d of part %d is finished and may be read", i, id)
@@ -341,9 +342,18 @@ func (k *checker) parts() {
 			k.bad("F5: part %d has records that nobody will read", id)
 		}
 	}
-	for id, b := range c.blocks {
-		if b.live != live[id] {
-			k.bad("F5: block %d has %d live records, counted %d", id, live[id], b.live)
+	for id, b := range c.blocks.all() {
+		if b.live() != live[id] {
+			k.bad("F5: block %d has %d live records, counted %d", id, live[id], b.live())
+		}
+		if b.dead != 0 {
+			k.named += arena.Cost(deadHeader + len(c.deadBits(b)))
+		}
+		delete(live, id)
+	}
+	for id, n := range live {
+		if n > 0 {
+			k.bad("F5: block %d has %d live records and is not known", id, n)
 		}
 	}
 }
@@ -368,6 +378,9 @@ func (k *checker) totals(f *Frontier) {
 		k.bad("F6: %d bytes of records are in no block, counted %d", k.homeless, f.core.homeless)
 	}
 	if !pending && k.bytes != f.core.mem.Used() {
-		k.bad("F5: %d bytes of records and names; the arena has %d in use", k.bytes, f.core.mem.Used())
+		k.bad("F5: %d bytes of records; the arena has %d in use", k.bytes, f.core.mem.Used())
+	}
+	if k.named != f.core.names.Used() {
+		k.bad("F5: %d bytes of host keys and bitmaps; the arena has %d in use", k.named, f.core.names.Used())
 	}
 }

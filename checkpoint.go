@@ -36,9 +36,9 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		dirty := f.core.dirty
 		f.core.dirty = nil
 		for _, id := range dirty {
-			if x := f.core.blocks[id]; x != nil {
-				x.dirty = false
-				cp.Dead = append(cp.Dead, DeadBits{Block: id, Bits: slices.Clone(x.dead)})
+			if x := f.core.blocks.at(id); x != nil {
+				x.setClean()
+				cp.Dead = append(cp.Dead, DeadBits{Block: id, Bits: f.core.copyDead(x)})
 			}
 		}
 		f.mu.Unlock()
@@ -47,8 +47,8 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		defer f.mu.Unlock()
 		if err != nil {
 			for _, id := range dirty {
-				if x := f.core.blocks[id]; x != nil && !x.dirty {
-					x.dirty = true
+				if x := f.core.blocks.at(id); x != nil && !x.dirty() {
+					x.setDirty()
 					f.core.dirty = append(f.core.dirty, id)
 				}
 			}

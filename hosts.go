@@ -56,7 +56,8 @@ type host struct {
 //
 // Not safe for concurrent use.
 type core struct {
-	mem arena.Arena // host keys and resident records
+	mem   arena.Arena // resident records
+	names arena.Arena // host keys, and bitmaps of blocks
 
 	resident int64 // bytes of records in mem
 	homeless int64 // of them, of records that are in no block
@@ -65,7 +66,7 @@ type core struct {
 	index  hostIndex // of hosts
 	queues slab[queue]
 	parts  slab[part]
-	blocks map[uint32]*block
+	blocks blockTable
 	leases slab[leaseRecord]
 
 	tokens  lanes    // front queues
@@ -106,7 +107,7 @@ type coreConfig struct {
 }
 
 func newCore(cfg coreConfig) *core {
-	c := &core{cfg: cfg, blocks: map[uint32]*block{}, groupNames: map[string]uint32{}}
+	c := &core{cfg: cfg, groupNames: map[string]uint32{}}
 	c.leases.inHeap, c.groups.inHeap = true, true
 	c.stats.WaitingBy = make([]int64, cfg.levels)
 	hostMoved := func(id uint32, i int) { c.hosts.at(id).pos = int32(i) }
@@ -129,7 +130,7 @@ func (c *core) put(h *host, p place) {
 }
 
 func (c *core) name(h *host) []byte {
-	return c.mem.Bytes(h.name)[:h.nameLen]
+	return c.names.Bytes(h.name)[:h.nameLen]
 }
 
 // lookup returns the host's number, or 0.
@@ -152,7 +153,7 @@ func (c *core) ensure(hash uint64, name string) uint32 {
 	c.places[nowhere]++
 	h := c.hosts.at(id)
 	var mem []byte
-	h.name, mem = c.mem.Alloc(len(name))
+	h.name, mem = c.names.Alloc(len(name))
 	copy(mem, name)
 	h.nameLen, h.hash, h.due = uint8(len(name)), hash, c.hold
 	if c.holdOf != nil {
@@ -177,7 +178,7 @@ func (c *core) forget(id uint32) {
 	c.leaveGroup(h)
 	c.index.remove(h.hash, id)
 	c.places[nowhere]--
-	c.mem.Free(h.name, int(h.nameLen))
+	c.names.Free(h.name, int(h.nameLen))
 	c.hosts.release(id)
 }
 

@@ -7,10 +7,12 @@
 package frontier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -23,13 +25,13 @@ type recovery struct {
 	clean bool
 
 	hosts  map[string]hostState
-	groups map[string]int64 // Unix milliseconds
-	stale  []Row            // to be deleted
-	dead   map[uint32][]byte
-	parts  map[uint32][]uint32 // of each block
-	last   uint32              // part that was given last, not chained yet
-	log    map[uint64]logged   // by sequence number
-	order  []uint64            // of log
+	groups map[string]int64  // Unix milliseconds
+	stale  []Row             // to be deleted
+	parts  []blockParts      // of each block
+	sorted bool              // parts are, by block
+	last   uint32            // part that was given last, not chained yet
+	log    map[uint64]logged // by sequence number
+	order  []uint64          // of log
 }
 
 // logged is a record of the log that is not finished yet.
@@ -44,7 +46,7 @@ type logged struct {
 func (f *Frontier) recover(ctx context.Context) error {
 	r := &recovery{
 		f: f, hosts: map[string]hostState{}, groups: map[string]int64{},
-		dead: map[uint32][]byte{}, parts: map[uint32][]uint32{}, log: map[uint64]logged{},
+		log: map[uint64]logged{},
 	}
 	if err := f.opts.Spill.Recover(ctx, r); err != nil {
 		return fmt.Errorf("frontier: recover: %w", err)
@@ -88,7 +90,7 @@ func (r *recovery) Marks(n int64) error {
 }
 
 func (r *recovery) Dead(id uint32, bits []byte) error {
-	r.dead[id] = append([]byte(nil), bits...)
+	r.f.core.giveDead(id, bits)
 	return nil
 }
 
@@ -101,17 +103,17 @@ func (r *recovery) Part(q Queue, p Part) error {
 	r.chainLast()
 	id := c.addPart(qid, p)
 	r.last = id
-	r.parts[p.Block] = append(r.parts[p.Block], id)
-	x := c.parts.at(id)
+	if n := len(r.parts); n == 0 || r.parts[n-1].block != p.Block {
+		r.parts = append(r.parts, blockParts{block: p.Block, first: id})
+	}
+	r.parts[len(r.parts)-1].n++
+	x, b := c.parts.at(id), c.blocks.at(p.Block)
 	x.taken = 0
-	dead := &block{dead: r.dead[p.Block]}
 	for i := range int(p.Count) {
-		if dead.isDead(int(p.First) + i) {
+		if c.isDead(b, int(p.First)+i) {
 			x.taken |= 1 << i
 			x.done++
-			b := c.blocks[p.Block]
-			b.set(int(p.First) + i)
-			b.live--
+			b.addLive(-1)
 		}
 	}
 	return nil
@@ -131,6 +133,28 @@ func (r *recovery) chainLast() {
 	r.last = 0
 }
 
+// blockParts tells which parts a block has: their numbers are consecutive, since
+// none has been released yet.
+type blockParts struct{ block, first, n uint32 }
+
+// partOf returns the part that holds a position of a block, or 0.
+func (r *recovery) partOf(block uint32, pos uint16) uint32 {
+	if !r.sorted { // all were given; usually they came in order
+		slices.SortStableFunc(r.parts, func(a, b blockParts) int { return cmp.Compare(a.block, b.block) })
+		r.sorted = true
+	}
+	at, _ := slices.BinarySearchFunc(r.parts, block, func(b blockParts, id uint32) int { return cmp.Compare(b.block, id) })
+	for ; at < len(r.parts) && r.parts[at].block == block; at++ {
+		for id := r.parts[at].first; id < r.parts[at].first+r.parts[at].n; id++ {
+			p := r.f.core.parts.at(id)
+			if p.block == block && pos >= p.first && int(pos) < int(p.first)+int(p.count) {
+				return id
+			}
+		}
+	}
+	return 0
+}
+
 func (r *recovery) queue(q Queue) (uint32, error) {
 	if err := checkHost(q.Host); err != nil {
 		return 0, &CorruptError{Err: err}
@@ -147,13 +171,9 @@ func (r *recovery) queue(q Queue) (uint32, error) {
 func (r *recovery) Scheduled(q Queue, p Part, i int, rec Record) error {
 	c := r.f.core
 	r.last = 0
-	ids := r.parts[p.Block]
-	if len(ids) == 0 || i >= int(p.Count) {
-		return errors.New("scheduled record of a part that was not given")
-	}
-	id := ids[len(ids)-1]
+	id := c.parts.top // the last that was given
 	x := c.parts.at(id)
-	if x.first != p.First {
+	if id == 0 || x.block != p.Block || x.first != p.First || i >= int(p.Count) {
 		return errors.New("scheduled record of a part that was not given")
 	}
 	if x.taken&(1<<i) != 0 {
@@ -209,23 +229,18 @@ func (r *recovery) completion(x Completion) {
 		delete(r.log, x.Seq)
 		return
 	}
-	for _, id := range r.parts[x.Block] {
-		p := c.parts.at(id)
-		if x.Pos < p.first || int(x.Pos) >= int(p.first)+int(p.count) {
-			continue
-		}
-		pos := int(x.Pos - p.first)
-		if b := c.blocks[x.Block]; b == nil || b.isDead(int(x.Pos)) {
-			return
-		}
-		if p.taken&(1<<pos) == 0 {
-			c.counted(c.queues.at(p.queue), -1)
-		} else {
-			r.unschedule(id, pos)
-		}
-		c.kill(id, pos)
+	id, b := r.partOf(x.Block, x.Pos), c.blocks.at(x.Block)
+	if id == 0 || b == nil || c.isDead(b, int(x.Pos)) {
 		return
 	}
+	p := c.parts.at(id)
+	pos := int(x.Pos - p.first)
+	if p.taken&(1<<pos) == 0 {
+		c.counted(c.queues.at(p.queue), -1)
+	} else {
+		r.unschedule(id, pos)
+	}
+	c.kill(id, pos)
 }
 
 // unschedule takes out the scheduled record at a position that is finished.
@@ -248,12 +263,13 @@ func (r *recovery) finish() {
 	f := r.f
 	c := f.core
 	r.chainLast()
-	for id, b := range c.blocks {
-		if b.live == 0 {
-			delete(c.blocks, id)
-			c.drops = append(c.drops, id)
+	for _, x := range r.parts {
+		if b := c.blocks.at(x.block); b != nil && b.live() == 0 {
+			c.forgetBlock(x.block)
+			c.drops = append(c.drops, x.block)
 		}
 	}
+	r.parts = nil
 	for _, seq := range r.order {
 		x, ok := r.log[seq]
 		if !ok {
