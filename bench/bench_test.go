@@ -73,7 +73,7 @@ func TestEveryScenarioRuns(t *testing.T) {
 	require.GreaterOrEqual(t, f["resume.acknowledged"], 20_000.)
 	require.Zero(t, f["resume.lost"])
 	require.EqualValues(t, 10_000, f["wide.hosts"])
-	require.EqualValues(t, 20_000, f["one-url-hosts.one-url-hosts.hosts"])
+	require.EqualValues(t, 20_000, f["one-url-hosts.one-url-hosts.again.hosts"])
 	require.EqualValues(t, 1, f["one-host.one-host.hosts"])
 	require.Greater(t, f["policy.worst"], 90.)
 	require.NotEmpty(t, rep.Series)
@@ -113,7 +113,7 @@ func TestFaultsAreToldBeforeTheRun(t *testing.T) {
 			[]string{"-urls is 5", "-workers is 0", `no "nothing"`, `-budget is "much"`, "-dir: ", `"x" is no flag`}},
 		{"more hosts than URLs", []string{"-hosts", "30000"}, []string{"-hosts is 30000"}},
 		{"a budget below the fixed parts", []string{"-budget", "20MiB"}, []string{"with -budget 20 MiB", "MemoryBudget is"}},
-		{"a budget for fewer URLs", []string{"-urls", "100000000", "-budget", "512MiB"}, []string{"-budget is 512 MiB", "need at least"}},
+		{"a budget for fewer URLs", []string{"-urls", "100000000", "-hosts", "50000000", "-budget", "512MiB"}, []string{"-budget is 512 MiB", "need at least"}},
 		{"no room", []string{"-urls", "2000000000"}, []string{"of disk are free"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

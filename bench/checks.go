@@ -14,8 +14,8 @@ import (
 const (
 	diskPerURL = 150     // bytes that a run takes at most, for each URL
 	diskFixed  = 1 << 30 // logs, and what must stay free
-	leastURL   = 12      // bytes of memory that a URL takes at least, wherever it waits
-	leastHost  = 60      // the same of a host
+	leastURL   = 1       // bytes of memory that a URL takes at least, wherever it waits
+	leastHost  = 40      // the same of a host
 )
 
 // checkRoom reports all that stands in the way: URLs, memory and disk. It sets
@@ -43,7 +43,7 @@ func checkRoom(ctx context.Context, c *config, l *listInfo, work string) error {
 			errs = append(errs, err)
 		}
 		if b := c.budget(); fixed > b {
-			errs = append(errs, fmt.Errorf("-budget is %d MiB; %d URLs over %d hosts need at least %d MiB, for fingerprints, hosts and the store",
+			errs = append(errs, fmt.Errorf("-budget is %d MiB; %d URLs over %d hosts need at least %d MiB, hosts and the store included",
 				b>>20, c.URLs, c.hostsAbout(), fixed>>20))
 		}
 	}

@@ -86,10 +86,9 @@ func inChild(ctx context.Context, j job) (results, error) {
 
 // childMain is the child's side.
 func childMain(stdin io.Reader, stdout io.Writer) int {
+	// A terminal sends Ctrl-C to all processes, and the parent sends it once more.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second one kills
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	defer stop()
 	in := json.NewDecoder(stdin)
 	var j job
 	if err := in.Decode(&j); err != nil {
@@ -98,8 +97,8 @@ func childMain(stdin io.Reader, stdout io.Writer) int {
 	}
 	go func() {
 		var more struct{}
-		if in.Decode(&more) != nil { // it ends when the parent does
-			cancel()
+		if in.Decode(&more) != nil {
+			os.Exit(1) // it ends when the parent does: nobody wants the results
 		}
 	}()
 	r := &run{ctx: ctx, cfg: j.Config, name: j.Scenario, work: j.Work}
@@ -133,6 +132,9 @@ func (r *run) do(j job) error {
 	}
 	if err := os.MkdirAll(r.dir(), 0o700); err != nil {
 		return err
+	}
+	if !j.Probe {
+		r.measure("load", loadAverage(), "")
 	}
 	return errors.Join(fn(r), os.RemoveAll(r.dir()))
 }

@@ -74,6 +74,7 @@ func (l *loader) call(n int, number func(int) (int, bool)) error {
 	l.refused += len(bad)
 	l.known += n - len(bad) - admitted
 	l.set.Waiting.plus(l.page.tally)
+	l.set.Waiting.plus(l.page.fresh)
 	l.set.Bytes += l.page.bytes
 	l.added.Add(int64(admitted))
 	return nil

@@ -19,18 +19,23 @@ const (
 // tooth is one time up and down.
 type tooth struct {
 	hours  float64 // since the start, at its middle
+	known  float64 // URLs ever added, at its end
 	values map[string]float64
 }
 
-// longrun remembers no URLs: fingerprints are kept for ever by design, about 17
-// bytes of memory each, and would hide a drift of all else.
-func longrun(r *run) error {
+// longrun remembers no URLs: fingerprints are kept on disk for ever by design, and
+// would hide a drift of all else. longrunKnown remembers them, and tells what each
+// URL that was ever added has left behind.
+func longrun(r *run) error      { return r.sawtooth(true) }
+func longrunKnown(r *run) error { return r.sawtooth(false) }
+
+func (r *run) sawtooth(noDedup bool) error {
 	src, err := r.source()
 	if err != nil {
 		return err
 	}
 	o := r.cfg.options()
-	o.NoDedup = true
+	o.NoDedup = noDedup
 	s, err := openStore(r.ctx, r.dir(), r.cfg, o)
 	if err != nil {
 		return err
@@ -76,8 +81,8 @@ func (r *run) tooth(l *loader, d *drainer, begun time.Time, high, low int64) (to
 	for l.s.Stats().Waiting < high {
 		n := l.set.Next
 		number := following(n)
-		if l.src.size() < endless { // a list is gone through again
-			number = func(i int) (int, bool) { return (n + i) % l.src.size(), false }
+		if end := l.src.size(); n+perCall > end { // a list is at its end
+			number = func(i int) (int, bool) { return n + i - end, true }
 		}
 		if err := l.call(perCall, number); err != nil {
 			return tooth{}, err
@@ -98,7 +103,7 @@ func (r *run) tooth(l *loader, d *drainer, begun time.Time, high, low int64) (to
 	v["next.p99"] = float64(merged(d.nexts).since(nexts).at(0.99)) / 1e3
 	v["done.p99"] = float64(merged(d.dones).since(dones).at(0.99)) / 1e3
 	v["stats.memory"] = float64(l.s.Stats().MemoryBytes)
-	return tooth{from.Add(end.Sub(from) / 2).Sub(begun).Hours(), v}, nil
+	return tooth{from.Add(end.Sub(from) / 2).Sub(begun).Hours(), float64(l.added.Load()), v}, nil
 }
 
 // slopes states for each figure how it changed per hour, and how much of its
@@ -111,6 +116,18 @@ func (r *run) slopes(teeth []tooth) {
 	if len(teeth) < minTeeth {
 		r.note("%d times up and down after the first sixth of the time are too few for slopes: let it run longer or with fewer URLs", len(teeth))
 		return
+	}
+	var known []float64
+	for _, t := range teeth {
+		known = append(known, t.known)
+	}
+	for _, name := range []string{"anon.low", "disk.low"} {
+		var y []float64
+		for _, t := range teeth {
+			y = append(y, t.values[name])
+		}
+		slope, _, _ := regression(known, y)
+		r.measure(name+"/added", slope, "B")
 	}
 	units := map[string]string{"rate": "/s", "p99": "us"}
 	for _, name := range []string{"anon.high", "anon.low", "disk.high", "disk.low", "stats.memory", "add.p99", "next.p99", "done.p99", "add.rate", "drain.rate"} {

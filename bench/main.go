@@ -1,7 +1,14 @@
 // Bench measures the frontier against the goals of its design, with raw probes
 // of the same run beside them.
 //
-//	go run ./bench -h
+//	go run ./bench -v                       # the table: 10 million URLs over 667 thousand hosts
+//	go run ./bench -v -urls-file list.gz    # the same with real URLs
+//	go run ./bench -v -scenario ingest,drain,resume -urls 100000000 -hosts 5000000
+//	go run ./bench -v -scenario longrun -time 30m
+//	go run ./bench -h                       # all flags and scenarios
+//
+// With -json FILE, go run ./bench/plot FILE draws latency over time and memory
+// over URLs.
 package main
 
 import (

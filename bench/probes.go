@@ -18,10 +18,11 @@ import (
 
 // probes are run, when a scenario asks for them, right before it.
 var probes = map[string]func(r *run) error{
-	"file":   probeFile,
-	"badger": probeBadger,
-	"copy":   probeCopy,
-	"bare":   probeBare,
+	"file":      probeFile,
+	"file-sync": probeFileSync,
+	"badger":    probeBadger,
+	"copy":      probeCopy,
+	"bare":      probeBare,
 }
 
 const packs = 64 // different values that a probe writes in turn
@@ -62,42 +63,43 @@ func (r *run) writes(what string, n, perCall int, limit time.Duration, write fun
 	return r.ctx.Err()
 }
 
-// probeFile appends framed values to a file: without a sync, and with one for
-// each group that callers of the table would make.
-func probeFile(r *run) error {
-	for _, p := range []struct {
-		name    string
-		perCall int
-		sync    bool
-		limit   time.Duration
-	}{
-		{"file", perCall, false, 4 * r.cfg.Phase}, {"file.sync.1000", perCall, true, r.cfg.Phase / 5},
-		{"file.sync.16x100", 1600, true, r.cfg.Phase / 5}, {"file.sync.256x1", 256, true, r.cfg.Phase / 5},
-	} {
-		values, err := r.packed(p.perCall)
-		if err != nil {
-			return err
-		}
-		f, err := os.Create(filepath.Join(r.dir(), p.name))
-		if err != nil {
-			return err
-		}
-		var frame []byte
-		err = r.writes(p.name, r.probeURLs(), p.perCall, p.limit, func(i int) error {
-			v := values[i%packs]
-			frame = binary.LittleEndian.AppendUint32(frame[:0], uint32(len(v)))
-			frame = binary.LittleEndian.AppendUint32(frame, crc32.Checksum(v, castagnoli))
-			_, err := f.Write(append(frame, v...))
-			if err == nil && p.sync {
-				err = f.Sync()
-			}
-			return err
-		})
-		if err = errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
+// probeFile appends framed values to a file.
+func probeFile(r *run) error { return r.append("file", perCall, false, 4*r.cfg.Phase) }
+
+// probeFileSync syncs after each group that the callers of the table would make.
+func probeFileSync(r *run) error {
+	for _, g := range []struct {
+		name string
+		urls int
+	}{{"16x100", 1600}, {"256x1", 256}, {"1x1000", 1000}} {
+		if err := r.append("file.sync."+g.name, g.urls, true, r.cfg.Phase/5); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (r *run) append(name string, perCall int, sync bool, limit time.Duration) error {
+	values, err := r.packed(perCall)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(r.dir(), name))
+	if err != nil {
+		return err
+	}
+	var frame []byte
+	err = r.writes(name, r.probeURLs(), perCall, limit, func(i int) error {
+		v := values[i%packs]
+		frame = binary.LittleEndian.AppendUint32(frame[:0], uint32(len(v)))
+		frame = binary.LittleEndian.AppendUint32(frame, crc32.Checksum(v, castagnoli))
+		_, err := f.Write(append(frame, v...))
+		if err == nil && sync {
+			err = f.Sync()
+		}
+		return err
+	})
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

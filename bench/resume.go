@@ -136,18 +136,18 @@ func (r *run) nothingLost(s *subject, acknowledged int) error {
 		return err
 	}
 	waiting := s.Stats().Waiting
-	again := r.loader(s, src)
+	second := r.loader(s, src)
 	from := usageNow()
 	for i := 0; i < acknowledged; i += perCall {
-		if err := again.call(perCall, r.numbered(i)); err != nil {
+		if err := second.call(perCall, r.numbered(i)); err != nil {
 			return err
 		}
 	}
 	r.cost("again", int64(acknowledged), from, 0)
-	lost := again.added.Load()
+	lost := second.added.Load()
 	r.measure("lost", float64(lost), "")
 	// The call that was cut off may have been admitted or not.
-	if least := int64(acknowledged - again.refused); lost > 0 || waiting < least || waiting > least+perCall {
+	if least := int64(acknowledged - second.refused); lost > 0 || waiting < least || waiting > least+perCall {
 		return fmt.Errorf("%d URLs were acknowledged and not refused, %d wait after reopening, %d are lost", least, waiting, lost)
 	}
 	return nil

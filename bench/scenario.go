@@ -30,7 +30,7 @@ func init() { // the functions refer to the list
 		{"known", "19 of 20 links are known, drawn evenly and by popularity; goes on with ingest's URLs", true, nil, known},
 		{"drain", "hands all URLs out, looks at the disk with a third left and afterwards; goes on with ingest's URLs", true, nil, drain},
 		{"cycle", "Add, Next and Done on a full store without delays, 16 and 64 workers", true, []string{"bare"}, cycle},
-		{"sync", "Add when every commit must survive a loss of power: 16 callers x 100, 256 x 1, 1 x 1,000", true, []string{"file"}, synced},
+		{"sync", "Add when every commit must survive a loss of power: 16 callers x 100, 256 x 1, 1 x 1,000", true, []string{"file-sync"}, synced},
 		{"resident", "Next and Done in memory, 1 and 16 goroutines, up to 3 million URLs", true, []string{"bare"}, resident},
 		{"resume", "a process that adds is killed with signal 9; another one goes on, and looks whether anything is lost", true, nil, resume},
 		{"one-host", "up to 1 million URLs of one host, against the mixed load", true, nil, oneHostOnly},
@@ -38,7 +38,8 @@ func init() { // the functions refer to the list
 		{"policy", "workers busy in virtual time, beside Mercator as published, time order and fixed numbers of back queues", true, nil, policy},
 		{"skew", "one host with half of up to 1 million URLs; Zipf's law with exponents 1.1 and 1.4", false, nil, skew},
 		{"wide", "all URLs over 5 million hosts, or -hosts: in, reopened, and out", false, nil, wide},
-		{"longrun", "in and out between -urls and a quarter of them for as long as -time says; slopes of memory, disk and latency", false, nil, longrun},
+		{"longrun", "in and out between -urls and a quarter of them for as long as -time says; slopes of memory, disk and latency; no URL is remembered", false, nil, longrun},
+		{"longrun-known", "the same with all URLs remembered: what each leaves behind", false, nil, longrunKnown},
 	}
 }
 

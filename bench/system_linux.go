@@ -82,6 +82,9 @@ func freeBytes(dir string) float64 {
 	return float64(st.Bavail) * float64(st.Bsize)
 }
 
+// loadAverage is how many tasks were running or ready in the last minute.
+func loadAverage() float64 { return procField("/proc/loadavg", "") }
+
 // machine describes what the figures were measured on.
 func machine() string {
 	parts := []string{strconv.Itoa(runtime.NumCPU()) + " cores"}
@@ -97,10 +100,8 @@ func machine() string {
 	if kB := procField("/proc/meminfo", "MemTotal:"); !math.IsNaN(kB) {
 		parts = append(parts, strconv.Itoa(int(math.Round(kB/(1<<20))))+" GiB")
 	}
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		if f := strings.Fields(string(text)); len(f) > 0 {
-			parts = append(parts, "load "+f[0]+" at the start")
-		}
+	if load := loadAverage(); !math.IsNaN(load) {
+		parts = append(parts, "load "+digits(load)+" at the start")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -17,4 +17,5 @@ func anonymousMemory() float64 { return math.NaN() }
 func writtenBytes() float64    { return math.NaN() }
 func diskBytes(string) float64 { return math.NaN() }
 func freeBytes(string) float64 { return math.NaN() }
+func loadAverage() float64     { return math.NaN() }
 func machine() string          { return strconv.Itoa(runtime.NumCPU()) + " cores" }

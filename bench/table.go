@@ -46,26 +46,34 @@ func isSmall(c *config) bool { return c.URLs < large }
 var table = []line{
 	{"Add, survives kill -9, 1 caller x 1,000, 10 M URLs over ~670 k Zipf hosts, spilled, deduplicated", "400 k URLs/s, 0.17 of badger fed one packed value per batch", "700 k/s, 0.29", []goal{
 		{id: "ingest.add.rate", atLeast: true, must: 400e3, aim: 700e3, advisory: true},
+		{id: "ingest.add.cpu.net", label: "CPU", advisory: true},
+		{label: "of a plain file append", value: ratio("ingest.add.rate", "probe.file.rate"), advisory: true},
 		{label: "of badger", value: ratio("ingest.add.rate", "probe.badger.rate"), atLeast: true, must: 0.17, aim: 0.29},
 	}},
 	{"Add, `Sync`, 16 callers x 100 / 256 callers x 1", "200 k/s / 60 k/s", "500 k/s / 280 k/s", []goal{
 		{id: "sync.16x100.rate", atLeast: true, must: 200e3, aim: 500e3},
 		{id: "sync.256x1.rate", atLeast: true, must: 60e3, aim: 280e3},
+		{label: "and", value: ratio("sync.16x100.rate", "probe.file.sync.16x100.rate"), advisory: true},
+		{label: "of a plain file with one fdatasync for all callers", value: ratio("sync.256x1.rate", "probe.file.sync.256x1.rate"), advisory: true},
 	}},
 	{"Add of known URLs (19 of 20 links are known), at 10 M / at 100 M known", "1 M/s / 0.5 M/s", "3 M/s / 1.5 M/s", []goal{
 		{id: "known.even.rate", label: "drawn evenly", atLeast: true, must: 1e6, aim: 3e6, only: isSmall},
 		{id: "known.popular.rate", label: "by popularity", atLeast: true, must: 1e6, aim: 3e6, only: isSmall},
 		{id: "known.even.rate", label: "drawn evenly", atLeast: true, must: 0.5e6, aim: 1.5e6, only: isLarge},
 		{id: "known.popular.rate", label: "by popularity", atLeast: true, must: 0.5e6, aim: 1.5e6, only: isLarge},
+		{id: "known.even.cpu.net", label: "CPU, drawn evenly", advisory: true},
+		{id: "known.popular.cpu.net", label: "CPU, by popularity", advisory: true},
 	}},
 	{"Next + Done, resident, in memory, 1 and 16 goroutines", "1.2 M/s, <= 1 alloc", "2.5 M/s, 0 allocs", []goal{
 		{id: "resident.1.rate", atLeast: true, must: 1.2e6, aim: 2.5e6},
 		{id: "resident.16.rate", atLeast: true, must: 1.2e6, aim: 2.5e6},
+		{id: "resident.1.cpu", label: "CPU", advisory: true},
 		{id: "resident.1.allocs", label: "allocs", must: 1.01, aim: 0.01},
 		{label: "of the bare cycle without its Add", value: ratio("resident.1.rate", "probe.bare.next+done.rate"), atLeast: true, advisory: true},
 	}},
 	{"full durable cycle Add + Next + Done, spilled, zero delay, 64 workers", "150 k/s", "300 k/s", []goal{
 		{id: "cycle.64.rate", atLeast: true, must: 150e3, aim: 300e3},
+		{id: "cycle.64.cpu.net", label: "CPU", advisory: true},
 	}},
 	{"Next p99 when a URL is due, under that load, 16 / 64 workers", "<= 100 / 500 us", "<= 30 / 100 us", []goal{
 		{id: "cycle.16.next.p99", must: 100, aim: 30},
