@@ -25,8 +25,9 @@ type newEntry struct {
 	body     []byte
 	crawl    uint32
 	priority uint8
-	marked   bool // mark was inserted for it
-	stored   bool // the Spill knows mark; see lookUp
+	absentee int32 // its host's index in op.absent + 1; 0: none
+	marked   bool  // mark was inserted for it
+	stored   bool  // the Spill knows mark; see lookUp
 	force    bool
 }
 
@@ -39,7 +40,8 @@ type newEntry struct {
 // its own.
 //
 // With a Spill, Add waits while the disk is behind; ctx ends that wait, and
-// nothing later. Without one it returns ErrFull when the MemoryBudget is used up.
+// nothing later. It fails with the Spill's error if what is stored of a URL or
+// host cannot be read. Without one it returns ErrFull when the MemoryBudget is used up.
 func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -72,10 +74,16 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 			return 0, err
 		}
 		stale := f.staleLocked(o)
-		if wait == nil && !stale {
+		absent := wait == nil && !stale && f.hostsAbsentLocked(o)
+		if wait == nil && !stale && !absent {
 			break
 		}
 		f.mu.Unlock()
+		if absent {
+			if err := f.readHosts(o); err != nil {
+				return 0, err
+			}
+		}
 		if wait == nil {
 			continue
 		}

@@ -120,7 +120,7 @@ func (c *core) filled(qid uint32, now int64) {
 	q := c.queues.at(qid)
 	h := c.hosts.at(q.host)
 	switch h.place {
-	case nowhere, idling:
+	case nowhere, idling, departing:
 		c.detach(q.host)
 		c.settle(q.host, now)
 	case unbound:

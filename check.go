@@ -19,6 +19,7 @@ func (f *Frontier) Check() error {
 	k.lists()
 	k.heaps()
 	k.hosts()
+	k.departures()
 	k.groups()
 	k.parts()
 	k.totals(f)
@@ -215,7 +216,7 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 		k.bad("F2: host %d in place %d is among the called: %v", id, h.place, isCalled)
 	}
 	switch h.place {
-	case nowhere, idling:
+	case nowhere, idling, departing:
 		if waiting > 0 || h.contacts > 0 {
 			k.bad("F2: host %d rests with %d URLs and %d contacts", id, waiting, h.contacts)
 		}

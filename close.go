@@ -13,7 +13,8 @@ import (
 // without a URL, for robots.txt and the like. host is a host key. One lease is
 // one contact: call Done with it, which moves the host's clock. Calls for one
 // host are served in order, and before its URLs. While a lease of the host is
-// out, Contact waits for its end. Errors are those of Next, but for ErrExhausted.
+// out, Contact waits for its end. Errors are those of Next, but for ErrExhausted,
+// and the Spill's if what is stored of the host cannot be read.
 func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return Lease{}, err
@@ -21,7 +22,9 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 	if err := checkHost(host); err != nil {
 		return Lease{}, fmt.Errorf("frontier: contact: %w", err)
 	}
-	f.lock()
+	if err := f.lockWithHost(host); err != nil {
+		return Lease{}, err
+	}
 	if err := f.refusalLocked(); err != nil {
 		f.mu.Unlock()
 		return Lease{}, err
@@ -141,19 +144,6 @@ func (f *Frontier) close() error {
 	}
 	close(f.committer.stop)
 	f.background.Wait()
-	f.mu.Lock()
-	b := &Batch{
-		ID:   f.committer.batchID + 1,
-		Time: wallMillis(f.wall(f.nowLocked())),
-		Rows: f.closingRowsLocked(),
-		Drop: f.core.drops,
-	}
-	var stale []Row
-	for _, name := range f.core.staleRows {
-		stale = append(stale, Row{Key: rowHost + name})
-	}
-	b.Rows = append(stale, b.Rows...)
-	f.mu.Unlock()
-	err := f.opts.Spill.Commit(b)
+	err := f.saveClocks()
 	return errors.Join(err, f.opts.Spill.Release())
 }

@@ -10,7 +10,6 @@ package frontier
 
 import (
 	"runtime"
-	"strings"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
@@ -30,7 +29,7 @@ type committer struct {
 	stuck   bool // moving everything did not free enough memory
 
 	failures int      // commits that failed
-	stale    []string // hosts whose rows the batch under way deletes
+	saving   []uint32 // hosts whose rows the batch under way has so that they may leave
 }
 
 func (c *committer) busy() bool { return c.working || len(c.queue) > 0 }
@@ -67,6 +66,7 @@ func (f *Frontier) submitAsyncLocked(o *op) {
 }
 
 func (f *Frontier) enqueueLocked(o *op) {
+	f.core.named(o.entries)
 	o.done = make(chan error, 1)
 	f.committer.queue = append(f.committer.queue, o)
 	f.committer.bytes += int64(len(o.buf))
@@ -103,6 +103,9 @@ func (f *Frontier) applyLocked(o *op) {
 		f.core.finished(o.record)
 		f.unpinLocked(o.host, now)
 	}
+	if o.noted != 0 {
+		f.unpinLocked(o.noted, now)
+	}
 	if o.rule != nil {
 		o.rule()
 	}
@@ -125,17 +128,14 @@ func (f *Frontier) undoLocked(o *op) {
 			f.known.remove(o.entries[i].mark)
 		}
 	}
-	for i := range o.rows {
-		if name, ok := strings.CutPrefix(o.rows[i].Key, rowHost); ok {
-			if id := f.core.lookup(f.hostHash(name), name); id != 0 {
-				f.core.hosts.at(id).unsaved = true // the next commit of it tries again
-			}
-		}
+	now := f.nowLocked()
+	if o.noted != 0 {
+		f.core.hosts.at(o.noted).unsaved = true // the next commit of it tries again
+		f.unpinLocked(o.noted, now)
 	}
 	if !o.ends {
 		return
 	}
-	now := f.nowLocked()
 	h := f.core.hosts.at(o.host)
 	if o.due != 0 {
 		f.core.schedule(o.queue, o.record, o.due)
@@ -229,9 +229,8 @@ func (f *Frontier) commitGroup() bool {
 	}
 	f.mu.Lock()
 	if err != nil {
-		// The drops and rows were not told: they go with the next batch.
+		// The drops were not told: they go with the next batch.
 		f.core.drops = append(f.core.drops, b.Drop...)
-		f.core.staleRows = append(f.core.staleRows, c.stale...)
 		c.failures++
 		group = append(group, f.takeQueuedLocked()...)
 	} else {
@@ -247,6 +246,8 @@ func (f *Frontier) commitGroup() bool {
 		f.finishing--
 		c.bytes -= int64(len(o.buf))
 	}
+	f.settleSavesLocked(err)
+	f.departLocked()
 	c.working = false
 	if err == nil {
 		f.applied.batch, f.applied.seq, f.applied.marks = b.ID, lastSeq, len(f.logMarks)
@@ -293,11 +294,8 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 	if group[0].run != nil {
 		return group, nil
 	}
-	b := &Batch{ID: c.batchID + 1, Time: wallMillis(f.wall(f.nowLocked())), Drop: f.core.drops}
-	c.stale, f.core.drops, f.core.staleRows = f.core.staleRows, nil, nil
-	for _, name := range c.stale {
-		b.Rows = append(b.Rows, Row{Key: rowHost + name})
-	}
+	b := &Batch{ID: c.batchID + 1, Time: wallMillis(f.wall(f.nowLocked())), Drop: f.core.drops, Rows: f.savesLocked()}
+	f.core.drops = nil
 	for _, o := range group {
 		seq := f.numberLocked(o)
 		for i := range o.entries {

@@ -84,6 +84,10 @@
 // ends the log there; see [Spill]. After anything but a clean Close every host
 // counts as contacted at the moment of reopening.
 //
+// A host that has no URLs leaves memory when its time has passed. What was learned
+// of it, its Crawl-delay, waits with the Spill and is read when the host is named
+// again, by Add, Contact, Done or an outlink. Without a Spill such hosts stay.
+//
 // # Time
 //
 // In-process times are monotonic. Stored times are wall-clock milliseconds,

@@ -31,8 +31,9 @@ type plan struct {
 // Done ends a lease. When it has returned without an error the URL will not be
 // handed out again but as the outcome says, and the outlinks in o.Add are
 // admitted, both in one commit. Two kinds of error come after that commit:
-// *EntryError for outlinks (or ErrFull for all of them), and *PriorityError for
-// a URL that keeps its former priority. ErrNotLeased means that the lease ended
+// *EntryError for outlinks ("outlinks: ..." for all of them: ErrFull, or the
+// Spill's when it could not be asked about them), and *PriorityError for a URL
+// that keeps its former priority. ErrNotLeased means that the lease ended
 // before; the host's clock may still be moved later. After any other error
 // nothing but the host's clock has changed: the URL waits again.
 func (f *Frontier) Done(l Lease, o Outcome) error {
@@ -51,9 +52,8 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 	bad = errors.Join(bad, f.lockKnowing(job))
 	lease, err := f.heldLocked(l)
 	if err != nil {
-		f.lateLocked(l, p)
 		f.mu.Unlock()
-		return err
+		return errors.Join(err, f.late(l, p))
 	}
 	bad = errors.Join(bad, f.finishLocked(job, l.host, lease, p))
 	if job.empty() {
@@ -196,20 +196,35 @@ func (f *Frontier) heldLocked(l Lease) (*leaseRecord, error) {
 	return nil, ErrNotLeased
 }
 
-// lateLocked lets a Done that came too late move its host's clock later.
+// late lets a Done that came too late move its host's clock later.
+func (f *Frontier) late(l Lease, p plan) error {
+	if p.hostHold < 0 || l.token == 0 || checkHost(l.Host) != nil {
+		return nil
+	}
+	switch err := f.lockWithHost(l.Host); {
+	case errors.Is(err, ErrClosed):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.lateLocked(l, p)
+	}
+	return nil
+}
+
 func (f *Frontier) lateLocked(l Lease, p plan) {
-	if f.closed || p.hostHold < 0 || l.token == 0 || checkHost(l.Host) != nil {
-		return
-	}
-	id := f.core.lookup(f.hostHash(l.Host), l.Host)
-	if id == 0 {
-		id = f.core.ensure(f.hostHash(l.Host), l.Host)
-	}
+	id := f.core.ensure(f.hostHash(l.Host), l.Host)
 	now := f.nowLocked()
 	h := f.core.hosts.at(id)
-	due := p.end + max(p.hostHold, int64(h.crawlDelay)*int64(time.Millisecond), int64(min(p.outcome.RetryAfter, maxDelay)))
+	due := p.end + max(p.hostHold, h.crawlDelayNs(), int64(min(p.outcome.RetryAfter, maxDelay)))
 	if due <= h.due {
 		return
+	}
+	o := newOp()
+	if f.opts.Spill != nil {
+		f.noteLocked(o, id, due, now) // first, for it pins the host
 	}
 	switch h.place {
 	case leased, loading, ending:
@@ -221,11 +236,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 		h.due = due
 		f.core.settle(id, now)
 	}
-	if f.opts.Spill == nil {
-		return
-	}
-	o := newOp()
-	if f.noteLocked(o, h, due, now); o.empty() {
+	if o.empty() {
 		o.free()
 		return
 	}
@@ -245,7 +256,7 @@ func (f *Frontier) finishLocked(o *op, hid uint32, lease *leaseRecord, p plan) e
 	f.learnLocked(h, out.CrawlDelay)
 	var hostDue, groupDue int64
 	if p.hostHold >= 0 {
-		hostDue = p.end + max(p.hostHold, int64(h.crawlDelay)*int64(time.Millisecond))
+		hostDue = p.end + max(p.hostHold, h.crawlDelayNs())
 		groupDue = p.end + p.groupHold
 	}
 	if out.RetryAfter > 0 {
@@ -259,7 +270,7 @@ func (f *Frontier) finishLocked(o *op, hid uint32, lease *leaseRecord, p plan) e
 		f.endRecordLocked(o, h, &l, p)
 	}
 	if f.opts.Spill != nil {
-		f.noteLocked(o, h, hostDue, now)
+		f.noteLocked(o, hid, hostDue, now)
 	}
 	c.settleLease(&l, now, hostDue, groupDue)
 	return f.outlinksLocked(o)
@@ -342,19 +353,27 @@ func (f *Frontier) awaitRoom(o *op) {
 }
 
 // lockKnowing takes the lock when the Spill has told which of the outlinks in o it
-// knows. If it cannot tell they are refused.
-func (f *Frontier) lockKnowing(o *op) error {
+// knows, with the hosts of the others in memory if anything was stored of them. If
+// it cannot tell they are refused.
+func (f *Frontier) lockKnowing(o *op) (err error) {
 	for {
-		err := f.lookUp(o)
-		if err != nil {
+		if lerr := f.lookUp(o); lerr != nil {
 			o.entries = o.entries[:0]
-			err = fmt.Errorf("outlinks: %w", err)
+			err = fmt.Errorf("outlinks: %w", lerr)
 		}
 		f.lock()
-		if !f.staleLocked(o) {
+		stale := f.staleLocked(o)
+		if !stale && !f.hostsAbsentLocked(o) {
 			return err
 		}
 		f.mu.Unlock()
+		if stale {
+			continue
+		}
+		if rerr := f.readHosts(o); rerr != nil {
+			o.entries = o.entries[:0]
+			err = fmt.Errorf("outlinks: %w", rerr)
+		}
 	}
 }
 

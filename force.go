@@ -23,7 +23,9 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 	f.beginForce(e.mark)
 	defer f.endForce(e.mark)
 	for {
-		f.lock()
+		if err := f.lockWithHost(e.host); err != nil {
+			return err
+		}
 		if f.closed {
 			f.mu.Unlock()
 			return ErrClosed
@@ -62,6 +64,11 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 					f.mu.Unlock()
 					o.free()
 					return ErrClosed
+				}
+				if !o.ends && f.core.lookup(e.hash, e.host) != id { // it left memory meanwhile
+					f.mu.Unlock()
+					o.free()
+					continue
 				}
 			}
 		}

@@ -261,6 +261,7 @@ func (f *Frontier) Leases(ctx context.Context) iter.Seq2[Lease, error] {
 func (f *Frontier) lock() {
 	f.mu.Lock()
 	f.reapLocked()
+	f.departLocked()
 }
 
 // refusalLocked is why nothing may be handed out any more.

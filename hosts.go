@@ -2,7 +2,8 @@
 // finds it by the host's key.
 //
 // A host without URLs, leases and learned delay whose time has passed has no
-// record: what is not remembered is at its default.
+// record: what is not remembered is at its default. With a learned delay it has
+// none either once its row is saved: see dormant.go.
 
 package frontier
 
@@ -10,22 +11,24 @@ import (
 	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/bloom"
 )
 
 // place says in which structure a host is. It is in exactly one.
 type place uint8
 
 const (
-	nowhere place = iota // nothing waits, and its time has passed or is not known
-	idling               // nothing waits; core.idle holds its time
-	unbound              // has a token in each front queue that it has URLs for
-	parked               // core.parked holds its time; no resident URLs
-	pacing               // bound: in the heap, by itself or within its group
-	ready                // bound: in each ready list that it has URLs for
-	called               // bound: a Contact waits for it and may have it now
-	loading              // bound: a caller reads its next URLs from disk
-	leased               // bound: core.expiry holds its lease's deadline
-	ending               // bound: its lease ended by deadline and is being settled
+	nowhere   place = iota // nothing waits, and its time has passed or is not known
+	idling                 // nothing waits; core.idle holds its time
+	departing              // nothing waits, and its time has passed; it leaves memory when its row is saved
+	unbound                // has a token in each front queue that it has URLs for
+	parked                 // core.parked holds its time; no resident URLs
+	pacing                 // bound: in the heap, by itself or within its group
+	ready                  // bound: in each ready list that it has URLs for
+	called                 // bound: a Contact waits for it and may have it now
+	loading                // bound: a caller reads its next URLs from disk
+	leased                 // bound: core.expiry holds its lease's deadline
+	ending                 // bound: its lease ended by deadline and is being settled
 )
 
 // host is what is known of one host. Its memory holds no pointers.
@@ -38,15 +41,15 @@ type host struct {
 	lease      uint32    // the lease that is out; 0: none
 	waiting    int32     // URLs in its queues
 	scheduled  int32     // URLs with a future time
-	pins       int32     // completions on their way to disk, which name its queues
+	pins       int32     // completions and rows of it on their way to disk
 	contacts   int32     // Contact calls waiting for it
 	crawlDelay int32     // milliseconds
-	pos        int32     // in the heap that place implies
+	pos        int32     // in the heap that place implies, or number in core.departures
 	served     uint16    // hand-outs since it was bound
 	nameLen    uint8
 	place      place
 	holdsSlot  bool // while not leased: it occupies a slot of its group
-	stored     bool // a row of it is on disk
+	stored     bool // a row of it is on disk, or on its way
 	unsaved    bool // its crawl delay or group changed since
 }
 
@@ -91,9 +94,14 @@ type core struct {
 	stats     Stats
 	avail     [maxPriorities]int // scratch for the selector
 
-	dirty     []uint32 // blocks whose finished positions changed since the last checkpoint
-	drops     []uint32 // blocks without a live record, to be told to the Spill
-	staleRows []string // hosts forgotten of which a row is on disk
+	rows       bloom.Filter            // hashes of all hosts that have a row
+	departures departures              // hosts in place departing, oldest first
+	unwritten  []uint32                // of them, those whose rows must be written before
+	submitted  uint64                  // ops so far
+	left       [departureShards]uint32 // how many hosts with a row left memory, by hash
+
+	dirty []uint32 // blocks whose finished positions changed since the last checkpoint
+	drops []uint32 // blocks without a live record, to be told to the Spill
 }
 
 // coreConfig is the part of Options that core needs.

@@ -129,6 +129,12 @@ func (f *Frontier) lookUp(o *op) error {
 	return nil
 }
 
+// knownLocked reports whether e is of a URL that was admitted. The answer of
+// lookUp must hold still.
+func (f *Frontier) knownLocked(e *newEntry) bool {
+	return !f.opts.NoDedup && (e.stored || f.known.young(e.mark))
+}
+
 // staleLocked reports whether the answers for an op may be wrong by now.
 func (f *Frontier) staleLocked(o *op) bool {
 	return len(o.entries) > 0 && o.lookup.covered != f.known.covered

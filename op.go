@@ -21,12 +21,14 @@ type op struct {
 	rows    []Row
 	forced  []newEntry // known outlinks to be forced once this is committed
 	lookup  lookup
+	absent  []absentee // hosts of entries that were not in memory
 
 	ends   bool      // record, of queue and host, is finished
 	record arena.Ref // stays in memory until then
 	queue  uint32
 	host   uint32
-	due    int64 // when record was scheduled for; 0: it waited or was leased
+	due    int64  // when record was scheduled for; 0: it waited or was leased
+	noted  uint32 // host whose row is among rows; 0: none
 
 	firstSeq uint64
 	rule     func()       // puts a control in force, under the lock, in the order of commits
@@ -42,7 +44,11 @@ func newOp() *op { return ops.Get().(*op) }
 // free gives the op back. Nobody may be going to send on done.
 func (o *op) free() {
 	clear(o.entries)
-	*o = op{entries: o.entries[:0], buf: o.buf[:0], lookup: lookup{marks: o.lookup.marks[:0], at: o.lookup.at[:0], known: o.lookup.known[:0]}}
+	clear(o.absent)
+	*o = op{
+		entries: o.entries[:0], buf: o.buf[:0], absent: o.absent[:0],
+		lookup: lookup{marks: o.lookup.marks[:0], at: o.lookup.at[:0], known: o.lookup.known[:0]},
+	}
 	if cap(o.buf) <= 1<<20 {
 		ops.Put(o)
 	}

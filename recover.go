@@ -1,8 +1,9 @@
 // This file brings a frontier back from its Spill.
 //
-// Rows come first, then marks and blocks, then the log since the last
-// checkpoint. After anything but a clean Close every host counts as contacted at
-// the moment of reopening: nobody knows what the lost leases did.
+// Marks and blocks come first, then the log since the last checkpoint, then rows:
+// only hosts that turned out to have URLs keep in memory what their rows say.
+// After anything but a clean Close every host counts as contacted at the moment
+// of reopening: nobody knows what the lost leases did.
 
 package frontier
 
@@ -13,7 +14,6 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
@@ -21,12 +21,10 @@ import (
 // recovery is a Recovery for an empty frontier.
 type recovery struct {
 	f     *Frontier
-	known bool // the store was used before
-	clean bool
+	clean bool // the last frontier was closed
 
-	hosts  map[string]hostState
-	groups map[string]int64  // Unix milliseconds
-	stale  []Row             // to be deleted
+	groups []string          // whose rows say nothing unless they have members
+	stale  []byte            // keys of rows to be deleted, each behind its length
 	parts  []blockParts      // of each block
 	sorted bool              // parts are, by block
 	last   uint32            // part that was given last, not chained yet
@@ -45,14 +43,10 @@ type logged struct {
 // recover fills an empty frontier from its Spill and marks the store as in use.
 func (f *Frontier) recover(ctx context.Context) error {
 	r := &recovery{
-		f: f, hosts: map[string]hostState{}, groups: map[string]int64{},
-		log: map[uint64]logged{},
+		f: f, log: map[uint64]logged{},
 	}
 	if err := f.opts.Spill.Recover(ctx, r); err != nil {
 		return fmt.Errorf("frontier: recover: %w", err)
-	}
-	if !r.known {
-		f.key = randomKey()
 	}
 	r.finish()
 	f.epoch++
@@ -61,7 +55,7 @@ func (f *Frontier) recover(ctx context.Context) error {
 	b := &Batch{
 		ID:   f.committer.batchID + 1,
 		Time: wallMillis(f.start),
-		Rows: append(r.stale, f.metaRowLocked(f.gen, false)),
+		Rows: []Row{f.metaRowLocked(f.gen, false)},
 		Drop: f.core.drops,
 	}
 	f.core.drops = nil
@@ -69,7 +63,7 @@ func (f *Frontier) recover(ctx context.Context) error {
 		return fmt.Errorf("frontier: open: %w", err)
 	}
 	f.committer.batchID, f.applied.batch = b.ID, b.ID
-	return nil
+	return r.deleteStale()
 }
 
 var errRow = errors.New("malformed row")
@@ -283,38 +277,12 @@ func (r *recovery) finish() {
 		c.stretchPush(&q.back, x.ref)
 		c.counted(q, 1)
 	}
-	r.clocks()
 	for id := uint32(1); id <= c.hosts.top; id++ {
 		if h := c.hosts.at(id); h.nameLen > 0 {
+			if c.holdOf != nil { // rules were not known when the host was met
+				h.due = max(h.due, c.holdOf(string(c.name(h))))
+			}
 			c.settle(id, 0)
 		}
-	}
-}
-
-// clocks gives hosts and groups the times that were stored.
-func (r *recovery) clocks() {
-	f := r.f
-	c := f.core
-	for name, s := range r.hosts {
-		id := c.ensure(f.hostHash(name), name)
-		h := c.hosts.at(id)
-		h.crawlDelay, h.stored = s.crawlDelay, true
-		due := min(f.since(millisTime(s.due)), int64(maxDelay))
-		if !r.clean {
-			due = max(due, int64(s.crawlDelay)*int64(time.Millisecond), f.maxDelay)
-		}
-		h.due = max(h.due, due) // not before what its own rule owes after a crash
-		if s.group != "" {
-			c.joinGroup(h, c.groupOf(s.group))
-		}
-	}
-	for name, free := range r.groups {
-		at := min(f.since(millisTime(free)), int64(maxDelay))
-		if at <= c.groupHold && c.groupNames[name] == 0 {
-			r.stale = append(r.stale, Row{Key: rowGroup + name}) // nothing must be known of it
-			continue
-		}
-		g := c.groups.at(c.groupOf(name))
-		g.free = max(g.free, at)
 	}
 }

@@ -40,40 +40,24 @@ func (f *Frontier) metaRowLocked(gen uint32, clean bool) Row {
 	return Row{Key: rowMeta, Value: b}
 }
 
+// hostState is what the row of a host says.
 type hostState struct {
 	due        int64 // Unix milliseconds
 	crawlDelay int32
 	group      string
 }
 
-func (r *recovery) Row(key string, value []byte) error {
-	switch {
-	case key == rowMeta:
-		return r.meta(value)
-	case len(key) > 2 && key[:2] == rowHost:
-		due, n := binary.Varint(value)
-		if n <= 0 {
-			return &CorruptError{Key: []byte(key), Err: errRow}
-		}
-		delay, k := binary.Uvarint(value[n:])
-		if k <= 0 || delay > uint64(maxCrawlDelay/time.Millisecond) {
-			return &CorruptError{Key: []byte(key), Err: errRow}
-		}
-		r.hosts[key[2:]] = hostState{due, int32(delay), string(value[n+k:])}
-	case len(key) > 2 && key[:2] == rowGroup:
-		free, n := binary.Varint(value)
-		if n <= 0 {
-			return &CorruptError{Key: []byte(key), Err: errRow}
-		}
-		r.groups[key[2:]] = free
-	case len(key) > 2 && key[:2] == rowDelay:
-		d, err := decodeDelay(value)
-		if err != nil {
-			return &CorruptError{Key: []byte(key), Err: err}
-		}
-		r.f.controls.set(key[2:], d)
+// decodeHost is the inverse of hostRow.
+func decodeHost(name string, value []byte) (s hostState, err error) {
+	due, n := binary.Varint(value)
+	if n <= 0 {
+		return s, &CorruptError{Key: []byte(rowHost + name), Err: errRow}
 	}
-	return nil // rows of other kinds are not ours to judge
+	delay, k := binary.Uvarint(value[n:])
+	if k <= 0 || delay > uint64(maxCrawlDelay/time.Millisecond) {
+		return s, &CorruptError{Key: []byte(rowHost + name), Err: errRow}
+	}
+	return hostState{due, int32(delay), string(value[n+k:])}, nil
 }
 
 func (r *recovery) meta(v []byte) error {
@@ -106,8 +90,6 @@ func (r *recovery) meta(v []byte) error {
 		fields[i], v = x, v[n:]
 	}
 	f.epoch, f.seq, f.gen = fields[0], fields[1], uint32(fields[2])
-	r.known = true
-	// All rows come before the first host, which must know what it is owed.
 	switch {
 	case !r.clean:
 		f.heldFrom = 0
@@ -120,35 +102,6 @@ func (r *recovery) meta(v []byte) error {
 	f.core.holdOf = f.hold
 	f.core.groupHold = max(0, f.heldFrom+int64(f.opts.GroupDelay.Max()))
 	return nil
-}
-
-// closingRows is what makes the next opening continue with exact times.
-func (f *Frontier) closingRowsLocked() []Row {
-	now := f.nowLocked()
-	c := f.core
-	var rows []Row
-	for id := uint32(1); id <= c.hosts.top; id++ {
-		h := c.hosts.at(id)
-		if h.nameLen == 0 {
-			continue
-		}
-		due := h.due
-		if h.lease != 0 {
-			// Its contact may go on: it counts as contacted now.
-			l := c.leases.at(h.lease)
-			due = max(due, now+max(int64(f.DelayOf(string(c.name(h))).Max()), int64(h.crawlDelay)*int64(time.Millisecond)))
-			c.stampGroup(l.group, now+int64(f.opts.GroupDelay.Max()))
-		}
-		if due > now || h.crawlDelay > 0 || h.group != 0 || h.stored {
-			rows = append(rows, f.hostRow(h, due))
-		}
-	}
-	for name, id := range c.groupNames {
-		if g := c.groups.at(id); g.free > now || g.members > 0 {
-			rows = append(rows, Row{Key: rowGroup + name, Value: binary.AppendVarint(nil, wallMillis(f.wall(g.free)))})
-		}
-	}
-	return append(rows, f.metaRowLocked(f.gen, true))
 }
 
 // hostRow encodes a host's clock for the store: due in Unix milliseconds, crawl
@@ -164,11 +117,15 @@ func (f *Frontier) hostRow(h *host, due int64) Row {
 
 // noteLocked adds a row to o if a crash would otherwise forget something of the
 // host: a new crawl delay or group, or a time beyond what every host is left
-// alone for after a crash.
-func (f *Frontier) noteLocked(o *op, h *host, due, now int64) {
+// alone for after a crash. The host is pinned until o is settled.
+func (f *Frontier) noteLocked(o *op, id uint32, due, now int64) {
+	h := f.core.hosts.at(id)
 	due = max(due, h.due)
 	if h.unsaved || due-now > f.maxDelay {
 		h.unsaved, h.stored = false, true
+		h.pins++
+		o.noted = id
 		o.rows = append(o.rows, f.hostRow(h, due))
+		f.core.rows.Add(h.hash)
 	}
 }

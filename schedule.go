@@ -35,7 +35,7 @@ func (c *core) advance(now int64) {
 		c.hosts.at(c.queues.at(it.aux).host).scheduled--
 		c.pushTail(it.aux, arena.Ref(it.id), now)
 	}
-	for c.idle.min() <= now {
+	for n := 0; c.idle.min() <= now && n < restAtOnce; n++ {
 		id := c.idle.pop().id
 		c.put(c.hosts.at(id), nowhere)
 		c.settle(id, now)
@@ -192,12 +192,11 @@ func (c *core) rest(id uint32, h *host, now int64) {
 	case h.due > now:
 		c.put(h, idling)
 		c.idle.push(timeItem{at: h.due, id: id})
-	case h.scheduled > 0 || h.pins > 0 || h.crawlDelay > 0:
+	case h.scheduled > 0 || h.pins > 0 || h.learned() && !c.cfg.spill:
 		c.put(h, nowhere)
+	case h.learned() || h.stored:
+		c.depart(id)
 	default:
-		if h.stored {
-			c.staleRows = append(c.staleRows, string(c.name(h)))
-		}
 		c.forget(id)
 	}
 }
@@ -380,5 +379,6 @@ func (c *core) over() bool {
 func (c *core) memory() int64 {
 	return c.mem.Used() + c.names.Used() + c.hosts.size() + c.queues.size() + c.parts.size() + c.leases.size() +
 		c.groups.size() + c.index.size() + c.blocks.size() +
-		c.pace.size() + c.parks.size() + c.idle.size() + c.expiry.size() + c.scheduled.size()
+		c.pace.size() + c.parks.size() + c.idle.size() + c.expiry.size() + c.scheduled.size() +
+		c.rows.Size() + c.departures.size()
 }

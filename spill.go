@@ -25,7 +25,7 @@ type Mark [12]byte
 // Checkpoint has returned; Recover drops those of an interrupted one.
 //
 // Recover, Commit and Checkpoint are called by one goroutine at a time; Pack by
-// one goroutine, Load and Known by any number, beside the others.
+// one goroutine, Load, Known and Row by any number, beside the others.
 type Spill interface {
 	// Recover takes the store into use and replays its state into r, in the
 	// order of r's methods. It fails with ErrInUse while another frontier has
@@ -53,6 +53,10 @@ type Spill interface {
 	// goroutines, beside everything else.
 	Known(ms []Mark, known []bool) error
 
+	// Row reads one row as of the last batch whose Commit returned. The value is
+	// the caller's. Any number of goroutines may call it, beside everything else.
+	Row(key string) (value []byte, found bool, err error)
+
 	// Checkpoint makes the blocks and marks of generation c.Gen part of the
 	// state and ends the log at c.Through: what was committed up to there need
 	// not be replayed any more.
@@ -67,11 +71,12 @@ type Spill interface {
 }
 
 // Recovery receives what a Spill holds. Recover calls the methods in the order
-// in which they are listed here: all rows first, logged batches last. Arguments
-// are valid only during the call. An error ends Recover, which returns it.
+// in which they are listed here. Arguments are valid only during the call. An
+// error ends Recover, which returns it.
 type Recovery interface {
-	// Row gives one row.
-	Row(key string, value []byte) error
+	// Begin comes before everything. Until Recover returns, row reads one row as
+	// Spill.Row does afterwards.
+	Begin(row func(key string) (value []byte, found bool, err error)) error
 	// Marks tells how many fingerprints of URLs are known: those of completed
 	// checkpoints.
 	Marks(n int64) error
@@ -87,6 +92,8 @@ type Recovery interface {
 	Scheduled(q Queue, p Part, i int, r Record) error
 	// Batch gives one committed batch after the last checkpoint, in order.
 	Batch(b *Batch) error
+	// Row gives one row as of the last batch. Rows come in order of their keys.
+	Row(key string, value []byte) error
 }
 
 // Queue names the FIFO that a record waits in.

@@ -8,7 +8,7 @@ type Stats struct {
 	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
 	Scheduled int64   // URLs with a future time
 	Leased    int64   // leases out, those for contact only included
-	Hosts     int64   // hosts of which something is remembered
+	Hosts     int64   // hosts of which something is in memory
 	Bound     int64   // hosts that have a back queue
 	Groups    int64   // groups of hosts
 	Known     int64   // URLs remembered as admitted

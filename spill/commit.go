@@ -86,7 +86,7 @@ func (s *Store) commitLocked(b *frontier.Batch) error {
 		return err
 	}
 	s.last = id
-	s.pending = copyEffects(b)
+	s.setPending(copyEffects(b))
 	s.dropped = append(s.dropped, b.Drop...)
 	return nil
 }
@@ -152,7 +152,7 @@ func (s *Store) settled(effects bool) {
 	s.undo = undo{}
 	if effects {
 		s.countDrops(len(s.pending.drop))
-		s.pending = effectsNone
+		s.setPending(effectsNone)
 	}
 }
 

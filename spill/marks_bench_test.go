@@ -44,8 +44,9 @@ func (r countedReader) ReadAt(p []byte, at int64) (int, error) {
 // nothing is a Recovery that keeps nothing of a store with marks and a log.
 type nothing struct{ frontier.Recovery }
 
-func (nothing) Marks(int64) error           { return nil }
-func (nothing) Batch(*frontier.Batch) error { return nil }
+func (nothing) Begin(func(string) ([]byte, bool, error)) error { return nil }
+func (nothing) Marks(int64) error                              { return nil }
+func (nothing) Batch(*frontier.Batch) error                    { return nil }
 
 func randomMark(r *rand.Rand) (m frontier.Mark) {
 	for i := 0; i < len(m); i += 4 {

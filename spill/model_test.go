@@ -229,7 +229,9 @@ func (m *model) clone() *model {
 type replay struct {
 	stage     int
 	disorder  bool
+	row       func(string) ([]byte, bool, error)
 	rows      map[string]string
+	last      string // row
 	marks     int64
 	dead      map[uint32][]byte
 	parts     []frontier.Part
@@ -248,7 +250,22 @@ func (r *replay) at(stage int) error {
 	r.stage = stage
 	return r.fail
 }
-func (r *replay) Row(k string, v []byte) error     { r.rows[k] = string(v); return r.at(1) }
+func (r *replay) Begin(row func(string) ([]byte, bool, error)) error {
+	r.row = row
+	return r.at(1)
+}
+func (r *replay) Row(k string, v []byte) error {
+	if r.disorder = r.disorder || k <= r.last; r.row != nil {
+		switch got, found, err := r.row(k); {
+		case err != nil:
+			return err
+		case !found || !bytes.Equal(got, v):
+			return fmt.Errorf("row %s is read as %q, %v; replayed as %q", k, got, found, v)
+		}
+	}
+	r.rows[k], r.last = string(v), k
+	return r.at(6)
+}
 func (r *replay) Marks(n int64) error              { r.marks = n; return r.at(2) }
 func (r *replay) Dead(b uint32, bits []byte) error { r.dead[b] = bytes.Clone(bits); return r.at(3) }
 func (r *replay) Part(q frontier.Queue, p frontier.Part) error {
@@ -296,6 +313,9 @@ func (m *model) holds(s frontier.Spill) error {
 	}
 	if r.marks != int64(len(marks)) {
 		return fmt.Errorf("%d marks are known; %d were told", len(marks), r.marks)
+	}
+	if err := m.showsRows(s); err != nil {
+		return err
 	}
 	alive := map[uint64]entry{}
 	for i, p := range r.parts {
@@ -371,6 +391,22 @@ func (m *model) stored(s frontier.Spill) (map[frontier.Mark]bool, error) {
 		}
 	}
 	return marks, nil
+}
+
+// showsRows reads each row by its key, and one that is not there.
+func (m *model) showsRows(s frontier.Spill) error {
+	for i := range 6 {
+		key := fmt.Sprintf("row%d", i)
+		want, there := m.rows[key]
+		got, found, err := s.Row(key)
+		if err != nil {
+			return err
+		}
+		if found != there || string(got) != want {
+			return fmt.Errorf("%s is %q, %v; want %q, %v", key, got, found, want, there)
+		}
+	}
+	return nil
 }
 
 // reboot takes a store into use as a frontier does that knows nothing but what

@@ -73,7 +73,7 @@ type recovery struct {
 func (rc *recovery) run() error {
 	steps := []func() error{
 		rc.survey, rc.surveyLog, rc.openRuns, rc.discard, rc.install,
-		rc.rows, rc.marks, rc.deadBits, rc.parts, rc.batches, rc.sweepRuns,
+		rc.begin, rc.marks, rc.deadBits, rc.parts, rc.batches, rc.rows, rc.sweepRuns,
 	}
 	for _, step := range steps {
 		if err := rc.ctx.Err(); err != nil {
@@ -200,7 +200,7 @@ func (rc *recovery) install() error {
 	if n := len(rc.log); n > 0 {
 		s.last, s.aligned = rc.log[n-1].id, true
 	}
-	s.pending = copyEffects(&rc.tail)
+	s.setPending(copyEffects(&rc.tail))
 	s.undo = undo{}
 	s.deadGen = rc.dead
 	s.dropped = slices.Clone(s.pending.drop)
@@ -216,38 +216,8 @@ func (rc *recovery) install() error {
 	return nil
 }
 
-func (rc *recovery) rows() error {
-	latest := map[string][]byte{}
-	for _, r := range rc.tail.Rows {
-		latest[r.Key] = r.Value
-	}
-	err := rc.s.db.Iterate(prefixKey(fixed, kindRow), after(fixed, kindRow), func(key []byte, value func() ([]byte, error)) error {
-		name := string(key[headLen:])
-		if v, ok := latest[name]; ok {
-			delete(latest, name)
-			if v == nil {
-				return nil
-			}
-			return rc.tell(rc.to.Row(name, v))
-		}
-		v, err := value()
-		if err != nil {
-			return damaged(key, err)
-		}
-		return rc.tell(rc.to.Row(name, v))
-	})
-	if err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(latest)) {
-		if v := latest[name]; v != nil {
-			if err := rc.tell(rc.to.Row(name, v)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
+// begin lets the frontier read the rows that it must know before all others.
+func (rc *recovery) begin() error { return rc.tell(rc.to.Begin(rc.s.row)) }
 
 func (rc *recovery) openRuns() error { return rc.s.openRuns(rc.state.runs) }
 

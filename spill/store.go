@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
@@ -32,7 +33,7 @@ type Store struct {
 	last    uint64            // guarded by turn; ID of the last batch
 	offset  uint64            // guarded by turn; from the frontier's batch IDs to ours
 	aligned bool              // guarded by turn; offset is known
-	pending effects           // guarded by turn; of the last batch, not yet applied
+	pending effects           // guarded by turn; of the last batch, not yet applied; see setPending
 	undo    undo              // guarded by turn
 	deadGen map[uint32]uint32 // guarded by turn; generation of each segment of dead bits
 
@@ -53,14 +54,14 @@ type Store struct {
 	blocks  int64             // guarded by mu; blocks in live
 	floor   uint32            // guarded by mu; see state
 
+	latest atomic.Pointer[latestRows] // the rows in pending; nil: none
+
 	write sync.Mutex // one write at a time, with its sync
 
 	marks  markSet
 	tidier tidier
 	merger merger
 }
-
-var _ frontier.Spill = (*Store)(nil)
 
 // span tells which generation wrote the blocks from first on.
 type span struct{ first, gen uint32 }

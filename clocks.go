@@ -1,0 +1,210 @@
+// This file carries what is known of hosts and groups from one frontier on a
+// store to the next: when they may be contacted, what was learned of them, who
+// belongs together.
+//
+// What a reader would assume of a host or group without a row has none.
+
+package frontier
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+const (
+	clocksAtOnce = 4096    // hosts or groups that are looked at under one lock, or rows in one batch
+	maxStale     = 4 << 20 // bytes of keys of rows that one opening deletes
+)
+
+// saveClocks writes what makes the next opening continue with exact times, in
+// steps. The last one says that the frontier was closed. Nothing else may be on
+// its way to the Spill.
+func (f *Frontier) saveClocks() error {
+	for _, step := range []struct {
+		top  func() uint32
+		rows func(id uint32, now int64) []Row
+	}{
+		{func() uint32 { return f.core.hosts.top }, f.closingHostLocked},
+		{func() uint32 { return f.core.groups.top }, f.closingGroupLocked},
+	} {
+		for id, more := uint32(1), true; more; {
+			f.mu.Lock()
+			now := f.nowLocked()
+			b := &Batch{Time: wallMillis(f.wall(now))}
+			for n := 0; n < clocksAtOnce && id <= step.top(); n, id = n+1, id+1 {
+				b.Rows = append(b.Rows, step.rows(id, now)...)
+			}
+			more = id <= step.top()
+			f.mu.Unlock()
+			if err := f.commitRows(b); err != nil {
+				return err
+			}
+		}
+	}
+	f.mu.Lock()
+	b := &Batch{
+		Time: wallMillis(f.wall(f.nowLocked())),
+		Rows: []Row{f.metaRowLocked(f.gen, true)},
+		Drop: f.core.drops,
+	}
+	f.mu.Unlock()
+	return f.commitRows(b)
+}
+
+// commitRows commits b, if it has any rows, while no committer is running.
+func (f *Frontier) commitRows(b *Batch) error {
+	if len(b.Rows) == 0 {
+		return nil
+	}
+	b.ID = f.committer.batchID + 1
+	if err := f.opts.Spill.Commit(b); err != nil {
+		return err
+	}
+	f.committer.batchID = b.ID
+	return nil
+}
+
+// closingHostLocked returns the row that a host needs, if it has not got it.
+func (f *Frontier) closingHostLocked(id uint32, now int64) []Row {
+	c := f.core
+	h := c.hosts.at(id)
+	if h.nameLen == 0 {
+		return nil
+	}
+	due := h.due
+	if h.lease != 0 {
+		// Its contact may go on: it counts as contacted now.
+		l := c.leases.at(h.lease)
+		due = max(due, now+max(int64(f.DelayOf(string(c.name(h))).Max()), h.crawlDelayNs()))
+		c.stampGroup(l.group, now+int64(f.opts.GroupDelay.Max()))
+	}
+	early := due > now && due > f.assumed(h) // without a row it would be contacted too early
+	switch {
+	case early, (h.learned() || h.group != 0) && (h.unsaved || !h.stored):
+		return []Row{f.hostRow(h, due)}
+	case h.stored && !h.learned() && h.group == 0:
+		return []Row{{Key: rowHost + string(c.name(h))}}
+	}
+	return nil
+}
+
+// assumed is until when a reader would leave a host alone whose row tells no
+// time.
+func (f *Frontier) assumed(h *host) int64 {
+	at := f.core.hold
+	if f.core.holdOf != nil {
+		at = max(at, f.core.holdOf(string(f.core.name(h))))
+	}
+	if h.stored && !h.unsaved {
+		at = max(at, f.heldUntil(h.crawlDelay))
+	}
+	return at
+}
+
+func (f *Frontier) closingGroupLocked(id uint32, now int64) []Row {
+	g := f.core.groups.at(id)
+	if g.name == "" || g.free <= now || g.free <= f.core.groupHold {
+		return nil
+	}
+	return []Row{{Key: rowGroup + g.name, Value: binary.AppendVarint(nil, wallMillis(f.wall(g.free)))}}
+}
+
+// Begin learns what must be known before the first host.
+func (r *recovery) Begin(row func(string) ([]byte, bool, error)) error {
+	value, found, err := row(rowMeta)
+	if err != nil {
+		return err
+	}
+	if !found {
+		r.f.key = randomKey()
+		return nil
+	}
+	return r.meta(value)
+}
+
+// Row gives hosts and groups what was stored of them.
+func (r *recovery) Row(key string, value []byte) error {
+	if len(key) <= 2 {
+		return nil // rowMeta, or not ours to judge
+	}
+	switch kind, name := key[:2], key[2:]; kind {
+	case rowDelay:
+		d, err := decodeDelay(value)
+		if err != nil {
+			return &CorruptError{Key: []byte(key), Err: err}
+		}
+		r.f.controls.set(name, d)
+	case rowGroup:
+		free, n := binary.Varint(value)
+		if n <= 0 {
+			return &CorruptError{Key: []byte(key), Err: errRow}
+		}
+		r.group(name, free)
+	case rowHost:
+		s, err := decodeHost(name, value)
+		if err != nil {
+			return err
+		}
+		r.host(name, s)
+	}
+	return nil
+}
+
+// host gives a host that has URLs what its row says. Others stay on disk, unless
+// the row says nothing any more.
+func (r *recovery) host(name string, s hostState) {
+	f := r.f
+	hash := f.hostHash(name)
+	id := f.core.lookup(hash, name)
+	if id == 0 && s.crawlDelay == 0 && f.since(millisTime(s.due)) <= 0 {
+		r.obsolete(rowHost + name)
+		return
+	}
+	f.core.rows.Add(hash)
+	if id != 0 {
+		f.remember(f.core.hosts.at(id), s)
+	}
+}
+
+func (r *recovery) group(name string, free int64) {
+	c := r.f.core
+	at := min(r.f.since(millisTime(free)), int64(maxDelay))
+	if at <= c.groupHold {
+		r.groups = append(r.groups, name)
+		return
+	}
+	g := c.groups.at(c.groupOf(name))
+	g.free = max(g.free, at)
+}
+
+// obsolete notes that a row is to be deleted. What is too much is left for the
+// next opening.
+func (r *recovery) obsolete(key string) {
+	if len(r.stale) < maxStale {
+		r.stale = append(binary.AppendUvarint(r.stale, uint64(len(key))), key...)
+	}
+}
+
+// deleteStale deletes the rows that say nothing any more.
+func (r *recovery) deleteStale() error {
+	f := r.f
+	for _, name := range r.groups {
+		if f.core.groupNames[name] == 0 {
+			r.obsolete(rowGroup + name)
+		}
+	}
+	for len(r.stale) > 0 {
+		b := &Batch{Time: wallMillis(f.start)}
+		for len(r.stale) > 0 && len(b.Rows) < clocksAtOnce {
+			n, k := binary.Uvarint(r.stale)
+			end := k + int(n)
+			b.Rows = append(b.Rows, Row{Key: string(r.stale[k:end])})
+			r.stale = r.stale[end:]
+		}
+		if err := f.commitRows(b); err != nil {
+			return fmt.Errorf("frontier: open: %w", err)
+		}
+		f.applied.batch = b.ID
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// This file reads rows: one by its key, at any time, and all of them for Recover.
+//
+// What the last batch did to rows may not be applied yet: it lies in a map
+// beside the engine, which is asked first.
+
+package spill
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// latestRows are the rows of the last batch, by key; nil values are of deleted
+// ones. A map that was published does not change.
+type latestRows map[string][]byte
+
+// setPending makes e what the next write applies.
+func (s *Store) setPending(e effects) {
+	s.pending = e
+	if len(e.rows) == 0 {
+		s.latest.Store(nil)
+		return
+	}
+	rows := make(latestRows, len(e.rows))
+	for _, r := range e.rows {
+		rows[r.Key] = r.Value
+	}
+	s.latest.Store(&rows)
+}
+
+// Row reads one row as of the last batch. It may be called by any number of
+// goroutines.
+func (s *Store) Row(key string) (value []byte, found bool, err error) {
+	if err := s.enter(); err != nil {
+		return nil, false, fmt.Errorf("spill: row: %w", err)
+	}
+	defer s.leave()
+	return s.row(key)
+}
+
+func (s *Store) row(key string) (value []byte, found bool, err error) {
+	if rows := s.latest.Load(); rows != nil {
+		if v, ok := (*rows)[key]; ok {
+			return bytes.Clone(v), v != nil, nil
+		}
+	}
+	found, err = s.get(rowKey(key), func(v []byte) error {
+		value = append([]byte{}, v...)
+		return nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("spill: row: %w", err)
+	}
+	return value, found, nil
+}
+
+// rows replays all rows, those of the last batch among the others.
+func (rc *recovery) rows() error {
+	latest := latestRows{}
+	for _, r := range rc.tail.Rows {
+		latest[r.Key] = r.Value
+	}
+	names := slices.Sorted(maps.Keys(latest))
+	// upTo replays the rows of the last batch that come before name.
+	upTo := func(name string, last bool) error {
+		for len(names) > 0 && (last || names[0] < name) {
+			if v := latest[names[0]]; v != nil {
+				if err := rc.tell(rc.to.Row(names[0], v)); err != nil {
+					return err
+				}
+			}
+			names = names[1:]
+		}
+		return nil
+	}
+	n := 0
+	err := rc.s.db.Iterate(prefixKey(fixed, kindRow), after(fixed, kindRow), func(key []byte, value func() ([]byte, error)) error {
+		if n++; n%1024 == 0 && rc.ctx.Err() != nil {
+			return rc.ctx.Err()
+		}
+		name := string(key[headLen:])
+		if err := upTo(name, false); err != nil {
+			return err
+		}
+		if _, ok := latest[name]; ok {
+			return nil // it comes before the next one
+		}
+		v, err := value()
+		if err != nil {
+			return damaged(key, err)
+		}
+		return rc.tell(rc.to.Row(name, v))
+	})
+	if err != nil {
+		return err
+	}
+	return upTo("", true)
+}
+
+var _ frontier.Spill = (*Store)(nil)
