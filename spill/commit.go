@@ -151,7 +151,6 @@ func (s *Store) settle(effects bool) error {
 func (s *Store) settled(effects bool) {
 	s.undo = undo{}
 	if effects {
-		s.countDrops(len(s.pending.drop))
 		s.setPending(effectsNone)
 	}
 }

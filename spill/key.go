@@ -16,7 +16,11 @@
 
 package spill
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
 
 type kind byte
 
@@ -71,3 +75,18 @@ func logName(key []byte) (id uint64, piece uint16, ok bool) {
 
 // after returns the first key behind all those of the generation and kind.
 func after(gen uint32, k kind) []byte { return prefixKey(gen, k+1) }
+
+// lifeOf tells how long the value of a key is likely to be of use.
+func lifeOf(key []byte) kv.Life {
+	if len(key) < headLen {
+		return kv.Inline
+	}
+	switch kind(key[headLen-1]) {
+	case kindLog:
+		return kv.Brief
+	case kindBlock:
+		return kv.Lasting
+	default:
+		return kv.Inline
+	}
+}

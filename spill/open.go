@@ -24,7 +24,10 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := checkFolder(dir); err != nil {
 		return nil, fmt.Errorf("spill: open: %w", err)
 	}
-	db, err := kv.OpenBadger(dir, kv.Config{Sync: o.Sync, Memory: o.MemoryBudget, Reserve: o.DiskReserve, Logger: o.Logger})
+	db, err := kv.OpenBadger(dir, kv.Config{
+		Sync: o.Sync, Memory: o.MemoryBudget, Reserve: o.DiskReserve, Logger: o.Logger,
+		Life: lifeOf, Last: prefixKey(fixed, 0),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("spill: open %s: %w", dir, openFault(err))
 	}

@@ -52,7 +52,6 @@ type packer struct {
 	block uint32 // number of the block being filled; 0: none
 	batch kv.Batch
 	keys  [][]byte // of all blocks of this call
-	bytes int64
 }
 
 func (p *packer) runs(runs []frontier.Run) ([][]frontier.Part, error) {
@@ -86,7 +85,6 @@ func (p *packer) runs(runs []frontier.Run) ([][]frontier.Part, error) {
 	if err := p.flush(); err != nil {
 		return nil, err
 	}
-	p.s.countBlocks(len(p.keys), p.bytes)
 	return parts, nil
 }
 
@@ -112,7 +110,6 @@ func (p *packer) end() error {
 	p.w.reset()
 	p.block = 0
 	p.keys = append(p.keys, key)
-	p.bytes += int64(len(key) + len(v))
 	p.batch.Set(key, v)
 	if p.batch.Bytes < chunkBytes && p.s.db.Fits(&p.batch) {
 		return nil
@@ -154,22 +151,4 @@ func (s *Store) dropOrphans() error {
 		s.mu.Unlock()
 	}
 	return err
-}
-
-// countBlocks keeps the estimate of what is of use.
-func (s *Store) countBlocks(n int, bytes int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.blocks += int64(n)
-	s.live += bytes
-}
-
-func (s *Store) countDrops(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.blocks > 0 {
-		n := min(int64(n), s.blocks)
-		s.live -= s.live / s.blocks * n
-		s.blocks -= n
-	}
 }

@@ -66,7 +66,6 @@ type recovery struct {
 	dead   map[uint32]uint32
 	log    []logEntry
 	tail   frontier.Batch // the last batch, whose effects may not be applied yet
-	live   int64
 	next   uint32
 }
 
@@ -211,7 +210,6 @@ func (rc *recovery) install() error {
 	s.next = rc.next
 	s.orphans = nil
 	s.floor = max(rc.state.floor, 1)
-	s.live, s.blocks = 0, int64(len(rc.blocks))
 	s.spans = nil
 	return nil
 }

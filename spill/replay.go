@@ -155,7 +155,6 @@ func (rc *recovery) parts() error {
 		if _, ok := slices.BinarySearch(rc.blocks, block); !ok {
 			return nil // the last batch dropped it
 		}
-		rc.live += int64(len(key) + len(v))
 		dir, body, err := splitBlock(key, v)
 		if err != nil {
 			return corrupt(key, err)
@@ -181,9 +180,6 @@ func (rc *recovery) parts() error {
 		}
 		return err
 	})
-	s.mu.Lock()
-	s.live = rc.live
-	s.mu.Unlock()
 	return err
 }
 

@@ -50,17 +50,16 @@ type Store struct {
 	spans   []span            // guarded by mu; ascending
 	next    uint32            // guarded by mu; number of the next block
 	orphans [][]byte          // guarded by mu; keys of blocks of a failed Pack
-	live    int64             // guarded by mu; about how many bytes are of use
-	blocks  int64             // guarded by mu; blocks in live
 	floor   uint32            // guarded by mu; see state
 
 	latest atomic.Pointer[latestRows] // the rows in pending; nil: none
 
 	write sync.Mutex // one write at a time, with its sync
 
-	marks  markSet
-	tidier tidier
-	merger merger
+	marks     markSet
+	tidier    tidier
+	merger    merger
+	reclaimer reclaimer
 }
 
 // span tells which generation wrote the blocks from first on.
@@ -90,6 +89,9 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 	if t, err := loadState(db); err == nil { // Recover reports what is wrong with it
 		s.expect(t.runs)
 	}
+	if !tidyNow {
+		s.startReclaimer()
+	}
 	return s, nil
 }
 
@@ -98,6 +100,7 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 func (s *Store) Close() error {
 	s.tidier.stop()
 	s.merger.stop()
+	s.reclaimer.stop()
 	s.life.Lock()
 	defer s.life.Unlock()
 	if s.closed {
@@ -157,8 +160,12 @@ func (s *Store) put(b *kv.Batch, sync bool) error {
 		return nil
 	}
 	s.write.Lock()
-	defer s.write.Unlock()
-	return s.db.Write(b, sync)
+	err := s.db.Write(b, sync)
+	s.write.Unlock()
+	if s.db.Wasteful() {
+		s.reclaimer.wake()
+	}
+	return err
 }
 
 // generation returns our number for the frontier's generation gen. The frontier

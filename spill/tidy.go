@@ -1,4 +1,4 @@
-// This file deletes what a checkpoint made superfluous and gives space back.
+// This file deletes what a checkpoint made superfluous.
 //
 // All of it may be interrupted at any point: Recover does the deletions again.
 
@@ -125,11 +125,8 @@ func (s *Store) doTidy(job tidyJob) {
 		}
 		err = s.putChunks(&b, false)
 	}
-	if err == nil && !s.tidier.stopped() {
-		s.mu.Lock()
-		live := s.live
-		s.mu.Unlock()
-		err = s.db.Reclaim(live)
+	if err == nil && s.tidyNow {
+		err = s.db.Reclaim(func() bool { return true })
 	}
 	if err != nil && err != errStopped {
 		s.opts.Logger.Warn("spill: tidying up", "err", err)

@@ -1,9 +1,8 @@
-// This file is the engine for production.
+// This file is the engine for production: badger for keys and small values,
+// blob.go for the rest.
 //
-// Large values (the log) go to badger's value log, small ones (blocks, marks)
-// stay in its tables. With sync every write of badger's own is synced as well,
-// those of its value-log collection included: a table rotated between a write
-// and a later Sync would not be.
+// With sync every write of badger's own is synced as well: a table rotated
+// between a write and a later Sync would not be.
 
 package kv
 
@@ -11,8 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
@@ -20,18 +19,21 @@ import (
 )
 
 const (
-	largeValue   = 8 << 10 // bytes from which on a value goes to the value log
-	valueLogFile = 32 << 20
-	tables       = 3 // being filled or written
-	minTable     = 2 << 20
-	baseLevel    = 64 << 20
+	tables   = 3 // being filled or written
+	minTable = 2 << 20
+	maxTable = 4 << 20 // what lies in tables is small
 	// Memory per byte of table size: four tables with room for a last write, and
 	// the eight builders that badger keeps, of two tables each. A builder is
 	// rounded up to a power of two, so tables are powers of two.
-	perTable    = 4*1.3 + 8*2
-	checkEvery  = 1 << 20 // bytes written between looks at the free space
-	smallWrite  = 4 << 10 // taken even when space is short: it may free some
-	flattenFrom = 64 << 20
+	perTable   = 4*1.3 + 8*2
+	baseLevel  = 256 << 20
+	largeValue = 64 << 10 // of values that stay in the tables; rare
+	valueLog   = 1 << 20  // for those; the least that badger takes
+
+	checkEvery = 1 << 20 // bytes written between looks at the free space
+	smallWrite = 4 << 10 // taken even when space is short: it may free some
+
+	metaApart = 1 // badger's user meta: the value is a place
 )
 
 // Badger is a DB in a folder.
@@ -41,10 +43,22 @@ type Badger struct {
 	db    *badger.DB
 	sync  bool
 	table int64 // bytes of one table being filled
+	life  func(key []byte) Life
+	last  []byte // keys from there on lie in the tables
+	log   *slog.Logger
+	blobs *blobs
+	sizes sizes
 
-	allowed   int         // bytes that may be written before the next look at the free space
+	allowed   int         // bytes that may be written before the next look at the free space; Write's
 	syncFault atomic.Bool // badger only logs that a sync of its value log failed
-	flattened int64       // bytes after the last flatten; Reclaim's
+	wasteful  atomic.Bool
+
+	turn    sync.Mutex    // Write, and the short steps of Reclaim that change something
+	bufs    [lives][]byte // guarded by turn; scratch of Write
+	counted bool          // guarded by turn; live of all blobs is right
+	surveys int           // guarded by turn; begun or made void
+
+	flattened int64 // bytes after the last flatten; Reclaim's
 }
 
 // Config says how a Badger is opened.
@@ -54,12 +68,26 @@ type Config struct {
 	// Reserve is how many bytes of the volume stay free.
 	Reserve int64
 	Logger  *slog.Logger
+	// Life tells how long the value of a key is likely to be of use, always the
+	// same. Nil: all values are Inline.
+	Life func(key []byte) Life
+	// Last is a key from which on all values are Inline.
+	Last []byte
+
+	sizes sizes // tests have small ones
 }
 
 // OpenBadger opens or makes the folder path.
 func OpenBadger(path string, c Config) (*Badger, error) {
-	d := &Badger{folder: folder{path, uint64(c.Reserve)}, sync: c.Sync, table: minTable}
-	for float64(2*d.table)*perTable <= float64(c.Memory) {
+	d := &Badger{folder: folder{path, uint64(c.Reserve)}, sync: c.Sync, table: minTable, life: c.Life, last: c.Last, log: c.Logger}
+	if c.sizes == (sizes{}) {
+		c.sizes = usual
+	}
+	d.sizes = c.sizes
+	if d.life == nil {
+		d.life = func([]byte) Life { return Inline }
+	}
+	for float64(2*d.table)*perTable <= float64(c.Memory) && d.table < maxTable {
 		d.table *= 2
 	}
 	o := badger.DefaultOptions(path).
@@ -70,7 +98,7 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 		WithCompression(options.None).
 		WithBlockCacheSize(0).
 		WithValueThreshold(largeValue).
-		WithValueLogFileSize(valueLogFile).
+		WithValueLogFileSize(valueLog).
 		WithNumVersionsToKeep(1).
 		WithDetectConflicts(false).
 		WithMetricsEnabled(false).
@@ -79,160 +107,25 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	o.BaseTableSize, o.TableSizeMultiplier = d.table, 1
 	// What a generation wrote overlaps no other: it may go far down at once.
 	o.BaseLevelSize = baseLevel
+	if err := removeUnborn(path); err != nil {
+		return nil, err
+	}
 	db, err := badger.Open(o)
 	if err != nil {
 		return nil, err
 	}
+	if d.blobs, err = openBlobs(path, c.sizes.file); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	d.db = db
+	d.flattened = d.tableBytes()
+	d.counted = len(d.blobs.files) == 0
+	d.wasteful.Store(!d.counted) // nobody knows yet
 	return d, nil
-}
-
-// Write is for the store.
-func (d *Badger) Write(b *Batch, sync bool) error {
-	if err := d.room(b); err != nil {
-		return err
-	}
-	txn := d.db.NewTransaction(true)
-	defer txn.Discard()
-	for _, o := range b.Ops {
-		var err error
-		if o.Value == nil {
-			err = txn.Delete(o.Key)
-		} else {
-			err = txn.Set(o.Key, o.Value)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if err := txn.Commit(); err != nil {
-		return err
-	}
-	if d.syncFault.Swap(false) {
-		return errors.New("kv: value log could not be synced")
-	}
-	if sync && !d.sync {
-		return d.db.Sync()
-	}
-	return nil
-}
-
-// room refuses large writes when the volume is nearly full: badger writes to
-// mapped files, and a page that finds no space kills the process. Deletions
-// alone are always taken: they are what frees space, and Recover needs them.
-func (d *Badger) room(b *Batch) error {
-	if b.Bytes <= d.allowed {
-		d.allowed -= b.Bytes
-		return nil
-	}
-	if b.Spare || b.Bytes < smallWrite || !slices.ContainsFunc(b.Ops, func(o Op) bool { return o.Value != nil }) {
-		return nil
-	}
-	if err := d.space(0); err != nil {
-		d.allowed = 0
-		return err
-	}
-	d.allowed = max(0, checkEvery-b.Bytes)
-	return nil
-}
-
-// Fits is for the store.
-func (d *Badger) Fits(b *Batch) bool {
-	if int64(len(b.Ops)) > d.db.MaxBatchCount()/2 {
-		return false
-	}
-	var size int64
-	for _, o := range b.Ops {
-		size += int64(len(o.Key)) + 64
-		if len(o.Value) < largeValue {
-			size += int64(len(o.Value))
-		}
-	}
-	return size < d.db.MaxBatchSize()*3/4 && b.Bytes < valueLogFile/2
-}
-
-// Get is for the store.
-func (d *Badger) Get(key []byte, fn func([]byte) error) (bool, error) {
-	txn := d.db.NewTransaction(false)
-	defer txn.Discard()
-	item, err := txn.Get(key)
-	if errors.Is(err, badger.ErrKeyNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	var theirs error
-	err = item.Value(func(v []byte) error { theirs = fn(v); return theirs })
-	if err != nil && theirs == nil {
-		err = fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return true, err
-}
-
-// Iterate is for the store.
-func (d *Badger) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
-	txn := d.db.NewTransaction(false)
-	defer txn.Discard()
-	o := badger.DefaultIteratorOptions
-	o.PrefetchValues = false
-	o.Prefix = commonPrefix(from, to)
-	it := txn.NewIterator(o)
-	defer it.Close()
-	var buf []byte
-	for it.Seek(from); it.Valid(); it.Next() {
-		item := it.Item()
-		key := item.Key()
-		if string(key) >= string(to) {
-			return nil
-		}
-		err := fn(key, func() ([]byte, error) {
-			v, err := item.ValueCopy(buf)
-			if err != nil {
-				return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-			}
-			buf = v[:0]
-			return v, nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func commonPrefix(a, b []byte) []byte {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return a[:n]
 }
 
 // Footprint is for the store.
 func (d *Badger) Footprint() int64 { return int64(float64(d.table) * perTable) }
-
-// Reclaim collects the value log, and merges the tables when most of what they
-// hold is dead: badger would leave the last level alone.
-func (d *Badger) Reclaim(live int64) error {
-	for {
-		err := d.db.RunValueLogGC(0.5)
-		if errors.Is(err, badger.ErrNoRewrite) || errors.Is(err, badger.ErrRejected) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-	}
-	size := d.tableBytes()
-	if size < flattenFrom || size < 2*live || size < d.flattened+flattenFrom {
-		d.flattened = min(d.flattened, size)
-		return nil
-	}
-	err := d.db.Flatten(1)
-	d.flattened = d.tableBytes()
-	return err
-}
 
 func (d *Badger) tableBytes() (n int64) {
 	for _, l := range d.db.Levels() {
@@ -242,7 +135,7 @@ func (d *Badger) tableBytes() (n int64) {
 }
 
 // Close is for the store.
-func (d *Badger) Close() error { return d.db.Close() }
+func (d *Badger) Close() error { return errors.Join(d.db.Close(), d.blobs.close()) }
 
 // logger passes on what badger says, and takes note of what it only says.
 type logger struct {

@@ -144,8 +144,11 @@ func (d *Disk) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) 
 // Footprint is for the store.
 func (d *Disk) Footprint() int64 { return 0 }
 
+// Wasteful is for the store.
+func (d *Disk) Wasteful() bool { return false }
+
 // Reclaim is for the store.
-func (d *Disk) Reclaim(int64) error { return nil }
+func (d *Disk) Reclaim(func() bool) error { return nil }
 
 // Close is for the store. The disk stays as it is.
 func (d *Disk) Close() error { return nil }

@@ -13,8 +13,8 @@ import (
 
 // DB is an ordered map from bytes to bytes that outlives the process.
 //
-// Write is called by one goroutine at a time, Reclaim beside it, the others by
-// any number. Close waits for nothing: callers end their calls before.
+// Write is called by one goroutine at a time, Reclaim by one beside it, the others
+// by any number. Close waits for nothing: callers end their calls before.
 type DB interface {
 	// Write applies b wholly or not at all. With sync it returns when b, and
 	// everything written before it, survives a loss of power. After an error the
@@ -35,9 +35,11 @@ type DB interface {
 	// Footprint is how many bytes of memory the engine needs at most.
 	Footprint() int64
 
-	// Reclaim gives space on disk back. live is about how many bytes of values
-	// are still of use.
-	Reclaim(live int64) error
+	// Wasteful reports whether Reclaim has something to do. It is cheap.
+	Wasteful() bool
+	// Reclaim gives space on disk back that holds nothing of use, in small steps.
+	// It calls pause between them, and ends early when that returns false.
+	Reclaim(pause func() bool) error
 
 	Files
 

@@ -70,7 +70,7 @@ func TestEngines(t *testing.T) {
 		_, err = db.Get([]byte("a"), func([]byte) error { return mine })
 		require.Equal(t, mine, err)
 		require.Equal(t, ErrStop, db.Iterate([]byte("a"), []byte("z"), func([]byte, func() ([]byte, error)) error { return ErrStop }))
-		require.NoError(t, db.Reclaim(0))
+		require.NoError(t, db.Reclaim(func() bool { return true }))
 	})
 }
 

@@ -1,0 +1,241 @@
+// This file gives the space of values that are of no use back: files without any
+// are removed, and what is left of sparse ones is moved together first.
+//
+// A loss of power at any point leaves each key with a value to point to: copies
+// are synced before keys point to them, and a file is removed only when the keys
+// that no longer point to it are on the medium too.
+
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// sizes say from what on something is worth doing, and how much at once, in bytes.
+type sizes struct {
+	file  int64 // a file is ended
+	waste int64 // what is of no use in a file is worth collecting
+	scan  int64 // of a file looked at in one step
+	move  int64 // of values moved in one step
+}
+
+var usual = sizes{file: 32 << 20, waste: 1 << 20, scan: 256 << 10, move: 512 << 10}
+
+const (
+	moveKeys    = 256      // moved in one step
+	surveyKeys  = 4 << 10  // counted in one step
+	flattenFrom = 32 << 20 // growth of the tables that makes them worth a merge
+	smallBlobs  = 16       // files of less than an eighth of the usual size that are left alone
+)
+
+// worth reports whether collecting f is worth its price. A log ends by itself.
+func (d *Badger) worth(f *blob) bool {
+	return f.dead() >= d.sizes.waste && !f.stuck && (f.live == 0 || f.life != Brief && f.dead() >= f.live)
+}
+
+// Wasteful is for the store.
+func (d *Badger) Wasteful() bool { return d.wasteful.Load() }
+
+// Reclaim is for the store.
+func (d *Badger) Reclaim(pause func() bool) error {
+	d.wasteful.Store(false)
+	if err := d.survey(pause); err != nil {
+		return d.unfinished(err)
+	}
+	for {
+		f := d.sparsest()
+		if f == nil {
+			break
+		}
+		if err := d.evacuate(f, pause); err != nil {
+			return d.unfinished(err)
+		}
+	}
+	if err := d.removeEmpty(pause); err != nil {
+		return d.unfinished(err)
+	}
+	return d.tidyTables()
+}
+
+var errPaused = errors.New("ended by the caller")
+
+// unfinished sees to it that Reclaim is called again.
+func (d *Badger) unfinished(err error) error {
+	d.wasteful.Store(true)
+	if err == errPaused {
+		return nil
+	}
+	return fmt.Errorf("kv: reclaim: %w", err)
+}
+
+// survey counts what is of use in each file, unless that is known. Writes beside
+// it are counted by themselves.
+func (d *Badger) survey(pause func() bool) error {
+	d.turn.Lock()
+	if d.counted {
+		d.turn.Unlock()
+		return nil
+	}
+	for _, f := range d.blobs.all() {
+		f.live = 0
+	}
+	d.surveys++
+	mine := d.surveys
+	txn := d.db.NewTransaction(false)
+	d.turn.Unlock()
+	defer txn.Discard()
+	live, err := d.countKeys(txn, pause)
+	if err != nil {
+		return err
+	}
+	d.turn.Lock()
+	defer d.turn.Unlock()
+	if mine != d.surveys {
+		return nil // a write failed meanwhile
+	}
+	for _, f := range d.blobs.all() {
+		f.live += live[f.id]
+	}
+	d.counted = true
+	return nil
+}
+
+// countKeys adds up the entries of each file that a key points to.
+func (d *Badger) countKeys(txn *badger.Txn, pause func() bool) (map[uint32]int64, error) {
+	o := badger.DefaultIteratorOptions
+	o.PrefetchValues = false
+	it := txn.NewIterator(o)
+	defer it.Close()
+	live := map[uint32]int64{}
+	n := 0
+	for it.Rewind(); it.Valid(); it.Next() {
+		item := it.Item()
+		if d.last != nil && string(item.Key()) >= string(d.last) {
+			break
+		}
+		if n++; n%surveyKeys == 0 && !pause() {
+			return nil, errPaused
+		}
+		if item.UserMeta() != metaApart {
+			continue
+		}
+		err := item.Value(func(v []byte) error {
+			p, err := readPlace(v)
+			live[p.file] += entryLen(len(item.Key()), int(p.n))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return live, nil
+}
+
+// uncounted notes that the outcome of a write is unknown.
+func (d *Badger) uncounted() {
+	d.counted = false
+	d.surveys++
+	d.wasteful.Store(true)
+}
+
+// sparsest returns the file with the most to gain from moving what is left of
+// it, which from now on is not written to any more. Without one it is a small
+// file, if there are many: each opening of the store leaves some.
+func (d *Badger) sparsest() *blob {
+	d.turn.Lock()
+	defer d.turn.Unlock()
+	if !d.counted {
+		return nil
+	}
+	var best, small *blob
+	smalls := 0
+	for _, f := range d.blobs.all() {
+		switch {
+		case f.live <= 0 || f.stuck || f.life == Brief:
+		case d.worth(f):
+			if best == nil || f.dead() > best.dead() {
+				best = f
+			}
+		case f.size.Load() < d.sizes.file/8 && d.blobs.filling[f.life] != f:
+			smalls++
+			small = f
+		}
+	}
+	if best == nil && smalls > smallBlobs {
+		return small
+	}
+	if best != nil && d.blobs.filling[best.life] == best {
+		d.blobs.filling[best.life] = nil
+	}
+	return best
+}
+
+// removeEmpty removes the files of which nothing is of use.
+func (d *Badger) removeEmpty(pause func() bool) error {
+	d.turn.Lock()
+	var empty []*blob
+	for _, f := range d.blobs.all() {
+		if d.counted && f.live == 0 && (d.worth(f) || d.blobs.filling[f.life] != f) {
+			d.blobs.forget(f)
+			empty = append(empty, f)
+		}
+	}
+	d.turn.Unlock()
+	if len(empty) == 0 {
+		return nil
+	}
+	if ok, err := d.durable(); err != nil {
+		return err
+	} else if !ok {
+		return errPaused
+	}
+	for _, f := range empty {
+		if err := d.blobs.drop(f); err != nil {
+			return err
+		}
+		if !pause() {
+			return errPaused
+		}
+	}
+	return nil
+}
+
+// durable makes what was written so far outlive a loss of power, and reports
+// whether it does: badger does not sync tables that wait for being written, each
+// of which has a file until it is.
+func (d *Badger) durable() (bool, error) {
+	if d.sync {
+		return true, nil
+	}
+	if err := d.db.Sync(); err != nil {
+		return false, err
+	}
+	names, err := os.ReadDir(d.path)
+	waiting := slices.DeleteFunc(names, func(n os.DirEntry) bool { return filepath.Ext(n.Name()) != ".mem" })
+	return len(waiting) <= 1, err
+}
+
+// tidyTables merges the tables when they have grown much, and collects badger's
+// value log.
+func (d *Badger) tidyTables() error {
+	size := d.tableBytes()
+	d.flattened = min(d.flattened, size)
+	if size < 2*d.flattened+flattenFrom {
+		return nil
+	}
+	err := d.db.Flatten(1)
+	d.flattened = d.tableBytes()
+	for err == nil {
+		err = d.db.RunValueLogGC(0.5)
+	}
+	if errors.Is(err, badger.ErrNoRewrite) || errors.Is(err, badger.ErrRejected) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,122 @@
+// This file reads: from badger, and from where badger's values point to.
+
+package kv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Get is for the store.
+func (d *Badger) Get(key []byte, fn func([]byte) error) (bool, error) {
+	for {
+		txn := d.db.NewTransaction(false)
+		item, err := txn.Get(key)
+		switch {
+		case errors.Is(err, badger.ErrKeyNotFound):
+			txn.Discard()
+			return false, nil
+		case err != nil:
+			txn.Discard()
+			return false, err
+		case item.UserMeta() != metaApart:
+			var theirs error
+			err = item.Value(func(v []byte) error { theirs = fn(v); return theirs })
+			txn.Discard()
+			return true, unreadable(err, theirs)
+		}
+		var p place
+		err = item.Value(func(v []byte) (err error) { p, err = readPlace(v); return err })
+		txn.Discard()
+		if err != nil {
+			return true, unreadable(err, nil)
+		}
+		f := d.blobs.hold(p.file)
+		if f == nil {
+			if d.movedSince(key, p) {
+				continue
+			}
+			return true, errNoBlob(p.file)
+		}
+		buf := buffers.Get().(*[]byte)
+		v, err := f.read(*buf, int64(p.at), int64(p.n))
+		f.use.RUnlock()
+		if err == nil {
+			*buf = v
+			err = fn(v)
+		}
+		if cap(*buf) <= keptBuffer {
+			buffers.Put(buf)
+		}
+		return true, err
+	}
+}
+
+// movedSince reports whether the value of key is no longer at p.
+func (d *Badger) movedSince(key []byte, p place) bool {
+	txn := d.db.NewTransaction(false)
+	defer txn.Discard()
+	now, found, err := placeOf(txn, key)
+	return err != nil || !found || now != p
+}
+
+// unreadable tells what the engine could not read from what the caller's
+// function said.
+func unreadable(err, theirs error) error {
+	if err != nil && theirs == nil && !errors.Is(err, ErrDamaged) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
+}
+
+// Iterate is for the store.
+func (d *Badger) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
+	d.blobs.pin()
+	defer d.blobs.unpin()
+	txn := d.db.NewTransaction(false)
+	defer txn.Discard()
+	o := badger.DefaultIteratorOptions
+	o.PrefetchValues = false
+	o.Prefix = commonPrefix(from, to)
+	it := txn.NewIterator(o)
+	defer it.Close()
+	ahead := window{blobs: d.blobs}
+	var buf []byte
+	for it.Seek(from); it.Valid(); it.Next() {
+		item := it.Item()
+		key := item.Key()
+		if bytes.Compare(key, to) >= 0 {
+			return nil
+		}
+		err := fn(key, func() ([]byte, error) {
+			v, err := item.ValueCopy(buf)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+			}
+			buf = v[:0]
+			if item.UserMeta() != metaApart {
+				return v, nil
+			}
+			p, err := readPlace(v)
+			if err != nil {
+				return nil, err
+			}
+			return ahead.value(p)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func commonPrefix(a, b []byte) []byte {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return a[:n]
+}

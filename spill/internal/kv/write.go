@@ -1,0 +1,189 @@
+// This file writes: large values to their files, then keys, small values and
+// places to badger.
+
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Write is for the store. Values that lie apart are written first: a key never
+// points to what is not there.
+func (d *Badger) Write(b *Batch, sync bool) error {
+	if err := d.room(b); err != nil {
+		return err
+	}
+	d.turn.Lock()
+	defer d.turn.Unlock()
+	places, own, err := d.putApart(b.Ops)
+	if err != nil {
+		return fmt.Errorf("kv: %w", err)
+	}
+	if sync {
+		if err := d.blobs.sync(own); err != nil {
+			return fmt.Errorf("kv: %w", err)
+		}
+	}
+	died, err := d.commit(b.Ops, places)
+	if err != nil {
+		d.uncounted()
+		return err
+	}
+	d.count(b.Ops, places, died)
+	if d.syncFault.Swap(false) {
+		return errors.New("kv: value log could not be synced")
+	}
+	if sync && !d.sync {
+		return d.db.Sync()
+	}
+	return nil
+}
+
+// putApart writes the large values to their files, and returns where each op's
+// value is and how many bytes of each life there are.
+func (d *Badger) putApart(ops []Op) (places []place, own [lives]int64, err error) {
+	for i := range d.bufs {
+		d.bufs[i] = d.bufs[i][:0]
+	}
+	lifeOf := make([]Life, len(ops))
+	for i, o := range ops {
+		if len(o.Value) < apartFrom {
+			continue
+		}
+		if l := d.life(o.Key); l != Inline {
+			lifeOf[i] = l
+			d.bufs[l] = appendEntry(d.bufs[l], o.Key, o.Value)
+		}
+	}
+	for l := Brief; l < lives; l++ {
+		if len(d.bufs[l]) == 0 {
+			continue
+		}
+		if places == nil {
+			places = make([]place, len(ops))
+		}
+		f, at, err := d.blobs.append(l, d.bufs[l])
+		if err != nil {
+			return nil, own, err
+		}
+		own[l] = int64(len(d.bufs[l]))
+		for i, o := range ops {
+			if lifeOf[i] == l {
+				at += entryLen(len(o.Key), len(o.Value))
+				places[i] = place{f.id, uint32(at) - uint32(len(o.Value)), uint32(len(o.Value))}
+			}
+		}
+		if cap(d.bufs[l]) > keptBuffer {
+			d.bufs[l] = nil
+		}
+	}
+	return places, own, nil
+}
+
+// entry is what a key pointed to.
+type entry struct {
+	place
+	key int // its length
+}
+
+// commit applies ops to badger. It returns what the keys pointed to before.
+func (d *Badger) commit(ops []Op, places []place) (died []entry, err error) {
+	txn := d.db.NewTransaction(true)
+	defer txn.Discard()
+	for i, o := range ops {
+		if d.life(o.Key) != Inline {
+			p, found, err := placeOf(txn, o.Key)
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				died = append(died, entry{p, len(o.Key)})
+			}
+		}
+		switch {
+		case o.Value == nil:
+			err = txn.Delete(o.Key)
+		case places != nil && places[i].file != 0:
+			err = txn.SetEntry(badger.NewEntry(o.Key, places[i].bytes()).WithMeta(metaApart))
+		default:
+			err = txn.Set(o.Key, o.Value)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return died, txn.Commit()
+}
+
+// placeOf returns where the value of key lies if it lies apart.
+func placeOf(txn *badger.Txn, key []byte) (p place, found bool, err error) {
+	item, err := txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return p, false, nil
+	}
+	if err != nil || item.UserMeta() != metaApart {
+		return p, false, err
+	}
+	err = item.Value(func(v []byte) error {
+		p, err = readPlace(v)
+		return err
+	})
+	return p, err == nil, err
+}
+
+// count keeps how much of each file is of use.
+func (d *Badger) count(ops []Op, places []place, died []entry) {
+	d.blobs.mu.RLock()
+	defer d.blobs.mu.RUnlock()
+	for i, p := range places {
+		if f := d.blobs.files[p.file]; f != nil {
+			f.live += entryLen(len(ops[i].Key), int(p.n))
+		}
+	}
+	for _, e := range died {
+		if f := d.blobs.files[e.file]; f != nil {
+			f.live -= entryLen(e.key, int(e.n))
+			if d.counted && d.worth(f) {
+				d.wasteful.Store(true)
+			}
+		}
+	}
+}
+
+// room refuses large writes when the volume is nearly full: badger writes to
+// mapped files, and a page that finds no space kills the process. Deletions
+// alone are always taken: they are what frees space, and Recover needs them.
+func (d *Badger) room(b *Batch) error {
+	if b.Bytes <= d.allowed {
+		d.allowed -= b.Bytes
+		return nil
+	}
+	if b.Spare || b.Bytes < smallWrite || !slices.ContainsFunc(b.Ops, func(o Op) bool { return o.Value != nil }) {
+		return nil
+	}
+	if err := d.space(0); err != nil {
+		d.allowed = 0
+		return err
+	}
+	d.allowed = max(0, checkEvery-b.Bytes)
+	return nil
+}
+
+// Fits is for the store.
+func (d *Badger) Fits(b *Batch) bool {
+	if int64(len(b.Ops)) > d.db.MaxBatchCount()/2 {
+		return false
+	}
+	var size int64
+	for _, o := range b.Ops {
+		size += int64(len(o.Key)) + 64
+		if len(o.Value) < largeValue && (len(o.Value) < apartFrom || d.life(o.Key) == Inline) {
+			size += int64(len(o.Value))
+		}
+	}
+	return size < d.db.MaxBatchSize()*3/4 && b.Bytes < maxBlobs
+}
