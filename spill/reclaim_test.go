@@ -87,4 +87,6 @@ func TestFaultsOfGivingBackAreRare(t *testing.T) {
 // nobody wants to know what a store holds.
 type nobody struct{ frontier.Recovery }
 
+func (nobody) Begin(func(string) ([]byte, bool, error)) error { return nil }
+
 func (nobody) Marks(int64) error { return nil }
