@@ -3,10 +3,13 @@ package frontier_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -166,4 +169,37 @@ func drain(t *testing.T, w *world, urls []string) {
 	}
 	require.EqualValues(t, added, w.f.Stats().Known)
 	t.Logf("%d were refused; the crawl took %v", len(refused), w.at())
+}
+
+// A crawl that only ends URLs ends its log too, and gives its place on disk back.
+func TestLogOfADrainedCrawlGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+		meta := make([]byte, 2<<10)
+		_, _ = rand.NewChaCha8([32]byte{}).Read(meta)
+		for i := range 50 {
+			w.addEach(func(yield func(frontier.Entry) bool) {
+				for _, u := range urlsOf(fmt.Sprintf("host%d.example", i), 100) {
+					meta[0]++ // each batch has all of it
+					yield(frontier.Entry{URL: u, Meta: meta})
+				}
+			})
+		}
+		log := func() (size int) {
+			synctest.Wait() // for a round of moving
+			w.machine.Kill(t).Damage(func(k, v []byte) []byte {
+				if k[4] == 'L' {
+					size += len(v)
+				}
+				return v
+			})
+			return size
+		}
+		full := log()
+		for range 5000 {
+			w.fetched(w.next(), 0, frontier.Outcome{})
+		}
+		w.over()
+		require.Less(t, log(), full/8, "bytes of log, of %d", full)
+	})
 }

@@ -24,6 +24,9 @@ const (
 	// maxLog is how many bytes the log may have before a round ends it: what
 	// must be replayed at the next opening.
 	maxLog = 64 << 20
+	// idleLog is the same for a log of which little is left to be moved: most of
+	// what it admitted is finished.
+	idleLog = 8 << 20
 	// moveBytes is how much is copied under one lock, and packed at once.
 	moveBytes = 256 << 10
 	// moveQueues is how many queues are looked at under one lock.
@@ -41,7 +44,7 @@ func (f *Frontier) wakeMoverLocked() {
 // to make room for those who wait.
 func (f *Frontier) moveWantedLocked() bool {
 	limit := f.residentLimitLocked()
-	return f.logBytes > maxLog || f.committer.space != nil && f.core.homeless > 0 ||
+	return f.logBytes > maxLog || f.logBytes > idleLog && f.core.homeless < f.logBytes/8 || f.committer.space != nil && f.core.homeless > 0 ||
 		f.core.resident > limit/2 && f.core.homeless > max(limit/8, 1<<20)
 }
 
