@@ -39,12 +39,12 @@
 // a millisecond, with pauses of 5 ms. internal/kv has the details.
 //
 // Marks lie in files of their own, in the folder "marks" beside badger's files:
-// each checkpoint writes one, sorted, and a merge in the background makes one of
-// six. Known finds a mark with about one read of 4 KiB, and one that is new
-// mostly by filters in memory, of 10 to 16 bits per mark. They take at most half
-// of Options.MemoryBudget, and are folded to a half or a third of their size
-// before they take more. run.go has the layout. A mark takes 14 bytes of disk, and
-// as many again while it is merged.
+// each checkpoint writes one, sorted, and merges in the background make few large
+// ones of them. Known finds a mark with about one read of 4 KiB, and tells one
+// that is new mostly by filters in memory, of 15 bits per mark. These have half of
+// Options.MemoryBudget, and are folded to a quarter of their size before they
+// take more. A mark takes 14 bytes of disk, and as many again while it is merged.
+// run.go has the layout.
 //
 // The folder of the store as a whole is what to back up.
 package spill

@@ -10,36 +10,36 @@ package spill
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/seed-7440039f/frontier/internal/offheap"
 )
 
 const (
 	blockWords    = 8
 	filterBlock   = 8 * blockWords // bytes
 	filterProbes  = 5
-	smallBits     = 16 // per mark, of a run up to smallRun
-	largeBits     = 10
-	smallRun      = 1 << 22
+	filterBits    = 15      // per mark
 	filterLimit   = 1 << 32 // blocks
-	maxFold       = 3
-	foldMultiple  = 6 // any fold up to maxFold divides it
-	positionBits  = 9 // 512 in a block
+	maxFold       = 4
+	foldMultiple  = 12 // any fold up to maxFold divides it
+	positionBits  = 9  // 512 in a block
 	positionsMask = 1<<positionBits - 1
 )
 
-// filter holds the blocks of a run's filter, each the union of several
-// neighbours if it is folded. That makes it as good as one built so small.
+// filter holds the blocks of a run's filter, each the union of fold neighbours.
+// That makes it as good as one that was built so small.
 type filter struct {
-	blocks [][blockWords]uint64
+	blocks offheap.Array[[blockWords]uint64]
 	fold   int
 }
 
+// passes tells how many of a million other marks a filter lets through, by how
+// often it is folded.
+var passes = [maxFold + 1]int64{1: 2_200, 2: 29_000, 3: 101_000, 4: 201_000}
+
 // filterBlocks is how many blocks the filter of a run of n marks has on disk.
 func filterBlocks(n uint64) uint64 {
-	per := uint64(largeBits)
-	if n <= smallRun {
-		per = smallBits
-	}
-	blocks := (n*per + 8*filterBlock - 1) / (8 * filterBlock)
+	blocks := (n*filterBits + 8*filterBlock - 1) / (8 * filterBlock)
 	return max(1, (blocks+foldMultiple-1)/foldMultiple) * foldMultiple
 }
 
@@ -52,8 +52,12 @@ func blockOf(hi uint64, n uint64) uint64 {
 // positions returns the bits that decide where in its block a mark is noted.
 func positions(hi uint64, lo uint32) uint64 { return hi<<32 | uint64(lo) }
 
+// has tells whether a mark may be in the run. A nil filter knows nothing.
 func (f *filter) has(hi uint64, lo uint32) bool {
-	b := &f.blocks[blockOf(hi, uint64(len(f.blocks)))]
+	if f == nil {
+		return true
+	}
+	b := &f.blocks.Items[blockOf(hi, uint64(len(f.blocks.Items)))]
 	x := positions(hi, lo)
 	for range filterProbes {
 		if b[x>>6&(blockWords-1)]>>(x&63)&1 == 0 {
@@ -64,7 +68,19 @@ func (f *filter) has(hi uint64, lo uint32) bool {
 	return true
 }
 
-func (f *filter) bytes() int64 { return int64(len(f.blocks)) * filterBlock }
+func (f *filter) bytes() int64 {
+	if f == nil {
+		return 0
+	}
+	return f.blocks.Size()
+}
+
+// free gives the memory back. Nobody may use the filter any more.
+func (f *filter) free() {
+	if f != nil {
+		f.blocks.Free()
+	}
+}
 
 // filterWriter writes a filter while the marks come in ascending order.
 type filterWriter struct {
@@ -110,13 +126,13 @@ func (w *filterWriter) end() error {
 
 // newFilter returns an empty filter for what n blocks on disk become.
 func newFilter(n uint64, fold int) *filter {
-	return &filter{make([][blockWords]uint64, n/uint64(fold)), fold}
+	return &filter{offheap.Make[[blockWords]uint64](int(n) / fold), fold}
 }
 
 // merge adds blocks as they come from disk; first is the number of the first.
 func (f *filter) merge(first uint64, packed []byte) {
 	for ; len(packed) > 0; packed = packed[filterBlock:] {
-		b := &f.blocks[first/uint64(f.fold)]
+		b := &f.blocks.Items[first/uint64(f.fold)]
 		for i := range b {
 			b[i] |= binary.LittleEndian.Uint64(packed[8*i:])
 		}

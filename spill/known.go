@@ -24,10 +24,13 @@ type question struct {
 
 // inquiry is the memory of one call.
 type inquiry struct {
-	open []question
-	hits []question // that a filter lets through
-	page [pageSize]byte
+	open  []question
+	hits  []question // that a filter lets through
+	pages [2][pageSize]byte
 }
+
+// shareFrom is how many hits are worth a second goroutine.
+const shareFrom = 256
 
 var inquiries = sync.Pool{New: func() any { return new(inquiry) }}
 
@@ -61,23 +64,19 @@ func (q *inquiry) ask(runs []*run, ms []frontier.Mark, known []bool) error {
 		}
 	}
 	for _, r := range runs {
-		f := r.filter.Load()
 		q.hits = q.hits[:0]
 		for _, x := range q.open {
-			if f.has(x.hi, x.lo) {
+			if r.filter.has(x.hi, x.lo) {
 				q.hits = append(q.hits, x)
 			}
 		}
 		if len(q.hits) == 0 {
 			continue
 		}
-		found, err := q.read(r, known)
-		if err != nil {
+		if err := q.read(r, known); err != nil {
 			return err
 		}
-		if found {
-			q.open = slices.DeleteFunc(q.open, func(x question) bool { return known[x.i] })
-		}
+		q.open = slices.DeleteFunc(q.open, func(x question) bool { return known[x.i] })
 		if len(q.open) == 0 {
 			return nil
 		}
@@ -85,27 +84,42 @@ func (q *inquiry) ask(runs []*run, ms []frontier.Mark, known []bool) error {
 	return nil
 }
 
-// read looks the hits up in the pages of r.
-func (q *inquiry) read(r *run, known []bool) (found bool, err error) {
+// read looks the hits up in the pages of r, many of them with two goroutines.
+func (q *inquiry) read(r *run, known []bool) error {
 	slices.SortFunc(q.hits, func(a, b question) int { return cmp.Compare(a.hi, b.hi) })
-	at := int64(-1) // the page in q.page
+	n := len(q.hits)
+	if n < shareFrom {
+		return r.find(q.hits, q.pages[0][:], known)
+	}
+	var other error
+	var wait sync.WaitGroup
+	wait.Go(func() { other = r.find(q.hits[n/2:], q.pages[1][:], known) })
+	err := r.find(q.hits[:n/2], q.pages[0][:], known)
+	wait.Wait()
+	return cmp.Or(err, other)
+}
+
+// find looks up marks that come in order. buf is for pages.
+func (r *runFile) find(hits []question, buf []byte, known []bool) error {
+	at := int64(-1) // the page in buf
 	var marks []byte
-	for _, x := range q.hits {
+	var err error
+	for _, x := range hits {
 		p, ok := r.pageOf(x.hi)
 		for ; ok; p-- {
 			if at != int64(p) {
-				if marks, err = r.page(p, q.page[:]); err != nil {
-					return found, err
+				if marks, err = r.page(p, buf); err != nil {
+					return err
 				}
 				at = int64(p)
 			}
 			if inPage(marks, x.hi, x.lo) {
-				known[x.i], found = true, true
+				known[x.i] = true
 				break
 			}
 			// Marks with the same first 8 bytes may begin on the page before.
 			ok = r.index[p] == x.hi && p > 0
 		}
 	}
-	return found, nil
+	return nil
 }

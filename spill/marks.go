@@ -74,8 +74,15 @@ func (m *markSet) replace(old []*run, fresh ...*run) {
 		}
 	}
 	runs = append(runs, fresh...)
-	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(b.count, a.count) })
+	sortRuns(runs)
 	m.runs, m.expects = runs, 0
+}
+
+// sortRuns brings runs into the order of a list.
+func sortRuns(runs []*run) {
+	slices.SortFunc(runs, func(a, b *run) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.id, b.id))
+	})
 }
 
 // close waits for the readers of all runs and closes them.
@@ -87,7 +94,7 @@ func (m *markSet) close() error {
 	var errs []error
 	for _, r := range runs {
 		r.readers.Wait()
-		errs = append(errs, r.f.Close())
+		errs = append(errs, r.close())
 	}
 	return errors.Join(errs...)
 }
@@ -104,38 +111,46 @@ func (m *markSet) bytes() int64 {
 }
 
 // foldsFor tells how often the filters of runs with so many marks are folded, so
-// that together they take limit bytes at most. Large ones go first; past maxFold
-// a filter is of no use.
+// that together they take limit bytes at most and let few marks through. Past
+// maxFold a filter is of no use.
 func foldsFor(counts []uint64, limit int64) (folds []int, bytes int64) {
 	folds = make([]int, len(counts))
-	size := func(i int) int64 { return int64(filterBlocks(counts[i])) * filterBlock / int64(folds[i]) }
-	for i := range counts {
+	for i, n := range counts {
 		folds[i] = 1
-		bytes += size(i)
+		bytes += filterMemory(n, 1)
 	}
 	for bytes > limit {
-		largest := -1
-		for i := range counts {
-			if folds[i] < maxFold && (largest < 0 || size(i) > size(largest)) {
-				largest = i
+		best, cost := -1, 0.0
+		for i, n := range counts {
+			if k := folds[i]; k < maxFold {
+				saved := filterMemory(n, k) - filterMemory(n, k+1)
+				c := float64(passes[k+1]-passes[k]) / float64(saved)
+				if best < 0 || c < cost {
+					best, cost = i, c
+				}
 			}
 		}
-		if largest < 0 {
+		if best < 0 {
 			break
 		}
-		bytes -= size(largest)
-		folds[largest]++
-		bytes += size(largest)
+		bytes -= filterMemory(counts[best], folds[best])
+		folds[best]++
+		bytes += filterMemory(counts[best], folds[best])
 	}
 	return folds, bytes
 }
 
-// filterLimitBytes is how many bytes of memory filters may take.
-func (s *Store) filterLimitBytes() int64 { return s.opts.MemoryBudget / 2 }
+// filterMemory is how many bytes the filter of n marks takes.
+func filterMemory(n uint64, fold int) int64 {
+	return int64(filterBlocks(n)) * filterBlock / int64(fold)
+}
 
-// memoryOf is how many bytes a run of n marks takes.
-func memoryOf(n uint64, fold int) int64 {
-	return int64(filterBlocks(n))*filterBlock/int64(fold) + int64(pagesFor(n))*indexEntry
+func refsOf(runs []*run) []runRef {
+	refs := make([]runRef, len(runs))
+	for i, r := range runs {
+		refs[i] = r.runRef
+	}
+	return refs
 }
 
 func countsOf(refs []runRef) []uint64 {
@@ -148,9 +163,9 @@ func countsOf(refs []runRef) []uint64 {
 
 // expect estimates the memory of runs that are not open yet.
 func (s *Store) expect(refs []runRef) {
-	_, n := foldsFor(countsOf(refs), s.filterLimitBytes())
+	_, n := foldsFor(countsOf(refs), s.filterShare())
 	for _, r := range refs {
-		n += int64(pagesFor(r.count)) * indexEntry
+		n += indexMemory(r.count)
 	}
 	s.marks.mu.Lock()
 	defer s.marks.mu.Unlock()
@@ -163,7 +178,7 @@ func (s *Store) openRuns(refs []runRef) error {
 	if err := s.marks.close(); err != nil {
 		return err
 	}
-	folds, _ := foldsFor(countsOf(refs), s.filterLimitBytes())
+	folds, _ := foldsFor(countsOf(refs), s.filterShare())
 	last := uint32(0)
 	for i, ref := range refs {
 		r, err := openRun(s.db, ref, folds[i])
@@ -212,18 +227,12 @@ func (s *Store) writeRun(ms []frontier.Mark) (*run, error) {
 			break
 		}
 	}
-	return s.finishRun(w, err, 0, s.opts.Sync, 1)
-}
-
-// finishRun completes a run and opens it, unless err tells that it is of no use.
-// Then nothing is left of it.
-func (s *Store) finishRun(w *runWriter, err error, level uint8, sync bool, fold int) (*run, error) {
 	var r *run
 	if err == nil {
 		var ref runRef
-		if ref, err = w.finish(level, sync); err == nil {
+		if ref, err = w.finish(0, s.opts.Sync); err == nil {
 			// Read before it counts: the log is given up for it.
-			r, err = openRun(s.db, ref, fold)
+			r, err = openRun(s.db, ref, 1)
 		}
 	}
 	if err != nil {
@@ -246,7 +255,7 @@ func (s *Store) disown(r *run) {
 	if r == nil {
 		return
 	}
-	if err := r.f.Close(); err != nil {
+	if err := r.close(); err != nil {
 		s.opts.Logger.Warn("spill: close a run", "err", err)
 	}
 	s.marks.orphan(r.id)
@@ -264,9 +273,15 @@ func (s *Store) dropOrphanRuns() {
 	s.marks.orphans = nil
 	s.marks.mu.Unlock()
 	for _, id := range ids {
-		if err := s.db.RemoveFile(runName(id)); err != nil {
-			s.opts.Logger.Warn("spill: remove a run", "err", err)
-			s.marks.orphan(id)
-		}
+		s.remove(id)
+	}
+}
+
+// remove removes the file of a run that is closed, now or after a later
+// checkpoint.
+func (s *Store) remove(id uint32) {
+	if err := s.db.RemoveFile(runName(id)); err != nil {
+		s.opts.Logger.Warn("spill: remove a run", "err", err)
+		s.marks.orphan(id)
 	}
 }

@@ -63,7 +63,7 @@ func filled(b *testing.B, n int) (s *Store, db *counted, some []frontier.Mark) {
 	db = &counted{DB: engine}
 	s, err = OpenOn(db, Options{})
 	require.NoError(b, err)
-	s.fanOut = fanOut
+	s.policy.fanOut = fanOut
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
 	require.NoError(b, s.Recover(b.Context(), nothing{}))
 	r := rand.New(rand.NewPCG(1, 2))
@@ -130,7 +130,7 @@ func BenchmarkCheckpointMarks(b *testing.B) {
 	require.NoError(b, err)
 	s, err := OpenOn(engine, Options{})
 	require.NoError(b, err)
-	s.fanOut = 1 << 30
+	s.policy.fanOut = 1 << 30
 	defer func() { require.NoError(b, s.Close()) }()
 	require.NoError(b, s.Recover(b.Context(), nothing{}))
 	r := rand.New(rand.NewPCG(1, 2))

@@ -44,7 +44,7 @@ func (x *station) boot(t require.TestingT, now bool) {
 	x.faults = &kv.Faulty{DB: x.disk}
 	s, err := newStore(x.faults, Options{}.withDefaults(), now)
 	require.NoError(t, err)
-	s.fanOut = 2
+	s.policy.fanOut = 2
 	x.Store, x.gen = s, 0
 	require.NoError(t, s.Recover(ctx(), nothing{}))
 }
@@ -259,7 +259,7 @@ func reads(t *testing.T, n int) int {
 func TestKnownBesideMerges(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "s"), Options{DiskReserve: 1})
 	require.NoError(t, err)
-	s.fanOut = 2
+	s.policy.fanOut = 2
 	require.NoError(t, s.Recover(t.Context(), nothing{}))
 	var done atomic.Uint32 // checkpoints that have returned
 	var side sync.WaitGroup
@@ -301,26 +301,34 @@ func TestKnownBesideMerges(t *testing.T) {
 // tells what there is, before the store is in use, too, and what a merge adds.
 func TestFiltersKeepToTheirShare(t *testing.T) {
 	x := newStation(t, true)
-	x.fanOut = 6
-	x.opts.MemoryBudget = 256 << 10 // filters: 128 KiB, 65,536 marks of 16 bits
+	x.policy.fanOut = 6
+	x.opts.MemoryBudget = 128 << 10 // filters: 64 KiB, 35,000 marks of 15 bits
+	x.policy.top = 20_000
 	engine := x.Footprint()
-	for range 40 {
-		require.NoError(t, x.checkpoint(5000))
+	within := func() {
 		var filters int64
 		for _, r := range x.marks.list() {
-			filters += r.filter.Load().bytes()
+			filters += r.filter.bytes()
 		}
-		least := int64(len(x.has)*smallBits/8/maxFold + 4096)
-		require.LessOrEqual(t, filters, max(128<<10, least), "%d marks", len(x.has))
+		round := 5000*filterBits/8 + 16<<10 // a new one is folded last
+		least := int64(len(x.has) * filterBits / 8 / maxFold)
+		require.LessOrEqual(t, filters, max(64<<10, least)+int64(round), "%d marks", len(x.has))
 	}
-	require.Greater(t, len(x.has)*smallBits/8, 3*(128<<10), "too few for this test")
+	var always func()
+	always = func() { within(); x.faults.Before(kv.Read, 1, always) }
+	always()
+	for range 40 {
+		require.NoError(t, x.checkpoint(5000))
+		within()
+	}
+	require.Greater(t, len(x.has)*filterBits/8, 5*(64<<10), "too few for this test")
 	require.NoError(t, x.check())
 	was := x.Footprint()
-	require.Greater(t, was, engine+128<<10)
+	require.Greater(t, was, engine+64<<10)
 	disk := x.disk
 	x.end(t)
 
-	s, err := newStore(disk, Options{MemoryBudget: 256 << 10}, true)
+	s, err := newStore(disk, Options{MemoryBudget: 128 << 10}, true)
 	require.NoError(t, err)
 	require.Equal(t, was, s.Footprint(), "before Recover")
 	require.NoError(t, s.Recover(t.Context(), nothing{}))
@@ -338,10 +346,52 @@ func TestFootprintForeseesMerges(t *testing.T) {
 	require.NoError(t, x.checkpoint(50_000))
 	<-began
 	// Two runs, and the one that they become.
-	require.GreaterOrEqual(t, x.Footprint(), before+3*memoryOf(50_000, 1))
+	require.GreaterOrEqual(t, x.Footprint(), before+3*filterMemory(50_000, 1))
 	close(gate)
 	x.settled()
-	require.Less(t, x.Footprint(), before+2*memoryOf(50_000, 1))
+	require.Less(t, x.Footprint(), before+2*filterMemory(50_000, 1))
+	x.end(t)
+}
+
+// When a merge fails after it has freed the filters of what it merged, they are
+// loaded again.
+func TestFiltersComeBackAfterAFailedMerge(t *testing.T) {
+	for n := 1; ; n++ {
+		x := newStation(t, true)
+		x.opts.MemoryBudget = 64 << 10
+		require.NoError(t, x.checkpoint(20_000))
+		x.faults.FailNth(kv.Sync, n, errors.New("disk fault"))
+		before := x.faults.Calls(kv.Sync)
+		err := x.checkpoint(20_000)
+		hit := x.faults.Calls(kv.Sync)-before >= n
+		x.faults.Heal()
+		runs := x.marks.list()
+		for _, r := range runs {
+			require.NotNil(t, r.filter, "fault %d: %v", n, err)
+		}
+		require.NoError(t, x.check())
+		x.end(t)
+		if !hit {
+			require.Len(t, runs, 1)
+			break
+		}
+	}
+}
+
+// All runs but the largest hold less than half as much as that, or little.
+func TestLargestRunTakesTheRest(t *testing.T) {
+	x := newStation(t, true)
+	x.policy = mergePolicy{6, 2500}
+	for range 100 {
+		require.NoError(t, x.checkpoint(1000))
+		runs := x.marks.list()
+		rest := uint64(0)
+		for _, r := range runs[1:] {
+			rest += r.count
+		}
+		require.Less(t, rest, max(2500, runs[0].count/2))
+	}
+	require.NoError(t, x.check())
 	x.end(t)
 }
 

@@ -1,13 +1,14 @@
 // This file merges runs, so that a mark is looked for in few of them.
 //
-// A level with enough runs becomes one run of the next level. The merge goes on
-// beside everything else, in small steps; only at its end the state that names
-// the new run in place of the old ones is written. A crash before leaves a file
-// that nobody names, a crash after files of the old runs: Recover removes both.
+// The merge goes on beside everything else, in small steps; only at its end the
+// state that names the new run in place of the old ones is written. A crash
+// before leaves a file that nobody names, a crash after files of the old runs:
+// Recover removes both.
 
 package spill
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -15,12 +16,51 @@ import (
 )
 
 const (
-	fanOut    = 6 // runs of a level at which they are merged
-	mergeMost = 8 // runs that are merged at once
-	mergeStep = 64 * pageMarks
+	mergeMost = 16             // runs that are merged at once
+	mergeStep = 64 * pageMarks // marks between pauses
+	mergeSync = 64             // steps between syncs: one of all would hold up those of commits
 	// mergeBuffers is the memory of a merge, but for the index and the filter.
-	mergeBuffers = (mergeMost + 2) * streamBuffer
+	mergeBuffers = (mergeMost + 3) * streamBuffer
+
+	fanOut   = 6
+	topMarks = 1 << 20
 )
+
+// mergePolicy says what is merged. A level with fanOut runs becomes one run, so
+// that there are few of any size. When all runs but the largest hold half as
+// many marks as that, and at least top, all become one: what is known is then
+// found in the first run asked, and most of the memory for filters, which is
+// limited, goes to one filter, not to several that each let some marks through.
+// That writes a mark three times more in all.
+type mergePolicy struct {
+	fanOut int
+	top    uint64
+}
+
+// due returns the runs to merge next, which are in the order of a list.
+func (p mergePolicy) due(runs []*run) []*run {
+	levels := map[uint8][]*run{}
+	lowest, rest := -1, uint64(0)
+	for i, r := range runs {
+		l := append(levels[r.level], r)
+		levels[r.level] = l
+		if len(l) >= p.fanOut && (lowest < 0 || int(r.level) < lowest) {
+			lowest = int(r.level)
+		}
+		if i > 0 {
+			rest += r.count
+		}
+	}
+	switch {
+	case lowest >= 0:
+		in := levels[uint8(lowest)]
+		slices.SortFunc(in, func(a, b *run) int { return cmp.Compare(a.id, b.id) })
+		return in[:min(len(in), mergeMost)]
+	case len(runs) > 1 && rest >= max(p.top, runs[0].count/2):
+		return runs[:min(len(runs), mergeMost)]
+	}
+	return nil
+}
 
 // merger runs merges one after the other in the background.
 type merger struct {
@@ -87,83 +127,79 @@ func halted(halt chan struct{}) bool {
 	}
 }
 
-// mergeAll merges until no level has too many runs. What fails is tried again
-// after the next checkpoint.
+// mergeAll merges what is due, and what becomes due by it. What fails is tried
+// again after the next checkpoint.
 func (s *Store) mergeAll(halt chan struct{}) {
 	defer s.marks.reserve(0)
-	for {
-		in := s.due(s.marks.list())
+	var err error
+	for err == nil {
+		in := s.policy.due(s.marks.list())
 		if len(in) == 0 {
 			break
 		}
-		if err := s.merge(in, halt); err != nil {
-			if err != errStopped {
-				s.opts.Logger.Warn("spill: merge marks", "err", err)
-			}
-			return
-		}
+		err = s.merge(in, halt)
 	}
-	if err := s.fitFilters(); err != nil {
-		s.opts.Logger.Warn("spill: fit the filters of marks", "err", err)
+	if err != errStopped {
+		err = errors.Join(err, s.fitFilters())
 	}
-}
-
-// due returns the runs to merge next: the oldest ones of the lowest level that
-// has enough.
-func (s *Store) due(runs []*run) []*run {
-	levels := map[uint8][]*run{}
-	lowest := -1
-	for _, r := range runs {
-		l := append(levels[r.level], r)
-		levels[r.level] = l
-		if len(l) >= s.fanOut && (lowest < 0 || int(r.level) < lowest) {
-			lowest = int(r.level)
-		}
+	if err != nil && err != errStopped {
+		s.opts.Logger.Warn("spill: merge marks", "err", err)
 	}
-	if lowest < 0 {
-		return nil
-	}
-	in := levels[uint8(lowest)]
-	slices.SortFunc(in, func(a, b *run) int { return int(int64(a.id) - int64(b.id)) })
-	return in[:min(len(in), mergeMost)]
 }
 
 // merge makes one run of in.
 func (s *Store) merge(in []*run, halt chan struct{}) error {
-	level := in[0].level
-	if level < 255 {
-		level++
-	}
-	var limit uint64
-	for _, r := range in {
-		limit += r.count
-	}
-	w, err := newRunWriter(s.db, s.marks.lastID.Add(1), limit)
+	ref, err := s.mergeFile(in, halt)
 	if err != nil {
 		return err
 	}
-	err = s.mergeInto(w, in, halt)
-	if err == errStopped {
-		s.abandon(w)
-		return err
-	}
-	// Always synced: the old files are removed when the new one counts.
-	fresh, err := s.finishRun(w, err, level, true, s.foldOf(in, limit))
+	in, fold := s.makeRoom(in, ref.count)
+	fresh, err := openRun(s.db, ref, fold)
 	if err != nil {
+		s.remove(ref.id)
 		return err
 	}
 	if err := s.swapRuns(in, fresh); err != nil {
 		return err
 	}
-	s.retire(in)
+	for _, r := range in {
+		r.readers.Wait()
+		if err := r.close(); err != nil {
+			s.opts.Logger.Warn("spill: close a run", "err", err)
+		}
+		s.remove(r.id)
+	}
 	return nil
+}
+
+// mergeFile writes the file of the run that in becomes.
+func (s *Store) mergeFile(in []*run, halt chan struct{}) (runRef, error) {
+	var level uint8
+	var limit uint64
+	for _, r := range in {
+		level = max(level, r.level)
+		limit += r.count
+	}
+	w, err := newRunWriter(s.db, s.marks.lastID.Add(1), limit)
+	if err != nil {
+		return runRef{}, err
+	}
+	if err = s.mergeInto(w, in, halt); err == nil {
+		// Always synced: the old files are removed when the new one counts.
+		var ref runRef
+		if ref, err = w.finish(min(level, 254)+1, true); err == nil {
+			return ref, nil
+		}
+	}
+	s.abandon(w)
+	return runRef{}, err
 }
 
 // mergeInto writes the marks of in, in order, a step at a time.
 func (s *Store) mergeInto(w *runWriter, in []*run, halt chan struct{}) error {
 	var cs []*cursor
 	for _, r := range in {
-		c := newCursor(r)
+		c := newCursor(r.runFile)
 		ok, err := c.advance()
 		if err != nil {
 			return err
@@ -172,11 +208,10 @@ func (s *Store) mergeInto(w *runWriter, in []*run, halt chan struct{}) error {
 			cs = append(cs, c)
 		}
 	}
-	for left := mergeStep; len(cs) > 0; left-- {
-		if left == 0 {
-			left = mergeStep
-			if !s.mergePause(halt) {
-				return errStopped
+	for n := 1; len(cs) > 0; n++ {
+		if n%mergeStep == 0 {
+			if err := s.mergePause(w, n/mergeStep, halt); err != nil {
+				return err
 			}
 		}
 		least := 0
@@ -200,20 +235,27 @@ func (s *Store) mergeInto(w *runWriter, in []*run, halt chan struct{}) error {
 	return nil
 }
 
-// mergePause leaves the disk to others for a while. It returns false when the
-// merge should end.
-func (s *Store) mergePause(halt chan struct{}) bool {
+// mergePause leaves the disk to others for a while. It fails when the merge
+// should end.
+func (s *Store) mergePause(w *runWriter, step int, halt chan struct{}) error {
+	if step%mergeSync == 0 {
+		if err := w.f.Sync(); err != nil {
+			return err
+		}
+	}
 	if s.tidyNow {
-		return true
+		return nil
 	}
 	timer := time.NewTimer(tidyPause)
 	defer timer.Stop()
 	select {
 	case <-halt:
-		return false
 	case <-timer.C:
-		return !halted(halt)
+		if !halted(halt) {
+			return nil
+		}
 	}
+	return errStopped
 }
 
 // swapRuns is the write that puts fresh in the place of in. In the background it
@@ -237,64 +279,4 @@ func (s *Store) swapRuns(in []*run, fresh *run) error {
 	}
 	s.marks.replace(in, fresh)
 	return nil
-}
-
-// retire closes runs that left the list when their last reader is done, and
-// removes their files.
-func (s *Store) retire(runs []*run) {
-	for _, r := range runs {
-		r.readers.Wait()
-		if err := errors.Join(r.f.Close(), s.db.RemoveFile(r.name())); err != nil {
-			s.opts.Logger.Warn("spill: remove a run", "err", err)
-			s.marks.orphan(r.id) // the next checkpoint tries again
-		}
-	}
-}
-
-// foldOf tells how the filter of the run that in becomes is folded.
-func (s *Store) foldOf(in []*run, marks uint64) int {
-	counts := []uint64{marks}
-	for _, r := range s.marks.list() {
-		if !slices.Contains(in, r) {
-			counts = append(counts, r.count)
-		}
-	}
-	folds, _ := foldsFor(counts, s.filterLimitBytes())
-	return folds[0]
-}
-
-// fitFilters folds the filters that take more than their share.
-func (s *Store) fitFilters() error {
-	runs := s.marks.acquire()
-	defer s.marks.release(runs)
-	counts := make([]uint64, len(runs))
-	for i, r := range runs {
-		counts[i] = r.count
-	}
-	folds, _ := foldsFor(counts, s.filterLimitBytes())
-	for i, r := range runs {
-		if folds[i] > r.filter.Load().fold {
-			if err := r.loadFilter(folds[i]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// foresee reserves the memory that the merges after a checkpoint take for a
-// while, beside the runs: the next run is there before the old ones go.
-func (s *Store) foresee() {
-	runs := s.marks.list()
-	var most int64
-	for in := s.due(runs); len(in) > 0; in = s.due(runs) {
-		made := &run{runRef: runRef{id: in[0].id, level: in[0].level + 1}}
-		for _, r := range in {
-			made.count += r.count
-		}
-		runs = slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return slices.Contains(in, r) })
-		runs = append(runs, made)
-		most = max(most, memoryOf(made.count, 1)+mergeBuffers)
-	}
-	s.marks.reserve(min(most, s.filterLimitBytes()+mergeBuffers))
 }

@@ -22,11 +22,11 @@ type Options struct {
 	Sync bool
 
 	// MemoryBudget is how many bytes of memory the engine may use. Less of it
-	// means smaller tables, which cost more merging. Half as many come on top for
-	// finding known URLs on disk, as they grow to 50 million per 128 MiB, and
-	// twice to thrice as many URLs at more reads for new ones. Beyond that 0.4
-	// bytes per known URL are needed in any case. Zero means 128 MiB; at least
-	// 64 MiB, at most 4 GiB.
+	// means smaller tables, which cost more merging. Up to half as many come on
+	// top as the known URLs grow, to find them on disk. 128 MiB are plenty for 35
+	// million; with 100 million every third new URL costs a read, and from 140
+	// million on 0.5 bytes for each are taken in any case. Zero means 128 MiB; at
+	// least 64 MiB, at most 4 GiB.
 	MemoryBudget int64
 
 	// DiskReserve is how many bytes of the volume must stay free: below it,

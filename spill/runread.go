@@ -9,33 +9,38 @@ import (
 	"io"
 	"io/fs"
 	"sync"
-	"sync/atomic"
 
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
-// run is an open run. Its content never changes.
+// run is an open run. It never changes: one with another filter is another run,
+// of the same file.
 type run struct {
+	*runFile
+	filter  *filter        // nil while there is no memory for it
+	readers sync.WaitGroup // of lists; none joins once the run is out of the list
+}
+
+// runFile is the open file of a run.
+type runFile struct {
 	runRef
-	f       kv.FileReader
-	foot    footer
-	index   []uint64               // first 8 bytes of each page
-	filter  atomic.Pointer[filter] // replaced by a more folded one
-	readers sync.WaitGroup         // of snapshots; none joins once the run is out of the list
+	f     kv.FileReader
+	foot  footer
+	index []uint64 // first 8 bytes of each page
 }
 
 // name is the run's file, and what reports of damage call it.
-func (r *run) name() string { return runName(r.id) }
+func (r *runFile) name() string { return runName(r.id) }
 
-func (r *run) corrupt(err error) error { return corrupt([]byte(r.name()), err) }
+func (r *runFile) corrupt(err error) error { return corrupt([]byte(r.name()), err) }
 
 // bytes is the memory that the run takes.
-func (r *run) bytes() int64 { return int64(len(r.index))*indexEntry + r.filter.Load().bytes() }
+func (r *run) bytes() int64 { return int64(len(r.index))*indexEntry + r.filter.bytes() }
 
 // openRun opens the run that ref names and reads its index and its filter,
 // folded fold times.
 func openRun(db kv.DB, ref runRef, fold int) (*run, error) {
-	r := &run{runRef: ref}
+	r := &runFile{runRef: ref}
 	f, err := db.OpenFile(r.name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, r.corrupt(errNoRun)
@@ -44,13 +49,24 @@ func openRun(db kv.DB, ref runRef, fold int) (*run, error) {
 		return nil, err
 	}
 	r.f = f
-	if err := r.load(fold); err != nil {
+	if err := r.load(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return r, nil
+	filter, err := r.loadFilter(fold)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &run{runFile: r, filter: filter}, nil
 }
 
-func (r *run) load(fold int) error {
+// close gives up what the run has. Nobody may use it any more.
+func (r *run) close() error {
+	r.filter.free()
+	return r.f.Close()
+}
+
+// load reads footer and index.
+func (r *runFile) load() error {
 	size := r.f.Size()
 	if size < footerLen {
 		return r.corrupt(errSize)
@@ -67,13 +83,6 @@ func (r *run) load(fold int) error {
 		return r.corrupt(errForeign)
 	}
 	r.foot = foot
-	if err := r.loadIndex(); err != nil {
-		return err
-	}
-	return r.loadFilter(fold)
-}
-
-func (r *run) loadIndex() error {
 	b := make([]byte, int(r.foot.pages)*indexEntry)
 	if err := r.readAt(b, int64(r.foot.indexAt())); err != nil {
 		return err
@@ -88,9 +97,18 @@ func (r *run) loadIndex() error {
 	return nil
 }
 
-// loadFilter reads the filter, folded fold times, in place of what there is.
-func (r *run) loadFilter(fold int) error {
+// loadFilter reads the filter, folded fold times.
+func (r *runFile) loadFilter(fold int) (*filter, error) {
 	f := newFilter(r.foot.blocks, fold)
+	err := r.fill(f)
+	if err != nil {
+		f.free()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (r *runFile) fill(f *filter) error {
 	sum := uint32(0)
 	buf := make([]byte, min(streamBuffer, r.foot.blocks*filterBlock))
 	for at := uint64(0); at < r.foot.blocks; {
@@ -106,12 +124,11 @@ func (r *run) loadFilter(fold int) error {
 	if sum != r.foot.filter {
 		return r.corrupt(errChecksum)
 	}
-	r.filter.Store(f)
 	return nil
 }
 
 // readAt fills b. A file that ends too early is damaged.
-func (r *run) readAt(b []byte, at int64) error {
+func (r *runFile) readAt(b []byte, at int64) error {
 	n, err := r.f.ReadAt(b, at)
 	switch {
 	case n == len(b):
@@ -123,7 +140,7 @@ func (r *run) readAt(b []byte, at int64) error {
 }
 
 // page reads a page into buf and returns its marks, which alias buf.
-func (r *run) page(number uint32, buf []byte) ([]byte, error) {
+func (r *runFile) page(number uint32, buf []byte) ([]byte, error) {
 	if err := r.readAt(buf[:pageSize], int64(number)*pageSize); err != nil {
 		return nil, err
 	}
@@ -136,7 +153,7 @@ func (r *run) page(number uint32, buf []byte) ([]byte, error) {
 
 // pageOf returns the last page that begins with hi or before, and whether there
 // is one. Marks are uniform, so the search begins where hi should be.
-func (r *run) pageOf(hi uint64) (uint32, bool) {
+func (r *runFile) pageOf(hi uint64) (uint32, bool) {
 	x := r.index
 	a, b := 0, len(x) // x[a-1] <= hi < x[b], where there are such
 	guess := int(blockOf(hi, uint64(len(x))))
@@ -172,7 +189,7 @@ func (r *run) pageOf(hi uint64) (uint32, bool) {
 
 // cursor walks through the marks of a run, in order.
 type cursor struct {
-	r    *run
+	r    *runFile
 	next uint32 // page to read next
 	buf  []byte // pages, read together
 	left []byte // of buf
@@ -184,7 +201,7 @@ type cursor struct {
 // streamPages is how many pages a cursor reads at once.
 const streamPages = streamBuffer / pageSize
 
-func newCursor(r *run) *cursor { return &cursor{r: r} }
+func newCursor(r *runFile) *cursor { return &cursor{r: r} }
 
 // fill returns the marks of the next page, none at the end.
 func (c *cursor) fill() ([]byte, error) {

@@ -21,9 +21,9 @@ var errIdle = errors.New("store is not in use; call Recover first")
 // Lock order: life, turn, pack, mu; write is held for one write only.
 type Store struct {
 	db      kv.DB
-	opts    Options // read-only
-	tidyNow bool    // tidy and merge inside Checkpoint; read-only
-	fanOut  int     // runs of a level at which they are merged; read-only
+	opts    Options     // read-only
+	tidyNow bool        // tidy and merge inside Checkpoint; read-only
+	policy  mergePolicy // read-only
 
 	life   sync.RWMutex // held for reading by every call
 	closed bool         // guarded by life
@@ -75,7 +75,7 @@ func OpenOn(db kv.DB, o Options) (*Store, error) {
 	}
 	s, err := newStore(db, o, true)
 	if err == nil {
-		s.fanOut = 2
+		s.policy.fanOut = 2
 	}
 	return s, err
 }
@@ -84,7 +84,7 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 	if err := checkVersion(db); err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, opts: o, tidyNow: tidyNow, fanOut: fanOut}
+	s := &Store{db: db, opts: o, tidyNow: tidyNow, policy: mergePolicy{fanOut, topMarks}}
 	s.tidier.init()
 	if t, err := loadState(db); err == nil { // Recover reports what is wrong with it
 		s.expect(t.runs)
