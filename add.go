@@ -218,7 +218,8 @@ func (f *Frontier) roomLocked(o *op) (<-chan struct{}, error) {
 		need += arena.Cost(recordSize(len(o.entries[i].body))) + 16
 	}
 	if f.opts.Spill == nil {
-		if f.memoryLocked()+need > f.opts.MemoryBudget {
+		need -= f.core.mem.Size() - f.core.mem.Used() // memory that records left is used again
+		if f.memoryLocked()+max(0, need) > f.opts.MemoryBudget {
 			return nil, f.reallyFullLocked(o)
 		}
 		return nil, nil
@@ -229,7 +230,7 @@ func (f *Frontier) roomLocked(o *op) (<-chan struct{}, error) {
 // reallyFullLocked looks closer when the budget seems to be used up: known URLs
 // need no room.
 func (f *Frontier) reallyFullLocked(o *op) error {
-	room := f.opts.MemoryBudget - f.memoryLocked()
+	room := f.opts.MemoryBudget - f.memoryLocked() + f.core.mem.Size() - f.core.mem.Used()
 	for i := range o.entries {
 		e := &o.entries[i]
 		if !f.opts.NoDedup && f.known.young(e.mark) && !e.force {

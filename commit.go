@@ -354,9 +354,9 @@ func batchBytes(b *Batch) int64 {
 
 // residentLimitLocked is how many bytes of URLs may be in memory with a Spill:
 // what hosts, marks and the rest leave of the budget, and not more than a quarter
-// of it, since memory that URLs once had does not return to the system.
+// of it: hosts and marks become more.
 func (f *Frontier) residentLimitLocked() int64 {
-	other := f.memoryLocked() - f.core.resident - f.known.popular.Size() + minPopular
+	other := f.memoryLocked() - f.core.mem.Size() - f.known.popular.Size() + minPopular
 	return min(f.opts.MemoryBudget-f.footprint-other, f.opts.MemoryBudget/4)
 }
 

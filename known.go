@@ -189,6 +189,6 @@ func (f *Frontier) offer(ms []Mark) {
 // most a quarter of it.
 func (f *Frontier) sharePopularLocked() {
 	most := f.opts.MemoryBudget / 4
-	rest := f.opts.MemoryBudget*3/4 - f.footprint - (f.memoryLocked() - f.core.resident - f.known.popular.Size())
+	rest := f.opts.MemoryBudget*3/4 - f.footprint - (f.memoryLocked() - f.core.mem.Size() - f.known.popular.Size())
 	f.known.popular.SetLimit(max(minPopular, min(most, rest)))
 }

@@ -94,27 +94,36 @@ var errSpoiled = errors.New("frontier: a commit failed during the move")
 
 // mover is one round.
 type mover struct {
-	f       *Frontier
-	gen     uint32
-	through uint64 // last batch of the round
-	maxSeq  uint64 // last record of the round
-	epoch   uint64 // of the arena; when it changes no remembered place is valid
-
-	failures int // commits that had failed when the round began
+	f        *Frontier
+	gen      uint32
+	through  uint64 // last batch of the round
+	maxSeq   uint64 // last record of the round
+	failures int    // commits that had failed when the round began
 
 	marks   []Mark    // that the checkpoint covered
 	covered *seen.Set // them, and no longer needed
 
 	runs  []Run
-	where [][]place64 // for each record of runs, where it was
-	queue []uint32    // for each run
-	copy  []byte      // bodies of runs
+	where [][]location // for each record of runs, where it was
+	queue []uint32     // for each run
+	copy  []byte       // bodies of runs
 }
 
-// place64 is where a record was in memory.
-type place64 struct {
-	ref arena.Ref
-	seq uint64
+// location is where a record was in memory. If the memory was put to another use
+// since, its epoch has changed.
+type location struct {
+	ref   arena.Ref
+	epoch uint32
+	seq   uint64
+}
+
+func (c *core) locate(ref arena.Ref) location {
+	return location{ref, c.mem.Epoch(ref), c.record(ref).seq()}
+}
+
+// holds reports whether the record that was there still is.
+func (c *core) holds(l location) bool {
+	return c.mem.Epoch(l.ref) == l.epoch && c.record(l.ref).seq() == l.seq
 }
 
 // moveRound does one round.
@@ -138,7 +147,7 @@ func (f *Frontier) moveRound() error {
 		f.known.keep(m)
 	}
 	bytes := f.logBytes
-	timed := slices.Clone(f.core.scheduled.items)
+	timed := f.core.timed()
 	f.mu.Unlock()
 
 	err := m.round(timed, marks, bytes)
@@ -159,7 +168,7 @@ func (f *Frontier) moveRound() error {
 }
 
 // round moves what is there, the first marks of logMarks and bytes of the log.
-func (m *mover) round(timed []timeItem, marks int, bytes int64) error {
+func (m *mover) round(timed []timedRecord, marks int, bytes int64) error {
 	if err := m.moveScheduled(timed); err != nil {
 		return err
 	}
@@ -222,9 +231,6 @@ func (m *mover) add(id uint32) error {
 			f.mu.Unlock()
 			return ErrClosed // the log has it all; Close need not wait
 		}
-		if len(m.runs) == 0 {
-			m.epoch = f.core.mem.Epoch()
-		}
 		more = m.copyQueueLocked(id)
 		f.mu.Unlock()
 		if more || len(m.copy) >= moveBytes || len(m.runs) >= moveQueues {
@@ -244,17 +250,13 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 	if q.host == 0 {
 		return false
 	}
-	if m.epoch != c.mem.Epoch() {
-		m.runs, m.where, m.queue, m.copy = nil, nil, nil, nil // all of it is finished
-		m.epoch = c.mem.Epoch()
-	}
 	h := c.hosts.at(q.host)
 	r := Run{Queue: Queue{Host: string(c.name(h)), Crawl: q.crawl, Priority: q.priority}}
-	var where []place64
+	var where []location
 	take := func(ref arena.Ref) {
 		if m.takes(ref) {
 			r.Records = append(r.Records, m.copyRecord(ref, 0))
-			where = append(where, place64{ref, c.record(ref).seq()})
+			where = append(where, c.locate(ref))
 		}
 	}
 	if h.lease != 0 {
@@ -338,7 +340,7 @@ func (m *mover) settleLocked(i int, parts []Part, ids []uint32) {
 		for pos := range int(p.Count) {
 			w := m.where[i][at]
 			at++
-			if m.epoch == c.mem.Epoch() && c.record(w.ref).seq() == w.seq {
+			if c.holds(w) {
 				c.setHome(w.ref, id, pos)
 			} else {
 				c.kill(id, pos)
@@ -364,16 +366,29 @@ func (m *mover) evictLocked(id uint32) {
 	}
 }
 
+// timedRecord is a scheduled record, and the epoch of its memory.
+type timedRecord struct {
+	timeItem
+	epoch uint32
+}
+
+func (c *core) timed() []timedRecord {
+	t := make([]timedRecord, c.scheduled.len())
+	for i, it := range c.scheduled.items {
+		t[i] = timedRecord{it, c.mem.Epoch(arena.Ref(it.id))}
+	}
+	return t
+}
+
 // moveScheduled gives the records that wait for their time homes in blocks of
 // their own. They stay in memory.
-func (m *mover) moveScheduled(timed []timeItem) error {
+func (m *mover) moveScheduled(timed []timedRecord) error {
 	f := m.f
-	slices.SortFunc(timed, func(a, b timeItem) int {
+	slices.SortFunc(timed, func(a, b timedRecord) int {
 		return cmp.Or(cmp.Compare(a.aux, b.aux), cmp.Compare(a.at, b.at))
 	})
 	for len(timed) > 0 {
 		f.mu.Lock()
-		m.epoch = f.core.mem.Epoch()
 		for n := 0; len(timed) > 0 && len(m.copy) < moveBytes && n < 16*moveQueues; n++ {
 			it := timed[0]
 			timed = timed[1:]
@@ -387,10 +402,10 @@ func (m *mover) moveScheduled(timed []timeItem) error {
 	return nil
 }
 
-func (m *mover) copyTimedLocked(it timeItem) {
+func (m *mover) copyTimedLocked(it timedRecord) {
 	c := m.f.core
 	ref, qid := arena.Ref(it.id), it.aux
-	if !c.mem.Holds(ref) || c.queues.at(qid).host == 0 || !m.takes(ref) {
+	if c.mem.Epoch(ref) != it.epoch || c.queues.at(qid).host == 0 || !m.takes(ref) {
 		return
 	}
 	if n := len(m.queue); n == 0 || m.queue[n-1] != qid {
@@ -403,5 +418,5 @@ func (m *mover) copyTimedLocked(it timeItem) {
 	}
 	last := len(m.runs) - 1
 	m.runs[last].Records = append(m.runs[last].Records, m.copyRecord(ref, wallMillis(m.f.wall(it.at))))
-	m.where[last] = append(m.where[last], place64{ref, c.record(ref).seq()})
+	m.where[last] = append(m.where[last], c.locate(ref))
 }

@@ -377,7 +377,7 @@ func (c *core) over() bool {
 
 // memory is how many bytes the frontier's own structures take.
 func (c *core) memory() int64 {
-	return c.mem.Used() + c.names.Used() + c.hosts.size() + c.queues.size() + c.parts.size() + c.leases.size() +
+	return c.mem.Size() + c.names.Size() + c.hosts.size() + c.queues.size() + c.parts.size() + c.leases.size() +
 		c.groups.size() + c.index.size() + c.blocks.size() +
 		c.pace.size() + c.parks.size() + c.idle.size() + c.expiry.size() + c.scheduled.size() +
 		c.rows.Size() + c.departures.size()

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/seed-7440039f/frontier/internal/lowset"
 	"github.com/seed-7440039f/frontier/internal/offheap"
 )
 
@@ -26,11 +27,11 @@ type slab[T any] struct {
 	chunks []*[slabChunk]T
 	inUse  []slabUse // of each chunk
 	pieces offheap.Pieces[[slabChunk]T]
-	open   lowSet // chunks with memory and a free record
-	gone   lowSet // chunks without memory
-	idle   int    // chunks with memory of which no record is in use
-	n      int    // records in use
-	top    uint32 // numbers up to top were given out
+	open   lowset.Set // chunks with memory and a free record
+	gone   lowset.Set // chunks without memory
+	idle   int        // chunks with memory of which no record is in use
+	n      int        // records in use
+	top    uint32     // numbers up to top were given out
 }
 
 // slabUse tells which records of a chunk are in use.
@@ -42,7 +43,7 @@ type slabUse struct {
 
 // alloc returns the number of a zero T.
 func (s *slab[T]) alloc() uint32 {
-	k := s.open.first()
+	k := s.open.First()
 	if k < 0 {
 		k = s.addChunk()
 	}
@@ -57,7 +58,7 @@ func (s *slab[T]) alloc() uint32 {
 	bit := bits.TrailingZeros64(^u.bits[w])
 	u.bits[w] |= 1 << bit
 	if u.n++; u.n == slabChunk {
-		s.open.remove(k)
+		s.open.Remove(k)
 	}
 	s.n++
 	id := uint32(k*slabChunk + w*64 + bit)
@@ -68,10 +69,10 @@ func (s *slab[T]) alloc() uint32 {
 // addChunk makes room: a chunk that has no memory gets some, or there is a new one.
 func (s *slab[T]) addChunk() int {
 	s.idle++
-	k := s.gone.first()
+	k := s.gone.First()
 	if k >= 0 {
-		s.gone.remove(k)
-		s.open.add(k)
+		s.gone.Remove(k)
+		s.open.Add(k)
 		return k
 	}
 	k = len(s.chunks)
@@ -85,7 +86,7 @@ func (s *slab[T]) addChunk() int {
 		s.inUse[0] = slabUse{n: 1, bits: [slabWords]uint64{1}}
 		s.idle--
 	}
-	s.open.add(k)
+	s.open.Add(k)
 	return k
 }
 
@@ -102,7 +103,7 @@ func (s *slab[T]) release(id uint32) {
 	u.bits[w] &^= 1 << (id % 64)
 	u.full = min(u.full, int32(w))
 	if u.n == slabChunk {
-		s.open.add(k)
+		s.open.Add(k)
 	}
 	u.n--
 	s.n--
@@ -111,15 +112,15 @@ func (s *slab[T]) release(id uint32) {
 	}
 	// Some idle chunks stay, so that none comes and goes with every record.
 	if s.idle++; s.idle > 1+s.held()/16 && !s.inHeap {
-		offheap.Discard(s.chunks[k])
+		offheap.Discard(s.chunks[k][:])
 		s.idle--
-		s.open.remove(k)
-		s.gone.add(k)
+		s.open.Remove(k)
+		s.gone.Add(k)
 	}
 }
 
 // held is how many chunks have memory.
-func (s *slab[T]) held() int { return len(s.chunks) - s.gone.n }
+func (s *slab[T]) held() int { return len(s.chunks) - s.gone.Len() }
 
 // len returns how many records are in use.
 func (s *slab[T]) len() int { return s.n }
@@ -127,35 +128,4 @@ func (s *slab[T]) len() int { return s.n }
 // size returns how many bytes the slab takes.
 func (s *slab[T]) size() int64 {
 	return int64(s.held())*int64(unsafe.Sizeof([slabChunk]T{})) + int64(cap(s.inUse))*int64(unsafe.Sizeof(slabUse{}))
-}
-
-// lowSet is a set of small numbers that knows its lowest. The zero value is empty.
-type lowSet struct {
-	words []uint64
-	from  int // words before it are 0
-	n     int
-}
-
-func (s *lowSet) add(k int) {
-	for k/64 >= len(s.words) {
-		s.words = append(s.words, 0)
-	}
-	s.words[k/64] |= 1 << (k % 64)
-	s.from = min(s.from, k/64)
-	s.n++
-}
-
-func (s *lowSet) remove(k int) {
-	s.words[k/64] &^= 1 << (k % 64)
-	s.n--
-}
-
-// first returns the lowest member, or -1.
-func (s *lowSet) first() int {
-	for ; s.from < len(s.words); s.from++ {
-		if w := s.words[s.from]; w != 0 {
-			return s.from*64 + bits.TrailingZeros64(w)
-		}
-	}
-	return -1
 }

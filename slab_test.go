@@ -104,32 +104,3 @@ func TestSlabGivesMemoryBack(t *testing.T) {
 		require.Equal(t, was, s.held())
 	}
 }
-
-func TestLowSetKnowsItsLowest(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var s lowSet
-		want := map[int]bool{}
-		t.Repeat(map[string]func(*rapid.T){
-			"flip": func(t *rapid.T) {
-				k := rapid.IntRange(0, 400).Draw(t, "k")
-				if want[k] {
-					s.remove(k)
-					delete(want, k)
-				} else {
-					s.add(k)
-					want[k] = true
-				}
-			},
-			"": func(t *rapid.T) {
-				low := -1
-				for k := range want {
-					if low < 0 || k < low {
-						low = k
-					}
-				}
-				require.Equal(t, low, s.first())
-				require.Equal(t, len(want), s.n)
-			},
-		})
-	})
-}

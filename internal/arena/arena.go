@@ -1,11 +1,12 @@
 // Package arena keeps many small byte blocks in a few large pieces of memory
-// without pointers, so that ten million of them cost the garbage collector
-// nothing.
+// outside the Go heap, so that ten million of them cost the garbage collector
+// nothing, and their memory returns to the system when they go.
 package arena
 
 import (
-	"encoding/binary"
 	"fmt"
+
+	"github.com/seed-7440039f/frontier/internal/offheap"
 )
 
 // Ref names a block. The zero Ref names none.
@@ -21,31 +22,38 @@ const (
 
 	smallest = 8    // bytes of the first class
 	linear   = 1024 // up to here classes are 8 bytes apart, beyond by an eighth
+	classes  = 175
 )
 
 // sizes are the block sizes, ascending; a block is rounded up to one of them.
-var sizes = func() []int {
-	var s []int
-	for n := smallest; n <= linear; n += grain {
-		s = append(s, n)
+var sizes = func() (s [classes]int) {
+	c, n := 0, smallest
+	for ; n <= linear; n += grain {
+		s[c] = n
+		c++
 	}
-	for n := linear; n < MaxSize; {
+	for n = linear; c < classes; c++ {
 		n = min((n+n/8+grain-1)/grain*grain, MaxSize)
-		s = append(s, n)
+		s[c] = n
 	}
 	return s
 }()
 
-// Arena hands out blocks. A freed block is reused for one of the same size
-// class; memory returns to the system only when the last block is freed.
+// Arena hands out blocks. Blocks of one size class share spans of 16 KiB or more.
+// A freed block is used again for one of its class. A span without blocks is used
+// again for any class, or its memory returns to the system.
 //
-// The zero value is empty. Not safe for concurrent use.
+// The zero value is empty. Not safe for concurrent use. Memory that it gave out
+// is valid while the Arena is reachable.
 type Arena struct {
-	chunks [][]byte
-	next   int   // first free byte of the last chunk
-	free   []Ref // per class, the first of a list linked through the blocks
+	chunks []*[chunkSize]byte
+	pieces offheap.Pieces[[chunkSize]byte]
+	units  []unit
+	vacant vacancies
+	open   [classes]uint32 // of each class, the first of its spans that have a free block
+	loose  [looseClasses]loose
 	used   int64 // bytes of blocks in use, rounded up to their classes
-	epoch  uint64
+	sortAt int64 // no block stays loose when used has fallen so far
 }
 
 func class(n int) int {
@@ -69,41 +77,36 @@ func (a *Arena) Alloc(n int) (Ref, []byte) {
 		panic(fmt.Sprintf("arena: block of %d bytes", n))
 	}
 	c := class(n)
-	if a.free == nil {
-		a.free = make([]Ref, len(sizes))
-	}
 	a.used += int64(sizes[c])
-	if r := a.free[c]; r != 0 {
+	if c < looseClasses && a.loose[c].n > 0 {
+		l := &a.loose[c]
+		r := l.first
 		b := a.Bytes(r)
-		a.free[c] = Ref(binary.LittleEndian.Uint32(b))
+		l.first = link(b)
+		l.n--
 		return r, b[:n]
 	}
-	if len(a.chunks) == 0 || a.next+sizes[c] > chunkSize {
-		if len(a.chunks) > 0 {
-			a.donate()
-		}
-		if len(a.chunks) == maxChunks {
-			panic("arena: full") // its user bounds it well below
-		}
-		a.chunks = append(a.chunks, make([]byte, chunkSize))
-		a.next = 0
-		if len(a.chunks) == 1 {
-			a.next = grain // Ref 0 names none
-		}
-	}
-	r := Ref((len(a.chunks)-1)*chunkRefs + a.next/grain)
-	a.next += sizes[c]
+	r := a.carve(c)
 	return r, a.Bytes(r)[:n]
 }
 
-// donate gives the unused end of the last chunk to the free lists.
-func (a *Arena) donate() {
-	for rest := chunkSize - a.next; rest >= smallest; rest = chunkSize - a.next {
-		c := class(min(rest, linear))
-		r := Ref((len(a.chunks)-1)*chunkRefs + a.next/grain)
-		binary.LittleEndian.PutUint32(a.Bytes(r), uint32(a.free[c]))
-		a.free[c] = r
-		a.next += sizes[c]
+// Free takes back block r, which was allocated with n bytes.
+func (a *Arena) Free(r Ref, n int) {
+	c := class(n)
+	a.used -= int64(sizes[c])
+	if c >= looseClasses {
+		a.giveBack(r, c)
+		return
+	}
+	l := &a.loose[c]
+	if l.n == maxLoose {
+		a.sort(c, maxLoose/2)
+	}
+	setLink(a.Bytes(r), l.first)
+	l.first = r
+	l.n++
+	if a.used <= a.sortAt {
+		a.sortAll()
 	}
 }
 
@@ -112,30 +115,19 @@ func (a *Arena) Bytes(r Ref) []byte {
 	return a.chunks[r/chunkRefs][int(r%chunkRefs)*grain:]
 }
 
-// Free takes back block r, which was allocated with n bytes.
-func (a *Arena) Free(r Ref, n int) {
-	c := class(n)
-	a.used -= int64(sizes[c])
-	if a.used == 0 {
-		*a = Arena{epoch: a.epoch + 1}
-		return
-	}
-	binary.LittleEndian.PutUint32(a.Bytes(r), uint32(a.free[c]))
-	a.free[c] = r
-}
-
 // Used returns the bytes of the blocks in use.
 func (a *Arena) Used() int64 { return a.used }
 
 // Size returns the bytes that the arena holds of the system's memory.
-func (a *Arena) Size() int64 { return int64(len(a.chunks)) * chunkSize }
+func (a *Arena) Size() int64 {
+	units := len(a.units) - a.vacant.units[cold]
+	return int64(units)*unitSize + int64(cap(a.units))*unitBytes
+}
 
 // Cost returns the bytes that a block of n bytes takes.
 func Cost(n int) int64 { return int64(sizes[class(n)]) }
 
-// Epoch returns a number that changes when memory has returned to the system:
-// within one epoch the start of a block stays the start of a block of its class.
-func (a *Arena) Epoch() uint64 { return a.epoch }
-
-// Holds reports whether r lies within the arena's memory.
-func (a *Arena) Holds(r Ref) bool { return int(r/chunkRefs) < len(a.chunks) }
+// Epoch returns a number that changes when the memory at r is put to another use:
+// meanwhile, where a block began there begins a block of the same class, or one
+// that was freed.
+func (a *Arena) Epoch(r Ref) uint32 { return a.units[r/unitRefs].epoch }

@@ -49,9 +49,8 @@ func (p *Pieces[T]) Free() {
 	*p = Pieces[T]{}
 }
 
-// Discard zeroes a piece and gives its whole pages back to the system until it
-// is written to again.
-func Discard[T any](t *T) {
-	b := unsafe.Slice((*byte)(unsafe.Pointer(t)), sizeOf[T]())
-	sysDiscard(b)
+// Discard zeroes items of a piece and gives the whole pages among them back to
+// the system, until they are written to again.
+func Discard[T any](items []T) {
+	sysDiscard(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(items))), len(items)*sizeOf[T]()))
 }

@@ -1,0 +1,293 @@
+// This file decides where blocks of a class lie together, and which memory
+// returns to the system.
+
+package arena
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unsafe"
+
+	"github.com/seed-7440039f/frontier/internal/lowset"
+	"github.com/seed-7440039f/frontier/internal/offheap"
+)
+
+const (
+	unitSize   = 16 << 10 // bytes; a span has 1 to 32 units of one chunk
+	unitRefs   = unitSize / grain
+	chunkUnits = chunkSize / unitSize // 64: a chunk's units fit a word
+	maxSpan    = 32
+	unitBytes  = int64(unsafe.Sizeof(unit{}))
+
+	noBlock = 1<<16 - 1 // no block begins there, in grains from a span's start
+)
+
+// spans are how many units a span of each class has: a power of two, so that at
+// most a 16th at its end is wasted, if that can be.
+var spans = func() (s [classes]int) {
+	for c, size := range sizes {
+		best := 1.0
+		for k := 1; k <= maxSpan && best > 1.0/16; k *= 2 {
+			if wasted := float64(k*unitSize%size) / float64(k*unitSize); k*unitSize >= size && wasted < best {
+				s[c], best = k, wasted
+			}
+		}
+	}
+	return s
+}()
+
+// unit is what is known of 16 KiB. Of a span's units only the first counts.
+type unit struct {
+	next, prev uint32 // in the list of open spans of its class; unit 0 has no span
+	epoch      uint32 // how often it became vacant
+	carved     uint32 // bytes from the span's start in which blocks were
+	blocks     uint16 // in use
+	free       uint16 // where the first free block is, which tells where the next is; or noBlock
+}
+
+// full reports whether a span of class c has no free block.
+func (s *unit) full(c int) bool {
+	return s.free == noBlock && int(s.carved)+sizes[c] > spans[c]*unitSize
+}
+
+// loose are blocks of a class that were freed and are still in use as far as
+// their spans know: most are wanted again soon, and freeing one by one costs more.
+type loose struct {
+	first Ref // freed last
+	n     int32
+}
+
+const (
+	maxLoose     = 16
+	looseClasses = linear / grain // larger blocks are never loose
+)
+
+// sort gives loose blocks of class c back to their spans, but for those that were
+// freed last.
+func (a *Arena) sort(c int, keep int32) {
+	l := &a.loose[c]
+	if l.n <= keep {
+		return
+	}
+	rest := l.first
+	if keep == 0 {
+		l.first = 0
+	} else {
+		last := a.Bytes(rest)
+		for range keep - 1 {
+			last = a.Bytes(link(last))
+		}
+		rest = link(last)
+		setLink(last, 0)
+	}
+	l.n = keep
+	for rest != 0 {
+		r := rest
+		rest = link(a.Bytes(r))
+		a.giveBack(r, c)
+	}
+}
+
+// link is the block after a loose one.
+func link(b []byte) Ref       { return Ref(binary.LittleEndian.Uint32(b)) }
+func setLink(b []byte, r Ref) { binary.LittleEndian.PutUint32(b, uint32(r)) }
+
+// sortAll leaves no block loose, so that none keeps a span.
+func (a *Arena) sortAll() {
+	for c := range a.loose {
+		if a.loose[c].n > 0 {
+			a.sort(c, 0)
+		}
+	}
+	a.sortAt = a.sortBelow()
+}
+
+// sortBelow is how far used may fall before no block stays loose.
+func (a *Arena) sortBelow() int64 { return a.used - a.used/16 - 4096 }
+
+// carve takes a block of class c from a span.
+func (a *Arena) carve(c int) Ref {
+	a.sortAt = max(a.sortAt, a.sortBelow())
+	u := a.open[c]
+	if u == 0 {
+		u = a.addSpan(c)
+	}
+	s := &a.units[u]
+	r := Ref(u * unitRefs)
+	if s.free != noBlock {
+		r += Ref(s.free)
+		s.free = binary.LittleEndian.Uint16(a.Bytes(r))
+	} else {
+		r += Ref(s.carved / grain)
+		s.carved += uint32(sizes[c])
+	}
+	s.blocks++
+	if s.full(c) {
+		a.shut(u, c)
+	}
+	return r
+}
+
+// giveBack returns block r of class c to its span.
+func (a *Arena) giveBack(r Ref, c int) {
+	u := uint32(r) / unitRefs &^ uint32(spans[c]-1)
+	s := &a.units[u]
+	wasFull := s.full(c)
+	if s.blocks--; s.blocks == 0 {
+		if !wasFull {
+			a.shut(u, c)
+		}
+		a.removeSpan(u, c)
+		return
+	}
+	binary.LittleEndian.PutUint16(a.Bytes(r), s.free)
+	s.free = uint16(uint32(r) - u*unitRefs)
+	if wasFull {
+		a.reopen(u, c)
+	}
+}
+
+// addSpan makes an open span of class c.
+func (a *Arena) addSpan(c int) uint32 {
+	u := a.vacant.take(spans[c])
+	if u == 0 {
+		a.addChunk()
+		u = a.vacant.take(spans[c])
+	}
+	s := &a.units[u]
+	s.carved, s.blocks, s.free = 0, 0, noBlock
+	a.reopen(u, c)
+	return u
+}
+
+func (a *Arena) addChunk() {
+	n := len(a.chunks)
+	if n == maxChunks {
+		panic("arena: full") // its user bounds it well below
+	}
+	a.chunks = append(a.chunks, a.pieces.Next())
+	a.units = append(a.units, make([]unit, chunkUnits)...)
+	a.vacant.addChunk(n)
+}
+
+// removeSpan makes the units of a span vacant. Its memory returns to the system,
+// unless the next spans will want it.
+func (a *Arena) removeSpan(u uint32, c int) {
+	k := spans[c]
+	for i := range k {
+		a.units[int(u)+i].epoch++
+	}
+	if a.vacant.units[warm]+k <= 8+(len(a.units)-a.vacant.units[cold])/32 {
+		a.vacant.put(u, k, warm)
+		return
+	}
+	at := int(u) % chunkUnits * unitSize
+	offheap.Discard(a.chunks[u/chunkUnits][at : at+k*unitSize])
+	a.vacant.put(u, k, cold)
+}
+
+// reopen makes a span the first that blocks of class c are taken from.
+func (a *Arena) reopen(u uint32, c int) {
+	s := &a.units[u]
+	s.prev, s.next = 0, a.open[c]
+	if s.next != 0 {
+		a.units[s.next].prev = u
+	}
+	a.open[c] = u
+}
+
+// shut takes a span out of the list of its class.
+func (a *Arena) shut(u uint32, c int) {
+	s := &a.units[u]
+	if s.prev != 0 {
+		a.units[s.prev].next = s.next
+	} else {
+		a.open[c] = s.next
+	}
+	if s.next != 0 {
+		a.units[s.next].prev = s.prev
+	}
+}
+
+// A vacant unit is warm while it has memory, and cold otherwise.
+const (
+	warm = iota
+	cold
+)
+
+// vacancies are the units that are in no span.
+type vacancies struct {
+	masks  [2][]uint64   // warm and cold: of each chunk, which of its units
+	chunks [2]lowset.Set // whose masks are not 0
+	units  [2]int        // how many there are
+}
+
+// addChunk adds the units of a chunk that is new. The first unit of all is never
+// used, since Ref 0 names no block.
+func (v *vacancies) addChunk(n int) {
+	v.masks[warm], v.masks[cold] = append(v.masks[warm], 0), append(v.masks[cold], 0)
+	v.put(uint32(n*chunkUnits), chunkUnits, cold)
+	if n == 0 {
+		v.drop(0, 1, cold)
+		v.units[cold]++ // it has no memory
+	}
+}
+
+// take chooses k units for a span, and returns the first. Those with memory, and
+// the lowest, are chosen first. It returns 0 if no chunk has them.
+func (v *vacancies) take(k int) uint32 {
+	if k == 1 {
+		for _, heat := range [...]int{warm, cold} {
+			if n := v.chunks[heat].First(); n >= 0 {
+				i := bits.TrailingZeros64(v.masks[heat][n])
+				v.drop(n, 1<<i, heat)
+				return uint32(n*chunkUnits + i)
+			}
+		}
+		return 0
+	}
+	for n := range v.masks[warm] {
+		both := v.masks[warm][n] | v.masks[cold][n]
+		if i := run(both, k); both != 0 && i >= 0 {
+			mask := (uint64(1)<<k - 1) << i
+			v.drop(n, mask&v.masks[warm][n], warm)
+			v.drop(n, mask&v.masks[cold][n], cold)
+			return uint32(n*chunkUnits + i)
+		}
+	}
+	return 0
+}
+
+// run returns where k bits of a mask are set, at a multiple of k, or -1.
+func run(mask uint64, k int) int {
+	for s := 1; s < k; s *= 2 {
+		mask &= mask >> s
+	}
+	for i := 0; i < chunkUnits; i += k {
+		if mask>>i&1 != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// put adds k units from u on.
+func (v *vacancies) put(u uint32, k int, heat int) {
+	n := int(u / chunkUnits)
+	if v.masks[heat][n] == 0 {
+		v.chunks[heat].Add(n)
+	}
+	v.masks[heat][n] |= (uint64(1)<<k - 1) << (u % chunkUnits)
+	v.units[heat] += k
+}
+
+// drop takes units of a chunk out.
+func (v *vacancies) drop(n int, mask uint64, heat int) {
+	if mask == 0 {
+		return
+	}
+	if v.masks[heat][n] &^= mask; v.masks[heat][n] == 0 {
+		v.chunks[heat].Remove(n)
+	}
+	v.units[heat] -= bits.OnesCount64(mask)
+}
