@@ -50,7 +50,8 @@ func (r *run) sawtooth(noDedup bool) error {
 		t, err = r.tooth(l, d, begun, high, low)
 		if err == nil {
 			teeth = append(teeth, t)
-			r.logf("tooth %d: %v", len(teeth), t.values)
+			r.logf("tooth %d: in %s/s, p99 %s; out %s/s; at the top %s of memory and %s of disk", len(teeth), count(t.values["add.rate"]),
+				show(t.values["add.p99"], "us"), count(t.values["drain.rate"]), show(t.values["anon.high"], "B"), show(t.values["disk.high"], "B"))
 		}
 	}
 	w.stop()
@@ -106,9 +107,9 @@ func (r *run) tooth(l *loader, d *drainer, begun time.Time, high, low int64) (to
 	return tooth{from.Add(end.Sub(from) / 2).Sub(begun).Hours(), float64(l.added.Load()), v}, nil
 }
 
-// slopes states for each figure how it changed per hour, and how much of its
-// mean it would have gained in the whole run: at the best estimate, and at least
-// (two standard errors below).
+// slopes states for each figure how it changed per hour, and what part of its mean
+// that makes in the whole run: as estimated, and how much for the worse it is at
+// least (two standard errors below).
 func (r *run) slopes(teeth []tooth) {
 	for len(teeth) > 0 && teeth[0].hours < warmUp*r.cfg.Time.Hours() {
 		teeth = teeth[1:]
@@ -151,8 +152,10 @@ func (r *run) slopes(teeth []tooth) {
 		r.measure(name+".mean", mean, unit)
 		r.measure(name+".slope", slope, unit+"/h")
 		r.measure(name+".drift", 100*slope*hours/mean, "%")
-		sure := math.Max(0, math.Abs(slope)-2*fault)
-		r.measure(name+".drift.sure", 100*sure*hours/mean, "%")
+		if unit == "/s" {
+			slope = -slope
+		}
+		r.measure(name+".drift.sure", 100*max(0, slope-2*fault)*hours/mean, "%")
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +34,16 @@ func TestDrawsWhatWasMeasured(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NotContains(t, string(svg), "NaN")
+	points := regexp.MustCompile(`[ML]([\d.]+) ([\d.]+)`).FindAllStringSubmatch(string(svg), -1)
+	require.Greater(t, len(points), 14)
+	for _, p := range points {
+		x, err := strconv.ParseFloat(p[1], 64)
+		require.NoError(t, err)
+		y, err := strconv.ParseFloat(p[2], 64)
+		require.NoError(t, err)
+		require.LessOrEqual(t, x, 2.*panelWidth)
+		require.LessOrEqual(t, y, 2.*panelHeight)
+	}
 	for _, want := range []string{"ingest add: latency", "add p99", "anonymous memory", "Stats.MemoryBytes", "re&lt;open&gt;", "nothing was measured"} {
 		require.Contains(t, string(svg), want)
 	}
