@@ -28,6 +28,7 @@ type newEntry struct {
 	absentee int32 // its host's index in op.absent + 1; 0: none
 	marked   bool  // mark was inserted for it
 	stored   bool  // the Spill knows mark; see lookUp
+	fetched  bool  // the Spill had to be asked for that
 	force    bool
 }
 

@@ -103,7 +103,12 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	case err != nil:
 		return nil, errors.Join(err, o.Spill.Release())
 	}
+	f.sharePopularLocked() // nobody else has f
 	f.startCommitter()
+	if f.known.total >= recallFrom {
+		f.background.Add(1)
+		go func() { defer f.background.Done(); f.recall() }()
+	}
 	return f, nil
 }
 

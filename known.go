@@ -20,6 +20,7 @@ const (
 	minPopular  = 1 << 20 // bytes for the marks of popular URLs, at least
 	offerAtOnce = 512     // marks that become popular under one lock
 	askAtOnce   = 256     // marks that are looked for in memory under one lock
+	recallFrom  = 100_000 // marks on disk from which on an opening recalls some
 )
 
 // knownURLs is guarded by Frontier.mu.
@@ -102,7 +103,7 @@ func (f *Frontier) lookUp(o *op) error {
 				f.mu.Lock()
 			}
 			e := &o.entries[i]
-			e.stored = f.known.popular.Has(e.mark)
+			e.stored, e.fetched = f.known.popular.Has(e.mark), false
 			if !e.stored && !f.known.young(e.mark) {
 				l.marks, l.at = append(l.marks, e.mark), append(l.at, i)
 			}
@@ -124,7 +125,7 @@ func (f *Frontier) lookUp(o *op) error {
 		return fmt.Errorf("frontier: known URLs: %w", err)
 	}
 	for j, i := range l.at {
-		o.entries[i].stored = l.known[j]
+		o.entries[i].stored, o.entries[i].fetched = l.known[j], l.known[j]
 	}
 	return nil
 }
@@ -159,7 +160,7 @@ func (f *Frontier) dedupLocked(o *op) (forced []newEntry) {
 			e.marked = true
 			kept = append(kept, e)
 			continue
-		case e.stored:
+		case e.fetched:
 			f.known.popular.Insert(e.mark)
 		}
 		if e.force {
@@ -182,6 +183,20 @@ func (f *Frontier) offer(ms []Mark) {
 		}
 		f.mu.Unlock()
 		ms = ms[n:]
+	}
+}
+
+// recall fills the room for popular marks after an opening. Nothing depends on it:
+// it spares reads, one by one and in no order.
+func (f *Frontier) recall() {
+	err := f.opts.Spill.Recall(func(ms []Mark) bool {
+		f.offer(ms)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return !f.closed && !f.known.popular.Full()
+	})
+	if err != nil && !f.isClosed() {
+		f.opts.Logger.Warn("recalling known URLs", "err", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package frontier_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
@@ -117,4 +118,27 @@ func TestMarksThatCannotBeRead(t *testing.T) {
 
 	w.knows(urlsOf("a.example", 40)...)
 	require.Equal(t, urlsOf("a.example", 40)[2:], w.rest())
+}
+
+// After an opening of a large store, what is popular need not be read one by one.
+func TestKnownURLsAreRecalled(t *testing.T) {
+	const n = 120_000
+	synctest.Test(t, func(t *testing.T) {
+		w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+		entries := make([]frontier.Entry, n)
+		for i := range entries {
+			entries[i].URL = fmt.Sprintf("http://h%d.example/%d", i%10, i)
+		}
+		fresh, err := w.f.Add(t.Context(), entries...)
+		require.NoError(t, err)
+		require.Equal(t, n, fresh)
+		require.NoError(t, w.f.MoveNow(true))
+		w.reopen()
+		synctest.Wait()
+		reads := w.machine.Faults.Calls(spilltest.Read)
+		fresh, err = w.f.Add(t.Context(), entries[:1000]...)
+		require.NoError(t, err)
+		require.Zero(t, fresh)
+		require.Less(t, w.machine.Faults.Calls(spilltest.Read)-reads, 100, "there was no room for a few")
+	})
 }

@@ -53,6 +53,11 @@ type Spill interface {
 	// goroutines, beside everything else.
 	Known(ms []Mark, known []bool) error
 
+	// Recall calls fn with marks of completed checkpoints, in any order and
+	// grouping, until fn returns false or there are no more. fn must not keep ms.
+	// It may be called beside everything else.
+	Recall(fn func(ms []Mark) bool) error
+
 	// Row reads one row as of the last batch whose Commit returned. The value is
 	// the caller's. Any number of goroutines may call it, beside everything else.
 	Row(key string) (value []byte, found bool, err error)

@@ -23,6 +23,7 @@ type Cache struct {
 	shards  [shards]cacheShard
 	limit   int // buckets of a shard at most
 	buckets int // of all shards
+	n       int // fingerprints
 }
 
 type cacheShard struct {
@@ -39,6 +40,11 @@ func (c *Cache) SetLimit(bytes int64) {
 
 // Limit returns how many bytes the cache may take.
 func (c *Cache) Limit() int64 { return int64(c.limit) * shards * bucketSize }
+
+// Full reports whether there is little room left for marks that are offered.
+func (c *Cache) Full() bool {
+	return c.buckets >= c.limit*shards*9/10 && c.n >= c.buckets*ways*4/5
+}
 
 // Size returns how many bytes the cache takes.
 func (c *Cache) Size() int64 { return int64(c.buckets) * bucketSize }
@@ -91,7 +97,10 @@ func (c *Cache) place(m [12]byte) (*bucket, int) {
 	if len(t.buckets) == 0 {
 		return nil, 0
 	}
-	return t.place(hi, lo)
+	n := t.n
+	b, i := t.place(hi, lo)
+	c.n += t.n - n
+	return b, i
 }
 
 func (t *cacheShard) place(hi uint64, lo uint32) (*bucket, int) {
@@ -113,6 +122,7 @@ func (t *cacheShard) place(hi uint64, lo uint32) (*bucket, int) {
 func (c *Cache) resize(t *cacheShard, n int) {
 	old := t.table
 	c.buckets += n - len(old.Items)
+	c.n -= t.n
 	*t = cacheShard{table: offheap.Make[bucket](n)}
 	t.buckets = t.table.Items
 	for i := range old.Items {
@@ -122,5 +132,6 @@ func (c *Cache) resize(t *cacheShard, n int) {
 			}
 		}
 	}
+	c.n += t.n
 	old.Free()
 }

@@ -56,6 +56,7 @@ func TestCacheAgainstAMap(t *testing.T) {
 					n += held
 				}
 				require.Equal(t, int64(total)*bucketSize, c.Size())
+				require.Equal(t, n, c.n)
 			},
 		})
 	})
