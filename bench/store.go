@@ -62,7 +62,7 @@ func (s *subject) close() error {
 	return err
 }
 
-// checkFrontier is the deep check of a small frontier: of a large one it would
+// checkSmall is the deep check of a small frontier: of a large one it would
 // take longer than the run.
 func (s *subject) checkSmall() error {
 	if st := s.Stats(); st.Known+st.Hosts > 200_000 {
