@@ -219,8 +219,7 @@ func (f *Frontier) roomLocked(o *op) (<-chan struct{}, error) {
 		need += arena.Cost(recordSize(len(o.entries[i].body))) + 16
 	}
 	if f.opts.Spill == nil {
-		need -= f.core.mem.Size() - f.core.mem.Used() // memory that records left is used again
-		if f.memoryLocked()+max(0, need) > f.opts.MemoryBudget {
+		if need > f.freeLocked() {
 			return nil, f.reallyFullLocked(o)
 		}
 		return nil, nil
@@ -228,10 +227,17 @@ func (f *Frontier) roomLocked(o *op) (<-chan struct{}, error) {
 	return f.committer.roomLocked(f, need)
 }
 
+// freeLocked is how many bytes of URLs there is room for without a Spill. What
+// records left in their arena is used again; a 64th of the budget is for tables,
+// which grow in steps.
+func (f *Frontier) freeLocked() int64 {
+	return f.opts.MemoryBudget*63/64 - f.memoryLocked() + f.core.mem.Size() - f.core.mem.Used()
+}
+
 // reallyFullLocked looks closer when the budget seems to be used up: known URLs
 // need no room.
 func (f *Frontier) reallyFullLocked(o *op) error {
-	room := f.opts.MemoryBudget - f.memoryLocked() + f.core.mem.Size() - f.core.mem.Used()
+	room := f.freeLocked()
 	for i := range o.entries {
 		e := &o.entries[i]
 		if !f.opts.NoDedup && f.known.young(e.mark) && !e.force {

@@ -53,6 +53,7 @@ type Arena struct {
 	open   [classes]uint32 // of each class, the first of its spans that have a free block
 	loose  [looseClasses]loose
 	used   int64 // bytes of blocks in use, rounded up to their classes
+	carved int64 // bytes of spans in which blocks are or were
 	sortAt int64 // no block stays loose when used has fallen so far
 }
 
@@ -118,10 +119,10 @@ func (a *Arena) Bytes(r Ref) []byte {
 // Used returns the bytes of the blocks in use.
 func (a *Arena) Used() int64 { return a.used }
 
-// Size returns the bytes that the arena holds of the system's memory.
+// Size returns the bytes that the arena holds of the system's memory: the parts of
+// spans that were used, and vacant memory that was not given back.
 func (a *Arena) Size() int64 {
-	units := len(a.units) - a.vacant.units[cold]
-	return int64(units)*unitSize + int64(cap(a.units))*unitBytes
+	return a.carved + int64(a.vacant.units[warm])*unitSize + int64(cap(a.units))*unitBytes
 }
 
 // Cost returns the bytes that a block of n bytes takes.

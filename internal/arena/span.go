@@ -120,6 +120,7 @@ func (a *Arena) carve(c int) Ref {
 	} else {
 		r += Ref(s.carved / grain)
 		s.carved += uint32(sizes[c])
+		a.carved += int64(sizes[c])
 	}
 	s.blocks++
 	if s.full(c) {
@@ -174,6 +175,7 @@ func (a *Arena) addChunk() {
 // unless the next spans will want it.
 func (a *Arena) removeSpan(u uint32, c int) {
 	k := spans[c]
+	a.carved -= int64(a.units[u].carved)
 	for i := range k {
 		a.units[int(u)+i].epoch++
 	}
