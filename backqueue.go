@@ -37,14 +37,32 @@ type stretch struct{ first, last arena.Ref }
 // because it is in memory, leased or finished; done counts the finished ones; a
 // part is chained while one of its records is not taken, and perhaps longer.
 type part struct {
-	block   uint32
-	queue   uint32
-	next    uint32 // in the chain
-	taken   uint32
-	first   uint16
-	count   uint8
-	done    uint8
-	chained bool
+	block uint32
+	next  uint32 // in the chain
+	taken uint32
+	first uint16
+	state uint16 // see partDone
+}
+
+// A part's state is its count, times partCount; how many of its records are
+// finished, times partDone; and partChained while it is chained.
+const (
+	partCount   = 1
+	partDone    = 1 << 6
+	partChained = 1 << 12
+)
+
+func (p *part) count() int    { return int(p.state / partCount % 64) }
+func (p *part) done() int     { return int(p.state / partDone % 64) }
+func (p *part) chained() bool { return p.state&partChained != 0 }
+
+// all has a bit for each record.
+func (p *part) all() uint32 { return uint32(uint64(1)<<p.count() - 1) }
+
+// chain notes that the part is chained, and which comes after it.
+func (p *part) chain(next uint32) {
+	p.next = next
+	p.state |= partChained
 }
 
 // queueOf returns the queue of a host, of a new record if there is none.
@@ -156,8 +174,6 @@ func (c *core) nextPart(q *queue) (uint32, uint32) {
 	return 0, 0
 }
 
-func (p *part) all() uint32 { return uint32(uint64(1)<<p.count - 1) }
-
 // unchain removes the first part of the chain.
 func (c *core) unchain(q *queue) {
 	id := q.chain
@@ -166,20 +182,20 @@ func (c *core) unchain(q *queue) {
 	if q.chain == 0 {
 		q.chainLast = 0
 	}
-	p.next, p.chained = 0, false
+	p.next, p.state = 0, p.state&^partChained
 	c.tidy(id)
 }
 
 // tidy releases a part that is of no use any more.
 func (c *core) tidy(id uint32) {
-	if p := c.parts.at(id); p.done == p.count && !p.chained {
+	if p := c.parts.at(id); p.done() == p.count() && !p.chained() {
 		c.parts.release(id)
 	}
 }
 
 func (c *core) chainLast(q *queue, id uint32) {
 	p := c.parts.at(id)
-	p.chained, p.next = true, 0
+	p.chain(0)
 	if q.chainLast != 0 {
 		c.parts.at(q.chainLast).next = id
 	} else {
@@ -293,7 +309,7 @@ func (c *core) release(q *queue, ref arena.Ref) {
 	id := r.part()
 	p := c.parts.at(id)
 	p.taken &^= 1 << r.pos()
-	if !p.chained {
+	if !p.chained() {
 		c.chainLast(q, id)
 	}
 	c.discard(ref)
@@ -315,7 +331,7 @@ func (c *core) kill(pid uint32, pos int) {
 	c.setDead(b, int(p.first)+pos)
 	b.addLive(-1)
 	p.taken |= 1 << pos
-	p.done++
+	p.state += partDone
 	switch {
 	case b.live() == 0:
 		c.forgetBlock(p.block)
@@ -329,11 +345,11 @@ func (c *core) kill(pid uint32, pos int) {
 
 // addPart records a part that Pack wrote or Recover found. It is not chained,
 // and all of its records count as taken.
-func (c *core) addPart(qid uint32, p Part) uint32 {
+func (c *core) addPart(p Part) uint32 {
 	c.blocks.add(p.Block).addLive(int(p.Count))
 	id := c.parts.alloc()
 	x := c.parts.at(id)
-	*x = part{block: p.Block, queue: qid, first: p.First, count: p.Count}
+	*x = part{block: p.Block, first: p.First, state: uint16(p.Count) * partCount}
 	x.taken = x.all()
 	return id
 }

@@ -89,8 +89,8 @@ func (k *checker) lists() {
 
 // check verifies the heap's order.
 func (h *timeHeap) check() error {
-	for i := 1; i < len(h.items); i++ {
-		if h.items[i].at < h.items[(i-1)/4].at {
+	for i := 1; i < len(h.Items); i++ {
+		if h.Items[i].at < h.Items[(i-1)/4].at {
 			return fmt.Errorf("item %d is before its parent", i)
 		}
 	}
@@ -106,7 +106,7 @@ func (k *checker) heaps() {
 		}
 	}
 	at := func(h *timeHeap, want place, key func(*host) int64, name string) {
-		for i, it := range h.items {
+		for i, it := range h.Items {
 			if it.id&groupBit != 0 {
 				continue
 			}
@@ -124,7 +124,7 @@ func (k *checker) heaps() {
 	for id := uint32(1); id <= c.groups.top; id++ {
 		at(&c.groups.at(id).hosts, pacing, due, "group")
 	}
-	for _, it := range c.scheduled.items {
+	for _, it := range c.scheduled.Items {
 		k.record(arena.Ref(it.id), it.aux, "scheduled")
 	}
 }
@@ -256,7 +256,7 @@ func (k *checker) queue(id uint32, q *queue) {
 	last := uint32(0)
 	for pid := q.chain; pid != 0; pid = c.parts.at(pid).next {
 		p := c.parts.at(pid)
-		if p.queue != id || !p.chained || k.chained[pid] {
+		if !p.chained() || k.chained[pid] {
 			k.bad("F5: queue %d: part %d is chained wrongly", id, pid)
 			break
 		}
@@ -306,7 +306,7 @@ func (k *checker) groups() {
 			k.bad("F2: group %q in the heap: %v", name, g.queued)
 		}
 		if g.queued {
-			if it := c.pace.items[g.pos]; it.id != id|groupBit || it.at != max(g.free, g.hosts.min()) {
+			if it := c.pace.Items[g.pos]; it.id != id|groupBit || it.at != max(g.free, g.hosts.min()) {
 				k.bad("F3: group %q: its key in the heap is wrong", name)
 			}
 		}
@@ -319,12 +319,12 @@ func (k *checker) parts() {
 	live := map[uint32]int{}
 	for id := uint32(1); id <= c.parts.top; id++ {
 		p := c.parts.at(id)
-		if p.count == 0 {
+		if p.count() == 0 {
 			continue
 		}
 		dead := 0
 		b := c.blocks.at(p.block)
-		for i := range int(p.count) {
+		for i := range p.count() {
 			if b == nil || c.isDead(b, int(p.first)+i) {
 				dead++
 				if p.taken&(1<<i) == 0 {
@@ -332,14 +332,14 @@ func (k *checker) parts() {
 				}
 			}
 		}
-		if dead != int(p.done) {
-			k.bad("F5: part %d has %d finished records, counted %d", id, dead, p.done)
+		if dead != p.done() {
+			k.bad("F5: part %d has %d finished records, counted %d", id, dead, p.done())
 		}
-		live[p.block] += int(p.count) - dead
-		if p.chained != k.chained[id] {
-			k.bad("F5: part %d is chained: %v", id, p.chained)
+		live[p.block] += p.count() - dead
+		if p.chained() != k.chained[id] {
+			k.bad("F5: part %d is chained: %v", id, p.chained())
 		}
-		if !p.chained && p.taken != p.all() {
+		if !p.chained() && p.taken != p.all() {
 			k.bad("F5: part %d has records that nobody will read", id)
 		}
 	}

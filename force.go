@@ -128,7 +128,7 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, crawl uint32, url []byte) boo
 	if c.hosts.at(id).scheduled == 0 {
 		return false
 	}
-	for i, it := range c.scheduled.items {
+	for i, it := range c.scheduled.Items {
 		q := c.queues.at(it.aux)
 		if q.host == id && q.crawl == crawl && c.hasURL(arena.Ref(it.id), url) {
 			c.scheduled.remove(i)

@@ -60,7 +60,7 @@ func TestTimeHeapAgainstAList(t *testing.T) {
 			},
 			"remove many": func(*rapid.T) {
 				for n := len(at) * 3 / 4; n > 0; n-- {
-					it := h.items[n/2]
+					it := h.Items[n/2]
 					h.remove(n / 2)
 					delete(at, it.id)
 				}
@@ -76,7 +76,7 @@ func TestTimeHeapAgainstAList(t *testing.T) {
 				least := never
 				for id, x := range at {
 					least = min(least, x)
-					require.Equal(t, timeItem{at: x, id: id, aux: id + 7}, h.items[pos[id]])
+					require.Equal(t, timeItem{at: x, id: id, aux: id + 7}, h.Items[pos[id]])
 				}
 				require.Equal(t, least, h.min())
 			},
@@ -95,5 +95,5 @@ func TestTimeHeapGivesMemoryBack(t *testing.T) {
 		require.GreaterOrEqual(t, it.at, last)
 		last = it.at
 	}
-	require.Less(t, h.size(), int64(64<<10))
+	require.Less(t, h.Size(), int64(64<<10))
 }

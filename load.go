@@ -17,7 +17,7 @@ type loadJob struct {
 
 func (f *Frontier) jobLocked(ch choice) *loadJob {
 	p := f.core.parts.at(ch.load)
-	return &loadJob{ch, Part{Block: p.block, First: p.first, Count: p.count}}
+	return &loadJob{ch, Part{Block: p.block, First: p.first, Count: uint8(p.count())}}
 }
 
 // load reads the records of a job and leases the first. If they cannot be read

@@ -317,7 +317,7 @@ func (m *mover) flush() error {
 	ids := make([][]uint32, len(m.runs))
 	for i := range m.runs { // all parts of a block before any of them ends
 		for _, p := range parts[i] {
-			ids[i] = append(ids[i], f.core.addPart(m.queue[i], p))
+			ids[i] = append(ids[i], f.core.addPart(p))
 		}
 	}
 	for i := range m.runs {
@@ -374,7 +374,7 @@ type timedRecord struct {
 
 func (c *core) timed() []timedRecord {
 	t := make([]timedRecord, c.scheduled.len())
-	for i, it := range c.scheduled.items {
+	for i, it := range c.scheduled.Items {
 		t[i] = timedRecord{it, c.mem.Epoch(arena.Ref(it.id))}
 	}
 	return t

@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/offheap"
 )
 
 // recovery is a Recovery for an empty frontier.
@@ -23,13 +24,14 @@ type recovery struct {
 	f     *Frontier
 	clean bool // the last frontier was closed
 
-	groups []string          // whose rows say nothing unless they have members
-	stale  []byte            // keys of rows to be deleted, each behind its length
-	parts  []blockParts      // of each block
-	sorted bool              // parts are, by block
-	last   uint32            // part that was given last, not chained yet
-	log    map[uint64]logged // by sequence number
-	order  []uint64          // of log
+	groups []string             // whose rows say nothing unless they have members
+	stale  []byte               // keys of rows to be deleted, each behind its length
+	parts  []blockParts         // of each block
+	sorted bool                 // parts are, by block
+	queues offheap.List[uint32] // of each part
+	last   uint32               // part that was given last, not chained yet
+	log    map[uint64]logged    // by sequence number
+	order  []uint64             // of log
 }
 
 // logged is a record of the log that is not finished yet.
@@ -95,7 +97,11 @@ func (r *recovery) Part(q Queue, p Part) error {
 	}
 	c := r.f.core
 	r.chainLast()
-	id := c.addPart(qid, p)
+	id := c.addPart(p)
+	for len(r.queues.Items) <= int(id) {
+		r.queues.Append(0)
+	}
+	r.queues.Items[id] = qid
 	r.last = id
 	if n := len(r.parts); n == 0 || r.parts[n-1].block != p.Block {
 		r.parts = append(r.parts, blockParts{block: p.Block, first: id})
@@ -106,7 +112,7 @@ func (r *recovery) Part(q Queue, p Part) error {
 	for i := range int(p.Count) {
 		if c.isDead(b, int(p.First)+i) {
 			x.taken |= 1 << i
-			x.done++
+			x.state += partDone
 			b.addLive(-1)
 		}
 	}
@@ -121,7 +127,7 @@ func (r *recovery) chainLast() {
 	}
 	c := r.f.core
 	x := c.parts.at(r.last)
-	q := c.queues.at(x.queue)
+	q := c.queues.at(r.queues.Items[r.last])
 	c.counted(q, bits.OnesCount32(x.all()&^x.taken))
 	c.chainLast(q, r.last)
 	r.last = 0
@@ -141,7 +147,7 @@ func (r *recovery) partOf(block uint32, pos uint16) uint32 {
 	for ; at < len(r.parts) && r.parts[at].block == block; at++ {
 		for id := r.parts[at].first; id < r.parts[at].first+r.parts[at].n; id++ {
 			p := r.f.core.parts.at(id)
-			if p.block == block && pos >= p.first && int(pos) < int(p.first)+int(p.count) {
+			if p.block == block && pos >= p.first && int(pos) < int(p.first)+p.count() {
 				return id
 			}
 		}
@@ -179,7 +185,7 @@ func (r *recovery) Scheduled(q Queue, p Part, i int, rec Record) error {
 	ref := c.store(rec.Seq, rec.Body)
 	c.setHome(ref, id, i)
 	x.taken |= 1 << i
-	c.schedule(x.queue, ref, r.f.since(millisTime(rec.Due)))
+	c.schedule(r.queues.Items[id], ref, r.f.since(millisTime(rec.Due)))
 	return nil
 }
 
@@ -230,7 +236,7 @@ func (r *recovery) completion(x Completion) {
 	p := c.parts.at(id)
 	pos := int(x.Pos - p.first)
 	if p.taken&(1<<pos) == 0 {
-		c.counted(c.queues.at(p.queue), -1)
+		c.counted(c.queues.at(r.queues.Items[id]), -1)
 	} else {
 		r.unschedule(id, pos)
 	}
@@ -240,7 +246,7 @@ func (r *recovery) completion(x Completion) {
 // unschedule takes out the scheduled record at a position that is finished.
 func (r *recovery) unschedule(pid uint32, pos int) {
 	c := r.f.core
-	for i, it := range c.scheduled.items {
+	for i, it := range c.scheduled.Items {
 		if rec := c.record(arena.Ref(it.id)); rec.part() == pid && rec.pos() == pos {
 			c.scheduled.remove(i)
 			c.stats.Scheduled--
@@ -264,6 +270,7 @@ func (r *recovery) finish() {
 		}
 	}
 	r.parts = nil
+	r.queues.Free()
 	for _, seq := range r.order {
 		x, ok := r.log[seq]
 		if !ok {

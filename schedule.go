@@ -48,7 +48,7 @@ func (c *core) advance(now int64) {
 		c.unbind(id, c.hosts.at(id))
 	}
 	for c.pace.min() <= now {
-		id := c.pace.items[0].id
+		id := c.pace.Items[0].id
 		if id&groupBit == 0 {
 			c.pace.pop()
 			c.makeReady(id)
@@ -379,6 +379,6 @@ func (c *core) over() bool {
 func (c *core) memory() int64 {
 	return c.mem.Size() + c.names.Size() + c.hosts.size() + c.queues.size() + c.parts.size() + c.leases.size() +
 		c.groups.size() + c.index.size() + c.blocks.size() +
-		c.pace.size() + c.parks.size() + c.idle.size() + c.expiry.size() + c.scheduled.size() +
+		c.pace.Size() + c.parks.Size() + c.idle.Size() + c.expiry.Size() + c.scheduled.Size() +
 		c.rows.Size() + c.departures.size()
 }

@@ -175,7 +175,7 @@ func BenchmarkBackQueue(b *testing.B) {
 			id := c.ensure(hashes[i], names[i])
 			qid := c.queueOf(id, 0, 1)
 			q := c.queues.at(qid)
-			p := c.addPart(qid, Part{Block: uint32(i), Count: MaxPart})
+			p := c.addPart(Part{Block: uint32(i), Count: MaxPart})
 			c.parts.at(p).taken = 0
 			c.chainLast(q, p)
 			c.counted(q, MaxPart)

@@ -128,6 +128,42 @@ func (a *Array[T]) Free() {
 // Size returns how many bytes the array takes if all of it was written to.
 func (a *Array[T]) Size() int64 { return int64(len(a.Items) * sizeOf[T]()) }
 
+// List is a table of T, without pointers, that grows and shrinks at its end.
+//
+// The zero value is empty. Not safe for concurrent use.
+type List[T any] struct {
+	Items []T // valid until the next Append, Truncate or Free
+	room  Array[T]
+}
+
+// Append adds x at the end.
+func (l *List[T]) Append(x T) {
+	n := len(l.Items)
+	if n == len(l.room.Items) {
+		l.room.Resize(max(16, n+n/4, min(2*n, 1024)))
+	}
+	l.Items = l.room.Items[:n+1]
+	l.Items[n] = x
+}
+
+// Truncate leaves the first n items.
+func (l *List[T]) Truncate(n int) {
+	l.Items = l.Items[:n]
+	if room := len(l.room.Items); room > 1024 && n < room/2 {
+		l.room.Resize(room * 5 / 8)
+		l.Items = l.room.Items[:n]
+	}
+}
+
+// Free empties the list and gives its memory back. Nothing may point into it.
+func (l *List[T]) Free() {
+	l.room.Free()
+	l.Items = nil
+}
+
+// Size returns how many bytes the list takes at most.
+func (l *List[T]) Size() int64 { return l.room.Size() }
+
 func sizeOf[T any]() int {
 	var t *T
 	return int(unsafe.Sizeof(*t)) // of the type: nothing is read, and no T is made
