@@ -250,6 +250,14 @@ func (c *core) evict(qid uint32) {
 	}
 }
 
+// trim evicts what an unbound host need not keep.
+func (c *core) trim(qid uint32) {
+	switch c.hosts.at(c.queues.at(qid).host).place {
+	case unbound, parked:
+		c.evict(qid)
+	}
+}
+
 func (c *core) evictFront(qid uint32) {
 	q := c.queues.at(qid)
 	if q.front.last == 0 || c.record(q.front.last).part() == 0 {
@@ -327,26 +335,36 @@ func (c *core) finished(ref arena.Ref) {
 // kill marks a record in a block as finished.
 func (c *core) kill(pid uint32, pos int) {
 	p := c.parts.at(pid)
-	b := c.blocks.at(p.block)
-	c.setDead(b, int(p.first)+pos)
-	b.addLive(-1)
+	c.setDead(c.blocks.at(p.block), int(p.first)+pos)
 	p.taken |= 1 << pos
 	p.state += partDone
+	c.died(p.block)
+	c.tidy(pid)
+}
+
+// died notes that one more record of a block is marked as finished.
+func (c *core) died(id uint32) {
+	b := c.blocks.at(id)
+	b.addLive(-1)
 	switch {
 	case b.live() == 0:
-		c.forgetBlock(p.block)
-		c.drops = append(c.drops, p.block)
+		c.forgetBlock(id)
+		c.drops = append(c.drops, id)
 	case !b.dirty():
 		b.setDirty()
-		c.dirty = append(c.dirty, p.block)
+		c.dirty = append(c.dirty, id)
 	}
-	c.tidy(pid)
 }
 
 // addPart records a part that Pack wrote or Recover found. It is not chained,
 // and all of its records count as taken.
 func (c *core) addPart(p Part) uint32 {
 	c.blocks.add(p.Block).addLive(int(p.Count))
+	return c.newPart(p)
+}
+
+// newPart is addPart for records that the block counts already.
+func (c *core) newPart(p Part) uint32 {
 	id := c.parts.alloc()
 	x := c.parts.at(id)
 	*x = part{block: p.Block, first: p.First, state: uint16(p.Count) * partCount}

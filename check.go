@@ -33,15 +33,16 @@ type checker struct {
 	used    map[arena.Ref]string // records found, and where
 	chained map[uint32]bool
 
-	inList   map[uint32]int // by queue: in how many front queues and ready lists
-	bytes    int64          // of records
-	named    int64          // bytes of host keys and bitmaps
-	homeless int64
-	waiting  int64
-	byLevel  [maxPriorities + 1]int64
-	leased   int64
-	places   [ending + 1]int
-	resident map[uint32]uint32 // by part: positions of records in memory
+	inList    map[uint32]int // by queue: in how many front queues and ready lists
+	bytes     int64          // of records
+	named     int64          // bytes of host keys and bitmaps
+	homeless  int64
+	waiting   int64
+	byLevel   [maxPriorities + 1]int64
+	leased    int64
+	scheduled int64
+	places    [ending + 1]int
+	resident  map[uint32]uint32 // by part: positions of records in memory
 }
 
 func (k *checker) bad(format string, args ...any) {
@@ -124,8 +125,15 @@ func (k *checker) heaps() {
 	for id := uint32(1); id <= c.groups.top; id++ {
 		at(&c.groups.at(id).hosts, pacing, due, "group")
 	}
-	for _, it := range c.scheduled.Items {
+	for i, it := range c.scheduled.Items {
 		k.record(arena.Ref(it.id), it.aux, "scheduled")
+		if at, ok := c.scheduledAt(arena.Ref(it.id)); !ok || at != i {
+			k.bad("F3: scheduled record %d says it is at %d of its heap, not %d", it.id, at, i)
+		}
+	}
+	k.scheduled = int64(c.scheduled.len())
+	if err := c.timed.unread.check(); err != nil {
+		k.bad("F3: heap of timed blocks: %v", err)
 	}
 }
 
@@ -343,6 +351,7 @@ func (k *checker) parts() {
 			k.bad("F5: part %d has records that nobody will read", id)
 		}
 	}
+	k.timed(live)
 	for id, b := range c.blocks.all() {
 		if b.live() != live[id] {
 			k.bad("F5: block %d has %d live records, counted %d", id, live[id], b.live())
@@ -362,9 +371,9 @@ func (k *checker) parts() {
 // totals compares Stats with the walk (F6).
 func (k *checker) totals(f *Frontier) {
 	s := f.core.stats
-	if s.Waiting != k.waiting || s.Leased != k.leased || s.Scheduled != int64(f.core.scheduled.len()) {
+	if s.Waiting != k.waiting || s.Leased != k.leased || s.Scheduled != k.scheduled {
 		k.bad("F6: waiting %d, leased %d, scheduled %d; Stats say %d, %d, %d",
-			k.waiting, k.leased, f.core.scheduled.len(), s.Waiting, s.Leased, s.Scheduled)
+			k.waiting, k.leased, k.scheduled, s.Waiting, s.Leased, s.Scheduled)
 	}
 	for p := 1; p <= f.opts.Priorities; p++ {
 		if s.WaitingBy[p-1] != k.byLevel[p] {

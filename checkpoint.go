@@ -10,6 +10,7 @@ import (
 // submitted before it: no completion of a record that has no home is pending.
 func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 	o := newOp()
+	outdated, oldest := f.outdated()
 	o.run = func() error {
 		f.mu.Lock()
 		if f.committer.failures != m.failures {
@@ -22,11 +23,14 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 			Rows: []Row{f.metaRowLocked(m.gen, false)},
 			Drop: f.core.drops,
 		}
+		stale := f.notes.stale
+		b.Rows = append(b.Rows, f.staleNotesLocked()...)
 		f.core.drops = nil
 		f.mu.Unlock()
 		if err := f.opts.Spill.Commit(b); err != nil {
 			f.mu.Lock()
 			f.core.drops = append(f.core.drops, b.Drop...)
+			f.notes.stale = stale
 			f.mu.Unlock()
 			return err
 		}
@@ -56,6 +60,7 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		}
 		f.gen, m.marks = m.gen, cp.Marks
 		m.covered = f.known.endRound(true)
+		f.dropNotesLocked(outdated, oldest)
 		f.logBytes -= bytes
 		f.logMarks = append(make([]Mark, 0, len(f.logMarks)-marks), f.logMarks[marks:]...)
 		f.applied.marks = len(f.logMarks)

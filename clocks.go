@@ -140,6 +140,12 @@ func (r *recovery) Row(key string, value []byte) error {
 			return &CorruptError{Key: []byte(key), Err: errRow}
 		}
 		r.group(name, free)
+	case rowNote:
+		m, x, err := readNote(key, value)
+		if err != nil {
+			return &CorruptError{Key: []byte(key), Err: err}
+		}
+		r.f.notes.set(m, x)
 	case rowHost:
 		s, err := decodeHost(name, value)
 		if err != nil {

@@ -25,6 +25,7 @@ type committer struct {
 	stop    chan struct{} // closed by Close
 	space   chan struct{} // closed when there may be room again; nil if nobody waits
 	move    chan struct{} // has a token when records should move to blocks
+	read    chan struct{} // has a token when timed blocks should be read
 	moving  bool
 	stuck   bool // moving everything did not free enough memory
 
@@ -99,6 +100,9 @@ func (f *Frontier) applyLocked(o *op) {
 			f.logMarks = append(f.logMarks, o.entries[i].mark)
 		}
 	}
+	if o.noteBlock != 0 {
+		f.notes.set(o.entries[0].mark, note{seq, o.noteBlock})
+	}
 	if o.ends {
 		f.core.finished(o.record)
 		f.unpinLocked(o.host, now)
@@ -165,9 +169,11 @@ func (f *Frontier) unpinLocked(id uint32, now int64) {
 func (f *Frontier) startCommitter() {
 	c := &f.committer
 	c.wake, c.move, c.stop = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
-	f.background.Add(2)
+	c.read = make(chan struct{}, 1)
+	f.background.Add(3)
 	go func() { defer f.background.Done(); f.commitLoop() }()
 	go func() { defer f.background.Done(); f.moveLoop() }()
+	go func() { defer f.background.Done(); f.readLoop() }()
 }
 
 func (f *Frontier) commitLoop() {
@@ -312,6 +318,9 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 			b.Admit = append(b.Admit, a)
 		}
 		b.Rows = append(b.Rows, o.rows...)
+		if o.noteBlock != 0 {
+			b.Rows = append(b.Rows, noteRow(o.entries[0].mark, note{seq, o.noteBlock}))
+		}
 		if o.ends {
 			b.Finish = append(b.Finish, f.completionLocked(o.record))
 		}

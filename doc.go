@@ -42,7 +42,8 @@
 //   - Hosts may share a group ([Frontier.Join]), to which politeness is owed too.
 //
 // A URL is scheduled (it has a future time), waiting, leased, or gone. FIFO order
-// within a host and priority is the order of becoming waiting.
+// within a host and priority is the order of becoming waiting: for scheduled URLs
+// the order of their times.
 //
 // # How many back queues?
 //
@@ -72,7 +73,8 @@
 //     host with URLs has exactly one token for each priority of them, or is parked.
 //   - F3: heaps are ordered, and positions, links and masks agree.
 //   - F4: no lease before its host and group are due.
-//   - F5: every URL is in exactly one state, and in memory at most once.
+//   - F5: every URL is in exactly one state, and in memory at most once. Of a
+//     timed block each position is finished, in memory, or not read yet.
 //   - F6: Stats equal a full walk.
 //   - F7: an admitted URL leaves only by Done or by giving up, which is reported.
 //   - F8: FIFO within host, crawl and priority.
@@ -81,7 +83,11 @@
 //
 // What Add and Done accepted is written by one committer in groups, as a log.
 // A mover gives logged records homes in blocks sorted by host, and a checkpoint
-// ends the log there; see [Spill]. After anything but a clean Close every host
+// ends the log there; see [Spill]. Scheduled URLs go to blocks sorted by time,
+// and leave memory but for 16 bytes a block, with their hosts if nothing else is
+// known of these. They are read when their time comes near; if that is late,
+// because time jumped, memory is short or the disk fails, they wait meanwhile as
+// scheduled ones. After anything but a clean Close every host
 // counts as contacted at the moment of reopening.
 //
 // A host that has no URLs leaves memory when its time has passed. What was learned

@@ -323,6 +323,40 @@ func (f *Frontier) readHosts(o *op) error {
 	return nil
 }
 
+// newAbsentees lists the hosts of records.
+func newAbsentees(records []timedLoaded) []absentee {
+	var hosts []absentee
+	listed := map[string]bool{}
+	for i := range records {
+		if r := &records[i]; !listed[r.Host] {
+			listed[r.Host] = true
+			hosts = append(hosts, absentee{hash: r.hash, host: r.Host})
+		}
+	}
+	return hosts
+}
+
+// absenteesLocked returns those of the hosts that must be read before they may be
+// named.
+func (f *Frontier) absenteesLocked(hosts []absentee) (wanted []*absentee) {
+	for i := range hosts {
+		if f.absentLocked(&hosts[i]) {
+			wanted = append(wanted, &hosts[i])
+		}
+	}
+	return wanted
+}
+
+// readRows reads the rows of hosts.
+func (f *Frontier) readRows(hosts []*absentee) error {
+	for _, a := range hosts {
+		if err := f.readRow(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // departures checks that each host that may leave will do so, and that no row is
 // overlooked (F2).
 func (k *checker) departures() {

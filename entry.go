@@ -28,7 +28,9 @@ type Entry struct {
 	Crawl uint32
 	// Force admits the URL even if it is known. One that waits is moved (to its
 	// new priority's tail, with the new Meta); one that is leased comes again
-	// after its Done. Finding a waiting one reads all that waits of its host.
+	// after its Done. Finding a waiting one reads all that waits of its host. One
+	// that is scheduled and on disk is superseded, which shows when it is read:
+	// until then Stats may count it, and Next may wait for it.
 	Force bool
 }
 

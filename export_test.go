@@ -5,10 +5,16 @@ package frontier
 func (f *Frontier) MoveNow(evict bool) error {
 	if evict {
 		f.mu.Lock()
-		f.core.cfg.evictOver = 0
+		f.core.cfg.evictOver, f.core.cfg.ahead = 0, 0
 		f.mu.Unlock()
 	}
 	return f.moveRound()
+}
+
+// ReadTimed reads what is due of the timed blocks.
+func (f *Frontier) ReadTimed() {
+	for f.readTimed(true) {
+	}
 }
 
 // GroupOf returns the group that a host belongs to, or "".

@@ -2,7 +2,8 @@
 // is, and puts the new one in its place.
 //
 // There is no index of URLs. Finding one reads what waits of its host, block by
-// block, outside the lock.
+// block, outside the lock. What waits for its time on disk is not looked for: see
+// supersede.go.
 
 package frontier
 
@@ -10,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"math/bits"
+	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
@@ -72,6 +74,9 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 				}
 			}
 		}
+		if !o.ends && !f.core.timed.empty() {
+			o.noteBlock = f.core.timed.last
+		}
 		err := f.submitLocked(o) // unlocks
 		o.free()
 		return err
@@ -128,12 +133,17 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, crawl uint32, url []byte) boo
 	if c.hosts.at(id).scheduled == 0 {
 		return false
 	}
+	var of [maxPriorities]uint32 // the host's queues of the crawl
+	n := 0
+	for qid := c.hosts.at(id).queues; qid != 0; qid = c.queues.at(qid).sibling {
+		if c.queues.at(qid).crawl == crawl {
+			of[n] = qid
+			n++
+		}
+	}
 	for i, it := range c.scheduled.Items {
-		q := c.queues.at(it.aux)
-		if q.host == id && q.crawl == crawl && c.hasURL(arena.Ref(it.id), url) {
-			c.scheduled.remove(i)
-			c.stats.Scheduled--
-			c.hosts.at(id).scheduled--
+		if slices.Contains(of[:n], it.aux) && c.hasURL(arena.Ref(it.id), url) {
+			c.unschedule(i)
 			f.endsLocked(o, it.aux, arena.Ref(it.id))
 			o.due = it.at
 			return true

@@ -31,6 +31,8 @@ type Frontier struct {
 	controls controls
 	adding   atomic.Int64 // Add calls under way: the crawl is not over
 
+	reader sync.Mutex // one timed block is read at a time; taken before mu
+
 	mu          sync.Mutex
 	core        *core
 	footprint   int64 // bytes that the Spill takes
@@ -49,12 +51,14 @@ type Frontier struct {
 	drained     chan struct{} // closed once draining and no lease is out; nil if nobody waits
 	committer   committer
 	forcing     map[Mark]chan struct{} // URLs being forced; closed when that has ended
-	logMarks    []Mark                 // admitted since the last checkpoint
-	logBytes    int64                  // committed since then
-	heldFrom    int64                  // when the store was opened after a crash, ns since Open; notHeld if never
-	gen         uint32                 // generation of the last checkpoint
-	epoch       uint64                 // how often the store was opened
-	applied     struct {               // what of the log is in memory as a whole
+	notes       notes
+	faults      []error  // of timed blocks that were lost, for callers of Next
+	logMarks    []Mark   // admitted since the last checkpoint
+	logBytes    int64    // committed since then
+	heldFrom    int64    // when the store was opened after a crash, ns since Open; notHeld if never
+	gen         uint32   // generation of the last checkpoint
+	epoch       uint64   // how often the store was opened
+	applied     struct { // what of the log is in memory as a whole
 		batch, seq uint64
 		marks      int // of logMarks
 	}
@@ -89,6 +93,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 			parkAfter: int64(o.ParkAfter),
 			selector:  o.Selector,
 			spill:     o.Spill != nil,
+			ahead:     int64(timedAhead),
 		}),
 	}
 	if o.Spill == nil {
@@ -173,6 +178,11 @@ func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 // nextLocked finds what a caller of Next may have now: a lease, a host to read
 // for, or an error.
 func (f *Frontier) nextLocked(now int64) (grant, bool) {
+	if len(f.faults) > 0 {
+		err := f.faults[0]
+		f.faults = f.faults[1:]
+		return grant{err: err}, true
+	}
 	f.callLocked(now)
 	ch, ok, err := f.core.next(now)
 	switch {
@@ -234,6 +244,12 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 		}
 		if ok {
 			return g.lease, at, g.again, g.err
+		}
+		if f.readDueLocked(f.last) {
+			f.mu.Unlock()
+			f.readTimed(true)
+			f.mu.Lock()
+			return l, at, true, nil
 		}
 		if f.overLocked() {
 			return l, at, false, ErrExhausted

@@ -76,11 +76,13 @@ type core struct {
 	readies lanes    // ready lists
 	calls   []uint32 // hosts in place called, oldest first
 
-	pace      timeHeap // ungrouped hosts by due, and groups by their key
-	parks     timeHeap // parked hosts by due
-	idle      timeHeap // idling hosts by due
-	expiry    timeHeap // leased hosts by deadline
-	scheduled timeHeap // records by due; aux is their queue
+	pace      timeHeap   // ungrouped hosts by due, and groups by their key
+	parks     timeHeap   // parked hosts by due
+	idle      timeHeap   // idling hosts by due
+	expiry    timeHeap   // leased hosts by deadline
+	scheduled timeHeap   // records in memory by due; aux is their queue
+	unplaced  []timeItem // of scheduled, in no block when they came; some are not there any more
+	timed     timedBlocks
 
 	groups     slab[group]
 	groupNames map[string]uint32
@@ -112,12 +114,15 @@ type coreConfig struct {
 	selector  Selector
 	spill     bool
 	evictOver int64 // bytes of resident records above which unbound hosts keep none
+	ahead     int64 // how long before its time a record on disk may be in memory, too
 }
 
 func newCore(cfg coreConfig) *core {
 	c := &core{cfg: cfg, groupNames: map[string]uint32{}}
 	c.leases.inHeap, c.groups.inHeap = true, true
 	c.stats.WaitingBy = make([]int64, cfg.levels)
+	c.timed.buckets = map[uint32]int32{}
+	c.scheduled.moved = func(id uint32, i int) { c.record(arena.Ref(id)).setNext(arena.Ref(i)) }
 	hostMoved := func(id uint32, i int) { c.hosts.at(id).pos = int32(i) }
 	c.parks.moved, c.idle.moved, c.expiry.moved = hostMoved, hostMoved, hostMoved
 	c.pace.moved = func(id uint32, i int) {

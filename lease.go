@@ -65,7 +65,8 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 
 // Join puts a lease's host into a group and updates l. Call it before each
 // contact: the host stays in the group until it joins another or nothing more
-// must be known of it (no URLs, no lease, its time has passed). If the group may be
+// must be known of it (no URLs but such as are scheduled, no lease, its time has
+// passed). If the group may be
 // contacted now the lease holds a slot of it; otherwise Join returns
 // ErrGroupBusy, and the lease must be handed back uncontacted: its host comes
 // again when the group is free. Group names have 1 to 255 bytes.

@@ -46,6 +46,7 @@ type modelHost struct {
 	crawl time.Duration
 	group string
 	saved string // group as of the last Done
+	rests bool   // all of its URLs waited for their time, when last looked at
 	lease *modelLeaseState
 }
 
@@ -147,7 +148,8 @@ func (m *model) promote() {
 	}
 }
 
-// forget ends the memberships of hosts of which nothing must be known.
+// forget ends the memberships of hosts of which nothing must be known, and sees
+// whether those with nothing but scheduled URLs have lost theirs.
 func (m *model) forget() {
 	scheduled := map[string]bool{}
 	for _, it := range m.scheduled {
@@ -157,6 +159,11 @@ func (m *model) forget() {
 		if h.lease == nil && h.crawl == 0 && len(m.waiting[name]) == 0 && !scheduled[name] && !h.due.After(m.now()) {
 			h.group, h.saved = "", ""
 		}
+		rests := h.lease == nil && len(m.waiting[name]) == 0 && scheduled[name]
+		if (rests || h.rests) && m.f.GroupOf(name) == "" {
+			h.group, h.saved = "", ""
+		}
+		h.rests = rests
 	}
 }
 
@@ -236,6 +243,17 @@ func (m *model) draw() (string, string, int) {
 	return fmt.Sprintf("http://%s/%d", h, p), h, 1 + p%modelLevels
 }
 
+// later is a time, near or far, that is no other URL's.
+func (m *model) later() time.Time {
+	m.millis++
+	s := rapid.IntRange(1, 40).Draw(m.t, "s")
+	if rapid.IntRange(0, 2).Draw(m.t, "far") == 0 {
+		s *= 60
+	}
+	at := m.now().Add(time.Duration(s) * time.Second).Truncate(time.Millisecond)
+	return at.Add(time.Millisecond * time.Duration(m.millis%1000))
+}
+
 func (m *model) Add(t *rapid.T) {
 	var entries []frontier.Entry
 	fresh, forced := 0, 0
@@ -243,9 +261,7 @@ func (m *model) Add(t *rapid.T) {
 		url, host, prio := m.draw()
 		e := frontier.Entry{URL: url, Depth: modelLevels - prio}
 		if rapid.IntRange(0, 4).Draw(t, "later") == 0 {
-			m.millis++
-			e.NotBefore = m.now().Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "s"))*time.Second + time.Duration(m.millis)*time.Microsecond*10).Truncate(time.Microsecond)
-			e.NotBefore = e.NotBefore.Truncate(time.Millisecond).Add(time.Millisecond * time.Duration(m.millis%1000))
+			e.NotBefore = m.later()
 		}
 		entries = append(entries, e)
 		it := &item{url: url, host: host, prio: prio, attempt: 1}
@@ -263,11 +279,15 @@ func (m *model) Add(t *rapid.T) {
 
 func (m *model) Force(t *rapid.T) {
 	url, host, prio := m.draw()
-	n, err := m.f.Add(context.Background(), frontier.Entry{URL: url, Depth: modelLevels - prio, Force: true})
+	e := frontier.Entry{URL: url, Depth: modelLevels - prio, Force: true}
+	if rapid.IntRange(0, 3).Draw(t, "later") == 0 {
+		e.NotBefore = m.later()
+	}
+	n, err := m.f.Add(context.Background(), e)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	m.known[url] = true
-	it := &item{url: url, host: host, prio: prio, attempt: 1}
+	it := &item{url: url, host: host, prio: prio, attempt: 1, due: e.NotBefore}
 	if l := m.host(host).lease; l != nil && l.item != nil && l.item.url == url {
 		l.again = it
 		return
@@ -284,7 +304,7 @@ func (m *model) Force(t *rapid.T) {
 			break
 		}
 	}
-	m.admit(it, time.Time{})
+	m.admit(it, e.NotBefore)
 }
 
 func (m *model) Next(t *rapid.T) {
@@ -426,7 +446,7 @@ func (m *model) Done(t *rapid.T) {
 		}
 		m.failed(it, l.again, m.now().Add(wait))
 	case l.again != nil:
-		m.admit(l.again, time.Time{})
+		m.admit(l.again, l.again.due)
 	default:
 		m.finished[it.url] = true
 	}
@@ -441,7 +461,7 @@ func (m *model) HandBack(t *rapid.T) {
 	case l.again != nil:
 		_, err := m.f.Add(context.Background()) // waits until that is committed
 		require.NoError(t, err)
-		m.admit(l.again, time.Time{})
+		m.admit(l.again, l.again.due)
 	default:
 		m.insert(l.item)
 	}
@@ -489,7 +509,7 @@ func (m *model) Join(t *rapid.T) {
 	require.ErrorIs(t, err, frontier.ErrGroupBusy)
 	require.NoError(t, m.f.Done(l.lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
 	if l.again != nil {
-		m.admit(l.again, time.Time{})
+		m.admit(l.again, l.again.due)
 	} else if l.item != nil {
 		m.insert(l.item)
 	}
@@ -497,8 +517,9 @@ func (m *model) Join(t *rapid.T) {
 }
 
 func (m *model) Pass(t *rapid.T) {
-	m.clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 300, 1000, 2500, 9000, 30000}).Draw(t, "ms")) * time.Millisecond)
-	m.f.Stats() // settles what time changed
+	m.clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 300, 1000, 2500, 9000, 30000, 900_000}).Draw(t, "ms")) * time.Millisecond)
+	m.f.ReadTimed()
+	m.f.Stats() // settles what else time changed
 	_, err := m.f.Add(context.Background())
 	require.NoError(t, err)
 	m.pass()
@@ -597,6 +618,7 @@ func (m *model) Reopen(t *rapid.T) {
 	}
 	// A membership lasts through a crash once a lease of the host has ended. It
 	// may last longer than needed.
+	m.forget()
 	for name, h := range m.hosts {
 		if got := f.GroupOf(name); got != h.group {
 			require.False(t, clean && h.group != "", "%s belongs to %q, want %q", name, got, h.group)
@@ -605,10 +627,12 @@ func (m *model) Reopen(t *rapid.T) {
 		}
 	}
 	m.f.Stats()
+	m.f.ReadTimed()
 	m.pass()
 }
 
 func (m *model) check(t *rapid.T) {
+	m.f.ReadTimed()
 	require.NoError(t, m.f.Check())
 	s := m.f.Stats()
 	m.forget()

@@ -2,8 +2,8 @@
 // that memory and the log stay bounded.
 //
 // A round covers all batches up to one. Every record that they admitted and that
-// is not finished gets a home in a block, wherever it is: waiting, scheduled or
-// leased. Then a checkpoint ends the log there. Since a record may be handed
+// is not finished gets a home in a block, wherever it is: scheduled (movetimed.go),
+// waiting or leased. Then a checkpoint ends the log there. Since a record may be handed
 // out, finished or handed back at any moment, the round remembers each record
 // by its place in memory and its sequence number: if both still agree once the
 // block is written, the record is alive and learns its new home, otherwise it is
@@ -147,10 +147,11 @@ func (f *Frontier) moveRound() error {
 		f.known.keep(m)
 	}
 	bytes := f.logBytes
-	timed := f.core.timed()
+	scheduled := f.core.unplaced
+	f.core.unplaced = nil
 	f.mu.Unlock()
 
-	err := m.round(timed, marks, bytes)
+	err := m.round(scheduled, marks, bytes)
 	if err != nil {
 		f.mu.Lock()
 		unused := f.known.endRound(false)
@@ -168,8 +169,8 @@ func (f *Frontier) moveRound() error {
 }
 
 // round moves what is there, the first marks of logMarks and bytes of the log.
-func (m *mover) round(timed []timedRecord, marks int, bytes int64) error {
-	if err := m.moveScheduled(timed); err != nil {
+func (m *mover) round(scheduled []timeItem, marks int, bytes int64) error {
+	if err := m.moveScheduled(scheduled); err != nil {
 		return err
 	}
 	for _, id := range m.order() {
@@ -242,8 +243,10 @@ func (m *mover) add(id uint32) error {
 	return nil
 }
 
-// copyQueueLocked starts a run with the queue's records that have no home in a
-// block yet. It reports whether it stopped early.
+// copyQueueLocked starts runs with the queue's records that have no home in a
+// block yet. Records of one run, which may share a part, follow each other in the
+// queue: nothing may come between them once they are read back. It reports
+// whether it stopped early.
 func (m *mover) copyQueueLocked(id uint32) (more bool) {
 	c := m.f.core
 	q := c.queues.at(id)
@@ -251,13 +254,22 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 		return false
 	}
 	h := c.hosts.at(q.host)
-	r := Run{Queue: Queue{Host: string(c.name(h)), Crawl: q.crawl, Priority: q.priority}}
-	var where []location
+	before := len(m.runs)
+	follows := false // the last record that was taken
+	cut := func() { follows = false }
 	take := func(ref arena.Ref) {
-		if m.takes(ref) {
-			r.Records = append(r.Records, m.copyRecord(ref, 0))
-			where = append(where, c.locate(ref))
+		if !m.takes(ref) {
+			cut()
+			return
 		}
+		if !follows {
+			m.runs = append(m.runs, Run{Queue: Queue{Host: string(c.name(h)), Crawl: q.crawl, Priority: q.priority}})
+			m.where, m.queue = append(m.where, nil), append(m.queue, id)
+			follows = true
+		}
+		last := len(m.runs) - 1
+		m.runs[last].Records = append(m.runs[last].Records, m.copyRecord(ref))
+		m.where[last] = append(m.where[last], c.locate(ref))
 	}
 	if h.lease != 0 {
 		if l := c.leases.at(h.lease); l.queue == id && l.record != 0 {
@@ -266,10 +278,12 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 	}
 	if h.pins > 0 {
 		for _, o := range m.f.committer.queue {
-			if o.ends && o.queue == id {
+			if o.ends && o.queue == id && o.due == 0 { // what was scheduled needs no home unless the commit fails
+				cut()
 				take(o.record)
 			}
 		}
+		cut()
 	}
 	for _, s := range [...]stretch{q.front, q.back} {
 		for ref := s.first; ref != 0; ref = c.record(ref).next() {
@@ -279,9 +293,9 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 			}
 			take(ref)
 		}
+		cut() // the chain is between
 	}
-	if len(r.Records) > 0 {
-		m.runs, m.where, m.queue = append(m.runs, r), append(m.where, where), append(m.queue, id)
+	if len(m.runs) > before {
 		return more
 	}
 	m.evictLocked(id)
@@ -295,11 +309,11 @@ func (m *mover) takes(ref arena.Ref) bool {
 	return r.part() == 0 && r.seq() != 0 && r.seq() <= m.maxSeq
 }
 
-func (m *mover) copyRecord(ref arena.Ref, due int64) Record {
+func (m *mover) copyRecord(ref arena.Ref) Record {
 	r := m.f.core.record(ref)
 	at := len(m.copy)
 	m.copy = append(m.copy, r.body()...)
-	return Record{Seq: r.seq(), Due: due, Body: m.copy[at:len(m.copy):len(m.copy)]}
+	return Record{Seq: r.seq(), Body: m.copy[at:len(m.copy):len(m.copy)]}
 }
 
 // flush packs the runs, tells the records their new homes, and drops from
@@ -364,59 +378,4 @@ func (m *mover) evictLocked(id uint32) {
 	case pacing, ready, leased, loading:
 		c.evictBack(id, true)
 	}
-}
-
-// timedRecord is a scheduled record, and the epoch of its memory.
-type timedRecord struct {
-	timeItem
-	epoch uint32
-}
-
-func (c *core) timed() []timedRecord {
-	t := make([]timedRecord, c.scheduled.len())
-	for i, it := range c.scheduled.Items {
-		t[i] = timedRecord{it, c.mem.Epoch(arena.Ref(it.id))}
-	}
-	return t
-}
-
-// moveScheduled gives the records that wait for their time homes in blocks of
-// their own. They stay in memory.
-func (m *mover) moveScheduled(timed []timedRecord) error {
-	f := m.f
-	slices.SortFunc(timed, func(a, b timedRecord) int {
-		return cmp.Or(cmp.Compare(a.aux, b.aux), cmp.Compare(a.at, b.at))
-	})
-	for len(timed) > 0 {
-		f.mu.Lock()
-		for n := 0; len(timed) > 0 && len(m.copy) < moveBytes && n < 16*moveQueues; n++ {
-			it := timed[0]
-			timed = timed[1:]
-			m.copyTimedLocked(it)
-		}
-		f.mu.Unlock()
-		if err := m.flush(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *mover) copyTimedLocked(it timedRecord) {
-	c := m.f.core
-	ref, qid := arena.Ref(it.id), it.aux
-	if c.mem.Epoch(ref) != it.epoch || c.queues.at(qid).host == 0 || !m.takes(ref) {
-		return
-	}
-	if n := len(m.queue); n == 0 || m.queue[n-1] != qid {
-		q := c.queues.at(qid)
-		m.runs = append(m.runs, Run{
-			Queue:     Queue{Host: string(c.name(c.hosts.at(q.host))), Crawl: q.crawl, Priority: q.priority},
-			Scheduled: true,
-		})
-		m.where, m.queue = append(m.where, nil), append(m.queue, qid)
-	}
-	last := len(m.runs) - 1
-	m.runs[last].Records = append(m.runs[last].Records, m.copyRecord(ref, wallMillis(m.f.wall(it.at))))
-	m.where[last] = append(m.where[last], c.locate(ref))
 }

@@ -30,6 +30,8 @@ type op struct {
 	due    int64  // when record was scheduled for; 0: it waited or was leased
 	noted  uint32 // host whose row is among rows; 0: none
 
+	noteBlock uint32 // the entry supersedes a record in a timed block up to this one; 0: none
+
 	firstSeq uint64
 	rule     func()       // puts a control in force, under the lock, in the order of commits
 	run      func() error // instead of all that: called between two commits

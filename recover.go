@@ -29,7 +29,7 @@ type recovery struct {
 	parts  []blockParts         // of each block
 	sorted bool                 // parts are, by block
 	queues offheap.List[uint32] // of each part
-	last   uint32               // part that was given last, not chained yet
+	timed  []timeItem           // timed blocks by number; aux is how many of their records are live
 	log    map[uint64]logged    // by sequence number
 	order  []uint64             // of log
 }
@@ -96,13 +96,11 @@ func (r *recovery) Part(q Queue, p Part) error {
 		return err
 	}
 	c := r.f.core
-	r.chainLast()
 	id := c.addPart(p)
 	for len(r.queues.Items) <= int(id) {
 		r.queues.Append(0)
 	}
 	r.queues.Items[id] = qid
-	r.last = id
 	if n := len(r.parts); n == 0 || r.parts[n-1].block != p.Block {
 		r.parts = append(r.parts, blockParts{block: p.Block, first: id})
 	}
@@ -116,21 +114,9 @@ func (r *recovery) Part(q Queue, p Part) error {
 			b.addLive(-1)
 		}
 	}
+	c.counted(c.queues.at(qid), bits.OnesCount32(x.all()&^x.taken))
+	c.chainLast(c.queues.at(qid), id)
 	return nil
-}
-
-// chainLast lets the records of the last given part wait in its queue: it turned
-// out not to be one of scheduled records.
-func (r *recovery) chainLast() {
-	if r.last == 0 {
-		return
-	}
-	c := r.f.core
-	x := c.parts.at(r.last)
-	q := c.queues.at(r.queues.Items[r.last])
-	c.counted(q, bits.OnesCount32(x.all()&^x.taken))
-	c.chainLast(q, r.last)
-	r.last = 0
 }
 
 // blockParts tells which parts a block has: their numbers are consecutive, since
@@ -163,35 +149,13 @@ func (r *recovery) queue(q Queue) (uint32, error) {
 		return 0, &CorruptError{Err: &PriorityError{Got: int(q.Priority), Levels: r.f.opts.Priorities}}
 	}
 	if int(q.Priority) > r.f.opts.Priorities {
-		return 0, fmt.Errorf("the store has URLs of priority %d; Priorities is %d, want at least as many", q.Priority, r.f.opts.Priorities)
+		return 0, r.tooHigh(q.Priority)
 	}
 	return r.f.core.queueOf(r.f.core.ensure(r.f.hostHash(q.Host), q.Host), q.Crawl, q.Priority), nil
 }
 
-func (r *recovery) Scheduled(q Queue, p Part, i int, rec Record) error {
-	c := r.f.core
-	r.last = 0
-	id := c.parts.top // the last that was given
-	x := c.parts.at(id)
-	if id == 0 || x.block != p.Block || x.first != p.First || i >= int(p.Count) {
-		return errors.New("scheduled record of a part that was not given")
-	}
-	if x.taken&(1<<i) != 0 {
-		return nil
-	}
-	if _, err := decodeBody(rec.Body); err != nil {
-		return &CorruptError{Err: err}
-	}
-	ref := c.store(rec.Seq, rec.Body)
-	c.setHome(ref, id, i)
-	x.taken |= 1 << i
-	c.schedule(r.queues.Items[id], ref, r.f.since(millisTime(rec.Due)))
-	return nil
-}
-
 func (r *recovery) Batch(b *Batch) error {
 	f := r.f
-	r.chainLast()
 	f.committer.batchID = b.ID
 	f.logBytes += batchBytes(b)
 	for i := range b.Admit {
@@ -230,31 +194,23 @@ func (r *recovery) completion(x Completion) {
 		return
 	}
 	id, b := r.partOf(x.Block, x.Pos), c.blocks.at(x.Block)
-	if id == 0 || b == nil || c.isDead(b, int(x.Pos)) {
+	if id == 0 {
+		r.completionTimed(x)
+		return
+	}
+	if b == nil || c.isDead(b, int(x.Pos)) {
 		return
 	}
 	p := c.parts.at(id)
 	pos := int(x.Pos - p.first)
 	if p.taken&(1<<pos) == 0 {
 		c.counted(c.queues.at(r.queues.Items[id]), -1)
-	} else {
-		r.unschedule(id, pos)
 	}
 	c.kill(id, pos)
 }
 
-// unschedule takes out the scheduled record at a position that is finished.
-func (r *recovery) unschedule(pid uint32, pos int) {
-	c := r.f.core
-	for i, it := range c.scheduled.Items {
-		if rec := c.record(arena.Ref(it.id)); rec.part() == pid && rec.pos() == pos {
-			c.scheduled.remove(i)
-			c.stats.Scheduled--
-			c.hosts.at(c.queues.at(it.aux).host).scheduled--
-			c.discard(arena.Ref(it.id))
-			return
-		}
-	}
+func (r *recovery) tooHigh(p uint8) error {
+	return fmt.Errorf("the store has URLs of priority %d; Priorities is %d, want at least as many", p, r.f.opts.Priorities)
 }
 
 // finish puts the log's records into their queues and the hosts where they
@@ -262,7 +218,6 @@ func (r *recovery) unschedule(pid uint32, pos int) {
 func (r *recovery) finish() {
 	f := r.f
 	c := f.core
-	r.chainLast()
 	for _, x := range r.parts {
 		if b := c.blocks.at(x.block); b != nil && b.live() == 0 {
 			c.forgetBlock(x.block)
@@ -271,9 +226,14 @@ func (r *recovery) finish() {
 	}
 	r.parts = nil
 	r.queues.Free()
+	r.finishTimed()
 	for _, seq := range r.order {
 		x, ok := r.log[seq]
 		if !ok {
+			continue
+		}
+		if x.timed && r.superseded(x, seq) {
+			c.discard(x.ref)
 			continue
 		}
 		if x.timed {

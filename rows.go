@@ -15,6 +15,7 @@ const (
 	rowHost  = "h:" // and a host key: see hostRow
 	rowGroup = "g:" // and a group's name: varint free, Unix milliseconds
 	rowDelay = "d:" // and a Scope's key: see encodeDelay
+	rowNote  = "x:" // and a mark: see noteRow
 )
 
 // metaRowLocked encodes what the frontier must know of itself: version of this

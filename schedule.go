@@ -29,11 +29,11 @@ type leaseRecord struct {
 // advance lets time pass: scheduled URLs become waiting, parked hosts get their
 // tokens back, due hosts become ready.
 func (c *core) advance(now int64) {
-	for n := 0; c.scheduled.min() <= now && n < promoteAtOnce; n++ {
-		it := c.scheduled.pop()
-		c.stats.Scheduled--
-		c.hosts.at(c.queues.at(it.aux).host).scheduled--
+	// What is due before on disk comes first.
+	for n := 0; c.scheduled.min() <= min(now, c.timed.min()) && n < promoteAtOnce; n++ {
+		it := c.unschedule(0)
 		c.pushTail(it.aux, arena.Ref(it.id), now)
+		c.trim(it.aux)
 	}
 	for n := 0; c.idle.min() <= now && n < restAtOnce; n++ {
 		id := c.idle.pop().id
@@ -63,8 +63,8 @@ func (c *core) advance(now int64) {
 	}
 }
 
-// nextEvent is when advance or expired has something to do; never if time alone
-// changes nothing.
+// nextEvent is when advance or expired has something to do, or what is on disk
+// becomes due; never if time alone changes nothing.
 func (c *core) nextEvent(now int64) int64 {
 	t := min(c.parks.min(), c.pace.min())
 	if t != never {
@@ -73,7 +73,14 @@ func (c *core) nextEvent(now int64) int64 {
 	if c.tokens.mask != 0 && now < c.hold {
 		t = min(t, c.hold) // tokens wait for nothing else
 	}
-	return min(t, c.expiry.min(), c.scheduled.min())
+	t = min(t, c.expiry.min())
+	switch on := c.timed.min(); {
+	case c.scheduled.min() <= on:
+		t = min(t, c.scheduled.min())
+	case on > now: // else its reader tells when it is there
+		t = min(t, on)
+	}
+	return t
 }
 
 // makeReady puts a host that may be contacted now into the ready lists, or calls
@@ -365,9 +372,17 @@ func (c *core) settleLease(l *leaseRecord, now, hostDue, groupDue int64) {
 
 // schedule files a record under a future time.
 func (c *core) schedule(qid uint32, ref arena.Ref, due int64) {
-	c.hosts.at(c.queues.at(qid).host).scheduled++
+	h := c.hosts.at(c.queues.at(qid).host)
+	if h.place == departing {
+		c.put(h, nowhere) // it stays
+	}
+	h.scheduled++
 	c.stats.Scheduled++
-	c.scheduled.push(timeItem{at: due, id: uint32(ref), aux: qid})
+	it := timeItem{at: due, id: uint32(ref), aux: qid}
+	c.scheduled.push(it)
+	if c.cfg.spill && c.record(ref).part() == 0 {
+		c.unplaced = append(c.unplaced, it)
+	}
 }
 
 // over reports whether nothing in the frontier can become available by time.
@@ -380,5 +395,5 @@ func (c *core) memory() int64 {
 	return c.mem.Size() + c.names.Size() + c.hosts.size() + c.queues.size() + c.parts.size() + c.leases.size() +
 		c.groups.size() + c.index.size() + c.blocks.size() +
 		c.pace.Size() + c.parks.Size() + c.idle.Size() + c.expiry.Size() + c.scheduled.Size() +
-		c.rows.Size() + c.departures.size()
+		c.rows.Size() + c.departures.size() + c.timed.size() + int64(cap(c.unplaced))*16
 }

@@ -7,8 +7,12 @@ package frontier
 
 import "context"
 
-// MaxPart is how many records one part of a block holds at most.
-const MaxPart = 32
+const (
+	// MaxPart is how many records one part of a block holds at most.
+	MaxPart = 32
+	// MaxTimed is how many records one timed block holds at most.
+	MaxTimed = 512
+)
 
 // Mark is the keyed fingerprint that remembers a URL for ever: 96 bits of
 // SipHash-2-4-128 under a key that is kept with the store.
@@ -18,14 +22,15 @@ type Mark [12]byte
 // one for production, on badger.
 //
 // A Spill keeps four things: a log of commits; blocks, which hold records that
-// left the log, sorted by host; marks; and rows, a few small values under names
-// of the frontier's own.
+// left the log, sorted by host, or by time if they are not due yet; marks; and
+// rows, a few small values under names of the frontier's own.
 // A record is named by its sequence number, which is never used twice. Blocks
 // and marks written ahead of a checkpoint are not part of the state until
 // Checkpoint has returned; Recover drops those of an interrupted one.
 //
-// Recover, Commit and Checkpoint are called by one goroutine at a time; Pack by
-// one goroutine, Load, Known and Row by any number, beside the others.
+// Recover, Commit and Checkpoint are called by one goroutine at a time; Pack and
+// PackTimed by one goroutine, Load, LoadTimed, Known and Row by any number,
+// beside the others.
 type Spill interface {
 	// Recover takes the store into use and replays its state into r, in the
 	// order of r's methods. It fails with ErrInUse while another frontier has
@@ -43,10 +48,21 @@ type Spill interface {
 	// sorted by priority and host as far as the caller can.
 	Pack(gen uint32, runs []Run) ([][]Part, error)
 
+	// PackTimed writes records, which are sorted by Due, into new blocks of
+	// generation gen that hold nothing else. It tells the blocks in order; each
+	// holds as many of the records as it says, in order from position 0 on.
+	PackTimed(gen uint32, records []TimedRecord) ([]TimedBlock, error)
+
 	// Load reads records of part p whose bit is set in want (bit i is the
 	// part's i-th record) and calls fn with each, in order. fn must not keep
-	// body. A damaged block is a *CorruptError and is left in place.
+	// body. A damaged block is a *CorruptError and is left in place. Of a timed
+	// block any range of positions may be named as a part.
 	Load(p Part, want uint32, fn func(i int, r Record)) error
+
+	// LoadTimed reads the records of a timed block from position from on, and
+	// calls fn with each, in order, until it returns false. fn must not keep
+	// body. Errors are those of Load.
+	LoadTimed(block uint32, from int, fn func(pos int, r TimedRecord) bool) error
 
 	// Known sets known[i] for each ms[i] that is among the marks of completed
 	// checkpoints, and leaves the others. It may be called by any number of
@@ -91,10 +107,8 @@ type Recovery interface {
 	// Part gives a part of a block with the queue whose records it holds.
 	// Parts of a queue come in the order in which they were packed.
 	Part(q Queue, p Part) error
-	// Scheduled gives a record of a part that Pack wrote for a Run with
-	// Scheduled set. For those parts Part is called first, then Scheduled for
-	// each of their records.
-	Scheduled(q Queue, p Part, i int, r Record) error
+	// Timed gives a timed block, in the order in which they were packed.
+	Timed(b TimedBlock) error
 	// Batch gives one committed batch after the last checkpoint, in order.
 	Batch(b *Batch) error
 	// Row gives one row as of the last batch. Rows come in order of their keys.
@@ -162,8 +176,22 @@ type Batch struct {
 // Run is a queue's share of a move: consecutive records on their way to blocks.
 type Run struct {
 	Queue
-	Scheduled bool // its records have future due times and are replayed by Recover
-	Records   []Record
+	Records []Record
+}
+
+// TimedRecord is a record that waits for its time, with the queue that it joins
+// then.
+type TimedRecord struct {
+	Queue
+	Record
+}
+
+// TimedBlock is what must be known of a timed block before it is read.
+type TimedBlock struct {
+	Block    uint32
+	Count    int   // its records, at most MaxTimed
+	Due      int64 // of the first of them, which is the earliest
+	Priority uint8 // highest of them
 }
 
 // DeadBits are the finished positions of one block.

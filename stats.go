@@ -6,7 +6,7 @@ package frontier
 type Stats struct {
 	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
 	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
-	Scheduled int64   // URLs with a future time
+	Scheduled int64   // URLs with a future time, or whose time came and that are still to be read
 	Leased    int64   // leases out, those for contact only included
 	Hosts     int64   // hosts of which something is in memory
 	Bound     int64   // hosts that have a back queue
@@ -21,7 +21,7 @@ type Stats struct {
 	Retried    int64    // failed URLs that were scheduled again
 	GivenUp    int64    // failed URLs whose tries were used up
 	Expired    int64    // leases that ended by their deadline
-	Unreadable int64    // URLs in blocks that could not be read; they stay on disk
+	Unreadable int64    // URLs in blocks that are damaged; they stay on disk
 
 	Resident    int64 // bytes of URLs in memory
 	MemoryBytes int64 // bytes of the frontier's structures and its Spill
@@ -32,6 +32,7 @@ func (f *Frontier) Stats() Stats {
 	f.lock()
 	defer f.mu.Unlock()
 	f.core.advance(f.nowLocked())
+	f.wakeReaderLocked()
 	return f.statsLocked()
 }
 
@@ -50,5 +51,5 @@ func (f *Frontier) statsLocked() Stats {
 
 // memoryLocked is how many bytes the frontier's structures take, Spill excepted.
 func (f *Frontier) memoryLocked() int64 {
-	return f.core.memory() + f.known.size() + int64(cap(f.logMarks))*12
+	return f.core.memory() + f.known.size() + f.notes.size() + int64(cap(f.logMarks))*12
 }

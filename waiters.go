@@ -68,6 +68,7 @@ func (f *Frontier) dispatchLocked() {
 		f.refuseLocked()
 		return
 	}
+	f.wakeReaderLocked()
 	if f.waiters.first == nil && len(f.contacts) == 0 {
 		return
 	}
@@ -139,7 +140,7 @@ func (f *Frontier) armLocked(now int64) {
 	}
 	at := f.core.expiry.min()
 	if !f.draining {
-		at = f.core.nextEvent(now)
+		at = min(f.core.nextEvent(now), f.readEventLocked(now))
 	}
 	if at == never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
 		return

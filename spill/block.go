@@ -3,7 +3,7 @@
 //	seal 5 | directory length | directory | s2(records)
 //
 //	directory: for each part
-//	  flags 1        1: same queue as the part before; 2: scheduled
+//	  flags 1        1: same queue as the part before
 //	  count 1        1 to frontier.MaxPart
 //	  host length 1, host, crawl, priority 1   unless same queue
 //	  length         of its records, uncompressed
@@ -34,8 +34,7 @@ const (
 	maxBody        = 8 << 20 // bytes of one record
 	blockRawLimit  = 2 * maxBody
 
-	partSame      = 1
-	partScheduled = 2
+	partSame = 1
 )
 
 var errNoPart = errors.New("block has no such part")
@@ -57,7 +56,7 @@ func (w *blockWriter) full() bool {
 
 // part appends as many records as one part of this block takes, at least one,
 // and returns how many.
-func (w *blockWriter) part(q frontier.Queue, scheduled bool, rs []frontier.Record) int {
+func (w *blockWriter) part(q frontier.Queue, rs []frontier.Record) int {
 	start, n := len(w.raw), 0
 	var seq uint64
 	for n < len(rs) && n < frontier.MaxPart && (n == 0 || len(w.raw) < blockTarget) {
@@ -68,9 +67,6 @@ func (w *blockWriter) part(q frontier.Queue, scheduled bool, rs []frontier.Recor
 	flags := byte(0)
 	if w.count > 0 && q == w.queue {
 		flags |= partSame
-	}
-	if scheduled {
-		flags |= partScheduled
 	}
 	w.dir = append(w.dir, flags, byte(n))
 	if flags&partSame == 0 {
@@ -117,12 +113,11 @@ func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // partEntry is one part as the directory tells it.
 type partEntry struct {
-	queue     frontier.Queue
-	scheduled bool
-	first     uint16
-	count     uint8
-	offset    uint64 // of its records in the raw body
-	length    uint64
+	queue  frontier.Queue
+	first  uint16
+	count  uint8
+	offset uint64 // of its records in the raw body
+	length uint64
 }
 
 // readDirectory walks the parts of a block. Host strings are made only for parts
@@ -149,10 +144,9 @@ func readDirectory(dir []byte, want func(first uint16, count uint8) bool, fn fun
 			return s.err
 		}
 		if count == 0 || count > frontier.MaxPart || len(host) == 0 ||
-			flags&^(partSame|partScheduled) != 0 || pos+uint64(count) > blockPositions {
+			flags&^partSame != 0 || pos+uint64(count) > blockPositions {
 			return fmt.Errorf("part %d of the directory: %w", parts, errNumber)
 		}
-		p.scheduled = flags&partScheduled != 0
 		p.first, p.count = uint16(pos), count
 		pos += uint64(count)
 		if want != nil && !want(p.first, p.count) {

@@ -43,7 +43,7 @@ func benchBlocks(runs []frontier.Run, key []byte) (next func() ([]byte, []fronti
 		parts = parts[:0]
 		for !w.full() {
 			r := &runs[run]
-			n := w.part(r.Queue, r.Scheduled, r.Records[from:])
+			n := w.part(r.Queue, r.Records[from:])
 			parts = append(parts, frontier.Part{First: uint16(w.count - n), Count: uint8(n)})
 			if from += n; from == len(r.Records) {
 				from = 0

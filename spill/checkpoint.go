@@ -50,9 +50,9 @@ func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
 	}
 	s.dropOrphanRuns()
 	for g := s.state.adopted + 1; g <= gen; g++ {
-		kinds := []kind{kindBlock, kindDead} // a round that was given up
-		if g == gen {
-			kinds = kinds[1:] // left by an attempt that failed
+		kinds := []kind{kindDead} // left by an attempt that failed
+		if g < gen {
+			kinds = append(kinds, kindBlock, kindHead, kindTimed) // a round that was given up
 		}
 		if err := s.deleteGeneration(g, kinds...); err != nil {
 			return err

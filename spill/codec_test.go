@@ -33,12 +33,25 @@ func sampleBatch() *frontier.Batch {
 
 func sampleBlock(key []byte) []byte {
 	var w blockWriter
-	w.part(frontier.Queue{Host: "a.example", Crawl: 3, Priority: 2}, false,
+	w.part(frontier.Queue{Host: "a.example", Crawl: 3, Priority: 2},
 		[]frontier.Record{{Seq: 7, Body: []byte("one")}, {Seq: 9, Due: 12, Body: []byte("two")}})
-	w.part(frontier.Queue{Host: "a.example", Crawl: 3, Priority: 2}, true, []frontier.Record{{Seq: 11, Due: 99, Body: []byte("3")}})
-	w.part(frontier.Queue{Host: "b", Priority: 1}, false, []frontier.Record{{Seq: 1<<48 - 1}})
+	w.part(frontier.Queue{Host: "a.example", Crawl: 3, Priority: 2}, []frontier.Record{{Seq: 11, Due: 99, Body: []byte("3")}})
+	w.part(frontier.Queue{Host: "b", Priority: 1}, []frontier.Record{{Seq: 1<<48 - 1}})
 	return w.value(key)
 }
+
+func sampleTimed(key []byte) []byte {
+	var w timedWriter
+	a, b := frontier.Queue{Host: "a.example", Crawl: 3, Priority: 2}, frontier.Queue{Host: "b", Priority: 1}
+	w.fill([]frontier.TimedRecord{
+		{Queue: a, Record: frontier.Record{Seq: 9, Due: -5, Body: []byte("one")}},
+		{Queue: b, Record: frontier.Record{Seq: 7, Due: 12}},
+		{Queue: a, Record: frontier.Record{Seq: 1<<48 - 1, Due: 12, Body: []byte("two")}},
+	})
+	return w.value(key)
+}
+
+var sampleTimedBlock = frontier.TimedBlock{Block: 5, Count: 3, Due: -5, Priority: 2}
 
 // A change of these bytes needs a new Version and a way to read the old ones.
 func TestFormatIsPinned(t *testing.T) {
@@ -49,6 +62,10 @@ func TestFormatIsPinned(t *testing.T) {
 
 	key := blockKey(10, 5)
 	assert.Equal(t, goldenBlock, at(sampleBlock(key)), "block")
+	assert.Equal(t, "0000000a5400000005", at(timedKey(10, 5)))
+	assert.Equal(t, "0000000a4800000005", at(timedHeadKey(10, 5)))
+	assert.Equal(t, goldenTimed, at(sampleTimed(timedKey(10, 5))), "timed block")
+	assert.Equal(t, goldenHead, at(timedHead(timedHeadKey(10, 5), sampleTimedBlock)), "head")
 
 	pieces, err := appendPieces(nil, 10, 7, 6, appendBatch(nil, sampleBatch()))
 	require.NoError(t, err)
@@ -94,19 +111,18 @@ func TestBlockRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		type part struct {
 			q  frontier.Queue
-			s  bool
 			rs []frontier.Record
 		}
 		var w blockWriter
 		var want []part
 		for range rapid.IntRange(1, 12).Draw(rt, "parts") {
-			p := part{s: rapid.Bool().Draw(rt, "scheduled")}
+			var p part
 			p.q.Host = strings.Repeat(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "host"), rapid.IntRange(1, 255).Draw(rt, "len"))
 			p.q.Crawl, p.q.Priority = rapid.Uint32().Draw(rt, "crawl"), rapid.Uint8().Draw(rt, "priority")
 			for range rapid.IntRange(1, 40).Draw(rt, "records") {
 				p.rs = append(p.rs, frontier.Record{Seq: rapid.Uint64Max(1<<48-1).Draw(rt, "seq"), Due: rapid.Int64().Draw(rt, "due"), Body: []byte(rapid.String().Draw(rt, "body"))})
 			}
-			p.rs = p.rs[:w.part(p.q, p.s, p.rs)]
+			p.rs = p.rs[:w.part(p.q, p.rs)]
 			want = append(want, p)
 			if w.full() {
 				break
@@ -118,12 +134,60 @@ func TestBlockRoundTrip(t *testing.T) {
 		require.NoError(rt, err)
 		var got []part
 		require.NoError(rt, readDirectory(dir, nil, func(e partEntry) error {
-			p := part{q: e.queue, s: e.scheduled}
+			p := part{q: e.queue}
 			err := readRecords(raw, e, math.MaxUint32, func(_ int, r frontier.Record) error { p.rs = append(p.rs, r); return nil })
 			got = append(got, p)
 			return err
 		}))
 		require.Equal(rt, want, got)
+	})
+}
+
+func TestTimedRoundTrip(t *testing.T) {
+	key := timedKey(1, 1)
+	rapid.Check(t, func(rt *rapid.T) {
+		var want []frontier.TimedRecord
+		due := rapid.Int64Range(-1<<60, 1<<60).Draw(rt, "due")
+		for range rapid.IntRange(1, 700).Draw(rt, "records") {
+			due += rapid.Int64Range(0, 1<<40).Draw(rt, "later")
+			want = append(want, frontier.TimedRecord{
+				Queue: frontier.Queue{
+					Host:     strings.Repeat(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "host"), rapid.IntRange(1, 255).Draw(rt, "len")),
+					Crawl:    rapid.Uint32Max(2).Draw(rt, "crawl"),
+					Priority: rapid.Uint8Range(1, 3).Draw(rt, "priority"),
+				},
+				Record: frontier.Record{Seq: rapid.Uint64Max(1<<48-1).Draw(rt, "seq"), Due: due, Body: []byte(rapid.String().Draw(rt, "body"))},
+			})
+		}
+		var w timedWriter
+		n := w.fill(want)
+		require.LessOrEqual(rt, n, frontier.MaxTimed)
+		var got []frontier.TimedRecord
+		require.NoError(rt, openTimed(key, w.value(key), func(pos int, r frontier.TimedRecord) bool {
+			require.Equal(rt, len(got), pos)
+			r.Body = append([]byte{}, r.Body...)
+			got = append(got, r)
+			return true
+		}))
+		require.Equal(rt, want[:n], got)
+	})
+}
+
+func FuzzTimed(f *testing.F) {
+	f.Add(sampleTimed(nil)[sealLen:])
+	f.Add(s2.Encode(nil, []byte{0, 1, 'a', 0, 1, 0, 0, 0, 1, 0, 0, 0}))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		v := append(appendSeal(nil), content...)
+		closeSeal(nil, v)
+		n := 0
+		_ = openTimed(nil, v, func(pos int, r frontier.TimedRecord) bool {
+			n++
+			return r.Host != ""
+		})
+		require.LessOrEqual(t, n, frontier.MaxTimed)
+		if b, err := readTimedHead(timedHeadKey(1, 1), v); err == nil {
+			require.LessOrEqual(t, b.Count, frontier.MaxTimed)
+		}
 	})
 }
 
@@ -143,6 +207,19 @@ func TestDamageIsFound(t *testing.T) {
 	}
 	_, _, err := splitBlock(blockKey(1, 2), v)
 	require.ErrorIs(t, err, errChecksum, "under another key")
+
+	all := func(int, frontier.TimedRecord) bool { return true }
+	key = timedKey(1, 1)
+	v = sampleTimed(key)
+	require.NoError(t, openTimed(key, v, all))
+	for i := range v {
+		for bit := range 8 {
+			bad := bytes.Clone(v)
+			bad[i] ^= 1 << bit
+			require.Error(t, openTimed(key, bad, all), "byte %d bit %d", i, bit)
+		}
+		require.Error(t, openTimed(key, v[:i], all), "cut at %d", i)
+	}
 }
 
 func FuzzBlock(f *testing.F) {

@@ -176,7 +176,7 @@ func (s *Store) addEffects(b *kv.Batch) {
 		}
 	}
 	for _, d := range s.pending.drop {
-		if key, ok := s.keyOf(d); ok {
+		for _, key := range s.keysOf(d) {
 			b.Delete(key)
 		}
 	}

@@ -49,6 +49,9 @@ func (m *model) use(s frontier.Spill) error {
 	for _, p := range r.parts {
 		errs = append(errs, s.Load(p, 1<<p.Count-1, func(int, frontier.Record) {}))
 	}
+	for _, b := range r.timed {
+		errs = append(errs, s.LoadTimed(b.Block, 0, func(int, frontier.TimedRecord) bool { return true }))
+	}
 	return errors.Join(errs...)
 }
 
@@ -86,7 +89,7 @@ func TestDamageIsReported(t *testing.T) {
 			assert.True(t, left, "%s of %x: the evidence is gone", name, key)
 		}
 	}
-	for _, k := range "BDLSs" {
+	for _, k := range "BDHLSTs" {
 		assert.NotZero(t, kinds[byte(k)], "no value of kind %c was damaged", k)
 	}
 }

@@ -25,10 +25,12 @@
 // # What is stored
 //
 // The log has one compressed value per batch. Blocks of about 4 KB hold the
-// records that left the log, several queues in one. Every such key starts with
+// records that left the log, several queues in one. Timed blocks of about 12 KB
+// before compression hold those that are not due yet, in order of time, and have
+// a head each, so that reopening does not read them. Every such key starts with
 // the number of the generation that wrote it, so that a compaction of one
-// generation leaves the others alone. key.go has the keys; block.go, journal.go
-// and dead.go have the values.
+// generation leaves the others alone. key.go has the keys; block.go, timed.go,
+// journal.go and dead.go have the values.
 //
 // The log and the blocks lie in files of their own, in the folder "blobs": badger
 // has their keys, which point there, and small values. The log is written once,

@@ -10,7 +10,9 @@
 //	2^32-1       | 'R'    | key                 row
 //	g            | 'B'    | block 4             block
 //	g            | 'D'    | segment 4           dead bits of deadSegment blocks
+//	g            | 'H'    | block 4             head of a timed block
 //	g            | 'L'    | batch 8 | piece 2   log; piece 0 makes the batch valid
+//	g            | 'T'    | block 4             timed block, see timed.go
 //
 // Numbers are big-endian. Marks are not among these: they lie in files, see run.go.
 
@@ -31,6 +33,8 @@ const (
 	kindBlock   kind = 'B'
 	kindDead    kind = 'D'
 	kindLog     kind = 'L'
+	kindHead    kind = 'H'
+	kindTimed   kind = 'T'
 )
 
 const (
@@ -48,6 +52,14 @@ func blockKey(gen, block uint32) []byte {
 	return binary.BigEndian.AppendUint32(prefixKey(gen, kindBlock), block)
 }
 
+func timedKey(gen, block uint32) []byte {
+	return binary.BigEndian.AppendUint32(prefixKey(gen, kindTimed), block)
+}
+
+func timedHeadKey(gen, block uint32) []byte {
+	return binary.BigEndian.AppendUint32(prefixKey(gen, kindHead), block)
+}
+
 func deadKey(gen, segment uint32) []byte {
 	return binary.BigEndian.AppendUint32(prefixKey(gen, kindDead), segment)
 }
@@ -57,7 +69,7 @@ func logKey(gen uint32, id uint64, piece uint16) []byte {
 	return binary.BigEndian.AppendUint16(k, piece)
 }
 
-// number returns the uint32 behind the head of a block or dead key.
+// number returns the uint32 behind the head of a key that has just one.
 func number(key []byte) (uint32, bool) {
 	if len(key) != headLen+4 {
 		return 0, false
@@ -84,7 +96,7 @@ func lifeOf(key []byte) kv.Life {
 	switch kind(key[headLen-1]) {
 	case kindLog:
 		return kv.Brief
-	case kindBlock:
+	case kindBlock, kindTimed:
 		return kv.Lasting
 	default:
 		return kv.Inline

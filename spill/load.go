@@ -28,7 +28,11 @@ func (s *Store) Load(p frontier.Part, want uint32, fn func(i int, r frontier.Rec
 	if !ok {
 		return fmt.Errorf("spill: load: %w", corrupt(key, errNoBlock))
 	}
-	found, err := s.get(key, func(value []byte) error { return loadPart(key, value, p, want, fn) })
+	load := loadPart
+	if kind(key[headLen-1]) == kindTimed {
+		load = loadTimedPart
+	}
+	found, err := s.get(key, func(value []byte) error { return load(key, value, p, want, fn) })
 	if err == nil && !found {
 		err = corrupt(key, errNoBlock)
 	}

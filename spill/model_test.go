@@ -48,13 +48,14 @@ type model struct {
 	size   map[uint32]int    // live records of a block
 	change map[uint32]bool
 	used   map[uint32]bool // blocks ever written
+	heads  map[uint32]frontier.TimedBlock
 }
 
 func newModel(seed uint64, s frontier.Spill) *model {
 	return &model{
 		rng: rand.New(rand.NewPCG(seed, 1)), store: s,
 		alive: map[uint64]entry{}, rows: map[string]string{}, marks: map[frontier.Mark]bool{},
-		at: map[uint64]place{}, inLog: map[uint64]bool{}, dead: map[uint32][]byte{}, size: map[uint32]int{}, change: map[uint32]bool{}, used: map[uint32]bool{},
+		at: map[uint64]place{}, inLog: map[uint64]bool{}, dead: map[uint32][]byte{}, size: map[uint32]int{}, change: map[uint32]bool{}, used: map[uint32]bool{}, heads: map[uint32]frontier.TimedBlock{},
 	}
 }
 
@@ -151,19 +152,15 @@ func (m *model) finish(c frontier.Completion) {
 
 // runs are the records of the log, by queue.
 func (m *model) runs() []frontier.Run {
-	type key struct {
-		q     frontier.Queue
-		sched bool
-	}
-	by := map[key][]frontier.Record{}
+	by := map[frontier.Queue][]frontier.Record{}
 	for _, seq := range slices.Sorted(maps.Keys(m.inLog)) {
-		e := m.alive[seq]
-		k := key{e.queue, e.due != 0}
-		by[k] = append(by[k], frontier.Record{Seq: seq, Due: e.due, Body: []byte(e.body)})
+		if e := m.alive[seq]; e.due == 0 {
+			by[e.queue] = append(by[e.queue], frontier.Record{Seq: seq, Body: []byte(e.body)})
+		}
 	}
 	var runs []frontier.Run
-	for k, rs := range by {
-		runs = append(runs, frontier.Run{Queue: k.q, Scheduled: k.sched, Records: rs})
+	for q, rs := range by {
+		runs = append(runs, frontier.Run{Queue: q, Records: rs})
 	}
 	slices.SortFunc(runs, func(a, b frontier.Run) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Host, b.Host),
@@ -172,8 +169,52 @@ func (m *model) runs() []frontier.Run {
 	return runs
 }
 
+// timed are the records of the log that have a due time, in order of that.
+func (m *model) timed() []frontier.TimedRecord {
+	var rs []frontier.TimedRecord
+	for _, seq := range slices.Sorted(maps.Keys(m.inLog)) {
+		if e := m.alive[seq]; e.due != 0 {
+			rs = append(rs, frontier.TimedRecord{Queue: e.queue, Record: frontier.Record{Seq: seq, Due: e.due, Body: []byte(e.body)}})
+		}
+	}
+	slices.SortStableFunc(rs, func(a, b frontier.TimedRecord) int { return cmp.Compare(a.Due, b.Due) })
+	return rs
+}
+
+// packTimed moves the records of the log that have a due time.
+func (m *model) packTimed() error {
+	rs := m.timed()
+	blocks, err := m.store.PackTimed(m.gen+1, rs)
+	if err != nil {
+		return err
+	}
+	for _, b := range blocks {
+		if m.used[b.Block] {
+			return fmt.Errorf("block number %d is used twice", b.Block)
+		}
+		if b.Count < 1 || b.Count > len(rs) || b.Due != rs[0].Due {
+			return fmt.Errorf("timed block %v; the next of %d records is due at %d", b, len(rs), rs[0].Due)
+		}
+		m.used[b.Block] = true
+		m.heads[b.Block] = b
+		for i, r := range rs[:b.Count] {
+			m.at[r.Seq] = place{b.Block, uint16(i)}
+			delete(m.inLog, r.Seq)
+		}
+		m.size[b.Block] = b.Count
+		rs = rs[b.Count:]
+	}
+	if len(rs) > 0 {
+		return fmt.Errorf("%d timed records are in no block", len(rs))
+	}
+	return nil
+}
+
 // pack moves the log to blocks and returns the checkpoint that ends the round.
 func (m *model) pack() (*frontier.Checkpoint, error) {
+	if err := m.packTimed(); err != nil {
+		return nil, err
+	}
 	runs := m.runs()
 	parts, err := m.store.Pack(m.gen+1, runs)
 	if err != nil {
@@ -227,22 +268,22 @@ func (m *model) clone() *model {
 
 // replay is a Recovery that keeps everything, in the order in which it came.
 type replay struct {
-	stage     int
-	disorder  bool
-	row       func(string) ([]byte, bool, error)
-	rows      map[string]string
-	last      string // row
-	marks     int64
-	dead      map[uint32][]byte
-	parts     []frontier.Part
-	queues    []frontier.Queue
-	scheduled map[frontier.Part][]frontier.Record
-	batches   []frontier.Batch
-	fail      error
+	stage    int
+	disorder bool
+	row      func(string) ([]byte, bool, error)
+	rows     map[string]string
+	last     string // row
+	marks    int64
+	dead     map[uint32][]byte
+	parts    []frontier.Part
+	queues   []frontier.Queue
+	timed    []frontier.TimedBlock
+	batches  []frontier.Batch
+	fail     error
 }
 
 func newReplay() *replay {
-	return &replay{rows: map[string]string{}, dead: map[uint32][]byte{}, scheduled: map[frontier.Part][]frontier.Record{}}
+	return &replay{rows: map[string]string{}, dead: map[uint32][]byte{}}
 }
 
 func (r *replay) at(stage int) error {
@@ -272,13 +313,12 @@ func (r *replay) Part(q frontier.Queue, p frontier.Part) error {
 	r.parts, r.queues = append(r.parts, p), append(r.queues, q)
 	return r.at(4)
 }
-func (r *replay) Scheduled(q frontier.Queue, p frontier.Part, i int, rec frontier.Record) error {
-	if n := len(r.parts); n == 0 || r.parts[n-1] != p || r.queues[n-1] != q || len(r.scheduled[p]) != i {
+func (r *replay) Timed(b frontier.TimedBlock) error {
+	if n := len(r.timed); n > 0 && r.timed[n-1].Block >= b.Block {
 		r.disorder = true
 	}
-	rec.Body = bytes.Clone(rec.Body)
-	r.scheduled[p] = append(r.scheduled[p], rec)
-	return r.at(4)
+	r.timed = append(r.timed, b)
+	return r.at(5)
 }
 func (r *replay) Batch(b *frontier.Batch) error {
 	c := *b
@@ -291,7 +331,7 @@ func (r *replay) Batch(b *frontier.Batch) error {
 		c.Rows[i].Value = bytes.Clone(c.Rows[i].Value)
 	}
 	r.batches = append(r.batches, c)
-	return r.at(5)
+	return r.at(6)
 }
 
 // holds recovers s and tells what differs from the model, if anything.
@@ -332,6 +372,25 @@ func (m *model) holds(s frontier.Spill) error {
 		}
 		if n != int(p.Count) {
 			return fmt.Errorf("part %v gave %d records", p, n)
+		}
+	}
+	for _, b := range r.timed {
+		if want, ok := m.heads[b.Block]; ok && b != want {
+			return fmt.Errorf("timed block is %v; want %v", b, want)
+		}
+		n := 0
+		err := s.LoadTimed(b.Block, 0, func(pos int, rec frontier.TimedRecord) bool {
+			n++
+			if dead := r.dead[b.Block]; pos/8 >= len(dead) || dead[pos/8]&(1<<(pos%8)) == 0 {
+				alive[rec.Seq] = entry{rec.Queue, rec.Due, string(rec.Body)}
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		if n != b.Count {
+			return fmt.Errorf("timed block %v gave %d records", b, n)
 		}
 	}
 	for _, b := range r.batches {
@@ -428,6 +487,17 @@ func (m *model) reboot(t require.TestingT, s frontier.Spill) {
 				m.size[p.Block]++
 			}
 		}))
+	}
+	for _, b := range r.timed {
+		for first := 0; first < b.Count; first += frontier.MaxPart { // a range may be loaded as a part
+			p := frontier.Part{Block: b.Block, First: uint16(first), Count: uint8(min(frontier.MaxPart, b.Count-first))}
+			require.NoError(t, s.Load(p, 1<<p.Count-1, func(i int, rec frontier.Record) {
+				if _, ok := m.alive[rec.Seq]; ok {
+					m.at[rec.Seq] = place{p.Block, p.First + uint16(i)}
+					m.size[p.Block]++
+				}
+			}))
+		}
 	}
 	for _, b := range r.batches {
 		m.id = b.ID

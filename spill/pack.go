@@ -21,7 +21,7 @@ func (s *Store) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error)
 	if err := checkRuns(runs); err != nil {
 		return nil, fmt.Errorf("spill: pack: %w", err)
 	}
-	p := packer{s: s, gen: s.generation(gen), w: &s.writer}
+	p := packer{s: s, gen: s.generation(gen), kind: kindBlock, w: &s.writer}
 	parts, err := p.runs(runs)
 	if err != nil {
 		p.abandon()
@@ -49,6 +49,7 @@ type packer struct {
 	s     *Store
 	gen   uint32
 	w     *blockWriter
+	kind  kind   // of the blocks
 	block uint32 // number of the block being filled; 0: none
 	batch kv.Batch
 	keys  [][]byte // of all blocks of this call
@@ -67,7 +68,7 @@ func (p *packer) runs(runs []frontier.Run) ([][]frontier.Part, error) {
 				}
 			}
 			first := p.w.count
-			n := p.w.part(r.Queue, r.Scheduled, rest)
+			n := p.w.part(r.Queue, rest)
 			parts[i] = append(parts[i], frontier.Part{Block: p.block, First: uint16(first), Count: uint8(n)})
 			rest = rest[n:]
 			if p.w.full() {
@@ -82,10 +83,7 @@ func (p *packer) runs(runs []frontier.Run) ([][]frontier.Part, error) {
 			return nil, err
 		}
 	}
-	if err := p.flush(); err != nil {
-		return nil, err
-	}
-	return parts, nil
+	return parts, p.flush()
 }
 
 // begin takes a number for the next block. Numbers are not given back.
@@ -96,8 +94,8 @@ func (p *packer) begin() error {
 	if s.next == 1<<32-1 {
 		return fmt.Errorf("all %d block numbers are used", s.next)
 	}
-	if n := len(s.spans); n == 0 || s.spans[n-1].gen != p.gen {
-		s.spans = append(s.spans, span{s.next, p.gen})
+	if n := len(s.spans); n == 0 || s.spans[n-1].gen != p.gen || s.spans[n-1].kind != p.kind {
+		s.spans = append(s.spans, span{s.next, p.gen, p.kind})
 	}
 	p.block = s.next
 	s.next++
@@ -106,11 +104,20 @@ func (p *packer) begin() error {
 
 func (p *packer) end() error {
 	key := blockKey(p.gen, p.block)
-	v := p.w.value(key)
+	p.set(key, p.w.value(key))
 	p.w.reset()
-	p.block = 0
+	return p.ended()
+}
+
+// set adds a value of the block being filled.
+func (p *packer) set(key, v []byte) {
 	p.keys = append(p.keys, key)
 	p.batch.Set(key, v)
+}
+
+// ended notes that all values of a block are set.
+func (p *packer) ended() error {
+	p.block = 0
 	if p.batch.Bytes < chunkBytes && p.s.db.Fits(&p.batch) {
 		return nil
 	}

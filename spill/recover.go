@@ -7,6 +7,7 @@
 package spill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,7 @@ type recovery struct {
 	state  state
 	gens   []uint32 // that have keys
 	blocks []uint32 // ascending; valid blocks
+	spans  []span
 	dead   map[uint32]uint32
 	log    []logEntry
 	tail   frontier.Batch // the last batch, whose effects may not be applied yet
@@ -72,7 +74,7 @@ type recovery struct {
 func (rc *recovery) run() error {
 	steps := []func() error{
 		rc.survey, rc.surveyLog, rc.openRuns, rc.discard, rc.install,
-		rc.begin, rc.marks, rc.deadBits, rc.parts, rc.batches, rc.rows, rc.sweepRuns,
+		rc.begin, rc.marks, rc.deadBits, rc.parts, rc.timed, rc.batches, rc.rows, rc.sweepRuns,
 	}
 	for _, step := range steps {
 		if err := rc.ctx.Err(); err != nil {
@@ -119,13 +121,7 @@ func (rc *recovery) survey() (err error) {
 	}
 	rc.dead = map[uint32]uint32{}
 	for _, g := range rc.gens {
-		err := rc.numbers(g, kindBlock, func(n uint32) {
-			rc.next = max(rc.next, n+1)
-			if g <= rc.state.adopted {
-				rc.blocks = append(rc.blocks, n)
-			}
-		})
-		if err != nil {
+		if err := rc.surveyBlocks(g); err != nil {
 			return err
 		}
 		if g > rc.state.adopted {
@@ -133,6 +129,34 @@ func (rc *recovery) survey() (err error) {
 		}
 		if err := rc.numbers(g, kindDead, func(n uint32) { rc.dead[n] = g }); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// surveyBlocks finds the blocks of a generation. Those of one generation have
+// higher numbers than those of all before.
+func (rc *recovery) surveyBlocks(gen uint32) error {
+	var spans []span
+	for _, k := range []kind{kindBlock, kindHead} {
+		as := k
+		if k == kindHead {
+			as = kindTimed
+		}
+		err := rc.numbers(gen, k, func(n uint32) { spans = append(spans, span{n, gen, as}) })
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	for _, x := range spans {
+		rc.next = max(rc.next, x.first+1)
+		if gen > rc.state.adopted {
+			continue
+		}
+		rc.blocks = append(rc.blocks, x.first)
+		if n := len(rc.spans); n == 0 || rc.spans[n-1].gen != gen || rc.spans[n-1].kind != x.kind {
+			rc.spans = append(rc.spans, x)
 		}
 	}
 	return nil
@@ -170,7 +194,7 @@ func (rc *recovery) discard() error {
 	}
 	for _, g := range rc.gens {
 		if g > rc.state.adopted {
-			if err := rc.s.deleteGeneration(g, kindBlock, kindDead); err != nil {
+			if err := rc.s.deleteGeneration(g, kindBlock, kindHead, kindTimed, kindDead); err != nil {
 				return err
 			}
 			continue
@@ -210,7 +234,7 @@ func (rc *recovery) install() error {
 	s.next = rc.next
 	s.orphans = nil
 	s.floor = max(rc.state.floor, 1)
-	s.spans = nil
+	s.spans = rc.spans
 	return nil
 }
 

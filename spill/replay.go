@@ -141,46 +141,40 @@ func (s *Store) readLog(raw []byte, e logEntry) (_ []byte, before uint64, err er
 	return raw, before, nil
 }
 
-// parts replays the directories of the blocks, and what is scheduled.
+// parts replays the directories of the blocks.
 func (rc *recovery) parts() error {
-	s := rc.s
-	var buf []byte
-	err := rc.values(kindBlock, func(gen uint32, key, v []byte) error {
+	return rc.values(kindBlock, func(_ uint32, key, v []byte) error {
 		block, _ := number(key)
-		s.mu.Lock()
-		if n := len(s.spans); n == 0 || s.spans[n-1].gen != gen {
-			s.spans = append(s.spans, span{block, gen})
-		}
-		s.mu.Unlock()
 		if _, ok := slices.BinarySearch(rc.blocks, block); !ok {
 			return nil // the last batch dropped it
 		}
-		dir, body, err := splitBlock(key, v)
+		dir, _, err := splitBlock(key, v)
 		if err != nil {
 			return corrupt(key, err)
 		}
-		inflated := false
 		err = readDirectory(dir, nil, func(e partEntry) error {
-			p := frontier.Part{Block: block, First: e.first, Count: e.count}
-			if err := rc.tell(rc.to.Part(e.queue, p)); err != nil || !e.scheduled {
-				return err
-			}
-			if !inflated {
-				if buf, err = inflate(buf, body, blockRawLimit); err != nil {
-					return err
-				}
-				inflated = true
-			}
-			return readRecords(buf, e, 1<<32-1, func(i int, r frontier.Record) error {
-				return rc.tell(rc.to.Scheduled(e.queue, p, i, r))
-			})
+			return rc.tell(rc.to.Part(e.queue, frontier.Part{Block: block, First: e.first, Count: e.count}))
 		})
 		if err != nil && rc.theirs == nil {
 			return corrupt(key, err)
 		}
 		return err
 	})
-	return err
+}
+
+// timed replays the heads of the timed blocks, which are not read themselves.
+func (rc *recovery) timed() error {
+	return rc.values(kindHead, func(_ uint32, key, v []byte) error {
+		block, _ := number(key)
+		if _, ok := slices.BinarySearch(rc.blocks, block); !ok {
+			return nil // the last batch dropped it
+		}
+		b, err := readTimedHead(key, v)
+		if err != nil {
+			return corrupt(key, err)
+		}
+		return rc.tell(rc.to.Timed(b))
+	})
 }
 
 // batches replays the log. Each batch names the one before, so that one that is

@@ -62,8 +62,11 @@ type Store struct {
 	reclaimer reclaimer
 }
 
-// span tells which generation wrote the blocks from first on.
-type span struct{ first, gen uint32 }
+// span tells which generation wrote the blocks from first on, and as what.
+type span struct {
+	first, gen uint32
+	kind       kind
+}
 
 // OpenOn opens a store on an engine of this module, which Close closes. It is for
 // tests: background work is done inside Checkpoint, so that every write has its
@@ -184,6 +187,26 @@ func (s *Store) generation(gen uint32) uint32 {
 
 // keyOf returns the key of a block.
 func (s *Store) keyOf(block uint32) ([]byte, bool) {
+	x, ok := s.spanOf(block)
+	if x.kind == kindTimed {
+		return timedKey(x.gen, block), ok
+	}
+	return blockKey(x.gen, block), ok
+}
+
+// keysOf returns the keys of all that is stored of a block.
+func (s *Store) keysOf(block uint32) [][]byte {
+	switch x, ok := s.spanOf(block); {
+	case !ok:
+		return nil
+	case x.kind == kindTimed:
+		return [][]byte{timedKey(x.gen, block), timedHeadKey(x.gen, block)}
+	default:
+		return [][]byte{blockKey(x.gen, block)}
+	}
+}
+
+func (s *Store) spanOf(block uint32) (span, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lo, hi := 0, len(s.spans)
@@ -195,9 +218,9 @@ func (s *Store) keyOf(block uint32) ([]byte, bool) {
 		}
 	}
 	if lo == 0 || block >= s.next {
-		return blockKey(0, block), false
+		return span{}, false
 	}
-	return blockKey(s.spans[lo-1].gen, block), true
+	return s.spans[lo-1], true
 }
 
 // get reads a value. What the engine cannot read is a *frontier.CorruptError.

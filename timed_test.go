@@ -1,0 +1,428 @@
+// This file looks at URLs that wait for their time on disk: what they cost, in
+// which order and when they come, and what a Force makes of them.
+
+package frontier_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/stretchr/testify/require"
+)
+
+const day = 24 * time.Hour
+
+// later adds n URLs over so many hosts, due between from and to after dawn.
+func (w *world) later(n, hosts int, from, to time.Duration) {
+	w.Helper()
+	entries := make([]frontier.Entry, n)
+	for i := range entries {
+		entries[i] = frontier.Entry{
+			URL:       fmt.Sprintf("http://h%d.example/%d/%d-%d", i%hosts, from, i, n),
+			NotBefore: dawn.Add(from + time.Duration(i)*(to-from)/time.Duration(n)),
+		}
+	}
+	for chunk := range slices.Chunk(entries, 5000) {
+		_, err := w.f.Add(context.Background(), chunk...)
+		require.NoError(w, err)
+		require.NoError(w, w.f.MoveNow(false))
+	}
+}
+
+func TestScheduledURLsCostNoMemory(t *testing.T) {
+	const n = 200_000
+	w := newStoredWorld(t, frontier.Options{NoDedup: true}, spill.Options{})
+	w.later(5000, 5000, 30*day, 60*day) // what grows for good
+	before := w.f.Stats()
+	require.Zero(t, before.Hosts)
+	require.Zero(t, before.Resident)
+	w.later(n, n/4, 7*day, 28*day)
+	for _, how := range []string{"after a round", "after reopening", "after a crash"} {
+		s := w.f.Stats()
+		require.EqualValues(t, n+5000, s.Scheduled, how)
+		require.Zero(t, s.Hosts, how)
+		require.Zero(t, s.Resident, how)
+		require.Less(t, float64(s.MemoryBytes-before.MemoryBytes)/n, 1.5, "bytes for each URL %s", how)
+		if how == "after a round" {
+			w.reopen()
+		} else {
+			w = w.killed()
+		}
+	}
+}
+
+// Each URL comes at its time, whatever was read or moved when.
+func TestScheduledURLsComeInOrderOfTime(t *testing.T) {
+	for _, evict := range []bool{false, true} {
+		t.Run(fmt.Sprintf("evict=%t", evict), func(t *testing.T) {
+			r := newRand(t)
+			w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0)}, spill.Options{})
+			type visit struct {
+				url string
+				at  time.Duration
+			}
+			var want []visit
+			taken := map[time.Duration]bool{}
+			for round := range 5 {
+				var entries []frontier.Entry
+				for i := range 700 {
+					v := visit{url: fmt.Sprintf("http://a.example/%d/%d", round, i)}
+					for v.at == 0 || taken[v.at] { // some far, some near, no two at once
+						v.at = time.Duration(r.IntN(100_000)+1) * ms
+						if i%3 == 0 {
+							v.at *= 3600
+						}
+					}
+					taken[v.at] = true
+					want = append(want, v)
+					entries = append(entries, frontier.Entry{URL: v.url, NotBefore: dawn.Add(v.at)})
+				}
+				_, err := w.f.Add(context.Background(), entries...)
+				require.NoError(t, err)
+				if round < 4 {
+					require.NoError(t, w.f.MoveNow(evict))
+				}
+			}
+			slices.SortFunc(want, func(a, b visit) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.url, b.url)) })
+			for i, v := range want {
+				w.fetched(w.nextIs(v.at, v.url), 0, frontier.Outcome{})
+				if i%1000 == 999 {
+					w.reopen()
+					require.NoError(t, w.f.MoveNow(evict))
+				}
+			}
+			w.over()
+		})
+	}
+}
+
+// A caller of Next gets a URL from disk at its time: it was read before.
+func TestNextWaitsForWhatIsOnDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := spilltest.OpenMemory(t, spill.Options{})
+		w := &world{TB: t, machine: m, opts: frontier.Options{Spill: m.Store, Delay: frontier.FixedDelay(0)}}
+		w.open()
+		start := time.Now()
+		want := []time.Duration{time.Hour, 30 * day, 30*day + time.Second, 30*day + time.Hour}
+		for i, d := range want {
+			_, err := w.f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i), NotBefore: start.Add(d)})
+			require.NoError(t, err)
+		}
+		require.NoError(t, w.f.MoveNow(false))
+		require.Zero(t, w.f.Stats().Resident)
+		reads := m.Faults.Calls(spilltest.Read)
+		m.Faults.Before(spilltest.Read, 1, func() {
+			d := time.Since(start)
+			require.True(t, d < want[0] && d > want[0]-time.Minute, "read at %v", d)
+		})
+		for i, d := range want {
+			l, err := w.f.Next(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf("h%d.example", i), l.Host)
+			require.Equal(t, d, time.Since(start))
+			require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+		}
+		_, err := w.f.Next(t.Context())
+		require.ErrorIs(t, err, frontier.ErrExhausted)
+		require.LessOrEqual(t, m.Faults.Calls(spilltest.Read)-reads, 1, "all were read at once")
+	})
+}
+
+// When very many are due at once they do not all come into memory.
+func TestFloodOfScheduledURLs(t *testing.T) {
+	for _, hosts := range []int{1, 500} {
+		t.Run(fmt.Sprintf("hosts=%d", hosts), func(t *testing.T) {
+			const n = 150_000
+			w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), NoDedup: true, MemoryBudget: 32 << 20}, spill.Options{})
+			w.later(n, hosts, 3*day, 3*day+time.Second)
+			w.until(4 * day)
+			seen := map[string]bool{}
+			most := int64(0)
+			for {
+				l, _, err := w.f.TryNext()
+				if errors.Is(err, frontier.ErrExhausted) {
+					break
+				}
+				require.NoError(t, err)
+				require.False(t, seen[l.Entry.URL])
+				seen[l.Entry.URL] = true
+				require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+				if len(seen)%500 == 1 {
+					s := w.f.Stats()
+					most = max(most, s.Resident)
+					require.Less(t, s.MemoryBytes, int64(32<<20))
+				}
+			}
+			require.Len(t, seen, n)
+			t.Logf("%d bytes of URLs in memory at most", most)
+			require.Less(t, most, int64(9<<20), "a quarter of the budget, and a block")
+		})
+	}
+}
+
+// A Force of a URL that waits for its time on disk moves it: it comes once.
+func TestForceOfAURLOnDisk(t *testing.T) {
+	const url = "http://a.example/"
+	later := func(d time.Duration) frontier.Entry {
+		return frontier.Entry{URL: url, NotBefore: dawn.Add(d), Force: true}
+	}
+	now := frontier.Entry{URL: url, Force: true}
+	for _, c := range []struct {
+		name string
+		ops  []frontier.Entry
+		want []time.Duration
+	}{
+		{"to now", []frontier.Entry{now}, []time.Duration{0}},
+		{"to an earlier time", []frontier.Entry{later(day)}, []time.Duration{day}},
+		{"to a later time", []frontier.Entry{later(60 * day)}, []time.Duration{60 * day}},
+		{"twice", []frontier.Entry{later(60 * day), later(40 * day)}, []time.Duration{40 * day}},
+		{"later and now", []frontier.Entry{later(60 * day), now}, []time.Duration{0}},
+		{"now and later", []frontier.Entry{now, later(60 * day)}, []time.Duration{60 * day}},
+	} {
+		for _, between := range []string{"nothing", "move", "reopen", "kill", "move and kill"} {
+			for _, others := range []int{0, 10_000} { // more than are looked through at once
+				t.Run(fmt.Sprintf("%s/%s/others=%d", c.name, between, others), func(t *testing.T) {
+					w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+					n, err := w.f.Add(context.Background(), frontier.Entry{URL: url, NotBefore: dawn.Add(30 * day)})
+					require.NoError(t, err)
+					require.Equal(t, 1, n)
+					require.NoError(t, w.f.MoveNow(true))
+					if others > 0 {
+						w.later(others, 7, 90*day, 91*day)
+					}
+					for _, e := range c.ops {
+						n, err := w.f.Add(context.Background(), e)
+						require.NoError(t, err)
+						require.Equal(t, 1, n)
+						switch between {
+						case "move":
+							require.NoError(t, w.f.MoveNow(true))
+						case "reopen":
+							w.reopen()
+						case "kill":
+							w = w.killed()
+						case "move and kill":
+							require.NoError(t, w.f.MoveNow(true))
+							w = w.killed()
+						}
+					}
+					hold := time.Duration(0)
+					for _, at := range c.want {
+						l := w.nextIs(max(at, hold), url)
+						require.NoError(t, w.f.Done(l, requeue))
+						l = w.next()
+						require.Equal(t, url, l.Entry.URL)
+						require.NoError(t, w.f.Done(l, frontier.Outcome{Next: dawn.Add(80 * day)}))
+					}
+					require.NoError(t, w.f.MoveNow(true))
+					w.fetched(w.nextIs(80*day, url), 0, frontier.Outcome{})
+					if others == 0 {
+						w.over()
+						return
+					}
+					w.nothingUntil(90 * day)
+					require.EqualValues(t, others, w.f.Stats().Waiting+w.f.Stats().Scheduled)
+				})
+			}
+		}
+	}
+}
+
+// What a note says is forgotten when no block is left of which it may speak.
+func TestNotesOfForcesAreDropped(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	w.later(20_000, 100, 10*day, 11*day)
+	quiet := w.f.Stats().MemoryBytes
+	for i := range 1000 {
+		_, err := w.f.Add(context.Background(), frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d/%d-%d", i%100, 10*day, i, 20_000), Force: true})
+		require.NoError(t, err)
+	}
+	w = w.killed()
+	require.EqualValues(t, 21_000, w.f.Stats().Waiting+w.f.Stats().Scheduled)
+	w.until(12 * day)
+	seen := map[string]int{}
+	for _, u := range w.rest() {
+		seen[u]++
+	}
+	require.Len(t, seen, 20_000)
+	for u, n := range seen {
+		require.Equal(t, 1, n, u)
+	}
+	require.NoError(t, w.f.MoveNow(true)) // drops the notes
+	require.NoError(t, w.f.MoveNow(true)) // and their rows
+	rows := 0
+	w.machine.Kill(t).Damage(func(k, v []byte) []byte {
+		if len(k) > 7 && k[4] == 'R' && string(k[5:7]) == "x:" {
+			rows++
+		}
+		return v
+	})
+	require.LessOrEqual(t, rows, 1000)
+	w.add("http://z.example/")
+	w = w.killed() // applies what the last commit did to rows
+	rows = 0
+	w.machine.Kill(t).Damage(func(k, v []byte) []byte {
+		if len(k) > 7 && k[4] == 'R' && string(k[5:7]) == "x:" {
+			rows++
+		}
+		return v
+	})
+	require.Zero(t, rows)
+	require.Less(t, w.f.Stats().MemoryBytes, quiet+1<<20)
+}
+
+// A crawl that visits its URLs over and over does not grow.
+func TestRecrawlStaysFlat(t *testing.T) {
+	const n, hosts = 3000, 300
+	w := newStoredWorld(t, frontier.Options{
+		Delay: frontier.FixedDelay(0), MemoryBudget: 32 << 20, KeepOpen: true,
+		Scheduler: schedulerFunc(func(e frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
+			return o.Ended.Add(time.Duration(12+len(e.URL)*h.Visits%24) * time.Hour)
+		}),
+	}, spill.Options{})
+	var entries []frontier.Entry
+	for i := range n {
+		entries = append(entries, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", i%hosts, i)})
+	}
+	_, err := w.f.Add(context.Background(), entries...)
+	require.NoError(t, err)
+	var most [4]int64 // bytes, in each quarter of the time
+	visits, moved := 0, time.Duration(0)
+	for w.at() < 20*day {
+		l, at, err := w.f.TryNext()
+		switch {
+		case errors.Is(err, frontier.ErrNotDue):
+			if w.at() >= moved+6*time.Hour {
+				moved = w.at()
+				require.NoError(t, w.f.MoveNow(visits%2 == 0))
+			}
+			w.clk.Set(at)
+		default:
+			require.NoError(t, err)
+			visits++
+			require.NoError(t, w.f.Done(l, frontier.Outcome{Result: frontier.Changed}))
+		}
+		quarter := min(int(w.at()/(5*day)), 3)
+		most[quarter] = max(most[quarter], w.f.Stats().MemoryBytes)
+	}
+	s := w.f.Stats()
+	require.EqualValues(t, n, s.Waiting+s.Scheduled)
+	require.Greater(t, visits, 10*n)
+	require.Less(t, most[3], most[1]*11/10)
+	kinds := map[byte]int{}
+	w.machine.Kill(t).Damage(func(k, v []byte) []byte { kinds[k[4]]++; return v })
+	require.Equal(t, kinds['T'], kinds['H'])
+	require.Less(t, kinds['T'], 800, "blocks of which nothing is left are dropped")
+}
+
+type schedulerFunc func(frontier.Entry, frontier.History, frontier.Outcome) time.Time
+
+func (f schedulerFunc) Next(e frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
+	return f(e, h, o)
+}
+
+func TestTimedBlockThatCannotBeReadNow(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	w.later(500, 5, day, day+time.Second)
+	w.add("http://z.example/")
+	w.until(day + time.Minute)
+	w.machine.Faults.FailFrom(spilltest.Read, 1, errDisk)
+	l, _, err := w.f.TryNext()
+	require.NoError(t, err, "what can be read is handed out")
+	require.Equal(t, "z.example", l.Host)
+	require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+	_, at, err := w.f.TryNext()
+	require.ErrorIs(t, err, frontier.ErrNotDue)
+	require.True(t, at.After(w.clk.Now()), "there is a time to look again")
+	require.EqualValues(t, 500, w.f.Stats().Scheduled)
+	w.machine.Faults.Heal()
+	w.clk.Set(at)
+	require.Len(t, w.rest(), 500)
+}
+
+func TestTimedBlockThatIsDamaged(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	w.later(1000, 5, day, 2*day)
+	w.later(100, 5, 3*day, 3*day+time.Second)
+	var bad []byte
+	w.machine.Damage(func(k, v []byte) []byte {
+		if k[4] == 'T' && bad == nil {
+			bad = k
+			v[len(v)/2] ^= 1
+		}
+		return v
+	})
+	require.NotNil(t, bad)
+	for _, how := range []string{"at first", "after reopening"} {
+		w.until(4 * day)
+		var ce *frontier.CorruptError
+		_, _, err := w.f.TryNext()
+		require.ErrorAs(t, err, &ce, how)
+		require.Equal(t, bad, ce.Key)
+		lost := w.f.Stats().Unreadable
+		require.NotZero(t, lost)
+		if how == "at first" {
+			require.Len(t, w.rest(), int(1100-lost))
+			require.NoError(t, w.f.MoveNow(true))
+			w.reopen()
+			require.EqualValues(t, lost, w.f.Stats().Scheduled)
+		}
+	}
+	w.over()
+}
+
+func TestNextTellsOfADamagedTimedBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := spilltest.OpenMemory(t, spill.Options{})
+		w := &world{TB: t, machine: m, opts: frontier.Options{Spill: m.Store}}
+		w.open()
+		_, err := w.f.Add(t.Context(), frontier.Entry{URL: "http://a.example/", NotBefore: time.Now().Add(day)})
+		require.NoError(t, err)
+		require.NoError(t, w.f.MoveNow(false))
+		m.Damage(func(k, v []byte) []byte {
+			if k[4] == 'T' {
+				v = v[:len(v)-1]
+			}
+			return v
+		})
+		var ce *frontier.CorruptError
+		_, err = w.f.Next(t.Context())
+		require.ErrorAs(t, err, &ce)
+		_, err = w.f.Next(t.Context())
+		require.ErrorIs(t, err, frontier.ErrExhausted)
+	})
+}
+
+func TestScheduledPrioritiesAreKnownOnReopening(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Priorities: 5, Prioritizer: frontier.Constant(5)}, spill.Options{})
+	w.later(10, 1, day, 2*day)
+	ended(t, w.f)
+	w.opts.Priorities, w.opts.Prioritizer = 4, nil
+	_, err := frontier.Open(context.Background(), w.opts)
+	require.ErrorContains(t, err, "Priorities is 4")
+	w.opts.Priorities = 5
+	w.open()
+}
+
+// What has a home and lies between others that get one stays between them.
+func TestMovesKeepTheOrderAroundAScheduledURL(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	_, err := w.f.Add(context.Background(), frontier.Entry{URL: "http://a.example/2", NotBefore: dawn.Add(30 * time.Second)})
+	require.NoError(t, err)
+	require.NoError(t, w.f.MoveNow(false)) // it stays in memory
+	w.add("http://a.example/1")
+	w.until(30 * time.Second)
+	require.EqualValues(t, 2, w.f.Stats().Waiting)
+	w.add("http://a.example/3")
+	require.NoError(t, w.f.MoveNow(true))
+	require.Equal(t, urlsOf("a.example", 3), w.rest())
+}
