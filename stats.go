@@ -24,7 +24,7 @@ type Stats struct {
 	Unreadable int64    // URLs in blocks that are damaged; they stay on disk
 
 	Resident    int64 // bytes of URLs in memory
-	MemoryBytes int64 // bytes of the frontier's structures and its Spill
+	MemoryBytes int64 // bytes that the frontier holds of the system's memory, and its Spill at most
 }
 
 // Stats returns the present figures.
