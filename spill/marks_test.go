@@ -3,9 +3,7 @@
 package spill
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"runtime"
@@ -21,89 +19,6 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
-
-// station is a store on a disk in memory, and the marks of its checkpoints.
-type station struct {
-	*Store
-	disk   *kv.Disk
-	faults *kv.Faulty
-	gen    uint32
-	seed   uint32
-	has    []frontier.Mark
-}
-
-// newStation opens a store that merges runs by two, inside Checkpoint if now is
-// set, otherwise in the background.
-func newStation(t require.TestingT, now bool) *station {
-	x := &station{disk: kv.NewDisk()}
-	x.boot(t, now)
-	return x
-}
-
-func (x *station) boot(t require.TestingT, now bool) {
-	x.faults = &kv.Faulty{DB: x.disk}
-	s, err := newStore(x.faults, Options{}.withDefaults(), now)
-	require.NoError(t, err)
-	s.policy.fanOut = 2
-	x.Store, x.gen = s, 0
-	require.NoError(t, s.Recover(ctx(), nothing{}))
-}
-
-func ctx() context.Context { return context.Background() }
-
-// end closes the store: no file is left open.
-func (x *station) end(t require.TestingT) {
-	require.NoError(t, x.Close())
-	require.Zero(t, x.disk.OpenFiles())
-}
-
-// checkpoint adds n new marks.
-func (x *station) checkpoint(n int) error {
-	x.seed++
-	return x.checkpointOf(spread(x.seed, n))
-}
-
-func (x *station) checkpointOf(ms []frontier.Mark) error {
-	x.gen++
-	err := x.Checkpoint(&frontier.Checkpoint{Gen: x.gen, Marks: slices.Clone(ms)})
-	if err == nil {
-		x.has = append(x.has, ms...)
-	}
-	return err
-}
-
-// check asks for all marks, and as many new ones.
-func (x *station) check() error {
-	ask := append(slices.Clone(x.has), spread(1<<31, len(x.has))...)
-	known := make([]bool, len(ask))
-	if err := x.Known(ask, known); err != nil {
-		return err
-	}
-	for i, k := range known {
-		if k != (i < len(x.has)) {
-			return fmt.Errorf("known is %t for mark %d of %d", k, i, len(x.has))
-		}
-	}
-	return nil
-}
-
-// files returns the names of the runs on disk.
-func (x *station) files(t require.TestingT) []string {
-	names, err := x.disk.ListFiles(runFolder)
-	require.NoError(t, err)
-	slices.Sort(names)
-	return names
-}
-
-// settled waits for the merges in the background.
-func (x *station) settled() {
-	x.merger.mu.Lock()
-	running, done := x.merger.running, x.merger.done
-	x.merger.mu.Unlock()
-	if running {
-		<-done
-	}
-}
 
 // Whatever the sizes of checkpoints, what is known is what they had, through
 // merges, reopenings and faults, and no file is left that is of no use.
@@ -183,6 +98,23 @@ func TestMergesLeaveFewRuns(t *testing.T) {
 	x.end(t)
 }
 
+// All runs but the largest hold less than half as much as that, or little.
+func TestLargestRunTakesTheRest(t *testing.T) {
+	x := newStation(t, true)
+	x.policy = mergePolicy{6, 2500}
+	for range 100 {
+		require.NoError(t, x.checkpoint(1000))
+		runs := x.marks.list()
+		rest := uint64(0)
+		for _, r := range runs[1:] {
+			rest += r.count
+		}
+		require.Less(t, rest, max(2500, runs[0].count/2))
+	}
+	require.NoError(t, x.check())
+	x.end(t)
+}
+
 // A store takes at most 16 bytes of disk per mark when it is at rest.
 func TestDiskPerMark(t *testing.T) {
 	for _, n := range []int{10_000, 300_000} {
@@ -245,16 +177,6 @@ func TestMergeHoldsNobodyUp(t *testing.T) {
 	x.end(t)
 }
 
-// reads is how many reads a checkpoint of n marks makes by itself.
-func reads(t *testing.T, n int) int {
-	t.Helper()
-	x := newStation(t, true)
-	defer x.end(t)
-	before := x.faults.Calls(kv.Read)
-	require.NoError(t, x.checkpoint(n))
-	return x.faults.Calls(kv.Read) - before
-}
-
 // Known and Checkpoint run beside merges, on a real folder.
 func TestKnownBesideMerges(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "s"), Options{DiskReserve: 1})
@@ -297,138 +219,6 @@ func TestKnownBesideMerges(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Filters fold when they would take more than their share of memory. Footprint
-// tells what there is, before the store is in use, too, and what a merge adds.
-func TestFiltersKeepToTheirShare(t *testing.T) {
-	x := newStation(t, true)
-	x.policy.fanOut = 6
-	x.opts.MemoryBudget = 128 << 10 // filters: 64 KiB, 35,000 marks of 15 bits
-	x.policy.top = 20_000
-	engine := x.Footprint()
-	within := func() {
-		var filters int64
-		for _, r := range x.marks.list() {
-			filters += r.filter.bytes()
-		}
-		round := 5000*filterBits/8 + 16<<10 // a new one is folded last
-		least := int64(len(x.has) * filterBits / 8 / maxFold)
-		require.LessOrEqual(t, filters, max(64<<10, least)+int64(round), "%d marks", len(x.has))
-	}
-	var always func()
-	always = func() { within(); x.faults.Before(kv.Read, 1, always) }
-	always()
-	for range 40 {
-		require.NoError(t, x.checkpoint(5000))
-		within()
-	}
-	require.Greater(t, len(x.has)*filterBits/8, 5*(64<<10), "too few for this test")
-	require.NoError(t, x.check())
-	was := x.Footprint()
-	require.Greater(t, was, engine+64<<10)
-	disk := x.disk
-	x.end(t)
-
-	s, err := newStore(disk, Options{MemoryBudget: 128 << 10}, true)
-	require.NoError(t, err)
-	require.Equal(t, was, s.Footprint(), "before Recover")
-	require.NoError(t, s.Recover(t.Context(), nothing{}))
-	require.Equal(t, was, s.Footprint())
-	require.NoError(t, s.Close())
-}
-
-func TestFootprintForeseesMerges(t *testing.T) {
-	x := newStation(t, false)
-	gate := make(chan struct{})
-	began := make(chan struct{})
-	require.NoError(t, x.checkpoint(50_000))
-	before := x.Footprint()
-	x.faults.Before(kv.Read, reads(t, 50_000)+1, func() { close(began); <-gate })
-	require.NoError(t, x.checkpoint(50_000))
-	<-began
-	// Two runs, and the one that they become.
-	require.GreaterOrEqual(t, x.Footprint(), before+3*filterMemory(50_000, 1))
-	close(gate)
-	x.settled()
-	require.Less(t, x.Footprint(), before+2*filterMemory(50_000, 1))
-	x.end(t)
-}
-
-// When a merge fails after it has freed the filters of what it merged, they are
-// loaded again.
-func TestFiltersComeBackAfterAFailedMerge(t *testing.T) {
-	for n := 1; ; n++ {
-		x := newStation(t, true)
-		x.opts.MemoryBudget = 64 << 10
-		require.NoError(t, x.checkpoint(20_000))
-		x.faults.FailNth(kv.Sync, n, errors.New("disk fault"))
-		before := x.faults.Calls(kv.Sync)
-		err := x.checkpoint(20_000)
-		hit := x.faults.Calls(kv.Sync)-before >= n
-		x.faults.Heal()
-		runs := x.marks.list()
-		for _, r := range runs {
-			require.NotNil(t, r.filter, "fault %d: %v", n, err)
-		}
-		require.NoError(t, x.check())
-		x.end(t)
-		if !hit {
-			require.Len(t, runs, 1)
-			break
-		}
-	}
-}
-
-// All runs but the largest hold less than half as much as that, or little.
-func TestLargestRunTakesTheRest(t *testing.T) {
-	x := newStation(t, true)
-	x.policy = mergePolicy{6, 2500}
-	for range 100 {
-		require.NoError(t, x.checkpoint(1000))
-		runs := x.marks.list()
-		rest := uint64(0)
-		for _, r := range runs[1:] {
-			rest += r.count
-		}
-		require.Less(t, rest, max(2500, runs[0].count/2))
-	}
-	require.NoError(t, x.check())
-	x.end(t)
-}
-
-// A damaged page is reported by who needs it, and nobody else. It is neither
-// merged away nor removed.
-func TestDamagedPageIsReportedWhereItIsNeeded(t *testing.T) {
-	x := newStation(t, true)
-	require.NoError(t, x.checkpoint(2000))
-	name := x.files(t)[0]
-	x.disk.Damage(func(key, v []byte) []byte {
-		if string(key) == name {
-			v[2*pageSize+100] ^= 1
-		}
-		return v
-	})
-	hurt, fine := 0, 0
-	for _, m := range x.has {
-		known := []bool{false}
-		err := x.Known([]frontier.Mark{m}, known)
-		var ce *frontier.CorruptError
-		if errors.As(err, &ce) {
-			assert.Equal(t, name, string(ce.Key))
-			hurt++
-			continue
-		}
-		require.NoError(t, err)
-		require.True(t, known[0])
-		fine++
-	}
-	assert.Equal(t, pageMarks, hurt)
-	assert.Equal(t, 2000-pageMarks, fine)
-	require.NoError(t, x.checkpoint(100), "the merge fails, not the checkpoint")
-	require.Contains(t, x.files(t), name)
-	require.Len(t, x.files(t), 2)
-	x.end(t)
-}
-
 func TestKnownsArguments(t *testing.T) {
 	x := newStation(t, true)
 	require.NoError(t, x.checkpoint(3))
@@ -441,27 +231,6 @@ func TestKnownsArguments(t *testing.T) {
 	require.ErrorIs(t, x.Known(x.has, make([]bool, 3)), errIdle)
 	x.end(t)
 	require.ErrorIs(t, x.Known(x.has, make([]bool, 3)), frontier.ErrClosed)
-}
-
-// A file of a run that cannot be removed is removed later.
-func TestFilesThatStayAreRemovedLater(t *testing.T) {
-	for n := 1; ; n++ {
-		x := newStation(t, true)
-		require.NoError(t, x.checkpoint(10))
-		before := x.faults.Calls(kv.Write)
-		x.faults.FailFrom(kv.Write, n, errors.New("disk fault"))
-		err := x.checkpoint(10)
-		calls := x.faults.Calls(kv.Write) - before
-		x.faults.Heal()
-		require.NoError(t, x.checkpoint(10))
-		require.NoError(t, x.checkpoint(10))
-		require.Len(t, x.files(t), len(x.marks.list()), "fault %d: %v", n, err)
-		require.NoError(t, x.check())
-		x.end(t)
-		if calls < n {
-			break
-		}
-	}
 }
 
 func TestSortMarks(t *testing.T) {

@@ -5,6 +5,7 @@ package spill_test
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -172,6 +173,7 @@ func child(t *testing.T, dir string) {
 	s := open(t, dir, small)
 	_, last := everything(t, s)
 	var fresh []frontier.Record
+	var marks []frontier.Mark
 	require.NoError(t, s.Release())
 	r := newReplay()
 	require.NoError(t, s.Recover(t.Context(), r))
@@ -179,42 +181,52 @@ func child(t *testing.T, dir string) {
 	for _, b := range r.batches {
 		id = b.ID
 		for _, a := range b.Admit {
-			fresh = append(fresh, a.Record)
+			fresh, marks = append(fresh, a.Record), append(marks, a.Mark)
 		}
 	}
 	q := frontier.Queue{Host: "h.example", Priority: 1}
 	for gen, n := uint32(1), last+1; ; n++ {
 		id++
 		rec := frontier.Record{Seq: uint64(n), Body: []byte(strings.Repeat("body", n%3000))}
-		require.NoError(t, s.Commit(&frontier.Batch{ID: id, Admit: []frontier.Admission{{Queue: q, Record: rec}}}))
-		fresh = append(fresh, rec)
+		require.NoError(t, s.Commit(&frontier.Batch{ID: id, Admit: []frontier.Admission{{Queue: q, Record: rec, Mark: markOf(rec.Seq), HasMark: true}}}))
+		fresh, marks = append(fresh, rec), append(marks, markOf(rec.Seq))
 		fmt.Println("acked", n)
 		if n%50 == 0 {
 			_, err := s.Pack(gen, []frontier.Run{{Queue: q, Records: fresh}})
 			require.NoError(t, err)
-			require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen, Through: id}))
+			require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen, Through: id, Marks: marks}))
 			gen++
-			fresh = fresh[:0]
+			fresh, marks = fresh[:0], marks[:0]
 		}
 	}
 }
 
-// everything returns the sequence numbers in a store, and the highest.
+func markOf(seq uint64) (m frontier.Mark) {
+	binary.BigEndian.PutUint64(m[:], seq*0x9e3779b97f4a7c15)
+	binary.BigEndian.PutUint32(m[8:], uint32(seq))
+	return m
+}
+
+// everything returns the sequence numbers in a store, and the highest. The marks
+// of those in blocks are known, the others' are not.
 func everything(t *testing.T, s *spill.Store) (map[uint64]bool, int) {
 	t.Helper()
 	r := newReplay()
 	require.NoError(t, s.Recover(t.Context(), r))
 	seqs, last := map[uint64]bool{}, uint64(0)
-	add := func(seq uint64) {
+	add := func(seq uint64, inBlock bool) {
 		require.False(t, seqs[seq], "record %d is there twice", seq)
 		seqs[seq], last = true, max(last, seq)
+		known := []bool{false}
+		require.NoError(t, s.Known([]frontier.Mark{markOf(seq)}, known))
+		require.Equal(t, inBlock, known[0], "record %d is known", seq)
 	}
 	for _, p := range r.parts {
-		require.NoError(t, s.Load(p, 1<<p.Count-1, func(_ int, rec frontier.Record) { add(rec.Seq) }))
+		require.NoError(t, s.Load(p, 1<<p.Count-1, func(_ int, rec frontier.Record) { add(rec.Seq, true) }))
 	}
 	for _, b := range r.batches {
 		for _, a := range b.Admit {
-			add(a.Seq)
+			add(a.Seq, false)
 		}
 	}
 	return seqs, int(last)

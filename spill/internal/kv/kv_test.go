@@ -251,6 +251,15 @@ func TestReserveHoldsForFiles(t *testing.T) {
 	require.NoError(t, w.Close())
 }
 
+// A file is refused that the volume has no room for beside the reserve.
+func TestFilesMustFit(t *testing.T) {
+	db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Reserve: 1, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	_, err = db.CreateFile("f/large", 1<<60)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+}
+
 // Small writes, which are always taken, must not open the way for large ones.
 func TestReserveHoldsBetweenSmallWrites(t *testing.T) {
 	db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Reserve: 1 << 60, Logger: slog.New(slog.DiscardHandler)})

@@ -1,0 +1,103 @@
+// This file damages files of marks, and lets their disk fail.
+
+package spill
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// A damaged page is reported by who needs it, and nobody else. It is neither
+// merged away nor removed.
+func TestDamagedPageIsReportedWhereItIsNeeded(t *testing.T) {
+	for _, page := range []int{1, 4} { // of six, which two goroutines read
+		t.Run(fmt.Sprint("page=", page), func(t *testing.T) { reportsDamage(t, page) })
+	}
+}
+
+func reportsDamage(t *testing.T, page int) {
+	x := newStation(t, true)
+	require.NoError(t, x.checkpoint(2000))
+	name := x.files(t)[0]
+	x.disk.Damage(func(key, v []byte) []byte {
+		if string(key) == name {
+			v[page*pageSize+100] ^= 1
+		}
+		return v
+	})
+	hurt, fine := 0, 0
+	for _, m := range x.has {
+		known := []bool{false}
+		err := x.Known([]frontier.Mark{m}, known)
+		var ce *frontier.CorruptError
+		if errors.As(err, &ce) {
+			assert.Equal(t, name, string(ce.Key))
+			hurt++
+			continue
+		}
+		require.NoError(t, err)
+		require.True(t, known[0])
+		fine++
+	}
+	assert.Equal(t, pageMarks, hurt)
+	assert.Equal(t, 2000-pageMarks, fine)
+	var ce *frontier.CorruptError
+	require.ErrorAs(t, x.Known(x.has, make([]bool, len(x.has))), &ce, "all at once")
+	require.NoError(t, x.checkpoint(100), "the merge fails, not the checkpoint")
+	require.Contains(t, x.files(t), name)
+	require.Len(t, x.files(t), 2)
+	x.end(t)
+}
+
+// A file of a run that cannot be removed is removed later.
+func TestFilesThatStayAreRemovedLater(t *testing.T) {
+	for n := 1; ; n++ {
+		x := newStation(t, true)
+		require.NoError(t, x.checkpoint(10))
+		before := x.faults.Calls(kv.Write)
+		x.faults.FailFrom(kv.Write, n, errors.New("disk fault"))
+		err := x.checkpoint(10)
+		calls := x.faults.Calls(kv.Write) - before
+		x.faults.Heal()
+		require.NoError(t, x.checkpoint(10))
+		require.NoError(t, x.checkpoint(10))
+		require.Len(t, x.files(t), len(x.marks.list()), "fault %d: %v", n, err)
+		require.NoError(t, x.check())
+		x.end(t)
+		if calls < n {
+			break
+		}
+	}
+}
+
+// While a state that failed may be the one on disk, the file that it names stays.
+func TestFileOfAFailedStateStays(t *testing.T) {
+	for n := 1; ; n++ {
+		x := newStation(t, true)
+		require.NoError(t, x.checkpoint(10))
+		before := x.faults.Calls(kv.Sync)
+		x.faults.Before(kv.Sync, n, func() { x.faults.FailNth(kv.Write, 1, errors.New("disk fault")) })
+		x.faults.FailNth(kv.Sync, n, errors.New("disk fault")) // written, and not taken back
+		err := x.checkpoint(10)
+		hit := x.faults.Calls(kv.Sync)-before >= n
+		x.faults.Heal()
+		dead := &station{disk: x.disk.Snapshot(), has: x.has}
+		dead.boot(t, true)
+		require.NoError(t, dead.check(), "fault %d: %v", n, err)
+		dead.end(t)
+		require.NoError(t, x.checkpoint(10))
+		require.NoError(t, x.check())
+		require.Len(t, x.files(t), len(x.marks.list()))
+		x.end(t)
+		if !hit {
+			break
+		}
+	}
+}

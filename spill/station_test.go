@@ -1,0 +1,108 @@
+// This file is a store on a disk in memory whose marks tests follow.
+
+package spill
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// station is a store on a disk in memory, and the marks of its checkpoints.
+type station struct {
+	*Store
+	disk   *kv.Disk
+	faults *kv.Faulty
+	gen    uint32
+	seed   uint32
+	has    []frontier.Mark
+}
+
+// newStation opens a store that merges runs by two, inside Checkpoint if now is
+// set, otherwise in the background.
+func newStation(t require.TestingT, now bool) *station {
+	x := &station{disk: kv.NewDisk()}
+	x.boot(t, now)
+	return x
+}
+
+func (x *station) boot(t require.TestingT, now bool) {
+	x.faults = &kv.Faulty{DB: x.disk}
+	s, err := newStore(x.faults, Options{}.withDefaults(), now)
+	require.NoError(t, err)
+	s.policy.fanOut = 2
+	x.Store, x.gen = s, 0
+	require.NoError(t, s.Recover(ctx(), nothing{}))
+}
+
+func ctx() context.Context { return context.Background() }
+
+// end closes the store: no file is left open.
+func (x *station) end(t require.TestingT) {
+	require.NoError(t, x.Close())
+	require.Zero(t, x.disk.OpenFiles())
+}
+
+// checkpoint adds n new marks.
+func (x *station) checkpoint(n int) error {
+	x.seed++
+	return x.checkpointOf(spread(x.seed, n))
+}
+
+func (x *station) checkpointOf(ms []frontier.Mark) error {
+	x.gen++
+	err := x.Checkpoint(&frontier.Checkpoint{Gen: x.gen, Marks: slices.Clone(ms)})
+	if err == nil {
+		x.has = append(x.has, ms...)
+	}
+	return err
+}
+
+// check asks for all marks, and as many new ones.
+func (x *station) check() error {
+	ask := append(slices.Clone(x.has), spread(1<<31, len(x.has))...)
+	known := make([]bool, len(ask))
+	if err := x.Known(ask, known); err != nil {
+		return err
+	}
+	for i, k := range known {
+		if k != (i < len(x.has)) {
+			return fmt.Errorf("known is %t for mark %d of %d", k, i, len(x.has))
+		}
+	}
+	return nil
+}
+
+// files returns the names of the runs on disk.
+func (x *station) files(t require.TestingT) []string {
+	names, err := x.disk.ListFiles(runFolder)
+	require.NoError(t, err)
+	slices.Sort(names)
+	return names
+}
+
+// settled waits for the merges in the background.
+func (x *station) settled() {
+	x.merger.mu.Lock()
+	running, done := x.merger.running, x.merger.done
+	x.merger.mu.Unlock()
+	if running {
+		<-done
+	}
+}
+
+// reads is how many reads a checkpoint of n marks makes by itself.
+func reads(t *testing.T, n int) int {
+	t.Helper()
+	x := newStation(t, true)
+	defer x.end(t)
+	before := x.faults.Calls(kv.Read)
+	require.NoError(t, x.checkpoint(n))
+	return x.faults.Calls(kv.Read) - before
+}
