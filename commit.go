@@ -107,8 +107,8 @@ func (f *Frontier) applyLocked(o *op) {
 		f.core.finished(o.record)
 		f.unpinLocked(o.host, now)
 	}
-	if o.noted != 0 {
-		f.unpinLocked(o.noted, now)
+	if o.pinned != 0 {
+		f.unpinLocked(o.pinned, now)
 	}
 	if o.rule != nil {
 		o.rule()
@@ -133,9 +133,10 @@ func (f *Frontier) undoLocked(o *op) {
 		}
 	}
 	now := f.nowLocked()
-	if o.noted != 0 {
-		f.core.hosts.at(o.noted).unsaved = true // the next commit of it tries again
-		f.unpinLocked(o.noted, now)
+	if o.pinned != 0 {
+		h := f.core.hosts.at(o.pinned)
+		h.unsaved = h.unsaved || len(o.rows) > 0 // the next commit of it tries again
+		f.unpinLocked(o.pinned, now)
 	}
 	if !o.ends {
 		return

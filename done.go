@@ -272,8 +272,12 @@ func (f *Frontier) finishLocked(o *op, hid uint32, lease *leaseRecord, p plan) e
 	if f.opts.Spill != nil {
 		f.noteLocked(o, hid, hostDue, now)
 	}
+	err := f.outlinksLocked(o)
+	if len(o.entries) > 0 {
+		f.pinLocked(o, hid) // perhaps they are its own: then it has something to do still
+	}
 	c.settleLease(&l, now, hostDue, groupDue)
-	return f.outlinksLocked(o)
+	return err
 }
 
 // endRecordLocked plans the end of a record, and what replaces it.

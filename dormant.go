@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	departAtOnce = 1024 // hosts that leave under one lock
-	restAtOnce   = 1024 // hosts whose time passes under one lock
-	savesAtOnce  = 1024 // rows of departing hosts in one batch
+	departAtOnce = 256 // hosts that leave under one lock
+	restAtOnce   = 256 // hosts whose time passes under one lock
+	savesAtOnce  = 256 // rows of departing hosts in one batch
 
 	departureShards = 1024 // a power of 2
 	unwrittenPos    = -1   // host.pos of a departing host whose row must be written

@@ -5,13 +5,14 @@ package frontier_test
 
 import (
 	"context"
-	"errors"
+	"encoding/binary"
 	"fmt"
+	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,17 @@ func (w *world) asleep() {
 	for n := int64(-1); n != w.f.Stats().Hosts; w.f.Stats() {
 		n = w.f.Stats().Hosts
 	}
+}
+
+// hostRows counts the rows of hosts on the disk. The last batch's may be missing.
+func (w *world) hostRows() (found int) {
+	w.machine.Damage(func(k, v []byte) []byte {
+		if len(k) > 7 && string(k[5:7]) == "h:" {
+			found++
+		}
+		return v
+	})
+	return found
 }
 
 // isSlow requires that the host's Crawl-delay is known to the nanosecond. The
@@ -226,15 +238,7 @@ func TestDormantHostsAreHeldAfterACrash(t *testing.T) {
 // A host that takes its Crawl-delay back leaves no row.
 func TestRowsOfHostsWithoutACrawlDelayAreDeleted(t *testing.T) {
 	w := newStoredWorld(t, frontier.Options{KeepOpen: true}, spill.Options{})
-	rows := func() (found int) {
-		w.machine.Damage(func(k, v []byte) []byte {
-			if len(k) > 7 && string(k[5:7]) == "h:" {
-				found++
-			}
-			return v
-		})
-		return found
-	}
+	rows := w.hostRows
 	w.learns("a.example", "b.example")
 	w.add("http://c.example/", "http://d.example/") // writes what is due
 	w.add("http://e.example/")
@@ -251,199 +255,102 @@ func TestRowsOfHostsWithoutACrawlDelayAreDeleted(t *testing.T) {
 	require.NoError(t, w.f.Check())
 }
 
-// A row that cannot be read: the call that needs it fails, and changes nothing.
-func TestUnreadableRowOfADormantHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newStoredWorld(t, frontier.Options{KeepOpen: true, LeaseTime: time.Minute}, spill.Options{})
-		w.add("http://seed.example/1", "http://seed.example/2")
-		late, err := w.f.Contact(bg, "a.example")
-		require.NoError(t, err)
-		w.clk.Advance(time.Hour)
-		w.learns("a.example")
-		w.add("http://x.example/") // the rows of what was before are in the engine now
-		fault := func() { w.machine.Faults.FailNth(spilltest.Read, 1, errDisk) }
-		before := w.f.Stats()
-
-		fault()
-		n, err := w.f.Add(bg, frontier.Entry{URL: "http://b.example/"}, frontier.Entry{URL: "http://a.example/1"})
-		require.ErrorIs(t, err, errDisk)
-		require.Zero(t, n)
-		fault()
-		_, err = w.f.Contact(bg, "a.example")
-		require.ErrorIs(t, err, errDisk)
-		fault()
-		err = w.f.Done(late, frontier.Outcome{})
-		require.ErrorIs(t, err, frontier.ErrNotLeased)
-		require.ErrorIs(t, err, errDisk)
-		require.Equal(t, before, w.f.Stats())
-
-		l := w.next()
-		fault()
-		require.ErrorIs(t, w.f.Done(l, frontier.Outcome{Add: []frontier.Entry{{URL: "http://b.example/"}, {URL: "http://a.example/1"}}}), errDisk)
-		require.Equal(t, before.Known, w.f.Stats().Known)
-		require.NoError(t, w.f.Check())
-
-		w.clk.Advance(time.Hour)
-		for range 2 {
-			w.fetched(w.next(), 0, frontier.Outcome{})
-		}
-		w.isSlow("a.example")
-	})
-}
-
-// What was damaged on disk is told.
-func TestDamagedRowOfADormantHost(t *testing.T) {
+// Closing soon after a crash need not write what every host is owed because of
+// the crash.
+func TestClosingAfterACrashWritesNoRowPerHost(t *testing.T) {
 	w := newStoredWorld(t, frontier.Options{KeepOpen: true}, spill.Options{})
-	w.learns("a.example")
-	w.add("http://x.example/") // writes what is due
-	w.machine.Damage(func(k, v []byte) []byte {
-		if len(k) > 7 && string(k[5:7]) == "h:" {
-			return v[:1]
-		}
-		return v
-	})
-	var ce *frontier.CorruptError
-	_, err := w.f.Add(bg, frontier.Entry{URL: "http://a.example/"})
-	require.ErrorAs(t, err, &ce)
-	require.Equal(t, "h:a.example", string(ce.Key))
+	for i := range 50 {
+		w.add(urlsOf(dormantHost(i), 1)...)
+	}
+	w = w.killed()
+	opened := w.at()
+	w.clk.Advance(time.Second)
+	w.reopen()
+	require.Zero(t, w.hostRows())
+	w.next()
+	require.Equal(t, opened+30*time.Second, w.at())
 }
 
-// rowHook is a Spill that calls fn after each Row.
-type rowHook struct {
+// Times that have passed leave no rows, also of hosts that are not in memory.
+func TestRowsOfThePastAreDeletedAtOpening(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{KeepOpen: true, Delay: frontier.FixedDelay(time.Hour)}, spill.Options{})
+	for i := range 50 {
+		w.add(urlsOf(dormantHost(i), 1)...)
+	}
+	for range 50 {
+		w.fetched(w.next(), 0, frontier.Outcome{})
+	}
+	require.NoError(t, w.f.MoveNow(true))
+	w.reopen()
+	require.Equal(t, 50, w.hostRows())
+	w.reopen()
+	require.Zero(t, w.f.Stats().Hosts)
+	require.Equal(t, 50, w.hostRows())
+	w.add(urlsOf(dormantHost(0), 2)[1])
+	w.nextIs(time.Hour, "http://"+dormantHost(0)+"/2")
+	w.clk.Advance(time.Hour)
+	w.reopen()
+	w.reopen()
+	require.LessOrEqual(t, w.hostRows(), 1, "of the host that was leased")
+}
+
+// ignoring is a Recovery of a store that need not be looked at.
+type ignoring struct{ frontier.Recovery }
+
+func (ignoring) Begin(func(string) ([]byte, bool, error)) error { return nil }
+func (ignoring) Marks(int64) error                              { return nil }
+func (ignoring) Batch(*frontier.Batch) error                    { return nil }
+func (ignoring) Row(string, []byte) error                       { return nil }
+
+// fillWithDormant stores the rows of n hosts that have a Crawl-delay.
+func fillWithDormant(tb testing.TB, s frontier.Spill, n int) {
+	tb.Helper()
+	require.NoError(tb, s.Recover(context.Background(), ignoring{}))
+	value := binary.AppendUvarint(binary.AppendVarint(nil, dawn.UnixMilli()), uint64(slow/ms))
+	for id := uint64(1); n > 0; id++ {
+		b := &frontier.Batch{ID: id}
+		for ; n > 0 && len(b.Rows) < 4096; n-- {
+			b.Rows = append(b.Rows, frontier.Row{Key: "h:" + dormantHost(n), Value: value})
+		}
+		require.NoError(tb, s.Commit(b))
+	}
+	require.NoError(tb, s.Release())
+}
+
+// heapHook is a Spill that calls fn when all was replayed, and the frontier still
+// has what it kept for that.
+type heapHook struct {
 	frontier.Spill
 	fn func()
 }
 
-func (s *rowHook) Row(key string) ([]byte, bool, error) {
-	v, found, err := s.Spill.Row(key)
-	if fn := s.fn; fn != nil {
-		s.fn = nil
-		fn()
-	}
-	return v, found, err
+func (s heapHook) Recover(ctx context.Context, r frontier.Recovery) error {
+	defer s.fn()
+	return s.Spill.Recover(ctx, r)
 }
 
-// A host that comes back, learns and leaves while another call reads its row is
-// not given the old state.
-func TestHostThatComesAndGoesWhileItsRowIsRead(t *testing.T) {
-	for name, call := range map[string]func(*world) (frontier.Lease, error){
-		"Contact": func(w *world) (frontier.Lease, error) {
-			w.add(urlsOf("a.example", 1)...)
-			return w.f.Contact(bg, "a.example")
-		},
-		"Add": func(w *world) (frontier.Lease, error) {
-			w.add(urlsOf("a.example", 2)...)
-			return w.next(), nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newStoredWorld(t, frontier.Options{KeepOpen: true, Delay: frontier.FixedDelay(0)}, spill.Options{})
-			require.NoError(t, w.f.Close())
-			h := &rowHook{Spill: w.machine.Store}
-			w.opts.Spill = h
-			w.open()
-			w.learns("a.example")
-			read := 0
-			if name == "Contact" {
-				w.add("http://a.example/0") // resident: the Contact needs no row
-				w.fetched(w.next(), 0, frontier.Outcome{})
-				w.clk.Advance(time.Hour)
-				w.asleep()
-			}
-			require.Zero(t, w.f.Stats().Hosts)
-			h.fn = func() {
-				read++
-				l, err := w.f.Contact(bg, "a.example")
-				require.NoError(t, err)
-				require.NoError(t, w.f.Done(l, frontier.Outcome{CrawlDelay: time.Minute}))
-				w.clk.Advance(time.Hour)
-				w.asleep()
-				require.Zero(t, w.f.Stats().Hosts)
-			}
-			l, err := call(w)
-			require.NoError(t, err)
-			require.Equal(t, 1, read)
-			due := w.at() + time.Minute
-			require.NoError(t, w.f.Done(l, frontier.Outcome{}))
-			l = w.next()
-			require.Equal(t, due, w.at(), "what it learned meanwhile is forgotten")
-			require.NoError(t, w.f.Done(l, frontier.Outcome{}))
-		})
-	}
+func heapInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
-// A host that an Add names does not leave before that Add is committed, also if
-// its commit fails.
-func TestHostNamedByAnAddDoesNotLeave(t *testing.T) {
-	for _, fails := range []bool{false, true} {
-		t.Run(fmt.Sprintf("the commit fails: %v", fails), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w, hook := hookedWorld(t, frontier.Options{KeepOpen: true, Delay: frontier.FixedDelay(0)})
-				l, err := w.f.Contact(bg, "a.example")
-				require.NoError(t, err)
-				require.NoError(t, w.f.Done(l, frontier.Outcome{CrawlDelay: slow}))
-				gate := make(chan struct{})
-				hook.set(func(*frontier.Batch) error {
-					<-gate
-					if fails {
-						return errors.New("disk full")
-					}
-					return nil
-				}, nil)
-				a := start(func() (l frontier.Lease, err error) { // the host is idling
-					_, err = w.f.Add(bg, entriesOf("a.example", 2)...)
-					return l, err
-				})
-				require.True(t, a.waits())
-				w.clk.Advance(time.Hour)
-				w.asleep()
-				require.EqualValues(t, 1, w.f.Stats().Hosts)
-				b := start(func() (l frontier.Lease, err error) { // it is departing
-					_, err = w.f.Add(bg, frontier.Entry{URL: "http://a.example/3"})
-					return l, err
-				})
-				require.True(t, b.waits())
-				close(gate)
-				require.False(t, a.waits())
-				require.False(t, b.waits())
-				hook.set(nil, nil)
-				w.asleep()
-				if fails {
-					require.Error(t, a.err)
-					require.Error(t, b.err)
-					require.Zero(t, w.f.Stats().Hosts)
-					w.isSlow("a.example")
-					return
-				}
-				due := w.at()
-				for i := range 3 {
-					w.fetched(w.nextIs(due+time.Duration(i)*slow, fmt.Sprintf("http://a.example/%d", i+1)), 0, frontier.Outcome{})
-				}
-			})
-		})
-	}
-}
-
-// A host whose row could not be written stays until it is.
-func TestHostWhoseRowWasNotWrittenStays(t *testing.T) {
-	w := newStoredWorld(t, frontier.Options{KeepOpen: true}, spill.Options{})
-	l, err := w.f.Contact(bg, "a.example")
-	require.NoError(t, err)
-	w.machine.Faults.FailNth(spilltest.Write, 1, errDisk)
-	require.ErrorIs(t, w.f.Done(l, frontier.Outcome{CrawlDelay: slow}), errDisk)
-	w.clk.Advance(time.Hour)
-	w.asleep()
-	require.EqualValues(t, 1, w.f.Stats().Hosts)
-	w.machine.Faults.FailNth(spilltest.Write, 1, errDisk)
-	_, err = w.f.Add(bg, frontier.Entry{URL: "http://b.example/"})
-	require.ErrorIs(t, err, errDisk)
-	w.asleep()
-	require.NoError(t, w.f.Check())
-	require.EqualValues(t, 1, w.f.Stats().Hosts)
-	w.add("http://b.example/") // its batch has the row, too
-	w.fetched(w.next(), 0, frontier.Outcome{})
-	w.clk.Advance(time.Hour)
-	w.asleep()
-	require.Zero(t, w.f.Stats().Hosts)
-	w.isSlow("a.example")
+// Opening a store takes no memory for hosts that have nothing to do, not even for
+// a moment.
+func TestOpeningDoesNotHoldDormantHosts(t *testing.T) {
+	const n = 200_000
+	w := &world{TB: t, clk: simclock.New(dawn), opts: frontier.Options{KeepOpen: true}, machine: spilltest.OpenMemory(t, spill.Options{})}
+	w.opts.Clock = w.clk
+	fillWithDormant(t, w.machine.Store, n)
+	before := heapInUse()
+	var during int64
+	w.opts.Spill = heapHook{w.machine.Store, func() { during = heapInUse() }}
+	w.open()
+	require.Less(t, during-before, int64(8*n), "bytes of Go's heap")
+	s := w.f.Stats()
+	t.Logf("%d bytes of Go's heap, %d by Stats", during-before, s.MemoryBytes)
+	require.Zero(t, s.Hosts)
+	require.Less(t, s.MemoryBytes, int64(8*n))
+	w.isSlow(dormantHost(n / 2))
 }

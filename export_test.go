@@ -17,13 +17,31 @@ func (f *Frontier) ReadTimed() {
 	}
 }
 
-// GroupOf returns the group that a host belongs to, or "".
+// Resident reports whether the host is in memory.
+func (f *Frontier) Resident(host string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.core.lookup(f.hostHash(host), host) != 0
+}
+
+// GroupOf returns the group that a host belongs to, or "". If the host is not in
+// memory that is the one it will come back to.
 func (f *Frontier) GroupOf(host string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	id := f.core.lookup(f.hostHash(host), host)
-	if id == 0 || f.core.hosts.at(id).group == 0 {
+	if id := f.core.lookup(f.hostHash(host), host); id != 0 {
+		if g := f.core.hosts.at(id).group; g != 0 {
+			return f.core.groups.at(g).name
+		}
 		return ""
 	}
-	return f.core.groups.at(f.core.hosts.at(id).group).name
+	if f.opts.Spill == nil {
+		return ""
+	}
+	value, found, err := f.opts.Spill.Row(rowHost + host)
+	if err != nil || !found {
+		return ""
+	}
+	s, _ := decodeHost(host, value)
+	return s.group
 }

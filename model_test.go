@@ -151,19 +151,51 @@ func (m *model) promote() {
 // forget ends the memberships of hosts of which nothing must be known, and sees
 // whether those with nothing but scheduled URLs have lost theirs.
 func (m *model) forget() {
-	scheduled := map[string]bool{}
-	for _, it := range m.scheduled {
-		scheduled[it.host] = true
-	}
-	for name, h := range m.hosts {
-		if h.lease == nil && h.crawl == 0 && len(m.waiting[name]) == 0 && !scheduled[name] && !h.due.After(m.now()) {
+	for _, name := range m.resting() {
+		if h := m.hosts[name]; h.crawl == 0 {
 			h.group, h.saved = "", ""
 		}
+	}
+	scheduled := m.scheduledHosts()
+	for name, h := range m.hosts {
 		rests := h.lease == nil && len(m.waiting[name]) == 0 && scheduled[name]
 		if (rests || h.rests) && m.f.GroupOf(name) == "" {
 			h.group, h.saved = "", ""
 		}
 		h.rests = rests
+	}
+}
+
+func (m *model) scheduledHosts() map[string]bool {
+	hosts := map[string]bool{}
+	for _, it := range m.scheduled {
+		hosts[it.host] = true
+	}
+	return hosts
+}
+
+// resting lists the hosts that have nothing to do and may be contacted.
+func (m *model) resting() (names []string) {
+	scheduled := m.scheduledHosts()
+	for name, h := range m.hosts {
+		if h.lease == nil && len(m.waiting[name]) == 0 && !scheduled[name] && !h.due.After(m.now()) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// left requires that hosts with nothing to do are not in memory. Those without a
+// crawl delay may have a row that the next batch deletes.
+func (m *model) left(t *rapid.T) {
+	if m.machine == nil || m.hold.After(m.now()) {
+		return
+	}
+	m.f.Stats() // lets those leave that may
+	for _, name := range m.resting() {
+		if m.hosts[name].crawl > 0 {
+			require.False(t, m.f.Resident(name), "%s stays in memory", name)
+		}
 	}
 }
 
@@ -237,8 +269,17 @@ func (m *model) free(name string) (time.Time, bool) {
 	return at, true
 }
 
+// drawHost draws one of a few hosts often, and one of many now and then.
+func (m *model) drawHost() string {
+	n := rapid.IntRange(0, 5).Draw(m.t, "host")
+	if n == 5 {
+		n += rapid.IntRange(0, 20).Draw(m.t, "rare host")
+	}
+	return fmt.Sprintf("h%d.example", n)
+}
+
 func (m *model) draw() (string, string, int) {
-	h := fmt.Sprintf("h%d.example", rapid.IntRange(0, 4).Draw(m.t, "host"))
+	h := m.drawHost()
 	p := rapid.IntRange(0, 11).Draw(m.t, "path")
 	return fmt.Sprintf("http://%s/%d", h, p), h, 1 + p%modelLevels
 }
@@ -523,6 +564,19 @@ func (m *model) Pass(t *rapid.T) {
 	_, err := m.f.Add(context.Background())
 	require.NoError(t, err)
 	m.pass()
+	m.left(t)
+}
+
+// Contact takes a lease of a host without a URL, if one may be had at once.
+func (m *model) Contact(t *rapid.T) {
+	name := m.drawHost()
+	h := m.host(name)
+	if at, ok := m.free(name); !ok || at.After(m.now()) || h.group != "" {
+		t.Skip("not free, or a slot of its group may be kept for another host")
+	}
+	l, err := m.f.Contact(context.Background(), name)
+	require.NoError(t, err)
+	h.lease = &modelLeaseState{lease: l}
 }
 
 func (m *model) Move(t *rapid.T) {
@@ -673,7 +727,7 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
-		"Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join,
+		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join,
 		"": m.check,
 	}
 	if durable {

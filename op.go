@@ -28,7 +28,7 @@ type op struct {
 	queue  uint32
 	host   uint32
 	due    int64  // when record was scheduled for; 0: it waited or was leased
-	noted  uint32 // host whose row is among rows; 0: none
+	pinned uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
 
 	noteBlock uint32 // the entry supersedes a record in a timed block up to this one; 0: none
 

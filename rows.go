@@ -124,9 +124,16 @@ func (f *Frontier) noteLocked(o *op, id uint32, due, now int64) {
 	due = max(due, h.due)
 	if h.unsaved || due-now > f.maxDelay {
 		h.unsaved, h.stored = false, true
-		h.pins++
-		o.noted = id
+		f.pinLocked(o, id)
 		o.rows = append(o.rows, f.hostRow(h, due))
 		f.core.rows.Add(h.hash)
+	}
+}
+
+// pinLocked keeps a host in memory until o is settled.
+func (f *Frontier) pinLocked(o *op, id uint32) {
+	if o.pinned == 0 {
+		f.core.hosts.at(id).pins++
+		o.pinned = id
 	}
 }
