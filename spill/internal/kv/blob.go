@@ -73,7 +73,8 @@ func (f *blob) dead() int64 { return f.size.Load() - f.live }
 // blobs are the files of a folder.
 type blobs struct {
 	path  string
-	limit int64                // bytes at which a file is ended
+	sizes sizes
+	safe  bool                 // a new file's name is synced
 	flush func(*os.File) error // to the medium
 
 	mu    sync.RWMutex
@@ -120,8 +121,8 @@ func appendEntry(dst, key, value []byte) []byte {
 
 // openBlobs opens the files below dir. They are read only from now on: the end of
 // the last one may be torn.
-func openBlobs(dir string, limit int64) (*blobs, error) {
-	b := &blobs{path: filepath.Join(dir, blobFolder), limit: limit, flush: (*os.File).Sync, files: map[uint32]*blob{}, next: 1}
+func openBlobs(dir string, z sizes, sync bool) (*blobs, error) {
+	b := &blobs{path: filepath.Join(dir, blobFolder), sizes: z, safe: sync, flush: (*os.File).Sync, files: map[uint32]*blob{}, next: 1}
 	if err := os.MkdirAll(b.path, 0o755); err != nil {
 		return nil, err
 	}
@@ -179,7 +180,11 @@ func (b *blobs) close() error {
 
 // fileFor returns the file that takes n more bytes of a life.
 func (b *blobs) fileFor(life Life, n int64) (*blob, error) {
-	if f := b.filling[life]; f != nil && f.fault == nil && (f.size.Load() == 0 || f.size.Load()+n <= b.limit) {
+	limit := b.sizes.file
+	if life == Brief {
+		limit = b.sizes.brief
+	}
+	if f := b.filling[life]; f != nil && f.fault == nil && (f.size.Load() == 0 || f.size.Load()+n <= limit) {
 		return f, nil
 	}
 	f := &blob{id: b.next, life: life}
@@ -188,8 +193,10 @@ func (b *blobs) fileFor(life Life, n int64) (*blob, error) {
 	if f.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
 		return nil, err
 	}
-	if err := syncFolder(b.path); err != nil {
-		return nil, errors.Join(err, f.file.Close(), os.Remove(name))
+	if b.safe || life == moved {
+		if err := syncFolder(b.path); err != nil {
+			return nil, errors.Join(err, f.file.Close(), os.Remove(name))
+		}
 	}
 	b.next++
 	b.mu.Lock()

@@ -21,7 +21,7 @@ import (
 )
 
 // tiny makes files small enough for tests.
-var tiny = sizes{file: 64 << 10, waste: 1 << 10, scan: 8 << 10, move: 16 << 10}
+var tiny = sizes{file: 64 << 10, brief: 16 << 10, waste: 1 << 10, scan: 8 << 10, move: 16 << 10}
 
 // apart lets keys that begin with b or l lie apart.
 func apart(key []byte) Life {

@@ -20,18 +20,18 @@ import (
 // sizes say from what on something is worth doing, and how much at once, in bytes.
 type sizes struct {
 	file  int64 // a file is ended
+	brief int64 // the same for values that die soon: one of use keeps the whole file
 	waste int64 // what is of no use in a file is worth collecting
 	scan  int64 // of a file looked at in one step
 	move  int64 // of values moved in one step
 }
 
-var usual = sizes{file: 32 << 20, waste: 1 << 20, scan: 256 << 10, move: 512 << 10}
+var usual = sizes{file: 32 << 20, brief: 4 << 20, waste: 1 << 20, scan: 256 << 10, move: 512 << 10}
 
 const (
-	moveKeys    = 256      // moved in one step
-	surveyKeys  = 4 << 10  // counted in one step
-	flattenFrom = 32 << 20 // growth of the tables that makes them worth a merge
-	smallBlobs  = 16       // files of less than an eighth of the usual size that are left alone
+	moveKeys   = 256     // moved in one step
+	surveyKeys = 4 << 10 // counted in one step
+	smallBlobs = 16      // files of less than an eighth of the usual size that are left alone
 )
 
 // worth reports whether collecting f is worth its price. A log ends by itself.
@@ -60,7 +60,7 @@ func (d *Badger) Reclaim(pause func() bool) error {
 	if err := d.removeEmpty(pause); err != nil {
 		return d.unfinished(err)
 	}
-	return d.tidyTables()
+	return d.collectLog()
 }
 
 var errPaused = errors.New("ended by the caller")
@@ -221,16 +221,10 @@ func (d *Badger) durable() (bool, error) {
 	return len(waiting) <= 1, err
 }
 
-// tidyTables merges the tables when they have grown much, and collects badger's
-// value log.
-func (d *Badger) tidyTables() error {
-	size := d.tableBytes()
-	d.flattened = min(d.flattened, size)
-	if size < 2*d.flattened+flattenFrom {
-		return nil
-	}
-	err := d.db.Flatten(1)
-	d.flattened = d.tableBytes()
+// collectLog collects badger's value log, which holds few values if any. Its
+// tables need no help: a merge of level 0 meets all of them, or as many as the
+// base level may have.
+func (d *Badger) collectLog() (err error) {
 	for err == nil {
 		err = d.db.RunValueLogGC(0.5)
 	}
