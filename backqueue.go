@@ -26,6 +26,7 @@ type queue struct {
 	waiting    int32
 	crawl      uint32
 	priority   uint8
+	listed     bool // in core.fresh
 }
 
 // stretch is a singly linked FIFO of resident records.
@@ -117,8 +118,20 @@ func (c *core) counted(q *queue, n int) {
 func (c *core) pushTail(qid uint32, ref arena.Ref, now int64) {
 	q := c.queues.at(qid)
 	c.stretchPush(&q.back, ref)
+	if c.record(ref).part() == 0 {
+		c.list(qid)
+	}
 	c.counted(q, 1)
 	c.filled(qid, now)
+}
+
+// list notes that a queue has a record that needs a home in a block. It stays
+// listed until a round has been there.
+func (c *core) list(qid uint32) {
+	if q := c.queues.at(qid); c.cfg.spill && !q.listed {
+		q.listed = true
+		c.fresh = append(c.fresh, qid)
+	}
 }
 
 // returnHead puts a record back where pop took it from. Its host is in no

@@ -13,9 +13,13 @@ import (
 // Check verifies the frontier's invariants and returns every violation found,
 // joined. It walks all that is in memory under the lock: it is for tests.
 func (f *Frontier) Check() error {
+	quiet := f.rounds.TryLock()
+	if quiet {
+		defer f.rounds.Unlock()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k := &checker{c: f.core, now: f.nowLocked(), used: map[arena.Ref]string{}, chained: map[uint32]bool{}}
+	k := &checker{c: f.core, quiet: quiet, now: f.nowLocked(), used: map[arena.Ref]string{}, chained: map[uint32]bool{}}
 	k.lists()
 	k.heaps()
 	k.hosts()
@@ -28,6 +32,7 @@ func (f *Frontier) Check() error {
 
 type checker struct {
 	c       *core
+	quiet   bool // no round is under way
 	now     int64
 	errs    []error
 	used    map[arena.Ref]string // records found, and where
@@ -254,6 +259,9 @@ func (k *checker) queue(id uint32, q *queue) {
 		last := arena.Ref(0)
 		for ref := s.first; ref != 0; ref = c.record(ref).next() {
 			k.record(ref, id, "waiting")
+			if k.quiet && c.cfg.spill && !q.listed && c.record(ref).part() == 0 {
+				k.bad("F5: queue %d has a record without a home and is not listed", id)
+			}
 			last = ref
 			n++
 		}

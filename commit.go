@@ -366,8 +366,7 @@ func batchBytes(b *Batch) int64 {
 // what hosts, marks and the rest leave of the budget, and not more than a quarter
 // of it: hosts and marks become more.
 func (f *Frontier) residentLimitLocked() int64 {
-	other := f.memoryLocked() - f.core.mem.Size() - f.known.popular.Size() + minPopular
-	return min(f.opts.MemoryBudget-f.footprint-other, f.opts.MemoryBudget/4)
+	return min(f.opts.MemoryBudget-f.footprint-f.fixedLocked()-minPopular, f.opts.MemoryBudget/4)
 }
 
 // roomLocked says whether need bytes may be admitted with a Spill: now, after

@@ -102,6 +102,7 @@ type core struct {
 	submitted  uint64                  // ops so far
 	left       [departureShards]uint32 // how many hosts with a row left memory, by hash
 
+	fresh []uint32 // queues with records that need a home in a block; some may be gone
 	dirty []uint32 // blocks whose finished positions changed since the last checkpoint
 	drops []uint32 // blocks without a live record, to be told to the Spill
 }

@@ -203,7 +203,8 @@ func (f *Frontier) recall() {
 // sharePopularLocked gives popular marks what others leave of the budget, at
 // most a quarter of it.
 func (f *Frontier) sharePopularLocked() {
-	most := f.opts.MemoryBudget / 4
-	rest := f.opts.MemoryBudget*3/4 - f.footprint - (f.memoryLocked() - f.core.mem.Size() - f.known.popular.Size())
-	f.known.popular.SetLimit(max(minPopular, min(most, rest)))
+	budget := f.opts.MemoryBudget
+	young := max(0, budget/16-f.known.recent.Size()-f.known.older.Size()) // that may yet come
+	rest := budget*3/4 - f.footprint - young - f.fixedLocked()
+	f.known.popular.SetLimit(max(minPopular, min(budget/4, rest)))
 }

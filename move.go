@@ -12,9 +12,7 @@
 package frontier
 
 import (
-	"cmp"
 	"errors"
-	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/seen"
@@ -103,6 +101,7 @@ type mover struct {
 	marks   []Mark    // that the checkpoint covered
 	covered *seen.Set // them, and no longer needed
 
+	keys  []queueKey // to be visited
 	runs  []Run
 	where [][]location // for each record of runs, where it was
 	queue []uint32     // for each run
@@ -153,6 +152,7 @@ func (f *Frontier) moveRound() error {
 
 	err := m.round(scheduled, marks, bytes)
 	if err != nil {
+		m.relist()
 		f.mu.Lock()
 		unused := f.known.endRound(false)
 		f.mu.Unlock()
@@ -173,8 +173,9 @@ func (m *mover) round(scheduled []timeItem, marks int, bytes int64) error {
 	if err := m.moveScheduled(scheduled); err != nil {
 		return err
 	}
-	for _, id := range m.order() {
-		if err := m.add(id); err != nil {
+	m.order()
+	for _, k := range m.keys {
+		if err := m.add(k.id); err != nil {
 			return err
 		}
 	}
@@ -182,45 +183,6 @@ func (m *mover) round(scheduled []timeItem, marks int, bytes int64) error {
 		return err
 	}
 	return m.f.checkpoint(m, marks, bytes)
-}
-
-// order lists the queues with records in memory, by priority and host: records
-// that are read together lie together.
-func (m *mover) order() []uint32 {
-	type key struct {
-		hash     uint64
-		priority uint8
-		id       uint32
-	}
-	var keys []key
-	f := m.f
-	for id := uint32(1); ; {
-		f.mu.Lock()
-		end := min(f.core.queues.top, id+16*moveQueues-1)
-		for ; id <= end; id++ {
-			q := f.core.queues.at(id)
-			if q.host == 0 {
-				continue
-			}
-			h := f.core.hosts.at(q.host)
-			if q.front.first != 0 || q.back.first != 0 || h.lease != 0 || h.pins > 0 {
-				keys = append(keys, key{h.hash, q.priority, id})
-			}
-		}
-		done := id > f.core.queues.top
-		f.mu.Unlock()
-		if done {
-			break
-		}
-	}
-	slices.SortFunc(keys, func(a, b key) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.hash, b.hash))
-	})
-	ids := make([]uint32, len(keys))
-	for i, k := range keys {
-		ids[i] = k.id
-	}
-	return ids
 }
 
 // add copies a queue's records of this round, and packs what has come together.
@@ -259,6 +221,9 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 	cut := func() { follows = false }
 	take := func(ref arena.Ref) {
 		if !m.takes(ref) {
+			if r := c.record(ref); r.part() == 0 && r.seq() > m.maxSeq {
+				c.list(id) // for the next round
+			}
 			cut()
 			return
 		}

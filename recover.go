@@ -242,6 +242,8 @@ func (r *recovery) finish() {
 		}
 		q := c.queues.at(x.queue)
 		c.stretchPush(&q.back, x.ref)
+		c.list(x.queue)
+		c.list(x.queue)
 		c.counted(q, 1)
 	}
 	for id := uint32(1); id <= c.hosts.top; id++ {

@@ -53,3 +53,10 @@ func (f *Frontier) statsLocked() Stats {
 func (f *Frontier) memoryLocked() int64 {
 	return f.core.memory() + f.known.size() + f.notes.size() + int64(cap(f.logMarks))*12
 }
+
+// fixedLocked is how much of that cannot give way: it is neither URLs, nor marks
+// that the Spill has too.
+func (f *Frontier) fixedLocked() int64 {
+	c := f.core
+	return f.memoryLocked() - f.known.popular.Size() - c.mem.Size() + c.mem.Used() - c.resident
+}

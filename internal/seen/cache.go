@@ -33,9 +33,15 @@ type cacheShard struct {
 }
 
 // SetLimit says how many bytes the cache may take. Shards that are larger become
-// smaller when they are used next.
+// smaller when they are used next. Since each change costs the copying of the
+// cache, a limit stays that is below the new one, but by less than a half.
 func (c *Cache) SetLimit(bytes int64) {
-	c.limit = int(max(0, bytes) / (shards * bucketSize))
+	n := int(max(0, bytes) / (shards * bucketSize))
+	if n < c.limit {
+		c.limit = n - n/8 // it may go on to sink
+	} else if n > c.limit+c.limit/2 {
+		c.limit = n
+	}
 }
 
 // Limit returns how many bytes the cache may take.
