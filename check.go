@@ -1,4 +1,4 @@
-// This file verifies the invariants F1 to F8 that doc.go states.
+// This file verifies the invariants F1 to F9 that doc.go states.
 
 package frontier
 

@@ -78,6 +78,8 @@
 //   - F6: Stats equal a full walk.
 //   - F7: an admitted URL leaves only by Done or by giving up, which is reported.
 //   - F8: FIFO within host, crawl and priority.
+//   - F9: a host leaves memory only when its row on disk says what was learned of
+//     it and no call under way names it; what names it later finds it as it was.
 //
 // # Durability
 //

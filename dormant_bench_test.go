@@ -1,0 +1,105 @@
+// This file asks what hosts cost that are not in memory.
+
+package frontier_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/stretchr/testify/require"
+)
+
+// ignoring is a Recovery of a store that need not be looked at.
+type ignoring struct{ frontier.Recovery }
+
+func (ignoring) Begin(func(string) ([]byte, bool, error)) error { return nil }
+func (ignoring) Marks(int64) error                              { return nil }
+func (ignoring) Batch(*frontier.Batch) error                    { return nil }
+func (ignoring) Row(string, []byte) error                       { return nil }
+
+// fillWithDormant stores the rows of n hosts that have a Crawl-delay.
+func fillWithDormant(tb testing.TB, s frontier.Spill, n int) {
+	tb.Helper()
+	require.NoError(tb, s.Recover(context.Background(), ignoring{}))
+	value := binary.AppendUvarint(binary.AppendVarint(nil, dawn.UnixMilli()), uint64(slow/ms))
+	for id := uint64(1); n > 0; id++ {
+		b := &frontier.Batch{ID: id}
+		for ; n > 0 && len(b.Rows) < 4096; n-- {
+			b.Rows = append(b.Rows, frontier.Row{Key: "h:" + dormantHost(n), Value: value})
+		}
+		require.NoError(tb, s.Commit(b))
+	}
+	require.NoError(tb, s.Release())
+}
+
+// benchDormant returns a store on badger with the rows of n hosts.
+func benchDormant(b *testing.B, n int) *spill.Store {
+	s, err := spill.Open(b.TempDir(), spill.Options{})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	fillWithDormant(b, s, n)
+	return s
+}
+
+// BenchmarkOpenWithDormantHosts opens and closes a frontier; one iteration is all
+// of it.
+func BenchmarkOpenWithDormantHosts(b *testing.B) {
+	for _, n := range []int{1000, 200_000} {
+		b.Run(fmt.Sprintf("hosts=%d", n), func(b *testing.B) {
+			s := benchDormant(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				f, err := frontier.Open(context.Background(), frontier.Options{Spill: s})
+				require.NoError(b, err)
+				require.Zero(b, f.Stats().Hosts)
+				require.NoError(b, f.Close())
+			}
+		})
+	}
+}
+
+// BenchmarkAddToHosts admits new URLs, each of another host than the one before;
+// one iteration is one URL. Hosts are new, resident, or dormant with a row; known
+// are URLs of dormant hosts that were admitted before.
+func BenchmarkAddToHosts(b *testing.B) {
+	const rows = 200_000
+	const batch = 100
+	for _, kind := range []string{"new", "resident", "dormant", "known"} {
+		b.Run("hosts="+kind, func(b *testing.B) {
+			f, err := frontier.Open(context.Background(), frontier.Options{Spill: benchDormant(b, rows)})
+			require.NoError(b, err)
+			b.Cleanup(func() { require.NoError(b, f.Close()) })
+			entries := func(page, i int) []frontier.Entry {
+				es := make([]frontier.Entry, batch)
+				for j := range es {
+					host := dormantHost(1 + (i+j)%rows)
+					if kind == "new" {
+						host = "new-" + host
+					}
+					es[j].URL = fmt.Sprintf("http://%s/%d/%d", host, page, (i+j)/rows)
+				}
+				return es
+			}
+			if kind == "resident" || kind == "known" {
+				for i := 0; i < min(rows, b.N+batch); i += batch {
+					_, err := f.Add(context.Background(), entries(0, i)...)
+					require.NoError(b, err)
+				}
+			}
+			page := 1
+			if kind == "known" {
+				page = 0
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := 0; i < b.N; i += batch {
+				_, err := f.Add(context.Background(), entries(page, i)...)
+				require.NoError(b, err)
+			}
+		})
+	}
+}
