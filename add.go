@@ -191,12 +191,12 @@ func (f *Frontier) priority(e Entry, h History) (uint8, error) {
 }
 
 func (f *Frontier) hostHash(host string) uint64 {
-	return siphash.Hash(f.key[0], f.key[1], bytesOf(host))
+	return f.core.hash(bytesOf(host))
 }
 
 // markOf is the fingerprint of a URL within a crawl.
 func (f *Frontier) markOf(crawl uint32, url string) (m Mark) {
-	a, b := siphash.Hash128(f.key[0]^uint64(crawl), f.key[1], bytesOf(url))
+	a, b := siphash.Hash128(f.core.key[0]^uint64(crawl), f.core.key[1], bytesOf(url))
 	binary.LittleEndian.PutUint64(m[:8], a)
 	binary.LittleEndian.PutUint32(m[8:], uint32(b))
 	return m

@@ -126,7 +126,12 @@ func (k *checker) heaps() {
 	at(&c.pace, pacing, due, "pace")
 	at(&c.parks, parked, due, "parks")
 	at(&c.idle, idling, due, "idle")
-	at(&c.expiry, leased, func(h *host) int64 { return c.leases.at(h.lease).deadline }, "expiry")
+	for i, it := range c.expiry.Items {
+		l := c.leases.at(it.id)
+		if h := c.hosts.at(l.host); int(l.pos) != i || l.deadline != it.at || h.place != leased || h.lease() != it.id {
+			k.bad("F3: heap expiry: lease %d of host %d is at %d for %d, not at %d for %d", it.id, l.host, l.pos, l.deadline, i, it.at)
+		}
+	}
 	for id := uint32(1); id <= c.groups.top; id++ {
 		at(&c.groups.at(id).hosts, pacing, due, "group")
 	}
@@ -185,7 +190,7 @@ func (k *checker) hosts() {
 		}
 		k.named += arena.Cost(int(h.nameLen))
 		k.places[h.place]++
-		if got := c.lookup(h.hash, string(c.name(h))); got != id {
+		if got := c.lookup(c.hash(c.name(h)), string(c.name(h))); got != id {
 			k.bad("F3: host %d is found as %d", id, got)
 		}
 		k.host(id, h, called[id])
@@ -212,14 +217,11 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 	if waiting != h.waiting {
 		k.bad("F6: host %d has %d URLs waiting, counted %d", id, waiting, h.waiting)
 	}
-	if (h.lease != 0) != (h.place == leased || h.place == ending) {
-		k.bad("F1: host %d has lease %d in place %d", id, h.lease, h.place)
-	}
-	if h.lease != 0 {
+	if h.place == leased || h.place == ending {
 		k.leased++
-		l := c.leases.at(h.lease)
+		l := c.leases.at(h.lease())
 		if l.host != id || l.token == 0 {
-			k.bad("F1: lease %d is of host %d, not %d", h.lease, l.host, id)
+			k.bad("F1: lease %d is of host %d, not %d", h.lease(), l.host, id)
 		}
 		if l.record != 0 {
 			k.record(l.record, l.queue, "leased")
@@ -230,12 +232,12 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 	}
 	switch h.place {
 	case nowhere, idling, departing:
-		if waiting > 0 || h.contacts > 0 {
-			k.bad("F2: host %d rests with %d URLs and %d contacts", id, waiting, h.contacts)
+		if waiting > 0 || h.wanted {
+			k.bad("F2: host %d rests with %d URLs; a Contact waits for it: %v", id, waiting, h.wanted)
 		}
 	case unbound, parked:
-		if waiting == 0 || h.contacts > 0 {
-			k.bad("F2: host %d in place %d has %d URLs and %d contacts", id, h.place, waiting, h.contacts)
+		if waiting == 0 || h.wanted {
+			k.bad("F2: host %d in place %d has %d URLs; a Contact waits for it: %v", id, h.place, waiting, h.wanted)
 		}
 	case ready, called:
 		if h.due > k.now {
@@ -302,8 +304,8 @@ func (k *checker) groups() {
 		if h.holdsSlot {
 			taken[h.group]++
 		}
-		if h.lease != 0 {
-			l := c.leases.at(h.lease)
+		if h.lease() != 0 {
+			l := c.leases.at(h.lease())
 			taken[l.group]++
 			if l.oldGroup != 0 {
 				members[l.oldGroup]++

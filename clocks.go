@@ -72,9 +72,9 @@ func (f *Frontier) closingHostLocked(id uint32, now int64) []Row {
 		return nil
 	}
 	due := h.due
-	if h.lease != 0 {
+	if h.lease() != 0 {
 		// Its contact may go on: it counts as contacted now.
-		l := c.leases.at(h.lease)
+		l := c.leases.at(h.lease())
 		due = max(due, now+max(int64(f.DelayOf(string(c.name(h))).Max()), h.crawlDelayNs()))
 		c.stampGroup(l.group, now+int64(f.opts.GroupDelay.Max()))
 	}
@@ -116,7 +116,7 @@ func (r *recovery) Begin(row func(string) ([]byte, bool, error)) error {
 		return err
 	}
 	if !found {
-		r.f.key = randomKey()
+		r.f.core.key = randomKey()
 		return nil
 	}
 	return r.meta(value)

@@ -50,7 +50,6 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 		return f.giveBack(<-w.grant, ctx.Err())
 	}
 	q.remove(w)
-	f.core.hosts.at(id).contacts--
 	if q.first == nil {
 		f.dropContactsLocked(id)
 	}
@@ -63,7 +62,7 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 func (f *Frontier) dropContactsLocked(id uint32) {
 	delete(f.contacts, id)
 	h := f.core.hosts.at(id)
-	h.contacts = 0
+	h.wanted = false
 	switch h.place {
 	case leased, loading, ending:
 	default:
@@ -76,7 +75,7 @@ func (f *Frontier) dropContactsLocked(id uint32) {
 // then even if it has no URLs.
 func (c *core) wantContact(id uint32) {
 	h := c.hosts.at(id)
-	h.contacts++
+	h.wanted = true
 	switch h.place {
 	case leased, loading, ending, pacing, called:
 	case ready:

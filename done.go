@@ -187,10 +187,10 @@ func (f *Frontier) heldLocked(l Lease) (*leaseRecord, error) {
 		return nil, ErrNotLeased
 	}
 	h := f.core.hosts.at(l.host)
-	if h.lease == 0 || h.place != leased {
+	if h.place != leased {
 		return nil, ErrNotLeased
 	}
-	if r := f.core.leases.at(h.lease); r.token == l.token {
+	if r := f.core.leases.at(h.lease()); r.token == l.token {
 		return r, nil
 	}
 	return nil, ErrNotLeased
@@ -318,7 +318,7 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
 		prio = q.priority
 	}
 	o.entries = append(o.entries, newEntry{
-		index: -1, hash: h.hash, host: string(c.name(h)), crawl: q.crawl, priority: prio,
+		index: -1, hash: c.hash(c.name(h)), host: string(c.name(h)), crawl: q.crawl, priority: prio,
 		due: max(0, p.due), body: o.encode(&b, ""),
 	})
 }

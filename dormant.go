@@ -103,7 +103,7 @@ func (c *core) departed(settled uint64) {
 		switch {
 		case h.place != departing || h.pos != number:
 		case h.saved():
-			c.left[h.hash%departureShards]++
+			c.left[c.hash(c.name(h))%departureShards]++
 			c.put(h, nowhere)
 			c.forget(x.host)
 		default:

@@ -87,10 +87,10 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 func (f *Frontier) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
 	c := f.core
 	h := c.hosts.at(id)
-	if h.lease == 0 {
+	if h.lease() == 0 {
 		return false
 	}
-	l := c.leases.at(h.lease)
+	l := c.leases.at(h.lease())
 	if l.record == 0 || c.queues.at(l.queue).crawl != e.crawl || !c.hasURL(l.record, url) {
 		return false
 	}

@@ -25,8 +25,7 @@ import (
 type Frontier struct {
 	opts     Options // read-only after Open
 	start    time.Time
-	key      [2]uint64 // of the fingerprints
-	maxDelay int64     // nanoseconds: opts.Delay.Max()
+	maxDelay int64 // nanoseconds: opts.Delay.Max()
 
 	controls controls
 	adding   atomic.Int64 // Add calls under way: the crawl is not over
@@ -97,7 +96,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		}),
 	}
 	if o.Spill == nil {
-		f.key = randomKey()
+		f.core.key = randomKey()
 		return f, nil
 	}
 	f.footprint = o.Spill.Footprint()

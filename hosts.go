@@ -10,6 +10,7 @@ package frontier
 import (
 	"unsafe"
 
+	"github.com/dchest/siphash"
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/bloom"
 )
@@ -33,24 +34,30 @@ const (
 
 // host is what is known of one host. Its memory holds no pointers.
 type host struct {
-	hash       uint64
 	due        int64     // it may be contacted from here on, ns since Open
 	name       arena.Ref // its key, with nameLen bytes
 	queues     uint32    // first of its queues, by descending priority
 	group      uint32    // that it belongs to; 0: none
-	lease      uint32    // the lease that is out; 0: none
 	waiting    int32     // URLs in its queues
 	scheduled  int32     // URLs with a future time
 	pins       int32     // completions and rows of it on their way to disk
-	contacts   int32     // Contact calls waiting for it
 	crawlDelay int32     // milliseconds
-	pos        int32     // in the heap that place implies, or number in core.departures
+	pos        int32     // in what place implies: the heap, core.departures, core.leases
 	served     uint16    // hand-outs since it was bound
 	nameLen    uint8
 	place      place
+	wanted     bool // Contact calls wait for it
 	holdsSlot  bool // while not leased: it occupies a slot of its group
 	stored     bool // a row of it is on disk, or on its way
 	unsaved    bool // its crawl delay or group changed since
+}
+
+// lease is the number of the lease that is out, or 0.
+func (h *host) lease() uint32 {
+	if h.place == leased || h.place == ending {
+		return uint32(h.pos)
+	}
+	return 0
 }
 
 // core is the frontier without locks, clocks, disks and waiting: everything that
@@ -59,8 +66,10 @@ type host struct {
 //
 // Not safe for concurrent use.
 type core struct {
-	mem   arena.Arena // resident records
-	names arena.Arena // host keys, and bitmaps of blocks
+	key   [2]uint64                // of all hashes and fingerprints
+	hash  func(name []byte) uint64 // of a host's key
+	mem   arena.Arena              // resident records
+	names arena.Arena              // host keys, and bitmaps of blocks
 
 	resident int64 // bytes of records in mem
 	homeless int64 // of them, of records that are in no block
@@ -120,12 +129,14 @@ type coreConfig struct {
 
 func newCore(cfg coreConfig) *core {
 	c := &core{cfg: cfg, groupNames: map[string]uint32{}}
+	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
 	c.leases.inHeap, c.groups.inHeap = true, true
 	c.stats.WaitingBy = make([]int64, cfg.levels)
 	c.timed.buckets = map[uint32]int32{}
 	c.scheduled.moved = func(id uint32, i int) { c.record(arena.Ref(id)).setNext(arena.Ref(i)) }
 	hostMoved := func(id uint32, i int) { c.hosts.at(id).pos = int32(i) }
-	c.parks.moved, c.idle.moved, c.expiry.moved = hostMoved, hostMoved, hostMoved
+	c.parks.moved, c.idle.moved = hostMoved, hostMoved
+	c.expiry.moved = func(id uint32, i int) { c.leases.at(id).pos = int32(i) }
 	c.pace.moved = func(id uint32, i int) {
 		if id&groupBit != 0 {
 			c.groups.at(id &^ groupBit).pos = int32(i)
@@ -150,7 +161,7 @@ func (c *core) name(h *host) []byte {
 // lookup returns the host's number, or 0.
 func (c *core) lookup(hash uint64, name string) uint32 {
 	for id := range c.index.candidates(hash) {
-		if h := c.hosts.at(id); h.hash == hash && string(c.name(h)) == name {
+		if string(c.name(c.hosts.at(id))) == name {
 			return id
 		}
 	}
@@ -169,7 +180,7 @@ func (c *core) ensure(hash uint64, name string) uint32 {
 	var mem []byte
 	h.name, mem = c.names.Alloc(len(name))
 	copy(mem, name)
-	h.nameLen, h.hash, h.due = uint8(len(name)), hash, c.hold
+	h.nameLen, h.due = uint8(len(name)), c.hold
 	if c.holdOf != nil {
 		h.due = max(h.due, c.holdOf(name))
 	}
@@ -190,7 +201,7 @@ func (c *core) forget(id uint32) {
 		q = next
 	}
 	c.leaveGroup(h)
-	c.index.remove(h.hash, id)
+	c.index.remove(c.hash(c.name(h)), id)
 	c.places[nowhere]--
 	c.names.Free(h.name, int(h.nameLen))
 	c.hosts.release(id)

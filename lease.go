@@ -17,7 +17,7 @@ func (f *Frontier) reapLocked() {
 	}
 	for _, id := range f.core.expired(now) {
 		h := f.core.hosts.at(id)
-		l := f.newLease(id, h.lease)
+		l := f.newLease(id, h.lease())
 		f.mu.Unlock()
 		f.opts.Logger.Info("lease expired", "host", l.Host, "url", l.Entry.URL)
 		o := Outcome{Result: Failed, Ended: l.Deadline, Duration: l.Deadline.Sub(l.LeasedAt)}
@@ -31,7 +31,7 @@ func (f *Frontier) reapLocked() {
 			return
 		}
 		f.core.stats.Expired++
-		f.finishLocked(job, id, f.core.leases.at(f.core.hosts.at(id).lease), p)
+		f.finishLocked(job, id, f.core.leases.at(f.core.hosts.at(id).lease()), p)
 		job.after = func(err error) {
 			if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
 				f.opts.OnGiveUp(l.Entry, p.outcome)
@@ -57,7 +57,7 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 		return err
 	}
 	r.deadline = f.nowLocked() + int64(d)
-	f.core.expiry.fix(int(f.core.hosts.at(l.host).pos), r.deadline)
+	f.core.expiry.fix(int(r.pos), r.deadline)
 	l.Deadline = f.wall(r.deadline)
 	f.dispatchLocked() // it may end before what the timer waits for
 	return nil
@@ -143,7 +143,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	r.record, r.queue, r.again = 0, 0, nil
 	r.token = f.nextToken()
 	r.deadline = now + int64(f.opts.LeaseTime)
-	f.core.expiry.fix(int(h.pos), r.deadline)
+	f.core.expiry.fix(int(r.pos), r.deadline)
 	f.dispatchLocked() // an extended lease ends earlier now
-	return f.newLease(l.host, h.lease), nil
+	return f.newLease(l.host, h.lease()), nil
 }

@@ -236,8 +236,8 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 		m.runs[last].Records = append(m.runs[last].Records, m.copyRecord(ref))
 		m.where[last] = append(m.where[last], c.locate(ref))
 	}
-	if h.lease != 0 {
-		if l := c.leases.at(h.lease); l.queue == id && l.record != 0 {
+	if h.lease() != 0 {
+		if l := c.leases.at(h.lease()); l.queue == id && l.record != 0 {
 			take(l.record)
 		}
 	}

@@ -13,8 +13,7 @@ const orderAtOnce = 4096
 
 // queueKey is a queue and what decides where it comes in a round.
 type queueKey struct {
-	hash     uint64 // of its host
-	id       uint32
+	host, id uint32
 	priority uint8
 }
 
@@ -44,7 +43,7 @@ func (m *mover) order() {
 		m.visitResident()
 	}
 	slices.SortFunc(m.keys, func(a, b queueKey) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.host, b.host), cmp.Compare(a.id, b.id))
 	})
 	m.keys = slices.CompactFunc(m.keys, func(a, b queueKey) bool { return a.id == b.id })
 }
@@ -52,7 +51,7 @@ func (m *mover) order() {
 func (m *mover) visitLocked(id uint32) {
 	c := m.f.core
 	q := c.queues.at(id)
-	m.keys = append(m.keys, queueKey{c.hosts.at(q.host).hash, id, q.priority})
+	m.keys = append(m.keys, queueKey{q.host, id, q.priority})
 }
 
 // visitResident adds all queues with records in memory.

@@ -24,8 +24,8 @@ const (
 // crash.
 func (f *Frontier) metaRowLocked(gen uint32, clean bool) Row {
 	b := []byte{1}
-	b = binary.LittleEndian.AppendUint64(b, f.key[0])
-	b = binary.LittleEndian.AppendUint64(b, f.key[1])
+	b = binary.LittleEndian.AppendUint64(b, f.core.key[0])
+	b = binary.LittleEndian.AppendUint64(b, f.core.key[1])
 	b = binary.AppendUvarint(b, f.epoch)
 	if clean {
 		b = append(b, 1)
@@ -73,7 +73,7 @@ func (r *recovery) meta(v []byte) error {
 		return corrupt
 	}
 	f := r.f
-	f.key = [2]uint64{binary.LittleEndian.Uint64(v[1:]), binary.LittleEndian.Uint64(v[9:])}
+	f.core.key = [2]uint64{binary.LittleEndian.Uint64(v[1:]), binary.LittleEndian.Uint64(v[9:])}
 	v = v[17:]
 	var fields [4]uint64
 	for i := range fields {
@@ -126,7 +126,7 @@ func (f *Frontier) noteLocked(o *op, id uint32, due, now int64) {
 		h.unsaved, h.stored = false, true
 		f.pinLocked(o, id)
 		o.rows = append(o.rows, f.hostRow(h, due))
-		f.core.rows.Add(h.hash)
+		f.core.rows.Add(f.core.hash(f.core.name(h)))
 	}
 }
 

@@ -22,6 +22,7 @@ type leaseRecord struct {
 	queue    uint32    // that the record came from
 	host     uint32
 	group    uint32    // whose slot it holds; 0: none
+	pos      int32     // in core.expiry
 	oldGroup uint32    // that its host belonged to when it was handed out, if it moved since
 	again    *newEntry // of a Force that met the lease
 }
@@ -87,7 +88,7 @@ func (c *core) nextEvent(now int64) int64 {
 // the Contact that waits for it.
 func (c *core) makeReady(id uint32) {
 	h := c.hosts.at(id)
-	if h.contacts > 0 {
+	if h.wanted {
 		c.put(h, called)
 		c.calls = append(c.calls, id)
 		return
@@ -165,7 +166,7 @@ func (c *core) settle(id uint32, now int64) {
 	h := c.hosts.at(id)
 	c.dropSlot(h)
 	switch {
-	case h.contacts > 0:
+	case h.wanted:
 		c.setPacing(id, h)
 	case h.waiting == 0:
 		c.rest(id, h, now)
@@ -302,7 +303,7 @@ func (c *core) prepare(qid uint32) choice {
 func (c *core) expired(now int64) []uint32 {
 	var ids []uint32
 	for c.expiry.min() <= now {
-		id := c.expiry.pop().id
+		id := c.leases.at(c.expiry.pop().id).host
 		c.put(c.hosts.at(id), ending)
 		ids = append(ids, id)
 	}
@@ -333,23 +334,24 @@ func (c *core) leaseHost(id uint32, l leaseRecord) uint32 {
 		l.group, h.holdsSlot = h.group, false
 	}
 	c.put(h, leased)
-	h.lease = c.leases.alloc()
-	*c.leases.at(h.lease) = l
-	c.expiry.push(timeItem{at: l.deadline, id: id})
+	lease := c.leases.alloc()
+	h.pos = int32(lease)
+	*c.leases.at(lease) = l
+	c.expiry.push(timeItem{at: l.deadline, id: lease})
 	c.stats.Leased++
 	c.stats.HandedOut++
-	return h.lease
+	return lease
 }
 
 // endLease takes a lease's host out of the books; settleLease must follow.
 func (c *core) endLease(id uint32) leaseRecord {
 	h := c.hosts.at(id)
-	l := *c.leases.at(h.lease)
-	c.leases.release(h.lease)
-	h.lease = 0
+	lease := h.lease()
+	l := *c.leases.at(lease)
 	if h.place == leased {
-		c.expiry.remove(int(h.pos))
+		c.expiry.remove(int(l.pos))
 	}
+	c.leases.release(lease)
 	c.put(h, nowhere)
 	c.stats.Leased--
 	return l

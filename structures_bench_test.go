@@ -66,9 +66,10 @@ func BenchmarkHeap(b *testing.B) {
 
 // benchHosts returns names of n hosts and hashes to find them by.
 func benchHosts(n int) ([]string, []uint64) {
-	names, hashes, r := make([]string, n), make([]uint64, n), benchRand()
+	names, hashes, c := make([]string, n), make([]uint64, n), benchCore()
 	for i := range names {
-		names[i], hashes[i] = fmt.Sprintf("host%d.example.com", i), r.Uint64()
+		names[i] = fmt.Sprintf("host%d.example.com", i)
+		hashes[i] = c.hash([]byte(names[i]))
 	}
 	return names, hashes
 }

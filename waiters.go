@@ -100,7 +100,6 @@ func (f *Frontier) callLocked(now int64) {
 		if !f.core.stillDue(id, now) {
 			continue
 		}
-		f.core.hosts.at(id).contacts--
 		q := f.contacts[id]
 		l := f.newLease(id, f.core.leaseHost(id, leaseRecord{
 			token: f.nextToken(), leasedAt: now, deadline: now + int64(f.opts.LeaseTime), host: id,
@@ -108,6 +107,7 @@ func (f *Frontier) callLocked(now int64) {
 		q.give(grant{lease: l})
 		if q.first == nil {
 			delete(f.contacts, id)
+			f.core.hosts.at(id).wanted = false
 		}
 	}
 }
