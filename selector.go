@@ -81,17 +81,35 @@ func Weighted(weights ...int) Selector {
 	return &weighted{append([]int(nil), weights...), make([]int, len(weights))}
 }
 
-// Select is smooth weighted round robin: each available priority earns its
-// weight, the richest is picked and pays what all earned.
+// Select is Tijdeman's solution of the chairman assignment problem (Discrete
+// Mathematics 32, 1980): each available priority earns its weight, the pick pays
+// what all earned. Picked is, of those that have earned enough, the one that
+// would soonest be owed too much. Always to pick the richest is off by more than
+// one now and then.
 func (w *weighted) Select(available []int) int {
-	sum, best := 0, available[0]
+	sum := 0
 	for _, p := range available {
 		w.credit[p-1] += w.weights[p-1]
 		sum += w.weights[p-1]
-		if w.credit[p-1] >= w.credit[best-1] {
+	}
+	k := max(1, 2*len(available)-2)
+	best, richest := 0, available[0]
+	for _, p := range available {
+		if w.credit[p-1] >= w.credit[richest-1] {
+			richest = p
+		}
+		if k*w.credit[p-1] >= sum && (best == 0 || w.left(p, k, sum) <= w.left(best, k, sum)) {
 			best = p
 		}
 	}
+	if best == 0 {
+		best = richest // what is available has changed
+	}
 	w.credit[best-1] -= sum
 	return best
+}
+
+// left is how many hand-outs are left until p is owed too much, times k.
+func (w *weighted) left(p, k, sum int) float64 {
+	return (float64(k-1)*float64(sum) - float64(k)*float64(w.credit[p-1])) / float64(w.weights[p-1])
 }
