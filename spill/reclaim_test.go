@@ -40,19 +40,25 @@ func (w *wasting) Reclaim(pause func() bool) error {
 	return w.fault
 }
 
+// passHour lets an hour pass, and what happened in it be seen.
+func passHour() {
+	time.Sleep(time.Hour)
+	synctest.Wait()
+}
+
 func TestSpaceIsGivenBackInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wasting{DB: kv.NewDisk(), steps: 10}
 		s, err := newStore(w, Options{}.withDefaults(), false)
 		require.NoError(t, err)
 		require.NoError(t, s.Recover(t.Context(), nobody{}))
-		time.Sleep(time.Hour)
+		passHour()
 		require.Empty(t, w.calls, "nothing to do")
 
 		w.left.Store(3)
 		require.NoError(t, s.Commit(&frontier.Batch{ID: 1}))
 		start := time.Now()
-		time.Sleep(time.Hour)
+		passHour()
 		require.Len(t, w.calls, 3, "no checkpoint, no caller")
 		assert.Zero(t, w.calls[0].Sub(start))
 		for i := range 2 {
@@ -60,9 +66,9 @@ func TestSpaceIsGivenBackInTheBackground(t *testing.T) {
 		}
 
 		w.left.Store(1)
-		w.steps = 1 << 40
+		w.steps = 1 << 40 // the goroutine waits for work
 		require.NoError(t, s.Commit(&frontier.Batch{ID: 2}))
-		time.Sleep(time.Hour)
+		passHour()
 		require.Len(t, w.calls, 4)
 		require.NoError(t, s.Release(), "need not wait")
 		closing := time.Now()
@@ -78,7 +84,7 @@ func TestFaultsOfGivingBackAreRare(t *testing.T) {
 		w.left.Store(1 << 40)
 		s, err := newStore(w, Options{}.withDefaults(), false)
 		require.NoError(t, err)
-		time.Sleep(time.Hour)
+		passHour()
 		assert.Len(t, w.calls, 60)
 		require.NoError(t, s.Close())
 	})
