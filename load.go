@@ -64,9 +64,12 @@ func (f *Frontier) load(job *loadJob) grant {
 
 // read copies the wanted records of a part out of the Spill.
 func (f *Frontier) read(p Part, want uint32) ([]loaded, error) {
-	var out []loaded
+	out := make([]loaded, 0, bits.OnesCount32(want))
+	var buf []byte // of the bodies; it may become another one meanwhile
 	err := f.opts.Spill.Load(p, want, func(i int, r Record) {
-		out = append(out, loaded{pos: i, seq: r.Seq, body: append([]byte(nil), r.Body...)})
+		at := len(buf)
+		buf = append(buf, r.Body...)
+		out = append(out, loaded{pos: i, seq: r.Seq, body: buf[at:len(buf):len(buf)]})
 	})
 	if err != nil {
 		return nil, err
