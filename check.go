@@ -93,16 +93,6 @@ func (k *checker) lists() {
 	}
 }
 
-// check verifies the heap's order.
-func (h *timeHeap) check() error {
-	for i := 1; i < len(h.Items); i++ {
-		if h.Items[i].at < h.Items[(i-1)/4].at {
-			return fmt.Errorf("item %d is before its parent", i)
-		}
-	}
-	return nil
-}
-
 // heaps checks order and positions (F3).
 func (k *checker) heaps() {
 	c := k.c

@@ -157,27 +157,6 @@ func (f *Frontier) plan(l Lease, o Outcome, now time.Time, expired bool) (plan, 
 
 func clampDelay(d time.Duration) int64 { return int64(min(max(0, d), maxDelay)) }
 
-// after is the history with one more visit.
-func (h History) after(o Outcome) History {
-	if o.Result > Gone {
-		return h
-	}
-	end := millisTime(wallMillis(o.Ended))
-	if h.Visits == 0 {
-		h.FirstVisit = end
-	}
-	h.Visits++
-	h.LastVisit = end
-	if o.Result == Changed {
-		h.Changes++
-		h.LastChange = end
-	}
-	if !o.Modified.IsZero() {
-		h.LastModified = o.Modified
-	}
-	return h
-}
-
 // heldLocked returns the lease record of a lease that is out.
 func (f *Frontier) heldLocked(l Lease) (*leaseRecord, error) {
 	if f.closed {

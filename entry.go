@@ -124,3 +124,24 @@ type Outcome struct {
 
 // NoCrawlDelay in Outcome.CrawlDelay forgets the host's crawl delay.
 const NoCrawlDelay time.Duration = -1
+
+// after is the history with one more visit.
+func (h History) after(o Outcome) History {
+	if o.Result > Gone {
+		return h
+	}
+	end := millisTime(wallMillis(o.Ended))
+	if h.Visits == 0 {
+		h.FirstVisit = end
+	}
+	h.Visits++
+	h.LastVisit = end
+	if o.Result == Changed {
+		h.Changes++
+		h.LastChange = end
+	}
+	if !o.Modified.IsZero() {
+		h.LastModified = o.Modified
+	}
+	return h
+}

@@ -6,7 +6,11 @@
 
 package frontier
 
-import "github.com/seed-7440039f/frontier/internal/offheap"
+import (
+	"fmt"
+
+	"github.com/seed-7440039f/frontier/internal/offheap"
+)
 
 // timeItem is an element of a timeHeap.
 type timeItem struct {
@@ -114,4 +118,14 @@ func (h *timeHeap) down(i int, it timeItem) {
 		i = least
 	}
 	h.set(i, it)
+}
+
+// check verifies the heap's order.
+func (h *timeHeap) check() error {
+	for i := 1; i < len(h.Items); i++ {
+		if h.Items[i].at < h.Items[(i-1)/4].at {
+			return fmt.Errorf("item %d is before its parent", i)
+		}
+	}
+	return nil
 }
