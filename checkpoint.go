@@ -6,9 +6,16 @@ import (
 	"slices"
 )
 
-// checkpoint ends the round. It runs between two commits, after all that were
+// checkpoint ends the round. The marks are written first, without holding up
+// anyone. What decides runs between two commits, after all that were
 // submitted before it: no completion of a record that has no home is pending.
 func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
+	f.mu.Lock()
+	m.marks = slices.Clone(f.logMarks[:marks])
+	f.mu.Unlock()
+	if err := f.opts.Spill.PackMarks(m.gen, m.marks); err != nil {
+		return err
+	}
 	o := newOp()
 	outdated, oldest := f.outdated()
 	o.run = func() error {
@@ -36,7 +43,7 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		}
 		f.mu.Lock()
 		f.committer.batchID, f.applied.batch = b.ID, b.ID
-		cp := &Checkpoint{Gen: m.gen, Through: m.through, Marks: slices.Clone(f.logMarks[:marks])}
+		cp := &Checkpoint{Gen: m.gen, Through: m.through}
 		dirty := f.core.dirty
 		f.core.dirty = nil
 		for _, id := range dirty {
@@ -58,7 +65,7 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 			}
 			return err
 		}
-		f.gen, m.marks = m.gen, cp.Marks
+		f.gen = m.gen
 		m.covered = f.known.endRound(true)
 		f.dropNotesLocked(outdated, oldest)
 		f.logBytes -= bytes

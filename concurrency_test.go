@@ -403,6 +403,43 @@ func TestAddWaitsWhileTheDiskIsBehind(t *testing.T) {
 	})
 }
 
+// slowMarks is a store on which marks take long to write.
+type slowMarks struct {
+	frontier.Spill
+	gate chan struct{}
+}
+
+func (s *slowMarks) PackMarks(gen uint32, ms []frontier.Mark) error {
+	<-s.gate
+	return s.Spill.PackMarks(gen, ms)
+}
+
+func TestNobodyWaitsForMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowMarks{spilltest.OpenMemory(t, spill.Options{}).Store, make(chan struct{})}
+		f := opened(t, frontier.Options{Spill: slow, Delay: frontier.FixedDelay(0)})
+		add := func(host string) *call {
+			return start(func() (l frontier.Lease, err error) {
+				_, err = f.Add(t.Context(), entriesOf(host, 10)...)
+				return l, err
+			})
+		}
+		require.False(t, add("a.example").waits())
+		move := start(func() (l frontier.Lease, err error) { return l, f.MoveNow(true) })
+		require.True(t, move.waits())
+		require.False(t, add("b.example").waits(), "commits go on")
+		l, err := f.Next(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
+		close(slow.gate)
+		require.False(t, move.waits())
+		require.NoError(t, move.err)
+		n, err := f.Add(t.Context(), append(entriesOf("a.example", 10), entriesOf("b.example", 10)...)...)
+		require.NoError(t, err)
+		require.Zero(t, n, "all are known, on disk or in the log")
+	})
+}
+
 // An Add that finds room only once nearly all else has left memory gets it, and
 // one that never will gets ErrFull: neither waits for ever.
 func TestAddOfHalfTheBudget(t *testing.T) {

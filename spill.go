@@ -28,9 +28,9 @@ type Mark [12]byte
 // and marks written ahead of a checkpoint are not part of the state until
 // Checkpoint has returned; Recover drops those of an interrupted one.
 //
-// Recover, Commit and Checkpoint are called by one goroutine at a time; Pack and
-// PackTimed by one goroutine, Load, LoadTimed, Known and Row by any number,
-// beside the others.
+// Recover, Commit and Checkpoint are called by one goroutine at a time; Pack,
+// PackTimed and PackMarks by one goroutine, Load, LoadTimed, Known and Row by any
+// number, beside the others.
 type Spill interface {
 	// Recover takes the store into use and replays its state into r, in the
 	// order of r's methods. It fails with ErrInUse while another frontier has
@@ -52,6 +52,11 @@ type Spill interface {
 	// generation gen that hold nothing else. It tells the blocks in order; each
 	// holds as many of the records as it says, in order from position 0 on.
 	PackTimed(gen uint32, records []TimedRecord) ([]TimedBlock, error)
+
+	// PackMarks writes the marks of the admissions that the checkpoint of
+	// generation gen covers, in place of any that it wrote for gen before. It may
+	// reorder ms.
+	PackMarks(gen uint32, ms []Mark) error
 
 	// Load reads records of part p whose bit is set in want (bit i is the
 	// part's i-th record) and calls fn with each, in order. fn must not keep
@@ -204,6 +209,5 @@ type DeadBits struct {
 type Checkpoint struct {
 	Gen     uint32     // generation of the blocks that Pack wrote in this round
 	Through uint64     // ID of the last batch whose records are all in blocks now, or finished
-	Marks   []Mark     // of the admissions up to Through; may be reordered
 	Dead    []DeadBits // blocks whose finished positions changed since the last checkpoint
 }

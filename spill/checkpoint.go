@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
-// Checkpoint adopts the blocks of generation c.Gen and the marks and ends the log at
+// Checkpoint adopts the blocks and marks of generation c.Gen and ends the log at
 // c.Through. After an error it may be called again, or given up: then the blocks
 // of that generation never become part of the state.
 func (s *Store) Checkpoint(c *frontier.Checkpoint) error {
@@ -62,12 +62,7 @@ func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	marks, err := s.writeRun(c.Marks)
-	if err != nil {
-		return err
-	}
-	if err := s.adopt(gen, through, marks); err != nil {
-		s.disown(marks)
+	if err := s.adopt(gen, through, s.marks.readyFor(gen)); err != nil {
 		return err
 	}
 	s.deadGen = deadGen
@@ -104,7 +99,7 @@ func (s *Store) adopt(gen uint32, through uint64, marks *run) error {
 		return err
 	}
 	if marks != nil {
-		s.marks.replace(nil, marks)
+		s.marks.adopt(marks)
 	}
 	return nil
 }

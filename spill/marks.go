@@ -26,6 +26,9 @@ type markSet struct {
 	expects int64    // guarded by mu; bytes of memory before the runs are opened
 	passing int64    // guarded by mu; bytes that merges take for a while
 	orphans []uint32 // guarded by mu; files to remove when no state on disk names them
+
+	ready    *run   // guarded by mu; written ahead of a checkpoint; nil: none
+	readyGen uint32 // guarded by mu; its generation
 }
 
 // list returns the runs, for who keeps them from being closed.
@@ -78,6 +81,14 @@ func (m *markSet) replace(old []*run, fresh ...*run) {
 	m.runs, m.expects = runs, 0
 }
 
+// adopt adds the run that was ready to the list.
+func (m *markSet) adopt(r *run) {
+	m.replace(nil, r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ready = nil
+}
+
 // sortRuns brings runs into the order of a list.
 func sortRuns(runs []*run) {
 	slices.SortFunc(runs, func(a, b *run) int {
@@ -88,10 +99,13 @@ func sortRuns(runs []*run) {
 // close waits for the readers of all runs and closes them.
 func (m *markSet) close() error {
 	m.mu.Lock()
-	runs := m.runs
-	m.runs, m.orphans, m.passing = nil, nil, 0
+	runs, ready := m.runs, m.ready
+	m.runs, m.orphans, m.passing, m.ready = nil, nil, 0, nil
 	m.mu.Unlock()
 	var errs []error
+	if ready != nil {
+		errs = append(errs, ready.close())
+	}
 	for _, r := range runs {
 		r.readers.Wait()
 		errs = append(errs, r.close())
@@ -211,6 +225,42 @@ func (s *Store) sweepRuns(refs []runRef) error {
 	return nil
 }
 
+// PackMarks writes the marks of generation gen, in place of any that were written
+// for it before. After an error nothing of the call is of use.
+func (s *Store) PackMarks(gen uint32, ms []frontier.Mark) error {
+	if err := s.enter(); err != nil {
+		return fmt.Errorf("spill: pack marks: %w", err)
+	}
+	defer s.leave()
+	s.pack.Lock()
+	defer s.pack.Unlock()
+	r, err := s.writeRun(ms)
+	if err != nil {
+		return fmt.Errorf("spill: pack marks: %w", err)
+	}
+	s.retract(s.marks.prepare(r, s.generation(gen)))
+	return nil
+}
+
+// prepare keeps a run for the checkpoint of a generation, and returns the one
+// that it kept before.
+func (m *markSet) prepare(r *run, gen uint32) (old *run) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, m.ready, m.readyGen = m.ready, r, gen
+	return old
+}
+
+// readyFor returns the run that was written for a generation, or nil.
+func (m *markSet) readyFor(gen uint32) *run {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.readyGen != gen {
+		return nil
+	}
+	return m.ready
+}
+
 // writeRun writes marks as a run of level 0, and opens it.
 func (s *Store) writeRun(ms []frontier.Mark) (*run, error) {
 	if len(ms) == 0 {
@@ -250,8 +300,9 @@ func (s *Store) abandon(w *runWriter) {
 	}
 }
 
-// disown closes a run that the state may name only after a write that failed.
-func (s *Store) disown(r *run) {
+// retract closes a run that the state does not name, or only after a write that
+// failed.
+func (s *Store) retract(r *run) {
 	if r == nil {
 		return
 	}
@@ -259,7 +310,6 @@ func (s *Store) disown(r *run) {
 		s.opts.Logger.Warn("spill: close a run", "err", err)
 	}
 	s.marks.orphan(r.id)
-	s.dropOrphanRuns()
 }
 
 // dropOrphanRuns removes files that are of no use, once no state on disk can

@@ -3,6 +3,7 @@
 package spill
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -76,7 +77,8 @@ func filled(b *testing.B, n int) (s *Store, db *counted, some []frontier.Mark) {
 				some = append(some, ms[i])
 			}
 		}
-		require.NoError(b, s.Checkpoint(&frontier.Checkpoint{Gen: gen, Marks: ms}))
+		require.NoError(b, s.PackMarks(gen, ms))
+		require.NoError(b, s.Checkpoint(&frontier.Checkpoint{Gen: gen}))
 		n -= len(ms)
 	}
 	r.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
@@ -143,7 +145,7 @@ func BenchmarkCheckpointMarks(b *testing.B) {
 		}
 		gen++
 		b.StartTimer()
-		if err := s.Checkpoint(&frontier.Checkpoint{Gen: gen, Marks: ms}); err != nil {
+		if err := errors.Join(s.PackMarks(gen, ms), s.Checkpoint(&frontier.Checkpoint{Gen: gen})); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -210,7 +210,8 @@ func TestKnownBesideMerges(t *testing.T) {
 		})
 	}
 	for gen := uint32(1); gen <= rounds; gen++ {
-		require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen, Marks: spread(gen, each)}))
+		require.NoError(t, s.PackMarks(gen, spread(gen, each)))
+		require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen}))
 		done.Store(gen)
 	}
 	side.Wait()

@@ -274,7 +274,8 @@ func (s *Store) swapRuns(in []*run, fresh *run) error {
 	}
 	next.runs = append(next.runs, fresh.runRef)
 	if err := s.putState(next); err != nil {
-		s.disown(fresh)
+		s.retract(fresh)
+		s.dropOrphanRuns()
 		return err
 	}
 	s.marks.replace(in, fresh)

@@ -212,6 +212,9 @@ func (m *model) packTimed() error {
 
 // pack moves the log to blocks and returns the checkpoint that ends the round.
 func (m *model) pack() (*frontier.Checkpoint, error) {
+	if err := m.store.PackMarks(m.gen+1, slices.Clone(m.fresh)); err != nil {
+		return nil, err
+	}
 	if err := m.packTimed(); err != nil {
 		return nil, err
 	}
@@ -240,7 +243,7 @@ func (m *model) pack() (*frontier.Checkpoint, error) {
 		}
 	}
 	maps.Copy(m.used, made)
-	c := &frontier.Checkpoint{Gen: m.gen + 1, Through: m.id, Marks: slices.Clone(m.fresh)}
+	c := &frontier.Checkpoint{Gen: m.gen + 1, Through: m.id}
 	m.fresh = nil
 	return c, nil
 }

@@ -194,7 +194,8 @@ func child(t *testing.T, dir string) {
 		if n%50 == 0 {
 			_, err := s.Pack(gen, []frontier.Run{{Queue: q, Records: fresh}})
 			require.NoError(t, err)
-			require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen, Through: id, Marks: marks}))
+			require.NoError(t, s.PackMarks(gen, marks))
+			require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen, Through: id}))
 			gen++
 			fresh, marks = fresh[:0], marks[:0]
 		}

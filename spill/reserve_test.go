@@ -69,24 +69,26 @@ func TestFullVolumeTakesRowsStillDue(t *testing.T) {
 // Nothing is merged there, and nothing is lost.
 func TestFullVolumeRefusesFilesOfMarks(t *testing.T) {
 	dir := t.TempDir()
-	marks := func(gen uint32, n int) *frontier.Checkpoint {
-		c := &frontier.Checkpoint{Gen: gen, Marks: make([]frontier.Mark, n)}
-		for i := range c.Marks {
-			c.Marks[i] = frontier.Mark{byte(i >> 8), byte(i), byte(gen)}
+	marks := func(gen uint32, n int) []frontier.Mark {
+		ms := make([]frontier.Mark, n)
+		for i := range ms {
+			ms[i] = frontier.Mark{byte(i >> 8), byte(i), byte(gen)}
 		}
-		return c
+		return ms
 	}
 	s := open(t, dir, small)
 	require.NoError(t, s.Recover(context.Background(), newReplay()))
 	for gen := uint32(1); gen <= 5; gen++ { // one less than are merged
-		require.NoError(t, s.Checkpoint(marks(gen, 5000)))
+		require.NoError(t, s.PackMarks(gen, marks(gen, 5000)))
+		require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen}))
 	}
 	require.NoError(t, s.Close())
 
 	s = open(t, dir, full)
 	require.NoError(t, s.Recover(context.Background(), newReplay()))
-	require.ErrorIs(t, s.Checkpoint(marks(7, 5000)), syscall.ENOSPC)
-	require.NoError(t, s.Checkpoint(marks(6, 100)))
+	require.ErrorIs(t, s.PackMarks(6, marks(7, 5000)), syscall.ENOSPC)
+	require.NoError(t, s.PackMarks(6, marks(6, 100)))
+	require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: 6}))
 	require.NoError(t, s.Close())
 	files, err := os.ReadDir(filepath.Join(dir, "marks"))
 	require.NoError(t, err)
@@ -95,7 +97,7 @@ func TestFullVolumeRefusesFilesOfMarks(t *testing.T) {
 	s = open(t, dir, small)
 	require.NoError(t, s.Recover(context.Background(), newReplay()))
 	for gen := uint32(1); gen <= 6; gen++ {
-		ms := marks(gen, 5000).Marks
+		ms := marks(gen, 5000)
 		if gen == 6 {
 			ms = ms[:100]
 		}

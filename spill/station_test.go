@@ -57,7 +57,10 @@ func (x *station) checkpoint(n int) error {
 
 func (x *station) checkpointOf(ms []frontier.Mark) error {
 	x.gen++
-	err := x.Checkpoint(&frontier.Checkpoint{Gen: x.gen, Marks: slices.Clone(ms)})
+	err := x.PackMarks(x.gen, slices.Clone(ms))
+	if err == nil {
+		err = x.Checkpoint(&frontier.Checkpoint{Gen: x.gen})
+	}
 	if err == nil {
 		x.has = append(x.has, ms...)
 	}
