@@ -3,16 +3,12 @@
 // A queue is a FIFO in three stretches: front, records in memory; chain, parts
 // of blocks on disk; back, records in memory that came after. A record may be
 // in memory and in a block at once: then the block's copy is marked taken, and
-// dropping the one in memory (evict) only clears the mark. The queues of a bound
-// host together are its back queue.
+// dropping the one in memory (evict) only clears the mark: see parts.go. The
+// queues of a bound host together are its back queue.
 
 package frontier
 
-import (
-	"math/bits"
-
-	"github.com/seed-7440039f/frontier/internal/arena"
-)
+import "github.com/seed-7440039f/frontier/internal/arena"
 
 // queue is the FIFO of one host, crawl and priority.
 type queue struct {
@@ -21,8 +17,7 @@ type queue struct {
 	prev, next uint32 // in the front queue or ready list
 	front      stretch
 	back       stretch
-	chain      uint32 // first part on disk
-	chainLast  uint32
+	chain      uint32 // last part on disk, and so the way to the first; 0: none
 	waiting    int32
 	crawl      uint32
 	priority   uint8
@@ -31,40 +26,6 @@ type queue struct {
 
 // stretch is a singly linked FIFO of resident records.
 type stretch struct{ first, last arena.Ref }
-
-// part is a range of a block with records of one queue.
-//
-// Invariants: taken has a bit for each record that must not be read again,
-// because it is in memory, leased or finished; done counts the finished ones; a
-// part is chained while one of its records is not taken, and perhaps longer.
-type part struct {
-	block uint32
-	next  uint32 // in the chain
-	taken uint32
-	first uint16
-	state uint16 // see partDone
-}
-
-// A part's state is its count, times partCount; how many of its records are
-// finished, times partDone; and partChained while it is chained.
-const (
-	partCount   = 1
-	partDone    = 1 << 6
-	partChained = 1 << 12
-)
-
-func (p *part) count() int    { return int(p.state / partCount % 64) }
-func (p *part) done() int     { return int(p.state / partDone % 64) }
-func (p *part) chained() bool { return p.state&partChained != 0 }
-
-// all has a bit for each record.
-func (p *part) all() uint32 { return uint32(uint64(1)<<p.count() - 1) }
-
-// chain notes that the part is chained, and which comes after it.
-func (p *part) chain(next uint32) {
-	p.next = next
-	p.state |= partChained
-}
 
 // queueOf returns the queue of a host, of a new record if there is none.
 func (c *core) queueOf(hid uint32, crawl uint32, priority uint8) uint32 {
@@ -174,85 +135,6 @@ func (c *core) pop(q *queue) arena.Ref {
 	return c.stretchPop(&q.front)
 }
 
-// nextPart returns the first part of the chain that holds unread records, and
-// which; 0 if there is none.
-func (c *core) nextPart(q *queue) (uint32, uint32) {
-	for q.chain != 0 {
-		p := c.parts.at(q.chain)
-		if want := p.all() &^ p.taken; want != 0 {
-			return q.chain, want
-		}
-		c.unchain(q)
-	}
-	return 0, 0
-}
-
-// unchain removes the first part of the chain.
-func (c *core) unchain(q *queue) {
-	id := q.chain
-	p := c.parts.at(id)
-	q.chain = p.next
-	if q.chain == 0 {
-		q.chainLast = 0
-	}
-	p.next, p.state = 0, p.state&^partChained
-	c.tidy(id)
-}
-
-// tidy releases a part that is of no use any more.
-func (c *core) tidy(id uint32) {
-	if p := c.parts.at(id); p.done() == p.count() && !p.chained() {
-		c.parts.release(id)
-	}
-}
-
-func (c *core) chainLast(q *queue, id uint32) {
-	p := c.parts.at(id)
-	p.chain(0)
-	if q.chainLast != 0 {
-		c.parts.at(q.chainLast).next = id
-	} else {
-		q.chain = id
-	}
-	q.chainLast = id
-}
-
-// install puts records that were read from the chain's first part into the
-// front stretch, which is empty.
-func (c *core) install(qid, pid uint32, records []loaded) {
-	q, p := c.queues.at(qid), c.parts.at(pid)
-	for _, r := range records {
-		if p.taken&(1<<r.pos) != 0 {
-			continue // taken by a Force meanwhile
-		}
-		ref := c.store(r.seq, r.body)
-		c.setHome(ref, pid, r.pos)
-		p.taken |= 1 << r.pos
-		c.stretchPush(&q.front, ref)
-	}
-	if q.chain == pid && p.taken == p.all() {
-		c.unchain(q)
-	}
-}
-
-// loaded is a record read from a block.
-type loaded struct {
-	pos  int
-	seq  uint64
-	body []byte
-}
-
-// abandon gives up the chain's first part, which cannot be read. Its records
-// stay on disk; they are not waiting any more.
-func (c *core) abandon(qid, pid uint32) {
-	q, p := c.queues.at(qid), c.parts.at(pid)
-	n := bits.OnesCount32(p.all() &^ p.taken)
-	p.taken = p.all()
-	c.counted(q, -n)
-	c.stats.Unreadable += int64(n)
-	c.nextPart(q)
-}
-
 // evict drops from memory what can be read from blocks again: the end of the
 // front stretch and the beginning of the back stretch. It does so only when
 // memory is wanted.
@@ -293,18 +175,13 @@ func (c *core) evictFront(qid uint32) {
 	if gone.first == 0 {
 		return
 	}
-	rest, restLast := q.chain, q.chainLast
-	q.chain, q.chainLast = 0, 0
+	rest := q.chain
+	q.chain = 0
 	for gone.first != 0 {
 		c.release(q, c.stretchPop(&gone))
 	}
 	if rest != 0 {
-		if q.chainLast != 0 {
-			c.parts.at(q.chainLast).next = rest
-		} else {
-			q.chain = rest
-		}
-		q.chainLast = restLast
+		c.chainAll(q, rest)
 	}
 }
 
@@ -329,9 +206,9 @@ func (c *core) release(q *queue, ref arena.Ref) {
 	r := c.record(ref)
 	id := r.part()
 	p := c.parts.at(id)
-	p.taken &^= 1 << r.pos()
+	c.untake(p, r.pos())
 	if !p.chained() {
-		c.chainLast(q, id)
+		c.chainPart(q, id)
 	}
 	c.discard(ref)
 }
@@ -343,44 +220,4 @@ func (c *core) finished(ref arena.Ref) {
 		c.kill(id, r.pos())
 	}
 	c.discard(ref)
-}
-
-// kill marks a record in a block as finished.
-func (c *core) kill(pid uint32, pos int) {
-	p := c.parts.at(pid)
-	c.setDead(c.blocks.at(p.block), int(p.first)+pos)
-	p.taken |= 1 << pos
-	p.state += partDone
-	c.died(p.block)
-	c.tidy(pid)
-}
-
-// died notes that one more record of a block is marked as finished.
-func (c *core) died(id uint32) {
-	b := c.blocks.at(id)
-	b.addLive(-1)
-	switch {
-	case b.live() == 0:
-		c.forgetBlock(id)
-		c.drops = append(c.drops, id)
-	case !b.dirty():
-		b.setDirty()
-		c.dirty = append(c.dirty, id)
-	}
-}
-
-// addPart records a part that Pack wrote or Recover found. It is not chained,
-// and all of its records count as taken.
-func (c *core) addPart(p Part) uint32 {
-	c.blocks.add(p.Block).addLive(int(p.Count))
-	return c.newPart(p)
-}
-
-// newPart is addPart for records that the block counts already.
-func (c *core) newPart(p Part) uint32 {
-	id := c.parts.alloc()
-	x := c.parts.at(id)
-	*x = part{block: p.Block, first: p.First, state: uint16(p.Count) * partCount}
-	x.taken = x.all()
-	return id
 }

@@ -160,7 +160,7 @@ func (k *checker) record(ref arena.Ref, qid uint32, where string) {
 			k.bad("F5: position %d of part %d is in memory twice", r.pos(), id)
 		}
 		k.resident[id] |= bit
-		if p := k.c.parts.at(id); p.taken&bit == 0 {
+		if k.c.unread(k.c.parts.at(id))&bit != 0 {
 			k.bad("F5: position %d of part %d is in memory and may be read again", r.pos(), id)
 		}
 	}
@@ -261,19 +261,14 @@ func (k *checker) queue(id uint32, q *queue) {
 			k.bad("F3: queue %d: a stretch ends at %d, not %d", id, last, s.last)
 		}
 	}
-	last := uint32(0)
-	for pid := q.chain; pid != 0; pid = c.parts.at(pid).next {
+	for pid := range c.chain(q) {
 		p := c.parts.at(pid)
 		if !p.chained() || k.chained[pid] {
 			k.bad("F5: queue %d: part %d is chained wrongly", id, pid)
 			break
 		}
 		k.chained[pid] = true
-		n += bits.OnesCount32(p.all() &^ p.taken)
-		last = pid
-	}
-	if last != q.chainLast {
-		k.bad("F3: queue %d: the chain ends at %d, not %d", id, last, q.chainLast)
+		n += bits.OnesCount32(c.unread(p))
 	}
 	if n != int(q.waiting) {
 		k.bad("F6: queue %d has %d URLs, counted %d", id, n, q.waiting)
@@ -325,31 +320,42 @@ func (k *checker) groups() {
 func (k *checker) parts() {
 	c := k.c
 	live := map[uint32]int{}
+	touched := 0
 	for id := uint32(1); id <= c.parts.top; id++ {
 		p := c.parts.at(id)
-		if p.count() == 0 {
+		if p.block == 0 {
 			continue
+		}
+		t := c.detail(p)
+		if p.touched() {
+			touched++
+		}
+		if p.touched() != (t.taken != 0) {
+			k.bad("F5: part %d has taken %x, and is touched: %v", id, t.taken, p.touched())
 		}
 		dead := 0
 		b := c.blocks.at(p.block)
-		for i := range p.count() {
-			if b == nil || c.isDead(b, int(p.first)+i) {
+		for i := range int(t.count) {
+			if b == nil || c.isDead(b, int(t.first)+i) {
 				dead++
-				if p.taken&(1<<i) == 0 {
+				if t.taken&(1<<i) == 0 {
 					k.bad("F5: position %d of part %d is finished and may be read", i, id)
 				}
 			}
 		}
-		if dead != p.done() {
-			k.bad("F5: part %d has %d finished records, counted %d", id, dead, p.done())
+		if dead != int(t.done) {
+			k.bad("F5: part %d has %d finished records, counted %d", id, dead, t.done)
 		}
-		live[p.block] += p.count() - dead
+		live[p.block] += int(t.count) - dead
 		if p.chained() != k.chained[id] {
 			k.bad("F5: part %d is chained: %v", id, p.chained())
 		}
-		if !p.chained() && p.taken != p.all() {
+		if !p.chained() && t.taken != t.all() {
 			k.bad("F5: part %d has records that nobody will read", id)
 		}
+	}
+	if touched != c.touchedParts.len() {
+		k.bad("F5: %d parts are touched, counted %d", touched, c.touchedParts.len())
 	}
 	k.timed(live)
 	for id, b := range c.blocks.all() {

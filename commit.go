@@ -349,7 +349,8 @@ func (f *Frontier) completionLocked(ref arena.Ref) Completion {
 	x := Completion{Seq: r.seq()}
 	if id := r.part(); id != 0 {
 		p := f.core.parts.at(id)
-		x.Block, x.Pos = p.block, p.first+uint16(r.pos())
+		t := f.core.detail(p)
+		x.Block, x.Pos = p.block, t.first+uint16(r.pos())
 	}
 	return x
 }

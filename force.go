@@ -10,7 +10,6 @@ package frontier
 import (
 	"bytes"
 	"context"
-	"math/bits"
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -201,9 +200,9 @@ func (f *Frontier) unreadLocked(id uint32, crawl uint32) []loadJob {
 		if q.crawl != crawl {
 			continue
 		}
-		for pid := q.chain; pid != 0; pid = c.parts.at(pid).next {
-			if p := c.parts.at(pid); p.all()&^p.taken != 0 {
-				jobs = append(jobs, *f.jobLocked(choice{host: id, queue: qid, load: pid, want: p.all() &^ p.taken}))
+		for pid := range c.chain(q) {
+			if want := c.unread(c.parts.at(pid)); want != 0 {
+				jobs = append(jobs, *f.jobLocked(choice{host: id, queue: qid, load: pid, want: want}))
 			}
 		}
 	}
@@ -227,12 +226,12 @@ func (f *Frontier) takeFromDisk(o *op, jobs []loadJob, url []byte) (again bool, 
 			defer f.mu.Unlock()
 			c := f.core
 			p := c.parts.at(job.load)
-			if p.block != job.part.Block || p.first != job.part.First || bits.OnesCount32(p.taken&(1<<r.pos)) != 0 {
+			if p.block != job.part.Block || c.detail(p).first != job.part.First || c.unread(p)&(1<<r.pos) == 0 {
 				return true, nil
 			}
 			ref := c.store(r.seq, r.body)
 			c.setHome(ref, job.load, r.pos)
-			f.withdrawLocked(o, job.queue, ref, func() { p.taken |= 1 << r.pos })
+			f.withdrawLocked(o, job.queue, ref, func() {})
 			return false, nil
 		}
 	}

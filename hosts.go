@@ -74,12 +74,13 @@ type core struct {
 	resident int64 // bytes of records in mem
 	homeless int64 // of them, of records that are in no block
 
-	hosts  slab[host]
-	index  hostIndex // of hosts
-	queues slab[queue]
-	parts  slab[part]
-	blocks blockTable
-	leases slab[leaseRecord]
+	hosts        slab[host]
+	index        hostIndex // of hosts
+	queues       slab[queue]
+	parts        slab[part]
+	touchedParts slab[touchedPart]
+	blocks       blockTable
+	leases       slab[leaseRecord]
 
 	tokens  lanes    // front queues
 	readies lanes    // ready lists

@@ -17,7 +17,8 @@ type loadJob struct {
 
 func (f *Frontier) jobLocked(ch choice) *loadJob {
 	p := f.core.parts.at(ch.load)
-	return &loadJob{ch, Part{Block: p.block, First: p.first, Count: uint8(p.count())}}
+	t := f.core.detail(p)
+	return &loadJob{ch, Part{Block: p.block, First: t.first, Count: t.count}}
 }
 
 // load reads the records of a job and leases the first. If they cannot be read

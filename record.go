@@ -163,13 +163,15 @@ func (c *core) store(seq uint64, b []byte) arena.Ref {
 	return ref
 }
 
-// setHome notes that a record lies in a block, too.
+// setHome notes that a record lies in a block, too. It must not be read from
+// there.
 func (c *core) setHome(ref arena.Ref, part uint32, pos int) {
 	r := c.record(ref)
 	if r.part() == 0 {
 		c.homeless -= arena.Cost(recordSize(r.length()))
 	}
 	r.setHome(part, pos)
+	c.take(c.parts.at(part), 1<<pos)
 }
 
 func (c *core) record(ref arena.Ref) resident { return c.mem.Bytes(ref) }

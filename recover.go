@@ -106,16 +106,16 @@ func (r *recovery) Part(q Queue, p Part) error {
 	}
 	r.parts[len(r.parts)-1].n++
 	x, b := c.parts.at(id), c.blocks.at(p.Block)
-	x.taken = 0
 	for i := range int(p.Count) {
 		if c.isDead(b, int(p.First)+i) {
-			x.taken |= 1 << i
-			x.state += partDone
+			t := c.touch(x)
+			t.taken |= 1 << i
+			t.done++
 			b.addLive(-1)
 		}
 	}
-	c.counted(c.queues.at(qid), bits.OnesCount32(x.all()&^x.taken))
-	c.chainLast(c.queues.at(qid), id)
+	c.counted(c.queues.at(qid), bits.OnesCount32(c.unread(x)))
+	c.chainPart(c.queues.at(qid), id)
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (r *recovery) partOf(block uint32, pos uint16) uint32 {
 	for ; at < len(r.parts) && r.parts[at].block == block; at++ {
 		for id := r.parts[at].first; id < r.parts[at].first+r.parts[at].n; id++ {
 			p := r.f.core.parts.at(id)
-			if p.block == block && pos >= p.first && int(pos) < int(p.first)+p.count() {
+			if t := r.f.core.detail(p); p.block == block && pos >= t.first && int(pos) < int(t.first)+int(t.count) {
 				return id
 			}
 		}
@@ -202,8 +202,9 @@ func (r *recovery) completion(x Completion) {
 		return
 	}
 	p := c.parts.at(id)
-	pos := int(x.Pos - p.first)
-	if p.taken&(1<<pos) == 0 {
+	t := c.detail(p)
+	pos := int(x.Pos - t.first)
+	if t.taken&(1<<pos) == 0 {
 		c.counted(c.queues.at(r.queues.Items[id]), -1)
 	}
 	c.kill(id, pos)

@@ -83,8 +83,9 @@ func TestSlabAgainstAMap(t *testing.T) {
 // twenty million parts.
 func TestRecordsAreSmall(t *testing.T) {
 	require.EqualValues(t, 48, unsafe.Sizeof(host{}))
-	require.EqualValues(t, 52, unsafe.Sizeof(queue{}))
-	require.EqualValues(t, 16, unsafe.Sizeof(part{}))
+	require.EqualValues(t, 48, unsafe.Sizeof(queue{}))
+	require.EqualValues(t, 12, unsafe.Sizeof(part{}))
+	require.EqualValues(t, 8, unsafe.Sizeof(touchedPart{}))
 	require.EqualValues(t, 8, unsafe.Sizeof(block{}))
 	require.EqualValues(t, 16, unsafe.Sizeof(timeItem{}))
 }

@@ -176,9 +176,8 @@ func BenchmarkBackQueue(b *testing.B) {
 			id := c.ensure(hashes[i], names[i])
 			qid := c.queueOf(id, 0, 1)
 			q := c.queues.at(qid)
-			p := c.addPart(Part{Block: uint32(i), Count: MaxPart})
-			c.parts.at(p).taken = 0
-			c.chainLast(q, p)
+			p := c.addPart(Part{Block: uint32(i + 1), Count: MaxPart})
+			c.chainPart(q, p)
 			c.counted(q, MaxPart)
 			c.install(qid, p, read)
 			c.hosts.at(id).served = 1 // it is bound
