@@ -106,6 +106,8 @@ func (f *Frontier) readTimed(idle bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
+	case f.closed:
+		f.core.putBackTimed(it.at)
 	case err != nil:
 		f.timedFailedLocked(err)
 	case sweep:

@@ -145,11 +145,17 @@ func (c *core) evict(qid uint32) {
 	}
 }
 
-// trim evicts what an unbound host need not keep.
+// trim evicts what need not be in memory of a queue that grew: all of an unbound
+// host, of a bound one all but the next few. It does so only when memory is
+// wanted.
 func (c *core) trim(qid uint32) {
 	switch c.hosts.at(c.queues.at(qid).host).place {
 	case unbound, parked:
 		c.evict(qid)
+	case pacing, ready, leased, loading:
+		if c.cfg.spill && c.resident > c.cfg.evictOver {
+			c.evictBack(qid, true)
+		}
 	}
 }
 

@@ -171,6 +171,7 @@ func (f *Frontier) startCommitter() {
 	c := &f.committer
 	c.wake, c.move, c.stop = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
 	c.read = make(chan struct{}, 1)
+	c.read <- struct{}{} // what became due while the store was closed
 	f.background.Add(3)
 	go func() { defer f.background.Done(); f.commitLoop() }()
 	go func() { defer f.background.Done(); f.moveLoop() }()

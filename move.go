@@ -331,16 +331,7 @@ func (m *mover) settleLocked(i int, parts []Part, ids []uint32) {
 // evictLocked drops from memory the URLs of a queue that are safe in blocks. The
 // next few of a bound host stay.
 func (m *mover) evictLocked(id uint32) {
-	c := m.f.core
-	q := c.queues.at(id)
-	if q.host == 0 || c.resident <= c.cfg.evictOver {
-		return
-	}
-	switch c.hosts.at(q.host).place {
-	case unbound, parked:
-		c.evictFront(id)
-		c.evictBack(id, false)
-	case pacing, ready, leased, loading:
-		c.evictBack(id, true)
+	if c := m.f.core; c.queues.at(id).host != 0 {
+		c.trim(id)
 	}
 }

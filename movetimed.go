@@ -10,6 +10,11 @@ import (
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
 
+const (
+	timedPacked = 4096 // scheduled records that are packed at once
+	timedCopied = 256  // of them, copied under one lock
+)
+
 // timedCopy is a scheduled record on its way to a timed block.
 type timedCopy struct {
 	TimedRecord
@@ -22,9 +27,17 @@ type timedCopy struct {
 func (m *mover) moveScheduled(items []timeItem) error {
 	slices.SortFunc(items, func(a, b timeItem) int { return cmp.Compare(a.at, b.at) })
 	for len(items) > 0 {
-		t, n, err := m.copyTimed(items)
+		copies := make([]timedCopy, 0, timedPacked)
+		m.copy = make([]byte, 0, moveBytes)
+		n := 0
+		var err error
+		for n < len(items) && n < timedPacked && len(m.copy) < moveBytes && err == nil {
+			end := min(n+timedCopied, len(items))
+			copies, err = m.copyTimed(copies, items[n:end])
+			n = end
+		}
 		if err == nil {
-			err = m.packTimed(t)
+			err = m.packTimed(copies)
 		}
 		if err != nil {
 			f := m.f
@@ -38,19 +51,17 @@ func (m *mover) moveScheduled(items []timeItem) error {
 	return nil
 }
 
-// copyTimed copies the first of the records, and returns how many it went through.
-func (m *mover) copyTimed(items []timeItem) (out []timedCopy, n int, err error) {
+// copyTimed appends copies of the records, under one lock.
+func (m *mover) copyTimed(out []timedCopy, items []timeItem) ([]timedCopy, error) {
 	f := m.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return nil, 0, ErrClosed
+		return nil, ErrClosed
 	}
 	c := f.core
-	m.copy = nil
-	for n < len(items) && n < 16*moveQueues && len(m.copy) < moveBytes {
-		ref := arena.Ref(items[n].id)
-		n++
+	for _, x := range items {
+		ref := arena.Ref(x.id)
 		i, ok := c.scheduledAt(ref)
 		if !ok {
 			continue // it waits by now, or is finished, and its place perhaps put to another use
@@ -73,7 +84,7 @@ func (m *mover) copyTimed(items []timeItem) (out []timedCopy, n int, err error) 
 			from: c.locate(ref), at: it.at,
 		})
 	}
-	return out, n, nil
+	return out, nil
 }
 
 // packTimed packs records and lets go of them.

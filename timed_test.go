@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,7 +142,7 @@ func TestNextWaitsForWhatIsOnDisk(t *testing.T) {
 func TestFloodOfScheduledURLs(t *testing.T) {
 	for _, hosts := range []int{1, 500} {
 		t.Run(fmt.Sprintf("hosts=%d", hosts), func(t *testing.T) {
-			const n = 150_000
+			const n = 60_000
 			w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), NoDedup: true, MemoryBudget: 32 << 20}, spill.Options{})
 			w.later(n, hosts, 3*day, 3*day+time.Second)
 			w.until(4 * day)
@@ -164,7 +165,7 @@ func TestFloodOfScheduledURLs(t *testing.T) {
 			}
 			require.Len(t, seen, n)
 			t.Logf("%d bytes of URLs in memory at most", most)
-			require.Less(t, most, int64(9<<20), "a quarter of the budget, and a block")
+			require.Less(t, most, int64(3<<20), "a sixteenth of the budget, and a block")
 		})
 	}
 }
@@ -425,4 +426,262 @@ func TestMovesKeepTheOrderAroundAScheduledURL(t *testing.T) {
 	w.add("http://a.example/3")
 	require.NoError(t, w.f.MoveNow(true))
 	require.Equal(t, urlsOf("a.example", 3), w.rest())
+}
+
+// What was learned of a host is known when its scheduled URLs come.
+func TestScheduledURLsBringTheirHostsBack(t *testing.T) {
+	for _, how := range []string{"go on", "reopen", "kill"} {
+		t.Run(how, func(t *testing.T) {
+			w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+			w.learns("a.example")
+			require.Zero(t, w.f.Stats().Hosts)
+			for i := range 3 {
+				_, err := w.f.Add(context.Background(), frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i), NotBefore: dawn.Add(10*day + time.Duration(i)*time.Millisecond)})
+				require.NoError(t, err)
+			}
+			require.NotZero(t, w.f.Stats().Hosts)
+			require.NoError(t, w.f.MoveNow(false))
+			w.asleep()
+			require.Zero(t, w.f.Stats().Hosts)
+			switch how {
+			case "reopen":
+				w.reopen()
+			case "kill":
+				w = w.killed()
+			}
+			for i := range 3 {
+				l := w.nextIs(10*day+time.Duration(i)*slow, fmt.Sprintf("http://a.example/%d", i))
+				w.fetched(l, 0, frontier.Outcome{})
+			}
+			w.over()
+		})
+	}
+}
+
+// A host whose row cannot be read keeps its URLs waiting on disk, not for ever.
+func TestScheduledURLsWaitForTheRowOfTheirHost(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	w.learns("a.example")
+	_, err := w.f.Add(context.Background(), frontier.Entry{URL: "http://a.example/", NotBefore: dawn.Add(10 * day)})
+	require.NoError(t, err)
+	require.NoError(t, w.f.MoveNow(false))
+	w.asleep()
+	w.machine.Faults.FailNth(spilltest.Read, 2, errDisk) // after the block
+	w.until(10 * day)
+	_, at, err := w.f.TryNext()
+	require.ErrorIs(t, err, frontier.ErrNotDue)
+	require.True(t, at.After(w.clk.Now()))
+	require.EqualValues(t, 1, w.f.Stats().Scheduled)
+	w.clk.Set(at)
+	w.fetched(w.nextIs(w.at(), "http://a.example/"), 0, frontier.Outcome{})
+	w.over()
+}
+
+// Workers, forces, moves and time go on together: no URL is ever there twice.
+func TestRecrawlWithForcesAndMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, workers = 400, 8
+		r := newRand(t)
+		m := spilltest.OpenMemory(t, spill.Options{})
+		w := &world{TB: t, machine: m, opts: frontier.Options{Spill: m.Store, Delay: frontier.FixedDelay(50 * ms), Retry: frontier.Retries(1, 0)}}
+		w.open()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		url := func(i int) string { return fmt.Sprintf("http://h%d.example/%d", i%40, i) }
+		var entries []frontier.Entry
+		for i := range n {
+			entries = append(entries, frontier.Entry{URL: url(i)})
+		}
+		_, err := w.f.Add(ctx, entries...)
+		require.NoError(t, err)
+		var mu sync.Mutex // guards r, out and visits
+		out, visits := map[string]bool{}, 0
+		draw := func(n int) int { mu.Lock(); defer mu.Unlock(); return r.IntN(n) }
+		var all sync.WaitGroup
+		for range workers {
+			all.Go(func() {
+				for {
+					l, err := w.f.Next(ctx)
+					if err != nil {
+						return
+					}
+					mu.Lock()
+					twice := out[l.Entry.URL]
+					out[l.Entry.URL] = true
+					visits++
+					mu.Unlock()
+					if twice {
+						t.Errorf("%s is leased twice", l.Entry.URL)
+					}
+					time.Sleep(time.Duration(draw(300)) * ms)
+					mu.Lock()
+					delete(out, l.Entry.URL)
+					mu.Unlock()
+					o := frontier.Outcome{Next: time.Now().Add(time.Duration(1+draw(7200)) * time.Second)}
+					if draw(10) == 0 {
+						o = requeue
+					}
+					if err := w.f.Done(l, o); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				time.Sleep(time.Duration(1+draw(60)) * time.Second)
+				e := frontier.Entry{URL: url(draw(n)), Force: true}
+				if draw(3) == 0 {
+					e.NotBefore = time.Now().Add(time.Duration(draw(7200)) * time.Second)
+				}
+				if _, err := w.f.Add(ctx, e); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				time.Sleep(time.Duration(1+draw(900)) * time.Second)
+				if err := w.f.MoveNow(draw(2) == 0); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		time.Sleep(day)
+		stop()
+		all.Wait()
+		require.NoError(t, w.f.Check())
+		w.reopen()
+		require.Greater(t, visits, 10*n)
+		seen := map[string]bool{}
+		for range n {
+			l, err := w.f.Next(t.Context())
+			require.NoError(t, err)
+			require.False(t, seen[l.Entry.URL], "%s is there twice", l.Entry.URL)
+			seen[l.Entry.URL] = true
+			require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+		}
+		_, err = w.f.Next(t.Context())
+		require.ErrorIs(t, err, frontier.ErrExhausted)
+	})
+}
+
+// A round that failed leaves a URL in a block that is dropped after a crash: then
+// it is in the log again, and superseded all the same.
+func TestForceBetweenAFailedRoundAndACrash(t *testing.T) {
+	for n := 1; ; n++ {
+		w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+		_, err := w.f.Add(context.Background(), frontier.Entry{URL: "http://a.example/", NotBefore: dawn.Add(day)})
+		require.NoError(t, err)
+		w.machine.Faults.FailNth(spilltest.Write, n, errDisk)
+		if w.f.MoveNow(true) == nil {
+			require.Greater(t, n, 3)
+			return
+		}
+		w.machine.Faults.Heal()
+		_, err = w.f.Add(context.Background(), frontier.Entry{URL: "http://a.example/", Force: true})
+		require.NoError(t, err)
+		for range 2 {
+			w = w.killed()
+			require.EqualValues(t, 1, w.f.Stats().Waiting+w.f.Stats().Scheduled)
+		}
+		require.NoError(t, w.f.MoveNow(true))
+		w.fetched(w.next(), 0, frontier.Outcome{})
+		w.over()
+		w = w.killed()
+		w.over()
+	}
+}
+
+// While a Force is on its way to disk nobody knows yet whether the URL that it
+// replaces counts: it is not handed out.
+func TestForceMeetsTheTimeOfItsURL(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const url = "http://a.example/"
+			w, h := hookedWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)})
+			_, err := w.f.Add(bg, frontier.Entry{URL: url, NotBefore: dawn.Add(day), Meta: []byte("old")})
+			require.NoError(t, err)
+			require.NoError(t, w.f.MoveNow(true))
+			gate := make(chan struct{})
+			h.set(func(*frontier.Batch) error {
+				<-gate
+				if fails {
+					return errDisk
+				}
+				return nil
+			}, nil)
+			forced := make(chan error, 1)
+			go func() {
+				_, err := w.f.Add(bg, frontier.Entry{URL: url, Force: true, Meta: []byte("new")})
+				forced <- err
+			}()
+			synctest.Wait()
+			w.until(day)
+			c := start(func() (frontier.Lease, error) { l, _, err := w.f.TryNext(); return l, err })
+			require.True(t, c.waits())
+			close(gate)
+			h.set(nil, nil)
+			<-c.over
+			require.NoError(t, c.err)
+			want := "new"
+			if err := <-forced; fails {
+				require.ErrorIs(t, err, errDisk)
+				want = "old"
+			}
+			require.Equal(t, want, string(c.lease.Entry.Meta))
+			w.fetched(c.lease, 0, frontier.Outcome{})
+			w.over()
+		})
+	}
+}
+
+// A crawl does not wait for the times of URLs that were all forced to come now.
+func TestCrawlIsOverOnceAllThatIsScheduledWasForced(t *testing.T) {
+	const n = 8000
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	w.later(n, 10, 30*day, 31*day)
+	require.NoError(t, w.f.MoveNow(true))
+	var entries []frontier.Entry
+	for i := range n {
+		entries = append(entries, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d/%d-%d", i%10, 30*day, i, n), Force: true})
+	}
+	_, err := w.f.Add(bg, entries...)
+	require.NoError(t, err)
+	require.Len(t, w.rest(), n)
+	require.Zero(t, w.at(), "nothing had to be waited for")
+}
+
+// A note is kept for a block that could not be read: it may be readable again.
+func TestNoteOutlivesADamagedBlock(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	w.later(20_000, 1, day, 2*day) // more than are looked through at once
+	flip := func() {
+		w.machine.Damage(func(k, v []byte) []byte {
+			if k[4] == 'T' {
+				v[len(v)/2] ^= 1
+			}
+			return v
+		})
+	}
+	flip()
+	url := fmt.Sprintf("http://h0.example/%d/0-20000", day)
+	_, err := w.f.Add(bg, frontier.Entry{URL: url, Force: true})
+	require.NoError(t, err)
+	w.fetched(w.nextIs(0, url), 0, frontier.Outcome{})
+	w.until(3 * day)
+	for ce := new(frontier.CorruptError); ; {
+		if _, _, err = w.f.TryNext(); !errors.As(err, &ce) {
+			break
+		}
+	}
+	require.ErrorIs(t, err, frontier.ErrExhausted)
+	for range 3 {
+		require.NoError(t, w.f.MoveNow(true))
+	}
+	flip()
+	w = w.killed()
+	urls := w.rest()
+	require.Len(t, urls, 19_999)
+	require.NotContains(t, urls, url)
 }

@@ -143,6 +143,15 @@ func TestBlockRoundTrip(t *testing.T) {
 	})
 }
 
+// walkTimed reads a timed block from its stored value.
+func walkTimed(key, v []byte, fn func(pos int, r frontier.TimedRecord) bool) error {
+	raw, err := openTimed(nil, key, v)
+	if err != nil {
+		return err
+	}
+	return readTimed(raw, true, fn)
+}
+
 func TestTimedRoundTrip(t *testing.T) {
 	key := timedKey(1, 1)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -163,7 +172,7 @@ func TestTimedRoundTrip(t *testing.T) {
 		n := w.fill(want)
 		require.LessOrEqual(rt, n, frontier.MaxTimed)
 		var got []frontier.TimedRecord
-		require.NoError(rt, openTimed(key, w.value(key), func(pos int, r frontier.TimedRecord) bool {
+		require.NoError(rt, walkTimed(key, w.value(key), func(pos int, r frontier.TimedRecord) bool {
 			require.Equal(rt, len(got), pos)
 			r.Body = append([]byte{}, r.Body...)
 			got = append(got, r)
@@ -180,7 +189,7 @@ func FuzzTimed(f *testing.F) {
 		v := append(appendSeal(nil), content...)
 		closeSeal(nil, v)
 		n := 0
-		_ = openTimed(nil, v, func(pos int, r frontier.TimedRecord) bool {
+		_ = walkTimed(nil, v, func(pos int, r frontier.TimedRecord) bool {
 			n++
 			return r.Host != ""
 		})
@@ -211,14 +220,14 @@ func TestDamageIsFound(t *testing.T) {
 	all := func(int, frontier.TimedRecord) bool { return true }
 	key = timedKey(1, 1)
 	v = sampleTimed(key)
-	require.NoError(t, openTimed(key, v, all))
+	require.NoError(t, walkTimed(key, v, all))
 	for i := range v {
 		for bit := range 8 {
 			bad := bytes.Clone(v)
 			bad[i] ^= 1 << bit
-			require.Error(t, openTimed(key, bad, all), "byte %d bit %d", i, bit)
+			require.Error(t, walkTimed(key, bad, all), "byte %d bit %d", i, bit)
 		}
-		require.Error(t, openTimed(key, v[:i], all), "cut at %d", i)
+		require.Error(t, walkTimed(key, v[:i], all), "cut at %d", i)
 	}
 }
 

@@ -28,18 +28,21 @@ func (s *Store) Load(p frontier.Part, want uint32, fn func(i int, r frontier.Rec
 	if !ok {
 		return fmt.Errorf("spill: load: %w", corrupt(key, errNoBlock))
 	}
-	load := loadPart
-	if kind(key[headLen-1]) == kindTimed {
-		load = loadTimedPart
-	}
-	found, err := s.get(key, func(value []byte) error { return load(key, value, p, want, fn) })
-	if err == nil && !found {
-		err = corrupt(key, errNoBlock)
-	}
-	if err != nil {
+	if err := s.load(key, p, want, fn); err != nil {
 		return fmt.Errorf("spill: load: %w", err)
 	}
 	return nil
+}
+
+func (s *Store) load(key []byte, p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
+	if kind(key[headLen-1]) == kindTimed {
+		return s.loadTimed(key, p, want, fn)
+	}
+	found, err := s.get(key, func(value []byte) error { return loadPart(key, value, p, want, fn) })
+	if err == nil && !found {
+		err = corrupt(key, errNoBlock)
+	}
+	return err
 }
 
 var errNoBlock = errors.New("block is missing")

@@ -56,6 +56,7 @@ type Store struct {
 
 	write sync.Mutex // one write at a time, with its sync
 
+	timed     timedCache
 	marks     markSet
 	tidier    tidier
 	merger    merger
@@ -118,7 +119,9 @@ func (s *Store) Close() error {
 
 // Footprint is how many bytes of memory the store takes at most, until the next
 // checkpoint: the engine, and what marks on disk need in memory to be found.
-func (s *Store) Footprint() int64 { return s.db.Footprint() + s.marks.bytes() }
+func (s *Store) Footprint() int64 {
+	return s.db.Footprint() + s.marks.bytes() + s.timed.bytes()
+}
 
 // Release ends the use that Recover began. Another Recover may follow.
 func (s *Store) Release() error {
@@ -126,6 +129,7 @@ func (s *Store) Release() error {
 	defer s.life.RUnlock()
 	s.tidier.wait()
 	s.merger.stop()
+	s.timed.clear()
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if !s.closed && (len(s.undo.logs) > 0 || s.undo.state) { // the last chance to take it back

@@ -141,20 +141,29 @@ func (w *timedWriter) value(key []byte) []byte {
 }
 
 // readTimed calls fn with the records of a decompressed timed block, in order,
-// until it returns false. Their bodies alias raw.
-func readTimed(raw []byte, fn func(pos int, r frontier.TimedRecord) bool) error {
+// until it returns false. Their bodies alias raw. Queues are given only if they
+// are wanted.
+func readTimed(raw []byte, wanted bool, fn func(pos int, r frontier.TimedRecord) bool) error {
 	if len(raw) == 0 {
 		return errTimedEmpty
 	}
 	s := scanner{b: raw}
 	var queues []frontier.Queue
+	known := uint64(0) // queues
 	var r frontier.TimedRecord
 	for pos := 0; len(s.b) > 0; pos++ {
-		q := s.limited(uint64(len(queues)))
-		if q == 0 && s.err == nil {
+		q := s.limited(known)
+		if q == 0 {
 			host := s.take(uint64(s.byte()))
-			queues = append(queues, frontier.Queue{Host: string(host), Crawl: uint32(s.limited(1<<32 - 1)), Priority: s.byte()})
-			q = uint64(len(queues))
+			crawl, priority := uint32(s.limited(1<<32-1)), s.byte()
+			if len(host) == 0 {
+				s.fail(errNumber)
+			}
+			if wanted {
+				queues = append(queues, frontier.Queue{Host: string(host), Crawl: crawl, Priority: priority})
+			}
+			known++
+			q = known
 		}
 		if pos == 0 {
 			r.Due = s.varint()
@@ -166,8 +175,11 @@ func readTimed(raw []byte, fn func(pos int, r frontier.TimedRecord) bool) error 
 		if s.err != nil {
 			return s.err
 		}
-		if r.Queue = queues[q-1]; len(r.Host) == 0 || pos >= frontier.MaxTimed {
+		if pos >= frontier.MaxTimed {
 			return fmt.Errorf("record %d: %w", pos, errNumber)
+		}
+		if wanted {
+			r.Queue = queues[q-1]
 		}
 		if !fn(pos, r) {
 			return nil
@@ -176,26 +188,13 @@ func readTimed(raw []byte, fn func(pos int, r frontier.TimedRecord) bool) error 
 	return s.err
 }
 
-// openTimed verifies and decompresses a timed block, and calls fn with its
-// records, which it must not keep.
-func openTimed(key, value []byte, fn func(pos int, r frontier.TimedRecord) bool) error {
+// openTimed verifies and decompresses a timed block, into buf if it fits.
+func openTimed(buf, key, value []byte) ([]byte, error) {
 	body, err := unseal(key, value)
 	if err != nil {
-		return corrupt(key, err)
+		return nil, err
 	}
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	raw, err := inflate(*buf, body, blockRawLimit)
-	if err != nil {
-		return corrupt(key, err)
-	}
-	if cap(raw) <= 16*blockTarget {
-		*buf = raw[:0]
-	}
-	if err := readTimed(raw, fn); err != nil {
-		return corrupt(key, err)
-	}
-	return nil
+	return inflate(buf, body, blockRawLimit)
 }
 
 // LoadTimed reads a timed block. It may be called by any number of goroutines.
@@ -209,7 +208,19 @@ func (s *Store) LoadTimed(block uint32, from int, fn func(pos int, r frontier.Ti
 		return fmt.Errorf("spill: load timed: %w", corrupt(key, errNoBlock))
 	}
 	found, err := s.get(key, func(value []byte) error {
-		return openTimed(key, value, func(pos int, r frontier.TimedRecord) bool { return pos < from || fn(pos, r) })
+		buf := buffers.Get().(*[]byte)
+		defer buffers.Put(buf)
+		raw, err := openTimed(*buf, key, value)
+		if err == nil {
+			if cap(raw) <= 16*blockTarget {
+				*buf = raw[:0]
+			}
+			err = readTimed(raw, true, func(pos int, r frontier.TimedRecord) bool { return pos < from || fn(pos, r) })
+		}
+		if err != nil {
+			return corrupt(key, err)
+		}
+		return nil
 	})
 	if err == nil && !found {
 		err = corrupt(key, errNoBlock)
@@ -220,10 +231,26 @@ func (s *Store) LoadTimed(block uint32, from int, fn func(pos int, r frontier.Ti
 	return nil
 }
 
-// loadTimedPart is loadPart for a timed block.
-func loadTimedPart(key, value []byte, p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
+// loadTimed is Load for a timed block, which is kept for the next call.
+func (s *Store) loadTimed(key []byte, p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
+	raw := s.timed.get(p.Block)
+	if raw == nil {
+		found, err := s.get(key, func(value []byte) (err error) {
+			if raw, err = openTimed(nil, key, value); err != nil {
+				return corrupt(key, err)
+			}
+			return nil
+		})
+		if err == nil && !found {
+			err = corrupt(key, errNoBlock)
+		}
+		if err != nil {
+			return err
+		}
+		s.timed.put(p.Block, raw)
+	}
 	found := 0
-	err := openTimed(key, value, func(pos int, r frontier.TimedRecord) bool {
+	err := readTimed(raw, false, func(pos int, r frontier.TimedRecord) bool {
 		i := pos - int(p.First)
 		if i >= 0 && i < int(p.Count) {
 			found++
@@ -234,9 +261,12 @@ func loadTimedPart(key, value []byte, p frontier.Part, want uint32, fn func(int,
 		return i+1 < int(p.Count)
 	})
 	if err == nil && found < int(p.Count) {
-		return corrupt(key, errNoPart)
+		err = errNoPart
 	}
-	return err
+	if err != nil {
+		return corrupt(key, err)
+	}
+	return nil
 }
 
 // timedHead encodes what is known of a timed block without reading it.
