@@ -48,11 +48,18 @@ func crashNumber(url string) int {
 	return n
 }
 
-func openCrash(t testing.TB, dir string) (*frontier.Frontier, func()) {
+// ahead is a clock that is so much ahead of the system's.
+type ahead time.Duration
+
+func (a ahead) Now() time.Time { return time.Now().Add(time.Duration(a)) }
+
+func (a ahead) AfterFunc(d time.Duration, f func()) frontier.Timer { return time.AfterFunc(d, f) }
+
+func openCrash(t testing.TB, dir string, c frontier.Clock) (*frontier.Frontier, func()) {
 	db, err := spill.Open(dir, spill.Options{})
 	require.NoError(t, err)
 	f, err := frontier.Open(context.Background(), frontier.Options{
-		Spill: db, Delay: frontier.FixedDelay(0), MemoryBudget: db.Footprint() + 24<<20,
+		Spill: db, Delay: frontier.FixedDelay(0), MemoryBudget: db.Footprint() + 24<<20, Clock: c,
 	})
 	require.NoError(t, err)
 	return f, func() {
@@ -64,12 +71,14 @@ func openCrash(t testing.TB, dir string) (*frontier.Frontier, func()) {
 
 // TestCrashChild is the process that TestKill kills. It tells on its standard
 // output what was acknowledged: "a FIRST N" for added URLs, "l N" for a lease,
-// "d N FIRST LINKS" for a lease that is done, with outlinks.
+// "d N FIRST LINKS" for a lease that is done, with outlinks, "s N" for one that is
+// to come again the next day. Some URLs are scheduled for then from the start, and
+// some of these forced to come at once.
 func TestCrashChild(t *testing.T) {
 	if *crashChild == "" {
 		t.Skip("only a part of TestKill")
 	}
-	f, _ := openCrash(t, *crashChild)
+	f, _ := openCrash(t, *crashChild, nil)
 	ctx := context.Background()
 	var mu sync.Mutex
 	next := *crashFirst
@@ -84,26 +93,50 @@ func TestCrashChild(t *testing.T) {
 	}
 	for range 2 {
 		go func() {
+			var later []int // scheduled, and not yet forced
 			for {
 				n := 1 + rand.IntN(40)
 				first := take(n)
 				var es []frontier.Entry
 				for i := range n {
-					es = append(es, frontier.Entry{URL: crashURL(first + i), Depth: i % 8})
+					e := frontier.Entry{URL: crashURL(first + i), Depth: i % 8}
+					if (first+i)%5 == 0 {
+						e.NotBefore = time.Now().Add(day + time.Duration(rand.Int64N(int64(time.Hour))))
+					}
+					es = append(es, e)
 				}
 				if _, err := f.Add(ctx, es...); err == nil {
 					say("a %d %d", first, n)
 				}
+				if first%5 == 0 {
+					later = append(later, first)
+				}
+				if len(later) > 10 { // forced once: one that is done would come again
+					_, _ = f.Add(ctx, frontier.Entry{URL: crashURL(later[0]), Force: true})
+					later = later[1:]
+				}
 			}
 		}()
 	}
+	go func() {
+		for ; ; time.Sleep(5 * time.Millisecond) {
+			_ = f.MoveNow(rand.IntN(2) == 0)
+		}
+	}()
 	for range 8 {
 		go func() {
 			for l := range f.Leases(ctx) {
 				say("l %d", crashNumber(l.Entry.URL))
+				var o frontier.Outcome
+				if x := crashNumber(l.Entry.URL); x%7 == 0 && l.History.Visits == 0 {
+					o.Next = time.Now().Add(day)
+					if f.Done(l, o) == nil {
+						say("s %d", x)
+					}
+					continue
+				}
 				n := rand.IntN(3)
 				first := take(n)
-				var o frontier.Outcome
 				for i := range n {
 					o.Add = append(o.Add, frontier.Entry{URL: crashURL(first + i)})
 				}
@@ -148,6 +181,9 @@ func TestKill(t *testing.T) {
 				_, err = fmt.Sscanf(line, "l %d", &a)
 				require.False(t, done[a], "URL %d was done and handed out again", a)
 				leased[a] = true
+			case strings.HasPrefix(line, "s "):
+				_, err = fmt.Sscanf(line, "s %d", &a)
+				delete(leased, a)
 			case strings.HasPrefix(line, "d "):
 				_, err = fmt.Sscanf(line, "d %d %d %d", &a, &b, &c)
 				done[a] = true
@@ -165,7 +201,7 @@ func TestKill(t *testing.T) {
 		require.Error(t, cmd.Wait(), "it was killed")
 		first += 100_000 // beyond what was not acknowledged
 	}
-	f, closed := openCrash(t, dir)
+	f, closed := openCrash(t, dir, ahead(2*day))
 	defer closed()
 	seen := map[int]bool{}
 	for l, err := range f.Leases(context.Background()) {
