@@ -36,9 +36,9 @@
 // has their keys, which point there, and small values. The log is written once,
 // a block once or twice. A goroutine of the store gives space back whenever a
 // file holds 1 MiB or more of no use: files without anything of use are removed,
-// and blocks that are left of files of which half is of no use are moved
-// together first. It needs no checkpoint. It works in steps that hold callers up for about
-// a millisecond, with pauses of 5 ms. internal/kv has the details.
+// and blocks that are left of files of which a third is of no use are moved
+// together first. It needs no checkpoint. It works in steps that hold callers up
+// for about a millisecond, with pauses of 5 ms. internal/kv has the details.
 //
 // Marks lie in files of their own, in the folder "marks" beside badger's files:
 // each checkpoint writes one, sorted, and merges in the background make few large

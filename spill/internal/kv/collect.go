@@ -34,9 +34,10 @@ const (
 	smallBlobs = 16      // files of less than an eighth of the usual size that are left alone
 )
 
-// worth reports whether collecting f is worth its price. A log ends by itself.
+// worth reports whether collecting f is worth its price: at most two bytes are
+// moved for one that is given back. A log ends by itself.
 func (d *Badger) worth(f *blob) bool {
-	return f.dead() >= d.sizes.waste && !f.stuck && (f.live == 0 || f.life != Brief && f.dead() >= f.live)
+	return f.dead() >= d.sizes.waste && !f.stuck && (f.live == 0 || f.life != Brief && 2*f.dead() >= f.live)
 }
 
 // Wasteful is for the store.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -89,6 +90,64 @@ func TestReclaimBesideOthers(t *testing.T) {
 	}
 	c.check(t, db)
 	checkCounts(t, db)
+	require.NoError(t, db.Close())
+}
+
+// thinned returns a DB with few of the values that were written, and what it holds.
+func thinned(t *testing.T) (*Badger, content) {
+	db, c := openApart(t, t.TempDir(), false), content{}
+	for i := range 30 {
+		c.write(t, db, func(set func(string, []byte), _ func(string)) { set(fmt.Sprintf("l%02d", i), random(3000)) })
+	}
+	c.write(t, db, func(_ func(string, []byte), del func(string)) {
+		for i := range 30 {
+			if i%3 > 0 {
+				del(fmt.Sprintf("l%02d", i))
+			}
+		}
+	})
+	return db, c
+}
+
+// Who knows where a value lay, and comes late, is sent to where it lies now.
+func TestValueMovedWhileItIsSought(t *testing.T) {
+	db, c := thinned(t)
+	key := []byte("l03")
+	txn := db.db.NewTransaction(false)
+	old, found, err := placeOf(txn, key)
+	txn.Discard()
+	require.NoError(t, err)
+	require.True(t, found)
+	reclaim(t, db)
+	again, err := db.getApart(key, old, func([]byte) error { return errors.New("nothing is there") })
+	require.NoError(t, err)
+	require.True(t, again)
+	c.check(t, db)
+	require.NoError(t, db.Close())
+}
+
+// An iteration sees what was there when it began, though all of it is deleted or
+// moved meanwhile; its files go when it ends.
+func TestIterationKeepsItsFiles(t *testing.T) {
+	db, c := thinned(t)
+	was := maps.Clone(c)
+	got := content{}
+	require.NoError(t, db.Iterate([]byte("l"), []byte("m"), func(k []byte, value func() ([]byte, error)) error {
+		if len(got) == 0 {
+			c.write(t, db, func(_ func(string, []byte), del func(string)) {
+				for k := range was {
+					del(k)
+				}
+			})
+			reclaim(t, db)
+		}
+		v, err := value()
+		got[string(k)] = bytes.Clone(v)
+		return err
+	}))
+	require.Equal(t, was, got)
+	files, _ := onDisk(t, db.path)
+	require.Zero(t, files)
 	require.NoError(t, db.Close())
 }
 
@@ -292,7 +351,11 @@ func TestFailedSyncOfMovedValues(t *testing.T) {
 	require.ErrorIs(t, db.Reclaim(always), broken)
 	require.True(t, db.Wasteful())
 	c.check(t, db)
-	db.blobs.flush = (*os.File).Sync
+	suspect := db.blobs.filling[moved].file
+	db.blobs.flush = func(f *os.File) error {
+		require.NotSame(t, suspect, f, "a sync that succeeds there proves nothing")
+		return f.Sync()
+	}
 	require.NoError(t, db.Reclaim(always))
 	require.False(t, db.Wasteful())
 	c.check(t, db)

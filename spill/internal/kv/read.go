@@ -34,25 +34,33 @@ func (d *Badger) Get(key []byte, fn func([]byte) error) (bool, error) {
 		if err != nil {
 			return true, unreadable(err, nil)
 		}
-		f := d.blobs.hold(p.file)
-		if f == nil {
-			if d.movedSince(key, p) {
-				continue
-			}
-			return true, errNoBlob(p.file)
+		if again, err := d.getApart(key, p, fn); !again {
+			return true, err
 		}
-		buf := buffers.Get().(*[]byte)
-		v, err := f.read(*buf, int64(p.at), int64(p.n))
-		f.use.RUnlock()
-		if err == nil {
-			*buf = v
-			err = fn(v)
-		}
-		if cap(*buf) <= keptBuffer {
-			buffers.Put(buf)
-		}
-		return true, err
 	}
+}
+
+// getApart calls fn with the value of key, which lay at p a moment ago. It
+// returns again if that is no longer so.
+func (d *Badger) getApart(key []byte, p place, fn func([]byte) error) (again bool, err error) {
+	f := d.blobs.hold(p.file)
+	if f == nil {
+		if d.movedSince(key, p) {
+			return true, nil
+		}
+		return false, errNoBlob(p.file)
+	}
+	buf := buffers.Get().(*[]byte)
+	v, err := f.read(*buf, int64(p.at), int64(p.n))
+	f.use.RUnlock()
+	if err == nil {
+		*buf = v
+		err = fn(v)
+	}
+	if cap(*buf) <= keptBuffer {
+		buffers.Put(buf)
+	}
+	return false, err
 }
 
 // movedSince reports whether the value of key is no longer at p.
