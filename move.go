@@ -19,10 +19,9 @@ import (
 )
 
 const (
-	// maxLog is how many bytes the log may have before a round ends it: what
-	// must be replayed at the next opening.
-	maxLog = 64 << 20
-	// idleLog is the same for a log of which little is left to be moved: most of
+	// minMaxLog is the least that maxLog may be.
+	minMaxLog = 64 << 20
+	// idleLog is the same as maxLog for a log of which little is left to be moved: most of
 	// what it admitted is finished.
 	idleLog = 8 << 20
 	// moveBytes is how much is copied under one lock, and packed at once.
@@ -30,6 +29,11 @@ const (
 	// moveQueues is how many queues are looked at under one lock.
 	moveQueues = 256
 )
+
+// maxLog is how many bytes the log may have before a round ends it: what must be
+// replayed at the next opening. The more a round moves, the more URLs of a host
+// it brings together, and the fewer parts must be known.
+func (f *Frontier) maxLog() int64 { return max(minMaxLog, f.opts.MemoryBudget/8) }
 
 // wakeMoverLocked starts a round if memory or log want it.
 func (f *Frontier) wakeMoverLocked() {
@@ -42,7 +46,7 @@ func (f *Frontier) wakeMoverLocked() {
 // to make room for those who wait.
 func (f *Frontier) moveWantedLocked() bool {
 	limit := f.residentLimitLocked()
-	return f.logBytes > maxLog || f.logBytes > idleLog && f.core.homeless < f.logBytes/8 || f.committer.space != nil && f.core.homeless > 0 ||
+	return f.logBytes > f.maxLog() || f.logBytes > idleLog && f.core.homeless < f.logBytes/8 || f.committer.space != nil && f.core.homeless > 0 ||
 		f.core.resident > limit/2 && f.core.homeless > max(limit/8, 1<<20)
 }
 
