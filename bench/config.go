@@ -215,5 +215,5 @@ func (c config) budget() int64 {
 		return c.Budget
 	}
 	more := func(n, over, each int) int64 { return int64(max(0, n-over)) * int64(each) }
-	return 512<<20 + more(c.URLs, 10_000_000, 6) + more(c.hostsAbout(), 1_000_000, 120)
+	return 512<<20 + more(c.URLs, 10_000_000, 11) + more(c.hostsAbout(), 1_000_000, 120)
 }
