@@ -13,13 +13,14 @@ const orderAtOnce = 4096
 
 // queueKey is a queue and what decides where it comes in a round.
 type queueKey struct {
-	host, id uint32
+	id       uint32
 	priority uint8
 }
 
-// order finds the queues to be visited, by priority and host: records that are
-// read together lie together. They are those with records that need a home, and
-// all with records in memory if much of it could be evicted.
+// order finds the queues to be visited, by priority and as old as they are: their
+// hosts have their turns in about this order, and records that are read together
+// lie together. They are those with records that need a home, and all with
+// records in memory if much of it could be evicted.
 func (m *mover) order() {
 	f := m.f
 	f.mu.Lock()
@@ -43,7 +44,7 @@ func (m *mover) order() {
 		m.visitResident()
 	}
 	slices.SortFunc(m.keys, func(a, b queueKey) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.host, b.host), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
 	})
 	m.keys = slices.CompactFunc(m.keys, func(a, b queueKey) bool { return a.id == b.id })
 }
@@ -51,7 +52,7 @@ func (m *mover) order() {
 func (m *mover) visitLocked(id uint32) {
 	c := m.f.core
 	q := c.queues.at(id)
-	m.keys = append(m.keys, queueKey{q.host, id, q.priority})
+	m.keys = append(m.keys, queueKey{id, q.priority})
 }
 
 // visitResident adds all queues with records in memory.

@@ -100,10 +100,14 @@ func BenchmarkBlock(b *testing.B) {
 	forSizes("load", func(b *testing.B, n int) {
 		blocks, rng := filled(n), rand.New(rand.NewPCG(1, 2))
 		urls := 0
+		var opened openBlock
 		for b.Loop() {
 			x := &blocks[rng.IntN(len(blocks))]
 			p := x.parts[rng.IntN(len(x.parts))]
-			err := loadPart(key, x.value, p, math.MaxUint32, func(int, frontier.Record) { urls++ })
+			err := opened.fill(key, x.value, false)
+			if err == nil {
+				err = opened.records(key, p, math.MaxUint32, func(int, frontier.Record) { urls++ })
+			}
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -5,13 +5,9 @@ package spill
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/seed-7440039f/frontier"
 )
-
-// buffers holds memory for decompressed blocks.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 var errFound = errors.New("found") // ends a walk through a directory
 
@@ -35,42 +31,51 @@ func (s *Store) Load(p frontier.Part, want uint32, fn func(i int, r frontier.Rec
 }
 
 func (s *Store) load(key []byte, p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
-	if kind(key[headLen-1]) == kindTimed {
-		return s.loadTimed(key, p, want, fn)
+	timed := kind(key[headLen-1]) == kindTimed
+	fill := func(b *openBlock) error {
+		found, err := s.get(key, func(value []byte) error { return b.fill(key, value, timed) })
+		if err == nil && !found {
+			err = corrupt(key, errNoBlock)
+		}
+		return err
 	}
-	found, err := s.get(key, func(value []byte) error { return loadPart(key, value, p, want, fn) })
-	if err == nil && !found {
-		err = corrupt(key, errNoBlock)
-	}
-	return err
+	return s.blocks.use(p.Block, fill, func(b *openBlock) error {
+		if timed {
+			return b.timedRecords(key, p, want, fn)
+		}
+		return b.records(key, p, want, fn)
+	})
 }
 
 var errNoBlock = errors.New("block is missing")
 
-func loadPart(key, value []byte, p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
-	dir, body, err := splitBlock(key, value)
+// fill verifies and decompresses a block, into the memory of b if it fits.
+func (b *openBlock) fill(key, value []byte, timed bool) (err error) {
+	var dir, body []byte
+	if timed {
+		b.raw, err = openTimed(b.raw, key, value)
+	} else if dir, body, err = splitBlock(key, value); err == nil {
+		b.raw, err = inflate(b.raw, body, blockRawLimit)
+	}
 	if err != nil {
 		return corrupt(key, err)
 	}
+	b.dir = append(b.dir[:0], dir...)
+	return nil
+}
+
+// records calls fn with the wanted records of a part.
+func (b *openBlock) records(key []byte, p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
 	var e partEntry
 	match := func(first uint16, count uint8) bool { return first == p.First && count == p.Count }
-	switch err := readDirectory(dir, match, func(found partEntry) error { e = found; return errFound }); err {
+	switch err := readDirectory(b.dir, match, func(found partEntry) error { e = found; return errFound }); err {
 	case errFound:
 	case nil:
 		return corrupt(key, errNoPart)
 	default:
 		return corrupt(key, err)
 	}
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	raw, err := inflate(*buf, body, blockRawLimit)
-	if err != nil {
-		return corrupt(key, err)
-	}
-	if cap(raw) <= 16*blockTarget {
-		*buf = raw[:0]
-	}
-	err = readRecords(raw, e, want, func(i int, r frontier.Record) error {
+	err := readRecords(b.raw, e, want, func(i int, r frontier.Record) error {
 		fn(i, r)
 		return nil
 	})

@@ -56,7 +56,7 @@ type Store struct {
 
 	write sync.Mutex // one write at a time, with its sync
 
-	timed     timedCache
+	blocks    blockCache
 	marks     markSet
 	tidier    tidier
 	merger    merger
@@ -120,7 +120,7 @@ func (s *Store) Close() error {
 // Footprint is how many bytes of memory the store takes at most, until the next
 // checkpoint: the engine, and what marks on disk need in memory to be found.
 func (s *Store) Footprint() int64 {
-	return s.db.Footprint() + s.marks.bytes() + s.timed.bytes()
+	return s.db.Footprint() + s.marks.bytes() + s.blocks.bytes()
 }
 
 // Release ends the use that Recover began. Another Recover may follow.
@@ -129,7 +129,7 @@ func (s *Store) Release() error {
 	defer s.life.RUnlock()
 	s.tidier.wait()
 	s.merger.stop()
-	s.timed.clear()
+	s.blocks.clear()
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if !s.closed && (len(s.undo.logs) > 0 || s.undo.state) { // the last chance to take it back

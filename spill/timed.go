@@ -19,6 +19,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/klauspost/compress/s2"
 
@@ -197,6 +198,9 @@ func openTimed(buf, key, value []byte) ([]byte, error) {
 	return inflate(buf, body, blockRawLimit)
 }
 
+// buffers holds memory for decompressed blocks that are read once.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
 // LoadTimed reads a timed block. It may be called by any number of goroutines.
 func (s *Store) LoadTimed(block uint32, from int, fn func(pos int, r frontier.TimedRecord) bool) error {
 	if err := s.enter(); err != nil {
@@ -231,26 +235,10 @@ func (s *Store) LoadTimed(block uint32, from int, fn func(pos int, r frontier.Ti
 	return nil
 }
 
-// loadTimed is Load for a timed block, which is kept for the next call.
-func (s *Store) loadTimed(key []byte, p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
-	raw := s.timed.get(p.Block)
-	if raw == nil {
-		found, err := s.get(key, func(value []byte) (err error) {
-			if raw, err = openTimed(nil, key, value); err != nil {
-				return corrupt(key, err)
-			}
-			return nil
-		})
-		if err == nil && !found {
-			err = corrupt(key, errNoBlock)
-		}
-		if err != nil {
-			return err
-		}
-		s.timed.put(p.Block, raw)
-	}
+// timedRecords is records for a timed block.
+func (b *openBlock) timedRecords(key []byte, p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
 	found := 0
-	err := readTimed(raw, false, func(pos int, r frontier.TimedRecord) bool {
+	err := readTimed(b.raw, false, func(pos int, r frontier.TimedRecord) bool {
 		i := pos - int(p.First)
 		if i >= 0 && i < int(p.Count) {
 			found++
