@@ -23,6 +23,7 @@ func (f *Frontier) Check() error {
 	k.lists()
 	k.heaps()
 	k.hosts()
+	k.order()
 	k.departures()
 	k.groups()
 	k.parts()
@@ -53,6 +54,30 @@ type checker struct {
 func (k *checker) bad(format string, args ...any) {
 	if len(k.errs) < 20 {
 		k.errs = append(k.errs, fmt.Errorf("frontier: invariant: "+format, args...))
+	}
+}
+
+// order checks that the hosts which are in order are those in memory.
+func (k *checker) order() {
+	o, n, last := &k.c.order, 0, ""
+	if o.tree == nil {
+		return
+	}
+	for id := uint32(1); id <= min(k.c.hosts.top, o.upTo); id++ {
+		if k.c.hosts.at(id).nameLen > 0 {
+			n++
+		}
+	}
+	o.tree.Ascend(func(id uint32) bool {
+		key := string(k.c.orderKey(nil, id))
+		if key <= last || k.c.lookup(k.c.hash(k.c.name(k.c.hosts.at(id))), string(k.c.name(k.c.hosts.at(id)))) != id {
+			k.bad("host %d, %q, is out of order behind %q", id, key, last)
+		}
+		last = key
+		return true
+	})
+	if o.tree.Len() != n {
+		k.bad("%d hosts are in order, want %d", o.tree.Len(), n)
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/netip"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,11 +20,14 @@ import (
 	"github.com/google/btree"
 )
 
-// Scope names a host or a domain. The zero Scope names nothing.
+// Scope names a host, a domain, or all hosts. The zero Scope is that of All.
 type Scope struct {
 	name   string
 	domain bool
 }
+
+// All is the scope of all hosts.
+func All() Scope { return Scope{} }
 
 // Host is the scope of one host key.
 func Host(key string) Scope { return Scope{name: key} }
@@ -51,16 +52,6 @@ func (s Scope) key() string {
 		return k + "."
 	}
 	return k
-}
-
-// reversed turns a.b.c into c.b.a; addresses have no labels and stay as they are.
-func reversed(name string) string {
-	if _, err := netip.ParseAddr(name); err == nil {
-		return name
-	}
-	labels := strings.Split(name, ".")
-	slices.Reverse(labels)
-	return strings.Join(labels, ".")
 }
 
 type delayRule struct {

@@ -76,6 +76,7 @@ type core struct {
 
 	hosts        slab[host]
 	index        hostIndex // of hosts
+	order        hostOrder // of hosts
 	queues       slab[queue]
 	parts        slab[part]
 	touchedParts slab[touchedPart]
@@ -186,6 +187,7 @@ func (c *core) ensure(hash uint64, name string) uint32 {
 		h.due = max(h.due, c.holdOf(name))
 	}
 	c.index.add(hash, id)
+	c.ordered(id)
 	return id
 }
 
@@ -202,6 +204,7 @@ func (c *core) forget(id uint32) {
 		q = next
 	}
 	c.leaveGroup(h)
+	c.unordered(id)
 	c.index.remove(c.hash(c.name(h)), id)
 	c.places[nowhere]--
 	c.names.Free(h.name, int(h.nameLen))

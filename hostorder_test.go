@@ -1,0 +1,98 @@
+package frontier
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestReversed(t *testing.T) {
+	for name, want := range map[string]string{
+		"www.example.org": "org.example.www", "localhost": "localhost", "": "", "a..b": "b..a", ".": ".",
+		"192.0.2.7": "192.0.2.7", "2001:db8::1.2.3.4": "2001:db8::1.2.3.4", "a.1": "1.a", "host.example:8080": "example:8080.host",
+	} {
+		require.Equal(t, want, reversed(name), name)
+		require.Equal(t, want, string(appendReversed(nil, []byte(name))), name)
+	}
+}
+
+// The order has every host in memory, however many come and go while and after it
+// is made; a scope's hosts are those whose names say so.
+func TestHostOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, err := Open(context.Background(), Options{Delay: FixedDelay(0)})
+		require.NoError(t, err)
+		label := rapid.SampledFrom([]string{"a", "b", "a-b", "org", "example", "127"})
+		name := rapid.Custom(func(t *rapid.T) string {
+			s := label.Draw(t, "label")
+			for range rapid.IntRange(0, 2).Draw(t, "more") {
+				s += "." + label.Draw(t, "label")
+			}
+			return s
+		})
+		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				f.mu.Lock()
+				f.core.orderSome(rapid.IntRange(1, 5).Draw(t, "n"))
+				f.mu.Unlock()
+			case 1:
+				if l, _, err := f.TryNext(); err == nil {
+					require.NoError(t, f.Done(l, Outcome{}))
+				}
+			default:
+				_, err := f.Add(context.Background(), Entry{URL: fmt.Sprintf("http://%s/%d", name.Draw(t, "host"), i)})
+				require.NoError(t, err)
+			}
+			require.NoError(t, f.Check())
+		}
+		s := rapid.SampledFrom([]Scope{All(), Host(name.Draw(t, "of")), Domain(name.Draw(t, "of"))}).Draw(t, "scope")
+		var want, got []string
+		for id := uint32(1); id <= f.core.hosts.top; id++ {
+			if h := f.core.hosts.at(id); h.nameLen > 0 && s.contains(string(f.core.name(h))) {
+				want = append(want, string(f.core.name(h)))
+			}
+		}
+		sort.Slice(want, func(i, j int) bool { return reversed(want[i]) < reversed(want[j]) })
+		again := map[string]bool{}
+		require.NoError(t, f.sweepHosts(s, func(id uint32, _ int64) bool {
+			host := string(f.core.name(f.core.hosts.at(id)))
+			if !again[host] && len(got)%3 == 0 {
+				again[host] = true
+				return false
+			}
+			got = append(got, host)
+			return true
+		}))
+		require.True(t, slices.Equal(want, got), "%v: got %v, want %v", s, got, want)
+		require.NoError(t, f.Check())
+		require.NoError(t, f.Close())
+		require.ErrorIs(t, f.sweepHosts(s, nil), ErrClosed)
+	})
+}
+
+func BenchmarkHostOrder(b *testing.B) {
+	for _, n := range []int{1000, 1000000} {
+		b.Run(fmt.Sprintf("insert/hosts=%d", n), func(b *testing.B) {
+			c := newCore(coreConfig{levels: 1, quantum: 1})
+			for i := range n {
+				name := fmt.Sprintf("www.site%d.example", (i*7919)%n)
+				c.ensure(c.hash([]byte(name)), name)
+			}
+			for !c.orderSome(1000) {
+			}
+			i := 0
+			for b.Loop() {
+				id := uint32(1 + i*104729%n)
+				c.unordered(id)
+				c.ordered(id)
+				i++
+			}
+		})
+	}
+}
