@@ -146,7 +146,7 @@ func (f *Frontier) arriveLocked(records []timedLoaded) {
 		err := f.readRows(wanted)
 		f.mu.Lock()
 		if err != nil {
-			f.opts.Logger.Error("scheduled URLs wait for what is known of their hosts", "err", err)
+			f.emitLocked(Event{Kind: EventStoreError, Reason: "reading hosts of scheduled URLs", Count: int64(n), Err: err})
 			var corrupt *CorruptError
 			if errors.As(err, &corrupt) && len(f.faults) == 0 {
 				f.faults = append(f.faults, err)
@@ -167,7 +167,7 @@ func (f *Frontier) arriveLocked(records []timedLoaded) {
 func (f *Frontier) timedFailedLocked(err error) {
 	c := f.core
 	n := timedLive(c.timed.reading)
-	f.opts.Logger.Error("scheduled URLs cannot be read", "urls", n, "block", c.timed.reading.id, "err", err)
+	f.emitLocked(Event{Kind: EventStoreError, Reason: "reading scheduled URLs", Count: int64(n), Err: err})
 	var corrupt *CorruptError
 	if errors.As(err, &corrupt) {
 		c.loseTimed()

@@ -117,7 +117,8 @@ func (f *Frontier) Drain(ctx context.Context) error {
 	}
 }
 
-// Close commits what was accepted and ends the frontier. Leases that are out
+// Close commits what was accepted, has OnEvent told of all that happened, and
+// ends the frontier. Leases that are out
 // come again when the store is opened next. Afterwards every call returns
 // ErrClosed; Close itself may be called again. It does not close the Spill.
 func (f *Frontier) Close() error {
@@ -138,11 +139,15 @@ func (f *Frontier) close() error {
 	}
 	f.freedLocked()
 	f.mu.Unlock()
+	defer f.events.end()
 	if f.opts.Spill == nil {
 		return nil
 	}
 	close(f.committer.stop)
 	f.background.Wait()
 	err := f.saveClocks()
+	if err != nil {
+		f.emit(Event{Kind: EventStoreError, Reason: "saving clocks", Err: err})
+	}
 	return errors.Join(err, f.opts.Spill.Release())
 }

@@ -113,6 +113,9 @@ func (f *Frontier) applyLocked(o *op) {
 	if o.rule != nil {
 		o.rule()
 	}
+	if o.event != nil {
+		f.emitLocked(*o.event)
+	}
 }
 
 // numberLocked gives an op's entries their sequence numbers, once.
@@ -240,6 +243,7 @@ func (f *Frontier) commitGroup() bool {
 		// The drops were not told: they go with the next batch.
 		f.core.drops = append(f.core.drops, b.Drop...)
 		c.failures++
+		f.emitLocked(Event{Kind: EventStoreError, Reason: "commit", Err: err})
 		group = append(group, f.takeQueuedLocked()...)
 	} else {
 		c.batchID = b.ID

@@ -106,9 +106,6 @@ func (f *Frontier) plan(l Lease, o Outcome, now time.Time, expired bool) (plan, 
 	if o.Duration <= 0 {
 		o.Duration = o.Ended.Sub(l.LeasedAt)
 	}
-	if o.RetryAfter > 24*time.Hour {
-		f.opts.Logger.Warn("host asks to be left alone for over a day", "host", l.Host, "retry_after", o.RetryAfter)
-	}
 	p := plan{outcome: o, end: f.since(o.Ended), hostHold: -1, expired: expired}
 	if !o.Uncontacted {
 		p.hostHold = clampDelay(f.DelayOf(l.Host).Delay(l.Host, o))
@@ -240,6 +237,9 @@ func (f *Frontier) finishLocked(o *op, hid uint32, lease *leaseRecord, p plan) e
 	}
 	if out.RetryAfter > 0 {
 		hostDue = max(hostDue, p.end+int64(min(out.RetryAfter, maxDelay)))
+		if out.RetryAfter >= longRetryAfter {
+			f.emitLocked(Event{Kind: EventHostBlocked, Host: string(c.name(h)), Until: f.wall(hostDue), Reason: "Retry-After"})
+		}
 	}
 	switch {
 	case l.record == 0:
@@ -269,6 +269,7 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
 	}
 	if p.givenUp {
 		c.stats.GivenUp++
+		f.giveUpLocked(o, h, l)
 	}
 	if l.again != nil { // it comes again as it was forced, instead
 		again := *l.again
@@ -300,6 +301,17 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
 		index: -1, hash: c.hash(c.name(h)), host: string(c.name(h)), crawl: q.crawl, priority: prio,
 		due: max(0, p.due), body: o.encode(&b, ""),
 	})
+}
+
+// longRetryAfter is from when on whoever runs the frontier hears of a Retry-After.
+const longRetryAfter = time.Hour
+
+// giveUpLocked lets o tell of a URL whose tries are used up.
+func (f *Frontier) giveUpLocked(o *op, h *host, l *leaseRecord) {
+	if f.events.wanted() {
+		e, _, attempt := f.entryLocked(l.record)
+		o.event = &Event{Kind: EventURLGivenUp, Host: string(f.core.name(h)), URL: e.URL, Crawl: f.core.queues.at(l.queue).crawl, Attempt: attempt}
+	}
 }
 
 // learnLocked takes a host's crawl delay from an outcome.

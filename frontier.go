@@ -28,6 +28,7 @@ type Frontier struct {
 	maxDelay int64 // nanoseconds: opts.Delay.Max()
 
 	controls controls
+	events   *events
 	adding   atomic.Int64 // Add calls under way: the crawl is not over
 
 	reader sync.Mutex // one timed block is read at a time; taken before mu
@@ -82,6 +83,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		opts:     o,
 		start:    o.Clock.Now(),
 		maxDelay: int64(o.Delay.Max()),
+		events:   newEvents(&o),
 		heldFrom: notHeld,
 		contacts: map[uint32]*waiterQueue{},
 		forcing:  map[Mark]chan struct{}{},

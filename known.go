@@ -196,7 +196,7 @@ func (f *Frontier) recall() {
 		return !f.closed && !f.known.popular.Full()
 	})
 	if err != nil && !f.isClosed() {
-		f.opts.Logger.Warn("recalling known URLs", "err", err)
+		f.emit(Event{Kind: EventStoreError, Reason: "recalling known URLs", Err: err})
 	}
 }
 

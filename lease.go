@@ -19,7 +19,6 @@ func (f *Frontier) reapLocked() {
 		h := f.core.hosts.at(id)
 		l := f.newLease(id, h.lease())
 		f.mu.Unlock()
-		f.opts.Logger.Info("lease expired", "host", l.Host, "url", l.Entry.URL)
 		o := Outcome{Result: Failed, Ended: l.Deadline, Duration: l.Deadline.Sub(l.LeasedAt)}
 		if l.ContactOnly() {
 			o.Result = Visited
@@ -31,6 +30,7 @@ func (f *Frontier) reapLocked() {
 			return
 		}
 		f.core.stats.Expired++
+		f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
 		f.finishLocked(job, id, f.core.leases.at(f.core.hosts.at(id).lease()), p)
 		job.after = func(err error) {
 			if err == nil && p.givenUp && f.opts.OnGiveUp != nil {

@@ -27,7 +27,7 @@ func (f *Frontier) jobLocked(ch choice) *loadJob {
 func (f *Frontier) load(job *loadJob) grant {
 	records, err := f.read(job.part, job.want)
 	if err != nil {
-		f.opts.Logger.Error("URLs cannot be read", "urls", bits.OnesCount32(job.want), "block", job.part.Block, "err", err)
+		f.emit(Event{Kind: EventStoreError, Reason: "reading URLs", Count: int64(bits.OnesCount32(job.want)), Err: err})
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

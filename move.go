@@ -85,7 +85,7 @@ func (f *Frontier) moveLoop() {
 		f.freedLocked()
 		f.mu.Unlock()
 		if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, errSpoiled) {
-			f.opts.Logger.Error("moving URLs to blocks", "err", err)
+			f.emit(Event{Kind: EventStoreError, Reason: "moving URLs to blocks", Err: err})
 		}
 	}
 }

@@ -33,6 +33,7 @@ type op struct {
 	noteBlock uint32 // the entry supersedes a record in a timed block up to this one; 0: none
 
 	firstSeq uint64
+	event    *Event       // told of once this is committed
 	rule     func()       // puts a control in force, under the lock, in the order of commits
 	run      func() error // instead of all that: called between two commits
 	after    func(error)  // called outside the lock when nobody waits for done

@@ -57,6 +57,11 @@ type Options struct {
 	// OnGiveUp, if set, is told of each URL that leaves because its tries are
 	// used up, after that is durable, outside the lock.
 	OnGiveUp func(Entry, Outcome)
+	// OnEvent, if set, is told of what happens in the frontier, in order, one
+	// event at a time, outside the lock. The frontier never waits for it, but
+	// Close does; it may call anything else. While 4096 events wait for it
+	// further ones are lost: see Event.Dropped. Logger gets the same events.
+	OnEvent func(Event)
 
 	// KeepOpen makes Next wait for another Add instead of returning ErrExhausted.
 	KeepOpen bool

@@ -22,6 +22,7 @@ type Stats struct {
 	GivenUp    int64    // failed URLs whose tries were used up
 	Expired    int64    // leases that ended by their deadline
 	Unreadable int64    // URLs in blocks that are damaged; they stay on disk
+	EventsLost int64    // events that were not told because OnEvent was slow
 
 	Resident    int64 // bytes of URLs in memory
 	MemoryBytes int64 // bytes that the frontier holds of the system's memory, and its Spill at most
@@ -44,6 +45,7 @@ func (f *Frontier) statsLocked() Stats {
 	s.Known = f.known.total
 	p := &f.core.places
 	s.Bound = int64(p[pacing] + p[ready] + p[called] + p[loading] + p[leased] + p[ending])
+	s.EventsLost = f.events.lostSoFar()
 	s.Resident = f.core.resident
 	s.MemoryBytes = f.memoryLocked() + f.footprint
 	return s

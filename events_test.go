@@ -1,0 +1,192 @@
+// This file tests what a frontier tells about itself while it runs.
+
+package frontier_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/stretchr/testify/require"
+)
+
+// withEvents runs a test in memory and on a store, with what OnEvent is told.
+func withEvents(t *testing.T, o frontier.Options, test func(*testing.T, *world, *[]frontier.Event)) {
+	for _, stored := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stored=%v", stored), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told []frontier.Event
+				o := o
+				o.OnEvent = func(e frontier.Event) { told = append(told, e) }
+				if stored {
+					test(t, newStoredWorld(t, o, spill.Options{}), &told)
+				} else {
+					test(t, newWorld(t, o), &told)
+				}
+			})
+		})
+	}
+}
+
+func TestEventsComeInOrder(t *testing.T) {
+	o := frontier.Options{Delay: frontier.FixedDelay(0), Retry: frontier.Retries(2, time.Second), LeaseTime: time.Minute}
+	withEvents(t, o, func(t *testing.T, w *world, told *[]frontier.Event) {
+		w.add("http://a.example/", "http://b.example/")
+		w.fetched(w.nextIs(0, "http://a.example/"), 0, frontier.Outcome{Result: frontier.Failed})
+		w.nextIs(0, "http://b.example/")
+		w.fetched(w.nextIs(time.Second, "http://a.example/"), 0, frontier.Outcome{Result: frontier.Failed, RetryAfter: 2 * time.Hour})
+		w.until(time.Minute)
+		w.f.Stats() // lets the lease expire
+		synctest.Wait()
+		require.Equal(t, []frontier.Event{
+			{Kind: frontier.EventHostBlocked, Time: dawn.Add(time.Second), Host: "a.example", Until: dawn.Add(2*time.Hour + time.Second), Reason: "Retry-After"},
+			{Kind: frontier.EventURLGivenUp, Time: dawn.Add(time.Second), Host: "a.example", URL: "http://a.example/", Attempt: 2},
+			{Kind: frontier.EventLeaseExpired, Time: dawn.Add(time.Minute), Host: "b.example", URL: "http://b.example/", Attempt: 1},
+		}, *told)
+	})
+}
+
+// A URL is told to be given up only when that is durable.
+func TestGiveUpIsToldAfterItsCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []frontier.Event
+		w := newStoredWorld(t, frontier.Options{
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0),
+			OnEvent: func(e frontier.Event) { told = append(told, e) },
+		}, spill.Options{})
+		w.add("http://a.example/")
+		w.machine.Faults.FailNth(spilltest.Write, 1, errDisk)
+		require.ErrorIs(t, w.f.Done(w.next(), frontier.Outcome{Result: frontier.Failed}), errDisk)
+		synctest.Wait()
+		require.Len(t, told, 1)
+		require.Equal(t, frontier.EventStoreError, told[0].Kind)
+		require.ErrorIs(t, told[0].Err, errDisk)
+		w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.Failed})
+		synctest.Wait()
+		require.Len(t, told, 2)
+		require.Equal(t, frontier.EventURLGivenUp, told[1].Kind)
+	})
+}
+
+// A handler that does not return holds nothing up but Close; what there is no
+// room for is counted.
+func TestSlowEventHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const urls, room = 5000, 4096
+		gate := make(chan struct{})
+		var told []frontier.Event
+		w := newWorld(t, frontier.Options{
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0),
+			OnEvent: func(e frontier.Event) { <-gate; told = append(told, e) },
+		})
+		w.add(urlsOf("a.example", urls+1)...)
+		for range urls {
+			w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.Failed})
+		}
+		synctest.Wait()
+		require.Less(t, w.f.Stats().EventsLost, int64(urls-room+2))
+		lost := w.f.Stats().EventsLost
+		require.GreaterOrEqual(t, lost, int64(urls-room-1))
+		close(gate)
+		synctest.Wait()
+		w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.Failed})
+		synctest.Wait()
+		require.Len(t, told, urls+1-int(lost))
+		require.Equal(t, lost, told[len(told)-1].Dropped)
+		for i, e := range told[:len(told)-1] {
+			require.Equal(t, fmt.Sprintf("http://a.example/%d", i+1), e.URL)
+			require.Zero(t, e.Dropped)
+		}
+		require.Equal(t, lost, w.f.Stats().EventsLost)
+	})
+}
+
+func TestCloseTellsAllEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		w := newWorld(t, frontier.Options{
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0),
+			OnEvent: func(frontier.Event) { time.Sleep(time.Second); n++ },
+		})
+		w.add(urlsOf("a.example", 10)...)
+		for range 10 {
+			w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.Failed})
+		}
+		require.NoError(t, w.f.Close())
+		require.Equal(t, 10, n)
+	})
+}
+
+// A handler may call the frontier.
+func TestEventHandlerCallsTheFrontier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w *world
+		w = newWorld(t, frontier.Options{
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0),
+			OnEvent: func(e frontier.Event) {
+				_, err := w.f.Add(context.Background(), frontier.Entry{URL: e.URL + "/again"})
+				require.NoError(t, err)
+			},
+		})
+		w.add("http://a.example/1")
+		w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.Failed})
+		synctest.Wait()
+		w.nextIs(0, "http://a.example/1/again")
+	})
+}
+
+// What an operator searches for in the log stays the same.
+func TestEventsInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		w := newWorld(t, frontier.Options{
+			Retry:  frontier.Retries(1, 0),
+			Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		})
+		w.add("http://a.example/1")
+		w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.Failed, RetryAfter: time.Hour})
+		synctest.Wait()
+		log := regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(out.String(), "")
+		require.Equal(t, `level=WARN msg="host blocked" host=a.example until=2026-01-01T01:00:00.000Z reason=Retry-After
+level=INFO msg="url given up" host=a.example url=http://a.example/1 attempt=1
+`, log)
+	})
+}
+
+func TestEventAsLogValue(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	log.Info("x", "event", frontier.Event{
+		Kind: frontier.EventLimitReached, Host: "a.example", Scope: frontier.Domain("example"), Crawl: 7, URL: "http://a.example/",
+		Attempt: 2, Until: dawn, Count: 3, Reason: "served", Err: errDisk, Dropped: 4,
+	})
+	log.Info("x", "event", frontier.Event{Kind: frontier.EventHostReturned})
+	require.Equal(t, `level=INFO msg=x event.kind="limit reached" event.host=a.example event.scope=*.example event.crawl=7 `+
+		`event.url=http://a.example/ event.attempt=2 event.until=2026-01-01T00:00:00.000Z event.count=3 event.reason=served `+
+		`event.error="disk fault" event.dropped=4
+level=INFO msg=x event.kind="host returned"
+`, out.String())
+}
+
+func TestEventKindNames(t *testing.T) {
+	seen := map[string]bool{}
+	for k := frontier.EventHostBlocked; k <= frontier.EventStoreError; k++ {
+		require.NotEqual(t, "invalid event kind", k.String())
+		require.False(t, seen[k.String()])
+		seen[k.String()] = true
+	}
+	require.Equal(t, "invalid event kind", (frontier.EventStoreError + 100).String())
+}
