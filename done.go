@@ -86,6 +86,12 @@ func checkOutcome(o Outcome) error {
 	if o.Result > Requeue {
 		return fmt.Errorf("frontier: outcome: Result is %d; want 0 to %d", o.Result, Requeue)
 	}
+	if int(o.Failure) >= failures {
+		return fmt.Errorf("frontier: outcome: Failure is %d; want 0 to %d", o.Failure, failures-1)
+	}
+	if o.Failure != 0 && o.Result != Failed {
+		return fmt.Errorf("frontier: outcome: %v with Failure %v; want failed", o.Result, o.Failure)
+	}
 	if o.Uncontacted && o.Result != Denied && o.Result != Requeue {
 		return fmt.Errorf("frontier: outcome: %v with Uncontacted; want denied or requeue", o.Result)
 	}

@@ -93,6 +93,9 @@ func (r Result) String() string {
 // reached the page, ended now, and took as long as the lease was out.
 type Outcome struct {
 	Result Result
+	// Failure says why, if Result is Failed. With other results it is refused
+	// unless it is zero.
+	Failure Failure
 	// Uncontacted says that no byte was sent to the host under this lease, so
 	// that its clock need not move. Leave it false when in doubt. It is for
 	// Denied and Requeue; with other results it is refused.

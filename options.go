@@ -50,7 +50,7 @@ type Options struct {
 	// LeaseTime is how long a lease lasts. Zero means 10 minutes.
 	LeaseTime time.Duration
 	// Retry says whether and when a failed URL is tried again. Nil means
-	// Retries(3, 30*time.Second).
+	// DefaultRetries().
 	Retry RetryPolicy
 	// Scheduler says when a visited URL is visited again. Nil means never.
 	Scheduler Scheduler
@@ -72,34 +72,6 @@ type Options struct {
 	Clock Clock
 	// Logger gets what an operator should see. Nil means silence.
 	Logger *slog.Logger
-}
-
-// RetryPolicy says what becomes of a URL whose try failed. It is called outside
-// the lock, from any goroutine.
-type RetryPolicy interface {
-	// Retry is asked after the given try, counted from 1. It returns how long
-	// to wait, from the try's end, and whether to try again at all.
-	Retry(e Entry, attempt int, o Outcome) (wait time.Duration, again bool)
-}
-
-type retries struct {
-	tries int
-	first time.Duration
-}
-
-// Retries allows so many tries of a URL in all. The first retry comes after the
-// given wait, each further one after four times the wait before it.
-func Retries(tries int, first time.Duration) RetryPolicy { return retries{tries, first} }
-
-func (r retries) Retry(_ Entry, attempt int, _ Outcome) (time.Duration, bool) {
-	if attempt >= r.tries {
-		return 0, false
-	}
-	wait := r.first
-	for range min(attempt-1, 20) {
-		wait = min(4*wait, 30*24*time.Hour)
-	}
-	return wait, true
 }
 
 // Scheduler says when a visited or gone URL is visited again, unless
@@ -151,7 +123,7 @@ func (o Options) withDefaults() Options {
 		o.LeaseTime = 10 * time.Minute
 	}
 	if o.Retry == nil {
-		o.Retry = Retries(3, 30*time.Second)
+		o.Retry = DefaultRetries()
 	}
 	if o.Clock == nil {
 		o.Clock = systemClock{}
@@ -192,9 +164,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 			}
 		}
 	}
-	if r, ok := o.Retry.(retries); ok && (r.tries < 1 || r.first < 0) {
-		bad("Retry is Retries(%d, %v); want tries >= 1 and a wait >= 0", r.tries, r.first)
-	}
+	errs = append(errs, checkRetry("Retry", o.Retry)...)
 	var fixed int64
 	if o.Spill != nil {
 		fixed = o.Spill.Footprint()
