@@ -47,7 +47,7 @@ type checker struct {
 	byLevel   [maxPriorities + 1]int64
 	leased    int64
 	scheduled int64
-	places    [ending + 1]int
+	places    [leased + 1]int
 	resident  map[uint32]uint32 // by part: positions of records in memory
 }
 
@@ -143,7 +143,7 @@ func (k *checker) heaps() {
 	at(&c.idle, idling, due, "idle")
 	for i, it := range c.expiry.Items {
 		l := c.leases.at(it.id)
-		if h := c.hosts.at(l.host); int(l.pos) != i || l.deadline != it.at || h.place != leased || h.lease() != it.id {
+		if h := c.hosts.at(l.host); int(l.pos) != i || l.deadline != it.at || h.place != leased || l.ending {
 			k.bad("F3: heap expiry: lease %d of host %d is at %d for %d, not at %d for %d", it.id, l.host, l.pos, l.deadline, i, it.at)
 		}
 	}
@@ -232,11 +232,14 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 	if waiting != h.waiting {
 		k.bad("F6: host %d has %d URLs waiting, counted %d", id, waiting, h.waiting)
 	}
-	if h.place == leased || h.place == ending {
+	for lease := range c.leasesOf(h) {
 		k.leased++
-		l := c.leases.at(h.lease())
+		l := c.leases.at(lease)
 		if l.host != id || l.token == 0 {
-			k.bad("F1: lease %d is of host %d, not %d", h.lease(), l.host, id)
+			k.bad("F1: lease %d is of host %d, not %d", lease, l.host, id)
+		}
+		if !l.ending && c.expiry.Items[l.pos].id != lease {
+			k.bad("F3: lease %d is not at its place %d in the heap", lease, l.pos)
 		}
 		if l.record != 0 {
 			k.record(l.record, l.queue, "leased")
@@ -314,8 +317,8 @@ func (k *checker) groups() {
 		if h.holdsSlot {
 			taken[h.group]++
 		}
-		if h.lease() != 0 {
-			l := c.leases.at(h.lease())
+		for lease := range c.leasesOf(h) {
+			l := c.leases.at(lease)
 			taken[l.group]++
 			if l.oldGroup != 0 {
 				members[l.oldGroup]++

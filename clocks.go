@@ -72,9 +72,9 @@ func (f *Frontier) closingHostLocked(id uint32, now int64) []Row {
 		return nil
 	}
 	due := h.due
-	if h.lease() != 0 {
+	for lease := range c.leasesOf(h) {
 		// Its contact may go on: it counts as contacted now.
-		l := c.leases.at(h.lease())
+		l := c.leases.at(lease)
 		due = max(due, now+max(int64(f.DelayOf(string(c.name(h))).Max()), h.crawlDelayNs()))
 		c.stampGroup(l.group, now+int64(f.opts.GroupDelay.Max()))
 	}

@@ -64,7 +64,7 @@ func (f *Frontier) dropContactsLocked(id uint32) {
 	h := f.core.hosts.at(id)
 	h.wanted = false
 	switch h.place {
-	case leased, loading, ending:
+	case leased, loading:
 	default:
 		f.core.detach(id)
 		f.core.settle(id, f.nowLocked())
@@ -77,7 +77,7 @@ func (c *core) wantContact(id uint32) {
 	h := c.hosts.at(id)
 	h.wanted = true
 	switch h.place {
-	case leased, loading, ending, pacing, called:
+	case leased, loading, pacing, called:
 	case ready:
 		c.detach(id) // it keeps its group's slot
 		c.put(h, called)

@@ -152,7 +152,7 @@ func (f *Frontier) undoLocked(o *op) {
 	}
 	h.pins--
 	switch h.place {
-	case leased, loading, ending:
+	case leased, loading:
 		f.core.returnHead(o.queue, o.record)
 	default: // its place depends on which of its queues have URLs
 		f.core.detach(o.host)

@@ -50,12 +50,12 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 	bad = errors.Join(bad, err)
 	f.awaitRoom(job)
 	bad = errors.Join(bad, f.lockKnowing(job))
-	lease, err := f.heldLocked(l)
+	_, err = f.heldLocked(l)
 	if err != nil {
 		f.mu.Unlock()
 		return errors.Join(err, f.late(l, p))
 	}
-	bad = errors.Join(bad, f.finishLocked(job, l.host, lease, p))
+	bad = errors.Join(bad, f.finishLocked(job, l.record, p))
 	if job.empty() {
 		f.dispatchLocked()
 		f.mu.Unlock()
@@ -165,14 +165,10 @@ func (f *Frontier) heldLocked(l Lease) (*leaseRecord, error) {
 	if f.closed {
 		return nil, ErrClosed
 	}
-	if l.token == 0 || l.host == 0 || l.host > f.core.hosts.top {
+	if l.token == 0 || l.record == 0 || l.record > f.core.leases.top {
 		return nil, ErrNotLeased
 	}
-	h := f.core.hosts.at(l.host)
-	if h.place != leased {
-		return nil, ErrNotLeased
-	}
-	if r := f.core.leases.at(h.lease()); r.token == l.token {
+	if r := f.core.leases.at(l.record); r.token == l.token && !r.ending {
 		return r, nil
 	}
 	return nil, ErrNotLeased
@@ -209,7 +205,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 		f.noteLocked(o, id, due, now) // first, for it pins the host
 	}
 	switch h.place {
-	case leased, loading, ending:
+	case leased, loading:
 		h.due = due
 	case unbound:
 		h.due = due // found out when a token of it is taken
@@ -228,11 +224,11 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 
 // finishLocked takes a lease off the books and fills o with what must be
 // committed. It returns ErrFull if the outlinks had to be refused.
-func (f *Frontier) finishLocked(o *op, hid uint32, lease *leaseRecord, p plan) error {
+func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
 	c := f.core
 	now := f.last
-	l := c.endLease(hid)
-	h := c.hosts.at(hid)
+	l := c.endLease(lease)
+	h := c.hosts.at(l.host)
 	out := p.outcome
 	c.stats.Done[out.Result]++
 	f.learnLocked(h, out.CrawlDelay)
@@ -255,11 +251,11 @@ func (f *Frontier) finishLocked(o *op, hid uint32, lease *leaseRecord, p plan) e
 		f.endRecordLocked(o, h, &l, p)
 	}
 	if f.opts.Spill != nil {
-		f.noteLocked(o, hid, hostDue, now)
+		f.noteLocked(o, l.host, hostDue, now)
 	}
 	err := f.outlinksLocked(o)
 	if len(o.entries) > 0 {
-		f.pinLocked(o, hid) // perhaps they are its own: then it has something to do still
+		f.pinLocked(o, l.host) // perhaps they are its own: then it has something to do still
 	}
 	c.settleLease(&l, now, hostDue, groupDue)
 	return err

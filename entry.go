@@ -57,7 +57,7 @@ type Lease struct {
 	LeasedAt time.Time // when it was handed out
 	Deadline time.Time // when the right to contact ends; fetch under a context that ends here
 	token    uint64    // never repeats, across restarts too
-	host     uint32    // index of the host record
+	record   uint32    // number of the lease record
 }
 
 // Token is a number that no other lease of this store has had or will have.

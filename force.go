@@ -85,19 +85,18 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 // forceLeasedLocked makes a lease's URL come again after its Done, if e is of it.
 func (f *Frontier) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
 	c := f.core
-	h := c.hosts.at(id)
-	if h.lease() == 0 {
-		return false
+	for lease := range c.leasesOf(c.hosts.at(id)) {
+		l := c.leases.at(lease)
+		if l.record == 0 || c.queues.at(l.queue).crawl != e.crawl || !c.hasURL(l.record, url) {
+			continue
+		}
+		again := *e
+		again.index, again.marked = -1, false
+		again.body = append([]byte(nil), e.body...)
+		l.again = &again
+		return true
 	}
-	l := c.leases.at(h.lease())
-	if l.record == 0 || c.queues.at(l.queue).crawl != e.crawl || !c.hasURL(l.record, url) {
-		return false
-	}
-	again := *e
-	again.index, again.marked = -1, false
-	again.body = append([]byte(nil), e.body...)
-	l.again = &again
-	return true
+	return false
 }
 
 func (c *core) hasURL(ref arena.Ref, url []byte) bool {
@@ -172,7 +171,7 @@ func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func(
 	h := c.hosts.at(q.host)
 	f.endsLocked(o, qid, ref)
 	switch h.place {
-	case leased, loading, ending, called:
+	case leased, loading, called:
 		remove()
 		c.counted(q, -1)
 	default: // its place depends on which of its queues have URLs, and whether any

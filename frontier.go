@@ -313,19 +313,19 @@ func (f *Frontier) nextToken() uint64 {
 // leaseLocked hands out the next record of a queue, which is in memory.
 func (f *Frontier) leaseLocked(qid uint32) Lease {
 	now := f.last
-	id := f.core.queues.at(qid).host
-	return f.newLease(id, f.core.lease(qid, f.nextToken(), now, now+int64(f.opts.LeaseTime)))
+	return f.newLease(f.core.lease(qid, f.nextToken(), now, now+int64(f.opts.LeaseTime)))
 }
 
-// newLease describes lease record id of a host.
-func (f *Frontier) newLease(hid, id uint32) Lease {
-	r, h := f.core.leases.at(id), f.core.hosts.at(hid)
+// newLease describes lease record id.
+func (f *Frontier) newLease(id uint32) Lease {
+	r := f.core.leases.at(id)
+	h := f.core.hosts.at(r.host)
 	l := Lease{
 		LeasedAt: f.wall(r.leasedAt),
 		Deadline: f.wall(r.deadline),
 		Attempt:  1,
 		token:    r.token,
-		host:     hid,
+		record:   id,
 	}
 	if r.group != 0 {
 		l.Group = f.core.groups.at(r.group).name

@@ -28,8 +28,7 @@ const (
 	ready                  // bound: in each ready list that it has URLs for
 	called                 // bound: a Contact waits for it and may have it now
 	loading                // bound: a caller reads its next URLs from disk
-	leased                 // bound: core.expiry holds its lease's deadline
-	ending                 // bound: its lease ended by deadline and is being settled
+	leased                 // bound: it has as many leases out as it may
 )
 
 // host is what is known of one host. Its memory holds no pointers.
@@ -50,14 +49,6 @@ type host struct {
 	holdsSlot  bool // while not leased: it occupies a slot of its group
 	stored     bool // a row of it is on disk, or on its way
 	unsaved    bool // its crawl delay or group changed since
-}
-
-// lease is the number of the lease that is out, or 0.
-func (h *host) lease() uint32 {
-	if h.place == leased || h.place == ending {
-		return uint32(h.pos)
-	}
-	return 0
 }
 
 // core is the frontier without locks, clocks, disks and waiting: everything that
@@ -90,7 +81,7 @@ type core struct {
 	pace      timeHeap   // ungrouped hosts by due, and groups by their key
 	parks     timeHeap   // parked hosts by due
 	idle      timeHeap   // idling hosts by due
-	expiry    timeHeap   // leased hosts by deadline
+	expiry    timeHeap   // leases by deadline
 	scheduled timeHeap   // records in memory by due; aux is their queue
 	unplaced  []timeItem // of scheduled, in no block when they came; some are not there any more
 	timed     timedBlocks
@@ -99,7 +90,7 @@ type core struct {
 	groupNames map[string]uint32
 
 	cfg    coreConfig
-	places [ending + 1]int // how many hosts are in each place
+	places [leased + 1]int // how many hosts are in each place
 
 	hold      int64                   // nothing is handed out before; set after a crash
 	holdOf    func(host string) int64 // the same for a host with a longer delay; nil: no crash

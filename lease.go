@@ -16,8 +16,7 @@ func (f *Frontier) reapLocked() {
 		return
 	}
 	for _, id := range f.core.expired(now) {
-		h := f.core.hosts.at(id)
-		l := f.newLease(id, h.lease())
+		l := f.newLease(id)
 		f.mu.Unlock()
 		o := Outcome{Result: Failed, Ended: l.Deadline, Duration: l.Deadline.Sub(l.LeasedAt)}
 		if l.ContactOnly() {
@@ -31,7 +30,7 @@ func (f *Frontier) reapLocked() {
 		}
 		f.core.stats.Expired++
 		f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
-		f.finishLocked(job, id, f.core.leases.at(f.core.hosts.at(id).lease()), p)
+		f.finishLocked(job, id, p)
 		job.after = func(err error) {
 			if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
 				f.opts.OnGiveUp(l.Entry, p.outcome)
@@ -92,7 +91,7 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	if r.group == id {
 		return nil
 	}
-	h, left := c.hosts.at(l.host), r.group
+	h, left := c.hosts.at(r.host), r.group
 	if r.group != 0 {
 		if r.oldGroup == 0 {
 			r.oldGroup = r.group
@@ -126,7 +125,6 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		return Lease{}, err
 	}
 	now := f.nowLocked()
-	h := f.core.hosts.at(l.host)
 	switch {
 	case r.record == 0:
 	case r.again != nil: // a Force met the lease: the URL comes again as it was forced
@@ -145,5 +143,5 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	r.deadline = now + int64(f.opts.LeaseTime)
 	f.core.expiry.fix(int(r.pos), r.deadline)
 	f.dispatchLocked() // an extended lease ends earlier now
-	return f.newLease(l.host, h.lease()), nil
+	return f.newLease(l.record), nil
 }

@@ -240,9 +240,12 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 		m.runs[last].Records = append(m.runs[last].Records, m.copyRecord(ref))
 		m.where[last] = append(m.where[last], c.locate(ref))
 	}
-	if h.lease() != 0 {
-		if l := c.leases.at(h.lease()); l.queue == id && l.record != 0 {
+	for lease := range c.leasesOf(h) {
+		if l := c.leases.at(lease); l.queue == id && l.record != 0 {
 			take(l.record)
+			if l.prev != 0 || l.next != 0 {
+				cut() // in which order they come back nobody knows
+			}
 		}
 	}
 	if h.pins > 0 {

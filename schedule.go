@@ -13,20 +13,6 @@ import "github.com/seed-7440039f/frontier/internal/arena"
 // promoteAtOnce is how many scheduled URLs become waiting under one lock.
 const promoteAtOnce = 1024
 
-// leaseRecord is a lease that is out.
-type leaseRecord struct {
-	token    uint64
-	leasedAt int64
-	deadline int64
-	record   arena.Ref // 0: contact only
-	queue    uint32    // that the record came from
-	host     uint32
-	group    uint32    // whose slot it holds; 0: none
-	pos      int32     // in core.expiry
-	oldGroup uint32    // that its host belonged to when it was handed out, if it moved since
-	again    *newEntry // of a Force that met the lease
-}
-
 // advance lets time pass: scheduled URLs become waiting, parked hosts get their
 // tokens back, due hosts become ready.
 func (c *core) advance(now int64) {
@@ -110,7 +96,7 @@ func (c *core) makeReady(id uint32) {
 // of which not enough hosts are ready. Otherwise hosts bound for an urgent URL
 // would pile up with what is left of them.
 func (c *core) surplus(h *host) bool {
-	enough := 8 + c.places[leased]/4
+	enough := 8 + int(c.stats.Leased)/4
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		if x := c.queues.at(q); x.waiting > 0 && c.readies.at[x.priority].n < enough {
 			return false
@@ -298,18 +284,6 @@ func (c *core) prepare(qid uint32) choice {
 	return ch
 }
 
-// expired ends the leases whose deadline has passed. Their hosts are in place
-// ending until their leases are settled.
-func (c *core) expired(now int64) []uint32 {
-	var ids []uint32
-	for c.expiry.min() <= now {
-		id := c.leases.at(c.expiry.pop().id).host
-		c.put(c.hosts.at(id), ending)
-		ids = append(ids, id)
-	}
-	return ids
-}
-
 // unload puts a host back whose next record was not read after all.
 func (c *core) unload(id uint32, now int64) {
 	h := c.hosts.at(id)
@@ -317,59 +291,6 @@ func (c *core) unload(id uint32, now int64) {
 	c.put(h, nowhere)
 	h.served = max(h.served, 1) // still bound
 	c.settle(id, now)
-}
-
-// lease hands out the next record of a queue whose host is in place loading.
-func (c *core) lease(qid uint32, token uint64, now, deadline int64) uint32 {
-	q := c.queues.at(qid)
-	ref := c.pop(q)
-	c.hosts.at(q.host).served++
-	return c.leaseHost(q.host, leaseRecord{token: token, leasedAt: now, deadline: deadline, record: ref, queue: qid, host: q.host})
-}
-
-// leaseHost gives a host's slot out. The host is in no structure.
-func (c *core) leaseHost(id uint32, l leaseRecord) uint32 {
-	h := c.hosts.at(id)
-	if h.holdsSlot {
-		l.group, h.holdsSlot = h.group, false
-	}
-	c.put(h, leased)
-	lease := c.leases.alloc()
-	h.pos = int32(lease)
-	*c.leases.at(lease) = l
-	c.expiry.push(timeItem{at: l.deadline, id: lease})
-	c.stats.Leased++
-	c.stats.HandedOut++
-	return lease
-}
-
-// endLease takes a lease's host out of the books; settleLease must follow.
-func (c *core) endLease(id uint32) leaseRecord {
-	h := c.hosts.at(id)
-	lease := h.lease()
-	l := *c.leases.at(lease)
-	if h.place == leased {
-		c.expiry.remove(int(l.pos))
-	}
-	c.leases.release(lease)
-	c.put(h, nowhere)
-	c.stats.Leased--
-	return l
-}
-
-// settleLease frees the slots that a lease held. If its host was contacted, host
-// and groups are left alone until hostDue and groupDue; otherwise these are 0.
-func (c *core) settleLease(l *leaseRecord, now, hostDue, groupDue int64) {
-	h := c.hosts.at(l.host)
-	h.due = max(h.due, hostDue)
-	c.stampGroup(l.group, groupDue)
-	c.freeSlot(l.group)
-	if l.oldGroup != 0 {
-		c.stampGroup(l.oldGroup, groupDue)
-		c.groups.at(l.oldGroup).members--
-	}
-	h.served = max(h.served, 1) // it keeps its back queue
-	c.settle(l.host, now)
 }
 
 // schedule files a record under a future time.

@@ -44,8 +44,8 @@ func (f *Frontier) statsLocked() Stats {
 	s.Groups = int64(len(f.core.groupNames))
 	s.Known = f.known.total
 	p := &f.core.places
-	s.Bound = int64(p[pacing] + p[ready] + p[called] + p[loading] + p[leased] + p[ending])
 	s.EventsLost = f.events.lostSoFar()
+	s.Bound = int64(p[pacing] + p[ready] + p[called] + p[loading] + p[leased])
 	s.Resident = f.core.resident
 	s.MemoryBytes = f.memoryLocked() + f.footprint
 	return s

@@ -235,8 +235,7 @@ func BenchmarkGroups(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				c.lease(ch.queue, 1, now, now+1)
-				l := c.endLease(ch.host)
+				l := c.endLease(c.lease(ch.queue, 1, now, now+1))
 				c.returnHead(l.queue, l.record)
 				c.settleLease(&l, now, now+r.Int64N(benchSpan), now+1)
 			}

@@ -101,7 +101,7 @@ func (f *Frontier) callLocked(now int64) {
 			continue
 		}
 		q := f.contacts[id]
-		l := f.newLease(id, f.core.leaseHost(id, leaseRecord{
+		l := f.newLease(f.core.leaseHost(leaseRecord{
 			token: f.nextToken(), leasedAt: now, deadline: now + int64(f.opts.LeaseTime), host: id,
 		}))
 		q.give(grant{lease: l})
