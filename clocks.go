@@ -124,16 +124,12 @@ func (r *recovery) Begin(row func(string) ([]byte, bool, error)) error {
 
 // Row gives hosts and groups what was stored of them.
 func (r *recovery) Row(key string, value []byte) error {
-	if len(key) <= 2 {
+	if len(key) < 2 {
 		return nil // rowMeta, or not ours to judge
 	}
 	switch kind, name := key[:2], key[2:]; kind {
-	case rowDelay:
-		d, err := decodeDelay(value)
-		if err != nil {
-			return &CorruptError{Key: []byte(key), Err: err}
-		}
-		r.f.controls.set(name, d)
+	case rowRule:
+		return r.rule(key, value)
 	case rowGroup:
 		free, n := binary.Varint(value)
 		if n <= 0 {
@@ -153,6 +149,24 @@ func (r *recovery) Row(key string, value []byte) error {
 		}
 		r.host(name, s)
 	}
+	return nil
+}
+
+// rule puts a stored rule in force. A block that has passed is not set any more.
+func (r *recovery) rule(key string, value []byte) error {
+	s, rule, err := decodeRule(key[len(rowRule):], value)
+	if err != nil {
+		return &CorruptError{Key: []byte(key), Err: err}
+	}
+	x := &scopeRule{key: s.ruleKey(), scope: s, Rule: rule}
+	if !rule.BlockedUntil.IsZero() {
+		x.until = r.f.since(rule.BlockedUntil)
+	}
+	if x.Rule = x.at(0); x.empty() {
+		r.obsolete(key)
+		return nil
+	}
+	r.f.enforceLocked(x)
 	return nil
 }
 

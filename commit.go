@@ -136,6 +136,9 @@ func (f *Frontier) undoLocked(o *op) {
 		}
 	}
 	now := f.nowLocked()
+	if o.unrule != nil {
+		o.unrule()
+	}
 	if o.pinned != 0 {
 		h := f.core.hosts.at(o.pinned)
 		h.unsaved = h.unsaved || len(o.rows) > 0 // the next commit of it tries again

@@ -1,50 +1,48 @@
-// This file holds what an operator says about hosts and domains: so far, how
-// long they are left alone.
+// This file is an operator's hands: what may be said about hosts, domains and all
+// hosts while the frontier runs.
 //
-// Rules lie in a B-tree under their names with the labels reversed, so that a
-// domain is one range. The most specific rule wins: that of the host, then that
-// of its closest domain. Nobody loops over hosts: a rule is looked up when a
-// contact ends.
+// Each call is durable when it returns, and holds for the very next hand-out.
+// What is said becomes a rule: see rules.go.
 
 package frontier
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
-	"strings"
-	"sync/atomic"
+	"iter"
 	"time"
-
-	"github.com/google/btree"
 )
 
 // Scope names a host, a domain, or all hosts. The zero Scope is that of All.
 type Scope struct {
 	name   string
 	domain bool
+	named  bool // of a host or domain; its name may be missing by mistake
 }
 
 // All is the scope of all hosts.
 func All() Scope { return Scope{} }
 
-// Host is the scope of one host key.
-func Host(key string) Scope { return Scope{name: key} }
+// Host is the scope of one host key, spelled as Options.HostKey spells it: by
+// default in lower case and without port.
+func Host(key string) Scope { return Scope{name: key, named: true} }
 
 // Domain is the scope of all hosts at or under a name: Domain("example.org") has
 // example.org and www.example.org, not myexample.org.
-func Domain(name string) Scope { return Scope{name, true} }
+func Domain(name string) Scope { return Scope{name: name, domain: true, named: true} }
 
-// String returns the host key, or the domain's name behind "*.".
+// String returns the host key, the domain's name behind "*.", or "*".
 func (s Scope) String() string {
-	if s.domain {
+	switch {
+	case !s.named:
+		return "*"
+	case s.domain:
 		return "*." + s.name
 	}
 	return s.name
 }
 
-// key is the scope's place in the tree. A domain's ends with a dot, so it is the
+// key is the scope's place among hosts. A domain's ends with a dot, so it is the
 // prefix of the keys of what lies under it.
 func (s Scope) key() string {
 	k := reversed(s.name)
@@ -54,80 +52,88 @@ func (s Scope) key() string {
 	return k
 }
 
-type delayRule struct {
-	key   string
-	delay DelayPolicy
-}
-
-// controls are the rules in force. Readers take no lock: writers, who hold
-// Frontier.mu, replace the tree.
-type controls struct {
-	delays atomic.Pointer[btree.BTreeG[delayRule]]
-}
-
-func newRules() *btree.BTreeG[delayRule] {
-	return btree.NewG(32, func(a, b delayRule) bool { return a.key < b.key })
-}
-
-// delay returns the most specific rule's policy for a host, or nil.
-func (c *controls) delay(host string) DelayPolicy {
-	t := c.delays.Load()
-	if t == nil || t.Len() == 0 {
-		return nil
-	}
-	key := reversed(host)
-	if r, ok := t.Get(delayRule{key: key}); ok {
-		return r.delay
-	}
-	for key != "" {
-		if r, ok := t.Get(delayRule{key: key + "."}); ok {
-			return r.delay
-		}
-		key = key[:max(0, strings.LastIndexByte(key, '.'))]
+func (s Scope) check() error {
+	if s.named && (len(s.name) < 1 || len(s.name) > 255) {
+		return fmt.Errorf("scope name has %d bytes; want 1 to 255", len(s.name))
 	}
 	return nil
 }
 
-func (c *controls) set(key string, d DelayPolicy) {
-	t := newRules()
-	if old := c.delays.Load(); old != nil {
-		t = old.Clone()
+const (
+	maxConcurrency = 1024
+	maxBlock       = 100 * 366 * 24 * time.Hour
+)
+
+// check says what is wrong with a rule that shall hold from now on.
+func (r *Rule) check(now time.Time) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if r.Delay != nil {
+		if wrong := checkDelay("Delay", r.Delay); len(wrong) > 0 {
+			errs = append(errs, wrong...)
+		} else if encodeDelay(r.Delay) == nil {
+			bad("Delay is a %T, which cannot be stored; want FixedDelay or FactorDelay", r.Delay)
+		}
 	}
-	if d == nil {
-		t.Delete(delayRule{key: key})
-	} else {
-		t.ReplaceOrInsert(delayRule{key, d})
+	if r.Concurrency < 0 || r.Concurrency > maxConcurrency {
+		bad("Concurrency is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Concurrency, maxConcurrency)
 	}
-	c.delays.Store(t)
+	if r.Paused > Off {
+		bad("Paused is %d; want Unset, On or Off", r.Paused)
+	}
+	if t := r.BlockedUntil; !t.IsZero() && (!t.After(now) || t.Sub(now) > maxBlock) {
+		bad("BlockedUntil is %v; want a time within 100 years from %v", t, now)
+	}
+	return errors.Join(errs...)
 }
 
-// SetDelay makes d the delay policy of a host or of all hosts of a domain,
-// instead of Options.Delay; nil takes the rule back. It is durable when SetDelay
-// returns, and holds for contacts that end later. Only the policies FixedDelay
-// and FactorDelay can be stored.
+// Rule returns what was set for exactly this scope, and whether anything was.
+func (f *Frontier) Rule(s Scope) (Rule, bool) {
+	if r, ok := f.controls.rule(s.ruleKey()); ok {
+		out := r.at(f.since(f.opts.Clock.Now()))
+		return out, !out.empty()
+	}
+	return Rule{}, false
+}
+
+// RuleOf returns what the rules say of a host: each setting of the most specific
+// scope that sets it. Zero fields are set by none: then Options say.
+func (f *Frontier) RuleOf(host string) Rule {
+	return f.controls.effective(host, f.since(f.opts.Clock.Now()))
+}
+
+// Rules returns all rules as they are when the loop begins: that of All, then
+// those of domains and hosts in domain order.
+func (f *Frontier) Rules() iter.Seq2[Scope, Rule] {
+	return func(yield func(Scope, Rule) bool) {
+		t := f.controls.table.Load()
+		if t == nil {
+			return
+		}
+		now := f.since(f.opts.Clock.Now())
+		t.tree.Ascend(func(r *scopeRule) bool {
+			rule := r.at(now)
+			return rule.empty() || yield(r.scope, rule)
+		})
+	}
+}
+
+// SetRule sets everything that can be set for a scope, in place of what was: zero
+// fields are taken back.
+func (f *Frontier) SetRule(s Scope, r Rule) error {
+	return f.changeRule("set rule", s, func(old *Rule) { *old = r })
+}
+
+// Clear takes back all that was set for exactly this scope. Wider and narrower
+// scopes keep theirs.
+func (f *Frontier) Clear(s Scope) error { return f.SetRule(s, Rule{}) }
+
+// SetDelay makes d the delay policy of the hosts of a scope, instead of
+// Options.Delay; nil takes that back. It is durable when SetDelay returns, and
+// holds for contacts that end later. Only the policies FixedDelay and FactorDelay
+// can be stored.
 func (f *Frontier) SetDelay(s Scope, d DelayPolicy) error {
-	if len(s.name) < 1 || len(s.name) > 255 {
-		return fmt.Errorf("frontier: set delay: scope name has %d bytes; want 1 to 255", len(s.name))
-	}
-	row := Row{Key: rowDelay + s.key()}
-	if d != nil {
-		if errs := checkDelay("delay", d); len(errs) > 0 {
-			return fmt.Errorf("frontier: set delay of %v: %w", s, errors.Join(errs...))
-		}
-		if row.Value = encodeDelay(d); row.Value == nil {
-			return fmt.Errorf("frontier: set delay of %v: %T cannot be stored; want FixedDelay or FactorDelay", s, d)
-		}
-	}
-	o := newOp()
-	defer o.free()
-	o.rows = append(o.rows, row)
-	o.rule = func() { f.controls.set(s.key(), d) }
-	f.lock()
-	if f.closed {
-		f.mu.Unlock()
-		return ErrClosed
-	}
-	return f.submitLocked(o) // unlocks
+	return f.changeRule("set delay", s, func(r *Rule) { r.Delay = d })
 }
 
 // DelayOf returns the delay policy that a host has.
@@ -138,37 +144,80 @@ func (f *Frontier) DelayOf(host string) DelayPolicy {
 	return f.opts.Delay
 }
 
-// encodeDelay returns the stored form of a shipped policy: a letter, and its
-// numbers. Other policies have none.
-func encodeDelay(d DelayPolicy) []byte {
-	switch d := d.(type) {
-	case fixedDelay:
-		return binary.AppendUvarint([]byte{'c'}, uint64(d))
-	case factorDelay:
-		b := binary.LittleEndian.AppendUint64([]byte{'k'}, math.Float64bits(d.k))
-		return binary.AppendUvarint(binary.AppendUvarint(b, uint64(d.min)), uint64(d.max))
-	}
-	return nil
+// SetConcurrency says how many leases each host of a scope may have at once, 1 to
+// 1024; 0 takes that back. With fewer than are out, none is added until enough of
+// them have ended.
+func (f *Frontier) SetConcurrency(s Scope, n int) error {
+	return f.changeRule("set concurrency", s, func(r *Rule) { r.Concurrency = n })
 }
 
-func decodeDelay(b []byte) (DelayPolicy, error) {
-	var d DelayPolicy
-	if len(b) > 0 && b[0] == 'c' {
-		x, n := binary.Uvarint(b[1:])
-		if n > 0 && x <= uint64(maxDelay) {
-			d = fixedDelay(x)
-		}
+// changeRule changes the rule of a scope and puts it in force when it is durable.
+// Changes of one rule that meet each other all count.
+func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
+	err := s.check()
+	if err != nil {
+		return fmt.Errorf("frontier: %s: %w", what, err)
 	}
-	if len(b) > 9 && b[0] == 'k' {
-		lo, n := binary.Uvarint(b[9:])
-		if n > 0 && lo <= uint64(maxDelay) {
-			if hi, m := binary.Uvarint(b[9+n:]); m > 0 && hi <= uint64(maxDelay) {
-				d = factorDelay{math.Float64frombits(binary.LittleEndian.Uint64(b[1:])), time.Duration(lo), time.Duration(hi)}
-			}
-		}
+	f.lock()
+	if f.closed {
+		f.mu.Unlock()
+		return ErrClosed
 	}
-	if d == nil || len(checkDelay("delay", d)) > 0 {
-		return nil, errRow
+	r := &scopeRule{key: s.ruleKey(), scope: s}
+	r.Rule = f.latestRuleLocked(r.key)
+	change(&r.Rule)
+	if err := r.check(f.wall(f.last)); err != nil {
+		f.mu.Unlock()
+		return fmt.Errorf("frontier: %s of %v: %w", what, s, err)
 	}
-	return d, nil
+	if !r.BlockedUntil.IsZero() {
+		r.until = f.since(r.BlockedUntil)
+	}
+	o := newOp()
+	defer o.free()
+	o.rows = append(o.rows, ruleRow(r.key, &r.Rule))
+	f.ruling.begin(r)
+	o.rule = func() { f.ruling.end(r.key); f.enforceLocked(r) }
+	o.unrule = func() { f.ruling.end(r.key) }
+	return f.submitLocked(o) // unlocks
+}
+
+// enforceLocked puts a durable rule in force.
+func (f *Frontier) enforceLocked(r *scopeRule) {
+	f.controls.put(r)
+}
+
+// latestRuleLocked is the rule of a scope as of the last change that was
+// submitted: the next one starts from there.
+func (f *Frontier) latestRuleLocked(key string) Rule {
+	if p := f.ruling[key]; p != nil {
+		return p.latest.at(f.last)
+	}
+	if r, ok := f.controls.rule(key); ok {
+		return r.at(f.last)
+	}
+	return Rule{}
+}
+
+// ruling holds, by key, the rules of which changes are on their way to the
+// store. If one fails, so do those that were submitted after it.
+type ruling map[string]*pendingRule
+
+type pendingRule struct {
+	latest  *scopeRule
+	changes int
+}
+
+func (p ruling) begin(r *scopeRule) {
+	if p[r.key] == nil {
+		p[r.key] = &pendingRule{}
+	}
+	p[r.key].latest = r
+	p[r.key].changes++
+}
+
+func (p ruling) end(key string) {
+	if p[key].changes--; p[key].changes == 0 {
+		delete(p, key)
+	}
 }

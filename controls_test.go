@@ -5,6 +5,7 @@ package frontier_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -42,7 +44,7 @@ func TestDelayRules(t *testing.T) {
 	require.Equal(t, 2*time.Second, delay("x.a.example.org"), "a rule taken back leaves the next one")
 
 	require.ErrorContains(t, f.SetDelay(frontier.Host("h"), frontier.FixedDelay(-1)), "FixedDelay(-1ns)")
-	require.ErrorContains(t, f.SetDelay(frontier.Scope{}, nil), "0 bytes")
+	require.ErrorContains(t, f.SetDelay(frontier.Host(""), nil), "0 bytes")
 
 	_, err = f.Add(ctx, frontier.Entry{URL: "http://b.example.org/1"}, frontier.Entry{URL: "http://b.example.org/2"})
 	require.NoError(t, err)
@@ -55,6 +57,29 @@ func TestDelayRules(t *testing.T) {
 	require.NoError(t, f.Check())
 	require.NoError(t, f.Close())
 	require.ErrorIs(t, f.SetDelay(frontier.Host("h"), nil), frontier.ErrClosed)
+}
+
+// Changes of one scope's rule from many sides all count, and one that cannot be
+// stored leaves the others alone.
+func TestChangesOfOneRuleMeet(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
+	s := frontier.Domain("example.org")
+	for range 20 {
+		require.NoError(t, w.f.Clear(s))
+		var calls sync.WaitGroup
+		calls.Go(func() { assert.NoError(t, w.f.SetDelay(s, frontier.FixedDelay(time.Minute))) })
+		calls.Go(func() { assert.NoError(t, w.f.SetConcurrency(s, 7)) })
+		calls.Wait()
+		r, ok := w.f.Rule(s)
+		require.True(t, ok)
+		require.Equal(t, frontier.Rule{Delay: frontier.FixedDelay(time.Minute), Concurrency: 7}, r)
+	}
+	w.machine.Faults.FailNth(spilltest.Write, 1, errDisk)
+	require.ErrorIs(t, w.f.SetConcurrency(s, 8), errDisk)
+	require.NoError(t, w.f.SetDelay(s, nil))
+	require.Equal(t, frontier.Rule{Concurrency: 7}, w.f.RuleOf("www.example.org"))
+	w = w.killed()
+	require.Equal(t, frontier.Rule{Concurrency: 7}, w.f.RuleOf("www.example.org"))
 }
 
 func TestDelayRulesLast(t *testing.T) {

@@ -111,7 +111,9 @@ func (e Event) attrs() []slog.Attr {
 		}
 	}
 	text("host", e.Host)
-	text("scope", e.Scope.String())
+	if e.Scope != All() || e.Kind == EventHostBlocked && e.Host == "" {
+		text("scope", e.Scope.String())
+	}
 	number("crawl", int64(e.Crawl))
 	text("url", e.URL)
 	number("attempt", int64(e.Attempt))

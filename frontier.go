@@ -29,6 +29,7 @@ type Frontier struct {
 
 	controls controls
 	events   *events
+	ruling   ruling       // guarded by mu
 	adding   atomic.Int64 // Add calls under way: the crawl is not over
 
 	reader sync.Mutex // one timed block is read at a time; taken before mu
@@ -85,6 +86,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		maxDelay: int64(o.Delay.Max()),
 		events:   newEvents(&o),
 		heldFrom: notHeld,
+		ruling:   ruling{},
 		contacts: map[uint32]*waiterQueue{},
 		forcing:  map[Mark]chan struct{}{},
 		known:    knownURLs{recent: &seen.Set{}, older: &seen.Set{}},

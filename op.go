@@ -35,6 +35,7 @@ type op struct {
 	firstSeq uint64
 	event    *Event       // told of once this is committed
 	rule     func()       // puts a control in force, under the lock, in the order of commits
+	unrule   func()       // called instead if it could not be committed
 	run      func() error // instead of all that: called between two commits
 	after    func(error)  // called outside the lock when nobody waits for done
 	done     chan error   // made for each commit

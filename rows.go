@@ -14,7 +14,7 @@ const (
 	rowMeta  = "m"  // the frontier's own: see metaRowLocked
 	rowHost  = "h:" // and a host key: see hostRow
 	rowGroup = "g:" // and a group's name: varint free, Unix milliseconds
-	rowDelay = "d:" // and a Scope's key: see encodeDelay
+	rowRule  = "r:" // and a Scope's ruleKey: see ruleRow
 	rowNote  = "x:" // and a mark: see noteRow
 )
 

@@ -1,0 +1,175 @@
+// This file stores rules: each in one row, its settings one after the other,
+// each a tag, a length and a value, so that settings can be added.
+
+package frontier
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"time"
+)
+
+var ruleFields = [fieldCount]ruleField{
+	fieldDelay: {
+		tag:  'd',
+		set:  func(r *Rule) bool { return r.Delay != nil },
+		copy: func(dst, src *Rule) { dst.Delay = src.Delay },
+		put:  func(b []byte, r *Rule) []byte { return append(b, encodeDelay(r.Delay)...) },
+		get:  func(b []byte, r *Rule) (err error) { r.Delay, err = decodeDelay(b); return err },
+	},
+	fieldConcurrency: {
+		tag:  'c',
+		set:  func(r *Rule) bool { return r.Concurrency != 0 },
+		copy: func(dst, src *Rule) { dst.Concurrency = src.Concurrency },
+		put:  func(b []byte, r *Rule) []byte { return binary.AppendUvarint(b, uint64(r.Concurrency)) },
+		get: func(b []byte, r *Rule) error {
+			x, n := binary.Uvarint(b)
+			if n != len(b) || x < 1 || x > maxConcurrency {
+				return errRow
+			}
+			r.Concurrency = int(x)
+			return nil
+		},
+	},
+	fieldPaused: {
+		tag:  'p',
+		set:  func(r *Rule) bool { return r.Paused != Unset },
+		copy: func(dst, src *Rule) { dst.Paused = src.Paused },
+		put:  func(b []byte, r *Rule) []byte { return append(b, byte(r.Paused)) },
+		get: func(b []byte, r *Rule) error {
+			if len(b) != 1 || b[0] != byte(On) && b[0] != byte(Off) {
+				return errRow
+			}
+			r.Paused = Switch(b[0])
+			return nil
+		},
+	},
+	fieldBlocked: {
+		tag:  'b',
+		set:  func(r *Rule) bool { return !r.BlockedUntil.IsZero() },
+		copy: func(dst, src *Rule) { dst.BlockedUntil = src.BlockedUntil },
+		put:  func(b []byte, r *Rule) []byte { return binary.AppendVarint(b, wallMillis(r.BlockedUntil)) },
+		get: func(b []byte, r *Rule) error {
+			ms, n := binary.Varint(b)
+			if n <= 0 || n != len(b) || ms == 0 {
+				return errRow
+			}
+			r.BlockedUntil = millisTime(ms)
+			return nil
+		},
+	},
+}
+
+// ruleRow encodes a rule for the store. An empty rule's row is deleted.
+func ruleRow(key string, r *Rule) Row {
+	row := Row{Key: rowRule + key}
+	for i := range ruleFields {
+		if f := &ruleFields[i]; f.set(r) {
+			v := f.put(nil, r)
+			row.Value = append(row.Value, f.tag)
+			row.Value = binary.AppendUvarint(row.Value, uint64(len(v)))
+			row.Value = append(row.Value, v...)
+		}
+	}
+	return row
+}
+
+// decodeRule is the inverse of ruleRow.
+func decodeRule(key string, value []byte) (s Scope, r Rule, err error) {
+	if s, err = scopeOf(key); err != nil {
+		return s, r, err
+	}
+	for len(value) > 0 {
+		tag := value[0]
+		size, n := binary.Uvarint(value[1:])
+		if n <= 0 || size > uint64(len(value)-1-n) {
+			return s, r, errRow
+		}
+		v := value[1+n : 1+n+int(size)]
+		value = value[1+n+int(size):]
+		if err := decodeSetting(tag, v, &r); err != nil {
+			return s, r, err
+		}
+	}
+	if r.empty() {
+		return s, r, errRow
+	}
+	return s, r, nil
+}
+
+func decodeSetting(tag byte, v []byte, r *Rule) error {
+	for i := range ruleFields {
+		if f := &ruleFields[i]; f.tag == tag {
+			if f.set(r) {
+				return errRow // twice
+			}
+			return f.get(v, r)
+		}
+	}
+	return errors.New("malformed row: a rule has an unknown setting")
+}
+
+// hostEnd ends the keys of the rules of hosts; those of domains end with a dot.
+const hostEnd = '!'
+
+// ruleKey is the scope's place in the tree of rules, and in the store.
+func (s Scope) ruleKey() string {
+	if s.named && !s.domain {
+		return s.key() + string(hostEnd)
+	}
+	return s.key()
+}
+
+// scopeOf is the inverse of ruleKey.
+func scopeOf(key string) (Scope, error) {
+	if key == "" {
+		return All(), nil
+	}
+	var s Scope
+	switch name := reversed(key[:len(key)-1]); {
+	case strings.HasSuffix(key, "."):
+		s = Domain(name)
+	case key[len(key)-1] == hostEnd:
+		s = Host(name)
+	default:
+		return s, errRow
+	}
+	return s, s.check()
+}
+
+// encodeDelay returns the stored form of a shipped policy: a letter, and its
+// numbers. Other policies have none.
+func encodeDelay(d DelayPolicy) []byte {
+	switch d := d.(type) {
+	case fixedDelay:
+		return binary.AppendUvarint([]byte{'c'}, uint64(d))
+	case factorDelay:
+		b := binary.LittleEndian.AppendUint64([]byte{'k'}, math.Float64bits(d.k))
+		return binary.AppendUvarint(binary.AppendUvarint(b, uint64(d.min)), uint64(d.max))
+	}
+	return nil
+}
+
+func decodeDelay(b []byte) (DelayPolicy, error) {
+	var d DelayPolicy
+	if len(b) > 0 && b[0] == 'c' {
+		x, n := binary.Uvarint(b[1:])
+		if n > 0 && x <= uint64(maxDelay) {
+			d = fixedDelay(x)
+		}
+	}
+	if len(b) > 9 && b[0] == 'k' {
+		lo, n := binary.Uvarint(b[9:])
+		if n > 0 && lo <= uint64(maxDelay) {
+			if hi, m := binary.Uvarint(b[9+n:]); m > 0 && hi <= uint64(maxDelay) {
+				d = factorDelay{math.Float64frombits(binary.LittleEndian.Uint64(b[1:])), time.Duration(lo), time.Duration(hi)}
+			}
+		}
+	}
+	if d == nil || len(checkDelay("delay", d)) > 0 {
+		return nil, errRow
+	}
+	return d, nil
+}

@@ -1,0 +1,176 @@
+// This file tests rules: which scope's setting a host has, what is stored of
+// them, and that changes which meet all count.
+
+package frontier
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// drawRule draws a rule that may be set at start.
+func drawRule(t *rapid.T, start time.Time) (r Rule) {
+	switch rapid.IntRange(0, 2).Draw(t, "delay") {
+	case 1:
+		r.Delay = FixedDelay(time.Duration(rapid.Int64Range(0, int64(maxDelay)).Draw(t, "fixed")))
+	case 2:
+		lo := time.Duration(rapid.Int64Range(0, int64(maxDelay)).Draw(t, "min"))
+		r.Delay = FactorDelay(rapid.Float64Range(0, 1e6).Draw(t, "k"), lo, lo+(maxDelay-lo)/2)
+	}
+	r.Concurrency = rapid.SampledFrom([]int{0, 1, 2, maxConcurrency}).Draw(t, "concurrency")
+	r.Paused = rapid.SampledFrom([]Switch{Unset, On, Off}).Draw(t, "paused")
+	if rapid.Bool().Draw(t, "blocked") {
+		r.BlockedUntil = start.Add(time.Duration(rapid.IntRange(1, 1e6).Draw(t, "s")) * time.Second)
+	}
+	return r
+}
+
+func drawScope(t *rapid.T) Scope {
+	name := rapid.SampledFrom([]string{
+		"example.org", "www.example.org", "org", "a-b.example.org", "example.com", "127.0.0.1", "2001:db8::1", "host:80", ".org", "org.", "!", "x",
+	}).Draw(t, "name")
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	case 0:
+		return All()
+	case 1, 2:
+		return Domain(name)
+	}
+	return Host(name)
+}
+
+// Each rule comes back from the store as it was.
+func TestRuleRows(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	rapid.Check(t, func(t *rapid.T) {
+		s, r := drawScope(t), drawRule(t, start)
+		require.NoError(t, r.check(start))
+		row := ruleRow(s.ruleKey(), &r)
+		if r.empty() {
+			require.Nil(t, row.Value)
+			return
+		}
+		require.Equal(t, rowRule, row.Key[:len(rowRule)])
+		gotS, got, err := decodeRule(row.Key[len(rowRule):], row.Value)
+		require.NoError(t, err)
+		require.Equal(t, s, gotS)
+		require.True(t, r.BlockedUntil.Equal(got.BlockedUntil))
+		got.BlockedUntil = r.BlockedUntil
+		require.Equal(t, r, got)
+		if n := rapid.IntRange(0, len(row.Value)-1).Draw(t, "cut"); n > 0 {
+			if _, cut, err := decodeRule(row.Key[2:], row.Value[:n]); err == nil {
+				require.NotEqual(t, r, cut, "a piece of a row is not the whole")
+			}
+		}
+	})
+}
+
+func TestMalformedRuleRows(t *testing.T) {
+	good := func(r Rule) []byte { return ruleRow("", &r).Value }
+	pause := good(Rule{Paused: On})
+	for name, c := range map[string]struct {
+		key   string
+		value []byte
+	}{
+		"empty":             {"org.", nil},
+		"no end":            {"org", pause},
+		"unknown setting":   {"org.", []byte{'?', 1, 0}},
+		"length":            {"org.", []byte{'p', 2, 1}},
+		"no length":         {"org.", []byte{'p'}},
+		"huge length":       {"org.", append([]byte{'p'}, bytes.Repeat([]byte{0xff}, 10)...)},
+		"twice":             {"org.", append(pause[:len(pause):len(pause)], pause...)},
+		"no such switch":    {"org.", []byte{'p', 1, 7}},
+		"zero concurrency":  {"org.", []byte{'c', 1, 0}},
+		"concurrency":       {"org.", []byte{'c', 2, 0xff, 0x7f}},
+		"trailing bytes":    {"org.", []byte{'c', 2, 1, 1}},
+		"delay":             {"org.", []byte{'d', 1, 'z'}},
+		"zero block":        {"org.", []byte{'b', 1, 0}},
+		"name is too long":  {strings.Repeat("a", 256) + ".", pause},
+		"host without name": {"!", pause},
+	} {
+		_, _, err := decodeRule(c.key, c.value)
+		assert.Error(t, err, name)
+	}
+}
+
+// A host has each setting of the most specific scope that sets it, whatever else
+// is set there.
+func TestMostSpecificSettingCounts(t *testing.T) {
+	ctx := context.Background()
+	rapid.Check(t, func(t *rapid.T) {
+		start := time.Now()
+		f, err := Open(ctx, Options{})
+		require.NoError(t, err)
+		rules := map[Scope]Rule{}
+		for range rapid.IntRange(0, 12).Draw(t, "rules") {
+			s, r := drawScope(t), drawRule(t, start.Add(time.Hour))
+			require.NoError(t, f.SetRule(s, r))
+			if r.empty() {
+				delete(rules, s)
+			} else {
+				rules[s] = r
+			}
+		}
+		n := 0
+		for s, r := range f.Rules() {
+			require.Equal(t, rules[s], r, "%v", s)
+			got, ok := f.Rule(s)
+			require.True(t, ok)
+			require.Equal(t, r, got)
+			n++
+		}
+		require.Len(t, rules, n)
+		for _, host := range []string{"example.org", "www.example.org", "a.www.example.org", "x", "127.0.0.1", "0.0.127", "host:80", ".org", "y.org."} {
+			require.Equal(t, naiveEffective(rules, host), f.RuleOf(host), host)
+		}
+		require.NoError(t, f.Close())
+	})
+}
+
+// naiveEffective goes through all scopes of a host, the most specific first.
+func naiveEffective(rules map[Scope]Rule, host string) (out Rule) {
+	scopes := []Scope{Host(host), Domain(host)}
+	for at := host; host != "127.0.0.1" && strings.Contains(at, "."); {
+		_, at, _ = strings.Cut(at, ".")
+		scopes = append(scopes, Domain(at))
+	}
+	for _, s := range append(scopes, All()) {
+		r := rules[s]
+		if out.Delay == nil {
+			out.Delay = r.Delay
+		}
+		if out.Concurrency == 0 {
+			out.Concurrency = r.Concurrency
+		}
+		runs := out.Paused == Off
+		if out.Paused == Unset {
+			out.Paused = r.Paused
+		}
+		if out.BlockedUntil.IsZero() && !runs {
+			out.BlockedUntil = r.BlockedUntil
+		}
+	}
+	return out
+}
+
+// A look-up happens for each hand-out: it takes no memory, with rules or without.
+func TestRuleLookUpTakesNoMemory(t *testing.T) {
+	var c controls
+	host := []byte("www.a.example.org")
+	look := func() { c.concurrency(host) }
+	require.Zero(t, testing.AllocsPerRun(100, look))
+	for i := range 1000 {
+		s := Domain(fmt.Sprintf("%d.example", i))
+		c.put(&scopeRule{key: s.ruleKey(), scope: s, Rule: Rule{Concurrency: 2}})
+	}
+	c.put(&scopeRule{key: Domain("example.org").ruleKey(), Rule: Rule{Concurrency: 3}})
+	require.Equal(t, 3, c.concurrency(host))
+	require.Zero(t, testing.AllocsPerRun(100, look))
+}
