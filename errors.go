@@ -35,6 +35,10 @@ var ErrNotLeased = errors.New("frontier: not leased")
 // the lease back uncontacted: its host waits for the group from now on.
 var ErrGroupBusy = errors.New("frontier: group busy")
 
+// ErrUnknownHost is returned by Host for a host of which nothing is known: none of
+// its URLs is in the frontier, and it may be contacted at once.
+var ErrUnknownHost = errors.New("frontier: unknown host")
+
 // ErrInUse is returned by Open when the Spill belongs to another frontier, and
 // by spill.Open when another process has the folder.
 var ErrInUse = errors.New("frontier: store in use")

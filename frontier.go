@@ -350,9 +350,14 @@ func (f *Frontier) entryLocked(ref arena.Ref) (Entry, History, int) {
 	if err != nil {
 		panic("frontier: a record in memory is malformed") // we encoded it, or checked it
 	}
+	return b.entry(), b.history, b.fails + 1
+}
+
+// entry copies what a body says of the URL, its crawl excepted.
+func (b *body) entry() Entry {
 	e := Entry{URL: string(b.url), Depth: b.depth, Weight: b.weight}
 	if len(b.meta) > 0 {
 		e.Meta = append([]byte(nil), b.meta...)
 	}
-	return e, b.history, b.fails + 1
+	return e
 }

@@ -1,0 +1,280 @@
+// This file tells what is known of one host: what of it waits, when it may be
+// contacted, and why it is not served now.
+//
+// Nothing here changes anything. A host that is not in memory is described from
+// its row, and stays where it is.
+
+package frontier
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Reason tells why nothing of a host is handed out now. Where there are several
+// it is the one that lasts longest.
+type Reason uint8
+
+const (
+	ReasonTurn       Reason = iota // it may be served now: the selector's choice decides
+	ReasonNothing                  // nothing of it waits
+	ReasonNotBefore                // its URLs wait for their time
+	ReasonLeased                   // as many of its leases are out as it may have
+	ReasonDelay                    // it was contacted, and is left alone for its delay
+	ReasonCrawlDelay               // the same for its Crawl-delay
+	ReasonRetryAfter               // it asked to be left alone for so long
+	ReasonBackoff                  // failures have slowed it down
+	ReasonQuarantine               // it only fails, and is probed rarely
+	ReasonReopened                 // the store was opened after a crash
+	ReasonGroup                    // its group may not be contacted
+	ReasonBackQueue                // it has no back queue: it waits for its turn to get one
+	ReasonReading                  // its next URL is being read from disk
+	ReasonPaused                   // it is paused, or all crawls that it has URLs of are
+	ReasonBlocked                  // it is blocked until a time
+	ReasonLimit                    // a limit is reached
+)
+
+var reasonNames = [...]string{
+	"its turn", "nothing waits", "not before", "leased", "delay", "crawl delay", "retry after", "back-off",
+	"quarantine", "reopened", "group", "back queue", "reading", "paused", "blocked", "limit",
+}
+
+// String returns the reason in a word or two, in lower case. It does not change
+// between versions.
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return "invalid reason"
+}
+
+// QueueInfo tells how many URLs of a host, crawl and priority wait.
+type QueueInfo struct {
+	Crawl    uint32
+	Priority int
+	Waiting  int64
+}
+
+// HostInfo is what is known of a host at one moment.
+type HostInfo struct {
+	Host    string
+	Waiting int64       // URLs that may be handed out as soon as the host may be contacted
+	Queues  []QueueInfo // the same by priority, the highest first, and crawl; none are empty
+	// Scheduled counts URLs in memory that wait for their time: those that come
+	// soon or were admitted lately. Of a host of which nothing else is known it
+	// counts those on disk, too.
+	Scheduled int64
+	Leased    int       // leases out, those for contact only included
+	Deadline  time.Time // when the first of them ends; zero: none is out
+	Due       time.Time // when its own clocks allow the next contact; zero: they are not running
+	Group     string    // that it belongs to; empty: none
+	GroupDue  time.Time // when that may be contacted; zero: its clock is not running
+
+	CrawlDelay time.Duration // that robots.txt asked for; 0: none
+
+	// Reason is why nothing of it is handed out now, and Until when that ends by
+	// time alone; zero: time alone does not end it, or nobody knows when.
+	Reason Reason
+	Until  time.Time
+
+	Bound    bool // it has a back queue
+	Resident bool // it is in memory; all hosts are of which URLs wait
+}
+
+// Host tells what is known of a host. It returns ErrUnknownHost, beside the host's
+// name, if nothing is: no URL of it is in the frontier, and it may be contacted at
+// once. If nothing of it is in memory its row is read, and if URLs wait on disk for
+// their time, all of these: ctx ends that. Other errors are ErrClosed and the
+// Spill's.
+func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
+	none := HostInfo{Host: host, Reason: ReasonNothing}
+	if err := checkHost(host); err != nil {
+		return none, fmt.Errorf("frontier: %w", err)
+	}
+	a := absentee{hash: f.hostHash(host), host: host}
+	for {
+		if err := ctx.Err(); err != nil {
+			return none, err
+		}
+		f.lookLocked()
+		if f.closed {
+			f.mu.Unlock()
+			return none, ErrClosed
+		}
+		if id := f.core.lookup(a.hash, host); id != 0 {
+			x := f.hostInfoLocked(id)
+			f.mu.Unlock()
+			return x, nil
+		}
+		if f.absentLocked(&a) {
+			f.mu.Unlock()
+			if err := f.readRow(&a); err != nil {
+				return none, err
+			}
+			continue
+		}
+		x, known := f.dormantInfoLocked(&a)
+		blocks := f.timedUnreadLocked()
+		f.mu.Unlock()
+		if len(blocks) > 0 {
+			if err := f.countScheduled(ctx, &x, blocks); err != nil {
+				return none, err
+			}
+		}
+		if !known && x.Scheduled == 0 {
+			return x, fmt.Errorf("%w: %s", ErrUnknownHost, host)
+		}
+		return x, nil
+	}
+}
+
+// lookLocked takes the lock and lets time pass, so that what is told is of now.
+func (f *Frontier) lookLocked() {
+	f.lock()
+	f.core.advance(f.last)
+	f.wakeReaderLocked()
+}
+
+// hostInfoLocked describes a host in memory.
+func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
+	c := f.core
+	h := c.hosts.at(id)
+	x := HostInfo{
+		Host:       string(c.name(h)),
+		Waiting:    int64(h.waiting),
+		Scheduled:  int64(h.scheduled),
+		CrawlDelay: time.Duration(h.crawlDelayNs()),
+		Bound:      h.place >= pacing,
+		Resident:   true,
+	}
+	for qid := h.queues; qid != 0; qid = c.queues.at(qid).sibling {
+		if q := c.queues.at(qid); q.waiting > 0 {
+			x.Queues = append(x.Queues, QueueInfo{c.crawlNumber(q), c.priorityOf(q), int64(q.waiting)})
+		}
+	}
+	for l := range c.leasesOf(h) {
+		if at := f.wall(c.leases.at(l).deadline); x.Leased == 0 || at.Before(x.Deadline) {
+			x.Deadline = at
+		}
+		x.Leased++
+	}
+	if h.due > 0 {
+		x.Due = f.wall(h.due)
+	}
+	if h.group != 0 {
+		g := c.groups.at(h.group)
+		x.Group = g.name
+		if g.free > 0 {
+			x.GroupDue = f.wall(g.free)
+		}
+	}
+	reason, until := c.reasonOf(id, f.last)
+	x.Reason = reason
+	if until != never {
+		x.Until = f.wall(until)
+	}
+	return x
+}
+
+// reasonOf tells why nothing of a host is handed out now, and when that ends by
+// time alone; never if that is not known.
+func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
+	h := c.hosts.at(id)
+	switch {
+	case h.place == leased:
+		return ReasonLeased, never
+	case h.waiting == 0 && h.scheduled > 0:
+		return ReasonNotBefore, never
+	case h.waiting == 0:
+		return ReasonNothing, never
+	}
+	reason, until := ReasonTurn, now
+	longer := func(r Reason, at int64) {
+		if at > until {
+			reason, until = r, at
+		}
+	}
+	longer(c.clockOf(h), h.due)
+	longer(ReasonReopened, c.hold)
+	if h.group != 0 && !h.holdsSlot {
+		g := c.groups.at(h.group)
+		longer(ReasonGroup, g.free)
+		if g.taken >= g.slots {
+			longer(ReasonGroup, never)
+		}
+	}
+	if reason != ReasonTurn {
+		return reason, until
+	}
+	switch h.place {
+	case unbound:
+		return ReasonBackQueue, never
+	case loading:
+		return ReasonReading, never
+	case pacing: // others of its group are before it
+		return ReasonGroup, never
+	}
+	return ReasonTurn, never
+}
+
+// clockOf is the reason for which a host's own clock was set.
+func (c *core) clockOf(h *host) Reason {
+	if h.due <= c.hold {
+		return ReasonReopened
+	}
+	return ReasonDelay
+}
+
+// crawlNumber and priorityOf say of which crawl a queue is, and with which
+// priority its URLs are served.
+func (c *core) crawlNumber(q *queue) uint32 { return q.crawl }
+func (c *core) priorityOf(q *queue) int     { return int(q.priority) }
+
+// dormantInfoLocked describes a host that is not in memory, and reports whether
+// anything is known of it.
+func (f *Frontier) dormantInfoLocked(a *absentee) (HostInfo, bool) {
+	x := HostInfo{Host: a.host, Reason: ReasonNothing}
+	if !a.known || !a.found {
+		return x, false
+	}
+	x.CrawlDelay = time.Duration(a.state.crawlDelay) * time.Millisecond
+	if due := f.dueOf(a.state); due > 0 {
+		x.Due = f.wall(due)
+	}
+	x.Group = a.state.group
+	if id := f.core.groupNames[x.Group]; id != 0 && f.core.groups.at(id).free > 0 {
+		x.GroupDue = f.wall(f.core.groups.at(id).free)
+	}
+	return x, true
+}
+
+// dueOf is when a host may be contacted of which the row says s.
+func (f *Frontier) dueOf(s hostState) int64 {
+	return max(f.core.hold, min(f.since(millisTime(s.due)), int64(maxDelay)), f.heldUntil(s.crawlDelay))
+}
+
+// timedUnreadLocked lists the timed blocks that hold records which are on disk
+// only.
+func (f *Frontier) timedUnreadLocked() []timeItem {
+	t := &f.core.timed
+	blocks := append([]timeItem(nil), t.unread.Items...)
+	if t.reading.id != 0 {
+		blocks = append(blocks, t.reading)
+	}
+	return blocks
+}
+
+// countScheduled adds what of x's host waits for its time in the blocks.
+func (f *Frontier) countScheduled(ctx context.Context, x *HostInfo, blocks []timeItem) error {
+	first := int64(never)
+	err := f.eachTimed(ctx, blocks, func(r *TimedRecord) bool { return r.Host == x.Host }, func(r *timedLoaded) bool {
+		x.Scheduled++
+		first = min(first, r.at)
+		return true
+	})
+	if err == nil && x.Scheduled > 0 {
+		x.Reason, x.Until = ReasonNotBefore, f.wall(first)
+	}
+	return err
+}

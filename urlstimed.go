@@ -1,0 +1,77 @@
+// This file looks for records that wait for their time on disk, on behalf of those
+// who ask about a host or a URL. It reads timed blocks outside the lock and leaves
+// them as they are.
+
+package frontier
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// eachTimed calls fn, without the lock, with the records in timed blocks that are
+// wanted and neither finished nor superseded, until it returns false. Blocks that
+// are damaged are left out: their reader reports them.
+func (f *Frontier) eachTimed(ctx context.Context, blocks []timeItem, wanted func(*TimedRecord) bool, fn func(*timedLoaded) bool) error {
+	var found []timedLoaded
+	for _, it := range blocks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		found = found[:0]
+		err := f.opts.Spill.LoadTimed(it.id, timedFirst(it), func(pos int, r TimedRecord) bool {
+			if wanted(&r) {
+				r.Body = append([]byte(nil), r.Body...)
+				found = append(found, timedLoaded{TimedRecord: r, pos: pos, at: f.since(millisTime(r.Due))})
+			}
+			return true
+		})
+		if err == nil && len(found) == 0 {
+			continue
+		}
+		f.mu.Lock()
+		closed, gone := f.closed, !f.timedHasLocked(it.id)
+		if err == nil {
+			found = slices.DeleteFunc(found, func(r timedLoaded) bool {
+				return f.core.isBuried(it.id, r.pos) || f.supersededBodyLocked(&r)
+			})
+		}
+		f.mu.Unlock()
+		var corrupt *CorruptError
+		switch {
+		case closed:
+			return ErrClosed
+		case err != nil && !gone && !errors.As(err, &corrupt):
+			return err
+		case err != nil || gone:
+			continue // what it had is in memory by now, or finished, or lost
+		}
+		for i := range found {
+			if !fn(&found[i]) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// timedHasLocked reports whether a timed block holds records that are on disk only.
+func (f *Frontier) timedHasLocked(id uint32) bool {
+	t := &f.core.timed
+	return t.reading.id == id || slices.ContainsFunc(t.unread.Items, func(it timeItem) bool { return it.id == id })
+}
+
+// supersededBodyLocked reports whether a Force has replaced a record whose mark is
+// not known.
+func (f *Frontier) supersededBodyLocked(r *timedLoaded) bool {
+	if len(f.notes.at) == 0 {
+		return false
+	}
+	b, err := decodeBody(r.Body)
+	if err != nil {
+		return false
+	}
+	r.mark = f.markOf(r.Crawl, string(b.url))
+	return f.supersededLocked(r)
+}

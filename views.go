@@ -1,0 +1,292 @@
+// This file shows hosts in the orders in which somebody may want to see them: who
+// is due next, who is about to be served.
+//
+// Nobody scans. The heaps are walked from their roots, and the front queues and
+// ready lists from their heads, only as far as wanted.
+
+package frontier
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+)
+
+const (
+	// viewAtMost is how many hosts NextDue, PeekDue and Largest tell at most: what
+	// can be looked at under one lock.
+	viewAtMost = 1000
+	// infosAtOnce is how many hosts are described under one lock.
+	infosAtOnce = 32
+)
+
+// NextDue tells up to n hosts with URLs that wait, in the order of the times at
+// which host and group allow their next contact: first those that may be contacted
+// now, then those whose time comes. Of the hosts that wait for a back queue it
+// looks at the first n of each priority only, since these are not ordered by time;
+// hosts of a group whose slots are all taken have no such time, and are not told.
+// n is at most 1,000; more counts as 1,000. It costs O(n log n).
+func (f *Frontier) NextDue(n int) []HostInfo {
+	n = min(n, viewAtMost)
+	f.lookLocked()
+	if f.closed || n <= 0 {
+		f.mu.Unlock()
+		return nil
+	}
+	c := f.core
+	found := c.dueNow(nil, n)
+	walk := c.walkDue()
+	for range n {
+		it, ok := walk.next()
+		if !ok {
+			break
+		}
+		found = append(found, it)
+	}
+	slices.SortStableFunc(found, func(a, b timeItem) int { return cmp.Compare(a.at, b.at) })
+	names := make([]string, 0, n)
+	for _, it := range found[:min(n, len(found))] {
+		names = append(names, string(c.name(c.hosts.at(it.id))))
+	}
+	f.mu.Unlock()
+	return f.infosOf(names)
+}
+
+// infosOf describes those of the hosts that are in memory, in the same order.
+func (f *Frontier) infosOf(names []string) []HostInfo {
+	out := make([]HostInfo, 0, len(names))
+	for chunk := range slices.Chunk(names, infosAtOnce) {
+		f.lookLocked()
+		for _, name := range chunk {
+			if id := f.core.lookup(f.hostHash(name), name); id != 0 {
+				out = append(out, f.hostInfoLocked(id))
+			}
+		}
+		f.mu.Unlock()
+	}
+	return out
+}
+
+// dueNow appends up to n hosts of each ready list and front queue, with the times
+// at which they may be contacted; each once.
+func (c *core) dueNow(found []timeItem, n int) []timeItem {
+	seen := map[uint32]bool{}
+	for l := range c.listsByUrgency() {
+		for qid, k := l.first, 0; qid != 0 && k < n; qid, k = c.queues.at(qid).next, k+1 {
+			id := c.queues.at(qid).host
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			h := c.hosts.at(id)
+			at := max(h.due, c.hold)
+			if h.group != 0 {
+				at = max(at, c.groups.at(h.group).free)
+			}
+			found = append(found, timeItem{at: at, id: id})
+		}
+	}
+	return found
+}
+
+// listsByUrgency yields ready lists and front queues, those of the highest
+// priority first, and of each priority the ready list first.
+func (c *core) listsByUrgency() iter.Seq[*list] {
+	return func(yield func(*list) bool) {
+		for p := c.cfg.levels; p > 0; p-- {
+			if !yield(&c.readies.at[p]) || !yield(&c.tokens.at[p]) {
+				return
+			}
+		}
+	}
+}
+
+// dueWalk yields the hosts in the heaps of a core in the order of their times,
+// without taking them out. Its candidates are the heaps' items whose parents were
+// yielded.
+type dueWalk struct {
+	c     *core
+	items []dueItem // a heap
+}
+
+type dueItem struct {
+	at    int64
+	in    *timeHeap
+	i     int
+	floor int64 // nothing of the heap is before it
+}
+
+func (c *core) walkDue() *dueWalk {
+	w := &dueWalk{c: c}
+	w.add(&c.pace, 0, c.hold)
+	w.add(&c.parks, 0, c.hold)
+	return w
+}
+
+func (w *dueWalk) add(h *timeHeap, i int, floor int64) {
+	if i < h.len() {
+		heap.Push(w, dueItem{max(floor, h.Items[i].at), h, i, floor})
+	}
+}
+
+// next returns the next host and its time.
+func (w *dueWalk) next() (timeItem, bool) {
+	for len(w.items) > 0 {
+		x := heap.Pop(w).(dueItem)
+		for i := 4*x.i + 1; i <= 4*x.i+4; i++ {
+			w.add(x.in, i, x.floor)
+		}
+		id := x.in.Items[x.i].id
+		if id&groupBit == 0 {
+			return timeItem{at: x.at, id: id}, true
+		}
+		g := w.c.groups.at(id &^ groupBit)
+		w.add(&g.hosts, 0, max(x.floor, g.free))
+	}
+	return timeItem{}, false
+}
+
+// Len, Less, Swap, Push and Pop are for container/heap.
+func (w *dueWalk) Len() int           { return len(w.items) }
+func (w *dueWalk) Less(i, j int) bool { return w.items[i].at < w.items[j].at }
+func (w *dueWalk) Swap(i, j int)      { w.items[i], w.items[j] = w.items[j], w.items[i] }
+func (w *dueWalk) Push(x any)         { w.items = append(w.items, x.(dueItem)) }
+func (w *dueWalk) Pop() any {
+	last := len(w.items) - 1
+	x := w.items[last]
+	w.items = w.items[:last]
+	return x
+}
+
+// Upcoming is a host that will be served soon, and what of it comes first.
+type Upcoming struct {
+	Host     string
+	Entry    Entry     // the first URL of the host's highest priority
+	Priority int       // of that URL
+	Due      time.Time // from when on host and group allow the contact; past: now
+}
+
+// PeekDue tells up to n hosts that will be served soon, in about the order in which
+// that will be: those that may be served now, the highest priorities first, then
+// those whose time comes. It is for whoever wants to look up names and robots.txt
+// ahead; nothing is promised about what Next will return. First URLs that are not
+// in memory are read from disk, until ctx ends; what cannot be read for damage is
+// left out. n is at most 1,000; more counts as 1,000.
+func (f *Frontier) PeekDue(ctx context.Context, n int) ([]Upcoming, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	n = min(n, viewAtMost)
+	f.lookLocked()
+	if f.closed {
+		f.mu.Unlock()
+		return nil, ErrClosed
+	}
+	c := f.core
+	var found []timeItem
+	if n > 0 {
+		found = c.dueNow(nil, n)
+	}
+	slices.SortStableFunc(found, func(a, b timeItem) int { return cmp.Compare(max(a.at, f.last), max(b.at, f.last)) })
+	for walk := c.walkDue(); len(found) < n; {
+		it, ok := walk.next()
+		if !ok {
+			break
+		}
+		found = append(found, it)
+	}
+	found = found[:min(n, len(found))]
+	names := make([]string, len(found))
+	for i, it := range found {
+		names[i] = string(c.name(c.hosts.at(it.id)))
+	}
+	f.mu.Unlock()
+	out := make([]Upcoming, 0, len(found))
+	for i, it := range found {
+		u := Upcoming{Host: names[i]}
+		if it.at > 0 {
+			u.Due = f.wall(it.at)
+		}
+		switch ok, err := f.firstURL(ctx, &u); {
+		case err != nil:
+			return nil, err
+		case ok:
+			out = append(out, u)
+		}
+	}
+	return out, nil
+}
+
+// firstURL finds out what of a host comes first. It reports false if there is
+// nothing any more.
+func (f *Frontier) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
+	for range 3 { // what is on disk may come into memory meanwhile
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		f.mu.Lock()
+		if f.closed {
+			f.mu.Unlock()
+			return false, ErrClosed
+		}
+		job := f.firstLocked(u)
+		f.mu.Unlock()
+		if job == nil {
+			return u.Entry.URL != "", nil
+		}
+		records, err := f.read(job.part, job.want)
+		var corrupt *CorruptError
+		switch {
+		case errors.As(err, &corrupt):
+			continue // or its last record is finished
+		case err != nil:
+			return false, err
+		}
+		if len(records) > 0 {
+			b, _ := decodeBody(records[0].body) // read has checked it
+			crawl := u.Entry.Crawl
+			u.Entry = b.entry()
+			u.Entry.Crawl = crawl
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// firstLocked fills in what of a host comes first, or tells what must be read for
+// it.
+func (f *Frontier) firstLocked(u *Upcoming) *loadJob {
+	c := f.core
+	id := c.lookup(f.hostHash(u.Host), u.Host)
+	if id == 0 {
+		return nil
+	}
+	for qid := c.hosts.at(id).queues; qid != 0; qid = c.queues.at(qid).sibling {
+		q := c.queues.at(qid)
+		if q.waiting == 0 {
+			continue
+		}
+		u.Priority = c.priorityOf(q)
+		if ref := q.front.first; ref != 0 {
+			u.Entry, _, _ = f.entryLocked(ref)
+			u.Entry.Crawl = c.crawlNumber(q)
+			return nil
+		}
+		for pid := range c.chain(q) {
+			if want := c.unread(c.parts.at(pid)); want != 0 {
+				u.Entry.Crawl = c.crawlNumber(q)
+				return f.jobLocked(choice{host: id, queue: qid, load: pid, want: want & -want})
+			}
+		}
+		if ref := q.back.first; ref != 0 {
+			u.Entry, _, _ = f.entryLocked(ref)
+			u.Entry.Crawl = c.crawlNumber(q)
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package frontier_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func hostsOf(infos []frontier.HostInfo) (names []string) {
+	for _, x := range infos {
+		names = append(names, x.Host)
+	}
+	return names
+}
+
+func TestNextDueIsInOrderOfTime(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(0), ParkAfter: time.Minute}, func(t *testing.T, w *world) {
+		require.Empty(t, w.f.NextDue(5))
+		waits := map[string]time.Duration{
+			"a.example": 3 * time.Second, "b.example": time.Second, "c.example": time.Hour, "d.example": 2 * time.Second, "e.example": time.Millisecond,
+		}
+		for name := range waits {
+			w.add("http://"+name+"/1", "http://"+name+"/2")
+		}
+		for range len(waits) {
+			l := w.nextAt(0)
+			require.NoError(t, w.f.Done(l, frontier.Outcome{RetryAfter: waits[l.Host]}))
+		}
+		want := []string{"e.example", "b.example", "d.example", "a.example", "c.example"}
+		for n := range 7 {
+			require.Equal(t, want[:min(n, 5)], append([]string{}, hostsOf(w.f.NextDue(n))...))
+		}
+		require.Empty(t, w.f.NextDue(-1))
+		require.Equal(t, dawn.Add(time.Hour).UnixNano(), w.f.NextDue(5)[4].Due.UnixNano())
+	})
+}
+
+// nextAt is the next lease at exactly this time.
+func (w *world) nextAt(at time.Duration) frontier.Lease {
+	w.Helper()
+	l := w.next()
+	require.Equal(w, at, w.at())
+	return l
+}
+
+// The walk of the heaps agrees with sorting what Host tells of all hosts.
+func TestNextDueAgreesWithHost(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := newWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), GroupDelay: frontier.FixedDelay(2 * time.Second), ParkAfter: 20 * time.Second})
+		hosts := rapid.IntRange(1, 40).Draw(r, "hosts")
+		for i := range hosts {
+			w.add(fmt.Sprintf("http://h%d.example/1", i), fmt.Sprintf("http://h%d.example/2", i), fmt.Sprintf("http://h%d.example/3", i))
+		}
+		for range hosts {
+			l, _, err := w.f.TryNext()
+			if err != nil {
+				break
+			}
+			if g := rapid.IntRange(0, 3).Draw(r, "group"); g > 0 && w.f.Join(&l, fmt.Sprint(g)) != nil {
+				require.NoError(t, w.f.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
+				continue
+			}
+			wait := time.Duration(rapid.IntRange(0, 60_000).Draw(r, "wait")) * time.Millisecond
+			require.NoError(t, w.f.Done(l, frontier.Outcome{RetryAfter: wait}))
+		}
+		due := func(x frontier.HostInfo) time.Time {
+			return time.Unix(0, max(x.Due.UnixNano(), x.GroupDue.UnixNano(), dawn.UnixNano()))
+		}
+		var all []frontier.HostInfo
+		for i := range hosts {
+			if x, err := w.f.Host(context.Background(), fmt.Sprintf("h%d.example", i)); err == nil && x.Waiting > 0 {
+				all = append(all, x)
+			}
+		}
+		slices.SortStableFunc(all, func(a, b frontier.HostInfo) int { return due(a).Compare(due(b)) })
+		n := rapid.IntRange(1, 50).Draw(r, "n")
+		got := w.f.NextDue(n)
+		require.Len(t, got, min(n, len(all)))
+		for i, x := range got {
+			require.Equal(t, due(all[i]).UnixNano(), due(x).UnixNano(), "%d: %v", i, x.Host)
+		}
+	})
+}
+
+func TestPeekDue(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second), Priorities: 3}, func(t *testing.T, w *world) {
+		w.add("http://late.example/1", "http://late.example/2")
+		w.fetched(w.nextAt(0), 0, frontier.Outcome{})
+		for i, name := range []string{"low", "middle", "high"} {
+			_, err := w.f.Add(context.Background(),
+				frontier.Entry{URL: "http://" + name + ".example/first", Depth: 2 - i, Meta: []byte(name), Crawl: uint32(i)},
+				frontier.Entry{URL: "http://" + name + ".example/second", Depth: 2 - i, Crawl: uint32(i)})
+			require.NoError(t, err)
+		}
+		if w.machine != nil {
+			require.NoError(t, w.f.MoveNow(true)) // they are on disk
+		}
+		got, err := w.f.PeekDue(context.Background(), 10)
+		require.NoError(t, err)
+		require.Len(t, got, 4)
+		for i, name := range []string{"high", "middle", "low"} {
+			require.Equal(t, name+".example", got[i].Host)
+			require.Equal(t, "http://"+name+".example/first", got[i].Entry.URL)
+			require.Equal(t, 3-i, got[i].Priority)
+			require.False(t, got[i].Due.After(w.clk.Now()))
+		}
+		require.Equal(t, frontier.Upcoming{
+			Host: "late.example", Priority: 3, Entry: frontier.Entry{URL: "http://late.example/2"}, Due: got[3].Due,
+		}, got[3])
+		require.Equal(t, dawn.Add(time.Second).UnixNano(), got[3].Due.UnixNano())
+		got, err = w.f.PeekDue(context.Background(), 2)
+		require.NoError(t, err)
+		require.Len(t, got, 2)
+		require.Equal(t, []byte("middle"), w.peeked("middle.example").Entry.Meta)
+		require.Equal(t, uint32(1), w.peeked("middle.example").Entry.Crawl)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err = w.f.PeekDue(ctx, 2)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, int64(7), w.f.Stats().Waiting, "nothing was taken")
+	})
+}
+
+// peeked is what PeekDue tells of a host.
+func (w *world) peeked(host string) frontier.Upcoming {
+	w.Helper()
+	got, err := w.f.PeekDue(context.Background(), 100)
+	require.NoError(w, err)
+	for _, u := range got {
+		if u.Host == host {
+			return u
+		}
+	}
+	require.Fail(w, "not among the first", host)
+	return frontier.Upcoming{}
+}
+
+func TestViewsOfClosedFrontier(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
+	w.add("http://a.example/")
+	require.NoError(t, w.f.Close())
+	require.Empty(t, w.f.NextDue(1))
+	_, err := w.f.PeekDue(context.Background(), 1)
+	require.ErrorIs(t, err, frontier.ErrClosed)
+}
