@@ -83,6 +83,11 @@ type Spill interface {
 	// the caller's. Any number of goroutines may call it, beside everything else.
 	Row(key string) (value []byte, found bool, err error)
 
+	// Snapshot returns the state as of the last batch whose Commit returned, or of
+	// one that is under way. It may be called, and its result be used, beside
+	// everything else, by any number of goroutines.
+	Snapshot() (Snapshot, error)
+
 	// Checkpoint makes the blocks and marks of generation c.Gen part of the
 	// state and ends the log at c.Through: what was committed up to there need
 	// not be replayed any more.
@@ -92,8 +97,36 @@ type Spill interface {
 	// the next checkpoint. The frontier subtracts it from its MemoryBudget.
 	Footprint() int64
 
-	// Release ends the use that Recover began. It does not close the store.
+	// Release ends the use that Recover began, and that of all snapshots. It does
+	// not close the store.
 	Release() error
+}
+
+// Snapshot is what a Spill held at one moment. It can be read while the Spill goes
+// on; until Release the Spill cannot give the space back of what it holds.
+//
+// The methods tell everything of one kind, in the order of Recovery, and may be
+// called in any order and several times. Arguments are valid only during the call.
+// An error of fn ends a method, which returns it. Damaged data is a *CorruptError,
+// which ends the method too.
+type Snapshot interface {
+	// Dead gives the finished positions of blocks, as Recovery.Dead does. What
+	// Batches tells of later completions comes on top.
+	Dead(fn func(block uint32, bits []byte) error) error
+	// Records reads all blocks but timed ones: each record with its block and
+	// position, finished ones too. Records of a queue come in the order in which
+	// they were packed.
+	Records(fn func(block uint32, pos int, r *TimedRecord) error) error
+	// Timed is Records for the timed blocks.
+	Timed(fn func(block uint32, pos int, r *TimedRecord) error) error
+	// Batches gives the batches after the last checkpoint, in order.
+	Batches(fn func(b *Batch) error) error
+	// Rows gives the rows whose keys begin with prefix, in order of their keys.
+	Rows(prefix string, fn func(key string, value []byte) error) error
+	// Marks gives the marks of completed checkpoints, ascending, each once.
+	Marks(fn func(ms []Mark) error) error
+	// Release ends the use of the snapshot. A second call does nothing.
+	Release()
 }
 
 // Recovery receives what a Spill holds. Recover calls the methods in the order

@@ -151,7 +151,7 @@ func (s *Store) writeDead(gen uint32, dead []frontier.DeadBits) (map[uint32]uint
 	var old [][]byte
 	var b kv.Batch
 	for _, n := range slices.Sorted(maps.Keys(blocks)) {
-		g, err := s.loadSegment(n)
+		g, err := loadSegment(s.db, s.deadGen, n)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -184,15 +184,15 @@ func (s *Store) writeDead(gen uint32, dead []frontier.DeadBits) (map[uint32]uint
 	return deadGen, old, s.putFitting(&b, false)
 }
 
-// loadSegment reads the valid value of a segment.
-func (s *Store) loadSegment(n uint32) (segment, error) {
+// loadSegment reads the valid value of a segment; gens tells which that is.
+func loadSegment(db kv.Reader, gens map[uint32]uint32, n uint32) (segment, error) {
 	g := segment{}
-	gen, ok := s.deadGen[n]
+	gen, ok := gens[n]
 	if !ok {
 		return g, nil
 	}
 	key := deadKey(gen, n)
-	found, err := s.get(key, func(v []byte) (err error) {
+	found, err := get(db, key, func(v []byte) (err error) {
 		if g, err = readSegment(n, key, v); err != nil {
 			return corrupt(key, err)
 		}

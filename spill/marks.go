@@ -66,6 +66,40 @@ func (m *markSet) release(runs []*run) {
 	}
 }
 
+// pin returns the files of the runs for a snapshot, which stay as they are until
+// unpin.
+func (m *markSet) pin() []*runFile {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	files := make([]*runFile, len(m.runs))
+	for i, r := range m.runs {
+		r.pins++
+		files[i] = r.runFile
+	}
+	return files
+}
+
+// unpin returns those of the files that are to be discarded now.
+func (m *markSet) unpin(files []*runFile) (gone []*runFile) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range files {
+		if r.pins--; r.pins == 0 && r.retired {
+			gone = append(gone, r)
+		}
+	}
+	return gone
+}
+
+// retire reports whether the file of a run that left the list may be discarded
+// now; else the last snapshot that reads it does so.
+func (m *markSet) retire(r *runFile) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.retired = true
+	return r.pins == 0
+}
+
 // replace takes old out of the list and adds fresh. The caller retires old.
 func (m *markSet) replace(old []*run, fresh ...*run) {
 	m.mu.Lock()

@@ -88,7 +88,7 @@ func TestFileOfAFailedStateStays(t *testing.T) {
 		err := x.checkpoint(10)
 		hit := x.faults.Calls(kv.Sync)-before >= n
 		x.faults.Heal()
-		dead := &station{disk: x.disk.Snapshot(), has: x.has}
+		dead := &station{disk: x.disk.Copy(), has: x.has}
 		dead.boot(t, true)
 		require.NoError(t, dead.check(), "fault %d: %v", n, err)
 		dead.end(t)

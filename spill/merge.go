@@ -164,12 +164,20 @@ func (s *Store) merge(in []*run, halt chan struct{}) error {
 	}
 	for _, r := range in {
 		r.readers.Wait()
-		if err := r.close(); err != nil {
-			s.opts.Logger.Warn("spill: close a run", "err", err)
+		r.filter.free()
+		if s.marks.retire(r.runFile) {
+			s.discardRun(r.runFile)
 		}
-		s.remove(r.id)
 	}
 	return nil
+}
+
+// discardRun closes the file of a run that nobody reads any more, and removes it.
+func (s *Store) discardRun(r *runFile) {
+	if err := r.f.Close(); err != nil {
+		s.opts.Logger.Warn("spill: close a run", "err", err)
+	}
+	s.remove(r.id)
 }
 
 // mergeFile writes the file of the run that in becomes.
@@ -197,9 +205,26 @@ func (s *Store) mergeFile(in []*run, halt chan struct{}) (runRef, error) {
 
 // mergeInto writes the marks of in, in order, a step at a time.
 func (s *Store) mergeInto(w *runWriter, in []*run, halt chan struct{}) error {
-	var cs []*cursor
+	var files []*runFile
 	for _, r := range in {
-		c := newCursor(r.runFile)
+		files = append(files, r.runFile)
+	}
+	n := 0
+	return eachMark(files, func(hi uint64, lo uint32) error {
+		if n++; n%mergeStep == 0 {
+			if err := s.mergePause(w, n/mergeStep, halt); err != nil {
+				return err
+			}
+		}
+		return w.add(hi, lo)
+	})
+}
+
+// eachMark calls fn with the marks of all files, in order.
+func eachMark(files []*runFile, fn func(hi uint64, lo uint32) error) error {
+	var cs []*cursor
+	for _, r := range files {
+		c := newCursor(r)
 		ok, err := c.advance()
 		if err != nil {
 			return err
@@ -208,12 +233,7 @@ func (s *Store) mergeInto(w *runWriter, in []*run, halt chan struct{}) error {
 			cs = append(cs, c)
 		}
 	}
-	for n := 1; len(cs) > 0; n++ {
-		if n%mergeStep == 0 {
-			if err := s.mergePause(w, n/mergeStep, halt); err != nil {
-				return err
-			}
-		}
+	for len(cs) > 0 {
 		least := 0
 		for i, c := range cs[1:] {
 			if b := cs[least]; c.hi < b.hi || c.hi == b.hi && c.lo < b.lo {
@@ -221,7 +241,7 @@ func (s *Store) mergeInto(w *runWriter, in []*run, halt chan struct{}) error {
 			}
 		}
 		c := cs[least]
-		if err := w.add(c.hi, c.lo); err != nil {
+		if err := fn(c.hi, c.lo); err != nil {
 			return err
 		}
 		ok, err := c.advance()

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/seed-7440039f/frontier"
@@ -41,7 +42,7 @@ func (s *Store) Recover(ctx context.Context, r frontier.Recovery) error {
 	}
 	s.inUse = true
 	s.mu.Unlock()
-	rc := recovery{s: s, ctx: ctx, to: r}
+	rc := recovery{s: s, db: s.db, ctx: ctx, to: r, upTo: math.MaxUint64}
 	if err := rc.run(); err != nil {
 		s.mu.Lock()
 		s.inUse = false
@@ -57,6 +58,8 @@ func (s *Store) Recover(ctx context.Context, r frontier.Recovery) error {
 // recovery is one call of Recover.
 type recovery struct {
 	s      *Store
+	db     kv.Reader
+	upTo   uint64 // last batch
 	ctx    context.Context
 	to     frontier.Recovery
 	theirs error // what to said
@@ -69,12 +72,15 @@ type recovery struct {
 	log    []logEntry
 	tail   frontier.Batch // the last batch, whose effects may not be applied yet
 	next   uint32
+
+	dropped []uint32 // blocks that are gone and have dead bits still
+	failed  [][]byte // log keys of batches whose Commit failed and was not taken back
 }
 
 func (rc *recovery) run() error {
 	steps := []func() error{
-		rc.survey, rc.surveyLog, rc.openRuns, rc.discard, rc.install,
-		rc.begin, rc.marks, rc.deadBits, rc.parts, rc.timed, rc.batches, rc.rows, rc.sweepRuns,
+		rc.loadState, rc.survey, rc.surveyLog, rc.openRuns, rc.discard, rc.install,
+		rc.begin, rc.marks, rc.deadBits, rc.parts, rc.timed, rc.batches, rc.continued, rc.rows, rc.sweepRuns,
 	}
 	for _, step := range steps {
 		if err := rc.ctx.Err(); err != nil {
@@ -95,15 +101,17 @@ func (rc *recovery) tell(err error) error {
 	return err
 }
 
+func (rc *recovery) loadState() (err error) {
+	rc.state, err = loadState(rc.db)
+	return err
+}
+
 // survey finds the generations, their blocks and their dead bits, by keys alone.
-func (rc *recovery) survey() (err error) {
-	if rc.state, err = loadState(rc.s.db); err != nil {
-		return err
-	}
+func (rc *recovery) survey() error {
 	rc.next = rc.state.next
 	for gen := uint64(1); gen < fixed; {
 		found := false
-		err := rc.s.db.Iterate(prefixKey(uint32(gen), 0), prefixKey(fixed, 0), func(key []byte, _ func() ([]byte, error)) error {
+		err := rc.db.Iterate(prefixKey(uint32(gen), 0), prefixKey(fixed, 0), func(key []byte, _ func() ([]byte, error)) error {
 			if len(key) <= headLen {
 				return corrupt(key, errBadKey)
 			}
@@ -164,7 +172,7 @@ func (rc *recovery) surveyBlocks(gen uint32) error {
 
 // numbers calls fn with the numbers in the keys of a kind.
 func (rc *recovery) numbers(gen uint32, k kind, fn func(uint32)) error {
-	return rc.s.db.Iterate(prefixKey(gen, k), after(gen, k), func(key []byte, _ func() ([]byte, error)) error {
+	return rc.db.Iterate(prefixKey(gen, k), after(gen, k), func(key []byte, _ func() ([]byte, error)) error {
 		n, ok := number(key)
 		if !ok {
 			return corrupt(key, errBadKey)
@@ -172,6 +180,12 @@ func (rc *recovery) numbers(gen uint32, k kind, fn func(uint32)) error {
 		fn(n)
 		return rc.ctx.Err()
 	})
+}
+
+// has reports whether a block is valid.
+func (rc *recovery) has(block uint32) bool {
+	_, ok := slices.BinarySearch(rc.blocks, block)
+	return ok
 }
 
 // discard deletes what is not valid. Before, it stores the block numbers that
@@ -260,7 +274,7 @@ func (rc *recovery) values(k kind, fn func(gen uint32, key, v []byte) error) err
 		if g > rc.state.adopted {
 			break
 		}
-		err := rc.s.db.Iterate(prefixKey(g, k), after(g, k), func(key []byte, value func() ([]byte, error)) error {
+		err := rc.db.Iterate(prefixKey(g, k), after(g, k), func(key []byte, value func() ([]byte, error)) error {
 			if err := rc.ctx.Err(); err != nil {
 				return err
 			}
@@ -277,16 +291,27 @@ func (rc *recovery) values(k kind, fn func(gen uint32, key, v []byte) error) err
 	return nil
 }
 
+// continued tells the store what the log said of numbers and of failed writes.
+func (rc *recovery) continued() error {
+	s := rc.s
+	s.undo.logs = append(s.undo.logs, rc.failed...)
+	s.dropped = append(s.dropped, rc.dropped...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = max(s.next, rc.next)
+	return nil
+}
+
 // deadBits replays the finished positions of blocks that still exist.
 func (rc *recovery) deadBits() error {
 	for _, n := range slices.Sorted(maps.Keys(rc.dead)) {
-		g, err := rc.s.loadSegment(n)
+		g, err := loadSegment(rc.db, rc.dead, n)
 		if err != nil {
 			return err
 		}
 		for _, block := range slices.Sorted(maps.Keys(g)) {
-			if _, ok := slices.BinarySearch(rc.blocks, block); !ok {
-				rc.s.dropped = append(rc.s.dropped, block)
+			if !rc.has(block) {
+				rc.dropped = append(rc.dropped, block)
 				continue
 			}
 			if err := rc.tell(rc.to.Dead(block, g[block])); err != nil {

@@ -39,12 +39,12 @@ func (rc *recovery) surveyLog() error {
 		if g < rc.state.floor {
 			continue
 		}
-		err := rc.s.db.Iterate(prefixKey(g, kindLog), after(g, kindLog), func(key []byte, _ func() ([]byte, error)) error {
+		err := rc.db.Iterate(prefixKey(g, kindLog), after(g, kindLog), func(key []byte, _ func() ([]byte, error)) error {
 			id, piece, ok := logName(key)
 			if !ok {
 				return corrupt(key, errBadKey)
 			}
-			if id <= rc.state.through {
+			if id <= rc.state.through || id > rc.upTo {
 				return nil // discardLog deletes it
 			}
 			n := len(rc.log)
@@ -72,7 +72,7 @@ func (rc *recovery) surveyLog() error {
 		return nil
 	}
 	// Rows and dropped blocks of the last batch may not be applied yet.
-	raw, _, err := rc.s.readLog(nil, rc.log[n-1])
+	raw, _, err := readLog(rc.db, nil, rc.log[n-1])
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (rc *recovery) discardLog() error {
 		if g < rc.state.floor {
 			continue
 		}
-		err := rc.s.db.Iterate(prefixKey(g, kindLog), logKey(g, rc.state.through+1, 0), func(key []byte, _ func() ([]byte, error)) error {
+		err := rc.db.Iterate(prefixKey(g, kindLog), logKey(g, rc.state.through+1, 0), func(key []byte, _ func() ([]byte, error)) error {
 			b.Delete(append([]byte(nil), key...))
 			return nil
 		})
@@ -115,12 +115,12 @@ func (rc *recovery) discardLog() error {
 }
 
 // readLog reads the encoded batch of e into raw, and the ID of the batch before.
-func (s *Store) readLog(raw []byte, e logEntry) (_ []byte, before uint64, err error) {
+func readLog(db kv.Reader, raw []byte, e logEntry) (_ []byte, before uint64, err error) {
 	raw = raw[:0]
 	more := 0
 	for i := 0; i <= more; i++ {
 		key := logKey(e.gen, e.id, uint16(i))
-		found, err := s.get(key, func(v []byte) (err error) {
+		found, err := get(db, key, func(v []byte) (err error) {
 			if i == 0 {
 				raw, more, before, err = readHead(raw, key, v)
 			} else {
@@ -145,7 +145,7 @@ func (s *Store) readLog(raw []byte, e logEntry) (_ []byte, before uint64, err er
 func (rc *recovery) parts() error {
 	return rc.values(kindBlock, func(_ uint32, key, v []byte) error {
 		block, _ := number(key)
-		if _, ok := slices.BinarySearch(rc.blocks, block); !ok {
+		if !rc.has(block) {
 			return nil // the last batch dropped it
 		}
 		dir, _, err := splitBlock(key, v)
@@ -166,7 +166,7 @@ func (rc *recovery) parts() error {
 func (rc *recovery) timed() error {
 	return rc.values(kindHead, func(_ uint32, key, v []byte) error {
 		block, _ := number(key)
-		if _, ok := slices.BinarySearch(rc.blocks, block); !ok {
+		if !rc.has(block) {
 			return nil // the last batch dropped it
 		}
 		b, err := readTimedHead(key, v)
@@ -207,7 +207,7 @@ func (rc *recovery) batches() error {
 		e := &rc.log[i]
 		var before uint64
 		var err error
-		if raw[1], before, err = rc.s.readLog(raw[1], *e); err != nil {
+		if raw[1], before, err = readLog(rc.db, raw[1], *e); err != nil {
 			return err
 		}
 		follows := before == delivered || before < delivered && delivered == rc.state.through
@@ -219,7 +219,7 @@ func (rc *recovery) batches() error {
 		case !follows:
 			return corrupt(logKey(e.gen, e.id, 0), fmt.Errorf("%w: batch %d follows %d", errNoBatch, e.id, before))
 		case held != nil: // its Commit failed and was not taken back
-			rc.s.undo.logs = append(rc.s.undo.logs, held.keys()...)
+			rc.failed = append(rc.failed, held.keys()...)
 		}
 		held = e
 		raw[0], raw[1] = raw[1], raw[0]
@@ -229,8 +229,6 @@ func (rc *recovery) batches() error {
 			return err
 		}
 	}
-	rc.s.mu.Lock()
-	defer rc.s.mu.Unlock()
-	rc.s.next = max(rc.s.next, highest+1)
+	rc.next = max(rc.next, highest+1)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/seed-7440039f/frontier"
 )
@@ -58,11 +59,17 @@ func (s *Store) row(key string) (value []byte, found bool, err error) {
 	return value, found, nil
 }
 
-// rows replays all rows, those of the last batch among the others.
-func (rc *recovery) rows() error {
+// rows replays all rows.
+func (rc *recovery) rows() error { return rc.rowsOf("") }
+
+// rowsOf replays the rows whose keys begin with prefix, those of the last batch
+// among the others.
+func (rc *recovery) rowsOf(prefix string) error {
 	latest := latestRows{}
 	for _, r := range rc.tail.Rows {
-		latest[r.Key] = r.Value
+		if strings.HasPrefix(r.Key, prefix) {
+			latest[r.Key] = r.Value
+		}
 	}
 	names := slices.Sorted(maps.Keys(latest))
 	// upTo replays the rows of the last batch that come before name.
@@ -78,7 +85,7 @@ func (rc *recovery) rows() error {
 		return nil
 	}
 	n := 0
-	err := rc.s.db.Iterate(prefixKey(fixed, kindRow), after(fixed, kindRow), func(key []byte, value func() ([]byte, error)) error {
+	err := rc.db.Iterate(rowKey(prefix), afterPrefix(rowKey(prefix)), func(key []byte, value func() ([]byte, error)) error {
 		if n++; n%1024 == 0 && rc.ctx.Err() != nil {
 			return rc.ctx.Err()
 		}
@@ -99,6 +106,15 @@ func (rc *recovery) rows() error {
 		return err
 	}
 	return upTo("", true)
+}
+
+// afterPrefix returns the first key behind all those that begin with prefix, one
+// of which has a byte below 255.
+func afterPrefix(prefix []byte) []byte {
+	end := bytes.TrimRight(prefix, "\xff")
+	end = bytes.Clone(end)
+	end[len(end)-1]++
+	return end
 }
 
 var _ frontier.Spill = (*Store)(nil)

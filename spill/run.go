@@ -62,6 +62,12 @@ func splitMark(m []byte) (hi uint64, lo uint32) {
 	return binary.BigEndian.Uint64(m), binary.BigEndian.Uint32(m[8:])
 }
 
+func joinMark(hi uint64, lo uint32) (m frontier.Mark) {
+	binary.BigEndian.PutUint64(m[:], hi)
+	binary.BigEndian.PutUint32(m[8:], lo)
+	return m
+}
+
 func pagesFor(marks uint64) uint64 { return (marks + uint64(pageMarks) - 1) / uint64(pageMarks) }
 
 // closePage fills the head of a page.

@@ -27,6 +27,9 @@ type runFile struct {
 	f     kv.FileReader
 	foot  footer
 	index []uint64 // first 8 bytes of each page
+
+	pins    int  // guarded by markSet.mu; snapshots that read the file
+	retired bool // guarded by markSet.mu; the last of them closes and removes it
 }
 
 // name is the run's file, and what reports of damage call it.

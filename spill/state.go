@@ -65,7 +65,7 @@ func readState(key, value []byte) (t state, err error) {
 }
 
 // loadState reads the state; a store without one is new.
-func loadState(db kv.DB) (state, error) {
+func loadState(db kv.Reader) (state, error) {
 	t := state{floor: 1, next: 1}
 	key := prefixKey(fixed, kindState)
 	_, err := db.Get(key, func(v []byte) (err error) {

@@ -43,14 +43,15 @@ type Store struct {
 	pack   sync.Mutex
 	writer blockWriter // guarded by pack
 
-	mu      sync.Mutex
-	inUse   bool              // guarded by mu
-	gens    map[uint32]uint32 // guarded by mu; the frontier's generations of this use to ours
-	newest  uint32            // guarded by mu; highest generation given out
-	spans   []span            // guarded by mu; ascending
-	next    uint32            // guarded by mu; number of the next block
-	orphans [][]byte          // guarded by mu; keys of blocks of a failed Pack
-	floor   uint32            // guarded by mu; see state
+	mu        sync.Mutex
+	inUse     bool              // guarded by mu
+	gens      map[uint32]uint32 // guarded by mu; the frontier's generations of this use to ours
+	newest    uint32            // guarded by mu; highest generation given out
+	spans     []span            // guarded by mu; ascending
+	next      uint32            // guarded by mu; number of the next block
+	snapshots []*snapshot       // guarded by mu; those in use
+	orphans   [][]byte          // guarded by mu; keys of blocks of a failed Pack
+	floor     uint32            // guarded by mu; see state
 
 	latest atomic.Pointer[latestRows] // the rows in pending; nil: none
 
@@ -110,6 +111,7 @@ func (s *Store) Close() error {
 	if s.closed {
 		return nil
 	}
+	s.endSnapshots()
 	s.closed = true
 	if err := errors.Join(s.marks.close(), s.db.Close()); err != nil {
 		return fmt.Errorf("spill: close: %w", err)
@@ -129,6 +131,7 @@ func (s *Store) Release() error {
 	defer s.life.RUnlock()
 	s.tidier.wait()
 	s.merger.stop()
+	s.endSnapshots()
 	s.blocks.clear()
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -229,7 +232,11 @@ func (s *Store) spanOf(block uint32) (span, bool) {
 
 // get reads a value. What the engine cannot read is a *frontier.CorruptError.
 func (s *Store) get(key []byte, fn func(value []byte) error) (bool, error) {
-	found, err := s.db.Get(key, fn)
+	return get(s.db, key, fn)
+}
+
+func get(db kv.Reader, key []byte, fn func(value []byte) error) (bool, error) {
+	found, err := db.Get(key, fn)
 	return found, damaged(key, err)
 }
 

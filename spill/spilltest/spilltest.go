@@ -58,7 +58,7 @@ func Boot(tb testing.TB, disk *kv.Disk, o spill.Options) *Machine {
 // old one goes on as if nothing had happened.
 func (m *Machine) Kill(tb testing.TB) *Machine {
 	tb.Helper()
-	return Boot(tb, m.Disk.Snapshot(), m.opts)
+	return Boot(tb, m.Disk.Copy(), m.opts)
 }
 
 // PowerLoss returns a machine with what a loss of power would leave now, when

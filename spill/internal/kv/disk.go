@@ -1,6 +1,6 @@
 // This file is the engine for tests: a disk in memory that can lose its power.
 //
-// It keeps what was written since the last sync apart, in order. A snapshot
+// It keeps what was written since the last sync apart, in order. A copy
 // costs nothing, so a test may take one after every write.
 
 package kv
@@ -33,9 +33,9 @@ func NewDisk() *Disk {
 	return &Disk{now: btree.NewG(16, less), synced: btree.NewG(16, less), files: map[string]image{}, open: map[string]int{}}
 }
 
-// Snapshot returns a disk with the same content, as the death of the process at
+// Copy returns a disk with the same content, as the death of the process at
 // this moment would leave it.
-func (d *Disk) Snapshot() *Disk {
+func (d *Disk) Copy() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return &Disk{

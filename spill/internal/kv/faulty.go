@@ -11,7 +11,7 @@ type Point int
 const (
 	Write Point = iota // nothing of the write is applied; making and removing a file, too
 	Sync               // the write, or all those to a file, are applied, only their confirmation fails
-	Read               // Get and each value of Iterate; opening a file and each ReadAt
+	Read               // Get and each value of Iterate; Snapshot; opening a file and each ReadAt
 )
 
 // Faulty is a DB whose calls can be made to fail or to wait.
@@ -106,15 +106,23 @@ func (f *Faulty) Write(b *Batch, sync bool) error {
 
 // Get is for the store.
 func (f *Faulty) Get(key []byte, fn func([]byte) error) (bool, error) {
+	return f.get(f.DB, key, fn)
+}
+
+func (f *Faulty) get(from Reader, key []byte, fn func([]byte) error) (bool, error) {
 	if err := f.pass(Read); err != nil {
 		return false, err
 	}
-	return f.DB.Get(key, fn)
+	return from.Get(key, fn)
 }
 
 // Iterate is for the store.
 func (f *Faulty) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
-	return f.DB.Iterate(from, to, func(k []byte, value func() ([]byte, error)) error {
+	return f.iterate(f.DB, from, to, fn)
+}
+
+func (f *Faulty) iterate(r Reader, from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
+	return r.Iterate(from, to, func(k []byte, value func() ([]byte, error)) error {
 		return fn(k, func() ([]byte, error) {
 			if err := f.pass(Read); err != nil {
 				return nil, err

@@ -24,13 +24,11 @@ type DB interface {
 	// Fits tells whether Write takes b.
 	Fits(b *Batch) bool
 
-	// Get calls fn with the value of key, which is valid during the call.
-	Get(key []byte, fn func(value []byte) error) (found bool, err error)
+	Reader
 
-	// Iterate calls fn with the keys from <= key < to, in order, until fn
-	// returns an error, which it returns. The arguments are valid during the
-	// call. Writes that begin later are not seen.
-	Iterate(from, to []byte, fn func(key []byte, value func() ([]byte, error)) error) error
+	// Snapshot returns the DB as it is now: every write that has returned, none
+	// that begins later. Any number of goroutines may call it.
+	Snapshot() (Snapshot, error)
 
 	// Footprint is how many bytes of memory the engine needs at most.
 	Footprint() int64
@@ -44,6 +42,17 @@ type DB interface {
 	Files
 
 	Close() error
+}
+
+// Reader is what can be read of a DB.
+type Reader interface {
+	// Get calls fn with the value of key, which is valid during the call.
+	Get(key []byte, fn func(value []byte) error) (found bool, err error)
+
+	// Iterate calls fn with the keys from <= key < to, in order, until fn
+	// returns an error, which it returns. The arguments are valid during the
+	// call. Writes that begin later are not seen.
+	Iterate(from, to []byte, fn func(key []byte, value func() ([]byte, error)) error) error
 }
 
 // Files keeps what is written once, in order, and searched in place. A name is

@@ -126,7 +126,7 @@ func TestPowerLossKeepsAPrefix(t *testing.T) {
 	assert.Equal(t, 2, d.Unsynced())
 	assert.Equal(t, "a=x", keys(t, d.PowerLoss(0, FilesLost), "a", "z"))
 	assert.Equal(t, "a=x b=x", keys(t, d.PowerLoss(1, FilesLost), "a", "z"))
-	assert.Equal(t, "a=x b=x c=x", keys(t, d.Snapshot(), "a", "z"))
+	assert.Equal(t, "a=x b=x c=x", keys(t, d.Copy(), "a", "z"))
 }
 
 func TestFiles(t *testing.T) {

@@ -3,7 +3,6 @@
 package kv
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -86,39 +85,7 @@ func (d *Badger) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)
 	defer d.blobs.unpin()
 	txn := d.db.NewTransaction(false)
 	defer txn.Discard()
-	o := badger.DefaultIteratorOptions
-	o.PrefetchValues = false
-	o.Prefix = commonPrefix(from, to)
-	it := txn.NewIterator(o)
-	defer it.Close()
-	ahead := window{blobs: d.blobs}
-	var buf []byte
-	for it.Seek(from); it.Valid(); it.Next() {
-		item := it.Item()
-		key := item.Key()
-		if bytes.Compare(key, to) >= 0 {
-			return nil
-		}
-		err := fn(key, func() ([]byte, error) {
-			v, err := item.ValueCopy(buf)
-			if err != nil {
-				return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-			}
-			buf = v[:0]
-			if item.UserMeta() != metaApart {
-				return v, nil
-			}
-			p, err := readPlace(v)
-			if err != nil {
-				return nil, err
-			}
-			return ahead.value(p)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return iterate(txn, d.blobs, from, to, fn)
 }
 
 func commonPrefix(a, b []byte) []byte {

@@ -1,0 +1,138 @@
+// This file reads a DB as it was at one moment, while it goes on changing.
+
+package kv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Snapshot is a DB as it was when Snapshot was called. Any number of goroutines
+// may call Get and Iterate, which are those of a DB. Until Release, space on disk
+// that becomes of no use is not given back.
+type Snapshot interface {
+	Reader
+	Release()
+}
+
+// Snapshot is for the store.
+func (d *Badger) Snapshot() (Snapshot, error) {
+	d.blobs.pin() // before the moment: what keys point to then stays
+	return &badgerSnapshot{d.blobs, d.db.NewTransaction(false)}, nil
+}
+
+type badgerSnapshot struct {
+	blobs *blobs
+	txn   *badger.Txn
+}
+
+func (s *badgerSnapshot) Release() {
+	s.txn.Discard()
+	s.blobs.unpin()
+}
+
+func (s *badgerSnapshot) Get(key []byte, fn func([]byte) error) (bool, error) {
+	item, err := s.txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var theirs error
+	err = item.Value(func(v []byte) error {
+		if item.UserMeta() != metaApart {
+			theirs = fn(v)
+			return theirs
+		}
+		p, err := readPlace(v)
+		if err != nil {
+			return err
+		}
+		w := window{blobs: s.blobs}
+		if v, err = w.value(p); err != nil {
+			return err
+		}
+		theirs = fn(v)
+		return theirs
+	})
+	return true, unreadable(err, theirs)
+}
+
+func (s *badgerSnapshot) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
+	return iterate(s.txn, s.blobs, from, to, fn)
+}
+
+// iterate is Iterate on what a transaction sees. The files must be pinned.
+func iterate(txn *badger.Txn, files *blobs, from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
+	o := badger.DefaultIteratorOptions
+	o.PrefetchValues = false
+	o.Prefix = commonPrefix(from, to)
+	it := txn.NewIterator(o)
+	defer it.Close()
+	ahead := window{blobs: files}
+	var buf []byte
+	for it.Seek(from); it.Valid(); it.Next() {
+		item := it.Item()
+		key := item.Key()
+		if bytes.Compare(key, to) >= 0 {
+			return nil
+		}
+		err := fn(key, func() ([]byte, error) {
+			v, err := item.ValueCopy(buf)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+			}
+			buf = v[:0]
+			if item.UserMeta() != metaApart {
+				return v, nil
+			}
+			p, err := readPlace(v)
+			if err != nil {
+				return nil, err
+			}
+			return ahead.value(p)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Snapshot is for the store. It shares what does not change.
+func (d *Disk) Snapshot() (Snapshot, error) {
+	return &diskSnapshot{d.Copy()}, nil
+}
+
+type diskSnapshot struct{ *Disk }
+
+func (diskSnapshot) Release() {}
+
+// Snapshot is for the store. Its reads fail like those of the DB.
+func (f *Faulty) Snapshot() (Snapshot, error) {
+	if err := f.pass(Read); err != nil {
+		return nil, err
+	}
+	s, err := f.DB.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return &faultySnapshot{s, f}, nil
+}
+
+type faultySnapshot struct {
+	Snapshot
+	f *Faulty
+}
+
+func (s *faultySnapshot) Get(key []byte, fn func([]byte) error) (bool, error) {
+	return s.f.get(s.Snapshot, key, fn)
+}
+
+func (s *faultySnapshot) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
+	return s.f.iterate(s.Snapshot, from, to, fn)
+}
