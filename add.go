@@ -265,5 +265,6 @@ func (f *Frontier) admitLocked(e *newEntry, seq uint64, now int64) {
 		c.schedule(qid, ref, e.due)
 		return
 	}
+	c.waits.began(seq, now)
 	c.pushTail(qid, ref, now)
 }

@@ -28,6 +28,7 @@ func (f *Frontier) Check() error {
 	k.groups()
 	k.parts()
 	k.totals(f)
+	k.c.waits.check(k.bad)
 	return errors.Join(k.errs...)
 }
 

@@ -41,6 +41,7 @@ type Frontier struct {
 	last        int64  // the latest time seen: time does not run backwards
 	token       uint64 // of the last lease
 	seq         uint64 // of the last admission
+	rates       rates
 	waiters     waiterQueue
 	contacts    map[uint32]*waiterQueue // by host: Contact calls waiting
 	finishing   int                     // ops that were submitted and are not settled
@@ -123,6 +124,9 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 // nowLocked returns the time since Open. It never decreases.
 func (f *Frontier) nowLocked() int64 {
 	f.last = max(f.last, int64(f.opts.Clock.Now().Sub(f.start)))
+	if f.last >= f.rates.next {
+		f.rates.sample(f.last, &f.core.stats)
+	}
 	return f.last
 }
 

@@ -96,6 +96,7 @@ type core struct {
 	holdOf    func(host string) int64 // the same for a host with a longer delay; nil: no crash
 	groupHold int64                   // the same for groups
 	stats     Stats
+	waits     waits
 	avail     [maxPriorities]int // scratch for the selector
 
 	rows       bloom.Filter            // hashes of all hosts that have a row
@@ -125,6 +126,7 @@ func newCore(cfg coreConfig) *core {
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
 	c.leases.inHeap, c.groups.inHeap = true, true
 	c.stats.WaitingBy = make([]int64, cfg.levels)
+	c.waits.by = make([]Histogram, cfg.levels)
 	c.timed.buckets = map[uint32]int32{}
 	c.scheduled.moved = func(id uint32, i int) { c.record(arena.Ref(id)).setNext(arena.Ref(i)) }
 	hostMoved := func(id uint32, i int) { c.hosts.at(id).pos = int32(i) }

@@ -63,6 +63,7 @@ func (c *core) expired(now int64) []uint32 {
 func (c *core) lease(qid uint32, token uint64, now, deadline int64) uint32 {
 	q := c.queues.at(qid)
 	ref := c.pop(q)
+	c.waits.ended(c.record(ref).seq(), int(q.priority), now, c.stats.Waiting)
 	c.hosts.at(q.host).served++
 	return c.leaseHost(leaseRecord{token: token, leasedAt: now, deadline: deadline, record: ref, queue: qid, host: q.host})
 }

@@ -19,6 +19,7 @@ func (c *core) advance(now int64) {
 	// What is due before on disk comes first.
 	for n := 0; c.scheduled.min() <= min(now, c.timed.min()) && n < promoteAtOnce; n++ {
 		it := c.unschedule(0)
+		c.waits.began(c.record(arena.Ref(it.id)).seq(), it.at)
 		c.pushTail(it.aux, arena.Ref(it.id), now)
 		c.trim(it.aux)
 	}

@@ -2,7 +2,8 @@
 
 package frontier
 
-// Stats is a snapshot of counters. Taking one costs O(Priorities).
+// Stats is a snapshot of counters. It is a slog.LogValuer, and Var has it for
+// package expvar. Taking one costs O(Priorities).
 type Stats struct {
 	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
 	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
@@ -24,6 +25,10 @@ type Stats struct {
 	Unreadable int64    // URLs in blocks that are damaged; they stay on disk
 	EventsLost int64    // events that were not told because OnEvent was slow
 
+	Rates   Rates       // what happens each second
+	Waits   Histogram   // how long URLs waited that were handed out, since Open, but for those that waited before it
+	WaitsBy []Histogram // the same by priority, like WaitingBy
+
 	Resident    int64 // bytes of URLs in memory
 	MemoryBytes int64 // bytes that the frontier holds of the system's memory, and its Spill at most
 }
@@ -40,6 +45,8 @@ func (f *Frontier) Stats() Stats {
 func (f *Frontier) statsLocked() Stats {
 	s := f.core.stats
 	s.WaitingBy = append([]int64(nil), s.WaitingBy...)
+	s.Rates = f.rates.over(f.last, &s)
+	s.Waits, s.WaitsBy = f.core.waits.all, append([]Histogram(nil), f.core.waits.by...)
 	s.Hosts = int64(f.core.hosts.len())
 	s.Groups = int64(len(f.core.groupNames))
 	s.Known = f.known.total
@@ -66,7 +73,7 @@ func (f *Frontier) fixedLocked() int64 {
 // memory is how many bytes the frontier's own structures take.
 func (c *core) memory() int64 {
 	return c.mem.Size() + c.names.Size() + c.hosts.size() + c.queues.size() + c.parts.size() + c.touchedParts.size() + c.leases.size() +
-		c.groups.size() + c.index.size() + c.order.size() + c.blocks.size() +
+		c.groups.size() + c.waits.size() + c.index.size() + c.order.size() + c.blocks.size() +
 		c.pace.Size() + c.parks.Size() + c.idle.Size() + c.expiry.Size() + c.scheduled.Size() +
 		c.rows.Size() + c.departures.size() + c.timed.size() + int64(cap(c.unplaced))*16
 }

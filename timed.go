@@ -233,6 +233,7 @@ func (c *core) installRun(id uint32, rs []timedLoaded, waits bool, now int64) {
 		ref := c.store(rs[i].Seq, rs[i].Body)
 		c.setHome(ref, pid, i)
 		if waits {
+			c.waits.began(rs[i].Seq, rs[i].at)
 			c.pushTail(qid, ref, now)
 		} else {
 			c.schedule(qid, ref, rs[i].at)
