@@ -96,7 +96,7 @@ func (c *core) list(qid uint32) {
 }
 
 // returnHead puts a record back where pop took it from. Its host is in no
-// structure, and must be settled.
+// structure or leased, or filled must follow.
 func (c *core) returnHead(qid uint32, ref arena.Ref) {
 	q := c.queues.at(qid)
 	c.record(ref).setNext(q.front.first)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
@@ -26,6 +27,9 @@ func (f *Frontier) Check() error {
 	k.order()
 	k.departures()
 	k.groups()
+	if len(k.c.laned) != k.c.hostLanes.len() {
+		k.bad("F1: %d hosts have lanes, counted %d", len(k.c.laned), k.c.hostLanes.len())
+	}
 	k.parts()
 	k.totals(f)
 	k.c.waits.check(k.bad)
@@ -141,10 +145,14 @@ func (k *checker) heaps() {
 	due := func(h *host) int64 { return h.due }
 	at(&c.pace, pacing, due, "pace")
 	at(&c.parks, parked, due, "parks")
-	at(&c.idle, idling, due, "idle")
+	for i, it := range c.idle.Items {
+		if h := c.hosts.at(it.id); h.place != idling || int(h.pos) != i || it.at != c.restsUntil(it.id) {
+			k.bad("F3: heap idle: host %d in place %d is at %d, not %d, for %d", it.id, h.place, i, h.pos, it.at)
+		}
+	}
 	for i, it := range c.expiry.Items {
 		l := c.leases.at(it.id)
-		if h := c.hosts.at(l.host); int(l.pos) != i || l.deadline != it.at || h.place != leased || l.ending {
+		if int(l.pos) != i || l.deadline != it.at || l.token == 0 || l.ending {
 			k.bad("F3: heap expiry: lease %d of host %d is at %d for %d, not at %d for %d", it.id, l.host, l.pos, l.deadline, i, it.at)
 		}
 	}
@@ -233,7 +241,8 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 	if waiting != h.waiting {
 		k.bad("F6: host %d has %d URLs waiting, counted %d", id, waiting, h.waiting)
 	}
-	for lease := range c.leasesOf(h) {
+	k.lanes(id, h)
+	for lease := range c.leasesOf(id) {
 		k.leased++
 		l := c.leases.at(lease)
 		if l.host != id || l.token == 0 {
@@ -304,6 +313,37 @@ func (k *checker) queue(id uint32, q *queue) {
 	}
 }
 
+// lanes checks the leases of a host that may have several (F1).
+func (k *checker) lanes(id uint32, h *host) {
+	x := k.c.lanesOf(id)
+	if x == nil {
+		return
+	}
+	prev := uint32(0)
+	for lease := range k.c.leasesOf(id) {
+		if l := k.c.leases.at(lease); l.prev != prev {
+			k.bad("F3: lease %d of host %d is linked wrongly", lease, id)
+		}
+		prev = lease
+	}
+	n := int32(0)
+	for range k.c.leasesOf(id) {
+		n++
+	}
+	if n != x.used || n > 0 && n > x.limit || x.host != id {
+		k.bad("F1: host %d has %d leases out, counted %d, of %d", id, n, x.used, x.limit)
+	}
+	if !slices.IsSorted(x.free) {
+		k.bad("F3: the lanes of host %d are not in order", id)
+	}
+	if h.place == leased && n == 0 {
+		k.bad("F2: host %d is in place leased without a lease", id)
+	}
+	if due := x.next(k.c.allowed(h)); h.place != leased && h.due < x.hold || h.due > max(x.last(), due) {
+		k.bad("F4: host %d is due at %d, its lanes at %d", id, h.due, due)
+	}
+}
+
 // groups checks slots, members and keys (F1, F3).
 func (k *checker) groups() {
 	c := k.c
@@ -318,7 +358,7 @@ func (k *checker) groups() {
 		if h.holdsSlot {
 			taken[h.group]++
 		}
-		for lease := range c.leasesOf(h) {
+		for lease := range c.leasesOf(id) {
 			l := c.leases.at(lease)
 			taken[l.group]++
 			if l.oldGroup != 0 {

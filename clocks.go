@@ -71,8 +71,8 @@ func (f *Frontier) closingHostLocked(id uint32, now int64) []Row {
 	if h.nameLen == 0 {
 		return nil
 	}
-	due := h.due
-	for lease := range c.leasesOf(h) {
+	due := c.restsUntil(id)
+	for lease := range c.leasesOf(id) {
 		// Its contact may go on: it counts as contacted now.
 		l := c.leases.at(lease)
 		due = max(due, now+max(int64(f.DelayOf(string(c.name(h))).Max()), h.crawlDelayNs()))

@@ -165,6 +165,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	}
 	r := &scopeRule{key: s.ruleKey(), scope: s}
 	r.Rule = f.latestRuleLocked(r.key)
+	lanes := r.Concurrency
 	change(&r.Rule)
 	if err := r.check(f.wall(f.last)); err != nil {
 		f.mu.Unlock()
@@ -179,7 +180,11 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	f.ruling.begin(r)
 	o.rule = func() { f.ruling.end(r.key); f.enforceLocked(r) }
 	o.unrule = func() { f.ruling.end(r.key) }
-	return f.submitLocked(o) // unlocks
+	err = f.submitLocked(o) // unlocks
+	if err == nil && r.Concurrency != lanes {
+		f.reviseLanes()
+	}
+	return err
 }
 
 // enforceLocked puts a durable rule in force.

@@ -68,7 +68,8 @@
 //
 // [Frontier.Check] verifies them; every test of this module ends with it.
 //
-//   - F1: a host and a group have at most their allowed leases.
+//   - F1: a host and a group have at most the leases that they were allowed when the
+//     last was given.
 //   - F2: a bound host is in exactly one of heap, ready lists, leased; an unbound
 //     host with URLs has exactly one token for each priority of them, or is parked.
 //   - F3: heaps are ordered, and positions, links and masks agree.

@@ -206,12 +206,12 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	}
 	switch h.place {
 	case leased, loading:
-		h.due = due
+		f.core.holdBack(id, due)
 	case unbound:
-		h.due = due // found out when a token of it is taken
+		f.core.holdBack(id, due) // found out when a token of it is taken
 	default:
 		f.core.detach(id)
-		h.due = due
+		f.core.holdBack(id, due)
 		f.core.settle(id, now)
 	}
 	if o.empty() {
@@ -232,32 +232,36 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
 	out := p.outcome
 	c.stats.Done[out.Result]++
 	f.learnLocked(h, out.CrawlDelay)
-	var hostDue, groupDue int64
+	var laneDue, hold, groupDue int64
 	if p.hostHold >= 0 {
-		hostDue = p.end + max(p.hostHold, h.crawlDelayNs())
+		laneDue = p.end + p.hostHold
 		groupDue = p.end + p.groupHold
+		if h.crawlDelay > 0 {
+			hold = p.end + h.crawlDelayNs()
+		}
 	}
 	if out.RetryAfter > 0 {
-		hostDue = max(hostDue, p.end+int64(min(out.RetryAfter, maxDelay)))
+		hold = max(hold, p.end+int64(min(out.RetryAfter, maxDelay)))
 		if out.RetryAfter >= longRetryAfter {
-			f.emitLocked(Event{Kind: EventHostBlocked, Host: string(c.name(h)), Until: f.wall(hostDue), Reason: "Retry-After"})
+			f.emitLocked(Event{Kind: EventHostBlocked, Host: string(c.name(h)), Until: f.wall(max(laneDue, hold)), Reason: "Retry-After"})
 		}
 	}
 	switch {
 	case l.record == 0:
 	case out.Result == Requeue && l.again == nil:
 		c.returnHead(l.queue, l.record)
+		c.filled(l.queue, now)
 	default:
 		f.endRecordLocked(o, h, &l, p)
 	}
 	if f.opts.Spill != nil {
-		f.noteLocked(o, l.host, hostDue, now)
+		f.noteLocked(o, l.host, max(laneDue, hold), now)
 	}
 	err := f.outlinksLocked(o)
 	if len(o.entries) > 0 {
 		f.pinLocked(o, l.host) // perhaps they are its own: then it has something to do still
 	}
-	c.settleLease(&l, now, hostDue, groupDue)
+	c.settleLease(&l, now, laneDue, hold, groupDue)
 	return err
 }
 

@@ -85,7 +85,7 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 // forceLeasedLocked makes a lease's URL come again after its Done, if e is of it.
 func (f *Frontier) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
 	c := f.core
-	for lease := range c.leasesOf(c.hosts.at(id)) {
+	for lease := range c.leasesOf(id) {
 		l := c.leases.at(lease)
 		if l.record == 0 || c.queues.at(l.queue).crawl != e.crawl || !c.hasURL(l.record, url) {
 			continue

@@ -100,6 +100,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 			ahead:     int64(timedAhead),
 		}),
 	}
+	f.core.concurrency = f.concurrency
 	if o.Spill == nil {
 		f.core.key = randomKey()
 		return f, nil

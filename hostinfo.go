@@ -153,7 +153,7 @@ func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
 			x.Queues = append(x.Queues, QueueInfo{c.crawlNumber(q), c.priorityOf(q), int64(q.waiting)})
 		}
 	}
-	for l := range c.leasesOf(h) {
+	for l := range c.leasesOf(id) {
 		if at := f.wall(c.leases.at(l).deadline); x.Leased == 0 || at.Before(x.Deadline) {
 			x.Deadline = at
 		}

@@ -166,4 +166,3 @@ func TestReasonsHaveNames(t *testing.T) {
 	}
 	require.Equal(t, "invalid reason", (frontier.ReasonLimit + 1).String())
 }
-

@@ -86,6 +86,10 @@ type core struct {
 	unplaced  []timeItem // of scheduled, in no block when they came; some are not there any more
 	timed     timedBlocks
 
+	concurrency func(host []byte) int // how many leases it may have at once; nil: one
+	laned       map[uint32]uint32     // hosts that may have several leases, and their lanes
+	hostLanes   slab[hostLanes]
+
 	groups     slab[group]
 	groupNames map[string]uint32
 
@@ -122,9 +126,9 @@ type coreConfig struct {
 }
 
 func newCore(cfg coreConfig) *core {
-	c := &core{cfg: cfg, groupNames: map[string]uint32{}}
+	c := &core{cfg: cfg, groupNames: map[string]uint32{}, laned: map[uint32]uint32{}}
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
-	c.leases.inHeap, c.groups.inHeap = true, true
+	c.leases.inHeap, c.groups.inHeap, c.hostLanes.inHeap = true, true, true
 	c.stats.WaitingBy = make([]int64, cfg.levels)
 	c.waits.by = make([]Histogram, cfg.levels)
 	c.timed.buckets = map[uint32]int32{}

@@ -137,6 +137,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		f.submitAsyncLocked(o)
 	default:
 		f.core.returnHead(r.queue, r.record)
+		f.core.filled(r.queue, now)
 	}
 	r.record, r.queue, r.again = 0, 0, nil
 	r.token = f.nextToken()

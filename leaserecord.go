@@ -25,19 +25,22 @@ type leaseRecord struct {
 	again      *newEntry // of a Force that met the lease
 }
 
-// firstLease returns the number of a lease of the host, or 0; its record leads to
-// the others.
-func (c *core) firstLease(h *host) uint32 {
-	if h.place == leased {
+// firstLease returns the number of the host's latest lease, or 0; its record leads
+// to the others.
+func (c *core) firstLease(id uint32) uint32 {
+	if x := c.lanesOf(id); x != nil {
+		return x.first
+	}
+	if h := c.hosts.at(id); h.place == leased {
 		return uint32(h.pos)
 	}
 	return 0
 }
 
-// leasesOf yields the numbers of the host's leases.
-func (c *core) leasesOf(h *host) iter.Seq[uint32] {
+// leasesOf yields the numbers of the host's leases, the latest first.
+func (c *core) leasesOf(host uint32) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		for id := c.firstLease(h); id != 0; {
+		for id := c.firstLease(host); id != 0; {
 			next := c.leases.at(id).next
 			if !yield(id) {
 				return
@@ -65,22 +68,40 @@ func (c *core) lease(qid uint32, token uint64, now, deadline int64) uint32 {
 	ref := c.pop(q)
 	c.waits.ended(c.record(ref).seq(), int(q.priority), now, c.stats.Waiting)
 	c.hosts.at(q.host).served++
-	return c.leaseHost(leaseRecord{token: token, leasedAt: now, deadline: deadline, record: ref, queue: qid, host: q.host})
+	return c.leaseHost(leaseRecord{token: token, leasedAt: now, deadline: deadline, record: ref, queue: qid, host: q.host}, now)
 }
 
-// leaseHost gives a host's slot out. The host is in no structure.
-func (c *core) leaseHost(l leaseRecord) uint32 {
+// leaseHost gives a lane of a host out. The host is in no structure. If it has
+// more lanes it goes where it belongs.
+func (c *core) leaseHost(l leaseRecord, now int64) uint32 {
 	h := c.hosts.at(l.host)
 	if h.holdsSlot {
 		l.group, h.holdsSlot = h.group, false
 	}
-	c.put(h, leased)
 	id := c.leases.alloc()
-	h.pos = int32(id)
+	x, n := c.lanesOf(l.host), c.allowed(h)
+	if x == nil && n > 1 {
+		x = c.addLanes(l.host)
+	}
+	if x != nil {
+		if l.next = x.first; l.next != 0 {
+			c.leases.at(l.next).prev = id
+		}
+		x.first, x.limit = id, n
+		x.used++
+	}
 	*c.leases.at(id) = l
 	c.expiry.push(timeItem{at: l.deadline, id: id})
 	c.stats.Leased++
 	c.stats.HandedOut++
+	if x == nil {
+		c.put(h, leased)
+		h.pos = int32(id)
+		return id
+	}
+	h.due = x.next(n)
+	c.put(h, nowhere)
+	c.settle(l.host, now)
 	return id
 }
 
@@ -91,16 +112,37 @@ func (c *core) endLease(id uint32) leaseRecord {
 		c.expiry.remove(int(l.pos))
 	}
 	c.leases.release(id)
-	c.put(c.hosts.at(l.host), nowhere)
 	c.stats.Leased--
+	x := c.lanesOf(l.host)
+	if x == nil {
+		c.hosts.at(l.host).pos = 0 // it stays in place leased until it is settled
+		return l
+	}
+	x.used--
+	if l.next != 0 {
+		c.leases.at(l.next).prev = l.prev
+	}
+	if l.prev != 0 {
+		c.leases.at(l.prev).next = l.next
+	} else {
+		x.first = l.next
+	}
 	return l
 }
 
-// settleLease frees the slots that a lease held. If its host was contacted, host
-// and groups are left alone until hostDue and groupDue; otherwise these are 0.
-func (c *core) settleLease(l *leaseRecord, now, hostDue, groupDue int64) {
+// settleLease frees the slots that a lease held. If its host was contacted, its
+// lane is left alone until laneDue, and its group until groupDue; otherwise these
+// are 0. All lanes are left alone until hold.
+func (c *core) settleLease(l *leaseRecord, now, laneDue, hold, groupDue int64) {
 	h := c.hosts.at(l.host)
-	h.due = max(h.due, hostDue)
+	if x := c.lanesOf(l.host); x != nil {
+		n := c.allowed(h)
+		x.hold = max(x.hold, hold)
+		x.leave(laneDue, now, n)
+		h.due = x.next(n)
+	} else {
+		h.due = max(h.due, laneDue, hold)
+	}
 	c.stampGroup(l.group, groupDue)
 	c.freeSlot(l.group)
 	if l.oldGroup != 0 {
@@ -108,5 +150,5 @@ func (c *core) settleLease(l *leaseRecord, now, hostDue, groupDue int64) {
 		c.groups.at(l.oldGroup).members--
 	}
 	h.served = max(h.served, 1) // it keeps its back queue
-	c.settle(l.host, now)
+	c.resettle(l.host, now)
 }

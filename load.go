@@ -42,7 +42,7 @@ func (f *Frontier) load(job *loadJob) grant {
 		return grant{err: err}
 	}
 	f.core.install(job.queue, job.load, records)
-	if f.core.queues.at(job.queue).waiting == 0 || f.draining || f.core.hosts.at(job.host).due > now {
+	if f.core.queues.at(job.queue).waiting == 0 || f.draining || f.core.hosts.at(job.host).due > now || f.core.full(job.host) {
 		f.core.unload(job.host, now) // its last URL was moved by a Force, or a late Done asked for time
 		if f.draining {
 			f.dispatchLocked()
@@ -59,7 +59,7 @@ func (f *Frontier) load(job *loadJob) grant {
 		return g
 	}
 	g := grant{lease: f.leaseLocked(job.queue)}
-	f.armLocked(now) // others may wait for its deadline
+	f.dispatchLocked() // others may wait for its deadline, or have another lane of the host
 	return g
 }
 

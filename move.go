@@ -240,7 +240,7 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 		m.runs[last].Records = append(m.runs[last].Records, m.copyRecord(ref))
 		m.where[last] = append(m.where[last], c.locate(ref))
 	}
-	for lease := range c.leasesOf(h) {
+	for lease := range c.leasesOf(q.host) {
 		if l := c.leases.at(lease); l.queue == id && l.record != 0 {
 			take(l.record)
 			if l.prev != 0 || l.next != 0 {

@@ -33,6 +33,10 @@ type Options struct {
 	// Delay says how long a host is left alone. Nil means FactorDelay(10,
 	// time.Second, 30*time.Second).
 	Delay DelayPolicy
+	// HostConcurrency is how many leases of one host may be out at once, 1 to 1024.
+	// Each lane keeps its own distance: the end of its last contact plus Delay.
+	// Crawl-delay and Retry-After hold all lanes of a host. Zero means 1.
+	HostConcurrency int
 	// GroupDelay is the same for the groups of Join. Nil means Delay.
 	GroupDelay DelayPolicy
 	// HostKey tells which host a URL is politely owed to. Nil means HostName.
@@ -113,6 +117,9 @@ func (o Options) withDefaults() Options {
 	if o.HostKey == nil {
 		o.HostKey = HostName
 	}
+	if o.HostConcurrency == 0 {
+		o.HostConcurrency = 1
+	}
 	if o.Quantum == 0 {
 		o.Quantum = 32
 	}
@@ -145,6 +152,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	}
 	if o.Quantum < 1 || o.Quantum > maxQuantum {
 		bad("Quantum is %d; want 1 to %d", o.Quantum, maxQuantum)
+	}
+	if o.HostConcurrency < 1 || o.HostConcurrency > maxConcurrency {
+		bad("HostConcurrency is %d; want 1 to %d", o.HostConcurrency, maxConcurrency)
 	}
 	if o.ParkAfter < 0 {
 		bad("ParkAfter is %v; want >= 0", o.ParkAfter)

@@ -152,6 +152,10 @@ func (c *core) dropSlot(h *host) {
 func (c *core) settle(id uint32, now int64) {
 	h := c.hosts.at(id)
 	c.dropSlot(h)
+	if c.full(id) {
+		c.put(h, leased)
+		return
+	}
 	switch {
 	case h.wanted:
 		c.setPacing(id, h)
@@ -183,10 +187,14 @@ func (c *core) setPacing(id uint32, h *host) {
 // rest keeps a host without URLs for as long as something must be known of it.
 func (c *core) rest(id uint32, h *host, now int64) {
 	h.served = 0
+	c.dropLanes(id, now)
+	x := c.lanesOf(id)
 	switch {
-	case h.due > now:
+	case x != nil && x.used > 0:
+		c.put(h, nowhere)
+	case x != nil || h.due > now:
 		c.put(h, idling)
-		c.idle.push(timeItem{at: h.due, id: id})
+		c.idle.push(timeItem{at: c.restsUntil(id), id: id})
 	case h.scheduled > 0 || h.pins > 0 || h.learned() && !c.cfg.spill:
 		c.put(h, nowhere)
 	case h.learned() || h.stored:
@@ -194,6 +202,15 @@ func (c *core) rest(id uint32, h *host, now int64) {
 	default:
 		c.forget(id)
 	}
+}
+
+// restsUntil is when nothing of an idling host's last contacts need be known.
+func (c *core) restsUntil(id uint32) int64 {
+	due := c.hosts.at(id).due
+	if x := c.lanesOf(id); x != nil {
+		return max(due, x.last())
+	}
+	return due
 }
 
 // choice is what next found: a record to hand out, or one to be read first.
@@ -252,6 +269,10 @@ func (c *core) nextOf(p int, now int64) uint32 {
 		id := c.queues.at(qid).host
 		h := c.hosts.at(id)
 		c.bind(h)
+		if c.full(id) {
+			c.settle(id, now)
+			continue
+		}
 		if h.due <= now && c.takeSlot(h.group, now) {
 			c.put(h, loading)
 			h.holdsSlot = h.group != 0
@@ -267,6 +288,10 @@ func (c *core) nextOf(p int, now int64) uint32 {
 // contacted since; then it goes back to the heap.
 func (c *core) stillDue(id uint32, now int64) bool {
 	h := c.hosts.at(id)
+	if c.full(id) { // a rule allows it fewer lanes
+		c.settle(id, now)
+		return false
+	}
 	if h.group == 0 || c.groups.at(h.group).free <= now {
 		return true
 	}

@@ -103,12 +103,14 @@ func (f *Frontier) callLocked(now int64) {
 		q := f.contacts[id]
 		l := f.newLease(f.core.leaseHost(leaseRecord{
 			token: f.nextToken(), leasedAt: now, deadline: now + int64(f.opts.LeaseTime), host: id,
-		}))
+		}, now))
 		q.give(grant{lease: l})
 		if q.first == nil {
 			delete(f.contacts, id)
 			f.core.hosts.at(id).wanted = false
+			continue
 		}
+		f.core.advance(now) // it may have another lane
 	}
 }
 
