@@ -70,7 +70,10 @@ func (c *core) stretchPop(s *stretch) arena.Ref {
 // counted notes that n URLs joined (or, negative, left) a queue.
 func (c *core) counted(q *queue, n int) {
 	q.waiting += int32(n)
-	c.hosts.at(q.host).waiting += int32(n)
+	h := c.hosts.at(q.host)
+	if h.waiting += int32(n); c.sizes.asked() {
+		c.sizes.changed(q.host, h.waiting)
+	}
 	c.stats.Waiting += int64(n)
 	c.stats.WaitingBy[q.priority-1] += int64(n)
 }

@@ -25,6 +25,7 @@ func (f *Frontier) Check() error {
 	k.heaps()
 	k.hosts()
 	k.order()
+	k.sizes()
 	k.departures()
 	k.groups()
 	if len(k.c.laned) != k.c.hostLanes.len() {

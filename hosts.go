@@ -68,6 +68,7 @@ type core struct {
 	hosts        slab[host]
 	index        hostIndex // of hosts
 	order        hostOrder // of hosts
+	sizes        hostSizes // of hosts
 	queues       slab[queue]
 	parts        slab[part]
 	touchedParts slab[touchedPart]

@@ -290,3 +290,39 @@ func (f *Frontier) firstLocked(u *Upcoming) *loadJob {
 	}
 	return nil
 }
+
+// Hosts yields the hosts in memory of a scope in domain order: by their names with
+// the labels reversed, so that the hosts of a domain follow each other, addresses
+// by themselves. It begins behind the host key after, which need not be known;
+// empty: at the first. All hosts are in memory of which URLs wait or are leased.
+// A host that is in memory all the while is yielded once; each is described as it
+// is when a few of its neighbours are.
+//
+// The first call puts the hosts in order, in short steps; from then on each host
+// costs some 6 more bytes. No lock is held while the caller looks at a host.
+func (f *Frontier) Hosts(s Scope, after string) iter.Seq[HostInfo] {
+	return func(yield func(HostInfo) bool) {
+		f.orderHosts()
+		var ids []uint32
+		for key, more := reversed(after), true; more; {
+			f.lookLocked()
+			if f.closed {
+				f.mu.Unlock()
+				return
+			}
+			ids = f.core.hostsIn(ids[:0], s, key, infosAtOnce)
+			more = len(ids) == infosAtOnce
+			infos := make([]HostInfo, len(ids))
+			for i, id := range ids {
+				infos[i] = f.hostInfoLocked(id)
+			}
+			f.mu.Unlock()
+			for i := range infos {
+				if !yield(infos[i]) {
+					return
+				}
+				key = reversed(infos[i].Host)
+			}
+		}
+	}
+}

@@ -150,3 +150,60 @@ func TestViewsOfClosedFrontier(t *testing.T) {
 	_, err := w.f.PeekDue(context.Background(), 1)
 	require.ErrorIs(t, err, frontier.ErrClosed)
 }
+
+func TestHostsAreInDomainOrder(t *testing.T) {
+	inBothWorlds(t, frontier.Options{}, func(t *testing.T, w *world) {
+		var all []string
+		for i := range 100 { // more than are described at once
+			all = append(all, fmt.Sprintf("h%03d.b.example", i))
+		}
+		all = append(all, "c.example", "127.0.0.1", "a.example", "example", "www.a.example", "b.org", "xa.example")
+		for _, name := range all {
+			w.add("http://" + name + "/")
+		}
+		want := append([]string{"127.0.0.1", "example", "a.example", "www.a.example"}, all[:100]...)
+		want = append(want, "c.example", "xa.example", "b.org")
+		list := func(s frontier.Scope, after string) (names []string) {
+			for x := range w.f.Hosts(s, after) {
+				require.Equal(t, int64(1), x.Waiting)
+				names = append(names, x.Host)
+			}
+			return names
+		}
+		require.Equal(t, want, list(frontier.All(), ""))
+		require.Equal(t, want[2:], list(frontier.All(), "example"))
+		require.Equal(t, want[5:], list(frontier.All(), "h000.b.example"))
+		require.Equal(t, want[104:], list(frontier.All(), "bb.example"), "from a host that is not known")
+		require.Equal(t, want[2:4], list(frontier.Domain("a.example"), ""))
+		require.Equal(t, want[3:4], list(frontier.Domain("a.example"), "a.example"))
+		require.Equal(t, want[2:3], list(frontier.Host("a.example"), ""))
+		require.Empty(t, list(frontier.Host("a.example"), "a.example"))
+		require.Empty(t, list(frontier.Domain("nobody.example"), ""))
+		for x := range w.f.Hosts(frontier.All(), "") {
+			require.Equal(t, want[0], x.Host)
+			break
+		}
+	})
+}
+
+// Hosts that stay are told once, whatever others do meanwhile, even the one last told.
+func TestHostsWhileTheyComeAndGo(t *testing.T) {
+	w := newWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)})
+	for i := range 200 {
+		w.add(fmt.Sprintf("http://h%03d.example/", i))
+	}
+	seen := map[string]int{}
+	i := 0
+	for x := range w.f.Hosts(frontier.All(), "") {
+		seen[x.Host]++
+		if i++; i <= 60 {
+			w.fetched(w.nextAt(0), 0, frontier.Outcome{}) // one of them goes
+			w.add(fmt.Sprintf("http://new%03d.example/", i))
+		}
+	}
+	for x := range w.f.Hosts(frontier.All(), "") {
+		if x.Host[0] == 'h' {
+			require.Equal(t, 1, seen[x.Host], x.Host)
+		}
+	}
+}
