@@ -74,6 +74,9 @@ func (c *core) counted(q *queue, n int) {
 	if h.waiting += int32(n); c.sizes.asked() {
 		c.sizes.changed(q.host, h.waiting)
 	}
+	if h.place == held {
+		c.held.urls[h.pos] += int64(n)
+	}
 	c.stats.Waiting += int64(n)
 	c.stats.WaitingBy[q.priority-1] += int64(n)
 }
@@ -153,7 +156,7 @@ func (c *core) evict(qid uint32) {
 // wanted.
 func (c *core) trim(qid uint32) {
 	switch c.hosts.at(c.queues.at(qid).host).place {
-	case unbound, parked:
+	case unbound, parked, held:
 		c.evict(qid)
 	case pacing, ready, leased, loading:
 		if c.cfg.spill && c.resident > c.cfg.evictOver {

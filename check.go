@@ -24,8 +24,10 @@ func (f *Frontier) Check() error {
 	k.lists()
 	k.heaps()
 	k.hosts()
+	k.heldHosts()
 	k.order()
 	k.sizes()
+	k.rules()
 	k.departures()
 	k.groups()
 	if len(k.c.laned) != k.c.hostLanes.len() {
@@ -54,6 +56,7 @@ type checker struct {
 	leased    int64
 	scheduled int64
 	places    [leased + 1]int
+	held      heldHosts         // hosts and urls only
 	resident  map[uint32]uint32 // by part: positions of records in memory
 }
 
@@ -263,6 +266,12 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 	case nowhere, idling, departing:
 		if waiting > 0 || h.wanted {
 			k.bad("F2: host %d rests with %d URLs; a Contact waits for it: %v", id, waiting, h.wanted)
+		}
+	case held:
+		k.held.hosts[h.pos]++
+		k.held.urls[h.pos] += int64(waiting)
+		if waiting == 0 && !h.wanted || h.holdsSlot {
+			k.bad("F2: host %d is held without URLs, or has a slot of its group: %v", id, h.holdsSlot)
 		}
 	case unbound, parked:
 		if waiting == 0 || h.wanted {

@@ -77,7 +77,7 @@ func (c *core) wantContact(id uint32) {
 	h := c.hosts.at(id)
 	h.wanted = true
 	switch h.place {
-	case leased, loading, pacing, called:
+	case leased, loading, pacing, called, held:
 	case ready:
 		c.detach(id) // it keeps its group's slot
 		c.put(h, called)

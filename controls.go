@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -128,6 +129,62 @@ func (f *Frontier) SetRule(s Scope, r Rule) error {
 // scopes keep theirs.
 func (f *Frontier) Clear(s Scope) error { return f.SetRule(s, Rule{}) }
 
+// Pause keeps the hosts of a scope from getting leases until Resume. Leases that
+// are out go on.
+func (f *Frontier) Pause(s Scope) error {
+	return f.changeRule("pause", s, func(r *Rule) { r.Paused = On })
+}
+
+// Resume takes Pause and BlockUntil back that were called for exactly this scope.
+// If a wider scope is paused or blocked now, this one is set to run all the same.
+// Narrower scopes that were paused or blocked themselves stay so.
+func (f *Frontier) Resume(s Scope) error {
+	return f.changeRule("resume", s, func(r *Rule) {
+		r.Paused, r.BlockedUntil = Unset, time.Time{}
+		if f.widerHoldsLocked(s) {
+			r.Paused = Off
+		}
+	})
+}
+
+// BlockUntil keeps the hosts of a scope from getting leases before t, which is in
+// the future. Leases that are out go on. A block that has passed is forgotten: if
+// that of a wider scope lasts longer, that one counts from then on.
+func (f *Frontier) BlockUntil(s Scope, t time.Time) error {
+	if t.IsZero() {
+		return fmt.Errorf("frontier: block of %v: no time is given", s)
+	}
+	return f.changeRule("block", s, func(r *Rule) { r.BlockedUntil = t })
+}
+
+// widerHoldsLocked reports whether scopes around s keep its hosts from being
+// served now.
+func (f *Frontier) widerHoldsLocked(s Scope) bool {
+	for s.named {
+		s = s.wider()
+		r := f.latestRuleLocked(s.ruleKey())
+		if r.Paused == On || !r.BlockedUntil.IsZero() {
+			return true
+		}
+		if r.Paused == Off {
+			return false
+		}
+	}
+	return false
+}
+
+// wider is the next scope around a host or domain.
+func (s Scope) wider() Scope {
+	if !s.domain {
+		return Domain(s.name)
+	}
+	key := reversed(s.name)
+	if dot := strings.LastIndexByte(key, '.'); dot > 0 {
+		return Domain(reversed(key[:dot]))
+	}
+	return All()
+}
+
 // SetDelay makes d the delay policy of the hosts of a scope, instead of
 // Options.Delay; nil takes that back. It is durable when SetDelay returns, and
 // holds for contacts that end later. Only the policies FixedDelay and FactorDelay
@@ -178,7 +235,10 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	defer o.free()
 	o.rows = append(o.rows, ruleRow(r.key, &r.Rule))
 	f.ruling.begin(r)
-	o.rule = func() { f.ruling.end(r.key); f.enforceLocked(r) }
+	o.rule = func() {
+		f.ruling.end(r.key)
+		f.announceLocked(f.enforceLocked(r), r)
+	}
 	o.unrule = func() { f.ruling.end(r.key) }
 	err = f.submitLocked(o) // unlocks
 	if err == nil && r.Concurrency != lanes {
@@ -187,9 +247,34 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	return err
 }
 
-// enforceLocked puts a durable rule in force.
-func (f *Frontier) enforceLocked(r *scopeRule) {
-	f.controls.put(r)
+// enforceLocked puts a durable rule in force, and returns what it replaces.
+func (f *Frontier) enforceLocked(r *scopeRule) (old *scopeRule) {
+	if r.Rule = r.at(f.last); r.BlockedUntil.IsZero() {
+		r.until = 0 // it passed on the way
+	}
+	old = f.controls.put(r)
+	f.core.ruled(old, r, f.last)
+	return old
+}
+
+// announceLocked tells of a scope that a rule holds and old, which may be nil, did
+// not.
+func (f *Frontier) announceLocked(old, r *scopeRule) {
+	if old == nil {
+		old = &scopeRule{}
+	}
+	e := Event{Kind: EventHostBlocked, Scope: r.scope}
+	if r.scope.named && !r.scope.domain {
+		e.Host = r.scope.name
+	}
+	if r.Paused == On && old.Paused != On {
+		e.Reason = "paused"
+		f.emitLocked(e)
+	}
+	if r.until != 0 && r.until != old.until {
+		e.Reason, e.Until = "blocked", r.BlockedUntil
+		f.emitLocked(e)
+	}
 }
 
 // latestRuleLocked is the rule of a scope as of the last change that was

@@ -207,7 +207,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	switch h.place {
 	case leased, loading:
 		f.core.holdBack(id, due)
-	case unbound:
+	case unbound, held:
 		f.core.holdBack(id, due) // found out when a token of it is taken
 	default:
 		f.core.detach(id)

@@ -17,6 +17,21 @@ var ErrClosed = errors.New("frontier: closed")
 // Next waits instead.
 var ErrExhausted = errors.New("frontier: exhausted")
 
+// HeldError is what Next and TryNext return in place of ErrExhausted when URLs
+// are left that only an operator can set free: their hosts are paused, or have
+// used up a limit for good. errors.Is(err, ErrExhausted) holds. It is not sticky:
+// after a Resume, Next works again.
+type HeldError struct {
+	Held int64 // URLs that wait
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("frontier: exhausted: %d URLs are held by rules", e.Held)
+}
+
+// Is reports whether target is ErrExhausted.
+func (e *HeldError) Is(target error) bool { return target == ErrExhausted }
+
 // ErrNotDue is returned by TryNext when URLs are left but none may be fetched
 // now. The time returned with it tells when to ask again.
 var ErrNotDue = errors.New("frontier: nothing due")

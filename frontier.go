@@ -101,6 +101,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		}),
 	}
 	f.core.concurrency = f.concurrency
+	f.core.controls = &f.controls
 	if o.Spill == nil {
 		f.core.key = randomKey()
 		return f, nil
@@ -259,8 +260,11 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 			f.mu.Lock()
 			return l, at, true, nil
 		}
+		if f.core.unfinished() {
+			return l, at, true, nil
+		}
 		if f.overLocked() {
-			return l, at, false, ErrExhausted
+			return l, at, false, f.exhaustedLocked()
 		}
 	}
 	if next := f.core.nextEvent(f.last); next != never {
@@ -303,7 +307,25 @@ func (f *Frontier) refusalLocked() error {
 
 // overLocked reports whether the crawl is over.
 func (f *Frontier) overLocked() bool {
-	return f.core.over() && f.finishing == 0 && f.adding.Load() == 0 && len(f.contacts) == 0 && !f.opts.KeepOpen
+	return f.core.over() && f.finishing == 0 && f.adding.Load() == 0 && !f.opts.KeepOpen && f.contactsPausedLocked()
+}
+
+// contactsPausedLocked reports whether no Contact waits but for paused hosts.
+func (f *Frontier) contactsPausedLocked() bool {
+	for id := range f.contacts {
+		if h := f.core.hosts.at(id); h.place != held || h.pos != heldPaused {
+			return false
+		}
+	}
+	return true
+}
+
+// exhaustedLocked is what callers of Next get when the crawl is over.
+func (f *Frontier) exhaustedLocked() error {
+	if n := f.core.held.urls[heldPaused]; n > 0 {
+		return &HeldError{Held: n}
+	}
+	return ErrExhausted
 }
 
 // nextToken returns a number that is not 0. The tokens of two stores differ, so

@@ -99,9 +99,14 @@ func (c *core) unordered(id uint32) {
 // hostsAfter appends up to n hosts whose keys begin with prefix and come after
 // key. All hosts must be in order.
 func (c *core) hostsAfter(dst []uint32, key, prefix string, n int) []uint32 {
+	return c.inOrder(c.order.tree, dst, key, prefix, n)
+}
+
+// inOrder is hostsAfter for any tree of hosts.
+func (c *core) inOrder(t *btree.BTreeG[uint32], dst []uint32, key, prefix string, n int) []uint32 {
 	from := max(key, prefix)
 	c.order.pivot = append(c.order.pivot[:0], from...)
-	c.order.tree.AscendGreaterOrEqual(0, func(id uint32) bool {
+	t.AscendGreaterOrEqual(0, func(id uint32) bool {
 		var buf [256]byte
 		switch k := appendReversed(buf[:0], c.name(c.hosts.at(id))); {
 		case n == 0 || !bytes.HasPrefix(k, bytesOf(prefix)):

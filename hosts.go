@@ -24,6 +24,7 @@ const (
 	departing              // nothing waits, and its time has passed; it leaves memory when its row is saved
 	unbound                // has a token in each front queue that it has URLs for
 	parked                 // core.parked holds its time; no resident URLs
+	held                   // a rule keeps it from being served; core.held has it; no resident URLs
 	pacing                 // bound: in the heap, by itself or within its group
 	ready                  // bound: in each ready list that it has URLs for
 	called                 // bound: a Contact waits for it and may have it now
@@ -41,7 +42,7 @@ type host struct {
 	scheduled  int32     // URLs with a future time
 	pins       int32     // completions and rows of it on their way to disk
 	crawlDelay int32     // milliseconds
-	pos        int32     // in what place implies: the heap, core.departures, core.leases
+	pos        int32     // in what place implies: the heap, core.departures, core.leases; or a holdReason
 	served     uint16    // hand-outs since it was bound
 	nameLen    uint8
 	place      place
@@ -94,6 +95,10 @@ type core struct {
 	groups     slab[group]
 	groupNames map[string]uint32
 
+	controls *controls
+	held     heldHosts
+	more     bool // next stopped early, so as not to hold the lock too long
+
 	cfg    coreConfig
 	places [leased + 1]int // how many hosts are in each place
 
@@ -127,7 +132,7 @@ type coreConfig struct {
 }
 
 func newCore(cfg coreConfig) *core {
-	c := &core{cfg: cfg, groupNames: map[string]uint32{}, laned: map[uint32]uint32{}}
+	c := &core{cfg: cfg, groupNames: map[string]uint32{}, controls: &controls{}, laned: map[uint32]uint32{}}
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
 	c.leases.inHeap, c.groups.inHeap, c.hostLanes.inHeap = true, true, true
 	c.stats.WaitingBy = make([]int64, cfg.levels)

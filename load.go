@@ -42,8 +42,8 @@ func (f *Frontier) load(job *loadJob) grant {
 		return grant{err: err}
 	}
 	f.core.install(job.queue, job.load, records)
-	if f.core.queues.at(job.queue).waiting == 0 || f.draining || f.core.hosts.at(job.host).due > now || f.core.full(job.host) {
-		f.core.unload(job.host, now) // its last URL was moved by a Force, or a late Done asked for time
+	if f.core.queues.at(job.queue).waiting == 0 || f.draining || f.core.hosts.at(job.host).due > now || f.core.full(job.host) || !f.core.mayServe(job.host, now) {
+		f.core.unload(job.host, now) // its last URL was moved by a Force, a late Done asked for time, or a rule says so
 		if f.draining {
 			f.dispatchLocked()
 			return grant{err: ErrClosed}

@@ -117,16 +117,15 @@ func (c *controls) rule(key string) (*scopeRule, bool) {
 	return t.tree.Get(&scopeRule{key: key})
 }
 
-// put puts a rule in force in place of the one with its key. An empty rule only
-// ends that one.
-func (c *controls) put(r *scopeRule) {
+// put puts a rule in force in place of the one with its key, which it returns. An
+// empty rule only ends that one.
+func (c *controls) put(r *scopeRule) (old *scopeRule) {
 	t := &ruleTable{}
-	if old := c.table.Load(); old != nil {
-		t.tree, t.n = old.tree.Clone(), old.n
+	if was := c.table.Load(); was != nil {
+		t.tree, t.n = was.tree.Clone(), was.n
 	} else {
 		t.tree = newRuleTree()
 	}
-	var old *scopeRule
 	if r.empty() {
 		old, _ = t.tree.Delete(r)
 	} else {
@@ -141,6 +140,7 @@ func (c *controls) put(r *scopeRule) {
 		}
 	}
 	c.table.Store(t)
+	return old
 }
 
 // ruleProbe is what a look-up needs and must not allocate.

@@ -28,6 +28,7 @@ func (c *core) advance(now int64) {
 		c.put(c.hosts.at(id), nowhere)
 		c.settle(id, now)
 	}
+	c.unblock(now)
 	if now < c.hold {
 		return
 	}
@@ -61,7 +62,10 @@ func (c *core) nextEvent(now int64) int64 {
 	if c.tokens.mask != 0 && now < c.hold {
 		t = min(t, c.hold) // tokens wait for nothing else
 	}
-	t = min(t, c.expiry.min())
+	t = min(t, c.expiry.min(), c.unblockAt())
+	if c.unfinished() {
+		t = now
+	}
 	switch on := c.timed.min(); {
 	case c.scheduled.min() <= on:
 		t = min(t, c.scheduled.min())
@@ -114,6 +118,8 @@ func (c *core) detach(id uint32) {
 		c.idle.remove(int(h.pos))
 	case parked:
 		c.parks.remove(int(h.pos))
+	case held:
+		c.letGo(id, h)
 	case unbound:
 		c.bind(h)
 	case pacing:
@@ -224,6 +230,7 @@ type choice struct {
 // once; if all it chose turns out not to be due, again. The host is in place
 // loading afterwards, holding its group's slot.
 func (c *core) next(now int64) (choice, bool, error) {
+	c.more = false
 	c.advance(now)
 	if now < c.hold {
 		return choice{}, false, nil
@@ -238,6 +245,7 @@ func (c *core) next(now int64) (choice, bool, error) {
 			return c.prepare(qid), true, nil
 		}
 	}
+	c.shelve(now)
 	return choice{}, false, nil
 }
 
@@ -273,6 +281,9 @@ func (c *core) nextOf(p int, now int64) uint32 {
 			c.settle(id, now)
 			continue
 		}
+		if c.setAside(id, now) {
+			continue
+		}
 		if h.due <= now && c.takeSlot(h.group, now) {
 			c.put(h, loading)
 			h.holdsSlot = h.group != 0
@@ -284,12 +295,15 @@ func (c *core) nextOf(p int, now int64) uint32 {
 }
 
 // stillDue reports whether a host that was ready, and is in no structure now, may
-// still be contacted. Its group may have been left meanwhile by a host that was
-// contacted since; then it goes back to the heap.
+// still be contacted. A rule may say otherwise meanwhile. Its group may have been
+// left by a host that was contacted since; then it goes back to the heap.
 func (c *core) stillDue(id uint32, now int64) bool {
 	h := c.hosts.at(id)
 	if c.full(id) { // a rule allows it fewer lanes
 		c.settle(id, now)
+		return false
+	}
+	if c.setAside(id, now) {
 		return false
 	}
 	if h.group == 0 || c.groups.at(h.group).free <= now {
@@ -336,5 +350,5 @@ func (c *core) schedule(qid uint32, ref arena.Ref, due int64) {
 
 // over reports whether nothing in the frontier can become available by time.
 func (c *core) over() bool {
-	return c.stats.Waiting == 0 && c.stats.Scheduled == 0 && c.stats.Leased == 0
+	return c.stats.Waiting == c.held.urls[heldPaused] && !c.unfinished() && c.stats.Scheduled == 0 && c.stats.Leased == 0
 }

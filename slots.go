@@ -123,11 +123,11 @@ func (c *core) holdBack(id uint32, at int64) {
 }
 
 // resettle puts a host where it belongs whose time may have changed. While its
-// URLs are read, or it has tokens, that is found out later.
+// URLs are read, it has tokens, or a rule holds it, that is found out later.
 func (c *core) resettle(id uint32, now int64) {
 	h := c.hosts.at(id)
 	switch h.place {
-	case loading, unbound:
+	case loading, unbound, held:
 		return
 	case ready, called:
 		if h.due <= now {

@@ -86,7 +86,7 @@ func (f *Frontier) dispatchLocked() {
 	f.callLocked(now)
 	if f.waiters.first != nil && f.overLocked() {
 		for f.waiters.first != nil {
-			f.waiters.give(grant{err: ErrExhausted})
+			f.waiters.give(grant{err: f.exhaustedLocked()})
 		}
 	}
 	f.armLocked(now)

@@ -1,0 +1,259 @@
+// This file keeps hosts aside that may not be served because of a rule.
+//
+// A rule is looked up where a host would be handed out: who is held then leaves
+// front queues, ready lists and heaps for place held. Nobody loops over hosts to
+// put a rule in force. When a rule lets hosts go, those of them that are held are
+// found in domain order, a few under one lock.
+
+package frontier
+
+import (
+	"github.com/google/btree"
+)
+
+const (
+	reviewAtOnce  = 128 // held hosts that are looked at again under one lock
+	shelveAtOnce  = 64  // hosts that are held before their time under one lock
+	unblockAtOnce = 16  // blocks that end under one lock
+)
+
+// holdReason says why a host is in place held; it is the host's pos.
+type holdReason = int32
+
+const (
+	heldPaused  holdReason = iota // until somebody resumes it
+	heldBlocked                   // until a time that heldHosts.blocks tells
+	holdReasons
+)
+
+// heldHosts are the hosts in place held.
+//
+// The zero value has none.
+type heldHosts struct {
+	tree    *btree.BTreeG[uint32]     // in domain order; nil as long as there was none
+	hosts   [holdReasons]int          // how many
+	urls    [holdReasons]int64        // that wait of them
+	blocks  *btree.BTreeG[*scopeRule] // rules with a block that has not passed, by its end; nil as long as there was none
+	reviews []review                  // scopes whose hosts may be free to go
+	scratch []uint32
+}
+
+// review is a scope whose held hosts are looked at again, those behind key.
+type review struct {
+	scope Scope
+	key   []byte
+}
+
+func (x *heldHosts) waiting() (n int64) {
+	for _, urls := range x.urls {
+		n += urls
+	}
+	return n
+}
+
+func (x *heldHosts) size() int64 {
+	if x.tree == nil {
+		return 0
+	}
+	return int64(x.tree.Len()) * 6 // as hostOrder
+}
+
+// holding reports whether any rule may keep a host from being served.
+func (c *controls) holding() bool {
+	t := c.table.Load()
+	return t != nil && t.n[fieldPaused]+t.n[fieldBlocked] > 0
+}
+
+// hold says whether the rules keep a host from being served now, and why. Of a
+// pause and a block the pause counts: the end of the block would change nothing.
+func (c *controls) hold(host []byte, now int64) (why holdReason, held bool) {
+	t := c.table.Load()
+	if t == nil {
+		return 0, false
+	}
+	t.visit(host, func(r *scopeRule) bool {
+		if r.until > now {
+			why, held = heldBlocked, true
+		}
+		if r.Paused == On {
+			why, held = heldPaused, true
+		}
+		return r.Paused == Unset
+	})
+	return why, held
+}
+
+// mayServe reports whether no rule keeps a host from being served now.
+func (c *core) mayServe(id uint32, now int64) bool {
+	if !c.controls.holding() {
+		return true
+	}
+	_, held := c.controls.hold(c.name(c.hosts.at(id)), now)
+	return !held
+}
+
+// setAside puts a host, which is in no structure, aside if a rule says so.
+func (c *core) setAside(id uint32, now int64) bool {
+	if !c.controls.holding() {
+		return false
+	}
+	h := c.hosts.at(id)
+	why, yes := c.controls.hold(c.name(h), now)
+	if !yes {
+		return false
+	}
+	c.dropSlot(h)
+	c.put(h, held)
+	h.served = 0
+	c.keep(id, h, why)
+	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
+		c.evict(q)
+	}
+	return true
+}
+
+// keep files a host that is in place held.
+func (c *core) keep(id uint32, h *host, why holdReason) {
+	if c.held.tree == nil {
+		c.held.tree = btree.NewG(64, c.hostBefore)
+	}
+	h.pos = why
+	c.held.tree.ReplaceOrInsert(id)
+	c.held.hosts[why]++
+	c.held.urls[why] += int64(h.waiting)
+}
+
+// letGo is the inverse of keep.
+func (c *core) letGo(id uint32, h *host) {
+	c.held.tree.Delete(id)
+	c.held.hosts[h.pos]--
+	c.held.urls[h.pos] -= int64(h.waiting)
+}
+
+// shelve holds back hosts that would be the next to become due, so that nobody
+// waits for them. With many of them it needs several calls.
+func (c *core) shelve(now int64) {
+	if !c.controls.holding() {
+		return
+	}
+	for range shelveAtOnce {
+		if !c.shelveFirst(&c.pace, now) && !c.shelveFirst(&c.parks, now) {
+			return
+		}
+	}
+	c.more = true
+}
+
+func (c *core) shelveFirst(t *timeHeap, now int64) bool {
+	if t.len() == 0 {
+		return false
+	}
+	id := t.Items[0].id
+	if id&groupBit != 0 {
+		id = c.groups.at(id &^ groupBit).hosts.Items[0].id
+	}
+	if c.mayServe(id, now) {
+		return false
+	}
+	c.detach(id)
+	return c.setAside(id, now)
+}
+
+// ruled notes that a rule took the place of another, which may be nil.
+func (c *core) ruled(old, r *scopeRule, now int64) {
+	if c.held.blocks == nil {
+		c.held.blocks = btree.NewG(32, func(a, b *scopeRule) bool {
+			return a.until < b.until || a.until == b.until && a.key < b.key
+		})
+	}
+	if old != nil && old.until != 0 {
+		c.held.blocks.Delete(old)
+	}
+	if r.until > now {
+		c.held.blocks.ReplaceOrInsert(r)
+	}
+	if c.places[held] > 0 {
+		c.held.reviews = append(c.held.reviews, review{scope: r.scope})
+	}
+}
+
+// unblockAt is when the next block ends that a host waits for.
+func (c *core) unblockAt() int64 {
+	if c.held.hosts[heldBlocked] > 0 {
+		if r, ok := c.held.blocks.Min(); ok {
+			return r.until
+		}
+	}
+	return never
+}
+
+// unblock ends the blocks whose time has come, and lets held hosts go that may.
+func (c *core) unblock(now int64) {
+	if c.held.blocks == nil {
+		return
+	}
+	for n := 0; ; n++ {
+		r, ok := c.held.blocks.Min()
+		if !ok || r.until > now {
+			break
+		}
+		if n == unblockAtOnce {
+			c.more = true
+			return
+		}
+		ended := *r
+		ended.Rule, ended.until = r.at(now), 0
+		c.ruled(c.controls.put(&ended), &ended, now)
+	}
+	for n := reviewAtOnce; n > 0 && len(c.held.reviews) > 0; {
+		n -= c.reviewSome(n, now)
+	}
+}
+
+// reviewSome looks at some hosts of the first review, and at how many.
+func (c *core) reviewSome(n int, now int64) int {
+	x := &c.held
+	r := &x.reviews[0]
+	ids := c.heldIn(x.scratch[:0], r.scope, string(r.key), n)
+	x.scratch = ids[:0]
+	for i, id := range ids {
+		h := c.hosts.at(id)
+		if i == len(ids)-1 {
+			r.key = c.orderKey(r.key[:0], id)
+		}
+		switch why, stays := c.controls.hold(c.name(h), now); {
+		case !stays:
+			c.detach(id)
+			c.settle(id, now)
+		case why != h.pos:
+			c.letGo(id, h)
+			c.keep(id, h, why)
+		}
+	}
+	if len(ids) < n {
+		if x.reviews = x.reviews[1:]; len(x.reviews) == 0 {
+			x.reviews = nil
+		}
+	}
+	return len(ids) + 1
+}
+
+// heldIn appends up to n held hosts of a scope whose keys come after key.
+func (c *core) heldIn(dst []uint32, s Scope, key string, n int) []uint32 {
+	if !s.named {
+		return c.inOrder(c.held.tree, dst, key, "", n)
+	}
+	if own := reversed(s.name); key < own {
+		if id := c.lookup(c.hash(bytesOf(s.name)), s.name); id != 0 && c.hosts.at(id).place == held {
+			dst = append(dst, id)
+			n--
+		}
+	}
+	if s.domain && n > 0 {
+		dst = c.inOrder(c.held.tree, dst, key, s.key(), n)
+	}
+	return dst
+}
+
+// unfinished reports whether there is more to do right now than one lock allows.
+func (c *core) unfinished() bool { return c.more || len(c.held.reviews) > 0 }
