@@ -72,6 +72,7 @@ type HostInfo struct {
 	GroupDue  time.Time // when that may be contacted; zero: its clock is not running
 
 	CrawlDelay time.Duration // that robots.txt asked for; 0: none
+	Rule       Rule          // what RuleOf says of it
 
 	// Reason is why nothing of it is handed out now, and Until when that ends by
 	// time alone; zero: time alone does not end it, or nobody knows when.
@@ -169,6 +170,7 @@ func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
 			x.GroupDue = f.wall(g.free)
 		}
 	}
+	x.Rule = f.controls.effective(x.Host, f.last)
 	reason, until := c.reasonOf(id, f.last)
 	x.Reason = reason
 	if until != never {
@@ -189,6 +191,10 @@ func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 	case h.waiting == 0:
 		return ReasonNothing, never
 	}
+	hold, why := c.controls.hold(c.name(h), now)
+	if hold == never {
+		return ReasonPaused, never
+	}
 	reason, until := ReasonTurn, now
 	longer := func(r Reason, at int64) {
 		if at > until {
@@ -196,6 +202,9 @@ func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 		}
 	}
 	longer(c.clockOf(h), h.due)
+	if why == heldBlocked {
+		longer(ReasonBlocked, hold)
+	}
 	longer(ReasonReopened, c.hold)
 	if h.group != 0 && !h.holdsSlot {
 		g := c.groups.at(h.group)
@@ -239,6 +248,7 @@ func (f *Frontier) dormantInfoLocked(a *absentee) (HostInfo, bool) {
 		return x, false
 	}
 	x.CrawlDelay = time.Duration(a.state.crawlDelay) * time.Millisecond
+	x.Rule = f.controls.effective(x.Host, f.last)
 	if due := f.dueOf(a.state); due > 0 {
 		x.Due = f.wall(due)
 	}

@@ -64,23 +64,24 @@ func (c *controls) holding() bool {
 	return t != nil && t.n[fieldPaused]+t.n[fieldBlocked] > 0
 }
 
-// hold says whether the rules keep a host from being served now, and why. Of a
-// pause and a block the pause counts: the end of the block would change nothing.
-func (c *controls) hold(host []byte, now int64) (why holdReason, held bool) {
+// hold says until when the rules keep a host from being served, and why: never if
+// it is paused, 0 if they do not. Of a pause and a block the
+// pause counts: the end of the block would change nothing.
+func (c *controls) hold(host []byte, now int64) (until int64, why holdReason) {
 	t := c.table.Load()
 	if t == nil {
-		return 0, false
+		return 0, heldPaused
 	}
 	t.visit(host, func(r *scopeRule) bool {
-		if r.until > now {
-			why, held = heldBlocked, true
+		if r.until > max(now, until) {
+			until, why = r.until, heldBlocked
 		}
 		if r.Paused == On {
-			why, held = heldPaused, true
+			until, why = never, heldPaused
 		}
 		return r.Paused == Unset
 	})
-	return why, held
+	return until, why
 }
 
 // mayServe reports whether no rule keeps a host from being served now.
@@ -88,8 +89,8 @@ func (c *core) mayServe(id uint32, now int64) bool {
 	if !c.controls.holding() {
 		return true
 	}
-	_, held := c.controls.hold(c.name(c.hosts.at(id)), now)
-	return !held
+	until, _ := c.controls.hold(c.name(c.hosts.at(id)), now)
+	return until == 0
 }
 
 // setAside puts a host, which is in no structure, aside if a rule says so.
@@ -98,8 +99,8 @@ func (c *core) setAside(id uint32, now int64) bool {
 		return false
 	}
 	h := c.hosts.at(id)
-	why, yes := c.controls.hold(c.name(h), now)
-	if !yes {
+	until, why := c.controls.hold(c.name(h), now)
+	if until == 0 {
 		return false
 	}
 	c.dropSlot(h)
@@ -221,8 +222,8 @@ func (c *core) reviewSome(n int, now int64) int {
 		if i == len(ids)-1 {
 			r.key = c.orderKey(r.key[:0], id)
 		}
-		switch why, stays := c.controls.hold(c.name(h), now); {
-		case !stays:
+		switch until, why := c.controls.hold(c.name(h), now); {
+		case until == 0:
 			c.detach(id)
 			c.settle(id, now)
 		case why != h.pos:
