@@ -24,9 +24,11 @@ type Crawler struct {
 	log      *slog.Logger
 	filters  []Filter
 	gate     *gate
-	counters counters
-	running  atomic.Bool
-	started  atomic.Int64 // Unix nanoseconds
+	// addresses is nil if hosts are not grouped by address.
+	addresses *addressBook
+	counters  counters
+	running   atomic.Bool
+	started   atomic.Int64 // Unix nanoseconds
 
 	mu        sync.Mutex
 	hostPages map[string]int64 // guarded by mu; only with MaxPagesPerHost
@@ -45,7 +47,7 @@ func New(f *frontier.Frontier, o Options) (*Crawler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), hostPages: map[string]int64{}}
+	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), addresses: newAddressBook(&o), hostPages: map[string]int64{}}
 	c.filters = append([]Filter{newScopeFilter(o.Scope)}, o.Filters...)
 	return c, nil
 }
@@ -180,14 +182,24 @@ func (r *run) cutAfterGrace(cut context.CancelFunc, finished <-chan struct{}) {
 // longRetryAfter is from when on an operator should know why a host is waited for.
 const longRetryAfter = time.Minute
 
-// fetch sends a request under a lease.
-func (r *run) fetch(l frontier.Lease, q fetch.Request) (*fetch.Result, error) {
+// fetch sends a request under a lease, which joins the group of the address that
+// is contacted. It fails with the errors of join, too: then nothing was sent.
+func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	margin := min(time.Second, l.Deadline.Sub(l.LeasedAt)/10) // for closing the connection in time
 	ctx, cancel := context.WithDeadline(r.fetches, l.Deadline.Add(-margin))
 	defer cancel()
-	res, err := r.c.opts.Fetcher.Fetch(ctx, q)
+	var res *fetch.Result
+	began := time.Now()
+	addr, err := r.join(ctx, l, q.URL)
+	if err == nil {
+		q.Addr = addr
+		res, err = r.c.opts.Fetcher.Fetch(ctx, q)
+	}
 	if res == nil {
-		res = &fetch.Result{URL: q.URL, Started: l.LeasedAt, Ended: time.Now()}
+		res = &fetch.Result{URL: q.URL, Started: began, Ended: time.Now()}
+	}
+	if class := fetch.ClassOf(err); err != nil && res.Status == 0 && (class == fetch.Connect || class == fetch.Timeout) {
+		r.c.addresses.avoid(q.URL, addr)
 	}
 	r.c.counters.bytes.Add(res.Bytes)
 	if res.RetryAfter > longRetryAfter {
@@ -200,6 +212,12 @@ func (r *run) fetch(l frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 
 // stopped reports whether err is of a fetch that the run itself has cut.
 func (r *run) stopped(err error) bool { return err != nil && r.fetches.Err() != nil }
+
+// uncontacted reports whether err ended a fetch before it began: the frontier
+// would not have the host contacted under this lease.
+func uncontacted(err error) bool {
+	return errors.Is(err, frontier.ErrGroupBusy) || errors.Is(err, frontier.ErrNotLeased) || errors.Is(err, frontier.ErrClosed)
+}
 
 // lost judges an error of the frontier about a lease: nil if the crawl can go on.
 func (r *run) lost(l frontier.Lease, err error) error {

@@ -15,6 +15,16 @@
 // host is next due. A robots.txt that redirects to another host waits for that
 // host's slot. So robots.txt costs a host one polite contact, never two at once.
 //
+// # Addresses
+//
+// Hosts with the same IP address form a group: it is contacted once at a time, and
+// then left alone as the frontier's Options.GroupDelay says, beside what each host
+// is owed. The address is looked up before the contact, the lease joins its group,
+// and the request goes to that address; while the group may not be contacted the
+// page is handed back. A robots.txt is such a contact, too. Options.Groups exempts
+// networks, as of a content delivery network. A host that an operator put into a
+// group with a name of its own stays there. Through a proxy nothing is looked up.
+//
 // # robots.txt
 //
 // It is asked for once for each scheme, host and port, and believed for 24 hours
@@ -33,7 +43,9 @@
 //	408, 425, 429, 5xx, none  failed: tried again as the frontier's Retry says
 //	other 4xx                 visited, without links
 //
-// Retry-After is honoured with any of them, up to Options.MaxRetryAfter.
+// Retry-After is honoured with any of them, up to Options.MaxRetryAfter. The
+// frontier is told what kind of failure it was, also of a robots.txt: no address,
+// no connection, no answer in time, 503, 429, other 5xx.
 //
 // # Stopping and resuming
 //

@@ -214,7 +214,9 @@ func openFrontier(t testing.TB, o frontier.Options) *frontier.Frontier {
 
 func newCrawler(t testing.TB, f *frontier.Frontier, web Fetcher, o Options) *Crawler {
 	t.Helper()
-	o.Fetcher = web
+	if o.Fetcher == nil {
+		o.Fetcher = web
+	}
 	o.UserAgent = "testbot/1.0 (+http://contact.example/)"
 	c, err := New(f, o)
 	require.NoError(t, err)

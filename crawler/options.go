@@ -46,6 +46,11 @@ type Options struct {
 	// frontier.HostName.
 	HostKey func(url string) (string, error)
 
+	// Groups say which hosts are polite together. The zero value groups those with
+	// the same address; how long a group is left alone is the frontier's
+	// Options.GroupDelay.
+	Groups Groups
+
 	// Scope and Filters say which URLs are crawled: those that all of them allow.
 	Scope   Scope
 	Filters []Filter

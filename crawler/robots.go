@@ -42,6 +42,9 @@ const (
 	// contactWait is how long a worker waits for the slot of another host that a
 	// robots.txt redirects to. Longer counts as a failed try.
 	contactWait = 2 * time.Minute
+	// rejoin keeps a host without URLs in the group that it has to wait for until
+	// its slot is asked for again.
+	rejoin = 100 * time.Millisecond
 )
 
 // inquiry is a worker's way from a page's lease to the rules of its site.
@@ -80,9 +83,12 @@ func (r *run) askRobots(l frontier.Lease, q question) error {
 // it returns that host's key, with target set.
 func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	c := a.c
-	res, err := a.fetch(slot, fetch.Request{
+	res, err := a.fetch(&slot, fetch.Request{
 		URL: a.target, MaxBody: robots.MaxSize, Header: http.Header{"Accept": {"text/plain,*/*;q=0.8"}},
 	})
+	if uncontacted(err) {
+		return a.busy(slot, err)
+	}
 	c.counters.robots.Add(1)
 	if slot.Host == a.host {
 		a.last = res.Ended
@@ -109,6 +115,19 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		c.gate.found(siteOf(a.target), rules, res.Ended, c.now())
 	}
 	return "", a.settle(slot, res, rules)
+}
+
+// busy gives a slot back whose group may not be contacted now, or that was lost.
+// Of another host, which is in that group now, the slot is asked for again.
+func (a *inquiry) busy(slot frontier.Lease, err error) (nextHost string, _ error) {
+	if errors.Is(err, frontier.ErrGroupBusy) {
+		err = a.c.frontier.Done(slot, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, RetryAfter: rejoin})
+		if slot.Host != a.host && err == nil {
+			return slot.Host, nil
+		}
+	}
+	a.c.gate.release(a.site, a.c.now())
+	return "", a.lost(slot, err)
 }
 
 // moved follows a redirect: from memory, later on the same host, or now on
@@ -150,7 +169,11 @@ func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) er
 		res.RetryAfter = max(res.RetryAfter, wait)
 	}
 	a.logFailed(res.Status, cause, last)
-	return a.doneContact(slot, res, 0)
+	o := contactOutcome(res)
+	if cause != nil || res.Status/100 != 2 {
+		o.Result, o.Failure = frontier.Failed, failureOf(res.Status, cause)
+	}
+	return a.lost(slot, a.c.frontier.Done(slot, o))
 }
 
 // noContact ends a try for which another host's slot could not be had.
@@ -182,11 +205,13 @@ func (r *run) contact(host string) (frontier.Lease, error) {
 
 // doneContact ends the contact that res describes.
 func (r *run) doneContact(slot frontier.Lease, res *fetch.Result, delay time.Duration) error {
-	err := r.c.frontier.Done(slot, frontier.Outcome{
-		Ended: res.Ended, Duration: max(res.Duration(), 1),
-		RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
-	})
-	return r.lost(slot, err)
+	o := contactOutcome(res)
+	o.CrawlDelay = delay
+	return r.lost(slot, r.c.frontier.Done(slot, o))
+}
+
+func contactOutcome(res *fetch.Result) frontier.Outcome {
+	return frontier.Outcome{Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, Bytes: res.Bytes}
 }
 
 // redirect returns where an answer redirects to. The target is empty if it is

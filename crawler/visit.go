@@ -69,7 +69,13 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	if h := l.History; h.Visits > 0 && !h.LastModified.IsZero() {
 		q.Header = http.Header{"If-Modified-Since": {h.LastModified.UTC().Format(http.TimeFormat)}}
 	}
-	res, err := r.fetch(l, q)
+	res, err := r.fetch(&l, q)
+	switch {
+	case errors.Is(err, frontier.ErrGroupBusy):
+		return false, r.handBack(l, 0, delay)
+	case uncontacted(err):
+		return false, r.lost(l, err)
+	}
 	p := &Page{Lease: l, Result: res, Outcome: frontier.Outcome{
 		Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
 	}}
@@ -86,6 +92,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		c.read(p)
 	}
 	if p.Outcome.Result == frontier.Failed {
+		p.Outcome.Failure = failureOf(res.Status, err)
 		c.counters.failed.Add(1)
 		return false, r.done(l, p.Outcome)
 	}

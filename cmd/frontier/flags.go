@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -49,7 +50,8 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 		retryWait                   time.Duration
 		userAgent, contact, proxy   string
 		maxBody, memory             byteSize
-		hosts, domains              list
+		groupDelay                  time.Duration
+		hosts, domains, exempt      list
 		include, exclude, resolving repeated
 	)
 	fs := flag.NewFlagSet("frontier crawl", flag.ContinueOnError)
@@ -60,9 +62,12 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.Float64Var(&factor, "delay-factor", 10, "pause as a multiple of the last fetch's duration")
 	fs.DurationVar(&minDelay, "min-delay", time.Second, "least pause under -delay-factor")
 	fs.DurationVar(&maxDelay, "max-delay", 30*time.Second, "greatest pause under -delay-factor")
+	fs.DurationVar(&groupDelay, "group-delay", 0, "fixed `pause` between two contacts with an address (default: as for a host)")
+	fs.BoolVar(&s.crawler.Groups.Off, "no-groups", false, "hosts with the same address owe it nothing together")
+	fs.Var(&exempt, "group-exempt", "`networks` (CIDR) whose addresses are shared without being one server, as of a CDN; comma-separated")
 	fs.DurationVar(&s.crawler.MaxCrawlDelay, "max-crawl-delay", 0, "greatest Crawl-delay of a robots.txt that is honoured (default: any)")
 	fs.DurationVar(&s.crawler.MaxRetryAfter, "max-retry-after", 24*time.Hour, "greatest Retry-After that is honoured")
-	fs.IntVar(&tries, "retry-tries", 3, "tries of a URL in all")
+	fs.IntVar(&tries, "retry-tries", 3, "tries of a URL in all; without it and -retry-wait they depend on the kind of failure")
 	fs.DurationVar(&retryWait, "retry-wait", 30*time.Second, "wait after the first failed try, four times as long after each further one")
 	fs.Var(&hosts, "scope-hosts", "`hosts` to crawl, comma-separated; * for any (default: those of the seeds)")
 	fs.Var(&domains, "scope-domains", "`domains` to crawl with all hosts below them, comma-separated")
@@ -109,10 +114,26 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	} else if !(factor >= 0) || minDelay < 0 || maxDelay < minDelay {
 		bad("-delay-factor %v, -min-delay %v, -max-delay %v: want 0 <= factor and 0 <= min <= max", factor, minDelay, maxDelay)
 	}
+	if given["group-delay"] {
+		s.frontier.GroupDelay = frontier.FixedDelay(groupDelay)
+		if groupDelay < 0 {
+			bad("-group-delay is %v; want >= 0", groupDelay)
+		}
+	}
+	for _, n := range exempt {
+		p, err := netip.ParsePrefix(n)
+		if err != nil {
+			bad("-group-exempt is %q; want networks like 192.0.2.0/24", n)
+			continue
+		}
+		s.crawler.Groups.Exempt = append(s.crawler.Groups.Exempt, p)
+	}
 	if tries < 1 || retryWait < 0 {
 		bad("-retry-tries %d, -retry-wait %v: want tries >= 1 and a wait >= 0", tries, retryWait)
 	}
-	s.frontier.Retry = frontier.Retries(tries, retryWait)
+	if given["retry-tries"] || given["retry-wait"] {
+		s.frontier.Retry = frontier.Retries(tries, retryWait)
+	}
 	s.frontier.MemoryBudget = int64(memory)
 	if s.sync && s.dir == "" {
 		bad("-sync needs -dir: there is nothing to write to")

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type attempt struct {
 	context.Context
 	cancel  context.CancelFunc
 	dialers sync.WaitGroup
+	addr    netip.Addr // to be dialled; not valid: what the host's name says
 
 	mu     sync.Mutex
 	dialed bool       // guarded by mu
@@ -100,7 +102,7 @@ func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, err
 	defer a.dialers.Done()
 	ctx, cancel := context.WithTimeout(a.Context, f.opts.DialTimeout)
 	defer cancel()
-	raw, err := f.opts.Dial(ctx, network, f.opts.resolve(addr))
+	raw, err := f.opts.Dial(ctx, network, pinned(f.opts.resolve(addr), a.addr))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ type Request struct {
 	// MaxBody and Timeout replace those of the Fetcher's Options if positive.
 	MaxBody int64
 	Timeout time.Duration
+	// Addr, if valid, is the address to connect to: one of Addresses. It means
+	// nothing through a Proxy.
+	Addr netip.Addr
 }
 
 // Result is what came back. Its times are filled in even if Fetch fails.
@@ -94,6 +98,9 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	a := newAttempt(ctx)
+	if f.opts.Proxy == nil {
+		a.addr = r.Addr
+	}
 	done, err := f.roundTrip(a, req, r, res)
 	if done {
 		res.Ended = time.Now() // the server has nothing more to send

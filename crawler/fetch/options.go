@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ type Options struct {
 	Resolve map[string]string
 	// Dial opens connections. Nil means a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Lookup finds a host's addresses for Addresses. Nil means the system's
+	// resolver, and with a Dial of your own that nothing is looked up.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// TLS configures https. Nil means the system's roots.
 	TLS *tls.Config
 }
@@ -75,6 +79,11 @@ func (o Options) withDefaults() Options {
 		o.MaxHeader = 256 << 10
 	}
 	if o.Dial == nil {
+		if o.Lookup == nil {
+			o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+				return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+			}
+		}
 		o.Dial = new(net.Dialer).DialContext
 	}
 	return o

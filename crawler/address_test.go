@@ -1,0 +1,222 @@
+// These tests crawl hosts that share addresses, in virtual time.
+
+package crawler
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+// addressedWeb is a fakeWeb whose hosts have addresses; none means that the
+// lookup fails.
+type addressedWeb struct {
+	*fakeWeb
+	at map[string][]netip.Addr // by host
+
+	mu      sync.Mutex
+	lookups int
+	asked   map[string][]netip.Addr // by URL: where
+}
+
+func newAddressedWeb(at map[string]string) *addressedWeb {
+	w := &addressedWeb{fakeWeb: newWeb(), at: map[string][]netip.Addr{}, asked: map[string][]netip.Addr{}}
+	for host, addr := range at {
+		w.at[host] = []netip.Addr{netip.MustParseAddr(addr)}
+	}
+	return w
+}
+
+// Addresses implements Addresser.
+func (w *addressedWeb) Addresses(_ context.Context, url string) ([]netip.Addr, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lookups++
+	if a := w.at[hostOf(siteOf(url))]; len(a) > 0 {
+		return a, nil
+	}
+	return nil, &fetch.Error{URL: url, Class: fetch.DNS}
+}
+
+func (w *addressedWeb) Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error) {
+	w.mu.Lock()
+	w.asked[r.URL] = append(w.asked[r.URL], r.Addr)
+	w.mu.Unlock()
+	return w.fakeWeb.Fetch(ctx, r)
+}
+
+// site makes a host of so many pages, all linked from its first.
+func (w *addressedWeb) site(host string, pages int) {
+	var links []string
+	for i := range pages - 1 {
+		links = append(links, fmt.Sprintf("/%d", i))
+		w.always(fmt.Sprintf("http://%s/%d", host, i), page())
+	}
+	w.always("http://"+host+"/", page(links...))
+}
+
+// gaps requires that requests to hosts of an address come no closer than d, and
+// one at a time. It returns how many there were.
+func (w *addressedWeb) gaps(t *testing.T, addr string, d time.Duration) int {
+	t.Helper()
+	n, last := 0, time.Time{}
+	for _, r := range w.requests("") {
+		if !slices.Contains(w.at[r.host], netip.MustParseAddr(addr)) {
+			continue
+		}
+		if gap := r.start.Sub(last); n > 0 && gap < d {
+			t.Errorf("%s was asked for %v after the last contact with %s", r.url, gap, addr)
+		}
+		n, last = n+1, r.end
+	}
+	return n
+}
+
+func TestHostsThatShareAnAddressShareItsDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const one, other = "192.0.2.1", "192.0.2.2"
+		at, seeds := map[string]string{"x.example": other}, []string{"http://x.example/"}
+		for i := range 10 {
+			at[fmt.Sprintf("h%d.example", i)] = one
+			seeds = append(seeds, fmt.Sprintf("http://h%d.example/", i))
+		}
+		w := newAddressedWeb(at)
+		for host := range at {
+			w.site(host, 5)
+		}
+		fo := frontier.Options{Delay: frontier.FixedDelay(3 * time.Second), GroupDelay: frontier.FixedDelay(time.Second)}
+		began := time.Now()
+		p := crawl(t, w.fakeWeb, fo, Options{Fetcher: w}, seeds...)
+		assert.EqualValues(t, 55, p.Pages)
+		assert.Equal(t, 60, w.gaps(t, one, time.Second))
+		assert.Equal(t, 6, w.gaps(t, other, 3*time.Second))
+		w.checkPolite(t, func(request) time.Duration { return 3 * time.Second })
+		assert.Less(t, time.Since(began), 75*time.Second, "60 contacts, a second apart")
+		assert.Equal(t, 11, w.lookups, "each host is looked up once")
+		for url, addrs := range w.asked {
+			for _, a := range addrs {
+				assert.Equal(t, w.at[hostOf(siteOf(url))][0], a, "%s", url)
+			}
+		}
+	})
+}
+
+func TestExemptNetworksMakeNoGroups(t *testing.T) {
+	for name, g := range map[string]Groups{
+		"exempt": {Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+		"off":    {Off: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newAddressedWeb(map[string]string{"a.example": "192.0.2.1", "b.example": "192.0.2.1"})
+				w.site("a.example", 5)
+				w.site("b.example", 5)
+				began := time.Now()
+				crawl(t, w.fakeWeb, frontier.Options{}, Options{Fetcher: w, Groups: g}, "http://a.example/", "http://b.example/")
+				assert.Less(t, time.Since(began), 6*time.Second, "side by side")
+				w.checkPolite(t, fixedOwed)
+			})
+		})
+	}
+}
+
+func TestHostWithoutAnAddressFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newAddressedWeb(map[string]string{"a.example": "192.0.2.1"})
+		w.site("a.example", 3)
+		p := crawl(t, w.fakeWeb, frontier.Options{}, Options{Fetcher: w}, "http://a.example/", "http://gone.example/")
+		assert.EqualValues(t, 3, p.Pages)
+		assert.EqualValues(t, 1, p.Unreachable, "robots.txt cannot be had")
+		assert.EqualValues(t, 3, p.Frontier.Done[frontier.Failed], "it was asked for three times")
+		assert.Empty(t, w.requests("http://gone.example"))
+	})
+}
+
+func TestNextAddressAfterOneThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newAddressedWeb(nil)
+		first, second := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		w.at["a.example"] = []netip.Addr{first, second}
+		w.always("http://a.example/robots.txt", answer{status: 404})
+		w.pages["http://a.example/"] = func(n int) answer {
+			if n == 1 {
+				return answer{class: fetch.Connect}
+			}
+			return page()
+		}
+		p := crawl(t, w.fakeWeb, frontier.Options{}, Options{Fetcher: w}, "http://a.example/")
+		assert.EqualValues(t, 1, p.Pages)
+		assert.Equal(t, []netip.Addr{first, second}, w.asked["http://a.example/"])
+	})
+}
+
+// A robots.txt that redirects to a host of a busy address waits for that.
+func TestRobotsOfAnotherHostWaitsForItsAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const busy = "192.0.2.9"
+		w := newAddressedWeb(map[string]string{"a.example": "192.0.2.1", "b.example": busy, "c.example": busy})
+		w.site("a.example", 2)
+		w.site("c.example", 4)
+		w.always("http://a.example/robots.txt", answer{status: 301, location: "http://b.example/robots.txt"})
+		w.always("http://b.example/robots.txt", text("User-agent: *\nDisallow: /0\n"))
+		fo := frontier.Options{GroupDelay: frontier.FixedDelay(10 * time.Second)}
+		p := crawl(t, w.fakeWeb, fo, Options{Fetcher: w}, "http://c.example/", "http://a.example/")
+		assert.EqualValues(t, 5, p.Pages)
+		assert.EqualValues(t, 1, p.Denied)
+		assert.Equal(t, 6, w.gaps(t, busy, 10*time.Second))
+	})
+}
+
+func TestAssignedGroupsAreLeftAlone(t *testing.T) {
+	assert.False(t, assigned(""))
+	assert.False(t, assigned("192.0.2.1"))
+	assert.False(t, assigned("2001:db8::1"))
+	assert.True(t, assigned("cluster 7"))
+}
+
+func TestFailureOf(t *testing.T) {
+	of := func(c fetch.Class) error { return &fetch.Error{Class: c} }
+	for _, x := range []struct {
+		status int
+		err    error
+		want   frontier.Failure
+	}{
+		{429, nil, frontier.FailureTooMany}, {503, nil, frontier.FailureUnavailable}, {500, nil, frontier.FailureServer},
+		{599, nil, frontier.FailureServer}, {408, nil, frontier.FailureTimeout}, {425, nil, frontier.FailureOther},
+		{503, of(fetch.Cut), frontier.FailureUnavailable}, {429, of(fetch.Decode), frontier.FailureTooMany},
+		{0, of(fetch.DNS), frontier.FailureDNS}, {0, of(fetch.Connect), frontier.FailureConnect}, {0, of(fetch.TLS), frontier.FailureConnect},
+		{0, of(fetch.Cut), frontier.FailureConnect}, {200, of(fetch.Cut), frontier.FailureOther},
+		{0, of(fetch.Timeout), frontier.FailureTimeout}, {200, of(fetch.Timeout), frontier.FailureTimeout},
+		{0, of(fetch.Protocol), frontier.FailureOther}, {200, of(fetch.Decode), frontier.FailureOther},
+	} {
+		assert.Equal(t, x.want, failureOf(x.status, x.err), "%d, %v", x.status, x.err)
+	}
+}
+
+func TestFailuresAreToldToTheFrontier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always("http://a.example/robots.txt", answer{status: 404})
+		w.always("http://a.example/", answer{status: 429})
+		var kinds []frontier.Failure
+		crawl(t, w, frontier.Options{Retry: frontier.Retries(2, time.Second)}, Options{
+			OnDone: func(_ frontier.Lease, o frontier.Outcome) {
+				if o.Result == frontier.Failed {
+					kinds = append(kinds, o.Failure)
+				}
+			},
+		}, "http://a.example/")
+		require.Equal(t, []frontier.Failure{frontier.FailureTooMany, frontier.FailureTooMany}, kinds)
+	})
+}

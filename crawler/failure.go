@@ -1,0 +1,38 @@
+// This file tells the frontier what kind of failure an answer, or its absence, is.
+
+package crawler
+
+import (
+	"net/http"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+// failureOf classifies a failed request. What the server said of itself counts
+// more than how its answer ended.
+func failureOf(status int, err error) frontier.Failure {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return frontier.FailureTooMany
+	case status == http.StatusServiceUnavailable:
+		return frontier.FailureUnavailable
+	case status >= 500:
+		return frontier.FailureServer
+	case status == http.StatusRequestTimeout:
+		return frontier.FailureTimeout
+	}
+	switch fetch.ClassOf(err) {
+	case fetch.DNS:
+		return frontier.FailureDNS
+	case fetch.Connect, fetch.TLS:
+		return frontier.FailureConnect
+	case fetch.Cut:
+		if status == 0 {
+			return frontier.FailureConnect
+		}
+	case fetch.Timeout:
+		return frontier.FailureTimeout
+	}
+	return frontier.FailureOther
+}
