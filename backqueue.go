@@ -64,6 +64,9 @@ func (c *core) stretchPop(s *stretch) arena.Ref {
 	if s.first == 0 {
 		s.last = 0
 	}
+	if c.walks != nil {
+		c.leaves(ref, s.first)
+	}
 	return ref
 }
 
@@ -145,7 +148,7 @@ func (c *core) pop(q *queue) arena.Ref {
 // front stretch and the beginning of the back stretch. It does so only when
 // memory is wanted.
 func (c *core) evict(qid uint32) {
-	if c.cfg.spill && c.resident > c.cfg.evictOver {
+	if c.cfg.spill && c.resident > c.cfg.evictOver && !c.walked(c.queues.at(qid).host) {
 		c.evictFront(qid)
 		c.evictBack(qid, false)
 	}
@@ -159,7 +162,7 @@ func (c *core) trim(qid uint32) {
 	case unbound, parked, held:
 		c.evict(qid)
 	case pacing, ready, leased, loading:
-		if c.cfg.spill && c.resident > c.cfg.evictOver {
+		if c.cfg.spill && c.resident > c.cfg.evictOver && !c.walked(c.queues.at(qid).host) {
 			c.evictBack(qid, true)
 		}
 	}

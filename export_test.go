@@ -1,5 +1,10 @@
 package frontier
 
+import (
+	"context"
+	"math"
+)
+
 // MoveNow moves everything from the log to blocks and, with evict set, keeps as
 // little as possible in memory.
 func (f *Frontier) MoveNow(evict bool) error {
@@ -44,4 +49,37 @@ func (f *Frontier) GroupOf(host string) string {
 	}
 	s, _ := decodeHost(host, value)
 	return s.group
+}
+
+// WalkURLs lists what waits of a host, with steps so short, and calls between
+// without the lock after each of them.
+func (f *Frontier) WalkURLs(host string, steps int, between func()) (urls []string, err error) {
+	w := urlWindow{listing: &urlListing{f: f, ctx: context.Background()}, host: host, n: 1 << 20, bound: math.MaxUint64}
+	f.mu.Lock()
+	walk := f.core.beginWalk(f.core.lookup(f.hostHash(host), host), nil)
+	walk.part, walk.record = w.visitPart, w.visit
+	for f.core.walk(walk, steps) {
+		f.mu.Unlock()
+		between()
+		f.mu.Lock()
+	}
+	f.core.endWalk(walk)
+	f.mu.Unlock()
+	between()
+	if err := w.read(); err != nil {
+		return nil, err
+	}
+	w.cut()
+	between()
+	if err := w.drop(); err != nil {
+		return nil, err
+	}
+	for _, x := range w.items {
+		b, err := decodeBody(x.body)
+		if err != nil {
+			return nil, err
+		}
+		urls = append(urls, string(b.url))
+	}
+	return urls, nil
 }

@@ -153,6 +153,7 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, crawl uint32, url []byte) boo
 // unlink takes a record out of a stretch; prev is the one before it, or 0.
 func (c *core) unlink(s *stretch, prev, ref arena.Ref) {
 	next := c.record(ref).next()
+	c.leaves(ref, next)
 	if prev == 0 {
 		s.first = next
 	} else {

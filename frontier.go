@@ -36,6 +36,7 @@ type Frontier struct {
 
 	mu          sync.Mutex
 	core        *core
+	urlRanges   urlRanges
 	footprint   int64 // bytes that the Spill takes
 	known       knownURLs
 	last        int64  // the latest time seen: time does not run backwards

@@ -70,6 +70,7 @@ type core struct {
 	index        hostIndex // of hosts
 	order        hostOrder // of hosts
 	sizes        hostSizes // of hosts
+	walks        []*urlWalk
 	queues       slab[queue]
 	parts        slab[part]
 	touchedParts slab[touchedPart]
@@ -208,6 +209,7 @@ func (c *core) forget(id uint32) {
 	}
 	c.leaveGroup(h)
 	c.unordered(id)
+	c.hostEnds(id)
 	c.index.remove(c.hash(c.name(h)), id)
 	c.places[nowhere]--
 	c.names.Free(h.name, int(h.nameLen))

@@ -1,0 +1,345 @@
+package frontier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// listed is all that URLs yields of a scope.
+func (w *world) listed(s frontier.Scope, after string) (urls []string) {
+	w.Helper()
+	for u, err := range w.f.URLs(context.Background(), s, after) {
+		require.NoError(w, err)
+		urls = append(urls, u.Entry.URL)
+	}
+	return urls
+}
+
+func TestURLsListsWhatWaits(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Priorities: 3, Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *world) {
+		add := func(e frontier.Entry) {
+			_, err := w.f.Add(context.Background(), e)
+			require.NoError(t, err)
+		}
+		add(frontier.Entry{URL: "http://b.example/1", Depth: 2, Weight: 3, Meta: []byte("meta"), Crawl: 7})
+		add(frontier.Entry{URL: "http://b.example/2"})
+		add(frontier.Entry{URL: "http://b.example/later", NotBefore: dawn.Add(time.Hour)})
+		add(frontier.Entry{URL: "http://www.a.example/"})
+		add(frontier.Entry{URL: "http://a.example/"})
+		for range 2 {
+			require.Equal(t, []string{"http://a.example/", "http://www.a.example/", "http://b.example/1", "http://b.example/2"}, w.listed(frontier.All(), ""))
+			require.Equal(t, []string{"http://a.example/", "http://www.a.example/"}, w.listed(frontier.Domain("a.example"), ""))
+			require.Equal(t, []string{"http://a.example/"}, w.listed(frontier.Host("a.example"), ""))
+			require.Empty(t, w.listed(frontier.Host("nobody.example"), ""))
+			if w.machine != nil {
+				require.NoError(t, w.f.MoveNow(true))
+			}
+		}
+		for u, err := range w.f.URLs(context.Background(), frontier.Host("b.example"), "") {
+			require.NoError(t, err)
+			require.Equal(t, frontier.Entry{URL: "http://b.example/1", Depth: 2, Weight: 3, Meta: []byte("meta"), Crawl: 7}, u.Entry)
+			require.Equal(t, "b.example", u.Host)
+			require.Equal(t, 1, u.Priority)
+			require.Equal(t, 1, u.Attempt)
+			require.Equal(t, []string{"http://b.example/2"}, w.listed(frontier.All(), u.Cursor()))
+			require.Empty(t, w.listed(frontier.Host("a.example"), u.Cursor()))
+			break
+		}
+		l := w.next()
+		require.NotContains(t, w.listed(frontier.All(), ""), l.Entry.URL, "a leased one does not wait")
+	})
+}
+
+func TestURLsErrors(t *testing.T) {
+	w := newWorld(t, frontier.Options{})
+	w.add("http://a.example/")
+	first := func(ctx context.Context, after string) error {
+		for _, err := range w.f.URLs(ctx, frontier.All(), after) {
+			return err
+		}
+		return nil
+	}
+	for _, bad := range []string{"!", "AA", "AAA!", "____________________"} {
+		require.ErrorContains(t, first(context.Background(), bad), "malformed cursor", bad)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, first(ctx, ""), context.Canceled)
+	require.NoError(t, w.f.Close())
+	require.ErrorIs(t, first(context.Background(), ""), frontier.ErrClosed)
+}
+
+// Pages of a listing, while others add, take, finish, fail, move and restart: what
+// waits all the while comes exactly once, and in one order.
+func TestURLsIsStable(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		o := frontier.Options{Priorities: 3, Delay: frontier.FixedDelay(0), Selector: frontier.BiasedRandom(1)}
+		var w *world
+		if stored := rapid.Bool().Draw(r, "stored"); stored {
+			w = newStoredWorld(t, o, spill.Options{})
+		} else {
+			w = newWorld(t, o)
+		}
+		waits := map[string]bool{}
+		url := 0
+		add := func(n int) {
+			var es []frontier.Entry
+			for range n {
+				url++
+				h := rapid.IntRange(0, 3).Draw(r, "host")
+				e := frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", h, url), Depth: rapid.IntRange(0, 2).Draw(r, "depth"), Crawl: uint32(rapid.IntRange(0, 1).Draw(r, "crawl"))}
+				if rapid.IntRange(0, 5).Draw(r, "later") == 0 {
+					e.NotBefore = w.clk.Now().Add(time.Duration(rapid.IntRange(1, 20).Draw(r, "wait")) * time.Second)
+				} else {
+					waits[e.URL] = true
+				}
+				es = append(es, e)
+			}
+			_, err := w.f.Add(context.Background(), es...)
+			require.NoError(t, err)
+		}
+		var out []frontier.Lease
+		step := func() {
+			switch rapid.IntRange(0, 8).Draw(r, "step") {
+			case 0, 1:
+				add(rapid.IntRange(1, 80).Draw(r, "n"))
+			case 2, 3:
+				if l, _, err := w.tryNext(); err == nil {
+					delete(waits, l.Entry.URL)
+					out = append(out, l)
+				}
+			case 4:
+				if len(out) > 0 {
+					res := rapid.SampledFrom([]frontier.Result{frontier.Visited, frontier.Failed, frontier.Requeue}).Draw(r, "result")
+					require.NoError(t, w.f.Done(out[0], frontier.Outcome{Result: res}))
+					out = out[1:]
+				}
+			case 5, 6:
+				if w.machine != nil {
+					require.NoError(t, w.f.MoveNow(rapid.Bool().Draw(r, "evict")))
+				}
+			case 7:
+				w.clk.Advance(time.Duration(rapid.IntRange(1, 10).Draw(r, "pass")) * time.Second)
+				w.f.Stats()
+			default:
+				if w.machine == nil {
+					return
+				}
+				if rapid.Bool().Draw(r, "kill") {
+					w, out = w.killed(), nil
+				} else {
+					for _, l := range out {
+						require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+					}
+					out = nil
+					w.reopen()
+				}
+			}
+		}
+		for range rapid.IntRange(1, 10).Draw(r, "before") {
+			step()
+		}
+		always := map[string]bool{}
+		for u := range waits {
+			always[u] = true
+		}
+		counts := map[string]int{}
+		var hosts []string
+		cursor := ""
+		for more := true; more; {
+			more = false
+			n := rapid.IntRange(1, 40).Draw(r, "page")
+			for u, err := range w.f.URLs(context.Background(), frontier.All(), cursor) {
+				require.NoError(t, err)
+				counts[u.Entry.URL]++
+				hosts = append(hosts, u.Host)
+				cursor = u.Cursor()
+				if n--; n == 0 {
+					more = true
+					break
+				}
+			}
+			step()
+		}
+		require.True(t, sort.StringsAreSorted(hosts))
+		for u := range always {
+			if waits[u] {
+				require.Equal(t, 1, counts[u], u)
+			}
+		}
+	})
+}
+
+// A host with many URLs is listed whole, from pages and at once, while workers take
+// from it.
+func TestURLsOfALargeHost(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Priorities: 2, Delay: frontier.FixedDelay(0)}, spill.Options{})
+	const n = 5000
+	var es []frontier.Entry
+	for i := range n {
+		es = append(es, frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i), Depth: i % 2})
+	}
+	for _, part := range [][]frontier.Entry{es[:2000], es[2000:4000], es[4000:]} {
+		_, err := w.f.Add(context.Background(), part...)
+		require.NoError(t, err)
+		if len(part) == 2000 {
+			require.NoError(t, w.f.MoveNow(true))
+		}
+	}
+	taken := map[string]bool{}
+	for range 3 {
+		seen, cursor, order := map[string]bool{}, "", -1
+		for done := false; !done; {
+			done = true
+			page := 0
+			for u, err := range w.f.URLs(context.Background(), frontier.All(), cursor) {
+				require.NoError(t, err)
+				require.False(t, seen[u.Entry.URL])
+				seen[u.Entry.URL] = true
+				i := 0
+				_, err := fmt.Sscanf(u.Entry.URL, "http://a.example/%d", &i)
+				require.NoError(t, err)
+				require.Greater(t, i, order)
+				order, cursor = i, u.Cursor()
+				if page++; page == 700 {
+					done = false
+					break
+				}
+			}
+			l := w.next()
+			taken[l.Entry.URL] = true
+			require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+		}
+		for _, e := range es {
+			require.True(t, seen[e.URL] || taken[e.URL], e.URL)
+		}
+	}
+}
+
+func TestURLsReportsDamage(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
+	var want []string
+	for _, host := range []string{"a.example", "b.example"} {
+		want = urlsOf(host, 40)
+		w.add(want...)
+		require.NoError(t, w.f.MoveNow(true))
+	}
+	keys := blockKeys(w.machine)
+	w.machine.Damage(func(k, v []byte) []byte {
+		if string(k) == keys[0] {
+			v[len(v)/2] ^= 4
+		}
+		return v
+	})
+	var got []string
+	faults := 0
+	for u, err := range w.f.URLs(context.Background(), frontier.All(), "") {
+		var corrupt *frontier.CorruptError
+		if errors.As(err, &corrupt) {
+			faults++
+			continue
+		}
+		require.NoError(t, err)
+		got = append(got, u.Entry.URL)
+	}
+	require.Positive(t, faults)
+	require.Equal(t, want, got)
+}
+
+// Whatever happens between the steps of a walk, it meets all that waits meanwhile,
+// and what it lists comes once.
+func TestWalkMeetsWhatStays(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		o := frontier.Options{Priorities: 2, Delay: frontier.FixedDelay(0), Quantum: rapid.IntRange(1, 40).Draw(r, "quantum"), HostConcurrency: 3}
+		w := newWorld(t, o)
+		if rapid.Bool().Draw(r, "stored") {
+			w = newStoredWorld(t, o, spill.Options{})
+		}
+		url := 0
+		waits := map[string]bool{}
+		add := func() {
+			var es []frontier.Entry
+			for range rapid.IntRange(1, 60).Draw(r, "n") {
+				url++
+				e := frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", url), Depth: rapid.IntRange(0, 1).Draw(r, "depth")}
+				es = append(es, e)
+				waits[e.URL] = true
+			}
+			_, err := w.f.Add(context.Background(), es...)
+			require.NoError(t, err)
+		}
+		var out []frontier.Lease
+		op := func() {
+			switch rapid.IntRange(0, 7).Draw(r, "op") {
+			case 0:
+				add()
+			case 1, 2, 3:
+				for range rapid.IntRange(1, 40).Draw(r, "takes") {
+					l, _, err := w.tryNext()
+					if err != nil {
+						break
+					}
+					if delete(waits, l.Entry.URL); rapid.IntRange(0, 9).Draw(r, "keep") == 0 {
+						out = append(out, l)
+						continue
+					}
+					res := rapid.SampledFrom([]frontier.Result{frontier.Visited, frontier.Requeue}).Draw(r, "result")
+					require.NoError(t, w.f.Done(l, frontier.Outcome{Result: res}))
+				}
+			case 4:
+				for _, l := range out {
+					require.NoError(t, w.f.Done(l, frontier.Outcome{Result: frontier.Requeue}))
+				}
+				out = nil
+			case 5:
+				if url > 0 {
+					u := fmt.Sprintf("http://a.example/%d", rapid.IntRange(1, url).Draw(r, "forced"))
+					delete(waits, u)
+					_, err := w.f.Add(context.Background(), frontier.Entry{URL: u, Force: true})
+					require.NoError(t, err)
+				}
+			default:
+				if w.machine != nil {
+					require.NoError(t, w.f.MoveNow(rapid.Bool().Draw(r, "evict")))
+				}
+			}
+		}
+		add()
+		for range rapid.IntRange(0, 6).Draw(r, "before") {
+			op()
+		}
+		if !w.f.Resident("a.example") {
+			return
+		}
+		always := map[string]bool{}
+		for u := range waits {
+			always[u] = true
+		}
+		ops := rapid.IntRange(0, 12).Draw(r, "ops")
+		urls, err := w.f.WalkURLs("a.example", rapid.IntRange(1, 30).Draw(r, "steps"), func() {
+			if ops--; ops >= 0 {
+				op()
+			}
+		})
+		require.NoError(t, err)
+		counts := map[string]int{}
+		for _, u := range urls {
+			counts[u]++
+		}
+		for u := range always {
+			if waits[u] {
+				require.Equal(t, 1, counts[u], u)
+			}
+		}
+		require.NoError(t, w.f.Check())
+	})
+}
