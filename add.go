@@ -48,6 +48,9 @@ func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
 		return 0, err
 	}
 	f.adding.Add(1)
+	if f.rekeying.Load() { // an import takes a key over, under the lock
+		_ = f.isClosed()
+	}
 	o := newOp()
 	bad := f.prepare(o, entries)
 	n, err := f.add(ctx, o)
@@ -139,6 +142,12 @@ func shortened(url string) string {
 }
 
 func (f *Frontier) prepareOne(o *op, e *Entry, h History) (newEntry, error) {
+	return f.prepareAs(o, e, h, 0, 0)
+}
+
+// prepareAs is prepareOne for a URL with so many failed tries, and with a priority
+// of its own unless that is 0.
+func (f *Frontier) prepareAs(o *op, e *Entry, h History, fails int, p uint8) (newEntry, error) {
 	var none newEntry
 	switch {
 	case e.URL == "":
@@ -159,9 +168,10 @@ func (f *Frontier) prepareOne(o *op, e *Entry, h History) (newEntry, error) {
 	if err := checkHost(host); err != nil {
 		return none, err
 	}
-	p, err := f.priority(*e, h)
-	if err != nil {
-		return none, err
+	if p == 0 {
+		if p, err = f.priority(*e, h); err != nil {
+			return none, err
+		}
 	}
 	n := newEntry{host: host, hash: f.hostHash(host), crawl: e.Crawl, priority: p, force: e.Force}
 	if !f.opts.NoDedup {
@@ -170,7 +180,7 @@ func (f *Frontier) prepareOne(o *op, e *Entry, h History) (newEntry, error) {
 	if !e.NotBefore.IsZero() {
 		n.due = max(0, f.since(e.NotBefore))
 	}
-	n.body = o.encode(&body{depth: e.Depth, weight: e.Weight, meta: e.Meta, history: h}, e.URL)
+	n.body = o.encode(&body{depth: e.Depth, weight: e.Weight, meta: e.Meta, fails: fails, history: h}, e.URL)
 	return n, nil
 }
 

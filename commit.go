@@ -100,6 +100,12 @@ func (f *Frontier) applyLocked(o *op) {
 			f.logMarks = append(f.logMarks, o.entries[i].mark)
 		}
 	}
+	if len(o.marks) > 0 && f.opts.Spill != nil {
+		for _, m := range o.marks {
+			f.known.keep(m)
+		}
+		f.logMarks = append(f.logMarks, o.marks...)
+	}
 	if o.noteBlock != 0 {
 		f.notes.set(o.entries[0].mark, note{seq, o.noteBlock})
 	}
@@ -138,6 +144,9 @@ func (f *Frontier) undoLocked(o *op) {
 	now := f.nowLocked()
 	if o.unrule != nil {
 		o.unrule()
+	}
+	for _, m := range o.marks {
+		f.known.remove(m)
 	}
 	if o.pinned != 0 {
 		h := f.core.hosts.at(o.pinned)
@@ -236,7 +245,7 @@ func (f *Frontier) commitGroup() bool {
 		return true
 	}
 	var err error
-	if empty := len(b.Admit)+len(b.Finish)+len(b.Rows)+len(b.Drop) == 0; empty {
+	if empty := len(b.Admit)+len(b.Finish)+len(b.Rows)+len(b.Drop)+len(b.Marks) == 0; empty {
 		b.ID-- // callers that only waited for those before them
 	} else {
 		err = f.opts.Spill.Commit(b)
@@ -327,6 +336,7 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 			b.Admit = append(b.Admit, a)
 		}
 		b.Rows = append(b.Rows, o.rows...)
+		b.Marks = append(b.Marks, o.marks...)
 		if o.noteBlock != 0 {
 			b.Rows = append(b.Rows, noteRow(o.entries[0].mark, note{seq, o.noteBlock}))
 		}
@@ -363,8 +373,12 @@ func (f *Frontier) completionLocked(ref arena.Ref) Completion {
 	return x
 }
 
+// markLog is what a mark without an admission counts as in the log, so that a
+// round begins before there are more young marks than with admissions.
+const markLog = 64
+
 func batchBytes(b *Batch) int64 {
-	n := int64(32 + 16*len(b.Finish))
+	n := int64(32 + 16*len(b.Finish) + markLog*len(b.Marks))
 	for i := range b.Admit {
 		n += int64(len(b.Admit[i].Body) + len(b.Admit[i].Host) + 24)
 	}

@@ -31,6 +31,7 @@ type Frontier struct {
 	events   *events
 	ruling   ruling       // guarded by mu
 	adding   atomic.Int64 // Add calls under way: the crawl is not over
+	rekeying atomic.Bool  // an import takes a key over
 
 	reader sync.Mutex // one timed block is read at a time; taken before mu
 

@@ -23,6 +23,8 @@ type op struct {
 	lookup  lookup
 	absent  []absentee // hosts of entries that were not in memory
 
+	marks []Mark // of URLs that become known, and were inserted for it
+
 	ends   bool      // record, of queue and host, is finished
 	record arena.Ref // stays in memory until then
 	queue  uint32
@@ -59,7 +61,7 @@ func (o *op) free() {
 }
 
 func (o *op) empty() bool {
-	return len(o.entries) == 0 && !o.ends && len(o.rows) == 0 && len(o.forced) == 0
+	return len(o.entries) == 0 && !o.ends && len(o.rows) == 0 && len(o.forced) == 0 && len(o.marks) == 0
 }
 
 // encode appends b, and url if b has none, to the op's buffer and returns its bytes.

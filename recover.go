@@ -179,6 +179,11 @@ func (r *recovery) Batch(b *Batch) error {
 			f.logMarks = append(f.logMarks, a.Mark)
 		}
 	}
+	for _, m := range b.Marks {
+		if f.known.insert(m) {
+			f.logMarks = append(f.logMarks, m)
+		}
+	}
 	for _, x := range b.Finish {
 		r.completion(x)
 	}

@@ -209,6 +209,7 @@ type Batch struct {
 	Finish []Completion
 	Rows   []Row
 	Drop   []uint32 // blocks whose last record is finished; their space may be freed
+	Marks  []Mark   // of URLs that become known without a record
 }
 
 // Run is a queue's share of a move: consecutive records on their way to blocks.

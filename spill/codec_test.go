@@ -28,6 +28,7 @@ func sampleBatch() *frontier.Batch {
 		Finish: []frontier.Completion{{Seq: 4, Block: 6, Pos: 300}, {Seq: 1<<48 - 1}},
 		Rows:   []frontier.Row{{Key: "k", Value: []byte("v")}, {Key: "gone"}, {Key: "empty", Value: []byte{}}},
 		Drop:   []uint32{6, 2, math.MaxUint32},
+		Marks:  []frontier.Mark{{4, 5, 6}},
 	}
 }
 

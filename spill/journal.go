@@ -15,6 +15,7 @@
 //	  count, for each completion: zigzag(seq - seq before), block, position if block
 //	  count, for each row: key, 0 or 1 + length of the value, value
 //	  count, for each dropped block: zigzag(number - number before)
+//	  count, for each mark without an admission: 12 bytes
 //
 // The ID of the batch before tells a missing batch from a number that was left
 // out because its Commit failed.
@@ -83,7 +84,12 @@ func appendBatch(dst []byte, b *frontier.Batch) []byte {
 			dst = binary.AppendUvarint(dst, uint64(c.Pos))
 		}
 	}
-	return appendEffects(dst, b.Rows, b.Drop)
+	dst = appendEffects(dst, b.Rows, b.Drop)
+	dst = binary.AppendUvarint(dst, uint64(len(b.Marks)))
+	for i := range b.Marks {
+		dst = append(dst, b.Marks[i][:]...)
+	}
+	return dst
 }
 
 func appendEffects(dst []byte, rows []frontier.Row, drop []uint32) []byte {
@@ -112,6 +118,7 @@ func readBatch(b *frontier.Batch, raw []byte) error {
 	s := scanner{b: raw}
 	b.Time = s.varint()
 	b.Admit, b.Finish, b.Rows, b.Drop = b.Admit[:0], b.Finish[:0], b.Rows[:0], b.Drop[:0]
+	b.Marks = b.Marks[:0]
 	seq := readAdmissions(&s, b)
 	for n := s.uvarint(); n > 0 && s.err == nil; n-- {
 		var c frontier.Completion
@@ -137,6 +144,11 @@ func readBatch(b *frontier.Batch, raw []byte) error {
 			s.fail(errNumber)
 		}
 		b.Drop = append(b.Drop, uint32(block))
+	}
+	for n := s.uvarint(); n > 0 && s.err == nil; n-- {
+		if m := s.take(uint64(len(frontier.Mark{}))); m != nil {
+			b.Marks = append(b.Marks, frontier.Mark(m))
+		}
 	}
 	return s.end()
 }

@@ -94,6 +94,13 @@ func (m *model) commit(n, k int) error {
 			}
 		}
 	}
+	for range m.rng.IntN(4) {
+		var mark frontier.Mark
+		for i := range mark {
+			mark[i] = byte(m.rng.Uint32())
+		}
+		b.Marks = append(b.Marks, mark)
+	}
 	key := fmt.Sprintf("row%d", m.rng.IntN(5))
 	if m.rng.IntN(4) == 0 {
 		b.Rows = append(b.Rows, frontier.Row{Key: key})
@@ -116,6 +123,10 @@ func (m *model) apply(b *frontier.Batch) {
 			m.marks[a.Mark] = true
 			m.fresh = append(m.fresh, a.Mark)
 		}
+	}
+	for _, x := range b.Marks {
+		m.marks[x] = true
+		m.fresh = append(m.fresh, x)
 	}
 	for _, c := range b.Finish {
 		delete(m.alive, c.Seq)
@@ -327,6 +338,7 @@ func (r *replay) Batch(b *frontier.Batch) error {
 	c := *b
 	c.Admit, c.Finish = slices.Clone(b.Admit), slices.Clone(b.Finish)
 	c.Rows, c.Drop = slices.Clone(b.Rows), slices.Clone(b.Drop)
+	c.Marks = slices.Clone(b.Marks)
 	for i := range c.Admit {
 		c.Admit[i].Body = bytes.Clone(c.Admit[i].Body)
 	}
@@ -405,6 +417,9 @@ func (m *model) holds(s frontier.Spill) error {
 			if a.HasMark {
 				marks[a.Mark] = true
 			}
+		}
+		for _, x := range b.Marks {
+			marks[x] = true
 		}
 		for _, c := range b.Finish {
 			delete(alive, c.Seq)
@@ -504,6 +519,7 @@ func (m *model) reboot(t require.TestingT, s frontier.Spill) {
 	}
 	for _, b := range r.batches {
 		m.id = b.ID
+		m.fresh = append(m.fresh, b.Marks...)
 		for _, a := range b.Admit {
 			if a.HasMark {
 				m.fresh = append(m.fresh, a.Mark)

@@ -72,6 +72,9 @@ func (p photo) agrees() error {
 				marks[a.Mark] = true
 			}
 		}
+		for _, x := range b.Marks {
+			marks[x] = true
+		}
 		for _, c := range b.Finish {
 			delete(alive, c.Seq)
 		}

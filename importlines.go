@@ -1,0 +1,354 @@
+// This file reads the lines of an export. exportlines.go writes them.
+
+package frontier
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// exportLine is a line of any kind. Which one it is says the member that is first
+// in each group.
+type exportLine struct {
+	Frontier *int64
+	Time     lineTime
+	Key      string
+	Held     lineTime
+
+	End *int64
+
+	Rule         *string
+	Name         *string
+	Name64       []byte
+	Delay        *lineDelay
+	Concurrency  int
+	Paused       string
+	BlockedUntil lineTime
+
+	Group   *string
+	Group64 []byte
+	Due     lineTime // of hosts and URLs, too
+
+	Host       *string
+	Host64     []byte
+	Joined     *string
+	Joined64   []byte
+	CrawlDelay lineDuration
+
+	URL          *string
+	URL64        []byte
+	Crawl        uint32
+	Priority     int
+	Depth        int
+	Weight       lineFloat
+	Fails        int
+	Visits       int
+	Changes      int
+	FirstVisit   lineTime
+	LastVisit    lineTime
+	LastChange   lineTime
+	LastModified lineTime
+	Meta         []byte
+
+	Marks *string
+}
+
+type lineDelay struct {
+	Fixed    *lineDuration
+	Factor   *float64
+	Min, Max lineDuration
+}
+
+// policy is the delay policy that a line tells.
+func (d *lineDelay) policy() (DelayPolicy, error) {
+	switch {
+	case d == nil:
+		return nil, nil
+	case d.Fixed != nil && d.Factor == nil && d.Min == 0 && d.Max == 0:
+		return FixedDelay(time.Duration(*d.Fixed)), nil
+	case d.Fixed == nil && d.Factor != nil:
+		return FactorDelay(*d.Factor, time.Duration(d.Min), time.Duration(d.Max)), nil
+	}
+	return nil, errors.New("delay: want fixed, or factor with min and max")
+}
+
+// lineTime is a time in Unix milliseconds.
+type lineTime int64
+
+func (t *lineTime) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] != '"' {
+		ms, err := strconv.ParseInt(string(b), 10, 64)
+		*t = lineTime(ms)
+		return err
+	}
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	x, err := time.Parse(time.RFC3339Nano, s)
+	*t = lineTime(wallMillis(x))
+	return err
+}
+
+func (t lineTime) time() time.Time { return millisTime(int64(t)) }
+
+type lineDuration time.Duration
+
+func (d *lineDuration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	x, err := time.ParseDuration(s)
+	*d = lineDuration(x)
+	return err
+}
+
+type lineFloat float64
+
+func (x *lineFloat) UnmarshalJSON(b []byte) error {
+	v, err := strconv.ParseFloat(string(bytes.Trim(b, `"`)), 64)
+	*x = lineFloat(v)
+	return err
+}
+
+// either is a text that is given as it is, or in base64.
+func either(name string, text *string, binary []byte) (string, error) {
+	switch {
+	case text != nil && binary != nil:
+		return "", fmt.Errorf("has both %s and %s64", name, name)
+	case text != nil:
+		return *text, nil
+	case binary != nil:
+		return string(binary), nil
+	}
+	return "", fmt.Errorf("has no %s", name)
+}
+
+// json does what a line of JSON says.
+func (im *importer) json(text []byte) error {
+	if !utf8.Valid(text) {
+		return errors.New("not UTF-8")
+	}
+	l := &im.line
+	*l = exportLine{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(l); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return errors.New("unexpected end of JSON")
+		}
+		return err
+	}
+	if d.InputOffset() != int64(len(text)) {
+		return errors.New("more than one JSON value")
+	}
+	kinds := []struct {
+		is bool
+		do func(*exportLine) error
+	}{
+		{l.Frontier != nil, im.headerLine},
+		{l.End != nil, im.endLine},
+		{l.Rule != nil, im.ruleLine},
+		{l.Group != nil || l.Group64 != nil, im.groupLine},
+		{l.Host != nil || l.Host64 != nil, im.hostLine},
+		{l.URL != nil || l.URL64 != nil, im.urlLine},
+		{l.Marks != nil, im.marksLine},
+	}
+	var do func(*exportLine) error
+	for _, k := range kinds {
+		if k.is && do != nil {
+			return errors.New("line of several kinds")
+		}
+		if k.is {
+			do = k.do
+		}
+	}
+	if do == nil {
+		return errors.New("line of no kind")
+	}
+	return do(l)
+}
+
+func (im *importer) headerLine(l *exportLine) error {
+	if im.done.Lines != 1 {
+		return errors.New("header is not the first line")
+	}
+	if *l.Frontier > exportVersion {
+		return &importError{fmt.Errorf("frontier: import: the export has version %d, this program knows %d: %w", *l.Frontier, exportVersion, ErrVersion)}
+	}
+	if *l.Frontier < 1 {
+		return fmt.Errorf("version is %d", *l.Frontier)
+	}
+	key, err := hex.DecodeString(l.Key)
+	if err != nil || len(key) != 16 {
+		return errors.New("key: want 32 hexadecimal digits")
+	}
+	im.header = true
+	if im.dry {
+		return nil
+	}
+	if im.foreign, err = im.f.takeKey([16]byte(key)); err == nil {
+		err = im.f.importHold(int64(l.Held))
+	}
+	return failed(err)
+}
+
+func (im *importer) endLine(l *exportLine) error {
+	switch {
+	case !im.header:
+		return errors.New("end without a header")
+	case *l.End != im.done.Lines-1:
+		im.ended = true
+		return fmt.Errorf("%d lines come before it; there were %d", im.done.Lines-1, *l.End)
+	}
+	im.ended = true
+	return nil
+}
+
+func (im *importer) ruleLine(l *exportLine) error {
+	s := All()
+	if *l.Rule != "all" {
+		name, err := either("name", l.Name, l.Name64)
+		if err != nil {
+			return err
+		}
+		switch *l.Rule {
+		case "host":
+			s = Host(name)
+		case "domain":
+			s = Domain(name)
+		default:
+			return fmt.Errorf("rule is %q; want all, domain or host", *l.Rule)
+		}
+	}
+	d, err := l.Delay.policy()
+	if err != nil {
+		return err
+	}
+	r := Rule{Delay: d, Concurrency: l.Concurrency}
+	if t := l.BlockedUntil.time(); t.After(im.f.opts.Clock.Now()) {
+		r.BlockedUntil = t
+	}
+	switch l.Paused {
+	case "":
+	case "on":
+		r.Paused = On
+	case "off":
+		r.Paused = Off
+	default:
+		return fmt.Errorf("paused is %q; want on or off", l.Paused)
+	}
+	if err := errors.Join(s.check(), r.check(im.f.opts.Clock.Now())); err != nil || im.dry {
+		return err
+	}
+	if err := im.f.SetRule(s, r); err != nil {
+		return failed(err)
+	}
+	im.done.Rules++
+	return nil
+}
+
+func (im *importer) groupLine(l *exportLine) error {
+	name, err := either("group", l.Group, l.Group64)
+	if err != nil {
+		return err
+	}
+	if err := checkGroup(name); err != nil || im.dry {
+		return err
+	}
+	im.done.Groups++
+	return failed(im.f.importGroup(&im.pending, name, int64(l.Due)))
+}
+
+func checkGroup(name string) error {
+	if len(name) < 1 || len(name) > 255 {
+		return fmt.Errorf("group name has %d bytes; want 1 to 255", len(name))
+	}
+	return nil
+}
+
+func (im *importer) hostLine(l *exportLine) error {
+	name, err := either("host", l.Host, l.Host64)
+	if err != nil {
+		return err
+	}
+	s := hostState{due: int64(l.Due)}
+	if l.Joined != nil || l.Joined64 != nil {
+		if s.group, err = either("joined", l.Joined, l.Joined64); err == nil {
+			err = checkGroup(s.group)
+		}
+	}
+	if d := time.Duration(l.CrawlDelay); d < 0 || d > maxCrawlDelay {
+		err = errors.Join(err, fmt.Errorf("crawlDelay is %v; want 0 to %v", d, maxCrawlDelay))
+	}
+	s.crawlDelay = int32((time.Duration(l.CrawlDelay) + time.Millisecond - 1) / time.Millisecond)
+	if err := errors.Join(checkHost(name), err); err != nil || im.dry {
+		return err
+	}
+	im.done.Hosts++
+	return failed(im.f.importHost(&im.pending, name, &s))
+}
+
+func (im *importer) urlLine(l *exportLine) error {
+	url, err := either("url", l.URL, l.URL64)
+	if err != nil {
+		return err
+	}
+	for _, n := range [...]int{l.Fails, l.Visits, l.Changes} {
+		if n < 0 || n > math.MaxInt32 {
+			return fmt.Errorf("a count is %d; want 0 to %d", n, math.MaxInt32)
+		}
+	}
+	e := Entry{URL: url, Depth: l.Depth, Weight: float64(l.Weight), Crawl: l.Crawl, Meta: l.Meta}
+	if l.Due != 0 {
+		e.NotBefore = l.Due.time()
+	}
+	return im.url(&e, l.Priority, l.Fails, History{
+		Visits: l.Visits, Changes: l.Changes,
+		FirstVisit: l.FirstVisit.time(), LastVisit: l.LastVisit.time(),
+		LastChange: l.LastChange.time(), LastModified: l.LastModified.time(),
+	})
+}
+
+func (im *importer) marksLine(l *exportLine) error {
+	b, err := base64.StdEncoding.DecodeString(*l.Marks)
+	if err != nil {
+		return err
+	}
+	switch n := len(b) / len(Mark{}); {
+	case !im.header:
+		return errors.New("marks without a header that has their key")
+	case len(b)%len(Mark{}) != 0:
+		return fmt.Errorf("%d bytes of marks; want 12 for each", len(b))
+	case im.dry:
+		return nil
+	case im.foreign || im.f.opts.NoDedup:
+		im.done.ForeignMarks += int64(n)
+		return nil
+	}
+	for ; len(b) > 0; b = b[len(Mark{}):] {
+		im.marks = append(im.marks, Mark(b[:len(Mark{})]))
+	}
+	if len(im.marks) >= importMarks {
+		return im.flushMarks()
+	}
+	return nil
+}
+
+// failed makes err one that is not the line's fault.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &importError{err}
+}
