@@ -1,0 +1,250 @@
+// This file kills a process right after controls and contacts, and looks at what
+// is left: each that was acknowledged is in force, and no host may be contacted
+// before it could have been.
+
+package frontier_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	controlsChild  = flag.String("frontier.controls-child", "", "be the process that is killed, with the store in this folder")
+	controlsAfter  = flag.Int("frontier.controls-after", 0, "kill that process after so many controls; 0: somebody else does")
+	controlsRounds = flag.Int("frontier.controls-rounds", 6, "how often TestKillAfterControls kills")
+)
+
+// controlled is what acknowledged controls make of a frontier.
+type controlled struct {
+	rules map[frontier.Scope]frontier.Rule
+	due   map[string]time.Time // hosts, and before when they may not be contacted
+	more  map[string]string    // by name: whatever else is set
+}
+
+func newControlled() *controlled {
+	return &controlled{map[frontier.Scope]frontier.Rule{}, map[string]time.Time{}, map[string]string{}}
+}
+
+func (c *controlled) clone() *controlled {
+	return &controlled{maps.Clone(c.rules), maps.Clone(c.due), maps.Clone(c.more)}
+}
+
+func (c *controlled) rule(s frontier.Scope, change func(*frontier.Rule)) {
+	r := c.rules[s]
+	change(&r)
+	if c.rules[s] = r; r == (frontier.Rule{}) {
+		delete(c.rules, s)
+	}
+}
+
+// text is all of it but the clocks, in one spelling.
+func (c *controlled) text() map[string]string {
+	out := maps.Clone(c.more)
+	for s, r := range c.rules {
+		until := r.BlockedUntil.UTC()
+		r.BlockedUntil = time.Time{}
+		out[s.String()] = fmt.Sprintf("%+v until %v", r, until)
+	}
+	return out
+}
+
+// control is a call, and what it makes of a frontier once it has returned.
+type control struct {
+	what string
+	call func(*frontier.Frontier) error
+	make func(*controlled)
+}
+
+// killScopes are scopes within each other, the widest first.
+var killScopes = []frontier.Scope{
+	frontier.All(), frontier.Domain("example"), frontier.Domain("a.example"), frontier.Domain("www.a.example"), frontier.Host("www.a.example"),
+}
+
+// nextControl draws the step-th control of a process that was started at a time.
+func nextControl(r *rand.Rand, step int, started time.Time) control {
+	at := r.IntN(len(killScopes))
+	s := killScopes[at]
+	change := func(what string, call func(*frontier.Frontier) error, change func(*frontier.Rule)) control {
+		return control{fmt.Sprintf("%s %v", what, s), call, func(c *controlled) { c.rule(s, change) }}
+	}
+	switch r.IntN(8) {
+	case 0:
+		return change("pause", func(f *frontier.Frontier) error { return f.Pause(s) },
+			func(r *frontier.Rule) { r.Paused = frontier.On })
+	case 1:
+		return control{fmt.Sprintf("resume %v", s), func(f *frontier.Frontier) error { return f.Resume(s) }, func(c *controlled) {
+			held := false
+			for _, wider := range killScopes[:at] { // the closest that says anything counts
+				if r := c.rules[wider]; r.Paused == frontier.On || !r.BlockedUntil.IsZero() {
+					held = true
+				} else if r.Paused == frontier.Off {
+					held = false
+				}
+			}
+			c.rule(s, func(r *frontier.Rule) {
+				if r.Paused, r.BlockedUntil = frontier.Unset, (time.Time{}); held {
+					r.Paused = frontier.Off
+				}
+			})
+		}}
+	case 2:
+		until := time.Date(2060, 1, 1, r.IntN(1000), 0, 0, 0, time.UTC)
+		return change("block", func(f *frontier.Frontier) error { return f.BlockUntil(s, until) },
+			func(r *frontier.Rule) { r.BlockedUntil = until })
+	case 3:
+		d := frontier.FixedDelay(time.Duration(r.IntN(1000)) * time.Second)
+		return change("delay", func(f *frontier.Frontier) error { return f.SetDelay(s, d) },
+			func(r *frontier.Rule) { r.Delay = d })
+	case 4:
+		n := r.IntN(20)
+		return change("concurrency", func(f *frontier.Frontier) error { return f.SetConcurrency(s, n) },
+			func(r *frontier.Rule) { r.Concurrency = n })
+	case 5:
+		return change("clear", func(f *frontier.Frontier) error { return f.Clear(s) },
+			func(r *frontier.Rule) { *r = frontier.Rule{} })
+	default: // a contact, after which the host asks for time
+		host := fmt.Sprintf("c%d.clock", r.Int64())
+		o := frontier.Outcome{RetryAfter: time.Duration(1+r.IntN(100)) * time.Hour}
+		if r.IntN(2) == 0 {
+			o = frontier.Outcome{CrawlDelay: o.RetryAfter}
+		}
+		return control{"contact " + host, func(f *frontier.Frontier) error {
+			l, err := f.Contact(context.Background(), host)
+			if err != nil {
+				return err
+			}
+			return f.Done(l, o)
+		}, func(c *controlled) { c.due[host] = started.Add(o.RetryAfter + o.CrawlDelay) }}
+	}
+}
+
+// clockRule lets the hosts of contacts run whatever wider rules say.
+func clockRule(f *frontier.Frontier) error {
+	return f.SetRule(frontier.Domain("clock"), frontier.Rule{Paused: frontier.Off, Delay: frontier.FixedDelay(0)})
+}
+
+func openControls(t testing.TB, dir string) (*frontier.Frontier, func()) {
+	db, err := spill.Open(dir, spill.Options{})
+	require.NoError(t, err)
+	f, err := frontier.Open(context.Background(), frontier.Options{Spill: db, Delay: frontier.FixedDelay(0), HostConcurrency: 1})
+	require.NoError(t, err)
+	return f, func() {
+		require.NoError(t, f.Check())
+		require.NoError(t, f.Close())
+		require.NoError(t, db.Close())
+	}
+}
+
+// TestControlsChild is the process that TestKillAfterControls kills. It tells on
+// its standard output of each control that has returned.
+func TestControlsChild(t *testing.T) {
+	if *controlsChild == "" {
+		t.Skip("only a part of TestKillAfterControls")
+	}
+	f, _ := openControls(t, *controlsChild)
+	require.NoError(t, clockRule(f))
+	r := rand.New(rand.NewPCG(*seed, 1))
+	for n := 1; ; n++ {
+		c := nextControl(r, n, time.Time{})
+		if err := c.call(f); err != nil {
+			fmt.Fprintf(os.Stdout, "%s: %v\n", c.what, err)
+			return
+		}
+		fmt.Fprintln(os.Stdout, "k") // one write, no buffer
+		if n == *controlsAfter {
+			p, err := os.FindProcess(os.Getpid())
+			require.NoError(t, err)
+			require.NoError(t, p.Kill())
+			select {}
+		}
+	}
+}
+
+func TestKillAfterControls(t *testing.T) {
+	r := newRand(t)
+	dir := t.TempDir()
+	want := newControlled()
+	want.rules[frontier.Domain("clock")] = frontier.Rule{Paused: frontier.Off, Delay: frontier.FixedDelay(0)}
+	steps := 0
+	for round := range *controlsRounds {
+		seed, n := r.Uint64(), 1+r.IntN(12)
+		args := []string{"-test.run=^TestControlsChild$", "-frontier.controls-child=" + dir, fmt.Sprintf("-frontier.seed=%d", seed)}
+		if round%2 == 0 {
+			args = append(args, "-frontier.controls-after="+strconv.Itoa(n))
+		}
+		started := time.Now()
+		done := runControls(t, args, n)
+		steps += done
+
+		child := rand.New(rand.NewPCG(seed, 1))
+		for i := range done {
+			nextControl(child, i, started).make(want)
+		}
+		after := want.clone()
+		inFlight := nextControl(child, done, started)
+		inFlight.make(after) // it was under way when the process died
+		got := readControls(t, dir, want.due)
+		if round%2 != 0 && fmt.Sprint(got) == fmt.Sprint(after.text()) {
+			want.rules, want.more = after.rules, after.more
+		}
+		require.Equal(t, want.text(), got, "round %d, after %d controls; then came %s", round, done, inFlight.what)
+	}
+	t.Logf("%d kills after %d controls; %d hosts asked for time", *controlsRounds, steps, len(want.due))
+}
+
+// runControls starts a process that controls a frontier and kills it after n
+// controls, unless it does so itself. It returns how many were acknowledged.
+func runControls(t *testing.T, args []string, n int) (done int) {
+	cmd := exec.Command(os.Args[0], args...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	in := bufio.NewScanner(out)
+	for in.Scan() {
+		require.Equal(t, "k", in.Text())
+		if done++; done == n && len(args) == 3 {
+			require.NoError(t, cmd.Process.Kill())
+		}
+	}
+	require.NoError(t, in.Err())
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Wait(), &exit, "it was killed")
+	require.GreaterOrEqual(t, done, n)
+	return done
+}
+
+// readControls opens the store and returns what is set there, as text. No host may
+// be contacted before its time.
+func readControls(t *testing.T, dir string, due map[string]time.Time) map[string]string {
+	f, closed := openControls(t, dir)
+	defer closed()
+	c := newControlled()
+	for s, r := range f.Rules() {
+		c.rules[s] = r
+	}
+	for host, at := range due {
+		x, err := f.Host(context.Background(), host)
+		if errors.Is(err, frontier.ErrUnknownHost) && at.Before(time.Now()) {
+			continue
+		}
+		require.NoError(t, err, host)
+		require.False(t, x.Due.Before(at), "%s may be contacted at %v, not before %v", host, x.Due, at)
+	}
+	return c.text()
+}
