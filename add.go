@@ -270,6 +270,10 @@ func (f *Frontier) admitLocked(e *newEntry, seq uint64, now int64) {
 	c := f.core
 	hid := c.ensure(e.hash, e.host)
 	qid := c.queueOf(hid, e.crawl, e.priority)
+	if e.index >= 0 {
+		c.stats.Added++
+		c.crawlOf(c.queues.at(qid)).stats.Added++
+	}
 	ref := c.store(seq, e.body)
 	if e.due > now {
 		c.schedule(qid, ref, e.due)

@@ -19,9 +19,10 @@ type queue struct {
 	back       stretch
 	chain      uint32 // last part on disk, and so the way to the first; 0: none
 	waiting    int32
-	crawl      uint32
+	crawl      uint32 // slot
 	priority   uint8
-	listed     bool // in core.fresh
+	level      uint8 // of the lists that it is in
+	listed     bool  // in core.fresh
 }
 
 // stretch is a singly linked FIFO of resident records.
@@ -30,22 +31,33 @@ type stretch struct{ first, last arena.Ref }
 // queueOf returns the queue of a host, of a new record if there is none.
 func (c *core) queueOf(hid uint32, crawl uint32, priority uint8) uint32 {
 	h := c.hosts.at(hid)
+	slot := c.slotOf(crawl)
 	link := &h.queues
 	for *link != 0 {
 		q := c.queues.at(*link)
-		if q.priority == priority && q.crawl == crawl {
+		if q.priority == priority && q.crawl == slot {
 			return *link
 		}
-		if q.priority < priority || q.priority == priority && q.crawl > crawl {
+		if q.priority < priority || q.priority == priority && q.crawl > slot {
 			break
 		}
 		link = &q.sibling
 	}
 	id := c.queues.alloc()
 	q := c.queues.at(id)
-	q.host, q.crawl, q.priority, q.sibling = hid, crawl, priority, *link
+	q.host, q.crawl, q.priority, q.sibling = hid, slot, priority, *link
+	q.level = c.levelOf(priority)
+	c.crawls[slot].queues++
 	*link = id
 	return id
+}
+
+// releaseQueue ends a queue that holds nothing and is in no list.
+func (c *core) releaseQueue(id uint32) {
+	slot := c.queues.at(id).crawl
+	c.queues.release(id)
+	c.crawls[slot].queues--
+	c.restCrawl(slot)
 }
 
 func (c *core) stretchPush(s *stretch, ref arena.Ref) {
@@ -77,11 +89,21 @@ func (c *core) counted(q *queue, n int) {
 	if h.waiting += int32(n); c.sizes.asked() {
 		c.sizes.changed(q.host, h.waiting)
 	}
+	x := c.crawlOf(q)
 	if h.place == held {
-		c.held.urls[h.pos] += int64(n)
+		c.countHeld(x, h.pos, int64(n))
 	}
-	c.stats.Waiting += int64(n)
-	c.stats.WaitingBy[q.priority-1] += int64(n)
+	if !x.runs() {
+		c.pausedURLs += int64(n)
+	}
+	x.stats.Waiting += int64(n)
+	if c.stats.Waiting += int64(n); q.level == c.immediate() {
+		c.stats.Immediate += int64(n)
+		x.stats.Immediate += int64(n)
+	} else {
+		c.stats.WaitingBy[q.level-1] += int64(n)
+		x.stats.WaitingBy[q.level-1] += int64(n)
+	}
 }
 
 // pushTail appends a record to a queue and lets its host have it.
@@ -126,11 +148,11 @@ func (c *core) filled(qid uint32, now int64) {
 		c.settle(q.host, now)
 	case unbound:
 		if q.waiting == 1 {
-			c.enlist(&c.tokens, qid)
+			c.enlist(tokens, qid)
 		}
 	case ready:
 		if q.waiting == 1 {
-			c.enlist(&c.readies, qid)
+			c.enlist(readies, qid)
 		}
 	}
 }

@@ -23,8 +23,10 @@ func (f *Frontier) Check() error {
 	k := &checker{c: f.core, quiet: quiet, now: f.nowLocked(), used: map[arena.Ref]string{}, chained: map[uint32]bool{}}
 	k.lists()
 	k.heaps()
+	k.crawls = make([]crawlCount, len(f.core.crawls))
 	k.hosts()
 	k.heldHosts()
+	k.crawlTable()
 	k.order()
 	k.sizes()
 	k.rules()
@@ -52,7 +54,8 @@ type checker struct {
 	named     int64          // bytes of host keys and bitmaps
 	homeless  int64
 	waiting   int64
-	byLevel   [maxPriorities + 1]int64
+	byLevel   [maxPriorities + 2]int64
+	crawls    []crawlCount // by slot
 	leased    int64
 	scheduled int64
 	places    [leased + 1]int
@@ -94,11 +97,11 @@ func (k *checker) order() {
 func (k *checker) lists() {
 	k.inList = map[uint32]int{}
 	c := k.c
-	walk := func(what string, l *list, mask uint64, p int, want place) {
+	walk := func(x *crawl, what string, l *list, mask uint64, p int, want place) {
 		n, prev := 0, uint32(0)
 		for id := l.first; id != 0; id = c.queues.at(id).next {
 			q := c.queues.at(id)
-			if q.prev != prev || int(q.priority) != p {
+			if q.prev != prev || int(q.level) != p || c.crawlOf(q) != x {
 				k.bad("F3: %s %d: queue %d is linked wrongly", what, p, id)
 			}
 			if got := c.hosts.at(q.host).place; got != want {
@@ -117,20 +120,22 @@ func (k *checker) lists() {
 		if n != l.n || l.last != prev {
 			k.bad("F3: %s %d: %d queues, counted %d", what, p, n, l.n)
 		}
-		if (mask>>(p-1)&1 == 1) != (n > 0) {
+		if p <= c.cfg.levels && (mask>>(p-1)&1 == 1) != (n > 0) {
 			k.bad("F3: %s %d: mask disagrees with its %d queues", what, p, n)
 		}
 	}
-	for p := 1; p <= maxPriorities; p++ {
-		walk("front queue", &c.tokens.at[p], c.tokens.mask, p, unbound)
-		walk("ready list", &c.readies.at[p], c.readies.mask, p, ready)
+	for _, x := range c.crawls {
+		for p := 1; x != nil && p <= c.cfg.levels+1; p++ {
+			walk(x, "front queue", &x.lists[tokens].at[p], x.lists[tokens].mask, p, unbound)
+			walk(x, "ready list", &x.lists[readies].at[p], x.lists[readies].mask, p, ready)
+		}
 	}
 }
 
 // heaps checks order and positions (F3).
 func (k *checker) heaps() {
 	c := k.c
-	for name, h := range map[string]*timeHeap{"pace": &c.pace, "parks": &c.parks, "idle": &c.idle, "expiry": &c.expiry, "scheduled": &c.scheduled} {
+	for name, h := range map[string]*timeHeap{"offers": &c.offers, "urgent": &c.urgent, "pace": &c.pace, "parks": &c.parks, "idle": &c.idle, "expiry": &c.expiry, "scheduled": &c.scheduled} {
 		if err := h.check(); err != nil {
 			k.bad("F3: heap %s: %v", name, err)
 		}
@@ -234,7 +239,11 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 	for qid := h.queues; qid != 0; qid = c.queues.at(qid).sibling {
 		q := c.queues.at(qid)
 		waiting += q.waiting
-		k.byLevel[q.priority] += int64(q.waiting)
+		k.byLevel[q.level] += int64(q.waiting)
+		k.crawls[q.crawl].add(q, h)
+		if h.place == held && c.crawlOf(q).runs() {
+			k.held.urls[h.pos] += int64(q.waiting)
+		}
 		k.queue(qid, q)
 		listed := h.place == unbound || h.place == ready
 		if want := btoi(listed && q.waiting > 0); k.inList[qid] != want {
@@ -256,6 +265,7 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 			k.bad("F3: lease %d is not at its place %d in the heap", lease, l.pos)
 		}
 		if l.record != 0 {
+			k.crawls[c.queues.at(l.queue).crawl].leased++
 			k.record(l.record, l.queue, "leased")
 		}
 	}
@@ -269,7 +279,6 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 		}
 	case held:
 		k.held.hosts[h.pos]++
-		k.held.urls[h.pos] += int64(waiting)
 		if waiting == 0 && !h.wanted || h.holdsSlot {
 			k.bad("F2: host %d is held without URLs, or has a slot of its group: %v", id, h.holdsSlot)
 		}
@@ -406,6 +415,9 @@ func (k *checker) totals(f *Frontier) {
 		if s.WaitingBy[p-1] != k.byLevel[p] {
 			k.bad("F6: %d waiting of priority %d; Stats say %d", k.byLevel[p], p, s.WaitingBy[p-1])
 		}
+	}
+	if n := k.byLevel[f.core.immediate()]; s.Immediate != n {
+		k.bad("F6: %d waiting are immediate; Stats say %d", n, s.Immediate)
 	}
 	pending := false
 	for id := uint32(1); id <= f.core.hosts.top; id++ {

@@ -136,6 +136,12 @@ func (r *recovery) Row(key string, value []byte) error {
 			return &CorruptError{Key: []byte(key), Err: errRow}
 		}
 		r.group(name, free)
+	case rowCrawl:
+		id, s, err := decodeCrawl(name, value)
+		if err != nil {
+			return &CorruptError{Key: []byte(key), Err: err}
+		}
+		r.f.core.setCrawl(id, s)
 	case rowNote:
 		m, x, err := readNote(key, value)
 		if err != nil {

@@ -92,9 +92,6 @@ func (f *Frontier) applyLocked(o *op) {
 			now = f.nowLocked()
 		}
 		f.admitLocked(&o.entries[i], seq+uint64(i), now)
-		if o.entries[i].index >= 0 {
-			f.core.stats.Added++
-		}
 		if o.entries[i].marked && f.opts.Spill != nil {
 			f.known.keep(o.entries[i].mark)
 			f.logMarks = append(f.logMarks, o.entries[i].mark)

@@ -40,6 +40,9 @@
 //   - A host that is due waits in the ready list of each priority it has URLs of;
 //     within a priority ready hosts come before tokens.
 //   - Hosts may share a group ([Frontier.Join]), to which politeness is owed too.
+//   - Each crawl (Entry.Crawl) has front queues and ready lists of its own; a
+//     hand-out takes the crawl whose turn it is by weight ([Frontier.SetCrawl]),
+//     then asks the selector. Hosts and their clocks are shared.
 //
 // A URL is scheduled (it has a future time), waiting, leased, or gone. FIFO order
 // within a host and priority is the order of becoming waiting: for scheduled URLs
@@ -71,7 +74,8 @@
 //   - F1: a host and a group have at most the leases that they were allowed when the
 //     last was given.
 //   - F2: a bound host is in exactly one of heap, ready lists, leased; an unbound
-//     host with URLs has exactly one token for each priority of them, or is parked.
+//     host with URLs has exactly one token for each crawl and priority of them, or
+//     is parked.
 //   - F3: heaps are ordered, and positions, links and masks agree.
 //   - F4: no lease before its host and group are due.
 //   - F5: every URL is in exactly one state, and in memory at most once. Of a

@@ -231,6 +231,9 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
 	h := c.hosts.at(l.host)
 	out := p.outcome
 	c.stats.Done[out.Result]++
+	if l.record != 0 {
+		c.crawlOf(c.queues.at(l.queue)).stats.Done[out.Result]++
+	}
 	f.learnLocked(h, out.CrawlDelay)
 	var laneDue, hold, groupDue int64
 	if p.hostHold >= 0 {
@@ -304,7 +307,7 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
 		prio = q.priority
 	}
 	o.entries = append(o.entries, newEntry{
-		index: -1, hash: c.hash(c.name(h)), host: string(c.name(h)), crawl: q.crawl, priority: prio,
+		index: -1, hash: c.hash(c.name(h)), host: string(c.name(h)), crawl: c.crawlOf(q).id, priority: prio,
 		due: max(0, p.due), body: o.encode(&b, ""),
 	})
 }
@@ -316,7 +319,7 @@ const longRetryAfter = time.Hour
 func (f *Frontier) giveUpLocked(o *op, h *host, l *leaseRecord) {
 	if f.events.wanted() {
 		e, _, attempt := f.entryLocked(l.record)
-		o.event = &Event{Kind: EventURLGivenUp, Host: string(f.core.name(h)), URL: e.URL, Crawl: f.core.queues.at(l.queue).crawl, Attempt: attempt}
+		o.event = &Event{Kind: EventURLGivenUp, Host: string(f.core.name(h)), URL: e.URL, Crawl: f.core.crawlOf(f.core.queues.at(l.queue)).id, Attempt: attempt}
 	}
 }
 

@@ -24,7 +24,7 @@ type Entry struct {
 	// Meta travels with the URL to its leases. Add copies it.
 	Meta []byte
 	// Crawl is the number of the crawl that the URL belongs to; 0 by default.
-	// A URL is known per crawl.
+	// A URL is known per crawl. See SetCrawl.
 	Crawl uint32
 	// Force admits the URL even if it is known. One that waits is moved (to its
 	// new priority's tail, with the new Meta); one that is leased comes again

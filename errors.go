@@ -18,8 +18,8 @@ var ErrClosed = errors.New("frontier: closed")
 var ErrExhausted = errors.New("frontier: exhausted")
 
 // HeldError is what Next and TryNext return in place of ErrExhausted when URLs
-// are left that only an operator can set free: their hosts are paused, or have
-// used up a limit for good. errors.Is(err, ErrExhausted) holds. It is not sticky:
+// are left that only an operator can set free: their hosts or crawls are paused,
+// or have used up a limit for good. errors.Is(err, ErrExhausted) holds. It is not sticky:
 // after a Resume, Next works again.
 type HeldError struct {
 	Held int64 // URLs that wait

@@ -87,7 +87,7 @@ func (f *Frontier) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
 	c := f.core
 	for lease := range c.leasesOf(id) {
 		l := c.leases.at(lease)
-		if l.record == 0 || c.queues.at(l.queue).crawl != e.crawl || !c.hasURL(l.record, url) {
+		if l.record == 0 || c.crawlOf(c.queues.at(l.queue)).id != e.crawl || !c.hasURL(l.record, url) {
 			continue
 		}
 		again := *e
@@ -114,7 +114,7 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, crawl uint32, url []byte) boo
 	c := f.core
 	for qid := c.hosts.at(id).queues; qid != 0; qid = c.queues.at(qid).sibling {
 		q := c.queues.at(qid)
-		if q.crawl != crawl {
+		if c.crawlOf(q).id != crawl {
 			continue
 		}
 		for _, s := range [...]*stretch{&q.front, &q.back} {
@@ -131,10 +131,10 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, crawl uint32, url []byte) boo
 	if c.hosts.at(id).scheduled == 0 {
 		return false
 	}
-	var of [maxPriorities]uint32 // the host's queues of the crawl
+	var of [maxPriorities + 1]uint32 // the host's queues of the crawl
 	n := 0
 	for qid := c.hosts.at(id).queues; qid != 0; qid = c.queues.at(qid).sibling {
-		if c.queues.at(qid).crawl == crawl {
+		if c.crawlOf(c.queues.at(qid)).id == crawl {
 			of[n] = qid
 			n++
 		}
@@ -197,7 +197,7 @@ func (f *Frontier) unreadLocked(id uint32, crawl uint32) []loadJob {
 	var jobs []loadJob
 	for qid := c.hosts.at(id).queues; qid != 0; qid = c.queues.at(qid).sibling {
 		q := c.queues.at(qid)
-		if q.crawl != crawl {
+		if c.crawlOf(q).id != crawl {
 			continue
 		}
 		for pid := range c.chain(q) {

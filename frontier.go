@@ -324,7 +324,7 @@ func (f *Frontier) contactsPausedLocked() bool {
 
 // exhaustedLocked is what callers of Next get when the crawl is over.
 func (f *Frontier) exhaustedLocked() error {
-	if n := f.core.held.urls[heldPaused]; n > 0 {
+	if n := f.core.heldForGood(); n > 0 {
 		return &HeldError{Held: n}
 	}
 	return ErrExhausted
@@ -368,7 +368,7 @@ func (f *Frontier) newLease(id uint32) Lease {
 	q := f.core.queues.at(r.queue)
 	l.Priority = int(q.priority)
 	l.Entry, l.History, l.Attempt = f.entryLocked(r.record)
-	l.Entry.Crawl = q.crawl
+	l.Entry.Crawl = f.core.crawlOf(q).id
 	l.Host = within(l.Entry.URL, f.core.name(h))
 	return l
 }

@@ -5,7 +5,8 @@
 // queues, so that a host with a million of them weighs no more here than one
 // with two. Ready lists have the same shape: in list f waits each bound host
 // that may be contacted now and has URLs of priority f. A host's queue is in at
-// most one list at a time, so both are linked through the queue itself.
+// most one list at a time, so both are linked through the queue itself. Each
+// crawl has its own: see crawltable.go.
 
 package frontier
 
@@ -43,26 +44,43 @@ func (c *core) listRemove(l *list, id uint32) {
 	l.n--
 }
 
-// lanes are the lists of all priorities, and which of them are not empty. Front
-// queues are lanes, and ready lists.
+// lanes are a crawl's lists of all levels, and which of them are not empty.
 type lanes struct {
-	at   [maxPriorities + 1]list // by priority; the first is not used
-	mask uint64                  // bit p-1: at[p] is not empty
+	at   []list // by level: 1 to F, and that of Immediate; the first is not used
+	mask uint64 // bit p-1: at[p] is not empty, for 1 to F
 }
 
-// enlist appends a queue to the list of its priority.
-func (c *core) enlist(l *lanes, id uint32) {
-	p := c.queues.at(id).priority
+// tokens and readies are the two kinds of lists in crawl.lists.
+const (
+	tokens  = iota // front queues
+	readies        // ready lists
+)
+
+// enlist appends a queue to the list of its crawl and level.
+func (c *core) enlist(kind int, id uint32) {
+	q := c.queues.at(id)
+	x, p := c.crawlOf(q), q.level
+	l := &x.lists[kind]
 	c.listPush(&l.at[p], id)
-	l.mask |= 1 << (p - 1)
+	if l.at[p].n == 1 {
+		if int(p) <= c.cfg.levels {
+			l.mask |= 1 << (p - 1)
+		}
+		c.offer(q.crawl, x)
+	}
 }
 
-// delist removes a queue from the list of its priority.
-func (c *core) delist(l *lanes, id uint32) {
-	p := c.queues.at(id).priority
+// delist removes a queue from the list of its crawl and level.
+func (c *core) delist(kind int, id uint32) {
+	q := c.queues.at(id)
+	x, p := c.crawlOf(q), q.level
+	l := &x.lists[kind]
 	c.listRemove(&l.at[p], id)
 	if l.at[p].n == 0 {
-		l.mask &^= 1 << (p - 1)
+		if int(p) <= c.cfg.levels {
+			l.mask &^= 1 << (p - 1)
+		}
+		c.offer(q.crawl, x)
 	}
 }
 
@@ -72,7 +90,7 @@ func (c *core) unbind(id uint32, h *host) {
 	c.put(h, unbound)
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		if c.queues.at(q).waiting > 0 {
-			c.enlist(&c.tokens, q)
+			c.enlist(tokens, q)
 		}
 		c.evict(q)
 	}
@@ -82,7 +100,7 @@ func (c *core) unbind(id uint32, h *host) {
 func (c *core) bind(h *host) {
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		if c.queues.at(q).waiting > 0 {
-			c.delist(&c.tokens, q)
+			c.delist(tokens, q)
 		}
 	}
 	h.served = 0

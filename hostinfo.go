@@ -237,8 +237,13 @@ func (c *core) clockOf(h *host) Reason {
 
 // crawlNumber and priorityOf say of which crawl a queue is, and with which
 // priority its URLs are served.
-func (c *core) crawlNumber(q *queue) uint32 { return q.crawl }
-func (c *core) priorityOf(q *queue) int     { return int(q.priority) }
+func (c *core) crawlNumber(q *queue) uint32 { return c.crawlOf(q).id }
+func (c *core) priorityOf(q *queue) int {
+	if q.level == c.immediate() {
+		return Immediate
+	}
+	return int(q.level)
+}
 
 // dormantInfoLocked describes a host that is not in memory, and reports whether
 // anything is known of it.

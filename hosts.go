@@ -77,9 +77,18 @@ type core struct {
 	blocks       blockTable
 	leases       slab[leaseRecord]
 
-	tokens  lanes    // front queues
-	readies lanes    // ready lists
-	calls   []uint32 // hosts in place called, oldest first
+	crawls       []*crawl          // by slot
+	crawlSlots   map[uint32]uint32 // by number; crawl 0 has slot 0
+	freeCrawls   []uint32          // slots
+	idleCrawls   []uint32          // slots of crawls without URLs that are remembered, oldest first
+	pausedCrawls int
+	pausedURLs   int64    // that wait in them
+	offers       timeHeap // crawls that have something to offer, by pass
+	urgent       timeHeap // crawls that have something Immediate to offer, by turns
+	pass         int64    // of the crawl that was served last, before it was
+	turns        int64
+
+	calls []uint32 // hosts in place called, oldest first
 
 	pace      timeHeap   // ungrouped hosts by due, and groups by their key
 	parks     timeHeap   // parked hosts by due
@@ -136,6 +145,9 @@ func newCore(cfg coreConfig) *core {
 	c := &core{cfg: cfg, groupNames: map[string]uint32{}, controls: &controls{}, laned: map[uint32]uint32{}}
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
 	c.leases.inHeap, c.groups.inHeap, c.hostLanes.inHeap = true, true, true
+	c.crawls, c.crawlSlots = []*crawl{newCrawl(0, cfg.levels)}, map[uint32]uint32{}
+	c.offers.moved = func(slot uint32, i int) { c.crawls[slot].pos[0] = int32(i) }
+	c.urgent.moved = func(slot uint32, i int) { c.crawls[slot].pos[1] = int32(i) }
 	c.stats.WaitingBy = make([]int64, cfg.levels)
 	c.waits.by = make([]Histogram, cfg.levels)
 	c.timed.buckets = map[uint32]int32{}
@@ -204,7 +216,7 @@ func (c *core) forget(id uint32) {
 			c.unchain(x) // all of its records were taken, and are finished
 		}
 		next := x.sibling
-		c.queues.release(q)
+		c.releaseQueue(q)
 		q = next
 	}
 	c.leaveGroup(h)

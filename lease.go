@@ -139,6 +139,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		f.core.returnHead(r.queue, r.record)
 		f.core.filled(r.queue, now)
 	}
+	f.core.unlease(r)
 	r.record, r.queue, r.again = 0, 0, nil
 	r.token = f.nextToken()
 	r.deadline = now + int64(f.opts.LeaseTime)

@@ -66,8 +66,11 @@ func (c *core) expired(now int64) []uint32 {
 func (c *core) lease(qid uint32, token uint64, now, deadline int64) uint32 {
 	q := c.queues.at(qid)
 	ref := c.pop(q)
-	c.waits.ended(c.record(ref).seq(), int(q.priority), now, c.stats.Waiting)
+	c.waits.ended(c.record(ref).seq(), int(q.level), now, c.stats.Waiting)
 	c.hosts.at(q.host).served++
+	x := c.crawlOf(q)
+	x.stats.HandedOut++
+	x.stats.Leased++
 	return c.leaseHost(leaseRecord{token: token, leasedAt: now, deadline: deadline, record: ref, queue: qid, host: q.host}, now)
 }
 
@@ -113,6 +116,7 @@ func (c *core) endLease(id uint32) leaseRecord {
 	}
 	c.leases.release(id)
 	c.stats.Leased--
+	c.unlease(&l)
 	x := c.lanesOf(l.host)
 	if x == nil {
 		c.hosts.at(l.host).pos = 0 // it stays in place leased until it is settled

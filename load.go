@@ -42,8 +42,10 @@ func (f *Frontier) load(job *loadJob) grant {
 		return grant{err: err}
 	}
 	f.core.install(job.queue, job.load, records)
-	if f.core.queues.at(job.queue).waiting == 0 || f.draining || f.core.hosts.at(job.host).due > now || f.core.full(job.host) || !f.core.mayServe(job.host, now) {
-		f.core.unload(job.host, now) // its last URL was moved by a Force, a late Done asked for time, or a rule says so
+	q := f.core.queues.at(job.queue)
+	if q.waiting == 0 || f.draining || f.core.hosts.at(job.host).due > now || f.core.full(job.host) ||
+		!f.core.mayServe(job.host, now) || !f.core.crawlOf(q).runs() {
+		f.core.unload(job.host, now) // its last URL was moved by a Force, a late Done asked for time, or a rule or its crawl says so
 		if f.draining {
 			f.dispatchLocked()
 			return grant{err: ErrClosed}

@@ -232,7 +232,7 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 			return
 		}
 		if !follows {
-			m.runs = append(m.runs, Run{Queue: Queue{Host: string(c.name(h)), Crawl: q.crawl, Priority: q.priority}})
+			m.runs = append(m.runs, Run{Queue: Queue{Host: string(c.name(h)), Crawl: c.crawlOf(q).id, Priority: q.priority}})
 			m.where, m.queue = append(m.where, nil), append(m.queue, id)
 			follows = true
 		}

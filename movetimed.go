@@ -78,7 +78,7 @@ func (m *mover) copyTimed(out []timedCopy, items []timeItem) ([]timedCopy, error
 		r.Due = wallMillis(f.wall(it.at))
 		out = append(out, timedCopy{
 			TimedRecord: TimedRecord{
-				Queue:  Queue{Host: string(c.name(c.hosts.at(q.host))), Crawl: q.crawl, Priority: q.priority},
+				Queue:  Queue{Host: string(c.name(c.hosts.at(q.host))), Crawl: c.crawlOf(q).id, Priority: q.priority},
 				Record: r,
 			},
 			from: c.locate(ref), at: it.at,

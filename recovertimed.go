@@ -85,6 +85,6 @@ func (r *recovery) superseded(x logged, seq uint64) bool {
 	if err != nil {
 		return false // it was checked
 	}
-	n, ok := f.notes.at[f.markOf(f.core.queues.at(x.queue).crawl, string(b.url))]
+	n, ok := f.notes.at[f.markOf(f.core.crawlOf(f.core.queues.at(x.queue)).id, string(b.url))]
 	return ok && seq < n.seq
 }

@@ -16,6 +16,7 @@ const (
 	rowGroup = "g:" // and a group's name: varint free, Unix milliseconds
 	rowRule  = "r:" // and a Scope's ruleKey: see ruleRow
 	rowNote  = "x:" // and a mark: see noteRow
+	rowCrawl = "c:" // and a crawl's number, 4 bytes big endian: see crawlRow
 )
 
 // metaRowLocked encodes what the frontier must know of itself: version of this

@@ -32,7 +32,7 @@ const (
 type heldHosts struct {
 	tree    *btree.BTreeG[uint32]     // in domain order; nil as long as there was none
 	hosts   [holdReasons]int          // how many
-	urls    [holdReasons]int64        // that wait of them
+	urls    [holdReasons]int64        // that wait of them, of crawls that run
 	blocks  *btree.BTreeG[*scopeRule] // rules with a block that has not passed, by its end; nil as long as there was none
 	reviews []review                  // scopes whose hosts may be free to go
 	scratch []uint32
@@ -44,11 +44,32 @@ type review struct {
 	key   []byte
 }
 
-func (x *heldHosts) waiting() (n int64) {
-	for _, urls := range x.urls {
+// heldURLs is how many URLs wait that may not be handed out now, as far as is
+// known.
+func (c *core) heldURLs() int64 {
+	n := c.pausedURLs
+	for _, urls := range c.held.urls {
 		n += urls
 	}
 	return n
+}
+
+// heldForGood is how many of them only an operator can set free.
+func (c *core) heldForGood() int64 { return c.held.urls[heldPaused] + c.pausedURLs }
+
+// countHeld notes that n URLs more (or, negative, less) of a crawl wait at hosts
+// that are held.
+func (c *core) countHeld(x *crawl, why holdReason, n int64) {
+	if x.held[why] += n; x.runs() {
+		c.held.urls[why] += n
+	}
+}
+
+func (c *core) countHeldOf(h *host, why holdReason, sign int64) {
+	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
+		x := c.queues.at(q)
+		c.countHeld(c.crawlOf(x), why, sign*int64(x.waiting))
+	}
 }
 
 func (x *heldHosts) size() int64 {
@@ -121,14 +142,14 @@ func (c *core) keep(id uint32, h *host, why holdReason) {
 	h.pos = why
 	c.held.tree.ReplaceOrInsert(id)
 	c.held.hosts[why]++
-	c.held.urls[why] += int64(h.waiting)
+	c.countHeldOf(h, why, 1)
 }
 
 // letGo is the inverse of keep.
 func (c *core) letGo(id uint32, h *host) {
 	c.held.tree.Delete(id)
 	c.held.hosts[h.pos]--
-	c.held.urls[h.pos] -= int64(h.waiting)
+	c.countHeldOf(h, h.pos, -1)
 }
 
 // shelve holds back hosts that would be the next to become due, so that nobody

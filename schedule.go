@@ -59,7 +59,7 @@ func (c *core) nextEvent(now int64) int64 {
 	if t != never {
 		t = max(t, c.hold)
 	}
-	if c.tokens.mask != 0 && now < c.hold {
+	if c.places[unbound] > 0 && now < c.hold {
 		t = min(t, c.hold) // tokens wait for nothing else
 	}
 	t = min(t, c.expiry.min(), c.unblockAt())
@@ -84,15 +84,17 @@ func (c *core) makeReady(id uint32) {
 		c.calls = append(c.calls, id)
 		return
 	}
-	if h.group == 0 && c.surplus(h) { // of a group no more are ready than it has slots
+	// Of a group no more are ready than it has slots.
+	if h.group == 0 && c.surplus(h) || !c.offering(h) {
 		c.put(h, nowhere)
+		c.dropSlot(h)
 		c.unbind(id, h)
 		return
 	}
 	c.put(h, ready)
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		if c.queues.at(q).waiting > 0 {
-			c.enlist(&c.readies, q)
+			c.enlist(readies, q)
 		}
 	}
 }
@@ -103,7 +105,8 @@ func (c *core) makeReady(id uint32) {
 func (c *core) surplus(h *host) bool {
 	enough := 8 + int(c.stats.Leased)/4
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
-		if x := c.queues.at(q); x.waiting > 0 && c.readies.at[x.priority].n < enough {
+		x := c.queues.at(q)
+		if x.waiting > 0 && (x.priority == Immediate || c.crawlOf(x).lists[readies].at[x.level].n < enough) {
 			return false
 		}
 	}
@@ -132,7 +135,7 @@ func (c *core) detach(id uint32) {
 	case ready:
 		for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 			if c.queues.at(q).waiting > 0 {
-				c.delist(&c.readies, q)
+				c.delist(readies, q)
 			}
 		}
 	case called:
@@ -173,7 +176,7 @@ func (c *core) settle(id uint32, now int64) {
 		for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 			c.evict(q)
 		}
-	case h.place == nowhere && h.served == 0, int(h.served) >= c.cfg.quantum && c.tokens.mask != 0:
+	case h.place == nowhere && h.served == 0, int(h.served) >= c.cfg.quantum && c.places[unbound] > 0:
 		c.unbind(id, h)
 	default:
 		c.setPacing(id, h)
@@ -226,32 +229,41 @@ type choice struct {
 	want        uint32 // its records to read
 }
 
-// next chooses the host and queue of the next hand-out. The selector is asked
-// once; if all it chose turns out not to be due, again. The host is in place
-// loading afterwards, holding its group's slot.
+// next chooses the crawl, host and queue of the next hand-out. The selector is
+// asked once, for what the crawl has to offer; if all it chose turns out not to
+// be due, again. The host is in place loading afterwards, holding its group's slot.
 func (c *core) next(now int64) (choice, bool, error) {
 	c.more = false
 	c.advance(now)
 	if now < c.hold {
 		return choice{}, false, nil
 	}
-	for c.readies.mask|c.tokens.mask != 0 {
-		available := c.available()
-		p := c.cfg.selector.Select(available)
-		if p < 1 || p > c.cfg.levels || (c.readies.mask|c.tokens.mask)&(1<<(p-1)) == 0 {
-			return choice{}, false, &SelectorError{Got: p, Available: append([]int(nil), available...)}
+	for {
+		x, immediate := c.nextCrawl()
+		if x == nil {
+			c.shelve(now)
+			return choice{}, false, nil
 		}
-		if qid := c.nextOf(p, now); qid != 0 {
+		p := int(c.immediate())
+		if !immediate {
+			mask := x.lists[readies].mask | x.lists[tokens].mask
+			available := c.available(mask)
+			p = c.cfg.selector.Select(available)
+			if p < 1 || p > c.cfg.levels || mask&(1<<(p-1)) == 0 {
+				return choice{}, false, &SelectorError{Got: p, Available: append([]int(nil), available...)}
+			}
+		}
+		if qid := c.nextOf(x, p, now); qid != 0 {
+			c.served(x, uint8(p))
 			return c.prepare(qid), true, nil
 		}
 	}
-	c.shelve(now)
-	return choice{}, false, nil
 }
 
-func (c *core) available() []int {
+// available lists the priorities in mask.
+func (c *core) available(mask uint64) []int {
 	n := 0
-	for mask, p := c.readies.mask|c.tokens.mask, 1; mask != 0; mask, p = mask>>1, p+1 {
+	for p := 1; mask != 0; mask, p = mask>>1, p+1 {
 		if mask&1 != 0 {
 			c.avail[n] = p
 			n++
@@ -260,11 +272,11 @@ func (c *core) available() []int {
 	return c.avail[:n]
 }
 
-// nextOf takes the first ready host of priority p, or else binds hosts from front
-// queue p until one is due. It returns the host's queue, or 0.
-func (c *core) nextOf(p int, now int64) uint32 {
-	for c.readies.at[p].first != 0 {
-		qid := c.readies.at[p].first
+// nextOf takes the crawl's first ready host of level p, or else binds hosts from
+// its front queue p until one is due. It returns the host's queue, or 0.
+func (c *core) nextOf(x *crawl, p int, now int64) uint32 {
+	for x.lists[readies].at[p].first != 0 {
+		qid := x.lists[readies].at[p].first
 		id := c.queues.at(qid).host
 		c.detach(id)
 		if c.stillDue(id, now) {
@@ -272,8 +284,8 @@ func (c *core) nextOf(p int, now int64) uint32 {
 			return qid
 		}
 	}
-	for c.tokens.at[p].first != 0 {
-		qid := c.tokens.at[p].first
+	for x.lists[tokens].at[p].first != 0 {
+		qid := x.lists[tokens].at[p].first
 		id := c.queues.at(qid).host
 		h := c.hosts.at(id)
 		c.bind(h)
@@ -350,5 +362,5 @@ func (c *core) schedule(qid uint32, ref arena.Ref, due int64) {
 
 // over reports whether nothing in the frontier can become available by time.
 func (c *core) over() bool {
-	return c.stats.Waiting == c.held.urls[heldPaused] && !c.unfinished() && c.stats.Scheduled == 0 && c.stats.Leased == 0
+	return c.stats.Waiting == c.heldForGood() && !c.unfinished() && c.stats.Scheduled == 0 && c.stats.Leased == 0
 }

@@ -2,6 +2,7 @@
 //
 // A Selector sees only which priorities have something to offer. The share of
 // a priority is its share of hand-outs while all of its rivals have something.
+// With several crawls it is asked for the one whose turn it is.
 
 package frontier
 

@@ -7,7 +7,8 @@ package frontier
 type Stats struct {
 	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
 	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
-	Held      int64   // of the waiting ones, those of hosts that were found to be paused or blocked
+	Immediate int64   // of Waiting: those of CrawlNow, which WaitingBy has not
+	Held      int64   // of Waiting: those of hosts that were found to be paused or blocked, and of paused crawls
 	Scheduled int64   // URLs with a future time, or whose time came and that are still to be read
 	Leased    int64   // leases out, those for contact only included
 	Hosts     int64   // hosts of which something is in memory
@@ -45,7 +46,7 @@ func (f *Frontier) Stats() Stats {
 
 func (f *Frontier) statsLocked() Stats {
 	s := f.core.stats
-	s.Held = f.core.held.waiting()
+	s.Held = f.core.heldURLs()
 	s.WaitingBy = append([]int64(nil), s.WaitingBy...)
 	s.Rates = f.rates.over(f.last, &s)
 	s.Waits, s.WaitsBy = f.core.waits.all, append([]Histogram(nil), f.core.waits.by...)
@@ -79,5 +80,6 @@ func (c *core) memory() int64 {
 		c.groups.size() + c.waits.size() + c.index.size() + c.order.size() +
 		c.sizes.size() + c.held.size() + c.blocks.size() +
 		c.pace.Size() + c.parks.Size() + c.idle.Size() + c.expiry.Size() + c.scheduled.Size() +
+		c.offers.Size() + c.urgent.Size() + int64(len(c.crawls))*c.crawlBytes() +
 		c.rows.Size() + c.departures.size() + c.timed.size() + int64(cap(c.unplaced))*16
 }

@@ -145,9 +145,9 @@ func BenchmarkFrontQueue(b *testing.B) {
 		p := 0
 		for b.Loop() {
 			p = p%c.cfg.levels + 1
-			q := c.tokens.at[p].first
-			c.delist(&c.tokens, q)
-			c.enlist(&c.tokens, q)
+			q := c.crawls[0].lists[tokens].at[p].first
+			c.delist(tokens, q)
+			c.enlist(tokens, q)
 		}
 	})
 	// Any host gets a back queue and gives it up again.

@@ -94,12 +94,15 @@ func (c *core) dueNow(found []timeItem, n int) []timeItem {
 }
 
 // listsByUrgency yields ready lists and front queues, those of the highest
-// priority first, and of each priority the ready list first.
+// priority first, and of each priority the ready list first. Crawls that are
+// paused have none.
 func (c *core) listsByUrgency() iter.Seq[*list] {
 	return func(yield func(*list) bool) {
-		for p := c.cfg.levels; p > 0; p-- {
-			if !yield(&c.readies.at[p]) || !yield(&c.tokens.at[p]) {
-				return
+		for p := c.immediate(); p > 0; p-- {
+			for x := range c.crawlsWith(p) {
+				if !yield(&x.lists[readies].at[p]) || !yield(&x.lists[tokens].at[p]) {
+					return
+				}
 			}
 		}
 	}

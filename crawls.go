@@ -1,0 +1,168 @@
+// This file is what callers do with crawls: they give them weights, pause them
+// and ask what has become of them.
+//
+// A crawl needs no beginning: it is there as soon as an entry names it. What is
+// set of it is durable; its counters begin anew with each opening.
+
+package frontier
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// MaxCrawlWeight is the highest CrawlSettings.Weight.
+const MaxCrawlWeight = 1000
+
+// CrawlSettings is what can be set of a crawl. The zero value is the default.
+type CrawlSettings struct {
+	// Weight is the crawl's share: while it and others have URLs that may be
+	// fetched now, it has Weight of the sum of their weights of the hand-outs,
+	// whatever the priorities. 1 to MaxCrawlWeight; zero means 1.
+	Weight int
+	// Paused holds the crawl's URLs back. Those of other crawls go on, on the same
+	// hosts too, and so do leases that are out.
+	Paused bool
+}
+
+// CrawlStats tells about one crawl.
+type CrawlStats struct {
+	Settings CrawlSettings
+
+	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
+	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
+	Immediate int64   // of Waiting: those of CrawlNow, which WaitingBy has not
+	Leased    int64   // leases out
+
+	// Since Open, or since the crawl was forgotten: see Frontier.CrawlStats.
+	Added     int64    // URLs admitted for the first time, or by Force
+	HandedOut int64    // leases
+	Done      [7]int64 // Done calls by Result, and leases that expired
+}
+
+// SetCrawl gives a crawl its settings, instead of those that it had. They are
+// durable when SetCrawl returns, and in force for the next hand-out. They may be
+// given before the crawl has a URL. Next returns ErrExhausted if nothing but URLs
+// of paused crawls is left.
+func (f *Frontier) SetCrawl(id uint32, s CrawlSettings) error {
+	if s.Weight < 0 || s.Weight > MaxCrawlWeight {
+		return fmt.Errorf("frontier: set crawl %d: Weight is %d; want 0 to %d", id, s.Weight, MaxCrawlWeight)
+	}
+	s.Weight = max(1, s.Weight)
+	o := newOp()
+	defer o.free()
+	o.rows = append(o.rows, crawlRow(id, s))
+	o.rule = func() { f.core.setCrawl(id, s) }
+	f.lock()
+	if f.closed {
+		f.mu.Unlock()
+		return ErrClosed
+	}
+	if err := f.submitLocked(o); err != nil { // unlocks
+		return err
+	}
+	if s.Paused {
+		f.freePaused(id)
+	}
+	return nil
+}
+
+// freePaused takes the hosts out of the ready lists of a crawl that was paused
+// which have nothing else to offer: they may hold slots of groups.
+func (f *Frontier) freePaused(id uint32) {
+	for level := 1; level <= f.opts.Priorities+1; level++ {
+		for left, first := 0, true; first || left > 0; first = false {
+			f.lock()
+			x := f.core.findCrawl(id)
+			if x == nil || x.runs() || f.closed {
+				f.mu.Unlock()
+				return
+			}
+			l := &x.lists[readies].at[level]
+			if first {
+				left = l.n // later ones are looked at when they come
+			}
+			f.core.regroup(l, min(left, sweepAtOnce))
+			left -= sweepAtOnce
+			f.dispatchLocked()
+			f.mu.Unlock()
+		}
+	}
+}
+
+// CrawlStats tells about a crawl, and whether anything is known of it. A crawl
+// that has default settings, and no host in memory that had a URL of it, may be
+// forgotten; the last 256 of them are not.
+func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
+	f.lock()
+	defer f.mu.Unlock()
+	c := f.core
+	c.advance(f.nowLocked())
+	f.wakeReaderLocked()
+	x := c.findCrawl(id)
+	if x == nil {
+		return CrawlStats{}, false
+	}
+	s := x.stats
+	s.Settings, s.WaitingBy = x.settings, slices.Clone(s.WaitingBy)
+	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing()
+}
+
+// Crawls returns the numbers of the crawls of which CrawlStats knows anything,
+// in ascending order.
+func (f *Frontier) Crawls() []uint32 {
+	_, zero := f.CrawlStats(0)
+	f.mu.Lock()
+	ids := slices.Collect(maps.Keys(f.core.crawlSlots))
+	f.mu.Unlock()
+	if zero {
+		ids = append(ids, 0)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Tags of what the row of a crawl says. Each is followed by a varint; what is not
+// there is as by default.
+const (
+	crawlWeight = 'w'
+	crawlPaused = 'p' // 1
+)
+
+// crawlRow encodes a crawl's settings for the store.
+func crawlRow(id uint32, s CrawlSettings) Row {
+	row := Row{Key: string(binary.BigEndian.AppendUint32([]byte(rowCrawl), id))}
+	if s.Weight != 1 {
+		row.Value = binary.AppendUvarint(append(row.Value, crawlWeight), uint64(s.Weight))
+	}
+	if s.Paused {
+		row.Value = binary.AppendUvarint(append(row.Value, crawlPaused), 1)
+	}
+	return row
+}
+
+// decodeCrawl is the inverse of crawlRow.
+func decodeCrawl(name string, v []byte) (id uint32, s CrawlSettings, err error) {
+	s.Weight = 1
+	if len(name) != 4 {
+		return 0, s, errRow
+	}
+	for len(v) > 0 {
+		x, n := binary.Uvarint(v[1:])
+		if n <= 0 {
+			return 0, s, errRow
+		}
+		switch {
+		case v[0] == crawlWeight && x >= 1 && x <= MaxCrawlWeight:
+			s.Weight = int(x)
+		case v[0] == crawlPaused && x == 1:
+			s.Paused = true
+		default:
+			return 0, s, errRow
+		}
+		v = v[1+n:]
+	}
+	return binary.BigEndian.Uint32([]byte(name)), s, nil
+}
