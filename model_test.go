@@ -66,6 +66,7 @@ type model struct {
 	machine *spilltest.Machine // nil: in memory
 	opts    frontier.Options
 
+	rules     map[frontier.Scope]frontier.Rule
 	hosts     map[string]*modelHost
 	groups    map[string]time.Time // free from
 	waiting   map[string][]*item   // by host, in order
@@ -362,6 +363,12 @@ func (m *model) Next(t *rapid.T) {
 			continue
 		}
 		free, ok := m.free(name)
+		if until, paused := m.held(scopesOf(name)); paused || !until.IsZero() {
+			if !paused && ok {
+				soon(later(free, until))
+			}
+			continue
+		}
 		if !ok {
 			continue
 		}
@@ -388,11 +395,13 @@ func (m *model) Next(t *rapid.T) {
 	}
 	switch {
 	case errors.Is(err, frontier.ErrExhausted):
-		require.Zero(t, total+leases+len(m.scheduled), "exhausted too early")
+		require.Zero(t, leases+len(m.scheduled), "exhausted too early")
+		m.over(t, err, total)
 		return
 	case errors.Is(err, frontier.ErrNotDue):
 		require.False(t, any, "a host is due, and nothing was handed out")
-		if len(m.groups) == 0 && !m.hold.After(m.now()) {
+		require.False(t, leases+len(m.scheduled) == 0 && m.paused() == total && !m.hold.After(m.now()), "nothing is left to wait for")
+		if len(m.groups) == 0 && !m.hold.After(m.now()) && !m.blocks() {
 			require.True(t, at.Equal(event), "come back at %v, want %v", at, event)
 		}
 		// A parked host of a busy group asks for a look too early, and so do hosts
@@ -407,6 +416,7 @@ func (m *model) Next(t *rapid.T) {
 	free, ok := m.free(l.Host)
 	require.True(t, ok, "group is busy")
 	require.False(t, free.After(m.now()), "handed out %v early", free.Sub(m.now()))
+	require.True(t, m.mayServe(l.Host), "a rule holds %s", l.Host)
 	require.GreaterOrEqual(t, l.Priority, best, "strict")
 	for i, it := range m.waiting[l.Host] {
 		if it.prio != l.Priority {
@@ -571,8 +581,8 @@ func (m *model) Pass(t *rapid.T) {
 func (m *model) Contact(t *rapid.T) {
 	name := m.drawHost()
 	h := m.host(name)
-	if at, ok := m.free(name); !ok || at.After(m.now()) || h.group != "" {
-		t.Skip("not free, or a slot of its group may be kept for another host")
+	if at, ok := m.free(name); !ok || at.After(m.now()) || h.group != "" || !m.mayServe(name) {
+		t.Skip("not free, held by a rule, or a slot of its group may be kept for another host")
 	}
 	l, err := m.f.Contact(context.Background(), name)
 	require.NoError(t, err)
@@ -700,6 +710,7 @@ func (m *model) check(t *rapid.T) {
 		}
 	}
 	require.EqualValues(t, waiting, s.Waiting, "waiting")
+	require.LessOrEqual(t, s.Held, int64(m.heldURLs()), "held")
 	require.EqualValues(t, len(m.scheduled), s.Scheduled, "scheduled")
 	require.EqualValues(t, leases, s.Leased, "leased")
 	require.EqualValues(t, len(m.known), s.Known, "known")
@@ -709,6 +720,7 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	m := &model{
 		t: t, tb: tb, clock: clock,
+		rules: map[frontier.Scope]frontier.Rule{},
 		hosts: map[string]*modelHost{}, groups: map[string]time.Time{}, waiting: map[string][]*item{},
 		known: map[string]bool{}, finished: map[string]bool{},
 		opts: frontier.Options{
@@ -727,7 +739,7 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
-		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join,
+		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Rule": m.Rule,
 		"": m.check,
 	}
 	if durable {
