@@ -150,6 +150,8 @@ func (c *core) filled(qid uint32, now int64) {
 		if q.waiting == 1 {
 			c.enlist(tokens, qid)
 		}
+	case queued:
+		c.hurry(q.host, now)
 	case ready:
 		if q.waiting == 1 {
 			c.enlist(readies, qid)
@@ -183,7 +185,7 @@ func (c *core) trim(qid uint32) {
 	switch c.hosts.at(c.queues.at(qid).host).place {
 	case unbound, parked, held:
 		c.evict(qid)
-	case pacing, ready, leased, loading:
+	case pacing, queued, ready, leased, loading:
 		if c.cfg.spill && c.resident > c.cfg.evictOver && !c.walked(c.queues.at(qid).host) {
 			c.evictBack(qid, true)
 		}

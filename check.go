@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
@@ -32,9 +31,6 @@ func (f *Frontier) Check() error {
 	k.rules()
 	k.departures()
 	k.groups()
-	if len(k.c.laned) != k.c.hostLanes.len() {
-		k.bad("F1: %d hosts have lanes, counted %d", len(k.c.laned), k.c.hostLanes.len())
-	}
 	k.parts()
 	k.totals(f)
 	k.c.waits.check(k.bad)
@@ -167,6 +163,7 @@ func (k *checker) heaps() {
 	}
 	for id := uint32(1); id <= c.groups.top; id++ {
 		at(&c.groups.at(id).hosts, pacing, due, "group")
+		k.queuedUp(id)
 	}
 	for i, it := range c.scheduled.Items {
 		k.record(arena.Ref(it.id), it.aux, "scheduled")
@@ -329,78 +326,6 @@ func (k *checker) queue(id uint32, q *queue) {
 	}
 	if n != int(q.waiting) {
 		k.bad("F6: queue %d has %d URLs, counted %d", id, n, q.waiting)
-	}
-}
-
-// lanes checks the leases of a host that may have several (F1).
-func (k *checker) lanes(id uint32, h *host) {
-	x := k.c.lanesOf(id)
-	if x == nil {
-		return
-	}
-	prev := uint32(0)
-	for lease := range k.c.leasesOf(id) {
-		if l := k.c.leases.at(lease); l.prev != prev {
-			k.bad("F3: lease %d of host %d is linked wrongly", lease, id)
-		}
-		prev = lease
-	}
-	n := int32(0)
-	for range k.c.leasesOf(id) {
-		n++
-	}
-	if n != x.used || n > 0 && n > x.limit || x.host != id {
-		k.bad("F1: host %d has %d leases out, counted %d, of %d", id, n, x.used, x.limit)
-	}
-	if !slices.IsSorted(x.free) {
-		k.bad("F3: the lanes of host %d are not in order", id)
-	}
-	if h.place == leased && n == 0 {
-		k.bad("F2: host %d is in place leased without a lease", id)
-	}
-	if due := x.next(k.c.allowed(h)); h.place != leased && h.due < x.hold || h.due > max(x.last(), due) {
-		k.bad("F4: host %d is due at %d, its lanes at %d", id, h.due, due)
-	}
-}
-
-// groups checks slots, members and keys (F1, F3).
-func (k *checker) groups() {
-	c := k.c
-	taken := map[uint32]int32{}
-	members := map[uint32]int32{}
-	for id := uint32(1); id <= c.hosts.top; id++ {
-		h := c.hosts.at(id)
-		if h.nameLen == 0 {
-			continue
-		}
-		members[h.group]++
-		if h.holdsSlot {
-			taken[h.group]++
-		}
-		for lease := range c.leasesOf(id) {
-			l := c.leases.at(lease)
-			taken[l.group]++
-			if l.oldGroup != 0 {
-				members[l.oldGroup]++
-			}
-		}
-	}
-	for name, id := range c.groupNames {
-		g := c.groups.at(id)
-		if g.name != name || g.taken != taken[id] || g.members != members[id] {
-			k.bad("F1: group %q: %d slots taken and %d members, counted %d and %d", name, taken[id], members[id], g.taken, g.members)
-		}
-		if g.taken > g.slots {
-			k.bad("F1: group %q: %d of %d slots taken", name, g.taken, g.slots)
-		}
-		if want := g.taken < g.slots && g.hosts.len() > 0; want != g.queued {
-			k.bad("F2: group %q in the heap: %v", name, g.queued)
-		}
-		if g.queued {
-			if it := c.pace.Items[g.pos]; it.id != id|groupBit || it.at != max(g.free, g.hosts.min()) {
-				k.bad("F3: group %q: its key in the heap is wrong", name)
-			}
-		}
 	}
 }
 

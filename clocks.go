@@ -76,7 +76,9 @@ func (f *Frontier) closingHostLocked(id uint32, now int64) []Row {
 		// Its contact may go on: it counts as contacted now.
 		l := c.leases.at(lease)
 		due = max(due, now+max(int64(f.DelayOf(string(c.name(h))).Max()), h.crawlDelayNs()))
-		c.stampGroup(l.group, now+int64(f.opts.GroupDelay.Max()))
+		if l.group != 0 {
+			c.stampGroup(l.group, now+c.longest(c.groups.at(l.group)), now)
+		}
 	}
 	early := due > now && due > f.assumed(h) // without a row it would be contacted too early
 	switch {
@@ -103,10 +105,10 @@ func (f *Frontier) assumed(h *host) int64 {
 
 func (f *Frontier) closingGroupLocked(id uint32, now int64) []Row {
 	g := f.core.groups.at(id)
-	if g.name == "" || g.free <= now || g.free <= f.core.groupHold {
+	if g.name == "" || g.last() <= now || f.core.groupHold != nil && g.last() <= f.core.groupHold(g.delay) {
 		return nil
 	}
-	return []Row{{Key: rowGroup + g.name, Value: binary.AppendVarint(nil, wallMillis(f.wall(g.free)))}}
+	return []Row{{Key: rowGroup + g.name, Value: binary.AppendVarint(nil, wallMillis(f.wall(g.last())))}}
 }
 
 // Begin learns what must be known before the first host.
@@ -195,12 +197,11 @@ func (r *recovery) host(name string, s hostState) {
 func (r *recovery) group(name string, free int64) {
 	c := r.f.core
 	at := min(r.f.since(millisTime(free)), int64(maxDelay))
-	if at <= c.groupHold {
+	if at <= 0 || c.groupHold != nil && at <= c.groupHold(nil) {
 		r.groups = append(r.groups, name)
 		return
 	}
-	g := c.groups.at(c.groupOf(name))
-	g.free = max(g.free, at)
+	c.holdGroup(c.groupOf(name), at)
 }
 
 // obsolete notes that a row is to be deleted. What is too much is left for the

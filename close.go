@@ -30,7 +30,7 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 		return Lease{}, err
 	}
 	id := f.core.ensure(f.hostHash(host), host)
-	f.core.wantContact(id)
+	f.core.wantContact(id, f.last)
 	q := f.contacts[id]
 	if q == nil {
 		q = &waiterQueue{}
@@ -73,18 +73,20 @@ func (f *Frontier) dropContactsLocked(id uint32) {
 
 // wantContact notes that a Contact waits for a host, which needs a back queue
 // then even if it has no URLs.
-func (c *core) wantContact(id uint32) {
+func (c *core) wantContact(id uint32, now int64) {
 	h := c.hosts.at(id)
 	h.wanted = true
 	switch h.place {
 	case leased, loading, pacing, called, held:
+	case queued:
+		c.hurry(id, now)
 	case ready:
 		c.detach(id) // it keeps its group's slot
 		c.put(h, called)
 		c.calls = append(c.calls, id)
 	default:
 		c.detach(id)
-		c.setPacing(id, h)
+		c.setPacing(id, h, now)
 	}
 }
 

@@ -84,7 +84,7 @@ func (f *Frontier) freePaused(id uint32) {
 			if first {
 				left = l.n // later ones are looked at when they come
 			}
-			f.core.regroup(l, min(left, sweepAtOnce))
+			f.core.regroup(l, min(left, sweepAtOnce), f.last)
 			left -= sweepAtOnce
 			f.dispatchLocked()
 			f.mu.Unlock()

@@ -272,10 +272,10 @@ func (c *core) setCrawl(id uint32, s CrawlSettings) {
 
 // regroup looks again at up to n hosts of a ready list of a crawl that was paused:
 // those with nothing else to offer give up their groups' slots.
-func (c *core) regroup(l *list, n int) {
+func (c *core) regroup(l *list, n int, now int64) {
 	for ; n > 0 && l.first != 0; n-- {
 		id := c.queues.at(l.first).host
 		c.detach(id)
-		c.makeReady(id)
+		c.makeReady(id, now)
 	}
 }

@@ -158,6 +158,17 @@ func (f *Frontier) plan(l Lease, o Outcome, now time.Time, expired bool) (plan, 
 	return p, nil
 }
 
+// groupDue is until when a slot of a group is left alone; 0: it was not contacted.
+func (p *plan) groupDue(g *group) int64 {
+	switch {
+	case p.hostHold < 0:
+		return 0
+	case g.delay != nil:
+		return p.end + clampDelay(g.delay.Delay(g.name, p.outcome))
+	}
+	return p.end + p.groupHold
+}
+
 func clampDelay(d time.Duration) int64 { return int64(min(max(0, d), maxDelay)) }
 
 // heldLocked returns the lease record of a lease that is out.
@@ -235,10 +246,9 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
 		c.crawlOf(c.queues.at(l.queue)).stats.Done[out.Result]++
 	}
 	f.learnLocked(h, out.CrawlDelay)
-	var laneDue, hold, groupDue int64
+	var laneDue, hold int64
 	if p.hostHold >= 0 {
 		laneDue = p.end + p.hostHold
-		groupDue = p.end + p.groupHold
 		if h.crawlDelay > 0 {
 			hold = p.end + h.crawlDelayNs()
 		}
@@ -264,7 +274,8 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
 	if len(o.entries) > 0 {
 		f.pinLocked(o, l.host) // perhaps they are its own: then it has something to do still
 	}
-	c.settleLease(&l, now, laneDue, hold, groupDue)
+	c.endGroups(&l, now, func(g *group) int64 { return p.groupDue(g) })
+	c.settleLease(&l, now, laneDue, hold)
 	return err
 }
 

@@ -280,9 +280,9 @@ func (x *exporter) addGroupLocked(id uint32, now int64, take func(byte, []byte, 
 	if g.name == "" {
 		return
 	}
-	free := g.free
-	if g.taken > 0 {
-		free = max(free, now+int64(f.opts.GroupDelay.Max()))
+	free := g.last()
+	if g.used > 0 {
+		free = max(free, now+f.core.longest(g))
 	}
 	take(sectionGroup, []byte(g.name), binary.AppendVarint(nil, wallMillis(f.wall(free))))
 }

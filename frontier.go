@@ -35,34 +35,34 @@ type Frontier struct {
 
 	reader sync.Mutex // one timed block is read at a time; taken before mu
 
-	mu          sync.Mutex
-	core        *core
-	urlRanges   urlRanges
-	footprint   int64 // bytes that the Spill takes
-	known       knownURLs
-	last        int64  // the latest time seen: time does not run backwards
-	token       uint64 // of the last lease
-	seq         uint64 // of the last admission
-	rates       rates
-	waiters     waiterQueue
-	contacts    map[uint32]*waiterQueue // by host: Contact calls waiting
-	finishing   int                     // ops that were submitted and are not settled
-	groupsSwept int                     // groups left when they were last swept
-	timer       Timer                   // nil until the first waiter
-	timerAt     int64
-	draining    bool
-	closed      bool
-	drained     chan struct{} // closed once draining and no lease is out; nil if nobody waits
-	committer   committer
-	forcing     map[Mark]chan struct{} // URLs being forced; closed when that has ended
-	notes       notes
-	faults      []error  // of timed blocks that were lost, for callers of Next
-	logMarks    []Mark   // admitted since the last checkpoint
-	logBytes    int64    // committed since then
-	heldFrom    int64    // when the store was opened after a crash, ns since Open; notHeld if never
-	gen         uint32   // generation of the last checkpoint
-	epoch       uint64   // how often the store was opened
-	applied     struct { // what of the log is in memory as a whole
+	mu        sync.Mutex
+	core      *core
+	urlRanges urlRanges
+	footprint int64 // bytes that the Spill takes
+	known     knownURLs
+	last      int64  // the latest time seen: time does not run backwards
+	token     uint64 // of the last lease
+	seq       uint64 // of the last admission
+	rates     rates
+	waiters   waiterQueue
+	contacts  map[uint32]*waiterQueue // by host: Contact calls waiting
+	finishing int                     // ops that were submitted and are not settled
+	timer     Timer                   // nil until the first waiter
+	timerAt   int64
+	goingOn   bool // a goroutine is about to dispatch again
+	draining  bool
+	closed    bool
+	drained   chan struct{} // closed once draining and no lease is out; nil if nobody waits
+	committer committer
+	forcing   map[Mark]chan struct{} // URLs being forced; closed when that has ended
+	notes     notes
+	faults    []error  // of timed blocks that were lost, for callers of Next
+	logMarks  []Mark   // admitted since the last checkpoint
+	logBytes  int64    // committed since then
+	heldFrom  int64    // when the store was opened after a crash, ns since Open; notHeld if never
+	gen       uint32   // generation of the last checkpoint
+	epoch     uint64   // how often the store was opened
+	applied   struct { // what of the log is in memory as a whole
 		batch, seq uint64
 		marks      int // of logMarks
 	}
@@ -98,6 +98,8 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 			quantum:   o.Quantum,
 			parkAfter: int64(o.ParkAfter),
 			selector:  o.Selector,
+			strict:    isStrict(o.Selector),
+			groupMax:  int64(o.GroupDelay.Max()),
 			spill:     o.Spill != nil,
 			ahead:     int64(timedAhead),
 		}),
@@ -152,13 +154,22 @@ func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 		f.mu.Unlock()
 		return Lease{}, err
 	}
-	if f.waiters.first == nil { // nobody came before
+	for f.waiters.first == nil { // nobody came before
 		if g, ok := f.nextLocked(f.last); ok {
 			f.mu.Unlock()
 			if g.load != nil {
 				g = f.load(g.load)
 			}
 			return f.accept(ctx, g)
+		}
+		if !f.moreLocked(f.last) {
+			break
+		}
+		f.mu.Unlock()
+		f.lock()
+		if err := f.refusalLocked(); err != nil {
+			f.mu.Unlock()
+			return Lease{}, err
 		}
 	}
 	w := f.waiters.push()
@@ -256,13 +267,13 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 		if ok {
 			return g.lease, at, g.again, g.err
 		}
+		if f.moreLocked(f.last) {
+			return l, at, true, nil
+		}
 		if f.readDueLocked(f.last) {
 			f.mu.Unlock()
 			f.readTimed(true)
 			f.mu.Lock()
-			return l, at, true, nil
-		}
-		if f.core.unfinished() {
 			return l, at, true, nil
 		}
 		if f.overLocked() {

@@ -209,7 +209,7 @@ func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 	if h.group != 0 && !h.holdsSlot {
 		g := c.groups.at(h.group)
 		longer(ReasonGroup, g.free)
-		if g.taken >= g.slots {
+		if g.used >= g.limit {
 			longer(ReasonGroup, never)
 		}
 	}
@@ -221,7 +221,7 @@ func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 		return ReasonBackQueue, never
 	case loading:
 		return ReasonReading, never
-	case pacing: // others of its group are before it
+	case pacing, queued: // others of its group are before it
 		return ReasonGroup, never
 	}
 	return ReasonTurn, never

@@ -26,6 +26,7 @@ const (
 	parked                 // core.parked holds its time; no resident URLs
 	held                   // a rule keeps it from being served; core.held has it; no resident URLs
 	pacing                 // bound: in the heap, by itself or within its group
+	queued                 // bound: due, and waits for a slot of its group
 	ready                  // bound: in each ready list that it has URLs for
 	called                 // bound: a Contact waits for it and may have it now
 	loading                // bound: a caller reads its next URLs from disk
@@ -104,6 +105,9 @@ type core struct {
 
 	groups     slab[group]
 	groupNames map[string]uint32
+	lonely     []uint32 // groups without members; some have got one
+
+	groupSettings func(name string) GroupSettings // nil: none are set
 
 	controls *controls
 	held     heldHosts
@@ -114,7 +118,7 @@ type core struct {
 
 	hold      int64                   // nothing is handed out before; set after a crash
 	holdOf    func(host string) int64 // the same for a host with a longer delay; nil: no crash
-	groupHold int64                   // the same for groups
+	groupHold func(DelayPolicy) int64 // the same for groups with this delay; nil: no crash
 	stats     Stats
 	waits     waits
 	avail     [maxPriorities]int // scratch for the selector
@@ -136,6 +140,8 @@ type coreConfig struct {
 	quantum   int
 	parkAfter int64
 	selector  Selector
+	strict    bool  // the selector is Strict
+	groupMax  int64 // how long a group may be left alone after a contact unless it has a delay of its own
 	spill     bool
 	evictOver int64 // bytes of resident records above which unbound hosts keep none
 	ahead     int64 // how long before its time a record on disk may be in memory, too

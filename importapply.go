@@ -210,7 +210,7 @@ func (f *Frontier) importHold(until int64) error {
 	}
 	f.heldFrom = max(f.heldFrom, at-f.maxDelay)
 	f.core.hold = at
-	f.core.groupHold = max(f.core.groupHold, at)
+	f.core.holdGroups(at)
 	f.core.holdOf = f.hold
 	if f.opts.Spill == nil {
 		f.mu.Unlock()
@@ -238,7 +238,7 @@ func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
 		return nil
 	}
 	c := f.core
-	c.stampGroup(c.groupOf(name), at)
+	c.holdGroup(c.groupOf(name), at)
 	o := newOp()
 	if f.opts.Spill != nil {
 		o.rows = append(o.rows, Row{Key: rowGroup + name, Value: binary.AppendVarint(nil, wallMillis(f.wall(at)))})
@@ -267,7 +267,7 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	idle := h.place != leased && h.place != loading
 	if idle {
 		c.detach(id) // its group changes only while it is in no structure
-		c.dropSlot(h)
+		c.dropSlot(h, now)
 	}
 	if s.crawlDelay > h.crawlDelay {
 		h.crawlDelay, h.unsaved = s.crawlDelay, true

@@ -83,34 +83,21 @@ func (f *Frontier) Join(l *Lease, name string) error {
 		return err
 	}
 	c := f.core
-	if len(c.groupNames) >= 2*f.groupsSwept+64 {
-		c.sweepGroups(f.nowLocked())
-		f.groupsSwept = len(c.groupNames)
-	}
+	now := f.nowLocked()
+	c.sweepGroups(now)
 	id := c.groupOf(name)
 	if r.group == id {
 		return nil
 	}
-	h, left := c.hosts.at(r.host), r.group
-	if r.group != 0 {
-		if r.oldGroup == 0 {
-			r.oldGroup = r.group
-			c.groups.at(r.group).members++ // until the lease ends: its clock is not forgotten
-		}
-		c.freeSlot(r.group)
-		r.group = 0
-	}
-	c.joinGroup(h, id)
-	h.unsaved = true
+	granted := c.takeSlot(id, now)
+	c.moveLease(r, id, granted, now)
+	c.moveHost(r.host, id, now)
+	c.hosts.at(r.host).unsaved = true
 	l.Group = name
-	if !c.takeSlot(id, f.nowLocked()) {
-		f.dispatchLocked()
+	f.dispatchLocked()
+	if !granted {
 		return ErrGroupBusy
 	}
-	// Nobody knows whether a contact happened under the group it left.
-	c.stampGroup(left, f.nowLocked()+int64(f.opts.GroupDelay.Max()))
-	r.group = id
-	f.dispatchLocked()
 	return nil
 }
 

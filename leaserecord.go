@@ -134,10 +134,54 @@ func (c *core) endLease(id uint32) leaseRecord {
 	return l
 }
 
-// settleLease frees the slots that a lease held. If its host was contacted, its
-// lane is left alone until laneDue, and its group until groupDue; otherwise these
-// are 0. All lanes are left alone until hold.
-func (c *core) settleLease(l *leaseRecord, now, laneDue, hold, groupDue int64) {
+// moveLease ends what a lease holds of a group because its host comes to another,
+// of which it was granted a slot or not.
+func (c *core) moveLease(l *leaseRecord, id uint32, granted bool, now int64) {
+	if left := l.group; left != 0 {
+		if l.oldGroup == 0 {
+			l.oldGroup = left
+			c.groups.at(left).members++ // until the lease ends: its clock is not forgotten
+		}
+		at := int64(0)
+		if granted { // nobody knows whether a contact happened under the group it left
+			at = now + c.longest(c.groups.at(left))
+		}
+		c.freeSlot(left, at, now)
+	}
+	l.group = 0
+	if granted {
+		l.group = id
+	}
+}
+
+// longest is how long a group may be left alone after a contact.
+func (c *core) longest(g *group) int64 {
+	if g.delay != nil {
+		return int64(g.delay.Max())
+	}
+	return c.cfg.groupMax
+}
+
+// endGroups frees the slot that a lease held. due tells until when a slot of a
+// group is left alone because its host was contacted: that which it held, and
+// others that its host belonged to since; 0: it was not.
+func (c *core) endGroups(l *leaseRecord, now int64, due func(*group) int64) {
+	if id := l.group; id != 0 {
+		c.freeSlot(id, due(c.groups.at(id)), now)
+	}
+	if id := c.hosts.at(l.host).group; id != 0 && id != l.group && id != l.oldGroup {
+		c.stampGroup(id, due(c.groups.at(id)), now)
+	}
+	if id := l.oldGroup; id != 0 {
+		c.stampGroup(id, due(c.groups.at(id)), now)
+		c.leftGroup(id)
+	}
+}
+
+// settleLease puts a lease's host where it belongs. If it was contacted its lane is
+// left alone until laneDue; otherwise that is 0. All lanes are left alone until
+// hold.
+func (c *core) settleLease(l *leaseRecord, now, laneDue, hold int64) {
 	h := c.hosts.at(l.host)
 	if x := c.lanesOf(l.host); x != nil {
 		n := c.allowed(h)
@@ -146,12 +190,6 @@ func (c *core) settleLease(l *leaseRecord, now, laneDue, hold, groupDue int64) {
 		h.due = x.next(n)
 	} else {
 		h.due = max(h.due, laneDue, hold)
-	}
-	c.stampGroup(l.group, groupDue)
-	c.freeSlot(l.group)
-	if l.oldGroup != 0 {
-		c.stampGroup(l.oldGroup, groupDue)
-		c.groups.at(l.oldGroup).members--
 	}
 	h.served = max(h.served, 1) // it keeps its back queue
 	c.resettle(l.host, now)

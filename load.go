@@ -43,8 +43,7 @@ func (f *Frontier) load(job *loadJob) grant {
 	}
 	f.core.install(job.queue, job.load, records)
 	q := f.core.queues.at(job.queue)
-	if q.waiting == 0 || f.draining || f.core.hosts.at(job.host).due > now || f.core.full(job.host) ||
-		!f.core.mayServe(job.host, now) || !f.core.crawlOf(q).runs() {
+	if q.waiting == 0 || f.draining || !f.core.crawlOf(q).runs() || !f.core.claim(job.host, now) {
 		f.core.unload(job.host, now) // its last URL was moved by a Force, a late Done asked for time, or a rule or its crawl says so
 		if f.draining {
 			f.dispatchLocked()

@@ -102,7 +102,12 @@ func (r *recovery) meta(v []byte) error {
 	}
 	f.core.hold = max(0, f.heldFrom+f.maxDelay)
 	f.core.holdOf = f.hold
-	f.core.groupHold = max(0, f.heldFrom+int64(f.opts.GroupDelay.Max()))
+	f.core.groupHold = func(d DelayPolicy) int64 {
+		if d == nil {
+			d = f.opts.GroupDelay
+		}
+		return max(0, f.heldFrom+int64(d.Max()))
+	}
 	return nil
 }
 

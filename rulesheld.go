@@ -124,7 +124,7 @@ func (c *core) setAside(id uint32, now int64) bool {
 	if until == 0 {
 		return false
 	}
-	c.dropSlot(h)
+	c.dropSlot(h, now)
 	c.put(h, held)
 	h.served = 0
 	c.keep(id, h, why)
@@ -172,7 +172,12 @@ func (c *core) shelveFirst(t *timeHeap, now int64) bool {
 	}
 	id := t.Items[0].id
 	if id&groupBit != 0 {
-		id = c.groups.at(id &^ groupBit).hosts.Items[0].id
+		g := c.groups.at(id &^ groupBit)
+		if g.due.len() > 0 {
+			id = g.due.Items[0].id
+		} else {
+			id = g.hosts.Items[0].id
+		}
 	}
 	if c.mayServe(id, now) {
 		return false

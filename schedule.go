@@ -13,9 +13,16 @@ import "github.com/seed-7440039f/frontier/internal/arena"
 // promoteAtOnce is how many scheduled URLs become waiting under one lock.
 const promoteAtOnce = 1024
 
+const (
+	bindAtOnce  = 128 // hosts that are bound, or get tokens, in vain under one lock
+	readyAtOnce = 512 // hosts and groups that become due under one lock
+)
+
 // advance lets time pass: scheduled URLs become waiting, parked hosts get their
-// tokens back, due hosts become ready.
+// tokens back, due hosts become ready. It does so much of it at once; nextEvent
+// tells that there is more.
 func (c *core) advance(now int64) {
+	c.more = false
 	// What is due before on disk comes first.
 	for n := 0; c.scheduled.min() <= min(now, c.timed.min()) && n < promoteAtOnce; n++ {
 		it := c.unschedule(0)
@@ -32,23 +39,18 @@ func (c *core) advance(now int64) {
 	if now < c.hold {
 		return
 	}
-	for c.parks.min() <= now {
+	for n := 0; c.parks.min() <= now && n < bindAtOnce; n++ {
 		id := c.parks.pop().id
 		c.unbind(id, c.hosts.at(id))
 	}
-	for c.pace.min() <= now {
+	for n := 0; c.pace.min() <= now && n < readyAtOnce; n++ {
 		id := c.pace.Items[0].id
 		if id&groupBit == 0 {
 			c.pace.pop()
-			c.makeReady(id)
+			c.makeReady(id, now)
 			continue
 		}
-		g := c.groups.at(id &^ groupBit)
-		hid := g.hosts.pop().id
-		g.taken++
-		c.hosts.at(hid).holdsSlot = true
-		c.requeueGroup(id &^ groupBit)
-		c.makeReady(hid)
+		c.giveSlot(id&^groupBit, now)
 	}
 }
 
@@ -77,7 +79,7 @@ func (c *core) nextEvent(now int64) int64 {
 
 // makeReady puts a host that may be contacted now into the ready lists, or calls
 // the Contact that waits for it.
-func (c *core) makeReady(id uint32) {
+func (c *core) makeReady(id uint32, now int64) {
 	h := c.hosts.at(id)
 	if h.wanted {
 		c.put(h, called)
@@ -87,11 +89,15 @@ func (c *core) makeReady(id uint32) {
 	// Of a group no more are ready than it has slots.
 	if h.group == 0 && c.surplus(h) || !c.offering(h) {
 		c.put(h, nowhere)
-		c.dropSlot(h)
+		c.dropSlot(h, now)
 		c.unbind(id, h)
 		return
 	}
 	c.put(h, ready)
+	if h.group != 0 {
+		g := c.groups.at(h.group)
+		g.offered = append(g.offered, c.ranked(id, g))
+	}
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		if c.queues.at(q).waiting > 0 {
 			c.enlist(readies, q)
@@ -132,7 +138,13 @@ func (c *core) detach(id uint32) {
 		} else {
 			c.pace.remove(int(h.pos))
 		}
+	case queued:
+		c.groups.at(h.group).due.remove(int(h.pos))
+		c.requeueGroup(h.group)
 	case ready:
+		if h.group != 0 {
+			c.unoffer(c.groups.at(h.group), id)
+		}
 		for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 			if c.queues.at(q).waiting > 0 {
 				c.delist(readies, q)
@@ -150,24 +162,24 @@ func (c *core) detach(id uint32) {
 }
 
 // dropSlot gives back the group slot of a host that will not be leased after all.
-func (c *core) dropSlot(h *host) {
+func (c *core) dropSlot(h *host, now int64) {
 	if h.holdsSlot {
 		h.holdsSlot = false
-		c.freeSlot(h.group)
+		c.freeSlot(h.group, 0, now)
 	}
 }
 
 // settle puts a host that is in no structure where it belongs.
 func (c *core) settle(id uint32, now int64) {
 	h := c.hosts.at(id)
-	c.dropSlot(h)
+	c.dropSlot(h, now)
 	if c.full(id) {
 		c.put(h, leased)
 		return
 	}
 	switch {
 	case h.wanted:
-		c.setPacing(id, h)
+		c.setPacing(id, h, now)
 	case h.waiting == 0:
 		c.rest(id, h, now)
 	case h.due-now > c.cfg.parkAfter && h.due > c.hold:
@@ -179,11 +191,15 @@ func (c *core) settle(id uint32, now int64) {
 	case h.place == nowhere && h.served == 0, int(h.served) >= c.cfg.quantum && c.places[unbound] > 0:
 		c.unbind(id, h)
 	default:
-		c.setPacing(id, h)
+		c.setPacing(id, h, now)
 	}
 }
 
-func (c *core) setPacing(id uint32, h *host) {
+func (c *core) setPacing(id uint32, h *host, now int64) {
+	if h.group != 0 && h.due <= now && now >= c.hold {
+		c.queueUp(id, now)
+		return
+	}
 	c.put(h, pacing)
 	if h.group == 0 {
 		c.pace.push(timeItem{at: h.due, id: id})
@@ -231,14 +247,15 @@ type choice struct {
 
 // next chooses the crawl, host and queue of the next hand-out. The selector is
 // asked once, for what the crawl has to offer; if all it chose turns out not to
-// be due, again. The host is in place loading afterwards, holding its group's slot.
+// be due, again, until so many hosts were found in vain that the lock should be
+// released: c.more tells. The host is in place loading afterwards, holding its
+// group's slot.
 func (c *core) next(now int64) (choice, bool, error) {
-	c.more = false
 	c.advance(now)
 	if now < c.hold {
 		return choice{}, false, nil
 	}
-	for {
+	for inVain := 0; ; {
 		x, immediate := c.nextCrawl()
 		if x == nil {
 			c.shelve(now)
@@ -253,9 +270,13 @@ func (c *core) next(now int64) (choice, bool, error) {
 				return choice{}, false, &SelectorError{Got: p, Available: append([]int(nil), available...)}
 			}
 		}
-		if qid := c.nextOf(x, p, now); qid != 0 {
+		if qid := c.nextOf(x, p, now, &inVain); qid != 0 {
 			c.served(x, uint8(p))
 			return c.prepare(qid), true, nil
+		}
+		if inVain >= bindAtOnce {
+			c.more = true
+			return choice{}, false, nil
 		}
 	}
 }
@@ -273,9 +294,10 @@ func (c *core) available(mask uint64) []int {
 }
 
 // nextOf takes the crawl's first ready host of level p, or else binds hosts from
-// its front queue p until one is due. It returns the host's queue, or 0.
-func (c *core) nextOf(x *crawl, p int, now int64) uint32 {
-	for x.lists[readies].at[p].first != 0 {
+// its front queue p until one is due. It returns the host's queue, or 0, and
+// counts those that were not.
+func (c *core) nextOf(x *crawl, p int, now int64, inVain *int) uint32 {
+	for ; x.lists[readies].at[p].first != 0 && *inVain < bindAtOnce; *inVain++ {
 		qid := x.lists[readies].at[p].first
 		id := c.queues.at(qid).host
 		c.detach(id)
@@ -284,7 +306,7 @@ func (c *core) nextOf(x *crawl, p int, now int64) uint32 {
 			return qid
 		}
 	}
-	for x.lists[tokens].at[p].first != 0 {
+	for ; x.lists[tokens].at[p].first != 0 && *inVain < bindAtOnce; *inVain++ {
 		qid := x.lists[tokens].at[p].first
 		id := c.queues.at(qid).host
 		h := c.hosts.at(id)
@@ -301,7 +323,7 @@ func (c *core) nextOf(x *crawl, p int, now int64) uint32 {
 			h.holdsSlot = h.group != 0
 			return qid
 		}
-		c.setPacing(id, h)
+		c.setPacing(id, h, now)
 	}
 	return 0
 }
@@ -318,12 +340,26 @@ func (c *core) stillDue(id uint32, now int64) bool {
 	if c.setAside(id, now) {
 		return false
 	}
-	if h.group == 0 || c.groups.at(h.group).free <= now {
+	if h.group == 0 {
 		return true
 	}
-	c.dropSlot(h)
-	c.setPacing(id, h)
+	if g := c.groups.at(h.group); g.kept(g.limit, now) {
+		return true
+	}
+	c.dropSlot(h, now)
+	c.setPacing(id, h, now)
 	return false
+}
+
+// claim reports whether a host in place loading may still be leased. If it has
+// come to another group meanwhile it takes a slot of that.
+func (c *core) claim(id uint32, now int64) bool {
+	h := c.hosts.at(id)
+	if h.due > now || c.full(id) || !c.mayServe(id, now) || !h.holdsSlot && !c.takeSlot(h.group, now) {
+		return false
+	}
+	h.holdsSlot = h.group != 0
+	return true
 }
 
 // prepare tells whether the queue's next record must be read from disk.
@@ -339,7 +375,7 @@ func (c *core) prepare(qid uint32) choice {
 // unload puts a host back whose next record was not read after all.
 func (c *core) unload(id uint32, now int64) {
 	h := c.hosts.at(id)
-	c.dropSlot(h)
+	c.dropSlot(h, now)
 	c.put(h, nowhere)
 	h.served = max(h.served, 1) // still bound
 	c.settle(id, now)

@@ -45,9 +45,11 @@ func BiasedRandom(seed uint64) Selector {
 
 // Strict always picks the highest available priority. It starves the lower ones
 // for as long as higher ones have something to offer.
-func Strict() Selector {
-	return SelectorFunc(func(available []int) int { return available[len(available)-1] })
-}
+func Strict() Selector { return strict{} }
+
+type strict struct{}
+
+func (strict) Select(available []int) int { return available[len(available)-1] }
 
 // Uniform picks each available priority with the same probability.
 func Uniform(seed uint64) Selector {

@@ -14,49 +14,55 @@ import "slices"
 //
 // The zero value has no lane in use and none that keeps a distance.
 type slots struct {
-	used int32
-	hold int64   // no lane may be used before
-	free []int64 // ascending: when lanes may be used that keep their distance; some have passed
+	used  int32
+	hold  int64   // no lane may be used before
+	until []int64 // ascending: when lanes may be used that keep their distance; some have passed
 }
 
 // next is when one of n lanes may be used. If all of them are in use it is not
 // later than when one may be that ends.
 func (s *slots) next(n int32) int64 {
-	k := int(s.used) + len(s.free) - int(n) // so many, and one, must pass before
-	if k < 0 || len(s.free) == 0 {
+	k := int(s.used) + len(s.until) - int(n) // so many, and one, must pass before
+	if k < 0 || len(s.until) == 0 {
 		return s.hold
 	}
-	return max(s.hold, s.free[min(k, len(s.free)-1)])
+	return max(s.hold, s.until[min(k, len(s.until)-1)])
 }
 
 // leave notes that one of n lanes keeps its distance until at.
 func (s *slots) leave(at, now int64, n int32) {
-	if n == 1 && len(s.free) == 0 {
+	if n == 1 && len(s.until) == 0 {
 		s.hold = max(s.hold, at)
 		return
 	}
 	s.pass(now)
 	if at > max(s.hold, now) {
-		i, _ := slices.BinarySearch(s.free, at)
-		s.free = slices.Insert(s.free, i, at)
+		i, _ := slices.BinarySearch(s.until, at)
+		s.until = slices.Insert(s.until, i, at)
 	}
 }
 
 // pass forgets distances that were kept.
 func (s *slots) pass(now int64) {
 	n := 0
-	for n < len(s.free) && s.free[n] <= now {
+	for n < len(s.until) && s.until[n] <= now {
 		n++
 	}
-	s.free = slices.Delete(s.free, 0, n)
+	s.until = slices.Delete(s.until, 0, n)
+}
+
+// kept reports whether the lanes in use are not too many of n now.
+func (s *slots) kept(n int32, now int64) bool {
+	s.pass(now)
+	return s.hold <= now && int(s.used)+len(s.until) <= int(n)
 }
 
 // last is when all lanes may be used that are not in use.
 func (s *slots) last() int64 {
-	if len(s.free) == 0 {
+	if len(s.until) == 0 {
 		return s.hold
 	}
-	return max(s.hold, s.free[len(s.free)-1])
+	return max(s.hold, s.until[len(s.until)-1])
 }
 
 // hostLanes are the lanes of a host that may have several leases at once. There is

@@ -55,7 +55,7 @@ func (f *Frontier) statsLocked() Stats {
 	s.Known = f.known.total
 	p := &f.core.places
 	s.EventsLost = f.events.lostSoFar()
-	s.Bound = int64(p[pacing] + p[ready] + p[called] + p[loading] + p[leased])
+	s.Bound = int64(p[pacing] + p[queued] + p[ready] + p[called] + p[loading] + p[leased])
 	s.Resident = f.core.resident
 	s.MemoryBytes = f.memoryLocked() + f.footprint
 	return s

@@ -121,34 +121,40 @@ type dueItem struct {
 	in    *timeHeap
 	i     int
 	floor int64 // nothing of the heap is before it
+	due   bool  // the heap is of a group's due hosts, which are not ordered by time
 }
 
 func (c *core) walkDue() *dueWalk {
 	w := &dueWalk{c: c}
-	w.add(&c.pace, 0, c.hold)
-	w.add(&c.parks, 0, c.hold)
+	w.add(dueItem{in: &c.pace, floor: c.hold})
+	w.add(dueItem{in: &c.parks, floor: c.hold})
 	return w
 }
 
-func (w *dueWalk) add(h *timeHeap, i int, floor int64) {
-	if i < h.len() {
-		heap.Push(w, dueItem{max(floor, h.Items[i].at), h, i, floor})
+func (w *dueWalk) add(x dueItem) {
+	if x.i >= x.in.len() {
+		return
 	}
+	if x.at = x.floor; !x.due {
+		x.at = max(x.at, x.in.Items[x.i].at)
+	}
+	heap.Push(w, x)
 }
 
 // next returns the next host and its time.
 func (w *dueWalk) next() (timeItem, bool) {
 	for len(w.items) > 0 {
 		x := heap.Pop(w).(dueItem)
-		for i := 4*x.i + 1; i <= 4*x.i+4; i++ {
-			w.add(x.in, i, x.floor)
-		}
 		id := x.in.Items[x.i].id
+		for i := 4*x.i + 1; i <= 4*x.i+4; i++ {
+			w.add(dueItem{in: x.in, i: i, floor: x.floor, due: x.due})
+		}
 		if id&groupBit == 0 {
 			return timeItem{at: x.at, id: id}, true
 		}
 		g := w.c.groups.at(id &^ groupBit)
-		w.add(&g.hosts, 0, max(x.floor, g.free))
+		w.add(dueItem{in: &g.due, floor: max(x.floor, g.free), due: true})
+		w.add(dueItem{in: &g.hosts, floor: max(x.floor, g.free)})
 	}
 	return timeItem{}, false
 }

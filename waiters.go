@@ -84,12 +84,38 @@ func (f *Frontier) dispatchLocked() {
 		f.core.advance(now)
 	}
 	f.callLocked(now)
+	if f.moreLocked(now) {
+		f.goOnLocked()
+		return
+	}
 	if f.waiters.first != nil && f.overLocked() {
 		for f.waiters.first != nil {
 			f.waiters.give(grant{err: f.exhaustedLocked()})
 		}
 	}
 	f.armLocked(now)
+}
+
+// moreLocked reports whether time has more to bring now than was looked at under
+// one lock.
+func (f *Frontier) moreLocked(now int64) bool { return f.core.nextEvent(now) <= now }
+
+// goOnLocked dispatches again as soon as others have had the lock.
+func (f *Frontier) goOnLocked() {
+	if f.goingOn || f.closed {
+		return
+	}
+	f.goingOn = true
+	f.background.Add(1)
+	go func() {
+		defer f.background.Done()
+		f.lock()
+		defer f.mu.Unlock()
+		f.goingOn = false
+		if !f.closed {
+			f.dispatchLocked()
+		}
+	}()
 }
 
 // callLocked gives hosts to the Contact calls that wait for them.

@@ -1,0 +1,128 @@
+package frontier
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// groupedCore has hosts, all in one group, with one URL each of the priority given.
+func groupedCore(t *testing.T, selector Selector, priorities ...uint8) (*core, []uint32) {
+	c := newCore(coreConfig{levels: 8, quantum: 32, parkAfter: never, selector: selector, strict: isStrict(selector)})
+	var ids []uint32
+	for i, p := range priorities {
+		ids = append(ids, addGrouped(c, fmt.Sprintf("host%d.example", i), p))
+	}
+	return c, ids
+}
+
+func addGrouped(c *core, name string, p uint8) uint32 {
+	id := c.ensure(c.hash([]byte(name)), name)
+	h := c.hosts.at(id)
+	h.served = 1 // bound
+	c.joinGroup(h, c.groupOf("g"))
+	c.pushTail(c.queueOf(id, 0, p), c.store(1, benchURL()), 0)
+	return id
+}
+
+// serve hands one URL out and takes it back at once. The group is free a second
+// later, and the host due.
+func serve(t *testing.T, c *core, now int64) uint32 {
+	ch, ok, err := c.next(now)
+	require.NoError(t, err)
+	require.True(t, ok)
+	l := c.endLease(c.lease(ch.queue, 1, now, now+1))
+	c.returnHead(l.queue, l.record)
+	c.endGroups(&l, now, func(*group) int64 { return now + 1e9 })
+	c.settleLease(&l, now, now+1e9, 0)
+	return ch.host
+}
+
+func TestGroupServesTheMostUrgentHostFirst(t *testing.T) {
+	for name, s := range map[string]Selector{"strict": Strict(), "round robin": RoundRobin(), "random": BiasedRandom(1)} {
+		t.Run(name, func(t *testing.T) {
+			c, ids := groupedCore(t, s, 1, 3, 8, 5, 8)
+			for i := range ids {
+				c.hosts.at(ids[i]).due = int64(-i)
+			}
+			require.Equal(t, ids[2], serve(t, c, 0))
+			require.Equal(t, ids[4], serve(t, c, 1e9-1+1))
+		})
+	}
+}
+
+func TestReadyHostGivesItsSlotToAMoreUrgentOne(t *testing.T) {
+	c, ids := groupedCore(t, Strict(), 2, 1)
+	c.advance(0)
+	require.Equal(t, ready, c.hosts.at(ids[0]).place)
+	urgent := addGrouped(c, "urgent.example", 8)
+	require.Equal(t, urgent, serve(t, c, 0))
+	c.pushTail(c.queueOf(ids[1], 0, 8), c.store(1, benchURL()), 0) // it waits for a slot, and gets a better URL
+	require.Equal(t, ids[1], serve(t, c, 1e9))
+}
+
+func TestNoHostOfAGroupStarves(t *testing.T) {
+	c, ids := groupedCore(t, BiasedRandom(1), 1, 8, 8, 8)
+	served := map[uint32]int{}
+	n := 0
+	for now := int64(0); served[ids[0]] == 0; now += 1e9 {
+		served[serve(t, c, now)]++
+		n++
+		require.LessOrEqual(t, n, 8*agePerLevel+4)
+	}
+	require.Greater(t, n, 6*agePerLevel, "a priority is worth that many slots")
+}
+
+func TestStrictStarvesInAGroupToo(t *testing.T) {
+	c, ids := groupedCore(t, Strict(), 1, 8)
+	for now := range int64(20 * agePerLevel) {
+		require.Equal(t, ids[1], serve(t, c, now*1e9))
+	}
+}
+
+// A group that is busy does not keep the lock while all of its hosts are looked
+// at.
+func TestHostsAreBoundInSmallNumbers(t *testing.T) {
+	const n = 10 * bindAtOnce
+	c, _ := groupedCore(t, Strict())
+	for i := range n {
+		id := addGrouped(c, fmt.Sprintf("host%d.example", i), 1)
+		h := c.hosts.at(id)
+		c.detach(id)
+		c.unbind(id, h)
+	}
+	ch, ok, err := c.next(0)
+	require.NoError(t, err)
+	require.True(t, ok, "the group is free")
+	c.lease(ch.queue, 1, 0, never)
+	before := n - 1
+	for c.places[unbound] > 0 {
+		_, ok, err := c.next(0)
+		require.NoError(t, err)
+		require.False(t, ok)
+		left := c.places[unbound]
+		require.LessOrEqual(t, before-left, bindAtOnce)
+		require.Equal(t, left > 0, c.nextEvent(0) <= 0, "it says that there is more")
+		before = left
+	}
+}
+
+func TestHostsBecomeDueInSmallNumbers(t *testing.T) {
+	const n = 4 * readyAtOnce
+	c := newCore(coreConfig{levels: 8, quantum: 32, parkAfter: never, selector: Strict()})
+	for i := range n {
+		name := fmt.Sprintf("host%d.example", i)
+		id := c.ensure(c.hash([]byte(name)), name)
+		h := c.hosts.at(id)
+		h.served, h.due = 1, 5
+		c.pushTail(c.queueOf(id, 0, uint8(1+i%8)), c.store(1, benchURL()), 0)
+	}
+	for left := n; left > 0; {
+		c.advance(5)
+		now := c.pace.len()
+		require.LessOrEqual(t, left-now, readyAtOnce)
+		require.Equal(t, now > 0, c.nextEvent(5) <= 5)
+		left = now
+	}
+}
