@@ -170,6 +170,7 @@ func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func(
 	c := f.core
 	q := c.queues.at(qid)
 	h := c.hosts.at(q.host)
+	c.urlTaken(q.host, ref)
 	f.endsLocked(o, qid, ref)
 	switch h.place {
 	case leased, loading, called:

@@ -83,8 +83,8 @@ type HostInfo struct {
 	Resident bool // it is in memory; all hosts are of which URLs wait
 }
 
-// Host tells what is known of a host. It returns ErrUnknownHost, beside the host's
-// name, if nothing is: no URL of it is in the frontier, and it may be contacted at
+// Host tells what is known of a host. It returns ErrUnknownHost, beside its
+// rule, if nothing is: no URL of it is in the frontier, and it may be contacted at
 // once. If nothing of it is in memory its row is read, and if URLs wait on disk for
 // their time, all of these: ctx ends that. Other errors are ErrClosed and the
 // Spill's.
@@ -94,7 +94,7 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 		return none, fmt.Errorf("frontier: %w", err)
 	}
 	a := absentee{hash: f.hostHash(host), host: host}
-	for {
+	for tries := 0; ; tries++ {
 		if err := ctx.Err(); err != nil {
 			return none, err
 		}
@@ -119,8 +119,12 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 		blocks := f.timedUnreadLocked()
 		f.mu.Unlock()
 		if len(blocks) > 0 {
-			if err := f.countScheduled(ctx, &x, blocks); err != nil {
+			moved, err := f.countScheduled(ctx, &x, blocks)
+			if err != nil {
 				return none, err
+			}
+			if moved && tries < 3 {
+				continue // perhaps its URLs have come into memory meanwhile
 			}
 		}
 		if !known && x.Scheduled == 0 {
@@ -183,17 +187,16 @@ func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
 // time alone; never if that is not known.
 func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 	h := c.hosts.at(id)
+	hold, why := c.controls.hold(c.name(h), now)
 	switch {
+	case h.waiting > 0 && hold == never:
+		return ReasonPaused, never
 	case h.place == leased:
 		return ReasonLeased, never
 	case h.waiting == 0 && h.scheduled > 0:
 		return ReasonNotBefore, never
 	case h.waiting == 0:
 		return ReasonNothing, never
-	}
-	hold, why := c.controls.hold(c.name(h), now)
-	if hold == never {
-		return ReasonPaused, never
 	}
 	reason, until := ReasonTurn, now
 	longer := func(r Reason, at int64) {
@@ -248,12 +251,11 @@ func (c *core) priorityOf(q *queue) int {
 // dormantInfoLocked describes a host that is not in memory, and reports whether
 // anything is known of it.
 func (f *Frontier) dormantInfoLocked(a *absentee) (HostInfo, bool) {
-	x := HostInfo{Host: a.host, Reason: ReasonNothing}
+	x := HostInfo{Host: a.host, Reason: ReasonNothing, Rule: f.controls.effective(a.host, f.last)}
 	if !a.known || !a.found {
 		return x, false
 	}
 	x.CrawlDelay = time.Duration(a.state.crawlDelay) * time.Millisecond
-	x.Rule = f.controls.effective(x.Host, f.last)
 	if due := f.dueOf(a.state); due > 0 {
 		x.Due = f.wall(due)
 	}
@@ -281,9 +283,9 @@ func (f *Frontier) timedUnreadLocked() []timeItem {
 }
 
 // countScheduled adds what of x's host waits for its time in the blocks.
-func (f *Frontier) countScheduled(ctx context.Context, x *HostInfo, blocks []timeItem) error {
+func (f *Frontier) countScheduled(ctx context.Context, x *HostInfo, blocks []timeItem) (moved bool, err error) {
 	first := int64(never)
-	err := f.eachTimed(ctx, blocks, func(r *TimedRecord) bool { return r.Host == x.Host }, func(r *timedLoaded) bool {
+	moved, err = f.eachTimed(ctx, blocks, func(r *TimedRecord) bool { return r.Host == x.Host }, func(r *timedLoaded) bool {
 		x.Scheduled++
 		first = min(first, r.at)
 		return true
@@ -291,5 +293,5 @@ func (f *Frontier) countScheduled(ctx context.Context, x *HostInfo, blocks []tim
 	if err == nil && x.Scheduled > 0 {
 		x.Reason, x.Until = ReasonNotBefore, f.wall(first)
 	}
-	return err
+	return moved, err
 }

@@ -66,6 +66,9 @@ func (c *core) expired(now int64) []uint32 {
 func (c *core) lease(qid uint32, token uint64, now, deadline int64) uint32 {
 	q := c.queues.at(qid)
 	ref := c.pop(q)
+	if c.walks != nil {
+		c.urlTaken(q.host, ref)
+	}
 	c.waits.ended(c.record(ref).seq(), int(q.level), now, c.stats.Waiting)
 	c.hosts.at(q.host).served++
 	x := c.crawlOf(q)

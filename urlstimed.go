@@ -12,12 +12,13 @@ import (
 
 // eachTimed calls fn, without the lock, with the records in timed blocks that are
 // wanted and neither finished nor superseded, until it returns false. Blocks that
-// are damaged are left out: their reader reports them.
-func (f *Frontier) eachTimed(ctx context.Context, blocks []timeItem, wanted func(*TimedRecord) bool, fn func(*timedLoaded) bool) error {
+// are damaged are left out: their reader reports them. moved tells that others were
+// left out because what they had has come into memory, or is finished.
+func (f *Frontier) eachTimed(ctx context.Context, blocks []timeItem, wanted func(*TimedRecord) bool, fn func(*timedLoaded) bool) (moved bool, err error) {
 	var found []timedLoaded
 	for _, it := range blocks {
 		if err := ctx.Err(); err != nil {
-			return err
+			return moved, err
 		}
 		found = found[:0]
 		err := f.opts.Spill.LoadTimed(it.id, timedFirst(it), func(pos int, r TimedRecord) bool {
@@ -41,19 +42,22 @@ func (f *Frontier) eachTimed(ctx context.Context, blocks []timeItem, wanted func
 		var corrupt *CorruptError
 		switch {
 		case closed:
-			return ErrClosed
-		case err != nil && !gone && !errors.As(err, &corrupt):
-			return err
-		case err != nil || gone:
-			continue // what it had is in memory by now, or finished, or lost
+			return moved, ErrClosed
+		case gone:
+			moved = true
+			continue
+		case errors.As(err, &corrupt):
+			continue
+		case err != nil:
+			return moved, err
 		}
 		for i := range found {
 			if !fn(&found[i]) {
-				return nil
+				return moved, nil
 			}
 		}
 	}
-	return nil
+	return moved, nil
 }
 
 // timedHasLocked reports whether a timed block holds records that are on disk only.

@@ -30,6 +30,9 @@ type urlWalk struct {
 		first     uint16
 	}
 	steps int // of the stage
+
+	url   []byte // that is looked for; nil: none
+	taken bool   // it was leased or moved since beginWalk
 }
 
 // beginWalk begins a walk through the queues of a host that belong to a crawl, or
@@ -77,6 +80,15 @@ func (c *core) leaves(ref, next arena.Ref) {
 	for _, w := range c.walks {
 		if w.begun && w.last.ref == ref {
 			w.stand(c, next)
+		}
+	}
+}
+
+// urlTaken tells walks that look for a record's URL that it was leased or moved.
+func (c *core) urlTaken(host uint32, ref arena.Ref) {
+	for _, w := range c.walks {
+		if w.host == host && w.url != nil && c.hasURL(ref, w.url) {
+			w.taken = true
 		}
 	}
 }
