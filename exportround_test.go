@@ -9,14 +9,15 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
@@ -147,7 +148,186 @@ func TestExportImportExport(t *testing.T) {
 	}
 }
 
-var _ = slices.Equal[[]int]
-var _ = io.EOF
-var _ = rapid.Check
-var _ = spilltest.Write
+// What was imported goes on politely: no host is contacted before it was due where
+// it comes from, and one that was leased counts as contacted.
+func TestImportedHostsKeepTheirClocks(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Minute)}, func(t *testing.T, w *world) {
+		w.add("http://a.example/1", "http://a.example/2", "http://b.example/1", "http://b.example/2", "http://c.example/")
+		w.fetched(w.next(), time.Second, frontier.Outcome{RetryAfter: time.Hour}) // some host rests
+		rests := linesOf(w.export(), "host")
+		require.Len(t, rests, 1)
+		l := w.next() // another is leased
+		first := w.export()
+		o := frontier.Options{Delay: frontier.FixedDelay(time.Minute)}
+		x := newWorld(t, o)
+		if w.machine != nil {
+			x = newStoredWorld(t, o, spill.Options{})
+		}
+		x.clk.Set(w.clk.Now())
+		x.imported(first)
+		again := map[string]time.Duration{}
+		for range 5 - 1 {
+			y := x.next()
+			if _, ok := again[y.Host]; !ok {
+				again[y.Host] = x.at()
+			}
+			x.fetched(y, 0, frontier.Outcome{})
+		}
+		assert.Equal(t, time.Second+time.Minute, again[l.Host], "it was leased")
+		assert.Contains(t, again, "c.example")
+		delete(again, l.Host)
+		for host, at := range again {
+			if strings.Contains(rests[0], host) {
+				assert.Equal(t, time.Second+time.Hour, at, "%s rests", host)
+			}
+		}
+	})
+}
+
+// An export shows one moment: of chains in which each page leads to the next, each
+// has exactly one URL that is not done, however many workers go on meanwhile.
+func TestExportShowsOneMoment(t *testing.T) {
+	const chains = 40
+	test := func(t *testing.T, s frontier.Spill, move bool) {
+		ctx, cancel := context.WithCancel(t.Context())
+		f, err := frontier.Open(ctx, frontier.Options{Spill: s, Delay: frontier.FixedDelay(0), KeepOpen: true})
+		require.NoError(t, err)
+		t.Cleanup(func() { ended(t, f) })
+		var es []frontier.Entry
+		for i := range chains {
+			es = append(es, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/0", i)})
+		}
+		_, err = f.Add(ctx, es...)
+		require.NoError(t, err)
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				for l, err := range f.Leases(ctx) {
+					if err != nil {
+						return
+					}
+					var chain, n int
+					_, err := fmt.Sscanf(l.Entry.URL, "http://h%d.example/%d", &chain, &n)
+					assert.NoError(t, err)
+					assert.NoError(t, f.Done(l, frontier.Outcome{Add: []frontier.Entry{{URL: fmt.Sprintf("http://h%d.example/%d", chain, n+1)}}}))
+				}
+			})
+		}
+		for range 10 {
+			if move {
+				require.NoError(t, f.MoveNow(true))
+			}
+			var b bytes.Buffer
+			require.NoError(t, f.Export(ctx, &b, frontier.ExportOptions{}))
+			urls := linesOf(b.String(), "url")
+			require.Len(t, urls, chains)
+			done, known := 0, 0
+			for _, u := range urls {
+				var chain, n int
+				_, err := fmt.Sscanf(u, `{"url":"http://h%d.example/%d"`, &chain, &n)
+				require.NoError(t, err)
+				done += n
+			}
+			for _, m := range linesOf(b.String(), "marks") {
+				known += (len(m) - len(`{"marks":""}`)) / 16
+			}
+			require.Equal(t, done+chains, known, "the URLs that are known are those of the chains so far")
+		}
+		cancel()
+		wait.Wait()
+	}
+	t.Run("in memory", func(t *testing.T) { test(t, nil, false) })
+	t.Run("on a store", func(t *testing.T) { test(t, spilltest.OpenMemory(t, spill.Options{}).Store, true) })
+	t.Run("on badger", func(t *testing.T) {
+		s, err := spill.Open(t.TempDir(), spill.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		test(t, s, true)
+	})
+}
+
+// What was imported is there after the death of the process.
+func TestImportIsDurable(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
+	w.varied()
+	first := w.export()
+	x := newStoredWorld(t, frontier.Options{}, spill.Options{})
+	x.clk.Set(w.clk.Now())
+	x.imported(first)
+	y := x.killed()
+	for _, kind := range []string{"rule", "url", "url64", "marks"} {
+		require.Equal(t, linesOf(first, kind), linesOf(y.export(), kind), kind)
+	}
+	for _, host := range linesOf(first, "host") { // held back, never earlier
+		name := strings.Split(host, `"`)[3]
+		i := slices.IndexFunc(linesOf(y.export(), "host"), func(s string) bool { return strings.HasPrefix(s, `{"host":"`+name+`"`) })
+		require.GreaterOrEqual(t, i, 0, host)
+		require.GreaterOrEqual(t, linesOf(y.export(), "host")[i], host[:strings.Index(host, "Z")])
+	}
+}
+
+// writeHook is a writer that calls back before each write.
+type writeHook struct{ do func() error }
+
+func (h writeHook) Write(p []byte) (int, error) { return len(p), h.do() }
+
+func TestExportEndsEarly(t *testing.T) {
+	inBothWorlds(t, frontier.Options{}, func(t *testing.T, w *world) {
+		w.varied()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, w.f.Export(ctx, io.Discard, frontier.ExportOptions{}), context.Canceled)
+		full := errors.New("no room")
+		require.ErrorIs(t, w.f.Export(t.Context(), writeHook{func() error { return full }}, frontier.ExportOptions{}), full)
+		require.Error(t, w.f.Export(t.Context(), io.Discard, frontier.ExportOptions{Memory: 1}))
+		if w.machine != nil {
+			require.NoError(t, w.f.MoveNow(true))
+			w.machine.Faults.FailFrom(spilltest.Read, 3, full)
+			var b bytes.Buffer
+			require.ErrorIs(t, w.f.Export(t.Context(), &b, frontier.ExportOptions{}), full)
+			assert.NotContains(t, b.String(), `{"end"`)
+			w.machine.Faults.Heal()
+		}
+		require.NoError(t, w.f.Check())
+		require.NoError(t, w.f.Close())
+		require.ErrorIs(t, w.f.Export(t.Context(), io.Discard, frontier.ExportOptions{}), frontier.ErrClosed)
+		_, err := w.f.Import(t.Context(), strings.NewReader("http://a.example/"), frontier.ImportOptions{})
+		require.ErrorIs(t, err, frontier.ErrClosed)
+	})
+}
+
+// A frontier that is closed while it exports does not wait for the rest.
+func TestCloseEndsAnExport(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
+	es := make([]frontier.Entry, 3000)
+	for i := range es {
+		es[i].URL = fmt.Sprintf("http://h%d.example/%d", i%100, i)
+	}
+	_, err := w.f.Add(t.Context(), es...)
+	require.NoError(t, err)
+	begun, closed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	go func() { <-begun; _ = w.f.Close(); close(closed) }()
+	err = w.f.Export(t.Context(), writeHook{func() error {
+		once.Do(func() { close(begun); <-w.closing() })
+		return nil
+	}}, frontier.ExportOptions{})
+	require.ErrorIs(t, err, frontier.ErrClosed)
+	<-closed
+}
+
+// closing is closed when Close has begun.
+func (w *world) closing() <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			if _, _, err := w.f.TryNext(); errors.Is(err, frontier.ErrClosed) {
+				return
+			} else if err != nil {
+				runtime.Gosched()
+			}
+		}
+	}()
+	return done
+}

@@ -187,7 +187,7 @@ func (im *importer) run(r io.Reader) (err error) {
 	if im.header && !im.ended {
 		im.fault(nil, fmt.Errorf("the export was cut off: its last line is missing: %w", io.ErrUnexpectedEOF))
 	}
-	return errors.Join(im.flush(), im.flushMarks())
+	return unwrapped(im.flushMarks())
 }
 
 // readLine reads a line into buf, without its end. Of one that is too long it
@@ -235,9 +235,8 @@ func (im *importer) take(line []byte, long bool) error {
 	default:
 		err = im.url(&Entry{URL: string(text), Crawl: im.o.Crawl}, 0, 0, History{})
 	}
-	var ours *importError
-	if errors.As(err, &ours) {
-		return ours.error
+	if ours := unwrapped(err); ours != nil {
+		return ours
 	}
 	if err != nil {
 		im.fault(line, err)
@@ -249,3 +248,12 @@ func (im *importer) take(line []byte, long bool) error {
 type importError struct{ error }
 
 func (e *importError) Unwrap() error { return e.error }
+
+// unwrapped is the error that is not the line's fault, if err is one.
+func unwrapped(err error) error {
+	var ours *importError
+	if errors.As(err, &ours) {
+		return ours.error
+	}
+	return nil
+}
