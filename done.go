@@ -289,7 +289,7 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
 	}
 	if p.givenUp {
 		c.stats.GivenUp++
-		f.giveUpLocked(o, h, l)
+		f.giveUpLocked(o, h, l, p)
 	}
 	if l.again != nil { // it comes again as it was forced, instead
 		again := *l.again
@@ -327,10 +327,10 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
 const longRetryAfter = time.Hour
 
 // giveUpLocked lets o tell of a URL whose tries are used up.
-func (f *Frontier) giveUpLocked(o *op, h *host, l *leaseRecord) {
+func (f *Frontier) giveUpLocked(o *op, h *host, l *leaseRecord, p plan) {
 	if f.events.wanted() {
 		e, _, attempt := f.entryLocked(l.record)
-		o.event = &Event{Kind: EventURLGivenUp, Host: string(f.core.name(h)), URL: e.URL, Crawl: f.core.crawlOf(f.core.queues.at(l.queue)).id, Attempt: attempt}
+		o.event = &Event{Kind: EventURLGivenUp, Host: string(f.core.name(h)), URL: e.URL, Crawl: f.core.crawlOf(f.core.queues.at(l.queue)).id, Attempt: attempt, Failure: p.outcome.Failure}
 	}
 }
 

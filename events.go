@@ -80,7 +80,8 @@ type Event struct {
 	Scope   Scope     // of the control or limit
 	Crawl   uint32
 	URL     string
-	Attempt int // the try of URL that failed, from 1
+	Attempt int     // the try of URL that failed, from 1
+	Failure Failure // how it failed
 	Until   time.Time
 	Count   int64
 	Reason  string // why, in a few words
@@ -117,6 +118,9 @@ func (e Event) attrs() []slog.Attr {
 	number("crawl", int64(e.Crawl))
 	text("url", e.URL)
 	number("attempt", int64(e.Attempt))
+	if e.Failure != 0 || e.Kind == EventURLGivenUp {
+		text("failure", e.Failure.String())
+	}
 	if !e.Until.IsZero() {
 		a = append(a, slog.Time("until", e.Until))
 	}

@@ -42,13 +42,13 @@ func TestEventsComeInOrder(t *testing.T) {
 		w.add("http://a.example/", "http://b.example/")
 		w.fetched(w.nextIs(0, "http://a.example/"), 0, frontier.Outcome{Result: frontier.Failed})
 		w.nextIs(0, "http://b.example/")
-		w.fetched(w.nextIs(time.Second, "http://a.example/"), 0, frontier.Outcome{Result: frontier.Failed, RetryAfter: 2 * time.Hour})
+		w.fetched(w.nextIs(time.Second, "http://a.example/"), 0, frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureServer, RetryAfter: 2 * time.Hour})
 		w.until(time.Minute)
 		w.f.Stats() // lets the lease expire
 		synctest.Wait()
 		require.Equal(t, []frontier.Event{
 			{Kind: frontier.EventHostBlocked, Time: dawn.Add(time.Second), Host: "a.example", Until: dawn.Add(2*time.Hour + time.Second), Reason: "Retry-After"},
-			{Kind: frontier.EventURLGivenUp, Time: dawn.Add(time.Second), Host: "a.example", URL: "http://a.example/", Attempt: 2},
+			{Kind: frontier.EventURLGivenUp, Time: dawn.Add(time.Second), Host: "a.example", URL: "http://a.example/", Attempt: 2, Failure: frontier.FailureServer},
 			{Kind: frontier.EventLeaseExpired, Time: dawn.Add(time.Minute), Host: "b.example", URL: "http://b.example/", Attempt: 1},
 		}, *told)
 	})
@@ -156,7 +156,7 @@ func TestEventsInTheLog(t *testing.T) {
 		synctest.Wait()
 		log := regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(out.String(), "")
 		require.Equal(t, `level=WARN msg="host blocked" host=a.example until=2026-01-01T01:00:00.000Z reason=Retry-After
-level=INFO msg="url given up" host=a.example url=http://a.example/1 attempt=1
+level=INFO msg="url given up" host=a.example url=http://a.example/1 attempt=1 failure=other
 `, log)
 	})
 }
@@ -171,11 +171,11 @@ func TestEventAsLogValue(t *testing.T) {
 	}}))
 	log.Info("x", "event", frontier.Event{
 		Kind: frontier.EventLimitReached, Host: "a.example", Scope: frontier.Domain("example"), Crawl: 7, URL: "http://a.example/",
-		Attempt: 2, Until: dawn, Count: 3, Reason: "served", Err: errDisk, Dropped: 4,
+		Attempt: 2, Failure: frontier.FailureDNS, Until: dawn, Count: 3, Reason: "served", Err: errDisk, Dropped: 4,
 	})
 	log.Info("x", "event", frontier.Event{Kind: frontier.EventHostReturned})
 	require.Equal(t, `level=INFO msg=x event.kind="limit reached" event.host=a.example event.scope=*.example event.crawl=7 `+
-		`event.url=http://a.example/ event.attempt=2 event.until=2026-01-01T00:00:00.000Z event.count=3 event.reason=served `+
+		`event.url=http://a.example/ event.attempt=2 event.failure=dns event.until=2026-01-01T00:00:00.000Z event.count=3 event.reason=served `+
 		`event.error="disk fault" event.dropped=4
 level=INFO msg=x event.kind="host returned"
 `, out.String())

@@ -58,9 +58,6 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		s.frontier.Spill = store
 	}
 	s.frontier.Logger = log
-	s.frontier.OnGiveUp = func(e frontier.Entry, _ frontier.Outcome) {
-		log.Warn("given up", "url", e.URL)
-	}
 	f, err := frontier.Open(ctx, s.frontier)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return ctx.Err()
