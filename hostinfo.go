@@ -189,7 +189,7 @@ func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 	h := c.hosts.at(id)
 	hold, why := c.controls.hold(c.name(h), now)
 	switch {
-	case h.waiting > 0 && hold == never:
+	case h.waiting > 0 && (hold == never || !c.offering(h)):
 		return ReasonPaused, never
 	case h.place == leased:
 		return ReasonLeased, never

@@ -26,7 +26,8 @@ const (
 
 // NextDue tells up to n hosts with URLs that wait, in the order of the times at
 // which host and group allow their next contact: first those that may be contacted
-// now, then those whose time comes. Of the hosts that wait for a back queue it
+// now, then those whose time comes, the end of a block included; paused hosts have
+// no such time. Of the hosts that wait for a back queue it
 // looks at the first n of each priority only, since these are not ordered by time;
 // hosts of a group whose slots are all taken have no such time, and are not told.
 // n is at most 1,000; more counts as 1,000. It costs O(n log n).
@@ -38,15 +39,8 @@ func (f *Frontier) NextDue(n int) []HostInfo {
 		return nil
 	}
 	c := f.core
-	found := c.dueNow(nil, n)
-	walk := c.walkDue()
-	for range n {
-		it, ok := walk.next()
-		if !ok {
-			break
-		}
-		found = append(found, it)
-	}
+	found := c.soon(c.dueNow(nil, n, f.last), n, f.last)
+	found = c.unblockedNext(found, n, f.last)
 	slices.SortStableFunc(found, func(a, b timeItem) int { return cmp.Compare(a.at, b.at) })
 	names := make([]string, 0, n)
 	for _, it := range found[:min(n, len(found))] {
@@ -73,7 +67,7 @@ func (f *Frontier) infosOf(names []string) []HostInfo {
 
 // dueNow appends up to n hosts of each ready list and front queue, with the times
 // at which they may be contacted; each once.
-func (c *core) dueNow(found []timeItem, n int) []timeItem {
+func (c *core) dueNow(found []timeItem, n int, now int64) []timeItem {
 	seen := map[uint32]bool{}
 	for l := range c.listsByUrgency() {
 		for qid, k := l.first, 0; qid != 0 && k < n; qid, k = c.queues.at(qid).next, k+1 {
@@ -87,9 +81,62 @@ func (c *core) dueNow(found []timeItem, n int) []timeItem {
 			if h.group != 0 {
 				at = max(at, c.groups.at(h.group).free)
 			}
-			found = append(found, timeItem{at: at, id: id})
+			if at, ok := c.servedFrom(id, at, now); ok {
+				found = append(found, timeItem{at: at, id: id})
+			}
 		}
 	}
+	return found
+}
+
+// soon appends up to n hosts from the heaps in the order of their times, or if rules
+// may hold some of them, of which nobody has found out yet, the best of 4n.
+func (c *core) soon(found []timeItem, n int, now int64) []timeItem {
+	first, tries := len(found), n
+	if c.controls.holding() {
+		tries = 4 * n
+	}
+	for walk := c.walkDue(); tries > 0; tries-- {
+		it, ok := walk.next()
+		if !ok {
+			break
+		}
+		if at, ok := c.servedFrom(it.id, it.at, now); ok {
+			found = append(found, timeItem{at: at, id: it.id})
+		}
+	}
+	slices.SortStableFunc(found[first:], func(a, b timeItem) int { return cmp.Compare(a.at, b.at) })
+	return found[:min(len(found), first+max(0, n))]
+}
+
+// servedFrom is when a host whose clocks allow a contact at a time may be contacted
+// under the rules; false if it is paused. Nobody may have found out about these yet.
+func (c *core) servedFrom(id uint32, at, now int64) (int64, bool) {
+	if !c.controls.holding() {
+		return at, true
+	}
+	until, _ := c.controls.hold(c.name(c.hosts.at(id)), now)
+	return max(at, until), until != never
+}
+
+// unblockedNext appends up to n hosts that are held until the end of a block, those of
+// the blocks that end first, with the times at which they may be contacted.
+func (c *core) unblockedNext(found []timeItem, n int, now int64) []timeItem {
+	if c.held.hosts[heldBlocked] == 0 {
+		return found
+	}
+	seen := map[uint32]bool{}
+	c.held.blocks.Ascend(func(r *scopeRule) bool {
+		left := n - len(seen)
+		for _, id := range c.heldIn(nil, r.scope, "", left) {
+			h := c.hosts.at(id)
+			if until, why := c.controls.hold(c.name(h), now); why == heldBlocked && !seen[id] {
+				seen[id] = true
+				found = append(found, timeItem{at: max(h.due, until, c.hold), id: id})
+			}
+		}
+		return len(seen) < n
+	})
 	return found
 }
 
@@ -198,16 +245,10 @@ func (f *Frontier) PeekDue(ctx context.Context, n int) ([]Upcoming, error) {
 	c := f.core
 	var found []timeItem
 	if n > 0 {
-		found = c.dueNow(nil, n)
+		found = c.dueNow(nil, n, f.last)
 	}
 	slices.SortStableFunc(found, func(a, b timeItem) int { return cmp.Compare(max(a.at, f.last), max(b.at, f.last)) })
-	for walk := c.walkDue(); len(found) < n; {
-		it, ok := walk.next()
-		if !ok {
-			break
-		}
-		found = append(found, it)
-	}
+	found = c.soon(found, n-len(found), f.last)
 	found = found[:min(n, len(found))]
 	names := make([]string, len(found))
 	for i, it := range found {

@@ -207,3 +207,34 @@ func TestHostsWhileTheyComeAndGo(t *testing.T) {
 		}
 	}
 }
+
+// Blocked hosts are told under the end of the block, or of their delay if that is
+// later; paused ones are not.
+func TestNextDueOfBlockedHosts(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(10 * time.Second)}, func(t *testing.T, w *world) {
+		for _, h := range []string{"a", "b", "c", "d"} {
+			w.add(urlsOf(h+".example", 2)...)
+			w.fetched(w.nextAt(0), 0, frontier.Outcome{})
+		}
+		require.NoError(t, w.f.BlockUntil(frontier.Host("a.example"), dawn.Add(time.Hour)))
+		require.NoError(t, w.f.BlockUntil(frontier.Host("b.example"), dawn.Add(time.Second)))
+		require.NoError(t, w.f.BlockUntil(frontier.Host("c.example"), dawn.Add(time.Minute)))
+		require.NoError(t, w.f.Pause(frontier.Host("d.example")))
+		require.Equal(t, []string{"b.example", "c.example", "a.example"}, hostsOf(w.f.NextDue(9)))
+		require.Equal(t, []string{"b.example", "c.example"}, hostsOf(w.f.NextDue(2)))
+		w.why("d.example", frontier.ReasonPaused, 0)
+		w.why("a.example", frontier.ReasonBlocked, time.Hour)
+		w.why("b.example", frontier.ReasonDelay, 10*time.Second)
+	})
+}
+
+func TestPausedCrawlIsAReason(t *testing.T) {
+	inBothWorlds(t, frontier.Options{}, func(t *testing.T, w *world) {
+		_, err := w.f.Add(context.Background(), frontier.Entry{URL: "http://a.example/", Crawl: 3})
+		require.NoError(t, err)
+		require.NoError(t, w.f.SetCrawl(3, frontier.CrawlSettings{Paused: true}))
+		w.why("a.example", frontier.ReasonPaused, 0)
+		w.add("http://a.example/")
+		w.why("a.example", frontier.ReasonBackQueue, 0)
+	})
+}
