@@ -124,7 +124,8 @@ func (x *exporter) run() error {
 
 // Sections of the sorted entries: the first byte of their keys.
 const (
-	sectionRule = iota + 1
+	sectionCrawl = iota + 1
+	sectionRule
 	sectionGroup
 	sectionHost
 	sectionURL
@@ -136,9 +137,9 @@ const (
 	fromRow
 )
 
-// addRule takes a rule's row.
-func (x *exporter) addRule(key string, value []byte) error {
-	x.buf = append(append(x.buf[:0], sectionRule), key...)
+// addRow takes a row that goes by its key, without the prefix: of a rule or crawl.
+func (x *exporter) addRow(section byte, key string, value []byte) error {
+	x.buf = append(append(x.buf[:0], section), key...)
 	return x.sorter.add(x.buf, value)
 }
 
@@ -208,6 +209,8 @@ func (x *exporter) write(s Snapshot) error {
 			return err
 		}
 		switch key[0] {
+		case sectionCrawl:
+			return x.writeCrawl(string(key[1:]), value)
 		case sectionRule:
 			return x.writeRule(string(key[1:]), value)
 		case sectionURL:
@@ -235,6 +238,17 @@ func (x *exporter) put(line []byte) error {
 	x.lines++
 	_, err := x.out.Write(line)
 	return err
+}
+
+func (x *exporter) writeCrawl(key string, value []byte) error {
+	id, s, err := decodeCrawl(key, value)
+	if err != nil {
+		return &CorruptError{Key: []byte(rowCrawl + key), Err: err}
+	}
+	if s == (CrawlSettings{Weight: 1}) {
+		return nil
+	}
+	return x.put(x.line.crawl(id, &s))
 }
 
 func (x *exporter) writeRule(key string, value []byte) error {

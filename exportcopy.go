@@ -24,8 +24,17 @@ func (x *exporter) copyAll() error {
 	x.beginLocked()
 	now := f.last
 	take := func(section byte, name, value []byte) { _ = x.addNamed(section, name, fromMemory, value) }
+	for _, y := range c.crawls {
+		if y == nil {
+			continue
+		}
+		row := crawlRow(y.id, y.settings)
+		if err := x.addRow(sectionCrawl, row.Key[len(rowCrawl):], row.Value); err != nil {
+			return err
+		}
+	}
 	if t := f.controls.table.Load(); t != nil {
-		t.tree.Ascend(func(r *scopeRule) bool { return x.addRule(r.key, ruleRow(r.key, &r.Rule).Value) == nil })
+		t.tree.Ascend(func(r *scopeRule) bool { return x.addRow(sectionRule, r.key, ruleRow(r.key, &r.Rule).Value) == nil })
 	}
 	for id := uint32(1); id <= c.groups.top; id++ {
 		x.addGroupLocked(id, now, take)
@@ -101,5 +110,5 @@ func (x *exporter) copyURLLocked(qid uint32, due int64, body []byte) error {
 	c := x.f.core
 	q := c.queues.at(qid)
 	host := c.name(c.hosts.at(q.host))
-	return x.addURLOf(host, q.crawl, q.priority, due, body)
+	return x.addURLOf(host, c.crawlOf(q).id, q.priority, due, body)
 }

@@ -143,6 +143,20 @@ func (l *lineWriter) trailer(lines int64) []byte {
 	return l.end()
 }
 
+// crawl is a line of what is set for a crawl.
+func (l *lineWriter) crawl(id uint32, s *CrawlSettings) []byte {
+	l.begin()
+	l.name("settings")
+	l.b = strconv.AppendUint(l.b, uint64(id), 10)
+	if s.Weight != 1 {
+		l.integer("weight", int64(s.Weight))
+	}
+	if s.Paused {
+		l.word("paused", "on")
+	}
+	return l.end()
+}
+
 // rule is a line of what is set for a scope.
 func (l *lineWriter) rule(s Scope, r *Rule) []byte {
 	l.begin()

@@ -46,8 +46,14 @@ func (x *exporter) gather() (Snapshot, error) {
 
 // controls gathers what an operator said.
 func (x *exporter) controls(s Snapshot) error {
+	err := s.Rows(rowCrawl, func(key string, value []byte) error {
+		return x.addRow(sectionCrawl, key[len(rowCrawl):], value)
+	})
+	if err != nil {
+		return err
+	}
 	return s.Rows(rowRule, func(key string, value []byte) error {
-		return x.addRule(key[len(rowRule):], value)
+		return x.addRow(sectionRule, key[len(rowRule):], value)
 	})
 }
 

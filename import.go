@@ -34,6 +34,7 @@ type Imported struct {
 	Bad       int64 // of them, malformed ones
 	URLs      int64 // admitted
 	KnownURLs int64 // that were known, and left as they were
+	Crawls    int64 // whose settings were put in force
 	Rules     int64 // put in force
 	Groups    int64 // whose clocks were read
 	Hosts     int64 // whose clocks and the like were read

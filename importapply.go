@@ -56,7 +56,7 @@ func (p *pendingOps) wait() error {
 // Prioritizer.
 func (im *importer) url(e *Entry, priority, fails int, h History) error {
 	f := im.f
-	if priority < 0 || priority > f.opts.Priorities {
+	if (priority < 0 || priority > f.opts.Priorities) && priority != Immediate {
 		return &PriorityError{Got: priority, Levels: f.opts.Priorities}
 	}
 	if im.op == nil {

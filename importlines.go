@@ -26,6 +26,8 @@ type exportLine struct {
 
 	End *int64
 
+	Settings *uint32
+
 	Rule         *string
 	Name         *string
 	Name64       []byte
@@ -158,6 +160,7 @@ func (im *importer) json(text []byte) error {
 	}{
 		{l.Frontier != nil, im.headerLine},
 		{l.End != nil, im.endLine},
+		{l.Settings != nil, im.crawlLine},
 		{l.Rule != nil, im.ruleLine},
 		{l.Group != nil || l.Group64 != nil, im.groupLine},
 		{l.Host != nil || l.Host64 != nil, im.hostLine},
@@ -213,6 +216,25 @@ func (im *importer) endLine(l *exportLine) error {
 	}
 	im.ended = true
 	return nil
+}
+
+func (im *importer) crawlLine(l *exportLine) error {
+	s := CrawlSettings{Weight: int(l.Weight)}
+	if lineFloat(s.Weight) != l.Weight || s.Weight < 0 || s.Weight > MaxCrawlWeight {
+		return fmt.Errorf("weight is %v; want 1 to %d", l.Weight, MaxCrawlWeight)
+	}
+	switch l.Paused {
+	case "", "off":
+	case "on":
+		s.Paused = true
+	default:
+		return fmt.Errorf("paused is %q; want on or off", l.Paused)
+	}
+	if im.dry {
+		return nil
+	}
+	im.done.Crawls++
+	return failed(im.f.SetCrawl(*l.Settings, s))
 }
 
 func (im *importer) ruleLine(l *exportLine) error {

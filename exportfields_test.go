@@ -1,0 +1,93 @@
+// This file tests that nothing is forgotten when something new is kept.
+
+package frontier
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// filled gives each field of a struct, in turn, a value that is not zero, and
+// calls fn with that.
+func filled(t *testing.T, x any, fn func(field string, x any)) {
+	typ := reflect.TypeOf(x)
+	for i := range typ.NumField() {
+		v := reflect.New(typ).Elem()
+		fill(t, v.Field(i), typ.Field(i).Name)
+		fn(typ.Field(i).Name, v.Interface())
+	}
+}
+
+func fill(t *testing.T, f reflect.Value, name string) {
+	switch f.Interface().(type) {
+	case DelayPolicy:
+		f.Set(reflect.ValueOf(FixedDelay(time.Second)))
+		return
+	case time.Time:
+		f.Set(reflect.ValueOf(time.Now().Add(time.Hour).Truncate(time.Millisecond)))
+		return
+	case Switch:
+		f.Set(reflect.ValueOf(On))
+		return
+	}
+	switch f.Kind() {
+	case reflect.Int, reflect.Int64, reflect.Int32:
+		f.SetInt(2)
+	case reflect.Bool:
+		f.SetBool(true)
+	case reflect.Interface: // a DelayPolicy that is nil
+		f.Set(reflect.ValueOf(FixedDelay(time.Second)))
+	case reflect.Pointer:
+		f.Set(reflect.New(f.Type().Elem()))
+		fill(t, f.Elem(), name)
+	case reflect.Struct:
+		for i := range f.NumField() {
+			fill(t, f.Field(i), name)
+		}
+	default:
+		require.Failf(t, "new kind of field", "%s is a %v: export it, and fill it here", name, f.Type())
+	}
+}
+
+// Whatever can be set of a scope or a crawl comes through an export.
+func TestExportHasEverySetting(t *testing.T) {
+	through := func(set func(*Frontier) error) *Frontier {
+		a, err := Open(t.Context(), Options{})
+		require.NoError(t, err)
+		require.NoError(t, set(a))
+		var b bytes.Buffer
+		require.NoError(t, a.Export(t.Context(), &b, ExportOptions{}))
+		require.NoError(t, a.Close())
+		x, err := Open(t.Context(), Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, x.Close()) })
+		_, err = x.Import(context.Background(), &b, ImportOptions{})
+		require.NoError(t, err)
+		return x
+	}
+	filled(t, Rule{}, func(field string, r any) {
+		want := r.(Rule)
+		x := through(func(f *Frontier) error { return f.SetRule(Domain("example"), want) })
+		got, _ := x.Rule(Domain("example"))
+		require.Equal(t, fmt.Sprintf("%+v", plain(want)), fmt.Sprintf("%+v", plain(got)), field)
+	})
+	filled(t, CrawlSettings{}, func(field string, s any) {
+		want := s.(CrawlSettings)
+		x := through(func(f *Frontier) error { return f.SetCrawl(5, want) })
+		got, _ := x.CrawlStats(5)
+		want.Weight = max(1, want.Weight)
+		require.Equal(t, want, got.Settings, field)
+	})
+}
+
+// plain is a rule that can be compared as text.
+func plain(r Rule) Rule {
+	r.BlockedUntil = r.BlockedUntil.UTC().Round(0)
+	return r
+}
