@@ -44,6 +44,11 @@ type newEntry struct {
 // nothing later. It fails with the Spill's error if what is stored of a URL or
 // host cannot be read. Without one it returns ErrFull when the MemoryBudget is used up.
 func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
+	return f.addAs(ctx, entries, 0)
+}
+
+// addAs is Add or, with priority Immediate, CrawlNow.
+func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -52,7 +57,7 @@ func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
 		_ = f.isClosed()
 	}
 	o := newOp()
-	bad := f.prepare(o, entries)
+	bad := f.prepare(o, entries, p)
 	n, err := f.add(ctx, o)
 	f.lock()
 	f.adding.Add(-1)
@@ -119,16 +124,20 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 }
 
 // prepare checks and encodes entries, outside the lock, and appends the good
-// ones to o. It returns the joined errors of the bad ones.
-func (f *Frontier) prepare(o *op, entries []Entry) error {
+// ones to o. It returns the joined errors of the bad ones. The priority is that of
+// prepareAs; Immediate ones are forced, and have no time.
+func (f *Frontier) prepare(o *op, entries []Entry, p uint8) error {
 	var errs []error
 	for i := range entries {
-		e, err := f.prepareOne(o, &entries[i], History{})
+		e, err := f.prepareAs(o, &entries[i], History{}, 0, p)
 		if err != nil {
 			errs = append(errs, &EntryError{Index: i, URL: shortened(entries[i].URL), Err: err})
 			continue
 		}
 		e.index = i
+		if p == Immediate {
+			e.force, e.due = true, 0
+		}
 		o.entries = append(o.entries, e)
 	}
 	return errors.Join(errs...)
@@ -141,12 +150,8 @@ func shortened(url string) string {
 	return url
 }
 
-func (f *Frontier) prepareOne(o *op, e *Entry, h History) (newEntry, error) {
-	return f.prepareAs(o, e, h, 0, 0)
-}
-
-// prepareAs is prepareOne for a URL with so many failed tries, and with a priority
-// of its own unless that is 0.
+// prepareAs checks and encodes one entry, with so many failed tries, and with a
+// priority of its own unless that is 0.
 func (f *Frontier) prepareAs(o *op, e *Entry, h History, fails int, p uint8) (newEntry, error) {
 	var none newEntry
 	switch {

@@ -194,7 +194,7 @@ func (f *Frontier) loadTimed(it timeItem) ([]timedLoaded, error) {
 		if err == nil {
 			err = checkHost(r.Host)
 		}
-		if err == nil && (r.Priority < 1 || int(r.Priority) > f.opts.Priorities) {
+		if err == nil && !f.isPriority(r.Priority) {
 			err = &PriorityError{Got: int(r.Priority), Levels: f.opts.Priorities}
 		}
 		if err != nil {

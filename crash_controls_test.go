@@ -52,6 +52,13 @@ func (c *controlled) rule(s frontier.Scope, change func(*frontier.Rule)) {
 	}
 }
 
+func (c *controlled) crawl(id uint32, x frontier.CrawlSettings) {
+	key := fmt.Sprintf("crawl %d", id)
+	if c.more[key] = fmt.Sprint(x); x == (frontier.CrawlSettings{Weight: 1}) {
+		delete(c.more, key)
+	}
+}
+
 // text is all of it but the clocks, in one spelling.
 func (c *controlled) text() map[string]string {
 	out := maps.Clone(c.more)
@@ -82,7 +89,7 @@ func nextControl(r *rand.Rand, step int, started time.Time) control {
 	change := func(what string, call func(*frontier.Frontier) error, change func(*frontier.Rule)) control {
 		return control{fmt.Sprintf("%s %v", what, s), call, func(c *controlled) { c.rule(s, change) }}
 	}
-	switch r.IntN(8) {
+	switch r.IntN(10) {
 	case 0:
 		return change("pause", func(f *frontier.Frontier) error { return f.Pause(s) },
 			func(r *frontier.Rule) { r.Paused = frontier.On })
@@ -117,6 +124,16 @@ func nextControl(r *rand.Rand, step int, started time.Time) control {
 	case 5:
 		return change("clear", func(f *frontier.Frontier) error { return f.Clear(s) },
 			func(r *frontier.Rule) { *r = frontier.Rule{} })
+	case 6:
+		id, x := uint32(r.IntN(4)), frontier.CrawlSettings{Weight: 1 + r.IntN(3), Paused: r.IntN(2) == 0}
+		return control{fmt.Sprintf("crawl %d: %+v", id, x), func(f *frontier.Frontier) error { return f.SetCrawl(id, x) },
+			func(c *controlled) { c.crawl(id, x) }}
+	case 7:
+		e := frontier.Entry{URL: fmt.Sprintf("http://%d.now/", r.Int64())}
+		return control{"now " + e.URL, func(f *frontier.Frontier) error {
+			_, err := f.CrawlNow(context.Background(), e)
+			return err
+		}, func(c *controlled) { c.more["now "+e.URL] = "waits" }}
 	default: // a contact, after which the host asks for time
 		host := fmt.Sprintf("c%d.clock", r.Int64())
 		o := frontier.Outcome{RetryAfter: time.Duration(1+r.IntN(100)) * time.Hour}
@@ -237,6 +254,16 @@ func readControls(t *testing.T, dir string, due map[string]time.Time) map[string
 	c := newControlled()
 	for s, r := range f.Rules() {
 		c.rules[s] = r
+	}
+	for _, id := range f.Crawls() {
+		x, _ := f.CrawlStats(id)
+		c.crawl(id, x.Settings)
+	}
+	for u, err := range f.URLs(context.Background(), frontier.Domain("now"), "") {
+		require.NoError(t, err)
+		if u.Priority == frontier.Immediate {
+			c.more["now "+u.Entry.URL] = "waits"
+		}
 	}
 	for host, at := range due {
 		x, err := f.Host(context.Background(), host)

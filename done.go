@@ -44,7 +44,7 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 	defer job.free()
 	var bad error
 	if len(o.Add) > 0 {
-		bad = f.prepare(job, o.Add)
+		bad = f.prepare(job, o.Add, 0)
 	}
 	p, err := f.plan(l, o, f.opts.Clock.Now(), false)
 	bad = errors.Join(bad, err)

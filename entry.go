@@ -51,7 +51,7 @@ type Lease struct {
 	Entry    Entry     // empty but for Crawl if the lease is for contact only
 	Host     string    // host key
 	Group    string    // the host's group; empty if it has none
-	Priority int       // the front queue it came from; 0 for contact only
+	Priority int       // the front queue it came from, or Immediate; 0 for contact only
 	Attempt  int       // 1 for the first try
 	History  History   // of earlier visits
 	LeasedAt time.Time // when it was handed out

@@ -377,7 +377,7 @@ func (f *Frontier) newLease(id uint32) Lease {
 		return l
 	}
 	q := f.core.queues.at(r.queue)
-	l.Priority = int(q.priority)
+	l.Priority = f.core.priorityOf(q)
 	l.Entry, l.History, l.Attempt = f.entryLocked(r.record)
 	l.Entry.Crawl = f.core.crawlOf(q).id
 	l.Host = within(l.Entry.URL, f.core.name(h))

@@ -148,7 +148,7 @@ func (r *recovery) queue(q Queue) (uint32, error) {
 	if q.Priority < 1 {
 		return 0, &CorruptError{Err: &PriorityError{Got: int(q.Priority), Levels: r.f.opts.Priorities}}
 	}
-	if int(q.Priority) > r.f.opts.Priorities {
+	if !r.f.isPriority(q.Priority) {
 		return 0, r.tooHigh(q.Priority)
 	}
 	return r.f.core.queueOf(r.f.core.ensure(r.f.hostHash(q.Host), q.Host), q.Crawl, q.Priority), nil

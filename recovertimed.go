@@ -15,7 +15,7 @@ func (r *recovery) Timed(b TimedBlock) error {
 	if b.Block == 0 || b.Count < 1 || b.Count > MaxTimed || b.Priority < 1 {
 		return &CorruptError{Err: fmt.Errorf("timed block %d has %d records of priority up to %d", b.Block, b.Count, b.Priority)}
 	}
-	if int(b.Priority) > f.opts.Priorities {
+	if !f.isPriority(b.Priority) {
 		return r.tooHigh(b.Priority)
 	}
 	if n := len(r.timed); n > 0 && r.timed[n-1].id >= b.Block {
