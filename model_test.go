@@ -739,7 +739,7 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
-		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Rule": m.Rule,
+		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Rule": m.Rule, "Look": m.Look,
 		"": m.check,
 	}
 	if durable {

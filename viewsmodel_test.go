@@ -1,0 +1,85 @@
+package frontier_test
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Look compares what is told about a host and its URLs with the model.
+func (m *model) Look(t *rapid.T) {
+	_, err := m.f.Add(context.Background()) // what is on its way arrives
+	require.NoError(t, err)
+	name := m.drawHost()
+	waits := map[string]bool{}
+	for _, it := range m.waiting[name] {
+		waits[it.url] = true
+	}
+	listed := map[string]bool{}
+	for u, err := range m.f.URLs(context.Background(), frontier.Host(name), "") {
+		require.NoError(t, err)
+		require.False(t, listed[u.Entry.URL], "%s is listed twice", u.Entry.URL)
+		listed[u.Entry.URL] = true
+	}
+	require.Equal(t, waits, listed, "waiting URLs of %s", name)
+	m.lookAtHost(t, name)
+	m.lookAtURL(t)
+}
+
+func (m *model) lookAtHost(t *rapid.T, name string) {
+	x, err := m.f.Host(context.Background(), name)
+	if errors.Is(err, frontier.ErrUnknownHost) {
+		require.Empty(t, m.waiting[name])
+		return
+	}
+	require.NoError(t, err)
+	require.EqualValues(t, len(m.waiting[name]), x.Waiting)
+	h := m.host(name)
+	leased := 0
+	if h.lease != nil {
+		leased = 1
+	}
+	require.Equal(t, leased, x.Leased)
+	until, paused := m.held(scopesOf(name))
+	blocked := !until.IsZero() && until.After(m.now())
+	free, ok := m.free(name)
+	switch {
+	case len(m.waiting[name]) > 0 && paused:
+		require.Equal(t, frontier.ReasonPaused.String(), x.Reason.String())
+	case h.lease != nil:
+		require.Equal(t, frontier.ReasonLeased.String(), x.Reason.String())
+	case len(m.waiting[name]) == 0:
+		require.Contains(t, []frontier.Reason{frontier.ReasonNothing, frontier.ReasonNotBefore}, x.Reason)
+	case !ok && !blocked:
+		require.Equal(t, frontier.ReasonGroup.String(), x.Reason.String())
+	case ok && free.After(m.now()) && m.hold.Before(m.now()) && !blocked && h.group == "":
+		require.True(t, x.Until.Equal(free), "%v until %v, want %v", x.Reason, x.Until, free)
+	}
+}
+
+func (m *model) lookAtURL(t *rapid.T) {
+	url, name, _ := m.draw()
+	want := frontier.URLKnown
+	if !m.known[url] {
+		want = frontier.URLUnknown
+	}
+	for _, it := range m.waiting[name] {
+		if it.url == url {
+			want = frontier.URLWaiting
+		}
+	}
+	for _, it := range m.scheduled {
+		if it.url == url {
+			want = frontier.URLScheduled
+		}
+	}
+	if l := m.host(name).lease; l != nil && l.item != nil && l.item.url == url {
+		want = frontier.URLLeased
+	}
+	s, err := m.f.Status(context.Background(), 0, url)
+	require.NoError(t, err)
+	require.Equal(t, want.String(), s.State.String(), url)
+}
