@@ -70,7 +70,7 @@ func TestEveryURLIsVisitedOnceByManyWorkersOverLittleMemory(t *testing.T) {
 	store := &packing{Spill: w.machine.Store, packed: runtime.Gosched}
 	w.opts = frontier.Options{
 		Spill: store, MemoryBudget: 9 << 20, Delay: frontier.FixedDelay(0), Quantum: 4,
-		Retry: frontier.Retries(100, 0),
+		Retry: frontier.Retries(100, 0), Quarantine: frontier.Quarantine{Disabled: true},
 	}
 	w.open()
 	entry := func(r *rand.Rand, n int) frontier.Entry {

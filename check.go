@@ -30,6 +30,7 @@ func (f *Frontier) Check() error {
 	k.sizes()
 	k.rules()
 	k.departures()
+	k.troubles()
 	k.groups()
 	k.parts()
 	k.totals(f)
@@ -136,22 +137,22 @@ func (k *checker) heaps() {
 			k.bad("F3: heap %s: %v", name, err)
 		}
 	}
-	at := func(h *timeHeap, want place, key func(*host) int64, name string) {
+	at := func(h *timeHeap, want place, key func(uint32) int64, name string) {
 		for i, it := range h.Items {
 			if it.id&groupBit != 0 {
 				continue
 			}
 			x := c.hosts.at(it.id)
-			if x.place != want || int(x.pos) != i || it.at != key(x) {
-				k.bad("F3: heap %s: host %d has place %d, position %d, time %d; the heap %d at %d", name, it.id, x.place, x.pos, key(x), i, it.at)
+			if x.place != want || int(x.pos) != i || it.at != key(it.id) {
+				k.bad("F3: heap %s: host %d has place %d, position %d, time %d; the heap %d at %d", name, it.id, x.place, x.pos, key(it.id), i, it.at)
 			}
 		}
 	}
-	due := func(h *host) int64 { return h.due }
+	due := func(id uint32) int64 { return c.hosts.at(id).due }
 	at(&c.pace, pacing, due, "pace")
 	at(&c.parks, parked, due, "parks")
 	for i, it := range c.idle.Items {
-		if h := c.hosts.at(it.id); h.place != idling || int(h.pos) != i || it.at != c.restsUntil(it.id) {
+		if h := c.hosts.at(it.id); h.place != idling || int(h.pos) != i || it.at != c.idlesUntil(it.id) {
 			k.bad("F3: heap idle: host %d in place %d is at %d, not %d, for %d", it.id, h.place, i, h.pos, it.at)
 		}
 	}

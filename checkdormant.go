@@ -31,10 +31,10 @@ func (k *checker) departures() {
 		if h.place == departing && (!queued[id] || h.pins > 0 || h.scheduled > 0) {
 			k.bad("F9: host %d will not leave: queued %v, %d pins, %d scheduled", id, queued[id], h.pins, h.scheduled)
 		}
-		if h.stored && !c.rows.Has(c.hash(c.name(h))) {
+		if h.has(stored) && !c.rows.Has(c.hash(c.name(h))) {
 			k.bad("F9: the row of host %d will not be found", id)
 		}
-		if h.learned() && c.cfg.spill && !h.stored && !h.unsaved {
+		if h.learned() && c.cfg.spill && !h.has(stored) && !h.has(unsaved|behind) {
 			k.bad("F9: what host %d learned will be forgotten", id)
 		}
 	}

@@ -30,7 +30,7 @@ func (k *checker) lanes(id uint32, h *host) {
 	if h.place == leased && n == 0 {
 		k.bad("F2: host %d is in place leased without a lease", id)
 	}
-	if due := x.next(k.c.allowed(h)); h.place != leased && h.due < x.hold || h.due > max(x.last(), due) {
+	if due := x.next(k.c.allowed(id)); h.place != leased && h.due < x.hold || h.due > max(x.last(), due) {
 		k.bad("F4: host %d is due at %d, its lanes at %d", id, h.due, due)
 	}
 }

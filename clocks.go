@@ -71,20 +71,25 @@ func (f *Frontier) closingHostLocked(id uint32, now int64) []Row {
 	if h.nameLen == 0 {
 		return nil
 	}
-	due := c.restsUntil(id)
+	due, why := h.due, h.why
+	if at := c.restsUntil(id); at > due {
+		due, why = at, whyDelay
+	}
 	for lease := range c.leasesOf(id) {
 		// Its contact may go on: it counts as contacted now.
 		l := c.leases.at(lease)
-		due = max(due, now+max(int64(f.DelayOf(string(c.name(h))).Max()), h.crawlDelayNs()))
+		if at := now + max(int64(f.DelayOf(string(c.name(h))).Max()), c.learnedGap(id)); at > due {
+			due, why = at, whyReopened
+		}
 		if l.group != 0 {
 			c.stampGroup(l.group, now+c.longest(c.groups.at(l.group)), now)
 		}
 	}
-	early := due > now && due > f.assumed(h) // without a row it would be contacted too early
+	early := due > now && due > f.assumed(id) // without a row it would be contacted too early
 	switch {
-	case early, (h.learned() || h.group != 0) && (h.unsaved || !h.stored):
-		return []Row{f.hostRow(h, due)}
-	case h.stored && !h.learned() && h.group == 0:
+	case early, (h.learned() || h.group != 0) && (h.has(unsaved|behind) || !h.has(stored)):
+		return []Row{f.hostRow(id, due, why)}
+	case h.has(stored) && !h.learned() && h.group == 0:
 		return []Row{{Key: rowHost + string(c.name(h))}}
 	}
 	return nil
@@ -92,13 +97,14 @@ func (f *Frontier) closingHostLocked(id uint32, now int64) []Row {
 
 // assumed is until when a reader would leave a host alone whose row tells no
 // time.
-func (f *Frontier) assumed(h *host) int64 {
+func (f *Frontier) assumed(id uint32) int64 {
+	h := f.core.hosts.at(id)
 	at := f.core.hold
 	if f.core.holdOf != nil {
 		at = max(at, f.core.holdOf(string(f.core.name(h))))
 	}
-	if h.stored && !h.unsaved {
-		at = max(at, f.heldUntil(h.crawlDelay))
+	if h.has(stored) && !h.has(unsaved|behind) {
+		at = max(at, f.heldUntil(h.crawlDelayNs()))
 	}
 	return at
 }
@@ -184,13 +190,13 @@ func (r *recovery) host(name string, s hostState) {
 	f := r.f
 	hash := f.hostHash(name)
 	id := f.core.lookup(hash, name)
-	if id == 0 && s.crawlDelay == 0 && f.since(millisTime(s.due)) <= 0 {
+	if id == 0 && s.crawlDelay == 0 && f.since(millisTime(s.due)) <= 0 && !f.troubleKept(&s) {
 		r.obsolete(rowHost + name)
 		return
 	}
 	f.core.rows.Add(hash)
 	if id != 0 {
-		f.remember(f.core.hosts.at(id), s)
+		f.remember(id, &s)
 	}
 }
 

@@ -147,7 +147,9 @@ func (f *Frontier) undoLocked(o *op) {
 	}
 	if o.pinned != 0 {
 		h := f.core.hosts.at(o.pinned)
-		h.unsaved = h.unsaved || len(o.rows) > 0 // the next commit of it tries again
+		if len(o.rows) > 0 {
+			h.set(unsaved) // the next commit of it tries again
+		}
 		f.unpinLocked(o.pinned, now)
 	}
 	if !o.ends {

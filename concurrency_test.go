@@ -184,7 +184,7 @@ func TestProducersAndWorkers(t *testing.T) {
 				if s != nil {
 					s = busy
 				}
-				f := opened(t, frontier.Options{Spill: s, MemoryBudget: budget, Delay: frontier.FixedDelay(0), Retry: frontier.Retries(3, 0)})
+				f := opened(t, frontier.Options{Spill: s, MemoryBudget: budget, Delay: frontier.FixedDelay(0), Retry: frontier.Retries(3, 0), Quarantine: frontier.Quarantine{Disabled: true}})
 				const producers, workers = 4, 16
 				meta := make([]byte, 400)
 				var adding, working sync.WaitGroup

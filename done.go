@@ -26,6 +26,7 @@ type plan struct {
 	retry     bool
 	givenUp   bool
 	expired   bool
+	spared    bool // its host was being probed: the try does not count
 }
 
 // Done ends a lease. When it has returned without an error the URL will not be
@@ -55,6 +56,7 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 		f.mu.Unlock()
 		return errors.Join(err, f.late(l, p))
 	}
+	f.spareLocked(l.record, &p)
 	bad = errors.Join(bad, f.finishLocked(job, l.record, p))
 	if job.empty() {
 		f.dispatchLocked()
@@ -207,22 +209,27 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	id := f.core.ensure(f.hostHash(l.Host), l.Host)
 	now := f.nowLocked()
 	h := f.core.hosts.at(id)
-	due := p.end + max(p.hostHold, h.crawlDelayNs(), int64(min(p.outcome.RetryAfter, maxDelay)))
+	f.contactLocked(id, l.token, &p)
+	x := f.clocksLocked(id, &p)
+	due, why := x.due()
 	if due <= h.due {
-		return
+		if !h.has(unsaved) {
+			return
+		}
+		due, why = h.due, h.why
 	}
 	o := newOp()
 	if f.opts.Spill != nil {
-		f.noteLocked(o, id, due, now) // first, for it pins the host
+		f.noteLocked(o, id, due, why, now) // first, for it pins the host
 	}
 	switch h.place {
 	case leased, loading:
-		f.core.holdBack(id, due)
+		f.core.holdBack(id, due, why)
 	case unbound, held:
-		f.core.holdBack(id, due) // found out when a token of it is taken
+		f.core.holdBack(id, due, why) // found out when a token of it is taken
 	default:
 		f.core.detach(id)
-		f.core.holdBack(id, due)
+		f.core.holdBack(id, due, why)
 		f.core.settle(id, now)
 	}
 	if o.empty() {
@@ -246,18 +253,11 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
 		c.crawlOf(c.queues.at(l.queue)).stats.Done[out.Result]++
 	}
 	f.learnLocked(h, out.CrawlDelay)
-	var laneDue, hold int64
-	if p.hostHold >= 0 {
-		laneDue = p.end + p.hostHold
-		if h.crawlDelay > 0 {
-			hold = p.end + h.crawlDelayNs()
-		}
-	}
-	if out.RetryAfter > 0 {
-		hold = max(hold, p.end+int64(min(out.RetryAfter, maxDelay)))
-		if out.RetryAfter >= longRetryAfter {
-			f.emitLocked(Event{Kind: EventHostBlocked, Host: string(c.name(h)), Until: f.wall(max(laneDue, hold)), Reason: "Retry-After"})
-		}
+	f.contactLocked(l.host, l.token, &p)
+	x := f.clocksLocked(l.host, &p)
+	due, why := x.due()
+	if out.RetryAfter >= longRetryAfter {
+		f.emitLocked(Event{Kind: EventHostBlocked, Host: string(c.name(h)), Until: f.wall(due), Reason: "Retry-After"})
 	}
 	switch {
 	case l.record == 0:
@@ -268,14 +268,14 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
 		f.endRecordLocked(o, h, &l, p)
 	}
 	if f.opts.Spill != nil {
-		f.noteLocked(o, l.host, max(laneDue, hold), now)
+		f.noteLocked(o, l.host, due, why, now)
 	}
 	err := f.outlinksLocked(o)
 	if len(o.entries) > 0 {
 		f.pinLocked(o, l.host) // perhaps they are its own: then it has something to do still
 	}
 	c.endGroups(&l, now, func(g *group) int64 { return p.groupDue(g) })
-	c.settleLease(&l, now, laneDue, hold)
+	c.settleLease(&l, now, x)
 	return err
 }
 
@@ -304,9 +304,11 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
 	if err != nil {
 		panic("frontier: a record in memory is malformed")
 	}
-	if p.retry {
+	switch {
+	case p.spared:
+	case p.retry:
 		b.fails++
-	} else {
+	default:
 		b.fails = 0
 	}
 	b.history = b.history.after(p.outcome)
@@ -344,7 +346,8 @@ func (f *Frontier) learnLocked(h *host, d time.Duration) {
 		ms = 0
 	}
 	if ms != h.crawlDelay {
-		h.crawlDelay, h.unsaved = ms, true
+		h.crawlDelay = ms
+		h.set(unsaved)
 	}
 }
 

@@ -67,15 +67,15 @@ func (d *departures) size() int64 { return int64(cap(d.out)+cap(d.in)) * 16 }
 
 // learned reports whether something is known of a host that must outlive its
 // URLs.
-func (h *host) learned() bool { return h.crawlDelay > 0 }
+func (h *host) learned() bool { return h.crawlDelay > 0 || h.has(troubled) }
 
 // saved reports whether the host's row says what must be known of the host, or
 // is missing if that is nothing.
 func (h *host) saved() bool {
 	if !h.learned() {
-		return !h.stored
+		return !h.has(stored)
 	}
-	return h.stored && !h.unsaved
+	return h.has(stored) && !h.has(unsaved|behind)
 }
 
 // depart lets a host leave that rests, when everything submitted so far is
@@ -84,7 +84,7 @@ func (c *core) depart(id uint32) {
 	h := c.hosts.at(id)
 	if !h.learned() && h.group != 0 {
 		c.leaveGroup(h)
-		h.unsaved = true
+		h.set(unsaved)
 	}
 	c.put(h, departing)
 	h.pos = c.departures.push(departure{c.submitted, id})
@@ -155,9 +155,12 @@ func (f *Frontier) savesLocked() (rows []Row) {
 		}
 		c.put(h, nowhere)
 		h.pins++
-		if h.unsaved, h.stored = false, h.learned(); h.stored {
-			rows = append(rows, f.hostRow(h, h.due))
+		h.clear(unsaved | behind)
+		if h.learned() {
+			h.set(stored)
+			rows = append(rows, f.hostRow(id, h.due, h.why))
 		} else {
+			h.clear(stored)
 			rows = append(rows, Row{Key: rowHost + string(c.name(h))})
 		}
 		f.committer.saving = append(f.committer.saving, id)
@@ -173,7 +176,7 @@ func (f *Frontier) settleSavesLocked(err error) {
 	for _, id := range f.committer.saving {
 		if err != nil {
 			h := f.core.hosts.at(id)
-			h.unsaved, h.stored = true, true // as far as anybody knows
+			h.set(unsaved | stored) // as far as anybody knows
 		}
 		f.unpinLocked(id, f.last)
 	}
@@ -212,30 +215,20 @@ func (f *Frontier) returnLocked(a *absentee) {
 		return
 	}
 	id := c.ensure(a.hash, a.host)
-	f.remember(c.hosts.at(id), a.state)
+	f.remember(id, &a.state)
 	c.settle(id, f.last)
-}
-
-// remember gives a host what its row says.
-func (f *Frontier) remember(h *host, s hostState) {
-	c := f.core
-	h.crawlDelay, h.stored = s.crawlDelay, true
-	h.due = max(h.due, min(f.since(millisTime(s.due)), int64(maxDelay)), f.heldUntil(s.crawlDelay))
-	if s.group != "" {
-		c.joinGroup(h, c.groupOf(s.group))
-	}
 }
 
 // crawlDelayNs is the host's crawl delay in nanoseconds.
 func (h *host) crawlDelayNs() int64 { return int64(h.crawlDelay) * int64(time.Millisecond) }
 
-// heldUntil is until when a host with a crawl delay is left alone because the
-// store was opened after a crash.
-func (f *Frontier) heldUntil(crawlDelay int32) int64 {
+// heldUntil is until when a host that is left alone so long after a contact may
+// not be contacted because the store was opened after a crash.
+func (f *Frontier) heldUntil(gap int64) int64 {
 	if f.heldFrom == notHeld {
 		return 0
 	}
-	return f.heldFrom + max(f.maxDelay, int64(crawlDelay)*int64(time.Millisecond))
+	return f.heldFrom + max(f.maxDelay, gap)
 }
 
 // read asks the Spill for a's row.

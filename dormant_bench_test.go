@@ -25,7 +25,7 @@ func (ignoring) Row(string, []byte) error                       { return nil }
 func fillWithDormant(tb testing.TB, s frontier.Spill, n int) {
 	tb.Helper()
 	require.NoError(tb, s.Recover(context.Background(), ignoring{}))
-	value := binary.AppendUvarint(binary.AppendVarint(nil, dawn.UnixMilli()), uint64(slow/ms))
+	value := append(binary.AppendUvarint([]byte{1 << 1}, uint64(dawn.UnixMilli())), binary.AppendUvarint([]byte{2 << 1}, uint64(slow/ms))...)
 	for id := uint64(1); n > 0; id++ {
 		b := &frontier.Batch{ID: id}
 		for ; n > 0 && len(b.Rows) < 4096; n-- {

@@ -84,7 +84,7 @@ func TestSlowEventHandler(t *testing.T) {
 		gate := make(chan struct{})
 		var told []frontier.Event
 		w := newWorld(t, frontier.Options{
-			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0),
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0), Quarantine: frontier.Quarantine{Disabled: true},
 			OnEvent: func(e frontier.Event) { <-gate; told = append(told, e) },
 		})
 		w.add(urlsOf("a.example", urls+1)...)
@@ -113,7 +113,7 @@ func TestCloseTellsAllEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		w := newWorld(t, frontier.Options{
-			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0),
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0), Quarantine: frontier.Quarantine{Disabled: true},
 			OnEvent: func(frontier.Event) { time.Sleep(time.Second); n++ },
 		})
 		w.add(urlsOf("a.example", 10)...)
@@ -130,7 +130,7 @@ func TestEventHandlerCallsTheFrontier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w *world
 		w = newWorld(t, frontier.Options{
-			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0),
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0), Quarantine: frontier.Quarantine{Disabled: true},
 			OnEvent: func(e frontier.Event) {
 				_, err := w.f.Add(context.Background(), frontier.Entry{URL: e.URL + "/again"})
 				require.NoError(t, err)

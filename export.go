@@ -283,7 +283,9 @@ func (x *exporter) writeNamed(section byte, entry []byte) error {
 	if err != nil {
 		return err
 	}
-	if s.due = max(s.due, x.heldHost(string(name), &s)); s.due <= x.moment {
+	heldUntil := x.heldHost(string(name), &s)
+	s.why, s.quiet, s.trouble = 0, 0, trouble{} // what failed is not told
+	if s.due = max(s.due, heldUntil); s.due <= x.moment {
 		s.due = 0
 	}
 	if s == (hostState{}) {
@@ -299,7 +301,7 @@ func (x *exporter) heldHost(name string, s *hostState) int64 {
 	if f.heldFrom == notHeld {
 		return 0
 	}
-	return wallMillis(f.wall(max(f.core.hold, f.heldUntil(s.crawlDelay), f.hold(name))))
+	return wallMillis(f.wall(max(f.core.hold, f.heldGap(s), f.hold(name))))
 }
 
 func (x *exporter) writeURL(key, value []byte) error {

@@ -35,7 +35,7 @@ func serve(t *testing.T, c *core, now int64) uint32 {
 	l := c.endLease(c.lease(ch.queue, 1, now, now+1))
 	c.returnHead(l.queue, l.record)
 	c.endGroups(&l, now, func(*group) int64 { return now + 1e9 })
-	c.settleLease(&l, now, now+1e9, 0)
+	c.settleLease(&l, now, clocks{lane: now + 1e9})
 	return ch.host
 }
 

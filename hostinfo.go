@@ -73,6 +73,7 @@ type HostInfo struct {
 
 	CrawlDelay time.Duration // that robots.txt asked for; 0: none
 	Rule       Rule          // what RuleOf says of it
+	Backoff    BackoffState  // what its failures did to it
 
 	// Reason is why nothing of it is handed out now, and Until when that ends by
 	// time alone; zero: time alone does not end it, or nobody knows when.
@@ -175,6 +176,10 @@ func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
 		}
 	}
 	x.Rule = f.controls.effective(x.Host, f.last)
+	if h.has(troubled) {
+		t := c.troubles[id]
+		x.Backoff = t.state(&c.cfg)
+	}
 	reason, until := c.reasonOf(id, f.last)
 	x.Reason = reason
 	if until != never {
@@ -232,10 +237,15 @@ func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 
 // clockOf is the reason for which a host's own clock was set.
 func (c *core) clockOf(h *host) Reason {
-	if h.due <= c.hold {
+	if h.due <= c.hold || h.why >= whys {
 		return ReasonReopened
 	}
-	return ReasonDelay
+	return clockReasons[h.why]
+}
+
+var clockReasons = [whys]Reason{
+	whyNone: ReasonDelay, whyDelay: ReasonDelay, whyCrawlDelay: ReasonCrawlDelay, whyRetryAfter: ReasonRetryAfter,
+	whyBackoff: ReasonBackoff, whyQuarantine: ReasonQuarantine, whyReopened: ReasonReopened,
 }
 
 // crawlNumber and priorityOf say of which crawl a queue is, and with which
@@ -256,19 +266,16 @@ func (f *Frontier) dormantInfoLocked(a *absentee) (HostInfo, bool) {
 		return x, false
 	}
 	x.CrawlDelay = time.Duration(a.state.crawlDelay) * time.Millisecond
-	if due := f.dueOf(a.state); due > 0 {
+	if due, _ := f.dueOf(&a.state); due > 0 {
 		x.Due = f.wall(due)
 	}
+	t := f.stateTrouble(&a.state)
+	x.Backoff = t.state(&f.core.cfg)
 	x.Group = a.state.group
 	if id := f.core.groupNames[x.Group]; id != 0 && f.core.groups.at(id).free > 0 {
 		x.GroupDue = f.wall(f.core.groups.at(id).free)
 	}
 	return x, true
-}
-
-// dueOf is when a host may be contacted of which the row says s.
-func (f *Frontier) dueOf(s hostState) int64 {
-	return max(f.core.hold, min(f.since(millisTime(s.due)), int64(maxDelay)), f.heldUntil(s.crawlDelay))
 }
 
 // timedUnreadLocked lists the timed blocks that hold records which are on disk

@@ -49,9 +49,24 @@ type host struct {
 	place      place
 	wanted     bool // Contact calls wait for it
 	holdsSlot  bool // while not leased: it occupies a slot of its group
-	stored     bool // a row of it is on disk, or on its way
-	unsaved    bool // its crawl delay or group changed since
+	flags      hostFlags
+	why        why // it may not be contacted before due
 }
+
+// hostFlags are facts about a host.
+type hostFlags uint8
+
+const (
+	stored   hostFlags = 1 << iota // a row of it is on disk, or on its way
+	unsaved                        // what the row tells changed since
+	behind                         // the same, and only a host that leaves memory needs a new row
+	troubled                       // it has an entry in core.troubles
+)
+
+// has reports whether one of the flags is set.
+func (h *host) has(f hostFlags) bool { return h.flags&f != 0 }
+func (h *host) set(f hostFlags)      { h.flags |= f }
+func (h *host) clear(f hostFlags)    { h.flags &^= f }
 
 // core is the frontier without locks, clocks, disks and waiting: everything that
 // decides who may be contacted when, and what is handed out. Its methods take
@@ -123,6 +138,8 @@ type core struct {
 	waits     waits
 	avail     [maxPriorities]int // scratch for the selector
 
+	troubles map[uint32]trouble // what is known of the failures of hosts, by their numbers
+
 	rows       bloom.Filter            // hashes of all hosts that have a row
 	departures departures              // hosts in place departing, oldest first
 	unwritten  []uint32                // of them, those whose rows must be written before
@@ -136,19 +153,24 @@ type core struct {
 
 // coreConfig is the part of Options that core needs.
 type coreConfig struct {
-	levels    int
-	quantum   int
-	parkAfter int64
-	selector  Selector
-	strict    bool  // the selector is Strict
-	groupMax  int64 // how long a group may be left alone after a contact unless it has a delay of its own
-	spill     bool
-	evictOver int64 // bytes of resident records above which unbound hosts keep none
-	ahead     int64 // how long before its time a record on disk may be in memory, too
+	levels     int
+	quantum    int
+	parkAfter  int64
+	selector   Selector
+	strict     bool  // the selector is Strict
+	groupMax   int64 // how long a group may be left alone after a contact unless it has a delay of its own
+	spill      bool
+	evictOver  int64 // bytes of resident records above which unbound hosts keep none
+	ahead      int64 // how long before its time a record on disk may be in memory, too
+	backoff    Backoff
+	quarantine Quarantine
 }
 
 func newCore(cfg coreConfig) *core {
-	c := &core{cfg: cfg, groupNames: map[string]uint32{}, controls: &controls{}, laned: map[uint32]uint32{}}
+	c := &core{
+		cfg: cfg, groupNames: map[string]uint32{}, controls: &controls{}, laned: map[uint32]uint32{},
+		troubles: map[uint32]trouble{},
+	}
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
 	c.leases.inHeap, c.groups.inHeap, c.hostLanes.inHeap = true, true, true
 	c.crawls, c.crawlSlots = []*crawl{newCrawl(0, cfg.levels)}, map[uint32]uint32{}
@@ -208,6 +230,9 @@ func (c *core) ensure(hash uint64, name string) uint32 {
 	if c.holdOf != nil {
 		h.due = max(h.due, c.holdOf(name))
 	}
+	if h.due > 0 {
+		h.why = whyReopened
+	}
 	c.index.add(hash, id)
 	c.ordered(id)
 	return id
@@ -226,6 +251,9 @@ func (c *core) forget(id uint32) {
 		q = next
 	}
 	c.leaveGroup(h)
+	if h.has(troubled) {
+		c.setTrouble(id, trouble{})
+	}
 	c.unordered(id)
 	c.hostEnds(id)
 	c.index.remove(c.hash(c.name(h)), id)

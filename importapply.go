@@ -263,24 +263,28 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	id := c.ensure(f.hostHash(name), name)
 	h := c.hosts.at(id)
 	now := f.nowLocked()
-	due := max(h.due, min(f.since(millisTime(s.due)), now+int64(maxDelay)))
+	due, why := h.due, h.why
+	if at := min(f.since(millisTime(s.due)), now+int64(maxDelay)); at > due {
+		due, why = at, whyDelay
+	}
 	idle := h.place != leased && h.place != loading
 	if idle {
 		c.detach(id) // its group changes only while it is in no structure
 		c.dropSlot(h, now)
 	}
 	if s.crawlDelay > h.crawlDelay {
-		h.crawlDelay, h.unsaved = s.crawlDelay, true
+		h.crawlDelay = s.crawlDelay
+		h.set(unsaved)
 	}
 	if s.group != "" && h.group == 0 && idle {
 		c.joinGroup(h, c.groupOf(s.group))
-		h.unsaved = true
+		h.set(unsaved)
 	}
 	o := newOp()
 	if f.opts.Spill != nil {
-		f.noteLocked(o, id, due, now)
+		f.noteLocked(o, id, due, why, now)
 	}
-	c.holdBack(id, due)
+	c.holdBack(id, due, why)
 	if idle {
 		c.settle(id, now)
 	}

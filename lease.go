@@ -30,6 +30,7 @@ func (f *Frontier) reapLocked() {
 		}
 		f.core.stats.Expired++
 		f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
+		f.spareLocked(id, &p)
 		f.finishLocked(job, id, p)
 		job.after = func(err error) {
 			if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
@@ -92,7 +93,7 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	granted := c.takeSlot(id, now)
 	c.moveLease(r, id, granted, now)
 	c.moveHost(r.host, id, now)
-	c.hosts.at(r.host).unsaved = true
+	c.hosts.at(r.host).set(unsaved)
 	l.Group = name
 	f.dispatchLocked()
 	if !granted {

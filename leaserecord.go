@@ -85,7 +85,7 @@ func (c *core) leaseHost(l leaseRecord, now int64) uint32 {
 		l.group, h.holdsSlot = h.group, false
 	}
 	id := c.leases.alloc()
-	x, n := c.lanesOf(l.host), c.allowed(h)
+	x, n := c.lanesOf(l.host), c.allowed(l.host)
 	if x == nil && n > 1 {
 		x = c.addLanes(l.host)
 	}
@@ -181,18 +181,23 @@ func (c *core) endGroups(l *leaseRecord, now int64, due func(*group) int64) {
 	}
 }
 
-// settleLease puts a lease's host where it belongs. If it was contacted its lane is
-// left alone until laneDue; otherwise that is 0. All lanes are left alone until
-// hold.
-func (c *core) settleLease(l *leaseRecord, now, laneDue, hold int64) {
+// settleLease puts a lease's host where it belongs. Its lane, and the whole host, are
+// left alone as by says.
+func (c *core) settleLease(l *leaseRecord, now int64, by clocks) {
 	h := c.hosts.at(l.host)
 	if x := c.lanesOf(l.host); x != nil {
-		n := c.allowed(h)
-		x.hold = max(x.hold, hold)
-		x.leave(laneDue, now, n)
-		h.due = x.next(n)
-	} else {
-		h.due = max(h.due, laneDue, hold)
+		n := c.allowed(l.host)
+		x.hold = max(x.hold, by.hold)
+		x.leave(by.lane, now, n)
+		switch due := x.next(n); {
+		case due == h.due:
+		case due == by.hold:
+			h.due, h.why = due, by.why
+		default:
+			h.due, h.why = due, whyDelay
+		}
+	} else if due, why := by.due(); due > h.due {
+		h.due, h.why = due, why
 	}
 	h.served = max(h.served, 1) // it keeps its back queue
 	c.resettle(l.host, now)

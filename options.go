@@ -56,6 +56,10 @@ type Options struct {
 	// Retry says whether and when a failed URL is tried again. Nil means
 	// DefaultRetries().
 	Retry RetryPolicy
+	// Backoff says how hosts are slowed down that refuse contacts.
+	Backoff Backoff
+	// Quarantine says when hosts that only fail are merely probed.
+	Quarantine Quarantine
 	// Scheduler says when a visited URL is visited again. Nil means never.
 	Scheduler Scheduler
 	// OnGiveUp, if set, is told of each URL that leaves because its tries are
@@ -132,6 +136,7 @@ func (o Options) withDefaults() Options {
 	if o.Retry == nil {
 		o.Retry = DefaultRetries()
 	}
+	o.Backoff, o.Quarantine = o.Backoff.withDefaults(), o.Quarantine.withDefaults()
 	if o.Clock == nil {
 		o.Clock = systemClock{}
 	}
@@ -175,6 +180,8 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		}
 	}
 	errs = append(errs, checkRetry("Retry", o.Retry)...)
+	errs = append(errs, o.Backoff.check()...)
+	errs = append(errs, o.Quarantine.check()...)
 	var fixed int64
 	if o.Spill != nil {
 		fixed = o.Spill.Footprint()

@@ -255,7 +255,9 @@ func (r *recovery) finish() {
 	for id := uint32(1); id <= c.hosts.top; id++ {
 		if h := c.hosts.at(id); h.nameLen > 0 {
 			if c.holdOf != nil { // rules were not known when the host was met
-				h.due = max(h.due, c.holdOf(string(c.name(h))))
+				if at := c.holdOf(string(c.name(h))); at > h.due {
+					h.due, h.why = at, whyReopened
+				}
 			}
 			c.settle(id, 0)
 		}

@@ -1,12 +1,11 @@
-// This file encodes the few values that a frontier keeps by name: of itself, of
-// hosts and of groups.
+// This file encodes what a frontier keeps of itself, and names the rows of
+// everything that it keeps by name.
 
 package frontier
 
 import (
 	"encoding/binary"
 	"fmt"
-	"time"
 )
 
 // Names of rows.
@@ -40,26 +39,6 @@ func (f *Frontier) metaRowLocked(gen uint32, clean bool) Row {
 	}
 	b = binary.AppendUvarint(b, uint64(wallMillis(f.wall(f.heldFrom))))
 	return Row{Key: rowMeta, Value: b}
-}
-
-// hostState is what the row of a host says.
-type hostState struct {
-	due        int64 // Unix milliseconds
-	crawlDelay int32
-	group      string
-}
-
-// decodeHost is the inverse of hostRow.
-func decodeHost(name string, value []byte) (s hostState, err error) {
-	due, n := binary.Varint(value)
-	if n <= 0 {
-		return s, &CorruptError{Key: []byte(rowHost + name), Err: errRow}
-	}
-	delay, k := binary.Uvarint(value[n:])
-	if k <= 0 || delay > uint64(maxCrawlDelay/time.Millisecond) {
-		return s, &CorruptError{Key: []byte(rowHost + name), Err: errRow}
-	}
-	return hostState{due, int32(delay), string(value[n+k:])}, nil
 }
 
 func (r *recovery) meta(v []byte) error {
@@ -109,37 +88,4 @@ func (r *recovery) meta(v []byte) error {
 		return max(0, f.heldFrom+int64(d.Max()))
 	}
 	return nil
-}
-
-// hostRow encodes a host's clock for the store: due in Unix milliseconds, crawl
-// delay in milliseconds, group.
-func (f *Frontier) hostRow(h *host, due int64) Row {
-	b := binary.AppendVarint(nil, wallMillis(f.wall(due)))
-	b = binary.AppendUvarint(b, uint64(h.crawlDelay))
-	if h.group != 0 {
-		b = append(b, f.core.groups.at(h.group).name...)
-	}
-	return Row{Key: rowHost + string(f.core.name(h)), Value: b}
-}
-
-// noteLocked adds a row to o if a crash would otherwise forget something of the
-// host: a new crawl delay or group, or a time beyond what every host is left
-// alone for after a crash. The host is pinned until o is settled.
-func (f *Frontier) noteLocked(o *op, id uint32, due, now int64) {
-	h := f.core.hosts.at(id)
-	due = max(due, h.due)
-	if h.unsaved || due-now > f.maxDelay {
-		h.unsaved, h.stored = false, true
-		f.pinLocked(o, id)
-		o.rows = append(o.rows, f.hostRow(h, due))
-		f.core.rows.Add(f.core.hash(f.core.name(h)))
-	}
-}
-
-// pinLocked keeps a host in memory until o is settled.
-func (f *Frontier) pinLocked(o *op, id uint32) {
-	if o.pinned == 0 {
-		f.core.hosts.at(id).pins++
-		o.pinned = id
-	}
 }

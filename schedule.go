@@ -213,16 +213,17 @@ func (c *core) setPacing(id uint32, h *host, now int64) {
 func (c *core) rest(id uint32, h *host, now int64) {
 	h.served = 0
 	c.dropLanes(id, now)
+	c.outlived(id, now)
 	x := c.lanesOf(id)
-	switch {
+	switch until := c.idlesUntil(id); {
 	case x != nil && x.used > 0:
 		c.put(h, nowhere)
-	case x != nil || h.due > now:
+	case x != nil || until > now:
 		c.put(h, idling)
-		c.idle.push(timeItem{at: c.restsUntil(id), id: id})
+		c.idle.push(timeItem{at: until, id: id})
 	case h.scheduled > 0 || h.pins > 0 || h.learned() && !c.cfg.spill:
 		c.put(h, nowhere)
-	case h.learned() || h.stored:
+	case h.learned() || h.has(stored):
 		c.depart(id)
 	default:
 		c.forget(id)

@@ -77,12 +77,22 @@ type hostLanes struct {
 // lanesBytes is what the record of a host's lanes takes in the table that finds it.
 const lanesBytes = 16
 
-// allowed is how many leases a host may have at once.
-func (c *core) allowed(h *host) int32 {
+// concurrencyOf is how many leases a host may have at once that does not fail.
+func (c *core) concurrencyOf(id uint32) int32 {
 	if c.concurrency == nil {
 		return 1
 	}
-	return int32(c.concurrency(c.name(h)))
+	return int32(c.concurrency(c.name(c.hosts.at(id))))
+}
+
+// allowed is how many leases a host may have at once.
+func (c *core) allowed(id uint32) int32 {
+	n := c.concurrencyOf(id)
+	if n > 1 && c.hosts.at(id).has(troubled) {
+		t := c.troubles[id]
+		n = t.allowed(n)
+	}
+	return n
 }
 
 // lanesOf returns the host's lanes; nil if it has at most one lease, which is its
@@ -116,13 +126,15 @@ func (c *core) dropLanes(id uint32, now int64) {
 // full reports whether a host has as many leases as it may have.
 func (c *core) full(id uint32) bool {
 	x := c.lanesOf(id)
-	return x != nil && x.used > 0 && x.used >= c.allowed(c.hosts.at(id))
+	return x != nil && x.used > 0 && x.used >= c.allowed(id)
 }
 
 // holdBack leaves a host alone until at, with all its lanes.
-func (c *core) holdBack(id uint32, at int64) {
+func (c *core) holdBack(id uint32, at int64, why why) {
 	h := c.hosts.at(id)
-	h.due = max(h.due, at)
+	if at > h.due {
+		h.due, h.why = at, why
+	}
 	if x := c.lanesOf(id); x != nil {
 		x.hold = max(x.hold, at)
 	}
@@ -147,7 +159,7 @@ func (c *core) resettle(id uint32, now int64) {
 // revise lets a host have the lanes that it is allowed now.
 func (c *core) revise(id uint32, now int64) {
 	h := c.hosts.at(id)
-	n := c.allowed(h)
+	n := c.allowed(id)
 	x := c.lanesOf(id)
 	if x == nil {
 		if n == 1 || h.place != leased {

@@ -14,7 +14,10 @@ type Stats struct {
 	Hosts     int64   // hosts of which something is in memory
 	Bound     int64   // hosts that have a back queue
 	Groups    int64   // groups of hosts
-	Known     int64   // URLs remembered as admitted
+	// Of Hosts:
+	BackedOff   int64 // hosts that failures slowed down
+	Quarantined int64 // hosts that are merely probed
+	Known       int64 // URLs remembered as admitted
 
 	// Since Open:
 	Added      int64    // URLs admitted for the first time, or by Force
@@ -81,5 +84,6 @@ func (c *core) memory() int64 {
 		c.sizes.size() + c.held.size() + c.blocks.size() +
 		c.pace.Size() + c.parks.Size() + c.idle.Size() + c.expiry.Size() + c.scheduled.Size() +
 		c.offers.Size() + c.urgent.Size() + int64(len(c.crawls))*c.crawlBytes() +
-		c.rows.Size() + c.departures.size() + c.timed.size() + int64(cap(c.unplaced))*16
+		c.rows.Size() + c.departures.size() + c.timed.size() + int64(cap(c.unplaced))*16 +
+		int64(len(c.troubles))*troubleBytes
 }

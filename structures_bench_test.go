@@ -238,7 +238,7 @@ func BenchmarkGroups(b *testing.B) {
 				l := c.endLease(c.lease(ch.queue, 1, now, now+1))
 				c.returnHead(l.queue, l.record)
 				c.endGroups(&l, now, func(*group) int64 { return now + 1 })
-				c.settleLease(&l, now, now+r.Int64N(benchSpan), 0)
+				c.settleLease(&l, now, clocks{lane: now + r.Int64N(benchSpan)})
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func TestRobots(t *testing.T) {
 				w := newWeb()
 				w.site("http://a.example", 3)
 				c.set(w)
-				p := crawl(t, w, frontier.Options{}, Options{}, seed)
+				p := crawl(t, w, frontier.Options{Backoff: frontier.Backoff{Disabled: true}}, Options{}, seed)
 				assert.Equal(t, c.pages, p.Pages)
 				assert.Equal(t, c.denied, p.Denied)
 				assert.Equal(t, c.unreach, p.Unreachable)

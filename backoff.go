@@ -1,0 +1,287 @@
+// This file decides what failures mean for a host: how far apart its contacts must
+// be, when that is forgiven, and when a host that only fails is merely probed.
+//
+// It knows nothing of queues, rows and locks; trouble.go calls it when a contact
+// has ended.
+//
+// A server that wants a gap of g between two contacts refuses each that comes
+// sooner. The step of a host goes up with each refusal, until the gap suffices,
+// and comes down again after a quiet time. The quiet time is hundreds of gaps, so
+// that refusals stay below one in a hundred, and doubles with each relapse.
+// A host that failed several times in a row was perhaps only down: it is given
+// back steps soon, until the first failure.
+
+package frontier
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Backoff says how a host is slowed down that refuses contacts: with 429, 503, no
+// connection, or no answer in time. Zero fields mean the defaults.
+//
+// Each such failure raises the host's step by one. While a host's step is k, its
+// next contact comes no sooner than Base x 2^(k-1) after the end of each, good or
+// bad; the delay, Crawl-delay and Retry-After hold besides, and the latest wins.
+// Of failures whose contacts began before the last raise all count with it: any
+// number that were under way together raise one step. A host that may have
+// several leases has one at a time while its step is not 0, then half as many as
+// it had, and one more each time that a step would be taken back.
+type Backoff struct {
+	// Disabled keeps failures from slowing hosts down.
+	Disabled bool
+	// Base is the gap of step 1. Zero means 2 s.
+	Base time.Duration
+	// Max bounds the gap. Zero means 10 minutes, or Base if that is longer.
+	Max time.Duration
+	// Jitter is how much longer than that a gap may be at random, as a share of
+	// it, up to 1; whole milliseconds. Zero means 0.1.
+	Jitter float64
+	// ForgiveAfter is how long nothing must fail until one step is taken back:
+	// so long and at least 200 times as long as a contact with its gap takes,
+	// and twice that for each time (up to 6) that a step taken back was needed
+	// after all. Zero means 10 minutes.
+	//
+	// Two exceptions look soon whether a host was only down. After two or more
+	// steps in a row without a good contact between, and at the end of a
+	// quarantine, one step is taken back after every second good contact, down
+	// to the step before or 1, until something fails.
+	ForgiveAfter time.Duration
+}
+
+// Quarantine says when a host that only fails is left alone but for probes. Zero
+// fields mean the defaults.
+//
+// After so many failed contacts in a row, of any kind, it is contacted once in
+// an interval that doubles each time. Its URLs are kept: a failed probe does not
+// use up a try, and its URL waits again, behind the host's others. With the first
+// good contact everything continues. Leases that ended by their deadline do not
+// count, and of failures that were under way together only the first.
+type Quarantine struct {
+	// Disabled keeps all hosts out of quarantine.
+	Disabled bool
+	// After is the number of failed contacts. Zero means 8.
+	After int
+	// Probe is the first interval. Zero means 10 minutes.
+	Probe time.Duration
+	// MaxProbe bounds the interval. Zero means a day, or Probe if that is longer.
+	MaxProbe time.Duration
+}
+
+func (b Backoff) withDefaults() Backoff {
+	if b.Base == 0 {
+		b.Base = 2 * time.Second
+	}
+	if b.Max == 0 {
+		b.Max = max(10*time.Minute, b.Base)
+	}
+	if b.Jitter == 0 {
+		b.Jitter = 0.1
+	}
+	if b.ForgiveAfter == 0 {
+		b.ForgiveAfter = 10 * time.Minute
+	}
+	return b
+}
+
+func (q Quarantine) withDefaults() Quarantine {
+	if q.After == 0 {
+		q.After = 8
+	}
+	if q.Probe == 0 {
+		q.Probe = 10 * time.Minute
+	}
+	if q.MaxProbe == 0 {
+		q.MaxProbe = max(24*time.Hour, q.Probe)
+	}
+	return q
+}
+
+func (b Backoff) check() (errs []error) {
+	if b.Base < time.Millisecond || b.Max < b.Base || b.Max > maxDelay {
+		errs = append(errs, fmt.Errorf("Backoff has Base %v and Max %v; want 1ms <= Base <= Max <= %v", b.Base, b.Max, maxDelay))
+	}
+	if !(b.Jitter >= 0 && b.Jitter <= 1) {
+		errs = append(errs, fmt.Errorf("Backoff.Jitter is %v; want 0 to 1", b.Jitter))
+	}
+	if b.ForgiveAfter < 0 || b.ForgiveAfter > maxDelay {
+		errs = append(errs, fmt.Errorf("Backoff.ForgiveAfter is %v; want 0 to %v", b.ForgiveAfter, maxDelay))
+	}
+	return errs
+}
+
+func (q Quarantine) check() (errs []error) {
+	if q.After < 1 || q.After > maxAfter {
+		errs = append(errs, fmt.Errorf("Quarantine.After is %d; want 1 to %d", q.After, maxAfter))
+	}
+	if q.Probe < time.Millisecond || q.MaxProbe < q.Probe || q.MaxProbe > maxDelay {
+		errs = append(errs, fmt.Errorf("Quarantine has Probe %v and MaxProbe %v; want 1ms <= Probe <= MaxProbe <= %v", q.Probe, q.MaxProbe, maxDelay))
+	}
+	return errs
+}
+
+const (
+	maxAfter = 10_000 // failed contacts until a quarantine
+
+	quietGaps   = 200 // without a failure until a step is taken back
+	searchAfter = 2   // good contacts until a step is taken back soon
+	maxRelapses = 6   // that count
+
+	// troubleKept is how long a host without URLs is known to be slowed down or
+	// in quarantine after its last failure, and failuresKept that it failed.
+	troubleKept  = 7 * 24 * time.Hour
+	failuresKept = 24 * time.Hour
+)
+
+// trouble is what is known of the failures of one host. The zero value is a host
+// that never failed.
+//
+// Failures whose leases are not younger than raised (counted) count with the one
+// that raised the step (the number of failures) last.
+type trouble struct {
+	raised   uint64 // number of the youngest lease when step was raised
+	counted  uint64 // the same for fails
+	quiet    int64  // when a contact failed last, or a step was taken back since; ns since Open
+	fails    uint16 // failed contacts in a row
+	lanes    uint16 // leases that it may have at once at step 0; 0: as many as are set
+	step     uint8  // 0: the host is not slowed down
+	from     uint8  // step before fails began
+	search   uint8  // steps above it are taken back soon; 0: none
+	good     uint8  // good contacts since quiet began, at most searchAfter
+	relapses uint8  // how often a step that was taken back was needed
+	eased    bool   // a step was taken back since one was raised
+	probes   uint8  // number of the quarantine's interval; 0: the host is in none
+}
+
+// failed takes in that a contact failed that ended at end. lease is its lease's
+// number, last that of the youngest lease. The host might have so many leases at
+// once.
+func (t *trouble) failed(k Failure, lease, last uint64, end int64, lanes int32, b *Backoff, q *Quarantine) {
+	t.quiet, t.good = max(t.quiet, end), 0
+	inQuarantine := t.probes > 0
+	if lease > t.counted {
+		t.counted = last
+		if t.fails == 0 {
+			t.from = t.step
+		}
+		t.fails = uint16(min(int(t.fails)+1, maxAfter))
+		if inQuarantine && q.interval(t.probes) < q.MaxProbe {
+			t.probes++
+		}
+		if !inQuarantine && !q.Disabled && int(t.fails) >= q.After {
+			t.probes = 1
+		}
+	}
+	if inQuarantine || lease <= t.raised || b.Disabled || !slowing(k) {
+		return
+	}
+	t.raised, t.search = last, 0
+	switch {
+	case lanes <= 1:
+	case t.lanes == 0:
+		t.lanes = uint16(lanes / 2)
+	default:
+		t.lanes = uint16(lanes - 1) // one was given back too early
+	}
+	if t.step == 0 || b.gap(t.step) < b.Max {
+		t.step++
+	}
+	if t.eased {
+		t.eased, t.relapses = false, min(t.relapses+1, maxRelapses)
+	}
+}
+
+// slowing reports whether such a failure slows its host down. That a name is
+// not resolved says nothing about the host's server, and a 5xx may be the page's.
+func slowing(k Failure) bool {
+	return k == FailureConnect || k == FailureTimeout || k == FailureUnavailable || k == FailureTooMany
+}
+
+// succeeded takes in that a contact went well that ended at end. pace is the time
+// from its begin to the earliest next one. The host might have so many leases at
+// once if it never failed.
+func (t *trouble) succeeded(lease uint64, end, pace int64, lanes int32, b *Backoff) {
+	if t.fails > 0 && int(t.step) >= int(t.from)+2 {
+		t.search = max(t.from, 1)
+	}
+	t.fails, t.probes = 0, 0
+	if lease <= t.raised {
+		return // it began before the step was raised
+	}
+	t.good = min(t.good+1, searchAfter)
+	soon := t.search > 0 && t.step > t.search && t.good == searchAfter
+	if !soon && end-t.quiet < t.quietFor(pace, b) {
+		return
+	}
+	switch {
+	case t.step > 0:
+		t.step--
+	case t.lanes > 0:
+		if t.lanes++; int32(t.lanes) >= lanes {
+			t.lanes = 0
+		}
+	default:
+		t.eased, t.relapses = false, 0 // it is over
+		return
+	}
+	t.quiet, t.good, t.eased = end, 0, true
+}
+
+// allowed is how many of n leases the host may have at once.
+func (t *trouble) allowed(n int32) int32 {
+	switch {
+	case t.step > 0 || t.probes > 0:
+		return 1
+	case t.lanes > 0:
+		return min(n, int32(t.lanes))
+	}
+	return n
+}
+
+// quietFor is how long nothing may fail until a step is taken back.
+func (t *trouble) quietFor(pace int64, b *Backoff) int64 {
+	return min(max(int64(b.ForgiveAfter), quietGaps*min(pace, int64(maxDelay)/quietGaps))<<t.relapses, int64(maxDelay))
+}
+
+// over reports whether nothing need be known any more.
+func (t *trouble) over() bool {
+	return t.step == 0 && t.lanes == 0 && t.fails == 0 && t.probes == 0 && !t.eased && t.relapses == 0
+}
+
+// until is when a host without URLs is forgotten to have failed.
+func (t *trouble) until() int64 {
+	if t.step > 0 || t.lanes > 0 || t.probes > 0 || t.eased || t.relapses > 0 {
+		return t.quiet + int64(troubleKept)
+	}
+	return t.quiet + int64(failuresKept)
+}
+
+// gap is the least time between contacts at a step.
+func (b *Backoff) gap(step uint8) time.Duration {
+	return doubled(b.Base, step-1, b.Max)
+}
+
+// interval is the time between probes.
+func (q *Quarantine) interval(probes uint8) time.Duration {
+	return doubled(q.Probe, probes-1, q.MaxProbe)
+}
+
+// doubled is d times 2^n, at most most.
+func doubled(d time.Duration, n uint8, most time.Duration) time.Duration {
+	if n >= 62 || d > most>>n {
+		return most
+	}
+	return d << n
+}
+
+// jittered is the longest that d may become by jitter.
+func (b *Backoff) jittered(d time.Duration) time.Duration {
+	return d + time.Duration(float64(d)*b.Jitter).Truncate(time.Millisecond)
+}
+
+// jitter is what is added to d at random; x is a random number.
+func (b *Backoff) jitter(d time.Duration, x uint64) time.Duration {
+	return time.Duration(float64(d) * b.Jitter * (float64(x) / math.MaxUint64)).Truncate(time.Millisecond)
+}

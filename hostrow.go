@@ -1,0 +1,197 @@
+// This file encodes what is known of a host for the Spill, and says when that is
+// written.
+//
+// A row has fields (fields.go). One that is missing is 0.
+
+package frontier
+
+import (
+	"math"
+	"time"
+)
+
+// Fields of a host's row.
+const (
+	hostDue        = 1 // Unix milliseconds
+	hostCrawlDelay = 2 // milliseconds
+	hostGroup      = 3 // its name
+	hostWhy        = 4 // which clock said due
+	hostQuiet      = 5 // and the others of its trouble: Unix milliseconds
+	hostStep       = 6
+	hostFrom       = 7
+	hostSearch     = 8
+	hostRelapses   = 9
+	hostEased      = 10
+	hostFails      = 11
+	hostProbes     = 12
+	hostSlots      = 13 // leases that it may have
+)
+
+// hostState is what the row of a host says.
+type hostState struct {
+	due        int64 // Unix milliseconds
+	crawlDelay int32
+	why        why
+	group      string
+	quiet      int64   // Unix milliseconds
+	trouble    trouble // but for quiet
+}
+
+// hostRow encodes what is known of a host, which may be contacted from due on.
+func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
+	c := f.core
+	h := c.hosts.at(id)
+	b := appendNumber(nil, hostDue, uint64(max(0, wallMillis(f.wall(due)))))
+	b = appendNumber(b, hostCrawlDelay, uint64(h.crawlDelay))
+	if h.group != 0 {
+		b = appendText(b, hostGroup, c.groups.at(h.group).name)
+	}
+	b = appendNumber(b, hostWhy, uint64(why))
+	if h.has(troubled) {
+		t := c.troubles[id]
+		b = appendNumber(b, hostQuiet, uint64(max(0, wallMillis(f.wall(t.quiet)))))
+		b = appendNumber(b, hostStep, uint64(t.step))
+		b = appendNumber(b, hostFrom, uint64(t.from))
+		b = appendNumber(b, hostSearch, uint64(t.search))
+		b = appendNumber(b, hostRelapses, uint64(t.relapses))
+		b = appendNumber(b, hostEased, uint64(btoi(t.eased)))
+		b = appendNumber(b, hostFails, uint64(t.fails))
+		b = appendNumber(b, hostProbes, uint64(t.probes))
+		b = appendNumber(b, hostSlots, uint64(t.lanes))
+	}
+	return Row{Key: rowHost + string(c.name(h)), Value: b}
+}
+
+// decodeHost is the inverse of hostRow.
+func decodeHost(name string, value []byte) (hostState, error) {
+	var s hostState
+	t := &s.trouble
+	small := func(at *uint8, x uint64) bool { *at = uint8(x); return x <= math.MaxUint8 }
+	err := readFields(value, func(tag int, x uint64) bool {
+		switch tag {
+		case hostDue:
+			s.due = int64(x)
+			return x <= maxMillis
+		case hostCrawlDelay:
+			s.crawlDelay = int32(x)
+			return x <= uint64(maxCrawlDelay/time.Millisecond)
+		case hostWhy:
+			return small((*uint8)(&s.why), x) && s.why < whys
+		case hostQuiet:
+			s.quiet = int64(x)
+			return x <= maxMillis
+		case hostStep:
+			return small(&t.step, x)
+		case hostFrom:
+			return small(&t.from, x)
+		case hostSearch:
+			return small(&t.search, x)
+		case hostRelapses:
+			return small(&t.relapses, x) && t.relapses <= maxRelapses
+		case hostEased:
+			t.eased = x == 1
+			return x == 1
+		case hostFails:
+			t.fails = uint16(x)
+			return x <= maxAfter
+		case hostProbes:
+			return small(&t.probes, x)
+		case hostSlots:
+			t.lanes = uint16(x)
+			return x <= math.MaxUint16
+		}
+		return false
+	}, func(tag int, text []byte) bool {
+		s.group = string(text)
+		return tag == hostGroup
+	})
+	if err == nil && len(value) == 0 {
+		err = errRow
+	}
+	if err != nil {
+		return hostState{}, &CorruptError{Key: []byte(rowHost + name), Err: err}
+	}
+	return s, nil
+}
+
+// maxMillis is the latest time that a row tells, in Unix milliseconds: nanoseconds
+// since Open reach no further.
+const maxMillis = math.MaxInt64 / uint64(time.Millisecond)
+
+// remember gives a host what its row says.
+func (f *Frontier) remember(id uint32, s *hostState) {
+	c := f.core
+	h := c.hosts.at(id)
+	h.crawlDelay = s.crawlDelay
+	h.set(stored)
+	if t := f.stateTrouble(s); !t.over() {
+		c.setTrouble(id, t)
+		c.outlived(id, f.last)
+	}
+	if due, why := f.dueOf(s); due > h.due {
+		h.due, h.why = due, why
+	}
+	if s.group != "" {
+		c.joinGroup(h, c.groupOf(s.group))
+	}
+}
+
+// stateTrouble is what a row says of a host's failures.
+func (f *Frontier) stateTrouble(s *hostState) trouble {
+	t := s.trouble
+	if f.opts.Backoff.Disabled {
+		t.step, t.lanes, t.relapses, t.eased = 0, 0, 0, false
+	}
+	if f.opts.Quarantine.Disabled {
+		t.probes = 0
+	}
+	t.quiet = min(f.since(millisTime(s.quiet)), f.last)
+	t.raised, t.counted = f.token, f.token // leases from before have ended
+	return t
+}
+
+// dueOf is when a host may be contacted of which the row says s, and which clock
+// says so.
+func (f *Frontier) dueOf(s *hostState) (int64, why) {
+	due := min(f.since(millisTime(s.due)), int64(maxDelay))
+	if at := f.heldGap(s); at > due {
+		return at, whyReopened
+	}
+	return due, s.why
+}
+
+// heldGap is until when a host of which the row says s is left alone because the
+// store was opened after a crash.
+func (f *Frontier) heldGap(s *hostState) int64 {
+	gap := int64(s.crawlDelay) * int64(time.Millisecond)
+	t := f.stateTrouble(s)
+	if g, why := t.gap(&f.core.cfg); why != whyQuarantine || f.since(millisTime(s.due)) <= f.heldFrom { // else no probe was under way
+		gap = max(gap, int64(f.opts.Backoff.jittered(g)))
+	}
+	return f.heldUntil(gap)
+}
+
+// noteLocked adds a row to o if a crash would otherwise forget something of the
+// host: what was learned of it or its group, or a time beyond what every host is
+// left alone for after a crash. The host is pinned until o is settled.
+func (f *Frontier) noteLocked(o *op, id uint32, due int64, why why, now int64) {
+	h := f.core.hosts.at(id)
+	if due <= h.due {
+		due, why = h.due, h.why
+	}
+	if h.has(unsaved) || due-now > f.maxDelay {
+		h.clear(unsaved | behind)
+		h.set(stored)
+		f.pinLocked(o, id)
+		o.rows = append(o.rows, f.hostRow(id, due, why))
+		f.core.rows.Add(f.core.hash(f.core.name(h)))
+	}
+}
+
+// pinLocked keeps a host in memory until o is settled.
+func (f *Frontier) pinLocked(o *op, id uint32) {
+	if o.pinned == 0 {
+		f.core.hosts.at(id).pins++
+		o.pinned = id
+	}
+}
