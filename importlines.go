@@ -142,6 +142,9 @@ func (im *importer) json(text []byte) error {
 		return errors.New("not UTF-8")
 	}
 	l := &im.line
+	if l.quick(text) {
+		return im.urlLine(l)
+	}
 	*l = exportLine{}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
