@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	reviewAtOnce  = 128 // held hosts that are looked at again under one lock
+	reviewAtOnce  = 64 // held hosts that are looked at again under one lock
 	shelveAtOnce  = 64  // hosts that are held before their time under one lock
 	unblockAtOnce = 16  // blocks that end under one lock
 )
