@@ -101,6 +101,12 @@
 // of it, its Crawl-delay, waits with the Spill and is read when the host is named
 // again, by Add, Contact, Done or an outlink. Without a Spill such hosts stay.
 //
+// # Watching
+//
+// [Options.OnEvent] and the logger get an [Event] for what happens behind the calls.
+// [Frontier.Stats] has totals, rates and waiting times, and is a slog.LogValuer;
+// [Frontier.Var] gives it to package expvar.
+//
 // # Time
 //
 // In-process times are monotonic. Stored times are wall-clock milliseconds,
