@@ -269,7 +269,7 @@ func (s *urlSearch) scheduledOf(w *urlWalk) bool {
 }
 
 // scheduledAtOnce is how many scheduled records are looked at under one lock.
-const scheduledAtOnce = 4096
+const scheduledAtOnce = 2048
 
 // visitPart notes a part on disk in which the URL may wait.
 func (s *urlSearch) visitPart(q *queue, id uint32) {

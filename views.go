@@ -19,7 +19,7 @@ import (
 const (
 	// viewAtMost is how many hosts NextDue, PeekDue and Largest tell at most: what
 	// can be looked at under one lock.
-	viewAtMost = 1000
+	viewAtMost = 256
 	// infosAtOnce is how many hosts are described under one lock.
 	infosAtOnce = 32
 )
@@ -30,7 +30,7 @@ const (
 // no such time. Of the hosts that wait for a back queue it
 // looks at the first n of each priority only, since these are not ordered by time;
 // hosts of a group whose slots are all taken have no such time, and are not told.
-// n is at most 1,000; more counts as 1,000. It costs O(n log n).
+// n is at most 256; more counts as 256. It costs O(n log n).
 func (f *Frontier) NextDue(n int) []HostInfo {
 	n = min(n, viewAtMost)
 	f.lookLocked()
@@ -65,12 +65,15 @@ func (f *Frontier) infosOf(names []string) []HostInfo {
 	return out
 }
 
-// dueNow appends up to n hosts of each ready list and front queue, with the times
-// at which they may be contacted; each once.
+// dueNow appends up to n hosts of each ready list and front queue, but not many more
+// than that in all, with the times at which they may be contacted; each once.
 func (c *core) dueNow(found []timeItem, n int, now int64) []timeItem {
-	seen := map[uint32]bool{}
+	seen, looks := map[uint32]bool{}, 4*viewAtMost
 	for l := range c.listsByUrgency() {
 		for qid, k := l.first, 0; qid != 0 && k < n; qid, k = c.queues.at(qid).next, k+1 {
+			if looks--; looks < 0 {
+				return found
+			}
 			id := c.queues.at(qid).host
 			if seen[id] {
 				continue
@@ -90,11 +93,11 @@ func (c *core) dueNow(found []timeItem, n int, now int64) []timeItem {
 }
 
 // soon appends up to n hosts from the heaps in the order of their times, or if rules
-// may hold some of them, of which nobody has found out yet, the best of 4n.
+// may hold some of them, of which nobody has found out yet, the best of some more.
 func (c *core) soon(found []timeItem, n int, now int64) []timeItem {
 	first, tries := len(found), n
 	if c.controls.holding() {
-		tries = 4 * n
+		tries = min(4*n, 2*viewAtMost)
 	}
 	for walk := c.walkDue(); tries > 0; tries-- {
 		it, ok := walk.next()
@@ -231,7 +234,7 @@ type Upcoming struct {
 // those whose time comes. It is for whoever wants to look up names and robots.txt
 // ahead; nothing is promised about what Next will return. First URLs that are not
 // in memory are read from disk, until ctx ends; what cannot be read for damage is
-// left out. n is at most 1,000; more counts as 1,000.
+// left out. n is at most 256; more counts as 256.
 func (f *Frontier) PeekDue(ctx context.Context, n int) ([]Upcoming, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -142,8 +142,8 @@ func (c *core) largest(n int) []timeItem {
 }
 
 // Largest tells up to n hosts of which the most URLs wait, the largest first. If
-// there are thousands whose sizes differ by less than a 64th, any of them may stand
-// for another. n is at most 1,000; more counts as 1,000. It costs O(n log n), but
+// there are a thousand whose sizes differ by less than a 64th, any of them may stand
+// for another. n is at most 256; more counts as 256. It costs O(n log n), but
 // for the first call, which looks at all hosts in short steps; from then on each
 // host costs 12 more bytes.
 func (f *Frontier) Largest(n int) []HostInfo {
