@@ -166,3 +166,43 @@ func TestReasonsHaveNames(t *testing.T) {
 	}
 	require.Equal(t, "invalid reason", (frontier.ReasonLimit + 1).String())
 }
+
+// Of the clocks of a host the one that set its time is told, also after a restart.
+func TestWhichClockIsTold(t *testing.T) {
+	o := frontier.Options{
+		Delay: frontier.FixedDelay(time.Second), Retry: frontier.Retries(100, time.Millisecond),
+		Backoff:    frontier.Backoff{Base: 20 * time.Second},
+		Quarantine: frontier.Quarantine{After: 2},
+	}
+	for name, c := range map[string]struct {
+		outcomes []frontier.Outcome
+		want     frontier.Reason
+	}{
+		"delay":               {[]frontier.Outcome{{}}, frontier.ReasonDelay},
+		"Crawl-delay":         {[]frontier.Outcome{{CrawlDelay: time.Minute}}, frontier.ReasonCrawlDelay},
+		"Retry-After":         {[]frontier.Outcome{{CrawlDelay: time.Minute, RetryAfter: time.Hour}}, frontier.ReasonRetryAfter},
+		"less than the delay": {[]frontier.Outcome{{RetryAfter: time.Millisecond}}, frontier.ReasonDelay},
+		"back-off":            {[]frontier.Outcome{{Result: frontier.Failed, Failure: frontier.FailureTooMany}}, frontier.ReasonBackoff},
+		"quarantine": {[]frontier.Outcome{
+			{Result: frontier.Failed, Failure: frontier.FailureConnect}, {Result: frontier.Failed, Failure: frontier.FailureConnect},
+		}, frontier.ReasonQuarantine},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBothWorlds(t, o, func(t *testing.T, w *world) {
+				w.add(urlsOf("a.example", 5)...)
+				for _, o := range c.outcomes {
+					w.fetched(w.next(), 0, o)
+				}
+				x := w.host("a.example")
+				require.Equal(t, c.want.String(), x.Reason.String())
+				require.Equal(t, x.Due, x.Until)
+				if w.machine == nil {
+					return
+				}
+				w.reopen()
+				require.Equal(t, c.want.String(), w.host("a.example").Reason.String())
+				require.Equal(t, x.Until.UnixMilli(), w.host("a.example").Until.UnixMilli())
+			})
+		})
+	}
+}
