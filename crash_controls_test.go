@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,16 +33,15 @@ var (
 // controlled is what acknowledged controls make of a frontier.
 type controlled struct {
 	rules map[frontier.Scope]frontier.Rule
-	due   map[string]time.Time // hosts, and before when they may not be contacted
-	more  map[string]string    // by name: whatever else is set
+	more  map[string]string // by name: whatever else is set
 }
 
 func newControlled() *controlled {
-	return &controlled{map[frontier.Scope]frontier.Rule{}, map[string]time.Time{}, map[string]string{}}
+	return &controlled{map[frontier.Scope]frontier.Rule{}, map[string]string{}}
 }
 
 func (c *controlled) clone() *controlled {
-	return &controlled{maps.Clone(c.rules), maps.Clone(c.due), maps.Clone(c.more)}
+	return &controlled{maps.Clone(c.rules), maps.Clone(c.more)}
 }
 
 func (c *controlled) rule(s frontier.Scope, change func(*frontier.Rule)) {
@@ -59,7 +59,7 @@ func (c *controlled) crawl(id uint32, x frontier.CrawlSettings) {
 	}
 }
 
-// text is all of it but the clocks, in one spelling.
+// text is all of it in one spelling.
 func (c *controlled) text() map[string]string {
 	out := maps.Clone(c.more)
 	for s, r := range c.rules {
@@ -82,8 +82,8 @@ var killScopes = []frontier.Scope{
 	frontier.All(), frontier.Domain("example"), frontier.Domain("a.example"), frontier.Domain("www.a.example"), frontier.Host("www.a.example"),
 }
 
-// nextControl draws the step-th control of a process that was started at a time.
-func nextControl(r *rand.Rand, step int, started time.Time) control {
+// nextControl draws a control.
+func nextControl(r *rand.Rand) control {
 	at := r.IntN(len(killScopes))
 	s := killScopes[at]
 	change := func(what string, call func(*frontier.Frontier) error, change func(*frontier.Rule)) control {
@@ -134,20 +134,29 @@ func nextControl(r *rand.Rand, step int, started time.Time) control {
 			_, err := f.CrawlNow(context.Background(), e)
 			return err
 		}, func(c *controlled) { c.more["now "+e.URL] = "waits" }}
-	default: // a contact, after which the host asks for time
-		host := fmt.Sprintf("c%d.clock", r.Int64())
-		o := frontier.Outcome{RetryAfter: time.Duration(1+r.IntN(100)) * time.Hour}
-		if r.IntN(2) == 0 {
-			o = frontier.Outcome{CrawlDelay: o.RetryAfter}
-		}
-		return control{"contact " + host, func(f *frontier.Frontier) error {
-			l, err := f.Contact(context.Background(), host)
-			if err != nil {
-				return err
-			}
-			return f.Done(l, o)
-		}, func(c *controlled) { c.due[host] = started.Add(o.RetryAfter + o.CrawlDelay) }}
+	default:
+		return drawContact(r)
 	}
+}
+
+// drawContact draws a contact after which the host is left alone, for one reason or
+// another.
+func drawContact(r *rand.Rand) control {
+	host := fmt.Sprintf("c%d.clock", r.Int64())
+	outcomes := []frontier.Outcome{
+		{RetryAfter: time.Duration(1+r.IntN(100)) * time.Hour},
+		{CrawlDelay: time.Duration(1+r.IntN(100)) * time.Hour},
+		{Result: frontier.Failed, Failure: frontier.FailureTooMany},
+		{Result: frontier.Failed, Failure: frontier.FailureConnect},
+	}
+	o := outcomes[r.IntN(len(outcomes))]
+	return control{"contact " + host, func(f *frontier.Frontier) error {
+		l, err := f.Contact(context.Background(), host)
+		if err != nil {
+			return err
+		}
+		return f.Done(l, o)
+	}, func(*controlled) {}}
 }
 
 // clockRule lets the hosts of contacts run whatever wider rules say.
@@ -168,7 +177,8 @@ func openControls(t testing.TB, dir string) (*frontier.Frontier, func()) {
 }
 
 // TestControlsChild is the process that TestKillAfterControls kills. It tells on
-// its standard output of each control that has returned.
+// its standard output of each control that has returned: "k", and after a contact
+// the host and the Unix milliseconds before which it is left alone.
 func TestControlsChild(t *testing.T) {
 	if *controlsChild == "" {
 		t.Skip("only a part of TestKillAfterControls")
@@ -177,12 +187,18 @@ func TestControlsChild(t *testing.T) {
 	require.NoError(t, clockRule(f))
 	r := rand.New(rand.NewPCG(*seed, 1))
 	for n := 1; ; n++ {
-		c := nextControl(r, n, time.Time{})
+		c := nextControl(r)
 		if err := c.call(f); err != nil {
 			fmt.Fprintf(os.Stdout, "%s: %v\n", c.what, err)
 			return
 		}
-		fmt.Fprintln(os.Stdout, "k") // one write, no buffer
+		line := "k"
+		if host, ok := strings.CutPrefix(c.what, "contact "); ok {
+			x, err := f.Host(context.Background(), host)
+			require.NoError(t, err)
+			line = fmt.Sprintf("k %s %d", host, x.Due.UnixMilli())
+		}
+		fmt.Fprintln(os.Stdout, line) // one write, no buffer
 		if n == *controlsAfter {
 			p, err := os.FindProcess(os.Getpid())
 			require.NoError(t, err)
@@ -197,6 +213,7 @@ func TestKillAfterControls(t *testing.T) {
 	dir := t.TempDir()
 	want := newControlled()
 	want.rules[frontier.Domain("clock")] = frontier.Rule{Paused: frontier.Off, Delay: frontier.FixedDelay(0)}
+	due := map[string]time.Time{}
 	steps := 0
 	for round := range *controlsRounds {
 		seed, n := r.Uint64(), 1+r.IntN(12)
@@ -204,29 +221,29 @@ func TestKillAfterControls(t *testing.T) {
 		if round%2 == 0 {
 			args = append(args, "-frontier.controls-after="+strconv.Itoa(n))
 		}
-		started := time.Now()
-		done := runControls(t, args, n)
+		done := runControls(t, args, n, due)
 		steps += done
 
 		child := rand.New(rand.NewPCG(seed, 1))
-		for i := range done {
-			nextControl(child, i, started).make(want)
+		for range done {
+			nextControl(child).make(want)
 		}
 		after := want.clone()
-		inFlight := nextControl(child, done, started)
+		inFlight := nextControl(child)
 		inFlight.make(after) // it was under way when the process died
-		got := readControls(t, dir, want.due)
+		got := readControls(t, dir, due)
 		if round%2 != 0 && fmt.Sprint(got) == fmt.Sprint(after.text()) {
 			want.rules, want.more = after.rules, after.more
 		}
 		require.Equal(t, want.text(), got, "round %d, after %d controls; then came %s", round, done, inFlight.what)
 	}
-	t.Logf("%d kills after %d controls; %d hosts asked for time", *controlsRounds, steps, len(want.due))
+	t.Logf("%d kills after %d controls; %d hosts asked for time", *controlsRounds, steps, len(due))
 }
 
 // runControls starts a process that controls a frontier and kills it after n
-// controls, unless it does so itself. It returns how many were acknowledged.
-func runControls(t *testing.T, args []string, n int) (done int) {
+// controls, unless it does so itself. It returns how many were acknowledged, and
+// notes in due which hosts are to be left alone.
+func runControls(t *testing.T, args []string, n int, due map[string]time.Time) (done int) {
 	cmd := exec.Command(os.Args[0], args...)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -234,7 +251,13 @@ func runControls(t *testing.T, args []string, n int) (done int) {
 	require.NoError(t, cmd.Start())
 	in := bufio.NewScanner(out)
 	for in.Scan() {
-		require.Equal(t, "k", in.Text())
+		var host string
+		var at int64
+		if in.Text() != "k" {
+			_, err := fmt.Sscanf(in.Text(), "k %s %d", &host, &at)
+			require.NoError(t, err, in.Text())
+			due[host] = time.UnixMilli(at)
+		}
 		if done++; done == n && len(args) == 3 {
 			require.NoError(t, cmd.Process.Kill())
 		}
@@ -267,11 +290,12 @@ func readControls(t *testing.T, dir string, due map[string]time.Time) map[string
 	}
 	for host, at := range due {
 		x, err := f.Host(context.Background(), host)
-		if errors.Is(err, frontier.ErrUnknownHost) && at.Before(time.Now()) {
-			continue
+		if !errors.Is(err, frontier.ErrUnknownHost) {
+			require.NoError(t, err, host)
 		}
-		require.NoError(t, err, host)
-		require.False(t, x.Due.Before(at), "%s may be contacted at %v, not before %v", host, x.Due, at)
+		if at.After(time.Now()) {
+			require.False(t, x.Due.Before(at), "%s may be contacted at %v, not before %v", host, x.Due, at)
+		}
 	}
 	return c.text()
 }

@@ -74,8 +74,8 @@
 //   - F1: a host and a group have at most the leases that they were allowed when the
 //     last was given.
 //   - F2: a bound host is in exactly one of heap, ready lists, leased; an unbound
-//     host with URLs has exactly one token for each crawl and priority of them, or
-//     is parked.
+//     host with URLs has exactly one token for each crawl and priority of them, is
+//     parked, or is held by a rule.
 //   - F3: heaps are ordered, and positions, links and masks agree.
 //   - F4: no lease before its host and group are due.
 //   - F5: every URL is in exactly one state, and in memory at most once. Of a
@@ -85,6 +85,16 @@
 //   - F8: FIFO within host, crawl and priority.
 //   - F9: a host leaves memory only when its row on disk says what was learned of
 //     it and no call under way names it; what names it later finds it as it was.
+//
+// # Control
+//
+// What an operator says of a host, a domain or all hosts is a [Rule]. Of each
+// setting a host has the most specific: its own, then that of its closest domain,
+// and so on, then that of [All]. [Frontier.Pause], [Frontier.BlockUntil],
+// [Frontier.SetDelay] and the others each change one setting of one rule, are
+// durable when they return, and hold for the very next hand-out. Leases that are
+// out go on. A host that a rule holds is found when its turn comes, and put aside
+// until a rule lets it go: no call loops over hosts.
 //
 // # Durability
 //

@@ -324,3 +324,29 @@ type ownDelay struct{}
 
 func (ownDelay) Delay(string, frontier.Outcome) time.Duration { return 0 }
 func (ownDelay) Max() time.Duration                           { return 0 }
+
+// Whoever listens hears of scopes that are paused or blocked, once.
+func TestEventsOfHoldingRules(t *testing.T) {
+	var events []frontier.Event
+	heard := make(chan struct{}, 10)
+	w := newWorld(t, frontier.Options{OnEvent: func(e frontier.Event) {
+		events = append(events, e)
+		heard <- struct{}{}
+	}})
+	s := frontier.Domain("example.org")
+	until := dawn.Add(time.Hour)
+	require.NoError(t, w.f.Pause(s))
+	require.NoError(t, w.f.Pause(s))
+	require.NoError(t, w.f.BlockUntil(frontier.Host("a.example"), until))
+	require.NoError(t, w.f.SetDelay(frontier.Host("a.example"), frontier.FixedDelay(0)))
+	require.NoError(t, w.f.Resume(s))
+	require.NoError(t, w.f.Pause(frontier.All()))
+	for range 3 {
+		<-heard
+	}
+	require.Equal(t, []frontier.Event{
+		{Kind: frontier.EventHostBlocked, Time: dawn, Scope: s, Reason: "paused"},
+		{Kind: frontier.EventHostBlocked, Time: dawn, Scope: frontier.Host("a.example"), Host: "a.example", Until: until, Reason: "blocked"},
+		{Kind: frontier.EventHostBlocked, Time: dawn, Reason: "paused"},
+	}, events)
+}

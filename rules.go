@@ -95,6 +95,17 @@ type controls struct {
 	table atomic.Pointer[ruleTable]
 }
 
+// ruleBytes is what a rule takes in memory, about.
+const ruleBytes = 256
+
+// size is how many bytes the rules take, about.
+func (c *controls) size() int64 {
+	if t := c.table.Load(); t != nil {
+		return int64(t.tree.Len()) * ruleBytes
+	}
+	return 0
+}
+
 func newRuleTree() *btree.BTreeG[*scopeRule] {
 	return btree.NewG(32, func(a, b *scopeRule) bool { return a.key < b.key })
 }

@@ -13,8 +13,8 @@ import (
 
 const (
 	reviewAtOnce  = 64 // held hosts that are looked at again under one lock
-	shelveAtOnce  = 64  // hosts that are held before their time under one lock
-	unblockAtOnce = 16  // blocks that end under one lock
+	shelveAtOnce  = 64 // hosts that are held before their time under one lock
+	unblockAtOnce = 16 // blocks that end under one lock
 )
 
 // holdReason says why a host is in place held; it is the host's pos.

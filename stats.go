@@ -81,7 +81,7 @@ func (c *core) memory() int64 {
 	return c.mem.Size() + c.names.Size() + c.hosts.size() + c.queues.size() + c.parts.size() + c.touchedParts.size() + c.leases.size() +
 		c.hostLanes.size() + int64(len(c.laned))*lanesBytes +
 		c.groups.size() + c.waits.size() + c.index.size() + c.order.size() +
-		c.sizes.size() + c.held.size() + c.blocks.size() +
+		c.sizes.size() + c.held.size() + c.controls.size() + c.blocks.size() +
 		c.pace.Size() + c.parks.Size() + c.idle.Size() + c.expiry.Size() + c.scheduled.Size() +
 		c.offers.Size() + c.urgent.Size() + int64(len(c.crawls))*c.crawlBytes() +
 		c.rows.Size() + c.departures.size() + c.timed.size() + int64(cap(c.unplaced))*16 +
