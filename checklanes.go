@@ -74,7 +74,7 @@ func (k *checker) group(id uint32, g *group) {
 	if g.used > max(g.most, g.limit) {
 		k.bad("F1: group %q: %d of %d slots taken", g.name, g.used, g.limit)
 	}
-	if g.free != g.next(g.limit) || !slices.IsSorted(g.until) {
+	if next := g.next(g.limit); g.free != next && max(g.free, next) > k.now || !slices.IsSorted(g.until) {
 		k.bad("F4: group %q is free at %d, its slots at %d", g.name, g.free, g.next(g.limit))
 	}
 	if at := g.key(); (at != never) != g.queued {

@@ -114,7 +114,7 @@ func (f *Frontier) closingGroupLocked(id uint32, now int64) []Row {
 	if g.name == "" || g.last() <= now || f.core.groupHold != nil && g.last() <= f.core.groupHold(g.delay) {
 		return nil
 	}
-	return []Row{{Key: rowGroup + g.name, Value: binary.AppendVarint(nil, wallMillis(f.wall(g.last())))}}
+	return []Row{groupRow(g.name, groupState{f.groupRules.of(g.name), wallMillis(f.wall(g.last()))})}
 }
 
 // Begin learns what must be known before the first host.
@@ -139,11 +139,11 @@ func (r *recovery) Row(key string, value []byte) error {
 	case rowRule:
 		return r.rule(key, value)
 	case rowGroup:
-		free, n := binary.Varint(value)
-		if n <= 0 {
-			return &CorruptError{Key: []byte(key), Err: errRow}
+		s, err := decodeGroup(name, value)
+		if err != nil {
+			return err
 		}
-		r.group(name, free)
+		r.group(name, &s)
 	case rowCrawl:
 		id, s, err := decodeCrawl(name, value)
 		if err != nil {
@@ -190,7 +190,7 @@ func (r *recovery) host(name string, s hostState) {
 	f := r.f
 	hash := f.hostHash(name)
 	id := f.core.lookup(hash, name)
-	if id == 0 && s.crawlDelay == 0 && f.since(millisTime(s.due)) <= 0 && !f.troubleKept(&s) {
+	if id == 0 && s.crawlDelay == 0 && !s.assigned && f.since(millisTime(s.due)) <= 0 && !f.troubleKept(&s) {
 		r.obsolete(rowHost + name)
 		return
 	}
@@ -200,11 +200,16 @@ func (r *recovery) host(name string, s hostState) {
 	}
 }
 
-func (r *recovery) group(name string, free int64) {
+func (r *recovery) group(name string, s *groupState) {
 	c := r.f.core
-	at := min(r.f.since(millisTime(free)), int64(maxDelay))
-	if at <= 0 || c.groupHold != nil && at <= c.groupHold(nil) {
-		r.groups = append(r.groups, name)
+	if s.GroupSettings != (GroupSettings{}) {
+		r.f.groupRules.set(name, s.GroupSettings)
+	}
+	at := min(r.f.since(millisTime(s.due)), int64(maxDelay))
+	if s.due == 0 || at <= 0 || c.groupHold != nil && at <= c.groupHold(nil) {
+		if s.GroupSettings == (GroupSettings{}) {
+			r.groups = append(r.groups, name)
+		}
 		return
 	}
 	c.holdGroup(c.groupOf(name), at)

@@ -270,14 +270,17 @@ func (x *exporter) writeNamed(section byte, entry []byte) error {
 	n, k := binary.Uvarint(entry)
 	name, value := entry[k:k+int(n)], entry[k+int(n):]
 	if section == sectionGroup {
-		due, n := binary.Varint(value)
-		if n <= 0 {
-			return &CorruptError{Key: append([]byte(rowGroup), name...), Err: errRow}
+		s, err := decodeGroup(string(name), value)
+		if err != nil {
+			return err
 		}
-		if due <= x.moment {
+		if s.due <= x.moment {
+			s.due = 0
+		}
+		if s == (groupState{}) {
 			return nil
 		}
-		return x.put(x.line.group(name, due))
+		return x.put(x.line.group(name, &s))
 	}
 	s, err := decodeHost(string(name), value)
 	if err != nil {

@@ -83,3 +83,13 @@ func (f *Frontier) WalkURLs(host string, steps int, between func()) (urls []stri
 	}
 	return urls, nil
 }
+
+// LeaseGroup returns the group of which a lease that is out holds a slot, or "".
+func (f *Frontier) LeaseGroup(l Lease) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r, err := f.heldLocked(l); err == nil && r.group != 0 {
+		return f.core.groups.at(r.group).name
+	}
+	return ""
+}

@@ -36,6 +36,11 @@ func (x *exporter) copyAll() error {
 	if t := f.controls.table.Load(); t != nil {
 		t.tree.Ascend(func(r *scopeRule) bool { return x.addRow(sectionRule, r.key, ruleRow(r.key, &r.Rule).Value) == nil })
 	}
+	for name, s := range f.groupRules.all() {
+		if f.core.groupNames[name] == 0 {
+			take(sectionGroup, []byte(name), groupRow(name, groupState{GroupSettings: s}).Value)
+		}
+	}
 	for id := uint32(1); id <= c.groups.top; id++ {
 		x.addGroupLocked(id, now, take)
 	}

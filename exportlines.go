@@ -202,11 +202,13 @@ func (l *lineWriter) delay(name string, d DelayPolicy) {
 	l.b = append(l.b, '}')
 }
 
-// group is a line of a group that may not be contacted before due.
-func (l *lineWriter) group(name []byte, due int64) []byte {
+// group is a line of what is known of a group.
+func (l *lineWriter) group(name []byte, s *groupState) []byte {
 	l.begin()
 	l.text("group", name)
-	l.time("due", due)
+	l.time("due", s.due)
+	l.delay("delay", s.Delay)
+	l.integer("concurrency", int64(s.Concurrency))
 	return l.end()
 }
 
@@ -218,6 +220,7 @@ func (l *lineWriter) host(name []byte, s *hostState) []byte {
 	l.duration("crawlDelay", time.Duration(s.crawlDelay)*time.Millisecond)
 	if s.group != "" {
 		l.text("joined", bytesOf(s.group))
+		l.integer("assigned", int64(btoi(s.assigned)))
 	}
 	return l.end()
 }

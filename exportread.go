@@ -5,7 +5,6 @@ package frontier
 
 import (
 	"bytes"
-	"encoding/binary"
 )
 
 // exportAtOnce is how many hosts or groups are looked at under one lock.
@@ -290,5 +289,5 @@ func (x *exporter) addGroupLocked(id uint32, now int64, take func(byte, []byte, 
 	if g.used > 0 {
 		free = max(free, now+f.core.longest(g))
 	}
-	take(sectionGroup, []byte(g.name), binary.AppendVarint(nil, wallMillis(f.wall(free))))
+	take(sectionGroup, []byte(g.name), groupRow(g.name, groupState{f.groupRules.of(g.name), wallMillis(f.wall(free))}).Value)
 }

@@ -27,11 +27,12 @@ type Frontier struct {
 	start    time.Time
 	maxDelay int64 // nanoseconds: opts.Delay.Max()
 
-	controls controls
-	events   *events
-	ruling   ruling       // guarded by mu
-	adding   atomic.Int64 // Add calls under way: the crawl is not over
-	rekeying atomic.Bool  // an import takes a key over
+	controls   controls
+	groupRules groupRules
+	events     *events
+	ruling     ruling       // guarded by mu
+	adding     atomic.Int64 // Add calls under way: the crawl is not over
+	rekeying   atomic.Bool  // an import takes a key over
 
 	reader sync.Mutex // one timed block is read at a time; taken before mu
 
@@ -107,6 +108,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		}),
 	}
 	f.core.concurrency = f.concurrency
+	f.core.groupSettings = f.groupRules.of
 	f.core.controls = &f.controls
 	if o.Spill == nil {
 		f.core.key = randomKey()

@@ -25,6 +25,7 @@ const (
 	hostFails      = 11
 	hostProbes     = 12
 	hostSlots      = 13 // leases that it may have
+	hostAssigned   = 14 // 1: it belongs to its group until somebody says otherwise
 )
 
 // hostState is what the row of a host says.
@@ -33,6 +34,7 @@ type hostState struct {
 	crawlDelay int32
 	why        why
 	group      string
+	assigned   bool
 	quiet      int64   // Unix milliseconds
 	trouble    trouble // but for quiet
 }
@@ -59,6 +61,7 @@ func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
 		b = appendNumber(b, hostProbes, uint64(t.probes))
 		b = appendNumber(b, hostSlots, uint64(t.lanes))
 	}
+	b = appendNumber(b, hostAssigned, uint64(btoi(h.has(assigned))))
 	return Row{Key: rowHost + string(c.name(h)), Value: b}
 }
 
@@ -94,6 +97,9 @@ func decodeHost(name string, value []byte) (hostState, error) {
 		case hostFails:
 			t.fails = uint16(x)
 			return x <= maxAfter
+		case hostAssigned:
+			s.assigned = x == 1
+			return x == 1
 		case hostProbes:
 			return small(&t.probes, x)
 		case hostSlots:
@@ -133,6 +139,9 @@ func (f *Frontier) remember(id uint32, s *hostState) {
 	}
 	if s.group != "" {
 		c.joinGroup(h, c.groupOf(s.group))
+		if s.assigned {
+			h.set(assigned)
+		}
 	}
 }
 

@@ -61,6 +61,7 @@ const (
 	unsaved                        // what the row tells changed since
 	behind                         // the same, and only a host that leaves memory needs a new row
 	troubled                       // it has an entry in core.troubles
+	assigned                       // it belongs to its group until somebody says otherwise
 )
 
 // has reports whether one of the flags is set.

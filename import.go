@@ -36,7 +36,7 @@ type Imported struct {
 	KnownURLs int64 // that were known, and left as they were
 	Crawls    int64 // whose settings were put in force
 	Rules     int64 // put in force
-	Groups    int64 // whose clocks were read
+	Groups    int64 // whose clocks or settings were read
 	Hosts     int64 // whose clocks and the like were read
 	Marks     int64 // URLs that became known without being admitted
 	// ForeignMarks are marks under another key than the frontier's, which say

@@ -241,7 +241,7 @@ func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
 	c.holdGroup(c.groupOf(name), at)
 	o := newOp()
 	if f.opts.Spill != nil {
-		o.rows = append(o.rows, Row{Key: rowGroup + name, Value: binary.AppendVarint(nil, wallMillis(f.wall(at)))})
+		o.rows = append(o.rows, groupRow(name, groupState{f.groupRules.of(name), wallMillis(f.wall(at))}))
 	}
 	f.submitImport(o, after)
 	return nil
@@ -279,6 +279,9 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	if s.group != "" && h.group == 0 && idle {
 		c.joinGroup(h, c.groupOf(s.group))
 		h.set(unsaved)
+		if s.assigned {
+			h.set(assigned)
+		}
 	}
 	o := newOp()
 	if f.opts.Spill != nil {

@@ -44,6 +44,7 @@ type exportLine struct {
 	Host64     []byte
 	Joined     *string
 	Joined64   []byte
+	Assigned   int
 	CrawlDelay lineDuration
 
 	URL          *string
@@ -288,18 +289,19 @@ func (im *importer) groupLine(l *exportLine) error {
 	if err != nil {
 		return err
 	}
-	if err := checkGroup(name); err != nil || im.dry {
+	var s GroupSettings
+	s.Concurrency = l.Concurrency
+	s.Delay, err = l.Delay.policy()
+	if err := errors.Join(checkGroup(name), err, s.check()); err != nil || im.dry {
 		return err
+	}
+	if s != (GroupSettings{}) {
+		if err := im.f.SetGroup(name, s); err != nil {
+			return failed(err)
+		}
 	}
 	im.done.Groups++
 	return failed(im.f.importGroup(&im.pending, name, int64(l.Due)))
-}
-
-func checkGroup(name string) error {
-	if len(name) < 1 || len(name) > 255 {
-		return fmt.Errorf("group name has %d bytes; want 1 to 255", len(name))
-	}
-	return nil
 }
 
 func (im *importer) hostLine(l *exportLine) error {
@@ -311,6 +313,7 @@ func (im *importer) hostLine(l *exportLine) error {
 	if l.Joined != nil || l.Joined64 != nil {
 		if s.group, err = either("joined", l.Joined, l.Joined64); err == nil {
 			err = checkGroup(s.group)
+			s.assigned = l.Assigned == 1
 		}
 	}
 	if d := time.Duration(l.CrawlDelay); d < 0 || d > maxCrawlDelay {

@@ -88,12 +88,15 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	c.sweepGroups(now)
 	id := c.groupOf(name)
 	if r.group == id {
+		l.Group = name
 		return nil
 	}
 	granted := c.takeSlot(id, now)
 	c.moveLease(r, id, granted, now)
 	c.moveHost(r.host, id, now)
-	c.hosts.at(r.host).set(unsaved)
+	h := c.hosts.at(r.host)
+	h.set(unsaved)
+	h.clear(assigned)
 	l.Group = name
 	f.dispatchLocked()
 	if !granted {

@@ -252,6 +252,11 @@ func (r *recovery) finish() {
 		c.list(x.queue)
 		c.counted(q, 1)
 	}
+	for id := uint32(1); id <= c.groups.top; id++ {
+		if g := c.groups.at(id); g.name != "" { // perhaps its settings were not known when it was met
+			c.setUpGroup(g)
+		}
+	}
 	for id := uint32(1); id <= c.hosts.top; id++ {
 		if h := c.hosts.at(id); h.nameLen > 0 {
 			if c.holdOf != nil { // rules were not known when the host was met

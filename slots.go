@@ -31,11 +31,11 @@ func (s *slots) next(n int32) int64 {
 
 // leave notes that one of n lanes keeps its distance until at.
 func (s *slots) leave(at, now int64, n int32) {
+	s.pass(now)
 	if n == 1 && len(s.until) == 0 {
 		s.hold = max(s.hold, at)
 		return
 	}
-	s.pass(now)
 	if at > max(s.hold, now) {
 		i, _ := slices.BinarySearch(s.until, at)
 		s.until = slices.Insert(s.until, i, at)
