@@ -286,10 +286,14 @@ func (x *exporter) writeNamed(section byte, entry []byte) error {
 	if err != nil {
 		return err
 	}
-	heldUntil := x.heldHost(string(name), &s)
-	s.why, s.quiet, s.trouble = 0, 0, trouble{} // what failed is not told
-	if s.due = max(s.due, heldUntil); s.due <= x.moment {
-		s.due = 0
+	if at := x.heldHost(string(name), &s); at > s.due {
+		s.due, s.why = at, whyReopened
+	}
+	if s.due <= x.moment {
+		s.due, s.why = 0, whyNone
+	}
+	if t := x.f.stateTrouble(&s); t.over() || t.until() <= x.f.since(millisTime(x.moment)) {
+		s.trouble, s.quiet = trouble{}, 0
 	}
 	if s == (hostState{}) {
 		return nil

@@ -5,6 +5,7 @@ package frontier
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"testing"
@@ -90,4 +91,52 @@ func TestExportHasEverySetting(t *testing.T) {
 func plain(r Rule) Rule {
 	r.BlockedUntil = r.BlockedUntil.UTC().Round(0)
 	return r
+}
+
+// Whatever is known of a host is in its line, and comes back from it.
+func TestExportHasAllOfAHost(t *testing.T) {
+	check := func(field string, want hostState) {
+		var l lineWriter
+		line := bytes.TrimSpace(l.host([]byte("x.example"), &want))
+		var got exportLine
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.DisallowUnknownFields()
+		require.NoError(t, d.Decode(&got), "%s: %s", field, line)
+		s, err := got.hostState()
+		require.NoError(t, err)
+		require.Equal(t, want, s, "%s: %s", field, line)
+	}
+	for field, s := range map[string]hostState{
+		"due": {due: 1e12, why: whyRetryAfter}, "crawlDelay": {crawlDelay: 1500}, "group": {group: "g\xff"},
+	} {
+		check(field, s)
+	}
+	typ := reflect.TypeOf(trouble{})
+	for i := range typ.NumField() {
+		s := hostState{quiet: 1e12, trouble: trouble{step: 1}}
+		switch t := &s.trouble; typ.Field(i).Name {
+		case "raised", "counted", "good": // of leases that are out
+		case "quiet": // hostState has it
+		case "fails":
+			t.fails = 3
+		case "lanes":
+			t.lanes = 3
+		case "step":
+			t.step = 3
+		case "from":
+			t.from = 3
+		case "search":
+			t.search = 3
+		case "relapses":
+			t.relapses = 3
+		case "eased":
+			t.eased = true
+		case "probes":
+			t.probes = 3
+		default:
+			panic("new field of trouble, to be exported: " + typ.Field(i).Name)
+		}
+		check(typ.Field(i).Name, s)
+	}
+	require.Equal(t, 6, reflect.TypeOf(hostState{}).NumField(), "a new field must be exported, too")
 }

@@ -217,12 +217,38 @@ func (l *lineWriter) host(name []byte, s *hostState) []byte {
 	l.begin()
 	l.text("host", name)
 	l.time("due", s.due)
+	if s.why != whyNone {
+		l.word("why", whyNames[s.why])
+	}
 	l.duration("crawlDelay", time.Duration(s.crawlDelay)*time.Millisecond)
 	if s.group != "" {
 		l.text("joined", bytesOf(s.group))
 		l.integer("assigned", int64(btoi(s.assigned)))
 	}
+	if t := &s.trouble; *t != (trouble{}) {
+		l.name("trouble")
+		l.b = append(l.b, '{')
+		l.time("failed", s.quiet)
+		l.integer("failures", int64(t.fails))
+		l.integer("step", int64(t.step))
+		l.integer("from", int64(t.from))
+		l.integer("search", int64(t.search))
+		l.integer("relapses", int64(t.relapses))
+		if t.eased {
+			l.name("eased")
+			l.b = append(l.b, "true"...)
+		}
+		l.integer("lanes", int64(t.lanes))
+		l.integer("probes", int64(t.probes))
+		l.b = append(l.b, '}')
+	}
 	return l.end()
+}
+
+// whyNames are the clocks that due comes from.
+var whyNames = [whys]string{
+	whyNone: "", whyDelay: "delay", whyCrawlDelay: "crawl-delay", whyRetryAfter: "retry-after",
+	whyBackoff: "back-off", whyQuarantine: "quarantine", whyReopened: "reopened",
 }
 
 // url is a line of a URL that waits, or from due on if that is not 0.

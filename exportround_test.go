@@ -90,6 +90,9 @@ func (w *world) varied() {
 			}
 		}
 		o := frontier.Outcome{Result: frontier.Result(i % 6), CrawlDelay: time.Duration(i%5) * time.Second, Modified: dawn.Add(time.Duration(i) * time.Millisecond)}
+		if o.Result == frontier.Failed {
+			o.Failure = frontier.FailureUnavailable
+		}
 		if i%9 == 0 {
 			o.RetryAfter = 100 * 24 * time.Hour
 		}

@@ -265,7 +265,7 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	now := f.nowLocked()
 	due, why := h.due, h.why
 	if at := min(f.since(millisTime(s.due)), now+int64(maxDelay)); at > due {
-		due, why = at, whyDelay
+		due, why = at, max(s.why, whyDelay)
 	}
 	idle := h.place != leased && h.place != loading
 	if idle {
@@ -274,6 +274,10 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	}
 	if s.crawlDelay > h.crawlDelay {
 		h.crawlDelay = s.crawlDelay
+		h.set(unsaved)
+	}
+	if t := f.stateTrouble(s); !h.has(troubled) && !t.over() {
+		c.setTrouble(id, t)
 		h.set(unsaved)
 	}
 	if s.group != "" && h.group == 0 && idle {

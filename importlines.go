@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -46,6 +47,8 @@ type exportLine struct {
 	Joined64   []byte
 	Assigned   int
 	CrawlDelay lineDuration
+	Why        string
+	Trouble    *lineTrouble
 
 	URL          *string
 	URL64        []byte
@@ -82,6 +85,27 @@ func (d *lineDelay) policy() (DelayPolicy, error) {
 		return FactorDelay(*d.Factor, time.Duration(d.Min), time.Duration(d.Max)), nil
 	}
 	return nil, errors.New("delay: want fixed, or factor with min and max")
+}
+
+type lineTrouble struct {
+	Failed             lineTime
+	Failures           uint16
+	Step, From, Search uint8
+	Relapses           uint8
+	Eased              bool
+	Lanes              uint16
+	Probes             uint8
+}
+
+// state is what a line tells of a host's failures.
+func (l *lineTrouble) state() (t trouble, err error) {
+	if l.Failures > maxAfter || l.Relapses > maxRelapses {
+		return t, fmt.Errorf("trouble has %d failures and %d relapses; want at most %d and %d", l.Failures, l.Relapses, maxAfter, maxRelapses)
+	}
+	return trouble{
+		fails: l.Failures, step: l.Step, from: l.From, search: l.Search, relapses: l.Relapses,
+		eased: l.Eased, lanes: l.Lanes, probes: l.Probes,
+	}, nil
 }
 
 // lineTime is a time in Unix milliseconds.
@@ -309,7 +333,28 @@ func (im *importer) hostLine(l *exportLine) error {
 	if err != nil {
 		return err
 	}
-	s := hostState{due: int64(l.Due)}
+	s, err := l.hostState()
+	if err := errors.Join(checkHost(name), err); err != nil || im.dry {
+		return err
+	}
+	im.done.Hosts++
+	return failed(im.f.importHost(&im.pending, name, &s))
+}
+
+// hostState is what a line of a host says.
+func (l *exportLine) hostState() (s hostState, err error) {
+	s.due = int64(l.Due)
+	clock := slices.Index(whyNames[:], l.Why)
+	if clock < 0 {
+		return s, fmt.Errorf("why is %q; want one of %q", l.Why, whyNames[1:])
+	}
+	s.why = why(clock)
+	if l.Trouble != nil {
+		s.quiet = int64(l.Trouble.Failed)
+		if s.trouble, err = l.Trouble.state(); err != nil {
+			return s, err
+		}
+	}
 	if l.Joined != nil || l.Joined64 != nil {
 		if s.group, err = either("joined", l.Joined, l.Joined64); err == nil {
 			err = checkGroup(s.group)
@@ -320,11 +365,7 @@ func (im *importer) hostLine(l *exportLine) error {
 		err = errors.Join(err, fmt.Errorf("crawlDelay is %v; want 0 to %v", d, maxCrawlDelay))
 	}
 	s.crawlDelay = int32((time.Duration(l.CrawlDelay) + time.Millisecond - 1) / time.Millisecond)
-	if err := errors.Join(checkHost(name), err); err != nil || im.dry {
-		return err
-	}
-	im.done.Hosts++
-	return failed(im.f.importHost(&im.pending, name, &s))
+	return s, err
 }
 
 func (im *importer) urlLine(l *exportLine) error {
