@@ -63,6 +63,8 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.DurationVar(&minDelay, "min-delay", time.Second, "least pause under -delay-factor")
 	fs.DurationVar(&maxDelay, "max-delay", 30*time.Second, "greatest pause under -delay-factor")
 	fs.DurationVar(&groupDelay, "group-delay", 0, "fixed `pause` between two contacts with an address (default: as for a host)")
+	fs.DurationVar(&s.frontier.Backoff.Base, "backoff-base", 2*time.Second, "pause after the first failure that slows a host down, twice as long after each further one")
+	fs.DurationVar(&s.frontier.Backoff.Max, "backoff-max", 10*time.Minute, "greatest such pause")
 	fs.BoolVar(&s.crawler.Groups.Off, "no-groups", false, "hosts with the same address owe it nothing together")
 	fs.Var(&exempt, "group-exempt", "`networks` (CIDR) whose addresses are shared without being one server, as of a CDN; comma-separated")
 	fs.DurationVar(&s.crawler.MaxCrawlDelay, "max-crawl-delay", 0, "greatest Crawl-delay of a robots.txt that is honoured (default: any)")
@@ -119,6 +121,9 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 		if groupDelay < 0 {
 			bad("-group-delay is %v; want >= 0", groupDelay)
 		}
+	}
+	if b := s.frontier.Backoff; b.Base <= 0 || b.Max < b.Base {
+		bad("-backoff-base %v, -backoff-max %v: want 0 < base <= max", b.Base, b.Max)
 	}
 	for _, n := range exempt {
 		p, err := netip.ParsePrefix(n)
