@@ -33,6 +33,10 @@ type Groups struct {
 	// Exempt are the networks that owe their hosts nothing together: of content
 	// delivery networks, of proxies.
 	Exempt []netip.Prefix
+	// Concurrency is how many hosts of one address are contacted at once, unless
+	// the frontier's SetGroup says it for the address: the group is named after
+	// it. Zero means 1. It is stored with the frontier when an address is met.
+	Concurrency int
 }
 
 // exempt reports whether an address makes no group.
@@ -56,6 +60,7 @@ type addressBook struct {
 
 	mu    sync.Mutex
 	sites map[string]siteAddresses // guarded by mu
+	set   map[netip.Addr]bool      // guarded by mu; whose group's concurrency is set
 }
 
 // siteAddresses are rotated when the first does not answer.
@@ -69,7 +74,7 @@ func newAddressBook(o *Options) *addressBook {
 	if !ok || o.Groups.Off {
 		return nil
 	}
-	return &addressBook{lookup: a, sites: map[string]siteAddresses{}}
+	return &addressBook{lookup: a, sites: map[string]siteAddresses{}, set: map[netip.Addr]bool{}}
 }
 
 // find returns the address to contact a URL's site at; the zero Addr if it is not
@@ -132,7 +137,35 @@ func (r *run) join(ctx context.Context, l *frontier.Lease, url string) (netip.Ad
 	if err != nil || !addr.IsValid() || c.opts.Groups.exempt(addr) || assigned(l.Group) {
 		return addr, err
 	}
+	if err := c.widen(addr); err != nil {
+		return addr, err
+	}
 	return addr, c.frontier.Join(l, addr.String())
+}
+
+// widen lets as many hosts of an address be contacted at once as the options say,
+// unless an operator said it.
+func (c *Crawler) widen(addr netip.Addr) error {
+	b, n := c.addresses, c.opts.Groups.Concurrency
+	if n <= 1 {
+		return nil
+	}
+	b.mu.Lock()
+	known := b.set[addr]
+	if len(b.set) >= addressesAt {
+		clear(b.set)
+	}
+	b.set[addr] = true
+	b.mu.Unlock()
+	if known {
+		return nil
+	}
+	group, _ := c.frontier.Group(addr.String())
+	if group.Settings.Concurrency != 0 {
+		return nil
+	}
+	group.Settings.Concurrency = n
+	return c.frontier.SetGroup(addr.String(), group.Settings)
 }
 
 // assigned reports whether an operator chose a host's group.

@@ -131,6 +131,54 @@ func TestExemptNetworksMakeNoGroups(t *testing.T) {
 	}
 }
 
+func TestAddressMayBeContactedSeveralTimesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newAddressedWeb(map[string]string{"a.example": "192.0.2.1", "b.example": "192.0.2.1", "c.example": "192.0.2.1", "x.example": "192.0.2.2", "y.example": "192.0.2.2"})
+		var seeds []string
+		for host := range w.at {
+			w.site(host, 9)
+			seeds = append(seeds, "http://"+host+"/")
+		}
+		f := openFrontier(t, frontier.Options{})
+		require.NoError(t, f.SetGroup("192.0.2.2", frontier.GroupSettings{Concurrency: 1}), "an operator's word")
+		c := newCrawler(t, f, w.fakeWeb, Options{Fetcher: w, Groups: Groups{Concurrency: 2}})
+		_, err := c.Seed(t.Context(), seeds...)
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, c.Run(t.Context()))
+		w.checkPolite(t, fixedOwed)
+		assert.Equal(t, 20, w.gaps(t, "192.0.2.2", testDelay))
+		took := time.Since(began)
+		assert.Less(t, took, 23*time.Second, "30 contacts of three hosts, two at a time, beside 20 of two, one at a time")
+		g, ok := f.Group("192.0.2.1")
+		require.True(t, ok)
+		assert.Equal(t, frontier.GroupSettings{Concurrency: 2}, g.Settings)
+	})
+}
+
+// A host that an operator assigned to a group is not moved to its address's.
+func TestAssignedHostStaysInItsGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newAddressedWeb(map[string]string{"a.example": "192.0.2.1", "b.example": "192.0.2.1"})
+		w.site("a.example", 5)
+		w.site("b.example", 5)
+		f := openFrontier(t, frontier.Options{})
+		require.NoError(t, f.Assign("a.example", "friends"))
+		var groups []string
+		c := newCrawler(t, f, w.fakeWeb, Options{Fetcher: w, OnPage: func(_ context.Context, p *Page) error {
+			groups = append(groups, p.Lease.Host+" "+p.Lease.Group)
+			return nil
+		}, Workers: 1})
+		_, err := c.Seed(t.Context(), "http://a.example/", "http://b.example/")
+		require.NoError(t, err)
+		require.NoError(t, c.Run(t.Context()))
+		require.Len(t, groups, 10)
+		for _, g := range groups {
+			assert.Contains(t, []string{"a.example friends", "b.example 192.0.2.1"}, g)
+		}
+	})
+}
+
 func TestHostWithoutAnAddressFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newAddressedWeb(map[string]string{"a.example": "192.0.2.1"})

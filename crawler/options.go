@@ -174,7 +174,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	}{
 		{"MaxPages", o.MaxPages}, {"MaxPagesPerHost", o.MaxPagesPerHost}, {"MaxRedirects", int64(o.MaxRedirects)},
 		{"MaxLinks", int64(o.MaxLinks)}, {"RobotsTries", int64(o.RobotsTries)}, {"RobotsMemory", o.RobotsMemory},
-		{"Scope.MaxDepth", int64(o.Scope.MaxDepth)}, {"Scope.MaxURL", int64(o.Scope.MaxURL)},
+		{"Groups.Concurrency", int64(o.Groups.Concurrency)}, {"Scope.MaxDepth", int64(o.Scope.MaxDepth)}, {"Scope.MaxURL", int64(o.Scope.MaxURL)},
 	} {
 		if x.n < 0 {
 			bad("%s is %d; want >= 0", x.name, x.n)

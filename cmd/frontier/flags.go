@@ -66,6 +66,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.DurationVar(&s.frontier.Backoff.Base, "backoff-base", 2*time.Second, "pause after the first failure that slows a host down, twice as long after each further one")
 	fs.DurationVar(&s.frontier.Backoff.Max, "backoff-max", 10*time.Minute, "greatest such pause")
 	fs.BoolVar(&s.crawler.Groups.Off, "no-groups", false, "hosts with the same address owe it nothing together")
+	fs.IntVar(&s.crawler.Groups.Concurrency, "group-concurrency", 1, "contacts with one address at once")
 	fs.Var(&exempt, "group-exempt", "`networks` (CIDR) whose addresses are shared without being one server, as of a CDN; comma-separated")
 	fs.DurationVar(&s.crawler.MaxCrawlDelay, "max-crawl-delay", 0, "greatest Crawl-delay of a robots.txt that is honoured (default: any)")
 	fs.DurationVar(&s.crawler.MaxRetryAfter, "max-retry-after", 24*time.Hour, "greatest Retry-After that is honoured")
@@ -124,6 +125,9 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	}
 	if b := s.frontier.Backoff; b.Base <= 0 || b.Max < b.Base {
 		bad("-backoff-base %v, -backoff-max %v: want 0 < base <= max", b.Base, b.Max)
+	}
+	if s.crawler.Groups.Concurrency < 1 {
+		bad("-group-concurrency is %d; want >= 1", s.crawler.Groups.Concurrency)
 	}
 	for _, n := range exempt {
 		p, err := netip.ParsePrefix(n)
