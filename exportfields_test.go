@@ -56,21 +56,26 @@ func fill(t *testing.T, f reflect.Value, name string) {
 	}
 }
 
+// throughExport closes a frontier and returns one that has its export.
+func throughExport(t *testing.T, a *Frontier) *Frontier {
+	var b bytes.Buffer
+	require.NoError(t, a.Export(t.Context(), &b, ExportOptions{}))
+	require.NoError(t, a.Close())
+	x, err := Open(t.Context(), Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, x.Close()) })
+	_, err = x.Import(context.Background(), &b, ImportOptions{})
+	require.NoError(t, err)
+	return x
+}
+
 // Whatever can be set of a scope or a crawl comes through an export.
 func TestExportHasEverySetting(t *testing.T) {
 	through := func(set func(*Frontier) error) *Frontier {
 		a, err := Open(t.Context(), Options{})
 		require.NoError(t, err)
 		require.NoError(t, set(a))
-		var b bytes.Buffer
-		require.NoError(t, a.Export(t.Context(), &b, ExportOptions{}))
-		require.NoError(t, a.Close())
-		x, err := Open(t.Context(), Options{})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, x.Close()) })
-		_, err = x.Import(context.Background(), &b, ImportOptions{})
-		require.NoError(t, err)
-		return x
+		return throughExport(t, a)
 	}
 	filled(t, Rule{}, func(field string, r any) {
 		want := r.(Rule)
@@ -84,6 +89,17 @@ func TestExportHasEverySetting(t *testing.T) {
 		got, _ := x.CrawlStats(5)
 		want.Weight = max(1, want.Weight)
 		require.Equal(t, want, got.Settings, field)
+	})
+}
+
+func TestExportHasEverySettingOfGroups(t *testing.T) {
+	filled(t, GroupSettings{}, func(field string, s any) {
+		a, err := Open(t.Context(), Options{})
+		require.NoError(t, err)
+		require.NoError(t, a.SetGroup("g", s.(GroupSettings)))
+		x := throughExport(t, a)
+		got, _ := x.Group("g")
+		require.Equal(t, s, got.Settings, field)
 	})
 }
 
@@ -107,7 +123,7 @@ func TestExportHasAllOfAHost(t *testing.T) {
 		require.Equal(t, want, s, "%s: %s", field, line)
 	}
 	for field, s := range map[string]hostState{
-		"due": {due: 1e12, why: whyRetryAfter}, "crawlDelay": {crawlDelay: 1500}, "group": {group: "g\xff"},
+		"due": {due: 1e12, why: whyRetryAfter}, "crawlDelay": {crawlDelay: 1500}, "group": {group: "g\xff"}, "assigned": {group: "g", assigned: true},
 	} {
 		check(field, s)
 	}
@@ -138,5 +154,5 @@ func TestExportHasAllOfAHost(t *testing.T) {
 		}
 		check(typ.Field(i).Name, s)
 	}
-	require.Equal(t, 6, reflect.TypeOf(hostState{}).NumField(), "a new field must be exported, too")
+	require.Equal(t, 7, reflect.TypeOf(hostState{}).NumField(), "a new field must be exported, too")
 }

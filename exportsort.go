@@ -36,6 +36,10 @@ type sortEntry struct {
 }
 
 func (s *sorter) add(key, value []byte) error {
+	if s.limit > 0 && len(s.data) > s.limit/16 && cap(s.data) < s.limit { // grown by and by it would leave much behind
+		s.data = slices.Grow(s.data, s.limit*7/8-len(s.data))
+		s.entries = slices.Grow(s.entries, s.limit/8/16)
+	}
 	s.entries = append(s.entries, sortEntry{len(s.data), uint32(len(key)), uint32(len(value))})
 	s.data = append(append(s.data, key...), value...)
 	if s.limit > 0 && len(s.data)+len(s.entries)*16 >= s.limit {
