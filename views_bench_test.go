@@ -106,9 +106,11 @@ func BenchmarkOperate(b *testing.B) {
 				b.Run("op="+op, func(b *testing.B) {
 					o.TB = b
 					b.ReportAllocs()
+					start := cpuTime()
 					for b.Loop() {
 						fn()
 					}
+					b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
 				})
 			}
 			run("next+done", func() { o.done(o.next()) })
@@ -116,6 +118,11 @@ func BenchmarkOperate(b *testing.B) {
 				l := o.next()
 				o.join(&l, o.r.IntN(size.groups))
 				o.done(l)
+			})
+			run("leave+assign", func() {
+				i := o.r.IntN(size.hosts)
+				o.must(o.f.Assign(o.host(i), ""))
+				o.must(o.f.Assign(o.host(i), o.group(i%size.groups)))
 			})
 			run("pause+resume/scope=host", func() {
 				s := frontier.Host(o.random())
