@@ -46,7 +46,7 @@ func (c *core) queueOf(hid uint32, crawl uint32, priority uint8) uint32 {
 	id := c.queues.alloc()
 	q := c.queues.at(id)
 	q.host, q.crawl, q.priority, q.sibling = hid, slot, priority, *link
-	q.level = c.levelOf(priority)
+	q.level = c.levelOf(h, priority)
 	c.crawls[slot].queues++
 	*link = id
 	return id

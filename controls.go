@@ -222,9 +222,9 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	}
 	r := &scopeRule{key: s.ruleKey(), scope: s}
 	r.Rule = f.latestRuleLocked(r.key)
-	lanes := r.Concurrency
+	old := r.Rule
 	change(&r.Rule)
-	if err := r.check(f.wall(f.last)); err != nil {
+	if err := errors.Join(r.check(f.wall(f.last)), r.checkPriorities(f.opts.Priorities)); err != nil {
 		f.mu.Unlock()
 		return fmt.Errorf("frontier: %s of %v: %w", what, s, err)
 	}
@@ -241,8 +241,14 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	}
 	o.unrule = func() { f.ruling.end(r.key) }
 	err = f.submitLocked(o) // unlocks
-	if err == nil && r.Concurrency != lanes {
+	if err == nil && r.Concurrency != old.Concurrency {
 		f.reviseLanes()
+	}
+	if err == nil && (r.Priority != old.Priority || r.Priorities != old.Priorities) {
+		err = f.sweepHosts(s, func(id uint32, now int64) bool {
+			f.core.relevel(id, now)
+			return true
+		})
 	}
 	return err
 }

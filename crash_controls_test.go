@@ -89,7 +89,7 @@ func nextControl(r *rand.Rand) control {
 	change := func(what string, call func(*frontier.Frontier) error, change func(*frontier.Rule)) control {
 		return control{fmt.Sprintf("%s %v", what, s), call, func(c *controlled) { c.rule(s, change) }}
 	}
-	switch r.IntN(10) {
+	switch r.IntN(12) {
 	case 0:
 		return change("pause", func(f *frontier.Frontier) error { return f.Pause(s) },
 			func(r *frontier.Rule) { r.Paused = frontier.On })
@@ -134,6 +134,14 @@ func nextControl(r *rand.Rand) control {
 			_, err := f.CrawlNow(context.Background(), e)
 			return err
 		}, func(c *controlled) { c.more["now "+e.URL] = "waits" }}
+	case 8:
+		p := r.IntN(9)
+		return change(fmt.Sprintf("priority %d", p), func(f *frontier.Frontier) error { return f.SetPriority(s, p) },
+			func(r *frontier.Rule) { r.Priority, r.Priorities = p, frontier.Priorities{} })
+	case 9:
+		from, to := 1+r.IntN(8), r.IntN(9)
+		return change(fmt.Sprintf("priority %d for %d", to, from), func(f *frontier.Frontier) error { return f.Reprioritize(s, from, to) },
+			func(r *frontier.Rule) { r.Priorities[from-1] = uint8(to) })
 	default:
 		return drawContact(r)
 	}

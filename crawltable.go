@@ -67,14 +67,6 @@ func (c *core) crawlBytes() int64 {
 // immediate is the level of Immediate.
 func (c *core) immediate() uint8 { return uint8(c.cfg.levels + 1) }
 
-// levelOf is the level of which the URLs of a priority are.
-func (c *core) levelOf(priority uint8) uint8 {
-	if priority == Immediate {
-		return c.immediate()
-	}
-	return priority
-}
-
 // slotOf returns the slot of a crawl, of a new one if there is none.
 func (c *core) slotOf(id uint32) uint32 {
 	if id == 0 {

@@ -36,6 +36,9 @@ func fill(t *testing.T, f reflect.Value, name string) {
 	case Switch:
 		f.Set(reflect.ValueOf(On))
 		return
+	case Priorities:
+		f.Set(reflect.ValueOf(Priorities{2: 5, 4: 1}))
+		return
 	}
 	switch f.Kind() {
 	case reflect.Int, reflect.Int64, reflect.Int32:

@@ -4,6 +4,7 @@
 package frontier
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"math"
@@ -179,6 +180,18 @@ func (l *lineWriter) rule(s Scope, r *Rule) []byte {
 		l.word("paused", "off")
 	}
 	l.time("blockedUntil", wallMillis(r.BlockedUntil))
+	l.integer("priority", int64(r.Priority))
+	if last := bytes.TrimRight(r.Priorities[:], "\x00"); len(last) > 0 {
+		l.name("priorities")
+		l.b = append(l.b, '[')
+		for i, p := range last {
+			if i > 0 {
+				l.b = append(l.b, ',')
+			}
+			l.b = strconv.AppendUint(l.b, uint64(p), 10)
+		}
+		l.b = append(l.b, ']')
+	}
 	return l.end()
 }
 

@@ -36,6 +36,7 @@ type exportLine struct {
 	Concurrency  int
 	Paused       string
 	BlockedUntil lineTime
+	Priorities   []int
 
 	Group   *string
 	Group64 []byte
@@ -285,7 +286,13 @@ func (im *importer) ruleLine(l *exportLine) error {
 	if err != nil {
 		return err
 	}
-	r := Rule{Delay: d, Concurrency: l.Concurrency}
+	r := Rule{Delay: d, Concurrency: l.Concurrency, Priority: l.Priority}
+	for i, p := range l.Priorities {
+		if i >= len(r.Priorities) || p < 0 || p > maxPriorities {
+			return fmt.Errorf("priorities are %v; want at most %d of 0 to %d", l.Priorities, len(r.Priorities), maxPriorities)
+		}
+		r.Priorities[i] = uint8(p)
+	}
 	if t := l.BlockedUntil.time(); t.After(im.f.opts.Clock.Now()) {
 		r.BlockedUntil = t
 	}
@@ -298,7 +305,7 @@ func (im *importer) ruleLine(l *exportLine) error {
 	default:
 		return fmt.Errorf("paused is %q; want on or off", l.Paused)
 	}
-	if err := errors.Join(s.check(), r.check(im.f.opts.Clock.Now())); err != nil || im.dry {
+	if err := errors.Join(s.check(), r.check(im.f.opts.Clock.Now()), r.checkPriorities(im.f.opts.Priorities)); err != nil || im.dry {
 		return err
 	}
 	if err := im.f.SetRule(s, r); err != nil {

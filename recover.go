@@ -264,6 +264,7 @@ func (r *recovery) finish() {
 					h.due, h.why = at, whyReopened
 				}
 			}
+			c.relevel(id, 0) // nor then
 			c.settle(id, 0)
 		}
 	}

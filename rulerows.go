@@ -4,9 +4,11 @@
 package frontier
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -57,6 +59,32 @@ var ruleFields = [fieldCount]ruleField{
 				return errRow
 			}
 			r.BlockedUntil = millisTime(ms)
+			return nil
+		},
+	},
+	fieldPriority: {
+		tag:  'q',
+		set:  func(r *Rule) bool { return r.Priority != 0 },
+		copy: func(dst, src *Rule) { dst.Priority = src.Priority },
+		put:  func(b []byte, r *Rule) []byte { return append(b, byte(r.Priority)) },
+		get: func(b []byte, r *Rule) error {
+			if len(b) != 1 || b[0] < 1 || b[0] > maxPriorities {
+				return errRow
+			}
+			r.Priority = int(b[0])
+			return nil
+		},
+	},
+	fieldPriorities: { // up to the last that is set
+		tag:  'Q',
+		set:  func(r *Rule) bool { return r.Priorities != Priorities{} },
+		copy: func(dst, src *Rule) { dst.Priorities = src.Priorities },
+		put:  func(b []byte, r *Rule) []byte { return append(b, bytes.TrimRight(r.Priorities[:], "\x00")...) },
+		get: func(b []byte, r *Rule) error {
+			if len(b) < 1 || len(b) > maxPriorities || b[len(b)-1] == 0 || slices.Max(b) > maxPriorities {
+				return errRow
+			}
+			copy(r.Priorities[:], b)
 			return nil
 		},
 	},

@@ -43,6 +43,11 @@ type Rule struct {
 	// BlockedUntil keeps hosts from getting leases before. A time that has passed
 	// is as if it were not set. Zero: not set.
 	BlockedUntil time.Time
+	// Priority is what the scope's URLs are served with, whatever their own is, 1
+	// to Options.Priorities; Priorities is the same by their own priority, and
+	// counts before Priority. Zero: not set.
+	Priority   int
+	Priorities Priorities
 }
 
 // ruleField is one setting of a Rule: how it is told and stored. A new setting
@@ -62,6 +67,8 @@ const (
 	fieldConcurrency
 	fieldPaused
 	fieldBlocked
+	fieldPriority
+	fieldPriorities
 	fieldCount
 )
 
@@ -228,6 +235,10 @@ func (c *controls) effective(host string, now int64) (out Rule) {
 	}
 	t.visit(bytesOf(host), func(r *scopeRule) bool {
 		rule := r.at(now)
+		if out.Priority == 0 { // else that of the narrower scope counts for all
+			out.Priorities.complete(&rule.Priorities)
+		}
+		rule.Priorities = Priorities{}
 		runs := out.Paused == Off // whatever wider scopes say
 		for i := range ruleFields {
 			f := &ruleFields[i]
