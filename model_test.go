@@ -48,6 +48,7 @@ type modelHost struct {
 	saved string // group as of the last Done
 	rests bool   // all of its URLs waited for their time, when last looked at
 	lease *modelLeaseState
+	modelFailures
 }
 
 type modelLeaseState struct {
@@ -134,7 +135,7 @@ func (m *model) expire() {
 		end := l.lease.Deadline
 		m.endLease(n, end)
 		if it := l.item; it != nil {
-			m.failed(it, l.again, time.Time{})
+			m.failed(it, l.again, time.Time{}, h.probes > 0)
 		}
 	}
 }
@@ -153,7 +154,7 @@ func (m *model) promote() {
 // whether those with nothing but scheduled URLs have lost theirs.
 func (m *model) forget() {
 	for _, name := range m.resting() {
-		if h := m.hosts[name]; h.crawl == 0 {
+		if h := m.hosts[name]; h.crawl == 0 && h.modelFailures == (modelFailures{}) {
 			h.group, h.saved = "", ""
 		}
 	}
@@ -202,7 +203,7 @@ func (m *model) left(t *rapid.T) {
 
 func (m *model) endLease(name string, end time.Time) {
 	h := m.host(name)
-	h.due = later(h.due, end.Add(max(modelDelay, h.crawl)))
+	h.due = later(h.due, end.Add(max(modelDelay, h.crawl, h.gap())))
 	for _, g := range []string{h.lease.group, h.lease.old} {
 		if g != "" {
 			m.groups[g] = later(m.groups[g], end.Add(modelDelay))
@@ -219,11 +220,13 @@ func later(a, b time.Time) time.Time {
 }
 
 // failed is the outcome table's row for a try that failed; at is when it comes
-// again (zero: at once).
-func (m *model) failed(it, again *item, at time.Time) {
+// again (zero: at once). While its host was being probed the try does not count.
+func (m *model) failed(it, again *item, at time.Time, spared bool) {
 	switch {
 	case again != nil:
 		m.admit(again, again.due)
+	case spared:
+		m.admit(&item{url: it.url, host: it.host, prio: it.prio, attempt: it.attempt}, time.Time{})
 	case it.attempt >= modelTries:
 		m.givenUp++
 		m.finished[it.url] = true
@@ -450,6 +453,9 @@ func (m *model) Done(t *rapid.T) {
 	name, l := m.pickLease(t)
 	h := m.host(name)
 	o := frontier.Outcome{Result: frontier.Result(rapid.IntRange(0, 6).Draw(t, "result"))}
+	if o.Result == frontier.Failed {
+		o.Failure = rapid.SampledFrom([]frontier.Failure{frontier.FailureOther, frontier.FailureTooMany}).Draw(t, "failure")
+	}
 	if o.Result >= frontier.Denied {
 		o.Uncontacted = rapid.Bool().Draw(t, "uncontacted")
 	}
@@ -473,9 +479,11 @@ func (m *model) Done(t *rapid.T) {
 	if o.CrawlDelay > 0 {
 		h.crawl = o.CrawlDelay
 	}
+	probed := h.probes > 0
 	if o.Uncontacted {
 		h.lease, h.saved = nil, h.group
 	} else {
+		h.modelFailures = h.ended(o)
 		m.endLease(name, m.now())
 	}
 	if o.RetryAfter > 0 {
@@ -495,7 +503,7 @@ func (m *model) Done(t *rapid.T) {
 		for range it.attempt - 1 {
 			wait *= 4
 		}
-		m.failed(it, l.again, m.now().Add(wait))
+		m.failed(it, l.again, m.now().Add(wait), probed)
 	case l.again != nil:
 		m.admit(l.again, l.again.due)
 	default:
@@ -640,6 +648,7 @@ func (m *model) Reopen(t *rapid.T) {
 	f, err := frontier.Open(context.Background(), m.opts)
 	require.NoError(t, err)
 	m.f = f
+	m.recall(t, clean)
 	if !clean {
 		m.hold = later(m.hold, opened.Add(modelDelay))
 	}
@@ -658,7 +667,11 @@ func (m *model) Reopen(t *rapid.T) {
 			h.lease = nil
 		}
 		if !clean || leased {
-			h.due = later(h.due, opened.Add(max(modelDelay, h.crawl)))
+			gap := h.gap()
+			if h.probes > 0 && h.due.After(opened) {
+				gap = 0 // no probe was under way
+			}
+			h.due = later(h.due, opened.Add(max(modelDelay, h.crawl, gap)))
 		}
 		m.hosts[name] = h
 	}
@@ -726,7 +739,7 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 		opts: frontier.Options{
 			Clock: clock, Priorities: modelLevels, Selector: frontier.Strict(), Delay: frontier.FixedDelay(modelDelay),
 			LeaseTime: modelLease, Retry: frontier.Retries(modelTries, modelWait), Quantum: rapid.IntRange(1, 4).Draw(t, "quantum"),
-			ParkAfter: 10 * time.Second,
+			ParkAfter: 10 * time.Second, Backoff: modelBackoff, Quarantine: modelQuarantine,
 		},
 	}
 	if durable {

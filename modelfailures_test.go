@@ -1,0 +1,69 @@
+// This file is what failures do to hosts in the naive model.
+
+package frontier_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// The model's back-off has one step that is never taken back, so that it must
+// know nothing of quiet times.
+var (
+	modelBackoff    = frontier.Backoff{Base: 3 * time.Second, Max: 3 * time.Second, Jitter: 1e-9, ForgiveAfter: 720 * time.Hour}
+	modelQuarantine = frontier.Quarantine{After: 3, Probe: 20 * time.Second, MaxProbe: 40 * time.Second}
+)
+
+// modelFailures is what failures did to a host.
+type modelFailures struct {
+	slowed bool
+	fails  int // in a row
+	probes int // 0: not in quarantine
+}
+
+// gap is the least time between contacts.
+func (x modelFailures) gap() time.Duration {
+	switch {
+	case x.probes > 1:
+		return modelQuarantine.MaxProbe
+	case x.probes == 1:
+		return modelQuarantine.Probe
+	case x.slowed:
+		return modelBackoff.Base
+	}
+	return 0
+}
+
+// ended is what a contact that ended so makes of it.
+func (x modelFailures) ended(o frontier.Outcome) modelFailures {
+	switch o.Result {
+	case frontier.Failed:
+		x.slowed = x.slowed || x.probes == 0 && o.Failure == frontier.FailureTooMany
+		x.fails++
+		if x.probes > 0 || x.fails >= modelQuarantine.After {
+			x.probes = min(x.probes+1, 2)
+		}
+	case frontier.Requeue:
+	default:
+		x.fails, x.probes = 0, 0
+	}
+	return x
+}
+
+// recall takes over how many contacts of each host failed in a row, which a crash
+// may forget. Whether it is slowed down or in quarantine survives.
+func (m *model) recall(t *rapid.T, clean bool) {
+	for name, h := range m.hosts {
+		x, _ := m.f.Host(context.Background(), name)
+		require.Equal(t, h.slowed, x.Backoff.Step > 0, "%s is slowed down", name)
+		require.Equal(t, h.probes, x.Backoff.Probes, "quarantine of %s", name)
+		if clean {
+			require.Equal(t, h.fails, x.Backoff.Failures, "failures of %s", name)
+		}
+		h.fails = x.Backoff.Failures
+	}
+}
