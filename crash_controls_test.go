@@ -59,6 +59,18 @@ func (c *controlled) crawl(id uint32, x frontier.CrawlSettings) {
 	}
 }
 
+func (c *controlled) group(name string, x frontier.GroupSettings) {
+	if c.more["group "+name] = fmt.Sprint(x); x == (frontier.GroupSettings{}) {
+		delete(c.more, "group "+name)
+	}
+}
+
+func (c *controlled) member(host, group string) {
+	if c.more["member "+host] = group; group == "" {
+		delete(c.more, "member "+host)
+	}
+}
+
 // text is all of it in one spelling.
 func (c *controlled) text() map[string]string {
 	out := maps.Clone(c.more)
@@ -89,7 +101,7 @@ func nextControl(r *rand.Rand) control {
 	change := func(what string, call func(*frontier.Frontier) error, change func(*frontier.Rule)) control {
 		return control{fmt.Sprintf("%s %v", what, s), call, func(c *controlled) { c.rule(s, change) }}
 	}
-	switch r.IntN(12) {
+	switch r.IntN(14) {
 	case 0:
 		return change("pause", func(f *frontier.Frontier) error { return f.Pause(s) },
 			func(r *frontier.Rule) { r.Paused = frontier.On })
@@ -142,6 +154,17 @@ func nextControl(r *rand.Rand) control {
 		from, to := 1+r.IntN(8), r.IntN(9)
 		return change(fmt.Sprintf("priority %d for %d", to, from), func(f *frontier.Frontier) error { return f.Reprioritize(s, from, to) },
 			func(r *frontier.Rule) { r.Priorities[from-1] = uint8(to) })
+	case 10:
+		name, x := fmt.Sprintf("g%d", r.IntN(3)), frontier.GroupSettings{Concurrency: r.IntN(3)}
+		if r.IntN(2) == 0 {
+			x.Delay = frontier.FixedDelay(time.Duration(r.IntN(1000)) * time.Second)
+		}
+		return control{fmt.Sprintf("group %s: %+v", name, x), func(f *frontier.Frontier) error { return f.SetGroup(name, x) },
+			func(c *controlled) { c.group(name, x) }}
+	case 11:
+		host, group := fmt.Sprintf("m%d.member", r.IntN(3)), []string{"", "g0", "g1", "other"}[r.IntN(4)]
+		return control{fmt.Sprintf("assign %s to %q", host, group), func(f *frontier.Frontier) error { return f.Assign(host, group) },
+			func(c *controlled) { c.member(host, group) }}
 	default:
 		return drawContact(r)
 	}
@@ -289,6 +312,16 @@ func readControls(t *testing.T, dir string, due map[string]time.Time) map[string
 	for _, id := range f.Crawls() {
 		x, _ := f.CrawlStats(id)
 		c.crawl(id, x.Settings)
+	}
+	for i := range 3 {
+		name, host := fmt.Sprintf("g%d", i), fmt.Sprintf("m%d.member", i)
+		g, _ := f.Group(name)
+		c.group(name, g.Settings)
+		h, err := f.Host(context.Background(), host)
+		if !errors.Is(err, frontier.ErrUnknownHost) {
+			require.NoError(t, err, host)
+		}
+		c.member(host, h.Group)
 	}
 	for u, err := range f.URLs(context.Background(), frontier.Domain("now"), "") {
 		require.NoError(t, err)

@@ -209,44 +209,6 @@ func BenchmarkBackQueue(b *testing.B) {
 	})
 }
 
-// BenchmarkGroups hands a URL of one of n hosts out and takes it back, in virtual
-// time: the hosts are in no group, in groups of ten, or all in one.
-func BenchmarkGroups(b *testing.B) {
-	handOut := func(groupOf func(i int) string) func(b *testing.B, n int) {
-		return func(b *testing.B, n int) {
-			c, url, r := benchCore(), benchURL(), benchRand()
-			names, hashes := benchHosts(n)
-			for i := range names {
-				id := c.ensure(hashes[i], names[i])
-				h := c.hosts.at(id)
-				h.due, h.served = r.Int64N(benchSpan), 1 // bound, in the heap
-				if g := groupOf(i); g != "" {
-					c.joinGroup(h, c.groupOf(g))
-				}
-				c.pushTail(c.queueOf(id, 0, uint8(1+i%8)), c.store(uint64(i+1), url), 0)
-			}
-			now := int64(0)
-			for b.Loop() {
-				ch, ok, err := c.next(now)
-				for !ok && err == nil {
-					now = c.nextEvent(now)
-					ch, ok, err = c.next(now)
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-				l := c.endLease(c.lease(ch.queue, 1, now, now+1))
-				c.returnHead(l.queue, l.record)
-				c.endGroups(&l, now, func(*group) int64 { return now + 1 })
-				c.settleLease(&l, now, clocks{lane: now + r.Int64N(benchSpan)})
-			}
-		}
-	}
-	forSizes(b, "op=handout/groups=none", handOut(func(int) string { return "" }))
-	forSizes(b, "op=handout/groups=of10", handOut(func(i int) string { return fmt.Sprint(i / 10) }))
-	forSizes(b, "op=handout/groups=one", handOut(func(int) string { return "one" }))
-}
-
 // BenchmarkRecord stores a URL in memory, reads it and frees it.
 func BenchmarkRecord(b *testing.B) {
 	c := newCore(coreConfig{levels: 1})
