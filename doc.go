@@ -39,7 +39,11 @@
 //     Options.Quantum hand-outs. With one URL per host the order is Mercator's.
 //   - A host that is due waits in the ready list of each priority it has URLs of;
 //     within a priority ready hosts come before tokens.
-//   - Hosts may share a group ([Frontier.Join]), to which politeness is owed too.
+//   - Hosts may share a group ([Frontier.Join], [Frontier.Assign]), to which
+//     politeness is owed too. Of its due hosts the most urgent gets a slot: a level
+//     of priority is worth 16 slots of waiting, so that none starves.
+//   - A host or a group may have several lanes ([Frontier.SetConcurrency],
+//     [Frontier.SetGroup]), each of which keeps a distance of its own.
 //   - Each crawl (Entry.Crawl) has front queues and ready lists of its own; a
 //     hand-out takes the crawl whose turn it is by weight ([Frontier.SetCrawl]),
 //     then asks the selector. Hosts and their clocks are shared.
