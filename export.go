@@ -286,29 +286,29 @@ func (x *exporter) writeNamed(section byte, entry []byte) error {
 	if err != nil {
 		return err
 	}
-	if at := x.heldHost(string(name), &s); at > s.due {
-		s.due, s.why = at, whyReopened
-	}
-	if s.due <= x.moment {
-		s.due, s.why = 0, whyNone
-	}
-	if t := x.f.stateTrouble(&s); t.over() || t.until() <= x.f.since(millisTime(x.moment)) {
-		s.trouble, s.quiet = trouble{}, 0
-	}
+	x.present(string(name), &s)
 	if s == (hostState{}) {
 		return nil
 	}
 	return x.put(x.line.host(name, &s))
 }
 
-// heldHost is until when a host that is not in memory is left alone because the
-// store was opened after a crash.
-func (x *exporter) heldHost(name string, s *hostState) int64 {
+// present leaves of what a row says of a host what still counts.
+func (x *exporter) present(name string, s *hostState) {
 	f := x.f
-	if f.heldFrom == notHeld {
-		return 0
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.heldFrom != notHeld { // the store was opened after a crash
+		if at := wallMillis(f.wall(max(f.core.hold, f.heldGap(s), f.hold(name)))); at > s.due {
+			s.due, s.why = at, whyReopened
+		}
 	}
-	return wallMillis(f.wall(max(f.core.hold, f.heldGap(s), f.hold(name))))
+	if s.due <= x.moment {
+		s.due, s.why = 0, whyNone
+	}
+	if t := f.stateTrouble(s); t.over() || t.until() <= f.since(millisTime(x.moment)) {
+		s.trouble, s.quiet = trouble{}, 0
+	}
 }
 
 func (x *exporter) writeURL(key, value []byte) error {
