@@ -158,6 +158,7 @@ func (f *Frontier) savesLocked() (rows []Row) {
 		h.clear(unsaved | behind)
 		if h.learned() {
 			h.set(stored)
+			c.rows.Add(c.hash(c.name(h))) // it may be the first
 			rows = append(rows, f.hostRow(id, h.due, h.why))
 		} else {
 			h.clear(stored)
