@@ -27,7 +27,7 @@ func (c *core) urgency(h *host) uint32 {
 	}
 	most := uint8(0)
 	for id := h.queues; id != 0; id = c.queues.at(id).sibling {
-		if q := c.queues.at(id); q.waiting > 0 && c.crawlOf(q).runs() {
+		if q := c.queues.at(id); q.waiting > 0 {
 			most = max(most, q.level)
 		}
 	}

@@ -54,12 +54,14 @@ func (m *model) blocks() bool {
 	return false
 }
 
-// paused counts the URLs that wait of paused hosts, and heldURLs of blocked ones,
+// paused counts the URLs that wait of paused hosts and crawls, and heldURLs of blocked ones,
 // too.
 func (m *model) paused() (n int) {
 	for host, items := range m.waiting {
 		if _, paused := m.held(scopesOf(host)); paused {
 			n += len(items)
+		} else {
+			n += len(items) - m.running(items)
 		}
 	}
 	return n
@@ -69,6 +71,8 @@ func (m *model) heldURLs() (n int) {
 	for host, items := range m.waiting {
 		if !m.mayServe(host) {
 			n += len(items)
+		} else {
+			n += len(items) - m.running(items)
 		}
 	}
 	return n

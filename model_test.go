@@ -67,7 +67,9 @@ type model struct {
 	machine *spilltest.Machine // nil: in memory
 	opts    frontier.Options
 
-	rules     map[frontier.Scope]frontier.Rule
+	rules        map[frontier.Scope]frontier.Rule
+	pausedCrawls map[uint32]bool
+
 	hosts     map[string]*modelHost
 	groups    map[string]time.Time // free from
 	waiting   map[string][]*item   // by host, in order
@@ -226,12 +228,12 @@ func (m *model) failed(it, again *item, at time.Time, spared bool) {
 	case again != nil:
 		m.admit(again, again.due)
 	case spared:
-		m.admit(&item{url: it.url, host: it.host, prio: it.prio, attempt: it.attempt}, time.Time{})
+		m.admit(&item{url: it.url, host: it.host, prio: ownPrio(it.url), attempt: it.attempt}, time.Time{})
 	case it.attempt >= modelTries:
 		m.givenUp++
 		m.finished[it.url] = true
 	default:
-		n := &item{url: it.url, host: it.host, prio: it.prio, attempt: it.attempt + 1}
+		n := &item{url: it.url, host: it.host, prio: ownPrio(it.url), attempt: it.attempt + 1}
 		m.admit(n, at)
 	}
 }
@@ -285,7 +287,8 @@ func (m *model) drawHost() string {
 func (m *model) draw() (string, string, int) {
 	h := m.drawHost()
 	p := rapid.IntRange(0, 11).Draw(m.t, "path")
-	return fmt.Sprintf("http://%s/%d", h, p), h, 1 + p%modelLevels
+	url := fmt.Sprintf("http://%s/%d", h, p)
+	return url, h, ownPrio(url)
 }
 
 // later is a time, near or far, that is no other URL's.
@@ -304,7 +307,7 @@ func (m *model) Add(t *rapid.T) {
 	fresh, forced := 0, 0
 	for range rapid.IntRange(1, 6).Draw(t, "n") {
 		url, host, prio := m.draw()
-		e := frontier.Entry{URL: url, Depth: modelLevels - prio}
+		e := entry(url, prio)
 		if rapid.IntRange(0, 4).Draw(t, "later") == 0 {
 			e.NotBefore = m.later()
 		}
@@ -324,32 +327,15 @@ func (m *model) Add(t *rapid.T) {
 
 func (m *model) Force(t *rapid.T) {
 	url, host, prio := m.draw()
-	e := frontier.Entry{URL: url, Depth: modelLevels - prio, Force: true}
+	e := entry(url, prio)
+	e.Force = true
 	if rapid.IntRange(0, 3).Draw(t, "later") == 0 {
 		e.NotBefore = m.later()
 	}
 	n, err := m.f.Add(context.Background(), e)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	m.known[url] = true
-	it := &item{url: url, host: host, prio: prio, attempt: 1, due: e.NotBefore}
-	if l := m.host(host).lease; l != nil && l.item != nil && l.item.url == url {
-		l.again = it
-		return
-	}
-	for i, x := range m.waiting[host] {
-		if x.url == url {
-			m.waiting[host] = append(m.waiting[host][:i:i], m.waiting[host][i+1:]...)
-			break
-		}
-	}
-	for i, x := range m.scheduled {
-		if x.url == url {
-			m.scheduled = append(m.scheduled[:i:i], m.scheduled[i+1:]...)
-			break
-		}
-	}
-	m.admit(it, e.NotBefore)
+	m.forced(&item{url: url, host: host, prio: prio, attempt: 1, due: e.NotBefore})
 }
 
 func (m *model) Next(t *rapid.T) {
@@ -362,7 +348,7 @@ func (m *model) Next(t *rapid.T) {
 	}
 	for name, items := range m.waiting {
 		total += len(items)
-		if len(items) == 0 {
+		if m.running(items) == 0 {
 			continue
 		}
 		free, ok := m.free(name)
@@ -382,7 +368,9 @@ func (m *model) Next(t *rapid.T) {
 		any = true
 		if m.host(name).group == "" {
 			for _, it := range items {
-				best = max(best, it.prio)
+				if m.runs(it) && (it.prio == frontier.Immediate || crawlOf(it.url) == l.Entry.Crawl) {
+					best = max(best, it.prio)
+				}
 			}
 		}
 	}
@@ -404,7 +392,7 @@ func (m *model) Next(t *rapid.T) {
 	case errors.Is(err, frontier.ErrNotDue):
 		require.False(t, any, "a host is due, and nothing was handed out")
 		require.False(t, leases+len(m.scheduled) == 0 && m.paused() == total && !m.hold.After(m.now()), "nothing is left to wait for")
-		if len(m.groups) == 0 && !m.hold.After(m.now()) && !m.blocks() {
+		if len(m.groups) == 0 && !m.hold.After(m.now()) && !m.blocks() && !m.pausedCrawls[0] && !m.pausedCrawls[7] {
 			require.True(t, at.Equal(event), "come back at %v, want %v", at, event)
 		}
 		// A parked host of a busy group asks for a look too early, and so do hosts
@@ -421,8 +409,9 @@ func (m *model) Next(t *rapid.T) {
 	require.False(t, free.After(m.now()), "handed out %v early", free.Sub(m.now()))
 	require.True(t, m.mayServe(l.Host), "a rule holds %s", l.Host)
 	require.GreaterOrEqual(t, l.Priority, best, "strict")
+	require.False(t, m.pausedCrawls[l.Entry.Crawl], "its crawl is paused")
 	for i, it := range m.waiting[l.Host] {
-		if it.prio != l.Priority {
+		if it.prio != l.Priority || crawlOf(it.url) != l.Entry.Crawl {
 			continue
 		}
 		require.Equal(t, it.url, l.Entry.URL, "first in, first out")
@@ -468,7 +457,7 @@ func (m *model) Done(t *rapid.T) {
 	var fresh []*item
 	for range rapid.IntRange(0, 3).Draw(t, "links") {
 		url, host, prio := m.draw()
-		o.Add = append(o.Add, frontier.Entry{URL: url, Depth: modelLevels - prio})
+		o.Add = append(o.Add, entry(url, prio))
 		if !m.known[url] {
 			m.known[url] = true
 			fresh = append(fresh, &item{url: url, host: host, prio: prio, attempt: 1})
@@ -733,8 +722,9 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	m := &model{
 		t: t, tb: tb, clock: clock,
-		rules: map[frontier.Scope]frontier.Rule{},
-		hosts: map[string]*modelHost{}, groups: map[string]time.Time{}, waiting: map[string][]*item{},
+		rules:        map[frontier.Scope]frontier.Rule{},
+		pausedCrawls: map[uint32]bool{},
+		hosts:        map[string]*modelHost{}, groups: map[string]time.Time{}, waiting: map[string][]*item{},
 		known: map[string]bool{}, finished: map[string]bool{},
 		opts: frontier.Options{
 			Clock: clock, Priorities: modelLevels, Selector: frontier.Strict(), Delay: frontier.FixedDelay(modelDelay),
@@ -752,7 +742,8 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
-		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Rule": m.Rule, "Look": m.Look,
+		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Rule": m.Rule,
+		"CrawlSettings": m.CrawlSettings, "CrawlNow": m.CrawlNow, "Look": m.Look,
 		"": m.check,
 	}
 	if durable {

@@ -47,7 +47,7 @@ func (m *model) lookAtHost(t *rapid.T, name string) {
 	blocked := !until.IsZero() && until.After(m.now())
 	free, ok := m.free(name)
 	switch {
-	case len(m.waiting[name]) > 0 && paused:
+	case len(m.waiting[name]) > 0 && (paused || m.running(m.waiting[name]) == 0):
 		require.Equal(t, frontier.ReasonPaused.String(), x.Reason.String())
 	case h.lease != nil:
 		require.Equal(t, frontier.ReasonLeased.String(), x.Reason.String())
@@ -79,7 +79,7 @@ func (m *model) lookAtURL(t *rapid.T) {
 	if l := m.host(name).lease; l != nil && l.item != nil && l.item.url == url {
 		want = frontier.URLLeased
 	}
-	s, err := m.f.Status(context.Background(), 0, url)
+	s, err := m.f.Status(context.Background(), crawlOf(url), url)
 	require.NoError(t, err)
 	require.Equal(t, want.String(), s.State.String(), url)
 }
