@@ -121,7 +121,9 @@ func TestHostileAnswers(t *testing.T) {
 			http.NotFound(w, r)
 		}
 	}, "/huge", "/slow")
-	f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(delay), Retry: frontier.Retries(2, delay)})
+	f := openFrontier(t, frontier.Options{
+		Delay: frontier.FixedDelay(delay), Retry: frontier.Retries(2, delay), Backoff: frontier.Backoff{Base: delay, Max: delay},
+	})
 	c := newCrawler(t, f, s.fetcher(t, fetch.Options{HeaderTimeout: 250 * time.Millisecond, MaxBody: 1 << 20}), Options{
 		Scope: Scope{Domains: []string{"trap.example"}}, MaxRedirects: 3,
 	})
