@@ -305,6 +305,8 @@ func (x *exporter) present(name string, s *hostState) {
 	}
 	if s.due <= x.moment {
 		s.due, s.why = 0, whyNone
+	} else if s.why == whyNone { // as of a host that is being contacted
+		s.why = whyDelay
 	}
 	if t := f.stateTrouble(s); t.over() || t.until() <= f.since(millisTime(x.moment)) {
 		s.trouble, s.quiet = trouble{}, 0

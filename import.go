@@ -160,6 +160,7 @@ type importer struct {
 func (im *importer) run(r io.Reader) (err error) {
 	defer func() {
 		err = errors.Join(err, im.pending.wait())
+		im.f.letGo(im.pending.members)
 		if im.op != nil {
 			im.op.free()
 		}

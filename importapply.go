@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	importURLs  = 1000      // admitted in one commit, at most
-	importBytes = 256 << 10 // of their bodies
-	importMarks = 2048      // that become known in one commit
-	importAhead = 1024      // commits of hosts under way
+	importURLs   = 1000      // admitted in one commit, at most
+	importBytes  = 256 << 10 // of their bodies
+	importMarks  = 2048      // that become known in one commit
+	importAtOnce = 128       // hosts that are let go under one lock
+	importAhead  = 1024      // commits of hosts under way
 )
 
 // pendingOps are commits that nobody waits for one by one. The zero value has
@@ -23,6 +24,26 @@ type pendingOps struct {
 	ended sync.WaitGroup
 	mu    sync.Mutex
 	err   error // guarded by mu; the first
+
+	members []uint32 // hosts that stay in memory until the end: without URLs they would forget their group
+}
+
+// letGo lets hosts leave memory that were kept there.
+func (f *Frontier) letGo(hosts []uint32) {
+	for len(hosts) > 0 {
+		n := min(len(hosts), importAtOnce)
+		f.lock()
+		if f.closed {
+			f.mu.Unlock()
+			return
+		}
+		for _, id := range hosts[:n] {
+			f.unpinLocked(id, f.last)
+		}
+		f.dispatchLocked()
+		f.mu.Unlock()
+		hosts = hosts[n:]
+	}
 }
 
 // begin waits until there are few others, and returns what the op must be given
@@ -290,6 +311,10 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	o := newOp()
 	if f.opts.Spill != nil {
 		f.noteLocked(o, id, due, why, now)
+	}
+	if h.group != 0 && !h.learned() {
+		h.pins++
+		p.members = append(p.members, id)
 	}
 	c.holdBack(id, due, why)
 	if idle {
