@@ -55,11 +55,15 @@ func parseCursor(s string) (host string, seq uint64, err error) {
 // No lock is held while the caller looks at a URL. URLs on disk are read as the
 // listing gets there; the first call reads all that a host has there, later ones
 // only what they list. A *CorruptError tells of damaged ones, and the listing goes
-// on; after any other error (a malformed cursor, ctx's, ErrClosed, the Spill's) it
+// on; after any other error (a bad scope, a malformed cursor, ctx's, ErrClosed, the Spill's) it
 // ends.
 func (f *Frontier) URLs(ctx context.Context, s Scope, after string) iter.Seq2[WaitingURL, error] {
 	return func(yield func(WaitingURL, error) bool) {
 		l := urlListing{f: f, ctx: ctx, yield: yield}
+		if err := s.check(); err != nil {
+			yield(WaitingURL{}, fmt.Errorf("frontier: URLs: %w", err))
+			return
+		}
 		key := ""
 		if after != "" {
 			host, seq, err := parseCursor(after)

@@ -71,6 +71,9 @@ func TestURLsErrors(t *testing.T) {
 	for _, bad := range []string{"!", "AA", "AAA!", "____________________"} {
 		require.ErrorContains(t, first(context.Background(), bad), "malformed cursor", bad)
 	}
+	for _, err := range w.f.URLs(context.Background(), frontier.Host(""), "") {
+		require.ErrorContains(t, err, "scope")
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.ErrorIs(t, first(ctx, ""), context.Canceled)
