@@ -7,7 +7,10 @@
 
 package frontier
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Priorities says, by a URL's own priority, with which one it is served instead:
 // Priorities[p-1] for priority p. Zero leaves it as it is.
@@ -42,15 +45,17 @@ func (x *Priorities) complete(other *Priorities) {
 
 // checkPriorities says what is wrong with the priorities of a rule.
 func (r *Rule) checkPriorities(levels int) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if r.Priority < 0 || r.Priority > levels {
-		return fmt.Errorf("Priority is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Priority, levels)
+		bad("Priority is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Priority, levels)
 	}
 	for i, p := range r.Priorities {
 		if int(p) > levels || p > 0 && i >= levels {
-			return fmt.Errorf("Priorities[%d] is %d; want at most %d", i, p, levels)
+			bad("Priorities[%d] is %d; want at most %d", i, p, levels)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // priority returns the priority with which URLs of a host are served whose own is p.
