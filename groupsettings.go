@@ -88,7 +88,7 @@ func (s *GroupSettings) check() error {
 		if wrong := checkDelay("Delay", s.Delay); len(wrong) > 0 {
 			errs = append(errs, wrong...)
 		} else if encodeDelay(s.Delay) == nil {
-			errs = append(errs, fmt.Errorf("Delay is a %T, which cannot be stored; want FixedDelay or FactorDelay", s.Delay))
+			errs = append(errs, fmt.Errorf("delay is a %T, which cannot be stored; want FixedDelay or FactorDelay", s.Delay))
 		}
 	}
 	if s.Concurrency < 0 || s.Concurrency > maxConcurrency {
