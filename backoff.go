@@ -47,7 +47,8 @@ type Backoff struct {
 	// Two exceptions look soon whether a host was only down. After two or more
 	// steps in a row without a good contact between, and at the end of a
 	// quarantine, one step is taken back after every second good contact, down
-	// to the step before or 1, until something fails.
+	// to the step before (at least 1, and above one that did not suffice), until
+	// something fails.
 	ForgiveAfter time.Duration
 }
 
@@ -147,7 +148,7 @@ type trouble struct {
 	fails    uint16 // failed contacts in a row
 	lanes    uint16 // leases that it may have at once at step 0; 0: as many as are set
 	step     uint8  // 0: the host is not slowed down
-	from     uint8  // step before fails began
+	from     uint8  // step before fails began, or the one after if that did not suffice
 	search   uint8  // steps above it are taken back soon; 0: none
 	good     uint8  // good contacts since quiet began, at most searchAfter
 	relapses uint8  // how often a step that was taken back was needed
@@ -190,6 +191,7 @@ func (t *trouble) failed(k Failure, lease, last uint64, end int64, lanes int32, 
 	}
 	if t.eased {
 		t.eased, t.relapses = false, min(t.relapses+1, maxRelapses)
+		t.from = t.step // the step before does not suffice
 	}
 }
 

@@ -481,3 +481,61 @@ func TestBadBackoffsAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, c.fault)
 	}
 }
+
+func TestTroubleIsTold(t *testing.T) {
+	var told []frontier.Event
+	w := newWorld(t, frontier.Options{
+		Delay: frontier.FixedDelay(sec), Backoff: frontier.Backoff{Jitter: 1e-9, Max: 4 * sec}, Quarantine: frontier.Quarantine{After: 3},
+		OnEvent: func(e frontier.Event) { told = append(told, e) },
+	})
+	w.addMany("a.example", 20)
+	l := w.next()
+	for range 5 {
+		w.gap(&l, failing(frontier.FailureTooMany))
+	}
+	w.gap(&l, frontier.Outcome{})
+	require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+	require.NoError(t, w.f.Close()) // tells what is left
+	want := []struct {
+		kind  frontier.EventKind
+		count int64
+	}{
+		{frontier.EventHostBackedOff, 1}, {frontier.EventHostBackedOff, 2}, {frontier.EventHostQuarantined, 3}, {frontier.EventHostReturned, 0},
+	}
+	require.Len(t, told, len(want))
+	for i, x := range want {
+		require.Equal(t, x.kind, told[i].Kind)
+		require.Equal(t, x.count, told[i].Count)
+		require.Equal(t, "a.example", told[i].Host)
+	}
+	require.Equal(t, dawn.Add(2*sec+4*sec+10*time.Minute), told[2].Until)
+}
+
+// A server with a quota per minute is found out like one with a gap.
+func TestServersWithAQuotaRefuseLittle(t *testing.T) {
+	for _, quota := range []int{3, 10, 30} {
+		t.Run(fmt.Sprint(quota), func(t *testing.T) {
+			w := newWorld(t, frontier.Options{})
+			var minute, used, late, refusedLate, added int
+			for w.at() < 24*time.Hour {
+				if w.f.Stats().Waiting == 0 {
+					added++
+					w.addMany(fmt.Sprintf("a.example/%d", added), 500)
+				}
+				l, o := w.next(), frontier.Outcome{}
+				if m := int(w.at() / time.Minute); m != minute {
+					minute, used = m, 0
+				}
+				if used++; used > quota {
+					o = failing(frontier.FailureTooMany)
+				}
+				if w.at() > 10*time.Minute {
+					late, refusedLate = late+1, refusedLate+btoi(used > quota)
+				}
+				w.fetched(l, 20*ms, o)
+			}
+			t.Logf("%d of %d refused after the first 10 minutes", refusedLate, late)
+			require.Less(t, float64(refusedLate), 0.01*float64(late))
+		})
+	}
+}

@@ -100,6 +100,17 @@
 // out go on. A host that a rule holds is found when its turn comes, and put aside
 // until a rule lets it go: no call loops over hosts.
 //
+// # Failing hosts
+//
+// Three clocks say when a host may be contacted again: its delay, its Crawl-delay,
+// and its back-off, beside what Retry-After asked for; the latest counts. A 429, a
+// 503, a failed connection or a timeout raises the step of the back-off, and so the
+// least gap after each contact; a long quiet time lowers it ([Backoff]). A host of
+// which nothing but failures came for a while is in quarantine, and merely probed;
+// its URLs wait meanwhile ([Quarantine]), so that a crawl with KeepOpen unset is not
+// over. Whether and when a URL is tried again is another question: [RetryPolicy].
+// Outcome.Failure tells the kind of failure for all of them.
+//
 // # Durability
 //
 // What Add and Done accepted is written by one committer in groups, as a log.
