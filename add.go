@@ -30,6 +30,7 @@ type newEntry struct {
 	stored   bool  // the Spill knows mark; see lookUp
 	fetched  bool  // the Spill had to be asked for that
 	force    bool
+	forcedAt uint64 // the last sequence number when it met a lease; see leaseRecord.again
 }
 
 // Add admits entries and returns how many were new. Known URLs are no error.

@@ -112,7 +112,7 @@ func (f *Frontier) readTimed(idle bool) bool {
 		f.timedFailedLocked(err)
 	case sweep:
 		f.awaitForcesLocked(records)
-		f.core.buryTimed(records, f.supersededLocked)
+		f.core.buryTimed(records, f.toBuryLocked)
 		f.core.installTimed(records, 0, f.nowLocked())
 	default:
 		f.arriveLocked(records)
@@ -133,7 +133,7 @@ func (f *Frontier) arriveLocked(records []timedLoaded) {
 			c.putBackTimed(c.timed.reading.at)
 			return
 		}
-		c.buryTimed(records, f.supersededLocked)
+		c.buryTimed(records, f.toBuryLocked)
 		if n < 0 {
 			n = c.dueSoon(records, f.nowLocked())
 			hosts = newAbsentees(records[:n])

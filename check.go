@@ -33,6 +33,7 @@ func (f *Frontier) Check() error {
 	k.troubles()
 	k.groups()
 	k.parts()
+	k.deletions(f)
 	k.totals(f)
 	k.c.waits.check(k.bad)
 	return errors.Join(k.errs...)
@@ -302,11 +303,12 @@ func btoi(b bool) int {
 func (k *checker) queue(id uint32, q *queue) {
 	c := k.c
 	n := 0
+	dead := c.condemned(q).seq
 	for _, s := range [...]stretch{q.front, q.back} {
 		last := arena.Ref(0)
 		for ref := s.first; ref != 0; ref = c.record(ref).next() {
 			k.record(ref, id, "waiting")
-			if k.quiet && c.cfg.spill && !q.listed && c.record(ref).part() == 0 {
+			if k.quiet && c.cfg.spill && !q.listed && c.record(ref).part() == 0 && c.record(ref).seq() > dead {
 				k.bad("F5: queue %d has a record without a home and is not listed", id)
 			}
 			last = ref

@@ -32,6 +32,7 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		}
 		stale := f.notes.stale
 		b.Rows = append(b.Rows, f.staleNotesLocked()...)
+		b.Rows = append(b.Rows, f.deletionRowsLocked()...)
 		f.core.drops = nil
 		f.mu.Unlock()
 		if err := f.opts.Spill.Commit(b); err != nil {
@@ -44,6 +45,8 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		f.mu.Lock()
 		f.committer.batchID, f.applied.batch = b.ID, b.ID
 		cp := &Checkpoint{Gen: m.gen, Through: m.through}
+		f.deletionsWrittenLocked()
+		over := f.outdatedLocked(m.through)
 		dirty := f.core.dirty
 		f.core.dirty = nil
 		for _, id := range dirty {
@@ -55,7 +58,6 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		f.mu.Unlock()
 		err := f.opts.Spill.Checkpoint(cp)
 		f.mu.Lock()
-		defer f.mu.Unlock()
 		if err != nil {
 			for _, id := range dirty {
 				if x := f.core.blocks.at(id); x != nil && !x.dirty() {
@@ -63,6 +65,7 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 					f.core.dirty = append(f.core.dirty, id)
 				}
 			}
+			f.mu.Unlock()
 			return err
 		}
 		f.gen = m.gen
@@ -71,6 +74,8 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		f.logBytes -= bytes
 		f.logMarks = append(make([]Mark, 0, len(f.logMarks)-marks), f.logMarks[marks:]...)
 		f.applied.marks = len(f.logMarks)
+		f.mu.Unlock()
+		f.forgetDeletions(over)
 		return nil
 	}
 	f.mu.Lock()

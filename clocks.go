@@ -150,6 +150,8 @@ func (r *recovery) Row(key string, value []byte) error {
 			return &CorruptError{Key: []byte(key), Err: err}
 		}
 		r.f.core.setCrawl(id, s)
+	case rowDeletion:
+		return r.deletion(key, value)
 	case rowNote:
 		m, x, err := readNote(key, value)
 		if err != nil {

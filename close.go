@@ -140,13 +140,16 @@ func (f *Frontier) close() error {
 		f.timer.Stop()
 	}
 	f.freedLocked()
+	f.readEndedLocked()
 	f.mu.Unlock()
 	defer f.events.end()
 	if f.opts.Spill == nil {
+		f.sweepers.Wait()
 		return nil
 	}
 	close(f.committer.stop)
 	f.background.Wait()
+	f.sweepers.Wait()
 	err := f.saveClocks()
 	if err != nil {
 		f.emit(Event{Kind: EventStoreError, Reason: "saving clocks", Err: err})

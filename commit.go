@@ -108,6 +108,7 @@ func (f *Frontier) applyLocked(o *op) {
 	}
 	if o.ends {
 		f.core.finished(o.record)
+		f.settledLocked(o)
 		f.unpinLocked(o.host, now)
 	}
 	if o.pinned != 0 {
@@ -116,6 +117,9 @@ func (f *Frontier) applyLocked(o *op) {
 	if o.rule != nil {
 		o.rule()
 	}
+	if o.deletion != nil {
+		f.enactLocked(o.deletion)
+	}
 	if o.event != nil {
 		f.emitLocked(*o.event)
 	}
@@ -123,6 +127,9 @@ func (f *Frontier) applyLocked(o *op) {
 
 // numberLocked gives an op's entries their sequence numbers, once.
 func (f *Frontier) numberLocked(o *op) uint64 {
+	if o.deletion != nil {
+		f.numberedLocked(o.deletion)
+	}
 	if o.firstSeq == 0 {
 		o.firstSeq = f.seq + 1
 		f.seq += uint64(len(o.entries))
@@ -155,6 +162,7 @@ func (f *Frontier) undoLocked(o *op) {
 	if !o.ends {
 		return
 	}
+	defer f.returnedLocked(o)
 	h := f.core.hosts.at(o.host)
 	if o.due != 0 {
 		f.core.schedule(o.queue, o.record, o.due)
@@ -319,8 +327,14 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 	}
 	b := &Batch{ID: c.batchID + 1, Time: wallMillis(f.wall(f.nowLocked())), Drop: f.core.drops, Rows: f.savesLocked()}
 	f.core.drops = nil
-	for _, o := range group {
+	for i, o := range group {
 		seq := f.numberLocked(o)
+		if o.deletion != nil {
+			b.Rows = append(b.Rows, o.deletion.row())
+			for _, later := range group[i+1:] {
+				f.overtakenLocked(later, o.deletion)
+			}
+		}
 		for i := range o.entries {
 			e := &o.entries[i]
 			a := Admission{

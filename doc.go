@@ -85,7 +85,8 @@
 //   - F5: every URL is in exactly one state, and in memory at most once. Of a
 //     timed block each position is finished, in memory, or not read yet.
 //   - F6: Stats equal a full walk.
-//   - F7: an admitted URL leaves only by Done or by giving up, which is reported.
+//   - F7: an admitted URL leaves only by Done, by giving up, or by Delete, which are
+//     reported; what was deleted is not handed out any more.
 //   - F8: FIFO within host, crawl and priority.
 //   - F9: a host leaves memory only when its row on disk says what was learned of
 //     it and no call under way names it; what names it later finds it as it was.

@@ -261,6 +261,8 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
 	}
 	switch {
 	case l.record == 0:
+	case f.deadLeaseLocked(&l) != 0:
+		f.endDeadLocked(o, &l, p)
 	case out.Result == Requeue && l.again == nil:
 		c.returnHead(l.queue, l.record)
 		c.filled(l.queue, now)

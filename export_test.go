@@ -93,3 +93,13 @@ func (f *Frontier) LeaseGroup(l Lease) string {
 	}
 	return ""
 }
+
+// Sweep waits until nothing in memory is dead that was deleted.
+func (f *Frontier) Sweep() { f.sweepers.Wait() }
+
+// Deletions is how many deletions are kept on disk.
+func (f *Frontier) Deletions() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.deletions)
+}

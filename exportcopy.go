@@ -61,7 +61,7 @@ func (x *exporter) copyAll() error {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(c.record(arena.Ref(a.id)).seq(), c.record(arena.Ref(b.id)).seq()))
 	})
 	for _, it := range scheduled {
-		if err := x.copyURLLocked(it.aux, max(1, wallMillis(f.wall(it.at))), c.record(arena.Ref(it.id)).body()); err != nil {
+		if err := x.copyURLLocked(it.aux, max(1, wallMillis(f.wall(it.at))), c.record(arena.Ref(it.id))); err != nil {
 			return err
 		}
 	}
@@ -80,7 +80,7 @@ func (x *exporter) copyLeasedLocked() error {
 	c := x.f.core
 	var out []leaseRecord
 	for _, it := range c.expiry.Items {
-		if l := *c.leases.at(it.id); l.record != 0 {
+		if l := *c.leases.at(it.id); l.record != 0 && l.dead == 0 {
 			out = append(out, l)
 		}
 	}
@@ -88,7 +88,7 @@ func (x *exporter) copyLeasedLocked() error {
 		return cmp.Compare(c.record(a.record).seq(), c.record(b.record).seq())
 	})
 	for i := range out {
-		if err := x.copyURLLocked(out[i].queue, 0, c.record(out[i].record).body()); err != nil {
+		if err := x.copyURLLocked(out[i].queue, 0, c.record(out[i].record)); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (x *exporter) copyQueuesLocked(id uint32) error {
 		q := c.queues.at(qid)
 		for _, s := range [...]stretch{q.front, q.back} {
 			for ref := s.first; ref != 0; ref = c.record(ref).next() {
-				if err := x.copyURLLocked(qid, 0, c.record(ref).body()); err != nil {
+				if err := x.copyURLLocked(qid, 0, c.record(ref)); err != nil {
 					return err
 				}
 			}
@@ -111,9 +111,13 @@ func (x *exporter) copyQueuesLocked(id uint32) error {
 	return nil
 }
 
-func (x *exporter) copyURLLocked(qid uint32, due int64, body []byte) error {
+// copyURLLocked copies a record, unless it was deleted.
+func (x *exporter) copyURLLocked(qid uint32, due int64, r resident) error {
 	c := x.f.core
 	q := c.queues.at(qid)
+	if r.seq() <= c.doomOf(q).seq {
+		return nil
+	}
 	host := c.name(c.hosts.at(q.host))
-	return x.addURLOf(host, c.crawlOf(q).id, q.priority, due, body)
+	return x.addURLOf(host, c.crawlOf(q).id, q.priority, due, r.body())
 }

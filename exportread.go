@@ -62,6 +62,12 @@ type finishedRecords struct {
 	first uint64            // sequence number of the log's first record
 	log   []uint64          // bits, from first on
 	notes map[Mark]note
+	dooms dooms // deletions
+}
+
+// deleted reports whether a record fell to a deletion.
+func (d *finishedRecords) deleted(q *Queue, seq uint64) bool {
+	return d.dooms.n > 0 && seq <= d.dooms.of(bytesOf(q.Host), q.Crawl).seq
 }
 
 func (d *finishedRecords) inBlock(block uint32, pos int) bool {
@@ -111,6 +117,17 @@ func (x *exporter) readFinished(s Snapshot) (*finishedRecords, error) {
 	if err != nil {
 		return nil, err
 	}
+	err = s.Rows(rowDeletion, func(key string, value []byte) error {
+		x, err := readDeletion(key, value)
+		if err != nil {
+			return &CorruptError{Key: []byte(key), Err: err}
+		}
+		d.dooms.add(x)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	err = s.Batches(func(b *Batch) error { // a record is admitted before it is finished
 		for i := range b.Admit {
 			seq := b.Admit[i].Seq
@@ -142,7 +159,7 @@ func (x *exporter) urls(s Snapshot) error {
 		return err
 	}
 	err = s.Records(func(block uint32, pos int, r *TimedRecord) error {
-		if d.inBlock(block, pos) {
+		if d.inBlock(block, pos) || d.deleted(&r.Queue, r.Seq) {
 			return nil
 		}
 		return x.addURL(&r.Queue, 0, r.Body)
@@ -151,7 +168,7 @@ func (x *exporter) urls(s Snapshot) error {
 		return err
 	}
 	err = s.Timed(func(block uint32, pos int, r *TimedRecord) error {
-		if d.inBlock(block, pos) {
+		if d.inBlock(block, pos) || d.deleted(&r.Queue, r.Seq) {
 			return nil
 		}
 		return x.addTimed(d, r)
@@ -163,7 +180,7 @@ func (x *exporter) urls(s Snapshot) error {
 	return s.Batches(func(b *Batch) error {
 		for i := range b.Admit {
 			a := &b.Admit[i]
-			if d.inLog(a.Seq) {
+			if d.inLog(a.Seq) || d.deleted(&a.Queue, a.Seq) {
 				continue
 			}
 			var err error

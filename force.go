@@ -91,7 +91,7 @@ func (f *Frontier) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
 			continue
 		}
 		again := *e
-		again.index, again.marked = -1, false
+		again.index, again.marked, again.forcedAt = -1, false, f.seq
 		again.body = append([]byte(nil), e.body...)
 		l.again = &again
 		return true

@@ -57,13 +57,16 @@ type Frontier struct {
 	committer committer
 	forcing   map[Mark]chan struct{} // URLs being forced; closed when that has ended
 	notes     notes
-	faults    []error  // of timed blocks that were lost, for callers of Next
-	logMarks  []Mark   // admitted since the last checkpoint
-	logBytes  int64    // committed since then
-	heldFrom  int64    // when the store was opened after a crash, ns since Open; notHeld if never
-	gen       uint32   // generation of the last checkpoint
-	epoch     uint64   // how often the store was opened
-	applied   struct { // what of the log is in memory as a whole
+	deletions []*deletion   // that have a row, oldest first
+	burial    burial        // for their sake
+	readEnded chan struct{} // closed when a read of a host ends; nil if nobody waits
+	faults    []error       // of timed blocks that were lost, for callers of Next
+	logMarks  []Mark        // admitted since the last checkpoint
+	logBytes  int64         // committed since then
+	heldFrom  int64         // when the store was opened after a crash, ns since Open; notHeld if never
+	gen       uint32        // generation of the last checkpoint
+	epoch     uint64        // how often the store was opened
+	applied   struct {      // what of the log is in memory as a whole
 		batch, seq uint64
 		marks      int // of logMarks
 	}
@@ -71,6 +74,7 @@ type Frontier struct {
 	closeOnce  sync.Once
 	closeErr   error
 	background sync.WaitGroup
+	sweepers   sync.WaitGroup
 }
 
 // notHeld says that no host counts as contacted when the store was opened.
@@ -124,6 +128,9 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	}
 	f.sharePopularLocked() // nobody else has f
 	f.startCommitter()
+	f.mu.Lock()
+	f.resumeSweepsLocked()
+	f.mu.Unlock()
 	if f.known.total >= recallFrom {
 		f.background.Add(1)
 		go func() { defer f.background.Done(); f.recall() }()

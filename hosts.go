@@ -125,9 +125,14 @@ type core struct {
 
 	groupSettings func(name string) GroupSettings // nil: none are set
 
-	controls *controls
-	held     heldHosts
-	more     bool // next stopped early, so as not to hold the lock too long
+	controls  *controls
+	held      heldHosts
+	more      bool    // next stopped early, so as not to hold the lock too long
+	dooms     dooms   // deletions in force: of those dead records are in memory
+	stored    dooms   // deletions that have a row
+	doomed    int     // leases and completions of dead records that are not settled
+	scans     []*scan // under way
+	lastBlock uint32  // highest number of a block so far
 
 	cfg    coreConfig
 	places [leased + 1]int // how many hosts are in each place
@@ -180,7 +185,7 @@ func newCore(cfg coreConfig) *core {
 	c.stats.WaitingBy = make([]int64, cfg.levels)
 	c.waits.by = make([]Histogram, cfg.levels)
 	c.timed.buckets = map[uint32]int32{}
-	c.scheduled.moved = func(id uint32, i int) { c.record(arena.Ref(id)).setNext(arena.Ref(i)) }
+	c.scheduled.moved = c.scheduledMoved
 	hostMoved := func(id uint32, i int) { c.hosts.at(id).pos = int32(i) }
 	c.parks.moved, c.idle.moved = hostMoved, hostMoved
 	c.expiry.moved = func(id uint32, i int) { c.leases.at(id).pos = int32(i) }

@@ -118,6 +118,11 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	now := f.nowLocked()
 	switch {
 	case r.record == 0:
+	case f.deadLeaseLocked(r) != 0:
+		o := newOp()
+		f.endDeadLocked(o, r, plan{outcome: Outcome{Result: Requeue}})
+		o.after = func(error) {} // nobody waits
+		f.submitAsyncLocked(o)
 	case r.again != nil: // a Force met the lease: the URL comes again as it was forced
 		o := newOp()
 		f.endsLocked(o, r.queue, r.record)
@@ -131,7 +136,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		f.core.filled(r.queue, now)
 	}
 	f.core.unlease(r)
-	r.record, r.queue, r.again = 0, 0, nil
+	r.record, r.queue, r.again, r.dead = 0, 0, nil, 0
 	r.token = f.nextToken()
 	r.deadline = now + int64(f.opts.LeaseTime)
 	f.core.expiry.fix(int(r.pos), r.deadline)

@@ -23,6 +23,7 @@ type leaseRecord struct {
 	oldGroup   uint32    // that its host belonged to when it was handed out, if it moved since
 	ending     bool      // its deadline has passed and it is being settled: it is not in core.expiry
 	again      *newEntry // of a Force that met the lease
+	dead       uint64    // number of the deletion that has the record; 0: none
 }
 
 // firstLease returns the number of the host's latest lease, or 0; its record leads

@@ -32,6 +32,7 @@ func (f *Frontier) load(job *loadJob) grant {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.nowLocked()
+	f.readEndedLocked()
 	if err != nil {
 		var corrupt *CorruptError
 		if errors.As(err, &corrupt) {
@@ -49,6 +50,10 @@ func (f *Frontier) load(job *loadJob) grant {
 			f.dispatchLocked()
 			return grant{err: ErrClosed}
 		}
+		f.dispatchLocked()
+		return grant{again: true}
+	}
+	if f.core.dooms.n > 0 && !f.core.spared(job.queue, now) {
 		f.dispatchLocked()
 		return grant{again: true}
 	}

@@ -47,6 +47,7 @@ type modelHost struct {
 	group string
 	saved string // group as of the last Done
 	rests bool   // all of its URLs waited for their time, when last looked at
+	loose bool   // it may have lost its group since its URLs were deleted
 	lease *modelLeaseState
 	modelFailures
 }
@@ -55,6 +56,7 @@ type modelLeaseState struct {
 	item  *item // nil: contact only
 	lease frontier.Lease
 	again *item
+	dead  bool   // the URL was deleted since
 	group string // whose slot it holds
 	old   string
 }
@@ -80,6 +82,7 @@ type model struct {
 	hold      time.Time
 	millis    int
 	givenUp   int
+	deleted   bool // something was, at some time
 }
 
 func (m *model) now() time.Time { return m.clock.Now() }
@@ -136,7 +139,11 @@ func (m *model) expire() {
 		l := h.lease
 		end := l.lease.Deadline
 		m.endLease(n, end)
-		if it := l.item; it != nil {
+		switch it := l.item; {
+		case it == nil:
+		case l.dead:
+			m.ended(l)
+		default:
 			m.failed(it, l.again, time.Time{}, h.probes > 0)
 		}
 	}
@@ -236,6 +243,56 @@ func (m *model) failed(it, again *item, at time.Time, spared bool) {
 		n := &item{url: it.url, host: it.host, prio: ownPrio(it.url), attempt: it.attempt + 1}
 		m.admit(n, at)
 	}
+}
+
+// ended is the end of a URL that was deleted while it was leased: only what was
+// forced since comes again.
+func (m *model) ended(l *modelLeaseState) {
+	m.finished[l.item.url] = true
+	if l.again != nil {
+		m.admit(l.again, l.again.due)
+	}
+}
+
+// Delete deletes what there is of a host, or of all.
+func (m *model) Delete(t *rapid.T) {
+	scope, all := frontier.Domain("example"), rapid.IntRange(0, 3).Draw(t, "all") == 0
+	name := ""
+	if !all {
+		name = m.drawHost()
+		scope = frontier.Host(name)
+	}
+	ctx := context.Background()
+	want := 0
+	for host, l := range m.waiting {
+		if all || host == name {
+			want += len(l)
+			delete(m.waiting, host)
+		}
+	}
+	kept := m.scheduled[:0]
+	scheduled := 0
+	for _, it := range m.scheduled {
+		if all || it.host == name {
+			scheduled++
+		} else {
+			kept = append(kept, it)
+		}
+	}
+	m.scheduled = kept
+	for host, h := range m.hosts {
+		if all || host == name {
+			h.loose = true // its group may be forgotten with its last URL
+		}
+		if l := h.lease; l != nil && l.item != nil && (all || host == name) {
+			l.dead, l.again = true, nil
+		}
+	}
+	m.deleted = true
+	n, err := m.f.Delete(ctx, scope)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, int(n), want, "deleted")
+	require.LessOrEqual(t, int(n), want+scheduled, "deleted")
 }
 
 func (m *model) admit(it *item, at time.Time) {
@@ -485,6 +542,8 @@ func (m *model) Done(t *rapid.T) {
 	it := l.item
 	switch {
 	case it == nil:
+	case l.dead:
+		m.ended(l)
 	case o.Result == frontier.Requeue && l.again == nil:
 		m.insert(it)
 	case o.Result == frontier.Failed:
@@ -510,10 +569,10 @@ func (m *model) HandBack(t *rapid.T) {
 		_, err := m.f.Add(context.Background()) // waits until that is committed
 		require.NoError(t, err)
 		m.admit(l.again, l.again.due)
-	default:
+	case !l.dead:
 		m.insert(l.item)
 	}
-	m.hosts[name].lease.item, m.hosts[name].lease.lease, m.hosts[name].lease.again = nil, n, nil
+	m.hosts[name].lease.item, m.hosts[name].lease.lease, m.hosts[name].lease.again, m.hosts[name].lease.dead = nil, n, nil, false
 }
 
 func (m *model) Extend(t *rapid.T) {
@@ -546,7 +605,7 @@ func (m *model) Join(t *rapid.T) {
 			}
 		}
 		l.group = ""
-		h.group = g
+		h.group, h.loose = g, false
 	}
 	if err == nil {
 		if l.group = g; left != "" {
@@ -556,9 +615,10 @@ func (m *model) Join(t *rapid.T) {
 	}
 	require.ErrorIs(t, err, frontier.ErrGroupBusy)
 	require.NoError(t, m.f.Done(l.lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
-	if l.again != nil {
+	switch {
+	case l.again != nil:
 		m.admit(l.again, l.again.due)
-	} else if l.item != nil {
+	case l.item != nil && !l.dead:
 		m.insert(l.item)
 	}
 	h.lease, h.saved = nil, h.group
@@ -581,7 +641,9 @@ func (m *model) Contact(t *rapid.T) {
 	if at, ok := m.free(name); !ok || at.After(m.now()) || h.group != "" || !m.mayServe(name) {
 		t.Skip("not free, held by a rule, or a slot of its group may be kept for another host")
 	}
-	l, err := m.f.Contact(context.Background(), name)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	l, err := m.f.Contact(ctx, name)
 	require.NoError(t, err)
 	h.lease = &modelLeaseState{lease: l}
 }
@@ -645,7 +707,7 @@ func (m *model) Reopen(t *rapid.T) {
 	for name, h := range m.hosts {
 		leased := h.lease != nil
 		if leased {
-			if h.lease.item != nil {
+			if h.lease.item != nil && !h.lease.dead {
 				m.insert(h.lease.item)
 			}
 			for _, g := range []string{h.lease.group} {
@@ -687,11 +749,12 @@ func (m *model) Reopen(t *rapid.T) {
 	m.forget()
 	for name, h := range m.hosts {
 		if got := f.GroupOf(name); got != h.group {
-			require.False(t, clean && h.group != "", "%s belongs to %q, want %q", name, got, h.group)
-			require.False(t, h.group != "" && h.saved == h.group, "%s belongs to %q, want %q", name, got, h.group)
+			require.False(t, clean && !h.loose && h.group != "", "%s belongs to %q, want %q", name, got, h.group)
+			require.False(t, !h.loose && h.group != "" && h.saved == h.group, "%s belongs to %q, want %q", name, got, h.group)
 			h.group, h.saved = got, got
 		}
 	}
+	m.f.Sweep()
 	m.f.Stats()
 	m.f.ReadTimed()
 	m.pass()
@@ -742,7 +805,7 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
-		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Rule": m.Rule,
+		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Rule": m.Rule, "Delete": m.Delete,
 		"CrawlSettings": m.CrawlSettings, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export,
 		"": m.check,
 	}

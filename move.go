@@ -222,8 +222,13 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 	h := c.hosts.at(q.host)
 	before := len(m.runs)
 	follows := false // the last record that was taken
+	dead := c.condemned(q).seq
 	cut := func() { follows = false }
 	take := func(ref arena.Ref) {
+		if c.record(ref).seq() <= dead {
+			cut() // it needs no home
+			return
+		}
 		if !m.takes(ref) {
 			if r := c.record(ref); r.part() == 0 && r.seq() > m.maxSeq {
 				c.list(id) // for the next round
@@ -321,12 +326,16 @@ func (m *mover) flush() error {
 func (m *mover) settleLocked(i int, parts []Part, ids []uint32) {
 	c := m.f.core
 	at := 0
+	dead := uint64(0)
+	if q := c.queues.at(m.queue[i]); q.host != 0 {
+		dead = c.condemned(q).seq
+	}
 	for n, p := range parts {
 		id := ids[n]
 		for pos := range int(p.Count) {
 			w := m.where[i][at]
 			at++
-			if c.holds(w) {
+			if w.seq > dead && c.holds(w) {
 				c.setHome(w.ref, id, pos)
 			} else {
 				c.kill(id, pos)

@@ -67,6 +67,9 @@ func (m *mover) copyTimed(out []timedCopy, items []timeItem) ([]timedCopy, error
 			continue // it waits by now, or is finished, and its place perhaps put to another use
 		}
 		it := c.scheduled.Items[i]
+		if c.record(ref).seq() <= c.condemned(c.queues.at(it.aux)).seq {
+			continue // it needs no home
+		}
 		if !m.takes(ref) {
 			if c.record(ref).part() == 0 {
 				c.unplaced = append(c.unplaced, it) // of the next round
@@ -123,8 +126,9 @@ func (m *mover) settleTimedLocked(b TimedBlock, where []timedCopy) {
 	now := f.nowLocked()
 	stay, live := 0, len(where)
 	dead := make([]bool, len(where))
+	c.lastBlock = max(c.lastBlock, b.Block)
 	for i, w := range where {
-		if !c.holds(w.from) {
+		if !c.holds(w.from) || w.Seq <= c.stored.of(bytesOf(w.Host), w.Crawl).seq {
 			dead[i] = true
 		} else if _, ok := c.scheduledAt(w.from.ref); !ok || w.at <= now+c.cfg.ahead {
 			stay = i + 1

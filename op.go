@@ -29,6 +29,7 @@ type op struct {
 	record arena.Ref // stays in memory until then
 	queue  uint32
 	host   uint32
+	dead   bool   // a deletion has the record: see core.doomed
 	due    int64  // when record was scheduled for; 0: it waited or was leased
 	pinned uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
 
@@ -36,6 +37,7 @@ type op struct {
 
 	firstSeq uint64
 	event    *Event       // told of once this is committed
+	deletion *deletion    // comes into force
 	rule     func()       // puts a control in force, under the lock, in the order of commits
 	unrule   func()       // called instead if it could not be committed
 	run      func() error // instead of all that: called between two commits

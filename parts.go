@@ -98,6 +98,7 @@ func (c *core) untake(p *part, pos int) {
 // and none of its records is taken.
 func (c *core) addPart(p Part) uint32 {
 	c.blocks.add(p.Block).addLive(int(p.Count))
+	c.lastBlock = max(c.lastBlock, p.Block)
 	return c.newPart(p)
 }
 
@@ -129,14 +130,16 @@ func (c *core) kill(pid uint32, pos int) {
 }
 
 // died notes that one more record of a block is marked as finished.
-func (c *core) died(id uint32) {
+func (c *core) died(id uint32) { c.diedMany(id, 1) }
+
+func (c *core) diedMany(id uint32, n int) {
 	b := c.blocks.at(id)
-	b.addLive(-1)
-	switch {
-	case b.live() == 0:
+	if b.live() == n {
 		c.forgetBlock(id)
 		c.drops = append(c.drops, id)
-	case !b.dirty():
+		return
+	}
+	if b.addLive(-n); !b.dirty() {
 		b.setDirty()
 		c.dirty = append(c.dirty, id)
 	}

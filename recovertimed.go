@@ -21,6 +21,7 @@ func (r *recovery) Timed(b TimedBlock) error {
 	if n := len(r.timed); n > 0 && r.timed[n-1].id >= b.Block {
 		return fmt.Errorf("timed block %d was given after block %d", b.Block, r.timed[n-1].id)
 	}
+	c.lastBlock = max(c.lastBlock, b.Block)
 	live := b.Count
 	if x := c.blocks.at(b.Block); x != nil {
 		for i := range b.Count {

@@ -10,12 +10,13 @@ import (
 
 // Names of rows.
 const (
-	rowMeta  = "m"  // the frontier's own: see metaRowLocked
-	rowHost  = "h:" // and a host key: see hostRow
-	rowGroup = "g:" // and a group's name: varint free, Unix milliseconds
-	rowRule  = "r:" // and a Scope's ruleKey: see ruleRow
-	rowNote  = "x:" // and a mark: see noteRow
-	rowCrawl = "c:" // and a crawl's number, 4 bytes big endian: see crawlRow
+	rowMeta     = "m"  // the frontier's own: see metaRowLocked
+	rowHost     = "h:" // and a host key: see hostRow
+	rowGroup    = "g:" // and a group's name: varint free, Unix milliseconds
+	rowRule     = "r:" // and a Scope's ruleKey: see ruleRow
+	rowDeletion = "e:" // and a deletion's number: see deletion.row
+	rowNote     = "x:" // and a mark: see noteRow
+	rowCrawl    = "c:" // and a crawl's number, 4 bytes big endian: see crawlRow
 )
 
 // metaRowLocked encodes what the frontier must know of itself: version of this

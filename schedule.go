@@ -25,6 +25,9 @@ func (c *core) advance(now int64) {
 	c.more = false
 	// What is due before on disk comes first.
 	for n := 0; c.scheduled.min() <= min(now, c.timed.min()) && n < promoteAtOnce; n++ {
+		if c.dooms.n > 0 && c.dropScheduled(0, now) {
+			continue
+		}
 		it := c.unschedule(0)
 		c.waits.began(c.record(arena.Ref(it.id)).seq(), it.at)
 		c.pushTail(it.aux, arena.Ref(it.id), now)
@@ -272,8 +275,11 @@ func (c *core) next(now int64) (choice, bool, error) {
 			}
 		}
 		if qid := c.nextOf(x, p, now, &inVain); qid != 0 {
-			c.served(x, uint8(p))
-			return c.prepare(qid), true, nil
+			if c.dooms.n == 0 || c.spared(qid, now) {
+				c.served(x, uint8(p))
+				return c.prepare(qid), true, nil
+			}
+			inVain += bindAtOnce / deadAtOnce
 		}
 		if inVain >= bindAtOnce {
 			c.more = true

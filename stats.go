@@ -26,6 +26,7 @@ type Stats struct {
 	Done       [7]int64 // Done calls by Result
 	Retried    int64    // failed URLs that were scheduled again
 	GivenUp    int64    // failed URLs whose tries were used up
+	Deleted    int64    // URLs that Delete and DeleteCrawl removed
 	Expired    int64    // leases that ended by their deadline
 	Unreadable int64    // URLs in blocks that are damaged; they stay on disk
 	EventsLost int64    // events that were not told because OnEvent was slow

@@ -97,7 +97,7 @@ func (f *Frontier) sweepWantedLocked() bool {
 	switch {
 	case f.closed || f.draining || unread == 0:
 		return false
-	case len(f.notes.sweep) > 0:
+	case len(f.notes.sweep) > 0, f.burial.through > 0:
 		return true
 	case f.notes.swept || len(f.notes.at) == 0:
 		return false
@@ -109,6 +109,9 @@ func (f *Frontier) sweepWantedLocked() bool {
 // nextSweepLocked takes a block out that is to be looked through; none if it was
 // read meanwhile.
 func (f *Frontier) nextSweepLocked() timeItem {
+	if f.burial.through > 0 {
+		return f.nextBurialLocked()
+	}
 	t, n := &f.core.timed, &f.notes
 	if !n.swept {
 		n.swept, n.sweep = true, nil
