@@ -162,3 +162,20 @@ func TestImportMeetsAFault(t *testing.T) {
 		require.Equal(t, timeless(first), timeless(x.export()), "fault at write %d", at)
 	}
 }
+
+// What was deleted is not exported, swept or not.
+func TestExportWithoutWhatWasDeleted(t *testing.T) {
+	inBothWorlds(t, frontier.Options{}, func(t *testing.T, w *world) {
+		w.add("http://a.example/1", "http://a.example/2", "http://b.example/1", "http://x.test/")
+		l := w.next()
+		if w.machine != nil {
+			require.NoError(t, w.f.MoveNow(true))
+		}
+		_, err := w.f.Delete(t.Context(), frontier.Domain("example"))
+		require.NoError(t, err)
+		urls := linesOf(w.export(), "url")
+		require.Len(t, urls, 1)
+		require.Contains(t, urls[0], "x.test")
+		w.fetched(l, 0, frontier.Outcome{})
+	})
+}
