@@ -346,3 +346,29 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 		require.NoError(t, w.f.Check())
 	})
 }
+
+// What was deleted is neither listed nor told to wait, whether or not it was found
+// yet; what is added afterwards is.
+func TestViewsOfDeletedURLs(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		t.Run(fmt.Sprintf("moved=%v", moved), func(t *testing.T) {
+			inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *world) {
+				w.add(urlsOf("a.example", 50)...)
+				w.add(urlsOf("b.example", 2)...)
+				_, err := w.f.Add(context.Background(), frontier.Entry{URL: "http://a.example/later", NotBefore: dawn.Add(time.Hour)})
+				require.NoError(t, err)
+				if moved && w.machine != nil {
+					require.NoError(t, w.f.MoveNow(true))
+				}
+				_, err = w.f.Delete(context.Background(), frontier.Host("a.example"))
+				require.NoError(t, err)
+				require.Equal(t, urlsOf("b.example", 2), w.listed(frontier.All(), ""))
+				w.isState(frontier.URLKnown, "http://a.example/1")
+				w.isState(frontier.URLKnown, "http://a.example/later")
+				w.add("http://a.example/new")
+				require.Equal(t, []string{"http://a.example/new"}, w.listed(frontier.Host("a.example"), ""))
+				w.isState(frontier.URLWaiting, "http://a.example/new")
+			})
+		})
+	}
+}

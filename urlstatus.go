@@ -188,7 +188,8 @@ func (s *urlSearch) ofHost(w *urlWalk, found bool) (bool, error) {
 	s.parts = s.parts[:0]
 	w.part = s.visitPart
 	w.record = func(q *queue, ref arena.Ref) bool {
-		if found = f.core.hasURL(ref, s.url); found {
+		r := f.core.record(ref)
+		if found = f.core.hasURL(ref, s.url) && !f.core.deleted(s.host, s.crawl, r.seq()); found {
 			s.describe(f.core.record(ref).body(), URLWaiting, f.core.priorityOf(q))
 		}
 		return !found
@@ -248,8 +249,9 @@ func (s *urlSearch) scheduledOf(w *urlWalk) bool {
 			it := c.scheduled.Items[i]
 			if c.queues.at(it.aux).host == w.host {
 				seen++
-				if q := c.queues.at(it.aux); c.crawlNumber(q) == s.crawl && c.hasURL(arena.Ref(it.id), s.url) {
-					s.describe(c.record(arena.Ref(it.id)).body(), URLScheduled, c.priorityOf(q))
+				q, r := c.queues.at(it.aux), c.record(arena.Ref(it.id))
+				if c.crawlNumber(q) == s.crawl && c.hasURL(arena.Ref(it.id), s.url) && !c.deleted(s.host, s.crawl, r.seq()) {
+					s.describe(r.body(), URLScheduled, c.priorityOf(q))
 					s.status.Until = f.wall(it.at)
 					f.mu.Unlock()
 					return true
@@ -291,10 +293,10 @@ func (s *urlSearch) onDisk() (bool, error) {
 			return false, err
 		}
 		var body []byte
-		pos := 0
+		pos, seq := 0, uint64(0)
 		err := f.opts.Spill.Load(p.Part, p.want, func(i int, r Record) {
 			if b, err := decodeBody(r.Body); err == nil && bytes.Equal(b.url, s.url) {
-				body, pos = append([]byte(nil), r.Body...), int(p.First)+i
+				body, pos, seq = append([]byte(nil), r.Body...), int(p.First)+i, r.Seq
 			}
 		})
 		if err == nil && body == nil {
@@ -302,7 +304,7 @@ func (s *urlSearch) onDisk() (bool, error) {
 		}
 		f.mu.Lock()
 		b := f.core.blocks.at(p.Block)
-		closed, dead := f.closed, b == nil || f.core.isDead(b, pos)
+		closed, dead := f.closed, b == nil || f.core.isDead(b, pos) || f.core.deleted(s.host, s.crawl, seq)
 		if err == nil && !closed && !dead {
 			s.describe(body, URLWaiting, p.priority)
 			if id := f.core.lookup(s.hash, s.host); id != 0 {

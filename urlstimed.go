@@ -35,7 +35,7 @@ func (f *Frontier) eachTimed(ctx context.Context, blocks []timeItem, wanted func
 		closed, gone := f.closed, !f.timedHasLocked(it.id)
 		if err == nil {
 			found = slices.DeleteFunc(found, func(r timedLoaded) bool {
-				return f.core.isBuried(it.id, r.pos) || f.supersededBodyLocked(&r)
+				return f.core.isBuried(it.id, r.pos) || f.core.deleted(r.Host, r.Crawl, r.Seq) || f.supersededBodyLocked(&r)
 			})
 		}
 		f.mu.Unlock()

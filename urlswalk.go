@@ -93,6 +93,12 @@ func (c *core) urlTaken(host uint32, ref arena.Ref) {
 	}
 }
 
+// deleted reports whether a record is dead that a sweep may not have found yet.
+func (c *core) deleted(host string, crawl uint32, seq uint64) bool {
+	return c.dooms.n > 0 && seq <= c.dooms.of(bytesOf(host), crawl).seq ||
+		c.stored.n > 0 && seq <= c.stored.of(bytesOf(host), crawl).seq
+}
+
 // hostEnds ends the walks of a host that is forgotten.
 func (c *core) hostEnds(id uint32) {
 	for _, w := range c.walks {

@@ -184,7 +184,7 @@ func (w *urlWindow) unreadable(p *listedPart, err error) error {
 	return nil
 }
 
-// drop removes what is leased or finished by now.
+// drop removes what is leased, finished or deleted by now.
 func (w *urlWindow) drop() error {
 	f := w.listing.f
 	kept := w.items[:0]
@@ -205,7 +205,8 @@ func (w *urlWindow) drop() error {
 		}
 		for _, x := range chunk {
 			b := c.blocks.at(x.block)
-			if gone := x.block != 0 && (b == nil || c.isDead(b, x.pos)); !gone && !slices.Contains(out, x.seq) {
+			gone := x.block != 0 && (b == nil || c.isDead(b, x.pos)) || c.deleted(w.host, x.crawl, x.seq)
+			if !gone && !slices.Contains(out, x.seq) {
 				kept = append(kept, x)
 			}
 		}
