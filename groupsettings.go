@@ -92,7 +92,7 @@ func (s *GroupSettings) check() error {
 		}
 	}
 	if s.Concurrency < 0 || s.Concurrency > maxConcurrency {
-		errs = append(errs, fmt.Errorf("Concurrency is %d; want 1 to %d, or 0 for the default", s.Concurrency, maxConcurrency))
+		errs = append(errs, fmt.Errorf("concurrency is %d; want 1 to %d, or 0 for the default", s.Concurrency, maxConcurrency))
 	}
 	return errors.Join(errs...)
 }
