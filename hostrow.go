@@ -134,7 +134,7 @@ func (f *Frontier) remember(id uint32, s *hostState) {
 		c.setTrouble(id, t)
 		c.outlived(id, f.last)
 	}
-	if due, why := f.dueOf(s); due > h.due {
+	if due, why := f.dueOf(s); due >= h.due { // what the row says is more exact
 		h.due, h.why = due, why
 	}
 	if s.group != "" {

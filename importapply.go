@@ -285,8 +285,11 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	h := c.hosts.at(id)
 	now := f.nowLocked()
 	due, why := h.due, h.why
-	if at := min(f.since(millisTime(s.due)), now+int64(maxDelay)); at > due {
+	if at := min(f.since(millisTime(s.due)), now+int64(maxDelay)); at >= due {
 		due, why = at, max(s.why, whyDelay)
+		if due == h.due {
+			h.why = why // what is told is more exact
+		}
 	}
 	idle := h.place != leased && h.place != loading
 	if idle {
