@@ -119,7 +119,7 @@ func TestBadGroupsAreRefused(t *testing.T) {
 	for want, err := range map[string]error{
 		"name has 0 bytes":   w.f.SetGroup("", frontier.GroupSettings{Concurrency: 1}),
 		"name has 256 bytes": w.f.SetGroup(long, frontier.GroupSettings{Concurrency: 1}),
-		"Concurrency is -1":  w.f.SetGroup("g", frontier.GroupSettings{Concurrency: -1}),
+		"concurrency is -1":  w.f.SetGroup("g", frontier.GroupSettings{Concurrency: -1}),
 		"1025; want 1 to":    w.f.SetGroup("g", frontier.GroupSettings{Concurrency: 1025}),
 		"FixedDelay(-1s)":    w.f.SetGroup("g", frontier.GroupSettings{Delay: frontier.FixedDelay(-time.Second)}),
 		"at most 720h":       w.f.SetGroup("g", frontier.GroupSettings{Delay: frontier.FixedDelay(721 * time.Hour)}),
