@@ -274,7 +274,7 @@ func (x *exporter) writeNamed(section byte, entry []byte) error {
 		if err != nil {
 			return err
 		}
-		if s.due <= x.moment {
+		if s.due <= max(x.moment, x.held) {
 			s.due = 0
 		}
 		if s == (groupState{}) {
@@ -303,7 +303,7 @@ func (x *exporter) present(name string, s *hostState) {
 			s.due, s.why = at, whyReopened
 		}
 	}
-	if s.due <= x.moment {
+	if s.due <= max(x.moment, x.held) { // the header tells of the time that holds for all
 		s.due, s.why = 0, whyNone
 	} else if s.why == whyNone { // as of a host that is being contacted
 		s.why = whyDelay
