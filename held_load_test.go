@@ -34,6 +34,9 @@ func (w *waits) since(start time.Time) {
 }
 
 func (w *waits) String() string {
+	if len(w.d) == 0 {
+		return "none"
+	}
 	slices.Sort(w.d)
 	at := func(q float64) time.Duration { return w.d[int(q*float64(len(w.d)-1))] }
 	return fmt.Sprintf("p50 %v, p99 %v, p99.9 %v, most %v of %d", at(0.5), at(0.99), at(0.999), at(1), len(w.d))
