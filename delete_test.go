@@ -385,3 +385,47 @@ func TestDeleteOfLeasedURLTwice(t *testing.T) {
 		require.Empty(t, w.leaseAll())
 	})
 }
+
+// A hand-out sees by itself that a URL was deleted, before anybody has swept.
+func TestDeletedURLsAreNotHandedOut(t *testing.T) {
+	for name, move := range map[string]func(*world){
+		"in memory":         func(*world) {},
+		"on disk":           func(w *world) { require.NoError(w, w.f.MoveNow(true)) },
+		"in memory, blocks": func(w *world) { require.NoError(w, w.f.MoveNow(false)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newStoredWorld(t, deleteOptions, spill.Options{})
+			w.add(urlsOf("a.example", 100)...)
+			w.add(urlsOf("b.test", 3)...)
+			move(w)
+			w.f.Doom(frontier.Domain("example"))
+			w.add("http://a.example/new")
+			require.ElementsMatch(t, append(urlsOf("b.test", 3), "http://a.example/new"), w.leaseAll())
+			require.EqualValues(t, 100, w.f.Stats().Deleted)
+		})
+	}
+}
+
+// A URL that is being read when it is deleted is not handed out.
+func TestDeletedURLThatIsBeingRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := onDisk(t, 40, "a.example")
+		s := &station{world: w}
+		gate := make(chan struct{})
+		w.machine.Faults.Before(spilltest.Read, 1, func() { <-gate })
+		next := s.startNext(t.Context())
+		require.True(t, next.waits())
+		deletion := start(func() (frontier.Lease, error) {
+			_, err := w.f.Delete(t.Context(), frontier.Host("a.example"))
+			return frontier.Lease{}, err
+		})
+		require.True(t, deletion.waits(), "for the read")
+		w.add("http://a.example/new")
+		close(gate)
+		require.False(t, deletion.waits())
+		require.NoError(t, deletion.err)
+		require.False(t, next.waits())
+		require.NoError(t, next.err)
+		require.Equal(t, "http://a.example/new", next.lease.Entry.URL)
+	})
+}

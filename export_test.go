@@ -103,3 +103,13 @@ func (f *Frontier) Deletions() int {
 	defer f.mu.Unlock()
 	return len(f.deletions)
 }
+
+// Doom puts the deletion of a scope in force and leaves it to hand-outs to find
+// what is dead.
+func (f *Frontier) Doom(s Scope) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := &deletion{scope: s}
+	f.numberedLocked(d)
+	f.core.dooms.add(d)
+}
