@@ -397,39 +397,3 @@ func batchBytes(b *Batch) int64 {
 	}
 	return n
 }
-
-// residentLimitLocked is how many bytes of URLs may be in memory with a Spill:
-// what hosts, marks and the rest leave of the budget, and not more than a quarter
-// of it: hosts and marks become more.
-func (f *Frontier) residentLimitLocked() int64 {
-	return min(f.opts.MemoryBudget-f.footprint-f.fixedLocked()-minPopular, f.opts.MemoryBudget/4)
-}
-
-// roomLocked says whether need bytes may be admitted with a Spill: now, after
-// waiting for the channel, or not at all.
-func (c *committer) roomLocked(f *Frontier, need int64) (<-chan struct{}, error) {
-	limit := f.residentLimitLocked()
-	if limit < minResident/4 {
-		return nil, ErrFull // hosts and marks alone use the budget up
-	}
-	if f.core.resident+c.bytes+need <= limit*9/10 || need > limit/2 && f.core.resident+c.bytes < limit/4 {
-		c.stuck = false
-		return nil, nil
-	}
-	if c.stuck && !c.moving {
-		return nil, ErrFull
-	}
-	f.signalMoverLocked()
-	if c.space == nil {
-		c.space = make(chan struct{})
-	}
-	return c.space, nil
-}
-
-// freedLocked lets those who wait for room look again.
-func (f *Frontier) freedLocked() {
-	if f.committer.space != nil {
-		close(f.committer.space)
-		f.committer.space = nil
-	}
-}

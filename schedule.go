@@ -358,36 +358,6 @@ func (c *core) stillDue(id uint32, now int64) bool {
 	return false
 }
 
-// claim reports whether a host in place loading may still be leased. If it has
-// come to another group meanwhile it takes a slot of that.
-func (c *core) claim(id uint32, now int64) bool {
-	h := c.hosts.at(id)
-	if h.due > now || c.full(id) || !c.mayServe(id, now) || !h.holdsSlot && !c.takeSlot(h.group, now) {
-		return false
-	}
-	h.holdsSlot = h.group != 0
-	return true
-}
-
-// prepare tells whether the queue's next record must be read from disk.
-func (c *core) prepare(qid uint32) choice {
-	q := c.queues.at(qid)
-	ch := choice{host: q.host, queue: qid}
-	if q.front.first == 0 {
-		ch.load, ch.want = c.nextPart(q)
-	}
-	return ch
-}
-
-// unload puts a host back whose next record was not read after all.
-func (c *core) unload(id uint32, now int64) {
-	h := c.hosts.at(id)
-	c.dropSlot(h, now)
-	c.put(h, nowhere)
-	h.served = max(h.served, 1) // still bound
-	c.settle(id, now)
-}
-
 // schedule files a record under a future time.
 func (c *core) schedule(qid uint32, ref arena.Ref, due int64) {
 	h := c.hosts.at(c.queues.at(qid).host)
