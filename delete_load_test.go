@@ -98,17 +98,7 @@ func crawlAndDelete(t *testing.T, f *frontier.Frontier, urls, others int64) {
 			}
 		})
 	}
-	workers.Go(func() { // who else wants the lock
-		var stale frontier.Lease
-		for ctx.Err() == nil {
-			start := time.Now()
-			_ = f.Extend(&stale, time.Second)
-			if sweeping.Load() {
-				lock.since(start)
-			}
-			time.Sleep(100 * time.Microsecond)
-		}
-	})
+	workers.Go(func() { wantLock(ctx, f, &lock, sweeping.Load) })
 	for gone.Load() < urls/100 {
 		time.Sleep(time.Millisecond)
 	}

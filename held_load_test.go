@@ -76,6 +76,20 @@ func TestPauseWhileWorkersCrawl(t *testing.T) {
 	}
 }
 
+// wantLock is somebody else who wants the lock, now and then, until ctx ends. Waits
+// count while counted says so.
+func wantLock(ctx context.Context, f *frontier.Frontier, w *waits, counted func() bool) {
+	var stale frontier.Lease
+	for ctx.Err() == nil {
+		start := time.Now()
+		_ = f.Extend(&stale, time.Second)
+		if counted() {
+			w.since(start)
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
 func crawlAndPause(t *testing.T, f *frontier.Frontier, urls int64) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -106,15 +120,7 @@ func crawlAndPause(t *testing.T, f *frontier.Frontier, urls int64) {
 			}
 		})
 	}
-	workers.Go(func() { // who else wants the lock
-		var stale frontier.Lease
-		for ctx.Err() == nil {
-			start := time.Now()
-			_ = f.Extend(&stale, time.Second)
-			lock.since(start)
-			time.Sleep(100 * time.Microsecond)
-		}
-	})
+	workers.Go(func() { wantLock(ctx, f, &lock, func() bool { return true }) })
 	s := frontier.Domain("held.example")
 	calls := []func() error{
 		func() error { return f.Pause(s) },
