@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/tally"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/stretchr/testify/require"
 )
@@ -151,6 +152,7 @@ func TestCrashChild(t *testing.T) {
 
 func TestKill(t *testing.T) {
 	r := newRand(t)
+	tries := tally.Of(t)
 	dir := t.TempDir()
 	added, done := map[int]bool{}, map[int]bool{}
 	leased := map[int]bool{} // when the process died: a Done may have been durable, and not told
@@ -199,6 +201,7 @@ func TestKill(t *testing.T) {
 			}
 		}
 		require.Error(t, cmd.Wait(), "it was killed")
+		tries.Tried(1)
 		first += 100_000 // beyond what was not acknowledged
 	}
 	f, closed := openCrash(t, dir, ahead(2*day))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/internal/tally"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/stretchr/testify/require"
@@ -333,9 +334,11 @@ func runLanesModel(tb testing.TB, t *rapid.T, durable bool) {
 }
 
 func TestModelOfLanesInMemory(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) { runLanesModel(t, rt, false) })
+	n := tally.Of(t)
+	rapid.Check(t, func(rt *rapid.T) { runLanesModel(t, rt, false); n.Tried(1) })
 }
 
 func TestModelOfLanesOnDisk(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) { runLanesModel(t, rt, true) })
+	n := tally.Of(t)
+	rapid.Check(t, func(rt *rapid.T) { runLanesModel(t, rt, true); n.Tried(1) })
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/internal/tally"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/stretchr/testify/require"
@@ -817,9 +818,11 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 }
 
 func TestModelInMemory(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) { runModel(t, rt, false) })
+	n := tally.Of(t)
+	rapid.Check(t, func(rt *rapid.T) { runModel(t, rt, false); n.Tried(1) })
 }
 
 func TestModelOnDisk(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) { runModel(t, rt, true) })
+	n := tally.Of(t)
+	rapid.Check(t, func(rt *rapid.T) { runModel(t, rt, true); n.Tried(1) })
 }

@@ -1,0 +1,52 @@
+// This file lists what is tried.
+
+package main
+
+// kind is a way of trying to make the frontier break its word.
+//
+// To add one: write a test that takes its randomness from a seed flag, and that
+// counts its tries with a tally.Of(t) of package internal/tally; add it to kinds;
+// look at `go run ./proof -only NAME`, and whether `go run ./proof -replay NAME SEED`
+// does the same again. docs/proof.md gets the row that is printed.
+type kind struct {
+	name string // for -only and -replay
+	what string // what a try is, for the table
+	pkg  string // folder of the tests, from the root of the module
+	run  string // pattern of the tests' names
+
+	// seed is the flag that takes a seed. A kind without one does the same in each
+	// round, so a long run has but one round of it.
+	seed string
+
+	// ci are the flags of its share in CI, and of the first round of a long run,
+	// which has further rounds with the flags long. With the same seed both must
+	// begin with the same tries, since a replay has the flags long.
+	ci, long []string
+
+	share int // of the time of a long run; 0 means 1
+}
+
+const (
+	rapidSeed = "rapid.seed"
+	ownSeed   = "frontier.seed"
+)
+
+func kinds() []kind {
+	return []kind{
+		{
+			name: "model", what: "random sequences of operations beside a naive model, invariants checked after each step",
+			pkg: ".", run: "^TestModel(InMemory|OnDisk)$", seed: rapidSeed,
+			ci: []string{"-rapid.checks=1000"}, long: []string{"-rapid.checks=10000"}, share: 3,
+		},
+		{
+			name: "lanes", what: "the same for hosts and groups with several lanes",
+			pkg: ".", run: "^TestModelOfLanes", seed: rapidSeed,
+			ci: []string{"-rapid.checks=1000"}, long: []string{"-rapid.checks=10000"},
+		},
+		{
+			name: "kill", what: "kills of a process under load at random moments",
+			pkg: ".", run: "^TestKill$", seed: ownSeed,
+			ci: []string{"-frontier.crash-rounds=10"}, long: []string{"-frontier.crash-rounds=50"}, share: 3,
+		},
+	}
+}
