@@ -240,3 +240,26 @@ func BenchmarkResolve(b *testing.B) { // what does one link of a page cost?
 		})
 	}
 }
+
+func TestRegistrableDomain(t *testing.T) {
+	for host, want := range map[string]string{
+		"a.b.example.co.uk":    "example.co.uk",
+		"EXAMPLE.com.":         "example.com",
+		"www.bücher.example":   "xn--bcher-kva.example",
+		"pages.me.github.io":   "me.github.io",
+		"host.internal.corp":   "internal.corp",
+		"xn--bcher-kva.a.test": "a.test",
+	} {
+		got, err := RegistrableDomain(host)
+		assert.NoError(t, err, host)
+		assert.Equal(t, want, got, host)
+	}
+	for host, want := range map[string]error{
+		"co.uk": ErrNoDomain, "localhost": ErrNoDomain, "192.168.1.1": ErrNoDomain, "0x7f.1": ErrNoDomain, "[::1]": ErrNoDomain, "::1": ErrNoDomain,
+		"": ErrSyntax, ".": ErrSyntax, ".com": ErrSyntax, "a..com": ErrSyntax, "a.com:80": ErrSyntax, "http://a.com": ErrSyntax, "user@a.com": ErrSyntax, "a b.com": ErrSyntax,
+	} {
+		got, err := RegistrableDomain(host)
+		assert.ErrorIs(t, err, want, host)
+		assert.Empty(t, got, host)
+	}
+}

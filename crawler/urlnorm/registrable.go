@@ -1,0 +1,48 @@
+// This file finds the domain that somebody registered, by the Public Suffix List.
+
+package urlnorm
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// ErrNoDomain is returned for hosts without a registrable domain: addresses, and
+// names that are public suffixes themselves, such as com and co.uk.
+var ErrNoDomain = errors.New("urlnorm: no registrable domain")
+
+// RegistrableDomain returns the domain of a host name that somebody can register,
+// one label more than the public suffix: example.co.uk for www.example.co.uk. Host
+// is a name without port, in any case, in Unicode or punycode; the result is in
+// lower case and punycode, as in normalized URLs. It fails with [ErrNoDomain], or
+// with [ErrSyntax] for what is no host name.
+//
+// The list is that of golang.org/x/net/publicsuffix (publicsuffix.org), with its
+// private part: a.github.io is a domain of its own. A name whose suffix is not in
+// the list has its last label for a suffix.
+func RegistrableDomain(host string) (string, error) {
+	host = strings.TrimSuffix(host, ".")
+	if host == "" || len(host) > MaxLength || strings.HasPrefix(host, ".") || strings.Contains(host, "..") || strings.ContainsAny(host, ":/\\?#@[]%") {
+		if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+			return "", fmt.Errorf("%w: %s is an address", ErrNoDomain, host)
+		}
+		return "", fmt.Errorf("%w: %q is no host name", ErrSyntax, host)
+	}
+	u, err := parse("http://"+host+"/", nil)
+	if err != nil {
+		return "", err
+	}
+	if _, err := netip.ParseAddr(u.Host); err == nil {
+		return "", fmt.Errorf("%w: %s is an address", ErrNoDomain, u.Host)
+	}
+	name := strings.TrimSuffix(u.Host, ".")
+	domain, err := publicsuffix.EffectiveTLDPlusOne(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: %s is a public suffix", ErrNoDomain, name)
+	}
+	return domain, nil
+}
