@@ -62,53 +62,6 @@ func decode(r io.Reader, contentType string) (io.Reader, textEncoding, error) {
 	return transform.NewReader(br, e.NewDecoder()), enc, nil
 }
 
-// encodeQuery percent-encodes the query of a link in the page's encoding (URL
-// Standard, "query state"). Characters that the encoding lacks are written as
-// character references, as forms do.
-func (e textEncoding) encodeQuery(ref string) string {
-	if e.query == nil {
-		return ref
-	}
-	end := len(ref)
-	if i := strings.IndexByte(ref, '#'); i >= 0 {
-		end = i
-	}
-	start := strings.IndexByte(ref[:end], '?')
-	if start < 0 || isASCII(ref[start:end]) {
-		return ref
-	}
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	b.WriteString(ref[:start])
-	for _, c := range ref[start:end] {
-		if c < utf8.RuneSelf {
-			b.WriteByte(byte(c))
-			continue
-		}
-		e.query.Reset()
-		encoded, err := e.query.String(string(c))
-		if err != nil {
-			encoded = string(c)
-		}
-		for i := range len(encoded) {
-			b.WriteByte('%')
-			b.WriteByte(hex[encoded[i]>>4])
-			b.WriteByte(hex[encoded[i]&15])
-		}
-	}
-	b.WriteString(ref[end:])
-	return b.String()
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
 // guess decodes UTF-8 and takes every byte that is not for one of windows-1252.
 type guess struct{ transform.NopResetter }
 
