@@ -1,0 +1,152 @@
+// This file runs suites about what is in pages: charset*.json, srcset*.json and
+// percent_encoding*.json.
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+// Why some cases of the charset suite cannot pass.
+const (
+	needsScript = "the meta element is written by a script"
+	insideStyle = "golang.org/x/net looks for no meta elements in the text of a style element"
+	beyondScan  = "declared after the 1,024 bytes of the HTML Standard"
+)
+
+func runCharset(r *report, raw []byte) error {
+	var file struct {
+		Cases []struct {
+			ID       string
+			Data     []byte `json:"data_b64"`
+			Encoding string
+		}
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return err
+	}
+	for i, c := range file.Cases {
+		if c.ID == "" {
+			c.ID = fmt.Sprintf("cases/%d", i)
+		}
+		want, got := strings.ToLower(c.Encoding), link.Charset(c.Data, "")
+		switch {
+		case got == want:
+			r.add(c.ID, passed, "")
+		case declaredBeyond(c.Data, got):
+			r.add(c.ID, deviates, fmt.Sprintf("got %s, suite %s: %s", got, want, beyondScan))
+		case strings.Contains(string(c.Data), "<style"):
+			r.add(c.ID, deviates, fmt.Sprintf("got %s, suite %s: %s", got, want, insideStyle))
+		case strings.Contains(string(c.Data), "<script"):
+			r.add(c.ID, deviates, fmt.Sprintf("got %s, suite %s: %s", got, want, needsScript))
+		default:
+			r.add(c.ID, failed, fmt.Sprintf("got %s, want %s", got, want))
+		}
+	}
+	return nil
+}
+
+// declaredBeyond reports whether nothing is declared where the standard looks, but
+// something after.
+func declaredBeyond(data []byte, got string) bool {
+	const prescan = 1024
+	return len(data) > prescan && got == "windows-1252" && strings.Contains(strings.ToLower(string(data[prescan-64:])), "charset")
+}
+
+func runSrcset(r *report, raw []byte) error {
+	var file struct {
+		Cases []struct {
+			ID, Srcset string
+			Want       string `json:"current_src"` // what browsers choose; empty: nothing
+		}
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return err
+	}
+	for i, c := range file.Cases {
+		id := c.ID
+		if id == "" {
+			id = fmt.Sprintf("cases/%d %q", i, c.Srcset)
+		}
+		got, err := candidates(c.Srcset)
+		if err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+		if c.Want == "" && len(got) == 0 || c.Want != "" && slices.Contains(got, c.Want) {
+			r.add(id, passed, "")
+		} else {
+			r.add(id, failed, fmt.Sprintf("got %q, want %q", got, c.Want))
+		}
+	}
+	return nil
+}
+
+// candidates returns what link finds in a srcset. The suite's URLs are mostly data
+// URLs, which no crawler follows, so that each gets a name that is followed.
+func candidates(srcset string) ([]string, error) {
+	const prefix = "http://candidate.example/"
+	doc := `<img srcset="` + html.EscapeString(strings.ReplaceAll(srcset, "data:", prefix)) + `">`
+	page, err := link.Extract(strings.NewReader(doc), "text/html; charset=utf-8", "http://page.example/", link.Options{})
+	var got []string
+	for _, l := range page.Links {
+		got = append(got, strings.ReplaceAll(l.Raw, prefix, "data:"))
+	}
+	return got, err
+}
+
+// runPercentEncoding looks at queries: link encodes them as the page is encoded.
+func runPercentEncoding(r *report, raw []byte) error {
+	var file []json.RawMessage
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return err
+	}
+	for _, m := range file {
+		if m[0] != '{' { // a comment
+			continue
+		}
+		var c struct {
+			Input  string
+			Output map[string]string
+		}
+		if err := json.Unmarshal(m, &c); err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.Output)) {
+			got, err := encodeQuery(c.Input, name)
+			if err != nil {
+				return err
+			}
+			id := fmt.Sprintf("%q in %s", c.Input, name)
+			if name == "iso-2022-jp" && got != c.Output[name] && strings.ContainsAny(c.Input, "\u00a5\u203e") {
+				r.add(id, deviates, "golang.org/x/text does not write JIS X 0201 Roman: "+got)
+				continue
+			}
+			r.expect(id, c.Output[name], got)
+		}
+	}
+	return nil
+}
+
+// encodeQuery returns the query of a link with this text on a page in this
+// encoding.
+func encodeQuery(text, charset string) (string, error) {
+	var b strings.Builder
+	for _, c := range text {
+		fmt.Fprintf(&b, "&#%d;", c)
+	}
+	page, err := link.Extract(strings.NewReader(`<a href="/?`+b.String()+`">`), "text/html; charset="+charset, "http://page.example/",
+		link.Options{Normalizer: &urlnorm.Normalizer{}})
+	if err != nil || len(page.Links) != 1 {
+		return "", fmt.Errorf("%q in %s: no link: %w", text, charset, err)
+	}
+	_, query, _ := strings.Cut(page.Links[0].URL, "?")
+	return query, nil
+}

@@ -1,0 +1,81 @@
+// This file runs suites about robots.txt: robots*.json.
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-7440039f/frontier/crawler/robots"
+)
+
+// body is a robots.txt file, in base64 where it is not UTF-8.
+type body struct {
+	Robots    string
+	RobotsB64 []byte `json:"robots_b64"`
+}
+
+func (b body) bytes() []byte {
+	if b.RobotsB64 != nil {
+		return b.RobotsB64
+	}
+	return []byte(b.Robots)
+}
+
+func runRobots(r *report, raw []byte) error {
+	var file struct {
+		Bodies []body
+		Cases  []struct {
+			body
+			ID         string
+			Body       *int // of Bodies
+			Agent, URL string
+			Allowed    bool
+			GoogleOnly bool `json:"google_only"`
+			Contested  []string
+		}
+		Sitemap []struct {
+			body
+			Sitemaps []string
+		}
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return err
+	}
+	for i, c := range file.Cases {
+		if c.ID == "" {
+			c.ID = fmt.Sprintf("cases/%d", i)
+		}
+		text := c.body
+		if c.Body != nil {
+			if *c.Body < 0 || *c.Body >= len(file.Bodies) {
+				return fmt.Errorf("%s: no body %d", c.ID, *c.Body)
+			}
+			text = file.Bodies[*c.Body]
+		}
+		ok := robots.Parse(text.bytes()).Group(c.Agent).Allowed(c.URL) == c.Allowed
+		detail := fmt.Sprintf("agent %q, URL %q: allowed is %v", c.Agent, c.URL, ok == c.Allowed)
+		switch {
+		case c.Contested != nil:
+			r.add(c.ID, contested, detail+", "+strings.Join(c.Contested, " and ")+" answers otherwise than the suite, which has "+fmt.Sprint(c.Allowed))
+		case ok:
+			r.add(c.ID, passed, "")
+		case c.GoogleOnly:
+			r.add(c.ID, optional, "Google's own: "+detail)
+		default:
+			r.add(c.ID, failed, fmt.Sprintf("%s, want %v, robots.txt:\n%s", detail, c.Allowed, text.bytes()))
+		}
+	}
+	for i, c := range file.Sitemap {
+		got := robots.Parse(c.bytes()).Sitemaps()
+		id := fmt.Sprintf("sitemap/%d", i)
+		if slices.Equal(got, c.Sitemaps) {
+			r.add(id, passed, "")
+		} else {
+			r.add(id, failed, fmt.Sprintf("got %q, want %q", got, c.Sitemaps))
+		}
+	}
+	return nil
+}

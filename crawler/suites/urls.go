@@ -1,0 +1,211 @@
+// This file runs suites about URLs: urltestdata*.json, resolve*.json,
+// urlnorm*.json and psl*.json.
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+const otherScheme = "not http, https or ftp: refused by design"
+
+// runURLs resolves each case without rules, so as the URL Standard has it.
+func runURLs(r *report, raw []byte) error {
+	var file []json.RawMessage
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return err
+	}
+	var n urlnorm.Normalizer
+	for _, m := range file {
+		if m[0] != '{' { // a comment
+			continue
+		}
+		var c struct {
+			Input, Href string
+			Base        *string
+			Failure     bool
+		}
+		if err := json.Unmarshal(m, &c); err != nil {
+			return err
+		}
+		base := ""
+		if c.Base != nil {
+			base = *c.Base
+		}
+		id := fmt.Sprintf("%q on %q", c.Input, base)
+		got, err := resolve(&n, base, c.Input)
+		scheme, _, _ := strings.Cut(c.Href, ":")
+		switch {
+		case c.Failure && err != nil, !c.Failure && err == nil && got == c.Href:
+			r.add(id, passed, "")
+		case !c.Failure && scheme != "http" && scheme != "https" && scheme != "ftp":
+			if err == nil {
+				r.add(id, failed, fmt.Sprintf("got %q, want an error: %s", got, otherScheme))
+			} else {
+				r.add(id, deviates, otherScheme)
+			}
+		case !c.Failure && err != nil && base != "" && !usable(&n, base):
+			r.add(id, deviates, "a base of another scheme")
+		default:
+			r.add(id, failed, fmt.Sprintf("got %q, %v; want %q", got, err, c.Href))
+		}
+	}
+	return nil
+}
+
+func resolve(n *urlnorm.Normalizer, base, ref string) (string, error) {
+	if base == "" {
+		return n.Normalize(ref)
+	}
+	return n.Resolve(base, ref)
+}
+
+func usable(n *urlnorm.Normalizer, base string) bool {
+	_, err := n.Base(base)
+	return err == nil
+}
+
+func runResolve(r *report, raw []byte) error {
+	var file struct {
+		Base  string
+		Cases []struct {
+			ID, Base, Ref, Out string
+		}
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return err
+	}
+	var n urlnorm.Normalizer
+	for _, c := range file.Cases {
+		if c.Base == "" {
+			c.Base = file.Base
+		}
+		resolveCase(r, &n, fmt.Sprintf("%q on %q", c.Ref, c.Base), c.Base, c.Ref, c.Out)
+	}
+	return nil
+}
+
+func resolveCase(r *report, n *urlnorm.Normalizer, id, base, ref, want string) {
+	got, err := resolve(n, base, ref)
+	switch {
+	case errors.Is(err, urlnorm.ErrScheme):
+		r.add(id, deviates, otherScheme)
+	case err != nil:
+		r.add(id, failed, err.Error())
+	case got == want+"/" && strings.Count(want, "/") == 2:
+		r.add(id, deviates, "the URL Standard gives an empty path its slash: "+got)
+	default:
+		r.expect(id, want, got)
+	}
+}
+
+// runRegistrable looks for registrable domains: null where a host has none.
+func runRegistrable(r *report, raw []byte) error {
+	var file struct {
+		Cases []struct{ Host, Registrable string }
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return err
+	}
+	var n urlnorm.Normalizer
+	for _, c := range file.Cases {
+		want := ""
+		if c.Registrable != "" { // in Unicode or punycode
+			u, err := n.Normalize("http://" + c.Registrable)
+			if err != nil {
+				return fmt.Errorf("%q: %w", c.Registrable, err)
+			}
+			want = strings.Trim(strings.TrimPrefix(u, "http:"), "/")
+		}
+		got, _ := urlnorm.RegistrableDomain(c.Host)
+		r.expect(c.Host, want, got)
+	}
+	return nil
+}
+
+// deviations are the cases that urlnorm answers otherwise than crawler-commons on
+// purpose, by input.
+var deviations = map[string]struct{ got, reason string }{
+	"ftp:/":                           {"error", noHost},
+	"http:////":                       {"error", noHost},
+	"http:///////":                    {"error", noHost},
+	"foo.com/index.html":              {"error", "guessing a scheme is for address bars"},
+	"http://foo.com/index?a=1&b=":     {"http://foo.com/index?a=1&b=", emptyValue},
+	"http://foo.com/index?b=&a=1":     {"http://foo.com/index?a=1&b=", emptyValue},
+	"http://foo.com/index?&=1&a=1":    {"http://foo.com/index?=1&a=1", noName},
+	"http://foo.com/index?=1&b=1&a=1": {"http://foo.com/index?=1&a=1&b=1", noName},
+	"http://[::ffff:127.0.0.1]/":      {"http://[::ffff:7f00:1]/", "the URL Standard's one spelling of IPv6"},
+}
+
+const (
+	noHost     = "the URL Standard calls it a failure"
+	emptyValue = "servers tell b= from b"
+	noName     = "servers tell =1 from nothing"
+)
+
+// runNormalize uses the rules that crawler-commons applies.
+func runNormalize(r *report, raw []byte) error {
+	var file struct {
+		Normalize []struct{ ID, In, Out string }
+		Invalid   []string
+		Options   []struct {
+			Options struct {
+				Remove []string `json:"remove_params"`
+				IDN    string
+			}
+			In, Out string
+		} `json:"normalize_with_options"`
+		Resolve []struct{ Base, Ref, Out string }
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return err
+	}
+	n := urlnorm.New(append(urlnorm.Default(), urlnorm.CollapseSlashes(), urlnorm.SortQuery())...)
+	for _, c := range file.Normalize {
+		normalizeCase(r, n, fmt.Sprintf("%q", c.In), c.In, c.Out)
+	}
+	for _, in := range file.Invalid {
+		id := fmt.Sprintf("invalid %q", in)
+		if got, err := n.Normalize(in); err == nil {
+			r.add(id, failed, fmt.Sprintf("got %q, want an error", got))
+		} else {
+			r.add(id, passed, "")
+		}
+	}
+	for _, c := range file.Options {
+		id := fmt.Sprintf("%q without %q %s", c.In, c.Options.Remove, c.Options.IDN)
+		if c.Options.IDN != "" {
+			r.add(id, deviates, "host names in Unicode are for display, not for keys")
+			continue
+		}
+		normalizeCase(r, urlnorm.New(append(urlnorm.Default(), urlnorm.DropParams(c.Options.Remove...))...), id, c.In, c.Out)
+	}
+	var parse urlnorm.Normalizer
+	for _, c := range file.Resolve {
+		resolveCase(r, &parse, fmt.Sprintf("%q on %q", c.Ref, c.Base), c.Base, c.Ref, c.Out)
+	}
+	return nil
+}
+
+func normalizeCase(r *report, n *urlnorm.Normalizer, id, in, want string) {
+	got, err := n.Normalize(in)
+	if err != nil {
+		got = "error"
+	}
+	d, known := deviations[in]
+	switch {
+	case err == nil && got == want:
+		r.add(id, passed, "")
+	case errors.Is(err, urlnorm.ErrScheme) && strings.HasPrefix(in, "file:"):
+		r.add(id, deviates, otherScheme)
+	case known && got == d.got:
+		r.add(id, deviates, fmt.Sprintf("%s, crawler-commons %q: %s", got, want, d.reason))
+	default:
+		r.add(id, failed, fmt.Sprintf("got %q, %v; want %q", got, err, want))
+	}
+}
