@@ -31,8 +31,8 @@ func main() {
 	info, err := os.Stdout.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0
 	if flag.NArg() > 0 {
-		delay := frontier.FactorDelay(10, time.Second, 30*time.Second)
-		err = crawl(ctx, os.Stdout, terminal, *dir, delay, fetch.Options{}, crawler.Options{}, flag.Args())
+		o := frontier.Options{Delay: frontier.FactorDelay(10, time.Second, 30*time.Second)}
+		err = crawl(ctx, os.Stdout, terminal, *dir, o, fetch.Options{}, crawler.Options{}, flag.Args())
 	} else {
 		err = demo(ctx, os.Stdout, terminal, time.Second)
 	}
@@ -58,19 +58,23 @@ func demo(ctx context.Context, out io.Writer, terminal bool, unit time.Duration)
 		return err
 	}
 	defer os.RemoveAll(dir)
-	return crawl(ctx, out, terminal, dir, frontier.FactorDelay(10, unit/10, 2*unit),
-		fetch.Options{Dial: w.Dial}, crawler.Options{RobotsWait: unit / 2}, w.Seeds())
+	o := frontier.Options{
+		Delay:   frontier.FactorDelay(10, unit/10, 2*unit),
+		Backoff: frontier.Backoff{Base: unit}, // of broken.example; nobody minds on loopback
+	}
+	return crawl(ctx, out, terminal, dir, o, fetch.Options{Dial: w.Dial}, crawler.Options{RobotsWait: unit / 2}, w.Seeds())
 }
 
 // crawl crawls the hosts of the seeds and reports what it did.
-func crawl(ctx context.Context, out io.Writer, terminal bool, dir string, delay frontier.DelayPolicy,
+func crawl(ctx context.Context, out io.Writer, terminal bool, dir string, o frontier.Options,
 	fo fetch.Options, co crawler.Options, seeds []string) (err error) {
 	store, err := spill.Open(dir, spill.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	f, err := frontier.Open(ctx, frontier.Options{Spill: store, Delay: delay})
+	o.Spill = store
+	f, err := frontier.Open(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -86,7 +90,7 @@ func crawl(ctx context.Context, out io.Writer, terminal bool, dir string, delay 
 		}
 		co.Scope.Hosts = append(co.Scope.Hosts, host)
 	}
-	t := &tally{delay: delay, hosts: map[string]*hostTally{}}
+	t := &tally{delay: o.Delay, hosts: map[string]*hostTally{}}
 	co.OnDone = t.add
 	end, every := "\n", 2*time.Second
 	if terminal {
