@@ -1,4 +1,5 @@
-// Package link finds the links of an HTML page in one pass over its bytes.
+// Package link finds the links and the text of an HTML page in one pass over its
+// bytes.
 //
 //	page, err := link.Extract(body, contentType, pageURL, link.Options{})
 //	for _, l := range page.Links { ... l.URL ... }
@@ -11,9 +12,9 @@
 //
 // All elements of the HTML Standard that lead to another page (a, area, frame,
 // iframe, form with GET, meta refresh, link) or need another resource (img,
-// script, video, object and so on, with srcset). Links inside noscript and
-// noframes count too: a crawler runs no scripts. Scripts and styles are not
-// searched.
+// script, video, object and so on, with srcset), and what style elements and
+// attributes refer to. Links inside noscript and noframes count too: a crawler
+// runs no scripts. Scripts are not searched. [ExtractCSS] reads style sheets.
 //
 // # How links are read
 //

@@ -46,7 +46,7 @@ func setOf(names ...string) map[string]bool {
 // attributes are the values of the attributes that matter, nil if absent. They
 // point into the tokenizer's buffer and are good until its next token.
 type attributes struct {
-	action, alt, content, data, equiv, href, method, name, poster, rel, src, srcset, typ, xlink []byte
+	action, alt, content, data, equiv, href, method, name, poster, rel, src, srcset, style, typ, xlink []byte
 }
 
 // read takes all attributes of the current tag. Of repeated ones the first
@@ -82,6 +82,8 @@ func (a *attributes) read(z *html.Tokenizer, more bool) {
 			into = &a.src
 		case "srcset", "imagesrcset":
 			into = &a.srcset
+		case "style":
+			into = &a.style
 		case "type":
 			into = &a.typ
 		case "xlink:href":

@@ -24,6 +24,7 @@ import (
 // reader's error is returned. Malformed HTML is no error.
 func Extract(r io.Reader, contentType, pageURL string, opts Options) (*Page, error) {
 	x := extractor{opts: opts.withDefaults(), anchor: -1}
+	x.body.limit = x.opts.MaxPageText
 	text, enc, err := decode(r, contentType)
 	x.page.Charset = enc.name
 	if err == nil {
@@ -31,6 +32,7 @@ func Extract(r io.Reader, contentType, pageURL string, opts Options) (*Page, err
 	}
 	x.endAnchor()
 	x.page.Title = x.title.String()
+	x.page.Text, x.page.TextTruncated = x.body.String(), x.body.truncated()
 	x.resolve(pageURL, enc)
 	return &x.page, err
 }
@@ -47,7 +49,9 @@ type extractor struct {
 	anchor   int    // index of the link that collects text; -1 if none
 	text     collapser
 	title    collapser
+	body     pageText
 	inTitle  bool
+	inStyle  bool
 	hasTitle bool
 	base     string
 	hasBase  bool
@@ -112,17 +116,28 @@ func (x *extractor) onText() {
 	switch {
 	case x.inTitle:
 		x.title.add(x.z.Text(), x.opts.MaxText)
-	case x.anchor >= 0 && x.raw == "":
-		x.text.add(x.z.Text(), x.opts.MaxText)
+	case x.inStyle:
+		x.css(x.z.Text())
+	case x.raw == "" && (x.anchor >= 0 || x.body.limit > 0):
+		text := x.z.Text()
+		if x.anchor >= 0 {
+			x.text.add(text, x.opts.MaxText)
+		}
+		x.body.add(text)
 	}
 }
 
 func (x *extractor) onStart() {
 	// The tokenizer says nothing about self-closing here: <script/> opens a script.
 	tag, more := x.z.TagName()
-	x.raw, x.inTitle = "", false
+	x.raw, x.inTitle, x.inStyle = "", false, false
+	x.body.tag(tag)
 	name := elements[string(tag)] // empty for those that do not matter
 	if name == "" {
+		if more && x.opts.Kinds&Style != 0 {
+			x.attrs.read(x.z, more)
+			x.css(x.attrs.style)
+		}
 		return
 	}
 	if x.foreign > 0 && breaksOut[name] {
@@ -132,6 +147,7 @@ func (x *extractor) onStart() {
 	case "svg", "math":
 		x.foreign++
 	case "iframe", "noembed", "script", "style", "textarea", "xmp", "title":
+		x.inStyle = name == "style"
 		if x.foreign > 0 {
 			x.z.NextIsNotRawText()
 			break
@@ -145,15 +161,17 @@ func (x *extractor) onStart() {
 	case "picture":
 		x.picture = true
 	}
-	if wanted[name] {
+	if wanted[name] || x.opts.Kinds&Style != 0 {
 		x.attrs.read(x.z, more)
 		x.element(name)
+		x.css(x.attrs.style)
 	}
 }
 
 func (x *extractor) onEnd() {
 	tag, _ := x.z.TagName()
-	x.raw = ""
+	x.raw, x.inStyle = "", false
+	x.body.tag(tag)
 	switch string(tag) {
 	case "a":
 		x.endAnchor()

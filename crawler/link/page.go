@@ -16,6 +16,9 @@ type Page struct {
 	Title   string // of the first title element, blanks collapsed
 	Links   []Link // in document order, repetitions included
 	Robots  Directives
+	// Text is what the page says, if Options.MaxPageText asks for it: a line for
+	// each block, blanks collapsed, without the title, scripts and styles.
+	Text string
 
 	// Skipped counts links of wanted kinds that lead nowhere a crawler can go: of
 	// other schemes, invalid or too long.
@@ -23,6 +26,8 @@ type Page struct {
 	// Truncated says that there were more links than Options.MaxLinks, or that
 	// their URLs together were longer than 32 MiB.
 	Truncated bool
+	// TextTruncated says that Text reached Options.MaxPageText.
+	TextTruncated bool
 }
 
 // Link is one reference of a page.
@@ -51,20 +56,21 @@ const (
 	Form                        // form with method GET
 	Canonical                   // link rel=canonical
 	Related                     // link with another rel: see Link.Rel for which
-	Stylesheet                  // link rel=stylesheet
+	Stylesheet                  // link rel=stylesheet, @import
 	Image                       // img, input type=image, picture, video poster, SVG image
 	Script                      // script
 	Media                       // audio, video, track, and source outside of pictures
 	Embed                       // embed, object
+	Style                       // url() in style elements, style attributes and style sheets: images and fonts
 
 	// Pages are the kinds that normally lead to a page.
 	Pages = Anchor | Area | Frame | IFrame | Refresh | Canonical
 	// All are all kinds.
-	All = Embed<<1 - 1
+	All = Style<<1 - 1
 )
 
 var kindNames = [...]string{
-	"anchor", "area", "frame", "iframe", "refresh", "form", "canonical", "related", "stylesheet", "image", "script", "media", "embed",
+	"anchor", "area", "frame", "iframe", "refresh", "form", "canonical", "related", "stylesheet", "image", "script", "media", "embed", "style",
 }
 
 // String returns the names of the kinds in k, joined by a vertical bar.
@@ -96,6 +102,8 @@ type Options struct {
 	// MaxText is how many bytes of the title, and of each link's text, are kept.
 	// Zero means 1,024; less than zero means none.
 	MaxText int
+	// MaxPageText is how many bytes of Page.Text are kept. Zero means none.
+	MaxPageText int
 }
 
 func (o Options) withDefaults() Options {
