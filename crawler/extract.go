@@ -20,7 +20,8 @@ type Extractor interface {
 	Extract(p *Page) (*link.Page, error)
 }
 
-// HTML is the default Extractor: it reads HTML and XHTML.
+// HTML is the default Extractor: it reads HTML and XHTML, and style sheets if the
+// Kinds ask for what they refer to.
 type HTML struct {
 	// Options are those of link.Extract. New fills in the Crawler's Normalizer,
 	// MaxLinks and product token where they are zero, and Kinds with link.Pages.
@@ -45,10 +46,18 @@ func (h HTML) withDefaults(o *Options) HTML {
 
 // Extract implements Extractor.
 func (h HTML) Extract(p *Page) (*link.Page, error) {
-	if isEncoded(p.Header) || !isHTML(p.Header.Get("Content-Type"), p.Body) {
+	contentType := p.Header.Get("Content-Type")
+	read := link.Extract
+	switch {
+	case isEncoded(p.Header):
+		return nil, nil
+	case isHTML(contentType, p.Body):
+	case isCSS(contentType) && h.Kinds&(link.Stylesheet|link.Style) != 0:
+		read = link.ExtractCSS
+	default:
 		return nil, nil
 	}
-	doc, err := link.Extract(bytes.NewReader(p.Body), p.Header.Get("Content-Type"), p.URL, h.Options)
+	doc, err := read(bytes.NewReader(p.Body), contentType, p.URL, h.Options)
 	doc.Robots = doc.Robots.Merge(link.RobotsTag(p.Header.Values("X-Robots-Tag"), h.Agent))
 	return doc, err
 }
@@ -63,6 +72,11 @@ func isHTML(contentType string, body []byte) bool {
 		t, _, _ = mime.ParseMediaType(http.DetectContentType(body))
 	}
 	return t == "text/html" || t == "application/xhtml+xml"
+}
+
+func isCSS(contentType string) bool {
+	t, _, _ := mime.ParseMediaType(contentType)
+	return t == "text/css"
 }
 
 // isEncoded reports whether a body is still compressed. What servers write that
