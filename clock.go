@@ -34,6 +34,15 @@ func (systemClock) AfterFunc(d time.Duration, f func()) Timer {
 	return time.AfterFunc(d, f)
 }
 
+// elapsed is the time since Open. The system's clock is asked for that alone: the
+// time of day would cost as much again.
+func (f *Frontier) elapsed() int64 {
+	if _, ok := f.opts.Clock.(systemClock); ok {
+		return int64(time.Since(f.start))
+	}
+	return int64(f.opts.Clock.Now().Sub(f.start))
+}
+
 // never is later than any time in nanoseconds since Open.
 const never int64 = math.MaxInt64
 

@@ -41,13 +41,15 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 	f.mu.Unlock()
 	select {
 	case g := <-w.grant:
-		return f.accept(ctx, g)
+		err := f.accept(ctx, &g)
+		return g.lease, err
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
 	if !w.queued {
 		f.mu.Unlock()
-		return f.giveBack(<-w.grant, ctx.Err())
+		g := <-w.grant
+		return Lease{}, f.giveBack(&g, ctx.Err())
 	}
 	q.remove(w)
 	if q.first == nil {

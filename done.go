@@ -38,7 +38,7 @@ type plan struct {
 // before; the host's clock may still be moved later. After any other error
 // nothing but the host's clock has changed: the URL waits again.
 func (f *Frontier) Done(l Lease, o Outcome) error {
-	if err := checkOutcome(o); err != nil {
+	if err := checkOutcome(&o); err != nil {
 		return err
 	}
 	job := newOp()
@@ -47,17 +47,17 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 	if len(o.Add) > 0 {
 		bad = f.prepare(job, o.Add, 0)
 	}
-	p, err := f.plan(l, o, f.opts.Clock.Now(), false)
-	bad = errors.Join(bad, err)
+	p := plan{outcome: o}
+	bad = errors.Join(bad, f.plan(&p, &l, f.wall(f.elapsed())))
 	f.awaitRoom(job)
 	bad = errors.Join(bad, f.lockKnowing(job))
-	_, err = f.heldLocked(l)
+	_, err := f.heldLocked(&l)
 	if err != nil {
 		f.mu.Unlock()
 		return errors.Join(err, f.late(l, p))
 	}
 	f.spareLocked(l.record, &p)
-	bad = errors.Join(bad, f.finishLocked(job, l.record, p))
+	bad = errors.Join(bad, f.finishLocked(job, l.record, &p))
 	if job.empty() {
 		f.dispatchLocked()
 		f.mu.Unlock()
@@ -84,7 +84,7 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 	return errors.Join(err, bad)
 }
 
-func checkOutcome(o Outcome) error {
+func checkOutcome(o *Outcome) error {
 	if o.Result > Requeue {
 		return fmt.Errorf("frontier: outcome: Result is %d; want 0 to %d", o.Result, Requeue)
 	}
@@ -103,8 +103,10 @@ func checkOutcome(o Outcome) error {
 	return nil
 }
 
-// plan asks the user's policies about an ending lease.
-func (f *Frontier) plan(l Lease, o Outcome, now time.Time, expired bool) (plan, error) {
+// plan asks the user's policies about an ending lease. The outcome is in p, and
+// whether it expired.
+func (f *Frontier) plan(p *plan, l *Lease, now time.Time) error {
+	o := &p.outcome
 	if o.Ended.IsZero() || o.Ended.After(now) {
 		o.Ended = now
 	}
@@ -114,29 +116,32 @@ func (f *Frontier) plan(l Lease, o Outcome, now time.Time, expired bool) (plan, 
 	if o.Duration <= 0 {
 		o.Duration = o.Ended.Sub(l.LeasedAt)
 	}
-	p := plan{outcome: o, end: f.since(o.Ended), hostHold: -1, expired: expired}
+	p.end, p.hostHold = f.since(o.Ended), -1
 	if !o.Uncontacted {
-		p.hostHold = clampDelay(f.DelayOf(l.Host).Delay(l.Host, o))
-		p.groupHold = clampDelay(f.opts.GroupDelay.Delay(l.Group, o))
+		p.hostHold = clampDelay(f.DelayOf(l.Host).Delay(l.Host, *o))
+		p.groupHold = clampDelay(f.opts.GroupDelay.Delay(l.Group, *o))
 	}
 	if l.Entry.URL == "" || o.Result == Requeue {
-		return p, nil
+		return nil
 	}
-	h := l.History.after(o)
+	if o.Result != Failed && o.Next.IsZero() && (f.opts.Scheduler == nil || o.Result == Denied) {
+		return nil // nobody asks what became of the URL
+	}
+	h := l.History.after(*o)
 	e := l.Entry
 	if o.Meta != nil {
 		e.Meta = o.Meta
 	}
 	switch {
 	case o.Result == Failed:
-		wait, again := f.opts.Retry.Retry(e, l.Attempt, o)
+		wait, again := f.opts.Retry.Retry(e, l.Attempt, *o)
 		if p.stays = again; !again {
 			p.givenUp = true
 			break
 		}
 		p.retry = true
 		switch {
-		case expired:
+		case p.expired:
 		case !o.Next.IsZero():
 			p.due = f.since(o.Next)
 		default:
@@ -144,20 +149,19 @@ func (f *Frontier) plan(l Lease, o Outcome, now time.Time, expired bool) (plan, 
 		}
 	case !o.Next.IsZero():
 		p.stays, p.due = true, f.since(o.Next)
-	case f.opts.Scheduler != nil && o.Result != Denied:
-		if t := f.opts.Scheduler.Next(e, h, o); !t.IsZero() {
+	default:
+		if t := f.opts.Scheduler.Next(e, h, *o); !t.IsZero() {
 			p.stays, p.due = true, f.since(t)
 		}
 	}
 	if !p.stays {
-		return p, nil
+		return nil
 	}
 	prio, err := f.priority(e, h)
-	if err != nil {
-		return p, err // it keeps its priority
+	if err == nil { // else it keeps its priority
+		p.priority = prio
 	}
-	p.priority = prio
-	return p, nil
+	return err
 }
 
 // groupDue is until when a slot of a group is left alone; 0: it was not contacted.
@@ -174,7 +178,7 @@ func (p *plan) groupDue(g *group) int64 {
 func clampDelay(d time.Duration) int64 { return int64(min(max(0, d), maxDelay)) }
 
 // heldLocked returns the lease record of a lease that is out.
-func (f *Frontier) heldLocked(l Lease) (*leaseRecord, error) {
+func (f *Frontier) heldLocked(l *Lease) (*leaseRecord, error) {
 	if f.closed {
 		return nil, ErrClosed
 	}
@@ -242,19 +246,19 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 
 // finishLocked takes a lease off the books and fills o with what must be
 // committed. It returns ErrFull if the outlinks had to be refused.
-func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
+func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	c := f.core
 	now := f.last
 	l := c.endLease(lease)
 	h := c.hosts.at(l.host)
-	out := p.outcome
+	out := &p.outcome
 	c.stats.Done[out.Result]++
 	if l.record != 0 {
 		c.crawlOf(c.queues.at(l.queue)).stats.Done[out.Result]++
 	}
 	f.learnLocked(h, out.CrawlDelay)
-	f.contactLocked(l.host, l.token, &p)
-	x := f.clocksLocked(l.host, &p)
+	f.contactLocked(l.host, l.token, p)
+	x := f.clocksLocked(l.host, p)
 	due, why := x.due()
 	if out.RetryAfter >= longRetryAfter {
 		f.emitLocked(Event{Kind: EventHostBlocked, Host: string(c.name(h)), Until: f.wall(due), Reason: "Retry-After"})
@@ -262,7 +266,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
 	switch {
 	case l.record == 0:
 	case f.deadLeaseLocked(&l) != 0:
-		f.endDeadLocked(o, &l, p)
+		f.endDeadLocked(o, &l, *p)
 	case out.Result == Requeue && l.again == nil:
 		c.returnHead(l.queue, l.record)
 		c.filled(l.queue, now)
@@ -282,7 +286,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p plan) error {
 }
 
 // endRecordLocked plans the end of a record, and what replaces it.
-func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
+func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	c := f.core
 	f.endsLocked(o, l.queue, l.record)
 	q := c.queues.at(l.queue)
@@ -331,7 +335,7 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p plan) {
 const longRetryAfter = time.Hour
 
 // giveUpLocked lets o tell of a URL whose tries are used up.
-func (f *Frontier) giveUpLocked(o *op, h *host, l *leaseRecord, p plan) {
+func (f *Frontier) giveUpLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	if f.events.wanted() {
 		e, _, attempt := f.entryLocked(l.record)
 		o.event = &Event{Kind: EventURLGivenUp, Host: string(f.core.name(h)), URL: e.URL, Crawl: f.core.crawlOf(f.core.queues.at(l.queue)).id, Attempt: attempt, Failure: p.outcome.Failure}

@@ -88,7 +88,7 @@ func (f *Frontier) WalkURLs(host string, steps int, between func()) (urls []stri
 func (f *Frontier) LeaseGroup(l Lease) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r, err := f.heldLocked(l); err == nil && r.group != 0 {
+	if r, err := f.heldLocked(&l); err == nil && r.group != 0 {
 		return f.core.groups.at(r.group).name
 	}
 	return ""

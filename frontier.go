@@ -139,7 +139,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 
 // nowLocked returns the time since Open. It never decreases.
 func (f *Frontier) nowLocked() int64 {
-	f.last = max(f.last, int64(f.opts.Clock.Now().Sub(f.start)))
+	f.last = max(f.last, f.elapsed())
 	if f.last >= f.rates.next {
 		f.rates.sample(f.last, &f.core.stats)
 	}
@@ -164,13 +164,12 @@ func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 		f.mu.Unlock()
 		return Lease{}, err
 	}
+	var g grant
 	for f.waiters.first == nil { // nobody came before
-		if g, ok := f.nextLocked(f.last); ok {
+		if f.nextLocked(&g, f.last) {
 			f.mu.Unlock()
-			if g.load != nil {
-				g = f.load(g.load)
-			}
-			return f.accept(ctx, g)
+			err := f.accept(ctx, &g)
+			return g.lease, err
 		}
 		if !f.moreLocked(f.last) {
 			break
@@ -186,11 +185,9 @@ func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 	f.dispatchLocked() // may tell w that the crawl is over
 	f.mu.Unlock()
 	select {
-	case g := <-w.grant:
-		if g.load != nil {
-			g = f.load(g.load)
-		}
-		return f.accept(ctx, g)
+	case g = <-w.grant:
+		err := f.accept(ctx, &g)
+		return g.lease, err
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
@@ -200,54 +197,64 @@ func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 		return Lease{}, ctx.Err()
 	}
 	f.mu.Unlock() // a grant is on its way: take it, and give it back
-	g := <-w.grant
+	g = <-w.grant
 	if g.load != nil {
 		g = f.load(g.load)
 	}
-	return f.giveBack(g, ctx.Err())
+	return Lease{}, f.giveBack(&g, ctx.Err())
 }
 
 // nextLocked finds what a caller of Next may have now: a lease, a host to read
-// for, or an error.
-func (f *Frontier) nextLocked(now int64) (grant, bool) {
+// for, or an error. It reports whether there is anything. g is large, so it is not
+// handed around, and must be zero.
+func (f *Frontier) nextLocked(g *grant, now int64) bool {
 	if len(f.faults) > 0 {
-		err := f.faults[0]
+		g.err = f.faults[0]
 		f.faults = f.faults[1:]
-		return grant{err: err}, true
+		return true
 	}
 	f.callLocked(now)
 	ch, ok, err := f.core.next(now)
 	switch {
 	case err != nil:
-		return grant{err: err}, true
+		g.err = err
+		return true
 	case !ok:
-		return grant{}, false
+		return false
 	case ch.load != 0:
-		return grant{load: f.jobLocked(ch)}, true
+		g.load = f.jobLocked(ch)
+		return true
 	}
-	return grant{lease: f.leaseLocked(ch.queue)}, true
+	f.leaseLocked(&g.lease, ch.queue)
+	return true
 }
 
-// accept returns a grant to a caller, unless its context ended meanwhile.
-func (f *Frontier) accept(ctx context.Context, g grant) (Lease, error) {
+// accept makes of a grant what its caller gets: a lease or an error, or neither
+// but to be given back if its context ended meanwhile.
+func (f *Frontier) accept(ctx context.Context, g *grant) error {
+	if g.load != nil {
+		*g = f.load(g.load)
+	}
 	if err := ctx.Err(); err != nil && g.err == nil {
-		return f.giveBack(g, err)
+		err = f.giveBack(g, err)
+		g.lease = Lease{}
+		return err
 	}
 	if g.again {
-		return f.Next(ctx)
+		g.lease, g.err = f.Next(ctx)
 	}
-	return g.lease, g.err
+	return g.err
 }
 
 // giveBack returns the lease of a grant that came too late, uncontacted.
-func (f *Frontier) giveBack(g grant, err error) (Lease, error) {
+func (f *Frontier) giveBack(g *grant, err error) error {
 	switch {
 	case g.err != nil:
-		return Lease{}, g.err
+		return g.err
 	case g.again:
-		return Lease{}, err
+		return err
 	}
-	return Lease{}, errors.Join(err, f.Done(g.lease, Outcome{Result: Requeue, Uncontacted: true}))
+	return errors.Join(err, f.Done(g.lease, Outcome{Result: Requeue, Uncontacted: true}))
 }
 
 // TryNext is Next without waiting for a host or for an Add; it may read from
@@ -268,7 +275,8 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 		return l, at, false, err
 	}
 	if f.waiters.first == nil {
-		g, ok := f.nextLocked(f.last)
+		var g grant
+		ok := f.nextLocked(&g, f.last)
 		if ok && g.load != nil {
 			f.mu.Unlock()
 			g = f.load(g.load)

@@ -16,13 +16,15 @@ func (f *Frontier) reapLocked() {
 		return
 	}
 	for _, id := range f.core.expired(now) {
-		l := f.newLease(id)
+		var l Lease
+		f.newLease(&l, id)
 		f.mu.Unlock()
 		o := Outcome{Result: Failed, Ended: l.Deadline, Duration: l.Deadline.Sub(l.LeasedAt)}
 		if l.ContactOnly() {
 			o.Result = Visited
 		}
-		p, _ := f.plan(l, o, l.Deadline, true)
+		p := plan{outcome: o, expired: true}
+		f.plan(&p, &l, l.Deadline)
 		job := newOp()
 		f.mu.Lock()
 		if f.closed {
@@ -31,7 +33,7 @@ func (f *Frontier) reapLocked() {
 		f.core.stats.Expired++
 		f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
 		f.spareLocked(id, &p)
-		f.finishLocked(job, id, p)
+		f.finishLocked(job, id, &p)
 		job.after = func(err error) {
 			if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
 				f.opts.OnGiveUp(l.Entry, p.outcome)
@@ -52,7 +54,7 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 	}
 	f.lock()
 	defer f.mu.Unlock()
-	r, err := f.heldLocked(*l)
+	r, err := f.heldLocked(l)
 	if err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	}
 	f.lock()
 	defer f.mu.Unlock()
-	r, err := f.heldLocked(*l)
+	r, err := f.heldLocked(l)
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (f *Frontier) Join(l *Lease, name string) error {
 func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	f.lock()
 	defer f.mu.Unlock()
-	r, err := f.heldLocked(l)
+	r, err := f.heldLocked(&l)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -141,5 +143,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	r.deadline = now + int64(f.opts.LeaseTime)
 	f.core.expiry.fix(int(r.pos), r.deadline)
 	f.dispatchLocked() // an extended lease ends earlier now
-	return f.newLease(l.record), nil
+	var again Lease
+	f.newLease(&again, l.record)
+	return again, nil
 }

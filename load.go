@@ -94,7 +94,8 @@ func (f *Frontier) load(job *loadJob) grant {
 		f.mu.Lock()
 		return g
 	}
-	g := grant{lease: f.leaseLocked(job.queue)}
+	var g grant
+	f.leaseLocked(&g.lease, job.queue)
 	f.dispatchLocked() // others may wait for its deadline, or have another lane of the host
 	return g
 }

@@ -5,35 +5,30 @@ package frontier
 import "github.com/seed-7440039f/frontier/internal/arena"
 
 // leaseLocked hands out the next record of a queue, which is in memory.
-func (f *Frontier) leaseLocked(qid uint32) Lease {
+func (f *Frontier) leaseLocked(l *Lease, qid uint32) {
 	now := f.last
-	return f.newLease(f.core.lease(qid, f.nextToken(), now, now+int64(f.opts.LeaseTime)))
+	f.newLease(l, f.core.lease(qid, f.nextToken(), now, now+int64(f.opts.LeaseTime)))
 }
 
-// newLease describes lease record id.
-func (f *Frontier) newLease(id uint32) Lease {
+// newLease describes lease record id in l, which is zero.
+func (f *Frontier) newLease(l *Lease, id uint32) {
 	r := f.core.leases.at(id)
 	h := f.core.hosts.at(r.host)
-	l := Lease{
-		LeasedAt: f.wall(r.leasedAt),
-		Deadline: f.wall(r.deadline),
-		Attempt:  1,
-		token:    r.token,
-		record:   id,
-	}
+	l.LeasedAt, l.Deadline = f.wall(r.leasedAt), f.wall(r.deadline)
+	l.Attempt = 1
+	l.token, l.record = r.token, id
 	if r.group != 0 {
 		l.Group = f.core.groups.at(r.group).name
 	}
 	if r.record == 0 {
 		l.Host = string(f.core.name(h))
-		return l
+		return
 	}
 	q := f.core.queues.at(r.queue)
 	l.Priority = f.core.priorityOf(q)
 	l.Entry, l.History, l.Attempt = f.entryLocked(r.record)
 	l.Entry.Crawl = f.core.crawlOf(q).id
 	l.Host = within(l.Entry.URL, f.core.name(h))
-	return l
 }
 
 // entryLocked decodes a resident record.

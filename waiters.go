@@ -55,10 +55,10 @@ func (q *waiterQueue) remove(w *waiter) {
 }
 
 // give hands g to the first waiter.
-func (q *waiterQueue) give(g grant) {
+func (q *waiterQueue) give(g *grant) {
 	w := q.first
 	q.remove(w)
-	w.grant <- g
+	w.grant <- *g
 }
 
 // dispatchLocked gives waiters what may be had now, and sets the timer for the
@@ -74,11 +74,11 @@ func (f *Frontier) dispatchLocked() {
 	}
 	now := f.nowLocked()
 	for f.waiters.first != nil {
-		g, ok := f.nextLocked(now)
-		if !ok {
+		var g grant
+		if !f.nextLocked(&g, now) {
 			break
 		}
-		f.waiters.give(g)
+		f.waiters.give(&g)
 	}
 	if f.waiters.first == nil { // else nextLocked did, and took all that came of it
 		f.core.advance(now)
@@ -90,7 +90,7 @@ func (f *Frontier) dispatchLocked() {
 	}
 	if f.waiters.first != nil && f.overLocked() {
 		for f.waiters.first != nil {
-			f.waiters.give(grant{err: f.exhaustedLocked()})
+			f.waiters.give(&grant{err: f.exhaustedLocked()})
 		}
 	}
 	f.armLocked(now)
@@ -127,10 +127,11 @@ func (f *Frontier) callLocked(now int64) {
 			continue
 		}
 		q := f.contacts[id]
-		l := f.newLease(f.core.leaseHost(leaseRecord{
+		var g grant
+		f.newLease(&g.lease, f.core.leaseHost(leaseRecord{
 			token: f.nextToken(), leasedAt: now, deadline: now + int64(f.opts.LeaseTime), host: id,
 		}, now))
-		q.give(grant{lease: l})
+		q.give(&g)
 		if q.first == nil {
 			delete(f.contacts, id)
 			f.core.hosts.at(id).wanted = false
@@ -144,11 +145,11 @@ func (f *Frontier) callLocked(now int64) {
 // waits for the last lease that it has ended.
 func (f *Frontier) refuseLocked() {
 	for f.waiters.first != nil {
-		f.waiters.give(grant{err: ErrClosed})
+		f.waiters.give(&grant{err: ErrClosed})
 	}
 	for id, q := range f.contacts {
 		for q.first != nil {
-			q.give(grant{err: ErrClosed})
+			q.give(&grant{err: ErrClosed})
 		}
 		f.dropContactsLocked(id)
 	}
