@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/dchest/siphash"
@@ -129,17 +130,19 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 // prepareAs; Immediate ones are forced, and have no time.
 func (f *Frontier) prepare(o *op, entries []Entry, p uint8) error {
 	var errs []error
+	o.entries = slices.Grow(o.entries, len(entries))
 	for i := range entries {
-		e, err := f.prepareAs(o, &entries[i], History{}, 0, p)
-		if err != nil {
+		last := len(o.entries)
+		o.entries = append(o.entries, newEntry{index: i})
+		e := &o.entries[last]
+		if err := f.prepareAs(o, e, &entries[i], &History{}, 0, p); err != nil {
 			errs = append(errs, &EntryError{Index: i, URL: shortened(entries[i].URL), Err: err})
+			o.entries = o.entries[:last]
 			continue
 		}
-		e.index = i
 		if p == Immediate {
 			e.force, e.due = true, 0
 		}
-		o.entries = append(o.entries, e)
 	}
 	return errors.Join(errs...)
 }
@@ -151,43 +154,42 @@ func shortened(url string) string {
 	return url
 }
 
-// prepareAs checks and encodes one entry, with so many failed tries, and with a
-// priority of its own unless that is 0.
-func (f *Frontier) prepareAs(o *op, e *Entry, h History, fails int, p uint8) (newEntry, error) {
-	var none newEntry
+// prepareAs checks and encodes one entry into n, with so many failed tries, and
+// with a priority of its own unless that is 0.
+func (f *Frontier) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p uint8) error {
 	switch {
 	case e.URL == "":
-		return none, errors.New("empty URL")
+		return errors.New("empty URL")
 	case len(e.URL) > MaxURL:
-		return none, fmt.Errorf("too long: URL has %d bytes; want at most %d", len(e.URL), MaxURL)
+		return fmt.Errorf("too long: URL has %d bytes; want at most %d", len(e.URL), MaxURL)
 	case len(e.Meta) > MaxMeta:
-		return none, fmt.Errorf("too long: Meta has %d bytes; want at most %d", len(e.Meta), MaxMeta)
+		return fmt.Errorf("too long: Meta has %d bytes; want at most %d", len(e.Meta), MaxMeta)
 	case e.Depth < 0:
-		return none, fmt.Errorf("out of range: Depth is %d; want >= 0", e.Depth)
+		return fmt.Errorf("out of range: Depth is %d; want >= 0", e.Depth)
 	case e.Depth > 1<<30:
-		return none, fmt.Errorf("out of range: Depth is %d; want at most %d", e.Depth, 1<<30)
+		return fmt.Errorf("out of range: Depth is %d; want at most %d", e.Depth, 1<<30)
 	}
 	host, err := f.opts.HostKey(e.URL)
 	if err != nil {
-		return none, err
+		return err
 	}
 	if err := checkHost(host); err != nil {
-		return none, err
+		return err
 	}
 	if p == 0 {
-		if p, err = f.priority(*e, h); err != nil {
-			return none, err
+		if p, err = f.priority(*e, *h); err != nil {
+			return err
 		}
 	}
-	n := newEntry{host: host, hash: f.hostHash(host), crawl: e.Crawl, priority: p, force: e.Force}
+	n.host, n.hash, n.crawl, n.priority, n.force = host, f.hostHash(host), e.Crawl, p, e.Force
 	if !f.opts.NoDedup {
 		n.mark = f.markOf(e.Crawl, e.URL)
 	}
 	if !e.NotBefore.IsZero() {
 		n.due = max(0, f.since(e.NotBefore))
 	}
-	n.body = o.encode(&body{depth: e.Depth, weight: e.Weight, meta: e.Meta, fails: fails, history: h}, e.URL)
-	return n, nil
+	n.body = o.encode(&body{depth: e.Depth, weight: e.Weight, meta: e.Meta, fails: fails, history: *h}, e.URL)
+	return nil
 }
 
 func checkHost(host string) error {

@@ -83,7 +83,8 @@ func (im *importer) url(e *Entry, priority, fails int, h History) error {
 	if im.op == nil {
 		im.op = newOp()
 	}
-	n, err := f.prepareAs(im.op, e, h, fails, uint8(priority))
+	n := newEntry{index: len(im.op.entries)}
+	err := f.prepareAs(im.op, &n, e, &h, fails, uint8(priority))
 	if im.dry {
 		im.op.buf = im.op.buf[:0]
 		return err
@@ -91,7 +92,6 @@ func (im *importer) url(e *Entry, priority, fails int, h History) error {
 	if err != nil {
 		return err
 	}
-	n.index = len(im.op.entries)
 	if im.op.entries = append(im.op.entries, n); len(im.op.entries) >= importURLs || len(im.op.buf) >= importBytes {
 		return im.flush()
 	}

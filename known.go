@@ -153,23 +153,27 @@ func (f *Frontier) dedupLocked(o *op) (forced []newEntry) {
 	if f.opts.NoDedup {
 		return nil
 	}
-	kept := o.entries[:0]
-	for _, e := range o.entries {
+	kept := 0
+	for i := range o.entries {
+		e := &o.entries[i]
 		switch {
 		case !e.stored && f.known.insert(e.mark):
 			e.marked = true
-			kept = append(kept, e)
+			if kept < i {
+				o.entries[kept] = *e
+			}
+			kept++
 			continue
 		case e.fetched:
 			f.known.popular.Insert(e.mark)
 		}
 		if e.force {
-			forced = append(forced, e)
+			forced = append(forced, *e)
 		} else {
 			f.core.stats.Duplicates++
 		}
 	}
-	o.entries = kept
+	o.entries = o.entries[:kept]
 	return forced
 }
 
