@@ -62,6 +62,7 @@ var kinds = []struct {
 	{"percent_encoding", runPercentEncoding},
 	{"charset", runCharset},
 	{"srcset", runSrcset},
+	{"sitemaps", runSitemaps},
 }
 
 // find returns the files of a folder that hold suites, or those of the packages.

@@ -50,6 +50,7 @@ func TestCounts(t *testing.T) {
 		"percent_encoding_wpt.json":        {15, 0, 0, 0, 1},
 		"charset_html5lib.json":            {72, 0, 0, 0, 10},
 		"srcset_wpt.json":                  {70, 0, 0, 0, 0},
+		"sitemaps_crawlercommons.json":     {28, 0, 0, 0, 0},
 	}
 	files, err := find("")
 	require.NoError(t, err)
@@ -76,6 +77,7 @@ func TestFailuresAreSeen(t *testing.T) {
 		"psl.json":              `{"cases":[{"host":"a.example.com","registrable":"a.example.com"}]}`,
 		"percent_encoding.json": `[{"input":"a","output":{"utf-8":"b"}}]`,
 		"charset.json":          `{"cases":[{"id":"x","data_b64":"YQ==","encoding":"koi8-r"}]}`,
+		"sitemaps.json":         `{"cases":[{"url":"http://a.example/sitemap.xml","type":"XML","body":"<urlset><url><loc>/b</loc></url></urlset>","entries":[{"loc":"http://a.example/a"}]}]}`,
 		"srcset.json":           `{"cases":[{"srcset":"data:,a","current_src":"data:,b"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,137 @@
+// This file turns the bytes of a file into UTF-8 text: gzip and encodings, both told
+// by the bytes themselves.
+
+package sitemap
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"mime"
+
+	"github.com/klauspost/compress/gzip"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+const (
+	headSize   = 4 << 10  // what formats are told by
+	bufferSize = 32 << 10 // longer texts and tags are cut
+)
+
+// decompress unwraps gzip, twice if a server compressed a compressed file, and
+// bounds what comes out.
+func decompress(src io.Reader, limit int64) io.Reader {
+	r := bufio.NewReaderSize(&limited{src: src, left: limit}, headSize)
+	for range 2 {
+		if magic, _ := r.Peek(2); string(magic) != "\x1f\x8b" {
+			break
+		}
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return failing{err}
+		}
+		r = bufio.NewReaderSize(&limited{src: z, left: limit}, headSize)
+	}
+	return r
+}
+
+// limited gives ErrTooLarge after so many bytes. Its errors stay: a bufio.Reader that
+// peeked asks again.
+type limited struct {
+	src  io.Reader
+	left int64
+	err  error
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.err != nil {
+		return 0, l.err
+	}
+	var n int
+	if l.left > 0 {
+		n, l.err = l.src.Read(p[:min(int64(len(p)), l.left)])
+		l.left -= int64(n)
+		return n, l.err
+	}
+	var one [1]byte
+	if n, l.err = l.src.Read(one[:]); n > 0 {
+		l.err = ErrTooLarge
+	}
+	return 0, l.err
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// decode returns src's text in UTF-8. What counts is, in this order: a byte order
+// mark, UTF-16 that begins with an ASCII character, the Content-Type header, the XML
+// declaration, and UTF-8.
+func decode(src io.Reader, contentType string) (io.Reader, error) {
+	r := bufio.NewReaderSize(src, headSize)
+	head, err := r.Peek(headSize)
+	if len(head) == 0 && err != nil && err != io.EOF {
+		return nil, err
+	}
+	var enc encoding.Encoding
+	switch {
+	case bytes.HasPrefix(head, []byte("\uFEFF")):
+		_, _ = r.Discard(len("\uFEFF"))
+	case bytes.HasPrefix(head, []byte{0xFE, 0xFF}), bytes.HasPrefix(head, []byte{0xFF, 0xFE}):
+		enc = unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM)
+	case len(head) > 1 && head[0] == 0 && head[1] != 0:
+		enc = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+	case len(head) > 1 && head[0] != 0 && head[1] == 0:
+		enc = unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	default:
+		_, params, _ := mime.ParseMediaType(contentType)
+		label := params["charset"]
+		if e, _ := charset.Lookup(label); e == nil {
+			label = declared(head)
+		}
+		// A declaration that can be read as ASCII does not speak of UTF-16.
+		if e, name := charset.Lookup(label); e != nil && name != "utf-8" && name != "utf-16le" && name != "utf-16be" && name != "replacement" {
+			enc = e
+		}
+	}
+	if enc == nil {
+		return r, nil // bytes that are not UTF-8 are noticed where they matter, in URLs
+	}
+	return transform.NewReader(r, enc.NewDecoder()), nil
+}
+
+// declared returns the encoding that an XML declaration names.
+func declared(head []byte) string {
+	i := bytes.Index(head, []byte("<?xml"))
+	if i < 0 {
+		return ""
+	}
+	decl, _, _ := bytes.Cut(head[i:], []byte("?>"))
+	_, rest, ok := bytes.Cut(decl, []byte("encoding"))
+	if !ok {
+		return ""
+	}
+	rest = bytes.TrimLeft(rest, " \t\r\n=")
+	if len(rest) == 0 || rest[0] != '"' && rest[0] != '\'' {
+		return ""
+	}
+	name, _, _ := bytes.Cut(rest[1:], rest[:1])
+	return string(name)
+}
+
+// looksLikeXML reports whether a file is to be read as XML: it begins with a tag, or
+// has one that we know after whatever a server put in front.
+func looksLikeXML(head []byte) bool {
+	if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n\x00"), []byte{'<'}) {
+		return true
+	}
+	for _, tag := range []string{"<?xml", "<urlset", "<sitemapindex", "<rss", "<feed", "<rdf:RDF"} {
+		if bytes.Contains(head, []byte(tag)) {
+			return true
+		}
+	}
+	return false
+}

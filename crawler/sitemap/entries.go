@@ -1,0 +1,325 @@
+// This file makes entries of XML: which elements hold a URL, a date and so on in
+// sitemaps, index files and feeds, and where an entry ends if its end tag is missing.
+
+package sitemap
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// field is what an element inside an entry is for.
+type field uint8
+
+const (
+	noField field = iota
+	locField
+	guidField // of RSS: a URL if nothing else is
+	dateField
+	publishedField // a date, if there is no other
+	changesField
+	priorityField
+)
+
+// roots are the elements that files begin with.
+var roots = map[string]Format{"urlset": URLSet, "sitemapindex": Index, "rss": RSS, "RDF": RSS, "feed": Atom}
+
+// entryElements are the elements that are entries. A file whose root is missing is
+// known by the first of them.
+var entryElements = map[string]Format{"url": URLSet, "sitemap": Index, "item": RSS, "entry": Atom}
+
+// fields are the elements that count, by format.
+var fields = map[Format]map[string]field{
+	URLSet: {"loc": locField, "lastmod": dateField, "changefreq": changesField, "priority": priorityField},
+	Index:  {"loc": locField, "lastmod": dateField},
+	RSS:    {"link": locField, "guid": guidField, "pubDate": publishedField, "date": publishedField, "updated": dateField},
+	Atom:   {"link": locField, "updated": dateField, "modified": dateField, "published": publishedField, "issued": publishedField},
+}
+
+// xmlReader is the state between tags.
+type xmlReader struct {
+	*Reader
+	s     *scanner
+	depth int  // open elements inside the entry; 0 is the entry itself
+	open  bool // inside an entry
+	name  string
+	base  string // what relative URLs of a feed refer to, beside the file's own URL
+
+	entry     Entry
+	loc, guid string
+	date      string
+	published string
+	entryBase string
+
+	field  field  // of the element whose text is being read
+	within int    // elements open inside it
+	value  []byte // its text
+	long   bool   // more than is kept
+}
+
+// maxValue is how many bytes of an element's text are kept.
+const maxValue = 16 << 10
+
+// readXML reads a file to its end, or to an error of the text's reader.
+func (r *Reader) readXML(in *bufio.Reader) error {
+	x := &xmlReader{Reader: r, s: newScanner(in, r.complain)}
+	for !r.over {
+		t, err := x.s.next()
+		if err != nil {
+			return x.end(err)
+		}
+		switch t.kind {
+		case textRun:
+			x.text(t.text)
+		case startTag:
+			x.start(&t)
+		case endTag:
+			x.close(&t)
+		case emptyTag:
+			x.start(&t)
+			x.close(&t)
+		}
+	}
+	return nil
+}
+
+// end closes what is open at the end of the file, or where reading failed: an entry
+// whose URL was read to its end is one.
+func (x *xmlReader) end(err error) error {
+	x.at = x.s.line
+	if x.open {
+		x.unclosed(x.s.line)
+	}
+	if x.over || err != io.EOF {
+		return err
+	}
+	if x.format == Unknown {
+		return ErrFormat
+	}
+	return nil
+}
+
+func (x *xmlReader) start(t *token) {
+	name := t.local()
+	if x.format == Unknown && !x.identify(t, name) {
+		return
+	}
+	if x.open && x.field != noField && !blank(x.value) && fields[x.format][name] != noField && x.ownVocabulary(t, fields[x.format][name]) {
+		x.s.complain(t.line, "an element is not closed", string(x.value))
+		x.endField(t.line)
+		x.depth--
+	}
+	switch {
+	case x.open && x.field != noField && (string(t.name) != x.name || blank(x.value)):
+		x.within++ // markup inside a value: its text counts
+		return
+	case x.isEntry(name) && (!x.open || string(t.name) == x.name):
+		if x.open {
+			x.unclosed(t.line)
+		}
+		x.begin(t)
+	case x.open:
+		x.depth++
+		if x.depth == 1 {
+			x.startField(t, name)
+		}
+	case x.format == Atom && name == "feed":
+		x.base = t.attr("xml:base")
+	}
+}
+
+// isEntry reports whether elements of that name are entries of this file. Whether one
+// names a page or another file its name says, not the root's.
+func (x *xmlReader) isEntry(name string) bool {
+	f := entryElements[name]
+	return f != Unknown && (f == x.format || f <= Index && x.format <= Index)
+}
+
+// identify decides the format by the first element, and reports whether it is known.
+func (x *xmlReader) identify(t *token, name string) bool {
+	f, ok := roots[name]
+	if !ok {
+		f, ok = entryElements[name]
+	}
+	if !ok {
+		if strings.EqualFold(name, "html") {
+			x.fail(t.line, "<"+name+">", ErrFormat)
+		}
+		return false
+	}
+	x.format = f
+	return true
+}
+
+// blank reports whether an element has had no text yet: <loc><url>...</url></loc> is
+// met, while a <url> after the text of a <loc> is the next entry.
+func blank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
+
+func (x *xmlReader) begin(t *token) {
+	x.open, x.depth, x.name = true, 0, string(t.name)
+	x.entry = Entry{Line: t.line, Priority: 0.5, Sitemap: entryElements[t.local()] == Index}
+	x.loc, x.guid, x.date, x.published = "", "", "", ""
+	x.entryBase = x.base
+	x.field, x.within = noField, 0
+	if x.format == Atom {
+		if b := t.attr("xml:base"); b != "" {
+			x.entryBase = b
+		}
+	}
+	if x.format == RSS {
+		x.guid = t.attr("rdf:about")
+	}
+}
+
+// startField begins the element of an entry, if it is one that counts.
+func (x *xmlReader) startField(t *token, name string) {
+	f := fields[x.format][name]
+	if f == noField || !x.ownVocabulary(t, f) {
+		return
+	}
+	if f == locField && x.format == Atom {
+		x.atomLink(t)
+		return
+	}
+	x.field, x.within, x.value, x.long = f, 0, x.value[:0], false
+}
+
+// ownVocabulary reports whether an element is of the entry's own vocabulary: it has
+// the same prefix. Dates of feeds may be Dublin Core's (dc:date).
+func (x *xmlReader) ownVocabulary(t *token, f field) bool {
+	prefix, _, ok := strings.Cut(string(t.name), ":")
+	if !ok {
+		prefix = ""
+	}
+	own, _, ok := strings.Cut(x.name, ":")
+	if !ok {
+		own = ""
+	}
+	return prefix == own || x.format == RSS && (f == publishedField || f == dateField) && (prefix == "dc" || prefix == "atom")
+}
+
+// atomLink takes the first link to the entry's own page (RFC 4287 section 4.2.7).
+func (x *xmlReader) atomLink(t *token) {
+	if rel := t.attr("rel"); x.loc != "" || rel != "" && rel != "alternate" {
+		return
+	}
+	x.loc = t.attr("href")
+	if b := t.attr("xml:base"); b != "" {
+		x.entryBase = b
+	}
+}
+
+func (x *xmlReader) text(b []byte) {
+	if x.field == noField {
+		return
+	}
+	if len(x.value)+len(b) > maxValue {
+		x.long = true
+		return
+	}
+	x.value = append(x.value, b...)
+}
+
+func (x *xmlReader) close(t *token) {
+	if !x.open {
+		return
+	}
+	switch {
+	case string(t.name) == x.name && (x.field == noField || x.within == 0):
+		if x.field != noField {
+			x.s.complain(t.line, "an element is not closed", string(x.value))
+			x.endField(t.line)
+		}
+		x.finish()
+	case x.field != noField && x.within > 0:
+		x.within--
+	case x.field != noField:
+		x.endField(t.line)
+		x.depth--
+	case x.depth > 0:
+		x.depth--
+	}
+}
+
+func (x *xmlReader) endField(line int) {
+	value := strings.TrimSpace(string(x.value))
+	f := x.field
+	x.field = noField
+	if x.long {
+		x.complain(line, value, ErrURL)
+		return
+	}
+	if value == "" {
+		return
+	}
+	switch f {
+	case locField:
+		if x.loc == "" {
+			x.loc = value
+		}
+	case guidField:
+		x.guid = value
+	case dateField:
+		x.date = value
+	case publishedField:
+		x.published = value
+	case changesField:
+		x.entry.Changes = parseFrequency(value)
+	case priorityField:
+		p, err := strconv.ParseFloat(strings.Replace(value, ",", ".", 1), 64)
+		if err != nil || !(p >= 0 && p <= 1) {
+			x.complain(line, value, ErrPriority)
+			return
+		}
+		x.entry.Priority, x.entry.HasPriority = p, true
+	}
+}
+
+// unclosed ends an entry whose end tag is missing. A value that was not closed
+// either is not used: nobody knows whether it is whole.
+func (x *xmlReader) unclosed(line int) {
+	x.s.complain(line, "an entry is not closed", "<"+x.name+">")
+	x.field = noField
+	if x.loc == "" && x.guid == "" {
+		x.open = false
+		return
+	}
+	x.finish()
+}
+
+// finish gives the entry out.
+func (x *xmlReader) finish() {
+	x.open = false
+	e := x.entry
+	raw := x.loc
+	if raw == "" {
+		raw = x.guid
+		if !strings.HasPrefix(raw, "http://") && !strings.HasPrefix(raw, "https://") {
+			raw = "" // a guid need not be a URL
+		}
+	}
+	var err error
+	format := x.format
+	if e.Sitemap {
+		format = Index
+	} else if format == Index {
+		format = URLSet
+	}
+	if e.URL, err = x.urls.resolve(raw, x.entryBase, format); err != nil {
+		x.complain(e.Line, raw, err)
+		return
+	}
+	for _, date := range []string{x.date, x.published} {
+		if date == "" || !e.Modified.IsZero() {
+			continue
+		}
+		var ok bool
+		if e.Modified, ok = parseDate(date); !ok {
+			x.complain(e.Line, date, ErrDate)
+		}
+	}
+	x.emit(e)
+}

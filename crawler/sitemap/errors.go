@@ -1,0 +1,67 @@
+// This file lists what can be wrong with a sitemap.
+
+package sitemap
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrFormat is reported for a file that is no sitemap and no feed, such as an
+	// error page. It ends the file.
+	ErrFormat = errors.New("neither a sitemap nor a feed")
+	// ErrTooLarge is reported when a file has more than Options.MaxBytes. It ends
+	// the file.
+	ErrTooLarge = errors.New("file too large")
+	// ErrTooMany is reported when a file has more than Options.MaxURLs entries. It
+	// ends the file.
+	ErrTooMany = errors.New("too many URLs")
+	// ErrLocation is reported for an entry that its sitemap has no right to name.
+	// The entry is left out.
+	ErrLocation = errors.New("outside the sitemap's location")
+	// ErrURL is reported, together with the reason, for an entry without a URL that
+	// can be crawled. The entry is left out.
+	ErrURL = errors.New("no usable URL")
+	// ErrDate is reported for a date that cannot be read. The entry is kept without
+	// it.
+	ErrDate = errors.New("unreadable date")
+	// ErrPriority is reported for a priority that is no number from 0 to 1. The
+	// entry is kept without it.
+	ErrPriority = errors.New("unreadable priority")
+	// ErrSyntax is reported, together with the reason, for malformed XML. What
+	// follows is read.
+	ErrSyntax = errors.New("malformed XML")
+	// ErrNesting is reported by Walk for an index file that is nested deeper than
+	// WalkOptions.MaxDepth. Its entries are left out.
+	ErrNesting = errors.New("index files nested too deep")
+	// ErrTooManyFiles is reported by Walk when there are more than
+	// WalkOptions.MaxFiles. It ends the walk.
+	ErrTooManyFiles = errors.New("too many files")
+)
+
+// Error is something wrong in a file, and where. Beside the values of this package
+// it may wrap an error of the underlying reader.
+type Error struct {
+	URL  string // of the file: Options.URL
+	Line int    // from 1; 0 if the file as a whole is meant
+	Text string // what was wrong there, shortened; may be empty
+	Err  error
+}
+
+func (e *Error) Error() string {
+	s := "sitemap: "
+	if e.URL != "" {
+		s += e.URL + ": "
+	}
+	if e.Line > 0 {
+		s += fmt.Sprintf("line %d: ", e.Line)
+	}
+	s += e.Err.Error()
+	if e.Text != "" {
+		s += fmt.Sprintf(": %q", e.Text)
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,154 @@
+// This file resolves what a file says to a URL, and decides whether the file may name
+// that URL.
+
+package sitemap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+// resolver resolves the URLs of one file.
+type resolver struct {
+	norm      *urlnorm.Normalizer
+	own       string // the file's URL; empty if unknown
+	scheme    string
+	host      string
+	folder    string // own up to the last slash of its path
+	hosts     []string
+	locations Locations
+}
+
+func newResolver(o Options) resolver {
+	r := resolver{norm: o.Normalizer, locations: o.Locations}
+	own, err := o.Normalizer.Normalize(o.URL)
+	if err != nil { // empty, or a file's name: nothing is known of its place
+		r.locations = AnyURL
+		return r
+	}
+	r.own = own
+	r.scheme, r.host = schemeAndHost(own)
+	path, _, _ := strings.Cut(own, "?")
+	r.folder = path[:strings.LastIndexByte(path, '/')+1]
+	for _, h := range o.Hosts {
+		r.hosts = append(r.hosts, strings.ToLower(strings.TrimSuffix(h, ".")))
+	}
+	return r
+}
+
+// resolve returns the URL that raw means, if it may be named in a file of the format.
+// Base is what the file says that relative URLs refer to.
+func (r *resolver) resolve(raw, base string, f Format) (string, error) {
+	if raw == "" {
+		return "", ErrURL
+	}
+	if !utf8.ValidString(raw) || strings.ContainsRune(raw, utf8.RuneError) {
+		return "", fmt.Errorf("%w: not in the file's encoding", ErrURL)
+	}
+	u, err := r.absolute(raw, base, f)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrURL, err)
+	}
+	if !r.allowed(u, f) {
+		return "", ErrLocation
+	}
+	return u, nil
+}
+
+func (r *resolver) absolute(raw, base string, f Format) (string, error) {
+	switch {
+	case hasScheme(raw):
+		return r.norm.Normalize(raw)
+	case r.beginsWithHost(raw):
+		return r.norm.Normalize(r.schemeOr("http") + "://" + raw)
+	case strings.HasPrefix(raw, "//"):
+		return r.norm.Normalize(r.schemeOr("http") + ":" + raw)
+	case f == Text || r.own == "" && base == "":
+		return "", urlnorm.ErrSyntax
+	case base == "":
+		return r.norm.Resolve(r.own, raw)
+	case r.own == "":
+		return r.norm.Resolve(base, raw)
+	}
+	b, err := r.norm.Resolve(r.own, base)
+	if err != nil {
+		return "", err
+	}
+	return r.norm.Resolve(b, raw)
+}
+
+// hasScheme tells http://a.example/ and mailto:x from a.example:8080/.
+func hasScheme(raw string) bool {
+	colon := strings.IndexByte(raw, ':')
+	if colon <= 0 || strings.ContainsAny(raw[:colon], "./?#") {
+		return false
+	}
+	return true
+}
+
+// beginsWithHost recognizes URLs without a scheme.
+func (r *resolver) beginsWithHost(raw string) bool {
+	end := strings.IndexAny(raw, ":/?#")
+	if end < 0 {
+		end = len(raw)
+	}
+	name := strings.ToLower(raw[:end])
+	return strings.HasPrefix(name, "www.") || name != "" && (name == r.host || slices.Contains(r.hosts, name))
+}
+
+func (r *resolver) schemeOr(otherwise string) string {
+	if r.scheme != "" {
+		return r.scheme
+	}
+	return otherwise
+}
+
+func (r *resolver) allowed(u string, f Format) bool {
+	if r.locations == AnyURL {
+		return true
+	}
+	_, host := schemeAndHost(u)
+	if slices.Contains(r.hosts, host) {
+		return true
+	}
+	if r.locations == OwnHost || f == Index || f == RSS || f == Atom {
+		return host == r.host
+	}
+	return strings.HasPrefix(u, r.folder)
+}
+
+// schemeAndHost cuts a normalized URL.
+func schemeAndHost(u string) (scheme, host string) {
+	scheme, rest, _ := strings.Cut(u, "://")
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
+		rest = rest[i+1:]
+	}
+	if i := strings.LastIndexByte(rest, ':'); i >= 0 && !strings.HasSuffix(rest, "]") {
+		rest = rest[:i]
+	}
+	return scheme, rest
+}
+
+// Places returns where sitemaps often are if a site's robots.txt names none: URLs on
+// the scheme, host and port of site, the most usual first. It returns nil if site is
+// no URL that can be crawled.
+func Places(site string) []string {
+	root, err := urlnorm.New().Resolve(site, "/")
+	if err != nil {
+		return nil
+	}
+	var urls []string
+	for _, name := range []string{
+		"sitemap.xml", "sitemap_index.xml", "sitemap-index.xml", "sitemap.xml.gz", "sitemap.txt", "sitemap/sitemap.xml", "sitemapindex.xml",
+	} {
+		urls = append(urls, root+name)
+	}
+	return urls
+}
