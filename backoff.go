@@ -145,6 +145,7 @@ type trouble struct {
 	raised   uint64 // number of the youngest lease when step was raised
 	counted  uint64 // the same for fails
 	quiet    int64  // when a contact failed last, or a step was taken back since; ns since Open
+	free     int64  // when the host may be contacted, as far as its other clocks say; ns since Open
 	fails    uint16 // failed contacts in a row
 	lanes    uint16 // leases that it may have at once at step 0; 0: as many as are set
 	step     uint8  // 0: the host is not slowed down

@@ -81,6 +81,7 @@ func (f *Frontier) closingHostLocked(id uint32, now int64) []Row {
 		if at := now + max(int64(f.DelayOf(string(c.name(h))).Max()), c.learnedGap(id)); at > due {
 			due, why = at, whyReopened
 		}
+		f.leasedTroubleLocked(id, now)
 		if l.group != 0 {
 			c.stampGroup(l.group, now+c.longest(c.groups.at(l.group)), now)
 		}

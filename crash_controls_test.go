@@ -101,7 +101,7 @@ func nextControl(r *rand.Rand) control {
 	change := func(what string, call func(*frontier.Frontier) error, change func(*frontier.Rule)) control {
 		return control{fmt.Sprintf("%s %v", what, s), call, func(c *controlled) { c.rule(s, change) }}
 	}
-	switch r.IntN(14) {
+	switch r.IntN(17) {
 	case 0:
 		return change("pause", func(f *frontier.Frontier) error { return f.Pause(s) },
 			func(r *frontier.Rule) { r.Paused = frontier.On })
@@ -165,9 +165,38 @@ func nextControl(r *rand.Rand) control {
 		host, group := fmt.Sprintf("m%d.member", r.IntN(3)), []string{"", "g0", "g1", "other"}[r.IntN(4)]
 		return control{fmt.Sprintf("assign %s to %q", host, group), func(f *frontier.Frontier) error { return f.Assign(host, group) },
 			func(c *controlled) { c.member(host, group) }}
+	case 12:
+		host := fmt.Sprintf("m%d.member", r.IntN(3))
+		return control{"forget " + host, func(f *frontier.Frontier) error { return f.Forget(host) },
+			func(c *controlled) { c.member(host, "") }}
+	case 13:
+		return drawDeletion(r)
 	default:
 		return drawContact(r)
 	}
+}
+
+// drawDeletion draws a deletion of all that waits.
+func drawDeletion(r *rand.Rand) control {
+	gone := func(c *controlled) {
+		maps.DeleteFunc(c.more, func(key, _ string) bool { return strings.HasPrefix(key, "now ") })
+	}
+	switch r.IntN(3) {
+	case 0:
+		return control{"delete crawl 0", func(f *frontier.Frontier) error {
+			_, err := f.DeleteCrawl(context.Background(), 0)
+			return err
+		}, gone}
+	case 1:
+		return control{"delete all", func(f *frontier.Frontier) error {
+			_, err := f.Delete(context.Background(), frontier.All())
+			return err
+		}, gone}
+	}
+	return control{"delete *.now", func(f *frontier.Frontier) error {
+		_, err := f.Delete(context.Background(), frontier.Domain("now"))
+		return err
+	}, gone}
 }
 
 // drawContact draws a contact after which the host is left alone, for one reason or

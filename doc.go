@@ -99,7 +99,8 @@
 // [Frontier.SetDelay] and the others each change one setting of one rule, are
 // durable when they return, and hold for the very next hand-out. Leases that are
 // out go on. A host that a rule holds is found when its turn comes, and put aside
-// until a rule lets it go: no call loops over hosts.
+// until a rule lets it go: no call loops over hosts. [Frontier.Forget] forgets what
+// was learned of a host, not its clock.
 //
 // # Failing hosts
 //

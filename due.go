@@ -50,12 +50,15 @@ func (f *Frontier) clocksLocked(id uint32, p *plan) clocks {
 		if h.crawlDelay > 0 {
 			hold(p.end+h.crawlDelayNs(), whyCrawlDelay)
 		}
-		if gap, w := f.core.troubleGap(id); gap > 0 {
-			hold(p.end+int64(gap+f.opts.Backoff.jitter(gap, rand.Uint64())), w)
-		}
 	}
 	if ra := p.outcome.RetryAfter; ra > 0 {
 		hold(p.end+int64(min(ra, maxDelay)), whyRetryAfter)
+	}
+	if h.has(troubled) {
+		f.core.freeFrom(id, max(x.lane, x.hold))
+		if gap, w := f.core.troubleGap(id); gap > 0 && p.hostHold >= 0 {
+			hold(p.end+int64(gap+f.opts.Backoff.jitter(gap, rand.Uint64())), w)
+		}
 	}
 	return x
 }

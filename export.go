@@ -308,8 +308,11 @@ func (x *exporter) present(name string, s *hostState) {
 	} else if s.why == whyNone { // as of a host that is being contacted
 		s.why = whyDelay
 	}
+	if s.free <= max(x.moment, x.held) || !s.why.forgettable() {
+		s.free = 0 // or it is due
+	}
 	if t := f.stateTrouble(s); t.over() || t.until() <= f.since(millisTime(x.moment)) {
-		s.trouble, s.quiet = trouble{}, 0
+		s.trouble, s.quiet, s.free = trouble{}, 0, 0
 	}
 }
 

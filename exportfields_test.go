@@ -132,10 +132,10 @@ func TestExportHasAllOfAHost(t *testing.T) {
 	}
 	typ := reflect.TypeOf(trouble{})
 	for i := range typ.NumField() {
-		s := hostState{quiet: 1e12, trouble: trouble{step: 1}}
+		s := hostState{quiet: 1e12, free: 1e12, trouble: trouble{step: 1}}
 		switch t := &s.trouble; typ.Field(i).Name {
 		case "raised", "counted", "good": // of leases that are out
-		case "quiet": // hostState has it
+		case "quiet", "free": // hostState has them
 		case "fails":
 			t.fails = 3
 		case "lanes":
@@ -157,5 +157,5 @@ func TestExportHasAllOfAHost(t *testing.T) {
 		}
 		check(typ.Field(i).Name, s)
 	}
-	require.Equal(t, 7, reflect.TypeOf(hostState{}).NumField(), "a new field must be exported, too")
+	require.Equal(t, 8, reflect.TypeOf(hostState{}).NumField(), "a new field must be exported, too")
 }

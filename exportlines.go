@@ -242,6 +242,7 @@ func (l *lineWriter) host(name []byte, s *hostState) []byte {
 		l.name("trouble")
 		l.b = append(l.b, '{')
 		l.time("failed", s.quiet)
+		l.time("free", s.free)
 		l.integer("failures", int64(t.fails))
 		l.integer("step", int64(t.step))
 		l.integer("from", int64(t.from))

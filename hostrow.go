@@ -26,6 +26,7 @@ const (
 	hostProbes     = 12
 	hostSlots      = 13 // leases that it may have
 	hostAssigned   = 14 // 1: it belongs to its group until somebody says otherwise
+	hostFree       = 15 // of its trouble: Unix milliseconds
 )
 
 // hostState is what the row of a host says.
@@ -36,7 +37,8 @@ type hostState struct {
 	group      string
 	assigned   bool
 	quiet      int64   // Unix milliseconds
-	trouble    trouble // but for quiet
+	free       int64   // Unix milliseconds
+	trouble    trouble // but for these two
 }
 
 // hostRow encodes what is known of a host, which may be contacted from due on.
@@ -62,6 +64,9 @@ func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
 		b = appendNumber(b, hostSlots, uint64(t.lanes))
 	}
 	b = appendNumber(b, hostAssigned, uint64(btoi(h.has(assigned))))
+	if h.has(troubled) {
+		b = appendNumber(b, hostFree, uint64(max(0, wallMillis(f.wall(c.troubles[id].free)))))
+	}
 	return Row{Key: rowHost + string(c.name(h)), Value: b}
 }
 
@@ -100,6 +105,9 @@ func decodeHost(name string, value []byte) (hostState, error) {
 		case hostAssigned:
 			s.assigned = x == 1
 			return x == 1
+		case hostFree:
+			s.free = int64(x)
+			return x <= maxMillis
 		case hostProbes:
 			return small(&t.probes, x)
 		case hostSlots:
@@ -155,6 +163,7 @@ func (f *Frontier) stateTrouble(s *hostState) trouble {
 		t.probes = 0
 	}
 	t.quiet = min(f.since(millisTime(s.quiet)), f.last)
+	t.free = min(f.since(millisTime(s.free)), f.last+int64(maxDelay))
 	t.raised, t.counted = f.token, f.token // leases from before have ended
 	return t
 }

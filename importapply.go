@@ -319,6 +319,9 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 		h.pins++
 		p.members = append(p.members, id)
 	}
+	if h.has(troubled) && !why.forgettable() {
+		c.freeFrom(id, due)
+	}
 	c.holdBack(id, due, why)
 	if idle {
 		c.settle(id, now)

@@ -83,7 +83,7 @@ func (d *lineDelay) policy() (DelayPolicy, error) {
 }
 
 type lineTrouble struct {
-	Failed             lineTime
+	Failed, Free       lineTime
 	Failures           uint16
 	Step, From, Search uint8
 	Relapses           uint8

@@ -211,7 +211,7 @@ func (l *exportLine) hostState() (s hostState, err error) {
 	}
 	s.why = why(clock)
 	if l.Trouble != nil {
-		s.quiet = int64(l.Trouble.Failed)
+		s.quiet, s.free = int64(l.Trouble.Failed), int64(l.Trouble.Free)
 		if s.trouble, err = l.Trouble.state(); err != nil {
 			return s, err
 		}

@@ -44,6 +44,7 @@ type item struct {
 
 type modelHost struct {
 	due   time.Time
+	free  time.Time // the same but for its failures
 	crawl time.Duration
 	group string
 	saved string // group as of the last Done
@@ -214,6 +215,7 @@ func (m *model) left(t *rapid.T) {
 func (m *model) endLease(name string, end time.Time) {
 	h := m.host(name)
 	h.due = later(h.due, end.Add(max(modelDelay, h.crawl, h.gap())))
+	h.free = later(h.free, end.Add(max(modelDelay, h.crawl)))
 	for _, g := range []string{h.lease.group, h.lease.old} {
 		if g != "" {
 			m.groups[g] = later(m.groups[g], end.Add(modelDelay))
@@ -535,6 +537,7 @@ func (m *model) Done(t *rapid.T) {
 	}
 	if o.RetryAfter > 0 {
 		h.due = later(h.due, m.now().Add(o.RetryAfter))
+		h.free = later(h.free, m.now().Add(o.RetryAfter))
 	}
 	for _, it := range fresh {
 		m.host(it.host)
@@ -724,6 +727,7 @@ func (m *model) Reopen(t *rapid.T) {
 				gap = 0 // no probe was under way
 			}
 			h.due = later(h.due, opened.Add(max(modelDelay, h.crawl, gap)))
+			h.free = later(h.free, opened.Add(max(modelDelay, h.crawl)))
 		}
 		m.hosts[name] = h
 	}
@@ -807,7 +811,7 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
 		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Rule": m.Rule, "Delete": m.Delete,
-		"CrawlSettings": m.CrawlSettings, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export,
+		"CrawlSettings": m.CrawlSettings, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export, "Forget": m.Forget,
 		"": m.check,
 	}
 	if durable {

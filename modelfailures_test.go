@@ -67,3 +67,17 @@ func (m *model) recall(t *rapid.T, clean bool) {
 		h.fails = x.Backoff.Failures
 	}
 }
+
+// Forget makes the frontier forget what was learned of a host.
+func (m *model) Forget(t *rapid.T) {
+	name := m.drawHost()
+	require.NoError(t, m.f.Forget(name))
+	h := m.hosts[name]
+	if h == nil {
+		return
+	}
+	if h.modelFailures != (modelFailures{}) && h.free.Before(h.due) {
+		h.due = h.free
+	}
+	h.modelFailures, h.crawl, h.group, h.saved = modelFailures{}, 0, "", ""
+}

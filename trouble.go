@@ -57,6 +57,9 @@ func (f *Frontier) contactLocked(id uint32, token uint64, p *plan) {
 	b, q := &f.opts.Backoff, &f.opts.Quarantine
 	old := c.troubles[id]
 	t, lease := old, f.leaseNumber(token)
+	if !h.has(troubled) {
+		t.free = h.due
+	}
 	if failed {
 		t.failed(p.outcome.Failure, lease, f.token, p.end, c.allowed(id), b, q)
 	} else {
