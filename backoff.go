@@ -69,6 +69,17 @@ type Quarantine struct {
 	Probe time.Duration
 	// MaxProbe bounds the interval. Zero means a day, or Probe if that is longer.
 	MaxProbe time.Duration
+	// Probes is how many probes may fail in a row, 1 to 250, until the host is
+	// given up: its URLs leave, reported like those whose tries are used up. Until
+	// its next probe would be due those that come are given up as well; the first
+	// that comes later is that probe. Paused and blocked hosts, and paused crawls,
+	// keep their URLs.
+	//
+	// Zero means any number: its URLs wait until the host returns, and Next waits
+	// with them. That is right for a crawl that goes on for weeks, in which a host
+	// may be away for days; a crawl that shall end needs a bound. With 3 and the
+	// default intervals a host is given up 70 minutes after it came into quarantine.
+	Probes int
 }
 
 func (b Backoff) withDefaults() Backoff {
@@ -120,11 +131,15 @@ func (q Quarantine) check() (errs []error) {
 	if q.Probe < time.Millisecond || q.MaxProbe < q.Probe || q.MaxProbe > maxDelay {
 		errs = append(errs, fmt.Errorf("Quarantine has Probe %v and MaxProbe %v; want 1ms <= Probe <= MaxProbe <= %v", q.Probe, q.MaxProbe, maxDelay))
 	}
+	if q.Probes < 0 || q.Probes > maxProbes {
+		errs = append(errs, fmt.Errorf("Quarantine.Probes is %d; want 1 to %d, or 0 for any number", q.Probes, maxProbes))
+	}
 	return errs
 }
 
 const (
-	maxAfter = 10_000 // failed contacts until a quarantine
+	maxProbes = 250    // that Quarantine.Probes may allow
+	maxAfter  = 10_000 // failed contacts until a quarantine
 
 	quietGaps   = 200 // without a failure until a step is taken back
 	searchAfter = 2   // good contacts until a step is taken back soon
@@ -142,19 +157,22 @@ const (
 // Failures whose leases are not younger than raised (counted) count with the one
 // that raised the step (the number of failures) last.
 type trouble struct {
-	raised   uint64 // number of the youngest lease when step was raised
-	counted  uint64 // the same for fails
-	quiet    int64  // when a contact failed last, or a step was taken back since; ns since Open
-	free     int64  // when the host may be contacted, as far as its other clocks say; ns since Open
-	fails    uint16 // failed contacts in a row
-	lanes    uint16 // leases that it may have at once at step 0; 0: as many as are set
-	step     uint8  // 0: the host is not slowed down
-	from     uint8  // step before fails began, or the one after if that did not suffice
-	search   uint8  // steps above it are taken back soon; 0: none
-	good     uint8  // good contacts since quiet began, at most searchAfter
-	relapses uint8  // how often a step that was taken back was needed
-	eased    bool   // a step was taken back since one was raised
-	probes   uint8  // number of the quarantine's interval; 0: the host is in none
+	raised   uint64  // number of the youngest lease when step was raised
+	counted  uint64  // the same for fails
+	quiet    int64   // when a contact failed last, or a step was taken back since; ns since Open
+	free     int64   // when the host may be contacted, as far as its other clocks say; ns since Open
+	fails    uint16  // failed contacts in a row
+	lanes    uint16  // leases that it may have at once at step 0; 0: as many as are set
+	step     uint8   // 0: the host is not slowed down
+	from     uint8   // step before fails began, or the one after if that did not suffice
+	search   uint8   // steps above it are taken back soon; 0: none
+	good     uint8   // good contacts since quiet began, at most searchAfter
+	relapses uint8   // how often a step that was taken back was needed
+	eased    bool    // a step was taken back since one was raised
+	probes   uint8   // number of the quarantine's interval; 0: the host is in none
+	kind     Failure // of the last failure
+	listed   bool    // in core.lost
+	kept     bool    // since the last failure: its URLs cannot be given up
 }
 
 // failed takes in that a contact failed that ended at end. lease is its lease's
@@ -162,6 +180,7 @@ type trouble struct {
 // once.
 func (t *trouble) failed(k Failure, lease, last uint64, end int64, lanes int32, b *Backoff, q *Quarantine) {
 	t.quiet, t.good = max(t.quiet, end), 0
+	t.kind, t.kept = k, false
 	inQuarantine := t.probes > 0
 	if lease > t.counted {
 		t.counted = last
@@ -169,8 +188,8 @@ func (t *trouble) failed(k Failure, lease, last uint64, end int64, lanes int32, 
 			t.from = t.step
 		}
 		t.fails = uint16(min(int(t.fails)+1, maxAfter))
-		if inQuarantine && q.interval(t.probes) < q.MaxProbe {
-			t.probes++
+		if inQuarantine {
+			t.probes = min(t.probes, math.MaxUint8-1) + 1
 		}
 		if !inQuarantine && !q.Disabled && int(t.fails) >= q.After {
 			t.probes = 1

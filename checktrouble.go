@@ -7,6 +7,10 @@ func (k *checker) troubles() {
 	c := k.c
 	var backedOff, quarantined int64
 	n := 0
+	lost := map[uint32]bool{}
+	for _, id := range c.lost {
+		lost[id] = true
+	}
 	for id := uint32(1); id <= c.hosts.top; id++ {
 		h := c.hosts.at(id)
 		if h.nameLen == 0 {
@@ -20,6 +24,9 @@ func (k *checker) troubles() {
 			continue
 		}
 		n++
+		if t.listed && !lost[id] {
+			k.bad("F6: host %d is to be given up, and is not listed", id)
+		}
 		backedOff += int64(btoi(t.step > 0))
 		quarantined += int64(btoi(t.probes > 0))
 		if t.over() {

@@ -110,7 +110,7 @@
 // least gap after each contact; a long quiet time lowers it ([Backoff]). A host of
 // which nothing but failures came for a while is in quarantine, and merely probed;
 // its URLs wait meanwhile ([Quarantine]), so that a crawl with KeepOpen unset is not
-// over. Whether and when a URL is tried again is another question: [RetryPolicy].
+// over; with Quarantine.Probes they are given up after so many. Whether and when a URL is tried again is another question: [RetryPolicy].
 // Outcome.Failure tells the kind of failure for all of them.
 //
 // # Durability

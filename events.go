@@ -35,18 +35,23 @@ const (
 	EventLimitReached
 	// EventLimitLifted: there is room again under such a limit.
 	EventLimitLifted
-	// EventURLGivenUp: URL left because its tries are used up, durably.
+	// EventURLGivenUp: URL left because its tries are used up, or its host is given
+	// up (Reason), durably.
 	EventURLGivenUp
 	// EventLeaseExpired: the lease of URL, or a slot of Host, ended by its deadline.
 	EventLeaseExpired
 	// EventStoreError: the Spill failed with Err; Reason tells what was tried, and
 	// Count how many URLs it concerns, if any.
 	EventStoreError
+	// EventHostGivenUp: Count probes of Host failed, and its URLs are given up, for
+	// each of which there is an EventURLGivenUp; it is probed again, if URLs come,
+	// at Until.
+	EventHostGivenUp
 )
 
 var eventNames = [...]string{
 	"no event", "host blocked", "host backed off", "host quarantined", "host returned",
-	"limit reached", "limit lifted", "url given up", "lease expired", "store error",
+	"limit reached", "limit lifted", "url given up", "lease expired", "store error", "host given up",
 }
 
 // String returns the kind's name in lower case. It does not change between
@@ -63,7 +68,7 @@ func (k EventKind) level() slog.Level {
 	switch k {
 	case EventStoreError:
 		return slog.LevelError
-	case EventHostBlocked, EventHostQuarantined, EventLimitReached:
+	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached:
 		return slog.LevelWarn
 	case EventHostBackedOff:
 		return slog.LevelDebug

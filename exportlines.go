@@ -254,6 +254,9 @@ func (l *lineWriter) host(name []byte, s *hostState) []byte {
 		}
 		l.integer("lanes", int64(t.lanes))
 		l.integer("probes", int64(t.probes))
+		if t.kind != FailureOther {
+			l.word("failure", t.kind.String())
+		}
 		l.b = append(l.b, '}')
 	}
 	return l.end()

@@ -69,7 +69,9 @@ type Frontier struct {
 		batch, seq uint64
 		marks      int // of logMarks
 	}
-	rounds     sync.Mutex // held for a round of moving
+	rounds     sync.Mutex    // held for a round of moving
+	givingUp   bool          // a goroutine gives up URLs of lost hosts
+	givingStep chan struct{} // closed when those being given up are; nil if none are
 	closeOnce  sync.Once
 	closeErr   error
 	background sync.WaitGroup
@@ -291,6 +293,12 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 		if f.readDueLocked(f.last) {
 			f.mu.Unlock()
 			f.readTimed(true)
+			f.mu.Lock()
+			return l, at, true, nil
+		}
+		if len(f.core.lost) > 0 || f.givingStep != nil {
+			f.mu.Unlock()
+			f.giveUpSome(false)
 			f.mu.Lock()
 			return l, at, true, nil
 		}

@@ -27,6 +27,7 @@ const (
 	hostSlots      = 13 // leases that it may have
 	hostAssigned   = 14 // 1: it belongs to its group until somebody says otherwise
 	hostFree       = 15 // of its trouble: Unix milliseconds
+	hostFailure    = 16 // kind of the last failure
 )
 
 // hostState is what the row of a host says.
@@ -66,6 +67,7 @@ func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
 	b = appendNumber(b, hostAssigned, uint64(btoi(h.has(assigned))))
 	if h.has(troubled) {
 		b = appendNumber(b, hostFree, uint64(max(0, wallMillis(f.wall(c.troubles[id].free)))))
+		b = appendNumber(b, hostFailure, uint64(c.troubles[id].kind))
 	}
 	return Row{Key: rowHost + string(c.name(h)), Value: b}
 }
@@ -110,6 +112,8 @@ func decodeHost(name string, value []byte) (hostState, error) {
 			return x <= maxMillis
 		case hostProbes:
 			return small(&t.probes, x)
+		case hostFailure:
+			return small((*uint8)(&t.kind), x) && int(t.kind) < failures
 		case hostSlots:
 			t.lanes = uint16(x)
 			return x <= math.MaxUint16

@@ -145,6 +145,7 @@ type core struct {
 	avail     [maxPriorities]int // scratch for the selector
 
 	troubles map[uint32]trouble // what is known of the failures of hosts, by their numbers
+	lost     []uint32           // hosts whose URLs shall be given up
 
 	rows       bloom.Filter            // hashes of all hosts that have a row
 	departures departures              // hosts in place departing, oldest first

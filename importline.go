@@ -90,6 +90,7 @@ type lineTrouble struct {
 	Eased              bool
 	Lanes              uint16
 	Probes             uint8
+	Failure            string
 }
 
 // state is what a line tells of a host's failures.
@@ -97,8 +98,14 @@ func (l *lineTrouble) state() (t trouble, err error) {
 	if l.Failures > maxAfter || l.Relapses > maxRelapses {
 		return t, fmt.Errorf("trouble has %d failures and %d relapses; want at most %d and %d", l.Failures, l.Relapses, maxAfter, maxRelapses)
 	}
+	kind := FailureOther
+	for l.Failure != "" && l.Failure != kind.String() {
+		if kind++; int(kind) == failures {
+			return t, fmt.Errorf("trouble has failure %q; want one like %q", l.Failure, FailureConnect)
+		}
+	}
 	return trouble{
-		fails: l.Failures, step: l.Step, from: l.From, search: l.Search, relapses: l.Relapses,
+		kind: kind, fails: l.Failures, step: l.Step, from: l.From, search: l.Search, relapses: l.Relapses,
 		eased: l.Eased, lanes: l.Lanes, probes: l.Probes,
 	}, nil
 }

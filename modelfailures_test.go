@@ -45,7 +45,7 @@ func (x modelFailures) ended(o frontier.Outcome) modelFailures {
 		x.slowed = x.slowed || x.probes == 0 && o.Failure == frontier.FailureTooMany
 		x.fails++
 		if x.probes > 0 || x.fails >= modelQuarantine.After {
-			x.probes = min(x.probes+1, 2)
+			x.probes = min(x.probes+1, 255)
 		}
 	case frontier.Requeue:
 	default:

@@ -62,8 +62,11 @@ type Options struct {
 	Quarantine Quarantine
 	// Scheduler says when a visited URL is visited again. Nil means never.
 	Scheduler Scheduler
-	// OnGiveUp, if set, is told of each URL that leaves because its tries are
-	// used up, after that is durable, outside the lock.
+	// OnGiveUp, if set, is told of each URL that leaves because its tries are used
+	// up, or its host is given up (Quarantine.Probes), after that is durable,
+	// outside the lock. The Outcome is that of the last try, or tells with which
+	// Failure the last probe of its host ended. It may call anything but what waits
+	// for leases or their end: Next, TryNext, Drain and Close.
 	OnGiveUp func(Entry, Outcome)
 	// OnEvent, if set, is told of what happens in the frontier, in order, one
 	// event at a time, outside the lock. The frontier never waits for it, but

@@ -176,6 +176,9 @@ func (c *core) dropSlot(h *host, now int64) {
 func (c *core) settle(id uint32, now int64) {
 	h := c.hosts.at(id)
 	c.dropSlot(h, now)
+	if h.has(troubled) {
+		c.despair(id, now)
+	}
 	if c.full(id) {
 		c.put(h, leased)
 		return

@@ -25,7 +25,7 @@ type Stats struct {
 	HandedOut  int64    // leases, those for contact only included
 	Done       [7]int64 // Done calls by Result
 	Retried    int64    // failed URLs that were scheduled again
-	GivenUp    int64    // failed URLs whose tries were used up
+	GivenUp    int64    // URLs whose tries were used up, or whose hosts were given up
 	Deleted    int64    // URLs that Delete and DeleteCrawl removed
 	Expired    int64    // leases that ended by their deadline
 	Unreadable int64    // URLs in blocks that are damaged; they stay on disk

@@ -82,6 +82,9 @@ func (f *Frontier) contactLocked(id uint32, token uint64, p *plan) {
 func (f *Frontier) tellTroubleLocked(h *host, old, t *trouble) {
 	e := Event{Host: string(f.core.name(h))}
 	switch {
+	case t.lost(&f.opts.Quarantine) && !old.lost(&f.opts.Quarantine):
+		e.Kind, e.Count = EventHostGivenUp, int64(t.probes-1)
+		e.Until = f.wall(f.last + int64(f.opts.Quarantine.interval(t.probes)))
 	case t.probes > 0 && old.probes == 0:
 		e.Kind, e.Count = EventHostQuarantined, int64(t.fails)
 		e.Until = f.wall(f.last + int64(f.opts.Quarantine.interval(t.probes)))

@@ -69,6 +69,7 @@ func (f *Frontier) dispatchLocked() {
 		return
 	}
 	f.wakeReaderLocked()
+	f.startGivingUpLocked()
 	if f.waiters.first == nil && len(f.contacts) == 0 {
 		return
 	}

@@ -65,6 +65,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.DurationVar(&groupDelay, "group-delay", 0, "fixed `pause` between two contacts with an address (default: as for a host)")
 	fs.DurationVar(&s.frontier.Backoff.Base, "backoff-base", 2*time.Second, "pause after the first failure that slows a host down, twice as long after each further one")
 	fs.DurationVar(&s.frontier.Backoff.Max, "backoff-max", 10*time.Minute, "greatest such pause")
+	fs.IntVar(&s.frontier.Quarantine.Probes, "probes", 3, "a host that only fails is tried again after 10, 20, 40 minutes, and so on, up to a day; after so many failed `probes` its URLs are given up (0: the crawl waits until it returns)")
 	fs.BoolVar(&s.crawler.Groups.Off, "no-groups", false, "hosts with the same address owe it nothing together")
 	fs.IntVar(&s.crawler.Groups.Concurrency, "group-concurrency", 1, "contacts with one address at once")
 	fs.Var(&exempt, "group-exempt", "`networks` (CIDR) whose addresses are shared without being one server, as of a CDN; comma-separated")
@@ -125,6 +126,9 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	}
 	if b := s.frontier.Backoff; b.Base <= 0 || b.Max < b.Base {
 		bad("-backoff-base %v, -backoff-max %v: want 0 < base <= max", b.Base, b.Max)
+	}
+	if n := s.frontier.Quarantine.Probes; n < 0 || n > 250 {
+		bad("-probes is %d; want 0 to 250", n)
 	}
 	if s.crawler.Groups.Concurrency < 1 {
 		bad("-group-concurrency is %d; want >= 1", s.crawler.Groups.Concurrency)
