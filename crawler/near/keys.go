@@ -1,0 +1,227 @@
+// This file is the layout of an index on disk. All numbers are big-endian.
+//
+//	meta                        -> version, rows, shingle, keepNumbers, hash key
+//	r id                        -> record: a URL, its page, and who had that first
+//	b print                     -> id of the page with these bytes
+//	t print                     -> id of the page with these words
+//	s band hash id              -> nothing; a page with this super-shingle
+//	h host 0 id                 -> nothing; the pages of a host
+//	m host 0 host 0 which id    -> nothing; a page that both hosts have, and which of
+//	                               them, in order of names, had it later, "0" or "1"
+//
+// Only first pages have b, t and s rows. An id is a keyed hash of a URL.
+
+package near
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/dchest/siphash"
+	"github.com/dgraph-io/badger/v4"
+)
+
+const formatVersion = 1
+
+var (
+	metaKey      = []byte("\x00meta")
+	recordPrefix = []byte("r")
+)
+
+// errCorrupt is part of errors about rows that cannot be read.
+var errCorrupt = errors.New("damaged row")
+
+// id is a URL's name on disk.
+type id [12]byte
+
+func (x *Index) id(url string) (i id) {
+	a, b := siphash.Hash128(x.hasher.k0, x.hasher.k1, []byte(url))
+	binary.BigEndian.PutUint64(i[:8], a)
+	binary.BigEndian.PutUint32(i[8:], uint32(b))
+	return i
+}
+
+func idOf(b []byte) (i id) {
+	copy(i[:], b)
+	return i
+}
+
+func recordKey(i id) []byte { return append([]byte("r"), i[:]...) }
+
+func hostKey(host string, i id) []byte {
+	return append(hostPrefix(host), i[:]...)
+}
+
+func hostPrefix(host string) []byte { return []byte("h" + host + "\x00") }
+
+// mirrorKey is that of a page of host, which other had first.
+func mirrorKey(host, other string, i id) []byte {
+	which := byte('1')
+	if host < other {
+		which = '0'
+	}
+	return append(append(mirrorPrefix(host, other), which), i[:]...)
+}
+
+func mirrorPrefix(host, other string) []byte {
+	return []byte("m" + min(host, other) + "\x00" + max(host, other) + "\x00")
+}
+
+// prints are the keys by which pages that are the same are found.
+func (x *Index) prints(p *Page) [2][]byte {
+	return [2][]byte{append([]byte("b"), p.Bytes[:]...), append([]byte("t"), p.Text[:]...)}
+}
+
+// bands are the prefixes of a page's super-shingles.
+func (x *Index) bands(p *Page) [][]byte {
+	if p.Words < MinWords {
+		return nil
+	}
+	bands := make([][]byte, 0, bins/x.rows)
+	var raw [2 * bins]byte
+	for i := 0; i+x.rows <= bins; i += x.rows {
+		b := raw[:0]
+		for _, v := range p.Sketch[i : i+x.rows] {
+			b = binary.BigEndian.AppendUint16(b, v)
+		}
+		h := siphash.Hash(x.hasher.k0, x.hasher.k1, b)
+		bands = append(bands, binary.BigEndian.AppendUint64([]byte{'s', byte(i)}, h))
+	}
+	return bands
+}
+
+// record is what is remembered of a URL.
+type record struct {
+	url   string
+	page  Page
+	first id // the URL that had this content first; its own if it is that
+}
+
+func (r *record) bytes() []byte {
+	b := append([]byte(nil), r.first[:]...)
+	b = append(append(b, r.page.Bytes[:]...), r.page.Text[:]...)
+	b = binary.BigEndian.AppendUint32(b, uint32(min(r.page.Words, 1<<32-1)))
+	if r.page.Words >= MinWords {
+		for _, v := range r.page.Sketch {
+			b = binary.BigEndian.AppendUint16(b, v)
+		}
+	}
+	return append(b, r.url...)
+}
+
+func parseRecord(b []byte) (*record, error) {
+	const fixed = len(id{}) + 2*len(Print{}) + 4
+	if len(b) < fixed {
+		return nil, fmt.Errorf("%w: a record of %d bytes", errCorrupt, len(b))
+	}
+	var r record
+	b = b[copy(r.first[:], b):]
+	b = b[copy(r.page.Bytes[:], b):]
+	b = b[copy(r.page.Text[:], b):]
+	r.page.Words = int(binary.BigEndian.Uint32(b))
+	b = b[4:]
+	if r.page.Words >= MinWords {
+		if len(b) < 2*bins {
+			return nil, fmt.Errorf("%w: a record without its sketch", errCorrupt)
+		}
+		for i := range r.page.Sketch {
+			r.page.Sketch[i] = binary.BigEndian.Uint16(b[2*i:])
+		}
+		b = b[2*bins:]
+	}
+	r.url = string(b)
+	return &r, nil
+}
+
+// getRecord returns nil if there is none.
+func getRecord(txn *badger.Txn, i id) (r *record, err error) {
+	item, err := txn.Get(recordKey(i))
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = item.Value(func(v []byte) error {
+		r, err = parseRecord(v)
+		return err
+	})
+	return r, err
+}
+
+// getID returns zero if there is none.
+func getID(txn *badger.Txn, key []byte) (i id, err error) {
+	item, err := txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return i, nil
+	}
+	if err != nil {
+		return i, err
+	}
+	err = item.Value(func(v []byte) error {
+		i = idOf(v)
+		return nil
+	})
+	return i, err
+}
+
+// deleteIf deletes a row if it leads to i.
+func deleteIf(txn *badger.Txn, key []byte, i id) error {
+	other, err := getID(txn, key)
+	if err != nil || other != i {
+		return err
+	}
+	return txn.Delete(key)
+}
+
+// meta says what the rows of a folder mean.
+type meta struct {
+	version     byte
+	rows        int
+	shingle     int
+	keepNumbers bool
+	key         [16]byte
+}
+
+func (m meta) String() string {
+	return fmt.Sprintf("version %d, %d values in a super-shingle, shingles of %d words, numbers kept %v", m.version, m.rows, m.shingle, m.keepNumbers)
+}
+
+func (m meta) bytes() []byte {
+	keep := byte(0)
+	if m.keepNumbers {
+		keep = 1
+	}
+	return append([]byte{m.version, byte(m.rows), byte(m.shingle), keep}, m.key[:]...)
+}
+
+func parseMeta(b []byte) (m meta, err error) {
+	if len(b) != 4+len(m.key) {
+		return m, fmt.Errorf("%w: meta of %d bytes", errCorrupt, len(b))
+	}
+	m = meta{version: b[0], rows: int(b[1]), shingle: int(b[2]), keepNumbers: b[3] == 1}
+	copy(m.key[:], b[4:])
+	return m, nil
+}
+
+// hostAndPath cuts a URL: the path has its query, too.
+func hostAndPath(raw string) (host, path string) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "", raw
+	}
+	return strings.ToLower(u.Hostname()), u.RequestURI()
+}
+
+// cutPair reads a mirror row's hosts, and whether the second one had the page later.
+func cutPair(key []byte) (host, other string, second bool) {
+	parts := bytes.SplitN(bytes.TrimPrefix(key, []byte("m")), []byte{0}, 3)
+	if len(parts) < 3 || len(parts[2]) == 0 {
+		return "", "", false
+	}
+	return string(parts[0]), string(parts[1]), parts[2][0] == '1'
+}
