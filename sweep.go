@@ -199,12 +199,14 @@ func (c *core) deadHead(q *queue, d *doom) bool {
 	return c.record(q.back.first).seq() <= d.seq
 }
 
-// deadPart returns the first part of a queue's chain if it is dead, or 0.
+// deadPart returns the first part of a queue's chain if it is dead, or has nothing
+// left to hide what is dead behind it, or 0.
 func (c *core) deadPart(q *queue, d *doom) uint32 {
 	if q.chain == 0 {
 		return 0
 	}
-	if id := c.parts.at(q.chain).next; c.parts.at(id).block <= d.block {
+	id := c.parts.at(q.chain).next
+	if p := c.parts.at(id); p.block <= d.block || c.unread(p) == 0 {
 		return id
 	}
 	return 0
