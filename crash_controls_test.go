@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/tally"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/stretchr/testify/require"
 )
@@ -270,6 +271,7 @@ func TestControlsChild(t *testing.T) {
 
 func TestKillAfterControls(t *testing.T) {
 	r := newRand(t)
+	tries := tally.Of(t)
 	dir := t.TempDir()
 	want := newControlled()
 	want.rules[frontier.Domain("clock")] = frontier.Rule{Paused: frontier.Off, Delay: frontier.FixedDelay(0)}
@@ -295,6 +297,7 @@ func TestKillAfterControls(t *testing.T) {
 		if round%2 != 0 && fmt.Sprint(got) == fmt.Sprint(after.text()) {
 			want.rules, want.more = after.rules, after.more
 		}
+		tries.Tried(1)
 		require.Equal(t, want.text(), got, "round %d, after %d controls; then came %s", round, done, inFlight.what)
 	}
 	t.Logf("%d kills after %d controls; %d hosts asked for time", *controlsRounds, steps, len(due))

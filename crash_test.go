@@ -1,5 +1,6 @@
 // This file kills a process that crawls, at random moments, and looks at what is
-// left: all that was acknowledged, exactly once.
+// left: all that was acknowledged, exactly once, in order, and each host left
+// alone for as long as it must be.
 
 package frontier_test
 
@@ -10,213 +11,251 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/internal/tally"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/stretchr/testify/require"
 )
 
-var (
-	crashChild  = flag.String("frontier.crash-child", "", "be the process that is killed, with the store in this folder")
-	crashFirst  = flag.Int("frontier.crash-first", 0, "first URL number of that process")
-	crashRounds = flag.Int("frontier.crash-rounds", 4, "how often TestKill kills")
-	seed        = flag.Uint64("frontier.seed", 0, "replay random tests with this seed; 0: a new one")
-)
+var crashRounds = flag.Int("frontier.crash-rounds", 6, "how often TestKill kills, with each kind of store")
 
-// newRand returns a source whose seed is logged for replay.
-func newRand(t testing.TB) *rand.Rand {
-	s := *seed
-	if s == 0 {
-		s = rand.Uint64()
+// report is what a process told before it died.
+type report struct {
+	added, done map[crashURL]bool
+	leased      map[crashURL]bool // a Done may have been durable, and not told
+	rests       map[string]time.Time
+	gone, going int // URLs of the deleter below are deleted, or may be
+	paused      [8]bool
+	asked       map[int]bool // a scope may have changed
+	first       int          // number that no process has used
+}
+
+func newReport() *report {
+	return &report{added: map[crashURL]bool{}, done: map[crashURL]bool{}, leased: map[crashURL]bool{},
+		rests: map[string]time.Time{}, asked: map[int]bool{}, first: 1}
+}
+
+// clone is the report as it is now.
+func (r *report) clone() *report {
+	c := *r
+	c.added, c.done, c.leased = maps.Clone(r.added), maps.Clone(r.done), maps.Clone(r.leased)
+	c.rests, c.asked = maps.Clone(r.rests), maps.Clone(r.asked)
+	return &c
+}
+
+// hear notes a line of the process.
+func (r *report) hear(t testing.TB, line string) {
+	t.Helper()
+	var what string
+	var a, b, c int
+	n, err := fmt.Sscan(line, &what, &a, &b, &c)
+	if want := map[string]int{"a": 4, "l": 3, "d": 3, "s": 3, "u": 4, "x": 2, "y": 2, "c": 3, "q": 3}[what]; n != want {
+		require.NoError(t, err, "the process says %q", line)
 	}
-	t.Logf("replay with -frontier.seed=%d", s)
-	return rand.New(rand.NewPCG(s, 1))
+	u := crashURL{a, b}
+	switch what {
+	case "a":
+		for i := range c {
+			r.added[crashURL{a, b + i}] = true
+		}
+		r.first = max(r.first, b+c)
+	case "l":
+		require.False(t, r.done[u], "URL %v was done and is handed out again", u)
+		r.leased[u] = true
+	case "d":
+		r.done[u] = true
+		delete(r.leased, u)
+	case "s":
+		delete(r.leased, u)
+	case "u":
+		r.rests[u.host()] = time.UnixMilli(int64(c))
+	case "x":
+		r.gone = a
+	case "y":
+		r.going = a
+	case "c":
+		r.paused[a] = b == 1
+		delete(r.asked, a)
+	case "q":
+		r.asked[a] = true
+	}
 }
 
-func crashURL(n int) string { return fmt.Sprintf("http://h%d.example/%d", n%97, n) }
-
-func crashNumber(url string) int {
-	n, _ := strconv.Atoi(url[strings.LastIndexByte(url, '/')+1:])
-	return n
+// crawl is the process, and what it says.
+type crawl struct {
+	*exec.Cmd
+	pipe *os.File
+	in   *bufio.Reader // of pipe
 }
 
-// ahead is a clock that is so much ahead of the system's.
-type ahead time.Duration
-
-func (a ahead) Now() time.Time { return time.Now().Add(time.Duration(a)) }
-
-func (a ahead) AfterFunc(d time.Duration, f func()) frontier.Timer { return time.AfterFunc(d, f) }
-
-func openCrash(t testing.TB, dir string, c frontier.Clock) (*frontier.Frontier, func()) {
-	db, err := spill.Open(dir, spill.Options{})
+// startCrash starts the process.
+func startCrash(t testing.TB, dir, store string, first int) *crawl {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCrashChild$", "-frontier.crash-child="+dir,
+		"-frontier.crash-store="+store, "-frontier.crash-first="+strconv.Itoa(first))
+	pipe, out, err := os.Pipe()
 	require.NoError(t, err)
-	f, err := frontier.Open(context.Background(), frontier.Options{
-		Spill: db, Delay: frontier.FixedDelay(0), MemoryBudget: db.Footprint() + 24<<20, Clock: c,
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	require.NoError(t, cmd.Start())
+	require.NoError(t, out.Close())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = pipe.Close()
 	})
+	return &crawl{cmd, pipe, bufio.NewReader(pipe)}
+}
+
+// listen hears so many lines, or all that are left if n is negative.
+func (r *report) listen(t testing.TB, c *crawl, n int) {
+	t.Helper()
+	for ; n != 0; n-- {
+		line, err := c.in.ReadString('\n')
+		if errors.Is(err, io.EOF) && n < 0 {
+			return
+		}
+		require.NoError(t, err, "the process ended by itself: %s", line)
+		r.hear(t, line)
+	}
+}
+
+// stop kills the process: what it did not tell is not known.
+func (r *report) stop(t testing.TB, c *crawl) {
+	t.Helper()
+	require.NoError(t, c.Process.Kill())
+	r.listen(t, c, -1)
+	require.Error(t, c.Wait(), "it was killed")
+	r.first += spanOfKill
+}
+
+// holds requires that a folder has all of the report. It empties it.
+func (r *report) holds(t testing.TB, dir string) {
+	t.Helper()
+	db, err := spill.Open(dir, spill.Options{MemoryBudget: 64 << 20, DiskReserve: 1})
 	require.NoError(t, err)
-	return f, func() {
+	clk := simclock.New(time.Now())
+	opened := clk.Now()
+	f, err := frontier.Open(context.Background(), crashOptions(db, clk))
+	require.NoError(t, err)
+	defer func() {
 		require.NoError(t, f.Check())
 		require.NoError(t, f.Close())
 		require.NoError(t, db.Close())
+	}()
+	r.holdsControls(t, f)
+	d := drained{t: t, report: r, seen: map[crashURL]bool{}, last: map[string]int{}, free: map[string]time.Time{}, opened: opened.Add(crashDelay)}
+	for {
+		l, at, err := f.TryNext()
+		switch {
+		case errors.Is(err, frontier.ErrExhausted):
+			d.complete()
+			return
+		case errors.Is(err, frontier.ErrNotDue):
+			clk.Set(at)
+			continue
+		}
+		require.NoError(t, err)
+		d.comes(l, clk.Now())
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
 	}
 }
 
-// TestCrashChild is the process that TestKill kills. It tells on its standard
-// output what was acknowledged: "a FIRST N" for added URLs, "l N" for a lease,
-// "d N FIRST LINKS" for a lease that is done, with outlinks, "s N" for one that is
-// to come again the next day. Some URLs are scheduled for then from the start, and
-// some of these forced to come at once.
-func TestCrashChild(t *testing.T) {
-	if *crashChild == "" {
-		t.Skip("only a part of TestKill")
-	}
-	f, _ := openCrash(t, *crashChild, nil)
-	ctx := context.Background()
-	var mu sync.Mutex
-	next := *crashFirst
-	take := func(n int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		next += n
-		return next - n
-	}
-	say := func(format string, args ...any) {
-		fmt.Fprintf(os.Stdout, format+"\n", args...) // one write, no buffer
-	}
-	for range 2 {
-		go func() {
-			var later []int // scheduled, and not yet forced
-			for {
-				n := 1 + rand.IntN(40)
-				first := take(n)
-				var es []frontier.Entry
-				for i := range n {
-					e := frontier.Entry{URL: crashURL(first + i), Depth: i % 8}
-					if (first+i)%5 == 0 {
-						e.NotBefore = time.Now().Add(day + time.Duration(rand.Int64N(int64(time.Hour))))
-					}
-					es = append(es, e)
-				}
-				if _, err := f.Add(ctx, es...); err == nil {
-					say("a %d %d", first, n)
-				}
-				if first%5 == 0 {
-					later = append(later, first)
-				}
-				if len(later) > 10 { // forced once: one that is done would come again
-					_, _ = f.Add(ctx, frontier.Entry{URL: crashURL(later[0]), Force: true})
-					later = later[1:]
-				}
-			}
-		}()
-	}
-	go func() {
-		for ; ; time.Sleep(5 * time.Millisecond) {
-			_ = f.MoveNow(rand.IntN(2) == 0)
+func (r *report) holdsControls(t testing.TB, f *frontier.Frontier) {
+	t.Helper()
+	rules := maps.Collect(f.Rules())
+	for i, s := range crashScopes {
+		if !r.asked[i] {
+			require.Equal(t, r.paused[i], rules[s].Paused == frontier.On, "%v is paused: %+v", s, rules[s])
 		}
-	}()
-	for range 8 {
-		go func() {
-			for l := range f.Leases(ctx) {
-				say("l %d", crashNumber(l.Entry.URL))
-				var o frontier.Outcome
-				if x := crashNumber(l.Entry.URL); x%7 == 0 && l.History.Visits == 0 {
-					o.Next = time.Now().Add(day)
-					if f.Done(l, o) == nil {
-						say("s %d", x)
-					}
-					continue
-				}
-				n := rand.IntN(3)
-				first := take(n)
-				for i := range n {
-					o.Add = append(o.Add, frontier.Entry{URL: crashURL(first + i)})
-				}
-				if f.Done(l, o) == nil {
-					say("d %d %d %d", crashNumber(l.Entry.URL), first, n)
-				}
-			}
-		}()
+		require.NoError(t, f.Clear(s))
 	}
-	time.Sleep(time.Minute) // killed long before
+}
+
+// drained is what comes out of a frontier after a crash.
+type drained struct {
+	t      testing.TB
+	report *report
+	seen   map[crashURL]bool
+	last   map[string]int       // by host and priority
+	free   map[string]time.Time // when a host may be contacted again
+	opened time.Time            // no host may be contacted before
+}
+
+func (d *drained) comes(l frontier.Lease, now time.Time) {
+	d.t.Helper()
+	u, r := urlOf(l.Entry), d.report
+	require.False(d.t, r.done[u], "URL %v was done before the crash and comes again", u)
+	require.False(d.t, d.seen[u], "URL %v comes twice", u)
+	require.False(d.t, u.producer == deleter && !u.resting() && u.n < r.gone, "URL %v was deleted", u)
+	require.Equal(d.t, strconv.Itoa(u.n), string(l.Entry.Meta))
+	d.seen[u] = true
+
+	require.False(d.t, now.Before(d.opened), "%s is contacted at once after the crash", l.Host)
+	require.False(d.t, now.Before(r.rests[l.Host]), "%s is contacted at %v, must be left alone until %v", l.Host, now, r.rests[l.Host])
+	require.False(d.t, now.Before(d.free[l.Host]), "%s is contacted at %v, not after %v", l.Host, now, d.free[l.Host])
+	d.free[l.Host] = now.Add(crashDelay)
+
+	if u.inOrder() {
+		queue := fmt.Sprint(l.Host, l.Priority)
+		require.Less(d.t, d.last[queue], u.n, "URLs of %s and priority %d come out of order", l.Host, l.Priority)
+		d.last[queue] = u.n
+	}
+}
+
+// complete requires that nothing is lost.
+func (d *drained) complete() {
+	d.t.Helper()
+	r := d.report
+	for u := range r.added {
+		gone := u.producer == deleter && !u.resting() && u.n < max(r.gone, r.going)
+		require.True(d.t, d.seen[u] || r.done[u] || r.leased[u] || gone, "URL %v was admitted and is lost", u)
+	}
+}
+
+// copyFolder copies a folder.
+func copyFolder(t testing.TB, from string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	require.NoError(t, os.CopyFS(to, os.DirFS(from)))
+	return to
 }
 
 func TestKill(t *testing.T) {
-	r := newRand(t)
-	tries := tally.Of(t)
-	dir := t.TempDir()
-	added, done := map[int]bool{}, map[int]bool{}
-	leased := map[int]bool{} // when the process died: a Done may have been durable, and not told
-	first := 1
-	for range *crashRounds {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestCrashChild$", "-frontier.crash-child="+dir, "-frontier.crash-first="+strconv.Itoa(first))
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		cmd.Stderr = os.Stderr
-		require.NoError(t, cmd.Start())
-		after := 1 + r.IntN(4000) // lines; time would depend on the machine
-		in := bufio.NewReader(out)
-		for n := 0; ; n++ {
-			line, err := in.ReadString('\n')
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-			var a, b, c int
-			switch {
-			case strings.HasPrefix(line, "a "):
-				_, err = fmt.Sscanf(line, "a %d %d", &a, &b)
-				for i := range b {
-					added[a+i] = true
+	for _, store := range []string{"plain", "small", "sync", "small-sync"} {
+		t.Run(store, func(t *testing.T) {
+			rnd := newRand(t)
+			tries := tally.Of(t)
+			var dir string
+			var r *report
+			urls := 0
+			for round := range *crashRounds {
+				if round%8 == 0 { // a folder of its own
+					dir, r = t.TempDir(), newReport()
 				}
-				first = max(first, a+b)
-			case strings.HasPrefix(line, "l "):
-				_, err = fmt.Sscanf(line, "l %d", &a)
-				require.False(t, done[a], "URL %d was done and handed out again", a)
-				leased[a] = true
-			case strings.HasPrefix(line, "s "):
-				_, err = fmt.Sscanf(line, "s %d", &a)
-				delete(leased, a)
-			case strings.HasPrefix(line, "d "):
-				_, err = fmt.Sscanf(line, "d %d %d %d", &a, &b, &c)
-				done[a] = true
-				delete(leased, a)
-				for i := range c {
-					added[b+i] = true
+				c := startCrash(t, dir, store, r.first)
+				lines := 3000 // time would depend on the machine
+				if strings.HasPrefix(store, "small") {
+					lines = 400 // each is slow
 				}
-				first = max(first, b+c)
+				r.listen(t, c, 1+rnd.IntN(lines))
+				r.stop(t, c)
+				left := copyFolder(t, dir)
+				r.clone().holds(t, left)
+				require.NoError(t, os.RemoveAll(left))
+				tries.Tried(1)
+				urls = len(r.added)
 			}
-			require.NoError(t, err, line)
-			if n == after {
-				require.NoError(t, cmd.Process.Kill())
-			}
-		}
-		require.Error(t, cmd.Wait(), "it was killed")
-		tries.Tried(1)
-		first += 100_000 // beyond what was not acknowledged
+			t.Logf("%d kills; %d URLs acknowledged in the last folder, %d done, none lost, none twice", *crashRounds, urls, len(r.done))
+		})
 	}
-	f, closed := openCrash(t, dir, ahead(2*day))
-	defer closed()
-	seen := map[int]bool{}
-	for l, err := range f.Leases(context.Background()) {
-		require.NoError(t, err)
-		n := crashNumber(l.Entry.URL)
-		require.False(t, done[n], "URL %d was done before the kill and comes again", n)
-		require.False(t, seen[n], "URL %d comes twice", n)
-		seen[n] = true
-		require.NoError(t, f.Done(l, frontier.Outcome{}))
-	}
-	for n := range added {
-		require.True(t, done[n] || seen[n] || leased[n], "URL %d was admitted and is lost", n)
-	}
-	t.Logf("%d URLs acknowledged, %d done before the kills, %d left", len(added), len(done), len(seen))
 }

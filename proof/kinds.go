@@ -46,7 +46,17 @@ func kinds() []kind {
 		{
 			name: "kill", what: "kills of a process under load at random moments",
 			pkg: ".", run: "^TestKill$", seed: ownSeed,
-			ci: []string{"-frontier.crash-rounds=10"}, long: []string{"-frontier.crash-rounds=50"}, share: 3,
+			ci: []string{"-frontier.crash-rounds=8"}, long: []string{"-frontier.crash-rounds=40"}, share: 3,
+		},
+		{
+			name: "controls", what: "kills of a process between controls and contacts",
+			pkg: ".", run: "^TestKillAfterControls$", seed: ownSeed,
+			ci: []string{"-frontier.controls-rounds=20"}, long: []string{"-frontier.controls-rounds=100"},
+		},
+		{
+			name: "power", what: "losses of power under load, with a torn and reordered tail",
+			pkg: ".", run: "^TestPowerCut$", seed: ownSeed,
+			ci: []string{"-frontier.power-cuts=12"}, long: []string{"-frontier.power-cuts=60"}, share: 2,
 		},
 	}
 }

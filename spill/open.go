@@ -24,10 +24,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := checkFolder(dir); err != nil {
 		return nil, fmt.Errorf("spill: open: %w", err)
 	}
-	db, err := kv.OpenBadger(dir, kv.Config{
-		Sync: o.Sync, Memory: o.MemoryBudget, Reserve: o.DiskReserve, Logger: o.Logger,
-		Life: lifeOf, Last: prefixKey(fixed, 0),
-	})
+	db, err := kv.OpenBadger(dir, EngineConfig(o))
 	if err != nil {
 		return nil, fmt.Errorf("spill: open %s: %w", dir, openFault(err))
 	}
@@ -36,6 +33,15 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("spill: open %s: %w", dir, errors.Join(err, db.Close()))
 	}
 	return s, nil
+}
+
+// EngineConfig is how Open opens its engine. It is for tests of this module.
+func EngineConfig(o Options) kv.Config {
+	o = o.withDefaults()
+	return kv.Config{
+		Sync: o.Sync, Memory: o.MemoryBudget, Reserve: o.DiskReserve, Logger: o.Logger,
+		Life: lifeOf, Last: prefixKey(fixed, 0),
+	}
 }
 
 // openFault names the faults that a caller may branch on.

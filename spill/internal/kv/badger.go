@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	tables   = 3 // being filled or written
-	minTable = 2 << 20
-	maxTable = 4 << 20 // what lies in tables is small
+	tables     = 3 // being filled or written
+	minTable   = 2 << 20
+	maxTable   = 4 << 20 // what lies in tables is small
+	smallTable = 32 << 10
 	// Memory per byte of the table being filled: four of them with room for a last
 	// write, up to 13 builders of tables of half the size, 3 MB each for the index of
 	// the table, and what the garbage collector has not yet taken back. Measured:
@@ -45,6 +46,7 @@ type Badger struct {
 	db    *badger.DB
 	sync  bool
 	table int64 // bytes of one table being filled
+	large int   // length from which on an inline value lies in badger's value log
 	life  func(key []byte) Life
 	last  []byte // keys from there on lie in the tables
 	log   *slog.Logger
@@ -74,14 +76,21 @@ type Config struct {
 	// Last is a key from which on all values are Inline.
 	Last []byte
 
-	sizes sizes // tests have small ones
+	// Small makes everything full after a few writes. It is for tests: short
+	// lives then have all that happens in long ones.
+	Small bool
+
+	sizes sizes // tests have others
 }
 
 // OpenBadger opens or makes the folder path.
 func OpenBadger(path string, c Config) (*Badger, error) {
-	d := &Badger{folder: folder{path, uint64(c.Reserve)}, sync: c.Sync, table: minTable, life: c.Life, last: c.Last, log: c.Logger}
+	d := &Badger{folder: folder{path, uint64(c.Reserve)}, sync: c.Sync, table: minTable, large: largeValue, life: c.Life, last: c.Last, log: c.Logger}
 	if c.sizes == (sizes{}) {
 		c.sizes = usual
+		if c.Small {
+			c.sizes = small
+		}
 	}
 	d.sizes = c.sizes
 	if d.life == nil {
@@ -90,6 +99,9 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	for 4*d.table*perTable <= c.Memory && d.table < maxTable {
 		d.table *= 2
 	}
+	if c.Small {
+		d.table, d.large = smallTable, smallTable/16
+	}
 	o := badger.DefaultOptions(path).
 		WithSyncWrites(c.Sync).
 		WithMemTableSize(d.table).
@@ -97,7 +109,7 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 		WithNumCompactors(2).
 		WithCompression(options.None).
 		WithBlockCacheSize(0).
-		WithValueThreshold(largeValue).
+		WithValueThreshold(int64(d.large)).
 		WithValueLogFileSize(valueLog).
 		WithNumVersionsToKeep(1).
 		WithDetectConflicts(false).

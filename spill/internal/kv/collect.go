@@ -27,6 +27,7 @@ type sizes struct {
 }
 
 var usual = sizes{file: 32 << 20, brief: 4 << 20, waste: 1 << 20, scan: 256 << 10, move: 512 << 10}
+var small = sizes{file: 64 << 10, brief: 16 << 10, waste: 8 << 10, scan: 8 << 10, move: 16 << 10}
 
 const (
 	moveKeys   = 256     // moved in one step

@@ -181,7 +181,7 @@ func (d *Badger) Fits(b *Batch) bool {
 	var size int64
 	for _, o := range b.Ops {
 		size += int64(len(o.Key)) + 64
-		if len(o.Value) < largeValue && (len(o.Value) < apartFrom || d.life(o.Key) == Inline) {
+		if len(o.Value) < d.large && (len(o.Value) < apartFrom || d.life(o.Key) == Inline) {
 			size += int64(len(o.Value))
 		}
 	}

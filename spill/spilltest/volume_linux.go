@@ -1,0 +1,185 @@
+// This file gives tests a volume of their own whose power can be cut.
+
+package spilltest
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Volume is a mounted file system in a file. What the kernel has not yet written
+// into the file is what a loss of power costs: names, pages and the journal of
+// the file system alike.
+type Volume struct {
+	Dir   string // where it is mounted
+	image string
+}
+
+// NewVolume makes a volume of so many bytes. The test is skipped where it may not
+// be mounted.
+func NewVolume(tb testing.TB, bytes int64) *Volume {
+	tb.Helper()
+	image := filepath.Join(imageFolder(tb), "image")
+	f, err := os.Create(image)
+	if err == nil {
+		err = f.Truncate(bytes)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	if out, err := exec.Command("mkfs.ext4", "-q", "-E", "nodiscard", image).CombinedOutput(); err != nil {
+		tb.Skipf("no ext4 volume can be made here: %v %s", err, out)
+	}
+	v, out := mount(tb, image)
+	if v == nil {
+		tb.Skipf("no volume can be mounted here; it takes root and loop devices: %s", out)
+	}
+	return v
+}
+
+// imageFolder is a folder in memory, if there is one.
+func imageFolder(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "volume-")
+	if err != nil {
+		return tb.TempDir()
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func mount(tb testing.TB, image string) (*Volume, string) {
+	tb.Helper()
+	v := &Volume{Dir: tb.TempDir(), image: image}
+	// Nothing is committed by itself for so long: what is there was synced.
+	out, err := exec.Command("mount", "-o", "loop,noatime,commit=300", image, v.Dir).CombinedOutput()
+	if err != nil {
+		return nil, string(out)
+	}
+	tb.Cleanup(v.Unmount)
+	return v, ""
+}
+
+// Unmount gives the volume up. A second call does nothing.
+func (v *Volume) Unmount() {
+	if v.Dir != "" {
+		_ = exec.Command("umount", "-l", v.Dir).Run()
+		v.Dir = ""
+	}
+}
+
+// WriteBack lets the kernel write a part of what is dirty in a file, out of order
+// and without the journal, as it does by itself when memory is short.
+func (v *Volume) WriteBack(path string, from, n int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	const all = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
+	return unix.SyncFileRange(int(f.Fd()), from, n, all)
+}
+
+// PowerLoss returns a volume with what a loss of power now would leave. Whoever
+// writes to v must have been stopped.
+func (v *Volume) PowerLoss(tb testing.TB) *Volume {
+	tb.Helper()
+	image := filepath.Join(imageFolder(tb), "image")
+	for same := false; !same; { // else the kernel has written meanwhile
+		if err := copyFile(image, v.image); err != nil {
+			tb.Fatal(err)
+		}
+		var err error
+		if same, err = sameContent(image, v.image); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	x, out := mount(tb, image)
+	if x == nil {
+		tb.Fatalf("mount what is left: %s", out)
+	}
+	return x
+}
+
+// copyFile copies the parts of a file that are not holes.
+func copyFile(to, from string) error {
+	dst, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer dst.Close()
+	err = eachExtent(from, func(at int64, data []byte) error {
+		_, err := dst.WriteAt(data, at)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	return dst.Truncate(info.Size())
+}
+
+// sameContent tells whether a has what b has outside of holes.
+func sameContent(a, b string) (bool, error) {
+	f, err := os.Open(a)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	same, buf := true, make([]byte, extentBuffer)
+	err = eachExtent(b, func(at int64, data []byte) error {
+		if _, err := f.ReadAt(buf[:len(data)], at); err != nil && err != io.EOF {
+			return err
+		}
+		same = same && bytes.Equal(buf[:len(data)], data)
+		return nil
+	})
+	return same, err
+}
+
+const extentBuffer = 1 << 20
+
+// eachExtent reads the parts of a file that are not holes.
+func eachExtent(path string, fn func(at int64, data []byte) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buf := make([]byte, extentBuffer)
+	for at := int64(0); ; {
+		at, err = unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
+		if err == unix.ENXIO {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		end, err := unix.Seek(int(f.Fd()), at, unix.SEEK_HOLE)
+		if err != nil {
+			return err
+		}
+		for at < end {
+			n, err := f.ReadAt(buf[:min(extentBuffer, end-at)], at)
+			if n == 0 {
+				return err
+			}
+			if err := fn(at, buf[:n]); err != nil {
+				return err
+			}
+			at += int64(n)
+		}
+	}
+}
