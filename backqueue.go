@@ -183,7 +183,7 @@ func (c *core) evict(qid uint32) {
 // wanted.
 func (c *core) trim(qid uint32) {
 	switch c.hosts.at(c.queues.at(qid).host).place {
-	case unbound, parked, held:
+	case unbound, parked, held, dying:
 		c.evict(qid)
 	case pacing, queued, ready, leased, loading:
 		if c.cfg.spill && c.resident > c.cfg.evictOver && !c.walked(c.queues.at(qid).host) {

@@ -61,7 +61,7 @@ func (k *checker) crawlOffers(slot int, x *crawl) {
 	some := func(from, to int) bool {
 		for p := from; p <= to; p++ {
 			if x.lists[tokens].at[p].n+x.lists[readies].at[p].n > 0 {
-				return x.runs() && !k.c.single()
+				return x.mayOffer() && !k.c.single()
 			}
 		}
 		return false

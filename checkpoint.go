@@ -2,17 +2,14 @@
 
 package frontier
 
-import (
-	"slices"
-)
-
 // checkpoint ends the round. The marks are written first, without holding up
 // anyone. What decides runs between two commits, after all that were
 // submitted before it: no completion of a record that has no home is pending.
 func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 	f.mu.Lock()
-	m.marks = slices.Clone(f.logMarks[:marks])
+	head := f.logMarks.head(marks)
 	f.mu.Unlock()
+	m.marks = head.all()
 	if err := f.opts.Spill.PackMarks(m.gen, m.marks); err != nil {
 		return err
 	}
@@ -72,8 +69,8 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		m.covered = f.known.endRound(true)
 		f.dropNotesLocked(outdated, oldest)
 		f.logBytes -= bytes
-		f.logMarks = append(make([]Mark, 0, len(f.logMarks)-marks), f.logMarks[marks:]...)
-		f.applied.marks = len(f.logMarks)
+		f.logMarks.drop(marks)
+		f.applied.marks = f.logMarks.n
 		f.mu.Unlock()
 		f.forgetDeletions(over)
 		return nil

@@ -85,23 +85,27 @@ func (f *Frontier) applyLocked(o *op) {
 	}
 	seq := f.numberLocked(o)
 	for i := range o.entries {
-		if i > 0 && i%applyAtOnce == 0 && f.opts.Spill != nil {
+		if i > 0 && i%applyAtOnce == 0 {
 			f.dispatchLocked()
 			f.mu.Unlock()
 			f.mu.Lock()
 			now = f.nowLocked()
+			if f.opts.Spill == nil { // others may have added to the same queues meanwhile
+				seq = f.seq + 1 - uint64(i)
+				f.seq += uint64(min(len(o.entries)-i, applyAtOnce))
+			}
 		}
 		f.admitLocked(&o.entries[i], seq+uint64(i), now)
 		if o.entries[i].marked && f.opts.Spill != nil {
 			f.known.keep(o.entries[i].mark)
-			f.logMarks = append(f.logMarks, o.entries[i].mark)
+			f.logMarks.add(o.entries[i].mark)
 		}
 	}
 	if len(o.marks) > 0 && f.opts.Spill != nil {
 		for _, m := range o.marks {
 			f.known.keep(m)
+			f.logMarks.add(m)
 		}
-		f.logMarks = append(f.logMarks, o.marks...)
 	}
 	if o.noteBlock != 0 {
 		f.notes.set(o.entries[0].mark, note{seq, o.noteBlock})
@@ -125,14 +129,19 @@ func (f *Frontier) applyLocked(o *op) {
 	}
 }
 
-// numberLocked gives an op's entries their sequence numbers, once.
+// numberLocked gives an op's entries their sequence numbers, once. Without a Spill
+// these are the first of them, which are visible before anything else is numbered.
 func (f *Frontier) numberLocked(o *op) uint64 {
 	if o.deletion != nil {
 		f.numberedLocked(o.deletion)
 	}
 	if o.firstSeq == 0 {
+		n := len(o.entries)
+		if f.opts.Spill == nil {
+			n = min(n, applyAtOnce)
+		}
 		o.firstSeq = f.seq + 1
-		f.seq += uint64(len(o.entries))
+		f.seq += uint64(n)
 	}
 	return o.firstSeq
 }
@@ -281,7 +290,7 @@ func (f *Frontier) commitGroup() bool {
 	f.departLocked()
 	c.working = false
 	if err == nil {
-		f.applied.batch, f.applied.seq, f.applied.marks = b.ID, lastSeq, len(f.logMarks)
+		f.applied.batch, f.applied.seq, f.applied.marks = b.ID, lastSeq, f.logMarks.n
 	}
 	f.dispatchLocked()
 	f.sharePopularLocked()

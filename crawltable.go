@@ -44,10 +44,15 @@ type crawl struct {
 	offered  bool
 	urgent   bool
 	idle     bool // in core.idleCrawls
+	swept    bool // all of it was deleted, and what is dead of it is being taken out
 }
 
 // runs reports whether the crawl's URLs may be handed out.
 func (x *crawl) runs() bool { return !x.settings.Paused }
+
+// mayOffer reports whether hand-outs may look for URLs of the crawl. While it is
+// swept they would find dead ones before all others.
+func (x *crawl) mayOffer() bool { return x.runs() && !x.swept }
 
 func newCrawl(id uint32, levels int) *crawl {
 	x := &crawl{id: id, settings: CrawlSettings{Weight: 1}}
@@ -127,7 +132,7 @@ func (c *core) restCrawl(s uint32) {
 
 // nothing reports whether a crawl needs no slot.
 func (x *crawl) nothing() bool {
-	return x.queues == 0 && x.settings == CrawlSettings{Weight: 1}
+	return x.queues == 0 && !x.swept && x.settings == CrawlSettings{Weight: 1}
 }
 
 // offer notes that the crawl's lists, or whether it runs, have changed.
@@ -135,7 +140,7 @@ func (c *core) offer(s uint32, x *crawl) {
 	if c.single() {
 		return
 	}
-	some := x.runs() && x.lists[tokens].mask|x.lists[readies].mask != 0
+	some := x.mayOffer() && x.lists[tokens].mask|x.lists[readies].mask != 0
 	switch {
 	case some && !x.offered:
 		x.offered, x.pass = true, max(x.pass, c.pass)
@@ -145,7 +150,7 @@ func (c *core) offer(s uint32, x *crawl) {
 		c.offers.remove(int(x.pos[0]))
 	}
 	top := c.immediate()
-	some = x.runs() && x.lists[tokens].at[top].n+x.lists[readies].at[top].n > 0
+	some = x.mayOffer() && x.lists[tokens].at[top].n+x.lists[readies].at[top].n > 0
 	switch {
 	case some && !x.urgent:
 		x.urgent = true
@@ -181,7 +186,7 @@ func (c *core) served(x *crawl, level uint8) {
 func (c *core) nextCrawl() (x *crawl, now bool) {
 	if c.single() {
 		switch x, top := c.crawls[0], c.immediate(); {
-		case !x.runs():
+		case !x.mayOffer():
 		case x.lists[tokens].at[top].n+x.lists[readies].at[top].n > 0:
 			return x, true
 		case x.lists[tokens].mask|x.lists[readies].mask != 0:
@@ -209,7 +214,7 @@ func (c *core) unlease(l *leaseRecord) {
 func (c *core) crawlsWith(level uint8) iter.Seq[*crawl] {
 	return func(yield func(*crawl) bool) {
 		if c.single() {
-			if x := c.crawls[0]; x.runs() {
+			if x := c.crawls[0]; x.mayOffer() {
 				yield(x)
 			}
 			return
@@ -226,13 +231,15 @@ func (c *core) crawlsWith(level uint8) iter.Seq[*crawl] {
 	}
 }
 
-// offering reports whether a host has a URL of a crawl that runs.
+// offering reports whether a host has a URL of a crawl that may offer it.
 func (c *core) offering(h *host) bool {
-	if c.pausedCrawls == 0 {
-		return true
-	}
+	return c.pausedCrawls+c.sweptCrawls == 0 || c.has(h, (*crawl).mayOffer)
+}
+
+// has reports whether a host has a URL of a crawl of this kind.
+func (c *core) has(h *host, kind func(*crawl) bool) bool {
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
-		if x := c.queues.at(q); x.waiting > 0 && c.crawlOf(x).runs() {
+		if x := c.queues.at(q); x.waiting > 0 && kind(c.crawlOf(x)) {
 			return true
 		}
 	}
@@ -260,6 +267,21 @@ func (c *core) setCrawl(id uint32, s CrawlSettings) {
 	x.settings = s
 	c.offer(slot, x)
 	c.restCrawl(slot)
+}
+
+// offerDeleted sees to it that a crawl of which all was deleted has nothing to offer
+// as long as it is swept.
+func (c *core) offerDeleted(d *deletion) {
+	x := c.findCrawl(d.crawl)
+	if !d.ofCrawl || x == nil {
+		return
+	}
+	if swept := c.dooms.crawls[d.crawl] != nil; swept != x.swept {
+		x.swept = swept
+		c.sweptCrawls += 2*btoi(swept) - 1
+		c.offer(c.crawlSlots[d.crawl], x)
+		c.restCrawl(c.crawlSlots[d.crawl])
+	}
 }
 
 // regroup looks again at up to n hosts of a ready list of a crawl that was paused:

@@ -97,6 +97,7 @@ func (f *Frontier) enactLocked(d *deletion) {
 	d.block = c.lastBlock
 	d.batch = f.committer.batchID
 	c.dooms.add(d)
+	c.offerDeleted(d)
 	if f.opts.Spill != nil {
 		c.stored.add(d)
 		f.deletions = append(f.deletions, d)

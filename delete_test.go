@@ -386,7 +386,8 @@ func TestDeleteOfLeasedURLTwice(t *testing.T) {
 	})
 }
 
-// A hand-out sees by itself that a URL was deleted, before anybody has swept.
+// A hand-out sees by itself that a URL was deleted, before anybody has swept. It
+// leaves the host to the sweep, which finds what is alive there.
 func TestDeletedURLsAreNotHandedOut(t *testing.T) {
 	for name, move := range map[string]func(*world){
 		"in memory":         func(*world) {},
@@ -398,12 +399,55 @@ func TestDeletedURLsAreNotHandedOut(t *testing.T) {
 			w.add(urlsOf("a.example", 100)...)
 			w.add(urlsOf("b.test", 3)...)
 			move(w)
-			w.f.Doom(frontier.Domain("example"))
+			sweep := w.f.Doom(frontier.Domain("example"))
 			w.add("http://a.example/new")
-			require.ElementsMatch(t, append(urlsOf("b.test", 3), "http://a.example/new"), w.leaseAll())
+			for n := 0; n < 3; {
+				l, at, err := w.tryNext()
+				if err != nil {
+					w.clk.Set(at)
+					continue
+				}
+				require.Equal(t, "b.test", l.Host)
+				w.fetched(l, 0, frontier.Outcome{})
+				n++
+			}
+			_, at, err := w.tryNext()
+			require.ErrorIs(t, err, frontier.ErrNotDue)
+			require.Equal(t, w.clk.Now().Add(ms), at, "the sweep will have found something")
+			require.Zero(t, w.f.Stats().Deleted, "hand-outs take nothing out")
+			require.NoError(t, w.f.Check())
+			sweep()
+			require.Equal(t, []string{"http://a.example/new"}, w.leaseAll())
 			require.EqualValues(t, 100, w.f.Stats().Deleted)
 		})
 	}
+}
+
+// A crawl that was deleted keeps no turn of the others, however much of it there is,
+// and has its own again when it was swept.
+func TestDeletedCrawlHasNoTurns(t *testing.T) {
+	inBothWorlds(t, deleteOptions, func(t *testing.T, w *world) {
+		w.inCrawl(1, "shared.example/old", 100)
+		w.inCrawl(2, "shared.example/other", 3)
+		sweep := w.f.DoomCrawl(1)
+		w.inCrawl(1, "shared.example/new", 2)
+		for n := 0; n < 3; {
+			l, at, err := w.tryNext()
+			if err != nil {
+				w.clk.Set(at)
+				continue
+			}
+			require.EqualValues(t, 2, l.Entry.Crawl)
+			w.fetched(l, 0, frontier.Outcome{})
+			n++
+		}
+		_, _, err := w.tryNext()
+		require.ErrorIs(t, err, frontier.ErrNotDue)
+		require.NoError(t, w.f.Check())
+		sweep()
+		require.Len(t, w.leaseAll(), 2)
+		require.EqualValues(t, 100, w.f.Stats().Deleted)
+	})
 }
 
 // A URL that is being read when it is deleted is not handed out.

@@ -104,12 +104,20 @@ func (f *Frontier) Deletions() int {
 	return len(f.deletions)
 }
 
-// Doom puts the deletion of a scope in force and leaves it to hand-outs to find
-// what is dead.
-func (f *Frontier) Doom(s Scope) {
+// Doom puts the deletion of a scope in force, and leaves it to hand-outs to find
+// what is dead until sweep is called.
+func (f *Frontier) Doom(s Scope) (sweep func()) { return f.doom(&deletion{scope: s}) }
+
+// DoomCrawl is Doom for a crawl.
+func (f *Frontier) DoomCrawl(id uint32) (sweep func()) {
+	return f.doom(&deletion{ofCrawl: true, crawl: id})
+}
+
+func (f *Frontier) doom(d *deletion) (sweep func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := &deletion{scope: s}
 	f.numberedLocked(d)
 	f.core.dooms.add(d)
+	f.core.offerDeleted(d)
+	return func() { f.sweep(d) }
 }

@@ -35,7 +35,7 @@ type Frontier struct {
 
 	reader sync.Mutex // one timed block is read at a time; taken before mu
 
-	mu        sync.Mutex
+	mu        mutex
 	core      *core
 	urlRanges urlRanges
 	footprint int64 // bytes that the Spill takes
@@ -60,7 +60,7 @@ type Frontier struct {
 	burial    burial        // for their sake
 	readEnded chan struct{} // closed when a read of a host ends; nil if nobody waits
 	faults    []error       // of timed blocks that were lost, for callers of Next
-	logMarks  []Mark        // admitted since the last checkpoint
+	logMarks  markList      // admitted since the last checkpoint
 	logBytes  int64         // committed since then
 	heldFrom  int64         // when the store was opened after a crash, ns since Open; notHeld if never
 	gen       uint32        // generation of the last checkpoint
@@ -306,7 +306,11 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 			return l, at, false, f.exhaustedLocked()
 		}
 	}
-	if next := f.core.nextEvent(f.last); next != never {
+	next := f.core.nextEvent(f.last)
+	if f.core.places[dying]+f.core.sweptCrawls > 0 {
+		next = min(next, f.last+sweepTime)
+	}
+	if next != never {
 		at = f.wall(next)
 	}
 	return l, at, false, ErrNotDue

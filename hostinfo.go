@@ -194,7 +194,7 @@ func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 	h := c.hosts.at(id)
 	hold, why := c.controls.hold(c.name(h), now)
 	switch {
-	case h.waiting > 0 && (hold == never || !c.offering(h)):
+	case h.waiting > 0 && (hold == never || c.pausedCrawls > 0 && !c.has(h, (*crawl).runs)):
 		return ReasonPaused, never
 	case h.place == leased:
 		return ReasonLeased, never
@@ -225,7 +225,7 @@ func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 		return reason, until
 	}
 	switch h.place {
-	case unbound:
+	case unbound, dying:
 		return ReasonBackQueue, never
 	case loading:
 		return ReasonReading, never

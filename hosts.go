@@ -25,6 +25,7 @@ const (
 	unbound                // has a token in each front queue that it has URLs for
 	parked                 // core.parked holds its time; no resident URLs
 	held                   // a rule keeps it from being served; core.held has it; no resident URLs
+	dying                  // a deletion has its next URL; its sweep, which is yet to come, puts the host where it belongs
 	pacing                 // bound: in the heap, by itself or within its group
 	queued                 // bound: due, and waits for a slot of its group
 	ready                  // bound: in each ready list that it has URLs for
@@ -99,6 +100,7 @@ type core struct {
 	freeCrawls   []uint32          // slots
 	idleCrawls   []uint32          // slots of crawls without URLs that are remembered, oldest first
 	pausedCrawls int
+	sweptCrawls  int      // of which all was deleted and is being taken out
 	pausedURLs   int64    // that wait in them
 	offers       timeHeap // crawls that have something to offer, by pass
 	urgent       timeHeap // crawls that have something Immediate to offer, by turns

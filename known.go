@@ -18,7 +18,8 @@ import (
 
 const (
 	minPopular  = 1 << 20 // bytes for the marks of popular URLs, at least
-	offerAtOnce = 512     // marks that become popular under one lock
+	offerAtOnce = 128     // marks that become popular under one lock
+	keepAtOnce  = 1024    // marks that outlive a round of moving, under one lock
 	askAtOnce   = 256     // marks that are looked for in memory under one lock
 	recallFrom  = 100_000 // marks on disk from which on an opening recalls some
 )

@@ -146,12 +146,16 @@ func (f *Frontier) moveRound() error {
 	f.known.beginRound(fresh)
 	m := &mover{f: f, gen: f.gen + 1, through: f.applied.batch, maxSeq: f.applied.seq, failures: f.committer.failures}
 	marks := f.applied.marks
-	for _, m := range f.logMarks[marks:] { // of a batch that is being applied
-		f.known.keep(m)
-	}
+	young := f.logMarks.n // those behind marks are of a batch that is being applied
 	bytes := f.logBytes
 	scheduled := f.core.unplaced
 	f.core.unplaced = nil
+	for i := marks; i < young; i++ {
+		if f.known.keep(f.logMarks.at(i)); i%keepAtOnce == 0 {
+			f.mu.Unlock()
+			f.mu.Lock()
+		}
+	}
 	f.mu.Unlock()
 
 	err := m.round(scheduled, marks, bytes)

@@ -9,7 +9,7 @@ import (
 
 // orderAtOnce is how many queues are looked at under one lock while their order
 // is found out.
-const orderAtOnce = 4096
+const orderAtOnce = 1024
 
 // queueKey is a queue and what decides where it comes in a round.
 type queueKey struct {

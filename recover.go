@@ -53,7 +53,7 @@ func (f *Frontier) recover(ctx context.Context) error {
 	r.finish()
 	f.epoch++
 	f.token = f.epoch << 40
-	f.applied.batch, f.applied.seq, f.applied.marks = f.committer.batchID, f.seq, len(f.logMarks)
+	f.applied.batch, f.applied.seq, f.applied.marks = f.committer.batchID, f.seq, f.logMarks.n
 	b := &Batch{
 		ID:   f.committer.batchID + 1,
 		Time: wallMillis(f.start),
@@ -176,12 +176,12 @@ func (r *recovery) Batch(b *Batch) error {
 		f.seq = max(f.seq, a.Seq)
 		if a.HasMark {
 			f.known.insert(a.Mark)
-			f.logMarks = append(f.logMarks, a.Mark)
+			f.logMarks.add(a.Mark)
 		}
 	}
 	for _, m := range b.Marks {
 		if f.known.insert(m) {
-			f.logMarks = append(f.logMarks, m)
+			f.logMarks.add(m)
 		}
 	}
 	for _, x := range b.Finish {

@@ -282,7 +282,7 @@ func (c *core) next(now int64) (choice, bool, error) {
 				c.served(x, uint8(p))
 				return c.prepare(qid), true, nil
 			}
-			inVain += bindAtOnce / deadAtOnce
+			inVain++
 		}
 		if inVain >= bindAtOnce {
 			c.more = true

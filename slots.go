@@ -145,7 +145,7 @@ func (c *core) holdBack(id uint32, at int64, why why) {
 func (c *core) resettle(id uint32, now int64) {
 	h := c.hosts.at(id)
 	switch h.place {
-	case loading, unbound, held:
+	case loading, unbound, held, dying:
 		return
 	case ready, called:
 		if h.due <= now {

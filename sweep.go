@@ -10,17 +10,19 @@ import (
 	"math/bits"
 	"runtime"
 	"slices"
+	"time"
 )
 
 // Steps of a sweep, and what they cost. A step takes some 20 ns.
 const (
-	sweepSteps   = 4096 // under one lock
-	handOutSteps = 512  // that a hand-out may take
-	deadAtOnce   = 32   // hosts without a URL that is alive that hand-outs may meet under one lock
-	sweptHost    = 1    // looking at a host
-	sweptRecord  = 8    // taking a record out
-	sweptPart    = 16   // taking a part out
+	sweepSteps  = 4096 // under one lock
+	sweptHost   = 1    // looking at a host
+	sweptRecord = 8    // taking a record out
+	sweptPart   = 16   // taking a part out
 )
+
+// sweepTime is when to ask again for a URL if a sweep may find some, in nanoseconds.
+const sweepTime = int64(time.Millisecond)
 
 // sweep looks through all that is in memory for what d has left dead.
 func (f *Frontier) sweep(d *deletion) {
@@ -35,6 +37,7 @@ func (f *Frontier) sweep(d *deletion) {
 		if complete {
 			d.swept = true
 			f.core.dooms.remove(d)
+			f.core.offerDeleted(d)
 			f.dispatchLocked() // the crawl may be over
 		}
 		if d.tried != nil {
@@ -76,6 +79,7 @@ func (f *Frontier) reviveLocked() {
 		if d.again = !d.swept; d.swept {
 			d.swept = false
 			f.core.dooms.add(d)
+			f.core.offerDeleted(d)
 			ds = append(ds, d)
 		}
 	}
@@ -138,7 +142,7 @@ func (f *Frontier) sweepQueues(d *deletion) bool {
 		for ; id <= c.hosts.top && steps > 0; id++ {
 			steps -= sweptHost
 			h := c.hosts.at(id)
-			if h.nameLen == 0 || h.waiting == 0 && h.scheduled == 0 || !d.containsHost(c.name(h)) {
+			if h.nameLen == 0 || h.waiting == 0 && h.scheduled == 0 && h.place != dying || !d.containsHost(c.name(h)) {
 				continue
 			}
 			if steps, done, wait = c.purgeHost(id, d, steps, f.last); !done {
@@ -174,6 +178,10 @@ func (c *core) purgeHost(id uint32, d *deletion, steps int, now int64) (left int
 			out = true
 		}
 		steps, done = c.purge(qid, &x, steps)
+	}
+	if done && h.place == dying {
+		c.detach(id)
+		out = true
 	}
 	switch {
 	case out:
@@ -280,20 +288,18 @@ func (c *core) killUnread(id uint32) int {
 	return n
 }
 
-// spared reports whether the queue that was chosen for a hand-out has a URL that
-// is alive, after taking dead ones out. If not, its host is put back. The host is
-// in place loading.
+// spared reports whether the queue that was chosen for a hand-out begins with a URL
+// that is alive. If not, its host, which is in place loading, waits for the sweep:
+// to take its dead out now would keep the hosts behind it waiting.
 func (c *core) spared(qid uint32, now int64) bool {
 	q := c.queues.at(qid)
-	d := c.doomOf(q)
-	if d.seq == 0 {
+	if d := c.doomOf(q); !c.deadHead(q, &d) {
 		return true
 	}
-	_, clean := c.purge(qid, &d, handOutSteps)
-	if clean && q.waiting > 0 {
-		return true
-	}
-	c.unload(q.host, now)
+	h := c.hosts.at(q.host)
+	c.dropSlot(h, now)
+	c.put(h, dying)
+	h.served = 0
 	return false
 }
 

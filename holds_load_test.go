@@ -1,0 +1,180 @@
+// This file measures how long the lock is held while one program deletes, pauses
+// and lists many hosts, and workers crawl.
+
+package frontier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A domain of many hosts is listed, paused, let go and deleted while 16 workers
+// crawl. Each URL is handed out or deleted in the end. With the tag frontierholds the
+// test tells how long the lock was held meanwhile, in CPU time:
+//
+//	go test -tags frontierholds -run TestHoldsUnderLoad -v .
+//	go test -tags frontierholds -run TestHoldsUnderLoad -v -frontier.long -timeout 1h .
+func TestHoldsUnderLoad(t *testing.T) {
+	hosts, urls, others := 2_000, 20_000, 10_000
+	if frontier.HoldsWatched {
+		hosts, urls, others = 100_000, 1_000_000, 300_000
+	}
+	if *long {
+		hosts, urls, others = 100_000, 10_000_000, 1_000_000
+	}
+	for _, store := range []string{"in memory", "on a store"} {
+		t.Run(store, func(t *testing.T) {
+			o := frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true, MemoryBudget: 3 << 30}
+			if store == "on a store" {
+				db, err := spill.Open(t.TempDir(), spill.Options{})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, db.Close()) }()
+				o.Spill, o.MemoryBudget = db, 0
+			}
+			f, err := frontier.Open(t.Context(), o)
+			require.NoError(t, err)
+			defer ended(t, f)
+			l := holdsLoad{t: t, f: f, holds: f.WatchHolds(), urls: int64(urls), others: int64(others)}
+			l.fill(hosts, store == "on a store")
+			l.crawl()
+		})
+	}
+}
+
+type holdsLoad struct {
+	t            *testing.T
+	f            *frontier.Frontier
+	holds        *frontier.Holds
+	urls, others int64
+	gone, kept   atomic.Int64
+	phase        atomic.Pointer[waits] // of Next of other hosts, now
+}
+
+func (l *holdsLoad) tell(what string) { l.t.Logf("%s: %s", what, l.f.TakeHolds(l.holds)) }
+
+func (l *holdsLoad) fill(hosts int, store bool) {
+	var batch []frontier.Entry
+	add := func(n int64, domain string) {
+		for i := range n {
+			batch = append(batch, frontier.Entry{URL: fmt.Sprintf("http://h%d.%s.example/%d", int(i)%hosts, domain, i)})
+			if len(batch) == 1000 || i == n-1 {
+				_, err := l.f.Add(l.t.Context(), batch...)
+				require.NoError(l.t, err)
+				batch = batch[:0]
+			}
+		}
+	}
+	add(l.urls, "gone")
+	add(l.others, "kept")
+	l.tell("Add, 1,000 at a time")
+	if store {
+		require.NoError(l.t, l.f.MoveNow(false))
+		l.tell("moving to disk")
+	}
+}
+
+func (l *holdsLoad) crawl() {
+	ctx, cancel := context.WithCancel(l.t.Context())
+	defer cancel()
+	var before waits
+	l.phase.Store(&before)
+	var workers sync.WaitGroup
+	for range 16 {
+		workers.Go(func() {
+			for l.step(ctx) {
+			}
+		})
+	}
+	for l.gone.Load() < l.urls/100 {
+		time.Sleep(time.Millisecond)
+	}
+	l.tell("Next and Done")
+	l.control(ctx)
+	for l.kept.Load() < l.others {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	workers.Wait()
+	l.tell("the rest")
+	l.t.Logf("Next of others before: %v", &before)
+	s := l.f.Stats()
+	require.Zero(l.t, s.Waiting+s.Leased)
+	require.EqualValues(l.t, l.urls+l.others, s.Deleted+l.gone.Load()+l.kept.Load(), "each URL was handed out or deleted")
+}
+
+// step takes a URL and reports it.
+func (l *holdsLoad) step(ctx context.Context) bool {
+	start, phase := time.Now(), l.phase.Load()
+	x, err := l.f.Next(ctx)
+	if errors.Is(err, context.Canceled) || !assert.NoError(l.t, err) {
+		return false
+	}
+	n := &l.gone
+	if strings.HasSuffix(x.Host, ".kept.example") {
+		phase.since(start)
+		n = &l.kept
+	}
+	assert.NoError(l.t, l.f.Done(x, frontier.Outcome{}))
+	n.Add(1)
+	return true
+}
+
+// control does with a domain what can be done.
+func (l *holdsLoad) control(ctx context.Context) {
+	t, f, s := l.t, l.f, frontier.Domain("gone.example")
+	list := func(ctx context.Context) error {
+		n := 0
+		for u, err := range f.URLs(ctx, s, "") {
+			if err != nil {
+				return err
+			}
+			if n++; n == 20_000 || u.Entry.URL == "" {
+				break
+			}
+		}
+		n = 0
+		for range f.Hosts(s, "") {
+			if n++; n == 20_000 {
+				break
+			}
+		}
+		return nil
+	}
+	for _, x := range []struct {
+		what string
+		do   func() error
+	}{
+		{"listing", func() error { return list(ctx) }},
+		{"pausing", func() error { return f.Pause(s) }},
+		{"listing while paused", func() error { return list(ctx) }},
+		{"the largest", func() error { f.Largest(20); f.NextDue(20); return nil }},
+		{"resuming", func() error { return f.Resume(s) }},
+		{"deleting", func() error { _, err := f.Delete(ctx, s); return err }},
+	} {
+		var w waits
+		l.phase.Store(&w)
+		start := time.Now()
+		require.NoError(t, x.do())
+		took := time.Since(start)
+		if x.what != "deleting" {
+			for from := l.gone.Load() + l.kept.Load(); took < time.Second && l.gone.Load()+l.kept.Load() < from+l.others/20; took = time.Since(start) {
+				time.Sleep(time.Millisecond) // what comes of it
+			}
+		}
+		var rest waits
+		l.phase.Store(&rest)
+		l.tell(fmt.Sprintf("%s, in %v", x.what, took))
+		t.Logf("Next of others meanwhile: %v", &w)
+	}
+}

@@ -1,0 +1,49 @@
+// This file tests the list of marks against a slice.
+
+package frontier
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestMarkListAgainstASlice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l, head markList
+		var want, wantHead []Mark
+		next := uint64(0)
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				for range rapid.IntRange(1, 2*markChunk).Draw(t, "n") {
+					var m Mark
+					next++
+					binary.LittleEndian.PutUint64(m[:], next)
+					l.add(m)
+					want = append(want, m)
+				}
+			},
+			"drop": func(t *rapid.T) {
+				n := rapid.IntRange(0, len(want)).Draw(t, "n")
+				l.drop(n)
+				want = want[n:]
+			},
+			"head": func(t *rapid.T) {
+				n := rapid.IntRange(0, len(want)).Draw(t, "n")
+				head, wantHead = l.head(n), want[:n:n]
+			},
+			"": func(t *rapid.T) {
+				require.Equal(t, len(want), l.n)
+				require.Equal(t, append([]Mark{}, want...), l.all())
+				require.Equal(t, append([]Mark{}, wantHead...), head.all())
+				if len(want) > 0 {
+					i := rapid.IntRange(0, len(want)-1).Draw(t, "i")
+					require.Equal(t, want[i], l.at(i))
+				}
+				require.LessOrEqual(t, len(l.chunks), len(want)/markChunk+2)
+			},
+		})
+	})
+}
