@@ -66,7 +66,7 @@ func (c *Crawler) Seed(ctx context.Context, urls ...string) (int, error) {
 			err = errors.New("not in scope")
 		}
 		if err != nil {
-			errs = append(errs, &frontier.EntryError{Index: i, URL: u, Err: err})
+			errs = append(errs, &frontier.EntryError{Index: i, URL: fetch.Redact(u), Err: err})
 			continue
 		}
 		entries, index = append(entries, frontier.Entry{URL: norm}), append(index, i)
@@ -74,7 +74,7 @@ func (c *Crawler) Seed(ctx context.Context, urls ...string) (int, error) {
 	n, err := c.frontier.Add(ctx, entries...)
 	for _, err := range parts(err) {
 		if e, ok := errors.AsType[*frontier.EntryError](err); ok {
-			err = &frontier.EntryError{Index: index[e.Index], URL: urls[index[e.Index]], Err: e.Err}
+			err = &frontier.EntryError{Index: index[e.Index], URL: fetch.Redact(urls[index[e.Index]]), Err: e.Err}
 		}
 		errs = append(errs, err)
 	}
@@ -114,6 +114,9 @@ func (c *Crawler) Run(ctx context.Context) error {
 	workers.Wait()
 	close(finished)
 	house.Wait()
+	if f, ok := c.opts.Fetcher.(interface{ CloseIdle() }); ok {
+		f.CloseIdle()
+	}
 	if err, ok := errors.AsType[fatalError](context.Cause(r.ctx)); ok {
 		return err.error
 	}
@@ -203,7 +206,7 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	}
 	r.c.counters.bytes.Add(res.Bytes)
 	if res.RetryAfter > longRetryAfter {
-		r.c.log.Info("a host asks to be left alone for long", "url", q.URL, "status", res.Status,
+		r.c.log.Info("a host asks to be left alone for long", "url", fetch.Redact(q.URL), "status", res.Status,
 			"retry_after", res.RetryAfter, "honoured", min(res.RetryAfter, r.c.opts.MaxRetryAfter))
 	}
 	res.RetryAfter = min(res.RetryAfter, r.c.opts.MaxRetryAfter)
@@ -225,7 +228,7 @@ func (r *run) lost(l frontier.Lease, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, frontier.ErrNotLeased):
-		r.c.log.Warn("a lease ended before its Done", "url", l.Entry.URL, "host", l.Host, "deadline", l.Deadline)
+		r.c.log.Warn("a lease ended before its Done", "url", fetch.Redact(l.Entry.URL), "host", l.Host, "deadline", l.Deadline)
 		return nil
 	}
 	return err

@@ -3,7 +3,6 @@
 package crawler
 
 import (
-	"bytes"
 	"mime"
 	"net/http"
 	"strings"
@@ -51,25 +50,25 @@ func (h HTML) Extract(p *Page) (*link.Page, error) {
 	switch {
 	case isEncoded(p.Header):
 		return nil, nil
-	case isHTML(contentType, p.Body):
+	case isHTML(contentType, p.Body.Head(512)):
 	case isCSS(contentType) && h.Kinds&(link.Stylesheet|link.Style) != 0:
 		read = link.ExtractCSS
 	default:
 		return nil, nil
 	}
-	doc, err := read(bytes.NewReader(p.Body), contentType, p.URL, h.Options)
+	doc, err := read(p.Body.Reader(), contentType, p.URL, h.Options)
 	doc.Robots = doc.Robots.Merge(link.RobotsTag(p.Header.Values("X-Robots-Tag"), h.Agent))
 	return doc, err
 }
 
 // isHTML judges by the header, and by the body only if that says nothing.
-func isHTML(contentType string, body []byte) bool {
+func isHTML(contentType string, head []byte) bool {
 	if contentType == "" {
-		contentType = http.DetectContentType(body)
+		contentType = http.DetectContentType(head)
 	}
 	t, _, err := mime.ParseMediaType(contentType)
 	if err != nil && t == "" {
-		t, _, _ = mime.ParseMediaType(http.DetectContentType(body))
+		t, _, _ = mime.ParseMediaType(http.DetectContentType(head))
 	}
 	return t == "text/html" || t == "application/xhtml+xml"
 }

@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/seed-7440039f/frontier"
@@ -28,6 +29,9 @@ func failureOf(status int, err error) frontier.Failure {
 	case fetch.Connect, fetch.TLS:
 		return frontier.FailureConnect
 	case fetch.Cut:
+		if e, ok := errors.AsType[*fetch.Error](err); ok && e.Stale {
+			return frontier.FailureOther // a kept connection was closed: no reason to slow down
+		}
 		if status == 0 {
 			return frontier.FailureConnect
 		}

@@ -30,6 +30,7 @@ const (
 	pass        verdict = iota // fetch it now
 	forbidden                  // robots.txt forbids it
 	unreachable                // robots.txt could not be had: the site is given up
+	blocked                    // the site's address may not be contacted
 	hold                       // hand it back, come again after a while
 	ask                        // hand it back, and ask for robots.txt; the worker has claimed this
 )
@@ -53,7 +54,7 @@ const (
 //
 // Invariants, verified by check:
 //   - it is in the gate's list of settled sites exactly if its state is settled
-//   - a settled record has rules, or is unreachable
+//   - a settled record has rules, or is unreachable, or blocked
 type siteRecord struct {
 	site    string // "http://a.example:81"
 	state   siteState
@@ -62,6 +63,7 @@ type siteRecord struct {
 	tries   int       // failed ones
 	due     time.Time // no try before
 	rules   Rules     // of the last answer, also while asking anew; nil if there was none
+	blocked bool      // robots.txt was to be had only where nothing may be contacted
 	expires time.Time // of a settled record
 	elem    *list.Element
 	// applied says that the frontier knows the crawl delay. It does not yet if
@@ -138,6 +140,9 @@ func (g *gate) judge(site, url string, now time.Time) decision {
 // applyLocked asks a settled record.
 func (g *gate) applyLocked(r *siteRecord, url string, now time.Time) decision {
 	g.settled.MoveToFront(r.elem)
+	if r.blocked {
+		return decision{verdict: blocked}
+	}
 	if r.rules == nil {
 		return decision{verdict: unreachable}
 	}
@@ -172,7 +177,16 @@ func (g *gate) settle(site string, rules Rules, applied bool, last time.Time, no
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.sites[site]
-	r.rules, r.applied, r.last = rules, applied, last
+	r.rules, r.applied, r.last, r.blocked = rules, applied, last, false
+	g.settleLocked(r, now)
+}
+
+// block records that a site is at an address that may not be contacted.
+func (g *gate) block(site string, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.sites[site]
+	r.rules, r.applied, r.blocked = nil, true, true
 	g.settleLocked(r, now)
 }
 
@@ -218,7 +232,7 @@ func (g *gate) failed(site string, retryAfter time.Duration, now time.Time) (wai
 	r.tries++
 	if r.tries >= g.tries {
 		// A copy that was good until now beats none (RFC 9309 section 2.4).
-		r.applied = true
+		r.applied, r.blocked = true, false
 		g.settleLocked(r, now)
 		return 0, true
 	}

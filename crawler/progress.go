@@ -14,7 +14,7 @@ type counter = atomic.Int64
 // counters are those of Progress, as they grow.
 type counters struct {
 	pages, redirects, gone, refused, unchanged, failed counter
-	denied, unreachable, filtered                      counter
+	denied, unreachable, filtered, blocked             counter
 	robots, bytes, links, dropped, busy                counter
 }
 
@@ -34,6 +34,7 @@ type Progress struct {
 	Denied      int64 // robots.txt forbids them
 	Unreachable int64 // their site's robots.txt could not be had
 	Filtered    int64 // scope, filters or a page limit forbid them
+	Blocked     int64 // their host is at an address that may not be contacted
 
 	Robots  int64 // requests for robots.txt, redirects included
 	Bytes   int64 // of bodies, as sent
@@ -50,7 +51,7 @@ func (c *Crawler) Progress() Progress {
 	p := Progress{
 		Pages: n.pages.Load(), Redirects: n.redirects.Load(), Gone: n.gone.Load(), Refused: n.refused.Load(),
 		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: n.unreachable.Load(),
-		Filtered: n.filtered.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
+		Filtered: n.filtered.Load(), Blocked: n.blocked.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
 		Dropped: n.dropped.Load(), Busy: n.busy.Load(), Frontier: c.frontier.Stats(),
 	}
 	if t := c.started.Load(); t != 0 {
@@ -76,7 +77,7 @@ func (c *Crawler) reportProgress(finished <-chan struct{}) {
 		}
 		c.log.Info(what, "elapsed", p.Elapsed.Round(time.Millisecond), "pages", p.Pages, "redirects", p.Redirects,
 			"gone", p.Gone, "refused", p.Refused, "failed", p.Failed, "denied", p.Denied, "unreachable", p.Unreachable,
-			"filtered", p.Filtered, "robots", p.Robots, "bytes", p.Bytes, "busy", p.Busy,
+			"filtered", p.Filtered, "blocked", p.Blocked, "robots", p.Robots, "bytes", p.Bytes, "busy", p.Busy,
 			"waiting", p.Frontier.Waiting, "scheduled", p.Frontier.Scheduled, "hosts", p.Frontier.Hosts, "given_up", p.Frontier.GivenUp)
 		if c.opts.OnProgress != nil {
 			c.opts.OnProgress(p)

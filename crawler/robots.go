@@ -89,6 +89,7 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	if uncontacted(err) {
 		return a.busy(slot, err)
 	}
+	defer res.Close()
 	c.counters.robots.Add(1)
 	if slot.Host == a.host {
 		a.last = res.Ended
@@ -97,10 +98,15 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	case a.stopped(err):
 		c.gate.release(a.site, c.now())
 		return "", a.doneContact(slot, res, 0)
+	case fetch.ClassOf(err) == fetch.Blocked:
+		return "", a.blocked(slot, err)
 	case err != nil:
 		return "", a.failed(slot, res, err)
 	}
-	body := res.Body
+	body, err := res.Body.Bytes()
+	if err != nil {
+		return "", a.failed(slot, res, err)
+	}
 	if to, moved := c.redirect(res); moved {
 		if host, err := c.opts.HostKey(to); err == nil && a.hops < maxHops {
 			return a.moved(slot, res, to, host)
@@ -174,6 +180,14 @@ func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) er
 		o.Result, o.Failure = frontier.Failed, failureOf(res.Status, cause)
 	}
 	return a.lost(slot, a.c.frontier.Done(slot, o))
+}
+
+// blocked ends an inquiry at an address that may not be contacted: nothing was
+// sent, and asking again would not help.
+func (a *inquiry) blocked(slot frontier.Lease, cause error) error {
+	a.c.log.Info("an address is not to be contacted: the site is left out", "site", a.site, "error", cause)
+	a.c.gate.block(a.site, a.c.now())
+	return a.lost(slot, a.c.frontier.Done(slot, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}))
 }
 
 // noContact ends a try for which another host's slot could not be had.

@@ -16,7 +16,7 @@ import (
 type Page struct {
 	Lease frontier.Lease // what was asked for
 	// Result is the answer: status, header, body, times. Its Body may end early
-	// (Truncated).
+	// (Truncated). It is closed after OnPage.
 	*fetch.Result
 	// Doc is what the Extractor found; nil if it found nothing to read.
 	Doc *link.Page
@@ -42,6 +42,8 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 		return false, r.deny(l, &c.counters.denied)
 	case unreachable:
 		return false, r.deny(l, &c.counters.unreachable)
+	case blocked:
+		return false, r.deny(l, &c.counters.blocked)
 	case hold:
 		return false, r.handBack(l, d.wait, d.delay)
 	case ask:
@@ -76,6 +78,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	case uncontacted(err):
 		return false, r.lost(l, err)
 	}
+	defer res.Close()
 	p := &Page{Lease: l, Result: res, Outcome: frontier.Outcome{
 		Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
 	}}
@@ -85,8 +88,11 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		return false, r.done(l, p.Outcome)
 	case fetch.ClassOf(err) == fetch.BadURL:
 		return false, r.deny(l, &c.counters.filtered)
+	case fetch.ClassOf(err) == fetch.Blocked:
+		c.log.Info("an address is not to be contacted", "url", fetch.Redact(l.Entry.URL), "error", err)
+		return false, r.deny(l, &c.counters.blocked)
 	case err != nil:
-		c.log.Debug("fetch failed", "url", l.Entry.URL, "attempt", l.Attempt, "error", err)
+		c.log.Debug("fetch failed", "url", fetch.Redact(l.Entry.URL), "attempt", l.Attempt, "error", err)
 		p.Outcome.Result = frontier.Failed
 	default:
 		c.read(p)
@@ -101,7 +107,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		if err := c.opts.OnPage(r.fetches, p); r.stopped(err) {
 			p.Outcome.Result, p.Add = frontier.Requeue, nil
 		} else if err != nil {
-			c.log.Warn("the page handler failed", "url", l.Entry.URL, "error", err)
+			c.log.Warn("the page handler failed", "url", fetch.Redact(l.Entry.URL), "error", err)
 			p.Outcome.Result, p.Add = frontier.Failed, nil
 		}
 	}
@@ -119,11 +125,11 @@ func (c *Crawler) read(p *Page) {
 	case s >= 200 && s < 300:
 		var err error
 		if p.Doc, err = c.opts.Extractor.Extract(p); err != nil {
-			c.log.Debug("links not read", "url", p.URL, "error", err)
+			c.log.Debug("links not read", "url", fetch.Redact(p.URL), "error", err)
 		}
 		if p.Doc != nil && !p.Doc.Robots.NoFollow {
 			if p.Doc.Truncated {
-				c.log.Warn("a page has too many links; the rest is dropped", "url", p.URL, "taken", len(p.Doc.Links))
+				c.log.Warn("a page has too many links; the rest is dropped", "url", fetch.Redact(p.URL), "taken", len(p.Doc.Links))
 			}
 			p.Add = c.outlinks(p.Lease.Entry, p.Doc.Links)
 		}
@@ -210,10 +216,10 @@ func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 		switch {
 		case isEntry:
 			if bad++; bad == 1 {
-				c.log.Debug("links refused", "url", l.Entry.URL, "first", entry)
+				c.log.Debug("links refused", "url", fetch.Redact(l.Entry.URL), "first", entry)
 			}
 		case isPriority:
-			c.log.Warn("a URL keeps its priority", "url", l.Entry.URL, "error", priority)
+			c.log.Warn("a URL keeps its priority", "url", fetch.Redact(l.Entry.URL), "error", priority)
 		case errors.Is(err, frontier.ErrFull):
 			full = true
 		default:
@@ -222,7 +228,7 @@ func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 	}
 	if full {
 		bad = len(o.Add)
-		c.log.Warn("the frontier is full: a page's links are dropped", "url", l.Entry.URL, "links", bad)
+		c.log.Warn("the frontier is full: a page's links are dropped", "url", fetch.Redact(l.Entry.URL), "links", bad)
 	}
 	c.counters.dropped.Add(int64(bad))
 	if c.opts.OnDone != nil {

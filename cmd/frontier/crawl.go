@@ -9,10 +9,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -95,8 +98,8 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	}
 	err = c.Run(ctx)
 	p := c.Progress()
-	fmt.Fprintf(stdout, "%d pages, %d redirects, %d gone, %d refused, %d failed fetches, %d URLs given up, %d denied by robots.txt, %d unreachable; %d waiting, %d scheduled\n",
-		p.Pages, p.Redirects, p.Gone, p.Refused, p.Failed, p.Frontier.GivenUp, p.Denied, p.Unreachable, p.Frontier.Waiting, p.Frontier.Scheduled)
+	fmt.Fprintf(stdout, "%d pages, %d redirects, %d gone, %d refused, %d failed fetches, %d URLs given up, %d denied by robots.txt, %d unreachable, %d blocked; %d waiting, %d scheduled\n",
+		p.Pages, p.Redirects, p.Gone, p.Refused, p.Failed, p.Frontier.GivenUp, p.Denied, p.Unreachable, p.Blocked, p.Frontier.Waiting, p.Frontier.Scheduled)
 	return err
 }
 
@@ -136,7 +139,23 @@ func (d *doneLog) add(l frontier.Lease, o frontier.Outcome) {
 	if d.file == nil || d.err != nil {
 		return
 	}
-	_, d.err = d.file.WriteString(l.Entry.URL + "\n")
+	_, d.err = d.file.WriteString(oneLine(l.Entry.URL) + "\n")
+}
+
+// oneLine percent-encodes what would break a line, or act on a terminal that shows
+// it. Nothing of it is in a URL that was normalized.
+func oneLine(url string) string {
+	var b strings.Builder
+	for _, r := range fetch.Redact(url) {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, c := range []byte(string(r)) {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }
 
 // Close closes the file and returns the first error of all.

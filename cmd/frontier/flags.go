@@ -53,6 +53,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 		groupDelay                  time.Duration
 		hosts, domains, exempt      list
 		include, exclude, resolving repeated
+		web                         fetchFlags
 	)
 	fs := flag.NewFlagSet("frontier crawl", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -88,6 +89,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.DurationVar(&s.fetch.Timeout, "timeout", time.Minute, "time limit of a fetch")
 	fs.Var(maxBody.set(10<<20), "max-body", "`bytes` of a page that are read; k, M, G may follow")
 	fs.Var(memory.set(0), "memory", "`bytes` of memory for the frontier; k, M, G may follow (default: 512M with -dir, else 256M)")
+	web.define(fs, &s.fetch)
 	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
 	fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
 	fs.StringVar(&s.doneLog, "done-log", "", "append each URL to this `file` once its visit is recorded")
@@ -176,6 +178,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 			bad("-%s is negative", name)
 		}
 	}
+	errs = append(errs, web.apply(&s.fetch)...)
 	s.fetch.MaxBody = int64(maxBody)
 	s.fetch.UserAgent = agent(userAgent, contact)
 	s.crawler.UserAgent = s.fetch.UserAgent
@@ -240,7 +243,7 @@ func (s *settings) addSeeds(args []string) (errs []error) {
 			err = errors.New("want http or https")
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("seed %q: %w", a, err))
+			errs = append(errs, fmt.Errorf("seed %q: %w", fetch.Redact(a), err))
 			continue
 		}
 		s.seeds = append(s.seeds, u)

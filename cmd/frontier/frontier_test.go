@@ -74,7 +74,7 @@ func TestCrawl(t *testing.T) {
 	status, out, stderr := command(t, t.Context(), "-resolve", "*.example="+addr, "-user-agent", "mybot/1", "-contact", "https://me.example/bot",
 		"http://a.example/1", "b.example/1")
 	require.Zero(t, status, stderr)
-	assert.Contains(t, out, "40 pages, 0 redirects, 2 gone, 0 refused, 0 failed fetches, 0 URLs given up, 2 denied by robots.txt, 0 unreachable; 0 waiting, 0 scheduled")
+	assert.Contains(t, out, "40 pages, 0 redirects, 2 gone, 0 refused, 0 failed fetches, 0 URLs given up, 2 denied by robots.txt, 0 unreachable, 0 blocked; 0 waiting, 0 scheduled")
 	assert.Equal(t, "mybot/1 (+https://me.example/bot)", web.ua)
 	assert.Len(t, web.asks, 2*(20+1+1), "pages, the one that is missing, robots.txt")
 	for u, n := range web.asks {
@@ -166,6 +166,8 @@ func TestBadCommandLines(t *testing.T) {
 		"-retry-tries 0":                                  {"-retry-tries", "0", "http://a.example/"},
 		"-delay is -1s; want >= 0":                        {"-delay", "-1s", "http://a.example/"},
 		`parse error`:                                     {"-timeout", "soon", "http://a.example/"},
+		`-allow-network is "x"; want networks`:            {"-allow-network", "x", "http://a.example/"},
+		"-min-rate is 0; want > 0":                        {"-min-rate", "0", "http://a.example/"},
 		"-timeout is 0s; want > 0":                        {"-timeout", "0", "http://a.example/"},
 		"without seeds the scope must be named":           {"-dir", t.TempDir()},
 		`Proxy is "ftp://x"; want http://`:                {"-proxy", "ftp://x", "http://a.example/"},
@@ -258,4 +260,30 @@ func TestNoGrace(t *testing.T) {
 	s, err := parseCrawl([]string{"-grace", "0", "http://a.example/"}, io.Discard)
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, s.crawler.Grace, "not the default")
+}
+
+func TestOneLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://a.example/x?y=%0A":                    "http://a.example/x?y=%0A",
+		"http://a.example/\nhttp://b.example/":        "http://a.example/%0Ahttp://b.example/",
+		"http://a.example/\x1b[31m\u009b\u202e\u2028": "http://a.example/%1B[31m%C2%9B%E2%80%AE%E2%80%A8",
+		"http://me:secret@a.example/":                 "http://a.example/",
+		"http://a.example/\xff":                       "http://a.example/\ufffd",
+	} {
+		assert.Equal(t, want, oneLine(in))
+	}
+}
+
+// The own network is crawled only when that is said.
+func TestNetworks(t *testing.T) {
+	web, addr := serve(t, 3)
+	status, out, stderr := command(t, t.Context(), "http://"+addr+"/1")
+	require.Zero(t, status, stderr)
+	assert.Contains(t, out, "0 pages")
+	assert.Contains(t, out, "1 blocked")
+	assert.Contains(t, stderr, "loopback")
+	assert.Empty(t, web.asks)
+	status, out, stderr = command(t, t.Context(), "-allow-network", "10.0.0.0/8,127.0.0.0/8", "-cookies", "-no-http2", "http://"+addr+"/1")
+	require.Zero(t, status, stderr)
+	assert.Contains(t, out, "3 pages")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Addresses returns the addresses of a URL's host as Fetch would find them, IPv4
-// first, in order; name one of them in Request.Addr to have the request sent
+// first, in order, without those that may not be contacted; name one of them in Request.Addr to have the request sent
 // there. There are none if Fetch does not look them up: through a Proxy, or with a
 // Dial but no Lookup. Errors are of type *Error.
 func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, error) {
@@ -24,28 +24,40 @@ func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, e
 	if err != nil {
 		return nil, &Error{URL: rawURL, Class: BadURL, Err: err}
 	}
-	host, _, err := net.SplitHostPort(f.opts.resolve(net.JoinHostPort(req.URL.Hostname(), portOf(req.URL))))
+	to, named := f.opts.resolve(net.JoinHostPort(req.URL.Hostname(), portOf(req.URL)))
+	host, _, err := net.SplitHostPort(to)
 	if err != nil {
 		return nil, &Error{URL: rawURL, Class: BadURL, Err: err}
 	}
+	var found []netip.Addr
 	if addr, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{addr.Unmap()}, nil
+		found = []netip.Addr{addr}
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, f.opts.DialTimeout)
+		defer cancel()
+		found, err = f.opts.Lookup(ctx, host)
+		if err == nil && len(found) == 0 {
+			err = &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
+		}
+		if err != nil {
+			return nil, &Error{URL: rawURL, Class: classify(ctx, err), Err: err}
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.opts.DialTimeout)
-	defer cancel()
-	found, err := f.opts.Lookup(ctx, host)
-	if err == nil && len(found) == 0 {
-		err = &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
-	}
+	found, err = f.permitted(ordered(found), named)
 	if err != nil {
-		return nil, &Error{URL: rawURL, Class: classify(ctx, err), Err: err}
+		return nil, &Error{URL: rawURL, Class: Blocked, Err: err}
 	}
+	return found, nil
+}
+
+// ordered are addresses without repetition, IPv4 before IPv6.
+func ordered(found []netip.Addr) []netip.Addr {
 	addrs := make([]netip.Addr, len(found))
 	for i, a := range found {
 		addrs[i] = a.Unmap()
 	}
-	slices.SortFunc(addrs, netip.Addr.Compare) // IPv4 before IPv6
-	return slices.Compact(addrs), nil
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return slices.Compact(addrs)
 }
 
 func portOf(u *url.URL) string {
@@ -53,13 +65,4 @@ func portOf(u *url.URL) string {
 		return p
 	}
 	return map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
-}
-
-// pinned is the address to dial instead of addr, whose port it keeps.
-func pinned(addr string, to netip.Addr) string {
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil || !to.IsValid() {
-		return addr
-	}
-	return net.JoinHostPort(to.String(), port)
 }

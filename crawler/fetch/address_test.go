@@ -79,5 +79,5 @@ func TestRequestGoesToItsAddress(t *testing.T) {
 	f := newFetcher(t, Options{Resolve: map[string]string{"a.example": "192.0.2.1:" + strconv.Itoa(port)}})
 	res, err := f.Fetch(t.Context(), Request{URL: "http://a.example/", Addr: netip.MustParseAddr("127.0.0.1")})
 	require.NoError(t, err)
-	assert.Equal(t, "a.example", string(res.Body))
+	assert.Equal(t, "a.example", body(t, res))
 }

@@ -1,70 +1,118 @@
-// This file reads bodies within limits and undoes gzip.
+// This file reads bodies within limits: of bytes, as sent and as decoded, of the
+// ratio between the two, and of time.
 
 package fetch
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
-	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7440039f/frontier/crawler/rewind"
 )
 
-// readBody reads at most limit bytes of the body, as sent and as decoded, into
-// res. It reports whether the server's answer was read to its end.
-func readBody(resp *http.Response, limit int64, res *Result) (done bool, err error) {
-	wire := &wireReader{r: resp.Body, left: limit + 1}
-	defer func() { res.Bytes = limit + 1 - wire.left }()
-	var src io.Reader = wire
-	gz := false
-	switch strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))) {
-	case "gzip", "x-gzip":
-		r := bufio.NewReader(wire)
-		if magic, err := r.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
-			gz = true
-			if src, err = newGunzip(r); err != nil {
-				return false, bodyError(err, wire)
-			}
-		} else {
-			src = r // plain after all: some servers declare what they do not do
-		}
-		resp.Header.Del("Content-Encoding")
-		resp.Header.Del("Content-Length")
-	}
-	var buf bytes.Buffer
-	if n := resp.ContentLength; n > 0 && !gz {
-		buf.Grow(int(min(n, limit, 1<<20)) + bytes.MinRead)
-	}
-	_, err = io.Copy(&buf, io.LimitReader(src, limit+1))
-	res.Body = buf.Bytes()
-	if int64(len(res.Body)) > limit {
-		res.Body, res.Truncated = res.Body[:limit], true
-		return false, nil
-	}
-	if wire.left <= 0 {
-		res.Truncated = true
-		return false, nil
-	}
-	if err != nil {
-		return false, bodyError(err, wire)
-	}
-	return wire.ended, nil
+// ratioFrom is how large a decoded body may be whatever it was compressed to.
+const ratioFrom = 2 << 20
+
+// reading is one body on its way from the wire to its store.
+type reading struct {
+	opts  *Options
+	limit int64 // of bytes, as sent and as decoded
+	wire  wireReader
+	body  *rewind.Body
+	ended bool // a limit was met
+	bomb  bool // it was that of the ratio
 }
 
-// bodyError tells the network's errors from the decoder's.
-func bodyError(err error, wire *wireReader) error {
-	if wire.err != nil {
-		return wire.err
+// readBody reads a body into res. It reports whether the server's answer was read
+// to its end.
+func (f *Fetcher) readBody(resp *http.Response, c *conn, limit int64, res *Result) (done bool, err error) {
+	r := &reading{opts: &f.opts, limit: limit, body: rewind.New(rewind.Options{Memory: f.opts.BodyMemory, Dir: f.opts.TempDir})}
+	r.wire = wireReader{r: resp.Body, left: limit + 1}
+	res.Body = r.body
+	stop := watch(c, &r.wire, f.opts.MinRate, f.opts.RateWindow)
+	done, err = r.read(resp)
+	if stop() && err != nil {
+		err = errTooSlow
 	}
-	return decodeError{err}
+	res.Bytes = limit + 1 - r.wire.left
+	res.Truncated, res.Bomb = r.ended, r.bomb
+	return done, err
+}
+
+func (r *reading) read(resp *http.Response) (done bool, err error) {
+	var src io.Reader = &r.wire
+	applied, known := codings(resp.Header)
+	if known && len(applied) > 0 {
+		d, err := newDecoder(src, applied)
+		if err != nil {
+			return false, r.wire.explain(decodeError{err})
+		}
+		defer d.close()
+		src = d
+		resp.Header.Del("Content-Encoding")
+		resp.Header.Del("Content-Length")
+	} else if n := resp.ContentLength; n > 0 {
+		r.body.Grow(int(min(n, r.limit, 1<<20)))
+	}
+	_, err = io.Copy(writerOnly{r}, src)
+	switch {
+	case errors.Is(err, errLimit) || r.wire.left <= 0:
+		r.ended = true
+		return false, r.body.Truncate(r.limit)
+	case err != nil && r.wire.err == nil && !errors.Is(err, errStore):
+		return false, decodeError{err}
+	case err != nil:
+		return false, r.wire.explain(err)
+	}
+	if !r.wire.ended { // a decoder may stop where its stream ends
+		_, _ = io.CopyN(io.Discard, &r.wire, 4<<10)
+	}
+	return r.wire.ended, nil
+}
+
+var (
+	errLimit   = errors.New("a limit was met")
+	errStore   = errors.New("the body cannot be stored")
+	errTooSlow = slowError{}
+)
+
+// slowError is of a server that sends too little in too long a time.
+type slowError struct{}
+
+func (slowError) Error() string   { return "the server sends less than the least rate" }
+func (slowError) Timeout() bool   { return true }
+func (slowError) Temporary() bool { return true }
+
+// writerOnly hides ReaderFrom, so that each piece is judged.
+type writerOnly struct{ r *reading }
+
+// Write keeps what a decoder made, as far as the limits allow.
+func (w writerOnly) Write(p []byte) (int, error) {
+	r := w.r
+	n, err := r.body.Write(p)
+	if err != nil {
+		return n, errors.Join(errStore, err)
+	}
+	size, sent := r.body.Size(), r.limit+1-r.wire.left
+	if size > r.limit {
+		return n, errLimit
+	}
+	if size > ratioFrom && size/int64(r.opts.MaxRatio) > sent {
+		r.bomb = true
+		return n, errLimit
+	}
+	return n, nil
 }
 
 // wireReader counts what the server sent and remembers how it ended.
 type wireReader struct {
 	r     io.Reader
 	left  int64
+	total atomic.Int64
 	ended bool  // the server's end was reached
 	err   error // the network's error
 }
@@ -75,6 +123,7 @@ func (w *wireReader) Read(p []byte) (int, error) {
 	}
 	n, err := w.r.Read(p[:min(int64(len(p)), w.left)])
 	w.left -= int64(n)
+	w.total.Add(int64(n))
 	if err == io.EOF {
 		w.ended = true
 	} else if err != nil {
@@ -83,23 +132,43 @@ func (w *wireReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gunzip reads all members of a gzip stream. Bytes after a member that begin no
-// other are ignored, as browsers do.
-type gunzip struct {
-	*gzip.Reader
-	any bool
-}
-
-func newGunzip(r io.Reader) (*gunzip, error) {
-	z, err := gzip.NewReader(r)
-	return &gunzip{Reader: z}, err
-}
-
-func (g *gunzip) Read(p []byte) (int, error) {
-	n, err := g.Reader.Read(p)
-	g.any = g.any || n > 0
-	if g.any && errors.Is(err, gzip.ErrHeader) {
-		err = io.EOF
+// explain prefers the network's error to what it led to.
+func (w *wireReader) explain(err error) error {
+	if w.err != nil {
+		return w.err
 	}
-	return n, err
+	return err
+}
+
+// watch closes a connection on which less than rate bytes a second come, counted
+// in windows. What it returns ends that, and reports whether it happened.
+func watch(c *conn, w *wireReader, rate int64, window time.Duration) (stop func() bool) {
+	var mu sync.Mutex
+	var last int64
+	slow, stopped := false, false
+	least := int64(float64(rate) * window.Seconds())
+	var t *time.Timer
+	mu.Lock()
+	defer mu.Unlock()
+	t = time.AfterFunc(window, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		now := w.total.Load()
+		switch {
+		case stopped:
+		case now-last < least:
+			slow = true
+			c.close()
+		default:
+			last = now
+			t.Reset(window)
+		}
+	})
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		t.Stop()
+		return slow
+	}
 }

@@ -1,8 +1,5 @@
-// This file owns the one connection of an attempt, so that it can be closed for
-// certain before Fetch returns.
-//
-// net/http dials in a goroutine of its own that outlives a cancelled request,
-// and closes connections some time after the response. Here both are waited for.
+// This file opens connections: to an address that may be contacted, with a time
+// limit for each phase, and closed for certain when they are not wanted any more.
 
 package fetch
 
@@ -10,115 +7,164 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
-var errSecondConnection = errors.New("a second connection was asked for")
-
-type attemptKey struct{}
-
-// attempt is a context that carries itself, so that dial finds it even in the
-// detached context that net/http dials with.
-type attempt struct {
-	context.Context
-	cancel  context.CancelFunc
-	dialers sync.WaitGroup
-	addr    netip.Addr // to be dialled; not valid: what the host's name says
-
-	mu     sync.Mutex
-	dialed bool       // guarded by mu
-	closed bool       // guarded by mu; no dial begins once set
-	conn   *timedConn // guarded by mu
+// connKey says which requests may share a connection.
+type connKey struct {
+	scheme, address string     // host and port as the URL has them
+	at              netip.Addr // Request.Addr
 }
 
-func newAttempt(ctx context.Context) *attempt {
-	a := &attempt{}
-	a.Context, a.cancel = context.WithCancel(ctx)
-	return a
+// conn is a connection to a server, and the HTTP client that owns it. One request
+// at a time is sent on it.
+type conn struct {
+	key   connKey
+	http  *http.ClientConn
+	wire  *timedConn
+	timer *time.Timer // of a kept connection
 }
 
-// Value implements context.Context.
-func (a *attempt) Value(key any) any {
-	if _, ok := key.(attemptKey); ok {
-		return a
-	}
-	return a.Context.Value(key)
+// close closes the connection: when it returns, the server is left alone.
+func (c *conn) close() {
+	_ = c.http.Close()
+	_ = c.wire.Close()
 }
 
-// begin allows the attempt's only dial.
-func (a *attempt) begin() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed {
-		return context.Canceled
-	}
-	if a.dialed {
-		return errSecondConnection
-	}
-	a.dialed = true
-	a.dialers.Add(1)
-	return nil
+// usable reports whether another request may be sent.
+func (c *conn) usable() bool { return c.http.Err() == nil && c.http.Available() > 0 }
+
+// dialling is what open and dial tell each other through net/http.
+type dialling struct {
+	at     netip.Addr // to be contacted; not valid: what the host's name says
+	wire   *timedConn
+	timing *Timing
 }
 
-// idle begins the body: the server may now be silent for d at most.
-func (a *attempt) idle(d time.Duration) {
-	a.mu.Lock()
-	c := a.conn
-	a.mu.Unlock()
-	if c != nil {
-		c.setLimit(d)
-	}
-}
+type diallingKey struct{}
 
-// close ends the attempt: when it returns, its connection is closed and none
-// will be opened.
-func (a *attempt) close() {
-	a.mu.Lock()
-	a.closed = true
-	a.mu.Unlock()
-	a.cancel()
-	a.dialers.Wait()
-	a.mu.Lock()
-	c := a.conn
-	a.mu.Unlock()
-	if c != nil {
-		c.Close()
+// open makes a new connection.
+func (f *Fetcher) open(ctx context.Context, key connKey, t *Timing) (*conn, error) {
+	d := &dialling{at: key.at, timing: t}
+	began := time.Now()
+	h, err := f.transport.NewClientConn(context.WithValue(ctx, diallingKey{}, d), key.scheme, key.address)
+	if key.scheme == "https" && d.wire != nil {
+		t.TLS = time.Since(began) - t.DNS - t.Connect
 	}
+	if err != nil {
+		if d.wire != nil {
+			_ = d.wire.Close()
+		}
+		return nil, err
+	}
+	return &conn{key: key, http: h, wire: d.wire}, nil
 }
 
 // dial is the transport's DialContext.
 func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	a, ok := ctx.Value(attemptKey{}).(*attempt)
+	d, ok := ctx.Value(diallingKey{}).(*dialling)
 	if !ok {
-		return nil, errors.New("dial outside an attempt")
+		return nil, errors.New("dial outside a fetch")
 	}
-	if err := a.begin(); err != nil {
-		return nil, err
-	}
-	defer a.dialers.Done()
-	ctx, cancel := context.WithTimeout(a.Context, f.opts.DialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.opts.DialTimeout)
 	defer cancel()
-	raw, err := f.opts.Dial(ctx, network, pinned(f.opts.resolve(addr), a.addr))
+	raw, err := f.connect(ctx, network, addr, d)
 	if err != nil {
 		return nil, err
 	}
-	c := &timedConn{Conn: raw}
-	c.limit.Store(int64(f.opts.HeaderTimeout))
-	a.mu.Lock()
-	a.conn = c
-	a.mu.Unlock()
+	d.wire = &timedConn{Conn: raw}
+	d.wire.limit.Store(int64(f.opts.HeaderTimeout))
+	return d.wire, nil
+}
+
+// connect finds the addresses of a host and connects to the first that answers.
+// What may not be contacted is not: addresses are judged here, after the lookup.
+func (f *Fetcher) connect(ctx context.Context, network, addr string, d *dialling) (net.Conn, error) {
+	began := time.Now()
+	defer func() { d.timing.Connect = time.Since(began) - d.timing.DNS }()
+	if f.opts.Proxy != nil { // addr is the proxy's
+		return f.opts.Dial(ctx, network, addr)
+	}
+	to, named := f.opts.resolve(addr)
+	host, port, err := net.SplitHostPort(to)
+	if err != nil {
+		return nil, err
+	}
+	var found []netip.Addr
+	switch literal, err := netip.ParseAddr(host); {
+	case d.at.IsValid():
+		found = []netip.Addr{d.at}
+	case err == nil:
+		found = []netip.Addr{literal}
+	case f.opts.Lookup == nil: // the user's Dial looks names up
+		c, err := f.opts.Dial(ctx, network, to)
+		return f.guarded(c, named, err)
+	default:
+		if found, err = f.opts.Lookup(ctx, host); err == nil && len(found) == 0 {
+			err = &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
+		}
+		d.timing.DNS = time.Since(began)
+		if err != nil {
+			return nil, err
+		}
+		found = ordered(found)
+	}
+	if found, err = f.permitted(found, named); err != nil {
+		return nil, err
+	}
+	return f.connectTo(ctx, network, port, found, named)
+}
+
+// connectTo tries addresses in turn, each for its share of the time that is left.
+func (f *Fetcher) connectTo(ctx context.Context, network, port string, addrs []netip.Addr, named netip.Addr) (c net.Conn, err error) {
+	for i, a := range addrs {
+		part, cancel := ctx, context.CancelFunc(func() {})
+		if deadline, ok := ctx.Deadline(); ok && i < len(addrs)-1 {
+			part, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addrs)-i))
+		}
+		c, err = f.opts.Dial(part, network, net.JoinHostPort(a.String(), port))
+		cancel()
+		if c, err = f.guarded(c, named, err); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return c, err
+}
+
+// permitted keeps the addresses that may be contacted; named is one that the
+// operator chose.
+func (f *Fetcher) permitted(addrs []netip.Addr, named netip.Addr) ([]netip.Addr, error) {
+	if named.IsValid() && len(addrs) == 1 && addrs[0].Unmap() == named.Unmap() {
+		return addrs, nil
+	}
+	return f.opts.Networks.permitted(addrs)
+}
+
+// guarded closes a connection that a Dial of the user's own made to an address
+// that may not be contacted.
+func (f *Fetcher) guarded(c net.Conn, named netip.Addr, err error) (net.Conn, error) {
+	if err != nil {
+		return nil, err
+	}
+	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		if _, err := f.permitted([]netip.Addr{a.AddrPort().Addr()}, named); err != nil {
+			_ = c.Close()
+			return nil, err
+		}
+	}
 	return c, nil
 }
 
-// resolve applies Resolve to a dialled address.
-func (o *Options) resolve(addr string) string {
+// resolve applies Resolve to a dialled address. named is the IP address that it
+// names for the host, if it does.
+func (o *Options) resolve(addr string) (to string, named netip.Addr) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || len(o.Resolve) == 0 {
-		return addr
+		return addr, named
 	}
 	to, ok := o.Resolve[addr]
 	if !ok {
@@ -132,18 +178,27 @@ func (o *Options) resolve(addr string) string {
 		to, ok = o.Resolve["*"]
 	}
 	if !ok {
-		return addr
+		return addr, named
 	}
-	if _, _, err := net.SplitHostPort(to); err == nil {
-		return to
+	if _, _, err := net.SplitHostPort(to); err != nil {
+		to = net.JoinHostPort(strings.Trim(to, "[]"), port)
 	}
-	return net.JoinHostPort(strings.Trim(to, "[]"), port)
+	host, _, _ = net.SplitHostPort(to)
+	named, _ = netip.ParseAddr(host)
+	return to, named
 }
 
-// timedConn gives each read its own deadline.
+// timedConn gives each read its own deadline, and counts.
 type timedConn struct {
 	net.Conn
-	limit atomic.Int64 // nanoseconds
+	limit       atomic.Int64 // nanoseconds
+	read, wrote atomic.Int64 // bytes since begin
+}
+
+// begin starts the counts anew.
+func (c *timedConn) begin() {
+	c.read.Store(0)
+	c.wrote.Store(0)
 }
 
 func (c *timedConn) setLimit(d time.Duration) {
@@ -155,5 +210,12 @@ func (c *timedConn) Read(p []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(time.Duration(c.limit.Load()))); err != nil {
 		return 0, err
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+func (c *timedConn) Write(p []byte) (int, error) {
+	c.wrote.Add(int64(len(p)))
+	return c.Conn.Write(p)
 }

@@ -4,7 +4,6 @@ package fetch
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -27,11 +26,13 @@ const (
 	Cut            // the connection ended within the answer or before it
 	Protocol       // the answer is not HTTP, or its header too long
 	Decode         // the body is not encoded as its header says
+	Blocked        // the address is one that may not be contacted; nothing was sent
+	Unwanted       // Request.Admit did not want the body
 )
 
 // String returns the class's name in lower case.
 func (c Class) String() string {
-	names := [...]string{"other", "bad url", "dns", "connect", "tls", "timeout", "canceled", "cut", "protocol", "decode"}
+	names := [...]string{"other", "bad url", "dns", "connect", "tls", "timeout", "canceled", "cut", "protocol", "decode", "blocked", "unwanted"}
 	if int(c) < len(names) {
 		return names[c]
 	}
@@ -42,11 +43,37 @@ func (c Class) String() string {
 type Error struct {
 	URL   string
 	Class Class
+	// Stale says that the server closed a connection kept from an earlier fetch
+	// instead of answering on it. That says little about the host: the next request
+	// to it will be sent on a new connection.
+	Stale bool
 	Err   error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("fetch %q: %v: %v", e.URL, e.Class, e.Err) }
+// Error names the URL quoted, and without its user and password.
+func (e *Error) Error() string {
+	return fmt.Sprintf("fetch %q: %v: %v", Redact(e.URL), e.Class, e.Err)
+}
+
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Redact removes user and password from a URL that is to be shown.
+func Redact(rawURL string) string {
+	i := strings.Index(rawURL, "//")
+	if i < 0 {
+		return rawURL
+	}
+	i += 2
+	end := len(rawURL)
+	if n := strings.IndexAny(rawURL[i:], "/?#\\"); n >= 0 {
+		end = i + n
+	}
+	if at := strings.LastIndexByte(rawURL[i:end], '@'); at >= 0 {
+		return rawURL[:i] + rawURL[i+at+1:]
+	}
+	return rawURL
+}
 
 // ClassOf returns the class of an error of Fetch; Other if it is none.
 func ClassOf(err error) Class {
@@ -62,13 +89,33 @@ type decodeError struct{ err error }
 func (e decodeError) Error() string { return e.err.Error() }
 func (e decodeError) Unwrap() error { return e.err }
 
+// unwantedError marks what Request.Admit said.
+type unwantedError struct{ err error }
+
+func (e unwantedError) Error() string { return e.err.Error() }
+func (e unwantedError) Unwrap() error { return e.err }
+
+func isTimeout(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout() || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
 // classify names err, the error of an attempt under ctx.
 func classify(ctx context.Context, err error) Class {
+	if _, ok := errors.AsType[*AddressError](err); ok {
+		return Blocked
+	}
+	if _, ok := errors.AsType[unwantedError](err); ok {
+		return Unwanted
+	}
 	if ctx.Err() == context.DeadlineExceeded {
 		return Timeout
 	}
 	if ctx.Err() != nil {
 		return Canceled
+	}
+	if errors.Is(err, errStore) {
+		return Other
 	}
 	if _, ok := errors.AsType[decodeError](err); ok {
 		return Decode
@@ -76,7 +123,7 @@ func classify(ctx context.Context, err error) Class {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return DNS
 	}
-	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) {
+	if isTimeout(err) {
 		return Timeout
 	}
 	op, _ := errors.AsType[*net.OpError](err)
@@ -86,21 +133,13 @@ func classify(ctx context.Context, err error) Class {
 	if isTLS(err) {
 		return TLS
 	}
-	if op != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "server closed idle connection") {
+	if op != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return Cut
 	}
+	for _, said := range []string{"server closed idle connection", "server sent GOAWAY", "client connection lost", "REFUSED_STREAM"} {
+		if strings.Contains(err.Error(), said) {
+			return Cut
+		}
+	}
 	return Protocol
-}
-
-func isTLS(err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[tls.AlertError](err); ok {
-		return true
-	}
-	return strings.Contains(err.Error(), "tls: ")
 }

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/seed-7440039f/frontier/crawler/rewind"
 )
 
 // Request is what to get.
@@ -26,19 +29,28 @@ type Request struct {
 	// Addr, if valid, is the address to connect to: one of Addresses. It means
 	// nothing through a Proxy.
 	Addr netip.Addr
+	// Admit, if set, is asked when the header of an answer has come. After an
+	// error the body is not read: the Result has none, and Fetch returns an *Error
+	// of the class Unwanted with Admit's error in it.
+	Admit func(status int, h http.Header) error
 }
 
 // Result is what came back. Its times are filled in even if Fetch fails.
 type Result struct {
 	URL    string      // as requested
 	Status int         // 0 if no answer was read
+	Proto  string      // "HTTP/1.1" or "HTTP/2.0"
 	Header http.Header // without Content-Encoding if Body is decoded
-	// Body is the decoded body, or as much of it as was read.
-	Body []byte
-	// Truncated says that Body ends at the limit, not where the server's does.
-	Truncated bool
+	// Body is the decoded body, or as much of it as was read; nil if none was.
+	// It may be in a temporary file: Close the Result.
+	Body *rewind.Body
+	// Truncated says that Body ends at a limit, not where the server's does. Bomb
+	// says that the limit was MaxRatio.
+	Truncated, Bomb bool
 	// Bytes is the size of the body as sent.
 	Bytes int64
+	// Remote is the address that answered, or the proxy's.
+	Remote netip.AddrPort
 	// Started is before the connection was dialled. Ended is after the last byte
 	// was read or, if the server might have sent more, after the connection was
 	// closed.
@@ -46,15 +58,29 @@ type Result struct {
 	// RetryAfter is how long from Ended the server asked to be left alone; 0 if
 	// it did not, or said it in no way that makes sense.
 	RetryAfter time.Duration
+	Timing     Timing
+}
+
+// Timing is how long the phases of a fetch took; 0 for one that was not reached, or
+// not needed on a kept connection.
+type Timing struct {
+	DNS, Connect, TLS time.Duration
+	Header            time.Duration // from sending the request to the end of the header
+	Body              time.Duration
+	Reused            bool // the connection was one kept from an earlier fetch
 }
 
 // Duration is the time from Started to Ended.
 func (r *Result) Duration() time.Duration { return r.Ended.Sub(r.Started) }
 
+// Close gives the Body back. A Result without a Body need not be closed.
+func (r *Result) Close() error { return r.Body.Close() }
+
 // Fetcher gets pages. It is safe for concurrent use.
 type Fetcher struct {
 	opts      Options // read-only after New
 	transport *http.Transport
+	kept      keeper
 }
 
 // New returns a Fetcher, or an error that names every option out of range.
@@ -64,26 +90,32 @@ func New(o Options) (*Fetcher, error) {
 		return nil, err
 	}
 	f := &Fetcher{opts: o}
-	f.transport = &http.Transport{
+	f.transport = &http.Transport{ // opens connections, and does not keep them; see keep.go
 		DialContext:            f.dial,
-		DisableKeepAlives:      true, // a request on a kept connection may be repeated silently
-		DisableCompression:     true, // decoded in body.go, within limits
+		DisableKeepAlives:      o.NoKeepAlive,
+		DisableCompression:     true, // decoded in decode.go, within limits
 		TLSHandshakeTimeout:    o.TLSTimeout,
 		TLSClientConfig:        o.TLS,
 		ResponseHeaderTimeout:  o.HeaderTimeout,
 		MaxResponseHeaderBytes: o.MaxHeader,
 		Protocols:              new(http.Protocols),
 	}
-	f.transport.Protocols.SetHTTP1(true) // HTTP/2 repeats requests that a server refused
+	f.transport.Protocols.SetHTTP1(true)
+	f.transport.Protocols.SetHTTP2(!o.NoHTTP2)
 	if o.Proxy != nil {
 		f.transport.Proxy = http.ProxyURL(o.Proxy)
 	}
 	return f, nil
 }
 
-// Fetch sends a GET and reads the answer, whatever its status. Errors are of
-// type *Error. The Result is never nil and may hold part of an answer beside an
-// error. It returns once the connection is closed.
+// CloseIdle closes the connections that are kept for later requests. The Fetcher
+// can be used on.
+func (f *Fetcher) CloseIdle() { f.kept.closeAll() }
+
+// Fetch sends a GET and reads the answer, whatever its status. Errors are of type
+// *Error. The Result is never nil and may hold part of an answer beside an error.
+// When Fetch returns, the connection is closed, or idle after an answer that was
+// read to its end.
 func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 	res := &Result{URL: r.URL, Started: time.Now()}
 	req, err := f.request(r)
@@ -97,41 +129,111 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	a := newAttempt(ctx)
+	key := connKey{scheme: req.URL.Scheme, address: net.JoinHostPort(req.URL.Hostname(), portOf(req.URL))}
 	if f.opts.Proxy == nil {
-		a.addr = r.Addr
+		key.at = r.Addr
+	} else if a, err := netip.ParseAddr(req.URL.Hostname()); err == nil { // names are the proxy's to judge
+		if err := f.opts.Networks.Check(a); err != nil {
+			res.Ended = res.Started
+			return res, &Error{URL: r.URL, Class: Blocked, Err: err}
+		}
 	}
-	done, err := f.roundTrip(a, req, r, res)
-	if done {
-		res.Ended = time.Now() // the server has nothing more to send
-	}
-	a.close()
-	if !done {
+	stale, err := f.exchange(ctx, key, req, r, res)
+	if res.Ended.IsZero() {
 		res.Ended = time.Now()
 	}
 	if res.Header != nil {
 		res.RetryAfter = retryAfter(res.Header.Get("Retry-After"), res.Ended)
 	}
 	if err != nil {
-		return res, &Error{URL: r.URL, Class: classify(ctx, err), Err: err}
+		return res, &Error{URL: r.URL, Class: classify(ctx, err), Stale: stale, Err: err}
 	}
 	return res, nil
 }
 
-// roundTrip fills res and reports whether the answer was read to its end.
-func (f *Fetcher) roundTrip(a *attempt, req *http.Request, r Request, res *Result) (done bool, err error) {
-	resp, err := f.transport.RoundTrip(req.WithContext(a))
+// exchange sends the request on a kept connection or a new one and fills res. The
+// request is sent once: another connection is tried only if not a byte of it went
+// out on the kept one. stale says that the server closed a kept connection instead
+// of answering.
+func (f *Fetcher) exchange(ctx context.Context, key connKey, req *http.Request, r Request, res *Result) (stale bool, err error) {
+	if c := f.kept.take(key); c != nil {
+		res.Timing.Reused = true
+		c.wire.begin()
+		c.wire.setLimit(f.opts.HeaderTimeout)
+		err := f.roundTrip(ctx, c, req, r, res)
+		silent := err != nil && ctx.Err() == nil && res.Status == 0 && c.wire.read.Load() == 0 && !isTimeout(err)
+		if !silent {
+			return false, err
+		}
+		f.kept.spoil(key)
+		if c.wire.wrote.Load() > 0 {
+			return true, err
+		}
+		res.Timing, res.Ended = Timing{}, time.Time{}
+	}
+	c, err := f.open(ctx, key, &res.Timing)
 	if err != nil {
 		return false, err
 	}
-	a.idle(f.opts.IdleTimeout)
+	return false, f.roundTrip(ctx, c, req, r, res)
+}
+
+// roundTrip fills res, and keeps the connection or closes it.
+func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *http.Request, r Request, res *Result) (err error) {
+	done, keep := false, false
+	defer func() {
+		if done {
+			res.Ended = time.Now() // the server has nothing more to send
+		}
+		if keep && done && err == nil {
+			f.kept.put(c, &f.opts)
+		} else {
+			c.close()
+		}
+		if !done {
+			res.Ended = time.Now()
+		}
+	}()
+	if a, ok := c.wire.RemoteAddr().(*net.TCPAddr); ok {
+		res.Remote = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+	}
+	sent := time.Now()
+	resp, err := c.http.RoundTrip(req.WithContext(ctx))
+	res.Timing.Header = time.Since(sent)
+	if err != nil {
+		return err
+	}
 	defer resp.Body.Close()
-	res.Status, res.Header = resp.StatusCode, resp.Header
+	c.wire.setLimit(f.opts.IdleTimeout)
+	res.Status, res.Proto, res.Header = resp.StatusCode, resp.Proto, resp.Header
+	if f.opts.Jar != nil {
+		f.opts.Jar.SetCookies(cookieURL(req), resp.Cookies())
+	}
+	if n := fields(resp.Header); n > f.opts.MaxHeaderFields {
+		return fmt.Errorf("%d header fields; want at most %d", n, f.opts.MaxHeaderFields)
+	}
+	if r.Admit != nil {
+		if err := r.Admit(resp.StatusCode, resp.Header); err != nil {
+			return unwantedError{err}
+		}
+	}
 	limit := f.opts.MaxBody
 	if r.MaxBody > 0 {
 		limit = r.MaxBody
 	}
-	return readBody(resp, limit, res)
+	began := time.Now()
+	done, err = f.readBody(resp, c, limit, res)
+	res.Timing.Body = time.Since(began)
+	keep = !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols
+	return err
+}
+
+// fields counts the fields of a header.
+func fields(h http.Header) (n int) {
+	for _, v := range h {
+		n += len(v)
+	}
+	return n
 }
 
 // request builds the request with a target that is sent as written in the URL.
@@ -172,7 +274,12 @@ func (f *Fetcher) request(r Request) (*http.Request, error) {
 		req.Header[http.CanonicalHeaderKey(k)] = v
 	}
 	req.Header.Set("User-Agent", f.opts.UserAgent)
-	req.Header.Set("Accept-Encoding", "gzip")
+	req.Header.Set("Accept-Encoding", acceptEncoding)
+	if f.opts.Jar != nil {
+		for _, c := range f.opts.Jar.Cookies(cookieURL(req)) {
+			req.AddCookie(c)
+		}
+	}
 	return req, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -36,11 +37,39 @@ type Options struct {
 	// means 30 s.
 	IdleTimeout time.Duration
 
+	// MinRate is how many bytes a second of a body must come at least, in each
+	// stretch of RateWindow. Zero means 64, and 20 s.
+	MinRate    int64
+	RateWindow time.Duration
+
 	// MaxBody is how many bytes of a body are read, as sent and as decoded; the
 	// rest is cut off. Zero means 10 MiB.
 	MaxBody int64
-	// MaxHeader is how many bytes an answer's header may have. Zero means 256 KiB.
-	MaxHeader int64
+	// MaxRatio is how many times as large as what was sent a decoded body of more
+	// than 2 MiB may be; the rest is cut off. Zero means 200.
+	MaxRatio int
+	// MaxHeader is how many bytes an answer's header may have, MaxHeaderFields how
+	// many fields. Zero means 256 KiB, and 1000.
+	MaxHeader       int64
+	MaxHeaderFields int
+	// BodyMemory is how many bytes of a body are kept in memory; longer ones are in
+	// a file of TempDir. Zero means 1 MiB. Empty means os.TempDir.
+	BodyMemory int
+	TempDir    string
+
+	// NoHTTP2 does not offer HTTP/2 to https servers.
+	NoHTTP2 bool
+	// KeepAlive is how long a connection is kept idle for the next request to the
+	// same host, if its answer was read to the end: one for each host, MaxIdle in
+	// all. Zero means 15 s, and 256. NoKeepAlive closes it after each answer.
+	KeepAlive   time.Duration
+	MaxIdle     int
+	NoKeepAlive bool
+	// Jar keeps cookies. Nil means that none are kept or sent. A Jar bounds what
+	// hosts may store: see NewJar.
+	Jar http.CookieJar
+	// Networks say which addresses may be contacted.
+	Networks Networks
 
 	// Proxy, if set, is asked for everything: an http, https or socks5 URL.
 	Proxy *url.URL
@@ -49,10 +78,12 @@ type Options struct {
 	// below example), "*"; the first of these that fits holds. Values: an IP
 	// address or host name, with or without a port.
 	Resolve map[string]string
-	// Dial opens connections. Nil means a net.Dialer.
+	// Dial opens connections, to IP addresses if Lookup finds them. Nil means a
+	// net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Lookup finds a host's addresses for Addresses. Nil means the system's
-	// resolver, and with a Dial of your own that nothing is looked up.
+	// Lookup finds a host's addresses; crawler/dns has one with a cache. Nil means
+	// the system's resolver, and with a Dial of your own that it looks names up:
+	// then addresses are judged by what it has connected to.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// TLS configures https. Nil means the system's roots.
 	TLS *tls.Config
@@ -69,6 +100,20 @@ func (o Options) withDefaults() Options {
 	set(&o.TLSTimeout, 10*time.Second)
 	set(&o.HeaderTimeout, 30*time.Second)
 	set(&o.IdleTimeout, 30*time.Second)
+	set(&o.RateWindow, 20*time.Second)
+	set(&o.KeepAlive, 15*time.Second)
+	setInt := func(n *int, x int) {
+		if *n == 0 {
+			*n = x
+		}
+	}
+	setInt(&o.MaxRatio, 200)
+	setInt(&o.MaxHeaderFields, 1000)
+	setInt(&o.BodyMemory, 1<<20)
+	setInt(&o.MaxIdle, 256)
+	if o.MinRate == 0 {
+		o.MinRate = 64
+	}
 	if o.UserAgent == "" {
 		o.UserAgent = DefaultUserAgent
 	}
@@ -97,17 +142,22 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		d    time.Duration
 	}{
 		{"Timeout", o.Timeout}, {"DialTimeout", o.DialTimeout}, {"TLSTimeout", o.TLSTimeout},
-		{"HeaderTimeout", o.HeaderTimeout}, {"IdleTimeout", o.IdleTimeout},
+		{"HeaderTimeout", o.HeaderTimeout}, {"IdleTimeout", o.IdleTimeout}, {"RateWindow", o.RateWindow}, {"KeepAlive", o.KeepAlive},
 	} {
 		if d.d < 0 {
 			bad("%s is %v; want > 0", d.name, d.d)
 		}
 	}
-	if o.MaxBody < 0 {
-		bad("MaxBody is %d; want > 0", o.MaxBody)
-	}
-	if o.MaxHeader < 0 {
-		bad("MaxHeader is %d; want > 0", o.MaxHeader)
+	for _, x := range []struct {
+		name string
+		n    int64
+	}{
+		{"MaxBody", o.MaxBody}, {"MaxHeader", o.MaxHeader}, {"MaxRatio", int64(o.MaxRatio)}, {"MinRate", o.MinRate},
+		{"MaxHeaderFields", int64(o.MaxHeaderFields)}, {"BodyMemory", int64(o.BodyMemory)}, {"MaxIdle", int64(o.MaxIdle)},
+	} {
+		if x.n < 0 {
+			bad("%s is %d; want > 0", x.name, x.n)
+		}
 	}
 	if strings.ContainsFunc(o.UserAgent, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		bad("UserAgent is %q; want no control characters", o.UserAgent)

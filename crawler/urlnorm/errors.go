@@ -1,6 +1,10 @@
 package urlnorm
 
-import "errors"
+import (
+	"errors"
+	"strings"
+	"unicode"
+)
 
 var (
 	// ErrScheme is returned for URLs that are not http, https or ftp: mailto,
@@ -16,3 +20,19 @@ var (
 	// without a base. URLs with more than 64 at signs count as invalid too.
 	ErrSyntax = errors.New("urlnorm: invalid URL")
 )
+
+// syntaxError is an ErrSyntax with the parser's reason. It does not repeat the URL,
+// as the parser does: that may hold a password, and characters for terminals.
+type syntaxError struct{ err error }
+
+func (e syntaxError) Error() string {
+	reason, _, _ := strings.Cut(e.err.Error(), ". Url: '")
+	return ErrSyntax.Error() + ": " + strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, strings.TrimPrefix(reason, "Error: "))
+}
+
+func (e syntaxError) Unwrap() []error { return []error{ErrSyntax, e.err} }

@@ -4,7 +4,6 @@
 package urlnorm
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -129,7 +128,7 @@ func (n *Normalizer) Base(raw string) (*Base, error) {
 	}
 	w, err := parser.Parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
+		return nil, syntaxError{err}
 	}
 	if !crawlable(w.Scheme()) {
 		return nil, ErrScheme

@@ -101,7 +101,7 @@ func parseFully(raw string, base *whatwg.Url) (URL, error) {
 	w, err := parser.BasicParser(raw, base, nil, whatwg.NoState)
 	switch {
 	case err != nil:
-		return URL{}, fmt.Errorf("%w: %w", ErrSyntax, err)
+		return URL{}, syntaxError{err}
 	case !crawlable(w.Scheme()):
 		return URL{}, ErrScheme
 	}

@@ -62,7 +62,7 @@ func demo(ctx context.Context, out io.Writer, terminal bool, unit time.Duration)
 		Delay:   frontier.FactorDelay(10, unit/10, 2*unit),
 		Backoff: frontier.Backoff{Base: unit}, // of broken.example; nobody minds on loopback
 	}
-	return crawl(ctx, out, terminal, dir, o, fetch.Options{Dial: w.Dial}, crawler.Options{RobotsWait: unit / 2}, w.Seeds())
+	return crawl(ctx, out, terminal, dir, o, fetch.Options{Dial: w.Dial, Networks: web.Networks}, crawler.Options{RobotsWait: unit / 2}, w.Seeds())
 }
 
 // crawl crawls the hosts of the seeds and reports what it did.

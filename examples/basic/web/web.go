@@ -7,9 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
 // Host is a site of so many pages, named /1 and on, that link to each other and
@@ -44,6 +47,9 @@ func (w *Web) Close() { w.server.Close() }
 
 // Addr is the address to connect to for all of the hosts.
 func (w *Web) Addr() string { return w.server.Listener.Addr().String() }
+
+// Networks allow what a crawler must not contact otherwise: this machine.
+var Networks = fetch.Networks{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
 // Dial connects to the web whatever the address: a fetch.Options.Dial.
 func (w *Web) Dial(ctx context.Context, network, _ string) (net.Conn, error) {

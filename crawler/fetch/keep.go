@@ -1,0 +1,119 @@
+// This file keeps connections for the next request to the same host, as far as
+// that is polite: one for each host, idle, for a short time, and only after an
+// answer that was read to its end.
+
+package fetch
+
+import (
+	"container/list"
+	"sync"
+	"time"
+)
+
+// keeper holds idle connections. The zero value is ready for use.
+type keeper struct {
+	mu     sync.Mutex
+	idle   map[connKey]*list.Element // guarded by mu; of *conn
+	order  list.List                 // guarded by mu; last used first
+	spoilt map[connKey]struct{}      // guarded by mu; whose servers close kept connections when asked
+}
+
+const spoiltAtMost = 1 << 12
+
+// take returns the kept connection for a key; nil if there is none that lives.
+func (k *keeper) take(key connKey) *conn {
+	k.mu.Lock()
+	e := k.idle[key]
+	if e == nil {
+		k.mu.Unlock()
+		return nil
+	}
+	c := k.removeLocked(e)
+	k.mu.Unlock()
+	if !c.timer.Stop() || !c.usable() {
+		c.close()
+		return nil
+	}
+	return c
+}
+
+// put keeps a connection for a while, or closes it.
+func (k *keeper) put(c *conn, o *Options) {
+	if o.NoKeepAlive || !c.usable() {
+		c.close()
+		return
+	}
+	var old []*conn
+	k.mu.Lock()
+	_, spoilt := k.spoilt[c.key]
+	switch {
+	case spoilt:
+		old = append(old, c)
+	default:
+		if k.idle == nil {
+			k.idle = map[connKey]*list.Element{}
+		}
+		if e := k.idle[c.key]; e != nil {
+			old = append(old, k.removeLocked(e))
+		}
+		for k.order.Len() >= o.MaxIdle {
+			old = append(old, k.removeLocked(k.order.Back()))
+		}
+		e := k.order.PushFront(c)
+		k.idle[c.key] = e
+		c.wire.setLimit(o.KeepAlive + time.Second)
+		c.timer = time.AfterFunc(o.KeepAlive, func() { k.expire(e, c) })
+	}
+	k.mu.Unlock()
+	for _, c := range old {
+		c.close()
+	}
+}
+
+// expire closes a connection that was idle for long enough, unless it is in use.
+func (k *keeper) expire(e *list.Element, c *conn) {
+	k.mu.Lock()
+	mine := k.idle[c.key] == e
+	if mine {
+		k.removeLocked(e)
+	}
+	k.mu.Unlock()
+	c.close() // take found it expired otherwise
+}
+
+// spoil remembers that a host's connections are not worth keeping.
+func (k *keeper) spoil(key connKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.spoilt == nil || len(k.spoilt) >= spoiltAtMost {
+		k.spoilt = map[connKey]struct{}{}
+	}
+	k.spoilt[key] = struct{}{}
+}
+
+// closeAll closes all idle connections.
+func (k *keeper) closeAll() {
+	k.mu.Lock()
+	var all []*conn
+	for k.order.Len() > 0 {
+		all = append(all, k.removeLocked(k.order.Back()))
+	}
+	k.mu.Unlock()
+	for _, c := range all {
+		c.timer.Stop()
+		c.close()
+	}
+}
+
+func (k *keeper) removeLocked(e *list.Element) *conn {
+	c := k.order.Remove(e).(*conn)
+	delete(k.idle, c.key)
+	return c
+}
+
+// check verifies that map and list agree.
+func (k *keeper) check() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.idle) == k.order.Len()
+}

@@ -1,0 +1,163 @@
+// These tests meet the limits: of ratio, rate, header fields and body memory.
+
+package fetch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func br(s string) []byte {
+	var b bytes.Buffer
+	z := brotli.NewWriterLevel(&b, 1)
+	_, _ = io.WriteString(z, s)
+	_ = z.Close()
+	return b.Bytes()
+}
+
+func zst(s string) []byte {
+	z, _ := zstd.NewWriter(nil)
+	defer z.Close()
+	return z.EncodeAll([]byte(s), nil)
+}
+
+func zl(s string) []byte {
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
+	_, _ = io.WriteString(z, s)
+	_ = z.Close()
+	return b.Bytes()
+}
+
+func TestBombsAreCutOffByTheirRatio(t *testing.T) {
+	bomb := strings.Repeat("<p></p> ", (5<<19)/8)
+	for encoding, sent := range map[string][]byte{"gzip": gz(bomb), "br": br(bomb), "zstd": zst(bomb), "deflate": zl(bomb), "gzip, gzip": gz(string(gz(bomb)))} {
+		addr := web(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", encoding)
+			_, _ = w.Write(sent)
+		})
+		res, err := get(t, newFetcher(t, Options{}), "http://"+addr+"/")
+		require.NoError(t, err, encoding)
+		assert.True(t, res.Bomb, encoding)
+		assert.True(t, res.Truncated, encoding)
+		assert.Less(t, res.Body.Size(), int64(2<<20+1<<18), encoding)
+		require.NoError(t, res.Close())
+		res, err = get(t, newFetcher(t, Options{MaxRatio: 1 << 30}), "http://"+addr+"/")
+		require.NoError(t, err, encoding)
+		assert.False(t, res.Truncated, encoding)
+		assert.EqualValues(t, len(bomb), res.Body.Size(), encoding)
+		require.NoError(t, res.Close())
+	}
+}
+
+func TestLeastRate(t *testing.T) {
+	closed := make(chan struct{})
+	addr, _ := raw(t, func(c net.Conn) {
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+		for {
+			if _, err := io.WriteString(c, "x"); err != nil {
+				close(closed)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+	f := newFetcher(t, Options{MinRate: 1 << 20, RateWindow: 20 * time.Millisecond})
+	res, err := get(t, f, "http://"+addr+"/")
+	assert.Equal(t, Timeout, ClassOf(err), "%v", err)
+	assert.ErrorContains(t, err, "least rate")
+	assert.GreaterOrEqual(t, res.Duration(), 20*time.Millisecond)
+	<-closed
+
+	addr = web(t, func(w http.ResponseWriter, _ *http.Request) {
+		for range 80 {
+			_, _ = w.Write(make([]byte, 1<<10))
+			w.(http.Flusher).Flush()
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	f = newFetcher(t, Options{MinRate: 100, RateWindow: 300 * time.Millisecond})
+	for i := range 2 { // on a kept connection, too
+		res, err = get(t, f, "http://"+addr+"/")
+		require.NoError(t, err)
+		assert.EqualValues(t, 80<<10, res.Body.Size())
+		assert.Equal(t, i > 0, res.Timing.Reused)
+	}
+}
+
+func TestHeaderFields(t *testing.T) {
+	addr := web(t, func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 100 {
+			w.Header().Add(fmt.Sprintf("X-%d", i%10), "y")
+		}
+	})
+	_, err := get(t, newFetcher(t, Options{MaxHeaderFields: 101}), "http://"+addr+"/")
+	assert.Equal(t, Protocol, ClassOf(err), "with Date and Content-Length it has 102")
+	_, err = get(t, newFetcher(t, Options{MaxHeaderFields: 102}), "http://"+addr+"/")
+	assert.NoError(t, err)
+}
+
+func TestAdmit(t *testing.T) {
+	addr := web(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "video/mp4")
+		_, _ = io.WriteString(w, "film")
+	})
+	f := newFetcher(t, Options{})
+	no := errors.New("no films")
+	q := Request{URL: "http://" + addr + "/", Admit: func(status int, h http.Header) error {
+		assert.Equal(t, 200, status)
+		if h.Get("Content-Type") == "video/mp4" {
+			return no
+		}
+		return nil
+	}}
+	res, err := f.Fetch(t.Context(), q)
+	assert.Equal(t, Unwanted, ClassOf(err))
+	assert.ErrorIs(t, err, no)
+	assert.Equal(t, 200, res.Status)
+	assert.Nil(t, res.Body)
+	q.Admit = func(int, http.Header) error { return nil }
+	res, err = f.Fetch(t.Context(), q)
+	require.NoError(t, err)
+	assert.Equal(t, "film", body(t, res))
+	assert.False(t, res.Timing.Reused)
+}
+
+func TestLongBodiesAreInFiles(t *testing.T) {
+	text := strings.Repeat("0123456789", 500)
+	addr := web(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
+	res, err := get(t, newFetcher(t, Options{BodyMemory: 1000, TempDir: t.TempDir()}), "http://"+addr+"/")
+	require.NoError(t, err)
+	assert.False(t, res.Body.InMemory())
+	assert.Equal(t, text, body(t, res))
+	assert.Equal(t, text, body(t, res), "again")
+	require.NoError(t, res.Close())
+	res, err = get(t, newFetcher(t, Options{BodyMemory: 1000, TempDir: t.TempDir() + "/none"}), "http://"+addr+"/")
+	assert.Error(t, err, "the folder is missing")
+	assert.Equal(t, 200, res.Status)
+	assert.Equal(t, Other, ClassOf(err), "%v", err)
+}
+
+func TestRedact(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://me:pw@a.example/x@y": "http://a.example/x@y", "http://a@b@c.example?@": "http://c.example?@",
+		"//me:pw@a.example": "//a.example", "http://a.example/": "http://a.example/", "": "", "mailto:x@y": "mailto:x@y",
+	} {
+		assert.Equal(t, want, Redact(in), in)
+	}
+	assert.NotContains(t, (&Error{URL: "http://me:pw@a.example/\n"}).Error(), "pw")
+	assert.NotContains(t, (&Error{URL: "http://me:pw@a.example/\n"}).Error(), "\n")
+}
