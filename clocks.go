@@ -78,7 +78,7 @@ func (f *Frontier) closingHostLocked(id uint32, now int64) []Row {
 	for lease := range c.leasesOf(id) {
 		// Its contact may go on: it counts as contacted now.
 		l := c.leases.at(lease)
-		if at := now + max(int64(f.DelayOf(string(c.name(h))).Max()), c.learnedGap(id)); at > due {
+		if at := now + max(f.longestDelay(string(c.name(h))), c.learnedGap(id)); at > due {
 			due, why = at, whyReopened
 		}
 		f.leasedTroubleLocked(id, now)

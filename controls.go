@@ -201,6 +201,15 @@ func (f *Frontier) DelayOf(host string) DelayPolicy {
 	return f.opts.Delay
 }
 
+// longestDelay is the Max of a host's delay policy. It may be called with the lock
+// held: of a policy of the user's it was asked at Open, those of rules are ours.
+func (f *Frontier) longestDelay(host string) int64 {
+	if d := f.controls.delay(host); d != nil {
+		return int64(d.Max())
+	}
+	return f.maxDelay
+}
+
 // SetConcurrency says how many leases each host of a scope may have at once, 1 to
 // 1024; 0 takes that back. With fewer than are out, none is added until enough of
 // them have ended.

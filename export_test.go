@@ -3,6 +3,8 @@ package frontier
 import (
 	"context"
 	"math"
+	"runtime"
+	"time"
 )
 
 // MoveNow moves everything from the log to blocks and, with evict set, keeps as
@@ -33,13 +35,14 @@ func (f *Frontier) Resident(host string) bool {
 // memory that is the one it will come back to.
 func (f *Frontier) GroupOf(host string) string {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if id := f.core.lookup(f.hostHash(host), host); id != 0 {
+		defer f.mu.Unlock()
 		if g := f.core.hosts.at(id).group; g != 0 {
 			return f.core.groups.at(g).name
 		}
 		return ""
 	}
+	f.mu.Unlock()
 	if f.opts.Spill == nil {
 		return ""
 	}
@@ -120,4 +123,16 @@ func (f *Frontier) doom(d *deletion) (sweep func()) {
 	f.core.dooms.add(d)
 	f.core.offerDeleted(d)
 	return func() { f.sweep(d) }
+}
+
+// LockComesFree reports whether the lock can be had soon. If not, the caller holds
+// it: nobody else does for longer than a moment.
+func (f *Frontier) LockComesFree() bool {
+	for patience := time.Now().Add(5 * time.Second); !f.mu.TryLock(); runtime.Gosched() {
+		if time.Now().After(patience) {
+			return false
+		}
+	}
+	f.mu.Unlock()
+	return true
 }

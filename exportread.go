@@ -289,7 +289,7 @@ func (x *exporter) addHostLocked(id uint32, now int64, take func(byte, []byte, [
 	}
 	due := c.restsUntil(id)
 	for range c.leasesOf(id) { // its contact may go on: it counts as contacted now
-		due = max(due, now+max(int64(f.DelayOf(string(c.name(h))).Max()), c.learnedGap(id)))
+		due = max(due, now+max(f.longestDelay(string(c.name(h))), c.learnedGap(id)))
 		f.leasedTroubleLocked(id, now)
 	}
 	if due > now || h.learned() || h.group != 0 || h.has(stored) {

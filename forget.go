@@ -101,6 +101,6 @@ func (c *core) freeFrom(id uint32, at int64) {
 // ends now.
 func (f *Frontier) leasedTroubleLocked(id uint32, now int64) {
 	if h := f.core.hosts.at(id); h.has(troubled) {
-		f.core.freeFrom(id, now+max(int64(f.DelayOf(string(f.core.name(h))).Max()), h.crawlDelayNs()))
+		f.core.freeFrom(id, now+max(f.longestDelay(string(f.core.name(h))), h.crawlDelayNs()))
 	}
 }

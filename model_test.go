@@ -70,6 +70,7 @@ type model struct {
 	f       *frontier.Frontier
 	machine *spilltest.Machine // nil: in memory
 	opts    frontier.Options
+	watch   *lockWatch // nil: nobody watches the lock
 
 	rules        map[frontier.Scope]frontier.Rule
 	pausedCrawls map[uint32]bool
@@ -700,9 +701,7 @@ func (m *model) Reopen(t *rapid.T) {
 	m.machine = machine
 	m.opts.Spill = machine.Store
 	opened := m.now()
-	f, err := frontier.Open(context.Background(), m.opts)
-	require.NoError(t, err)
-	m.f = f
+	f := m.open(t)
 	m.recall(t, clean)
 	if !clean {
 		m.hold = later(m.hold, opened.Add(modelDelay))
@@ -786,10 +785,26 @@ func (m *model) check(t *rapid.T) {
 	require.EqualValues(t, len(m.known), s.Known, "known")
 }
 
-func runModel(tb testing.TB, t *rapid.T, durable bool) {
+func (m *model) open(t *rapid.T) *frontier.Frontier {
+	o := m.opts
+	if m.watch != nil {
+		m.watch.f.Store(nil)
+		o = m.watch.watched(o)
+	}
+	f, err := frontier.Open(context.Background(), o)
+	require.NoError(t, err)
+	if m.f = f; m.watch != nil {
+		m.watch.f.Store(f)
+	}
+	return f
+}
+
+func runModel(tb testing.TB, t *rapid.T, durable bool) { runWatchedModel(tb, t, durable, nil) }
+
+func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) {
 	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	m := &model{
-		t: t, tb: tb, clock: clock,
+		t: t, tb: tb, clock: clock, watch: watch,
 		rules:        map[frontier.Scope]frontier.Rule{},
 		pausedCrawls: map[uint32]bool{},
 		hosts:        map[string]*modelHost{}, groups: map[string]time.Time{}, waiting: map[string][]*item{},
@@ -804,9 +819,7 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) {
 		m.machine = spilltest.OpenMemory(tb, spill.Options{})
 		m.opts.Spill = m.machine.Store
 	}
-	f, err := frontier.Open(context.Background(), m.opts)
-	require.NoError(t, err)
-	m.f = f
+	m.open(t)
 	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,

@@ -83,10 +83,11 @@ func (r *recovery) meta(v []byte) error {
 	f.core.hold = max(0, f.heldFrom+f.maxDelay)
 	f.core.holdOf = f.hold
 	f.core.groupHold = func(d DelayPolicy) int64 {
-		if d == nil {
-			d = f.opts.GroupDelay
+		longest := f.core.cfg.groupMax // a policy of the user's is not asked with the lock held
+		if d != nil {
+			longest = int64(d.Max())
 		}
-		return max(0, f.heldFrom+int64(d.Max()))
+		return max(0, f.heldFrom+longest)
 	}
 	return nil
 }

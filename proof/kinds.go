@@ -44,6 +44,11 @@ func kinds() []kind {
 			ci: []string{"-rapid.checks=1000"}, long: []string{"-rapid.checks=10000"},
 		},
 		{
+			name: "lock", what: "sequences as of the model; whatever the frontier calls looks whether the lock is held",
+			pkg: ".", run: "^TestLockIsNotHeldOverIOAndCallbacks$", seed: rapidSeed,
+			ci: []string{"-rapid.checks=200"}, long: []string{"-rapid.checks=2000"},
+		},
+		{
 			name: "kill", what: "kills of a process under load at random moments",
 			pkg: ".", run: "^TestKill$", seed: ownSeed,
 			ci: []string{"-frontier.crash-rounds=8"}, long: []string{"-frontier.crash-rounds=40"}, share: 3,
