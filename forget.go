@@ -62,6 +62,10 @@ func (c *core) unlearn(id uint32, now, reopened int64) {
 		c.advanceDue(id, free, now)
 	}
 	c.revise(id, now) // it may have more lanes now
+	if h.place == idling {
+		c.detach(id) // it waited for its trouble to be outlived
+		c.settle(id, now)
+	}
 }
 
 // forgettable reports whether a host in trouble would be due earlier without it.

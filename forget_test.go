@@ -159,3 +159,19 @@ func TestForgetAfterCrash(t *testing.T) {
 	require.NoError(t, ended.Close())
 	require.ErrorIs(t, ended.Forget("a.example"), frontier.ErrClosed)
 }
+
+// A host that has nothing to do stays in memory until what failed is outlived;
+// when that is forgotten before, so is the host.
+func TestForgottenTroubleOfAHostWithoutURLs(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second), Retry: frontier.Retries(1, 0)}, func(t *testing.T, w *world) {
+		w.add("http://a.example/1")
+		w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.Failed})
+		w.until(time.Minute)
+		w.over()
+		require.NoError(t, w.f.Forget("a.example"))
+		require.NoError(t, w.f.Check())
+		if w.opts.Spill == nil { // else the next batch deletes its row before
+			require.False(t, w.f.Resident("a.example"))
+		}
+	})
+}
