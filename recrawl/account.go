@@ -1,0 +1,274 @@
+// This file keeps the books: which pages are counted where, what was promised
+// them, and when the price is found again.
+
+package recrawl
+
+import "time"
+
+// counted reports whether the page is in a histogram.
+func counted(st State) bool { return st.Crawled() && st.mode() < gone && int8(st[2]) != noWeight }
+
+// repeats reports whether the page's due time comes from its interval.
+func repeats(st State) bool {
+	return st.mode() != probing && st.mode() != probingAgain && st.count() == 0 && !st.has(claimed)
+}
+
+// count takes the page into the books. A page of a bound host is counted there.
+func (s *Scheduler) count(p *Page) {
+	st := &p.State
+	if !st.Crawled() {
+		if st.mode() < gone {
+			s.demand.addNew(*st, 1)
+		}
+		return
+	}
+	if !counted(*st) {
+		return
+	}
+	h := s.hosts[p.Host]
+	at := h != nil && h.own != nil
+	st.set(atHost, at)
+	s.promise(p, 1)
+	if !at {
+		s.demand.add(*st, 1)
+		return
+	}
+	s.add(h, *st, 1)
+	if h.wait--; h.wait <= 0 {
+		s.reprice(h)
+	}
+}
+
+// uncount takes it out again.
+func (s *Scheduler) uncount(p Page) {
+	if !p.State.Crawled() {
+		if p.State.mode() < gone {
+			s.demand.addNew(p.State, -1)
+		}
+		return
+	}
+	if !counted(p.State) {
+		return
+	}
+	s.promise(&p, -1)
+	if h := s.hosts[p.Host]; p.State.has(atHost) {
+		if h != nil && h.own != nil {
+			s.add(h, p.State, -1)
+		}
+		return
+	}
+	s.demand.add(p.State, -1)
+}
+
+// add counts a page at its host.
+func (s *Scheduler) add(h *host, st State, n int32) {
+	if h.own.add(st, n) == 0 {
+		return
+	}
+	s.atHosts += int64(n)
+	if h.shift == 0 {
+		s.demand.free.add(st, n)
+	}
+}
+
+// promise adds n times what the page was promised: one fetch an interval. Probes,
+// retries and claims are none of the price's.
+func (s *Scheduler) promise(p *Page, n float64) {
+	if st := p.State; !counted(st) || !repeats(st) {
+		return
+	}
+	h := s.hosts[p.Host]
+	if h != nil && !p.State.has(atHost) {
+		h = nil
+	}
+	if p.Last.IsZero() || p.Due.IsZero() {
+		s.blank = max(0, s.blank+int64(n))
+		if h != nil {
+			h.blank = max(0, h.blank+int64(n))
+		}
+		return
+	}
+	share := n / max(1/s.most, min(2/s.least, days(p.Due.Sub(p.Last))))
+	if h != nil {
+		h.promised = max(0, h.promised+share)
+		if h.shift > 0 {
+			return
+		}
+	}
+	s.promised = max(0, s.promised+share)
+}
+
+// observe learns from a page that was read.
+func (s *Scheduler) observe(p *Page, v Visit) {
+	st := &p.State
+	if !st.Crawled() {
+		st[0], st[1] = s.prior[0], s.prior[1]
+		st.setMode(steady)
+		return
+	}
+	s.verify(p, v)
+	if st.mode() == gone || st.mode() == denied {
+		st.setMode(steady)
+		return // what came between cannot be told
+	}
+	t := days(v.At.Sub(p.Last))
+	if v.Outcome == Visited || p.Last.IsZero() || !(t > 0) {
+		if st.mode() == probing || st.mode() == probingAgain {
+			st.setMode(steady) // else it would be probed for ever
+		}
+		return
+	}
+	g := st.belief()
+	if v.Outcome == Unchanged {
+		g = s.unchanged(st, g, t)
+	} else {
+		g = s.changed(p, v, g, t)
+	}
+	g = g.atMost(16)
+	st[0], st[1] = rateLevel(g.Mean(), s.uniform()), alphaLevel(g.Alpha, s.uniform())
+}
+
+func (s *Scheduler) unchanged(st *State, g Gamma, t float64) Gamma {
+	switch st.mode() {
+	case volatile:
+		g = s.opts.Prior
+		fallthrough
+	case changedOnce, changedTwice, probed:
+		st.setMode(steady)
+	case probing, probingAgain:
+		st.setMode(probed)
+	}
+	return g.Unchanged(t)
+}
+
+// lateProbe is after how many times Options.Probe a probe tells nothing any more.
+const lateProbe = 8
+
+func (s *Scheduler) changed(p *Page, v Visit, g Gamma, t float64) Gamma {
+	st := &p.State
+	probe := days(s.opts.Probe)
+	surprise := g.Mean()*probe < 0.3567 // 1 - e^-x < 0.3
+	switch st.mode() {
+	case steady:
+		st.setMode(changedOnce)
+	case changedOnce:
+		st.setMode(changedTwice)
+	case changedTwice:
+		if surprise {
+			st.setMode(probing)
+			s.stats.probes++
+		}
+	case probing:
+		if t > lateProbe*probe { // it came too late to tell anything
+			st.setMode(changedTwice)
+			break
+		}
+		s.stats.probes++
+		st.setMode(probingAgain)
+		return Gamma{1, t}
+	case probingAgain:
+		if t > probe {
+			st.setMode(probed)
+			break
+		}
+		st.setMode(volatile)
+		return Gamma{16, 16 / (leastRate * rateSpan)}
+	case volatile:
+		return g
+	}
+	if ago, ok := s.modified(p, v, t); ok {
+		return g.ChangedAt(ago)
+	}
+	return g.Changed(t)
+}
+
+// modified is how many days before the visit the page changed last, if its
+// Last-Modified can be true and its host is honest.
+func (s *Scheduler) modified(p *Page, v Visit, t float64) (float64, bool) {
+	if v.Modified.IsZero() {
+		return 0, false
+	}
+	ago := days(v.At.Sub(v.Modified))
+	if h := s.hosts[p.Host]; h != nil && h.misses > 1+h.hits/8 {
+		return 0, false
+	}
+	// The clocks may differ, and "now" is what a page says that is made anew.
+	return ago, ago > 1e-3 && ago < t
+}
+
+// settle counts a Done, and finds the price again when it is time.
+func (s *Scheduler) settle(at time.Time) {
+	s.wait--
+	if s.wait > 0 {
+		return
+	}
+	s.flow.close(s.demand.news > 0, s.opts.NewShareMin, s.opts.NewShareMax)
+	s.budget.close(at)
+	s.resolve()
+}
+
+// window is after how many Dones the price is found again.
+func (s *Scheduler) window() int64 {
+	return min(max(256, (s.known()+s.demand.news)/20), 1<<20)
+}
+
+// known is how many pages are counted.
+func (s *Scheduler) known() int64 { return s.demand.pages + s.atHosts }
+
+// resolve finds the price.
+func (s *Scheduler) resolve() {
+	s.wait = s.window()
+	s.stats.solves++
+	target := s.forRecrawl()
+	if !(target > 0) {
+		return
+	}
+	if s.settled > 0 { // what was promised is of another budget still
+		s.settled -= s.wait
+	} else {
+		s.k = correct(s.k, target, s.promised, 0.02)
+	}
+	if (s.demand.news+s.blank)*4 > s.known() { // to many nothing was promised yet
+		s.k = 0
+	}
+	s.demand.solve(&s.prices, target*(1+s.k), s.least, s.most)
+}
+
+// forRecrawl is what is left of the budget for the pages in the histogram, per
+// day: without what pages never crawled and bound hosts take. A tenth remains in
+// any case.
+func (s *Scheduler) forRecrawl() float64 {
+	b := s.budget.perDay * (1 - s.flow.share - s.flow.asides)
+	return max(b-s.hostTake, b/10)
+}
+
+// newShare is the share of the fetches that pages never crawled should have now.
+func (s *Scheduler) newShare() float64 {
+	if s.demand.news == 0 || s.budget.perDay == 0 {
+		return 0
+	}
+	now := float64(s.demand.worthNew(&s.prices)) / s.budget.perDay
+	return max(s.opts.NewShareMin, min(s.opts.NewShareMax, max(now, s.flow.share)))
+}
+
+// flow measures which share of the fetches goes to pages that arrive and are
+// crawled at once, and which to probes, retries and claims: none of it is the
+// price's to give.
+type flow struct {
+	arrived, first, aside, visits int64
+	share, asides                 float64
+	measured                      bool
+}
+
+func (f *flow) close(waiting bool, least, most float64) {
+	if f.visits > 0 && f.measured { // what came before the first fetches is no flow
+		n := float64(f.visits)
+		f.share += (float64(min(f.arrived, f.first))/n - f.share) / 8
+		f.asides += (min(0.5, float64(f.aside)/n) - f.asides) / 8
+	}
+	f.arrived, f.first, f.aside, f.visits, f.measured = 0, 0, 0, 0, f.measured || f.visits > 0
+	f.share = min(f.share, most, 0.9)
+	if waiting {
+		f.share = max(f.share, min(least, 0.9))
+	}
+}

@@ -1,0 +1,127 @@
+// This file measures how many fetches a crawl makes, and spreads what became due
+// during a pause.
+
+package recrawl
+
+import (
+	"math"
+	"time"
+)
+
+// budget is how many fetches per day there are.
+type budget struct {
+	perDay float64
+	given  bool // by the caller
+
+	// Of the window that is being measured:
+	last    time.Time // the last Done
+	done    int64
+	late    int64   // of them, fetched after more than 1.01 intervals
+	elapsed float64 // days, long gaps cut
+	gap     float64 // the usual days between two Dones
+}
+
+// set takes the caller's budget, per second; 0 means to measure.
+func (b *budget) set(perSecond float64) {
+	if b.given = perSecond > 0; b.given {
+		b.perDay = perSecond * secondsPerDay
+	}
+}
+
+// paced is the budget that fetches are held to, per day; 0: none.
+func (b *budget) paced() float64 {
+	if !b.given {
+		return 0
+	}
+	return b.perDay
+}
+
+// tally counts a Done for the measurement.
+func (s *Scheduler) tally(p Page, at time.Time) {
+	b := &s.budget
+	s.flow.visits++
+	b.done++
+	if !p.Due.IsZero() && p.State.Crawled() {
+		if t := days(p.Due.Sub(p.Last)); t > 0 && days(at.Sub(p.Due)) > t/100 {
+			b.late++
+			s.stats.late++
+		}
+	} else if !p.State.Crawled() {
+		b.late++ // it waited for nothing but the crawl
+	}
+	if gap := days(at.Sub(b.last)); !b.last.IsZero() && gap > 0 {
+		if b.gap > 0 {
+			gap = min(gap, 100*b.gap) // a pause is not slowness
+		}
+		b.elapsed += gap
+		if b.gap == 0 {
+			b.gap = gap
+		}
+		b.gap += (gap - b.gap) / 64
+	}
+	b.last = at
+}
+
+// close ends a window. What a crawl makes while fetches are late is what it can
+// make; while they are on time it can make more, and the budget grows until they
+// are late.
+func (b *budget) close(at time.Time) {
+	if !b.given && b.done > 0 && b.elapsed > 0 {
+		rate := float64(b.done) / b.elapsed
+		switch {
+		case b.perDay == 0:
+			b.perDay = rate
+		case 2*b.late > b.done:
+			b.perDay += (rate - b.perDay) / 4
+		default:
+			b.perDay = min(max(b.perDay, rate)*1.05, 4*rate)
+		}
+	}
+	b.done, b.late, b.elapsed = 0, 0, 0
+}
+
+// SetBudget says how many fetches per second there may be. Zero means that the
+// Scheduler measures what the crawl can make: what it makes while fetches are
+// late, and 5 % more in each window in which they are not, at most four times
+// what it makes. The time of a pause does not count. A budget so small
+// that the price cannot be met leaves each page its MaxInterval; one so large,
+// its MinInterval.
+func (s *Scheduler) SetBudget(perSecond float64) error {
+	if err := checkBudget(perSecond); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.budget.perDay
+	s.budget.set(perSecond)
+	if now := s.budget.perDay; math.Abs(now-was) > was/10 {
+		s.k, s.settled = 0, s.known()
+	}
+	s.resolve()
+	return nil
+}
+
+// pace lets fetches through at a budget, after a burst.
+type pace struct {
+	next time.Time // when the next would be let through without a burst
+	held float64   // about how many were put off, and not let through since
+}
+
+// ask returns 0 if a fetch may happen now, else how long it is put off.
+func (p *pace) ask(now time.Time, perDay float64, burst time.Duration, uniform func() float64) time.Duration {
+	if perDay <= 0 {
+		return 0
+	}
+	gap := span(1 / (1.25 * perDay))
+	allow := max(burst, 64*gap) // of a small budget, a few at once
+	if p.next.Before(now) || p.next.Sub(now) > 2*allow {
+		p.next = now // also if the clock went back
+	}
+	if p.next.Sub(now) > allow {
+		p.held++
+		return gap + span(uniform()*(p.held+1)/perDay)
+	}
+	p.next = p.next.Add(gap)
+	p.held = max(0, p.held-1)
+	return 0
+}

@@ -1,0 +1,394 @@
+// This file is the Scheduler: what it is told of pages, and what it answers.
+//
+// All arithmetic is in days. Each call is one lock and a constant number of
+// steps; after every twentieth of its pages the price is found again from the
+// histogram, whose size does not depend on the number of pages.
+
+package recrawl
+
+import (
+	"errors"
+	"math"
+	"sync"
+	"time"
+)
+
+// Outcome is what a fetch found.
+type Outcome uint8
+
+const (
+	Changed   Outcome = iota // the page differs from the copy, or there was none
+	Unchanged                // it does not, or a conditional request said so
+	Visited                  // the page was read; whether it changed is unknown
+	Gone                     // 404 or 410
+	Failed                   // connection, timeout, 5xx, 429: nothing was learned
+	Denied                   // robots.txt or a filter forbids it
+)
+
+// Visit is a fetch that ended.
+type Visit struct {
+	At      time.Time // when it ended
+	Outcome Outcome
+	// Modified is the page's Last-Modified; zero if there is none, or if it is
+	// not to be trusted. One that contradicts what the fetch found, or is in the
+	// future, is not used and remembered against the host.
+	Modified time.Time
+}
+
+// Class is the kind of a page's next fetch.
+type Class uint8
+
+const (
+	First Class = iota // it was never crawled
+	Again              // it is known
+	Check              // probes, retries, and whether what was gone or denied still is
+)
+
+// Verdict is what to do with a page.
+type Verdict struct {
+	Class Class
+	// Index is what its next fetch is worth at its due time, in prices: 1 if it
+	// pays just so. It is meant for the order of fetches, and may be far above 1
+	// for pages that were never crawled.
+	Index float64
+	// Drop says that the page is gone, and that this was confirmed: its copy is
+	// of no use. Due is when to see whether it came back.
+	Drop bool
+}
+
+// Scheduler decides when pages are fetched again. Safe for concurrent use.
+type Scheduler struct {
+	opts        Options
+	least, most float64 // 1/MaxInterval, 1/MinInterval in fetches per day
+	prior       State   // of a page whose first fetch ended
+
+	mu       sync.Mutex
+	random   uint64
+	demand   demand
+	prices   prices
+	hosts    map[uint32]*host
+	hostTake float64 // sum of take of all bound hosts
+	atHosts  int64   // pages counted at their hosts
+	blank    int64   // pages of which it is not known when they were fetched last
+	promised float64 // sum of 1/interval of the pages in the histogram, per day
+	k        float64 // correction of the target
+	wait     int64   // Dones until the price is found again
+	settled  int64   // Dones after which k is corrected again
+	budget   budget
+	flow     flow
+	pace     pace
+	stats    counts
+}
+
+// counts are what Stats tells of the past.
+type counts struct {
+	visits, first, probes, late, held uint64
+	solves                            uint64
+}
+
+// New returns a Scheduler without pages. The error names all faults of the
+// options.
+func New(o Options) (*Scheduler, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	s := &Scheduler{opts: o, least: 1 / days(o.MaxInterval), most: 1 / days(o.MinInterval), hosts: map[uint32]*host{}, random: o.Seed}
+	s.prior[0], s.prior[1] = rateLevel(o.Prior.Mean(), 0.5), alphaLevel(o.Prior.Alpha, 0.5)
+	s.demand.prior = s.prior[0]
+	s.prices.set(0)
+	s.budget.set(o.Budget)
+	return s, nil
+}
+
+func days(d time.Duration) float64 { return d.Hours() / 24 }
+
+// span is so many days, at most maxInterval.
+func span(days float64) time.Duration {
+	if !(days < maxInterval.Hours()/24) {
+		return maxInterval
+	}
+	return time.Duration(math.Round(days*24*3600*1e6)) * time.Microsecond
+}
+
+// uniform is a random number from [0,1). (splitmix64)
+func (s *Scheduler) uniform() float64 {
+	s.random += 0x9e3779b97f4a7c15
+	z := s.random
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return float64((z^z>>31)>>11) / (1 << 53)
+}
+
+// Admit takes in a page that was never crawled. Its due time is now; the verdict
+// says what it is worth beside the pages that are known. A weight that is not
+// positive counts as 0.
+func (s *Scheduler) Admit(weight float64, host uint32, now time.Time) (Page, Verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := Page{Host: host, Due: now}
+	p.State[2] = weightLevel(weight)
+	s.demand.addNew(p.State, 1)
+	s.flow.arrived++
+	return p, Verdict{Class: First, Index: s.indexNew(p.State)}
+}
+
+// indexNew is the index of a page that was never crawled, in prices: the age of
+// its copy is infinite.
+func (s *Scheduler) indexNew(st State) float64 {
+	if int8(st[2]) == noWeight {
+		return 0
+	}
+	return st.Weight() / rates[s.prior[0]] * math.Exp(-s.prices.log)
+}
+
+// Done takes in what a fetch of the page found, and returns the page with its
+// new state, last fetch and due time.
+//
+// Its due time is zero, never, if its weight is 0. An At before the last fetch
+// (a clock that went back) teaches nothing, and the page comes an interval after
+// At. A page that the Scheduler does not know is taken in.
+func (s *Scheduler) Done(p Page, v Visit) (Page, Verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := p.State.Crawled()
+	s.uncount(p)
+	s.stats.visits++
+	if known && !repeats(p.State) {
+		s.flow.aside++
+	}
+	s.tally(p, v.At)
+	answer := s.visit(&p, v)
+	if !known && p.State.Crawled() {
+		s.stats.first++
+		s.flow.first++
+	}
+	s.count(&p)
+	s.settle(v.At)
+	return p, answer
+}
+
+// visit gives the page its new state, last fetch and due time.
+func (s *Scheduler) visit(p *Page, v Visit) Verdict {
+	st := &p.State
+	switch v.Outcome {
+	case Failed:
+		if st.mode() >= gone {
+			return s.check(p, v.At, max(days(s.opts.Probe), 1/s.most))
+		}
+		wait := days(s.opts.MinInterval) * math.Pow(8, float64(st.count()))
+		if st.Crawled() {
+			wait = min(wait, s.interval(p)/4)
+		}
+		st.setCount(st.count() + 1)
+		return s.check(p, v.At, max(wait, 1/s.most))
+	case Gone, Denied:
+		return s.absent(p, v)
+	}
+	s.observe(p, v)
+	st.setCount(0)
+	p.Last = v.At
+	if int8(st[2]) == noWeight {
+		p.Due = time.Time{}
+		return Verdict{Class: Again}
+	}
+	switch st.mode() {
+	case probing:
+		return s.check(p, v.At, days(s.opts.Probe))
+	case probingAgain:
+		return s.check(p, v.At, max(days(s.opts.Probe)/60, days(time.Second)))
+	}
+	t := s.interval(p)
+	p.Due = v.At.Add(span(t))
+	return Verdict{Class: Again, Index: s.index(p, t)}
+}
+
+// check is the verdict that a page is looked at again after so many days.
+func (s *Scheduler) check(p *Page, at time.Time, after float64) Verdict {
+	p.Due = at.Add(span(after))
+	return Verdict{Class: Check, Index: 1}
+}
+
+// absent is what becomes of a page that is gone or denied: it is confirmed
+// that it is gone, and then it is looked at after 30, 60, 120, 240 days.
+func (s *Scheduler) absent(p *Page, v Visit) Verdict {
+	st := &p.State
+	mode := byte(gone)
+	if v.Outcome == Denied {
+		mode = denied
+	}
+	if st.has(claimed) {
+		st.set(claimed, false)
+		if h := s.hosts[p.Host]; h != nil {
+			h.pending -= min(h.pending, 1)
+		}
+	}
+	if st.mode() != mode {
+		st.setMode(mode)
+		st.setCount(0)
+		if mode == gone && st.Crawled() {
+			return s.check(p, v.At, max(days(s.opts.Probe), 1/s.most))
+		}
+	}
+	again := min(30*float64(int(1)<<st.count()), 1/s.least)
+	st.setCount(st.count() + 1)
+	answer := s.check(p, v.At, again)
+	answer.Drop = mode == gone
+	return answer
+}
+
+// interval is the page's at its host's price, within bounds, in days.
+func (s *Scheduler) interval(p *Page) float64 {
+	shift := 0.
+	if p.State.has(atHost) {
+		if h := s.hosts[p.Host]; h != nil {
+			shift = h.shift
+		}
+	}
+	return max(1/s.most, min(1/s.least, s.prices.interval(p.State, shift)))
+}
+
+// index is what a fetch of the page is worth at an age, in prices.
+func (s *Scheduler) index(p *Page, age float64) float64 {
+	return Index(p.State.Rate(), p.State.Weight(), age) * math.Exp(-s.prices.log)
+}
+
+// Index is what a fetch of the page is worth now, in prices: from 1 on it pays.
+func (s *Scheduler) Index(p Page, now time.Time) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !p.State.Crawled() {
+		return s.indexNew(p.State)
+	}
+	return s.index(&p, max(0, days(now.Sub(p.Last))))
+}
+
+// Recheck is asked when a page's due time has come, before it is fetched: is it
+// still worth it at today's price? It returns the page as it is to be kept, and
+// when to fetch it: now, or later (then ask again). A due time moves to at most
+// MaxInterval after the last fetch. After a pause, when all is due at once, the
+// fetches are spread as Options.Burst says.
+func (s *Scheduler) Recheck(p Page, now time.Time) (Page, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Due.After(now) {
+		return p, p.Due
+	}
+	if st := p.State; st.Crawled() && st.mode() < gone && repeats(st) {
+		t := s.interval(&p)
+		if due := p.Last.Add(span(t)); due.After(now.Add(span(t / 8))) {
+			s.move(&p, due)
+			return p, due
+		}
+	}
+	if m := p.State.mode(); (m == probing || m == probingAgain) && days(now.Sub(p.Last)) > lateProbe*days(s.opts.Probe) {
+		s.uncount(p)
+		p.State.setMode(changedTwice)
+		p.Due = p.Last.Add(span(s.interval(&p)))
+		s.count(&p)
+		if p.Due.After(now) {
+			return p, p.Due
+		}
+	}
+	if wait := s.pace.ask(now, s.budget.paced(), s.opts.Burst, s.uniform); wait > 0 {
+		s.stats.held++
+		return p, now.Add(wait)
+	}
+	return p, now
+}
+
+// move gives a page another due time.
+func (s *Scheduler) move(p *Page, due time.Time) {
+	s.promise(p, -1)
+	p.Due = due
+	s.promise(p, 1)
+}
+
+// Reweigh gives a page another weight: when it was found to be more, or less,
+// important. Its due time moves if that makes it due earlier.
+func (s *Scheduler) Reweigh(p Page, weight float64, now time.Time) Page {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uncount(p)
+	p.State[2] = weightLevel(weight)
+	if p.State.Crawled() && p.State.mode() < gone && int8(p.State[2]) != noWeight {
+		if due := p.Last.Add(span(s.interval(&p))); p.Due.IsZero() || due.Before(p.Due) {
+			p.Due = later(due, now)
+		}
+	}
+	s.count(&p)
+	return p
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Learn takes in a page with its state, as when the Scheduler's own state was
+// lost: it is rebuilt from the pages. The page is returned as it is to be kept.
+func (s *Scheduler) Learn(p Page) Page {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.State.set(atHost, false)
+	s.count(&p)
+	s.settle(time.Time{})
+	return p
+}
+
+// Forget takes out a page that is no longer to be crawled.
+func (s *Scheduler) Forget(p Page) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uncount(p)
+}
+
+// SetHostRate says how many fetches per second politeness allows a host. If its
+// pages want more it has its own price. Zero means that it allows enough. Pages
+// come under it at their next Done. A host with a rate takes 3 KB of memory.
+func (s *Scheduler) SetHostRate(id uint32, perSecond float64) error {
+	if err := checkBudget(perSecond); err != nil {
+		return errors.New("recrawl: a host's rate must be a finite number >= 0")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hostOf(id)
+	h.most = perSecond * secondsPerDay
+	if h.own == nil && h.most > 0 {
+		h.own = new(spread)
+	}
+	if h.own != nil {
+		s.reprice(h)
+	}
+	return nil
+}
+
+const secondsPerDay = 24 * 60 * 60
+
+func (s *Scheduler) hostOf(id uint32) *host {
+	h := s.hosts[id]
+	if h == nil {
+		h = &host{}
+		s.hosts[id] = h
+	}
+	return h
+}
+
+// reprice finds a host's price. The pages of a host that is not bound are part of
+// the demand that makes the price; a bound one takes what it takes.
+func (s *Scheduler) reprice(h *host) {
+	was := h.shift > 0
+	s.hostTake -= h.take
+	h.reprice(&s.prices, s.least, s.most)
+	s.hostTake = max(0, s.hostTake+h.take)
+	if bound := h.shift > 0; bound != was {
+		n := int32(1)
+		if bound {
+			n = -1
+		}
+		s.demand.free.merge(h.own, n)
+		s.promised = max(0, s.promised+float64(n)*h.promised)
+	}
+}
