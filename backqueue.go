@@ -168,34 +168,48 @@ func (c *core) pop(q *queue) arena.Ref {
 	return c.stretchPop(&q.front)
 }
 
+// evictAtOnce is how many records of a back stretch leave memory under one lock.
+const evictAtOnce = 1024
+
 // evict drops from memory what can be read from blocks again: the end of the
 // front stretch and the beginning of the back stretch. It does so only when
-// memory is wanted.
-func (c *core) evict(qid uint32) {
+// memory is wanted. It reports whether there is more than was dropped at once: the
+// next round of moving gets there.
+func (c *core) evict(qid uint32) (more bool) {
 	if c.cfg.spill && c.resident > c.cfg.evictOver && !c.walked(c.queues.at(qid).host) {
 		c.evictFront(qid)
-		c.evictBack(qid, false)
+		return c.evictBack(qid, false)
 	}
+	return false
 }
 
 // trim evicts what need not be in memory of a queue that grew: all of an unbound
 // host, of a bound one all but the next few. It does so only when memory is
-// wanted.
-func (c *core) trim(qid uint32) {
+// wanted, and reports whether there is more.
+func (c *core) trim(qid uint32) (more bool) {
 	switch c.hosts.at(c.queues.at(qid).host).place {
 	case unbound, parked, held, dying:
-		c.evict(qid)
+		return c.evict(qid)
 	case pacing, queued, ready, leased, loading:
 		if c.cfg.spill && c.resident > c.cfg.evictOver && !c.walked(c.queues.at(qid).host) {
-			c.evictBack(qid, true)
+			return c.evictBack(qid, true)
 		}
 	}
+	return false
 }
 
 func (c *core) evictFront(qid uint32) {
 	q := c.queues.at(qid)
 	if q.front.last == 0 || c.record(q.front.last).part() == 0 {
 		return // nothing, or the last must stay with all before it
+	}
+	if q.chain == 0 { // the front can be evicted like the back, some at a time
+		if q.back.first != 0 {
+			c.record(q.front.last).setNext(q.back.first)
+			q.front.last = q.back.last
+		}
+		q.front, q.back = stretch{}, q.front
+		return
 	}
 	var keep arena.Ref // last record that must stay, with all before it
 	for ref := q.front.first; ref != 0; ref = c.record(ref).next() {
@@ -225,18 +239,22 @@ func (c *core) evictFront(qid uint32) {
 }
 
 // evictBack evicts the back stretch up to the first record that is not in a
-// block. With bound set the front stretch gets the first part's records instead
+// block, some of it at once, and reports whether there is more. With bound set the front stretch gets the first part's records instead
 // if it has none, so that the next hand-out needs no disk.
-func (c *core) evictBack(qid uint32, bound bool) {
+func (c *core) evictBack(qid uint32, bound bool) (more bool) {
 	q := c.queues.at(qid)
 	if bound && q.front.first == 0 && q.chain == 0 {
 		for n := 0; q.back.first != 0 && n < MaxPart; n++ {
 			c.stretchPush(&q.front, c.stretchPop(&q.back))
 		}
 	}
-	for q.back.first != 0 && c.record(q.back.first).part() != 0 {
+	for n := 0; q.back.first != 0 && c.record(q.back.first).part() != 0; n++ {
+		if n == evictAtOnce {
+			return true
+		}
 		c.release(q, c.stretchPop(&q.back))
 	}
+	return false
 }
 
 // release frees the memory of a waiting record that lies in a block too, whose

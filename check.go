@@ -19,7 +19,7 @@ func (f *Frontier) Check() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k := &checker{c: f.core, closed: f.closed, quiet: quiet, now: f.nowLocked(), used: map[arena.Ref]string{}, chained: map[uint32]bool{}}
+	k := &checker{c: f.core, swept: f.sweeping == 0 && !f.closed, quiet: quiet, now: f.nowLocked(), used: map[arena.Ref]string{}, chained: map[uint32]bool{}}
 	k.lists()
 	k.heaps()
 	k.crawls = make([]crawlCount, len(f.core.crawls))
@@ -41,7 +41,7 @@ func (f *Frontier) Check() error {
 
 type checker struct {
 	c       *core
-	closed  bool
+	swept   bool // no sweep is under way, or was when all ended
 	quiet   bool // no round is under way
 	now     int64
 	errs    []error
@@ -283,7 +283,7 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 			k.bad("F2: host %d is held without URLs, or has a slot of its group: %v", id, h.holdsSlot)
 		}
 	case dying:
-		if c.dooms.n == 0 && !k.closed || h.holdsSlot || h.wanted {
+		if c.dooms.n == 0 && k.swept || h.holdsSlot || h.wanted {
 			k.bad("F2: host %d waits for a sweep that will not come, or has a slot of its group (%v), or a Contact waits for it: %v", id, h.holdsSlot, h.wanted)
 		}
 	case unbound, parked:

@@ -76,6 +76,7 @@ type Frontier struct {
 	closeErr   error
 	background sync.WaitGroup
 	sweepers   sync.WaitGroup
+	sweeping   int // sweepers; guarded by mu
 }
 
 // notHeld says that no host counts as contacted when the store was opened.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,7 @@ type holdsLoad struct {
 	f            *frontier.Frontier
 	holds        *frontier.Holds
 	urls, others int64
+	store        bool
 	gone, kept   atomic.Int64
 	phase        atomic.Pointer[waits] // of Next of other hosts, now
 }
@@ -177,4 +179,116 @@ func (l *holdsLoad) control(ctx context.Context) {
 		l.tell(fmt.Sprintf("%s, in %v", x.what, took))
 		t.Logf("Next of others meanwhile: %v", &w)
 	}
+}
+
+// All URLs are of one host, some of them scheduled, and whatever looks for them is
+// called. Each is there in the end; see TestHoldsUnderLoad for how long the lock was
+// held.
+func TestHoldsOfOneHost(t *testing.T) {
+	n := 3_000
+	if frontier.HoldsWatched {
+		n = 300_000
+	}
+	for _, store := range []string{"in memory", "on a store"} {
+		t.Run(store, func(t *testing.T) {
+			o := frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true, MemoryBudget: 1 << 30, Quantum: 1}
+			if store == "on a store" {
+				db, err := spill.Open(t.TempDir(), spill.Options{})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, db.Close()) }()
+				o.Spill = db
+			}
+			f, err := frontier.Open(t.Context(), o)
+			require.NoError(t, err)
+			defer ended(t, f)
+			l := holdsLoad{t: t, f: f, holds: f.WatchHolds(), store: o.Spill != nil}
+			l.fillOne(n)
+			l.searchOne(n)
+		})
+	}
+}
+
+func (l *holdsLoad) fillOne(n int) {
+	later := time.Now().Add(24 * time.Hour)
+	for i := 0; i < n; i += 1000 {
+		var batch []frontier.Entry
+		for j := i; j < i+1000; j++ {
+			e := frontier.Entry{URL: fmt.Sprintf("http://one.example/%d", j)}
+			if j%3 == 0 {
+				e.NotBefore = later
+			}
+			batch = append(batch, e)
+		}
+		_, err := l.f.Add(l.t.Context(), batch...)
+		require.NoError(l.t, err)
+	}
+	_, err := l.f.Add(l.t.Context(), frontier.Entry{URL: "http://two.example/"})
+	require.NoError(l.t, err)
+	l.tell("Add, 1,000 at a time")
+}
+
+func (l *holdsLoad) searchOne(n int) {
+	t, f, ctx := l.t, l.f, l.t.Context()
+	force := func(i int) func() error {
+		return func() error {
+			_, err := f.Add(ctx, frontier.Entry{URL: fmt.Sprintf("http://one.example/%d", i), Force: true})
+			return err
+		}
+	}
+	list := func() error {
+		for _, err := range f.URLs(ctx, frontier.All(), "") {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	visits := func() error {
+		for range 2_000 {
+			x, err := f.Next(ctx)
+			if err != nil {
+				return err
+			}
+			if err := f.Done(x, frontier.Outcome{Result: frontier.Requeue}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, x := range []struct {
+		what string
+		do   func() error
+	}{
+		{"forcing one that waits", force(n - 1)},
+		{"forcing one that is scheduled", force(n - 3)},
+		{"listing", list},
+		{"Next and Done", visits},
+		{"moving to disk", func() error { return f.MoveNow(true) }},
+		{"Next and Done, what is safe on disk leaves memory", visits},
+		{"forcing one that waits on disk", force(n - 2)},
+		{"listing from disk", list},
+		{"Status", func() error { _, err := f.Status(ctx, 0, fmt.Sprintf("http://one.example/%d", n-5)); return err }},
+		{"pausing and resuming", func() error {
+			return errors.Join(f.Pause(frontier.All()), visitsNothing(ctx, f), f.Resume(frontier.All()))
+		}},
+		{"exporting", func() error { return f.Export(ctx, io.Discard, frontier.ExportOptions{}) }},
+		{"deleting", func() error { _, err := f.Delete(ctx, frontier.Host("one.example")); return err }},
+	} {
+		if strings.Contains(x.what, "disk") && !l.store {
+			continue
+		}
+		start := time.Now()
+		require.NoError(t, x.do())
+		l.tell(fmt.Sprintf("%s, in %v", x.what, time.Since(start)))
+	}
+	require.EqualValues(t, 1, f.Stats().Waiting)
+	require.True(t, l.store || f.Stats().Scheduled == 0, "on a store they are looked for later")
+}
+
+// visitsNothing lets the frontier find out that nothing may be handed out.
+func visitsNothing(ctx context.Context, f *frontier.Frontier) error {
+	if _, _, err := f.TryNext(); !errors.Is(err, frontier.ErrNotDue) {
+		return fmt.Errorf("a paused frontier: %w", err)
+	}
+	return ctx.Err()
 }

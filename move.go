@@ -25,7 +25,7 @@ const (
 	// what it admitted is finished.
 	idleLog = 8 << 20
 	// moveBytes is how much is copied under one lock, and packed at once.
-	moveBytes = 256 << 10
+	moveBytes = 128 << 10
 	// moveQueues is how many queues are looked at under one lock.
 	moveQueues = 256
 )
@@ -203,7 +203,13 @@ func (m *mover) add(id uint32) error {
 			return ErrClosed // the log has it all; Close need not wait
 		}
 		more = m.copyQueueLocked(id)
+		left := m.evictLocked(id)
 		f.mu.Unlock()
+		for left {
+			f.mu.Lock()
+			left = !f.closed && m.evictLocked(id)
+			f.mu.Unlock()
+		}
 		if more || len(m.copy) >= moveBytes || len(m.runs) >= moveQueues {
 			if err := m.flush(); err != nil {
 				return err
@@ -224,7 +230,6 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 		return false
 	}
 	h := c.hosts.at(q.host)
-	before := len(m.runs)
 	follows := false // the last record that was taken
 	dead := c.condemned(q).seq
 	cut := func() { follows = false }
@@ -276,11 +281,7 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 		}
 		cut() // the chain is between
 	}
-	if len(m.runs) > before {
-		return more
-	}
-	m.evictLocked(id)
-	return false
+	return more
 }
 
 // takes reports whether a record in memory belongs to the round and still needs
@@ -349,9 +350,8 @@ func (m *mover) settleLocked(i int, parts []Part, ids []uint32) {
 }
 
 // evictLocked drops from memory the URLs of a queue that are safe in blocks. The
-// next few of a bound host stay.
-func (m *mover) evictLocked(id uint32) {
-	if c := m.f.core; c.queues.at(id).host != 0 {
-		c.trim(id)
-	}
+// next few of a bound host stay. It reports whether there are more.
+func (m *mover) evictLocked(id uint32) (more bool) {
+	c := m.f.core
+	return c.queues.at(id).host != 0 && c.trim(id)
 }

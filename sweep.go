@@ -16,6 +16,7 @@ import (
 // Steps of a sweep, and what they cost. A step takes some 20 ns.
 const (
 	sweepSteps  = 4096 // under one lock
+	sweepHosts  = 1024 // that are looked at under one lock when the sweep is over
 	sweptHost   = 1    // looking at a host
 	sweptRecord = 8    // taking a record out
 	sweptPart   = 16   // taking a part out
@@ -38,6 +39,7 @@ func (f *Frontier) sweep(d *deletion) {
 			d.swept = true
 			f.core.dooms.remove(d)
 			f.core.offerDeleted(d)
+			f.freeDyingLocked()
 			f.dispatchLocked() // the crawl may be over
 		}
 		if d.tried != nil {
@@ -49,17 +51,38 @@ func (f *Frontier) sweep(d *deletion) {
 	}
 }
 
+// freeDyingLocked puts hosts back that were left to a sweep which had been there,
+// because of a part that was finished later. It releases the lock between steps.
+func (f *Frontier) freeDyingLocked() {
+	c := f.core
+	for id := uint32(1); id <= c.hosts.top && c.places[dying] > 0 && !f.closed; id++ {
+		if c.hosts.at(id).place == dying {
+			c.detach(id)
+			c.settle(id, f.last)
+		}
+		if id%sweepHosts == 0 {
+			f.dispatchLocked()
+			f.mu.Unlock()
+			f.lock()
+		}
+	}
+}
+
 // startSweepLocked sweeps for deletions, one after the other, in the background.
 func (f *Frontier) startSweepLocked(ds ...*deletion) {
 	if len(ds) == 0 {
 		return
 	}
 	f.sweepers.Add(1)
+	f.sweeping++
 	go func() {
 		defer f.sweepers.Done()
 		for _, d := range ds {
 			f.sweep(d)
 		}
+		f.mu.Lock()
+		f.sweeping--
+		f.mu.Unlock()
 	}()
 }
 

@@ -21,6 +21,7 @@ type urlWalk struct {
 	queues []uint32
 	part   func(q *queue, id uint32)
 	record func(q *queue, ref arena.Ref) (more bool)
+	rest   func() // what walkHost calls between the steps, without the lock; may be nil
 
 	stage int      // chains of all queues, then back and front of each
 	begun bool     // the stage
@@ -194,6 +195,9 @@ func (w *urlWalk) walkStretch(c *core, q *queue, s *stretch, left *int) bool {
 func (f *Frontier) walkHost(w *urlWalk) {
 	for f.core.walk(w, walkAtOnce) && !f.closed {
 		f.mu.Unlock()
+		if w.rest != nil {
+			w.rest()
+		}
 		f.mu.Lock()
 	}
 	f.core.endWalk(w)

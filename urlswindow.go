@@ -62,7 +62,7 @@ func (w *urlWindow) fill() error {
 	}
 	w.bound, w.n = math.MaxUint64, min(max(int(f.core.hosts.at(id).waiting)/16, minWindow), maxWindow)
 	walk := f.core.beginWalk(id, nil)
-	walk.part, walk.record = w.visitPart, w.visit
+	walk.part, walk.record, walk.rest = w.visitPart, w.visit, w.makeRoom
 	f.walkHost(walk) // unlocks
 	if err := w.read(); err != nil {
 		return err
@@ -82,9 +82,16 @@ func (w *urlWindow) accepts(seq uint64) bool {
 }
 
 func (w *urlWindow) add(x listed) {
-	if w.items = append(w.items, x); len(w.items) >= 2*w.n {
+	w.items = append(w.items, x)
+}
+
+// makeRoom makes room for the next steps of a walk, or as many URLs of a part.
+func (w *urlWindow) makeRoom() {
+	if len(w.items) >= 2*w.n {
 		w.cut()
 	}
+	w.items = slices.Grow(w.items, walkAtOnce)
+	w.parts = slices.Grow(w.parts, walkAtOnce)
 }
 
 // cut orders what was collected, each URL once, and keeps the first n.
@@ -148,6 +155,7 @@ func (w *urlWindow) readPart(p *listedPart, learn bool) error {
 	if err != nil {
 		return w.unreadable(p, err)
 	}
+	w.makeRoom()
 	for _, r := range records {
 		if p.high == 0 {
 			p.low = r.seq
