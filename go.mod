@@ -3,6 +3,8 @@ module github.com/seed-7440039f/frontier
 go 1.26.0
 
 require (
+	github.com/andybalholm/brotli v1.2.8
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/dchest/siphash v1.2.3
 	github.com/dgraph-io/badger/v4 v4.9.6
 	github.com/google/btree v1.1.3
@@ -17,7 +19,6 @@ require (
 )
 
 require (
-	github.com/andybalholm/brotli v1.2.8 // indirect
 	github.com/bits-and-blooms/bitset v1.20.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dgraph-io/ristretto/v2 v2.2.0 // indirect

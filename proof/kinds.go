@@ -14,6 +14,8 @@ type kind struct {
 	pkg  string // folder of the tests, from the root of the module
 	run  string // pattern of the tests' names
 
+	program string // that is run instead of tests, with the flags
+
 	// seed is the flag that takes a seed. A kind without one does the same in each
 	// round, so a long run has but one round of it.
 	seed string
@@ -49,6 +51,10 @@ func kinds() []kind {
 			ci: []string{"-rapid.checks=200"}, long: []string{"-rapid.checks=2000"},
 		},
 		{
+			name: "linearizable", what: "histories of calls at once, of which a checker must find the order",
+			pkg: ".", run: "^TestLinearizable$", seed: ownSeed, long: []string{"-frontier.long"},
+		},
+		{
 			name: "kill", what: "kills of a process under load at random moments",
 			pkg: ".", run: "^TestKill$", seed: ownSeed,
 			ci: []string{"-frontier.crash-rounds=8"}, long: []string{"-frontier.crash-rounds=40"}, share: 3,
@@ -62,6 +68,10 @@ func kinds() []kind {
 			name: "power", what: "losses of power under load, with a torn and reordered tail",
 			pkg: ".", run: "^TestPowerCut$", seed: ownSeed,
 			ci: []string{"-frontier.power-cuts=12"}, long: []string{"-frontier.power-cuts=60"}, share: 2,
+		},
+		{
+			name: "mutations", what: "mutations of the code, each of which a test must catch",
+			program: "./proof/mutate", ci: []string{"-share", "1/16", "-named"},
 		},
 	}
 }

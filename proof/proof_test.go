@@ -19,6 +19,10 @@ func TestEachKindHasTests(t *testing.T) {
 		require.False(t, names[k.name], "two kinds are called %s", k.name)
 		names[k.name] = true
 		require.NotEmpty(t, k.what)
+		if k.program != "" {
+			require.FileExists(t, filepath.Join("..", k.program, "main.go"))
+			continue
+		}
 		files, err := filepath.Glob(filepath.Join("..", k.pkg, "*_test.go"))
 		require.NoError(t, err)
 		found := false

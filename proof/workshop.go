@@ -158,6 +158,11 @@ func tail(b []byte, n int) []byte {
 
 // tests runs a kind's tests and returns what they said.
 func (w *workshop) tests(ctx context.Context, k kind, flags []string, seed uint64) ([]byte, error) {
+	if k.program != "" {
+		cmd := exec.CommandContext(ctx, "go", append([]string{"run", k.program}, flags...)...)
+		cmd.Dir = w.root
+		return cmd.CombinedOutput()
+	}
 	b, err := w.binary(ctx, k.pkg)
 	if err != nil {
 		return nil, err

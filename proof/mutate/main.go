@@ -1,0 +1,252 @@
+// Mutate breaks the code on purpose, in the ways of mutations.txt, one at a time,
+// and sees whether the tests notice:
+//
+//	go run ./proof/mutate                    # all of them: about half an hour on 2 cores
+//	go run ./proof/mutate -share 1/10        # every tenth, another one after each commit
+//	go run ./proof/mutate 'heap.*' NAME      # those whose names match
+//
+// First the tests run that should notice; if they pass, all tests of their package.
+// It prints a table, and exits with 1 if a mutation was not caught. No file is
+// changed: the compiler gets the mutated text with -overlay.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/tally"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second one kills
+	os.Exit(mutate(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// mutate returns the exit code: 1 if a mutation was not caught, 2 if the list or
+// the arguments make no sense.
+func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	share := fs.String("share", "1/1", "how many of them: 1/N takes one of N, depending on the last commit")
+	named := fs.Bool("named", false, "run only the tests that should notice")
+	verbose := fs.Bool("v", false, "print what the tests said")
+	if err := fs.Parse(args); err != nil {
+		return 2
+	}
+	all, err := readList(listed)
+	if err == nil {
+		all, err = choose(all, fs.Args())
+	}
+	if err == nil {
+		all, err = shareOf(all, *share)
+	}
+	var b *bench
+	if err == nil {
+		b, err = newBench(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "mutate:", err)
+		return 2
+	}
+	defer b.close()
+	b.named = *named
+	survived := 0
+	fmt.Fprintln(stdout, "| broken | so that this does not hold | caught by |\n|---|---|---|")
+	for _, m := range all {
+		v, err := b.try(ctx, &m)
+		if ctx.Err() != nil {
+			return 1
+		}
+		if err != nil {
+			fmt.Fprintln(stderr, "mutate:", err)
+			return 2
+		}
+		if *verbose {
+			fmt.Fprintf(stderr, "%s\n%s: %v, %v\n", v.said, m.name, v.by, v.took.Round(time.Second/10))
+		}
+		by := "`" + v.by + "`"
+		switch {
+		case v.by == "":
+			by, survived = "**nobody**", survived+1
+		case v.late:
+			by += ", not by `" + strings.ReplaceAll(m.tests, "|", "`, `") + "`"
+		}
+		fmt.Fprintf(stdout, "| %s | %s | %s |\n", m.name, m.breaks, by)
+	}
+	fmt.Fprintf(stdout, "\nproof: %v\n", tally.Count{Tried: int64(len(all)), Violations: int64(survived)})
+	if survived > 0 {
+		fmt.Fprintf(stderr, "mutate: %d of %d were not caught\n", survived, len(all))
+		return 1
+	}
+	return 0
+}
+
+// choose returns the mutations whose names match one of the patterns; all if
+// there are none.
+func choose(all []mutation, patterns []string) (out []mutation, err error) {
+	if len(patterns) == 0 {
+		return all, nil
+	}
+	for _, p := range patterns {
+		r, err := regexp.Compile("^(?:" + p + ")$")
+		if err != nil {
+			return nil, err
+		}
+		n := len(out)
+		for _, m := range all {
+			if r.MatchString(m.name) {
+				out = append(out, m)
+			}
+		}
+		if len(out) == n {
+			return nil, fmt.Errorf("no mutation is called %s", p)
+		}
+	}
+	return out, nil
+}
+
+// shareOf returns every n-th mutation. Which is the first depends on the last
+// commit, so that in time all have their turn.
+func shareOf(all []mutation, share string) (out []mutation, err error) {
+	n := 0
+	if _, err := fmt.Sscanf(share, "1/%d", &n); err != nil || n < 1 {
+		return nil, fmt.Errorf("the share is %q; want 1/N", share)
+	}
+	head, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	if err != nil {
+		head = nil // not a clone: always the same ones
+	}
+	h := fnv.New32()
+	h.Write(head)
+	for i := int(h.Sum32() % uint32(n)); i < len(all); i += n {
+		out = append(out, all[i])
+	}
+	return out, nil
+}
+
+// bench is where mutations are tried.
+type bench struct {
+	root, dir string
+	named     bool
+}
+
+func newBench(ctx context.Context) (*bench, error) {
+	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env GOMOD: %w", err)
+	}
+	path := strings.TrimSpace(string(mod))
+	if filepath.Base(path) != "go.mod" {
+		return nil, errors.New("run it inside the module")
+	}
+	dir, err := os.MkdirTemp("", "frontier-mutate-")
+	return &bench{root: filepath.Dir(path), dir: dir}, err
+}
+
+func (b *bench) close() { _ = os.RemoveAll(b.dir) }
+
+// verdict is what came of a mutation.
+type verdict struct {
+	by   string // the test that failed; "" if none did
+	late bool   // it was none of those that should notice
+	said []byte
+	took time.Duration
+}
+
+var (
+	failed   = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+	running  = regexp.MustCompile(`(?m)^=== (?:RUN|CONT) +(\S+)`)
+	hung     = regexp.MustCompile(`(?m)^panic: test timed out`)
+	panicked = regexp.MustCompile(`(?m)^(?:panic: |fatal error: |unexpected fault)`)
+)
+
+// try applies a mutation and runs tests.
+func (b *bench) try(ctx context.Context, m *mutation) (v verdict, err error) {
+	begun := time.Now()
+	text, err := m.apply(b.root)
+	if err != nil {
+		return v, err
+	}
+	mutated := filepath.Join(b.dir, "mutated.go")
+	if err := os.WriteFile(mutated, text, 0o600); err != nil {
+		return v, err
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(b.root, filepath.FromSlash(m.file)): mutated}})
+	if err != nil {
+		return v, err
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "overlay.json"), overlay, 0o600); err != nil {
+		return v, err
+	}
+	tests := filepath.Join(b.dir, "tests")
+	// Not optimized: most of the time would go into that.
+	build := b.goTool(ctx, "test", "-c", "-gcflags=-N -l", "-ldflags=-s -w", "-overlay", filepath.Join(b.dir, "overlay.json"), "-o", tests, m.pkg)
+	if said, err := build.CombinedOutput(); err != nil {
+		return v, fmt.Errorf("%s does not build: %w\n%s", m.name, err, said)
+	}
+	for _, pattern := range []string{m.tests, "."} {
+		v.late = pattern == "."
+		v.by, v.said, err = b.run(ctx, tests, m.pkg, pattern)
+		if v.by != "" || err != nil || b.named {
+			break
+		}
+	}
+	v.took = time.Since(begun)
+	return v, err
+}
+
+func (b *bench) goTool(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = b.root
+	return cmd
+}
+
+// run runs tests until one fails, and returns which. Random ones have always the
+// same seed.
+func (b *bench) run(ctx context.Context, tests, pkg, pattern string) (by string, said []byte, err error) {
+	cmd := exec.CommandContext(ctx, tests, "-test.v", "-test.failfast", "-test.timeout", "90s", "-test.run", pattern)
+	if pattern == "." {
+		cmd.Args[4] = "4m"
+	}
+	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(pkg))
+	cmd.Env = append(os.Environ(), "RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=true", "RAPID_CHECKS=300")
+	said, err = cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err == nil {
+		if bytes.Contains(said, []byte("no tests to run")) {
+			return "", said, fmt.Errorf("no test in %s matches %s", pkg, pattern)
+		}
+		return "", said, nil
+	}
+	if !errors.As(err, &exit) {
+		return "", said, err
+	}
+	last := "" // that ran
+	if all := running.FindAllSubmatch(said, -1); len(all) > 0 {
+		last = string(all[len(all)-1][1])
+	}
+	switch f := failed.FindSubmatch(said); {
+	case f != nil:
+		return string(f[1]), said, nil
+	case hung.Match(said):
+		return last + " (hangs)", said, nil
+	case panicked.Match(said):
+		return last + " (panics)", said, nil
+	}
+	return "", said, fmt.Errorf("%s: %w\n%s", pattern, err, said)
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// The list goes on with the code: each entry can still be applied, and there are
+// tests that should notice.
+func TestMutationsApply(t *testing.T) {
+	all, err := readList(listed)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(all), 60)
+	tests := map[string][]string{} // by package
+	for _, m := range all {
+		text, err := m.apply(root)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		now, err := os.ReadFile(filepath.Join(root, m.file))
+		require.NoError(t, err)
+		require.NotEqual(t, string(now), string(text), "%s changes nothing", m.name)
+		if tests[m.pkg] == nil {
+			tests[m.pkg] = testsOf(t, m.pkg)
+		}
+		pattern, found := regexp.MustCompile(m.tests), false
+		for _, name := range tests[m.pkg] {
+			found = found || pattern.MatchString(name)
+		}
+		require.True(t, found, "%s: no test in %s matches %s", m.name, m.pkg, m.tests)
+	}
+}
+
+func testsOf(t *testing.T, pkg string) (names []string) {
+	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	return names
+}
+
+func TestMalformedLists(t *testing.T) {
+	good := "Of no interest.\n\n=== a\nbreaks  that\nfile    x.go\ntests   . TestX\n--\n\told\n++\n\tnew\n"
+	all, err := readList(good)
+	require.NoError(t, err)
+	require.Equal(t, []mutation{{"a", "that", "x.go", ".", "TestX", "\told\n", "\tnew\n"}}, all)
+	all, err = readList(good + "\n# --- more of them ---\n\n=== b\nbreaks  this\nfile    x.go\ntests   . TestX\n--\n\told\n++\n")
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	require.Equal(t, all[0].new, "\tnew\n", "the remark is no part of it")
+	require.Empty(t, all[1].new)
+	for _, bad := range []string{
+		good + "\n" + good[len("Of no interest.\n\n"):],
+		"\n=== a\nfile    x.go\n",
+		"\n=== a\nbreaks  that\nfile    x.go\ntests   . Test(\n--\n\told\n++\n",
+	} {
+		_, err := readList(bad)
+		require.Error(t, err, bad)
+	}
+}
+
+func TestOldTextMustBeThereOnce(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.go"), []byte("one\ntwo\none\nthree\n"), 0o600))
+	text, err := (&mutation{file: "x.go", old: "two\none\n", new: "four\n"}).apply(dir)
+	require.NoError(t, err)
+	require.Equal(t, "one\nfour\nthree\n", string(text))
+	for _, old := range []string{"one\n", "tw\n", "wo\n"} {
+		_, err := (&mutation{file: "x.go", old: old}).apply(dir)
+		require.Error(t, err, old)
+	}
+}
+
+func TestChoices(t *testing.T) {
+	all := []mutation{{name: "heap-a"}, {name: "heap-b"}, {name: "c"}}
+	got, err := choose(all, []string{"heap-.*"})
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	_, err = choose(all, []string{"heap"})
+	require.Error(t, err, "the whole name must match")
+	got, err = shareOf(all, "1/3")
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	require.Equal(t, 2, mutate(t.Context(), []string{"-share", "2/3"}, io.Discard, io.Discard))
+	require.Equal(t, 2, mutate(t.Context(), []string{"nobody"}, io.Discard, io.Discard))
+}
