@@ -9,6 +9,7 @@ package crawler
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,8 +51,8 @@ func (g *Groups) exempt(a netip.Addr) bool {
 }
 
 const (
-	addressTTL  = 10 * time.Minute
-	addressesAt = 1 << 16 // hosts remembered at most
+	addressTTL  = time.Minute // Addresses is asked again then; it may remember for longer
+	addressesAt = 1 << 16     // hosts remembered at most
 )
 
 // addressBook remembers the addresses of sites.
@@ -67,6 +68,7 @@ type addressBook struct {
 type siteAddresses struct {
 	list    []netip.Addr
 	expires time.Time
+	silent  netip.Addr // that did not answer: comes last
 }
 
 func newAddressBook(o *Options) *addressBook {
@@ -92,7 +94,10 @@ func (b *addressBook) find(ctx context.Context, url string, now time.Time) (neti
 		if err != nil {
 			return netip.Addr{}, err
 		}
-		s = siteAddresses{list, now.Add(addressTTL)}
+		if i := slices.Index(list, s.silent); i >= 0 {
+			list = append(slices.Concat(list[:i], list[i+1:]), s.silent)
+		}
+		s = siteAddresses{list, now.Add(addressTTL), s.silent}
 		b.put(site, s)
 	}
 	if len(s.list) == 0 {
@@ -122,7 +127,7 @@ func (b *addressBook) avoid(url string, addr netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.sites[site]; len(s.list) > 1 && s.list[0] == addr {
-		s.list = append(append([]netip.Addr(nil), s.list[1:]...), addr)
+		s.list, s.silent = append(slices.Clone(s.list[1:]), addr), addr
 		b.sites[site] = s
 	}
 }

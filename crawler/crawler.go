@@ -104,6 +104,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	var house, workers sync.WaitGroup
 	house.Go(func() { r.cutAfterGrace(cut, finished) })
 	house.Go(func() { c.reportProgress(finished) })
+	house.Go(func() { r.lookAhead(finished) })
 	for range c.opts.Workers {
 		workers.Go(func() {
 			if err := r.work(); err != nil {
@@ -194,6 +195,7 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	var res *fetch.Result
 	began := time.Now()
 	addr, err := r.join(ctx, l, q.URL)
+	r.c.counters.lookup.Add(int64(time.Since(began)))
 	if err == nil {
 		q.Addr = addr
 		res, err = r.c.opts.Fetcher.Fetch(ctx, q)
@@ -201,6 +203,8 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	if res == nil {
 		res = &fetch.Result{URL: q.URL, Started: began, Ended: time.Now()}
 	}
+	r.c.counters.lookup.Add(int64(res.Timing.DNS))
+	r.c.counters.fetching.Add(int64(time.Since(began)))
 	if class := fetch.ClassOf(err); err != nil && res.Status == 0 && (class == fetch.Connect || class == fetch.Timeout) {
 		r.c.addresses.avoid(q.URL, addr)
 	}

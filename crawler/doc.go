@@ -56,6 +56,6 @@
 //
 // # Its parts
 //
-// Each part is a package of its own, useful without this one: fetch, robots,
-// urlnorm, link. Fetcher, Robots, Extractor and Filter replace them.
+// Each part is a package of its own, useful without this one: dns, fetch, robots,
+// urlnorm, link, rewind. Fetcher, Robots, Extractor and Filter replace them.
 package crawler

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/dns"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
@@ -33,7 +34,7 @@ type Options struct {
 	UserAgent string
 
 	// Fetcher gets pages and robots.txt files. Nil means a fetch.Fetcher with
-	// UserAgent. One of your own should send UserAgent too.
+	// UserAgent and a dns.Resolver. One of your own should send UserAgent too.
 	Fetcher Fetcher
 	// Robots reads robots.txt files. Nil means RFC 9309.
 	Robots Robots
@@ -45,6 +46,11 @@ type Options struct {
 	// HostKey must be that of the frontier's Options. Nil means
 	// frontier.HostName.
 	HostKey func(url string) (string, error)
+
+	// Prefetch, if set, is told every second the names of the hosts that will be
+	// served soon, so that their addresses are known by then; it must not wait.
+	// dns.Resolver.Prefetch is one.
+	Prefetch func(host string)
 
 	// Groups say which hosts are polite together. The zero value groups those with
 	// the same address; how long a group is left alone is the frontier's
@@ -132,7 +138,14 @@ func (o Options) withDefaults() (Options, error) {
 		o.UserAgent = fetch.DefaultUserAgent
 	}
 	if o.Fetcher == nil {
-		f, err := fetch.New(fetch.Options{UserAgent: o.UserAgent})
+		names, err := dns.New(dns.Options{}) // it holds nothing that must be closed
+		if err != nil {
+			return o, fmt.Errorf("crawler: %w", err)
+		}
+		if o.Prefetch == nil {
+			o.Prefetch = names.Prefetch
+		}
+		f, err := fetch.New(fetch.Options{UserAgent: o.UserAgent, Lookup: names.Lookup})
 		if err != nil {
 			return o, fmt.Errorf("crawler: %w", err)
 		}

@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,8 @@ type counter = atomic.Int64
 
 // counters are those of Progress, as they grow.
 type counters struct {
+	lookup, fetching counter // nanoseconds
+
 	pages, redirects, gone, refused, unchanged, failed counter
 	denied, unreachable, filtered, blocked             counter
 	robots, bytes, links, dropped, busy                counter
@@ -42,6 +45,10 @@ type Progress struct {
 	Dropped int64 // links that the frontier refused
 	Busy    int64 // workers that hold a lease now
 
+	// Lookup is how long workers waited for names' addresses, out of Fetching, in
+	// which they did that, connected, sent and read: summed over the workers.
+	Lookup, Fetching time.Duration
+
 	Frontier frontier.Stats
 }
 
@@ -52,7 +59,8 @@ func (c *Crawler) Progress() Progress {
 		Pages: n.pages.Load(), Redirects: n.redirects.Load(), Gone: n.gone.Load(), Refused: n.refused.Load(),
 		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: n.unreachable.Load(),
 		Filtered: n.filtered.Load(), Blocked: n.blocked.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
-		Dropped: n.dropped.Load(), Busy: n.busy.Load(), Frontier: c.frontier.Stats(),
+		Dropped: n.dropped.Load(), Busy: n.busy.Load(),
+		Lookup: time.Duration(n.lookup.Load()), Fetching: time.Duration(n.fetching.Load()), Frontier: c.frontier.Stats(),
 	}
 	if t := c.started.Load(); t != 0 {
 		p.Elapsed = c.now().Sub(time.Unix(0, t))
@@ -78,9 +86,18 @@ func (c *Crawler) reportProgress(finished <-chan struct{}) {
 		c.log.Info(what, "elapsed", p.Elapsed.Round(time.Millisecond), "pages", p.Pages, "redirects", p.Redirects,
 			"gone", p.Gone, "refused", p.Refused, "failed", p.Failed, "denied", p.Denied, "unreachable", p.Unreachable,
 			"filtered", p.Filtered, "blocked", p.Blocked, "robots", p.Robots, "bytes", p.Bytes, "busy", p.Busy,
+			"lookup_share", share(p.Lookup, p.Fetching),
 			"waiting", p.Frontier.Waiting, "scheduled", p.Frontier.Scheduled, "hosts", p.Frontier.Hosts, "given_up", p.Frontier.GivenUp)
 		if c.opts.OnProgress != nil {
 			c.opts.OnProgress(p)
 		}
 	}
+}
+
+// share is a part of a whole, to three digits.
+func share(part, whole time.Duration) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return math.Round(1000*float64(part)/float64(whole)) / 1000
 }

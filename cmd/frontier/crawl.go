@@ -52,6 +52,9 @@ func runCrawl(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 
 // crawl opens everything, crawls, and closes everything.
 func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer) (err error) {
+	if s.names != nil {
+		defer s.names.Close()
+	}
 	if s.dir != "" {
 		store, err := spill.Open(s.dir, spill.Options{Sync: s.sync, Logger: log})
 		if err != nil {

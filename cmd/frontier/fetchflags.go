@@ -9,12 +9,14 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/seed-7440039f/frontier/crawler/dns"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
 // fetchFlags are those flags before they are judged.
 type fetchFlags struct {
 	allow, deny list
+	servers     list
 	cookies     bool
 	minRate     byteSize
 	bodyMemory  byteSize
@@ -23,6 +25,7 @@ type fetchFlags struct {
 func (w *fetchFlags) define(fs *flag.FlagSet, o *fetch.Options) {
 	fs.Var(&w.allow, "allow-network", "`networks` (CIDR) to contact though they are not public: 127.0.0.0/8, an intranet's; comma-separated")
 	fs.Var(&w.deny, "deny-network", "`networks` never to contact, comma-separated")
+	fs.Var(&w.servers, "dns", "name `servers` to ask, IP addresses with or without a port, comma-separated (default: the system's resolver)")
 	fs.BoolVar(&w.cookies, "cookies", false, "keep cookies, in memory")
 	fs.BoolVar(&o.NoHTTP2, "no-http2", false, "HTTP/1.1 only")
 	fs.BoolVar(&o.NoKeepAlive, "no-keep-alive", false, "a new connection for each request")
@@ -33,8 +36,9 @@ func (w *fetchFlags) define(fs *flag.FlagSet, o *fetch.Options) {
 	fs.StringVar(&o.TempDir, "temp", "", "`folder` for such files (default: the system's)")
 }
 
-// apply judges the flags and completes the options.
-func (w *fetchFlags) apply(o *fetch.Options) (errs []error) {
+// apply judges the flags and completes the options. The resolver is nil after an
+// error.
+func (w *fetchFlags) apply(o *fetch.Options) (_ *dns.Resolver, errs []error) {
 	networks := func(name string, l list) (out []netip.Prefix) {
 		for _, s := range l {
 			p, err := netip.ParsePrefix(s)
@@ -50,6 +54,12 @@ func (w *fetchFlags) apply(o *fetch.Options) (errs []error) {
 	if w.cookies {
 		o.Jar = fetch.NewJar()
 	}
+	names, err := dns.New(dns.Options{Servers: w.servers})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("-dns: %w", err))
+	} else {
+		o.Lookup = names.Lookup
+	}
 	o.MinRate, o.BodyMemory = int64(w.minRate), int(w.bodyMemory)
 	for name, n := range map[string]int64{
 		"keep-alive": int64(o.KeepAlive), "min-rate": o.MinRate, "max-ratio": int64(o.MaxRatio), "body-memory": int64(o.BodyMemory),
@@ -58,5 +68,5 @@ func (w *fetchFlags) apply(o *fetch.Options) (errs []error) {
 			errs = append(errs, fmt.Errorf("-%s is %d; want > 0", name, n))
 		}
 	}
-	return errs
+	return names, errs
 }

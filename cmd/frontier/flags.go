@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/dns"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
@@ -33,6 +34,7 @@ type settings struct {
 
 	frontier frontier.Options
 	fetch    fetch.Options // of crawler.Fetcher
+	names    *dns.Resolver // nil if a proxy looks names up
 	crawler  crawler.Options
 }
 
@@ -178,7 +180,11 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 			bad("-%s is negative", name)
 		}
 	}
-	errs = append(errs, web.apply(&s.fetch)...)
+	names, faults := web.apply(&s.fetch)
+	errs = append(errs, faults...)
+	if names != nil && proxy == "" {
+		s.names, s.crawler.Prefetch = names, names.Prefetch
+	}
 	s.fetch.MaxBody = int64(maxBody)
 	s.fetch.UserAgent = agent(userAgent, contact)
 	s.crawler.UserAgent = s.fetch.UserAgent

@@ -167,6 +167,7 @@ func TestBadCommandLines(t *testing.T) {
 		"-delay is -1s; want >= 0":                        {"-delay", "-1s", "http://a.example/"},
 		`parse error`:                                     {"-timeout", "soon", "http://a.example/"},
 		`-allow-network is "x"; want networks`:            {"-allow-network", "x", "http://a.example/"},
+		`-dns: dns: options: Servers has "ns.example"`:    {"-dns", "ns.example", "http://a.example/"},
 		"-min-rate is 0; want > 0":                        {"-min-rate", "0", "http://a.example/"},
 		"-timeout is 0s; want > 0":                        {"-timeout", "0", "http://a.example/"},
 		"without seeds the scope must be named":           {"-dir", t.TempDir()},

@@ -1,0 +1,41 @@
+// This file tells who is about to be contacted, so that names are known by then.
+
+package crawler
+
+import (
+	"time"
+)
+
+const (
+	aheadEvery = time.Second
+	aheadMost  = 256 // hosts told each time
+)
+
+// lookAhead calls Prefetch for the hosts that will be served soon, until finished
+// is closed.
+func (r *run) lookAhead(finished <-chan struct{}) {
+	prefetch := r.c.opts.Prefetch
+	if prefetch == nil {
+		return
+	}
+	t := time.NewTicker(aheadEvery)
+	defer t.Stop()
+	for {
+		hosts, err := r.c.frontier.PeekDue(r.ctx, min(4*r.c.opts.Workers, aheadMost))
+		if err != nil && r.ctx.Err() != nil {
+			return
+		}
+		for _, h := range hosts { // beside an error, those that could be read
+			name := hostOf(siteOf(h.Entry.URL))
+			if name == "" {
+				name = h.Host
+			}
+			prefetch(name)
+		}
+		select {
+		case <-t.C:
+		case <-finished:
+			return
+		}
+	}
+}

@@ -1,0 +1,81 @@
+// This file remembers answers for as long as they hold.
+//
+// It knows nothing of servers and takes the time as an argument.
+
+package dns
+
+import (
+	"container/list"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// maxAddrs is how many addresses of a name are remembered.
+const maxAddrs = 16
+
+// answer is what was found out about a name.
+type answer struct {
+	addrs []netip.Addr // none: there are none
+	err   error        // why there are none
+	ttl   time.Duration
+}
+
+// record is an answer in the cache.
+type record struct {
+	name    string
+	answer  answer
+	got     time.Time
+	expires time.Time
+}
+
+// cache holds records, the least recently used of which is forgotten first.
+//
+// Invariant, verified by check: every record is in the map and in the list, and
+// there are at most limit of them. Not safe for concurrent use.
+type cache struct {
+	limit int
+	names map[string]*list.Element // of *record
+	used  list.List                // last used first
+}
+
+// get returns the record of a name, expired or not; nil if there is none.
+func (c *cache) get(name string) *record {
+	e := c.names[name]
+	if e == nil {
+		return nil
+	}
+	c.used.MoveToFront(e)
+	return e.Value.(*record)
+}
+
+func (c *cache) put(name string, a answer, now time.Time) {
+	r := &record{name: name, answer: a, got: now, expires: now.Add(a.ttl)}
+	if e := c.names[name]; e != nil {
+		e.Value = r
+		c.used.MoveToFront(e)
+		return
+	}
+	for c.used.Len() >= c.limit {
+		old := c.used.Remove(c.used.Back()).(*record)
+		delete(c.names, old.name)
+	}
+	if c.names == nil {
+		c.names = map[string]*list.Element{}
+	}
+	c.names[name] = c.used.PushFront(r)
+}
+
+func (c *cache) check() bool {
+	for name, e := range c.names {
+		if e.Value.(*record).name != name {
+			return false
+		}
+	}
+	return len(c.names) == c.used.Len() && c.used.Len() <= c.limit
+}
+
+// notFound is the error of a name without an address.
+func notFound(name, why string) error {
+	return &net.DNSError{Err: why, Name: name, IsNotFound: true}
+}

@@ -1,0 +1,124 @@
+// This file holds what can be set about a Resolver.
+
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Options configure a Resolver. The zero value asks the system's resolver.
+type Options struct {
+	// Servers are IP addresses of recursive name servers, with a port or for port
+	// 53. The first that answers is asked on; the others when it does not. Empty
+	// means the system's resolver.
+	Servers []string
+	// Timeout is how long an answer to one question is waited for. Zero means 2 s.
+	Timeout time.Duration
+	// Tries is how many questions are asked in all before a lookup fails, in turn
+	// of the servers. Zero means 2 for each server, and at least 3.
+	Tries int
+	// NoIPv6 asks for IPv4 addresses only.
+	NoIPv6 bool
+
+	// MinTTL and MaxTTL bound how long an answer is kept. Zero means 1 s and 24 h.
+	MinTTL, MaxTTL time.Duration
+	// NegativeTTL bounds how long it is remembered that a name has no address; it
+	// is what a lookup is remembered for that failed otherwise, up to 5 s. Zero
+	// means 15 minutes.
+	NegativeTTL time.Duration
+	// SystemTTL is how long answers of the system's resolver are kept. Zero means
+	// 10 minutes.
+	SystemTTL time.Duration
+	// Stale is for how long an answer that has expired is used when no server
+	// answers. Zero means 24 h.
+	Stale time.Duration
+	// MaxNames is how many names are remembered, about 300 bytes each; the least
+	// recently used is forgotten. Zero means 65,536.
+	MaxNames int
+	// MaxPrefetch is how many names are looked up ahead at once; more are left out.
+	// Zero means 32.
+	MaxPrefetch int
+
+	// Dial opens connections to servers. Nil means a net.Dialer.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Now tells the time. Nil means time.Now.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	set := func(d *time.Duration, x time.Duration) {
+		if *d == 0 {
+			*d = x
+		}
+	}
+	set(&o.Timeout, 2*time.Second)
+	set(&o.MinTTL, time.Second)
+	set(&o.MaxTTL, 24*time.Hour)
+	set(&o.NegativeTTL, 15*time.Minute)
+	set(&o.SystemTTL, 10*time.Minute)
+	set(&o.Stale, 24*time.Hour)
+	if o.Tries == 0 {
+		o.Tries = max(3, 2*len(o.Servers))
+	}
+	if o.MaxNames == 0 {
+		o.MaxNames = 1 << 16
+	}
+	if o.MaxPrefetch == 0 {
+		o.MaxPrefetch = 32
+	}
+	if o.Dial == nil {
+		o.Dial = new(net.Dialer).DialContext
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+func (o Options) validate() error { // runs after withDefaults; reports every fault at once
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, s := range o.Servers {
+		if _, err := serverAddr(s); err != nil {
+			bad("Servers has %q; want an IP address, with or without a port", s)
+		}
+	}
+	for _, x := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"Timeout", o.Timeout}, {"MinTTL", o.MinTTL}, {"NegativeTTL", o.NegativeTTL}, {"SystemTTL", o.SystemTTL}, {"Stale", o.Stale},
+	} {
+		if x.d < 0 {
+			bad("%s is %v; want > 0", x.name, x.d)
+		}
+	}
+	if o.MaxTTL < o.MinTTL {
+		bad("MinTTL is %v, MaxTTL %v; want MinTTL <= MaxTTL", o.MinTTL, o.MaxTTL)
+	}
+	for _, x := range []struct {
+		name string
+		n    int
+	}{{"Tries", o.Tries}, {"MaxNames", o.MaxNames}, {"MaxPrefetch", o.MaxPrefetch}} {
+		if x.n < 1 {
+			bad("%s is %d; want > 0", x.name, x.n)
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("dns: options: %w", errors.Join(errs...))
+}
+
+// serverAddr is the address and port of a server.
+func serverAddr(s string) (netip.AddrPort, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.AddrPortFrom(a, 53), nil
+	}
+	return netip.ParseAddrPort(s)
+}
