@@ -25,6 +25,13 @@ import (
 // Each such failure raises the host's step by one. While a host's step is k, its
 // next contact comes no sooner than Base x 2^(k-1) after the end of each, good or
 // bad; the delay, Crawl-delay and Retry-After hold besides, and the latest wins.
+// A 503 without Retry-After, a failed connection and a timeout need not be about the
+// pace: a server that fails now and then does so at any. The first raises the step
+// as well. But one that comes after 10 good contacts or more at the slower pace
+// takes a step back instead. From then on such failures raise no step as long as
+// they are not much more frequent than at the slower pace, nor two in a row have
+// fewer than 4 good contacts before them.
+//
 // Of failures whose contacts began before the last raise all count with it: any
 // number that were under way together raise one step. A host that may have
 // several leases has one at a time while its step is not 0, then half as many as
@@ -144,6 +151,9 @@ const (
 	quietGaps   = 200 // without a failure until a step is taken back
 	searchAfter = 2   // good contacts until a step is taken back soon
 	maxRelapses = 6   // that count
+	rareAfter   = 4   // good contacts between failures that may be sporadic
+	rareFirst   = 10  // the same as long as nobody knows how many are usual
+	likeness    = 4   // times as long is a run that tells that failures became rarer
 
 	// troubleKept is how long a host without URLs is known to be slowed down or
 	// in quarantine after its last failure, and failuresKept that it failed.
@@ -170,17 +180,30 @@ type trouble struct {
 	relapses uint8   // how often a step that was taken back was needed
 	eased    bool    // a step was taken back since one was raised
 	probes   uint8   // number of the quarantine's interval; 0: the host is in none
+	run      uint8   // good contacts since a failure that could raise the step
+	usual    uint8   // such runs while it was slowed down, about; 0: not known
+	short    bool    // the last run was shorter than rareAfter, and forgiven
 	kind     Failure // of the last failure
 	listed   bool    // in core.lost
 	kept     bool    // since the last failure: its URLs cannot be given up
 }
 
-// failed takes in that a contact failed that ended at end. lease is its lease's
-// number, last that of the youngest lease. The host might have so many leases at
-// once.
-func (t *trouble) failed(k Failure, lease, last uint64, end int64, lanes int32, b *Backoff, q *Quarantine) {
-	t.quiet, t.good = max(t.quiet, end), 0
-	t.kind, t.kept = k, false
+// failure is a contact that failed.
+type failure struct {
+	kind   Failure
+	asked  bool // for time, with Retry-After
+	lease  uint64
+	last   uint64 // number of the youngest lease
+	end    int64
+	lanes  int32 // leases that the host might have at once
+	slowed bool  // its step made the host slower than its other clocks do
+}
+
+// failed takes in that a contact failed.
+func (t *trouble) failed(x failure, b *Backoff, q *Quarantine) {
+	lease, last, lanes := x.lease, x.last, x.lanes
+	t.quiet, t.good = max(t.quiet, x.end), 0
+	t.kind, t.kept = x.kind, false
 	inQuarantine := t.probes > 0
 	if lease > t.counted {
 		t.counted = last
@@ -195,10 +218,13 @@ func (t *trouble) failed(k Failure, lease, last uint64, end int64, lanes int32, 
 			t.probes = 1
 		}
 	}
-	if inQuarantine || lease <= t.raised || b.Disabled || !slowing(k) {
+	if inQuarantine || lease <= t.raised || b.Disabled || !slowing(x.kind) {
 		return
 	}
 	t.raised, t.search = last, 0
+	if t.sporadic(x) {
+		return
+	}
 	switch {
 	case lanes <= 1:
 	case t.lanes == 0:
@@ -212,7 +238,53 @@ func (t *trouble) failed(k Failure, lease, last uint64, end int64, lanes int32, 
 	if t.eased {
 		t.eased, t.relapses = false, min(t.relapses+1, maxRelapses)
 		t.from = t.step // the step before does not suffice
+		t.usual = 0
 	}
+}
+
+// sporadic reports whether a failure tells nothing about the pace of contacts, so
+// that the step need not be raised, and takes back what slowed the host in vain.
+//
+// A 429 and a Retry-After are about the pace. Of other failures only their
+// frequency tells: those that are rare are tried at a slower pace first, and if
+// they are as frequent there, no pace will do.
+func (t *trouble) sporadic(x failure) bool {
+	run := t.run
+	t.run = 0
+	if x.kind == FailureTooMany || x.asked {
+		t.usual, t.short = 0, false
+		return false
+	}
+	if run < rareAfter {
+		forgiven := t.usual > 0 && t.step == 0 && !t.short
+		t.short = forgiven
+		return forgiven
+	}
+	t.short = false
+	switch {
+	case t.step == 0:
+		if int(run) < int(t.usual)/likeness || t.usual == 0 {
+			return false // they are rarer at a slower pace, or nobody knows
+		}
+	case !x.slowed || t.usual == 0 && run < rareFirst:
+		return false
+	case t.relapses > 0 && (t.usual == 0 || int(run) > likeness*int(t.usual)):
+		t.usual = run
+		return false // slowing down has helped, and not enough
+	case t.usual == 0:
+		t.usual = run
+	default:
+		t.usual = uint8((int(t.usual) + int(run)) / 2)
+	}
+	t.relapses = 0
+	if t.step > 0 {
+		t.step--
+		t.eased = true
+	} else if t.lanes > 0 {
+		t.lanes++
+		t.eased = true
+	}
+	return true
 }
 
 // slowing reports whether such a failure slows its host down. That a name is
@@ -232,7 +304,7 @@ func (t *trouble) succeeded(lease uint64, end, pace int64, lanes int32, b *Backo
 	if lease <= t.raised {
 		return // it began before the step was raised
 	}
-	t.good = min(t.good+1, searchAfter)
+	t.good, t.run = min(t.good+1, searchAfter), max(t.run, t.run+1)
 	soon := t.search > 0 && t.step > t.search && t.good == searchAfter
 	if !soon && end-t.quiet < t.quietFor(pace, b) {
 		return
@@ -245,7 +317,7 @@ func (t *trouble) succeeded(lease uint64, end, pace int64, lanes int32, b *Backo
 			t.lanes = 0
 		}
 	default:
-		t.eased, t.relapses = false, 0 // it is over
+		t.eased, t.relapses, t.usual, t.short = false, 0, 0, false // it is over
 		return
 	}
 	t.quiet, t.good, t.eased = end, 0, true
@@ -269,12 +341,12 @@ func (t *trouble) quietFor(pace int64, b *Backoff) int64 {
 
 // over reports whether nothing need be known any more.
 func (t *trouble) over() bool {
-	return t.step == 0 && t.lanes == 0 && t.fails == 0 && t.probes == 0 && !t.eased && t.relapses == 0
+	return t.step == 0 && t.lanes == 0 && t.fails == 0 && t.probes == 0 && !t.eased && t.relapses == 0 && t.usual == 0
 }
 
 // until is when a host without URLs is forgotten to have failed.
 func (t *trouble) until() int64 {
-	if t.step > 0 || t.lanes > 0 || t.probes > 0 || t.eased || t.relapses > 0 {
+	if t.step > 0 || t.lanes > 0 || t.probes > 0 || t.eased || t.relapses > 0 || t.usual > 0 {
 		return t.quiet + int64(troubleKept)
 	}
 	return t.quiet + int64(failuresKept)

@@ -174,10 +174,11 @@ func (s *defended) refuses(start, end time.Time) bool {
 // A server that wants a gap gets it without settings: refusals are rare after the
 // first minutes, whatever the gap.
 func TestServersThatDefendThemselvesRefuseLittle(t *testing.T) {
-	for _, gap := range []time.Duration{
+	for i, gap := range []time.Duration{
 		500 * ms, sec + 1, 1500 * ms, 2 * sec, 3 * sec, 5 * sec, 8 * sec, 10 * sec, 17 * sec, 30 * sec, 45 * sec, time.Minute, 90 * sec, 2 * time.Minute,
 	} {
-		t.Run(gap.String(), func(t *testing.T) {
+		kind := []frontier.Failure{frontier.FailureTooMany, frontier.FailureUnavailable}[i%2]
+		t.Run(fmt.Sprint(gap, ", ", kind), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, frontier.Options{})
 			s := &defended{gap: gap}
@@ -193,7 +194,7 @@ func TestServersThatDefendThemselvesRefuseLittle(t *testing.T) {
 				refused := s.refuses(start, start.Add(20*ms))
 				o := frontier.Outcome{}
 				if refused {
-					o = failing(frontier.FailureTooMany)
+					o = failing(kind)
 				}
 				if w.at() < settled {
 					early, refusedEarly = early+1, refusedEarly+btoi(refused)

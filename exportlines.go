@@ -253,6 +253,7 @@ func (l *lineWriter) host(name []byte, s *hostState) []byte {
 			l.b = append(l.b, "true"...)
 		}
 		l.integer("lanes", int64(t.lanes))
+		l.integer("usual", int64(t.usual))
 		l.integer("probes", int64(t.probes))
 		if t.kind != FailureOther {
 			l.word("failure", t.kind.String())

@@ -28,6 +28,7 @@ const (
 	hostAssigned   = 14 // 1: it belongs to its group until somebody says otherwise
 	hostFree       = 15 // of its trouble: Unix milliseconds
 	hostFailure    = 16 // kind of the last failure
+	hostUsual      = 17
 )
 
 // hostState is what the row of a host says.
@@ -68,6 +69,7 @@ func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
 	if h.has(troubled) {
 		b = appendNumber(b, hostFree, uint64(max(0, wallMillis(f.wall(c.troubles[id].free)))))
 		b = appendNumber(b, hostFailure, uint64(c.troubles[id].kind))
+		b = appendNumber(b, hostUsual, uint64(c.troubles[id].usual))
 	}
 	return Row{Key: rowHost + string(c.name(h)), Value: b}
 }
@@ -112,6 +114,8 @@ func decodeHost(name string, value []byte) (hostState, error) {
 			return x <= maxMillis
 		case hostProbes:
 			return small(&t.probes, x)
+		case hostUsual:
+			return small(&t.usual, x)
 		case hostFailure:
 			return small((*uint8)(&t.kind), x) && int(t.kind) < failures
 		case hostSlots:
@@ -161,7 +165,7 @@ func (f *Frontier) remember(id uint32, s *hostState) {
 func (f *Frontier) stateTrouble(s *hostState) trouble {
 	t := s.trouble
 	if f.opts.Backoff.Disabled {
-		t.step, t.lanes, t.relapses, t.eased = 0, 0, 0, false
+		t.step, t.lanes, t.relapses, t.eased, t.usual = 0, 0, 0, false, 0
 	}
 	if f.opts.Quarantine.Disabled {
 		t.probes = 0

@@ -89,7 +89,7 @@ type lineTrouble struct {
 	Relapses           uint8
 	Eased              bool
 	Lanes              uint16
-	Probes             uint8
+	Usual, Probes      uint8
 	Failure            string
 }
 
@@ -105,7 +105,7 @@ func (l *lineTrouble) state() (t trouble, err error) {
 		}
 	}
 	return trouble{
-		kind: kind, fails: l.Failures, step: l.Step, from: l.From, search: l.Search, relapses: l.Relapses,
+		kind: kind, usual: l.Usual, fails: l.Failures, step: l.Step, from: l.From, search: l.Search, relapses: l.Relapses,
 		eased: l.Eased, lanes: l.Lanes, probes: l.Probes,
 	}, nil
 }

@@ -61,7 +61,11 @@ func (f *Frontier) contactLocked(id uint32, token uint64, p *plan) {
 		t.free = h.due
 	}
 	if failed {
-		t.failed(p.outcome.Failure, lease, f.token, p.end, c.allowed(id), b, q)
+		slowed := t.step > 0 && int64(b.gap(t.step)) > max(p.hostHold, h.crawlDelayNs())
+		t.failed(failure{p.outcome.Failure, p.outcome.RetryAfter > 0, lease, f.token, p.end, c.allowed(id), slowed}, b, q)
+		if int32(t.lanes) >= c.concurrencyOf(id) {
+			t.lanes = 0
+		}
 	} else {
 		gap := int64(0)
 		if t.step > 0 {
@@ -72,7 +76,7 @@ func (f *Frontier) contactLocked(id uint32, token uint64, p *plan) {
 	c.setTrouble(id, t)
 	if t.step != old.step || t.probes != old.probes || t.lanes != old.lanes {
 		h.set(unsaved)
-	} else if t.over() != old.over() || t.fails != old.fails || t.quiet != old.quiet {
+	} else if t.over() != old.over() || t.fails != old.fails || t.quiet != old.quiet || t.usual != old.usual {
 		h.set(behind)
 	}
 	f.tellTroubleLocked(h, &old, &t)
