@@ -104,7 +104,7 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 			return 0, ctx.Err()
 		}
 	}
-	known := f.dedupLocked(o)
+	known := f.dedupLocked(o, f.opts.Spill == nil)
 	if len(o.entries) == 0 && len(known) == 0 && !f.committer.busy() {
 		f.mu.Unlock()
 		return 0, nil

@@ -66,11 +66,13 @@ func TestDeleteWhileWorkersCrawl(t *testing.T) {
 
 func crawlAndDelete(t *testing.T, f *frontier.Frontier, urls, others int64) {
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	var deleted, sweeping atomic.Bool
 	var gone, kept atomic.Int64
 	var with, without, lock waits
 	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer cancel()
+	begun := make(chan struct{}) // closed when there is something left to be deleted
 	for range 16 {
 		workers.Go(func() {
 			for {
@@ -85,7 +87,9 @@ func crawlAndDelete(t *testing.T, f *frontier.Frontier, urls, others int64) {
 				switch {
 				case strings.HasSuffix(l.Host, ".gone.example"):
 					assert.False(t, before, "%s was handed out", l.Entry.URL)
-					gone.Add(1)
+					if gone.Add(1) > urls/50 {
+						<-begun
+					}
 				case sweeping.Load():
 					with.since(start)
 				default:
@@ -103,6 +107,7 @@ func crawlAndDelete(t *testing.T, f *frontier.Frontier, urls, others int64) {
 		time.Sleep(time.Millisecond)
 	}
 	sweeping.Store(true)
+	close(begun)
 	start := time.Now()
 	early, stop := context.WithCancel(ctx)
 	stop()

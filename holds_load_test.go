@@ -88,10 +88,11 @@ func (l *holdsLoad) fill(hosts int, store bool) {
 
 func (l *holdsLoad) crawl() {
 	ctx, cancel := context.WithCancel(l.t.Context())
-	defer cancel()
 	var before waits
 	l.phase.Store(&before)
 	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer cancel()
 	for range 16 {
 		workers.Go(func() {
 			for l.step(ctx) {
@@ -109,7 +110,6 @@ func (l *holdsLoad) crawl() {
 	cancel()
 	workers.Wait()
 	l.tell("the rest")
-	l.t.Logf("Next of others before: %v", &before)
 	s := l.f.Stats()
 	require.Zero(l.t, s.Waiting+s.Leased)
 	require.EqualValues(l.t, l.urls+l.others, s.Deleted+l.gone.Load()+l.kept.Load(), "each URL was handed out or deleted")

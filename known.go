@@ -149,13 +149,18 @@ func (f *Frontier) isClosed() bool {
 }
 
 // dedupLocked removes known entries from o and remembers the others. It returns
-// the known ones that are to be forced.
-func (f *Frontier) dedupLocked(o *op) (forced []newEntry) {
+// the known ones that are to be forced. In steps it releases the lock now and then:
+// no checkpoint may complete meanwhile.
+func (f *Frontier) dedupLocked(o *op, steps bool) (forced []newEntry) {
 	if f.opts.NoDedup {
 		return nil
 	}
 	kept := 0
 	for i := range o.entries {
+		if steps && i > 0 && i%applyAtOnce == 0 {
+			f.mu.Unlock()
+			f.mu.Lock()
+		}
 		e := &o.entries[i]
 		switch {
 		case !e.stored && f.known.insert(e.mark):

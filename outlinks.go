@@ -62,7 +62,7 @@ func (f *Frontier) outlinksLocked(o *op) error {
 			return fmt.Errorf("outlinks: %w", err)
 		}
 	}
-	o.forced = f.dedupLocked(o)
+	o.forced = f.dedupLocked(o, false)
 	o.entries = append(o.entries, own...)
 	return nil
 }
