@@ -62,6 +62,9 @@ func (o Options) withDefaults() Options {
 	if o.MirrorShare == 0 {
 		o.MirrorShare = 0.8
 	}
+	if o.Memory == 0 {
+		o.Memory = 32 << 20
+	}
 	o.Memory = max(o.Memory, 16<<20)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -1,0 +1,206 @@
+// This file holds what a record is: its header, its types, its digests.
+
+package warc
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Types of records (WARC 1.1, section 6).
+const (
+	Info         = "warcinfo"
+	Response     = "response"
+	Resource     = "resource"
+	Request      = "request"
+	Metadata     = "metadata"
+	Revisit      = "revisit"
+	Conversion   = "conversion"
+	Continuation = "continuation"
+)
+
+// Reasons for which a block is shorter than what was there (WARC-Truncated).
+const (
+	TruncatedLength      = "length"      // it was longer than the crawler wanted
+	TruncatedTime        = "time"        // it took too long
+	TruncatedDisconnect  = "disconnect"  // the connection broke
+	TruncatedUnspecified = "unspecified" // nobody knows
+)
+
+// Profiles of revisit records.
+const (
+	ProfileIdentical   = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+	ProfileNotModified = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+)
+
+// Field is one line of a header.
+type Field struct{ Name, Value string }
+
+// Header is a record's named fields, in their order. Names are alike in any case.
+type Header []Field
+
+// Get returns the first value of a field; it is empty if there is none.
+func (h Header) Get(name string) string {
+	for _, f := range h {
+		if strings.EqualFold(f.Name, name) {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// Values returns all values of a field. WARC-Concurrent-To may have several.
+func (h Header) Values(name string) (all []string) {
+	for _, f := range h {
+		if strings.EqualFold(f.Name, name) {
+			all = append(all, f.Value)
+		}
+	}
+	return all
+}
+
+// Set replaces a field's values by one, or removes it if value is empty.
+func (h *Header) Set(name, value string) {
+	kept := (*h)[:0]
+	done := value == ""
+	for _, f := range *h {
+		switch {
+		case !strings.EqualFold(f.Name, name):
+			kept = append(kept, f)
+		case !done:
+			kept, done = append(kept, Field{f.Name, value}), true
+		}
+	}
+	if !done {
+		kept = append(kept, Field{name, value})
+	}
+	*h = kept
+}
+
+// Add adds a field beside others of its name.
+func (h *Header) Add(name, value string) { *h = append(*h, Field{name, value}) }
+
+// Record is one record. Type, TargetURI, Date and ID are in Header, too, when a
+// Reader has read it; a Writer takes them from here.
+type Record struct {
+	Type      string
+	ID        string    // as in "urn:uuid:..."; a Writer makes one if it is empty
+	Date      time.Time // when it was captured; a Writer takes the time of writing if it is zero
+	TargetURI string    // empty for warcinfo
+	Header    Header    // further fields
+	// Block is what the record holds. That of a Reader can be read until the next
+	// record is asked for.
+	Block io.Reader
+	// Length is the block's, in bytes. A Writer needs none: it counts.
+	Length int64
+
+	// Version, Offset and Size are a Reader's: "WARC/1.0" or the like, where in the
+	// file the record begins, and, once its Block was read to the end, how many bytes
+	// of the file it takes.
+	Version string
+	Offset  int64
+	Size    int64
+}
+
+// ErrSyntax is what errors about malformed records wrap.
+var ErrSyntax = errors.New("malformed record")
+
+// ErrTorn is what errors about a file that ends within a record wrap.
+var ErrTorn = errors.New("the file ends within a record")
+
+// ErrDigest is what errors about a block or a payload wrap that is not what its digest
+// says.
+var ErrDigest = errors.New("digest does not match")
+
+// Error is something wrong in a file, and where.
+type Error struct {
+	Offset int64 // where the record begins
+	Err    error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("warc: record at byte %d: %v", e.Offset, e.Err) }
+func (e *Error) Unwrap() error { return e.Err }
+
+// NewID returns a new record's ID: a random UUID as a URN.
+func NewID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// Digest returns a block's or payload's digest as is the custom: SHA-1 in base 32.
+func Digest(b []byte) string { return digestOf(sha1.Sum(b)) }
+
+func digestOf(sum [sha1.Size]byte) string {
+	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])
+}
+
+// FormatDate writes a date as WARC does, in UTC, to the millisecond.
+func FormatDate(t time.Time) string {
+	t = t.UTC()
+	if t.Nanosecond() < int(time.Millisecond) {
+		return t.Format("2006-01-02T15:04:05Z")
+	}
+	return t.Format("2006-01-02T15:04:05.000Z")
+}
+
+// ParseDate reads a record's date; WARC 1.1 allows any precision from the year on.
+func ParseDate(s string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04Z", "2006-01-02", "2006-01", "2006"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("date %q: %w", s, ErrSyntax)
+}
+
+// trimURI takes the angle brackets off that IDs have, and that some writers put
+// around target URIs.
+func trimURI(s string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">")
+}
+
+// bytes puts a record together: header, block, and the two empty lines at its end.
+func (r *Record) bytes(block []byte) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(len(block) + 1024)
+	b.WriteString("WARC/1.1\r\n")
+	fields := append(Header{
+		{"WARC-Type", r.Type},
+		{"WARC-Record-ID", "<" + r.ID + ">"},
+		{"WARC-Date", FormatDate(r.Date)},
+	}, Field{"WARC-Target-URI", r.TargetURI})
+	fields = append(fields, r.Header...)
+	fields = append(fields, Field{"WARC-Block-Digest", Digest(block)}, Field{"Content-Length", fmt.Sprint(len(block))})
+	for _, f := range fields {
+		if f.Value == "" {
+			continue
+		}
+		if !isToken(f.Name) || strings.ContainsAny(f.Value, "\r\n\x00") {
+			return nil, fmt.Errorf("field %q with value %q: %w", f.Name, f.Value, ErrSyntax)
+		}
+		fmt.Fprintf(&b, "%s: %s\r\n", f.Name, f.Value)
+	}
+	b.WriteString("\r\n")
+	b.Write(block)
+	b.WriteString("\r\n\r\n")
+	return b.Bytes(), nil
+}
+
+// isToken reports whether s may be a field's name.
+func isToken(s string) bool {
+	for _, c := range []byte(s) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?={}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}

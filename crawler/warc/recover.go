@@ -1,0 +1,182 @@
+// This file opens a folder of WARC files, and mends what a crash left: a file without
+// its name, perhaps with a torn record at its end.
+
+package warc
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Open returns a Writer of new files in a folder, which is made if need be. A file that
+// an earlier Writer could not finish is finished now: all whole records in it are kept,
+// a torn one at its end is cut off, and its index is written. It reads that file for
+// it. One that is damaged elsewhere is renamed, to end in .damaged, and logged. A
+// folder is for one Writer at a time: see ErrInUse.
+func Open(dir string, o Options) (*Writer, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("warc: open: %w", err)
+	}
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return nil, fmt.Errorf("warc: open: %w", err)
+	}
+	w := &Writer{dir: dir, opts: o, lock: lock}
+	w.seen.max = o.Remember
+	if err := w.mendAll(); err != nil {
+		return nil, errors.Join(fmt.Errorf("warc: open: %w", err), lock.Close())
+	}
+	return w, nil
+}
+
+// mendAll finishes the files that a crash left.
+func (w *Writer) mendAll() error {
+	left, err := filepath.Glob(filepath.Join(escapeGlob(w.dir), "*"+openSuffix))
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		if strings.HasSuffix(path, ".cdxj"+openSuffix) {
+			err = os.Remove(path) // it is made again from its WARC file
+		} else {
+			err = w.mend(path)
+		}
+		if err != nil {
+			return fmt.Errorf("mend %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+func escapeGlob(dir string) string {
+	if filepath.Separator == '\\' {
+		return dir // there is no escaping
+	}
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}
+
+// mend finishes a file that a crash left.
+func (w *Writer) mend(path string) error {
+	name := strings.TrimSuffix(filepath.Base(path), openSuffix)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	lines, whole, err := survey(f, name)
+	if errors.Is(err, ErrSyntax) { // what happened here no crash does
+		aside := strings.TrimSuffix(path, openSuffix) + ".damaged"
+		w.opts.Logger.Error("a WARC file is damaged and put aside", "file", aside, "error", err)
+		return errors.Join(f.Close(), os.Rename(path, aside))
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err == nil && whole < size {
+		w.opts.Logger.Warn("a torn record is cut off", "file", path, "bytes", size-whole)
+		err = f.Truncate(whole)
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if whole == 0 { // not even its warcinfo record was written
+		return os.Remove(path)
+	}
+	return w.publish(name, lines)
+}
+
+// survey reads a file and returns its index, and up to where its records are whole.
+// What follows a torn record at the end is no record; a damaged one with others after
+// it is not for us to cut off.
+func survey(f *os.File, name string) (lines []string, whole int64, err error) {
+	r := NewReader(f)
+	for {
+		rec, err := r.Next()
+		if err == io.EOF {
+			return lines, whole, nil
+		}
+		if errors.Is(err, ErrTorn) {
+			return lines, whole, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		line, err := surveyRecord(rec, name)
+		if errors.Is(err, ErrTorn) || err == nil && !r.block.whole {
+			return lines, whole, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if line != nil {
+			lines = append(lines, line.String())
+		}
+		whole = rec.Offset + rec.Size
+	}
+}
+
+// surveyRecord reads a record to its end.
+func surveyRecord(rec *Record, name string) (*IndexLine, error) {
+	head, err := io.ReadAll(io.LimitReader(rec.Block, maxHeader))
+	if err == nil {
+		_, err = io.Copy(io.Discard, rec.Block)
+	}
+	if err != nil {
+		return nil, err
+	}
+	line := indexLine(rec, head)
+	if line != nil {
+		line.Offset, line.Length, line.Filename = fmt.Sprint(rec.Offset), fmt.Sprint(rec.Size), name
+	}
+	return line, nil
+}
+
+// writeIndex writes the index of a WARC file, sorted, beside it.
+func writeIndex(path string, lines []string) error {
+	path = strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".warc") + ".cdxj"
+	slices.SortFunc(lines, func(a, b string) int { return cmp.Compare(a, b) })
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l)
+		b.WriteByte('\n')
+	}
+	if err := os.WriteFile(path+openSuffix, []byte(b.String()), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+openSuffix, path)
+}
+
+// Index writes the index of a WARC file, which may be another program's, as sorted lines
+// of CDXJ. Name is what they call the file.
+func Index(out io.Writer, file io.Reader, name string) error {
+	var lines []string
+	for rec, err := range NewReader(file).Records() {
+		if err != nil {
+			return err
+		}
+		line, err := surveyRecord(rec, name)
+		if err != nil {
+			return err
+		}
+		if line != nil {
+			lines = append(lines, line.String()+"\n")
+		}
+	}
+	slices.Sort(lines)
+	for _, l := range lines {
+		if _, err := io.WriteString(out, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+// This file writes WARC files: one record after the other, one file after the other.
+// What a crash left is dealt with in recover.go.
+
+package warc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+var (
+	// ErrClosed is returned by calls after Close.
+	ErrClosed = errors.New("warc: closed")
+	// ErrInUse is returned by Open, wrapped, for a folder that another Writer, perhaps
+	// in another process, has open. It is noticed where there is flock.
+	ErrInUse = errors.New("warc: the folder is in use")
+)
+
+// openSuffix is what the name of the file ends with that is being written.
+const openSuffix = ".open"
+
+// Options configure a Writer. The zero value is fit for a crawl.
+type Options struct {
+	// Prefix is what files' names begin with: letters, digits, hyphens, underscores.
+	// Empty means "frontier".
+	Prefix string
+	// MaxSize is how many bytes a file has when the next is begun. Zero means 1 GB,
+	// as the standard recommends.
+	MaxSize int64
+	// MaxRecords is how many records it has then. It bounds the memory for a file's
+	// index, about 300 bytes for each answer. Zero means 100,000.
+	MaxRecords int
+	// Plain writes files that are not compressed.
+	Plain bool
+	// NoIndex leaves the index files out.
+	NoIndex bool
+	// Remember is how many payloads are remembered to write revisit records for those
+	// that come again, whatever their URL: 130 bytes each, and gone when the Writer is
+	// closed. Zero means none.
+	Remember int
+	// Sync has each record on the disk before Write returns, for a loss of power.
+	// Otherwise records survive the death of the process.
+	Sync bool
+	// Software and Info are told in each file's warcinfo record: the crawler's name and
+	// version, and further fields such as operator, robots or description.
+	Software string
+	Info     Header
+	// Now tells the time. Nil means time.Now.
+	Now func() time.Time
+	// Logger is told of files that are finished and of what a crash left. Nil means
+	// silence.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Prefix == "" {
+		o.Prefix = "frontier"
+	}
+	if o.MaxSize == 0 {
+		o.MaxSize = 1e9
+	}
+	if o.MaxRecords == 0 {
+		o.MaxRecords = 100_000
+	}
+	if o.Software == "" {
+		o.Software = "frontier (+https://github.com/seed-7440039f/frontier)"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func (o Options) validate() error { // runs after withDefaults; reports every fault at once
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, c := range []byte(o.Prefix) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			bad("Prefix is %q; want letters, digits, hyphens and underscores", o.Prefix)
+			break
+		}
+	}
+	if o.MaxSize < 0 {
+		bad("MaxSize is %d; want >= 0", o.MaxSize)
+	}
+	if o.MaxRecords < 0 {
+		bad("MaxRecords is %d; want >= 0", o.MaxRecords)
+	}
+	if o.Remember < 0 {
+		bad("Remember is %d; want >= 0", o.Remember)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("warc: options: %w", errors.Join(errs...))
+}
+
+// Writer writes records into the files of a folder. It is safe for concurrent use.
+type Writer struct {
+	dir  string
+	opts Options  // read-only
+	lock *os.File // of the folder, held until Close
+
+	mu      sync.Mutex // held while a record is written: files are written one record at a time
+	closed  bool       // guarded by mu
+	file    *os.File   // guarded by mu; nil before the first record of a file
+	name    string     // guarded by mu; of file, without openSuffix
+	size    int64      // guarded by mu
+	records int        // guarded by mu; in file
+	number  int        // guarded by mu; of the last file begun
+	lines   []string   // guarded by mu; of the file's index
+	broken  error      // guarded by mu; why nothing more can be written
+
+	seen payloads
+}
+
+// packed is a record ready to be written.
+type packed struct {
+	bytes []byte
+	line  *IndexLine // nil if it is not indexed
+}
+
+// Write writes records, which come to lie in one file one after the other. Records
+// whose ID or Date is missing get one. When it has returned they survive kill -9. After
+// an error none of them is in the file, unless Close says that it could not be mended.
+func (w *Writer) Write(records ...*Record) error {
+	all := make([]packed, 0, len(records))
+	for _, r := range records {
+		p, err := w.pack(r)
+		if err != nil {
+			return fmt.Errorf("warc: write: %w", err)
+		}
+		all = append(all, p)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.put(all); err != nil {
+		return fmt.Errorf("warc: write: %w", err)
+	}
+	return nil
+}
+
+// pack makes a record's bytes, outside of the lock.
+func (w *Writer) pack(r *Record) (packed, error) {
+	if r.ID == "" {
+		r.ID = NewID()
+	}
+	if r.Date.IsZero() {
+		r.Date = w.opts.Now()
+	}
+	var block []byte
+	var err error
+	if r.Block != nil {
+		if block, err = io.ReadAll(r.Block); err != nil {
+			return packed{}, err
+		}
+	}
+	p := packed{line: indexLine(r, block)}
+	if p.bytes, err = r.bytes(block); err != nil {
+		return packed{}, err
+	}
+	if !w.opts.Plain {
+		p.bytes, err = compress(p.bytes)
+	}
+	return p, err
+}
+
+var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+// compress makes a gzip member.
+func compress(b []byte) ([]byte, error) {
+	var out bytes.Buffer
+	z := zippers.Get().(*gzip.Writer)
+	defer zippers.Put(z)
+	z.Reset(&out)
+	if _, err := z.Write(b); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// put writes records to the file, the first in a new one if that is due.
+func (w *Writer) put(all []packed) error {
+	switch {
+	case w.closed:
+		return ErrClosed
+	case w.broken != nil:
+		return w.broken
+	}
+	if w.file != nil && (w.size >= w.opts.MaxSize || w.records >= w.opts.MaxRecords) {
+		if err := w.finish(); err != nil {
+			return err
+		}
+	}
+	if w.file == nil {
+		if err := w.begin(); err != nil {
+			return err
+		}
+	}
+	return w.append(all)
+}
+
+// append adds records to the file in one write. If that fails the file is cut back to
+// where it was.
+func (w *Writer) append(all []packed) error {
+	var b []byte
+	lines := len(w.lines)
+	for _, p := range all {
+		if p.line != nil && !w.opts.NoIndex {
+			p.line.Offset, p.line.Length, p.line.Filename = fmt.Sprint(w.size+int64(len(b))), fmt.Sprint(len(p.bytes)), w.name
+			w.lines = append(w.lines, p.line.String())
+		}
+		b = append(b, p.bytes...)
+	}
+	_, err := w.file.Write(b)
+	if err == nil && w.opts.Sync {
+		err = w.file.Sync()
+	}
+	if err != nil {
+		w.lines = w.lines[:lines]
+		if undo := errors.Join(w.file.Truncate(w.size), seek(w.file, w.size)); undo != nil {
+			w.broken = fmt.Errorf("%s may end in a torn record: %w", w.name, errors.Join(err, undo))
+		}
+		return err
+	}
+	w.size += int64(len(b))
+	w.records += len(all)
+	return nil
+}
+
+func seek(f *os.File, to int64) error {
+	_, err := f.Seek(to, io.SeekStart)
+	return err
+}
+
+// begin makes the next file, with its warcinfo record.
+func (w *Writer) begin() error {
+	now := w.opts.Now().UTC()
+	suffix := ".warc.gz"
+	if w.opts.Plain {
+		suffix = ".warc"
+	}
+	var name string
+	for { // another Writer may have begun files in this second
+		w.number++
+		name = fmt.Sprintf("%s-%s-%05d%s", w.opts.Prefix, now.Format("20060102150405"), w.number, suffix)
+		if _, err := os.Lstat(filepath.Join(w.dir, name)); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(w.dir, name+openSuffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	info := &Record{Type: Info, Date: now, Header: Header{{"WARC-Filename", name}, {"Content-Type", "application/warc-fields"}}, Block: bytes.NewReader(w.info())}
+	p, err := w.pack(info)
+	if err == nil {
+		w.file, w.name, w.size, w.records, w.lines = f, name, 0, 0, nil
+		err = w.append([]packed{p})
+	}
+	if err != nil {
+		w.file = nil
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// info is the block of a warcinfo record.
+func (w *Writer) info() []byte {
+	var b bytes.Buffer
+	fields := Header{{"software", w.opts.Software}, {"format", "WARC File Format 1.1"},
+		{"conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"}}
+	for _, f := range slices.Concat(fields, w.opts.Info) {
+		fmt.Fprintf(&b, "%s: %s\r\n", f.Name, cleanLine(f.Value))
+	}
+	return b.Bytes()
+}
+
+// finish gives the file its name, and writes its index.
+func (w *Writer) finish() error {
+	f := w.file
+	w.file = nil
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		w.broken = err
+		return err
+	}
+	return w.publish(w.name, w.lines)
+}
+
+// publish gives a file that is whole its name; its index is there before it.
+func (w *Writer) publish(name string, lines []string) error {
+	if !w.opts.NoIndex {
+		if err := writeIndex(filepath.Join(w.dir, name), lines); err != nil {
+			return err
+		}
+	}
+	path := filepath.Join(w.dir, name)
+	if err := os.Rename(path+openSuffix, path); err != nil {
+		return err
+	}
+	w.opts.Logger.Info("a WARC file is finished", "file", path)
+	return nil
+}
+
+// Rotate finishes the file that is being written; the next record begins another.
+func (w *Writer) Rotate() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return ErrClosed
+	}
+	if w.file == nil {
+		return nil
+	}
+	return w.finish()
+}
+
+// Close finishes the file that is being written.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	defer w.lock.Close()
+	switch {
+	case w.broken != nil && w.file != nil:
+		return errors.Join(w.broken, w.file.Close())
+	case w.file != nil:
+		return w.finish()
+	}
+	return w.broken
+}
