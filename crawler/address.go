@@ -57,7 +57,7 @@ const (
 
 // addressBook remembers the addresses of sites.
 type addressBook struct {
-	lookup Addresser
+	opts *Options
 
 	mu    sync.Mutex
 	sites map[string]siteAddresses // guarded by mu
@@ -72,11 +72,10 @@ type siteAddresses struct {
 }
 
 func newAddressBook(o *Options) *addressBook {
-	a, ok := o.Fetcher.(Addresser)
-	if !ok || o.Groups.Off {
+	if o.Groups.Off {
 		return nil
 	}
-	return &addressBook{lookup: a, sites: map[string]siteAddresses{}, set: map[netip.Addr]bool{}}
+	return &addressBook{opts: o, sites: map[string]siteAddresses{}, set: map[netip.Addr]bool{}}
 }
 
 // find returns the address to contact a URL's site at; the zero Addr if it is not
@@ -85,12 +84,16 @@ func (b *addressBook) find(ctx context.Context, url string, now time.Time) (neti
 	if b == nil {
 		return netip.Addr{}, nil
 	}
+	lookup, ok := b.opts.fetcher(url).(Addresser)
+	if !ok {
+		return netip.Addr{}, nil
+	}
 	site := siteOf(url)
 	b.mu.Lock()
 	s := b.sites[site]
 	b.mu.Unlock()
 	if !now.Before(s.expires) {
-		list, err := b.lookup.Addresses(ctx, url)
+		list, err := lookup.Addresses(ctx, url)
 		if err != nil {
 			return netip.Addr{}, err
 		}

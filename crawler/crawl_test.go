@@ -193,7 +193,7 @@ func TestScope(t *testing.T) {
 		s       Scope
 		yes, no string
 	}{
-		"anything":       {Scope{}, "https://x.example/", "ftp://x.example/"},
+		"anything":       {Scope{}, "https://x.example/", "mailto:x@x.example"},
 		"host":           {Scope{Hosts: []string{"a.example"}}, "http://A.example:81/", "http://b.a.example/"},
 		"host and port":  {Scope{Hosts: []string{"a.example:81"}}, "http://a.example:81/", "http://a.example/"},
 		"domain":         {Scope{Domains: []string{".a.example"}}, "http://c.b.a.example/", "http://ba.example/"},
@@ -309,7 +309,7 @@ func TestSecondVisitIsConditional(t *testing.T) {
 		const modified = "Fri, 02 Jan 2026 03:05:05 GMT"
 		w.pages[seed] = func(n int) answer {
 			if n == 1 {
-				return answer{status: 200, header: http.Header{"Last-Modified": {modified}}}
+				return answer{status: 200, header: http.Header{"Last-Modified": {modified}, "Etag": {`"first"`}}}
 			}
 			return answer{status: 304}
 		}
@@ -323,7 +323,95 @@ func TestSecondVisitIsConditional(t *testing.T) {
 		assert.EqualValues(t, 1, p.Unchanged)
 		rs := w.requests(seed)
 		assert.Empty(t, rs[0].header.Get("If-Modified-Since"))
+		assert.Empty(t, rs[0].header.Get("If-None-Match"))
 		assert.Equal(t, modified, rs[len(rs)-1].header.Get("If-Modified-Since"))
+		assert.Equal(t, `"first"`, rs[len(rs)-1].header.Get("If-None-Match"))
+	})
+}
+
+func TestETagsAreKeptWithTheURL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		tags := []string{`"one"`, `W/"two"`, "", "no tag", `"five"`}
+		w.pages[seed] = func(n int) answer {
+			if n > len(tags) {
+				return answer{status: 304}
+			}
+			return answer{status: 200, header: http.Header{"Etag": {tags[n-1]}}}
+		}
+		w.always("http://a.example/own", answer{status: 200, header: http.Header{"Etag": {`"x"`}}})
+		next := schedule(func(_ frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
+			if h.Visits >= 7 {
+				return time.Time{}
+			}
+			return o.Ended.Add(time.Hour)
+		})
+		f := openFrontier(t, frontier.Options{Scheduler: next})
+		c := newCrawler(t, f, w, Options{})
+		_, err := f.Add(t.Context(), frontier.Entry{URL: seed}, frontier.Entry{URL: "http://a.example/own", Meta: []byte("mine")})
+		require.NoError(t, err)
+		require.NoError(t, c.Run(t.Context()))
+		var sent []string
+		for _, r := range w.requests(seed) {
+			if r.url == seed {
+				sent = append(sent, r.header.Get("If-None-Match"))
+			}
+		}
+		assert.Equal(t, []string{"", `"one"`, `W/"two"`, "", "", `"five"`, `"five"`}, sent)
+		for _, r := range w.requests("http://a.example/own") {
+			assert.Empty(t, r.header.Get("If-None-Match"), "the user's Meta stays the user's")
+		}
+	})
+}
+
+func TestRedirectsThatLeadNowhereAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		to := func(from, target string) { w.always("http://a.example"+from, answer{status: 302, location: target}) }
+		to("/self", "/self")
+		to("/1", "/2")
+		to("/2", "/3")
+		to("/3", "/1")
+		for i := range 5 {
+			to(fmt.Sprintf("/long%d", i), fmt.Sprintf("/long%d", i+1))
+		}
+		to("/short0", "/short1")
+		w.always("http://a.example/short1", page())
+		p := crawl(t, w, frontier.Options{}, Options{MaxRedirects: 3}, "http://a.example/self", "http://a.example/1", "http://a.example/long0", "http://a.example/short0")
+		assert.EqualValues(t, 3, p.Loops, "self, the one of three, and the one that is too long")
+		assert.EqualValues(t, 1+3+4+1, p.Redirects)
+		assert.EqualValues(t, 1, p.Pages)
+		w.checkPolite(t, fixedOwed)
+	})
+}
+
+// A protocol is a Fetcher of its own, found by the URL's scheme; all else is the
+// same for it: robots.txt, pauses, scope, redirects.
+func TestProtocols(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web, files := newWeb(), newWeb()
+		web.always(seed, page("ftp://a.example/dir/", "ftp://b.example:2121/x", "gopher://a.example/1", "mailto:x@a.example"))
+		web.always("http://a.example/moved", answer{status: 302, location: "ftp://a.example/moved"})
+		files.always("ftp://a.example/robots.txt", text("User-agent: *\nDisallow: /secret\n"))
+		files.always("ftp://a.example/dir/", page("/secret", "file", seed))
+		files.always("ftp://a.example/dir/file", page())
+		files.always("ftp://a.example/moved", page())
+		files.always("ftp://b.example:2121/x", page())
+		p := crawl(t, web, frontier.Options{}, Options{Protocols: map[string]Fetcher{"ftp": files}}, seed, "http://a.example/moved")
+		assert.Equal(t, []string{seed, "http://a.example/moved"}, web.urls())
+		assert.Equal(t, []string{"ftp://a.example/dir/", "ftp://a.example/dir/file", "ftp://a.example/moved", "ftp://b.example:2121/x"}, files.urls())
+		assert.EqualValues(t, 5, p.Pages)
+		assert.EqualValues(t, 1, p.Denied)
+		files.checkPolite(t, fixedOwed)
+		for _, r := range files.requests("ftp://a.example/") { // the host is one, whatever it is asked with
+			for _, h := range web.requests("http://a.example/") {
+				assert.True(t, r.start.Sub(h.end) >= testDelay || h.start.Sub(r.end) >= testDelay, "%s and %s", r.url, h.url)
+			}
+		}
+		w := newWeb()
+		w.always(seed, page("ftp://a.example/dir/"))
+		assert.EqualValues(t, 1, crawl(t, w, frontier.Options{}, Options{}, seed).Pages, "without a protocol for it a URL is out of scope")
+		assert.Equal(t, []string{seed}, w.urls())
 	})
 }
 

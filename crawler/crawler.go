@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -115,8 +117,10 @@ func (c *Crawler) Run(ctx context.Context) error {
 	workers.Wait()
 	close(finished)
 	house.Wait()
-	if f, ok := c.opts.Fetcher.(interface{ CloseIdle() }); ok {
-		f.CloseIdle()
+	for _, x := range append(slices.Collect(maps.Values(c.opts.Protocols)), c.opts.Fetcher) {
+		if f, ok := x.(interface{ CloseIdle() }); ok {
+			f.CloseIdle()
+		}
 	}
 	if err, ok := errors.AsType[fatalError](context.Cause(r.ctx)); ok {
 		return err.error
@@ -198,7 +202,7 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	r.c.counters.lookup.Add(int64(time.Since(began)))
 	if err == nil {
 		q.Addr = addr
-		res, err = r.c.opts.Fetcher.Fetch(ctx, q)
+		res, err = r.c.opts.fetcher(q.URL).Fetch(ctx, q)
 	}
 	if res == nil {
 		res = &fetch.Result{URL: q.URL, Started: began, Ended: time.Now()}
@@ -241,6 +245,9 @@ func (r *run) lost(l frontier.Lease, err error) error {
 func (c *Crawler) now() time.Time { return c.opts.Now() }
 
 func (c *Crawler) allowed(e frontier.Entry) bool {
+	if c.opts.fetcher(e.URL) == nil {
+		return false
+	}
 	for _, f := range c.filters {
 		if !f.Allow(e) {
 			return false

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -136,7 +137,7 @@ func TestSiteOf(t *testing.T) {
 		"http://user:pw@a.example:81/@y": "http://a.example:81",
 		"http://[::1]:80/":               "http://[::1]",
 		"HTTP://[::1]:8080/":             "http://[::1]:8080",
-		"ftp://a.example/":               "", "mailto:x": "", "": "", "http://": "",
+		"ftp://a.example:21/":            "ftp://a.example", "mailto:x": "", "": "", "http://": "",
 	} {
 		assert.Equal(t, want, siteOf(in), in)
 	}
@@ -146,11 +147,27 @@ func TestSiteOf(t *testing.T) {
 	assert.False(t, isRobots("http://a.example/x/robots.txt"))
 }
 
-func TestHops(t *testing.T) {
-	for _, n := range []int{0, 1, 127, 128, 5000} {
-		assert.Equal(t, n, hopsOf(frontier.Entry{Meta: hopsMeta(n)}))
+func TestMeta(t *testing.T) {
+	for _, m := range []meta{{}, {etag: `W/"x"`}, {chain: []uint64{1, 1 << 63}}, {chain: make([]uint64, 300), etag: `"x"`}} {
+		got, own := metaOf(frontier.Entry{Meta: m.bytes()})
+		assert.Equal(t, m, got)
+		assert.True(t, own)
 	}
-	for _, meta := range []string{"", "user's own", "\xc1", "\xc1\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"} {
-		assert.Zero(t, hopsOf(frontier.Entry{Meta: []byte(meta)}))
+	for raw, own := range map[string]bool{
+		"": true, "user's own": false, "\xc1": true, "\xc1\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff": true, "\xc1\x02abcdefgh": true,
+		"\xc1\x00" + strings.Repeat("x", maxETag+1): true,
+	} {
+		got, is := metaOf(frontier.Entry{Meta: []byte(raw)})
+		assert.Equal(t, meta{}, got, "%q", raw)
+		assert.Equal(t, own, is, "%q", raw)
+	}
+}
+
+func TestValidETag(t *testing.T) {
+	for in, ok := range map[string]bool{
+		`"x"`: true, `W/"x"`: true, `""`: true, `"\x80"`: true, "x": false, `"`: false, `W/`: false, `w/"x"`: false, `"a b"`: false, `"a"b"`: false,
+		"\"a\nb\"": false, `"` + strings.Repeat("x", 400) + `"`: false, "": false,
+	} {
+		assert.Equal(t, ok, validETag(in) == in && in != "", "%q", in)
 	}
 }

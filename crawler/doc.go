@@ -43,6 +43,11 @@
 //	408, 425, 429, 5xx, none  failed: tried again as the frontier's Retry says
 //	other 4xx                 visited, without links
 //
+// A redirect to a URL on the way to itself is a loop: it is counted, as are those
+// of more than Options.MaxRedirects in a row, and not followed. What led to a URL,
+// and its ETag for the next visit (sent with If-Modified-Since), is kept in its
+// Entry.Meta; a Meta of the user's own is left alone, and then there is no ETag.
+//
 // Retry-After is honoured with any of them, up to Options.MaxRetryAfter. The
 // frontier is told what kind of failure it was, also of a robots.txt: no address,
 // no connection, no answer in time, 503, 429, other 5xx.

@@ -1,10 +1,12 @@
 // This file encodes what the crawler itself needs to remember of a URL, in
-// Entry.Meta.
+// Entry.Meta: the redirects that led to it, and its ETag.
 
 package crawler
 
 import (
 	"encoding/binary"
+	"hash/fnv"
+	"slices"
 
 	"github.com/seed-7440039f/frontier"
 )
@@ -13,22 +15,79 @@ import (
 // begins otherwise is the user's own and says nothing to the crawler.
 const metaVersion = 0xC1
 
-// hopsOf returns how many redirects led to the URL.
-func hopsOf(e frontier.Entry) int {
-	if len(e.Meta) < 2 || e.Meta[0] != metaVersion {
-		return 0
-	}
-	n, size := binary.Uvarint(e.Meta[1:])
-	if size <= 0 || n > 1<<20 {
-		return 0
-	}
-	return int(n)
+// maxETag is how long an ETag may be that is remembered.
+const maxETag = 256
+
+// meta is what a Meta of this package says. The zero value is no Meta.
+type meta struct {
+	chain []uint64 // sums of the URLs that redirected here, in order
+	etag  string   // of the last answer that was read
 }
 
-// hopsMeta is the Meta of a URL that so many redirects led to.
-func hopsMeta(hops int) []byte {
-	if hops == 0 {
+// metaOf reads an entry's Meta. own is false if it is the user's, who then has to
+// remember for himself.
+func metaOf(e frontier.Entry) (m meta, own bool) {
+	if len(e.Meta) == 0 {
+		return meta{}, true
+	}
+	if e.Meta[0] != metaVersion {
+		return meta{}, false
+	}
+	b := e.Meta[1:]
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size)/8 {
+		return meta{}, true
+	}
+	b = b[size:]
+	for range n {
+		m.chain = append(m.chain, binary.LittleEndian.Uint64(b))
+		b = b[8:]
+	}
+	if len(b) <= maxETag {
+		m.etag = string(b)
+	}
+	return m, true
+}
+
+// bytes is the Meta; nil if there is nothing to remember.
+func (m meta) bytes() []byte {
+	if len(m.chain) == 0 && m.etag == "" {
 		return nil
 	}
-	return binary.AppendUvarint([]byte{metaVersion}, uint64(hops))
+	b := binary.AppendUvarint([]byte{metaVersion}, uint64(len(m.chain)))
+	for _, s := range m.chain {
+		b = binary.LittleEndian.AppendUint64(b, s)
+	}
+	return append(b, m.etag...)
+}
+
+// redirected is what is remembered of the target of url's redirect. loop says that
+// the target is on the way to url itself.
+func (m meta) redirected(url, target string) (_ meta, loop bool) {
+	chain := append(slices.Clone(m.chain), sum(url))
+	return meta{chain: chain}, slices.Contains(chain, sum(target))
+}
+
+func sum(url string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(url))
+	return h.Sum64()
+}
+
+// validETag returns an ETag as a server sent it; empty if it is none, or too long
+// (RFC 9110 section 8.8.3).
+func validETag(s string) string {
+	tag := s
+	if len(tag) > 2 && tag[:2] == "W/" {
+		tag = tag[2:]
+	}
+	if len(s) > maxETag || len(tag) < 2 || tag[0] != '"' || tag[len(tag)-1] != '"' {
+		return ""
+	}
+	for _, c := range []byte(tag[1 : len(tag)-1]) {
+		if c <= ' ' || c == '"' || c == 0x7f {
+			return ""
+		}
+	}
+	return s
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -36,6 +37,11 @@ type Options struct {
 	// Fetcher gets pages and robots.txt files. Nil means a fetch.Fetcher with
 	// UserAgent and a dns.Resolver. One of your own should send UserAgent too.
 	Fetcher Fetcher
+	// Protocols are Fetchers for the URLs of other schemes than http and https, or
+	// in place of Fetcher for these, by scheme in lower case. Those without one are
+	// not crawled. A site of any scheme is asked for its /robots.txt first; a
+	// protocol without files of that name answers with status 404.
+	Protocols map[string]Fetcher
 	// Robots reads robots.txt files. Nil means RFC 9309.
 	Robots Robots
 	// Extractor finds links. Nil means HTML{}.
@@ -208,4 +214,17 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		return nil
 	}
 	return fmt.Errorf("crawler: options: %w", errors.Join(errs...))
+}
+
+// fetcher returns who gets a URL; nil if nobody does.
+func (o *Options) fetcher(url string) Fetcher {
+	scheme, _, ok := strings.Cut(url, "://")
+	scheme = strings.ToLower(scheme)
+	if f := o.Protocols[scheme]; f != nil && ok {
+		return f
+	}
+	if ok && (scheme == "http" || scheme == "https") {
+		return o.Fetcher
+	}
+	return nil
 }

@@ -18,7 +18,7 @@ type counters struct {
 
 	pages, redirects, gone, refused, unchanged, failed counter
 	denied, unreachable, filtered, blocked             counter
-	robots, bytes, links, dropped, busy                counter
+	loops, robots, bytes, links, dropped, busy         counter
 }
 
 // Progress is what a Crawler has done since New.
@@ -28,6 +28,7 @@ type Progress struct {
 	// Answers to requests for pages, by what they were:
 	Pages     int64 // status 2xx
 	Redirects int64 // 3xx
+	Loops     int64 // of Redirects, those that lead back on their way, or further than MaxRedirects
 	Gone      int64 // 404 and 410
 	Refused   int64 // 4xx of other kinds
 	Unchanged int64 // 304
@@ -56,7 +57,7 @@ type Progress struct {
 func (c *Crawler) Progress() Progress {
 	n := &c.counters
 	p := Progress{
-		Pages: n.pages.Load(), Redirects: n.redirects.Load(), Gone: n.gone.Load(), Refused: n.refused.Load(),
+		Pages: n.pages.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Gone: n.gone.Load(), Refused: n.refused.Load(),
 		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: n.unreachable.Load(),
 		Filtered: n.filtered.Load(), Blocked: n.blocked.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
 		Dropped: n.dropped.Load(), Busy: n.busy.Load(),

@@ -241,7 +241,7 @@ func (c *Crawler) redirect(res *fetch.Result) (target string, ok bool) {
 		return "", false
 	}
 	target, err := c.opts.Normalizer.Resolve(res.URL, loc)
-	if err != nil || siteOf(target) == "" {
+	if err != nil || siteOf(target) == "" || c.opts.fetcher(target) == nil {
 		return "", false
 	}
 	return target, true

@@ -91,7 +91,7 @@ func (f *scopeFilter) allowHost(site string) bool {
 	host := hostOf(site)
 	scheme, name, _ := strings.Cut(site, "://")
 	if name == host { // the scheme's own port, which may have been named all the same
-		name += map[string]string{"http": ":80", "https": ":443"}[scheme]
+		name += defaultPorts[scheme]
 	}
 	if f.hosts[host] || f.hosts[name] {
 		return true

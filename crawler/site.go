@@ -4,26 +4,23 @@ package crawler
 
 import "strings"
 
-// siteOf is the scheme, host and port of an http or https URL, in lower case and
-// without the scheme's default port: what a robots.txt holds for. It is empty
-// for other URLs.
+// defaultPorts are those that a URL need not name.
+var defaultPorts = map[string]string{"http": ":80", "https": ":443", "ftp": ":21", "gopher": ":70"}
+
+// siteOf is the scheme, host and port of a URL, in lower case and without the
+// scheme's default port: what a robots.txt holds for. It is empty for URLs
+// without a host.
 func siteOf(url string) string {
 	scheme, rest, ok := strings.Cut(url, "://")
 	scheme = strings.ToLower(scheme)
-	port := ""
-	switch {
-	case ok && scheme == "http":
-		port = ":80"
-	case ok && scheme == "https":
-		port = ":443"
-	default:
+	if !ok || scheme == "" || strings.ContainsAny(scheme, ":/?#") {
 		return ""
 	}
 	if i := strings.IndexAny(rest, "/?#\\"); i >= 0 {
 		rest = rest[:i]
 	}
 	rest = rest[strings.LastIndexByte(rest, '@')+1:]
-	rest = strings.TrimSuffix(strings.ToLower(rest), port)
+	rest = strings.TrimSuffix(strings.ToLower(rest), defaultPorts[scheme])
 	if rest == "" {
 		return ""
 	}

@@ -68,9 +68,7 @@ func (r *run) handBack(l frontier.Lease, wait, delay time.Duration) error {
 func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	c := r.c
 	q := fetch.Request{URL: l.Entry.URL}
-	if h := l.History; h.Visits > 0 && !h.LastModified.IsZero() {
-		q.Header = http.Header{"If-Modified-Since": {h.LastModified.UTC().Format(http.TimeFormat)}}
-	}
+	q.Header = conditions(l)
 	res, err := r.fetch(&l, q)
 	switch {
 	case errors.Is(err, frontier.ErrGroupBusy):
@@ -115,6 +113,37 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	return page, r.done(l, p.Outcome)
 }
 
+// conditions asks for a page again only if it has changed since it was read: by
+// its ETag, and by its date for servers that know no ETags.
+func conditions(l frontier.Lease) http.Header {
+	if l.History.Visits == 0 {
+		return nil
+	}
+	h := http.Header{}
+	if m, _ := metaOf(l.Entry); m.etag != "" {
+		h.Set("If-None-Match", m.etag)
+	}
+	if t := l.History.LastModified; !t.IsZero() {
+		h.Set("If-Modified-Since", t.UTC().Format(http.TimeFormat))
+	}
+	return h
+}
+
+// remember returns the Meta of a page that was read, for its next visit; nil if
+// nothing changes.
+func remember(p *Page) []byte {
+	m, own := metaOf(p.Lease.Entry)
+	tag := validETag(p.Header.Get("Etag"))
+	if !own || m.etag == tag {
+		return nil
+	}
+	m.etag = tag
+	if b := m.bytes(); b != nil {
+		return b
+	}
+	return []byte{metaVersion, 0} // nil would keep the old one
+}
+
 // read decides what an answer means, and finds its links.
 func (c *Crawler) read(p *Page) {
 	o := &p.Outcome
@@ -124,6 +153,7 @@ func (c *Crawler) read(p *Page) {
 	switch s := p.Status; {
 	case s >= 200 && s < 300:
 		var err error
+		o.Meta = remember(p)
 		if p.Doc, err = c.opts.Extractor.Extract(p); err != nil {
 			c.log.Debug("links not read", "url", fetch.Redact(p.URL), "error", err)
 		}
@@ -166,9 +196,15 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 
 // redirected is the entry for a redirect's target, if it is to be followed.
 func (c *Crawler) redirected(from frontier.Entry, target string) []frontier.Entry {
-	hops := hopsOf(from) + 1
-	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: hopsMeta(hops)}
-	if hops > c.opts.MaxRedirects || !c.allowed(e) {
+	m, _ := metaOf(from)
+	m, loop := m.redirected(from.URL, target)
+	if loop || len(m.chain) > c.opts.MaxRedirects {
+		c.counters.loops.Add(1)
+		c.log.Debug("redirects lead nowhere", "url", fetch.Redact(from.URL), "target", fetch.Redact(target), "loop", loop, "hops", len(m.chain))
+		return nil
+	}
+	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: m.bytes()}
+	if !c.allowed(e) {
 		return nil
 	}
 	return []frontier.Entry{e}
