@@ -73,7 +73,7 @@
 // probability p with which a crawler chooses between its queue of pages never
 // crawled and the other one (Figure 1 in Edwards, McCurley and Tomlin, "An
 // adaptive model for optimizing performance of an incremental web crawler", WWW10
-// 2001).
+// 2001, whose optimization model is package recrawl/plan).
 //
 // # What may go wrong
 //

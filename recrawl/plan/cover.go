@@ -1,0 +1,113 @@
+// This file answers what it takes to see every page within a cycle, and makes a
+// model of a running crawl.
+
+package plan
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed-7440039f/frontier/recrawl"
+)
+
+// Cover returns the least budget, the same in each period, with which every page
+// there is at the start is crawled once within the cycle, and every new page in
+// the period after it became known; and a plan that does so: the buckets that
+// change most come last. The model's own budget does not matter.
+//
+// Within a bucket the pages are to be taken oldest first. The plan's figures are
+// the model's, which takes them at random, and so too high.
+func (m *Model) Cover() (budget float64, p *Plan, err error) {
+	if err := m.Validate(); err != nil {
+		return 0, nil, err
+	}
+	order := make([]int, len(m.Pages))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch a, b := of(m.Change, i, 1), of(m.Change, j, 1); {
+		case a < b:
+			return -1
+		case a > b:
+			return 1
+		}
+		return 0
+	})
+	low, high := 0., 1.
+	for x, _, ok := m.cover(order, high); !ok && high < math.MaxFloat64/4; x, _, ok = m.cover(order, high) {
+		_ = x
+		low, high = high, 2*high
+	}
+	for range 60 {
+		mid := (low + high) / 2
+		if _, _, ok := m.cover(order, mid); ok {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	x, z, _ := m.cover(order, high)
+	with := *m
+	with.Budget = Series{high}
+	p, err = with.Evaluate(x, z, 1e-9)
+	return high, p, err
+}
+
+// cover spends a budget on new pages, then on buckets in order, each page once.
+func (m *Model) cover(order []int, budget float64) (x [][]float64, z []float64, ok bool) {
+	n := len(m.Pages)
+	x, z = make([][]float64, m.Periods+1), make([]float64, m.Periods+1)
+	x[0] = make([]float64, n)
+	known, at, done := m.New, 0, 0.
+	ok = true
+	for t := 1; t <= m.Periods; t++ {
+		x[t] = make([]float64, n)
+		left := budget
+		z[t] = known
+		if cost := m.costNew(t) * known; cost > left {
+			z[t], ok = left/m.costNew(t), false
+		}
+		left -= m.costNew(t) * z[t]
+		known += (m.FindNew.At(t)-1)*z[t] + m.Arrivals.At(t)
+		for at < n && left > 0 {
+			i := order[at]
+			rest := m.Pages[i] - done
+			cost := m.costOld(i, t) * rest
+			if cost > left {
+				rest = left / m.costOld(i, t)
+			}
+			x[t][i] += rest
+			done += rest
+			known += of(m.FindOld, i, t) * rest
+			if left -= m.costOld(i, t) * rest; cost <= left+m.costOld(i, t)*rest {
+				at, done = at+1, 0
+			}
+		}
+	}
+	return x, z, ok && at == n
+}
+
+// Live is the model of a running crawl: the pages that a recrawl.Scheduler knows,
+// in buckets of the same rate byte, for so many periods of a length, with a budget
+// in fetches per second, and a strategy. Each fetch counts as one second.
+func Live(s *recrawl.Scheduler, period time.Duration, periods int, budget float64, strategy Strategy) *Model {
+	x := s.Stats()
+	m := &Model{Periods: periods, New: float64(x.NewPages), Budget: Series{budget * period.Seconds()}}
+	m.Weigh(strategy)
+	w := m.OldWeight[0]
+	m.OldWeight = nil
+	days := period.Hours() / 24
+	for _, b := range s.Buckets() {
+		m.Pages = append(m.Pages, float64(b.Pages))
+		m.Obsolete = append(m.Obsolete, float64(b.Pages)*(1-b.Freshness))
+		m.Change = append(m.Change, Series{-math.Expm1(-b.Rate * days)})
+		weights := make(Series, len(w))
+		for t := range w {
+			weights[t] = w[t] * b.Weight
+		}
+		m.OldWeight = append(m.OldWeight, weights)
+	}
+	return m
+}

@@ -1,0 +1,149 @@
+// This file finds a good plan: block descent over the periods.
+
+package plan
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// Options of Solve. The zero value is for plans of the paper's size.
+type Options struct {
+	// Sweeps is how often the descent goes over all periods from each start, at
+	// most. Zero means 200.
+	Sweeps int
+	// Prices is how many prices are tried for the bound. Zero means 300. The time
+	// for each is B T^2/2 steps of a nanosecond or two.
+	Prices int
+}
+
+// data is the model in a form that is quick to read: by period and bucket, one
+// slice, period t at (t-1)*n.
+type data struct {
+	m                   *Model
+	n, T                int
+	a, c, w, g          []float64 // Change, CostOld, OldWeight, FindOld
+	d, v, h, k, budget  []float64 // by period from 1
+	b0, y0, p           []float64
+	all                 float64
+	f                   []float64 // the plan: share of each bucket crawled
+	pi, beta            []float64 // worth of one obsolete, and of one page more, at the end of a period
+	news                []float64 // worth of one known page more
+	rate                []float64 // of the knapsack: gain of the last second
+	b, y                []float64 // at the end of the period before
+	bs, shares          []float64 // before each period: pages, and the obsolete share of them
+	order               []int32
+	gain                []float64
+	x, z, known, before []float64
+}
+
+func (m *Model) data() *data {
+	n, T := len(m.Pages), m.Periods
+	e := &data{m: m, n: n, T: T, b0: m.Pages, y0: make([]float64, n), p: make([]float64, n)}
+	copy(e.y0, m.Obsolete)
+	for _, s := range []*[]float64{&e.a, &e.c, &e.w, &e.g, &e.f, &e.pi, &e.beta, &e.x, &e.bs, &e.shares} {
+		*s = make([]float64, n*T)
+	}
+	for _, s := range []*[]float64{&e.d, &e.v, &e.h, &e.k, &e.budget, &e.news, &e.rate, &e.z, &e.known} {
+		*s = make([]float64, T+2)
+	}
+	for _, s := range []*[]float64{&e.b, &e.y, &e.gain, &e.before} {
+		*s = make([]float64, n)
+	}
+	e.order = make([]int32, n+1)
+	for _, b := range m.Pages {
+		e.all += b
+	}
+	for i := range n {
+		e.p[i] = m.Pages[i] / e.all
+	}
+	for t := 1; t <= T; t++ {
+		e.d[t], e.v[t], e.h[t], e.k[t], e.budget[t] = m.costNew(t), m.NewWeight.At(t), m.FindNew.At(t), m.Arrivals.At(t), m.Budget.At(t)
+		for i := range n {
+			j := (t-1)*n + i
+			e.a[j], e.c[j], e.w[j], e.g[j] = of(m.Change, i, t), m.costOld(i, t), of(m.OldWeight, i, t), of(m.FindOld, i, t)
+		}
+	}
+	return e
+}
+
+// Solve finds a plan, and a bound that no plan can go below. The plan keeps all
+// constraints. When ctx ends it returns the best plan so far, with ctx's error.
+func Solve(ctx context.Context, m *Model, o Options) (*Plan, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Sweeps <= 0 {
+		o.Sweeps = 200
+	}
+	if o.Prices <= 0 {
+		o.Prices = 300
+	}
+	e := m.data()
+	best := math.Inf(1)
+	var x, z []float64
+	try := func() {
+		if value := e.descend(ctx, o.Sweeps); value < best {
+			best = value
+			x, z = slices.Clone(e.x), slices.Clone(e.z)
+		}
+	}
+	for j := range e.f {
+		e.f[j] = 0.2
+	}
+	try()
+	bound := e.bound(ctx, best, o.Prices) // leaves what its paths crawl in f
+	try()
+	p, err := e.plan(x, z)
+	if err != nil {
+		return nil, err
+	}
+	p.Bound = min(bound, p.Objective)
+	return p, ctx.Err()
+}
+
+// plan turns x and z into a Plan, by the independent evaluation.
+func (e *data) plan(x, z []float64) (*Plan, error) {
+	old := make([][]float64, e.T+1)
+	old[0] = make([]float64, e.n)
+	for t := 1; t <= e.T; t++ {
+		old[t] = x[(t-1)*e.n : t*e.n]
+	}
+	return e.m.Evaluate(old, z[:e.T+1], 1e-9)
+}
+
+// descend improves f until sweeps gain nothing: from the last period to the first
+// as long as that helps, then from the first to the last. It leaves the best plan
+// that it met in x and z, and returns its objective.
+func (e *data) descend(ctx context.Context, sweeps int) float64 {
+	best, since := math.Inf(1), 0
+	x, z := make([]float64, len(e.x)), make([]float64, len(e.z))
+	clear(e.rate)
+	e.simulate()
+	for k, back := 0, true; k < sweeps && since <= 12; k++ {
+		var v float64
+		if back {
+			e.backward()
+			v = e.simulate()
+			back = v < best*(1-1e-6) && k < sweeps/2
+		} else {
+			e.adjoint()
+			v = e.forward()
+		}
+		if since++; v < best*(1-1e-6) {
+			since = 0
+		}
+		if v < best {
+			best = v
+			copy(x, e.x)
+			copy(z, e.z)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	copy(e.x, x)
+	copy(e.z, z)
+	return best
+}
