@@ -148,6 +148,7 @@ func TestSmallCrawlIsDoneWithinItsShare(t *testing.T) {
 	require.Zero(t, s.Waiting+s.Leased)
 	require.EqualValues(t, small, s.Done[frontier.Visited])
 	require.Equal(t, []uint32{1, 2}, w.f.Crawls())
+	t.Logf("%d URLs beside %d: all were handed out among %d", small, big, handedOut)
 }
 
 func TestHostOfTwoCrawlsIsContactedAsOne(t *testing.T) {
