@@ -88,7 +88,9 @@ func (s *Scheduler) promise(p *Page, n float64) {
 		}
 		return
 	}
-	share := n / max(1/s.most, min(2/s.least, days(p.Due.Sub(p.Last))))
+	// In seconds, as a record has them: what was added must be taken off again.
+	t := (float64(seconds(p.Due, time.Second-1)) - float64(seconds(p.Last, 0))) / secondsPerDay
+	share := n / max(1/s.most, min(2/s.least, t))
 	if h != nil {
 		h.promised = max(0, h.promised+share)
 		if h.shift > 0 {
@@ -220,13 +222,13 @@ func (s *Scheduler) resolve() {
 	s.wait = s.window()
 	s.stats.solves++
 	target := s.forRecrawl()
-	if !(target > 0) {
+	if !(target > 0) || s.known()+s.demand.news == 0 {
 		return
 	}
 	if s.settled > 0 { // what was promised is of another budget still
 		s.settled -= s.wait
 	} else {
-		s.k = correct(s.k, target, s.promised, 0.02)
+		s.k = correct(s.k, target, s.promised, min(0.1, 0.4*float64(s.wait)/float64(s.known()+1)))
 	}
 	if (s.demand.news+s.blank)*4 > s.known() { // to many nothing was promised yet
 		s.k = 0

@@ -34,7 +34,7 @@ func Example() {
 	// changes each   0.2 days: fetched each 365 days
 	// changes each  30.0 days: fetched each   4 days
 	// changes each 365.0 days: fetched each  12 days
-	// demand 100 of 100 fetches a day; 64% of the copy is up to date
+	// demand 102 of 100 fetches a day; 64% of the copy is up to date
 }
 
 // A life of a page: found, changed, quiet, gone.

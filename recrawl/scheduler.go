@@ -130,6 +130,9 @@ func (s *Scheduler) Admit(weight float64, host uint32, now time.Time) (Page, Ver
 	p.State[2] = weightLevel(weight)
 	s.demand.addNew(p.State, 1)
 	s.flow.arrived++
+	if s.wait--; s.wait <= 0 {
+		s.resolve()
+	}
 	return p, Verdict{Class: First, Index: s.indexNew(p.State)}
 }
 

@@ -213,23 +213,27 @@ func With(o recrawl.Options) func(*Web) Policy {
 // OursKnown knows the rates.
 func OursKnown(x *Web) Policy { return newOurs(x, true, recrawl.Options{}) }
 
-func newOurs(x *Web, known bool, o recrawl.Options) *ours {
+// newScheduler knows the budget, and the hosts' rates.
+func newScheduler(x *Web, o recrawl.Options) *recrawl.Scheduler {
 	if o.Seed == 0 {
 		o.Seed = x.w.Seed
 	}
 	s, err := recrawl.New(o)
+	if err == nil {
+		err = s.SetBudget(x.w.Budget / 86400)
+	}
+	for h := 0; h < x.w.Hosts && x.w.HostMost > 0 && err == nil; h++ {
+		err = s.SetHostRate(uint32(h), x.w.HostMost/86400)
+	}
 	if err != nil {
 		panic(err)
 	}
-	a := &ours{s: s, w: x.w, known: known, pages: make([]recrawl.Page, x.w.Pages)}
-	a.Budget(x.w.Budget)
-	for h := range x.w.Hosts {
-		if x.w.HostMost > 0 {
-			if err := s.SetHostRate(uint32(h), x.w.HostMost/86400); err != nil {
-				panic(err)
-			}
-		}
-	}
+	return s
+}
+
+func newOurs(x *Web, known bool, o recrawl.Options) *ours {
+	a := &ours{s: newScheduler(x, o), w: x.w, known: known, pages: make([]recrawl.Page, x.w.Pages)}
+	s := a.s
 	for i := range a.pages {
 		p := &x.w.pages[i]
 		a.pages[i], _ = s.Admit(p.seen, uint32(p.host), start)

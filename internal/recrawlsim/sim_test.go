@@ -3,8 +3,10 @@ package recrawlsim_test
 import (
 	"testing"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/recrawlsim"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The bars are those of docs/recrawl.md, a little lower for so few pages. With
@@ -36,5 +38,20 @@ func TestUnderAttack(t *testing.T) {
 		assert.Greater(t, learned.Score, 1.04*uniform.Score, s.Name)
 		assert.Less(t, float64(learned.Spam), 0.03*float64(learned.Fetches), s.Name)
 		assert.Less(t, recrawlsim.Swing(learned.Prices, 160), 0.1, s.Name)
+	}
+}
+
+// The same with a real frontier, which waits when nothing is due.
+func TestARealFrontierKeepsTheCopyAsFresh(t *testing.T) {
+	for _, s := range recrawlsim.Scenarios(600, 1)[2:5:5] {
+		if s.Name == "tight" {
+			continue
+		}
+		best := recrawlsim.Optimum(s)
+		r, err := recrawlsim.RunFrontier(s, frontier.Options{})
+		require.NoError(t, err)
+		alone := recrawlsim.Run(s, recrawlsim.Ours)
+		assert.Greater(t, r.Score/best, alone.Score/best-0.04, s.Name)
+		assert.Greater(t, float64(r.Fetches), 0.8*float64(alone.Fetches), s.Name)
 	}
 }
