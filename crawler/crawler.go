@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/filter"
 )
 
 // Crawler fetches what a frontier hands out. It is safe for concurrent use.
@@ -25,6 +26,8 @@ type Crawler struct {
 	opts     Options // read-only after New
 	log      *slog.Logger
 	filters  []Filter
+	rules    filter.Filter // of Scope's kind, but that say why
+	refusals refusals
 	gate     *gate
 	// addresses is nil if hosts are not grouped by address.
 	addresses *addressBook
@@ -51,6 +54,7 @@ func New(f *frontier.Frontier, o Options) (*Crawler, error) {
 	}
 	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), addresses: newAddressBook(&o), hostPages: map[string]int64{}}
 	c.filters = append([]Filter{newScopeFilter(o.Scope)}, o.Filters...)
+	c.rules = filter.All(append(slices.Clone(o.Rules), filter.NewTraps(o.Traps))...)
 	return c, nil
 }
 
@@ -64,8 +68,8 @@ func (c *Crawler) Seed(ctx context.Context, urls ...string) (int, error) {
 	var index []int
 	for i, u := range urls {
 		norm, err := c.opts.Normalizer.Normalize(u)
-		if err == nil && !c.allowed(frontier.Entry{URL: norm}) {
-			err = errors.New("not in scope")
+		if err == nil {
+			err = c.wanted(frontier.Entry{URL: norm})
 		}
 		if err != nil {
 			errs = append(errs, &frontier.EntryError{Index: i, URL: fetch.Redact(u), Err: err})
@@ -243,15 +247,3 @@ func (r *run) lost(l frontier.Lease, err error) error {
 }
 
 func (c *Crawler) now() time.Time { return c.opts.Now() }
-
-func (c *Crawler) allowed(e frontier.Entry) bool {
-	if c.opts.fetcher(e.URL) == nil {
-		return false
-	}
-	for _, f := range c.filters {
-		if !f.Allow(e) {
-			return false
-		}
-	}
-	return true
-}

@@ -52,6 +52,13 @@
 // frontier is told what kind of failure it was, also of a robots.txt: no address,
 // no connection, no answer in time, 503, 429, other 5xx.
 //
+// # What is not crawled
+//
+// Options.Scope, Filters and Rules say what a crawl is about, Responses which answers
+// are read. Guards against sites without an end are on unless Options.Traps says
+// otherwise; their limits are those of package filter. Progress.FilteredBy counts
+// what was refused, by rule.
+//
 // # Stopping and resuming
 //
 // Nothing but the frontier's folder is needed to go on later, also after a
@@ -61,6 +68,6 @@
 //
 // # Its parts
 //
-// Each part is a package of its own, useful without this one: dns, fetch, robots,
-// urlnorm, link, rewind. Fetcher, Robots, Extractor and Filter replace them.
+// Each part is a package of its own, useful without this one: dns, fetch, filter,
+// robots, urlnorm, link, rewind. Fetcher, Robots, Extractor and Filter replace them.
 package crawler

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/dns"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
@@ -66,6 +67,14 @@ type Options struct {
 	// Scope and Filters say which URLs are crawled: those that all of them allow.
 	Scope   Scope
 	Filters []Filter
+	// Rules are more of them, that say why they refuse, and Traps guards against
+	// sites without an end: see package filter. Both are asked when a link is found
+	// and before it is fetched. What refuses is counted in Progress.FilteredBy.
+	Rules []filter.Filter
+	Traps filter.TrapOptions
+	// Responses judge the headers of answers: if one refuses, the body is not read
+	// and the page counts as visited, without links.
+	Responses []filter.Response
 	// MaxPages ends Run after so many pages (answers with a status of 2xx) of
 	// this Run. What waits stays in the frontier. Zero: no limit.
 	MaxPages int64

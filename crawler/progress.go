@@ -16,9 +16,9 @@ type counter = atomic.Int64
 type counters struct {
 	lookup, fetching counter // nanoseconds
 
-	pages, redirects, gone, refused, unchanged, failed counter
-	denied, unreachable, filtered, blocked             counter
-	loops, robots, bytes, links, dropped, busy         counter
+	pages, redirects, gone, refused, unchanged, failed   counter
+	denied, unreachable, filtered, blocked               counter
+	unwanted, loops, robots, bytes, links, dropped, busy counter
 }
 
 // Progress is what a Crawler has done since New.
@@ -28,6 +28,7 @@ type Progress struct {
 	// Answers to requests for pages, by what they were:
 	Pages     int64 // status 2xx
 	Redirects int64 // 3xx
+	Unwanted  int64 // of all of these, those whose body was not read: see Options.Responses
 	Loops     int64 // of Redirects, those that lead back on their way, or further than MaxRedirects
 	Gone      int64 // 404 and 410
 	Refused   int64 // 4xx of other kinds
@@ -35,10 +36,11 @@ type Progress struct {
 	Failed    int64 // no answer, 5xx, 429: tried again unless the frontier gave up
 
 	// URLs given up without a request:
-	Denied      int64 // robots.txt forbids them
-	Unreachable int64 // their site's robots.txt could not be had
-	Filtered    int64 // scope, filters or a page limit forbid them
-	Blocked     int64 // their host is at an address that may not be contacted
+	Denied      int64            // robots.txt forbids them
+	Unreachable int64            // their site's robots.txt could not be had
+	Filtered    int64            // scope, filters or a page limit forbid them
+	FilteredBy  map[string]int64 // the same, links not taken and answers not read, by rule: see package filter
+	Blocked     int64            // their host is at an address that may not be contacted
 
 	Robots  int64 // requests for robots.txt, redirects included
 	Bytes   int64 // of bodies, as sent
@@ -57,7 +59,7 @@ type Progress struct {
 func (c *Crawler) Progress() Progress {
 	n := &c.counters
 	p := Progress{
-		Pages: n.pages.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Gone: n.gone.Load(), Refused: n.refused.Load(),
+		Pages: n.pages.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Unwanted: n.unwanted.Load(), FilteredBy: c.refusals.counts(), Gone: n.gone.Load(), Refused: n.refused.Load(),
 		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: n.unreachable.Load(),
 		Filtered: n.filtered.Load(), Blocked: n.blocked.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
 		Dropped: n.dropped.Load(), Busy: n.busy.Load(),

@@ -33,7 +33,12 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	if r.ctx.Err() != nil {
 		return false, r.handBack(l, 0, 0)
 	}
-	if !c.allowed(l.Entry) || c.hostIsFull(l.Host) {
+	if why := c.refuse(l.Entry); why.Refused() {
+		c.log.Debug("a URL is not wanted", "url", fetch.Redact(l.Entry.URL), "rule", why.Rule, "detail", why.Detail)
+		return false, r.deny(l, &c.counters.filtered)
+	}
+	if c.hostIsFull(l.Host) {
+		c.refusals.add("host-full")
 		return false, r.deny(l, &c.counters.filtered)
 	}
 	d := c.gate.judge(siteOf(l.Entry.URL), l.Entry.URL, c.now())
@@ -68,7 +73,7 @@ func (r *run) handBack(l frontier.Lease, wait, delay time.Duration) error {
 func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	c := r.c
 	q := fetch.Request{URL: l.Entry.URL}
-	q.Header = conditions(l)
+	q.Header, q.Admit = conditions(l), c.admit(l.Entry.URL)
 	res, err := r.fetch(&l, q)
 	switch {
 	case errors.Is(err, frontier.ErrGroupBusy):
@@ -89,6 +94,8 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	case fetch.ClassOf(err) == fetch.Blocked:
 		c.log.Info("an address is not to be contacted", "url", fetch.Redact(l.Entry.URL), "error", err)
 		return false, r.deny(l, &c.counters.blocked)
+	case fetch.ClassOf(err) == fetch.Unwanted: // visited, without a body
+		c.counters.unwanted.Add(1)
 	case err != nil:
 		c.log.Debug("fetch failed", "url", fetch.Redact(l.Entry.URL), "attempt", l.Attempt, "error", err)
 		p.Outcome.Result = frontier.Failed
@@ -186,7 +193,7 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 		}
 		seen[l.URL] = true
 		e := frontier.Entry{URL: l.URL, Depth: from.Depth + 1, Crawl: from.Crawl}
-		if c.allowed(e) {
+		if !c.refuse(e).Refused() {
 			add = append(add, e)
 		}
 	}
@@ -204,7 +211,7 @@ func (c *Crawler) redirected(from frontier.Entry, target string) []frontier.Entr
 		return nil
 	}
 	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: m.bytes()}
-	if !c.allowed(e) {
+	if c.refuse(e).Refused() {
 		return nil
 	}
 	return []frontier.Entry{e}
@@ -215,6 +222,7 @@ func (c *Crawler) count(p *Page) bool {
 	switch s := p.Status; {
 	case s >= 200 && s < 300:
 		c.counters.pages.Add(1)
+		c.fetched(p.Lease.Entry)
 		if c.opts.MaxPagesPerHost > 0 {
 			c.mu.Lock()
 			c.hostPages[p.Lease.Host]++

@@ -56,6 +56,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 		hosts, domains, exempt      list
 		include, exclude, resolving repeated
 		web                         fetchFlags
+		wanted                      filterFlags
 	)
 	fs := flag.NewFlagSet("frontier crawl", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -92,6 +93,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.Var(maxBody.set(10<<20), "max-body", "`bytes` of a page that are read; k, M, G may follow")
 	fs.Var(memory.set(0), "memory", "`bytes` of memory for the frontier; k, M, G may follow (default: 512M with -dir, else 256M)")
 	web.define(fs, &s.fetch)
+	wanted.define(fs, &s.crawler)
 	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
 	fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
 	fs.StringVar(&s.doneLog, "done-log", "", "append each URL to this `file` once its visit is recorded")
@@ -180,6 +182,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 			bad("-%s is negative", name)
 		}
 	}
+	errs = append(errs, wanted.apply(&s.crawler)...)
 	names, faults := web.apply(&s.fetch)
 	errs = append(errs, faults...)
 	if names != nil && proxy == "" {

@@ -168,6 +168,8 @@ func TestBadCommandLines(t *testing.T) {
 		`parse error`:                                     {"-timeout", "soon", "http://a.example/"},
 		`-allow-network is "x"; want networks`:            {"-allow-network", "x", "http://a.example/"},
 		`-dns: dns: options: Servers has "ns.example"`:    {"-dns", "ns.example", "http://a.example/"},
+		"-max-repeats is 0; want > 0":                     {"-max-repeats", "0", "http://a.example/"},
+		"-max-query is negative":                          {"-max-query", "-1", "http://a.example/"},
 		"-min-rate is 0; want > 0":                        {"-min-rate", "0", "http://a.example/"},
 		"-timeout is 0s; want > 0":                        {"-timeout", "0", "http://a.example/"},
 		"without seeds the scope must be named":           {"-dir", t.TempDir()},
@@ -287,4 +289,19 @@ func TestNetworks(t *testing.T) {
 	status, out, stderr = command(t, t.Context(), "-allow-network", "10.0.0.0/8,127.0.0.0/8", "-cookies", "-no-http2", "http://"+addr+"/1")
 	require.Zero(t, status, stderr)
 	assert.Contains(t, out, "3 pages")
+}
+
+func TestFilters(t *testing.T) {
+	web, addr := serve(t, 20)
+	status, out, stderr := command(t, t.Context(), "-resolve", "*.example="+addr, "-deny-hosts", "b.example", "-scope-hosts", "*", "-max-per-pattern", "7",
+		"-deny-domains", "other.example", "-content-types", "text/html", "http://a.example/1")
+	require.Zero(t, status, stderr)
+	assert.Contains(t, out, "7 pages")
+	assert.Contains(t, out, "not wanted by deny-domains: 7\n")
+	assert.Contains(t, out, "not wanted by pattern: 1\n")
+	assert.Len(t, web.asks, 7+1)
+	status, out, stderr = command(t, t.Context(), "-resolve", "*.example="+addr, "-deny-ext", "jpg", "-content-types", "text/plain", "http://a.example/1")
+	require.Zero(t, status, stderr)
+	assert.Contains(t, out, "1 pages")
+	assert.Contains(t, out, "not wanted by content-type: 1\n")
 }

@@ -1,0 +1,82 @@
+// This file reads the flags of crawl that say which URLs and answers are wanted.
+
+package main
+
+import (
+	"flag"
+	"fmt"
+
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/filter"
+)
+
+// filterFlags are those flags before they are judged.
+type filterFlags struct {
+	denyHosts, denyDomains, denyExt, ext, schemes, types list
+	maxQuery, maxParams                                  int
+	maxLength                                            byteSize
+}
+
+func (w *filterFlags) define(fs *flag.FlagSet, o *crawler.Options) {
+	fs.Var(&w.denyHosts, "deny-hosts", "`hosts` not to crawl, comma-separated")
+	fs.Var(&w.denyDomains, "deny-domains", "`domains` not to crawl, nor any host below them, comma-separated")
+	fs.Var(&w.ext, "ext", "only paths with these `extensions`, comma-separated; - for none")
+	fs.Var(&w.denyExt, "deny-ext", "no paths with these `extensions`, comma-separated")
+	fs.Var(&w.schemes, "schemes", "only URLs of these `schemes`, comma-separated")
+	fs.Var(&w.types, "content-types", "only read answers of these `types`, as text/html,image/*")
+	fs.Var(w.maxLength.set(0), "max-length", "do not read answers that say that they are longer, in `bytes` (default: read -max-body of them)")
+	fs.IntVar(&w.maxQuery, "max-query", 0, "greatest length of a query in bytes (default: any)")
+	fs.IntVar(&w.maxParams, "max-params", 0, "most parameters of a query (default: 16, by the trap guards)")
+	t := &o.Traps
+	fs.BoolVar(&t.Off, "no-trap-guards", false, "crawl calendars, facets, session ids, loops and the like without end")
+	fs.IntVar(&t.MaxSegments, "max-segments", 32, "most segments of a path")
+	fs.IntVar(&t.MaxRepeats, "max-repeats", 2, "how often a segment may occur in a path")
+	fs.IntVar(&t.MaxPerPattern, "max-per-pattern", 50_000, "pages of a host whose URLs differ in numbers and values only")
+	fs.IntVar(&t.MaxCalendar, "max-calendar", 1000, "pages of a host whose URLs end in a date")
+	fs.IntVar(&t.MaxFacets, "max-facets", 2000, "pages of a path with three parameters and more")
+	fs.IntVar(&t.MaxSessions, "max-sessions", 50, "pages of a path with an id like a session's")
+}
+
+// apply judges the flags and completes the options.
+func (w *filterFlags) apply(o *crawler.Options) (errs []error) {
+	add := func(names list, f func(...string) filter.Match, make func(string, filter.Match) filter.Filter, rule string) {
+		if len(names) > 0 {
+			o.Rules = append(o.Rules, make(rule, f(names...)))
+		}
+	}
+	for i, x := range w.ext {
+		if x == "-" {
+			w.ext[i] = ""
+		}
+	}
+	add(w.schemes, filter.Scheme, filter.Allow, "schemes")
+	add(w.denyHosts, filter.Host, filter.Deny, "deny-hosts")
+	add(w.denyDomains, filter.Domain, filter.Deny, "deny-domains")
+	add(w.ext, filter.Extension, filter.Allow, "ext")
+	add(w.denyExt, filter.Extension, filter.Deny, "deny-ext")
+	if w.maxQuery > 0 {
+		o.Rules = append(o.Rules, filter.MaxQuery(w.maxQuery))
+	}
+	o.Traps.MaxParams = w.maxParams
+	if len(w.types) > 0 {
+		o.Responses = append(o.Responses, filter.ContentTypes(w.types...))
+	}
+	if w.maxLength > 0 {
+		o.Responses = append(o.Responses, filter.MaxLength(int64(w.maxLength)))
+	}
+	t := &o.Traps
+	for name, n := range map[string]int{
+		"max-segments": t.MaxSegments, "max-repeats": t.MaxRepeats, "max-per-pattern": t.MaxPerPattern,
+		"max-calendar": t.MaxCalendar, "max-facets": t.MaxFacets, "max-sessions": t.MaxSessions,
+	} {
+		if n < 1 {
+			errs = append(errs, fmt.Errorf("-%s is %d; want > 0", name, n))
+		}
+	}
+	for name, n := range map[string]int{"max-query": w.maxQuery, "max-params": w.maxParams} {
+		if n < 0 {
+			errs = append(errs, fmt.Errorf("-%s is negative", name))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,154 @@
+// This file holds what filters judge and say, and how they are put together.
+
+package filter
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Target is a URL and what it consists of. URLs are expected in the form that
+// package urlnorm gives them; others are judged as far as they are understood.
+type Target struct {
+	URL   string
+	Depth int // links from a seed
+	// Scheme and Host are in lower case; Port is empty if the URL names none. Path
+	// begins with a slash; Query comes without its question mark.
+	Scheme, Host, Port, Path, Query string
+}
+
+// Split takes a URL apart.
+func Split(url string, depth int) *Target {
+	t := &Target{URL: url, Depth: depth}
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return t
+	}
+	t.Scheme = strings.ToLower(scheme)
+	rest, _, _ = strings.Cut(rest, "#")
+	rest, t.Query, _ = strings.Cut(rest, "?")
+	authority, path := rest, ""
+	if i := strings.IndexAny(rest, "/\\"); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	t.Path = "/" + strings.TrimPrefix(path, "/")
+	authority = strings.ToLower(authority[strings.LastIndexByte(authority, '@')+1:])
+	t.Host = authority
+	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
+		t.Host, t.Port = authority[:i], authority[i+1:]
+	}
+	return t
+}
+
+// segments are the parts of the path between slashes, without empty ones.
+func (t *Target) segments() []string {
+	return strings.FieldsFunc(t.Path, func(r rune) bool { return r == '/' })
+}
+
+// params are the parameters of the query, as written.
+func (t *Target) params() (out []param) {
+	for p := range strings.FieldsFuncSeq(t.Query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, value, _ := strings.Cut(p, "=")
+		out = append(out, param{name, value})
+	}
+	return out
+}
+
+type param struct{ name, value string }
+
+// Reason says why something is refused. The zero value means that it is not.
+type Reason struct {
+	Rule   string // a name to count by
+	Detail string // for a human
+}
+
+// Refused reports whether r is a refusal.
+func (r Reason) Refused() bool { return r.Rule != "" }
+
+// String is the rule with its detail.
+func (r Reason) String() string {
+	if r.Detail == "" {
+		return r.Rule
+	}
+	return r.Rule + ": " + r.Detail
+}
+
+func refuse(rule, format string, args ...any) Reason {
+	return Reason{rule, fmt.Sprintf(format, args...)}
+}
+
+// Filter judges a URL.
+type Filter interface {
+	// Refuse returns why t is not wanted, or the zero Reason.
+	Refuse(t *Target) Reason
+}
+
+// Func makes a function a Filter.
+type Func func(t *Target) Reason
+
+// Refuse calls the function.
+func (f Func) Refuse(t *Target) Reason { return f(t) }
+
+// Watcher is a Filter that wants to know what was fetched.
+type Watcher interface{ Fetched(t *Target) }
+
+// All wants what all filters want; the first refusal counts.
+func All(filters ...Filter) Filter { return all(filters) }
+
+type all []Filter
+
+func (a all) Refuse(t *Target) Reason {
+	for _, f := range a {
+		if r := f.Refuse(t); r.Refused() {
+			return r
+		}
+	}
+	return Reason{}
+}
+
+// Fetched tells the filters that watch.
+func (a all) Fetched(t *Target) {
+	for _, f := range a {
+		if w, ok := f.(Watcher); ok {
+			w.Fetched(t)
+		}
+	}
+}
+
+// Any wants what one of the filters wants; without any, everything. The last
+// refusal counts.
+func Any(filters ...Filter) Filter { return anyOf(filters) }
+
+type anyOf []Filter
+
+func (a anyOf) Refuse(t *Target) (r Reason) {
+	for _, f := range a {
+		if r = f.Refuse(t); !r.Refused() {
+			break
+		}
+	}
+	return r
+}
+
+// Fetched tells the filters that watch.
+func (a anyOf) Fetched(t *Target) { all(a).Fetched(t) }
+
+// Allow refuses what does not match, by the name of rule.
+func Allow(rule string, m Match) Filter {
+	return Func(func(t *Target) Reason {
+		if m(t) {
+			return Reason{}
+		}
+		return Reason{Rule: rule, Detail: "not among those allowed"}
+	})
+}
+
+// Deny refuses what matches, by the name of rule.
+func Deny(rule string, m Match) Filter {
+	return Func(func(t *Target) Reason {
+		if !m(t) {
+			return Reason{}
+		}
+		return Reason{Rule: rule, Detail: "among those denied"}
+	})
+}

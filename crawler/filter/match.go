@@ -1,0 +1,160 @@
+// This file tells what URLs are like, and limits their sizes.
+
+package filter
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Match reports whether a URL is of some kind.
+type Match func(t *Target) bool
+
+// And matches what all match.
+func And(m ...Match) Match {
+	return func(t *Target) bool { return !slices.ContainsFunc(m, func(m Match) bool { return !m(t) }) }
+}
+
+// Or matches what one of them matches.
+func Or(m ...Match) Match {
+	return func(t *Target) bool { return slices.ContainsFunc(m, func(m Match) bool { return m(t) }) }
+}
+
+// Not matches what m does not.
+func Not(m Match) Match { return func(t *Target) bool { return !m(t) } }
+
+// set is a set of names in lower case.
+func set(names []string, clean func(string) string) map[string]bool {
+	out := make(map[string]bool, len(names))
+	for _, n := range names {
+		out[clean(strings.ToLower(n))] = true
+	}
+	return out
+}
+
+// Scheme matches URLs of these schemes.
+func Scheme(names ...string) Match {
+	s := set(names, func(s string) string { return strings.TrimSuffix(s, ":") })
+	return func(t *Target) bool { return s[t.Scheme] }
+}
+
+// Host matches these hosts exactly, on any port. IPv6 addresses may be given with
+// or without brackets.
+func Host(names ...string) Match {
+	s := set(names, func(s string) string {
+		if a, err := netip.ParseAddr(s); err == nil && a.Is6() {
+			return "[" + a.String() + "]"
+		}
+		return s
+	})
+	return func(t *Target) bool { return s[t.Host] }
+}
+
+// Domain matches these domains with all hosts below them.
+func Domain(names ...string) Match {
+	s := set(names, func(s string) string { return strings.Trim(s, ".") })
+	return func(t *Target) bool {
+		for rest := strings.TrimSuffix(t.Host, "."); rest != ""; {
+			if s[rest] {
+				return true
+			}
+			_, rest, _ = strings.Cut(rest, ".")
+		}
+		return false
+	}
+}
+
+// Suffix matches hosts whose name ends so, whether at a dot (".gov.uk") or not.
+func Suffix(ends ...string) Match {
+	return func(t *Target) bool {
+		return slices.ContainsFunc(ends, func(s string) bool { return strings.HasSuffix(t.Host, strings.ToLower(s)) })
+	}
+}
+
+// Port matches URLs that name one of these ports; "" matches those that name none.
+func Port(ports ...string) Match {
+	return func(t *Target) bool { return slices.Contains(ports, t.Port) }
+}
+
+// PathPrefix matches paths that begin so.
+func PathPrefix(starts ...string) Match {
+	return func(t *Target) bool {
+		return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(t.Path, s) })
+	}
+}
+
+// Extension matches paths whose last segment ends in a dot and one of these, in
+// any case. "" matches those without any.
+func Extension(names ...string) Match {
+	s := set(names, func(s string) string { return strings.TrimPrefix(s, ".") })
+	return func(t *Target) bool {
+		last := t.Path[strings.LastIndexByte(t.Path, '/')+1:]
+		i := strings.LastIndexByte(last, '.')
+		if i < 0 {
+			return s[""]
+		}
+		return s[strings.ToLower(last[i+1:])]
+	}
+}
+
+// Regexp matches URLs in which one of the expressions matches. They take time
+// linear in the URL, whatever they are.
+func Regexp(res ...*regexp.Regexp) Match {
+	return func(t *Target) bool {
+		return slices.ContainsFunc(res, func(re *regexp.Regexp) bool { return re.MatchString(t.URL) })
+	}
+}
+
+// limit is a Filter for a number that may not be too great.
+func limit(rule string, most int, of func(t *Target) int, what string) Filter {
+	return Func(func(t *Target) Reason {
+		if n := of(t); n > most {
+			return refuse(rule, "%d %s; at most %d", n, what, most)
+		}
+		return Reason{}
+	})
+}
+
+// MaxDepth refuses what is more links away from a seed.
+func MaxDepth(n int) Filter {
+	return limit("depth", n, func(t *Target) int { return t.Depth }, "links from a seed")
+}
+
+// MaxURL refuses URLs of more bytes.
+func MaxURL(n int) Filter {
+	return limit("url-length", n, func(t *Target) int { return len(t.URL) }, "bytes of URL")
+}
+
+// MaxQuery refuses queries of more bytes.
+func MaxQuery(n int) Filter {
+	return limit("query-length", n, func(t *Target) int { return len(t.Query) }, "bytes of query")
+}
+
+// MaxParams refuses queries with more parameters.
+func MaxParams(n int) Filter {
+	return limit("params", n, func(t *Target) int { return len(t.params()) }, "parameters")
+}
+
+// MaxSegments refuses paths with more segments.
+func MaxSegments(n int) Filter {
+	return limit("too-deep", n, func(t *Target) int { return len(t.segments()) }, "segments of path")
+}
+
+// MaxRepeats refuses paths in which one segment occurs more often. Numbers may:
+// a date or the page of a page is no loop.
+func MaxRepeats(n int) Filter {
+	return Func(func(t *Target) Reason {
+		seen := map[string]int{}
+		for _, s := range t.segments() {
+			if strings.Trim(s, "0123456789") == "" {
+				continue
+			}
+			if seen[s]++; seen[s] > n {
+				return refuse("repeating-segments", "%.40q occurs %d times or more; at most %d", s, seen[s], n)
+			}
+		}
+		return Reason{}
+	})
+}

@@ -1,0 +1,52 @@
+// This file judges answers by their header, before their body is read.
+
+package filter
+
+import (
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Response judges an answer.
+type Response interface {
+	// RefuseResponse returns why the body is not wanted, or the zero Reason.
+	RefuseResponse(status int, h http.Header) Reason
+}
+
+// ResponseFunc makes a function a Response.
+type ResponseFunc func(status int, h http.Header) Reason
+
+// RefuseResponse calls the function.
+func (f ResponseFunc) RefuseResponse(status int, h http.Header) Reason { return f(status, h) }
+
+// ContentTypes refuses answers with a status of 2xx of other media types than
+// these: "text/html", or "image/*". Those that name no type, or none that can be
+// read, are not refused.
+func ContentTypes(types ...string) Response {
+	exact := set(types, strings.TrimSpace)
+	return ResponseFunc(func(status int, h http.Header) Reason {
+		t, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+		if status/100 != 2 || err != nil && t == "" || t == "" {
+			return Reason{}
+		}
+		top, _, _ := strings.Cut(t, "/")
+		if exact[t] || exact[top+"/*"] || exact["*/*"] {
+			return Reason{}
+		}
+		return refuse("content-type", "%.80q is not among those wanted", t)
+	})
+}
+
+// MaxLength refuses answers with a status of 2xx that say that their body is
+// longer, as sent. Others are read up to the fetcher's limit.
+func MaxLength(n int64) Response {
+	return ResponseFunc(func(status int, h http.Header) Reason {
+		size, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
+		if status/100 == 2 && err == nil && size > n {
+			return refuse("length", "%d bytes; at most %d", size, n)
+		}
+		return Reason{}
+	})
+}

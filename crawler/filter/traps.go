@@ -1,0 +1,288 @@
+// This file guards against sites without an end.
+
+package filter
+
+import (
+	"hash/maphash"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// TrapOptions say how much a host may show of what traps show without end. The
+// zero value has limits that few sites for people meet.
+type TrapOptions struct {
+	// Off allows everything.
+	Off bool
+	// MaxSegments is how many segments a path may have. Zero means 32.
+	MaxSegments int
+	// MaxRepeats is how often one segment that is no number may occur in a path.
+	// Zero means 2.
+	MaxRepeats int
+	// MaxParams is how many parameters a query may have, MaxSameParam how many of
+	// them with one name. Zero means 16 and 4.
+	MaxParams, MaxSameParam int
+	// MaxFacets is how many pages with three parameters and more are fetched of one
+	// path. Zero means 2000.
+	MaxFacets int
+	// MaxCalendar is how many pages of a host are fetched whose path or query ends
+	// in a date, as those of calendars do and articles do not. Zero means 1000.
+	// Dates before 1900 and more than two years ahead are refused at once.
+	MaxCalendar int
+	// MaxSessions is how many pages of one path are fetched with different values
+	// of a parameter that looks like a session's: by its name, or because its value
+	// looks random. Zero means 50.
+	MaxSessions int
+	// MaxPerPattern is how many pages of a host are fetched whose URLs differ only in
+	// numbers, identifiers that look random, and the values of parameters. Zero
+	// means 50,000.
+	MaxPerPattern int
+	// Now tells the time, for dates. Nil means time.Now.
+	Now func() time.Time
+}
+
+func (o TrapOptions) withDefaults() TrapOptions {
+	for _, x := range []struct {
+		p *int
+		n int
+	}{
+		{&o.MaxSegments, 32}, {&o.MaxRepeats, 2}, {&o.MaxParams, 16}, {&o.MaxSameParam, 4}, {&o.MaxFacets, 2000},
+		{&o.MaxCalendar, 1000}, {&o.MaxSessions, 50}, {&o.MaxPerPattern, 50_000},
+	} {
+		if *x.p == 0 {
+			*x.p = x.n
+		}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// Traps is a Filter that refuses what looks like a trap. What it has seen of a host
+// is forgotten with the process, or when thousands of other hosts came since, so
+// it may let a trap begin again but takes no more than so much at a time.
+type Traps struct {
+	opts  TrapOptions
+	shape Filter // what needs no counts
+	seed  maphash.Seed
+	tally tally
+}
+
+// NewTraps returns guards.
+func NewTraps(o TrapOptions) *Traps {
+	o = o.withDefaults()
+	return &Traps{opts: o, seed: maphash.MakeSeed(), shape: All(MaxSegments(o.MaxSegments), MaxRepeats(o.MaxRepeats), MaxParams(o.MaxParams))}
+}
+
+// counted is something that a host may have only so many pages of.
+type counted struct {
+	rule string
+	key  string // within the host
+	most int
+	what string
+}
+
+// Refuse implements Filter.
+func (g *Traps) Refuse(t *Target) Reason {
+	if g.opts.Off {
+		return Reason{}
+	}
+	if r := g.shape.Refuse(t); r.Refused() {
+		return r
+	}
+	params := t.params()
+	if name, n := mostRepeated(params); n > g.opts.MaxSameParam {
+		return refuse("facets", "parameter %.40q occurs %d times; at most %d", name, n, g.opts.MaxSameParam)
+	}
+	if year, sure, _ := endsInDate(t, params); sure && (year < 1900 || year > g.opts.Now().Year()+2) {
+		return refuse("calendar", "year %d", year)
+	}
+	for _, c := range g.counts(t, params) {
+		if n := g.tally.get(t.Host, g.sum(c)); n >= c.most {
+			return refuse(c.rule, "%d pages %s were fetched of the host", n, c.what)
+		}
+	}
+	return Reason{}
+}
+
+// Fetched implements Watcher.
+func (g *Traps) Fetched(t *Target) {
+	if g.opts.Off {
+		return
+	}
+	for _, c := range g.counts(t, t.params()) {
+		g.tally.add(t.Host, g.sum(c))
+	}
+}
+
+func (g *Traps) sum(c counted) uint64 { return maphash.String(g.seed, c.rule+" "+c.key) }
+
+// counts are what a URL is one of.
+func (g *Traps) counts(t *Target, params []param) []counted {
+	path, session := withoutSession(t.Path)
+	out := []counted{{"pattern", pattern(path, params), g.opts.MaxPerPattern, "with URLs that differ in numbers or values only"}}
+	if len(params) >= 3 {
+		out = append(out, counted{"facets", path, g.opts.MaxFacets, "of the path with three parameters and more"})
+	}
+	if _, _, ok := endsInDate(t, params); ok {
+		out = append(out, counted{"calendar", "", g.opts.MaxCalendar, "that end in a date"})
+	}
+	for _, p := range params {
+		session = session || isSession(p)
+	}
+	if session {
+		out = append(out, counted{"session", path, g.opts.MaxSessions, "of the path with an id like a session's"})
+	}
+	return out
+}
+
+func mostRepeated(params []param) (name string, n int) {
+	seen := map[string]int{}
+	for _, p := range params {
+		if seen[p.name]++; seen[p.name] > n {
+			name, n = p.name, seen[p.name]
+		}
+	}
+	return name, n
+}
+
+// pattern is a URL with its numbers and identifiers taken out: the names of
+// parameters are in order, and each counts once.
+func pattern(path string, params []param) string {
+	var b strings.Builder
+	for s := range strings.SplitSeq(path, "/") {
+		b.WriteByte('/')
+		if isRandom(s) {
+			b.WriteByte('*')
+			continue
+		}
+		number := false
+		for _, c := range []byte(s) {
+			if c >= '0' && c <= '9' {
+				if !number {
+					b.WriteByte('0')
+				}
+				number = true
+				continue
+			}
+			number = false
+			b.WriteByte(c)
+		}
+	}
+	var names []string
+	for _, p := range params {
+		names = append(names, p.name)
+	}
+	slices.Sort(names)
+	b.WriteString("?" + strings.Join(slices.Compact(names), "&"))
+	return b.String()
+}
+
+// withoutSession cuts a session id off a path: ";jsessionid=...".
+func withoutSession(path string) (string, bool) {
+	i := strings.IndexByte(path, ';')
+	if i < 0 {
+		return path, false
+	}
+	name, value, _ := strings.Cut(path[i+1:], "=")
+	return path[:i], isSession(param{name, value})
+}
+
+var sessionNames = []string{"sid", "sessid", "session", "sessionid", "jsessionid", "phpsessid", "aspsessionid", "session_id", "cfid", "cftoken", "zenid", "oscsid", "s"}
+
+// isSession reports whether a parameter is like a session's: it has one of the
+// usual names, and a value that is no small number, or a value that looks random.
+func isSession(p param) bool {
+	if slices.Contains(sessionNames, strings.ToLower(p.name)) && len(p.value) >= 6 && strings.ContainsAny(p.value, "0123456789") {
+		return true
+	}
+	return isRandom(p.value)
+}
+
+// isRandom reports whether s looks like an identifier made by a machine: 16 to 128
+// characters of hexadecimal or base64, with letters and digits mixed.
+func isRandom(s string) bool {
+	if len(s) < 16 || len(s) > 128 {
+		return false
+	}
+	digits, letters, changes, last := 0, 0, 0, byte(0)
+	for _, c := range []byte(s) {
+		kind := byte('l')
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+			kind = 'd'
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			letters++
+		case c == '-' || c == '_' || c == '%' || c == '=':
+			kind = last
+		default:
+			return false
+		}
+		if last != 0 && kind != last {
+			changes++
+		}
+		last = kind
+	}
+	return digits >= 3 && letters >= 3 && changes >= len(s)/6
+}
+
+// endsInDate reports whether a URL ends in a date, as pages of calendars do, and
+// its year. The title of an article behind the date makes it none. It is sure if
+// it is written as dates only are: /2026/11 may be the page of something else.
+func endsInDate(t *Target, params []param) (year int, sure, ok bool) {
+	parts := t.segments()
+	for i, p := range parts {
+		if y, good := yearOf(p); good && datesOnly(parts[i+1:]) && len(parts) > i+1 {
+			return y, false, true
+		}
+	}
+	if n := len(parts); n > 0 {
+		if y, good := isoDate(parts[n-1]); good {
+			return y, true, true
+		}
+	}
+	year, month := 0, false
+	for _, p := range params {
+		if y, good := isoDate(p.value); good {
+			return y, true, true
+		}
+		switch name := strings.ToLower(p.name); {
+		case strings.Contains(name, "year") || name == "y":
+			year, _ = strconv.Atoi(p.value)
+		case strings.Contains(name, "month") || strings.Contains(name, "week") || name == "m":
+			month = true
+		}
+	}
+	ok = year > 0 && month
+	return year, ok, ok
+}
+
+// yearOf reads a year that a calendar may show.
+func yearOf(s string) (int, bool) {
+	y, err := strconv.Atoi(s)
+	return y, err == nil && len(s) == 4 && y >= 1500 && y < 3000
+}
+
+// datesOnly reports whether segments are one or two: a month, a month and a day.
+func datesOnly(parts []string) bool {
+	for i, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || i > 1 || n < 1 || n > []int{12, 31}[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// isoDate reads 2026-11, 2026-11-21 and 2026-1-2.
+func isoDate(s string) (int, bool) {
+	for _, layout := range []string{"2006-01-02", "2006-01", "2006-1-2"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.Year(), true
+		}
+	}
+	return 0, false
+}

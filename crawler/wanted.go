@@ -1,0 +1,96 @@
+// This file asks all filters about a URL or an answer, and counts what they say.
+
+package crawler
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"sync"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/filter"
+)
+
+// refusals counts by rule. The zero value is ready for use.
+type refusals struct {
+	mu sync.Mutex
+	by map[string]int64 // guarded by mu
+}
+
+func (r *refusals) add(rule string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by == nil {
+		r.by = map[string]int64{}
+	}
+	r.by[rule]++
+}
+
+func (r *refusals) counts() map[string]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.by)
+}
+
+// refuse returns why a URL is not to be crawled, or the zero Reason, and counts it.
+func (c *Crawler) refuse(e frontier.Entry) filter.Reason {
+	r := c.reason(e)
+	if r.Refused() {
+		c.refusals.add(r.Rule)
+	}
+	return r
+}
+
+func (c *Crawler) reason(e frontier.Entry) filter.Reason {
+	if c.opts.fetcher(e.URL) == nil {
+		return filter.Reason{Rule: "scheme", Detail: "no protocol for it"}
+	}
+	for i, f := range c.filters {
+		if f.Allow(e) {
+			continue
+		}
+		if i == 0 {
+			return filter.Reason{Rule: "scope"}
+		}
+		return filter.Reason{Rule: "filter"}
+	}
+	return c.rules.Refuse(filter.Split(e.URL, e.Depth))
+}
+
+// wanted is refuse as an error.
+func (c *Crawler) wanted(e frontier.Entry) error {
+	r := c.refuse(e)
+	switch {
+	case !r.Refused():
+		return nil
+	case r.Rule == "scope" || r.Rule == "filter":
+		return errors.New("not in scope")
+	}
+	return errors.New("not wanted: " + r.String())
+}
+
+// admit is asked about an answer before its body is read.
+func (c *Crawler) admit(url string) func(status int, h http.Header) error {
+	if len(c.opts.Responses) == 0 {
+		return nil
+	}
+	return func(status int, h http.Header) error {
+		for _, f := range c.opts.Responses {
+			if r := f.RefuseResponse(status, h); r.Refused() {
+				c.refusals.add(r.Rule)
+				c.log.Debug("an answer is not wanted", "url", fetch.Redact(url), "rule", r.Rule, "detail", r.Detail)
+				return errors.New(r.String())
+			}
+		}
+		return nil
+	}
+}
+
+// fetched tells the filters that count pages.
+func (c *Crawler) fetched(e frontier.Entry) {
+	if w, ok := c.rules.(filter.Watcher); ok {
+		w.Fetched(filter.Split(e.URL, e.Depth))
+	}
+}
