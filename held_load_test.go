@@ -34,6 +34,8 @@ func (w *waits) since(start time.Time) {
 }
 
 func (w *waits) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if len(w.d) == 0 {
 		return "none"
 	}
