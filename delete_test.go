@@ -423,6 +423,19 @@ func TestDeletedURLsAreNotHandedOut(t *testing.T) {
 	}
 }
 
+// A host that is left to a sweep which has been there comes back when it ends.
+func TestHostLeftToASweepThatHasBeenThere(t *testing.T) {
+	inBothWorlds(t, deleteOptions, func(t *testing.T, w *world) {
+		w.add(urlsOf("a.example", 3)...)
+		w.add(urlsOf("b.test", 2)...)
+		sweep := w.f.Doom(frontier.Host("b.test"))
+		w.f.LayAside("a.example")
+		sweep()
+		require.NoError(t, w.f.Check())
+		require.ElementsMatch(t, urlsOf("a.example", 3), w.leaseAll())
+	})
+}
+
 // A crawl that was deleted keeps no turn of the others, however much of it there is,
 // and has its own again when it was swept.
 func TestDeletedCrawlHasNoTurns(t *testing.T) {

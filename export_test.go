@@ -111,6 +111,15 @@ func (f *Frontier) Deletions() int {
 // what is dead until sweep is called.
 func (f *Frontier) Doom(s Scope) (sweep func()) { return f.doom(&deletion{scope: s}) }
 
+// LayAside leaves a host to a sweep, as a hand-out does that finds its next URL dead.
+func (f *Frontier) LayAside(host string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := f.core.lookup(f.hostHash(host), host)
+	f.core.detach(id)
+	f.core.put(f.core.hosts.at(id), dying)
+}
+
 // DoomCrawl is Doom for a crawl.
 func (f *Frontier) DoomCrawl(id uint32) (sweep func()) {
 	return f.doom(&deletion{ofCrawl: true, crawl: id})
