@@ -105,14 +105,15 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 		}
 	}
 	known := f.dedupLocked(o, f.opts.Spill == nil)
+	refused := f.limitLocked(o)
 	if len(o.entries) == 0 && len(known) == 0 && !f.committer.busy() {
 		f.mu.Unlock()
-		return 0, nil
+		return 0, refused
 	}
 	n := len(o.entries)
 	err := f.submitLocked(o) // unlocks
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(refused, err)
 	}
 	for _, e := range known {
 		if err != nil {
@@ -122,7 +123,7 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 			n++
 		}
 	}
-	return n, err
+	return n, errors.Join(refused, err)
 }
 
 // prepare checks and encodes entries, outside the lock, and appends the good

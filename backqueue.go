@@ -95,6 +95,12 @@ func (c *core) counted(q *queue, n int) {
 	}
 	if !x.runs() {
 		c.pausedURLs += int64(n)
+		if x.hold == crawlLimited {
+			c.limitedURLs += int64(n)
+		}
+	}
+	if c.limits != nil && c.limits.domains > 0 {
+		c.countDomains(q.host, int64(n))
 	}
 	x.stats.Waiting += int64(n)
 	if c.stats.Waiting += int64(n); q.level == c.immediate() {

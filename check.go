@@ -31,6 +31,7 @@ func (f *Frontier) Check() error {
 	k.rules()
 	k.departures()
 	k.troubles()
+	k.limits(f)
 	k.groups()
 	k.parts()
 	k.deletions(f)

@@ -23,7 +23,7 @@ func (n *crawlCount) add(q *queue, h *host) {
 // crawlTable checks each crawl's counters (F6) and whether hand-outs see it (F3).
 func (k *checker) crawlTable() {
 	c := k.c
-	urls, paused := int64(0), 0
+	urls, limited, paused := int64(0), int64(0), 0
 	for slot, x := range c.crawls {
 		if x == nil {
 			continue
@@ -47,10 +47,13 @@ func (k *checker) crawlTable() {
 		if !x.runs() {
 			urls += n.waiting
 			paused++
+			if x.hold == crawlLimited {
+				limited += n.waiting
+			}
 		}
 		k.crawlOffers(slot, x)
 	}
-	if urls != c.pausedURLs || paused != c.pausedCrawls {
+	if urls != c.pausedURLs || paused != c.pausedCrawls || limited != c.limitedURLs {
 		k.bad("F6: %d URLs of %d paused crawls, counted %d of %d", urls, paused, c.pausedURLs, c.pausedCrawls)
 	}
 }

@@ -44,7 +44,7 @@ func (f *Frontier) saveClocks() error {
 	f.mu.Lock()
 	b := &Batch{
 		Time: wallMillis(f.wall(f.nowLocked())),
-		Rows: []Row{f.metaRowLocked(f.gen, true)},
+		Rows: append(f.usageRowsLocked(), f.metaRowLocked(f.gen, true)),
 		Drop: f.core.drops,
 	}
 	f.mu.Unlock()
@@ -150,7 +150,9 @@ func (r *recovery) Row(key string, value []byte) error {
 		if err != nil {
 			return &CorruptError{Key: []byte(key), Err: err}
 		}
-		r.f.core.setCrawl(id, s)
+		r.f.core.setCrawl(id, s, 0, 0)
+	case rowUse:
+		return r.usage(key, value)
 	case rowDeletion:
 		return r.deletion(key, value)
 	case rowNote:
@@ -193,7 +195,7 @@ func (r *recovery) host(name string, s hostState) {
 	f := r.f
 	hash := f.hostHash(name)
 	id := f.core.lookup(hash, name)
-	if id == 0 && s.crawlDelay == 0 && !s.assigned && f.since(millisTime(s.due)) <= 0 && !f.troubleKept(&s) {
+	if id == 0 && s.crawlDelay == 0 && !s.assigned && f.since(millisTime(s.due)) <= 0 && !f.troubleKept(&s) && !f.usageKept(&s) {
 		r.obsolete(rowHost + name)
 		return
 	}

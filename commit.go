@@ -30,6 +30,7 @@ type committer struct {
 	stuck   bool // moving everything did not free enough memory
 
 	failures int      // commits that failed
+	usages   []*usage // whose rows the batch under way has
 	saving   []uint32 // hosts whose rows the batch under way has so that they may leave
 }
 
@@ -95,6 +96,7 @@ func (f *Frontier) applyLocked(o *op) {
 				f.seq += uint64(min(len(o.entries)-i, applyAtOnce))
 			}
 		}
+		f.core.unreserve(o, i)
 		f.admitLocked(&o.entries[i], seq+uint64(i), now)
 		if o.entries[i].marked && f.opts.Spill != nil {
 			f.known.keep(o.entries[i].mark)
@@ -150,6 +152,7 @@ func (f *Frontier) numberLocked(o *op) uint64 {
 // again, and what it would have finished waits again.
 func (f *Frontier) undoLocked(o *op) {
 	for i := range o.entries {
+		f.core.unreserve(o, i)
 		if o.entries[i].marked {
 			f.known.remove(o.entries[i].mark)
 		}
@@ -287,6 +290,7 @@ func (f *Frontier) commitGroup() bool {
 		c.bytes -= int64(len(o.buf))
 	}
 	f.settleSavesLocked(err)
+	f.usageSavedLocked(err)
 	f.departLocked()
 	c.working = false
 	if err == nil {
@@ -336,6 +340,7 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 	}
 	b := &Batch{ID: c.batchID + 1, Time: wallMillis(f.wall(f.nowLocked())), Drop: f.core.drops, Rows: f.savesLocked()}
 	f.core.drops = nil
+	b.Rows = append(b.Rows, f.usageRowsLocked()...)
 	for i, o := range group {
 		seq := f.numberLocked(o)
 		if o.deletion != nil {

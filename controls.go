@@ -85,6 +85,7 @@ func (r *Rule) check(now time.Time) error {
 	if t := r.BlockedUntil; !t.IsZero() && (!t.After(now) || t.Sub(now) > maxBlock) {
 		bad("BlockedUntil is %v; want a time within 100 years from %v", t, now)
 	}
+	errs = append(errs, r.Limits.check("Limits"), r.HostLimits.check("HostLimits"))
 	return errors.Join(errs...)
 }
 
@@ -243,6 +244,9 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	o := newOp()
 	defer o.free()
 	o.rows = append(o.rows, ruleRow(r.key, &r.Rule))
+	if r.Limits == (Limits{}) && old.Limits != (Limits{}) {
+		o.rows = append(o.rows, Row{Key: rowUse + "r" + r.key})
+	}
 	f.ruling.begin(r)
 	o.rule = func() {
 		f.ruling.end(r.key)
@@ -259,6 +263,9 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 			return true
 		})
 	}
+	if err == nil && s.domain && r.Limits.Waiting > 0 {
+		err = f.countDomain(s)
+	}
 	return err
 }
 
@@ -267,6 +274,8 @@ func (f *Frontier) enforceLocked(r *scopeRule) (old *scopeRule) {
 	if r.Rule = r.at(f.last); r.BlockedUntil.IsZero() {
 		r.until = 0 // it passed on the way
 	}
+	was, _ := f.controls.rule(r.key)
+	f.core.setUse(r, was, f.token, f.last)
 	old = f.controls.put(r)
 	f.core.ruled(old, r, f.last)
 	return old

@@ -35,14 +35,15 @@ var (
 type controlled struct {
 	rules map[frontier.Scope]frontier.Rule
 	more  map[string]string // by name: whatever else is set
+	bytes int64             // counted for the limits of All
 }
 
 func newControlled() *controlled {
-	return &controlled{map[frontier.Scope]frontier.Rule{}, map[string]string{}}
+	return &controlled{map[frontier.Scope]frontier.Rule{}, map[string]string{}, 0}
 }
 
 func (c *controlled) clone() *controlled {
-	return &controlled{maps.Clone(c.rules), maps.Clone(c.more)}
+	return &controlled{maps.Clone(c.rules), maps.Clone(c.more), c.bytes}
 }
 
 func (c *controlled) rule(s frontier.Scope, change func(*frontier.Rule)) {
@@ -50,6 +51,9 @@ func (c *controlled) rule(s frontier.Scope, change func(*frontier.Rule)) {
 	change(&r)
 	if c.rules[s] = r; r == (frontier.Rule{}) {
 		delete(c.rules, s)
+	}
+	if r.Limits == (frontier.Limits{}) && s == frontier.All() {
+		c.bytes = 0
 	}
 }
 
@@ -75,6 +79,7 @@ func (c *controlled) member(host, group string) {
 // text is all of it in one spelling.
 func (c *controlled) text() map[string]string {
 	out := maps.Clone(c.more)
+	out["bytes"] = fmt.Sprint(c.bytes)
 	for s, r := range c.rules {
 		until := r.BlockedUntil.UTC()
 		r.BlockedUntil = time.Time{}
@@ -102,7 +107,7 @@ func nextControl(r *rand.Rand) control {
 	change := func(what string, call func(*frontier.Frontier) error, change func(*frontier.Rule)) control {
 		return control{fmt.Sprintf("%s %v", what, s), call, func(c *controlled) { c.rule(s, change) }}
 	}
-	switch r.IntN(17) {
+	switch r.IntN(19) {
 	case 0:
 		return change("pause", func(f *frontier.Frontier) error { return f.Pause(s) },
 			func(r *frontier.Rule) { r.Paused = frontier.On })
@@ -138,7 +143,7 @@ func nextControl(r *rand.Rand) control {
 		return change("clear", func(f *frontier.Frontier) error { return f.Clear(s) },
 			func(r *frontier.Rule) { *r = frontier.Rule{} })
 	case 6:
-		id, x := uint32(r.IntN(4)), frontier.CrawlSettings{Weight: 1 + r.IntN(3), Paused: r.IntN(2) == 0}
+		id, x := uint32(r.IntN(4)), frontier.CrawlSettings{Weight: 1 + r.IntN(3), Paused: r.IntN(2) == 0, Limits: drawLimits(r)}
 		return control{fmt.Sprintf("crawl %d: %+v", id, x), func(f *frontier.Frontier) error { return f.SetCrawl(id, x) },
 			func(c *controlled) { c.crawl(id, x) }}
 	case 7:
@@ -172,8 +177,26 @@ func nextControl(r *rand.Rand) control {
 			func(c *controlled) { c.member(host, "") }}
 	case 13:
 		return drawDeletion(r)
+	case 14:
+		l := drawLimits(r)
+		return change(fmt.Sprintf("limits %+v", l), func(f *frontier.Frontier) error { return f.SetLimits(s, l) },
+			func(r *frontier.Rule) { r.Limits = l })
+	case 15:
+		l := drawLimits(r)
+		return change(fmt.Sprintf("host limits %+v", l), func(f *frontier.Frontier) error { return f.SetHostLimits(s, l) },
+			func(r *frontier.Rule) { r.HostLimits = l })
 	default:
 		return drawContact(r)
+	}
+}
+
+// drawLimits draws limits that contacts do not reach, or none.
+func drawLimits(r *rand.Rand) frontier.Limits {
+	if r.IntN(3) == 0 {
+		return frontier.Limits{}
+	}
+	return frontier.Limits{
+		Waiting: int64(r.IntN(9)), Served: 1 + int64(r.IntN(9)), Bytes: 1 << 40, Depth: r.IntN(9), Period: time.Duration(r.IntN(2)) * 1000 * time.Hour,
 	}
 }
 
@@ -211,13 +234,18 @@ func drawContact(r *rand.Rand) control {
 		{Result: frontier.Failed, Failure: frontier.FailureConnect},
 	}
 	o := outcomes[r.IntN(len(outcomes))]
+	o.Bytes = 1
 	return control{"contact " + host, func(f *frontier.Frontier) error {
 		l, err := f.Contact(context.Background(), host)
 		if err != nil {
 			return err
 		}
 		return f.Done(l, o)
-	}, func(*controlled) {}}
+	}, func(c *controlled) {
+		if c.rules[frontier.All()].Limits != (frontier.Limits{}) {
+			c.bytes++
+		}
+	}}
 }
 
 // clockRule lets the hosts of contacts run whatever wider rules say.
@@ -295,7 +323,7 @@ func TestKillAfterControls(t *testing.T) {
 		inFlight.make(after) // it was under way when the process died
 		got := readControls(t, dir, due)
 		if round%2 != 0 && fmt.Sprint(got) == fmt.Sprint(after.text()) {
-			want.rules, want.more = after.rules, after.more
+			want.rules, want.more, want.bytes = after.rules, after.more, after.bytes
 		}
 		tries.Tried(1)
 		require.Equal(t, want.text(), got, "round %d, after %d controls; then came %s", round, done, inFlight.what)
@@ -341,6 +369,8 @@ func readControls(t *testing.T, dir string, due map[string]time.Time) map[string
 	for s, r := range f.Rules() {
 		c.rules[s] = r
 	}
+	used, _ := f.Used(frontier.All())
+	c.bytes = used.Bytes
 	for _, id := range f.Crawls() {
 		x, _ := f.CrawlStats(id)
 		c.crawl(id, x.Settings)

@@ -7,7 +7,9 @@
 package frontier
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,11 +27,14 @@ type CrawlSettings struct {
 	// Paused holds the crawl's URLs back. Those of other crawls go on, on the same
 	// hosts too, and so do leases that are out.
 	Paused bool
+	// Limits is what the crawl may do, whatever its hosts may.
+	Limits Limits
 }
 
 // CrawlStats tells about one crawl.
 type CrawlStats struct {
 	Settings CrawlSettings
+	Used     Used // of Settings.Limits
 
 	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
 	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
@@ -47,19 +52,37 @@ type CrawlStats struct {
 // given before the crawl has a URL. Next returns ErrExhausted if nothing but URLs
 // of paused crawls is left.
 func (f *Frontier) SetCrawl(id uint32, s CrawlSettings) error {
-	if s.Weight < 0 || s.Weight > MaxCrawlWeight {
-		return fmt.Errorf("frontier: set crawl %d: Weight is %d; want 0 to %d", id, s.Weight, MaxCrawlWeight)
-	}
-	s.Weight = max(1, s.Weight)
+	return f.changeCrawl(id, func(old *CrawlSettings) { *old = s })
+}
+
+// changeCrawl changes the settings of a crawl and puts them in force when they are
+// durable. Changes that meet each other all count.
+func (f *Frontier) changeCrawl(id uint32, change func(*CrawlSettings)) error {
 	o := newOp()
 	defer o.free()
-	o.rows = append(o.rows, crawlRow(id, s))
-	o.rule = func() { f.core.setCrawl(id, s) }
 	f.lock()
 	if f.closed {
 		f.mu.Unlock()
 		return ErrClosed
 	}
+	old := f.latestCrawlLocked(id)
+	s := old
+	change(&s)
+	if err := s.check(); err != nil {
+		f.mu.Unlock()
+		return fmt.Errorf("frontier: set crawl %d: %w", id, err)
+	}
+	s.Weight = max(1, s.Weight)
+	o.rows = append(o.rows, crawlRow(id, s))
+	if s.Limits == (Limits{}) && old.Limits != (Limits{}) {
+		o.rows = append(o.rows, Row{Key: crawlUseKey(id)})
+	}
+	f.crawlChanges.begin(id, s)
+	o.rule = func() {
+		f.crawlChanges.end(id)
+		f.core.setCrawl(id, s, f.token, f.last)
+	}
+	o.unrule = func() { f.crawlChanges.end(id) }
 	if err := f.submitLocked(o); err != nil { // unlocks
 		return err
 	}
@@ -67,6 +90,49 @@ func (f *Frontier) SetCrawl(id uint32, s CrawlSettings) error {
 		f.freePaused(id)
 	}
 	return nil
+}
+
+func (s *CrawlSettings) check() error {
+	var errs []error
+	if s.Weight < 0 || s.Weight > MaxCrawlWeight {
+		errs = append(errs, fmt.Errorf("Weight is %d; want 0 to %d", s.Weight, MaxCrawlWeight))
+	}
+	return errors.Join(append(errs, s.Limits.check("Limits"))...)
+}
+
+// latestCrawlLocked is what is set of a crawl as of the last change that was
+// submitted: the next one starts from there.
+func (f *Frontier) latestCrawlLocked(id uint32) CrawlSettings {
+	if p := f.crawlChanges[id]; p != nil {
+		return p.latest
+	}
+	if x := f.core.findCrawl(id); x != nil {
+		return x.settings
+	}
+	return CrawlSettings{Weight: 1}
+}
+
+// crawlChanges holds, by crawl, the settings that are on their way to the store. If
+// one change fails, so do those that were submitted after it.
+type crawlChanges map[uint32]*pendingCrawl
+
+type pendingCrawl struct {
+	latest  CrawlSettings
+	changes int
+}
+
+func (p crawlChanges) begin(id uint32, s CrawlSettings) {
+	if p[id] == nil {
+		p[id] = &pendingCrawl{}
+	}
+	p[id].latest = s
+	p[id].changes++
+}
+
+func (p crawlChanges) end(id uint32) {
+	if p[id].changes--; p[id].changes == 0 {
+		delete(p, id)
+	}
 }
 
 // freePaused takes the hosts out of the ready lists of a crawl that was paused
@@ -107,6 +173,7 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	}
 	s := x.stats
 	s.Settings, s.WaitingBy = x.settings, slices.Clone(s.WaitingBy)
+	s.Used = f.usedLocked(x.use, &x.settings.Limits)
 	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing()
 }
 
@@ -128,8 +195,11 @@ func (f *Frontier) Crawls() []uint32 {
 // there is as by default.
 const (
 	crawlWeight = 'w'
-	crawlPaused = 'p' // 1
+	crawlPause  = 'p' // 1
 )
+
+// crawlLimit has the tags of limits, by their tags in a row of limits.
+var crawlLimit = [...]byte{limitWaiting: 'q', limitServed: 's', limitBytes: 'b', limitErrors: 'e', limitDepth: 'd', limitPeriod: 't'}
 
 // crawlRow encodes a crawl's settings for the store.
 func crawlRow(id uint32, s CrawlSettings) Row {
@@ -138,13 +208,19 @@ func crawlRow(id uint32, s CrawlSettings) Row {
 		row.Value = binary.AppendUvarint(append(row.Value, crawlWeight), uint64(s.Weight))
 	}
 	if s.Paused {
-		row.Value = binary.AppendUvarint(append(row.Value, crawlPaused), 1)
+		row.Value = binary.AppendUvarint(append(row.Value, crawlPause), 1)
 	}
+	limits := appendLimits(nil, &s.Limits)
+	_ = readFields(limits, func(tag int, x uint64) bool {
+		row.Value = binary.AppendUvarint(append(row.Value, crawlLimit[tag]), x)
+		return true
+	}, nil) // we encoded it
 	return row
 }
 
 // decodeCrawl is the inverse of crawlRow.
 func decodeCrawl(name string, v []byte) (id uint32, s CrawlSettings, err error) {
+	var limits []byte
 	s.Weight = 1
 	if len(name) != 4 {
 		return 0, s, errRow
@@ -157,12 +233,21 @@ func decodeCrawl(name string, v []byte) (id uint32, s CrawlSettings, err error) 
 		switch {
 		case v[0] == crawlWeight && x >= 1 && x <= MaxCrawlWeight:
 			s.Weight = int(x)
-		case v[0] == crawlPaused && x == 1:
+		case v[0] == crawlPause && x == 1:
 			s.Paused = true
 		default:
-			return 0, s, errRow
+			tag := bytes.IndexByte(crawlLimit[:], v[0])
+			if tag <= 0 || x == 0 {
+				return 0, s, errRow
+			}
+			limits = appendNumber(limits, tag, x)
 		}
 		v = v[1+n:]
+	}
+	if len(limits) > 0 {
+		if err := readLimits(limits, &s.Limits); err != nil {
+			return 0, s, err
+		}
 	}
 	return binary.BigEndian.Uint32([]byte(name)), s, nil
 }

@@ -39,6 +39,10 @@ type crawl struct {
 	stats    CrawlStats
 	queues   int                // that belong to it
 	held     [holdReasons]int64 // of its waiting URLs: those of hosts in place held
+	use      *usage             // nil: there are no limits
+	hold     crawlHold
+	ends     bool // in limitBook.crawlEnds
+	endPos   int
 	pass     int64
 	pos      [2]int32 // in core.offers and core.urgent
 	offered  bool
@@ -48,7 +52,7 @@ type crawl struct {
 }
 
 // runs reports whether the crawl's URLs may be handed out.
-func (x *crawl) runs() bool { return !x.settings.Paused }
+func (x *crawl) runs() bool { return x.hold == crawlRuns }
 
 // mayOffer reports whether hand-outs may look for URLs of the crawl. While it is
 // swept they would find dead ones before all others.
@@ -246,25 +250,21 @@ func (c *core) has(h *host, kind func(*crawl) bool) bool {
 	return false
 }
 
-// setCrawl gives a crawl its settings.
-func (c *core) setCrawl(id uint32, s CrawlSettings) {
+// setCrawl gives a crawl its settings. youngest is the number of the last lease.
+func (c *core) setCrawl(id uint32, s CrawlSettings, youngest uint64, now int64) {
 	slot := c.slotOf(id)
 	x := c.crawls[slot]
-	switch {
-	case s.Paused && x.runs():
-		c.pausedCrawls++
-		c.pausedURLs += x.stats.Waiting
-		for why, n := range x.held {
-			c.held.urls[why] -= n
-		}
-	case !s.Paused && !x.runs():
-		c.pausedCrawls--
-		c.pausedURLs -= x.stats.Waiting
-		for why, n := range x.held {
-			c.held.urls[why] += n
-		}
-	}
 	x.settings = s
+	switch {
+	case s.Limits == (Limits{}):
+		if x.use != nil {
+			x.use.key, x.use = "", nil
+		}
+	case x.use == nil:
+		c.book(youngest)
+		x.use = &usage{key: crawlUseKey(id), first: youngest}
+	}
+	c.judgeCrawl(x, now)
 	c.offer(slot, x)
 	c.restCrawl(slot)
 }

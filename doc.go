@@ -102,6 +102,16 @@
 // until a rule lets it go: no call loops over hosts. [Frontier.Forget] forgets what
 // was learned of a host, not its clock.
 //
+// Limits bound how much of a scope all its hosts may do together
+// ([Frontier.SetLimits], where all scopes around a host count), each of them alone
+// ([Frontier.SetHostLimits], where the most specific counts), and a crawl
+// ([Frontier.SetCrawlLimits]): URLs that wait, depth, and, for each period if wanted,
+// hand-outs, bytes and failures. Add refuses what is too deep or too much, and says
+// so; who has used up the others is put aside as if paused, until a new period, a
+// higher limit, or Clear. What is counted is durable with the Done that counts it: a
+// crash may forget hand-outs of leases that were out, and count what came back
+// uncontacted. A frontier without limits pays nothing for them.
+//
 // # Failing hosts
 //
 // Three clocks say when a host may be contacted again: its delay, its Crawl-delay,

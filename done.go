@@ -258,6 +258,9 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	}
 	f.learnLocked(h, out.CrawlDelay)
 	f.contactLocked(l.host, l.token, p)
+	if c.limits != nil {
+		f.countDoneLocked(o, &l, out)
+	}
 	x := f.clocksLocked(l.host, p)
 	due, why := x.due()
 	if out.RetryAfter >= longRetryAfter {

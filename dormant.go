@@ -67,7 +67,7 @@ func (d *departures) size() int64 { return int64(cap(d.out)+cap(d.in)) * 16 }
 
 // learned reports whether something is known of a host that must outlive its
 // URLs.
-func (h *host) learned() bool { return h.crawlDelay > 0 || h.has(troubled|assigned) }
+func (h *host) learned() bool { return h.crawlDelay > 0 || h.has(troubled|assigned|counted) }
 
 // saved reports whether the host's row says what must be known of the host, or
 // is missing if that is nothing.

@@ -3,8 +3,10 @@
 package frontier
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrClosed is returned by every call after Close, and by Next, TryNext and
@@ -93,6 +95,7 @@ func EntryErrors(err error) []*EntryError {
 		}
 	}
 	walk(err)
+	slices.SortStableFunc(out, func(a, b *EntryError) int { return cmp.Compare(a.Index, b.Index) })
 	return out
 }
 

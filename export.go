@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // ExportOptions say how Export works. The zero value is good.
@@ -126,6 +127,7 @@ func (x *exporter) run() error {
 const (
 	sectionCrawl = iota + 1
 	sectionRule
+	sectionUsed
 	sectionGroup
 	sectionHost
 	sectionURL
@@ -213,12 +215,14 @@ func (x *exporter) write(s Snapshot) error {
 			return x.writeCrawl(string(key[1:]), value)
 		case sectionRule:
 			return x.writeRule(string(key[1:]), value)
+		case sectionUsed:
+			return x.writeUsed(string(key[1:]), value)
 		case sectionURL:
 			return x.writeURL(key, value)
 		}
 		if name := key[:len(key)-1]; !bytes.Equal(name, last) { // else it was written as memory has it
 			last = append(last[:0], name...)
-			return x.writeNamed(key[0], value)
+			return x.writeNamed(key[0], value, key[len(key)-1] == fromRow)
 		}
 		return nil
 	})
@@ -265,8 +269,25 @@ func (x *exporter) writeRule(key string, value []byte) error {
 	return x.put(x.line.rule(s, &r))
 }
 
-// writeNamed writes what a row says of a host or group, if it says anything.
-func (x *exporter) writeNamed(section byte, entry []byte) error {
+// writeUsed writes what was used of limits.
+func (x *exporter) writeUsed(name string, value []byte) error {
+	s, err := decodeUsage(rowUse+name, value)
+	if err != nil || s == (usageState{}) {
+		return err
+	}
+	if id, ok := strings.CutPrefix(name, "c"); ok && len(id) == 4 {
+		return x.put(x.line.usedCrawl(binary.BigEndian.Uint32([]byte(id)), &s))
+	}
+	scope, err := scopeOf(strings.TrimPrefix(name, "r"))
+	if err != nil {
+		return &CorruptError{Key: []byte(rowUse + name), Err: err}
+	}
+	return x.put(x.line.usedScope(scope, &s))
+}
+
+// writeNamed writes what a row says of a host or group, if it says anything. One that
+// is dormant is no member of a group any more unless something else is known of it.
+func (x *exporter) writeNamed(section byte, entry []byte, dormant bool) error {
 	n, k := binary.Uvarint(entry)
 	name, value := entry[k:k+int(n)], entry[k+int(n):]
 	if section == sectionGroup {
@@ -287,6 +308,11 @@ func (x *exporter) writeNamed(section byte, entry []byte) error {
 		return err
 	}
 	x.present(string(name), &s)
+	if rest := s; dormant && !s.assigned {
+		if rest.group = ""; rest == (hostState{}) {
+			return nil
+		}
+	}
 	if s == (hostState{}) {
 		return nil
 	}
@@ -311,6 +337,10 @@ func (x *exporter) present(name string, s *hostState) {
 	if s.free <= max(x.moment, x.held) || !s.why.forgettable() {
 		s.free = 0 // or it is due
 	}
+	if s.usedUntil != 0 && s.usedUntil <= x.moment {
+		s.used = usageState{}
+	}
+	s.usedUntil = 0 // the rules say it
 	if t := f.stateTrouble(s); t.over() || t.until() <= f.since(millisTime(x.moment)) {
 		s.trouble, s.quiet, s.free = trouble{}, 0, 0
 	}

@@ -32,9 +32,13 @@ func (x *exporter) copyAll() error {
 		if err := x.addRow(sectionCrawl, row.Key[len(rowCrawl):], row.Value); err != nil {
 			return err
 		}
+		x.copyUsedLocked(y.use)
 	}
 	if t := f.controls.table.Load(); t != nil {
-		t.tree.Ascend(func(r *scopeRule) bool { return x.addRow(sectionRule, r.key, ruleRow(r.key, &r.Rule).Value) == nil })
+		t.tree.Ascend(func(r *scopeRule) bool {
+			x.copyUsedLocked(r.use)
+			return x.addRow(sectionRule, r.key, ruleRow(r.key, &r.Rule).Value) == nil
+		})
 	}
 	for name, s := range f.groupRules.all() {
 		if f.core.groupNames[name] == 0 {
@@ -120,4 +124,11 @@ func (x *exporter) copyURLLocked(qid uint32, due int64, r resident) error {
 	}
 	host := c.name(c.hosts.at(q.host))
 	return x.addURLOf(host, c.crawlOf(q).id, q.priority, due, r.body())
+}
+
+// copyUsedLocked takes what was used of limits.
+func (x *exporter) copyUsedLocked(u *usage) {
+	if u != nil {
+		_ = x.addRow(sectionUsed, u.key[len(rowUse):], appendUsage(nil, 0, x.f.usageState(u))) // as all here
+	}
 }

@@ -27,6 +27,9 @@ func filled(t *testing.T, x any, fn func(field string, x any)) {
 
 func fill(t *testing.T, f reflect.Value, name string) {
 	switch f.Interface().(type) {
+	case time.Duration:
+		f.SetInt(int64(2 * time.Second))
+		return
 	case DelayPolicy:
 		f.Set(reflect.ValueOf(FixedDelay(time.Second)))
 		return
@@ -127,6 +130,7 @@ func TestExportHasAllOfAHost(t *testing.T) {
 	}
 	for field, s := range map[string]hostState{
 		"due": {due: 1e12, why: whyRetryAfter}, "crawlDelay": {crawlDelay: 1500}, "group": {group: "g\xff"}, "assigned": {group: "g", assigned: true},
+		"used": {used: usageState{1e12, 3, 4, 5}}, // usedUntil is what the rules say
 	} {
 		check(field, s)
 	}
@@ -162,5 +166,5 @@ func TestExportHasAllOfAHost(t *testing.T) {
 		}
 		check(typ.Field(i).Name, s)
 	}
-	require.Equal(t, 8, reflect.TypeOf(hostState{}).NumField(), "a new field must be exported, too")
+	require.Equal(t, 10, reflect.TypeOf(hostState{}).NumField(), "a new field must be exported, too")
 }

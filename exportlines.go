@@ -155,22 +155,75 @@ func (l *lineWriter) crawl(id uint32, s *CrawlSettings) []byte {
 	if s.Paused {
 		l.word("paused", "on")
 	}
+	l.limits("limits", &s.Limits)
 	return l.end()
+}
+
+// limits writes an object of what is not zero.
+func (l *lineWriter) limits(name string, x *Limits) {
+	if *x == (Limits{}) {
+		return
+	}
+	l.name(name)
+	l.b = append(l.b, '{')
+	l.integer("waiting", x.Waiting)
+	l.integer("served", x.Served)
+	l.integer("bytes", x.Bytes)
+	l.integer("errors", x.Errors)
+	l.integer("depth", int64(x.Depth))
+	l.duration("period", x.Period)
+	l.b = append(l.b, '}')
+}
+
+// counts writes what was used of limits.
+func (l *lineWriter) counts(s *usageState) {
+	if *s == (usageState{}) {
+		return
+	}
+	l.name("counts")
+	l.b = append(l.b, '{')
+	l.time("since", s.since)
+	l.integer("served", s.served)
+	l.integer("bytes", s.bytes)
+	l.integer("errors", s.errors)
+	l.b = append(l.b, '}')
+}
+
+// usedCrawl and usedScope are lines of what was used of the limits of a crawl or a
+// scope.
+func (l *lineWriter) usedCrawl(id uint32, s *usageState) []byte {
+	l.begin()
+	l.word("used", "crawl")
+	l.integer("crawl", int64(id))
+	l.counts(s)
+	return l.end()
+}
+
+func (l *lineWriter) usedScope(s Scope, x *usageState) []byte {
+	l.begin()
+	l.scope("used", s)
+	l.counts(x)
+	return l.end()
+}
+
+// scope writes of what kind a scope is under a name, and its own name.
+func (l *lineWriter) scope(name string, s Scope) {
+	switch {
+	case !s.named:
+		l.word(name, "all")
+		return
+	case s.domain:
+		l.word(name, "domain")
+	default:
+		l.word(name, "host")
+	}
+	l.text("name", bytesOf(s.name))
 }
 
 // rule is a line of what is set for a scope.
 func (l *lineWriter) rule(s Scope, r *Rule) []byte {
 	l.begin()
-	switch {
-	case !s.named:
-		l.word("rule", "all")
-	case s.domain:
-		l.word("rule", "domain")
-		l.text("name", bytesOf(s.name))
-	default:
-		l.word("rule", "host")
-		l.text("name", bytesOf(s.name))
-	}
+	l.scope("rule", s)
 	l.delay("delay", r.Delay)
 	l.integer("concurrency", int64(r.Concurrency))
 	switch r.Paused {
@@ -192,6 +245,8 @@ func (l *lineWriter) rule(s Scope, r *Rule) []byte {
 		}
 		l.b = append(l.b, ']')
 	}
+	l.limits("limits", &r.Limits)
+	l.limits("hostLimits", &r.HostLimits)
 	return l.end()
 }
 
@@ -260,6 +315,7 @@ func (l *lineWriter) host(name []byte, s *hostState) []byte {
 		}
 		l.b = append(l.b, '}')
 	}
+	l.counts(&s.used)
 	return l.end()
 }
 

@@ -51,8 +51,14 @@ func (x *exporter) controls(s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	return s.Rows(rowRule, func(key string, value []byte) error {
+	err = s.Rows(rowRule, func(key string, value []byte) error {
 		return x.addRow(sectionRule, key[len(rowRule):], value)
+	})
+	if err != nil {
+		return err
+	}
+	return s.Rows(rowUse, func(key string, value []byte) error {
+		return x.addRow(sectionUsed, key[len(rowUse):], value)
 	})
 }
 

@@ -82,7 +82,7 @@ func (c *core) advanceDue(id uint32, at, now int64) {
 		return
 	}
 	switch h.place {
-	case leased, loading, unbound, held:
+	case leased, loading, unbound, held, dying:
 		h.due, h.why = at, whyDelay
 	default:
 		c.detach(id)

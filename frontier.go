@@ -26,12 +26,13 @@ type Frontier struct {
 	start    time.Time
 	maxDelay int64 // nanoseconds: opts.Delay.Max()
 
-	controls   controls
-	groupRules groupRules
-	events     *events
-	ruling     ruling       // guarded by mu
-	adding     atomic.Int64 // Add calls under way: the crawl is not over
-	rekeying   atomic.Bool  // an import takes a key over
+	controls     controls
+	groupRules   groupRules
+	events       *events
+	ruling       ruling       // guarded by mu
+	crawlChanges crawlChanges // guarded by mu
+	adding       atomic.Int64 // Add calls under way: the crawl is not over
+	rekeying     atomic.Bool  // an import takes a key over
 
 	reader sync.Mutex // one timed block is read at a time; taken before mu
 
@@ -91,15 +92,16 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		return nil, err
 	}
 	f := &Frontier{
-		opts:     o,
-		start:    o.Clock.Now(),
-		maxDelay: int64(o.Delay.Max()),
-		events:   newEvents(&o),
-		heldFrom: notHeld,
-		ruling:   ruling{},
-		contacts: map[uint32]*waiterQueue{},
-		forcing:  map[Mark]chan struct{}{},
-		known:    knownURLs{recent: &seen.Set{}, older: &seen.Set{}},
+		opts:         o,
+		start:        o.Clock.Now(),
+		maxDelay:     int64(o.Delay.Max()),
+		events:       newEvents(&o),
+		heldFrom:     notHeld,
+		ruling:       ruling{},
+		crawlChanges: crawlChanges{},
+		contacts:     map[uint32]*waiterQueue{},
+		forcing:      map[Mark]chan struct{}{},
+		known:        knownURLs{recent: &seen.Set{}, older: &seen.Set{}},
 		core: newCore(coreConfig{
 			levels:     o.Priorities,
 			quantum:    o.Quantum,
@@ -114,6 +116,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		}),
 	}
 	f.core.concurrency = f.concurrency
+	f.core.tell, f.core.wall = f.emitLocked, f.wall
 	f.core.groupSettings = f.groupRules.of
 	f.core.controls = &f.controls
 	if o.Spill == nil {
@@ -357,7 +360,7 @@ func (f *Frontier) overLocked() bool {
 // contactsPausedLocked reports whether no Contact waits but for paused hosts.
 func (f *Frontier) contactsPausedLocked() bool {
 	for id := range f.contacts {
-		if h := f.core.hosts.at(id); h.place != held || h.pos != heldPaused {
+		if h := f.core.hosts.at(id); h.place != held || h.pos != heldPaused && h.pos != heldSpent {
 			return false
 		}
 	}

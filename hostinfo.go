@@ -74,6 +74,8 @@ type HostInfo struct {
 	CrawlDelay time.Duration // that robots.txt asked for; 0: none
 	Rule       Rule          // what RuleOf says of it
 	Backoff    BackoffState  // what its failures did to it
+	Used       Used          // what was counted for Rule.HostLimits
+	Full       bool          // it is in memory, and Limits.Waiting refuse new URLs of it: its own, or those of a scope
 
 	// Reason is why nothing of it is handed out now, and Until when that ends by
 	// time alone; zero: time alone does not end it, or nobody knows when.
@@ -180,6 +182,10 @@ func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
 		t := c.troubles[id]
 		x.Backoff = t.state(&c.cfg)
 	}
+	if h.has(counted) {
+		x.Used = f.usedLocked(c.limits.hosts[id], &x.Rule.HostLimits)
+	}
+	x.Full = c.refusing(id)
 	reason, until := c.reasonOf(id, f.last)
 	x.Reason = reason
 	if until != never {
@@ -192,10 +198,14 @@ func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
 // time alone; never if that is not known.
 func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 	h := c.hosts.at(id)
-	hold, why := c.controls.hold(c.name(h), now)
+	hold, why := c.ruledOut(id, now)
 	switch {
-	case h.waiting > 0 && (hold == never || c.pausedCrawls > 0 && !c.has(h, (*crawl).runs)):
+	case h.waiting > 0 && hold == never && why == heldSpent:
+		return ReasonLimit, never
+	case h.waiting > 0 && hold == never:
 		return ReasonPaused, never
+	case h.waiting > 0 && c.pausedCrawls > 0 && !c.has(h, (*crawl).runs):
+		return c.stopReason(h, now)
 	case h.place == leased:
 		return ReasonLeased, never
 	case h.waiting == 0 && h.scheduled > 0:
@@ -212,6 +222,9 @@ func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 	longer(c.clockOf(h), h.due)
 	if why == heldBlocked {
 		longer(ReasonBlocked, hold)
+	}
+	if why == heldLimited {
+		longer(ReasonLimit, hold)
 	}
 	longer(ReasonReopened, c.hold)
 	if h.group != 0 && !h.holdsSlot {
@@ -271,6 +284,7 @@ func (f *Frontier) dormantInfoLocked(a *absentee) (HostInfo, bool) {
 	}
 	t := f.stateTrouble(&a.state)
 	x.Backoff = t.state(&f.core.cfg)
+	x.Used = f.usedLocked(f.dormantUsage(a, &x.Rule.HostLimits), &x.Rule.HostLimits)
 	x.Group = a.state.group
 	if id := f.core.groupNames[x.Group]; id != 0 && f.core.groups.at(id).free > 0 {
 		x.GroupDue = f.wall(f.core.groups.at(id).free)

@@ -29,6 +29,8 @@ const (
 	hostFree       = 15 // of its trouble: Unix milliseconds
 	hostFailure    = 16 // kind of the last failure
 	hostUsual      = 17
+	hostUsed       = 32 // and the tags of appendUsage: what it has used of limits
+	hostUsedUntil  = 37 // Unix milliseconds; 0: for ever
 )
 
 // hostState is what the row of a host says.
@@ -41,6 +43,8 @@ type hostState struct {
 	quiet      int64   // Unix milliseconds
 	free       int64   // Unix milliseconds
 	trouble    trouble // but for these two
+	used       usageState
+	usedUntil  int64 // Unix milliseconds; 0: for ever
 }
 
 // hostRow encodes what is known of a host, which may be contacted from due on.
@@ -70,6 +74,12 @@ func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
 		b = appendNumber(b, hostFree, uint64(max(0, wallMillis(f.wall(c.troubles[id].free)))))
 		b = appendNumber(b, hostFailure, uint64(c.troubles[id].kind))
 		b = appendNumber(b, hostUsual, uint64(c.troubles[id].usual))
+	}
+	if h.has(counted) {
+		b = appendUsage(b, hostUsed, f.usageState(c.limits.hosts[id]))
+		if at := c.usedUntil(id); at != 0 {
+			b = appendNumber(b, hostUsedUntil, uint64(max(1, wallMillis(f.wall(at)))))
+		}
 	}
 	return Row{Key: rowHost + string(c.name(h)), Value: b}
 }
@@ -109,6 +119,11 @@ func decodeHost(name string, value []byte) (hostState, error) {
 		case hostAssigned:
 			s.assigned = x == 1
 			return x == 1
+		case hostUsed + useSince, hostUsed + useServed, hostUsed + useBytes, hostUsed + useErrors:
+			return s.used.field(tag-hostUsed, x)
+		case hostUsedUntil:
+			s.usedUntil = int64(x)
+			return x <= maxMillis
 		case hostFree:
 			s.free = int64(x)
 			return x <= maxMillis
@@ -149,6 +164,13 @@ func (f *Frontier) remember(id uint32, s *hostState) {
 	if t := f.stateTrouble(s); !t.over() {
 		c.setTrouble(id, t)
 		c.outlived(id, f.last)
+	}
+	if s.used != (usageState{}) {
+		u := &usage{}
+		f.restore(u, s.used)
+		c.book(f.token).hosts[id] = u
+		u.first = c.limits.youngest
+		h.set(counted)
 	}
 	if due, why := f.dueOf(s); due >= h.due { // what the row says is more exact
 		h.due, h.why = due, why

@@ -8,6 +8,7 @@
 package frontier
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/dchest/siphash"
@@ -63,6 +64,7 @@ const (
 	behind                         // the same, and only a host that leaves memory needs a new row
 	troubled                       // it has an entry in core.troubles
 	assigned                       // it belongs to its group until somebody says otherwise
+	counted                        // it has an entry in limitBook.hosts
 )
 
 // has reports whether one of the flags is set.
@@ -102,6 +104,7 @@ type core struct {
 	pausedCrawls int
 	sweptCrawls  int      // of which all was deleted and is being taken out
 	pausedURLs   int64    // that wait in them
+	limitedURLs  int64    // of these: until a period ends
 	offers       timeHeap // crawls that have something to offer, by pass
 	urgent       timeHeap // crawls that have something Immediate to offer, by turns
 	pass         int64    // of the crawl that was served last, before it was
@@ -129,6 +132,9 @@ type core struct {
 
 	controls  *controls
 	held      heldHosts
+	limits    *limitBook // nil: there never were any
+	tell      func(Event)
+	wall      func(ns int64) time.Time
 	more      bool    // next stopped early, so as not to hold the lock too long
 	dooms     dooms   // deletions in force: of those dead records are in memory
 	stored    dooms   // deletions that have a row
@@ -178,7 +184,7 @@ type coreConfig struct {
 func newCore(cfg coreConfig) *core {
 	c := &core{
 		cfg: cfg, groupNames: map[string]uint32{}, controls: &controls{}, laned: map[uint32]uint32{},
-		troubles: map[uint32]trouble{},
+		troubles: map[uint32]trouble{}, tell: func(Event) {}, wall: func(ns int64) time.Time { return time.Unix(0, ns) },
 	}
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
 	c.leases.inHeap, c.groups.inHeap, c.hostLanes.inHeap = true, true, true
@@ -262,6 +268,9 @@ func (c *core) forget(id uint32) {
 	c.leaveGroup(h)
 	if h.has(troubled) {
 		c.setTrouble(id, trouble{})
+	}
+	if h.has(counted) {
+		c.dropUsage(id)
 	}
 	c.unordered(id)
 	c.hostEnds(id)

@@ -105,6 +105,7 @@ func (im *importer) flush() error {
 	}
 	o := im.op
 	im.op = nil
+	o.unlimited = true
 	defer o.free()
 	if err := im.pending.wait(); err != nil {
 		return failed(err)
@@ -303,6 +304,9 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	if t := f.stateTrouble(s); !h.has(troubled) && !t.over() {
 		c.setTrouble(id, t)
 		h.set(unsaved)
+	}
+	if s.used != (usageState{}) {
+		f.importHostUsed(id, s.used)
 	}
 	if s.group != "" && h.group == 0 && idle {
 		c.joinGroup(h, c.groupOf(s.group))

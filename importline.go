@@ -31,6 +31,11 @@ type exportLine struct {
 	Paused       string
 	BlockedUntil lineTime
 	Priorities   []int
+	Limits       lineLimits
+	HostLimits   lineLimits
+
+	Used   *string
+	Counts *lineCounts // of hosts, too
 
 	Group   *string
 	Group64 []byte
@@ -161,4 +166,32 @@ func either(name string, text *string, binary []byte) (string, error) {
 		return string(binary), nil
 	}
 	return "", fmt.Errorf("has no %s", name)
+}
+
+// lineLimits are Limits.
+type lineLimits struct {
+	Waiting, Served, Bytes, Errors int64
+	Depth                          int
+	Period                         lineDuration
+}
+
+func (l *lineLimits) limits() Limits {
+	return Limits{l.Waiting, l.Served, l.Bytes, l.Errors, l.Depth, time.Duration(l.Period)}
+}
+
+// lineCounts is what was used of limits.
+type lineCounts struct {
+	Since                 lineTime
+	Served, Bytes, Errors int64
+}
+
+// state is what a line tells of what was used; nothing if it does not.
+func (l *lineCounts) state() (s usageState, err error) {
+	if l == nil {
+		return s, nil
+	}
+	if l.Served < 0 || l.Bytes < 0 || l.Errors < 0 {
+		return s, errors.New("counts: want numbers >= 0")
+	}
+	return usageState{int64(l.Since), l.Served, l.Bytes, l.Errors}, nil
 }

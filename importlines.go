@@ -45,6 +45,7 @@ func (im *importer) json(text []byte) error {
 		{l.End != nil, im.endLine},
 		{l.Settings != nil, im.crawlLine},
 		{l.Rule != nil, im.ruleLine},
+		{l.Used != nil, im.usedLine},
 		{l.Group != nil || l.Group64 != nil, im.groupLine},
 		{l.Host != nil || l.Host64 != nil, im.hostLine},
 		{l.URL != nil || l.URL64 != nil, im.urlLine},
@@ -113,34 +114,27 @@ func (im *importer) crawlLine(l *exportLine) error {
 	default:
 		return fmt.Errorf("paused is %q; want on or off", l.Paused)
 	}
-	if im.dry {
-		return nil
+	s.Limits = l.Limits.limits()
+	if err := s.check(); err != nil || im.dry {
+		return err
 	}
 	im.done.Crawls++
 	return failed(im.f.SetCrawl(*l.Settings, s))
 }
 
 func (im *importer) ruleLine(l *exportLine) error {
-	s := All()
-	if *l.Rule != "all" {
-		name, err := either("name", l.Name, l.Name64)
-		if err != nil {
-			return err
-		}
-		switch *l.Rule {
-		case "host":
-			s = Host(name)
-		case "domain":
-			s = Domain(name)
-		default:
-			return fmt.Errorf("rule is %q; want all, domain or host", *l.Rule)
-		}
+	s, err := l.scope("rule", *l.Rule)
+	if err != nil {
+		return err
 	}
 	d, err := l.Delay.policy()
 	if err != nil {
 		return err
 	}
-	r := Rule{Delay: d, Concurrency: l.Concurrency, Priority: l.Priority}
+	r := Rule{
+		Delay: d, Concurrency: l.Concurrency, Priority: l.Priority,
+		Limits: l.Limits.limits(), HostLimits: l.HostLimits.limits(),
+	}
 	for i, p := range l.Priorities {
 		if i >= len(r.Priorities) || p < 0 || p > maxPriorities {
 			return fmt.Errorf("priorities are %v; want at most %d of 0 to %d", l.Priorities, len(r.Priorities), maxPriorities)
@@ -167,6 +161,46 @@ func (im *importer) ruleLine(l *exportLine) error {
 	}
 	im.done.Rules++
 	return nil
+}
+
+// scope is the scope that a line names, whose kind is that.
+func (l *exportLine) scope(member, kind string) (Scope, error) {
+	if kind == "all" {
+		return All(), nil
+	}
+	name, err := either("name", l.Name, l.Name64)
+	if err != nil {
+		return All(), err
+	}
+	s := Host(name)
+	switch kind {
+	case "host":
+	case "domain":
+		s = Domain(name)
+	default:
+		return s, fmt.Errorf("%s is %q; want all, domain or host", member, kind)
+	}
+	return s, s.check()
+}
+
+// usedLine is what was used of the limits of a scope or crawl.
+func (im *importer) usedLine(l *exportLine) error {
+	state, err := l.Counts.state()
+	if err != nil {
+		return err
+	}
+	key := crawlUseKey(l.Crawl)
+	if *l.Used != "crawl" {
+		s, err := l.scope("used", *l.Used)
+		if err != nil {
+			return err
+		}
+		key = rowUse + "r" + s.ruleKey()
+	}
+	if im.dry {
+		return nil
+	}
+	return failed(im.f.importUsed(key[len(rowUse):], state))
 }
 
 func (im *importer) groupLine(l *exportLine) error {
@@ -225,6 +259,8 @@ func (l *exportLine) hostState() (s hostState, err error) {
 	if d := time.Duration(l.CrawlDelay); d < 0 || d > maxCrawlDelay {
 		err = errors.Join(err, fmt.Errorf("crawlDelay is %v; want 0 to %v", d, maxCrawlDelay))
 	}
+	used, uerr := l.Counts.state()
+	s.used, err = used, errors.Join(err, uerr)
 	s.crawlDelay = int32((time.Duration(l.CrawlDelay) + time.Millisecond - 1) / time.Millisecond)
 	return s, err
 }

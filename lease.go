@@ -118,6 +118,9 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		return Lease{}, err
 	}
 	now := f.nowLocked()
+	if f.core.limits != nil && r.record != 0 {
+		f.core.use(r.host, f.core.crawlOf(f.core.queues.at(r.queue)), count{served: -1, lease: f.core.leaseNumber(r.token)}, now)
+	}
 	switch {
 	case r.record == 0:
 	case f.deadLeaseLocked(r) != 0:

@@ -75,6 +75,9 @@ func (c *core) lease(qid uint32, token uint64, now, deadline int64) uint32 {
 	x := c.crawlOf(q)
 	x.stats.HandedOut++
 	x.stats.Leased++
+	if c.limits != nil {
+		c.use(q.host, x, count{served: 1, lease: c.leaseNumber(token)}, now)
+	}
 	return c.leaseHost(leaseRecord{token: token, leasedAt: now, deadline: deadline, record: ref, queue: qid, host: q.host}, now)
 }
 

@@ -61,6 +61,8 @@ type modelLeaseState struct {
 	dead  bool   // the URL was deleted since
 	group string // whose slot it holds
 	old   string
+
+	counted []modelCount
 }
 
 type model struct {
@@ -74,6 +76,8 @@ type model struct {
 
 	rules        map[frontier.Scope]frontier.Rule
 	pausedCrawls map[uint32]bool
+	used         map[frontier.Scope]*modelUsage // of those with limits
+	hostUsed     map[string]*modelUsage
 
 	hosts     map[string]*modelHost
 	groups    map[string]time.Time // free from
@@ -142,6 +146,9 @@ func (m *model) expire() {
 		l := h.lease
 		end := l.lease.Deadline
 		m.endLease(n, end)
+		if l.item != nil {
+			m.count(n, 0, 1)
+		}
 		switch it := l.item; {
 		case it == nil:
 		case l.dead:
@@ -207,7 +214,7 @@ func (m *model) left(t *rapid.T) {
 	}
 	m.f.Stats() // lets those leave that may
 	for _, name := range m.resting() {
-		if m.hosts[name].crawl > 0 {
+		if m.hosts[name].crawl > 0 && m.hostUsed[name] == nil { // else a batch may forget what it has used
 			require.False(t, m.f.Resident(name), "%s stays in memory", name)
 		}
 	}
@@ -413,7 +420,7 @@ func (m *model) Next(t *rapid.T) {
 			continue
 		}
 		free, ok := m.free(name)
-		if until, paused := m.held(scopesOf(name)); paused || !until.IsZero() {
+		if until, paused := m.heldUntil(name); paused || !until.IsZero() {
 			if !paused && ok {
 				soon(later(free, until))
 			}
@@ -478,7 +485,7 @@ func (m *model) Next(t *rapid.T) {
 		require.Equal(t, it.url, l.Entry.URL, "first in, first out")
 		require.Equal(t, it.attempt, l.Attempt)
 		m.waiting[l.Host] = append(m.waiting[l.Host][:i:i], m.waiting[l.Host][i+1:]...)
-		h.lease = &modelLeaseState{item: it, lease: l, group: h.group}
+		h.lease = &modelLeaseState{item: it, lease: l, group: h.group, counted: m.count(l.Host, 1, 0)}
 		return
 	}
 	t.Fatalf("%s does not wait with priority %d", l.Entry.URL, l.Priority)
@@ -530,7 +537,11 @@ func (m *model) Done(t *rapid.T) {
 		h.crawl = o.CrawlDelay
 	}
 	probed := h.probes > 0
+	if o.Result == frontier.Failed {
+		m.count(name, 0, 1)
+	}
 	if o.Uncontacted {
+		l.giveBack(m, name)
 		h.lease, h.saved = nil, h.group
 	} else {
 		h.modelFailures = h.ended(o)
@@ -568,6 +579,7 @@ func (m *model) HandBack(t *rapid.T) {
 	name, l := m.pickLease(t)
 	n, err := m.f.HandBack(l.lease)
 	require.NoError(t, err)
+	l.giveBack(m, name)
 	switch {
 	case l.item == nil:
 	case l.again != nil:
@@ -620,6 +632,7 @@ func (m *model) Join(t *rapid.T) {
 	}
 	require.ErrorIs(t, err, frontier.ErrGroupBusy)
 	require.NoError(t, m.f.Done(l.lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
+	l.giveBack(m, name)
 	switch {
 	case l.again != nil:
 		m.admit(l.again, l.again.due)
@@ -703,6 +716,7 @@ func (m *model) Reopen(t *rapid.T) {
 	opened := m.now()
 	f := m.open(t)
 	m.recall(t, clean)
+	m.recount(t, clean)
 	if !clean {
 		m.hold = later(m.hold, opened.Add(modelDelay))
 	}
@@ -807,7 +821,8 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 		t: t, tb: tb, clock: clock, watch: watch,
 		rules:        map[frontier.Scope]frontier.Rule{},
 		pausedCrawls: map[uint32]bool{},
-		hosts:        map[string]*modelHost{}, groups: map[string]time.Time{}, waiting: map[string][]*item{},
+		used:         map[frontier.Scope]*modelUsage{}, hostUsed: map[string]*modelUsage{},
+		hosts: map[string]*modelHost{}, groups: map[string]time.Time{}, waiting: map[string][]*item{},
 		known: map[string]bool{}, finished: map[string]bool{},
 		opts: frontier.Options{
 			Clock: clock, Priorities: modelLevels, Selector: frontier.Strict(), Delay: frontier.FixedDelay(modelDelay),
@@ -824,7 +839,7 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
 		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Rule": m.Rule, "Delete": m.Delete,
-		"CrawlSettings": m.CrawlSettings, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export, "Forget": m.Forget,
+		"CrawlSettings": m.CrawlSettings, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export, "Forget": m.Forget, "Limit": m.Limit,
 		"": m.check,
 	}
 	if durable {

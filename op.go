@@ -23,6 +23,10 @@ type op struct {
 	lookup  lookup
 	absent  []absentee // hosts of entries that were not in memory
 
+	unlimited bool       // no limit refuses its entries
+	reserved  [][]*int64 // by entry: where it is counted until it waits; may be shorter
+	counts    bool       // rows of what was used of limits are to be written
+
 	marks []Mark // of URLs that become known, and were inserted for it
 
 	ends   bool      // record, of queue and host, is finished
@@ -63,7 +67,7 @@ func (o *op) free() {
 }
 
 func (o *op) empty() bool {
-	return len(o.entries) == 0 && !o.ends && len(o.rows) == 0 && len(o.forced) == 0 && len(o.marks) == 0
+	return len(o.entries) == 0 && !o.ends && !o.counts && len(o.rows) == 0 && len(o.forced) == 0 && len(o.marks) == 0
 }
 
 // encode appends b, and url if b has none, to the op's buffer and returns its bytes.

@@ -63,6 +63,7 @@ func (f *Frontier) outlinksLocked(o *op) error {
 		}
 	}
 	o.forced = f.dedupLocked(o, false)
+	refused := f.limitLocked(o)
 	o.entries = append(o.entries, own...)
-	return nil
+	return refused
 }

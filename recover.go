@@ -252,6 +252,14 @@ func (r *recovery) finish() {
 		c.list(x.queue)
 		c.counted(q, 1)
 	}
+	if c.limits != nil {
+		c.countAllDomains()
+		for _, x := range c.crawls {
+			if x != nil {
+				c.judgeCrawl(x, 0)
+			}
+		}
+	}
 	for id := uint32(1); id <= c.groups.top; id++ {
 		if g := c.groups.at(id); g.name != "" { // perhaps its settings were not known when it was met
 			c.setUpGroup(g)

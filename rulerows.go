@@ -88,6 +88,20 @@ var ruleFields = [fieldCount]ruleField{
 			return nil
 		},
 	},
+	fieldLimits: {
+		tag:  'l',
+		set:  func(r *Rule) bool { return r.Limits != Limits{} },
+		copy: func(dst, src *Rule) { dst.Limits = src.Limits },
+		put:  func(b []byte, r *Rule) []byte { return appendLimits(b, &r.Limits) },
+		get:  func(b []byte, r *Rule) error { return readLimits(b, &r.Limits) },
+	},
+	fieldHostLimits: {
+		tag:  'L',
+		set:  func(r *Rule) bool { return r.HostLimits != Limits{} },
+		copy: func(dst, src *Rule) { dst.HostLimits = src.HostLimits },
+		put:  func(b []byte, r *Rule) []byte { return appendLimits(b, &r.HostLimits) },
+		get:  func(b []byte, r *Rule) error { return readLimits(b, &r.HostLimits) },
+	},
 }
 
 // ruleRow encodes a rule for the store. An empty rule's row is deleted.

@@ -48,6 +48,10 @@ type Rule struct {
 	// counts before Priority. Zero: not set.
 	Priority   int
 	Priorities Priorities
+	// Limits is what the hosts of the scope may do together: all scopes around a
+	// host count, not only that which RuleOf tells. HostLimits is what each of them may do alone.
+	Limits     Limits
+	HostLimits Limits
 }
 
 // ruleField is one setting of a Rule: how it is told and stored. A new setting
@@ -69,6 +73,8 @@ const (
 	fieldBlocked
 	fieldPriority
 	fieldPriorities
+	fieldLimits
+	fieldHostLimits
 	fieldCount
 )
 
@@ -87,7 +93,8 @@ type scopeRule struct {
 	key   string // Scope.ruleKey
 	scope Scope
 	Rule
-	until int64 // BlockedUntil in ns since Open; 0: not set
+	until int64  // BlockedUntil in ns since Open; 0: not set
+	use   *usage // guarded by Frontier.mu; nil: there are no Limits
 }
 
 // ruleTable is the rules at one moment. It is never changed.

@@ -23,6 +23,8 @@ type holdReason = int32
 const (
 	heldPaused  holdReason = iota // until somebody resumes it
 	heldBlocked                   // until a time that heldHosts.blocks tells
+	heldLimited                   // until a time that limitBook.ends tells
+	heldSpent                     // until a limit without a period is raised
 	holdReasons
 )
 
@@ -55,7 +57,9 @@ func (c *core) heldURLs() int64 {
 }
 
 // heldForGood is how many of them only an operator can set free.
-func (c *core) heldForGood() int64 { return c.held.urls[heldPaused] + c.pausedURLs }
+func (c *core) heldForGood() int64 {
+	return c.held.urls[heldPaused] + c.held.urls[heldSpent] + c.pausedURLs - c.limitedURLs
+}
 
 // countHeld notes that n URLs more (or, negative, less) of a crawl wait at hosts
 // that are held.
@@ -107,27 +111,27 @@ func (c *controls) hold(host []byte, now int64) (until int64, why holdReason) {
 
 // mayServe reports whether no rule keeps a host from being served now.
 func (c *core) mayServe(id uint32, now int64) bool {
-	if !c.controls.holding() {
+	if !c.holding() {
 		return true
 	}
-	until, _ := c.controls.hold(c.name(c.hosts.at(id)), now)
+	until, _ := c.ruledOut(id, now)
 	return until == 0
 }
 
 // setAside puts a host, which is in no structure, aside if a rule says so.
 func (c *core) setAside(id uint32, now int64) bool {
-	if !c.controls.holding() {
+	if !c.holding() {
 		return false
 	}
-	h := c.hosts.at(id)
-	until, why := c.controls.hold(c.name(h), now)
+	until, why := c.ruledOut(id, now)
 	if until == 0 {
 		return false
 	}
+	h := c.hosts.at(id)
 	c.dropSlot(h, now)
 	c.put(h, held)
 	h.served = 0
-	c.keep(id, h, why)
+	c.keep(id, h, why, until)
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		c.evict(q)
 	}
@@ -135,11 +139,13 @@ func (c *core) setAside(id uint32, now int64) bool {
 }
 
 // keep files a host that is in place held.
-func (c *core) keep(id uint32, h *host, why holdReason) {
+func (c *core) keep(id uint32, h *host, why holdReason, until int64) {
 	if c.held.tree == nil {
 		c.held.tree = btree.NewG(64, c.hostBefore)
 	}
-	h.pos = why
+	if h.pos = why; why == heldLimited {
+		c.limits.ends.push(timeItem{at: until, id: id})
+	}
 	c.held.tree.ReplaceOrInsert(id)
 	c.held.hosts[why]++
 	c.countHeldOf(h, why, 1)
@@ -147,6 +153,10 @@ func (c *core) keep(id uint32, h *host, why holdReason) {
 
 // letGo is the inverse of keep.
 func (c *core) letGo(id uint32, h *host) {
+	if h.pos == heldLimited {
+		c.limits.ends.remove(c.limits.endAt[id])
+		delete(c.limits.endAt, id)
+	}
 	c.held.tree.Delete(id)
 	c.held.hosts[h.pos]--
 	c.countHeldOf(h, h.pos, -1)
@@ -155,7 +165,7 @@ func (c *core) letGo(id uint32, h *host) {
 // shelve holds back hosts that would be the next to become due, so that nobody
 // waits for them. With many of them it needs several calls.
 func (c *core) shelve(now int64) {
-	if !c.controls.holding() {
+	if !c.holding() {
 		return
 	}
 	for range shelveAtOnce {
@@ -199,41 +209,66 @@ func (c *core) ruled(old, r *scopeRule, now int64) {
 	if r.until > now {
 		c.held.blocks.ReplaceOrInsert(r)
 	}
-	if c.places[held] > 0 {
-		c.held.reviews = append(c.held.reviews, review{scope: r.scope})
-	}
+	c.review(r.scope)
 }
 
-// unblockAt is when the next block ends that a host waits for.
+// unblockAt is when the next block or period of a limit ends that a host or crawl
+// waits for.
 func (c *core) unblockAt() int64 {
+	at := never
+	if c.limits != nil {
+		at = min(c.limits.ends.min(), c.limits.crawlEnds.min())
+	}
 	if c.held.hosts[heldBlocked] > 0 {
 		if r, ok := c.held.blocks.Min(); ok {
-			return r.until
+			at = min(at, r.until)
 		}
 	}
-	return never
+	return at
 }
 
-// unblock ends the blocks whose time has come, and lets held hosts go that may.
+// unblock ends the blocks and periods whose time has come, and lets held hosts go
+// that may.
 func (c *core) unblock(now int64) {
-	if c.held.blocks == nil {
+	if !c.endBlocks(now) || c.limits != nil && !c.lift(now) {
+		c.more = true
 		return
+	}
+	for n := reviewAtOnce; n > 0 && len(c.held.reviews) > 0; {
+		n -= c.reviewSome(n, now)
+	}
+}
+
+// endBlocks ends the blocks whose time has come, and reports whether it came to the
+// end.
+func (c *core) endBlocks(now int64) bool {
+	if c.held.blocks == nil {
+		return true
 	}
 	for n := 0; ; n++ {
 		r, ok := c.held.blocks.Min()
 		if !ok || r.until > now {
-			break
+			return true
 		}
 		if n == unblockAtOnce {
-			c.more = true
-			return
+			return false
 		}
 		ended := *r
 		ended.Rule, ended.until = r.at(now), 0
 		c.ruled(c.controls.put(&ended), &ended, now)
 	}
-	for n := reviewAtOnce; n > 0 && len(c.held.reviews) > 0; {
-		n -= c.reviewSome(n, now)
+}
+
+// reviewHost looks again at a host that is held.
+func (c *core) reviewHost(id uint32, now int64) {
+	h := c.hosts.at(id)
+	switch until, why := c.ruledOut(id, now); {
+	case until == 0:
+		c.detach(id)
+		c.settle(id, now)
+	case why != h.pos || why == heldLimited:
+		c.letGo(id, h)
+		c.keep(id, h, why, until)
 	}
 }
 
@@ -244,18 +279,10 @@ func (c *core) reviewSome(n int, now int64) int {
 	ids := c.heldIn(x.scratch[:0], r.scope, string(r.key), n)
 	x.scratch = ids[:0]
 	for i, id := range ids {
-		h := c.hosts.at(id)
 		if i == len(ids)-1 {
 			r.key = c.orderKey(r.key[:0], id)
 		}
-		switch until, why := c.controls.hold(c.name(h), now); {
-		case until == 0:
-			c.detach(id)
-			c.settle(id, now)
-		case why != h.pos:
-			c.letGo(id, h)
-			c.keep(id, h, why)
-		}
+		c.reviewHost(id, now)
 	}
 	if len(ids) < n {
 		if x.reviews = x.reviews[1:]; len(x.reviews) == 0 {

@@ -220,6 +220,7 @@ func (c *core) rest(id uint32, h *host, now int64) {
 	h.served = 0
 	c.dropLanes(id, now)
 	c.outlived(id, now)
+	c.unused(id, now)
 	x := c.lanesOf(id)
 	switch until := c.idlesUntil(id); {
 	case x != nil && x.used > 0:

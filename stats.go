@@ -8,7 +8,7 @@ type Stats struct {
 	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
 	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
 	Immediate int64   // of Waiting: those of CrawlNow, which WaitingBy has not
-	Held      int64   // of Waiting: those of hosts that were found to be paused or blocked, and of paused crawls
+	Held      int64   // of Waiting: those of hosts that were found to be paused, blocked or at a limit, and of crawls that are paused or at one
 	Scheduled int64   // URLs with a future time, or whose time came and that are still to be read
 	Leased    int64   // leases out, those for contact only included
 	Hosts     int64   // hosts of which something is in memory
@@ -22,6 +22,7 @@ type Stats struct {
 	// Since Open:
 	Added      int64    // URLs admitted for the first time, or by Force
 	Duplicates int64    // entries refused because they were known
+	Refused    int64    // entries refused because of limits
 	HandedOut  int64    // leases, those for contact only included
 	Done       [7]int64 // Done calls by Result
 	Retried    int64    // failed URLs that were scheduled again
@@ -82,7 +83,7 @@ func (c *core) memory() int64 {
 	return c.mem.Size() + c.names.Size() + c.hosts.size() + c.queues.size() + c.parts.size() + c.touchedParts.size() + c.leases.size() +
 		c.hostLanes.size() + int64(len(c.laned))*lanesBytes +
 		c.groups.size() + c.waits.size() + c.index.size() + c.order.size() +
-		c.sizes.size() + c.held.size() + c.controls.size() + c.blocks.size() +
+		c.sizes.size() + c.held.size() + c.limits.size() + c.controls.size() + c.blocks.size() +
 		c.pace.Size() + c.parks.Size() + c.idle.Size() + c.expiry.Size() + c.scheduled.Size() +
 		c.offers.Size() + c.urgent.Size() + int64(len(c.crawls))*c.crawlBytes() +
 		c.rows.Size() + c.departures.size() + c.timed.size() + int64(cap(c.unplaced))*16 +

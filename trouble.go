@@ -43,6 +43,9 @@ func (c *core) idlesUntil(id uint32) int64 {
 		t := c.troubles[id]
 		until = max(until, t.until())
 	}
+	if h.has(counted) && !c.cfg.spill {
+		until = max(until, c.limits.hosts[id].rests)
+	}
 	return until
 }
 
@@ -104,7 +107,9 @@ func (f *Frontier) tellTroubleLocked(h *host, old, t *trouble) {
 
 // leaseNumber is the number of the lease with this token: later ones have higher
 // numbers.
-func (f *Frontier) leaseNumber(token uint64) uint64 { return token ^ f.hostHash("token") }
+func (f *Frontier) leaseNumber(token uint64) uint64 { return f.core.leaseNumber(token) }
+
+func (c *core) leaseNumber(token uint64) uint64 { return token ^ c.hash(bytesOf("token")) }
 
 // BackoffState is what its failures did to a host. The zero value is nothing.
 type BackoffState struct {

@@ -41,6 +41,7 @@ func (f *Frontier) NextDue(n int) []HostInfo {
 	c := f.core
 	found := c.soon(c.dueNow(nil, n, f.last), n, f.last)
 	found = c.unblockedNext(found, n, f.last)
+	found = c.liftedNext(found, n)
 	slices.SortStableFunc(found, func(a, b timeItem) int { return cmp.Compare(a.at, b.at) })
 	names := make([]string, 0, n)
 	for _, it := range found[:min(n, len(found))] {
@@ -96,7 +97,7 @@ func (c *core) dueNow(found []timeItem, n int, now int64) []timeItem {
 // may hold some of them, of which nobody has found out yet, the best of some more.
 func (c *core) soon(found []timeItem, n int, now int64) []timeItem {
 	first, tries := len(found), n
-	if c.controls.holding() {
+	if c.holding() {
 		tries = min(4*n, 2*viewAtMost)
 	}
 	for walk := c.walkDue(); tries > 0; tries-- {
@@ -115,10 +116,10 @@ func (c *core) soon(found []timeItem, n int, now int64) []timeItem {
 // servedFrom is when a host whose clocks allow a contact at a time may be contacted
 // under the rules; false if it is paused. Nobody may have found out about these yet.
 func (c *core) servedFrom(id uint32, at, now int64) (int64, bool) {
-	if !c.controls.holding() {
+	if !c.holding() {
 		return at, true
 	}
-	until, _ := c.controls.hold(c.name(c.hosts.at(id)), now)
+	until, _ := c.ruledOut(id, now)
 	return max(at, until), until != never
 }
 
@@ -133,13 +134,30 @@ func (c *core) unblockedNext(found []timeItem, n int, now int64) []timeItem {
 		left := n - len(seen)
 		for _, id := range c.heldIn(nil, r.scope, "", left) {
 			h := c.hosts.at(id)
-			if until, why := c.controls.hold(c.name(h), now); why == heldBlocked && !seen[id] {
+			if until, why := c.ruledOut(id, now); why == heldBlocked && !seen[id] {
 				seen[id] = true
 				found = append(found, timeItem{at: max(h.due, until, c.hold), id: id})
 			}
 		}
 		return len(seen) < n
 	})
+	return found
+}
+
+// liftedNext appends up to n hosts that are held until the end of a limit's period,
+// those that wait for the first end.
+func (c *core) liftedNext(found []timeItem, n int) []timeItem {
+	if c.limits == nil {
+		return found
+	}
+	w := &dueWalk{c: c}
+	for w.add(dueItem{in: &c.limits.ends, floor: c.hold}); n > 0; n-- {
+		it, ok := w.next()
+		if !ok {
+			break
+		}
+		found = append(found, timeItem{at: max(it.at, c.hosts.at(it.id).due), id: it.id})
+	}
 	return found
 }
 

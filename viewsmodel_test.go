@@ -44,9 +44,13 @@ func (m *model) lookAtHost(t *rapid.T, name string) {
 	}
 	require.Equal(t, leased, x.Leased)
 	until, paused := m.held(scopesOf(name))
+	limited, spent := m.limited(name)
+	until = later(until, limited)
 	blocked := !until.IsZero() && until.After(m.now())
 	free, ok := m.free(name)
 	switch {
+	case len(m.waiting[name]) > 0 && spent && !paused:
+		require.Equal(t, frontier.ReasonLimit.String(), x.Reason.String())
 	case len(m.waiting[name]) > 0 && (paused || m.running(m.waiting[name]) == 0):
 		require.Equal(t, frontier.ReasonPaused.String(), x.Reason.String())
 	case h.lease != nil:

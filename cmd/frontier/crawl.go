@@ -74,6 +74,11 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return err
 	}
 	defer func() { err = join(err, f.Close()) }()
+	if s.limits != nil {
+		if err := f.SetHostLimits(frontier.All(), *s.limits); err != nil {
+			return err
+		}
+	}
 
 	done, err := openDoneLog(s.doneLog)
 	if err != nil {

@@ -36,6 +36,7 @@ type settings struct {
 	fetch    fetch.Options // of crawler.Fetcher
 	names    *dns.Resolver // nil if a proxy looks names up
 	crawler  crawler.Options
+	limits   *frontier.Limits // of each host; nil: as they are
 }
 
 // errHelp is returned for -help, after the help has been printed.
@@ -51,7 +52,8 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 		tries                       int
 		retryWait                   time.Duration
 		userAgent, contact, proxy   string
-		maxBody, memory             byteSize
+		maxBody, memory, limitBytes byteSize
+		limits                      frontier.Limits
 		groupDelay                  time.Duration
 		hosts, domains, exempt      list
 		include, exclude, resolving repeated
@@ -85,6 +87,12 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.IntVar(&s.crawler.Scope.MaxURL, "max-url", 4096, "greatest length of a URL in bytes")
 	fs.Int64Var(&s.crawler.MaxPages, "max-pages", 0, "stop after so many pages in this run (default: never)")
 	fs.Int64Var(&s.crawler.MaxPagesPerHost, "max-pages-per-host", 0, "pages of one host in this run; its other URLs are given up (default: all)")
+	fs.Int64Var(&limits.Served, "limit-pages", 0, "pages that each host is asked for in a -limit-period (default: any); the -limit flags are kept with -dir until others are given")
+	fs.Var(limitBytes.set(0), "limit-bytes", "`bytes` that each host may send in a -limit-period; k, M, G may follow (default: any)")
+	fs.Int64Var(&limits.Errors, "limit-errors", 0, "failed fetches of each host in a -limit-period (default: any)")
+	fs.DurationVar(&limits.Period, "limit-period", 0, "`time` after which these three are counted anew (default: never)")
+	fs.Int64Var(&limits.Waiting, "limit-waiting", 0, "URLs of each host that wait at most; more are dropped, as of a trap (default: any)")
+	fs.IntVar(&limits.Depth, "limit-depth", 0, "greatest number of links from a seed, of each host (default: any)")
 	fs.StringVar(&userAgent, "user-agent", "", "User-Agent `header`; name yourself (default \""+fetch.DefaultUserAgent+"\")")
 	fs.StringVar(&contact, "contact", "", "`URL or e-mail` address by which a host's owner reaches you; added to the User-Agent")
 	fs.StringVar(&proxy, "proxy", "", "proxy `URL` (http, https, socks5) for all requests")
@@ -138,6 +146,22 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	}
 	if s.crawler.Groups.Concurrency < 1 {
 		bad("-group-concurrency is %d; want >= 1", s.crawler.Groups.Concurrency)
+	}
+	limits.Bytes = int64(limitBytes)
+	for name := range given {
+		if strings.HasPrefix(name, "limit-") {
+			s.limits = &limits
+		}
+	}
+	for name, n := range map[string]int64{
+		"pages": limits.Served, "bytes": limits.Bytes, "errors": limits.Errors, "waiting": limits.Waiting, "depth": int64(limits.Depth),
+	} {
+		if n < 0 {
+			bad("-limit-%s is %d; want >= 0", name, n)
+		}
+	}
+	if p := limits.Period; p != 0 && (p < time.Millisecond || p > 100*366*24*time.Hour) {
+		bad("-limit-period is %v; want 1ms to 100 years", p)
 	}
 	for _, n := range exempt {
 		p, err := netip.ParsePrefix(n)
