@@ -120,14 +120,22 @@ func (e *SelectorError) Error() string {
 	return fmt.Sprintf("frontier: selector chose %d; available are %v", e.Got, e.Available)
 }
 
-// CorruptError reports a stored record that cannot be decoded. The record is
-// left in place: deleting evidence is the caller's decision, not ours.
+// CorruptError reports a stored record that cannot be decoded, or a file of the
+// store that is damaged. It is left in place: deleting evidence is the caller's
+// decision, not ours. spill.Repair salvages the rest.
 type CorruptError struct {
-	Key []byte // store key of the bad record
-	Err error  // what the decoder said
+	Key  []byte // store key of the bad record; nil: a whole file
+	File string // of the store's folder, if the store knows
+	Err  error  // what the decoder said
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("frontier: corrupt record %x: %v", e.Key, e.Err)
+	switch {
+	case e.File == "":
+		return fmt.Sprintf("frontier: corrupt record %x: %v", e.Key, e.Err)
+	case len(e.Key) == 0:
+		return fmt.Sprintf("frontier: corrupt file %s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("frontier: corrupt record %x in %s: %v", e.Key, e.File, e.Err)
 }
 func (e *CorruptError) Unwrap() error { return e.Err }

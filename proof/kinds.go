@@ -65,6 +65,11 @@ func kinds() []kind {
 			ci: []string{"-frontier.controls-rounds=20"}, long: []string{"-frontier.controls-rounds=100"},
 		},
 		{
+			name: "damage", what: "damages to files of a store: flipped, zeroed and garbled bytes, cut and removed files",
+			pkg: "spill", run: "^TestFolderDamage$", seed: ownSeed,
+			ci: []string{"-frontier.damages=100"}, long: []string{"-frontier.damages=1000"}, share: 2,
+		},
+		{
 			name: "power", what: "losses of power under load, with a torn and reordered tail",
 			pkg: ".", run: "^TestPowerCut$", seed: ownSeed,
 			ci: []string{"-frontier.power-cuts=12"}, long: []string{"-frontier.power-cuts=60"}, share: 2,

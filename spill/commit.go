@@ -86,6 +86,7 @@ func (s *Store) commitLocked(b *frontier.Batch) error {
 		return err
 	}
 	s.last = id
+	s.db.Confirm(id)
 	s.setPending(copyEffects(b))
 	s.dropped = append(s.dropped, b.Drop...)
 	return nil

@@ -20,7 +20,11 @@
 // until the process died or released the store.
 //
 // Damaged data is reported as a *frontier.CorruptError that names the store key
-// or the file, and is left in place.
+// or the file, and is left in place: by Open for the engine's tables and logs,
+// which are verified before the engine sees them, by Recover for the log, what
+// blocks say of themselves, and an end of the log that is missing, by Load for what
+// blocks hold. What died with a process between two transactions is no damage; nor
+// can damage to its last transaction always be told from death in the middle of it.
 //
 // # What is stored
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
@@ -49,6 +50,9 @@ func openFault(err error) error {
 	if strings.Contains(err.Error(), "Another process is using this Badger database") {
 		return fmt.Errorf("%w: %w", frontier.ErrInUse, err)
 	}
+	if damage := (*kv.DamageError)(nil); errors.As(err, &damage) {
+		return &frontier.CorruptError{File: damage.File, Err: damage.Err}
+	}
 	return err
 }
 
@@ -75,6 +79,9 @@ func checkFolder(dir string) error {
 	for _, n := range names {
 		ours = ours || n.Name() == "MANIFEST"
 	}
+	if !ours && remains(names) {
+		return &frontier.CorruptError{File: "MANIFEST", Err: errors.New("file is missing")}
+	}
 	if !ours && !onlyLock(names) {
 		return fmt.Errorf("%s has no MANIFEST, but other files (%s): it is no store, or a damaged one", dir, names[0].Name())
 	}
@@ -83,6 +90,20 @@ func checkFolder(dir string) error {
 		return fmt.Errorf("%s cannot be written: %w", dir, err)
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// remains tells whether a folder has files of a store.
+func remains(names []fs.DirEntry) bool {
+	for _, n := range names {
+		switch filepath.Ext(n.Name()) {
+		case ".sst", ".mem", ".vlog":
+			return true
+		}
+		if n.Name() == "blobs" || n.Name() == runFolder {
+			return true
+		}
+	}
+	return false
 }
 
 // onlyLock tells whether a crash left a folder just after it was made.

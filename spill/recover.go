@@ -22,6 +22,7 @@ import (
 var (
 	errNoSegment = errors.New("dead bits are missing")
 	errBadKey    = errors.New("key is malformed")
+	errNoEnd     = errors.New("the end of the log is missing")
 )
 
 // Recover takes the store into use and replays it into r.
@@ -79,7 +80,7 @@ type recovery struct {
 
 func (rc *recovery) run() error {
 	steps := []func() error{
-		rc.loadState, rc.survey, rc.surveyLog, rc.openRuns, rc.discard, rc.install,
+		rc.loadState, rc.survey, rc.surveyLog, rc.complete, rc.openRuns, rc.discard, rc.install,
 		rc.begin, rc.marks, rc.deadBits, rc.parts, rc.timed, rc.batches, rc.continued, rc.rows, rc.sweepRuns,
 	}
 	for _, step := range steps {
@@ -227,6 +228,20 @@ func (rc *recovery) discard() error {
 		}
 	}
 	return rc.discardLog()
+}
+
+// complete reports that the end of the log is missing.
+func (rc *recovery) complete() error {
+	last := rc.state.through
+	for _, e := range rc.log {
+		if e.head {
+			last = max(last, e.id)
+		}
+	}
+	if n := rc.s.db.Confirmed(); last < n {
+		return corrupt(logKey(fixed, last+1, 0), fmt.Errorf("%w: the log ends with batch %d, and %d was confirmed", errNoEnd, last, n))
+	}
+	return nil
 }
 
 // install makes the store ready for work.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"sync"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
@@ -35,7 +36,9 @@ type runFile struct {
 // name is the run's file, and what reports of damage call it.
 func (r *runFile) name() string { return runName(r.id) }
 
-func (r *runFile) corrupt(err error) error { return corrupt([]byte(r.name()), err) }
+func (r *runFile) corrupt(err error) error {
+	return &frontier.CorruptError{Key: []byte(r.name()), File: r.name(), Err: err}
+}
 
 // bytes is the memory that the run takes.
 func (r *run) bytes() int64 { return int64(len(r.index))*indexEntry + r.filter.bytes() }

@@ -53,6 +53,9 @@ type Badger struct {
 	blobs *blobs
 	sizes sizes
 
+	confirmed *confirmed
+	version   atomic.Uint64 // of the last write
+
 	allowed   int         // bytes that may be written before the next look at the free space; Write's
 	syncFault atomic.Bool // badger only logs that a sync of its value log failed
 	wasteful  atomic.Bool
@@ -114,11 +117,14 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 		WithNumVersionsToKeep(1).
 		WithDetectConflicts(false).
 		WithMetricsEnabled(false).
+		WithChecksumVerificationMode(options.OnBlockRead).
+		WithVerifyValueChecksum(true).
 		WithLogger(logger{c.Logger, d})
 	o.BaseTableSize, o.TableSizeMultiplier = d.table/2, 1
 	// What a generation wrote overlaps no other: it may go far down at once.
 	o.BaseLevelSize = baseLevel
-	if err := removeUnborn(path); err != nil {
+	before := readConfirmed(path)
+	if err := prepare(path, func() error { return inspect(path, before.version) }); err != nil {
 		return nil, err
 	}
 	db, err := badger.Open(o)
@@ -127,6 +133,9 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	}
 	if d.blobs, err = openBlobs(path, c.sizes, c.Sync); err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	if d.confirmed, err = openConfirmed(path, c.Sync, before); err != nil {
+		return nil, errors.Join(err, db.Close(), d.blobs.close())
 	}
 	d.db = db
 	d.counted = len(d.blobs.files) == 0
@@ -138,7 +147,15 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 func (d *Badger) Footprint() int64 { return d.table * perTable }
 
 // Close is for the store.
-func (d *Badger) Close() error { return errors.Join(d.db.Close(), d.blobs.close()) }
+func (d *Badger) Close() error {
+	return errors.Join(d.db.Close(), d.blobs.close(), d.confirmed.close())
+}
+
+// Confirm is for the store.
+func (d *Badger) Confirm(n uint64) { d.confirmed.set(n, d.version.Load()) }
+
+// Confirmed is for the store.
+func (d *Badger) Confirmed() uint64 { return d.confirmed.before.number }
 
 // logger passes on what badger says, and takes note of what it only says.
 type logger struct {

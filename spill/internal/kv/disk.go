@@ -23,6 +23,8 @@ type Disk struct {
 	now    *btree.BTreeG[Op] // guarded by mu; what a reader sees
 	synced *btree.BTreeG[Op] // guarded by mu; what a loss of power leaves
 	later  []*btree.BTreeG[Op]
+	noted  uint64           // guarded by mu; see Confirm
+	before uint64           // noted when the disk was made
 	files  map[string]image // guarded by mu
 	open   map[string]int   // guarded by mu; how often each file is open
 }
@@ -39,7 +41,7 @@ func (d *Disk) Copy() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return &Disk{
-		MaxOps: d.MaxOps, now: d.now.Clone(), synced: d.now.Clone(),
+		MaxOps: d.MaxOps, now: d.now.Clone(), synced: d.now.Clone(), noted: d.noted, before: d.noted,
 		files: survivors(d.files, FilesKept), open: map[string]int{},
 	}
 }
@@ -113,6 +115,16 @@ func (d *Disk) Write(b *Batch, sync bool) error {
 	}
 	return nil
 }
+
+// Confirm is for the store. What is noted does not outlive a loss of power.
+func (d *Disk) Confirm(n uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.noted = n
+}
+
+// Confirmed is for the store.
+func (d *Disk) Confirmed() uint64 { return d.before }
 
 // Fits is for the store.
 func (d *Disk) Fits(b *Batch) bool { return d.MaxOps == 0 || len(b.Ops) <= d.MaxOps }

@@ -21,6 +21,12 @@ type DB interface {
 	// outcome is unknown until b's keys are written again.
 	Write(b *Batch, sync bool) error
 
+	// Confirm notes that all writes which number n stands for have returned. It is
+	// cheap. Confirmed is the number that was noted last before the DB was opened,
+	// or an earlier one, or 0: if one that is not higher is missing, data is lost.
+	Confirm(n uint64)
+	Confirmed() uint64
+
 	// Fits tells whether Write takes b.
 	Fits(b *Batch) bool
 

@@ -14,9 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeUnborn does so unless another process has the folder, which may be making
-// a file just now. It holds the lock that badger will take.
-func removeUnborn(dir string) error {
+// prepare does so, after inspect has found nothing wrong, unless another process
+// has the folder, which may be making a file just now. It holds the lock that
+// badger will take.
+func prepare(dir string, inspect func() error) error {
 	d, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -27,6 +28,9 @@ func removeUnborn(dir string) error {
 	defer d.Close()
 	if unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return nil // badger will say so
+	}
+	if err := inspect(); err != nil {
+		return err
 	}
 	entries, err := d.ReadDir(-1)
 	for _, e := range entries {

@@ -116,7 +116,11 @@ func (d *Badger) commit(ops []Op, places []place) (died []entry, err error) {
 			return nil, err
 		}
 	}
-	return died, txn.Commit()
+	if err := txn.Commit(); err != nil {
+		return nil, err
+	}
+	d.version.Store(txn.ReadTs() + 1) // there is one writer
+	return died, nil
 }
 
 // placeOf returns where the value of key lies if it lies apart.

@@ -1,0 +1,285 @@
+// This file looks for damage in a folder before badger opens it: badger cuts
+// damaged logs off, leaves damaged tables out, and removes what a damaged
+// manifest does not name. Nothing is changed here.
+
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// DamageError tells of a file that is damaged.
+type DamageError struct {
+	File string // its name in the folder
+	Err  error
+}
+
+func (e *DamageError) Error() string { return e.File + ": " + e.Err.Error() }
+
+// Unwrap is for errors.Is and errors.As.
+func (e *DamageError) Unwrap() []error { return []error{e.Err, ErrDamaged} }
+
+var (
+	errHead    = errors.New("head is malformed")
+	errUnnamed = errors.New("the manifest does not name it, and nothing else has what it holds")
+	errInLog   = errors.New("there is damage before the end of the log")
+	errMissing = errors.New("the manifest names it, and it is missing")
+)
+
+// inspector knows a folder.
+type inspector struct {
+	dir       string
+	names     []string
+	confirmed uint64 // no version up to this may be lost
+	named     map[uint64]badger.TableManifest
+	last      uint64 // version in the tables that are named
+	logs      []walState
+}
+
+// walState is what a log of keys holds.
+type walState struct {
+	name        string
+	first, last uint64 // version of complete transactions
+	garbage     []byte // what follows them
+}
+
+// inspect returns a *DamageError if a folder is damaged. confirmed is the last
+// version that is known to have been written; 0: none is.
+func inspect(dir string, confirmed uint64) error {
+	x := inspector{dir: dir, confirmed: confirmed}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	for _, e := range entries {
+		x.names = append(x.names, e.Name())
+	}
+	if !slices.Contains(x.names, badger.ManifestFilename) {
+		return nil // it is new
+	}
+	for _, step := range []func() error{x.keys, x.manifest, x.tables, x.valueLogs, x.keyLogs, x.unnamed, x.hints} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *inspector) read(name string) ([]byte, error) { return os.ReadFile(filepath.Join(x.dir, name)) }
+
+func (x *inspector) with(ext string) (names []string) {
+	for _, n := range x.names {
+		if filepath.Ext(n) == ext {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// keys checks the registry of keys for encryption, of which we have none.
+func (x *inspector) keys() error {
+	const name, vector, text = badger.KeyRegistryFileName, 16, "Hello Badger"
+	if !slices.Contains(x.names, name) {
+		return nil // badger makes it
+	}
+	b, err := x.read(name)
+	if err != nil {
+		return err
+	}
+	if len(b) != vector+len(text) || string(b[vector:]) != text {
+		return &DamageError{name, errHead}
+	}
+	return nil
+}
+
+func (x *inspector) manifest() error {
+	f, err := os.Open(filepath.Join(x.dir, badger.ManifestFilename))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m, _, err := badger.ReplayManifestFile(f, 0, badger.DefaultOptions(x.dir).WithLogger(nil))
+	if err != nil {
+		return &DamageError{badger.ManifestFilename, err}
+	}
+	x.named = m.Tables
+	return nil
+}
+
+func tableName(id uint64) string { return fmt.Sprintf("%06d.sst", id) }
+
+// tables verifies those that the manifest names.
+func (x *inspector) tables() error {
+	for id, t := range x.named {
+		if t.KeyID != 0 || t.Compression != 0 {
+			continue // not of ours: badger will tell
+		}
+		last, err := x.table(tableName(id))
+		if err != nil {
+			return err
+		}
+		x.last = max(x.last, last)
+	}
+	return nil
+}
+
+func (x *inspector) table(name string) (last uint64, err error) {
+	data, err := x.read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, &DamageError{name, errMissing}
+	}
+	if err != nil {
+		return 0, err
+	}
+	blocks, last, err := tableBlocks(data)
+	for i, b := range blocks {
+		if err == nil {
+			if err = blockCells(b, func(cell) {}); err != nil {
+				err = fmt.Errorf("block %d: %w", i, err)
+			}
+		}
+	}
+	if err != nil {
+		return 0, &DamageError{name, err}
+	}
+	return last, nil
+}
+
+// keyLogs looks for damage in the logs of keys. The last transaction of the last
+// log may be torn: it was never confirmed.
+func (x *inspector) keyLogs() error {
+	names := x.with(".mem")
+	for i, name := range names {
+		data, err := x.read(name)
+		if err != nil {
+			return err
+		}
+		if len(data) == 0 {
+			continue // about to be made
+		}
+		if len(data) < logHead || !allZero(data[:8]) {
+			return &DamageError{name, errHead}
+		}
+		w := walState{name: name}
+		end := logCells(data, logHead, func(c cell) {
+			if w.first == 0 {
+				w.first = c.version
+			}
+			w.last = max(w.last, c.version)
+		})
+		w.garbage = data[end:]
+		x.logs = append(x.logs, w)
+		if allZero(w.garbage) {
+			continue
+		}
+		if i < len(names)-1 && !x.emptyFrom(names[i+1:]) || x.goesOn(w.garbage) {
+			return &DamageError{name, errInLog}
+		}
+	}
+	known := x.last
+	for _, w := range x.logs {
+		known = max(known, w.last)
+	}
+	for _, w := range x.logs {
+		if known < x.confirmed && !allZero(w.garbage) {
+			return &DamageError{w.name, errInLog}
+		}
+	}
+	return nil
+}
+
+// emptyFrom tells whether nothing was written to logs.
+func (x *inspector) emptyFrom(names []string) bool {
+	for _, name := range names {
+		if data, err := x.read(name); err != nil || len(data) > logHead && !allZero(data[logHead:]) {
+			return false
+		}
+	}
+	return true
+}
+
+// goesOn tells whether there is more than one transaction behind damage.
+func (x *inspector) goesOn(data []byte) bool {
+	first := uint64(0)
+	for at := nextLogEntry(data, 0); at >= 0; {
+		c, n := logEntry(data[at:])
+		if first == 0 {
+			first = c.version
+		}
+		if c.version != first {
+			return true
+		}
+		at = nextLogEntry(data, at+n)
+	}
+	return false
+}
+
+// valueLogs checks the heads of the value logs: what they hold is verified when it
+// is read. The end of the last one may be torn.
+func (x *inspector) valueLogs() error {
+	for _, name := range x.with(".vlog") {
+		data, err := x.read(name)
+		if err != nil {
+			return err
+		}
+		if len(data) == 0 {
+			continue
+		}
+		if len(data) < logHead || !allZero(data[:8]) {
+			return &DamageError{name, errHead}
+		}
+		rest := data[logCells(data, logHead, func(cell) {}):]
+		if !allZero(rest) && x.goesOn(rest) {
+			return &DamageError{name, errInLog}
+		}
+	}
+	return nil
+}
+
+// unnamed looks for tables that the manifest should name. A crash leaves such as
+// were about to be named: what they hold is in a log or in other tables.
+func (x *inspector) unnamed() error {
+	for _, name := range x.with(".sst") {
+		id, err := strconv.ParseUint(strings.TrimSuffix(name, ".sst"), 10, 64)
+		if err != nil {
+			continue
+		}
+		if _, ok := x.named[id]; ok {
+			continue
+		}
+		last, err := x.table(name)
+		if err != nil || last <= x.last {
+			continue
+		}
+		inLog := slices.ContainsFunc(x.logs, func(w walState) bool { return w.first <= last && last <= w.last })
+		if !inLog {
+			return &DamageError{name, errUnnamed}
+		}
+	}
+	return nil
+}
+
+// hints checks the size of a file of hints, which badger trusts.
+func (x *inspector) hints() error {
+	const name, least = "DISCARD", 1 << 20
+	info, err := os.Stat(filepath.Join(x.dir, name))
+	if err != nil || info.Size() == 0 {
+		return nil // badger makes it
+	}
+	if info.Size() < least {
+		return &DamageError{name, fmt.Errorf("it has %d bytes, want %d", info.Size(), least)}
+	}
+	return nil
+}

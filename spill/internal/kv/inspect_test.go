@@ -1,0 +1,38 @@
+// This file damages folders and looks whether that is found before badger opens
+// them.
+
+package kv
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// filled returns a folder with tables, and with logs of keys as a crash leaves them.
+func filled(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	d, err := OpenBadger(dir, Config{Small: true, Memory: 64 << 20, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	for i := range 600 {
+		var b Batch
+		b.Set(fmt.Appendf(nil, "key %d", i%200), bytes.Repeat([]byte{byte(i)}, i%1500))
+		b.Set(fmt.Appendf(nil, "more %d", i), []byte("x"))
+		require.NoError(t, d.Write(&b, true))
+	}
+	to := t.TempDir()
+	require.NoError(t, os.CopyFS(to, os.DirFS(dir)))
+	require.NoError(t, d.Close())
+	require.NoError(t, inspect(dir, 0), "after a clean end")
+	return to
+}
+
+func TestInspectFindsNothingInGoodFolders(t *testing.T) {
+	require.NoError(t, inspect(filled(t), 0))
+	require.NoError(t, inspect(t.TempDir(), 0))
+}

@@ -1,0 +1,169 @@
+// This file reads badger's tables without badger, which leaves out a table that
+// is damaged and says so only in its log.
+//
+//	table:    blocks, index, length of the index 4, checksum, its length 4
+//	block:    entries, offsets of the entries (4 each, little-endian), their number 4,
+//	          checksum, its length 4
+//	entry:    overlap with the first key of the block 2, length of the rest 2
+//	          (little-endian), rest of the key, meta, user meta, expiry (varint), value
+//	checksum: a protobuf message
+//
+// Numbers are big-endian, but for those. Tables of ours are neither compressed
+// nor encrypted. What is read aliases the table.
+
+package kv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"github.com/dgraph-io/badger/v4/fb"
+)
+
+var (
+	errTable    = errors.New("table is malformed")
+	errChecksum = errors.New("checksum does not match")
+	castagnoli  = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// What badger notes of an entry.
+const (
+	metaDelete  = 1 << 0
+	metaPointer = 1 << 1 // the value lies in the value log
+	metaTxn     = 1 << 6
+	metaFinTxn  = 1 << 7
+	versionLen  = 8
+)
+
+// cell is one version of a key, as badger has it.
+type cell struct {
+	key            []byte
+	version        uint64
+	meta, userMeta byte
+	value          []byte
+}
+
+// splitKey takes the version off a key of badger's.
+func splitKey(k []byte) (key []byte, version uint64, ok bool) {
+	n := len(k) - versionLen
+	if n < 1 {
+		return nil, 0, false
+	}
+	return k[:n], math.MaxUint64 - binary.BigEndian.Uint64(k[n:]), true
+}
+
+// trailer cuts the checksum off data that ends with one, and verifies it.
+func trailer(data []byte) ([]byte, error) {
+	n := len(data) - 4
+	if n < 0 {
+		return nil, errTable
+	}
+	size := uint64(binary.BigEndian.Uint32(data[n:]))
+	if size > uint64(n) {
+		return nil, errTable
+	}
+	at := n - int(size)
+	return data[:at], verify(data[:at], data[at:n])
+}
+
+// verify checks data, or without what follows an index, against a checksum:
+// field 1 is the algorithm, of which we have the first, field 2 the sum.
+func verify(data, message []byte) error {
+	var sum uint64
+	for len(message) > 0 {
+		tag := message[0]
+		v, n := binary.Uvarint(message[1:])
+		if n <= 0 || tag != 1<<3 && tag != 2<<3 || tag == 1<<3 && v != 0 {
+			return errTable
+		}
+		if tag == 2<<3 {
+			sum = v
+		}
+		message = message[1+n:]
+	}
+	if uint64(crc32.Checksum(data, castagnoli)) != sum {
+		return errChecksum
+	}
+	return nil
+}
+
+// tableBlocks returns the blocks of a table, and its highest version.
+func tableBlocks(data []byte) (blocks [][]byte, last uint64, err error) {
+	n := len(data) - 4
+	if n < 0 {
+		return nil, 0, errTable
+	}
+	size := uint64(binary.BigEndian.Uint32(data[n:]))
+	if size+4 > uint64(n) {
+		return nil, 0, errTable
+	}
+	sum := data[n-int(size) : n]
+	rest := data[:n-int(size)]
+	n = len(rest) - 4
+	size = uint64(binary.BigEndian.Uint32(rest[n:]))
+	if size > uint64(n) || size < 4 {
+		return nil, 0, errTable
+	}
+	index := rest[n-int(size) : n]
+	if err := verify(index, sum); err != nil {
+		return nil, 0, fmt.Errorf("index: %w", err)
+	}
+	x := fb.GetRootAsTableIndex(index, 0)
+	var o fb.BlockOffset
+	end := uint64(n - len(index))
+	for i := range x.OffsetsLength() {
+		if !x.Offsets(&o, i) || uint64(o.Offset())+uint64(o.Len()) > end {
+			return nil, 0, errTable
+		}
+		blocks = append(blocks, data[o.Offset():][:o.Len():o.Len()])
+	}
+	return blocks, x.MaxVersion(), nil
+}
+
+// blockCells calls fn with what is in a block. Keys are copies.
+func blockCells(block []byte, fn func(cell)) error {
+	body, err := trailer(block)
+	if err != nil {
+		return err
+	}
+	n := len(body) - 4
+	if n < 0 {
+		return errTable
+	}
+	count := uint64(binary.BigEndian.Uint32(body[n:]))
+	if 4*count > uint64(n) {
+		return errTable
+	}
+	offsets, entries := body[n-int(4*count):n], body[:n-int(4*count)]
+	var first []byte
+	for i := range int(count) {
+		from, to := binary.LittleEndian.Uint32(offsets[4*i:]), uint32(len(entries))
+		if i+1 < int(count) {
+			to = binary.LittleEndian.Uint32(offsets[4*i+4:])
+		}
+		if from > to || to > uint32(len(entries)) || to-from < 4 {
+			return errTable
+		}
+		e := entries[from:to]
+		overlap, rest := int(binary.LittleEndian.Uint16(e)), int(binary.LittleEndian.Uint16(e[2:]))
+		if e = e[4:]; overlap > len(first) || rest+3 > len(e) {
+			return errTable
+		}
+		k := append(append([]byte(nil), first[:overlap]...), e[:rest]...)
+		if first == nil {
+			first = k
+		}
+		c := cell{meta: e[rest], userMeta: e[rest+1]}
+		_, n := binary.Uvarint(e[rest+2:])
+		var ok bool
+		if c.key, c.version, ok = splitKey(k); !ok || n <= 0 {
+			return errTable
+		}
+		c.value = e[rest+2+n:]
+		fn(c)
+	}
+	return nil
+}
