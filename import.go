@@ -82,6 +82,9 @@ const (
 // was imported is durable when Import returns. Like Add it waits while the disk is
 // behind; until it returns the crawl is not over.
 func (f *Frontier) Import(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
+	if err := ctx.Err(); err != nil {
+		return Imported{}, err
+	}
 	f.adding.Add(1)
 	defer func() {
 		f.lock()
