@@ -51,6 +51,15 @@ func kinds() []kind {
 			ci: []string{"-rapid.checks=200"}, long: []string{"-rapid.checks=2000"},
 		},
 		{
+			name: "metamorphic", what: "random crawls under random options, which must come to the same as in memory",
+			pkg: ".", run: "^TestMetamorphic$", seed: rapidSeed,
+			ci: []string{"-rapid.checks=300"}, long: []string{"-rapid.checks=3000"}, share: 2,
+		},
+		{
+			name: "cancelled", what: "goroutines whose calls are cancelled at random moments",
+			pkg: ".", run: "^TestThousandsOfCallsThatAreCancelled$", seed: ownSeed,
+		},
+		{
 			name: "linearizable", what: "histories of calls at once, of which a checker must find the order",
 			pkg: ".", run: "^TestLinearizable$", seed: ownSeed, long: []string{"-frontier.long"},
 		},

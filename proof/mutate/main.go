@@ -7,7 +7,7 @@
 //
 // First the tests run that should notice; if they pass, all tests of their package.
 // It prints a table, and exits with 1 if a mutation was not caught. No file is
-// changed: the compiler gets the mutated text with -overlay.
+// changed: the compiler gets the mutated functions with -overlay.
 package main
 
 import (
@@ -57,7 +57,7 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	var b *bench
 	if err == nil {
-		b, err = newBench(ctx)
+		b, err = newBench(ctx, all)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "mutate:", err)
@@ -67,8 +67,8 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	b.named = *named
 	survived := 0
 	fmt.Fprintln(stdout, "| broken | so that this does not hold | caught by |\n|---|---|---|")
-	for _, m := range all {
-		v, err := b.try(ctx, &m)
+	for i, m := range all {
+		v, err := b.try(ctx, i)
 		if ctx.Err() != nil {
 			return 1
 		}
@@ -143,9 +143,11 @@ func shareOf(all []mutation, share string) (out []mutation, err error) {
 type bench struct {
 	root, dir string
 	named     bool
+	all       []mutation        // that are grafted into the tests
+	tests     map[string]string // binaries by package
 }
 
-func newBench(ctx context.Context) (*bench, error) {
+func newBench(ctx context.Context, all []mutation) (*bench, error) {
 	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go env GOMOD: %w", err)
@@ -154,11 +156,45 @@ func newBench(ctx context.Context) (*bench, error) {
 	if filepath.Base(path) != "go.mod" {
 		return nil, errors.New("run it inside the module")
 	}
-	dir, err := os.MkdirTemp("", "frontier-mutate-")
-	return &bench{root: filepath.Dir(path), dir: dir}, err
+	b := &bench{root: filepath.Dir(path), all: all, tests: map[string]string{}}
+	files, err := graft(b.root, all)
+	if err != nil {
+		return nil, err
+	}
+	if b.dir, err = os.MkdirTemp("", "frontier-mutate-"); err != nil {
+		return nil, err
+	}
+	replace := map[string]string{}
+	for name, text := range files {
+		to := filepath.Join(b.dir, fmt.Sprintf("%d.go", len(replace)))
+		if err := os.WriteFile(to, text, 0o600); err != nil {
+			return nil, err
+		}
+		replace[filepath.Join(b.root, filepath.FromSlash(name))] = to
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return nil, err
+	}
+	return b, os.WriteFile(filepath.Join(b.dir, "overlay.json"), overlay, 0o600)
 }
 
 func (b *bench) close() { _ = os.RemoveAll(b.dir) }
+
+// binary builds the tests of a package with all mutations in them, once.
+func (b *bench) binary(ctx context.Context, pkg string) (string, error) {
+	if b.tests[pkg] != "" {
+		return b.tests[pkg], nil
+	}
+	tests := filepath.Join(b.dir, fmt.Sprintf("tests%d", len(b.tests)))
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", filepath.Join(b.dir, "overlay.json"), "-o", tests, pkg)
+	cmd.Dir = b.root
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("the tests of %s do not build with the mutations: %w\n%s", pkg, err, said)
+	}
+	b.tests[pkg] = tests
+	return tests, nil
+}
 
 // verdict is what came of a mutation.
 type verdict struct {
@@ -175,33 +211,17 @@ var (
 	panicked = regexp.MustCompile(`(?m)^(?:panic: |fatal error: |unexpected fault)`)
 )
 
-// try applies a mutation and runs tests.
-func (b *bench) try(ctx context.Context, m *mutation) (v verdict, err error) {
+// try puts mutation i in force and runs tests.
+func (b *bench) try(ctx context.Context, i int) (v verdict, err error) {
+	m := &b.all[i]
+	tests, err := b.binary(ctx, m.pkg)
+	if err != nil {
+		return v, err
+	}
 	begun := time.Now()
-	text, err := m.apply(b.root)
-	if err != nil {
-		return v, err
-	}
-	mutated := filepath.Join(b.dir, "mutated.go")
-	if err := os.WriteFile(mutated, text, 0o600); err != nil {
-		return v, err
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(b.root, filepath.FromSlash(m.file)): mutated}})
-	if err != nil {
-		return v, err
-	}
-	if err := os.WriteFile(filepath.Join(b.dir, "overlay.json"), overlay, 0o600); err != nil {
-		return v, err
-	}
-	tests := filepath.Join(b.dir, "tests")
-	// Not optimized: most of the time would go into that.
-	build := b.goTool(ctx, "test", "-c", "-gcflags=-N -l", "-ldflags=-s -w", "-overlay", filepath.Join(b.dir, "overlay.json"), "-o", tests, m.pkg)
-	if said, err := build.CombinedOutput(); err != nil {
-		return v, fmt.Errorf("%s does not build: %w\n%s", m.name, err, said)
-	}
 	for _, pattern := range []string{m.tests, "."} {
 		v.late = pattern == "."
-		v.by, v.said, err = b.run(ctx, tests, m.pkg, pattern)
+		v.by, v.said, err = b.run(ctx, tests, m.pkg, pattern, i+1)
 		if v.by != "" || err != nil || b.named {
 			break
 		}
@@ -210,21 +230,15 @@ func (b *bench) try(ctx context.Context, m *mutation) (v verdict, err error) {
 	return v, err
 }
 
-func (b *bench) goTool(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = b.root
-	return cmd
-}
-
 // run runs tests until one fails, and returns which. Random ones have always the
 // same seed.
-func (b *bench) run(ctx context.Context, tests, pkg, pattern string) (by string, said []byte, err error) {
+func (b *bench) run(ctx context.Context, tests, pkg, pattern string, number int) (by string, said []byte, err error) {
 	cmd := exec.CommandContext(ctx, tests, "-test.v", "-test.failfast", "-test.timeout", "90s", "-test.run", pattern)
 	if pattern == "." {
 		cmd.Args[4] = "4m"
 	}
 	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(pkg))
-	cmd.Env = append(os.Environ(), "RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=true", "RAPID_CHECKS=300")
+	cmd.Env = append(os.Environ(), "RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=true", "RAPID_CHECKS=300", fmt.Sprintf("%s=%d", turn, number))
 	said, err = cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err == nil {

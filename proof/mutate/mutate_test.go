@@ -39,6 +39,49 @@ func TestMutationsApply(t *testing.T) {
 	}
 }
 
+// All of them are built into one program.
+func TestGraftsAreGo(t *testing.T) {
+	all, err := readList(listed)
+	require.NoError(t, err)
+	files, err := graft(root, all)
+	require.NoError(t, err)
+	require.Contains(t, string(files["mutation_in_force.go"]), "package frontier\n")
+	require.Contains(t, string(files["heap.go"]), "if mutationInForce == 1 {")
+}
+
+func TestGraft(t *testing.T) {
+	g, err := newGrafted([]byte("package x\n\n// f is.\nfunc (*t) f(_ int, xs ...string) error { return one }\n\nfunc g(int) { one() }\n"))
+	require.NoError(t, err)
+	require.NoError(t, g.add(1, []byte("package x\n\n// f is.\nfunc (*t) f(_ int, xs ...string) error { return two }\n\nfunc g(int) { one() }\n")))
+	require.NoError(t, g.add(2, []byte("package x\n\n// f is.\nfunc (*t) f(_ int, xs ...string) error { return one }\n\nfunc g(int) {}\n")))
+	require.Error(t, g.add(3, []byte("package x\n\nfunc (*t) f(_ int, xs ...string) error { return two }\n\nfunc g(int) {}\n")), "two functions change")
+	require.Error(t, g.add(3, g.old), "none changes")
+	text, err := g.text()
+	require.NoError(t, err)
+	require.Equal(t, `package x
+
+// f is.
+func (argument0 *t) f(argument1 int, xs ...string) error {
+	if mutationInForce == 1 {
+		return argument0.fMutation1(argument1, xs...)
+	}
+	return one
+}
+
+func g(argument0 int) {
+	if mutationInForce == 2 {
+		gMutation2(argument0)
+		return
+	}
+	one()
+}
+
+func (*t) fMutation1(_ int, xs ...string) error { return two }
+
+func gMutation2(int) {}
+`, string(text))
+}
+
 func testsOf(t *testing.T, pkg string) (names []string) {
 	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
 	require.NoError(t, err)
