@@ -238,7 +238,7 @@ func (t *trouble) failed(x failure, b *Backoff, q *Quarantine) {
 	if t.eased {
 		t.eased, t.relapses = false, min(t.relapses+1, maxRelapses)
 		t.from = t.step // the step before does not suffice
-		t.usual = 0
+		t.usual /= likeness
 	}
 }
 
