@@ -344,6 +344,21 @@ func (x *exporter) present(name string, s *hostState) {
 	if t := f.stateTrouble(s); t.over() || t.until() <= f.since(millisTime(x.moment)) {
 		s.trouble, s.quiet, s.free = trouble{}, 0, 0
 	}
+	if s.group == "" || *s != (hostState{group: s.group}) {
+		return
+	}
+	if h := f.core.lookup(f.hostHash(name), name); h == 0 || f.core.rests(h) {
+		s.group = "" // it belongs to none when it comes back
+	}
+}
+
+// rests reports whether a host has no URLs and no leases.
+func (c *core) rests(id uint32) bool {
+	switch h := c.hosts.at(id); h.place {
+	case nowhere, idling, departing:
+		return h.waiting == 0 && h.scheduled == 0 && c.firstLease(id) == 0
+	}
+	return false
 }
 
 func (x *exporter) writeURL(key, value []byte) error {

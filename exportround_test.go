@@ -350,3 +350,20 @@ func dueOf(line string) string {
 	due, _, _ := strings.Cut(after, `"`)
 	return due
 }
+
+// A host that rests has left its group, though its row may still name it: an
+// import would not keep that, and an export after it would differ.
+func TestExportLeavesTheGroupsOfRestingHostsOut(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, spill.Options{})
+	w.add("http://a.example/", "http://b.example/1", "http://b.example/2")
+	for range 2 {
+		l := w.next()
+		require.NoError(t, w.f.Join(&l, l.Host))
+		require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+	}
+	w.reopen()
+	w.clk.Advance(time.Minute)
+	var b bytes.Buffer
+	require.NoError(t, w.f.Export(t.Context(), &b, frontier.ExportOptions{}))
+	require.Equal(t, []string{`{"host":"b.example","joined":"b.example"}`}, linesOf(b.String(), "host"))
+}
