@@ -124,3 +124,51 @@ func TestHostIsRefusedDuringALoad(t *testing.T) {
 	require.True(t, *called)
 	w.nextIs(2*time.Second, "http://a.example/2")
 }
+
+// A host that is paused does not keep the slot of its group from others, whatever
+// the selector chooses.
+func TestPausedHostGivesItsSlotUp(t *testing.T) {
+	highest := false
+	selector := frontier.SelectorFunc(func(available []int) int {
+		if highest {
+			return available[len(available)-1]
+		}
+		return available[0]
+	})
+	for name, hold := range map[string]func(f *frontier.Frontier) error{
+		"paused":  func(f *frontier.Frontier) error { return f.Pause(frontier.Host("a.example")) },
+		"blocked": func(f *frontier.Frontier) error { return f.BlockUntil(frontier.Host("a.example"), dawn.Add(time.Hour)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(0), Selector: selector}, func(t *testing.T, w *world) {
+				add := func(host string, depth, n int) {
+					for _, u := range urlsOf(host, n) {
+						_, err := w.f.Add(t.Context(), frontier.Entry{URL: u, Depth: depth})
+						require.NoError(t, err)
+					}
+				}
+				for _, h := range []string{"a.example", "b.example"} {
+					require.NoError(t, w.f.Assign(h, "g"))
+				}
+				add("a.example", 0, 2)
+				add("b.example", 7, 2)
+				for _, highest = range []bool{false, true} { // both get a back queue; then a, which is more urgent, the slot
+					require.NoError(t, w.f.Done(w.next(), frontier.Outcome{}))
+				}
+				highest = false
+				add("c.example", 7, 20)
+				c := w.nextIs(0, "http://c.example/1")
+				require.NoError(t, hold(w.f))
+				require.NoError(t, w.f.Done(c, frontier.Outcome{}))
+				for range 3 {
+					l := w.next()
+					require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+					if l.Host == "b.example" {
+						return
+					}
+				}
+				require.Fail(t, "b waits for the slot of a host that is held")
+			})
+		})
+	}
+}

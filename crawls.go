@@ -31,7 +31,8 @@ type CrawlSettings struct {
 	Limits Limits
 }
 
-// CrawlStats tells about one crawl.
+// CrawlStats tells about one crawl. What waits for its time is not counted by
+// crawl: it lies on disk in order of time.
 type CrawlStats struct {
 	Settings CrawlSettings
 	Used     Used // of Settings.Limits

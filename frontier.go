@@ -265,7 +265,9 @@ func (f *Frontier) giveBack(g *grant, err error) error {
 
 // TryNext is Next without waiting for a host or for an Add; it may read from
 // disk. If no URL may be fetched now it returns ErrNotDue and the time to ask
-// again; a zero time means that only another call can change anything.
+// again, which may be early: when a block ends, or a group is free, it can turn
+// out that another keeps the host. A zero time means that only another call can
+// change anything.
 func (f *Frontier) TryNext() (Lease, time.Time, error) {
 	for {
 		if l, at, again, err := f.tryNext(); !again {

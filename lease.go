@@ -71,7 +71,8 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 // passed). If the group may be
 // contacted now the lease holds a slot of it; otherwise Join returns
 // ErrGroupBusy, and the lease must be handed back uncontacted: its host comes
-// again when the group is free. Group names have 1 to 255 bytes.
+// again when the group is free. A host without URLs would forget the group then;
+// it keeps it for as long as Outcome.RetryAfter says. Group names have 1 to 255 bytes.
 func (f *Frontier) Join(l *Lease, name string) error {
 	if len(name) < 1 || len(name) > 255 {
 		return fmt.Errorf("frontier: group name has %d bytes; want 1 to 255", len(name))

@@ -210,6 +210,21 @@ func (c *core) ruled(old, r *scopeRule, now int64) {
 		c.held.blocks.ReplaceOrInsert(r)
 	}
 	c.review(r.scope)
+	if r.scope.named && !r.scope.domain && (r.Paused == On || r.until > now) {
+		c.withdraw(r.scope.name, now)
+	}
+}
+
+// withdraw sets a host aside at once that a rule of its own holds if it is ready:
+// it has a slot of its group, and others wait for that. Hosts that a wider rule
+// holds give it up when it would be their turn.
+func (c *core) withdraw(name string, now int64) {
+	id := c.lookup(c.hash(bytesOf(name)), name)
+	if id == 0 || c.hosts.at(id).place != ready || c.mayServe(id, now) {
+		return
+	}
+	c.detach(id)
+	c.setAside(id, now)
 }
 
 // unblockAt is when the next block or period of a limit ends that a host or crawl
