@@ -85,6 +85,11 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return err
 	}
 	defer func() { err = join(err, done.Close()) }()
+	closeModules, err := s.modules.open(s, f, log)
+	defer func() { err = join(err, closeModules()) }()
+	if err != nil {
+		return err
+	}
 	s.crawler.OnDone = done.add
 	s.crawler.Logger = log
 	c, err := crawler.New(f, s.crawler)

@@ -37,6 +37,7 @@ type settings struct {
 	names    *dns.Resolver // nil if a proxy looks names up
 	crawler  crawler.Options
 	limits   *frontier.Limits // of each host; nil: as they are
+	modules  moduleFlags
 }
 
 // errHelp is returned for -help, after the help has been printed.
@@ -101,6 +102,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.Var(maxBody.set(10<<20), "max-body", "`bytes` of a page that are read; k, M, G may follow")
 	fs.Var(memory.set(0), "memory", "`bytes` of memory for the frontier; k, M, G may follow (default: 512M with -dir, else 256M)")
 	web.define(fs, &s.fetch)
+	s.modules.define(fs)
 	wanted.define(fs, &s.crawler)
 	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
 	fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
@@ -182,6 +184,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 		bad("-sync needs -dir: there is nothing to write to")
 	}
 
+	s.modules.validate(bad)
 	if s.crawler.Workers < 1 {
 		bad("-workers is %d; want >= 1", s.crawler.Workers)
 	}

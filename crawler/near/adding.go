@@ -61,7 +61,7 @@ func (a *adding) forget(txn *badger.Txn) (known bool, err error) {
 	if old.page.Bytes == a.page.Bytes {
 		return true, a.again(txn, old)
 	}
-	a.match.Changed = true
+	a.match.Known, a.match.Changed = true, true
 	a.match.Change = a.page.Change(&old.page)
 	if old.first != a.id {
 		first, err := getRecord(txn, old.first)
@@ -86,7 +86,7 @@ func (a *adding) forget(txn *badger.Txn) (known bool, err error) {
 
 // again says of a page that did not change what was said of it before.
 func (a *adding) again(txn *badger.Txn, old *record) error {
-	a.match = Match{Kind: SameURL, URL: a.url, Resemblance: 1}
+	a.match = Match{Kind: SameURL, URL: a.url, Resemblance: 1, Known: true}
 	if old.first == a.id {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (a *adding) again(txn *badger.Txn, old *record) error {
 		return err
 	}
 	if kind, r := compare(&a.page, &first.page, a.x.opts.Threshold); kind != New {
-		a.match = Match{Kind: kind, URL: first.url, Resemblance: r}
+		a.match = Match{Kind: kind, URL: first.url, Resemblance: r, Known: true}
 	}
 	return nil
 }

@@ -45,8 +45,9 @@ type Match struct {
 	URL string
 	// Resemblance is the estimate for Near, otherwise 1; 0 if Kind is New.
 	Resemblance float64
-	// Changed says that this URL had other bytes before, and Change how much of its
-	// content that is: see Page.Change.
+	// Known says that the index knew this URL; Changed that it had other bytes then, and
+	// Change how much of its content that is: see Page.Change.
+	Known   bool
 	Changed bool
 	Change  float64
 }

@@ -50,9 +50,10 @@ func TestAdd(t *testing.T) {
 	x := open(t, t.TempDir(), Options{})
 	text := prose(300, 1)
 	assert.Equal(t, Match{}, add(t, x, "http://a.example/1", text))
-	assert.Equal(t, Match{Kind: SameURL, URL: "http://a.example/1", Resemblance: 1}, add(t, x, "http://a.example/1", text), "again")
+	assert.Equal(t, Match{Kind: SameURL, URL: "http://a.example/1", Resemblance: 1, Known: true}, add(t, x, "http://a.example/1", text), "again")
 	same := Match{Kind: SameByte, URL: "http://a.example/1", Resemblance: 1}
 	assert.Equal(t, same, add(t, x, "http://a.example/2", text))
+	same.Known = true
 	assert.Equal(t, same, add(t, x, "http://a.example/2", text), "again")
 	assert.Equal(t, SameText, add(t, x, "http://a.example/3", strings.ToUpper(text)).Kind)
 	near := add(t, x, "http://a.example/4", text+"and three more")
@@ -62,8 +63,8 @@ func TestAdd(t *testing.T) {
 	assert.Equal(t, New, add(t, x, "http://a.example/5", prose(300, 2)).Kind)
 
 	changed := add(t, x, "http://a.example/1", prose(300, 3))
-	assert.Equal(t, Match{Kind: New, Changed: true, Change: 1}, changed)
-	assert.Equal(t, Match{Kind: SameURL, URL: "http://a.example/2", Resemblance: 1}, add(t, x, "http://a.example/2", text), "the first is another page now")
+	assert.Equal(t, Match{Kind: New, Known: true, Changed: true, Change: 1}, changed)
+	assert.Equal(t, Match{Kind: SameURL, URL: "http://a.example/2", Resemblance: 1, Known: true}, add(t, x, "http://a.example/2", text), "the first is another page now")
 	assert.Equal(t, New, add(t, x, "http://a.example/6", text).Kind)
 	little := add(t, x, "http://a.example/6", text+"with a word")
 	assert.True(t, little.Changed)

@@ -1,0 +1,83 @@
+// This file is about the modules that a crawl may have: an archive, the content-seen
+// test, sitemaps.
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"log/slog"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/modules"
+	"github.com/seed-7440039f/frontier/crawler/near"
+	"github.com/seed-7440039f/frontier/crawler/warc"
+)
+
+// moduleFlags are the flags that ask for modules.
+type moduleFlags struct {
+	warc      string
+	seen      string
+	skip      bool
+	sitemaps  bool
+	threshold float64
+}
+
+func (m *moduleFlags) define(fs *flag.FlagSet) {
+	fs.StringVar(&m.warc, "warc", "", "keep all answers in WARC files in this `folder`")
+	fs.StringVar(&m.seen, "seen", "", "remember pages' content in this `folder`, and tell of mirrors")
+	fs.Float64Var(&m.threshold, "seen-threshold", 0.85, "share of a page's text that another has if it counts as the same, under -seen")
+	fs.BoolVar(&m.skip, "skip-duplicates", false, "do not follow the links of pages whose content was seen at another URL; needs -seen")
+	fs.BoolVar(&m.sitemaps, "sitemaps", false, "read sitemaps and feeds, also those that robots.txt files name")
+}
+
+// validate says what is wrong with them.
+func (m *moduleFlags) validate(bad func(format string, args ...any)) {
+	if m.skip && m.seen == "" {
+		bad("-skip-duplicates needs -seen")
+	}
+	if !(m.threshold > 0 && m.threshold <= 1) {
+		bad("-seen-threshold is %v; want > 0 and <= 1", m.threshold)
+	}
+}
+
+// open puts the modules into the crawl's options. What it returns closes them.
+func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) (_ func() error, err error) {
+	var closers []func() error
+	closeAll := func() (err error) {
+		for _, c := range closers {
+			err = errors.Join(err, c())
+		}
+		return err
+	}
+	agent := s.crawler.UserAgent
+	var handlers []modules.Handler
+	if m.warc != "" {
+		w, err := warc.Open(m.warc, warc.Options{Remember: 100_000, Sync: s.sync, Logger: log, Info: warc.Header{{Name: "http-header-user-agent", Value: agent}}})
+		if err != nil {
+			return closeAll, err
+		}
+		closers = append(closers, w.Close)
+		handlers = append(handlers, modules.Archive(w, agent))
+	}
+	if m.seen != "" {
+		x, err := near.Open(m.seen, near.Options{Threshold: m.threshold, Sync: s.sync, Logger: log, OnMirror: func(m near.Mirror) {
+			log.Info("a host is a mirror", "host", m.Host, "of", m.Of, "same", m.Same, "pages", m.Pages)
+		}})
+		if err != nil {
+			return closeAll, err
+		}
+		closers = append(closers, x.Close)
+		handlers = append(handlers, modules.ContentSeen(x, modules.SeenOptions{SkipLinks: m.skip}))
+	}
+	if m.sitemaps {
+		sm := modules.NewSitemaps(f, modules.SitemapOptions{UserAgent: agent, Logger: log})
+		s.crawler.Robots = sm
+		s.seeds = append(s.seeds, sm.Places(s.seeds...)...)
+		handlers = append(handlers, sm.Handle)
+	}
+	if len(handlers) > 0 {
+		s.crawler.OnPage = modules.Chain(handlers...)
+	}
+	return closeAll, nil
+}

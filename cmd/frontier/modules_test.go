@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/crawler/warc"
+)
+
+// The pages of chain are the same but for a number, so all are duplicates of the first.
+func TestModules(t *testing.T) {
+	c, addr := serve(t, 5)
+	dir := t.TempDir()
+	archive, seen := filepath.Join(dir, "warc"), filepath.Join(dir, "seen")
+	for range 2 { // the folders are used again
+		status, out, stderr := command(t, t.Context(), "-resolve", "*.example="+addr, "-warc", archive, "-seen", seen, "-sitemaps", "http://a.example/1")
+		require.Zero(t, status, stderr)
+		assert.Contains(t, out, "5 pages")
+	}
+	assert.Equal(t, 2, c.asks["http://a.example/sitemap.xml"])
+	files, err := filepath.Glob(filepath.Join(archive, "*.warc.gz"))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	f, err := os.Open(files[0])
+	require.NoError(t, err)
+	defer f.Close()
+	kept := map[string]bool{}
+	for rec, err := range warc.NewReader(f).Records() {
+		require.NoError(t, err)
+		kept[rec.TargetURI] = true
+	}
+	for i := range 5 {
+		assert.True(t, kept[fmt.Sprint("http://a.example/", i+1)])
+	}
+
+	status, out, _ := command(t, t.Context(), "-resolve", "*.example="+addr, "-seen", filepath.Join(dir, "other"), "-skip-duplicates", "http://a.example/1")
+	require.Zero(t, status)
+	assert.Contains(t, out, "2 pages", "the second is a duplicate, so its link is not followed")
+}
+
+func TestBadModules(t *testing.T) {
+	status, _, stderr := command(t, t.Context(), "-skip-duplicates", "-seen-threshold", "2", "http://a.example/")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, "-skip-duplicates needs -seen\n-seen-threshold is 2; want > 0 and <= 1")
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	for _, flag := range []string{"-warc", "-seen"} {
+		status, _, stderr := command(t, t.Context(), flag, file, "http://a.example/")
+		assert.Equal(t, exitError, status)
+		assert.Contains(t, stderr, "file")
+	}
+}

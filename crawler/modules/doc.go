@@ -1,0 +1,16 @@
+// Package modules connects a crawler to the packages that are useful without one: an
+// archive (warc), the content-seen test (near), and sitemaps.
+//
+// Each module is a Handler, which sees each answer that will not be tried again, before
+// the frontier is told of it; [Chain] makes one of several:
+//
+//	sm := modules.NewSitemaps(f, modules.SitemapOptions{UserAgent: agent})
+//	o.Robots = sm
+//	o.OnPage = modules.Chain(modules.Archive(w, agent), modules.ContentSeen(x, modules.SeenOptions{SkipLinks: true}), sm.Handle)
+//
+// If a Handler returns an error the page counts as failed and is fetched again. So what
+// Archive and ContentSeen keep of a page is kept before the frontier knows that it was
+// read: after kill -9 a page may be in the archive twice, but none is missing.
+//
+// The crawler itself does not import this package, and so not what it imports.
+package modules

@@ -1,0 +1,28 @@
+// This file puts modules in a row.
+
+package modules
+
+import (
+	"context"
+
+	"github.com/seed-7440039f/frontier/crawler"
+)
+
+// Handler sees a page: a crawler.Options.OnPage.
+type Handler func(ctx context.Context, p *crawler.Page) error
+
+// Chain returns a Handler that calls others in their order, up to the first that fails.
+// Nil ones are left out.
+func Chain(all ...Handler) Handler {
+	return func(ctx context.Context, p *crawler.Page) error {
+		for _, h := range all {
+			if h == nil {
+				continue
+			}
+			if err := h(ctx, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,227 @@
+// This file tests modules in whole crawls of hosts on loopback.
+
+package modules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/near"
+	"github.com/seed-7440039f/frontier/crawler/warc"
+)
+
+const agent = "testbot/1.0"
+
+// site serves pages by host and path.
+type site struct {
+	*httptest.Server
+	pages map[string]string
+
+	mu   sync.Mutex
+	asks map[string]int // guarded by mu
+}
+
+func serve(t testing.TB, pages map[string]string) *site {
+	s := &site{pages: pages, asks: map[string]int{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Host + r.URL.RequestURI()
+		s.mu.Lock()
+		s.asks[key]++
+		s.mu.Unlock()
+		body, ok := s.pages[key]
+		switch {
+		case !ok:
+			http.NotFound(w, r)
+		case strings.HasPrefix(body, "->"):
+			http.Redirect(w, r, body[2:], http.StatusFound)
+		default:
+			kind := "text/html"
+			if strings.HasSuffix(key, ".xml") || strings.HasSuffix(key, ".txt") {
+				kind = "text/plain"
+			}
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write([]byte(body))
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// dialTo connects to addr whatever was asked for.
+func dialTo(addr string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+}
+
+// options are those of a quick crawl of what listens at addr.
+func options(addr string) (frontier.Options, crawler.Options, error) {
+	networks := fetch.Networks{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	fetcher, err := fetch.New(fetch.Options{UserAgent: agent, Dial: dialTo(addr), Networks: networks})
+	return frontier.Options{Delay: frontier.FixedDelay(0)}, crawler.Options{Workers: 4, UserAgent: agent, Fetcher: fetcher}, err
+}
+
+// crawl crawls a site from its seeds.
+func crawl(t testing.TB, s *site, use func(*frontier.Frontier, *crawler.Options), seeds ...string) crawler.Progress {
+	fo, co, err := options(s.Listener.Addr().String())
+	require.NoError(t, err)
+	f, err := frontier.Open(t.Context(), fo)
+	require.NoError(t, err)
+	use(f, &co)
+	c, err := crawler.New(f, co)
+	require.NoError(t, err)
+	_, err = c.Seed(t.Context(), seeds...)
+	require.NoError(t, err)
+	require.NoError(t, c.Run(t.Context()))
+	require.NoError(t, f.Check())
+	require.NoError(t, f.Close())
+	return c.Progress()
+}
+
+// prose is a text, another for each seed.
+func prose(seed int) string {
+	var b strings.Builder
+	r := rand.New(rand.NewPCG(uint64(seed), 1))
+	for range 80 {
+		fmt.Fprintf(&b, "%c%c%c%c ", 'a'+r.IntN(26), 'a'+r.IntN(26), 'a'+r.IntN(26), 'a'+r.IntN(26))
+	}
+	return b.String()
+}
+
+func TestArchive(t *testing.T) {
+	s := serve(t, map[string]string{"a.example/": "<a href=/two>two</a> <a href=/moved>m</a> <a href=/none>n</a>", "a.example/two": "two", "a.example/moved": "->/three", "a.example/three": "two"})
+	dir := t.TempDir()
+	w, err := warc.Open(dir, warc.Options{Remember: 10})
+	require.NoError(t, err)
+	crawl(t, s, func(_ *frontier.Frontier, o *crawler.Options) { o.OnPage = Archive(w, agent) }, "http://a.example/")
+	require.NoError(t, w.Close())
+	assert.Equal(t, []string{"http://a.example/ response", "http://a.example/moved response", "http://a.example/none response", "http://a.example/three revisit", "http://a.example/two response"}, archived(t, dir))
+}
+
+// archived are the URLs and types of answers in a folder's files, which must be whole.
+func archived(t testing.TB, dir string) (all []string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.warc.gz"))
+	require.NoError(t, err)
+	for _, name := range files {
+		f, err := os.Open(name)
+		require.NoError(t, err)
+		r := warc.NewReader(f)
+		r.Verify = true
+		for rec, err := range r.Records() {
+			require.NoError(t, err)
+			if rec.Type == warc.Response || rec.Type == warc.Revisit {
+				all = append(all, rec.TargetURI+" "+rec.Type)
+				resp, err := rec.HTTP()
+				require.NoError(t, err)
+				assert.NotZero(t, resp.StatusCode)
+			}
+		}
+		require.NoError(t, f.Close())
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestContentSeen(t *testing.T) {
+	pages := map[string]string{}
+	for i := range 12 {
+		links := fmt.Sprintf("<nav><a href=/%d>next</a></nav><p>", i+1)
+		if i == 0 {
+			links += "<a href=http://mirror.example/0>m</a>"
+		}
+		pages[fmt.Sprint("a.example/", i)] = links + prose(i)
+		pages[fmt.Sprint("mirror.example/", i)] = links + prose(i)
+	}
+	var mu sync.Mutex
+	var mirrors []near.Mirror
+	for _, skip := range []bool{false, true} {
+		s := serve(t, pages)
+		x, err := near.Open("", near.Options{OnMirror: func(m near.Mirror) {
+			mu.Lock()
+			defer mu.Unlock()
+			mirrors = append(mirrors, m)
+		}})
+		require.NoError(t, err)
+		duplicates := 0
+		use := func(_ *frontier.Frontier, o *crawler.Options) {
+			o.OnPage = ContentSeen(x, SeenOptions{SkipLinks: skip, OnMatch: func(_ *crawler.Page, m near.Match) {
+				mu.Lock()
+				defer mu.Unlock()
+				if m.Kind.Duplicate() {
+					duplicates++
+				}
+			}})
+		}
+		p := crawl(t, s, use, "http://a.example/0")
+		if !skip {
+			assert.Equal(t, 12, duplicates)
+			assert.EqualValues(t, 24, p.Pages)
+			require.NotEmpty(t, mirrors)
+			assert.ElementsMatch(t, []string{"a.example", "mirror.example"}, []string{mirrors[0].Host, mirrors[0].Of})
+		} else {
+			assert.Less(t, p.Pages, int64(24), "the mirror's links are not followed")
+		}
+		require.NoError(t, x.Close())
+	}
+}
+
+func TestSitemaps(t *testing.T) {
+	s := serve(t, map[string]string{
+		"a.example/":               "no links",
+		"a.example/robots.txt":     "User-agent: *\nDisallow: /secret\nSitemap: http://a.example/maps/index.xml\nSitemap: nonsense\n",
+		"a.example/maps/index.xml": "<sitemapindex><sitemap><loc>/maps/one.xml</loc></sitemap><sitemap><loc>/maps/two.txt</loc></sitemap><sitemap><loc>/maps/index.xml</loc></sitemap></sitemapindex>",
+		"a.example/maps/one.xml":   "<urlset><url><loc>/1</loc><priority>0.9</priority></url><url><loc>/secret</loc></url><url><loc>http://b.example/</loc></url></urlset>",
+		"a.example/maps/two.txt":   "http://a.example/2\nhttp://a.example/1\n",
+		"a.example/1":              "one", "a.example/2": "two",
+		"b.example/":            "not named by b.example",
+		"c.example/":            "no robots.txt",
+		"c.example/sitemap.xml": "<urlset><url><loc>/3</loc></url></urlset>", "c.example/3": "three",
+	})
+	weights := map[string]float64{}
+	var mu sync.Mutex
+	crawl(t, s, func(f *frontier.Frontier, o *crawler.Options) {
+		sm := NewSitemaps(f, SitemapOptions{UserAgent: agent})
+		assert.Equal(t, []string{"http://c.example/sitemap.xml"}, sm.Places("http://c.example/x", "http://c.example/y", "mailto:x"))
+		o.Robots, o.OnPage = sm, sm.Handle
+		o.OnDone = func(l frontier.Lease, _ frontier.Outcome) {
+			mu.Lock()
+			defer mu.Unlock()
+			weights[l.Entry.URL] = l.Entry.Weight
+		}
+	}, "http://a.example/", "http://c.example/", "http://c.example/sitemap.xml")
+	for _, key := range []string{"a.example/1", "a.example/2", "a.example/maps/index.xml", "a.example/maps/one.xml", "c.example/3"} {
+		assert.Equal(t, 1, s.asks[key], key)
+	}
+	for _, key := range []string{"a.example/secret", "b.example/"} {
+		assert.Zero(t, s.asks[key], key)
+	}
+	assert.Contains(t, []float64{0.9, 0.5}, weights["http://a.example/1"]) // whichever file came first
+}
+
+func TestChainStopsAtErrors(t *testing.T) {
+	bad := errors.New("bad")
+	var calls []int
+	h := func(i int, err error) Handler {
+		return func(context.Context, *crawler.Page) error { calls = append(calls, i); return err }
+	}
+	assert.ErrorIs(t, Chain(h(1, nil), nil, h(2, bad), h(3, nil))(t.Context(), nil), bad)
+	assert.Equal(t, []int{1, 2}, calls)
+}

@@ -1,0 +1,153 @@
+// This file finds sitemaps and reads those that were fetched.
+
+package modules
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/robots"
+	"github.com/seed-7440039f/frontier/crawler/sitemap"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+// SitemapOptions say how sitemaps are used. The zero value works.
+type SitemapOptions struct {
+	// UserAgent is the crawler's.
+	UserAgent string
+	// Normalizer spells URLs: the crawler's. Nil means urlnorm.New().
+	Normalizer *urlnorm.Normalizer
+	// Hint makes an entry of what a sitemap says of a URL; false leaves it out. Nil
+	// means that the entry's Weight is the site's priority.
+	Hint func(e *frontier.Entry, s sitemap.Entry) bool
+	// MaxFiles is how many sitemaps of one robots.txt are fetched. Zero means 1,000.
+	MaxFiles int
+	// Logger is told of what is wrong with sitemaps. Nil means silence.
+	Logger *slog.Logger
+}
+
+// Sitemaps adds what sitemaps and feeds name. It is a crawler.Robots, to see robots.txt
+// files, and its Handle reads sitemaps that were fetched like any page: under a lease
+// of their host, obeying robots.txt, each once, with the crawler's own limits of size
+// and depth; index files are a link deeper each. It is safe for concurrent use.
+type Sitemaps struct {
+	f    *frontier.Frontier
+	opts SitemapOptions // read-only
+}
+
+// NewSitemaps returns a Sitemaps for a crawl with f.
+func NewSitemaps(f *frontier.Frontier, o SitemapOptions) *Sitemaps {
+	if o.Normalizer == nil {
+		o.Normalizer = urlnorm.New()
+	}
+	if o.MaxFiles <= 0 {
+		o.MaxFiles = 1000
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Hint == nil {
+		o.Hint = func(e *frontier.Entry, s sitemap.Entry) bool {
+			e.Weight = s.Priority
+			return true
+		}
+	}
+	return &Sitemaps{f: f, opts: o}
+}
+
+// Places returns where the sites of seeds usually have their sitemap if no robots.txt
+// names one, to be seeds too.
+func (s *Sitemaps) Places(seeds ...string) (urls []string) {
+	known := map[string]bool{}
+	for _, seed := range seeds {
+		if p := sitemap.Places(seed); len(p) > 0 && !known[p[0]] {
+			known[p[0]] = true
+			urls = append(urls, p[0])
+		}
+	}
+	return urls
+}
+
+// Read implements crawler.Robots after RFC 9309, and adds the sitemaps that the file
+// names to the frontier. Those out of the crawl's scope it will not fetch.
+func (s *Sitemaps) Read(status int, body []byte) (crawler.Rules, bool) {
+	file := robots.FromStatus(status, body)
+	if file.Access() == robots.Unreachable {
+		return nil, false
+	}
+	var entries []frontier.Entry
+	for _, raw := range file.Sitemaps() {
+		if len(entries) == s.opts.MaxFiles {
+			s.opts.Logger.Warn("a robots.txt names too many sitemaps; the rest is left out", "first", entries[0].URL, "taken", len(entries))
+			break
+		}
+		if u, err := s.opts.Normalizer.Normalize(raw); err == nil {
+			entries = append(entries, frontier.Entry{URL: u, Depth: 1})
+		}
+	}
+	if len(entries) > 0 {
+		// A frontier that is full or closing will say so to the crawler, too.
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if _, err := s.f.Add(ctx, entries...); err != nil {
+			s.opts.Logger.Warn("sitemaps not added", "first", entries[0].URL, "error", err)
+		}
+	}
+	return file.Group(s.opts.UserAgent), true
+}
+
+// Handle is a Handler: it adds what a sitemap or feed names to the page's links. A
+// file may name all URLs of its host; others are left out.
+func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
+	if p.Status < 200 || p.Status > 299 || p.Body == nil || p.Doc != nil || !maybeSitemap(p) {
+		return nil
+	}
+	at := p.Lease.Entry
+	r := sitemap.NewReader(p.Body.Reader(), sitemap.Options{
+		URL: p.URL, ContentType: p.Header.Get("Content-Type"), Locations: sitemap.OwnHost, Normalizer: s.opts.Normalizer,
+	})
+	taken := 0
+	var first error
+	for found, err := range r.All() {
+		if err != nil {
+			if errors.Is(err, sitemap.ErrFormat) {
+				return nil // another kind of file
+			}
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		e := frontier.Entry{URL: found.URL, Depth: at.Depth + 1, Crawl: at.Crawl}
+		if found.URL != at.URL && s.opts.Hint(&e, found) {
+			p.Add = append(p.Add, e)
+			taken++
+		}
+	}
+	if first != nil {
+		s.opts.Logger.Info("a sitemap has errors", "url", p.URL, "taken", taken, "errors", r.Errors(), "first", first)
+	}
+	return nil
+}
+
+// maybeSitemap reports whether an answer looks like a sitemap or feed: XML or gzip by its
+// first bytes, or a text file whose first line is a URL.
+func maybeSitemap(p *crawler.Page) bool {
+	head := bytes.TrimLeft(p.Body.Head(512), "\uFEFF \t\r\n")
+	switch {
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
+		u, err := url.Parse(p.URL)
+		return err == nil && bytes.HasSuffix([]byte(u.Path), []byte(".gz")) && bytes.Contains([]byte(u.Path), []byte("sitemap"))
+	case bytes.HasPrefix(head, []byte("http://")), bytes.HasPrefix(head, []byte("https://")):
+		return true
+	}
+	return bytes.HasPrefix(head, []byte("<"))
+}
+
+var _ crawler.Robots = (*Sitemaps)(nil)
