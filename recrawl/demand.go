@@ -8,7 +8,10 @@
 
 package recrawl
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 const (
 	differences = 255 + 127 + 127 + 1
@@ -23,22 +26,39 @@ type prices struct {
 	out int                  // from this difference on
 }
 
-// set computes the intervals at a price of e^log.
+// fineness is how many entries of the fine table a step has.
+const fineness = 16
+
+// fine is unworth from -70 to 0, in steps of step/fineness. It never changes.
+var fine = sync.OnceValue(func() []float64 {
+	t := make([]float64, int(70/step*fineness)+1)
+	for i := range t {
+		t[i] = unworth(-70 + step/fineness*float64(i))
+	}
+	return t
+})
+
+// set computes the intervals at a price of e^log. Between the entries of the fine
+// table a straight line is wrong by a millionth; near 0 it is computed.
 func (p *prices) set(log float64) {
 	p.log = log
 	first := log + math.Log(leastRate) - 127*step
 	p.out = differences
+	t := fine()
+	at := (first + 70) / step * fineness
+	i := int(at)
+	f := at - float64(i)
 	for d := range p.x {
-		y := first + step*float64(d)
-		switch {
+		switch y := first + step*float64(d); {
 		case y >= 0:
 			p.out = min(p.out, d)
 			p.x[d] = math.Inf(1)
-		case y > -8 && y < -0.5 && d > 0: // its neighbour is near
-			p.x[d] = newton(p.x[d-1]*(1+step/2), math.Exp(y))
-		default:
+		case y > -0.2:
 			p.x[d] = unworth(y)
+		default:
+			p.x[d] = t[i]*(1-f) + t[i+1]*f
 		}
+		i += fineness
 	}
 }
 
@@ -135,11 +155,16 @@ func (d *demand) known(p *prices, least, most float64) float64 {
 		}
 		rate := rates[r]
 		row := &d.cells[r]
+		low, high := 0, 0 // what is in use still
 		for w := int(d.low[r]); w <= int(d.high[r]); w++ {
 			if n := row[w]; n != 0 {
 				sum += float64(n) * max(least, min(most, rate/p.x[r-w+255]))
+				if high = w; low == 0 {
+					low = w
+				}
 			}
 		}
+		d.low[r], d.high[r] = uint8(low), uint8(high)
 	}
 	return sum
 }
@@ -203,7 +228,7 @@ func solve(start, target, lowest, highest float64, f func(log float64) float64) 
 		high = min(highest, high+w)
 		fHigh = f(high)
 	}
-	for i := 0; i < 40 && high-low > 1e-5; i++ {
+	for i := 0; i < 40 && high-low > 3e-5; i++ {
 		mid := (low + high) / 2
 		if i%3 != 2 && fLow > fHigh { // by proportion, within the middle
 			mid = low + (high-low)*max(0.02, min(0.98, (fLow-target)/(fLow-fHigh)))
@@ -214,9 +239,8 @@ func solve(start, target, lowest, highest float64, f func(log float64) float64) 
 		} else {
 			high, fHigh = mid, v
 		}
-		if math.Abs(v-target) <= 1e-4*target {
-			high = mid
-			break
+		if math.Abs(v-target) <= 3e-4*target {
+			return mid
 		}
 	}
 	f(high)

@@ -86,6 +86,9 @@ func (s *Scheduler) UnmarshalBinary(data []byte) error {
 			n.atHosts += h.own.pages
 		}
 	}
+	if r.err == nil && (log < leastPrice || log > mostPrice) {
+		r.err = errors.New("its price is out of bounds")
+	}
 	if r.err == nil && len(r.b) > 0 {
 		r.err = errors.New("something follows its end")
 	}
