@@ -79,6 +79,11 @@ func kinds() []kind {
 			ci: []string{"-frontier.damages=100"}, long: []string{"-frontier.damages=1000"}, share: 2,
 		},
 		{
+			name: "repair", what: "repairs of damaged stores: what was not hit is there, the rest is reported",
+			pkg: "spill", run: "^TestRepair$", seed: ownSeed,
+			ci: []string{"-frontier.repairs=60"}, long: []string{"-frontier.repairs=600"},
+		},
+		{
 			name: "power", what: "losses of power under load, with a torn and reordered tail",
 			pkg: ".", run: "^TestPowerCut$", seed: ownSeed,
 			ci: []string{"-frontier.power-cuts=12"}, long: []string{"-frontier.power-cuts=60"}, share: 2,

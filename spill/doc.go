@@ -25,6 +25,7 @@
 // blocks say of themselves, and an end of the log that is missing, by Load for what
 // blocks hold. What died with a process between two transactions is no damage; nor
 // can damage to its last transaction always be told from death in the middle of it.
+// Repair salvages what can be read into a new folder.
 //
 // # What is stored
 //

@@ -47,7 +47,7 @@ func EngineConfig(o Options) kv.Config {
 
 // openFault names the faults that a caller may branch on.
 func openFault(err error) error {
-	if strings.Contains(err.Error(), "Another process is using this Badger database") {
+	if errors.Is(err, kv.ErrInUse) || strings.Contains(err.Error(), "Another process is using this Badger database") {
 		return fmt.Errorf("%w: %w", frontier.ErrInUse, err)
 	}
 	if damage := (*kv.DamageError)(nil); errors.As(err, &damage) {

@@ -89,10 +89,3 @@ func TestFaultsOfGivingBackAreRare(t *testing.T) {
 		require.NoError(t, s.Close())
 	})
 }
-
-// nobody wants to know what a store holds.
-type nobody struct{ frontier.Recovery }
-
-func (nobody) Begin(func(string) ([]byte, bool, error)) error { return nil }
-
-func (nobody) Marks(int64) error { return nil }

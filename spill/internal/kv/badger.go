@@ -124,7 +124,13 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	// What a generation wrote overlaps no other: it may go far down at once.
 	o.BaseLevelSize = baseLevel
 	before := readConfirmed(path)
-	if err := prepare(path, func() error { return inspect(path, before.version) }); err != nil {
+	_, err := alone(path, func() error { // if it is not alone badger will say so
+		if err := inspect(path, before.version); err != nil {
+			return err
+		}
+		return removeUnborn(path)
+	})
+	if err != nil {
 		return nil, err
 	}
 	db, err := badger.Open(o)

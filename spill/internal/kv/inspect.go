@@ -30,7 +30,7 @@ func (e *DamageError) Unwrap() []error { return []error{e.Err, ErrDamaged} }
 
 var (
 	errHead    = errors.New("head is malformed")
-	errUnnamed = errors.New("the manifest does not name it, and nothing else has what it holds")
+	errUnnamed = errors.New("a table is not named, and nothing else has what it holds")
 	errInLog   = errors.New("there is damage before the end of the log")
 	errMissing = errors.New("the manifest names it, and it is missing")
 )
@@ -265,7 +265,7 @@ func (x *inspector) unnamed() error {
 		}
 		inLog := slices.ContainsFunc(x.logs, func(w walState) bool { return w.first <= last && last <= w.last })
 		if !inLog {
-			return &DamageError{name, errUnnamed}
+			return &DamageError{badger.ManifestFilename, fmt.Errorf("%w: %s", errUnnamed, name)}
 		}
 	}
 	return nil

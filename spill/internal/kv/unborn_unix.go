@@ -14,25 +14,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepare does so, after inspect has found nothing wrong, unless another process
-// has the folder, which may be making a file just now. It holds the lock that
-// badger will take.
-func prepare(dir string, inspect func() error) error {
+// alone calls fn while it holds the lock that badger will take. It reports false if
+// another process has the folder.
+func alone(dir string, fn func() error) (bool, error) {
 	d, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer d.Close()
 	if unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		return nil // badger will say so
+		return false, nil
 	}
-	if err := inspect(); err != nil {
-		return err
-	}
-	entries, err := d.ReadDir(-1)
+	return true, fn()
+}
+
+// removeUnborn does so.
+func removeUnborn(dir string) error {
+	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); ext != ".mem" && ext != ".vlog" {
 			continue

@@ -1,0 +1,269 @@
+// This file reads what is left of a folder that is damaged, without badger.
+//
+// All tables and logs are read, a block or an entry at a time. Of each key the
+// latest version counts that can be read: what was deleted by one that cannot be
+// read is there again.
+
+package kv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Salvage is a Reader of a damaged folder, and of the files beside badger's. It
+// changes nothing. Not safe for concurrent use, but for its methods that read.
+type Salvage struct {
+	folder
+
+	// Damage is what was found.
+	Damage []*DamageError
+
+	latest map[string]cell
+	keys   []string // of latest, sorted, but for deleted ones
+	blobs  *blobs
+}
+
+// ErrInUse is returned by OpenSalvage while a process has the folder.
+var ErrInUse = errors.New("another process is using the folder")
+
+// OpenSalvage reads a folder that no process has.
+func OpenSalvage(dir string) (*Salvage, error) {
+	if _, err := os.ReadDir(dir); err != nil {
+		return nil, err
+	}
+	s := &Salvage{folder: folder{path: dir}, latest: map[string]cell{}}
+	if free, err := alone(dir, s.load); err != nil {
+		return nil, err
+	} else if !free {
+		return nil, ErrInUse
+	}
+	return s, nil
+}
+
+// Confirmed is as of a DB.
+func (s *Salvage) Confirmed() uint64 { return readConfirmed(s.path).number }
+
+// Close gives up what is open.
+func (s *Salvage) Close() error { return s.blobs.close() }
+
+func (s *Salvage) damaged(file string, err error) {
+	s.Damage = append(s.Damage, &DamageError{file, err})
+}
+
+func (s *Salvage) load() (err error) {
+	x := inspector{dir: s.path}
+	entries, err := os.ReadDir(s.path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		x.names = append(x.names, e.Name())
+	}
+	tables := x.with(".sst")
+	if whole := s.manifest(&x); whole {
+		tables = tables[:0]
+		for id := range x.named {
+			tables = append(tables, tableName(id))
+		}
+		slices.Sort(tables)
+	}
+	for _, name := range tables {
+		if err := s.table(&x, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range x.with(".mem") {
+		if err := s.log(&x, name); err != nil {
+			return err
+		}
+	}
+	for k, c := range s.latest {
+		if c.meta&metaDelete == 0 {
+			s.keys = append(s.keys, k)
+		}
+	}
+	slices.Sort(s.keys)
+	s.blobs = &blobs{path: filepath.Join(s.path, blobFolder), files: map[uint32]*blob{}}
+	names, err := os.ReadDir(s.blobs.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, n := range names {
+		f, err := openBlob(s.blobs.path, n.Name())
+		if err != nil {
+			return errors.Join(err, s.blobs.close())
+		}
+		if f != nil {
+			s.blobs.files[f.id] = f
+		}
+	}
+	return nil
+}
+
+// manifest reports whether the manifest tells which tables count. Without it all
+// of them are read: some may be older than others.
+func (s *Salvage) manifest(x *inspector) (whole bool) {
+	if !slices.Contains(x.names, badger.ManifestFilename) {
+		s.damaged(badger.ManifestFilename, errMissing)
+		return false
+	}
+	if err := x.manifest(); err != nil {
+		s.damaged(badger.ManifestFilename, err)
+		return false
+	}
+	for id := range x.named {
+		if last, err := x.table(tableName(id)); err == nil {
+			x.last = max(x.last, last)
+		}
+	}
+	for _, name := range x.with(".mem") { // for unnamed
+		if data, err := x.read(name); err == nil && len(data) > logHead {
+			w := walState{name: name}
+			logCells(data, logHead, func(c cell) {
+				if w.first == 0 {
+					w.first = c.version
+				}
+				w.last = max(w.last, c.version)
+			})
+			x.logs = append(x.logs, w)
+		}
+	}
+	if err := x.unnamed(); err != nil {
+		s.damaged(badger.ManifestFilename, err)
+		return false
+	}
+	return true
+}
+
+// see notes a version of a key.
+func (s *Salvage) see(c cell) {
+	if old, ok := s.latest[string(c.key)]; ok && old.version > c.version {
+		return
+	}
+	k := string(c.key)
+	if strings.HasPrefix(k, "!badger!") {
+		return
+	}
+	c.key, c.value = nil, append([]byte(nil), c.value...)
+	s.latest[k] = c
+}
+
+func (s *Salvage) table(x *inspector, name string) error {
+	data, err := x.read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.damaged(name, errMissing)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	blocks, _, err := tableBlocks(data)
+	if err != nil {
+		s.damaged(name, err)
+		return nil
+	}
+	for i, b := range blocks {
+		if err := blockCells(b, s.see); err != nil {
+			s.damaged(name, fmt.Errorf("block %d of %d: %w", i, len(blocks), err))
+		}
+	}
+	return nil
+}
+
+func (s *Salvage) log(x *inspector, name string) error {
+	data, err := x.read(name)
+	if err != nil {
+		return err
+	}
+	if len(data) <= logHead {
+		return nil
+	}
+	end := logCells(data, logHead, s.see)
+	for at := nextLogEntry(data, end); at >= 0; {
+		if at > end {
+			s.damaged(name, fmt.Errorf("%w: %d bytes at %d", errInLog, at-end, end))
+		}
+		c, n := logEntry(data[at:])
+		if c.meta&metaFinTxn == 0 {
+			s.see(c)
+		}
+		end = at + n
+		at = nextLogEntry(data, end)
+	}
+	return nil
+}
+
+// Get is that of a DB.
+func (s *Salvage) Get(key []byte, fn func([]byte) error) (bool, error) {
+	c, ok := s.latest[string(key)]
+	if !ok || c.meta&metaDelete != 0 {
+		return false, nil
+	}
+	v, err := s.value(key, c)
+	if err != nil {
+		return true, err
+	}
+	return true, fn(v)
+}
+
+// Iterate is that of a DB.
+func (s *Salvage) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
+	at, _ := slices.BinarySearch(s.keys, string(from))
+	for ; at < len(s.keys) && s.keys[at] < string(to); at++ {
+		key := []byte(s.keys[at])
+		if err := fn(key, func() ([]byte, error) { return s.value(key, s.latest[string(key)]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Salvage) value(key []byte, c cell) ([]byte, error) {
+	if c.meta&metaPointer != 0 {
+		v, err := s.valueLog(key, c.value)
+		if err != nil {
+			return nil, err
+		}
+		c.value = v
+	}
+	if c.userMeta != metaApart {
+		return c.value, nil
+	}
+	p, err := readPlace(c.value)
+	if err != nil {
+		return nil, err
+	}
+	w := window{blobs: s.blobs}
+	return w.value(p)
+}
+
+// valueLog reads a value that lies in badger's value log: file, length and offset of
+// its entry, 4 bytes each, little-endian.
+func (s *Salvage) valueLog(key, pointer []byte) ([]byte, error) {
+	if len(pointer) != 12 {
+		return nil, fmt.Errorf("%w: place in the value log has %d bytes", ErrDamaged, len(pointer))
+	}
+	name := fmt.Sprintf("%06d.vlog", binary.LittleEndian.Uint32(pointer))
+	length, at := binary.LittleEndian.Uint32(pointer[4:]), binary.LittleEndian.Uint32(pointer[8:])
+	data, err := os.ReadFile(filepath.Join(s.path, name))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if uint64(at)+uint64(length) > uint64(len(data)) {
+		return nil, fmt.Errorf("%w: %s is too short", ErrDamaged, name)
+	}
+	c, n := logEntry(data[at:][:length])
+	if n == 0 || string(c.key) != string(key) {
+		return nil, fmt.Errorf("%w: entry of %s: %w", ErrDamaged, name, errChecksum)
+	}
+	return c.value, nil
+}

@@ -1,0 +1,379 @@
+// This file salvages what can be read of a damaged folder into a new one.
+//
+// Everything keeps its key: block numbers, generations and batches are those of
+// the damaged store, so that what refers to them goes on to do so. Each value is
+// verified before it is written. repairlog.go mends the log, repairmarks.go what is
+// known.
+
+package spill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+)
+
+// Repaired tells what Repair salvaged, and what it could not read.
+type Repaired struct {
+	Blocks  int   // of URLs, timed ones among them
+	Batches int   // of the log
+	Rows    int   // what was set and learned: rules, groups, clocks of hosts
+	Marks   int64 // of known URLs, those in the log apart
+
+	// Lost is what could not be read, in the order in which it was found.
+	Lost []Loss
+}
+
+// Loss is something that could not be read.
+type Loss struct {
+	What string // "file", "block", "timed block", "batch", "row", "finished marks", "state" or "known URLs"
+	Key  []byte // store key, unless it is a file
+	File string // if it is known
+	URLs int    // how many URLs it had; -1: nobody knows
+	Err  error
+}
+
+func (l Loss) String() string {
+	name := l.File
+	if name == "" {
+		name = fmt.Sprintf("%x", l.Key)
+	}
+	urls := "an unknown number of URLs"
+	if l.URLs >= 0 {
+		urls = fmt.Sprintf("%d URLs", l.URLs)
+	}
+	return fmt.Sprintf("%s %s with %s: %v", l.What, name, urls, l.Err)
+}
+
+// Repair salvages the store in folder from, which must not be in use, into folder
+// to, which must be new or empty. It changes nothing in from.
+//
+// What can be read is there afterwards, exactly as it was: URLs with their places
+// in their queues, what is known, rules and what was learned of hosts. The result
+// is that of a crash: every host counts as contacted when it is opened, and URLs
+// that were leased come again. So do URLs that were done if the note of that is
+// what was lost; URLs whose marks are lost may be admitted once more.
+//
+// The error tells why nothing, or not all that is readable, was salvaged; damage is
+// no error but told in Repaired. If ctx ends, or a write fails, folder to is not
+// complete and of no use.
+func Repair(ctx context.Context, from, to string, o Options) (*Repaired, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("spill: options: %w", err)
+	}
+	if names, err := os.ReadDir(to); err == nil && len(names) > 0 {
+		return nil, fmt.Errorf("spill: repair: %s is not empty", to)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("spill: repair: %w", err)
+	}
+	in, err := kv.OpenSalvage(from)
+	if err != nil {
+		return nil, fmt.Errorf("spill: repair %s: %w", from, openFault(err))
+	}
+	defer in.Close()
+	out, err := kv.OpenBadger(to, EngineConfig(o))
+	if err != nil {
+		return nil, fmt.Errorf("spill: repair: %w", err)
+	}
+	r := &repair{ctx: ctx, in: in, out: out, opts: o, report: &Repaired{}}
+	err = errors.Join(r.run(), out.Close())
+	if err == nil {
+		err = r.check(to)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("spill: repair %s: %w", from, err)
+	}
+	return r.report, nil
+}
+
+// repair is one call of Repair.
+type repair struct {
+	ctx    context.Context
+	in     *kv.Salvage
+	out    kv.DB
+	opts   Options
+	report *Repaired
+	batch  kv.Batch
+
+	state   state
+	guessed bool // the state is not that of the store
+	found   recovery
+	dropped map[uint32]bool // blocks that the log dropped
+	log     []savedBatch
+	rows    map[string]rowFate // of the log
+	highest uint64             // sequence number
+}
+
+// rowFate is what the log did to a row last.
+type rowFate struct{ value []byte }
+
+func (r *repair) run() error {
+	for _, d := range r.in.Damage {
+		r.lost(Loss{What: "file", File: d.File, URLs: -1, Err: d.Err})
+	}
+	for _, step := range []func() error{
+		r.version, r.readState, r.readLog, r.copyBlocks, r.copyTimed, r.copyDead, r.copyRows, r.writeLog, r.copyMarks, r.finish,
+	} {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *repair) lost(l Loss) { r.report.Lost = append(r.report.Lost, l) }
+
+// lostValue reports a value.
+func (r *repair) lostValue(what string, key []byte, urls int, err error) {
+	r.lost(Loss{What: what, Key: append([]byte(nil), key...), URLs: urls, Err: err})
+}
+
+// set writes a value, soon.
+func (r *repair) set(key, value []byte) error {
+	r.batch.Set(append([]byte(nil), key...), append([]byte{}, value...))
+	if r.batch.Bytes < chunkBytes && len(r.batch.Ops) < chunkOps/4 {
+		return nil
+	}
+	return r.flush(false)
+}
+
+func (r *repair) flush(sync bool) error {
+	defer r.batch.Reset()
+	for {
+		part := kv.Batch{}
+		for len(r.batch.Ops) > 0 {
+			o := r.batch.Ops[0]
+			part.Set(o.Key, o.Value)
+			if len(part.Ops) > 1 && !r.out.Fits(&part) {
+				part.Ops = part.Ops[:len(part.Ops)-1]
+				part.Bytes -= len(o.Key) + len(o.Value)
+				break
+			}
+			r.batch.Ops = r.batch.Ops[1:]
+		}
+		last := len(r.batch.Ops) == 0
+		if err := r.out.Write(&part, sync && last); err != nil || last {
+			return err
+		}
+	}
+}
+
+// version refuses what this program does not know.
+func (r *repair) version() error {
+	_, err := r.in.Get(prefixKey(fixed, kindVersion), func(v []byte) error {
+		s := scanner{b: v}
+		if n := s.uvarint(); s.end() == nil && n > Version {
+			return fmt.Errorf("it has version %d, this program knows %d: %w", n, Version, frontier.ErrVersion)
+		}
+		return nil
+	})
+	if errors.Is(err, frontier.ErrVersion) {
+		return err
+	}
+	return checkVersion(r.out)
+}
+
+// readState finds out what is valid. If nothing tells, all is.
+func (r *repair) readState() error {
+	var err error
+	r.state, err = loadState(r.in)
+	key := prefixKey(fixed, kindState)
+	found, _ := r.in.Get(key, func([]byte) error { return nil })
+	if err != nil {
+		r.lostValue("state", key, 0, err)
+		r.guessed, r.state = true, state{floor: 1, next: 1}
+	}
+	if !found && len(r.in.Damage) > 0 {
+		r.guessed = true
+	}
+	if r.guessed {
+		r.state.adopted = fixed - 1
+	}
+	rc := &r.found
+	rc.db, rc.ctx, rc.state, rc.upTo = r.in, r.ctx, r.state, math.MaxUint64
+	if err := rc.survey(); err != nil {
+		return err
+	}
+	if r.guessed {
+		r.state.adopted = 0
+		if n := len(rc.gens); n > 0 {
+			r.state.adopted = rc.gens[n-1]
+		}
+	}
+	r.state.next = max(r.state.next, rc.next)
+	return nil
+}
+
+// values calls fn with the valid values of a kind, and reports those that cannot
+// be read.
+func (r *repair) values(k kind, what string, fn func(key, v []byte) error) error {
+	for _, g := range r.found.gens {
+		if g > r.state.adopted {
+			break
+		}
+		err := r.in.Iterate(prefixKey(g, k), after(g, k), func(key []byte, value func() ([]byte, error)) error {
+			if err := r.ctx.Err(); err != nil {
+				return err
+			}
+			v, err := value()
+			if err != nil {
+				r.lostValue(what, key, -1, err)
+				return nil
+			}
+			return fn(key, v)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *repair) saw(seq uint64) { r.highest = max(r.highest, seq) }
+
+// copyBlocks copies the blocks whose records can be read.
+func (r *repair) copyBlocks() error {
+	var raw []byte
+	return r.values(kindBlock, "block", func(key, v []byte) error {
+		if n, _ := number(key); r.dropped[n] {
+			return nil
+		}
+		dir, body, err := splitBlock(key, v)
+		if err == nil {
+			raw, err = inflate(raw, body, blockRawLimit)
+		}
+		if err == nil {
+			err = readDirectory(dir, nil, func(e partEntry) error {
+				return readRecords(raw, e, math.MaxUint32, func(_ int, rec frontier.Record) error {
+					r.inBlock(rec.Seq)
+					return nil
+				})
+			})
+		}
+		if err != nil {
+			r.lostValue("block", key, -1, err)
+			return nil
+		}
+		r.report.Blocks++
+		return r.set(key, v)
+	})
+}
+
+// copyTimed copies the timed blocks that can be read, each with a head.
+func (r *repair) copyTimed() error {
+	var raw []byte
+	whole := map[string]bool{}
+	err := r.values(kindTimed, "timed block", func(key, v []byte) error {
+		n, _ := number(key)
+		gen := uint32(key[0])<<24 | uint32(key[1])<<16 | uint32(key[2])<<8 | uint32(key[3])
+		head := timedHeadKey(gen, n)
+		whole[string(head)] = true
+		if r.dropped[n] {
+			return nil
+		}
+		b := frontier.TimedBlock{Block: n}
+		var err error
+		if raw, err = openTimed(raw, key, v); err == nil {
+			err = readTimed(raw, true, func(pos int, rec frontier.TimedRecord) bool {
+				if b.Count++; pos == 0 {
+					b.Due = rec.Due
+				}
+				b.Priority = max(b.Priority, rec.Priority)
+				r.inBlock(rec.Seq)
+				return true
+			})
+		}
+		if err != nil {
+			r.lostValue("timed block", key, r.countOf(head), err)
+			return nil
+		}
+		r.report.Blocks++
+		r.state.next = max(r.state.next, n+1)
+		if err := r.set(key, v); err != nil {
+			return err
+		}
+		return r.set(head, timedHead(head, b))
+	})
+	if err != nil {
+		return err
+	}
+	return r.values(kindHead, "timed block", func(key, _ []byte) error {
+		if n, _ := number(key); !whole[string(key)] && !r.dropped[n] {
+			r.lostValue("timed block", key, r.countOf(key), errNoBlock)
+		}
+		return nil
+	})
+}
+
+// countOf is how many records the head of a timed block tells; -1: it is not there.
+func (r *repair) countOf(head []byte) int {
+	n := -1
+	_, _ = r.in.Get(head, func(v []byte) error {
+		if b, err := readTimedHead(head, v); err == nil {
+			n = b.Count
+		}
+		return nil
+	})
+	return n
+}
+
+// copyDead copies what tells which records of blocks are finished.
+func (r *repair) copyDead() error {
+	for n, g := range r.found.dead {
+		key := deadKey(g, n)
+		_, err := r.in.Get(key, func(v []byte) error {
+			if _, err := readSegment(n, key, v); err != nil {
+				return err
+			}
+			return r.set(key, v)
+		})
+		if err != nil {
+			r.lostValue("finished marks", key, 0, err)
+		}
+	}
+	return nil
+}
+
+// finish writes the state, which makes the rest valid.
+func (r *repair) finish() error {
+	if err := r.flush(true); err != nil {
+		return err
+	}
+	key := prefixKey(fixed, kindState)
+	r.batch.Set(key, r.state.value(key))
+	return r.flush(true)
+}
+
+// check opens the result as a frontier would.
+func (r *repair) check(dir string) error {
+	s, err := Open(dir, r.opts)
+	if err != nil {
+		return err
+	}
+	err = s.Recover(r.ctx, nobody{})
+	if err == nil {
+		err = s.Release()
+	}
+	return errors.Join(err, s.Close())
+}
+
+// nobody is a Recovery that wants to know nothing.
+type nobody struct{}
+
+func (nobody) Begin(func(string) ([]byte, bool, error)) error { return nil }
+func (nobody) Marks(int64) error                              { return nil }
+func (nobody) Dead(uint32, []byte) error                      { return nil }
+func (nobody) Part(frontier.Queue, frontier.Part) error       { return nil }
+func (nobody) Timed(frontier.TimedBlock) error                { return nil }
+func (nobody) Batch(*frontier.Batch) error                    { return nil }
+func (nobody) Row(string, []byte) error                       { return nil }

@@ -1,0 +1,238 @@
+// This file mends a damaged log: the batches that can be read follow each other
+// again, and one more tells that the frontier was not closed.
+
+package spill
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/metarow"
+)
+
+// savedBatch is a batch that can be read.
+type savedBatch struct {
+	logEntry
+	before uint64
+	batch  frontier.Batch
+	raw    []byte // that batch aliases
+}
+
+// readLog finds the batches behind the checkpoint.
+func (r *repair) readLog() error {
+	entries, err := r.logEntries()
+	if err != nil {
+		return err
+	}
+	bad := map[uint64]bool{} // reported
+	for _, e := range entries {
+		if !e.head {
+			continue // never complete, or what made it so is lost: a later one tells
+		}
+		s := savedBatch{logEntry: e}
+		var err error
+		if s.raw, s.before, err = readLog(r.in, nil, e); err == nil {
+			err = readBatch(&s.batch, s.raw)
+		}
+		if err != nil {
+			r.lostValue("batch", logKey(e.gen, e.id, 0), -1, err)
+			bad[e.id] = true
+			continue
+		}
+		r.log = append(r.log, s)
+	}
+	r.chain(bad)
+	r.dropped, r.rows = map[uint32]bool{}, map[string]rowFate{}
+	for _, s := range r.log {
+		r.note(&s.batch)
+	}
+	return nil
+}
+
+func (r *repair) logEntries() ([]logEntry, error) {
+	rc := r.found
+	rc.log = nil
+	for _, g := range rc.gens {
+		err := r.in.Iterate(prefixKey(g, kindLog), after(g, kindLog), func(key []byte, _ func() ([]byte, error)) error {
+			id, piece, ok := logName(key)
+			if !ok || id <= r.state.through {
+				return nil
+			}
+			n := len(rc.log)
+			if n == 0 || rc.log[n-1].id != id || rc.log[n-1].gen != g {
+				rc.log = append(rc.log, logEntry{id: id, gen: g})
+				n++
+			}
+			rc.log[n-1].head = rc.log[n-1].head || piece == 0
+			rc.log[n-1].pieces = append(rc.log[n-1].pieces, piece)
+			return r.ctx.Err()
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(rc.log, func(a, b logEntry) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.gen, b.gen)) })
+	return rc.log, nil
+}
+
+// chain leaves out the batches whose Commit had failed, and reports those that are
+// missing.
+func (r *repair) chain(bad map[uint64]bool) {
+	var kept []savedBatch
+	before := r.state.through
+	for i, s := range r.log {
+		if i+1 < len(r.log) && r.log[i+1].before < s.id && r.log[i+1].before >= before {
+			continue
+		}
+		if s.before > before && !(r.guessed && len(kept) == 0) {
+			r.missing(before+1, s.before, bad)
+		}
+		kept, before = append(kept, s), s.id
+	}
+	r.missing(before+1, r.in.Confirmed(), bad)
+	r.log = kept
+}
+
+// missing reports batches of which nothing is left, unless all were reported.
+func (r *repair) missing(from, to uint64, bad map[uint64]bool) {
+	for id := from; id <= to; id++ {
+		if !bad[id] {
+			r.lostValue("batch", logKey(fixed, from, 0), -1, fmt.Errorf("%w: batches %d to %d", errNoBatch, from, to))
+			return
+		}
+	}
+}
+
+// note keeps what a batch says of blocks and rows.
+func (r *repair) note(b *frontier.Batch) {
+	for _, d := range b.Drop {
+		r.dropped[d] = true
+		r.state.next = max(r.state.next, d+1)
+	}
+	for _, a := range b.Admit {
+		r.saw(a.Seq)
+	}
+	for _, c := range b.Finish {
+		r.saw(c.Seq)
+		r.state.next = max(r.state.next, c.Block+1)
+	}
+	for _, row := range b.Rows {
+		r.rows[row.Key] = rowFate{row.Value}
+	}
+}
+
+// inBlock notes a record that lies in a block. If nothing tells up to where the log
+// was moved there, it may still be in the log, too.
+func (r *repair) inBlock(seq uint64) {
+	r.saw(seq)
+	if !r.guessed {
+		return
+	}
+	for i := range r.log {
+		b := &r.log[i].batch
+		n := len(b.Admit)
+		b.Admit = slices.DeleteFunc(b.Admit, func(a frontier.Admission) bool {
+			if a.Seq == seq && a.HasMark {
+				b.Marks = append(b.Marks, a.Mark)
+			}
+			return a.Seq == seq
+		})
+		if len(b.Admit) < n {
+			r.log[i].raw = nil
+		}
+	}
+}
+
+// writeLog writes the batches, and one more.
+func (r *repair) writeLog() error {
+	before, gen := r.state.through, r.state.adopted+1
+	for i := range r.log {
+		s := &r.log[i]
+		if s.raw == nil {
+			s.raw = appendBatch(nil, &s.batch)
+		}
+		if err := r.writeBatch(s.gen, s.id, before, s.raw); err != nil {
+			return err
+		}
+		r.report.Batches++
+		before, gen = s.id, max(gen, s.gen)
+	}
+	id := max(before, r.in.Confirmed()) + 1
+	last := frontier.Batch{ID: id, Rows: []frontier.Row{{Key: metarow.Name, Value: r.meta()}}}
+	if n := len(r.log); n > 0 {
+		last.Time = r.log[n-1].batch.Time
+		last.Drop = r.log[n-1].batch.Drop
+		last.Rows = append(slices.Clone(r.log[n-1].batch.Rows), last.Rows...)
+	}
+	if err := r.writeBatch(gen, id, before, appendBatch(nil, &last)); err != nil {
+		return err
+	}
+	r.out.Confirm(id)
+	return nil
+}
+
+func (r *repair) writeBatch(gen uint32, id, before uint64, raw []byte) error {
+	pieces, err := appendPieces(nil, gen, id, before, raw)
+	if err != nil {
+		return err
+	}
+	for _, p := range pieces {
+		if err := r.set(p.key, p.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meta is the frontier's own row, as a crash leaves it.
+func (r *repair) meta() []byte {
+	var v []byte
+	if fate, ok := r.rows[metarow.Name]; ok {
+		v = fate.value
+	} else if _, err := r.in.Get(rowKey(metarow.Name), func(b []byte) error { v = append(v, b...); return nil }); err != nil {
+		v = nil
+	}
+	m, err := metarow.Decode(v)
+	if err != nil {
+		r.lostValue("row", rowKey(metarow.Name), 0, fmt.Errorf("%w: the key of known URLs is lost", err))
+		var key [16]byte
+		_, _ = rand.Read(key[:]) // never fails
+		m = metarow.Meta{Key: [2]uint64{binary.LittleEndian.Uint64(key[:]), binary.LittleEndian.Uint64(key[8:])}, Epoch: 1 << 20}
+	}
+	m.Clean = false
+	m.Epoch++ // tokens of leases do not repeat
+	m.Seq = max(m.Seq, r.highest)
+	return m.Encode()
+}
+
+// copyRows copies the rows, and those that only the log has.
+func (r *repair) copyRows() error {
+	there := map[string]bool{}
+	err := r.in.Iterate(rowKey(""), afterPrefix(rowKey("")), func(key []byte, value func() ([]byte, error)) error {
+		v, err := value()
+		if err != nil {
+			r.lostValue("row", key, 0, err)
+			return nil
+		}
+		there[string(key[headLen:])] = true
+		r.report.Rows++
+		return r.set(key, v)
+	})
+	if err != nil || len(r.report.Lost) == 0 {
+		return err
+	}
+	for name, fate := range r.rows {
+		if !there[name] && fate.value != nil && !strings.HasPrefix(name, metarow.Name+"\x00") {
+			r.report.Rows++
+			if err := r.set(rowKey(name), fate.value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
