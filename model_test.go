@@ -437,7 +437,7 @@ func (m *model) Next(t *rapid.T) {
 		if m.host(name).group == "" {
 			for _, it := range items {
 				if m.runs(it) && (it.prio == frontier.Immediate || crawlOf(it.url) == l.Entry.Crawl) {
-					best = max(best, it.prio)
+					best = max(best, m.served(it))
 				}
 			}
 		}
@@ -478,17 +478,9 @@ func (m *model) Next(t *rapid.T) {
 	require.True(t, m.mayServe(l.Host), "a rule holds %s", l.Host)
 	require.GreaterOrEqual(t, l.Priority, best, "strict")
 	require.False(t, m.pausedCrawls[l.Entry.Crawl], "its crawl is paused")
-	for i, it := range m.waiting[l.Host] {
-		if it.prio != l.Priority || crawlOf(it.url) != l.Entry.Crawl {
-			continue
-		}
-		require.Equal(t, it.url, l.Entry.URL, "first in, first out")
-		require.Equal(t, it.attempt, l.Attempt)
-		m.waiting[l.Host] = append(m.waiting[l.Host][:i:i], m.waiting[l.Host][i+1:]...)
-		h.lease = &modelLeaseState{item: it, lease: l, group: h.group, counted: m.count(l.Host, 1, 0)}
-		return
-	}
-	t.Fatalf("%s does not wait with priority %d", l.Entry.URL, l.Priority)
+	it := m.take(t, l)
+	require.Equal(t, it.attempt, l.Attempt)
+	h.lease = &modelLeaseState{item: it, lease: l, group: h.group, counted: m.count(l.Host, 1, 0)}
 }
 
 func (m *model) pickLease(t *rapid.T) (string, *modelLeaseState) {
@@ -793,6 +785,9 @@ func (m *model) check(t *rapid.T) {
 		}
 	}
 	require.EqualValues(t, waiting, s.Waiting, "waiting")
+	by, now := m.countPriorities()
+	require.Equal(t, by[:], s.WaitingBy, "waiting by priority")
+	require.Equal(t, now, s.Immediate, "immediate")
 	require.LessOrEqual(t, s.Held, int64(m.heldURLs()), "held")
 	require.EqualValues(t, len(m.scheduled), s.Scheduled, "scheduled")
 	require.EqualValues(t, leases, s.Leased, "leased")
@@ -839,7 +834,7 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
 		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Rule": m.Rule, "Delete": m.Delete,
-		"CrawlSettings": m.CrawlSettings, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export, "Forget": m.Forget, "Limit": m.Limit,
+		"CrawlSettings": m.CrawlSettings, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export, "Forget": m.Forget, "Limit": m.Limit, "Priority": m.Priority,
 		"": m.check,
 	}
 	if durable {

@@ -14,17 +14,17 @@ func (m *model) Look(t *rapid.T) {
 	_, err := m.f.Add(context.Background()) // what is on its way arrives
 	require.NoError(t, err)
 	name := m.drawHost()
-	waits := map[string]bool{}
+	waits := map[string]int{}
 	for _, it := range m.waiting[name] {
-		waits[it.url] = true
+		waits[it.url] = m.served(it)
 	}
-	listed := map[string]bool{}
+	listed := map[string]int{}
 	for u, err := range m.f.URLs(context.Background(), frontier.Host(name), "") {
 		require.NoError(t, err)
-		require.False(t, listed[u.Entry.URL], "%s is listed twice", u.Entry.URL)
-		listed[u.Entry.URL] = true
+		require.NotContains(t, listed, u.Entry.URL, "listed twice")
+		listed[u.Entry.URL] = u.Priority
 	}
-	require.Equal(t, waits, listed, "waiting URLs of %s", name)
+	require.Equal(t, waits, listed, "waiting URLs of %s and their priorities", name)
 	m.lookAtHost(t, name)
 	m.lookAtURL(t)
 }
