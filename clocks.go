@@ -9,6 +9,7 @@ package frontier
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 const (
@@ -186,6 +187,7 @@ func (r *recovery) rule(key string, value []byte) error {
 		return nil
 	}
 	r.f.enforceLocked(x)
+	x.ended = math.MinInt64 // it takes the place of none
 	return nil
 }
 

@@ -94,11 +94,11 @@ func (f *Frontier) changeCrawl(id uint32, change func(*CrawlSettings)) error {
 }
 
 func (s *CrawlSettings) check() error {
-	var errs []error
+	err := s.Limits.check("Limits")
 	if s.Weight < 0 || s.Weight > MaxCrawlWeight {
-		errs = append(errs, fmt.Errorf("Weight is %d; want 0 to %d", s.Weight, MaxCrawlWeight))
+		err = errors.Join(fmt.Errorf("%s is %d; want 0 to %d", "Weight", s.Weight, MaxCrawlWeight), err)
 	}
-	return errors.Join(append(errs, s.Limits.check("Limits"))...)
+	return err
 }
 
 // latestCrawlLocked is what is set of a crawl as of the last change that was

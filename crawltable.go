@@ -254,6 +254,9 @@ func (c *core) has(h *host, kind func(*crawl) bool) bool {
 func (c *core) setCrawl(id uint32, s CrawlSettings, youngest uint64, now int64) {
 	slot := c.slotOf(id)
 	x := c.crawls[slot]
+	if x.use != nil && x.use.over(&x.settings.Limits, now) {
+		x.use.restart(youngest)
+	}
 	x.settings = s
 	switch {
 	case s.Limits == (Limits{}):

@@ -96,8 +96,7 @@ func (c *core) advanceDue(id uint32, at, now int64) {
 func (c *core) freeFrom(id uint32, at int64) {
 	if t := c.troubles[id]; at > t.free {
 		t.free = at
-		c.troubles[id] = t
-		c.hosts.at(id).set(behind)
+		c.troubles[id] = t // no row is out of date: who leaves memory is due, and so is this
 	}
 }
 

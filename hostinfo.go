@@ -182,8 +182,8 @@ func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
 		t := c.troubles[id]
 		x.Backoff = t.state(&c.cfg)
 	}
-	if h.has(counted) {
-		x.Used = f.usedLocked(c.limits.hosts[id], &x.Rule.HostLimits)
+	if l, u := c.ownUsage(id); u != nil {
+		x.Used = f.usedLocked(u, l)
 	}
 	x.Full = c.refusing(id)
 	reason, until := c.reasonOf(id, f.last)

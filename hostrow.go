@@ -75,8 +75,8 @@ func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
 		b = appendNumber(b, hostFailure, uint64(c.troubles[id].kind))
 		b = appendNumber(b, hostUsual, uint64(c.troubles[id].usual))
 	}
-	if h.has(counted) {
-		b = appendUsage(b, hostUsed, f.usageState(c.limits.hosts[id]))
+	if _, u := c.ownUsage(id); u != nil {
+		b = appendUsage(b, hostUsed, f.usageState(u))
 		if at := c.usedUntil(id); at != 0 {
 			b = appendNumber(b, hostUsedUntil, uint64(max(1, wallMillis(f.wall(at)))))
 		}
@@ -165,7 +165,7 @@ func (f *Frontier) remember(id uint32, s *hostState) {
 		c.setTrouble(id, t)
 		c.outlived(id, f.last)
 	}
-	if s.used != (usageState{}) {
+	if f.usageKept(s) {
 		u := &usage{}
 		f.restore(u, s.used)
 		c.book(f.token).hosts[id] = u

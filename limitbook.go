@@ -7,6 +7,8 @@
 
 package frontier
 
+import "math"
+
 // usage is what is used in a period. The zero value is a period that has not begun.
 type usage struct {
 	served, bytes, errors int64
@@ -110,8 +112,17 @@ func (c *core) eachLimit(id uint32, fn func(r *scopeRule, l *Limits, u *usage, o
 		return true
 	})
 	if own != nil {
-		fn(own, &own.HostLimits, c.limits.hosts[id], true)
+		fn(own, &own.HostLimits, c.hostUsage(id, own), true)
 	}
+}
+
+// hostUsage is what a host has used under a rule; nil if nothing was counted.
+func (c *core) hostUsage(id uint32, own *scopeRule) *usage {
+	u := c.limits.hosts[id]
+	if u != nil && u.begun && u.since <= own.ended {
+		u.restart(c.limits.youngest)
+	}
+	return u
 }
 
 // count is what one hand-out, or its end, uses; less than zero gives back.
@@ -275,14 +286,15 @@ func (c *core) review(s Scope) {
 	}
 }
 
-// ownLimits is what a host may do alone; nil if nothing is said.
-func (c *core) ownLimits(id uint32) (own *Limits) {
+// ownUsage is what a host may do alone, and what it has used of that; nil if nothing
+// is said.
+func (c *core) ownUsage(id uint32) (*Limits, *usage) {
 	if t := c.controls.setting(fieldHostLimits); t != nil {
 		if r := t.of(c.name(c.hosts.at(id)), fieldHostLimits); r != nil {
-			return &r.HostLimits
+			return &r.HostLimits, c.hostUsage(id, r)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // unused forgets what a host without URLs has used if that counts no more.
@@ -291,7 +303,7 @@ func (c *core) unused(id uint32, now int64) {
 	if !h.has(counted) {
 		return
 	}
-	u, l := c.limits.hosts[id], c.ownLimits(id)
+	l, u := c.ownUsage(id)
 	if l == nil || u.over(l, now) || !u.begun {
 		c.dropUsage(id)
 		h.set(behind)
@@ -304,8 +316,8 @@ func (c *core) unused(id uint32, now int64) {
 // or for ever.
 func (c *core) usedUntil(id uint32) int64 {
 	if h := c.hosts.at(id); h.has(counted) {
-		if l := c.ownLimits(id); l != nil && l.Period > 0 {
-			return c.limits.hosts[id].since + int64(l.Period)
+		if l, u := c.ownUsage(id); l != nil && l.Period > 0 {
+			return u.since + int64(l.Period)
 		}
 	}
 	return 0
@@ -319,8 +331,11 @@ func (c *core) dropUsage(id uint32) {
 // setUse gives a rule that takes the place of another its usage.
 func (c *core) setUse(r, old *scopeRule, youngest uint64, now int64) {
 	if old != nil {
-		r.use = old.use
+		if r.use = old.use; r.use != nil && r.use.over(&old.Limits, now) {
+			r.use.restart(youngest)
+		}
 	}
+	c.endPeriods(r, old, now)
 	if r.use != nil && (r.Limits.Waiting == 0 || !r.scope.domain) {
 		c.uncountDomain(r.use)
 	}
@@ -356,4 +371,23 @@ func (f *Frontier) countDoneLocked(o *op, l *leaseRecord, out *Outcome) {
 	}
 	used := n.bytes+n.errors > 0 || l.record != 0 && !out.Uncontacted
 	o.counts = used && f.opts.Spill != nil && len(c.limits.dirty) > 0
+}
+
+// endPeriods notes which periods of hosts have ended under the limits that held for
+// them before r: nobody may have looked at them since.
+func (c *core) endPeriods(r, old *scopeRule, now int64) {
+	r.ended = math.MinInt64
+	if r.HostLimits == (Limits{}) {
+		return
+	}
+	for s := r.scope; old == nil || old.HostLimits == (Limits{}); {
+		if !s.named {
+			return // there were none
+		}
+		s = s.wider()
+		old, _ = c.controls.rule(s.ruleKey())
+	}
+	if r.ended = old.ended; old.HostLimits != r.HostLimits && old.HostLimits.Period > 0 {
+		r.ended = max(r.ended, now-int64(old.HostLimits.Period))
+	}
 }

@@ -155,7 +155,7 @@ func (f *Frontier) merge(u *usage, l *Limits, s usageState, now int64) {
 // usageKept reports whether a row says of a host what it has used in a period that
 // has not ended.
 func (f *Frontier) usageKept(s *hostState) bool {
-	return s.used != usageState{} && (s.usedUntil == 0 || f.since(millisTime(s.usedUntil)) > 0)
+	return s.used != usageState{} && (s.usedUntil == 0 || f.since(millisTime(s.usedUntil)) > f.last)
 }
 
 // dormantUsage is what the row of a host says that it has used.
@@ -205,7 +205,7 @@ func (f *Frontier) importHostUsed(id uint32, s usageState) {
 		b.hosts[id] = &usage{first: b.youngest}
 		h.set(counted)
 	}
-	l := c.ownLimits(id)
+	l, _ := c.ownUsage(id)
 	if l == nil {
 		l = &Limits{}
 	}

@@ -95,6 +95,7 @@ type scopeRule struct {
 	Rule
 	until int64  // BlockedUntil in ns since Open; 0: not set
 	use   *usage // guarded by Frontier.mu; nil: there are no Limits
+	ended int64  // under earlier HostLimits the periods of hosts had ended that began up to then, ns since Open
 }
 
 // ruleTable is the rules at one moment. It is never changed.
