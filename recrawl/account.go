@@ -114,7 +114,7 @@ func (s *Scheduler) observe(p *Page, v Visit) {
 		return // what came between cannot be told
 	}
 	t := days(v.At.Sub(p.Last))
-	if v.Outcome == Visited || p.Last.IsZero() || !(t > 0) {
+	if v.Outcome > Unchanged || p.Last.IsZero() || !(t > 0) {
 		if st.mode() == probing || st.mode() == probingAgain {
 			st.setMode(steady) // else it would be probed for ever
 		}

@@ -3,6 +3,7 @@ package recrawl_test
 import (
 	"container/heap"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
@@ -199,4 +200,39 @@ func TestAMeasuredBudgetFindsWhatTheCrawlCanMake(t *testing.T) {
 		heap.Fix(&pages, 0)
 	}
 	assert.InEpsilon(t, x.Budget, s.Stats().Budget, 0.3, "a pause is no measure")
+}
+
+func TestAnUnknownOutcomeTeachesNothing(t *testing.T) {
+	s := scheduler(t, recrawl.Options{Budget: 1})
+	p, _ := s.Admit(1, 1, monday)
+	p, _, _ = visits(s, p, recrawl.Changed, recrawl.Unchanged)
+	q, _, _ := visits(s, p, recrawl.Outcome(99))
+	assert.Equal(t, p.State, q.State)
+}
+
+// Each goroutine has pages of its own; the books are even in the end.
+func TestManyCallersAtOnce(t *testing.T) {
+	s := scheduler(t, recrawl.Options{Budget: 1})
+	require.NoError(t, s.SetHostRate(1, 0.1))
+	var all sync.WaitGroup
+	for g := range uint32(8) {
+		all.Go(func() {
+			pages := make([]recrawl.Page, 50)
+			for i := range pages {
+				pages[i], _ = s.Admit(1, g, monday)
+			}
+			live(s, pages, 0, 1000)
+			s.Stats()
+			_, err := s.MarshalBinary()
+			assert.NoError(t, err)
+			for _, p := range pages {
+				s.Forget(p)
+			}
+		})
+	}
+	all.Wait()
+	x := s.Stats()
+	assert.Zero(t, x.Pages)
+	assert.Zero(t, x.NewPages)
+	assert.InDelta(t, 0, x.Promised, 1e-9)
 }

@@ -83,7 +83,7 @@ func (s *Scheduler) denies(p Page, now time.Time, age float64) Page {
 
 // verify holds a fetch against what the host said.
 func (s *Scheduler) verify(p *Page, v Visit) {
-	if v.Outcome == Visited {
+	if v.Outcome > Unchanged {
 		return
 	}
 	changed := v.Outcome == Changed

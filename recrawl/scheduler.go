@@ -19,7 +19,7 @@ type Outcome uint8
 const (
 	Changed   Outcome = iota // the page differs from the copy, or there was none
 	Unchanged                // it does not, or a conditional request said so
-	Visited                  // the page was read; whether it changed is unknown
+	Visited                  // the page was read; whether it changed is unknown. So counts any other value
 	Gone                     // 404 or 410
 	Failed                   // connection, timeout, 5xx, 429: nothing was learned
 	Denied                   // robots.txt or a filter forbids it
