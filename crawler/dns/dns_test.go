@@ -50,10 +50,7 @@ type server struct {
 
 func serve(t testing.TB, z zone) *server {
 	t.Helper()
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	require.NoError(t, err)
-	tcp, err := net.Listen("tcp", udp.LocalAddr().String())
-	require.NoError(t, err)
+	udp, tcp := samePort(t)
 	s := &server{addr: udp.LocalAddr().String(), zone: z, asked: map[string]int{}}
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -92,6 +89,22 @@ func serve(t testing.TB, z zone) *server {
 	})
 	t.Cleanup(func() { udp.Close(); tcp.Close(); wg.Wait() })
 	return s
+}
+
+// samePort listens on one port with both protocols.
+func samePort(t testing.TB) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for range 100 {
+		tcp, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		udp, err := net.ListenPacket("udp", tcp.Addr().String())
+		if err == nil {
+			return udp, tcp
+		}
+		tcp.Close()
+	}
+	require.FailNow(t, "no port is free for both")
+	return nil, nil
 }
 
 func (s *server) answers(msg []byte, tcp bool) [][]byte {
