@@ -25,6 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/near"
+	"github.com/seed-7440039f/frontier/crawler/rewind"
 	"github.com/seed-7440039f/frontier/crawler/warc"
 )
 
@@ -180,6 +181,30 @@ func TestContentSeen(t *testing.T) {
 			assert.Less(t, p.Pages, int64(24), "the mirror's links are not followed")
 		}
 		require.NoError(t, x.Close())
+	}
+}
+
+// A page that is fetched again is told to have changed only if what it says did.
+func TestChangesAreTold(t *testing.T) {
+	x, err := near.Open("", near.Options{})
+	require.NoError(t, err)
+	defer x.Close()
+	handle := ContentSeen(x, SeenOptions{})
+	for i, row := range []struct {
+		body string
+		want frontier.Result
+	}{
+		{"<p>one</p><footer>10:15</footer>", frontier.Visited},
+		{"<p>one</p><footer>10:15</footer>", frontier.Unchanged},
+		{"<p>One</p><footer>10:16</footer>", frontier.Unchanged},
+		{"<p>two</p><footer>10:17</footer>", frontier.Changed},
+	} {
+		p := &crawler.Page{
+			Lease:  frontier.Lease{Entry: frontier.Entry{URL: "http://a.example/"}, History: frontier.History{Visits: i}},
+			Result: &fetch.Result{Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Body: rewind.Of([]byte(row.body))},
+		}
+		require.NoError(t, handle(t.Context(), p))
+		assert.Equal(t, row.want, p.Outcome.Result, row.body)
 	}
 }
 

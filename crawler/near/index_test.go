@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -75,6 +76,25 @@ func TestAdd(t *testing.T) {
 	assert.Len(t, first, 6)
 	assert.Equal(t, "http://a.example/5", first["http://a.example/5"])
 	assert.Equal(t, "http://a.example/1", first["http://a.example/4"])
+}
+
+// What a URL was before leaves no rows.
+func TestChangedPagesLeaveNothing(t *testing.T) {
+	x := open(t, "", Options{})
+	rows := func() (n int) {
+		require.NoError(t, x.db.View(func(txn *badger.Txn) error { n = count(txn, nil); return nil }))
+		return n
+	}
+	add(t, x, "http://a.example/", prose(100, 0))
+	add(t, x, "http://b.example/", prose(100, 0))
+	want := rows()
+	for i := range 10 {
+		add(t, x, "http://b.example/", prose(100, i+1)) // no duplicate any more
+		add(t, x, "http://a.example/", prose(100, i+1))
+		add(t, x, "http://a.example/", prose(100, i+100))
+		add(t, x, "http://b.example/", prose(100, i+100))
+		assert.Equal(t, want, rows())
+	}
 }
 
 func TestItIsThereAfterwards(t *testing.T) {

@@ -68,7 +68,7 @@ func (w *Writer) response(main *Record, e *Exchange) payload {
 	head := e.responseHead(true)
 	digest := Digest(e.Body)
 	main.Header.Add("WARC-Payload-Digest", digest)
-	if e.Truncated == "" && len(e.Body) > 0 {
+	if e.Truncated == "" { // the empty payload is never remembered
 		if first, ok := w.seen.get(digest); ok {
 			main.Type = Revisit
 			main.Header.Add("WARC-Profile", ProfileIdentical)

@@ -4,6 +4,7 @@ package warc
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -114,4 +115,43 @@ func TestKill(t *testing.T) {
 			assert.True(t, seen[fmt.Sprintf("http://a.example/%d/%d", round, i)])
 		}
 	}
+}
+
+// fullDisk takes so many more bytes.
+type fullDisk struct {
+	file
+	left int
+}
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	n, err := d.file.Write(p[:min(len(p), d.left)])
+	if d.left -= n; n < len(p) {
+		err = errFull
+	}
+	return n, err
+}
+
+var errFull = errors.New("no space left")
+
+// A write that fails half way leaves nothing of its records, and writing goes on when
+// there is room again.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	w := open(t, dir, Options{})
+	require.NoError(t, w.WriteExchange(page("http://a.example/1", "one")))
+	disk := &fullDisk{w.file, 500}
+	w.file = disk
+	require.ErrorIs(t, w.WriteExchange(page("http://a.example/2", "two")), errFull)
+	info, err := os.Stat(filepath.Join(dir, w.name+openSuffix))
+	require.NoError(t, err)
+	assert.Equal(t, w.size, info.Size(), "half a record is cut off at once")
+	disk.left = 1 << 20
+	require.NoError(t, w.WriteExchange(page("http://a.example/3", "three")))
+	require.NoError(t, w.Close())
+	assert.Equal(t, []string{Info, Response, Request, Metadata, Response, Request, Metadata}, types(readFolder(t, dir)))
+	index, err := filepath.Glob(filepath.Join(dir, "*.cdxj"))
+	require.NoError(t, err)
+	raw, err := os.ReadFile(index[0])
+	require.NoError(t, err)
+	assert.Equal(t, 2, strings.Count(string(raw), "\n"))
 }

@@ -117,7 +117,7 @@ type Writer struct {
 
 	mu      sync.Mutex // held while a record is written: files are written one record at a time
 	closed  bool       // guarded by mu
-	file    *os.File   // guarded by mu; nil before the first record of a file
+	file    file       // guarded by mu; nil before the first record of a file
 	name    string     // guarded by mu; of file, without openSuffix
 	size    int64      // guarded by mu
 	records int        // guarded by mu; in file
@@ -126,6 +126,14 @@ type Writer struct {
 	broken  error      // guarded by mu; why nothing more can be written
 
 	seen payloads
+}
+
+// file is an *os.File, or a faulty one in tests.
+type file interface {
+	io.WriteSeeker
+	io.Closer
+	Sync() error
+	Truncate(size int64) error
 }
 
 // packed is a record ready to be written.
@@ -245,7 +253,7 @@ func (w *Writer) append(all []packed) error {
 	return nil
 }
 
-func seek(f *os.File, to int64) error {
+func seek(f io.Seeker, to int64) error {
 	_, err := f.Seek(to, io.SeekStart)
 	return err
 }
