@@ -24,7 +24,7 @@ import (
 var (
 	crashChild = flag.String("frontier.crash-child", "", "be the process that is killed, with the store in this folder")
 	crashFirst = flag.Int("frontier.crash-first", 0, "first URL number of that process")
-	crashStore = flag.String("frontier.crash-store", "", "its store: plain, sync, small or small-sync")
+	crashStore = flag.String("frontier.crash-store", "", "its store: plain, full, sync, small or small-sync")
 	seed       = flag.Uint64("frontier.seed", 0, "replay random tests with this seed; 0: a new one")
 )
 

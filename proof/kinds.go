@@ -84,6 +84,11 @@ func kinds() []kind {
 			ci: []string{"-frontier.repairs=60"}, long: []string{"-frontier.repairs=600"},
 		},
 		{
+			name: "full", what: "volumes that are really full, under load",
+			pkg: ".", run: "^TestFullDisk$", seed: ownSeed,
+			ci: []string{"-frontier.full-rounds=4"}, long: []string{"-frontier.full-rounds=20"},
+		},
+		{
 			name: "power", what: "losses of power under load, with a torn and reordered tail",
 			pkg: ".", run: "^TestPowerCut$", seed: ownSeed,
 			ci: []string{"-frontier.power-cuts=12"}, long: []string{"-frontier.power-cuts=60"}, share: 2,
