@@ -236,3 +236,20 @@ func TestManyCallersAtOnce(t *testing.T) {
 	assert.Zero(t, x.NewPages)
 	assert.InDelta(t, 0, x.Promised, 1e-9)
 }
+
+func TestALiarIsNotBelievedAfterwards(t *testing.T) {
+	rate := func(lies int, modified time.Time) float64 {
+		s := scheduler(t, recrawl.Options{Budget: 1})
+		for range lies { // "it has changed", and it has not
+			p, _ := s.Admit(1, 1, monday)
+			p, _ = s.Done(p, recrawl.Visit{At: monday})
+			s.Done(p, recrawl.Visit{At: monday.Add(10 * day), Outcome: recrawl.Unchanged, Modified: monday.Add(5 * day)})
+		}
+		p, _ := s.Admit(1, 1, monday)
+		p, _ = s.Done(p, recrawl.Visit{At: monday})
+		p, _ = s.Done(p, recrawl.Visit{At: monday.Add(100 * day), Modified: modified})
+		return p.State.Rate()
+	}
+	assert.Less(t, rate(0, monday.Add(day)), 0.7*rate(0, time.Time{}))
+	assert.InEpsilon(t, rate(5, time.Time{}), rate(5, monday.Add(day)), 0.2)
+}
