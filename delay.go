@@ -23,7 +23,8 @@ type factorDelay struct {
 
 // FactorDelay is Mercator's policy: k times the duration of the last fetch, at
 // least min and at most max. The default is FactorDelay(10, time.Second,
-// 30*time.Second). Open refuses a negative k or min, and max below min.
+// 30*time.Second). Open refuses a negative or infinite k, a negative min, and
+// max below min.
 func FactorDelay(k float64, min, max time.Duration) DelayPolicy {
 	return factorDelay{k, min, max}
 }

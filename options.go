@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -207,8 +208,8 @@ func checkDelay(name string, d DelayPolicy) []error {
 	var errs []error
 	switch d := d.(type) {
 	case factorDelay:
-		if !(d.k >= 0) || d.min < 0 || d.max < d.min {
-			errs = append(errs, fmt.Errorf("%s is FactorDelay(%v, %v, %v); want 0 <= k and 0 <= min <= max", name, d.k, d.min, d.max))
+		if !(d.k >= 0) || math.IsInf(d.k, 0) || d.min < 0 || d.max < d.min {
+			errs = append(errs, fmt.Errorf("%s is FactorDelay(%v, %v, %v); want a finite k >= 0 and 0 <= min <= max", name, d.k, d.min, d.max))
 		}
 	case fixedDelay:
 		if d < 0 {

@@ -21,7 +21,7 @@ func TestAllBadOptionsAreReportedTogether(t *testing.T) {
 	for _, fault := range []string{
 		"frontier: options: ", "Priorities is 65; want 1 to 64", "Quantum is -1; want ", "ParkAfter is -1ns; want >= 0",
 		"LeaseTime is 1µs; want 1ms to 720h", "Delay is FixedDelay(-1ns); want >= 0",
-		"GroupDelay is FactorDelay(NaN, 2ns, 1ns); want 0 <= k and 0 <= min <= max",
+		"GroupDelay is FactorDelay(NaN, 2ns, 1ns); want a finite k >= 0 and 0 <= min <= max",
 		"Selector has 2 weights; want one for each of 65 priorities", "Selector's weight of priority 2 is 0; want >= 1",
 		"Retry is Retries(0, -1ns); want tries >= 1 and a wait >= 0", "MemoryBudget is -1; want at least ",
 	} {
