@@ -9,7 +9,6 @@ package frontier
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 )
 
 const (
@@ -187,7 +186,7 @@ func (r *recovery) rule(key string, value []byte) error {
 		return nil
 	}
 	r.f.enforceLocked(x)
-	x.ended = math.MinInt64 // it takes the place of none
+	x.changed = 0 // it takes the place of none
 	return nil
 }
 
@@ -197,9 +196,14 @@ func (r *recovery) host(name string, s hostState) {
 	f := r.f
 	hash := f.hostHash(name)
 	id := f.core.lookup(hash, name)
-	if id == 0 && s.crawlDelay == 0 && !s.assigned && f.since(millisTime(s.due)) <= 0 && !f.troubleKept(&s) && !f.usageKept(&s) {
-		r.obsolete(rowHost + name)
-		return
+	if id == 0 && s.crawlDelay == 0 && !s.assigned && f.since(millisTime(s.due)) <= 0 && !f.troubleKept(&s) {
+		if s.used == (usageState{}) {
+			r.obsolete(rowHost + name)
+			return
+		}
+		if len(r.counted) < maxStale/64 { // rules come later
+			r.counted = append(r.counted, countedHost{name, f.since(millisTime(s.used.since))})
+		}
 	}
 	f.core.rows.Add(hash)
 	if id != 0 {
@@ -238,6 +242,7 @@ func (r *recovery) deleteStale() error {
 			r.obsolete(rowGroup + name)
 		}
 	}
+	r.staleUsage()
 	for len(r.stale) > 0 {
 		b := &Batch{Time: wallMillis(f.start)}
 		for len(r.stale) > 0 && len(b.Rows) < clocksAtOnce {

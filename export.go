@@ -337,10 +337,9 @@ func (x *exporter) present(name string, s *hostState) {
 	if s.free <= max(x.moment, x.held) || !s.why.forgettable() {
 		s.free = 0 // or it is due
 	}
-	if s.usedUntil != 0 && s.usedUntil <= x.moment {
+	if l := f.controls.hostLimits(name); l == (Limits{}) || l.Period > 0 && s.used.since+l.Period.Milliseconds() <= x.moment {
 		s.used = usageState{}
 	}
-	s.usedUntil = 0 // the rules say it
 	if t := f.stateTrouble(s); t.over() || t.until() <= f.since(millisTime(x.moment)) {
 		s.trouble, s.quiet, s.free = trouble{}, 0, 0
 	}

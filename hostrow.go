@@ -30,7 +30,6 @@ const (
 	hostFailure    = 16 // kind of the last failure
 	hostUsual      = 17
 	hostUsed       = 32 // and the tags of appendUsage: what it has used of limits
-	hostUsedUntil  = 37 // Unix milliseconds; 0: for ever
 )
 
 // hostState is what the row of a host says.
@@ -44,7 +43,6 @@ type hostState struct {
 	free       int64   // Unix milliseconds
 	trouble    trouble // but for these two
 	used       usageState
-	usedUntil  int64 // Unix milliseconds; 0: for ever
 }
 
 // hostRow encodes what is known of a host, which may be contacted from due on.
@@ -77,9 +75,6 @@ func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
 	}
 	if _, u := c.ownUsage(id); u != nil {
 		b = appendUsage(b, hostUsed, f.usageState(u))
-		if at := c.usedUntil(id); at != 0 {
-			b = appendNumber(b, hostUsedUntil, uint64(max(1, wallMillis(f.wall(at)))))
-		}
 	}
 	return Row{Key: rowHost + string(c.name(h)), Value: b}
 }
@@ -121,9 +116,6 @@ func decodeHost(name string, value []byte) (hostState, error) {
 			return x == 1
 		case hostUsed + useSince, hostUsed + useServed, hostUsed + useBytes, hostUsed + useErrors:
 			return s.used.field(tag-hostUsed, x)
-		case hostUsedUntil:
-			s.usedUntil = int64(x)
-			return x <= maxMillis
 		case hostFree:
 			s.free = int64(x)
 			return x <= maxMillis
@@ -165,10 +157,11 @@ func (f *Frontier) remember(id uint32, s *hostState) {
 		c.setTrouble(id, t)
 		c.outlived(id, f.last)
 	}
-	if f.usageKept(s) {
-		u := &usage{}
+	if s.used != (usageState{}) {
+		b := c.book(f.token)
+		u := &usage{seen: b.changes}
 		f.restore(u, s.used)
-		c.book(f.token).hosts[id] = u
+		b.hosts[id] = u
 		u.first = c.limits.youngest
 		h.set(counted)
 	}

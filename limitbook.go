@@ -18,6 +18,7 @@ type usage struct {
 	restored              bool   // told is not known: nobody is told again after an opening
 	full                  bool   // URLs were refused since there was room last
 	rests                 int64  // its host has no URLs, and is looked at again then; 0: not because of this
+	seen                  int    // limitBook.changes when somebody looked at a host's usage last
 	first                 uint64 // hand-outs of leases up to this number do not count
 	pending               int64  // URLs on their way to the store
 	domain                domainCount
@@ -64,6 +65,7 @@ type limitBook struct {
 	crawlEnds timeHeap          // crawls whose period ends, by slot
 	stopped   []stoppedCrawl
 	domains   int      // usages that count the URLs of a domain
+	changes   int      // of HostLimits so far
 	youngest  uint64   // number of the youngest lease
 	dirty     []*usage // whose rows are out of date
 }
@@ -119,9 +121,13 @@ func (c *core) eachLimit(id uint32, fn func(r *scopeRule, l *Limits, u *usage, o
 // hostUsage is what a host has used under a rule; nil if nothing was counted.
 func (c *core) hostUsage(id uint32, own *scopeRule) *usage {
 	u := c.limits.hosts[id]
-	if u != nil && u.begun && u.since <= own.ended {
+	if u == nil {
+		return nil
+	}
+	if u.begun && u.seen < own.changed && u.since <= own.ended {
 		u.restart(c.limits.youngest)
 	}
+	u.seen = c.limits.changes
 	return u
 }
 
@@ -147,7 +153,7 @@ func (c *core) use(id uint32, x *crawl, n count, now int64) {
 			if l.Served+l.Bytes+l.Errors == 0 || n.served < 0 || n == (count{lease: n.lease}) {
 				return
 			}
-			u = &usage{first: n.lease - 1}
+			u = &usage{first: n.lease - 1, seen: b.changes}
 			b.hosts[id] = u
 			h.set(counted)
 		}
@@ -335,7 +341,6 @@ func (c *core) setUse(r, old *scopeRule, youngest uint64, now int64) {
 			r.use.restart(youngest)
 		}
 	}
-	c.endPeriods(r, old, now)
 	if r.use != nil && (r.Limits.Waiting == 0 || !r.scope.domain) {
 		c.uncountDomain(r.use)
 	}
@@ -345,6 +350,7 @@ func (c *core) setUse(r, old *scopeRule, youngest uint64, now int64) {
 	if r.Limits != (Limits{}) || r.HostLimits != (Limits{}) {
 		c.book(youngest)
 	}
+	c.endPeriods(r, old, now)
 	switch {
 	case r.Limits == (Limits{}):
 	case r.use == nil:
@@ -376,7 +382,7 @@ func (f *Frontier) countDoneLocked(o *op, l *leaseRecord, out *Outcome) {
 // endPeriods notes which periods of hosts have ended under the limits that held for
 // them before r: nobody may have looked at them since.
 func (c *core) endPeriods(r, old *scopeRule, now int64) {
-	r.ended = math.MinInt64
+	r.ended, r.changed = math.MinInt64, 0
 	if r.HostLimits == (Limits{}) {
 		return
 	}
@@ -387,7 +393,9 @@ func (c *core) endPeriods(r, old *scopeRule, now int64) {
 		s = s.wider()
 		old, _ = c.controls.rule(s.ruleKey())
 	}
-	if r.ended = old.ended; old.HostLimits != r.HostLimits && old.HostLimits.Period > 0 {
-		r.ended = max(r.ended, now-int64(old.HostLimits.Period))
+	r.ended, r.changed = old.ended, old.changed
+	if old.HostLimits != r.HostLimits && old.HostLimits.Period > 0 {
+		c.limits.changes++
+		r.ended, r.changed = max(r.ended, now-int64(old.HostLimits.Period)), c.limits.changes
 	}
 }

@@ -152,10 +152,31 @@ func (f *Frontier) merge(u *usage, l *Limits, s usageState, now int64) {
 	u.served, u.bytes, u.errors = max(u.served, s.served), max(u.bytes, s.bytes), max(u.errors, s.errors)
 }
 
-// usageKept reports whether a row says of a host what it has used in a period that
-// has not ended.
-func (f *Frontier) usageKept(s *hostState) bool {
-	return s.used != usageState{} && (s.usedUntil == 0 || f.since(millisTime(s.usedUntil)) > f.last)
+// hostLimits is what a host may do alone.
+func (c *controls) hostLimits(host string) (l Limits) {
+	if t := c.setting(fieldHostLimits); t != nil {
+		if r := t.of(bytesOf(host), fieldHostLimits); r != nil {
+			l = r.HostLimits
+		}
+	}
+	return l
+}
+
+// countedHost is a host that is on disk only, and of which nothing must be known
+// unless it has used something in a period that has not ended.
+type countedHost struct {
+	name  string
+	since int64
+}
+
+// staleUsage lets the rows go of hosts whose periods have ended.
+func (r *recovery) staleUsage() {
+	for _, h := range r.counted {
+		if l := r.f.controls.hostLimits(h.name); l == (Limits{}) || l.Period > 0 && h.since+int64(l.Period) <= 0 {
+			r.obsolete(rowHost + h.name)
+		}
+	}
+	r.counted = nil
 }
 
 // dormantUsage is what the row of a host says that it has used.

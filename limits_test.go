@@ -477,3 +477,38 @@ func TestBadLimits(t *testing.T) {
 	require.False(t, ok)
 	require.False(t, errors.Is(w.f.Close(), frontier.ErrLimit))
 }
+
+// A domain is counted right while its hosts change.
+func TestDomainIsCountedWhileItChanges(t *testing.T) {
+	inBothWorlds(t, quick(), func(t *testing.T, w *world) {
+		var es []frontier.Entry
+		for i := range 2000 {
+			es = append(es, urls(fmt.Sprintf("h%d.example", i), 2)...)
+		}
+		_, err := w.f.Add(t.Context(), es...)
+		require.NoError(t, err)
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := 2000; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_, err := w.f.Add(t.Context(), urls(fmt.Sprintf("h%d.example", i), 3)...)
+				assert.NoError(t, err)
+				if l, _, err := w.f.TryNext(); err == nil {
+					assert.NoError(t, w.f.Done(l, frontier.Outcome{}))
+				}
+			}
+		})
+		for range 10 {
+			require.NoError(t, w.f.SetLimits(frontier.Domain("example"), frontier.Limits{Waiting: 1 << 40}))
+			require.NoError(t, w.f.Check())
+			require.NoError(t, w.f.Clear(frontier.Domain("example")))
+		}
+		close(stop)
+		wg.Wait()
+	})
+}

@@ -24,14 +24,15 @@ type recovery struct {
 	f     *Frontier
 	clean bool // the last frontier was closed
 
-	groups []string             // whose rows say nothing unless they have members
-	stale  []byte               // keys of rows to be deleted, each behind its length
-	parts  []blockParts         // of each block
-	sorted bool                 // parts are, by block
-	queues offheap.List[uint32] // of each part
-	timed  []timeItem           // timed blocks by number; aux is how many of their records are live
-	log    map[uint64]logged    // by sequence number
-	order  []uint64             // of log
+	groups  []string             // whose rows say nothing unless they have members
+	counted []countedHost        // of which nothing is known that is not told here
+	stale   []byte               // keys of rows to be deleted, each behind its length
+	parts   []blockParts         // of each block
+	sorted  bool                 // parts are, by block
+	queues  offheap.List[uint32] // of each part
+	timed   []timeItem           // timed blocks by number; aux is how many of their records are live
+	log     map[uint64]logged    // by sequence number
+	order   []uint64             // of log
 }
 
 // logged is a record of the log that is not finished yet.

@@ -95,7 +95,11 @@ type scopeRule struct {
 	Rule
 	until int64  // BlockedUntil in ns since Open; 0: not set
 	use   *usage // guarded by Frontier.mu; nil: there are no Limits
-	ended int64  // under earlier HostLimits the periods of hosts had ended that began up to then, ns since Open
+	// Under earlier HostLimits the periods of hosts had ended that began up to ended,
+	// ns since Open. That matters for who did not look since limitBook.changes was
+	// changed.
+	ended   int64
+	changed int
 }
 
 // ruleTable is the rules at one moment. It is never changed.
