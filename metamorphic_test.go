@@ -280,6 +280,7 @@ func (m *metaRun) assign(host, group string) {
 		m.end()
 	}
 	m.pass(m.clk.Now().Add(metaDrop))
+	m.expire(m.clk.Now()) // as of hosts that belong to no group
 	require.NoError(m.t, m.f.Assign(host, group))
 	m.groups[host] = group
 }
@@ -390,13 +391,18 @@ func newContactLedger(delay time.Duration) contactLedger {
 	}
 }
 
-// lease requires that the host of a lease may be contacted now.
-func (g *contactLedger) lease(t require.TestingT, l frontier.Lease, now time.Time) {
+// expire ends the leases whose time has passed.
+func (g *contactLedger) expire(now time.Time) {
 	for h, until := range g.out {
 		if !until.After(now) {
 			g.contacted(h, until)
 		}
 	}
+}
+
+// lease requires that the host of a lease may be contacted now.
+func (g *contactLedger) lease(t require.TestingT, l frontier.Lease, now time.Time) {
+	g.expire(now)
 	_, leased := g.out[l.Host]
 	require.False(t, leased, "%s is leased", l.Host)
 	require.False(t, g.due[l.Host].After(now), "%s is contacted %v early", l.Host, g.due[l.Host].Sub(now))
