@@ -82,8 +82,10 @@ func (f *Frontier) closingHostLocked(id uint32, now int64) []Row {
 			due, why = at, whyReopened
 		}
 		f.leasedTroubleLocked(id, now)
-		if l.group != 0 {
-			c.stampGroup(l.group, now+c.longest(c.groups.at(l.group)), now)
+		for _, g := range [...]uint32{l.group, h.group, l.oldGroup} {
+			if g != 0 {
+				c.stampGroup(g, now+c.longest(c.groups.at(g)), now)
+			}
 		}
 	}
 	early := due > now && due > f.assumed(id) // without a row it would be contacted too early

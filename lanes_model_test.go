@@ -60,6 +60,8 @@ type laneHost struct {
 	lanesModel
 	name    string
 	group   string
+	saved   string // group that a crash does not forget
+	told    bool   // it was assigned to its group, or to none
 	crawl   time.Duration
 	waiting int
 }
@@ -67,7 +69,10 @@ type laneHost struct {
 type laneGroup struct {
 	lanesModel
 	delay time.Duration
+	crash time.Time // it is left alone until then because of a crash
 }
+
+func (g *laneGroup) free(now time.Time) bool { return !g.crash.After(now) && g.lanesModel.free(now) }
 
 type laneLease struct {
 	frontier.Lease
@@ -76,17 +81,21 @@ type laneLease struct {
 }
 
 type lanesWorld struct {
-	clock  *simclock.Clock
-	f      *frontier.Frontier
-	hosts  []*laneHost
-	groups map[string]*laneGroup
-	leases []*laneLease // the latest first
-	urls   int
+	clock   *simclock.Clock
+	f       *frontier.Frontier
+	machine *spilltest.Machine // nil: in memory
+	opts    frontier.Options
+	crashed time.Time // when it was last opened after a crash; zero: never
+	hosts   []*laneHost
+	groups  map[string]*laneGroup
+	leases  []*laneLease // the latest first
+	urls    int
 }
 
 const (
-	laneDelay  = time.Second
-	groupDelay = 2 * time.Second
+	laneDelay      = time.Second
+	groupDelay     = 2 * time.Second
+	longGroupDelay = 3 * time.Second
 )
 
 func (m *lanesWorld) now() time.Time { return m.clock.Now() }
@@ -94,6 +103,7 @@ func (m *lanesWorld) now() time.Time { return m.clock.Now() }
 func (m *lanesWorld) group(name string) *laneGroup {
 	if m.groups[name] == nil {
 		m.groups[name] = &laneGroup{lanesModel: lanesModel{n: 1}, delay: groupDelay}
+		m.groups[name].crash = m.crashed.Add(groupDelay)
 	}
 	return m.groups[name]
 }
@@ -130,7 +140,9 @@ func (m *lanesWorld) Next(t *rapid.T) {
 		h.settle(m.now())
 	}
 	for _, g := range m.groups {
-		g.settle(m.now())
+		if !m.crashed.Add(longGroupDelay).After(m.now()) {
+			g.settle(m.now())
+		}
 	}
 	l, at, err := m.f.TryNext()
 	if errors.Is(err, frontier.ErrExhausted) || errors.Is(err, frontier.ErrNotDue) {
@@ -173,6 +185,7 @@ func (m *lanesWorld) end(l *laneLease, contacted bool) {
 		leave(g)
 	}
 	leave(l.old)
+	l.host.saved = l.host.group
 	if contacted {
 		l.host.leave(m.now().Add(laneDelay))
 		if l.host.crawl > 0 {
@@ -231,7 +244,9 @@ func (m *lanesWorld) Join(t *rapid.T) {
 		require.True(t, g.free(m.now()), "%s granted a slot", name)
 	}
 	m.move(l, name, err == nil)
-	l.host.group = name
+	if l.host.group != name {
+		l.host.group, l.host.told = name, false
+	}
 	if err != nil { // or a slot is kept for a host that is ready
 		require.ErrorIs(t, err, frontier.ErrGroupBusy)
 		require.NoError(t, m.f.Done(l.Lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
@@ -247,7 +262,7 @@ func (m *lanesWorld) Assign(t *rapid.T) {
 		m.group(name)
 	}
 	require.NoError(t, m.f.Assign(h.name, name))
-	h.group = name
+	h.group, h.saved, h.told = name, name, true
 	for _, l := range m.leases {
 		got := m.f.LeaseGroup(l.Lease)
 		if l.host != h || got == l.group {
@@ -263,13 +278,19 @@ func (m *lanesWorld) Assign(t *rapid.T) {
 func (m *lanesWorld) SetGroup(t *rapid.T) {
 	g := m.drawGroup(t)
 	s := frontier.GroupSettings{Concurrency: rapid.IntRange(0, 3).Draw(t, "n")}
-	m.group(g).delay = groupDelay
+	x, delay := m.group(g), groupDelay
 	if rapid.Bool().Draw(t, "delayed") {
-		m.group(g).delay = 3 * time.Second
-		s.Delay = frontier.FixedDelay(3 * time.Second)
+		delay = longGroupDelay
+		s.Delay = frontier.FixedDelay(delay)
 	}
 	require.NoError(t, m.f.SetGroup(g, s))
-	m.group(g).resize(max(1, s.Concurrency))
+	x.resize(max(1, s.Concurrency))
+	if delay != x.delay { // after a crash either counts, as it is forgotten and met again or not
+		x.delay, x.vague = delay, true
+		if at := m.crashed.Add(delay); at.Before(x.crash) {
+			x.crash = at
+		}
+	}
 }
 
 func (m *lanesWorld) SetConcurrency(t *rapid.T) {
@@ -291,7 +312,7 @@ func (m *lanesWorld) check(t *rapid.T) {
 		// Nobody remembers the group of a host that joined it and has nothing to do.
 		if h.group != "" && m.f.GroupOf(h.name) == "" {
 			require.Zero(t, h.waiting+h.used)
-			h.group = ""
+			h.group, h.saved, h.told = "", "", false
 		}
 		if !m.f.Resident(h.name) {
 			h.vague = false
@@ -317,18 +338,19 @@ func runLanesModel(tb testing.TB, t *rapid.T, durable bool) {
 		m.hosts = append(m.hosts, &laneHost{name: fmt.Sprintf("h%d.example", i), lanesModel: lanesModel{n: o.HostConcurrency}})
 	}
 	if durable {
-		o.Spill = spilltest.OpenMemory(tb, spill.Options{}).Store
+		m.machine = spilltest.OpenMemory(tb, spill.Options{})
+		o.Spill = m.machine.Store
 	}
-	f, err := frontier.Open(context.Background(), o)
-	require.NoError(t, err)
-	m.f = f
-	defer func() { require.NoError(t, f.Close()) }()
+	m.opts = o
+	m.open(t)
+	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
 		"Join": m.Join, "Assign": m.Assign, "SetGroup": m.SetGroup, "SetConcurrency": m.SetConcurrency, "": m.check,
 	}
 	if durable {
-		actions["Move"] = func(t *rapid.T) { require.NoError(t, f.MoveNow(rapid.Bool().Draw(t, "evict"))) }
+		actions["Reopen"] = func(t *rapid.T) { m.Reopen(tb, t) }
+		actions["Move"] = func(t *rapid.T) { require.NoError(t, m.f.MoveNow(rapid.Bool().Draw(t, "evict"))) }
 	}
 	t.Repeat(actions)
 }

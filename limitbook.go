@@ -163,8 +163,9 @@ func (r *scopeRule) event() Event {
 	return e
 }
 
-// tally adds to a usage, and reports whether that made room.
-func (c *core) tally(u *usage, l *Limits, n count, now int64, e Event) (room bool) {
+// tally adds to a usage, and reports whether hosts that are held must be looked at
+// again.
+func (c *core) tally(u *usage, l *Limits, n count, now int64, e Event) (look bool) {
 	if u.over(l, now) {
 		u.restart(c.limits.youngest)
 		if n.lease > 0 && n.served > 0 {
@@ -208,8 +209,9 @@ func (c *core) soil(u *usage) {
 }
 
 // tellUsed tells once that a limit is reached, and once that it is not any more. It
-// reports the latter.
-func (c *core) tellUsed(u *usage, l *Limits, now int64, e Event) (lifted bool) {
+// reports whether hosts that are held must be looked at again: that it is not, or
+// that it is reached for good, so that they wait for no end of a period any more.
+func (c *core) tellUsed(u *usage, l *Limits, now int64, e Event) (look bool) {
 	what, until := u.spent(l, now)
 	if u.restored {
 		u.restored, u.told = false, what != ""
@@ -222,6 +224,7 @@ func (c *core) tellUsed(u *usage, l *Limits, now int64, e Event) (lifted bool) {
 			e.Until = c.wall(until)
 		}
 		c.tell(e)
+		return until == never
 	case what == "" && u.told:
 		u.told = false
 		e.Kind, e.Reason = EventLimitLifted, ""

@@ -88,8 +88,7 @@ type model struct {
 	order     int
 	hold      time.Time
 	millis    int
-	givenUp   int
-	deleted   bool // something was, at some time
+	givenUp   int // since it was opened
 }
 
 func (m *model) now() time.Time { return m.clock.Now() }
@@ -299,7 +298,6 @@ func (m *model) Delete(t *rapid.T) {
 			l.dead, l.again = true, nil
 		}
 	}
-	m.deleted = true
 	n, err := m.f.Delete(ctx, scope)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, int(n), want, "deleted")
@@ -501,7 +499,7 @@ func (m *model) pickLease(t *rapid.T) (string, *modelLeaseState) {
 func (m *model) Done(t *rapid.T) {
 	name, l := m.pickLease(t)
 	h := m.host(name)
-	o := frontier.Outcome{Result: frontier.Result(rapid.IntRange(0, 6).Draw(t, "result"))}
+	o := frontier.Outcome{Result: m.drawResult(t)}
 	if o.Result == frontier.Failed {
 		o.Failure = rapid.SampledFrom([]frontier.Failure{frontier.FailureOther, frontier.FailureTooMany}).Draw(t, "failure")
 	}
@@ -536,7 +534,7 @@ func (m *model) Done(t *rapid.T) {
 		l.giveBack(m, name)
 		h.lease, h.saved = nil, h.group
 	} else {
-		h.modelFailures = h.ended(o)
+		h.modelFailures = h.ended(o, m.opts.Quarantine.After)
 		m.endLease(name, m.now())
 	}
 	if o.RetryAfter > 0 {
@@ -705,6 +703,7 @@ func (m *model) Reopen(t *rapid.T) {
 	}
 	m.machine = machine
 	m.opts.Spill = machine.Store
+	m.givenUp = 0
 	opened := m.now()
 	f := m.open(t)
 	m.recall(t, clean)
@@ -719,7 +718,7 @@ func (m *model) Reopen(t *rapid.T) {
 			if h.lease.item != nil && !h.lease.dead {
 				m.insert(h.lease.item)
 			}
-			for _, g := range []string{h.lease.group} {
+			for _, g := range []string{h.lease.group, h.group, h.lease.old} {
 				if g != "" && clean {
 					m.groups[g] = later(m.groups[g], opened.Add(modelDelay))
 				}
@@ -772,6 +771,7 @@ func (m *model) Reopen(t *rapid.T) {
 
 func (m *model) check(t *rapid.T) {
 	m.f.ReadTimed()
+	m.bury()
 	require.NoError(t, m.f.Check())
 	s := m.f.Stats()
 	m.forget()
@@ -792,6 +792,7 @@ func (m *model) check(t *rapid.T) {
 	require.EqualValues(t, len(m.scheduled), s.Scheduled, "scheduled")
 	require.EqualValues(t, leases, s.Leased, "leased")
 	require.EqualValues(t, len(m.known), s.Known, "known")
+	require.EqualValues(t, m.givenUp, s.GivenUp, "given up")
 }
 
 func (m *model) open(t *rapid.T) *frontier.Frontier {
@@ -822,7 +823,7 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 		opts: frontier.Options{
 			Clock: clock, Priorities: modelLevels, Selector: frontier.Strict(), Delay: frontier.FixedDelay(modelDelay),
 			LeaseTime: modelLease, Retry: frontier.Retries(modelTries, modelWait), Quantum: rapid.IntRange(1, 4).Draw(t, "quantum"),
-			ParkAfter: 10 * time.Second, Backoff: modelBackoff, Quarantine: modelQuarantine,
+			ParkAfter: 10 * time.Second, Backoff: modelBackoff, Quarantine: drawQuarantine(t),
 		},
 	}
 	if durable {

@@ -18,6 +18,56 @@ var (
 	modelQuarantine = frontier.Quarantine{After: 3, Probe: 20 * time.Second, MaxProbe: 40 * time.Second}
 )
 
+// drawQuarantine is a quarantine that gives hosts up, or not. One that does begins
+// early, or it would be rare.
+func drawQuarantine(t *rapid.T) frontier.Quarantine {
+	q := modelQuarantine
+	if q.Probes = rapid.IntRange(0, 2).Draw(t, "probes"); q.Probes > 0 {
+		q.After = rapid.IntRange(1, 2).Draw(t, "after")
+	}
+	return q
+}
+
+// drawResult is how a contact ends: often it fails if hosts are given up for that.
+func (m *model) drawResult(t *rapid.T) frontier.Result {
+	most := 6
+	if m.opts.Quarantine.Probes > 0 {
+		most = 20
+	}
+	if r := rapid.IntRange(0, most).Draw(t, "result"); r <= 6 {
+		return frontier.Result(r)
+	}
+	return frontier.Failed
+}
+
+// lost reports whether a host is given up: its URLs are, until its next probe is due.
+func (m *model) lost(h *modelHost) bool {
+	q := m.opts.Quarantine
+	return q.Probes > 0 && h.probes > q.Probes && h.due.After(m.now())
+}
+
+// bury gives the URLs up that wait of hosts that are lost, unless a rule or a limit
+// keeps them, or their crawl is paused.
+func (m *model) bury() {
+	m.f.Stats() // lets hosts go that a rule held
+	m.f.Sweep()
+	for name, h := range m.hosts {
+		if h.lease != nil || !m.lost(h) || !m.mayServe(name) {
+			continue
+		}
+		kept := m.waiting[name][:0]
+		for _, it := range m.waiting[name] {
+			if !m.runs(it) {
+				kept = append(kept, it)
+				continue
+			}
+			m.givenUp++
+			m.finished[it.url] = true
+		}
+		m.waiting[name] = kept
+	}
+}
+
 // modelFailures is what failures did to a host.
 type modelFailures struct {
 	slowed bool
@@ -38,13 +88,14 @@ func (x modelFailures) gap() time.Duration {
 	return 0
 }
 
-// ended is what a contact that ended so makes of it.
-func (x modelFailures) ended(o frontier.Outcome) modelFailures {
+// ended is what a contact that ended so makes of it, if quarantine begins after so
+// many failures.
+func (x modelFailures) ended(o frontier.Outcome, after int) modelFailures {
 	switch o.Result {
 	case frontier.Failed:
 		x.slowed = x.slowed || x.probes == 0 && o.Failure == frontier.FailureTooMany
 		x.fails++
-		if x.probes > 0 || x.fails >= modelQuarantine.After {
+		if x.probes > 0 || x.fails >= after {
 			x.probes = min(x.probes+1, 255)
 		}
 	case frontier.Requeue:

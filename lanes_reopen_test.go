@@ -1,0 +1,88 @@
+// This file closes or kills the frontier of the model of lanes, and opens it again.
+
+package frontier_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func (m *lanesWorld) open(t *rapid.T) {
+	f, err := frontier.Open(context.Background(), m.opts)
+	require.NoError(t, err)
+	m.f = f
+}
+
+// Reopen closes the frontier, after which all clocks are kept exactly, or kills it,
+// after which every host and group counts as contacted now. So do those with leases
+// in either case: their contacts may go on.
+func (m *lanesWorld) Reopen(tb testing.TB, t *rapid.T) {
+	clean := rapid.Bool().Draw(t, "clean")
+	machine := m.machine
+	if !clean {
+		machine = m.machine.Kill(tb)
+		m.crashed = m.now()
+	}
+	require.NoError(t, m.f.Check())
+	require.NoError(t, m.f.Close())
+	m.machine, m.opts.Spill = machine, machine.Store
+	m.open(t)
+	for _, l := range m.leases {
+		for _, g := range []string{l.group, l.host.group, l.old} {
+			if g != "" {
+				m.groups[g].leave(m.now().Add(m.groups[g].delay))
+			}
+		}
+		l.host.waiting++
+	}
+	m.leases = nil
+	for _, h := range m.hosts {
+		if h.used > 0 || !clean {
+			h.leave(m.now().Add(max(laneDelay, h.crawl)))
+		}
+		h.reopened()
+		if got := m.f.GroupOf(h.name); got != h.group { // a crash may remember what was forgotten
+			kept := h.told || h.waiting > 0 && h.group != "" && (clean || h.saved == h.group)
+			require.False(t, kept, "%s belongs to %q, want %q", h.name, got, h.group)
+			h.group, h.saved = got, got
+		}
+	}
+	for _, g := range m.groups {
+		if !clean {
+			g.crash = m.now().Add(g.delay)
+		}
+		vague := g.vague // as to the crash before
+		g.reopened()
+		g.vague = vague
+	}
+}
+
+// reopened frees all lanes. There is one time for all of them that kept a distance.
+func (l *lanesModel) reopened() {
+	for _, t := range l.until {
+		l.hold = later(l.hold, t)
+	}
+	l.used, l.until, l.vague = 0, nil, false
+}
+
+// A lease's contact counts for the group that its host has come to since, though it
+// was granted no slot of it, when the frontier is closed meanwhile.
+func TestCloseLeavesGroupsOfLeasesAlone(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{GroupDelay: frontier.FixedDelay(10 * sec)}, spill.Options{})
+	require.NoError(t, w.f.Assign("b.example", "g"))
+	w.add("http://b.example/1")
+	w.fetched(w.next(), sec, frontier.Outcome{}) // g is left alone until 11 s
+	w.add("http://a.example/1")
+	w.next()
+	w.until(5 * sec)
+	require.NoError(t, w.f.Assign("a.example", "g"))
+	w.add("http://b.example/2")
+	w.reopen()
+	w.next()
+	require.Equal(t, 15*sec, w.at())
+}

@@ -1,0 +1,30 @@
+// This file tests limits that only an operator can lift.
+
+package frontier_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/stretchr/testify/require"
+)
+
+// Hosts that wait for the end of a period wait no more when another limit is reached
+// for good: the crawl is over at once, not after the period.
+func TestLimitReachedForGoodWhileAPeriodIsAwaited(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Retry: frontier.Retries(1, 0)}, func(t *testing.T, w *world) {
+		require.NoError(t, w.f.SetLimits(frontier.Domain("example"), frontier.Limits{Served: 1, Period: time.Hour}))
+		require.NoError(t, w.f.SetLimits(frontier.All(), frontier.Limits{Errors: 1}))
+		w.add("http://a.example/", "http://b.example/")
+		l := w.next()
+		_, at, err := w.tryNext()
+		require.ErrorIs(t, err, frontier.ErrNotDue)
+		require.False(t, at.IsZero())
+		w.fetched(l, time.Second, failing(frontier.FailureOther))
+		_, _, err = w.tryNext()
+		var held *frontier.HeldError
+		require.ErrorAs(t, err, &held)
+		require.EqualValues(t, 1, held.Held)
+	})
+}
