@@ -12,7 +12,7 @@ import "fmt"
 // is durable when it returns; after the Spill's error it holds, and the next Done
 // of the host stores it.
 func (f *Frontier) Assign(host, group string) error {
-	err := checkHost(host)
+	err := f.checkKey(host)
 	if err == nil && group != "" {
 		err = checkGroup(group)
 	}

@@ -19,7 +19,7 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return Lease{}, err
 	}
-	if err := checkHost(host); err != nil {
+	if err := f.checkKey(host); err != nil {
 		return Lease{}, fmt.Errorf("frontier: contact: %w", err)
 	}
 	if err := f.lockWithHost(host); err != nil {

@@ -25,11 +25,12 @@ type Scope struct {
 func All() Scope { return Scope{} }
 
 // Host is the scope of one host key, spelled as Options.HostKey spells it: by
-// default in lower case and without port.
+// default in lower case, without port and brackets. Unless there is a
+// HostKey, controls refuse names that no host can have, and say which was meant.
 func Host(key string) Scope { return Scope{name: key, named: true} }
 
 // Domain is the scope of all hosts at or under a name: Domain("example.org") has
-// example.org and www.example.org, not myexample.org.
+// example.org and www.example.org, not myexample.org. It is spelled like a host.
 func Domain(name string) Scope { return Scope{name: name, domain: true, named: true} }
 
 // String returns the host key, the domain's name behind "*.", or "*".
@@ -221,7 +222,7 @@ func (f *Frontier) SetConcurrency(s Scope, n int) error {
 // changeRule changes the rule of a scope and puts it in force when it is durable.
 // Changes of one rule that meet each other all count.
 func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
-	err := s.check()
+	err := f.checkScope(s)
 	if err != nil {
 		return fmt.Errorf("frontier: %s: %w", what, err)
 	}

@@ -16,7 +16,7 @@ import "fmt"
 // error. Forget is durable when it returns; after the Spill's error it holds, and
 // the next Done of the host stores it.
 func (f *Frontier) Forget(host string) error {
-	if err := checkHost(host); err != nil {
+	if err := f.checkKey(host); err != nil {
 		return fmt.Errorf("frontier: forget: %w", err)
 	}
 	if err := f.lockWithHost(host); err != nil {

@@ -25,6 +25,7 @@ type Frontier struct {
 	opts     Options // read-only after Open
 	start    time.Time
 	maxDelay int64 // nanoseconds: opts.Delay.Max()
+	ownKeys  bool  // keys of hosts are the user's, not HostName's
 
 	controls     controls
 	groupRules   groupRules
@@ -87,12 +88,14 @@ const notHeld int64 = math.MinInt64
 // scheduled or leased and not done. If the last frontier on it was not closed,
 // every host counts as contacted now. ctx bounds the reading of the store.
 func Open(ctx context.Context, o Options) (*Frontier, error) {
+	ownKeys := o.HostKey != nil
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	f := &Frontier{
 		opts:         o,
+		ownKeys:      ownKeys,
 		start:        o.Clock.Now(),
 		maxDelay:     int64(o.Delay.Max()),
 		events:       newEvents(&o),

@@ -153,7 +153,7 @@ func (im *importer) ruleLine(l *exportLine) error {
 	default:
 		return fmt.Errorf("paused is %q; want on or off", l.Paused)
 	}
-	if err := errors.Join(s.check(), r.check(im.f.opts.Clock.Now()), r.checkPriorities(im.f.opts.Priorities)); err != nil || im.dry {
+	if err := errors.Join(im.f.checkScope(s), r.check(im.f.opts.Clock.Now()), r.checkPriorities(im.f.opts.Priorities)); err != nil || im.dry {
 		return err
 	}
 	if err := im.f.SetRule(s, r); err != nil {

@@ -17,16 +17,17 @@ import (
 type Priorities [maxPriorities]uint8
 
 // SetPriority makes p the priority with which the URLs of a scope are served, those
-// that wait and later ones: 1 to Options.Priorities. 0 takes that back, and what
-// Reprioritize said of the scope too: then wider scopes say, or the URLs' own
-// priorities count. URLs of Immediate stay that. It is durable and in force when it
-// returns; on the way, the hosts of a large scope follow one after the other.
+// that wait and later ones: 1 to Options.Priorities. It takes back what Reprioritize
+// said of the scope before. 0 takes that back and itself: then wider scopes say, or
+// the URLs' own priorities count. URLs of Immediate stay that. It is durable and in
+// force when it returns; on the way, the hosts of a large scope follow one after the
+// other.
 func (f *Frontier) SetPriority(s Scope, p int) error {
 	return f.changeRule("set priority", s, func(r *Rule) { r.Priority, r.Priorities = p, Priorities{} })
 }
 
 // Reprioritize is SetPriority for the URLs of a scope whose own priority is from. It
-// counts before SetPriority of the same scope. With to 0 it is taken back.
+// counts before an earlier SetPriority of the same scope. With to 0 it is taken back.
 func (f *Frontier) Reprioritize(s Scope, from, to int) error {
 	if from < 1 || from > f.opts.Priorities || to < 0 || to > f.opts.Priorities {
 		return fmt.Errorf("frontier: reprioritize %v from %d to %d; want priorities of 1 to %d", s, from, to, f.opts.Priorities)

@@ -106,7 +106,7 @@ func TestMostSpecificSettingCounts(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		start := time.Now()
-		f, err := Open(ctx, Options{})
+		f, err := Open(ctx, Options{HostKey: func(u string) (string, error) { return HostName(u) }})
 		require.NoError(t, err)
 		rules := map[Scope]Rule{}
 		for range rapid.IntRange(0, 12).Draw(t, "rules") {
