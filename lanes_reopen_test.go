@@ -34,7 +34,7 @@ func (m *lanesWorld) Reopen(tb testing.TB, t *rapid.T) {
 	m.open(t)
 	for _, l := range m.leases {
 		for _, g := range []string{l.group, l.host.group, l.old} {
-			if g != "" {
+			if g != "" && clean { // else all groups are left alone
 				m.groups[g].leave(m.now().Add(m.groups[g].delay))
 			}
 		}

@@ -646,8 +646,8 @@ func (m *model) Pass(t *rapid.T) {
 func (m *model) Contact(t *rapid.T) {
 	name := m.drawHost()
 	h := m.host(name)
-	if at, ok := m.free(name); !ok || at.After(m.now()) || h.group != "" || !m.mayServe(name) {
-		t.Skip("not free, held by a rule, or a slot of its group may be kept for another host")
+	if at, ok := m.free(name); !ok || at.After(m.now()) || h.group != "" || m.f.GroupOf(name) != "" || !m.mayServe(name) {
+		t.Skip("not free, held by a rule, or of a group, perhaps longer than needed: its slot may be kept for another host")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -55,6 +55,10 @@ func (m *model) bury() {
 		if h.lease != nil || !m.lost(h) || !m.mayServe(name) {
 			continue
 		}
+		// Those that a rule or a paused crawl kept may wait for the next probe.
+		if x, _ := m.f.Host(context.Background(), name); x.Waiting == int64(len(m.waiting[name])) {
+			continue
+		}
 		kept := m.waiting[name][:0]
 		for _, it := range m.waiting[name] {
 			if !m.runs(it) {
