@@ -69,5 +69,7 @@
 // # Its parts
 //
 // Each part is a package of its own, useful without this one: dns, fetch, filter,
-// robots, urlnorm, link, rewind. Fetcher, Robots, Extractor and Filter replace them.
+// robots, urlnorm, link, rewind, sitemap, near, warc, split. Fetcher, Robots,
+// Extractor and Filter replace them. Package modules hangs an archive, the
+// content-seen test and sitemaps on a Crawler's Options.
 package crawler
