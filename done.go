@@ -218,6 +218,10 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	due, why := x.due()
 	if due <= h.due {
 		if !h.has(unsaved) {
+			if h.place == idling { // how long it is remembered may have changed
+				f.core.detach(id)
+				f.core.settle(id, now)
+			}
 			return
 		}
 		due, why = h.due, h.why

@@ -175,3 +175,18 @@ func TestForgottenTroubleOfAHostWithoutURLs(t *testing.T) {
 		}
 	})
 }
+
+// A failure that is told late may be remembered longer than the contact itself.
+func TestLateFailureOfAHostWithoutURLs(t *testing.T) {
+	o := frontier.Options{Delay: frontier.FixedDelay(time.Second), Retry: frontier.Retries(1, 0), LeaseTime: time.Minute}
+	inBothWorlds(t, o, func(t *testing.T, w *world) {
+		w.add("http://a.example/1")
+		l := w.next()
+		began := w.clk.Now()
+		w.until(time.Minute) // it expires, and its URL is given up
+		w.over()
+		err := w.f.Done(l, frontier.Outcome{Result: frontier.Failed, Ended: began.Add(time.Second)})
+		require.ErrorIs(t, err, frontier.ErrNotLeased)
+		require.NoError(t, w.f.Check())
+	})
+}
