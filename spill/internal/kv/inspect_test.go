@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,8 +24,7 @@ func filled(t *testing.T) string {
 		b.Set(fmt.Appendf(nil, "more %d", i), []byte("x"))
 		require.NoError(t, d.Write(&b, true))
 	}
-	to := t.TempDir()
-	require.NoError(t, os.CopyFS(to, os.DirFS(dir)))
+	to := copyFolder(t, dir)
 	require.NoError(t, d.Close())
 	require.NoError(t, inspect(dir, 0), "after a clean end")
 	return to
