@@ -4,6 +4,8 @@
 package warc
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -73,6 +75,9 @@ func (w *Writer) mend(path string) error {
 		return err
 	}
 	lines, whole, err := survey(f, name)
+	if err == nil {
+		err = checkTail(f, whole)
+	}
 	if errors.Is(err, ErrSyntax) { // what happened here no crash does
 		aside := strings.TrimSuffix(path, openSuffix) + ".damaged"
 		w.opts.Logger.Error("a WARC file is damaged and put aside", "file", aside, "error", err)
@@ -122,6 +127,35 @@ func survey(f *os.File, name string) (lines []string, whole int64, err error) {
 			lines = append(lines, line.String())
 		}
 		whole = rec.Offset + rec.Size
+	}
+}
+
+// beginnings are what a record begins with, in a gzip member or plain.
+var beginnings = []string{"\x1f\x8b\x08", "WARC/1."}
+
+// checkTail tells damage from a torn end. Both make a record look cut off, but no record
+// follows one that is.
+func checkTail(f *os.File, whole int64) error {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	tail := bufio.NewReader(io.NewSectionReader(f, whole, size-whole))
+	for at := whole; ; at++ {
+		b, err := tail.Peek(len(beginnings[1]))
+		if len(b) == 0 && err == io.EOF {
+			return nil
+		}
+		if len(b) == 0 {
+			return err
+		}
+		looksSo := func(begin string) bool { return bytes.HasPrefix(b, []byte(begin)) }
+		if at > whole && slices.ContainsFunc(beginnings, looksSo) {
+			if _, err := NewReader(io.NewSectionReader(f, at, size-at)).Next(); err == nil {
+				return &Error{whole, fmt.Errorf("%w: a record that looks torn has another after it, at %d", ErrSyntax, at)}
+			}
+		}
+		_, _ = tail.Discard(1)
 	}
 }
 

@@ -4,8 +4,10 @@ package warc
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,18 +67,33 @@ func TestTornFilesAreMended(t *testing.T) {
 	}
 }
 
+// One byte of a file is wrong, wherever: either nothing is lost of it, or the file is
+// put aside as it is. What damage does to the last record may look like a crash.
 func TestDamageIsPutAside(t *testing.T) {
-	dir := t.TempDir()
-	w := open(t, dir, Options{})
-	require.NoError(t, w.WriteExchange(page("http://a.example/", "x")))
-	raw, err := os.ReadFile(filepath.Join(dir, w.name+openSuffix))
-	require.NoError(t, err)
-	raw[len(raw)/2] ^= 0x55
-	other := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(other, "x.warc.gz.open"), raw, 0o644))
-	open(t, other, Options{})
-	names, _ := filepath.Glob(filepath.Join(other, "*"))
-	assert.Equal(t, []string{filepath.Join(other, "x.warc.gz.damaged")}, names)
+	for _, plain := range []bool{false, true} {
+		dir := t.TempDir()
+		w := open(t, dir, Options{Plain: plain})
+		require.NoError(t, w.Write(&Record{Type: Resource, TargetURI: "http://a.example/1", Block: strings.NewReader("one")}))
+		require.NoError(t, w.Write(&Record{Type: Resource, TargetURI: "http://a.example/2", Block: strings.NewReader("two")}))
+		last := w.size
+		require.NoError(t, w.Write(&Record{Type: Resource, TargetURI: "http://a.example/3", Block: strings.NewReader("three")}))
+		raw, err := os.ReadFile(filepath.Join(dir, w.name+openSuffix))
+		require.NoError(t, err)
+		name := "x" + w.name[strings.Index(w.name, ".warc"):]
+		for i := 0; i < int(last); i += 3 {
+			wrong := bytes.Clone(raw)
+			wrong[i] ^= 0x55
+			other := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(other, name+openSuffix), wrong, 0o644))
+			require.NoError(t, open(t, other, Options{Logger: slog.New(slog.DiscardHandler)}).Close())
+			left, err := filepath.Glob(filepath.Join(other, name+"*"))
+			require.NoError(t, err)
+			require.Len(t, left, 1, "byte %d", i)
+			kept, err := os.ReadFile(left[0])
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(wrong, kept), "byte %d, %s", i, left[0])
+		}
+	}
 }
 
 // A process is killed while it writes: what Write returned for is there, whole.
