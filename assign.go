@@ -22,10 +22,6 @@ func (f *Frontier) Assign(host, group string) error {
 	if err := f.lockWithHost(host); err != nil {
 		return err
 	}
-	if f.closed {
-		f.mu.Unlock()
-		return ErrClosed
-	}
 	c := f.core
 	id := c.lookup(f.hostHash(host), host)
 	if id == 0 && group == "" {

@@ -96,10 +96,8 @@ func (c *core) wantContact(id uint32, now int64) {
 // get ErrClosed. It returns when the last lease has ended and all is committed,
 // or with ctx's error. Add and Done work until Close.
 func (f *Frontier) Drain(ctx context.Context) error {
-	f.lock()
-	if f.closed {
-		f.mu.Unlock()
-		return ErrClosed
+	if err := f.lockOpen(); err != nil {
+		return err
 	}
 	f.draining = true
 	if f.drained == nil {

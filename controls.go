@@ -226,10 +226,8 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	if err != nil {
 		return fmt.Errorf("frontier: %s: %w", what, err)
 	}
-	f.lock()
-	if f.closed {
-		f.mu.Unlock()
-		return ErrClosed
+	if err := f.lockOpen(); err != nil {
+		return err
 	}
 	r := &scopeRule{key: s.ruleKey(), scope: s}
 	r.Rule = f.latestRuleLocked(r.key)

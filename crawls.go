@@ -61,10 +61,8 @@ func (f *Frontier) SetCrawl(id uint32, s CrawlSettings) error {
 func (f *Frontier) changeCrawl(id uint32, change func(*CrawlSettings)) error {
 	o := newOp()
 	defer o.free()
-	f.lock()
-	if f.closed {
-		f.mu.Unlock()
-		return ErrClosed
+	if err := f.lockOpen(); err != nil {
+		return err
 	}
 	old := f.latestCrawlLocked(id)
 	s := old

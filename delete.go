@@ -63,10 +63,8 @@ func (f *Frontier) delete(ctx context.Context, d *deletion) (int64, error) {
 	o := newOp()
 	defer o.free()
 	o.deletion = d
-	f.lock()
-	if f.closed {
-		f.mu.Unlock()
-		return 0, ErrClosed
+	if err := f.lockOpen(); err != nil {
+		return 0, err
 	}
 	if err := f.submitLocked(o); err != nil { // unlocks
 		return 0, err

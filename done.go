@@ -203,9 +203,7 @@ func (f *Frontier) late(l Lease, p plan) error {
 		return err
 	}
 	defer f.mu.Unlock()
-	if !f.closed {
-		f.lateLocked(l, p)
-	}
+	f.lateLocked(l, p)
 	return nil
 }
 

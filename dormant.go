@@ -249,11 +249,13 @@ func (f *Frontier) readRow(a *absentee) error {
 }
 
 // lockWithHost takes the lock with the host in memory if anything was stored of
-// it. After an error the lock is not held.
+// it. After an error, ErrClosed too, the lock is not held.
 func (f *Frontier) lockWithHost(host string) error {
 	a := absentee{hash: f.hostHash(host), host: host}
 	for {
-		f.lock()
+		if err := f.lockOpen(); err != nil {
+			return err
+		}
 		if !f.absentLocked(&a) {
 			f.returnLocked(&a)
 			return nil

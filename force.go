@@ -27,10 +27,6 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 		if err := f.lockWithHost(e.host); err != nil {
 			return err
 		}
-		if f.closed {
-			f.mu.Unlock()
-			return ErrClosed
-		}
 		id := f.core.lookup(e.hash, e.host)
 		if id != 0 && f.forceLeasedLocked(id, &e, b.url) {
 			f.mu.Unlock()

@@ -349,6 +349,17 @@ func (f *Frontier) lock() {
 	f.departLocked()
 }
 
+// lockOpen is lock while the frontier is open. After its error, ErrClosed, the lock
+// is not held.
+func (f *Frontier) lockOpen() error {
+	f.lock()
+	if !f.closed {
+		return nil
+	}
+	f.mu.Unlock()
+	return ErrClosed
+}
+
 // refusalLocked is why nothing may be handed out any more.
 func (f *Frontier) refusalLocked() error {
 	if f.closed || f.draining {

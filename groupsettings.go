@@ -118,10 +118,8 @@ func (f *Frontier) SetGroup(name string, s GroupSettings) error {
 	}
 	o := newOp()
 	defer o.free()
-	f.lock()
-	if f.closed {
-		f.mu.Unlock()
-		return ErrClosed
+	if err := f.lockOpen(); err != nil {
+		return err
 	}
 	f.setGroupLocked(o, name, s)
 	return f.submitLocked(o) // unlocks

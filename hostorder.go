@@ -150,10 +150,8 @@ func (f *Frontier) sweepHosts(s Scope, fn func(id uint32, now int64) (done bool)
 	f.orderHosts()
 	var ids []uint32
 	for key, more := "", true; more; {
-		f.lock()
-		if f.closed {
-			f.mu.Unlock()
-			return ErrClosed
+		if err := f.lockOpen(); err != nil {
+			return err
 		}
 		c := f.core
 		ids = c.hostsIn(ids[:0], s, key, sweepAtOnce)

@@ -247,11 +247,9 @@ func (f *Frontier) importHold(until int64) error {
 // importGroup leaves a group alone until due, in Unix milliseconds.
 func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
 	after := p.begin()
-	f.lock()
-	if f.closed {
-		f.mu.Unlock()
+	if err := f.lockOpen(); err != nil {
 		after(nil)
-		return ErrClosed
+		return err
 	}
 	at := min(f.since(millisTime(due)), f.last+int64(maxDelay))
 	if due == 0 || at <= f.last {
@@ -272,12 +270,7 @@ func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
 // importHost gives a host what is told of it, unless it knows better.
 func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	after := p.begin()
-	err := f.lockWithHost(name)
-	if err == nil && f.closed {
-		f.mu.Unlock()
-		err = ErrClosed
-	}
-	if err != nil {
+	if err := f.lockWithHost(name); err != nil {
 		after(nil)
 		return err
 	}

@@ -192,10 +192,8 @@ func (f *Frontier) dormantUsage(a *absentee, l *Limits) *usage {
 // importUsed takes in what is told of the limits of a scope or crawl. Of one that has
 // none it means nothing.
 func (f *Frontier) importUsed(name string, s usageState) error {
-	f.lock()
-	if f.closed {
-		f.mu.Unlock()
-		return ErrClosed
+	if err := f.lockOpen(); err != nil {
+		return err
 	}
 	c := f.core
 	u := f.usageOf(name)
