@@ -44,7 +44,9 @@
 //	other 4xx                 visited, without links
 //
 // A redirect to a URL on the way to itself is a loop: it is counted, as are those
-// of more than Options.MaxRedirects in a row, and not followed. What led to a URL,
+// of more than Options.MaxRedirects in a row, and not followed. Only a page that sets
+// a cookie and redirects to itself is asked for once more, if the Fetcher keeps
+// cookies. What led to a URL,
 // and its ETag for the next visit (sent with If-Modified-Since), is kept in its
 // Entry.Meta; a Meta of the user's own is left alone, and then there is no ETag.
 //

@@ -13,8 +13,8 @@ import (
 
 // Extractor reads the links of a page.
 type Extractor interface {
-	// Extract returns what p holds; nil if it is of no kind that holds links. It
-	// is called for answers with a status of 2xx only, from any goroutine. After
+	// Extract returns what p holds; nil if it is of no kind that holds links, and has
+	// none in its header. It is called for answers with a status of 2xx only, from any goroutine. After
 	// an error the page counts as visited, with the links returned beside it.
 	Extract(p *Page) (*link.Page, error)
 }
@@ -43,21 +43,32 @@ func (h HTML) withDefaults(o *Options) HTML {
 	return h
 }
 
-// Extract implements Extractor.
+// Extract implements Extractor. The links of an answer's header come first; an answer
+// of another kind has only these.
 func (h HTML) Extract(p *Page) (*link.Page, error) {
 	contentType := p.Header.Get("Content-Type")
+	head := link.ExtractHeader(p.Header, p.URL, h.Options)
 	read := link.Extract
 	switch {
 	case isEncoded(p.Header):
-		return nil, nil
+		read = nil
 	case isHTML(contentType, p.Body.Head(512)):
 	case isCSS(contentType) && h.Kinds&(link.Stylesheet|link.Style) != 0:
 		read = link.ExtractCSS
 	default:
-		return nil, nil
+		read = nil
+	}
+	if read == nil {
+		if len(head.Links) == 0 {
+			return nil, nil
+		}
+		return head, nil
 	}
 	doc, err := read(p.Body.Reader(), contentType, p.URL, h.Options)
-	doc.Robots = doc.Robots.Merge(link.RobotsTag(p.Header.Values("X-Robots-Tag"), h.Agent))
+	doc.Robots = doc.Robots.Merge(head.Robots)
+	doc.Skipped += head.Skipped
+	doc.Truncated = doc.Truncated || head.Truncated
+	doc.Links = append(head.Links, doc.Links...)
 	return doc, err
 }
 

@@ -68,6 +68,9 @@ func (m meta) redirected(url, target string) (_ meta, loop bool) {
 	return meta{chain: chain}, slices.Contains(chain, sum(target))
 }
 
+// was reports whether a URL is among those that redirected here.
+func (m meta) was(url string) bool { return slices.Contains(m.chain, sum(url)) }
+
 func sum(url string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(url))

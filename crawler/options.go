@@ -87,6 +87,12 @@ type Options struct {
 	// means 100,000.
 	MaxLinks int
 
+	// SkipNoFollow leaves links out whose rel says nofollow, ugc or sponsored: the
+	// page does not vouch for them. That forbids nothing, so by default they are
+	// followed. A page whose meta element or X-Robots-Tag says nofollow, to all robots
+	// or to this one, has none of its links followed in any case.
+	SkipNoFollow bool
+
 	// RobotsTTL is how long a robots.txt is believed. Zero means 24 hours.
 	RobotsTTL time.Duration
 	// RobotsTries is how often an unreachable robots.txt is asked for before the

@@ -5,6 +5,7 @@ package crawler
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -141,10 +142,14 @@ func conditions(l frontier.Lease) http.Header {
 func remember(p *Page) []byte {
 	m, own := metaOf(p.Lease.Entry)
 	tag := validETag(p.Header.Get("Etag"))
-	if !own || m.etag == tag {
+	asked := m.was(p.Lease.Entry.URL)
+	if !own || m.etag == tag && !asked {
 		return nil
 	}
 	m.etag = tag
+	if asked { // for its cookie, which may be asked for again
+		m.chain = slices.DeleteFunc(m.chain, func(s uint64) bool { return s == sum(p.Lease.Entry.URL) })
+	}
 	if b := m.bytes(); b != nil {
 		return b
 	}
@@ -178,7 +183,7 @@ func (c *Crawler) read(p *Page) {
 		o.Result = frontier.Failed
 	default:
 		if target, ok := c.redirect(p.Result); ok {
-			p.Add = c.redirected(p.Lease.Entry, target)
+			c.redirected(p, target)
 		}
 	}
 }
@@ -191,6 +196,10 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 		if l.URL == from.URL || seen[l.URL] {
 			continue
 		}
+		if l.NoFollow && c.opts.SkipNoFollow {
+			c.refusals.add("nofollow")
+			continue
+		}
 		seen[l.URL] = true
 		e := frontier.Entry{URL: l.URL, Depth: from.Depth + 1, Crawl: from.Crawl}
 		if !c.refuse(e).Refused() {
@@ -201,20 +210,25 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 	return add
 }
 
-// redirected is the entry for a redirect's target, if it is to be followed.
-func (c *Crawler) redirected(from frontier.Entry, target string) []frontier.Entry {
-	m, _ := metaOf(from)
-	m, loop := m.redirected(from.URL, target)
+// redirected adds a redirect's target, if it is to be followed. A page that sets a
+// cookie and leads to itself is asked for once more, with its cookie.
+func (c *Crawler) redirected(p *Page, target string) {
+	from := p.Lease.Entry
+	before, own := metaOf(from)
+	m, loop := before.redirected(from.URL, target)
+	if target == from.URL && own && p.Cookies > 0 && !before.was(from.URL) {
+		p.Outcome.Next, p.Outcome.Meta, p.Outcome.Modified = p.Ended, m.bytes(), time.Time{}
+		return
+	}
 	if loop || len(m.chain) > c.opts.MaxRedirects {
 		c.counters.loops.Add(1)
 		c.log.Debug("redirects lead nowhere", "url", fetch.Redact(from.URL), "target", fetch.Redact(target), "loop", loop, "hops", len(m.chain))
-		return nil
+		return
 	}
 	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: m.bytes()}
-	if c.refuse(e).Refused() {
-		return nil
+	if !c.refuse(e).Refused() {
+		p.Add = []frontier.Entry{e}
 	}
-	return []frontier.Entry{e}
 }
 
 // count adds an answer to the counters, and reports whether it is a page.

@@ -27,6 +27,7 @@ func (w *filterFlags) define(fs *flag.FlagSet, o *crawler.Options) {
 	fs.Var(w.maxLength.set(0), "max-length", "do not read answers that say that they are longer, in `bytes` (default: read -max-body of them)")
 	fs.IntVar(&w.maxQuery, "max-query", 0, "greatest length of a query in bytes (default: any)")
 	fs.IntVar(&w.maxParams, "max-params", 0, "most parameters of a query (default: 16, by the trap guards)")
+	fs.BoolVar(&o.SkipNoFollow, "skip-nofollow", false, "leave links out whose rel says nofollow, ugc or sponsored")
 	t := &o.Traps
 	fs.BoolVar(&t.Off, "no-trap-guards", false, "crawl calendars, facets, session ids, loops and the like without end")
 	fs.IntVar(&t.MaxSegments, "max-segments", 32, "most segments of a path")

@@ -49,6 +49,8 @@ type Result struct {
 	Truncated, Bomb bool
 	// Bytes is the size of the body as sent.
 	Bytes int64
+	// Cookies is how many of the answer's cookies the Jar was given; 0 without one.
+	Cookies int
 	// Remote is the address that answered, or the proxy's.
 	Remote netip.AddrPort
 	// Started is before the connection was dialled. Ended is after the last byte
@@ -207,7 +209,9 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *http.Request, r R
 	c.wire.setLimit(f.opts.IdleTimeout)
 	res.Status, res.Proto, res.Header = resp.StatusCode, resp.Proto, resp.Header
 	if f.opts.Jar != nil {
-		f.opts.Jar.SetCookies(cookieURL(req), resp.Cookies())
+		cookies := resp.Cookies()
+		f.opts.Jar.SetCookies(cookieURL(req), cookies)
+		res.Cookies = len(cookies)
 	}
 	if n := fields(resp.Header); n > f.opts.MaxHeaderFields {
 		return fmt.Errorf("%d header fields; want at most %d", n, f.opts.MaxHeaderFields)

@@ -14,7 +14,8 @@
 // iframe, form with GET, meta refresh, link) or need another resource (img,
 // script, video, object and so on, with srcset), and what style elements and
 // attributes refer to. Links inside noscript and noframes count too: a crawler
-// runs no scripts. Scripts are not searched. [ExtractCSS] reads style sheets.
+// runs no scripts. Scripts are not searched. [ExtractCSS] reads style sheets, and
+// [ExtractHeader] what an answer's header says: Link (RFC 8288), Refresh, X-Robots-Tag.
 //
 // # How links are read
 //

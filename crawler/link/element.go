@@ -202,6 +202,12 @@ func (x *extractor) addSrcset(val []byte) {
 func (x *extractor) linkElement() {
 	a := &x.attrs
 	rel := lower(a.rel)
+	x.addFilled(relKind(rel), a.href, rel)
+	x.addSrcset(a.srcset)
+}
+
+// relKind is the kind of a link with these relations, in an element or a header.
+func relKind(rel string) Kind {
 	kind := Related
 	for token := range strings.FieldsSeq(rel) {
 		switch token {
@@ -213,8 +219,7 @@ func (x *extractor) linkElement() {
 			}
 		}
 	}
-	x.addFilled(kind, a.href, rel)
-	x.addSrcset(a.srcset)
+	return kind
 }
 
 func (x *extractor) meta() {

@@ -52,9 +52,9 @@ const (
 	Area                        // area
 	Frame                       // frame
 	IFrame                      // iframe
-	Refresh                     // meta http-equiv=refresh
+	Refresh                     // meta http-equiv=refresh, Refresh header
 	Form                        // form with method GET
-	Canonical                   // link rel=canonical
+	Canonical                   // link rel=canonical, as an element or a header
 	Related                     // link with another rel: see Link.Rel for which
 	Stylesheet                  // link rel=stylesheet, @import
 	Image                       // img, input type=image, picture, video poster, SVG image

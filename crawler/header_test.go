@@ -1,0 +1,112 @@
+// These tests crawl by what headers say: links, and cookies.
+
+package crawler
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+func TestLinksOfHeadersAreFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always(seed, answer{status: 200, body: `<a href=/body>x</a>`, header: http.Header{
+			"Link": {`</canonical>; rel=canonical, </next>; rel=next`, `</style>; rel=stylesheet`}, "Content-Location": {"/location"}}})
+		w.always("http://a.example/body", answer{status: 200, kind: "application/pdf", body: "%PDF", header: http.Header{"Link": {`</html>; rel="canonical"`}, "Refresh": {"0; url=/refresh"}}})
+		w.always("http://a.example/html", answer{status: 200, header: http.Header{"Link": {`</never>; rel=canonical`}, "X-Robots-Tag": {"nofollow"}}})
+		w.always("http://a.example/refresh", answer{status: 200, kind: "image/png", header: http.Header{"Link": {`</never>; rel=canonical`}, "X-Robots-Tag": {"testbot: none"}}})
+		crawl(t, w, frontier.Options{}, Options{}, seed)
+		assert.Equal(t, []string{"http://a.example/", "http://a.example/body", "http://a.example/canonical", "http://a.example/html", "http://a.example/refresh"}, w.urls())
+		w.checkPolite(t, fixedOwed)
+	})
+}
+
+func TestNoFollowIsAPolicy(t *testing.T) {
+	for _, skip := range []bool{false, true} {
+		t.Run(fmt.Sprint("skip=", skip), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb()
+				w.always(seed, answer{status: 200, body: `<a rel=nofollow href=/a>x</a><a rel="ugc" href=/b>x</a><a href=/b>x</a><a rel="x SPONSORED" href=/c>x</a>`,
+					header: http.Header{"Link": {`</d>; rel="canonical nofollow"`}}})
+				p := crawl(t, w, frontier.Options{}, Options{SkipNoFollow: skip}, seed)
+				if skip {
+					assert.Equal(t, []string{seed, "http://a.example/b"}, w.urls())
+					assert.EqualValues(t, 4, p.FilteredBy["nofollow"])
+				} else {
+					assert.Len(t, w.urls(), 5)
+					assert.Zero(t, p.FilteredBy["nofollow"])
+				}
+			})
+		})
+	}
+}
+
+// A page that wants a cookie redirects to itself; asked again with the cookie, it is
+// there. One that never has enough is a loop, and so is one that sets none.
+func TestCookieByRedirectToItself(t *testing.T) {
+	s := listen(t, func(w http.ResponseWriter, r *http.Request) {
+		_, err := r.Cookie("seen")
+		switch {
+		case r.URL.Path == "/robots.txt":
+			http.NotFound(w, r)
+		case r.URL.Path == "/page" && err == nil:
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte(`<a href=/linked>x</a>`))
+		case r.URL.Path == "/linked":
+			w.Header().Set("Content-Type", "text/html")
+		case r.URL.Path == "/none":
+			http.Redirect(w, r, r.URL.Path, http.StatusFound)
+		default:
+			w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+			http.SetCookie(w, &http.Cookie{Name: "seen", Value: "1", Path: r.URL.Path})
+			http.Redirect(w, r, r.URL.Path, http.StatusFound)
+		}
+	})
+	for name, tt := range map[string]struct {
+		jar   http.CookieJar
+		pages int64
+		loops int64
+		asked map[string]int
+	}{
+		"with cookies":    {fetch.NewJar(), 2, 2, map[string]int{"/page": 2, "/linked": 1, "/never": 2, "/none": 1}},
+		"without cookies": {nil, 0, 3, map[string]int{"/page": 1, "/linked": 0, "/never": 1, "/none": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.mu.Lock()
+			clear(s.asks)
+			s.mu.Unlock()
+			f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(time.Millisecond)})
+			c := newCrawler(t, f, s.fetcher(t, fetch.Options{Jar: tt.jar}), Options{})
+			_, err := c.Seed(t.Context(), "http://a.example/page", "http://a.example/never", "http://a.example/none")
+			require.NoError(t, err)
+			require.NoError(t, c.Run(t.Context()))
+			p := c.Progress()
+			assert.Equal(t, tt.pages, p.Pages)
+			assert.Equal(t, tt.loops, p.Loops)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for path, n := range tt.asked {
+				assert.Equal(t, n, s.asks["http://a.example"+path], path)
+			}
+		})
+	}
+}
+
+// What is remembered of having asked twice is forgotten with the page's answer: the
+// cookie may be gone at the next visit.
+func TestCookieMayBeAskedForAtEachVisit(t *testing.T) {
+	page := &Page{Lease: frontier.Lease{Entry: frontier.Entry{URL: seed, Meta: meta{chain: []uint64{7, sum(seed)}, etag: `"x"`}.bytes()}},
+		Result: &fetch.Result{Header: http.Header{"Etag": {`"x"`}}}}
+	m, own := metaOf(frontier.Entry{Meta: remember(page)})
+	assert.True(t, own)
+	assert.Equal(t, meta{chain: []uint64{7}, etag: `"x"`}, m)
+}

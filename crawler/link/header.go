@@ -1,0 +1,142 @@
+// This file reads the links and wishes in the header of an answer: Link (RFC 8288),
+// Refresh, X-Robots-Tag. It knows nothing of the body.
+
+package link
+
+import (
+	"net/http"
+	"strings"
+)
+
+// ExtractHeader returns the links of an answer's header: those of Link fields, with
+// the kinds of link elements, and that of a Refresh field. References are relative to
+// pageURL, whatever a base element says. Page.Robots is what X-Robots-Tag fields say
+// to all robots or to Options.Agent. Content-Location is no link: it names what was
+// sent, often wrongly.
+//
+// A link without rel is none, nor is one whose anchor is another resource than the
+// page (RFC 8288, section 3.2). What is malformed ends at the next comma.
+func ExtractHeader(h http.Header, pageURL string, opts Options) *Page {
+	x := extractor{opts: opts.withDefaults(), anchor: -1}
+	for _, field := range h.Values("Link") {
+		for len(field) > 0 {
+			var l headerLink
+			if l, field = readLink(field); l.isOf(pageURL, &x.opts) {
+				x.add(relKind(l.rel), []byte(l.target), l.rel, "")
+			}
+		}
+	}
+	for _, field := range h.Values("Refresh") {
+		if target, ok := refreshTarget([]byte(field)); ok {
+			x.add(Refresh, target, "", "")
+		}
+	}
+	x.resolve(pageURL, textEncoding{name: "utf-8"})
+	x.page.Robots = RobotsTag(h.Values("X-Robots-Tag"), x.opts.Agent)
+	return &x.page
+}
+
+// headerLink is one link of a Link field.
+type headerLink struct {
+	target, rel, anchor string
+	hasRel, hasAnchor   bool
+}
+
+// isOf reports whether l is a link of a page, rather than of another resource.
+func (l *headerLink) isOf(pageURL string, o *Options) bool {
+	if l.target == "" || l.rel == "" {
+		return false
+	}
+	if !l.hasAnchor || l.anchor == "" {
+		return true
+	}
+	anchor, err := o.Normalizer.Resolve(pageURL, l.anchor)
+	page, errPage := o.Normalizer.Normalize(pageURL)
+	anchor, _, _ = strings.Cut(anchor, "#")
+	page, _, _ = strings.Cut(page, "#")
+	return err == nil && errPage == nil && anchor == page
+}
+
+// readLink takes the first link of a field (RFC 8288, appendix B.2) and returns what
+// follows its comma. The link is empty if it is malformed.
+func readLink(s string) (l headerLink, rest string) {
+	s = strings.TrimLeft(s, " \t,")
+	if !strings.HasPrefix(s, "<") {
+		return l, afterComma(s)
+	}
+	target, s, ok := strings.Cut(s[1:], ">")
+	if !ok {
+		return l, ""
+	}
+	l.target = strings.TrimSpace(target)
+	for {
+		s = strings.TrimLeft(s, " \t")
+		if !strings.HasPrefix(s, ";") {
+			return l, afterComma(s)
+		}
+		s = l.readParam(s[1:])
+	}
+}
+
+// readParam takes a parameter and returns what follows it. Of several rel and anchor
+// the first counts.
+func (l *headerLink) readParam(s string) (rest string) {
+	s = strings.TrimLeft(s, " \t")
+	i := strings.IndexAny(s, " \t=;,")
+	if i < 0 {
+		return ""
+	}
+	name := strings.ToLower(s[:i])
+	s = strings.TrimLeft(s[i:], " \t")
+	if !strings.HasPrefix(s, "=") {
+		return s
+	}
+	value, s := readValue(strings.TrimLeft(s[1:], " \t"))
+	switch {
+	case name == "rel" && !l.hasRel:
+		l.hasRel, l.rel = true, lower([]byte(value))
+	case name == "anchor" && !l.hasAnchor:
+		l.hasAnchor, l.anchor = true, strings.TrimSpace(value)
+	}
+	return s
+}
+
+// readValue takes a token or a quoted string. One whose quote is not closed goes on
+// to the end.
+func readValue(s string) (value, rest string) {
+	if !strings.HasPrefix(s, `"`) {
+		if i := strings.IndexAny(s, ";,"); i >= 0 {
+			return strings.TrimSpace(s[:i]), s[i:]
+		}
+		return strings.TrimSpace(s), ""
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return b.String(), s[i+1:]
+		case c == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), ""
+}
+
+// afterComma skips to behind the next comma that is in no quoted string.
+func afterComma(s string) string {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ',' && !quoted:
+			return s[i+1:]
+		}
+	}
+	return ""
+}
