@@ -27,6 +27,7 @@ type HeldError struct {
 	Held int64 // URLs that wait
 }
 
+// Error implements error.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("frontier: exhausted: %d URLs are held by rules", e.Held)
 }
@@ -72,9 +73,12 @@ type EntryError struct {
 	Err   error  // what was wrong
 }
 
+// Error implements error.
 func (e *EntryError) Error() string {
 	return fmt.Sprintf("frontier: entry %d %q: %v", e.Index, e.URL, e.Err)
 }
+
+// Unwrap returns the cause.
 func (e *EntryError) Unwrap() error { return e.Err }
 
 // EntryErrors returns the entry errors joined in err, in order of their indexes.
@@ -105,6 +109,7 @@ type PriorityError struct {
 	Got, Levels int
 }
 
+// Error implements error.
 func (e *PriorityError) Error() string {
 	return fmt.Sprintf("frontier: priority %d; want 1 to %d", e.Got, e.Levels)
 }
@@ -116,6 +121,7 @@ type SelectorError struct {
 	Available []int
 }
 
+// Error implements error.
 func (e *SelectorError) Error() string {
 	return fmt.Sprintf("frontier: selector chose %d; available are %v", e.Got, e.Available)
 }
@@ -129,6 +135,7 @@ type CorruptError struct {
 	Err  error  // what the decoder said
 }
 
+// Error implements error.
 func (e *CorruptError) Error() string {
 	switch {
 	case e.File == "":
@@ -138,4 +145,6 @@ func (e *CorruptError) Error() string {
 	}
 	return fmt.Sprintf("frontier: corrupt record %x in %s: %v", e.Key, e.File, e.Err)
 }
+
+// Unwrap returns the cause.
 func (e *CorruptError) Unwrap() error { return e.Err }

@@ -52,9 +52,12 @@ type LineError struct {
 	Err  error  // what was wrong
 }
 
+// Error implements error.
 func (e *LineError) Error() string {
 	return fmt.Sprintf("frontier: import: line %d %q: %v", e.Line, e.Text, e.Err)
 }
+
+// Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
 
 const (

@@ -19,6 +19,7 @@ const snapshotVersion = 1
 // was; its state can be had from the pages with Learn.
 type CorruptError struct{ Reason string }
 
+// Error implements error.
 func (e *CorruptError) Error() string { return "recrawl: corrupt snapshot: " + e.Reason }
 
 // MarshalBinary returns the state of the Scheduler, for UnmarshalBinary: a few

@@ -39,6 +39,7 @@ type Loss struct {
 	Err  error
 }
 
+// String tells what was lost, where, and why.
 func (l Loss) String() string {
 	name := l.File
 	if name == "" {

@@ -15,6 +15,7 @@ import (
 // Class says what kind of thing went wrong.
 type Class uint8
 
+// The values of a Class.
 const (
 	Other    Class = iota
 	BadURL         // the URL cannot be fetched; nothing was sent

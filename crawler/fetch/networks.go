@@ -33,6 +33,7 @@ type AddressError struct {
 	Kind string // of network, as "loopback"
 }
 
+// Error implements error.
 func (e *AddressError) Error() string {
 	return fmt.Sprintf("address %v is not to be contacted: %s", e.Addr, e.Kind)
 }

@@ -49,6 +49,7 @@ type Error struct {
 	Err  error
 }
 
+// Error implements error.
 func (e *Error) Error() string {
 	s := "sitemap: "
 	if e.URL != "" {
@@ -64,4 +65,5 @@ func (e *Error) Error() string {
 	return s
 }
 
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

@@ -125,7 +125,10 @@ type Error struct {
 	Err    error
 }
 
+// Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("warc: record at byte %d: %v", e.Offset, e.Err) }
+
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // NewID returns a new record's ID: a random UUID as a URN.

@@ -23,6 +23,7 @@ type DamageError struct {
 	Err  error
 }
 
+// Error implements error.
 func (e *DamageError) Error() string { return e.File + ": " + e.Err.Error() }
 
 // Unwrap is for errors.Is and errors.As.

@@ -1,0 +1,348 @@
+// These examples show what an operator can do to a running crawl.
+
+package frontier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/simclock"
+)
+
+// A paused domain keeps its URLs; a host in it may run all the same.
+func ExampleFrontier_Pause() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	_, err = f.Add(ctx, frontier.Entry{URL: "http://www.a.example/"}, frontier.Entry{URL: "http://api.a.example/"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = errors.Join(f.Pause(frontier.Domain("a.example")), f.Resume(frontier.Host("api.a.example")))
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := f.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("served:", lease.Host)
+	if err := f.Done(lease, frontier.Outcome{}); err != nil {
+		log.Fatal(err)
+	}
+	_, err = f.Next(ctx)
+	if held, ok := errors.AsType[*frontier.HeldError](err); ok {
+		fmt.Println("held back:", held.Held)
+	}
+	if err := f.Clear(frontier.Domain("a.example")); err != nil { // or Resume
+		log.Fatal(err)
+	}
+	lease, err = f.Next(ctx)
+	fmt.Println("served:", lease.Host, err)
+	// Output:
+	// served: api.a.example
+	// held back: 1
+	// served: www.a.example <nil>
+}
+
+// Not before tomorrow; time alone ends it.
+func ExampleFrontier_BlockUntil() {
+	ctx := context.Background()
+	clock := simclock.New(time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC)) // yours is the system's
+	f, err := frontier.Open(ctx, frontier.Options{Clock: clock})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Add(ctx, frontier.Entry{URL: "http://www.a.example/"}); err != nil {
+		log.Fatal(err)
+	}
+	if err := f.BlockUntil(frontier.Domain("a.example"), clock.Now().Add(16*time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	h, err := f.Host(ctx, "www.a.example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(h.Reason, "until", h.Until.UTC().Format(time.TimeOnly))
+	// Output:
+	// blocked until 22:00:00
+}
+
+// The most specific rule counts, setting by setting.
+func ExampleFrontier_SetDelay() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	err = errors.Join(
+		f.SetDelay(frontier.Domain("mine.example"), frontier.FixedDelay(50*time.Millisecond)),
+		f.SetConcurrency(frontier.Domain("mine.example"), 4),
+		f.SetDelay(frontier.Host("old.mine.example"), frontier.FixedDelay(10*time.Second)),
+		f.SetRule(frontier.All(), frontier.Rule{Delay: frontier.FactorDelay(20, 2*time.Second, time.Minute)}),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	took := frontier.Outcome{Duration: 300 * time.Millisecond}
+	for _, host := range []string{"www.mine.example", "old.mine.example", "other.example"} {
+		fmt.Println(host, f.DelayOf(host).Delay(host, took), f.RuleOf(host).Concurrency)
+	}
+	for s := range f.Rules() {
+		_, set := f.Rule(s)
+		fmt.Println(s, set)
+	}
+	// Output:
+	// www.mine.example 50ms 4
+	// old.mine.example 10s 4
+	// other.example 6s 0
+	// * true
+	// *.mine.example true
+	// old.mine.example true
+}
+
+// A budget for a domain, which begins anew each day.
+func ExampleFrontier_SetLimits() {
+	ctx := context.Background()
+	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // yours is the system's
+	f, err := frontier.Open(ctx, frontier.Options{Clock: clock, Delay: frontier.FixedDelay(time.Minute)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	a := frontier.Domain("a.example")
+	if err := f.SetLimits(a, frontier.Limits{Served: 2, Period: 24 * time.Hour}); err != nil {
+		log.Fatal(err)
+	}
+	for i := range 5 {
+		if _, err := f.Add(ctx, frontier.Entry{URL: fmt.Sprintf("http://h%d.a.example/", i)}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for {
+		lease, again, err := f.TryNext()
+		switch {
+		case errors.Is(err, frontier.ErrNotDue):
+			used, _ := f.Used(a)
+			fmt.Println(used.Served, "served; again in", again.Sub(clock.Now()))
+			clock.Set(again)
+		case errors.Is(err, frontier.ErrExhausted):
+			fmt.Println("all served on day", clock.Now().Day())
+			return
+		case err != nil:
+			log.Fatal(err)
+		default:
+			if err := f.Done(lease, frontier.Outcome{}); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
+	// Output:
+	// 2 served; again in 24h0m0s
+	// 2 served; again in 24h0m0s
+	// all served on day 3
+}
+
+// Ahead of everything else, but not of politeness.
+func ExampleFrontier_CrawlNow() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	for i := range 1000 {
+		if _, err := f.Add(ctx, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", i)}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if _, err := f.CrawlNow(ctx, frontier.Entry{URL: "http://h777.example/"}); err != nil { // known or not
+		log.Fatal(err)
+	}
+	lease, err := f.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(lease.Entry.URL, lease.Priority == frontier.Immediate)
+	// Output:
+	// http://h777.example/ true
+}
+
+// URLs that wait get another priority, and so do those that come later.
+func ExampleFrontier_SetPriority() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{Selector: frontier.Strict(), Prioritizer: frontier.Constant(5)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	_, err = f.Add(ctx, frontier.Entry{URL: "http://a.example/"}, frontier.Entry{URL: "http://b.example/"}, frontier.Entry{URL: "http://c.example/"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = errors.Join(
+		f.SetPriority(frontier.Host("c.example"), 8),
+		f.Reprioritize(frontier.Host("a.example"), 5, 1), // those of 5 are served as of 1
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for lease, err := range f.Leases(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(lease.Priority, lease.Host)
+		if err := f.Done(lease, frontier.Outcome{}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// 8 c.example
+	// 5 b.example
+	// 1 a.example
+}
+
+// A site that was a mistake. Its URLs stay known, so that links do not bring
+// them back.
+func ExampleFrontier_Delete() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	entries := []frontier.Entry{{URL: "http://a.example/"}, {URL: "http://www.trap.example/1"}, {URL: "http://www.trap.example/2"}}
+	if _, err := f.Add(ctx, entries...); err != nil {
+		log.Fatal(err)
+	}
+	n, err := f.Delete(ctx, frontier.Domain("trap.example"))
+	fmt.Println(n, err)
+	n2, err := f.Add(ctx, entries...)
+	fmt.Println(n2, err, f.Stats().Waiting)
+	// Output:
+	// 2 <nil>
+	// 0 <nil> 1
+}
+
+// Two crawls in one frontier: the second gets three of four hand-outs.
+func ExampleFrontier_SetCrawl() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	err = errors.Join(
+		f.SetCrawl(1, frontier.CrawlSettings{Weight: 1}),
+		f.SetCrawl(2, frontier.CrawlSettings{Weight: 3}),
+		f.SetCrawlLimits(2, frontier.Limits{Served: 30}),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range 100 {
+		for crawl := uint32(1); crawl <= 2; crawl++ {
+			if _, err := f.Add(ctx, frontier.Entry{URL: fmt.Sprintf("http://h%d.c%d.example/", i, crawl), Crawl: crawl}); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
+	for range 40 {
+		lease, err := f.Next(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := f.Done(lease, frontier.Outcome{}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for _, id := range f.Crawls() {
+		s, _ := f.CrawlStats(id)
+		fmt.Println("crawl", id, "has had", s.HandedOut, "and has", s.Waiting)
+	}
+	n, err := f.DeleteCrawl(ctx, 1)
+	fmt.Println(n, "deleted,", err)
+	// Output:
+	// crawl 1 has had 10 and has 90
+	// crawl 2 has had 30 and has 70
+	// 90 deleted, <nil>
+}
+
+// Two hosts on one machine are left alone together.
+func ExampleFrontier_Join() {
+	ctx := context.Background()
+	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // yours is the system's
+	f, err := frontier.Open(ctx, frontier.Options{Clock: clock})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.SetGroup("192.0.2.1", frontier.GroupSettings{Delay: frontier.FixedDelay(5 * time.Second)}); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/"}, frontier.Entry{URL: "http://b.example/"}); err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		lease, err := f.Next(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		// Its name is looked up here.
+		switch err := f.Join(&lease, "192.0.2.1"); {
+		case errors.Is(err, frontier.ErrGroupBusy):
+			fmt.Println(lease.Host, "has to wait")
+			err = f.Done(lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true})
+			if err != nil {
+				log.Fatal(err)
+			}
+		case err != nil:
+			log.Fatal(err)
+		default:
+			fmt.Println(lease.Host, "is contacted")
+			if err := f.Done(lease, frontier.Outcome{}); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
+	g, _ := f.Group("192.0.2.1")
+	fmt.Println("again in", g.Due.Sub(clock.Now()))
+	// Output:
+	// a.example is contacted
+	// b.example has to wait
+	// again in 5s
+}
+
+// An operator knows better than the network who belongs together.
+func ExampleFrontier_Assign() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	for _, host := range []string{"a.example", "b.example"} {
+		if err := f.Assign(host, "hoster"); err != nil {
+			log.Fatal(err)
+		}
+	}
+	h, err := f.Host(ctx, "b.example")
+	fmt.Println(h.Group, err)
+	if err := f.Forget("b.example"); err != nil { // with all else that was learned
+		log.Fatal(err)
+	}
+	h, err = f.Host(ctx, "b.example")
+	fmt.Println(h.Group == "", errors.Is(err, frontier.ErrUnknownHost) || err == nil)
+	// Output:
+	// hoster <nil>
+	// true true
+}
