@@ -58,7 +58,9 @@ func (r *reading) read(resp *http.Response) (done bool, err error) {
 	} else if n := resp.ContentLength; n > 0 {
 		r.body.Grow(int(min(n, r.limit, 1<<20)))
 	}
-	_, err = io.Copy(writerOnly{r}, src)
+	buf := copyBuffers.Get().(*[]byte)
+	_, err = io.CopyBuffer(writerOnly{r}, readerOnly{src}, *buf)
+	copyBuffers.Put(buf)
 	switch {
 	case errors.Is(err, errLimit) || r.wire.left <= 0:
 		r.ended = true
@@ -73,6 +75,9 @@ func (r *reading) read(resp *http.Response) (done bool, err error) {
 	}
 	return r.wire.ended, nil
 }
+
+// copyBuffers are what bodies go through.
+var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
 var (
 	errLimit   = errors.New("a limit was met")
@@ -89,6 +94,9 @@ func (slowError) Temporary() bool { return true }
 
 // writerOnly hides ReaderFrom, so that each piece is judged.
 type writerOnly struct{ r *reading }
+
+// readerOnly hides WriterTo, which would make buffers of its own.
+type readerOnly struct{ io.Reader }
 
 // Write keeps what a decoder made, as far as the limits allow.
 func (w writerOnly) Write(p []byte) (int, error) {

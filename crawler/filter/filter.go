@@ -4,6 +4,7 @@ package filter
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -40,9 +41,15 @@ func Split(url string, depth int) *Target {
 	return t
 }
 
-// segments are the parts of the path between slashes, without empty ones.
-func (t *Target) segments() []string {
-	return strings.FieldsFunc(t.Path, func(r rune) bool { return r == '/' })
+// segments yields the parts of the path between slashes, without empty ones.
+func (t *Target) segments() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for s := range strings.SplitSeq(t.Path, "/") {
+			if s != "" && !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // params are the parameters of the query, as written.

@@ -139,15 +139,23 @@ func MaxParams(n int) Filter {
 
 // MaxSegments refuses paths with more segments.
 func MaxSegments(n int) Filter {
-	return limit("too-deep", n, func(t *Target) int { return len(t.segments()) }, "segments of path")
+	return limit("too-deep", n, func(t *Target) (n int) {
+		for range t.segments() {
+			n++
+		}
+		return n
+	}, "segments of path")
 }
 
 // MaxRepeats refuses paths in which one segment occurs more often. Numbers may:
 // a date or the page of a page is no loop.
 func MaxRepeats(n int) Filter {
 	return Func(func(t *Target) Reason {
+		if strings.Count(t.Path, "/") <= n { // as most paths
+			return Reason{}
+		}
 		seen := map[string]int{}
-		for _, s := range t.segments() {
+		for s := range t.segments() {
 			if strings.Trim(s, "0123456789") == "" {
 				continue
 			}

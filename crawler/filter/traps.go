@@ -117,7 +117,14 @@ func (g *Traps) Fetched(t *Target) {
 	}
 }
 
-func (g *Traps) sum(c counted) uint64 { return maphash.String(g.seed, c.rule+" "+c.key) }
+func (g *Traps) sum(c counted) uint64 {
+	var h maphash.Hash
+	h.SetSeed(g.seed)
+	h.WriteString(c.rule)
+	h.WriteByte(' ')
+	h.WriteString(c.key)
+	return h.Sum64()
+}
 
 // counts are what a URL is one of.
 func (g *Traps) counts(t *Target, params []param) []counted {
@@ -152,6 +159,7 @@ func mostRepeated(params []param) (name string, n int) {
 // parameters are in order, and each counts once.
 func pattern(path string, params []param) string {
 	var b strings.Builder
+	b.Grow(len(path) + 16)
 	for s := range strings.SplitSeq(path, "/") {
 		b.WriteByte('/')
 		if isRandom(s) {
@@ -233,7 +241,7 @@ func isRandom(s string) bool {
 // its year. The title of an article behind the date makes it none. It is sure if
 // it is written as dates only are: /2026/11 may be the page of something else.
 func endsInDate(t *Target, params []param) (year int, sure, ok bool) {
-	parts := t.segments()
+	parts := slices.AppendSeq(make([]string, 0, 16), t.segments())
 	for i, p := range parts {
 		if y, good := yearOf(p); good && datesOnly(parts[i+1:]) && len(parts) > i+1 {
 			return y, false, true
@@ -262,8 +270,11 @@ func endsInDate(t *Target, params []param) (year int, sure, ok bool) {
 
 // yearOf reads a year that a calendar may show.
 func yearOf(s string) (int, bool) {
+	if len(s) != 4 || s[0] < '0' || s[0] > '9' { // as most: an error costs more than to look
+		return 0, false
+	}
 	y, err := strconv.Atoi(s)
-	return y, err == nil && len(s) == 4 && y >= 1500 && y < 3000
+	return y, err == nil && y >= 1500 && y < 3000
 }
 
 // datesOnly reports whether segments are one or two: a month, a month and a day.
@@ -279,6 +290,9 @@ func datesOnly(parts []string) bool {
 
 // isoDate reads 2026-11, 2026-11-21 and 2026-1-2.
 func isoDate(s string) (int, bool) {
+	if len(s) < len("2006-01") || len(s) > len("2006-01-02") || s[4] != '-' { // as most
+		return 0, false
+	}
 	for _, layout := range []string{"2006-01-02", "2006-01", "2006-1-2"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.Year(), true

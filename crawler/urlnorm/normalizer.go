@@ -69,13 +69,13 @@ func (n *Normalizer) Resolve(base, ref string) (string, error) {
 }
 
 // apply runs the rules. It returns was, the text that u was read from, if that is
-// how u is spelled in the end.
+// how u is spelled in the end, maybe without a fragment.
 func (n *Normalizer) apply(u URL, was string) (string, error) {
 	for i := range n.rules {
 		n.rules[i].Apply(&u)
 	}
-	if u.spells(was) {
-		return was, nil
+	if s, _, _ := strings.Cut(was, "#"); u.spells(s) {
+		return s, nil
 	}
 	s := u.String()
 	if len(s) > MaxLength { // percent-encoding can make a URL three times as long
@@ -114,10 +114,11 @@ func (u *URL) spells(s string) bool {
 type Base struct {
 	n   *Normalizer
 	url *whatwg.Url
-	// origin and dir are the prefixes that plain references are put behind; empty
-	// if the base itself is not plain.
+	// origin, dir and self are the prefixes that plain references are put behind;
+	// empty if the base itself is not plain.
 	origin string // "http://a.example"
 	dir    string // "http://a.example/x/"
+	self   string // "http://a.example/x/y?z"
 }
 
 // Base returns a resolver for links relative to raw, the page's URL or what its
@@ -139,6 +140,7 @@ func (n *Normalizer) Base(raw string) (*Base, error) {
 		if u, ok := parsePlain(href); ok {
 			b.origin = u.Scheme + "://" + u.Host
 			b.dir = b.origin + u.Path[:strings.LastIndexByte(u.Path, '/')+1]
+			b.self = href
 		}
 	}
 	return b, nil
@@ -162,18 +164,44 @@ func (b *Base) Resolve(ref string) (string, error) {
 	return b.n.apply(u, ref)
 }
 
-// plain puts ref behind the base without parsing, if that is surely right.
+// plain puts ref behind the base without parsing, if that is surely right when
+// parsePlain takes the result.
 func (b *Base) plain(ref string) (string, bool) {
 	switch {
 	case strings.HasPrefix(ref, "http://"), strings.HasPrefix(ref, "https://"):
 		return ref, true
 	case b.origin == "" || ref == "":
 		return "", false
-	case ref[0] == '/':
-		return b.origin + ref, !strings.HasPrefix(ref, "//")
-	case ref[0] == '?' || ref[0] == '.':
-		return "", false
 	}
-	first, _, _ := strings.Cut(ref, "/")
-	return b.dir + ref, !strings.Contains(first, ":") // else it could be a scheme
+	switch ref[0] {
+	case '/':
+		return b.origin + ref, !strings.HasPrefix(ref, "//")
+	case '#':
+		return b.self + ref, true
+	case '?':
+		return "", false
+	case '.':
+		return b.climb(ref), true
+	}
+	i := strings.IndexAny(ref, ":/?#")
+	return b.dir + ref, i < 0 || ref[i] != ':' // else it could be a scheme
+}
+
+// climb follows the dot segments that ref begins with.
+func (b *Base) climb(ref string) string {
+	dir := b.dir
+	for {
+		if rest, ok := strings.CutPrefix(ref, "./"); ok {
+			ref = rest
+			continue
+		}
+		rest, ok := strings.CutPrefix(ref, "../")
+		if !ok {
+			return dir + ref // dots that are left are not plain
+		}
+		ref = rest
+		if len(dir) > len(b.origin)+len("/") { // above the root is the root
+			dir = dir[:strings.LastIndexByte(dir[:len(dir)-1], '/')+1]
+		}
+	}
 }

@@ -129,11 +129,12 @@ func parsePlain(raw string) (URL, bool) {
 	if i < 0 {
 		return u, false
 	}
-	u.Host = rest[:i]
-	if !plainHost(u.Host) || !plainPath(rest[i:]) {
+	u.Host, rest = rest[:i], rest[i:]
+	rest, u.Fragment, u.HasFragment = strings.Cut(rest, "#")
+	if !plainHost(u.Host) || !plainPath(rest) || !plainFragment(u.Fragment) {
 		return u, false
 	}
-	u.Path, u.Query, u.HasQuery = strings.Cut(rest[i:], "?")
+	u.Path, u.Query, u.HasQuery = strings.Cut(rest, "?")
 	return u, true
 }
 
@@ -160,6 +161,16 @@ func plainHost(s string) bool {
 func plainPath(s string) bool {
 	for i := range len(s) {
 		if !plainByte[s[i]] || s[i] == '.' && s[i-1] == '/' {
+			return false
+		}
+	}
+	return true
+}
+
+// plainFragment reports the same of a fragment.
+func plainFragment(s string) bool {
+	for i := range len(s) {
+		if !plainByte[s[i]] {
 			return false
 		}
 	}

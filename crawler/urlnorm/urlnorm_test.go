@@ -170,10 +170,46 @@ func checkFastPath(t require.TestingT, n *Normalizer, b *Base, raw string) {
 }
 
 func TestFastPathAgreesWithParser(t *testing.T) {
-	n := New()
-	base, err := n.Base("http://a.example/x/y?z")
+	keeping := New(PercentEncoding()) // fragments too
+	var bases []*Base
+	for _, n := range []*Normalizer{New(), keeping} {
+		for _, raw := range []string{"http://a.example/x/y?z", "http://a.example/", "http://a.example/x/w//v/", "http://a.example/%7Ex/y"} {
+			b, err := n.Base(raw)
+			require.NoError(t, err)
+			bases = append(bases, b)
+		}
+	}
+	piece := rapid.SampledFrom([]string{"../", "./", "..", ".", "/", "a", "b.html", "#", "f:g", "?", "q=1", "%7e", "//", ":"})
+	rapid.Check(t, func(t *rapid.T) {
+		ref := urlGen().Draw(t, "url")
+		if rapid.Bool().Draw(t, "relative") {
+			ref = strings.Join(rapid.SliceOfN(piece, 1, 8).Draw(t, "pieces"), "")
+		}
+		for _, b := range bases {
+			checkFastPath(t, b.n, b, ref)
+		}
+	})
+}
+
+func TestCommonLinksAreResolvedWithoutTheParser(t *testing.T) {
+	base, err := New().Base("http://a.example/x/y/z.html")
 	require.NoError(t, err)
-	rapid.Check(t, func(t *rapid.T) { checkFastPath(t, n, base, urlGen().Draw(t, "url")) })
+	for ref, want := range map[string]string{
+		"w.html#part":         "http://a.example/x/y/w.html",
+		"#part":               "http://a.example/x/y/z.html",
+		"../w.html":           "http://a.example/x/w.html",
+		"./w.html":            "http://a.example/x/y/w.html",
+		"../../../w.html#p:q": "http://a.example/w.html",
+		"w.html?a=b:c":        "http://a.example/x/y/w.html?a=b:c",
+	} {
+		s, ok := base.plain(ref)
+		require.True(t, ok, ref)
+		_, ok = parsePlain(s)
+		require.True(t, ok, ref)
+		got, err := base.Resolve(ref)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
 }
 
 func TestResolveOfNormalIsItself(t *testing.T) {
@@ -230,6 +266,7 @@ func BenchmarkResolve(b *testing.B) { // what does one link of a page cost?
 		"ref=path":     "/section/page.html?id=12345",
 		"ref=relative": "page.html",
 		"ref=dots":     "../page.html",
+		"ref=fragment": "page.html#part",
 	} {
 		b.Run(name, func(b *testing.B) {
 			base, _ := New().Base("https://www.a.example/x/y")
