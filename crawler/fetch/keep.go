@@ -1,11 +1,12 @@
 // This file keeps connections for the next request to the same host, as far as
-// that is polite: one for each host, idle, for a short time, and only after an
-// answer that was read to its end.
+// that is polite: no more than were in use at once, idle, for a short time, and
+// only after an answer that was read to its end.
 
 package fetch
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,28 +14,30 @@ import (
 // keeper holds idle connections. The zero value is ready for use.
 type keeper struct {
 	mu     sync.Mutex
-	idle   map[connKey]*list.Element // guarded by mu; of *conn
-	order  list.List                 // guarded by mu; last used first
-	spoilt map[connKey]struct{}      // guarded by mu; whose servers close kept connections when asked
+	idle   map[connKey][]*list.Element // guarded by mu; of *conn, last used last; no empty lists
+	order  list.List                   // guarded by mu; last used first
+	spoilt map[connKey]struct{}        // guarded by mu; whose servers close kept connections when asked
 }
 
 const spoiltAtMost = 1 << 12
 
-// take returns the kept connection for a key; nil if there is none that lives.
+// take returns the kept connection for a key that was used last; nil if there is
+// none that lives.
 func (k *keeper) take(key connKey) *conn {
-	k.mu.Lock()
-	e := k.idle[key]
-	if e == nil {
+	for {
+		k.mu.Lock()
+		all := k.idle[key]
+		if len(all) == 0 {
+			k.mu.Unlock()
+			return nil
+		}
+		c := k.removeLocked(all[len(all)-1])
 		k.mu.Unlock()
-		return nil
-	}
-	c := k.removeLocked(e)
-	k.mu.Unlock()
-	if !c.timer.Stop() || !c.usable() {
+		if c.timer.Stop() && c.usable() {
+			return c
+		}
 		c.close()
-		return nil
 	}
-	return c
 }
 
 // put keeps a connection for a while, or closes it.
@@ -51,16 +54,13 @@ func (k *keeper) put(c *conn, o *Options) {
 		old = append(old, c)
 	default:
 		if k.idle == nil {
-			k.idle = map[connKey]*list.Element{}
-		}
-		if e := k.idle[c.key]; e != nil {
-			old = append(old, k.removeLocked(e))
+			k.idle = map[connKey][]*list.Element{}
 		}
 		for k.order.Len() >= o.MaxIdle {
 			old = append(old, k.removeLocked(k.order.Back()))
 		}
 		e := k.order.PushFront(c)
-		k.idle[c.key] = e
+		k.idle[c.key] = append(k.idle[c.key], e)
 		c.wire.setLimit(o.KeepAlive + time.Second)
 		c.timer = time.AfterFunc(o.KeepAlive, func() { k.expire(e, c) })
 	}
@@ -73,18 +73,23 @@ func (k *keeper) put(c *conn, o *Options) {
 // expire closes a connection that was idle for long enough, unless it is in use.
 func (k *keeper) expire(e *list.Element, c *conn) {
 	k.mu.Lock()
-	mine := k.idle[c.key] == e
-	if mine {
+	if slices.Contains(k.idle[c.key], e) {
 		k.removeLocked(e)
 	}
 	k.mu.Unlock()
 	c.close() // take found it expired otherwise
 }
 
-// spoil remembers that a host's connections are not worth keeping.
+// spoil remembers that a host's connections are not worth keeping, and closes
+// those that are.
 func (k *keeper) spoil(key connKey) {
+	var old []*conn
+	defer func() { closeIdle(old) }()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	for len(k.idle[key]) > 0 {
+		old = append(old, k.removeLocked(k.idle[key][0]))
+	}
 	if k.spoilt == nil || len(k.spoilt) >= spoiltAtMost {
 		k.spoilt = map[connKey]struct{}{}
 	}
@@ -99,6 +104,10 @@ func (k *keeper) closeAll() {
 		all = append(all, k.removeLocked(k.order.Back()))
 	}
 	k.mu.Unlock()
+	closeIdle(all)
+}
+
+func closeIdle(all []*conn) {
 	for _, c := range all {
 		c.timer.Stop()
 		c.close()
@@ -107,7 +116,10 @@ func (k *keeper) closeAll() {
 
 func (k *keeper) removeLocked(e *list.Element) *conn {
 	c := k.order.Remove(e).(*conn)
-	delete(k.idle, c.key)
+	rest := slices.DeleteFunc(k.idle[c.key], func(x *list.Element) bool { return x == e })
+	if k.idle[c.key] = rest; len(rest) == 0 {
+		delete(k.idle, c.key)
+	}
 	return c
 }
 
@@ -115,5 +127,16 @@ func (k *keeper) removeLocked(e *list.Element) *conn {
 func (k *keeper) check() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.idle) == k.order.Len()
+	n := 0
+	for key, all := range k.idle {
+		if n += len(all); len(all) == 0 {
+			return false
+		}
+		for _, e := range all {
+			if e.Value.(*conn).key != key {
+				return false
+			}
+		}
+	}
+	return n == k.order.Len()
 }

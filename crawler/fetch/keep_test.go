@@ -62,14 +62,14 @@ func TestConnectionsAreKeptAfterAWholeAnswer(t *testing.T) {
 				assert.Equal(t, c.kept && i > 0, res.Timing.Reused)
 				assert.Equal(t, res.Timing.Reused, res.Timing.Connect == 0)
 				if c.o.KeepAlive == 1 {
-					require.Eventually(t, func() bool { return f.kept.take(connKey{"http", addr, netip.Addr{}}) == nil }, time.Second, time.Millisecond)
+					require.Eventually(t, func() bool { return f.kept.take(connKey{"http", addr, netip.Addr{}}) == nil }, time.Minute, time.Millisecond)
 				}
 				if strings.HasSuffix(c.answer, okAnswer+okAnswer) { // until the second answer has ended the connection
 					require.Eventually(t, func() bool {
 						f.kept.mu.Lock()
 						defer f.kept.mu.Unlock()
 						return f.kept.order.Len() == 0 || !f.kept.order.Front().Value.(*conn).usable()
-					}, time.Second, time.Millisecond)
+					}, time.Minute, time.Millisecond)
 				}
 			}
 			assert.True(t, f.kept.check())
@@ -112,7 +112,7 @@ func TestAKeptConnectionThatIsClosedInsteadOfAnAnswer(t *testing.T) {
 	assert.Equal(t, 5, requests, "one for each Fetch")
 }
 
-func TestOneConnectionIsKeptForEachHostAndSoManyInAll(t *testing.T) {
+func TestSoManyConnectionsAreKeptInAll(t *testing.T) {
 	addr := web(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RemoteAddr) })
 	f := newFetcher(t, Options{MaxIdle: 2, Resolve: map[string]string{"*": addr}})
 	first := map[string]string{}
@@ -129,6 +129,53 @@ func TestOneConnectionIsKeptForEachHostAndSoManyInAll(t *testing.T) {
 		assert.Equal(t, host != "a", first[host] == body(t, res), "hosts do not share connections")
 	}
 	f.CloseIdle()
+	assert.Zero(t, f.kept.order.Len())
+	assert.True(t, f.kept.check())
+}
+
+// As many connections are kept for a host as were in use at once; when one of them
+// turns out to be closed, none is.
+func TestAsManyConnectionsAreKeptAsWereInUse(t *testing.T) {
+	var rounds [2]sync.WaitGroup // in each, three requests are answered when all have come
+	rounds[0].Add(3)
+	rounds[1].Add(3)
+	addr := perConn(t, func(c net.Conn, n int) bool {
+		if n > len(rounds) {
+			return false // to the third request of a connection there is no answer
+		}
+		rounds[n-1].Done()
+		rounds[n-1].Wait()
+		_, err := io.WriteString(c, okAnswer)
+		return err == nil
+	})
+	f := newFetcher(t, Options{})
+	u := "http://" + addr + "/"
+	round := func() (reused int) {
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				res, err := get(t, f, u)
+				assert.NoError(t, err)
+				mu.Lock()
+				defer mu.Unlock()
+				if res.Timing.Reused {
+					reused++
+				}
+			})
+		}
+		all.Wait()
+		return reused
+	}
+	for i := range rounds {
+		assert.Equal(t, 3*i, round())
+		assert.Equal(t, 3, f.kept.order.Len())
+		assert.True(t, f.kept.check())
+	}
+	_, err := get(t, f, u)
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	assert.True(t, e.Stale)
 	assert.Zero(t, f.kept.order.Len())
 	assert.True(t, f.kept.check())
 }

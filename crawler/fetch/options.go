@@ -60,8 +60,8 @@ type Options struct {
 	// NoHTTP2 does not offer HTTP/2 to https servers.
 	NoHTTP2 bool
 	// KeepAlive is how long a connection is kept idle for the next request to the
-	// same host, if its answer was read to the end: one for each host, MaxIdle in
-	// all. Zero means 15 s, and 256. NoKeepAlive closes it after each answer.
+	// same host, if its answer was read to the end: as many for each host as were in
+	// use at once, MaxIdle in all. Zero means 15 s, and 256. NoKeepAlive closes it after each answer.
 	KeepAlive   time.Duration
 	MaxIdle     int
 	NoKeepAlive bool
