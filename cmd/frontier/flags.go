@@ -77,6 +77,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.DurationVar(&s.frontier.Quarantine.Probe, "quarantine-probe", 10*time.Minute, "pause before the first probe, twice as long before each further one")
 	fs.IntVar(&s.frontier.Quarantine.Probes, "quarantine-probes", 3, "failed probes after which the host is given up; 0 waits for it for ever, and so does the crawl")
 	fs.BoolVar(&s.crawler.Groups.Off, "no-groups", false, "hosts with the same address owe it nothing together")
+	fs.IntVar(&s.frontier.HostConcurrency, "host-concurrency", 1, "contacts with one host at once")
 	fs.IntVar(&s.crawler.Groups.Concurrency, "group-concurrency", 1, "contacts with one address at once")
 	fs.Var(&exempt, "group-exempt", "`networks` (CIDR) whose addresses are shared without being one server, as of a CDN; comma-separated")
 	fs.DurationVar(&s.crawler.MaxCrawlDelay, "max-crawl-delay", 0, "greatest Crawl-delay of a robots.txt that is honoured (default: any)")
@@ -148,6 +149,9 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	}
 	if n := s.frontier.Quarantine.Probes; n < 0 || n > 250 {
 		bad("-probes is %d; want 0 to 250", n)
+	}
+	if n := s.frontier.HostConcurrency; n < 1 || n > 1024 {
+		bad("-host-concurrency is %d; want 1 to 1024", n)
 	}
 	if s.crawler.Groups.Concurrency < 1 {
 		bad("-group-concurrency is %d; want >= 1", s.crawler.Groups.Concurrency)

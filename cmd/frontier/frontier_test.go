@@ -305,3 +305,15 @@ func TestFilters(t *testing.T) {
 	assert.Contains(t, out, "1 pages")
 	assert.Contains(t, out, "not wanted by content-type: 1\n")
 }
+
+func TestHostConcurrency(t *testing.T) {
+	for args, want := range map[string]int{"-workers 8": 1, "-workers 8 -host-concurrency 4": 4} {
+		s, err := parseCrawl(append(strings.Fields(args), "http://a.example/"), io.Discard)
+		require.NoError(t, err)
+		assert.Equal(t, want, s.frontier.HostConcurrency)
+	}
+	for _, bad := range []string{"0", "-1", "1025"} {
+		_, err := parseCrawl([]string{"-host-concurrency", bad, "http://a.example/"}, io.Discard)
+		assert.ErrorContains(t, err, "-host-concurrency is "+bad)
+	}
+}
