@@ -53,5 +53,6 @@
 // take more. A mark takes 14 bytes of disk, and as many again while it is merged.
 // run.go has the layout.
 //
-// The folder of the store as a whole is what to back up.
+// The folder of the store as a whole is what to back up: while a frontier has the
+// store by [Store.CopyTo], otherwise with any tool.
 package spill

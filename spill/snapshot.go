@@ -43,9 +43,17 @@ func (s *Store) Snapshot() (frontier.Snapshot, error) {
 	defer s.leave()
 	s.turn.Lock() // no batch is half written, and the state agrees with the marks
 	defer s.turn.Unlock()
-	db, err := s.db.Snapshot()
+	x, err := s.snapshotLocked()
 	if err != nil {
 		return nil, fmt.Errorf("spill: snapshot: %w", err)
+	}
+	return x, nil
+}
+
+func (s *Store) snapshotLocked() (*snapshot, error) {
+	db, err := s.db.Snapshot()
+	if err != nil {
+		return nil, err
 	}
 	x := &snapshot{s: s, db: db, marks: s.marks.pin(), state: s.state, last: s.last}
 	s.mu.Lock()

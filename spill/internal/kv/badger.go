@@ -84,6 +84,7 @@ type Config struct {
 	Small bool
 
 	sizes sizes // tests have others
+	table int64 // 0: as Memory says
 }
 
 // OpenBadger opens or makes the folder path.
@@ -101,6 +102,9 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	}
 	for 4*d.table*perTable <= c.Memory && d.table < maxTable {
 		d.table *= 2
+	}
+	if c.table > 0 {
+		d.table = c.table
 	}
 	if c.Small {
 		d.table, d.large = smallTable, smallTable/16

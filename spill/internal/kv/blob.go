@@ -26,6 +26,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/seed-7440039f/frontier/internal/volume"
 )
 
 // Life is how long a value is likely to be of use.
@@ -194,7 +196,7 @@ func (b *blobs) fileFor(life Life, n int64) (*blob, error) {
 		return nil, err
 	}
 	if b.safe || life == moved {
-		if err := syncFolder(b.path); err != nil {
+		if err := volume.SyncFolder(b.path); err != nil {
 			return nil, errors.Join(err, f.file.Close(), os.Remove(name))
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
-	"syscall"
+
+	"github.com/seed-7440039f/frontier/internal/volume"
 )
 
 const smallFile = 16 << 10 // made even when space is short
@@ -26,11 +26,10 @@ type folder struct {
 
 // space fails unless size bytes can be written without touching the reserve.
 func (d *folder) space(size int64) error {
-	free, ok := freeSpace(d.path)
-	if !ok || free >= d.reserve && free-d.reserve >= uint64(size) {
-		return nil
+	if err := volume.Space(d.path, uint64(size), d.reserve); err != nil {
+		return fmt.Errorf("kv: %w", err)
 	}
-	return fmt.Errorf("kv: %d bytes free on the volume of %s, %d are kept in reserve: %w", free, d.path, d.reserve, syscall.ENOSPC)
+	return nil
 }
 
 func (d *folder) file(name string) string { return filepath.Join(d.path, filepath.FromSlash(name)) }
@@ -121,23 +120,10 @@ func (w *fileWriter) Sync() error {
 	if err := w.f.Sync(); err != nil {
 		return err
 	}
-	if err := syncFolder(filepath.Dir(w.f.Name())); err != nil || !w.newFolder {
+	if err := volume.SyncFolder(filepath.Dir(w.f.Name())); err != nil || !w.newFolder {
 		return err
 	}
-	return syncFolder(w.in.path)
-}
-
-// syncFolder makes the names in a folder survive a loss of power. Windows has
-// nothing of the kind, and needs nothing.
-func syncFolder(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return volume.SyncFolder(w.in.path)
 }
 
 // Close is for the store.

@@ -4,6 +4,7 @@ package kv
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
@@ -21,10 +22,11 @@ type Snapshot interface {
 // Snapshot is for the store.
 func (d *Badger) Snapshot() (Snapshot, error) {
 	d.blobs.pin() // before the moment: what keys point to then stays
-	return &badgerSnapshot{d.blobs, d.db.NewTransaction(false)}, nil
+	return &badgerSnapshot{d, d.blobs, d.db.NewTransaction(false)}, nil
 }
 
 type badgerSnapshot struct {
+	db    *Badger
 	blobs *blobs
 	txn   *badger.Txn
 }
@@ -127,6 +129,18 @@ func (f *Faulty) Snapshot() (Snapshot, error) {
 type faultySnapshot struct {
 	Snapshot
 	f *Faulty
+}
+
+// CopyTo is for the store.
+func (s *faultySnapshot) CopyTo(ctx context.Context, dir string, number uint64, files []string) error {
+	if err := s.f.pass(Read); err != nil {
+		return err
+	}
+	c, ok := s.Snapshot.(Copier)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return c.CopyTo(ctx, dir, number, files)
 }
 
 func (s *faultySnapshot) Get(key []byte, fn func([]byte) error) (bool, error) {

@@ -2,11 +2,13 @@
 
 //go:build linux || darwin
 
-package kv
+package volume
 
 import "golang.org/x/sys/unix"
 
-func freeSpace(path string) (uint64, bool) {
+// Free returns how many bytes the volume of a folder has left for this process, and
+// whether that is known.
+func Free(path string) (uint64, bool) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
 		return 0, false

@@ -1,10 +1,12 @@
 // This file asks a Windows volume for its free space.
 
-package kv
+package volume
 
 import "golang.org/x/sys/windows"
 
-func freeSpace(path string) (uint64, bool) {
+// Free returns how many bytes the volume of a folder has left for this process, and
+// whether that is known.
+func Free(path string) (uint64, bool) {
 	p, err := windows.UTF16PtrFromString(path)
 	if err != nil {
 		return 0, false

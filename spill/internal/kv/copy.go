@@ -1,0 +1,192 @@
+// This file copies a DB, as it was at one moment, into a folder that OpenBadger opens.
+//
+// Files that are not written to any more get a second name, where the volume can do
+// that: they are never changed, only removed. Badger's own files are not copied, which
+// change under whoever reads them, but what they hold: keys, small values and places.
+
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Copier is a Snapshot that CopyTo makes a folder of.
+type Copier interface {
+	// CopyTo fills a folder that is empty with all of the snapshot's keys, and the
+	// named files. number is what the copy says was confirmed. Nothing of the copy
+	// need survive a loss of power when it returns.
+	CopyTo(ctx context.Context, dir string, number uint64, files []string) error
+}
+
+const (
+	copyBytes = 64 << 10 // of keys and values in one transaction
+	copyTable = 1 << 20  // of the copy's tables while it is made
+)
+
+// CopyTo is for the store.
+func (s *badgerSnapshot) CopyTo(ctx context.Context, dir string, number uint64, files []string) error {
+	c := &copying{ctx: ctx, from: s, named: map[uint32]bool{}}
+	var err error
+	config := Config{Reserve: int64(s.db.reserve), Logger: s.db.log, sizes: s.db.sizes, table: copyTable}
+	if c.to, err = OpenBadger(dir, config); err != nil {
+		return err
+	}
+	err = c.all(files)
+	if err == nil {
+		c.to.confirmed.safe = true // by the time that anybody reads it
+		c.to.Confirm(number)
+	}
+	return errors.Join(err, c.to.Close())
+}
+
+// copying is one CopyTo.
+type copying struct {
+	ctx   context.Context
+	from  *badgerSnapshot
+	to    *Badger
+	named map[uint32]bool // blobs that are there
+	txn   *badger.Txn
+	bytes int // in txn
+}
+
+func (c *copying) all(files []string) error {
+	if err := c.to.space(0); err != nil {
+		return err
+	}
+	for _, name := range files {
+		if err := c.file(c.from.db.file(name), name, -1); err != nil {
+			return err
+		}
+	}
+	c.txn = c.to.db.NewTransaction(true)
+	defer func() { c.txn.Discard() }()
+	o := badger.DefaultIteratorOptions
+	o.PrefetchValues = false
+	it := c.from.txn.NewIterator(o)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		if err := c.item(it.Item()); err != nil {
+			return err
+		}
+	}
+	return c.flush()
+}
+
+// item takes one key, with the file that it points to.
+func (c *copying) item(item *badger.Item) error {
+	value, err := item.ValueCopy(nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if item.UserMeta() == metaApart {
+		p, err := readPlace(value)
+		if err == nil {
+			err = c.blob(p.file)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	n := len(item.Key()) + len(value)
+	if c.bytes > 0 && c.bytes+n > copyBytes {
+		if err := c.flush(); err != nil {
+			return err
+		}
+	}
+	c.bytes += n
+	return c.txn.SetEntry(badger.NewEntry(item.KeyCopy(nil), value).WithMeta(item.UserMeta()))
+}
+
+// flush writes what was taken.
+func (c *copying) flush() error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if err := c.to.space(int64(c.bytes)); err != nil {
+		return err
+	}
+	if err := c.txn.Commit(); err != nil {
+		return err
+	}
+	c.to.version.Store(c.txn.ReadTs() + 1)
+	c.txn, c.bytes = c.to.db.NewTransaction(true), 0
+	return nil
+}
+
+// blob gives the copy a file of values. One that is still written to is copied: the
+// copy would grow with it.
+func (c *copying) blob(id uint32) error {
+	if c.named[id] {
+		return nil
+	}
+	f := c.from.blobs.hold(id)
+	if f == nil {
+		return errNoBlob(id)
+	}
+	defer f.use.RUnlock()
+	c.named[id] = true
+	d := c.from.db
+	d.turn.Lock()
+	filling, size := d.blobs.filling[f.life] == f, f.size.Load()
+	d.turn.Unlock()
+	if !filling {
+		size = -1
+	}
+	return c.file(f.file.Name(), blobFolder+"/"+filepath.Base(f.file.Name()), size)
+}
+
+// file gives the copy a file: if size is negative, one that does not change; else so
+// many bytes of one that does.
+func (c *copying) file(from, name string, size int64) error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	to := c.to.file(name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	if size < 0 && os.Link(from, to) == nil {
+		return nil
+	}
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if size < 0 {
+		info, err := src.Stat()
+		if err != nil {
+			return err
+		}
+		size = info.Size()
+	}
+	dst, err := c.to.CreateFile(name, size)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(&offsetWriter{c.ctx, dst, 0}, src, size)
+	return errors.Join(err, dst.Close())
+}
+
+// offsetWriter writes a file from its beginning, until its context ends.
+type offsetWriter struct {
+	ctx context.Context
+	to  FileWriter
+	at  int64
+}
+
+func (w *offsetWriter) Write(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := w.to.WriteAt(p, w.at)
+	w.at += int64(n)
+	return n, err
+}
