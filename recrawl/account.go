@@ -10,7 +10,7 @@ func counted(st State) bool { return st.Crawled() && st.mode() < gone && int8(st
 
 // repeats reports whether the page's due time comes from its interval.
 func repeats(st State) bool {
-	return st.mode() != probing && st.mode() != probingAgain && st.count() == 0 && !st.has(claimed)
+	return !probes(st) && st.count() == 0 && !st.has(claimed)
 }
 
 // count takes the page into the books. A page of a bound host is counted there.
@@ -30,7 +30,7 @@ func (s *Scheduler) count(p *Page) {
 	st.set(atHost, at)
 	s.promise(p, 1)
 	if !at {
-		s.demand.add(*st, 1)
+		s.demand.add(priced(*st), 1)
 		return
 	}
 	s.add(h, *st, 1)
@@ -57,11 +57,12 @@ func (s *Scheduler) uncount(p Page) {
 		}
 		return
 	}
-	s.demand.add(p.State, -1)
+	s.demand.add(priced(p.State), -1)
 }
 
 // add counts a page at its host.
 func (s *Scheduler) add(h *host, st State, n int32) {
+	st = priced(st)
 	if h.own.add(st, n) == 0 {
 		return
 	}
@@ -115,7 +116,7 @@ func (s *Scheduler) observe(p *Page, v Visit) {
 	}
 	t := days(v.At.Sub(p.Last))
 	if v.Outcome > Unchanged || p.Last.IsZero() || !(t > 0) {
-		if st.mode() == probing || st.mode() == probingAgain {
+		if probes(*st) {
 			st.setMode(steady) // else it would be probed for ever
 		}
 		return
@@ -141,47 +142,6 @@ func (s *Scheduler) unchanged(st *State, g Gamma, t float64) Gamma {
 		st.setMode(probed)
 	}
 	return g.Unchanged(t)
-}
-
-// lateProbe is after how many times Options.Probe a probe tells nothing any more.
-const lateProbe = 8
-
-func (s *Scheduler) changed(p *Page, v Visit, g Gamma, t float64) Gamma {
-	st := &p.State
-	probe := days(s.opts.Probe)
-	surprise := g.Mean()*probe < 0.3567 // 1 - e^-x < 0.3
-	switch st.mode() {
-	case steady:
-		st.setMode(changedOnce)
-	case changedOnce:
-		st.setMode(changedTwice)
-	case changedTwice:
-		if surprise {
-			st.setMode(probing)
-			s.stats.probes++
-		}
-	case probing:
-		if t > lateProbe*probe { // it came too late to tell anything
-			st.setMode(changedTwice)
-			break
-		}
-		s.stats.probes++
-		st.setMode(probingAgain)
-		return Gamma{1, t}
-	case probingAgain:
-		if t > probe {
-			st.setMode(probed)
-			break
-		}
-		st.setMode(volatile)
-		return Gamma{16, 16 / (leastRate * rateSpan)}
-	case volatile:
-		return g
-	}
-	if ago, ok := s.modified(p, v, t); ok {
-		return g.ChangedAt(ago)
-	}
-	return g.Changed(t)
 }
 
 // modified is how many days before the visit the page changed last, if its

@@ -197,9 +197,9 @@ func (s *Scheduler) visit(p *Page, v Visit) Verdict {
 	}
 	switch st.mode() {
 	case probing:
-		return s.check(p, v.At, days(s.opts.Probe))
+		return s.check(p, v.At, s.probe(st.Rate()))
 	case probingAgain:
-		return s.check(p, v.At, max(days(s.opts.Probe)/60, days(time.Second)))
+		return s.check(p, v.At, s.again())
 	}
 	t := s.interval(p)
 	p.Due = v.At.Add(span(t))
@@ -248,12 +248,13 @@ func (s *Scheduler) interval(p *Page) float64 {
 			shift = h.shift
 		}
 	}
-	return max(1/s.most, min(1/s.least, s.prices.interval(p.State, shift)))
+	return max(1/s.most, min(1/s.least, s.prices.interval(priced(p.State), shift)))
 }
 
 // index is what a fetch of the page is worth at an age, in prices.
 func (s *Scheduler) index(p *Page, age float64) float64 {
-	return Index(p.State.Rate(), p.State.Weight(), age) * math.Exp(-s.prices.log)
+	st := priced(p.State)
+	return Index(st.Rate(), st.Weight(), age) * math.Exp(-s.prices.log)
 }
 
 // Index is what a fetch of the page is worth now, in prices: from 1 on it pays.
@@ -284,7 +285,7 @@ func (s *Scheduler) Recheck(p Page, now time.Time) (Page, time.Time) {
 			return p, due
 		}
 	}
-	if m := p.State.mode(); (m == probing || m == probingAgain) && days(now.Sub(p.Last)) > lateProbe*days(s.opts.Probe) {
+	if probes(p.State) && days(now.Sub(p.Last)) > lateProbe*days(s.opts.Probe) {
 		s.uncount(p)
 		p.State.setMode(changedTwice)
 		p.Due = p.Last.Add(span(s.interval(&p)))
