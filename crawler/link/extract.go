@@ -129,8 +129,12 @@ func (x *extractor) onText() {
 
 func (x *extractor) onStart() {
 	// The tokenizer says nothing about self-closing here: <script/> opens a script.
-	tag, more := x.z.TagName()
 	x.raw, x.inTitle, x.inStyle = "", false, false
+	if tag := plainName(x.z.Raw()); tag != nil && elements[string(tag)] == "" && x.opts.Kinds&Style == 0 {
+		x.body.tag(tag) // as most
+		return
+	}
+	tag, more := x.z.TagName()
 	x.body.tag(tag)
 	name := elements[string(tag)] // empty for those that do not matter
 	if name == "" {
@@ -169,7 +173,10 @@ func (x *extractor) onStart() {
 }
 
 func (x *extractor) onEnd() {
-	tag, _ := x.z.TagName()
+	tag := plainName(x.z.Raw())
+	if tag == nil {
+		tag, _ = x.z.TagName()
+	}
 	x.raw, x.inStyle = "", false
 	x.body.tag(tag)
 	switch string(tag) {
@@ -182,6 +189,22 @@ func (x *extractor) onEnd() {
 	case "picture":
 		x.picture = false
 	}
+}
+
+// plainName is the name of a tag, given as it stands in the page; nil if it is not
+// all lower-case letters and digits. The tokenizer would copy it.
+func plainName(raw []byte) []byte {
+	raw = bytes.TrimPrefix(bytes.TrimPrefix(raw, []byte("<")), []byte("/"))
+	for i, c := range raw {
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+		case c == '>' || c == '/' || isSpace(c):
+			return raw[:i]
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 // beginAnchor makes the next text belong to the last link.

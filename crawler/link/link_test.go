@@ -10,9 +10,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/unicode"
+	"pgregory.net/rapid"
 )
 
 const pageURL = "http://a.example/dir/page"
@@ -262,6 +264,26 @@ func TestKind(t *testing.T) {
 	assert.Len(t, strings.Split(All.String(), "|"), len(kindNames))
 	p := extract(t, `<a href=x><img src=y><link rel=canonical href=z>`, Options{Kinds: Image | Canonical})
 	assert.Equal(t, []string{"image /dir/y", "canonical /dir/z"}, found(p))
+}
+
+func TestPlainNameAgreesWithTheTokenizer(t *testing.T) {
+	piece := rapid.SampledFrom([]string{"<", "</", ">", "/", " ", "\n", "\f", "a", "h1", "DIV", "x-y", "\x00", "=", "\"", "é", "!", "--", "script"})
+	rapid.Check(t, func(t *rapid.T) {
+		z := html.NewTokenizer(strings.NewReader(strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "")))
+		for {
+			switch z.Next() {
+			case html.ErrorToken:
+				return
+			case html.StartTagToken, html.SelfClosingTagToken, html.EndTagToken:
+				got := string(plainName(z.Raw()))
+				name, _ := z.TagName()
+				if got != "" {
+					require.Equal(t, string(name), got)
+				}
+			}
+		}
+	})
+	require.Equal(t, "h1", string(plainName([]byte("</h1\n>"))), "and without it")
 }
 
 func FuzzExtract(f *testing.F) {
