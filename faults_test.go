@@ -1,4 +1,4 @@
-// This file lets the disk fail under a frontier, at each call in turn.
+// This file lets the disk fail under a frontier, and damages what it stored.
 
 package frontier_test
 
@@ -14,243 +14,13 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/internal/tally"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/stretchr/testify/require"
 )
 
 var errDisk = errors.New("disk fault")
-
-// ledger is what a caller knows of its URLs, from what calls returned.
-type ledger struct {
-	testing.TB
-	w     *world
-	in    map[string]bool // admitted and not finished
-	out   map[string]bool // finished
-	maybe map[string]bool // of a call that failed and was not repeated yet
-	next  int
-}
-
-// failed reports whether a call failed, and requires that it was the disk.
-func (g *ledger) failed(err error) bool {
-	g.Helper()
-	if err != nil {
-		require.ErrorIs(g, err, errDisk)
-		g.survives()
-	}
-	return err != nil
-}
-
-// survives requires that the death of the process now would lose nothing that was
-// acknowledged, and bring nothing back that was finished.
-func (g *ledger) survives() {
-	g.Helper()
-	m := g.w.machine.Kill(g)
-	o := g.w.opts
-	o.Spill = m.Store
-	f, err := frontier.Open(context.Background(), o)
-	require.NoError(g, err)
-	w := &world{TB: g, f: f, clk: g.w.clk, opts: o, machine: m}
-	g.shows(w.rest())
-	ended(g, f)
-}
-
-// shows compares URLs that came out with what must.
-func (g *ledger) shows(urls []string) {
-	g.Helper()
-	got := map[string]bool{}
-	for _, u := range urls {
-		require.False(g, got[u], "%s came twice", u)
-		got[u] = true
-		require.True(g, g.in[u] || g.maybe[u], "%s was finished, or never added", u)
-	}
-	for u := range g.in {
-		require.True(g, got[u] || g.maybe[u], "%s is lost", u)
-	}
-}
-
-func (g *ledger) fresh(n int) (out []frontier.Entry) {
-	for range n {
-		g.next++
-		out = append(out, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", g.next%3, g.next), Meta: []byte("meta")})
-	}
-	return out
-}
-
-// add adds entries until it works.
-func (g *ledger) add(entries []frontier.Entry) {
-	g.Helper()
-	for _, e := range entries {
-		g.maybe[e.URL] = true
-	}
-	n, err := g.w.f.Add(context.Background(), entries...)
-	if g.failed(err) {
-		require.Zero(g, n)
-		n, err = g.w.f.Add(context.Background(), entries...)
-		require.NoError(g, err)
-	}
-	require.Equal(g, len(entries), n, "a URL of a failed Add is not known")
-	for _, e := range entries {
-		delete(g.maybe, e.URL)
-		g.in[e.URL] = true
-	}
-}
-
-// visit takes a URL, and finishes it with outlinks.
-func (g *ledger) visit(o frontier.Outcome) {
-	g.Helper()
-	l, _, err := g.w.tryNext()
-	if g.failed(err) {
-		l, _, err = g.w.tryNext()
-	}
-	require.NoError(g, err)
-	require.True(g, g.in[l.Entry.URL])
-	o.Add = g.fresh(2)
-	g.maybe[l.Entry.URL], g.maybe[o.Add[0].URL], g.maybe[o.Add[1].URL] = true, true, true
-	ends := o.Result != frontier.Requeue && o.Next.IsZero()
-	switch err := g.w.f.Done(l, o); {
-	case g.failed(err) && strings.Contains(err.Error(), "outlinks"): // the completion was recorded
-		g.add(o.Add)
-	case err != nil:
-		again, _, err := g.w.tryNext()
-		require.NoError(g, err)
-		for again.Entry.URL != l.Entry.URL { // another host's turn
-			require.NoError(g, g.w.f.Done(again, requeue))
-			again, _, err = g.w.tryNext()
-			require.NoError(g, err)
-		}
-		require.Equal(g, l.Attempt, again.Attempt)
-		require.NoError(g, g.w.f.Done(again, o))
-	}
-	delete(g.maybe, l.Entry.URL)
-	if ends {
-		delete(g.in, l.Entry.URL)
-		g.out[l.Entry.URL] = true
-	}
-	for _, e := range o.Add {
-		delete(g.maybe, e.URL)
-		g.in[e.URL] = true
-	}
-}
-
-// delete deletes what there is of a host until it works.
-func (g *ledger) delete(host string) {
-	g.Helper()
-	var gone []string
-	for u := range g.in {
-		if strings.HasPrefix(u, "http://"+host+"/") {
-			gone = append(gone, u)
-			g.maybe[u] = true
-		}
-	}
-	_, err := g.w.f.Delete(context.Background(), frontier.Host(host))
-	if g.failed(err) {
-		n, err := g.w.f.Delete(context.Background(), frontier.Host(host))
-		require.NoError(g, err)
-		require.EqualValues(g, len(gone), n, "a Delete that failed has changed nothing")
-	}
-	for _, u := range gone {
-		delete(g.in, u)
-		delete(g.maybe, u)
-		g.out[u] = true
-	}
-}
-
-func (g *ledger) move() {
-	g.Helper()
-	if g.failed(g.w.f.MoveNow(true)) {
-		require.NoError(g, g.w.f.MoveNow(true))
-	}
-}
-
-func (g *ledger) open() {
-	g.Helper()
-	f, err := frontier.Open(context.Background(), g.w.opts)
-	if g.failed(err) {
-		require.Nil(g, f)
-		f, err = frontier.Open(context.Background(), g.w.opts)
-	}
-	require.NoError(g, err)
-	g.w.f = f
-}
-
-func (g *ledger) reopen() {
-	g.Helper()
-	require.NoError(g, g.w.f.Check())
-	_ = g.failed(g.w.f.Close())
-	g.open()
-	g.w.clk.Advance(time.Minute)
-}
-
-// life is a short life of a frontier, with all that touches the disk.
-func (g *ledger) life() {
-	g.Helper()
-	g.open()
-	g.add(g.fresh(40))
-	for range 3 {
-		g.visit(frontier.Outcome{})
-	}
-	g.move()
-	for i := range 6 {
-		g.visit(frontier.Outcome{Result: frontier.Result(i)})
-	}
-	g.add(g.fresh(40))
-	g.visit(frontier.Outcome{Next: g.w.clk.Now().Add(30 * time.Second)})
-	g.visit(frontier.Outcome{Result: frontier.Requeue, CrawlDelay: ms})
-	g.delete("h1.example")
-	g.move()
-	g.w.clk.Advance(time.Minute)
-	g.visit(frontier.Outcome{})
-	g.add(g.fresh(6))
-	g.delete("h2.example")
-	g.reopen()
-	for range 3 {
-		g.visit(frontier.Outcome{})
-	}
-	g.move()
-	g.reopen()
-	g.survives()
-}
-
-// Whichever call to the disk fails: its caller is told, nothing acknowledged is
-// lost, what failed can be repeated, nothing hangs.
-func TestFailureOfEachDiskCall(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		point spilltest.Point
-		burst int
-	}{
-		{"write", spilltest.Write, 1}, {"sync", spilltest.Sync, 1}, {"read", spilltest.Read, 1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			n, hit := 1, true
-			for ; hit; n++ {
-				synctest.Test(t, func(t *testing.T) {
-					m := spilltest.OpenMemory(t, spill.Options{})
-					clk := simclock.New(dawn)
-					g := &ledger{TB: t, in: map[string]bool{}, out: map[string]bool{}, maybe: map[string]bool{}, w: &world{
-						TB: t, clk: clk, machine: m, opts: frontier.Options{
-							Clock: clk, Spill: m.Store, Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0),
-						},
-					}}
-					m.Faults.FailNth(c.point, n, errDisk)
-					before := m.Faults.Calls(c.point)
-					g.life()
-					hit = m.Faults.Calls(c.point)-before >= n
-					m.Faults.Heal()
-					g.shows(g.w.rest())
-					ended(t, g.w.f)
-				})
-				if t.Failed() {
-					t.Fatalf("with call %d failing", n)
-				}
-			}
-			t.Logf("%d calls", n-2)
-			require.Greater(t, n, 5)
-		})
-	}
-}
 
 // While nothing can be written, what is there is handed out, and comes again.
 func TestDiskThatStaysBroken(t *testing.T) {
@@ -481,7 +251,7 @@ func TestReadFaultIsPassing(t *testing.T) {
 // With Sync, what was acknowledged survives a loss of power.
 func TestPowerLoss(t *testing.T) {
 	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{Sync: true})
-	g := &ledger{TB: t, w: w, in: map[string]bool{}, out: map[string]bool{}, maybe: map[string]bool{}}
+	g := &ledger{TB: t, w: w, in: map[string]bool{}, out: map[string]bool{}, maybe: map[string]bool{}, n: tally.Of(t)}
 	lost := func() {
 		t.Helper()
 		for kept := 0; kept <= w.machine.Disk.Unsynced(); kept++ {

@@ -37,20 +37,23 @@ type Spill interface {
 	// the store, and with a *CorruptError where stored data cannot be read.
 	Recover(ctx context.Context, r Recovery) error
 
-	// Commit makes b durable, wholly or not at all, before it returns. It does
-	// not keep b or anything in it.
+	// Commit makes b durable, wholly or not at all, before it returns. A batch
+	// whose Commit failed never becomes part of the state, whatever reached the
+	// disk. It does not keep b or anything in it.
 	Commit(b *Batch) error
 
 	// Pack writes the records of runs into new blocks of generation gen, and
 	// tells for each run, in order, the parts that now hold its records, in
 	// order: the parts of run i are result[i]. Several runs share a block. A
 	// part holds records of one run only, at most MaxPart of them. Runs come
-	// sorted by priority and host as far as the caller can.
+	// sorted by priority and host as far as the caller can. After an error no
+	// block of this call belongs to the generation; those of earlier calls do.
 	Pack(gen uint32, runs []Run) ([][]Part, error)
 
 	// PackTimed writes records, which are sorted by Due, into new blocks of
 	// generation gen that hold nothing else. It tells the blocks in order; each
-	// holds as many of the records as it says, in order from position 0 on.
+	// holds as many of the records as it says, in order from position 0 on. Errors
+	// are as those of Pack.
 	PackTimed(gen uint32, records []TimedRecord) ([]TimedBlock, error)
 
 	// PackMarks writes the marks of the admissions that the checkpoint of

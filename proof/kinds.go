@@ -64,6 +64,11 @@ func kinds() []kind {
 			pkg: ".", run: "^TestLinearizable$", seed: ownSeed, long: []string{"-frontier.long"},
 		},
 		{
+			name: "faults", what: "faults of a store: the n-th write, sync, read or open of its disk, or call of any Spill, fails or takes seconds, for each n",
+			pkg: ".", run: "^(TestFailureOfEach(DiskCall|CallOfTheSpill)|TestFaultsMeetACrowd)$", seed: ownSeed,
+			ci: []string{"-frontier.each-fault"}, long: []string{"-frontier.each-fault"},
+		},
+		{
 			name: "kill", what: "kills of a process under load at random moments",
 			pkg: ".", run: "^TestKill$", seed: ownSeed,
 			ci: []string{"-frontier.crash-rounds=8"}, long: []string{"-frontier.crash-rounds=40"}, share: 3,

@@ -15,11 +15,12 @@ import (
 type Point = kv.Point
 
 // The points. Write fails before anything is applied, Sync after everything is,
-// Read when a value is read.
+// Read when a value is read, Open when a file is opened or made.
 const (
 	Write = kv.Write
 	Sync  = kv.Sync
 	Read  = kv.Read
+	Open  = kv.Open
 )
 
 // Machine is a store on a disk in memory, and the faults of that disk.

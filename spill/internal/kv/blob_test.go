@@ -15,6 +15,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -266,6 +267,7 @@ func copyFolder(t testing.TB, dir string) string {
 	}
 }
 
+// names returns the names of the files in a folder, and what the manifest says.
 func names(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -273,7 +275,9 @@ func names(t testing.TB, dir string) (names []string) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	return names
+	manifest, err := os.ReadFile(filepath.Join(dir, badger.ManifestFilename))
+	require.NoError(t, err)
+	return append(names, string(manifest))
 }
 
 // reclaim goes on until all is done: a table may still have to be written.

@@ -2,25 +2,33 @@
 
 package kv
 
-import "sync"
+import (
+	"errors"
+	"io"
+	"sync"
+)
 
 // Point is a place where a Faulty can fail.
 type Point int
 
 // The points, in the order in which a write passes them.
 const (
-	Write Point = iota // nothing of the write is applied; making and removing a file, too
+	Write Point = iota // nothing of the write is applied; removing a file, too
 	Sync               // the write, or all those to a file, are applied, only their confirmation fails
-	Read               // Get and each value of Iterate; Snapshot; opening a file and each ReadAt
+	Read               // Get and each value of Iterate; Snapshot; each ReadAt of a file
+	Open               // opening or making a file
+	points
 )
 
-// Faulty is a DB whose calls can be made to fail or to wait.
+// Faulty is a DB whose calls can be made to fail or to wait. A write to a file that
+// fails with an io.ErrShortWrite has written half, and a read of a file that fails
+// with an io.ErrUnexpectedEOF has read half.
 type Faulty struct {
 	DB
 
 	mu    sync.Mutex
-	rules []rule // guarded by mu
-	seen  [3]int // guarded by mu; calls so far
+	rules []rule      // guarded by mu
+	seen  [points]int // guarded by mu; calls so far
 }
 
 type rule struct {
@@ -134,7 +142,7 @@ func (f *Faulty) iterate(r Reader, from, to []byte, fn func([]byte, func() ([]by
 
 // CreateFile is for the store.
 func (f *Faulty) CreateFile(name string, size int64) (FileWriter, error) {
-	if err := f.pass(Write); err != nil {
+	if err := f.pass(Open); err != nil {
 		return nil, err
 	}
 	w, err := f.DB.CreateFile(name, size)
@@ -154,7 +162,7 @@ func (f *Faulty) RemoveFile(name string) error {
 
 // OpenFile is for the store.
 func (f *Faulty) OpenFile(name string) (FileReader, error) {
-	if err := f.pass(Read); err != nil {
+	if err := f.pass(Open); err != nil {
 		return nil, err
 	}
 	r, err := f.DB.OpenFile(name)
@@ -171,7 +179,12 @@ type faultyWriter struct {
 
 // WriteAt is for the store.
 func (w *faultyWriter) WriteAt(p []byte, off int64) (int, error) {
-	if err := w.f.pass(Write); err != nil {
+	err := w.f.pass(Write)
+	switch {
+	case errors.Is(err, io.ErrShortWrite):
+		n, also := w.FileWriter.WriteAt(p[:len(p)/2], off)
+		return n, errors.Join(err, also)
+	case err != nil:
 		return 0, err
 	}
 	return w.FileWriter.WriteAt(p, off)
@@ -192,7 +205,12 @@ type faultyReader struct {
 
 // ReadAt is for the store.
 func (r *faultyReader) ReadAt(p []byte, off int64) (int, error) {
-	if err := r.f.pass(Read); err != nil {
+	err := r.f.pass(Read)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		n, also := r.FileReader.ReadAt(p[:len(p)/2], off)
+		return n, errors.Join(err, also)
+	case err != nil:
 		return 0, err
 	}
 	return r.FileReader.ReadAt(p, off)
