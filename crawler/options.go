@@ -39,8 +39,8 @@ type Options struct {
 	// UserAgent and a dns.Resolver. One of your own should send UserAgent too.
 	Fetcher Fetcher
 	// Protocols are Fetchers for the URLs of other schemes than http and https, or
-	// in place of Fetcher for these, by scheme in lower case. Those without one are
-	// not crawled. A site of any scheme is asked for its /robots.txt first; a
+	// in place of Fetcher for these, by scheme in lower case: packages fetch/ftp and
+	// fetch/gopher have some. Those without one are not crawled. A site of any scheme is asked for its /robots.txt first; a
 	// protocol without files of that name answers with status 404.
 	Protocols map[string]Fetcher
 	// Robots reads robots.txt files. Nil means RFC 9309.

@@ -17,14 +17,22 @@ import (
 // there. There are none if Fetch does not look them up: through a Proxy, or with a
 // Dial but no Lookup. Errors are of type *Error.
 func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, error) {
-	if f.opts.Proxy != nil || f.opts.Lookup == nil {
+	if f.opts.unlooked() {
 		return nil, nil
 	}
 	req, err := f.request(Request{URL: rawURL})
 	if err != nil {
 		return nil, &Error{URL: rawURL, Class: BadURL, Err: err}
 	}
-	to, named := f.opts.resolve(net.JoinHostPort(req.URL.Hostname(), portOf(req.URL)))
+	return f.opts.addresses(ctx, rawURL, net.JoinHostPort(req.URL.Hostname(), portOf(req.URL)))
+}
+
+// unlooked reports whether names are looked up by somebody else.
+func (o *Options) unlooked() bool { return o.Proxy != nil || o.Lookup == nil }
+
+// addresses looks up where to, the host and port of a URL, may be contacted.
+func (o *Options) addresses(ctx context.Context, rawURL, to string) ([]netip.Addr, error) {
+	to, named := o.resolve(to)
 	host, _, err := net.SplitHostPort(to)
 	if err != nil {
 		return nil, &Error{URL: rawURL, Class: BadURL, Err: err}
@@ -33,9 +41,9 @@ func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, e
 	if addr, err := netip.ParseAddr(host); err == nil {
 		found = []netip.Addr{addr}
 	} else {
-		ctx, cancel := context.WithTimeout(ctx, f.opts.DialTimeout)
+		ctx, cancel := context.WithTimeout(ctx, o.DialTimeout)
 		defer cancel()
-		found, err = f.opts.Lookup(ctx, host)
+		found, err = o.Lookup(ctx, host)
 		if err == nil && len(found) == 0 {
 			err = &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
 		}
@@ -43,7 +51,7 @@ func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, e
 			return nil, &Error{URL: rawURL, Class: classify(ctx, err), Err: err}
 		}
 	}
-	found, err = f.permitted(ordered(found), named)
+	found, err = o.permitted(ordered(found), named)
 	if err != nil {
 		return nil, &Error{URL: rawURL, Class: Blocked, Err: err}
 	}

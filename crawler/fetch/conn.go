@@ -72,7 +72,7 @@ func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.opts.DialTimeout)
 	defer cancel()
-	raw, err := f.connect(ctx, network, addr, d)
+	raw, err := f.opts.connect(ctx, network, addr, d)
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +83,13 @@ func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, err
 
 // connect finds the addresses of a host and connects to the first that answers.
 // What may not be contacted is not: addresses are judged here, after the lookup.
-func (f *Fetcher) connect(ctx context.Context, network, addr string, d *dialling) (net.Conn, error) {
+func (o *Options) connect(ctx context.Context, network, addr string, d *dialling) (net.Conn, error) {
 	began := time.Now()
 	defer func() { d.timing.Connect = time.Since(began) - d.timing.DNS }()
-	if f.opts.Proxy != nil { // addr is the proxy's
-		return f.opts.Dial(ctx, network, addr)
+	if o.Proxy != nil { // addr is the proxy's
+		return o.Dial(ctx, network, addr)
 	}
-	to, named := f.opts.resolve(addr)
+	to, named := o.resolve(addr)
 	host, port, err := net.SplitHostPort(to)
 	if err != nil {
 		return nil, err
@@ -100,11 +100,11 @@ func (f *Fetcher) connect(ctx context.Context, network, addr string, d *dialling
 		found = []netip.Addr{d.at}
 	case err == nil:
 		found = []netip.Addr{literal}
-	case f.opts.Lookup == nil: // the user's Dial looks names up
-		c, err := f.opts.Dial(ctx, network, to)
-		return f.guarded(c, named, err)
+	case o.Lookup == nil: // the user's Dial looks names up
+		c, err := o.Dial(ctx, network, to)
+		return o.guarded(c, named, err)
 	default:
-		if found, err = f.opts.Lookup(ctx, host); err == nil && len(found) == 0 {
+		if found, err = o.Lookup(ctx, host); err == nil && len(found) == 0 {
 			err = &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
 		}
 		d.timing.DNS = time.Since(began)
@@ -113,22 +113,22 @@ func (f *Fetcher) connect(ctx context.Context, network, addr string, d *dialling
 		}
 		found = ordered(found)
 	}
-	if found, err = f.permitted(found, named); err != nil {
+	if found, err = o.permitted(found, named); err != nil {
 		return nil, err
 	}
-	return f.connectTo(ctx, network, port, found, named)
+	return o.connectTo(ctx, network, port, found, named)
 }
 
 // connectTo tries addresses in turn, each for its share of the time that is left.
-func (f *Fetcher) connectTo(ctx context.Context, network, port string, addrs []netip.Addr, named netip.Addr) (c net.Conn, err error) {
+func (o *Options) connectTo(ctx context.Context, network, port string, addrs []netip.Addr, named netip.Addr) (c net.Conn, err error) {
 	for i, a := range addrs {
 		part, cancel := ctx, context.CancelFunc(func() {})
 		if deadline, ok := ctx.Deadline(); ok && i < len(addrs)-1 {
 			part, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addrs)-i))
 		}
-		c, err = f.opts.Dial(part, network, net.JoinHostPort(a.String(), port))
+		c, err = o.Dial(part, network, net.JoinHostPort(a.String(), port))
 		cancel()
-		if c, err = f.guarded(c, named, err); err == nil || ctx.Err() != nil {
+		if c, err = o.guarded(c, named, err); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -137,21 +137,21 @@ func (f *Fetcher) connectTo(ctx context.Context, network, port string, addrs []n
 
 // permitted keeps the addresses that may be contacted; named is one that the
 // operator chose.
-func (f *Fetcher) permitted(addrs []netip.Addr, named netip.Addr) ([]netip.Addr, error) {
+func (o *Options) permitted(addrs []netip.Addr, named netip.Addr) ([]netip.Addr, error) {
 	if named.IsValid() && len(addrs) == 1 && addrs[0].Unmap() == named.Unmap() {
 		return addrs, nil
 	}
-	return f.opts.Networks.permitted(addrs)
+	return o.Networks.permitted(addrs)
 }
 
 // guarded closes a connection that a Dial of the user's own made to an address
 // that may not be contacted.
-func (f *Fetcher) guarded(c net.Conn, named netip.Addr, err error) (net.Conn, error) {
+func (o *Options) guarded(c net.Conn, named netip.Addr, err error) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		if _, err := f.permitted([]netip.Addr{a.AddrPort().Addr()}, named); err != nil {
+		if _, err := o.permitted([]netip.Addr{a.AddrPort().Addr()}, named); err != nil {
 			_ = c.Close()
 			return nil, err
 		}

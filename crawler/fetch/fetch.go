@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -242,30 +243,16 @@ func fields(h http.Header) (n int) {
 
 // request builds the request with a target that is sent as written in the URL.
 func (f *Fetcher) request(r Request) (*http.Request, error) {
-	scheme, rest, ok := strings.Cut(r.URL, "://")
-	scheme = strings.ToLower(scheme)
-	if !ok || scheme != "http" && scheme != "https" {
-		return nil, errors.New("want http:// or https://")
-	}
-	target := ""
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		rest, target = rest[:i], rest[i:]
-	}
-	rest = rest[strings.LastIndexByte(rest, '@')+1:]
-	u, err := url.Parse(scheme + "://" + rest)
+	u, target, err := takeApart(r.URL, "http", "https")
 	if err != nil {
 		return nil, err
 	}
-	if u.Hostname() == "" {
-		return nil, errors.New("no host")
-	}
-	target, _, _ = strings.Cut(target, "#")
 	target = sendable(target)
 	if !strings.HasPrefix(target, "/") {
 		target = "/" + target
 	}
 	u.Opaque = target
-	if strings.HasPrefix(target, "//") || f.opts.Proxy != nil && scheme == "http" {
+	if strings.HasPrefix(target, "//") || f.opts.Proxy != nil && u.Scheme == "http" {
 		u.Opaque = "//" + u.Host + target // net/http puts the scheme before it: the absolute form
 	}
 	req := &http.Request{
@@ -285,6 +272,29 @@ func (f *Fetcher) request(r Request) (*http.Request, error) {
 		}
 	}
 	return req, nil
+}
+
+// takeApart returns scheme and host of a URL, and what follows them as it is written,
+// without a fragment.
+func takeApart(rawURL string, schemes ...string) (_ *url.URL, target string, err error) {
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	scheme = strings.ToLower(scheme)
+	if !ok || !slices.Contains(schemes, scheme) {
+		return nil, "", fmt.Errorf("want %s://", strings.Join(schemes, ":// or "))
+	}
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest, target = rest[:i], rest[i:]
+	}
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
+	u, err := url.Parse(scheme + "://" + rest)
+	if err != nil {
+		return nil, "", err
+	}
+	if u.Hostname() == "" {
+		return nil, "", errors.New("no host")
+	}
+	target, _, _ = strings.Cut(target, "#")
+	return u, target, nil
 }
 
 // sendable escapes what would break a request line; all else is left alone.

@@ -1,0 +1,48 @@
+// Package ftp gets one file or one folder's listing over FTP (RFC 959, 2428, 3659),
+// within one contact, for a crawler whose frontier paces the contacts.
+//
+//	f, err := ftp.New(ftp.Options{})
+//	c, err := crawler.New(frontier, crawler.Options{Protocols: map[string]crawler.Fetcher{"ftp": f}})
+//
+// # Contact
+//
+// A fetch opens a control connection, logs in as anonymous, and opens one data
+// connection beside it, passively: EPSV, or PASV where the server knows no EPSV. When it
+// returns both are closed. The data connection goes to the address of the control
+// connection, whatever PASV says, and to no port below 1024: a server cannot direct the
+// crawler to others. User and password in a URL are not used. FTP over TLS is not
+// spoken.
+//
+// # What becomes of a URL
+//
+// A path that ends in a slash is a folder: its listing (MLSD, or LIST as Unix, DOS
+// and others write it) becomes an HTML page with a link for each entry. Other paths are
+// files; if the server says that one is a folder the answer is a redirect to the path
+// with a slash. The path is relative to where the server puts who logs in; %2F at its
+// start is its root (RFC 1738). A ;type= at its end is obeyed for d, and else
+// ignored: files are sent as they are. What follows a question mark is part of the name.
+//
+// Answers look like those of HTTP, so that what reads these works: the Result's Header has
+// Content-Type for well-known extensions, Content-Length (SIZE), Last-Modified (MDTM)
+// and, as Ftp-Reply, the server's words. If-Modified-Since is answered with 304 without
+// a transfer.
+//
+//	what the server says             what the Result says
+//	421, 120, 530 too many           503
+//	425 (no data connection)         an error of the class Connect
+//	426 (transfer ended early)       an error of the class Cut
+//	other 4yz: 450, 451, 452         500
+//	530, 532                         401
+//	550, 553                         404
+//	501, 504                         400
+//	other 5yz                        403
+//
+// # Limits
+//
+// The time limits are those of fetch.Options: DialTimeout for each of the two
+// connections, HeaderTimeout for each reply, IdleTimeout and MinRate for data, Timeout
+// for all. All replies of a contact together may have MaxHeader bytes; files and
+// listings are cut off at MaxBody. Addresses that may not be contacted are not.
+//
+// robots.txt is a file like others (RFC 9309, section 2.3): ftp://a.example/robots.txt.
+package ftp

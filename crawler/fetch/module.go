@@ -1,0 +1,308 @@
+// This file is what fetchers of other protocols than HTTP are made of: addresses,
+// time limits, a contact that is over when Fetch returns. What is said on the
+// connections is the protocol's business.
+
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier/crawler/rewind"
+)
+
+// Module is a Fetcher for another protocol than HTTP, made of a function that speaks
+// it: a protocol module, as Mercator says. See packages ftp and
+// gopher. It is safe for concurrent use if the function is.
+type Module struct {
+	scheme, port string
+	opts         Options
+	speak        func(context.Context, *Contact) error
+}
+
+// NewModule returns a Fetcher for URLs of a scheme with a default port. For each it
+// calls speak, which sends at most one request on connections of the Contact, and
+// fills in its Result: Status as HTTP has it, Header, Body. What speak returns is
+// classified; it may be an *Error with a Class.
+//
+// Of the Options UserAgent, TLS, cookies and what is about HTTP mean nothing. There
+// must be no Proxy: to go around it is not what whoever sets one wants. Otherwise the
+// error names every option out of range.
+func NewModule(scheme, port string, o Options, speak func(context.Context, *Contact) error) (*Module, error) {
+	o = o.withDefaults()
+	err := o.validate()
+	if o.Proxy != nil {
+		err = errors.Join(err, fmt.Errorf("fetch: options: Proxy is set; %s cannot go through one", scheme))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Module{scheme: scheme, port: port, opts: o, speak: speak}, nil
+}
+
+// Addresses is as Fetcher.Addresses.
+func (m *Module) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, error) {
+	if m.opts.unlooked() {
+		return nil, nil
+	}
+	c, err := m.contact(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return m.opts.addresses(ctx, rawURL, c.address)
+}
+
+// contact returns what a URL asks for.
+func (m *Module) contact(rawURL string) (*Contact, error) {
+	u, path, err := takeApart(rawURL, m.scheme)
+	if err != nil {
+		return nil, &Error{URL: rawURL, Class: BadURL, Err: err}
+	}
+	port := u.Port()
+	if port == "" {
+		port = m.port
+	}
+	return &Contact{Path: path, opts: &m.opts, address: net.JoinHostPort(u.Hostname(), port)}, nil
+}
+
+// Fetch is as Fetcher.Fetch. When it returns all connections are closed.
+func (m *Module) Fetch(ctx context.Context, r Request) (*Result, error) {
+	res := &Result{URL: r.URL, Started: time.Now()}
+	c, err := m.contact(r.URL)
+	if err != nil {
+		res.Ended = res.Started
+		return res, err
+	}
+	timeout := m.opts.Timeout
+	if r.Timeout > 0 {
+		timeout = r.Timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	c.Request, c.Result = r, res
+	stop := context.AfterFunc(ctx, c.close)
+	err = m.speak(ctx, c)
+	stop()
+	c.close()
+	res.Ended = time.Now()
+	if err == nil {
+		return res, nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok && ctx.Err() == nil {
+		return res, &Error{URL: r.URL, Class: e.Class, Err: e.Err}
+	}
+	return res, &Error{URL: r.URL, Class: classify(ctx, err), Err: err}
+}
+
+// Contact is one fetch under way. It is for the goroutine that it was given to.
+type Contact struct {
+	Request Request
+	Result  *Result
+	// Path is what follows the host in the URL, as written there and without a
+	// fragment; it may be empty.
+	Path string
+
+	opts    *Options
+	address string         // host and port, as the URL has them
+	remote  netip.AddrPort // that answered first
+	asked   time.Time      // when the first connection was there
+
+	mu     sync.Mutex
+	conns  []net.Conn // guarded by mu
+	closed bool       // guarded by mu
+}
+
+// Dial connects to the URL's host and port, at Request.Addr if it says one, or else
+// at the first address that may be contacted and answers.
+func (c *Contact) Dial(ctx context.Context) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.DialTimeout)
+	defer cancel()
+	raw, err := c.opts.connect(ctx, "tcp", c.address, &dialling{at: c.Request.Addr, timing: &c.Result.Timing})
+	if err != nil {
+		return nil, err
+	}
+	if a, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
+		c.remote = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+		c.Result.Remote = c.remote
+	}
+	c.asked = time.Now()
+	return c.keep(raw)
+}
+
+// DialPort connects once more, after Dial: to the same address, at another port.
+func (c *Contact) DialPort(ctx context.Context, port uint16) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.DialTimeout)
+	defer cancel()
+	number := strconv.Itoa(int(port))
+	var raw net.Conn
+	var err error
+	if a := c.remote.Addr(); a.IsValid() {
+		raw, err = c.opts.connectTo(ctx, "tcp", number, []netip.Addr{a}, a) // judged before
+	} else { // a Dial of the user's own knows the way
+		host, _, _ := net.SplitHostPort(c.address)
+		raw, err = c.opts.Dial(ctx, "tcp", net.JoinHostPort(host, number))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.keep(raw)
+}
+
+// keep has a connection closed with the contact.
+func (c *Contact) keep(raw net.Conn) (*Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		_ = raw.Close()
+		return nil, net.ErrClosed
+	}
+	c.conns = append(c.conns, raw)
+	return &Conn{Conn: raw, opts: c.opts, wait: c.opts.HeaderTimeout, left: c.opts.MaxHeader}, nil
+}
+
+func (c *Contact) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, x := range c.conns {
+		_ = x.Close()
+	}
+}
+
+// Answer is called when it is known what will come, before it does: it fills in
+// the Result, and asks Request.Admit. Its error ends the contact.
+func (c *Contact) Answer(status int, h http.Header) error {
+	c.Result.Status, c.Result.Header = status, h
+	if !c.asked.IsZero() {
+		c.Result.Timing.Header = time.Since(c.asked)
+	}
+	if c.Request.Admit != nil {
+		if err := c.Request.Admit(status, h); err != nil {
+			return unwantedError{err}
+		}
+	}
+	return nil
+}
+
+// MaxBody is how many bytes a body may have, as sent and as it is kept.
+func (c *Contact) MaxBody() int64 {
+	if c.Request.MaxBody > 0 {
+		return c.Request.MaxBody
+	}
+	return c.opts.MaxBody
+}
+
+// ReadBody keeps what r makes of what comes on conn as the Result's Body; a nil r is
+// conn itself. It reads to the end or to the limit of bytes, with the limits of time
+// of bodies.
+func (c *Contact) ReadBody(conn *Conn, r io.Reader) error {
+	limit := c.MaxBody()
+	conn.Expect(limit + 1)
+	if r == nil {
+		r = conn
+	}
+	body := rewind.New(rewind.Options{Memory: c.opts.BodyMemory, Dir: c.opts.TempDir})
+	c.Result.Body = body
+	began := time.Now()
+	_, err := io.Copy(storeWriter{body}, io.LimitReader(r, limit+1))
+	c.Result.Timing.Body = time.Since(began)
+	c.Result.Bytes = conn.Received()
+	if conn.Cut() || body.Size() > limit {
+		c.Result.Truncated = true
+		return body.Truncate(limit)
+	}
+	return err
+}
+
+// SetBody makes p the Result's Body.
+func (c *Contact) SetBody(p []byte) error {
+	body := rewind.New(rewind.Options{Memory: c.opts.BodyMemory, Dir: c.opts.TempDir})
+	c.Result.Body = body
+	_, err := storeWriter{body}.Write(p)
+	return err
+}
+
+// storeWriter tells faults of the store from those of the network.
+type storeWriter struct{ body *rewind.Body }
+
+func (w storeWriter) Write(p []byte) (int, error) {
+	n, err := w.body.Write(p)
+	if err != nil {
+		err = errors.Join(errStore, err)
+	}
+	return n, err
+}
+
+// Conn is a connection of a Contact. Each read has a limit of time. It is for one
+// goroutine at a time.
+type Conn struct {
+	net.Conn
+	opts     *Options
+	wait     time.Duration // of one read
+	left     int64         // bytes that may be read
+	cut      bool
+	received int64
+	// of a body:
+	body   bool
+	window time.Time // when the present stretch of Options.RateWindow began
+	before int64     // bytes received until then
+	slow   error     // once too little came
+}
+
+// Expect tells that a body comes now, of which n bytes may be read: then a read ends
+// with io.EOF. Before, MaxHeader bytes may be read.
+func (c *Conn) Expect(n int64) {
+	c.wait, c.left, c.body = c.opts.IdleTimeout, n, true
+	c.window, c.before = time.Now(), c.received
+}
+
+// Cut reports whether the limit of bytes was met.
+func (c *Conn) Cut() bool { return c.cut }
+
+// Received is how many bytes came.
+func (c *Conn) Received() int64 { return c.received }
+
+// Read implements io.Reader.
+func (c *Conn) Read(p []byte) (int, error) {
+	switch {
+	case c.slow != nil:
+		return 0, c.slow
+	case c.left <= 0:
+		c.cut = true
+		return 0, io.EOF
+	}
+	if err := c.SetReadDeadline(time.Now().Add(c.wait)); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	c.received += int64(n)
+	if c.left <= 0 {
+		c.cut = true
+	}
+	if err == nil && c.body {
+		c.slow = c.pace()
+		err = c.slow
+	}
+	return n, err
+}
+
+// pace fails if too little came in a stretch of time.
+func (c *Conn) pace() error {
+	if time.Since(c.window) < c.opts.RateWindow {
+		return nil
+	}
+	if least := int64(float64(c.opts.MinRate) * c.opts.RateWindow.Seconds()); c.received-c.before < least {
+		return errTooSlow
+	}
+	c.window, c.before = time.Now(), c.received
+	return nil
+}
