@@ -2,7 +2,10 @@
 
 package frontier
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // DelayPolicy says how long a host is left alone after a contact. Crawl-delay
 // and Retry-After come on top: the longest holds. Its methods are called
@@ -37,6 +40,9 @@ func (d factorDelay) Delay(_ string, o Outcome) time.Duration {
 	return max(time.Duration(x), d.min)
 }
 func (d factorDelay) Max() time.Duration { return d.max }
+func (d factorDelay) String() string {
+	return fmt.Sprintf("%g times the fetch, %s to %s", d.k, d.min, d.max)
+}
 
 type fixedDelay time.Duration
 
@@ -45,3 +51,4 @@ func FixedDelay(d time.Duration) DelayPolicy { return fixedDelay(d) }
 
 func (d fixedDelay) Delay(string, Outcome) time.Duration { return time.Duration(d) }
 func (d fixedDelay) Max() time.Duration                  { return time.Duration(d) }
+func (d fixedDelay) String() string                      { return time.Duration(d).String() }

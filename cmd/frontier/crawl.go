@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/spill"
@@ -36,6 +37,8 @@ func runCrawl(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	ctx, s.console.stop = context.WithCancel(ctx)
+	defer s.console.stop()
 	err = s.crawl(ctx, log, stdout)
 	switch {
 	case err == nil:
@@ -66,6 +69,8 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		s.frontier.Spill = store
 	}
 	s.frontier.Logger = log
+	watch := console.NewWatch()
+	s.frontier.OnEvent = watch.Event
 	f, err := frontier.Open(ctx, s.frontier)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return ctx.Err()
@@ -90,12 +95,20 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	s.crawler.OnDone = done.add
+	s.crawler.OnDone = func(l frontier.Lease, o frontier.Outcome) {
+		done.add(l, o)
+		watched(watch, f, l, o)
+	}
 	s.crawler.Logger = log
 	c, err := crawler.New(f, s.crawler)
 	if err != nil {
 		return err
 	}
+	closeConsole, err := s.console.open(f, c, s, watch, log)
+	if err != nil {
+		return err
+	}
+	defer closeConsole()
 	n, err := c.Seed(ctx, s.seeds...)
 	if ctx.Err() != nil {
 		return ctx.Err()

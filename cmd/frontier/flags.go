@@ -38,6 +38,7 @@ type settings struct {
 	crawler  crawler.Options
 	limits   *frontier.Limits // of each host; nil: as they are
 	modules  moduleFlags
+	console  consoleFlags
 }
 
 // errHelp is returned for -help, after the help has been printed.
@@ -75,7 +76,6 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.IntVar(&s.frontier.Quarantine.Probes, "probes", 3, "a host that only fails is tried again after 10, 20, 40 minutes, and so on, up to a day; after so many failed `probes` its URLs are given up (0: the crawl waits until it returns)")
 	fs.IntVar(&s.frontier.Quarantine.After, "quarantine-after", 8, "failures in a row, of nothing but failures, after which a host is merely probed")
 	fs.DurationVar(&s.frontier.Quarantine.Probe, "quarantine-probe", 10*time.Minute, "pause before the first probe, twice as long before each further one")
-	fs.IntVar(&s.frontier.Quarantine.Probes, "quarantine-probes", 3, "failed probes after which the host is given up; 0 waits for it for ever, and so does the crawl")
 	fs.BoolVar(&s.crawler.Groups.Off, "no-groups", false, "hosts with the same address owe it nothing together")
 	fs.IntVar(&s.frontier.HostConcurrency, "host-concurrency", 1, "contacts with one host at once")
 	fs.IntVar(&s.crawler.Groups.Concurrency, "group-concurrency", 1, "contacts with one address at once")
@@ -107,6 +107,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.Var(memory.set(0), "memory", "`bytes` of memory for the frontier; k, M, G may follow (default: 512M with -dir, else 256M)")
 	web.define(fs, &s.fetch)
 	s.modules.define(fs)
+	s.console.define(fs)
 	wanted.define(fs, &s.crawler)
 	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
 	fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")

@@ -65,7 +65,7 @@ func serve(t *testing.T, last int) (*chain, string) {
 func command(t *testing.T, ctx context.Context, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	status = run(ctx, append([]string{"crawl", "-delay", "1ms", "-workers", "4"}, args...), &out, &err)
+	status = run(ctx, append([]string{"crawl", "-page", "off", "-delay", "1ms", "-workers", "4"}, args...), strings.NewReader(""), &out, &err)
 	return status, out.String(), err.String()
 }
 
@@ -182,7 +182,7 @@ func TestBadCommandLines(t *testing.T) {
 		assert.Contains(t, stderr, want)
 	}
 	var out, err bytes.Buffer
-	assert.Equal(t, exitUsage, run(t.Context(), []string{"crawl", "-min-delay", "9s", "-max-delay", "1s", "-workers", "-1"}, &out, &err))
+	assert.Equal(t, exitUsage, run(t.Context(), []string{"crawl", "-min-delay", "9s", "-max-delay", "1s", "-workers", "-1"}, strings.NewReader(""), &out, &err))
 	assert.Contains(t, err.String(), "want 0 <= factor and 0 <= min <= max")
 	assert.Contains(t, err.String(), "-workers is -1", "all faults at once")
 }
@@ -211,13 +211,13 @@ func TestCommands(t *testing.T) {
 		out    string
 		err    string
 	}{
-		{nil, exitUsage, "", "usage: frontier"},
-		{[]string{"help"}, exitOK, "usage: frontier", ""},
+		{nil, exitUsage, "", "no command"},
+		{[]string{"help"}, exitOK, "explain ", ""},
 		{[]string{"fly"}, exitUsage, "", `unknown command "fly"`},
 		{[]string{"crawl", "-help"}, exitOK, "", "-delay-factor"},
 	} {
 		var out, err bytes.Buffer
-		assert.Equal(t, c.status, run(t.Context(), c.args, &out, &err), c.args)
+		assert.Equal(t, c.status, run(t.Context(), c.args, strings.NewReader(""), &out, &err), c.args)
 		assert.Contains(t, out.String(), c.out)
 		assert.Contains(t, err.String(), c.err)
 	}

@@ -1,0 +1,115 @@
+// This file lets a running crawl be looked at and changed.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/crawler"
+)
+
+// consoleFlags say where a crawl is looked at.
+type consoleFlags struct {
+	page  string
+	names list
+	token string
+	stop  func() // ends the crawl in good order
+}
+
+// defaultPage is where the page is, unless that is taken.
+const defaultPage = "127.0.0.1:8347"
+
+func (c *consoleFlags) define(fs *flag.FlagSet) {
+	fs.StringVar(&c.page, "page", defaultPage, "`address` of the status page, whose URL is logged; off: none. If nothing is given and the port is taken it is another one")
+	fs.Var(&c.names, "page-names", "host `names` under which the page may be asked for, beside localhost; * for any; comma-separated")
+	fs.StringVar(&c.token, "page-token", "", "`token` that changes on the page need (default: a random one, which is logged)")
+}
+
+// open serves a crawl's Console until the function that it returns is called.
+func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *settings, watch *console.Watch, log *slog.Logger) (func(), error) {
+	if c.page == "off" && s.dir == "" {
+		return func() {}, nil
+	}
+	o := console.Options{
+		Title: "frontier", Token: c.token, Names: c.names, MemoryBudget: budget(s), Watch: watch, Stop: c.stop, Logger: log,
+		Figures: func() []console.Figure { return figures(crawl.Progress()) },
+	}
+	if s.dir != "" {
+		o.Title = filepath.Base(s.dir)
+		o.Disk = func() int64 { return diskOf(s.dir) }
+	}
+	con, err := console.New(f, o)
+	if err != nil {
+		return nil, err
+	}
+	warn := func(what string, err error) { log.Warn(what, "error", err) }
+	say := func(url string) { log.Info("the crawl has a page", "url", url) }
+	end := serveConsole(con, s.dir, c.page, warn, say)
+	return func() { end(); _ = con.Close() }, nil
+}
+
+// budget is what the frontier's memory is bounded by.
+func budget(s *settings) int64 {
+	switch {
+	case s.frontier.MemoryBudget > 0:
+		return s.frontier.MemoryBudget
+	case s.dir != "":
+		return 512 << 20
+	}
+	return 256 << 20
+}
+
+// figures are what a crawler tells, by name.
+func figures(p crawler.Progress) []console.Figure {
+	x := func(name string, n int64) console.Figure { return console.Figure{Name: name, Value: float64(n)} }
+	return []console.Figure{
+		x("pages", p.Pages), x("redirects", p.Redirects), x("gone", p.Gone), x("refused", p.Refused), x("unchanged", p.Unchanged), x("failed", p.Failed),
+		x("denied", p.Denied), x("unreachable", p.Unreachable), x("filtered", p.Filtered), x("blocked", p.Blocked), x("robots", p.Robots),
+		x("bytes", p.Bytes), x("links", p.Links), x("dropped", p.Dropped), x("busy", p.Busy),
+	}
+}
+
+// watched tells the watch of an outcome, and of the gap that its host is owed now.
+func watched(w *console.Watch, f *frontier.Frontier, l frontier.Lease, o frontier.Outcome) {
+	w.Outcome(l, o)
+	switch o.Result {
+	case frontier.Denied, frontier.Requeue: // no contact
+		return
+	}
+	ended := o.Ended
+	if ended.IsZero() {
+		ended = time.Now()
+	}
+	if h, err := f.Host(context.Background(), l.Host); err == nil && !h.Due.IsZero() {
+		w.Contact(l.Host, l.LeasedAt, ended, h.Due.Sub(ended))
+	}
+}
+
+// diskOf is how many bytes a folder has on disk. What vanishes meanwhile counts nothing.
+func diskOf(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			n += allocated(info)
+		}
+		return nil
+	})
+	return n
+}
+
+// inUse tells whether an address is taken.
+func inUse(err error) bool {
+	return errors.Is(err, syscall.EADDRINUSE) || err != nil && strings.Contains(err.Error(), "in use")
+}

@@ -1,0 +1,366 @@
+// This file is the commands that look at a crawl and change it.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/spill"
+)
+
+var (
+	dirFlag  = &cli.StringFlag{Name: "dir", Aliases: []string{"d"}, Usage: "`folder` that keeps the crawl", Sources: cli.EnvVars("FRONTIER_DIR")}
+	jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON, for programs"}
+)
+
+// operating is a command that needs a crawl, running or at rest.
+func operating(name, args, usage string, run func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error, flags ...cli.Flag) *cli.Command {
+	return &cli.Command{
+		Name: name, ArgsUsage: args, Usage: usage, Flags: append([]cli.Flag{dirFlag, jsonFlag}, flags...), Category: "a crawl, running or at rest",
+		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
+			c, err := reach(ctx, cmd.String("dir"))
+			if err != nil {
+				return err
+			}
+			defer func() { err = join(err, c.close()) }()
+			return run(ctx, c, cmd, newPrinter(cmd))
+		},
+	}
+}
+
+// doing is a command that does one Action with a scope.
+func doing(name, usage string, action func(cmd *cli.Command, args []string) (console.Action, error), flags ...cli.Flag) *cli.Command {
+	return operating(name, "SCOPE", usage, func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+		args := cmd.Args().Slice()
+		if len(args) == 0 {
+			return usageError("which hosts? Want a host, '*.domain', or '*' for all")
+		}
+		a, err := action(cmd, args[1:])
+		if err != nil {
+			return err
+		}
+		a.Scope = args[0]
+		r, err := c.Do(ctx, a)
+		if err != nil {
+			return err
+		}
+		return out.result(r)
+	}, flags...)
+}
+
+// usageError is what is wrong with a command line.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+// noMore refuses arguments that a command does not have.
+func noMore(args []string) error {
+	if len(args) > 0 {
+		return usageError(fmt.Sprintf("too many arguments: %q", args))
+	}
+	return nil
+}
+
+func plain(do string) func(*cli.Command, []string) (console.Action, error) {
+	return func(_ *cli.Command, args []string) (console.Action, error) {
+		return console.Action{Do: do}, noMore(args)
+	}
+}
+
+func operateCommands() []*cli.Command {
+	n := &cli.IntFlag{Name: "n", Value: 20, Usage: "`number` of rows at most, up to 1000"}
+	after := &cli.StringFlag{Name: "after", Usage: "go on behind the `cursor` that the part before ended with"}
+	crawl := &cli.Uint32Flag{Name: "crawl", Usage: "`number` of the crawl that the URL belongs to"}
+	return []*cli.Command{
+		operating("status", "", "tell how the crawl is", status),
+		operating("hosts", "", "list hosts, in domain order", hosts, n, after,
+			&cli.StringFlag{Name: "scope", Usage: "only `hosts` of *.domain"}, &cli.StringFlag{Name: "reason", Usage: "only those that wait for this `reason`: delay, back-off, paused ..."},
+			&cli.StringFlag{Name: "match", Usage: "only names that contain this `text`"}, &cli.StringFlag{Name: "sort", Value: "domain", Usage: "`order`: domain, or waiting"}),
+		operating("explain", "URL|HOST", "tell why something is not fetched yet, and when it will be", explain, crawl),
+		operating("urls", "[SCOPE]", "list waiting URLs", urls, n, after),
+		operating("rules", "", "list what was set by the commands below", rules),
+		doing("pause", "hand out nothing of some hosts", plain("pause")),
+		doing("unpause", "let paused hosts go on", plain("resume")),
+		doing("block", "hand out nothing of some hosts for a time", blockAction,
+			&cli.DurationFlag{Name: "for", Usage: "`time`, as in 90m; 0 ends a block"}, &cli.TimestampFlag{Name: "until", Usage: "`moment`, as in 2027-01-31T08:00:00Z", Config: cli.TimestampConfig{Layouts: []string{time.RFC3339}}}),
+		doing("delay", "set the pause between contacts: SCOPE TIME, or SCOPE FACTOR MIN MAX, or SCOPE none", delayAction),
+		doing("priority", "serve some hosts with a priority, whatever their URLs' is: SCOPE NUMBER, or SCOPE none", priorityAction),
+		doing("limit", "bound what some hosts may do together", limitAction,
+			&cli.BoolFlag{Name: "each", Usage: "each host alone"}, &cli.Int64Flag{Name: "pages", Usage: "`number` of hand-outs"}, &cli.StringFlag{Name: "bytes", Usage: "`bytes` transferred; k, M, G may follow"},
+			&cli.Int64Flag{Name: "errors", Usage: "`number` of failed contacts"}, &cli.Int64Flag{Name: "waiting", Usage: "`number` of URLs that wait"}, &cli.IntFlag{Name: "depth", Usage: "`number` of links from a seed"},
+			&cli.DurationFlag{Name: "period", Usage: "`time` after which pages, bytes and errors are counted anew"}),
+		doing("clear", "take back all that was set for some hosts", plain("clear")),
+		doing("forget", "forget what was learned of a host: its failures, its robots.txt's Crawl-delay", plain("forget")),
+		doing("delete", "delete all waiting URLs of some hosts", plain("delete")),
+		operating("add", "URL...", "add URLs to the crawl", adding("add"), crawl),
+		operating("now", "URL...", "crawl URLs ahead of everything else", adding("crawl-now"), crawl),
+		operating("checkpoint", "", "copy the crawl while it runs, for backup", simple("checkpoint")),
+		operating("stop", "", "end a running crawl in good order", simple("stop")),
+		operating("export", "[FILE]", "write all of the crawl to a file, or to the standard output", export),
+		operating("import", "[FILE]", "take in what export wrote", importing),
+		repairCommand(),
+	}
+}
+
+func status(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+	if err := noMore(cmd.Args().Slice()); err != nil {
+		return err
+	}
+	s, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	return out.status(s, c.running)
+}
+
+func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+	if err := noMore(cmd.Args().Slice()); err != nil {
+		return err
+	}
+	q := console.HostsQuery{
+		Scope: cmd.String("scope"), After: cmd.String("after"), N: cmd.Int("n"), Reason: cmd.String("reason"), Match: cmd.String("match"), Sort: cmd.String("sort"),
+	}
+	var all console.HostList
+	for { // parts that are short because there was much to look at
+		x, err := c.Hosts(ctx, q)
+		if err != nil {
+			return err
+		}
+		all.Hosts, all.Next = append(all.Hosts, x.Hosts...), x.Next
+		q.After, q.N = x.Next, cmd.Int("n")-len(all.Hosts)
+		if x.Next == "" || q.N <= 0 {
+			return out.hosts(all)
+		}
+	}
+}
+
+func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+	args := cmd.Args().Slice()
+	if len(args) != 1 {
+		return usageError("explain what? Want one URL or host")
+	}
+	if u, err := url.Parse(args[0]); err == nil && u.IsAbs() && strings.Contains(args[0], "://") {
+		x, err := c.URL(ctx, cmd.Uint32("crawl"), args[0])
+		if err != nil {
+			return err
+		}
+		return out.url(x)
+	}
+	x, err := c.Host(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	return out.host(x)
+}
+
+func urls(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+	args := cmd.Args().Slice()
+	if err := noMore(args[min(1, len(args)):]); err != nil {
+		return err
+	}
+	x, err := c.URLs(ctx, cmd.Args().First(), cmd.String("after"), cmd.Int("n"))
+	if err != nil {
+		return err
+	}
+	return out.urls(x)
+}
+
+func rules(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+	if err := noMore(cmd.Args().Slice()); err != nil {
+		return err
+	}
+	x, err := c.Rules(ctx)
+	if err != nil {
+		return err
+	}
+	return out.rules(x)
+}
+
+func blockAction(cmd *cli.Command, args []string) (console.Action, error) {
+	a := console.Action{Do: "block"}
+	switch {
+	case cmd.IsSet("for") == cmd.IsSet("until"):
+		return a, usageError("block: how long? Want -for or -until")
+	case cmd.IsSet("for"):
+		a.For = console.Duration(cmd.Duration("for"))
+	default:
+		t := cmd.Timestamp("until")
+		a.Until = &t
+	}
+	return a, noMore(args)
+}
+
+func delayAction(_ *cli.Command, args []string) (console.Action, error) {
+	a := console.Action{Do: "delay"}
+	wrong := usageError("delay: want a time as in 5s, a factor with a least and a greatest time as in 10 1s 30s, or none")
+	times := make([]console.Duration, len(args))
+	for i, s := range args {
+		if len(args) == 3 && i == 0 || s == "none" {
+			continue
+		}
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return a, wrong
+		}
+		times[i] = console.Duration(d)
+	}
+	switch {
+	case len(args) == 1 && args[0] == "none":
+	case len(args) == 1:
+		a.Delay = &console.Delay{Fixed: &times[0]}
+	case len(args) == 3:
+		k, err := strconv.ParseFloat(args[0], 64)
+		if err != nil {
+			return a, wrong
+		}
+		a.Delay = &console.Delay{Factor: &k, Min: times[1], Max: times[2]}
+	default:
+		return a, wrong
+	}
+	return a, nil
+}
+
+func priorityAction(_ *cli.Command, args []string) (console.Action, error) {
+	a := console.Action{Do: "priority"}
+	if len(args) == 1 && args[0] == "none" {
+		return a, nil
+	}
+	n := 0
+	if len(args) == 1 {
+		n, _ = strconv.Atoi(args[0])
+	}
+	if n < 1 {
+		return a, usageError("priority: want a number from 1 on, or none")
+	}
+	a.N = n
+	return a, nil
+}
+
+func limitAction(cmd *cli.Command, args []string) (console.Action, error) {
+	a := console.Action{Do: "limit", Limits: console.Limits{
+		Served: cmd.Int64("pages"), Errors: cmd.Int64("errors"), Waiting: cmd.Int64("waiting"), Depth: cmd.Int("depth"), Period: console.Duration(cmd.Duration("period")),
+	}}
+	if cmd.Bool("each") {
+		a.Do = "host-limit"
+	}
+	if s := cmd.String("bytes"); s != "" {
+		var b byteSize
+		if err := b.Set(s); err != nil {
+			return a, usageError(fmt.Sprintf("limit: -bytes: %v", err))
+		}
+		a.Limits.Bytes = int64(b)
+	}
+	return a, noMore(args)
+}
+
+// adding is a command that adds URLs.
+func adding(do string) func(context.Context, *reached, *cli.Command, *printer) error {
+	return func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+		if cmd.NArg() == 0 {
+			return usageError("which URLs?")
+		}
+		r, err := c.Do(ctx, console.Action{Do: do, URLs: cmd.Args().Slice(), Crawl: cmd.Uint32("crawl")})
+		if err != nil {
+			return err
+		}
+		return out.result(r)
+	}
+}
+
+// simple is a command without arguments.
+func simple(do string) func(context.Context, *reached, *cli.Command, *printer) error {
+	return func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+		if err := noMore(cmd.Args().Slice()); err != nil {
+			return err
+		}
+		if !c.running && do == "stop" {
+			return errors.New("the crawl does not run")
+		}
+		if !c.running && do == "checkpoint" {
+			return errors.New("the crawl does not run: its folder can be copied as it is")
+		}
+		r, err := c.Do(ctx, console.Action{Do: do})
+		if err != nil {
+			return err
+		}
+		return out.result(r)
+	}
+}
+
+// export writes a whole file or none.
+func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) (err error) {
+	args := cmd.Args().Slice()
+	if err := noMore(args[min(1, len(args)):]); err != nil {
+		return err
+	}
+	if len(args) == 0 || args[0] == "-" {
+		return c.Export(ctx, cmd.Root().Writer)
+	}
+	f, err := os.CreateTemp(dirOf(args[0]), ".export-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = join(err, errors.Join(f.Close(), os.Remove(f.Name())))
+		}
+	}()
+	if err = c.Export(ctx, f); err != nil {
+		return err
+	}
+	if err = errors.Join(f.Sync(), f.Close(), os.Rename(f.Name(), args[0])); err != nil {
+		return err
+	}
+	return out.result(console.Result{Said: "the crawl is exported to " + args[0], Path: args[0]})
+}
+
+func importing(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+	args := cmd.Args().Slice()
+	if err := noMore(args[min(1, len(args)):]); err != nil {
+		return err
+	}
+	in := cmd.Root().Reader
+	if len(args) == 1 && args[0] != "-" {
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	x, err := c.Import(ctx, io.NopCloser(in))
+	if err != nil {
+		return err
+	}
+	return out.imported(x)
+}
+
+func repairCommand() *cli.Command {
+	return &cli.Command{
+		Name: "repair", ArgsUsage: "NEW-FOLDER", Usage: "salvage what can be read of a damaged crawl into a new folder", Category: "a crawl at rest", Flags: []cli.Flag{dirFlag, jsonFlag},
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			if cmd.NArg() != 1 {
+				return usageError("repair: into which new folder?")
+			}
+			if cmd.String("dir") == "" {
+				return errNoDir
+			}
+			r, err := spill.Repair(ctx, cmd.String("dir"), cmd.Args().First(), spill.Options{})
+			if err != nil {
+				return err
+			}
+			return newPrinter(cmd).any(r)
+		},
+	}
+}

@@ -1,0 +1,248 @@
+// This file tests the commands that look at a crawl and change it, while it runs and when
+// it does not.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// operate runs a command.
+func operate(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	status = run(t.Context(), args, strings.NewReader(""), &out, &err)
+	return status, out.String(), err.String()
+}
+
+// running is a crawl that waits in its first page until it is released.
+type running struct {
+	dir     string
+	log     *lockedBuffer
+	release func()
+	ended   chan int
+}
+
+func startCrawl(t *testing.T, more ...string) *running {
+	t.Helper()
+	short, err := os.MkdirTemp("", "fr") // a socket's path is short
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	arrived, gate := make(chan bool, 1000), make(chan bool)
+	web, addr := serve(t, 6)
+	web.each = func(url string) {
+		if strings.HasSuffix(url, "/1") {
+			arrived <- true
+			<-gate
+		}
+	}
+	r := &running{dir: filepath.Join(short, "state"), log: &lockedBuffer{}, ended: make(chan int, 1), release: sync.OnceFunc(func() { close(gate) })}
+	args := append([]string{"crawl", "-dir", r.dir, "-page", "127.0.0.1:0", "-delay", "1ms", "-workers", "2", "-no-groups", "-resolve", "*.example=" + addr}, more...)
+	go func() {
+		var out bytes.Buffer
+		r.ended <- run(t.Context(), append(args, "http://a.example/1", "http://b.example/1"), strings.NewReader(""), &out, r.log)
+	}()
+	t.Cleanup(r.release)
+	for range 2 {
+		<-arrived
+	}
+	return r
+}
+
+func (r *running) end(t *testing.T) {
+	t.Helper()
+	r.release()
+	assert.Equal(t, exitOK, <-r.ended, r.log.String())
+}
+
+func TestCommandsOnARunningCrawl(t *testing.T) {
+	r := startCrawl(t)
+	ok := func(args ...string) string {
+		t.Helper()
+		code, out, stderr := operate(t, append(args[:1:1], append([]string{"-dir", r.dir}, args[1:]...)...)...)
+		require.Equal(t, exitOK, code, "%v: %s", args, stderr)
+		return out
+	}
+	assert.Regexp(t, `state +running for`, ok("status"))
+	var s struct {
+		Live   bool  `json:"live"`
+		Leased int64 `json:"leased"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(ok("status", "-json")), &s))
+	assert.True(t, s.Live)
+	assert.EqualValues(t, 2, s.Leased)
+	assert.Contains(t, ok("explain", "a.example"), "as many of its URLs are being fetched")
+	assert.Regexp(t, `state +leased`, ok("explain", "http://a.example/1"))
+	assert.Regexp(t, `state +unknown`, ok("explain", "http://z.example/1"))
+	assert.Equal(t, "c.example is paused\n", ok("pause", "c.example"))
+	assert.Equal(t, "1 of 1 URLs: each is new\n", ok("add", "http://c.example/9"))
+	assert.Contains(t, ok("explain", "c.example"), "it is paused")
+	assert.Contains(t, ok("hosts", "-reason", "paused"), "c.example")
+	assert.Contains(t, ok("urls", "*.example"), "http://c.example/9")
+	ok("delay", "*.example", "2ms")
+	ok("delay", "x.example", "10", "1s", "30s")
+	ok("block", "-for", "1h", "d.example")
+	ok("limit", "-pages", "100", "-bytes", "1M", "-period", "24h", "-each", "*.example")
+	ok("priority", "c.example", "3")
+	rules := ok("rules")
+	assert.Regexp(t, `\*\.example +delay +2ms`, rules)
+	assert.Regexp(t, `x\.example +delay +10 times the fetch, 1s to 30s`, rules)
+	assert.Regexp(t, `d\.example +blocked_until`, rules)
+	assert.Regexp(t, `c\.example +priority +3`, rules)
+	ok("clear", "d.example")
+	out := filepath.Join(t.TempDir(), "all.jsonl")
+	assert.Contains(t, ok("export", out), out)
+	b, err := os.ReadFile(out)
+	require.NoError(t, err)
+	assert.Contains(t, string(b), "http://c.example/9")
+	assert.Regexp(t, `0 URLs are new`, ok("import", out))
+	ok("unpause", "c.example")
+	ok("now", "http://e.example/9")
+	info, err := os.Stat(filepath.Join(r.dir, "console.sock"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o600, info.Mode().Perm(), "only its owner may open it")
+
+	code, _, stderr := operate(t, "checkpoint", "-dir", r.dir)
+	assert.Equal(t, exitError, code)
+	assert.NotEmpty(t, stderr)
+
+	// The page is there, and needs the token for changes.
+	m := regexp.MustCompile(`http://127\.0\.0\.1:\d+/#token=(\w+)`).FindStringSubmatch(r.log.String())
+	require.NotNil(t, m, r.log.String())
+	res, err := http.Get(strings.Split(m[0], "#")[0])
+	require.NoError(t, err)
+	page, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	assert.Contains(t, string(page), "being fetched")
+	assert.NotContains(t, string(page), m[1])
+	http.DefaultClient.CloseIdleConnections()
+	r.end(t)
+	_, err = os.Stat(filepath.Join(r.dir, "console.sock"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// The same commands work on the folder of a crawl that does not run, and what they did
+// holds when it goes on.
+func TestCommandsOnACrawlAtRest(t *testing.T) {
+	r := startCrawl(t)
+	code, out, stderr := operate(t, "stop", "-dir", r.dir)
+	require.Equal(t, exitOK, code, stderr)
+	assert.Equal(t, "the crawl stops\n", out)
+	r.end(t)
+	ok := func(args ...string) string {
+		t.Helper()
+		code, out, stderr := operate(t, append(args[:1:1], append([]string{"-dir", r.dir}, args[1:]...)...)...)
+		require.Equal(t, exitOK, code, "%v: %s", args, stderr)
+		return out
+	}
+	assert.Regexp(t, `state +at rest`, ok("status"))
+	ok("pause", "a.example")
+	assert.Contains(t, ok("rules"), "a.example  paused  true")
+	assert.Contains(t, ok("hosts"), "a.example")
+	assert.Contains(t, ok("urls", "-n", "1"), "-after")
+	assert.Contains(t, ok("export"), `a.example`)
+	code, _, stderr = operate(t, "stop", "-dir", r.dir)
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, stderr, "does not run")
+	to := filepath.Join(filepath.Dir(r.dir), "new")
+	assert.Contains(t, ok("repair", to), `"Lost": null`)
+	ok("clear", "a.example")
+	code, out, stderr = command(t, t.Context(), "-dir", r.dir, "-resolve", "*.example=127.0.0.1:1", "-retry-tries", "1", "-quarantine-after", "1", "-quarantine-probe", "1ms", "-probes", "1", "http://a.example/1")
+	require.Equal(t, exitOK, code, out+stderr)
+}
+
+// A socket that a killed process left does not keep a crawl from being reached.
+func TestASocketThatIsGone(t *testing.T) {
+	r := startCrawl(t)
+	_, _, _ = operate(t, "stop", "-dir", r.dir)
+	r.end(t)
+	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "console.sock"), nil, 0o600))
+	code, out, stderr := operate(t, "status", "-dir", r.dir)
+	assert.Equal(t, exitOK, code, stderr)
+	assert.Regexp(t, `state +at rest`, out)
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	empty := t.TempDir()
+	t.Setenv("FRONTIER_DIR", "")
+	for _, x := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"status", exitError, "which crawl?"},
+		{"status -dir " + empty, exitError, "there is no crawl in"},
+		{"status -dir /nothing/there", exitError, "there is no crawl in /nothing/there"},
+		{"status -colour", exitUsage, "colour"},
+		{"pauze", exitUsage, "pauze"},
+		{"repair -dir x", exitUsage, "into which new folder"},
+	} {
+		code, _, stderr := operate(t, strings.Fields(x.args)...)
+		assert.Equal(t, x.code, code, x.args)
+		assert.Contains(t, stderr, x.says, x.args)
+	}
+	names, err := os.ReadDir(empty)
+	require.NoError(t, err)
+	assert.Empty(t, names, "nothing was made")
+
+	r := startCrawl(t)
+	defer r.end(t)
+	for args, says := range map[string]string{
+		"pause": "which hosts?", "pause a.example b.example": "too many arguments", "block a.example": "how long?", "block -for x a.example": "x",
+		"delay a.example": "want a time", "delay a.example soon": "want a time", "delay a.example 1 2": "want a time", "delay a.example x 1s 2s": "want a time",
+		"priority a.example": "want a number", "priority a.example 0": "want a number", "limit -bytes many a.example": "-bytes", "explain": "explain what?",
+		"status now": "too many", "add": "which URLs?", "urls a b": "too many",
+	} {
+		f := strings.Fields(args)
+		code, _, stderr := operate(t, append([]string{f[0], "-dir", r.dir}, f[1:]...)...)
+		assert.Equal(t, exitUsage, code, "%s: %s", args, stderr)
+		assert.Contains(t, stderr, says, args)
+	}
+	for args, says := range map[string]string{"priority a.example 99": "want 1 to", "hosts -reason lazy": "want one of", "add nonsense": "nonsense"} {
+		f := strings.Fields(args)
+		code, _, stderr := operate(t, append([]string{f[0], "-dir", r.dir}, f[1:]...)...)
+		assert.Equal(t, exitError, code, "%s: %s", args, stderr)
+		assert.Contains(t, stderr, says, args)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := reach(ctx, r.dir)
+	require.NoError(t, err)
+	rules, err := c.Rules(ctx)
+	require.NoError(t, err)
+	assert.Empty(t, rules.Rules, "nothing was set")
+	require.NoError(t, c.close())
+}

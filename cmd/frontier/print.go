@@ -1,0 +1,230 @@
+// This file prints answers: tables for people, JSON for programs.
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
+)
+
+// printer prints to a command's output.
+type printer struct {
+	w    io.Writer
+	json bool
+}
+
+func newPrinter(cmd *cli.Command) *printer { return &printer{cmd.Root().Writer, cmd.Bool("json")} }
+
+func (p *printer) any(x any) error {
+	e := json.NewEncoder(p.w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(x)
+}
+
+// table prints lines whose cells are separated by tabs, as columns.
+func (p *printer) table(lines ...string) error {
+	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	for _, l := range lines {
+		if _, err := fmt.Fprintln(w, l); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// row is a line of a table. What the web said cannot break it.
+func row(cells ...any) string {
+	s := make([]string, len(cells))
+	for i, c := range cells {
+		s[i] = oneLine(fmt.Sprint(c))
+	}
+	return strings.TrimRight(strings.Join(s, "\t"), "\t")
+}
+
+func (p *printer) result(r console.Result) error {
+	if p.json {
+		return p.any(r)
+	}
+	_, err := fmt.Fprintln(p.w, r.Said)
+	return err
+}
+
+func (p *printer) status(s console.Status, running bool) error {
+	if p.json {
+		return p.any(struct {
+			Live bool `json:"live"` // the crawl runs
+			console.Status
+		}{running, s})
+	}
+	state := "at rest"
+	if running {
+		state = "running for " + console.Ago(seconds(s.Running))
+	}
+	by := make([]string, len(s.WaitingBy))
+	for i, n := range s.WaitingBy {
+		by[len(by)-1-i] = fmt.Sprintf("%d: %s", i+1, console.Count(n))
+	}
+	lines := []string{
+		row("state", state),
+		row("waiting", console.Count(s.Waiting), "by priority  "+strings.Join(by, ", ")),
+		row("scheduled", console.Count(s.Scheduled)),
+		row("being fetched", console.Count(s.Leased)),
+		row("held back", console.Count(s.Held)),
+		row("known", console.Count(s.Known)),
+		row("hosts", console.Count(s.Hosts), fmt.Sprintf("%s slowed down, %s in quarantine", console.Count(s.BackedOff), console.Count(s.Quarantined))),
+		row("memory", console.Size(s.Memory)),
+	}
+	if s.Disk > 0 {
+		lines = append(lines, row("disk", console.Size(s.Disk)))
+	}
+	if running {
+		lines = append(lines,
+			row("each second", fmt.Sprintf("%.1f handed out, %.1f admitted", s.HandedOutPerSecond, s.AddedPerSecond)),
+			row("given up", console.Count(s.GivenUp)),
+		)
+		for _, k := range slices.Sorted(maps.Keys(s.Failures)) {
+			lines = append(lines, row("failed: "+k, console.Count(s.Failures[k])))
+		}
+		for _, f := range s.Figures {
+			lines = append(lines, row(f.Name, fmt.Sprintf("%.10g", f.Value)))
+		}
+	}
+	return p.table(lines...)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// until is a time as people say it.
+func until(t *time.Time) string {
+	switch {
+	case t == nil:
+		return ""
+	case time.Until(*t) <= 0:
+		return "now"
+	}
+	return "in " + console.Ago(time.Until(*t))
+}
+
+func (p *printer) hosts(l console.HostList) error {
+	if p.json {
+		return p.any(l)
+	}
+	lines := []string{row("HOST", "WAITING", "SCHEDULED", "LEASED", "STATE", "MAY BE CONTACTED", "GROUP")}
+	for _, h := range l.Hosts {
+		lines = append(lines, row(h.Host, console.Count(h.Waiting), console.Count(h.Scheduled), h.Leased, h.Reason, until(h.Due), h.Group))
+	}
+	return p.more(l.Next, lines)
+}
+
+// more prints a table, and how to go on.
+func (p *printer) more(next string, lines []string) error {
+	if err := p.table(lines...); err != nil || next == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(p.w, "\nThere are more: go on with -after %s\n", oneLine(next))
+	return err
+}
+
+func (p *printer) host(h console.Host) error {
+	if p.json {
+		return p.any(h)
+	}
+	lines := []string{
+		row(h.Host, h.Why), row("waiting", console.Count(h.Waiting)), row("scheduled", console.Count(h.Scheduled)), row("leased", h.Leased),
+	}
+	for _, q := range h.Queues {
+		lines = append(lines, row(fmt.Sprintf("crawl %d, priority %d", q.Crawl, q.Priority), console.Count(q.Waiting)+" waiting"))
+	}
+	if h.Due != nil {
+		lines = append(lines, row("may be contacted", until(h.Due)))
+	}
+	if h.Group != "" {
+		lines = append(lines, row("group", h.Group))
+	}
+	if h.CrawlDelay > 0 {
+		lines = append(lines, row("Crawl-delay", console.Ago(seconds(h.CrawlDelay))))
+	}
+	if b := h.Backoff; b != nil {
+		lines = append(lines, row("failures in a row", b.Failures), row("slowed down to", "a contact in "+console.Ago(seconds(b.Gap))))
+	}
+	return p.table(append(lines, ruleRows(h.Rule)...)...)
+}
+
+func ruleRows(rule map[string]any) (lines []string) {
+	for _, k := range slices.Sorted(maps.Keys(rule)) {
+		v := rule[k]
+		if _, ok := v.(map[string]any); ok {
+			b, _ := json.Marshal(v)
+			v = string(b)
+		}
+		lines = append(lines, row("rule: "+k, v))
+	}
+	return lines
+}
+
+func (p *printer) url(u console.URL) error {
+	if p.json {
+		return p.any(u)
+	}
+	lines := []string{row("URL", u.URL), row("state", u.State), row("why", u.Why), row("host", u.Host)}
+	if u.Priority > 0 {
+		lines = append(lines, row("priority", u.Priority), row("try", u.Attempt), row("depth", u.Depth))
+	}
+	if u.Visits > 0 {
+		lines = append(lines, row("visits", fmt.Sprintf("%d, of which %d found a change", u.Visits, u.Changes)))
+	}
+	return p.table(lines...)
+}
+
+func (p *printer) urls(l console.URLList) error {
+	if p.json {
+		return p.any(l)
+	}
+	lines := []string{row("PRIORITY", "DEPTH", "TRY", "URL")}
+	for _, u := range l.URLs {
+		lines = append(lines, row(u.Priority, u.Depth, u.Attempt, u.URL))
+	}
+	return p.more(l.Next, lines)
+}
+
+func (p *printer) rules(l console.RuleList) error {
+	if p.json {
+		return p.any(l)
+	}
+	if len(l.Rules) == 0 {
+		_, err := fmt.Fprintln(p.w, "nothing is set")
+		return err
+	}
+	var lines []string
+	for _, r := range l.Rules {
+		for _, x := range ruleRows(r.Rule) {
+			lines = append(lines, row(r.Scope)+"\t"+strings.TrimPrefix(x, "rule: "))
+		}
+	}
+	return p.table(lines...)
+}
+
+func (p *printer) imported(x frontier.Imported) error {
+	if p.json {
+		return p.any(x)
+	}
+	_, err := fmt.Fprintf(p.w, "%s lines: %s URLs are new, %s were known, %s are remembered as done, %s rules, %s hosts; %s lines are malformed\n", console.Count(x.Lines),
+		console.Count(x.URLs), console.Count(x.KnownURLs), console.Count(x.Marks), console.Count(x.Rules), console.Count(x.Hosts), console.Count(x.Bad))
+	return err
+}
+
+// dirOf is the folder that a file lies in.
+func dirOf(file string) string { return filepath.Dir(file) }

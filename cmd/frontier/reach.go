@@ -1,0 +1,222 @@
+// This file finds the crawl of a folder: a running one over its socket, one at rest by
+// opening the folder.
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/spill"
+)
+
+// socketPath is where the crawl of a folder listens. It lies in the folder unless that
+// makes it longer than a socket's path can be.
+func socketPath(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if path := filepath.Join(abs, "console.sock"); len(path) < 100 {
+		return path, nil
+	}
+	run := os.Getenv("XDG_RUNTIME_DIR")
+	if run == "" {
+		return "", fmt.Errorf("the path of %s is too long for a socket in it, and XDG_RUNTIME_DIR is not set", abs)
+	}
+	hash := sha256.Sum256([]byte(abs))
+	return filepath.Join(run, fmt.Sprintf("frontier-%x.sock", hash[:10])), nil
+}
+
+// listen makes the socket of a folder, which only its owner may open. The folder is ours
+// alone, so a socket that is there was left by a process that was killed.
+func listen(dir string) (net.Listener, error) {
+	path, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	parent := filepath.Dir(path)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	// Whoever connects before the mode is set must be able to enter a folder that only
+	// the owner may write to: so it is made under another name first.
+	private, err := os.MkdirTemp(parent, ".s")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(private)
+	first := filepath.Join(private, "s")
+	l, err := net.Listen("unix", first)
+	if err != nil {
+		return nil, err
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	err = os.Chmod(first, 0o600)
+	if err == nil {
+		err = os.Rename(first, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close(), os.Remove(first))
+	}
+	return &socket{l, path}, nil
+}
+
+// socket removes its file when it is closed.
+type socket struct {
+	net.Listener
+	path string
+}
+
+func (s *socket) Close() error {
+	err := s.Listener.Close()
+	if gone := os.Remove(s.path); gone != nil && !errors.Is(gone, fs.ErrNotExist) && err == nil {
+		err = gone
+	}
+	return err
+}
+
+// reached is a crawl that can be asked.
+type reached struct {
+	*console.Client
+	running bool
+	close   func() error
+}
+
+// errNoDir is returned when no folder was named.
+var errNoDir = errors.New("which crawl? Name its folder with -dir, or in FRONTIER_DIR")
+
+// reach finds the crawl of a folder. If no process has it, the folder is opened.
+func reach(ctx context.Context, dir string) (*reached, error) {
+	if dir == "" {
+		return nil, errNoDir
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("there is no crawl in %s: %w", dir, err)
+	}
+	path, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := console.Dial(path)
+	_, asked := c.Due(ctx, 0)
+	if asked == nil {
+		return &reached{c, true, func() error { c.Close(); return nil }}, nil
+	}
+	c.Close()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if empty, err := emptyFolder(dir); err != nil || empty {
+		return nil, errors.Join(fmt.Errorf("there is no crawl in %s", dir), err)
+	}
+	r, err := openAtRest(ctx, dir)
+	if errors.Is(err, frontier.ErrInUse) {
+		return nil, fmt.Errorf("%w by a process that does not answer at %s (%w): it may be starting, or another user's", err, path, asked)
+	}
+	return r, err
+}
+
+// emptyFolder tells whether opening the folder would begin a crawl.
+func emptyFolder(dir string) (bool, error) {
+	names, err := os.ReadDir(dir)
+	for _, n := range names {
+		if n.Name() == "MANIFEST" {
+			return false, nil
+		}
+	}
+	return true, err
+}
+
+// openAtRest opens the folder of a crawl that does not run.
+func openAtRest(ctx context.Context, dir string) (_ *reached, err error) {
+	store, err := spill.Open(dir, spill.Options{})
+	if err != nil {
+		return nil, err
+	}
+	f, err := frontier.Open(ctx, frontier.Options{Spill: store})
+	if err != nil {
+		return nil, join(err, store.Close())
+	}
+	c, err := console.New(f, console.Options{Title: filepath.Base(dir)})
+	if err != nil {
+		return nil, join(join(err, f.Close()), store.Close())
+	}
+	client := console.Direct(c)
+	return &reached{client, false, func() error {
+		client.Close()
+		return errors.Join(c.Close(), f.Close(), store.Close())
+	}}, nil
+}
+
+// serveConsole serves a Console until the function that it returns is called: at the
+// folder's socket, and at an address for browsers unless that is "off".
+func serveConsole(c *console.Console, dir, page string, warn func(what string, err error), say func(url string)) (stop func()) {
+	var servers []*http.Server
+	serve := func(l net.Listener, h http.Handler) {
+		s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+		servers = append(servers, s)
+		go func() { _ = s.Serve(l) }()
+	}
+	if dir != "" && runtime.GOOS != "windows" {
+		if l, err := listen(dir); err != nil {
+			warn("commands cannot reach this crawl", err)
+		} else {
+			serve(l, c.Local())
+		}
+	}
+	if page != "off" {
+		l, err := net.Listen("tcp", page)
+		if page == defaultPage && inUse(err) {
+			l, err = net.Listen("tcp", "127.0.0.1:0")
+		}
+		if err != nil {
+			warn("there is no page of this crawl", err)
+		} else {
+			serve(l, slow(c.Page()))
+			say("http://" + shown(l.Addr().String()) + "/#token=" + c.Token())
+		}
+	}
+	return func() {
+		for _, s := range servers {
+			_ = s.Close()
+		}
+	}
+}
+
+// slow ends the answers that nobody reads.
+func slow(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/api/export") && !strings.HasPrefix(r.URL.Path, "/api/import") {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(30 * time.Second))
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// shown is an address that a browser can open.
+func shown(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}

@@ -1,0 +1,267 @@
+// This file is what an operator may do.
+
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Duration is written as of time.Duration: "1m30s".
+type Duration time.Duration
+
+// MarshalText is time.Duration's String.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText is time.ParseDuration.
+func (d *Duration) UnmarshalText(b []byte) error {
+	x, err := time.ParseDuration(string(b))
+	*d = Duration(x)
+	return err
+}
+
+// Limits are frontier.Limits. Zero fields do not limit.
+type Limits struct {
+	Waiting int64    `json:"waiting,omitempty"`
+	Served  int64    `json:"served,omitempty"`
+	Bytes   int64    `json:"bytes,omitempty"`
+	Errors  int64    `json:"errors,omitempty"`
+	Depth   int      `json:"depth,omitempty"`
+	Period  Duration `json:"period,omitzero"`
+}
+
+func (l Limits) of() frontier.Limits {
+	return frontier.Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: time.Duration(l.Period)}
+}
+
+// Delay is one of the two policies that can be set: Fixed, or Factor with Min and Max.
+type Delay struct {
+	Fixed  *Duration `json:"fixed,omitempty"`
+	Factor *float64  `json:"factor,omitempty"`
+	Min    Duration  `json:"min,omitzero"`
+	Max    Duration  `json:"max,omitzero"`
+}
+
+func (d *Delay) policy() (frontier.DelayPolicy, error) {
+	switch {
+	case d == nil:
+		return nil, nil
+	case d.Fixed != nil && d.Factor == nil && d.Min == 0 && d.Max == 0:
+		return frontier.FixedDelay(time.Duration(*d.Fixed)), nil
+	case d.Fixed == nil && d.Factor != nil:
+		return frontier.FactorDelay(*d.Factor, time.Duration(d.Min), time.Duration(d.Max)), nil
+	}
+	return nil, errors.New("delay: want fixed, or factor with min and max")
+}
+
+// delayWords says a policy in the words that Action takes.
+func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
+
+// Action is one thing to do. Which fields it needs depends on Do:
+//
+//	pause, resume            Scope
+//	block                    Scope, Until or For; none: no longer blocked
+//	delay                    Scope, Delay; none: no longer set
+//	concurrency              Scope, N; 0: no longer set
+//	priority                 Scope, N; 0: no longer set
+//	reprioritize             Scope, From, To
+//	limit                    Scope, Limits: of all its hosts together
+//	host-limit               Scope, Limits: of each of its hosts
+//	clear                    Scope: nothing is set for it any more
+//	delete                   Scope: its waiting and scheduled URLs are deleted
+//	forget                   Scope, a host: what was learned of it
+//	crawl-now, add           URLs, Crawl
+//	checkpoint, stop
+type Action struct {
+	Do     string     `json:"do"`
+	Scope  string     `json:"scope,omitempty"`
+	Until  *time.Time `json:"until,omitempty"`
+	For    Duration   `json:"for,omitzero"`
+	Delay  *Delay     `json:"delay,omitempty"`
+	N      int        `json:"n,omitempty"`
+	From   int        `json:"from,omitempty"`
+	To     int        `json:"to,omitempty"`
+	Limits Limits     `json:"limits,omitzero"`
+	URLs   []string   `json:"urls,omitempty"`
+	Crawl  uint32     `json:"crawl,omitempty"`
+}
+
+// Result says what an Action did.
+type Result struct {
+	Said  string `json:"said"`            // in a sentence
+	Count int64  `json:"count,omitempty"` // of URLs
+	Path  string `json:"path,omitempty"`  // of a checkpoint
+}
+
+// ErrAction is what is wrong with an Action, wrapped: nothing was done.
+var ErrAction = errors.New("console: cannot do that")
+
+// act does what is asked. What it did is durable when it returns, and holds for the
+// very next hand-out.
+func (c *Console) act(ctx context.Context, a Action) (Result, error) {
+	do, ok := actions[a.Do]
+	if !ok {
+		return Result{}, fmt.Errorf("%w: there is no action %.40q", ErrAction, a.Do)
+	}
+	var scope frontier.Scope
+	if do.scoped {
+		var err error
+		if scope, err = ParseScope(a.Scope); err != nil {
+			return Result{}, fmt.Errorf("%w: %s: %w", ErrAction, a.Do, err)
+		}
+	} else if a.Scope != "" {
+		return Result{}, fmt.Errorf("%w: %s has no scope", ErrAction, a.Do)
+	}
+	if do.scoped && a.Do != "delete" {
+		c.ruling.Lock() // rules are read and written
+		defer c.ruling.Unlock()
+	}
+	r, err := do.run(c, ctx, a, scope)
+	if err != nil {
+		return r, err
+	}
+	what, _ := json.Marshal(a)
+	c.log.Info("an operator changed something", "action", string(what))
+	return r, nil
+}
+
+type action struct {
+	scoped bool
+	run    func(c *Console, ctx context.Context, a Action, s frontier.Scope) (Result, error)
+}
+
+// said makes a Result of a call that only fails or not.
+func said(err error, format string, args ...any) (Result, error) {
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Said: fmt.Sprintf(format, args...)}, nil
+}
+
+var actions = map[string]action{
+	"pause": {true, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+		return said(c.f.Pause(s), "%s is paused", s)
+	}},
+	"resume": {true, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+		return said(c.f.Resume(s), "%s goes on", s)
+	}},
+	"block": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		until, err := a.until(time.Now())
+		if err != nil {
+			return Result{}, err
+		}
+		if until.IsZero() {
+			return said(c.unblock(s), "%s is not blocked any more", s)
+		}
+		return said(c.f.BlockUntil(s, until), "%s is blocked until %s", s, until.UTC().Format(time.RFC3339))
+	}},
+	"delay": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		p, err := a.Delay.policy()
+		if err != nil {
+			return Result{}, fmt.Errorf("%w: %w", ErrAction, err)
+		}
+		if p == nil {
+			return said(c.f.SetDelay(s, nil), "%s has no delay of its own any more", s)
+		}
+		return said(c.f.SetDelay(s, p), "%s has a delay of its own", s)
+	}},
+	"concurrency": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		return said(c.f.SetConcurrency(s, a.N), "%s has %s", s, number(a.N, "fetches at once"))
+	}},
+	"priority": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		return said(c.f.SetPriority(s, a.N), "%s has %s", s, number(a.N, "for its priority"))
+	}},
+	"reprioritize": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		return said(c.f.Reprioritize(s, a.From, a.To), "%s: what has priority %d is served with %d", s, a.From, a.To)
+	}},
+	"limit": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		return said(c.f.SetLimits(s, a.Limits.of()), "%s has other limits", s)
+	}},
+	"host-limit": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		return said(c.f.SetHostLimits(s, a.Limits.of()), "each host of %s has other limits", s)
+	}},
+	"clear": {true, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+		return said(c.f.Clear(s), "nothing is set for %s any more", s)
+	}},
+	"delete": {true, func(c *Console, ctx context.Context, _ Action, s frontier.Scope) (Result, error) {
+		n, err := c.f.Delete(ctx, s)
+		return Result{Said: fmt.Sprintf("%d URLs of %s are deleted", n, s), Count: n}, err
+	}},
+	"forget": {true, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+		if strings.HasPrefix(s.String(), "*") {
+			return Result{}, fmt.Errorf("%w: one host at a time is forgotten", ErrAction)
+		}
+		return said(c.f.Forget(s.String()), "what was learned of %s is forgotten", s)
+	}},
+	"crawl-now": {false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
+		return a.add(ctx, c.f.CrawlNow, "comes next")
+	}},
+	"add": {false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
+		return a.add(ctx, c.f.Add, "is new")
+	}},
+	"checkpoint": {false, func(c *Console, ctx context.Context, _ Action, _ frontier.Scope) (Result, error) {
+		if c.o.Checkpoint == nil {
+			return Result{}, fmt.Errorf("%w: this crawl makes no checkpoints", ErrAction)
+		}
+		path, err := c.o.Checkpoint(ctx)
+		return Result{Said: "a checkpoint is in " + path, Path: path}, err
+	}},
+	"stop": {false, func(c *Console, _ context.Context, _ Action, _ frontier.Scope) (Result, error) {
+		if c.o.Stop == nil {
+			return Result{}, fmt.Errorf("%w: there is nothing to stop", ErrAction)
+		}
+		c.o.Stop()
+		return Result{Said: "the crawl stops"}, nil
+	}},
+}
+
+// unblock ends what block began: a block cannot end in the past.
+func (c *Console) unblock(s frontier.Scope) error {
+	r, ok := c.f.Rule(s)
+	if !ok {
+		return nil
+	}
+	r.BlockedUntil = time.Time{}
+	return c.f.SetRule(s, r)
+}
+
+func number(n int, of string) string {
+	if n == 0 {
+		return "none of its own " + of
+	}
+	return fmt.Sprint(n, " ", of)
+}
+
+// until is when a block ends. Zero: there is to be none.
+func (a Action) until(now time.Time) (time.Time, error) {
+	switch {
+	case a.Until != nil && a.For != 0:
+		return time.Time{}, fmt.Errorf("%w: block: want until or for, not both", ErrAction)
+	case a.For < 0:
+		return time.Time{}, fmt.Errorf("%w: block: for %s", ErrAction, time.Duration(a.For))
+	case a.For > 0:
+		return now.Add(time.Duration(a.For)), nil
+	case a.Until != nil:
+		return *a.Until, nil
+	}
+	return time.Time{}, nil
+}
+
+// add adds URLs.
+func (a Action) add(ctx context.Context, add func(context.Context, ...frontier.Entry) (int, error), what string) (Result, error) {
+	if len(a.URLs) == 0 {
+		return Result{}, fmt.Errorf("%w: %s: no URLs", ErrAction, a.Do)
+	}
+	entries := make([]frontier.Entry, len(a.URLs))
+	for i, u := range a.URLs {
+		entries[i] = frontier.Entry{URL: u, Crawl: a.Crawl}
+	}
+	n, err := add(ctx, entries...)
+	return Result{Said: fmt.Sprintf("%d of %d URLs: each %s", n, len(a.URLs), what), Count: int64(n)}, err
+}

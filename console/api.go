@@ -1,0 +1,339 @@
+// This file answers requests of programs.
+
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const (
+	maxList   = 1000   // hosts or URLs in an answer
+	maxLooked = 20_000 // hosts that are looked at for one
+	maxBody   = 16 << 20
+)
+
+// routes are those of the API. What changes something is wrapped.
+func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) http.Handler) {
+	get := func(path string, answer func(*http.Request) (any, error)) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { reply(w, r, answer) })
+	}
+	get("/api/status", func(*http.Request) (any, error) { return c.status(), nil })
+	get("/api/hosts", c.hosts)
+	get("/api/host", c.host)
+	get("/api/urls", c.urls)
+	get("/api/url", c.url)
+	get("/api/due", c.due)
+	get("/api/rules", c.rules)
+	mux.Handle("POST /api/do", changing(func(w http.ResponseWriter, r *http.Request) {
+		reply(w, r, func(r *http.Request) (any, error) {
+			var a Action
+			d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+			d.DisallowUnknownFields()
+			if err := d.Decode(&a); err != nil {
+				return nil, &badRequest{fmt.Errorf("the action: %w", err)}
+			}
+			done, err := c.act(r.Context(), a)
+			return done, refused(err)
+		})
+	}))
+	mux.Handle("GET /api/export", changing(c.export))
+	mux.Handle("POST /api/import", changing(func(w http.ResponseWriter, r *http.Request) {
+		reply(w, r, func(r *http.Request) (any, error) { return c.f.Import(r.Context(), r.Body, frontier.ImportOptions{}) })
+	}))
+}
+
+// badRequest is an error of who asks.
+type badRequest struct{ error }
+
+func (e *badRequest) Unwrap() error { return e.error }
+
+// refusal is what the frontier said no to.
+type refusal struct{ error }
+
+func (e *refusal) Unwrap() error { return e.error }
+
+func refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &refusal{err}
+}
+
+// reply writes an answer, or an error in its place.
+func reply(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (any, error)) {
+	x, err := answer(r)
+	if err != nil {
+		writeJSON(w, statusOf(err), map[string]string{"error": err.Error()})
+		return
+	}
+	writeJSON(w, http.StatusOK, x)
+}
+
+func writeJSON(w http.ResponseWriter, status int, x any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(x) // a client that is gone
+}
+
+// statusOf tells faults of who asks from ours.
+func statusOf(err error) int {
+	var bad *badRequest
+	var no *refusal
+	var large *http.MaxBytesError
+	var corrupt *frontier.CorruptError
+	switch {
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge
+	case errors.As(err, &bad), errors.Is(err, ErrAction):
+		return http.StatusBadRequest
+	case errors.Is(err, errBusy):
+		return http.StatusTooManyRequests
+	case errors.Is(err, frontier.ErrClosed):
+		return http.StatusServiceUnavailable
+	case errors.As(err, &no) && !errors.As(err, &corrupt):
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusInternalServerError
+}
+
+var errBusy = errors.New("console: too many such requests at once: ask again")
+
+// scan has one of few slots for what looks at much, or says that none is free.
+func (c *Console) scan() (release func(), err error) {
+	select {
+	case c.scans <- struct{}{}:
+		return func() { <-c.scans }, nil
+	default:
+		return nil, errBusy
+	}
+}
+
+// query reads what a request asks for.
+type query struct {
+	r    *http.Request
+	errs []error
+}
+
+func (q *query) str(name string) string { return q.r.FormValue(name) }
+
+func (q *query) num(name string, most, otherwise int) int {
+	s := q.str(name)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		q.errs = append(q.errs, fmt.Errorf("%s: want a number, not %.40q", name, s))
+	}
+	return min(n, most)
+}
+
+func (q *query) scope() frontier.Scope {
+	s := q.str("scope")
+	if s == "" {
+		s = "*"
+	}
+	scope, err := ParseScope(s)
+	q.errs = append(q.errs, err)
+	return scope
+}
+
+func (q *query) err() error {
+	if err := errors.Join(q.errs...); err != nil {
+		return &badRequest{err}
+	}
+	return nil
+}
+
+// hosts lists hosts: in domain order, or the largest.
+func (c *Console) hosts(r *http.Request) (any, error) {
+	q := &query{r: r}
+	scope, n := q.scope(), q.num("n", maxList, 100)
+	reason, match, after, sorted := q.str("reason"), strings.ToLower(q.str("match")), q.str("after"), q.str("sort")
+	if reason != "" && !slices.Contains(reasonNames(), reason) {
+		q.errs = append(q.errs, fmt.Errorf("reason: want one of %s", strings.Join(reasonNames(), ", ")))
+	}
+	if sorted != "" && sorted != "domain" && sorted != "waiting" {
+		q.errs = append(q.errs, errors.New("sort: want domain or waiting"))
+	}
+	if err := q.err(); err != nil {
+		return nil, err
+	}
+	release, err := c.scan()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	wanted := func(h frontier.HostInfo) bool {
+		return (reason == "" || h.Reason.String() == reason) && (match == "" || strings.Contains(h.Host, match))
+	}
+	out := HostList{Hosts: []HostRow{}}
+	if sorted == "waiting" {
+		for _, h := range c.f.Largest(maxList) {
+			if len(out.Hosts) < n && wanted(h) {
+				out.Hosts = append(out.Hosts, hostRow(h))
+			}
+		}
+		return out, nil
+	}
+	looked := 0
+	for h := range c.f.Hosts(scope, after) {
+		if len(out.Hosts) == n || looked == maxLooked {
+			out.Next = after
+			break
+		}
+		looked++
+		if after = h.Host; wanted(h) {
+			out.Hosts = append(out.Hosts, hostRow(h))
+		}
+	}
+	return out, r.Context().Err()
+}
+
+// reasonNames are all of them.
+func reasonNames() (names []string) {
+	for r := frontier.ReasonTurn; r <= frontier.ReasonLimit; r++ {
+		names = append(names, r.String())
+	}
+	return names
+}
+
+func (c *Console) host(r *http.Request) (any, error) {
+	h, err := c.f.Host(r.Context(), r.FormValue("name"))
+	x := host(h, time.Now())
+	if errors.Is(err, frontier.ErrUnknownHost) {
+		x.Known, x.Why, err = false, "no URL of it is in the frontier", nil
+	}
+	return x, refused(err)
+}
+
+func (c *Console) urls(r *http.Request) (any, error) {
+	q := &query{r: r}
+	scope, n, after := q.scope(), q.num("n", maxList, 100), q.str("after")
+	if err := q.err(); err != nil {
+		return nil, err
+	}
+	release, err := c.scan()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	out := URLList{URLs: []URL{}}
+	for u, err := range c.f.URLs(r.Context(), scope, after) {
+		if err != nil {
+			return nil, err
+		}
+		if len(out.URLs) == n {
+			out.Next = after
+			break
+		}
+		after = u.Cursor()
+		out.URLs = append(out.URLs, URL{
+			URL: u.Entry.URL, Crawl: u.Entry.Crawl, State: frontier.URLWaiting.String(), Host: u.Host, Priority: u.Priority,
+			Attempt: u.Attempt, Depth: u.Entry.Depth, Visits: u.History.Visits, Changes: u.History.Changes, Last: when(u.History.LastVisit),
+		})
+	}
+	return out, nil
+}
+
+// url tells about one URL, and of one that waits why it is not handed out.
+func (c *Console) url(r *http.Request) (any, error) {
+	q := &query{r: r}
+	crawl := q.num("crawl", 1<<31-1, 0)
+	if err := q.err(); err != nil {
+		return nil, err
+	}
+	s, err := c.f.Status(r.Context(), uint32(crawl), r.FormValue("url"))
+	if err != nil {
+		return nil, refused(err)
+	}
+	x := URL{
+		URL: r.FormValue("url"), Crawl: uint32(crawl), State: s.State.String(), Host: s.Host, Priority: s.Priority, Attempt: s.Attempt,
+		Depth: s.Entry.Depth, Until: when(s.Until), Visits: s.History.Visits, Changes: s.History.Changes, Last: when(s.History.LastVisit),
+	}
+	now := time.Now()
+	left := Ago(s.Until.Sub(now))
+	switch s.State {
+	case frontier.URLUnknown:
+		x.Why = "it was never admitted"
+	case frontier.URLLeased:
+		x.Why = "it is being fetched; its lease ends in " + left
+	case frontier.URLScheduled:
+		x.Why = "it waits for its time, in " + left
+	case frontier.URLKnown:
+		x.Why = "it was admitted, and is done for good or given up"
+	case frontier.URLWaiting:
+		x.Why = "it waits"
+		if h, err := c.f.Host(r.Context(), s.Host); err == nil {
+			x.Why = fmt.Sprintf("it waits with %d URLs of its host: %s", h.Waiting, why(h, now))
+		}
+	}
+	return x, nil
+}
+
+func (c *Console) due(r *http.Request) (any, error) {
+	q := &query{r: r}
+	n := q.num("n", maxList, 20)
+	if err := q.err(); err != nil {
+		return nil, err
+	}
+	out := HostList{Hosts: []HostRow{}}
+	for _, h := range c.f.NextDue(n) {
+		out.Hosts = append(out.Hosts, hostRow(h))
+	}
+	return out, nil
+}
+
+func (c *Console) rules(r *http.Request) (any, error) {
+	release, err := c.scan()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	out := RuleList{Rules: []ScopeRule{}}
+	for s, x := range c.f.Rules() {
+		if len(out.Rules) == maxLooked {
+			break
+		}
+		out.Rules = append(out.Rules, ScopeRule{s.String(), rule(x)})
+	}
+	return out, r.Context().Err()
+}
+
+// export streams. A failure in the middle breaks the connection off, so that what came
+// is not taken for the whole.
+func (c *Console) export(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Disposition", `attachment; filename="frontier.jsonl"`)
+	counted := &countingWriter{w: w}
+	switch err := c.f.Export(r.Context(), counted, frontier.ExportOptions{}); {
+	case err == nil:
+	case counted.n == 0:
+		reply(w, r, func(*http.Request) (any, error) { return nil, err })
+	default:
+		c.log.Error("an export failed", "error", err)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}

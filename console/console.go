@@ -1,0 +1,190 @@
+// Package console lets an operator look at a frontier and lay hands on it while a
+// crawl goes on: as JSON over HTTP, for programs, and as a page for a browser.
+//
+//	watch := console.NewWatch()
+//	f, err := frontier.Open(ctx, frontier.Options{Spill: db, OnEvent: watch.Event})
+//	...
+//	c, err := console.New(f, console.Options{Watch: watch, Token: token})
+//	defer c.Close()
+//	go http.Serve(loopback, c.Page())  // for a browser; changes ask for the token
+//	go http.Serve(socket, c.Local())   // for whoever may open the socket
+//
+// Client speaks to either, and to a Console in the same process (see Direct).
+//
+// # Requests
+//
+// All answers are JSON objects, or an object {"error": ...} with a status of 4xx or 5xx.
+// Names end in what they are counted in: _s for seconds, _bytes; times are RFC 3339 in
+// UTC and missing if there is none.
+//
+//	GET  /api/status               Status
+//	GET  /api/hosts                HostList: scope, after, n, reason, match, sort
+//	GET  /api/host?name=H          Host, explained
+//	GET  /api/urls                 URLList: scope, after, n
+//	GET  /api/url?url=U&crawl=C    URL, explained
+//	GET  /api/due?n=N              HostList of those that come next
+//	GET  /api/rules                RuleList
+//	POST /api/do                   an Action; answers a Result
+//	GET  /api/export               the frontier, in the format of Frontier.Export
+//	POST /api/import               the same, taken in
+//
+// A scope is a host key, "*." and a domain, or "*" for all.
+//
+// # Security
+//
+// What a crawl meets is hostile, names and URLs included: everything is escaped for
+// where it is shown. Page answers only to the names in Options.Names, so that a page of
+// a site that had its name point to this machine cannot read it; changes need the token,
+// and cross-origin requests are refused; nothing is loaded from elsewhere. Local asks
+// for nothing: it is for a socket that only its owner may open.
+//
+// All methods are safe for concurrent use. Nothing here holds the frontier's lock for
+// longer than the frontier's own calls do.
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Options configure a Console. The zero value is good for looking.
+type Options struct {
+	// Title is what the page is called. Empty means "frontier".
+	Title string
+	// Token is what changes through Page need. Empty means a random one: see
+	// Console.Token.
+	Token string
+	// Names are the host names under which Page answers, beside localhost and
+	// addresses of loopback. "*" is any: for a proxy that checks them itself.
+	Names []string
+	// MemoryBudget is what memory is compared with. Zero: it is not shown.
+	MemoryBudget int64
+	// Watch is what the frontier's events, and the crawler's outcomes, are told to.
+	// Nil: there are no figures of failures and of politeness.
+	Watch *Watch
+	// Figures, if set, tells more figures to show, of a crawler for instance. It is
+	// called every second.
+	Figures func() []Figure
+	// Disk, if set, tells how many bytes the crawl has on disk. It is called once a
+	// minute.
+	Disk func() int64
+	// Checkpoint, if set, makes a copy of the crawl, and says where it is.
+	Checkpoint func(context.Context) (string, error)
+	// Stop, if set, ends the crawl in good order. It does not wait for that.
+	Stop func()
+	// Logger gets changes that were asked for, and faults. Nil means silence.
+	Logger *slog.Logger
+}
+
+// Figure is a number that is shown beside those of the frontier.
+type Figure struct {
+	Name  string  `json:"name"` // stable, in lower case, with _ between words
+	Value float64 `json:"value"`
+}
+
+// Console is the server's side. It takes a sample of the frontier's figures each
+// second until it is closed.
+type Console struct {
+	f       *frontier.Frontier
+	o       Options
+	log     *slog.Logger
+	began   time.Time
+	history history
+	told    told
+	ruling  sync.Mutex    // held while a rule is changed
+	scans   chan struct{} // slots for what looks at many hosts or URLs
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// maxScans is how many requests may walk over hosts or URLs at once.
+const maxScans = 4
+
+// ErrNoFrontier is returned by New without one.
+var ErrNoFrontier = errors.New("console: no frontier")
+
+// New returns a Console of f, which is to be closed before f is.
+func New(f *frontier.Frontier, o Options) (*Console, error) {
+	if f == nil {
+		return nil, ErrNoFrontier
+	}
+	if o.Title == "" {
+		o.Title = "frontier"
+	}
+	if o.Token == "" {
+		o.Token = rand.Text()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c := &Console{f: f, o: o, log: o.Logger, began: time.Now(), scans: make(chan struct{}, maxScans), stop: stop}
+	c.take(c.began)
+	c.done.Go(func() { c.sample(ctx) })
+	return c, nil
+}
+
+// Token is what changes through Page need.
+func (c *Console) Token() string { return c.o.Token }
+
+// Close ends the sampling. Requests under way end as they would.
+func (c *Console) Close() error {
+	c.stop()
+	c.done.Wait()
+	return nil
+}
+
+// sample takes one each second.
+func (c *Console) sample(ctx context.Context) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-t.C:
+			c.take(now)
+		}
+	}
+}
+
+// take takes a sample.
+func (c *Console) take(now time.Time) {
+	s := c.f.Stats()
+	x := sample{at: now, added: s.Added, handedOut: s.HandedOut, failed: s.Done[frontier.Failed], waiting: s.Waiting, memory: s.MemoryBytes}
+	for _, n := range s.Done {
+		x.done += n
+	}
+	x.done += s.Expired
+	if c.o.Figures != nil {
+		x.figures = c.o.Figures()
+	}
+	disk := c.o.Disk != nil && c.history.diskIsOld(now)
+	if disk {
+		x.disk, x.hasDisk = c.o.Disk(), true
+	}
+	c.history.add(x)
+}
+
+// Local is the handler for a socket that only its owner may open: it asks for no token.
+func (c *Console) Local() http.Handler {
+	mux := http.NewServeMux()
+	c.routes(mux, func(h http.HandlerFunc) http.Handler { return h })
+	return limited(mux)
+}
+
+// Page is the handler for browsers.
+func (c *Console) Page() http.Handler {
+	mux := http.NewServeMux()
+	c.routes(mux, c.withToken)
+	c.pages(mux)
+	return c.guarded(limited(mux))
+}

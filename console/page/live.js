@@ -1,0 +1,43 @@
+// With JavaScript what is marked data-live is fetched anew every two seconds, and the
+// token is asked for once: it is kept for this tab alone. It may come behind the # of the
+// address, which no server sees.
+"use strict";
+
+const key = "frontier-token";
+const given = new URLSearchParams(location.hash.slice(1)).get("token");
+if (given) {
+  sessionStorage.setItem(key, given);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+for (const field of document.querySelectorAll("[data-token]")) {
+  field.value = sessionStorage.getItem(key) ?? "";
+  field.closest("form").addEventListener("submit", () => sessionStorage.setItem(key, field.value));
+}
+
+// refresh replaces what is live, unless somebody is at it.
+async function refresh() {
+  const address = new URL(location.href);
+  address.searchParams.delete("said");
+  const answer = await fetch(address, { signal: AbortSignal.timeout(10000) });
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const old of document.querySelectorAll("[data-live]")) {
+    const now = fresh.querySelector(`[data-live="${old.dataset.live}"]`);
+    const busy = old.contains(document.activeElement) || String(getSelection()) && getSelection().containsNode(old, true);
+    if (now && !busy && old.innerHTML !== now.innerHTML) old.replaceChildren(...now.childNodes);
+  }
+}
+
+async function loop() {
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    if (document.hidden) continue;
+    try {
+      await refresh();
+      document.body.classList.remove("gone");
+    } catch {
+      document.body.classList.add("gone"); // the crawl may be over: what is shown stays
+    }
+  }
+}
+loop();

@@ -1,0 +1,240 @@
+// This file is what the answers look like.
+
+package console
+
+import (
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Status is the frontier as a whole.
+type Status struct {
+	Title   string    `json:"title"`
+	Now     time.Time `json:"now"`
+	Running float64   `json:"running_s"` // since the Console was made
+
+	Waiting   int64   `json:"waiting"`
+	WaitingBy []int64 `json:"waiting_by_priority"` // from priority 1 on
+	Immediate int64   `json:"immediate"`
+	Held      int64   `json:"held"`
+	Scheduled int64   `json:"scheduled"`
+	Leased    int64   `json:"leased"`
+	Known     int64   `json:"known"`
+
+	Hosts       int64 `json:"hosts"`
+	Bound       int64 `json:"bound"`
+	Groups      int64 `json:"groups"`
+	BackedOff   int64 `json:"backed_off"`
+	Quarantined int64 `json:"quarantined"`
+
+	Added      int64            `json:"added"`
+	Duplicates int64            `json:"duplicates"`
+	Refused    int64            `json:"refused"`
+	HandedOut  int64            `json:"handed_out"`
+	Done       map[string]int64 `json:"done"` // by result
+	Retried    int64            `json:"retried"`
+	GivenUp    int64            `json:"given_up"`
+	Deleted    int64            `json:"deleted"`
+	Expired    int64            `json:"expired"`
+	Unreadable int64            `json:"unreadable"`
+
+	AddedPerSecond     float64 `json:"added_per_s"` // over the last minute
+	HandedOutPerSecond float64 `json:"handed_out_per_s"`
+	DonePerSecond      float64 `json:"done_per_s"`
+	WaitMedian         float64 `json:"wait_median_s"`
+	WaitP99            float64 `json:"wait_p99_s"`
+
+	Memory       int64 `json:"memory_bytes"`
+	MemoryBudget int64 `json:"memory_budget_bytes,omitempty"`
+	Disk         int64 `json:"disk_bytes,omitempty"`
+
+	Failures   map[string]int64 `json:"failures,omitempty"` // by kind
+	Failing    []HostFailures   `json:"failing,omitempty"`  // the hosts with the most
+	Gaps       Gaps             `json:"gaps"`
+	Events     []Notice         `json:"events,omitempty"` // the newest first
+	EventsLost int64            `json:"events_lost,omitempty"`
+	Figures    []Figure         `json:"figures,omitempty"`
+	Rates      []Rate           `json:"rates,omitempty"`
+}
+
+func (c *Console) status() Status {
+	s := c.f.Stats()
+	now := time.Now()
+	x := Status{
+		Title: c.o.Title, Now: now.UTC(), Running: now.Sub(c.began).Seconds(),
+		Waiting: s.Waiting, WaitingBy: s.WaitingBy, Immediate: s.Immediate, Held: s.Held, Scheduled: s.Scheduled, Leased: s.Leased, Known: s.Known,
+		Hosts: s.Hosts, Bound: s.Bound, Groups: s.Groups, BackedOff: s.BackedOff, Quarantined: s.Quarantined,
+		Added: s.Added, Duplicates: s.Duplicates, Refused: s.Refused, HandedOut: s.HandedOut, Done: map[string]int64{},
+		Retried: s.Retried, GivenUp: s.GivenUp, Deleted: s.Deleted, Expired: s.Expired, Unreadable: s.Unreadable,
+		AddedPerSecond: s.Rates.Added, HandedOutPerSecond: s.Rates.HandedOut, DonePerSecond: s.Rates.Done,
+		WaitMedian: s.Waits.Quantile(.5).Seconds(), WaitP99: s.Waits.Quantile(.99).Seconds(),
+		Memory: s.MemoryBytes, MemoryBudget: c.o.MemoryBudget,
+	}
+	for i, n := range s.Done {
+		x.Done[frontier.Result(i).String()] = n
+	}
+	var lost int64
+	x.Failures, x.Failing, x.Gaps, x.Events, lost = c.o.Watch.snapshot(20, 30)
+	x.EventsLost = max(lost, s.EventsLost)
+	_, x.Figures, x.Disk = c.history.last()
+	x.Rates = c.history.rates(false, 120)
+	return x
+}
+
+// HostRow is a host in a list.
+type HostRow struct {
+	Host      string     `json:"host"`
+	Waiting   int64      `json:"waiting"`
+	Scheduled int64      `json:"scheduled,omitempty"`
+	Leased    int        `json:"leased,omitempty"`
+	Due       *time.Time `json:"due,omitempty"` // when host and group allow the next contact
+	Reason    string     `json:"reason"`
+	Until     *time.Time `json:"until,omitempty"`
+	Group     string     `json:"group,omitempty"`
+	Failures  int        `json:"failures,omitempty"` // in a row
+}
+
+func hostRow(h frontier.HostInfo) HostRow {
+	due := h.Due
+	if h.GroupDue.After(due) {
+		due = h.GroupDue
+	}
+	return HostRow{
+		Host: h.Host, Waiting: h.Waiting, Scheduled: h.Scheduled, Leased: h.Leased, Due: when(due),
+		Reason: h.Reason.String(), Until: when(h.Until), Group: h.Group, Failures: h.Backoff.Failures,
+	}
+}
+
+// when is a time, or nil for none.
+func when(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// HostList is a part of the hosts. Next is the after of the request for the next part;
+// empty: there are no more. A part may be short, or empty, although there are more: the
+// rest did not fit the time of a request.
+type HostList struct {
+	Hosts []HostRow `json:"hosts"`
+	Next  string    `json:"next,omitempty"`
+}
+
+// Queue is what waits of a host in one crawl and priority.
+type Queue struct {
+	Crawl    uint32 `json:"crawl"`
+	Priority int    `json:"priority"`
+	Waiting  int64  `json:"waiting"`
+}
+
+// Backoff is what failures did to a host.
+type Backoff struct {
+	Step     int     `json:"step"`
+	Gap      float64 `json:"gap_s"`
+	Failures int     `json:"failures"`
+	Probes   int     `json:"probes"`
+}
+
+// Host is all about one, with an explanation.
+type Host struct {
+	HostRow
+	Known      bool           `json:"known"`
+	Why        string         `json:"why"`
+	Queues     []Queue        `json:"queues,omitempty"`
+	Deadline   *time.Time     `json:"deadline,omitempty"` // of its first lease
+	CrawlDelay float64        `json:"crawl_delay_s,omitempty"`
+	Backoff    *Backoff       `json:"backoff,omitempty"`
+	Full       bool           `json:"full,omitempty"` // new URLs of it are refused
+	Served     int64          `json:"served,omitempty"`
+	Rule       map[string]any `json:"rule,omitempty"` // that holds for it
+}
+
+func host(h frontier.HostInfo, now time.Time) Host {
+	x := Host{
+		HostRow: hostRow(h), Known: true, Why: why(h, now), Deadline: when(h.Deadline),
+		CrawlDelay: h.CrawlDelay.Seconds(), Full: h.Full, Served: h.Used.Served, Rule: rule(h.Rule),
+	}
+	for _, q := range h.Queues {
+		x.Queues = append(x.Queues, Queue(q))
+	}
+	if b := h.Backoff; b != (frontier.BackoffState{}) {
+		x.Backoff = &Backoff{b.Step, b.Gap.Seconds(), b.Failures, b.Probes}
+	}
+	return x
+}
+
+// URL is what is known of one.
+type URL struct {
+	URL      string     `json:"url"`
+	Crawl    uint32     `json:"crawl"`
+	State    string     `json:"state"`
+	Why      string     `json:"why"`
+	Host     string     `json:"host"`
+	Priority int        `json:"priority,omitempty"`
+	Attempt  int        `json:"attempt,omitempty"`
+	Depth    int        `json:"depth,omitempty"`
+	Until    *time.Time `json:"until,omitempty"`
+	Visits   int        `json:"visits,omitempty"`
+	Changes  int        `json:"changes,omitempty"`
+	Last     *time.Time `json:"last_visit,omitempty"`
+}
+
+// URLList is a part of the waiting URLs.
+type URLList struct {
+	URLs []URL  `json:"urls"`
+	Next string `json:"next,omitempty"`
+}
+
+// ScopeRule is what is set for a scope.
+type ScopeRule struct {
+	Scope string         `json:"scope"`
+	Rule  map[string]any `json:"rule"`
+}
+
+// RuleList is all that is set.
+type RuleList struct {
+	Rules []ScopeRule `json:"rules"`
+}
+
+// rule is what is set, by name.
+func rule(r frontier.Rule) map[string]any {
+	x := map[string]any{}
+	if r.Delay != nil {
+		x["delay"] = delayWords(r.Delay)
+	}
+	if r.Concurrency > 0 {
+		x["concurrency"] = r.Concurrency
+	}
+	if r.Paused != frontier.Unset {
+		x["paused"] = r.Paused == frontier.On
+	}
+	if r.BlockedUntil.After(time.Now()) {
+		x["blocked_until"] = r.BlockedUntil.UTC()
+	}
+	if r.Priority > 0 {
+		x["priority"] = r.Priority
+	}
+	if r.Priorities != (frontier.Priorities{}) {
+		moved := map[int]uint8{}
+		for i, to := range r.Priorities {
+			if to > 0 {
+				moved[i+1] = to
+			}
+		}
+		x["priorities"] = moved
+	}
+	if r.Limits != (frontier.Limits{}) {
+		x["limits"] = limitsView(r.Limits)
+	}
+	if r.HostLimits != (frontier.Limits{}) {
+		x["host_limits"] = limitsView(r.HostLimits)
+	}
+	return x
+}
+
+func limitsView(l frontier.Limits) Limits {
+	return Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: Duration(l.Period)}
+}

@@ -1,0 +1,160 @@
+// This file keeps what happened: events, failures by kind and host, and how hosts' gaps
+// were kept.
+
+package console
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const (
+	maxEvents  = 200
+	maxFailing = 1024 // hosts whose failures are counted
+	maxGaps    = 4096 // hosts whose last contact is remembered
+)
+
+// Watch is told what happens, and remembers a bounded part of it. It is safe for
+// concurrent use.
+type Watch struct {
+	mu       sync.Mutex
+	events   []frontier.Event // the newest last
+	lost     int64
+	failures map[string]int64            // by kind
+	failing  map[string]map[string]int64 // by host and kind
+	ended    map[string]contact
+	gaps     [len(gapBounds) + 1]int64
+}
+
+// contact is what a host's next one is measured against.
+type contact struct {
+	ended time.Time
+	owed  time.Duration
+}
+
+// gapBounds are the shares of the gap owed that the gaps kept are counted by.
+var gapBounds = [...]float64{1, 1.1, 1.25, 1.5, 2, 4, 8, 16, 64}
+
+// NewWatch returns an empty Watch.
+func NewWatch() *Watch {
+	return &Watch{failures: map[string]int64{}, failing: map[string]map[string]int64{}, ended: map[string]contact{}}
+}
+
+// Event is for frontier.Options.OnEvent.
+func (w *Watch) Event(e frontier.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost += e.Dropped
+	if len(w.events) == maxEvents {
+		copy(w.events, w.events[1:])
+		w.events = w.events[:maxEvents-1]
+	}
+	w.events = append(w.events, e)
+}
+
+// Outcome is to be told of each contact when the frontier has recorded it, as of
+// crawler.Options.OnDone: it counts failures.
+func (w *Watch) Outcome(l frontier.Lease, o frontier.Outcome) {
+	if o.Result != frontier.Failed {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kind := o.Failure.String()
+	w.failures[kind]++
+	of := w.failing[l.Host]
+	if of == nil {
+		if len(w.failing) == maxFailing {
+			w.forgetLeast()
+		}
+		of = map[string]int64{}
+		w.failing[l.Host] = of
+	}
+	of[kind]++
+}
+
+// forgetLeast makes room: the half with the fewest failures goes.
+func (w *Watch) forgetLeast() {
+	hosts := slices.Collect(maps.Keys(w.failing))
+	slices.SortFunc(hosts, func(a, b string) int { return cmp.Compare(total(w.failing[a]), total(w.failing[b])) })
+	for _, h := range hosts[:len(hosts)/2] {
+		delete(w.failing, h)
+	}
+}
+
+func total(of map[string]int64) (n int64) {
+	for _, k := range of {
+		n += k
+	}
+	return n
+}
+
+// Contact is to be told of each contact with a host that is over: when it began and
+// ended, and the gap that the host is owed from then on. It tells how gaps were kept.
+func (w *Watch) Contact(host string, began, ended time.Time, owed time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last, ok := w.ended[host]; ok && last.owed > 0 {
+		i, _ := slices.BinarySearch(gapBounds[:], float64(began.Sub(last.ended))/float64(last.owed))
+		if i < len(gapBounds) && float64(began.Sub(last.ended))/float64(last.owed) == gapBounds[i] {
+			i++
+		}
+		w.gaps[i]++
+	} else if !ok && len(w.ended) == maxGaps {
+		for h := range w.ended {
+			delete(w.ended, h)
+			break
+		}
+	}
+	w.ended[host] = contact{ended, owed}
+}
+
+// HostFailures are a host's, by kind.
+type HostFailures struct {
+	Host  string           `json:"host"`
+	Total int64            `json:"total"`
+	By    map[string]int64 `json:"by"`
+}
+
+// Gaps counts gaps between contacts with a host by what they were of the gap owed: Under
+// one that is shorter, which there must be none of.
+type Gaps struct {
+	Bounds []float64 `json:"bounds"` // upper, of all but the last of Counts
+	Counts []int64   `json:"counts"`
+}
+
+// Notice is an event in words.
+type Notice struct {
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"`
+	Host string    `json:"host,omitempty"` // or scope
+	URL  string    `json:"url,omitempty"`
+	Text string    `json:"text,omitempty"`
+}
+
+func (w *Watch) snapshot(hosts, events int) (failures map[string]int64, failing []HostFailures, gaps Gaps, notices []Notice, lost int64) {
+	if w == nil {
+		return nil, nil, Gaps{}, nil, 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for h, by := range w.failing {
+		failing = append(failing, HostFailures{h, total(by), maps.Clone(by)})
+	}
+	slices.SortFunc(failing, func(a, b HostFailures) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Host, b.Host))
+	})
+	failing = failing[:min(hosts, len(failing))]
+	for _, e := range slices.Backward(w.events) {
+		if len(notices) == events {
+			break
+		}
+		notices = append(notices, notice(e))
+	}
+	return maps.Clone(w.failures), failing, Gaps{gapBounds[:], slices.Clone(w.gaps[:])}, notices, w.lost
+}

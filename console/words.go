@@ -1,0 +1,133 @@
+// This file says things to people: events, reasons, times and sizes.
+
+package console
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// notice puts an event into words.
+func notice(e frontier.Event) Notice {
+	n := Notice{At: e.Time.UTC(), Kind: e.Kind.String(), Host: e.Host, URL: e.URL}
+	if n.Host == "" {
+		n.Host = e.Scope.String()
+	}
+	var said []string
+	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	if e.Reason != "" {
+		say("%s", e.Reason)
+	}
+	if e.URL != "" && e.Attempt > 0 {
+		say("try %d: %s", e.Attempt, e.Failure)
+	}
+	if e.Count > 0 {
+		say("count %d", e.Count)
+	}
+	if !e.Until.IsZero() {
+		say("until %s", e.Until.UTC().Format(time.RFC3339))
+	}
+	if e.Err != nil {
+		say("%v", e.Err)
+	}
+	n.Text = strings.Join(said, "; ")
+	return n
+}
+
+// Ago is a duration in one or two units: "3 h 12 min".
+func Ago(d time.Duration) string {
+	if d < 0 {
+		return "-" + Ago(-max(d, -math.MaxInt64)) // the least has no opposite
+	}
+	units := []struct {
+		name string
+		size time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}, {"s", time.Second}}
+	for i, u := range units {
+		if d < u.size {
+			continue
+		}
+		if u.size == time.Second {
+			break
+		}
+		next := units[i+1]
+		s := fmt.Sprintf("%d %s", d/u.size, u.name)
+		if rest := d % u.size / next.size; rest > 0 {
+			s += fmt.Sprintf(" %d %s", rest, next.name)
+		}
+		return s
+	}
+	switch {
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d >= time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%d ms", d/time.Millisecond)
+	case d == 0:
+		return "0 s"
+	}
+	return "below 1 ms"
+}
+
+// Size is a number of bytes in a binary unit: "1.5 GiB".
+func Size(n int64) string {
+	x, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for math.Abs(x) >= 1024 && len(units) > 1 {
+		x, units = x/1024, units[1:]
+	}
+	if units[0] == "B" || math.Abs(x) >= 100 {
+		return fmt.Sprintf("%.0f %s", x, units[0])
+	}
+	return fmt.Sprintf("%.1f %s", x, units[0])
+}
+
+// Count is a number with spaces between its thousands.
+func Count(n int64) string {
+	if n < 0 {
+		return "-" + Count(-n)
+	}
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}
+
+// why says in a sentence why nothing of a host is handed out now, and when that ends.
+func why(h frontier.HostInfo, now time.Time) string {
+	s, ok := reasons[h.Reason]
+	if !ok {
+		s = h.Reason.String()
+	}
+	if h.Reason == frontier.ReasonGroup {
+		s = fmt.Sprintf("its group %s may not be contacted yet", h.Group)
+	}
+	if !h.Until.IsZero() && h.Until.After(now) {
+		s += fmt.Sprintf("; that ends in %s", Ago(h.Until.Sub(now)))
+	}
+	return s
+}
+
+var reasons = map[frontier.Reason]string{
+	frontier.ReasonTurn:       "it may be served now: the next worker that asks may get it",
+	frontier.ReasonNothing:    "nothing of it waits",
+	frontier.ReasonNotBefore:  "its URLs wait for their time",
+	frontier.ReasonLeased:     "as many of its URLs are being fetched as it may have at once",
+	frontier.ReasonDelay:      "it was contacted, and is left alone for its delay",
+	frontier.ReasonCrawlDelay: "it was contacted, and its robots.txt asks for this Crawl-delay",
+	frontier.ReasonRetryAfter: "it asked to be left alone, by Retry-After",
+	frontier.ReasonBackoff:    "it failed, and is slowed down",
+	frontier.ReasonQuarantine: "nothing but failures came from it: it is merely probed",
+	frontier.ReasonReopened:   "the crawl was killed, so that its last contact is not known: it is left alone as if it had been just then",
+	frontier.ReasonBackQueue:  "it waits for its turn among hosts",
+	frontier.ReasonReading:    "its next URL is being read from disk",
+	frontier.ReasonPaused:     "it is paused",
+	frontier.ReasonBlocked:    "it is blocked",
+	frontier.ReasonLimit:      "it reached a limit",
+}
