@@ -206,8 +206,8 @@ func (wild) Max() time.Duration                             { return -time.Hour 
 func (p wild) Retry(frontier.Entry, int, frontier.Outcome) (time.Duration, bool) {
 	return p.d, true
 }
-func (p wild) Next(frontier.Entry, frontier.History, frontier.Outcome) time.Time {
-	return dawn.Add(p.d)
+func (p wild) Next(frontier.Visit) (time.Time, frontier.State) {
+	return dawn.Add(p.d), frontier.State{}
 }
 
 func TestPoliciesWithoutSenseLoseNothing(t *testing.T) {
@@ -236,8 +236,9 @@ func TestOutcomeWithoutSense(t *testing.T) {
 		w.add("http://a.example/")
 		l := w.next()
 		for fault, o := range map[string]frontier.Outcome{
-			"Result is 7; want 0 to 6":           {Result: 7},
-			"Result is 255; want 0 to 6":         {Result: 255},
+			"Result is 8; want 0 to 7":           {Result: 8},
+			"Result is 255; want 0 to 7":         {Result: 255},
+			"put off without a Next":             {Result: frontier.PutOff},
 			"visited with Uncontacted":           {Uncontacted: true},
 			"failed with Uncontacted":            {Result: frontier.Failed, Uncontacted: true},
 			"Meta has 65537 bytes; want at most": {Meta: make([]byte, 65537)},

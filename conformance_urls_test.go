@@ -79,11 +79,11 @@ func outcomeTable() []behaviour {
 // hourly visits every page again an hour after its visit, until the third.
 type hourly struct{}
 
-func (hourly) Next(_ frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
-	if h.Visits >= 3 {
-		return time.Time{}
+func (hourly) Next(v frontier.Visit) (time.Time, frontier.State) {
+	if v.History.Visits >= 3 {
+		return time.Time{}, frontier.State{}
 	}
-	return o.Ended.Add(time.Hour)
+	return v.Outcome.Ended.Add(time.Hour), frontier.State{}
 }
 
 var fates = []behaviour{

@@ -45,7 +45,7 @@ type CrawlStats struct {
 	// Since Open, or since the crawl was forgotten: see Frontier.CrawlStats.
 	Added     int64    // URLs admitted for the first time, or by Force
 	HandedOut int64    // leases
-	Done      [7]int64 // Done calls by Result, and leases that expired
+	Done      [8]int64 // Done calls by Result, and leases that expired
 }
 
 // SetCrawl gives a crawl its settings, instead of those that it had. They are

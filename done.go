@@ -24,6 +24,8 @@ type plan struct {
 	due       int64 // when it comes again, ns since Open; 0: at once
 	priority  uint8 // 0: as before
 	retry     bool
+	state     State // what the scheduler keeps of it, if it was asked
+	asked     bool
 	givenUp   bool
 	expired   bool
 	spared    bool // its host was being probed: the try does not count
@@ -85,8 +87,14 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 }
 
 func checkOutcome(o *Outcome) error {
-	if o.Result > Requeue {
-		return fmt.Errorf("frontier: outcome: Result is %d; want 0 to %d", o.Result, Requeue)
+	if o.Result > PutOff {
+		return fmt.Errorf("frontier: outcome: Result is %d; want 0 to %d", o.Result, PutOff)
+	}
+	if o.Result == PutOff {
+		if o.Next.IsZero() {
+			return errors.New("frontier: outcome: put off without a Next")
+		}
+		o.Uncontacted = true
 	}
 	if int(o.Failure) >= failures {
 		return fmt.Errorf("frontier: outcome: Failure is %d; want 0 to %d", o.Failure, failures-1)
@@ -94,7 +102,7 @@ func checkOutcome(o *Outcome) error {
 	if o.Failure != 0 && o.Result != Failed {
 		return fmt.Errorf("frontier: outcome: %v with Failure %v; want failed", o.Result, o.Failure)
 	}
-	if o.Uncontacted && o.Result != Denied && o.Result != Requeue {
+	if o.Uncontacted && o.Result != Denied && o.Result < Requeue {
 		return fmt.Errorf("frontier: outcome: %v with Uncontacted; want denied or requeue", o.Result)
 	}
 	if len(o.Meta) > MaxMeta {
@@ -121,39 +129,41 @@ func (f *Frontier) plan(p *plan, l *Lease, now time.Time) error {
 		p.hostHold = clampDelay(f.DelayOf(l.Host).Delay(l.Host, *o))
 		p.groupHold = clampDelay(f.opts.GroupDelay.Delay(l.Group, *o))
 	}
-	if l.Entry.URL == "" || o.Result == Requeue {
+	switch {
+	case l.Entry.URL == "" || o.Result == Requeue:
+		return nil
+	case o.Result == PutOff:
+		p.stays, p.due = true, f.since(o.Next)
+		p.state, p.asked = l.History.State, f.rechecker != nil
 		return nil
 	}
-	if o.Result != Failed && o.Next.IsZero() && (f.opts.Scheduler == nil || o.Result == Denied) {
+	if o.Result != Failed && o.Next.IsZero() && f.opts.Scheduler == nil {
 		return nil // nobody asks what became of the URL
 	}
-	h := l.History.after(*o)
-	e := l.Entry
+	e, h := l.Entry, l.History.after(*o)
 	if o.Meta != nil {
 		e.Meta = o.Meta
 	}
-	switch {
-	case o.Result == Failed:
-		wait, again := f.opts.Retry.Retry(e, l.Attempt, *o)
-		if p.stays = again; !again {
-			p.givenUp = true
-			break
-		}
-		p.retry = true
+	if o.Result == Failed {
+		var wait time.Duration
+		wait, p.retry = f.opts.Retry.Retry(e, l.Attempt, *o)
+		p.stays = p.retry
+		p.state, p.asked = l.History.State, f.rechecker != nil
 		switch {
-		case p.expired:
+		case !p.retry || p.expired:
 		case !o.Next.IsZero():
 			p.due = f.since(o.Next)
 		default:
 			p.due = p.end + int64(min(max(0, wait), maxDelay))
 		}
-	case !o.Next.IsZero():
+	} else if !o.Next.IsZero() {
 		p.stays, p.due = true, f.since(o.Next)
-	default:
-		if t := f.opts.Scheduler.Next(e, h, *o); !t.IsZero() {
-			p.stays, p.due = true, f.since(t)
-		}
 	}
+	if !p.stays && f.opts.Scheduler != nil {
+		f.schedule(p, Visit{Entry: e, Host: l.Host, Before: l.History, History: h, Outcome: *o})
+		h.State = p.state
+	}
+	p.givenUp = o.Result == Failed && !p.stays
 	if !p.stays {
 		return nil
 	}
@@ -162,6 +172,15 @@ func (f *Frontier) plan(p *plan, l *Lease, now time.Time) error {
 		p.priority = prio
 	}
 	return err
+}
+
+// schedule asks the scheduler about an ending lease.
+func (f *Frontier) schedule(p *plan, v Visit) {
+	due, state := f.opts.Scheduler.Next(v)
+	p.state, p.asked = state, true
+	if !due.IsZero() {
+		p.stays, p.due = true, f.since(due)
+	}
 }
 
 // groupDue is until when a slot of a group is left alone; 0: it was not contacted.
@@ -316,13 +335,16 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 		panic("frontier: a record in memory is malformed")
 	}
 	switch {
-	case p.spared:
+	case p.spared || p.outcome.Result == PutOff:
 	case p.retry:
 		b.fails++
 	default:
 		b.fails = 0
 	}
 	b.history = b.history.after(p.outcome)
+	if p.asked {
+		b.history.State = p.state
+	}
 	if p.outcome.Meta != nil {
 		b.meta = p.outcome.Meta
 	}

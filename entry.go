@@ -35,7 +35,7 @@ type Entry struct {
 }
 
 // History is what earlier visits of a URL showed. The zero value is a URL never
-// visited. Times have millisecond precision.
+// visited or tried. Times have millisecond precision.
 type History struct {
 	Visits       int       // visits that reached the page
 	Changes      int       // of them, how many found it changed
@@ -43,7 +43,14 @@ type History struct {
 	LastVisit    time.Time // end of the last visit
 	LastChange   time.Time // end of the last visit that found a change
 	LastModified time.Time // what the server said last
+	Last         Result    // of the last Done that was not Requeue or PutOff
+	State        State     // what the Scheduler keeps of the URL
 }
+
+// State is what a Scheduler keeps of a URL. The frontier stores it with the URL
+// and knows nothing of what it means. The zero value is a URL of which nothing is
+// kept.
+type State [12]byte
 
 // Lease is the right to contact one host, until its deadline. It is a value:
 // pass it by value, and call Done with it once.
@@ -78,11 +85,12 @@ const (
 	Failed                  // connection, timeout, 5xx, 429: to be tried again
 	Denied                  // robots.txt or a filter forbids it
 	Requeue                 // not tried: back to the head of its queue, same attempt
+	PutOff                  // not tried: to come again at Outcome.Next, same attempt
 )
 
 // String returns the result's name in lower case.
 func (r Result) String() string {
-	names := [...]string{"visited", "changed", "unchanged", "gone", "failed", "denied", "requeue"}
+	names := [...]string{"visited", "changed", "unchanged", "gone", "failed", "denied", "requeue", "put off"}
 	if int(r) < len(names) {
 		return names[r]
 	}
@@ -98,7 +106,8 @@ type Outcome struct {
 	Failure Failure
 	// Uncontacted says that no byte was sent to the host under this lease, so
 	// that its clock need not move. Leave it false when in doubt. It is for
-	// Denied and Requeue; with other results it is refused.
+	// Denied and Requeue; a URL that is PutOff always is; with other results it
+	// is refused.
 	Uncontacted bool
 	// Ended is when the contact ended; zero means now. It is held between the
 	// lease's start and now.
@@ -118,7 +127,7 @@ type Outcome struct {
 	// Meta replaces the URL's Meta if it stays in the frontier; nil keeps it.
 	Meta []byte
 	// Next is when to visit the URL again. Zero leaves it to the retry policy
-	// (Failed) or to the Scheduler.
+	// (Failed) or to the Scheduler; PutOff needs one.
 	Next time.Time
 	// Add are the page's outlinks, admitted in the same commit (known ones with
 	// Force right after it).
@@ -128,8 +137,11 @@ type Outcome struct {
 // NoCrawlDelay in Outcome.CrawlDelay forgets the host's crawl delay.
 const NoCrawlDelay time.Duration = -1
 
-// after is the history with one more visit.
+// after is the history with one more try.
 func (h History) after(o Outcome) History {
+	if o.Result < Requeue {
+		h.Last = o.Result
+	}
 	if o.Result > Gone {
 		return h
 	}
@@ -147,4 +159,9 @@ func (h History) after(o Outcome) History {
 		h.LastModified = o.Modified
 	}
 	return h
+}
+
+// visited reports whether the history tells of visits.
+func (h *History) visited() bool {
+	return h.Visits|h.Changes != 0 || !h.FirstVisit.IsZero() || !h.LastVisit.IsZero() || !h.LastChange.IsZero() || !h.LastModified.IsZero()
 }

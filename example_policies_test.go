@@ -179,11 +179,11 @@ func ExamplePrioritizerFunc() {
 type eachHour struct{}
 
 // Next implements frontier.Scheduler.
-func (eachHour) Next(_ frontier.Entry, _ frontier.History, o frontier.Outcome) time.Time {
-	if o.Result == frontier.Gone {
-		return time.Time{} // never again
+func (eachHour) Next(v frontier.Visit) (time.Time, frontier.State) {
+	if v.Outcome.Result > frontier.Unchanged {
+		return time.Time{}, frontier.State{} // never again: it is gone, denied, or failed too often
 	}
-	return o.Ended.Add(time.Hour)
+	return v.Outcome.Ended.Add(time.Hour), frontier.State{}
 }
 
 // A Scheduler says when pages are visited again.

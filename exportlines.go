@@ -336,12 +336,18 @@ func (l *lineWriter) url(b *body, crawl uint32, priority uint8, due int64) []byt
 	l.time("due", due)
 	l.integer("fails", int64(b.fails))
 	if h := &b.history; *h != (History{}) {
+		if h.Last != 0 {
+			l.word("last", h.Last.String())
+		}
 		l.integer("visits", int64(h.Visits))
 		l.integer("changes", int64(h.Changes))
 		l.time("firstVisit", wallMillis(h.FirstVisit))
 		l.time("lastVisit", wallMillis(h.LastVisit))
 		l.time("lastChange", wallMillis(h.LastChange))
 		l.time("lastModified", wallMillis(h.LastModified))
+		if h.State != (State{}) {
+			l.binary("state", h.State[:])
+		}
 	}
 	if len(b.meta) > 0 {
 		l.binary("meta", b.meta)

@@ -22,10 +22,11 @@ import (
 // Frontier is a polite, prioritized URL frontier. Its methods may be called from
 // any goroutine. Make one with Open.
 type Frontier struct {
-	opts     Options // read-only after Open
-	start    time.Time
-	maxDelay int64 // nanoseconds: opts.Delay.Max()
-	ownKeys  bool  // keys of hosts are the user's, not HostName's
+	opts      Options // read-only after Open
+	start     time.Time
+	maxDelay  int64     // nanoseconds: opts.Delay.Max()
+	rechecker Rechecker // opts.Scheduler, if it is one
+	ownKeys   bool      // keys of hosts are the user's, not HostName's
 
 	controls     controls
 	groupRules   groupRules
@@ -122,6 +123,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	f.core.tell, f.core.wall = f.emitLocked, f.wall
 	f.core.groupSettings = f.groupRules.of
 	f.core.controls = &f.controls
+	f.rechecker, _ = o.Scheduler.(Rechecker)
 	if o.Spill == nil {
 		f.core.key = randomKey()
 		return f, nil
@@ -249,7 +251,7 @@ func (f *Frontier) accept(ctx context.Context, g *grant) error {
 		g.lease = Lease{}
 		return err
 	}
-	if g.again {
+	if g.again || f.rechecker != nil && g.err == nil && f.putOff(&g.lease) {
 		g.lease, g.err = f.Next(ctx)
 	}
 	return g.err
@@ -273,9 +275,11 @@ func (f *Frontier) giveBack(g *grant, err error) error {
 // change anything.
 func (f *Frontier) TryNext() (Lease, time.Time, error) {
 	for {
-		if l, at, again, err := f.tryNext(); !again {
-			return l, at, err
+		l, at, again, err := f.tryNext()
+		if again || f.rechecker != nil && err == nil && f.putOff(&l) {
+			continue
 		}
+		return l, at, err
 	}
 }
 

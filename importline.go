@@ -63,6 +63,8 @@ type exportLine struct {
 	LastVisit    lineTime
 	LastChange   lineTime
 	LastModified lineTime
+	Last         string
+	State        []byte
 	Meta         []byte
 
 	Marks *string

@@ -275,6 +275,18 @@ func (im *importer) urlLine(l *exportLine) error {
 			return fmt.Errorf("a count is %d; want 0 to %d", n, math.MaxInt32)
 		}
 	}
+	last, ok := Result(0), l.Last == ""
+	for r := Visited; r <= Denied && !ok; r++ {
+		last, ok = r, l.Last == r.String()
+	}
+	if !ok {
+		return fmt.Errorf("last is %q; want a result, visited to denied", l.Last)
+	}
+	var state State
+	if n := len(l.State); n != 0 && n != len(state) {
+		return fmt.Errorf("state has %d bytes; want %d", n, len(state))
+	}
+	copy(state[:], l.State)
 	e := Entry{URL: url, Depth: l.Depth, Weight: float64(l.Weight), Crawl: l.Crawl, Meta: l.Meta}
 	if l.Due != 0 {
 		e.NotBefore = l.Due.time()
@@ -283,6 +295,7 @@ func (im *importer) urlLine(l *exportLine) error {
 		Visits: l.Visits, Changes: l.Changes,
 		FirstVisit: l.FirstVisit.time(), LastVisit: l.LastVisit.time(),
 		LastChange: l.LastChange.time(), LastModified: l.LastModified.time(),
+		Last: last, State: state,
 	})
 }
 

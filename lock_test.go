@@ -119,9 +119,14 @@ func (r watchedRetry) Retry(e frontier.Entry, n int, o frontier.Outcome) (time.D
 
 type watchedScheduler struct{ w *lockWatch }
 
-func (s watchedScheduler) Next(frontier.Entry, frontier.History, frontier.Outcome) time.Time {
+func (s watchedScheduler) Next(frontier.Visit) (time.Time, frontier.State) {
 	s.w.called("Scheduler")
-	return time.Time{}
+	return time.Time{}, frontier.State{}
+}
+
+func (s watchedScheduler) Recheck(frontier.Entry, string, frontier.History, time.Time) (time.Time, frontier.State) {
+	s.w.called("Recheck")
+	return time.Time{}, frontier.State{}
 }
 
 type watchedHandler struct{ w *lockWatch }

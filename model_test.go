@@ -506,6 +506,9 @@ func (m *model) Done(t *rapid.T) {
 	if o.Result >= frontier.Denied {
 		o.Uncontacted = rapid.Bool().Draw(t, "uncontacted")
 	}
+	if o.Result == frontier.PutOff {
+		o.Uncontacted, o.Next = true, m.now().Add(time.Duration(rapid.IntRange(-1, 60).Draw(t, "put off"))*time.Second)
+	}
 	if rapid.IntRange(0, 3).Draw(t, "retryafter") == 0 {
 		o.RetryAfter = time.Duration(rapid.IntRange(1, 90).Draw(t, "s")) * time.Second
 	}
@@ -560,6 +563,8 @@ func (m *model) Done(t *rapid.T) {
 		m.failed(it, l.again, m.now().Add(wait), probed)
 	case l.again != nil:
 		m.admit(l.again, l.again.due)
+	case o.Result == frontier.PutOff:
+		m.admit(&item{url: it.url, host: it.host, prio: it.prio, attempt: it.attempt}, o.Next)
 	default:
 		m.finished[it.url] = true
 	}

@@ -30,11 +30,11 @@ func drawQuarantine(t *rapid.T) frontier.Quarantine {
 
 // drawResult is how a contact ends: often it fails if hosts are given up for that.
 func (m *model) drawResult(t *rapid.T) frontier.Result {
-	most := 6
+	most := 7
 	if m.opts.Quarantine.Probes > 0 {
 		most = 20
 	}
-	if r := rapid.IntRange(0, most).Draw(t, "result"); r <= 6 {
+	if r := rapid.IntRange(0, most).Draw(t, "result"); r <= 7 {
 		return frontier.Result(r)
 	}
 	return frontier.Failed
@@ -102,7 +102,7 @@ func (x modelFailures) ended(o frontier.Outcome, after int) modelFailures {
 		if x.probes > 0 || x.fails >= after {
 			x.probes = min(x.probes+1, 255)
 		}
-	case frontier.Requeue:
+	case frontier.Requeue, frontier.PutOff:
 	default:
 		x.fails, x.probes = 0, 0
 	}

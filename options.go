@@ -61,7 +61,8 @@ type Options struct {
 	Backoff Backoff
 	// Quarantine says when hosts that only fail are merely probed.
 	Quarantine Quarantine
-	// Scheduler says when a visited URL is visited again. Nil means never.
+	// Scheduler says when a URL is visited again. Nil means never. Package
+	// recrawl/revisit has one.
 	Scheduler Scheduler
 	// OnGiveUp, if set, is told of each URL that leaves because its tries are used
 	// up, or its host is given up (Quarantine.Probes), after that is durable,
@@ -84,14 +85,6 @@ type Options struct {
 	Clock Clock
 	// Logger gets what an operator should see. Nil means silence.
 	Logger *slog.Logger
-}
-
-// Scheduler says when a visited or gone URL is visited again, unless
-// Outcome.Next does. It is called outside the lock, from any goroutine.
-type Scheduler interface {
-	// Next returns the time of the next visit; zero means never again. h
-	// includes the visit described by o.
-	Next(e Entry, h History, o Outcome) time.Time
 }
 
 const (

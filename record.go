@@ -22,6 +22,8 @@ const (
 	hasFails               // uvarint: tries that failed since the last success
 	hasHistory             // 2 uvarints, 4 varints of Unix milliseconds
 	hasMeta                // uvarint length, bytes
+	hasLast                // 1 byte: the last Result
+	hasState               // 12 bytes
 	knownFlags = 1<<iota - 1
 )
 
@@ -51,7 +53,7 @@ func (b *body) append(dst []byte) []byte {
 		flags |= hasFails
 		dst = binary.AppendUvarint(dst, uint64(b.fails))
 	}
-	if h := b.history; h != (History{}) {
+	if h := &b.history; h.visited() {
 		flags |= hasHistory
 		dst = binary.AppendUvarint(dst, uint64(h.Visits))
 		dst = binary.AppendUvarint(dst, uint64(h.Changes))
@@ -65,6 +67,14 @@ func (b *body) append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(b.meta)))
 		dst = append(dst, b.meta...)
 	}
+	if b.history.Last != 0 {
+		flags |= hasLast
+		dst = append(dst, byte(b.history.Last))
+	}
+	if b.history.State != (State{}) {
+		flags |= hasState
+		dst = append(dst, b.history.State[:]...)
+	}
 	dst[at] = flags
 	return append(dst, b.url...)
 }
@@ -73,7 +83,7 @@ var errBody = errors.New("malformed record")
 
 // decodeBody reads p; it never reads past it, whatever p holds.
 func decodeBody(p []byte) (b body, err error) {
-	if len(p) == 0 || p[0]&^knownFlags != 0 {
+	if len(p) == 0 || p[0]&^byte(knownFlags) != 0 {
 		return b, errBody
 	}
 	flags := p[0]
@@ -120,6 +130,18 @@ func decodeBody(p []byte) (b body, err error) {
 			return b, errBody
 		}
 		b.meta, p = p[:n], p[n:]
+	}
+	if flags&hasLast != 0 {
+		if len(p) == 0 || Result(p[0]) > Denied {
+			return b, errBody
+		}
+		b.history.Last, p = Result(p[0]), p[1:]
+	}
+	if flags&hasState != 0 {
+		if len(p) < len(State{}) {
+			return b, errBody
+		}
+		b.history.State, p = State(p[:len(State{})]), p[len(State{}):]
 	}
 	b.url = p
 	return b, err

@@ -19,6 +19,8 @@ func requireSameBody(t require.TestingT, want, got body) {
 	}
 	require.Equal(t, want.history.Visits, got.history.Visits)
 	require.Equal(t, want.history.Changes, got.history.Changes)
+	require.Equal(t, want.history.Last, got.history.Last)
+	require.Equal(t, want.history.State, got.history.State)
 	require.True(t, bytes.Equal(want.meta, got.meta) && bytes.Equal(want.url, got.url))
 	require.Equal(t, [2]int{want.depth, want.fails}, [2]int{got.depth, got.fails})
 	require.True(t, want.weight == got.weight || math.IsNaN(want.weight) && math.IsNaN(got.weight))
@@ -41,6 +43,10 @@ func TestBodyComesBackAsItWas(t *testing.T) {
 				Visits: rapid.IntRange(0, math.MaxInt32).Draw(t, "visits"), Changes: rapid.IntRange(0, 300).Draw(t, "changes"),
 				FirstVisit: when.Draw(t, "first"), LastVisit: when.Draw(t, "last"), LastChange: when.Draw(t, "change"), LastModified: when.Draw(t, "modified"),
 			}
+		}
+		if rapid.Bool().Draw(t, "tried") {
+			b.history.Last = Result(rapid.IntRange(0, int(Denied)).Draw(t, "last"))
+			copy(b.history.State[:], rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "state"))
 		}
 		prefix := rapid.SliceOf(rapid.Byte()).Draw(t, "prefix")
 		p := b.append(bytes.Clone(prefix))
@@ -71,7 +77,7 @@ func TestMalformedBodiesAreRefused(t *testing.T) {
 		"empty": {}, "unknown flag": {knownFlags + 1, 'x'}, "all flags": {0xff},
 		"no depth": {hasDepth}, "endless depth": append([]byte{hasDepth}, long...), "huge depth": {hasDepth, 0xff, 0xff, 0xff, 0xff, 0x7f},
 		"half a weight": {hasWeight, 1, 2, 3}, "no fails": {hasFails}, "half a history": {hasHistory, 1, 1, 0, 0, 0},
-		"no length of Meta": {hasMeta}, "Meta cut short": {hasMeta, 5, 'a', 'b'}, "huge Meta": {hasMeta, 0xff, 0xff, 0xff, 0xff, 0x07, 'a'},
+		"no length of Meta": {hasMeta}, "Meta cut short": {hasMeta, 5, 'a', 'b'}, "no last result": {hasLast}, "not a result": {hasLast, byte(Requeue)}, "half a state": append([]byte{hasState}, long[:11]...), "huge Meta": {hasMeta, 0xff, 0xff, 0xff, 0xff, 0x07, 'a'},
 	} {
 		_, err := decodeBody(p)
 		require.Error(t, err, name)
@@ -79,7 +85,7 @@ func TestMalformedBodiesAreRefused(t *testing.T) {
 }
 
 func FuzzDecodeBody(f *testing.F) {
-	b := body{depth: 300, weight: 1.5, fails: 2, meta: []byte("meta"), url: []byte("http://a.example/"), history: History{Visits: 3, LastVisit: time.UnixMilli(5)}}
+	b := body{depth: 300, weight: 1.5, fails: 2, meta: []byte("meta"), url: []byte("http://a.example/"), history: History{Visits: 3, LastVisit: time.UnixMilli(5), Last: Gone, State: State{11: 1}}}
 	f.Add(b.append(nil))
 	f.Add([]byte{hasHistory, 1, 1, 0, 0, 0, 0, 'x'})
 	f.Add([]byte{})

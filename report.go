@@ -58,7 +58,7 @@ func fields(v reflect.Value) []slog.Attr {
 			out = append(out, slog.Float64(key+"_s", x.Seconds()))
 		case slog.LogValuer:
 			out = append(out, slog.Attr{Key: key, Value: x.LogValue()})
-		case [7]int64:
+		case [8]int64:
 			var by []slog.Attr
 			for r, n := range x {
 				by = append(by, slog.Int64(Result(r).String(), n))

@@ -24,7 +24,7 @@ type Stats struct {
 	Duplicates int64    // entries refused because they were known
 	Refused    int64    // entries refused because of limits
 	HandedOut  int64    // leases, those for contact only included
-	Done       [7]int64 // Done calls by Result
+	Done       [8]int64 // Done calls by Result
 	Retried    int64    // failed URLs that were scheduled again
 	GivenUp    int64    // URLs whose tries were used up, or whose hosts were given up
 	Deleted    int64    // URLs that Delete and DeleteCrawl removed

@@ -308,8 +308,8 @@ func TestRecrawlStaysFlat(t *testing.T) {
 	const n, hosts = 3000, 300
 	w := newStoredWorld(t, frontier.Options{
 		Delay: frontier.FixedDelay(0), MemoryBudget: 32 << 20, KeepOpen: true,
-		Scheduler: schedulerFunc(func(e frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
-			return o.Ended.Add(time.Duration(12+len(e.URL)*h.Visits%24) * time.Hour)
+		Scheduler: frontier.SchedulerFunc(func(v frontier.Visit) time.Time {
+			return v.Outcome.Ended.Add(time.Duration(12+len(v.Entry.URL)*v.History.Visits%24) * time.Hour)
 		}),
 	}, spill.Options{})
 	var entries []frontier.Entry
@@ -345,12 +345,6 @@ func TestRecrawlStaysFlat(t *testing.T) {
 	w.machine.Kill(t).Damage(func(k, v []byte) []byte { kinds[k[4]]++; return v })
 	require.Equal(t, kinds['T'], kinds['H'])
 	require.Less(t, kinds['T'], 800, "blocks of which nothing is left are dropped")
-}
-
-type schedulerFunc func(frontier.Entry, frontier.History, frontier.Outcome) time.Time
-
-func (f schedulerFunc) Next(e frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
-	return f(e, h, o)
 }
 
 func TestTimedBlockThatCannotBeReadNow(t *testing.T) {

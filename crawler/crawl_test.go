@@ -313,11 +313,11 @@ func TestSecondVisitIsConditional(t *testing.T) {
 			}
 			return answer{status: 304}
 		}
-		next := schedule(func(_ frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
-			if h.Visits > 1 {
+		next := frontier.SchedulerFunc(func(v frontier.Visit) time.Time {
+			if v.History.Visits > 1 {
 				return time.Time{}
 			}
-			return o.Ended.Add(time.Hour)
+			return v.Outcome.Ended.Add(time.Hour)
 		})
 		p := crawl(t, w, frontier.Options{Scheduler: next}, Options{}, seed)
 		assert.EqualValues(t, 1, p.Unchanged)
@@ -340,11 +340,11 @@ func TestETagsAreKeptWithTheURL(t *testing.T) {
 			return answer{status: 200, header: http.Header{"Etag": {tags[n-1]}}}
 		}
 		w.always("http://a.example/own", answer{status: 200, header: http.Header{"Etag": {`"x"`}}})
-		next := schedule(func(_ frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
-			if h.Visits >= 7 {
+		next := frontier.SchedulerFunc(func(v frontier.Visit) time.Time {
+			if v.History.Visits >= 7 {
 				return time.Time{}
 			}
-			return o.Ended.Add(time.Hour)
+			return v.Outcome.Ended.Add(time.Hour)
 		})
 		f := openFrontier(t, frontier.Options{Scheduler: next})
 		c := newCrawler(t, f, w, Options{})
@@ -413,12 +413,6 @@ func TestProtocols(t *testing.T) {
 		assert.EqualValues(t, 1, crawl(t, w, frontier.Options{}, Options{}, seed).Pages, "without a protocol for it a URL is out of scope")
 		assert.Equal(t, []string{seed}, w.urls())
 	})
-}
-
-type schedule func(frontier.Entry, frontier.History, frontier.Outcome) time.Time
-
-func (s schedule) Next(e frontier.Entry, h frontier.History, o frontier.Outcome) time.Time {
-	return s(e, h, o)
 }
 
 func TestScopeSpellsHostsAsURLsDo(t *testing.T) {
