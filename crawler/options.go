@@ -40,15 +40,17 @@ type Options struct {
 	Fetcher Fetcher
 	// Protocols are Fetchers for the URLs of other schemes than http and https, or
 	// in place of Fetcher for these, by scheme in lower case: packages fetch/ftp and
-	// fetch/gopher have some. Those without one are not crawled. A site of any scheme is asked for its /robots.txt first; a
-	// protocol without files of that name answers with status 404.
+	// fetch/gopher have some. URLs of schemes without one are not crawled. A site of any
+	// scheme is asked for its /robots.txt first; a protocol without files of that name
+	// answers with status 404. If a Fetcher has a method RobotsURL(string) string, rules
+	// are asked about what that returns for a URL.
 	Protocols map[string]Fetcher
 	// Robots reads robots.txt files. Nil means RFC 9309.
 	Robots Robots
 	// Extractor finds links. Nil means HTML{}.
 	Extractor Extractor
 	// Normalizer spells seeds, links and redirects' targets. Nil means
-	// urlnorm.New().
+	// urlnorm.New(), which accepts the schemes of Protocols.
 	Normalizer *urlnorm.Normalizer
 	// HostKey must be that of the frontier's Options. Nil means
 	// frontier.HostName.
@@ -177,6 +179,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Normalizer == nil {
 		o.Normalizer = urlnorm.New()
+		for scheme := range o.Protocols {
+			o.Normalizer = o.Normalizer.Accept(scheme, strings.TrimPrefix(defaultPorts[scheme], ":"))
+		}
 	}
 	switch x := o.Extractor.(type) {
 	case nil:
@@ -229,6 +234,14 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		return nil
 	}
 	return fmt.Errorf("crawler: options: %w", errors.Join(errs...))
+}
+
+// robotsURL is the URL that a robots.txt is asked about for a URL.
+func (o *Options) robotsURL(url string) string {
+	if f, ok := o.fetcher(url).(interface{ RobotsURL(url string) string }); ok {
+		return f.RobotsURL(url)
+	}
+	return url
 }
 
 // fetcher returns who gets a URL; nil if nobody does.

@@ -42,7 +42,7 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 		c.refusals.add("host-full")
 		return false, r.deny(l, &c.counters.filtered)
 	}
-	d := c.gate.judge(siteOf(l.Entry.URL), l.Entry.URL, c.now())
+	d := c.gate.judge(siteOf(l.Entry.URL), c.opts.robotsURL(l.Entry.URL), c.now())
 	switch d.verdict {
 	case forbidden:
 		return false, r.deny(l, &c.counters.denied)

@@ -61,6 +61,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 		include, exclude, resolving repeated
 		web                         fetchFlags
 		wanted                      filterFlags
+		protocols                   protocolFlags
 	)
 	fs := flag.NewFlagSet("frontier crawl", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -109,6 +110,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	s.modules.define(fs)
 	s.console.define(fs)
 	wanted.define(fs, &s.crawler)
+	protocols.define(fs)
 	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
 	fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
 	fs.StringVar(&s.doneLog, "done-log", "", "append each URL to this `file` once its visit is recorded")
@@ -265,6 +267,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 			errs = append(errs, err)
 		}
 	}
+	errs = append(errs, protocols.apply(s)...)
 	errs = append(errs, s.addSeeds(fs.Args())...)
 	errs = append(errs, s.addScope(hosts, domains)...)
 	return s, errors.Join(errs...)
@@ -272,7 +275,10 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 
 // addSeeds normalizes the seeds.
 func (s *settings) addSeeds(args []string) (errs []error) {
-	norm := urlnorm.New()
+	norm := s.crawler.Normalizer
+	if norm == nil {
+		norm = urlnorm.New()
+	}
 	for _, a := range args {
 		if strings.HasPrefix(a, "-") {
 			errs = append(errs, fmt.Errorf("%s comes after a seed; flags go first", a))
@@ -283,8 +289,9 @@ func (s *settings) addSeeds(args []string) (errs []error) {
 			u = "http://" + a // a host name alone, maybe with a port
 		}
 		u, err := norm.Normalize(u)
-		if err == nil && !strings.HasPrefix(u, "http") {
-			err = errors.New("want http or https")
+		scheme, _, _ := strings.Cut(u, "://")
+		if err == nil && !strings.HasPrefix(u, "http") && s.crawler.Protocols[scheme] == nil {
+			err = errors.New("want http or https, or a scheme of -protocols")
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("seed %q: %w", fetch.Redact(a), err))

@@ -222,11 +222,13 @@ func (c *Contact) ReadBody(conn *Conn, r io.Reader) error {
 	return err
 }
 
-// SetBody makes p the Result's Body.
-func (c *Contact) SetBody(p []byte) error {
+// MakeBody makes what write writes the Result's Body. One that is there may be read
+// meanwhile, and is closed then.
+func (c *Contact) MakeBody(write func(io.Writer) error) error {
 	body := rewind.New(rewind.Options{Memory: c.opts.BodyMemory, Dir: c.opts.TempDir})
+	err := write(storeWriter{body})
+	err = errors.Join(err, c.Result.Body.Close())
 	c.Result.Body = body
-	_, err := storeWriter{body}.Write(p)
 	return err
 }
 

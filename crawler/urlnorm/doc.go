@@ -14,7 +14,8 @@
 // Parsing alone lower-cases scheme and host, drops the scheme's default port,
 // resolves dot segments, gives an empty path its slash, maps international host
 // names to punycode and writes IP addresses in one way. These cannot be turned
-// off. Only http, https and ftp URLs pass; others give [ErrScheme].
+// off. Only http, https and ftp URLs pass; others give [ErrScheme], unless
+// [Normalizer.Accept] names them.
 //
 // A plain ASCII host name with an xn-- label is kept even if its punycode is
 // invalid: DNS does not care, and such sites exist.

@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	// ErrScheme is returned for URLs that are not http, https or ftp: mailto,
-	// javascript, data and the like. A crawler skips them without a report.
+	// ErrScheme is returned for URLs that are not http, https or ftp, nor of a scheme
+	// that was accepted: mailto, javascript, data and the like. A crawler skips them without a report.
 	ErrScheme = errors.New("urlnorm: scheme cannot be crawled")
 
 	// ErrTooLong is returned for URLs and references of more than [MaxLength]

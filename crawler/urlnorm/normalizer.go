@@ -16,7 +16,8 @@ import (
 // It is safe for concurrent use if its rules are. The zero value applies no rules
 // and so gives the spelling of the URL Standard.
 type Normalizer struct {
-	rules []Rule // read-only
+	rules  []Rule            // read-only
+	others map[string]string // read-only; ports of further schemes, see Accept
 }
 
 // New returns a Normalizer with the given rules, or with those of [Default] if
@@ -41,7 +42,11 @@ func (n *Normalizer) Rules() []string {
 // [ErrScheme], [ErrTooLong] or [ErrSyntax]. A URL that is spelled well already is
 // returned itself, and most such URLs never meet the parser.
 func (n *Normalizer) Normalize(raw string) (string, error) {
-	u, err := parse(raw, nil)
+	read := parse
+	if n.other(raw) {
+		read = n.parseOther
+	}
+	u, err := read(raw, nil)
 	if err != nil {
 		return "", err
 	}
@@ -52,6 +57,9 @@ func (n *Normalizer) Normalize(raw string) (string, error) {
 // to base. It fails as Normalize does, for the base only if it is needed. For many
 // links of one page use [Normalizer.Base].
 func (n *Normalizer) Resolve(base, ref string) (string, error) {
+	if n.other(ref) {
+		return n.Normalize(ref)
+	}
 	if err := check(ref); err != nil {
 		return "", err
 	}
@@ -124,14 +132,21 @@ type Base struct {
 // Base returns a resolver for links relative to raw, the page's URL or what its
 // base element says. It fails as Normalize does.
 func (n *Normalizer) Base(raw string) (*Base, error) {
-	if err := check(raw); err != nil {
+	judge := check
+	if n.other(raw) {
+		judge = func(raw string) error {
+			_, err := n.parseOther(raw, nil)
+			return err
+		}
+	}
+	if err := judge(raw); err != nil {
 		return nil, err
 	}
 	w, err := parser.Parse(raw)
 	if err != nil {
 		return nil, syntaxError{err}
 	}
-	if !crawlable(w.Scheme()) {
+	if _, ok := n.others[w.Scheme()]; !ok && !crawlable(w.Scheme()) {
 		return nil, ErrScheme
 	}
 	w.SearchParams() // made on first use; make it now, so that Resolve only reads
@@ -149,6 +164,9 @@ func (n *Normalizer) Base(raw string) (*Base, error) {
 // Resolve returns the normal spelling of ref relative to b. It fails as Normalize
 // does.
 func (b *Base) Resolve(ref string) (string, error) {
+	if b.n.other(ref) {
+		return b.n.Normalize(ref)
+	}
 	if err := check(ref); err != nil {
 		return "", err
 	}
@@ -157,7 +175,11 @@ func (b *Base) Resolve(ref string) (string, error) {
 			return b.n.apply(u, s)
 		}
 	}
-	u, err := parseFully(ref, b.url)
+	read := parseFully
+	if len(b.n.others) > 0 {
+		read = b.n.parseOther
+	}
+	u, err := read(ref, b.url)
 	if err != nil {
 		return "", err
 	}

@@ -4,7 +4,6 @@
 package urlnorm
 
 import (
-	"fmt"
 	"strings"
 
 	whatwg "github.com/nlnwa/whatwg-url/url"
@@ -66,13 +65,7 @@ func check(raw string) error {
 			return ErrScheme
 		}
 	}
-	switch {
-	case len(raw) > MaxLength:
-		return ErrTooLong
-	case strings.Count(raw, "@") > maxAt:
-		return fmt.Errorf("%w: more than %d at signs", ErrSyntax, maxAt)
-	}
-	return nil
+	return bounded(raw)
 }
 
 // isScheme reports whether s is all lower-case letters. Rarer schemes are left to

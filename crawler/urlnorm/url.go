@@ -8,7 +8,7 @@ import "strings"
 // URL is a parsed URL, as rules see it. All parts are in serialized, that is
 // percent-encoded, form. A rule that changes a part must leave it valid.
 type URL struct {
-	Scheme   string // "http", "https" or "ftp"
+	Scheme   string // "http", "https", "ftp", or one that was accepted
 	Userinfo string // "user" or "user:password", without the @
 	Host     string // lower-case ASCII name, IPv4 address, or IPv6 address in brackets
 	Port     string // empty for the scheme's default

@@ -238,5 +238,5 @@ func (s *session) list(ctx context.Context) error {
 	if err == nil && !s.Result.Truncated {
 		err = s.whole()
 	}
-	return errors.Join(err, s.SetBody(p.bytes()))
+	return errors.Join(err, s.MakeBody(p.write))
 }

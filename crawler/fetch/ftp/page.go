@@ -76,12 +76,14 @@ func (p *page) add(e entry) {
 	}
 }
 
-func (p *page) bytes() []byte {
+// write ends the page and writes it.
+func (p *page) write(w io.Writer) error {
 	p.b.WriteString("</ul>\n")
 	if p.unknown > 0 {
 		fmt.Fprintf(&p.b, "<p>%d lines not understood</p>\n", p.unknown)
 	}
-	return p.b.Bytes()
+	_, err := w.Write(p.b.Bytes())
+	return err
 }
 
 // contentTypes are those of well-known extensions. What has another one is left to

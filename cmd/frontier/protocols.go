@@ -1,0 +1,44 @@
+// This file reads the flag of crawl that asks for other protocols than HTTP.
+
+package main
+
+import (
+	"flag"
+	"fmt"
+
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/fetch/ftp"
+	"github.com/seed-7440039f/frontier/crawler/fetch/gopher"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+// protocolFlags is that flag before it is judged.
+type protocolFlags struct{ names list }
+
+func (p *protocolFlags) define(fs *flag.FlagSet) {
+	fs.Var(&p.names, "protocols", "`protocols` to crawl beside http and https, comma-separated: ftp, gopher; not through a -proxy")
+}
+
+// apply makes Fetchers with the limits of the settings.
+func (p *protocolFlags) apply(s *settings) (errs []error) {
+	s.crawler.Protocols = map[string]crawler.Fetcher{}
+	for _, name := range p.names {
+		var f crawler.Fetcher
+		var err error
+		switch name {
+		case "ftp":
+			f, err = ftp.New(ftp.Options{Options: s.fetch})
+		case "gopher":
+			f, err = gopher.New(s.fetch)
+			s.crawler.Normalizer = urlnorm.New().Accept("gopher", "70")
+		default:
+			err = fmt.Errorf("-protocols is %q; want ftp, gopher", name)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		s.crawler.Protocols[name] = f
+	}
+	return errs
+}

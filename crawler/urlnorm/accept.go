@@ -1,0 +1,88 @@
+// This file reads URLs of schemes that the URL Standard knows nothing special of, for
+// crawls that have a protocol for them.
+
+package urlnorm
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	whatwg "github.com/nlnwa/whatwg-url/url"
+)
+
+// Accept returns a Normalizer that takes URLs of another scheme, too: one whose URLs
+// have hosts, such as gopher (RFC 4266). Scheme is in lower case; port is the one that
+// is left out, empty if there is none. Their hosts are spelled like those of http;
+// their paths keep backslashes. Accepting http, https or ftp changes nothing.
+//
+// Of gopher, a path that asks for the server's menu is spelled "/".
+func (n *Normalizer) Accept(scheme, port string) *Normalizer {
+	if crawlable(scheme) {
+		return n
+	}
+	others := maps.Clone(n.others)
+	if others == nil {
+		others = map[string]string{}
+	}
+	others[scheme] = port
+	return &Normalizer{rules: n.rules, others: others}
+}
+
+// other reports whether raw is of a scheme that was accepted.
+func (n *Normalizer) other(raw string) bool {
+	if len(n.others) == 0 {
+		return false
+	}
+	s, _, ok := strings.Cut(raw[:min(len(raw), 64)], ":")
+	_, known := n.others[strings.ToLower(strings.TrimLeft(s, " "))]
+	return ok && known
+}
+
+// bounded refuses what check refuses whatever the scheme.
+func bounded(raw string) error {
+	switch {
+	case len(raw) > MaxLength:
+		return ErrTooLong
+	case strings.Count(raw, "@") > maxAt:
+		return fmt.Errorf("%w: more than %d at signs", ErrSyntax, maxAt)
+	}
+	return nil
+}
+
+// parseOther parses a URL that may be of an accepted scheme, relative to base unless
+// that is nil.
+func (n *Normalizer) parseOther(raw string, base *whatwg.Url) (URL, error) {
+	if err := bounded(raw); err != nil {
+		return URL{}, err
+	}
+	w, err := parser.BasicParser(raw, base, nil, whatwg.NoState)
+	if err != nil {
+		return URL{}, syntaxError{err}
+	}
+	href := w.Href(false)
+	if crawlable(w.Scheme()) {
+		return split(href), nil
+	}
+	port, ok := n.others[w.Scheme()]
+	if !ok {
+		return URL{}, ErrScheme
+	}
+	if !strings.HasPrefix(href, w.Scheme()+"://") {
+		return URL{}, fmt.Errorf("%w: no host", ErrSyntax)
+	}
+	u := split(href)
+	// The standard leaves these hosts as they are; names are names.
+	host, err := parse("http://"+strings.ReplaceAll(u.Host, aceMark, "xn--")+"/", nil)
+	if err != nil {
+		return URL{}, err
+	}
+	u.Host = host.Host
+	if u.Port == port {
+		u.Port = ""
+	}
+	if u.Path == "" || u.Scheme == "gopher" && u.Path == "/1" {
+		u.Path = "/"
+	}
+	return u, nil
+}
