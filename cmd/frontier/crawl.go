@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/checkpoint"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/spill"
 )
@@ -67,6 +68,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		}
 		defer func() { err = join(err, store.Close()) }()
 		s.frontier.Spill = store
+		s.parts = append(s.parts, checkpoint.Part{Name: "frontier", Copy: store.CopyTo})
 	}
 	s.frontier.Logger = log
 	watch := console.NewWatch()
@@ -95,6 +97,11 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if err != nil {
 		return err
 	}
+	stop, err := s.copies.start(ctx, s.parts, log)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	s.crawler.OnDone = func(l frontier.Lease, o frontier.Outcome) {
 		done.add(l, o)
 		watched(watch, f, l, o)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/checkpoint"
 	"github.com/seed-7440039f/frontier/crawler/dns"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
@@ -39,6 +40,8 @@ type settings struct {
 	limits   *frontier.Limits // of each host; nil: as they are
 	modules  moduleFlags
 	console  consoleFlags
+	copies   checkpointFlags
+	parts    []checkpoint.Part // of which checkpoints are made
 }
 
 // errHelp is returned for -help, after the help has been printed.
@@ -109,6 +112,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	web.define(fs, &s.fetch)
 	s.modules.define(fs)
 	s.console.define(fs)
+	s.copies.define(fs)
 	wanted.define(fs, &s.crawler)
 	protocols.define(fs)
 	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
@@ -195,6 +199,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	}
 
 	s.modules.validate(bad)
+	s.copies.validate(s.dir, bad)
 	if s.crawler.Workers < 1 {
 		bad("-workers is %d; want >= 1", s.crawler.Workers)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/checkpoint"
 	"github.com/seed-7440039f/frontier/crawler/modules"
 	"github.com/seed-7440039f/frontier/crawler/near"
 	"github.com/seed-7440039f/frontier/crawler/warc"
@@ -68,6 +69,7 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 			return closeAll, err
 		}
 		closers = append(closers, x.Close)
+		s.parts = append(s.parts, checkpoint.Part{Name: "seen", Copy: x.CopyTo})
 		handlers = append(handlers, modules.ContentSeen(x, modules.SeenOptions{SkipLinks: m.skip}))
 	}
 	if m.sitemaps {

@@ -73,6 +73,22 @@ func Open(dir string, o Options) (*Index, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	db, err := badger.Open(o.engine(dir))
+	if err != nil {
+		if strings.Contains(err.Error(), "Another process is using this Badger database") {
+			err = fmt.Errorf("%w: %w", frontier.ErrInUse, err)
+		}
+		return nil, fmt.Errorf("near: open: %w", err)
+	}
+	x := &Index{opts: o, rows: bandRows(o.Threshold), db: db}
+	if err := x.begin(); err != nil {
+		return nil, errors.Join(fmt.Errorf("near: open: %w", err), db.Close())
+	}
+	return x, nil
+}
+
+// engine says how badger is opened.
+func (o *Options) engine(dir string) badger.Options {
 	b := badger.DefaultOptions(dir).
 		WithInMemory(dir == "").
 		WithSyncWrites(o.Sync).
@@ -88,18 +104,7 @@ func Open(dir string, o Options) (*Index, error) {
 		WithMetricsEnabled(false).
 		WithLogger(badgerLog{o.Logger})
 	b.BaseTableSize = o.Memory / 8
-	db, err := badger.Open(b)
-	if err != nil {
-		if strings.Contains(err.Error(), "Another process is using this Badger database") {
-			err = fmt.Errorf("%w: %w", frontier.ErrInUse, err)
-		}
-		return nil, fmt.Errorf("near: open: %w", err)
-	}
-	x := &Index{opts: o, rows: bandRows(o.Threshold), db: db}
-	if err := x.begin(); err != nil {
-		return nil, errors.Join(fmt.Errorf("near: open: %w", err), db.Close())
-	}
-	return x, nil
+	return b
 }
 
 // begin reads or makes the row that tells what the folder's sketches mean.

@@ -5,8 +5,10 @@ package near
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -261,4 +263,32 @@ func TestSize(t *testing.T) {
 	}
 	t.Logf("%d bytes for each page", size/int64(pages))
 	assert.Less(t, size/int64(pages), int64(700))
+}
+
+// A copy knows what was added before it was begun, and is an index like any other.
+func TestCopyTo(t *testing.T) {
+	dir := t.TempDir()
+	x := open(t, filepath.Join(dir, "x"), Options{})
+	const n = 100
+	for i := range n {
+		add(t, x, fmt.Sprintf("http://a.example/%d", i), prose(40, i))
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range n {
+			add(t, x, fmt.Sprintf("http://b.example/%d", i), prose(40, i))
+		}
+	})
+	to := filepath.Join(dir, "copies", "one")
+	require.NoError(t, x.CopyTo(t.Context(), to))
+	wg.Wait()
+	require.ErrorIs(t, x.CopyTo(t.Context(), to), fs.ErrExist)
+	y := open(t, to, Options{})
+	for i := range n {
+		url := fmt.Sprintf("http://a.example/%d", i)
+		assert.Equal(t, Match{Kind: SameURL, URL: url, Resemblance: 1, Known: true}, add(t, y, url, prose(40, i)))
+		assert.Equal(t, SameByte, add(t, y, fmt.Sprintf("http://c.example/%d", i), prose(40, i)).Kind)
+	}
+	require.NoError(t, x.Close())
+	require.ErrorIs(t, x.CopyTo(t.Context(), to+"2"), ErrClosed)
 }

@@ -101,7 +101,14 @@ func (c *copying) item(item *badger.Item) error {
 		}
 	}
 	c.bytes += n
-	return c.txn.SetEntry(badger.NewEntry(item.KeyCopy(nil), value).WithMeta(item.UserMeta()))
+	entry := badger.NewEntry(item.KeyCopy(nil), value).WithMeta(item.UserMeta())
+	if err = c.txn.SetEntry(entry); errors.Is(err, badger.ErrTxnTooBig) { // many small ones
+		if err = c.flush(); err == nil {
+			c.bytes = n
+			err = c.txn.SetEntry(entry)
+		}
+	}
+	return err
 }
 
 // flush writes what was taken.

@@ -1,0 +1,60 @@
+// This file is about checkpoints of a crawl that goes on: when they are made, and of
+// what.
+
+package main
+
+import (
+	"context"
+	"flag"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier/crawler/checkpoint"
+)
+
+// checkpointFlags ask for checkpoints.
+type checkpointFlags struct {
+	dir   string
+	every time.Duration
+	keep  int
+}
+
+func (c *checkpointFlags) define(fs *flag.FlagSet) {
+	fs.StringVar(&c.dir, "checkpoint-dir", "", "keep copies of -dir and -seen in this `folder`, made while the crawl goes on: every -checkpoint-every"+onSignal)
+	fs.DurationVar(&c.every, "checkpoint-every", time.Hour, "`time` between two checkpoints, under -checkpoint-dir; 0: only on demand")
+	fs.IntVar(&c.keep, "checkpoint-keep", 3, "how many checkpoints stay, under -checkpoint-dir")
+}
+
+// validate says what is wrong with them; dir is that of the crawl.
+func (c *checkpointFlags) validate(dir string, bad func(format string, args ...any)) {
+	if c.dir != "" && dir == "" {
+		bad("-checkpoint-dir needs -dir")
+	}
+	if c.every < 0 {
+		bad("-checkpoint-every is %v; want >= 0", c.every)
+	}
+	if c.keep < 1 {
+		bad("-checkpoint-keep is %d; want >= 1", c.keep)
+	}
+}
+
+// start makes checkpoints of parts until the function is called that it returns.
+func (c *checkpointFlags) start(ctx context.Context, parts []checkpoint.Part, log *slog.Logger) (stop func(), err error) {
+	if c.dir == "" {
+		return func() {}, nil
+	}
+	k, err := checkpoint.New(checkpoint.Options{Dir: c.dir, Keep: c.keep, Parts: parts, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	demand, ignore := onDemand()
+	var running sync.WaitGroup
+	running.Go(func() { k.Run(ctx, c.every, demand) })
+	return func() {
+		ignore()
+		cancel()
+		running.Wait()
+	}, nil
+}
