@@ -21,7 +21,7 @@ type checkpointFlags struct {
 }
 
 func (c *checkpointFlags) define(fs *flag.FlagSet) {
-	fs.StringVar(&c.dir, "checkpoint-dir", "", "keep copies of -dir and -seen in this `folder`, made while the crawl goes on: every -checkpoint-every"+onSignal)
+	fs.StringVar(&c.dir, "checkpoint-dir", "", "keep copies of -dir, -seen and -stats in this `folder`, made while the crawl goes on: every -checkpoint-every"+onSignal)
 	fs.DurationVar(&c.every, "checkpoint-every", time.Hour, "`time` between two checkpoints, under -checkpoint-dir; 0: only on demand")
 	fs.IntVar(&c.keep, "checkpoint-keep", 3, "how many checkpoints stay, under -checkpoint-dir")
 }

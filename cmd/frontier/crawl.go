@@ -138,6 +138,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	for _, rule := range slices.Sorted(maps.Keys(p.FilteredBy)) {
 		fmt.Fprintf(stdout, "not wanted by %s: %d\n", rule, p.FilteredBy[rule])
 	}
+	if x := s.modules.statistics; x != nil {
+		fmt.Fprint(stdout, x.Report())
+	}
 	return err
 }
 

@@ -1,5 +1,5 @@
 // This file is about the modules that a crawl may have: an archive, the content-seen
-// test, sitemaps.
+// test, statistics, sitemaps.
 
 package main
 
@@ -22,6 +22,9 @@ type moduleFlags struct {
 	skip      bool
 	sitemaps  bool
 	threshold float64
+	stats     string
+
+	statistics *modules.Statistics // nil: none
 }
 
 func (m *moduleFlags) define(fs *flag.FlagSet) {
@@ -29,6 +32,7 @@ func (m *moduleFlags) define(fs *flag.FlagSet) {
 	fs.StringVar(&m.seen, "seen", "", "remember pages' content in this `folder`, and tell of mirrors")
 	fs.Float64Var(&m.threshold, "seen-threshold", 0.85, "share of a page's text that another has if it counts as the same, under -seen")
 	fs.BoolVar(&m.skip, "skip-duplicates", false, "do not follow the links of pages whose content was seen at another URL; needs -seen")
+	fs.StringVar(&m.stats, "stats", "", "count answers by status, media type, size, time and host in this `folder`, over restarts; its stats.json is never older than a minute and an answer")
 	fs.BoolVar(&m.sitemaps, "sitemaps", false, "read sitemaps and feeds, also those that robots.txt files name")
 }
 
@@ -71,6 +75,16 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 		closers = append(closers, x.Close)
 		s.parts = append(s.parts, checkpoint.Part{Name: "seen", Copy: x.CopyTo})
 		handlers = append(handlers, modules.ContentSeen(x, modules.SeenOptions{SkipLinks: m.skip}))
+	}
+	if m.stats != "" {
+		x, err := modules.OpenStatistics(m.stats, modules.StatisticsOptions{})
+		if err != nil {
+			return closeAll, err
+		}
+		m.statistics = x
+		closers = append(closers, x.Close)
+		s.parts = append(s.parts, checkpoint.Part{Name: "stats", Copy: x.CopyTo})
+		handlers = append(handlers, x.Handle)
 	}
 	if m.sitemaps {
 		sm := modules.NewSitemaps(f, modules.SitemapOptions{UserAgent: agent, Logger: log})

@@ -17,10 +17,15 @@ func TestModules(t *testing.T) {
 	c, addr := serve(t, 5)
 	dir := t.TempDir()
 	archive, seen := filepath.Join(dir, "warc"), filepath.Join(dir, "seen")
-	for range 2 { // the folders are used again
-		status, out, stderr := command(t, t.Context(), "-resolve", "*.example="+addr, "-warc", archive, "-seen", seen, "-sitemaps", "http://a.example/1")
+	for i := range 2 { // the folders are used again
+		status, out, stderr := command(t, t.Context(), "-resolve", "*.example="+addr, "-warc", archive, "-seen", seen, "-stats", filepath.Join(dir, "stats"), "-sitemaps", "http://a.example/1")
 		require.Zero(t, status, stderr)
 		assert.Contains(t, out, "5 pages")
+		assert.Regexp(t, fmt.Sprintf(`(?m)^status +200 +%d answers`, 5*(i+1)), out)
+		assert.Regexp(t, fmt.Sprintf(`(?m)^type +"text/html" +%d answers`, 5*(i+1)), out)
+		b, err := os.ReadFile(filepath.Join(dir, "stats", "stats.json"))
+		require.NoError(t, err)
+		assert.Contains(t, string(b), `"text/html"`)
 	}
 	assert.Equal(t, 2, c.asks["http://a.example/sitemap.xml"])
 	files, err := filepath.Glob(filepath.Join(archive, "*.warc.gz"))
@@ -49,7 +54,7 @@ func TestBadModules(t *testing.T) {
 	assert.Contains(t, stderr, "-skip-duplicates needs -seen\n-seen-threshold is 2; want > 0 and <= 1")
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
-	for _, flag := range []string{"-warc", "-seen"} {
+	for _, flag := range []string{"-warc", "-seen", "-stats"} {
 		status, _, stderr := command(t, t.Context(), flag, file, "http://a.example/")
 		assert.Equal(t, exitError, status)
 		assert.Contains(t, stderr, "file")

@@ -1,5 +1,5 @@
 // Package modules connects a crawler to the packages that are useful without one: an
-// archive (warc), the content-seen test (near), and sitemaps.
+// archive (warc), the content-seen test (near), sitemaps, and statistics.
 //
 // Each module is a Handler, which sees each answer that will not be tried again, before
 // the frontier is told of it; [Chain] makes one of several:
@@ -7,6 +7,10 @@
 //	sm := modules.NewSitemaps(f, modules.SitemapOptions{UserAgent: agent})
 //	o.Robots = sm
 //	o.OnPage = modules.Chain(modules.Archive(w, agent), modules.ContentSeen(x, modules.SeenOptions{SkipLinks: true}), sm.Handle)
+//
+// A module of your own is a function like these; [ForTypes] makes one see only some
+// media types. It is called by all workers at once, and may change Page.Add and
+// Page.Outcome, which the frontier is told of after the last one.
 //
 // If a Handler returns an error the page counts as failed and is fetched again. So what
 // Archive and ContentSeen keep of a page is kept before the frontier knows that it was

@@ -4,6 +4,8 @@ package modules
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/seed-7440039f/frontier/crawler"
 )
@@ -22,6 +24,20 @@ func Chain(all ...Handler) Handler {
 			if err := h(ctx, p); err != nil {
 				return err
 			}
+		}
+		return nil
+	}
+}
+
+// ForTypes returns a Handler that calls h with answers of some media types only, such
+// as "text/html", "image/*" and "none": those without a Content-Type. So Mercator chose
+// its processing modules.
+func ForTypes(h Handler, types ...string) Handler {
+	return func(ctx context.Context, p *crawler.Page) error {
+		t := mediaType(p)
+		kind, _, _ := strings.Cut(t, "/")
+		if slices.Contains(types, t) || slices.Contains(types, kind+"/*") {
+			return h(ctx, p)
 		}
 		return nil
 	}
