@@ -27,6 +27,7 @@ type Crawler struct {
 	log      *slog.Logger
 	filters  []Filter
 	rules    filter.Filter // of Scope's kind, but that say why
+	lasting  filter.Filter // of these, those for URLs that were visited
 	refusals refusals
 	gate     *gate
 	// addresses is nil if hosts are not grouped by address.
@@ -54,6 +55,7 @@ func New(f *frontier.Frontier, o Options) (*Crawler, error) {
 	}
 	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), addresses: newAddressBook(&o), hostPages: map[string]int64{}}
 	c.filters = append([]Filter{newScopeFilter(o.Scope)}, o.Filters...)
+	c.lasting = filter.All(o.Rules...)
 	c.rules = filter.All(append(slices.Clone(o.Rules), filter.NewTraps(o.Traps))...)
 	return c, nil
 }
@@ -98,7 +100,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	}
 	defer c.running.Store(false)
 	c.started.Store(c.now().UnixNano())
-	r := &run{c: c, budget: newBudget(c.opts.MaxPages)}
+	r := &run{c: c, budget: newBudget(c.opts.MaxPages), pace: newPace(c.opts.MaxRate)}
 	var stop context.CancelCauseFunc
 	r.ctx, stop = context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -112,8 +114,9 @@ func (c *Crawler) Run(ctx context.Context) error {
 	house.Go(func() { c.reportProgress(finished) })
 	house.Go(func() { r.lookAhead(finished) })
 	for range c.opts.Workers {
+		w := *r // sent is its own
 		workers.Go(func() {
-			if err := r.work(); err != nil {
+			if err := w.work(); err != nil {
 				stop(fatalError{err})
 			}
 		})
@@ -141,14 +144,21 @@ type run struct {
 	ctx     context.Context // ends when no more leases are to be taken
 	fetches context.Context // ends when fetches are to be cut
 	budget  *budget
+	pace    *pace
+	sent    bool // under the present lease a request was sent
 }
 
 // work takes leases until there are none.
 func (r *run) work() error {
 	for r.budget.acquire(r.ctx) {
+		if !r.pace.acquire(r.ctx) {
+			r.budget.release()
+			return nil
+		}
 		l, err := r.c.frontier.Next(r.ctx)
 		if err != nil {
 			r.budget.release()
+			r.pace.release()
 			if errors.Is(err, frontier.ErrExhausted) || errors.Is(err, frontier.ErrClosed) {
 				return nil
 			}
@@ -161,8 +171,12 @@ func (r *run) work() error {
 			return fmt.Errorf("crawler: next: %w", err)
 		}
 		r.c.counters.busy.Add(1)
+		r.sent = false
 		page, err := r.visit(l)
 		r.c.counters.busy.Add(-1)
+		if !r.sent {
+			r.pace.release()
+		}
 		if page {
 			r.budget.spend()
 		} else {
@@ -205,7 +219,7 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	addr, err := r.join(ctx, l, q.URL)
 	r.c.counters.lookup.Add(int64(time.Since(began)))
 	if err == nil {
-		q.Addr = addr
+		q.Addr, r.sent = addr, true
 		res, err = r.c.opts.fetcher(q.URL).Fetch(ctx, q)
 	}
 	if res == nil {

@@ -68,6 +68,11 @@
 // Options.MaxPages and MaxPagesPerHost begin anew. A page that was fetched but
 // not yet recorded is fetched again.
 //
+// # For ever
+//
+// With Options.Revisits (package revisit) pages are fetched again, when that is worth
+// it, within Options.MaxRate.
+//
 // # Its parts
 //
 // Each part is a package of its own, useful without this one: dns, fetch, filter,

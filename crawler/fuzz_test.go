@@ -13,7 +13,7 @@ import (
 )
 
 func FuzzHeaders(f *testing.F) {
-	f.Add("text/html; charset=x", `W/"etag"`, "mybot: noindex, nofollow", "gzip, identity", []byte{metaVersion, 1, 1, 2, 3, 4, 5, 6, 7, 8, '"', '"'})
+	f.Add("text/html; charset=x", `W/"etag"`, "mybot: noindex, nofollow", "gzip, identity", []byte{metaVersion, 1, 1, 2, 3, 4, 5, 6, 7, 8, 2, '"', '"', 'n'})
 	f.Add("text/html; a=b; a=c", `"`, "unavailable_after: 25 Jun 2010 15:00:00 PST", ",", []byte{metaVersion, 0xff})
 	f.Add(";;", "W/", ":", "br", []byte("mine"))
 	f.Fuzz(func(t *testing.T, contentType, tag, robots, encoding string, raw []byte) {

@@ -1,5 +1,5 @@
 // This file encodes what the crawler itself needs to remember of a URL, in
-// Entry.Meta: the redirects that led to it, and its ETag.
+// Entry.Meta: the redirects that led to it, its ETag, and the note of Revisits.
 
 package crawler
 
@@ -22,6 +22,7 @@ const maxETag = 256
 type meta struct {
 	chain []uint64 // sums of the URLs that redirected here, in order
 	etag  string   // of the last answer that was read
+	note  []byte   // what Revisits keeps
 }
 
 // metaOf reads an entry's Meta. own is false if it is the user's, who then has to
@@ -43,22 +44,40 @@ func metaOf(e frontier.Entry) (m meta, own bool) {
 		m.chain = append(m.chain, binary.LittleEndian.Uint64(b))
 		b = b[8:]
 	}
-	if len(b) <= maxETag {
-		m.etag = string(b)
+	n, size = binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return m, true
+	}
+	b = b[size:]
+	if n <= maxETag {
+		m.etag = string(b[:n])
+	}
+	if uint64(len(b)) > n {
+		m.note = b[n:]
 	}
 	return m, true
 }
 
+// replacing is the Meta that takes the place of another one: never nil, which would
+// keep that.
+func (m meta) replacing() []byte {
+	if b := m.bytes(); b != nil {
+		return b
+	}
+	return []byte{metaVersion, 0}
+}
+
 // bytes is the Meta; nil if there is nothing to remember.
 func (m meta) bytes() []byte {
-	if len(m.chain) == 0 && m.etag == "" {
+	if len(m.chain) == 0 && m.etag == "" && len(m.note) == 0 {
 		return nil
 	}
 	b := binary.AppendUvarint([]byte{metaVersion}, uint64(len(m.chain)))
 	for _, s := range m.chain {
 		b = binary.LittleEndian.AppendUint64(b, s)
 	}
-	return append(b, m.etag...)
+	b = binary.AppendUvarint(b, uint64(len(m.etag)))
+	return append(append(b, m.etag...), m.note...)
 }
 
 // redirected is what is remembered of the target of url's redirect. loop says that

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -81,8 +82,12 @@ type Options struct {
 	// this Run. What waits stays in the frontier. Zero: no limit.
 	MaxPages int64
 	// MaxPagesPerHost gives up a host's URLs after so many of its pages in this
-	// Crawler's life; a resumed crawl starts counting anew. Zero: no limit.
+	// Crawler's life, those that were visited before not counted; a resumed crawl starts counting anew. Zero: no limit.
 	MaxPagesPerHost int64
+	// MaxRate is how many requests per second are sent at most, to all hosts together,
+	// those for robots.txt included; after a pause, one of each worker at once. Zero: no
+	// limit but the hosts'.
+	MaxRate float64
 	// MaxRedirects is how many redirects in a row are followed. Zero means 10.
 	MaxRedirects int
 	// MaxLinks is how many links of a page are taken, repetitions included. Zero
@@ -116,6 +121,9 @@ type Options struct {
 	// they are cut and their URLs handed back. Zero means 10 s.
 	Grace time.Duration
 
+	// Revisits, if set, decides when URLs are visited again: package revisit. Nil leaves
+	// that to the frontier's Scheduler.
+	Revisits Revisits
 	// OnPage, if set, gets each answer but those that will be tried again. After
 	// an error the URL counts as failed and is retried. Its context ends when
 	// Grace is over; after an error from then on the URL is handed back. It is
@@ -229,6 +237,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		if x.d < 0 {
 			bad("%s is %v; want >= 0", x.name, x.d)
 		}
+	}
+	if !(o.MaxRate >= 0) || math.IsInf(o.MaxRate, 1) {
+		bad("MaxRate is %v; want a finite number >= 0", o.MaxRate)
 	}
 	if len(errs) == 0 {
 		return nil

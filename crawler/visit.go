@@ -19,6 +19,8 @@ type Page struct {
 	// Result is the answer: status, header, body, times. Its Body may end early
 	// (Truncated). It is closed after OnPage.
 	*fetch.Result
+	// Conditional says that the request asked for the page only if it had changed.
+	Conditional bool
 	// Doc is what the Extractor found; nil if it found nothing to read.
 	Doc *link.Page
 	// Outcome is what the frontier will be told, but for Add.
@@ -34,13 +36,17 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	if r.ctx.Err() != nil {
 		return false, r.handBack(l, 0, 0)
 	}
-	if why := c.refuse(l.Entry); why.Refused() {
+	if why := c.refuseAgain(l); why.Refused() {
 		c.log.Debug("a URL is not wanted", "url", fetch.Redact(l.Entry.URL), "rule", why.Rule, "detail", why.Detail)
-		return false, r.deny(l, &c.counters.filtered)
+		return false, r.drop(l)
 	}
-	if c.hostIsFull(l.Host) {
+	if !visited(l) && c.hostIsFull(l.Host) {
 		c.refusals.add("host-full")
-		return false, r.deny(l, &c.counters.filtered)
+		return false, r.drop(l)
+	}
+	before := c.before(l)
+	if !before.At.IsZero() {
+		return false, r.putOff(l, before)
 	}
 	d := c.gate.judge(siteOf(l.Entry.URL), c.opts.robotsURL(l.Entry.URL), c.now())
 	switch d.verdict {
@@ -55,13 +61,22 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	case ask:
 		return false, r.askRobots(l, d.ask)
 	}
-	return r.get(l, d.delay)
+	return r.get(l, d.delay, before.Whole)
 }
 
-// deny ends a lease whose URL will not be fetched, and counts it.
+// drop ends a lease whose URL is not wanted any more, and counts it.
+func (r *run) drop(l frontier.Lease) error {
+	r.c.counters.filtered.Add(1)
+	r.c.dropped(l)
+	return r.done(l, frontier.Outcome{Result: frontier.Denied, Uncontacted: true})
+}
+
+// deny ends a lease whose URL may not be fetched now, and counts it.
 func (r *run) deny(l frontier.Lease, n *counter) error {
 	n.Add(1)
-	return r.done(l, frontier.Outcome{Result: frontier.Denied, Uncontacted: true})
+	o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
+	r.c.missed(l, &o, n == &r.c.counters.unreachable)
+	return r.done(l, o)
 }
 
 // handBack ends a lease whose URL is to come again, first of its host, after a
@@ -71,10 +86,12 @@ func (r *run) handBack(l frontier.Lease, wait, delay time.Duration) error {
 }
 
 // get fetches the page of a lease.
-func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
+func (r *run) get(l frontier.Lease, delay time.Duration, whole bool) (bool, error) {
 	c := r.c
-	q := fetch.Request{URL: l.Entry.URL}
-	q.Header, q.Admit = conditions(l), c.admit(l.Entry.URL)
+	q := fetch.Request{URL: l.Entry.URL, Admit: c.admit(l.Entry.URL)}
+	if !whole {
+		q.Header = conditions(l)
+	}
 	res, err := r.fetch(&l, q)
 	switch {
 	case errors.Is(err, frontier.ErrGroupBusy):
@@ -83,7 +100,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		return false, r.lost(l, err)
 	}
 	defer res.Close()
-	p := &Page{Lease: l, Result: res, Outcome: frontier.Outcome{
+	p := &Page{Lease: l, Result: res, Conditional: len(q.Header) > 0, Outcome: frontier.Outcome{
 		Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
 	}}
 	switch {
@@ -91,7 +108,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		p.Outcome.Result = frontier.Requeue
 		return false, r.done(l, p.Outcome)
 	case fetch.ClassOf(err) == fetch.BadURL:
-		return false, r.deny(l, &c.counters.filtered)
+		return false, r.drop(l)
 	case fetch.ClassOf(err) == fetch.Blocked:
 		c.log.Info("an address is not to be contacted", "url", fetch.Redact(l.Entry.URL), "error", err)
 		return false, r.deny(l, &c.counters.blocked)
@@ -106,18 +123,21 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	if p.Outcome.Result == frontier.Failed {
 		p.Outcome.Failure = failureOf(res.Status, err)
 		c.counters.failed.Add(1)
+		c.missed(l, &p.Outcome, true)
 		return false, r.done(l, p.Outcome)
 	}
 	page := c.count(p)
+	note := c.judged(p)
 	if c.opts.OnPage != nil {
 		if err := c.opts.OnPage(r.fetches, p); r.stopped(err) {
 			p.Outcome.Result, p.Add = frontier.Requeue, nil
 		} else if err != nil {
 			c.log.Warn("the page handler failed", "url", fetch.Redact(l.Entry.URL), "error", err)
-			p.Outcome.Result, p.Add = frontier.Failed, nil
+			p.Outcome.Result, p.Outcome.Meta, p.Add = frontier.Failed, nil, nil
 		}
 	}
 	p.Outcome.Add = p.Add
+	c.ended(p, note)
 	return page, r.done(l, p.Outcome)
 }
 
@@ -150,10 +170,7 @@ func remember(p *Page) []byte {
 	if asked { // for its cookie, which may be asked for again
 		m.chain = slices.DeleteFunc(m.chain, func(s uint64) bool { return s == sum(p.Lease.Entry.URL) })
 	}
-	if b := m.bytes(); b != nil {
-		return b
-	}
-	return []byte{metaVersion, 0} // nil would keep the old one
+	return m.replacing()
 }
 
 // read decides what an answer means, and finds its links.
@@ -217,6 +234,7 @@ func (c *Crawler) redirected(p *Page, target string) {
 	before, own := metaOf(from)
 	m, loop := before.redirected(from.URL, target)
 	if target == from.URL && own && p.Cookies > 0 && !before.was(from.URL) {
+		m.note = before.note
 		p.Outcome.Next, p.Outcome.Meta, p.Outcome.Modified = p.Ended, m.bytes(), time.Time{}
 		return
 	}
@@ -236,6 +254,9 @@ func (c *Crawler) count(p *Page) bool {
 	switch s := p.Status; {
 	case s >= 200 && s < 300:
 		c.counters.pages.Add(1)
+		if visited(p.Lease) {
+			return true // it was counted against the limits when it was new
+		}
 		c.fetched(p.Lease.Entry)
 		if c.opts.MaxPagesPerHost > 0 {
 			c.mu.Lock()
@@ -253,6 +274,15 @@ func (c *Crawler) count(p *Page) bool {
 		c.counters.refused.Add(1)
 	}
 	return false
+}
+
+// visited reports whether a URL was visited before, and not only as far as to a cookie.
+func visited(l frontier.Lease) bool {
+	if l.History.Visits == 0 {
+		return false
+	}
+	m, _ := metaOf(l.Entry)
+	return !m.was(l.Entry.URL)
 }
 
 func (c *Crawler) hostIsFull(host string) bool {

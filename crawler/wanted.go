@@ -43,7 +43,30 @@ func (c *Crawler) refuse(e frontier.Entry) filter.Reason {
 	return r
 }
 
+// refuseAgain is refuse for a URL that was leased. A page that was visited does not lead
+// into a trap: the guards, which count, are not asked about it again.
+func (c *Crawler) refuseAgain(l frontier.Lease) filter.Reason {
+	if !visited(l) {
+		return c.refuse(l.Entry)
+	}
+	r := c.outOfScope(l.Entry)
+	if !r.Refused() {
+		r = c.lasting.Refuse(filter.Split(l.Entry.URL, l.Entry.Depth))
+	}
+	if r.Refused() {
+		c.refusals.add(r.Rule)
+	}
+	return r
+}
+
 func (c *Crawler) reason(e frontier.Entry) filter.Reason {
+	if r := c.outOfScope(e); r.Refused() {
+		return r
+	}
+	return c.rules.Refuse(filter.Split(e.URL, e.Depth))
+}
+
+func (c *Crawler) outOfScope(e frontier.Entry) filter.Reason {
 	if c.opts.fetcher(e.URL) == nil {
 		return filter.Reason{Rule: "scheme", Detail: "no protocol for it"}
 	}
@@ -56,7 +79,7 @@ func (c *Crawler) reason(e frontier.Entry) filter.Reason {
 		}
 		return filter.Reason{Rule: "filter"}
 	}
-	return c.rules.Refuse(filter.Split(e.URL, e.Depth))
+	return filter.Reason{}
 }
 
 // wanted is refuse as an error.

@@ -5,7 +5,6 @@ package modules
 import (
 	"context"
 	"fmt"
-	"mime"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
@@ -59,11 +58,8 @@ func ContentSeen(x *near.Index, o SeenOptions) Handler {
 
 func digest(h *near.Hasher, p *crawler.Page, body []byte) near.Page {
 	contentType := p.Header.Get("Content-Type")
-	switch t, _, _ := mime.ParseMediaType(contentType); {
-	case t == "text/html" || t == "application/xhtml+xml" || t == "" && p.Doc != nil:
-		return h.HTML(body, contentType)
-	case t == "text/plain":
-		return h.Text(body)
+	if contentType == "" && p.Doc != nil {
+		contentType = "text/html"
 	}
-	return h.Other(body)
+	return h.Body(body, contentType)
 }

@@ -1,0 +1,63 @@
+// This file spreads the requests of all workers over time: Options.MaxRate.
+
+package crawler
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// pace hands out moments, each good for one request. A worker takes one before it
+// takes a lease, so that no host waits for it.
+type pace struct {
+	gap time.Duration // 0: no limit
+
+	mu   sync.Mutex
+	next time.Time // guarded by mu; the first moment that nobody has
+}
+
+func newPace(perSecond float64) *pace {
+	if perSecond == 0 {
+		return &pace{}
+	}
+	const most = 365 * 24 * time.Hour
+	if gap := float64(time.Second) / perSecond; gap < float64(most) {
+		return &pace{gap: max(1, time.Duration(gap))}
+	}
+	return &pace{gap: most}
+}
+
+// acquire waits for a moment of its own. It reports false when ctx has ended.
+func (p *pace) acquire(ctx context.Context) bool {
+	if p.gap == 0 {
+		return true
+	}
+	p.mu.Lock()
+	now := time.Now()
+	if p.next.Before(now) {
+		p.next = now
+	}
+	wait := p.next.Sub(now)
+	p.next = p.next.Add(p.gap)
+	p.mu.Unlock()
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		p.release()
+		return false
+	}
+}
+
+// release gives a moment back under which nothing was sent.
+func (p *pace) release() {
+	if p.gap == 0 {
+		return
+	}
+	p.mu.Lock()
+	p.next = p.next.Add(-p.gap)
+	p.mu.Unlock()
+}

@@ -1,0 +1,170 @@
+// This file keeps what is known of the crawl as a whole in a folder: a key, written
+// once, and the state, written again and again in place of the last.
+
+package revisit
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	keyFile     = "key"
+	stateFile   = "state"
+	damagedFile = "state.damaged"
+	keySize     = 32
+	version     = 1
+)
+
+// state is what the state file holds, as JSON.
+type state struct {
+	Version  int       `json:"version"`
+	Saved    time.Time `json:"saved"`
+	Clean    bool      `json:"clean"`    // the books and the URLs are of one moment
+	Schedule []byte    `json:"schedule"` // recrawl.Scheduler.MarshalBinary
+	Counts   Counts    `json:"counts"`
+}
+
+// readKey returns the folder's key, which is made if there is none.
+func (r *Revisits) readKey() ([]byte, error) {
+	key := make([]byte, keySize)
+	_, _ = rand.Read(key) // never fails
+	if r.opts.Dir == "" {
+		return key, nil
+	}
+	if err := os.MkdirAll(r.opts.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(r.opts.Dir, keyFile)
+	old, err := os.ReadFile(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return key, replace(name, key)
+	case err != nil:
+		return nil, err
+	case len(old) != keySize:
+		return nil, fmt.Errorf("%s has %d bytes; want %d (without it pages cannot be compared with their copies once)", name, len(old), keySize)
+	}
+	return old, nil
+}
+
+// readState takes over the state of the last process.
+func (r *Revisits) readState() error {
+	r.unclean = true
+	if r.opts.Dir == "" {
+		return nil
+	}
+	name := filepath.Join(r.opts.Dir, stateFile)
+	b, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var s state
+	err = json.Unmarshal(b, &s)
+	if err == nil && s.Version != version {
+		err = fmt.Errorf("it has version %d; want %d", s.Version, version)
+	}
+	if err == nil {
+		err = r.schedule.UnmarshalBinary(s.Schedule)
+	}
+	if err != nil {
+		aside := filepath.Join(r.opts.Dir, damagedFile)
+		r.opts.Logger.Warn("the state of revisits is damaged: the price and hosts' records begin anew", "file", name, "kept_as", aside, "error", err)
+		return os.Rename(name, aside)
+	}
+	if b := r.opts.Schedule.Budget; b > 0 && math.Abs(r.schedule.Stats().Budget-b) > b/1e6 {
+		if err := r.schedule.SetBudget(r.opts.Schedule.Budget); err != nil {
+			return err
+		}
+	}
+	r.counts.restore(s.Counts)
+	r.unclean = !s.Clean
+	return nil
+}
+
+// saveNowAndThen saves when it is time, on the goroutine of a worker.
+func (r *Revisits) saveNowAndThen() {
+	now := r.opts.Now().UnixNano()
+	if r.opts.Dir == "" || now-r.saved.Load() < int64(r.opts.SaveEvery) || !r.saving.TryLock() {
+		return
+	}
+	defer r.saving.Unlock()
+	if r.closed {
+		return
+	}
+	if err := r.saveLocked(false); err != nil {
+		r.opts.Logger.Error("the state of revisits is not saved", "error", err)
+	}
+}
+
+// saveLocked writes the state; saving is held.
+func (r *Revisits) saveLocked(clean bool) error {
+	now := r.opts.Now()
+	r.saved.Store(now.UnixNano())
+	if r.opts.Dir == "" {
+		return nil
+	}
+	b, err := r.schedule.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	s, err := json.Marshal(state{Version: version, Saved: now.UTC(), Clean: clean, Schedule: b, Counts: r.counts.read()})
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(r.opts.Dir, stateFile), s)
+}
+
+// replace puts a file in place of another one of that name, whole or not at all, also
+// when power is lost.
+func replace(name string, b []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignoreMissing(os.Remove(f.Name())))
+		}
+	}()
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), name); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(name))
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Close saves the state. Call it when the crawler has stopped, before or after the
+// frontier is closed.
+func (r *Revisits) Close() error {
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	if err := r.saveLocked(!r.unclean); err != nil {
+		return fmt.Errorf("revisit: close: %w", err)
+	}
+	return nil
+}
