@@ -53,6 +53,7 @@ type APIError struct {
 	Message string
 }
 
+// Error implements error.
 func (e *APIError) Error() string { return e.Message }
 
 // do asks, and decodes the answer into x.

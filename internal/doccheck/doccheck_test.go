@@ -1,0 +1,167 @@
+// This file checks the documentation: its code, its commands, and its links.
+
+package doccheck
+
+import (
+	"go/format"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func documents(t *testing.T) []Document {
+	t.Helper()
+	docs, err := Documents(root)
+	require.NoError(t, err)
+	require.Greater(t, len(docs), 5)
+	return docs
+}
+
+// TestCodeOfTheDocumentation builds the programs, and looks the fragments up in
+// the files that they come from, which are built and tested like any other.
+func TestCodeOfTheDocumentation(t *testing.T) {
+	programs, fragments := 0, 0
+	for _, d := range documents(t) {
+		blocks, err := d.Blocks()
+		require.NoError(t, err)
+		for _, b := range blocks {
+			switch {
+			case b.Key == "code":
+				fragments++
+				assert.True(t, within(t, b), "%s: this is not in %s:\n%s", b.Where, b.Value, b.Text)
+			case b.Lang != "go":
+			case strings.HasPrefix(b.Text, "package "):
+				programs++
+				build(t, b)
+			default:
+				t.Errorf("%s: a fragment without the comment <!-- code: PATH --> on the line before", b.Where)
+			}
+		}
+	}
+	assert.Positive(t, programs)
+	assert.Positive(t, fragments)
+}
+
+// within reports whether the lines of a block follow each other in the file that
+// it comes from, with any indentation before all of them.
+func within(t *testing.T, b Block) bool {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(b.Value)))
+	require.NoError(t, err, b.Where)
+	lines, want := strings.Split(string(file), "\n"), strings.Split(strings.TrimSuffix(b.Text, "\n"), "\n")
+	for i := range lines {
+		if at, found := strings.CutSuffix(lines[i], want[0]); found && strings.Trim(at, "\t") == "" && follow(lines[i:], want, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// follow reports whether lines begin with those wanted, each indented by indent.
+func follow(lines, want []string, indent string) bool {
+	if len(lines) < len(want) {
+		return false
+	}
+	for i, w := range want {
+		if w != "" {
+			w = indent + w
+		}
+		if lines[i] != w {
+			return false
+		}
+	}
+	return true
+}
+
+// build builds a program, together with the file named in the comment before it.
+func build(t *testing.T, b Block) {
+	t.Helper()
+	pretty, err := format.Source([]byte(b.Text))
+	require.NoError(t, err, b.Where)
+	assert.Equal(t, string(pretty), b.Text, "%s: not as gofmt writes it", b.Where)
+	dir := t.TempDir()
+	files := []string{filepath.Join(dir, "main.go")}
+	require.NoError(t, os.WriteFile(files[0], []byte(b.Text), 0o600))
+	if b.Key == "with" {
+		rest, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(b.Value)))
+		require.NoError(t, err, b.Where)
+		files = append(files, filepath.Join(dir, "rest.go"))
+		require.NoError(t, os.WriteFile(files[1], rest, 0o600))
+	}
+	cmd := exec.Command("go", append([]string{"build", "-o", filepath.Join(dir, "program")}, files...)...)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	assert.NoError(t, err, "%s: %s", b.Where, out)
+}
+
+// TestEveryCommandIsRun makes sure that the steps exist that are said to run
+// commands, and that shares are of the same program.
+func TestEveryCommandIsRun(t *testing.T) {
+	plan, err := Plan(documents(t))
+	require.NoError(t, err)
+	require.Greater(t, len(plan), 30)
+	ci, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
+	require.NoError(t, err)
+	for _, s := range plan {
+		switch {
+		case s.Step != "":
+			assert.Regexp(t, `(?m)^`+s.Step+`\(\) \{`, string(ci), "the step that runs `%s`", s.Written)
+			assert.Regexp(t, `(?m)^all=\(.*\b`+s.Step+`\b.*\)$`, string(ci), "the step that runs `%s`", s.Written)
+		case s.Run != s.Written:
+			assert.NotRegexp(t, `[A-Z]{4}|\[`, s.Run, "a placeholder is left in the share of `%s`", s.Written)
+		default:
+			assert.NotRegexp(t, `\[|[^-\w/.=][A-Z]{3,}\b`, s.Written, "%s must tell what to put there", Page)
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// TestLinksLeadSomewhere looks up the files that documents link to.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, d := range documents(t) {
+		text := fenced.ReplaceAllString(d.Text, "")
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			target, _, _ := strings.Cut(m[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			_, err := os.Stat(filepath.Join(root, filepath.Dir(filepath.FromSlash(d.Path)), filepath.FromSlash(target)))
+			assert.NoError(t, err, "%s links to %s", d.Path, target)
+		}
+	}
+}
+
+func TestBlocksAndCommands(t *testing.T) {
+	d := Document{"a.md", "Type `go run\n./a`, or:\n\n    go test ./... # all\n    not a command\n\n" +
+		"<!-- code: b.go -->\n```go\ngo run ./no\n```\n\n```\ngo vet ./...   # why\n```\n\n- a list\n    go run ./no\n"}
+	blocks, err := d.Blocks()
+	require.NoError(t, err)
+	require.Len(t, blocks, 3)
+	assert.Equal(t, Block{"a.md:9", "go", "code", "b.go", "go run ./no\n"}, blocks[1])
+	commands, err := d.Commands()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"go test ./...", "go vet ./...", "go run ./a"}, commands)
+
+	_, err = Document{"a.md", "```go\n"}.Blocks()
+	assert.ErrorContains(t, err, "a.md:2")
+
+	page := Document{Page, "| `go vet ./...` | `go vet ./a \\| b` |\n| `go test ./...` | step `tests` |\n| `go run ./gone` | `go run ./b` |\n"}
+	plan, err := Plan([]Document{d, page})
+	assert.ErrorContains(t, err, "nobody says `go run ./gone`")
+	assert.Equal(t, []Share{
+		{Written: "go test ./...", Step: "tests"},
+		{Written: "go vet ./...", Run: "go vet ./a | b"},
+		{Written: "go run ./a", Run: "go run ./a"},
+	}, plan)
+	_, err = Shares("| `a` | b |\n")
+	assert.ErrorContains(t, err, "neither")
+	_, err = Shares("")
+	assert.Error(t, err)
+}

@@ -1,0 +1,86 @@
+// Command typed runs the commands that README.md and docs/*.md tell to type, as
+// docs/commands.md says. It is started in the module's root.
+//
+//	go run ./internal/doccheck/typed [REGEXP]
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/exec"
+	"regexp"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/doccheck"
+)
+
+// limit is what a share may take. It is generous: CI's machines are slow.
+const limit = 5 * time.Minute
+
+func main() {
+	log.SetFlags(0)
+	only := regexp.MustCompile("")
+	if len(os.Args) > 1 {
+		only = regexp.MustCompile(os.Args[1])
+	}
+	if err := run(os.Stdout, only); err != nil {
+		log.Fatal("typed: ", err)
+	}
+}
+
+// run runs what matches, all of it even if some fails.
+func run(out io.Writer, only *regexp.Regexp) (err error) {
+	docs, err := doccheck.Documents(".")
+	if err != nil {
+		return err
+	}
+	plan, err := doccheck.Plan(docs)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "typed")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	before, err := os.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, s := range plan {
+		if s.Run == "" || !only.MatchString(s.Run) {
+			continue
+		}
+		begun := time.Now()
+		text, err := shell(tmp, s.Run)
+		fmt.Fprintf(out, "%6.1f s  %s\n", time.Since(begun).Seconds(), s.Run)
+		if err != nil {
+			fmt.Fprintf(out, "%s\n%v\n", text[max(0, len(text)-4000):], err)
+			errs = append(errs, fmt.Errorf("`%s`: %w", s.Run, err))
+		}
+	}
+	after, err := os.ReadDir(".")
+	if err == nil && len(after) != len(before) {
+		err = errors.New("a command left a file here; $tmp is the place for it")
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// shell runs a line, for which $tmp is a folder, and returns what it wrote.
+func shell(tmp, line string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", line)
+	cmd.Env = append(os.Environ(), "tmp="+tmp)
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("still running after %v", limit)
+	}
+	return string(out), err
+}
