@@ -4,6 +4,7 @@ package spill
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"math"
 	"strings"
@@ -267,6 +268,33 @@ func FuzzBatch(f *testing.F) {
 		var again frontier.Batch
 		require.NoError(t, readBatch(&again, appendBatch(nil, &b)))
 		require.Equal(t, b, again)
+	})
+}
+
+// FuzzKeys decodes any key, and values under it: what is understood names the key
+// again, and nothing is read under another key.
+func FuzzKeys(f *testing.F) {
+	for _, k := range [][]byte{
+		blockKey(1, 2), timedKey(1, 2), timedHeadKey(1, 2), deadKey(3, 4), logKey(1, 5, 6), rowKey("h:a.example"), prefixKey(fixed, kindState), {}, {1},
+	} {
+		f.Add(k, sampleBlock(blockKey(1, 2)))
+		f.Add(k, sampleTimed(timedKey(1, 2)))
+	}
+	f.Fuzz(func(t *testing.T, key, value []byte) {
+		_ = lifeOf(key)
+		if n, ok := number(key); ok {
+			again := binary.BigEndian.AppendUint32(bytes.Clone(key[:headLen]), n)
+			require.Equal(t, key, again)
+		}
+		if id, piece, ok := logName(key); ok && kind(key[headLen-1]) == kindLog {
+			require.Equal(t, key, logKey(binary.BigEndian.Uint32(key), id, piece))
+		}
+		_, _ = readTimedHead(key, value)
+		_ = walkTimed(key, value, func(int, frontier.TimedRecord) bool { return true })
+		if _, _, err := splitBlock(key, value); err == nil {
+			_, _, err := splitBlock(append(bytes.Clone(key), 0), value)
+			require.Error(t, err, "under another key")
+		}
 	})
 }
 
