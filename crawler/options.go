@@ -129,6 +129,10 @@ type Options struct {
 	// Grace is over; after an error from then on the URL is handed back. It is
 	// called by all workers at once.
 	OnPage func(ctx context.Context, p *Page) error
+	// OnRobots, if set, gets each answer to a request for a robots.txt, redirects
+	// included, before it is read. After an error the request counts as failed and is
+	// sent again. It is called by all workers at once.
+	OnRobots func(ctx context.Context, res *fetch.Result) error
 	// OnDone, if set, is called after the frontier has recorded an outcome.
 	OnDone func(l frontier.Lease, o frontier.Outcome)
 	// OnProgress, if set, is called every ProgressEvery and at the end of Run.

@@ -103,6 +103,15 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	case err != nil:
 		return "", a.failed(slot, res, err)
 	}
+	if c.opts.OnRobots != nil {
+		if err := c.opts.OnRobots(a.fetches, res); a.stopped(err) {
+			c.gate.release(a.site, c.now())
+			return "", a.doneContact(slot, res, 0)
+		} else if err != nil {
+			c.log.Warn("the handler of robots.txt failed", "url", fetch.Redact(a.target), "error", err)
+			return "", a.failed(slot, res, err)
+		}
+	}
 	body, err := res.Body.Bytes()
 	if err != nil {
 		return "", a.failed(slot, res, err)

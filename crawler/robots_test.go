@@ -1,6 +1,7 @@
 package crawler
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -268,5 +269,29 @@ func TestRulesKeptForOthersLeaveTheirHostsCrawlDelayAlone(t *testing.T) {
 			}
 			return testDelay
 		})
+	})
+}
+
+// What OnRobots refuses is asked for again, and nothing is fetched until then.
+func TestOnRobots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always(seed, page("/x"))
+		w.always("http://a.example/x", page())
+		w.always(robotA, answer{status: 302, location: "/moved.txt"})
+		w.always("http://a.example/moved.txt", text("User-agent: *\nDisallow: /x\n"))
+		var got []string
+		full := errors.New("full")
+		p := crawl(t, w, frontier.Options{}, Options{OnRobots: func(_ context.Context, res *fetch.Result) error {
+			got = append(got, fmt.Sprint(res.Status, " ", res.URL))
+			if len(got) == 2 {
+				return full
+			}
+			return nil
+		}}, seed)
+		moved := []string{"302 " + robotA, "200 http://a.example/moved.txt"}
+		assert.Equal(t, append(moved, moved...), got)
+		assert.EqualValues(t, 1, p.Pages)
+		assert.EqualValues(t, 1, p.Denied)
 	})
 }

@@ -18,6 +18,7 @@ import (
 // moduleFlags are the flags that ask for modules.
 type moduleFlags struct {
 	warc      string
+	noRobots  bool
 	seen      string
 	skip      bool
 	sitemaps  bool
@@ -29,6 +30,7 @@ type moduleFlags struct {
 
 func (m *moduleFlags) define(fs *flag.FlagSet) {
 	fs.StringVar(&m.warc, "warc", "", "keep all answers in WARC files in this `folder`")
+	fs.BoolVar(&m.noRobots, "warc-no-robots", false, "keep robots.txt files out of them")
 	fs.StringVar(&m.seen, "seen", "", "remember pages' content in this `folder`, and tell of mirrors")
 	fs.Float64Var(&m.threshold, "seen-threshold", 0.85, "share of a page's text that another has if it counts as the same, under -seen")
 	fs.BoolVar(&m.skip, "skip-duplicates", false, "do not follow the links of pages whose content was seen at another URL; needs -seen")
@@ -38,6 +40,9 @@ func (m *moduleFlags) define(fs *flag.FlagSet) {
 
 // validate says what is wrong with them.
 func (m *moduleFlags) validate(bad func(format string, args ...any)) {
+	if m.noRobots && m.warc == "" {
+		bad("-warc-no-robots needs -warc")
+	}
 	if m.skip && m.seen == "" {
 		bad("-skip-duplicates needs -seen")
 	}
@@ -64,6 +69,9 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 		}
 		closers = append(closers, w.Close)
 		handlers = append(handlers, modules.Archive(w, agent))
+		if !m.noRobots {
+			s.crawler.OnRobots = modules.ArchiveRobots(w, agent)
+		}
 	}
 	if m.seen != "" {
 		x, err := near.Open(m.seen, near.Options{Threshold: m.threshold, Sync: s.sync, Logger: log, OnMirror: func(m near.Mirror) {

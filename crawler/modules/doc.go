@@ -6,7 +6,8 @@
 //
 //	sm := modules.NewSitemaps(f, modules.SitemapOptions{UserAgent: agent})
 //	o.Robots = sm
-//	o.OnPage = modules.Chain(modules.Archive(w, agent), modules.ContentSeen(x, modules.SeenOptions{SkipLinks: true}), sm.Handle)
+//	o.OnPage = modules.Chain(modules.ContentSeen(x, modules.SeenOptions{SkipLinks: true}), sm.Handle)
+//	modules.AddArchive(&o, w, modules.ArchiveOptions{}) // before these, and robots.txt files too
 //
 // A module of your own is a function like these; [ForTypes] makes one see only some
 // media types. It is called by all workers at once, and may change Page.Add and

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -112,9 +113,33 @@ func TestArchive(t *testing.T) {
 	dir := t.TempDir()
 	w, err := warc.Open(dir, warc.Options{Remember: 10})
 	require.NoError(t, err)
-	crawl(t, s, func(_ *frontier.Frontier, o *crawler.Options) { o.OnPage = Archive(w, agent) }, "http://a.example/")
+	crawl(t, s, func(_ *frontier.Frontier, o *crawler.Options) { AddArchive(o, w, ArchiveOptions{}) }, "http://a.example/")
 	require.NoError(t, w.Close())
-	assert.Equal(t, []string{"http://a.example/ response", "http://a.example/moved response", "http://a.example/none response", "http://a.example/three revisit", "http://a.example/two response"}, archived(t, dir))
+	assert.Equal(t, []string{"http://a.example/ response", "http://a.example/moved response", "http://a.example/none revisit", "http://a.example/robots.txt response", "http://a.example/three revisit", "http://a.example/two response"}, archived(t, dir))
+}
+
+// AddArchive leaves what is there in its place, and robots.txt out if it is told to.
+func TestArchiveBesideOthers(t *testing.T) {
+	for _, noRobots := range []bool{false, true} {
+		s := serve(t, map[string]string{"a.example/": "x", "a.example/robots.txt": "User-agent: *\nDisallow: /x\n"})
+		dir := t.TempDir()
+		w, err := warc.Open(dir, warc.Options{})
+		require.NoError(t, err)
+		var pages, robots atomic.Int64
+		crawl(t, s, func(_ *frontier.Frontier, o *crawler.Options) {
+			o.OnPage = func(context.Context, *crawler.Page) error { pages.Add(1); return nil }
+			o.OnRobots = func(context.Context, *fetch.Result) error { robots.Add(1); return nil }
+			AddArchive(o, w, ArchiveOptions{NoRobots: noRobots})
+		}, "http://a.example/")
+		require.NoError(t, w.Close())
+		want := []string{"http://a.example/ response", "http://a.example/robots.txt response"}
+		if noRobots {
+			want = want[:1]
+		}
+		assert.Equal(t, want, archived(t, dir))
+		assert.EqualValues(t, 1, pages.Load())
+		assert.EqualValues(t, 1, robots.Load())
+	}
 }
 
 // archived are the URLs and types of answers in a folder's files, which must be whole.

@@ -22,10 +22,14 @@ func cleanLine(s string) string {
 // WriteExchange writes the records of one exchange: response or revisit, request, and
 // metadata, which name each other. An answer with status 304 is a revisit
 // (server-not-modified), and so is one whose payload was written already and is
-// remembered (identical-payload-digest); empty payloads are always written.
+// remembered (identical-payload-digest); empty payloads are always written. What was
+// fetched over another protocol than HTTP is a resource, with its status in metadata.
 func (w *Writer) WriteExchange(e Exchange) error {
 	if e.Date.IsZero() {
 		e.Date = w.opts.Now()
+	}
+	if !e.isHTTP() {
+		return w.Write(e.others()...)
 	}
 	main := &Record{Type: Response, ID: NewID(), Date: e.Date, TargetURI: e.URL, Header: Header{
 		{"Content-Type", "application/http; msgtype=response"}, {"WARC-IP-Address", e.IP}, {"WARC-Truncated", e.Truncated},
@@ -45,11 +49,8 @@ func (w *Writer) WriteExchange(e Exchange) error {
 		}})
 	}
 	if len(e.Metadata) > 0 {
-		var b bytes.Buffer
-		for _, f := range e.Metadata {
-			fmt.Fprintf(&b, "%s: %s\r\n", f.Name, cleanLine(f.Value))
-		}
-		records = append(records, &Record{Type: Metadata, Date: e.Date, TargetURI: e.URL, Block: &b, Header: Header{
+		block := bytes.NewReader(fieldsBlock(e.Metadata))
+		records = append(records, &Record{Type: Metadata, Date: e.Date, TargetURI: e.URL, Block: block, Header: Header{
 			{"WARC-Concurrent-To", "<" + main.ID + ">"}, {"WARC-Refers-To", "<" + main.ID + ">"}, {"Content-Type", "application/warc-fields"},
 		}})
 	}
@@ -72,7 +73,9 @@ func (w *Writer) response(main *Record, e *Exchange) payload {
 		if first, ok := w.seen.get(digest); ok {
 			main.Type = Revisit
 			main.Header.Add("WARC-Profile", ProfileIdentical)
-			main.Header.Add("WARC-Refers-To", "<"+first.id+">")
+			if first.id != "" {
+				main.Header.Add("WARC-Refers-To", "<"+first.id+">")
+			}
 			main.Header.Add("WARC-Refers-To-Target-URI", first.url)
 			main.Header.Add("WARC-Refers-To-Date", FormatDate(first.date))
 			main.Block = bytes.NewReader(head)
@@ -105,8 +108,10 @@ func identify(h http.Header, body []byte) string {
 
 // payload is where a payload was written first.
 type payload struct {
-	digest, id, url string
-	date            time.Time
+	digest string
+	id     string // of its record; empty if it is known from an index
+	url    string
+	date   time.Time
 }
 
 // payloads remembers the last ones.

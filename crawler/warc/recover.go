@@ -19,7 +19,8 @@ import (
 // Open returns a Writer of new files in a folder, which is made if need be. A file that
 // an earlier Writer could not finish is finished now: all whole records in it are kept,
 // a torn one at its end is cut off, and its index is written. It reads that file for
-// it. One that is damaged elsewhere is renamed, to end in .damaged, and logged. A
+// it. What payloads are in the folder is read from its indexes: Options.Remember. One
+// that is damaged elsewhere is renamed, to end in .damaged, and logged. A
 // folder is for one Writer at a time: see ErrInUse.
 func Open(dir string, o Options) (*Writer, error) {
 	o = o.withDefaults()
@@ -38,6 +39,7 @@ func Open(dir string, o Options) (*Writer, error) {
 	if err := w.mendAll(); err != nil {
 		return nil, errors.Join(fmt.Errorf("warc: open: %w", err), lock.Close())
 	}
+	w.recall()
 	return w, nil
 }
 

@@ -46,8 +46,9 @@ type Options struct {
 	// NoIndex leaves the index files out.
 	NoIndex bool
 	// Remember is how many payloads are remembered to write revisit records for those
-	// that come again, whatever their URL: 130 bytes each, and gone when the Writer is
-	// closed. Zero means none.
+	// that come again, whatever their URL: 130 bytes each. Open reads the last ones from
+	// the folder's indexes; those of before name URL and time of the first record, to
+	// the second, and not its ID. Zero means none.
 	Remember int
 	// Sync has each record on the disk before Write returns, for a loss of power.
 	// Otherwise records survive the death of the process.
