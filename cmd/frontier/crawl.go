@@ -70,6 +70,10 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		s.frontier.Spill = store
 		s.parts = append(s.parts, checkpoint.Part{Name: "frontier", Copy: store.CopyTo})
 	}
+	if err := s.recrawl.open(s, log); err != nil {
+		return err
+	}
+	defer func() { err = join(err, s.recrawl.close()) }()
 	s.frontier.Logger = log
 	watch := console.NewWatch()
 	s.frontier.OnEvent = watch.Event
@@ -107,6 +111,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		watched(watch, f, l, o)
 	}
 	s.crawler.Logger = log
+	if err := s.recrawl.attach(ctx, f, s, log); err != nil {
+		return err
+	}
 	c, err := crawler.New(f, s.crawler)
 	if err != nil {
 		return err
@@ -141,6 +148,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if x := s.modules.statistics; x != nil {
 		fmt.Fprint(stdout, x.Report())
 	}
+	s.recrawl.report(stdout)
 	return err
 }
 

@@ -39,6 +39,7 @@ type settings struct {
 	crawler  crawler.Options
 	limits   *frontier.Limits // of each host; nil: as they are
 	modules  moduleFlags
+	recrawl  recrawlFlags
 	console  consoleFlags
 	copies   checkpointFlags
 	parts    []checkpoint.Part // of which checkpoints are made
@@ -111,6 +112,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	fs.Var(memory.set(0), "memory", "`bytes` of memory for the frontier; k, M, G may follow (default: 512M with -dir, else 256M)")
 	web.define(fs, &s.fetch)
 	s.modules.define(fs)
+	s.recrawl.define(fs)
 	s.console.define(fs)
 	s.copies.define(fs)
 	wanted.define(fs, &s.crawler)
@@ -199,6 +201,7 @@ func parseCrawl(args []string, stderr io.Writer) (*settings, error) {
 	}
 
 	s.modules.validate(bad)
+	s.recrawl.validate(given, bad)
 	s.copies.validate(s.dir, bad)
 	if s.crawler.Workers < 1 {
 		bad("-workers is %d; want >= 1", s.crawler.Workers)

@@ -1,0 +1,139 @@
+// This file is about crawls that never end: -recrawl.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/revisit"
+)
+
+// recrawlFlags are the flags of such crawls.
+type recrawlFlags struct {
+	on      bool
+	budget  rate
+	options revisit.Options
+	every   time.Duration
+
+	revisits *revisit.Revisits // once the crawl is open
+	reported time.Time
+}
+
+func (w *recrawlFlags) define(fs *flag.FlagSet) {
+	s := &w.options.Schedule
+	fs.BoolVar(&w.on, "recrawl", false, "fetch pages again when that is worth it, for ever; what is learned is kept in -dir")
+	fs.Var(&w.budget, "recrawl-budget", "`fetches` per second, or 1000/m, 50000/h, 1000000/d: at most, and what the intervals are made for (default: as many as can be)")
+	fs.DurationVar(&s.MinInterval, "recrawl-min", time.Minute, "least `time` between two fetches of a page")
+	fs.DurationVar(&s.MaxInterval, "recrawl-max", 60*24*time.Hour, "greatest such `time`; the same as -recrawl-min: all pages alike")
+	fs.DurationVar(&s.Probe, "recrawl-probe", time.Hour, "`time` after which a page is looked at again that seems to change at every fetch, or to be gone")
+	fs.Float64Var(&s.NewShareMin, "recrawl-new-min", 0, "least share of the fetches for URLs never crawled, from 0 to 1")
+	fs.Float64Var(&s.NewShareMax, "recrawl-new-max", 0.5, "greatest such share, while known pages are due")
+	fs.Float64Var(&w.options.MinChange, "recrawl-min-change", 0, "`share` of a page's words that must be other for a change, from 0 to 1; 0: any")
+	fs.DurationVar(&w.every, "recrawl-report", time.Minute, "how often the state of the copy is logged")
+}
+
+// validate says what is wrong with them.
+func (w *recrawlFlags) validate(given map[string]bool, bad func(format string, args ...any)) {
+	for name := range given {
+		if strings.HasPrefix(name, "recrawl-") && !w.on {
+			bad("-%s needs -recrawl", name)
+		}
+	}
+	if !w.on {
+		return
+	}
+	w.options.Schedule.Budget = float64(w.budget)
+	s := &w.options.Schedule
+	for name, d := range map[string]time.Duration{"min": s.MinInterval, "max": s.MaxInterval, "probe": s.Probe, "report": w.every} {
+		if d <= 0 {
+			bad("-recrawl-%s is %v; want > 0", name, d)
+		}
+	}
+	if !(s.NewShareMax > 0) {
+		bad("-recrawl-new-max is %v; want more than 0 and at most 1", s.NewShareMax)
+	}
+	if _, err := revisit.Open(w.options); err != nil { // in no folder
+		bad("-recrawl: %w", err)
+	}
+}
+
+// open prepares the frontier's options.
+func (w *recrawlFlags) open(s *settings, log *slog.Logger) (err error) {
+	if !w.on {
+		return nil
+	}
+	if s.dir != "" {
+		w.options.Dir = filepath.Join(s.dir, "recrawl")
+	}
+	w.options.Logger = log
+	w.options.HostKey = s.frontier.HostKey
+	if w.revisits, err = revisit.Open(w.options); err != nil {
+		return err
+	}
+	w.revisits.Configure(&s.frontier)
+	s.crawler.Revisits = w.revisits
+	s.crawler.MaxRate = float64(w.budget)
+	return nil
+}
+
+// attach begins with an open frontier.
+func (w *recrawlFlags) attach(ctx context.Context, f *frontier.Frontier, s *settings, log *slog.Logger) error {
+	if !w.on {
+		return nil
+	}
+	s.crawler.OnProgress = func(crawler.Progress) { // called by one goroutine
+		if now := time.Now(); now.Sub(w.reported) >= w.every {
+			w.reported = now
+			log.Info("recrawling", "report", w.revisits.Report().String())
+		}
+	}
+	return w.revisits.Attach(ctx, f)
+}
+
+// report tells what was reached, at the end.
+func (w *recrawlFlags) report(out io.Writer) {
+	if w.on {
+		fmt.Fprintln(out, w.revisits.Report())
+	}
+}
+
+// close keeps what was learned.
+func (w *recrawlFlags) close() error {
+	if w.revisits == nil {
+		return nil
+	}
+	return w.revisits.Close()
+}
+
+// rate is a flag of so many per second; /m, /h or /d may follow the number.
+type rate float64
+
+func (r *rate) String() string {
+	if *r == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(*r), 'g', -1, 64)
+}
+
+func (r *rate) Set(s string) error {
+	number, unit, _ := strings.Cut(s, "/")
+	per, ok := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !ok || !(n > 0) || math.IsInf(n, 1) {
+		return errors.New("want a number more than 0, and perhaps /s, /m, /h or /d")
+	}
+	*r = rate(n / per)
+	return nil
+}
