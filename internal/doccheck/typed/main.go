@@ -19,7 +19,7 @@ import (
 )
 
 // limit is what a share may take. It is generous: CI's machines are slow.
-const limit = 5 * time.Minute
+const limit = 10 * time.Minute
 
 func main() {
 	log.SetFlags(0)
