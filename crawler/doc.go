@@ -64,9 +64,9 @@
 // # Stopping and resuming
 //
 // Nothing but the frontier's folder is needed to go on later, also after a
-// crash: robots.txt files are asked for again, and the counts of
-// Options.MaxPages and MaxPagesPerHost begin anew. A page that was fetched but
-// not yet recorded is fetched again.
+// crash: robots.txt files are asked for again, and the counts of Options.MaxPages,
+// MaxPagesPerHost and of the guards against traps begin anew: a trap gets as many pages
+// again, in each run. A page that was fetched but not yet recorded is fetched again.
 //
 // # For ever
 //
@@ -75,7 +75,8 @@
 //
 // # Its parts
 //
-// Each part is a package of its own, useful without this one: dns, fetch, filter,
+// Each part is a package of its own, useful without this one: dns, fetch (with fetch/ftp
+// and fetch/gopher, to be named in Options.Protocols), filter,
 // robots, urlnorm, link, rewind, sitemap, near, warc, split. Fetcher, Robots,
 // Extractor and Filter replace them. Package modules hangs an archive, the
 // content-seen test and sitemaps on a Crawler's Options.

@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -63,25 +64,35 @@ func newScopeFilter(s Scope) *scopeFilter {
 }
 
 // Allow implements Filter.
-func (f *scopeFilter) Allow(e frontier.Entry) bool {
+func (f *scopeFilter) Allow(e frontier.Entry) bool { return f.why(e) == "" }
+
+// why says why a URL is not in scope; it is empty if it is.
+func (f *scopeFilter) why(e frontier.Entry) string {
 	site := siteOf(e.URL)
-	if site == "" || len(e.URL) > f.MaxURL || f.MaxDepth > 0 && e.Depth > f.MaxDepth {
-		return false
-	}
-	if !f.allowHost(site) {
-		return false
+	switch {
+	case site == "":
+		return "no host"
+	case len(e.URL) > f.MaxURL:
+		return fmt.Sprintf("%d bytes of URL; at most %d", len(e.URL), f.MaxURL)
+	case f.MaxDepth > 0 && e.Depth > f.MaxDepth:
+		return fmt.Sprintf("%d links from a seed; at most %d", e.Depth, f.MaxDepth)
+	case !f.allowHost(site):
+		return fmt.Sprintf("host %.100q", hostOf(site))
 	}
 	for _, re := range f.Exclude {
 		if re.MatchString(e.URL) {
-			return false
+			return fmt.Sprintf("excluded by %.100q", re)
 		}
 	}
 	for _, re := range f.Include {
 		if re.MatchString(e.URL) {
-			return true
+			return ""
 		}
 	}
-	return len(f.Include) == 0
+	if len(f.Include) > 0 {
+		return "no pattern to include matches"
+	}
+	return ""
 }
 
 func (f *scopeFilter) allowHost(site string) bool {

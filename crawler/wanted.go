@@ -74,8 +74,8 @@ func (c *Crawler) outOfScope(e frontier.Entry) filter.Reason {
 		if f.Allow(e) {
 			continue
 		}
-		if i == 0 {
-			return filter.Reason{Rule: "scope"}
+		if s, ok := f.(*scopeFilter); ok && i == 0 {
+			return filter.Reason{Rule: "scope", Detail: s.why(e)}
 		}
 		return filter.Reason{Rule: "filter"}
 	}
@@ -88,7 +88,9 @@ func (c *Crawler) wanted(e frontier.Entry) error {
 	switch {
 	case !r.Refused():
 		return nil
-	case r.Rule == "scope" || r.Rule == "filter":
+	case r.Rule == "scope":
+		return errors.New("not in scope: " + r.Detail)
+	case r.Rule == "filter":
 		return errors.New("not in scope")
 	}
 	return errors.New("not wanted: " + r.String())
