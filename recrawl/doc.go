@@ -11,6 +11,8 @@
 //	// keep page; when page.Due has come ask Recheck, and fetch it
 //	page, when := s.Recheck(page, now)
 //
+// Package recrawl/revisit does that for a frontier.
+//
 // # The model
 //
 // A page changes at random times, lambda times a day (a Poisson process). If it

@@ -1,6 +1,6 @@
-// Recrawl keeps a copy of a site fresh with a frontier and package recrawl: each
-// URL carries its record of 12 bytes as its Meta, each Done says when it comes
-// again, and Recheck is asked before it is fetched. A year passes in a moment.
+// Recrawl keeps a copy of a site fresh with a frontier whose scheduler is package
+// recrawl's: it is told of each Done and says when the page comes again, and is
+// asked once more when that time has come. A year passes in a moment.
 //
 //	go run ./examples/recrawl
 package main
@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/recrawl"
+	"github.com/seed-7440039f/frontier/recrawl/revisit"
 )
 
 func main() {
@@ -47,23 +48,20 @@ func (s *site) changed(r *rand.Rand, page int, now time.Time) bool {
 func run(w io.Writer) error {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock, random := simclock.New(start), rand.New(rand.NewPCG(1, 2))
-	f, err := frontier.Open(context.Background(), frontier.Options{Clock: clock, KeepOpen: true, Delay: frontier.FixedDelay(time.Minute)})
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	s, err := recrawl.New(recrawl.Options{Budget: perDay / 86400., Seed: 1})
 	if err != nil {
 		return err
 	}
+	f, err := frontier.Open(context.Background(), frontier.Options{
+		Clock: clock, KeepOpen: true, Delay: frontier.FixedDelay(time.Minute), Scheduler: revisit.New(s, revisit.Options{}),
+	})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	var entries []frontier.Entry
 	for i := range 100 {
-		page, _ := s.Admit(1, 1, start)
-		record, err := page.AppendBinary(nil)
-		if err != nil {
-			return err
-		}
-		entries = append(entries, frontier.Entry{URL: fmt.Sprintf("http://site.example/%d", i), Meta: record})
+		entries = append(entries, frontier.Entry{URL: fmt.Sprintf("http://site.example/%d", i)})
 	}
 	if _, err := f.Add(context.Background(), entries...); err != nil {
 		return err
@@ -73,7 +71,7 @@ func run(w io.Writer) error {
 	for day := 0; day < 365; day++ {
 		for range perDay {
 			clock.Advance(24 * time.Hour / perDay)
-			if err := visit(f, s, clock.Now(), func(page int) bool {
+			if err := visit(f, func(page int) bool {
 				fetches[page]++
 				return web.changed(random, page, clock.Now())
 			}); err != nil {
@@ -84,45 +82,27 @@ func run(w io.Writer) error {
 	for _, n := range []int{1, 3, 10, 30, 100} {
 		fmt.Fprintf(w, "a page that changes each %3d days was fetched %3d times\n", n, fetches[n-1])
 	}
+	fmt.Fprintf(w, "visits put off: %d\n", f.Stats().Done[frontier.PutOff])
 	fmt.Fprintf(w, "expected freshness of the copy: %.0f%%\n", 100*s.Stats().Freshness)
 	return f.Check()
 }
 
 // visit fetches the next page that is due and worth it, if there is one.
-func visit(f *frontier.Frontier, s *recrawl.Scheduler, now time.Time, fetch func(page int) (changed bool)) error {
-	for {
-		lease, _, err := f.TryNext()
-		if errors.Is(err, frontier.ErrNotDue) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		var n int
-		if _, err := fmt.Sscanf(lease.Entry.URL, "http://site.example/%d", &n); err != nil {
-			return err
-		}
-		page := recrawl.Page{Host: 1}
-		if err := page.UnmarshalBinary(lease.Entry.Meta); err != nil {
-			return err
-		}
-		page, when := s.Recheck(page, now)
-		worth := !when.After(now)
-		out := frontier.Outcome{Result: frontier.Denied, Uncontacted: true, Next: when} // put off: nobody was contacted
-		if worth {
-			v := recrawl.Visit{At: now, Outcome: recrawl.Unchanged}
-			out = frontier.Outcome{Result: frontier.Unchanged}
-			if fetch(n) {
-				out.Result, v.Outcome = frontier.Changed, recrawl.Changed
-			}
-			page, _ = s.Done(page, v)
-			out.Next = page.Due
-		}
-		if out.Meta, err = page.AppendBinary(nil); err != nil {
-			return err
-		}
-		if err := f.Done(lease, out); err != nil || worth {
-			return err
-		}
+func visit(f *frontier.Frontier, fetch func(page int) (changed bool)) error {
+	lease, _, err := f.TryNext()
+	if errors.Is(err, frontier.ErrNotDue) {
+		return nil
 	}
+	if err != nil {
+		return err
+	}
+	var n int
+	if _, err := fmt.Sscanf(lease.Entry.URL, "http://site.example/%d", &n); err != nil {
+		return err
+	}
+	out := frontier.Outcome{Result: frontier.Unchanged}
+	if fetch(n) {
+		out.Result = frontier.Changed
+	}
+	return f.Done(lease, out)
 }

@@ -132,7 +132,7 @@ func (r *frontierRun) step(now float64) (bool, error) {
 			out.Next = page.Due
 		} else { // it is not worth it yet: the host was not contacted
 			r.Moved++
-			out.Result, out.Uncontacted = frontier.Denied, true
+			out.Result = frontier.PutOff
 		}
 		if out.Meta, err = page.AppendBinary(nil); err != nil {
 			return false, err
