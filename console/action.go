@@ -207,7 +207,7 @@ var actions = map[string]action{
 	}},
 	"checkpoint": {false, func(c *Console, ctx context.Context, _ Action, _ frontier.Scope) (Result, error) {
 		if c.o.Checkpoint == nil {
-			return Result{}, fmt.Errorf("%w: this crawl makes no checkpoints", ErrAction)
+			return Result{}, fmt.Errorf("%w: this crawl makes no checkpoints: it was begun without a folder for them", ErrAction)
 		}
 		path, err := c.o.Checkpoint(ctx)
 		return Result{Said: "a checkpoint is in " + path, Path: path}, err

@@ -39,20 +39,21 @@ func (c *checkpointFlags) validate(dir string, bad func(format string, args ...a
 	}
 }
 
-// start makes checkpoints of parts until the function is called that it returns.
-func (c *checkpointFlags) start(ctx context.Context, parts []checkpoint.Part, log *slog.Logger) (stop func(), err error) {
+// start makes checkpoints of parts until stop is called, and one whenever take is,
+// which is nil if there are to be none.
+func (c *checkpointFlags) start(ctx context.Context, parts []checkpoint.Part, log *slog.Logger) (take func(context.Context) (string, error), stop func(), err error) {
 	if c.dir == "" {
-		return func() {}, nil
+		return nil, func() {}, nil
 	}
 	k, err := checkpoint.New(checkpoint.Options{Dir: c.dir, Keep: c.keep, Parts: parts, Logger: log})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	demand, ignore := onDemand()
 	var running sync.WaitGroup
 	running.Go(func() { k.Run(ctx, c.every, demand) })
-	return func() {
+	return k.Take, func() {
 		ignore()
 		cancel()
 		running.Wait()

@@ -35,15 +35,14 @@ func (c *consoleFlags) define(fs *flag.FlagSet) {
 	fs.StringVar(&c.token, "page-token", "", "`token` that changes on the page need (default: a random one, which is logged)")
 }
 
-// open serves a crawl's Console until the function that it returns is called.
-func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *settings, watch *console.Watch, log *slog.Logger) (func(), error) {
+// open serves a crawl's Console, with what o has already, until the function that it
+// returns is called.
+func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *settings, o console.Options, log *slog.Logger) (func(), error) {
 	if c.page == "off" && s.dir == "" {
 		return func() {}, nil
 	}
-	o := console.Options{
-		Title: "frontier", Token: c.token, Names: c.names, MemoryBudget: budget(s), Watch: watch, Stop: c.stop, Logger: log,
-		Figures: func() []console.Figure { return figures(crawl.Progress()) },
-	}
+	o.Title, o.Token, o.Names, o.MemoryBudget, o.Stop, o.Logger = "frontier", c.token, c.names, budget(s), c.stop, log
+	o.Figures = func() []console.Figure { return figures(crawl.Progress()) }
 	if s.dir != "" {
 		o.Title = filepath.Base(s.dir)
 		o.Disk = func() int64 { return diskOf(s.dir) }

@@ -101,7 +101,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	stop, err := s.copies.start(ctx, s.parts, log)
+	take, stop, err := s.copies.start(ctx, s.parts, log)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	closeConsole, err := s.console.open(f, c, s, watch, log)
+	closeConsole, err := s.console.open(f, c, s, console.Options{Watch: watch, Checkpoint: take}, log)
 	if err != nil {
 		return err
 	}

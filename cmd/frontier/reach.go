@@ -109,16 +109,14 @@ func reach(ctx context.Context, dir string) (*reached, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("there is no crawl in %s: %w", dir, err)
 	}
-	path, err := socketPath(dir)
-	if err != nil {
-		return nil, err
-	}
-	c := console.Dial(path)
-	_, asked := c.Due(ctx, 0)
+	path, asked := socketPath(dir)
 	if asked == nil {
-		return &reached{c, true, func() error { c.Close(); return nil }}, nil
+		c := console.Dial(path)
+		if _, asked = c.Due(ctx, 0); asked == nil {
+			return &reached{c, true, func() error { c.Close(); return nil }}, nil
+		}
+		c.Close()
 	}
-	c.Close()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -127,7 +125,7 @@ func reach(ctx context.Context, dir string) (*reached, error) {
 	}
 	r, err := openAtRest(ctx, dir)
 	if errors.Is(err, frontier.ErrInUse) {
-		return nil, fmt.Errorf("%w by a process that does not answer at %s (%w): it may be starting, or another user's", err, path, asked)
+		return nil, fmt.Errorf("%w by a process that does not answer (%w): it may be starting, or another user's", err, asked)
 	}
 	return r, err
 }
