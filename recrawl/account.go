@@ -185,15 +185,7 @@ func (s *Scheduler) resolve() {
 	if !(target > 0) || s.known()+s.demand.news == 0 {
 		return
 	}
-	if s.settled > 0 { // what was promised is of another budget still
-		s.settled -= s.wait
-	} else {
-		s.k = correct(s.k, target, s.promised, min(0.1, 0.4*float64(s.wait)/float64(s.known()+1)))
-	}
-	if (s.demand.news+s.blank)*4 > s.known() { // to many nothing was promised yet
-		s.k = 0
-	}
-	s.demand.solve(&s.prices, target*(1+s.k), s.least, s.most)
+	s.demand.solve(&s.prices, target, s.least, s.most)
 }
 
 // forRecrawl is what is left of the budget for the pages in the histogram, per

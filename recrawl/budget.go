@@ -4,7 +4,6 @@
 package recrawl
 
 import (
-	"math"
 	"time"
 )
 
@@ -92,11 +91,7 @@ func (s *Scheduler) SetBudget(perSecond float64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.budget.perDay
 	s.budget.set(perSecond)
-	if now := s.budget.perDay; math.Abs(now-was) > was/10 {
-		s.k, s.settled = 0, s.known()
-	}
 	s.resolve()
 	return nil
 }

@@ -36,10 +36,10 @@
 //
 // The price comes from a histogram of all pages by rate and weight: it is the L
 // at which their demand, the sum of 1/t, is the budget. Every twentieth of the
-// pages it is found again, in some 50 microseconds whatever their number. Pages
-// that were put off at a higher price are demand that will not come, so the
-// target is corrected slowly by what the due times promise: by 2 % of the gap
-// each time.
+// pages it is found again, in some 50 microseconds whatever their number. A price is
+// trusted only so far ahead as the budget takes for two fetches of every page:
+// after that Recheck looks at a page again, without a fetch. Otherwise pages that
+// were put off for a year at a high price were demand that does not come.
 //
 // A host whose pages want more fetches than politeness allows ([Scheduler.
 // SetHostRate]) has a price of its own, from its own histogram; what it cannot

@@ -26,15 +26,16 @@ func Example() {
 		pages[i], _ = s.Done(p, recrawl.Visit{At: now, Outcome: recrawl.Visited})
 	}
 	for i, lifetime := range lifetimes {
-		fmt.Printf("changes each %5.1f days: fetched each %3.0f days\n", lifetime, pages[i].Due.Sub(now).Hours()/24)
+		every := s.Interval(pages[i])
+		fmt.Printf("changes each %5.1f days: fetched each %3.0f days\n", lifetime, every.Hours()/24)
 	}
 	x := s.Stats()
 	fmt.Printf("demand %.0f of %.0f fetches a day; %.0f%% of the copy is up to date\n", x.Demand*86400, x.Budget*86400, 100*x.Freshness)
 	// Output:
 	// changes each   0.2 days: fetched each 365 days
 	// changes each  30.0 days: fetched each   4 days
-	// changes each 365.0 days: fetched each  12 days
-	// demand 102 of 100 fetches a day; 64% of the copy is up to date
+	// changes each 365.0 days: fetched each  14 days
+	// demand 100 of 100 fetches a day; 64% of the copy is up to date
 }
 
 // A life of a page: found, changed, quiet, gone.

@@ -15,7 +15,6 @@ type host struct {
 	shift    float64 // its price is the price times e^shift; 0: it is not bound
 	take     float64 // fetches per day that it takes if it is bound; else it is in Scheduler.free
 	promised float64 // sum of 1/interval of its pages, per day
-	k        float64 // correction of its target
 	blank    int64   // of its pages, those of which it is not known when they were fetched last
 	wait     int64   // Dones until its price is found again
 
@@ -78,29 +77,14 @@ func (h *spread) at(p *prices, shift, least, most float64) float64 {
 // reprice finds the price of a host with pages of its own: the shift, and what
 // they take.
 func (h *host) reprice(p *prices, least, most float64) {
-	h.wait = max(32, h.own.pages/4)
+	h.wait = max(32, h.own.pages/16)
 	d := h.own.at(p, 0, least, most)
-	if h.shift > 0 && 4*h.blank <= h.own.pages {
-		h.k = correct(h.k, h.most, h.promised, 0.02)
-	}
 	if h.most == 0 || d <= h.most {
-		h.shift, h.take, h.k = 0, 0, 0
+		h.shift, h.take = 0, 0
 		return
 	}
-	target := h.most * (1 + h.k)
-	h.shift = solve(h.shift, target, 1e-9, mostPrice-leastPrice, func(shift float64) float64 { return h.own.at(p, shift, least, most) })
+	h.shift = solve(h.shift, h.most, 1e-9, mostPrice-leastPrice, func(shift float64) float64 { return h.own.at(p, shift, least, most) })
 	h.take = h.most
-}
-
-// correct moves the correction k of a target towards what the promised fetches
-// leave of it. Pages that were parked at a high price are counted as demand at a
-// lower one, but will not come: without it the price would stay too high.
-func correct(k, target, promised, gain float64) float64 {
-	if !(target > 0) {
-		return 0
-	}
-	off := max(-1, min(1, (target-promised)/target))
-	return max(-0.5, min(2, k+gain*off))
 }
 
 // verified counts a claim that turned out true or false. Old ones fade.

@@ -52,7 +52,10 @@ func (s *Scheduler) changed(p *Page, v Visit, g Gamma, t float64) Gamma {
 	case probingAgain:
 		if t > days(s.opts.Probe) { // its host allows no quick one: it changes fast, no more is known
 			st.setMode(changedOnce)
-			return Gamma{1, t}
+			if g = g.Changed(t); g.Mean() < 1/t {
+				g = Gamma{1, t}
+			}
+			return g
 		}
 		st.setMode(volatile)
 		return Gamma{16, 16 / (leastRate * rateSpan)}

@@ -71,9 +71,7 @@ type Scheduler struct {
 	atHosts  int64   // pages counted at their hosts
 	blank    int64   // pages of which it is not known when they were fetched last
 	promised float64 // sum of 1/interval of the pages in the histogram, per day
-	k        float64 // correction of the target
 	wait     int64   // Dones until the price is found again
-	settled  int64   // Dones after which k is corrected again
 	budget   budget
 	flow     flow
 	pace     pace
@@ -202,7 +200,7 @@ func (s *Scheduler) visit(p *Page, v Visit) Verdict {
 		return s.check(p, v.At, s.again())
 	}
 	t := s.interval(p)
-	p.Due = v.At.Add(span(t))
+	p.Due = v.At.Add(span(min(t, s.ahead())))
 	return Verdict{Class: Again, Index: s.index(p, t)}
 }
 
@@ -240,6 +238,17 @@ func (s *Scheduler) absent(p *Page, v Visit) Verdict {
 	return answer
 }
 
+// ahead is for how many days a price is trusted: in that time the budget reaches
+// for two fetches of every page. A page that does not pay for longer is looked at
+// again after it, by Recheck and without a fetch: prices are high while little is
+// known, and who was put off at one must not wait for a year.
+func (s *Scheduler) ahead() float64 {
+	if s.budget.perDay == 0 {
+		return 1 / s.least
+	}
+	return max(1/s.most, min(1/s.least, 2*float64(s.known()+s.demand.news)/s.budget.perDay))
+}
+
 // interval is the page's at its host's price, within bounds, in days.
 func (s *Scheduler) interval(p *Page) float64 {
 	shift := 0.
@@ -267,10 +276,23 @@ func (s *Scheduler) Index(p Page, now time.Time) float64 {
 	return s.index(&p, max(0, days(now.Sub(p.Last))))
 }
 
+// Interval is how long after its last fetch the next one of the page pays, at
+// today's price and within MinInterval and MaxInterval; MaxInterval if it has no
+// weight. Its due time may be earlier: see Recheck.
+func (s *Scheduler) Interval(p Page) time.Duration {
+	if int8(p.State[2]) == noWeight {
+		return s.opts.MaxInterval
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return span(s.interval(&p))
+}
+
 // Recheck is asked when a page's due time has come, before it is fetched: is it
 // still worth it at today's price? It returns the page as it is to be kept, and
 // when to fetch it: now, or later (then ask again). A due time moves to at most
-// MaxInterval after the last fetch. After a pause, when all is due at once, the
+// MaxInterval after the last fetch, and so far ahead only as the budget takes for
+// two fetches of every page: then Recheck is asked once more. After a pause, when all is due at once, the
 // fetches are spread as Options.Burst says.
 func (s *Scheduler) Recheck(p Page, now time.Time) (Page, time.Time) {
 	s.mu.Lock()
@@ -279,10 +301,10 @@ func (s *Scheduler) Recheck(p Page, now time.Time) (Page, time.Time) {
 		return p, p.Due
 	}
 	if st := p.State; st.Crawled() && st.mode() < gone && repeats(st) {
-		t := s.interval(&p)
-		if due := p.Last.Add(span(t)); due.After(now.Add(span(t / 8))) {
-			s.move(&p, due)
-			return p, due
+		t, ahead := s.interval(&p), s.ahead()
+		if due := p.Last.Add(span(t)); due.After(now.Add(span(min(t, ahead) / 8))) {
+			s.move(&p, earlier(due, now.Add(span(ahead))))
+			return p, p.Due
 		}
 	}
 	if probes(p.State) && days(now.Sub(p.Last)) > lateProbe*days(s.opts.Probe) {
@@ -316,12 +338,20 @@ func (s *Scheduler) Reweigh(p Page, weight float64, now time.Time) Page {
 	s.uncount(p)
 	p.State[2] = weightLevel(weight)
 	if p.State.Crawled() && p.State.mode() < gone && int8(p.State[2]) != noWeight {
-		if due := p.Last.Add(span(s.interval(&p))); p.Due.IsZero() || due.Before(p.Due) {
+		due := earlier(p.Last.Add(span(s.interval(&p))), now.Add(span(s.ahead())))
+		if p.Due.IsZero() || due.Before(p.Due) {
 			p.Due = later(due, now)
 		}
 	}
 	s.count(&p)
 	return p
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 func later(a, b time.Time) time.Time {

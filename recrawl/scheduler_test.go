@@ -3,6 +3,7 @@ package recrawl_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,15 +41,17 @@ func TestThePriceMeetsTheBudget(t *testing.T) {
 	pages := known(s, 20000, oneHost)
 	for _, perDay := range []float64{200, 2000, 60000} {
 		require.NoError(t, s.SetBudget(perDay/86400))
-		sum := 0.
+		sum, due := 0., 0.
 		for i, p := range pages {
 			pages[i], _ = s.Done(p, recrawl.Visit{At: monday, Outcome: recrawl.Visited})
-			sum += day.Hours() / pages[i].Due.Sub(monday).Hours()
+			sum += day.Hours() / s.Interval(pages[i]).Hours()
+			due += day.Hours() / pages[i].Due.Sub(monday).Hours()
 		}
 		x := s.Stats()
 		assert.InEpsilon(t, perDay, x.Demand*86400, 0.005)
 		assert.InEpsilon(t, perDay, sum, 0.01)
-		assert.InEpsilon(t, sum, x.Promised*86400, 0.001)
+		assert.InEpsilon(t, due, x.Promised*86400, 0.001)
+		assert.Less(t, due, 1.5*perDay, "Recheck is not asked much more often than pages are fetched")
 		assert.True(t, x.Freshness > 0 && x.Freshness < 1)
 	}
 }
@@ -58,9 +61,9 @@ func TestIndexIsOnePriceWhenDue(t *testing.T) {
 	s := scheduler(t, recrawl.Options{Budget: 1000. / 86400})
 	for i, p := range known(s, 5000, oneHost) {
 		p, v := s.Done(p, recrawl.Visit{At: monday, Outcome: recrawl.Visited})
-		if p.Due.Sub(monday) < 364*day && i%250 != 0 {
+		if pays := s.Interval(p); pays < 364*day && i%250 != 0 {
 			assert.InDelta(t, 1, v.Index, 0.05)
-			assert.InDelta(t, v.Index, s.Index(p, p.Due), 0.05)
+			assert.InDelta(t, v.Index, s.Index(p, monday.Add(pays)), 0.05)
 		}
 	}
 }
@@ -75,7 +78,7 @@ func TestABoundHostHasItsOwnPrice(t *testing.T) {
 		sum = [2]float64{}
 		for i, p := range pages {
 			pages[i], _ = s.Done(p, recrawl.Visit{At: monday, Outcome: recrawl.Visited})
-			sum[p.Host] += day.Hours() / pages[i].Due.Sub(monday).Hours()
+			sum[p.Host] += day.Hours() / s.Interval(pages[i]).Hours()
 		}
 	}
 	assert.InEpsilon(t, 20, sum[1], 0.1)
@@ -117,7 +120,8 @@ func TestAPageThatChangesAtEveryFetchIsFoundOut(t *testing.T) {
 	assert.Equal(t, time.Minute, waits[0], "the second probe")
 	p, waits, _ = visits(s, p, recrawl.Changed)
 	assert.True(t, p.State.Volatile())
-	assert.Equal(t, 365*day, waits[0])
+	assert.Equal(t, 365*day, s.Interval(p))
+	assert.Equal(t, 20*day, waits[0], "Recheck is asked")
 	assert.EqualValues(t, 2, s.Stats().Probes)
 	p, _, _ = visits(s, p, recrawl.Unchanged)
 	assert.False(t, p.State.Volatile(), "it has changed its ways")
@@ -253,7 +257,8 @@ func TestRecheckPutsOffWhatIsNotWorthIt(t *testing.T) {
 	for i, p := range pages {
 		pages[i], _ = s.Done(p, recrawl.Visit{At: monday, Outcome: recrawl.Visited})
 	}
-	p := pages[0]
+	i := slices.IndexFunc(pages, func(p recrawl.Page) bool { return s.Interval(p) < day })
+	p := pages[i]
 	_, when := s.Recheck(p, p.Due)
 	assert.Equal(t, p.Due, when)
 	_, when = s.Recheck(p, p.Due.Add(-time.Minute))

@@ -31,9 +31,9 @@ func (s *Scheduler) MarshalBinary() ([]byte, error) {
 	defer s.mu.Unlock()
 	w := writer{b: []byte{snapshotVersion}}
 	w.uint(s.random)
-	w.floats(s.prices.log, s.k, s.promised, s.hostTake, s.flow.share, s.flow.asides, s.budget.perDay, s.budget.gap, s.pace.held)
+	w.floats(s.prices.log, s.promised, s.hostTake, s.flow.share, s.flow.asides, s.budget.perDay, s.budget.gap, s.pace.held)
 	w.bools(s.budget.given, s.flow.measured)
-	w.ints(s.wait, s.settled, s.blank, s.flow.arrived, s.flow.first, s.flow.aside, s.flow.visits, s.budget.done, s.budget.late)
+	w.ints(s.wait, s.blank, s.flow.arrived, s.flow.first, s.flow.aside, s.flow.visits, s.budget.done, s.budget.late)
 	w.floats(s.budget.elapsed)
 	w.times(s.budget.last, s.pace.next)
 	c := s.stats
@@ -66,9 +66,9 @@ func (s *Scheduler) UnmarshalBinary(data []byte) error {
 	n.demand.prior = s.prior[0]
 	n.random = r.uint()
 	log := 0.
-	r.floats(&log, &n.k, &n.promised, &n.hostTake, &n.flow.share, &n.flow.asides, &n.budget.perDay, &n.budget.gap, &n.pace.held)
+	r.floats(&log, &n.promised, &n.hostTake, &n.flow.share, &n.flow.asides, &n.budget.perDay, &n.budget.gap, &n.pace.held)
 	r.bools(&n.budget.given, &n.flow.measured)
-	r.ints(&n.wait, &n.settled, &n.blank, &n.flow.arrived, &n.flow.first, &n.flow.aside, &n.flow.visits, &n.budget.done, &n.budget.late)
+	r.ints(&n.wait, &n.blank, &n.flow.arrived, &n.flow.first, &n.flow.aside, &n.flow.visits, &n.budget.done, &n.budget.late)
 	r.floats(&n.budget.elapsed)
 	r.times(&n.budget.last, &n.pace.next)
 	for _, c := range []*uint64{&n.stats.visits, &n.stats.first, &n.stats.probes, &n.stats.late, &n.stats.held, &n.stats.solves} {
@@ -100,7 +100,7 @@ func (s *Scheduler) UnmarshalBinary(data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.random, s.demand, s.prices, s.hosts, s.hostTake = n.random, n.demand, n.prices, n.hosts, n.hostTake
-	s.atHosts, s.blank, s.promised, s.k, s.wait, s.settled = n.atHosts, n.blank, n.promised, n.k, n.wait, n.settled
+	s.atHosts, s.blank, s.promised, s.wait = n.atHosts, n.blank, n.promised, n.wait
 	s.budget, s.flow, s.pace, s.stats = n.budget, n.flow, n.pace, n.stats
 	return nil
 }
@@ -168,7 +168,7 @@ func (w *writer) host(id uint32, h *host) {
 	if h.own == nil {
 		return
 	}
-	w.floats(h.most, h.shift, h.take, h.promised, h.k)
+	w.floats(h.most, h.shift, h.take, h.promised)
 	w.ints(h.blank, h.wait)
 	w.spread(h.own)
 }
@@ -281,7 +281,7 @@ func (r *reader) host() (uint32, *host) {
 		return id, h
 	}
 	h.own = new(spread)
-	r.floats(&h.most, &h.shift, &h.take, &h.promised, &h.k)
+	r.floats(&h.most, &h.shift, &h.take, &h.promised)
 	r.ints(&h.blank, &h.wait)
 	r.spread(h.own)
 	return id, h

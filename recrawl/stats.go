@@ -11,7 +11,7 @@ type Stats struct {
 	Price     float64 // of a fetch, in days of weight
 	Budget    float64 // fetches per second, set or measured; 0: not known yet
 	Demand    float64 // fetches per second that known pages want at the price
-	Promised  float64 // fetches per second that the due times make
+	Promised  float64 // pages per second that become due; Recheck puts some of them off
 	Freshness float64 // expected share of the weight of known pages that is up to date
 	NewShare  float64 // share of fetches that never-crawled pages should have now
 	Visits    uint64  // Dones

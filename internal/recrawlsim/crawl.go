@@ -13,6 +13,9 @@ type Policy interface {
 	Done(page int, v Visit) (due float64)
 	// Recheck is asked when a page is due, and returns when it is due after all.
 	Recheck(page int, now float64) (due float64)
+	// Early is asked before a page is fetched before its time, as nothing else is
+	// due, and returns when it is to be fetched really.
+	Early(page int, due float64) float64
 	// Budget is told that the budget has changed, per day.
 	Budget(perDay float64)
 }
@@ -135,14 +138,17 @@ func (r *run) crawl() {
 			if !ok {
 				break
 			}
-			if due <= now && tries < 1000 {
-				if later := r.policy.Recheck(i, now); later > now {
-					r.Moved++
-					q.push(i, host, later)
-					q.back(host)
-					continue
-				}
-			} else if now >= r.Length/2 {
+			ask := r.policy.Recheck
+			if due > now { // nothing is due
+				ask = r.policy.Early
+			}
+			if later := ask(i, max(now, due)); later > max(now, due) && tries < 1000 {
+				r.Moved++
+				q.push(i, host, later)
+				q.back(host)
+				continue
+			}
+			if due > now && now >= r.Length/2 {
 				r.Early++
 			}
 			next := r.policy.Done(i, r.fetch(i, now))

@@ -13,6 +13,7 @@ import (
 type plain struct{}
 
 func (plain) Recheck(_ int, now float64) float64 { return now }
+func (plain) Early(_ int, due float64) float64   { return due }
 func (plain) Budget(float64)                     {}
 
 type uniform struct{ plain }
@@ -187,6 +188,7 @@ type ours struct {
 	w     *web
 	known bool
 	pages []recrawl.Page
+	class []recrawl.Class // of each page's next fetch
 }
 
 var start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC) // a Monday
@@ -232,7 +234,7 @@ func newScheduler(x *Web, o recrawl.Options) *recrawl.Scheduler {
 }
 
 func newOurs(x *Web, known bool, o recrawl.Options) *ours {
-	a := &ours{s: newScheduler(x, o), w: x.w, known: known, pages: make([]recrawl.Page, x.w.Pages)}
+	a := &ours{s: newScheduler(x, o), w: x.w, known: known, pages: make([]recrawl.Page, x.w.Pages), class: make([]recrawl.Class, x.w.Pages)}
 	s := a.s
 	for i := range a.pages {
 		p := &x.w.pages[i]
@@ -263,6 +265,14 @@ func (a *ours) Recheck(i int, now float64) float64 {
 	return since(when)
 }
 
+// Early passes by pages that the Scheduler only wants to look at again.
+func (a *ours) Early(i int, due float64) float64 {
+	if p := a.pages[i]; p.State.Crawled() && a.class[i] == recrawl.Again {
+		return max(due, since(p.Last.Add(a.s.Interval(p)))-1e-3)
+	}
+	return due
+}
+
 func (a *ours) Done(i int, v Visit) float64 {
 	visit := recrawl.Visit{At: at(v.Now), Outcome: recrawl.Unchanged}
 	if v.Changed {
@@ -279,6 +289,8 @@ func (a *ours) Done(i int, v Visit) float64 {
 	if v.Modified >= 0 {
 		visit.Modified = at(v.Modified)
 	}
-	a.pages[i], _ = a.s.Done(a.pages[i], visit)
+	var verdict recrawl.Verdict
+	a.pages[i], verdict = a.s.Done(a.pages[i], visit)
+	a.class[i] = verdict.Class
 	return since(a.pages[i].Due)
 }
