@@ -4,6 +4,7 @@
 //	go run ./examples/webfountain               # Tables 3 and 4
 //	go run ./examples/webfountain -svg figures  # and Figures 3 to 6 into a folder
 //	go run ./examples/webfountain -model m.json # plans your own model, as JSON
+//	go run ./examples/webfountain -model m.json -cycles 2,2,1  # cycle after cycle, by these strategies
 package main
 
 import (
@@ -15,6 +16,8 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/seed-7440039f/frontier/recrawl/plan"
 )
@@ -22,11 +25,12 @@ import (
 func main() {
 	svg := flag.String("svg", "", "write figures into a `folder`")
 	model := flag.String("model", "", "plan the model in a `file` of JSON, and print the plan")
+	cycles := flag.String("cycles", "", "with -model, plan cycle after cycle with a comma `list` of strategies: 1, 2 or 3; empty: one cycle, with the file's weights")
 	flag.Parse()
 	log.SetFlags(0)
 	var err error
 	if *model != "" {
-		err = solveFile(os.Stdout, *model)
+		err = solveFile(os.Stdout, *model, *cycles)
 	} else {
 		err = paper(os.Stdout, *svg)
 	}
@@ -36,7 +40,7 @@ func main() {
 }
 
 // solveFile plans a model of the user's.
-func solveFile(w io.Writer, name string) error {
+func solveFile(w io.Writer, name, cycles string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return err
@@ -45,20 +49,24 @@ func solveFile(w io.Writer, name string) error {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	p, err := plan.Solve(context.Background(), &m, plan.Options{})
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	fmt.Fprintf(w, "objective %.6g, bound %.6g (gap %.2f%%)\n", p.Objective, p.Bound, 100*p.Gap())
-	stale := p.Stale()
-	fmt.Fprintln(w, "period   crawl old   crawl new  share new    obsolete  never crawled")
-	for t := 1; t <= m.Periods; t++ {
-		sum := 0.
-		for _, x := range p.Old[t] {
-			sum += x
+	var plans []*plan.Plan
+	if cycles == "" {
+		p, err := plan.Solve(context.Background(), &m, plan.Options{})
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		_, share := p.Probabilities(t)
-		fmt.Fprintf(w, "%6d %11.5g %11.5g %10.4f %11.5g %14.5g\n", t, sum, p.New[t], share, stale[t], p.Known[t])
+		plans = append(plans, p)
+	} else {
+		each, err := strategies(cycles)
+		if err != nil {
+			return err
+		}
+		if plans, err = m.Cycles(context.Background(), plan.Options{}, each...); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for _, p := range plans {
+		printPlan(w, p)
 	}
 	budget, _, err := m.Cover()
 	if err != nil {
@@ -66,6 +74,34 @@ func solveFile(w io.Writer, name string) error {
 	}
 	fmt.Fprintf(w, "to see every page within the cycle takes %.5g seconds in each period\n", budget)
 	return nil
+}
+
+// strategies reads a list like 2,2,1.
+func strategies(list string) ([]plan.Strategy, error) {
+	var each []plan.Strategy
+	for s := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < int(plan.Even) || n > int(plan.Mixed) {
+			return nil, fmt.Errorf("-cycles: %q is no strategy; want 1, 2 or 3", s)
+		}
+		each = append(each, plan.Strategy(n))
+	}
+	return each, nil
+}
+
+// printPlan prints what to crawl in each period, and what comes of it.
+func printPlan(w io.Writer, p *plan.Plan) {
+	fmt.Fprintf(w, "objective %.6g, bound %.6g (gap %.2f%%)\n", p.Objective, p.Bound, 100*p.Gap())
+	stale := p.Stale()
+	fmt.Fprintln(w, "period   crawl old   crawl new  share new    obsolete  never crawled")
+	for t := 1; t < len(p.Old); t++ {
+		sum := 0.
+		for _, x := range p.Old[t] {
+			sum += x
+		}
+		_, share := p.Probabilities(t)
+		fmt.Fprintf(w, "%6d %11.5g %11.5g %10.4f %11.5g %14.5g\n", t, sum, p.New[t], share, stale[t], p.Known[t])
+	}
 }
 
 // run is one of the paper's experiments.

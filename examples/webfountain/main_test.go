@@ -28,8 +28,12 @@ func TestAFile(t *testing.T) {
 	model := `{"periods": 2, "pages": [100, 50], "change": [[0.5], [0.1]], "budget": [50], "oldWeight": [[1]], "new": 5, "newWeight": [1]}`
 	require.NoError(t, os.WriteFile(name, []byte(model), 0o666))
 	var out strings.Builder
-	require.NoError(t, solveFile(&out, name))
-	assert.Contains(t, out.String(), "share new")
+	require.NoError(t, solveFile(&out, name, ""))
+	assert.Equal(t, 1, strings.Count(out.String(), "share new"))
+	out.Reset()
+	require.NoError(t, solveFile(&out, name, "2,2,1"))
+	assert.Equal(t, 3, strings.Count(out.String(), "share new"))
+	assert.ErrorContains(t, solveFile(&out, name, "2,4"), `"4" is no strategy`)
 	require.NoError(t, os.WriteFile(name, []byte(`{"periods": 0}`), 0o666))
-	assert.ErrorContains(t, solveFile(&out, name), "Periods is 0")
+	assert.ErrorContains(t, solveFile(&out, name, ""), "Periods is 0")
 }
