@@ -45,4 +45,9 @@
 // listings are cut off at MaxBody. Addresses that may not be contacted are not.
 //
 // robots.txt is a file like others (RFC 9309, section 2.3): ftp://a.example/robots.txt.
+//
+// # Checked with
+//
+// Tests run against a server of their own. By hand a crawl was compared with wget -r on
+// pure-ftpd 1.0.50: the same files, but for those that robots.txt forbids.
 package ftp
