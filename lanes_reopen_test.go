@@ -53,8 +53,8 @@ func (m *lanesWorld) Reopen(tb testing.TB, t *rapid.T) {
 		}
 	}
 	for _, g := range m.groups {
-		if !clean {
-			g.crash = m.now().Add(g.delay)
+		if !clean { // the contacts before are forgotten: what counts is the delay now, or one set later
+			g.until, g.crash = nil, m.now().Add(g.delay)
 		}
 		vague := g.vague // as to the crash before
 		g.reopened()

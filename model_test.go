@@ -151,7 +151,7 @@ func (m *model) expire() {
 		switch it := l.item; {
 		case it == nil:
 		case l.dead:
-			m.ended(l)
+			m.ended(l, h.probes == 0)
 		default:
 			m.failed(it, l.again, time.Time{}, h.probes > 0)
 		}
@@ -256,11 +256,14 @@ func (m *model) failed(it, again *item, at time.Time, spared bool) {
 }
 
 // ended is the end of a URL that was deleted while it was leased: only what was
-// forced since comes again.
-func (m *model) ended(l *modelLeaseState) {
+// forced since comes again. If its last try failed it is given up all the same.
+func (m *model) ended(l *modelLeaseState, failed bool) {
 	m.finished[l.item.url] = true
-	if l.again != nil {
+	switch {
+	case l.again != nil:
 		m.admit(l.again, l.again.due)
+	case failed && l.item.attempt >= modelTries:
+		m.givenUp++
 	}
 }
 
@@ -552,7 +555,7 @@ func (m *model) Done(t *rapid.T) {
 	switch {
 	case it == nil:
 	case l.dead:
-		m.ended(l)
+		m.ended(l, o.Result == frontier.Failed && !probed)
 	case o.Result == frontier.Requeue && l.again == nil:
 		m.insert(it)
 	case o.Result == frontier.Failed:
