@@ -16,18 +16,19 @@ import (
 
 // Robots reads the answers to requests for robots.txt.
 type Robots interface {
-	// Read returns the rules in an answer with a status other than a redirect's.
-	// False means that the site could not say: it is asked again later, and
+	// Read returns the rules in an answer with a status other than a redirect's. site
+	// is the scheme, host and port, as in "http://a.example:8080", that was asked for
+	// them: the answer may be that of another site it redirects to. False means that the site could not say: it is asked again later, and
 	// nothing is fetched until then. A redirect that leads nowhere is read as
 	// its status with an empty body.
-	Read(status int, body []byte) (Rules, bool)
+	Read(site string, status int, body []byte) (Rules, bool)
 }
 
 // rfc9309 is the default Robots.
 type rfc9309 struct{ agent string }
 
 // Read implements Robots.
-func (r rfc9309) Read(status int, body []byte) (Rules, bool) {
+func (r rfc9309) Read(_ string, status int, body []byte) (Rules, bool) {
 	file := robots.FromStatus(status, body)
 	if file.Access() == robots.Unreachable {
 		return nil, false
@@ -122,7 +123,7 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		}
 		body = nil
 	}
-	rules, ok := c.opts.Robots.Read(res.Status, body)
+	rules, ok := c.opts.Robots.Read(a.site, res.Status, body)
 	if !ok || res.Status/100 == 2 && isEncoded(res.Header) { // what cannot be read forbids
 		return "", a.failed(slot, res, nil)
 	}

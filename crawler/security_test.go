@@ -114,7 +114,7 @@ func TestLogsHoldNothingThatAHostSaysRaw(t *testing.T) {
 // anyRobots allows everything.
 type anyRobots struct{}
 
-func (anyRobots) Read(int, []byte) (Rules, bool) { return rfc9309{}.Read(404, nil) }
+func (anyRobots) Read(string, int, []byte) (Rules, bool) { return rfc9309{}.Read("", 404, nil) }
 
 func TestCredentialsGoNowhere(t *testing.T) {
 	var headers, redirects atomic.Int64

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/checkpoint"
+	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/crawler/modules"
 	"github.com/seed-7440039f/frontier/crawler/near"
 	"github.com/seed-7440039f/frontier/crawler/warc"
@@ -35,7 +37,7 @@ func (m *moduleFlags) define(fs *flag.FlagSet) {
 	fs.Float64Var(&m.threshold, "seen-threshold", 0.85, "share of a page's text that another has if it counts as the same, under -seen")
 	fs.BoolVar(&m.skip, "skip-duplicates", false, "do not follow the links of pages whose content was seen at another URL; needs -seen")
 	fs.StringVar(&m.stats, "stats", "", "count answers by status, media type, size, time and host in this `folder`, over restarts; its stats.json is never older than a minute and an answer")
-	fs.BoolVar(&m.sitemaps, "sitemaps", false, "read sitemaps and feeds, also those that robots.txt files name")
+	fs.BoolVar(&m.sitemaps, "sitemaps", false, "read sitemaps and feeds, also those that robots.txt files name, feeds that pages name, and the seeds' /sitemap.xml")
 }
 
 // validate says what is wrong with them.
@@ -97,6 +99,9 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 	if m.sitemaps {
 		sm := modules.NewSitemaps(f, modules.SitemapOptions{UserAgent: agent, Logger: log})
 		s.crawler.Robots = sm
+		if s.crawler.Extractor == nil {
+			s.crawler.Extractor = crawler.HTML{Options: link.Options{Kinds: link.Pages | link.Feed}}
+		}
 		s.seeds = append(s.seeds, sm.Places(s.seeds...)...)
 		handlers = append(handlers, sm.Handle)
 	}

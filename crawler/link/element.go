@@ -5,6 +5,7 @@ package link
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -202,8 +203,23 @@ func (x *extractor) addSrcset(val []byte) {
 func (x *extractor) linkElement() {
 	a := &x.attrs
 	rel := lower(a.rel)
-	x.addFilled(relKind(rel), a.href, rel)
+	kind := relKind(rel)
+	if kind == Related && isFeed(rel, lower(a.typ)) {
+		kind = Feed
+	}
+	x.addFilled(kind, a.href, rel)
 	x.addSrcset(a.srcset)
+}
+
+// isFeed reports whether a link element leads to a feed (HTML Standard, "Link type
+// alternate").
+func isFeed(rel, contentType string) bool {
+	t, _, _ := strings.Cut(contentType, ";")
+	switch strings.TrimSpace(t) {
+	case "application/rss+xml", "application/atom+xml", "application/rdf+xml":
+		return slices.Contains(strings.Fields(rel), "alternate")
+	}
+	return false
 }
 
 // relKind is the kind of a link with these relations, in an element or a header.

@@ -339,3 +339,19 @@ func TestALongBaseDoesNotMultiplyMemory(t *testing.T) {
 	assert.NotEmpty(t, p.Links)
 	assert.LessOrEqual(t, total, maxURLBytes+len(base)+1)
 }
+
+// Feeds are told from other links to the same in another form, and are no pages.
+func TestFeeds(t *testing.T) {
+	page := `<link rel="ALTERNATE nofeed" type=" Application/RSS+xml; charset=x" href=/rss><link rel=alternate type=application/atom+xml href=/atom>` +
+		`<link rel=alternate type=text/html href=/de><link rel=alternate hreflang=fr href=/fr><link rel=stylesheet type=application/rss+xml href=/css>`
+	for kinds, want := range map[Kind][]string{Feed: {"http://a.example/rss", "http://a.example/atom"}, Related: {"http://a.example/de", "http://a.example/fr"}, Pages: nil} {
+		doc, err := Extract(strings.NewReader(page), "text/html", "http://a.example/", Options{Kinds: kinds})
+		require.NoError(t, err)
+		var got []string
+		for _, l := range doc.Links {
+			assert.Equal(t, kinds, l.Kind)
+			got = append(got, l.URL)
+		}
+		assert.Equal(t, want, got, kinds.String())
+	}
+}

@@ -62,15 +62,16 @@ const (
 	Media                       // audio, video, track, and source outside of pictures
 	Embed                       // embed, object
 	Style                       // url() in style elements, style attributes and style sheets: images and fonts
+	Feed                        // link rel=alternate with the type of RSS or Atom
 
 	// Pages are the kinds that normally lead to a page.
 	Pages = Anchor | Area | Frame | IFrame | Refresh | Canonical
 	// All are all kinds.
-	All = Style<<1 - 1
+	All = Feed<<1 - 1
 )
 
 var kindNames = [...]string{
-	"anchor", "area", "frame", "iframe", "refresh", "form", "canonical", "related", "stylesheet", "image", "script", "media", "embed", "style",
+	"anchor", "area", "frame", "iframe", "refresh", "form", "canonical", "related", "stylesheet", "image", "script", "media", "embed", "style", "feed",
 }
 
 // String returns the names of the kinds in k, joined by a vertical bar.

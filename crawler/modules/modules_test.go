@@ -25,6 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/crawler/near"
 	"github.com/seed-7440039f/frontier/crawler/rewind"
 	"github.com/seed-7440039f/frontier/crawler/warc"
@@ -264,6 +265,76 @@ func TestSitemaps(t *testing.T) {
 		assert.Zero(t, s.asks[key], key)
 	}
 	assert.Contains(t, []float64{0.9, 0.5}, weights["http://a.example/1"]) // whichever file came first
+}
+
+// A sitemap may name URLs of the hosts whose robots.txt names it, or its index, on
+// whatever host it is; and nobody else's.
+func TestSitemapsOfOtherHosts(t *testing.T) {
+	s := serve(t, map[string]string{
+		"a.example/": "no links", "b.example/": "no links", "c.example/": "no links",
+		"a.example/robots.txt":   "Sitemap: http://maps.example/index.xml\n",
+		"b.example/robots.txt":   "Sitemap: http://maps.example/index.xml\n",
+		"maps.example/index.xml": "<sitemapindex><sitemap><loc>/all.xml</loc></sitemap></sitemapindex>",
+		"maps.example/all.xml":   "<urlset><url><loc>http://a.example/1</loc></url><url><loc>http://b.example/1</loc></url><url><loc>http://c.example/1</loc></url><url><loc>/1</loc></url></urlset>",
+		"a.example/1":            "a", "b.example/1": "b", "c.example/1": "c", "maps.example/1": "maps",
+	})
+	crawl(t, s, func(f *frontier.Frontier, o *crawler.Options) {
+		sm := NewSitemaps(f, SitemapOptions{UserAgent: agent})
+		for _, site := range []string{"http://a.example", "http://b.example"} { // both before the sitemap is fetched
+			sm.Read(site, 200, []byte(s.pages["a.example/robots.txt"]))
+		}
+		o.Robots, o.OnPage = sm, sm.Handle
+	}, "http://a.example/", "http://b.example/", "http://c.example/")
+	for _, key := range []string{"a.example/1", "b.example/1", "maps.example/1"} {
+		assert.Equal(t, 1, s.asks[key], key)
+	}
+	assert.Zero(t, s.asks["c.example/1"], "c.example names no sitemap")
+}
+
+// What a robots.txt said is known when the crawl goes on in another process.
+func TestSitemapsOfOtherHostsLater(t *testing.T) {
+	f, err := frontier.Open(t.Context(), frontier.Options{})
+	require.NoError(t, err)
+	before, after := NewSitemaps(f, SitemapOptions{}), NewSitemaps(f, SitemapOptions{})
+	_, ok := before.Read("http://a.example", 200, []byte("Sitemap: http://maps.example/all.xml\nSitemap: http://a.example/own.xml\n"))
+	require.True(t, ok)
+	got := map[string][]string{}
+	for range 2 {
+		l, err := f.Next(t.Context())
+		require.NoError(t, err)
+		got[l.Entry.URL] = after.vouched(l.Entry)
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
+	}
+	assert.Equal(t, map[string][]string{"http://maps.example/all.xml": {"a.example"}, "http://a.example/own.xml": nil}, got)
+	for i := range maxVouchers + 10 {
+		after.vouch(frontier.Entry{URL: fmt.Sprintf("http://maps.example/%d", i)}, "a.example")
+	}
+	for i := range maxHosts + 10 {
+		after.vouch(frontier.Entry{URL: "http://maps.example/1"}, fmt.Sprintf("h%d.example", i))
+	}
+	assert.Len(t, after.vouchers, maxVouchers)
+	assert.Len(t, after.vouchers["http://maps.example/1"], maxHosts)
+	require.NoError(t, f.Check())
+	require.NoError(t, f.Close())
+}
+
+// A feed that a page links to with rel=alternate is read, whatever it calls itself.
+func TestFeedsOfPages(t *testing.T) {
+	s := serve(t, map[string]string{
+		"a.example/":      "<link rel=alternate type='application/rss+xml' href=/feed><p>text",
+		"a.example/feed":  "<?xml version='1.0'?><rss version='2.0'><channel><item><link>http://a.example/news</link></item></channel></rss>",
+		"a.example/news":  "news",
+		"a.example/xhtml": "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><body><a href='/more'>more</a></body></html>",
+		"a.example/more":  "more",
+	})
+	crawl(t, s, func(f *frontier.Frontier, o *crawler.Options) {
+		sm := NewSitemaps(f, SitemapOptions{UserAgent: agent})
+		o.Robots, o.OnPage = sm, sm.Handle
+		o.Extractor = crawler.HTML{Options: link.Options{Kinds: link.Pages | link.Feed}}
+	}, "http://a.example/", "http://a.example/xhtml")
+	for _, key := range []string{"a.example/feed", "a.example/news", "a.example/more"} {
+		assert.Equal(t, 1, s.asks[key], key)
+	}
 }
 
 func TestChainStopsAtErrors(t *testing.T) {

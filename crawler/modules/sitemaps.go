@@ -8,6 +8,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -24,7 +27,9 @@ type SitemapOptions struct {
 	// Normalizer spells URLs: the crawler's. Nil means urlnorm.New().
 	Normalizer *urlnorm.Normalizer
 	// Hint makes an entry of what a sitemap says of a URL; false leaves it out. Nil
-	// means that the entry's Weight is the site's priority.
+	// means that the entry's Weight is the site's priority. s.Modified, if it is not
+	// zero, is what recrawl.Scheduler.Hint wants to know of pages that were visited.
+	// It is called by all workers at once.
 	Hint func(e *frontier.Entry, s sitemap.Entry) bool
 	// MaxFiles is how many sitemaps of one robots.txt are fetched. Zero means 1,000.
 	MaxFiles int
@@ -33,13 +38,27 @@ type SitemapOptions struct {
 }
 
 // Sitemaps adds what sitemaps and feeds name. It is a crawler.Robots, to see robots.txt
-// files, and its Handle reads sitemaps that were fetched like any page: under a lease
+// files, and its Handle reads sitemaps and feeds that were fetched like any page: under a lease
 // of their host, obeying robots.txt, each once, with the crawler's own limits of size
-// and depth; index files are a link deeper each. It is safe for concurrent use.
+// and depth; index files are a link deeper each. Feeds that
+// pages have links to are fetched if the crawler's Extractor has link.Feed among its
+// Kinds. It is safe for concurrent use.
 type Sitemaps struct {
 	f    *frontier.Frontier
 	opts SitemapOptions // read-only
+
+	mu       sync.Mutex
+	vouchers map[string][]string // guarded by mu; at most maxVouchers; see vouched
 }
+
+const (
+	maxVouchers = 10_000 // files on other hosts than those whose robots.txt names them
+	maxHosts    = 100    // hosts of one of them
+
+	// metaVouched begins the Meta of a sitemap that another host's robots.txt names:
+	// the names of such hosts follow, with blanks between them.
+	metaVouched = "sitemap of "
+)
 
 // NewSitemaps returns a Sitemaps for a crawl with f.
 func NewSitemaps(f *frontier.Frontier, o SitemapOptions) *Sitemaps {
@@ -58,7 +77,7 @@ func NewSitemaps(f *frontier.Frontier, o SitemapOptions) *Sitemaps {
 			return true
 		}
 	}
-	return &Sitemaps{f: f, opts: o}
+	return &Sitemaps{f: f, opts: o, vouchers: map[string][]string{}}
 }
 
 // Places returns where the sites of seeds usually have their sitemap if no robots.txt
@@ -76,7 +95,7 @@ func (s *Sitemaps) Places(seeds ...string) (urls []string) {
 
 // Read implements crawler.Robots after RFC 9309, and adds the sitemaps that the file
 // names to the frontier. Those out of the crawl's scope it will not fetch.
-func (s *Sitemaps) Read(status int, body []byte) (crawler.Rules, bool) {
+func (s *Sitemaps) Read(site string, status int, body []byte) (crawler.Rules, bool) {
 	file := robots.FromStatus(status, body)
 	if file.Access() == robots.Unreachable {
 		return nil, false
@@ -88,7 +107,7 @@ func (s *Sitemaps) Read(status int, body []byte) (crawler.Rules, bool) {
 			break
 		}
 		if u, err := s.opts.Normalizer.Normalize(raw); err == nil {
-			entries = append(entries, frontier.Entry{URL: u, Depth: 1})
+			entries = append(entries, s.vouch(frontier.Entry{URL: u, Depth: 1}, hostName(site)))
 		}
 	}
 	if len(entries) > 0 {
@@ -102,15 +121,58 @@ func (s *Sitemaps) Read(status int, body []byte) (crawler.Rules, bool) {
 	return file.Group(s.opts.UserAgent), true
 }
 
+// vouch notes that a host's robots.txt names a sitemap, in the entry for the time when
+// the crawl goes on, and in memory for when another host's named it before.
+func (s *Sitemaps) vouch(e frontier.Entry, hosts ...string) frontier.Entry {
+	hosts = slices.DeleteFunc(hosts, func(h string) bool { return h == "" || h == hostName(e.URL) })
+	if len(hosts) == 0 {
+		return e
+	}
+	e.Meta = []byte(metaVouched + strings.Join(hosts, " "))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.vouchers[e.URL] == nil && len(s.vouchers) >= maxVouchers {
+		return e
+	}
+	for _, h := range hosts {
+		if known := s.vouchers[e.URL]; len(known) < maxHosts && !slices.Contains(known, h) {
+			s.vouchers[e.URL] = append(slices.Clip(known), h)
+		}
+	}
+	return e
+}
+
+// vouched are the hosts beside its own whose URLs a sitemap may name.
+func (s *Sitemaps) vouched(e frontier.Entry) []string {
+	s.mu.Lock()
+	hosts := slices.Clone(s.vouchers[e.URL])
+	s.mu.Unlock()
+	if names, ok := strings.CutPrefix(string(e.Meta), metaVouched); ok {
+		hosts = append(hosts, strings.Fields(names)...)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+func hostName(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
 // Handle is a Handler: it adds what a sitemap or feed names to the page's links. A
-// file may name all URLs of its host; others are left out.
+// file may name all URLs of its host, and of hosts whose robots.txt names it or an index
+// that names it (sitemaps.org, "Sitemaps & Cross Submits"); others are left out.
 func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
-	if p.Status < 200 || p.Status > 299 || p.Body == nil || p.Doc != nil || !maybeSitemap(p) {
+	if p.Status < 200 || p.Status > 299 || p.Body == nil || !maybeSitemap(p) {
 		return nil
 	}
 	at := p.Lease.Entry
+	hosts := s.vouched(at)
 	r := sitemap.NewReader(p.Body.Reader(), sitemap.Options{
-		URL: p.URL, ContentType: p.Header.Get("Content-Type"), Locations: sitemap.OwnHost, Normalizer: s.opts.Normalizer,
+		URL: p.URL, ContentType: p.Header.Get("Content-Type"), Locations: sitemap.OwnHost, Hosts: hosts, Normalizer: s.opts.Normalizer,
 	})
 	taken := 0
 	var first error
@@ -125,6 +187,9 @@ func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
 			continue
 		}
 		e := frontier.Entry{URL: found.URL, Depth: at.Depth + 1, Crawl: at.Crawl}
+		if found.Sitemap {
+			e = s.vouch(e, slices.Clone(hosts)...)
+		}
 		if found.URL != at.URL && s.opts.Hint(&e, found) {
 			p.Add = append(p.Add, e)
 			taken++
@@ -147,7 +212,15 @@ func maybeSitemap(p *crawler.Page) bool {
 	case bytes.HasPrefix(head, []byte("http://")), bytes.HasPrefix(head, []byte("https://")):
 		return true
 	}
-	return bytes.HasPrefix(head, []byte("<"))
+	if p.Doc == nil {
+		return bytes.HasPrefix(head, []byte("<"))
+	}
+	for _, root := range []string{"<?xml", "<urlset", "<sitemapindex", "<rss", "<feed", "<rdf"} { // it has links in its header, or calls itself HTML
+		if len(head) >= len(root) && strings.EqualFold(string(head[:len(root)]), root) {
+			return true
+		}
+	}
+	return false
 }
 
 var _ crawler.Robots = (*Sitemaps)(nil)
