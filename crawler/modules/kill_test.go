@@ -56,9 +56,14 @@ func crawlDurably(ctx context.Context, dir, addr string) error {
 		return err
 	}
 	defer x.Close()
+	st, err := OpenStatistics(filepath.Join(dir, "stats"), StatisticsOptions{})
+	if err != nil {
+		return err
+	}
+	defer st.Close()
 	sm := NewSitemaps(f, SitemapOptions{UserAgent: agent})
 	co.Robots = sm
-	co.OnPage = Chain(Archive(w, agent), ContentSeen(x, SeenOptions{}), sm.Handle)
+	co.OnPage = Chain(Archive(w, agent), ContentSeen(x, SeenOptions{}), st.Handle, sm.Handle)
 	co.OnDone = func(l frontier.Lease, o frontier.Outcome) {
 		if o.Result == frontier.Visited || o.Result == frontier.Gone {
 			fmt.Println("done", l.Entry.URL)
@@ -130,6 +135,10 @@ func TestKill(t *testing.T) {
 		assert.True(t, kept[url], "%s is not in the archive", url)
 		assert.LessOrEqual(t, done[url], 1, "%s is done twice", url)
 	}
+	st, err := OpenStatistics(filepath.Join(dir, "stats"), StatisticsOptions{})
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, st.Report().Total.Answers, int64(len(done)), "each was counted before it was done")
+	require.NoError(t, st.Close())
 	x, err := near.Open(filepath.Join(dir, "near"), near.Options{})
 	require.NoError(t, err)
 	mirrors, err := x.Mirrors()
