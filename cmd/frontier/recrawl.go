@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/revisit"
+	"github.com/seed-7440039f/frontier/recrawl"
 )
 
 // recrawlFlags are the flags of such crawls.
@@ -26,6 +27,7 @@ type recrawlFlags struct {
 	budget  rate
 	options revisit.Options
 	every   time.Duration
+	prior   time.Duration
 
 	revisits *revisit.Revisits // once the crawl is open
 	reported time.Time
@@ -38,6 +40,7 @@ func (w *recrawlFlags) define(fs *flag.FlagSet) {
 	fs.DurationVar(&s.MinInterval, "recrawl-min", time.Minute, "least `time` between two fetches of a page")
 	fs.DurationVar(&s.MaxInterval, "recrawl-max", 60*24*time.Hour, "greatest such `time`; the same as -recrawl-min: all pages alike")
 	fs.DurationVar(&s.Probe, "recrawl-probe", time.Hour, "`time` after which a page is looked at again that seems to change at every fetch, or to be gone")
+	fs.DurationVar(&w.prior, "recrawl-prior", 30*24*time.Hour, "expected `time` between two changes of a page of which nothing is known yet")
 	fs.Float64Var(&s.NewShareMin, "recrawl-new-min", 0, "least share of the fetches for URLs never crawled, from 0 to 1")
 	fs.Float64Var(&s.NewShareMax, "recrawl-new-max", 0.5, "greatest such share, while known pages are due")
 	fs.Float64Var(&w.options.MinChange, "recrawl-min-change", 0, "`share` of a page's words that must be other for a change, from 0 to 1; 0: any")
@@ -56,11 +59,12 @@ func (w *recrawlFlags) validate(given map[string]bool, bad func(format string, a
 	}
 	w.options.Schedule.Budget = float64(w.budget)
 	s := &w.options.Schedule
-	for name, d := range map[string]time.Duration{"min": s.MinInterval, "max": s.MaxInterval, "probe": s.Probe, "report": w.every} {
+	for name, d := range map[string]time.Duration{"min": s.MinInterval, "max": s.MaxInterval, "probe": s.Probe, "report": w.every, "prior": w.prior} {
 		if d <= 0 {
 			bad("-recrawl-%s is %v; want > 0", name, d)
 		}
 	}
+	s.Prior = recrawl.Gamma{Alpha: 0.5, Beta: 0.5 * w.prior.Hours() / 24}
 	if !(s.NewShareMax > 0) {
 		bad("-recrawl-new-max is %v; want more than 0 and at most 1", s.NewShareMax)
 	}

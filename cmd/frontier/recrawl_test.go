@@ -64,6 +64,7 @@ func TestBadRecrawl(t *testing.T) {
 		"-recrawl-min needs -recrawl":                    {"-recrawl-min", "1s", "http://a.example/"},
 		"-recrawl-max is -1s; want > 0":                  {"-recrawl", "-recrawl-max", "-1s", "http://a.example/"},
 		"want a number more than 0":                      {"-recrawl", "-recrawl-budget", "5/y", "http://a.example/"},
+		"-recrawl-prior is 0s; want > 0":                 {"-recrawl", "-recrawl-prior", "0", "http://a.example/"},
 		"MinChange is 2; want 0 to 1":                    {"-recrawl", "-recrawl-min-change", "2", "http://a.example/"},
 		"-recrawl-new-max is 0; want more than 0":        {"-recrawl", "-recrawl-new-max", "0", "http://a.example/"},
 		"NewShareMin and NewShareMax are 0.9 and 0.5":    {"-recrawl", "-recrawl-new-min", "0.9", "http://a.example/"},
