@@ -190,7 +190,7 @@ func TestMirrors(t *testing.T) {
 	got, err := x.Mirrors()
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
-	require.NotEmpty(t, told)
+	require.Len(t, told, 1, "40 pages are two doublings of 10")
 	assert.Equal(t, Mirror{Host: "mirror.a.example", Of: "a.example", Same: 10, Pages: 10}, told[0])
 	require.NoError(t, x.Close())
 	x = open(t, dir, Options{})

@@ -5,6 +5,7 @@ package near
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -24,7 +25,7 @@ type Mirror struct {
 // mirrorCounts count pairs of hosts since the Index was opened.
 type mirrorCounts struct {
 	mu    sync.Mutex
-	pairs map[[2]string]int // guarded by mu; at most maxPairs
+	pairs map[[2]string]int // guarded by mu; at most maxPairs; far below 0: told
 }
 
 const maxPairs = 10_000
@@ -49,6 +50,18 @@ func (m *mirrorCounts) seen(host, of string, least int) bool {
 	return n >= least && n%least == 0 && (n/least)&(n/least-1) == 0
 }
 
+// tell reports whether a pair is to be told of now: it was not yet.
+func (m *mirrorCounts) tell(host, of string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pair := [2]string{host, of}
+	if m.pairs[pair] < 0 {
+		return false
+	}
+	m.pairs[pair] = math.MinInt
+	return true
+}
+
 // noticeMirror counts a pair of hosts, and reports it if they are mirrors.
 func (x *Index) noticeMirror(host, of string) {
 	host, of = min(host, of), max(host, of)
@@ -60,7 +73,7 @@ func (x *Index) noticeMirror(host, of string) {
 		found = x.mirrorsUnder(txn, mirrorPrefix(host, of))
 		return nil
 	})
-	if err == nil {
+	if err == nil && len(found) > 0 && x.mirrors.tell(host, of) {
 		for _, m := range found {
 			x.opts.OnMirror(m)
 		}

@@ -34,8 +34,10 @@ type Options struct {
 	// MirrorShare is which share these must be of the pages of the host with fewer, as
 	// far as they are in the index. Zero means 0.8.
 	MirrorShare float64
-	// OnMirror, if set, is told of each mirror, as soon as it is noticed, once or more
-	// for each time that the Index is opened. It is called by Add, on its goroutine.
+	// OnMirror, if set, is told of each mirror, as soon as it is noticed, once each
+	// time that the Index is opened; again only if more than 10,000 pairs of hosts have
+	// pages in common. Which of the two is the mirror may look otherwise later: Mirrors
+	// tells. It is called by Add, on its goroutine.
 	OnMirror func(Mirror)
 
 	// Memory is about how many bytes the Index may hold. Zero means 32 MiB, and 16
