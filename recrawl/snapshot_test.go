@@ -1,6 +1,9 @@
 package recrawl_test
 
 import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -95,4 +98,23 @@ func TestADamagedSnapshotIsRefused(t *testing.T) {
 		require.ErrorAs(t, s.UnmarshalBinary(data[:i]), &corrupt)
 	}
 	assert.Equal(t, before, s.Stats())
+}
+
+// What is whole but of another version, or longer than it says, is refused as well.
+func TestASnapshotThatDoesNotFitIsRefused(t *testing.T) {
+	s := scheduler(t, recrawl.Options{Budget: 1})
+	live(s, known(s, 50, oneHost), 0, 200)
+	data, err := s.MarshalBinary()
+	require.NoError(t, err)
+	before := s.Stats()
+	body := data[:len(data)-4]
+	sealed := func(b []byte) []byte { return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)) }
+	var corrupt *recrawl.CorruptError
+	require.ErrorAs(t, s.UnmarshalBinary(sealed(append([]byte{body[0] + 1}, body[1:]...))), &corrupt)
+	assert.Contains(t, corrupt.Reason, "version")
+	require.ErrorAs(t, s.UnmarshalBinary(sealed(append(bytes.Clone(body), 0))), &corrupt)
+	assert.Contains(t, corrupt.Reason, "follows its end")
+	require.ErrorAs(t, s.UnmarshalBinary(sealed(bytes.Clone(body[:len(body)-9]))), &corrupt)
+	assert.Equal(t, before, s.Stats(), "it is as it was")
+	require.NoError(t, s.UnmarshalBinary(sealed(bytes.Clone(body))))
 }
