@@ -20,8 +20,11 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
-// longest is `frontier crawl`'s -max-url.
-const longest = 4096
+// What `frontier crawl` does without other flags: -max-url, -max-body.
+const (
+	longest = 4096
+	maxBody = 10 << 20
+)
 
 // explainer knows both sets.
 type explainer struct {
@@ -128,7 +131,7 @@ func (x *explainer) causeOf(u string, alone bool) (cause string, ok bool) {
 func (x *explainer) whyTheirs(d *difference) string {
 	u := d.url()
 	norm := normal(u)
-	if _, cut := x.cut[u]; cut {
+	if _, cut := x.cut[u]; cut && x.longer(u) {
 		return "longer than -max-body: the crawler read the beginning"
 	}
 	if _, ok := x.mine[norm]; ok && norm != u {
@@ -257,6 +260,12 @@ func (x *explainer) read(u string) *page {
 	clear(x.pages) // one is enough: differences are in order, and pages are large
 	x.pages[u] = p
 	return p
+}
+
+// longer reports whether a body has more bytes than the crawler reads.
+func (x *explainer) longer(u string) bool {
+	p := x.read(u)
+	return p != nil && len(p.body) > maxBody
 }
 
 // redirects reports whether a URL redirects to another.

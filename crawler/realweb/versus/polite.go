@@ -40,7 +40,7 @@ func (c *comparison) polite(ctx context.Context) error {
 	if err := errors.Join(err, w.stop()); err != nil {
 		return err
 	}
-	got, _, err := w.answered()
+	got, cut, err := w.answered()
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (c *comparison) polite(ctx context.Context) error {
 	}
 	t := r.Totals
 	fmt.Printf("%d sites, %d workers, at most %d pages of each: %d pages with %d contacts in %.0f s, %.1f s CPU, peak memory %d MiB\n",
-		len(c.sites), c.workers, c.sitePages, got.pages(), t.Requests, n.wall.Seconds(), n.cpu.Seconds(), n.memory>>20)
+		len(c.sites), c.workers, c.sitePages, pages(got, cut), t.Requests, n.wall.Seconds(), n.cpu.Seconds(), n.memory>>20)
 	fmt.Printf("least gap %.0f ms; later than owed by %.1f ms in the median, %.0f ms in the 99th percentile\n", t.MinGap, t.Late, t.VeryLate)
 	for name, check := range r.Checks {
 		if check.On {

@@ -13,7 +13,7 @@ import (
 func (c *comparison) speed(ctx context.Context) error {
 	all := c.contestants()
 	rates, cpus, peaks := make([][]float64, len(all)), make([][]float64, len(all)), make([][]float64, len(all))
-	pages := make([]int, len(all))
+	found := make([]int, len(all))
 	for turn := range c.turns {
 		for k := range all {
 			i := (turn + k) % len(all) // another one first each time
@@ -28,22 +28,22 @@ func (c *comparison) speed(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", all[i].name, err)
 			}
-			got, _, err := w.answered()
+			got, cut, err := w.answered()
 			if err != nil {
 				return err
 			}
-			pages[i] = got.pages()
-			p := float64(max(1, pages[i]))
+			found[i] = pages(got, cut)
+			p := float64(max(1, found[i]))
 			rates[i] = append(rates[i], p/n.wall.Seconds())
 			cpus[i] = append(cpus[i], float64(n.cpu)/float64(time.Millisecond)/p)
 			peaks[i] = append(peaks[i], float64(n.memory)/(1<<20))
-			fmt.Printf("turn %d, %s: %d pages in %.1f s, %.1f s CPU\n", turn+1, all[i].name, pages[i], n.wall.Seconds(), n.cpu.Seconds())
+			fmt.Printf("turn %d, %s: %d pages in %.1f s, %.1f s CPU\n", turn+1, all[i].name, found[i], n.wall.Seconds(), n.cpu.Seconds())
 		}
 	}
 	fmt.Printf("\n%d sites, %d workers, medians of %d turns (least to most)\n\n", len(c.sites), c.workers, c.turns)
 	fmt.Println("| crawler | pages | pages a second | CPU a page | peak memory |\n|---|---|---|---|---|")
 	for i := range all {
-		fmt.Printf("| %s | %d | %s | %s ms | %s MiB |\n", all[i].name, pages[i], spread("%.0f", rates[i]), spread("%.2f", cpus[i]), spread("%.0f", peaks[i]))
+		fmt.Printf("| %s | %d | %s | %s ms | %s MiB |\n", all[i].name, found[i], spread("%.0f", rates[i]), spread("%.2f", cpus[i]), spread("%.0f", peaks[i]))
 	}
 	return nil
 }

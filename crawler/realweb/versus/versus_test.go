@@ -21,6 +21,8 @@ func TestCauses(t *testing.T) {
 		"/nofollow":  `<meta name="robots" content="nofollow"><a href="/forbidden">`,
 		"/odd":       `<a href="/behind">`,
 		"/plain.txt": `<a href="/text">`,
+		"/long":      strings.Repeat("long", maxBody/4+1),
+		"/gone":      "", // the crawler hung up although it is short
 	}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, ok := pages[r.URL.Path]
@@ -50,13 +52,13 @@ func TestCauses(t *testing.T) {
 	}
 	both := []string{"/", "/first", "/style.css", "/nofollow", "/plain.txt", "/~x"}
 	mine := set("/", append(both, "/odd", "/behind", "/target", "/canonical", "/found")...)
-	theirs := set("/", append(both, "/%5C", "/script", "/comment", "/iframe", "/image.png", "/lost", "/%7Ex", "/long", "/a/b/a/b/a/b")...)
+	theirs := set("/", append(both, "/%5C", "/script", "/comment", "/iframe", "/image.png", "/lost", "/%7Ex", "/long", "/gone", "/a/b/a/b/a/b")...)
 	for from, to := range map[string]string{"/style.css": "/background.png", "/nofollow": "/forbidden", "/iframe": "/deeper", "/plain.txt": "/text"} {
 		for u, r := range set(from, to) {
 			theirs[u] = r
 		}
 	}
-	x, err := newExplainer(t.Context(), strings.TrimPrefix(proxy.URL, "http://"), mine, set("/", "/long"), theirs)
+	x, err := newExplainer(t.Context(), strings.TrimPrefix(proxy.URL, "http://"), mine, set("/", "/long", "/gone"), theirs)
 	require.NoError(t, err)
 	defer x.fetcher.CloseIdle()
 	got := map[string]string{}
@@ -67,7 +69,7 @@ func TestCauses(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{
 		"/odd": "spelling", "/behind": "spelling", "/target": "spelling", "/canonical": "canonical", "/found": "",
-		"/%5C": "spelling", "/script": "markup", "/comment": "markup", "/iframe": "markup", "/deeper": "markup", "/image.png": "kind", "/lost": "",
+		"/%5C": "spelling", "/script": "markup", "/comment": "markup", "/iframe": "markup", "/deeper": "markup", "/image.png": "kind", "/lost": "", "/gone": "",
 		"/%7Ex": "spelling", "/long": "longer than -max-body", "/a/b/a/b/a/b": "trap guard", "/background.png": "style", "/forbidden": "robots",
 		"/text": "content type",
 	}, got)

@@ -114,10 +114,16 @@ func (w *web) answered() (set, cut answers, err error) {
 	return set, cut, err
 }
 
-// pages counts the answers with status 200.
-func (a answers) pages() (n int) {
-	for _, r := range a {
+// pages counts the answers with status 200, also those that were cut short: a server
+// on a busy machine may see a client hang up that had all of its last page.
+func pages(set, cut answers) (n int) {
+	for _, r := range set {
 		if r.Status == 200 {
+			n++
+		}
+	}
+	for u, r := range cut {
+		if _, counted := set[u]; !counted && r.Status == 200 {
 			n++
 		}
 	}
