@@ -55,7 +55,7 @@ var (
 	progress  = regexp.MustCompile(` pages=(\d+) .* waiting=(\d+)`)
 )
 
-// watch takes a sample each second until nothing more is told, and returns what was
+// watch takes ten samples a second until nothing more is told, and returns what was
 // told last.
 func watch(pid int, told io.Reader) (all []sample, last string) {
 	var mu sync.Mutex
@@ -78,7 +78,7 @@ func watch(pid int, told io.Reader) (all []sample, last string) {
 		}
 		_, _ = io.Copy(io.Discard, told) // after a line that is too long
 	}()
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
