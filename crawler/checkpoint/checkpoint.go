@@ -94,22 +94,23 @@ func New(o Options) (*Keeper, error) {
 
 func (o Options) validate() error { // runs after the defaults; reports every fault at once
 	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if o.Dir == "" {
-		errs = append(errs, errors.New("Dir is empty"))
+		bad("Dir is empty")
 	}
 	if o.Keep < 1 {
-		errs = append(errs, fmt.Errorf("Keep is %d; want >= 1", o.Keep))
+		bad("Keep is %d; want >= 1", o.Keep)
 	}
 	if len(o.Parts) == 0 {
-		errs = append(errs, errors.New("there are no Parts"))
+		bad("there are no Parts")
 	}
 	seen := map[string]bool{}
 	for _, p := range o.Parts {
 		if !fs.ValidPath(p.Name) || filepath.Base(p.Name) != p.Name || p.Name[0] == '.' {
-			errs = append(errs, fmt.Errorf("a part's name is %q; want that of a file", p.Name))
+			bad("a part's name is %q; want that of a file", p.Name)
 		}
 		if seen[p.Name] {
-			errs = append(errs, fmt.Errorf("two parts are called %q", p.Name))
+			bad("two parts are called %q", p.Name)
 		}
 		seen[p.Name] = true
 	}
