@@ -73,23 +73,18 @@ func (c *crawl) add(n int) {
 // step fetches the next page that is due before end, and tells which and when.
 func (c *crawl) step(end time.Time) (string, bool) {
 	for range 1000 {
+		_, err := c.f.Add(context.Background()) // what was put off is on its way
+		require.NoError(c, err)
 		l, at, err := c.f.TryNext()
-		if errors.Is(err, frontier.ErrNotDue) {
-			_, err := c.f.Add(context.Background()) // what was put off is on its way
-			require.NoError(c, err)
-			l, at, err = c.f.TryNext()
-			if errors.Is(err, frontier.ErrNotDue) {
-				if at.IsZero() || at.After(end) {
-					return "", false
-				}
-				c.clock.Set(at)
-				continue
-			}
+		switch {
+		case errors.Is(err, frontier.ErrNotDue) && (at.IsZero() || at.After(end)):
+			return "", false
+		case errors.Is(err, frontier.ErrNotDue):
+			c.clock.Set(at)
+		default:
 			require.NoError(c, err)
 			return c.fetch(l), true
 		}
-		require.NoError(c, err)
-		return c.fetch(l), true
 	}
 	require.Fail(c, "nothing becomes due")
 	return "", false
