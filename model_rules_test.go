@@ -77,6 +77,17 @@ func (m *model) paused() (n int) {
 	return n
 }
 
+// clockRuns reports whether the clock of a host with URLs ends at that time. That it is
+// paused, or its crawl is, may be found out then.
+func (m *model) clockRuns(end time.Time) bool {
+	for host := range m.waiting {
+		if free, ok := m.free(host); ok && free.After(m.now()) && free.Equal(end) {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *model) heldURLs() (n int) {
 	for host, items := range m.waiting {
 		if !m.mayServe(host) {
