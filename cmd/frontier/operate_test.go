@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -47,12 +49,40 @@ func operate(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), err.String()
 }
 
-// running is a crawl that waits in its first page until it is released.
+// running is a crawl that waits in its first pages until it is released.
 type running struct {
 	dir     string
 	log     *lockedBuffer
 	release func()
 	ended   chan int
+}
+
+// slowly serves pages /1 that do not end until the gate is open, and others that are at
+// their end. Something of them comes all the while, so that no fetch is given up.
+func slowly(arrived chan<- bool, gate <-chan bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, `<a href="/2">two</a>`)
+		if r.URL.Path != "/1" {
+			return
+		}
+		arrived <- true
+		for {
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-gate:
+				return
+			case <-r.Context().Done():
+				return
+			case <-time.After(5 * time.Second):
+				fmt.Fprint(w, " ")
+			}
+		}
+	}
 }
 
 func startCrawl(t *testing.T, more ...string) *running {
@@ -61,15 +91,10 @@ func startCrawl(t *testing.T, more ...string) *running {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(short) })
 	arrived, gate := make(chan bool, 1000), make(chan bool)
-	web, addr := serve(t, 6)
-	web.each = func(url string) {
-		if strings.HasSuffix(url, "/1") {
-			arrived <- true
-			<-gate
-		}
-	}
+	web := httptest.NewServer(slowly(arrived, gate))
+	t.Cleanup(web.Close)
 	r := &running{dir: filepath.Join(short, "state"), log: &lockedBuffer{}, ended: make(chan int, 1), release: sync.OnceFunc(func() { close(gate) })}
-	args := append([]string{"crawl", "-dir", r.dir, "-page", "127.0.0.1:0", "-delay", "1ms", "-workers", "2", "-no-groups", "-resolve", "*.example=" + addr}, more...)
+	args := append([]string{"crawl", "-dir", r.dir, "-page", "127.0.0.1:0", "-delay", "1ms", "-timeout", "1h", "-workers", "2", "-no-groups", "-resolve", "*.example=" + web.Listener.Addr().String()}, more...)
 	go func() {
 		var out bytes.Buffer
 		r.ended <- run(t.Context(), append(args, "http://a.example/1", "http://b.example/1"), strings.NewReader(""), &out, r.log)
