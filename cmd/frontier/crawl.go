@@ -196,7 +196,7 @@ func (d *doneLog) add(l frontier.Lease, o frontier.Outcome) {
 func oneLine(url string) string {
 	var b strings.Builder
 	for _, r := range fetch.Redact(url) {
-		if unicode.IsPrint(r) {
+		if unicode.IsPrint(r) || r == '\u202f' { // the space in numbers
 			b.WriteRune(r)
 			continue
 		}

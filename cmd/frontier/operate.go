@@ -84,6 +84,7 @@ func operateCommands() []*cli.Command {
 	crawl := &cli.Uint32Flag{Name: "crawl", Usage: "`number` of the crawl that the URL belongs to"}
 	return []*cli.Command{
 		operating("status", "", "tell how the crawl is", status),
+		topCommand(),
 		operating("hosts", "", "list hosts, in domain order", hosts, n, after,
 			&cli.StringFlag{Name: "scope", Usage: "only `hosts` of *.domain"}, &cli.StringFlag{Name: "reason", Usage: "only those that wait for this `reason`: delay, back-off, paused ..."},
 			&cli.StringFlag{Name: "match", Usage: "only names that contain this `text`"}, &cli.StringFlag{Name: "sort", Value: "domain", Usage: "`order`: domain, or waiting"}),

@@ -21,6 +21,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/console"
 )
 
 // lockedBuffer is a log that is read while it is written.
@@ -231,6 +233,15 @@ func TestASocketThatIsGone(t *testing.T) {
 	code, out, stderr := operate(t, "status", "-dir", r.dir)
 	assert.Equal(t, exitOK, code, stderr)
 	assert.Regexp(t, `state +at rest`, out)
+}
+
+func TestTables(t *testing.T) {
+	var b bytes.Buffer
+	p := &printer{w: &b}
+	require.NoError(t, p.hosts(console.HostList{Hosts: []console.HostRow{{Host: "a.example\x1b[2J\nb", Waiting: 1234567, Reason: "delay"}}, Next: "a.example"}))
+	assert.Contains(t, b.String(), "1\u202f234\u202f567  0")
+	assert.NotContains(t, b.String(), "\x1b")
+	assert.Equal(t, 4, strings.Count(b.String(), "\n"), b.String())
 }
 
 func TestWrongCommandLines(t *testing.T) {

@@ -1,0 +1,65 @@
+// This file tests what the terminal shows.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/console"
+)
+
+// Whatever is to be shown, and however small the terminal is, nothing is wider or longer.
+func TestScreenFits(t *testing.T) {
+	due := time.Now().Add(90 * time.Second)
+	x := look{Status: console.Status{
+		Title: "state", Running: 7200, Waiting: 123456, WaitingBy: []int64{1, 0, 5000, 118455}, Hosts: 400, HandedOutPerSecond: 12.5, Memory: 5 << 20, MemoryBudget: 512 << 20,
+		Failures: map[string]int64{"dns": 3, "timeout": 12},
+	}}
+	for i := range 200 {
+		x.Rates = append(x.Rates, console.Rate{HandedOut: float64(i % 17)})
+		x.due = append(x.due, console.HostRow{Host: fmt.Sprintf("host-%d.example", i), Waiting: int64(i), Reason: "delay", Due: &due})
+		x.Events = append(x.Events, console.Notice{At: time.Unix(0, 0), Kind: "host blocked", Host: "a.example\x1b[2J", Text: strings.Repeat("long ", 100)})
+	}
+	for _, size := range [][2]int{{80, 24}, {200, 60}, {20, 10}, {1, 1}, {0, 0}, {40, 3}} {
+		lines := screen(x, true, size[0], size[1])
+		assert.LessOrEqual(t, len(lines), max(1, size[1]))
+		for _, l := range lines {
+			assert.LessOrEqual(t, utf8.RuneCountInString(l), size[0], "%v %q", size, l)
+			assert.NotContains(t, l, "\x1b")
+		}
+	}
+	all := strings.Join(screen(x, true, 100, 40), "\n")
+	for _, part := range []string{"state  running for 2 h", "of 512 MiB", "12.5 handed out", "priority  4", "█", "failed: dns 3, timeout 12", "host-0.example", "in 1 min", "host blocked", "▇"} {
+		assert.Contains(t, all, part)
+	}
+	assert.Len(t, screen(look{}, false, 80, 24), 5, "of an empty crawl")
+}
+
+// Where there is no terminal a line comes for each look, until the watching ends.
+func TestTopWithoutATerminal(t *testing.T) {
+	r := startCrawl(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &lockedBuffer{}
+	ended := make(chan int)
+	go func() {
+		ended <- run(ctx, []string{"top", "-dir", r.dir, "-every", "100ms"}, strings.NewReader(""), out, &bytes.Buffer{})
+	}()
+	require.Eventually(t, func() bool { return strings.Count(out.String(), "leased=2") >= 2 }, time.Minute, 10*time.Millisecond)
+	cancel()
+	assert.Equal(t, exitOK, <-ended)
+	r.end(t)
+	f, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer f.Close()
+	assert.False(t, isTerminal(f))
+}
