@@ -206,6 +206,37 @@ func TestMirrors(t *testing.T) {
 	assert.Empty(t, got)
 }
 
+// Which of two hosts is the mirror does not depend on which had its pages first.
+func TestMirrorsStayWhatTheyAre(t *testing.T) {
+	var told []Mirror
+	x := open(t, "", Options{OnMirror: func(m Mirror) { told = append(told, m) }})
+	pairs := [][2]string{{"mirror.a.example", "a.example"}, {"d.example", "c.example"}}
+	add2 := func(i int, first, second string) {
+		for _, h := range []string{first, second} {
+			add(t, x, fmt.Sprintf("http://%s/page?%d", h, i), prose(60, i))
+		}
+	}
+	for k, p := range pairs {
+		for i := range 10 {
+			add2(100*k+i, p[0], p[1]) // the mirror is first, until it is told
+		}
+	}
+	require.Len(t, told, 2)
+	for k, p := range pairs {
+		assert.Equal(t, Mirror{Host: p[0], Of: p[1], Same: 10, Pages: 10}, told[k])
+		for i := 10; i < 30; i++ {
+			add2(100*k+i, p[1], p[0])
+		}
+	}
+	got, err := x.Mirrors()
+	require.NoError(t, err)
+	assert.Equal(t, []Mirror{
+		{Host: "d.example", Of: "c.example", Same: 30, Pages: 30},
+		{Host: "mirror.a.example", Of: "a.example", Same: 30, Pages: 30},
+	}, got)
+	assert.Len(t, told, 2, "once each")
+}
+
 func TestDamagedRowsAreReported(t *testing.T) {
 	_, err := parseRecord(make([]byte, 20))
 	assert.ErrorIs(t, err, errCorrupt)

@@ -6,8 +6,8 @@
 //	t print                     -> id of the page with these words
 //	s band hash id              -> nothing; a page with this super-shingle
 //	h host 0 id                 -> nothing; the pages of a host
-//	m host 0 host 0 which id    -> nothing; a page that both hosts have, and which of
-//	                               them, in order of names, had it later, "0" or "1"
+//	m host 0 host 0 id          -> nothing; a page that both hosts, in order of names,
+//	                               have; id is of the one that had it later
 //
 // Only first pages have b, t and s rows. An id is a keyed hash of a URL.
 
@@ -60,11 +60,7 @@ func hostPrefix(host string) []byte { return []byte("h" + host + "\x00") }
 
 // mirrorKey is that of a page of host, which other had first.
 func mirrorKey(host, other string, i id) []byte {
-	which := byte('1')
-	if host < other {
-		which = '0'
-	}
-	return append(append(mirrorPrefix(host, other), which), i[:]...)
+	return append(mirrorPrefix(host, other), i[:]...)
 }
 
 func mirrorPrefix(host, other string) []byte {
@@ -217,11 +213,11 @@ func hostAndPath(raw string) (host, path string) {
 	return strings.ToLower(u.Hostname()), u.RequestURI()
 }
 
-// cutPair reads a mirror row's hosts, and whether the second one had the page later.
-func cutPair(key []byte) (host, other string, second bool) {
+// cutPair reads a mirror row's hosts.
+func cutPair(key []byte) (host, other string) {
 	parts := bytes.SplitN(bytes.TrimPrefix(key, []byte("m")), []byte{0}, 3)
-	if len(parts) < 3 || len(parts[2]) == 0 {
-		return "", "", false
+	if len(parts) < 3 {
+		return "", ""
 	}
-	return string(parts[0]), string(parts[1]), parts[2][0] == '1'
+	return string(parts[0]), string(parts[1])
 }

@@ -14,8 +14,10 @@ import (
 
 // Mirror is a host whose pages are those of another.
 type Mirror struct {
-	Host string // the mirror: most of its pages came later
-	Of   string
+	// Host is the mirror, Of what it mirrors: the one with the shorter name, or of two
+	// as long the first in order. Which had its pages first is luck when both are
+	// crawled at once, and tells nothing of which is the original; names stay.
+	Host, Of string
 	// Same is how many pages both have at the same paths, with the same or nearly the
 	// same content. Pages is how many pages of that host of the two are in the index
 	// that has fewer.
@@ -100,40 +102,34 @@ func (x *Index) Mirrors() (all []Mirror, err error) {
 // mirrorsUnder finds mirrors among the pairs of hosts with rows under a prefix.
 func (x *Index) mirrorsUnder(txn *badger.Txn, prefix []byte) (all []Mirror) {
 	var host, other string
-	var later [2]int // pages that the first or the second of them had later
+	same := 0 // pages that both have
 	judge := func() {
-		if m, ok := x.mirror(txn, host, other, later); ok {
+		if m, ok := x.mirror(txn, host, other, same); ok {
 			all = append(all, m)
 		}
 	}
 	it := keysOf(txn, prefix)
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
-		a, b, second := cutPair(it.Item().Key())
+		a, b := cutPair(it.Item().Key())
 		if a != host || b != other {
 			judge()
-			host, other, later = a, b, [2]int{}
+			host, other, same = a, b, 0
 		}
-		if second {
-			later[1]++
-		} else {
-			later[0]++
-		}
+		same++
 	}
 	judge()
 	return all
 }
 
-// mirror decides whether one of two hosts is a mirror of the other. If both are
-// crawled at once each has some pages first.
-func (x *Index) mirror(txn *badger.Txn, a, b string, later [2]int) (Mirror, bool) {
-	same := later[0] + later[1]
+// mirror decides whether one of two hosts, in order of names, is a mirror of the other.
+func (x *Index) mirror(txn *badger.Txn, a, b string, same int) (Mirror, bool) {
 	if same < x.opts.MirrorPages {
 		return Mirror{}, false
 	}
-	m := Mirror{Host: a, Of: b, Same: same, Pages: min(count(txn, hostPrefix(a)), count(txn, hostPrefix(b)))}
-	if later[1] > later[0] || later[1] == later[0] && len(a) < len(b) {
-		m.Host, m.Of = b, a
+	m := Mirror{Host: b, Of: a, Same: same, Pages: min(count(txn, hostPrefix(a)), count(txn, hostPrefix(b)))}
+	if len(b) < len(a) {
+		m.Host, m.Of = a, b
 	}
 	return m, float64(same) >= x.opts.MirrorShare*float64(m.Pages)
 }

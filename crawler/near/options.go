@@ -36,8 +36,8 @@ type Options struct {
 	MirrorShare float64
 	// OnMirror, if set, is told of each mirror, as soon as it is noticed, once each
 	// time that the Index is opened; again only if more than 10,000 pairs of hosts have
-	// pages in common. Which of the two is the mirror may look otherwise later: Mirrors
-	// tells. It is called by Add, on its goroutine.
+	// pages in common. Which of the two is the mirror Mirrors tells alike, later, too.
+	// It is called by Add, on its goroutine.
 	OnMirror func(Mirror)
 
 	// Memory is about how many bytes the Index may hold. Zero means 32 MiB, and 16
