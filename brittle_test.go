@@ -17,10 +17,12 @@ type trouble struct {
 	wait time.Duration // it takes so much longer
 }
 
-// brittle is a Spill one of whose calls has trouble. The call is counted whichever
-// method it is of.
+// brittle is a Spill one of whose calls has trouble. Calls are counted whichever
+// method they are of, unless only names one.
 type brittle struct {
 	frontier.Spill
+
+	only string // "", or the one method whose calls count
 
 	mu    sync.Mutex
 	calls int     // guarded by mu
@@ -44,6 +46,9 @@ func (s *brittle) broke() string {
 }
 
 func (s *brittle) trouble(what string) (x trouble) {
+	if s.only != "" && what != s.only {
+		return x
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls++; s.calls == s.at {

@@ -114,26 +114,27 @@ func TestFailureOfEachDiskCall(t *testing.T) {
 // it has done all.
 func TestFailureOfEachCallOfTheSpill(t *testing.T) {
 	n := tally.Of(t)
-	seen := map[string]bool{}
+	life := func(t *testing.T, only string, i int, x trouble) (broke string) {
+		m := spilltest.OpenMemory(t, spill.Options{})
+		g := newLedger(t, n, m)
+		b := &brittle{Spill: m.Store, only: only}
+		g.w.opts.Spill = b
+		b.breaks(i, x)
+		g.life()
+		broke = b.broke()
+		b.breaks(0, trouble{})
+		g.shows(g.w.rest())
+		ended(t, g.w.f)
+		return broke
+	}
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late=%t", late), func(t *testing.T) {
 			fails(t, n, []fault{plain, hesitant}, func(t *testing.T, i int, w fault) bool {
-				m := spilltest.OpenMemory(t, spill.Options{})
-				g := newLedger(t, n, m)
-				b := &brittle{Spill: m.Store}
-				g.w.opts.Spill = b
 				x := trouble{err: w.err, late: late}
 				if w.err == nil {
 					x.wait = 3 * time.Second
 				}
-				b.breaks(i, x)
-				g.life()
-				seen[b.broke()] = true
-				reached := b.broke() != ""
-				b.breaks(0, trouble{})
-				g.shows(g.w.rest())
-				ended(t, g.w.f)
-				return reached
+				return life(t, "", i, x) != ""
 			})
 		})
 	}
@@ -141,6 +142,11 @@ func TestFailureOfEachCallOfTheSpill(t *testing.T) {
 		"Recover", "Commit", "Checkpoint", "Pack", "PackTimed", "PackMarks", "Load", "LoadTimed", "Known", "Row", "Release",
 		"Snapshot", "Snapshot.Records", "Snapshot.Batches", "Snapshot.Timed", "Snapshot.Rows",
 	} {
-		require.True(t, seen[what], "%s never failed", what)
+		t.Run(what, func(t *testing.T) { // each method, whatever call numbers were passed over
+			synctest.Test(t, func(t *testing.T) {
+				require.Equal(t, what, life(t, what, 1, trouble{err: errDisk}))
+				n.Tried(1)
+			})
+		})
 	}
 }

@@ -18,16 +18,23 @@ const MaxLength = 8 << 10
 const maxAt = 64
 
 // aceMark stands for the xn-- of a label while the parser sees it. The parser
-// would refuse labels whose punycode is invalid. Host names cannot have braces; a
-// page that writes the mark itself only gets what it could have written directly.
+// would refuse labels whose punycode is invalid. A page that writes the mark itself
+// only gets what it could have written directly.
 const aceMark = "{ace}"
 
 var parser = whatwg.NewParser(
 	whatwg.WithPreParseHostFunc(shieldHost),
-	whatwg.WithPostParseHostFunc(func(_ *whatwg.Url, host string) string {
-		return strings.ReplaceAll(host, aceMark, "xn--")
-	}),
+	whatwg.WithPostParseHostFunc(unshieldHost),
 )
+
+// unshieldHost takes back what shieldHost did, and leaves marks alone that it would not
+// have set.
+func unshieldHost(_ *whatwg.Url, host string) string {
+	if plain := strings.ReplaceAll(host, aceMark, "xn--"); shieldHost(nil, plain) == host {
+		return plain
+	}
+	return host
+}
 
 // shieldHost replaces the xn-- of labels in plain host names by aceMark.
 func shieldHost(_ *whatwg.Url, host string) string {

@@ -139,6 +139,11 @@ func checkIdempotent(t require.TestingT, n *Normalizer, raw string) {
 
 func TestIdempotent(t *testing.T) {
 	sets := []*Normalizer{{}, New(), New(allRules()...)}
+	for _, raw := range []string{"http://{ace}%7e", "http://a{ace}b/", "http://{ace}a/", "http://xn--a.{ace}~/"} {
+		for _, n := range sets {
+			checkIdempotent(t, n, raw)
+		}
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		raw := urlGen().Draw(t, "url")
 		for _, n := range sets {
