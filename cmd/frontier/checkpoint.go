@@ -21,7 +21,7 @@ type checkpointFlags struct {
 }
 
 func (c *checkpointFlags) define(fs *flag.FlagSet) {
-	fs.StringVar(&c.dir, "checkpoint-dir", "", "keep copies of -dir, -seen and -stats in this `folder`, made while the crawl goes on: every -checkpoint-every"+onSignal)
+	fs.StringVar(&c.dir, "checkpoint-dir", "", "keep copies of -dir, -seen and -stats, not of -warc, in this `folder`, made while the crawl goes on: every -checkpoint-every"+onSignal)
 	fs.DurationVar(&c.every, "checkpoint-every", time.Hour, "`time` between two checkpoints, under -checkpoint-dir; 0: only on demand")
 	fs.IntVar(&c.keep, "checkpoint-keep", 3, "how many checkpoints stay, under -checkpoint-dir")
 }
@@ -43,7 +43,7 @@ func (c *checkpointFlags) validate(dir string, bad func(format string, args ...a
 // which is nil if there are to be none.
 func (c *checkpointFlags) start(ctx context.Context, parts []checkpoint.Part, log *slog.Logger) (take func(context.Context) (string, error), stop func(), err error) {
 	if c.dir == "" {
-		return nil, func() {}, nil
+		return nil, c.decline(log), nil
 	}
 	k, err := checkpoint.New(checkpoint.Options{Dir: c.dir, Keep: c.keep, Parts: parts, Logger: log})
 	if err != nil {
@@ -58,4 +58,27 @@ func (c *checkpointFlags) start(ctx context.Context, parts []checkpoint.Part, lo
 		cancel()
 		running.Wait()
 	}, nil
+}
+
+// decline answers whoever asks for a checkpoint though there are to be none, until what
+// it returns is called. Unheard, the signal would end the process.
+func (c *checkpointFlags) decline(log *slog.Logger) (stop func()) {
+	demand, ignore := onDemand()
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-demand:
+				log.Warn("no checkpoint is made: there is no -checkpoint-dir")
+			}
+		}
+	})
+	return func() {
+		ignore()
+		close(done)
+		running.Wait()
+	}
 }

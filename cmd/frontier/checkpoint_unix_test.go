@@ -7,9 +7,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -60,6 +63,92 @@ func TestCheckpoints(t *testing.T) {
 	assert.Contains(t, out, "9 pages")
 	assert.Zero(t, c.asks["http://a.example/3"])
 	assert.Equal(t, 1, c.asks["http://a.example/4"])
+}
+
+// What -recrawl has learned is in checkpoints, where -dir has it, and a crawl goes on
+// from there.
+func TestCheckpointsHaveWhatIsLearned(t *testing.T) {
+	c, addr := serve(t, 3)
+	dir := t.TempDir()
+	state, copies := filepath.Join(dir, "state"), filepath.Join(dir, "copies")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c.each = func(url string) {
+		if url != "http://a.example/3" {
+			return
+		}
+		for all, _ := checkpoint.List(copies); len(all) == 0 && ctx.Err() == nil; all, _ = checkpoint.List(copies) {
+			assert.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
+			time.Sleep(10 * time.Millisecond)
+		}
+		cancel()
+	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1) // a late one must not end the test
+	args := []string{"-resolve", "*.example=" + addr, "-recrawl", "-recrawl-budget", "50"}
+	status, _, stderr := command(t, ctx, append(args, "-dir", state, "-checkpoint-dir", copies, "-checkpoint-every", "0", "http://a.example/1")...)
+	require.Zero(t, status, stderr)
+	all, err := checkpoint.List(copies)
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	from := filepath.Join(all[0], "frontier")
+	assert.FileExists(t, filepath.Join(from, "recrawl", "state"))
+	want, err := os.ReadFile(filepath.Join(state, "recrawl", "key"))
+	require.NoError(t, err)
+	got, err := os.ReadFile(filepath.Join(from, "recrawl", "key"))
+	require.NoError(t, err)
+	assert.Equal(t, want, got, "without it pages cannot be compared with what they were")
+
+	ctx, cancel = context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c.each = func(url string) {
+		if url == "http://a.example/3" {
+			cancel()
+		}
+	}
+	status, out, stderr := command(t, ctx, append(args, "-dir", from, "http://a.example/1")...)
+	require.Zero(t, status, stderr)
+	assert.Contains(t, out, "pages known; freshness")
+	assert.Contains(t, stderr, "made anew", "the books, as after a crash")
+}
+
+// logText is a log that is read while it is written.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (l *logText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Where no checkpoints are to be made, whoever asks for one is told so, and the crawl
+// goes on.
+func TestNoCheckpointsOnDemand(t *testing.T) {
+	c, addr := serve(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var log logText
+	c.each = func(url string) {
+		if url != "http://a.example/2" {
+			return
+		}
+		assert.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
+		for !strings.Contains(log.String(), "no checkpoint is made") && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	status := run(ctx, []string{"crawl", "-page", "off", "-delay", "1ms", "-resolve", "*.example=" + addr, "http://a.example/1"}, strings.NewReader(""), io.Discard, &log)
+	require.Zero(t, status, log.String())
+	assert.Contains(t, log.String(), "no checkpoint is made: there is no -checkpoint-dir")
+	assert.Equal(t, 1, c.asks["http://a.example/3"])
 }
 
 func TestBadCheckpoints(t *testing.T) {

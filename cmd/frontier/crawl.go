@@ -18,7 +18,6 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
-	"github.com/seed-7440039f/frontier/crawler/checkpoint"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/spill"
 )
@@ -68,7 +67,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		}
 		defer func() { err = join(err, store.Close()) }()
 		s.frontier.Spill = store
-		s.parts = append(s.parts, checkpoint.Part{Name: "frontier", Copy: store.CopyTo})
+		s.parts = append(s.parts, s.recrawl.part(store.CopyTo))
 	}
 	if err := s.recrawl.open(s, log); err != nil {
 		return err

@@ -17,9 +17,13 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/checkpoint"
 	"github.com/seed-7440039f/frontier/crawler/revisit"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
+
+// recrawlFolder is in -dir.
+const recrawlFolder = "recrawl"
 
 // recrawlFlags are the flags of such crawls.
 type recrawlFlags struct {
@@ -79,7 +83,7 @@ func (w *recrawlFlags) open(s *settings, log *slog.Logger) (err error) {
 		return nil
 	}
 	if s.dir != "" {
-		w.options.Dir = filepath.Join(s.dir, "recrawl")
+		w.options.Dir = filepath.Join(s.dir, recrawlFolder)
 	}
 	w.options.Logger = log
 	w.options.HostKey = s.frontier.HostKey
@@ -90,6 +94,17 @@ func (w *recrawlFlags) open(s *settings, log *slog.Logger) (err error) {
 	s.crawler.Revisits = w.revisits
 	s.crawler.MaxRate = float64(w.budget)
 	return nil
+}
+
+// part is that of checkpoints which has the frontier, and in it, as in -dir, what is
+// learned of the pages.
+func (w *recrawlFlags) part(frontier func(context.Context, string) error) checkpoint.Part {
+	return checkpoint.Part{Name: "frontier", Copy: func(ctx context.Context, path string) error {
+		if err := frontier(ctx, path); err != nil || w.revisits == nil {
+			return err
+		}
+		return w.revisits.CopyTo(ctx, filepath.Join(path, recrawlFolder))
+	}}
 }
 
 // attach begins with an open frontier.

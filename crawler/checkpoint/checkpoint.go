@@ -37,7 +37,8 @@ type Part struct {
 	// Name is what the part is called in the folder of a checkpoint.
 	Name string
 	// Copy makes a file or a folder at path, which does not exist: the part as it is
-	// now. spill.Store.CopyTo, near.Index.CopyTo and modules.Statistics.CopyTo are such.
+	// now. spill.Store.CopyTo, near.Index.CopyTo, modules.Statistics.CopyTo and
+	// revisit.Revisits.CopyTo are such. WARC files need none: they only grow.
 	Copy func(ctx context.Context, path string) error
 }
 

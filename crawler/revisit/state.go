@@ -4,6 +4,7 @@
 package revisit
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/volume"
 )
 
 const (
@@ -114,15 +117,49 @@ func (r *Revisits) saveLocked(clean bool) error {
 	if r.opts.Dir == "" {
 		return nil
 	}
-	b, err := r.schedule.MarshalBinary()
-	if err != nil {
-		return err
-	}
-	s, err := json.Marshal(state{Version: version, Saved: now.UTC(), Clean: clean, Schedule: b, Counts: r.counts.read()})
+	s, err := r.stateAt(now, clean)
 	if err != nil {
 		return err
 	}
 	return replace(filepath.Join(r.opts.Dir, stateFile), s)
+}
+
+// stateAt is what the state file is to hold.
+func (r *Revisits) stateAt(now time.Time, clean bool) ([]byte, error) {
+	b, err := r.schedule.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(state{Version: version, Saved: now.UTC(), Clean: clean, Schedule: b, Counts: r.counts.read()})
+}
+
+// CopyTo copies what Options.Dir keeps, as it is now, into a folder that does not exist,
+// for a backup; the crawl goes on. It belongs to a copy of the frontier made just before
+// or after: as after a crash, the books are made anew from that one's URLs. The copy
+// appears when it is complete and survives a loss of power. The error wraps
+// errors.ErrUnsupported if there is no Options.Dir.
+func (r *Revisits) CopyTo(ctx context.Context, dir string) error {
+	if r.opts.Dir == "" {
+		return fmt.Errorf("revisit: copy: nothing is kept: %w", errors.ErrUnsupported)
+	}
+	err := volume.MakeFolder(ctx, dir, func(dir string) error {
+		key, err := os.ReadFile(filepath.Join(r.opts.Dir, keyFile))
+		if err != nil {
+			return err
+		}
+		s, err := r.stateAt(r.opts.Now(), false)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, keyFile), key, 0o600); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, stateFile), s, 0o600)
+	})
+	if err != nil {
+		return fmt.Errorf("revisit: copy to %s: %w", dir, err)
+	}
+	return nil
 }
 
 // replace puts a file in place of another one of that name, whole or not at all, also

@@ -3,7 +3,9 @@
 package revisit
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/http"
 	"os"
@@ -34,6 +36,32 @@ func learned(t *testing.T, dir string, o Options) *crawl {
 	x := begin(t, w, o)
 	x.run(60*day, "http://a.example/")
 	return x
+}
+
+// A copy made while the crawl goes on knows the hosts' keys and what was learned, and
+// its books are those of the frontier it is opened with.
+func TestCopyTo(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		dir := t.TempDir()
+		x := learned(t, filepath.Join(dir, "recrawl"), Options{})
+		to := filepath.Join(dir, "copy")
+		require.NoError(t, x.r.CopyTo(t.Context(), to))
+		require.ErrorIs(t, x.r.CopyTo(t.Context(), to), fs.ErrExist)
+		again, err := Open(Options{Dir: to, Schedule: schedule(20)})
+		require.NoError(t, err)
+		assert.True(t, again.unclean)
+		assert.Equal(t, x.r.hostKey, again.hostKey)
+		want := x.r.Report()
+		require.NoError(t, again.Attach(t.Context(), x.f))
+		got := again.Report()
+		assert.Equal(t, want.Counts, got.Counts)
+		assert.Equal(t, want.Schedule.Pages, got.Schedule.Pages)
+		assert.InEpsilon(t, want.Schedule.Price, got.Schedule.Price, 1e-6)
+		require.NoError(t, again.Close())
+	})
+	r, err := Open(Options{})
+	require.NoError(t, err)
+	require.ErrorIs(t, r.CopyTo(t.Context(), filepath.Join(t.TempDir(), "copy")), errors.ErrUnsupported)
 }
 
 // After a crash the books are those of the URLs, and all else is as it was saved last;
