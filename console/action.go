@@ -126,8 +126,10 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	if err != nil {
 		return r, err
 	}
+	urls := len(a.URLs)
+	a.URLs = nil // which may hold passwords
 	what, _ := json.Marshal(a)
-	c.log.Info("an operator changed something", "action", string(what))
+	c.log.Info("an operator changed something", "action", string(what), "urls", urls)
 	return r, nil
 }
 

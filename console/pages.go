@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -196,7 +197,7 @@ func (c *Console) form(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	back, err := url.Parse(r.PostForm.Get("back"))
-	if err != nil || back.IsAbs() || back.Host != "" || back.Opaque != "" || len(back.Path) == 0 || back.Path[0] != '/' {
+	if err != nil || back.IsAbs() || back.Host != "" || back.Opaque != "" || !strings.HasPrefix(back.Path, "/") || strings.HasPrefix(back.Path, "//") {
 		back = &url.URL{Path: "/"}
 	}
 	q := back.Query()

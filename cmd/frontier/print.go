@@ -58,7 +58,7 @@ func (p *printer) result(r console.Result) error {
 	if p.json {
 		return p.any(r)
 	}
-	_, err := fmt.Fprintln(p.w, r.Said)
+	_, err := fmt.Fprintln(p.w, oneLine(r.Said))
 	return err
 }
 

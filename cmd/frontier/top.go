@@ -133,13 +133,13 @@ func screen(x look, running bool, width, height int) []string {
 	if room := height - len(lines) - events - 2; room > 2 && len(x.due) > 0 {
 		lines = append(lines, "", fmt.Sprintf("%-*s %9s  %-12s %s", hostColumn(width), "NEXT HOSTS", "WAITING", "STATE", "MAY BE CONTACTED"))
 		for _, h := range x.due[:min(len(x.due), room-1)] {
-			lines = append(lines, fmt.Sprintf("%-*s %9s  %-12s %s", hostColumn(width), cut(oneLine(h.Host), hostColumn(width)), console.Count(h.Waiting), h.Reason, until(h.Due)))
+			lines = append(lines, fmt.Sprintf("%-*s %9s  %-12s %s", hostColumn(width), cut(oneLine(h.Host), hostColumn(width)), console.Count(h.Waiting), oneLine(h.Reason), until(h.Due)))
 		}
 	}
 	if events > 0 {
 		lines = append(lines, "")
 		for _, e := range x.Events[:events] {
-			lines = append(lines, oneLine(fmt.Sprintf("%s %s %s %s %s", e.At.Format("15:04:05"), e.Kind, e.Host, e.URL, e.Text)))
+			lines = append(lines, fmt.Sprintf("%s %s %s %s %s", e.At.Format("15:04:05"), oneLine(e.Kind), oneLine(e.Host), oneLine(e.URL), oneLine(e.Text)))
 		}
 	}
 	lines = lines[:min(len(lines), max(1, height))]

@@ -63,6 +63,53 @@ func TestBombsAreCutOffByTheirRatio(t *testing.T) {
 	}
 }
 
+// A stream says how much memory its decoder needs, and how many codings there are; more
+// than is allowed is not given.
+func TestDecodersMemoryIsBounded(t *testing.T) {
+	window := byte(13 << 3) // 8 MiB (RFC 8878, section 3.1.1.1.2)
+	stream := func() []byte { return []byte{0x28, 0xb5, 0x2f, 0xfd, 0, window, 1<<3 | 1, 0, 0, 'x'} }
+	encoding, sent := "zstd", stream()
+	addr := web(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", encoding)
+		_, _ = w.Write(sent)
+	})
+	f := newFetcher(t, Options{NoKeepAlive: true})
+	res, err := get(t, f, "http://"+addr+"/")
+	require.NoError(t, err)
+	assert.Equal(t, "x", body(t, res))
+	for _, more := range []byte{1, 1 << 3, 10 << 3} {
+		window = 13<<3 + more
+		sent = stream()
+		_, err = get(t, f, "http://"+addr+"/")
+		assert.Equal(t, Decode, ClassOf(err), "a window of %#x: %v", window, err)
+	}
+	encoding, sent = "gzip, gzip, gzip", gz(string(gz(string(gz("x")))))
+	res, err = get(t, f, "http://"+addr+"/")
+	require.NoError(t, err)
+	assert.Equal(t, "x", body(t, res))
+	encoding, sent = "gzip, gzip, gzip, gzip", gz(string(sent))
+	res, err = get(t, f, "http://"+addr+"/")
+	require.NoError(t, err)
+	assert.Equal(t, string(sent), body(t, res), "as it was sent")
+	assert.Equal(t, encoding, res.Header.Get("Content-Encoding"))
+}
+
+// What decodes to nothing is not read without end either.
+func TestNothingIsNotReadForEver(t *testing.T) {
+	for encoding, piece := range map[string][]byte{"gzip": gz(""), "zstd": {0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}} {
+		sent := bytes.Repeat(piece, 50_000)
+		addr := web(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", encoding)
+			_, _ = w.Write(sent)
+		})
+		res, err := get(t, newFetcher(t, Options{MaxBody: 10_000}), "http://"+addr+"/")
+		require.NoError(t, err, encoding)
+		assert.True(t, res.Truncated, encoding)
+		assert.EqualValues(t, 10_001, res.Bytes, encoding)
+		assert.Zero(t, res.Body.Size(), encoding)
+	}
+}
+
 func TestLeastRate(t *testing.T) {
 	closed := make(chan struct{})
 	addr, _ := raw(t, func(c net.Conn) {

@@ -243,6 +243,8 @@ func TestLimits(t *testing.T) {
 		p = extract(t, "<script>"+strings.Repeat("x", 4030+n)+"</script><a href=x>", Options{MaxToken: 4096})
 		assert.Equal(t, []string{"anchor /dir/x"}, found(p), "script of %d", 4030+n)
 	}
+	p = extract(t, `<a title="`+strings.Repeat("x", 8000)+`" href=no><a href=x>`, Options{MaxToken: 4096})
+	assert.Equal(t, []string{"anchor /dir/x"}, found(p), "a tag that long is none")
 	p = extract(t, `<a href="`+strings.Repeat("x", 50_000)+`"><a href=x>`, Options{})
 	assert.Equal(t, []string{"anchor /dir/x"}, found(p))
 	assert.Equal(t, 1, p.Skipped)

@@ -1,0 +1,51 @@
+// This file tests that tables hold nothing that a terminal would obey.
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/console"
+)
+
+func TestTablesHoldNothingThatATerminalObeys(t *testing.T) {
+	bad := "http://me:hunter2@a.example/\x1b]0;owned\x07\x1b[31m\r\nforged\tcell\u202e\u0085\u009b31m\v\f"
+	rule := map[string]any{"group" + bad: bad, "limits": map[string]any{"served": bad[len("http://me:hunter2@"):]}}
+	rows := []console.HostRow{{Host: bad, Reason: bad, Group: bad}}
+	for name, show := range map[string]func(*printer) error{
+		"hosts": func(p *printer) error { return p.hosts(console.HostList{Hosts: rows, Next: bad}) },
+		"host":  func(p *printer) error { return p.host(console.Host{HostRow: rows[0], Why: bad, Rule: rule}) },
+		"url":   func(p *printer) error { return p.url(console.URL{URL: bad, State: bad, Why: bad, Host: bad}) },
+		"urls":  func(p *printer) error { return p.urls(console.URLList{URLs: []console.URL{{URL: bad}}, Next: bad}) },
+		"rules": func(p *printer) error {
+			return p.rules(console.RuleList{Rules: []console.ScopeRule{{Scope: bad, Rule: rule}}})
+		},
+		"result": func(p *printer) error { return p.result(console.Result{Said: bad}) },
+		"top": func(p *printer) error {
+			x := look{Status: console.Status{Title: "t", Events: []console.Notice{{Kind: bad, Host: bad, URL: bad, Text: bad}}}, due: rows}
+			_, err := fmt.Fprintln(p.w, strings.Join(screen(x, true, 10_000, 40), "\n"))
+			return err
+		},
+		"status": func(p *printer) error {
+			return p.status(console.Status{Failures: map[string]int64{bad: 1}, Figures: []console.Figure{{Name: bad, Value: 1}}}, true)
+		},
+	} {
+		var out bytes.Buffer
+		require.NoError(t, show(&printer{w: &out}), name)
+		assert.Contains(t, out.String(), "owned", name)
+		assert.NotContains(t, out.String(), "hunter2@", name)
+		for line := range strings.Lines(out.String()) {
+			assert.False(t, strings.HasPrefix(line, "forged"), "%s: a forged line: %q", name, line)
+			for _, r := range strings.TrimSuffix(line, "\n") {
+				assert.True(t, unicode.IsPrint(r), "%s: %q in %q", name, r, line)
+			}
+		}
+	}
+}
