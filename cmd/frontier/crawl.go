@@ -144,11 +144,8 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	for _, rule := range slices.Sorted(maps.Keys(p.FilteredBy)) {
 		fmt.Fprintf(stdout, "not wanted by %s: %d\n", rule, p.FilteredBy[rule])
 	}
-	if x := s.modules.statistics; x != nil {
-		fmt.Fprint(stdout, x.Report())
-	}
 	s.recrawl.report(stdout)
-	return err
+	return join(err, s.modules.report(stdout))
 }
 
 // join keeps an error that stands alone as it is: that of a stop is no failure,

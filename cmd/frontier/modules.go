@@ -6,6 +6,8 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/seed-7440039f/frontier"
@@ -28,12 +30,13 @@ type moduleFlags struct {
 	stats     string
 
 	statistics *modules.Statistics // nil: none
+	pages      *near.Index         // nil: none
 }
 
 func (m *moduleFlags) define(fs *flag.FlagSet) {
 	fs.StringVar(&m.warc, "warc", "", "keep all answers in WARC files in this `folder`")
 	fs.BoolVar(&m.noRobots, "warc-no-robots", false, "keep robots.txt files out of them")
-	fs.StringVar(&m.seen, "seen", "", "remember pages' content in this `folder`, and tell of mirrors")
+	fs.StringVar(&m.seen, "seen", "", "remember pages' content in this `folder`, and tell of mirrors, as they are noticed and all at the end")
 	fs.Float64Var(&m.threshold, "seen-threshold", 0.85, "share of a page's text that another has if it counts as the same, under -seen")
 	fs.BoolVar(&m.skip, "skip-duplicates", false, "do not follow the links of pages whose content was seen at another URL; needs -seen")
 	fs.StringVar(&m.stats, "stats", "", "count answers by status, media type, size, time and host in this `folder`, over restarts; its stats.json is never older than a minute and an answer")
@@ -82,6 +85,7 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 		if err != nil {
 			return closeAll, err
 		}
+		m.pages = x
 		closers = append(closers, x.Close)
 		s.parts = append(s.parts, checkpoint.Part{Name: "seen", Copy: x.CopyTo})
 		handlers = append(handlers, modules.ContentSeen(x, modules.SeenOptions{SkipLinks: m.skip}))
@@ -109,4 +113,19 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 		s.crawler.OnPage = modules.Chain(handlers...)
 	}
 	return closeAll, nil
+}
+
+// report tells what the modules found, at the end.
+func (m *moduleFlags) report(out io.Writer) error {
+	if m.statistics != nil {
+		fmt.Fprint(out, m.statistics.Report())
+	}
+	if m.pages == nil {
+		return nil
+	}
+	mirrors, err := m.pages.Mirrors()
+	for _, x := range mirrors {
+		fmt.Fprintf(out, "%s is a mirror of %s: it has %d of %d pages\n", oneLine(x.Host), oneLine(x.Of), x.Same, x.Pages)
+	}
+	return err
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,6 +49,23 @@ func TestModules(t *testing.T) {
 	status, out, _ := command(t, t.Context(), "-resolve", "*.example="+addr, "-seen", filepath.Join(dir, "other"), "-skip-duplicates", "http://a.example/1")
 	require.Zero(t, status)
 	assert.Contains(t, out, "2 pages", "the second is a duplicate, so its link is not followed")
+}
+
+// All mirrors are told of at the end.
+func TestMirrorsAreTold(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var n int
+		if _, err := fmt.Sscanf(r.URL.Path, "/%d", &n); err != nil || n > 12 {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<p>This is the page that is called %s <a href="/%d">next</a>`, strings.Repeat("x", n), n+1)
+	}))
+	t.Cleanup(s.Close)
+	status, out, stderr := command(t, t.Context(), "-resolve", "*.example="+s.Listener.Addr().String(), "-seen", filepath.Join(t.TempDir(), "seen"), "http://mirror.a.example/1", "http://a.example/1")
+	require.Zero(t, status, stderr)
+	assert.Contains(t, out, "mirror.a.example is a mirror of a.example: it has 12 of 12 pages\n")
 }
 
 func TestBadModules(t *testing.T) {
