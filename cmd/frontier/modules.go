@@ -23,6 +23,7 @@ import (
 type moduleFlags struct {
 	warc      string
 	noRobots  bool
+	noArchive bool
 	seen      string
 	skip      bool
 	sitemaps  bool
@@ -36,6 +37,7 @@ type moduleFlags struct {
 func (m *moduleFlags) define(fs *flag.FlagSet) {
 	fs.StringVar(&m.warc, "warc", "", "keep all answers in WARC files in this `folder`")
 	fs.BoolVar(&m.noRobots, "warc-no-robots", false, "keep robots.txt files out of them")
+	fs.BoolVar(&m.noArchive, "warc-honour-noarchive", false, "keep pages out of them that ask for it (noarchive in a robots meta element or X-Robots-Tag)")
 	fs.StringVar(&m.seen, "seen", "", "remember pages' content in this `folder`, and tell of mirrors, as they are noticed and all at the end")
 	fs.Float64Var(&m.threshold, "seen-threshold", 0.85, "share of a page's text that another has if it counts as the same, under -seen")
 	fs.BoolVar(&m.skip, "skip-duplicates", false, "do not follow the links of pages whose content was seen at another URL; needs -seen")
@@ -47,6 +49,9 @@ func (m *moduleFlags) define(fs *flag.FlagSet) {
 func (m *moduleFlags) validate(bad func(format string, args ...any)) {
 	if m.noRobots && m.warc == "" {
 		bad("-warc-no-robots needs -warc")
+	}
+	if m.noArchive && m.warc == "" {
+		bad("-warc-honour-noarchive needs -warc")
 	}
 	if m.skip && m.seen == "" {
 		bad("-skip-duplicates needs -seen")
@@ -73,7 +78,11 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 			return closeAll, err
 		}
 		closers = append(closers, w.Close)
-		handlers = append(handlers, modules.Archive(w, agent))
+		pages := modules.Archive(w, agent)
+		if m.noArchive {
+			pages = modules.UnlessNoArchive(pages, agent)
+		}
+		handlers = append(handlers, pages)
 		if !m.noRobots {
 			s.crawler.OnRobots = modules.ArchiveRobots(w, agent)
 		}

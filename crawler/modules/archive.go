@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/crawler/robots"
 	"github.com/seed-7440039f/frontier/crawler/warc"
 )
 
@@ -20,6 +22,11 @@ type ArchiveOptions struct {
 	UserAgent string
 	// NoRobots leaves the answers to requests for robots.txt out.
 	NoRobots bool
+	// HonourNoArchive leaves out pages that ask for it: see UnlessNoArchive. By default
+	// all is archived, as by other archiving crawlers: the wish is one to search
+	// engines, not to show a copy, which whoever gives access to the archive may heed
+	// there, as it is in the records. An archive lacks what was left out for good.
+	HonourNoArchive bool
 }
 
 // AddArchive has a crawl write each answer, with its request, to a WARC file: pages,
@@ -30,7 +37,11 @@ func AddArchive(o *crawler.Options, w *warc.Writer, a ArchiveOptions) {
 	if a.UserAgent == "" {
 		a.UserAgent = o.UserAgent
 	}
-	o.OnPage = Chain(Archive(w, a.UserAgent), o.OnPage)
+	pages := Archive(w, a.UserAgent)
+	if a.HonourNoArchive {
+		pages = UnlessNoArchive(pages, a.UserAgent)
+	}
+	o.OnPage = Chain(pages, o.OnPage)
 	if a.NoRobots {
 		return
 	}
@@ -48,6 +59,19 @@ func Archive(w *warc.Writer, userAgent string) Handler {
 	return func(_ context.Context, p *crawler.Page) error {
 		depth := warc.Field{Name: "depth", Value: strconv.Itoa(p.Lease.Entry.Depth)}
 		return archive(w, userAgent, p.Lease.Entry.URL, p.Result, depth)
+	}
+}
+
+// UnlessNoArchive returns a Handler that calls h but with pages that ask not to be
+// archived: by a meta element, as far as the crawler's Extractor reads those, or by an
+// X-Robots-Tag header, for all robots or for the product token of userAgent.
+func UnlessNoArchive(h Handler, userAgent string) Handler {
+	token := robots.ProductToken(userAgent)
+	return func(ctx context.Context, p *crawler.Page) error {
+		if p.Doc != nil && p.Doc.Robots.NoArchive || link.RobotsTag(p.Header.Values("X-Robots-Tag"), token).NoArchive {
+			return nil
+		}
+		return h(ctx, p)
 	}
 }
 

@@ -143,6 +143,45 @@ func TestArchiveBesideOthers(t *testing.T) {
 	}
 }
 
+// Pages that ask not to be archived are archived unless that is to be honoured.
+func TestNoArchive(t *testing.T) {
+	tags := map[string]string{"/all": "noindex, noarchive", "/us": "Test: noarchive", "/others": "otherbot: noarchive", "/file": "noarchive"}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind := "text/html"
+		if r.URL.Path == "/file" {
+			kind = "application/pdf"
+		}
+		w.Header().Set("Content-Type", kind)
+		if tag := tags[r.URL.Path]; tag != "" {
+			w.Header().Set("X-Robots-Tag", tag)
+		}
+		switch r.URL.Path {
+		case "/robots.txt":
+			http.NotFound(w, r)
+		case "/":
+			fmt.Fprint(w, "<a href=/all>1</a><a href=/us>2</a><a href=/others>3</a><a href=/file>4</a><a href=/meta>5</a>")
+		case "/meta":
+			fmt.Fprint(w, "<meta name=robots content=noarchive>")
+		default:
+			fmt.Fprint(w, r.URL.Path)
+		}
+	}))
+	t.Cleanup(s.Close)
+	for honour, want := range map[bool][]string{false: {"/", "/all", "/file", "/meta", "/others", "/us"}, true: {"/", "/others"}} {
+		dir := t.TempDir()
+		w, err := warc.Open(dir, warc.Options{})
+		require.NoError(t, err)
+		crawl(t, &site{Server: s}, func(_ *frontier.Frontier, o *crawler.Options) {
+			AddArchive(o, w, ArchiveOptions{NoRobots: true, HonourNoArchive: honour, UserAgent: "test/1.0"})
+		}, "http://a.example/")
+		require.NoError(t, w.Close())
+		for i := range want {
+			want[i] = "http://a.example" + want[i] + " response"
+		}
+		assert.Equal(t, want, archived(t, dir))
+	}
+}
+
 // archived are the URLs and types of answers in a folder's files, which must be whole.
 func archived(t testing.TB, dir string) (all []string) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.warc.gz"))
