@@ -3,6 +3,7 @@
 package frontier_test
 
 import (
+	"context"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -31,6 +32,8 @@ func (m *model) LateDone(t *rapid.T) {
 	if o.Uncontacted {
 		return
 	}
+	_, err := m.f.Add(context.Background()) // waits until the host's clock is committed
+	require.NoError(t, err)
 	h := m.host(l.Host)
 	h.modelFailures = h.ended(o, m.opts.Quarantine.After)
 	h.due = later(h.due, m.now().Add(max(modelDelay, h.crawl, h.gap(), o.RetryAfter)))
