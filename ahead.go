@@ -87,8 +87,8 @@ func (f *Frontier) readLoop() {
 // readTimed reads one timed block as far as needed, if one is wanted. idle says
 // that the caller has nothing to do.
 func (f *Frontier) readTimed(idle bool) bool {
-	f.reader.Lock()
-	defer f.reader.Unlock()
+	f.reader <- struct{}{}
+	defer func() { <-f.reader }()
 	f.mu.Lock()
 	it, sweep := timeItem{}, false
 	switch t := &f.core.timed; {

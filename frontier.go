@@ -36,7 +36,7 @@ type Frontier struct {
 	adding       atomic.Int64 // Add calls under way: the crawl is not over
 	rekeying     atomic.Bool  // an import takes a key over
 
-	reader sync.Mutex // one timed block is read at a time; taken before mu
+	reader chan struct{} // holds an element while a timed block is read; filled before mu is taken
 
 	mu        mutex
 	core      *core
@@ -95,6 +95,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		return nil, err
 	}
 	f := &Frontier{
+		reader:       make(chan struct{}, 1),
 		opts:         o,
 		ownKeys:      ownKeys,
 		start:        o.Clock.Now(),
