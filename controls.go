@@ -246,6 +246,9 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	if r.Limits == (Limits{}) && old.Limits != (Limits{}) {
 		o.rows = append(o.rows, Row{Key: rowUse + "r" + r.key})
 	}
+	if was, ok := f.controls.rule(r.key); ok {
+		f.core.endPeriod(was.use, &was.Limits, f.token, f.last) // with the rule that may change it
+	}
 	f.ruling.begin(r)
 	o.rule = func() {
 		f.ruling.end(r.key)

@@ -254,9 +254,7 @@ func (c *core) has(h *host, kind func(*crawl) bool) bool {
 func (c *core) setCrawl(id uint32, s CrawlSettings, youngest uint64, now int64) {
 	slot := c.slotOf(id)
 	x := c.crawls[slot]
-	if x.use != nil && x.use.over(&x.settings.Limits, now) {
-		x.use.restart(youngest)
-	}
+	c.endPeriod(x.use, &x.settings.Limits, youngest, now)
 	x.settings = s
 	switch {
 	case s.Limits == (Limits{}):

@@ -166,11 +166,8 @@ func (r *scopeRule) event() Event {
 // tally adds to a usage, and reports whether hosts that are held must be looked at
 // again.
 func (c *core) tally(u *usage, l *Limits, n count, now int64, e Event) (look bool) {
-	if u.over(l, now) {
-		u.restart(c.limits.youngest)
-		if n.lease > 0 && n.served > 0 {
-			u.first = n.lease - 1
-		}
+	if c.endPeriod(u, l, c.limits.youngest, now) && n.lease > 0 && n.served > 0 {
+		u.first = n.lease - 1
 	}
 	if n.served < 0 && n.lease <= u.first {
 		n.served = 0
@@ -198,6 +195,17 @@ func (c *core) tally(u *usage, l *Limits, n count, now int64, e Event) (look boo
 func (u *usage) restart(youngest uint64) {
 	u.served, u.bytes, u.errors, u.since, u.begun = 0, 0, 0, 0, false
 	u.first = youngest
+}
+
+// endPeriod restarts a usage if its period has ended under l, and sees to it that its
+// row does not tell of it any more: the next limits may have no period, or a longer one.
+func (c *core) endPeriod(u *usage, l *Limits, youngest uint64, now int64) (ended bool) {
+	if u == nil || !u.over(l, now) {
+		return false
+	}
+	u.restart(youngest)
+	c.soil(u)
+	return true
 }
 
 // soil notes that the row of a usage is out of date.
@@ -283,9 +291,8 @@ func (c *core) review(s Scope) {
 // setUse gives a rule that takes the place of another its usage.
 func (c *core) setUse(r, old *scopeRule, youngest uint64, now int64) {
 	if old != nil {
-		if r.use = old.use; r.use != nil && r.use.over(&old.Limits, now) {
-			r.use.restart(youngest)
-		}
+		r.use = old.use
+		c.endPeriod(r.use, &old.Limits, youngest, now)
 	}
 	if r.use != nil && (r.Limits.Waiting == 0 || !r.scope.domain) {
 		c.uncountDomain(r.use)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,4 +28,28 @@ func TestLimitReachedForGoodWhileAPeriodIsAwaited(t *testing.T) {
 		require.ErrorAs(t, err, &held)
 		require.EqualValues(t, 1, held.Held)
 	})
+}
+
+// What was served in a period that has ended stays forgotten under limits that have no
+// period, also after a crash: it would count for good.
+func TestPeriodThatEndedBeforeTheLimitsChanged(t *testing.T) {
+	w := newStoredWorld(t, quick(), spill.Options{})
+	example := frontier.Domain("example")
+	day := frontier.Limits{Served: 1, Period: 24 * time.Hour}
+	require.NoError(t, w.f.SetLimits(example, day))
+	require.NoError(t, w.f.SetCrawlLimits(7, day))
+	w.addMany("a.example", 3)
+	w.inCrawl(7, "http://c.test/", 3)
+	require.Equal(t, 2, w.served(frontier.Outcome{}))
+	w.until(25 * time.Hour)
+	require.NoError(t, w.f.SetLimits(example, frontier.Limits{Served: 1}))
+	require.NoError(t, w.f.SetCrawlLimits(7, frontier.Limits{Served: 1}))
+
+	w = w.killed()
+	w.until(26 * time.Hour)
+	used, ok := w.f.Used(example)
+	require.True(t, ok)
+	require.Zero(t, used)
+	require.Equal(t, 2, w.served(frontier.Outcome{}))
+	w.heldFor(2)
 }

@@ -171,7 +171,8 @@ func (m *model) promote() {
 }
 
 // forget ends the memberships of hosts of which nothing must be known, and sees
-// whether those with nothing but scheduled URLs have lost theirs.
+// whether those have lost theirs that have nothing but scheduled URLs, or that only
+// the hold after a crash keeps from being contacted: it holds the group too.
 func (m *model) forget() {
 	for _, name := range m.resting() {
 		if h := m.hosts[name]; h.crawl == 0 && h.modelFailures == (modelFailures{}) {
@@ -180,7 +181,7 @@ func (m *model) forget() {
 	}
 	scheduled := m.scheduledHosts()
 	for name, h := range m.hosts {
-		rests := h.lease == nil && len(m.waiting[name]) == 0 && scheduled[name]
+		rests := h.lease == nil && len(m.waiting[name]) == 0 && (scheduled[name] || !h.due.After(m.hold))
 		if (rests || h.rests) && m.f.GroupOf(name) == "" {
 			h.group, h.saved = "", ""
 		}
