@@ -125,6 +125,23 @@ func TestHostIsRefusedDuringALoad(t *testing.T) {
 	w.nextIs(2*time.Second, "http://a.example/2")
 }
 
+// A URL that is moved to the front while its block is read comes once: what was read
+// of it is of the place that it has left.
+func TestURLIsMovedDuringALoad(t *testing.T) {
+	w := movedWorld(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)})
+	called := w.whileReading(func() { w.crawlNow(entry("http://a.example/2", 1)) })
+	var got []string
+	for i := range 3 {
+		w.until(time.Duration(i) * time.Second)
+		l := w.next()
+		got = append(got, l.Entry.URL)
+		require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+	}
+	require.True(t, *called)
+	require.ElementsMatch(t, urlsOf("a.example", 3), got)
+	w.over()
+}
+
 // A host that is paused does not keep the slot of its group from others, whatever
 // the selector chooses.
 func TestPausedHostGivesItsSlotUp(t *testing.T) {
