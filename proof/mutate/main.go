@@ -233,12 +233,13 @@ func (b *bench) try(ctx context.Context, i int) (v verdict, err error) {
 // run runs tests until one fails, and returns which. Random ones have always the
 // same seed.
 func (b *bench) run(ctx context.Context, tests, pkg, pattern string, number int) (by string, said []byte, err error) {
-	cmd := exec.CommandContext(ctx, tests, "-test.v", "-test.failfast", "-test.timeout", "90s", "-test.run", pattern)
+	timeout, checks := "90s", 2000
 	if pattern == "." {
-		cmd.Args[4] = "4m"
+		timeout, checks = "4m", 300
 	}
+	cmd := exec.CommandContext(ctx, tests, "-test.v", "-test.failfast", "-test.timeout", timeout, "-test.run", pattern)
 	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(pkg))
-	cmd.Env = append(os.Environ(), "RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=true", "RAPID_CHECKS=300", fmt.Sprintf("%s=%d", turn, number))
+	cmd.Env = append(os.Environ(), "RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=true", fmt.Sprintf("RAPID_CHECKS=%d", checks), fmt.Sprintf("%s=%d", turn, number))
 	said, err = cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err == nil {
