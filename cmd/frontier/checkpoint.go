@@ -26,16 +26,16 @@ func (c *checkpointFlags) define(fs *flag.FlagSet) {
 	fs.IntVar(&c.keep, "checkpoint-keep", 3, "how many checkpoints stay, under -checkpoint-dir")
 }
 
-// validate says what is wrong with them; dir is that of the crawl.
-func (c *checkpointFlags) validate(dir string, bad func(format string, args ...any)) {
-	if c.dir != "" && dir == "" {
-		bad("-checkpoint-dir needs -dir")
+// validate says what is wrong with them.
+func (c *checkpointFlags) validate(o *options) {
+	if c.dir != "" && o.find("dir").Value.String() == "" {
+		o.needs("checkpoint-dir", "dir")
 	}
 	if c.every < 0 {
-		bad("-checkpoint-every is %v; want >= 0", c.every)
+		o.bad("want >= 0", "checkpoint-every")
 	}
 	if c.keep < 1 {
-		bad("-checkpoint-keep is %d; want >= 1", c.keep)
+		o.bad("want >= 1", "checkpoint-keep")
 	}
 }
 

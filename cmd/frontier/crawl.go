@@ -15,6 +15,8 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
@@ -22,16 +24,23 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 )
 
-// runCrawl is the crawl command; it returns the exit status.
-func runCrawl(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	s, err := parseCrawl(args, stderr)
-	if errors.Is(err, errHelp) {
-		return exitOK
+// crawlCommand is the crawl command. It leaves its exit status in code.
+func crawlCommand(code *int) *cli.Command {
+	s := newSettings()
+	return &cli.Command{
+		Name: "crawl", Usage: "crawl from the seeds, or go on where the crawl in -dir was stopped", ArgsUsage: "[SEED...]", Flags: s.flags(),
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			if err := s.judge(cmd.Args().Slice()); err != nil {
+				return usageError("crawl: " + err.Error())
+			}
+			*code = s.run(ctx, cmd.Root().Writer, cmd.Root().ErrWriter)
+			return nil
+		},
 	}
-	if err != nil {
-		fmt.Fprintf(stderr, "frontier crawl: %v\nRun \"frontier crawl -help\" for the flags.\n", err)
-		return exitUsage
-	}
+}
+
+// run crawls, and returns the exit status.
+func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 	level := slog.LevelInfo
 	if s.verbose {
 		level = slog.LevelDebug
@@ -39,7 +48,7 @@ func runCrawl(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	ctx, s.console.stop = context.WithCancel(ctx)
 	defer s.console.stop()
-	err = s.crawl(ctx, log, stdout)
+	err := s.crawl(ctx, log, stdout)
 	switch {
 	case err == nil:
 		return exitOK

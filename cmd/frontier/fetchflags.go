@@ -5,8 +5,11 @@ package main
 
 import (
 	"flag"
-	"fmt"
+	"net"
 	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier/crawler/dns"
@@ -15,14 +18,21 @@ import (
 
 // fetchFlags are those flags before they are judged.
 type fetchFlags struct {
-	allow, deny list
-	servers     list
-	cookies     bool
-	minRate     byteSize
-	bodyMemory  byteSize
+	userAgent, contact, proxy    string
+	resolving                    repeated
+	allow, deny                  list
+	servers                      list
+	cookies                      bool
+	maxBody, minRate, bodyMemory byteSize
 }
 
 func (w *fetchFlags) define(fs *flag.FlagSet, o *fetch.Options) {
+	fs.StringVar(&w.userAgent, "user-agent", "", "User-Agent `header`; name yourself (default \""+fetch.DefaultUserAgent+"\")")
+	fs.StringVar(&w.contact, "contact", "", "`URL or e-mail` address by which a host's owner reaches you; added to the User-Agent")
+	fs.StringVar(&w.proxy, "proxy", "", "proxy `URL` (http, https, socks5) for all requests")
+	fs.Var(&w.resolving, "resolve", "`host=address` to connect to, with or without a port; *.domain and * too; repeatable")
+	fs.DurationVar(&o.Timeout, "timeout", time.Minute, "time limit of a fetch")
+	fs.Var(w.maxBody.set(10<<20), "max-body", "`bytes` of a page that are read; k, M, G may follow")
 	fs.Var(&w.allow, "allow-network", "`networks` (CIDR) to contact though they are not public: 127.0.0.0/8, an intranet's; comma-separated")
 	fs.Var(&w.deny, "deny-network", "`networks` never to contact, comma-separated")
 	fs.Var(&w.servers, "dns", "name `servers` to ask, IP addresses with or without a port, comma-separated (default: the system's resolver)")
@@ -36,14 +46,14 @@ func (w *fetchFlags) define(fs *flag.FlagSet, o *fetch.Options) {
 	fs.StringVar(&o.TempDir, "temp", "", "`folder` for such files (default: the system's)")
 }
 
-// apply judges the flags and completes the options. The resolver is nil after an
-// error.
-func (w *fetchFlags) apply(o *fetch.Options) (_ *dns.Resolver, errs []error) {
+// apply judges the flags and completes the settings.
+func (w *fetchFlags) apply(s *settings) {
+	o := &s.fetch
 	networks := func(name string, l list) (out []netip.Prefix) {
-		for _, s := range l {
-			p, err := netip.ParsePrefix(s)
+		for _, n := range l {
+			p, err := netip.ParsePrefix(n)
 			if err != nil {
-				errs = append(errs, fmt.Errorf("-%s is %q; want networks like 192.0.2.0/24", name, s))
+				s.badItem(name, n, "want networks like 192.0.2.0/24")
 				continue
 			}
 			out = append(out, p)
@@ -56,17 +66,71 @@ func (w *fetchFlags) apply(o *fetch.Options) (_ *dns.Resolver, errs []error) {
 	}
 	names, err := dns.New(dns.Options{Servers: w.servers})
 	if err != nil {
-		errs = append(errs, fmt.Errorf("-dns: %w", err))
+		s.wrong("dns", err)
 	} else {
 		o.Lookup = names.Lookup
 	}
-	o.MinRate, o.BodyMemory = int64(w.minRate), int(w.bodyMemory)
-	for name, n := range map[string]int64{
-		"keep-alive": int64(o.KeepAlive), "min-rate": o.MinRate, "max-ratio": int64(o.MaxRatio), "body-memory": int64(o.BodyMemory),
+	if names != nil && w.proxy == "" {
+		s.names, s.crawler.Prefetch = names, names.Prefetch
+	}
+	o.MaxBody, o.MinRate, o.BodyMemory = int64(w.maxBody), int64(w.minRate), int(w.bodyMemory)
+	for _, x := range []struct {
+		name string
+		n    int64
+	}{
+		{"timeout", int64(o.Timeout)}, {"max-body", o.MaxBody}, {"keep-alive", int64(o.KeepAlive)}, {"min-rate", o.MinRate},
+		{"max-ratio", int64(o.MaxRatio)}, {"body-memory", int64(o.BodyMemory)},
 	} {
-		if n <= 0 {
-			errs = append(errs, fmt.Errorf("-%s is %d; want > 0", name, n))
+		if x.n <= 0 {
+			s.bad("want > 0", x.name)
 		}
 	}
-	return names, errs
+	o.UserAgent = agent(w.userAgent, w.contact)
+	s.crawler.UserAgent = o.UserAgent
+	w.applyPlaces(s)
+}
+
+// applyPlaces judges where requests go.
+func (w *fetchFlags) applyPlaces(s *settings) {
+	if w.proxy != "" {
+		u, err := url.Parse(w.proxy)
+		if err != nil {
+			s.fault([]string{"proxy"}, "%s is no URL", s.shown("proxy")) // it may have a password
+			return
+		}
+		if port := u.Port(); port != "" && !isPort(port) {
+			s.fault([]string{"proxy"}, "%s is %q; want a port from 1 to 65535", s.shown("proxy"), u.Redacted())
+		}
+		s.fetch.Proxy = u
+	}
+	s.fetch.Resolve = map[string]string{}
+	for _, r := range w.resolving {
+		host, addr, ok := strings.Cut(r, "=")
+		if _, port, err := net.SplitHostPort(addr); err == nil && !isPort(port) {
+			s.badItem("resolve", r, "want a port from 1 to 65535")
+		}
+		if !ok || host == "" || addr == "" {
+			s.badItem("resolve", r, "want host=address")
+		}
+		s.fetch.Resolve[strings.ToLower(host)] = addr
+	}
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
+}
+
+// agent puts the User-Agent together.
+func agent(name, contact string) string {
+	if name == "" {
+		if contact == "" {
+			return fetch.DefaultUserAgent
+		}
+		name = "frontier/0.1"
+	}
+	if contact == "" {
+		return name
+	}
+	return name + " (+" + contact + ")"
 }

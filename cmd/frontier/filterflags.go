@@ -4,7 +4,6 @@ package main
 
 import (
 	"flag"
-	"fmt"
 
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/filter"
@@ -39,7 +38,7 @@ func (w *filterFlags) define(fs *flag.FlagSet, o *crawler.Options) {
 }
 
 // apply judges the flags and completes the options.
-func (w *filterFlags) apply(o *crawler.Options) (errs []error) {
+func (w *filterFlags) apply(all *options, o *crawler.Options) {
 	add := func(names list, f func(...string) filter.Match, make func(string, filter.Match) filter.Filter, rule string) {
 		if len(names) > 0 {
 			o.Rules = append(o.Rules, make(rule, f(names...)))
@@ -66,18 +65,21 @@ func (w *filterFlags) apply(o *crawler.Options) (errs []error) {
 		o.Responses = append(o.Responses, filter.MaxLength(int64(w.maxLength)))
 	}
 	t := &o.Traps
-	for name, n := range map[string]int{
-		"max-segments": t.MaxSegments, "max-repeats": t.MaxRepeats, "max-per-pattern": t.MaxPerPattern,
-		"max-calendar": t.MaxCalendar, "max-facets": t.MaxFacets, "max-sessions": t.MaxSessions,
+	for _, x := range []struct {
+		name string
+		n    int
+	}{
+		{"max-segments", t.MaxSegments}, {"max-repeats", t.MaxRepeats}, {"max-per-pattern", t.MaxPerPattern},
+		{"max-calendar", t.MaxCalendar}, {"max-facets", t.MaxFacets}, {"max-sessions", t.MaxSessions},
 	} {
-		if n < 1 {
-			errs = append(errs, fmt.Errorf("-%s is %d; want > 0", name, n))
+		if x.n < 1 {
+			all.bad("want > 0", x.name)
 		}
 	}
-	for name, n := range map[string]int{"max-query": w.maxQuery, "max-params": w.maxParams} {
-		if n < 0 {
-			errs = append(errs, fmt.Errorf("-%s is negative", name))
-		}
+	if w.maxQuery < 0 {
+		all.bad("want >= 0", "max-query")
 	}
-	return errs
+	if w.maxParams < 0 {
+		all.bad("want >= 0", "max-params")
+	}
 }

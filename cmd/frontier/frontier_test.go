@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,11 +15,19 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v3"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/golang/glog.(*fileSink).flushDaemon"))
+}
+
+// parseCrawl reads a command line of crawl.
+func parseCrawl(args []string) (*settings, error) {
+	s := newSettings()
+	c := &cli.Command{Flags: s.flags(), Action: func(_ context.Context, c *cli.Command) error { return s.judge(c.Args().Slice()) }}
+	return s, c.Run(context.Background(), append([]string{"crawl"}, args...))
 }
 
 // chain serves hosts whose page N links to page N+1, up to last. It counts the
@@ -147,34 +154,34 @@ func TestStopInMemory(t *testing.T) {
 func TestBadCommandLines(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no seed given": {"-dir", filepath.Join(t.TempDir(), "none")},
-		"-delay cannot be combined with -delay-factor":    {"-delay-factor", "5", "http://a.example/"},
-		"flag provided but not defined: -depth":           {"-depth", "5", "http://a.example/"},
-		"-max-depth comes after a seed":                   {"http://a.example/", "-max-depth", "5"},
-		`seed "ftp:"`:                                     {"ftp:"},
-		`seed "ftp://a.example/": want http or https`:     {"ftp://a.example/"},
-		`seed "mailto:x@a.example"`:                       {"mailto:x@a.example"},
-		"-workers is 0; want >= 1":                        {"-workers", "0", "http://a.example/"},
-		"-include: error parsing regexp":                  {"-include", "(", "http://a.example/"},
-		`-resolve is "a"; want host=address`:              {"-resolve", "a", "http://a.example/"},
-		`-resolve is "a=1.2.3.4:99999"; want a port`:      {"-resolve", "a=1.2.3.4:99999", "http://a.example/"},
-		`-proxy is "http://x:99999"; want a port`:         {"-proxy", "http://x:99999", "http://a.example/"},
-		"-max-retry-after is 0s; want > 0":                {"-max-retry-after", "0", "http://a.example/"},
-		"-probes is -1; want 0 to 250":                    {"-probes", "-1", "http://a.example/"},
-		"-max-pages is negative":                          {"-max-pages", "-5", "http://a.example/"},
-		"-sync needs -dir":                                {"-sync", "http://a.example/"},
-		"want a number of bytes":                          {"-max-body", "5x", "http://a.example/"},
-		"-retry-tries 0":                                  {"-retry-tries", "0", "http://a.example/"},
-		"-delay is -1s; want >= 0":                        {"-delay", "-1s", "http://a.example/"},
-		`parse error`:                                     {"-timeout", "soon", "http://a.example/"},
-		`-allow-network is "x"; want networks`:            {"-allow-network", "x", "http://a.example/"},
-		`-dns: dns: options: Servers has "ns.example"`:    {"-dns", "ns.example", "http://a.example/"},
-		"-max-repeats is 0; want > 0":                     {"-max-repeats", "0", "http://a.example/"},
-		"-max-query is negative":                          {"-max-query", "-1", "http://a.example/"},
-		"-min-rate is 0; want > 0":                        {"-min-rate", "0", "http://a.example/"},
-		"-timeout is 0s; want > 0":                        {"-timeout", "0", "http://a.example/"},
-		"without seeds the scope must be named":           {"-dir", t.TempDir()},
-		`Proxy is "ftp://x"; want http://`:                {"-proxy", "ftp://x", "http://a.example/"},
-		`UserAgent is "a\nb"; want no control characters`: {"-user-agent", "a\nb", "http://a.example/"},
+		"-delay cannot be combined with -delay-factor":          {"-delay-factor", "5", "http://a.example/"},
+		"flag provided but not defined: -depth":                 {"-depth", "5", "http://a.example/"},
+		"-max-depth is -1; want >= 0":                           {"http://a.example/", "-max-depth", "-1"},
+		`seed "ftp:"`:                                           {"ftp:"},
+		`seed "ftp://a.example/": want http or https`:           {"ftp://a.example/"},
+		`seed "mailto:x@a.example"`:                             {"mailto:x@a.example"},
+		"-workers is 0; want >= 1":                              {"-workers", "0", "http://a.example/"},
+		`-include is "("; want a pattern: error parsing regexp`: {"-include", "(", "http://a.example/"},
+		`-resolve is "a"; want host=address`:                    {"-resolve", "a", "http://a.example/"},
+		`-resolve is "a=1.2.3.4:99999"; want a port`:            {"-resolve", "a=1.2.3.4:99999", "http://a.example/"},
+		`-proxy is "http://x:99999"; want a port`:               {"-proxy", "http://x:99999", "http://a.example/"},
+		"-max-retry-after is 0s; want > 0":                      {"-max-retry-after", "0", "http://a.example/"},
+		"-probes is -1; want 0 to 250":                          {"-probes", "-1", "http://a.example/"},
+		"-max-pages is -5; want >= 0":                           {"-max-pages", "-5", "http://a.example/"},
+		"-sync needs -dir":                                      {"-sync", "http://a.example/"},
+		"want a number of bytes":                                {"-max-body", "5x", "http://a.example/"},
+		"-retry-tries 0":                                        {"-retry-tries", "0", "http://a.example/"},
+		"-delay is -1s; want >= 0":                              {"-delay", "-1s", "http://a.example/"},
+		`-timeout is "soon"; want a time as in`:                 {"-timeout", "soon", "http://a.example/"},
+		`-allow-network is "x"; want networks`:                  {"-allow-network", "x", "http://a.example/"},
+		`-dns: dns: options: Servers has "ns.example"`:          {"-dns", "ns.example", "http://a.example/"},
+		"-max-repeats is 0; want > 0":                           {"-max-repeats", "0", "http://a.example/"},
+		"-max-query is -1; want >= 0":                           {"-max-query", "-1", "http://a.example/"},
+		"-min-rate is 0; want > 0":                              {"-min-rate", "0", "http://a.example/"},
+		"-timeout is 0s; want > 0":                              {"-timeout", "0", "http://a.example/"},
+		"without seeds the scope must be named":                 {"-dir", t.TempDir()},
+		`Proxy is "ftp://x"; want http://`:                      {"-proxy", "ftp://x", "http://a.example/"},
+		`UserAgent is "a\nb"; want no control characters`:       {"-user-agent", "a\nb", "http://a.example/"},
 	} {
 		status, out, stderr := command(t, t.Context(), args...)
 		assert.Equal(t, exitUsage, status, want)
@@ -185,6 +192,10 @@ func TestBadCommandLines(t *testing.T) {
 	assert.Equal(t, exitUsage, run(t.Context(), []string{"crawl", "-min-delay", "9s", "-max-delay", "1s", "-workers", "-1"}, strings.NewReader(""), &out, &err))
 	assert.Contains(t, err.String(), "want 0 <= factor and 0 <= min <= max")
 	assert.Contains(t, err.String(), "-workers is -1", "all faults at once")
+	status, _, stderr := command(t, t.Context(), "-workers", "x", "-sync=maybe", "-max-body", "5x", "-probes", "-1", "http://a.example/")
+	assert.Equal(t, exitUsage, status)
+	assert.Equal(t, []string{`frontier: crawl: -sync is "maybe"; want true or false`, `-workers is "x"; want an integer`,
+		`-max-body is "5x"; want a number of bytes, k, M or G may follow`, "-probes is -1; want 0 to 250"}, strings.Split(stderr, "\n")[:4], "and each once")
 }
 
 func TestBadFolders(t *testing.T) {
@@ -214,7 +225,8 @@ func TestCommands(t *testing.T) {
 		{nil, exitUsage, "", "no command"},
 		{[]string{"help"}, exitOK, "explain ", ""},
 		{[]string{"fly"}, exitUsage, "", `unknown command "fly"`},
-		{[]string{"crawl", "-help"}, exitOK, "", "-delay-factor"},
+		{[]string{"crawl", "-help"}, exitOK, "--delay-factor value", ""},
+		{[]string{"crawl", "-delay", "--generate-shell-completion"}, exitOK, "--delay-factor:", ""},
 	} {
 		var out, err bytes.Buffer
 		assert.Equal(t, c.status, run(t.Context(), c.args, strings.NewReader(""), &out, &err), c.args)
@@ -260,7 +272,7 @@ func TestStopBeforeTheStart(t *testing.T) {
 }
 
 func TestNoGrace(t *testing.T) {
-	s, err := parseCrawl([]string{"-grace", "0", "http://a.example/"}, io.Discard)
+	s, err := parseCrawl([]string{"-grace", "0", "http://a.example/"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, s.crawler.Grace, "not the default")
 }
@@ -308,12 +320,12 @@ func TestFilters(t *testing.T) {
 
 func TestHostConcurrency(t *testing.T) {
 	for args, want := range map[string]int{"-workers 8": 1, "-workers 8 -host-concurrency 4": 4} {
-		s, err := parseCrawl(append(strings.Fields(args), "http://a.example/"), io.Discard)
+		s, err := parseCrawl(append(strings.Fields(args), "http://a.example/"))
 		require.NoError(t, err)
 		assert.Equal(t, want, s.frontier.HostConcurrency)
 	}
 	for _, bad := range []string{"0", "-1", "1025"} {
-		_, err := parseCrawl([]string{"-host-concurrency", bad, "http://a.example/"}, io.Discard)
+		_, err := parseCrawl([]string{"-host-concurrency", bad, "http://a.example/"})
 		assert.ErrorContains(t, err, "-host-concurrency is "+bad)
 	}
 }

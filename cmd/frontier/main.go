@@ -44,18 +44,10 @@ func main() {
 // cleanly.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code := exitOK
-	crawling := &cli.Command{
-		Name: "crawl", Usage: "crawl from the seeds, or go on where the crawl in -dir was stopped", ArgsUsage: "[flags] [SEED...]",
-		SkipFlagParsing: true, HideHelp: true,
-		Action: func(ctx context.Context, cmd *cli.Command) error {
-			code = runCrawl(ctx, cmd.Args().Slice(), stdout, stderr)
-			return nil
-		},
-	}
 	root := &cli.Command{
 		Name: "frontier", Usage: "crawl politely", Suggest: true, EnableShellCompletion: true, HideVersion: true,
 		Reader: stdin, Writer: stdout, ErrWriter: stderr,
-		Commands:       append([]*cli.Command{crawling}, operateCommands()...),
+		Commands:       append([]*cli.Command{crawlCommand(&code)}, operateCommands()...),
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		OnUsageError:   func(_ context.Context, _ *cli.Command, err error, _ bool) error { return usageError(err.Error()) },
 		Action: func(_ context.Context, cmd *cli.Command) error {

@@ -46,18 +46,18 @@ func (m *moduleFlags) define(fs *flag.FlagSet) {
 }
 
 // validate says what is wrong with them.
-func (m *moduleFlags) validate(bad func(format string, args ...any)) {
+func (m *moduleFlags) validate(o *options) {
 	if m.noRobots && m.warc == "" {
-		bad("-warc-no-robots needs -warc")
+		o.needs("warc-no-robots", "warc")
 	}
 	if m.noArchive && m.warc == "" {
-		bad("-warc-honour-noarchive needs -warc")
+		o.needs("warc-honour-noarchive", "warc")
 	}
 	if m.skip && m.seen == "" {
-		bad("-skip-duplicates needs -seen")
+		o.needs("skip-duplicates", "seen")
 	}
 	if !(m.threshold > 0 && m.threshold <= 1) {
-		bad("-seen-threshold is %v; want > 0 and <= 1", m.threshold)
+		o.bad("want > 0 and <= 1", "seen-threshold")
 	}
 }
 

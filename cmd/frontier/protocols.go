@@ -4,7 +4,6 @@ package main
 
 import (
 	"flag"
-	"fmt"
 
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch/ftp"
@@ -20,7 +19,7 @@ func (p *protocolFlags) define(fs *flag.FlagSet) {
 }
 
 // apply makes Fetchers with the limits of the settings.
-func (p *protocolFlags) apply(s *settings) (errs []error) {
+func (p *protocolFlags) apply(s *settings) {
 	s.crawler.Protocols = map[string]crawler.Fetcher{}
 	for _, name := range p.names {
 		var f crawler.Fetcher
@@ -32,13 +31,13 @@ func (p *protocolFlags) apply(s *settings) (errs []error) {
 			f, err = gopher.New(s.fetch)
 			s.crawler.Normalizer = urlnorm.New().Accept("gopher", "70")
 		default:
-			err = fmt.Errorf("-protocols is %q; want ftp, gopher", name)
+			s.badItem("protocols", name, "want ftp, gopher")
+			continue
 		}
 		if err != nil {
-			errs = append(errs, err)
+			s.faults = append(s.faults, err)
 			continue
 		}
 		s.crawler.Protocols[name] = f
 	}
-	return errs
 }

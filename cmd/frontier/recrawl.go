@@ -52,10 +52,14 @@ func (w *recrawlFlags) define(fs *flag.FlagSet) {
 }
 
 // validate says what is wrong with them.
-func (w *recrawlFlags) validate(given map[string]bool, bad func(format string, args ...any)) {
-	for name := range given {
-		if strings.HasPrefix(name, "recrawl-") && !w.on {
-			bad("-%s needs -recrawl", name)
+func (w *recrawlFlags) validate(o *options) {
+	for _, x := range o.all {
+		if w.on || !strings.HasPrefix(x.Name, "recrawl-") {
+			continue
+		}
+		o.silence(x.Name)
+		if o.given(x.Name) {
+			o.needs(x.Name, "recrawl")
 		}
 	}
 	if !w.on {
@@ -63,17 +67,20 @@ func (w *recrawlFlags) validate(given map[string]bool, bad func(format string, a
 	}
 	w.options.Schedule.Budget = float64(w.budget)
 	s := &w.options.Schedule
-	for name, d := range map[string]time.Duration{"min": s.MinInterval, "max": s.MaxInterval, "probe": s.Probe, "report": w.every, "prior": w.prior} {
-		if d <= 0 {
-			bad("-recrawl-%s is %v; want > 0", name, d)
+	for _, x := range []struct {
+		name string
+		d    time.Duration
+	}{{"min", s.MinInterval}, {"max", s.MaxInterval}, {"probe", s.Probe}, {"report", w.every}, {"prior", w.prior}} {
+		if x.d <= 0 {
+			o.bad("want > 0", "recrawl-"+x.name)
 		}
 	}
 	s.Prior = recrawl.Gamma{Alpha: 0.5, Beta: 0.5 * w.prior.Hours() / 24}
 	if !(s.NewShareMax > 0) {
-		bad("-recrawl-new-max is %v; want more than 0 and at most 1", s.NewShareMax)
+		o.bad("want more than 0 and at most 1", "recrawl-new-max")
 	}
 	if _, err := revisit.Open(w.options); err != nil { // in no folder
-		bad("-recrawl: %w", err)
+		o.wrong("recrawl", err)
 	}
 }
 

@@ -1,0 +1,256 @@
+// This file keeps the options of a crawl: each is a flag of the command and a key of its
+// configuration file. It knows where each got its value, so that whatever is wrong is
+// told with that place; which values are wrong it leaves to those who define them.
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+)
+
+// option is one option. It has its default until the command line, or else the
+// configuration file, says something.
+type option struct {
+	*flag.Flag
+	theme string
+	typed []string // by the command line, in order
+	read  []text   // by the file: one, or the elements of a list
+	from  source
+	wrong bool // it has its default, as what was given is no value
+	off   bool // its value means nothing beside the others'
+}
+
+// text is a value as it stands in a file.
+type text struct {
+	value string
+	line  int
+}
+
+// source is where an option's value is from. A later one counts before an earlier one.
+type source int
+
+const (
+	fromDefault source = iota
+	fromFile
+	fromFlag
+)
+
+// options are all options of a crawl. The flag set holds their values; it reads no
+// command line.
+type options struct {
+	*flag.FlagSet
+	file   string // the configuration file; empty: none
+	all    []*option
+	faults []error
+}
+
+func newOptions() *options {
+	o := &options{FlagSet: flag.NewFlagSet("crawl", flag.ContinueOnError)}
+	o.SetOutput(io.Discard)
+	return o
+}
+
+// define takes in the options that define adds to the flag set, under a theme.
+func (o *options) define(theme string, define func(*flag.FlagSet)) {
+	define(o.FlagSet)
+	o.VisitAll(func(f *flag.Flag) {
+		if o.find(f.Name) == nil {
+			o.all = append(o.all, &option{Flag: f, theme: theme})
+		}
+	})
+}
+
+// find returns an option, or nil.
+func (o *options) find(name string) *option {
+	i := slices.IndexFunc(o.all, func(x *option) bool { return x.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return o.all[i]
+}
+
+// settle gives the options their values: those typed, or else those read.
+func (o *options) settle() {
+	for _, x := range o.all {
+		values := x.typed
+		if len(values) > 0 {
+			x.from = fromFlag
+		} else if len(x.read) > 0 {
+			x.from = fromFile
+			for _, t := range x.read {
+				values = append(values, t.value)
+			}
+		}
+		for _, v := range values {
+			if x.Value.Set(v) != nil {
+				o.badItem(x.Name, v, "want "+x.kind().wanted)
+				_ = x.Value.Set(x.DefValue)
+				x.wrong = true
+			}
+		}
+	}
+}
+
+// given tells whether an option's value is other than by default.
+func (o *options) given(name string) bool { return o.find(name).from != fromDefault }
+
+// stronger tells whether one option was given by a source that counts before another's.
+func (o *options) stronger(name, than string) bool { return o.find(name).from > o.find(than).from }
+
+// silence marks options that mean nothing beside the others.
+func (o *options) silence(names ...string) {
+	for _, name := range names {
+		o.find(name).off = true
+	}
+}
+
+// bad reports that the values of options, alone or together, are not what is wanted.
+// What was no value at all is reported already.
+func (o *options) bad(want string, names ...string) {
+	if slices.ContainsFunc(names, func(name string) bool { return o.find(name).wrong }) {
+		return
+	}
+	if len(names) == 1 {
+		o.fault(names, "%s is %s; %s", o.shown(names[0]), o.find(names[0]).Value, want)
+		return
+	}
+	var values []string
+	for _, name := range names {
+		values = append(values, o.shown(name)+" "+o.find(name).Value.String())
+	}
+	o.fault(names, "%s: %s", strings.Join(values, ", "), want)
+}
+
+// badItem reports a value that was given for an option, or one of several.
+func (o *options) badItem(name, value, want string) {
+	x := o.find(name)
+	for _, t := range x.read {
+		if x.from == fromFile && t.value == value {
+			o.faults = append(o.faults, o.at(t.line, fmt.Errorf("%s is %q; %s", name, value, want)))
+			return
+		}
+	}
+	o.fault([]string{name}, "%s is %q; %s", o.shown(name), value, want)
+}
+
+// wrong reports what somebody else says of an option.
+func (o *options) wrong(name string, err error) {
+	o.fault([]string{name}, "%s: %w", o.shown(name), err)
+}
+
+// needs reports an option that was given without another, unless a flag takes that
+// other one away from a file.
+func (o *options) needs(name, other string) {
+	if !o.stronger(other, name) {
+		o.fault([]string{name, other}, "%s needs %s", o.shown(name), o.shown(other))
+	}
+}
+
+// fault reports something about options, at the first of them that is in the file.
+func (o *options) fault(names []string, format string, args ...any) {
+	err := fmt.Errorf(format, args...)
+	for _, name := range names {
+		if x := o.find(name); x.from == fromFile {
+			err = o.at(x.read[0].line, err)
+			break
+		}
+	}
+	o.faults = append(o.faults, err)
+}
+
+// at is an error in a line of the file.
+func (o *options) at(line int, err error) error { return fmt.Errorf("%s:%d: %w", o.file, line, err) }
+
+// shown is an option's name as who gave it wrote it.
+func (o *options) shown(name string) string {
+	if o.find(name).from == fromFile {
+		return name
+	}
+	return "-" + name
+}
+
+// err is all that was reported.
+func (o *options) err() error { return errors.Join(o.faults...) }
+
+// flags returns the options as flags of a command. What is typed is only noted, and
+// judged together with all else by settle and those who define the options.
+func (o *options) flags() (all []cli.Flag) {
+	for _, x := range o.all {
+		f := &cli.GenericFlag{Name: x.Name, Usage: x.Usage, Category: x.theme, Value: &typed{x}, HideDefault: true}
+		if x.kind() == boolean {
+			all = append(all, &boolFlag{f})
+			continue
+		}
+		if !x.empty() {
+			f.HideDefault, f.DefaultText = false, x.DefValue
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// empty tells whether the default is one that goes without saying.
+func (x *option) empty() bool {
+	return slices.Contains([]string{"", "0", "0s", "false", "[]"}, x.DefValue)
+}
+
+// typed is an option for package cli.
+type typed struct{ *option }
+
+func (t *typed) Set(s string) error { t.typed = append(t.typed, s); return nil }
+func (t *typed) Get() any           { return t.typed }
+func (t *typed) String() string     { return t.DefValue }
+func (t *typed) IsBoolFlag() bool   { return t.kind() == boolean }
+
+// boolFlag is a flag that stands alone, for the help.
+type boolFlag struct{ *cli.GenericFlag }
+
+func (*boolFlag) TakesValue() bool { return false }
+func (b *boolFlag) String() string { return cli.FlagStringer(b) }
+
+// kind is what an option's values look like.
+type kind struct {
+	name   string // in the documentation
+	wanted string // in messages
+}
+
+var (
+	boolean  = &kind{"true or false", "true or false"}
+	integer  = &kind{"integer", "an integer"}
+	number   = &kind{"number", "a number"}
+	duration = &kind{"time", "a time as in 500ms, 90s, 15m or 24h"}
+	size     = &kind{"bytes", "a number of bytes, k, M or G may follow"}
+	share    = &kind{"rate", "a number more than 0, and perhaps /s, /m, /h or /d"}
+	several  = &kind{"list of texts", "a list of texts"}
+	single   = &kind{"text", "a text"}
+)
+
+func (x *option) kind() *kind {
+	switch x.Value.(type) {
+	case *byteSize:
+		return size
+	case *rate:
+		return share
+	case *list, *repeated:
+		return several
+	}
+	switch x.Value.(flag.Getter).Get().(type) {
+	case bool:
+		return boolean
+	case time.Duration:
+		return duration
+	case float64:
+		return number
+	case string:
+		return single
+	}
+	return integer
+}

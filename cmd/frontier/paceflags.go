@@ -1,0 +1,117 @@
+// This file reads the flags of crawl that say how hosts are treated: the pauses between
+// contacts, how many at once, and what follows failures.
+
+package main
+
+import (
+	"flag"
+	"math"
+	"net/netip"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// paceFlags are those flags before they are judged.
+type paceFlags struct {
+	delay, groupDelay, retryWait time.Duration
+	factor                       float64
+	minDelay, maxDelay           time.Duration
+	tries                        int
+	exempt                       list
+}
+
+func (p *paceFlags) define(fs *flag.FlagSet, s *settings) {
+	fs.DurationVar(&p.delay, "delay", 0, "fixed `pause` between two contacts with a host, instead of -delay-factor")
+	fs.Float64Var(&p.factor, "delay-factor", 10, "pause as a multiple of the last fetch's duration")
+	fs.DurationVar(&p.minDelay, "min-delay", time.Second, "least pause under -delay-factor")
+	fs.DurationVar(&p.maxDelay, "max-delay", 30*time.Second, "greatest pause under -delay-factor")
+	fs.DurationVar(&p.groupDelay, "group-delay", 0, "fixed `pause` between two contacts with an address (default: as for a host)")
+	fs.DurationVar(&s.frontier.Backoff.Base, "backoff-base", 2*time.Second, "pause after the first failure that slows a host down, twice as long after each further one")
+	fs.DurationVar(&s.frontier.Backoff.Max, "backoff-max", 10*time.Minute, "greatest such pause")
+	fs.IntVar(&s.frontier.Quarantine.Probes, "probes", 3, "a host that only fails is tried again after 10, 20, 40 minutes, and so on, up to a day; after so many failed `probes` its URLs are given up (0: the crawl waits until it returns)")
+	fs.IntVar(&s.frontier.Quarantine.After, "quarantine-after", 8, "failures in a row, of nothing but failures, after which a host is merely probed")
+	fs.DurationVar(&s.frontier.Quarantine.Probe, "quarantine-probe", 10*time.Minute, "pause before the first probe, twice as long before each further one")
+	fs.BoolVar(&s.crawler.Groups.Off, "no-groups", false, "hosts with the same address owe it nothing together")
+	fs.IntVar(&s.frontier.HostConcurrency, "host-concurrency", 1, "contacts with one host at once")
+	fs.IntVar(&s.crawler.Groups.Concurrency, "group-concurrency", 1, "contacts with one address at once")
+	fs.Var(&p.exempt, "group-exempt", "`networks` (CIDR) whose addresses are shared without being one server, as of a CDN; comma-separated")
+	fs.DurationVar(&s.crawler.MaxCrawlDelay, "max-crawl-delay", 0, "greatest Crawl-delay of a robots.txt that is honoured (default: any)")
+	fs.DurationVar(&s.crawler.MaxRetryAfter, "max-retry-after", 24*time.Hour, "greatest Retry-After that is honoured")
+	fs.IntVar(&p.tries, "retry-tries", 3, "tries of a URL in all; without it and -retry-wait they depend on the kind of failure")
+	fs.DurationVar(&p.retryWait, "retry-wait", 30*time.Second, "wait after the first failed try, four times as long after each further one")
+}
+
+// apply judges the flags and completes the options.
+func (p *paceFlags) apply(s *settings) {
+	p.applyDelays(s)
+	if b := s.frontier.Backoff; b.Base <= 0 || b.Max < b.Base {
+		s.bad("want 0 < base <= max", "backoff-base", "backoff-max")
+	}
+	if n := s.frontier.Quarantine.Probes; n < 0 || n > 250 {
+		s.bad("want 0 to 250", "probes")
+	}
+	if n := s.frontier.HostConcurrency; n < 1 || n > 1024 {
+		s.bad("want 1 to 1024", "host-concurrency")
+	}
+	if s.crawler.Groups.Concurrency < 1 {
+		s.bad("want >= 1", "group-concurrency")
+	}
+	for _, n := range p.exempt {
+		net, err := netip.ParsePrefix(n)
+		if err != nil {
+			s.badItem("group-exempt", n, "want networks like 192.0.2.0/24")
+		}
+		s.crawler.Groups.Exempt = append(s.crawler.Groups.Exempt, net)
+	}
+	if s.crawler.MaxCrawlDelay < 0 {
+		s.bad("want >= 0", "max-crawl-delay")
+	}
+	if s.crawler.MaxRetryAfter <= 0 {
+		s.bad("want > 0", "max-retry-after")
+	}
+	if p.tries < 1 || p.retryWait < 0 {
+		s.bad("want tries >= 1 and a wait >= 0", "retry-tries", "retry-wait")
+	}
+	if s.given("retry-tries") || s.given("retry-wait") {
+		s.frontier.Retry = frontier.Retries(p.tries, p.retryWait)
+	} else {
+		s.silence("retry-tries", "retry-wait")
+	}
+}
+
+// applyDelays decides between -delay and -delay-factor: whichever counts more.
+func (p *paceFlags) applyDelays(s *settings) {
+	byFactor := []string{"delay-factor", "min-delay", "max-delay"}
+	fixed := s.given("delay")
+	for _, name := range byFactor {
+		switch {
+		case !fixed || !s.given(name) || s.stronger("delay", name):
+		case s.stronger(name, "delay"):
+			fixed = false
+		default:
+			s.fault([]string{"delay"}, "%s cannot be combined with %s, %s or %s", s.shown("delay"), s.shown("delay-factor"), s.shown("min-delay"), s.shown("max-delay"))
+		}
+	}
+	s.frontier.Delay = frontier.FactorDelay(p.factor, p.minDelay, p.maxDelay)
+	if fixed {
+		s.frontier.Delay = frontier.FixedDelay(p.delay)
+		s.silence(byFactor...)
+	} else {
+		s.silence("delay")
+	}
+	if fixed && p.delay < 0 {
+		s.bad("want >= 0", "delay")
+	}
+	if !fixed && (!(p.factor >= 0) || math.IsInf(p.factor, 1) || p.minDelay < 0 || p.maxDelay < p.minDelay) {
+		s.bad("want 0 <= factor and 0 <= min <= max", byFactor...)
+	}
+	if !s.given("group-delay") {
+		s.silence("group-delay")
+		return
+	}
+	s.frontier.GroupDelay = frontier.FixedDelay(p.groupDelay)
+	if p.groupDelay < 0 {
+		s.bad("want >= 0", "group-delay")
+	}
+}

@@ -1,0 +1,105 @@
+// This file reads the seeds of a crawl, and the flags that say where it may go from them.
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+// scopeFlags are those flags before they are judged.
+type scopeFlags struct {
+	hosts, domains   list
+	include, exclude repeated
+}
+
+func (c *scopeFlags) define(fs *flag.FlagSet, o *crawler.Options) {
+	fs.Var(&c.hosts, "scope-hosts", "`hosts` to crawl, comma-separated; * for any (default: those of the seeds)")
+	fs.Var(&c.domains, "scope-domains", "`domains` to crawl with all hosts below them, comma-separated")
+	fs.Var(&c.include, "include", "`pattern` (Go regular expression) that a URL must match; repeatable: one of them")
+	fs.Var(&c.exclude, "exclude", "`pattern` that no URL may match; repeatable")
+	fs.IntVar(&o.Scope.MaxDepth, "max-depth", 0, "greatest number of links from a seed (default: any)")
+	fs.IntVar(&o.Scope.MaxURL, "max-url", 4096, "greatest length of a URL in bytes")
+}
+
+// compile judges what does not depend on the seeds.
+func (c *scopeFlags) compile(s *settings) {
+	compile := func(name string, patterns []string) (out []*regexp.Regexp) {
+		for _, p := range patterns {
+			re, err := regexp.Compile(p)
+			if err != nil {
+				s.badItem(name, p, "want a pattern: "+err.Error())
+				continue
+			}
+			out = append(out, re)
+		}
+		return out
+	}
+	s.crawler.Scope.Include = compile("include", c.include)
+	s.crawler.Scope.Exclude = compile("exclude", c.exclude)
+	if s.crawler.Scope.MaxDepth < 0 {
+		s.bad("want >= 0", "max-depth")
+	}
+	if s.crawler.Scope.MaxURL < 0 {
+		s.bad("want >= 0", "max-url")
+	}
+}
+
+// apply decides where the crawl may go.
+func (c *scopeFlags) apply(s *settings) {
+	sc := &s.crawler.Scope
+	sc.Domains = c.domains
+	for _, h := range c.hosts {
+		if h == "*" {
+			sc.Domains = nil
+			return
+		}
+		sc.Hosts = append(sc.Hosts, h)
+	}
+	if len(sc.Hosts) > 0 || len(sc.Domains) > 0 {
+		return
+	}
+	for _, u := range s.seeds {
+		if h, err := frontier.HostName(u); err == nil {
+			sc.Hosts = append(sc.Hosts, h)
+		}
+	}
+	if len(sc.Hosts) == 0 {
+		s.faults = append(s.faults, errors.New("without seeds the scope must be named: -scope-hosts or -scope-domains"))
+	}
+}
+
+// addSeeds normalizes the seeds.
+func (s *settings) addSeeds(args []string) {
+	norm := s.crawler.Normalizer
+	if norm == nil {
+		norm = urlnorm.New()
+	}
+	for _, a := range args {
+		u := a
+		if _, port, ok := strings.Cut(a, ":"); !ok || port != "" && port[0] >= '0' && port[0] <= '9' {
+			u = "http://" + a // a host name alone, maybe with a port
+		}
+		u, err := norm.Normalize(u)
+		scheme, _, _ := strings.Cut(u, "://")
+		if err == nil && !strings.HasPrefix(u, "http") && s.crawler.Protocols[scheme] == nil {
+			err = errors.New("want http or https, or a scheme of -protocols")
+		}
+		if err != nil {
+			s.faults = append(s.faults, fmt.Errorf("seed %q: %w", fetch.Redact(a), err))
+			continue
+		}
+		s.seeds = append(s.seeds, u)
+	}
+	if len(args) == 0 && (s.dir == "" || !exists(s.dir)) {
+		s.faults = append(s.faults, errors.New("no seed given, and no crawl in -dir to go on with"))
+	}
+}

@@ -1,0 +1,128 @@
+// This file reads the command line of crawl. It turns it into options and says
+// everything that is wrong with it; it opens nothing.
+
+package main
+
+import (
+	"flag"
+	"os"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/checkpoint"
+	"github.com/seed-7440039f/frontier/crawler/dns"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+// settings are what a command line asks for.
+type settings struct {
+	*options
+	dir     string
+	doneLog string
+	sync    bool
+	verbose bool
+	memory  byteSize
+	seeds   []string
+
+	frontier frontier.Options
+	fetch    fetch.Options // of crawler.Fetcher
+	names    *dns.Resolver // nil if a proxy looks names up
+	crawler  crawler.Options
+	limits   *frontier.Limits  // of each host; nil: as they are
+	parts    []checkpoint.Part // of which checkpoints are made
+
+	pace      paceFlags
+	bounds    limitFlags
+	scope     scopeFlags
+	wanted    filterFlags
+	web       fetchFlags
+	protocols protocolFlags
+	modules   moduleFlags
+	recrawl   recrawlFlags
+	console   consoleFlags
+	copies    checkpointFlags
+}
+
+// newSettings are the defaults, and the options that change them.
+func newSettings() *settings {
+	s := &settings{options: newOptions()}
+	s.define("the crawl", s.defineCrawl)
+	s.define("where it goes", func(fs *flag.FlagSet) { s.scope.define(fs, &s.crawler) })
+	s.define("which URLs and answers are wanted", func(fs *flag.FlagSet) { s.wanted.define(fs, &s.crawler) })
+	s.define("how hosts are treated", func(fs *flag.FlagSet) { s.pace.define(fs, s) })
+	s.define("limits of each host", s.bounds.define)
+	s.define("how pages are fetched", func(fs *flag.FlagSet) {
+		s.web.define(fs, &s.fetch)
+		s.protocols.define(fs)
+	})
+	s.define("what is made of pages", s.modules.define)
+	s.define("fetching again", s.recrawl.define)
+	s.define("copies", s.copies.define)
+	s.define("the status page", s.console.define)
+	return s
+}
+
+func (s *settings) defineCrawl(fs *flag.FlagSet) {
+	fs.StringVar(&s.dir, "dir", "", "`folder` that keeps the crawl; if it exists the crawl goes on (default: in memory)")
+	fs.IntVar(&s.crawler.Workers, "workers", 16, "pages fetched at once at most")
+	fs.Int64Var(&s.crawler.MaxPages, "max-pages", 0, "stop after so many pages in this run (default: never)")
+	fs.Int64Var(&s.crawler.MaxPagesPerHost, "max-pages-per-host", 0, "pages of one host in this run; its other URLs are given up (default: all)")
+	fs.Var(s.memory.set(0), "memory", "`bytes` of memory for the frontier; k, M, G may follow (default: 512M with -dir, else 256M)")
+	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
+	fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
+	fs.StringVar(&s.doneLog, "done-log", "", "append each URL to this `file` once its visit is recorded")
+	fs.BoolVar(&s.verbose, "v", false, "log every failed fetch")
+}
+
+// judge completes the settings from their options and those seeds. The error has
+// everything that is wrong with them.
+func (s *settings) judge(seeds []string) error {
+	s.settle()
+	s.judgeCrawl()
+	s.pace.apply(s)
+	s.bounds.apply(s)
+	s.modules.validate(s.options)
+	s.recrawl.validate(s.options)
+	s.copies.validate(s.options)
+	s.wanted.apply(s.options, &s.crawler)
+	s.web.apply(s)
+	s.scope.compile(s)
+	if len(s.faults) == 0 {
+		var err error
+		if s.crawler.Fetcher, err = fetch.New(s.fetch); err != nil {
+			s.faults = append(s.faults, err)
+		}
+	}
+	s.protocols.apply(s)
+	s.addSeeds(seeds)
+	s.scope.apply(s)
+	return s.err()
+}
+
+func (s *settings) judgeCrawl() {
+	s.frontier.MemoryBudget = int64(s.memory)
+	if s.sync && s.dir == "" {
+		s.needs("sync", "dir")
+	}
+	if s.crawler.Workers < 1 {
+		s.bad("want >= 1", "workers")
+	}
+	if s.crawler.MaxPages < 0 {
+		s.bad("want >= 0", "max-pages")
+	}
+	if s.crawler.MaxPagesPerHost < 0 {
+		s.bad("want >= 0", "max-pages-per-host")
+	}
+	if s.crawler.Grace < 0 {
+		s.bad("want >= 0", "grace")
+	}
+	if s.crawler.Grace == 0 {
+		s.crawler.Grace = 1 // to Options, 0 means the default
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
