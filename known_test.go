@@ -58,6 +58,39 @@ func TestKnownWhereverTheMarksAre(t *testing.T) {
 	w.knows(all...)
 }
 
+// answering calls then after each answer about known URLs.
+type answering struct {
+	frontier.Spill
+	then func()
+}
+
+func (s *answering) Known(marks []frontier.Mark, known []bool) error {
+	err := s.Spill.Known(marks, known)
+	s.then()
+	return err
+}
+
+// A URL that was known in memory when the Spill was asked for others is known still
+// when the answer comes, although a checkpoint has taken it out of memory meanwhile.
+func TestCheckpointDuringALookUp(t *testing.T) {
+	machine := spilltest.OpenMemory(t, spill.Options{})
+	s := &answering{machine.Store, func() {}}
+	w := newWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), Spill: s})
+	w.add(urlsOf("a.example", 40)...)
+	require.NoError(t, w.f.MoveNow(false))
+	w.reopen() // nothing is popular yet
+	w.add("http://b.example/young")
+	meanwhile := 0
+	s.then = func() {
+		if meanwhile++; meanwhile == 1 {
+			require.NoError(t, w.f.MoveNow(false))
+		}
+	}
+	w.knows("http://a.example/1", "http://b.example/young")
+	require.Positive(t, meanwhile)
+	require.EqualValues(t, 41, w.f.Stats().Known)
+}
+
 // What the disk holds costs no memory, and none is asked for more than once of
 // what is popular.
 func TestKnownURLsLeaveMemory(t *testing.T) {
