@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
@@ -132,4 +133,40 @@ func TestEveryURLIsVisitedOnceByManyWorkersOverLittleMemory(t *testing.T) {
 	st := w.f.Stats()
 	require.Zero(t, st.Waiting+st.Scheduled+st.Leased+st.Unreadable)
 	t.Logf("%+v", st)
+}
+
+// packingTimed is a Spill that calls packed after each PackTimed.
+type packingTimed struct {
+	frontier.Spill
+	packed func()
+}
+
+func (p *packingTimed) PackTimed(gen uint32, records []frontier.TimedRecord) ([]frontier.TimedBlock, error) {
+	blocks, err := p.Spill.PackTimed(gen, records)
+	p.packed()
+	return blocks, err
+}
+
+// A URL that comes while a round moves others is moved by the next one: the log that has
+// it is not kept for longer.
+func TestURLComesDuringARoundOfMoving(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	during := true
+	store := &packingTimed{w.machine.Store, func() {
+		if during {
+			during = false
+			w.add("http://during.example/")
+		}
+	}}
+	require.NoError(t, w.f.Close())
+	w.opts.Spill = store
+	w.open()
+	w.soon("http://scheduled.example/", time.Hour)
+	require.NoError(t, w.f.MoveNow(false))
+	require.False(t, during)
+	w.add("http://between.example/")
+	require.NoError(t, w.f.MoveNow(false))
+	w = w.killed()
+	w.until(2 * time.Hour)
+	require.ElementsMatch(t, []string{"http://scheduled.example/", "http://during.example/", "http://between.example/"}, w.rest())
 }
