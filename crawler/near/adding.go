@@ -18,11 +18,11 @@ type adding struct {
 	page       Page
 	id         id
 	match      Match
-	mirrorOf   string // host of the same page
+	sameAt     []string // other hosts with the same page at the same path
 }
 
 func (a *adding) try() error {
-	a.match, a.mirrorOf = Match{}, ""
+	a.match, a.sameAt = Match{}, nil
 	return a.x.db.Update(func(txn *badger.Txn) error {
 		known, err := a.forget(txn)
 		if known || err != nil {
@@ -38,11 +38,9 @@ func (a *adding) try() error {
 			if err := a.index(txn); err != nil {
 				return err
 			}
-		} else if host, path := hostAndPath(first.url); host != a.host && path == a.path {
-			a.mirrorOf = host
-			if err := txn.Set(mirrorKey(a.host, host, a.id), nil); err != nil {
-				return err
-			}
+		}
+		if err := a.compareHosts(txn, first); err != nil {
+			return err
 		}
 		if err := txn.Set(hostKey(a.host, a.id), nil); err != nil {
 			return err
@@ -64,12 +62,7 @@ func (a *adding) forget(txn *badger.Txn) (known bool, err error) {
 	a.match.Known, a.match.Changed = true, true
 	a.match.Change = a.page.Change(&old.page)
 	if old.first != a.id {
-		first, err := getRecord(txn, old.first)
-		if first == nil || err != nil {
-			return false, err
-		}
-		host, _ := hostAndPath(first.url)
-		return false, txn.Delete(mirrorKey(a.host, host, a.id))
+		return false, nil
 	}
 	for _, key := range a.x.prints(&old.page) {
 		if err := deleteIf(txn, key, a.id); err != nil {

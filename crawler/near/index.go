@@ -173,8 +173,8 @@ func (x *Index) Add(url string, p Page) (Match, error) {
 		}
 		break
 	}
-	if a.mirrorOf != "" {
-		x.noticeMirror(a.host, a.mirrorOf)
+	for _, host := range a.sameAt {
+		x.noticeMirror(a.host, host)
 	}
 	return a.match, nil
 }

@@ -1,4 +1,4 @@
-// This file tests the index: what it finds, forgets, keeps, and says of hosts.
+// This file tests the index: what it finds, forgets and keeps.
 
 package near
 
@@ -84,7 +84,7 @@ func TestAdd(t *testing.T) {
 func TestChangedPagesLeaveNothing(t *testing.T) {
 	x := open(t, "", Options{})
 	rows := func() (n int) {
-		require.NoError(t, x.db.View(func(txn *badger.Txn) error { n = count(txn, nil); return nil }))
+		require.NoError(t, x.db.View(func(txn *badger.Txn) error { n = countRows(txn, nil); return nil }))
 		return n
 	}
 	add(t, x, "http://a.example/", prose(100, 0))
@@ -169,72 +169,6 @@ func TestConcurrentAdds(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Equal(t, map[Kind]int{New: 20, SameByte: 140}, kinds)
-}
-
-func TestMirrors(t *testing.T) {
-	var told []Mirror
-	dir := t.TempDir()
-	x := open(t, dir, Options{OnMirror: func(m Mirror) { told = append(told, m) }})
-	for i := range 40 {
-		hosts := []string{"a.example", "mirror.a.example"}
-		if i%3 == 0 { // both are crawled at once
-			hosts[0], hosts[1] = hosts[1], hosts[0]
-		}
-		for _, h := range hosts {
-			add(t, x, fmt.Sprintf("http://%s/page?%d", h, i), prose(60, i))
-		}
-		add(t, x, fmt.Sprintf("http://c.example/other/%d", i), prose(60, i)) // copies, but no mirror
-		add(t, x, fmt.Sprintf("http://d.example/page?%d", i), prose(60, i+1000*(i%2)))
-	}
-	want := []Mirror{{Host: "mirror.a.example", Of: "a.example", Same: 40, Pages: 40}}
-	got, err := x.Mirrors()
-	require.NoError(t, err)
-	assert.Equal(t, want, got)
-	require.Len(t, told, 1, "40 pages are two doublings of 10")
-	assert.Equal(t, Mirror{Host: "mirror.a.example", Of: "a.example", Same: 10, Pages: 10}, told[0])
-	require.NoError(t, x.Close())
-	x = open(t, dir, Options{})
-	got, err = x.Mirrors()
-	require.NoError(t, err)
-	assert.Equal(t, want, got)
-
-	for i := range 20 { // the mirror becomes a site of its own
-		add(t, x, fmt.Sprintf("http://mirror.a.example/page?%d", i), prose(60, i+5000))
-	}
-	got, err = x.Mirrors()
-	require.NoError(t, err)
-	assert.Empty(t, got)
-}
-
-// Which of two hosts is the mirror does not depend on which had its pages first.
-func TestMirrorsStayWhatTheyAre(t *testing.T) {
-	var told []Mirror
-	x := open(t, "", Options{OnMirror: func(m Mirror) { told = append(told, m) }})
-	pairs := [][2]string{{"mirror.a.example", "a.example"}, {"d.example", "c.example"}}
-	add2 := func(i int, first, second string) {
-		for _, h := range []string{first, second} {
-			add(t, x, fmt.Sprintf("http://%s/page?%d", h, i), prose(60, i))
-		}
-	}
-	for k, p := range pairs {
-		for i := range 10 {
-			add2(100*k+i, p[0], p[1]) // the mirror is first, until it is told
-		}
-	}
-	require.Len(t, told, 2)
-	for k, p := range pairs {
-		assert.Equal(t, Mirror{Host: p[0], Of: p[1], Same: 10, Pages: 10}, told[k])
-		for i := 10; i < 30; i++ {
-			add2(100*k+i, p[1], p[0])
-		}
-	}
-	got, err := x.Mirrors()
-	require.NoError(t, err)
-	assert.Equal(t, []Mirror{
-		{Host: "d.example", Of: "c.example", Same: 30, Pages: 30},
-		{Host: "mirror.a.example", Of: "a.example", Same: 30, Pages: 30},
-	}, got)
-	assert.Len(t, told, 2, "once each")
 }
 
 func TestDamagedRowsAreReported(t *testing.T) {

@@ -6,8 +6,9 @@
 //	t print                     -> id of the page with these words
 //	s band hash id              -> nothing; a page with this super-shingle
 //	h host 0 id                 -> nothing; the pages of a host
-//	m host 0 host 0 id          -> nothing; a page that both hosts, in order of names,
-//	                               have; id is of the one that had it later
+//	m host 0 host 0 id          -> id; the two pages of two hosts, in order of names, at a
+//	                               path where they were the same when the later was added;
+//	                               who counts looks whether they still are
 //
 // Only first pages have b, t and s rows. An id is a keyed hash of a URL.
 
@@ -25,7 +26,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-const formatVersion = 1
+const formatVersion = 2
 
 var (
 	metaKey      = []byte("\x00meta")
@@ -58,9 +59,12 @@ func hostKey(host string, i id) []byte {
 
 func hostPrefix(host string) []byte { return []byte("h" + host + "\x00") }
 
-// mirrorKey is that of a page of host, which other had first.
-func mirrorKey(host, other string, i id) []byte {
-	return append(mirrorPrefix(host, other), i[:]...)
+// mirrorRow is that of two hosts' pages at one path.
+func mirrorRow(host string, i id, other string, j id) (key, value []byte) {
+	if other < host {
+		i, j = j, i
+	}
+	return append(mirrorPrefix(host, other), i[:]...), j[:]
 }
 
 func mirrorPrefix(host, other string) []byte {
@@ -204,20 +208,48 @@ func parseMeta(b []byte) (m meta, err error) {
 	return m, nil
 }
 
-// hostAndPath cuts a URL: the path has its query, too.
+// hostAndPath cuts a URL: the path has its query, too. What is longer than a host's name
+// can be counts as no host.
 func hostAndPath(raw string) (host, path string) {
+	const longest = 255 // RFC 1035, section 2.3.4
 	u, err := url.Parse(raw)
 	if err != nil {
 		return "", raw
 	}
-	return strings.ToLower(u.Hostname()), u.RequestURI()
+	if host = u.Hostname(); len(host) > longest {
+		return "", u.RequestURI()
+	}
+	return strings.ToLower(host), u.RequestURI()
 }
 
-// cutPair reads a mirror row's hosts.
-func cutPair(key []byte) (host, other string) {
+// onHost returns a URL with another host's name in it, and reports whether it can.
+func onHost(raw, host string) (string, bool) {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok {
+		return "", false
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority := rest[:end]
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		host = authority[:i+1] + host
+	}
+	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexAny(authority, "]@") {
+		host += authority[i:]
+	}
+	return scheme + "://" + host + rest[end:], true
+}
+
+// cutPair reads a mirror row's hosts and the page of the first.
+func cutPair(key []byte) (host, other string, page id) {
 	parts := bytes.SplitN(bytes.TrimPrefix(key, []byte("m")), []byte{0}, 3)
 	if len(parts) < 3 {
-		return "", ""
+		return "", "", id{}
 	}
-	return string(parts[0]), string(parts[1])
+	return string(parts[0]), string(parts[1]), idOf(parts[2])
 }

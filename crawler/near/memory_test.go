@@ -75,6 +75,9 @@ func TestPairsAreBounded(t *testing.T) {
 	for i := range 3 * maxPairs {
 		m.seen("a.example", fmt.Sprintf("host%d.example", i), 10)
 		require.LessOrEqual(t, len(m.pairs), maxPairs)
+		require.LessOrEqual(t, len(m.partners), maxPairs)
+		require.LessOrEqual(t, len(m.partnersOf("a.example")), maxPartners)
 	}
 	assert.Len(t, m.pairs, maxPairs)
+	assert.Len(t, m.partners, maxPairs)
 }

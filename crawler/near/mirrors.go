@@ -1,13 +1,13 @@
-// This file notices hosts that have the same pages: mirrors. It counts rows that
-// index.go writes; all that is in memory is a guess when to count.
+// This file notices hosts that have the same pages: mirrors. While a page is added it
+// looks whether the hosts that had pages in common with its own have it at the same path,
+// too, and writes that down; later it counts. When to count, and which hosts those are, is
+// a guess that is kept in memory: see pairs.go.
 
 package near
 
 import (
 	"cmp"
-	"math"
 	"slices"
-	"sync"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -24,56 +24,16 @@ type Mirror struct {
 	Same, Pages int
 }
 
-// mirrorCounts count pairs of hosts since the Index was opened.
-type mirrorCounts struct {
-	mu    sync.Mutex
-	pairs map[[2]string]int // guarded by mu; at most maxPairs; far below 0: told
-}
-
-const maxPairs = 10_000
-
-// seen counts one more page that two hosts have, and reports whether that is a time
-// to look closer: after the least number of pages, and after each doubling.
-func (m *mirrorCounts) seen(host, of string, least int) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	pair := [2]string{host, of}
-	if m.pairs == nil {
-		m.pairs = map[[2]string]int{}
-	}
-	if _, ok := m.pairs[pair]; !ok && len(m.pairs) == maxPairs {
-		for p := range m.pairs { // any will do: who has many comes again
-			delete(m.pairs, p)
-			break
-		}
-	}
-	m.pairs[pair]++
-	n := m.pairs[pair]
-	return n >= least && n%least == 0 && (n/least)&(n/least-1) == 0
-}
-
-// tell reports whether a pair is to be told of now: it was not yet.
-func (m *mirrorCounts) tell(host, of string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	pair := [2]string{host, of}
-	if m.pairs[pair] < 0 {
-		return false
-	}
-	m.pairs[pair] = math.MinInt
-	return true
-}
-
 // noticeMirror counts a pair of hosts, and reports it if they are mirrors.
 func (x *Index) noticeMirror(host, of string) {
 	host, of = min(host, of), max(host, of)
-	if x.opts.OnMirror == nil || !x.mirrors.seen(host, of, x.opts.MirrorPages) {
+	if !x.mirrors.seen(host, of, x.opts.MirrorPages) || x.opts.OnMirror == nil {
 		return
 	}
 	var found []Mirror
-	err := x.db.View(func(txn *badger.Txn) error {
-		found = x.mirrorsUnder(txn, mirrorPrefix(host, of))
-		return nil
+	err := x.db.View(func(txn *badger.Txn) (err error) {
+		found, err = x.mirrorsUnder(txn, mirrorPrefix(host, of), false)
+		return err
 	})
 	if err == nil && len(found) > 0 && x.mirrors.tell(host, of) {
 		for _, m := range found {
@@ -83,58 +43,167 @@ func (x *Index) noticeMirror(host, of string) {
 }
 
 // Mirrors returns the hosts that are mirrors of others, as far as their pages were
-// added, in order. It reads a row for each page that is at the same path of two
+// added, in order. It reads three rows for each page that is at the same path of two
 // hosts, and one for each page of those that may be mirrors.
+//
+// Two hosts that both have fewer pages than Options.MirrorPages are compared as a whole:
+// Options.MirrorShare of the pages of the host that has more must be the same. While more
+// pages may come that tells nothing, so Options.OnMirror is not told of them. Pages that
+// have fewer than three texts among them make no mirror.
 func (x *Index) Mirrors() (all []Mirror, err error) {
 	x.life.RLock()
 	defer x.life.RUnlock()
 	if x.closed {
 		return nil, ErrClosed
 	}
-	err = x.db.View(func(txn *badger.Txn) error {
-		all = x.mirrorsUnder(txn, []byte("m"))
-		return nil
+	err = x.db.View(func(txn *badger.Txn) (err error) {
+		all, err = x.mirrorsUnder(txn, []byte("m"), true)
+		return err
 	})
 	slices.SortFunc(all, func(a, b Mirror) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Of, b.Of)) })
 	return all, err
 }
 
-// mirrorsUnder finds mirrors among the pairs of hosts with rows under a prefix.
-func (x *Index) mirrorsUnder(txn *badger.Txn, prefix []byte) (all []Mirror) {
-	var host, other string
-	same := 0 // pages that both have
+// common is what two hosts, in order of names, have in common.
+type common struct {
+	a, b  string
+	same  int            // pages at the same paths
+	texts map[Print]bool // of these pages; no more are kept than need be told apart
+}
+
+// mirrorsUnder finds mirrors among the pairs of hosts with rows under a prefix; whole says
+// that small hosts are to be compared, too.
+func (x *Index) mirrorsUnder(txn *badger.Txn, prefix []byte, whole bool) (all []Mirror, err error) {
+	var c common
 	judge := func() {
-		if m, ok := x.mirror(txn, host, other, same); ok {
+		if m, ok := x.mirror(txn, &c, whole); ok {
 			all = append(all, m)
 		}
 	}
 	it := keysOf(txn, prefix)
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
-		a, b := cutPair(it.Item().Key())
-		if a != host || b != other {
+		a, b, page := cutPair(it.Item().Key())
+		if a != c.a || b != c.b {
 			judge()
-			host, other, same = a, b, 0
+			c = common{a: a, b: b, texts: map[Print]bool{}}
 		}
-		same++
+		var other id
+		if err := it.Item().Value(func(v []byte) error { other = idOf(v); return nil }); err != nil {
+			return nil, err
+		}
+		if err := x.count(txn, &c, page, other); err != nil {
+			return nil, err
+		}
 	}
 	judge()
-	return all
+	return all, nil
 }
 
-// mirror decides whether one of two hosts, in order of names, is a mirror of the other.
-func (x *Index) mirror(txn *badger.Txn, a, b string, same int) (Mirror, bool) {
-	if same < x.opts.MirrorPages {
+// count counts two pages if they are still the same: either may have changed.
+func (x *Index) count(txn *badger.Txn, c *common, i, j id) error {
+	a, err := getRecord(txn, i)
+	if a == nil || err != nil {
+		return err
+	}
+	b, err := getRecord(txn, j)
+	if b == nil || err != nil {
+		return err
+	}
+	if kind, _ := compare(&a.page, &b.page, x.opts.Threshold); kind == New {
+		return nil
+	}
+	c.same++
+	if len(c.texts) < fewTexts {
+		c.texts[a.page.Text] = true
+	}
+	return nil
+}
+
+// fewTexts is how many different texts the pages that hosts have in common must have: one
+// text all over, such as what a server answers to whatever it is asked, tells nothing.
+const fewTexts = 3
+
+// mirror decides whether one of two hosts is a mirror of the other.
+func (x *Index) mirror(txn *badger.Txn, c *common, whole bool) (Mirror, bool) {
+	if few := min(fewTexts, x.opts.MirrorPages); c.same < few || len(c.texts) < few {
 		return Mirror{}, false
 	}
-	m := Mirror{Host: b, Of: a, Same: same, Pages: min(count(txn, hostPrefix(a)), count(txn, hostPrefix(b)))}
-	if len(b) < len(a) {
-		m.Host, m.Of = a, b
+	if !whole && c.same < x.opts.MirrorPages {
+		return Mirror{}, false
 	}
-	return m, float64(same) >= x.opts.MirrorShare*float64(m.Pages)
+	na, nb := countRows(txn, hostPrefix(c.a)), countRows(txn, hostPrefix(c.b))
+	m := Mirror{Host: c.b, Of: c.a, Same: c.same, Pages: min(na, nb)}
+	if len(c.b) < len(c.a) {
+		m.Host, m.Of = c.a, c.b
+	}
+	of := m.Pages
+	if c.same < x.opts.MirrorPages {
+		if of = max(na, nb); of >= x.opts.MirrorPages {
+			return Mirror{}, false
+		}
+	}
+	return m, float64(c.same) >= x.opts.MirrorShare*float64(of)
 }
 
-func count(txn *badger.Txn, prefix []byte) (n int) {
+// compareHosts looks for other hosts that have the page at the same path: that of the
+// earlier page that was found, and those that had other pages in common with this one's.
+func (a *adding) compareHosts(txn *badger.Txn, first found) error {
+	if a.host == "" {
+		return nil
+	}
+	hosts := a.x.mirrors.partnersOf(a.host)
+	at := "" // host of the earlier page, if that is at the same path
+	if a.match.Kind != New {
+		host, path := hostAndPath(first.url)
+		if host != a.host && host != "" && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+		if host != a.host && path == a.path {
+			at = host
+		}
+	}
+	for _, host := range hosts {
+		other, err := first.id, error(nil)
+		if host != at {
+
+			other, err = a.sameOn(txn, host)
+		}
+		if err != nil {
+			return err
+		}
+		if other == (id{}) {
+			continue
+		}
+		key, value := mirrorRow(a.host, a.id, host, other)
+		if err := txn.Set(key, value); err != nil {
+			return err
+		}
+		a.sameAt = append(a.sameAt, host)
+	}
+	return nil
+}
+
+// sameOn returns the page that a host has at the path of this one if it is the same or
+// near, and otherwise zero.
+func (a *adding) sameOn(txn *badger.Txn, host string) (id, error) {
+	url, ok := onHost(a.url, host)
+	if !ok {
+		return id{}, nil
+	}
+	other := a.x.id(url)
+	r, err := getRecord(txn, other)
+	if r == nil || err != nil {
+		return id{}, err
+	}
+	if kind, _ := compare(&a.page, &r.page, a.x.opts.Threshold); kind == New {
+		return id{}, nil
+	}
+	return other, nil
+}
+
+// countRows counts rows.
+func countRows(txn *badger.Txn, prefix []byte) (n int) {
 	it := keysOf(txn, prefix)
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {

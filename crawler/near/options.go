@@ -29,7 +29,8 @@ type Options struct {
 	KeepNumbers bool
 
 	// MirrorPages is from how many pages that are the same on, at the same paths of
-	// two hosts, one host is a mirror of the other. Zero means 10.
+	// two hosts, one host is a mirror of the other. Zero means 10. Hosts with fewer pages
+	// are compared at the end, by Mirrors.
 	MirrorPages int
 	// MirrorShare is which share these must be of the pages of the host with fewer, as
 	// far as they are in the index. Zero means 0.8.
