@@ -28,15 +28,33 @@ import (
 func crawlCommand(code *int) *cli.Command {
 	s := newSettings()
 	return &cli.Command{
-		Name: "crawl", Usage: "crawl from the seeds, or go on where the crawl in -dir was stopped", ArgsUsage: "[SEED...]", Flags: s.flags(),
+		Name: "crawl", Usage: "crawl from the seeds, or go on where the crawl in -dir was stopped", ArgsUsage: "[SEED...]",
+		Flags: append(s.flags(),
+			&cli.StringFlag{Name: "config", Usage: "read the options from this TOML `file`, those that no flag gives"},
+			&cli.BoolFlag{Name: "print-config", Usage: "print all options as such a file, and do nothing", HideDefault: true}),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
-			if err := s.judge(cmd.Args().Slice()); err != nil {
+			s.example = cmd.Bool("print-config")
+			if err := s.read(cmd); err != nil {
 				return usageError("crawl: " + err.Error())
+			}
+			if s.example {
+				return s.printConfig(cmd.Root().Writer)
 			}
 			*code = s.run(ctx, cmd.Root().Writer, cmd.Root().ErrWriter)
 			return nil
 		},
 	}
+}
+
+// read completes the settings from a command line and the file that it names.
+func (s *settings) read(cmd *cli.Command) error {
+	s.find(seedsKey).typed = cmd.Args().Slice()
+	if path := cmd.String("config"); path != "" {
+		if err := s.readConfig(path); err != nil {
+			return fmt.Errorf("-config: %w", err)
+		}
+	}
+	return s.judge()
 }
 
 // run crawls, and returns the exit status.

@@ -66,7 +66,7 @@ func (w *fetchFlags) apply(s *settings) {
 	}
 	names, err := dns.New(dns.Options{Servers: w.servers})
 	if err != nil {
-		s.wrong("dns", err)
+		s.wrong(err, "dns")
 	} else {
 		o.Lookup = names.Lookup
 	}
@@ -88,6 +88,13 @@ func (w *fetchFlags) apply(s *settings) {
 	o.UserAgent = agent(w.userAgent, w.contact)
 	s.crawler.UserAgent = o.UserAgent
 	w.applyPlaces(s)
+	f, err := fetch.New(*o)
+	if err != nil {
+		s.wrong(err, "timeout", "UserAgent", "user-agent", "Proxy", "proxy", "Resolve", "resolve", "MaxBody", "max-body", "KeepAlive", "keep-alive",
+			"MinRate", "min-rate", "MaxRatio", "max-ratio", "BodyMemory", "body-memory")
+		return
+	}
+	s.crawler.Fetcher = f
 }
 
 // applyPlaces judges where requests go.

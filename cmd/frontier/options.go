@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 )
@@ -20,18 +22,26 @@ import (
 // configuration file, says something.
 type option struct {
 	*flag.Flag
-	theme string
-	typed []string // by the command line, in order
-	read  []text   // by the file: one, or the elements of a list
-	from  source
-	wrong bool // it has its default, as what was given is no value
-	off   bool // its value means nothing beside the others'
+	theme  string
+	typed  []string // by the command line, in order
+	read   []text   // by the file: one, or the elements of a list
+	line   int      // of the file, where it is read; 0: it is not there
+	from   source
+	faulty bool // something was reported about it
+	now    any  // the value as it stands in a file
+	off    bool // its value means nothing beside the others'
 }
 
 // text is a value as it stands in a file.
 type text struct {
 	value string
 	line  int
+}
+
+// fault is something that is wrong, in a line of the file, or in none: 0.
+type fault struct {
+	line int
+	err  error
 }
 
 // source is where an option's value is from. A later one counts before an earlier one.
@@ -49,7 +59,7 @@ type options struct {
 	*flag.FlagSet
 	file   string // the configuration file; empty: none
 	all    []*option
-	faults []error
+	faults []fault
 }
 
 func newOptions() *options {
@@ -90,12 +100,15 @@ func (o *options) settle() {
 			}
 		}
 		for _, v := range values {
+			if !utf8.ValidString(v) {
+				o.badItem(x.Name, v, "want UTF-8")
+			}
 			if x.Value.Set(v) != nil {
 				o.badItem(x.Name, v, "want "+x.kind().wanted)
 				_ = x.Value.Set(x.DefValue)
-				x.wrong = true
 			}
 		}
+		x.now = x.stated()
 	}
 }
 
@@ -113,9 +126,9 @@ func (o *options) silence(names ...string) {
 }
 
 // bad reports that the values of options, alone or together, are not what is wanted.
-// What was no value at all is reported already.
+// One that has a fault already is passed over.
 func (o *options) bad(want string, names ...string) {
-	if slices.ContainsFunc(names, func(name string) bool { return o.find(name).wrong }) {
+	if slices.ContainsFunc(names, func(name string) bool { return o.find(name).faulty }) {
 		return
 	}
 	if len(names) == 1 {
@@ -131,19 +144,41 @@ func (o *options) bad(want string, names ...string) {
 
 // badItem reports a value that was given for an option, or one of several.
 func (o *options) badItem(name, value, want string) {
-	x := o.find(name)
-	for _, t := range x.read {
-		if x.from == fromFile && t.value == value {
-			o.faults = append(o.faults, o.at(t.line, fmt.Errorf("%s is %q; %s", name, value, want)))
-			return
-		}
-	}
-	o.fault([]string{name}, "%s is %q; %s", o.shown(name), value, want)
+	o.item(name, value, fmt.Errorf("%s is %q; %s", o.shown(name), value, want))
 }
 
-// wrong reports what somebody else says of an option.
-func (o *options) wrong(name string, err error) {
-	o.fault([]string{name}, "%s: %w", o.shown(name), err)
+// item reports something about a value that was given for an option, or one of several,
+// which stands alone or with others in an element of a list.
+func (o *options) item(name, value string, err error) {
+	x := o.find(name)
+	x.faulty = true
+	line := 0
+	for _, t := range x.read {
+		var parts list
+		_ = parts.Set(t.value)
+		if x.from == fromFile && line == 0 && (t.value == value || slices.Contains(parts, value)) {
+			line = t.line
+		}
+	}
+	o.faults = append(o.faults, fault{line, err})
+}
+
+// wrong reports what a library says of its options, one fault in each line: of that one
+// for whose field it stands, by pairs, or else of name. What has a fault already is
+// passed over.
+func (o *options) wrong(err error, name string, fields ...string) {
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(line)
+		of, first := name, len(line)
+		for i := 0; i < len(fields); i += 2 {
+			if at := strings.Index(line, fields[i]); at >= 0 && at < first {
+				of, first = fields[i+1], at
+			}
+		}
+		if !o.find(of).faulty {
+			o.fault([]string{of}, "%s: %s", o.shown(of), line)
+		}
+	}
 }
 
 // needs reports an option that was given without another, unless a flag takes that
@@ -157,17 +192,19 @@ func (o *options) needs(name, other string) {
 // fault reports something about options, at the first of them that is in the file.
 func (o *options) fault(names []string, format string, args ...any) {
 	err := fmt.Errorf(format, args...)
+	line := 0
 	for _, name := range names {
-		if x := o.find(name); x.from == fromFile {
-			err = o.at(x.read[0].line, err)
-			break
+		x := o.find(name)
+		x.faulty = true
+		if x.from == fromFile && line == 0 {
+			line = x.line
 		}
 	}
-	o.faults = append(o.faults, err)
+	o.faults = append(o.faults, fault{line, err})
 }
 
-// at is an error in a line of the file.
-func (o *options) at(line int, err error) error { return fmt.Errorf("%s:%d: %w", o.file, line, err) }
+// report takes in something that is wrong with no option alone.
+func (o *options) report(err error) { o.faults = append(o.faults, fault{0, err}) }
 
 // shown is an option's name as who gave it wrote it.
 func (o *options) shown(name string) string {
@@ -177,13 +214,26 @@ func (o *options) shown(name string) string {
 	return "-" + name
 }
 
-// err is all that was reported.
-func (o *options) err() error { return errors.Join(o.faults...) }
+// err is all that was reported: what is in the file, by line, and the rest.
+func (o *options) err() error {
+	slices.SortStableFunc(o.faults, func(a, b fault) int { return cmp.Compare(uint(a.line-1), uint(b.line-1)) })
+	var errs []error
+	for _, f := range o.faults {
+		if f.line > 0 {
+			f.err = fmt.Errorf("%s:%d: %w", o.file, f.line, f.err)
+		}
+		errs = append(errs, f.err)
+	}
+	return errors.Join(errs...)
+}
 
 // flags returns the options as flags of a command. What is typed is only noted, and
 // judged together with all else by settle and those who define the options.
 func (o *options) flags() (all []cli.Flag) {
 	for _, x := range o.all {
+		if x.Name == seedsKey {
+			continue
+		}
 		f := &cli.GenericFlag{Name: x.Name, Usage: x.Usage, Category: x.theme, Value: &typed{x}, HideDefault: true}
 		if x.kind() == boolean {
 			all = append(all, &boolFlag{f})

@@ -35,7 +35,9 @@ func (p *protocolFlags) apply(s *settings) {
 			continue
 		}
 		if err != nil {
-			s.faults = append(s.faults, err)
+			if s.crawler.Fetcher != nil { // or else it is told of that one
+				s.wrong(err, "protocols")
+			}
 			continue
 		}
 		s.crawler.Protocols[name] = f

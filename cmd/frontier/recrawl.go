@@ -66,6 +66,9 @@ func (w *recrawlFlags) validate(o *options) {
 		return
 	}
 	w.options.Schedule.Budget = float64(w.budget)
+	if w.budget == 0 {
+		o.silence("recrawl-budget")
+	}
 	s := &w.options.Schedule
 	for _, x := range []struct {
 		name string
@@ -80,7 +83,8 @@ func (w *recrawlFlags) validate(o *options) {
 		o.bad("want more than 0 and at most 1", "recrawl-new-max")
 	}
 	if _, err := revisit.Open(w.options); err != nil { // in no folder
-		o.wrong("recrawl", err)
+		o.wrong(err, "recrawl", "MinInterval", "recrawl-min", "MaxInterval", "recrawl-max", "Probe", "recrawl-probe", "Prior", "recrawl-prior",
+			"NewShareMin", "recrawl-new-min", "MinChange", "recrawl-min-change", "Budget", "recrawl-budget")
 	}
 }
 

@@ -72,18 +72,18 @@ func (c *scopeFlags) apply(s *settings) {
 			sc.Hosts = append(sc.Hosts, h)
 		}
 	}
-	if len(sc.Hosts) == 0 {
-		s.faults = append(s.faults, errors.New("without seeds the scope must be named: -scope-hosts or -scope-domains"))
+	if len(sc.Hosts) == 0 && !s.example {
+		s.report(errors.New("without seeds the scope must be named: -scope-hosts or -scope-domains"))
 	}
 }
 
 // addSeeds normalizes the seeds.
-func (s *settings) addSeeds(args []string) {
+func (s *settings) addSeeds() {
 	norm := s.crawler.Normalizer
 	if norm == nil {
 		norm = urlnorm.New()
 	}
-	for _, a := range args {
+	for _, a := range s.begin {
 		u := a
 		if _, port, ok := strings.Cut(a, ":"); !ok || port != "" && port[0] >= '0' && port[0] <= '9' {
 			u = "http://" + a // a host name alone, maybe with a port
@@ -94,12 +94,12 @@ func (s *settings) addSeeds(args []string) {
 			err = errors.New("want http or https, or a scheme of -protocols")
 		}
 		if err != nil {
-			s.faults = append(s.faults, fmt.Errorf("seed %q: %w", fetch.Redact(a), err))
+			s.item(seedsKey, a, fmt.Errorf("seed %q: %w", fetch.Redact(a), err))
 			continue
 		}
 		s.seeds = append(s.seeds, u)
 	}
-	if len(args) == 0 && (s.dir == "" || !exists(s.dir)) {
-		s.faults = append(s.faults, errors.New("no seed given, and no crawl in -dir to go on with"))
+	if len(s.begin) == 0 && !s.example && (s.dir == "" || !exists(s.dir)) {
+		s.report(errors.New("no seed given, and no crawl in -dir to go on with"))
 	}
 }

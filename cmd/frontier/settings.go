@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"os"
 	"time"
@@ -23,7 +24,9 @@ type settings struct {
 	sync    bool
 	verbose bool
 	memory  byteSize
-	seeds   []string
+	begin   repeated // the seeds as they were given
+	seeds   []string // and as the crawl has them
+	example bool     // it is not to crawl, but to be printed
 
 	frontier frontier.Options
 	fetch    fetch.Options // of crawler.Fetcher
@@ -44,10 +47,14 @@ type settings struct {
 	copies    checkpointFlags
 }
 
+// seedsKey is the option that is the arguments of the command.
+const seedsKey = "seeds"
+
 // newSettings are the defaults, and the options that change them.
 func newSettings() *settings {
 	s := &settings{options: newOptions()}
 	s.define("the crawl", s.defineCrawl)
+	s.define("where it begins", func(fs *flag.FlagSet) { fs.Var(&s.begin, seedsKey, "URLs or hosts; the arguments of the command") })
 	s.define("where it goes", func(fs *flag.FlagSet) { s.scope.define(fs, &s.crawler) })
 	s.define("which URLs and answers are wanted", func(fs *flag.FlagSet) { s.wanted.define(fs, &s.crawler) })
 	s.define("how hosts are treated", func(fs *flag.FlagSet) { s.pace.define(fs, s) })
@@ -75,9 +82,9 @@ func (s *settings) defineCrawl(fs *flag.FlagSet) {
 	fs.BoolVar(&s.verbose, "v", false, "log every failed fetch")
 }
 
-// judge completes the settings from their options and those seeds. The error has
-// everything that is wrong with them.
-func (s *settings) judge(seeds []string) error {
+// judge completes the settings from their options. The error has everything that is
+// wrong with them.
+func (s *settings) judge() error {
 	s.settle()
 	s.judgeCrawl()
 	s.pace.apply(s)
@@ -88,20 +95,19 @@ func (s *settings) judge(seeds []string) error {
 	s.wanted.apply(s.options, &s.crawler)
 	s.web.apply(s)
 	s.scope.compile(s)
-	if len(s.faults) == 0 {
-		var err error
-		if s.crawler.Fetcher, err = fetch.New(s.fetch); err != nil {
-			s.faults = append(s.faults, err)
-		}
-	}
 	s.protocols.apply(s)
-	s.addSeeds(seeds)
+	s.addSeeds()
 	s.scope.apply(s)
 	return s.err()
 }
 
 func (s *settings) judgeCrawl() {
 	s.frontier.MemoryBudget = int64(s.memory)
+	if f, err := frontier.Open(context.Background(), frontier.Options{MemoryBudget: int64(s.memory)}); err != nil {
+		s.wrong(err, "memory")
+	} else {
+		_ = f.Close() // without a store, which may want more
+	}
 	if s.sync && s.dir == "" {
 		s.needs("sync", "dir")
 	}

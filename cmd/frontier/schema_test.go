@@ -1,0 +1,65 @@
+//go:build unix
+
+// This file tests that docs/configuration.md has every option as it is.
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("frontier.update", false, "write the tables of docs that are made of the code")
+
+// schema is the table of all options.
+func schema() string {
+	var b strings.Builder
+	theme := ""
+	for _, x := range newSettings().all {
+		if x.theme != theme {
+			theme = x.theme
+			fmt.Fprintf(&b, "\n### %s%s\n\n| option | type | default | meaning |\n|---|---|---|---|\n", strings.ToUpper(theme[:1]), theme[1:])
+		}
+		initial := ""
+		if !x.empty() || x.kind() == boolean {
+			initial = "`" + x.DefValue + "`"
+		}
+		usage := strings.NewReplacer("`", "", "|", `\|`, "*", `\*`).Replace(x.Usage)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", x.Name, x.kind().name, initial, usage)
+	}
+	return b.String() + "\n"
+}
+
+func TestTheSchemaIsDocumented(t *testing.T) {
+	const page, begin, end = "../../docs/configuration.md", "<!-- schema -->\n", "<!-- end of the schema -->\n"
+	b, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(b), begin)
+	require.True(t, ok)
+	_, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	want := before + begin + schema() + end + after
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
+		return
+	}
+	assert.Equal(t, want, string(b), "write it with: go test -run Schema ./cmd/frontier -frontier.update")
+}
+
+// The example of the page is a configuration.
+func TestTheExampleIsAConfiguration(t *testing.T) {
+	b, err := os.ReadFile("../../docs/configuration.md")
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(b), "```toml\n")
+	require.True(t, ok)
+	example, _, _ := strings.Cut(rest, "```")
+	out := printed(t, "-config", configured(t, example))
+	assert.Contains(t, out, "\nexclude = ['/calendar/', '\\.iso$']\n")
+	assert.Contains(t, out, "\nlimit-period = '24h'\n")
+}
