@@ -97,6 +97,8 @@ func statusOf(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.As(err, &bad), errors.Is(err, ErrAction):
 		return http.StatusBadRequest
+	case errors.Is(err, errToken):
+		return http.StatusUnauthorized
 	case errors.Is(err, errBusy):
 		return http.StatusTooManyRequests
 	case errors.Is(err, frontier.ErrClosed):
@@ -232,7 +234,7 @@ func (c *Console) urls(r *http.Request) (any, error) {
 	out := URLList{URLs: []URL{}}
 	for u, err := range c.f.URLs(r.Context(), scope, after) {
 		if err != nil {
-			return nil, err
+			return nil, refused(err)
 		}
 		if len(out.URLs) == n {
 			out.Next = after

@@ -221,6 +221,7 @@ func TestWrongRequestsSaySo(t *testing.T) {
 		{"GET", "/api/hosts?n=-1", "", 400, "n: want a number"},
 		{"GET", "/api/hosts?sort=colour&n=x", "", 400, "sort: want domain or waiting"},
 		{"GET", "/api/url?url=nothing", "", 422, "nothing"},
+		{"GET", "/api/urls?after=%22%3E", "", 422, "malformed cursor"},
 		{"GET", "/api/status?" + strings.Repeat("x", 20<<10), "", 414, "too long"},
 		{"POST", "/api/do", "{", 400, "the action"},
 		{"POST", "/api/do", `{"do":"dance"}`, 400, `no action "dance"`},
@@ -321,6 +322,29 @@ func TestPagesEscapeWhatTheWebSays(t *testing.T) {
 		assert.Equal(t, "nosniff", res.Header.Get("X-Content-Type-Options"))
 	}
 	page.CloseClientConnections()
+}
+
+// Rules are told in words.
+func TestRulesInWords(t *testing.T) {
+	w := newWorld(t, console.Options{})
+	require.NoError(t, w.f.SetHostLimits(frontier.Domain("example"), frontier.Limits{Waiting: 9, Served: 1000, Bytes: 3 << 20, Errors: 4, Depth: 5, Period: time.Hour}))
+	require.NoError(t, w.f.Reprioritize(frontier.Host("a.example"), 2, 1))
+	require.NoError(t, w.f.Pause(frontier.Host("a.example")))
+	page := ask(w.c.Page(), "GET", "/rules", "", "").Body.String()
+	for _, said := range []string{"9 waiting URLs, 1\u202f000 pages, 3.0 MiB, 4 failures, 5 links from a seed, counted anew each 1 h", "2 as 1", "<dt>paused</dt><dd>yes</dd>"} {
+		assert.Contains(t, page, said)
+	}
+}
+
+// Who types a wrong token into a form gets a page, not JSON.
+func TestAWrongTokenInAForm(t *testing.T) {
+	w := newWorld(t, console.Options{Token: "secret"})
+	r := httptest.NewRequest("POST", "http://localhost/do", strings.NewReader("do=pause&scope=*&token=guess"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	rec := httptest.NewRecorder()
+	w.c.Page().ServeHTTP(rec, r)
+	assert.Equal(t, 401, rec.Code)
+	assert.Contains(t, rec.Body.String(), `<p class="wrong" role="alert">console: wrong token`)
 }
 
 func TestGapsAreCountedByWhatWasOwed(t *testing.T) {

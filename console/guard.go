@@ -5,6 +5,7 @@ package console
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -56,8 +57,18 @@ func (c *Console) knows(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// withToken lets through who has the token: as a Bearer, or in a form's field.
+// errToken is the answer to who has not the token.
+var errToken = errors.New("console: wrong token: the command that runs the crawl says which")
+
+// withToken lets programs through who have the token.
 func (c *Console) withToken(h http.HandlerFunc) http.Handler {
+	return c.tokened(h, func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, statusOf(errToken), map[string]string{"error": errToken.Error()})
+	})
+}
+
+// tokened lets through who has the token: as a Bearer, or in a form's field.
+func (c *Console) tokened(h, refuse http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if !ok && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
@@ -66,7 +77,7 @@ func (c *Console) withToken(h http.HandlerFunc) http.Handler {
 		}
 		if !same(token, c.o.Token) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "console: wrong token: the command that runs the crawl says which"})
+			refuse(w, r)
 			return
 		}
 		h(w, r)

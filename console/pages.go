@@ -26,6 +26,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"ago":   func(seconds float64) string { return Ago(time.Duration(seconds * float64(time.Second))) },
 	"in":    in,
 	"short": short,
+	"rule":  ruleWords,
 	"clock": func(t time.Time) string { return t.Format("15:04:05") },
 }).ParseFS(files, "page/*.html"))
 
@@ -63,7 +64,9 @@ func (c *Console) pages(mux *http.ServeMux) {
 	show("/urls", "urls.html", "URLs", c.urlsPage)
 	show("/url", "url.html", "URL", c.url)
 	show("/rules", "rules.html", "Rules", c.rules)
-	mux.Handle("POST /do", c.withToken(c.form))
+	mux.Handle("POST /do", c.tokened(c.form, func(w http.ResponseWriter, r *http.Request) {
+		c.show(w, r, "wrong.html", "Not done", nil, errToken)
+	}))
 	for _, f := range []string{"style.css", "live.js"} {
 		mux.HandleFunc("GET /"+f, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page/"+f) })
 	}

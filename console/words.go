@@ -4,7 +4,9 @@ package console
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,6 +99,49 @@ func Count(n int64) string {
 		s = s[:i] + "\u202f" + s[i:]
 	}
 	return s
+}
+
+// ruleWords says what is set.
+func ruleWords(x any) string {
+	switch x := x.(type) {
+	case bool:
+		if x {
+			return "yes"
+		}
+		return "no"
+	case time.Time:
+		return x.Format(time.RFC3339)
+	case Limits:
+		return x.words()
+	case map[int]uint8:
+		var said []string
+		for _, from := range slices.Sorted(maps.Keys(x)) {
+			said = append(said, fmt.Sprintf("%d as %d", from, x[from]))
+		}
+		return strings.Join(said, ", ")
+	}
+	return fmt.Sprint(x)
+}
+
+// words says what is limited.
+func (l Limits) words() string {
+	var said []string
+	say := func(n int64, what string) {
+		if n > 0 {
+			said = append(said, Count(n)+" "+what)
+		}
+	}
+	say(l.Waiting, "waiting URLs")
+	say(l.Served, "pages")
+	if l.Bytes > 0 {
+		said = append(said, Size(l.Bytes))
+	}
+	say(l.Errors, "failures")
+	say(int64(l.Depth), "links from a seed")
+	if l.Period > 0 {
+		said = append(said, "counted anew each "+Ago(time.Duration(l.Period)))
+	}
+	return strings.Join(said, ", ")
 }
 
 // why says in a sentence why nothing of a host is handed out now, and when that ends.

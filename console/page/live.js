@@ -19,7 +19,7 @@ async function refresh() {
   const address = new URL(location.href);
   address.searchParams.delete("said");
   const answer = await fetch(address, { signal: AbortSignal.timeout(10000) });
-  if (!answer.ok) return;
+  if (!answer.ok) throw new Error(answer.statusText);
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.querySelector(`[data-live="${old.dataset.live}"]`);
@@ -28,16 +28,24 @@ async function refresh() {
   }
 }
 
+// say tells once, also who does not see the page, that it does not follow any more.
+function say(text) {
+  const gone = document.getElementById("gone");
+  if (gone.textContent !== text) gone.textContent = text;
+}
+
 async function loop() {
+  let since = new Date();
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, 2000));
     if (document.hidden) continue;
     try {
       await refresh();
-      document.body.classList.remove("gone");
+      since = new Date();
+      say("");
     } catch {
-      document.body.classList.add("gone"); // the crawl may be over: what is shown stays
+      say(`The crawl does not answer: the figures are those of ${since.toLocaleTimeString()}.`);
     }
   }
 }
-loop();
+if (document.querySelector("[data-live]")) loop();
