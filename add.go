@@ -31,7 +31,9 @@ type newEntry struct {
 	stored   bool  // the Spill knows mark; see lookUp
 	fetched  bool  // the Spill had to be asked for that
 	force    bool
-	forcedAt uint64 // the last sequence number when it met a lease; see leaseRecord.again
+	hint     bool
+	news     int64  // of a hint: its NotBefore in Unix milliseconds; 0: none
+	forcedAt uint64 // the last sequence number when it met a lease (see leaseRecord.again), or the record's that it replaces because of a hint
 }
 
 // Add admits entries and returns how many were new. Known URLs are no error.
@@ -106,7 +108,7 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	}
 	known := f.dedupLocked(o, f.opts.Spill == nil)
 	refused := f.limitLocked(o)
-	if len(o.entries) == 0 && len(known) == 0 && !f.committer.busy() {
+	if len(o.entries) == 0 && len(known) == 0 && len(o.rows) == 0 && !f.committer.busy() {
 		f.mu.Unlock()
 		return 0, refused
 	}
@@ -188,6 +190,9 @@ func (f *Frontier) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int
 	}
 	if !e.NotBefore.IsZero() {
 		n.due = max(0, f.since(e.NotBefore))
+	}
+	if n.hint = e.Hint && !f.opts.NoDedup; n.hint {
+		n.news = wallMillis(e.NotBefore)
 	}
 	n.body = o.encode(&body{depth: e.Depth, weight: e.Weight, meta: e.Meta, fails: fails, history: *h}, e.URL)
 	return nil

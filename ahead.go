@@ -103,6 +103,9 @@ func (f *Frontier) readTimed(idle bool) bool {
 		return sweep
 	}
 	records, err := f.loadTimed(it)
+	if err == nil {
+		f.hintTimed(records)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {

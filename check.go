@@ -35,6 +35,7 @@ func (f *Frontier) Check() error {
 	k.groups()
 	k.parts()
 	k.deletions(f)
+	k.hints(f)
 	k.totals(f)
 	k.c.waits.check(k.bad)
 	return errors.Join(k.errs...)

@@ -163,6 +163,8 @@ func (r *recovery) Row(key string, value []byte) error {
 			return &CorruptError{Key: []byte(key), Err: err}
 		}
 		r.f.notes.set(m, x)
+	case rowHint:
+		return r.hint(key, value)
 	case rowHost:
 		s, err := decodeHost(name, value)
 		if err != nil {

@@ -113,6 +113,9 @@ func (f *Frontier) applyLocked(o *op) {
 		f.settledLocked(o)
 		f.unpinLocked(o.host, now)
 	}
+	if len(o.replaced) > 0 {
+		f.replacedLocked(o)
+	}
 	if o.pinned != 0 {
 		f.unpinLocked(o.pinned, now)
 	}
@@ -366,6 +369,7 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 		if o.ends {
 			b.Finish = append(b.Finish, f.completionLocked(o.record))
 		}
+		b.Finish = append(b.Finish, o.replaced...)
 	}
 	return group, b
 }

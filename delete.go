@@ -12,6 +12,7 @@ package frontier
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // doomOf is what the deletions in force say of a queue.
@@ -113,6 +114,11 @@ func (f *Frontier) enactLocked(d *deletion) {
 // way when it came: the record's successor is not admitted.
 func (f *Frontier) overtakenLocked(o *op, d *deletion) {
 	c := f.core
+	if len(o.replaced) > 0 {
+		n := len(o.entries)
+		o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool { return e.forcedAt < d.seq && d.contains(e.host, e.crawl) })
+		c.stats.Deleted += int64(n - len(o.entries))
+	}
 	if !o.ends {
 		return
 	}

@@ -49,7 +49,8 @@
 //     then asks the selector. Hosts and their clocks are shared.
 //
 // A Scheduler says at each Done when the URL is visited again, and keeps 12 bytes
-// of it; a Rechecker is asked once more when that time has come.
+// of it; a Rechecker is asked once more when that time has come. A scheduled URL that
+// is found again may come earlier, or be more important: [Entry].Hint, Hinter.
 //
 // A URL is scheduled (it has a future time), waiting, leased, or gone. FIFO order
 // within a host and priority is the order of becoming waiting: for scheduled URLs

@@ -32,6 +32,14 @@ type Entry struct {
 	// that is scheduled and on disk is superseded, which shows when it is read:
 	// until then Stats may count it, and Next may wait for it.
 	Force bool
+	// Hint makes of an Entry whose URL is known and scheduled a hint that it may be
+	// visited earlier, or is more important than it was: see Hinter. A URL that is not
+	// known is admitted as without Hint; one that waits, is leased or is finished stays
+	// as it is. Hints are durable with their Add and answered later, many at a time: at
+	// once while little is scheduled, and in walks through all that is scheduled which
+	// take a tenth of the time at most. If MemoryBudget/64 are used up by hints, further
+	// ones are not heard. They are no part of an Export. Options.NoDedup leaves them out.
+	Hint bool
 }
 
 // History is what earlier visits of a URL showed. The zero value is a URL never

@@ -26,6 +26,7 @@ type Frontier struct {
 	start     time.Time
 	maxDelay  int64     // nanoseconds: opts.Delay.Max()
 	rechecker Rechecker // opts.Scheduler, if it is one
+	hinter    Hinter    // nil if it is none
 	ownKeys   bool      // keys of hosts are the user's, not HostName's
 
 	controls     controls
@@ -59,6 +60,7 @@ type Frontier struct {
 	committer committer
 	forcing   map[Mark]chan struct{} // URLs being forced; closed when that has ended
 	notes     notes
+	hints     hints
 	deletions []*deletion   // that have a row, oldest first
 	burial    burial        // for their sake
 	readEnded chan struct{} // closed when a read of a host ends; nil if nobody waits
@@ -125,6 +127,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	f.core.groupSettings = f.groupRules.of
 	f.core.controls = &f.controls
 	f.rechecker, _ = o.Scheduler.(Rechecker)
+	f.hinter, _ = o.Scheduler.(Hinter)
 	if o.Spill == nil {
 		f.core.key = randomKey()
 		return f, nil

@@ -175,8 +175,11 @@ func (f *Frontier) dedupLocked(o *op, steps bool) (forced []newEntry) {
 		}
 		if e.force {
 			forced = append(forced, *e)
-		} else {
-			f.core.stats.Duplicates++
+			continue
+		}
+		f.core.stats.Duplicates++
+		if e.hint {
+			f.hintLocked(o, e)
 		}
 	}
 	o.entries = o.entries[:kept]

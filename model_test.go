@@ -853,7 +853,7 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
 		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "LateDone": m.LateDone, "Rule": m.Rule, "Delete": m.Delete,
-		"CrawlSettings": m.CrawlSettings, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export, "Forget": m.Forget, "Limit": m.Limit, "Priority": m.Priority,
+		"CrawlSettings": m.CrawlSettings, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export, "Forget": m.Forget, "Limit": m.Limit, "Priority": m.Priority, "Hint": m.Hint,
 		"": m.check,
 	}
 	if durable {

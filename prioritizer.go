@@ -3,8 +3,8 @@
 package frontier
 
 // Prioritizer gives a URL its priority, 1 to Options.Priorities; the highest is
-// the most urgent. It is called at Add and when a Done keeps the URL in the
-// frontier, outside the frontier's lock, from any goroutine.
+// the most urgent. It is called at Add, when a Done keeps the URL in the frontier, and
+// when there was a hint of one that is scheduled (Entry.Hint), outside the frontier's lock, from any goroutine.
 type Prioritizer interface {
 	Priority(e Entry, h History) int
 }

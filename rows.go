@@ -17,6 +17,7 @@ const (
 	rowRule     = "r:"         // and a Scope's ruleKey: see ruleRow
 	rowDeletion = "e:"         // and a deletion's number: see deletion.row
 	rowNote     = "x:"         // and a mark: see noteRow
+	rowHint     = "i:"         // and a mark: see hintRow
 	rowUse      = "u:"         // and "r" and a Scope's ruleKey, or "c" and a crawl's number: see appendUsage
 	rowCrawl    = "c:"         // and a crawl's number, 4 bytes big endian: see crawlRow
 )

@@ -1,5 +1,5 @@
-// This file asks the user's Scheduler: what is next after a visit, and whether a
-// visit that is due should still be made now.
+// This file asks the user's Scheduler: what is next after a visit, whether a visit that
+// is due should still be made now, and what a hint changes.
 
 package frontier
 
@@ -33,6 +33,29 @@ type Rechecker interface {
 	// is later than now the URL is PutOff: no caller of Next sees it, and its
 	// host is not contacted. A crash may undo that: then it is asked again.
 	Recheck(e Entry, host string, h History, now time.Time) (due time.Time, keep State)
+}
+
+// Hinter is a Scheduler that decides what becomes of a scheduled URL that was added
+// again with Entry.Hint. It is asked outside the lock, from any goroutine, and must
+// not call the Frontier. Without one, a URL comes at the hint's NotBefore if that is
+// not zero and earlier than its own time.
+//
+// In any case the URL has the greater Weight of both and the lesser Depth, and the
+// Prioritizer is asked anew. One that is tried again after a failure keeps its time,
+// and no Hinter is asked. When its time has come a Rechecker is asked as always.
+type Hinter interface {
+	Scheduler
+	// Hint is told of the URL as it is known, with the greater Weight, the lesser Depth
+	// and its time in NotBefore; and as it was found. NotBefore of that is from when on
+	// a visit is said to find something new, usually in the past, or zero.
+	Hint(known, found Entry, host string, h History, now time.Time) Hinted
+}
+
+// Hinted is what becomes of a URL that there was a hint of.
+type Hinted struct {
+	Due  time.Time // when to visit it; zero leaves its time
+	Keep State     // what is to be kept of it
+	Meta []byte    // replaces its Meta; nil, or more than MaxMeta, keeps it
 }
 
 // SchedulerFunc makes a function a Scheduler that keeps nothing.

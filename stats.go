@@ -68,7 +68,7 @@ func (f *Frontier) statsLocked() Stats {
 
 // memoryLocked is how many bytes the frontier's structures take, Spill excepted.
 func (f *Frontier) memoryLocked() int64 {
-	return f.core.memory() + f.known.size() + f.notes.size() + f.urlRanges.size() + f.logMarks.size()
+	return f.core.memory() + f.known.size() + f.notes.size() + f.hints.size() + f.urlRanges.size() + f.logMarks.size()
 }
 
 // fixedLocked is how much of that cannot give way: it is neither URLs, nor marks

@@ -70,6 +70,7 @@ func (f *Frontier) dispatchLocked() {
 	}
 	f.wakeReaderLocked()
 	f.startGivingUpLocked()
+	f.startHintsLocked()
 	if f.waiters.first == nil && len(f.contacts) == 0 {
 		return
 	}
@@ -170,7 +171,7 @@ func (f *Frontier) armLocked(now int64) {
 	}
 	at := f.core.expiry.min()
 	if !f.draining {
-		at = min(f.core.nextEvent(now), f.readEventLocked(now))
+		at = min(f.core.nextEvent(now), f.readEventLocked(now), f.hintsDueLocked())
 	}
 	if at == never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
 		return

@@ -1,0 +1,225 @@
+// This file tests what becomes of known URLs that are found again.
+
+package frontier_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/stretchr/testify/require"
+)
+
+// hint adds a hint, and waits until it is answered.
+func (w *world) hint(e frontier.Entry) {
+	w.Helper()
+	e.Hint = true
+	n, err := w.f.Add(context.Background(), e)
+	require.NoError(w, err)
+	require.Zero(w, n, "it is known")
+	w.f.Sweep()
+}
+
+// onDisk moves what is scheduled to disk, if there is one.
+func (w *world) onDisk() {
+	if w.machine != nil {
+		require.NoError(w, w.f.MoveNow(true))
+	}
+}
+
+// A URL that is found again comes earlier, and with the priority of its new weight,
+// wherever it lies, after a crash too. Others of its block come at their times.
+func TestHintsBringURLsForward(t *testing.T) {
+	o := frontier.Options{Priorities: 8, Prioritizer: frontier.ByWeight(8, 8)}
+	for _, moved := range []bool{false, true} {
+		t.Run(fmt.Sprintf("moved=%v", moved), func(t *testing.T) {
+			inBothWorlds(t, o, func(t *testing.T, w *world) {
+				for i := range 5 {
+					w.soon(fmt.Sprintf("http://h%d.example/", i), time.Duration(10+i)*time.Hour)
+				}
+				if moved {
+					w.onDisk()
+				}
+				w.hint(frontier.Entry{URL: "http://h2.example/", NotBefore: dawn.Add(time.Hour), Weight: 5})
+				w.hint(frontier.Entry{URL: "http://h4.example/", NotBefore: dawn.Add(2 * time.Hour), Weight: 0})
+				w.hint(frontier.Entry{URL: "http://h0.example/", Weight: 3, Meta: []byte("not taken")})
+				w.hint(frontier.Entry{URL: "http://h1.example/", NotBefore: dawn.Add(20 * time.Hour)})
+				require.EqualValues(t, 5, w.f.Stats().Scheduled)
+				require.EqualValues(t, 5, w.f.Stats().Added)
+				require.NoError(t, w.f.Check())
+				if w.machine != nil {
+					w = w.killed()
+				}
+				for _, want := range []struct {
+					at, prio int
+					host     string
+				}{{1, 6, "h2"}, {2, 1, "h4"}, {10, 4, "h0"}, {11, 1, "h1"}, {13, 1, "h3"}} {
+					l := w.nextIs(time.Duration(want.at)*time.Hour, "http://"+want.host+".example/")
+					require.Equal(t, want.prio, l.Priority, want.host)
+					require.Empty(t, l.Entry.Meta)
+					w.fetched(l, 0, frontier.Outcome{})
+				}
+				w.over()
+			})
+		})
+	}
+}
+
+// What is not scheduled stays as it is: URLs that wait, are leased, or finished. A URL
+// that is not known is admitted. One that failed comes when the retry policy says.
+func TestHintsOfOthers(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Retry: frontier.Retries(3, time.Minute)}, func(t *testing.T, w *world) {
+		w.add("http://a.example/1", "http://a.example/2")
+		l := w.next()
+		early := frontier.Entry{NotBefore: dawn.Add(-time.Hour), Weight: 9, Hint: true}
+		for _, url := range []string{"http://a.example/1", "http://a.example/2"} {
+			e := early
+			e.URL = url
+			w.hint(e)
+		}
+		w.fetched(l, 0, frontier.Outcome{Result: frontier.Failed})
+		e := early
+		e.URL = l.Entry.URL
+		w.hint(e)
+		l = w.next()
+		require.Equal(t, []any{"http://a.example/2", 0.}, []any{l.Entry.URL, l.Entry.Weight})
+		w.fetched(l, 0, frontier.Outcome{})
+		l = w.nextIs(time.Minute, "http://a.example/1")
+		require.Equal(t, []any{2, 9.}, []any{l.Attempt, l.Entry.Weight})
+		w.fetched(l, 0, frontier.Outcome{Result: frontier.Gone, Add: []frontier.Entry{
+			{URL: "http://a.example/2", Hint: true}, {URL: "http://a.example/3", Hint: true, NotBefore: dawn.Add(time.Hour)},
+		}})
+		w.f.Sweep()
+		w.nextIs(time.Hour, "http://a.example/3")
+	})
+}
+
+// sage is a Scheduler that is told of hints.
+type sage struct {
+	diary
+	hint func(known, found frontier.Entry, host string, h frontier.History, now time.Time) frontier.Hinted
+}
+
+func (s *sage) Hint(known, found frontier.Entry, host string, h frontier.History, now time.Time) frontier.Hinted {
+	return s.hint(known, found, host, h, now)
+}
+
+// hinting runs a test with a Scheduler that is told of hints. All pages come again
+// after ten hours.
+func hinting(t *testing.T, test func(*testing.T, *world, *sage)) {
+	inBothWorlds(t, frontier.Options{}, func(t *testing.T, w *world) {
+		ended(w, w.f)
+		s := &sage{diary: diary{next: func(v frontier.Visit) time.Time { return v.Outcome.Ended.Add(10 * time.Hour) }}}
+		w.opts.Scheduler = s
+		w.open()
+		test(t, w, s)
+	})
+}
+
+func TestAHinterIsToldAndDecides(t *testing.T) {
+	hinting(t, func(t *testing.T, w *world, s *sage) {
+		w.add("http://a.example/")
+		w.fetched(w.next(), 0, frontier.Outcome{Meta: []byte("kept")})
+		w.onDisk()
+		claim := dawn.Add(-time.Hour)
+		asked := 0
+		s.hint = func(known, found frontier.Entry, host string, h frontier.History, now time.Time) frontier.Hinted {
+			asked++
+			require.Equal(t, "a.example", host)
+			require.Equal(t, frontier.Entry{URL: "http://a.example/", Weight: 2, NotBefore: dawn.Add(10 * time.Hour), Meta: []byte("kept")}, utc(known))
+			require.Equal(t, frontier.Entry{URL: "http://a.example/", Weight: 2, NotBefore: claim, Meta: []byte("said")}, utc(found))
+			require.EqualValues(t, 1, number(h.State))
+			require.Equal(t, 1, h.Visits)
+			require.True(t, now.Equal(dawn))
+			return frontier.Hinted{Due: dawn.Add(3 * time.Hour), Keep: numbered(77), Meta: []byte("new")}
+		}
+		w.hint(frontier.Entry{URL: "http://a.example/", Weight: 2, NotBefore: claim, Meta: []byte("said")})
+		require.Equal(t, 1, asked)
+		s.due = dawn.Add(3 * time.Hour)
+		l := w.nextIs(3*time.Hour, "http://a.example/")
+		require.EqualValues(t, 177, number(l.History.State), "the Rechecker was asked as always")
+		require.Equal(t, []any{"new", 2.}, []any{string(l.Entry.Meta), l.Entry.Weight})
+		w.fetched(l, 0, frontier.Outcome{})
+		s.hint = func(known, found frontier.Entry, _ string, h frontier.History, _ time.Time) frontier.Hinted {
+			require.True(t, found.NotBefore.IsZero())
+			return frontier.Hinted{Keep: h.State}
+		}
+		w.hint(frontier.Entry{URL: "http://a.example/"})
+		s.due = dawn.Add(13 * time.Hour)
+		w.nextIs(13*time.Hour, "http://a.example/")
+	})
+}
+
+func utc(e frontier.Entry) frontier.Entry {
+	e.NotBefore = e.NotBefore.UTC()
+	return e
+}
+
+// While a hint is being answered the URL may be deleted, forced, or the process die.
+func TestHintsMeetOthers(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		hinting(t, func(t *testing.T, w *world, s *sage) {
+			for _, what := range []string{"deleted", "forced", "killed"} {
+				if what == "killed" && w.machine == nil {
+					continue
+				}
+				url := "http://" + what + ".example/"
+				w.soon(url, 100*time.Hour)
+				if moved {
+					w.onDisk()
+				}
+				during := func() {
+					switch what {
+					case "deleted":
+						_, err := w.f.Delete(context.Background(), frontier.Host("deleted.example"))
+						require.NoError(t, err)
+					case "forced":
+						n, err := w.f.Add(context.Background(), frontier.Entry{URL: url, Force: true, NotBefore: dawn.Add(200 * time.Hour)})
+						require.NoError(t, err)
+						require.Equal(t, 1, n)
+					}
+				}
+				asked, goOn := make(chan struct{}), make(chan struct{})
+				s.hint = func(known, _ frontier.Entry, _ string, _ frontier.History, _ time.Time) frontier.Hinted {
+					if s.hint = s.comeNow; known.URL != url {
+						return frontier.Hinted{}
+					}
+					close(asked)
+					<-goOn
+					return s.comeNow(known, known, "", frontier.History{}, dawn)
+				}
+				_, err := w.f.Add(context.Background(), frontier.Entry{URL: url, Hint: true})
+				require.NoError(t, err)
+				<-asked
+				if what == "killed" {
+					x := w.killed()
+					x.f.Stats()
+					_, err := x.f.Add(context.Background()) // dispatches
+					require.NoError(t, err)
+					x.f.Sweep()
+					require.Equal(t, url, x.next().Entry.URL, "the hint has outlived the process")
+					require.Equal(t, 30*time.Second, x.at(), "when hosts may be contacted after a crash")
+				}
+				during()
+				close(goOn)
+				w.f.Sweep()
+				_, err = w.f.Add(context.Background())
+				require.NoError(t, err)
+				w.f.ReadTimed()
+				require.NoError(t, w.f.Check())
+			}
+			if w.machine != nil {
+				l := w.next()
+				require.Equal(t, "http://killed.example/", l.Entry.URL)
+				w.fetched(l, 0, frontier.Outcome{Next: dawn.Add(1000 * time.Hour)})
+			}
+			w.nextIs(200*time.Hour, "http://forced.example/")
+		})
+	}
+}
+
+func (s *sage) comeNow(_, _ frontier.Entry, _ string, _ frontier.History, now time.Time) frontier.Hinted {
+	return frontier.Hinted{Due: now}
+}
