@@ -36,7 +36,7 @@ const (
 	// EventLimitLifted: there is room again under such a limit.
 	EventLimitLifted
 	// EventURLGivenUp: URL left because its tries are used up, or its host is given
-	// up (Reason), durably.
+	// up (Reason), durably. Each is counted in Stats.GivenUp.
 	EventURLGivenUp
 	// EventLeaseExpired: the lease of URL, or a slot of Host, ended by its deadline.
 	EventLeaseExpired

@@ -54,6 +54,29 @@ func TestEventsComeInOrder(t *testing.T) {
 	})
 }
 
+// Of a leased URL that was deleted, the end of its tries is told like any other; a try
+// that was not the last ends by the deletion.
+func TestDeletedURLsAreGivenUp(t *testing.T) {
+	for tries, want := range map[int]frontier.Stats{1: {GivenUp: 1}, 2: {Deleted: 1}} {
+		o := frontier.Options{Delay: frontier.FixedDelay(0), Retry: frontier.Retries(tries, time.Second)}
+		withEvents(t, o, func(t *testing.T, w *world, told *[]frontier.Event) {
+			w.add("http://a.example/")
+			l := w.next()
+			_, err := w.f.Delete(t.Context(), frontier.Host("a.example"))
+			require.NoError(t, err)
+			w.fetched(l, 0, frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureServer})
+			synctest.Wait()
+			s := w.f.Stats()
+			require.Equal(t, want, frontier.Stats{GivenUp: s.GivenUp, Deleted: s.Deleted})
+			var events []frontier.Event
+			if want.GivenUp > 0 {
+				events = []frontier.Event{{Kind: frontier.EventURLGivenUp, Time: dawn, Host: "a.example", URL: "http://a.example/", Attempt: 1, Failure: frontier.FailureServer}}
+			}
+			require.Equal(t, events, *told)
+		})
+	}
+}
+
 // A URL is told to be given up only when that is durable.
 func TestGiveUpIsToldAfterItsCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
