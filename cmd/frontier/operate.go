@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"strconv"
@@ -109,7 +108,7 @@ func operateCommands() []*cli.Command {
 		operating("checkpoint", "", "copy the crawl while it runs, for backup", simple("checkpoint")),
 		operating("stop", "", "end a running crawl in good order", simple("stop")),
 		operating("export", "[FILE]", "write all of the crawl to a file, or to the standard output", export),
-		operating("import", "[FILE]", "take in what export wrote", importing),
+		importCommand(),
 		repairCommand(),
 	}
 }
@@ -324,27 +323,6 @@ func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) (er
 		return err
 	}
 	return out.result(console.Result{Said: "the crawl is exported to " + args[0], Path: args[0]})
-}
-
-func importing(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
-	args := cmd.Args().Slice()
-	if err := noMore(args[min(1, len(args)):]); err != nil {
-		return err
-	}
-	in := cmd.Root().Reader
-	if len(args) == 1 && args[0] != "-" {
-		f, err := os.Open(args[0])
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		in = f
-	}
-	x, err := c.Import(ctx, io.NopCloser(in))
-	if err != nil {
-		return err
-	}
-	return out.imported(x)
 }
 
 func repairCommand() *cli.Command {
