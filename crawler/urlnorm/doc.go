@@ -15,7 +15,7 @@
 // resolves dot segments, gives an empty path its slash, maps international host
 // names to punycode and writes IP addresses in one way. These cannot be turned
 // off. Only http, https and ftp URLs pass; others give [ErrScheme], unless
-// [Normalizer.Accept] names them.
+// [Normalizer.Accept] names them. [Reference] tells what a link of any scheme means.
 //
 // A plain ASCII host name with an xn-- label is kept even if its punycode is
 // invalid: DNS does not care, and such sites exist.

@@ -1,0 +1,25 @@
+// This file resolves references whatever their scheme, for those who show or keep links
+// that a crawler does not follow.
+
+package urlnorm
+
+// Reference returns the URL, of any scheme, that ref means relative to base, spelled as
+// the URL Standard has it; an absolute ref needs no base. No rules are applied, and
+// fragments stay. It is for links that a crawler does not follow, such as mailto: a
+// [Normalizer] refuses those with ErrScheme. It fails with [ErrTooLong] or [ErrSyntax].
+func Reference(base, ref string) (string, error) {
+	for _, s := range []string{base, ref} {
+		if err := bounded(s); err != nil {
+			return "", err
+		}
+	}
+	w, err := parser.ParseRef(base, ref)
+	if err != nil {
+		return "", syntaxError{err}
+	}
+	s := w.Href(false)
+	if len(s) > MaxLength {
+		return "", ErrTooLong
+	}
+	return s, nil
+}
