@@ -130,30 +130,6 @@ func TestRetryAfterIsHonouredUpToItsBound(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreFollowedThroughTheFrontier(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWeb()
-		w.always("http://a.example/", answer{status: 301, location: "http://b.example/x/../y#z"})
-		w.always("http://b.example/y", page("/deeper"))
-		w.always("http://b.example/deeper", page())
-		for i := range 30 { // a chain without end
-			w.always(fmt.Sprintf("http://c.example/%d", i), answer{status: 307, location: fmt.Sprintf("/%d", i+1)})
-		}
-		depth := map[string]int{}
-		p := crawl(t, w, frontier.Options{}, Options{
-			Workers: 1, MaxRedirects: 5, Scope: Scope{MaxDepth: 1},
-			OnPage: func(_ context.Context, p *Page) error { depth[p.URL] = p.Lease.Entry.Depth; return nil },
-		}, "http://a.example/", "http://c.example/0")
-		assert.Equal(t, map[string]int{
-			"http://a.example/": 0, "http://b.example/y": 0, "http://b.example/deeper": 1,
-			"http://c.example/0": 0, "http://c.example/1": 0, "http://c.example/2": 0,
-			"http://c.example/3": 0, "http://c.example/4": 0, "http://c.example/5": 0,
-		}, depth)
-		assert.EqualValues(t, 7, p.Redirects)
-		w.checkPolite(t, fixedOwed)
-	})
-}
-
 func TestLimits(t *testing.T) {
 	chain := func() *fakeWeb {
 		w := newWeb()
@@ -301,88 +277,6 @@ func TestLinksThatAreNotFollowed(t *testing.T) {
 			assert.Equal(t, 1, w.asks["http://a.example/2"], name)
 		})
 	}
-}
-
-func TestSecondVisitIsConditional(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWeb()
-		const modified = "Fri, 02 Jan 2026 03:05:05 GMT"
-		w.pages[seed] = func(n int) answer {
-			if n == 1 {
-				return answer{status: 200, header: http.Header{"Last-Modified": {modified}, "Etag": {`"first"`}}}
-			}
-			return answer{status: 304}
-		}
-		next := frontier.SchedulerFunc(func(v frontier.Visit) time.Time {
-			if v.History.Visits > 1 {
-				return time.Time{}
-			}
-			return v.Outcome.Ended.Add(time.Hour)
-		})
-		p := crawl(t, w, frontier.Options{Scheduler: next}, Options{}, seed)
-		assert.EqualValues(t, 1, p.Unchanged)
-		rs := w.requests(seed)
-		assert.Empty(t, rs[0].header.Get("If-Modified-Since"))
-		assert.Empty(t, rs[0].header.Get("If-None-Match"))
-		assert.Equal(t, modified, rs[len(rs)-1].header.Get("If-Modified-Since"))
-		assert.Equal(t, `"first"`, rs[len(rs)-1].header.Get("If-None-Match"))
-	})
-}
-
-func TestETagsAreKeptWithTheURL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWeb()
-		tags := []string{`"one"`, `W/"two"`, "", "no tag", `"five"`}
-		w.pages[seed] = func(n int) answer {
-			if n > len(tags) {
-				return answer{status: 304}
-			}
-			return answer{status: 200, header: http.Header{"Etag": {tags[n-1]}}}
-		}
-		w.always("http://a.example/own", answer{status: 200, header: http.Header{"Etag": {`"x"`}}})
-		next := frontier.SchedulerFunc(func(v frontier.Visit) time.Time {
-			if v.History.Visits >= 7 {
-				return time.Time{}
-			}
-			return v.Outcome.Ended.Add(time.Hour)
-		})
-		f := openFrontier(t, frontier.Options{Scheduler: next})
-		c := newCrawler(t, f, w, Options{})
-		_, err := f.Add(t.Context(), frontier.Entry{URL: seed}, frontier.Entry{URL: "http://a.example/own", Meta: []byte("mine")})
-		require.NoError(t, err)
-		require.NoError(t, c.Run(t.Context()))
-		var sent []string
-		for _, r := range w.requests(seed) {
-			if r.url == seed {
-				sent = append(sent, r.header.Get("If-None-Match"))
-			}
-		}
-		assert.Equal(t, []string{"", `"one"`, `W/"two"`, "", "", `"five"`, `"five"`}, sent)
-		for _, r := range w.requests("http://a.example/own") {
-			assert.Empty(t, r.header.Get("If-None-Match"), "the user's Meta stays the user's")
-		}
-	})
-}
-
-func TestRedirectsThatLeadNowhereAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWeb()
-		to := func(from, target string) { w.always("http://a.example"+from, answer{status: 302, location: target}) }
-		to("/self", "/self")
-		to("/1", "/2")
-		to("/2", "/3")
-		to("/3", "/1")
-		for i := range 5 {
-			to(fmt.Sprintf("/long%d", i), fmt.Sprintf("/long%d", i+1))
-		}
-		to("/short0", "/short1")
-		w.always("http://a.example/short1", page())
-		p := crawl(t, w, frontier.Options{}, Options{MaxRedirects: 3}, "http://a.example/self", "http://a.example/1", "http://a.example/long0", "http://a.example/short0")
-		assert.EqualValues(t, 3, p.Loops, "self, the one of three, and the one that is too long")
-		assert.EqualValues(t, 1+3+4+1, p.Redirects)
-		assert.EqualValues(t, 1, p.Pages)
-		w.checkPolite(t, fixedOwed)
-	})
 }
 
 // A protocol is a Fetcher of its own, found by the URL's scheme; all else is the
