@@ -24,37 +24,60 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 )
 
+// printFlag asks for the settings instead of the crawl.
+func printFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "print-config", Usage: "print all options as a configuration file, and do nothing", HideDefault: true}
+}
+
 // crawlCommand is the crawl command. It leaves its exit status in code.
 func crawlCommand(code *int) *cli.Command {
+	return newSettings().command(code, "crawl", "crawl from the seeds, or go on where the crawl in -dir was stopped")
+}
+
+// recrawlCommand is crawl -recrawl, whose flags have short names too. It leaves its exit
+// status in code.
+func recrawlCommand(code *int) *cli.Command {
 	s := newSettings()
+	s.find("recrawl").typed = []string{"true"}
+	c := s.command(code, "recrawl", "crawl, and fetch pages again when that is worth it, for ever: crawl -recrawl")
+	for _, f := range c.Flags {
+		if short, ok := strings.CutPrefix(f.Names()[0], "recrawl-"); ok {
+			f := f.(*cli.GenericFlag)
+			f.Aliases = []string{short}
+		}
+	}
+	return c
+}
+
+// command is a command that crawls with these settings, but for what the command line
+// and the file that it names say.
+func (s *settings) command(code *int, name, usage string) *cli.Command {
 	return &cli.Command{
-		Name: "crawl", Usage: "crawl from the seeds, or go on where the crawl in -dir was stopped", ArgsUsage: "[SEED...]",
-		Flags: append(s.flags(),
-			&cli.StringFlag{Name: "config", Usage: "read the options from this TOML `file`, those that no flag gives"},
-			&cli.BoolFlag{Name: "print-config", Usage: "print all options as such a file, and do nothing", HideDefault: true}),
+		Name: name, Usage: usage, ArgsUsage: "[SEED...]",
+		Flags: append(s.flags(), &cli.StringFlag{Name: "config", Usage: "read the options from this TOML `file`, those that no flag gives"}, printFlag()),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
+			s.find(seedsKey).typed = cmd.Args().Slice()
 			s.example = cmd.Bool("print-config")
-			if err := s.read(cmd); err != nil {
-				return usageError("crawl: " + err.Error())
+			if path := cmd.String("config"); path != "" {
+				if err := s.readConfig(path); err != nil {
+					return usageError(fmt.Sprintf("%s: -config: %v", name, err))
+				}
 			}
-			if s.example {
-				return s.printConfig(cmd.Root().Writer)
-			}
-			*code = s.run(ctx, cmd.Root().Writer, cmd.Root().ErrWriter)
-			return nil
+			return s.start(ctx, cmd, code)
 		},
 	}
 }
 
-// read completes the settings from a command line and the file that it names.
-func (s *settings) read(cmd *cli.Command) error {
-	s.find(seedsKey).typed = cmd.Args().Slice()
-	if path := cmd.String("config"); path != "" {
-		if err := s.readConfig(path); err != nil {
-			return fmt.Errorf("-config: %w", err)
-		}
+// start crawls if nothing is wrong with the settings.
+func (s *settings) start(ctx context.Context, cmd *cli.Command, code *int) error {
+	if err := s.judge(); err != nil {
+		return usageError(cmd.Name + ": " + err.Error())
 	}
-	return s.judge()
+	if s.example {
+		return s.printConfig(cmd.Root().Writer)
+	}
+	*code = s.run(ctx, cmd.Root().Writer, cmd.Root().ErrWriter)
+	return nil
 }
 
 // run crawls, and returns the exit status.
@@ -74,7 +97,7 @@ func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 		if s.dir == "" {
 			fmt.Fprintln(stderr, "frontier crawl: stopped; nothing is kept, as there was no -dir")
 		} else {
-			fmt.Fprintln(stderr, "frontier crawl: stopped; the same command goes on from here")
+			fmt.Fprintf(stderr, "frontier crawl: stopped; the same command goes on from here, or: frontier resume %s\n", s.dir)
 		}
 		return exitOK
 	}
@@ -94,7 +117,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		}
 		defer func() { err = join(err, store.Close()) }()
 		s.frontier.Spill = store
-		s.parts = append(s.parts, s.recrawl.part(store.CopyTo))
+		s.parts = append(s.parts, s.recrawl.part(s.dir, store.CopyTo))
 	}
 	if err := s.recrawl.open(s, log); err != nil {
 		return err
@@ -111,6 +134,11 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return err
 	}
 	defer func() { err = join(err, f.Close()) }()
+	if s.dir != "" {
+		if err := s.keep(); err != nil {
+			return err
+		}
+	}
 	if s.limits != nil {
 		if err := f.SetHostLimits(frontier.All(), *s.limits); err != nil {
 			return err

@@ -26,7 +26,10 @@ func TestMain(m *testing.M) {
 // parseCrawl reads a command line of crawl.
 func parseCrawl(args []string) (*settings, error) {
 	s := newSettings()
-	c := &cli.Command{Flags: s.flags(), Action: func(_ context.Context, c *cli.Command) error { return s.read(c) }}
+	c := &cli.Command{Flags: s.flags(), Action: func(_ context.Context, c *cli.Command) error {
+		s.find(seedsKey).typed = c.Args().Slice()
+		return s.judge()
+	}}
 	return s, c.Run(context.Background(), append([]string{"crawl"}, args...))
 }
 

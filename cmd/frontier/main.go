@@ -2,6 +2,7 @@
 // change it while it runs.
 //
 //	frontier crawl -dir state -user-agent 'mybot/1.0' -contact https://me.example/bot http://a.example/
+//	frontier resume state
 //	frontier status -dir state
 //	frontier explain -dir state a.example
 //	frontier pause -dir state '*.example'
@@ -47,7 +48,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := &cli.Command{
 		Name: "frontier", Usage: "crawl politely", Suggest: true, EnableShellCompletion: true, HideVersion: true,
 		Reader: stdin, Writer: stdout, ErrWriter: stderr,
-		Commands:       append([]*cli.Command{crawlCommand(&code)}, operateCommands()...),
+		Commands:       append([]*cli.Command{crawlCommand(&code), resumeCommand(&code), recrawlCommand(&code), planCommand()}, operateCommands()...),
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		OnUsageError:   func(_ context.Context, _ *cli.Command, err error, _ bool) error { return usageError(err.Error()) },
 		Action: func(_ context.Context, cmd *cli.Command) error {

@@ -219,6 +219,7 @@ func TestACheckpointIsTakenOnDemand(t *testing.T) {
 	var done struct{ Path string }
 	require.NoError(t, json.Unmarshal([]byte(out), &done))
 	r.end(t)
+	assert.FileExists(t, filepath.Join(done.Path, "frontier", keptConfig), "so resume goes on with a copy of it")
 	code, out, stderr = operate(t, "status", "-dir", filepath.Join(done.Path, "frontier"))
 	require.Equal(t, exitOK, code, stderr)
 	assert.Regexp(t, `known +2`, out)

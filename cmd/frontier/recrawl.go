@@ -107,11 +107,14 @@ func (w *recrawlFlags) open(s *settings, log *slog.Logger) (err error) {
 	return nil
 }
 
-// part is that of checkpoints which has the frontier, and in it, as in -dir, what is
-// learned of the pages.
-func (w *recrawlFlags) part(frontier func(context.Context, string) error) checkpoint.Part {
+// part is that of checkpoints which has the frontier, and in it, as in -dir, the settings
+// and what is learned of the pages.
+func (w *recrawlFlags) part(dir string, frontier func(context.Context, string) error) checkpoint.Part {
 	return checkpoint.Part{Name: "frontier", Copy: func(ctx context.Context, path string) error {
-		if err := frontier(ctx, path); err != nil || w.revisits == nil {
+		if err := frontier(ctx, path); err != nil {
+			return err
+		}
+		if err := copyConfig(dir, path); err != nil || w.revisits == nil {
 			return err
 		}
 		return w.revisits.CopyTo(ctx, filepath.Join(path, recrawlFolder))

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -57,6 +59,84 @@ func TestRecrawl(t *testing.T) {
 		}
 		cancel()
 	}
+	state := filepath.Join(dir, "recrawl", "state")
+	before, err := os.ReadFile(state)
+	require.NoError(t, err)
+	code, out, stderr := operate(t, "plan", "-dir", dir, "-periods", "7", "-period", "12h")
+	require.Zero(t, code, stderr)
+	assert.Regexp(t, `all seen within +7 periods: with \d fetches in each period of 12h`, out)
+	assert.Regexp(t, `(?m)^budget .*\(50 a second\)$`, out, "that of the crawl")
+	assert.Regexp(t, `(?m)^7 `, out, "the last period")
+	code, out, stderr = operate(t, "plan", "-dir", dir, "-json", "-budget", "864/d")
+	require.Zero(t, code, stderr)
+	var o outlook
+	require.NoError(t, json.Unmarshal([]byte(out), &o))
+	assert.Positive(t, o.Pages+o.New)
+	assert.InDelta(t, 864, o.Budget, 1e-6)
+	assert.LessOrEqual(t, o.Plan.Bound, o.Plan.Objective)
+	after, err := os.ReadFile(state)
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+}
+
+// The command is crawl -recrawl, and its flags have short names too.
+func TestRecrawlCommand(t *testing.T) {
+	code, out, stderr := operate(t, "recrawl", "-budget", "60/m", "-min", "5m", "-recrawl-max", "24h", "-print-config", "http://a.example/")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, printed(t, "-recrawl", "-recrawl-budget", "60/m", "-recrawl-min", "5m", "-recrawl-max", "24h", "http://a.example/"), out)
+	code, _, stderr = operate(t, "recrawl", "-min", "0s", "http://a.example/")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, "frontier: recrawl: -recrawl-min is 0s; want > 0")
+}
+
+// 150 pages are seen within 2 periods by 75 in each.
+func TestPlanOfAModel(t *testing.T) {
+	code, out, stderr := operate(t, "plan", "-model", filepath.Join("testdata", "model.json"))
+	require.Zero(t, code, stderr)
+	assert.Regexp(t, `pages +150 known, 0 more never crawled`, out)
+	assert.Regexp(t, `all seen within +2 periods: with 75 seconds in each period`, out)
+	assert.Regexp(t, `budget +50 seconds in each period`, out)
+	assert.Regexp(t, `(?m)^1 +50 +0 `, out)
+}
+
+func TestBadPlans(t *testing.T) {
+	t.Setenv("FRONTIER_DIR", "")
+	folder := t.TempDir()
+	file := func(text string) string {
+		name := filepath.Join(t.TempDir(), "model.json")
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		return name
+	}
+	damaged := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(damaged, "recrawl"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(damaged, "recrawl", "state"), []byte(`{"version": 1, "schedule": "AAAA"}`), 0o600))
+	for _, x := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitError, "which crawl?", nil},
+		{exitError, "has no crawl with -recrawl", []string{"-dir", folder}},
+		{exitError, filepath.Join(damaged, "recrawl", "state") + ": ", []string{"-dir", damaged}},
+		{exitError, "Periods is 0", []string{"-model", file(`{"periods": 0}`)}},
+		{exitError, "unknown field", []string{"-model", file(`{"pagse": 0}`)}},
+		{exitError, "there is more", []string{"-model", file(`{"periods": 1} x`)}},
+		{exitError, "no such file", []string{"-model", filepath.Join(folder, "none")}},
+		{exitUsage, "-periods is 0; want 1 to 1000", []string{"-dir", folder, "-periods", "0"}},
+		{exitUsage, "-period is 0s; want > 0", []string{"-dir", folder, "-period", "0s"}},
+		{exitUsage, "-strategy is \"odd\"", []string{"-dir", folder, "-strategy", "odd"}},
+		{exitUsage, "-budget cannot be combined with -model", []string{"-model", file(`{}`), "-budget", "5"}},
+		{exitUsage, "want a number more than 0", []string{"-dir", folder, "-budget", "5/y"}},
+		{exitUsage, "too many arguments", []string{"-dir", folder, "x"}},
+	} {
+		code, out, stderr := operate(t, append([]string{"plan"}, x.args...)...)
+		assert.Equal(t, x.code, code, "%v: %s", x.args, stderr)
+		assert.Contains(t, stderr, x.says)
+		assert.Empty(t, out)
+	}
+	names, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Empty(t, names, "nothing was made")
 }
 
 func TestBadRecrawl(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/recrawl"
 )
 
 const (
@@ -58,6 +59,38 @@ func (r *Revisits) readKey() ([]byte, error) {
 	return old, nil
 }
 
+// ReadSchedule returns the scheduler whose state was last saved in the folder dir of a
+// crawl (Options.Dir), to look at it or to plan with, and when that was. The folder stays
+// as it is, and the crawl may run. The error is of the file, one that is not there
+// included (fs.ErrNotExist), or a *recrawl.CorruptError in it.
+func ReadSchedule(dir string) (*recrawl.Scheduler, time.Time, error) {
+	name := filepath.Join(dir, stateFile)
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	s, err := recrawl.New(recrawl.Options{})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	saved, err := parseState(b, s)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, saved.Saved, nil
+}
+
+// parseState takes a state file apart, and its schedule into s.
+func parseState(b []byte, s *recrawl.Scheduler) (saved state, err error) {
+	if err = json.Unmarshal(b, &saved); err == nil && saved.Version != version {
+		err = fmt.Errorf("it has version %d; want %d", saved.Version, version)
+	}
+	if err == nil {
+		err = s.UnmarshalBinary(saved.Schedule)
+	}
+	return saved, err
+}
+
 // readState takes over the state of the last process.
 func (r *Revisits) readState() error {
 	r.unclean = true
@@ -72,14 +105,7 @@ func (r *Revisits) readState() error {
 	if err != nil {
 		return err
 	}
-	var s state
-	err = json.Unmarshal(b, &s)
-	if err == nil && s.Version != version {
-		err = fmt.Errorf("it has version %d; want %d", s.Version, version)
-	}
-	if err == nil {
-		err = r.schedule.UnmarshalBinary(s.Schedule)
-	}
+	s, err := parseState(b, r.schedule)
 	if err != nil {
 		aside := filepath.Join(r.opts.Dir, damagedFile)
 		r.opts.Logger.Warn("the state of revisits is damaged: the price and hosts' records begin anew", "file", name, "kept_as", aside, "error", err)

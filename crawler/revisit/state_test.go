@@ -224,3 +224,34 @@ func TestHostsThatAreBound(t *testing.T) {
 	}
 	assert.LessOrEqual(t, len(h.seen), watchedHosts)
 }
+
+// What a crawl saved can be read beside it, and is left as it is.
+func TestReadSchedule(t *testing.T) {
+	dir := t.TempDir()
+	r, err := Open(Options{Dir: dir, Schedule: recrawl.Options{Budget: 20}})
+	require.NoError(t, err)
+	now := time.Now()
+	for range 5 {
+		r.schedule.Admit(1, 0, now)
+	}
+	require.NoError(t, r.Close())
+	before, err := os.ReadFile(filepath.Join(dir, stateFile))
+	require.NoError(t, err)
+	s, saved, err := ReadSchedule(dir)
+	require.NoError(t, err)
+	assert.EqualValues(t, 5, s.Stats().NewPages)
+	assert.InDelta(t, 20, s.Stats().Budget, 1e-6)
+	assert.False(t, saved.IsZero())
+	after, err := os.ReadFile(filepath.Join(dir, stateFile))
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, stateFile), before[:len(before)/2], 0o600))
+	_, _, err = ReadSchedule(dir)
+	assert.ErrorContains(t, err, filepath.Join(dir, stateFile))
+	_, _, err = ReadSchedule(t.TempDir())
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+	names, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, names, 2, "the key and the state: nothing is put aside")
+}

@@ -1,0 +1,96 @@
+// This file keeps a crawl's settings in its folder, and goes on with them: resume.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v3"
+)
+
+// keptConfig is in -dir: the options of the last crawl there, as -print-config prints
+// them.
+const keptConfig = "crawl.toml"
+
+// pathOptions are the options that are kept with the whole path, as resume may be called
+// from elsewhere.
+var pathOptions = []string{"dir", "done-log", "temp", "warc", "seen", "stats", "checkpoint-dir"}
+
+// keep writes the options into the crawl's folder, in place of what is there. Only the
+// owner may read them, as they may have a password.
+func (s *settings) keep() (err error) {
+	for _, name := range pathOptions {
+		x := s.find(name)
+		if path, ok := x.now.(string); ok && path != "" {
+			if x.now, err = filepath.Abs(path); err != nil {
+				return err
+			}
+		}
+	}
+	f, err := os.CreateTemp(s.dir, ".config-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	err = errors.Join(s.printConfig(f), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(s.dir, keptConfig))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// copyConfig puts the kept options into a copy of the crawl's folder.
+func copyConfig(dir, to string) error {
+	b, err := os.ReadFile(filepath.Join(dir, keptConfig))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(to, keptConfig), b, 0o600)
+}
+
+// resumeCommand is the resume command. It leaves its exit status in code.
+func resumeCommand(code *int) *cli.Command {
+	s := newSettings()
+	flags := slices.DeleteFunc(s.flags(), func(f cli.Flag) bool { return f.Names()[0] == "dir" })
+	return &cli.Command{
+		Name: "resume", Usage: "go on with the crawl of a folder as it was begun, but for what flags say", ArgsUsage: "FOLDER", Flags: append(flags, printFlag()),
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			if cmd.NArg() != 1 {
+				return usageError("resume: which crawl? Want its folder")
+			}
+			dir := cmd.Args().First()
+			if err := s.readKept(dir); err != nil {
+				return err
+			}
+			s.example = cmd.Bool("print-config")
+			return s.start(ctx, cmd, code)
+		},
+	}
+}
+
+// readKept reads what is kept in a crawl's folder.
+func (s *settings) readKept(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("there is no crawl in %s: %w", dir, err)
+	}
+	if empty, err := emptyFolder(dir); err != nil || empty {
+		return errors.Join(fmt.Errorf("there is no crawl in %s", dir), err)
+	}
+	err := s.readConfig(filepath.Join(dir, keptConfig))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s has no settings to go on with: crawl -dir %s needs those that it is to have", dir, dir)
+	}
+	s.find("dir").typed = []string{dir}
+	return err
+}
