@@ -70,6 +70,7 @@ type Lease struct {
 	Attempt  int       // 1 for the first try
 	History  History   // of earlier visits
 	LeasedAt time.Time // when it was handed out
+	Due      time.Time // when the host's own clocks allowed this contact; zero: they were not running
 	Deadline time.Time // when the right to contact ends; fetch under a context that ends here
 	token    uint64    // never repeats, across restarts too
 	record   uint32    // number of the lease record

@@ -149,5 +149,6 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	f.dispatchLocked() // an extended lease ends earlier now
 	var again Lease
 	f.newLease(&again, l.record)
+	again.Due = l.Due // another lane may have ended meanwhile
 	return again, nil
 }

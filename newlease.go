@@ -15,6 +15,9 @@ func (f *Frontier) newLease(l *Lease, id uint32) {
 	r := f.core.leases.at(id)
 	h := f.core.hosts.at(r.host)
 	l.LeasedAt, l.Deadline = f.wall(r.leasedAt), f.wall(r.deadline)
+	if h.due > 0 {
+		l.Due = f.wall(h.due)
+	}
 	l.Attempt = 1
 	l.token, l.record = r.token, id
 	if r.group != 0 {

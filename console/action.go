@@ -76,7 +76,7 @@ func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 //	clear                    Scope: nothing is set for it any more
 //	delete                   Scope: its waiting and scheduled URLs are deleted
 //	forget                   Scope, a host: what was learned of it
-//	crawl-now, add           URLs, Crawl
+//	crawl-now, add           URLs, Crawl; the URLs are spelled by Options.Normalize
 //	checkpoint, stop
 type Action struct {
 	Do     string     `json:"do"`
@@ -202,10 +202,10 @@ var actions = map[string]action{
 		return said(c.f.Forget(s.String()), "what was learned of %s is forgotten", s)
 	}},
 	"crawl-now": {false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
-		return a.add(ctx, c.f.CrawlNow, "comes next")
+		return c.add(ctx, a, c.f.CrawlNow, "comes next")
 	}},
 	"add": {false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
-		return a.add(ctx, c.f.Add, "is new")
+		return c.add(ctx, a, c.f.Add, "is new")
 	}},
 	"checkpoint": {false, func(c *Console, ctx context.Context, _ Action, _ frontier.Scope) (Result, error) {
 		if c.o.Checkpoint == nil {
@@ -255,14 +255,22 @@ func (a Action) until(now time.Time) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// add adds URLs.
-func (a Action) add(ctx context.Context, add func(context.Context, ...frontier.Entry) (int, error), what string) (Result, error) {
+// add adds URLs, all or none of them. None is named in an error: it may hold a password.
+func (c *Console) add(ctx context.Context, a Action, add func(context.Context, ...frontier.Entry) (int, error), what string) (Result, error) {
 	if len(a.URLs) == 0 {
 		return Result{}, fmt.Errorf("%w: %s: no URLs", ErrAction, a.Do)
 	}
 	entries := make([]frontier.Entry, len(a.URLs))
-	for i, u := range a.URLs {
+	var errs []error
+	for i, raw := range a.URLs {
+		u, err := c.o.Normalize(raw)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("URL %d of %d: %w", i+1, len(a.URLs), err))
+		}
 		entries[i] = frontier.Entry{URL: u, Crawl: a.Crawl}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Result{}, fmt.Errorf("%w: %s: %w", ErrAction, a.Do, err)
 	}
 	n, err := add(ctx, entries...)
 	return Result{Said: fmt.Sprintf("%d of %d URLs: each %s", n, len(a.URLs), what), Count: int64(n)}, err

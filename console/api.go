@@ -256,12 +256,16 @@ func (c *Console) url(r *http.Request) (any, error) {
 	if err := q.err(); err != nil {
 		return nil, err
 	}
-	s, err := c.f.Status(r.Context(), uint32(crawl), r.FormValue("url"))
+	u, err := c.o.Normalize(r.FormValue("url"))
+	if err != nil {
+		return nil, refused(fmt.Errorf("console: the URL: %w", err))
+	}
+	s, err := c.f.Status(r.Context(), uint32(crawl), u)
 	if err != nil {
 		return nil, refused(err)
 	}
 	x := URL{
-		URL: r.FormValue("url"), Crawl: uint32(crawl), State: s.State.String(), Host: s.Host, Priority: s.Priority, Attempt: s.Attempt,
+		URL: u, Crawl: uint32(crawl), State: s.State.String(), Host: s.Host, Priority: s.Priority, Attempt: s.Attempt,
 		Depth: s.Entry.Depth, Until: when(s.Until), Visits: s.History.Visits, Changes: s.History.Changes, Last: when(s.History.LastVisit),
 	}
 	now := time.Now()

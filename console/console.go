@@ -52,6 +52,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
 // Options configure a Console. The zero value is good for looking.
@@ -79,6 +80,10 @@ type Options struct {
 	Checkpoint func(context.Context) (string, error)
 	// Stop, if set, ends the crawl in good order. It does not wait for that.
 	Stop func()
+	// Normalize spells the URLs that an operator adds or asks about, as the crawler spells
+	// those that it finds. Nil means urlnorm.New().Normalize, which also takes user names
+	// and passwords out. A frontier of anything but http and https URLs needs its own.
+	Normalize func(url string) (string, error)
 	// Logger gets changes that were asked for, and faults. Nil means silence.
 	Logger *slog.Logger
 }
@@ -121,6 +126,9 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 	}
 	if o.Token == "" {
 		o.Token = rand.Text()
+	}
+	if o.Normalize == nil {
+		o.Normalize = urlnorm.New().Normalize
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -220,7 +220,7 @@ func TestWrongRequestsSaySo(t *testing.T) {
 		{"GET", "/api/hosts?n=many", "", 400, `n: want a number, not "many"`},
 		{"GET", "/api/hosts?n=-1", "", 400, "n: want a number"},
 		{"GET", "/api/hosts?sort=colour&n=x", "", 400, "sort: want domain or waiting"},
-		{"GET", "/api/url?url=nothing", "", 422, "nothing"},
+		{"GET", "/api/url?url=nothing", "", 422, "invalid URL"},
 		{"GET", "/api/urls?after=%22%3E", "", 422, "malformed cursor"},
 		{"GET", "/api/status?" + strings.Repeat("x", 20<<10), "", 414, "too long"},
 		{"POST", "/api/do", "{", 400, "the action"},
@@ -352,10 +352,14 @@ func TestGapsAreCountedByWhatWasOwed(t *testing.T) {
 	c := console.Direct(w.c)
 	t0 := time.Unix(1000, 0)
 	at := func(s float64) time.Time { return t0.Add(time.Duration(s * float64(time.Second))) }
-	for _, x := range []float64{10, 9.9, 10.5, 12, 1000} { // after a contact that owes 10 s
-		w.w.Contact("a.example", at(-1), t0, 10*time.Second)
-		w.w.Contact("a.example", at(x), at(x+1), 0)
+	w.w.Contact("a.example", at(-2), time.Time{}, at(-1))
+	last := -1.
+	for _, kept := range []float64{10, 9.9, 10.5, 12, 1000} { // of the 10 s owed
+		w.w.Contact("a.example", at(last+kept), at(last+10), at(last+kept+1))
+		last += kept + 1
 	}
+	// What is told late says nothing of a gap, and is no violation.
+	w.w.Contact("a.example", at(20), at(15), at(21))
 	s, err := c.Status(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, s.Gaps.Counts[0], "shorter than owed")

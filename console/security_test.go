@@ -89,3 +89,47 @@ func TestTheLogHoldsNoPasswords(t *testing.T) {
 	assert.NotContains(t, logged.String(), "hunter2")
 	assert.NotContains(t, logged.String(), w.c.Token())
 }
+
+// However an operator spells a URL, it is the one that the crawler knows, and passwords
+// in it go no further.
+func TestURLsAreSpelledAsTheCrawlerSpellsThem(t *testing.T) {
+	w := newWorld(t, console.Options{})
+	c := console.Direct(w.c)
+	w.add(t, "http://a.example/x")
+	add := func(do string, urls ...string) (console.Result, error) {
+		return c.Do(t.Context(), console.Action{Do: do, URLs: urls})
+	}
+	r, err := add("add", "HTTP://me:hunter2@A.example:80/./x#top", "http://me:hunter2@b.example")
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, r.Count, "the first is known")
+	_, err = add("crawl-now", "http://me:hunter2@c.example/")
+	require.NoError(t, err)
+	for _, do := range []string{"add", "crawl-now"} {
+		_, err = add(do, "http://d.example/", "http://me:hunter2@e.example:port/", "mailto:hunter2@a.example")
+		require.ErrorContains(t, err, "URL 2 of 3: urlnorm: invalid URL")
+		require.ErrorContains(t, err, "URL 3 of 3: urlnorm: scheme cannot be crawled")
+		assert.NotContains(t, err.Error(), "hunter2")
+	}
+	var urls []string
+	list, err := c.URLs(t.Context(), "*", "", 100)
+	require.NoError(t, err)
+	for _, u := range list.URLs {
+		urls = append(urls, u.URL)
+	}
+	assert.ElementsMatch(t, []string{"http://a.example/x", "http://b.example/", "http://c.example/"}, urls, "of what was wrong nothing is added")
+	u, err := c.URL(t.Context(), 0, "http://me:hunter2@A.example/x")
+	require.NoError(t, err)
+	assert.Equal(t, "http://a.example/x", u.URL)
+	assert.Equal(t, "waiting", u.State)
+	_, err = c.URL(t.Context(), 0, "http://me:hunter2@a.example:port/")
+	require.ErrorContains(t, err, "invalid URL")
+	assert.NotContains(t, err.Error(), "hunter2")
+
+	// Who has a frontier of something else says how that is spelled.
+	own := newWorld(t, console.Options{Normalize: func(u string) (string, error) { return strings.ToLower(u), nil }})
+	_, err = console.Direct(own.c).Do(t.Context(), console.Action{Do: "add", URLs: []string{"GEMINI://a.example/"}})
+	require.NoError(t, err)
+	u, err = console.Direct(own.c).URL(t.Context(), 0, "gemini://A.example/")
+	require.NoError(t, err)
+	assert.Equal(t, "waiting", u.State)
+}

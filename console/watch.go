@@ -27,14 +27,8 @@ type Watch struct {
 	lost     int64
 	failures map[string]int64            // by kind
 	failing  map[string]map[string]int64 // by host and kind
-	ended    map[string]contact
+	ended    map[string]time.Time        // when the last contact did, by host
 	gaps     [len(gapBounds) + 1]int64
-}
-
-// contact is what a host's next one is measured against.
-type contact struct {
-	ended time.Time
-	owed  time.Duration
 }
 
 // gapBounds are the shares of the gap owed that the gaps kept are counted by.
@@ -42,7 +36,7 @@ var gapBounds = [...]float64{1, 1.1, 1.25, 1.5, 2, 4, 8, 16, 64}
 
 // NewWatch returns an empty Watch.
 func NewWatch() *Watch {
-	return &Watch{failures: map[string]int64{}, failing: map[string]map[string]int64{}, ended: map[string]contact{}}
+	return &Watch{failures: map[string]int64{}, failing: map[string]map[string]int64{}, ended: map[string]time.Time{}}
 }
 
 // Event is for frontier.Options.OnEvent.
@@ -94,24 +88,33 @@ func total(of map[string]int64) (n int64) {
 	return n
 }
 
-// Contact is to be told of each contact with a host that is over: when it began and
-// ended, and the gap that the host is owed from then on. It tells how gaps were kept.
-func (w *Watch) Contact(host string, began, ended time.Time, owed time.Duration) {
+// Contact is to be told of each contact with a host that is over: when it began, when the
+// host might be contacted (the zero time: at any), and when it ended. It tells how gaps
+// were kept. Contacts that overlap, or are told in another order, are left out of the
+// count, unless one came too early.
+func (w *Watch) Contact(host string, began, due, ended time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if last, ok := w.ended[host]; ok && last.owed > 0 {
-		i, _ := slices.BinarySearch(gapBounds[:], float64(began.Sub(last.ended))/float64(last.owed))
-		if i < len(gapBounds) && float64(began.Sub(last.ended))/float64(last.owed) == gapBounds[i] {
+	last, ok := w.ended[host]
+	switch kept, owed := began.Sub(last), due.Sub(last); {
+	case began.Before(due):
+		w.gaps[0]++
+	case ok && owed > 0:
+		i, exact := slices.BinarySearch(gapBounds[:], float64(kept)/float64(owed))
+		if exact {
 			i++
 		}
 		w.gaps[i]++
-	} else if !ok && len(w.ended) == maxGaps {
+	}
+	if !ok && len(w.ended) == maxGaps {
 		for h := range w.ended {
 			delete(w.ended, h)
 			break
 		}
 	}
-	w.ended[host] = contact{ended, owed}
+	if ended.After(last) {
+		w.ended[host] = ended
+	}
 }
 
 // HostFailures are a host's, by kind.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"io/fs"
@@ -43,6 +42,9 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	}
 	o.Title, o.Token, o.Names, o.MemoryBudget, o.Stop, o.Logger = "frontier", c.token, c.names, budget(s), c.stop, log
 	o.Figures = func() []console.Figure { return figures(crawl.Progress()) }
+	if s.crawler.Normalizer != nil {
+		o.Normalize = s.crawler.Normalizer.Normalize
+	}
 	if s.dir != "" {
 		o.Title = filepath.Base(s.dir)
 		o.Disk = func() int64 { return diskOf(s.dir) }
@@ -78,20 +80,18 @@ func figures(p crawler.Progress) []console.Figure {
 	}
 }
 
-// watched tells the watch of an outcome, and of the gap that its host is owed now.
-func watched(w *console.Watch, f *frontier.Frontier, l frontier.Lease, o frontier.Outcome) {
+// watched tells the watch of an outcome, and of how its host's gap was kept.
+func watched(w *console.Watch, l frontier.Lease, o frontier.Outcome) {
 	w.Outcome(l, o)
 	switch o.Result {
-	case frontier.Denied, frontier.Requeue: // no contact
+	case frontier.Denied, frontier.Requeue, frontier.PutOff: // no contact
 		return
 	}
 	ended := o.Ended
 	if ended.IsZero() {
 		ended = time.Now()
 	}
-	if h, err := f.Host(context.Background(), l.Host); err == nil && !h.Due.IsZero() {
-		w.Contact(l.Host, l.LeasedAt, ended, h.Due.Sub(ended))
-	}
+	w.Contact(l.Host, l.LeasedAt, l.Due, ended)
 }
 
 // diskOf is how many bytes a folder has on disk. What vanishes meanwhile counts nothing.

@@ -162,7 +162,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	defer stop()
 	s.crawler.OnDone = func(l frontier.Lease, o frontier.Outcome) {
 		done.add(l, o)
-		watched(watch, f, l, o)
+		watched(watch, l, o)
 	}
 	s.crawler.Logger = log
 	if err := s.recrawl.attach(ctx, f, s, log); err != nil {

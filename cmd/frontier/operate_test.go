@@ -136,6 +136,9 @@ func TestCommandsOnARunningCrawl(t *testing.T) {
 	assert.Equal(t, "c.example is paused\n", ok("pause", "c.example"))
 	assert.Equal(t, "1 of 1 URLs: each is new\n", ok("add", "http://c.example/9"))
 	assert.Contains(t, ok("explain", "c.example"), "it is paused")
+	assert.Equal(t, "0 of 1 URLs: each is new\n", ok("add", "HTTP://me:hunter2@c.example:80/9#top"), "it is the same")
+	assert.NotContains(t, ok("explain", "http://me:hunter2@c.example/9"), "hunter2")
+	assert.NotContains(t, r.log.String(), "hunter2")
 	assert.Contains(t, ok("hosts", "-reason", "paused"), "c.example")
 	assert.Contains(t, ok("urls", "*.example"), "http://c.example/9")
 	ok("delay", "*.example", "2ms")
@@ -196,6 +199,9 @@ func TestCommandsOnACrawlAtRest(t *testing.T) {
 		return out
 	}
 	assert.Regexp(t, `state +at rest`, ok("status"))
+	assert.Equal(t, "1 of 1 URLs: each is new\n", ok("add", "gopher://me:hunter2@g.example/1"))
+	assert.NotContains(t, ok("urls")+ok("export"), "hunter2")
+	ok("delete", "g.example")
 	ok("pause", "a.example")
 	assert.Contains(t, ok("rules"), "a.example  paused  true")
 	assert.Contains(t, ok("hosts"), "a.example")
@@ -281,7 +287,7 @@ func TestWrongCommandLines(t *testing.T) {
 		assert.Equal(t, exitUsage, code, "%s: %s", args, stderr)
 		assert.Contains(t, stderr, says, args)
 	}
-	for args, says := range map[string]string{"priority a.example 99": "want 1 to", "hosts -reason lazy": "want one of", "add nonsense": "nonsense"} {
+	for args, says := range map[string]string{"priority a.example 99": "want 1 to", "hosts -reason lazy": "want one of", "add nonsense": "URL 1 of 1"} {
 		f := strings.Fields(args)
 		code, _, stderr := operate(t, append([]string{f[0], "-dir", r.dir}, f[1:]...)...)
 		assert.Equal(t, exitError, code, "%s: %s", args, stderr)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -151,7 +152,8 @@ func openAtRest(ctx context.Context, dir string) (_ *reached, err error) {
 	if err != nil {
 		return nil, join(err, store.Close())
 	}
-	c, err := console.New(f, console.Options{Title: filepath.Base(dir)})
+	norm := urlnorm.New().Accept("gopher", "70") // whatever it is crawled with
+	c, err := console.New(f, console.Options{Title: filepath.Base(dir), Normalize: norm.Normalize})
 	if err != nil {
 		return nil, join(join(err, f.Close()), store.Close())
 	}

@@ -53,7 +53,7 @@ func hostile(t *testing.T) *world {
 		watch.Event(frontier.Event{Kind: frontier.EventURLGivenUp, Host: a, URL: a, Reason: a, Err: fmt.Errorf("it said: %s", a)})
 		watch.Outcome(frontier.Lease{Host: a}, frontier.Outcome{Result: frontier.Failed})
 	}
-	w.serve(t, console.Options{Title: strings.Join(attacks, " "), Token: token, Watch: watch, Figures: func() []console.Figure { return []console.Figure{{Name: attacks[1], Value: 1}} }})
+	w.serve(t, console.Options{Title: strings.Join(attacks, " "), Token: token, Watch: watch, Normalize: func(u string) (string, error) { return u, nil }, Figures: func() []console.Figure { return []console.Figure{{Name: attacks[1], Value: 1}} }})
 	return w
 }
 
