@@ -145,6 +145,17 @@ func (p *Page) SentAt() time.Time {
 	return t
 }
 
+// WithNote is the Meta of an entry with another note; nil if the Meta is not the
+// crawler's.
+func WithNote(e frontier.Entry, note []byte) []byte {
+	m, own := metaOf(e)
+	if !own || len(note) > maxNote {
+		return nil
+	}
+	m.note = note
+	return m.replacing()
+}
+
 // Note is what Options.Revisits keeps with a URL; nil if there is nothing.
 func Note(e frontier.Entry) []byte {
 	m, _ := metaOf(e)

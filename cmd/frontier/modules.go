@@ -110,7 +110,11 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 		handlers = append(handlers, x.Handle)
 	}
 	if m.sitemaps {
-		sm := modules.NewSitemaps(f, modules.SitemapOptions{UserAgent: agent, Logger: log})
+		o := modules.SitemapOptions{UserAgent: agent, Logger: log}
+		if s.crawler.Revisits != nil {
+			o.Hint = modules.Claims
+		}
+		sm := modules.NewSitemaps(f, o)
 		s.crawler.Robots = sm
 		if s.crawler.Extractor == nil {
 			s.crawler.Extractor = crawler.HTML{Options: link.Options{Kinds: link.Pages | link.Feed}}

@@ -27,14 +27,29 @@ type SitemapOptions struct {
 	// Normalizer spells URLs: the crawler's. Nil means urlnorm.New().
 	Normalizer *urlnorm.Normalizer
 	// Hint makes an entry of what a sitemap says of a URL; false leaves it out. Nil
-	// means that the entry's Weight is the site's priority. s.Modified, if it is not
-	// zero, is what recrawl.Scheduler.Hint wants to know of pages that were visited.
-	// It is called by all workers at once.
+	// means that the entry's Weight is the site's priority. Claims is for crawls that
+	// fetch pages again. It is called by all workers at once.
 	Hint func(e *frontier.Entry, s sitemap.Entry) bool
 	// MaxFiles is how many sitemaps of one robots.txt are fetched. Zero means 1,000.
 	MaxFiles int
 	// Logger is told of what is wrong with sitemaps. Nil means silence.
 	Logger *slog.Logger
+}
+
+// Claims is a Hint for crawls that fetch pages again: what a sitemap says of when a page
+// changed becomes a hint (frontier.Entry.Hint). Of its site's priorities nothing is
+// taken: a site that calls all of its pages important would get more than others. A
+// time to come by more than a day, or of no meaning, is no claim.
+func Claims(e *frontier.Entry, s sitemap.Entry) bool {
+	now := time.Now()
+	switch t := s.Modified; {
+	case t.IsZero(), t.After(now.Add(24 * time.Hour)), t.Unix() < 0:
+	case t.After(now): // of a clock that is ahead, or of a day that began elsewhere
+		e.Hint, e.NotBefore = true, now
+	default:
+		e.Hint, e.NotBefore = true, t
+	}
+	return true
 }
 
 // Sitemaps adds what sitemaps and feeds name. It is a crawler.Robots, to see robots.txt

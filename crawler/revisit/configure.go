@@ -23,7 +23,8 @@ const Recrawled = 1
 // between both kinds, if there are both: the one never crawled with the probability
 // NewShareMax of Options.Schedule while such a page is worth the price of a fetch,
 // else NewShareMin. A Quarantine that gives hosts up would give up known pages, so it
-// does not: hosts are probed for ever.
+// does not: hosts are probed for ever. The Scheduler, if there is none, takes hints
+// (frontier.Entry.Hint).
 func (r *Revisits) Configure(o *frontier.Options) {
 	o.Retry = retries{o.Retry, r}
 	if o.Retry.(retries).others == nil {
@@ -50,6 +51,9 @@ func (r *Revisits) Configure(o *frontier.Options) {
 	}
 	o.Selector = &mixed{r: r, among: among, random: rand.New(rand.NewPCG(rand.Uint64(), 1))}
 	o.Quarantine.Probes = 0
+	if o.Scheduler == nil {
+		o.Scheduler = hinter{r}
+	}
 }
 
 // retries tries known pages for ever.

@@ -145,7 +145,7 @@ func begin(t testing.TB, w *web, o Options) *crawl {
 // run crawls for a time.
 func (x *crawl) run(d time.Duration, seeds ...string) crawler.Progress {
 	x.co.Workers, x.co.Fetcher, x.co.Revisits, x.co.ProgressEvery = 1, x.web, x.r, 10000*day
-	if x.r.opts.Schedule.Budget > 0 {
+	if x.r.opts.Schedule.Budget > 0 && x.co.MaxRate == 0 {
 		x.co.MaxRate = x.r.opts.Schedule.Budget
 	}
 	c, err := crawler.New(x.f, x.co)

@@ -7,8 +7,8 @@
 //	s, err := recrawl.New(recrawl.Options{Budget: 20})
 //	f, err := frontier.Open(ctx, frontier.Options{Scheduler: revisit.New(s, revisit.Options{}), ...})
 //
-// A URL's weight is its Entry.Weight at its first visit; 0 counts as 1, and a
-// negative one as 0: such a page is not visited again. The number of a host is
+// A URL's weight is its Entry.Weight at its first visit, or the greater one of a hint
+// since; 0 counts as 1, and a negative one as 0: such a page is not visited again. The number of a host is
 // [HostNumber] of its key. Pages that were never visited are not known to the
 // recrawl.Scheduler: they are admitted with their first visit.
 //
@@ -18,6 +18,7 @@
 package revisit
 
 import (
+	"math"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -31,7 +32,7 @@ type Options struct {
 	OnDrop func(frontier.Entry)
 }
 
-// Scheduler is a frontier.Rechecker. Safe for concurrent use.
+// Scheduler is a frontier.Rechecker and a frontier.Hinter. Safe for concurrent use.
 type Scheduler struct {
 	s *recrawl.Scheduler
 	o Options
@@ -45,11 +46,7 @@ func New(s *recrawl.Scheduler, o Options) *Scheduler { return &Scheduler{s, o} }
 func (s *Scheduler) Next(v frontier.Visit) (time.Time, frontier.State) {
 	var p recrawl.Page
 	if v.Before.State == (frontier.State{}) {
-		w := v.Entry.Weight
-		if w == 0 {
-			w = 1
-		}
-		p, _ = s.s.Admit(w, HostNumber(v.Host), v.Outcome.Ended)
+		p, _ = s.s.Admit(weightOf(v.Entry), HostNumber(v.Host), v.Outcome.Ended)
 	} else {
 		p = PageOf(v.Host, v.Before)
 	}
@@ -66,6 +63,35 @@ func (s *Scheduler) Next(v frontier.Visit) (time.Time, frontier.State) {
 func (s *Scheduler) Recheck(_ frontier.Entry, host string, h frontier.History, now time.Time) (time.Time, frontier.State) {
 	p, due := s.s.Recheck(PageOf(host, h), now)
 	return due, record(p)
+}
+
+// Hint implements frontier.Hinter: a page that was found again has the weight that is
+// known by now, and what is said of it, that it changed at found.NotBefore, is weighed
+// by how many claims of its host came true (recrawl.Scheduler.Hint).
+func (s *Scheduler) Hint(known, found frontier.Entry, host string, h frontier.History, now time.Time) frontier.Hinted {
+	before := PageOf(host, h)
+	if !before.State.Crawled() {
+		return frontier.Hinted{Keep: h.State}
+	}
+	p := before
+	if w := weightOf(known); math.Abs(w-p.State.Weight()) > 0.08*p.State.Weight() {
+		p = s.s.Reweigh(p, w, now)
+	}
+	p = s.s.Hint(p, found.NotBefore, now)
+	if p == before {
+		return frontier.Hinted{Keep: h.State}
+	}
+	keep := record(p)
+	_ = p.UnmarshalBinary(keep[:]) // in whole seconds, as Recheck will see it
+	return frontier.Hinted{Due: p.Due, Keep: keep}
+}
+
+// weightOf is what a fresh copy of a page is worth.
+func weightOf(e frontier.Entry) float64 {
+	if e.Weight == 0 {
+		return 1
+	}
+	return e.Weight
 }
 
 // PageOf is what is known of a page of a host with this key: for prioritizers, and
