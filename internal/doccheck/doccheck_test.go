@@ -3,6 +3,7 @@
 package doccheck
 
 import (
+	"flag"
 	"go/format"
 	"os"
 	"os/exec"
@@ -14,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+var update = flag.Bool("frontier.update", false, "write what documents have of the code and of commands")
 
 func documents(t *testing.T) []Document {
 	t.Helper()

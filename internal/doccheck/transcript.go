@@ -1,0 +1,87 @@
+// This file runs the transcripts of the documentation: blocks of what is typed behind "$ "
+// and what it says.
+
+package doccheck
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Step is a command of a transcript.
+type Step struct {
+	Command string
+	Said    string // by the document
+	Until   string // a condition that is waited for before it; empty: none
+}
+
+var waiting = regexp.MustCompile(`^<!-- wait: (.*) -->$`)
+
+// Transcript returns the commands of a document's console blocks. A comment before a
+// block names a condition, a command that succeeds once the block may go on.
+func Transcript(text string) (steps []Step) {
+	_ = Retell(text, func(s Step) string { steps = append(steps, s); return s.Said })
+	return steps
+}
+
+// Retell returns a document whose console blocks have what say returns for each command.
+func Retell(text string, say func(Step) string) string {
+	var out strings.Builder
+	var step *Step
+	until := ""
+	inside := false
+	end := func() {
+		if step != nil {
+			out.WriteString(say(*step))
+			step = nil
+		}
+	}
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSuffix(line, "\n")
+		command, typed := strings.CutPrefix(bare, "$ ")
+		switch {
+		case !inside:
+			if m := waiting.FindStringSubmatch(bare); m != nil {
+				until = m[1]
+			}
+			inside = bare == "```console"
+		case bare == "```":
+			end()
+			inside = false
+		case typed:
+			end()
+			step, until = &Step{Command: command, Until: until}, ""
+		case step != nil:
+			step.Said += line
+			continue
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+// alike are what differs from one run to the next. Lines about a moment that may be over,
+// priorities by which something happens to wait, and failures of a slow machine may be
+// missing.
+var alike = []struct {
+	what *regexp.Regexp
+	as   string
+}{
+	{regexp.MustCompile(`token=\w+`), "token=T"},
+	{regexp.MustCompile(`"key":"[^"]*"?`), `"key":K`},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z?`), "TIME"},
+	{regexp.MustCompile(`[0-9]([0-9.,\x{202f}]*[0-9])?( ?(ns|µs|us|ms|min|s|m|h|d|B|kB|KiB|MB|MiB|GB|GiB)\b)?`), "N"},
+	{regexp.MustCompile(`N( N)+`), "N"}, // as in 1 min 5 s
+	{regexp.MustCompile(`\b(now|in N)\b`), ""},
+	{regexp.MustCompile(` +`), " "},
+	{regexp.MustCompile(`(?m)^(crawl N, priority|may be contacted|failures in a row|slowed down to|failed: ).*\n`), ""},
+	{regexp.MustCompile(`(?m) +$`), ""},
+}
+
+// Alike is what a command says but for numbers, times and the width of columns.
+func Alike(said string) string {
+	for _, a := range alike {
+		said = a.what.ReplaceAllString(said, a.as)
+	}
+	return said
+}
