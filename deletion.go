@@ -254,7 +254,7 @@ func (f *Frontier) forgetDeletions(ds []*deletion) {
 		b.Rows = append(b.Rows, Row{Key: d.rowKey()})
 	}
 	if err := f.opts.Spill.Commit(b); err != nil {
-		f.opts.Logger.Warn("dropping deletions", "err", err)
+		f.opts.Logger.Warn("dropping deletions", "error", err)
 		return
 	}
 	f.mu.Lock()

@@ -112,7 +112,7 @@ func (s *Store) putState(next state) error {
 	if err := s.put(&b, s.opts.Sync); err != nil {
 		s.undo.state = true
 		if uerr := s.settle(false); uerr != nil {
-			s.opts.Logger.Warn("spill: failed checkpoint not yet taken back", "err", uerr)
+			s.opts.Logger.Warn("spill: failed checkpoint not yet taken back", "error", uerr)
 		}
 		return err
 	}

@@ -81,7 +81,7 @@ func (s *Store) commitLocked(b *frontier.Batch) error {
 			s.undo.logs = append(s.undo.logs, p.key)
 		}
 		if uerr := s.settle(false); uerr != nil {
-			s.opts.Logger.Warn("spill: failed commit not yet taken back", "err", uerr)
+			s.opts.Logger.Warn("spill: failed commit not yet taken back", "error", uerr)
 		}
 		return err
 	}

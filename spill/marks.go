@@ -329,7 +329,7 @@ func (s *Store) writeRun(ms []frontier.Mark) (*run, error) {
 // abandon leaves nothing of a run that is not complete.
 func (s *Store) abandon(w *runWriter) {
 	if err := w.abandon(s.db); err != nil {
-		s.opts.Logger.Warn("spill: remove an unfinished run", "err", err)
+		s.opts.Logger.Warn("spill: remove an unfinished run", "error", err)
 		s.marks.orphan(w.id)
 	}
 }
@@ -341,7 +341,7 @@ func (s *Store) retract(r *run) {
 		return
 	}
 	if err := r.close(); err != nil {
-		s.opts.Logger.Warn("spill: close a run", "err", err)
+		s.opts.Logger.Warn("spill: close a run", "error", err)
 	}
 	s.marks.orphan(r.id)
 }
@@ -365,7 +365,7 @@ func (s *Store) dropOrphanRuns() {
 // checkpoint.
 func (s *Store) remove(id uint32) {
 	if err := s.db.RemoveFile(runName(id)); err != nil {
-		s.opts.Logger.Warn("spill: remove a run", "err", err)
+		s.opts.Logger.Warn("spill: remove a run", "error", err)
 		s.marks.orphan(id)
 	}
 }

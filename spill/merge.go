@@ -143,7 +143,7 @@ func (s *Store) mergeAll(halt chan struct{}) {
 		err = errors.Join(err, s.fitFilters())
 	}
 	if err != nil && err != errStopped {
-		s.opts.Logger.Warn("spill: merge marks", "err", err)
+		s.opts.Logger.Warn("spill: merge marks", "error", err)
 	}
 }
 
@@ -175,7 +175,7 @@ func (s *Store) merge(in []*run, halt chan struct{}) error {
 // discardRun closes the file of a run that nobody reads any more, and removes it.
 func (s *Store) discardRun(r *runFile) {
 	if err := r.f.Close(); err != nil {
-		s.opts.Logger.Warn("spill: close a run", "err", err)
+		s.opts.Logger.Warn("spill: close a run", "error", err)
 	}
 	s.remove(r.id)
 }

@@ -138,7 +138,7 @@ func (p *packer) abandon() {
 	s.orphans = append(s.orphans, p.keys...)
 	s.mu.Unlock()
 	if err := s.dropOrphans(); err != nil {
-		s.opts.Logger.Warn("spill: blocks of a failed pack not yet deleted", "err", err)
+		s.opts.Logger.Warn("spill: blocks of a failed pack not yet deleted", "error", err)
 	}
 }
 

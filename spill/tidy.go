@@ -129,7 +129,7 @@ func (s *Store) doTidy(job tidyJob) {
 		err = s.db.Reclaim(func() bool { return true })
 	}
 	if err != nil && err != errStopped {
-		s.opts.Logger.Warn("spill: tidying up", "err", err)
+		s.opts.Logger.Warn("spill: tidying up", "error", err)
 	}
 }
 
