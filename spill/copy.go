@@ -21,7 +21,8 @@ import (
 // as it does for another commit. Blocks and known URLs are not copied but get second
 // names (hard links) if dir is on the same volume, so that the copy takes little time
 // and space; what is of no use is left out. It shares files with the store, then, but
-// neither changes what the other reads. Memory is bounded, at about 20 MB. Space that
+// neither changes what the other reads. Memory is bounded, at about 30 MB, however large the
+// store is. Space that
 // becomes of no use is given back when the copy is complete.
 //
 // dir appears when the copy is complete and survives a loss of power: until then it is
