@@ -87,23 +87,29 @@ func Open(dir string, o Options) (*Index, error) {
 	return x, nil
 }
 
+// tableShare is which share of the memory a table is, on each level: while tables are merged
+// badger makes up to ten at once, and holds each twice or, if its values are large, three
+// times. By default tables are twice as large on each level.
+const tableShare = 32
+
 // engine says how badger is opened.
 func (o *Options) engine(dir string) badger.Options {
 	b := badger.DefaultOptions(dir).
 		WithInMemory(dir == "").
 		WithSyncWrites(o.Sync).
-		WithMemTableSize(o.Memory / 8).
+		WithMemTableSize(o.Memory / 16).
 		WithNumMemtables(2).
 		WithNumCompactors(2).
 		WithCompression(options.None).
 		WithBlockCacheSize(0).
+		WithBlockSize(16 << 10).
 		WithIndexCacheSize(o.Memory / 4).
-		WithValueThreshold(min(o.Memory/100, 1<<20)).
+		WithValueThreshold(min(o.Memory/128, 1<<20)).
 		WithValueLogFileSize(1 << 20).
 		WithNumVersionsToKeep(1).
 		WithMetricsEnabled(false).
 		WithLogger(badgerLog{o.Logger})
-	b.BaseTableSize = o.Memory / 8
+	b.BaseTableSize, b.TableSizeMultiplier = o.Memory/tableShare, 1
 	return b
 }
 

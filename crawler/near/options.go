@@ -42,7 +42,9 @@ type Options struct {
 	OnMirror func(Mirror)
 
 	// Memory is about how many bytes the Index may hold. Zero means 32 MiB, and 16
-	// MiB is the least. It does not grow with the number of pages.
+	// MiB is the least. It does not grow with the number of pages. If many URLs have
+	// thousands of bytes, it may be some times as much for moments, while rows are put
+	// in order.
 	Memory int64
 	// Sync makes Add survive a loss of power, too; otherwise it survives the death of
 	// the process. What is lost is the memory of pages, which then count as new.
