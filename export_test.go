@@ -54,6 +54,29 @@ func (f *Frontier) GroupOf(host string) string {
 	return s.group
 }
 
+// CommitNow writes what waits for a batch to go with.
+func (f *Frontier) CommitNow() error {
+	if err := f.lockOpen(); err != nil {
+		return err
+	}
+	o := newOp()
+	defer o.free()
+	o.counts = true
+	return f.submitLocked(o) // unlocks
+}
+
+// DueOf returns when a host may be contacted as far as its own clock is concerned.
+func (f *Frontier) DueOf(host string) (due time.Time) {
+	if f.lockWithHost(host) != nil {
+		return due
+	}
+	defer f.mu.Unlock()
+	if id := f.core.lookup(f.hostHash(host), host); id != 0 {
+		due = f.wall(f.core.hosts.at(id).due)
+	}
+	return due
+}
+
 // WalkURLs lists what waits of a host, with steps so short, and calls between
 // without the lock after each of them.
 func (f *Frontier) WalkURLs(host string, steps int, between func()) (urls []string, err error) {

@@ -29,6 +29,8 @@ func (m *model) Hint(t *rapid.T) {
 	n, err := m.f.Add(context.Background(), e)
 	require.NoError(t, err)
 	m.f.Sweep()
+	_, err = m.f.Add(context.Background()) // waits until the answer is committed
+	require.NoError(t, err)
 	if !m.known[url] {
 		require.Equal(t, 1, n)
 		m.known[url] = true
