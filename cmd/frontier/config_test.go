@@ -38,6 +38,7 @@ func other(x *option) string {
 		"include": `"'\\.html$`, "exclude": `\d`, "resolve": "a.example=127.0.0.1:80", "group-exempt": "192.0.2.0/24", "allow-network": "127.0.0.0/8", "deny-network": "10.0.0.0/8",
 		"dns": "127.0.0.1:53", "protocols": "gopher", "proxy": "http://me:secret@127.0.0.1:3128", "memory": "300M", "max-delay": "2m", "backoff-max": "1h", "recrawl-max": "3h",
 		"recrawl-new-max": "0.75", "recrawl-budget": "100000/d", "ext": "-", "user-agent": "bot \"é\" \\1", "seeds": "http://a.example/",
+		"rule": "*.example delay=5s limit-pages=7",
 	}[x.Name]; ok {
 		return v
 	}
@@ -126,6 +127,10 @@ func TestAllFaultsOfAConfiguration(t *testing.T) {
 		{`  "127"]`, `allow-network is "127"; want networks`},
 		{`min-rate = 0`, `min-rate is 0; want > 0`},
 		{`checkpoint-dir = "c"`, `checkpoint-dir needs -dir`},
+		{`rule = ["a.example delay=1s", "*.example",`, `rule "*.example": want a host`},
+		{` "a.example hue=3",`, `rule "a.example hue=3": "hue=3": want delay`},
+		{` "d.example priority=99",`, `rule "d.example priority=99": `},
+		{` "e.example delay=-1s"]`, `rule "e.example delay=-1s": `},
 		{`stats = "unclosed`, `basic strings cannot have new lines`},
 	}
 	var file strings.Builder

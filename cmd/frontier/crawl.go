@@ -144,6 +144,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 			return err
 		}
 	}
+	if err := s.rules.set(f); err != nil {
+		return err
+	}
 
 	done, err := openDoneLog(s.doneLog)
 	if err != nil {

@@ -56,10 +56,14 @@ func TestTheSchemaIsDocumented(t *testing.T) {
 func TestTheExampleIsAConfiguration(t *testing.T) {
 	b, err := os.ReadFile("../../docs/configuration.md")
 	require.NoError(t, err)
-	_, rest, ok := strings.Cut(string(b), "```toml\n")
-	require.True(t, ok)
-	example, _, _ := strings.Cut(rest, "```")
+	var example string
+	for i, part := range strings.Split(string(b), "```toml\n") {
+		if text, _, ok := strings.Cut(part, "```"); ok && i > 0 {
+			example += text
+		}
+	}
 	out := printed(t, "-config", configured(t, example))
 	assert.Contains(t, out, "\nexclude = ['/calendar/', '\\.iso$']\n")
 	assert.Contains(t, out, "\nlimit-period = '24h'\n")
+	assert.Contains(t, out, "'news.example priority=8 ")
 }

@@ -37,6 +37,7 @@ type settings struct {
 
 	pace      paceFlags
 	bounds    limitFlags
+	rules     ruleFlags
 	scope     scopeFlags
 	wanted    filterFlags
 	web       fetchFlags
@@ -59,6 +60,7 @@ func newSettings() *settings {
 	s.define("which URLs and answers are wanted", func(fs *flag.FlagSet) { s.wanted.define(fs, &s.crawler) })
 	s.define("how hosts are treated", func(fs *flag.FlagSet) { s.pace.define(fs, s) })
 	s.define("limits of each host", s.bounds.define)
+	s.define("what holds for some hosts", s.rules.define)
 	s.define("how pages are fetched", func(fs *flag.FlagSet) {
 		s.web.define(fs, &s.fetch)
 		s.protocols.define(fs)
@@ -89,6 +91,7 @@ func (s *settings) judge() error {
 	s.judgeCrawl()
 	s.pace.apply(s)
 	s.bounds.apply(s)
+	s.rules.apply(s)
 	s.modules.validate(s.options)
 	s.recrawl.validate(s.options)
 	s.copies.validate(s.options)

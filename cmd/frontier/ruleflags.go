@@ -1,0 +1,137 @@
+// This file reads the rules of crawl: what holds for some hosts only.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
+)
+
+// ruleFlags are the rules before they are judged, and then.
+type ruleFlags struct {
+	texts repeated
+	rules []rule
+}
+
+// rule is what holds for the hosts of a scope. What is zero was not said.
+type rule struct {
+	scope       frontier.Scope
+	delay       frontier.DelayPolicy
+	priority    int
+	concurrency int
+	limits      *frontier.Limits // of each host
+}
+
+func (r *ruleFlags) define(fs *flag.FlagSet) {
+	fs.Var(&r.texts, "rule", "`rule` for a host, *.domain or *, as in '*.example.org delay=30s priority=3 concurrency=1 limit-pages=1000 limit-period=24h'; "+
+		"also delay-factor with min-delay and max-delay, and all of the -limit flags; repeatable. Rules are kept with -dir until others are given")
+}
+
+// apply judges the rules; a frontier that is thrown away tells which values it takes.
+func (r *ruleFlags) apply(s *settings) {
+	f, err := frontier.Open(context.Background(), frontier.Options{HostConcurrency: 1})
+	if err != nil {
+		s.report(err)
+		return
+	}
+	defer f.Close()
+	for _, text := range r.texts {
+		x, err := parseRule(text)
+		if err == nil {
+			err = x.set(f)
+		}
+		if err != nil {
+			s.item("rule", text, fmt.Errorf("%s %q: %w", s.shown("rule"), text, err))
+			continue
+		}
+		r.rules = append(r.rules, x)
+	}
+}
+
+// set makes the rules hold, before anything is handed out.
+func (r *ruleFlags) set(f *frontier.Frontier) error {
+	for _, x := range r.rules {
+		if err := x.set(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *rule) set(f *frontier.Frontier) error {
+	var errs []error
+	if x.delay != nil {
+		errs = append(errs, f.SetDelay(x.scope, x.delay))
+	}
+	if x.priority != 0 {
+		errs = append(errs, f.SetPriority(x.scope, x.priority))
+	}
+	if x.concurrency != 0 {
+		errs = append(errs, f.SetConcurrency(x.scope, x.concurrency))
+	}
+	if x.limits != nil {
+		errs = append(errs, f.SetHostLimits(x.scope, *x.limits))
+	}
+	return errors.Join(errs...)
+}
+
+// parseRule reads a rule: a scope, and values by name.
+func parseRule(text string) (x rule, err error) {
+	words := strings.Fields(text)
+	if len(words) < 2 {
+		return x, errors.New("want a host, *.domain or *, and what holds for it, as in delay=30s")
+	}
+	if x.scope, err = console.ParseScope(words[0]); err != nil {
+		return x, err
+	}
+	fs := flag.NewFlagSet("rule", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	delay := fs.Duration("delay", 0, "")
+	factor := fs.Float64("delay-factor", 10, "")
+	least := fs.Duration("min-delay", time.Second, "")
+	most := fs.Duration("max-delay", 30*time.Second, "")
+	fs.IntVar(&x.priority, "priority", 0, "")
+	fs.IntVar(&x.concurrency, "concurrency", 0, "")
+	var limits limitFlags
+	limits.define(fs)
+	given := map[string]bool{}
+	for _, w := range words[1:] {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok || given[name] || fs.Lookup(name) == nil {
+			return x, fmt.Errorf("%q: want delay, delay-factor, min-delay, max-delay, priority, concurrency or limit-..., each once, with = and a value", w)
+		}
+		if fs.Set(name, value) != nil {
+			return x, fmt.Errorf("%q: want %s", w, (&option{Flag: fs.Lookup(name)}).kind().wanted)
+		}
+		given[name] = true
+	}
+	byFactor := given["delay-factor"] || given["min-delay"] || given["max-delay"]
+	switch {
+	case given["delay"] && byFactor:
+		return x, errors.New("delay cannot be combined with delay-factor, min-delay or max-delay")
+	case given["delay"]:
+		x.delay = frontier.FixedDelay(*delay)
+	case byFactor:
+		x.delay = frontier.FactorDelay(*factor, *least, *most)
+	}
+	for _, name := range []string{"priority", "concurrency"} {
+		if given[name] && fs.Lookup(name).Value.String() == "0" {
+			return x, fmt.Errorf("%s is 0; want >= 1", name)
+		}
+	}
+	limits.Bytes = int64(limits.bytes)
+	for name := range given {
+		if strings.HasPrefix(name, "limit-") {
+			x.limits = &limits.Limits
+		}
+	}
+	return x, nil
+}
