@@ -211,6 +211,8 @@ func TestEveryCallAfterClose(t *testing.T) {
 		}
 		for range f.Hosts(s, "") {
 		}
+		for range f.HostNames(s, "") {
+		}
 		f.Largest(3)
 		f.NextDue(3)
 		_ = f.Var().String()

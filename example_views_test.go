@@ -37,6 +37,9 @@ func ExampleFrontier_Host() {
 	for h := range f.Hosts(frontier.Domain("example.org"), "") {
 		fmt.Printf("%s: %d wait, not served now: %v\n", h.Host, h.Waiting, h.Reason)
 	}
+	for name := range f.HostNames(frontier.All(), "example.org") { // behind it
+		fmt.Println("and", name)
+	}
 	h, err := f.Host(ctx, "example.org")
 	if err != nil {
 		log.Fatal(err)
@@ -56,6 +59,7 @@ func ExampleFrontier_Host() {
 	// Output:
 	// example.org: 1 wait, not served now: retry after
 	// www.example.org: 0 wait, not served now: not before
+	// and www.example.org
 	// again in 1m0s
 	// waits: http://example.org/2
 	// scheduled for 01:00:00

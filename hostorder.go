@@ -47,7 +47,7 @@ func (o *hostOrder) size() int64 {
 func (f *Frontier) orderHosts() {
 	for done := false; !done; {
 		f.mu.Lock()
-		done = f.core.orderSome(orderHostsAtOnce)
+		done = f.closed || f.core.orderSome(orderHostsAtOnce)
 		f.mu.Unlock()
 	}
 }

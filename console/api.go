@@ -8,18 +8,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
 )
 
 const (
-	maxList   = 1000   // hosts or URLs in an answer
-	maxLooked = 20_000 // hosts that are looked at for one
-	maxBody   = 16 << 20
+	maxList  = 1000   // hosts or URLs in an answer
+	maxRules = 20_000 // rules in one
+	maxBody  = 16 << 20
 )
 
 // routes are those of the API. What changes something is wrapped.
@@ -158,59 +156,6 @@ func (q *query) err() error {
 	return nil
 }
 
-// hosts lists hosts: in domain order, or the largest.
-func (c *Console) hosts(r *http.Request) (any, error) {
-	q := &query{r: r}
-	scope, n := q.scope(), q.num("n", maxList, 100)
-	reason, match, after, sorted := q.str("reason"), strings.ToLower(q.str("match")), q.str("after"), q.str("sort")
-	if reason != "" && !slices.Contains(reasonNames(), reason) {
-		q.errs = append(q.errs, fmt.Errorf("reason: want one of %s", strings.Join(reasonNames(), ", ")))
-	}
-	if sorted != "" && sorted != "domain" && sorted != "waiting" {
-		q.errs = append(q.errs, errors.New("sort: want domain or waiting"))
-	}
-	if err := q.err(); err != nil {
-		return nil, err
-	}
-	release, err := c.scan()
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	wanted := func(h frontier.HostInfo) bool {
-		return (reason == "" || h.Reason.String() == reason) && (match == "" || strings.Contains(h.Host, match))
-	}
-	out := HostList{Hosts: []HostRow{}}
-	if sorted == "waiting" {
-		for _, h := range c.f.Largest(maxList) {
-			if len(out.Hosts) < n && wanted(h) {
-				out.Hosts = append(out.Hosts, hostRow(h))
-			}
-		}
-		return out, nil
-	}
-	looked := 0
-	for h := range c.f.Hosts(scope, after) {
-		if len(out.Hosts) == n || looked == maxLooked {
-			out.Next = after
-			break
-		}
-		looked++
-		if after = h.Host; wanted(h) {
-			out.Hosts = append(out.Hosts, hostRow(h))
-		}
-	}
-	return out, r.Context().Err()
-}
-
-// reasonNames are all of them.
-func reasonNames() (names []string) {
-	for r := frontier.ReasonTurn; r <= frontier.ReasonLimit; r++ {
-		names = append(names, r.String())
-	}
-	return names
-}
-
 func (c *Console) host(r *http.Request) (any, error) {
 	h, err := c.f.Host(r.Context(), r.FormValue("name"))
 	x := host(h, time.Now())
@@ -232,6 +177,10 @@ func (c *Console) urls(r *http.Request) (any, error) {
 	}
 	defer release()
 	out := URLList{URLs: []URL{}}
+	if !c.ready(c.ordered) {
+		out.Preparing = true
+		return out, nil
+	}
 	for u, err := range c.f.URLs(r.Context(), scope, after) {
 		if err != nil {
 			return nil, refused(err)
@@ -309,7 +258,8 @@ func (c *Console) rules(r *http.Request) (any, error) {
 	defer release()
 	out := RuleList{Rules: []ScopeRule{}}
 	for s, x := range c.f.Rules() {
-		if len(out.Rules) == maxLooked {
+		if len(out.Rules) == maxRules {
+			out.More = true
 			break
 		}
 		out.Rules = append(out.Rules, ScopeRule{s.String(), rule(x)})

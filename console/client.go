@@ -107,13 +107,18 @@ type HostsQuery struct {
 	Sort   string // "domain" (or empty), or "waiting": those with most URLs, in one part
 }
 
-// Hosts asks for a part of the hosts.
+// Hosts asks for a part of the hosts. It waits while they are put in order.
 func (c *Client) Hosts(ctx context.Context, q HostsQuery) (x HostList, err error) {
 	v := url.Values{"scope": {q.Scope}, "after": {q.After}, "reason": {q.Reason}, "match": {q.Match}, "sort": {q.Sort}}
 	if q.N > 0 {
 		v.Set("n", strconv.Itoa(q.N))
 	}
-	return x, c.do(ctx, "GET", "/api/hosts?"+v.Encode(), nil, &x)
+	for {
+		x = HostList{}
+		if err := c.do(ctx, "GET", "/api/hosts?"+v.Encode(), nil, &x); err != nil || !x.Preparing {
+			return x, err
+		}
+	}
 }
 
 // Host asks for all about one.
@@ -122,10 +127,15 @@ func (c *Client) Host(ctx context.Context, name string) (x Host, err error) {
 }
 
 // URLs asks for a part of the waiting URLs of a scope; after is URLList.Next of the part
-// before.
+// before. It waits while the hosts are put in order.
 func (c *Client) URLs(ctx context.Context, scope, after string, n int) (x URLList, err error) {
 	v := url.Values{"scope": {scope}, "after": {after}, "n": {strconv.Itoa(n)}}
-	return x, c.do(ctx, "GET", "/api/urls?"+v.Encode(), nil, &x)
+	for {
+		x = URLList{}
+		if err := c.do(ctx, "GET", "/api/urls?"+v.Encode(), nil, &x); err != nil || !x.Preparing {
+			return x, err
+		}
+	}
 }
 
 // URL asks what is known of one.

@@ -106,6 +106,10 @@ type Console struct {
 	ruling  sync.Mutex    // held while a rule is changed
 	scans   chan struct{} // slots for what looks at many hosts or URLs
 
+	lookFor        time.Duration
+	ordering       sync.Once
+	sized, ordered chan struct{} // closed when hosts can be listed by size, and in order
+
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
@@ -134,7 +138,7 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Console{f: f, o: o, log: o.Logger, began: time.Now(), scans: make(chan struct{}, maxScans), stop: stop}
+	c := &Console{f: f, o: o, log: o.Logger, began: time.Now(), scans: make(chan struct{}, maxScans), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
 	c.take(c.began)
 	c.done.Go(func() { c.sample(ctx) })
 	return c, nil

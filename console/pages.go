@@ -63,7 +63,7 @@ func (c *Console) pages(mux *http.ServeMux) {
 	show("/host", "host.html", "Host", c.host)
 	show("/urls", "urls.html", "URLs", c.urlsPage)
 	show("/url", "url.html", "URL", c.url)
-	show("/rules", "rules.html", "Rules", c.rules)
+	show("/rules", "rules.html", "Rules", c.rulesPage)
 	mux.Handle("POST /do", c.tokened(c.form, func(w http.ResponseWriter, r *http.Request) {
 		c.show(w, r, "wrong.html", "Not done", nil, errToken)
 	}))
@@ -174,6 +174,21 @@ func (c *Console) urlsPage(r *http.Request) (any, error) {
 	d := urlsData{URLList: x.(URLList), Scope: r.FormValue("scope")}
 	d.NextPage = next(r, d.Next)
 	return d, nil
+}
+
+// maxRulesPage is how many rules a page shows.
+const maxRulesPage = 500
+
+func (c *Console) rulesPage(r *http.Request) (any, error) {
+	x, err := c.rules(r)
+	if err != nil {
+		return nil, err
+	}
+	l := x.(RuleList)
+	if len(l.Rules) > maxRulesPage {
+		l.Rules, l.More = l.Rules[:maxRulesPage], true
+	}
+	return l, nil
 }
 
 // next is the address of the next part.

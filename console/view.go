@@ -117,10 +117,12 @@ func when(t time.Time) *time.Time {
 
 // HostList is a part of the hosts. Next is the after of the request for the next part;
 // empty: there are no more. A part may be short, or empty, although there are more: the
-// rest did not fit the time of a request.
+// rest did not fit the time of a request. If Preparing, the list is empty as the hosts
+// are being put in order, which takes seconds if there are a million: ask again.
 type HostList struct {
-	Hosts []HostRow `json:"hosts"`
-	Next  string    `json:"next,omitempty"`
+	Hosts     []HostRow `json:"hosts"`
+	Next      string    `json:"next,omitempty"`
+	Preparing bool      `json:"preparing,omitempty"`
 }
 
 // Queue is what waits of a host in one crawl and priority.
@@ -182,10 +184,11 @@ type URL struct {
 	Last     *time.Time `json:"last_visit,omitempty"`
 }
 
-// URLList is a part of the waiting URLs.
+// URLList is a part of the waiting URLs. Next and Preparing are as of HostList.
 type URLList struct {
-	URLs []URL  `json:"urls"`
-	Next string `json:"next,omitempty"`
+	URLs      []URL  `json:"urls"`
+	Next      string `json:"next,omitempty"`
+	Preparing bool   `json:"preparing,omitempty"`
 }
 
 // ScopeRule is what is set for a scope.
@@ -194,9 +197,10 @@ type ScopeRule struct {
 	Rule  map[string]any `json:"rule"`
 }
 
-// RuleList is all that is set.
+// RuleList is what is set: all of it, unless there is More.
 type RuleList struct {
 	Rules []ScopeRule `json:"rules"`
+	More  bool        `json:"more,omitempty"`
 }
 
 // rule is what is set, by name.

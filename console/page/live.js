@@ -48,4 +48,7 @@ async function loop() {
     }
   }
 }
-if (document.querySelector("[data-live]")) loop();
+// A search that has found nothing so far goes on by itself.
+const further = document.querySelector("[data-on]");
+if (further) location.replace(further.href);
+else if (document.querySelector("[data-live]")) loop();

@@ -1,0 +1,6 @@
+package console
+
+import "time"
+
+// LookFor sets how long a request looks for hosts.
+func (c *Console) LookFor(d time.Duration) { c.lookFor = d }

@@ -1,0 +1,144 @@
+// This file finds hosts among a million without keeping anybody waiting: a request looks
+// for a moment, and says where the next one goes on.
+
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const (
+	// lookFor is how long a request looks for hosts; but leastLooked are looked at.
+	lookFor     = 50 * time.Millisecond
+	leastLooked = 128
+	fewHosts    = 5000 // that are put in order while somebody waits
+)
+
+// hosts lists hosts: in domain order, or the largest.
+func (c *Console) hosts(r *http.Request) (any, error) {
+	q := &query{r: r}
+	scope, n := q.scope(), q.num("n", maxList, 100)
+	reason, match, after, sorted := q.str("reason"), strings.ToLower(q.str("match")), q.str("after"), q.str("sort")
+	if reason != "" && !slices.Contains(reasonNames(), reason) {
+		q.errs = append(q.errs, fmt.Errorf("reason: want one of %s", strings.Join(reasonNames(), ", ")))
+	}
+	if sorted != "" && sorted != "domain" && sorted != "waiting" {
+		q.errs = append(q.errs, errors.New("sort: want domain or waiting"))
+	}
+	if err := q.err(); err != nil {
+		return nil, err
+	}
+	release, err := c.scan()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	wanted := func(h frontier.HostInfo) bool {
+		return (reason == "" || h.Reason.String() == reason) && (match == "" || strings.Contains(h.Host, match))
+	}
+	out := HostList{Hosts: []HostRow{}}
+	needs := c.ordered
+	if sorted == "waiting" {
+		needs = c.sized
+	}
+	if !c.ready(needs) {
+		out.Preparing = true
+		return out, nil
+	}
+	if sorted == "waiting" {
+		for _, h := range c.f.Largest(maxList) {
+			if len(out.Hosts) < n && wanted(h) {
+				out.Hosts = append(out.Hosts, hostRow(h))
+			}
+		}
+		return out, nil
+	}
+	looked, until := 0, time.Now().Add(c.lookFor)
+	// enough tells before each host whether that begins the next part.
+	enough := func() bool {
+		looked++
+		if len(out.Hosts) == n || looked > leastLooked && looked%32 == 0 && time.Now().After(until) {
+			out.Next = after
+			return true
+		}
+		return false
+	}
+	take := func(h frontier.HostInfo) {
+		if wanted(h) {
+			out.Hosts = append(out.Hosts, hostRow(h))
+		}
+	}
+	if match == "" {
+		for h := range c.f.Hosts(scope, after) {
+			if enough() {
+				break
+			}
+			after = h.Host
+			take(h)
+		}
+		return out, r.Context().Err()
+	}
+	for name := range c.f.HostNames(scope, after) {
+		if enough() {
+			break
+		}
+		after = name
+		if !strings.Contains(name, match) {
+			continue
+		}
+		switch h, err := c.f.Host(r.Context(), name); {
+		case err == nil && h.Resident: // it may have gone meanwhile
+			take(h)
+		case err != nil && !errors.Is(err, frontier.ErrUnknownHost):
+			return nil, refused(err)
+		}
+	}
+	return out, r.Context().Err()
+}
+
+// ready tells whether hosts can be listed without a long wait: by size, or in order. What
+// makes them so is begun by the first who asks: a crawl that nobody looks at does not pay
+// for it.
+func (c *Console) ready(what <-chan struct{}) bool {
+	if c.f.Stats().Hosts <= fewHosts {
+		c.ordering.Do(c.order)
+	} else {
+		c.ordering.Do(func() { go c.order() }) // it ends with the frontier, if not before
+	}
+	select {
+	case <-what:
+		return true
+	default:
+	}
+	select {
+	case <-what:
+		return true
+	case <-time.After(c.lookFor):
+		return false
+	}
+}
+
+// order has the frontier put its hosts in order, in short steps.
+func (c *Console) order() {
+	c.f.Largest(1)
+	close(c.sized)
+	for range c.f.HostNames(frontier.All(), "") {
+		break
+	}
+	close(c.ordered)
+}
+
+// reasonNames are all of them.
+func reasonNames() (names []string) {
+	for r := frontier.ReasonTurn; r <= frontier.ReasonLimit; r++ {
+		names = append(names, r.String())
+	}
+	return names
+}
