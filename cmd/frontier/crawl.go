@@ -139,13 +139,15 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 			return err
 		}
 	}
-	if s.limits != nil {
+	if s.limits != nil && s.anew("limit-") {
 		if err := f.SetHostLimits(frontier.All(), *s.limits); err != nil {
 			return err
 		}
 	}
-	if err := s.rules.set(f); err != nil {
-		return err
+	if s.anew("rule") {
+		if err := s.rules.set(f); err != nil {
+			return err
+		}
 	}
 
 	done, err := openDoneLog(s.doneLog)

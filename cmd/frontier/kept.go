@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 )
@@ -92,5 +93,12 @@ func (s *settings) readKept(dir string) error {
 		return fmt.Errorf("%s has no settings to go on with: crawl -dir %s needs those that it is to have", dir, dir)
 	}
 	s.find("dir").typed = []string{dir}
+	s.resumed = true
 	return err
+}
+
+// anew tells whether options whose names begin so are to be set in the frontier, which
+// keeps them. A crawl that is resumed has them, or what commands said since.
+func (s *settings) anew(prefix string) bool {
+	return !s.resumed || slices.ContainsFunc(s.all, func(x *option) bool { return strings.HasPrefix(x.Name, prefix) && x.from == fromFlag })
 }

@@ -91,3 +91,27 @@ func TestBadResume(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, names, "nothing was made")
 }
+
+// What commands said of hosts since the crawl began stays, unless a flag says otherwise.
+func TestResumeKeepsWhatWasSet(t *testing.T) {
+	_, addr := serve(t, 3)
+	dir := filepath.Join(t.TempDir(), "state")
+	status, _, stderr := command(t, t.Context(), "-dir", dir, "-proxy", "http://"+addr, "-rule", "a.example delay=2ms", "-limit-pages", "50", "http://a.example/1")
+	require.Zero(t, status, stderr)
+	ok := func(args ...string) string {
+		t.Helper()
+		code, out, stderr := operate(t, args...)
+		require.Zero(t, code, stderr)
+		return out
+	}
+	ok("delay", "-dir", dir, "a.example", "7ms")
+	ok("limit", "-dir", dir, "-each", "-pages", "90", "*")
+	ok("resume", dir)
+	rules := ok("rules", "-dir", dir)
+	assert.Regexp(t, `a\.example +delay +7ms`, rules)
+	assert.Regexp(t, `\* +host_limits .*90`, rules)
+	ok("resume", "-rule", "a.example delay=3ms", dir)
+	rules = ok("rules", "-dir", dir)
+	assert.Regexp(t, `a\.example +delay +3ms`, rules)
+	assert.Regexp(t, `\* +host_limits .*90`, rules)
+}

@@ -27,6 +27,7 @@ type settings struct {
 	begin   repeated // the seeds as they were given
 	seeds   []string // and as the crawl has them
 	example bool     // it is not to crawl, but to be printed
+	resumed bool     // the file is what the folder keeps
 
 	frontier frontier.Options
 	fetch    fetch.Options // of crawler.Fetcher
