@@ -28,6 +28,7 @@ type Crawler struct {
 	filters  []Filter
 	rules    filter.Filter // of Scope's kind, but that say why
 	lasting  filter.Filter // of these, those for URLs that were visited
+	traps    *filter.Traps // one of rules
 	refusals refusals
 	gate     *gate
 	// addresses is nil if hosts are not grouped by address.
@@ -56,7 +57,11 @@ func New(f *frontier.Frontier, o Options) (*Crawler, error) {
 	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), addresses: newAddressBook(&o), hostPages: map[string]int64{}}
 	c.filters = append([]Filter{newScopeFilter(o.Scope)}, o.Filters...)
 	c.lasting = filter.All(o.Rules...)
-	c.rules = filter.All(append(slices.Clone(o.Rules), filter.NewTraps(o.Traps))...)
+	c.traps = filter.NewTraps(o.Traps)
+	c.rules = filter.All(append(slices.Clone(o.Rules), c.traps)...)
+	if err := c.loadTraps(); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -112,6 +117,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	var house, workers sync.WaitGroup
 	house.Go(func() { r.cutAfterGrace(cut, finished) })
 	house.Go(func() { c.reportProgress(finished) })
+	house.Go(func() { c.keepTraps(finished) })
 	house.Go(func() { r.lookAhead(finished) })
 	for range c.opts.Workers {
 		w := *r // sent is its own

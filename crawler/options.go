@@ -75,6 +75,11 @@ type Options struct {
 	// and before it is fetched. What refuses is counted in Progress.FilteredBy.
 	Rules []filter.Filter
 	Traps filter.TrapOptions
+	// TrapsFile is where Run keeps what Traps has counted, each minute and at its end, and
+	// New reads it: a trap that was left is not begun anew by a crawl that goes on. A kill
+	// loses the last minute; a damaged file is told and replaced. Empty: counts are
+	// forgotten with the process.
+	TrapsFile string
 	// Responses judge the headers of answers: if one refuses, the body is not read
 	// and the page counts as visited, without links.
 	Responses []filter.Response

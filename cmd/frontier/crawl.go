@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -170,6 +171,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		watched(watch, l, o)
 	}
 	s.crawler.Logger = log
+	if s.dir != "" {
+		s.crawler.TrapsFile = filepath.Join(s.dir, "traps")
+	}
 	if err := s.recrawl.attach(ctx, f, s, log); err != nil {
 		return err
 	}

@@ -118,6 +118,7 @@ func TestCrawlStopsAndGoesOn(t *testing.T) {
 	require.Zero(t, status, stderr)
 	assert.Contains(t, stderr, "stopped; the same command goes on from here")
 	assert.Contains(t, out, "10 pages")
+	assert.FileExists(t, filepath.Join(dir, "traps"), "what the guards have counted")
 
 	status, out, stderr = command(t, t.Context(), args...)
 	require.Zero(t, status, stderr)

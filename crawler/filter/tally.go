@@ -40,15 +40,7 @@ func (t *tally) add(host string, key uint64) {
 	defer t.mu.Unlock()
 	e := t.hosts[host]
 	if e == nil {
-		if t.hosts == nil {
-			t.hosts = map[string]*list.Element{}
-		}
-		for t.used.Len() >= maxHosts {
-			old := t.used.Remove(t.used.Back()).(*table)
-			delete(t.hosts, old.host)
-		}
-		e = t.used.PushFront(&table{host, map[uint64]int{}})
-		t.hosts[host] = e
+		e = t.insert(&table{host, map[uint64]int{}})
 	}
 	t.used.MoveToFront(e)
 	counts := e.Value.(*table).counts
@@ -60,6 +52,23 @@ func (t *tally) add(host string, key uint64) {
 		}
 	}
 	counts[key]++
+}
+
+// insert puts a new host's table in front; the lock is held.
+func (t *tally) insert(x *table) *list.Element {
+	if t.hosts == nil {
+		t.hosts = map[string]*list.Element{}
+	}
+	if e := t.hosts[x.host]; e != nil {
+		t.used.Remove(e)
+	}
+	for t.used.Len() >= maxHosts {
+		old := t.used.Remove(t.used.Back()).(*table)
+		delete(t.hosts, old.host)
+	}
+	e := t.used.PushFront(x)
+	t.hosts[x.host] = e
+	return e
 }
 
 // check verifies that the table and the list agree and are bounded.

@@ -3,11 +3,14 @@
 package filter
 
 import (
-	"hash/maphash"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/dchest/siphash"
 )
 
 // TrapOptions say how much a host may show of what traps show without end. The
@@ -61,19 +64,22 @@ func (o TrapOptions) withDefaults() TrapOptions {
 }
 
 // Traps is a Filter that refuses what looks like a trap. What it has seen of a host
-// is forgotten with the process, or when thousands of other hosts came since, so
-// it may let a trap begin again but takes no more than so much at a time.
+// is forgotten when thousands of other hosts came since, and with the process unless
+// Save and Load are called, so it may let a trap begin again but takes no more than so
+// much at a time.
 type Traps struct {
 	opts  TrapOptions
-	shape Filter // what needs no counts
-	seed  maphash.Seed
+	shape Filter                    // what needs no counts
+	key   atomic.Pointer[[2]uint64] // of the sums; it changes with Load only
 	tally tally
 }
 
 // NewTraps returns guards.
 func NewTraps(o TrapOptions) *Traps {
 	o = o.withDefaults()
-	return &Traps{opts: o, seed: maphash.MakeSeed(), shape: All(MaxSegments(o.MaxSegments), MaxRepeats(o.MaxRepeats), MaxParams(o.MaxParams))}
+	g := &Traps{opts: o, shape: All(MaxSegments(o.MaxSegments), MaxRepeats(o.MaxRepeats), MaxParams(o.MaxParams))}
+	g.key.Store(&[2]uint64{rand.Uint64(), rand.Uint64()})
+	return g
 }
 
 // counted is something that a host may have only so many pages of.
@@ -118,12 +124,10 @@ func (g *Traps) Fetched(t *Target) {
 }
 
 func (g *Traps) sum(c counted) uint64 {
-	var h maphash.Hash
-	h.SetSeed(g.seed)
-	h.WriteString(c.rule)
-	h.WriteByte(' ')
-	h.WriteString(c.key)
-	return h.Sum64()
+	key := g.key.Load()
+	var room [256]byte
+	b := append(append(append(room[:0], c.rule...), ' '), c.key...)
+	return siphash.Hash(key[0], key[1], b)
 }
 
 // counts are what a URL is one of.

@@ -1,0 +1,158 @@
+// This file writes the counts of guards down and reads them again, so that a trap does not
+// begin anew with each process.
+//
+// A file is a name and version, the key of the sums, then the hosts, those that were met
+// last first: length of the name, name, number of counts, and of each its sum and itself;
+// a length of 0; and the CRC-32C of all that. Numbers are big-endian.
+
+package filter
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+)
+
+const (
+	trapFile = "traps\x00\x01"
+	// What is written: counts that matter, and as many as fit into two megabytes.
+	leastSaved = 8
+	mostSaved  = 100_000
+)
+
+// ErrTrapFile is returned by Load, wrapped, for what Save did not write, or is damaged.
+var ErrTrapFile = errors.New("filter: no counts of guards")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Save writes what has been counted so far, but for counts below 8 and, of more than
+// 100,000, those of the hosts that were met longest ago: at most some megabytes. It may be
+// called while the guards are used.
+func (g *Traps) Save(w io.Writer) error {
+	sum := crc32.New(castagnoli)
+	b := bufio.NewWriter(w)
+	out := io.MultiWriter(b, sum)
+	key := g.key.Load()
+	buf := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte(trapFile), key[0]), key[1])
+	for _, t := range g.tally.greatest(leastSaved, mostSaved) {
+		buf = binary.BigEndian.AppendUint16(buf, uint16(len(t.host)))
+		buf = append(buf, t.host...)
+		buf = binary.BigEndian.AppendUint16(buf, uint16(len(t.counts)))
+		for k, n := range t.counts {
+			buf = binary.BigEndian.AppendUint64(buf, k)
+			buf = binary.BigEndian.AppendUint32(buf, uint32(min(n, 1<<31-1)))
+		}
+		if _, err := out.Write(buf); err != nil {
+			return fmt.Errorf("filter: save: %w", err)
+		}
+		buf = buf[:0]
+	}
+	if _, err := out.Write(binary.BigEndian.AppendUint16(buf, 0)); err != nil {
+		return fmt.Errorf("filter: save: %w", err)
+	}
+	_, err := b.Write(binary.BigEndian.AppendUint32(nil, sum.Sum32()))
+	if err = cmp.Or(err, b.Flush()); err != nil {
+		return fmt.Errorf("filter: save: %w", err)
+	}
+	return nil
+}
+
+// Load goes on counting where Save was called. It is for guards that have counted nothing
+// yet: what they have is forgotten. After an error they are as they were.
+func (g *Traps) Load(r io.Reader) error {
+	raw, err := io.ReadAll(io.LimitReader(r, 64<<20))
+	if err != nil {
+		return fmt.Errorf("filter: load: %w", err)
+	}
+	const head, tail = len(trapFile) + 16, 4
+	if len(raw) < head+tail || string(raw[:len(trapFile)]) != trapFile {
+		return ErrTrapFile
+	}
+	b, check := raw[:len(raw)-tail], raw[len(raw)-tail:]
+	if crc32.Checksum(b, castagnoli) != binary.BigEndian.Uint32(check) {
+		return fmt.Errorf("%w: damaged", ErrTrapFile)
+	}
+	key := [2]uint64{binary.BigEndian.Uint64(b[head-16:]), binary.BigEndian.Uint64(b[head-8:])}
+	tables, err := readTables(b[head:])
+	if err != nil {
+		return err
+	}
+	g.key.Store(&key)
+	g.tally.put(tables)
+	return nil
+}
+
+func readTables(b []byte) (all []*table, err error) {
+	for {
+		if len(b) < 2 {
+			return nil, fmt.Errorf("%w: it ends early", ErrTrapFile)
+		}
+		n := int(binary.BigEndian.Uint16(b))
+		if b = b[2:]; n == 0 {
+			return all, nil
+		}
+		if len(b) < n+2 {
+			return nil, fmt.Errorf("%w: it ends early", ErrTrapFile)
+		}
+		t := &table{string(b[:n]), map[uint64]int{}}
+		counts := int(binary.BigEndian.Uint16(b[n:]))
+		if b = b[n+2:]; len(b) < 12*counts || counts > maxPerTable {
+			return nil, fmt.Errorf("%w: it ends early", ErrTrapFile)
+		}
+		for range counts {
+			t.counts[binary.BigEndian.Uint64(b)] = int(binary.BigEndian.Uint32(b[8:]))
+			b = b[12:]
+		}
+		all = append(all, t)
+	}
+}
+
+// greatest are copies of tables, the last used first, with counts of at least least, and no
+// more than most counts in all. Nobody waits for longer than one table takes.
+func (t *tally) greatest(least, most int) (all []*table) {
+	for _, host := range t.names() {
+		if len(host) == 0 || len(host) >= 1<<16 {
+			continue
+		}
+		c := &table{host, map[uint64]int{}}
+		t.mu.Lock()
+		if e := t.hosts[host]; e != nil {
+			for k, n := range e.Value.(*table).counts {
+				if n >= least && len(c.counts) < most {
+					c.counts[k] = n
+				}
+			}
+		}
+		t.mu.Unlock()
+		if most -= len(c.counts); len(c.counts) > 0 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// names are the hosts that are counted, the last used first.
+func (t *tally) names() (all []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for e := t.used.Front(); e != nil; e = e.Next() {
+		all = append(all, e.Value.(*table).host)
+	}
+	return all
+}
+
+// put takes tables in for those that are there, the last used first.
+func (t *tally) put(tables []*table) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hosts = nil
+	t.used.Init()
+	for _, x := range slices.Backward(tables[:min(len(tables), maxHosts)]) {
+		t.insert(x)
+	}
+}

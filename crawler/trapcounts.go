@@ -1,0 +1,71 @@
+// This file keeps what the guards against traps have counted over restarts.
+
+package crawler
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/seed-7440039f/frontier/crawler/filter"
+)
+
+// trapsEvery is how often the counts are written: what a kill loses lets a trap take as
+// many pages once more.
+const trapsEvery = time.Minute
+
+// loadTraps reads the counts of an earlier process.
+func (c *Crawler) loadTraps() error {
+	if c.opts.TrapsFile == "" {
+		return nil
+	}
+	f, err := os.Open(c.opts.TrapsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("crawler: %w", err)
+	}
+	defer f.Close()
+	err = c.traps.Load(f)
+	if errors.Is(err, filter.ErrTrapFile) { // no reason not to crawl
+		c.log.Warn("the counts of the trap guards cannot be read, and begin anew", "file", c.opts.TrapsFile, "error", err)
+		return nil
+	}
+	return err
+}
+
+// keepTraps writes the counts now and then, and when the run has ended.
+func (c *Crawler) keepTraps(finished <-chan struct{}) {
+	if c.opts.TrapsFile == "" {
+		return
+	}
+	t := time.NewTicker(trapsEvery)
+	defer t.Stop()
+	for last := false; !last; {
+		select {
+		case <-t.C:
+		case <-finished:
+			last = true
+		}
+		if err := c.saveTraps(); err != nil {
+			c.log.Warn("the counts of the trap guards cannot be written", "file", c.opts.TrapsFile, "error", err)
+		}
+	}
+}
+
+// saveTraps puts a new file in the old one's place.
+func (c *Crawler) saveTraps() (err error) {
+	name := c.opts.TrapsFile + ".new"
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(c.traps.Save(f), f.Sync(), f.Close())
+	if err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return os.Rename(name, c.opts.TrapsFile)
+}

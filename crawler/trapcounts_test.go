@@ -1,0 +1,51 @@
+package crawler
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/filter"
+)
+
+// A crawl that goes on goes on counting.
+func TestTrapsAreNotBegunAnew(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "traps")
+	crawl := func(from int, file string) (pages int64) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWeb()
+			f := openFrontier(t, frontier.Options{})
+			c := newCrawler(t, f, w, Options{Workers: 1, Traps: filter.TrapOptions{MaxPerPattern: 30}, TrapsFile: file})
+			for i := range 20 {
+				u := fmt.Sprintf("http://a.example/item/%d", from+i)
+				w.always(u, page())
+				_, err := c.Seed(t.Context(), u)
+				if c.traps.Refuse(filter.Split(u, 0)).Refused() {
+					require.Error(t, err)
+				} else {
+					require.NoError(t, err)
+				}
+			}
+			require.NoError(t, c.Run(t.Context()))
+			pages = c.Progress().Pages
+		})
+		return pages
+	}
+	assert.EqualValues(t, 20, crawl(0, file))
+	assert.EqualValues(t, 10, crawl(20, file))
+	assert.EqualValues(t, 0, crawl(40, file))
+	assert.EqualValues(t, 20, crawl(60, ""))
+
+	require.NoError(t, os.WriteFile(file, []byte("nonsense"), 0o644))
+	assert.EqualValues(t, 20, crawl(80, file), "what cannot be read is told and replaced")
+	assert.EqualValues(t, 10, crawl(100, file))
+
+	_, err := New(openFrontier(t, frontier.Options{}), Options{UserAgent: "x (+http://a.example/)", TrapsFile: filepath.Dir(file)})
+	assert.Error(t, err, "a folder")
+}
