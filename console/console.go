@@ -73,6 +73,9 @@ type Options struct {
 	// Figures, if set, tells more figures to show, of a crawler for instance. It is
 	// called every second.
 	Figures func() []Figure
+	// Recrawl, if set, tells how a crawl does that fetches pages again, or nil. It is called
+	// with each look at the crawl.
+	Recrawl func() *Recrawl
 	// Disk, if set, tells how many bytes the crawl has on disk. It is called once a
 	// minute.
 	Disk func() int64

@@ -324,6 +324,31 @@ func TestPagesEscapeWhatTheWebSays(t *testing.T) {
 	page.CloseClientConnections()
 }
 
+// All that the page is for is on it.
+func TestTheOverviewTellsAll(t *testing.T) {
+	w := newWorld(t, console.Options{MemoryBudget: 1 << 30, Disk: func() int64 { return 7 << 20 }, Recrawl: func() *console.Recrawl {
+		return &console.Recrawl{Pages: 1234, NewPages: 5, Freshness: .8765, Price: .0421, Budget: 50, Demand: 12.25, NewShare: .5, Wasted: .25, Visits: 99}
+	}})
+	w.add(t, "http://a.example/1", "http://b.example/1")
+	w.w.Outcome(frontier.Lease{Host: "bad.example"}, frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureDNS})
+	now := time.Now()
+	w.w.Contact("a.example", now, time.Time{}, now)
+	w.w.Contact("a.example", now.Add(3*time.Second), now.Add(2*time.Second), now.Add(4*time.Second))
+	page := ask(w.c.Page(), "GET", "/", "", "").Body.String()
+	for _, part := range []string{
+		"handed out each second, now 0", "URLs that wait, by priority", `href="/host?name=b.example"`, "as multiples of the gap owed", `<th scope="row">dns</th><td class="n">1</td>`,
+		`href="/host?name=bad.example"`, "<dd>87.6 %</dd>", "0.0421 <small>days of weight", "12.25 <small>wanted of 50", "1\u202f234", "25.0 % <small>of the others",
+		"of 1.0 GiB (0 %)", "<dt>disk</dt><dd>7.0 MiB</dd>", "Pause everything",
+	} {
+		assert.Contains(t, page, part)
+	}
+	s, err := console.Direct(w.c).Status(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, s.Gaps.Counts[4], "1.5 times what was owed is below 2")
+	assert.Equal(t, .0421, s.Recrawl.Price)
+	assert.NotContains(t, ask(newWorld(t, console.Options{}).c.Page(), "GET", "/", "", "").Body.String(), "Recrawling")
+}
+
 // Rules are told in words.
 func TestRulesInWords(t *testing.T) {
 	w := newWorld(t, console.Options{})

@@ -27,6 +27,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"in":    in,
 	"short": short,
 	"rule":  ruleWords,
+	"part":  Percent,
+	"digit": Digits,
 	"clock": func(t time.Time) string { return t.Format("15:04:05") },
 }).ParseFS(files, "page/*.html"))
 

@@ -55,6 +55,7 @@ type Status struct {
 	Events     []Notice         `json:"events,omitempty"` // the newest first
 	EventsLost int64            `json:"events_lost,omitempty"`
 	Figures    []Figure         `json:"figures,omitempty"`
+	Recrawl    *Recrawl         `json:"recrawl,omitempty"` // of crawls that fetch pages again
 	Rates      []Rate           `json:"rates,omitempty"`
 }
 
@@ -79,7 +80,23 @@ func (c *Console) status() Status {
 	x.EventsLost = max(lost, s.EventsLost)
 	_, x.Figures, x.Disk = c.history.last()
 	x.Rates = c.history.rates(false, 120)
+	if c.o.Recrawl != nil {
+		x.Recrawl = c.o.Recrawl()
+	}
 	return x
+}
+
+// Recrawl is how fresh the copy is, and at what price.
+type Recrawl struct {
+	Pages     int64   `json:"pages"`        // known, and to be kept up to date
+	NewPages  int64   `json:"new_pages"`    // admitted and never crawled
+	Freshness float64 `json:"freshness"`    // the expected share of the pages, by weight, that is up to date
+	Price     float64 `json:"price"`        // of a fetch, in days of weight: pages are fetched again when that gains more
+	Budget    float64 `json:"budget_per_s"` // fetches, set or measured; 0: not known yet
+	Demand    float64 `json:"demand_per_s"` // fetches that known pages want at the price
+	NewShare  float64 `json:"new_share"`    // of the answered visits, those of pages never crawled before
+	Wasted    float64 `json:"wasted_share"` // of the visits of known pages, those that found nothing new
+	Visits    int64   `json:"visits"`       // that were answered
 }
 
 // HostRow is a host in a list.

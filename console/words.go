@@ -101,6 +101,12 @@ func Count(n int64) string {
 	return s
 }
 
+// Percent is a share: "12.3 %".
+func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
+
+// Digits is a number of any size, by its first digits.
+func Digits(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
 // ruleWords says what is set.
 func ruleWords(x any) string {
 	switch x := x.(type) {

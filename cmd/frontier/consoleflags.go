@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/revisit"
 )
 
 // consoleFlags say where a crawl is looked at.
@@ -42,6 +43,9 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	}
 	o.Title, o.Token, o.Names, o.MemoryBudget, o.Stop, o.Logger = "frontier", c.token, c.names, budget(s), c.stop, log
 	o.Figures = func() []console.Figure { return figures(crawl.Progress()) }
+	if s.recrawl.revisits != nil {
+		o.Recrawl = func() *console.Recrawl { return recrawled(s.recrawl.revisits.Report()) }
+	}
 	if s.crawler.Normalizer != nil {
 		o.Normalize = s.crawler.Normalizer.Normalize
 	}
@@ -57,6 +61,15 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	say := func(url string) { log.Info("the crawl has a page", "url", url) }
 	end := serveConsole(con, s.dir, c.page, warn, say)
 	return func() { end(); _ = con.Close() }, nil
+}
+
+// recrawled is what a recrawl tells.
+func recrawled(x revisit.Report) *console.Recrawl {
+	s := x.Schedule
+	return &console.Recrawl{
+		Pages: s.Pages, NewPages: s.NewPages, Freshness: s.Freshness, Price: s.Price, Budget: s.Budget, Demand: s.Demand,
+		NewShare: x.NewShare(), Wasted: x.Wasted(), Visits: x.Visits,
+	}
 }
 
 // budget is what the frontier's memory is bounded by.

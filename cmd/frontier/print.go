@@ -85,7 +85,7 @@ func (p *printer) status(s console.Status, running bool) error {
 		row("held back", console.Count(s.Held)),
 		row("known", console.Count(s.Known)),
 		row("hosts", console.Count(s.Hosts), fmt.Sprintf("%s slowed down, %s in quarantine", console.Count(s.BackedOff), console.Count(s.Quarantined))),
-		row("memory", console.Size(s.Memory)),
+		row("memory", console.Size(s.Memory)+ofBudget(s.MemoryBudget)),
 	}
 	if s.Disk > 0 {
 		lines = append(lines, row("disk", console.Size(s.Disk)))
@@ -95,6 +95,9 @@ func (p *printer) status(s console.Status, running bool) error {
 			row("each second", fmt.Sprintf("%.1f handed out, %.1f admitted", s.HandedOutPerSecond, s.AddedPerSecond)),
 			row("given up", console.Count(s.GivenUp)),
 		)
+		for _, x := range freshness(s.Recrawl) {
+			lines = append(lines, row(x[0], x[1]))
+		}
 		for _, k := range slices.Sorted(maps.Keys(s.Failures)) {
 			lines = append(lines, row("failed: "+k, console.Count(s.Failures[k])))
 		}
@@ -103,6 +106,19 @@ func (p *printer) status(s console.Status, running bool) error {
 		}
 	}
 	return p.table(lines...)
+}
+
+// freshness is what a recrawl says, in names and words; nothing of other crawls.
+func freshness(x *console.Recrawl) [][2]string {
+	if x == nil {
+		return nil
+	}
+	return [][2]string{
+		{"freshness", console.Percent(x.Freshness) + " of " + console.Count(x.Pages) + " pages, expected"},
+		{"price", console.Digits(x.Price) + " days of weight for a fetch"},
+		{"wanted", console.Digits(x.Demand) + " of " + console.Digits(x.Budget) + " fetches each second"},
+		{"wasted", console.Percent(x.Wasted) + " of the visits found nothing new"},
+	}
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

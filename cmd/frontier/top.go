@@ -113,12 +113,17 @@ func screen(x look, running bool, width, height int) []string {
 		x.Title + "  " + state,
 		fmt.Sprintf("%s waiting, %s scheduled, %s being fetched, %s held back, %s known", console.Count(x.Waiting), console.Count(x.Scheduled),
 			console.Count(x.Leased), console.Count(x.Held), console.Count(x.Known)),
-		fmt.Sprintf("%s hosts, %s slowed down, %s in quarantine; memory %s%s", console.Count(x.Hosts), console.Count(x.BackedOff), console.Count(x.Quarantined),
-			console.Size(x.Memory), ofBudget(x.MemoryBudget)),
+		fmt.Sprintf("%s hosts, %s slowed down, %s in quarantine; memory %s%s%s", console.Count(x.Hosts), console.Count(x.BackedOff), console.Count(x.Quarantined),
+			console.Size(x.Memory), ofBudget(x.MemoryBudget), ofDisk(x.Disk)),
 		fmt.Sprintf("%.1f handed out and %.1f admitted each second", x.HandedOutPerSecond, x.AddedPerSecond),
 	}
 	if spark := sparkline(x.Rates, width); spark != "" {
 		lines = append(lines, spark)
+	}
+	if of := freshness(x.Recrawl); of != nil {
+		for i := 0; i < len(of); i += 2 {
+			lines = append(lines, fmt.Sprintf("%s %s; %s %s", of[i][0], of[i][1], of[i+1][0], of[i+1][1]))
+		}
 	}
 	if len(x.Failures) > 0 {
 		var said []string
@@ -154,6 +159,13 @@ func ofBudget(n int64) string {
 		return ""
 	}
 	return " of " + console.Size(n)
+}
+
+func ofDisk(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return ", disk " + console.Size(n)
 }
 
 // hostColumn is how wide names of hosts are shown.
