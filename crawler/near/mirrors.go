@@ -166,7 +166,6 @@ func (a *adding) compareHosts(txn *badger.Txn, first found) error {
 	for _, host := range hosts {
 		other, err := first.id, error(nil)
 		if host != at {
-
 			other, err = a.sameOn(txn, host)
 		}
 		if err != nil {
