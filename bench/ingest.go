@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"time"
 )
 
 func ingest(r *run) error {
@@ -14,15 +15,15 @@ func ingest(r *run) error {
 	if err != nil {
 		return err
 	}
-	s, l, err := r.ingested(src, r.shared())
+	s, l, err := r.ingested(src, r.shared(), nil)
 	if err != nil {
 		return err
 	}
 	return r.leave(s, l.set)
 }
 
-// ingested adds all URLs to a new store.
-func (r *run) ingested(src source, dir string) (*subject, *loader, error) {
+// ingested adds all URLs to a new store, those that are due later at a time of due.
+func (r *run) ingested(src source, dir string, due func() time.Time) (*subject, *loader, error) {
 	gen := generating(src, following(0))
 	r.measure("generator.cpu", gen/1e3, "us")
 	if err := os.RemoveAll(dir); err != nil {
@@ -36,6 +37,7 @@ func (r *run) ingested(src source, dir string) (*subject, *loader, error) {
 	runtime.GC()
 	r.measure("anon.before", anonymousMemory(), "B")
 	l := r.loader(s, src)
+	l.due = due
 	w := r.watch("add", s, l.added.Load, calls{"add": {&l.calls}})
 	from := usageNow()
 	err = l.to(r.cfg.URLs)
@@ -49,8 +51,8 @@ func (r *run) ingested(src source, dir string) (*subject, *loader, error) {
 		return nil, nil, errors.Join(err, s.close())
 	}
 	r.weigh(s, l, from)
-	if got, want := s.Stats().Waiting, l.set.Waiting.N; got != want {
-		return nil, nil, errors.Join(fmt.Errorf("%d URLs wait, %d were admitted", got, want), s.close())
+	if st, want := s.Stats(), l.set.Waiting.N; st.Waiting+st.Scheduled != want || (st.Scheduled > 0) != (due != nil) {
+		return nil, nil, errors.Join(fmt.Errorf("%d URLs wait, and %d for their time; %d were admitted", st.Waiting, st.Scheduled, want), s.close())
 	}
 	if err := s.checkSmall(); err != nil {
 		return nil, nil, errors.Join(err, s.close())

@@ -25,6 +25,7 @@ type loader struct {
 	gen   time.Duration // wall clock spent making URLs
 	tens  []time.Time   // when each tenth was in
 	page  page
+	due   func() time.Time // nil: at once
 
 	refused int // entries that the frontier did not take
 	known   int // that it had taken before
@@ -52,6 +53,11 @@ func (l *loader) to(n int) error {
 func (l *loader) call(n int, number func(int) (int, bool)) error {
 	begun := time.Now()
 	entries := l.page.fill(l.src, n, number)
+	for i := range entries {
+		if l.due != nil {
+			entries[i].NotBefore = l.due()
+		}
+	}
 	made := time.Now()
 	admitted, err := l.s.Add(l.r.ctx, entries...)
 	done := time.Now()

@@ -37,6 +37,7 @@ func init() { // the functions refer to the list
 		{"one-url-hosts", "up to 1 million hosts with one URL each, against the mixed load", true, nil, oneURLHosts},
 		{"policy", "workers busy in virtual time, beside Mercator as published, time order and fixed numbers of back queues", true, nil, policy},
 		{"skew", "one host with half of up to 1 million URLs; Zipf's law with exponents 1.1 and 1.4", false, nil, skew},
+		{"scheduled", "one caller adds all URLs, each to be visited at a time of its own next year: memory, CPU and disk against ingest; reopened", false, nil, scheduled},
 		{"wide", "all URLs over 5 million hosts, or -hosts: in, reopened, and out", false, nil, wide},
 		{"longrun", "in and out between -urls and a quarter of them for as long as -time says; slopes of memory, disk and latency; no URL is remembered", false, nil, longrun},
 		{"longrun-known", "the same with all URLs remembered: what each leaves behind", false, nil, longrunKnown},

@@ -130,7 +130,7 @@ func wide(r *run) error {
 	}
 	n := uint64(r.cfg.Hosts)
 	src := r.made(everyHost(n, uint64(r.cfg.URLs), zipfHosts(n, 1.1)))
-	s, l, err := r.ingested(src, r.dir())
+	s, l, err := r.ingested(src, r.dir(), nil)
 	if err != nil {
 		return err
 	}
