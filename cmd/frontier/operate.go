@@ -336,6 +336,9 @@ func repairCommand() *cli.Command {
 				return errNoDir
 			}
 			r, err := spill.Repair(ctx, cmd.String("dir"), cmd.Args().First(), spill.Options{})
+			if err == nil {
+				err = copyConfig(cmd.String("dir"), cmd.Args().First())
+			}
 			if err != nil {
 				return err
 			}

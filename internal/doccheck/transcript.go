@@ -17,14 +17,9 @@ type Step struct {
 
 var waiting = regexp.MustCompile(`^<!-- wait: (.*) -->$`)
 
-// Transcript returns the commands of a document's console blocks. A comment before a
-// block names a condition, a command that succeeds once the block may go on.
-func Transcript(text string) (steps []Step) {
-	_ = Retell(text, func(s Step) string { steps = append(steps, s); return s.Said })
-	return steps
-}
-
-// Retell returns a document whose console blocks have what say returns for each command.
+// Retell returns a document whose console blocks have what say returns for each command,
+// in order. A comment before a block names a condition: a command that succeeds once the
+// block may go on.
 func Retell(text string, say func(Step) string) string {
 	var out strings.Builder
 	var step *Step
