@@ -188,8 +188,8 @@ func (f *Frontier) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int
 	if !f.opts.NoDedup {
 		n.mark = f.markOf(e.Crawl, e.URL)
 	}
-	if !e.NotBefore.IsZero() {
-		n.due = max(0, f.since(e.NotBefore))
+	if !e.NotBefore.IsZero() && e.NotBefore.After(f.opts.Clock.Now()) {
+		n.due = f.since(e.NotBefore)
 	}
 	if n.hint = e.Hint && !f.opts.NoDedup; n.hint {
 		n.news = wallMillis(e.NotBefore)

@@ -50,7 +50,6 @@ type modelHost struct {
 	saved string // group as of the last Done
 	rests bool   // all of its URLs waited for their time, when last looked at
 	loose bool   // it may have lost its group since its URLs were deleted
-	after bool   // in quarantine, and due is what a crash made of it
 	lease *modelLeaseState
 	modelFailures
 }
@@ -242,7 +241,7 @@ func (m *model) endLease(name string, end time.Time) {
 			m.groups[g] = later(m.groups[g], end.Add(modelDelay))
 		}
 	}
-	h.lease, h.saved, h.after = nil, h.group, false
+	h.lease, h.saved = nil, h.group
 }
 
 func later(a, b time.Time) time.Time {
@@ -423,6 +422,9 @@ func (m *model) Force(t *rapid.T) {
 
 func (m *model) Next(t *rapid.T) {
 	l, at, err := m.f.TryNext()
+	if err != nil {
+		m.bury() // it may have given URLs up
+	}
 	best, event, any, total := 0, time.Time{}, false, 0
 	soon := func(x time.Time) {
 		if event.IsZero() || x.Before(event) {
@@ -749,10 +751,8 @@ func (m *model) Reopen(t *rapid.T) {
 		}
 		if !clean || leased {
 			gap := h.gap()
-			after := h.after && !leased
-			h.after = !clean && gap > 0
-			if h.probes > 0 && h.due.After(opened) {
-				if after && !clean { // perhaps no row tells that no probe was under way
+			if h.probes > 0 && h.due.After(opened) { // no probe was under way
+				if !clean && !leased { // but perhaps no row tells
 					due := f.DueOf(name)
 					require.False(t, due.Before(h.due) || due.After(later(h.due, opened.Add(gap))), "%s is due at %v", name, due)
 					h.due = due

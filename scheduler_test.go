@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
 	"github.com/stretchr/testify/require"
 )
 
@@ -188,4 +189,16 @@ func TestOutcomePutOff(t *testing.T) {
 		_, _, err := w.tryNext()
 		require.True(t, errors.Is(err, frontier.ErrNotDue))
 	})
+}
+
+// A NotBefore that has passed means now: the URL keeps its place in the queue, also
+// through a crash.
+func TestNotBeforeThatHasPassed(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	w.until(time.Minute)
+	w.soon("http://a.example/1", time.Second)
+	w.add("http://a.example/2")
+	w = w.killed()
+	w.until(time.Hour)
+	require.Equal(t, []string{"http://a.example/1", "http://a.example/2"}, w.rest())
 }
