@@ -57,7 +57,8 @@ func TestStoreErrorBesideARefusedLinkEndsTheCrawl(t *testing.T) {
 	w.always(seed, page("/bad", "/1"))
 	var recorded atomic.Int64
 	c := newCrawler(t, f, w, Options{
-		OnPage: func(context.Context, *Page) error { s.broken.Store(true); return nil },
+		Workers: 1, // another might ask again before the first has ended the run
+		OnPage:  func(context.Context, *Page) error { s.broken.Store(true); return nil },
 		OnDone: func(_ frontier.Lease, o frontier.Outcome) {
 			if o.Result == frontier.Visited {
 				recorded.Add(1)
