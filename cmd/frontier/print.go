@@ -85,7 +85,7 @@ func (p *printer) status(s console.Status, running bool) error {
 		row("held back", console.Count(s.Held)),
 		row("known", console.Count(s.Known)),
 		row("hosts", console.Count(s.Hosts), fmt.Sprintf("%s slowed down, %s in quarantine", console.Count(s.BackedOff), console.Count(s.Quarantined))),
-		row("memory", console.Size(s.Memory)+ofBudget(s.MemoryBudget)),
+		row("memory", strings.TrimSpace(console.Size(s.Memory)+" "+ofBudget(s.MemoryBudget))),
 	}
 	if s.Disk > 0 {
 		lines = append(lines, row("disk", console.Size(s.Disk)))

@@ -109,36 +109,39 @@ func screen(x look, running bool, width, height int) []string {
 	if running {
 		state = "running for " + console.Ago(seconds(x.Running))
 	}
-	lines := []string{
-		x.Title + "  " + state,
-		fmt.Sprintf("%s waiting, %s scheduled, %s being fetched, %s held back, %s known", console.Count(x.Waiting), console.Count(x.Scheduled),
-			console.Count(x.Leased), console.Count(x.Held), console.Count(x.Known)),
-		fmt.Sprintf("%s hosts, %s slowed down, %s in quarantine; memory %s%s%s", console.Count(x.Hosts), console.Count(x.BackedOff), console.Count(x.Quarantined),
-			console.Size(x.Memory), ofBudget(x.MemoryBudget), ofDisk(x.Disk)),
-		fmt.Sprintf("%.1f handed out and %.1f admitted each second", x.HandedOutPerSecond, x.AddedPerSecond),
-	}
+	lines := packed(width,
+		x.Title+" ", state)
+	lines = append(lines, packed(width,
+		console.Count(x.Waiting)+" waiting,", console.Count(x.Scheduled)+" scheduled,", console.Count(x.Leased)+" being fetched,",
+		console.Count(x.Held)+" held back,", console.Count(x.Known)+" known")...)
+	lines = append(lines, packed(width,
+		console.Count(x.Hosts)+" hosts,", console.Count(x.BackedOff)+" slowed down,", console.Count(x.Quarantined)+" in quarantine;",
+		"memory "+console.Size(x.Memory), ofBudget(x.MemoryBudget), ofDisk(x.Disk))...)
+	lines = append(lines, packed(width,
+		fmt.Sprintf("%.1f handed out", x.HandedOutPerSecond), fmt.Sprintf("and %.1f admitted", x.AddedPerSecond), "each second")...)
 	if spark := sparkline(x.Rates, width); spark != "" {
 		lines = append(lines, spark)
 	}
 	if of := freshness(x.Recrawl); of != nil {
 		for i := 0; i < len(of); i += 2 {
-			lines = append(lines, fmt.Sprintf("%s %s; %s %s", of[i][0], of[i][1], of[i+1][0], of[i+1][1]))
+			lines = append(lines, packed(width, strings.Split(of[i][0]+" "+of[i][1]+"; "+of[i+1][0]+" "+of[i+1][1], " ")...)...)
 		}
 	}
 	if len(x.Failures) > 0 {
 		var said []string
 		for _, k := range slices.Sorted(maps.Keys(x.Failures)) {
-			said = append(said, fmt.Sprintf("%s %s", k, console.Count(x.Failures[k])))
+			said = append(said, oneLine(k)+" "+console.Count(x.Failures[k])+",")
 		}
-		lines = append(lines, "failed: "+strings.Join(said, ", "))
+		said[len(said)-1] = strings.TrimSuffix(said[len(said)-1], ",")
+		lines = append(lines, packed(width, append([]string{"failed:"}, said...)...)...)
 	}
 	lines = append(lines, "")
 	lines = append(lines, waitingBars(x.WaitingBy, width)...)
 	events := min(len(x.Events), max(0, height-len(lines)-8), 5)
 	if room := height - len(lines) - events - 2; room > 2 && len(x.due) > 0 {
-		lines = append(lines, "", fmt.Sprintf("%-*s %9s  %-12s %s", hostColumn(width), "NEXT HOSTS", "WAITING", "STATE", "MAY BE CONTACTED"))
+		lines = append(lines, "", hostLine(width, "NEXT HOSTS", "WAITING", "STATE", "MAY BE CONTACTED"))
 		for _, h := range x.due[:min(len(x.due), room-1)] {
-			lines = append(lines, fmt.Sprintf("%-*s %9s  %-12s %s", hostColumn(width), cut(oneLine(h.Host), hostColumn(width)), console.Count(h.Waiting), oneLine(h.Reason), until(h.Due)))
+			lines = append(lines, hostLine(width, oneLine(h.Host), console.Count(h.Waiting), oneLine(h.Reason), until(h.Due)))
 		}
 	}
 	if events > 0 {
@@ -149,7 +152,22 @@ func screen(x look, running bool, width, height int) []string {
 	}
 	lines = lines[:min(len(lines), max(1, height))]
 	for i, l := range lines {
-		lines[i] = cut(l, width)
+		lines[i] = cut(strings.TrimRight(l, " "), width)
+	}
+	return lines
+}
+
+// packed puts words into as few lines as they fit, with spaces between them.
+func packed(width int, words ...string) (lines []string) {
+	for _, w := range words {
+		n := len(lines) - 1
+		switch {
+		case w == "":
+		case n >= 0 && utf8.RuneCountInString(lines[n])+1+utf8.RuneCountInString(w) <= width:
+			lines[n] += " " + w
+		default:
+			lines = append(lines, w)
+		}
 	}
 	return lines
 }
@@ -158,14 +176,24 @@ func ofBudget(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return " of " + console.Size(n)
+	return "of " + console.Size(n)
 }
 
 func ofDisk(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return ", disk " + console.Size(n)
+	return "and disk " + console.Size(n)
+}
+
+// hostLine is a host in the list of the next ones: a narrow terminal has room for its name
+// and how much of it waits.
+func hostLine(width int, host, waiting, state, when string) string {
+	if width < 56 {
+		name := max(1, width-8)
+		return fmt.Sprintf("%-*s %7s", name, cut(host, name), waiting)
+	}
+	return fmt.Sprintf("%-*s %9s  %-12s %s", hostColumn(width), cut(host, hostColumn(width)), waiting, state, when)
 }
 
 // hostColumn is how wide names of hosts are shown.
@@ -176,7 +204,7 @@ func waitingBars(by []int64, width int) (lines []string) {
 	most := slices.Max(append(by, 1))
 	for i, n := range slices.Backward(by) {
 		if n > 0 {
-			lines = append(lines, fmt.Sprintf("priority %2d %10s %s", i+1, console.Count(n), strings.Repeat("█", int(n*int64(max(0, width-24))/most))))
+			lines = append(lines, fmt.Sprintf("priority %2d %*s %s", i+1, min(10, max(1, width-12)), console.Count(n), strings.Repeat("█", int(n*int64(max(0, width-24))/most))))
 		}
 	}
 	return lines

@@ -45,6 +45,11 @@ func TestScreenFits(t *testing.T) {
 		assert.Contains(t, all, part)
 	}
 	assert.Len(t, screen(look{}, false, 80, 24), 5, "of an empty crawl")
+	// A narrow terminal tells the figures too, below each other.
+	narrow := strings.Join(screen(x, true, 20, 60), "\n")
+	for _, part := range []string{"running for 2 h\n", "\n123\u202f456 waiting,\n", "known\n", "\nof 512 MiB\n", "\n12.5 handed out\n", "\nfailed: dns 3,\ntimeout 12\n", "\npriority  4  118\u202f455\n", "\nhost-0.exam…       0\n", "\nfreshness 87.6 % of\n"} {
+		assert.Contains(t, narrow, part)
+	}
 }
 
 // Where there is no terminal a line comes for each look, until the watching ends.

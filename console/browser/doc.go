@@ -9,7 +9,7 @@
 // the libraries there are, those that know each message's fields fail when a newer
 // Chromium sends others.
 //
-//	go test ./console/browser -run Shots -shots docs/figures
+//	go test ./console/browser -run Shots -shots ../../docs/figures
 //
 // makes the pictures of the documentation. testdata/axe is axe-core, which judges
 // accessibility, with its licence.
