@@ -12,8 +12,8 @@
 // folder, which only its owner may open; of a crawl that does not run they open the
 // folder. With -json they print JSON, whose names are those of package console.
 //
-// The exit status is 0, or 1 if something went wrong, or 2 if the command line is wrong
-// and nothing was done.
+// The exit status is 0, or 1 if something could not be done, or not to the end, or 2 if
+// the command line or the configuration is wrong, and nothing was done.
 package main
 
 import (
@@ -47,6 +47,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	code := exitOK
 	root := &cli.Command{
 		Name: "frontier", Usage: "crawl politely", Suggest: true, EnableShellCompletion: true, HideVersion: true,
+		Description: `The exit status is 0, or 1 if something could not be done, or not to the end, or 2 if the
+command line or the configuration is wrong, and nothing was done.`,
 		Reader: stdin, Writer: stdout, ErrWriter: stderr,
 		Commands:       append([]*cli.Command{crawlCommand(&code), resumeCommand(&code), recrawlCommand(&code), planCommand()}, operateCommands()...),
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
