@@ -32,7 +32,8 @@ var crashRounds = flag.Int("frontier.crash-rounds", 6, "how often TestKill kills
 // report is what a process told before it died.
 type report struct {
 	added, done map[crashURL]bool
-	leased      map[crashURL]bool // a Done may have been durable, and not told
+	leased      map[crashURL]int  // so many times: the end of a lease may be told after the beginning of the next
+	unsure      map[crashURL]bool // was leased when the process died: a Done may have been durable, and not told
 	rests       map[string]time.Time
 	gone, going int // URLs of the deleter below are deleted, or may be
 	paused      [8]bool
@@ -41,7 +42,7 @@ type report struct {
 }
 
 func newReport() *report {
-	return &report{added: map[crashURL]bool{}, done: map[crashURL]bool{}, leased: map[crashURL]bool{},
+	return &report{added: map[crashURL]bool{}, done: map[crashURL]bool{}, leased: map[crashURL]int{}, unsure: map[crashURL]bool{},
 		rests: map[string]time.Time{}, asked: map[int]bool{}, first: 1}
 }
 
@@ -49,7 +50,7 @@ func newReport() *report {
 func (r *report) clone() *report {
 	c := *r
 	c.added, c.done, c.leased = maps.Clone(r.added), maps.Clone(r.done), maps.Clone(r.leased)
-	c.rests, c.asked = maps.Clone(r.rests), maps.Clone(r.asked)
+	c.unsure, c.rests, c.asked = maps.Clone(r.unsure), maps.Clone(r.rests), maps.Clone(r.asked)
 	return &c
 }
 
@@ -71,12 +72,13 @@ func (r *report) hear(t testing.TB, line string) {
 		r.first = max(r.first, b+c)
 	case "l":
 		require.False(t, r.done[u], "URL %v was done and is handed out again", u)
-		r.leased[u] = true
+		r.leased[u]++
+		delete(r.unsure, u)
 	case "d":
 		r.done[u] = true
 		delete(r.leased, u)
 	case "s":
-		delete(r.leased, u)
+		r.leased[u]--
 	case "u":
 		r.rests[u.host()] = time.UnixMilli(int64(c))
 	case "x":
@@ -138,6 +140,10 @@ func (r *report) stop(t testing.TB, c *crawl) {
 	require.NoError(t, c.Process.Kill())
 	r.listen(t, c, -1)
 	require.Error(t, c.Wait(), "it was killed")
+	for u, n := range r.leased {
+		r.unsure[u] = r.unsure[u] || n > 0
+	}
+	clear(r.leased)
 	r.first += spanOfKill
 }
 
@@ -221,7 +227,7 @@ func (d *drained) complete() {
 	r := d.report
 	for u := range r.added {
 		gone := u.producer == deleter && !u.resting() && u.n < max(r.gone, r.going)
-		require.True(d.t, d.seen[u] || r.done[u] || r.leased[u] || gone, "URL %v was admitted and is lost", u)
+		require.True(d.t, d.seen[u] || r.done[u] || r.leased[u] > 0 || r.unsure[u] || gone, "URL %v was admitted and is lost", u)
 	}
 }
 
