@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,7 +45,9 @@ func TestPauseByTheButton(t *testing.T) {
 // pauses presses the button, and sees the frontier act.
 func (x *tab) pauses(t *testing.T, w *world, host string) {
 	t.Helper()
+	pressed := time.Now()
 	x.submit(t, ".forms form:nth-of-type(1) button", host+" is paused")
+	t.Logf("the page says that it holds %v after the button was pressed", time.Since(pressed).Round(time.Millisecond))
 	assert.Equal(t, frontier.On, w.f.RuleOf(host).Paused, "it holds when the page says so")
 	x.until(t, "what was being fetched is there", func() bool {
 		h, err := w.f.Host(t.Context(), host)
