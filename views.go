@@ -372,28 +372,5 @@ func (f *Frontier) firstLocked(u *Upcoming) *loadJob {
 // The first call puts the hosts in order, in short steps; from then on each host
 // costs some 6 more bytes. No lock is held while the caller looks at a host.
 func (f *Frontier) Hosts(s Scope, after string) iter.Seq[HostInfo] {
-	return func(yield func(HostInfo) bool) {
-		f.orderHosts()
-		var ids []uint32
-		for key, more := reversed(after), true; more; {
-			f.lookLocked()
-			if f.closed {
-				f.mu.Unlock()
-				return
-			}
-			ids = f.core.hostsIn(ids[:0], s, key, infosAtOnce)
-			more = len(ids) == infosAtOnce
-			infos := make([]HostInfo, len(ids))
-			for i, id := range ids {
-				infos[i] = f.hostInfoLocked(id)
-			}
-			f.mu.Unlock()
-			for i := range infos {
-				if !yield(infos[i]) {
-					return
-				}
-				key = reversed(infos[i].Host)
-			}
-		}
-	}
+	return eachHost(f, s, after, infosAtOnce, f.hostInfoLocked, func(x HostInfo) string { return x.Host })
 }
