@@ -75,14 +75,7 @@ func (c *Crawler) Progress() Progress {
 
 // reportProgress tells about progress until finished is closed, and once more.
 func (c *Crawler) reportProgress(finished <-chan struct{}) {
-	t := time.NewTicker(c.opts.ProgressEvery)
-	defer t.Stop()
-	for last := false; !last; {
-		select {
-		case <-t.C:
-		case <-finished:
-			last = true
-		}
+	everyUntil(c.opts.ProgressEvery, finished, func(last bool) {
 		p := c.Progress()
 		what := "crawling"
 		if last {
@@ -96,6 +89,20 @@ func (c *Crawler) reportProgress(finished <-chan struct{}) {
 		if c.opts.OnProgress != nil {
 			c.opts.OnProgress(p)
 		}
+	})
+}
+
+// everyUntil calls fn now and then until finished is closed, and a last time then.
+func everyUntil(d time.Duration, finished <-chan struct{}, fn func(last bool)) {
+	t := time.NewTicker(d)
+	defer t.Stop()
+	for last := false; !last; {
+		select {
+		case <-t.C:
+		case <-finished:
+			last = true
+		}
+		fn(last)
 	}
 }
 

@@ -42,18 +42,11 @@ func (c *Crawler) keepTraps(finished <-chan struct{}) {
 	if c.opts.TrapsFile == "" {
 		return
 	}
-	t := time.NewTicker(trapsEvery)
-	defer t.Stop()
-	for last := false; !last; {
-		select {
-		case <-t.C:
-		case <-finished:
-			last = true
-		}
+	everyUntil(trapsEvery, finished, func(bool) {
 		if err := c.saveTraps(); err != nil {
 			c.log.Warn("the counts of the trap guards cannot be written", "file", c.opts.TrapsFile, "error", err)
 		}
-	}
+	})
 }
 
 // saveTraps puts a new file in the old one's place.
