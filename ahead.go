@@ -102,6 +102,13 @@ func (f *Frontier) readTimed(idle bool) bool {
 	if it.id == 0 {
 		return sweep
 	}
+	f.readBlock(it, sweep)
+	return true
+}
+
+// readBlock reads the timed block that is being read, and takes in what is wanted of
+// it: all that is finished if it is read for its own sake, what is due soon else.
+func (f *Frontier) readBlock(it timeItem, sweep bool) {
 	records, err := f.loadTimed(it)
 	if err == nil {
 		f.hintTimed(records)
@@ -121,7 +128,6 @@ func (f *Frontier) readTimed(idle bool) bool {
 		f.arriveLocked(records)
 	}
 	f.dispatchLocked()
-	return true
 }
 
 // arriveLocked makes those records resident whose time is near. It releases the

@@ -68,12 +68,12 @@ func (f *Frontier) hintLocked(o *op, e *newEntry) {
 	h := &f.hints
 	x := hint{walk: h.walks + 1}
 	x.entry = Entry{Depth: b.depth, Weight: b.weight, Meta: slices.Clone(b.meta), NotBefore: millisTime(e.news)}
-	if old, ok := h.at[e.mark]; ok {
+	switch old, ok := h.at[e.mark]; {
+	case ok:
 		x.entry.Weight, x.entry.Depth = max(x.entry.Weight, old.entry.Weight), min(x.entry.Depth, old.entry.Depth)
 		h.bytes -= hintBytes + int64(len(old.entry.Meta))
 		delete(h.at, e.mark)
-	}
-	if h.bytes > f.opts.MemoryBudget/64 {
+	case h.bytes > f.opts.MemoryBudget/64:
 		return
 	}
 	if f.opts.Spill != nil {
@@ -220,23 +220,7 @@ func (f *Frontier) hintBlock(id uint32) bool {
 	t.unread.remove(i)
 	t.reading = it
 	f.mu.Unlock()
-	records, err := f.loadTimed(it)
-	if err == nil {
-		f.hintTimed(records)
-	}
-	f.lock()
-	defer f.mu.Unlock()
-	switch {
-	case f.closed:
-		f.core.putBackTimed(it.at)
-	case err != nil:
-		f.timedFailedLocked(err)
-	default:
-		f.awaitForcesLocked(records)
-		f.core.buryTimed(records, f.toBuryLocked)
-		f.core.installTimed(records, 0, f.last)
-	}
-	f.dispatchLocked()
+	f.readBlock(it, true)
 	return true
 }
 

@@ -102,11 +102,7 @@ func (f *Frontier) replacedLocked(o *op) {
 // hintScheduled answers the hints of what is scheduled in memory.
 func (f *Frontier) hintScheduled() {
 	s := &scan{cursor: -1}
-	defer func() {
-		f.mu.Lock()
-		f.core.scans = slices.DeleteFunc(f.core.scans, func(x *scan) bool { return x == s })
-		f.mu.Unlock()
-	}()
+	defer f.endScan(s)
 	for done := false; !done; {
 		var found []hinted
 		complete := f.sweepInSteps(func(steps int) (stop, wait bool) {
@@ -125,34 +121,15 @@ func (f *Frontier) hintScheduled() {
 // hintedInMemoryLocked goes on with a walk through the heap, for n records, and
 // appends those that there are hints of. It reports whether it is at its end.
 func (f *Frontier) hintedInMemoryLocked(s *scan, n int, found *[]hinted) bool {
-	c := f.core
-	if s.cursor < 0 {
-		s.cursor = c.scheduled.len()
-		c.scans = append(c.scans, s)
-	}
 	for ; n > 0; n-- {
-		var i int
-		switch {
-		case s.cursor > c.scheduled.len():
-			s.cursor = c.scheduled.len()
-			continue
-		case s.cursor > 0:
-			s.cursor--
-			i = s.cursor
-		case len(s.missed) > 0:
-			ref := s.missed[len(s.missed)-1]
-			s.missed = s.missed[:len(s.missed)-1]
-			var ok bool
-			if i, ok = c.scheduledAt(ref); !ok {
-				continue
-			}
-		default:
+		i, more := f.core.nextScanned(s)
+		if !more {
 			return true
 		}
-		if i >= c.scheduled.len() {
+		if i < 0 {
 			continue
 		}
-		if x, ok := f.hintOfLocked(c.scheduled.Items[i]); ok {
+		if x, ok := f.hintOfLocked(f.core.scheduled.Items[i]); ok {
 			*found = append(*found, x)
 		}
 	}

@@ -27,40 +27,53 @@ func (c *core) scheduledMoved(id uint32, i int) {
 	r.setNext(arena.Ref(i))
 }
 
+// nextScanned returns the place of an item that s has not looked at; less than 0 if
+// there is none in this step. At the end of the walk ok is false.
+func (c *core) nextScanned(s *scan) (i int, ok bool) {
+	switch {
+	case s.cursor < 0: // it begins
+		s.cursor = c.scheduled.len()
+		c.scans = append(c.scans, s)
+	case s.cursor > c.scheduled.len():
+		s.cursor = c.scheduled.len()
+	case s.cursor > 0:
+		s.cursor--
+		return s.cursor, true
+	case len(s.missed) > 0:
+		ref := s.missed[len(s.missed)-1]
+		s.missed = s.missed[:len(s.missed)-1]
+		if i, there := c.scheduledAt(ref); there {
+			return i, true
+		}
+	default:
+		return -1, false
+	}
+	return -1, true
+}
+
+func (f *Frontier) endScan(s *scan) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.core.scans = slices.DeleteFunc(f.core.scans, func(x *scan) bool { return x == s })
+}
+
 // sweepScheduled takes dead records out of the heap of scheduled ones.
 func (f *Frontier) sweepScheduled(d *deletion) bool {
 	c := f.core
 	s := &scan{cursor: -1}
-	done := f.sweepInSteps(func(steps int) (done, wait bool) {
-		if s.cursor < 0 {
-			s.cursor = c.scheduled.len()
-			c.scans = append(c.scans, s)
-		}
+	defer f.endScan(s)
+	return f.sweepInSteps(func(steps int) (done, wait bool) {
 		for ; steps > 0; steps -= sweptRecord {
-			switch {
-			case s.cursor > c.scheduled.len():
-				s.cursor = c.scheduled.len()
-			case s.cursor > 0:
-				s.cursor--
-				for s.cursor < c.scheduled.len() && c.dropScheduled(s.cursor, f.last) {
-					steps -= sweptRecord
-				}
-			case len(s.missed) > 0:
-				ref := s.missed[len(s.missed)-1]
-				s.missed = s.missed[:len(s.missed)-1]
-				if i, ok := c.scheduledAt(ref); ok {
-					c.dropScheduled(i, f.last)
-				}
-			default:
+			i, more := c.nextScanned(s)
+			if !more {
 				return true, false
+			}
+			for i >= 0 && i < c.scheduled.len() && c.dropScheduled(i, f.last) { // another one takes its place
+				steps -= sweptRecord
 			}
 		}
 		return false, false
 	})
-	f.mu.Lock()
-	c.scans = slices.DeleteFunc(c.scans, func(x *scan) bool { return x == s })
-	f.mu.Unlock()
-	return done
 }
 
 // dropScheduled finishes item i of the heap of scheduled records if it is dead.
