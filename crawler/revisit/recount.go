@@ -27,6 +27,9 @@ func (r *Revisits) Attach(ctx context.Context, f *frontier.Frontier) error {
 			return fmt.Errorf("revisit: attach: %w", err)
 		}
 		r.unclean = false
+		if r.counts.visits.Load() < earlyVisits { // what was saved knew little of the price
+			_ = r.schedule.SetBudget(r.opts.Schedule.Budget) // Open took it
+		}
 		if n > 0 {
 			r.opts.Logger.Info("the books of revisits are made anew", "pages", n)
 		}

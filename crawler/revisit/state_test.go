@@ -101,6 +101,24 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A crawl that was killed before anything was saved but its beginning finds the price
+// from the pages, and does not go on with that of a crawl without any.
+func TestKilledBeforeTheFirstSave(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "recrawl")
+		x := learned(t, dir, Options{SaveEvery: 10000 * day})
+		want := x.r.Report()
+		again, err := Open(Options{Dir: dir, Schedule: schedule(20)})
+		require.NoError(t, err)
+		assert.Zero(t, again.Report().Visits)
+		require.NoError(t, again.Attach(t.Context(), x.f))
+		got := again.Report()
+		assert.Equal(t, want.Schedule.Pages, got.Schedule.Pages)
+		assert.InEpsilon(t, want.Schedule.Price, got.Schedule.Price, 0.2)
+		require.NoError(t, again.Close())
+	})
+}
+
 // Without the state the URLs' rates are there still; damaged state is put aside.
 func TestStateLost(t *testing.T) {
 	for what, spoil := range map[string]func([]byte) []byte{
