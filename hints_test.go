@@ -5,6 +5,7 @@ package frontier_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -222,4 +223,54 @@ func TestHintsMeetOthers(t *testing.T) {
 
 func (s *sage) comeNow(_, _ frontier.Entry, _ string, _ frontier.History, now time.Time) frontier.Hinted {
 	return frontier.Hinted{Due: now}
+}
+
+// Hints take a bounded part of the memory budget. While it is used up others are not
+// heard, but what is said once more of a URL takes the place of what was said of it.
+func TestARepeatedHintIsHeardWhenOthersAreNot(t *testing.T) {
+	const budget = 128 << 20
+	inBothWorlds(t, frontier.Options{MemoryBudget: budget}, func(t *testing.T, w *world) {
+		ended(w, w.f)
+		asked, goOn := make(chan struct{}), make(chan struct{})
+		var mu sync.Mutex
+		said := map[string]time.Time{}
+		s := &sage{hint: func(known, found frontier.Entry, _ string, h frontier.History, _ time.Time) frontier.Hinted {
+			if known.URL == "http://first.example/" {
+				close(asked)
+				<-goOn
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			said[known.URL] = found.NotBefore.UTC()
+			return frontier.Hinted{Keep: h.State}
+		}}
+		w.opts.Scheduler = s
+		w.open()
+		add := func(host string, at time.Duration, meta int) {
+			_, err := w.f.Add(context.Background(), frontier.Entry{
+				URL: "http://" + host + ".example/", Hint: true, NotBefore: dawn.Add(at), Meta: make([]byte, meta),
+			})
+			require.NoError(t, err)
+		}
+		w.soon("http://first.example/", 100*time.Hour)
+		w.soon("http://again.example/", 100*time.Hour)
+		w.soon("http://late.example/", 100*time.Hour)
+		add("first", -time.Hour, 0)
+		<-asked // the walk waits while others come
+		add("again", -3*time.Hour, 0)
+		for i := range budget / 64 / frontier.MaxMeta {
+			host := fmt.Sprintf("h%d", i)
+			w.soon("http://"+host+".example/", 100*time.Hour)
+			add(host, -time.Hour, frontier.MaxMeta)
+		}
+		add("late", -time.Hour, 0)
+		add("again", -2*time.Hour, 0)
+		close(goOn)
+		w.f.Sweep()
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, dawn.Add(-2*time.Hour), said["http://again.example/"])
+		require.NotContains(t, said, "http://late.example/")
+		require.Len(t, said, 2+budget/64/frontier.MaxMeta)
+	})
 }
