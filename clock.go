@@ -46,6 +46,20 @@ func (f *Frontier) elapsed() int64 {
 // never is later than any time in nanoseconds since Open.
 const never int64 = math.MaxInt64
 
+// nowLocked returns the time since Open. It never decreases.
+func (f *Frontier) nowLocked() int64 {
+	f.last = max(f.last, f.elapsed())
+	if f.last >= f.rates.next {
+		f.rates.sample(f.last, &f.core.stats)
+	}
+	return f.last
+}
+
+// since is t in nanoseconds since Open.
+func (f *Frontier) since(t time.Time) int64 { return int64(t.Sub(f.start)) }
+
+func (f *Frontier) wall(ns int64) time.Time { return f.start.Add(time.Duration(ns)) }
+
 // wallMillis is t in Unix milliseconds, rounded up: a stored due time is never
 // earlier than the real one. The zero time is 0.
 func wallMillis(t time.Time) int64 {

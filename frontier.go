@@ -152,20 +152,6 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	return f, nil
 }
 
-// nowLocked returns the time since Open. It never decreases.
-func (f *Frontier) nowLocked() int64 {
-	f.last = max(f.last, f.elapsed())
-	if f.last >= f.rates.next {
-		f.rates.sample(f.last, &f.core.stats)
-	}
-	return f.last
-}
-
-// since is t in nanoseconds since Open.
-func (f *Frontier) since(t time.Time) int64 { return int64(t.Sub(f.start)) }
-
-func (f *Frontier) wall(ns int64) time.Time { return f.start.Add(time.Duration(ns)) }
-
 // Next returns the lease of the next URL that may be fetched, and waits for one
 // if need be. Waiting calls are served in the order in which they came. It
 // returns ctx's error, ErrClosed, ErrExhausted when the crawl is over, a

@@ -61,7 +61,7 @@ func fields(v reflect.Value) []slog.Attr {
 		case [8]int64:
 			var by []slog.Attr
 			for r, n := range x {
-				by = append(by, slog.Int64(Result(r).String(), n))
+				by = append(by, slog.Int64(strings.ReplaceAll(Result(r).String(), " ", "_"), n))
 			}
 			out = append(out, slog.Attr{Key: key, Value: slog.GroupValue(by...)})
 		default:

@@ -128,7 +128,7 @@ func TestStatsKeys(t *testing.T) {
 		"waiting": 2., "waiting_by": map[string]any{"1": 0., "2": 2.}, "scheduled": 0., "leased": 0., "hosts": 1.,
 		"bound": 1., "groups": 0., "known": 3., "added": 3., "duplicates": 0., "handed_out": 1., "retried": 0., "given_up": 0.,
 		"expired": 0., "unreadable": 0., "events_lost": 0.,
-		"done":  map[string]any{"visited": 0., "changed": 0., "unchanged": 0., "gone": 1., "failed": 0., "denied": 0., "requeue": 0., "put off": 0.},
+		"done":  map[string]any{"visited": 0., "changed": 0., "unchanged": 0., "gone": 1., "failed": 0., "denied": 0., "requeue": 0., "put_off": 0.},
 		"rates": map[string]any{"added": 3., "handed_out": 1., "done": 1.},
 		"waits": map[string]any{"count": 1., "mean_s": 0., "p50_s": 0.001, "p90_s": 0.001, "p99_s": 0.001},
 	} {
