@@ -4,7 +4,8 @@ package frontier
 
 // checkpoint ends the round. The marks are written first, without holding up
 // anyone. What decides runs between two commits, after all that were
-// submitted before it: no completion of a record that has no home is pending.
+// submitted before it: what was finishing when the round passed its queue, and was
+// given no home there, is finished by now, or a commit failed and the round is spoiled.
 func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 	f.mu.Lock()
 	head := f.logMarks.head(marks)

@@ -263,13 +263,7 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 		}
 	}
 	if h.pins > 0 {
-		for _, o := range m.f.committer.queue {
-			if o.ends && o.queue == id && o.due == 0 { // what was scheduled needs no home unless the commit fails
-				cut()
-				take(o.record)
-			}
-		}
-		cut()
+		cut() // what is finishing needs no home, but comes between if that fails: checkpoint
 	}
 	for _, s := range [...]stretch{q.front, q.back} {
 		for ref := s.first; ref != 0; ref = c.record(ref).next() {
