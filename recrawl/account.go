@@ -180,11 +180,11 @@ func (s *Scheduler) known() int64 { return s.demand.pages + s.atHosts }
 // resolve finds the price.
 func (s *Scheduler) resolve() {
 	s.wait = s.window()
-	s.stats.solves++
 	target := s.forRecrawl()
 	if !(target > 0) || s.known()+s.demand.news == 0 {
 		return
 	}
+	s.stats.solves++
 	s.demand.solve(&s.prices, target, s.least, s.most)
 }
 

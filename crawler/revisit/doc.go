@@ -37,7 +37,8 @@
 // Of a URL, in its Entry.Meta, so as durable as it is: 24 bytes, of which 12 are the
 // record of package recrawl and 8 a fingerprint of its words; with MinChange 84 more,
 // a sketch of them. Of the whole, in Options.Dir: the scheduler's state (price, honesty
-// of hosts) and counts, written every SaveEvery in place of the last file, and a key.
+// of hosts) and counts, written every SaveEvery in place of the last file, and at the
+// beginning whenever the price has moved; and a key.
 // After a crash the books are made anew from the URLs, by an export; price and hosts'
 // records are as last saved. Without the file they begin from nothing, and the URLs'
 // rates are not lost.

@@ -21,7 +21,8 @@ type Options struct {
 	Schedule recrawl.Options
 	// Dir is the folder for what is kept of the crawl as a whole. Empty: nothing is.
 	Dir string
-	// SaveEvery is how often that is written, while pages are visited. Zero means 30 s.
+	// SaveEvery is how often that is written, while pages are visited; a young crawl's
+	// also when its price has moved. Zero means 30 s.
 	SaveEvery time.Duration
 	// MinChange is how much of a page's content must be other for a change, from 0 to 1;
 	// less is left to add up (near.Page.Change: 0.05 are about five words of a hundred).

@@ -22,15 +22,11 @@ import (
 func (r *Revisits) Attach(ctx context.Context, f *frontier.Frontier) error {
 	r.frontier = f
 	if r.unclean {
-		known := r.schedule.Stats().Pages
 		n, err := r.recount(ctx, f)
 		if err != nil {
 			return fmt.Errorf("revisit: attach: %w", err)
 		}
 		r.unclean = false
-		if r.schedule.Stats().Pages != known { // the price that was saved is that of other pages
-			_ = r.schedule.SetBudget(r.opts.Schedule.Budget) // Open took it
-		}
 		if n > 0 {
 			r.opts.Logger.Info("the books of revisits are made anew", "pages", n)
 		}

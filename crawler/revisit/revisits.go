@@ -29,12 +29,13 @@ type Revisits struct {
 	counts   counts
 	newShare atomic.Uint64 // float64: the share of hand-outs that URLs never crawled have
 
-	frontier *frontier.Frontier // set by Attach
-	hosts    hosts
-	saved    atomic.Int64 // Unix nanoseconds
-	saving   sync.Mutex   // held while the state is written
-	closed   bool         // guarded by saving
-	unclean  bool         // the last process did not close: the books are to be made anew
+	frontier   *frontier.Frontier // set by Attach
+	hosts      hosts
+	saved      atomic.Int64  // Unix nanoseconds
+	savedPrice atomic.Uint64 // float64: as it was then
+	saving     sync.Mutex    // held while the state is written
+	closed     bool          // guarded by saving
+	unclean    bool          // the last process did not close: the books are to be made anew
 }
 
 // Open reads what is kept in Options.Dir, or begins anew. The error names every
@@ -140,13 +141,15 @@ const earlyVisits = 2048
 // tend does what is due now and then.
 func (r *Revisits) tend() {
 	n := r.counts.visits.Load()
+	moved := false
 	if n%16 == 0 && n < earlyVisits {
 		_ = r.schedule.SetBudget(r.opts.Schedule.Budget) // Open took it
+		moved = r.moved()
 	}
 	if n%16 == 0 {
 		r.mix()
 	}
-	r.saveNowAndThen()
+	r.saveNowAndThen(moved)
 }
 
 // unread is the note of a URL that was never read, and whose try failed.

@@ -121,10 +121,18 @@ func (r *Revisits) readState() error {
 	return nil
 }
 
-// saveNowAndThen saves when it is time, on the goroutine of a worker.
-func (r *Revisits) saveNowAndThen() {
+// moved reports whether the price is no more the one that was saved. Its corrections are
+// in no page: a crawl that is killed while it is young would have to find them again.
+func (r *Revisits) moved() bool {
+	saved := math.Float64frombits(r.savedPrice.Load())
+	return math.Abs(r.schedule.Stats().Price-saved) > saved/256
+}
+
+// saveNowAndThen saves when it is time, or at once, on the goroutine of a worker.
+func (r *Revisits) saveNowAndThen(atOnce bool) {
 	now := r.opts.Now().UnixNano()
-	if r.opts.Dir == "" || now-r.saved.Load() < int64(r.opts.SaveEvery) || !r.saving.TryLock() {
+	early := !atOnce && now-r.saved.Load() < int64(r.opts.SaveEvery)
+	if r.opts.Dir == "" || early || !r.saving.TryLock() {
 		return
 	}
 	defer r.saving.Unlock()
@@ -143,6 +151,7 @@ func (r *Revisits) saveLocked(clean bool) error {
 	if r.opts.Dir == "" {
 		return nil
 	}
+	r.savedPrice.Store(math.Float64bits(r.schedule.Stats().Price))
 	s, err := r.stateAt(now, clean)
 	if err != nil {
 		return err

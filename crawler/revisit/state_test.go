@@ -101,22 +101,33 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A crawl that was killed before anything was saved but its beginning finds the price
-// from the pages, and does not go on with that of a crawl without any.
-func TestKilledBeforeTheFirstSave(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T) {
-		dir := filepath.Join(t.TempDir(), "recrawl")
-		x := learned(t, dir, Options{SaveEvery: 10000 * day})
-		want := x.r.Report()
-		again, err := Open(Options{Dir: dir, Schedule: schedule(20)})
-		require.NoError(t, err)
-		assert.Zero(t, again.Report().Visits)
-		require.NoError(t, again.Attach(t.Context(), x.f))
-		got := again.Report()
-		assert.Equal(t, want.Schedule.Pages, got.Schedule.Pages)
-		assert.InEpsilon(t, want.Schedule.Price, got.Schedule.Price, 0.2)
-		require.NoError(t, again.Close())
-	})
+// A crawl that was killed while it was young goes on with its price; one of which nothing
+// was saved but its beginning finds it from the pages, and does not go on with that of a
+// crawl without any.
+func TestKilledYoung(t *testing.T) {
+	for what, within := range map[string]float64{"some visits": 0.01, "its beginning": 0.2} {
+		inVirtualTime(t, func(t *testing.T) {
+			dir := t.TempDir()
+			x := learned(t, dir, Options{SaveEvery: 10000 * day})
+			want := x.r.Report()
+			require.Less(t, want.Visits, int64(earlyVisits))
+			if what == "its beginning" {
+				begins := t.TempDir()
+				_ = begin(t, newWeb(), Options{Dir: begins, Schedule: schedule(20)})
+				b, err := os.ReadFile(filepath.Join(begins, stateFile))
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, stateFile), b, 0o600))
+			}
+			again, err := Open(Options{Dir: dir, Schedule: schedule(20)})
+			require.NoError(t, err)
+			assert.Equal(t, what == "its beginning", again.Report().Visits == 0)
+			require.NoError(t, again.Attach(t.Context(), x.f))
+			got := again.Report()
+			assert.Equal(t, want.Schedule.Pages, got.Schedule.Pages)
+			assert.InEpsilon(t, want.Schedule.Price, got.Schedule.Price, within, what)
+			require.NoError(t, again.Close())
+		})
+	}
 }
 
 // Without the state the URLs' rates are there still; damaged state is put aside.
