@@ -20,8 +20,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/golang/glog.(*fileSink).flushDaemon"))
 }
+
+// asCommand in the environment makes the test program the command.
+const asCommand = "FRONTIER_TEST_COMMAND"
 
 // parseCrawl reads a command line of crawl.
 func parseCrawl(args []string) (*settings, error) {
