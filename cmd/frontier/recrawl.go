@@ -161,8 +161,11 @@ func (r *rate) String() string {
 }
 
 func (r *rate) Set(s string) error {
-	number, unit, _ := strings.Cut(s, "/")
-	per, ok := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
+	number, unit, has := strings.Cut(s, "/")
+	if !has {
+		unit = "s"
+	}
+	per, ok := map[string]float64{"s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !ok || !(n > 0) || math.IsInf(n, 1) {
 		return errors.New("want a number more than 0, and perhaps /s, /m, /h or /d")

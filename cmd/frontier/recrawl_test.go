@@ -162,7 +162,7 @@ func TestRate(t *testing.T) {
 		require.NoError(t, r.Set(in))
 		assert.InEpsilon(t, want, float64(r), 1e-9, in)
 	}
-	for _, in := range []string{"", "0", "-1", "NaN", "Inf", "x/s", "1/s/s"} {
+	for _, in := range []string{"", "0", "-1", "NaN", "Inf", "x/s", "1/s/s", "1/", "/d", "1/y"} {
 		var r rate
 		assert.Error(t, r.Set(in), in)
 	}
