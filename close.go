@@ -41,15 +41,16 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 	f.mu.Unlock()
 	select {
 	case g := <-w.grant:
-		err := f.accept(ctx, &g)
-		return g.lease, err
+		f.accept(ctx, &g) // of nothing that could be put off
+		return g.lease, g.err
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
 	if !w.queued {
 		f.mu.Unlock()
 		g := <-w.grant
-		return Lease{}, f.giveBack(&g, ctx.Err())
+		f.giveBack(&g, ctx.Err())
+		return Lease{}, g.err
 	}
 	q.remove(w)
 	if q.first == nil {

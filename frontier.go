@@ -157,52 +157,61 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 // returns ctx's error, ErrClosed, ErrExhausted when the crawl is over, a
 // *SelectorError, or the Spill's error for URLs that could not be read.
 func (f *Frontier) Next(ctx context.Context) (Lease, error) {
-	if err := ctx.Err(); err != nil {
-		return Lease{}, err // a cancelled worker must not take a host
+	var g grant
+	for f.await(ctx, &g) { // any number may be put off after a pause
+		g = grant{}
+	}
+	return g.lease, g.err
+}
+
+// await fills g, which must be zero, with what a call of Next gets. It reports whether
+// there is neither a lease nor an error, so that the caller must ask again.
+func (f *Frontier) await(ctx context.Context, g *grant) (again bool) {
+	if g.err = ctx.Err(); g.err != nil {
+		return false // a cancelled worker must not take a host
 	}
 	f.lock()
-	if err := f.refusalLocked(); err != nil {
+	if g.err = f.refusalLocked(); g.err != nil {
 		f.mu.Unlock()
-		return Lease{}, err
+		return false
 	}
-	var g grant
 	for f.waiters.first == nil { // nobody came before
-		if f.nextLocked(&g, f.last) {
+		if f.nextLocked(g, f.last) {
 			f.mu.Unlock()
-			err := f.accept(ctx, &g)
-			return g.lease, err
+			return f.accept(ctx, g)
 		}
 		if !f.moreLocked(f.last) {
 			break
 		}
 		f.mu.Unlock()
 		f.lock()
-		if err := f.refusalLocked(); err != nil {
+		if g.err = f.refusalLocked(); g.err != nil {
 			f.mu.Unlock()
-			return Lease{}, err
+			return false
 		}
 	}
 	w := f.waiters.push()
 	f.dispatchLocked() // may tell w that the crawl is over
 	f.mu.Unlock()
 	select {
-	case g = <-w.grant:
-		err := f.accept(ctx, &g)
-		return g.lease, err
+	case *g = <-w.grant:
+		return f.accept(ctx, g)
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
 	if w.queued {
 		f.waiters.remove(w)
 		f.mu.Unlock()
-		return Lease{}, ctx.Err()
+		g.err = ctx.Err()
+		return false
 	}
 	f.mu.Unlock() // a grant is on its way: take it, and give it back
-	g = <-w.grant
+	*g = <-w.grant
 	if g.load != nil {
-		g = f.load(g.load)
+		*g = f.load(g.load)
 	}
-	return Lease{}, f.giveBack(&g, ctx.Err())
+	f.giveBack(g, ctx.Err())
+	return false
 }
 
 // nextLocked finds what a caller of Next may have now: a lease, a host to read
@@ -228,34 +237,6 @@ func (f *Frontier) nextLocked(g *grant, now int64) bool {
 	}
 	f.leaseLocked(&g.lease, ch.queue)
 	return true
-}
-
-// accept makes of a grant what its caller gets: a lease or an error, or neither
-// but to be given back if its context ended meanwhile.
-func (f *Frontier) accept(ctx context.Context, g *grant) error {
-	if g.load != nil {
-		*g = f.load(g.load)
-	}
-	if err := ctx.Err(); err != nil && g.err == nil {
-		err = f.giveBack(g, err)
-		g.lease = Lease{}
-		return err
-	}
-	if g.again || f.rechecker != nil && g.err == nil && f.putOff(&g.lease) {
-		g.lease, g.err = f.Next(ctx)
-	}
-	return g.err
-}
-
-// giveBack returns the lease of a grant that came too late, uncontacted.
-func (f *Frontier) giveBack(g *grant, err error) error {
-	switch {
-	case g.err != nil:
-		return g.err
-	case g.again:
-		return err
-	}
-	return errors.Join(err, f.Done(g.lease, Outcome{Result: Requeue, Uncontacted: true}))
 }
 
 // TryNext is Next without waiting for a host or for an Add; it may read from

@@ -6,6 +6,9 @@ package frontier_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +23,7 @@ type diary struct {
 	due    time.Time // what Recheck returns
 	visits []frontier.Visit
 	asked  []string // by Recheck
+	ask    func()   // called by it, if set
 }
 
 func (d *diary) Next(v frontier.Visit) (time.Time, frontier.State) {
@@ -29,6 +33,9 @@ func (d *diary) Next(v frontier.Visit) (time.Time, frontier.State) {
 
 func (d *diary) Recheck(e frontier.Entry, host string, h frontier.History, now time.Time) (time.Time, frontier.State) {
 	d.asked = append(d.asked, host+" "+e.URL)
+	if d.ask != nil {
+		d.ask()
+	}
 	return d.due, numbered(number(h.State) + 100)
 }
 
@@ -167,6 +174,32 @@ func TestNextPutsOff(t *testing.T) {
 			w.fetched(l, 0, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true})
 		}
 		require.Len(t, d.asked, 2)
+	})
+}
+
+// After a pause all may be due and nothing worth a visit: one call of Next puts any number
+// of URLs off, and its stack does not grow with them.
+func TestNextPutsOffWithoutBound(t *testing.T) {
+	var depths []int
+	d := diary{next: hourLater}
+	inBothWorldsWith(t, d, frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *world, d *diary) {
+		depths = nil
+		d.due = dawn.Add(2 * time.Hour)
+		d.ask = func() { depths = append(depths, runtime.Callers(0, make([]uintptr, 200))) }
+		const pages = 20
+		for i := range pages {
+			w.add(fmt.Sprintf("http://a%d.example/", i))
+			w.fetched(w.next(), 0, frontier.Outcome{})
+		}
+		w.soon("http://z.example/", time.Hour+time.Millisecond)
+		w.until(time.Hour + time.Millisecond)
+		for len(depths) < pages {
+			l, err := w.f.Next(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "z.example", l.Host)
+			w.fetched(l, 0, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true})
+		}
+		require.LessOrEqual(t, slices.Max(depths), slices.Min(depths)+2, "%v", depths)
 	})
 }
 

@@ -7,6 +7,8 @@
 package frontier
 
 import (
+	"context"
+	"errors"
 	"time"
 )
 
@@ -193,4 +195,30 @@ func (f *Frontier) tick() {
 		f.dispatchLocked()
 	}
 	f.mu.Unlock()
+}
+
+// accept makes of a grant what its caller gets: a lease or an error, or neither
+// but to be given back if its context ended meanwhile. It reports whether the caller
+// must ask again.
+func (f *Frontier) accept(ctx context.Context, g *grant) (again bool) {
+	if g.load != nil {
+		*g = f.load(g.load)
+	}
+	if err := ctx.Err(); err != nil && g.err == nil {
+		f.giveBack(g, err)
+		return false
+	}
+	return g.again || f.rechecker != nil && g.err == nil && f.putOff(&g.lease)
+}
+
+// giveBack returns the lease of a grant that came too late, uncontacted. What is left
+// of the grant is the error.
+func (f *Frontier) giveBack(g *grant, err error) {
+	switch {
+	case g.err != nil:
+		return
+	case !g.again:
+		err = errors.Join(err, f.Done(g.lease, Outcome{Result: Requeue, Uncontacted: true}))
+	}
+	*g = grant{err: err}
 }
