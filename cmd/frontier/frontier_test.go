@@ -306,6 +306,7 @@ func TestNetworks(t *testing.T) {
 	require.Zero(t, status, stderr)
 	assert.Contains(t, out, "0 pages")
 	assert.Contains(t, out, "1 blocked")
+	assert.Contains(t, out, "-allow-network")
 	assert.Contains(t, stderr, "loopback")
 	assert.Empty(t, web.asks)
 	status, out, stderr = command(t, t.Context(), "-allow-network", "10.0.0.0/8,127.0.0.0/8", "-cookies", "-no-http2", "http://"+addr+"/1")
