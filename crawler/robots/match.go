@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"strings"
 	"unsafe"
+
+	"github.com/seed-7440039f/frontier/internal/percent"
 )
 
 const (
@@ -16,7 +18,7 @@ const (
 
 // rule is one Allow or Disallow line.
 //
-// Invariant: pattern is in the form normalize gives, * being a wildcard and
+// Invariant: pattern is in patternForm, * being a wildcard and
 // nothing else; it ends in * only if end is set, and holds no ** at all.
 type rule struct {
 	pattern string
@@ -35,7 +37,7 @@ func newRule(value string, allow bool, line int) rule {
 		r.octets++
 	}
 	dollars := strings.Count(value, "$") // each becomes %24, yet was written as one octet
-	p := normalize(value, patternByte)
+	p := patternForm.Normalize(value)
 	r.octets += int32(len(p) - 2*dollars)
 	for strings.Contains(p, "**") {
 		p = strings.ReplaceAll(p, "**", "*")
@@ -95,89 +97,15 @@ func (r *rule) match(path string) bool {
 	return !r.end || path == ""
 }
 
-// How a byte appears in the normalized form.
-const (
-	encodeByte = iota // as %XX
-	keepByte          // as it is, whether encoded or not: RFC 3986 unreserved
-	ownByte           // as it came: RFC 3986 reserved, where %2F and / differ
-)
-
-// urlByte and patternByte say how each byte is treated. In a pattern * is a
-// wildcard; in a URL it is a character like others, so it is encoded there, and
-// $ in both: a site writes %2A and %24 to mean the characters (RFC 9309 section
-// 2.2.3). Square brackets are reserved, but may not stand in a path or query, so
-// both of their forms are one. A % that begins no escape is encoded, lest what
-// is decoded after it makes it begin one.
+// urlForm and patternForm are the forms in which URLs and patterns are compared (RFC
+// 9309 section 2.2.2). In a pattern * is a wildcard; in a URL it is a character like
+// others, so it is encoded there, and $ in both: a site writes %2A and %24 to mean the
+// characters (section 2.2.3). Square brackets are reserved, but may not stand in a path
+// or query, so both of their forms are one.
 var (
-	urlByte     = byteClasses("!&'()+,;=/:?@#")
-	patternByte = byteClasses("!&'()+,;=/:?@#*")
+	urlForm     = percent.NewForm("!&'()+,;=/:?@#")
+	patternForm = percent.NewForm("!&'()+,;=/:?@#*")
 )
-
-func byteClasses(own string) *[256]uint8 {
-	var t [256]uint8
-	for c := range t {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-			t[c] = keepByte
-		case c < 0x80 && strings.IndexByte("-._~", byte(c)) >= 0:
-			t[c] = keepByte
-		case c < 0x80 && strings.IndexByte(own, byte(c)) >= 0:
-			t[c] = ownByte
-		}
-	}
-	return &t
-}
-
-func normalizeURL(path string) string { return normalize(path, urlByte) }
-
-// normalize brings s to the form in which patterns and URLs are compared (RFC
-// 9309 section 2.2.2). It returns s itself if s is in that form already. Doing it
-// twice changes nothing.
-func normalize(s string, class *[256]uint8) string {
-	const hex = "0123456789ABCDEF"
-	i := 0
-	for i < len(s) && class[s[i]] != encodeByte {
-		i++
-	}
-	if i == len(s) {
-		return s
-	}
-	b := make([]byte, i, len(s)+16)
-	copy(b, s)
-	for ; i < len(s); i++ {
-		c := s[i]
-		if c == '%' && i+2 < len(s) {
-			hi, lo := unhex(s[i+1]), unhex(s[i+2])
-			if hi >= 0 && lo >= 0 {
-				if d := byte(hi<<4 | lo); class[d] == keepByte {
-					b = append(b, d)
-				} else {
-					b = append(b, '%', hex[hi], hex[lo])
-				}
-				i += 2
-				continue
-			}
-		}
-		if class[c] == encodeByte {
-			b = append(b, '%', hex[c>>4], hex[c&15])
-		} else {
-			b = append(b, c)
-		}
-	}
-	return string(b)
-}
-
-func unhex(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
-}
 
 // requestPath returns the path and query of a target, always with a leading
 // slash and without the fragment.

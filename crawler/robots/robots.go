@@ -162,7 +162,7 @@ func (r *Rules) Decide(target string) Decision {
 	if path == "/robots.txt" {
 		return Decision{Allowed: true}
 	}
-	path = normalizeURL(path)
+	path = urlForm.Normalize(path)
 	for i := range r.rules {
 		if rule := &r.rules[i]; rule.match(path) {
 			return Decision{Allowed: rule.allow, Pattern: rule.String(), Line: int(rule.line)}

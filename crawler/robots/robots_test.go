@@ -47,7 +47,7 @@ func TestMatch(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRule(tt.pattern, false, 1)
-			assert.Equal(t, tt.want, r.match(normalizeURL(tt.path)))
+			assert.Equal(t, tt.want, r.match(urlForm.Normalize(tt.path)))
 		})
 	}
 }
@@ -283,7 +283,7 @@ func FuzzParse(f *testing.F) {
 		file.Sitemaps()
 		rules := file.Group(agent)
 		path := requestPath(target)
-		if norm := normalizeURL(path); path != "/robots.txt" && norm != "/robots.txt" && rules.Decide(path) != rules.Decide(norm) {
+		if norm := urlForm.Normalize(path); path != "/robots.txt" && norm != "/robots.txt" && rules.Decide(path) != rules.Decide(norm) {
 			t.Errorf("%q: %v, its normalized form %q: %v", path, rules.Decide(path), norm, rules.Decide(norm))
 		}
 		for i := range rules.rules {

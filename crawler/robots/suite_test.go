@@ -68,7 +68,7 @@ func TestGoogleParts(t *testing.T) {
 		require.Equal(t, c.Path, requestPath(c.URL), "path of %q", c.URL)
 	}
 	for _, c := range f.Escape {
-		require.Equal(t, c.Out, normalize(c.In, patternByte), "escaping of %q", c.In)
+		require.Equal(t, c.Out, patternForm.Normalize(c.In), "escaping of %q", c.In)
 	}
 	for _, c := range f.ParseSet {
 		r := Parse(c.body(t))

@@ -181,7 +181,7 @@ func plainFragment(s string) bool {
 // sign and without the apostrophe, which queries encode and paths do not.
 var plainByte = func() (t [256]bool) {
 	for c := range t {
-		t[c] = pathByte[c] != encodeByte
+		t[c] = !pathForm.Encodes(byte(c))
 	}
 	t['%'], t['\''], t['?'] = false, false, true
 	return t

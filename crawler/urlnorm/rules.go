@@ -5,6 +5,14 @@ package urlnorm
 import (
 	"slices"
 	"strings"
+
+	"github.com/seed-7440039f/frontier/internal/percent"
+)
+
+// pathForm and queryForm say which characters stay as they came.
+var (
+	pathForm  = percent.NewForm("!$&'()*+,;=:@/")
+	queryForm = percent.NewForm("!$&'()*+,;=:@/?")
 )
 
 // Rule changes a parsed URL to a more usual spelling. Apply must be idempotent
@@ -37,8 +45,8 @@ func Thorough() []Rule {
 // 3986 section 6.2.2). Reserved characters stay as they are: %2F is not a slash.
 func PercentEncoding() Rule {
 	return Rule{"percent-encoding", func(u *URL) {
-		u.Path = encode(u.Path, &pathByte)
-		u.Query = encode(u.Query, &queryByte)
+		u.Path = pathForm.Normalize(u.Path)
+		u.Query = queryForm.Normalize(u.Query)
 	}}
 }
 
