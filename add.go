@@ -106,8 +106,8 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 			return 0, ctx.Err()
 		}
 	}
-	known := f.dedupLocked(o, f.opts.Spill == nil)
-	refused := f.limitLocked(o)
+	known, unheard := f.dedupLocked(o, f.opts.Spill == nil)
+	refused := errors.Join(unheard, f.limitLocked(o))
 	if len(o.entries) == 0 && len(known) == 0 && len(o.rows) == 0 && !f.committer.busy() {
 		f.mu.Unlock()
 		return 0, refused

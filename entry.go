@@ -38,7 +38,8 @@ type Entry struct {
 	// as it is. Hints are durable with their Add and answered later, many at a time: at
 	// once while little is scheduled, and in walks through all that is scheduled which
 	// take a tenth of the time at most. If MemoryBudget/64 are used up by hints, further
-	// ones are not heard. They are no part of an Export. Options.NoDedup leaves them out.
+	// ones are refused with ErrHints. They are no part of an Export. Options.NoDedup leaves
+	// them out.
 	Hint bool
 }
 

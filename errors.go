@@ -45,6 +45,11 @@ var ErrNotDue = errors.New("frontier: nothing due")
 // was recorded but its outlinks were refused.
 var ErrFull = errors.New("frontier: memory budget used up")
 
+// ErrHints is why a hint (Entry.Hint) was not heard: so many wait for an answer that a
+// 64th of Options.MemoryBudget is used up. It comes inside an EntryError, from Add and
+// Done. The URL stays as it is; the hint may be given again in a while.
+var ErrHints = errors.New("frontier: too many hints wait")
+
 // ErrNotLeased is returned by Done, Extend, Join and HandBack for a lease that
 // ended: by an earlier Done, by its deadline, or by a restart.
 var ErrNotLeased = errors.New("frontier: not leased")

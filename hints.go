@@ -23,10 +23,10 @@ const (
 	// hintsListed is how many are looked at under one lock.
 	hintsListed = 1024
 	// walkBlock is the price of a block in a walk, and of so many scheduled URLs in memory.
-	walkBlock, walkHeap = 2 * time.Millisecond, 4096
+	walkBlock, walkHeap = 250 * time.Microsecond, 512
 	// walkUnasked is the price up to which a walk need not wait.
-	walkUnasked = 320 * time.Millisecond
-	// walkShare is what the time between two walks is, of the price of one.
+	walkUnasked = 40 * time.Millisecond
+	// walkShare is how many times the price of a walk goes by from one to the next.
 	walkShare = 10
 )
 
@@ -43,6 +43,7 @@ type hints struct {
 	at      map[Mark]hint
 	bytes   int64
 	since   int64 // when the first of them came
+	ended   int64 // when the last walk did
 	walks   int   // begun
 	walking bool
 	gone    []Mark // whose rows are to be deleted
@@ -59,11 +60,11 @@ func (h *hints) drop(m Mark) {
 }
 
 // hintLocked keeps the hint that e is, whose URL is known. With a Spill its row goes
-// with o.
-func (f *Frontier) hintLocked(o *op, e *newEntry) {
+// with o. It returns an *EntryError if there is no room for it.
+func (f *Frontier) hintLocked(o *op, e *newEntry) error {
 	b, err := decodeBody(e.body)
 	if err != nil {
-		return // prepareAs encoded it
+		return nil // prepareAs encoded it
 	}
 	h := &f.hints
 	x := hint{walk: h.walks + 1}
@@ -72,22 +73,22 @@ func (f *Frontier) hintLocked(o *op, e *newEntry) {
 	case ok:
 		x.entry.Weight, x.entry.Depth = max(x.entry.Weight, old.entry.Weight), min(x.entry.Depth, old.entry.Depth)
 		h.bytes -= hintBytes + int64(len(old.entry.Meta))
-		delete(h.at, e.mark)
 	case h.bytes > f.opts.MemoryBudget/64:
-		return
+		return &EntryError{Index: e.index, URL: shortened(string(b.url)), Err: ErrHints}
 	}
 	if f.opts.Spill != nil {
 		o.rows = append(o.rows, hintRow(e.mark, &x))
 	}
-	h.keep(e.mark, x, f.last)
+	if len(h.at) == 0 {
+		h.since = f.nowLocked()
+	}
+	h.keep(e.mark, x)
+	return nil
 }
 
-func (h *hints) keep(m Mark, x hint, now int64) {
+func (h *hints) keep(m Mark, x hint) {
 	if h.at == nil {
 		h.at = map[Mark]hint{}
-	}
-	if len(h.at) == 0 {
-		h.since = now
 	}
 	h.at[m] = x
 	h.bytes += hintBytes + int64(len(x.entry.Meta))
@@ -111,10 +112,11 @@ func readHint(key string, v []byte) (m Mark, x hint, err error) {
 	return m, x, nil
 }
 
-// hintsDueLocked is when the next walk may begin; never if nothing is to be found.
+// hintsDueLocked is when the next walk may begin; never if nothing is to be found. The
+// first hint waits for others for as long as the walk is going to take.
 func (f *Frontier) hintsDueLocked() int64 {
 	h := &f.hints
-	if len(h.at) == 0 || h.walking {
+	if len(h.at) == 0 || h.walking || f.opts.HoldHints {
 		return never
 	}
 	c := f.core
@@ -122,7 +124,11 @@ func (f *Frontier) hintsDueLocked() int64 {
 	if price <= walkUnasked {
 		return h.since
 	}
-	return h.since + int64(price*walkShare)
+	due := h.since + int64(price)
+	if h.walks > 0 {
+		due = max(due, h.ended+int64(price*walkShare))
+	}
+	return due
 }
 
 // startHintsLocked begins a walk if it is time.
@@ -175,7 +181,7 @@ func (f *Frontier) walkHints(walk int) {
 		}
 		f.dropHintRowsLocked()
 	}
-	h.walking, h.since = false, f.last
+	h.walking, h.since, h.ended = false, f.last, f.last
 	f.dispatchLocked()
 }
 
@@ -231,6 +237,6 @@ func (r *recovery) hint(key string, value []byte) error {
 		return &CorruptError{Key: []byte(key), Err: err}
 	}
 	x.walk = 1
-	r.f.hints.keep(m, x, 0)
+	r.f.hints.keep(m, x)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
 	"github.com/stretchr/testify/require"
 )
 
@@ -225,6 +226,64 @@ func (s *sage) comeNow(_, _ frontier.Entry, _ string, _ frontier.History, now ti
 	return frontier.Hinted{Due: now}
 }
 
+// Who opens a store to look at it keeps hints for whoever knows what to make of them.
+func TestHintsAreHeldForTheirScheduler(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
+	w.soon("http://a.example/", 100*time.Hour)
+	w.soon("http://b.example/", 100*time.Hour)
+	w.onDisk()
+	w.opts.HoldHints = true
+	w.reopen()
+	w.hint(frontier.Entry{URL: "http://a.example/", NotBefore: dawn.Add(-time.Hour)})
+	w.f.ReadTimed()
+	w.nothingUntil(20 * time.Hour)
+	w.onDisk()
+	asked := 0
+	w.opts.HoldHints = false
+	w.opts.Scheduler = &sage{hint: func(known, found frontier.Entry, _ string, h frontier.History, _ time.Time) frontier.Hinted {
+		asked++
+		require.Equal(t, "http://a.example/", known.URL)
+		require.Equal(t, dawn.Add(-time.Hour), found.NotBefore.UTC())
+		return frontier.Hinted{Due: dawn.Add(50 * time.Hour), Keep: h.State}
+	}}
+	w.reopen()
+	_, err := w.f.Add(context.Background()) // dispatches
+	require.NoError(t, err)
+	w.f.Sweep()
+	require.Equal(t, 1, asked)
+	w.nextIs(50*time.Hour, "http://a.example/")
+}
+
+// A walk through much waits for other hints as long as it is going to take, and ten
+// times that after the last one.
+func TestWalksForHintsAreApart(t *testing.T) {
+	w := newWorld(t, frontier.Options{KeepOpen: true})
+	var entries []frontier.Entry
+	for i := range 90_000 { // at 250 us for 512 of them: 44 ms
+		entries = append(entries, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", i%100, i), NotBefore: dawn.Add(100 * time.Hour)})
+	}
+	_, err := w.f.Add(context.Background(), entries...)
+	require.NoError(t, err)
+	answered := func(i int) time.Duration {
+		from := w.at()
+		for range 10_000 { // said again and again, it comes no later
+			_, err := w.f.Add(context.Background(), frontier.Entry{URL: entries[i].URL, NotBefore: dawn, Hint: true})
+			require.NoError(t, err)
+			w.f.Sweep()
+
+			if w.status(entries[i].URL).State == frontier.URLWaiting {
+				return (w.at() - from).Round(10 * time.Millisecond)
+			}
+			w.until(w.at() + time.Millisecond)
+		}
+		return 0
+	}
+	require.Equal(t, 40*time.Millisecond, answered(1))
+	require.Equal(t, 440*time.Millisecond, answered(2))
+	w.until(time.Hour)
+	require.Equal(t, 40*time.Millisecond, answered(3))
+}
+
 // Hints take a bounded part of the memory budget. While it is used up others are not
 // heard, but what is said once more of a URL takes the place of what was said of it.
 func TestARepeatedHintIsHeardWhenOthersAreNot(t *testing.T) {
@@ -246,10 +305,11 @@ func TestARepeatedHintIsHeardWhenOthersAreNot(t *testing.T) {
 		}}
 		w.opts.Scheduler = s
 		w.open()
+		hint := func(host string, at time.Duration, meta int) frontier.Entry {
+			return frontier.Entry{URL: "http://" + host + ".example/", Hint: true, NotBefore: dawn.Add(at), Meta: make([]byte, meta)}
+		}
 		add := func(host string, at time.Duration, meta int) {
-			_, err := w.f.Add(context.Background(), frontier.Entry{
-				URL: "http://" + host + ".example/", Hint: true, NotBefore: dawn.Add(at), Meta: make([]byte, meta),
-			})
+			_, err := w.f.Add(context.Background(), hint(host, at, meta))
 			require.NoError(t, err)
 		}
 		w.soon("http://first.example/", 100*time.Hour)
@@ -263,8 +323,10 @@ func TestARepeatedHintIsHeardWhenOthersAreNot(t *testing.T) {
 			w.soon("http://"+host+".example/", 100*time.Hour)
 			add(host, -time.Hour, frontier.MaxMeta)
 		}
-		add("late", -time.Hour, 0)
-		add("again", -2*time.Hour, 0)
+		_, err := w.f.Add(context.Background(), hint("again", -2*time.Hour, 0), hint("late", -time.Hour, 0))
+		bad := frontier.EntryErrors(err)
+		require.Len(t, bad, 1)
+		require.Equal(t, frontier.EntryError{Index: 1, URL: "http://late.example/", Err: frontier.ErrHints}, *bad[0])
 		close(goOn)
 		w.f.Sweep()
 		mu.Lock()

@@ -26,6 +26,9 @@ type hinted struct {
 // hintTimed answers the hints of the block that is being read, whose records are
 // those.
 func (f *Frontier) hintTimed(records []timedLoaded) {
+	if f.opts.HoldHints {
+		return
+	}
 	var found []hinted
 	f.mu.Lock()
 	for i := range records {

@@ -11,6 +11,7 @@
 package frontier
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seed-7440039f/frontier/internal/seen"
@@ -149,12 +150,13 @@ func (f *Frontier) isClosed() bool {
 }
 
 // dedupLocked removes known entries from o and remembers the others. It returns
-// the known ones that are to be forced. In steps it releases the lock now and then:
+// the known ones that are to be forced, and which hints are not heard. In steps it releases the lock now and then:
 // no checkpoint may complete meanwhile.
-func (f *Frontier) dedupLocked(o *op, steps bool) (forced []newEntry) {
+func (f *Frontier) dedupLocked(o *op, steps bool) (forced []newEntry, unheard error) {
 	if f.opts.NoDedup {
-		return nil
+		return nil, nil
 	}
+	var errs []error
 	kept := 0
 	for i := range o.entries {
 		if steps && i > 0 && i%applyAtOnce == 0 {
@@ -179,11 +181,13 @@ func (f *Frontier) dedupLocked(o *op, steps bool) (forced []newEntry) {
 		}
 		f.core.stats.Duplicates++
 		if e.hint {
-			f.hintLocked(o, e)
+			if err := f.hintLocked(o, e); err != nil {
+				errs = append(errs, err)
+			}
 		}
 	}
 	o.entries = o.entries[:kept]
-	return forced
+	return forced, errors.Join(errs...)
 }
 
 // offer fills the room for popular marks with those that a checkpoint covered.

@@ -78,6 +78,9 @@ type Options struct {
 
 	// KeepOpen makes Next wait for another Add instead of returning ErrExhausted.
 	KeepOpen bool
+	// HoldHints leaves hints (Entry.Hint) to whoever opens the Spill next without it, and
+	// with the Scheduler that is to judge them. It is for tools that look at a crawl.
+	HoldHints bool
 	// NoDedup admits known URLs like new ones, and remembers none.
 	NoDedup bool
 

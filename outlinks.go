@@ -4,7 +4,10 @@
 
 package frontier
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // awaitRoom waits while the disk is behind and outlinks would fill the memory, but
 // not during shutdown.
@@ -62,8 +65,9 @@ func (f *Frontier) outlinksLocked(o *op) error {
 			return fmt.Errorf("outlinks: %w", err)
 		}
 	}
-	o.forced = f.dedupLocked(o, false)
+	forced, unheard := f.dedupLocked(o, false)
+	o.forced = forced
 	refused := f.limitLocked(o)
 	o.entries = append(o.entries, own...)
-	return refused
+	return errors.Join(unheard, refused)
 }
