@@ -18,6 +18,7 @@ package plan
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 )
 
 // dual is what the bound is computed with.
@@ -27,27 +28,50 @@ type dual struct {
 	N, rho  []float64
 	value   []float64 // V_i(t), by period 0..T, n each
 	next    []int32   // the next crawl on the cheapest path; T+1: none
-	wait    []float64 // cost of waiting, scratch by bucket
-	odds    []float64 // that the page is up to date, scratch
+	steps   []step    // by bucket and period
 	flow    []float64 // pages at a node, scratch
 	sum     []float64 // shares crawled, summed over trials
+
+	// rounded are plans of whole pages: each bucket has the path that it had in one
+	// of the trials, by lot. As neighbours draw different ones, the buckets together
+	// crawl what the average does, and each of them at its best times.
+	rounded [2][]float64
+	random  *rand.Rand
 }
 
-// bound searches prices with a high bound, given a plan's objective. It leaves
-// the shares that its paths crawl, on average, in f.
-func (e *data) bound(ctx context.Context, objective float64, trials int) float64 {
+// step is a period on a bucket's paths.
+type step struct {
+	stay, weight float64 // share that does not change, and oldwt
+	crawl        float64 // cost of a crawl in this period, and of all after it
+}
+
+// bound searches prices with a high bound, given a plan's objective. It returns
+// the shares too that its paths crawl, as a start for the descent: on average, and
+// rounded.
+func (e *data) bound(ctx context.Context, objective float64, trials int) (best float64, starts [][]float64) {
 	n, T := e.n, e.T
-	u := &dual{data: e}
+	u := &dual{data: e, random: rand.New(rand.NewPCG(1, 2))} // the same model has the same plan
 	for _, s := range []*[]float64{&u.mu, &u.use, &u.N, &u.rho} {
 		*s = make([]float64, T+2)
 	}
 	u.value, u.next = make([]float64, n*(T+2)), make([]int32, n*(T+1))
-	for _, s := range []*[]float64{&u.wait, &u.odds} {
-		*s = make([]float64, n)
+	u.steps = make([]step, n*T)
+	for j := range u.steps {
+		k := j%T*n + j/T
+		u.steps[j] = step{stay: 1 - e.a[k], weight: e.w[k]}
 	}
 	u.flow, u.sum = make([]float64, n*(T+1)), make([]float64, n*T)
+	for r := range u.rounded {
+		u.rounded[r] = make([]float64, n*T)
+	}
 	copy(u.mu, e.rate) // what the plan's last seconds gained
-	best, bestMu := math.Inf(-1), make([]float64, T+2)
+	for t := 1; t <= T; t++ {
+		if e.budget[t] == 0 {
+			u.mu[t] = 1e100 // no seconds at any price
+		}
+	}
+	best = math.Inf(-1)
+	bestMu := make([]float64, T+2)
 	dir, theta, since := make([]float64, T+2), 1.0, 0
 	averaged := 0.
 	for k := range trials {
@@ -62,7 +86,7 @@ func (e *data) bound(ctx context.Context, objective float64, trials int) float64
 			since, theta = 0, theta*0.7
 			copy(u.mu, bestMu)
 			clear(dir)
-			u.evaluate()
+			d = u.evaluate()
 		}
 		if ctx.Err() != nil || theta < 1e-3 || objective-best <= 1e-6*math.Abs(objective) {
 			break
@@ -70,7 +94,7 @@ func (e *data) bound(ctx context.Context, objective float64, trials int) float64
 		norm := 0.
 		for t := 1; t <= T; t++ {
 			g := u.use[t] - e.budget[t]
-			if u.mu[t] == 0 && g < 0 {
+			if u.mu[t] == 0 && g < 0 || e.budget[t] == 0 {
 				g = 0
 			}
 			dir[t] = g + 0.6*dir[t]
@@ -79,21 +103,23 @@ func (e *data) bound(ctx context.Context, objective float64, trials int) float64
 		if norm == 0 {
 			break
 		}
-		if k >= trials/4 {
+		if k >= min(75, trials/4) {
 			u.collect(theta)
 			averaged += theta
+			u.draw(theta / averaged)
 		}
 		step := theta * (objective - d) / norm
 		for t := 1; t <= T; t++ {
 			u.mu[t] = max(0, u.mu[t]+step*dir[t])
 		}
 	}
-	if averaged > 0 {
-		for j := range e.f {
-			e.f[j] = min(1, u.sum[j]/averaged)
-		}
+	if averaged == 0 {
+		return best, nil
 	}
-	return best
+	for j := range u.sum {
+		u.sum[j] = min(1, u.sum[j]/averaged)
+	}
+	return best, append(starts, u.sum, u.rounded[0], u.rounded[1])
 }
 
 // evaluate computes the bound for the prices, and what the cheapest paths use.
@@ -117,6 +143,7 @@ func (u *dual) evaluate() float64 {
 			sum += u.p[i] * v
 		}
 		u.rho[t] = max(0, u.N[t]*(1-u.h[t])-u.mu[t]*u.d[t]-sum)
+		u.arrive(t)
 	}
 	total := (u.N[1] - u.rho[1]) * u.m.New
 	for i, v := range u.value[:n] {
@@ -129,35 +156,36 @@ func (u *dual) evaluate() float64 {
 	return total
 }
 
-// paths finds V_i(s), for all buckets, from those of later periods. N and rho of
-// later periods are known.
+// paths finds V_i(s), for all buckets, from those of later periods.
 func (u *dual) paths(s int) {
 	n, T := u.n, u.T
 	value, next := u.value[s*n:(s+1)*n], u.next[s*n:(s+1)*n]
 	for i := range n {
-		u.wait[i], value[i], next[i] = 0, math.Inf(1), int32(T+1)
-		u.odds[i] = 1
+		odds := 1.0 // that the page is up to date
 		if s == 0 && u.b0[i] > 0 {
-			u.odds[i] = 1 - u.y0[i]/u.b0[i]
+			odds = 1 - u.y0[i]/u.b0[i]
 		}
-	}
-	for t := s + 1; t <= T; t++ {
-		at := (t - 1) * n
-		later := u.value[t*n : (t+1)*n]
-		c, g, a, w := u.c[at:at+n], u.g[at:at+n], u.a[at:at+n], u.w[at:at+n]
-		mu, N := u.mu[t], u.N[t]
-		for i := range n {
-			if v := u.wait[i] + mu*c[i] + N*g[i] + later[i]; v < value[i] {
-				value[i], next[i] = v, int32(t)
+		wait, least, to := 0., math.Inf(1), int32(T+1)
+		for k, x := range u.steps[i*T+s : (i+1)*T] {
+			if v := wait + x.crawl; v < least {
+				least, to = v, int32(s+k+1)
 			}
-			u.odds[i] *= 1 - a[i]
-			u.wait[i] += w[i] * (1 - u.odds[i])
+			odds *= x.stay
+			wait += x.weight * (1 - odds)
 		}
+		if wait <= least {
+			least, to = wait, int32(T+1)
+		}
+		value[i], next[i] = least, to
 	}
-	for i := range n {
-		if u.wait[i] <= value[i] {
-			value[i], next[i] = u.wait[i], int32(T+1)
-		}
+}
+
+// arrive computes what it costs to crawl in period t and to go on from there. V, N
+// and rho of the period are known.
+func (u *dual) arrive(t int) {
+	for i := range u.n {
+		j := (t-1)*u.n + i
+		u.steps[i*u.T+t-1].crawl = u.mu[t]*u.c[j] + u.N[t]*u.g[j] + u.value[t*u.n+i]
 	}
 }
 
@@ -200,6 +228,26 @@ func (u *dual) collect(weight float64) {
 		for i := range n {
 			if u.b0[i] > 0 {
 				u.sum[(t-1)*n+i] += weight * min(1, u.flow[t*n+i]/u.b0[i])
+			}
+		}
+	}
+}
+
+// draw gives buckets the paths of this trial with a probability.
+func (u *dual) draw(p float64) {
+	n, T := u.n, u.T
+	for _, f := range u.rounded {
+		for i := range n {
+			if u.random.Float64() >= p {
+				continue
+			}
+			for t := range T {
+				f[t*n+i] = 0
+			}
+			for t := int(u.next[i]); t <= T; t = int(u.next[t*n+i]) {
+				if f[(t-1)*n+i] = 1; t == T {
+					break
+				}
 			}
 		}
 	}

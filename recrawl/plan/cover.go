@@ -36,9 +36,13 @@ func (m *Model) Cover() (budget float64, p *Plan, err error) {
 		return 0
 	})
 	low, high := 0., 1.
-	for x, _, ok := m.cover(order, high); !ok && high < math.MaxFloat64/4; x, _, ok = m.cover(order, high) {
-		_ = x
-		low, high = high, 2*high
+	for {
+		if _, _, ok := m.cover(order, high); ok {
+			break
+		}
+		if low, high = high, 2*high; math.IsInf(high, 1) {
+			return 0, nil, errGrows
+		}
 	}
 	for range 60 {
 		mid := (low + high) / 2
@@ -70,20 +74,21 @@ func (m *Model) cover(order []int, budget float64) (x [][]float64, z []float64, 
 			z[t], ok = left/m.costNew(t), false
 		}
 		left -= m.costNew(t) * z[t]
-		known += (m.FindNew.At(t)-1)*z[t] + m.Arrivals.At(t)
+		known = known + (m.FindNew.At(t)-1)*z[t] + m.Arrivals.At(t)
 		for at < n && left > 0 {
 			i := order[at]
-			rest := m.Pages[i] - done
-			cost := m.costOld(i, t) * rest
-			if cost > left {
-				rest = left / m.costOld(i, t)
-			}
-			x[t][i] += rest
-			done += rest
-			known += of(m.FindOld, i, t) * rest
-			if left -= m.costOld(i, t) * rest; cost <= left+m.costOld(i, t)*rest {
+			rest, cost := m.Pages[i]-done, m.costOld(i, t)
+			if cost*rest > left {
+				rest = left / cost
+				done, left = done+rest, 0
+			} else {
+				left -= cost * rest
 				at, done = at+1, 0
 			}
+			x[t][i] += rest
+		}
+		for i, xi := range x[t] { // in the order in which Evaluate adds
+			known += of(m.FindOld, i, t) * xi
 		}
 	}
 	return x, z, ok && at == n

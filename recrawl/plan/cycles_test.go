@@ -18,7 +18,7 @@ func TestAStrategyPerCycle(t *testing.T) {
 			m.Obsolete[i] = 0.5 * b // a copy in a bad state
 		}
 		strategies := []plan.Strategy{plan.Last, then, then}
-		plans, err := m.Cycles(context.Background(), plan.Options{Prices: 20}, strategies...)
+		plans, err := m.Cycles(context.Background(), plan.Options{Prices: 20, Sweeps: 20}, strategies...)
 		require.NoError(t, err)
 		require.Len(t, plans, 3)
 		at := *m

@@ -29,7 +29,9 @@
 // (2) makes the problem nonlinear and not convex: there are many local minima.
 // But for one period, with the shares x/b of all others fixed, it is a fractional
 // knapsack: [Solve] sweeps over the periods, sorts the buckets by gain per second,
-// and repeats until nothing improves, from several starts.
+// and repeats until nothing improves, from several starts: what the bound's paths
+// crawl, on average and by lot, and the best plan so far with some buckets changed.
+// Nothing is left to chance: the same model has the same plan.
 //
 // The bound is a proof. Any plan is a mixture of paths, "this page is crawled in
 // these periods", whose costs are linear; so the linear program over paths is a

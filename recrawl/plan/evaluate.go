@@ -6,7 +6,10 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"math"
 )
+
+var errGrows = errors.New("plan: numbers of pages, seconds or weights exceed what a float64 holds")
 
 // Evaluate computes b, y, n, the seconds spent and the objective of crawling x_it
 // old (by period and bucket, [t][i], period 0 unused) and z_t new pages. The error
@@ -48,16 +51,20 @@ func (m *Model) Evaluate(x [][]float64, z []float64, tolerance float64) (*Plan, 
 			known += of(m.FindOld, i, t) * xi
 			a := of(m.Change, i, t)
 			if was > 0 {
-				y[i] = (1 - xi/was) * ((1-a)*p.Obsolete[t-1][i] + a*was) // (2)
+				y[i] = max(0, 1-xi/was) * ((1-a)*p.Obsolete[t-1][i] + a*was) // (2)
 			}
 			b[i] = was + m.Pages[i]/all*z[t] // (4)
 			p.Objective += of(m.OldWeight, i, t) * y[i]
 		}
 		violated(z[t], p.Known[t-1], p.Known[t-1]+1e-9*all, "(6): period %d: %v of %v new pages", t, z[t], p.Known[t-1])
 		violated(spent, m.Budget.At(t), m.Budget.At(t)+1e-9*all, "(1): period %d: %v of %v seconds", t, spent, m.Budget.At(t))
+		known = max(0, known) // rounding; more than that violates (6)
 		p.Objective += m.NewWeight.At(t) * known
 		p.Pages, p.Obsolete = append(p.Pages, b), append(p.Obsolete, y)
 		p.Known, p.Spent = append(p.Known, known), append(p.Spent, spent)
+	}
+	if math.IsInf(p.Objective, 0) || math.IsNaN(p.Objective) {
+		errs = append(errs, errGrows)
 	}
 	return p, errors.Join(errs...)
 }

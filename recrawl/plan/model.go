@@ -41,7 +41,7 @@ type Model struct {
 	NewWeight Series   `json:"newWeight"` // newwt_t
 
 	FindOld  []Series `json:"findOld,omitempty"`  // oldnwt_it: new pages found by crawling an old page
-	FindNew  Series   `json:"findNew,omitempty"`  // newnwt_t: by crawling a new one, less than 1
+	FindNew  Series   `json:"findNew,omitempty"`  // newnwt_t: by crawling a new one, at most 1
 	Arrivals Series   `json:"arrivals,omitempty"` // nconst_t: new pages told to the crawler
 }
 

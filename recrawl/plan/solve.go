@@ -5,6 +5,7 @@ package plan
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -17,6 +18,9 @@ type Options struct {
 	// for each is B T^2/2 steps of a nanosecond or two.
 	Prices int
 }
+
+// near is the gap below which no more starts are tried.
+const near = 3e-3
 
 // data is the model in a form that is quick to read: by period and bucket, one
 // slice, period t at (t-1)*n.
@@ -51,7 +55,10 @@ func (m *Model) data() *data {
 	for _, s := range []*[]float64{&e.b, &e.y, &e.gain, &e.before} {
 		*s = make([]float64, n)
 	}
-	e.order = make([]int32, n+1)
+	e.order = make([]int32, n*T)
+	for j := range e.order {
+		e.order[j] = int32(j % n)
+	}
 	for _, b := range m.Pages {
 		e.all += b
 	}
@@ -83,24 +90,75 @@ func Solve(ctx context.Context, m *Model, o Options) (*Plan, error) {
 	e := m.data()
 	best := math.Inf(1)
 	var x, z []float64
-	try := func() {
-		if value := e.descend(ctx, o.Sweeps); value < best {
+	try := func(start []float64, patience int) {
+		copy(e.f, start)
+		if value := e.descend(ctx, o.Sweeps, patience); value < best {
 			best = value
 			x, z = slices.Clone(e.x), slices.Clone(e.z)
 		}
 	}
-	for j := range e.f {
-		e.f[j] = 0.2
+	try(e.alike(0.2), 12)
+	bound, starts := e.bound(ctx, best, o.Prices)
+	enough := func() bool { return ctx.Err() != nil || !(best-bound > near*math.Abs(best)) }
+	for _, f := range append(starts, e.alike(0.9), e.alike(0.05)) {
+		if !enough() {
+			try(f, 12)
+		}
 	}
-	try()
-	bound := e.bound(ctx, best, o.Prices) // leaves what its paths crawl in f
-	try()
+	random := rand.New(rand.NewPCG(3, 4)) // the same model has the same plan
+	for k := range min(24, 90000/len(e.f)) {
+		if !enough() {
+			try(e.shaken(e.asShares(x, z), []int{5, 20}[k%2], random), 3)
+		}
+	}
+	if x == nil {
+		return nil, errGrows
+	}
 	p, err := e.plan(x, z)
 	if err != nil {
 		return nil, err
 	}
-	p.Bound = min(bound, p.Objective)
+	if p.Bound = min(bound, p.Objective); !(p.Bound > 0) { // nothing in an objective is negative
+		p.Bound = 0
+	}
 	return p, ctx.Err()
+}
+
+// alike is the same share of all buckets in all periods.
+func (e *data) alike(share float64) []float64 {
+	return slices.Repeat([]float64{share}, len(e.f))
+}
+
+// asShares are old pages to crawl as shares of their buckets, with z new ones crawled.
+func (e *data) asShares(x, z []float64) []float64 {
+	f := make([]float64, len(x))
+	news := 0.
+	for j := range f {
+		i, t := j%e.n, j/e.n
+		if i == 0 && t > 0 {
+			news += z[t]
+		}
+		if b := e.b0[i] + e.p[i]*news; b > 0 {
+			f[j] = min(1, x[j]/b)
+		}
+	}
+	return f
+}
+
+// shaken lets one in so many of the buckets do as a bucket nearby does: a start from
+// which a short descent finds another plan, and a better one now and then.
+func (e *data) shaken(f []float64, oneIn int, random *rand.Rand) []float64 {
+	from := slices.Clone(f)
+	for i := range e.n {
+		if random.IntN(oneIn) > 0 {
+			continue
+		}
+		near := min(e.n-1, max(0, i+random.IntN(7)-3))
+		for t := range e.T {
+			f[t*e.n+i] = from[t*e.n+near]
+		}
+	}
+	return f
 }
 
 // plan turns x and z into a Plan, by the independent evaluation.
@@ -113,15 +171,15 @@ func (e *data) plan(x, z []float64) (*Plan, error) {
 	return e.m.Evaluate(old, z[:e.T+1], 1e-9)
 }
 
-// descend improves f until sweeps gain nothing: from the last period to the first
+// descend improves f until more than patience sweeps gain nothing: from the last period to the first
 // as long as that helps, then from the first to the last. It leaves the best plan
 // that it met in x and z, and returns its objective.
-func (e *data) descend(ctx context.Context, sweeps int) float64 {
+func (e *data) descend(ctx context.Context, sweeps, patience int) float64 {
 	best, since := math.Inf(1), 0
 	x, z := make([]float64, len(e.x)), make([]float64, len(e.z))
 	clear(e.rate)
 	e.simulate()
-	for k, back := 0, true; k < sweeps && since <= 12; k++ {
+	for k, back := 0, true; k < sweeps && since <= patience; k++ {
 		var v float64
 		if back {
 			e.backward()

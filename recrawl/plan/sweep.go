@@ -81,10 +81,12 @@ func (e *data) simulate() float64 {
 		if left := e.budget[t] - e.d[t]*z; cost > left {
 			scale = max(0, left) / cost
 		}
-		known += (e.h[t]-1)*z + e.k[t]
+		known = known + (e.h[t]-1)*z + e.k[t] // in the order in which Evaluate adds
 		for i := range n {
 			j := first + i
-			e.f[j] *= scale
+			if e.c[j] > 0 {
+				e.f[j] *= scale
+			}
 			e.bs[j], e.shares[j] = e.b[i], 0
 			e.x[j] = e.f[j] * e.b[i]
 			before := (1-e.a[j])*e.y[i] + e.a[j]*e.b[i]
@@ -124,7 +126,7 @@ func (e *data) forward() float64 {
 		}
 		newGain := (e.news[t]*(1-e.h[t]) - sum) / max(e.d[t], 1e-300)
 		z := e.knapsack(t, known, newGain)
-		known += (e.h[t]-1)*z + e.k[t]
+		known = known + (e.h[t]-1)*z + e.k[t] // in the order in which Evaluate adds
 		for i := range n {
 			j := (t-1)*n + i
 			known += e.g[j] * e.x[j]
@@ -144,10 +146,8 @@ func (e *data) forward() float64 {
 
 // knapsack spends the seconds of a period on what gains most per second.
 func (e *data) knapsack(t int, known, newGain float64) float64 {
-	for i := range e.n {
-		e.order[i] = int32(i)
-	}
-	slices.SortFunc(e.order[:e.n], func(a, b int32) int {
+	order := e.order[(t-1)*e.n : t*e.n] // as it was in the last sweep: it hardly changes
+	slices.SortFunc(order, func(a, b int32) int {
 		switch x, y := e.gain[a], e.gain[b]; {
 		case x > y:
 			return -1
@@ -164,16 +164,16 @@ func (e *data) knapsack(t int, known, newGain float64) float64 {
 		z = known
 		if cost := e.d[t] * known; cost > left {
 			z = left / e.d[t]
-			e.rate[t] = newGain
+			e.rate[t] = max(e.rate[t], newGain) // a bucket may have had the last second
 		}
 		left -= z * e.d[t]
 	}
-	for _, i := range e.order[:e.n] {
+	for _, i := range order {
 		j := (t-1)*e.n + int(i)
 		if pending && newGain >= e.gain[i] {
 			takeNew()
 		}
-		if e.x[j] = 0; !(e.gain[i] > 0) || left <= 0 {
+		if e.x[j] = 0; !(e.gain[i] > 0) || left <= 0 && e.c[j] > 0 {
 			continue
 		}
 		x := e.bs[j]
@@ -186,7 +186,7 @@ func (e *data) knapsack(t int, known, newGain float64) float64 {
 		}
 		e.x[j] = x
 	}
-	if pending && left > 0 {
+	if pending {
 		takeNew()
 	}
 	return z
