@@ -106,7 +106,7 @@ func (s *Scheduler) observe(p *Page, v Visit) {
 	st := &p.State
 	if !st.Crawled() {
 		st[0], st[1] = s.prior[0], s.prior[1]
-		st.setMode(steady)
+		st.setMode(unproven)
 		return
 	}
 	s.verify(p, v)
@@ -135,11 +135,11 @@ func (s *Scheduler) unchanged(st *State, g Gamma, t float64) Gamma {
 	switch st.mode() {
 	case volatile:
 		g = s.opts.Prior
-		fallthrough
-	case changedOnce, changedTwice, probed:
 		st.setMode(steady)
 	case probing, probingAgain:
 		st.setMode(probed)
+	default:
+		st.setMode(steady)
 	}
 	return g.Unchanged(t)
 }

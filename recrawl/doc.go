@@ -61,10 +61,25 @@
 // little evidence counts for little and not for nothing.
 //
 // A page that differs at every fetch looks like any other if it is seldom
-// fetched, and would take most of the budget if its weight is high. So a page
-// that changed three times in a row is fetched again after an hour, and if that
-// is a change too, though it was improbable, again after a minute; a page that
-// changed in that minute is volatile, and is left alone.
+// fetched, and would take most of the budget if its weight is high. So a page that
+// changed may be fetched again after an hour, and if that is a change too, though
+// it was improbable, again after a minute; a page that changed in that minute is
+// volatile, and is left alone.
+//
+// Such a probe costs a fetch, and not to make it costs one if the page is volatile.
+// The odds q that it is are those that pages of this crawl have at first, learned
+// from what probes found, divided by the probability of each change that its fetches
+// found, had the page been like others; a fetch that finds no change makes them
+// small. With the probability c of a change until the next fetch, t days from now,
+// a probe is made if
+//
+//	q (1 - t/MaxInterval) > 0.85 (1 - c)
+//
+// for it saves the next fetch of a volatile page, and was in vain if the next fetch
+// of the page would have told by itself that it is none. So probes are few where
+// pages are fetched often and no volatile ones were found, and come after a change or
+// two where each fetch is a month from the next. What a page was found to be stays
+// with it: it is not probed again until a fetch has found it unchanged.
 //
 // # New pages
 //

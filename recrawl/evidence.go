@@ -44,6 +44,11 @@ func (g Gamma) Changed(days float64) Gamma {
 	return Gamma{m1 * m1 / v, m1 / v}
 }
 
+// chance is the probability of a change in so many days.
+func (g Gamma) chance(days float64) float64 {
+	return -math.Expm1(-g.Alpha * math.Log1p(days/g.Beta))
+}
+
 // atMost forgets what is known beyond a confidence of alpha; the mean stays.
 func (g Gamma) atMost(alpha float64) Gamma {
 	if g.Alpha > alpha {

@@ -38,7 +38,7 @@ func Example() {
 	// demand 100 of 100 fetches a day; 64% of the copy is up to date
 }
 
-// A life of a page: found, changed, quiet, gone.
+// A life of a page: found, changed, probed and quiet, gone.
 func ExampleScheduler_Done() {
 	s, err := recrawl.New(recrawl.Options{})
 	if err != nil {
@@ -52,9 +52,9 @@ func ExampleScheduler_Done() {
 		fmt.Printf("again after %v, drop %v: %v\n", p.Due.Sub(at).Round(time.Hour), v.Drop, p.State)
 	}
 	// Output:
-	// again after 207h0m0s, drop false: 0.0323 changes/day (alpha 0.5), weight 1, steady
-	// again after 138h0m0s, drop false: 0.0827 changes/day (alpha 1.4), weight 1, changed once
-	// again after 156h0m0s, drop false: 0.062 changes/day (alpha 1.4), weight 1, steady
-	// again after 1h0m0s, drop false: 0.062 changes/day (alpha 1.4), weight 1, gone
-	// again after 720h0m0s, drop true: 0.062 changes/day (alpha 1.4), weight 1, gone
+	// again after 207h0m0s, drop false: 0.0323 changes/day (alpha 0.5), weight 1, unproven
+	// again after 1h0m0s, drop false: 0.077 changes/day (alpha 1.4), weight 1, probing
+	// again after 142h0m0s, drop false: 0.077 changes/day (alpha 1.4), weight 1, probed
+	// again after 1h0m0s, drop false: 0.077 changes/day (alpha 1.4), weight 1, gone
+	// again after 720h0m0s, drop true: 0.077 changes/day (alpha 1.4), weight 1, gone
 }

@@ -71,7 +71,7 @@ func (s *Scheduler) Hint(p Page, changed, now time.Time) Page {
 // denies is a page whose host says that it has not changed: its copy counts as
 // fresh now, but a page is not put off so beyond three of its intervals.
 func (s *Scheduler) denies(p Page, now time.Time, age float64) Page {
-	if h := s.hosts[p.Host]; h.trust() <= 0.9 || p.State.mode() != steady {
+	if h := s.hosts[p.Host]; h.trust() <= 0.9 || p.State.mode() != steady && p.State.mode() != unproven {
 		return p
 	}
 	t := s.interval(&p)

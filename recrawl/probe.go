@@ -1,25 +1,92 @@
 // This file finds pages that change at every fetch.
 //
-// They look like any other while they are seldom fetched. So a page that changed
-// three times in a row is fetched again after so little time that a change would
-// be a surprise; and if there is one, again after a sixtieth of that.
+// They look like any other while they are seldom fetched. So a page that may be one
+// is fetched again after so little time that a change would be a surprise; and if
+// there is one, again after a sixtieth of that.
 
 package recrawl
 
 import (
+	"math"
 	"time"
 )
 
-// lateProbe is after how many times its wait a probe tells nothing any more.
-const lateProbe = 8
+// surprise is the greatest probability of a change while a probe waits, and
+// changesExpected the number of changes that has it.
+const (
+	surprise        = 0.3
+	changesExpected = 0.3567
+)
 
-// surprise is the number of changes that are expected while a probe waits, at
-// most: at least one has a probability of 0.3.
-const surprise = 0.3567
+// levelOdds is the logarithm of the factor between the odds of neighbouring levels
+// of suspicion.
+const levelOdds = 0.75
+
+// volatiles is what is believed of how many pages change at every fetch: the
+// logarithm of the odds that a page is one which is not suspect yet. Each probe is a
+// prediction, of the odds at which it was made; what it finds corrects them by
+// stochastic gradient ascent of the likelihood.
+type volatiles struct{ logOdds float64 }
+
+const (
+	firstOdds  = 0.1
+	leastOdds  = 0.01
+	correction = 0.05 // of the logarithm, by a probe that finds what was not expected at all
+)
+
+// of is the odds that a page changes at every fetch.
+func (x volatiles) of(st State) float64 {
+	return math.Exp(x.logOdds + levelOdds*(float64(st.mode())-unproven))
+}
+
+// correct learns of so many pages that change at every fetch, more than were expected.
+func (x *volatiles) correct(n float64) {
+	x.logOdds = max(math.Log(leastOdds), min(0, x.logOdds+correction*n))
+}
+
+// probed predicts what the probe of a page finds, or with -1 takes that back.
+func (x *volatiles) probed(st State, n float64) {
+	odds := x.of(st)
+	x.correct(-n * odds / (1 + odds))
+}
+
+// probeCost is what a probe costs, in fetches: it may find a change, too.
+const probeCost = 0.85
+
+// suspect decides whether the next fetch of a page that changed is a probe.
+//
+// A probe now, and not an interval later, saves a fetch if the page changes at every
+// one: or what is left of it if the page would be fetched seldom anyway. It costs one
+// in vain if the page does not, and the next fetch would have told so, for it would
+// have found no change.
+func (s *Scheduler) suspect(p *Page) {
+	st := &p.State
+	if st.mode() > mostSuspect {
+		return
+	}
+	g, t := st.belief(), s.interval(p)
+	if s.volatiles.of(*st)*(1-t*s.least) <= probeCost*(1-g.chance(t)) {
+		return
+	}
+	switch {
+	case st.Rate()*s.again() > changesExpected:
+		// It seems to change so often that no probe could tell.
+		s.setVolatile(st)
+	case st.Rate()*s.probe(st.Rate()) <= 1.01*changesExpected:
+		s.volatiles.probed(*st, 1)
+		st.setMode(probing)
+		s.stats.probes++
+	}
+}
+
+func (s *Scheduler) setVolatile(st *State) {
+	st[0], st[1] = 255, alphaLevel(16, 0.5)
+	st.setMode(volatile)
+}
 
 // probe is how many days the first probe of a page waits.
 func (s *Scheduler) probe(rate float64) float64 {
-	return max(1/s.most, min(days(s.opts.Probe), surprise/rate))
+	return max(1/s.most, min(days(s.opts.Probe), changesExpected/rate))
 }
 
 // again is how many days the second one waits.
@@ -27,40 +94,46 @@ func (s *Scheduler) again() float64 {
 	return max(days(s.opts.Probe)/60, days(time.Second))
 }
 
+// tooLate reports whether a probe that is made so many days after the last fetch
+// tells nothing: a change would be no surprise any more.
+func tooLate(st State, t float64) bool { return st.belief().chance(t) > surprise }
+
+// notProbed is a page whose probe came too late.
+func (s *Scheduler) notProbed(st *State) {
+	st.setMode(mostSuspect)
+	s.volatiles.probed(*st, -1)
+}
+
 // changed is what is believed of a page's rate after a fetch that found a change,
 // t days after the one before. Its mode tells how far the page is with its probes.
 func (s *Scheduler) changed(p *Page, v Visit, g Gamma, t float64) Gamma {
 	st := &p.State
-	wait := s.probe(g.Mean())
 	switch st.mode() {
-	case steady:
-		st.setMode(changedOnce)
-	case changedOnce:
-		st.setMode(changedTwice)
-	case changedTwice:
-		if g.Mean()*wait <= surprise {
-			st.setMode(probing)
-			s.stats.probes++
-		}
 	case probing:
-		if t > lateProbe*wait { // it came too late to tell anything
-			st.setMode(changedTwice)
+		if tooLate(*st, t) {
+			s.notProbed(st)
 			break
 		}
 		s.stats.probes++
 		st.setMode(probingAgain)
 	case probingAgain:
+		s.volatiles.correct(1)
 		if t > days(s.opts.Probe) { // its host allows no quick one: it changes fast, no more is known
-			st.setMode(changedOnce)
+			st.setMode(mostSuspect)
 			if g = g.Changed(t); g.Mean() < 1/t {
 				g = Gamma{1, t}
 			}
 			return g
 		}
-		st.setMode(volatile)
-		return Gamma{16, 16 / (leastRate * rateSpan)}
+		s.setVolatile(st)
+		return st.belief()
+	case probed:
 	case volatile:
 		return g
+	default:
+		// That much more likely is a change of a page that changes at every fetch.
+		level := float64(st.mode()) - math.Log(g.chance(t))/levelOdds
+		st.setMode(byte(min(mostSuspect, level+s.uniform())))
 	}
 	if ago, ok := s.modified(p, v, t); ok {
 		return g.ChangedAt(ago)

@@ -62,20 +62,21 @@ type Scheduler struct {
 	least, most float64 // 1/MaxInterval, 1/MinInterval in fetches per day
 	prior       State   // of a page whose first fetch ended
 
-	mu       sync.Mutex
-	random   uint64
-	demand   demand
-	prices   prices
-	hosts    map[uint32]*host
-	hostTake float64 // sum of take of all bound hosts
-	atHosts  int64   // pages counted at their hosts
-	blank    int64   // pages of which it is not known when they were fetched last
-	promised float64 // sum of 1/interval of the pages in the histogram, per day
-	wait     int64   // Dones until the price is found again
-	budget   budget
-	flow     flow
-	pace     pace
-	stats    counts
+	mu        sync.Mutex
+	random    uint64
+	demand    demand
+	prices    prices
+	hosts     map[uint32]*host
+	hostTake  float64 // sum of take of all bound hosts
+	atHosts   int64   // pages counted at their hosts
+	blank     int64   // pages of which it is not known when they were fetched last
+	promised  float64 // sum of 1/interval of the pages in the histogram, per day
+	wait      int64   // Dones until the price is found again
+	budget    budget
+	flow      flow
+	pace      pace
+	volatiles volatiles
+	stats     counts
 }
 
 // counts are what Stats tells of the past.
@@ -96,6 +97,7 @@ func New(o Options) (*Scheduler, error) {
 	s.demand.prior = s.prior[0]
 	s.prices.set(0)
 	s.budget.set(o.Budget)
+	s.volatiles.logOdds = math.Log(firstOdds)
 	return s, nil
 }
 
@@ -192,6 +194,9 @@ func (s *Scheduler) visit(p *Page, v Visit) Verdict {
 	if int8(st[2]) == noWeight {
 		p.Due = time.Time{}
 		return Verdict{Class: Again}
+	}
+	if v.Outcome == Changed {
+		s.suspect(p)
 	}
 	switch st.mode() {
 	case probing:
@@ -307,10 +312,10 @@ func (s *Scheduler) Recheck(p Page, now time.Time) (Page, time.Time) {
 			return p, p.Due
 		}
 	}
-	if probes(p.State) && days(now.Sub(p.Last)) > lateProbe*days(s.opts.Probe) {
+	if probes(p.State) && tooLate(p.State, days(now.Sub(p.Last))) {
 		s.uncount(p)
-		p.State.setMode(changedTwice)
-		p.Due = p.Last.Add(span(s.interval(&p)))
+		s.notProbed(&p.State)
+		p.Due = earlier(p.Last.Add(span(s.interval(&p))), now.Add(span(s.ahead())))
 		s.count(&p)
 		if p.Due.After(now) {
 			return p, p.Due

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 // CorruptError reports saved state that cannot be read. The Scheduler is as it
 // was; its state can be had from the pages with Learn.
@@ -34,7 +34,7 @@ func (s *Scheduler) MarshalBinary() ([]byte, error) {
 	w.floats(s.prices.log, s.promised, s.hostTake, s.flow.share, s.flow.asides, s.budget.perDay, s.budget.gap, s.pace.held)
 	w.bools(s.budget.given, s.flow.measured)
 	w.ints(s.wait, s.blank, s.flow.arrived, s.flow.first, s.flow.aside, s.flow.visits, s.budget.done, s.budget.late)
-	w.floats(s.budget.elapsed)
+	w.floats(s.budget.elapsed, s.volatiles.logOdds)
 	w.times(s.budget.last, s.pace.next)
 	c := s.stats
 	w.ints(int64(c.visits), int64(c.first), int64(c.probes), int64(c.late), int64(c.held), int64(c.solves))
@@ -69,7 +69,7 @@ func (s *Scheduler) UnmarshalBinary(data []byte) error {
 	r.floats(&log, &n.promised, &n.hostTake, &n.flow.share, &n.flow.asides, &n.budget.perDay, &n.budget.gap, &n.pace.held)
 	r.bools(&n.budget.given, &n.flow.measured)
 	r.ints(&n.wait, &n.blank, &n.flow.arrived, &n.flow.first, &n.flow.aside, &n.flow.visits, &n.budget.done, &n.budget.late)
-	r.floats(&n.budget.elapsed)
+	r.floats(&n.budget.elapsed, &n.volatiles.logOdds)
 	r.times(&n.budget.last, &n.pace.next)
 	for _, c := range []*uint64{&n.stats.visits, &n.stats.first, &n.stats.probes, &n.stats.late, &n.stats.held, &n.stats.solves} {
 		*c = uint64(r.int())
@@ -90,6 +90,9 @@ func (s *Scheduler) UnmarshalBinary(data []byte) error {
 	if r.err == nil && (log < leastPrice || log > mostPrice) {
 		r.err = errors.New("its price is out of bounds")
 	}
+	if r.err == nil && (n.volatiles.logOdds < math.Log(leastOdds) || n.volatiles.logOdds > 0) {
+		r.err = errors.New("its odds are out of bounds")
+	}
 	if r.err == nil && len(r.b) > 0 {
 		r.err = errors.New("something follows its end")
 	}
@@ -101,7 +104,7 @@ func (s *Scheduler) UnmarshalBinary(data []byte) error {
 	defer s.mu.Unlock()
 	s.random, s.demand, s.prices, s.hosts, s.hostTake = n.random, n.demand, n.prices, n.hosts, n.hostTake
 	s.atHosts, s.blank, s.promised, s.wait = n.atHosts, n.blank, n.promised, n.wait
-	s.budget, s.flow, s.pace, s.stats = n.budget, n.flow, n.pace, n.stats
+	s.budget, s.flow, s.pace, s.stats, s.volatiles = n.budget, n.flow, n.pace, n.stats, n.volatiles
 	return nil
 }
 

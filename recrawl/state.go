@@ -14,7 +14,7 @@ import (
 //	byte 0  rate        level r: 1e-4 * 1e8^(r/255) changes per day
 //	byte 1  confidence  0: never crawled; c: Gamma's alpha, 0.2 * 320^((c-1)/254)
 //	byte 2  weight      int8 w: 1e8^(w/255), that is 1e-4 to 1e4; -128: 0
-//	byte 3  flags       bits 0-3 mode, 4-5 failures or confirmations,
+//	byte 3  flags       bits 0-3 mode (0-8: how suspect), 4-5 failures or confirmations,
 //	                    6 a claim waits to be verified, 7 counted at its host
 //
 // Rates and weights have one scale of 7.5 % a step. The rate byte is the bucket
@@ -35,17 +35,19 @@ var step = math.Log(rateSpan) / 255
 
 var alphaStep = math.Log(mostAlpha/leastAlpha) / 254
 
-// The modes of a page, in bits 0-3 of its flags.
+// The modes of a page, in bits 0-3 of its flags. The first nine are levels of
+// suspicion: how much more likely a page that changes at every fetch makes what was
+// found than one that does not.
 const (
-	steady      = iota // the last fetch found no change
-	changedOnce        // one change in a row
-	changedTwice
-	probing      // a probe is due
-	probingAgain // the probe found a change: a second one is due
-	probed       // a probe found that it does not change at every fetch
-	volatile     // it changes at every fetch
-	gone
-	denied
+	steady       = 0 // the last fetch found no change
+	unproven     = 3 // crawled once, or nothing speaks for or against it
+	mostSuspect  = 8
+	probing      = 9  // a probe is due
+	probingAgain = 10 // the probe found a change: a second one is due
+	probed       = 11 // a probe found that it does not change at every fetch
+	volatile     = 12 // it changes at every fetch
+	gone         = 13
+	denied       = 14
 )
 
 func (s State) mode() byte {
@@ -106,7 +108,8 @@ func (s State) Volatile() bool { return s.mode() == volatile }
 
 // String tells what the state says, for people.
 func (s State) String() string {
-	modes := [...]string{"steady", "changed once", "changed twice", "probing", "probing again", "probed", "volatile", "gone", "denied"}
+	modes := [...]string{"steady", "suspect 1", "suspect 2", "unproven", "suspect 4", "suspect 5", "suspect 6", "suspect 7", "suspect 8",
+		"probing", "probing again", "probed", "volatile", "gone", "denied"}
 	if !s.Crawled() {
 		return fmt.Sprintf("never crawled, weight %.3g", s.Weight())
 	}

@@ -114,7 +114,7 @@ func (r *run) finish() Result {
 // crawl is a crawler that always has something to do: if nothing is due it takes
 // what is due next.
 func (r *run) crawl() {
-	q := newQueues(r.Hosts)
+	q := newQueues(r.Pages, r.Hosts)
 	rng := rand.New(rand.NewPCG(r.Seed, 3))
 	for _, i := range rng.Perm(r.Pages) {
 		q.push(i, r.pages[i].host, 0)
@@ -133,6 +133,9 @@ func (r *run) crawl() {
 			sampled += 1
 		}
 		q.free(now)
+		for i, ok := q.look(now); ok; i, ok = q.look(now) {
+			q.push(i, r.pages[i].host, now)
+		}
 		for tries := 0; ; tries++ {
 			i, host, due, ok := q.pop()
 			if !ok {
@@ -144,6 +147,9 @@ func (r *run) crawl() {
 			}
 			if later := ask(i, max(now, due)); later > max(now, due) && tries < 1000 {
 				r.Moved++
+				if due > now {
+					q.looks.push(item{due, int32(i)})
+				}
 				q.push(i, host, later)
 				q.back(host)
 				continue
@@ -166,47 +172,71 @@ func (r *run) crawl() {
 // queues hold the pages of each host by due time, and hosts by their first page
 // or by when they may be contacted.
 type queues struct {
-	pages   []heap
-	ready   heap // hosts, by the due time of their first page
-	waiting heap // hosts, by when they may be contacted
-	started bool
+	pages   []heap    // of hosts; what is not a page's key is of no account
+	key     []float64 // of pages
+	out     []bool    // of hosts: popped, or waiting
+	ready   heap      // hosts, by the due time of their first page; others are of no account
+	waiting heap      // hosts, by when they may be contacted
+	looks   heap      // pages that were put off before their time, by that time
 }
 
-func newQueues(hosts int) *queues { return &queues{pages: make([]heap, hosts)} }
+func newQueues(pages, hosts int) *queues {
+	return &queues{pages: make([]heap, hosts), key: make([]float64, pages), out: make([]bool, hosts)}
+}
 
 func (q *queues) push(page int, host int32, due float64) {
+	q.key[page] = due
 	q.pages[host].push(item{due, int32(page)})
+	if !q.out[host] {
+		q.back(host)
+	}
 }
 
 // free lets hosts be contacted whose time has come.
 func (q *queues) free(now float64) {
-	if !q.started {
-		q.started = true
-		for h := range q.pages {
-			q.back(int32(h))
-		}
-	}
 	for len(q.waiting) > 0 && q.waiting[0].key <= now {
 		q.back(q.waiting.pop().id)
 	}
 }
 
+// look takes out a page that is to be looked at, and still waits for a later time.
+func (q *queues) look(now float64) (page int, ok bool) {
+	for len(q.looks) > 0 && q.looks[0].key <= now {
+		if x := q.looks.pop(); q.key[x.id] > now {
+			return int(x.id), true
+		}
+	}
+	return 0, false
+}
+
 // back puts a host that was popped back, to be contacted at any time.
 func (q *queues) back(host int32) {
-	if len(q.pages[host]) > 0 {
-		q.ready.push(item{q.pages[host][0].key, host})
+	q.out[host] = false
+	pages := &q.pages[host]
+	for len(*pages) > 0 && (*pages)[0].key != q.key[(*pages)[0].id] {
+		pages.pop()
+	}
+	if len(*pages) > 0 {
+		q.ready.push(item{(*pages)[0].key, host})
 	}
 }
 
 // pop takes out the first page of all hosts that may be contacted. Its host must
 // be put back.
 func (q *queues) pop() (page int, host int32, due float64, ok bool) {
-	if len(q.ready) == 0 {
-		return 0, 0, 0, false
+	for len(q.ready) > 0 {
+		r := q.ready.pop()
+		if pages := &q.pages[r.id]; !q.out[r.id] && len(*pages) > 0 && (*pages)[0].key == r.key {
+			x := pages.pop()
+			if x.key != q.key[x.id] {
+				q.back(r.id)
+				continue
+			}
+			q.out[r.id] = true
+			return int(x.id), r.id, x.key, true
+		}
 	}
-	h := q.ready.pop().id
-	x := q.pages[h].pop()
-	return int(x.id), h, x.key, true
+	return 0, 0, 0, false
 }
 
 type item struct {
