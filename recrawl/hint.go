@@ -18,9 +18,10 @@ const credit = 16
 // Hint takes in the claim that a page changed at a time: a sitemap's lastmod, or
 // for a list of changed URLs when it came. It is weighed by how often the host's
 // claims were true: trust q = (true+1)/(true+false+2), which the next fetch of
-// each page finds out. The page is due now if q times the worth of a changed
-// page, and the rest as before, reaches the price. A claim that is not newer
-// than the last fetch says, if q > 0.9, that the page has not changed since.
+// each page finds out. The page is due now, or MinInterval after its last fetch, if
+// q times the worth of a changed page, and the rest as before, reaches the price. A
+// claim that is not newer than the last fetch says, if q > 0.9, that the page has not
+// changed since.
 //
 // A claim of a time to come (by more than a day) counts as false. Of pages never
 // crawled, gone or denied claims say nothing new. A host has at most 16 claims
@@ -55,15 +56,14 @@ func (s *Scheduler) Hint(p Page, changed, now time.Time) Page {
 	if st.has(atHost) {
 		price *= math.Exp(h.shift)
 	}
-	if v < price || age*s.most < 1 {
+	if v < price {
 		return p
 	}
+	due := later(now, p.Last.Add(span(1/s.most)))
 	s.uncount(p)
 	h.pending++
 	st.set(claimed, true)
-	if p.Due.After(now) {
-		p.Due = now
-	}
+	p.Due = earlier(p.Due, due)
 	s.count(&p)
 	return p
 }

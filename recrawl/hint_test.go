@@ -35,6 +35,17 @@ func TestTrueClaimsAreHeard(t *testing.T) {
 	assert.False(t, q.Due.After(p.Last.Add(3*p.Due.Sub(p.Last))))
 }
 
+// A page that changed right after it was fetched comes as soon as it may.
+func TestAClaimSoonAfterAFetch(t *testing.T) {
+	s := scheduler(t, recrawl.Options{Budget: 40. / 86400, MinInterval: time.Hour})
+	p := fetched(s, 1000, 1)[0]
+	now := monday.Add(time.Minute)
+	p = s.Hint(p, now, now)
+	assert.Equal(t, monday.Add(time.Hour), p.Due)
+	p, due := s.Recheck(p, p.Due)
+	assert.Equal(t, p.Due, due, "it is not put off")
+}
+
 func TestAHostThatStampsNowIsNotHeard(t *testing.T) {
 	s := scheduler(t, recrawl.Options{Budget: 40. / 86400})
 	pages := fetched(s, 1000, 1)
