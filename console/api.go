@@ -48,6 +48,7 @@ func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) htt
 	mux.Handle("POST /api/import", changing(func(w http.ResponseWriter, r *http.Request) {
 		reply(w, r, func(r *http.Request) (any, error) { return c.f.Import(r.Context(), r.Body, frontier.ImportOptions{}) })
 	}))
+	mux.Handle("POST /api/changed", changing(func(w http.ResponseWriter, r *http.Request) { reply(w, r, c.changed) }))
 }
 
 // badRequest is an error of who asks.
@@ -265,6 +266,21 @@ func (c *Console) rules(r *http.Request) (any, error) {
 		out.Rules = append(out.Rules, ScopeRule{s.String(), rule(x)})
 	}
 	return out, r.Context().Err()
+}
+
+// changed takes a list of URLs.
+func (c *Console) changed(r *http.Request) (any, error) {
+	if c.o.Changed == nil {
+		return nil, fmt.Errorf("%w: this crawl fetches nothing again, so changes mean nothing to it", ErrAction)
+	}
+	x, err := c.o.Changed(r.Context(), r.Body)
+	if x.URLs > 0 {
+		c.log.Info("a list of changed URLs was taken", "urls", x.URLs, "taken", x.New+x.Known)
+	}
+	if err != nil {
+		return nil, refused(fmt.Errorf("%w (the %d URLs before are taken)", err, x.URLs))
+	}
+	return x, nil
 }
 
 // export streams. A failure in the middle breaks the connection off, so that what came

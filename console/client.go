@@ -15,6 +15,7 @@ import (
 	"strconv"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/changes"
 )
 
 // Client asks a Console. It is safe for concurrent use.
@@ -172,6 +173,12 @@ func (c *Client) Export(ctx context.Context, w io.Writer) error {
 // Import has the frontier take in what Export wrote.
 func (c *Client) Import(ctx context.Context, r io.Reader) (x frontier.Imported, err error) {
 	return x, c.do(ctx, "POST", "/api/import", r, &x)
+}
+
+// Changed gives the crawl a list of URLs that have changed, in a form of package changes.
+// What the Result counts is durable when it returns.
+func (c *Client) Changed(ctx context.Context, list io.Reader) (x changes.Result, err error) {
+	return x, c.do(ctx, "POST", "/api/changed", list, &x)
 }
 
 // direct is a transport without a network. Answers are streams, as over one.

@@ -38,7 +38,7 @@ func TestEverythingThatMattersNeedsTheToken(t *testing.T) {
 	one.add(t, "http://a.example/1")
 	h := one.c.Page()
 	for _, x := range []struct{ method, path, body string }{
-		{"GET", "/api/export", ""}, {"POST", "/api/import", ""}, {"POST", "/api/do", `{"do":"delete","scope":"*"}`}, {"POST", "/do", ""},
+		{"GET", "/api/export", ""}, {"POST", "/api/import", ""}, {"POST", "/api/changed", "http://a.example/"}, {"POST", "/api/do", `{"do":"delete","scope":"*"}`}, {"POST", "/do", ""},
 	} {
 		for _, token := range []string{"", two.c.Token()} {
 			rec := ask(h, x.method, x.path, token, x.body)

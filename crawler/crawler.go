@@ -76,7 +76,7 @@ func (c *Crawler) Seed(ctx context.Context, urls ...string) (int, error) {
 	for i, u := range urls {
 		norm, err := c.opts.Normalizer.Normalize(u)
 		if err == nil {
-			err = c.wanted(frontier.Entry{URL: norm})
+			err = c.Wanted(frontier.Entry{URL: norm})
 		}
 		if err != nil {
 			errs = append(errs, &frontier.EntryError{Index: i, URL: fetch.Redact(u), Err: err})

@@ -82,8 +82,9 @@ func (c *Crawler) outOfScope(e frontier.Entry) filter.Reason {
 	return filter.Reason{}
 }
 
-// wanted is refuse as an error.
-func (c *Crawler) wanted(e frontier.Entry) error {
+// Wanted returns why the crawler would not take a link to a URL, spelled as its Normalizer
+// does, or nil. It counts a refusal, as of a link.
+func (c *Crawler) Wanted(e frontier.Entry) error {
 	r := c.refuse(e)
 	switch {
 	case !r.Refused():

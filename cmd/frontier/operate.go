@@ -105,6 +105,7 @@ func operateCommands() []*cli.Command {
 		doing("delete", "delete all waiting URLs of some hosts", plain("delete")),
 		operating("add", "URL...", "add URLs to the crawl", adding("add"), crawl),
 		operating("now", "URL...", "crawl URLs ahead of everything else", adding("crawl-now"), crawl),
+		changedCommand(),
 		operating("checkpoint", "", "copy the crawl while it runs, for backup", simple("checkpoint")),
 		operating("stop", "", "end a running crawl in good order", simple("stop")),
 		operating("export", "[FILE]", "write all of the crawl to a file, or to the standard output", export),

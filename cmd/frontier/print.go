@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/crawler/changes"
 )
 
 // printer prints to a command's output.
@@ -239,6 +240,21 @@ func (p *printer) imported(x frontier.Imported) error {
 	}
 	_, err := fmt.Fprintf(p.w, "%s lines: %s URLs are new, %s were known, %s are remembered as done, %s rules, %s hosts; %s lines are malformed\n", console.Count(x.Lines),
 		console.Count(x.URLs), console.Count(x.KnownURLs), console.Count(x.Marks), console.Count(x.Rules), console.Count(x.Hosts), console.Count(x.Bad))
+	return err
+}
+
+// changed tells what became of a list.
+func (p *printer) changed(x changes.Result) error {
+	if p.json {
+		return p.any(x)
+	}
+	_, err := fmt.Fprintf(p.w, "%s URLs: %s are known, and looked at again when that is worth it; %s are new, %s are not wanted, %s are wrong, %s were not heard\n", console.Count(x.URLs),
+		console.Count(x.Known), console.Count(x.New), console.Count(x.Unwanted), console.Count(x.Wrong), console.Count(x.Unheard))
+	for _, fault := range x.Faults {
+		if err == nil {
+			_, err = fmt.Fprintln(p.w, oneLine(fault.Error()))
+		}
+	}
 	return err
 }
 

@@ -104,6 +104,11 @@ var errNoDir = errors.New("which crawl? Name its folder with -dir, or in FRONTIE
 
 // reach finds the crawl of a folder. If no process has it, the folder is opened.
 func reach(ctx context.Context, dir string) (*reached, error) {
+	return reachOr(ctx, dir, openAtRest)
+}
+
+// reachOr finds the crawl of a folder. If no process has it, it is opened so.
+func reachOr(ctx context.Context, dir string, atRest func(context.Context, string) (*reached, error)) (*reached, error) {
 	if dir == "" {
 		return nil, errNoDir
 	}
@@ -124,7 +129,7 @@ func reach(ctx context.Context, dir string) (*reached, error) {
 	if empty, err := emptyFolder(dir); err != nil || empty {
 		return nil, errors.Join(fmt.Errorf("there is no crawl in %s", dir), err)
 	}
-	r, err := openAtRest(ctx, dir)
+	r, err := atRest(ctx, dir)
 	if errors.Is(err, frontier.ErrInUse) {
 		return nil, fmt.Errorf("%w by a process that does not answer (%w): it may be starting, or another user's", err, asked)
 	}
@@ -143,17 +148,28 @@ func emptyFolder(dir string) (bool, error) {
 }
 
 // openAtRest opens the folder of a crawl that does not run.
-func openAtRest(ctx context.Context, dir string) (_ *reached, err error) {
+func openAtRest(ctx context.Context, dir string) (*reached, error) {
+	return openWith(ctx, dir, frontier.Options{}, func(*frontier.Frontier, *console.Options) error { return nil })
+}
+
+// openWith opens the folder of a crawl that does not run, with options for the frontier,
+// and for its Console as prepare completes them. Hints wait for the crawl to run.
+func openWith(ctx context.Context, dir string, o frontier.Options, prepare func(*frontier.Frontier, *console.Options) error) (_ *reached, err error) {
 	store, err := spill.Open(dir, spill.Options{})
 	if err != nil {
 		return nil, err
 	}
-	f, err := frontier.Open(ctx, frontier.Options{Spill: store})
+	o.Spill, o.HoldHints = store, true
+	f, err := frontier.Open(ctx, o)
 	if err != nil {
 		return nil, join(err, store.Close())
 	}
 	norm := urlnorm.New().Accept("gopher", "70") // whatever it is crawled with
-	c, err := console.New(f, console.Options{Title: filepath.Base(dir), Normalize: norm.Normalize})
+	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Normalize}
+	var c *console.Console
+	if err = prepare(f, &co); err == nil {
+		c, err = console.New(f, co)
+	}
 	if err != nil {
 		return nil, join(join(err, f.Close()), store.Close())
 	}
@@ -202,7 +218,7 @@ func serveConsole(c *console.Console, dir, page string, warn func(what string, e
 // slow ends the answers that nobody reads.
 func slow(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/api/export") && !strings.HasPrefix(r.URL.Path, "/api/import") {
+		if !strings.HasPrefix(r.URL.Path, "/api/export") && !strings.HasPrefix(r.URL.Path, "/api/import") && !strings.HasPrefix(r.URL.Path, "/api/changed") {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(30 * time.Second))
 		}
 		h.ServeHTTP(w, r)

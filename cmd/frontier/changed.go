@@ -1,0 +1,111 @@
+// This file is the command that takes lists of URLs that have changed, into a crawl that
+// fetches pages again.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/changes"
+	"github.com/seed-7440039f/frontier/crawler/revisit"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+func changedCommand() *cli.Command {
+	c := operating("changed", "[FILE]", "tell a recrawl of URLs that have changed: a list of them, or what was sent by IndexNow", nil)
+	c.Action = func(ctx context.Context, cmd *cli.Command) (err error) {
+		args := cmd.Args().Slice()
+		if err := noMore(args[min(1, len(args)):]); err != nil {
+			return err
+		}
+		in := io.NopCloser(cmd.Root().Reader)
+		if len(args) == 1 && args[0] != "-" {
+			if in, err = os.Open(args[0]); err != nil {
+				return err
+			}
+		}
+		defer in.Close()
+		crawl, err := reachOr(ctx, cmd.String("dir"), openForChanges)
+		if err != nil {
+			return err
+		}
+		defer func() { err = join(err, crawl.close()) }()
+		x, err := crawl.Changed(ctx, in)
+		if err != nil {
+			return err
+		}
+		return errors.Join(newPrinter(cmd).changed(x), notTaken(x))
+	}
+	return c
+}
+
+// notTaken is an error if URLs of a list must be looked at, or listed again.
+func notTaken(x changes.Result) error {
+	switch {
+	case x.Wrong > 0 && x.Unheard > 0:
+		return fmt.Errorf("%d URLs are wrong, and %d were not heard: list these again in a while", x.Wrong, x.Unheard)
+	case x.Wrong > 0:
+		return fmt.Errorf("%d URLs are wrong", x.Wrong)
+	case x.Unheard > 0:
+		return fmt.Errorf("%d URLs were not heard, for too many hints wait: list them again in a while", x.Unheard)
+	}
+	return nil
+}
+
+// changed is what a crawl does with such lists; nil if it fetches nothing again.
+func (w *recrawlFlags) changed(f *frontier.Frontier, crawl *crawler.Crawler, norm *urlnorm.Normalizer) func(context.Context, io.Reader) (changes.Result, error) {
+	if !w.on {
+		return nil
+	}
+	o := changes.Options{Wanted: crawl.Wanted}
+	if norm != nil {
+		o.Normalize = norm.Normalize
+	}
+	return func(ctx context.Context, list io.Reader) (changes.Result, error) { return changes.Add(ctx, f, list, o) }
+}
+
+// openForChanges opens the folder of a crawl that does not run as it was begun: with its
+// scope, and the priorities of what is new. What is known is judged when it goes on.
+func openForChanges(ctx context.Context, dir string) (*reached, error) {
+	s := newSettings()
+	if err := s.readKept(dir); err != nil {
+		return nil, err
+	}
+	if err := s.judge(); err != nil {
+		return nil, fmt.Errorf("%s: %w", keptConfig, err)
+	}
+	if s.names != nil {
+		defer s.names.Close()
+	}
+	closing := func() error { return nil }
+	if s.recrawl.on {
+		r, err := revisit.Open(s.recrawl.options) // not its folder: nobody visits anything
+		if err != nil {
+			return nil, err
+		}
+		r.Configure(&s.frontier)
+		closing = r.Close
+	}
+	c, err := openWith(ctx, dir, s.frontier, func(f *frontier.Frontier, o *console.Options) error {
+		crawl, err := crawler.New(f, s.crawler)
+		if err == nil {
+			o.Changed = s.recrawl.changed(f, crawl, s.crawler.Normalizer)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, join(err, closing())
+	}
+	end := c.close
+	c.close = func() error { return join(end(), closing()) }
+	return c, nil
+}
