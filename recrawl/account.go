@@ -72,6 +72,13 @@ func (s *Scheduler) add(h *host, st State, n int32) {
 	}
 }
 
+// emptied gives back what a host took if it has no pages any more.
+func (s *Scheduler) emptied(id uint32) {
+	if h := s.hosts[id]; h != nil && h.shift > 0 && h.own.pages == 0 {
+		s.reprice(h)
+	}
+}
+
 // promise adds n times what the page was promised: one fetch an interval. Probes,
 // retries and claims are none of the price's.
 func (s *Scheduler) promise(p *Page, n float64) {

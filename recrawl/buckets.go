@@ -41,10 +41,8 @@ func (s *Scheduler) Buckets() []Bucket {
 			if n == 0 {
 				continue
 			}
-			at := binWidth*float64(b) + (binWidth-1)/2.
-			rate := max(leastRate, h.own.rates[b]/float64(n))
-			w := math.Exp(math.Log(rate/leastRate) - step*(at-127))
-			add(int(rateLevel(rate, 0.5)), int64(n), rate, w, s.prices.between(at+h.shift/step))
+			at, rate := middle(b), h.own.rate(b)
+			add(int(rateLevel(rate, 0.5)), int64(n), rate, weightAt(rate, at), s.prices.between(at+h.shift/step))
 		}
 	}
 	var out []Bucket

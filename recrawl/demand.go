@@ -183,24 +183,20 @@ func (d *demand) worthNew(p *prices) (n int64) {
 	return n
 }
 
-// freshness is the expected share of the weight of known pages that is up to
-// date at a price.
-func (d *demand) freshness(p *prices, least, most float64) float64 {
-	sum, all := 0., 0.
+// copied is how fresh the copy of the known pages is at a price.
+func (d *demand) copied(p *prices, least, most float64) copied {
+	c := d.free.copied(p, 0, least, most)
 	for r := range d.cells {
 		for w := int(d.low[r]); w <= int(d.high[r]) && d.high[r] != 0; w++ {
 			if n := d.cells[r][w]; n != 0 {
 				t := max(1/most, min(1/least, p.x[r-w+255]/rates[r]))
-				worth := float64(n) * math.Exp(step*float64(w-128))
-				sum += worth * Freshness(rates[r], t)
-				all += worth
+				weight := float64(n) * math.Exp(step*float64(w-128))
+				c.fresh += weight * Freshness(rates[r], t)
+				c.weight += weight
 			}
 		}
 	}
-	if all == 0 {
-		return 0
-	}
-	return sum / all
+	return c
 }
 
 // solve finds the least price whose demand is at most target, starting from the

@@ -3,6 +3,8 @@
 
 package recrawl
 
+import "math"
+
 // binWidth is how many levels share a bin of a host's histogram.
 const binWidth = 2
 
@@ -13,7 +15,8 @@ type host struct {
 	most     float64 // fetches per day that politeness allows; 0: enough
 	own      *spread // its pages, if it ever had a rate
 	shift    float64 // its price is the price times e^shift; 0: it is not bound
-	take     float64 // fetches per day that it takes if it is bound; else it is in Scheduler.free
+	take     float64 // fetches per day that it takes if it is bound; else it is in demand.free
+	copy     copied  // of its pages if it is bound, when its price was found last
 	promised float64 // sum of 1/interval of its pages, per day
 	blank    int64   // of its pages, those of which it is not known when they were fetched last
 	wait     int64   // Dones until its price is found again
@@ -74,17 +77,63 @@ func (h *spread) at(p *prices, shift, least, most float64) float64 {
 	return sum
 }
 
+// copied is how much of the weight of some pages is expected to be up to date.
+type copied struct{ fresh, weight float64 }
+
+func (c *copied) add(o copied, n float64) {
+	c.fresh = max(0, c.fresh+n*o.fresh)
+	c.weight = max(0, c.weight+n*o.weight)
+}
+
+// share is the share of the weight; of no pages it is 0.
+func (c copied) share() float64 {
+	if c.weight < leastWeight/2 { // what rounding left over
+		return 0
+	}
+	return c.fresh / c.weight
+}
+
+// copied is that of the pages at e^shift times the price. Rate and weight of a page
+// are as those of the others of its bin; what it is then worth is by its difference.
+func (h *spread) copied(p *prices, shift, least, most float64) (c copied) {
+	if h.pages == 0 {
+		return c
+	}
+	for b, n := range h.count {
+		if n == 0 {
+			continue
+		}
+		at := middle(b)
+		rate := h.rate(b)
+		weight := float64(n) * weightAt(rate, at)
+		t := max(1/most, min(1/least, p.between(at+shift/step)/rate))
+		c.fresh += weight * Freshness(rate, t)
+		c.weight += weight
+	}
+	return c
+}
+
+// rate is the mean rate of the pages of a bin that has some.
+func (h *spread) rate(b int) float64 { return max(leastRate, h.rates[b]/float64(h.count[b])) }
+
+// middle is the difference in the middle of a bin.
+func middle(b int) float64 { return binWidth*float64(b) + (binWidth-1)/2. }
+
+// weightAt is the weight of a page of a rate at a difference.
+func weightAt(rate, at float64) float64 { return rate / leastRate * math.Exp(-step*(at-127)) }
+
 // reprice finds the price of a host with pages of its own: the shift, and what
 // they take.
 func (h *host) reprice(p *prices, least, most float64) {
 	h.wait = max(32, h.own.pages/16)
 	d := h.own.at(p, 0, least, most)
 	if h.most == 0 || d <= h.most {
-		h.shift, h.take = 0, 0
+		h.shift, h.take, h.copy = 0, 0, copied{}
 		return
 	}
 	h.shift = solve(h.shift, h.most, 1e-9, mostPrice-leastPrice, func(shift float64) float64 { return h.own.at(p, shift, least, most) })
 	h.take = h.most
+	h.copy = h.own.copied(p, h.shift, least, most)
 }
 
 // verified counts a claim that turned out true or false. Old ones fade.

@@ -68,6 +68,7 @@ type Scheduler struct {
 	prices    prices
 	hosts     map[uint32]*host
 	hostTake  float64 // sum of take of all bound hosts
+	hostCopy  copied  // sum of copy
 	atHosts   int64   // pages counted at their hosts
 	blank     int64   // pages of which it is not known when they were fetched last
 	promised  float64 // sum of 1/interval of the pages in the histogram, per day
@@ -166,7 +167,9 @@ func (s *Scheduler) Done(p Page, v Visit) (Page, Verdict) {
 		s.stats.first++
 		s.flow.first++
 	}
-	s.count(&p)
+	if s.count(&p); !counted(p.State) {
+		s.emptied(p.Host)
+	}
 	s.settle(v.At)
 	return p, answer
 }
@@ -382,6 +385,7 @@ func (s *Scheduler) Forget(p Page) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uncount(p)
+	s.emptied(p.Host)
 }
 
 // SetHostRate says how many fetches per second politeness allows a host. If its
@@ -420,7 +424,9 @@ func (s *Scheduler) hostOf(id uint32) *host {
 func (s *Scheduler) reprice(h *host) {
 	was := h.shift > 0
 	s.hostTake -= h.take
+	s.hostCopy.add(h.copy, -1)
 	h.reprice(&s.prices, s.least, s.most)
+	s.hostCopy.add(h.copy, 1)
 	s.hostTake = max(0, s.hostTake+h.take)
 	if bound := h.shift > 0; bound != was {
 		n := int32(1)

@@ -84,6 +84,7 @@ func (s *Scheduler) UnmarshalBinary(data []byte) error {
 		id, h := r.host()
 		n.hosts[id] = h
 		if h.own != nil {
+			n.hostCopy.add(h.copy, 1)
 			n.atHosts += h.own.pages
 		}
 	}
@@ -102,7 +103,7 @@ func (s *Scheduler) UnmarshalBinary(data []byte) error {
 	n.prices.set(log)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.random, s.demand, s.prices, s.hosts, s.hostTake = n.random, n.demand, n.prices, n.hosts, n.hostTake
+	s.random, s.demand, s.prices, s.hosts, s.hostTake, s.hostCopy = n.random, n.demand, n.prices, n.hosts, n.hostTake, n.hostCopy
 	s.atHosts, s.blank, s.promised, s.wait = n.atHosts, n.blank, n.promised, n.wait
 	s.budget, s.flow, s.pace, s.stats, s.volatiles = n.budget, n.flow, n.pace, n.stats, n.volatiles
 	return nil
@@ -171,7 +172,7 @@ func (w *writer) host(id uint32, h *host) {
 	if h.own == nil {
 		return
 	}
-	w.floats(h.most, h.shift, h.take, h.promised)
+	w.floats(h.most, h.shift, h.take, h.promised, h.copy.fresh, h.copy.weight)
 	w.ints(h.blank, h.wait)
 	w.spread(h.own)
 }
@@ -284,7 +285,7 @@ func (r *reader) host() (uint32, *host) {
 		return id, h
 	}
 	h.own = new(spread)
-	r.floats(&h.most, &h.shift, &h.take, &h.promised)
+	r.floats(&h.most, &h.shift, &h.take, &h.promised, &h.copy.fresh, &h.copy.weight)
 	r.ints(&h.blank, &h.wait)
 	r.spread(h.own)
 	return id, h

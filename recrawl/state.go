@@ -23,11 +23,12 @@ import (
 type State [4]byte
 
 const (
-	leastRate  = 1e-4 // changes per day
-	rateSpan   = 1e8
-	leastAlpha = 0.2
-	mostAlpha  = 64
-	noWeight   = math.MinInt8
+	leastRate   = 1e-4 // changes per day
+	leastWeight = 1e-4
+	rateSpan    = 1e8
+	leastAlpha  = 0.2
+	mostAlpha   = 64
+	noWeight    = math.MinInt8
 )
 
 // step is the natural logarithm of the ratio of neighbouring rates and weights.

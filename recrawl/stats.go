@@ -21,7 +21,8 @@ type Stats struct {
 	Held      uint64  // fetches that Recheck put off to keep to the budget
 }
 
-// Stats takes about 0.1 ms.
+// Stats takes about 0.1 ms. What bound hosts add to Freshness is that of the moment
+// when their price was found last, a sixteenth of their pages ago.
 func (s *Scheduler) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,6 +40,8 @@ func (s *Scheduler) Stats() Stats {
 		}
 	}
 	x.Promised /= secondsPerDay
-	x.Freshness = s.demand.freshness(&s.prices, s.least, s.most)
+	c := s.demand.copied(&s.prices, s.least, s.most)
+	c.add(s.hostCopy, 1)
+	x.Freshness = c.share()
 	return x
 }
