@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+const secondsPerDay = 24 * 60 * 60
+
 // budget is how many fetches per day there are.
 type budget struct {
 	perDay float64

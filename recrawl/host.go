@@ -3,12 +3,7 @@
 
 package recrawl
 
-import "math"
-
-// binWidth is how many levels share a bin of a host's histogram.
-const binWidth = 2
-
-const bins = (differences + binWidth - 1) / binWidth
+import "errors"
 
 // host is kept of hosts that have a rate or have made claims.
 type host struct {
@@ -25,103 +20,6 @@ type host struct {
 	pending      uint16 // claims that wait for their fetch
 }
 
-// spread is a histogram of pages by the difference of their levels, which alone
-// decides how their demand depends on the price.
-type spread struct {
-	count [bins]int32
-	rates [bins]float64 // sums
-	pages int64
-}
-
-// add counts n pages, and returns n if they were.
-func (h *spread) add(s State, n int32) int64 {
-	b := difference(s) / binWidth
-	if h.count[b]+n < 0 {
-		return 0 // it was never counted
-	}
-	h.count[b] += n
-	h.pages += int64(n)
-	h.rates[b] += float64(n) * rates[s[0]]
-	if h.count[b] == 0 {
-		h.rates[b] = 0
-	}
-	return int64(n)
-}
-
-// merge adds n times all that o counts.
-func (h *spread) merge(o *spread, n int32) {
-	h.pages += int64(n) * o.pages
-	for b := range h.count {
-		h.count[b] += n * o.count[b]
-		h.rates[b] += float64(n) * o.rates[b]
-		if h.count[b] == 0 {
-			h.rates[b] = 0
-		}
-	}
-}
-
-// at is the pages' demand at e^shift times the price.
-func (h *spread) at(p *prices, shift, least, most float64) float64 {
-	sum := 0.
-	if h.pages == 0 {
-		return 0
-	}
-	first := shift/step + (binWidth-1)/2.
-	for b, n := range h.count {
-		if n == 0 {
-			continue
-		}
-		f := h.rates[b] / p.between(first+binWidth*float64(b))
-		sum += max(float64(n)*least, min(float64(n)*most, f))
-	}
-	return sum
-}
-
-// copied is how much of the weight of some pages is expected to be up to date.
-type copied struct{ fresh, weight float64 }
-
-func (c *copied) add(o copied, n float64) {
-	c.fresh = max(0, c.fresh+n*o.fresh)
-	c.weight = max(0, c.weight+n*o.weight)
-}
-
-// share is the share of the weight; of no pages it is 0.
-func (c copied) share() float64 {
-	if c.weight < leastWeight/2 { // what rounding left over
-		return 0
-	}
-	return c.fresh / c.weight
-}
-
-// copied is that of the pages at e^shift times the price. Rate and weight of a page
-// are as those of the others of its bin; what it is then worth is by its difference.
-func (h *spread) copied(p *prices, shift, least, most float64) (c copied) {
-	if h.pages == 0 {
-		return c
-	}
-	for b, n := range h.count {
-		if n == 0 {
-			continue
-		}
-		at := middle(b)
-		rate := h.rate(b)
-		weight := float64(n) * weightAt(rate, at)
-		t := max(1/most, min(1/least, p.between(at+shift/step)/rate))
-		c.fresh += weight * Freshness(rate, t)
-		c.weight += weight
-	}
-	return c
-}
-
-// rate is the mean rate of the pages of a bin that has some.
-func (h *spread) rate(b int) float64 { return max(leastRate, h.rates[b]/float64(h.count[b])) }
-
-// middle is the difference in the middle of a bin.
-func middle(b int) float64 { return binWidth*float64(b) + (binWidth-1)/2. }
-
-// weightAt is the weight of a page of a rate at a difference.
-func weightAt(rate, at float64) float64 { return rate / leastRate * math.Exp(-step*(at-127)) }
-
 // reprice finds the price of a host with pages of its own: the shift, and what
 // they take.
 func (h *host) reprice(p *prices, least, most float64) {
@@ -134,6 +32,54 @@ func (h *host) reprice(p *prices, least, most float64) {
 	h.shift = solve(h.shift, h.most, 1e-9, mostPrice-leastPrice, func(shift float64) float64 { return h.own.at(p, shift, least, most) })
 	h.take = h.most
 	h.copy = h.own.copied(p, h.shift, least, most)
+}
+
+// SetHostRate says how many fetches per second politeness allows a host. If its
+// pages want more it has its own price. Zero means that it allows enough. Pages
+// come under it at their next Done. A host with a rate takes 3 KB of memory.
+func (s *Scheduler) SetHostRate(id uint32, perSecond float64) error {
+	if err := checkBudget(perSecond); err != nil {
+		return errors.New("recrawl: a host's rate must be a finite number >= 0")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hostOf(id)
+	h.most = perSecond * secondsPerDay
+	if h.own == nil && h.most > 0 {
+		h.own = new(spread)
+	}
+	if h.own != nil {
+		s.reprice(h)
+	}
+	return nil
+}
+
+func (s *Scheduler) hostOf(id uint32) *host {
+	h := s.hosts[id]
+	if h == nil {
+		h = &host{}
+		s.hosts[id] = h
+	}
+	return h
+}
+
+// reprice finds a host's price. The pages of a host that is not bound are part of
+// the demand that makes the price; a bound one takes what it takes.
+func (s *Scheduler) reprice(h *host) {
+	was := h.shift > 0
+	s.hostTake -= h.take
+	s.hostCopy.add(h.copy, -1)
+	h.reprice(&s.prices, s.least, s.most)
+	s.hostCopy.add(h.copy, 1)
+	s.hostTake = max(0, s.hostTake+h.take)
+	if bound := h.shift > 0; bound != was {
+		n := int32(1)
+		if bound {
+			n = -1
+		}
+		s.demand.free.merge(h.own, n)
+		s.promised = max(0, s.promised+float64(n)*h.promised)
+	}
 }
 
 // verified counts a claim that turned out true or false. Old ones fade.
