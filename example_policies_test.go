@@ -106,6 +106,48 @@ func ExampleFrontier_URLs() {
 	// http://a.example/5 unknown <nil>
 }
 
+// Priority 3 goes before all others. Of the others 2 has a probability of p, which is
+// changed while the frontier runs.
+func ExampleCascade() {
+	ctx := context.Background()
+	mix := frontier.Mix(1, 0, 1) // p = 1
+	f, err := frontier.Open(ctx, frontier.Options{
+		Priorities:  3,
+		Prioritizer: frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return int(e.Weight) }),
+		Selector: frontier.Cascade(frontier.Strict(),
+			frontier.Tier{Levels: 2, Selector: mix},
+			frontier.Tier{Levels: 1, Selector: frontier.Strict()}),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	for n, weight := range []float64{1, 1, 2, 2, 3} {
+		if _, err := f.Add(ctx, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/", n), Weight: weight}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for range 2 {
+		l, err := f.Next(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("priority", l.Priority)
+	}
+	if err := mix.Set(1, 0); err != nil { // p = 0
+		log.Fatal(err)
+	}
+	l, err := f.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("priority", l.Priority)
+	// Output:
+	// priority 3
+	// priority 2
+	// priority 1
+}
+
 // Shares without chance: of ten hand-outs seven, two and one.
 func ExampleWeighted() {
 	ctx := context.Background()

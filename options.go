@@ -169,15 +169,8 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	}
 	errs = append(errs, checkDelay("Delay", o.Delay)...)
 	errs = append(errs, checkDelay("GroupDelay", o.GroupDelay)...)
-	if w, ok := o.Selector.(*weighted); ok {
-		if len(w.weights) != o.Priorities {
-			bad("Selector has %d weights; want one for each of %d priorities", len(w.weights), o.Priorities)
-		}
-		for i, x := range w.weights {
-			if x < 1 {
-				bad("Selector's weight of priority %d is %d; want >= 1", i+1, x)
-			}
-		}
+	if err := checkSelector(o.Selector, o.Priorities); err != nil {
+		bad("Selector: %w", err)
 	}
 	errs = append(errs, checkRetry("Retry", o.Retry)...)
 	errs = append(errs, o.Backoff.check()...)

@@ -22,7 +22,7 @@ func TestAllBadOptionsAreReportedTogether(t *testing.T) {
 		"frontier: options: ", "Priorities is 65; want 1 to 64", "Quantum is -1; want ", "ParkAfter is -1ns; want >= 0",
 		"LeaseTime is 1µs; want 1ms to 720h", "Delay is FixedDelay(-1ns); want >= 0",
 		"GroupDelay is FactorDelay(NaN, 2ns, 1ns); want a finite k >= 0 and 0 <= min <= max",
-		"Selector has 2 weights; want one for each of 65 priorities", "Selector's weight of priority 2 is 0; want >= 1",
+		"Selector: 2 weights; want one for each of 65 priorities", "the weight of priority 2 is 0; want >= 1",
 		"Retry is Retries(0, -1ns); want tries >= 1 and a wait >= 0", "MemoryBudget is -1; want at least ",
 	} {
 		require.ErrorContains(t, err, fault)
@@ -52,7 +52,17 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 		{"a minimum above the maximum", frontier.Options{GroupDelay: frontier.FactorDelay(1, 2, 1)}, "GroupDelay is"},
 		{"one try", frontier.Options{Retry: frontier.Retries(1, 0)}, ""},
 		{"weights for each priority", frontier.Options{Priorities: 3, Selector: frontier.Weighted(1, 1, 9)}, ""},
-		{"too few weights", frontier.Options{Selector: frontier.Weighted(1)}, "Selector has 1 weights"},
+		{"too few weights", frontier.Options{Selector: frontier.Weighted(1)}, "Selector: 1 weights"},
+		{"a mixture", frontier.Options{Priorities: 2, Selector: frontier.Mix(1, 0, 0.5)}, ""},
+		{"a mixture of too many", frontier.Options{Priorities: 2, Selector: frontier.Mix(1, 1, 1, 1)}, "Selector: 3 weights; want one for each of 2"},
+		{"a mixture of nothing", frontier.Options{Priorities: 2, Selector: frontier.Mix(1, 0, 0)}, "all weights are 0"},
+		{"a negative probability", frontier.Options{Priorities: 2, Selector: frontier.Mix(1, 1.5, -0.5)}, "the weight of priority 2 is -0.5; want a finite number >= 0"},
+		{"a cascade", frontier.Options{Priorities: 3, Selector: figure1(0.5)}, ""},
+		{"a cascade of too few", frontier.Options{Selector: figure1(0.5)}, "the tiers have 3 priorities; want 8"},
+		{"a cascade with a bad tier", frontier.Options{Priorities: 3, Selector: figure1(math.NaN())}, "tier 1: the weight of priority 1 is NaN"},
+		{"a cascade without selectors", frontier.Options{Priorities: 1, Selector: frontier.Cascade(nil, frontier.Tier{Levels: 1})}, "tier 1 has no Selector\nthe choice of a tier has no Selector"},
+		{"an empty tier", frontier.Options{Priorities: 1, Selector: frontier.Cascade(frontier.Strict(), frontier.Tier{Selector: frontier.Strict()})}, "tier 1 has 0 priorities"},
+		{"no tiers", frontier.Options{Selector: frontier.Cascade(frontier.Strict())}, "the tiers have 0 priorities"},
 		{"8 MiB", frontier.Options{MemoryBudget: 8 << 20}, ""},
 		{"less than 8 MiB", frontier.Options{MemoryBudget: 8<<20 - 1}, "MemoryBudget"},
 	} {

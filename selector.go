@@ -6,7 +6,11 @@
 
 package frontier
 
-import "math/rand/v2"
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+)
 
 // Selector chooses the priority of the next hand-out. Select is called with the
 // frontier's lock held: it must be quick and must not call the frontier. A
@@ -110,6 +114,20 @@ func (w *weighted) Select(available []int) int {
 	}
 	w.credit[best-1] -= sum
 	return best
+}
+
+// check says what is wrong with the weights for so many priorities.
+func (w *weighted) check(levels int) error {
+	var errs []error
+	if len(w.weights) != levels {
+		errs = append(errs, fmt.Errorf("%d weights; want one for each of %d priorities", len(w.weights), levels))
+	}
+	for i, x := range w.weights {
+		if x < 1 {
+			errs = append(errs, fmt.Errorf("the weight of priority %d is %d; want >= 1", i+1, x))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // left is how many hand-outs are left until p is owed too much, times k.

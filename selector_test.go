@@ -44,7 +44,10 @@ func TestSelectorShares(t *testing.T) {
 }
 
 func TestRandomSelectorsRepeatWithTheirSeed(t *testing.T) {
-	for name, make := range map[string]func(uint64) frontier.Selector{"biased random": frontier.BiasedRandom, "uniform": frontier.Uniform} {
+	for name, make := range map[string]func(uint64) frontier.Selector{
+		"biased random": frontier.BiasedRandom, "uniform": frontier.Uniform,
+		"mixture": func(seed uint64) frontier.Selector { return frontier.Mix(seed, 1, 2, 3, 4, 5, 6, 7, 8) },
+	} {
 		run := func(seed uint64) (out []int) {
 			s := make(seed)
 			for i := range 200 {
@@ -91,6 +94,8 @@ func TestSelectorsChooseWhatIsAvailable(t *testing.T) {
 	all := map[string]frontier.Selector{
 		"biased random": frontier.BiasedRandom(1), "strict": frontier.Strict(), "uniform": frontier.Uniform(1),
 		"round robin": frontier.RoundRobin(), "weighted": frontier.Weighted(1, 2, 3, 4, 5, 6, 7, 8),
+		"mixture": frontier.Mix(1, 0, 1, 0, 2, 5, 0, 0, 1e300), "cascade": frontier.Cascade(frontier.RoundRobin(),
+			frontier.Tier{Levels: 3, Selector: frontier.Uniform(1)}, frontier.Tier{Levels: 5, Selector: frontier.BiasedRandom(1)}),
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		mask := rapid.IntRange(1, 255).Draw(t, "mask")

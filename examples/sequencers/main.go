@@ -15,9 +15,7 @@ import (
 	"io"
 	"log"
 	"math"
-	"math/rand/v2"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -39,28 +37,6 @@ const (
 	pause   = 10 * time.Second // of a site, after each fetch
 )
 
-// mix is a Selector: of the two queues it takes the one of pages never crawled
-// with a probability. CrawlNow needs none: what it adds comes before all queues.
-// The probability is the program's, to be set at its start; pages keep their queues.
-type mix struct {
-	p      atomic.Uint64 // bits of a float64
-	random *rand.Rand
-}
-
-// set changes the probability, at any time.
-func (m *mix) set(p float64) { m.p.Store(math.Float64bits(p)) }
-
-// Select implements frontier.Selector.
-func (m *mix) Select(available []int) int {
-	if len(available) == 1 {
-		return available[0]
-	}
-	if m.random.Float64() < math.Float64frombits(m.p.Load()) {
-		return neverCrawled
-	}
-	return recrawl
-}
-
 // queue is the frontier's Prioritizer: it sees whether a page was ever crawled.
 func queue(_ frontier.Entry, h frontier.History) int {
 	if h.Visits == 0 {
@@ -72,9 +48,11 @@ func queue(_ frontier.Entry, h frontier.History) int {
 func run(w io.Writer) error {
 	ctx := context.Background()
 	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	m := &mix{random: rand.New(rand.NewPCG(1, 2))}
+	// CrawlNow needs no queue: what it adds comes before all of them.
+	mix := frontier.Mix(1, 1, 0)
+	setP := func(p float64) error { return mix.Set(1-p, p) } // at any time; pages keep their queues
 	f, err := frontier.Open(ctx, frontier.Options{
-		Clock: clock, KeepOpen: true, Priorities: 2, Prioritizer: frontier.PrioritizerFunc(queue), Selector: m,
+		Clock: clock, KeepOpen: true, Priorities: 2, Prioritizer: frontier.PrioritizerFunc(queue), Selector: mix,
 		Delay: frontier.FixedDelay(pause),
 		// Package recrawl/revisit has a better one.
 		Scheduler: frontier.SchedulerFunc(func(v frontier.Visit) time.Time { return v.Outcome.Ended.Add(time.Minute) }),
@@ -93,12 +71,16 @@ func run(w io.Writer) error {
 		}
 	}
 	c := &crawl{f: f, clock: clock, left: map[string]time.Time{}, gap: time.Hour}
-	m.set(0.8)
+	if err := setP(0.8); err != nil {
+		return err
+	}
 	if err := c.run(2 * time.Minute); err != nil { // until there is something to crawl again
 		return err
 	}
 	for _, p := range []float64{0.8, 0.3} {
-		m.set(p) // the crawl goes on
+		if err := setP(p); err != nil { // the crawl goes on
+			return err
+		}
 		c.fetches, c.fresh = 0, 0
 		if err := c.run(90 * time.Second); err != nil {
 			return err
