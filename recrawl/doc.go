@@ -81,6 +81,11 @@
 // two where each fetch is a month from the next. What a page was found to be stays
 // with it: it is not probed again until a fetch has found it unchanged.
 //
+// A probe that comes late counts as long as a change would still be a surprise. If
+// the second one comes later than Probe, as with a budget or a host of a fetch a day,
+// a page that changes at every fetch and one that changes each few hours look alike:
+// it counts as one that changes once in the time that the probe took.
+//
 // # New pages
 //
 // The copy of a page that was never crawled is worth nothing however long it

@@ -154,3 +154,23 @@ func TestALateProbeDoesNotPutAPageOffForAYear(t *testing.T) {
 	assert.True(t, when.After(now))
 	assert.LessOrEqual(t, when.Sub(now), 2*2001/100*day+day)
 }
+
+// Where a day passes between any two fetches no probe comes in time, and what it finds
+// counts all the same: a change in a day is a surprise of a page that seemed to change
+// each month. What changed in both is left alone, though it may be volatile or fast.
+func TestProbesThatAreAlwaysLate(t *testing.T) {
+	s := scheduler(t, recrawl.Options{Budget: 1. / 86400})
+	known(s, 30, oneHost)
+	require.NoError(t, s.SetBudget(1./86400))
+	p, _ := s.Admit(10, 1, monday)
+	p = untilProbed(t, s, p)
+	for range 2 {
+		now := p.Due.Add(day)
+		q, when := s.Recheck(p, now)
+		require.Equal(t, now, when, "it is a probe still")
+		p, _ = s.Done(q, recrawl.Visit{At: now, Outcome: recrawl.Changed})
+	}
+	assert.False(t, p.State.Volatile())
+	assert.Greater(t, p.State.Rate(), 0.8)
+	assert.Equal(t, 365*day, s.Interval(p))
+}

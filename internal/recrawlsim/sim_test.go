@@ -56,3 +56,13 @@ func TestARealFrontierKeepsTheCopyAsFresh(t *testing.T) {
 		assert.Greater(t, float64(r.Fetches), 0.8*float64(alone.Fetches), s.Name)
 	}
 }
+
+// With sixty pages and two fetches a day no probe comes in time.
+func TestBudgetsTooSmallForProbesInTime(t *testing.T) {
+	spam, fetches := 0, 0
+	for seed := range uint64(20) {
+		r := recrawlsim.Run(recrawlsim.Scenarios(60, seed+1)[3], recrawlsim.Ours)
+		spam, fetches = spam+r.Spam, fetches+r.Fetches
+	}
+	assert.Less(t, float64(spam), 0.04*float64(fetches))
+}
