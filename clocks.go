@@ -9,6 +9,7 @@ package frontier
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 const (
@@ -181,7 +182,7 @@ func (r *recovery) rule(key string, value []byte) error {
 	if err != nil {
 		return &CorruptError{Key: []byte(key), Err: err}
 	}
-	x := &scopeRule{key: s.ruleKey(), scope: s, Rule: rule}
+	x := &scopeRule{key: s.ruleKey(), scope: s, Rule: rule.Rule}
 	if !rule.BlockedUntil.IsZero() {
 		x.until = r.f.since(rule.BlockedUntil)
 	}
@@ -190,7 +191,12 @@ func (r *recovery) rule(key string, value []byte) error {
 		return nil
 	}
 	r.f.enforceLocked(x)
-	x.changed = 0 // it takes the place of none
+	x.ended, x.changed = math.MinInt64, 0 // it takes the place of none
+	if rule.ended != 0 {
+		b := r.f.core.limits // there are HostLimits
+		b.changes = 1
+		x.ended, x.changed = r.f.since(millisTime(rule.ended)), 1 // nobody looked since
+	}
 	return nil
 }
 

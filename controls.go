@@ -230,7 +230,10 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 		return err
 	}
 	r := &scopeRule{key: s.ruleKey(), scope: s}
-	r.Rule = f.latestRuleLocked(r.key)
+	was := f.latestLocked(r.key)
+	if was != nil {
+		r.Rule = was.at(f.last)
+	}
 	old := r.Rule
 	change(&r.Rule)
 	if err := errors.Join(r.check(f.wall(f.last)), r.checkPriorities(f.opts.Priorities)); err != nil {
@@ -242,7 +245,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	}
 	o := newOp()
 	defer o.free()
-	o.rows = append(o.rows, ruleRow(r.key, &r.Rule))
+	o.rows = append(o.rows, ruleRow(r.key, f.storedRuleOf(r, was)))
 	if r.Limits == (Limits{}) && old.Limits != (Limits{}) {
 		o.rows = append(o.rows, Row{Key: rowUse + "r" + r.key})
 	}
@@ -306,13 +309,19 @@ func (f *Frontier) announceLocked(old, r *scopeRule) {
 // latestRuleLocked is the rule of a scope as of the last change that was
 // submitted: the next one starts from there.
 func (f *Frontier) latestRuleLocked(key string) Rule {
-	if p := f.ruling[key]; p != nil {
-		return p.latest.at(f.last)
-	}
-	if r, ok := f.controls.rule(key); ok {
+	if r := f.latestLocked(key); r != nil {
 		return r.at(f.last)
 	}
 	return Rule{}
+}
+
+// latestLocked is latestRuleLocked where it lies, or nil.
+func (f *Frontier) latestLocked(key string) *scopeRule {
+	if p := f.ruling[key]; p != nil {
+		return p.latest
+	}
+	r, _ := f.controls.rule(key)
+	return r
 }
 
 // ruling holds, by key, the rules of which changes are on their way to the

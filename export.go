@@ -264,7 +264,7 @@ func (x *exporter) writeRule(key string, value []byte) error {
 	if r.empty() {
 		return nil
 	}
-	return x.put(x.line.rule(s, &r))
+	return x.put(x.line.rule(s, &r.Rule))
 }
 
 // writeUsed writes what was used of limits.

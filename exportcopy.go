@@ -37,7 +37,7 @@ func (x *exporter) copyAll() error {
 	if t := f.controls.table.Load(); t != nil {
 		t.tree.Ascend(func(r *scopeRule) bool {
 			x.copyUsedLocked(r.use)
-			return x.addRow(sectionRule, r.key, ruleRow(r.key, &r.Rule).Value) == nil
+			return x.addRow(sectionRule, r.key, ruleRow(r.key, &storedRule{Rule: r.Rule}).Value) == nil
 		})
 	}
 	for name, s := range f.groupRules.all() {

@@ -159,7 +159,7 @@ func (f *Frontier) remember(id uint32, s *hostState) {
 	}
 	if s.used != (usageState{}) {
 		b := c.book(f.token)
-		u := &usage{seen: b.changes}
+		u := &usage{} // nobody looked while it was in the row
 		f.restore(u, s.used)
 		b.hosts[id] = u
 		u.first = c.limits.youngest

@@ -63,20 +63,40 @@ func (c *core) dropUsage(id uint32) {
 // endPeriods notes which periods of hosts have ended under the limits that held for
 // them before r: nobody may have looked at them since.
 func (c *core) endPeriods(r, old *scopeRule, now int64) {
+	if c.endedBefore(r, old, now) {
+		c.limits.changes++
+		r.changed = c.limits.changes
+	}
+}
+
+// endedBefore is endPeriods but for the count of changes: it reports whether r is one.
+func (c *core) endedBefore(r, old *scopeRule, now int64) (change bool) {
 	r.ended, r.changed = math.MinInt64, 0
 	if r.HostLimits == (Limits{}) {
-		return
+		return false
 	}
 	for s := r.scope; old == nil || old.HostLimits == (Limits{}); {
 		if !s.named {
-			return // there were none
+			return false // there were none
 		}
 		s = s.wider()
 		old, _ = c.controls.rule(s.ruleKey())
 	}
 	r.ended, r.changed = old.ended, old.changed
-	if old.HostLimits != r.HostLimits && old.HostLimits.Period > 0 {
-		c.limits.changes++
-		r.ended, r.changed = max(r.ended, now-int64(old.HostLimits.Period)), c.limits.changes
+	if old.HostLimits == r.HostLimits || old.HostLimits.Period == 0 {
+		return false
 	}
+	r.ended = max(r.ended, now-int64(old.HostLimits.Period))
+	return true
+}
+
+// storedRuleOf is what the row of a rule says that is to take the place of old, which
+// may be nil.
+func (f *Frontier) storedRuleOf(r, old *scopeRule) *storedRule {
+	f.core.endedBefore(r, old, f.last)
+	x := &storedRule{Rule: r.Rule}
+	if r.ended != math.MinInt64 {
+		x.ended = wallMillis(f.wall(r.ended))
+	}
+	return x
 }

@@ -53,3 +53,52 @@ func TestPeriodThatEndedBeforeTheLimitsChanged(t *testing.T) {
 	require.Equal(t, 2, w.served(frontier.Outcome{}))
 	w.heldFor(2)
 }
+
+// So it is with what each host may do alone, whose rows nobody goes through when limits
+// change, and with limits of a narrower scope that come later.
+func TestPeriodOfAHostThatEndedBeforeTheLimitsChanged(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		w := newStoredWorld(t, quick(), spill.Options{})
+		day := frontier.Limits{Served: 1, Period: 24 * time.Hour}
+		require.NoError(t, w.f.SetHostLimits(frontier.All(), day))
+		for _, host := range []string{"a.example", "b.example", "c.test"} {
+			w.addMany(host, 3)
+		}
+		require.Equal(t, 3, w.served(frontier.Outcome{}))
+		w.until(23 * time.Hour)
+		w.addMany("d.test", 3)
+		require.Equal(t, 1, w.served(frontier.Outcome{}))
+		w.until(25 * time.Hour)
+		require.NoError(t, w.f.SetHostLimits(frontier.Host("a.example"), frontier.Limits{Served: 1}))
+		require.NoError(t, w.f.SetHostLimits(frontier.All(), frontier.Limits{Served: 1}))
+		if killed {
+			w = w.killed()
+		} else {
+			w.reopen()
+		}
+		require.NoError(t, w.f.SetDelay(frontier.All(), frontier.FixedDelay(0))) // the row of the rule is written anew
+		w.reopen()
+		w.until(26 * time.Hour)
+		for _, host := range []string{"a.example", "b.example", "c.test"} {
+			require.Zero(t, w.host(host).Used, host)
+		}
+		require.EqualValues(t, 1, w.host("d.test").Used.Served, "its period had not ended")
+		require.Equal(t, 3, w.served(frontier.Outcome{}), "one of each other host")
+		w.heldFor(5)
+	}
+}
+
+// A host that was not in memory when the limits changed is no exception.
+func TestPeriodOfAHostThatWasAway(t *testing.T) {
+	w := newStoredWorld(t, quick(), spill.Options{})
+	require.NoError(t, w.f.SetHostLimits(frontier.All(), frontier.Limits{Served: 1, Period: 24 * time.Hour}))
+	w.addMany("a.example", 1)
+	require.Equal(t, 1, w.served(frontier.Outcome{}))
+	w.asleep()
+	w.until(25 * time.Hour)
+	require.NoError(t, w.f.SetHostLimits(frontier.All(), frontier.Limits{Served: 1}))
+	w.add("http://a.example/more", "http://a.example/again")
+	require.Zero(t, w.host("a.example").Used)
+	require.Equal(t, 1, w.served(frontier.Outcome{}))
+	w.heldFor(1)
+}

@@ -104,22 +104,36 @@ var ruleFields = [fieldCount]ruleField{
 	},
 }
 
+// storedRule is what the row of a rule says.
+type storedRule struct {
+	Rule
+	ended int64 // that of scopeRule, in Unix milliseconds; 0: none
+}
+
+// tagEnded is the tag of storedRule.ended, which is no setting.
+const tagEnded = 'e'
+
 // ruleRow encodes a rule for the store. An empty rule's row is deleted.
-func ruleRow(key string, r *Rule) Row {
+func ruleRow(key string, r *storedRule) Row {
 	row := Row{Key: rowRule + key}
+	add := func(tag byte, v []byte) {
+		row.Value = append(row.Value, tag)
+		row.Value = binary.AppendUvarint(row.Value, uint64(len(v)))
+		row.Value = append(row.Value, v...)
+	}
 	for i := range ruleFields {
-		if f := &ruleFields[i]; f.set(r) {
-			v := f.put(nil, r)
-			row.Value = append(row.Value, f.tag)
-			row.Value = binary.AppendUvarint(row.Value, uint64(len(v)))
-			row.Value = append(row.Value, v...)
+		if f := &ruleFields[i]; f.set(&r.Rule) {
+			add(f.tag, f.put(nil, &r.Rule))
 		}
+	}
+	if r.ended != 0 {
+		add(tagEnded, binary.AppendVarint(nil, r.ended))
 	}
 	return row
 }
 
 // decodeRule is the inverse of ruleRow.
-func decodeRule(key string, value []byte) (s Scope, r Rule, err error) {
+func decodeRule(key string, value []byte) (s Scope, r storedRule, err error) {
 	if s, err = scopeOf(key); err != nil {
 		return s, r, err
 	}
@@ -141,14 +155,22 @@ func decodeRule(key string, value []byte) (s Scope, r Rule, err error) {
 	return s, r, nil
 }
 
-func decodeSetting(tag byte, v []byte, r *Rule) error {
+func decodeSetting(tag byte, v []byte, r *storedRule) error {
 	for i := range ruleFields {
 		if f := &ruleFields[i]; f.tag == tag {
-			if f.set(r) {
+			if f.set(&r.Rule) {
 				return errRow // twice
 			}
-			return f.get(v, r)
+			return f.get(v, &r.Rule)
 		}
+	}
+	if tag == tagEnded {
+		ms, n := binary.Varint(v)
+		if n <= 0 || n != len(v) || ms == 0 || r.ended != 0 || r.HostLimits == (Limits{}) {
+			return errRow
+		}
+		r.ended = ms
+		return nil
 	}
 	return errors.New("malformed row: a rule has an unknown setting")
 }

@@ -50,8 +50,11 @@ func drawScope(t *rapid.T) Scope {
 func TestRuleRows(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
-		s, r := drawScope(t), drawRule(t, start)
+		s, r := drawScope(t), storedRule{Rule: drawRule(t, start)}
 		require.NoError(t, r.check(start))
+		if r.HostLimits != (Limits{}) {
+			r.ended = rapid.Int64().Draw(t, "ended")
+		}
 		row := ruleRow(s.ruleKey(), &r)
 		if r.empty() {
 			require.Nil(t, row.Value)
@@ -73,8 +76,8 @@ func TestRuleRows(t *testing.T) {
 }
 
 func TestMalformedRuleRows(t *testing.T) {
-	good := func(r Rule) []byte { return ruleRow("", &r).Value }
-	pause := good(Rule{Paused: On})
+	good := func(r Rule) []byte { return ruleRow("", &storedRule{Rule: r}).Value }
+	pause, limits := good(Rule{Paused: On}), good(Rule{HostLimits: Limits{Served: 1}})
 	for name, c := range map[string]struct {
 		key   string
 		value []byte
@@ -94,6 +97,9 @@ func TestMalformedRuleRows(t *testing.T) {
 		"zero block":        {"org.", []byte{'b', 1, 0}},
 		"name is too long":  {strings.Repeat("a", 256) + ".", pause},
 		"host without name": {"!", pause},
+		"ended, no limits":  {"org.", append(pause[:len(pause):len(pause)], 'e', 1, 2)},
+		"ended never":       {"org.", append(limits[:len(limits):len(limits)], 'e', 1, 0)},
+		"ended twice":       {"org.", append(limits[:len(limits):len(limits)], 'e', 1, 2, 'e', 1, 2)},
 	} {
 		_, _, err := decodeRule(c.key, c.value)
 		assert.Error(t, err, name)
