@@ -26,14 +26,19 @@ func (s *Scheduler) count(p *Page) {
 		return
 	}
 	h := s.hosts[p.Host]
-	at := h != nil && h.own != nil
-	st.set(atHost, at)
+	st.set(atHost, h != nil && h.own != nil)
+	s.book(p)
+}
+
+// book counts a page where its state says that it is counted.
+func (s *Scheduler) book(p *Page) {
 	s.promise(p, 1)
-	if !at {
-		s.demand.add(priced(*st), 1)
+	if !p.State.has(atHost) {
+		s.demand.add(priced(p.State), 1)
 		return
 	}
-	s.add(h, *st, 1)
+	h := s.hosts[p.Host]
+	s.add(h, p.State, 1)
 	if h.wait--; h.wait <= 0 {
 		s.reprice(h)
 	}
@@ -176,9 +181,12 @@ func (s *Scheduler) settle(at time.Time) {
 	s.resolve()
 }
 
+// mostWait is the longest window.
+const mostWait = 1 << 20
+
 // window is after how many Dones the price is found again.
 func (s *Scheduler) window() int64 {
-	return min(max(256, (s.known()+s.demand.news)/20), 1<<20)
+	return min(max(256, (s.known()+s.demand.news)/20), mostWait)
 }
 
 // known is how many pages are counted.

@@ -4,10 +4,14 @@
 package recrawl
 
 import (
+	"math"
 	"time"
 )
 
 const secondsPerDay = 24 * 60 * 60
+
+// perDay is so many fetches per second, per day; finite.
+func perDay(perSecond float64) float64 { return min(perSecond*secondsPerDay, math.MaxFloat64) }
 
 // budget is how many fetches per day there are.
 type budget struct {
@@ -25,7 +29,7 @@ type budget struct {
 // set takes the caller's budget, per second; 0 means to measure.
 func (b *budget) set(perSecond float64) {
 	if b.given = perSecond > 0; b.given {
-		b.perDay = perSecond * secondsPerDay
+		b.perDay = perDay(perSecond)
 	}
 }
 
@@ -77,6 +81,7 @@ func (b *budget) close(at time.Time) {
 		default:
 			b.perDay = min(max(b.perDay, rate)*1.05, 4*rate)
 		}
+		b.perDay = min(b.perDay, math.MaxFloat64)
 	}
 	b.done, b.late, b.elapsed = 0, 0, 0
 }
@@ -98,6 +103,13 @@ func (s *Scheduler) SetBudget(perSecond float64) error {
 	return nil
 }
 
+// few is how many fetches a budget of any size lets through at once; longest is the
+// greatest time for which a fetch is put off. Then it is asked for again.
+const (
+	few     = 64
+	longest = 365 * 24 * time.Hour
+)
+
 // pace lets fetches through at a budget, after a burst.
 type pace struct {
 	next time.Time // when the next would be let through without a burst
@@ -109,14 +121,14 @@ func (p *pace) ask(now time.Time, perDay float64, burst time.Duration, uniform f
 	if perDay <= 0 {
 		return 0
 	}
-	gap := span(1 / (1.25 * perDay))
-	allow := max(burst, 64*gap) // of a small budget, a few at once
-	if p.next.Before(now) || p.next.Sub(now) > 2*allow {
+	gap := min(longest, span(1/(1.25*perDay)))
+	allow := max(burst, few*gap) // of a small budget, a few at once
+	if p.next.Before(now) || p.next.Sub(now)/2 > allow {
 		p.next = now // also if the clock went back
 	}
 	if p.next.Sub(now) > allow {
 		p.held++
-		return gap + span(uniform()*(p.held+1)/perDay)
+		return min(longest, gap+span(uniform()*(p.held+1)/perDay))
 	}
 	p.next = p.next.Add(gap)
 	p.held = max(0, p.held-1)

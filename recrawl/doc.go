@@ -104,7 +104,11 @@
 //   - A Last-Modified in the future, or one that a fetch proves wrong, is not used,
 //     and neither are others of that host until it has told the truth often enough.
 //   - A budget near 0 leaves each page its MaxInterval, a budget beyond all demand
-//     its MinInterval. Budgets and rates that are no number are refused.
+//     its MinInterval. Budgets and rates that are no number are refused. Of a set
+//     budget of any size Recheck lets 64 fetches through at once, and puts none off for
+//     more than a year at a time.
+//   - Weights that are no number, or not above 0, count as 0; others are held within
+//     1e-4 and 1e4.
 //   - No page of a weight above 0 is due later than MaxInterval after its last
 //     fetch, but those that are gone or denied (30, 60, 120, 240 days).
 //   - After a pause all is overdue. With a budget, Recheck lets so much through at

@@ -20,6 +20,9 @@ func (s *Scheduler) ahead() float64 {
 
 // interval is the page's at its host's price, within bounds, in days.
 func (s *Scheduler) interval(p *Page) float64 {
+	if int8(p.State[2]) == noWeight { // it has no place in the table of prices
+		return 1 / s.least
+	}
 	shift := 0.
 	if p.State.has(atHost) {
 		if h := s.hosts[p.Host]; h != nil {
@@ -49,9 +52,6 @@ func (s *Scheduler) Index(p Page, now time.Time) float64 {
 // today's price and within MinInterval and MaxInterval; MaxInterval if it has no
 // weight. Its due time may be earlier: see Recheck.
 func (s *Scheduler) Interval(p Page) time.Duration {
-	if int8(p.State[2]) == noWeight {
-		return s.opts.MaxInterval
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return span(s.interval(&p))

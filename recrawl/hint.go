@@ -81,6 +81,17 @@ func (s *Scheduler) denies(p Page, now time.Time, age float64) Page {
 	return p
 }
 
+// unclaim forgets a claim that no fetch will verify.
+func (s *Scheduler) unclaim(p *Page) {
+	if !p.State.has(claimed) {
+		return
+	}
+	p.State.set(claimed, false)
+	if h := s.hosts[p.Host]; h != nil {
+		h.pending -= min(h.pending, 1)
+	}
+}
+
 // verify holds a fetch against what the host said.
 func (s *Scheduler) verify(p *Page, v Visit) {
 	if v.Outcome > Unchanged {

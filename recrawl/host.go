@@ -44,7 +44,7 @@ func (s *Scheduler) SetHostRate(id uint32, perSecond float64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.hostOf(id)
-	h.most = perSecond * secondsPerDay
+	h.most = perDay(perSecond)
 	if h.own == nil && h.most > 0 {
 		h.own = new(spread)
 	}

@@ -21,8 +21,7 @@ func (s *Scheduler) Recount(pages iter.Seq[Page]) {
 	s.mu.Unlock()
 	for p := range pages { // no lock is held while the caller reads it
 		s.mu.Lock()
-		p.State.set(atHost, false)
-		s.count(&p)
+		s.recount(p)
 		s.mu.Unlock()
 	}
 	s.mu.Lock()
@@ -36,4 +35,22 @@ func (s *Scheduler) Recount(pages iter.Seq[Page]) {
 	if s.stats.solves == 0 {
 		s.resolve()
 	}
+}
+
+// recount counts a page where its state says that it is: nobody hears of another
+// place, and it will be taken out there.
+func (s *Scheduler) recount(p Page) {
+	if !counted(p.State) || !p.State.has(atHost) {
+		p.State.set(atHost, false)
+		if !p.State.Crawled() {
+			s.count(&p)
+		} else if counted(p.State) {
+			s.book(&p)
+		}
+		return
+	}
+	if h := s.hostOf(p.Host); h.own == nil { // it had a rate once
+		h.own = new(spread)
+	}
+	s.book(&p)
 }

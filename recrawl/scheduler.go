@@ -225,12 +225,7 @@ func (s *Scheduler) absent(p *Page, v Visit) Verdict {
 	if v.Outcome == Denied {
 		mode = denied
 	}
-	if st.has(claimed) {
-		st.set(claimed, false)
-		if h := s.hosts[p.Host]; h != nil {
-			h.pending -= min(h.pending, 1)
-		}
-	}
+	s.unclaim(p)
 	if st.mode() != mode {
 		st.setMode(mode)
 		st.setCount(0)
@@ -261,5 +256,6 @@ func (s *Scheduler) Forget(p Page) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uncount(p)
+	s.unclaim(&p)
 	s.emptied(p.Host)
 }

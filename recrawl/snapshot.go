@@ -66,33 +66,39 @@ func (s *Scheduler) UnmarshalBinary(data []byte) error {
 	n.demand.prior = s.prior[0]
 	n.random = r.uint()
 	log := 0.
-	r.floats(&log, &n.promised, &n.hostTake, &n.flow.share, &n.flow.asides, &n.budget.perDay, &n.budget.gap, &n.pace.held)
+	r.floats(leastPrice, mostPrice, &log)
+	r.floats(0, mostSum, &n.promised, &n.hostTake)
+	r.floats(0, 1, &n.flow.share, &n.flow.asides)
+	r.floats(0, math.MaxFloat64, &n.budget.perDay)
+	r.floats(0, mostSum, &n.budget.gap, &n.pace.held)
 	r.bools(&n.budget.given, &n.flow.measured)
 	r.ints(&n.wait, &n.blank, &n.flow.arrived, &n.flow.first, &n.flow.aside, &n.flow.visits, &n.budget.done, &n.budget.late)
-	r.floats(&n.budget.elapsed, &n.volatiles.logOdds)
+	r.floats(0, mostSum, &n.budget.elapsed)
+	r.floats(math.Log(leastOdds), 0, &n.volatiles.logOdds)
 	r.times(&n.budget.last, &n.pace.next)
 	for _, c := range []*uint64{&n.stats.visits, &n.stats.first, &n.stats.probes, &n.stats.late, &n.stats.held, &n.stats.solves} {
 		*c = uint64(r.int())
 	}
 	for w := range n.demand.fresh {
-		n.demand.fresh[w] = r.int()
+		r.ints(&n.demand.fresh[w])
 		n.demand.news += n.demand.fresh[w]
 	}
 	r.cells(&n.demand)
 	r.spread(&n.demand.free)
 	for left := r.uint(); left > 0 && r.err == nil; left-- {
 		id, h := r.host()
+		if n.hosts[id] != nil {
+			r.err = errors.New("a host comes twice")
+			break
+		}
 		n.hosts[id] = h
 		if h.own != nil {
 			n.hostCopy.add(h.copy, 1)
 			n.atHosts += h.own.pages
 		}
 	}
-	if r.err == nil && (log < leastPrice || log > mostPrice) {
-		r.err = errors.New("its price is out of bounds")
-	}
-	if r.err == nil && (n.volatiles.logOdds < math.Log(leastOdds) || n.volatiles.logOdds > 0) {
-		r.err = errors.New("its odds are out of bounds")
+	if r.err == nil && n.wait > mostWait {
+		r.err = errors.New("its price would never be found again")
 	}
 	if r.err == nil && len(r.b) > 0 {
 		r.err = errors.New("something follows its end")
@@ -142,7 +148,7 @@ func (w *writer) times(v ...time.Time) {
 	for _, x := range v {
 		n := int64(0)
 		if !x.IsZero() {
-			n = x.UnixNano()
+			n = max(1, x.Sub(time.Unix(0, 0)).Nanoseconds()) // which is held within its bounds
 		}
 		w.int(n)
 	}
@@ -220,21 +226,30 @@ func (r *reader) int() int64 {
 	return v
 }
 
+// mostCounted is more than anything that is counted, mostSum than anything that is
+// summed up.
+const (
+	mostCounted = 1 << 48
+	mostSum     = 1e30
+)
+
 func (r *reader) ints(v ...*int64) {
 	for _, x := range v {
-		*x = r.int()
+		if *x = r.int(); *x < -1 || *x > mostCounted { // a wait may be over by one
+			r.err = errors.New("a count is out of bounds")
+		}
 	}
 }
 
-func (r *reader) floats(v ...*float64) {
+func (r *reader) floats(least, most float64, v ...*float64) {
 	for _, x := range v {
 		if len(r.b) < 8 {
 			r.fail()
 			return
 		}
 		*x = math.Float64frombits(binary.BigEndian.Uint64(r.b))
-		if math.IsNaN(*x) || math.IsInf(*x, 0) {
-			r.err = errors.New("a number is not finite")
+		if !(*x >= least && *x <= most) { // nor is NaN
+			r.err = errors.New("a number is out of bounds")
 		}
 		r.b = r.b[8:]
 	}
@@ -285,7 +300,9 @@ func (r *reader) host() (uint32, *host) {
 		return id, h
 	}
 	h.own = new(spread)
-	r.floats(&h.most, &h.shift, &h.take, &h.promised, &h.copy.fresh, &h.copy.weight)
+	r.floats(0, math.MaxFloat64, &h.most)
+	r.floats(0, mostPrice-leastPrice, &h.shift)
+	r.floats(0, mostSum, &h.take, &h.promised, &h.copy.fresh, &h.copy.weight)
 	r.ints(&h.blank, &h.wait)
 	r.spread(h.own)
 	return id, h
@@ -309,6 +326,6 @@ func (r *reader) spread(s *spread) {
 		}
 		s.count[b] = int32(n)
 		s.pages += int64(n)
-		r.floats(&s.rates[b])
+		r.floats(0, 2*float64(n)*rates[255], &s.rates[b])
 	}
 }

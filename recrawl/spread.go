@@ -75,7 +75,7 @@ func (c copied) share() float64 {
 	if c.weight < leastWeight/2 { // what rounding left over
 		return 0
 	}
-	return c.fresh / c.weight
+	return min(1, c.fresh/c.weight)
 }
 
 // copied is that of the pages at e^shift times the price. Rate and weight of a page
