@@ -70,8 +70,9 @@
 //
 // # For ever
 //
-// With Options.Revisits (package revisit) pages are fetched again, when that is worth
-// it, within Options.MaxRate.
+// With Options.Revisits and the Scheduler of the frontier that goes with it (package
+// revisit has both) pages are fetched again, when that is worth it, within
+// Options.MaxRate.
 //
 // # Its parts
 //

@@ -126,8 +126,8 @@ type Options struct {
 	// they are cut and their URLs handed back. Zero means 10 s.
 	Grace time.Duration
 
-	// Revisits, if set, decides when URLs are visited again: package revisit. Nil leaves
-	// that to the frontier's Scheduler.
+	// Revisits, if set, judges visits for the frontier's Scheduler: package revisit, which
+	// has one. Nil tells that Scheduler what an answer's status says.
 	Revisits Revisits
 	// OnPage, if set, gets each answer but those that will be tried again. After
 	// an error the URL counts as failed and is retried. Its context ends when

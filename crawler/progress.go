@@ -17,7 +17,7 @@ type counters struct {
 	lookup, fetching counter // nanoseconds
 
 	pages, redirects, gone, refused, unchanged, failed   counter
-	denied, unreachable, filtered, blocked, putOff       counter
+	denied, unreachable, filtered, blocked               counter
 	unwanted, loops, robots, bytes, links, dropped, busy counter
 }
 
@@ -42,8 +42,6 @@ type Progress struct {
 	FilteredBy  map[string]int64 // the same, links not taken and answers not read, by rule: see package filter
 	Blocked     int64            // their host is at an address that may not be contacted
 
-	PutOff int64 // leases of URLs that Options.Revisits wants later, ended without a request
-
 	Robots  int64 // requests for robots.txt, redirects included
 	Bytes   int64 // of bodies, as sent
 	Links   int64 // distinct links found, summed over the pages
@@ -63,7 +61,7 @@ func (c *Crawler) Progress() Progress {
 	p := Progress{
 		Pages: n.pages.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Unwanted: n.unwanted.Load(), FilteredBy: c.refusals.counts(), Gone: n.gone.Load(), Refused: n.refused.Load(),
 		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: n.unreachable.Load(),
-		Filtered: n.filtered.Load(), Blocked: n.blocked.Load(), PutOff: n.putOff.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
+		Filtered: n.filtered.Load(), Blocked: n.blocked.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
 		Dropped: n.dropped.Load(), Busy: n.busy.Load(),
 		Lookup: time.Duration(n.lookup.Load()), Fetching: time.Duration(n.fetching.Load()), Frontier: c.frontier.Stats(),
 	}

@@ -11,39 +11,29 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// Revisits decides when URLs are visited again. Package revisit has one. It is
-// called by all workers at once.
+// Revisits judges visits for the frontier's Scheduler, which says when URLs are visited
+// again. Package revisit has both. It is called by all workers at once.
 //
 // What it must remember of a URL is its note, at most 4 KiB, which is kept in the
-// URL's Entry.Meta: it is as durable as the URL. A URL with a Meta of the user's own
-// has none, and Revisits is not asked about it.
+// URL's Entry.Meta: it is as durable as the URL, and the Scheduler sees it in
+// Visit.Entry ([Note]). A URL with a Meta of the user's own has none, and Revisits is not
+// asked about it. One that is not wanted any more is told to the Scheduler as Denied, and
+// without a note.
 type Revisits interface {
-	// Before is asked about each lease of a URL that is wanted still, before its host
-	// is contacted.
-	Before(l frontier.Lease, note []byte) Before
+	// Whole reports whether a page is to be asked for without conditions, as if no ETag
+	// and no date were known.
+	Whole(l frontier.Lease, note []byte) bool
 	// Read judges an answer that will not be tried again, before OnPage sees it: it may
 	// set p.Outcome.Result to Changed or Unchanged. What it returns is the note that
 	// Ended gets if OnPage does not fail.
 	Read(p *Page, note []byte) []byte
-	// Ended is told how a visit ended, before the frontier is, and may set o.Next; p is
-	// nil if there was no answer, or none that counts. With the result Failed nothing was
-	// learned of the URL; the frontier's Retry is asked first whether it is tried again
-	// at all. With Denied it may not be fetched. It returns the note that is to be kept;
-	// nil keeps the old one. It is not told of URLs that come again as if nothing had
-	// happened (Requeue).
-	Ended(l frontier.Lease, p *Page, o *frontier.Outcome, note []byte) []byte
-	// Dropped is told of a URL that is out of scope now, and leaves the frontier.
-	Dropped(l frontier.Lease, note []byte)
-}
-
-// Before is what Revisits wants done with a lease. The zero value is a visit now.
-type Before struct {
-	// At, if it is set, puts the URL off until then: nobody is contacted.
-	At time.Time
-	// Note is kept with a URL that is put off; nil keeps the old one.
-	Note []byte
-	// Whole asks for the page without conditions, as if no ETag and no date were known.
-	Whole bool
+	// Ended is told how a visit ended, before the frontier is; p is nil if there was no
+	// answer, or none that counts. With the result Failed nothing was learned of the URL;
+	// if it is Uncontacted, too, its robots.txt could not be had, and the frontier is told
+	// that it is Denied. With Denied it may not be fetched. It returns the note that is to
+	// be kept; nil keeps the old one. It is not told of URLs that come again as if nothing
+	// had happened (Requeue).
+	Ended(l frontier.Lease, p *Page, o frontier.Outcome, note []byte) []byte
 }
 
 // maxNote is how long a note may be.
@@ -58,20 +48,10 @@ func (c *Crawler) noteOf(e frontier.Entry) (note []byte, ok bool) {
 	return m.note, own
 }
 
-func (c *Crawler) before(l frontier.Lease) Before {
+// whole reports whether a page is to be asked for without conditions.
+func (c *Crawler) whole(l frontier.Lease) bool {
 	note, ok := c.noteOf(l.Entry)
-	if !ok {
-		return Before{}
-	}
-	return c.opts.Revisits.Before(l, note)
-}
-
-// putOff ends a lease whose URL is to come at another time.
-func (r *run) putOff(l frontier.Lease, b Before) error {
-	r.c.counters.putOff.Add(1)
-	o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true, Next: b.At}
-	r.c.keep(l, &o, b.Note)
-	return r.done(l, o)
+	return ok && c.opts.Revisits.Whole(l, note)
 }
 
 // judged lets Revisits judge an answer, and returns the note for ended.
@@ -92,7 +72,7 @@ func (c *Crawler) ended(p *Page, note []byte) {
 	if p.Outcome.Result == frontier.Failed { // what OnPage did not take was not read
 		note = old
 	}
-	c.keep(p.Lease, &p.Outcome, c.opts.Revisits.Ended(p.Lease, p, &p.Outcome, note))
+	c.keep(p.Lease, &p.Outcome, c.opts.Revisits.Ended(p.Lease, p, p.Outcome, note))
 }
 
 // missed tells Revisits of a visit without an answer. later says that there may be
@@ -106,14 +86,13 @@ func (c *Crawler) missed(l frontier.Lease, o *frontier.Outcome, later bool) {
 	if later {
 		told.Result = frontier.Failed
 	}
-	note = c.opts.Revisits.Ended(l, nil, &told, note)
-	o.Next = told.Next
-	c.keep(l, o, note)
+	c.keep(l, o, c.opts.Revisits.Ended(l, nil, told, note))
 }
 
-func (c *Crawler) dropped(l frontier.Lease) {
-	if note, ok := c.noteOf(l.Entry); ok {
-		c.opts.Revisits.Dropped(l, note)
+// dropped takes the note of a URL away that is not wanted any more.
+func (c *Crawler) dropped(l frontier.Lease, o *frontier.Outcome) {
+	if _, ok := c.noteOf(l.Entry); ok {
+		c.keep(l, o, []byte{})
 	}
 }
 
@@ -143,17 +122,6 @@ func (p *Page) SentAt() time.Time {
 		return time.Time{}
 	}
 	return t
-}
-
-// WithNote is the Meta of an entry with another note; nil if the Meta is not the
-// crawler's.
-func WithNote(e frontier.Entry, note []byte) []byte {
-	m, own := metaOf(e)
-	if !own || len(note) > maxNote {
-		return nil
-	}
-	m.note = note
-	return m.replacing()
 }
 
 // Note is what Options.Revisits keeps with a URL; nil if there is nothing.

@@ -44,10 +44,6 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 		c.refusals.add("host-full")
 		return false, r.drop(l)
 	}
-	before := c.before(l)
-	if !before.At.IsZero() {
-		return false, r.putOff(l, before)
-	}
 	d := c.gate.judge(siteOf(l.Entry.URL), c.opts.robotsURL(l.Entry.URL), c.now())
 	switch d.verdict {
 	case forbidden:
@@ -61,14 +57,15 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	case ask:
 		return false, r.askRobots(l, d.ask)
 	}
-	return r.get(l, d.delay, before.Whole)
+	return r.get(l, d.delay)
 }
 
 // drop ends a lease whose URL is not wanted any more, and counts it.
 func (r *run) drop(l frontier.Lease) error {
 	r.c.counters.filtered.Add(1)
-	r.c.dropped(l)
-	return r.done(l, frontier.Outcome{Result: frontier.Denied, Uncontacted: true})
+	o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
+	r.c.dropped(l, &o)
+	return r.done(l, o)
 }
 
 // deny ends a lease whose URL may not be fetched now, and counts it.
@@ -86,10 +83,10 @@ func (r *run) handBack(l frontier.Lease, wait, delay time.Duration) error {
 }
 
 // get fetches the page of a lease.
-func (r *run) get(l frontier.Lease, delay time.Duration, whole bool) (bool, error) {
+func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	c := r.c
 	q := fetch.Request{URL: l.Entry.URL, Admit: c.admit(l.Entry.URL)}
-	if !whole {
+	if !c.whole(l) {
 		q.Header = conditions(l)
 	}
 	res, err := r.fetch(&l, q)

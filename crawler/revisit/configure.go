@@ -23,13 +23,13 @@ const Recrawled = 1
 // between both kinds, if there are both: the one never crawled with the probability
 // NewShareMax of Options.Schedule while such a page is worth the price of a fetch,
 // else NewShareMin. A Quarantine that gives hosts up would give up known pages, so it
-// does not: hosts are probed for ever. The Scheduler, if there is none, takes hints
-// (frontier.Entry.Hint).
+// does not: hosts are probed for ever. The Scheduler is r's, which takes hints
+// (frontier.Entry.Hint), too: without it pages do not come again.
 func (r *Revisits) Configure(o *frontier.Options) {
-	o.Retry = retries{o.Retry, r}
-	if o.Retry.(retries).others == nil {
-		o.Retry = retries{frontier.DefaultRetries(), r}
+	if o.Retry == nil {
+		o.Retry = frontier.DefaultRetries()
 	}
+	o.Retry = retries{o.Retry}
 	if o.Priorities == 0 {
 		o.Priorities = 8
 	}
@@ -51,26 +51,18 @@ func (r *Revisits) Configure(o *frontier.Options) {
 	}
 	o.Selector = &mixed{r: r, among: among, random: rand.New(rand.NewPCG(rand.Uint64(), 1))}
 	o.Quarantine.Probes = 0
-	if o.Scheduler == nil {
-		o.Scheduler = hinter{r}
-	}
+	o.Scheduler = scheduler{r.plans, r}
 }
 
-// retries tries known pages for ever.
-type retries struct {
-	others frontier.RetryPolicy
-	r      *Revisits
-}
+// retries leaves pages that were read to the scheduler, which never gives them up.
+type retries struct{ others frontier.RetryPolicy }
 
 // Retry implements frontier.RetryPolicy.
 func (x retries) Retry(e frontier.Entry, attempt int, o frontier.Outcome) (time.Duration, bool) {
-	wait, again := x.others.Retry(e, attempt, o)
-	if !again {
-		if n, ok := parseNote(crawler.Note(e)); ok && n.page.State.Crawled() {
-			return max(wait, x.r.opts.Schedule.MinInterval), true
-		}
+	if n, _ := parseNote(crawler.Note(e)); n.read {
+		return 0, false
 	}
-	return wait, again
+	return x.others.Retry(e, attempt, o)
 }
 
 // mixed chooses between pages that are known and those that are not.

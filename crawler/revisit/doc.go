@@ -1,9 +1,10 @@
 // Package revisit makes a crawl an ever-running one: pages are fetched again when
-// that is worth it, so that a copy of them stays as fresh as a budget allows. It
-// connects package recrawl, which decides, with a crawler and its frontier.
+// that is worth it, so that a copy of them stays as fresh as a budget allows. The
+// frontier's Scheduler is that of package recrawl/revisit, which decides; this package
+// finds out for it what a crawler's visits found, and keeps what it has learned.
 //
 //	r, err := revisit.Open(revisit.Options{Dir: "state/recrawl", Schedule: recrawl.Options{Budget: 20}})
-//	r.Configure(&frontierOptions)                  // priorities, retries
+//	r.Configure(&frontierOptions)                  // scheduler, priorities, retries
 //	f, err := frontier.Open(ctx, frontierOptions)
 //	err = r.Attach(ctx, f)
 //	c, err := crawler.New(f, crawler.Options{Revisits: r, MaxRate: 20})
@@ -34,9 +35,9 @@
 //
 // # What is kept
 //
-// Of a URL, in its Entry.Meta, so as durable as it is: 24 bytes, of which 12 are the
-// record of package recrawl and 8 a fingerprint of its words; with MinChange 84 more,
-// a sketch of them. Of the whole, in Options.Dir: the scheduler's state (price, honesty
+// Of a URL, so as durable as it is: the 12 bytes of package recrawl/revisit in
+// History.State; and in its Entry.Meta 17, of which 8 are a fingerprint of its words; with
+// MinChange 84 more, a sketch of them. Of the whole, in Options.Dir: the scheduler's state (price, honesty
 // of hosts) and counts, written every SaveEvery in place of the last file, and at the
 // beginning whenever the price has moved; and a key.
 // After a crash the books are made anew from the URLs, by an export; price and hosts'

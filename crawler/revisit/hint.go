@@ -1,5 +1,4 @@
-// This file lets hints reach the scheduler: what sitemaps and lists of changed URLs
-// say of pages that are known.
+// This file gives a frontier lists of changed URLs.
 
 package revisit
 
@@ -9,44 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
-
-// hinter is the Scheduler of a frontier whose leases end with an Outcome.Next: it
-// is asked of hints.
-type hinter struct{ r *Revisits }
-
-// Next implements frontier.Scheduler: what has no Outcome.Next does not come again.
-func (hinter) Next(v frontier.Visit) (time.Time, frontier.State) { return time.Time{}, v.Before.State }
-
-// Hint implements frontier.Hinter. The page has the weight of what is known of it by
-// now, and is due when the scheduler says so, which judges claims by how many of the
-// host's came true.
-func (x hinter) Hint(known, found frontier.Entry, host string, h frontier.History, now time.Time) frontier.Hinted {
-	same := frontier.Hinted{Keep: h.State}
-	n, ok := parseNote(crawler.Note(known))
-	if !ok || !n.page.State.Crawled() {
-		return same
-	}
-	r := x.r
-	n.page.Host = r.host(host)
-	before := n.page
-	if weight, w := r.opts.Weight(known, h), n.page.State.Weight(); math.Abs(weight-w) > 0.08*w {
-		n.page = r.schedule.Reweigh(n.page, weight, now)
-	}
-	n.page = r.schedule.Hint(n.page, found.NotBefore, now)
-	if n.page == before || n.page.Due.IsZero() {
-		return same
-	}
-	same.Due, same.Meta = wholeSecond(n.page.Due), crawler.WithNote(known, n.bytes())
-	return same
-}
 
 // maxChanges is how many URLs are added at once.
 const maxChanges = 1000

@@ -18,7 +18,6 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/near"
 	"github.com/seed-7440039f/frontier/crawler/rewind"
-	"github.com/seed-7440039f/frontier/recrawl"
 )
 
 // prose is a text of so many words.
@@ -204,9 +203,16 @@ func TestLastModified(t *testing.T) {
 		if !x.date.IsZero() {
 			p.Header.Set("Date", x.date.Format(http.TimeFormat))
 		}
-		assert.Equal(t, x.want, modified(p, &p.Outcome, at), name)
+		p.Outcome.Ended = at
+		var n note
+		n.take(p, p.Outcome)
+		n.tell(&p.Outcome)
+		assert.Equal(t, x.want, p.Outcome.Modified, name)
+		n.take(nil, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}) // the clock is as it was
+		again := frontier.Outcome{Modified: x.modified}
+		n.tell(&again)
+		assert.Equal(t, x.want, again.Modified, name)
 	}
-	assert.Zero(t, modified(nil, &frontier.Outcome{Modified: at}, at))
 }
 
 // A server whose ETag and Last-Modified are of this moment at every fetch, its clock in
@@ -236,10 +242,8 @@ func TestValidatorsThatLie(t *testing.T) {
 func TestNotes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := note{run: byte(rapid.IntRange(0, 31).Draw(t, "run")), doubt: byte(rapid.IntRange(0, 3).Draw(t, "doubt"))}
-		n.page = recrawl.Page{State: recrawl.State(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "state"))}
-		if rapid.Bool().Draw(t, "due") {
-			n.page.Last, n.page.Due = time.Unix(1e9, 0).UTC(), time.Unix(rapid.Int64Range(1, 1<<32-1).Draw(t, "due"), 0).UTC()
-		}
+		n.read, n.ending = rapid.Bool().Draw(t, "read"), ending(rapid.IntRange(0, int(missed)).Draw(t, "ending"))
+		n.ahead = rapid.Int32().Draw(t, "ahead")
 		if rapid.Bool().Draw(t, "copy") {
 			d := near.NewHasher([16]byte{}, near.Options{}).Text([]byte(prose(rapid.IntRange(0, 60).Draw(t, "words"))))
 			n.copied = copyOf(&d, uint16(rapid.IntRange(0, 1<<16-1).Draw(t, "key")), rapid.Bool().Draw(t, "sketch"))
@@ -265,4 +269,23 @@ func FuzzNote(f *testing.F) {
 		r := &Revisits{}
 		r.compare(&n, &frontier.Outcome{}, n.copied, true)
 	})
+}
+
+// A page whose note was lost is known still, by what the frontier keeps: it is not given up.
+func TestNoteLost(t *testing.T) {
+	r, err := Open(Options{})
+	require.NoError(t, err)
+	x := scheduler{r.plans, r}
+	l := frontier.Lease{Entry: frontier.Entry{URL: "http://a.example/"}, Host: "a.example"}
+	failed := frontier.Outcome{Result: frontier.Failed, Ended: time.Now()}
+	assert.Nil(t, r.Ended(l, nil, failed, nil), "never read")
+	due, _ := x.Next(frontier.Visit{Entry: l.Entry, Host: l.Host, Before: l.History, Outcome: failed})
+	assert.True(t, due.IsZero(), "it is given up")
+
+	_, l.History.State = r.plans.Next(frontier.Visit{Entry: l.Entry, Host: l.Host, Outcome: frontier.Outcome{Ended: failed.Ended}})
+	n, ok := parseNote(r.Ended(l, nil, failed, nil))
+	require.True(t, ok)
+	assert.True(t, n.read)
+	assert.EqualValues(t, 1, r.Report().Failed)
+	assert.EqualValues(t, 1, r.Report().Schedule.Pages)
 }

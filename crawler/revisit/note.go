@@ -1,36 +1,52 @@
-// This file packs what is kept with a URL: its record of package recrawl, and what
-// its copy looked like.
+// This file packs what is kept with a URL beside its record of package recrawl/revisit:
+// what its copy looked like, and what that package is to know of the last visit.
 
 package revisit
 
 import (
 	"encoding/binary"
 	"math"
+	"time"
 
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/near"
-	"github.com/seed-7440039f/frontier/recrawl"
 )
 
-// Note: a byte of version, one of flags, 2 bytes of the key's fingerprint, 12 of the
-// record, 8 of the text's fingerprint, and the sketch's 84, if there is one.
+// Note: a byte of version, two of flags, 2 bytes of the key's fingerprint, 4 of the
+// server's clock, 8 of the text's fingerprint, and the sketch's 84, if there is one.
 const (
-	noteVersion = 1
-	noteSize    = 1 + 1 + 2 + 12 + 8
+	noteVersion = 2
+	noteSize    = 1 + 2 + 2 + 4 + 8
 	sketchSize  = len(near.Sketch{})
 )
 
-// The flags of a note.
+// The flags of a note, in its first byte of them and its second.
 const (
 	runMask    = 1<<5 - 1 // answers 304 in a row, at most 31
 	doubtShift = 5        // 2 bits: whole answers in a row that were changes after 304s
 	hasCopy    = 1 << 7
+
+	endingMask = 1<<2 - 1
+	wasRead    = 1 << 2
+)
+
+// ending is what a frontier's outcome does not say of a visit.
+type ending byte
+
+const (
+	told    ending = iota // nothing: it says all
+	refused               // a status above 400, which is as good as forbidden
+	missed                // there is no robots.txt for now: it is not forbidden
 )
 
 // note is what is kept with a URL. The zero value is that of a URL never read.
 type note struct {
-	page  recrawl.Page
-	run   byte // answers 304 in a row
-	doubt byte // 0 to 3: how little its 304s are believed
+	read   bool   // it was, at some time
+	ending ending // the last
+	ahead  int32  // how many seconds the server's clock was ahead of ours then
+	run    byte   // answers 304 in a row
+	doubt  byte   // 0 to 3: how little its 304s are believed
 	copied
 }
 
@@ -44,15 +60,13 @@ type copied struct {
 
 // parseNote reads a note. ok is false for what is none: the URL is new then.
 func parseNote(b []byte) (n note, ok bool) {
-	if len(b) != noteSize && len(b) != noteSize+sketchSize || b[0] != noteVersion {
+	if len(b) != noteSize && len(b) != noteSize+sketchSize || b[0] != noteVersion || ending(b[2]&endingMask) > missed {
 		return note{}, false
 	}
 	n.run, n.doubt, n.has = b[1]&runMask, b[1]>>doubtShift&3, b[1]&hasCopy != 0
-	n.key = binary.BigEndian.Uint16(b[2:])
-	if n.page.UnmarshalBinary(b[4:16]) != nil {
-		return note{}, false
-	}
-	copy(n.text[:], b[16:24])
+	n.ending, n.read = ending(b[2]&endingMask), b[2]&wasRead != 0
+	n.key, n.ahead = binary.BigEndian.Uint16(b[3:]), int32(binary.BigEndian.Uint32(b[5:]))
+	copy(n.text[:], b[9:])
 	if len(b) > noteSize {
 		n.sketch = b[noteSize:]
 	}
@@ -61,13 +75,53 @@ func parseNote(b []byte) (n note, ok bool) {
 
 func (n note) bytes() []byte {
 	b := make([]byte, 0, noteSize+len(n.sketch))
-	flags := min(n.run, runMask) | min(n.doubt, 3)<<doubtShift
+	flags, more := min(n.run, runMask)|min(n.doubt, 3)<<doubtShift, byte(n.ending)
 	if n.has {
 		flags |= hasCopy
 	}
-	b = binary.BigEndian.AppendUint16(append(b, noteVersion, flags), n.key)
-	b, _ = n.page.AppendBinary(b)
+	if n.read {
+		more |= wasRead
+	}
+	b = binary.BigEndian.AppendUint16(append(b, noteVersion, flags, more), n.key)
+	b = binary.BigEndian.AppendUint32(b, uint32(n.ahead))
 	return append(append(b, n.text[:]...), n.sketch...)
+}
+
+// take notes how a visit ended; p is nil if there was no answer.
+func (n *note) take(p *crawler.Page, o frontier.Outcome) {
+	n.ending = told
+	switch {
+	case o.Result == frontier.Failed:
+		if o.Uncontacted {
+			n.ending = missed
+		}
+		return
+	case p == nil:
+		return
+	case o.Result == frontier.Visited && p.Status >= firstBad:
+		n.ending = refused
+	case o.Result <= frontier.Unchanged:
+		n.read = true
+	}
+	n.ahead = 0
+	if sent := p.SentAt(); !sent.IsZero() {
+		ahead := sent.Sub(o.Ended).Round(time.Second) / time.Second
+		n.ahead = int32(max(math.MinInt32, min(math.MaxInt32, ahead)))
+	}
+}
+
+// tell makes of an outcome what package recrawl/revisit is to hear of the visit that was
+// noted last: in its terms, and by our clock.
+func (n *note) tell(o *frontier.Outcome) {
+	switch {
+	case n.ending == missed && o.Result == frontier.Denied:
+		o.Result = frontier.Failed
+	case n.ending == refused && o.Result == frontier.Visited:
+		o.Result = frontier.Denied
+	}
+	if !o.Modified.IsZero() {
+		o.Modified = o.Modified.Add(-time.Duration(n.ahead) * time.Second)
+	}
 }
 
 // copyOf is what is kept of a page's content.

@@ -31,11 +31,12 @@ type Options struct {
 	MinChange float64
 	// Weight is what a fresh copy of a page is worth to the crawl, beside others, from
 	// 1e-4 to 1e4; 0: it is fetched once. Spam should be near 0. Nil means the Entry's
-	// Weight, or 1 if that is not positive. It is called by all workers at once.
+	// Weight, of which 0 counts as 1 and a negative one as 0. It is called by all workers
+	// at once.
 	Weight func(e frontier.Entry, h frontier.History) float64
 	// OnGone, if set, is told of each page that is gone for the second time, so that
 	// the copy is of no use. It is called by all workers at once.
-	OnGone func(l frontier.Lease)
+	OnGone func(e frontier.Entry)
 	// HostKey must be that of the frontier's Options. Nil means frontier.HostName.
 	HostKey func(url string) (string, error)
 
@@ -49,22 +50,8 @@ func (o Options) withDefaults() Options {
 	if o.Schedule.NewShareMax == 0 {
 		o.Schedule.NewShareMax = max(0.5, o.Schedule.NewShareMin)
 	}
-	if o.Schedule.MinInterval == 0 {
-		o.Schedule.MinInterval = time.Minute // what the URLs' retries wait for, too
-	}
 	if o.SaveEvery == 0 {
 		o.SaveEvery = 30 * time.Second
-	}
-	if o.Weight == nil {
-		o.Weight = func(e frontier.Entry, _ frontier.History) float64 {
-			if e.Weight > 0 {
-				return e.Weight
-			}
-			return 1
-		}
-	}
-	if o.HostKey == nil {
-		o.HostKey = frontier.HostName
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
@@ -20,7 +21,7 @@ type Counts struct {
 	NotModified int64 `json:"not_modified"` // of these, those of status 304
 	Gone        int64 `json:"gone"`         // 404 and 410
 	Failed      int64 `json:"failed"`       // tries of known pages without an answer
-	PutOff      int64 `json:"put_off"`      // leases not worth a fetch any more
+	PutOff      int64 `json:"put_off"`      // pages whose time had come and that were not worth a fetch any more
 }
 
 // counts are Counts as they grow.
@@ -49,9 +50,9 @@ func (c *counts) read() (x Counts) {
 	return x
 }
 
-// add counts a visit.
-func (c *counts) add(before *recrawl.Page, o recrawl.Outcome, p *crawler.Page) {
-	if o == recrawl.Failed {
+// add counts a visit of a URL that was read before, or not.
+func (c *counts) add(known bool, result frontier.Result, p *crawler.Page) {
+	if result == frontier.Failed {
 		c.failed.Add(1)
 	}
 	if p == nil {
@@ -59,13 +60,13 @@ func (c *counts) add(before *recrawl.Page, o recrawl.Outcome, p *crawler.Page) {
 	}
 	c.visits.Add(1)
 	switch {
-	case o == recrawl.Gone:
+	case result == frontier.Gone:
 		c.gone.Add(1)
-	case !before.State.Crawled():
+	case !known:
 		c.first.Add(1)
-	case o == recrawl.Changed:
+	case result == frontier.Changed:
 		c.changed.Add(1)
-	case o == recrawl.Unchanged:
+	case result == frontier.Unchanged:
 		c.unchanged.Add(1)
 		if p.Status == http.StatusNotModified {
 			c.notModified.Add(1)

@@ -44,6 +44,12 @@ func TestFetchesGoWhereTheyMatter(t *testing.T) {
 		}
 		w.pages["http://a.example/"] = steady(sorted(links)...)
 		x := begin(t, w, Options{Schedule: schedule(300)})
+		handed := 0
+		x.co.OnDone = func(_ frontier.Lease, o frontier.Outcome) {
+			if o.Result == frontier.PutOff || !o.Next.IsZero() {
+				handed++
+			}
+		}
 		p := x.run(50*day, "http://a.example/")
 		n := func(kind string) (n int) {
 			for u, log := range w.log {
@@ -65,6 +71,9 @@ func TestFetchesGoWhereTheyMatter(t *testing.T) {
 		assert.Equal(t, report.Visits, report.First+report.Changed+report.Unchanged)
 		assert.InEpsilon(t, 501, report.NewShare()*float64(report.Visits), 1e-9)
 		assert.Positive(t, report.Schedule.Freshness)
+		assert.Positive(t, report.PutOff, "the price rose")
+		assert.Equal(t, x.f.Stats().Done[frontier.PutOff], report.PutOff)
+		assert.Zero(t, handed, "and no worker saw it")
 	})
 }
 
@@ -144,6 +153,7 @@ func TestFailuresOfKnownPages(t *testing.T) {
 		x := begin(t, w, Options{Schedule: schedule(12)})
 		p := x.run(600*day, "http://a.example/")
 		assert.EqualValues(t, 1, p.Frontier.GivenUp)
+		assert.EqualValues(t, 2, p.Frontier.Retried, "the other one is the scheduler's at once")
 		assert.Len(t, w.log["http://a.example/never"], 3)
 		log := w.log["http://a.example/breaks"]
 		failed := 0
@@ -159,7 +169,8 @@ func TestFailuresOfKnownPages(t *testing.T) {
 	})
 }
 
-// URLs of a site whose robots.txt cannot be had are not lost.
+// URLs of a site whose robots.txt cannot be had are not lost, and come soon after it can be;
+// one that fails then, and was never read, is given up as any other.
 func TestRobotsThatCannotBeHad(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		w := newWeb()
@@ -170,11 +181,18 @@ func TestRobotsThatCannotBeHad(t *testing.T) {
 			}
 			return answer{status: 404}
 		}
+		w.pages["http://b.example/robots.txt"] = w.pages["http://a.example/robots.txt"]
+		w.pages["http://b.example/"] = func(time.Duration, int, http.Header) answer { return answer{fails: true} }
 		x := begin(t, w, Options{Schedule: schedule(24)})
-		x.run(100*day, "http://a.example/")
+		p := x.run(100*day, "http://a.example/", "http://b.example/")
 		log := w.times("http://a.example/")
 		require.NotEmpty(t, log)
 		assert.Greater(t, log[0], 5*day)
+		assert.Less(t, log[0], 6*day)
+		assert.Len(t, w.log["http://b.example/"], 3)
+		assert.EqualValues(t, 1, p.Frontier.GivenUp)
+		assert.Zero(t, x.r.Report().Schedule.NewPages)
+		assert.EqualValues(t, 1, x.r.Report().Schedule.Pages)
 		assert.Greater(t, log[len(log)-1], 60*day)
 	})
 }

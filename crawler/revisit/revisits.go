@@ -1,15 +1,14 @@
-// This file is Revisits: what it answers a crawler. What is a change is decided in
-// judge.go, what is kept in note.go and state.go.
+// This file is Revisits: what it answers a crawler. When pages come again is decided in
+// scheduler.go, what is a change in judge.go; what is kept is in note.go and state.go.
 
 package revisit
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/dchest/siphash"
 
@@ -17,15 +16,16 @@ import (
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/near"
 	"github.com/seed-7440039f/frontier/recrawl"
+	plans "github.com/seed-7440039f/frontier/recrawl/revisit"
 )
 
 // Revisits is a crawler.Revisits. It is safe for concurrent use.
 type Revisits struct {
 	opts     Options // read-only after Open
 	schedule *recrawl.Scheduler
+	plans    *plans.Scheduler
 	hasher   *near.Hasher
 	keyPrint uint16
-	hostKey  [2]uint64
 	counts   counts
 	newShare atomic.Uint64 // float64: the share of hand-outs that URLs never crawled have
 
@@ -56,8 +56,9 @@ func Open(o Options) (*Revisits, error) {
 		return nil, fmt.Errorf("revisit: open: %w", err)
 	}
 	r.hasher = near.NewHasher([16]byte(key[:16]), near.Options{})
-	r.hostKey = [2]uint64{binary.LittleEndian.Uint64(key[16:]), binary.LittleEndian.Uint64(key[24:])}
-	r.keyPrint = uint16(siphash.Hash(r.hostKey[0], r.hostKey[1], key))
+	k := [2]uint64{binary.LittleEndian.Uint64(key[16:]), binary.LittleEndian.Uint64(key[24:])}
+	r.plans = plans.New(s, plans.Options{OnDrop: o.OnGone, Weight: o.Weight, Key: k, HostKey: o.HostKey})
+	r.keyPrint = uint16(siphash.Hash(k[0], k[1], key))
 	if err := r.readState(); err != nil {
 		return nil, fmt.Errorf("revisit: open: %w", err)
 	}
@@ -66,69 +67,48 @@ func Open(o Options) (*Revisits, error) {
 	return r, nil
 }
 
-// Before implements crawler.Revisits: it asks whether a fetch is still worth it.
-func (r *Revisits) Before(l frontier.Lease, raw []byte) crawler.Before {
-	n, ok := parseNote(raw)
-	if !ok {
-		return crawler.Before{} // never crawled
-	}
-	b := crawler.Before{Whole: n.whole()}
-	if l.Priority == frontier.Immediate {
-		return b
-	}
-	n.page.Host = r.host(l.Host)
-	now := r.opts.Now()
-	page, when := r.schedule.Recheck(n.page, now)
-	if when.After(now) || page != n.page { // what it is now must be kept
-		n.page = page
-		b.At, b.Note = wholeSecond(when), n.bytes()
-		r.counts.putOff.Add(1)
-	}
-	return b
-}
-
-// wholeSecond is the second that a record keeps of a due time: before it, the page
-// would be put off.
-func wholeSecond(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return t.Add(time.Second - 1).Truncate(time.Second)
-}
-
-// Ended implements crawler.Revisits: the scheduler learns, and says when the URL
-// comes again.
-func (r *Revisits) Ended(l frontier.Lease, p *crawler.Page, o *frontier.Outcome, raw []byte) []byte {
-	n, known := parseNote(raw)
-	n.page.Host = r.host(l.Host)
-	known = known && n.page.State != (recrawl.State{})
-	ended := o.Ended
-	if ended.IsZero() {
-		ended = r.opts.Now()
-	}
-	if o.Result == frontier.Failed && !n.page.State.Crawled() && !o.Uncontacted {
-		return r.unread(n, known) // the frontier's Retry decides
-	}
-	weight := r.opts.Weight(l.Entry, l.History)
-	if !known {
-		n.page, _ = r.schedule.Admit(weight, n.page.Host, ended)
-	} else if w := n.page.State.Weight(); math.Abs(weight-w) > 0.08*w {
-		n.page = r.schedule.Reweigh(n.page, weight, ended)
-	}
-	before := n.page
-	visit := recrawl.Visit{At: ended, Outcome: outcomeOf(o.Result, p), Modified: modified(p, o, ended)}
-	var verdict recrawl.Verdict
-	n.page, verdict = r.schedule.Done(n.page, visit)
-	o.Next = wholeSecond(n.page.Due)
-	r.counts.add(&before, visit.Outcome, p)
-	if verdict.Drop {
-		n.copied = copied{}
-		if r.opts.OnGone != nil {
-			r.opts.OnGone(l)
+// Attach tells r of its frontier, before the crawl begins. After a crash, or without
+// a saved state, it reads all URLs (frontier.Export) to make the books anew: some
+// seconds for each million. The error is the frontier's, ctx's, or of the folder.
+func (r *Revisits) Attach(ctx context.Context, f *frontier.Frontier) error {
+	r.frontier = f
+	if r.unclean {
+		n, err := r.plans.Recount(ctx, f)
+		if err != nil {
+			return fmt.Errorf("revisit: attach: %w", err)
+		}
+		r.unclean = false
+		if n > 0 {
+			r.opts.Logger.Info("the books of revisits are made anew", "pages", n)
 		}
 	}
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	if err := r.saveLocked(false); err != nil {
+		return fmt.Errorf("revisit: attach: %w", err)
+	}
+	return nil
+}
+
+// Whole implements crawler.Revisits.
+func (r *Revisits) Whole(_ frontier.Lease, raw []byte) bool {
+	n, _ := parseNote(raw)
+	return n.whole()
+}
+
+// Ended implements crawler.Revisits: it notes what the scheduler is to know of the visit,
+// and counts it.
+func (r *Revisits) Ended(l frontier.Lease, p *crawler.Page, o frontier.Outcome, raw []byte) []byte {
+	n, _ := parseNote(raw)
+	before := r.plans.PageOf(l.Host, l.History)
+	n.read = n.read || before.State.Crawled() // a note may be lost
+	if o.Result == frontier.Failed && !n.read && !o.Uncontacted {
+		return nil // the frontier's Retry decides
+	}
+	r.counts.add(n.read, o.Result, p)
+	n.take(p, o)
 	if !o.Uncontacted {
-		r.observe(&l, o, &before)
+		r.observe(&l, &o, &before)
 	}
 	r.tend()
 	return n.bytes()
@@ -150,55 +130,4 @@ func (r *Revisits) tend() {
 		r.mix()
 	}
 	r.saveNowAndThen(moved)
-}
-
-// unread is the note of a URL that was never read, and whose try failed.
-func (r *Revisits) unread(n note, known bool) []byte {
-	if !known {
-		return nil
-	}
-	r.schedule.Forget(n.page) // it is admitted again when it is read
-	return []byte{}
-}
-
-// Dropped implements crawler.Revisits.
-func (r *Revisits) Dropped(l frontier.Lease, raw []byte) {
-	if n, ok := parseNote(raw); ok {
-		n.page.Host = r.host(l.Host)
-		r.schedule.Forget(n.page)
-	}
-}
-
-// outcomeOf is a result in the scheduler's terms.
-func outcomeOf(result frontier.Result, p *crawler.Page) recrawl.Outcome {
-	switch {
-	case result == frontier.Changed:
-		return recrawl.Changed
-	case result == frontier.Unchanged:
-		return recrawl.Unchanged
-	case result == frontier.Gone:
-		return recrawl.Gone
-	case result == frontier.Failed:
-		return recrawl.Failed
-	case result == frontier.Denied || p != nil && p.Status >= firstBad:
-		return recrawl.Denied
-	}
-	return recrawl.Visited
-}
-
-// modified is when the page changed last, as its server says, by our clock.
-func modified(p *crawler.Page, o *frontier.Outcome, ended time.Time) time.Time {
-	if p == nil || o.Modified.IsZero() {
-		return time.Time{}
-	}
-	sent := p.SentAt()
-	if sent.IsZero() {
-		return o.Modified
-	}
-	return ended.Add(o.Modified.Sub(sent))
-}
-
-// host is the number of a host.
-func (r *Revisits) host(name string) uint32 {
-	return uint32(siphash.Hash(r.hostKey[0], r.hostKey[1], []byte(name)))
 }

@@ -124,7 +124,7 @@ type crawl struct {
 // begin opens everything. What is opened is closed with the test.
 func begin(t testing.TB, w *web, o Options) *crawl {
 	x := &crawl{t: t, web: w}
-	o.OnGone = func(l frontier.Lease) { x.gone = append(x.gone, l.Entry.URL) }
+	o.OnGone = func(e frontier.Entry) { x.gone = append(x.gone, e.URL) }
 	r, err := Open(o)
 	require.NoError(t, err)
 	fo := frontier.Options{Delay: frontier.FixedDelay(testDelay)}

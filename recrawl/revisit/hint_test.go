@@ -24,7 +24,7 @@ func TestHints(t *testing.T) {
 		_, page.State = x.Next(frontier.Visit{Host: "a.example", Outcome: frontier.Outcome{Ended: now}})
 	}
 	page.Visits = 1
-	due := revisit.PageOf("a.example", page).Due
+	due := x.PageOf("a.example", page).Due
 	known := frontier.Entry{URL: "http://a.example/", NotBefore: due}
 	now = now.Add(2 * time.Hour)
 	require.True(t, due.After(now))
@@ -36,6 +36,6 @@ func TestHints(t *testing.T) {
 	require.True(t, said.Due.Equal(now), "%v", said.Due)
 	known.Weight = 50
 	heavier := x.Hint(known, frontier.Entry{}, "a.example", page, now)
-	require.InEpsilon(t, 50, revisit.PageOf("a.example", frontier.History{State: heavier.Keep}).State.Weight(), 0.1)
+	require.InEpsilon(t, 50, x.PageOf("a.example", frontier.History{State: heavier.Keep}).State.Weight(), 0.1)
 	require.True(t, heavier.Due.Before(due), "%v", heavier.Due)
 }

@@ -7,10 +7,11 @@
 //	s, err := recrawl.New(recrawl.Options{Budget: 20})
 //	f, err := frontier.Open(ctx, frontier.Options{Scheduler: revisit.New(s, revisit.Options{}), ...})
 //
-// A URL's weight is its Entry.Weight at its first visit, or the greater one of a hint
-// since; 0 counts as 1, and a negative one as 0: such a page is not visited again. The number of a host is
-// [HostNumber] of its key. Pages that were never visited are not known to the
-// recrawl.Scheduler: they are admitted with their first visit.
+// The number of a host is [Scheduler.HostNumber] of its key. A URL's weight is its
+// Entry.Weight, the greater one of a hint included; 0 counts as 1, and a negative one
+// as 0: such a page is not visited again. Options.Weight may weigh otherwise. Pages that
+// were never visited are not known to the recrawl.Scheduler: they are admitted with
+// their first visit.
 //
 // A page that is gone stays in the frontier: it is confirmed after Options.Probe,
 // and then looked at after 30, 60, 120 and 240 days. A failed page is the retry
@@ -21,6 +22,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/dchest/siphash"
+
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
@@ -30,6 +33,18 @@ type Options struct {
 	// OnDrop, if set, is told of each page that was confirmed to be gone, whenever
 	// that is found, before its Done returns; from any goroutine.
 	OnDrop func(frontier.Entry)
+	// Weight is what a fresh copy of a page is worth beside others, from 1e-4 to 1e4, or
+	// 0: it is not visited again. It is asked at each visit, with the history before it, and
+	// of each hint; from any goroutine. Nil means the Entry's Weight.
+	Weight func(e frontier.Entry, h frontier.History) float64
+	// Key is that of the numbers of hosts (SipHash-2-4), and is as long-lived as the
+	// recrawl.Scheduler's snapshots. Two hosts in four billion have one number; they share
+	// their rate and record. Whoever knows the key can name hosts so that they do: keep it
+	// secret if hosts are of others' choice. The zero value is a key like any other.
+	Key [2]uint64
+	// HostKey must be that of the frontier's Options, for Recount. Nil means
+	// frontier.HostName.
+	HostKey func(url string) (string, error)
 }
 
 // Scheduler is a frontier.Rechecker and a frontier.Hinter. Safe for concurrent use.
@@ -40,15 +55,23 @@ type Scheduler struct {
 
 // New makes a frontier's scheduler of s, which may be asked and told other things
 // meanwhile: its budget, rates of hosts, its Stats.
-func New(s *recrawl.Scheduler, o Options) *Scheduler { return &Scheduler{s, o} }
+func New(s *recrawl.Scheduler, o Options) *Scheduler {
+	if o.Weight == nil {
+		o.Weight = weightOf
+	}
+	if o.HostKey == nil {
+		o.HostKey = frontier.HostName
+	}
+	return &Scheduler{s, o}
+}
 
 // Next implements frontier.Scheduler: it takes about 0.5 us and does not allocate.
 func (s *Scheduler) Next(v frontier.Visit) (time.Time, frontier.State) {
-	var p recrawl.Page
+	weight, p := s.o.Weight(v.Entry, v.Before), s.PageOf(v.Host, v.Before)
 	if v.Before.State == (frontier.State{}) {
-		p, _ = s.s.Admit(weightOf(v.Entry), HostNumber(v.Host), v.Outcome.Ended)
+		p, _ = s.s.Admit(weight, p.Host, v.Outcome.Ended)
 	} else {
-		p = PageOf(v.Host, v.Before)
+		p = s.weighed(p, weight, v.Outcome.Ended)
 	}
 	p, verdict := s.s.Done(p, recrawl.Visit{At: v.Outcome.Ended, Outcome: outcomeOf(v.Outcome.Result), Modified: v.Outcome.Modified})
 	if verdict.Drop && s.o.OnDrop != nil {
@@ -61,23 +84,23 @@ func (s *Scheduler) Next(v frontier.Visit) (time.Time, frontier.State) {
 
 // Recheck implements frontier.Rechecker.
 func (s *Scheduler) Recheck(_ frontier.Entry, host string, h frontier.History, now time.Time) (time.Time, frontier.State) {
-	p, due := s.s.Recheck(PageOf(host, h), now)
-	return due, record(p)
+	p, due := s.s.Recheck(s.PageOf(host, h), now)
+	keep := record(p)
+	if keep != h.State && !due.After(now) { // a lease that is handed back would lose it
+		due = now.Add(time.Millisecond)
+	}
+	return due, keep
 }
 
 // Hint implements frontier.Hinter: a page that was found again has the weight that is
 // known by now, and what is said of it, that it changed at found.NotBefore, is weighed
 // by how many claims of its host came true (recrawl.Scheduler.Hint).
 func (s *Scheduler) Hint(known, found frontier.Entry, host string, h frontier.History, now time.Time) frontier.Hinted {
-	before := PageOf(host, h)
+	before := s.PageOf(host, h)
 	if !before.State.Crawled() {
 		return frontier.Hinted{Keep: h.State}
 	}
-	p := before
-	if w := weightOf(known); math.Abs(w-p.State.Weight()) > 0.08*p.State.Weight() {
-		p = s.s.Reweigh(p, w, now)
-	}
-	p = s.s.Hint(p, found.NotBefore, now)
+	p := s.s.Hint(s.weighed(before, s.o.Weight(known, h), now), found.NotBefore, now)
 	if p == before {
 		return frontier.Hinted{Keep: h.State}
 	}
@@ -86,18 +109,26 @@ func (s *Scheduler) Hint(known, found frontier.Entry, host string, h frontier.Hi
 	return frontier.Hinted{Due: p.Due, Keep: keep}
 }
 
-// weightOf is what a fresh copy of a page is worth.
-func weightOf(e frontier.Entry) float64 {
+// weighed is a page with a weight, if that is another one than the page has: a State's
+// are 7.5 % apart.
+func (s *Scheduler) weighed(p recrawl.Page, weight float64, now time.Time) recrawl.Page {
+	if w := p.State.Weight(); math.Abs(weight-w) > 0.08*w {
+		return s.s.Reweigh(p, weight, now)
+	}
+	return p
+}
+
+// weightOf is what a fresh copy of a page is worth, if nobody says otherwise.
+func weightOf(e frontier.Entry, _ frontier.History) float64 {
 	if e.Weight == 0 {
 		return 1
 	}
 	return e.Weight
 }
 
-// PageOf is what is known of a page of a host with this key: for prioritizers, and
-// to rebuild a recrawl.Scheduler with Learn.
-func PageOf(host string, h frontier.History) recrawl.Page {
-	p := recrawl.Page{Host: HostNumber(host)}
+// PageOf is what is known of a page of a host with this key: for prioritizers, say.
+func (s *Scheduler) PageOf(host string, h frontier.History) recrawl.Page {
+	p := recrawl.Page{Host: s.HostNumber(host)}
 	if h.State != (frontier.State{}) {
 		_ = p.UnmarshalBinary(h.State[:]) // any 12 bytes are a page
 	}
@@ -109,14 +140,11 @@ func record(p recrawl.Page) (s frontier.State) {
 	return s
 }
 
-// HostNumber is the number of the host with this key: FNV-1a, the same for ever.
-// Two hosts in four billion have one number; they share their rate and record.
-func HostNumber(host string) uint32 {
-	n := uint32(2166136261)
-	for i := range len(host) {
-		n = (n ^ uint32(host[i])) * 16777619
-	}
-	return n
+// HostNumber is the number of the host with this key, under Options.Key the same for
+// ever: for recrawl.Scheduler.SetHostRate.
+func (s *Scheduler) HostNumber(host string) uint32 {
+	var short [256]byte // nothing is allocated for it
+	return uint32(siphash.Hash(s.o.Key[0], s.o.Key[1], append(short[:0], host...)))
 }
 
 func outcomeOf(r frontier.Result) recrawl.Outcome {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +119,8 @@ func TestKillAndRestore(t *testing.T) {
 		}
 	}
 	require.Positive(t, c.f.Stats().Done[frontier.PutOff], "the price rose meanwhile")
+	_, err := c.f.Add(context.Background()) // nobody waits for what is put off to be durable: a kill may undo that
+	require.NoError(t, err)
 	saved, err := c.s.MarshalBinary()
 	require.NoError(t, err)
 	dead := machine.Kill(t)
@@ -131,12 +134,10 @@ func TestKillAndRestore(t *testing.T) {
 	// Without what was saved the states of the pages are enough.
 	rebuilt, err := recrawl.New(recrawl.Options{Budget: perSecond})
 	require.NoError(t, err)
-	for _, l := range got {
-		host, err := frontier.HostName(l.URL)
-		require.NoError(t, err)
-		rebuilt.Learn(revisit.PageOf(host, frontier.History{State: frontier.State(l.State)}))
-	}
-	require.NoError(t, rebuilt.SetBudget(perSecond))
+	n, err := revisit.New(rebuilt, revisit.Options{}).Recount(context.Background(), r.f)
+	require.NoError(t, err)
+	assert.Equal(t, 200, n)
+	assert.InEpsilon(t, c.s.Stats().Promised, rebuilt.Stats().Promised, 1e-9)
 	_, ok := r.step(end.Add(24 * time.Hour))
 	require.True(t, ok, "it goes on")
 	assert.EqualValues(t, c.s.Stats().Pages, rebuilt.Stats().Pages)
@@ -162,6 +163,76 @@ func (c *crawl) pages() (pages []line) {
 	}
 	slices.SortStableFunc(pages, func(a, b line) int { return a.Due.Compare(b.Due) })
 	return pages
+}
+
+// What is known of a page that has changed when it is asked about is kept before the page
+// is handed out: leases may come back.
+func TestRecheckLosesNothing(t *testing.T) {
+	s, err := recrawl.New(recrawl.Options{Budget: 1})
+	require.NoError(t, err)
+	x := revisit.New(s, revisit.Options{})
+	now, v := dawn, frontier.Visit{Host: "a.example"}
+	for {
+		v.Outcome = frontier.Outcome{Result: frontier.Changed, Ended: now}
+		_, v.Before.State = x.Next(v)
+		if s.Stats().Probes > 0 {
+			break
+		}
+		now = now.Add(10 * 24 * time.Hour)
+	}
+	now = now.Add(1000 * 24 * time.Hour) // too late for a probe
+	due, keep := x.Recheck(v.Entry, v.Host, v.Before, now)
+	require.NotEqual(t, v.Before.State, keep)
+	require.Equal(t, now.Add(time.Millisecond), due)
+	v.Before.State = keep
+	due, keep = x.Recheck(v.Entry, v.Host, v.Before, due)
+	require.Equal(t, now.Add(time.Millisecond), due, "now it comes")
+	require.Equal(t, v.Before.State, keep)
+}
+
+// A page's weight may be another one than its Entry says, and other than it was.
+func TestWeights(t *testing.T) {
+	s, err := recrawl.New(recrawl.Options{Budget: 1})
+	require.NoError(t, err)
+	weight := 5.
+	x := revisit.New(s, revisit.Options{Weight: func(e frontier.Entry, h frontier.History) float64 {
+		require.Equal(t, "http://a.example/", e.URL)
+		return weight
+	}})
+	v := frontier.Visit{Entry: frontier.Entry{URL: "http://a.example/", Weight: 7}, Host: "a.example"}
+	for i, w := range []float64{5, 5, 100, 0.01} {
+		weight, v.Outcome.Ended = w, dawn.Add(time.Duration(i)*time.Hour)
+		var due time.Time
+		due, v.Before.State = x.Next(v)
+		require.False(t, due.IsZero())
+		require.InEpsilon(t, w, x.PageOf(v.Host, v.Before).State.Weight(), 0.04)
+		require.EqualValues(t, 1, s.Stats().Pages)
+	}
+	weight = 3
+	known := frontier.Entry{URL: "http://a.example/", Weight: 7}
+	said := x.Hint(known, frontier.Entry{}, v.Host, v.Before, v.Outcome.Ended)
+	require.InEpsilon(t, 3, x.PageOf(v.Host, frontier.History{State: said.Keep}).State.Weight(), 0.04)
+	weight, v.Before.State = 0, said.Keep
+	due, _ := x.Next(v)
+	require.True(t, due.IsZero(), "it does not come again")
+	require.Zero(t, s.Stats().Pages)
+}
+
+// Hosts' numbers are those of a key.
+func TestHostNumbers(t *testing.T) {
+	s, err := recrawl.New(recrawl.Options{})
+	require.NoError(t, err)
+	seen := map[uint32]bool{}
+	for key := range uint64(8) {
+		x := revisit.New(s, revisit.Options{Key: [2]uint64{0, key}})
+		for _, host := range []string{"", "a.example", "b.example", strings.Repeat("long.", 100) + "example"} {
+			n := x.HostNumber(host)
+			require.False(t, seen[n], "%d %s", key, host)
+			require.Equal(t, n, revisit.New(s, revisit.Options{Key: [2]uint64{0, key}}).HostNumber(host))
+			seen[n] = true
+		}
+	}
+	require.Equal(t, uint32(0xb01f6e5f), revisit.New(s, revisit.Options{}).HostNumber("a.example"), "as long as snapshots live")
 }
 
 // A page that is gone is looked at again after the probe, told of, and looked at
@@ -197,15 +268,15 @@ func TestGonePagesAreConfirmedAndRemembered(t *testing.T) {
 func TestPrioritizerSeesTheHistory(t *testing.T) {
 	s, err := recrawl.New(recrawl.Options{})
 	require.NoError(t, err)
-	clock := simclock.New(dawn)
+	clock, pages := simclock.New(dawn), revisit.New(s, revisit.Options{})
 	var rates []float64
 	f, err := frontier.Open(t.Context(), frontier.Options{
-		Clock: clock, KeepOpen: true, Priorities: 2, Delay: frontier.FixedDelay(0), Scheduler: revisit.New(s, revisit.Options{}),
+		Clock: clock, KeepOpen: true, Priorities: 2, Delay: frontier.FixedDelay(0), Scheduler: pages,
 		Prioritizer: frontier.PrioritizerFunc(func(e frontier.Entry, h frontier.History) int {
 			if h.Visits == 0 {
 				return 2
 			}
-			page := revisit.PageOf("a.example", h)
+			page := pages.PageOf("a.example", h)
 			require.InEpsilon(t, 5, page.State.Weight(), 0.1)
 			require.Equal(t, frontier.Changed, h.Last)
 			rates = append(rates, page.State.Rate())
