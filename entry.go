@@ -35,8 +35,9 @@ type Entry struct {
 	// Hint makes of an Entry whose URL is known and scheduled a hint that it may be
 	// visited earlier, or is more important than it was: see Hinter. A URL that is not
 	// known is admitted as without Hint; one that waits, is leased or is finished stays
-	// as it is. Hints are durable with their Add and answered later, many at a time: at
-	// once while little is scheduled, and in walks through all that is scheduled which
+	// as it is. Of several hints a Hinter is told of the latest NotBefore; without one the
+	// earliest counts. Hints are durable with their Add and answered later, many at a time:
+	// at once while little is scheduled, and in walks through all that is scheduled which
 	// take a tenth of the time at most. If MemoryBudget/64 are used up by hints, further
 	// ones are refused with ErrHints. They are no part of an Export. Options.NoDedup leaves
 	// them out.

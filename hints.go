@@ -72,6 +72,7 @@ func (f *Frontier) hintLocked(o *op, e *newEntry) error {
 	switch old, ok := h.at[e.mark]; {
 	case ok:
 		x.entry.Weight, x.entry.Depth = max(x.entry.Weight, old.entry.Weight), min(x.entry.Depth, old.entry.Depth)
+		x.entry.NotBefore = f.saidLast(old.entry.NotBefore, x.entry.NotBefore)
 		h.bytes -= hintBytes + int64(len(old.entry.Meta))
 	case h.bytes > f.opts.MemoryBudget/64:
 		return &EntryError{Index: e.index, URL: shortened(string(b.url)), Err: ErrHints}
@@ -84,6 +85,16 @@ func (f *Frontier) hintLocked(o *op, e *newEntry) error {
 	}
 	h.keep(e.mark, x)
 	return nil
+}
+
+// saidLast is the NotBefore of two hints of a URL: a Hinter is told of the later change,
+// otherwise the URL comes at the earlier time.
+func (f *Frontier) saidLast(a, b time.Time) time.Time {
+	claims := f.hinter != nil || f.opts.HoldHints
+	if b.IsZero() || !a.IsZero() && a.After(b) == claims {
+		return a
+	}
+	return b
 }
 
 func (h *hints) keep(m Mark, x hint) {

@@ -226,6 +226,22 @@ func (s *sage) comeNow(_, _ frontier.Entry, _ string, _ frontier.History, now ti
 	return frontier.Hinted{Due: now}
 }
 
+// Of two hints of a URL that nobody judges the earlier time counts; one without a time
+// takes none away.
+func TestTwoHintsOfAURL(t *testing.T) {
+	inBothWorlds(t, frontier.Options{}, func(t *testing.T, w *world) {
+		var hints []frontier.Entry
+		for _, at := range []int{3, 1, 2} {
+			hints = append(hints, frontier.Entry{URL: "http://a.example/", NotBefore: dawn.Add(time.Duration(at) * time.Hour), Hint: true})
+		}
+		w.soon("http://a.example/", 100*time.Hour)
+		_, err := w.f.Add(context.Background(), append(hints, frontier.Entry{URL: "http://a.example/", Hint: true})...)
+		require.NoError(t, err)
+		w.f.Sweep()
+		w.nextIs(time.Hour, "http://a.example/")
+	})
+}
+
 // Who opens a store to look at it keeps hints for whoever knows what to make of them.
 func TestHintsAreHeldForTheirScheduler(t *testing.T) {
 	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
@@ -325,6 +341,7 @@ func TestARepeatedHintIsHeardWhenOthersAreNot(t *testing.T) {
 		}
 		_, err := w.f.Add(context.Background(), hint("again", -2*time.Hour, 0), hint("late", -time.Hour, 0))
 		bad := frontier.EntryErrors(err)
+		add("again", -5*time.Hour, 0) // which is no news
 		require.Len(t, bad, 1)
 		require.Equal(t, frontier.EntryError{Index: 1, URL: "http://late.example/", Err: frontier.ErrHints}, *bad[0])
 		close(goOn)
