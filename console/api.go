@@ -273,7 +273,14 @@ func (c *Console) changed(r *http.Request) (any, error) {
 	if c.o.Changed == nil {
 		return nil, fmt.Errorf("%w: this crawl fetches nothing again, so changes mean nothing to it", ErrAction)
 	}
-	x, err := c.o.Changed(r.Context(), r.Body)
+	var at time.Time
+	if s := r.URL.Query().Get("at"); s != "" {
+		var err error
+		if at, err = time.Parse(time.RFC3339, s); err != nil || at.After(time.Now()) {
+			return nil, &badRequest{fmt.Errorf("at: want a time that has passed, as in 2027-01-31T08:00:00Z, not %.40q", s)}
+		}
+	}
+	x, err := c.o.Changed(r.Context(), r.Body, at)
 	if x.URLs > 0 {
 		c.log.Info("a list of changed URLs was taken", "urls", x.URLs, "taken", x.New+x.Known)
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/changes"
@@ -175,10 +176,14 @@ func (c *Client) Import(ctx context.Context, r io.Reader) (x frontier.Imported, 
 	return x, c.do(ctx, "POST", "/api/import", r, &x)
 }
 
-// Changed gives the crawl a list of URLs that have changed, in a form of package changes.
-// What the Result counts is durable when it returns.
-func (c *Client) Changed(ctx context.Context, list io.Reader) (x changes.Result, err error) {
-	return x, c.do(ctx, "POST", "/api/changed", list, &x)
+// Changed gives the crawl a list of URLs that have changed, in a form of package changes,
+// at a time to the second; zero means now. What the Result counts is durable when it returns.
+func (c *Client) Changed(ctx context.Context, list io.Reader, at time.Time) (x changes.Result, err error) {
+	path := "/api/changed"
+	if !at.IsZero() {
+		path += "?" + url.Values{"at": {at.UTC().Format(time.RFC3339)}}.Encode()
+	}
+	return x, c.do(ctx, "POST", path, list, &x)
 }
 
 // direct is a transport without a network. Answers are streams, as over one.

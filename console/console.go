@@ -27,8 +27,8 @@
 //	POST /api/do                   an Action; answers a Result
 //	GET  /api/export               the frontier, in the format of Frontier.Export
 //	POST /api/import               the same, taken in
-//	POST /api/changed              a list of URLs that have changed, of package changes;
-//	                               answers a changes.Result
+//	POST /api/changed?at=T         a list of URLs that have changed, of package changes,
+//	                               now or at a time; answers a changes.Result
 //
 // A scope is a host key, "*." and a domain, or "*" for all.
 //
@@ -85,9 +85,9 @@ type Options struct {
 	Disk func() int64
 	// Checkpoint, if set, makes a copy of the crawl, and says where it is.
 	Checkpoint func(context.Context) (string, error)
-	// Changed, if set, takes a list of URLs that have changed (package changes). Nil: the
-	// crawl fetches nothing again.
-	Changed func(ctx context.Context, list io.Reader) (changes.Result, error)
+	// Changed, if set, takes a list of URLs that have changed at a time (package changes);
+	// zero means now. Nil: the crawl fetches nothing again.
+	Changed func(ctx context.Context, list io.Reader, at time.Time) (changes.Result, error)
 	// Stop, if set, ends the crawl in good order. It does not wait for that.
 	Stop func()
 	// Normalize spells the URLs that an operator adds or asks about, as the crawler spells

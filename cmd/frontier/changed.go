@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -21,7 +22,8 @@ import (
 )
 
 func changedCommand() *cli.Command {
-	c := operating("changed", "[FILE]", "tell a recrawl of URLs that have changed: a list of them, or what was sent by IndexNow", nil)
+	c := operating("changed", "[FILE]", "tell a recrawl of URLs that have changed: a list of them, or what was sent by IndexNow", nil,
+		&cli.TimestampFlag{Name: "at", Usage: "`moment` since which they are other, as in 2027-01-31T08:00:00Z (default: now); a list that is given twice with it says nothing new", Config: cli.TimestampConfig{Layouts: []string{time.RFC3339}}})
 	c.Action = func(ctx context.Context, cmd *cli.Command) (err error) {
 		args := cmd.Args().Slice()
 		if err := noMore(args[min(1, len(args)):]); err != nil {
@@ -39,7 +41,7 @@ func changedCommand() *cli.Command {
 			return err
 		}
 		defer func() { err = join(err, crawl.close()) }()
-		x, err := crawl.Changed(ctx, in)
+		x, err := crawl.Changed(ctx, in, cmd.Timestamp("at"))
 		if err != nil {
 			return err
 		}
@@ -62,7 +64,7 @@ func notTaken(x changes.Result) error {
 }
 
 // changed is what a crawl does with such lists; nil if it fetches nothing again.
-func (w *recrawlFlags) changed(f *frontier.Frontier, crawl *crawler.Crawler, norm *urlnorm.Normalizer) func(context.Context, io.Reader) (changes.Result, error) {
+func (w *recrawlFlags) changed(f *frontier.Frontier, crawl *crawler.Crawler, norm *urlnorm.Normalizer) func(context.Context, io.Reader, time.Time) (changes.Result, error) {
 	if !w.on {
 		return nil
 	}
@@ -70,7 +72,11 @@ func (w *recrawlFlags) changed(f *frontier.Frontier, crawl *crawler.Crawler, nor
 	if norm != nil {
 		o.Normalize = norm.Normalize
 	}
-	return func(ctx context.Context, list io.Reader) (changes.Result, error) { return changes.Add(ctx, f, list, o) }
+	return func(ctx context.Context, list io.Reader, at time.Time) (changes.Result, error) {
+		o := o
+		o.At = at
+		return changes.Add(ctx, f, list, o)
+	}
 }
 
 // openForChanges opens the folder of a crawl that does not run as it was begun: with its

@@ -16,5 +16,6 @@
 // came true, so that a list of all there is makes no storm of fetches.
 //
 // Nothing is lost: a line that is no URL is reported with its number and the others are
-// taken, what was taken is durable, and a list that was taken twice is one that was taken once.
+// taken, what was taken is durable, and a list that is taken twice with the same time
+// (Options.At) is one that was taken once.
 package changes
