@@ -40,11 +40,25 @@ func (f *Frontier) elapsed() int64 {
 	if _, ok := f.opts.Clock.(systemClock); ok {
 		return int64(time.Since(f.start))
 	}
-	return int64(f.opts.Clock.Now().Sub(f.start))
+	return min(int64(f.opts.Clock.Now().Sub(f.start)), lastMoment)
+}
+
+// moment is the time since Open for those who do not hold f.mu. It never decreases.
+func (f *Frontier) moment() int64 {
+	if _, ok := f.opts.Clock.(systemClock); ok {
+		return f.elapsed() // it does not jump
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.nowLocked()
 }
 
 // never is later than any time in nanoseconds since Open.
 const never int64 = math.MaxInt64
+
+// lastMoment is where time stands still if a clock leaps centuries ahead: what is due
+// ten years later is still before never.
+const lastMoment = never - int64(10*365*24*time.Hour)
 
 // nowLocked returns the time since Open. It never decreases.
 func (f *Frontier) nowLocked() int64 {
@@ -61,7 +75,7 @@ func (f *Frontier) since(t time.Time) int64 { return int64(t.Sub(f.start)) }
 func (f *Frontier) wall(ns int64) time.Time { return f.start.Add(time.Duration(ns)) }
 
 // wallMillis is t in Unix milliseconds, rounded up: a stored due time is never
-// earlier than the real one. The zero time is 0.
+// earlier than the real one, but for those after maxMillis. The zero time is 0.
 func wallMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -70,7 +84,7 @@ func wallMillis(t time.Time) int64 {
 	if t.Sub(time.UnixMilli(ms)) > 0 {
 		ms++
 	}
-	return ms
+	return min(ms, maxMillis)
 }
 
 // millisTime is the inverse of wallMillis.

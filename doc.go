@@ -151,5 +151,8 @@
 // # Time
 //
 // In-process times are monotonic. Stored times are wall-clock milliseconds,
-// rounded up; a wall clock that jumps back makes nobody due earlier.
+// rounded up; a wall clock that jumps back makes nobody due earlier. A host that a
+// store opened on such a clock would leave alone for more than 30 days is left alone
+// for 30. What is due after the year 9999 counts as due at its end. A [Clock] that
+// leaps 280 years ahead stands still from there on, until the next opening.
 package frontier

@@ -50,7 +50,7 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 		bad = f.prepare(job, o.Add, 0)
 	}
 	p := plan{outcome: o}
-	bad = errors.Join(bad, f.plan(&p, &l, f.wall(f.elapsed())))
+	bad = errors.Join(bad, f.plan(&p, &l, f.wall(f.moment())))
 	f.awaitRoom(job)
 	bad = errors.Join(bad, f.lockKnowing(job))
 	_, err := f.heldLocked(&l)

@@ -137,8 +137,9 @@ type Outcome struct {
 	Bytes int64
 	// Meta replaces the URL's Meta if it stays in the frontier; nil keeps it.
 	Meta []byte
-	// Next is when to visit the URL again. Zero leaves it to the retry policy
-	// (Failed) or to the Scheduler; PutOff needs one.
+	// Next is when to visit the URL again: at once, as far as its host allows, if
+	// that has passed. Zero leaves it to the retry policy (Failed) or to the
+	// Scheduler, which is not asked otherwise; PutOff needs one.
 	Next time.Time
 	// Add are the page's outlinks, admitted in the same commit (known ones with
 	// Force right after it).

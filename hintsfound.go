@@ -215,7 +215,7 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 // forcedApart asks what becomes of the found, and calls replace while nobody forces
 // their URLs. An error was told of by who commits; then the hints are lost.
 func (f *Frontier) forcedApart(found []hinted, replace func(o *op) error) {
-	now := f.wall(f.elapsed())
+	now := f.wall(f.moment())
 	o := newOp()
 	defer o.free()
 	for i := range found {

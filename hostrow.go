@@ -143,9 +143,9 @@ func decodeHost(name string, value []byte) (hostState, error) {
 	return s, nil
 }
 
-// maxMillis is the latest time that a row tells, in Unix milliseconds: nanoseconds
-// since Open reach no further.
-const maxMillis = math.MaxInt64 / uint64(time.Millisecond)
+// maxMillis is the latest time that is stored, the end of the year 9999 in Unix
+// milliseconds: later ones have no name in exports.
+const maxMillis = 253402300799999
 
 // remember gives a host what its row says.
 func (f *Frontier) remember(id uint32, s *hostState) {

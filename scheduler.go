@@ -7,7 +7,9 @@ import "time"
 
 // Scheduler says when a URL is visited again. It is asked when a URL was
 // visited, gone or denied, and when the tries of one that failed are used up,
-// unless Outcome.Next says so; outside the lock, from any goroutine.
+// unless Outcome.Next says so; outside the lock, from any goroutine. A time that has
+// passed is as good as now. If it panics, whoever called Done or Next does, and the lease
+// is out as before.
 type Scheduler interface {
 	// Next returns the time of the next visit, zero for never (the URL leaves,
 	// and was given up if it failed), and what is to be kept of it.
@@ -71,7 +73,7 @@ func (f *Frontier) putOff(l *Lease) bool {
 	if l.Attempt > 1 || l.Priority == Immediate || l.History.State == (State{}) {
 		return false
 	}
-	now := f.wall(f.elapsed())
+	now := f.wall(f.moment())
 	due, keep := f.rechecker.Recheck(l.Entry, l.Host, l.History, now)
 	l.History.State = keep
 	if !due.After(now) {
