@@ -107,7 +107,7 @@ func TestChangedPagesAreFetchedNow(t *testing.T) {
 	assert.Contains(t, out, `line 5: not in scope: host "b.example"`)
 	until("/2", 2)
 	until("/new", 1)
-	code, out, stderr = operate(t, "changed", "-dir", dir, "-at", "2020-01-01T00:00:00Z", "-json", list)
+	code, out, _ = operate(t, "changed", "-dir", dir, "-at", "2020-01-01T00:00:00Z", "-json", list)
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, out, `"known": 2`, "all of it is known, and nothing has changed since")
 	code, _, stderr = operate(t, "changed", "-dir", dir, "-at", "2120-01-01T00:00:00Z", list)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/changes"
 	"github.com/seed-7440039f/frontier/crawler/modules"
 )
 
@@ -121,10 +122,10 @@ func TestChanges(t *testing.T) {
 		now := time.Since(w.began)
 		others := []time.Duration{due("http://a.example/1"), due("http://a.example/2")}
 		list := "http://a.example/0\n\n HTTP://b.example:80/new \nno url\n" + strings.Repeat("x", 10) + "\n"
-		n, err := Changes(t.Context(), x.f, strings.NewReader(list), time.Now())
-		require.ErrorContains(t, err, "line 4")
-		require.ErrorContains(t, err, "line 5")
-		assert.Equal(t, 2, n)
+		r, err := changes.Add(t.Context(), x.f, strings.NewReader(list), changes.Options{})
+		require.NoError(t, err)
+		assert.Equal(t, []int64{1, 1, 2}, []int64{r.Known, r.New, r.Wrong})
+		assert.Equal(t, []int{4, 5}, []int{r.Faults[0].Line, r.Faults[1].Line})
 		synctest.Wait()
 		s, err := x.f.Status(t.Context(), 0, "http://a.example/0")
 		require.NoError(t, err)
