@@ -58,11 +58,11 @@ func (s *Scheduler) Interval(p Page) time.Duration {
 }
 
 // Recheck is asked when a page's due time has come, before it is fetched: is it
-// still worth it at today's price? It returns the page as it is to be kept, and
-// when to fetch it: now, or later (then ask again). A due time moves to at most
-// MaxInterval after the last fetch, and so far ahead only as the budget takes for
-// two fetches of every page: then Recheck is asked once more. After a pause, when all is due at once, the
-// fetches are spread as Options.Burst says.
+// still worth it at today's price? It returns when to fetch it: now, and the page is as
+// it was; or later (then ask again), and the page as it is to be kept. A due time moves
+// to at most MaxInterval after the last fetch, and so far ahead only as the budget takes
+// for two fetches of every page: then Recheck is asked once more. After a pause, when all
+// is due at once, the fetches are spread as Options.Burst says.
 func (s *Scheduler) Recheck(p Page, now time.Time) (Page, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,12 +76,15 @@ func (s *Scheduler) Recheck(p Page, now time.Time) (Page, time.Time) {
 			return p, p.Due
 		}
 	}
-	if probes(p.State) && tooLate(p.State, days(now.Sub(p.Last))) {
-		s.uncount(p)
-		s.notProbed(&p.State)
-		p.Due = earlier(p.Last.Add(span(s.interval(&p))), now.Add(span(s.ahead())))
-		s.count(&p)
-		if p.Due.After(now) {
+	if late(p, now) {
+		q := p
+		q.State.setMode(mostSuspect)
+		due := earlier(p.Last.Add(span(s.interval(&q))), now.Add(span(s.ahead())))
+		if due.After(now) {
+			s.uncount(p)
+			s.notProbed(&p.State)
+			p.Due = due
+			s.count(&p)
 			return p, p.Due
 		}
 	}

@@ -94,9 +94,11 @@ func (s *Scheduler) again() float64 {
 	return max(days(s.opts.Probe)/60, days(time.Second))
 }
 
-// tooLate reports whether a probe that is made so many days after the last fetch
-// tells nothing: a change would be no surprise any more.
-func tooLate(st State, t float64) bool { return st.belief().chance(t) > surprise }
+// late reports whether a page's next fetch is a probe that, now, tells nothing any more:
+// a change would be no surprise.
+func late(p Page, now time.Time) bool {
+	return probes(p.State) && p.State.belief().chance(days(now.Sub(p.Last))) > surprise
+}
 
 // notProbed is a page whose probe came too late.
 func (s *Scheduler) notProbed(st *State) {
@@ -110,10 +112,6 @@ func (s *Scheduler) changed(p *Page, v Visit, g Gamma, t float64) Gamma {
 	st := &p.State
 	switch st.mode() {
 	case probing:
-		if tooLate(*st, t) {
-			s.notProbed(st)
-			break
-		}
 		s.stats.probes++
 		st.setMode(probingAgain)
 	case probingAgain:

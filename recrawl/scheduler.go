@@ -157,6 +157,9 @@ func (s *Scheduler) Done(p Page, v Visit) (Page, Verdict) {
 	known := p.State.Crawled()
 	s.uncount(p)
 	s.stats.visits++
+	if late(p, v.At) {
+		s.notProbed(&p.State)
+	}
 	if known && !repeats(p.State) {
 		s.flow.aside++
 	}

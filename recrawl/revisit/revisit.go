@@ -85,11 +85,7 @@ func (s *Scheduler) Next(v frontier.Visit) (time.Time, frontier.State) {
 // Recheck implements frontier.Rechecker.
 func (s *Scheduler) Recheck(_ frontier.Entry, host string, h frontier.History, now time.Time) (time.Time, frontier.State) {
 	p, due := s.s.Recheck(s.PageOf(host, h), now)
-	keep := record(p)
-	if keep != h.State && !due.After(now) { // a lease that is handed back would lose it
-		due = now.Add(time.Millisecond)
-	}
-	return due, keep
+	return due, record(p)
 }
 
 // Hint implements frontier.Hinter: a page that was found again has the weight that is
