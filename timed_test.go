@@ -477,21 +477,26 @@ func TestScheduledURLsBringTheirHostsBack(t *testing.T) {
 
 // A host whose row cannot be read keeps its URLs waiting on disk, not for ever.
 func TestScheduledURLsWaitForTheRowOfTheirHost(t *testing.T) {
-	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
-	w.learns("a.example")
-	_, err := w.f.Add(context.Background(), frontier.Entry{URL: "http://a.example/", NotBefore: dawn.Add(10 * day)})
-	require.NoError(t, err)
-	require.NoError(t, w.f.MoveNow(false))
-	w.asleep()
-	w.machine.Faults.FailNth(spilltest.Read, 2, errDisk) // after the block
-	w.until(10 * day)
-	_, at, err := w.f.TryNext()
-	require.ErrorIs(t, err, frontier.ErrNotDue)
-	require.True(t, at.After(w.clk.Now()))
-	require.EqualValues(t, 1, w.f.Stats().Scheduled)
-	w.clk.Set(at)
-	w.fetched(w.nextIs(w.at(), "http://a.example/"), 0, frontier.Outcome{})
-	w.over()
+	synctest.Test(t, func(t *testing.T) {
+		w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+		w.learns("a.example")
+		_, err := w.f.Add(context.Background(), frontier.Entry{URL: "http://a.example/", NotBefore: dawn.Add(10 * day)})
+		require.NoError(t, err)
+		require.NoError(t, w.f.MoveNow(false))
+		w.asleep()
+		w.machine.Faults.FailFrom(spilltest.Read, 2, errDisk) // after the block, which may be read ahead of its time
+		w.until(10 * day)
+		synctest.Wait()
+		_, at, err := w.f.TryNext()
+		require.ErrorIs(t, err, frontier.ErrNotDue)
+		require.True(t, at.After(w.clk.Now()))
+		require.EqualValues(t, 1, w.f.Stats().Scheduled)
+		w.machine.Faults.Heal()
+		w.clk.Set(at)
+		synctest.Wait()
+		w.fetched(w.nextIs(w.at(), "http://a.example/"), 0, frontier.Outcome{})
+		w.over()
+	})
 }
 
 // Workers, forces, moves and time go on together: no URL is ever there twice.
