@@ -233,9 +233,6 @@ func TestLockIsNotHeldOverIOAndCallbacks(t *testing.T) {
 				require.Empty(rt, w.found())
 			})
 			givesUp(t, w)
-			if testing.Short() { // so few checks may leave something out
-				return
-			}
 			want := []string{"Prioritizer", "Delay", "GroupDelay", "Retry", "Scheduler", "HostKey", "OnGiveUp", "OnEvent", "Logger"}
 			if durable {
 				want = append(want, "Spill.Commit", "Spill.Pack", "Spill.PackTimed", "Spill.PackMarks", "Spill.Load", "Spill.LoadTimed",
