@@ -148,6 +148,9 @@ func (a *adder) isOf(spelled, host string) bool {
 
 // flush adds what was taken so far.
 func (a *adder) flush(ctx context.Context) error {
+	if len(a.entries) == 0 {
+		return nil
+	}
 	n, err := a.f.Add(ctx, a.entries...)
 	bad := frontier.EntryErrors(err)
 	if err != nil && len(bad) == 0 {

@@ -186,3 +186,18 @@ func TestListThatBreaksOff(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Zero(t, r)
 }
+
+// A list without a URL asks nothing of a frontier, not even of one that takes no more.
+func TestNothingForAClosedFrontier(t *testing.T) {
+	f, err := frontier.Open(t.Context(), frontier.Options{})
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	for _, list := range []string{"", "no url\n"} {
+		r, err := Add(t.Context(), f, strings.NewReader(list), Options{})
+		require.NoError(t, err)
+		assert.Zero(t, r.Known+r.New)
+	}
+	_, err = Add(t.Context(), f, strings.NewReader("http://a.example/"), Options{})
+	assert.ErrorIs(t, err, frontier.ErrClosed)
+	assert.ErrorContains(t, err, "line 1")
+}
