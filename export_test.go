@@ -18,6 +18,13 @@ func (f *Frontier) MoveNow(evict bool) error {
 	return f.moveRound()
 }
 
+// Homeless returns how many bytes of records in memory have no home in a block.
+func (f *Frontier) Homeless() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.core.homeless
+}
+
 // ReadTimed reads what is due of the timed blocks.
 func (f *Frontier) ReadTimed() {
 	for f.readTimed(true) {

@@ -94,6 +94,9 @@ func (f *Frontier) moveLoop() {
 // finishing when the round passed its queue may wait again, without a home.
 var errSpoiled = errors.New("frontier: a commit failed during the move")
 
+// errNoProgress ends a round that would go on for ever.
+var errNoProgress = errors.New("frontier: a round of moving makes no progress")
+
 // mover is one round.
 type mover struct {
 	f        *Frontier
@@ -210,6 +213,9 @@ func (m *mover) add(id uint32) error {
 			left = !f.closed && m.evictLocked(id)
 			f.mu.Unlock()
 		}
+		if more && len(m.runs) == 0 {
+			return errNoProgress // it would stop there again
+		}
 		if more || len(m.copy) >= moveBytes || len(m.runs) >= moveQueues {
 			if err := m.flush(); err != nil {
 				return err
@@ -251,7 +257,9 @@ func (m *mover) copyQueueLocked(id uint32) (more bool) {
 			follows = true
 		}
 		last := len(m.runs) - 1
-		m.runs[last].Records = append(m.runs[last].Records, m.copyRecord(ref))
+		var r Record
+		r, m.copy = c.copyRecord(ref, m.copy)
+		m.runs[last].Records = append(m.runs[last].Records, r)
 		m.where[last] = append(m.where[last], c.locate(ref))
 	}
 	for lease := range c.leasesOf(q.host) {
@@ -285,11 +293,12 @@ func (m *mover) takes(ref arena.Ref) bool {
 	return r.part() == 0 && r.seq() != 0 && r.seq() <= m.maxSeq
 }
 
-func (m *mover) copyRecord(ref arena.Ref) Record {
-	r := m.f.core.record(ref)
-	at := len(m.copy)
-	m.copy = append(m.copy, r.body()...)
-	return Record{Seq: r.seq(), Body: m.copy[at:len(m.copy):len(m.copy)]}
+// copyRecord appends a record's body to bodies, where the copy has it.
+func (c *core) copyRecord(ref arena.Ref, bodies []byte) (Record, []byte) {
+	r := c.record(ref)
+	at := len(bodies)
+	bodies = append(bodies, r.body()...)
+	return Record{Seq: r.seq(), Body: bodies[at:len(bodies):len(bodies)]}, bodies
 }
 
 // flush packs the runs, tells the records their new homes, and drops from

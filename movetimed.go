@@ -28,12 +28,12 @@ func (m *mover) moveScheduled(items []timeItem) error {
 	slices.SortFunc(items, func(a, b timeItem) int { return cmp.Compare(a.at, b.at) })
 	for len(items) > 0 {
 		copies := make([]timedCopy, 0, timedPacked)
-		m.copy = make([]byte, 0, moveBytes)
+		bodies := make([]byte, 0, moveBytes)
 		n := 0
 		var err error
-		for n < len(items) && n < timedPacked && len(m.copy) < moveBytes && err == nil {
+		for n < len(items) && n < timedPacked && len(bodies) < moveBytes && err == nil {
 			end := min(n+timedCopied, len(items))
-			copies, err = m.copyTimed(copies, items[n:end])
+			copies, bodies, err = m.copyTimed(copies, bodies, items[n:end])
 			n = end
 		}
 		if err == nil {
@@ -51,13 +51,13 @@ func (m *mover) moveScheduled(items []timeItem) error {
 	return nil
 }
 
-// copyTimed appends copies of the records, under one lock.
-func (m *mover) copyTimed(out []timedCopy, items []timeItem) ([]timedCopy, error) {
+// copyTimed appends copies of the records and their bodies, under one lock.
+func (m *mover) copyTimed(out []timedCopy, bodies []byte, items []timeItem) ([]timedCopy, []byte, error) {
 	f := m.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
 	}
 	c := f.core
 	for _, x := range items {
@@ -77,7 +77,8 @@ func (m *mover) copyTimed(out []timedCopy, items []timeItem) ([]timedCopy, error
 			continue
 		}
 		q := c.queues.at(it.aux)
-		r := m.copyRecord(ref)
+		var r Record
+		r, bodies = c.copyRecord(ref, bodies)
 		r.Due = wallMillis(f.wall(it.at))
 		out = append(out, timedCopy{
 			TimedRecord: TimedRecord{
@@ -87,7 +88,7 @@ func (m *mover) copyTimed(out []timedCopy, items []timeItem) ([]timedCopy, error
 			from: c.locate(ref), at: it.at,
 		})
 	}
-	return out, nil
+	return out, bodies, nil
 }
 
 // packTimed packs records and lets go of them.
