@@ -239,6 +239,8 @@ func TestOutcomeWithoutSense(t *testing.T) {
 			"Result is 8; want 0 to 7":           {Result: 8},
 			"Result is 255; want 0 to 7":         {Result: 255},
 			"put off without a Next":             {Result: frontier.PutOff},
+			"requeue with Move; want put off":    {Result: frontier.Requeue, Move: true},
+			"Crawl is 3 without Move":            {Crawl: 3},
 			"visited with Uncontacted":           {Uncontacted: true},
 			"failed with Uncontacted":            {Result: frontier.Failed, Uncontacted: true},
 			"Meta has 65537 bytes; want at most": {Meta: make([]byte, 65537)},

@@ -95,6 +95,11 @@ func checkOutcome(o *Outcome) error {
 			return errors.New("frontier: outcome: put off without a Next")
 		}
 		o.Uncontacted = true
+	} else if o.Move {
+		return fmt.Errorf("frontier: outcome: %v with Move; want put off", o.Result)
+	}
+	if o.Crawl != 0 && !o.Move {
+		return fmt.Errorf("frontier: outcome: Crawl is %d without Move", o.Crawl)
 	}
 	if int(o.Failure) >= failures {
 		return fmt.Errorf("frontier: outcome: Failure is %d; want 0 to %d", o.Failure, failures-1)
@@ -348,12 +353,15 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	if p.outcome.Meta != nil {
 		b.meta = p.outcome.Meta
 	}
-	prio := p.priority
+	prio, crawl := p.priority, c.crawlOf(q).id
 	if prio == 0 {
 		prio = q.priority
 	}
+	if p.outcome.Move {
+		crawl = p.outcome.Crawl
+	}
 	o.entries = append(o.entries, newEntry{
-		index: -1, hash: c.hash(c.name(h)), host: string(c.name(h)), crawl: c.crawlOf(q).id, priority: prio,
+		index: -1, hash: c.hash(c.name(h)), host: string(c.name(h)), crawl: crawl, priority: prio,
 		due: max(0, p.due), body: o.encode(&b, ""),
 	})
 }

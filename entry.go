@@ -96,7 +96,7 @@ const (
 	Failed                  // connection, timeout, 5xx, 429: to be tried again
 	Denied                  // robots.txt or a filter forbids it
 	Requeue                 // not tried: back to the head of its queue, same attempt
-	PutOff                  // not tried: to come again at Outcome.Next, same attempt
+	PutOff                  // not tried: to come again at Outcome.Next, same attempt, in another crawl with Outcome.Move
 )
 
 // String returns the result's name in lower case.
@@ -141,6 +141,11 @@ type Outcome struct {
 	// that has passed. Zero leaves it to the retry policy (Failed) or to the
 	// Scheduler, which is not asked otherwise; PutOff needs one.
 	Next time.Time
+	// Move has a URL that is PutOff come again in the crawl with the number Crawl, with all
+	// that is known of it, whether that crawl knows the URL or not. In its former crawl it
+	// stays known. Neither is wanted with other results.
+	Move  bool
+	Crawl uint32
 	// Add are the page's outlinks, admitted in the same commit (known ones with
 	// Force right after it).
 	Add []Entry

@@ -224,6 +224,45 @@ func TestOutcomePutOff(t *testing.T) {
 	})
 }
 
+// A URL that moves to a paused crawl waits there, known as before, through a crash; it comes
+// back as it was.
+func TestPutOffIntoAnotherCrawl(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second), Retry: frontier.Retries(5, time.Second)}, func(t *testing.T, w *world) {
+		const aside = 1 << 31
+		w.setCrawl(aside, frontier.CrawlSettings{Paused: true})
+		w.add("http://a.example/1", "http://a.example/2")
+		w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.Failed, Next: dawn})
+		l := w.nextIs(time.Second, "http://a.example/2")
+		require.Equal(t, 1, l.Attempt)
+		w.fetched(l, 0, frontier.Outcome{Result: frontier.PutOff, Next: dawn, Move: true, Crawl: aside, Meta: []byte("aside")})
+		l = w.nextIs(time.Second, "http://a.example/1")
+		require.Equal(t, 2, l.Attempt)
+		w.fetched(l, 0, frontier.Outcome{Result: frontier.PutOff, Next: dawn, Move: true, Crawl: aside})
+		if w.machine != nil {
+			w = w.killed()
+		}
+		w.until(time.Hour)
+		require.ErrorIs(t, func() error { _, _, err := w.tryNext(); return err }(), frontier.ErrExhausted)
+		w.isState(frontier.URLKnown, "http://a.example/1")
+		x, ok := w.f.CrawlStats(aside)
+		require.Equal(t, []any{true, int64(2)}, []any{ok, x.Waiting})
+		n, err := w.f.Add(t.Context(), frontier.Entry{URL: "http://a.example/1"})
+		require.NoError(t, err)
+		require.Zero(t, n, "it stays known")
+
+		w.setCrawl(aside, frontier.CrawlSettings{})
+		w.setCrawl(0, frontier.CrawlSettings{Paused: true})
+		l = w.nextIs(time.Hour, "http://a.example/2")
+		require.Equal(t, []any{uint32(aside), "aside", 1}, []any{l.Entry.Crawl, string(l.Entry.Meta), l.Attempt})
+		w.fetched(l, 0, frontier.Outcome{Result: frontier.PutOff, Next: dawn, Move: true})
+		l = w.nextIs(time.Hour, "http://a.example/1")
+		require.Equal(t, []any{uint32(aside), 2, frontier.Failed}, []any{l.Entry.Crawl, l.Attempt, l.History.Last})
+		w.fetched(l, 0, frontier.Outcome{Result: frontier.PutOff, Next: dawn, Move: true})
+		w.setCrawl(0, frontier.CrawlSettings{})
+		require.Zero(t, w.next().Entry.Crawl)
+	})
+}
+
 // A NotBefore that has passed means now: the URL keeps its place in the queue, also
 // through a crash.
 func TestNotBeforeThatHasPassed(t *testing.T) {
