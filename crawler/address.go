@@ -8,20 +8,24 @@ package crawler
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
 // Addresser is what a Fetcher must be, too, for hosts to be grouped by address.
 // *fetch.Fetcher is one.
 type Addresser interface {
 	// Addresses returns what the host of a URL may be contacted at, best first;
-	// nothing if that is not known. Fetch is then told in Request.Addr which one
-	// to contact. Errors mean that the host cannot be contacted now.
+	// nothing if that is not known. Fetch is then told in Request.Addrs which ones
+	// to contact, and asks Request.Contact before it turns to another than the first:
+	// it tells in the Result which one answered, and which failed. Errors mean that
+	// the host cannot be contacted now.
 	Addresses(ctx context.Context, url string) ([]netip.Addr, error)
 }
 
@@ -64,11 +68,41 @@ type addressBook struct {
 	set   map[netip.Addr]bool      // guarded by mu; whose group's concurrency is set
 }
 
-// siteAddresses are rotated when the first does not answer.
+// siteAddresses are where a site may be contacted.
 type siteAddresses struct {
 	list    []netip.Addr
 	expires time.Time
-	silent  netip.Addr // that did not answer: comes last
+	first   netip.Addr // that answered last; comes first
+	silent  netip.Addr // that did not answer; comes last
+	// failed are those at which a connection was refused while others, which were to
+	// be tried next, had to be waited for.
+	failed   []netip.Addr
+	failedAt time.Time
+}
+
+// best are the addresses to try now, best first: those that failed a moment ago are
+// left out unless there is no other.
+func (s *siteAddresses) best(now time.Time) []netip.Addr {
+	list := make([]netip.Addr, 0, len(s.list))
+	for _, a := range s.list {
+		if a != s.first && a != s.silent && !s.spent(a, now) {
+			list = append(list, a)
+		}
+	}
+	if slices.Contains(s.list, s.first) && s.first != s.silent && !s.spent(s.first, now) {
+		list = slices.Insert(list, 0, s.first)
+	}
+	if slices.Contains(s.list, s.silent) && !s.spent(s.silent, now) {
+		list = append(list, s.silent)
+	}
+	if len(list) == 0 {
+		return s.list
+	}
+	return list
+}
+
+func (s *siteAddresses) spent(a netip.Addr, now time.Time) bool {
+	return slices.Contains(s.failed, a) && now.Before(s.failedAt.Add(addressTTL))
 }
 
 func newAddressBook(o *Options) *addressBook {
@@ -78,15 +112,15 @@ func newAddressBook(o *Options) *addressBook {
 	return &addressBook{opts: o, sites: map[string]siteAddresses{}, set: map[netip.Addr]bool{}}
 }
 
-// find returns the address to contact a URL's site at; the zero Addr if it is not
-// known. A nil book knows none.
-func (b *addressBook) find(ctx context.Context, url string, now time.Time) (netip.Addr, error) {
+// find returns the addresses to contact a URL's site at, best first; none if they are
+// not known. A nil book knows none.
+func (b *addressBook) find(ctx context.Context, url string, now time.Time) ([]netip.Addr, error) {
 	if b == nil {
-		return netip.Addr{}, nil
+		return nil, nil
 	}
 	lookup, ok := b.opts.fetcher(url).(Addresser)
 	if !ok {
-		return netip.Addr{}, nil
+		return nil, nil
 	}
 	site := siteOf(url)
 	b.mu.Lock()
@@ -95,18 +129,12 @@ func (b *addressBook) find(ctx context.Context, url string, now time.Time) (neti
 	if !now.Before(s.expires) {
 		list, err := lookup.Addresses(ctx, url)
 		if err != nil {
-			return netip.Addr{}, err
+			return nil, err
 		}
-		if i := slices.Index(list, s.silent); i >= 0 {
-			list = append(slices.Concat(list[:i], list[i+1:]), s.silent)
-		}
-		s = siteAddresses{list, now.Add(addressTTL), s.silent}
+		s.list, s.expires = list, now.Add(addressTTL)
 		b.put(site, s)
 	}
-	if len(s.list) == 0 {
-		return netip.Addr{}, nil
-	}
-	return s.list[0], nil
+	return s.best(now), nil
 }
 
 func (b *addressBook) put(site string, s siteAddresses) {
@@ -121,34 +149,65 @@ func (b *addressBook) put(site string, s siteAddresses) {
 	b.sites[site] = s
 }
 
-// avoid makes another address of a site come first, if it has one.
-func (b *addressBook) avoid(url string, addr netip.Addr) {
+// note takes in how a contact with a URL's site ended.
+func (b *addressBook) note(url string, res *fetch.Result, err error, now time.Time) {
 	if b == nil {
 		return
 	}
 	site := siteOf(url)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := b.sites[site]; len(s.list) > 1 && s.list[0] == addr {
-		s.list, s.silent = append(slices.Clone(s.list[1:]), addr), addr
-		b.sites[site] = s
+	s, ok := b.sites[site]
+	if !ok {
+		return
 	}
+	remote, class := res.Remote.Addr(), fetch.ClassOf(err)
+	switch {
+	case err != nil && errors.Is(err, frontier.ErrGroupBusy): // the attempt goes on when another address may be contacted
+		if remote.IsValid() {
+			s.first = remote
+		}
+		if now.After(s.failedAt.Add(addressTTL)) {
+			s.failed = nil
+		}
+		s.failed, s.failedAt = append(slices.Clip(s.failed), res.Failed...), now
+	case err != nil && res.Status == 0 && (class == fetch.Connect || class == fetch.Timeout):
+		s.failed, s.first = nil, netip.Addr{}
+		if s.silent = remote; !remote.IsValid() && len(s.list) > 0 {
+			s.silent = s.best(now)[0]
+		}
+	case remote.IsValid():
+		s.failed, s.first = nil, remote
+		if s.silent == remote {
+			s.silent = netip.Addr{}
+		}
+	}
+	b.sites[site] = s
 }
 
-// join looks up where a URL is to be asked for, and has the lease join that
-// address's group. ErrGroupBusy means that the group may not be contacted now: the
+// join looks up where a URL is to be asked for, and has the lease join the group of
+// the first address. ErrGroupBusy means that the group may not be contacted now: the
 // lease must be handed back uncontacted. Other errors are of the lookup, or the
 // frontier's.
-func (r *run) join(ctx context.Context, l *frontier.Lease, url string) (netip.Addr, error) {
+func (r *run) join(ctx context.Context, l *frontier.Lease, url string) ([]netip.Addr, error) {
 	c := r.c
-	addr, err := c.addresses.find(ctx, url, c.now())
-	if err != nil || !addr.IsValid() || c.opts.Groups.exempt(addr) || assigned(l.Group) {
-		return addr, err
+	addrs, err := c.addresses.find(ctx, url, c.now())
+	if err != nil || len(addrs) == 0 {
+		return nil, err
+	}
+	return addrs, r.joinAddress(l, addrs[0])
+}
+
+// joinAddress has a lease join an address's group, before it is contacted.
+func (r *run) joinAddress(l *frontier.Lease, addr netip.Addr) error {
+	c := r.c
+	if c.addresses == nil || c.opts.Groups.exempt(addr) || assigned(l.Group) {
+		return nil
 	}
 	if err := c.widen(addr); err != nil {
-		return addr, err
+		return err
 	}
-	return addr, c.frontier.Join(l, addr.String())
+	return c.frontier.Join(l, addr.String())
 }
 
 // widen lets as many hosts of an address be contacted at once as the options say,

@@ -51,7 +51,7 @@ func (w *addressedWeb) Addresses(_ context.Context, url string) ([]netip.Addr, e
 
 func (w *addressedWeb) Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error) {
 	w.mu.Lock()
-	w.asked[r.URL] = append(w.asked[r.URL], r.Addr)
+	w.asked[r.URL] = append(w.asked[r.URL], append(slices.Clip(r.Addrs), netip.Addr{})[0])
 	w.mu.Unlock()
 	return w.fakeWeb.Fetch(ctx, r)
 }
@@ -266,5 +266,104 @@ func TestFailuresAreToldToTheFrontier(t *testing.T) {
 			},
 		}, "http://a.example/")
 		require.Equal(t, []frontier.Failure{frontier.FailureTooMany, frontier.FailureTooMany}, kinds)
+	})
+}
+
+// someSilent is an addressedWeb at whose dead addresses no connection is to be had.
+type someSilent struct {
+	*addressedWeb
+	dead map[netip.Addr]bool
+
+	tries map[netip.Addr]int // guarded by mu
+}
+
+// Fetch implements Fetcher as fetch.Fetcher does.
+func (w *someSilent) Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error) {
+	var failed []netip.Addr
+	fail := func(err error) (*fetch.Result, error) {
+		now := time.Now()
+		return &fetch.Result{URL: r.URL, Started: now, Ended: now, Failed: failed}, err
+	}
+	for i, a := range r.Addrs {
+		if i > 0 {
+			if err := r.Contact(a); err != nil {
+				return fail(&fetch.Error{URL: r.URL, Err: err})
+			}
+		}
+		w.mu.Lock()
+		w.tries[a]++
+		w.mu.Unlock()
+		if w.dead[a] {
+			failed = append(failed, a)
+			continue
+		}
+		r.Addrs = r.Addrs[i:]
+		res, err := w.addressedWeb.Fetch(ctx, r)
+		res.Remote, res.Failed = netip.AddrPortFrom(a, 80), failed
+		return res, err
+	}
+	return fail(&fetch.Error{URL: r.URL, Class: fetch.Connect})
+}
+
+// gapsAt requires that contacts with the address that was really asked come no
+// closer than d.
+func (w *someSilent) gapsAt(t *testing.T, addr netip.Addr, d time.Duration) (n int) {
+	t.Helper()
+	last := time.Time{}
+	at := map[string]int{}
+	for _, r := range w.requests("") {
+		where := w.asked[r.url][at[r.url]]
+		at[r.url]++
+		if where != addr {
+			continue
+		}
+		if gap := r.start.Sub(last); n > 0 && gap < d {
+			t.Errorf("%s was asked for %v after the last contact with %s", r.url, gap, addr)
+		}
+		n, last = n+1, r.end
+	}
+	return n
+}
+
+// A host's second address is shared with others: it is polite to them together, and
+// nothing fails because the first does not answer.
+func TestTheAddressThatAnswersIsTheOneToBePoliteTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead, shared := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		w := &someSilent{addressedWeb: newAddressedWeb(nil), dead: map[netip.Addr]bool{dead: true}, tries: map[netip.Addr]int{}}
+		w.at["b.example"], w.at["c.example"] = []netip.Addr{shared}, []netip.Addr{shared}
+		var seeds []string
+		for i := range 5 {
+			host := fmt.Sprintf("a%d.example", i)
+			w.at[host] = []netip.Addr{dead, shared}
+		}
+		for host := range w.at {
+			w.site(host, 6)
+			seeds = append(seeds, "http://"+host+"/")
+		}
+		fo := frontier.Options{GroupDelay: frontier.FixedDelay(3 * time.Second)}
+		p := crawl(t, w.fakeWeb, fo, Options{Fetcher: w}, seeds...)
+		assert.EqualValues(t, 42, p.Pages)
+		assert.Zero(t, p.Frontier.Done[frontier.Failed], "all addresses are tried within an attempt")
+		assert.Zero(t, p.Unreachable)
+		assert.Equal(t, 49, w.gapsAt(t, shared, 3*time.Second))
+		assert.LessOrEqual(t, w.tries[dead], 10, "which address answers is remembered")
+	})
+}
+
+// Two dead addresses that others keep busy end in a failure, not in hand-backs without end.
+func TestNoAddressAnswersAndEachIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		w := &someSilent{addressedWeb: newAddressedWeb(nil), dead: map[netip.Addr]bool{}, tries: map[netip.Addr]int{}}
+		d1, d2 := one.Next().Next(), two.Next().Next()
+		w.dead[d1], w.dead[d2] = true, true
+		w.at["dead.example"] = []netip.Addr{d1, d2}
+		w.at["x.example"], w.at["y.example"] = []netip.Addr{d1}, []netip.Addr{d2} // they keep both busy
+		w.site("dead.example", 1)
+		fo := frontier.Options{GroupDelay: frontier.FixedDelay(20 * time.Second), Retry: frontier.Retries(2, time.Second)}
+		p := crawl(t, w.fakeWeb, fo, Options{Fetcher: w, RobotsTries: 2}, "http://dead.example/", "http://x.example/", "http://y.example/")
+		assert.Zero(t, p.Pages)
+		assert.LessOrEqual(t, w.tries[d1]+w.tries[d2], 20)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -215,17 +216,19 @@ func (r *run) cutAfterGrace(cut context.CancelFunc, finished <-chan struct{}) {
 const longRetryAfter = time.Minute
 
 // fetch sends a request under a lease, which joins the group of the address that
-// is contacted. It fails with the errors of join, too: then nothing was sent.
+// is contacted. It fails with the errors of join, too: then nothing was sent, though
+// addresses may have been tried that do not answer (attempted).
 func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	margin := min(time.Second, l.Deadline.Sub(l.LeasedAt)/10) // for closing the connection in time
 	ctx, cancel := context.WithDeadline(r.fetches, l.Deadline.Add(-margin))
 	defer cancel()
 	var res *fetch.Result
 	began := time.Now()
-	addr, err := r.join(ctx, l, q.URL)
+	addrs, err := r.join(ctx, l, q.URL)
 	r.c.counters.lookup.Add(int64(time.Since(began)))
 	if err == nil {
-		q.Addr, r.sent = addr, true
+		q.Addrs, r.sent = addrs, true
+		q.Contact = func(a netip.Addr) error { return r.joinAddress(l, a) }
 		res, err = r.c.opts.fetcher(q.URL).Fetch(ctx, q)
 	}
 	if res == nil {
@@ -233,9 +236,7 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	}
 	r.c.counters.lookup.Add(int64(res.Timing.DNS))
 	r.c.counters.fetching.Add(int64(time.Since(began)))
-	if class := fetch.ClassOf(err); err != nil && res.Status == 0 && (class == fetch.Connect || class == fetch.Timeout) {
-		r.c.addresses.avoid(q.URL, addr)
-	}
+	r.c.addresses.note(q.URL, res, err, r.c.now())
 	r.c.counters.bytes.Add(res.Bytes)
 	if res.RetryAfter > longRetryAfter {
 		r.c.log.Info("a host asks to be left alone for long", "url", fetch.Redact(q.URL), "status", res.Status,
@@ -247,6 +248,9 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 
 // stopped reports whether err is of a fetch that the run itself has cut.
 func (r *run) stopped(err error) bool { return err != nil && r.fetches.Err() != nil }
+
+// attempted reports whether addresses were tried for a fetch that was not sent.
+func attempted(res *fetch.Result) bool { return len(res.Failed) > 0 || res.Remote.IsValid() }
 
 // uncontacted reports whether err ended a fetch before it began: the frontier
 // would not have the host contacted under this lease.

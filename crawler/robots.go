@@ -88,7 +88,7 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		URL: a.target, MaxBody: robots.MaxSize, Header: http.Header{"Accept": {"text/plain,*/*;q=0.8"}},
 	})
 	if uncontacted(err) {
-		return a.busy(slot, err)
+		return a.busy(slot, res, err)
 	}
 	defer res.Close()
 	c.counters.robots.Add(1)
@@ -135,9 +135,14 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 
 // busy gives a slot back whose group may not be contacted now, or that was lost.
 // Of another host, which is in that group now, the slot is asked for again.
-func (a *inquiry) busy(slot frontier.Lease, err error) (nextHost string, _ error) {
+func (a *inquiry) busy(slot frontier.Lease, res *fetch.Result, err error) (nextHost string, _ error) {
 	if errors.Is(err, frontier.ErrGroupBusy) {
-		err = a.c.frontier.Done(slot, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, RetryAfter: rejoin})
+		o := frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, RetryAfter: rejoin}
+		if attempted(res) {
+			o = contactOutcome(res)
+			o.Result, o.RetryAfter = frontier.Requeue, rejoin
+		}
+		err = a.c.frontier.Done(slot, o)
 		if slot.Host != a.host && err == nil {
 			return slot.Host, nil
 		}

@@ -91,6 +91,8 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	}
 	res, err := r.fetch(&l, q)
 	switch {
+	case errors.Is(err, frontier.ErrGroupBusy) && attempted(res):
+		return false, r.done(l, frontier.Outcome{Result: frontier.Requeue, Ended: res.Ended, Duration: max(res.Duration(), 1), CrawlDelay: delay})
 	case errors.Is(err, frontier.ErrGroupBusy):
 		return false, r.handBack(l, 0, delay)
 	case uncontacted(err):

@@ -8,13 +8,13 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 )
 
-// Addresses returns the addresses of a URL's host as Fetch would find them, IPv4
-// first, in order, without those that may not be contacted; name one of them in Request.Addr to have the request sent
-// there. There are none if Fetch does not look them up: through a Proxy, or with a
+// Addresses returns the addresses of a URL's host as Fetch would try them, without
+// those that may not be contacted: in order, IPv4 and IPv6 in turn, a family that
+// this machine has no route for last. Name them in Request.Addrs to have the request
+// sent to one of them. There are none if Fetch does not look them up: through a Proxy, or with a
 // Dial but no Lookup. Errors are of type *Error.
 func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, error) {
 	if f.opts.unlooked() {
@@ -51,21 +51,11 @@ func (o *Options) addresses(ctx context.Context, rawURL, to string) ([]netip.Add
 			return nil, &Error{URL: rawURL, Class: classify(ctx, err), Err: err}
 		}
 	}
-	found, err = o.permitted(ordered(found), named)
+	found, err = o.permitted(o.routes.ordered(found), named)
 	if err != nil {
 		return nil, &Error{URL: rawURL, Class: Blocked, Err: err}
 	}
 	return found, nil
-}
-
-// ordered are addresses without repetition, IPv4 before IPv6.
-func ordered(found []netip.Addr) []netip.Addr {
-	addrs := make([]netip.Addr, len(found))
-	for i, a := range found {
-		addrs[i] = a.Unmap()
-	}
-	slices.SortFunc(addrs, netip.Addr.Compare)
-	return slices.Compact(addrs)
 }
 
 func portOf(u *url.URL) string {

@@ -39,8 +39,8 @@ func TestAddresses(t *testing.T) {
 	}
 	f := newFetcher(t, o)
 	for url, want := range map[string][]netip.Addr{
-		"http://many.example/":   addrs("192.0.2.1", "192.0.2.9", "2001:db8::1"),
-		"http://alias.example/":  addrs("192.0.2.1", "192.0.2.9", "2001:db8::1"),
+		"http://many.example/":   addrs("192.0.2.1", "2001:db8::1", "192.0.2.9"),
+		"http://alias.example/":  addrs("192.0.2.1", "2001:db8::1", "192.0.2.9"),
 		"http://fixed.example/":  addrs("192.0.2.7"),
 		"http://127.0.0.1:8080/": addrs("127.0.0.1"),
 		"http://[::1]/":          addrs("::1"),
@@ -77,7 +77,7 @@ func TestRequestGoesToItsAddress(t *testing.T) {
 	port, err := strconv.Atoi(u.Port())
 	require.NoError(t, err)
 	f := newFetcher(t, Options{Resolve: map[string]string{"a.example": "192.0.2.1:" + strconv.Itoa(port)}})
-	res, err := f.Fetch(t.Context(), Request{URL: "http://a.example/", Addr: netip.MustParseAddr("127.0.0.1")})
+	res, err := f.Fetch(t.Context(), Request{URL: "http://a.example/", Addrs: addrs("127.0.0.1")})
 	require.NoError(t, err)
 	assert.Equal(t, "a.example", body(t, res))
 }

@@ -17,7 +17,7 @@ import (
 // connKey says which requests may share a connection.
 type connKey struct {
 	scheme, address string     // host and port as the URL has them
-	at              netip.Addr // Request.Addr
+	at              netip.Addr // the first of Request.Addrs, or the one that answered
 }
 
 // conn is a connection to a server, and the HTTP client that owns it. One request
@@ -40,16 +40,18 @@ func (c *conn) usable() bool { return c.http.Err() == nil && c.http.Available() 
 
 // dialling is what open and dial tell each other through net/http.
 type dialling struct {
-	at     netip.Addr // to be contacted; not valid: what the host's name says
-	wire   *timedConn
-	timing *Timing
+	addrs   []netip.Addr // to be contacted; none: what the host's name says
+	contact func(netip.Addr) error
+	at      netip.Addr // that was connected to; not valid if another's Dial knows
+	wire    *timedConn
+	res     *Result
 }
 
 type diallingKey struct{}
 
 // open makes a new connection.
-func (f *Fetcher) open(ctx context.Context, key connKey, t *Timing) (*conn, error) {
-	d := &dialling{at: key.at, timing: t}
+func (f *Fetcher) open(ctx context.Context, key connKey, r Request, res *Result) (*conn, error) {
+	d, t := &dialling{addrs: r.Addrs, contact: r.Contact, res: res}, &res.Timing
 	began := time.Now()
 	h, err := f.transport.NewClientConn(context.WithValue(ctx, diallingKey{}, d), key.scheme, key.address)
 	if key.scheme == "https" && d.wire != nil {
@@ -60,6 +62,9 @@ func (f *Fetcher) open(ctx context.Context, key connKey, t *Timing) (*conn, erro
 			_ = d.wire.Close()
 		}
 		return nil, err
+	}
+	if key.at.IsValid() {
+		key.at = d.at
 	}
 	return &conn{key: key, http: h, wire: d.wire}, nil
 }
@@ -81,11 +86,11 @@ func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return d.wire, nil
 }
 
-// connect finds the addresses of a host and connects to the first that answers.
+// connect finds the addresses of a host and connects to one that answers.
 // What may not be contacted is not: addresses are judged here, after the lookup.
 func (o *Options) connect(ctx context.Context, network, addr string, d *dialling) (net.Conn, error) {
 	began := time.Now()
-	defer func() { d.timing.Connect = time.Since(began) - d.timing.DNS }()
+	defer func() { d.res.Timing.Connect = time.Since(began) - d.res.Timing.DNS }()
 	if o.Proxy != nil { // addr is the proxy's
 		return o.Dial(ctx, network, addr)
 	}
@@ -96,8 +101,8 @@ func (o *Options) connect(ctx context.Context, network, addr string, d *dialling
 	}
 	var found []netip.Addr
 	switch literal, err := netip.ParseAddr(host); {
-	case d.at.IsValid():
-		found = []netip.Addr{d.at}
+	case len(d.addrs) > 0:
+		found = d.addrs
 	case err == nil:
 		found = []netip.Addr{literal}
 	case o.Lookup == nil: // the user's Dial looks names up
@@ -107,32 +112,16 @@ func (o *Options) connect(ctx context.Context, network, addr string, d *dialling
 		if found, err = o.Lookup(ctx, host); err == nil && len(found) == 0 {
 			err = &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
 		}
-		d.timing.DNS = time.Since(began)
+		d.res.Timing.DNS = time.Since(began)
 		if err != nil {
 			return nil, err
 		}
-		found = ordered(found)
+		found = o.routes.ordered(found)
 	}
 	if found, err = o.permitted(found, named); err != nil {
 		return nil, err
 	}
-	return o.connectTo(ctx, network, port, found, named)
-}
-
-// connectTo tries addresses in turn, each for its share of the time that is left.
-func (o *Options) connectTo(ctx context.Context, network, port string, addrs []netip.Addr, named netip.Addr) (c net.Conn, err error) {
-	for i, a := range addrs {
-		part, cancel := ctx, context.CancelFunc(func() {})
-		if deadline, ok := ctx.Deadline(); ok && i < len(addrs)-1 {
-			part, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addrs)-i))
-		}
-		c, err = o.Dial(part, network, net.JoinHostPort(a.String(), port))
-		cancel()
-		if c, err = o.guarded(c, named, err); err == nil || ctx.Err() != nil {
-			break
-		}
-	}
-	return c, err
+	return o.connectTo(ctx, network, port, found, named, d)
 }
 
 // permitted keeps the addresses that may be contacted; named is one that the

@@ -96,6 +96,12 @@ type unwantedError struct{ err error }
 func (e unwantedError) Error() string { return e.err.Error() }
 func (e unwantedError) Unwrap() error { return e.err }
 
+// contactError marks what Request.Contact said.
+type contactError struct{ err error }
+
+func (e contactError) Error() string { return e.err.Error() }
+func (e contactError) Unwrap() error { return e.err }
+
 func isTimeout(err error) bool {
 	e, ok := errors.AsType[net.Error](err)
 	return ok && e.Timeout() || errors.Is(err, os.ErrDeadlineExceeded)
@@ -108,6 +114,9 @@ func classify(ctx context.Context, err error) Class {
 	}
 	if _, ok := errors.AsType[unwantedError](err); ok {
 		return Unwanted
+	}
+	if _, ok := errors.AsType[contactError](err); ok {
+		return Other
 	}
 	if ctx.Err() == context.DeadlineExceeded {
 		return Timeout

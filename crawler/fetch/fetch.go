@@ -27,9 +27,15 @@ type Request struct {
 	// MaxBody and Timeout replace those of the Fetcher's Options if positive.
 	MaxBody int64
 	Timeout time.Duration
-	// Addr, if valid, is the address to connect to: one of Addresses. It means
-	// nothing through a Proxy.
-	Addr netip.Addr
+	// Addrs, if any, are where to connect to, best first: Addresses of the host. The
+	// others are tried when the first does not answer. They mean nothing through a
+	// Proxy.
+	Addrs []netip.Addr
+	// Contact, if set, is asked before another address than the first of Addrs is
+	// contacted: when it is tried because those before have failed or, if it was
+	// dialled because they were silent, before a byte is sent. After an error Fetch
+	// sends nothing and returns it, wrapped.
+	Contact func(netip.Addr) error
 	// Admit, if set, is asked when the header of an answer has come. After an
 	// error the body is not read: the Result has none, and Fetch returns an *Error
 	// of the class Unwanted with Admit's error in it.
@@ -52,8 +58,10 @@ type Result struct {
 	Bytes int64
 	// Cookies is how many of the answer's cookies the Jar was given; 0 without one.
 	Cookies int
-	// Remote is the address that answered, or the proxy's.
+	// Remote is the address that was connected to, or the proxy's. Failed are those
+	// that were tried before, and refused a connection.
 	Remote netip.AddrPort
+	Failed []netip.Addr
 	// Started is before the connection was dialled. Ended is after the last byte
 	// was read or, if the server might have sent more, after the connection was
 	// closed.
@@ -134,7 +142,9 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 	defer cancel()
 	key := connKey{scheme: req.URL.Scheme, address: net.JoinHostPort(req.URL.Hostname(), portOf(req.URL))}
 	if f.opts.Proxy == nil {
-		key.at = r.Addr
+		if len(r.Addrs) > 0 {
+			key.at = r.Addrs[0]
+		}
 	} else if a, err := netip.ParseAddr(req.URL.Hostname()); err == nil { // names are the proxy's to judge
 		if err := f.opts.Networks.Check(a); err != nil {
 			res.Ended = res.Started
@@ -174,7 +184,7 @@ func (f *Fetcher) exchange(ctx context.Context, key connKey, req *http.Request, 
 		}
 		res.Timing, res.Ended = Timing{}, time.Time{}
 	}
-	c, err := f.open(ctx, key, &res.Timing)
+	c, err := f.open(ctx, key, r, res)
 	if err != nil {
 		return false, err
 	}
@@ -197,9 +207,7 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *http.Request, r R
 			res.Ended = time.Now()
 		}
 	}()
-	if a, ok := c.wire.RemoteAddr().(*net.TCPAddr); ok {
-		res.Remote = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
-	}
+	res.Remote = remoteOf(c.wire)
 	sent := time.Now()
 	resp, err := c.http.RoundTrip(req.WithContext(ctx))
 	res.Timing.Header = time.Since(sent)

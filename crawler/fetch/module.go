@@ -120,19 +120,17 @@ type Contact struct {
 	closed bool       // guarded by mu
 }
 
-// Dial connects to the URL's host and port, at Request.Addr if it says one, or else
-// at the first address that may be contacted and answers.
+// Dial connects to the URL's host and port, at one of Request.Addrs if it has some, or
+// else at an address that may be contacted and answers.
 func (c *Contact) Dial(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.DialTimeout)
 	defer cancel()
-	raw, err := c.opts.connect(ctx, "tcp", c.address, &dialling{at: c.Request.Addr, timing: &c.Result.Timing})
+	raw, err := c.opts.connect(ctx, "tcp", c.address, &dialling{addrs: c.Request.Addrs, contact: c.Request.Contact, res: c.Result})
 	if err != nil {
 		return nil, err
 	}
-	if a, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
-		c.remote = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
-		c.Result.Remote = c.remote
-	}
+	c.remote = remoteOf(raw)
+	c.Result.Remote = c.remote
 	c.asked = time.Now()
 	return c.keep(raw)
 }
@@ -145,7 +143,7 @@ func (c *Contact) DialPort(ctx context.Context, port uint16) (*Conn, error) {
 	var raw net.Conn
 	var err error
 	if a := c.remote.Addr(); a.IsValid() {
-		raw, err = c.opts.connectTo(ctx, "tcp", number, []netip.Addr{a}, a) // judged before
+		raw, err = c.opts.connectTo(ctx, "tcp", number, []netip.Addr{a}, a, &dialling{res: new(Result)}) // judged before
 	} else { // a Dial of the user's own knows the way
 		host, _, _ := net.SplitHostPort(c.address)
 		raw, err = c.opts.Dial(ctx, "tcp", net.JoinHostPort(host, number))

@@ -95,7 +95,7 @@ func TestFetchContactsNoInternalAddress(t *testing.T) {
 		assert.Zero(t, res.Status)
 		_, err = f.Addresses(t.Context(), u)
 		assert.Equal(t, Blocked, ClassOf(err), u)
-		_, err = f.Fetch(t.Context(), Request{URL: "http://public.example:" + port + "/", Addr: netip.MustParseAddr("127.0.0.1")})
+		_, err = f.Fetch(t.Context(), Request{URL: "http://public.example:" + port + "/", Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}})
 		assert.Equal(t, Blocked, ClassOf(err), "an address that was looked up earlier is judged, too")
 	}
 	assert.Zero(t, asked.Load())
@@ -123,7 +123,7 @@ func TestFetchIsNotRebound(t *testing.T) {
 	u := "http://rebind.example:" + port + "/"
 	list, err := f.Addresses(t.Context(), u)
 	require.NoError(t, err)
-	_, err = f.Fetch(t.Context(), Request{URL: u, Addr: list[0]})
+	_, err = f.Fetch(t.Context(), Request{URL: u, Addrs: list})
 	assert.Equal(t, Connect, ClassOf(err))
 	assert.Equal(t, "8.8.8.8:"+port, <-dialled, "the address that was judged, not what the name says now")
 	_, err = get(t, f, u)

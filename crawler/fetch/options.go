@@ -87,6 +87,8 @@ type Options struct {
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// TLS configures https. Nil means the system's roots.
 	TLS *tls.Config
+
+	routes *routes
 }
 
 func (o Options) withDefaults() Options {
@@ -131,6 +133,7 @@ func (o Options) withDefaults() Options {
 		}
 		o.Dial = new(net.Dialer).DialContext
 	}
+	o.routes = new(routes)
 	return o
 }
 

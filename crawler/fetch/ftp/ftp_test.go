@@ -203,11 +203,11 @@ func TestAddresses(t *testing.T) {
 	assert.Equal(t, fetch.BadURL, fetch.ClassOf(err))
 	o := quick(s)
 	o.Resolve["a.example"] = "192.0.2.1:" + strings.Split(s.addr(), ":")[1]
-	_, body, err := get(t, o, fetch.Request{URL: "ftp://a.example/index.html", Addr: netip.MustParseAddr("127.0.0.1")})
+	_, body, err := get(t, o, fetch.Request{URL: "ftp://a.example/index.html", Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}})
 	assert.Equal(t, fetch.Blocked, fetch.ClassOf(err), "an address that was not looked up here is judged")
 	assert.Empty(t, body)
 	o.Networks.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	_, body, err = get(t, o, fetch.Request{URL: "ftp://a.example/index.html", Addr: netip.MustParseAddr("127.0.0.1")})
+	_, body, err = get(t, o, fetch.Request{URL: "ftp://a.example/index.html", Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}})
 	require.NoError(t, err)
 	assert.NotEmpty(t, body)
 }
