@@ -77,16 +77,19 @@ type Quarantine struct {
 	// MaxProbe bounds the interval. Zero means a day, or Probe if that is longer.
 	MaxProbe time.Duration
 	// Probes is how many probes may fail in a row, 1 to 250, until the host is
-	// given up: its URLs leave, reported like those whose tries are used up. Until
-	// its next probe would be due those that come are given up as well; the first
-	// that comes later is that probe. Paused and blocked hosts, and paused crawls,
-	// keep their URLs.
+	// given up: its URLs leave, reported like those whose tries are used up, and
+	// EventHostGivenUp tells how many. Until its next probe would be due those that
+	// come are given up as well; the first that comes later is that probe. Paused
+	// and blocked hosts, and paused crawls, keep their URLs.
 	//
-	// Zero means any number: its URLs wait until the host returns, and Next waits
-	// with them. That is right for a crawl that goes on for weeks, in which a host
-	// may be away for days; a crawl that shall end needs a bound. With 3 and the
-	// default intervals a host is given up 70 minutes after it came into quarantine.
+	// Zero means 10: with the default intervals a host is given up 3 days and 18
+	// hours after it came into quarantine, so that it survives a weekend. With 3 it
+	// is 70 minutes. With a Scheduler, whose URLs come again for ever, zero means
+	// Forever.
 	Probes int
+	// Forever lets the URLs of a host wait until it returns, however many probes
+	// fail, and Next waits with them. Probes must be zero then.
+	Forever bool
 }
 
 func (b Backoff) withDefaults() Backoff {
@@ -105,7 +108,7 @@ func (b Backoff) withDefaults() Backoff {
 	return b
 }
 
-func (q Quarantine) withDefaults() Quarantine {
+func (q Quarantine) withDefaults(visitsAgain bool) Quarantine {
 	if q.After == 0 {
 		q.After = 8
 	}
@@ -114,6 +117,13 @@ func (q Quarantine) withDefaults() Quarantine {
 	}
 	if q.MaxProbe == 0 {
 		q.MaxProbe = max(24*time.Hour, q.Probe)
+	}
+	switch {
+	case q.Probes != 0 || q.Forever:
+	case visitsAgain:
+		q.Forever = true
+	default:
+		q.Probes = defaultProbes
 	}
 	return q
 }
@@ -138,15 +148,19 @@ func (q Quarantine) check() (errs []error) {
 	if q.Probe < time.Millisecond || q.MaxProbe < q.Probe || q.MaxProbe > maxDelay {
 		errs = append(errs, fmt.Errorf("Quarantine has Probe %v and MaxProbe %v; want 1ms <= Probe <= MaxProbe <= %v", q.Probe, q.MaxProbe, maxDelay))
 	}
-	if q.Probes < 0 || q.Probes > maxProbes {
-		errs = append(errs, fmt.Errorf("Quarantine.Probes is %d; want 1 to %d, or 0 for any number", q.Probes, maxProbes))
+	switch {
+	case q.Forever && q.Probes != 0:
+		errs = append(errs, fmt.Errorf("Quarantine has Probes %d and Forever; want one of them", q.Probes))
+	case !q.Forever && (q.Probes < 1 || q.Probes > maxProbes):
+		errs = append(errs, fmt.Errorf("Quarantine.Probes is %d; want 1 to %d, or Forever", q.Probes, maxProbes))
 	}
 	return errs
 }
 
 const (
-	maxProbes = 250    // that Quarantine.Probes may allow
-	maxAfter  = 10_000 // failed contacts until a quarantine
+	maxProbes     = 250    // that Quarantine.Probes may allow
+	defaultProbes = 10     // over 3 days and 18 hours: more than a weekend
+	maxAfter      = 10_000 // failed contacts until a quarantine
 
 	quietGaps   = 200 // without a failure until a step is taken back
 	searchAfter = 2   // good contacts until a step is taken back soon

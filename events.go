@@ -43,9 +43,10 @@ const (
 	// EventStoreError: the Spill failed with Err; Reason tells what was tried, and
 	// Count how many URLs it concerns, if any.
 	EventStoreError
-	// EventHostGivenUp: Count probes of Host failed, and its URLs are given up, for
-	// each of which there is an EventURLGivenUp; it is probed again, if URLs come,
-	// at Until.
+	// EventHostGivenUp: as many probes of Host failed as Quarantine.Probes allows
+	// (Reason), and its Count URLs that wait are given up. For each there is an
+	// EventURLGivenUp, also for those that come before Until; a URL that comes later
+	// is its next probe.
 	EventHostGivenUp
 )
 

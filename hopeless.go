@@ -1,4 +1,4 @@
-// This file gives up the URLs of hosts that did not come back: so many probes
+// This file gives up the URLs of hosts that did not come back: as many probes
 // failed as Quarantine.Probes allows.
 //
 // Where such a host is settled it is put on a list (despair), and somebody takes
@@ -23,7 +23,7 @@ func (c *core) hopeless(id uint32, now int64) bool {
 }
 
 // lost reports whether so many probes failed in a row that the host is given up.
-func (t *trouble) lost(q *Quarantine) bool { return q.Probes > 0 && int(t.probes) > q.Probes }
+func (t *trouble) lost(q *Quarantine) bool { return !q.Forever && int(t.probes) > q.Probes }
 
 // despair lists a host whose URLs shall be given up.
 func (c *core) despair(id uint32, now int64) {

@@ -98,7 +98,7 @@ func TestHostIsGivenUpAfterItsProbes(t *testing.T) {
 		}
 		g.all(t, 500)
 		require.Len(t, g.events, 501)
-		require.Equal(t, frontier.Event{Kind: frontier.EventHostGivenUp, Time: g.events[0].Time, Host: "dead.example", Count: 2, Until: g.events[0].Time.Add(40 * time.Minute)}, g.events[0])
+		require.Equal(t, frontier.Event{Kind: frontier.EventHostGivenUp, Time: g.events[0].Time, Host: "dead.example", Count: 500, Reason: "2 probes failed", Until: g.events[0].Time.Add(40 * time.Minute)}, g.events[0])
 		for _, e := range g.events[1:] {
 			require.Equal(t, frontier.EventURLGivenUp, e.Kind)
 			require.Equal(t, "host given up", e.Reason)
@@ -109,17 +109,57 @@ func TestHostIsGivenUpAfterItsProbes(t *testing.T) {
 	})
 }
 
-// By default the URLs of a host that only fails are kept for as long as it takes.
-func TestHostIsNotGivenUpByDefault(t *testing.T) {
-	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(sec)}, func(t *testing.T, w *world) {
-		w.addMany("dead.example", 5)
-		for range 300 {
-			require.NoError(t, w.f.Done(w.next(), failing(frontier.FailureConnect)))
+// By default a crawl with a host that is dead ends, after days, and all that did not
+// get their page are reported.
+func TestCrawlWithADeadHostEndsByDefault(t *testing.T) {
+	g := &graves{urls: map[string]int{}}
+	inBothWorlds(t, frontier.Options{OnGiveUp: g.options().OnGiveUp, OnEvent: g.options().OnEvent}, func(t *testing.T, w *world) {
+		g.urls, g.events = map[string]int{}, nil
+		w.addMany("dead.example", 3)
+		contacts := 0
+		for ; ; contacts++ {
+			l, at, err := w.tryNext()
+			if errors.Is(err, frontier.ErrExhausted) {
+				break
+			}
+			if errors.Is(err, frontier.ErrNotDue) {
+				w.clk.Set(at)
+				l = w.next()
+			}
+			require.NoError(t, w.f.Done(l, failing(frontier.FailureConnect)))
+			require.Less(t, contacts, 50)
 		}
-		require.EqualValues(t, 5, w.f.Stats().Waiting)
-		require.NoError(t, w.f.Done(w.next(), frontier.Outcome{}))
-		require.Len(t, w.rest(), 4)
+		require.Equal(t, 18, contacts, "8 failures and 10 probes")
+		require.Greater(t, w.at(), 3*24*time.Hour)
+		require.Less(t, w.at(), 4*24*time.Hour)
+		require.EqualValues(t, 3, w.f.Stats().GivenUp)
+		require.NoError(t, w.f.Close())
+		g.all(t, 3)
+		require.Equal(t, frontier.EventHostGivenUp, g.events[0].Kind)
+		require.EqualValues(t, 3, g.events[0].Count)
+		w.open()
 	})
+}
+
+// The URLs of a host that only fails are kept for as long as it takes if that is set,
+// and if they come again for ever.
+func TestHostIsNeverGivenUp(t *testing.T) {
+	for name, o := range map[string]frontier.Options{
+		"forever":   {Delay: frontier.FixedDelay(sec), Quarantine: frontier.Quarantine{Forever: true}},
+		"scheduler": {Delay: frontier.FixedDelay(sec), Scheduler: frontier.SchedulerFunc(func(frontier.Visit) time.Time { return time.Time{} })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBothWorlds(t, o, func(t *testing.T, w *world) {
+				w.addMany("dead.example", 5)
+				for range 300 {
+					require.NoError(t, w.f.Done(w.next(), failing(frontier.FailureConnect)))
+				}
+				require.EqualValues(t, 5, w.f.Stats().Waiting)
+				require.NoError(t, w.f.Done(w.next(), frontier.Outcome{}))
+				require.Len(t, w.rest(), 4)
+			})
+		})
+	}
 }
 
 // URLs of a host that was given up are given up as they come, until its next

@@ -25,6 +25,7 @@ func drawQuarantine(t *rapid.T) frontier.Quarantine {
 	if q.Probes = rapid.IntRange(0, 2).Draw(t, "probes"); q.Probes > 0 {
 		q.After = rapid.IntRange(1, 2).Draw(t, "after")
 	}
+	q.Forever = q.Probes == 0
 	return q
 }
 

@@ -136,7 +136,7 @@ func (o Options) withDefaults() Options {
 	if o.Retry == nil {
 		o.Retry = DefaultRetries()
 	}
-	o.Backoff, o.Quarantine = o.Backoff.withDefaults(), o.Quarantine.withDefaults()
+	o.Backoff, o.Quarantine = o.Backoff.withDefaults(), o.Quarantine.withDefaults(o.Scheduler != nil)
 	if o.Clock == nil {
 		o.Clock = systemClock{}
 	}

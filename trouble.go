@@ -6,7 +6,10 @@
 
 package frontier
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // troubleBytes is what an entry of core.troubles takes, about.
 const troubleBytes = 96
@@ -82,15 +85,17 @@ func (f *Frontier) contactLocked(id uint32, token uint64, p *plan) {
 	} else if t.over() != old.over() || t.fails != old.fails || t.quiet != old.quiet || t.usual != old.usual {
 		h.set(behind)
 	}
-	f.tellTroubleLocked(h, &old, &t)
+	f.tellTroubleLocked(h, &old, &t, p.spared)
 }
 
-// tellTroubleLocked tells of a change for the worse, or its end.
-func (f *Frontier) tellTroubleLocked(h *host, old, t *trouble) {
+// tellTroubleLocked tells of a change for the worse, or its end. own says that a URL
+// waits again that is not in a queue yet.
+func (f *Frontier) tellTroubleLocked(h *host, old, t *trouble, own bool) {
 	e := Event{Host: string(f.core.name(h))}
 	switch {
 	case t.lost(&f.opts.Quarantine) && !old.lost(&f.opts.Quarantine):
-		e.Kind, e.Count = EventHostGivenUp, int64(t.probes-1)
+		e.Kind, e.Count = EventHostGivenUp, int64(h.waiting)+int64(btoi(own))
+		e.Reason = fmt.Sprintf("%d probes failed", t.probes-1)
 		e.Until = f.wall(f.last + int64(f.opts.Quarantine.interval(t.probes)))
 	case t.probes > 0 && old.probes == 0:
 		e.Kind, e.Count = EventHostQuarantined, int64(t.fails)

@@ -50,6 +50,8 @@ func (p *paceFlags) apply(s *settings) {
 	}
 	if n := s.frontier.Quarantine.Probes; n < 0 || n > 250 {
 		s.bad("want 0 to 250", "probes")
+	} else {
+		s.frontier.Quarantine.Forever = n == 0
 	}
 	if n := s.frontier.HostConcurrency; n < 1 || n > 1024 {
 		s.bad("want 1 to 1024", "host-concurrency")

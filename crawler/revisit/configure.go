@@ -50,7 +50,7 @@ func (r *Revisits) Configure(o *frontier.Options) {
 		among = frontier.BiasedRandom(rand.Uint64())
 	}
 	o.Selector = &mixed{r: r, among: among, random: rand.New(rand.NewPCG(rand.Uint64(), 1))}
-	o.Quarantine.Probes = 0
+	o.Quarantine.Probes, o.Quarantine.Forever = 0, true
 	o.Scheduler = scheduler{r.plans, r}
 }
 
