@@ -59,37 +59,47 @@ func openFault(err error) error {
 // checkFolder finds what badger would report badly, or write over. It changes
 // nothing but a probe file.
 func checkFolder(dir string) error {
-	if dir == "" {
-		return errors.New("no folder given")
-	}
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if _, err := storeFolder(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil // badger makes it
-	case err != nil:
+	} else if err != nil {
 		return err
-	case !info.IsDir():
-		return fmt.Errorf("%s is not a folder", dir)
-	}
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	ours := len(names) == 0
-	for _, n := range names {
-		ours = ours || n.Name() == "MANIFEST"
-	}
-	if !ours && remains(names) {
-		return &frontier.CorruptError{File: "MANIFEST", Err: errors.New("file is missing")}
-	}
-	if !ours && !onlyLock(names) {
-		return fmt.Errorf("%s has no MANIFEST, but other files (%s): it is no store, or a damaged one", dir, names[0].Name())
 	}
 	probe, err := os.CreateTemp(dir, ".probe-*")
 	if err != nil {
 		return fmt.Errorf("%s cannot be written: %w", dir, err)
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// storeFolder tells whether a folder has a store. If it has none, and none can be made in
+// it, the error says why.
+func storeFolder(dir string) (bool, error) {
+	if dir == "" {
+		return false, errors.New("no folder given")
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return false, err
+	}
+	if !info.IsDir() {
+		return false, fmt.Errorf("%s is not a folder", dir)
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, n := range names {
+		if n.Name() == "MANIFEST" {
+			return true, nil
+		}
+	}
+	if remains(names) {
+		return false, &frontier.CorruptError{File: "MANIFEST", Err: errors.New("file is missing")}
+	}
+	if len(names) > 0 && !onlyLock(names) {
+		return false, fmt.Errorf("%s has no MANIFEST, but other files (%s): it is no store, or a damaged one", dir, names[0].Name())
+	}
+	return false, nil
 }
 
 // remains tells whether a folder has files of a store.

@@ -157,8 +157,17 @@ func TestKill(t *testing.T) {
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait() // killed: it has nothing more to say
 
+		left := listing(t, dir)
+		view, err := spill.OpenView(dir, small)
+		require.NoError(t, err)
+		seen, lastSeen := everything(t, view)
+		require.NoError(t, view.Close())
+		require.Equal(t, left, listing(t, dir), "a look has changed it")
+
 		s := open(t, dir, small)
 		seqs, last := everything(t, s)
+		require.Equal(t, seqs, seen)
+		require.Equal(t, last, lastSeen)
 		require.GreaterOrEqual(t, last, acked)
 		for seq := 1; seq <= acked; seq++ {
 			require.Contains(t, seqs, uint64(seq), "round %d", round)

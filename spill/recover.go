@@ -53,6 +53,9 @@ func (s *Store) Recover(ctx context.Context, r frontier.Recovery) error {
 		}
 		return fmt.Errorf("spill: recover: %w", err)
 	}
+	if err := s.view.complete(); err != nil {
+		s.opts.Logger.Warn("spill: the lock of a folder that is looked at", "error", err)
+	}
 	return nil
 }
 

@@ -24,6 +24,7 @@ type Store struct {
 	opts    Options     // read-only
 	tidyNow bool        // tidy and merge inside Checkpoint; read-only
 	policy  mergePolicy // read-only
+	view    *view       // nil but of OpenView
 
 	life   sync.RWMutex // held for reading by every call
 	closed bool         // guarded by life
@@ -113,7 +114,7 @@ func (s *Store) Close() error {
 	}
 	s.endSnapshots()
 	s.closed = true
-	if err := errors.Join(s.marks.close(), s.db.Close()); err != nil {
+	if err := errors.Join(s.marks.close(), s.db.Close(), s.view.close()); err != nil {
 		return fmt.Errorf("spill: close: %w", err)
 	}
 	return nil

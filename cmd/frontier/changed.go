@@ -101,7 +101,7 @@ func openForChanges(ctx context.Context, dir string) (*reached, error) {
 		r.Configure(&s.frontier)
 		closing = r.Close
 	}
-	c, err := openWith(ctx, dir, s.frontier, func(f *frontier.Frontier, o *console.Options) error {
+	c, err := openWith(ctx, dir, openStore, s.frontier, func(f *frontier.Frontier, o *console.Options) error {
 		crawl, err := crawler.New(f, s.crawler)
 		if err == nil {
 			o.Changed = s.recrawl.changed(f, crawl, s.crawler.Normalizer)

@@ -112,7 +112,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		defer s.names.Close()
 	}
 	if s.dir != "" {
-		store, err := spill.Open(s.dir, spill.Options{Sync: s.sync, Logger: log})
+		store, err := openStore(s.dir, spill.Options{Sync: s.sync, Logger: log})
 		if err != nil {
 			return err
 		}

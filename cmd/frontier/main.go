@@ -10,7 +10,7 @@
 // Run "frontier help" for the commands, and "frontier crawl -help" for the flags of a
 // crawl. The commands that look and change reach a running crawl over a socket in its
 // folder, which only its owner may open; of a crawl that does not run they open the
-// folder. With -json they print JSON, whose names are those of package console.
+// folder, those that only look without writing to it. With -json they print JSON, whose names are those of package console.
 //
 // The exit status is 0, or 1 if something could not be done, or not to the end, or 2 if
 // the command line or the configuration is wrong, and nothing was done.

@@ -23,8 +23,21 @@ var (
 	jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON, for programs"}
 )
 
-// operating is a command that needs a crawl, running or at rest.
-func operating(name, args, usage string, run func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error, flags ...cli.Flag) *cli.Command {
+// operation is what a command does with a crawl.
+type operation func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error
+
+// operating is a command that changes a crawl, running or at rest.
+func operating(name, args, usage string, run operation, flags ...cli.Flag) *cli.Command {
+	return reaching(reach, name, args, usage, run, flags...)
+}
+
+// looking is a command that looks at a crawl, running or at rest, and writes nothing in
+// its folder.
+func looking(name, args, usage string, run operation, flags ...cli.Flag) *cli.Command {
+	return reaching(lookAt, name, args, usage, run, flags...)
+}
+
+func reaching(reach func(context.Context, string) (*reached, error), name, args, usage string, run operation, flags ...cli.Flag) *cli.Command {
 	return &cli.Command{
 		Name: name, ArgsUsage: args, Usage: usage, Flags: append([]cli.Flag{dirFlag, jsonFlag}, flags...), Category: "a crawl, running or at rest",
 		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
@@ -82,14 +95,14 @@ func operateCommands() []*cli.Command {
 	after := &cli.StringFlag{Name: "after", Usage: "go on behind the `cursor` that the part before ended with"}
 	crawl := &cli.Uint32Flag{Name: "crawl", Usage: "`number` of the crawl that the URL belongs to"}
 	return []*cli.Command{
-		operating("status", "", "tell how the crawl is", status),
+		looking("status", "", "tell how the crawl is", status),
 		topCommand(),
-		operating("hosts", "", "list hosts, in domain order", hosts, n, after,
+		looking("hosts", "", "list hosts, in domain order", hosts, n, after,
 			&cli.StringFlag{Name: "scope", Usage: "only `hosts` of *.domain"}, &cli.StringFlag{Name: "reason", Usage: "only those that wait for this `reason`: delay, back-off, paused ..."},
 			&cli.StringFlag{Name: "match", Usage: "only names that contain this `text`"}, &cli.StringFlag{Name: "sort", Value: "domain", Usage: "`order`: domain, or waiting"}),
-		operating("explain", "URL|HOST", "tell why something is not fetched yet, and when it will be", explain, crawl),
-		operating("urls", "[SCOPE]", "list waiting URLs", urls, n, after),
-		operating("rules", "", "list what was set by the commands below", rules),
+		looking("explain", "URL|HOST", "tell why something is not fetched yet, and when it will be", explain, crawl),
+		looking("urls", "[SCOPE]", "list waiting URLs", urls, n, after),
+		looking("rules", "", "list what was set by the commands below", rules),
 		doing("pause", "hand out nothing of some hosts", plain("pause")),
 		doing("unpause", "let paused hosts go on", plain("resume")),
 		doing("block", "hand out nothing of some hosts for a time", blockAction,
@@ -106,9 +119,9 @@ func operateCommands() []*cli.Command {
 		operating("add", "URL...", "add URLs to the crawl", adding("add"), crawl),
 		operating("now", "URL...", "crawl URLs ahead of everything else", adding("crawl-now"), crawl),
 		changedCommand(),
-		operating("checkpoint", "", "copy the crawl while it runs, for backup", simple("checkpoint")),
-		operating("stop", "", "end a running crawl in good order", simple("stop")),
-		operating("export", "[FILE]", "write all of the crawl to a file, or to the standard output", export),
+		looking("checkpoint", "", "copy the crawl while it runs, for backup", simple("checkpoint")),
+		looking("stop", "", "end a running crawl in good order", simple("stop")),
+		looking("export", "[FILE]", "write all of the crawl to a file, or to the standard output", export),
 		importCommand(),
 		repairCommand(),
 	}

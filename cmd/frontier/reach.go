@@ -1,5 +1,5 @@
 // This file finds the crawl of a folder: a running one over its socket, one at rest by
-// opening the folder.
+// opening the folder, to change it or just to look.
 
 package main
 
@@ -102,9 +102,21 @@ type reached struct {
 // errNoDir is returned when no folder was named.
 var errNoDir = errors.New("which crawl? Name its folder with -dir, or in FRONTIER_DIR")
 
-// reach finds the crawl of a folder. If no process has it, the folder is opened.
+// manifest is a file that the folder of each crawl has.
+const manifest = "MANIFEST"
+
+// reach finds the crawl of a folder, to change it. If no process has it, the folder is
+// opened.
 func reach(ctx context.Context, dir string) (*reached, error) {
 	return reachOr(ctx, dir, openAtRest)
+}
+
+// lookAt finds the crawl of a folder. If no process has it, a view of the folder is opened,
+// in which nothing is written.
+func lookAt(ctx context.Context, dir string) (*reached, error) {
+	return reachOr(ctx, dir, func(ctx context.Context, dir string) (*reached, error) {
+		return openWith(ctx, dir, spill.OpenView, frontier.Options{}, unprepared)
+	})
 }
 
 // reachOr finds the crawl of a folder. If no process has it, it is opened so.
@@ -129,9 +141,13 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 	if empty, err := emptyFolder(dir); err != nil || empty {
 		return nil, errors.Join(fmt.Errorf("there is no crawl in %s", dir), err)
 	}
+	silence := "it may be starting, or another user's"
+	if runtime.GOOS == "windows" {
+		silence = "on Windows commands cannot reach a running crawl: its page can, and they can once it is stopped"
+	}
 	r, err := atRest(ctx, dir)
 	if errors.Is(err, frontier.ErrInUse) {
-		return nil, fmt.Errorf("%w by a process that does not answer (%w): it may be starting, or another user's", err, asked)
+		return nil, fmt.Errorf("%w by a process that does not answer (%w): %s", err, asked, silence)
 	}
 	return r, err
 }
@@ -140,22 +156,32 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 func emptyFolder(dir string) (bool, error) {
 	names, err := os.ReadDir(dir)
 	for _, n := range names {
-		if n.Name() == "MANIFEST" {
+		if n.Name() == manifest {
 			return false, nil
 		}
 	}
 	return true, err
 }
 
+// openStore opens a store to write to it, unless it is another user's.
+func openStore(dir string, o spill.Options) (*spill.Store, error) {
+	if err := checkOwner(dir); err != nil {
+		return nil, err
+	}
+	return spill.Open(dir, o)
+}
+
 // openAtRest opens the folder of a crawl that does not run.
 func openAtRest(ctx context.Context, dir string) (*reached, error) {
-	return openWith(ctx, dir, frontier.Options{}, func(*frontier.Frontier, *console.Options) error { return nil })
+	return openWith(ctx, dir, openStore, frontier.Options{}, unprepared)
 }
+
+func unprepared(*frontier.Frontier, *console.Options) error { return nil }
 
 // openWith opens the folder of a crawl that does not run, with options for the frontier,
 // and for its Console as prepare completes them. Hints wait for the crawl to run.
-func openWith(ctx context.Context, dir string, o frontier.Options, prepare func(*frontier.Frontier, *console.Options) error) (_ *reached, err error) {
-	store, err := spill.Open(dir, spill.Options{})
+func openWith(ctx context.Context, dir string, open func(string, spill.Options) (*spill.Store, error), o frontier.Options, prepare func(*frontier.Frontier, *console.Options) error) (_ *reached, err error) {
+	store, err := open(dir, spill.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 
 func topCommand() *cli.Command {
 	every := &cli.DurationFlag{Name: "every", Value: time.Second, Usage: "`time` between two looks"}
-	return operating("top", "", "watch a running crawl; Ctrl-C ends the watching alone", func(ctx context.Context, c *reached, cmd *cli.Command, _ *printer) error {
+	return looking("top", "", "watch a running crawl; Ctrl-C ends the watching alone", func(ctx context.Context, c *reached, cmd *cli.Command, _ *printer) error {
 		if err := noMore(cmd.Args().Slice()); err != nil {
 			return err
 		}

@@ -159,8 +159,10 @@ func (c *copying) file(from, name string, size int64) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
 	}
-	if size < 0 && os.Link(from, to) == nil {
-		return nil
+	if size < 0 {
+		if real, err := filepath.EvalSymlinks(from); err == nil && os.Link(real, to) == nil {
+			return nil
+		}
 	}
 	src, err := os.Open(from)
 	if err != nil {

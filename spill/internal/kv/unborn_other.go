@@ -4,6 +4,26 @@
 
 package kv
 
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
 func alone(_ string, fn func() error) (bool, error) { return true, fn() }
 
 func removeUnborn(string) error { return nil }
+
+// share only tells whether a process has the folder: badger's lock there is a file that
+// cannot be opened meanwhile.
+func share(dir string) (unlock func() error, err error) {
+	f, err := os.Open(filepath.Join(dir, "LOCK"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, errors.Join(ErrInUse, err)
+	}
+	return f.Close, nil
+}

@@ -31,6 +31,19 @@ func alone(dir string, fn func() error) (bool, error) {
 	return true, fn()
 }
 
+// share keeps other processes from opening a folder, without writing to it, until the
+// function that it returns is called. Any number of processes may share one.
+func share(dir string) (unlock func() error, err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if unix.Flock(int(d.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
+		return nil, errors.Join(ErrInUse, d.Close())
+	}
+	return d.Close, nil
+}
+
 // removeUnborn does so.
 func removeUnborn(dir string) error {
 	entries, err := os.ReadDir(dir)

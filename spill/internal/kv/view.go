@@ -1,0 +1,127 @@
+// This file makes a second folder of a folder that nobody has open, to be opened in its
+// place: what is written then is written there.
+//
+// Files that no engine ever writes to again get symbolic links: blobs, and those in the
+// given folders. Badger opens its own files for writing, all of them, so these are
+// copied; they hold keys, rows and places only.
+
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/seed-7440039f/frontier/internal/volume"
+)
+
+// viewRoom is how many bytes the volume of a view has left at least when it is made.
+const viewRoom = 64 << 20
+
+// MakeView fills folder to, which is empty, with a view of folder from, and folders are
+// those in it whose files do not change. The error is ErrInUse if a process has from;
+// else no process can open it until unlock is called.
+func MakeView(from, to string, folders ...string) (unlock func() error, err error) {
+	if from, err = filepath.Abs(from); err != nil {
+		return nil, err
+	}
+	unlock, err = share(from)
+	if err != nil {
+		return nil, err
+	}
+	if err = fillView(from, to, append([]string{blobFolder}, folders...)); err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	return unlock, nil
+}
+
+func fillView(from, to string, folders []string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	var own []string
+	var size int64
+	for _, e := range entries {
+		if !badgers(e.Name()) {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		own, size = append(own, e.Name()), size+info.Size()
+	}
+	if err := volume.Space(to, uint64(size), viewRoom); err != nil {
+		return fmt.Errorf("a look needs room in %s: %w", filepath.Dir(to), err)
+	}
+	for _, name := range own {
+		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	for _, folder := range folders {
+		if err := linkAll(filepath.Join(from, folder), filepath.Join(to, folder)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// badgers tells whether a file is one that badger or confirm.go writes to.
+func badgers(name string) bool {
+	switch name {
+	case badger.ManifestFilename, badger.KeyRegistryFileName, "DISCARD", confirmedName:
+		return true
+	}
+	switch filepath.Ext(name) {
+	case ".sst", ".mem", ".vlog":
+		return true
+	}
+	return false
+}
+
+// linkAll makes a folder with a link to each file of another, or a copy where there are
+// no links. A folder that is missing stays so.
+func linkAll(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.Mkdir(to, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		a, b := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
+		if os.Symlink(a, b) == nil {
+			continue
+		}
+		if err := copyFile(a, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile copies a file to a name that is free. Only its user may read it.
+func copyFile(from, to string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	return errors.Join(err, dst.Close())
+}
