@@ -35,7 +35,7 @@ func (c *committer) busy() bool { return c.working || len(c.queue) > 0 }
 // submitLocked commits an op and waits for it. It releases the lock.
 func (f *Frontier) submitLocked(o *op) error {
 	f.finishing++
-	if f.opts.Spill == nil {
+	if f.opts.Spill == nil && !f.closed {
 		f.applyLocked(o)
 		f.finishing--
 		f.dispatchLocked()
@@ -63,9 +63,17 @@ func (f *Frontier) submitAsyncLocked(o *op) {
 	o.free()
 }
 
+// enqueueLocked hands an op over to the one that commits, who sends on o.done.
+// After Close there is no such goroutine any more: the op is undone, and fails.
 func (f *Frontier) enqueueLocked(o *op) {
-	f.core.named(o.entries)
 	o.done = make(chan error, 1)
+	if f.closed {
+		f.undoLocked(o)
+		f.finishing--
+		o.done <- ErrClosed
+		return
+	}
+	f.core.named(o.entries)
 	f.committer.queue = append(f.committer.queue, o)
 	f.committer.bytes += int64(len(o.buf))
 	select {

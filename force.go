@@ -57,11 +57,6 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 					continue
 				}
 				f.mu.Lock()
-				if f.closed { // nobody commits any more
-					f.mu.Unlock()
-					o.free()
-					return ErrClosed
-				}
 				if !o.ends && f.core.lookup(e.hash, e.host) != id { // it left memory meanwhile
 					f.mu.Unlock()
 					o.free()

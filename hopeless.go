@@ -210,6 +210,9 @@ func (f *Frontier) readLostLocked(ch choice) bool {
 	records, err := f.read(job.part, job.want)
 	f.lock()
 	f.readEndedLocked()
+	if err != nil && f.closed {
+		return false
+	}
 	if err != nil {
 		f.emitLocked(Event{Kind: EventStoreError, Reason: "reading URLs", Count: int64(len(records)), Err: err})
 		f.core.keepURLs(ch.host) // who takes the next probe gets the error

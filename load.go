@@ -56,7 +56,7 @@ func (f *Frontier) jobLocked(ch choice) *loadJob {
 // and left on disk.
 func (f *Frontier) load(job *loadJob) grant {
 	records, err := f.read(job.part, job.want)
-	if err != nil {
+	if err != nil && err != ErrClosed {
 		f.emit(Event{Kind: EventStoreError, Reason: "reading URLs", Count: int64(bits.OnesCount32(job.want)), Err: err})
 	}
 	f.mu.Lock()
@@ -110,6 +110,9 @@ func (f *Frontier) read(p Part, want uint32) ([]loaded, error) {
 		out = append(out, loaded{pos: i, seq: r.Seq, body: buf[at:len(buf):len(buf)]})
 	})
 	if err != nil {
+		if f.isClosed() {
+			return nil, ErrClosed
+		}
 		return nil, err
 	}
 	for _, r := range out {

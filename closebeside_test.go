@@ -1,0 +1,477 @@
+// This file closes frontiers while something else goes on in them, each goroutine of
+// the background and each kind of call once: while it waits for the disk, and while
+// all that the disk does takes its time.
+
+package frontier_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// gatedSpill is a Spill some of whose calls wait, or all of whose calls take time.
+type gatedSpill struct {
+	frontier.Spill
+	mu      sync.Mutex
+	at      string // the call that waits; guarded by mu
+	pass    int    // so many of them go through before; guarded by mu
+	gate    chan struct{}
+	reached bool
+	fails   error         // of the call that waited
+	each    time.Duration // that every call takes
+	lease   frontier.Lease
+	closing bool
+}
+
+func (s *gatedSpill) hold(call string, pass int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at, s.pass, s.gate = call, pass, make(chan struct{})
+}
+
+func (s *gatedSpill) open() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gate != nil {
+		close(s.gate)
+		s.at, s.gate = "", nil
+	}
+}
+
+func (s *gatedSpill) isReached() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reached
+}
+
+func (s *gatedSpill) enter(call string) error {
+	s.mu.Lock()
+	gate, d := s.gate, s.each
+	if s.at != call {
+		gate = nil
+	} else if s.pass > 0 {
+		s.pass--
+		gate = nil
+	}
+	var err error
+	if gate != nil {
+		s.reached, err = true, s.fails
+	}
+	s.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	if d > 0 {
+		time.Sleep(d)
+	}
+	return err
+}
+
+func (s *gatedSpill) Commit(b *frontier.Batch) error {
+	if err := s.enter("Commit"); err != nil {
+		return err
+	}
+	return s.Spill.Commit(b)
+}
+
+func (s *gatedSpill) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error) {
+	if err := s.enter("Pack"); err != nil {
+		return nil, err
+	}
+	return s.Spill.Pack(gen, runs)
+}
+
+func (s *gatedSpill) PackTimed(gen uint32, rs []frontier.TimedRecord) ([]frontier.TimedBlock, error) {
+	if err := s.enter("PackTimed"); err != nil {
+		return nil, err
+	}
+	return s.Spill.PackTimed(gen, rs)
+}
+
+func (s *gatedSpill) PackMarks(gen uint32, ms []frontier.Mark) error {
+	if err := s.enter("PackMarks"); err != nil {
+		return err
+	}
+	return s.Spill.PackMarks(gen, ms)
+}
+
+func (s *gatedSpill) Load(p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
+	if err := s.enter("Load"); err != nil {
+		return err
+	}
+	return s.Spill.Load(p, want, fn)
+}
+
+func (s *gatedSpill) LoadTimed(block uint32, from int, fn func(int, frontier.TimedRecord) bool) error {
+	if err := s.enter("LoadTimed"); err != nil {
+		return err
+	}
+	return s.Spill.LoadTimed(block, from, fn)
+}
+
+func (s *gatedSpill) Known(ms []frontier.Mark, known []bool) error {
+	if err := s.enter("Known"); err != nil {
+		return err
+	}
+	return s.Spill.Known(ms, known)
+}
+
+func (s *gatedSpill) Recall(fn func([]frontier.Mark) bool) error {
+	if err := s.enter("Recall"); err != nil {
+		return err
+	}
+	return s.Spill.Recall(fn)
+}
+
+func (s *gatedSpill) Row(key string) ([]byte, bool, error) {
+	if err := s.enter("Row"); err != nil {
+		return nil, false, err
+	}
+	return s.Spill.Row(key)
+}
+
+func (s *gatedSpill) Snapshot() (frontier.Snapshot, error) {
+	if err := s.enter("Snapshot"); err != nil {
+		return nil, err
+	}
+	x, err := s.Spill.Snapshot()
+	return gatedSnapshot{x, s}, err
+}
+
+func (s *gatedSpill) Checkpoint(c *frontier.Checkpoint) error {
+	if err := s.enter("Checkpoint"); err != nil {
+		return err
+	}
+	return s.Spill.Checkpoint(c)
+}
+
+type gatedSnapshot struct {
+	frontier.Snapshot
+	s *gatedSpill
+}
+
+func (x gatedSnapshot) Records(fn func(uint32, int, *frontier.TimedRecord) error) error {
+	if err := x.s.enter("Records"); err != nil {
+		return err
+	}
+	return x.Snapshot.Records(fn)
+}
+
+// user makes calls of other code wait, as the Spill's do.
+func (s *gatedSpill) user() { _ = s.enter("user") }
+
+// beside is something that goes on while a frontier is closed.
+type beside struct {
+	name  string
+	holds string // the call of the Spill, or "user", that it waits in
+	pass  int    // so many such calls go through before
+	opts  func(*frontier.Options, *gatedSpill)
+	ready func(*testing.T, *world)
+	goes  func(*testing.T, *world) // in a goroutine of its own
+}
+
+// askedRetry is a RetryPolicy that calls a function.
+type askedRetry func()
+
+func (f askedRetry) Retry(frontier.Entry, int, frontier.Outcome) (time.Duration, bool) {
+	f()
+	return 0, true
+}
+
+func inBlocks(t *testing.T, w *world) {
+	w.addMany("a.example", 200)
+	w.addMany("b.example", 200)
+	require.NoError(t, w.f.MoveNow(true))
+}
+
+func scheduled(t *testing.T, w *world) {
+	for i := range 40 {
+		w.soon(fmt.Sprintf("http://h%d.example/", i), time.Duration(10+i)*time.Hour)
+	}
+	require.NoError(t, w.f.MoveNow(true))
+}
+
+// dying leaves a host whose next failed probe is the last.
+func dying(t *testing.T, w *world) {
+	w.addMany("dead.example", 200)
+	require.NoError(t, w.f.MoveNow(true))
+	for range 4 {
+		require.NoError(t, w.f.Done(w.next(), failing(frontier.FailureConnect)))
+	}
+	w.opts.Spill.(*gatedSpill).lease = w.next()
+}
+
+func dies(_ *testing.T, w *world) {
+	_ = w.f.Done(w.opts.Spill.(*gatedSpill).lease, failing(frontier.FailureConnect))
+}
+
+func givesHostsUp(o *frontier.Options, _ *gatedSpill) {
+	o.Delay, o.Backoff = frontier.FixedDelay(sec), exactBackoff
+	o.Quarantine = frontier.Quarantine{After: 3, Probes: 2}
+}
+
+func tries(t *testing.T, w *world) {
+	_, _, err := w.f.TryNext()
+	saysItIsClosed(t, err)
+}
+
+// saysItIsClosed requires that a call has an error that is meant for its caller: not
+// what the Spill says to one that no longer uses it.
+func saysItIsClosed(t *testing.T, err error) {
+	if err != nil && !errors.Is(err, errDisk) && !errors.Is(err, frontier.ErrNotDue) {
+		assert.ErrorIs(t, err, frontier.ErrClosed)
+	}
+}
+
+func adds(entries ...frontier.Entry) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		_, err := w.f.Add(context.Background(), entries...)
+		saysItIsClosed(t, err)
+	}
+}
+
+var besides = []beside{
+	{name: "the committer", holds: "Commit", goes: adds(entriesOf("c.example", 3)...)},
+	{name: "Done", holds: "Commit", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		l, _, _ := w.f.TryNext()
+		err := w.f.Done(l, frontier.Outcome{Add: entriesOf("c.example", 3)})
+		saysItIsClosed(t, err)
+	}},
+	{name: "Done asks for marks", holds: "Known", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		l, _, _ := w.f.TryNext()
+		err := w.f.Done(l, frontier.Outcome{Add: entriesOf("c.example", 3)})
+		saysItIsClosed(t, err)
+	}},
+	{name: "Done with a forced outlink", holds: "Load", pass: 1, ready: inBlocks, goes: func(t *testing.T, w *world) {
+		l, _, _ := w.f.TryNext()
+		err := w.f.Done(l, frontier.Outcome{Add: []frontier.Entry{{URL: "http://b.example/150", Force: true}}})
+		saysItIsClosed(t, err)
+	}},
+	{name: "the mover packs", holds: "Pack", ready: func(t *testing.T, w *world) { w.addMany("a.example", 200) }, goes: moves},
+	{name: "the mover packs scheduled URLs", holds: "PackTimed", ready: func(t *testing.T, w *world) {
+		w.soon("http://a.example/", time.Hour)
+	}, goes: moves},
+	{name: "the mover packs marks", holds: "PackMarks", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		adds(entriesOf("c.example", 3)...)(t, w)
+		moves(t, w)
+	}},
+	{name: "the mover writes what a checkpoint needs", holds: "Commit", ready: inBlocks, goes: moves},
+	{name: "the mover checkpoints", holds: "Checkpoint", ready: inBlocks, goes: moves},
+	{name: "TryNext reads", holds: "Load", ready: inBlocks, goes: tries},
+	{name: "Next reads", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		_, err := w.f.Next(context.Background())
+		saysItIsClosed(t, err)
+	}},
+	{name: "Contact reads a host", holds: "Row", ready: remembered, goes: func(t *testing.T, w *world) {
+		_, err := w.f.Contact(context.Background(), "a.example")
+		saysItIsClosed(t, err)
+	}},
+	{name: "Add reads a host", holds: "Row", ready: remembered, goes: adds(frontier.Entry{URL: "http://a.example/new"})},
+	{name: "Add asks for marks", holds: "Known", ready: inBlocks, goes: adds(entriesOf("a.example", 300)...)},
+	{name: "Add forces", holds: "Load", ready: inBlocks, goes: adds(frontier.Entry{URL: "http://a.example/150", Force: true})},
+	{name: "CrawlNow", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		_, err := w.f.CrawlNow(context.Background(), frontier.Entry{URL: "http://a.example/150"})
+		saysItIsClosed(t, err)
+	}},
+	{name: "the reader reads ahead", holds: "LoadTimed", ready: scheduled, goes: func(t *testing.T, w *world) {
+		w.until(10 * time.Hour)
+		tries(t, w)
+	}},
+	{name: "the reader reads for a waiting Next", holds: "LoadTimed", ready: scheduled, goes: func(t *testing.T, w *world) {
+		go func() { _, _ = w.f.Next(context.Background()) }()
+		time.Sleep(1)
+		w.until(10 * time.Hour)
+	}},
+	{name: "hints are looked for on disk", holds: "LoadTimed", ready: scheduled, goes: hinted},
+	{name: "a hint on disk is answered", holds: "Commit", pass: 1, ready: scheduled, goes: hinted},
+	{name: "a hint in memory is answered", holds: "Commit", pass: 1, ready: func(t *testing.T, w *world) {
+		w.soon("http://h7.example/", 17*time.Hour)
+	}, goes: hinted},
+	{name: "a lost host is read", holds: "Load", opts: givesHostsUp, ready: dying, goes: dies},
+	{name: "a lost host's URLs are ended", holds: "Commit", pass: 1, opts: givesHostsUp, ready: dying, goes: dies},
+	{name: "OnGiveUp", holds: "user", opts: func(o *frontier.Options, s *gatedSpill) {
+		givesHostsUp(o, s)
+		o.OnGiveUp = func(frontier.Entry, frontier.Outcome) { s.user() }
+	}, ready: dying, goes: dies},
+	{name: "OnEvent", holds: "user", opts: func(o *frontier.Options, s *gatedSpill) {
+		o.OnEvent = func(frontier.Event) { s.user() }
+	}, goes: func(t *testing.T, w *world) { _ = w.f.Pause(frontier.Host("a.example")) }},
+	{name: "a lease expires", holds: "user", opts: func(o *frontier.Options, s *gatedSpill) {
+		o.Retry = askedRetry(s.user)
+	}, ready: inBlocks, goes: func(t *testing.T, w *world) {
+		tries(t, w)
+		w.until(time.Hour)
+		_ = w.f.Stats()
+	}},
+	{name: "a lease expires by the timer", holds: "Commit", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		tries(t, w)
+		tries(t, w)
+		go func() { _, _ = w.f.Next(context.Background()) }()
+		time.Sleep(1)
+		w.until(time.Hour)
+	}},
+	{name: "Delete", holds: "Commit", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		_, err := w.f.Delete(context.Background(), frontier.Host("a.example"))
+		saysItIsClosed(t, err)
+	}},
+	{name: "a deletion waits for a read", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		go tries(t, w)
+		time.Sleep(1)
+		_, _ = w.f.Delete(context.Background(), frontier.All())
+	}},
+	{name: "a rule is written", holds: "Commit", goes: func(t *testing.T, w *world) {
+		saysItIsClosed(t, w.f.Pause(frontier.Domain("example")))
+	}},
+	{name: "Forget", holds: "Row", ready: remembered, goes: func(t *testing.T, w *world) { saysItIsClosed(t, w.f.Forget("a.example")) }},
+	{name: "an export takes a snapshot", holds: "Snapshot", ready: inBlocks, goes: exports},
+	{name: "an export reads", holds: "Records", ready: inBlocks, goes: exports},
+	{name: "an import writes", holds: "Commit", goes: func(t *testing.T, w *world) {
+		var b bytes.Buffer
+		from := newStoredWorld(t, frontier.Options{}, spill.Options{})
+		from.addMany("a.example", 100)
+		require.NoError(t, from.f.Export(context.Background(), &b, frontier.ExportOptions{}))
+		_, _ = w.f.Import(context.Background(), &b, frontier.ImportOptions{})
+	}},
+	{name: "URLs are listed", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		for _, err := range w.f.URLs(context.Background(), frontier.All(), "") {
+			saysItIsClosed(t, err)
+		}
+	}},
+	{name: "a URL is looked for", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		_, err := w.f.Status(context.Background(), 0, "http://a.example/150")
+		saysItIsClosed(t, err)
+	}},
+	{name: "a view reads", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		_, err := w.f.PeekDue(context.Background(), 3)
+		saysItIsClosed(t, err)
+	}},
+	{name: "a host is looked at", holds: "Row", ready: remembered, goes: func(t *testing.T, w *world) {
+		_, err := w.f.Host(context.Background(), "a.example")
+		saysItIsClosed(t, err)
+	}},
+	{name: "Drain", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *world) {
+		go tries(t, w)
+		time.Sleep(1)
+		_ = w.f.Drain(context.Background())
+	}},
+}
+
+func moves(_ *testing.T, w *world) { _ = w.f.MoveNow(true) }
+
+func exports(t *testing.T, w *world) {
+	saysItIsClosed(t, w.f.Export(context.Background(), io.Discard, frontier.ExportOptions{}))
+}
+
+func hinted(t *testing.T, w *world) {
+	adds(frontier.Entry{URL: "http://h7.example/", Hint: true, Weight: 3, NotBefore: dawn.Add(time.Hour)})(t, w)
+	w.f.Sweep()
+}
+
+// remembered leaves something of a host with the store only.
+func remembered(t *testing.T, w *world) {
+	w.learns("a.example")
+	w.add("http://b.example/1")
+}
+
+// world opens what the case needs.
+func (b *beside) world(t *testing.T) (*world, *gatedSpill) {
+	s := &gatedSpill{}
+	o := frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true}
+	if b.opts != nil {
+		b.opts(&o, s)
+	}
+	w := newStoredWorld(t, o, spill.Options{})
+	require.NoError(t, w.f.Close())
+	s.Spill, w.opts.Spill = w.machine.Store, s
+	f, err := frontier.Open(t.Context(), w.opts)
+	require.NoError(t, err)
+	w.f = f
+	t.Cleanup(func() {
+		s.open()
+		if !s.closing {
+			_ = f.Close()
+		}
+	})
+	if b.ready != nil {
+		b.ready(t, w)
+	}
+	return w, s
+}
+
+// left requires that the store opens and is whole.
+func (b *beside) left(t *testing.T, w *world, s *gatedSpill) {
+	s.fails, s.each = nil, 0
+	w.opts.OnEvent, w.opts.OnGiveUp, w.opts.Retry = nil, nil, nil
+	f, err := frontier.Open(t.Context(), w.opts)
+	require.NoError(t, err)
+	ended(t, f)
+}
+
+// Close returns as soon as the call does that everything else waits for.
+func TestCloseBesideWhatWaits(t *testing.T) {
+	for _, b := range besides {
+		for _, fails := range []error{nil, errDisk} {
+			if fails != nil && b.holds == "user" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%v", b.name, fails), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w, s := b.world(t)
+					s.fails = fails
+					s.hold(b.holds, b.pass)
+					goes := start(func() (l frontier.Lease, err error) { b.goes(t, w); return })
+					time.Sleep(time.Millisecond)
+					synctest.Wait()
+					require.True(t, s.isReached(), "nothing waits")
+					s.closing = true
+					closed := start(func() (l frontier.Lease, err error) { return l, w.f.Close() })
+					s.open()
+					time.Sleep(time.Minute)
+					require.False(t, closed.waits(), "Close hangs")
+					require.False(t, goes.waits(), "what went on beside it hangs")
+					if closed.err != nil {
+						require.ErrorIs(t, closed.err, errDisk)
+					}
+					b.left(t, w, s)
+				})
+			})
+		}
+	}
+}
+
+// Close returns while every call of the disk takes its time, whenever it is called.
+func TestCloseBesideASlowDisk(t *testing.T) {
+	for _, b := range besides {
+		t.Run(b.name, func(t *testing.T) {
+			for after := range 14 {
+				synctest.Test(t, func(t *testing.T) {
+					w, s := b.world(t)
+					s.each = 5 * time.Millisecond
+					goes := start(func() (l frontier.Lease, err error) { b.goes(t, w); return })
+					time.Sleep(time.Duration(after) * 2 * time.Millisecond)
+					s.closing = true
+					closed := start(func() (l frontier.Lease, err error) { return l, w.f.Close() })
+					time.Sleep(time.Minute)
+					require.False(t, closed.waits(), "Close hangs")
+					require.False(t, goes.waits(), "what went on beside it hangs")
+					if closed.err != nil {
+						require.False(t, errors.Is(closed.err, errDisk))
+					}
+					b.left(t, w, s)
+				})
+			}
+		})
+	}
+}
