@@ -26,7 +26,8 @@ type Crawler struct {
 	frontier *frontier.Frontier
 	opts     Options // read-only after New
 	log      *slog.Logger
-	filters  []Filter
+	scope    *scopeFilter
+	filters  []Filter      // scope, and those of Options
 	rules    filter.Filter // of Scope's kind, but that say why
 	lasting  filter.Filter // of these, those for URLs that were visited
 	traps    *filter.Traps // one of rules
@@ -34,6 +35,7 @@ type Crawler struct {
 	gate     *gate
 	// addresses is nil if hosts are not grouped by address.
 	addresses *addressBook
+	parking   *parking
 	counters  counters
 	running   atomic.Bool
 	started   atomic.Int64 // Unix nanoseconds
@@ -55,8 +57,9 @@ func New(f *frontier.Frontier, o Options) (*Crawler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), addresses: newAddressBook(&o), hostPages: map[string]int64{}}
-	c.filters = append([]Filter{newScopeFilter(o.Scope)}, o.Filters...)
+	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), addresses: newAddressBook(&o), parking: newParking(f), hostPages: map[string]int64{}}
+	c.scope = newScopeFilter(o.Scope)
+	c.filters = append([]Filter{c.scope}, o.Filters...)
 	c.lasting = filter.All(o.Rules...)
 	c.traps = filter.NewTraps(o.Traps)
 	c.rules = filter.All(append(slices.Clone(o.Rules), c.traps)...)
@@ -105,6 +108,11 @@ func (c *Crawler) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer c.running.Store(false)
+	if c.started.Load() == 0 {
+		if err := c.parking.open(untilRun); err != nil {
+			return fmt.Errorf("crawler: %w", err)
+		}
+	}
 	c.started.Store(c.now().UnixNano())
 	r := &run{c: c, budget: newBudget(c.opts.MaxPages), pace: newPace(c.opts.MaxRate)}
 	var stop context.CancelCauseFunc

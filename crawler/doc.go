@@ -61,6 +61,14 @@
 // otherwise; their limits are those of package filter. Progress.FilteredBy counts
 // what was refused, by rule.
 //
+// A link that is refused is not taken. A URL that waits already is parked instead, as a
+// crawl that goes on with other filters may be a mistake: it waits in the frontier, in
+// another crawl that is paused, and Unpark brings it back. The targets of redirects from
+// seeds are parked, too. What a run cannot have is parked until the next Crawler's Run:
+// URLs at addresses that are not to be contacted, those of a host with MaxPagesPerHost
+// pages, and seeds that robots.txt forbids or that were given up (GivenUp). Progress counts
+// both. For this, crawls (Entry.Crawl) must have numbers below 1<<24.
+//
 // # Stopping and resuming
 //
 // Nothing but the frontier's folder is needed to go on later, also after a

@@ -67,7 +67,8 @@ type Options struct {
 	// Options.GroupDelay.
 	Groups Groups
 
-	// Scope and Filters say which URLs are crawled: those that all of them allow.
+	// Scope and Filters say which URLs are crawled: those that all of them allow. A URL
+	// that waits and is refused is parked: see Crawler.Unpark.
 	Scope   Scope
 	Filters []Filter
 	// Rules are more of them, that say why they refuse, and Traps guards against
@@ -86,8 +87,9 @@ type Options struct {
 	// MaxPages ends Run after so many pages (answers with a status of 2xx) of
 	// this Run. What waits stays in the frontier. Zero: no limit.
 	MaxPages int64
-	// MaxPagesPerHost gives up a host's URLs after so many of its pages in this
-	// Crawler's life, those that were visited before not counted; a resumed crawl starts counting anew. Zero: no limit.
+	// MaxPagesPerHost parks a host's URLs after so many of its pages in this Crawler's
+	// life, those that were visited before not counted; the next Crawler counts anew, and
+	// goes on with them. Zero: no limit.
 	MaxPagesPerHost int64
 	// MaxRate is how many requests per second are sent at most, to all hosts together,
 	// those for robots.txt included; after a pause, one of each worker at once. Zero: no

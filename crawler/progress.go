@@ -17,7 +17,7 @@ type counters struct {
 	lookup, fetching counter // nanoseconds
 
 	pages, redirects, gone, refused, unchanged, failed   counter
-	denied, unreachable, filtered, blocked               counter
+	denied, unreachable, filtered, blocked, parked       counter
 	unwanted, loops, robots, bytes, links, dropped, busy counter
 }
 
@@ -35,12 +35,17 @@ type Progress struct {
 	Unchanged int64 // 304
 	Failed    int64 // no answer, 5xx, 429: tried again unless the frontier gave up
 
-	// URLs given up without a request:
+	// URLs that were leased and not asked for. Those of Filtered are given up, the others
+	// are but for what is parked:
 	Denied      int64            // robots.txt forbids them
 	Unreachable int64            // their site's robots.txt could not be had
-	Filtered    int64            // scope, filters or a page limit forbid them
+	Filtered    int64            // the guards against traps forbid them
 	FilteredBy  map[string]int64 // the same, links not taken and answers not read, by rule: see package filter
 	Blocked     int64            // their host is at an address that may not be contacted
+
+	// URLs that are parked, by this Run and those before: see Crawler.Unpark.
+	Parked  int64 // until the crawl is about more
+	NextRun int64 // until the next Crawler's Run: blocked, of a full host, seeds that failed
 
 	Robots  int64 // requests for robots.txt, redirects included
 	Bytes   int64 // of bodies, as sent
@@ -65,6 +70,8 @@ func (c *Crawler) Progress() Progress {
 		Dropped: n.dropped.Load(), Busy: n.busy.Load(),
 		Lookup: time.Duration(n.lookup.Load()), Fetching: time.Duration(n.fetching.Load()), Frontier: c.frontier.Stats(),
 	}
+	parked := c.parking.count()
+	p.Parked, p.NextRun = parked[untilWider], parked[untilRun]
 	if t := c.started.Load(); t != 0 {
 		p.Elapsed = c.now().Sub(time.Unix(0, t))
 	}
@@ -83,7 +90,7 @@ func (c *Crawler) reportProgress(finished <-chan struct{}) {
 			"gone", p.Gone, "refused", p.Refused, "failed", p.Failed, "denied", p.Denied, "unreachable", p.Unreachable,
 			"filtered", p.Filtered, "blocked", p.Blocked, "robots", p.Robots, "bytes", p.Bytes, "busy", p.Busy,
 			"lookup_share", share(p.Lookup, p.Fetching),
-			"waiting", p.Frontier.Waiting, "scheduled", p.Frontier.Scheduled, "hosts", p.Frontier.Hosts, "given_up", p.Frontier.GivenUp)
+			"waiting", p.Frontier.Waiting-p.Parked-p.NextRun, "parked", p.Parked+p.NextRun, "scheduled", p.Frontier.Scheduled, "hosts", p.Frontier.Hosts, "given_up", p.Frontier.GivenUp)
 		if c.opts.OnProgress != nil {
 			c.opts.OnProgress(p)
 		}

@@ -7,13 +7,14 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/seed-7440039f/frontier"
 )
 
 // Filter decides whether a URL is crawled. It is asked when a link is found, and
 // again before its URL is fetched, so that a crawl resumed with other filters
-// follows them. It is called from any goroutine.
+// follows them: what they refuse then is parked. It is called from any goroutine.
 type Filter interface {
 	Allow(e frontier.Entry) bool
 }
@@ -37,16 +38,30 @@ type Scope struct {
 	MaxDepth int
 	// MaxURL is the greatest length of a URL in bytes. Zero means 4096.
 	MaxURL int
+	// Seeds are URLs that Hosts and Domains were made for. Redirects from them, when they
+	// are new, are followed to any host, and the host of the page at their end joins
+	// Hosts: example.org often leads to www.example.org.
+	Seeds []string
+	// OnJoin, if set, is told of such a host, before links of its page are taken: New with
+	// the same Scope does not know it. An error is logged.
+	OnJoin func(host string) error
 }
 
 // scopeFilter is a Scope made quick to ask.
 type scopeFilter struct {
 	Scope
-	hosts, domains map[string]bool
+	domains map[string]bool
+	seeds   map[uint64]bool // sums of Seeds
+
+	mu    sync.RWMutex
+	hosts map[string]bool // guarded by mu
 }
 
 func newScopeFilter(s Scope) *scopeFilter {
-	f := &scopeFilter{Scope: s, hosts: map[string]bool{}, domains: map[string]bool{}}
+	f := &scopeFilter{Scope: s, hosts: map[string]bool{}, domains: map[string]bool{}, seeds: map[uint64]bool{}}
+	for _, u := range s.Seeds {
+		f.seeds[sum(u)] = true
+	}
 	for _, h := range s.Hosts {
 		h = strings.ToLower(h)
 		if addr, err := netip.ParseAddr(h); err == nil && addr.Is6() {
@@ -76,7 +91,7 @@ func (f *scopeFilter) why(e frontier.Entry) string {
 		return fmt.Sprintf("%d bytes of URL; at most %d", len(e.URL), f.MaxURL)
 	case f.MaxDepth > 0 && e.Depth > f.MaxDepth:
 		return fmt.Sprintf("%d links from a seed; at most %d", e.Depth, f.MaxDepth)
-	case !f.allowHost(site):
+	case !f.allowHost(site) && !f.ofSeed(e):
 		return fmt.Sprintf("host %.100q", hostOf(site))
 	}
 	for _, re := range f.Exclude {
@@ -95,7 +110,31 @@ func (f *scopeFilter) why(e frontier.Entry) string {
 	return ""
 }
 
+// ofSeed reports whether redirects from a seed led to a URL.
+func (f *scopeFilter) ofSeed(e frontier.Entry) bool {
+	if len(f.seeds) == 0 || e.Depth > 0 {
+		return false
+	}
+	m, _ := metaOf(e)
+	return len(m.chain) > 0 && f.seeds[m.chain[0]]
+}
+
+// join takes the host of a page into the scope at which the redirects of a seed end, and
+// returns it; empty if it is there already.
+func (f *scopeFilter) join(e frontier.Entry) string {
+	site := siteOf(e.URL)
+	if !f.ofSeed(e) || f.allowHost(site) {
+		return ""
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hosts[hostOf(site)] = true
+	return hostOf(site)
+}
+
 func (f *scopeFilter) allowHost(site string) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
 	if len(f.hosts) == 0 && len(f.domains) == 0 {
 		return true
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/crawler/link"
 )
 
@@ -36,13 +37,19 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	if r.ctx.Err() != nil {
 		return false, r.handBack(l, 0, 0)
 	}
-	if why := c.refuseAgain(l); why.Refused() {
+	if isLot(l.Entry.Crawl) {
+		return false, r.bringBack(l)
+	}
+	if why, trap := c.refuseAgain(l); why.Refused() {
 		c.log.Debug("a URL is not wanted", "url", fetch.Redact(l.Entry.URL), "rule", why.Rule, "detail", why.Detail)
-		return false, r.drop(l)
+		if trap {
+			return false, r.drop(l)
+		}
+		return false, r.park(l, untilWider, why)
 	}
 	if !visited(l) && c.hostIsFull(l.Host) {
 		c.refusals.add("host-full")
-		return false, r.drop(l)
+		return false, r.park(l, untilRun, filter.Reason{Rule: "host-full"})
 	}
 	d := c.gate.judge(siteOf(l.Entry.URL), c.opts.robotsURL(l.Entry.URL), c.now())
 	switch d.verdict {
@@ -51,7 +58,7 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	case unreachable:
 		return false, r.deny(l, &c.counters.unreachable)
 	case blocked:
-		return false, r.deny(l, &c.counters.blocked)
+		return false, r.block(l)
 	case hold:
 		return false, r.handBack(l, d.wait, d.delay)
 	case ask:
@@ -68,9 +75,23 @@ func (r *run) drop(l frontier.Lease) error {
 	return r.done(l, o)
 }
 
-// deny ends a lease whose URL may not be fetched now, and counts it.
+// block ends a lease whose URL is at an address that may not be contacted, and counts it.
+// The next run may allow it, or find another address.
+func (r *run) block(l frontier.Lease) error {
+	if visited(l) {
+		return r.deny(l, &r.c.counters.blocked)
+	}
+	r.c.counters.blocked.Add(1)
+	return r.park(l, untilRun, filter.Reason{Rule: "blocked", Detail: "its address is not to be contacted"})
+}
+
+// deny ends a lease whose URL may not be fetched now, and counts it. A seed is asked for
+// again by the next run.
 func (r *run) deny(l frontier.Lease, n *counter) error {
 	n.Add(1)
+	if isSeed(l.Entry) && !visited(l) {
+		return r.park(l, untilRun, filter.Reason{Rule: "seed", Detail: "robots.txt forbids it, or cannot be had"})
+	}
 	o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
 	r.c.missed(l, &o, n == &r.c.counters.unreachable)
 	return r.done(l, o)
@@ -110,7 +131,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		return false, r.drop(l)
 	case fetch.ClassOf(err) == fetch.Blocked:
 		c.log.Info("an address is not to be contacted", "url", fetch.Redact(l.Entry.URL), "error", err)
-		return false, r.deny(l, &c.counters.blocked)
+		return false, r.block(l)
 	case fetch.ClassOf(err) == fetch.Unwanted: // visited, without a body
 		c.counters.unwanted.Add(1)
 	case err != nil:
@@ -181,6 +202,7 @@ func (c *Crawler) read(p *Page) {
 	switch s := p.Status; {
 	case s >= 200 && s < 300:
 		var err error
+		c.joinScope(p.Lease)
 		o.Meta = remember(p)
 		if p.Doc, err = c.opts.Extractor.Extract(p); err != nil {
 			c.log.Debug("links not read", "url", fetch.Redact(p.URL), "error", err)
@@ -243,8 +265,31 @@ func (c *Crawler) redirected(p *Page, target string) {
 		return
 	}
 	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: m.bytes()}
-	if !c.refuse(e).Refused() {
+	why := c.refuse(e)
+	switch {
+	case visited(p.Lease) && !why.Refused() && !c.scope.allowHost(siteOf(target)):
+		c.refusals.add("scope") // what a seed leads to later is not what was asked for
+	case !why.Refused():
 		p.Add = []frontier.Entry{e}
+	case isSeed(e) && !visited(p.Lease):
+		p.Add = c.parkTarget(from, e, why)
+	}
+}
+
+// joinScope takes the host into the scope at which the redirects of a seed end.
+func (c *Crawler) joinScope(l frontier.Lease) {
+	if visited(l) {
+		return
+	}
+	host := c.scope.join(l.Entry)
+	if host == "" {
+		return
+	}
+	c.log.Info("a host joins the scope: a seed redirects there", "host", host, "url", fetch.Redact(l.Entry.URL))
+	if c.opts.Scope.OnJoin != nil {
+		if err := c.opts.Scope.OnJoin(host); err != nil {
+			c.log.Warn("that a host has joined the scope is not kept", "host", host, "error", err)
+		}
 	}
 }
 

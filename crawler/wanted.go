@@ -43,20 +43,20 @@ func (c *Crawler) refuse(e frontier.Entry) filter.Reason {
 	return r
 }
 
-// refuseAgain is refuse for a URL that was leased. A page that was visited does not lead
-// into a trap: the guards, which count, are not asked about it again.
-func (c *Crawler) refuseAgain(l frontier.Lease) filter.Reason {
-	if !visited(l) {
-		return c.refuse(l.Entry)
-	}
-	r := c.outOfScope(l.Entry)
-	if !r.Refused() {
-		r = c.lasting.Refuse(filter.Split(l.Entry.URL, l.Entry.Depth))
+// refuseAgain is refuse for a URL that was leased; trap says that the guards refuse it. A
+// page that was visited does not lead into a trap: the guards, which count, are not asked
+// about it again.
+func (c *Crawler) refuseAgain(l frontier.Lease) (r filter.Reason, trap bool) {
+	if r = c.outOfScope(l.Entry); !r.Refused() {
+		u := filter.Split(l.Entry.URL, l.Entry.Depth)
+		if r = c.lasting.Refuse(u); !r.Refused() && !visited(l) {
+			r, trap = c.traps.Refuse(u), true
+		}
 	}
 	if r.Refused() {
 		c.refusals.add(r.Rule)
 	}
-	return r
+	return r, trap
 }
 
 func (c *Crawler) reason(e frontier.Entry) filter.Reason {

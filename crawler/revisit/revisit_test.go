@@ -247,7 +247,7 @@ func TestMetaOfTheUser(t *testing.T) {
 	})
 }
 
-// What is out of scope now leaves, and the books.
+// What is out of scope now leaves the books, and is parked. It comes back as a new page.
 func TestOutOfScope(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		w := newWeb()
@@ -259,7 +259,11 @@ func TestOutOfScope(t *testing.T) {
 		x.co.Scope.Hosts = []string{"a.example"}
 		x.run(500 * day)
 		assert.EqualValues(t, 1, x.r.Report().Schedule.Pages)
-		assert.EqualValues(t, 1, x.f.Stats().Scheduled+x.f.Stats().Waiting)
+		assert.EqualValues(t, 2, x.f.Stats().Scheduled+x.f.Stats().Waiting)
+		x.co.Scope.Hosts = nil
+		x.wider = true
+		x.run(20 * day)
+		assert.EqualValues(t, 2, x.r.Report().Schedule.Pages)
 	})
 }
 

@@ -113,12 +113,13 @@ func steady(links ...string) func(time.Duration, int, http.Header) answer {
 
 // crawl is a crawl of a web in virtual time.
 type crawl struct {
-	t    testing.TB
-	web  *web
-	f    *frontier.Frontier
-	r    *Revisits
-	co   crawler.Options
-	gone []string
+	t     testing.TB
+	web   *web
+	f     *frontier.Frontier
+	r     *Revisits
+	co    crawler.Options
+	wider bool
+	gone  []string
 }
 
 // begin opens everything. What is opened is closed with the test.
@@ -150,6 +151,9 @@ func (x *crawl) run(d time.Duration, seeds ...string) crawler.Progress {
 	}
 	c, err := crawler.New(x.f, x.co)
 	require.NoError(x.t, err)
+	if x.wider {
+		require.NoError(x.t, c.Unpark())
+	}
 	_, err = c.Seed(x.t.Context(), seeds...)
 	require.NoError(x.t, err)
 	ctx, stop := context.WithTimeout(x.t.Context(), d)

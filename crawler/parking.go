@@ -1,0 +1,226 @@
+// This file parks URLs: those that wait and that the crawl, as it is set now, does not
+// want, or cannot have. They leave nothing and are asked about again only when that may
+// say something new.
+//
+// A parked URL waits in a crawl of its own, a lot, which is paused. So it is durable,
+// costs nothing, and is counted and listed like any other. A lot that is opened runs: each
+// URL of it that is handed out moves back to the crawl that it came from, and is judged
+// anew; one that must be parked again goes to the next lot.
+
+package crawler
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/filter"
+)
+
+// parkedUntil says what brings a parked URL back.
+type parkedUntil uint32
+
+const (
+	untilWider parkedUntil = iota // Unpark: what the crawl is about has changed
+	untilRun                      // the next Crawler's Run
+	parkings
+)
+
+// The number of a lot has the first bit set, then what brings its URLs back, then its
+// generation, then the number of the crawl that they came from.
+const (
+	lotBit      = 1 << 31
+	untilShift  = 30
+	generations = 1 << (untilShift - homeBits)
+	homeBits    = 24
+	homeMask    = 1<<homeBits - 1
+)
+
+func lotNumber(until parkedUntil, generation, crawl uint32) uint32 {
+	return lotBit | uint32(until)<<untilShift | generation<<homeBits | crawl
+}
+
+func isLot(crawl uint32) bool                         { return crawl&lotBit != 0 }
+func untilOf(lot uint32) parkedUntil                  { return parkedUntil(lot >> untilShift & 1) }
+func generationOf(lot uint32) uint32                  { return lot >> homeBits & (generations - 1) }
+func homeOf(lot uint32) uint32                        { return lot & homeMask }
+func settingsOf(open bool) (s frontier.CrawlSettings) { s.Paused = !open; return s }
+
+// Lots returns the crawls of a frontier in which a Crawler has parked URLs of one of its
+// crawls.
+func Lots(f *frontier.Frontier, crawl uint32) (lots []uint32) {
+	for _, id := range f.Crawls() {
+		if isLot(id) && homeOf(id) == crawl {
+			lots = append(lots, id)
+		}
+	}
+	return lots
+}
+
+// parking finds lots. The frontier's settings of crawls are all that it remembers.
+type parking struct {
+	f *frontier.Frontier
+
+	mu         sync.Mutex
+	generation [parkings]uint32 // guarded by mu; of the lots that take URLs
+	paused     map[uint32]bool  // guarded by mu; lots that are known to be
+	told       [parkings]bool   // guarded by mu; an operator was told of the first URL
+}
+
+func newParking(f *frontier.Frontier) *parking {
+	p := &parking{f: f, paused: map[uint32]bool{}}
+	for until := range parkings {
+		p.generation[until] = p.unused(until)
+		for _, id := range f.Crawls() {
+			if x, _ := f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Settings.Paused {
+				p.generation[until] = generationOf(id)
+			}
+		}
+	}
+	return p
+}
+
+// unused is a generation without URLs.
+func (p *parking) unused(until parkedUntil) uint32 {
+	var used [generations]bool
+	for _, id := range p.f.Crawls() {
+		if x, _ := p.f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Waiting+x.Leased > 0 {
+			used[generationOf(id)] = true
+		}
+	}
+	for g := range used {
+		if !used[g] {
+			return uint32(g)
+		}
+	}
+	return 0 // its URLs are parked again
+}
+
+// lot returns where a URL of a crawl is parked; ok is false if its crawl's number is too
+// high.
+func (p *parking) lot(until parkedUntil, crawl uint32) (lot uint32, ok bool, err error) {
+	if crawl > homeMask {
+		return 0, false, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lot = lotNumber(until, p.generation[until], crawl)
+	if !p.paused[lot] {
+		if err := p.f.SetCrawl(lot, settingsOf(false)); err != nil {
+			return 0, false, err
+		}
+		p.paused[lot] = true
+	}
+	return lot, true, nil
+}
+
+// open lets the URLs of all lots of a kind come back.
+func (p *parking) open(until parkedUntil) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range p.f.Crawls() {
+		if x, _ := p.f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Settings.Paused {
+			if err := p.f.SetCrawl(id, settingsOf(true)); err != nil {
+				return err
+			}
+			delete(p.paused, id)
+		}
+	}
+	p.generation[until] = p.unused(until)
+	return nil
+}
+
+// count is how many URLs are parked.
+func (p *parking) count() (n [parkings]int64) {
+	for _, id := range p.f.Crawls() {
+		if x, _ := p.f.CrawlStats(id); isLot(id) && x.Settings.Paused {
+			n[untilOf(id)] += x.Waiting
+		}
+	}
+	return n
+}
+
+// tell reports whether an operator has not been told yet.
+func (p *parking) tell(until parkedUntil) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := !p.told[until]
+	p.told[until] = true
+	return first
+}
+
+// Unpark brings back what was parked because Scope, Filters, Rules or Protocols refused
+// it: call it before Run when they are other than in the Run before. What they still
+// refuse is parked again.
+func (c *Crawler) Unpark() error { return c.parking.open(untilWider) }
+
+// park ends a lease whose URL is to come back another time.
+func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error {
+	c := r.c
+	lot, ok, err := c.parking.lot(until, l.Entry.Crawl)
+	if err != nil {
+		return r.lost(l, err)
+	}
+	if !ok {
+		c.log.Warn("a URL is dropped: no URL can be parked of a crawl with a number so high", "url", fetch.Redact(l.Entry.URL), "crawl", l.Entry.Crawl)
+		return r.drop(l)
+	}
+	if c.parking.tell(until) {
+		what := "waiting URLs are not wanted by this run: they are parked, and come back when it wants them again"
+		if until == untilRun {
+			what = "URLs are not to be had in this run: they are parked until the next"
+		}
+		c.log.Warn(what, "first", fetch.Redact(l.Entry.URL), "rule", why.Rule, "detail", why.Detail)
+	}
+	c.counters.parked.Add(1)
+	if _, ok := c.noteOf(l.Entry); ok && visited(l) { // it leaves the books of Revisits, and comes back as new
+		o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
+		c.dropped(l, &o)
+		e := l.Entry
+		e.Crawl, e.Force, e.Meta = lot, true, nil
+		o.Add = []frontier.Entry{e}
+		return r.done(l, o)
+	}
+	return r.done(l, frontier.Outcome{Result: frontier.PutOff, Next: l.LeasedAt, Move: true, Crawl: lot})
+}
+
+// bringBack ends the lease of a URL that was parked: it waits in its crawl again.
+func (r *run) bringBack(l frontier.Lease) error {
+	return r.done(l, frontier.Outcome{Result: frontier.PutOff, Next: l.LeasedAt, Move: true, Crawl: homeOf(l.Entry.Crawl)})
+}
+
+// isSeed reports whether a URL was not found as a link: it is what the crawl was asked for,
+// or what that redirects to.
+func isSeed(e frontier.Entry) bool { return e.Depth == 0 }
+
+// parkTarget is the entry for the target of a seed's redirect that is refused: it is parked,
+// as there will be no other link to it.
+func (c *Crawler) parkTarget(seed, e frontier.Entry, why filter.Reason) []frontier.Entry {
+	c.log.Warn("a seed redirects to a URL that is not wanted", "url", fetch.Redact(seed.URL), "target", fetch.Redact(e.URL), "rule", why.Rule, "detail", why.Detail)
+	lot, ok, err := c.parking.lot(untilWider, e.Crawl)
+	if err != nil || !ok { // the frontier is closed, as Done will say
+		return nil
+	}
+	e.Crawl, e.Force = lot, true
+	return []frontier.Entry{e}
+}
+
+// GivenUp parks a seed whose tries are used up until the next Crawler's Run. It is for the
+// frontier's Options.OnGiveUp.
+func (c *Crawler) GivenUp(e frontier.Entry, o frontier.Outcome) {
+	if !isSeed(e) || isLot(e.Crawl) {
+		return
+	}
+	lot, ok, err := c.parking.lot(untilRun, e.Crawl)
+	if err == nil && ok {
+		e.Crawl, e.Force, e.NotBefore = lot, true, time.Time{}
+		_, err = c.frontier.Add(context.Background(), e)
+	}
+	if err != nil {
+		c.log.Warn("a seed that was given up is not kept for the next run", "url", fetch.Redact(e.URL), "error", err)
+		return
+	}
+	c.counters.parked.Add(1)
+}

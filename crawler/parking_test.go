@@ -1,0 +1,237 @@
+// These tests park URLs and bring them back.
+
+package crawler
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/filter"
+)
+
+// ran is the progress of a new Crawler that ran to its end.
+func ran(t *testing.T, f *frontier.Frontier, w *fakeWeb, o Options, wider bool, seeds ...string) Progress {
+	t.Helper()
+	c := newCrawler(t, f, w, o)
+	if wider {
+		require.NoError(t, c.Unpark())
+	}
+	_, err := c.Seed(t.Context(), seeds...)
+	require.NoError(t, err)
+	require.NoError(t, c.Run(t.Context()))
+	return c.Progress()
+}
+
+func twentyPages() *fakeWeb {
+	w := newWeb()
+	var links []string
+	for i := range 20 {
+		w.always(fmt.Sprintf("%sp%d", seed, i), page())
+		links = append(links, fmt.Sprintf("/p%d", i))
+	}
+	w.always(seed, page(links...))
+	w.always("http://b.example/", page())
+	return w
+}
+
+// What another scope refuses waits for the scope to be wide again, however often a run
+// with the narrow one begins, and is not looked at meanwhile.
+func TestNarrowerScopeParks(t *testing.T) {
+	for name, narrow := range map[string]Options{
+		"hosts":   {Scope: Scope{Hosts: []string{"b.example"}}},
+		"exclude": {Scope: Scope{Exclude: []*regexp.Regexp{regexp.MustCompile("/p")}}},
+		"filters": {Filters: []Filter{FilterFunc(func(e frontier.Entry) bool { return e.Depth == 0 })}},
+		"rules":   {Rules: []filter.Filter{filter.MaxDepth(0)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := twentyPages()
+				f := openFrontier(t, frontier.Options{})
+				p := ran(t, f, w, Options{MaxPages: 5}, false, seed)
+				left := p.Frontier.Waiting
+				require.Positive(t, left)
+				p = ran(t, f, w, narrow, true, "http://b.example/")
+				assert.Equal(t, []int64{left, 1}, []int64{p.Parked, p.Pages})
+				leases := f.Stats().HandedOut
+				for range 3 {
+					p = ran(t, f, w, narrow, false, "http://b.example/")
+					assert.Equal(t, left, p.Parked)
+				}
+				assert.Equal(t, leases, f.Stats().HandedOut, "nobody looks at what is parked")
+				p = ran(t, f, w, narrow, true)
+				assert.Equal(t, left, p.Parked, "it is judged anew, and parked again")
+				p = ran(t, f, w, Options{}, true)
+				assert.Equal(t, []int64{0, left, 0}, []int64{p.Parked, p.Pages, p.Frontier.Waiting})
+				for u, n := range w.asks {
+					assert.True(t, n == 1 || isRobots(u), "%s: %d", u, n)
+				}
+				w.checkPolite(t, fixedOwed)
+			})
+		})
+	}
+}
+
+// A URL of another crawl comes back to that.
+func TestParkedURLKnowsItsCrawl(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := twentyPages()
+		f := openFrontier(t, frontier.Options{})
+		_, err := f.Add(t.Context(), frontier.Entry{URL: seed + "p1", Crawl: 7, Meta: []byte("own")}, frontier.Entry{URL: seed + "p2", Crawl: 1 << 24})
+		require.NoError(t, err)
+		p := ran(t, f, w, Options{Scope: Scope{Hosts: []string{"b.example"}}}, false)
+		assert.Equal(t, []int64{1, 1}, []int64{p.Parked, p.Filtered}, "of a crawl with such a number nothing is parked")
+		assert.Equal(t, []uint32{1<<31 + 7}, Lots(f, 7))
+		assert.Empty(t, Lots(f, 0))
+		var got []frontier.Entry
+		c := newCrawler(t, f, w, Options{OnDone: func(l frontier.Lease, o frontier.Outcome) {
+			if o.Result == frontier.Visited {
+				got = append(got, l.Entry)
+			}
+		}})
+		require.NoError(t, c.Unpark())
+		require.NoError(t, c.Run(t.Context()))
+		require.Len(t, got, 1)
+		assert.Equal(t, []any{uint32(7), "own"}, []any{got[0].Crawl, string(got[0].Meta)})
+	})
+}
+
+// A URL that a run cannot have is asked for by the next run, if it is a seed or if it may
+// be had by then.
+func TestRefusedSeedsComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.pages["http://blocked.example/robots.txt"] = func(n int) answer {
+			if n == 1 {
+				return answer{class: fetch.Blocked}
+			}
+			return answer{status: 404}
+		}
+		w.always("http://blocked.example/", page())
+		w.pages["http://forbidden.example/robots.txt"] = func(n int) answer {
+			if n == 1 {
+				return text("User-agent: *\nDisallow: /")
+			}
+			return answer{status: 404}
+		}
+		w.always("http://forbidden.example/", page())
+		w.pages["http://down.example/"] = func(n int) answer {
+			if n <= 2 {
+				return answer{class: fetch.Connect}
+			}
+			return page()
+		}
+		w.always("http://gone.example/", answer{status: 404})
+		var c *Crawler
+		f := openFrontier(t, frontier.Options{Retry: frontier.Retries(2, 1), OnGiveUp: func(e frontier.Entry, o frontier.Outcome) { c.GivenUp(e, o) }})
+		seeds := []string{"http://blocked.example/", "http://forbidden.example/", "http://down.example/", "http://gone.example/"}
+		for run := range 3 {
+			c = newCrawler(t, f, w, Options{})
+			_, err := c.Seed(t.Context(), seeds...)
+			require.NoError(t, err)
+			require.NoError(t, c.Run(t.Context()))
+			p := c.Progress()
+			want := [][]int64{{0, 3}, {3, 0}, {0, 0}}[run]
+			assert.Equal(t, want, []int64{p.Pages, p.NextRun}, "run %d", run)
+		}
+		assert.Equal(t, 1, w.asks["http://gone.example/"], "that was an answer")
+	})
+}
+
+// A seed that fails in each run comes again in each.
+func TestGivenUpSeedComesAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always(seed, answer{class: fetch.Connect})
+		var c *Crawler
+		f := openFrontier(t, frontier.Options{Retry: frontier.Retries(1, 1), OnGiveUp: func(e frontier.Entry, o frontier.Outcome) { c.GivenUp(e, o) }})
+		for n := range 2*generations + 3 {
+			c = newCrawler(t, f, w, Options{})
+			_, err := c.Seed(t.Context(), seed)
+			require.NoError(t, err)
+			require.NoError(t, c.Run(t.Context()))
+			require.Equal(t, n+1, w.asks[seed])
+		}
+	})
+}
+
+// The other pages of a host that is full are asked for by the next run.
+func TestPagesOfAFullHostWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := twentyPages()
+		f := openFrontier(t, frontier.Options{})
+		for run := range 4 {
+			p := ran(t, f, w, Options{MaxPagesPerHost: 6}, false, seed)
+			want := [][]int64{{6, 15}, {6, 9}, {6, 3}, {3, 0}}[run]
+			assert.Equal(t, want, []int64{p.Pages, p.NextRun}, "run %d", run)
+		}
+	})
+}
+
+func TestHostOfASeedsRedirectJoinsTheScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always(seed, answer{status: 301, location: "http://hop.example/"})
+		w.always("http://hop.example/", answer{status: 302, location: "http://www.example/"})
+		w.always("http://www.example/", page("/2", "http://hop.example/no", "http://other.example/"))
+		w.always("http://www.example/2", page("/3", "/leads-out"))
+		w.always("http://www.example/3", page())
+		w.always("http://www.example/leads-out", answer{status: 301, location: "http://other.example/"})
+		f := openFrontier(t, frontier.Options{})
+		var joined []string
+		o := Options{Scope: Scope{Hosts: []string{"a.example"}, Seeds: []string{seed}, OnJoin: func(host string) error {
+			joined = append(joined, host)
+			return nil
+		}}}
+		p := ran(t, f, w, o, false, seed)
+		assert.Equal(t, []string{"www.example"}, joined, "not those on the way")
+		assert.EqualValues(t, 3, p.Pages)
+		assert.False(t, slices.Contains(w.urls(), "http://other.example/"))
+		assert.False(t, slices.Contains(w.urls(), "http://hop.example/no"))
+	})
+}
+
+// Without Seeds the target of a seed's redirect is parked, as no link leads to it.
+func TestTargetOfASeedsRedirectIsParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always(seed, answer{status: 301, location: "http://www.example/"})
+		w.always("http://www.example/", page())
+		f := openFrontier(t, frontier.Options{})
+		p := ran(t, f, w, Options{Scope: Scope{Hosts: []string{"a.example"}}}, false, seed)
+		assert.Equal(t, []int64{0, 1}, []int64{p.Pages, p.Parked})
+		p = ran(t, f, w, Options{Scope: Scope{Hosts: []string{"a.example", "www.example"}}}, true, seed)
+		assert.Equal(t, []int64{1, 0}, []int64{p.Pages, p.Parked})
+	})
+}
+
+// A page that was visited leads no host into the scope.
+func TestLaterRedirectOfASeedStaysInScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.pages[seed] = func(n int) answer {
+			if n == 1 {
+				return page()
+			}
+			return answer{status: 301, location: "http://casino.example/"}
+		}
+		w.always("http://casino.example/", page())
+		f := openFrontier(t, frontier.Options{Scheduler: frontier.SchedulerFunc(func(v frontier.Visit) (due time.Time) {
+			if v.History.Visits == 1 {
+				due = v.Outcome.Ended
+			}
+			return due
+		})})
+		ran(t, f, w, Options{Scope: Scope{Hosts: []string{"a.example"}, Seeds: []string{seed}}}, false, seed)
+		assert.Equal(t, []string{seed}, w.urls())
+		assert.Equal(t, 2, w.asks[seed])
+	})
+}
