@@ -16,7 +16,8 @@ const (
 	// timedAhead is how long before its time a record on disk may be in memory.
 	// Blocks are read when a quarter of it is left.
 	timedAhead = time.Minute
-	// timedRetry is how long a block is left alone after a read that failed.
+	// timedRetry is how long a block is left alone after a read that failed. No other is
+	// read ahead of its time meanwhile.
 	timedRetry = 5 * time.Second
 )
 
@@ -40,7 +41,7 @@ func (f *Frontier) readWantedLocked(now int64, idle bool) bool {
 	limit, used := f.residentLimitLocked(), c.resident+f.committer.bytes
 	switch {
 	case c.timed.unread.min() > now:
-		return used <= limit/2
+		return used <= limit/2 && c.timed.aheadFrom <= now
 	case used <= limit*9/10:
 		return true
 	case limit < minResident/4: // hosts and marks alone use the budget up
@@ -66,7 +67,7 @@ func (f *Frontier) readEventLocked(now int64) int64 {
 	if at == never {
 		return never
 	}
-	if ahead := at - f.core.cfg.ahead/4; ahead > now {
+	if ahead := max(at-f.core.cfg.ahead/4, f.core.timed.aheadFrom); ahead > now {
 		return ahead
 	}
 	return never // the reader knows, or memory is short until then
@@ -160,7 +161,7 @@ func (f *Frontier) arriveLocked(records []timedLoaded) {
 			if errors.As(err, &corrupt) && len(f.faults) == 0 {
 				f.faults = append(f.faults, err)
 			}
-			c.putBackTimed(f.nowLocked() + int64(timedRetry))
+			c.retryTimed(f.nowLocked())
 			return
 		}
 	}
@@ -183,7 +184,7 @@ func (f *Frontier) timedFailedLocked(err error) {
 		f.faults = append(f.faults, err)
 		return
 	}
-	c.putBackTimed(f.nowLocked() + int64(timedRetry))
+	c.retryTimed(f.nowLocked())
 }
 
 // loadTimed reads the unread records of a block, and what must be known of them.

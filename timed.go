@@ -29,6 +29,8 @@ type timedBlocks struct {
 	last    uint32           // highest number of a timed block so far
 	buckets map[uint32]int32 // unread and lost blocks by number / timedBucket
 	lost    map[uint32]int   // live records of blocks that cannot be read
+
+	aheadFrom int64 // until then no block is read before it is due: a read failed
 }
 
 func timedAux(first, live int) uint32 { return uint32(first)<<16 | uint32(live) }
@@ -208,6 +210,12 @@ func (c *core) putBackTimed(at int64) {
 		first++
 	}
 	c.timed.unread.push(timeItem{at: at, id: it.id, aux: timedAux(first, live)})
+}
+
+// retryTimed leaves the block being read, which cannot be, unread for a while.
+func (c *core) retryTimed(now int64) {
+	c.timed.aheadFrom = now + int64(timedRetry)
+	c.putBackTimed(c.timed.aheadFrom)
 }
 
 // alike counts the first of rs that can share a part: neighbours of one queue
