@@ -248,7 +248,7 @@ func (f *Frontier) roomLocked(o *op) (<-chan struct{}, error) {
 		}
 		return nil, nil
 	}
-	return f.committer.roomLocked(f, need)
+	return f.committer.roomLocked(f, o, need)
 }
 
 // freeLocked is how many bytes of URLs there is room for without a Spill. What

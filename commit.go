@@ -19,10 +19,11 @@ type committer struct {
 	batchID uint64
 	wake    chan struct{} // has a token when queue may not be empty
 	stop    chan struct{} // closed by Close
-	space   chan struct{} // closed when there may be room again; nil if nobody waits
+	space   *space        // for those who wait for room; nil if nobody does
 	move    chan struct{} // has a token when records should move to blocks
 	read    chan struct{} // has a token when timed blocks should be read
 	moving  bool
+	resting bool // moving failed, and waits before it is tried again
 	stuck   bool // moving everything did not free enough memory
 
 	failures int      // commits that failed
@@ -266,6 +267,9 @@ func (f *Frontier) commitGroup() bool {
 		c.working = false
 		f.finishing--
 		f.dispatchLocked()
+		if !c.moving { // else it belongs to the round
+			f.freedLocked()
+		}
 		f.mu.Unlock()
 		group[0].done <- err
 		return true

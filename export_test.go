@@ -15,7 +15,8 @@ func (f *Frontier) MoveNow(evict bool) error {
 		f.core.cfg.evictOver, f.core.cfg.ahead = 0, 0
 		f.mu.Unlock()
 	}
-	return f.moveRound()
+	_, err := f.moveRound()
+	return err
 }
 
 // Homeless returns how many bytes of records in memory have no home in a block.

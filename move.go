@@ -13,6 +13,7 @@ package frontier
 
 import (
 	"errors"
+	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/seen"
@@ -28,6 +29,8 @@ const (
 	moveBytes = 128 << 10
 	// moveQueues is how many queues are looked at under one lock.
 	moveQueues = 256
+	// leastRest is the pause after a round that failed. It doubles up to mostRest.
+	leastRest, mostRest = time.Second, time.Minute
 )
 
 // maxLog is how many bytes the log may have before a round ends it: what must be
@@ -59,6 +62,7 @@ func (f *Frontier) signalMoverLocked() {
 
 func (f *Frontier) moveLoop() {
 	c := &f.committer
+	rest := time.Duration(0) // after the last round, if that failed
 	for {
 		select {
 		case <-c.stop:
@@ -78,16 +82,43 @@ func (f *Frontier) moveLoop() {
 		if !wanted {
 			continue
 		}
-		err := f.moveRound()
+		moved, err := f.moveRound()
 		f.mu.Lock()
-		c.moving = false
-		c.stuck = err != nil || f.core.resident > limit*8/10
-		f.freedLocked()
+		c.moving, c.resting = false, err != nil
+		idle := !moved && !c.busy() // another round would move as little
+		c.stuck = err != nil || f.core.resident > limit*8/10 || idle && c.space != nil
+		if moved || c.stuck { // else the same
+			f.freedLocked()
+		}
 		f.mu.Unlock()
-		if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, errSpoiled) {
+		switch {
+		case err == nil:
+			rest = 0
+			continue
+		case errors.Is(err, ErrClosed):
+			continue
+		case !errors.Is(err, errSpoiled): // which was told of
 			f.emit(Event{Kind: EventStoreError, Reason: "moving URLs to blocks", Err: err})
 		}
+		rest = min(max(leastRest, 2*rest), mostRest)
+		f.restMover(rest)
 	}
+}
+
+// restMover waits after a round that failed. Meanwhile Add does not wait for room.
+func (f *Frontier) restMover(d time.Duration) {
+	c := &f.committer
+	over := make(chan struct{})
+	timer := f.opts.Clock.AfterFunc(d, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-c.stop:
+	case <-over:
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c.resting = false
+	f.signalMoverLocked() // there may be no commit to do so
 }
 
 // errSpoiled ends a round during which a commit failed: a record that was
@@ -113,6 +144,7 @@ type mover struct {
 	where [][]location // for each record of runs, where it was
 	queue []uint32     // for each run
 	copy  []byte       // bodies of runs
+	moved bool         // something got a home, or left memory
 }
 
 // location is where a record was in memory. If the memory was put to another use
@@ -132,8 +164,8 @@ func (c *core) holds(l location) bool {
 	return c.mem.Epoch(l.ref) == l.epoch && c.record(l.ref).seq() == l.seq
 }
 
-// moveRound does one round.
-func (f *Frontier) moveRound() error {
+// moveRound does one round. It reports whether that moved anything.
+func (f *Frontier) moveRound() (moved bool, err error) {
 	f.rounds.Lock()
 	defer f.rounds.Unlock()
 	fresh := &seen.Set{}
@@ -144,7 +176,7 @@ func (f *Frontier) moveRound() error {
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
-		return ErrClosed
+		return false, ErrClosed
 	}
 	f.known.beginRound(fresh)
 	m := &mover{f: f, gen: f.gen + 1, through: f.applied.batch, maxSeq: f.applied.seq, failures: f.committer.failures}
@@ -161,14 +193,14 @@ func (f *Frontier) moveRound() error {
 	}
 	f.mu.Unlock()
 
-	err := m.round(scheduled, marks, bytes)
+	err = m.round(scheduled, marks, bytes)
 	if err != nil {
 		m.relist()
 		f.mu.Lock()
 		unused := f.known.endRound(false)
 		f.mu.Unlock()
 		unused.Free()
-		return err
+		return m.moved, err
 	}
 	m.covered.Free()
 	footprint := f.opts.Spill.Footprint()
@@ -176,7 +208,7 @@ func (f *Frontier) moveRound() error {
 	f.footprint = footprint
 	f.mu.Unlock()
 	f.offer(m.marks)
-	return nil
+	return m.moved, nil
 }
 
 // round moves what is there, the first marks of logMarks and bytes of the log.
@@ -311,6 +343,7 @@ func (m *mover) flush() error {
 	if err != nil {
 		return err
 	}
+	m.moved = true
 	f := m.f
 	f.mu.Lock()
 	ids := make([][]uint32, len(m.runs))
@@ -356,5 +389,8 @@ func (m *mover) settleLocked(i int, parts []Part, ids []uint32) {
 // next few of a bound host stay. It reports whether there are more.
 func (m *mover) evictLocked(id uint32) (more bool) {
 	c := m.f.core
-	return c.queues.at(id).host != 0 && c.trim(id)
+	before := c.resident
+	more = c.queues.at(id).host != 0 && c.trim(id)
+	m.moved = m.moved || c.resident < before
+	return more
 }

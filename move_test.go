@@ -5,12 +5,15 @@ package frontier_test
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -101,4 +104,139 @@ func TestCommitFailsDuringARoundOfMoving(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unpackable fails to write blocks until it is healed.
+type unpackable struct {
+	frontier.Spill
+	healed atomic.Bool
+}
+
+func (u *unpackable) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error) {
+	if !u.healed.Load() {
+		return nil, errDisk
+	}
+	return u.Spill.Pack(gen, runs)
+}
+
+// A round that fails is tried again after a pause, which grows, however many commits want
+// it. Nobody waits for that: Add says that there is no room, and Close ends the pause.
+func TestFailedRoundsWaitForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &unpackable{Spill: spilltest.OpenMemory(t, spill.Options{}).Store}
+		var mu sync.Mutex
+		var told []time.Duration
+		dawn := time.Now()
+		f, err := frontier.Open(t.Context(), frontier.Options{
+			Spill: u, MemoryBudget: 24 << 20, NoDedup: true, KeepOpen: true, Delay: frontier.FixedDelay(0),
+			OnEvent: func(e frontier.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				if e.Kind != frontier.EventStoreError {
+					return
+				}
+				told = append(told, time.Since(dawn).Round(time.Second))
+			},
+		})
+		require.NoError(t, err)
+		lot := func(name string) []frontier.Entry {
+			entries := make([]frontier.Entry, 100)
+			for i := range entries {
+				entries[i] = frontier.Entry{URL: fmt.Sprintf("http://%s-%d.example/", name, i), Meta: make([]byte, 1000)}
+			}
+			return entries
+		}
+		for n := 0; err == nil; n++ { // until memory is full
+			_, err = f.Add(t.Context(), lot(fmt.Sprint(n))...)
+		}
+		require.ErrorIs(t, err, frontier.ErrFull)
+		for range 10 * 60 * 10 { // a commit each 100 ms for ten minutes
+			time.Sleep(100 * ms)
+			at := time.Now()
+			l, err := f.Next(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, f.Done(l, frontier.Outcome{Result: frontier.Failed}))
+			if _, err = f.Add(t.Context(), lot("more")...); err != nil {
+				require.ErrorIs(t, err, frontier.ErrFull)
+			}
+			require.Zero(t, time.Since(at), "somebody waits for a pause")
+		}
+		mu.Lock()
+		require.InDelta(t, 15, len(told), 2, "an event for each pause: %v", told)
+		for i := 2; i < len(told); i++ {
+			require.GreaterOrEqual(t, told[i]-told[i-1], min(told[i-1]-told[i-2], time.Minute), "pauses grow: %v", told)
+		}
+		mu.Unlock()
+
+		u.healed.Store(true)
+		time.Sleep(time.Minute + time.Second)
+		_, err = f.Add(t.Context(), lot("last")...)
+		require.NoError(t, err, "the next round made room, without a commit to ask for it")
+		ended(t, f)
+
+		u.healed.Store(false)
+		f, err = frontier.Open(t.Context(), frontier.Options{Spill: u, MemoryBudget: 24 << 20, NoDedup: true, KeepOpen: true})
+		require.NoError(t, err)
+		for n := 0; err == nil; n++ {
+			_, err = f.Add(t.Context(), lot(fmt.Sprint("again", n))...)
+		}
+		synctest.Wait()
+		at := time.Now()
+		ended(t, f)
+		require.Zero(t, time.Since(at), "Close waits for a pause")
+	})
+}
+
+// rounds counts the rounds that ended, and lets them fail when they are far too many.
+type rounds struct {
+	*hooked
+	ended atomic.Int64
+}
+
+func (r *rounds) Checkpoint(c *frontier.Checkpoint) error {
+	if r.ended.Add(1) > farTooOften/100 {
+		return errDisk
+	}
+	return r.hooked.Checkpoint(c)
+}
+
+// Rounds that move nothing do not follow each other while somebody waits for room: here
+// what is in memory is deleted, and cannot be swept away before a read ends.
+func TestRoundsThatMoveNothingMakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &rounds{hooked: &hooked{Spill: spilltest.OpenMemory(t, spill.Options{}).Store}}
+		f, err := frontier.Open(t.Context(), frontier.Options{Spill: r, MemoryBudget: 64 << 20, Delay: frontier.FixedDelay(0)})
+		require.NoError(t, err)
+		add := func(host string, n int) error {
+			entries := make([]frontier.Entry, n)
+			for i := range entries {
+				entries[i] = frontier.Entry{URL: fmt.Sprintf("http://%s/%d/%d", host, n, i), Meta: make([]byte, 16_000)}
+			}
+			_, err := f.Add(t.Context(), entries...)
+			return err
+		}
+		require.NoError(t, add("a.example", 10))
+		require.NoError(t, f.MoveNow(true))
+		require.NoError(t, add("a.example", 440)) // of the 16 MiB that may be resident
+		gate := make(chan struct{})
+		r.set(nil, func() { <-gate })
+		next := start(func() (frontier.Lease, error) { return f.Next(t.Context()) })
+		require.True(t, next.waits(), "its host is being read")
+		deleted := make(chan error, 1)
+		go func() {
+			_, err := f.Delete(t.Context(), frontier.Host("a.example"))
+			deleted <- err
+		}()
+		synctest.Wait()
+		require.NotZero(t, f.Homeless())
+		before := r.ended.Load()
+		require.ErrorIs(t, add("b.example", 490), frontier.ErrFull)
+		require.LessOrEqual(t, r.ended.Load()-before, int64(2))
+		close(gate)
+		require.NoError(t, <-deleted)
+		require.NoError(t, add("b.example", 490), "there is room when the sweep has ended")
+		require.False(t, next.waits())
+		require.ErrorIs(t, next.err, frontier.ErrExhausted, "all was deleted")
+		ended(t, f)
+	})
 }

@@ -108,6 +108,7 @@ func (m *mover) packTimed(copies []timedCopy) error {
 	if err != nil {
 		return err
 	}
+	m.moved = true
 	for _, b := range blocks {
 		m.f.mu.Lock()
 		m.settleTimedLocked(b, copies[:b.Count])

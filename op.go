@@ -23,6 +23,7 @@ type op struct {
 	lookup  lookup
 	absent  []absentee // hosts of entries that were not in memory
 
+	space     *space     // that it waited for
 	unlimited bool       // no limit refuses its entries
 	reserved  [][]*int64 // by entry: where it is counted until it waits; may be shorter
 	counts    bool       // rows of what was used of limits are to be written

@@ -10,31 +10,40 @@ func (f *Frontier) residentLimitLocked() int64 {
 	return min(f.opts.MemoryBudget-f.footprint-f.fixedLocked()-minPopular, f.opts.MemoryBudget/4)
 }
 
-// roomLocked says whether need bytes may be admitted with a Spill: now, after
+// space is what callers wait for that need room.
+type space struct {
+	free chan struct{} // closed when there may be some
+	full bool          // there is none: moving does not help
+}
+
+// roomLocked says whether need bytes of o may be admitted with a Spill: now, after
 // waiting for the channel, or not at all.
-func (c *committer) roomLocked(f *Frontier, need int64) (<-chan struct{}, error) {
+func (c *committer) roomLocked(f *Frontier, o *op, need int64) (<-chan struct{}, error) {
 	limit := f.residentLimitLocked()
 	if limit < minResident/4 {
 		return nil, ErrFull // hosts and marks alone use the budget up
 	}
 	if f.core.resident+c.bytes+need <= limit*9/10 || need > limit/2 && f.core.resident+c.bytes < limit/4 {
-		c.stuck = false
+		c.stuck = c.resting
 		return nil, nil
 	}
-	if c.stuck && !c.moving {
+	if o.space != nil && o.space.full || c.stuck && !c.moving {
 		return nil, ErrFull
 	}
 	f.signalMoverLocked()
 	if c.space == nil {
-		c.space = make(chan struct{})
+		c.space = &space{free: make(chan struct{})}
 	}
-	return c.space, nil
+	o.space = c.space
+	return c.space.free, nil
 }
 
-// freedLocked lets those who wait for room look again.
+// freedLocked lets those who wait for room look again. If the mover is stuck, and
+// they still find none, they wait no more.
 func (f *Frontier) freedLocked() {
-	if f.committer.space != nil {
-		close(f.committer.space)
-		f.committer.space = nil
+	if c := &f.committer; c.space != nil {
+		c.space.full = c.stuck
+		close(c.space.free)
+		c.space = nil
 	}
 }
