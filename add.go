@@ -42,7 +42,7 @@ type newEntry struct {
 // the Spill promises. Add copies what it keeps.
 //
 // Known entries with Force are re-admitted after the others, each in a commit of
-// its own.
+// its own: one that fails, for whatever reason, is a bad entry.
 //
 // With a Spill, Add waits while the disk is behind; ctx ends that wait, and
 // nothing later. It fails with the Spill's error if what is stored of a URL or
@@ -117,15 +117,8 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	if err != nil {
 		return 0, errors.Join(refused, err)
 	}
-	for _, e := range known {
-		if err != nil {
-			break
-		}
-		if err = f.force(ctx, e); err == nil {
-			n++
-		}
-	}
-	return n, errors.Join(refused, err)
+	again, unforced := f.forceAll(ctx, known)
+	return n + again, errors.Join(refused, unforced)
 }
 
 // prepare checks and encodes entries, outside the lock, and appends the good
@@ -133,6 +126,7 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 // prepareAs; Immediate ones are forced, and have no time.
 func (f *Frontier) prepare(o *op, entries []Entry, p uint8) error {
 	var errs []error
+	o.links = true
 	o.entries = slices.Grow(o.entries, len(entries))
 	for i := range entries {
 		last := len(o.entries)

@@ -117,6 +117,9 @@ func (f *Frontier) applyLocked(o *op) {
 	if o.noteBlock != 0 {
 		f.notes.set(o.entries[0].mark, note{seq, o.noteBlock})
 	}
+	if o.tally != nil {
+		*o.tally++
+	}
 	if o.ends {
 		f.core.finished(o.record)
 		f.settledLocked(o)
@@ -171,6 +174,9 @@ func (f *Frontier) undoLocked(o *op) {
 	}
 	for _, m := range o.marks {
 		f.known.remove(m)
+	}
+	if o.unlearn != nil {
+		o.unlearn()
 	}
 	if o.pinned != 0 {
 		h := f.core.hosts.at(o.pinned)
@@ -274,11 +280,9 @@ func (f *Frontier) commitGroup() bool {
 		group[0].done <- err
 		return true
 	}
-	var err error
-	if empty := len(b.Admit)+len(b.Finish)+len(b.Rows)+len(b.Drop)+len(b.Marks) == 0; empty {
-		b.ID-- // callers that only waited for those before them
-	} else {
-		err = f.opts.Spill.Commit(b)
+	err := f.commit(b)
+	if err != nil && noRoom(err) {
+		group, b, err = f.commitAlone(group, b, err)
 	}
 	f.mu.Lock()
 	if err != nil {
@@ -313,13 +317,27 @@ func (f *Frontier) commitGroup() bool {
 	f.freedLocked()
 	f.mu.Unlock()
 	for _, o := range group {
-		if o.after != nil {
-			f.afterwards(o, err)
-			continue
-		}
-		o.done <- err
+		f.settled(o, err)
 	}
 	return true
+}
+
+// commit writes a batch if there is anything in it.
+func (f *Frontier) commit(b *Batch) error {
+	if len(b.Admit)+len(b.Finish)+len(b.Rows)+len(b.Drop)+len(b.Marks) == 0 {
+		b.ID-- // callers that only waited for those before them
+		return nil
+	}
+	return f.opts.Spill.Commit(b)
+}
+
+// settled tells whoever waits for an op how its commit ended.
+func (f *Frontier) settled(o *op, err error) {
+	if o.after != nil {
+		f.afterwards(o, err)
+		return
+	}
+	o.done <- err
 }
 
 // takeGroupLocked takes ops off the queue and lists what they want written. An

@@ -154,7 +154,7 @@ func (f *Frontier) endDeadLocked(o *op, l *leaseRecord, p plan) {
 		again.body = o.hold(again.body)
 		o.entries = append(o.entries, again)
 	case p.givenUp: // its tries ended, and not the deletion
-		f.core.stats.GivenUp++
+		o.tally = &f.core.stats.GivenUp
 		f.giveUpLocked(o, f.core.hosts.at(l.host), l, &p)
 	case p.stays || p.outcome.Result == Requeue:
 		f.core.stats.Deleted++

@@ -33,12 +33,13 @@ type plan struct {
 
 // Done ends a lease. When it has returned without an error the URL will not be
 // handed out again but as the outcome says, and the outlinks in o.Add are
-// admitted, both in one commit. Two kinds of error come after that commit:
+// admitted, both in one commit; known ones with Force follow, each in a commit of
+// its own. Two kinds of error come after that commit:
 // *EntryError for outlinks ("outlinks: ..." for all of them: ErrFull, or the
 // Spill's when it could not be asked about them), and *PriorityError for a URL
 // that keeps its former priority. ErrNotLeased means that the lease ended
 // before; the host's clock may still be moved later. After any other error
-// nothing but the host's clock has changed: the URL waits again.
+// nothing but the host's clock has changed, to a later time: the URL waits again.
 func (f *Frontier) Done(l Lease, o Outcome) error {
 	if err := checkOutcome(&o); err != nil {
 		return err
@@ -75,10 +76,9 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 		}()
 	}
 	err = f.submitLocked(job) // unlocks
-	for _, e := range job.forced {
-		if err == nil {
-			err = f.force(context.Background(), e)
-		}
+	if err == nil {
+		_, refused := f.forceAll(context.Background(), job.forced)
+		bad = errors.Join(bad, refused)
 	}
 	if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
 		f.opts.OnGiveUp(l.Entry, p.outcome)
@@ -252,16 +252,7 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	if f.opts.Spill != nil {
 		f.noteLocked(o, id, due, why, now) // first, for it pins the host
 	}
-	switch h.place {
-	case leased, loading:
-		f.core.holdBack(id, due, why)
-	case unbound, held:
-		f.core.holdBack(id, due, why) // found out when a token of it is taken
-	default:
-		f.core.detach(id)
-		f.core.holdBack(id, due, why)
-		f.core.settle(id, now)
-	}
+	f.laterLocked(id, due, why)
 	if o.empty() {
 		o.free()
 		return
@@ -282,6 +273,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	if l.record != 0 {
 		c.crawlOf(c.queues.at(l.queue)).stats.Done[out.Result]++
 	}
+	was := f.knownOf(l.host)
 	f.learnLocked(h, out.CrawlDelay)
 	f.contactLocked(l.host, l.token, p)
 	if c.limits != nil {
@@ -305,6 +297,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	if f.opts.Spill != nil {
 		f.noteLocked(o, l.host, due, why, now)
 	}
+	f.mayUnlearn(o, l.host, was, p)
 	err := f.outlinksLocked(o)
 	if len(o.entries) > 0 {
 		f.pinLocked(o, l.host) // perhaps they are its own: then it has something to do still
@@ -320,10 +313,10 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	f.endsLocked(o, l.queue, l.record)
 	q := c.queues.at(l.queue)
 	if p.retry {
-		c.stats.Retried++
+		o.tally = &c.stats.Retried
 	}
 	if p.givenUp {
-		c.stats.GivenUp++
+		o.tally = &c.stats.GivenUp
 		f.giveUpLocked(o, h, l, p)
 	}
 	if l.again != nil { // it comes again as it was forced, instead

@@ -10,10 +10,31 @@ package frontier
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
+
+// forceAll forces known entries, and returns how many it did. The others' errors are
+// *EntryErrors: what was committed before them stays.
+func (f *Frontier) forceAll(ctx context.Context, known []newEntry) (n int, refused error) {
+	var errs []error
+	for i := range known {
+		e := &known[i]
+		err := ctx.Err()
+		if err == nil {
+			err = f.force(ctx, *e)
+		}
+		if err == nil {
+			n++
+			continue
+		}
+		b, _ := decodeBody(e.body) // we encoded it
+		errs = append(errs, &EntryError{Index: e.index, URL: shortened(string(b.url)), Err: err})
+	}
+	return n, errors.Join(errs...)
+}
 
 // force admits e, which is known, and ends the record of it that waits.
 func (f *Frontier) force(ctx context.Context, e newEntry) error {

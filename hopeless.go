@@ -186,7 +186,7 @@ func (f *Frontier) takeLostLocked(id, queue uint32) (urls []lostURL, o Outcome) 
 		if f.events.wanted() {
 			x.op.event = &Event{Kind: EventURLGivenUp, Host: string(c.name(c.hosts.at(id))), URL: e.URL, Crawl: e.Crawl, Attempt: attempt, Failure: t.kind, Reason: "host given up"}
 		}
-		c.stats.GivenUp++
+		x.op.tally = &c.stats.GivenUp
 		urls = append(urls, x)
 	}
 	c.unload(id, f.last)

@@ -47,3 +47,36 @@ func TestALeaseKeepsItsDueTimeBesideAnotherLane(t *testing.T) {
 		w.fetched(again, time.Second, frontier.Outcome{})
 	})
 }
+
+// A lease on one of several lanes tells when its own lane was due, not the next one's.
+func TestALeaseTellsWhenItsLaneWasDue(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(10 * time.Second), HostConcurrency: 2}, func(t *testing.T, w *world) {
+		w.add(urlsOf("a.example", 6)...)
+		a := w.next()
+		require.Zero(t, a.Due)
+		w.fetched(a, time.Second, frontier.Outcome{}) // a lane is due at 11 s
+		b := w.next()
+		require.Zero(t, b.Due, "the other lane was never used")
+		w.fetched(b, time.Second, frontier.Outcome{}) // at 12 s
+		w.until(15 * time.Second)
+		for _, due := range []time.Duration{11 * time.Second, 12 * time.Second} {
+			require.Equal(t, due, w.next().Due.Sub(dawn))
+		}
+	})
+}
+
+// The same holds for a lease without a URL.
+func TestAContactTellsWhenItsLaneWasDue(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(10 * time.Second), HostConcurrency: 2}, func(t *testing.T, w *world) {
+		for _, due := range []time.Duration{0, 0, 11 * time.Second} {
+			w.until(max(due, w.at()))
+			l, err := w.f.Contact(t.Context(), "a.example")
+			require.NoError(t, err)
+			require.Equal(t, due == 0, l.Due.IsZero())
+			if due > 0 {
+				require.Equal(t, due, l.Due.Sub(dawn))
+			}
+			w.fetched(l, time.Second, frontier.Outcome{})
+		}
+	})
+}

@@ -7,17 +7,23 @@ import "github.com/seed-7440039f/frontier/internal/arena"
 // leaseLocked hands out the next record of a queue, which is in memory.
 func (f *Frontier) leaseLocked(l *Lease, qid uint32) {
 	now := f.last
+	due := f.core.hosts.at(f.core.queues.at(qid).host).due // of the lane that is taken
 	f.newLease(l, f.core.lease(qid, f.nextToken(), now, now+int64(f.opts.LeaseTime)))
+	f.setDue(l, due)
 }
 
-// newLease describes lease record id in l, which is zero.
+// setDue tells when the host of a lease that is handed out might be contacted.
+func (f *Frontier) setDue(l *Lease, due int64) {
+	if due > 0 {
+		l.Due = f.wall(due)
+	}
+}
+
+// newLease describes lease record id in l, which is zero, but for Due.
 func (f *Frontier) newLease(l *Lease, id uint32) {
 	r := f.core.leases.at(id)
 	h := f.core.hosts.at(r.host)
 	l.LeasedAt, l.Deadline = f.wall(r.leasedAt), f.wall(r.deadline)
-	if h.due > 0 {
-		l.Due = f.wall(h.due)
-	}
 	l.Attempt = 1
 	l.token, l.record = r.token, id
 	if r.group != 0 {

@@ -24,6 +24,7 @@ type op struct {
 	absent  []absentee // hosts of entries that were not in memory
 
 	space     *space     // that it waited for
+	links     bool       // it admits, or finds that others did: see commitAlone
 	unlimited bool       // no limit refuses its entries
 	reserved  [][]*int64 // by entry: where it is counted until it waits; may be shorter
 	counts    bool       // rows of what was used of limits are to be written
@@ -41,6 +42,9 @@ type op struct {
 	replaced []Completion // records of the timed block being read that entries replace
 
 	noteBlock uint32 // the entry supersedes a record in a timed block up to this one; 0: none
+
+	tally   *int64 // counts it once this is committed; nil: nothing does
+	unlearn func() // takes back what a failed commit must not teach; nil: nothing
 
 	firstSeq uint64
 	event    *Event       // told of once this is committed

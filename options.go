@@ -52,7 +52,10 @@ type Options struct {
 	// queue to be given up until then. Zero means a minute.
 	ParkAfter time.Duration
 
-	// LeaseTime is how long a lease lasts. Zero means 10 minutes.
+	// LeaseTime is how long a lease lasts. Zero means 10 minutes. One that ends by its
+	// deadline counts as a failed try: when Retry allows no more, the URL is given up
+	// without a Done. Its host may then be contacted although the fetch goes on: let
+	// fetches end at Lease.Deadline, or Extend it.
 	LeaseTime time.Duration
 	// Retry says whether and when a failed URL is tried again. Nil means
 	// DefaultRetries().

@@ -41,6 +41,8 @@ type RetryPolicy interface {
 	// to wait, from the try's end, and whether to try again at all. o.Failure
 	// tells what went wrong. The URL comes later than that if its host may not be
 	// contacted then. While its host is in quarantine the answer does not count.
+	// A lease that ends by its deadline is a failed try too: Outcome.Failure is then
+	// FailureOther, and the URL that is tried again waits at once.
 	Retry(e Entry, attempt int, o Outcome) (wait time.Duration, again bool)
 }
 

@@ -132,9 +132,11 @@ func (f *Frontier) callLocked(now int64) {
 		}
 		q := f.contacts[id]
 		var g grant
+		due := f.core.hosts.at(id).due
 		f.newLease(&g.lease, f.core.leaseHost(leaseRecord{
 			token: f.nextToken(), leasedAt: now, deadline: now + int64(f.opts.LeaseTime), host: id,
 		}, now))
+		f.setDue(&g.lease, due)
 		q.give(&g)
 		if q.first == nil {
 			delete(f.contacts, id)
