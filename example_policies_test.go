@@ -282,6 +282,36 @@ func ExampleRetriesByKind() {
 	// too many requests 4s true
 }
 
+// What a crawler does with half a page: the last try keeps it.
+func ExampleFrontier_TriesAgain() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{Retry: frontier.Retries(2, 0), Backoff: frontier.Backoff{Base: time.Millisecond, Max: time.Millisecond}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/"}); err != nil {
+		log.Fatal(err)
+	}
+	for l, err := range f.Leases(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		o := frontier.Outcome{Result: frontier.Failed}
+		again := f.TriesAgain(l, o)
+		fmt.Println("try", l.Attempt, "tries again:", again)
+		if !again {
+			o.Result = frontier.Visited
+		}
+		if err := f.Done(l, o); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// try 1 tries again: true
+	// try 2 tries again: false
+}
+
 // All figures. A log line shows them too (slog.Info("crawl", "frontier", s)), and
 // package expvar: expvar.Publish("frontier", f.Var()).
 func ExampleFrontier_Stats() {

@@ -104,6 +104,13 @@ func DefaultRetries() RetryPolicy {
 	})
 }
 
+// TriesAgain reports whether the URL of a lease comes again if the lease ends with o
+// as Failed: whether this was not its last try, as Options.Retry says.
+func (f *Frontier) TriesAgain(l Lease, o Outcome) bool {
+	_, again := f.opts.Retry.Retry(l.Entry, l.Attempt, o)
+	return again
+}
+
 func checkRetry(name string, p RetryPolicy) []error {
 	var errs []error
 	switch r := p.(type) {

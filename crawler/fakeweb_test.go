@@ -34,6 +34,7 @@ type answer struct {
 	retryAfter time.Duration
 	header     http.Header
 	class      fetch.Class   // of an error; Other for none
+	broken     string        // why the body's end is missing, beside the error
 	takes      time.Duration // 10 ms by default
 }
 
@@ -106,7 +107,8 @@ func (w *fakeWeb) Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, er
 		err = &fetch.Error{URL: r.URL, Class: fetch.Canceled, Err: ctx.Err()}
 		a.retryAfter = 0
 	}
-	if err == nil {
+	if err == nil || a.broken != "" {
+		res.Broken, res.Truncated = a.broken, a.broken != ""
 		for k, v := range a.header {
 			res.Header[k] = v
 		}

@@ -18,6 +18,7 @@ type counters struct {
 
 	pages, redirects, gone, refused, unchanged, failed   counter
 	denied, unreachable, filtered, blocked, parked       counter
+	broken                                               counter
 	unwanted, loops, robots, bytes, links, dropped, busy counter
 }
 
@@ -27,6 +28,7 @@ type Progress struct {
 
 	// Answers to requests for pages, by what they were:
 	Pages     int64 // status 2xx
+	Broken    int64 // of Pages, those without their end: taken after the last try
 	Redirects int64 // 3xx
 	Unwanted  int64 // of all of these, those whose body was not read: see Options.Responses
 	Loops     int64 // of Redirects, those that lead back on their way, or further than MaxRedirects
@@ -64,7 +66,7 @@ type Progress struct {
 func (c *Crawler) Progress() Progress {
 	n := &c.counters
 	p := Progress{
-		Pages: n.pages.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Unwanted: n.unwanted.Load(), FilteredBy: c.refusals.counts(), Gone: n.gone.Load(), Refused: n.refused.Load(),
+		Pages: n.pages.Load(), Broken: n.broken.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Unwanted: n.unwanted.Load(), FilteredBy: c.refusals.counts(), Gone: n.gone.Load(), Refused: n.refused.Load(),
 		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: n.unreachable.Load(),
 		Filtered: n.filtered.Load(), Blocked: n.blocked.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
 		Dropped: n.dropped.Load(), Busy: n.busy.Load(),

@@ -18,7 +18,8 @@ import (
 type Page struct {
 	Lease frontier.Lease // what was asked for
 	// Result is the answer: status, header, body, times. Its Body may end early
-	// (Truncated). It is closed after OnPage.
+	// (Truncated), or lack its end (Broken) if that was so at each try. It is closed after
+	// OnPage.
 	*fetch.Result
 	// Conditional says that the request asked for the page only if it had changed.
 	Conditional bool
@@ -134,6 +135,10 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		return false, r.block(l)
 	case fetch.ClassOf(err) == fetch.Unwanted: // visited, without a body
 		c.counters.unwanted.Add(1)
+	case err != nil && c.lastBroken(p, err):
+		c.log.Info("the end of a page is missing, each time: it is kept as it is", "url", fetch.Redact(l.Entry.URL), "bytes", p.Body.Size(), "error", err)
+		c.counters.broken.Add(1)
+		c.read(p)
 	case err != nil:
 		c.log.Debug("fetch failed", "url", fetch.Redact(l.Entry.URL), "attempt", l.Attempt, "error", err)
 		p.Outcome.Result = frontier.Failed
@@ -161,6 +166,14 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	return page, r.done(l, p.Outcome)
 }
 
+// lastBroken reports whether a page came without its end, and will not be asked for
+// again: part of it is better than nothing.
+func (c *Crawler) lastBroken(p *Page, err error) bool {
+	o := p.Outcome
+	o.Result, o.Failure = frontier.Failed, failureOf(p.Status, err)
+	return p.Broken != "" && p.Status >= 200 && p.Status < 300 && !c.frontier.TriesAgain(p.Lease, o)
+}
+
 // conditions asks for a page again only if it has changed since it was read: by
 // its ETag, and by its date for servers that know no ETags.
 func conditions(l frontier.Lease) http.Header {
@@ -181,7 +194,10 @@ func conditions(l frontier.Lease) http.Header {
 // nothing changes.
 func remember(p *Page) []byte {
 	m, own := metaOf(p.Lease.Entry)
-	tag := validETag(p.Header.Get("Etag"))
+	tag := ""
+	if p.Broken == "" { // or the rest would never be asked for
+		tag = validETag(p.Header.Get("Etag"))
+	}
 	asked := m.was(p.Lease.Entry.URL)
 	if !own || m.etag == tag && !asked {
 		return nil
@@ -196,7 +212,7 @@ func remember(p *Page) []byte {
 // read decides what an answer means, and finds its links.
 func (c *Crawler) read(p *Page) {
 	o := &p.Outcome
-	if t, err := http.ParseTime(p.Header.Get("Last-Modified")); err == nil {
+	if t, err := http.ParseTime(p.Header.Get("Last-Modified")); err == nil && p.Broken == "" {
 		o.Modified = t
 	}
 	switch s := p.Status; {

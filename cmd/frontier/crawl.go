@@ -205,6 +205,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	p := c.Progress()
 	fmt.Fprintf(stdout, "%d pages, %d redirects, %d gone, %d refused, %d failed fetches, %d URLs given up, %d denied by robots.txt, %d unreachable, %d blocked; %d waiting, %d scheduled\n",
 		p.Pages, p.Redirects, p.Gone, p.Refused, p.Failed, p.Frontier.GivenUp, p.Denied, p.Unreachable, p.Blocked, p.Frontier.Waiting, p.Frontier.Scheduled)
+	if p.Broken > 0 {
+		fmt.Fprintf(stdout, "cut short: %d of the pages lack their end, at each try; what came of them is kept\n", p.Broken)
+	}
 	if p.Blocked > 0 {
 		fmt.Fprintln(stdout, "blocked: at addresses that are not public, or that -deny-network names; -allow-network names those to contact all the same")
 	}

@@ -54,6 +54,9 @@ type Result struct {
 	// Truncated says that Body ends at a limit, not where the server's does. Bomb
 	// says that the limit was MaxRatio.
 	Truncated, Bomb bool
+	// Broken says why the end of Body is missing, beside an error of Fetch, in the words
+	// that WARC has for it (WARC-Truncated). Then Truncated is set, too.
+	Broken string
 	// Bytes is the size of the body as sent.
 	Bytes int64
 	// Cookies is how many of the answer's cookies the Jar was given; 0 without one.
@@ -79,6 +82,22 @@ type Timing struct {
 	Header            time.Duration // from sending the request to the end of the header
 	Body              time.Duration
 	Reused            bool // the connection was one kept from an earlier fetch
+}
+
+// broke notes what an error means for a body that was read in part.
+func (r *Result) broke(c Class) {
+	if r.Body.Size() == 0 {
+		return
+	}
+	switch c {
+	case Cut, Protocol:
+		r.Broken = "disconnect"
+	case Timeout:
+		r.Broken = "time"
+	case Decode:
+		r.Broken = "unspecified"
+	}
+	r.Truncated = r.Truncated || r.Broken != ""
 }
 
 // Duration is the time from Started to Ended.
@@ -159,7 +178,9 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 		res.RetryAfter = retryAfter(res.Header.Get("Retry-After"), res.Ended)
 	}
 	if err != nil {
-		return res, &Error{URL: r.URL, Class: classify(ctx, err), Stale: stale, Err: err}
+		class := classify(ctx, err)
+		res.broke(class)
+		return res, &Error{URL: r.URL, Class: class, Stale: stale, Err: err}
 	}
 	return res, nil
 }

@@ -96,10 +96,12 @@ func (m *Module) Fetch(ctx context.Context, r Request) (*Result, error) {
 	if err == nil {
 		return res, nil
 	}
+	class := classify(ctx, err)
 	if e, ok := errors.AsType[*Error](err); ok && ctx.Err() == nil {
-		return res, &Error{URL: r.URL, Class: e.Class, Err: e.Err}
+		class, err = e.Class, e.Err
 	}
-	return res, &Error{URL: r.URL, Class: classify(ctx, err), Err: err}
+	res.broke(class)
+	return res, &Error{URL: r.URL, Class: class, Err: err}
 }
 
 // Contact is one fetch under way. It is for the goroutine that it was given to.

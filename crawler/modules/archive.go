@@ -91,7 +91,7 @@ func archive(w *warc.Writer, userAgent, url string, res *fetch.Result, metadata 
 	if res.Remote.IsValid() {
 		e.IP = res.Remote.Addr().Unmap().String()
 	}
-	if res.Truncated {
+	if e.Truncated = res.Broken; e.Truncated == "" && res.Truncated {
 		e.Truncated = warc.TruncatedLength
 	}
 	if res.Body != nil {

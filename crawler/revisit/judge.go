@@ -41,6 +41,7 @@ func (r *Revisits) Read(p *crawler.Page, raw []byte) []byte {
 		n.run = min(n.run+1, runMask)
 	case o.Result == frontier.Gone:
 		n.copied, n.run = copied{}, 0
+	case p.Broken != "": // what is missing is no change
 	case p.Status >= firstBad || p.Body == nil && p.Status < firstMove:
 	default:
 		now, ok := r.digest(p)
