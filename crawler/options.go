@@ -23,7 +23,8 @@ import (
 type Fetcher interface {
 	// Fetch sends at most one request, follows no redirect, and has closed its
 	// connection when it returns, after an error too. ctx ends with the lease.
-	// The Result holds at least Started and Ended.
+	// The Result holds at least Started and Ended. If a Fetcher has a method
+	// CheckPort(string) error, URLs that it refuses for their port are not taken.
 	Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error)
 }
 

@@ -184,3 +184,37 @@ func TestNoFileIsNamedAfterAURL(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, files, "files left")
 }
+
+// Whoever names the port of another protocol, nothing is sent there.
+func TestNoPageLeadsToThePortsOfOthers(t *testing.T) {
+	var asked atomic.Int64
+	irc := listen(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+	s := listen(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/robots.txt" && r.Host == "b.example":
+			http.Redirect(w, r, "http://irc.example:6667/robots.txt", http.StatusFound)
+		case r.URL.Path == "/":
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<a href=http://irc.example:6667/PRIVMSG>x</a><a href=http://a.example:25/>x</a><a href=/moved>x</a><a href=http://b.example/>x</a>")
+		case r.URL.Path == "/moved":
+			http.Redirect(w, r, "http://irc.example:6667/moved", http.StatusFound)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(time.Millisecond)})
+	fetcher, err := fetch.New(fetch.Options{Resolve: map[string]string{"a.example": s.addr, "b.example": s.addr, "irc.example": irc.addr, "a.example:25": irc.addr}})
+	require.NoError(t, err)
+	c := newCrawler(t, f, fetcher, Options{})
+	_, err = c.Seed(t.Context(), "http://a.example/", "http://irc.example:6667/seed")
+	require.Len(t, frontier.EntryErrors(err), 1)
+	assert.ErrorContains(t, err, "port 6667 is another protocol's")
+	_, err = f.Add(t.Context(), frontier.Entry{URL: "http://irc.example:6667/imported"}) // past the crawler
+	require.NoError(t, err)
+	require.NoError(t, c.Run(t.Context()))
+	assert.Zero(t, asked.Load())
+	p := c.Progress()
+	assert.EqualValues(t, 1, p.Pages)
+	assert.EqualValues(t, 5, p.FilteredBy["port"], "a seed, two links, a redirect, and what was added")
+	assert.EqualValues(t, 1, p.Blocked, "b.example, whose robots.txt is not to be had")
+}

@@ -70,6 +70,11 @@ func (c *Crawler) outOfScope(e frontier.Entry) filter.Reason {
 	if c.opts.fetcher(e.URL) == nil {
 		return filter.Reason{Rule: "scheme", Detail: "no protocol for it"}
 	}
+	if f, ok := c.opts.fetcher(e.URL).(interface{ CheckPort(url string) error }); ok {
+		if err := f.CheckPort(e.URL); err != nil {
+			return filter.Reason{Rule: "port", Detail: err.Error()}
+		}
+	}
 	for i, f := range c.filters {
 		if f.Allow(e) {
 			continue

@@ -19,6 +19,7 @@ import (
 // fetchFlags are those flags before they are judged.
 type fetchFlags struct {
 	userAgent, contact, proxy    string
+	ports                        string
 	resolving                    repeated
 	allow, deny                  list
 	servers                      list
@@ -35,6 +36,7 @@ func (w *fetchFlags) define(fs *flag.FlagSet, o *fetch.Options) {
 	fs.Var(w.maxBody.set(10<<20), "max-body", "`bytes` of a page that are read; k, M, G may follow")
 	fs.Var(&w.allow, "allow-network", "`networks` (CIDR) to contact though they are not public: 127.0.0.0/8, an intranet's; comma-separated")
 	fs.Var(&w.deny, "deny-network", "`networks` never to contact, comma-separated")
+	fs.StringVar(&w.ports, "ports", "web", "which `ports` URLs may name: web, for all but those of mail, IRC and the like, which browsers refuse too; or any")
 	fs.Var(&w.servers, "dns", "name `servers` to ask, IP addresses with or without a port, comma-separated (default: the system's resolver)")
 	fs.BoolVar(&w.cookies, "cookies", false, "keep cookies, in memory")
 	fs.BoolVar(&o.NoHTTP2, "no-http2", false, "HTTP/1.1 only")
@@ -61,6 +63,9 @@ func (w *fetchFlags) apply(s *settings) {
 		return out
 	}
 	o.Networks = fetch.Networks{Allow: networks("allow-network", w.allow), Deny: networks("deny-network", w.deny)}
+	if o.AnyPort = w.ports == "any"; !o.AnyPort && w.ports != "web" {
+		s.bad("want web or any", "ports")
+	}
 	if w.cookies {
 		o.Jar = fetch.NewJar()
 	}

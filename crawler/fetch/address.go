@@ -24,6 +24,9 @@ func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, e
 	if err != nil {
 		return nil, &Error{URL: rawURL, Class: BadURL, Err: err}
 	}
+	if err := f.CheckPort(rawURL); err != nil {
+		return nil, &Error{URL: rawURL, Class: Blocked, Err: err}
+	}
 	return f.opts.addresses(ctx, rawURL, net.JoinHostPort(req.URL.Hostname(), portOf(req.URL)))
 }
 

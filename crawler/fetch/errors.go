@@ -27,7 +27,7 @@ const (
 	Cut            // the connection ended within the answer or before it
 	Protocol       // the answer is not HTTP, or its header too long
 	Decode         // the body is not encoded as its header says
-	Blocked        // the address is one that may not be contacted; nothing was sent
+	Blocked        // the address or the port is one that may not be contacted; nothing was sent
 	Unwanted       // Request.Admit did not want the body
 )
 

@@ -153,6 +153,10 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 		res.Ended = res.Started
 		return res, &Error{URL: r.URL, Class: BadURL, Err: err}
 	}
+	if err := f.CheckPort(r.URL); err != nil {
+		res.Ended = res.Started
+		return res, &Error{URL: r.URL, Class: Blocked, Err: err}
+	}
 	timeout := f.opts.Timeout
 	if r.Timeout > 0 {
 		timeout = r.Timeout

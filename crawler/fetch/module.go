@@ -66,6 +66,9 @@ func (m *Module) contact(rawURL string) (*Contact, error) {
 	if err != nil {
 		return nil, &Error{URL: rawURL, Class: BadURL, Err: err}
 	}
+	if err := m.opts.checkPort(u, m.port); err != nil {
+		return nil, &Error{URL: rawURL, Class: Blocked, Err: err}
+	}
 	port := u.Port()
 	if port == "" {
 		port = m.port

@@ -70,6 +70,10 @@ type Options struct {
 	Jar http.CookieJar
 	// Networks say which addresses may be contacted.
 	Networks Networks
+	// AnyPort contacts ports of other protocols, too, as of mail or IRC. By default the
+	// bad ports of the Fetch Standard are not: see PortError. What counts is the port in
+	// the URL.
+	AnyPort bool
 
 	// Proxy, if set, is asked for everything: an http, https or socks5 URL.
 	Proxy *url.URL
