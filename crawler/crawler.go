@@ -38,7 +38,8 @@ type Crawler struct {
 	parking   *parking
 	counters  counters
 	running   atomic.Bool
-	started   atomic.Int64 // Unix nanoseconds
+	trouble   atomic.Pointer[string] // see Progress.Trouble
+	started   atomic.Int64           // Unix nanoseconds
 
 	mu        sync.Mutex
 	hostPages map[string]int64 // guarded by mu; only with MaxPagesPerHost
@@ -216,6 +217,8 @@ func (r *run) cutAfterGrace(cut context.CancelFunc, finished <-chan struct{}) {
 	select {
 	case <-finished:
 	case <-t.C:
+		cut()
+	case <-r.c.opts.Cut:
 		cut()
 	}
 }

@@ -128,6 +128,8 @@ type Options struct {
 	// Grace is how long fetches may go on after Run's context has ended; then
 	// they are cut and their URLs handed back. Zero means 10 s.
 	Grace time.Duration
+	// Cut ends Grace when it is closed. Nil never does.
+	Cut <-chan struct{}
 
 	// Revisits, if set, judges visits for the frontier's Scheduler: package revisit, which
 	// has one. Nil tells that Scheduler what an answer's status says.

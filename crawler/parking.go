@@ -11,6 +11,8 @@ package crawler
 
 import (
 	"context"
+	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -175,6 +177,7 @@ func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error
 		c.log.Warn(what, "first", fetch.Redact(l.Entry.URL), "rule", why.Rule, "detail", why.Detail)
 	}
 	c.counters.parked.Add(1)
+	c.noteTrouble(l.Entry, why.Rule, why.Detail)
 	if _, ok := c.noteOf(l.Entry); ok && visited(l) { // it leaves the books of Revisits, and comes back as new
 		o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
 		c.dropped(l, &o)
@@ -195,9 +198,35 @@ func (r *run) bringBack(l frontier.Lease) error {
 // or what that redirects to.
 func isSeed(e frontier.Entry) bool { return e.Depth == 0 }
 
+// noteTrouble keeps why a seed could not be had, if it is the first.
+func (c *Crawler) noteTrouble(e frontier.Entry, why ...string) {
+	if !isSeed(e) || c.trouble.Load() != nil {
+		return
+	}
+	text := fetch.Redact(e.URL)
+	for _, w := range why {
+		if w != "" {
+			text += ": " + w
+		}
+	}
+	c.trouble.CompareAndSwap(nil, &text)
+}
+
+// noteFailure is noteTrouble with an answer, or the lack of one.
+func (c *Crawler) noteFailure(e frontier.Entry, status int, err error) {
+	switch {
+	case !isSeed(e):
+	case err != nil:
+		c.noteTrouble(e, err.Error())
+	default:
+		c.noteTrouble(e, "it answers "+strconv.Itoa(status)+" "+http.StatusText(status))
+	}
+}
+
 // parkTarget is the entry for the target of a seed's redirect that is refused: it is parked,
 // as there will be no other link to it.
 func (c *Crawler) parkTarget(seed, e frontier.Entry, why filter.Reason) []frontier.Entry {
+	c.noteTrouble(seed, "leads to "+fetch.Redact(e.URL), "which is refused by "+why.Rule, why.Detail)
 	c.log.Warn("a seed redirects to a URL that is not wanted", "url", fetch.Redact(seed.URL), "target", fetch.Redact(e.URL), "rule", why.Rule, "detail", why.Detail)
 	lot, ok, err := c.parking.lot(untilWider, e.Crawl)
 	if err != nil || !ok { // the frontier is closed, as Done will say
@@ -213,6 +242,7 @@ func (c *Crawler) GivenUp(e frontier.Entry, o frontier.Outcome) {
 	if !isSeed(e) || isLot(e.Crawl) {
 		return
 	}
+	c.noteTrouble(e, "given up", o.Failure.String())
 	lot, ok, err := c.parking.lot(untilRun, e.Crawl)
 	if err == nil && ok {
 		e.Crawl, e.Force, e.NotBefore = lot, true, time.Time{}

@@ -49,6 +49,10 @@ type Progress struct {
 	Parked  int64 // until the crawl is about more
 	NextRun int64 // until the next Crawler's Run: blocked, of a full host, seeds that failed
 
+	// Trouble is why a seed could not be had, one of the first of which none was; empty if
+	// all could.
+	Trouble string
+
 	Robots  int64 // requests for robots.txt, redirects included
 	Bytes   int64 // of bodies, as sent
 	Links   int64 // distinct links found, summed over the pages
@@ -74,6 +78,9 @@ func (c *Crawler) Progress() Progress {
 	}
 	parked := c.parking.count()
 	p.Parked, p.NextRun = parked[untilWider], parked[untilRun]
+	if x := c.trouble.Load(); x != nil {
+		p.Trouble = *x
+	}
 	if t := c.started.Load(); t != 0 {
 		p.Elapsed = c.now().Sub(time.Unix(0, t))
 	}

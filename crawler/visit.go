@@ -147,11 +147,15 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	}
 	if p.Outcome.Result == frontier.Failed {
 		p.Outcome.Failure = failureOf(res.Status, err)
+		c.noteFailure(l.Entry, res.Status, err)
 		c.counters.failed.Add(1)
 		c.missed(l, &p.Outcome, true)
 		return false, r.done(l, p.Outcome)
 	}
 	page := c.count(p)
+	if !page && p.Status >= 400 {
+		c.noteFailure(l.Entry, p.Status, nil)
+	}
 	note := c.judged(p)
 	if c.opts.OnPage != nil {
 		if err := c.opts.OnPage(r.fetches, p); r.stopped(err) {

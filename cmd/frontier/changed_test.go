@@ -76,7 +76,7 @@ func startRecrawl(t *testing.T, w *counting, dir string, more ...string) *recraw
 
 func (r *recrawling) ended(t *testing.T) {
 	r.stop()
-	require.Zero(t, <-r.end, r.log.String())
+	require.Equal(t, exitStopped, <-r.end, r.log.String())
 }
 
 // A page that would be fetched again tomorrow is fetched now because a list says that it
@@ -149,7 +149,7 @@ func TestChangedIsForRecrawls(t *testing.T) {
 		assert.Contains(t, stderr, "this crawl fetches nothing again", at)
 		if at == "running" {
 			_, _, _ = operate(t, "stop", "-dir", r.dir)
-			r.end(t)
+			r.endsWith(t, exitStopped)
 		}
 	}
 	code, _, stderr := operate(t, "changed", "-dir", r.dir, "a", "b")

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode"
 
 	"github.com/urfave/cli/v3"
@@ -90,80 +91,78 @@ func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	ctx, s.console.stop = context.WithCancel(ctx)
 	defer s.console.stop()
-	err := s.crawl(ctx, log, stdout)
+	end, err := s.crawl(ctx, log, stdout)
 	switch {
 	case err == nil:
-		return exitOK
-	case err == ctx.Err(): // and nothing beside it
-		if s.dir == "" {
-			fmt.Fprintln(stderr, "frontier crawl: stopped; nothing is kept, as there was no -dir")
-		} else {
-			fmt.Fprintf(stderr, "frontier crawl: stopped; the same command goes on from here, or: frontier resume %s\n", s.dir)
-		}
-		return exitOK
+	case err == ctx.Err(): // it was stopped before it began
+		end = ending{exitStopped, "stopped; the same command goes on from here"}
+	default:
+		end = ending{exitError, err.Error()}
 	}
-	fmt.Fprintf(stderr, "frontier crawl: %v\n", err)
-	return exitError
+	fmt.Fprintf(stderr, "frontier crawl: %s\n", end.words)
+	return end.status
 }
 
-// crawl opens everything, crawls, and closes everything.
-func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer) (err error) {
+// crawl opens everything, crawls, and closes everything. It says how the crawl ended if there
+// is no error.
+func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer) (end ending, err error) {
 	if s.names != nil {
 		defer s.names.Close()
 	}
 	if s.dir != "" {
 		store, err := openStore(s.dir, spill.Options{Sync: s.sync, Logger: log})
 		if err != nil {
-			return err
+			return end, err
 		}
 		defer func() { err = join(err, store.Close()) }()
 		s.frontier.Spill = store
 		s.parts = append(s.parts, s.recrawl.part(s.dir, store.CopyTo))
 	}
 	if err := s.recrawl.open(s, log); err != nil {
-		return err
+		return end, err
 	}
 	defer func() { err = join(err, s.recrawl.close()) }()
 	s.frontier.Logger = log
 	watch := console.NewWatch()
 	s.frontier.OnEvent = watch.Event
-	f, err := frontier.Open(ctx, s.frontier)
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return ctx.Err()
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = join(err, f.Close()) }()
-	if s.dir != "" {
-		if err := s.keep(); err != nil {
-			return err
+	var givenUp atomic.Pointer[crawler.Crawler]
+	s.frontier.OnGiveUp = func(e frontier.Entry, o frontier.Outcome) {
+		if c := givenUp.Load(); c != nil {
+			c.GivenUp(e, o)
 		}
 	}
+	f, err := frontier.Open(ctx, s.frontier)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return end, ctx.Err()
+	}
+	if err != nil {
+		return end, err
+	}
+	defer func() { err = join(err, f.Close()) }()
 	if s.limits != nil && s.anew("limit-") {
 		if err := f.SetHostLimits(frontier.All(), *s.limits); err != nil {
-			return err
+			return end, err
 		}
 	}
 	if s.anew("rule") {
 		if err := s.rules.set(f); err != nil {
-			return err
+			return end, err
 		}
 	}
 
 	done, err := openDoneLog(s.doneLog)
 	if err != nil {
-		return err
+		return end, err
 	}
 	defer func() { err = join(err, done.Close()) }()
 	closeModules, err := s.modules.open(s, f, log)
 	defer func() { err = join(err, closeModules()) }()
 	if err != nil {
-		return err
+		return end, err
 	}
 	take, stop, err := s.copies.start(ctx, s.parts, log)
 	if err != nil {
-		return err
+		return end, err
 	}
 	defer stop()
 	s.crawler.OnDone = func(l frontier.Lease, o frontier.Outcome) {
@@ -175,47 +174,83 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		s.crawler.TrapsFile = filepath.Join(s.dir, "traps")
 	}
 	if err := s.recrawl.attach(ctx, f, s, log); err != nil {
-		return err
+		return end, err
 	}
+	s.crawler.Cut = cutBy(ctx)
 	c, err := crawler.New(f, s.crawler)
 	if err != nil {
-		return err
+		return end, err
 	}
+	givenUp.Store(c)
+	if s.kept.wider { // before keep, or a kill between them would leave them parked
+		if err := c.Unpark(); err != nil {
+			return end, err
+		}
+	}
+	if s.dir != "" {
+		if err := s.keep(); err != nil {
+			return end, err
+		}
+	}
+	s.warnOfContact(log)
 	closeConsole, err := s.console.open(f, c, s, console.Options{Watch: watch, Checkpoint: take}, log)
 	if err != nil {
-		return err
+		return end, err
 	}
 	defer closeConsole()
 	n, err := c.Seed(ctx, s.seeds...)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return end, ctx.Err()
 	}
-	left := f.Stats().Waiting + f.Stats().Scheduled
-	switch bad := frontier.EntryErrors(err); {
-	case err != nil && len(bad) == 0:
-		return err
-	case len(bad) > 0 && left == 0:
-		return fmt.Errorf("no seed can be crawled: %w", err)
-	case len(bad) > 0:
-		log.Warn("seeds left out", "error", err)
+	bad := frontier.EntryErrors(err)
+	if err != nil && len(bad) == 0 {
+		return end, err
+	}
+	own := s.ownFaults(bad)
+	before := c.Progress()
+	left := before.Frontier.Waiting - before.Parked + before.Frontier.Scheduled
+	switch {
+	case len(own) > 0 && left == 0:
+		return end, fmt.Errorf("no seed can be crawled: %w", errors.Join(own...))
+	case len(own) > 0:
+		log.Warn("seeds left out", "error", errors.Join(own...))
 	case n == 0 && left == 0:
-		log.Info("all seeds are known and nothing is left to crawl", "dir", s.dir)
+		log.Info("all seeds are known and nothing is left to crawl; frontier now URL fetches one again", "dir", s.dir)
 	}
+	told := make(chan struct{})
+	untold := context.AfterFunc(ctx, func() {
+		log.Info("stopping: Ctrl-C again cuts the fetches under way", "fetches", c.Progress().Busy)
+		close(told)
+	})
 	err = c.Run(ctx)
+	if !untold() {
+		<-told
+	}
+	if err != nil && err != ctx.Err() {
+		return end, err
+	}
 	p := c.Progress()
+	left = p.Frontier.Waiting - p.Parked - p.NextRun
 	fmt.Fprintf(stdout, "%d pages, %d redirects, %d gone, %d refused, %d failed fetches, %d URLs given up, %d denied by robots.txt, %d unreachable, %d blocked; %d waiting, %d scheduled\n",
-		p.Pages, p.Redirects, p.Gone, p.Refused, p.Failed, p.Frontier.GivenUp, p.Denied, p.Unreachable, p.Blocked, p.Frontier.Waiting, p.Frontier.Scheduled)
+		p.Pages, p.Redirects, p.Gone, p.Refused, p.Failed, p.Frontier.GivenUp, p.Denied, p.Unreachable, p.Blocked, left, p.Frontier.Scheduled)
 	if p.Broken > 0 {
 		fmt.Fprintf(stdout, "cut short: %d of the pages lack their end, at each try; what came of them is kept\n", p.Broken)
 	}
 	if p.Blocked > 0 {
-		fmt.Fprintln(stdout, "blocked: at addresses that are not public, or that -deny-network names; -allow-network names those to contact all the same")
+		fmt.Fprintf(stdout, "blocked: at addresses that are not public, or that -deny-network names; -allow-network %s contacts them all the same\n", s.private())
 	}
 	for _, rule := range slices.Sorted(maps.Keys(p.FilteredBy)) {
 		fmt.Fprintf(stdout, "not wanted by %s: %d\n", rule, p.FilteredBy[rule])
 	}
+	if p.Parked > 0 {
+		log.Warn("waiting URLs are outside the scope of this command: they are parked, and come back when the scope is wide enough again", "urls", p.Parked)
+		fmt.Fprintf(stdout, "parked, outside the scope: %d\n", p.Parked)
+	}
+	if p.NextRun > 0 {
+		fmt.Fprintf(stdout, "parked until the next run: %d\n", p.NextRun)
+	}
 	s.recrawl.report(stdout)
-	return join(err, s.modules.report(stdout))
+	return s.endOf(ctx, f, p), s.modules.report(stdout)
 }
 
 // join keeps an error that stands alone as it is: that of a stop is no failure,

@@ -5,9 +5,12 @@ package main
 
 import (
 	"flag"
+	"log/slog"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,6 +93,9 @@ func (w *fetchFlags) apply(s *settings) {
 			s.bad("want > 0", x.name)
 		}
 	}
+	if w.contact != "" && !reaches(w.contact) {
+		s.badItem("contact", w.contact, "want a URL like https://me.example/bot, or a mail address")
+	}
 	o.UserAgent = agent(w.userAgent, w.contact)
 	s.crawler.UserAgent = o.UserAgent
 	w.applyPlaces(s)
@@ -131,6 +137,41 @@ func (w *fetchFlags) applyPlaces(s *settings) {
 func isPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return err == nil && n > 0
+}
+
+// reaches tells whether a contact is a URL or a mail address.
+func reaches(contact string) bool {
+	if u, err := url.Parse(contact); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return true
+	}
+	a, err := mail.ParseAddress(strings.TrimPrefix(contact, "mailto:"))
+	return err == nil && a.Name == "" && !strings.ContainsAny(contact, "<> ")
+}
+
+// warnOfContact says that nobody can complain, if the crawl may leave the own network.
+func (s *settings) warnOfContact(log *slog.Logger) {
+	if s.web.contact != "" || strings.Contains(s.web.userAgent, "@") || strings.Contains(s.web.userAgent, "://") {
+		return
+	}
+	sc := s.crawler.Scope
+	places := slices.Concat(sc.Hosts, sc.Domains, hostsOf(s.seeds))
+	if len(places) > 0 && !slices.ContainsFunc(places, public) {
+		return
+	}
+	log.Warn("no -contact is given: the owner of a site cannot reach you, and will block you or ask the authors of this program instead")
+}
+
+// public tells whether a host may be one of the internet's, by its name.
+func public(host string) bool {
+	for _, name := range []string{"localhost", "test", "example", "invalid", "local", "internal", "home.arpa"} { // RFC 6761, 6762, 8375 and alike
+		if host == name || strings.HasSuffix(host, "."+name) {
+			return false
+		}
+	}
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return networkOf(strings.Trim(host, "[]")) == ""
 }
 
 // agent puts the User-Agent together.

@@ -103,7 +103,7 @@ func TestCrawlThroughAProxyWithLimits(t *testing.T) {
 	web, addr := serve(t, 20)
 	status, out, stderr := command(t, t.Context(), "-proxy", "http://"+addr, "-max-depth", "5", "-exclude", "/3$", "-scope-domains", "example",
 		"-max-pages-per-host", "4", "http://a.example/5")
-	require.Zero(t, status, stderr)
+	require.Equal(t, exitLimit, status, stderr)
 	assert.Contains(t, out, "6 pages", "4 of a, 2 of other")
 	assert.Equal(t, 1, web.asks["http://other.example/1"])
 	assert.Zero(t, web.asks["http://other.example/3"])
@@ -121,8 +121,8 @@ func TestCrawlStopsAndGoesOn(t *testing.T) {
 		}
 	}
 	status, out, stderr := command(t, ctx, args...)
-	require.Zero(t, status, stderr)
-	assert.Contains(t, stderr, "stopped; the same command goes on from here")
+	require.Equal(t, exitStopped, status, stderr)
+	assert.Contains(t, stderr, "stopped: 1 URL waits; the same command goes on from here")
 	assert.Contains(t, out, "10 pages")
 	assert.FileExists(t, filepath.Join(dir, "traps"), "what the guards have counted")
 
@@ -157,7 +157,7 @@ func TestStopInMemory(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	web.each = func(string) { cancel() }
 	status, _, stderr := command(t, ctx, "-proxy", "http://"+addr, "http://a.example/1")
-	assert.Zero(t, status)
+	assert.Equal(t, exitStopped, status)
 	assert.Contains(t, stderr, "nothing is kept")
 }
 
@@ -277,7 +277,7 @@ func TestStopBeforeTheStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	status, _, stderr := command(t, ctx, "-dir", filepath.Join(t.TempDir(), "state"), "http://a.example/1")
-	assert.Zero(t, status, stderr)
+	assert.Equal(t, exitStopped, status, stderr)
 	assert.Contains(t, stderr, "stopped; the same command goes on from here")
 }
 
@@ -303,7 +303,7 @@ func TestOneLine(t *testing.T) {
 func TestNetworks(t *testing.T) {
 	web, addr := serve(t, 3)
 	status, out, stderr := command(t, t.Context(), "http://"+addr+"/1")
-	require.Zero(t, status, stderr)
+	require.Equal(t, exitNothing, status, stderr)
 	assert.Contains(t, out, "0 pages")
 	assert.Contains(t, out, "1 blocked")
 	assert.Contains(t, out, "-allow-network")

@@ -26,8 +26,8 @@ func TestResume(t *testing.T) {
 		}
 	}
 	status, _, stderr := command(t, ctx, "-dir", "state", "-done-log", "done", "-user-agent", "mybot/1", "-proxy", "http://me:secret@"+addr, "-max-depth", "14", "http://a.example/1")
-	require.Zero(t, status, stderr)
-	assert.Contains(t, stderr, "stopped; the same command goes on from here, or: frontier resume state")
+	require.Equal(t, exitStopped, status, stderr)
+	assert.Contains(t, stderr, "stopped: 1 URL waits; the same command goes on from here, or: frontier resume state")
 	kept := filepath.Join(home, "state", keptConfig)
 	info, err := os.Stat(kept)
 	require.NoError(t, err)

@@ -12,8 +12,13 @@
 // folder, which only its owner may open; of a crawl that does not run they open the
 // folder, those that only look without writing to it. With -json they print JSON, whose names are those of package console.
 //
-// The exit status is 0, or 1 if something could not be done, or not to the end, or 2 if
-// the command line or the configuration is wrong, and nothing was done.
+// The exit status is 0 if all is done, 1 if something could not be done, and 2 if the command
+// line or the configuration is wrong and nothing was done. A crawl that was stopped or is
+// held ends with 3 if URLs wait, one that reached a limit with 4, and one that fetched no
+// page, though some URL was tried, with 5.
+//
+// The first signal (SIGINT, SIGTERM) stops a crawl in good order, a second one, a second
+// later or more, cuts the fetches under way, and a third one ends the process.
 package main
 
 import (
@@ -24,21 +29,48 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v3"
 )
 
-// Exit statuses.
-const (
-	exitOK    = 0
-	exitError = 1 // it could not be done, or not to the end
-	exitUsage = 2 // the command line is wrong; nothing was done
-)
-
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx := heed(context.Background(), signals, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// again is how long after a signal the next one counts as meant: one stop may send two, to
+// a process and to its group.
+const again = time.Second
+
+// heed returns a context that ends with the first signal. The second that counts cuts what
+// is under way; then last is called, after which the next ends the process.
+func heed(ctx context.Context, signals <-chan os.Signal, last func()) context.Context {
+	cut := make(chan struct{})
+	ctx, stop := context.WithCancel(context.WithValue(ctx, cutKey{}, (<-chan struct{})(cut)))
+	go func() {
+		<-signals
+		first := time.Now()
+		stop()
+		for range signals {
+			if time.Since(first) >= again {
+				break
+			}
+		}
+		close(cut)
+		last()
+	}()
+	return ctx
+}
+
+type cutKey struct{}
+
+// cutBy is closed when what is under way is to be cut; nil if nobody says so.
+func cutBy(ctx context.Context) <-chan struct{} {
+	cut, _ := ctx.Value(cutKey{}).(<-chan struct{})
+	return cut
 }
 
 // run is main without the process around it. The end of ctx stops a crawl
@@ -47,9 +79,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	code := exitOK
 	root := &cli.Command{
 		Name: "frontier", Usage: "crawl politely", Suggest: true, EnableShellCompletion: true, HideVersion: true,
-		Description: `The exit status is 0, or 1 if something could not be done, or not to the end, or 2 if the
-command line or the configuration is wrong, and nothing was done.`,
-		Reader: stdin, Writer: stdout, ErrWriter: stderr,
+		Description: exitStatuses,
+		Reader:      stdin, Writer: stdout, ErrWriter: stderr,
 		Commands:       append([]*cli.Command{crawlCommand(&code), resumeCommand(&code), recrawlCommand(&code), planCommand()}, operateCommands()...),
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		OnUsageError:   func(_ context.Context, _ *cli.Command, err error, _ bool) error { return usageError(err.Error()) },

@@ -34,7 +34,7 @@ func TestCrawlWithRules(t *testing.T) {
 	web, addr := serve(t, 20)
 	dir := t.TempDir()
 	status, out, stderr := command(t, t.Context(), "-dir", dir, "-proxy", "http://"+addr, "-rule", "a.example limit-pages=3", "-rule", "*.example delay=2ms priority=2", "http://a.example/1", "http://b.example/1")
-	require.Zero(t, status, stderr)
+	require.Equal(t, exitLimit, status, stderr)
 	assert.Contains(t, out, "23 pages", "3 of a, 20 of b")
 	assert.Contains(t, web.asks, "http://a.example/3")
 	assert.NotContains(t, web.asks, "http://a.example/4")

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
@@ -18,14 +19,16 @@ import (
 // scopeFlags are those flags before they are judged.
 type scopeFlags struct {
 	hosts, domains   list
+	also             list
 	include, exclude repeated
 }
 
 func (c *scopeFlags) define(fs *flag.FlagSet, o *crawler.Options) {
-	fs.Var(&c.hosts, "scope-hosts", "`hosts` to crawl, comma-separated; * for any (default: those of the seeds)")
+	fs.Var(&c.hosts, "scope-hosts", "`hosts` to crawl, comma-separated; * for any (default: those of the seeds). A crawl keeps its scope: a later command in -dir that names neither hosts nor domains has it too, with its own seeds")
 	fs.Var(&c.domains, "scope-domains", "`domains` to crawl with all hosts below them, comma-separated")
-	fs.Var(&c.include, "include", "`pattern` (Go regular expression) that a URL must match; repeatable: one of them")
-	fs.Var(&c.exclude, "exclude", "`pattern` that no URL may match; repeatable")
+	fs.Var(&c.also, "scope-also", "`hosts` to crawl beside these; where a seed redirects joins them by itself, unless -scope-hosts or -scope-domains is given; comma-separated")
+	fs.Var(&c.include, "include", "`pattern` (Go regular expression) that a URL must match; repeatable: one of them; '' for none any more")
+	fs.Var(&c.exclude, "exclude", "`pattern` that no URL may match; repeatable; '' for none any more")
 	fs.IntVar(&o.Scope.MaxDepth, "max-depth", 0, "greatest number of links from a seed (default: any)")
 	fs.IntVar(&o.Scope.MaxURL, "max-url", 4096, "greatest length of a URL in bytes")
 }
@@ -34,6 +37,9 @@ func (c *scopeFlags) define(fs *flag.FlagSet, o *crawler.Options) {
 func (c *scopeFlags) compile(s *settings) {
 	compile := func(name string, patterns []string) (out []*regexp.Regexp) {
 		for _, p := range patterns {
+			if p == "" {
+				continue
+			}
 			re, err := regexp.Compile(p)
 			if err != nil {
 				s.badItem(name, p, "want a pattern: "+err.Error())
@@ -56,39 +62,45 @@ func (c *scopeFlags) compile(s *settings) {
 // apply decides where the crawl may go.
 func (c *scopeFlags) apply(s *settings) {
 	sc := &s.crawler.Scope
+	sc.OnJoin = s.join
 	sc.Domains = c.domains
 	for _, h := range c.hosts {
 		if h == "*" {
-			sc.Domains = nil
+			sc.Domains, sc.Hosts = nil, nil
 			return
+		}
+		if strings.Contains(h, "/") {
+			s.badItem("scope-hosts", h, "want a host without scheme and path")
 		}
 		sc.Hosts = append(sc.Hosts, h)
 	}
+	defer func() { sc.Hosts = append(sc.Hosts, c.also...) }()
 	if len(sc.Hosts) > 0 || len(sc.Domains) > 0 {
 		return
 	}
+	sc.Seeds = slices.Clone(s.seeds)
 	for _, u := range s.seeds {
 		if h, err := frontier.HostName(u); err == nil {
 			sc.Hosts = append(sc.Hosts, h)
 		}
 	}
-	if len(sc.Hosts) == 0 && !s.example {
+	if len(sc.Hosts)+len(c.also) == 0 && len(s.begin) == 0 && s.dir != "" && exists(s.dir) && !s.example {
 		s.report(errors.New("without seeds the scope must be named: -scope-hosts or -scope-domains"))
 	}
 }
 
+// normalizer spells URLs as the crawl does.
+func (s *settings) normalizer() *urlnorm.Normalizer {
+	if s.crawler.Normalizer == nil {
+		return urlnorm.New()
+	}
+	return s.crawler.Normalizer
+}
+
 // addSeeds normalizes the seeds.
 func (s *settings) addSeeds() {
-	norm := s.crawler.Normalizer
-	if norm == nil {
-		norm = urlnorm.New()
-	}
 	for _, a := range s.begin {
-		u := a
-		if _, port, ok := strings.Cut(a, ":"); !ok || port != "" && port[0] >= '0' && port[0] <= '9' {
-			u = "http://" + a // a host name alone, maybe with a port
-		}
-		u, err := norm.Normalize(u)
+		u, err := s.normalizer().Typed(a)
 		scheme, _, _ := strings.Cut(u, "://")
 		if err == nil && !strings.HasPrefix(u, "http") && s.crawler.Protocols[scheme] == nil {
 			err = errors.New("want http or https, or a scheme of -protocols")

@@ -46,8 +46,16 @@ type settings struct {
 	modules   moduleFlags
 	recrawl   recrawlFlags
 	console   consoleFlags
+	kept      keptScope
 	copies    checkpointFlags
 }
+
+// Themes of the options that say what is wanted.
+const (
+	whereBegins = "where it begins"
+	whereGoes   = "where it goes"
+	whichWanted = "which URLs and answers are wanted"
+)
 
 // seedsKey is the option that is the arguments of the command.
 const seedsKey = "seeds"
@@ -56,9 +64,9 @@ const seedsKey = "seeds"
 func newSettings() *settings {
 	s := &settings{options: newOptions()}
 	s.define("the crawl", s.defineCrawl)
-	s.define("where it begins", func(fs *flag.FlagSet) { fs.Var(&s.begin, seedsKey, "URLs or hosts; the arguments of the command") })
-	s.define("where it goes", func(fs *flag.FlagSet) { s.scope.define(fs, &s.crawler) })
-	s.define("which URLs and answers are wanted", func(fs *flag.FlagSet) { s.wanted.define(fs, &s.crawler) })
+	s.define(whereBegins, func(fs *flag.FlagSet) { fs.Var(&s.begin, seedsKey, "URLs or hosts; the arguments of the command") })
+	s.define(whereGoes, func(fs *flag.FlagSet) { s.scope.define(fs, &s.crawler) })
+	s.define(whichWanted, func(fs *flag.FlagSet) { s.wanted.define(fs, &s.crawler) })
 	s.define("how hosts are treated", func(fs *flag.FlagSet) { s.pace.define(fs, s) })
 	s.define("limits of each host", s.bounds.define)
 	s.define("what holds for some hosts", s.rules.define)
@@ -77,7 +85,7 @@ func (s *settings) defineCrawl(fs *flag.FlagSet) {
 	fs.StringVar(&s.dir, "dir", "", "`folder` that keeps the crawl; if it exists the crawl goes on (default: in memory)")
 	fs.IntVar(&s.crawler.Workers, "workers", 16, "pages fetched at once at most")
 	fs.Int64Var(&s.crawler.MaxPages, "max-pages", 0, "stop after so many pages in this run (default: never)")
-	fs.Int64Var(&s.crawler.MaxPagesPerHost, "max-pages-per-host", 0, "pages of one host in this run; its other URLs are given up (default: all)")
+	fs.Int64Var(&s.crawler.MaxPagesPerHost, "max-pages-per-host", 0, "pages of one host in this run; its other URLs wait for the next (default: all)")
 	fs.Var(s.memory.set(0), "memory", "`bytes` of memory for the frontier; k, M, G may follow (default: 512M with -dir, else 256M)")
 	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
 	fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
@@ -88,6 +96,9 @@ func (s *settings) defineCrawl(fs *flag.FlagSet) {
 // judge completes the settings from their options. The error has everything that is
 // wrong with them.
 func (s *settings) judge() error {
+	if err := s.takeScope(); err != nil {
+		s.report(err)
+	}
 	s.settle()
 	s.judgeCrawl()
 	s.pace.apply(s)
@@ -102,6 +113,7 @@ func (s *settings) judge() error {
 	s.protocols.apply(s)
 	s.addSeeds()
 	s.scope.apply(s)
+	s.judgeWider()
 	return s.err()
 }
 

@@ -88,5 +88,5 @@ func TestStatusOfARecrawl(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &s))
 	assert.EqualValues(t, 50, s.Recrawl.Budget)
 	_, _, _ = operate(t, "stop", "-dir", r.dir)
-	r.end(t)
+	r.endsWith(t, exitStopped)
 }

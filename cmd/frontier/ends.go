@@ -1,0 +1,143 @@
+// This file says how a crawl ended: in an exit status and a last line.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+)
+
+// Exit statuses.
+const (
+	exitOK      = 0 // all is done
+	exitError   = 1 // something could not be done
+	exitUsage   = 2 // the command line or the configuration is wrong; nothing was done
+	exitStopped = 3 // the crawl was stopped, or is held, and URLs wait
+	exitLimit   = 4 // a limit was reached, and URLs wait
+	exitNothing = 5 // the crawl ended, and no page was fetched
+)
+
+// exitStatuses are they for the help.
+const exitStatuses = `The exit status is 0 if all is done, 1 if something could not be done, and 2 if the command
+line or the configuration is wrong and nothing was done. A crawl also ends with
+  3  when it was stopped, or an operator's pause holds what is left, and URLs wait
+  4  when a limit was reached and URLs wait (-max-pages, -max-pages-per-host, -limit-...)
+  5  when it ended and no page was fetched in this run, though some URL was tried
+The last line on the standard error says it in words.`
+
+// ending is how a crawl ended.
+type ending struct {
+	status int
+	words  string
+}
+
+// endOf says how a run of a crawl ended that had no error but its context's.
+func (s *settings) endOf(ctx context.Context, f *frontier.Frontier, p crawler.Progress) ending {
+	left := p.Frontier.Waiting - p.Parked - p.NextRun + p.Frontier.Scheduled
+	on := fmt.Sprintf("the same command goes on from here, or: frontier resume %s", s.dir)
+	if s.dir == "" {
+		on = "nothing is kept, as there was no -dir"
+	}
+	full := p.FilteredBy["host-full"]
+	switch {
+	case ctx.Err() != nil && left > 0:
+		return ending{exitStopped, fmt.Sprintf("stopped: %s; %s", wait(left), on)}
+	case left > 0 && s.crawler.MaxPages > 0 && p.Pages >= s.crawler.MaxPages:
+		return ending{exitLimit, fmt.Sprintf("limit reached (-max-pages %d): %s; %s", s.crawler.MaxPages, wait(left), on)}
+	case left > 0 && atLimit(f):
+		return ending{exitLimit, fmt.Sprintf("limit reached: %s, of hosts or scopes at a limit; frontier rules shows it, frontier clear lifts it", wait(left))}
+	case left > 0:
+		return ending{exitStopped, fmt.Sprintf("held: %s, of hosts that are paused; frontier unpause lets them go on", wait(left))}
+	case full > 0:
+		return ending{exitLimit, fmt.Sprintf("limit reached (-max-pages-per-host %d): %s for the next run; %s", s.crawler.MaxPagesPerHost, wait(p.NextRun), on)}
+	case p.Pages+p.Unchanged == 0 && (p.Frontier.HandedOut > 0 || p.Trouble != ""):
+		return ending{exitNothing, "nothing was fetched: " + s.trouble(p)}
+	case p.Pages == 0 && p.Frontier.HandedOut == 0:
+		return ending{exitOK, "nothing is left to crawl: all was done before; frontier now URL fetches one again"}
+	}
+	return ending{exitOK, fmt.Sprintf("ended: %d pages, and nothing is left to crawl", p.Pages)}
+}
+
+func wait(n int64) string {
+	if n == 1 {
+		return "1 URL waits"
+	}
+	return fmt.Sprintf("%d URLs wait", n)
+}
+
+// atLimit tells whether a limit holds what waits.
+func atLimit(f *frontier.Frontier) bool {
+	for _, h := range f.Largest(100) {
+		if h.Reason == frontier.ReasonLimit {
+			return true
+		}
+	}
+	return false
+}
+
+// trouble says why nothing was fetched.
+func (s *settings) trouble(p crawler.Progress) string {
+	why := p.Trouble
+	if why == "" {
+		why = counted(p)
+	}
+	if p.Blocked > 0 {
+		why += "; -allow-network " + s.private() + " contacts it all the same"
+	}
+	return why
+}
+
+// counted says what came instead of pages.
+func counted(p crawler.Progress) string {
+	var out []string
+	for _, x := range []struct {
+		n    int64
+		what string
+	}{
+		{p.Redirects, "redirects"}, {p.Gone, "gone"}, {p.Refused, "refused"}, {p.Failed, "failed fetches"}, {p.Frontier.GivenUp, "URLs given up"},
+		{p.Denied, "denied by robots.txt"}, {p.Unreachable, "unreachable"}, {p.Blocked, "blocked"}, {p.Parked, "outside the scope"},
+	} {
+		if x.n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", x.n, x.what))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// private are the networks of those seeds that are not public, as far as their spelling
+// tells.
+func (s *settings) private() string {
+	for _, seed := range s.seeds {
+		u, err := url.Parse(seed)
+		if err != nil {
+			continue
+		}
+		if network := networkOf(u.Hostname()); network != "" {
+			return network
+		}
+	}
+	return "ADDRESS/32"
+}
+
+// networkOf is the network that is not public in which a host is, if its name tells.
+func networkOf(host string) string {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return "127.0.0.0/8,::1/128"
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return ""
+	}
+	for _, n := range []string{"127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7", "fe80::/10"} {
+		if netip.MustParsePrefix(n).Contains(addr.Unmap()) {
+			return n
+		}
+	}
+	return ""
+}

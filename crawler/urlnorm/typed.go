@@ -1,0 +1,35 @@
+// This file reads URLs as people type them.
+
+package urlnorm
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrTyped is returned by Typed for what is neither a URL nor begins with a host.
+var ErrTyped = errors.New("want a URL like http://example.org/, or a host")
+
+var (
+	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+	port   = regexp.MustCompile(`^[^:/?#]+:[0-9]+([/?#]|$)`) // behind a host
+)
+
+// Typed is Normalize for a URL as people type it: http:// may be left out before a host,
+// which may have a port and a path behind it.
+func (n *Normalizer) Typed(s string) (string, error) {
+	s = strings.TrimSpace(s)
+	first, _ := utf8.DecodeRuneInString(s)
+	switch {
+	case scheme.MatchString(s) && !port.MatchString(s):
+	case s == "" || strings.Contains(s, "://") || first < utf8.RuneSelf && !strings.ContainsRune("[0123456789", first) && !letter(first):
+		return "", ErrTyped
+	default:
+		s = "http://" + s
+	}
+	return n.Normalize(s)
+}
+
+func letter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
