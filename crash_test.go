@@ -38,6 +38,7 @@ type report struct {
 	gone, going int // URLs of the deleter below are deleted, or may be
 	paused      [8]bool
 	asked       map[int]bool // a scope may have changed
+	asks        [8]int       // so often it was
 	first       int          // number that no process has used
 }
 
@@ -90,6 +91,7 @@ func (r *report) hear(t testing.TB, line string) {
 		delete(r.asked, a)
 	case "q":
 		r.asked[a] = true
+		r.asks[a]++
 	}
 }
 

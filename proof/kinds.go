@@ -99,6 +99,11 @@ func kinds() []kind {
 			ci: []string{"-frontier.power-cuts=12"}, long: []string{"-frontier.power-cuts=60"}, share: 2,
 		},
 		{
+			name: "power-unsynced", what: "the same without Sync, between rounds, merges and checkpoints: all that had been on the medium is there, and the store opens",
+			pkg: ".", run: "^TestPowerCutWithoutSync$", seed: ownSeed,
+			ci: []string{"-frontier.power-cuts=8"}, long: []string{"-frontier.power-cuts=40"}, share: 2,
+		},
+		{
 			name: "mutations", what: "mutations of the code, each of which a test must catch",
 			program: "./proof/mutate", ci: []string{"-share", "1/16", "-named"},
 		},

@@ -10,9 +10,11 @@
 //
 // A batch whose Commit returned survives the death of the process, and with
 // Options.Sync the loss of power too. It is there wholly or not at all.
-// Without Sync a loss of power may cost the latest batches, and may leave a
-// folder that Recover refuses with a *frontier.CorruptError; it never turns into
-// a smaller frontier in silence.
+// Without Sync a loss of power costs the latest batches: at most those since the
+// last checkpoint, usually those of half a minute. What is there then is what was
+// there at one moment, and the store opens as after a crash; the Logger hears what
+// was cut off. Each checkpoint, and each merge, brings to the medium what replaces
+// something before that goes.
 //
 // A Commit that returned an error is taken back at once, and if that fails again
 // by the next one that succeeds, or by Release. It can only come back if its

@@ -246,10 +246,17 @@ func (s *Store) sweepRuns(refs []runRef) error {
 	if err != nil {
 		return err
 	}
+	durable := false
 	for _, name := range names {
 		id, ok := runID(name)
 		if !ok || slices.ContainsFunc(refs, func(r runRef) bool { return r.id == id }) {
 			continue
+		}
+		if !durable { // until then the state on the medium may be one that names it
+			if err := s.db.Sync(); err != nil {
+				return err
+			}
+			durable = true
 		}
 		if err := s.db.RemoveFile(name); err != nil {
 			return err
@@ -314,7 +321,7 @@ func (s *Store) writeRun(ms []frontier.Mark) (*run, error) {
 	var r *run
 	if err == nil {
 		var ref runRef
-		if ref, err = w.finish(0, s.opts.Sync); err == nil {
+		if ref, err = w.finish(0); err == nil {
 			// Read before it counts: the log is given up for it.
 			r, err = openRun(s.db, ref, 1)
 		}
@@ -346,7 +353,7 @@ func (s *Store) retract(r *run) {
 	s.marks.orphan(r.id)
 }
 
-// dropOrphanRuns removes files that are of no use, once no state on disk can
+// dropOrphanRuns removes files that are of no use, once no state on the medium can
 // name them. It needs the turn.
 func (s *Store) dropOrphanRuns() {
 	if s.undo.state {
@@ -356,16 +363,25 @@ func (s *Store) dropOrphanRuns() {
 	ids := s.marks.orphans
 	s.marks.orphans = nil
 	s.marks.mu.Unlock()
-	for _, id := range ids {
-		s.remove(id)
-	}
+	s.removeRuns(ids)
 }
 
-// remove removes the file of a run that is closed, now or after a later
-// checkpoint.
-func (s *Store) remove(id uint32) {
-	if err := s.db.RemoveFile(runName(id)); err != nil {
-		s.opts.Logger.Warn("spill: remove a run", "error", err)
-		s.marks.orphan(id)
+// removeRuns removes the files of runs that are closed and that the state does not
+// name, now or after a later checkpoint. The state must be on the medium before.
+func (s *Store) removeRuns(ids []uint32) {
+	if len(ids) == 0 {
+		return
+	}
+	err := s.db.Sync()
+	for _, id := range ids {
+		if err == nil {
+			err = s.db.RemoveFile(runName(id))
+		}
+		if err != nil {
+			s.marks.orphan(id)
+		}
+	}
+	if err != nil {
+		s.opts.Logger.Warn("spill: remove files of marks", "error", err)
 	}
 }

@@ -156,28 +156,34 @@ func (s *Store) merge(in []*run, halt chan struct{}) error {
 	in, fold := s.makeRoom(in, ref.count)
 	fresh, err := openRun(s.db, ref, fold)
 	if err != nil {
-		s.remove(ref.id)
+		s.removeRuns([]uint32{ref.id})
 		return err
 	}
 	if err := s.swapRuns(in, fresh); err != nil {
 		return err
 	}
+	var gone []*runFile
 	for _, r := range in {
 		r.readers.Wait()
 		r.filter.free()
 		if s.marks.retire(r.runFile) {
-			s.discardRun(r.runFile)
+			gone = append(gone, r.runFile)
 		}
 	}
+	s.discardRuns(gone)
 	return nil
 }
 
-// discardRun closes the file of a run that nobody reads any more, and removes it.
-func (s *Store) discardRun(r *runFile) {
-	if err := r.f.Close(); err != nil {
-		s.opts.Logger.Warn("spill: close a run", "error", err)
+// discardRuns closes files of runs that nobody reads any more, and removes them.
+func (s *Store) discardRuns(gone []*runFile) {
+	var ids []uint32
+	for _, r := range gone {
+		if err := r.f.Close(); err != nil {
+			s.opts.Logger.Warn("spill: close a run", "error", err)
+		}
+		ids = append(ids, r.id)
 	}
-	s.remove(r.id)
+	s.removeRuns(ids)
 }
 
 // mergeFile writes the file of the run that in becomes.
@@ -193,9 +199,8 @@ func (s *Store) mergeFile(in []*run, halt chan struct{}) (runRef, error) {
 		return runRef{}, err
 	}
 	if err = s.mergeInto(w, in, halt); err == nil {
-		// Always synced: the old files are removed when the new one counts.
 		var ref runRef
-		if ref, err = w.finish(min(level, 254)+1, true); err == nil {
+		if ref, err = w.finish(min(level, 254) + 1); err == nil {
 			return ref, nil
 		}
 	}

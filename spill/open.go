@@ -41,7 +41,7 @@ func EngineConfig(o Options) kv.Config {
 	o = o.withDefaults()
 	return kv.Config{
 		Sync: o.Sync, Memory: o.MemoryBudget, Reserve: o.DiskReserve, Logger: o.Logger,
-		Life: lifeOf, Last: prefixKey(fixed, 0),
+		Life: lifeOf, Last: prefixKey(fixed, 0), Whole: wholeValue,
 	}
 }
 

@@ -18,7 +18,8 @@ const (
 // Options configure a Store. The zero value is ready for use.
 type Options struct {
 	// Sync makes Commit and Checkpoint wait until the data survives a loss of
-	// power. Without it they survive the death of the process.
+	// power. Without it they survive the death of the process, and a loss of power
+	// costs the latest batches.
 	Sync bool
 
 	// MemoryBudget is how many bytes of memory the engine may use. Less of it

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,6 +157,32 @@ func TestRepair(t *testing.T) {
 			t.Logf("of %d records %d were lost per repair, %d came back", len(m.alive), lost / *repairs, back / *repairs)
 		})
 	}
+}
+
+// A file of marks that the state names is missing: files that it does not name have what
+// was in it.
+func TestRepairFindsMarksThatTheStateDoesNotName(t *testing.T) {
+	closed, _, m := livedIn(t)
+	bad := copied(t, closed)
+	files, err := filepath.Glob(filepath.Join(bad, "marks", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	spill.WriteRun(t, bad, 0xfff0, slices.Collect(maps.Keys(m.marks))) // as a merge does before its state counts
+	for _, f := range files {
+		require.NoError(t, os.Remove(f))
+	}
+	good := filepath.Join(t.TempDir(), "good")
+	x, err := spill.Repair(t.Context(), bad, good, small)
+	require.NoError(t, err)
+	require.EqualValues(t, len(m.marks), x.Marks)
+	for _, l := range x.Lost {
+		require.Zero(t, l.URLs, "%v", l)
+	}
+	require.True(t, lossesOf(x).marks, "it is told all the same")
+	s := open(t, good, small)
+	got := m.contentsOf(t, s)
+	require.NoError(t, s.Close())
+	require.True(t, maps.Equal(m.marks, got.marks), "%d marks, want %d", len(got.marks), len(m.marks))
 }
 
 func TestRepairRefuses(t *testing.T) {

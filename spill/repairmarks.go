@@ -1,5 +1,6 @@
 // This file salvages what is known: files of marks that are whole are copied,
-// of the others the pages that can be read.
+// of the others the pages that can be read. If one is not whole, files that the state
+// does not name help out: a merge leaves such before and after, a round before.
 
 package spill
 
@@ -23,21 +24,29 @@ func (r *repair) copyMarks() error {
 		return err
 	}
 	slices.Sort(names)
-	for _, name := range names {
-		if id, ok := runID(name); ok {
-			last = max(last, id)
-			if r.guessed {
-				refs = append(refs, r.refOf(id))
-			}
-		}
+	var others []runRef
+	for _, ref := range refs {
+		last = max(last, ref.id)
 	}
+	for _, name := range names {
+		id, ok := runID(name)
+		if !ok || slices.ContainsFunc(refs, func(x runRef) bool { return x.id == id }) {
+			continue
+		}
+		last = max(last, id)
+		others = append(others, r.refOf(id))
+	}
+	if r.guessed {
+		refs, others = append(refs, others...), nil
+	}
+	want, found := uint64(0), len(r.report.Lost)
 	for _, ref := range refs {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
+		want += ref.count
 		if r.copyRun(ref) {
 			r.state.runs = append(r.state.runs, ref)
-			r.report.Marks += int64(ref.count)
 			continue
 		}
 		last++
@@ -47,10 +56,89 @@ func (r *repair) copyMarks() error {
 		}
 		if saved.count > 0 {
 			r.state.runs = append(r.state.runs, saved)
-			r.report.Marks += int64(saved.count)
+		}
+	}
+	if lost := r.report.Lost[found:]; len(lost) > 0 {
+		if err := r.helpOut(others, last+1, want, lost); err != nil {
+			return err
+		}
+	}
+	for _, ref := range r.state.runs {
+		r.report.Marks += int64(ref.count)
+	}
+	return nil
+}
+
+// helpOut adds what whole files know that the state does not name, and makes one run of
+// all, without what is there twice. lost is what was reported of runs that had so many
+// marks in all.
+func (r *repair) helpOut(others []runRef, id uint32, want uint64, lost []Loss) error {
+	helped := false
+	for _, ref := range others {
+		if ref.count > 0 && r.copyRun(ref) {
+			r.state.runs = append(r.state.runs, ref)
+			helped = true
+		}
+	}
+	if !helped {
+		return nil
+	}
+	one, err := r.uniteRuns(id)
+	if err != nil {
+		return err
+	}
+	r.state.runs = []runRef{one}
+	missing := int(want) - int(one.count)
+	for i := range lost {
+		if l := &lost[i]; l.URLs > 0 {
+			l.URLs = min(l.URLs, max(missing, 0))
+			missing -= l.URLs
 		}
 	}
 	return nil
+}
+
+// uniteRuns makes one run of all that were salvaged, whose files it removes.
+func (r *repair) uniteRuns(id uint32) (one runRef, err error) {
+	var files []*runFile
+	defer func() {
+		for _, x := range files {
+			err = errors.Join(err, x.f.Close())
+			if err == nil {
+				err = r.out.RemoveFile(x.name())
+			}
+		}
+	}()
+	var count uint64
+	var level uint8
+	for _, ref := range r.state.runs {
+		x := &runFile{runRef: ref}
+		if x.f, err = r.out.OpenFile(x.name()); err != nil {
+			return one, err
+		}
+		files = append(files, x)
+		if err = x.load(); err != nil {
+			return one, err
+		}
+		count, level = count+ref.count, max(level, ref.level)
+	}
+	w, err := newRunWriter(r.out, id, count)
+	if err != nil {
+		return one, err
+	}
+	err = eachMark(files, func(hi uint64, lo uint32) error {
+		if w.foot.marks%uint64(mergeStep) == 0 && r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		return w.add(hi, lo)
+	})
+	if err == nil {
+		one, err = w.finish(level)
+	}
+	if err != nil {
+		return one, errors.Join(err, w.abandon(r.out))
+	}
+	return one, nil
 }
 
 // refOf is what the file of a run says of itself.
@@ -155,7 +243,7 @@ func (r *repair) saveRun(ref runRef, id uint32) (runRef, error) {
 			return runRef{}, errors.Join(err, w.abandon(r.out))
 		}
 	}
-	saved, err := w.finish(ref.level, true)
+	saved, err := w.finish(ref.level)
 	if err != nil {
 		return runRef{}, errors.Join(err, w.abandon(r.out))
 	}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -237,4 +239,25 @@ func FuzzRun(f *testing.F) {
 		var ce *frontier.CorruptError
 		require.True(t, err == nil || errors.As(err, &ce), "%v", err)
 	})
+}
+
+// WriteRun writes a file of marks that no state names.
+func WriteRun(t *testing.T, dir string, id uint32, ms []frontier.Mark) {
+	t.Helper()
+	disk := kv.NewDisk()
+	sortMarks(ms)
+	w, err := newRunWriter(disk, id, uint64(len(ms)))
+	require.NoError(t, err)
+	for i := range ms {
+		require.NoError(t, w.add(splitMark(ms[i][:])))
+	}
+	_, err = w.finish(1)
+	require.NoError(t, err)
+	f, err := disk.OpenFile(runName(id))
+	require.NoError(t, err)
+	b := make([]byte, f.Size())
+	_, err = f.ReadAt(b, 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(runName(id))), b, 0o666))
 }

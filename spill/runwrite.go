@@ -113,9 +113,9 @@ func (w *runWriter) endPage() error {
 	return w.pages.write(w.page[:])
 }
 
-// finish completes the file and closes it. With sync it then survives a loss of
-// power. After an error abandon must be called.
-func (w *runWriter) finish(level uint8, sync bool) (runRef, error) {
+// finish completes the file, which then survives a loss of power, and closes it.
+// After an error abandon must be called.
+func (w *runWriter) finish(level uint8) (runRef, error) {
 	if err := w.endPage(); err != nil {
 		return runRef{}, err
 	}
@@ -131,10 +131,8 @@ func (w *runWriter) finish(level uint8, sync bool) (runRef, error) {
 	if _, err := w.f.WriteAt(end, int64(w.foot.indexAt())); err != nil {
 		return runRef{}, err
 	}
-	if sync {
-		if err := w.f.Sync(); err != nil {
-			return runRef{}, err
-		}
+	if err := w.f.Sync(); err != nil {
+		return runRef{}, err
 	}
 	f := w.f
 	w.f = nil

@@ -79,9 +79,7 @@ func (x *snapshot) end() {
 	}
 	x.released = true
 	x.db.Release()
-	for _, r := range x.s.marks.unpin(x.marks) {
-		x.s.discardRun(r)
-	}
+	x.s.discardRuns(x.s.marks.unpin(x.marks))
 	x.s.reclaimer.wake()
 }
 

@@ -117,7 +117,11 @@ func (s *Store) tidyLoop() {
 }
 
 func (s *Store) doTidy(job tidyJob) {
-	err := s.deleteLog(job)
+	// What replaces the log must be on the medium before it goes.
+	err := s.db.Sync()
+	if err == nil {
+		err = s.deleteLog(job)
+	}
 	if err == nil {
 		var b kv.Batch
 		for _, k := range job.old {

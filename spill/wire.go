@@ -52,6 +52,12 @@ func unseal(key, value []byte) ([]byte, error) {
 	return value[sealLen:], nil
 }
 
+// wholeValue reports whether a value is what was stored under key.
+func wholeValue(key, value []byte) bool {
+	_, err := unseal(key, value)
+	return err == nil
+}
+
 // scanner reads a value from its front. After the first fault every read gives
 // zero and err tells what was wrong.
 type scanner struct {

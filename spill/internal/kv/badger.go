@@ -7,15 +7,20 @@
 package kv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
+
+	"github.com/seed-7440039f/frontier/internal/volume"
 )
 
 const (
@@ -37,6 +42,8 @@ const (
 	smallWrite = 4 << 10 // taken even when space is short: it may free some
 
 	metaApart = 1 // badger's user meta: the value is a place
+
+	hintsName = "DISCARD" // badger's statistics of its value log
 )
 
 // Badger is a DB in a folder.
@@ -60,7 +67,12 @@ type Badger struct {
 	syncFault atomic.Bool // badger only logs that a sync of its value log failed
 	wasteful  atomic.Bool
 
+	syncing    sync.Mutex  // one Sync at a time; before turn
+	inValueLog atomic.Bool // something was written to badger's value log since the last
+	early      atomic.Bool // Reclaim is to begin with a Sync
+
 	turn    sync.Mutex    // Write, and the short steps of Reclaim that change something
+	logs    *keyLogs      // guarded by turn
 	bufs    [lives][]byte // guarded by turn; scratch of Write
 	counted bool          // guarded by turn; live of all blobs is right
 	surveys int           // guarded by turn; begun or made void
@@ -78,6 +90,10 @@ type Config struct {
 	Life func(key []byte) Life
 	// Last is a key from which on all values are Inline.
 	Last []byte
+	// Whole reports whether a value is what was written under its key. After a loss
+	// of power without Sync it tells where the latest writes end that can be read.
+	// Nil: nothing tells.
+	Whole func(key, value []byte) bool
 
 	// Small makes everything full after a few writes. It is for tests: short
 	// lives then have all that happens in long ones.
@@ -127,13 +143,7 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	o.BaseTableSize, o.TableSizeMultiplier = d.table/2, 1
 	// What a generation wrote overlaps no other: it may go far down at once.
 	o.BaseLevelSize = baseLevel
-	before := readConfirmed(path)
-	_, err := alone(path, func() error { // if it is not alone badger will say so
-		if err := inspect(path, before.version); err != nil {
-			return err
-		}
-		return removeUnborn(path)
-	})
+	before, err := d.settle(path, c)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +151,14 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.blobs, err = openBlobs(path, c.sizes, c.Sync); err != nil {
+	if d.logs, err = openKeyLogs(path, d.table); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	if d.blobs, err = openBlobs(path, c.sizes, c.Sync); err != nil {
+		return nil, errors.Join(err, db.Close(), d.logs.close())
+	}
 	if d.confirmed, err = openConfirmed(path, c.Sync, before); err != nil {
-		return nil, errors.Join(err, db.Close(), d.blobs.close())
+		return nil, errors.Join(err, db.Close(), d.logs.close(), d.blobs.close())
 	}
 	d.db = db
 	d.counted = len(d.blobs.files) == 0
@@ -153,19 +166,54 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	return d, nil
 }
 
+// settle looks at a folder, and mends what the death of a process or a loss of power
+// left, before badger sees it.
+func (d *Badger) settle(path string, c Config) (before noted, err error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return before, err
+	}
+	free, err := alone(path, func() error {
+		before = readConfirmed(path)
+		torn, err := inspect(path, before, c.Whole)
+		if err != nil {
+			return err
+		}
+		if torn.log != "" {
+			d.log.Warn("kv: power was lost: the latest writes had not reached the medium", "log", torn.log, "bytes", torn.bytes)
+		}
+		if err := errors.Join(torn.cut(path), removeUnborn(path)); err != nil {
+			return err
+		}
+		if !hintsAreGood(path) {
+			d.log.Warn("kv: removed a damaged file of statistics", "file", hintsName)
+			if err := os.Remove(filepath.Join(path, hintsName)); err != nil {
+				return err
+			}
+		}
+		if d.sync && !before.safe { // from now on all counts as being on the medium
+			return volume.SyncAll(context.Background(), path)
+		}
+		return nil
+	})
+	if err == nil && !free {
+		err = ErrInUse
+	}
+	return before, err
+}
+
 // Footprint is for the store.
 func (d *Badger) Footprint() int64 { return d.table * perTable }
 
 // Close is for the store.
 func (d *Badger) Close() error {
-	return errors.Join(d.db.Close(), d.blobs.close(), d.confirmed.close())
+	return errors.Join(d.db.Close(), d.logs.close(), d.blobs.close(), d.confirmed.close())
 }
 
 // Confirm is for the store.
-func (d *Badger) Confirm(n uint64) { d.confirmed.set(n, d.version.Load()) }
+func (d *Badger) Confirm(n uint64) { d.confirmed.set(note{n, d.version.Load()}) }
 
 // Confirmed is for the store.
-func (d *Badger) Confirmed() uint64 { return d.confirmed.before.number }
+func (d *Badger) Confirmed() uint64 { return d.confirmed.before.known().number }
 
 // logger passes on what badger says, and takes note of what it only says.
 type logger struct {

@@ -10,10 +10,6 @@ package kv
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-
 	"github.com/dgraph-io/badger/v4"
 )
 
@@ -47,6 +43,11 @@ func (d *Badger) Wasteful() bool { return d.wasteful.Load() }
 // Reclaim is for the store.
 func (d *Badger) Reclaim(pause func() bool) error {
 	d.wasteful.Store(false)
+	if d.early.Swap(false) {
+		if err := d.Sync(); err != nil {
+			return err
+		}
+	}
 	if err := d.survey(pause); err != nil {
 		return d.unfinished(err)
 	}
@@ -192,10 +193,8 @@ func (d *Badger) removeEmpty(pause func() bool) error {
 	if len(empty) == 0 {
 		return nil
 	}
-	if ok, err := d.durable(); err != nil {
+	if err := d.Sync(); err != nil {
 		return err
-	} else if !ok {
-		return errPaused
 	}
 	for _, f := range empty {
 		if err := d.blobs.drop(f); err != nil {
@@ -206,21 +205,6 @@ func (d *Badger) removeEmpty(pause func() bool) error {
 		}
 	}
 	return nil
-}
-
-// durable makes what was written so far outlive a loss of power, and reports
-// whether it does: badger does not sync tables that wait for being written, each
-// of which has a file until it is.
-func (d *Badger) durable() (bool, error) {
-	if d.sync {
-		return true, nil
-	}
-	if err := d.db.Sync(); err != nil {
-		return false, err
-	}
-	names, err := os.ReadDir(d.path)
-	waiting := slices.DeleteFunc(names, func(n os.DirEntry) bool { return filepath.Ext(n.Name()) != ".mem" })
-	return len(waiting) <= 1, err
 }
 
 // collectLog collects badger's value log, which holds few values if any. Its

@@ -3,11 +3,13 @@
 //
 // The number lies in a page that is mapped into memory: noting it costs no system
 // call, and the death of the process does not undo it. A loss of power may, and so
-// without sync the number counts only until the machine starts again: its page
-// might have reached the disk before those of the log.
+// without sync the number counts only until the machine starts again, or the volume
+// is mounted again: its page might have reached the disk before those of the log.
+// Then what was known to be on the medium counts, which each slot tells as well.
 //
 //	file: two slots of slotLen, written in turn
-//	slot: crc of the rest 4, 1 if with sync, start of the machine 16, number 8, version 8
+//	slot: crc of the rest 4, 1 if with sync, start of the machine 8, mount 8,
+//	      number 8, version 8, the same of what is on the medium 8, 8
 
 package kv
 
@@ -17,105 +19,150 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 const (
 	confirmedName = "CONFIRMED"
 	slotLen       = 64
-	slotUsed      = 4 + 1 + bootLen + 8 + 8
+	slotUsed      = 4 + 1 + bootLen + 4*8
 	bootLen       = 16
 )
 
-// note is what a slot has: a number, and the version of the last write then.
+// note is a number, and the version of the last write then.
 type note struct{ number, version uint64 }
+
+// noted is what a file tells when it is opened.
+type noted struct {
+	last    note // that was confirmed
+	durable note // that is known to be on the medium
+	safe    bool // noted with sync: all of it was on the medium before
+	lost    bool // power may have been lost since: what is not on the medium may be missing
+}
+
+// known is what must be there.
+func (n noted) known() note {
+	if n.lost {
+		return n.durable
+	}
+	return n.last
+}
 
 // confirmed is the file. A nil one notes nothing.
 type confirmed struct {
-	before note // when it was opened
+	before noted // when it was opened
 	safe   bool
 	boot   [bootLen]byte
-	page   []byte // mapped
-	turn   int    // slot to be written next
+
+	mu   sync.Mutex
+	page []byte // guarded by mu; mapped
+	turn int    // guarded by mu; slot to be written next
+	now  noted  // guarded by mu
 }
 
-// readConfirmed returns what was noted, if it counts.
-func readConfirmed(dir string) (best note) {
+// readConfirmed returns what was noted.
+func readConfirmed(dir string) (best noted) {
 	b, err := os.ReadFile(filepath.Join(dir, confirmedName))
 	if err != nil {
 		return best // nothing is known
 	}
-	boot, known := bootID()
+	boot, known := bootID(dir)
 	for ; len(b) >= slotLen; b = b[slotLen:] {
 		s := b[:slotUsed]
 		if binary.BigEndian.Uint32(s) != crc32.Checksum(s[4:], castagnoli) {
 			continue // never written, or torn: the other one is older by one
 		}
-		if s[4] == 0 && (!known || [bootLen]byte(s[5:]) != boot) {
-			continue
+		var n [4]uint64
+		for i := range n {
+			n[i] = binary.BigEndian.Uint64(s[5+bootLen+8*i:])
 		}
-		n := note{binary.BigEndian.Uint64(s[5+bootLen:]), binary.BigEndian.Uint64(s[13+bootLen:])}
-		if n.number >= best.number {
-			best = n
+		x := noted{last: note{n[0], n[1]}, durable: note{n[2], n[3]}}
+		x.safe = s[4] != 0
+		x.lost = !x.safe && (!known || [bootLen]byte(s[5:]) != boot)
+		if x.last.number > best.last.number || x.last.number == best.last.number && x.durable.version >= best.durable.version {
+			best = x
 		}
 	}
 	return best
 }
 
-// openConfirmed opens or makes the file.
-func openConfirmed(dir string, safe bool, before note) (*confirmed, error) {
-	c := &confirmed{before: before, safe: safe}
-	c.boot, _ = bootID()
+// openConfirmed opens or makes the file. Both slots say then what is known, as of
+// this start of the machine.
+func openConfirmed(dir string, safe bool, before noted) (*confirmed, error) {
+	c := &confirmed{before: before, safe: safe, now: noted{last: before.known(), durable: before.durable}}
+	c.boot, _ = bootID(dir)
 	f, err := os.OpenFile(filepath.Join(dir, confirmedName), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, err
 	}
+	slots := make([]byte, 2*slotLen)
+	c.put(slots)
+	c.put(slots[slotLen:])
 	// Written, so that the page has a place on the disk.
-	old := make([]byte, 2*slotLen)
-	n, _ := f.ReadAt(old, 0)
-	if n < len(old) {
-		clear(old[n:])
-	}
-	if _, err := f.WriteAt(old, 0); err != nil {
+	if _, err := f.WriteAt(slots, 0); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if c.page, err = mapPage(f, len(old)); err != nil {
+	if err := f.Sync(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if before.number > 0 {
-		c.turn = c.slotOther(before)
+	if c.page, err = mapPage(f, len(slots)); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return c, f.Close()
 }
 
-// slotOther returns the slot that does not hold n.
-func (c *confirmed) slotOther(n note) int {
-	for i := 0; (i+1)*slotLen <= len(c.page); i++ {
-		if binary.BigEndian.Uint64(c.page[i*slotLen+5+bootLen:]) == n.number {
-			return 1 - i
-		}
-	}
-	return 0
+// set notes what was confirmed.
+func (c *confirmed) set(n note) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now.last = n
+	c.write()
 }
 
-// set notes a number.
-func (c *confirmed) set(number, version uint64) {
+// last returns what was confirmed last.
+func (c *confirmed) last() note {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now.last
+}
+
+// onMedium notes what is on the medium.
+func (c *confirmed) onMedium(n note) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now.durable = n
+	c.write()
+}
+
+func (c *confirmed) write() {
 	if c.page == nil {
 		return
 	}
-	s := c.page[c.turn*slotLen:][:slotUsed]
+	c.put(c.page[c.turn*slotLen:])
 	c.turn = 1 - c.turn
+}
+
+// put writes a slot.
+func (c *confirmed) put(slot []byte) {
+	s := slot[:slotUsed]
 	s[4] = 0
 	if c.safe {
 		s[4] = 1
 	}
 	copy(s[5:], c.boot[:])
-	binary.BigEndian.PutUint64(s[5+bootLen:], number)
-	binary.BigEndian.PutUint64(s[13+bootLen:], version)
+	for i, n := range []uint64{c.now.last.number, c.now.last.version, c.now.durable.number, c.now.durable.version} {
+		binary.BigEndian.PutUint64(s[5+bootLen+8*i:], n)
+	}
 	binary.BigEndian.PutUint32(s, crc32.Checksum(s[4:], castagnoli))
 }
 
 func (c *confirmed) close() error {
-	if c == nil || c.page == nil {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.page == nil {
 		return nil
 	}
 	page := c.page

@@ -3,6 +3,8 @@
 package kv
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"os"
 	"strings"
 
@@ -15,13 +17,21 @@ func mapPage(f *os.File, n int) ([]byte, error) {
 
 func unmapPage(page []byte) error { return unix.Munmap(page) }
 
-// bootID names the time since the machine started.
-func bootID() (id [bootLen]byte, ok bool) {
+// bootID names the time since the machine started, or since the volume of a folder
+// was mounted: what a process wrote is there at least until then.
+func bootID(dir string) (id [bootLen]byte, ok bool) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	text := strings.ReplaceAll(strings.TrimSpace(string(b)), "-", "")
-	if err != nil || len(text) != 2*bootLen {
+	if err != nil || len(text) != 4*bootLen/2 {
 		return id, false
 	}
-	copy(id[:], text) // half of it is enough
+	if _, err := hex.Decode(id[:bootLen/2], []byte(text[:bootLen])); err != nil { // half of it is enough
+		return id, false
+	}
+	var st unix.Statx_t
+	const unique = 0x4000 // of all mounts until the machine stops; older kernels tell the other one
+	if err := unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_MNT_ID|unique, &st); err == nil {
+		binary.BigEndian.PutUint64(id[bootLen/2:], st.Mnt_id)
+	}
 	return id, true
 }

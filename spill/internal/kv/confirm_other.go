@@ -11,4 +11,4 @@ func mapPage(*os.File, int) ([]byte, error) { return nil, nil }
 
 func unmapPage([]byte) error { return nil }
 
-func bootID() (id [bootLen]byte, ok bool) { return id, false }
+func bootID(string) (id [bootLen]byte, ok bool) { return id, false }

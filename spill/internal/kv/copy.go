@@ -53,7 +53,8 @@ type copying struct {
 	to    *Badger
 	named map[uint32]bool // blobs that are there
 	txn   *badger.Txn
-	bytes int // in txn
+	items int // in txn
+	bytes int // of them
 }
 
 func (c *copying) all(files []string) error {
@@ -100,11 +101,11 @@ func (c *copying) item(item *badger.Item) error {
 			return err
 		}
 	}
-	c.bytes += n
+	c.items, c.bytes = c.items+1, c.bytes+n
 	entry := badger.NewEntry(item.KeyCopy(nil), value).WithMeta(item.UserMeta())
 	if err = c.txn.SetEntry(entry); errors.Is(err, badger.ErrTxnTooBig) { // many small ones
 		if err = c.flush(); err == nil {
-			c.bytes = n
+			c.items, c.bytes = 1, n
 			err = c.txn.SetEntry(entry)
 		}
 	}
@@ -119,11 +120,14 @@ func (c *copying) flush() error {
 	if err := c.to.space(int64(c.bytes)); err != nil {
 		return err
 	}
-	if err := c.txn.Commit(); err != nil {
+	c.to.turn.Lock()
+	err := c.to.apply(c.txn, c.items, int64(c.bytes))
+	c.to.turn.Unlock()
+	if err != nil {
 		return err
 	}
 	c.to.version.Store(c.txn.ReadTs() + 1)
-	c.txn, c.bytes = c.to.db.NewTransaction(true), 0
+	c.txn, c.items, c.bytes = c.to.db.NewTransaction(true), 0, 0
 	return nil
 }
 

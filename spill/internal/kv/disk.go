@@ -116,6 +116,14 @@ func (d *Disk) Write(b *Batch, sync bool) error {
 	return nil
 }
 
+// Sync is for the store.
+func (d *Disk) Sync() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.synced, d.later = d.now.Clone(), nil
+	return nil
+}
+
 // Confirm is for the store. What is noted does not outlive a loss of power.
 func (d *Disk) Confirm(n uint64) {
 	d.mu.Lock()

@@ -97,7 +97,7 @@ func (d *Badger) moveOn(from *blob, m *move) error {
 	defer d.turn.Unlock()
 	txn := d.db.NewTransaction(true)
 	defer txn.Discard()
-	var bytes int64
+	var bytes, keys int64
 	for _, e := range m.found {
 		now, ok, err := placeOf(txn, e.key)
 		if err != nil {
@@ -111,8 +111,9 @@ func (d *Badger) moveOn(from *blob, m *move) error {
 			return err
 		}
 		bytes += entryLen(len(e.key), int(p.n))
+		keys += int64(len(e.key) + placeLen)
 	}
-	if err := txn.Commit(); err != nil {
+	if err := d.apply(txn, len(m.found), keys); err != nil {
 		d.uncounted()
 		return err
 	}

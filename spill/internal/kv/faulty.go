@@ -112,6 +112,14 @@ func (f *Faulty) Write(b *Batch, sync bool) error {
 	return f.pass(Sync)
 }
 
+// Sync is for the store.
+func (f *Faulty) Sync() error {
+	if err := f.DB.Sync(); err != nil {
+		return err
+	}
+	return f.pass(Sync)
+}
+
 // Get is for the store.
 func (f *Faulty) Get(key []byte, fn func([]byte) error) (bool, error) {
 	return f.get(f.DB, key, fn)

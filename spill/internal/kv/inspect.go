@@ -1,13 +1,16 @@
 // This file looks for damage in a folder before badger opens it: badger cuts
 // damaged logs off, leaves damaged tables out, and removes what a damaged
-// manifest does not name. Nothing is changed here.
+// manifest does not name. Nothing is changed here but what a loss of power left of
+// the ends of logs; tail.go cuts it off.
 
 package kv
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,9 +44,12 @@ type inspector struct {
 	dir       string
 	names     []string
 	confirmed uint64 // no version up to this may be lost
+	lost      bool   // power may have been lost since: what came later may be torn
+	whole     func(key, value []byte) bool
 	named     map[uint64]badger.TableManifest
 	last      uint64 // version in the tables that are named
 	logs      []walState
+	tail      tail // of no use
 }
 
 // walState is what a log of keys holds.
@@ -53,29 +59,30 @@ type walState struct {
 	garbage     []byte // what follows them
 }
 
-// inspect returns a *DamageError if a folder is damaged. confirmed is the last
-// version that is known to have been written; 0: none is.
-func inspect(dir string, confirmed uint64) error {
-	x := inspector{dir: dir, confirmed: confirmed}
+// inspect returns a *DamageError if a folder is damaged. before tells what must be
+// there; whole, whether a value of a key is what was written. It returns what a loss
+// of power left behind the last transaction that is whole.
+func inspect(dir string, before noted, whole func(key, value []byte) bool) (tail, error) {
+	x := inspector{dir: dir, confirmed: before.known().version, lost: before.lost, whole: whole}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+			err = nil
 		}
-		return err
+		return tail{}, err
 	}
 	for _, e := range entries {
 		x.names = append(x.names, e.Name())
 	}
 	if !slices.Contains(x.names, badger.ManifestFilename) {
-		return nil // it is new
+		return tail{}, nil // it is new
 	}
-	for _, step := range []func() error{x.keys, x.manifest, x.tables, x.valueLogs, x.keyLogs, x.unnamed, x.hints} {
+	for _, step := range []func() error{x.keys, x.manifest, x.tables, x.valueLogs, x.keyLogs, x.unnamed} {
 		if err := step(); err != nil {
-			return err
+			return tail{}, err
 		}
 	}
-	return nil
+	return x.tail, nil
 }
 
 func (x *inspector) read(name string) ([]byte, error) { return os.ReadFile(filepath.Join(x.dir, name)) }
@@ -161,7 +168,11 @@ func (x *inspector) table(name string) (last uint64, err error) {
 // keyLogs looks for damage in the logs of keys. The last transaction of the last
 // log may be torn: it was never confirmed.
 func (x *inspector) keyLogs() error {
-	names := x.with(".mem")
+	names := x.with(keyLogSuffix)
+	sortKeyLogs(names)
+	if x.lost {
+		return x.tornLogs(names)
+	}
 	for i, name := range names {
 		data, err := x.read(name)
 		if err != nil {
@@ -261,7 +272,7 @@ func (x *inspector) unnamed() error {
 			continue
 		}
 		last, err := x.table(name)
-		if err != nil || last <= x.last {
+		if err != nil || last <= x.last || x.lost && last > x.confirmed {
 			continue
 		}
 		inLog := slices.ContainsFunc(x.logs, func(w walState) bool { return w.first <= last && last <= w.last })
@@ -272,15 +283,26 @@ func (x *inspector) unnamed() error {
 	return nil
 }
 
-// hints checks the size of a file of hints, which badger trusts.
-func (x *inspector) hints() error {
-	const name, least = "DISCARD", 1 << 20
-	info, err := os.Stat(filepath.Join(x.dir, name))
-	if err != nil || info.Size() == 0 {
-		return nil // badger makes it
+// hintsAreGood reports whether a file of hints, which badger trusts, is as badger writes
+// it: pairs of the number of a value log and how much of it is of no use, up to
+// the first zero. Numbers of none have badger look for it for ever.
+func hintsAreGood(dir string) bool {
+	const least, pair = 1 << 20, 16
+	b, err := os.ReadFile(filepath.Join(dir, hintsName))
+	if err != nil || len(b) == 0 {
+		return true // badger makes it
 	}
-	if info.Size() < least {
-		return &DamageError{name, fmt.Errorf("it has %d bytes, want %d", info.Size(), least)}
+	if len(b) < least {
+		return false
 	}
-	return nil
+	for ; len(b) >= pair; b = b[pair:] {
+		id, bytes := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+		if id == 0 {
+			return allZero(b[:pair])
+		}
+		if id > math.MaxUint32 || bytes > math.MaxInt64 {
+			return false
+		}
+	}
+	return false
 }

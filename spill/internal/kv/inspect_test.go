@@ -26,11 +26,16 @@ func filled(t *testing.T) string {
 	}
 	to := copyFolder(t, dir)
 	require.NoError(t, d.Close())
-	require.NoError(t, inspect(dir, 0), "after a clean end")
+	require.NoError(t, look(dir), "after a clean end")
 	return to
 }
 
+func look(dir string) error {
+	_, err := inspect(dir, noted{}, nil)
+	return err
+}
+
 func TestInspectFindsNothingInGoodFolders(t *testing.T) {
-	require.NoError(t, inspect(filled(t), 0))
-	require.NoError(t, inspect(t.TempDir(), 0))
+	require.NoError(t, look(filled(t)))
+	require.NoError(t, look(t.TempDir()))
 }

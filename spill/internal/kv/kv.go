@@ -21,6 +21,10 @@ type DB interface {
 	// outcome is unknown until b's keys are written again.
 	Write(b *Batch, sync bool) error
 
+	// Sync returns when all that was written before survives a loss of power. Any
+	// number of goroutines may call it.
+	Sync() error
+
 	// Confirm notes that all writes which number n stands for have returned. It is
 	// cheap. Confirmed is the number that was noted last before the DB was opened,
 	// or an earlier one, or 0: if one that is not higher is missing, data is lost.

@@ -55,6 +55,18 @@ func logEntry(b []byte) (c cell, length int) {
 // logCells calls fn with the entries of complete transactions from offset at on,
 // up to the first damage. It returns where the next entry would begin.
 func logCells(data []byte, at int, fn func(cell)) (end int) {
+	return logTransactions(data, at, func(txn []cell) bool {
+		for _, c := range txn {
+			fn(c)
+		}
+		return true
+	})
+}
+
+// logTransactions calls fn with each complete transaction from offset at on, up to
+// the first damage, or until it returns false. It returns where the next entry would
+// begin, or that transaction began.
+func logTransactions(data []byte, at int, fn func(txn []cell) bool) (end int) {
 	var txn []cell
 	end = at
 	for at < len(data) {
@@ -66,11 +78,8 @@ func logCells(data []byte, at int, fn func(cell)) (end int) {
 		switch {
 		case c.meta&metaFinTxn != 0:
 			version, err := strconv.ParseUint(string(c.value), 10, 64)
-			if err != nil || len(txn) == 0 || version != txn[0].version {
+			if err != nil || len(txn) == 0 || version != txn[0].version || !fn(txn) {
 				return end
-			}
-			for _, c := range txn {
-				fn(c)
 			}
 			txn, end = txn[:0], at
 		case c.meta&metaTxn != 0:
@@ -78,10 +87,9 @@ func logCells(data []byte, at int, fn func(cell)) (end int) {
 				return end
 			}
 			txn = append(txn, c)
-		case len(txn) > 0:
+		case len(txn) > 0 || !fn([]cell{c}):
 			return end
 		default:
-			fn(c)
 			end = at
 		}
 	}

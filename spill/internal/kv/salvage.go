@@ -50,7 +50,7 @@ func OpenSalvage(dir string) (*Salvage, error) {
 }
 
 // Confirmed is as of a DB.
-func (s *Salvage) Confirmed() uint64 { return readConfirmed(s.path).number }
+func (s *Salvage) Confirmed() uint64 { return readConfirmed(s.path).known().number }
 
 // Close gives up what is open.
 func (s *Salvage) Close() error { return s.blobs.close() }
@@ -92,21 +92,8 @@ func (s *Salvage) load() (err error) {
 		}
 	}
 	slices.Sort(s.keys)
-	s.blobs = &blobs{path: filepath.Join(s.path, blobFolder), files: map[uint32]*blob{}}
-	names, err := os.ReadDir(s.blobs.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, n := range names {
-		f, err := openBlob(s.blobs.path, n.Name())
-		if err != nil {
-			return errors.Join(err, s.blobs.close())
-		}
-		if f != nil {
-			s.blobs.files[f.id] = f
-		}
-	}
-	return nil
+	s.blobs, err = readBlobs(s.path)
+	return err
 }
 
 // manifest reports whether the manifest tells which tables count. Without it all

@@ -17,6 +17,16 @@ func (d *Badger) Write(b *Batch, sync bool) error {
 	if err := d.room(b); err != nil {
 		return err
 	}
+	if err := d.write(b, sync); err != nil {
+		return err
+	}
+	if sync && !d.sync {
+		return d.Sync()
+	}
+	return nil
+}
+
+func (d *Badger) write(b *Batch, sync bool) error {
 	d.turn.Lock()
 	defer d.turn.Unlock()
 	places, own, err := d.putApart(b.Ops)
@@ -36,9 +46,6 @@ func (d *Badger) Write(b *Batch, sync bool) error {
 	d.count(b.Ops, places, died)
 	if d.syncFault.Swap(false) {
 		return errors.New("kv: value log could not be synced")
-	}
-	if sync && !d.sync {
-		return d.db.Sync()
 	}
 	return nil
 }
@@ -94,7 +101,9 @@ type entry struct {
 func (d *Badger) commit(ops []Op, places []place) (died []entry, err error) {
 	txn := d.db.NewTransaction(true)
 	defer txn.Discard()
+	var bytes int64
 	for i, o := range ops {
+		bytes += int64(len(o.Key))
 		if d.life(o.Key) != Inline {
 			p, found, err := placeOf(txn, o.Key)
 			if err != nil {
@@ -108,15 +117,21 @@ func (d *Badger) commit(ops []Op, places []place) (died []entry, err error) {
 		case o.Value == nil:
 			err = txn.Delete(o.Key)
 		case places != nil && places[i].file != 0:
+			bytes += placeLen
 			err = txn.SetEntry(badger.NewEntry(o.Key, places[i].bytes()).WithMeta(metaApart))
+		case len(o.Value) >= d.large:
+			bytes += placeLen // of one in badger's value log
+			d.inValueLog.Store(true)
+			err = txn.Set(o.Key, o.Value)
 		default:
+			bytes += int64(len(o.Value))
 			err = txn.Set(o.Key, o.Value)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err := txn.Commit(); err != nil {
+	if err := d.apply(txn, len(ops), bytes); err != nil {
 		return nil, err
 	}
 	d.version.Store(txn.ReadTs() + 1) // there is one writer

@@ -1,0 +1,144 @@
+// This file makes what was written outlive a loss of power: first the values, then
+// the keys that point to them.
+//
+// Badger syncs a table before it names it, but not the logs of keys that wait for
+// their tables, and knows nothing of values that lie apart. So these are synced
+// before a table of keys that point to them can be written.
+
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/seed-7440039f/frontier/internal/volume"
+)
+
+// syncEarly is the part of a table from which on Reclaim syncs what it points to, so
+// that little is left to do when it is full.
+const syncEarly = 0.75
+
+// Sync is for the store. It holds writers up for moments only.
+func (d *Badger) Sync() error {
+	d.syncing.Lock()
+	defer d.syncing.Unlock()
+	d.turn.Lock()
+	at := d.confirmed.last()
+	at.version = d.version.Load()
+	d.logs.waiting()
+	files, logs := d.blobs.toSync(), append([]*keyLog(nil), d.logs.logs...)
+	d.turn.Unlock()
+
+	var errs []error
+	if len(files) > 0 {
+		errs = append(errs, volume.SyncFolder(d.blobs.path))
+	}
+	for _, f := range files {
+		err := f.sync(d.blobs.flush)
+		d.turn.Lock()
+		errs = append(errs, d.blobs.settled(f, err))
+		d.turn.Unlock()
+	}
+	for _, l := range logs {
+		if l.fault == nil {
+			l.fault = l.sync(d.path, d.db) // Sync alone looks at it
+		}
+		errs = append(errs, l.fault)
+	}
+	if d.inValueLog.Swap(false) {
+		errs = append(errs, d.db.Sync())
+	}
+	errs = append(errs, volume.SyncFolder(d.path))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("kv: sync: %w", err)
+	}
+	d.confirmed.onMedium(at)
+	return nil
+}
+
+// unsyncedBlob is what of a file is to be synced.
+type unsyncedBlob struct {
+	*blob
+	bytes int64
+	again bool // a sync of it failed already
+}
+
+func (b *blobs) toSync() (files []unsyncedBlob) {
+	for _, f := range b.unsynced {
+		files = append(files, unsyncedBlob{f, f.unsynced, f.fault != nil})
+	}
+	return files
+}
+
+// sync brings a file to the medium. One that was removed meanwhile needs nothing.
+func (f *unsyncedBlob) sync(flush func(*os.File) error) error {
+	if f.again {
+		return nil
+	}
+	f.use.RLock()
+	defer f.use.RUnlock()
+	if err := flush(f.file); !errors.Is(err, fs.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// settled notes what came of it. A sync that failed is not tried again: what it should
+// have brought to the medium may be lost, and the next one succeed all the same.
+func (b *blobs) settled(f unsyncedBlob, err error) error {
+	switch {
+	case f.fault != nil:
+	case err != nil:
+		f.fault = fmt.Errorf("sync of %s: %w", f.file.Name(), err)
+	default:
+		if f.unsynced -= f.bytes; f.unsynced <= 0 {
+			b.synced(f.blob)
+		}
+	}
+	return f.fault
+}
+
+// apply commits a transaction with entries of so many bytes. It needs the turn.
+func (d *Badger) apply(txn *badger.Txn, entries int, bytes int64) error {
+	if !d.sync && d.logs.full() {
+		// The table that is full now will be on the medium before Sync is called.
+		if err := d.blobs.syncNew(); err != nil {
+			return fmt.Errorf("kv: %w", err)
+		}
+	}
+	if err := txn.Commit(); err != nil {
+		return err
+	}
+	if d.logs.turned() {
+		if !d.sync {
+			if err := d.blobs.syncNew(); err != nil { // usually there is nothing left
+				d.log.Warn("kv: values could not be synced in time", "error", err)
+			}
+		}
+		if err := d.logs.ahead(); err != nil {
+			d.log.Warn("kv: the next log could not be made ahead", "error", err)
+		}
+	}
+	d.logs.add(entries, bytes)
+	if !d.sync && d.logs.nearlyFull() {
+		d.early.Store(true)
+		d.wasteful.Store(true)
+	}
+	return nil
+}
+
+// syncNew syncs what was written since the last time. What failed once is left out:
+// Sync tells of it for good.
+func (b *blobs) syncNew() error {
+	var errs []error
+	for _, f := range b.toSync() {
+		if !f.again {
+			errs = append(errs, b.settled(f, b.flush(f.file)))
+		}
+	}
+	return errors.Join(errs...)
+}

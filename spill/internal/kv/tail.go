@@ -1,0 +1,158 @@
+// This file cuts off what a loss of power left of the ends of badger's logs of keys.
+//
+// Without sync the pages of a log reach the medium in any order, and those of the
+// values that its keys point to before or after them. What counts is each
+// transaction up to the first that is not there, or of which a value is not: what
+// follows would be a later state with a hole. What was synced once must be there:
+// else the folder is damaged.
+
+package kv
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-7440039f/frontier/internal/volume"
+)
+
+// tail is what is of no use behind the last transaction that counts.
+type tail struct {
+	bytes int64
+	log   string   // that ends early; empty: none does
+	end   int64    // of it
+	gone  []string // logs behind it
+}
+
+// tornLogs finds the end of the last transaction that counts.
+func (x *inspector) tornLogs(names []string) error {
+	version := uint64(0)
+	blobs, err := readBlobs(x.dir)
+	if err != nil {
+		return err
+	}
+	defer blobs.close()
+	values := window{blobs: blobs}
+	for i, name := range names {
+		data, err := x.read(name)
+		if err != nil {
+			return err
+		}
+		if len(data) < logHead {
+			data = append(data, make([]byte, logHead-len(data))...) // it was about to be made
+		}
+		if !allZero(data[:8]) {
+			return &DamageError{name, errHead}
+		}
+		w := walState{name: name}
+		end := logTransactions(data, logHead, func(txn []cell) bool {
+			v := txn[0].version
+			if version > 0 && v != version+1 || v > x.confirmed && !x.allWhole(&values, txn) {
+				return false
+			}
+			if w.first == 0 {
+				w.first = v
+			}
+			version, w.last = v, max(w.last, v)
+			return true
+		})
+		x.logs = append(x.logs, w)
+		if rest := data[end:]; !allZero(rest) || !x.emptyFrom(names[i+1:]) && w.last == 0 {
+			x.tail = tail{log: name, end: int64(end), gone: names[i+1:], bytes: used(rest)}
+			if x.onMedium(rest) {
+				return &DamageError{name, errInLog}
+			}
+			break
+		}
+	}
+	for _, name := range x.tail.gone {
+		data, err := x.read(name)
+		if err != nil {
+			return err
+		}
+		if len(data) > logHead {
+			x.tail.bytes += used(data[logHead:])
+			if x.onMedium(data[logHead:]) {
+				return &DamageError{x.tail.log, errInLog}
+			}
+		}
+	}
+	return nil
+}
+
+// onMedium reports whether there is something in data that was synced once.
+func (x *inspector) onMedium(data []byte) bool {
+	for at := nextLogEntry(data, 0); at >= 0; {
+		c, n := logEntry(data[at:])
+		if c.version <= x.confirmed {
+			return true
+		}
+		at = nextLogEntry(data, at+n)
+	}
+	return false
+}
+
+// used is how many bytes there are up to the last one that is not zero.
+func used(b []byte) int64 {
+	n := len(b)
+	for n > 0 && b[n-1] == 0 {
+		n--
+	}
+	return int64(n)
+}
+
+// allWhole reports whether all values of a transaction are there.
+func (x *inspector) allWhole(values *window, txn []cell) bool {
+	for _, c := range txn {
+		if c.userMeta != metaApart || c.meta&metaDelete != 0 {
+			continue
+		}
+		p, err := readPlace(c.value)
+		if err != nil {
+			return false
+		}
+		v, err := values.value(p)
+		if err != nil || x.whole != nil && !x.whole(c.key, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// readBlobs opens the files of values of a folder.
+func readBlobs(dir string) (*blobs, error) {
+	b := &blobs{path: filepath.Join(dir, blobFolder), files: map[uint32]*blob{}}
+	names, err := os.ReadDir(b.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, n := range names {
+		f, err := openBlob(b.path, n.Name())
+		if err != nil {
+			return nil, errors.Join(err, b.close())
+		}
+		if f != nil {
+			b.files[f.id] = f
+		}
+	}
+	return b, nil
+}
+
+// cut removes the tail, the latest part first: should the process die, what is left
+// is a tail again.
+func (t tail) cut(dir string) error {
+	if t.log == "" {
+		return nil
+	}
+	for _, name := range slices.Backward(t.gone) {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	if err := volume.SyncFolder(dir); err != nil {
+		return err
+	}
+	return os.Truncate(filepath.Join(dir, t.log), t.end)
+}
