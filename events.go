@@ -11,6 +11,7 @@ package frontier
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -122,7 +123,7 @@ func (e Event) attrs() []slog.Attr {
 		text("scope", e.Scope.String())
 	}
 	number("crawl", int64(e.Crawl))
-	text("url", e.URL)
+	text("url", shown(e.URL))
 	number("attempt", int64(e.Attempt))
 	if e.Failure != 0 || e.Kind == EventURLGivenUp {
 		text("failure", e.Failure.String())
@@ -137,6 +138,19 @@ func (e Event) attrs() []slog.Attr {
 	}
 	number("dropped", e.Dropped)
 	return a
+}
+
+// shown is a URL as a log may have it: without its user and password.
+func shown(url string) string {
+	head, rest, ok := strings.Cut(url, "//")
+	if !ok {
+		return url
+	}
+	end := strings.IndexAny(rest, "/?#\\")
+	if end < 0 {
+		end = len(rest)
+	}
+	return head + "//" + rest[strings.LastIndexByte(rest[:end], '@')+1:]
 }
 
 // maxEvents is how many events wait for their delivery at most.

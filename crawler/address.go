@@ -80,19 +80,19 @@ type siteAddresses struct {
 	failedAt time.Time
 }
 
-// best are the addresses to try now, best first: those that failed a moment ago are
-// left out unless there is no other.
-func (s *siteAddresses) best(now time.Time) []netip.Addr {
+// best are the addresses to try now, best first: those that failed while others had
+// to be waited for are left out unless there is no other.
+func (s *siteAddresses) best() []netip.Addr {
 	list := make([]netip.Addr, 0, len(s.list))
 	for _, a := range s.list {
-		if a != s.first && a != s.silent && !s.spent(a, now) {
+		if a != s.first && a != s.silent && !s.spent(a) {
 			list = append(list, a)
 		}
 	}
-	if slices.Contains(s.list, s.first) && s.first != s.silent && !s.spent(s.first, now) {
+	if slices.Contains(s.list, s.first) && s.first != s.silent && !s.spent(s.first) {
 		list = slices.Insert(list, 0, s.first)
 	}
-	if slices.Contains(s.list, s.silent) && !s.spent(s.silent, now) {
+	if slices.Contains(s.list, s.silent) && !s.spent(s.silent) {
 		list = append(list, s.silent)
 	}
 	if len(list) == 0 {
@@ -101,9 +101,7 @@ func (s *siteAddresses) best(now time.Time) []netip.Addr {
 	return list
 }
 
-func (s *siteAddresses) spent(a netip.Addr, now time.Time) bool {
-	return slices.Contains(s.failed, a) && now.Before(s.failedAt.Add(addressTTL))
-}
+func (s *siteAddresses) spent(a netip.Addr) bool { return slices.Contains(s.failed, a) }
 
 func newAddressBook(o *Options) *addressBook {
 	if o.Groups.Off {
@@ -134,7 +132,7 @@ func (b *addressBook) find(ctx context.Context, url string, now time.Time) ([]ne
 		s.list, s.expires = list, now.Add(addressTTL)
 		b.put(site, s)
 	}
-	return s.best(now), nil
+	return s.best(), nil
 }
 
 func (b *addressBook) put(site string, s siteAddresses) {
@@ -150,7 +148,7 @@ func (b *addressBook) put(site string, s siteAddresses) {
 }
 
 // note takes in how a contact with a URL's site ended.
-func (b *addressBook) note(url string, res *fetch.Result, err error, now time.Time) {
+func (b *addressBook) note(url string, res *fetch.Result, err error) {
 	if b == nil {
 		return
 	}
@@ -167,14 +165,11 @@ func (b *addressBook) note(url string, res *fetch.Result, err error, now time.Ti
 		if remote.IsValid() {
 			s.first = remote
 		}
-		if now.After(s.failedAt.Add(addressTTL)) {
-			s.failed = nil
-		}
-		s.failed, s.failedAt = append(slices.Clip(s.failed), res.Failed...), now
+		s.failed = append(slices.Clip(s.failed), res.Failed...)
 	case err != nil && res.Status == 0 && (class == fetch.Connect || class == fetch.Timeout):
 		s.failed, s.first = nil, netip.Addr{}
 		if s.silent = remote; !remote.IsValid() && len(s.list) > 0 {
-			s.silent = s.best(now)[0]
+			s.silent = s.best()[0]
 		}
 	case remote.IsValid():
 		s.failed, s.first = nil, remote

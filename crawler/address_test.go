@@ -183,10 +183,11 @@ func TestHostWithoutAnAddressFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newAddressedWeb(map[string]string{"a.example": "192.0.2.1"})
 		w.site("a.example", 3)
-		p := crawl(t, w.fakeWeb, frontier.Options{}, Options{Fetcher: w}, "http://a.example/", "http://gone.example/")
+		fo := frontier.Options{Quarantine: frontier.Quarantine{After: 3, Probes: 1}}
+		p := crawl(t, w.fakeWeb, fo, Options{Fetcher: w}, "http://a.example/", "http://gone.example/")
 		assert.EqualValues(t, 3, p.Pages)
-		assert.EqualValues(t, 1, p.Unreachable, "robots.txt cannot be had")
-		assert.EqualValues(t, 3, p.Frontier.Done[frontier.Failed], "it was asked for three times")
+		assert.EqualValues(t, 1, p.Frontier.GivenUp, "robots.txt cannot be had")
+		assert.EqualValues(t, 4, p.Frontier.Done[frontier.Failed], "it was asked for three times, and in quarantine once")
 		assert.Empty(t, w.requests("http://gone.example"))
 	})
 }
@@ -361,9 +362,11 @@ func TestNoAddressAnswersAndEachIsBusy(t *testing.T) {
 		w.at["dead.example"] = []netip.Addr{d1, d2}
 		w.at["x.example"], w.at["y.example"] = []netip.Addr{d1}, []netip.Addr{d2} // they keep both busy
 		w.site("dead.example", 1)
-		fo := frontier.Options{GroupDelay: frontier.FixedDelay(20 * time.Second), Retry: frontier.Retries(2, time.Second)}
-		p := crawl(t, w.fakeWeb, fo, Options{Fetcher: w, RobotsTries: 2}, "http://dead.example/", "http://x.example/", "http://y.example/")
-		assert.Zero(t, p.Pages)
+		fo := frontier.Options{GroupDelay: frontier.FixedDelay(20 * time.Second), Retry: frontier.Retries(2, time.Second), Quarantine: frontier.Quarantine{After: 2, Probes: 1}}
+		w.at["z.example"] = []netip.Addr{two.Prev().Prev().Prev().Prev()} // the network is there
+		w.site("z.example", 1)
+		p := crawl(t, w.fakeWeb, fo, Options{Fetcher: w}, "http://z.example/", "http://dead.example/", "http://x.example/", "http://y.example/")
+		assert.EqualValues(t, 1, p.Pages)
 		assert.LessOrEqual(t, w.tries[d1]+w.tries[d2], 20)
 	})
 }

@@ -33,6 +33,9 @@ type Crawler struct {
 	traps    *filter.Traps // one of rules
 	refusals refusals
 	gate     *gate
+	outage   *outage
+	// contacting bounds how many workers wait for another host's slot.
+	contacting chan struct{}
 	// addresses is nil if hosts are not grouped by address.
 	addresses *addressBook
 	parking   *parking
@@ -58,7 +61,8 @@ func New(f *frontier.Frontier, o Options) (*Crawler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), addresses: newAddressBook(&o), parking: newParking(f), hostPages: map[string]int64{}}
+	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), outage: newOutage(o.Logger),
+		contacting: make(chan struct{}, max(1, o.Workers/4)), addresses: newAddressBook(&o), parking: newParking(f), hostPages: map[string]int64{}}
 	c.scope = newScopeFilter(o.Scope)
 	c.filters = append([]Filter{c.scope}, o.Filters...)
 	c.lasting = filter.All(o.Rules...)
@@ -162,6 +166,7 @@ type run struct {
 	budget  *budget
 	pace    *pace
 	sent    bool // under the present lease a request was sent
+	tried   bool // under the present lease a host's address was asked for at least
 }
 
 // work takes leases until there are none.
@@ -169,6 +174,12 @@ func (r *run) work() error {
 	for r.budget.acquire(r.ctx) {
 		if !r.pace.acquire(r.ctx) {
 			r.budget.release()
+			return nil
+		}
+		probe, ok := r.c.outage.acquire(r.ctx)
+		if !ok {
+			r.budget.release()
+			r.pace.release()
 			return nil
 		}
 		l, err := r.c.frontier.Next(r.ctx)
@@ -187,9 +198,17 @@ func (r *run) work() error {
 			return fmt.Errorf("crawler: next: %w", err)
 		}
 		r.c.counters.busy.Add(1)
-		r.sent = false
-		page, err := r.visit(l)
+		r.sent, r.tried = false, false
+		page := false
+		if !probe && r.c.outage.away() { // it began while this worker waited for the lease
+			err = r.handBack(l, 0, 0)
+		} else {
+			page, err = r.visit(l)
+		}
 		r.c.counters.busy.Add(-1)
+		if probe && !r.tried {
+			r.c.outage.release()
+		}
 		if !r.sent {
 			r.pace.release()
 		}
@@ -235,6 +254,7 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	defer cancel()
 	var res *fetch.Result
 	began := time.Now()
+	r.tried = true
 	addrs, err := r.join(ctx, l, q.URL)
 	r.c.counters.lookup.Add(int64(time.Since(began)))
 	if err == nil {
@@ -247,7 +267,10 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	}
 	r.c.counters.lookup.Add(int64(res.Timing.DNS))
 	r.c.counters.fetching.Add(int64(time.Since(began)))
-	r.c.addresses.note(q.URL, res, err, r.c.now())
+	r.c.addresses.note(q.URL, res, err)
+	if !uncontacted(err) && !r.stopped(err) {
+		r.c.outage.take(l.Host, r.c.gate.answered(siteOf(q.URL)), kindOf(res, err), res.Ended)
+	}
 	r.c.counters.bytes.Add(res.Bytes)
 	if res.RetryAfter > longRetryAfter {
 		r.c.log.Info("a host asks to be left alone for long", "url", fetch.Redact(q.URL), "status", res.Status,

@@ -29,10 +29,21 @@
 //
 // It is asked for once for each scheme, host and port, and believed for 24 hours
 // (RFC 9309). Status 4xx and more than five redirects allow everything. While it
-// cannot be had (5xx, 429, no answer) nothing is fetched: it is asked for three
-// times, with growing pauses, then the site's URLs are given up and counted as
-// Unreachable. A copy that has just expired is better than none and is used on.
-// Crawl-delay becomes the host's least delay.
+// cannot be had (5xx, 429, no answer) nothing is fetched, and the site's URLs wait:
+// to the frontier its host has failed, as if pages could not be reached, with
+// back-off, quarantine and, as the one thing that drops URLs, Quarantine.Probes.
+// URLs of the host's other sites come up meanwhile. A copy that has expired is better
+// than none, and is used on after three tries. Crawl-delay becomes the host's least
+// delay.
+//
+// # When no host answers
+//
+// The network seems to be away when three hosts in a row that answered before do not,
+// and no other does; or, as long as no host has answered, when the first three have no
+// connection or no address, or the first five refuse the connection. The crawler says
+// so once, contacts few hosts until one answers, one in 10 s at most, and is back at
+// speed then. What fails meanwhile counts against no host and no URL. After a day it
+// does, or after an hour if no host has answered in this run: then it is the hosts.
 //
 // # What answers mean
 //

@@ -1,6 +1,11 @@
 // This file decides what robots.txt lets a worker do with a URL just leased:
 // fetch it, give it up, come back later, or ask for robots.txt first.
 //
+// Only what the site or the user has decided gives a URL up. A robots.txt that
+// cannot be had is a failure, and ends no URL: the host is held as one whose pages
+// cannot be reached, by the frontier's back-off and quarantine, and asking for
+// robots.txt is the probe.
+//
 // It remembers sites and takes the time as an argument; asking is robots.go's
 // business. Politeness is owed to a host, but robots.txt to a site: a scheme, a
 // host and a port.
@@ -27,12 +32,12 @@ type Rules interface {
 type verdict uint8
 
 const (
-	pass        verdict = iota // fetch it now
-	forbidden                  // robots.txt forbids it
-	unreachable                // robots.txt could not be had: the site is given up
-	blocked                    // the site's address may not be contacted
-	hold                       // hand it back, come again after a while
-	ask                        // hand it back, and ask for robots.txt; the worker has claimed this
+	pass      verdict = iota // fetch it now
+	forbidden                // robots.txt forbids it
+	blocked                  // the site's address may not be contacted
+	hold                     // hand it back, leave its host alone for a while
+	later                    // put it off: others of its host may be fetched meanwhile
+	ask                      // hand it back, and ask for robots.txt; the worker has claimed this
 )
 
 // siteState says where a site stands on its way to rules.
@@ -40,7 +45,7 @@ const (
 //	none -> asking -> settled -> (expired) asking ...
 //	          |  ^
 //	          v  |
-//	         pending     a try failed, or a redirect on the same host is to be followed
+//	         pending     a try failed, or a redirect is to be followed
 type siteState uint8
 
 const (
@@ -53,14 +58,19 @@ const (
 // siteRecord is what is known of one site's robots.txt.
 //
 // Invariants, verified by check:
-//   - it is in the gate's list of settled sites exactly if its state is settled
-//   - a settled record has rules, or is unreachable, or blocked
+//   - it is in the gate's list exactly if its state is settled or pending
+//   - a settled record has rules, or is blocked
+//   - answering counts the settled records of a host that have rules, failing the
+//     pending ones whose last try failed
 type siteRecord struct {
 	site    string // "http://a.example:81"
 	state   siteState
 	target  string    // what to ask for next
 	hops    int       // redirects followed to target
-	tries   int       // failed ones
+	tries   int       // failed ones in a row
+	owed    bool      // the last of them failed on another host, and the frontier does not know it
+	aside   int       // URLs that may be put off until due, for others of the host to come up
+	stuck   time.Time // since when another host cannot be contacted that target is on
 	due     time.Time // no try before
 	rules   Rules     // of the last answer, also while asking anew; nil if there was none
 	blocked bool      // robots.txt was to be had only where nothing may be contacted
@@ -74,33 +84,46 @@ type siteRecord struct {
 
 // gate remembers sites. The zero value is not usable; see newGate.
 type gate struct {
-	tries    int
-	wait     time.Duration // after the first failed try; four times as long after each further one
+	wait     time.Duration // after the first failed try; twice as long after each further one
 	ttl      time.Duration
-	limit    int64 // bytes of settled records
+	limit    int64 // bytes of listed records
 	maxDelay time.Duration
 
-	mu      sync.Mutex
-	sites   map[string]*siteRecord // guarded by mu
-	settled list.List              // guarded by mu; least recently used last
-	bytes   int64                  // guarded by mu; of settled records
+	mu        sync.Mutex
+	sites     map[string]*siteRecord // guarded by mu
+	answering map[string]int         // guarded by mu; by host
+	failing   int64                  // guarded by mu
+	listed    list.List              // guarded by mu; least recently used last
+	bytes     int64                  // guarded by mu; of listed records
 }
 
 func newGate(o *Options) *gate {
 	return &gate{
-		tries: o.RobotsTries, wait: o.RobotsWait, ttl: o.RobotsTTL, limit: o.RobotsMemory,
-		maxDelay: o.MaxCrawlDelay, sites: map[string]*siteRecord{},
+		wait: o.RobotsWait, ttl: o.RobotsTTL, limit: o.RobotsMemory,
+		maxDelay: o.MaxCrawlDelay, sites: map[string]*siteRecord{}, answering: map[string]int{},
 	}
 }
 
-// inProgress is how long a host is held if another worker asks for its
-// robots.txt. Nobody is contacted meanwhile, so it costs nothing but time.
-const inProgress = 500 * time.Millisecond
+const (
+	// inProgress is how long a host is held if another worker asks for its
+	// robots.txt. Nobody is contacted meanwhile, so it costs nothing but time.
+	inProgress = 500 * time.Millisecond
+	// holdMost bounds a hold. The frontier holds a host that fails for longer; this
+	// is for a host that fails in no way which the frontier would see.
+	holdMost = 10 * time.Minute
+	// stuckMost is how long another host that a robots.txt redirects to is waited
+	// for. Longer counts as a failed try.
+	stuckMost = 2 * time.Minute
+	// waitMost bounds the wait between tries.
+	waitMost = 24 * time.Hour
+	// staleAfter is after how many failed tries an expired copy is used on.
+	staleAfter = 3
+)
 
 // decision is what to do about a URL, and what to tell the frontier with it.
 type decision struct {
 	verdict verdict
-	wait    time.Duration // for hold
+	wait    time.Duration // for hold and later
 	delay   time.Duration // the crawl delay, for pass and hold; 0 if none
 	ask     question      // for ask
 }
@@ -110,10 +133,29 @@ type question struct {
 	site   string
 	target string
 	hops   int
+	again  bool // the last try failed
+	owed   bool // it failed on another host: this one was not told yet
 }
 
-// judge decides about a URL of a site.
+// judge decides about a URL of a site. The rules are asked without the lock.
 func (g *gate) judge(site, url string, now time.Time) decision {
+	d, rules := g.stateOf(site, now)
+	if rules == nil {
+		return d
+	}
+	if !rules.Allowed(url) {
+		return decision{verdict: forbidden}
+	}
+	d = decision{verdict: pass, delay: g.delay(rules)}
+	if wait := g.apply(site, rules, d.delay, now); wait > 0 {
+		d.verdict, d.wait = hold, wait
+	}
+	return d
+}
+
+// stateOf decides about a site's URLs as far as its rules need not be asked, or
+// returns these.
+func (g *gate) stateOf(site string, now time.Time) (decision, Rules) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.sites[site]
@@ -121,42 +163,50 @@ func (g *gate) judge(site, url string, now time.Time) decision {
 		r = &siteRecord{site: site, target: site + "/robots.txt"}
 		g.sites[site] = r
 	}
+	if r.elem != nil {
+		g.listed.MoveToFront(r.elem)
+	}
 	switch {
 	case r.state == asking:
-		return decision{verdict: hold, wait: inProgress}
+		return decision{verdict: hold, wait: inProgress}, nil
 	case r.state == pending && now.Before(r.due):
-		return decision{verdict: hold, wait: r.due.Sub(now)}
+		return g.pendingLocked(r, r.due.Sub(now)), nil
 	case r.state == settled && now.Before(r.expires):
-		return g.applyLocked(r, url, now)
+		if r.blocked {
+			return decision{verdict: blocked}, nil
+		}
+		return decision{}, r.rules
+	case r.state == settled:
+		r.target, r.hops = site+"/robots.txt", 0
 	}
-	if r.state != pending {
-		g.unsettleLocked(r)
-		r.target, r.hops, r.tries = site+"/robots.txt", 0, 0
-	}
+	g.unlistLocked(r)
 	r.state = asking
-	return decision{verdict: ask, ask: question{site, r.target, r.hops}}
+	return decision{verdict: ask, ask: question{site, r.target, r.hops, r.tries > 0, r.owed}}, nil
 }
 
-// applyLocked asks a settled record.
-func (g *gate) applyLocked(r *siteRecord, url string, now time.Time) decision {
-	g.settled.MoveToFront(r.elem)
-	if r.blocked {
-		return decision{verdict: blocked}
+// pendingLocked says what becomes of a URL whose site's robots.txt is to be asked
+// for after a wait. If another site of the host answers, the URL steps aside. If
+// that is not known some do, with each failed try twice as many as with the one
+// before, so that those behind them come up; the others stay where they are.
+func (g *gate) pendingLocked(r *siteRecord, wait time.Duration) decision {
+	if r.aside > 0 || g.answering[hostOf(r.site)] > 0 {
+		r.aside = max(0, r.aside-1)
+		return decision{verdict: later, wait: wait}
 	}
-	if r.rules == nil {
-		return decision{verdict: unreachable}
+	return decision{verdict: hold, wait: min(wait, holdMost)}
+}
+
+// apply returns how long a host must be left alone that the frontier does not know
+// to have a crawl delay.
+func (g *gate) apply(site string, rules Rules, delay time.Duration, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.sites[site]
+	if r == nil || r.state != settled || r.applied {
+		return 0
 	}
-	if !r.rules.Allowed(url) {
-		return decision{verdict: forbidden}
-	}
-	d := decision{verdict: pass, delay: g.delay(r.rules)}
-	if !r.applied {
-		r.applied = true
-		if wait := r.last.Add(d.delay).Sub(now); wait > 0 {
-			d.verdict, d.wait = hold, wait
-		}
-	}
-	return d
+	r.applied = true
+	return r.last.Add(delay).Sub(now)
 }
 
 // delay is the crawl delay that is honoured; 0 if the site asks for none.
@@ -191,7 +241,8 @@ func (g *gate) block(site string, now time.Time) {
 }
 
 // found records rules that were met on the way of another site's redirect,
-// unless the site is known or being asked.
+// unless the site is known or being asked. The frontier was told of their crawl
+// delay.
 func (g *gate) found(site string, rules Rules, last, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -214,35 +265,73 @@ func (g *gate) known(site string, now time.Time) (Rules, bool) {
 	return r.rules, true
 }
 
-// follow records that the claimed question is answered by a redirect to target
-// on the same host, which whoever leases the next URL of the site will follow.
+// answered reports whether a site's robots.txt was had, ever so long ago.
+func (g *gate) answered(site string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.sites[site]
+	return r != nil && r.rules != nil
+}
+
+// follow records that the claimed question is answered by a redirect to target,
+// which whoever leases the next URL of the site will follow.
 func (g *gate) follow(site, target string, hops int, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.sites[site]
-	r.state, r.target, r.hops, r.due = pending, target, hops, now
+	r.target, r.hops = target, hops
+	g.pendLocked(r, now)
 }
 
-// failed records a failed try and returns the wait before the next; last is
-// true if there is none. retryAfter is what the server asked for.
-func (g *gate) failed(site string, retryAfter time.Duration, now time.Time) (wait time.Duration, last bool) {
+// stand records that the host of a target cannot be contacted for a while, after
+// which it is to be tried again; false if that would last for longer than stuckMost.
+func (g *gate) stand(site, target string, hops int, wait time.Duration, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.sites[site]
+	if r.stuck.IsZero() {
+		r.stuck = now
+	}
+	wait = max(wait, inProgress, now.Sub(r.stuck)/4)
+	if now.Add(wait).Sub(r.stuck) > stuckMost {
+		return false
+	}
+	r.target, r.hops = target, hops
+	g.pendLocked(r, now.Add(wait))
+	return true
+}
+
+// failed records a failed try, and whether the frontier must still be told that the
+// site's host has failed. retryAfter is what the server asked for. It returns how
+// long the site is not asked again, and whether an expired copy is used meanwhile:
+// one that was good until now beats none (RFC 9309 section 2.4).
+func (g *gate) failed(site string, owed bool, retryAfter time.Duration, now time.Time) (wait time.Duration, stale bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.sites[site]
 	r.tries++
-	if r.tries >= g.tries {
-		// A copy that was good until now beats none (RFC 9309 section 2.4).
+	r.owed = owed
+	if r.rules != nil && r.tries >= staleAfter {
 		r.applied, r.blocked = true, false
 		g.settleLocked(r, now)
-		return 0, true
+		return g.ttl, true
 	}
 	wait = g.wait
-	for range min(r.tries-1, 20) {
-		wait = min(4*wait, 24*time.Hour)
+	for range min(r.tries-1, 40) {
+		wait = min(2*wait, waitMost)
 	}
 	wait = max(wait, retryAfter)
-	r.state, r.target, r.hops, r.due = pending, site+"/robots.txt", 0, now.Add(wait)
+	r.target, r.hops, r.stuck = site+"/robots.txt", 0, time.Time{}
+	r.aside = 1 << min(r.tries-1, 16)
+	g.pendLocked(r, now.Add(wait))
 	return wait, false
+}
+
+// told records that the frontier knows of the last failure on another host.
+func (g *gate) told(site string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sites[site].owed = false
 }
 
 // release gives up the claim to a question, as if it had not been asked.
@@ -250,26 +339,55 @@ func (g *gate) release(site string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.sites[site]; r.state == asking {
-		r.state, r.due = pending, now
+		g.pendLocked(r, now)
 	}
 }
 
+func (g *gate) pendLocked(r *siteRecord, due time.Time) {
+	r.state, r.due = pending, due
+	g.listLocked(r)
+}
+
+// unreachable is how many sites' robots.txt cannot be had now.
+func (g *gate) unreachable() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failing
+}
+
 func (g *gate) settleLocked(r *siteRecord, now time.Time) {
-	r.state, r.expires, r.target, r.hops, r.tries = settled, now.Add(g.ttl), "", 0, 0
-	r.elem = g.settled.PushFront(r)
-	g.bytes += r.size()
-	for g.bytes > g.limit && g.settled.Len() > 1 {
-		old := g.settled.Back().Value.(*siteRecord)
-		g.unsettleLocked(old)
+	r.state, r.expires, r.target, r.hops = settled, now.Add(g.ttl), "", 0
+	r.tries, r.owed, r.aside, r.stuck = 0, false, 0, time.Time{}
+	g.listLocked(r)
+}
+
+func (g *gate) listLocked(r *siteRecord) {
+	r.elem = g.listed.PushFront(r)
+	g.countLocked(r, 1)
+	for g.bytes > g.limit && g.listed.Len() > 1 {
+		old := g.listed.Back().Value.(*siteRecord)
+		g.unlistLocked(old)
 		delete(g.sites, old.site)
 	}
 }
 
-func (g *gate) unsettleLocked(r *siteRecord) {
+func (g *gate) unlistLocked(r *siteRecord) {
 	if r.elem != nil {
-		g.bytes -= r.size()
-		g.settled.Remove(r.elem)
-		r.elem, r.state = nil, none
+		g.countLocked(r, -1)
+		g.listed.Remove(r.elem)
+		r.elem = nil
+	}
+}
+
+func (g *gate) countLocked(r *siteRecord, n int) {
+	g.bytes += int64(n) * r.size()
+	if r.state == pending && r.tries > 0 {
+		g.failing += int64(n)
+	}
+	if host := hostOf(r.site); r.state == settled && r.rules != nil {
+		if g.answering[host] += n; g.answering[host] == 0 {
+			delete(g.answering, host)
+		}
 	}
 }
 

@@ -110,11 +110,9 @@ type Options struct {
 
 	// RobotsTTL is how long a robots.txt is believed. Zero means 24 hours.
 	RobotsTTL time.Duration
-	// RobotsTries is how often an unreachable robots.txt is asked for before the
-	// site's URLs are given up. Zero means 3.
-	RobotsTries int
-	// RobotsWait is the least wait after the first such try; it is four times as
-	// long after each further one. Zero means 1 s.
+	// RobotsWait is the least wait after a try to have a robots.txt that failed; it is
+	// twice as long after each further one, up to a day, whatever holds the host
+	// besides. The site's URLs wait meanwhile. Zero means 1 s.
 	RobotsWait time.Duration
 	// RobotsMemory is how many bytes of rules are remembered; beyond it, the
 	// least recently used are asked for anew. Zero means 64 MiB.
@@ -170,7 +168,6 @@ func (o Options) withDefaults() (Options, error) {
 	setInt(&o.Workers, 16)
 	setInt(&o.MaxRedirects, 10)
 	setInt(&o.MaxLinks, 100_000)
-	setInt(&o.RobotsTries, 3)
 	set(&o.RobotsTTL, 24*time.Hour)
 	set(&o.RobotsWait, time.Second)
 	set(&o.MaxRetryAfter, 24*time.Hour)
@@ -234,7 +231,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		n    int64
 	}{
 		{"MaxPages", o.MaxPages}, {"MaxPagesPerHost", o.MaxPagesPerHost}, {"MaxRedirects", int64(o.MaxRedirects)},
-		{"MaxLinks", int64(o.MaxLinks)}, {"RobotsTries", int64(o.RobotsTries)}, {"RobotsMemory", o.RobotsMemory},
+		{"MaxLinks", int64(o.MaxLinks)}, {"RobotsMemory", o.RobotsMemory},
 		{"Groups.Concurrency", int64(o.Groups.Concurrency)}, {"Scope.MaxDepth", int64(o.Scope.MaxDepth)}, {"Scope.MaxURL", int64(o.Scope.MaxURL)},
 	} {
 		if x.n < 0 {

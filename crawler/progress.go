@@ -17,8 +17,7 @@ type counters struct {
 	lookup, fetching counter // nanoseconds
 
 	pages, redirects, gone, refused, unchanged, failed   counter
-	denied, unreachable, filtered, blocked, parked       counter
-	broken                                               counter
+	denied, filtered, blocked, parked, broken            counter
 	unwanted, loops, robots, bytes, links, dropped, busy counter
 }
 
@@ -39,11 +38,17 @@ type Progress struct {
 
 	// URLs that were leased and not asked for. Those of Filtered are given up, the others
 	// are but for what is parked:
-	Denied      int64            // robots.txt forbids them
-	Unreachable int64            // their site's robots.txt could not be had
-	Filtered    int64            // the guards against traps forbid them
-	FilteredBy  map[string]int64 // the same, links not taken and answers not read, by rule: see package filter
-	Blocked     int64            // their host is at an address that may not be contacted
+	Denied     int64            // robots.txt forbids them
+	Filtered   int64            // the guards against traps forbid them
+	FilteredBy map[string]int64 // the same, links not taken and answers not read, by rule: see package filter
+	Blocked    int64            // their host is at an address that may not be contacted
+
+	// Unreachable is how many sites' robots.txt cannot be had now: their URLs wait, until
+	// the frontier gives their host up.
+	Unreachable int64
+	// Away is since when no host answers, so that the network seems to be away; zero:
+	// hosts answer.
+	Away time.Time
 
 	// URLs that are parked, by this Run and those before: see Crawler.Unpark.
 	Parked  int64 // until the crawl is about more
@@ -71,7 +76,7 @@ func (c *Crawler) Progress() Progress {
 	n := &c.counters
 	p := Progress{
 		Pages: n.pages.Load(), Broken: n.broken.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Unwanted: n.unwanted.Load(), FilteredBy: c.refusals.counts(), Gone: n.gone.Load(), Refused: n.refused.Load(),
-		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: n.unreachable.Load(),
+		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: c.gate.unreachable(), Away: c.outage.began(),
 		Filtered: n.filtered.Load(), Blocked: n.blocked.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
 		Dropped: n.dropped.Load(), Busy: n.busy.Load(),
 		Lookup: time.Duration(n.lookup.Load()), Fetching: time.Duration(n.fetching.Load()), Frontier: c.frontier.Stats(),

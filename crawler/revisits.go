@@ -28,9 +28,8 @@ type Revisits interface {
 	// Ended gets if OnPage does not fail.
 	Read(p *Page, note []byte) []byte
 	// Ended is told how a visit ended, before the frontier is; p is nil if there was no
-	// answer, or none that counts. With the result Failed nothing was learned of the URL;
-	// if it is Uncontacted, too, its robots.txt could not be had, and the frontier is told
-	// that it is Denied. With Denied it may not be fetched. It returns the note that is to
+	// answer, or none that counts. With the result Failed nothing was learned of the URL.
+	// With Denied it may not be fetched. It returns the note that is to
 	// be kept; nil keeps the old one. It is not told of URLs that come again as if nothing
 	// had happened (Requeue).
 	Ended(l frontier.Lease, p *Page, o frontier.Outcome, note []byte) []byte
@@ -75,18 +74,11 @@ func (c *Crawler) ended(p *Page, note []byte) {
 	c.keep(p.Lease, &p.Outcome, c.opts.Revisits.Ended(p.Lease, p, p.Outcome, note))
 }
 
-// missed tells Revisits of a visit without an answer. later says that there may be
-// one another time, as of a failure.
-func (c *Crawler) missed(l frontier.Lease, o *frontier.Outcome, later bool) {
-	note, ok := c.noteOf(l.Entry)
-	if !ok {
-		return
+// missed tells Revisits of a visit without an answer.
+func (c *Crawler) missed(l frontier.Lease, o *frontier.Outcome) {
+	if note, ok := c.noteOf(l.Entry); ok {
+		c.keep(l, o, c.opts.Revisits.Ended(l, nil, *o, note))
 	}
-	told := *o
-	if later {
-		told.Result = frontier.Failed
-	}
-	c.keep(l, o, c.opts.Revisits.Ended(l, nil, told, note))
 }
 
 // dropped takes the note of a URL away that is not wanted any more.

@@ -41,12 +41,15 @@ const (
 	// section 2.3.1.2 asks for at least five).
 	maxHops = 5
 	// contactWait is how long a worker waits for the slot of another host that a
-	// robots.txt redirects to. Longer counts as a failed try.
-	contactWait = 2 * time.Minute
+	// robots.txt redirects to. Then the gate waits for it, and no worker does.
+	contactWait = time.Second
 	// rejoin keeps a host without URLs in the group that it has to wait for until
 	// its slot is asked for again.
 	rejoin = 100 * time.Millisecond
 )
+
+// errStuck is why a robots.txt was not asked for on another host.
+var errStuck = errors.New("the host that it redirects to may not be contacted now")
 
 // inquiry is a worker's way from a page's lease to the rules of its site.
 //
@@ -56,6 +59,7 @@ type inquiry struct {
 	*run
 	site   string
 	host   string    // of the page
+	again  bool      // the last inquiry failed
 	target string    // what to ask for now
 	hops   int       // redirects so far
 	last   time.Time // end of the last contact with host
@@ -68,14 +72,29 @@ func (r *run) askRobots(l frontier.Lease, q question) error {
 		r.c.gate.release(q.site, r.c.now())
 		return r.lost(l, err)
 	}
-	a := &inquiry{run: r, site: q.site, host: l.Host, target: q.target, hops: q.hops}
-	for {
-		next, err := a.ask(slot)
-		if next == "" || err != nil {
+	if q.owed { // another host failed, for want of which this one is of no use
+		r.c.gate.told(q.site)
+		r.c.gate.release(q.site, r.c.now())
+		return r.lost(slot, r.c.frontier.Done(slot, frontier.Outcome{Result: frontier.Failed}))
+	}
+	a := &inquiry{run: r, site: q.site, host: l.Host, again: q.again, target: q.target, hops: q.hops}
+	next := l.Host
+	if host, err := r.c.opts.HostKey(q.target); err == nil && host != l.Host { // it could not be contacted before
+		if err := r.lost(slot, r.c.frontier.Done(slot, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true})); err != nil {
+			r.c.gate.release(q.site, r.c.now())
 			return err
 		}
-		if slot, err = r.contact(next); err != nil {
-			return a.noContact(err)
+		next = host
+	}
+	until := time.Now().Add(contactWait)
+	for {
+		if next != l.Host {
+			if slot, err = r.contact(next, until); err != nil {
+				return a.noContact(next, err)
+			}
+		}
+		if next, err = a.ask(slot); next == "" || err != nil {
+			return err
 		}
 	}
 }
@@ -85,7 +104,7 @@ func (r *run) askRobots(l frontier.Lease, q question) error {
 func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	c := a.c
 	res, err := a.fetch(&slot, fetch.Request{
-		URL: a.target, MaxBody: robots.MaxSize, Header: http.Header{"Accept": {"text/plain,*/*;q=0.8"}},
+		URL: a.target, MaxBody: robots.MaxSize + 1, Header: http.Header{"Accept": {"text/plain,*/*;q=0.8"}},
 	})
 	if uncontacted(err) {
 		return a.busy(slot, res, err)
@@ -98,7 +117,7 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	switch {
 	case a.stopped(err):
 		c.gate.release(a.site, c.now())
-		return "", a.doneContact(slot, res, 0)
+		return "", a.neutral(slot, res)
 	case fetch.ClassOf(err) == fetch.Blocked:
 		return "", a.blocked(slot, err)
 	case err != nil:
@@ -107,10 +126,11 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	if c.opts.OnRobots != nil {
 		if err := c.opts.OnRobots(a.fetches, res); a.stopped(err) {
 			c.gate.release(a.site, c.now())
-			return "", a.doneContact(slot, res, 0)
+			return "", a.neutral(slot, res)
 		} else if err != nil {
 			c.log.Warn("the handler of robots.txt failed", "url", fetch.Redact(a.target), "error", err)
-			return "", a.failed(slot, res, err)
+			c.gate.failed(a.site, false, 0, c.now())
+			return "", a.neutral(slot, res) // the host did its part
 		}
 	}
 	body, err := res.Body.Bytes()
@@ -127,8 +147,8 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	if !ok || res.Status/100 == 2 && isEncoded(res.Header) { // what cannot be read forbids
 		return "", a.failed(slot, res, nil)
 	}
-	if slot.Host != a.host && isRobots(a.target) {
-		c.gate.found(siteOf(a.target), rules, res.Ended, c.now())
+	if site := siteOf(a.target); site != a.site && isRobots(a.target) {
+		c.gate.found(site, rules, res.Ended, c.now())
 	}
 	return "", a.settle(slot, res, rules)
 }
@@ -160,10 +180,10 @@ func (a *inquiry) moved(slot frontier.Lease, res *fetch.Result, to, host string)
 	}
 	if host == a.host {
 		a.c.gate.follow(a.site, to, a.hops, a.c.now())
-		return "", a.doneContact(slot, res, 0)
+		return "", a.passed(slot, res)
 	}
 	a.target = to
-	if err := a.doneContact(slot, res, 0); err != nil {
+	if err := a.passed(slot, res); err != nil {
 		a.c.gate.release(a.site, a.c.now())
 		return "", err
 	}
@@ -183,17 +203,33 @@ func (a *inquiry) settle(slot frontier.Lease, res *fetch.Result, rules Rules) er
 	return a.doneContact(slot, res, delay)
 }
 
-// failed ends a try that brought no rules.
-func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) error {
-	wait, last := a.c.gate.failed(a.site, res.RetryAfter, a.c.now())
-	if slot.Host == a.host {
-		res.RetryAfter = max(res.RetryAfter, wait)
+// passed ends a contact that brought a redirect. If the last inquiry failed where
+// redirects led to, this is no sign that the host is well.
+func (a *inquiry) passed(slot frontier.Lease, res *fetch.Result) error {
+	if a.again && slot.Host == a.host {
+		return a.neutral(slot, res)
 	}
-	a.logFailed(res.Status, cause, last)
+	return a.doneContact(slot, res, 0)
+}
+
+// neutral ends a contact that says nothing of the host.
+func (r *run) neutral(slot frontier.Lease, res *fetch.Result) error {
 	o := contactOutcome(res)
-	if cause != nil || res.Status/100 != 2 {
-		o.Result, o.Failure = frontier.Failed, failureOf(res.Status, cause)
+	o.Result = frontier.Requeue
+	return r.lost(slot, r.c.frontier.Done(slot, o))
+}
+
+// failed ends a try that brought no rules. To its host that is a failed contact as
+// any other.
+func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) error {
+	if cause != nil && a.c.outage.excuses(res, cause) {
+		a.c.gate.release(a.site, a.c.now())
+		return a.neutral(slot, res)
 	}
+	wait, stale := a.c.gate.failed(a.site, slot.Host != a.host, res.RetryAfter, a.c.now())
+	a.logFailed(res.Status, cause, wait, stale)
+	o := contactOutcome(res)
+	o.Result, o.Failure = frontier.Failed, failureOf(res.Status, cause)
 	return a.lost(slot, a.c.frontier.Done(slot, o))
 }
 
@@ -205,29 +241,43 @@ func (a *inquiry) blocked(slot frontier.Lease, cause error) error {
 	return a.lost(slot, a.c.frontier.Done(slot, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}))
 }
 
-// noContact ends a try for which another host's slot could not be had.
-func (a *inquiry) noContact(err error) error {
+// noContact leaves a target on another host, whose slot could not be had in time,
+// for later. If that has lasted for long the try has failed.
+func (a *inquiry) noContact(host string, err error) error {
+	now := a.c.now()
 	if a.ctx.Err() != nil || errors.Is(err, frontier.ErrClosed) {
-		a.c.gate.release(a.site, a.c.now())
+		a.c.gate.release(a.site, now)
 		return nil // work will see why
 	}
-	_, last := a.c.gate.failed(a.site, 0, a.c.now())
-	a.logFailed(0, err, last)
+	var wait time.Duration
+	if info, err := a.c.frontier.Host(a.ctx, host); err == nil && !info.Due.IsZero() {
+		wait = time.Until(info.Due)
+	}
+	if a.c.gate.stand(a.site, a.target, a.hops, wait, now) {
+		return nil
+	}
+	wait, stale := a.c.gate.failed(a.site, true, 0, now)
+	a.logFailed(0, errStuck, wait, stale)
 	return nil
 }
 
-func (a *inquiry) logFailed(status int, err error, last bool) {
-	if last {
-		a.c.log.Warn("robots.txt cannot be had for now: unless an older copy is known, the site's URLs are given up",
-			"site", a.site, "status", status, "error", err)
-	} else {
-		a.c.log.Info("robots.txt cannot be had: to be tried again", "site", a.site, "status", status, "error", err)
+func (a *inquiry) logFailed(status int, err error, wait time.Duration, stale bool) {
+	if stale {
+		a.c.log.Warn("robots.txt cannot be had: the copy that has expired is used", "site", a.site, "status", status, "error", err)
+		return
 	}
+	a.c.log.Info("robots.txt cannot be had: the site's URLs wait", "site", a.site, "status", status, "error", err, "wait", wait)
 }
 
-// contact waits for the slot of another host.
-func (r *run) contact(host string) (frontier.Lease, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, contactWait)
+// contact waits a little for the slot of another host. Few workers do that at once.
+func (r *run) contact(host string, until time.Time) (frontier.Lease, error) {
+	select {
+	case r.c.contacting <- struct{}{}:
+	default:
+		return frontier.Lease{}, errStuck
+	}
+	defer func() { <-r.c.contacting }()
+	ctx, cancel := context.WithDeadline(r.ctx, until)
 	defer cancel()
 	return r.c.frontier.Contact(ctx, host)
 }

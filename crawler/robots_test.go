@@ -39,7 +39,7 @@ func TestRobots(t *testing.T) {
 		pages   int64           // of the 5 there are
 		asked   []time.Duration // offsets from the first request at which the site was asked for robots.txt and what it redirects to
 		denied  int64
-		unreach int64
+		givenUp int64 // after the quarantine's one probe
 	}{
 		"404 allows everything": {func(w *fakeWeb) {}, 5, []time.Duration{0}, 0, 0},
 		"403 allows everything": {func(w *fakeWeb) { w.always(robotA, answer{status: 403}) }, 5, []time.Duration{0}, 0, 0},
@@ -49,14 +49,14 @@ func TestRobots(t *testing.T) {
 		}, 3, []time.Duration{0}, 2, 0},
 		"nothing is allowed": {func(w *fakeWeb) { w.always(robotA, text("User-agent: *\nDisallow: /")) }, 0, []time.Duration{0}, 1, 0},
 		"503 for ever": {func(w *fakeWeb) { w.always(robotA, answer{status: 503}) },
-			0, []time.Duration{0, 1010 * time.Millisecond, 5020 * time.Millisecond}, 0, 1},
+			0, []time.Duration{0, 1010 * time.Millisecond, 3020 * time.Millisecond, 63030 * time.Millisecond}, 0, 1},
 		"429 for ever, Retry-After": {func(w *fakeWeb) { w.always(robotA, answer{status: 429, retryAfter: 10 * time.Second}) },
-			0, []time.Duration{0, 10010 * time.Millisecond, 20020 * time.Millisecond}, 0, 1},
+			0, []time.Duration{0, 10010 * time.Millisecond, 20020 * time.Millisecond, 80030 * time.Millisecond}, 0, 1},
 		"compressed in a way nobody asked for": {func(w *fakeWeb) {
 			w.always(robotA, answer{status: 200, header: http.Header{"Content-Encoding": {"br"}}})
-		}, 0, []time.Duration{0, 1010 * time.Millisecond, 5020 * time.Millisecond}, 0, 1},
+		}, 0, []time.Duration{0, 1010 * time.Millisecond, 3020 * time.Millisecond, 63030 * time.Millisecond}, 0, 1},
 		"no answer": {func(w *fakeWeb) { w.always(robotA, answer{class: fetch.Timeout, takes: 2 * time.Second}) },
-			0, []time.Duration{0, 3 * time.Second, 9 * time.Second}, 0, 1},
+			0, []time.Duration{0, 3 * time.Second, 7 * time.Second, 69 * time.Second}, 0, 1},
 		"cut once, then rules": {func(w *fakeWeb) {
 			w.pages[robotA] = func(n int) answer {
 				if n == 1 {
@@ -77,17 +77,19 @@ func TestRobots(t *testing.T) {
 		"redirect to what fails": {func(w *fakeWeb) {
 			w.always(robotA, answer{status: 302, location: "/robots-1"})
 			w.always("http://a.example/robots-1", answer{status: 500})
-		}, 0, []time.Duration{0, 1010 * time.Millisecond, 2020 * time.Millisecond, 3030 * time.Millisecond, 7040 * time.Millisecond, 8050 * time.Millisecond}, 0, 1},
+		}, 0, []time.Duration{0, 1010 * time.Millisecond, 2020 * time.Millisecond, 3030 * time.Millisecond, 5040 * time.Millisecond, 6050 * time.Millisecond, 66060 * time.Millisecond, 126070 * time.Millisecond}, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWeb()
 				w.site("http://a.example", 3)
 				c.set(w)
-				p := crawl(t, w, frontier.Options{Backoff: frontier.Backoff{Disabled: true}}, Options{}, seed)
+				p := crawl(t, w, frontier.Options{
+					Backoff: frontier.Backoff{Disabled: true, Jitter: 1e-9}, Quarantine: frontier.Quarantine{After: 3, Probe: time.Minute, Probes: 1},
+				}, Options{}, seed)
 				assert.Equal(t, c.pages, p.Pages)
 				assert.Equal(t, c.denied, p.Denied)
-				assert.Equal(t, c.unreach, p.Unreachable)
+				assert.Equal(t, c.givenUp, p.Frontier.GivenUp)
 				var asked []time.Duration
 				for _, r := range w.requests("http://a.example/robots") {
 					asked = append(asked, r.start.Sub(w.log[0].start))
@@ -223,10 +225,9 @@ func TestRobotsRedirectToAHostThatIsHeldForLong(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.Run(t.Context()))
 		p := c.Progress()
-		assert.EqualValues(t, 1, p.Pages)
-		assert.EqualValues(t, 1, p.Unreachable, "a is given up after three waits")
-		assert.Equal(t, 3, w.asks[robotA])
-		assert.Zero(t, w.asks["http://b.example/rules"])
+		assert.EqualValues(t, 1+4, p.Pages, "a's URLs wait until b may be asked")
+		assert.Equal(t, 1, w.asks["http://b.example/rules"])
+		assert.Less(t, w.asks[robotA], 20)
 		w.checkPolite(t, fixedOwed)
 	})
 }

@@ -90,10 +90,11 @@ func TestLogsHoldNothingThatAHostSaysRaw(t *testing.T) {
 			cut(w, hostileText)
 		}
 	})
-	robots := Options{Robots: anyRobots{}, RobotsTries: 1}
+	robots := Options{Robots: anyRobots{}, RobotsWait: time.Millisecond}
 	var logged bytes.Buffer
 	robots.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(time.Millisecond), Retry: frontier.Retries(1, 0), Backoff: frontier.Backoff{Base: time.Millisecond, Max: time.Millisecond}, Logger: robots.Logger})
+	f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(time.Millisecond), Retry: frontier.Retries(1, 0), Backoff: frontier.Backoff{Base: time.Millisecond, Max: time.Millisecond},
+		Quarantine: frontier.Quarantine{After: 3, Probe: time.Millisecond, Probes: 3}, Logger: robots.Logger})
 	c := newCrawler(t, f, s.fetcher(t, fetch.Options{}), robots)
 	// As an import would: past the normalizer, which leaves none of this in a URL.
 	_, err := f.Add(t.Context(), frontier.Entry{URL: "http://a.example/"}, frontier.Entry{URL: "http://a.example/" + hostileText},

@@ -56,12 +56,12 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	switch d.verdict {
 	case forbidden:
 		return false, r.deny(l, &c.counters.denied)
-	case unreachable:
-		return false, r.deny(l, &c.counters.unreachable)
 	case blocked:
 		return false, r.block(l)
 	case hold:
 		return false, r.handBack(l, d.wait, d.delay)
+	case later:
+		return false, r.done(l, frontier.Outcome{Result: frontier.PutOff, Uncontacted: true, Next: time.Now().Add(d.wait)})
 	case ask:
 		return false, r.askRobots(l, d.ask)
 	}
@@ -91,10 +91,10 @@ func (r *run) block(l frontier.Lease) error {
 func (r *run) deny(l frontier.Lease, n *counter) error {
 	n.Add(1)
 	if isSeed(l.Entry) && !visited(l) {
-		return r.park(l, untilRun, filter.Reason{Rule: "seed", Detail: "robots.txt forbids it, or cannot be had"})
+		return r.park(l, untilRun, filter.Reason{Rule: "seed", Detail: "robots.txt forbids it"})
 	}
 	o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
-	r.c.missed(l, &o, n == &r.c.counters.unreachable)
+	r.c.missed(l, &o)
 	return r.done(l, o)
 }
 
@@ -130,6 +130,9 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		return false, r.done(l, p.Outcome)
 	case fetch.ClassOf(err) == fetch.BadURL:
 		return false, r.drop(l)
+	case err != nil && c.outage.excuses(res, err):
+		p.Outcome.Result = frontier.Requeue
+		return false, r.done(l, p.Outcome)
 	case fetch.ClassOf(err) == fetch.Blocked:
 		c.log.Info("an address is not to be contacted", "url", fetch.Redact(l.Entry.URL), "error", err)
 		return false, r.block(l)
@@ -149,7 +152,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		p.Outcome.Failure = failureOf(res.Status, err)
 		c.noteFailure(l.Entry, res.Status, err)
 		c.counters.failed.Add(1)
-		c.missed(l, &p.Outcome, true)
+		c.missed(l, &p.Outcome)
 		return false, r.done(l, p.Outcome)
 	}
 	page := c.count(p)

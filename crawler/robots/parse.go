@@ -65,7 +65,11 @@ type parser struct {
 	// inAgents says that a User-agent line would join the last group: no rule
 	// has followed its own ones yet.
 	inAgents bool
-	seen     map[string]bool // sitemaps reported already
+	// section is the first agent of the group since a Crawl-delay that stood among
+	// them; delayed says that the next one begins another.
+	section int
+	delayed bool
+	seen    map[string]bool // sitemaps reported already
 }
 
 // current returns the group that rules now belong to, nil before the first.
@@ -105,14 +109,18 @@ func (p *parser) parseLine(line []byte) {
 func (p *parser) agent(value string) {
 	if !p.inAgents {
 		p.robots.groups = append(p.robots.groups, group{})
-		p.inAgents = true
+		p.inAgents, p.section, p.delayed = true, 0, false
 	}
 	token := ProductToken(value)
 	if value == "*" || strings.HasPrefix(value, "* ") || strings.HasPrefix(value, "*\t") {
 		token = "*"
 	}
-	if g := p.current(); token != "" {
-		g.agents = append(g.agents, token)
+	g := p.current()
+	if p.delayed {
+		p.section, p.delayed = len(g.agents), false
+	}
+	if token != "" {
+		g.agents = append(g.agents, agent{name: token})
 	}
 }
 
@@ -127,9 +135,21 @@ func (p *parser) rule(value string, allow bool) {
 	}
 }
 
+// delay takes a Crawl-delay. RFC 9309 knows no such line, so it does not end the
+// list of a group's agents: those after it have the group's rules, too. But the delay
+// is meant for those that it follows. Behind rules it is the whole group's.
 func (p *parser) delay(d time.Duration) {
-	if g := p.current(); g != nil {
-		g.delay, g.hasDelay = max(g.delay, d), true
+	g := p.current()
+	if g == nil {
+		return
+	}
+	first := 0
+	if p.inAgents {
+		first, p.delayed = p.section, true
+	}
+	for i := first; i < len(g.agents); i++ {
+		a := &g.agents[i]
+		a.delay, a.hasDelay = max(a.delay, d), true
 	}
 }
 
@@ -177,8 +197,8 @@ func parseDelay(s string) (time.Duration, bool) {
 
 // ProductToken returns the lower-case product token of a User-Agent header, which
 // is what robots.txt files name a crawler by (RFC 9309 section 2.2.1): its
-// leading letters, hyphens and underscores. Two habits are allowed for: a name
-// that begins with a digit keeps its digits ("360spider"), and for a header like
+// leading letters, hyphens and underscores. Two habits are allowed for: names have
+// digits, too ("MJ12bot", which is not "MJ13bot"), and for a header like
 //
 //	Mozilla/5.0 (compatible; examplebot/1.0; +http://a.example/bot)
 //
@@ -200,14 +220,9 @@ func leadingToken(s string) string {
 	for i < len(s) && isTokenByte(s[i]) {
 		i++
 	}
-	if i == 0 {
-		for i < len(s) && (isTokenByte(s[i]) || s[i] >= '0' && s[i] <= '9') {
-			i++
-		}
-	}
 	return strings.ToLower(s[:i])
 }
 
 func isTokenByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '_'
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }

@@ -48,9 +48,14 @@ type Robots struct {
 
 // group is one or more User-agent lines and what follows them.
 type group struct {
-	agents []string // lower-case product tokens, or "*"
-	rules  []rule   // in file order
-	delay  time.Duration
+	agents []agent
+	rules  []rule // in file order
+}
+
+// agent is one User-agent line.
+type agent struct {
+	name  string // a lower-case product token, or "*"
+	delay time.Duration
 	// hasDelay is apart from delay because Crawl-delay: 0 is an answer too.
 	hasDelay bool
 }
@@ -112,14 +117,20 @@ func (r *Robots) merge(out *Rules, token string) bool {
 	found := false
 	for i := range r.groups {
 		g := &r.groups[i]
-		if !slices.Contains(g.agents, token) {
-			continue
+		named := false
+		for _, a := range g.agents {
+			if a.name != token {
+				continue
+			}
+			named = true
+			if a.hasDelay {
+				out.delay = max(out.delay, a.delay) // the kinder of two contradicting lines
+				out.hasDelay = true
+			}
 		}
-		found = true
-		out.rules = append(out.rules, g.rules...)
-		if g.hasDelay {
-			out.delay = max(out.delay, g.delay) // the kinder of two contradicting lines
-			out.hasDelay = true
+		if named {
+			found = true
+			out.rules = append(out.rules, g.rules...)
 		}
 	}
 	return found

@@ -146,13 +146,27 @@ func TestParseDelay(t *testing.T) {
 	}
 }
 
+// A Crawl-delay among User-agent lines is meant for those above it; the rules are for
+// all of them (RFC 9309 section 2.2.4: other lines do not end a group).
+func TestCrawlDelayOfAGroupWithoutRules(t *testing.T) {
+	r := Parse([]byte("User-agent: slow\nUser-agent: slower\nCrawl-delay: 10\nUser-agent: bot\nDisallow: /x\n" +
+		"User-agent: other\nCrawl-delay: 2\nUser-agent: another\nCrawl-delay: 4\nDisallow: /y\nCrawl-delay: 3\n"))
+	for name, want := range map[string]time.Duration{"slow": 10 * time.Second, "slower": 10 * time.Second, "bot": 0, "other": 3 * time.Second, "another": 4 * time.Second} {
+		g := r.Group(name)
+		delay, ok := g.CrawlDelay()
+		assert.Equal(t, want, delay, name)
+		assert.Equal(t, want > 0, ok, name)
+		assert.Equal(t, strings.HasSuffix(name, "other"), g.Allowed("/x"), name)
+	}
+}
+
 func TestProductToken(t *testing.T) {
 	for in, want := range map[string]string{
 		"Examplebot":                         "examplebot",
 		"Examplebot/2.1 (+http://a.example)": "examplebot",
 		"example-bot_x y":                    "example-bot_x",
 		"360Spider":                          "360spider",
-		"MJ12bot":                            "mj",
+		"MJ12bot":                            "mj12bot",
 		"Mozilla/5.0 (compatible; Examplebot/2.1; +http://a.b/)": "examplebot",
 		"Mozilla/5.0 (X11; Linux)":                               "mozilla",
 		"":                                                       "",

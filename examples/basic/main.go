@@ -59,8 +59,10 @@ func demo(ctx context.Context, out io.Writer, terminal bool, unit time.Duration)
 	}
 	defer os.RemoveAll(dir)
 	o := frontier.Options{
-		Delay:   frontier.FactorDelay(10, unit/10, 2*unit),
-		Backoff: frontier.Backoff{Base: unit}, // of broken.example; nobody minds on loopback
+		Delay: frontier.FactorDelay(10, unit/10, 2*unit),
+		// broken.example is given up soon; nobody minds on loopback.
+		Backoff:    frontier.Backoff{Base: unit},
+		Quarantine: frontier.Quarantine{After: 3, Probe: unit, Probes: 1},
 	}
 	return crawl(ctx, out, terminal, dir, o, fetch.Options{Dial: w.Dial, Networks: web.Networks}, crawler.Options{RobotsWait: unit / 2}, w.Seeds())
 }

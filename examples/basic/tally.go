@@ -83,6 +83,6 @@ func (t *tally) report(out io.Writer, p crawler.Progress) {
 			fmt.Fprintf(out, "%-20d %8d %19d of %3d\n", i, b.visits, b.ranks/b.visits, t.visits)
 		}
 	}
-	fmt.Fprintf(out, "\n%d pages, %d gone, %d denied by robots.txt, %d URLs of sites without an answer for robots.txt, in %v\n",
-		p.Pages, p.Gone, p.Denied, p.Unreachable, p.Elapsed.Round(time.Millisecond))
+	fmt.Fprintf(out, "\n%d pages, %d gone, %d denied by robots.txt, %d URLs given up with a site that never answers, in %v\n",
+		p.Pages, p.Gone, p.Denied, p.Frontier.GivenUp, p.Elapsed.Round(time.Millisecond))
 }

@@ -1,0 +1,209 @@
+// This file tells the crawler's own network from its hosts': when no host answers,
+// the network seems to be away. Then few contacts are made, over all hosts, and
+// those that fail are held against no host and no URL.
+//
+// What counts as evidence, since a host answered last:
+//   - hosts that answered in this run before and do not now: three are enough
+//   - as long as no host has answered in this run at all: three without a
+//     connection, without a way to them, or without an answer of a name server; or
+//     five, with those that refuse the connection: that is an answer, but one that
+//     whatever stands between can give
+//
+// Hosts that never answered tell nothing once others did: at the end of a crawl
+// there are only these left. Nor does a name that does not exist. Any answer of any
+// host ends an outage.
+//
+// An outage excuses failures for a day, and for an hour if no host has answered in
+// this run: perhaps it is the hosts after all, and a crawl must come to an end.
+
+package crawler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+const (
+	outageHosts   = 3 // without an answer
+	outageRefused = 5 // the same with those that refuse
+	outageMost    = 24 * time.Hour
+	outageUnknown = time.Hour // if no host has answered in this run
+
+	probeFirst = 250 * time.Millisecond // between contacts in an outage; twice as long after each
+	probeMost  = 10 * time.Second
+)
+
+// outage knows whether the network seems to be away. Use newOutage.
+//
+// It is one state of three: hosts answer (since is zero); the network is away
+// (back is open); the outage has lasted too long to excuse failures (spent), until a
+// host answers.
+type outage struct {
+	log *slog.Logger
+
+	mu       sync.Mutex
+	answered bool            // guarded by mu; a host has, in this run
+	silent   map[string]bool // guarded by mu; hosts without an answer since one; true: it did not refuse
+	since    time.Time       // guarded by mu
+	spent    bool            // guarded by mu
+	back     chan struct{}   // guarded by mu; closed when an outage ends
+	next     time.Time       // guarded by mu; when the next contact may be tried
+	gap      time.Duration   // guarded by mu
+}
+
+func newOutage(log *slog.Logger) *outage {
+	return &outage{log: log, silent: map[string]bool{}}
+}
+
+// answerKind is what a fetch tells of the network.
+type answerKind uint8
+
+const (
+	nothing  answerKind = iota
+	answered            // by the host
+	refused             // by the host, or by something on the way
+	silence
+)
+
+// kindOf judges a fetch by its result and error.
+func kindOf(res *fetch.Result, err error) answerKind {
+	if err == nil {
+		return answered
+	}
+	switch fetch.ClassOf(err) {
+	case fetch.TLS, fetch.Protocol, fetch.Decode, fetch.Unwanted:
+		return answered
+	case fetch.Cut:
+		if res.Status != 0 || !res.Timing.Reused {
+			return answered
+		}
+	case fetch.DNS:
+		if e, ok := errors.AsType[*net.DNSError](err); !ok || !e.IsNotFound {
+			return silence
+		}
+	case fetch.Connect:
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return refused
+		}
+		return silence
+	case fetch.Timeout: // of what was connected it is the host's, or an outage that has begun since
+		if res.Status == 0 && (res.Timing.Reused || !res.Remote.IsValid()) {
+			return silence
+		}
+	}
+	return nothing
+}
+
+// take takes in what a fetch from a host tells. known says that the host has
+// answered in this run.
+func (o *outage) take(host string, known bool, kind answerKind, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case kind == answered:
+		o.answered = true
+		clear(o.silent)
+		if o.since.IsZero() {
+			return
+		}
+		o.log.Warn("hosts answer: the network is back", "away", now.Sub(o.since).Round(time.Millisecond))
+		if !o.spent {
+			close(o.back)
+		}
+		o.since, o.spent = time.Time{}, false
+		return
+	case kind == nothing:
+		return
+	case !o.since.IsZero():
+		o.expireLocked(now)
+		return
+	case o.answered && !known:
+		return
+	}
+	o.silent[host] = o.silent[host] || known || kind == silence
+	n := 0
+	for _, strong := range o.silent {
+		if strong {
+			n++
+		}
+	}
+	if n >= outageHosts || len(o.silent) >= outageRefused {
+		o.since, o.next, o.gap, o.back = now, now, probeFirst, make(chan struct{})
+		o.log.Warn("no host answers: the network seems to be away", "hosts", len(o.silent))
+	}
+}
+
+// expireLocked ends the excuses of an outage that has lasted too long.
+func (o *outage) expireLocked(now time.Time) {
+	most := outageMost
+	if !o.answered {
+		most = outageUnknown
+	}
+	if o.spent || now.Sub(o.since) < most {
+		return
+	}
+	o.spent = true
+	close(o.back)
+	o.log.Warn("no host answers still: from now on that counts as the hosts' failure", "away", now.Sub(o.since).Round(time.Second))
+}
+
+// away reports whether the network seems to be away, so that failures are excused.
+func (o *outage) away() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.since.IsZero() && !o.spent
+}
+
+// began is when the present outage began; zero if hosts answer.
+func (o *outage) began() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.since
+}
+
+// excuses reports whether a failed fetch is held against no one.
+func (o *outage) excuses(res *fetch.Result, err error) bool {
+	kind := kindOf(res, err)
+	return (kind == silence || kind == refused) && o.away()
+}
+
+// acquire waits in an outage until a contact may be tried; probe says that it is one.
+// It reports false when ctx has ended.
+func (o *outage) acquire(ctx context.Context) (probe, ok bool) {
+	o.mu.Lock()
+	if o.since.IsZero() || o.spent {
+		o.mu.Unlock()
+		return false, true
+	}
+	now := time.Now()
+	if o.next.Before(now) {
+		o.next = now
+	}
+	wait, back := o.next.Sub(now), o.back
+	o.next = o.next.Add(o.gap)
+	o.gap = min(2*o.gap, probeMost)
+	o.mu.Unlock()
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-back:
+	case <-ctx.Done():
+		return false, false
+	}
+	return true, true
+}
+
+// release gives a probe back that contacted no host.
+func (o *outage) release() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.next = time.Now()
+}
