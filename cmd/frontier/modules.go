@@ -40,7 +40,7 @@ func (m *moduleFlags) define(fs *flag.FlagSet) {
 	fs.BoolVar(&m.noArchive, "warc-honour-noarchive", false, "keep pages out of them that ask for it (noarchive in a robots meta element or X-Robots-Tag)")
 	fs.StringVar(&m.seen, "seen", "", "remember pages' content in this `folder`, and tell of mirrors, as they are noticed and all at the end")
 	fs.Float64Var(&m.threshold, "seen-threshold", 0.85, "share of a page's text that another has if it counts as the same, under -seen")
-	fs.BoolVar(&m.skip, "skip-duplicates", false, "do not follow the links of pages whose content was seen at another URL; needs -seen")
+	fs.BoolVar(&m.skip, "skip-duplicates", false, "do not follow the links of pages whose content was seen at another URL that leads to the same places; needs -seen")
 	fs.StringVar(&m.stats, "stats", "", "count answers by status, media type, size, time and host in this `folder`, over restarts; its stats.json is never older than a minute and an answer")
 	fs.BoolVar(&m.sitemaps, "sitemaps", false, "read sitemaps and feeds, also those that robots.txt files name, feeds that pages name, and the seeds' /sitemap.xml")
 }

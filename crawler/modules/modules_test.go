@@ -249,6 +249,33 @@ func TestContentSeen(t *testing.T) {
 	}
 }
 
+// The pages of a list have the same words, and lead to other items: none is passed over.
+func TestListsAreNoDuplicates(t *testing.T) {
+	pages := map[string]string{}
+	for i := range 10 {
+		text := fmt.Sprintf("<p>%s<p>page %d<ul>", prose(100), i)
+		for j := range 5 {
+			text += fmt.Sprintf("<li><a href=/item/%d>%d</a>", 5*i+j, 5*i+j)
+			pages[fmt.Sprint("a.example/item/", 5*i+j)] = prose(5*i + j)
+		}
+		pages[fmt.Sprint("a.example/", i)] = text + fmt.Sprintf("</ul><a href=/%d>next</a>", i+1)
+	}
+	x, err := near.Open("", near.Options{})
+	require.NoError(t, err)
+	same := 0
+	p := crawl(t, serve(t, pages), func(_ *frontier.Frontier, o *crawler.Options) {
+		o.Workers = 1
+		o.OnPage = ContentSeen(x, SeenOptions{SkipLinks: true, OnMatch: func(_ *crawler.Page, m near.Match) {
+			if m.Kind.Duplicate() {
+				same++
+			}
+		}})
+	}, "http://a.example/0")
+	assert.Equal(t, 9, same, "their words are the same")
+	assert.EqualValues(t, 60, p.Pages)
+	require.NoError(t, x.Close())
+}
+
 // A page that is fetched again is told to have changed only if what it says did.
 func TestChangesAreTold(t *testing.T) {
 	x, err := near.Open("", near.Options{})

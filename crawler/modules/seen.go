@@ -5,6 +5,10 @@ package modules
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"io"
+	"slices"
+	"strings"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
@@ -13,8 +17,10 @@ import (
 
 // SeenOptions say what follows from a duplicate.
 type SeenOptions struct {
-	// SkipLinks does not add the links of pages whose content another URL has. Those
-	// of the first one were added, and to follow a mirror's leads to the mirror.
+	// SkipLinks does not add the links of pages whose content another URL has, if that page
+	// leads to the same places, each on its own host: those of the first one were added,
+	// and to follow a mirror's leads to the mirror. The pages of a list, which may have the
+	// same words, lead to others.
 	SkipLinks bool
 	// OnMatch, if set, is told what each page is to those before it. It is called by
 	// all workers at once.
@@ -46,7 +52,7 @@ func ContentSeen(x *near.Index, o SeenOptions) Handler {
 				p.Outcome.Result = frontier.Changed
 			}
 		}
-		if o.SkipLinks && m.Kind.Duplicate() {
+		if o.SkipLinks && m.Kind.Duplicate() && m.SameLinks {
 			p.Add = nil
 		}
 		if o.OnMatch != nil {
@@ -61,5 +67,36 @@ func digest(h *near.Hasher, p *crawler.Page, body []byte) near.Page {
 	if contentType == "" && p.Doc != nil {
 		contentType = "text/html"
 	}
-	return h.Body(body, contentType)
+	x := h.Body(body, contentType)
+	x.Links = places(p)
+	return x
+}
+
+// places is a fingerprint of where a page leads: those of its own site without the site's
+// name, so that they are the same on a mirror.
+func places(p *crawler.Page) uint64 {
+	if p.Doc == nil {
+		return 1 // nowhere
+	}
+	site := siteOf(p.Lease.Entry.URL)
+	links := make([]string, 0, len(p.Doc.Links))
+	for _, l := range p.Doc.Links {
+		links = append(links, strings.TrimPrefix(l.URL, site))
+	}
+	slices.Sort(links)
+	h := fnv.New64a()
+	for _, l := range slices.Compact(links) {
+		_, _ = io.WriteString(h, l+"\n")
+	}
+	return max(2, h.Sum64())
+}
+
+// siteOf is the beginning of a URL up to its path.
+func siteOf(url string) string {
+	if i := strings.Index(url, "://"); i >= 0 {
+		if j := strings.IndexByte(url[i+3:], '/'); j >= 0 {
+			return url[:i+3+j]
+		}
+	}
+	return url
 }

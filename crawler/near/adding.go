@@ -88,7 +88,7 @@ func (a *adding) again(txn *badger.Txn, old *record) error {
 		return err
 	}
 	if kind, r := compare(&a.page, &first.page, a.x.opts.Threshold); kind != New {
-		a.match = Match{Kind: kind, URL: first.url, Resemblance: r, Known: true}
+		a.match = Match{Kind: kind, URL: first.url, Resemblance: r, Known: true, SameLinks: sameLinks(&a.page, &first.page)}
 	}
 	return nil
 }
@@ -131,8 +131,11 @@ func (a *adding) accept(txn *badger.Txn, other id) (found, error) {
 		return found{}, nil
 	}
 	a.match.Kind, a.match.URL, a.match.Resemblance = kind, r.url, res
+	a.match.SameLinks = sameLinks(&a.page, &r.page)
 	return found{other, r.url}, nil
 }
+
+func sameLinks(p, other *Page) bool { return p.Links != 0 && p.Links == other.Links }
 
 func compare(p, other *Page, threshold float64) (Kind, float64) {
 	near, r := p.Near(other, threshold)

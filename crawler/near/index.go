@@ -50,6 +50,9 @@ type Match struct {
 	Known   bool
 	Changed bool
 	Change  float64
+	// SameLinks says that both pages lead to the same places: Page.Links of both are known
+	// and equal.
+	SameLinks bool
 }
 
 // Index remembers pages. It is safe for concurrent use.

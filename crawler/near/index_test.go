@@ -181,6 +181,12 @@ func TestDamagedRowsAreReported(t *testing.T) {
 	assert.Equal(t, r, *got)
 	_, err = parseRecord(b[:100])
 	assert.ErrorIs(t, err, errCorrupt)
+	r.page.Links = 1 << 60
+	got, err = parseRecord(r.bytes())
+	require.NoError(t, err)
+	assert.Equal(t, r, *got)
+	_, err = parseRecord(r.bytes()[:len(id{})+2*len(Print{})+4])
+	assert.ErrorIs(t, err, errCorrupt)
 	_, err = parseMeta(nil)
 	assert.ErrorIs(t, err, errCorrupt)
 	assert.False(t, errors.Is(err, ErrOptions))

@@ -101,10 +101,20 @@ type record struct {
 	first id // the URL that had this content first; its own if it is that
 }
 
+// hasLinks is a bit of the number of words.
+const hasLinks = 1 << 31
+
 func (r *record) bytes() []byte {
 	b := append([]byte(nil), r.first[:]...)
 	b = append(append(b, r.page.Bytes[:]...), r.page.Text[:]...)
-	b = binary.BigEndian.AppendUint32(b, uint32(min(r.page.Words, 1<<32-1)))
+	words := uint32(min(r.page.Words, hasLinks-1))
+	if r.page.Links != 0 {
+		words |= hasLinks
+	}
+	b = binary.BigEndian.AppendUint32(b, words)
+	if r.page.Links != 0 {
+		b = binary.BigEndian.AppendUint64(b, r.page.Links)
+	}
 	if r.page.Words >= MinWords {
 		for _, v := range r.page.Sketch {
 			b = binary.BigEndian.AppendUint16(b, v)
@@ -122,8 +132,16 @@ func parseRecord(b []byte) (*record, error) {
 	b = b[copy(r.first[:], b):]
 	b = b[copy(r.page.Bytes[:], b):]
 	b = b[copy(r.page.Text[:], b):]
-	r.page.Words = int(binary.BigEndian.Uint32(b))
+	words := binary.BigEndian.Uint32(b)
+	r.page.Words = int(words &^ hasLinks)
 	b = b[4:]
+	if words&hasLinks != 0 {
+		if len(b) < 8 {
+			return nil, fmt.Errorf("%w: a record without its links", errCorrupt)
+		}
+		r.page.Links = binary.BigEndian.Uint64(b)
+		b = b[8:]
+	}
 	if r.page.Words >= MinWords {
 		if len(b) < 2*bins {
 			return nil, fmt.Errorf("%w: a record without its sketch", errCorrupt)

@@ -48,6 +48,8 @@ type Page struct {
 	Words int
 	// Sketch is zero if there are fewer than MinWords.
 	Sketch Sketch
+	// Links is a fingerprint of where the page leads, the caller's; zero: it is not known.
+	Links uint64
 }
 
 // MinWords is how many words a page must have to be near another. Two pages with
