@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"strings"
 	"time"
 
@@ -85,6 +86,10 @@ type Options struct {
 	// Responses judge the headers of answers: if one refuses, the body is not read
 	// and the page counts as visited, without links.
 	Responses []filter.Response
+	// Larger, if set, is asked about an answer whose body reaches the Fetcher's limit of
+	// size, given its header and beginning: it returns how many bytes to read in all.
+	// modules.Sitemaps has one. The Fetcher must heed fetch.Request.Larger.
+	Larger func(url string, h http.Header, head []byte) int64
 	// MaxPages ends Run after so many pages (answers with a status of 2xx) of
 	// this Run. What waits stays in the frontier. Zero: no limit.
 	MaxPages int64

@@ -111,6 +111,9 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	if !c.whole(l) {
 		q.Header = conditions(l)
 	}
+	if c.opts.Larger != nil {
+		q.Larger = func(h http.Header, head []byte) int64 { return c.opts.Larger(l.Entry.URL, h, head) }
+	}
 	res, err := r.fetch(&l, q)
 	switch {
 	case errors.Is(err, frontier.ErrGroupBusy) && attempted(res):

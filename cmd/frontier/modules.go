@@ -27,6 +27,7 @@ type moduleFlags struct {
 	seen      string
 	skip      bool
 	sitemaps  bool
+	largest   byteSize
 	threshold float64
 	stats     string
 
@@ -43,6 +44,7 @@ func (m *moduleFlags) define(fs *flag.FlagSet) {
 	fs.BoolVar(&m.skip, "skip-duplicates", false, "do not follow the links of pages whose content was seen at another URL that leads to the same places; needs -seen")
 	fs.StringVar(&m.stats, "stats", "", "count answers by status, media type, size, time and host in this `folder`, over restarts; its stats.json is never older than a minute and an answer")
 	fs.BoolVar(&m.sitemaps, "sitemaps", false, "read sitemaps and feeds, also those that robots.txt files name, feeds that pages name, and the seeds' /sitemap.xml")
+	fs.Var(m.largest.set(50<<20), "max-sitemap", "`bytes` of a sitemap that are read, under -sitemaps; beyond -max-body from a file of -temp")
 }
 
 // validate says what is wrong with them.
@@ -55,6 +57,9 @@ func (m *moduleFlags) validate(o *options) {
 	}
 	if m.skip && m.seen == "" {
 		o.needs("skip-duplicates", "seen")
+	}
+	if m.largest <= 0 {
+		o.bad("want > 0", "max-sitemap")
 	}
 	if !(m.threshold > 0 && m.threshold <= 1) {
 		o.bad("want > 0 and <= 1", "seen-threshold")
@@ -110,12 +115,12 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 		handlers = append(handlers, x.Handle)
 	}
 	if m.sitemaps {
-		o := modules.SitemapOptions{UserAgent: agent, Logger: log}
+		o := modules.SitemapOptions{UserAgent: agent, Logger: log, MaxBytes: int64(m.largest)}
 		if s.crawler.Revisits != nil {
 			o.Hint = modules.Claims
 		}
 		sm := modules.NewSitemaps(f, o)
-		s.crawler.Robots = sm
+		s.crawler.Robots, s.crawler.Larger = sm, sm.Larger
 		if s.crawler.Extractor == nil {
 			s.crawler.Extractor = crawler.HTML{Options: link.Options{Kinds: link.Pages | link.Feed}}
 		}

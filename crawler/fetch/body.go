@@ -19,26 +19,30 @@ const ratioFrom = 2 << 20
 
 // reading is one body on its way from the wire to its store.
 type reading struct {
-	opts  *Options
-	limit int64 // of bytes, as sent and as decoded
-	wire  wireReader
-	body  *rewind.Body
-	ended bool // a limit was met
-	bomb  bool // it was that of the ratio
+	opts   *Options
+	limit  int64 // of bytes, as sent and as decoded
+	wire   wireReader
+	body   *rewind.Body
+	larger func() int64 // what limit a body that meets it has instead; nil if none
+	ended  bool         // a limit was met
+	bomb   bool         // it was that of the ratio
 }
 
 // readBody reads a body into res. It reports whether the server's answer was read
 // to its end.
-func (f *Fetcher) readBody(resp *http.Response, c *conn, limit int64, res *Result) (done bool, err error) {
+func (f *Fetcher) readBody(resp *http.Response, c *conn, limit int64, larger func(http.Header, []byte) int64, res *Result) (done bool, err error) {
 	r := &reading{opts: &f.opts, limit: limit, body: rewind.New(rewind.Options{Memory: f.opts.BodyMemory, Dir: f.opts.TempDir})}
-	r.wire = wireReader{r: resp.Body, left: limit + 1}
+	if larger != nil {
+		r.larger = func() int64 { return larger(resp.Header, r.body.Head(headSize)) }
+	}
+	r.wire = wireReader{r: resp.Body, left: limit + 1, more: r.extend}
 	res.Body = r.body
 	stop := watch(c, &r.wire, f.opts.MinRate, f.opts.RateWindow)
 	done, err = r.read(resp)
 	if stop() && err != nil {
 		err = errTooSlow
 	}
-	res.Bytes = limit + 1 - r.wire.left
+	res.Bytes = r.limit + 1 - r.wire.left
 	res.Truncated, res.Bomb = r.ended, r.bomb
 	return done, err
 }
@@ -62,7 +66,7 @@ func (r *reading) read(resp *http.Response) (done bool, err error) {
 	_, err = io.CopyBuffer(writerOnly{r}, readerOnly{src}, *buf)
 	copyBuffers.Put(buf)
 	switch {
-	case errors.Is(err, errLimit) || r.wire.left <= 0:
+	case errors.Is(err, errLimit) || r.wire.left <= 0 && !r.wire.ended:
 		r.ended = true
 		return false, r.body.Truncate(r.limit)
 	case err != nil && r.wire.err == nil && !errors.Is(err, errStore):
@@ -105,10 +109,11 @@ func (w writerOnly) Write(p []byte) (int, error) {
 	if err != nil {
 		return n, errors.Join(errStore, err)
 	}
-	size, sent := r.body.Size(), r.limit+1-r.wire.left
-	if size > r.limit {
+	size := r.body.Size()
+	if size > r.limit && !r.extend() {
 		return n, errLimit
 	}
+	sent := r.limit + 1 - r.wire.left
 	if size > ratioFrom && size/int64(r.opts.MaxRatio) > sent {
 		r.bomb = true
 		return n, errLimit
@@ -116,17 +121,37 @@ func (w writerOnly) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// headSize is how much of a body Request.Larger is given.
+const headSize = 4 << 10
+
+// extend raises the limit for a body that may be larger than others, once. It reports
+// whether the limit is not met any more.
+func (r *reading) extend() bool {
+	if r.larger == nil {
+		return false
+	}
+	limit := r.larger()
+	r.larger = nil
+	if limit <= r.limit {
+		return false
+	}
+	r.wire.left += limit - r.limit
+	r.limit = limit
+	return r.body.Size() <= limit
+}
+
 // wireReader counts what the server sent and remembers how it ended.
 type wireReader struct {
 	r     io.Reader
 	left  int64
+	more  func() bool // raises left
 	total atomic.Int64
 	ended bool  // the server's end was reached
 	err   error // the network's error
 }
 
 func (w *wireReader) Read(p []byte) (int, error) {
-	if w.left <= 0 {
+	if w.left <= 0 && !w.more() {
 		return 0, io.EOF
 	}
 	n, err := w.r.Read(p[:min(int64(len(p)), w.left)])

@@ -27,6 +27,9 @@ type Request struct {
 	// MaxBody and Timeout replace those of the Fetcher's Options if positive.
 	MaxBody int64
 	Timeout time.Duration
+	// Larger, if set, is asked once a body reaches MaxBody, given its header and
+	// beginning: it returns how many bytes to read in all. Such a body is in a file.
+	Larger func(h http.Header, head []byte) int64
 	// Addrs, if any, are where to connect to, best first: Addresses of the host. The
 	// others are tried when the first does not answer. They mean nothing through a
 	// Proxy.
@@ -260,7 +263,7 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *http.Request, r R
 		limit = r.MaxBody
 	}
 	began := time.Now()
-	done, err = f.readBody(resp, c, limit, res)
+	done, err = f.readBody(resp, c, limit, r.Larger, res)
 	res.Timing.Body = time.Since(began)
 	keep = !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols
 	return err

@@ -208,3 +208,39 @@ func TestRedact(t *testing.T) {
 	assert.NotContains(t, (&Error{URL: "http://me:pw@a.example/\n"}).Error(), "pw")
 	assert.NotContains(t, (&Error{URL: "http://me:pw@a.example/\n"}).Error(), "\n")
 }
+
+func TestSomeBodiesMayBeLarger(t *testing.T) {
+	long := "<urlset>" + strings.Repeat("0123456789abcdef", 20_000) // 320 kB
+	for encoding, sent := range map[string][]byte{"": []byte(long), "gzip": gz(long)} {
+		addr := web(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", encoding)
+			w.Header().Set("Content-Type", "text/xml")
+			_, _ = w.Write(sent)
+		})
+		f := newFetcher(t, Options{MaxBody: 100_000, BodyMemory: 10_000})
+		for larger, want := range map[int64]int{0: 100_000, 99_999: 100_000, 200_000: 200_000, int64(len(long)): len(long), 1 << 30: len(long)} {
+			asked := 0
+			res, err := f.Fetch(t.Context(), Request{URL: "http://" + addr + "/", Larger: func(h http.Header, head []byte) int64 {
+				asked++
+				assert.Equal(t, "text/xml", h.Get("Content-Type"))
+				assert.Equal(t, long[:4096], string(head))
+				return larger
+			}})
+			require.NoError(t, err)
+			assert.Equal(t, 1, asked)
+			assert.EqualValues(t, want, res.Body.Size(), "%q, %d", encoding, larger)
+			assert.Equal(t, want < len(long), res.Truncated, "%q, %d", encoding, larger)
+			assert.False(t, res.Body.InMemory())
+			if encoding == "" {
+				assert.EqualValues(t, min(want+1, len(long)), res.Bytes)
+			}
+			require.NoError(t, res.Close())
+		}
+		res, err := newFetcher(t, Options{}).Fetch(t.Context(), Request{URL: "http://" + addr + "/", Larger: func(http.Header, []byte) int64 {
+			t.Error("it is no larger than others")
+			return 0
+		}})
+		require.NoError(t, err)
+		require.NoError(t, res.Close())
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,6 +31,10 @@ type SitemapOptions struct {
 	// means that the entry's Weight is the site's priority. Claims is for crawls that
 	// fetch pages again. It is called by all workers at once.
 	Hint func(e *frontier.Entry, s sitemap.Entry) bool
+	// MaxBytes is how much of a sitemap is read, as sent and as unpacked. Zero means
+	// 50 MiB, as the protocol allows. Beyond the Fetcher's MaxBody it holds if the
+	// crawler's Options.Larger is that of the Sitemaps.
+	MaxBytes int64
 	// MaxFiles is how many sitemaps of one robots.txt are fetched. Zero means 1,000.
 	MaxFiles int
 	// Logger is told of what is wrong with sitemaps. Nil means silence.
@@ -79,6 +84,9 @@ const (
 func NewSitemaps(f *frontier.Frontier, o SitemapOptions) *Sitemaps {
 	if o.Normalizer == nil {
 		o.Normalizer = urlnorm.New()
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 50 << 20
 	}
 	if o.MaxFiles <= 0 {
 		o.MaxFiles = 1000
@@ -181,13 +189,14 @@ func hostName(raw string) string {
 // file may name all URLs of its host, and of hosts whose robots.txt names it or an index
 // that names it (sitemaps.org, "Sitemaps & Cross Submits"); others are left out.
 func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
-	if p.Status < 200 || p.Status > 299 || p.Body == nil || !maybeSitemap(p) {
+	if p.Status < 200 || p.Status > 299 || p.Body == nil || !maybeSitemap(p.URL, p.Body.Head(512), p.Doc != nil) {
 		return nil
 	}
 	at := p.Lease.Entry
 	hosts := s.vouched(at)
 	r := sitemap.NewReader(p.Body.Reader(), sitemap.Options{
 		URL: p.URL, ContentType: p.Header.Get("Content-Type"), Locations: sitemap.OwnHost, Hosts: hosts, Normalizer: s.opts.Normalizer,
+		MaxBytes: s.opts.MaxBytes,
 	})
 	taken := 0
 	var first error
@@ -210,24 +219,38 @@ func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
 			taken++
 		}
 	}
-	if first != nil {
+	switch {
+	case p.Broken != "":
+		s.opts.Logger.Warn("the end of a sitemap is missing: what it has more is not known", "url", p.URL, "taken", taken, "bytes", p.Body.Size())
+	case p.Truncated || errors.Is(first, sitemap.ErrTooLarge) || errors.Is(first, sitemap.ErrTooMany):
+		s.opts.Logger.Warn("a sitemap is too large: its rest is left out", "url", p.URL, "taken", taken, "bytes", p.Body.Size(), "max_bytes", s.opts.MaxBytes)
+	case first != nil:
 		s.opts.Logger.Info("a sitemap has errors", "url", p.URL, "taken", taken, "errors", r.Errors(), "first", first)
 	}
 	return nil
 }
 
+// Larger is a crawler.Options.Larger that reads sitemaps up to MaxBytes.
+func (s *Sitemaps) Larger(url string, _ http.Header, head []byte) int64 {
+	if !maybeSitemap(url, head, true) || bytes.HasPrefix(bytes.TrimSpace(head), []byte("<")) && bytes.Contains(bytes.ToLower(head), []byte("<html")) {
+		return 0
+	}
+	return s.opts.MaxBytes
+}
+
 // maybeSitemap reports whether an answer looks like a sitemap or feed: XML or gzip by its
-// first bytes, or a text file whose first line is a URL.
-func maybeSitemap(p *crawler.Page) bool {
-	head := bytes.TrimLeft(p.Body.Head(512), "\uFEFF \t\r\n")
+// first bytes, or a text file whose first line is a URL. Of a page with links in it
+// they must say more.
+func maybeSitemap(at string, head []byte, links bool) bool {
+	head = bytes.TrimLeft(head, "\uFEFF \t\r\n")
 	switch {
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
-		u, err := url.Parse(p.URL)
+		u, err := url.Parse(at)
 		return err == nil && bytes.HasSuffix([]byte(u.Path), []byte(".gz")) && bytes.Contains([]byte(u.Path), []byte("sitemap"))
 	case bytes.HasPrefix(head, []byte("http://")), bytes.HasPrefix(head, []byte("https://")):
 		return true
 	}
-	if p.Doc == nil {
+	if !links {
 		return bytes.HasPrefix(head, []byte("<"))
 	}
 	for _, root := range []string{"<?xml", "<urlset", "<sitemapindex", "<rss", "<feed", "<rdf"} { // it has links in its header, or calls itself HTML
