@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"slices"
+	"strings"
 
 	"github.com/seed-7440039f/frontier"
 )
@@ -15,11 +16,15 @@ import (
 // begins otherwise is the user's own and says nothing to the crawler.
 const metaVersion = 0xC1
 
+// metaVia is the first byte of one that begins with the page that led here.
+const metaVia = 0xC2
+
 // maxETag is how long an ETag may be that is remembered.
 const maxETag = 256
 
 // meta is what a Meta of this package says. The zero value is no Meta.
 type meta struct {
+	via   string   // the page that led here, with Options.Via
 	chain []uint64 // sums of the URLs that redirected here, in order
 	etag  string   // of the last answer that was read
 	note  []byte   // what Revisits keeps
@@ -31,13 +36,21 @@ func metaOf(e frontier.Entry) (m meta, own bool) {
 	if len(e.Meta) == 0 {
 		return meta{}, true
 	}
-	if e.Meta[0] != metaVersion {
+	b := e.Meta[1:]
+	switch e.Meta[0] {
+	case metaVersion:
+	case metaVia:
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return meta{}, true
+		}
+		m.via, b = string(b[size:][:n]), b[size:][n:]
+	default:
 		return meta{}, false
 	}
-	b := e.Meta[1:]
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size)/8 {
-		return meta{}, true
+		return m, true
 	}
 	b = b[size:]
 	for range n {
@@ -69,10 +82,14 @@ func (m meta) replacing() []byte {
 
 // bytes is the Meta; nil if there is nothing to remember.
 func (m meta) bytes() []byte {
-	if len(m.chain) == 0 && m.etag == "" && len(m.note) == 0 {
+	if len(m.chain) == 0 && m.etag == "" && len(m.note) == 0 && m.via == "" {
 		return nil
 	}
-	b := binary.AppendUvarint([]byte{metaVersion}, uint64(len(m.chain)))
+	b := []byte{metaVersion}
+	if m.via != "" {
+		b = append(binary.AppendUvarint([]byte{metaVia}, uint64(len(m.via))), m.via...)
+	}
+	b = binary.AppendUvarint(b, uint64(len(m.chain)))
 	for _, s := range m.chain {
 		b = binary.LittleEndian.AppendUint64(b, s)
 	}
@@ -85,6 +102,14 @@ func (m meta) bytes() []byte {
 func (m meta) redirected(url, target string) (_ meta, loop bool) {
 	chain := append(slices.Clone(m.chain), sum(url))
 	return meta{chain: chain}, slices.Contains(chain, sum(target))
+}
+
+// Via returns the page whose link, or redirect, led to this one, if Options.Via was set
+// then, and the way from the seed in the letters of WARC's hopsFromSeed: L for each link,
+// R for the redirects since the last of them.
+func (p *Page) Via() (url, hops string) {
+	m, _ := metaOf(p.Lease.Entry)
+	return m.via, strings.Repeat("L", p.Lease.Entry.Depth) + strings.Repeat("R", len(m.chain))
 }
 
 // was reports whether a URL is among those that redirected here.

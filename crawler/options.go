@@ -137,6 +137,12 @@ type Options struct {
 	// Revisits, if set, judges visits for the frontier's Scheduler: package revisit, which
 	// has one. Nil tells that Scheduler what an answer's status says.
 	Revisits Revisits
+	// Whole, if set, says of which pages a whole copy is wanted, though they may not have
+	// changed: they are asked for without conditions. modules.Uncaptured is one.
+	Whole func(l frontier.Lease) bool
+	// Via has each URL remember the page that led to it, for Page.Via: so many more bytes
+	// for each that waits.
+	Via bool
 	// OnPage, if set, gets each answer but those that will be tried again. After
 	// an error the URL counts as failed and is retried. Its context ends when
 	// Grace is over; after an error from then on the URL is handed back. It is

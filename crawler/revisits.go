@@ -49,6 +49,9 @@ func (c *Crawler) noteOf(e frontier.Entry) (note []byte, ok bool) {
 
 // whole reports whether a page is to be asked for without conditions.
 func (c *Crawler) whole(l frontier.Lease) bool {
+	if c.opts.Whole != nil && c.opts.Whole(l) {
+		return true
+	}
 	note, ok := c.noteOf(l.Entry)
 	return ok && c.opts.Revisits.Whole(l, note)
 }

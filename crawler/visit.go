@@ -266,6 +266,9 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 		}
 		seen[l.URL] = true
 		e := frontier.Entry{URL: l.URL, Depth: from.Depth + 1, Crawl: from.Crawl}
+		if c.opts.Via {
+			e.Meta = meta{via: from.URL}.bytes()
+		}
 		if !c.refuse(e).Refused() {
 			add = append(add, e)
 		}
@@ -281,7 +284,7 @@ func (c *Crawler) redirected(p *Page, target string) {
 	before, own := metaOf(from)
 	m, loop := before.redirected(from.URL, target)
 	if target == from.URL && own && p.Cookies > 0 && !before.was(from.URL) {
-		m.note = before.note
+		m.note, m.via = before.note, before.via
 		p.Outcome.Next, p.Outcome.Meta, p.Outcome.Modified = p.Ended, m.bytes(), time.Time{}
 		return
 	}
@@ -289,6 +292,9 @@ func (c *Crawler) redirected(p *Page, target string) {
 		c.counters.loops.Add(1)
 		c.log.Debug("redirects lead nowhere", "url", fetch.Redact(from.URL), "target", fetch.Redact(target), "loop", loop, "hops", len(m.chain))
 		return
+	}
+	if c.opts.Via {
+		m.via = from.URL
 	}
 	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: m.bytes()}
 	why := c.refuse(e)

@@ -78,7 +78,7 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 	agent := s.crawler.UserAgent
 	var handlers []modules.Handler
 	if m.warc != "" {
-		w, err := warc.Open(m.warc, warc.Options{Remember: 100_000, Sync: s.sync, Logger: log, Info: warc.Header{{Name: "http-header-user-agent", Value: agent}}})
+		w, err := warc.Open(m.warc, warc.Options{Remember: 100_000, Sync: s.sync, TempDir: s.fetch.TempDir, Logger: log, Info: warc.Header{{Name: "http-header-user-agent", Value: agent}}})
 		if err != nil {
 			return closeAll, err
 		}
@@ -88,6 +88,7 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 			pages = modules.UnlessNoArchive(pages, agent)
 		}
 		handlers = append(handlers, pages)
+		s.crawler.Whole, s.crawler.Via = modules.Uncaptured(w), true
 		if !m.noRobots {
 			s.crawler.OnRobots = modules.ArchiveRobots(w, agent)
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -51,6 +52,9 @@ type Result struct {
 	Status int         // 0 if no answer was read
 	Proto  string      // "HTTP/1.1" or "HTTP/2.0"
 	Header http.Header // without Content-Encoding if Body is decoded
+	// Request is the head of the request with the fields that were sent, to the empty
+	// line at its end; of HTTP/2 it is written as HTTP/1.1 has it.
+	Request []byte
 	// Body is the decoded body, or as much of it as was read; nil if none was.
 	// It may be in a temporary file: Close the Result.
 	Body *rewind.Body
@@ -237,7 +241,9 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *http.Request, r R
 	}()
 	res.Remote = remoteOf(c.wire)
 	sent := time.Now()
-	resp, err := c.http.RoundTrip(req.WithContext(ctx))
+	head := &requestHead{req: req}
+	resp, err := c.http.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, head.trace())))
+	res.Request = head.bytes()
 	res.Timing.Header = time.Since(sent)
 	if err != nil {
 		return err

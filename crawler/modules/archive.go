@@ -4,10 +4,10 @@ package modules
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/link"
@@ -17,8 +17,8 @@ import (
 
 // ArchiveOptions say what is archived.
 type ArchiveOptions struct {
-	// UserAgent is what the request records have. Nothing else that the Fetcher may
-	// have sent is in them. Empty means that of the crawler's Options.
+	// UserAgent is what the request records have if the Fetcher does not tell what it
+	// sent (fetch.Result.Request). Empty means that of the crawler's Options.
 	UserAgent string
 	// NoRobots leaves the answers to requests for robots.txt out.
 	NoRobots bool
@@ -31,8 +31,10 @@ type ArchiveOptions struct {
 
 // AddArchive has a crawl write each answer, with its request, to a WARC file: pages,
 // redirects, 404s and the like, and unless they are not wanted the answers to requests
-// for robots.txt. Failed fetches are not written. Bodies are decoded, and in memory
-// while they are written. It comes before the OnPage and OnRobots that o has.
+// for robots.txt. Failed fetches are not written. Bodies are decoded. A page whose last
+// capture w does not remember is asked for without conditions (Options.Whole), so that an
+// answer "not modified" names what it repeats; and URLs remember which page led to them
+// (Options.Via), for the metadata. It comes before the OnPage and OnRobots that o has.
 func AddArchive(o *crawler.Options, w *warc.Writer, a ArchiveOptions) {
 	if a.UserAgent == "" {
 		a.UserAgent = o.UserAgent
@@ -42,6 +44,7 @@ func AddArchive(o *crawler.Options, w *warc.Writer, a ArchiveOptions) {
 		pages = UnlessNoArchive(pages, a.UserAgent)
 	}
 	o.OnPage = Chain(pages, o.OnPage)
+	o.Whole, o.Via = Uncaptured(w), true
 	if a.NoRobots {
 		return
 	}
@@ -57,9 +60,19 @@ func AddArchive(o *crawler.Options, w *warc.Writer, a ArchiveOptions) {
 // Archive returns the Handler of AddArchive.
 func Archive(w *warc.Writer, userAgent string) Handler {
 	return func(_ context.Context, p *crawler.Page) error {
-		depth := warc.Field{Name: "depth", Value: strconv.Itoa(p.Lease.Entry.Depth)}
-		return archive(w, userAgent, p.Lease.Entry.URL, p.Result, depth)
+		via, hops := p.Via()
+		about := []warc.Field{{Name: "depth", Value: strconv.Itoa(p.Lease.Entry.Depth)}, {Name: "hopsFromSeed", Value: hops}}
+		if via != "" {
+			about = append(about, warc.Field{Name: "via", Value: via})
+		}
+		return archive(w, userAgent, p.Lease.Entry.URL, p.Result, about...)
 	}
+}
+
+// Uncaptured returns a crawler.Options.Whole for a crawl with Archive: pages are asked for
+// without conditions unless w remembers their last capture.
+func Uncaptured(w *warc.Writer) func(frontier.Lease) bool {
+	return func(l frontier.Lease) bool { return !w.Captured(l.Entry.URL) }
 }
 
 // UnlessNoArchive returns a Handler that calls h but with pages that ask not to be
@@ -86,19 +99,17 @@ func ArchiveRobots(w *warc.Writer, userAgent string) func(context.Context, *fetc
 // archive writes one exchange.
 func archive(w *warc.Writer, userAgent, url string, res *fetch.Result, metadata ...warc.Field) error {
 	e := warc.Exchange{
-		URL: url, Date: res.Started, RequestHeader: http.Header{"User-Agent": {userAgent}}, Status: res.Status, Header: res.Header, Metadata: metadata,
+		URL: url, Date: res.Started, Request: res.Request, RequestHeader: http.Header{"User-Agent": {userAgent}},
+		Status: res.Status, Header: res.Header, Payload: res.Body.Reader(), Metadata: metadata,
+	}
+	if res.Proto == "HTTP/2.0" {
+		e.Protocol = "h2"
 	}
 	if res.Remote.IsValid() {
 		e.IP = res.Remote.Addr().Unmap().String()
 	}
 	if e.Truncated = res.Broken; e.Truncated == "" && res.Truncated {
 		e.Truncated = warc.TruncatedLength
-	}
-	if res.Body != nil {
-		var err error
-		if e.Body, err = res.Body.Bytes(); err != nil {
-			return fmt.Errorf("modules: archive: %w", err)
-		}
 	}
 	return w.WriteExchange(e)
 }

@@ -12,8 +12,10 @@
 //
 // For each exchange a response, its request, and metadata if there are any, each with
 // digests (SHA-1 in base 32) and a random UUID, and each a gzip member of its own, so
-// that a record can be read from its offset. Answers with status 304, and payloads that
-// the Writer remembers, become revisit records. Bodies are written as a crawler has
+// that a record can be read from its offset. Answers with status 304 to pages whose
+// last capture the Writer remembers, and payloads that it remembers, become revisit
+// records, which name the capture by ID, URL and date. Requests are written as they were
+// sent, if the Exchange has that; HTTP/2 as HTTP/1.1, with WARC-Protocol. Bodies are written as a crawler has
 // them, without transfer and content encodings, and headers are corrected to match:
 // see Exchange.
 //

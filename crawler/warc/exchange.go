@@ -6,9 +6,12 @@ package warc
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha1"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -21,31 +24,37 @@ func cleanLine(s string) string {
 
 // WriteExchange writes the records of one exchange: response or revisit, request, and
 // metadata, which name each other. An answer with status 304 is a revisit
-// (server-not-modified), and so is one whose payload was written already and is
-// remembered (identical-payload-digest); empty payloads are always written. What was
+// (server-not-modified) of the capture that Captured knows; without one it is the
+// response that it is. One whose payload was written already and is remembered is a
+// revisit, too (identical-payload-digest); empty payloads are always written. What was
 // fetched over another protocol than HTTP is a resource, with its status in metadata.
 func (w *Writer) WriteExchange(e Exchange) error {
 	if e.Date.IsZero() {
 		e.Date = w.opts.Now()
 	}
+	if e.Payload == nil {
+		e.Payload = bytes.NewReader(e.Body)
+	}
+	sum, err := summed(e.Payload)
+	if err != nil {
+		return fmt.Errorf("warc: write: %w", err)
+	}
 	if !e.isHTTP() {
-		return w.Write(e.others()...)
+		return w.Write(e.others(sum)...)
 	}
 	main := &Record{Type: Response, ID: NewID(), Date: e.Date, TargetURI: e.URL, Header: Header{
-		{"Content-Type", "application/http; msgtype=response"}, {"WARC-IP-Address", e.IP}, {"WARC-Truncated", e.Truncated},
+		{"Content-Type", "application/http; msgtype=response"}, {"WARC-IP-Address", e.IP}, {"WARC-Protocol", e.Protocol}, {"WARC-Truncated", e.Truncated},
 	}}
-	var remember payload
+	var capture payload
 	if e.Status == http.StatusNotModified {
-		main.Type = Revisit
-		main.Header.Add("WARC-Profile", ProfileNotModified)
-		main.Block = bytes.NewReader(e.responseHead(false))
+		w.notModified(main, &e)
 	} else {
-		remember = w.response(main, &e)
+		capture = w.response(main, &e, sum)
 	}
 	records := []*Record{main}
-	if e.RequestHeader != nil {
+	if e.Request != nil || e.RequestHeader != nil {
 		records = append(records, &Record{Type: Request, Date: e.Date, TargetURI: e.URL, Block: bytes.NewReader(e.requestBlock()), Header: Header{
-			{"WARC-Concurrent-To", "<" + main.ID + ">"}, {"Content-Type", "application/http; msgtype=request"}, {"WARC-IP-Address", e.IP},
+			{"WARC-Concurrent-To", "<" + main.ID + ">"}, {"Content-Type", "application/http; msgtype=request"}, {"WARC-IP-Address", e.IP}, {"WARC-Protocol", e.Protocol},
 		}})
 	}
 	if len(e.Metadata) > 0 {
@@ -57,39 +66,99 @@ func (w *Writer) WriteExchange(e Exchange) error {
 	if err := w.Write(records...); err != nil {
 		return err
 	}
-	if remember.digest != "" {
-		w.seen.add(remember)
+	if capture.digest != "" && capture.id == main.ID && sum.size > 0 && e.Truncated == "" {
+		w.seen.add(capture.digest, capture)
+	}
+	if capture.digest != "" && e.Status/100 == 2 {
+		w.captures.set(e.URL, capture)
 	}
 	return nil
 }
 
-// response fills in a response, or a revisit if its payload is known. It returns the
-// payload if it is to be remembered.
-func (w *Writer) response(main *Record, e *Exchange) payload {
-	head := e.responseHead(true)
-	digest := Digest(e.Body)
-	main.Header.Add("WARC-Payload-Digest", digest)
+// sum is what is told of a payload before it is written.
+type sum struct {
+	digest string
+	size   int64
+	head   []byte // its beginning
+}
+
+// summed reads a payload, and goes back to its start.
+func summed(r io.ReadSeeker) (s sum, err error) {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return s, err
+	}
+	s.head = make([]byte, 512)
+	n, err := io.ReadFull(r, s.head)
+	if s.head = s.head[:n]; err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return s, err
+	}
+	h := sha1.New()
+	h.Write(s.head)
+	rest, err := io.Copy(h, r)
+	if err != nil {
+		return s, err
+	}
+	s.digest, s.size = digestOf([sha1.Size]byte(h.Sum(nil))), int64(n)+rest
+	_, err = r.Seek(0, io.SeekStart)
+	return s, err
+}
+
+// notModified fills in the record of an answer with status 304.
+func (w *Writer) notModified(main *Record, e *Exchange) {
+	main.Block = bytes.NewReader(e.responseHead(-1))
+	if of, ok := w.capture(e.URL); ok {
+		main.Type = Revisit
+		main.Header.Add("WARC-Profile", ProfileNotModified)
+		of.refer(main)
+	}
+}
+
+// refer has a revisit name the record that holds its payload.
+func (p *payload) refer(main *Record) {
+	main.Header.Set("WARC-Payload-Digest", p.digest)
+	main.Header.Add("WARC-Refers-To", "<"+p.id+">")
+	main.Header.Add("WARC-Refers-To-Target-URI", p.url)
+	main.Header.Add("WARC-Refers-To-Date", FormatDate(p.date))
+}
+
+// response fills in a response, or a revisit if its payload is known. It returns where
+// the payload is.
+func (w *Writer) response(main *Record, e *Exchange, s sum) payload {
+	head := e.responseHead(s.size)
 	if e.Truncated == "" { // the empty payload is never remembered
-		if first, ok := w.seen.get(digest); ok {
+		if first, ok := w.known(s.digest); ok {
 			main.Type = Revisit
 			main.Header.Add("WARC-Profile", ProfileIdentical)
-			if first.id != "" {
-				main.Header.Add("WARC-Refers-To", "<"+first.id+">")
-			}
-			main.Header.Add("WARC-Refers-To-Target-URI", first.url)
-			main.Header.Add("WARC-Refers-To-Date", FormatDate(first.date))
+			first.refer(main)
 			main.Block = bytes.NewReader(head)
-			return payload{}
+			return first
 		}
 	}
-	if t := identify(e.Header, e.Body); t != "" {
+	main.Header.Add("WARC-Payload-Digest", s.digest)
+	if t := identify(e.Header, s.head); t != "" {
 		main.Header.Add("WARC-Identified-Payload-Type", t)
 	}
-	main.Block = bytes.NewReader(append(head, e.Body...))
-	if e.Truncated != "" || len(e.Body) == 0 {
-		return payload{}
+	main.Block = &joined{head: bytes.NewReader(head), rest: e.Payload}
+	return payload{digest: s.digest, id: main.ID, url: e.URL, date: e.Date}
+}
+
+// joined reads a head and what follows it.
+type joined struct {
+	head *bytes.Reader
+	rest io.ReadSeeker
+}
+
+func (j *joined) Read(p []byte) (int, error) {
+	if j.head.Len() > 0 {
+		return j.head.Read(p)
 	}
-	return payload{digest: digest, id: main.ID, url: e.URL, date: e.Date}
+	return j.rest.Read(p)
+}
+
+// Seek goes back to the start, whatever it is asked for.
+func (j *joined) Seek(int64, int) (int64, error) {
+	_, _ = j.head.Seek(0, io.SeekStart)
+	return j.rest.Seek(0, io.SeekStart)
 }
 
 // identify tells what a payload is if its bytes say otherwise than the header, or the
@@ -109,12 +178,72 @@ func identify(h http.Header, body []byte) string {
 // payload is where a payload was written first.
 type payload struct {
 	digest string
-	id     string // of its record; empty if it is known from an index
+	id     string // of its record; empty if that has to be looked up where an index says
 	url    string
 	date   time.Time
+	file   string // path of the record's file; empty if the id is known
+	offset int64
 }
 
-// payloads remembers the last ones.
+// find reads the record of a payload that is known from an index, for its ID and for
+// its date, of which an index has but the seconds.
+func (p *payload) find() bool {
+	if p.file == "" {
+		return true
+	}
+	f, err := os.Open(p.file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if _, err := f.Seek(p.offset, io.SeekStart); err != nil {
+		return false
+	}
+	rec, err := NewReader(f).Next()
+	if err != nil || rec.TargetURI != p.url || rec.Header.Get("WARC-Payload-Digest") != p.digest {
+		return false
+	}
+	p.id, p.date, p.file = rec.ID, rec.Date, ""
+	return true
+}
+
+// known returns where a payload was written, if that is remembered.
+func (w *Writer) known(digest string) (payload, bool) {
+	p, ok := w.seen.get(digest)
+	if !ok || p.file == "" {
+		return p, ok
+	}
+	if ok = p.find(); ok {
+		w.seen.set(digest, p)
+	} else {
+		w.seen.remove(digest)
+	}
+	return p, ok
+}
+
+// capture returns where the last payload of a URL was written, if that is remembered.
+func (w *Writer) capture(url string) (payload, bool) {
+	p, ok := w.captures.get(url)
+	if !ok || p.file == "" {
+		return p, ok
+	}
+	if ok = p.find(); ok {
+		w.captures.set(url, p)
+	} else {
+		w.captures.remove(url)
+	}
+	return p, ok
+}
+
+// Captured reports whether the Writer remembers the last capture of a URL, so that an
+// answer with status 304 can be written as a revisit of it. A crawler should ask for
+// other pages without conditions.
+func (w *Writer) Captured(url string) bool {
+	_, ok := w.capture(url)
+	return ok
+}
+
+// payloads remembers the last ones, by digest or URL.
 type payloads struct {
 	max int
 
@@ -124,14 +253,29 @@ type payloads struct {
 	next  int                // guarded by mu
 }
 
-func (p *payloads) get(digest string) (payload, bool) {
+func (p *payloads) get(key string) (payload, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found, ok := p.known[digest]
-	return found, ok
+	found := p.known[key]
+	return found, found.digest != ""
 }
 
-func (p *payloads) add(x payload) {
+// remove forgets one; its place in the ring stays until it comes round.
+func (p *payloads) remove(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.known[key]; ok {
+		p.known[key] = payload{}
+	}
+}
+
+// add remembers one unless another has the key.
+func (p *payloads) add(key string, x payload) { p.put(key, x, false) }
+
+// set remembers one in the place of what has the key.
+func (p *payloads) set(key string, x payload) { p.put(key, x, true) }
+
+func (p *payloads) put(key string, x payload, replace bool) {
 	if p.max == 0 {
 		return
 	}
@@ -140,16 +284,19 @@ func (p *payloads) add(x payload) {
 	if p.known == nil {
 		p.known = map[string]payload{}
 	}
-	if _, ok := p.known[x.digest]; ok {
+	if old, ok := p.known[key]; ok {
+		if replace || old.digest == "" {
+			p.known[key] = x
+		}
 		return
 	}
-	p.known[x.digest] = x
+	p.known[key] = x
 	if len(p.order) < p.max {
-		p.order = append(p.order, x.digest)
+		p.order = append(p.order, key)
 		return
 	}
 	delete(p.known, p.order[p.next])
-	p.order[p.next] = x.digest
+	p.order[p.next] = key
 	p.next = (p.next + 1) % p.max
 }
 

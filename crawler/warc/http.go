@@ -18,12 +18,18 @@ import (
 
 // Exchange is a request and its answer, as a crawler knows them.
 type Exchange struct {
-	URL    string
-	Date   time.Time // when it was asked for; zero means now
-	IP     string    // of the server; empty if unknown
-	Method string    // empty means GET
-	// RequestHeader is what was sent. Nil: no request record is written.
+	URL  string
+	Date time.Time // when it was asked for; zero means now
+	IP   string    // of the server; empty if unknown
+	// Request is the head of the request as it was sent, to the empty line at its end.
+	// Without it, it is made of Method (empty means GET) and RequestHeader. If that is nil,
+	// too, no request record is written.
+	Request       []byte
+	Method        string
 	RequestHeader http.Header
+	// Protocol is told if the messages were not sent as they stand in the records: "h2"
+	// for HTTP/2 (WARC-Protocol).
+	Protocol string
 
 	Status int
 	Header http.Header
@@ -31,6 +37,9 @@ type Exchange struct {
 	// these and of the length is left out of the record or corrected, so that the
 	// record can be read as it stands.
 	Body []byte
+	// Payload is read instead of Body if it is set, from its start, and more than once:
+	// for a payload that is not in memory.
+	Payload io.ReadSeeker
 	// Truncated is one of the reasons if Body is not all.
 	Truncated string
 
@@ -39,8 +48,11 @@ type Exchange struct {
 	Metadata Header
 }
 
-// requestBlock is the request as it would be sent.
+// requestBlock is the request as it was sent, or would be.
 func (e *Exchange) requestBlock() []byte {
+	if e.Request != nil {
+		return e.Request
+	}
 	var b bytes.Buffer
 	target, host := e.URL, ""
 	if u, err := url.Parse(e.URL); err == nil {
@@ -59,9 +71,10 @@ func (e *Exchange) requestBlock() []byte {
 	return b.Bytes()
 }
 
-// responseHead is the status line and the header of the answer. Without its body, the
-// length that the server told is kept.
-func (e *Exchange) responseHead(withBody bool) []byte {
+// responseHead is the status line and the header of the answer, with its payload's
+// length. If that is less than zero there is none, and what the server told is kept.
+func (e *Exchange) responseHead(length int64) []byte {
+	withBody := length >= 0
 	var b bytes.Buffer
 	text := http.StatusText(e.Status)
 	fmt.Fprintf(&b, "HTTP/1.1 %03d %s\r\n", e.Status, text)
@@ -71,7 +84,7 @@ func (e *Exchange) responseHead(withBody bool) []byte {
 	}
 	writeHeader(&b, e.Header, leave)
 	if withBody {
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(e.Body))
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", length)
 	}
 	b.WriteString("\r\n")
 	return b.Bytes()

@@ -10,12 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// recall fills the memory of payloads from the folder's indexes, the latest first, up to
-// Options.Remember. An index that cannot be read costs revisit records, and no more
-// than a word in the log.
+// recall fills the memory of payloads and captures from the folder's indexes, the latest
+// first, up to Options.Remember. An index that cannot be read costs revisit records, and
+// no more than a word in the log.
 func (w *Writer) recall() {
 	if w.opts.Remember == 0 {
 		return
@@ -25,27 +26,48 @@ func (w *Writer) recall() {
 		return // the pattern is well-formed
 	}
 	slices.SortFunc(paths, func(a, b string) int { return cmp.Or(modified(b)-modified(a), strings.Compare(b, a)) })
-	known := map[string]bool{}
+	known, seen := map[string]payload{}, map[string]bool{}
 	var found []payload
+	var visits []visit
 	for _, path := range paths {
-		if len(found) >= w.opts.Remember {
+		if len(found) >= w.opts.Remember && len(visits) >= w.opts.Remember {
 			break
 		}
-		of, err := payloadsOf(path)
+		of, err := visitsOf(path)
 		if err != nil {
 			w.opts.Logger.Warn("an index cannot be read: payloads that it has are written again", "file", path, "error", err)
 		}
-		slices.SortStableFunc(of, func(a, b payload) int { return b.date.Compare(a.date) })
-		for _, p := range of {
-			if !known[p.digest] && len(found) < w.opts.Remember {
-				known[p.digest] = true
-				found = append(found, p)
+		slices.SortStableFunc(of, func(a, b visit) int { return b.date.Compare(a.date) })
+		for _, v := range of {
+			if _, ok := known[v.digest]; !ok && !v.revisit && v.digest != emptyDigest && len(found) < w.opts.Remember {
+				known[v.digest] = v.payload
+				found = append(found, v.payload)
+			}
+			if v.page && !seen[v.url] && len(visits) < w.opts.Remember {
+				seen[v.url] = true
+				visits = append(visits, v)
 			}
 		}
 	}
 	for _, p := range slices.Backward(found) { // the oldest is forgotten first
-		w.seen.add(p)
+		w.seen.add(p.digest, p)
 	}
+	for _, v := range slices.Backward(visits) {
+		p, ok := v.payload, true
+		if v.revisit {
+			p, ok = known[v.digest]
+		}
+		if ok {
+			w.captures.set(v.url, p)
+		}
+	}
+}
+
+// visit is a line of an index: where a payload is, or that it was found again.
+type visit struct {
+	payload
+	revisit bool
+	page    bool // its status is one of success, or it is a revisit
 }
 
 // modified is when a file was changed last, in seconds.
@@ -59,8 +81,8 @@ func modified(path string) int {
 
 var emptyDigest = Digest(nil)
 
-// payloadsOf are the payloads that an index has, as far as it can be read.
-func payloadsOf(path string) (found []payload, err error) {
+// visitsOf are the captures and revisits that an index has, as far as it can be read.
+func visitsOf(path string) (found []visit, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -70,13 +92,18 @@ func payloadsOf(path string) (found []payload, err error) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		l, bad := ParseIndexLine(lines.Text())
-		if bad != nil {
+		offset, none := strconv.ParseInt(l.Offset, 10, 64)
+		if bad = cmp.Or(bad, none); bad != nil {
 			err = &fs.PathError{Op: "read", Path: path, Err: bad}
 			continue
 		}
-		if l.Status != "" && l.MIME != "warc/revisit" && l.Digest != "" && l.Digest != emptyDigest {
-			found = append(found, payload{digest: l.Digest, url: l.URL, date: l.Date})
+		if l.Status == "" || l.Digest == "" || l.Filename != filepath.Base(l.Filename) {
+			continue
 		}
+		v := visit{revisit: l.MIME == "warc/revisit"}
+		v.page = v.revisit && l.Status == "304" || strings.HasPrefix(l.Status, "2")
+		v.payload = payload{digest: l.Digest, url: l.URL, date: l.Date, file: filepath.Join(filepath.Dir(path), l.Filename), offset: offset}
+		found = append(found, v)
 	}
 	return found, cmp.Or(lines.Err(), err)
 }

@@ -49,7 +49,8 @@ func fill(t testing.TB, dir string, now time.Time, bodies ...string) {
 
 func TestPayloadsAreRememberedAcrossRestarts(t *testing.T) {
 	dir := t.TempDir()
-	fill(t, dir, captured, "one", "two", "")
+	first := captured.Add(123 * time.Millisecond) // of which an index has the seconds only
+	fill(t, dir, first, "one", "two", "")
 	w := open(t, dir, Options{Remember: 10, Now: func() time.Time { return captured.Add(time.Hour) }})
 	assert.Equal(t, []string{"one", "two"}, revisits(t, w, "one", "new", "two", ""))
 	all := readFolder(t, dir)
@@ -59,9 +60,51 @@ func TestPayloadsAreRememberedAcrossRestarts(t *testing.T) {
 		}
 		assert.Equal(t, ProfileIdentical, r.Header.Get("WARC-Profile"))
 		assert.Equal(t, "http://a.example/one", r.Header.Get("WARC-Refers-To-Target-URI"))
-		assert.Equal(t, FormatDate(captured), r.Header.Get("WARC-Refers-To-Date"))
-		assert.Empty(t, r.Header.Get("WARC-Refers-To"), "no index has it")
+		assert.Equal(t, FormatDate(first), r.Header.Get("WARC-Refers-To-Date"))
+		assert.Equal(t, "<"+all[1].ID+">", r.Header.Get("WARC-Refers-To"))
 	}
+}
+
+// What has not changed since another Writer's time is a revisit of what that one wrote.
+func TestCapturesAreRememberedAcrossRestarts(t *testing.T) {
+	dir := t.TempDir()
+	first := captured.Add(123 * time.Millisecond)
+	fill(t, dir, first, "one", "gone")
+	w := open(t, dir, Options{Remember: 10})
+	require.NoError(t, w.WriteExchange(page("http://b.example/", "one"))) // a revisit of /one
+	require.NoError(t, w.WriteExchange(Exchange{URL: "http://a.example/one", Status: 304}))
+	require.NoError(t, w.Close())
+	w = open(t, dir, Options{Remember: 10})
+	for url, want := range map[string]bool{"http://a.example/one": true, "http://b.example/": true, "http://a.example/none": false} {
+		assert.Equal(t, want, w.Captured(url), url)
+		require.NoError(t, w.WriteExchange(Exchange{URL: url, Status: 304}))
+	}
+	require.NoError(t, w.Close())
+	all := readFolder(t, dir)
+	var named int
+	for _, r := range all {
+		switch {
+		case r.Header.Get("WARC-Profile") == ProfileNotModified:
+			named++
+			assert.Equal(t, "http://a.example/one", r.Header.Get("WARC-Refers-To-Target-URI"), "%s", r.TargetURI)
+			assert.Equal(t, FormatDate(first), r.Header.Get("WARC-Refers-To-Date"))
+			assert.Equal(t, "<"+all[1].ID+">", r.Header.Get("WARC-Refers-To"))
+			assert.Equal(t, Digest([]byte("one")), r.Header.Get("WARC-Payload-Digest"))
+		case r.TargetURI == "http://a.example/none":
+			assert.Equal(t, Response, r.Type, "a revisit of nothing is of no use")
+		}
+	}
+	assert.Equal(t, 3, named)
+
+	paths, err := filepath.Glob(filepath.Join(dir, "*.warc.gz"))
+	require.NoError(t, err)
+	w = open(t, dir, Options{Remember: 10})
+	for _, p := range paths {
+		require.NoError(t, os.Remove(p))
+	}
+	assert.False(t, w.Captured("http://a.example/one"), "its file is not there any more")
+	require.NoError(t, w.WriteExchange(page("http://a.example/one", "one")))
+	assert.True(t, w.Captured("http://a.example/one"))
 }
 
 func TestTheLatestPayloadsAreRemembered(t *testing.T) {

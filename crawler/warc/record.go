@@ -171,10 +171,9 @@ func trimURI(s string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">")
 }
 
-// bytes puts a record together: header, block, and the two empty lines at its end.
-func (r *Record) bytes(block []byte) ([]byte, error) {
+// head is what comes before the block in a record.
+func (r *Record) head(block sum) ([]byte, error) {
 	var b bytes.Buffer
-	b.Grow(len(block) + 1024)
 	b.WriteString("WARC/1.1\r\n")
 	fields := append(Header{
 		{"WARC-Type", r.Type},
@@ -182,7 +181,7 @@ func (r *Record) bytes(block []byte) ([]byte, error) {
 		{"WARC-Date", FormatDate(r.Date)},
 	}, Field{"WARC-Target-URI", r.TargetURI})
 	fields = append(fields, r.Header...)
-	fields = append(fields, Field{"WARC-Block-Digest", Digest(block)}, Field{"Content-Length", fmt.Sprint(len(block))})
+	fields = append(fields, Field{"WARC-Block-Digest", block.digest}, Field{"Content-Length", fmt.Sprint(block.size)})
 	for _, f := range fields {
 		if f.Value == "" {
 			continue
@@ -193,8 +192,6 @@ func (r *Record) bytes(block []byte) ([]byte, error) {
 		fmt.Fprintf(&b, "%s: %s\r\n", f.Name, f.Value)
 	}
 	b.WriteString("\r\n")
-	b.Write(block)
-	b.WriteString("\r\n\r\n")
 	return b.Bytes(), nil
 }
 

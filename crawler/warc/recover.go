@@ -35,7 +35,7 @@ func Open(dir string, o Options) (*Writer, error) {
 		return nil, fmt.Errorf("warc: open: %w", err)
 	}
 	w := &Writer{dir: dir, opts: o, lock: lock}
-	w.seen.max = o.Remember
+	w.seen.max, w.captures.max = o.Remember, o.Remember
 	if err := w.mendAll(); err != nil {
 		return nil, errors.Join(fmt.Errorf("warc: open: %w", err), lock.Close())
 	}

@@ -19,7 +19,7 @@ func (e *Exchange) isHTTP() bool {
 // others are the records of an exchange over another protocol, as of a file over FTP: a
 // resource, if there was an answer with a body (WARC 1.1, section 6.4), and metadata
 // with the status and what else Header and Metadata say.
-func (e *Exchange) others() []*Record {
+func (e *Exchange) others(s sum) []*Record {
 	about := Header{{"status", fmt.Sprint(e.Status)}}
 	for _, name := range slices.Sorted(maps.Keys(e.Header)) {
 		for _, v := range e.Header[name] {
@@ -35,10 +35,10 @@ func (e *Exchange) others() []*Record {
 	if kind == "" {
 		kind = "application/octet-stream"
 	}
-	main := &Record{Type: Resource, ID: NewID(), Date: e.Date, TargetURI: e.URL, Block: bytes.NewReader(e.Body), Header: Header{
-		{"Content-Type", cleanLine(kind)}, {"WARC-IP-Address", e.IP}, {"WARC-Truncated", e.Truncated}, {"WARC-Payload-Digest", Digest(e.Body)},
+	main := &Record{Type: Resource, ID: NewID(), Date: e.Date, TargetURI: e.URL, Block: e.Payload, Header: Header{
+		{"Content-Type", cleanLine(kind)}, {"WARC-IP-Address", e.IP}, {"WARC-Truncated", e.Truncated}, {"WARC-Payload-Digest", s.digest},
 	}}
-	if t := identify(e.Header, e.Body); t != "" {
+	if t := identify(e.Header, s.head); t != "" {
 		main.Header.Add("WARC-Identified-Payload-Type", t)
 	}
 	meta.Header = append(meta.Header, Field{"WARC-Concurrent-To", "<" + main.ID + ">"}, Field{"WARC-Refers-To", "<" + main.ID + ">"})

@@ -4,6 +4,7 @@
 package warc
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -13,10 +14,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/seed-7440039f/frontier/crawler/rewind"
 )
 
 var (
@@ -46,13 +50,16 @@ type Options struct {
 	// NoIndex leaves the index files out.
 	NoIndex bool
 	// Remember is how many payloads are remembered to write revisit records for those
-	// that come again, whatever their URL: 130 bytes each. Open reads the last ones from
-	// the folder's indexes; those of before name URL and time of the first record, to
-	// the second, and not its ID. Zero means none.
+	// that come again, whatever their URL, and how many URLs with their last capture,
+	// for answers that say that nothing has changed: 130 bytes each, and 200. Open reads
+	// the last ones from the folder's indexes. Zero means none.
 	Remember int
 	// Sync has each record on the disk before Write returns, for a loss of power.
 	// Otherwise records survive the death of the process.
 	Sync bool
+	// TempDir is where records are put together that are longer than 1 MiB. Empty means
+	// os.TempDir.
+	TempDir string
 	// Software and Info are told in each file's warcinfo record: the crawler's name and
 	// version, and further fields such as operator, robots or description.
 	Software string
@@ -126,7 +133,8 @@ type Writer struct {
 	lines   []string   // guarded by mu; of the file's index
 	broken  error      // guarded by mu; why nothing more can be written
 
-	seen payloads
+	seen     payloads // by digest
+	captures payloads // by URL
 }
 
 // file is an *os.File, or a faulty one in tests.
@@ -137,10 +145,10 @@ type file interface {
 	Truncate(size int64) error
 }
 
-// packed is a record ready to be written.
+// packed is a record ready to be written, in memory or a file.
 type packed struct {
-	bytes []byte
-	line  *IndexLine // nil if it is not indexed
+	body *rewind.Body
+	line *IndexLine // nil if it is not indexed
 }
 
 // Write writes records, which come to lie in one file one after the other. Records
@@ -148,6 +156,11 @@ type packed struct {
 // an error none of them is in the file, unless Close says that it could not be mended.
 func (w *Writer) Write(records ...*Record) error {
 	all := make([]packed, 0, len(records))
+	defer func() {
+		for _, p := range all {
+			_ = p.body.Close()
+		}
+	}()
 	for _, r := range records {
 		p, err := w.pack(r)
 		if err != nil {
@@ -171,38 +184,57 @@ func (w *Writer) pack(r *Record) (packed, error) {
 	if r.Date.IsZero() {
 		r.Date = w.opts.Now()
 	}
-	var block []byte
-	var err error
-	if r.Block != nil {
-		if block, err = io.ReadAll(r.Block); err != nil {
+	block, ok := r.Block.(io.ReadSeeker)
+	if r.Block != nil && !ok { // it has to be read twice
+		spool := rewind.New(rewind.Options{Dir: w.opts.TempDir})
+		defer spool.Close()
+		if _, err := io.Copy(spool, r.Block); err != nil {
 			return packed{}, err
 		}
+		block = spool.Reader()
 	}
-	p := packed{line: indexLine(r, block)}
-	if p.bytes, err = r.bytes(block); err != nil {
+	if block == nil {
+		block = bytes.NewReader(nil)
+	}
+	head := heads.Get().(*[maxHeader]byte)
+	defer heads.Put(head)
+	n, err := io.ReadFull(block, head[:])
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return packed{}, err
 	}
-	if !w.opts.Plain {
-		p.bytes, err = compress(p.bytes)
+	sum, err := summed(block)
+	if err != nil {
+		return packed{}, err
 	}
-	return p, err
+	begin, err := r.head(sum)
+	if err != nil {
+		return packed{}, err
+	}
+	p := packed{body: rewind.New(rewind.Options{Dir: w.opts.TempDir}), line: indexLine(r, head[:n])}
+	src := io.MultiReader(bytes.NewReader(begin), block, strings.NewReader("\r\n\r\n"))
+	if w.opts.Plain {
+		_, err = io.Copy(p.body, src)
+	} else {
+		err = compress(p.body, src)
+	}
+	if err != nil {
+		return packed{}, errors.Join(err, p.body.Close())
+	}
+	return p, nil
 }
+
+// heads are what records' beginnings are read into.
+var heads = sync.Pool{New: func() any { return new([maxHeader]byte) }}
 
 var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 // compress makes a gzip member.
-func compress(b []byte) ([]byte, error) {
-	var out bytes.Buffer
+func compress(out io.Writer, in io.Reader) error {
 	z := zippers.Get().(*gzip.Writer)
 	defer zippers.Put(z)
-	z.Reset(&out)
-	if _, err := z.Write(b); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	z.Reset(out)
+	_, err := io.Copy(z, in)
+	return errors.Join(err, z.Close())
 }
 
 // put writes records to the file, the first in a new one if that is due.
@@ -226,19 +258,25 @@ func (w *Writer) put(all []packed) error {
 	return w.append(all)
 }
 
-// append adds records to the file in one write. If that fails the file is cut back to
-// where it was.
+// append adds records to the file, those in memory in one write. If that fails the file
+// is cut back to where it was.
 func (w *Writer) append(all []packed) error {
-	var b []byte
-	lines := len(w.lines)
+	size, lines := w.size, len(w.lines)
+	out := bufio.NewWriterSize(w.file, 64<<10)
+	var err error
 	for _, p := range all {
 		if p.line != nil && !w.opts.NoIndex {
-			p.line.Offset, p.line.Length, p.line.Filename = fmt.Sprint(w.size+int64(len(b))), fmt.Sprint(len(p.bytes)), w.name
+			p.line.Offset, p.line.Length, p.line.Filename = fmt.Sprint(size), fmt.Sprint(p.body.Size()), w.name
 			w.lines = append(w.lines, p.line.String())
 		}
-		b = append(b, p.bytes...)
+		if _, err = io.Copy(out, p.body.Reader()); err != nil {
+			break
+		}
+		size += p.body.Size()
 	}
-	_, err := w.file.Write(b)
+	if err == nil {
+		err = out.Flush()
+	}
 	if err == nil && w.opts.Sync {
 		err = w.file.Sync()
 	}
@@ -249,7 +287,7 @@ func (w *Writer) append(all []packed) error {
 		}
 		return err
 	}
-	w.size += int64(len(b))
+	w.size = size
 	w.records += len(all)
 	return nil
 }
@@ -283,6 +321,7 @@ func (w *Writer) begin() error {
 	info := &Record{Type: Info, Date: now, Header: Header{{"WARC-Filename", name}, {"Content-Type", "application/warc-fields"}}, Block: bytes.NewReader(w.info())}
 	p, err := w.pack(info)
 	if err == nil {
+		defer p.body.Close()
 		w.file, w.name, w.size, w.records, w.lines = f, name, 0, 0, nil
 		err = w.append([]packed{p})
 	}

@@ -131,7 +131,9 @@ func TestRevisits(t *testing.T) {
 	cut := page("http://a.example/cut", "two")
 	cut.Truncated = TruncatedLength
 	require.NoError(t, w.WriteExchange(cut))
-	require.NoError(t, w.WriteExchange(Exchange{URL: "http://a.example/2", Status: 304, Header: http.Header{"Etag": {`"x"`}}}))
+	for _, url := range []string{"http://c.example/1", "http://a.example/2"} { // the other is forgotten
+		require.NoError(t, w.WriteExchange(Exchange{URL: url, Status: 304, Header: http.Header{"Etag": {`"x"`}}}))
+	}
 	require.NoError(t, w.Close())
 	var all []stored
 	for _, r := range readFolder(t, dir) {
@@ -139,8 +141,8 @@ func TestRevisits(t *testing.T) {
 			all = append(all, r)
 		}
 	}
-	assert.Equal(t, []string{Response, Revisit, Response, Response, Response, Response, Response, Response, Revisit}, types(all))
-	first, again, cutOff, unchanged := all[0], all[1], all[7], all[8]
+	assert.Equal(t, []string{Response, Revisit, Response, Response, Response, Response, Response, Response, Revisit, Response}, types(all))
+	first, again, third, cutOff, unchanged := all[0], all[1], all[6], all[7], all[8]
 	assert.Equal(t, ProfileIdentical, again.Header.Get("WARC-Profile"))
 	assert.Equal(t, "<"+first.ID+">", again.Header.Get("WARC-Refers-To"))
 	assert.Equal(t, "http://a.example/1", again.Header.Get("WARC-Refers-To-Target-URI"))
@@ -150,6 +152,10 @@ func TestRevisits(t *testing.T) {
 	assert.Equal(t, TruncatedLength, cutOff.Header.Get("WARC-Truncated"))
 	assert.Equal(t, ProfileNotModified, unchanged.Header.Get("WARC-Profile"))
 	assert.Equal(t, "HTTP/1.1 304 Not Modified\r\nEtag: \"x\"\r\n\r\n", unchanged.block)
+	assert.Equal(t, "<"+third.ID+">", unchanged.Header.Get("WARC-Refers-To"))
+	assert.Equal(t, "http://c.example/1", unchanged.Header.Get("WARC-Refers-To-Target-URI"))
+	assert.Equal(t, "2026-11-21T10:20:30Z", unchanged.Header.Get("WARC-Refers-To-Date"))
+	assert.Equal(t, Digest([]byte("one")), unchanged.Header.Get("WARC-Payload-Digest"))
 }
 
 func TestRotationAndIndex(t *testing.T) {
