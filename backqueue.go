@@ -56,6 +56,7 @@ func (c *core) queueOf(hid uint32, crawl uint32, priority uint8) uint32 {
 func (c *core) releaseQueue(id uint32) {
 	slot := c.queues.at(id).crawl
 	c.queues.release(id)
+	delete(c.homed, id)
 	c.crawls[slot].queues--
 	c.restCrawl(slot)
 }
@@ -70,12 +71,14 @@ func (c *core) stretchPush(s *stretch, ref arena.Ref) {
 	s.last = ref
 }
 
+// stretchPop takes the first record out. Its link names none: see inQueue.
 func (c *core) stretchPop(s *stretch) arena.Ref {
 	ref := s.first
-	s.first = c.record(ref).next()
-	if s.first == 0 {
+	r := c.record(ref)
+	if s.first = r.next(); s.first == 0 {
 		s.last = 0
 	}
+	r.setNext(0)
 	if c.walks != nil {
 		c.leaves(ref, s.first)
 	}
@@ -136,7 +139,12 @@ func (c *core) list(qid uint32) {
 // structure or leased, or filled must follow.
 func (c *core) returnHead(qid uint32, ref arena.Ref) {
 	q := c.queues.at(qid)
-	c.record(ref).setNext(q.front.first)
+	r := c.record(ref)
+	if r.part() == 0 { // before others that have a home
+		delete(c.homed, qid)
+		c.homingBroken = c.homingBroken || c.homing == qid
+	}
+	r.setNext(q.front.first)
 	q.front.first = ref
 	if q.front.last == 0 {
 		q.front.last = ref

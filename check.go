@@ -311,6 +311,10 @@ func (k *checker) queue(id uint32, q *queue) {
 	c := k.c
 	n := 0
 	dead := c.condemned(q).seq
+	homed := c.homed[id]
+	if !k.quiet || !c.inQueue(q, homed) {
+		homed = location{}
+	}
 	for _, s := range [...]stretch{q.front, q.back} {
 		last := arena.Ref(0)
 		for ref := s.first; ref != 0; ref = c.record(ref).next() {
@@ -318,12 +322,21 @@ func (k *checker) queue(id uint32, q *queue) {
 			if k.quiet && c.cfg.spill && !q.listed && c.record(ref).part() == 0 && c.record(ref).seq() > dead {
 				k.bad("F5: queue %d has a record without a home and is not listed", id)
 			}
+			if homed.ref != 0 && c.record(ref).part() == 0 {
+				k.bad("F5: queue %d has a record without a home before one up to which all have homes", id)
+			}
+			if homed.ref == ref {
+				homed.ref = 0
+			}
 			last = ref
 			n++
 		}
 		if last != s.last {
 			k.bad("F3: queue %d: a stretch ends at %d, not %d", id, last, s.last)
 		}
+	}
+	if homed.ref != 0 {
+		k.bad("F5: queue %d: the record up to which all have homes is not in it", id)
 	}
 	for pid := range c.chain(q) {
 		p := c.parts.at(pid)

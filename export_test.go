@@ -26,6 +26,13 @@ func (f *Frontier) Homeless() int64 {
 	return f.core.homeless
 }
 
+// Looked returns how many records of queues rounds of moving have looked at.
+func (f *Frontier) Looked() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.core.looked
+}
+
 // ReadTimed reads what is due of the timed blocks.
 func (f *Frontier) ReadTimed() {
 	for f.readTimed(true) {

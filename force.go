@@ -174,6 +174,7 @@ func (c *core) unlink(s *stretch, prev, ref arena.Ref) {
 	if next == 0 {
 		s.last = prev
 	}
+	c.record(ref).setNext(0)
 }
 
 // withdrawLocked makes o the end of a waiting record, which remove takes out of

@@ -161,6 +161,11 @@ type core struct {
 	submitted  uint64                  // ops so far
 	left       [departureShards]uint32 // how many hosts with a row left memory, by hash
 
+	homed        map[uint32]location // by large queue: a record that waits there; it has a home, as all before it
+	homing       uint32              // queue that a round is in
+	looked       uint64              // records of queues that rounds have looked at
+	homingBroken bool                // a record without a home came to its head
+
 	fresh []uint32 // queues with records that need a home in a block; some may be gone
 	dirty []uint32 // blocks whose finished positions changed since the last checkpoint
 	drops []uint32 // blocks without a live record, to be told to the Spill

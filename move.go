@@ -29,6 +29,9 @@ const (
 	moveBytes = 128 << 10
 	// moveQueues is how many queues are looked at under one lock.
 	moveQueues = 256
+	// moveLooks is how many records of a queue are looked at under one lock, and from how many
+	// on it is kept where the next round begins.
+	moveLooks, keptLooks = 2048, 256
 	// leastRest is the pause after a round that failed. It doubles up to mostRest.
 	leastRest, mostRest = time.Second, time.Minute
 )
@@ -145,6 +148,10 @@ type mover struct {
 	queue []uint32     // for each run
 	copy  []byte       // bodies of runs
 	moved bool         // something got a home, or left memory
+
+	at    location // the record of the queue under way that was looked at last
+	begun uint64   // core.looked when it began with the queue
+	gap   bool     // one of them has no home, and gets none in this round
 }
 
 // location is where a record was in memory. If the memory was put to another use
@@ -226,96 +233,6 @@ func (m *mover) round(scheduled []timeItem, marks int, bytes int64) error {
 		return err
 	}
 	return m.f.checkpoint(m, marks, bytes)
-}
-
-// add copies a queue's records of this round, and packs what has come together.
-func (m *mover) add(id uint32) error {
-	f := m.f
-	for more := true; more; {
-		f.mu.Lock()
-		if f.closed {
-			f.mu.Unlock()
-			return ErrClosed // the log has it all; Close need not wait
-		}
-		more = m.copyQueueLocked(id)
-		left := m.evictLocked(id)
-		f.mu.Unlock()
-		for left {
-			f.mu.Lock()
-			left = !f.closed && m.evictLocked(id)
-			f.mu.Unlock()
-		}
-		if more && len(m.runs) == 0 {
-			return errNoProgress // it would stop there again
-		}
-		if more || len(m.copy) >= moveBytes || len(m.runs) >= moveQueues {
-			if err := m.flush(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// copyQueueLocked starts runs with the queue's records that have no home in a
-// block yet. Records of one run, which may share a part, follow each other in the
-// queue: nothing may come between them once they are read back. It reports
-// whether it stopped early.
-func (m *mover) copyQueueLocked(id uint32) (more bool) {
-	c := m.f.core
-	q := c.queues.at(id)
-	if q.host == 0 {
-		return false
-	}
-	h := c.hosts.at(q.host)
-	follows := false // the last record that was taken
-	dead := c.condemned(q).seq
-	cut := func() { follows = false }
-	take := func(ref arena.Ref) {
-		if c.record(ref).seq() <= dead {
-			cut() // it needs no home
-			return
-		}
-		if !m.takes(ref) {
-			if r := c.record(ref); r.part() == 0 && r.seq() > m.maxSeq {
-				c.list(id) // for the next round
-			}
-			cut()
-			return
-		}
-		if !follows {
-			m.runs = append(m.runs, Run{Queue: Queue{Host: string(c.name(h)), Crawl: c.crawlOf(q).id, Priority: q.priority}})
-			m.where, m.queue = append(m.where, nil), append(m.queue, id)
-			follows = true
-		}
-		last := len(m.runs) - 1
-		var r Record
-		r, m.copy = c.copyRecord(ref, m.copy)
-		m.runs[last].Records = append(m.runs[last].Records, r)
-		m.where[last] = append(m.where[last], c.locate(ref))
-	}
-	for lease := range c.leasesOf(q.host) {
-		if l := c.leases.at(lease); l.queue == id && l.record != 0 {
-			take(l.record)
-			if l.prev != 0 || l.next != 0 {
-				cut() // in which order they come back nobody knows
-			}
-		}
-	}
-	if h.pins > 0 {
-		cut() // what is finishing needs no home, but comes between if that fails: checkpoint
-	}
-	for _, s := range [...]stretch{q.front, q.back} {
-		for ref := s.first; ref != 0; ref = c.record(ref).next() {
-			if len(m.copy) >= moveBytes {
-				more = true
-				break
-			}
-			take(ref)
-		}
-		cut() // the chain is between
-	}
-	return more
 }
 
 // takes reports whether a record in memory belongs to the round and still needs

@@ -240,3 +240,28 @@ func TestRoundsThatMoveNothingMakeNoRoom(t *testing.T) {
 		ended(t, f)
 	})
 }
+
+// A round looks at what came since the last one, and at nothing twice, however many URLs
+// of one host are in memory.
+func TestRoundsLookAtEachRecordOnce(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{NoDedup: true, MemoryBudget: 1 << 30, Delay: frontier.FixedDelay(0)}, spill.Options{})
+	const n = 20_000
+	for round := range 4 {
+		w.mixed(fmt.Sprint(round), 0, n, 1, 0)
+		before := w.f.Looked()
+		w.moves(false)
+		require.Less(t, w.f.Looked()-before, uint64(n+n/10), "in round %d", round)
+		require.Zero(t, w.f.Homeless())
+		require.NoError(t, w.f.Check())
+	}
+	for i := range 5 { // what comes back to the head without a home gets one
+		w.mixed(fmt.Sprint("last", i), 0, 1, 1, 0)
+		leases := []frontier.Lease{}
+		for range 1000 {
+			leases = append(leases, w.next())
+			w.fetched(leases[len(leases)-1], 0, frontier.Outcome{Result: frontier.Requeue})
+		}
+		w.moves(false)
+		require.Zero(t, w.f.Homeless())
+	}
+}

@@ -82,6 +82,7 @@ func (m *mover) relist() {
 			if c.queues.at(k.id).host != 0 {
 				c.list(k.id)
 			}
+			delete(c.homed, k.id) // what was copied may have no home
 		}
 		m.f.mu.Unlock()
 		m.keys = m.keys[n:]

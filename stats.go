@@ -85,7 +85,7 @@ func (c *core) memory() int64 {
 		c.groups.size() + c.waits.size() + c.index.size() + c.order.size() +
 		c.sizes.size() + c.held.size() + c.limits.size() + c.controls.size() + c.blocks.size() +
 		c.pace.Size() + c.parks.Size() + c.idle.Size() + c.expiry.Size() + c.scheduled.Size() +
-		c.offers.Size() + c.urgent.Size() + int64(len(c.crawls))*c.crawlBytes() +
+		c.offers.Size() + c.urgent.Size() + int64(len(c.homed))*homedSize + int64(len(c.crawls))*c.crawlBytes() +
 		c.rows.Size() + c.departures.size() + c.timed.size() + int64(cap(c.unplaced))*16 +
 		int64(len(c.troubles))*troubleBytes
 }
