@@ -96,6 +96,9 @@ type lookup struct {
 func (f *Frontier) lookUp(o *op) error {
 	l := &o.lookup
 	l.marks, l.at = l.marks[:0], l.at[:0]
+	if len(o.entries) == 0 {
+		return nil // and no lock
+	}
 	f.mu.Lock()
 	l.covered = f.known.covered
 	if f.known.covered > 0 && !f.opts.NoDedup {
