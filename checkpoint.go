@@ -2,6 +2,9 @@
 
 package frontier
 
+// deadAtOnce is how many blocks' finished positions are copied under one lock.
+const deadAtOnce = 1024
+
 // checkpoint ends the round. The marks are written first, without holding up
 // anyone. What decides runs between two commits, after all that were
 // submitted before it: what was finishing when the round passed its queue, and was
@@ -47,7 +50,11 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		over := f.outdatedLocked(m.through)
 		dirty := f.core.dirty
 		f.core.dirty = nil
-		for _, id := range dirty {
+		for i, id := range dirty {
+			if i%deadAtOnce == deadAtOnce-1 { // what dies meanwhile is in the log, and may be in the bitmaps, too
+				f.mu.Unlock()
+				f.mu.Lock()
+			}
 			if x := f.core.blocks.at(id); x != nil {
 				x.setClean()
 				cp.Dead = append(cp.Dead, DeadBits{Block: id, Bits: f.core.copyDead(x)})
@@ -57,7 +64,11 @@ func (f *Frontier) checkpoint(m *mover, marks int, bytes int64) error {
 		err := f.opts.Spill.Checkpoint(cp)
 		f.mu.Lock()
 		if err != nil {
-			for _, id := range dirty {
+			for i, id := range dirty {
+				if i%deadAtOnce == deadAtOnce-1 {
+					f.mu.Unlock()
+					f.mu.Lock()
+				}
 				if x := f.core.blocks.at(id); x != nil && !x.dirty() {
 					x.setDirty()
 					f.core.dirty = append(f.core.dirty, id)

@@ -280,10 +280,12 @@ func (f *Frontier) commitGroup() bool {
 		group[0].done <- err
 		return true
 	}
+	b.Admit = f.admissions(group)
 	err := f.commit(b)
 	if err != nil && noRoom(err) {
 		group, b, err = f.commitAlone(group, b, err)
 	}
+	bytes := batchBytes(b)
 	f.mu.Lock()
 	if err != nil {
 		// The drops were not told: they go with the next batch.
@@ -293,9 +295,17 @@ func (f *Frontier) commitGroup() bool {
 		group = append(group, f.takeQueuedLocked()...)
 	} else {
 		c.batchID = b.ID
-		f.logBytes += batchBytes(b)
+		f.logBytes += bytes
 	}
+	done := 0 // under this lock, about as many entries
 	for i, o := range group {
+		if err == nil && done >= applyAtOnce {
+			done = 0
+			f.dispatchLocked()
+			f.mu.Unlock()
+			f.mu.Lock()
+		}
+		done += opPrice + len(o.entries)
 		if err != nil {
 			f.undoLocked(group[len(group)-1-i]) // the last first: each returns to the head
 		} else {
@@ -340,8 +350,8 @@ func (f *Frontier) settled(o *op, err error) {
 	o.done <- err
 }
 
-// takeGroupLocked takes ops off the queue and lists what they want written. An
-// op with a run function is taken alone.
+// takeGroupLocked takes ops off the queue and lists what they want written, but for
+// the admissions. An op with a run function is taken alone.
 func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 	c := &f.committer
 	n, size := 0, 0
@@ -378,19 +388,6 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 				f.overtakenLocked(later, o.deletion)
 			}
 		}
-		for i := range o.entries {
-			e := &o.entries[i]
-			a := Admission{
-				Queue:   Queue{Host: e.host, Crawl: e.crawl, Priority: e.priority},
-				Record:  Record{Seq: seq + uint64(i), Body: e.body},
-				Mark:    e.mark,
-				HasMark: e.marked,
-			}
-			if e.due > 0 {
-				a.Due = wallMillis(f.wall(e.due))
-			}
-			b.Admit = append(b.Admit, a)
-		}
 		b.Rows = append(b.Rows, o.rows...)
 		b.Marks = append(b.Marks, o.marks...)
 		if o.noteBlock != 0 {
@@ -402,6 +399,32 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 		b.Finish = append(b.Finish, o.replaced...)
 	}
 	return group, b
+}
+
+// admissions lists the entries of ops that have their numbers. They are the committer's,
+// so no lock is needed.
+func (f *Frontier) admissions(group []*op) []Admission {
+	n := 0
+	for _, o := range group {
+		n += len(o.entries)
+	}
+	all := make([]Admission, 0, n)
+	for _, o := range group {
+		for i := range o.entries {
+			e := &o.entries[i]
+			a := Admission{
+				Queue:   Queue{Host: e.host, Crawl: e.crawl, Priority: e.priority},
+				Record:  Record{Seq: o.firstSeq + uint64(i), Body: e.body},
+				Mark:    e.mark,
+				HasMark: e.marked,
+			}
+			if e.due > 0 {
+				a.Due = wallMillis(f.wall(e.due))
+			}
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 // takeQueuedLocked takes all ops that wait, but for those with a run function.

@@ -11,8 +11,12 @@ import (
 // maxGroup is how many bytes of bodies one batch holds, about.
 const maxGroup = 4 << 20
 
-// applyAtOnce is how many URLs are admitted under one lock.
-const applyAtOnce = 128
+// applyAtOnce is how many URLs are admitted under one lock. The rest of an op counts as
+// opPrice of them.
+const (
+	applyAtOnce = 128
+	opPrice     = 4
+)
 
 // op is what one call wants committed.
 type op struct {
