@@ -44,8 +44,8 @@ type newEntry struct {
 // Known entries with Force are re-admitted after the others, each in a commit of
 // its own: one that fails, for whatever reason, is a bad entry.
 //
-// With a Spill, Add waits while the disk is behind; ctx ends that wait, and
-// nothing later. It fails with the Spill's error if what is stored of a URL or
+// With a Spill, Add waits while the disk is behind, and for the disk; ctx ends that.
+// When its entries had been handed over by then the error wraps ErrUnsettled. It fails with the Spill's error if what is stored of a URL or
 // host cannot be read. Without one it returns ErrFull when the MemoryBudget is used up.
 func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
 	return f.addAs(ctx, entries, 0)
@@ -61,6 +61,7 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8) (int, er
 		_ = f.isClosed()
 	}
 	o := newOp()
+	o.ctx = ctx
 	bad := f.prepare(o, entries, p)
 	n, err := f.add(ctx, o)
 	f.lock()
@@ -104,6 +105,8 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 		case <-wait:
 		case <-ctx.Done():
 			return 0, ctx.Err()
+		case <-f.abandoned:
+			return 0, ErrClosed
 		}
 	}
 	known, unheard := f.dedupLocked(o, f.opts.Spill == nil)

@@ -2,7 +2,10 @@
 
 package frontier
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Assign makes a host a member of a group, whether URLs of it wait, it is leased,
 // or nothing is known of it; an empty group makes it a member of none. It stays
@@ -19,7 +22,7 @@ func (f *Frontier) Assign(host, group string) error {
 	if err != nil {
 		return fmt.Errorf("frontier: assign: %w", err)
 	}
-	if err := f.lockWithHost(host); err != nil {
+	if err := f.lockWithHost(context.Background(), host); err != nil {
 		return err
 	}
 	c := f.core

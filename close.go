@@ -22,7 +22,7 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 	if err := f.checkKey(host); err != nil {
 		return Lease{}, fmt.Errorf("frontier: contact: %w", err)
 	}
-	if err := f.lockWithHost(host); err != nil {
+	if err := f.lockWithHost(ctx, host); err != nil {
 		return Lease{}, err
 	}
 	if err := f.refusalLocked(); err != nil {
@@ -124,9 +124,46 @@ func (f *Frontier) Drain(ctx context.Context) error {
 // ends the frontier. Leases that are out
 // come again when the store is opened next. Afterwards every call returns
 // ErrClosed; Close itself may be called again. It does not close the Spill.
-func (f *Frontier) Close() error {
-	f.closeOnce.Do(func() { f.closeErr = f.close() })
-	return f.closeErr
+func (f *Frontier) Close() error { return f.CloseContext(context.Background()) }
+
+// CloseContext is Close, but waits no longer than ctx lasts. When that ends, every
+// call that waits for the Spill returns, with ErrClosed or an error that wraps
+// ErrUnsettled, and so does CloseContext. What was begun goes on in the background
+// until the disk answers; the store is in use until then. Another call of Close or
+// CloseContext waits for the end of it.
+func (f *Frontier) CloseContext(ctx context.Context) error {
+	f.closeOnce.Do(func() {
+		go func() {
+			defer close(f.isEnded)
+			f.closeErr = f.close()
+			f.abandon() // what is being read nobody needs
+		}()
+	})
+	select {
+	case <-f.isEnded:
+		return f.closeErr
+	case <-ctx.Done():
+	}
+	select {
+	case <-f.isEnded:
+		return f.closeErr
+	default:
+	}
+	f.abandon()
+	return fmt.Errorf("%w: close: %w", ErrUnsettled, ctx.Err())
+}
+
+// abandon lets every call return that waits for the Spill.
+func (f *Frontier) abandon() { f.leaveOnce.Do(func() { close(f.abandoned) }) }
+
+// isAbandoned reports whether nobody waits for the Spill any more.
+func (f *Frontier) isAbandoned() bool {
+	select {
+	case <-f.abandoned:
+		return true
+	default:
+		return false
+	}
 }
 
 func (f *Frontier) close() error {

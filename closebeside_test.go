@@ -79,6 +79,13 @@ func (s *gatedSpill) enter(call string) error {
 	return err
 }
 
+func (s *gatedSpill) Recover(ctx context.Context, r frontier.Recovery) error {
+	if err := s.enter("Recover"); err != nil {
+		return err
+	}
+	return s.Spill.Recover(ctx, r)
+}
+
 func (s *gatedSpill) Commit(b *frontier.Batch) error {
 	if err := s.enter("Commit"); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (f *Frontier) submitLocked(o *op) error {
 	}
 	f.enqueueLocked(o)
 	f.mu.Unlock()
-	return <-o.done
+	return f.awaitOp(o)
 }
 
 // submitAsyncLocked commits an op without waiting; o.after is told the result.

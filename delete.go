@@ -63,7 +63,7 @@ func (f *Frontier) delete(ctx context.Context, d *deletion) (int64, error) {
 	d.tried = tried
 	o := newOp()
 	defer o.free()
-	o.deletion = d
+	o.deletion, o.ctx = d, ctx
 	if err := f.lockOpen(); err != nil {
 		return 0, err
 	}
@@ -73,6 +73,7 @@ func (f *Frontier) delete(ctx context.Context, d *deletion) (int64, error) {
 	select {
 	case <-tried:
 	case <-ctx.Done():
+	case <-f.abandoned:
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

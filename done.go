@@ -40,11 +40,27 @@ type plan struct {
 // that keeps its former priority. ErrNotLeased means that the lease ended
 // before; the host's clock may still be moved later. After any other error
 // nothing but the host's clock has changed, to a later time: the URL waits again.
+//
+// Done waits for the disk for as long as that takes, or until the context of
+// CloseContext ends: it must work while everything else is being ended. DoneContext
+// has a context of its own.
 func (f *Frontier) Done(l Lease, o Outcome) error {
+	return f.DoneContext(context.Background(), l, o)
+}
+
+// DoneContext is Done, but waits no longer than ctx lasts. If that ends before the
+// completion is handed over, the error is ctx's, and the lease is out as before.
+// Otherwise it wraps ErrUnsettled as well: the lease has ended, and its URL is finished
+// or comes again, once the disk answers or when the store is opened next.
+func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := checkOutcome(&o); err != nil {
 		return err
 	}
 	job := newOp()
+	job.ctx = ctx
 	defer job.free()
 	var bad error
 	if len(o.Add) > 0 {
@@ -52,12 +68,17 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 	}
 	p := plan{outcome: o}
 	bad = errors.Join(bad, f.plan(&p, &l, f.wall(f.moment())))
-	f.awaitRoom(job)
-	bad = errors.Join(bad, f.lockKnowing(job))
-	_, err := f.heldLocked(&l)
+	if err := f.awaitRoom(job); err != nil {
+		return err
+	}
+	unknown, err := f.lockKnowing(job)
 	if err != nil {
+		return err
+	}
+	bad = errors.Join(bad, unknown)
+	if _, err := f.heldLocked(&l); err != nil {
 		f.mu.Unlock()
-		return errors.Join(err, f.late(l, p))
+		return errors.Join(err, f.late(ctx, l, p))
 	}
 	f.spareLocked(l.record, &p)
 	bad = errors.Join(bad, f.finishLocked(job, l.record, &p))
@@ -75,15 +96,23 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 			f.mu.Unlock()
 		}()
 	}
+	rest := func(err error) error {
+		if err == nil {
+			_, refused := f.forceAll(ctx, job.forced)
+			bad = errors.Join(bad, refused)
+		}
+		if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
+			f.opts.OnGiveUp(l.Entry, p.outcome)
+		}
+		return errors.Join(err, bad)
+	}
 	err = f.submitLocked(job) // unlocks
-	if err == nil {
-		_, refused := f.forceAll(context.Background(), job.forced)
-		bad = errors.Join(bad, refused)
+	if job.left {
+		ctx = context.Background()
+		go func() { _ = rest(<-job.done) }() // what belongs to the completion happens with it
+		return errors.Join(err, bad)
 	}
-	if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
-		f.opts.OnGiveUp(l.Entry, p.outcome)
-	}
-	return errors.Join(err, bad)
+	return rest(err)
 }
 
 func checkOutcome(o *Outcome) error {
@@ -216,11 +245,11 @@ func (f *Frontier) heldLocked(l *Lease) (*leaseRecord, error) {
 }
 
 // late lets a Done that came too late move its host's clock later.
-func (f *Frontier) late(l Lease, p plan) error {
+func (f *Frontier) late(ctx context.Context, l Lease, p plan) error {
 	if p.hostHold < 0 || l.token == 0 || checkHost(l.Host) != nil {
 		return nil
 	}
-	switch err := f.lockWithHost(l.Host); {
+	switch err := f.lockWithHost(ctx, l.Host); {
 	case errors.Is(err, ErrClosed):
 		return nil
 	case err != nil:

@@ -12,6 +12,7 @@
 package frontier
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -233,10 +234,17 @@ func (f *Frontier) heldUntil(gap int64) int64 {
 }
 
 // read asks the Spill for a's row.
-func (f *Frontier) readRow(a *absentee) error {
-	value, found, err := f.opts.Spill.Row(rowHost + a.host)
-	if err == nil && found {
-		a.state, err = decodeHost(a.host, value)
+func (f *Frontier) readRow(ctx context.Context, a *absentee) error {
+	key, found := rowHost+a.host, false
+	value, err := ask(ctx, f, func() (*[]byte, error) {
+		v, found, err := f.opts.Spill.Row(key)
+		if !found {
+			return nil, err
+		}
+		return &v, err
+	})
+	if found = value != nil; err == nil && found {
+		a.state, err = decodeHost(a.host, *value)
 	}
 	if err != nil {
 		if f.isClosed() {
@@ -249,8 +257,8 @@ func (f *Frontier) readRow(a *absentee) error {
 }
 
 // lockWithHost takes the lock with the host in memory if anything was stored of
-// it. After an error, ErrClosed too, the lock is not held.
-func (f *Frontier) lockWithHost(host string) error {
+// it, which ctx ends. After an error, ErrClosed too, the lock is not held.
+func (f *Frontier) lockWithHost(ctx context.Context, host string) error {
 	a := absentee{hash: f.hostHash(host), host: host}
 	for {
 		if err := f.lockOpen(); err != nil {
@@ -261,7 +269,7 @@ func (f *Frontier) lockWithHost(host string) error {
 			return nil
 		}
 		f.mu.Unlock()
-		if err := f.readRow(&a); err != nil {
+		if err := f.readRow(ctx, &a); err != nil {
 			return err
 		}
 	}
@@ -311,7 +319,7 @@ func (f *Frontier) hostsAbsentLocked(o *op) bool {
 func (f *Frontier) readHosts(o *op) error {
 	for i := range o.absent {
 		if a := &o.absent[i]; !a.known {
-			if err := f.readRow(a); err != nil {
+			if err := f.readRow(o.context(), a); err != nil {
 				return err
 			}
 		}
@@ -346,7 +354,7 @@ func (f *Frontier) absenteesLocked(hosts []absentee) (wanted []*absentee) {
 // readRows reads the rows of hosts.
 func (f *Frontier) readRows(hosts []*absentee) error {
 	for _, a := range hosts {
-		if err := f.readRow(a); err != nil {
+		if err := f.readRow(nil, a); err != nil {
 			return err
 		}
 	}

@@ -50,6 +50,12 @@ var ErrFull = errors.New("frontier: memory budget used up")
 // Done. The URL stays as it is; the hint may be given again in a while.
 var ErrHints = errors.New("frontier: too many hints wait")
 
+// ErrUnsettled is wrapped by the error of a call whose context ended, or that of
+// CloseContext, before the Spill had answered: what it asked for is committed, or will
+// be, or never. The lease of such a Done has ended: its URL is finished, or comes
+// again.
+var ErrUnsettled = errors.New("frontier: not known whether it is committed")
+
 // ErrNotLeased is returned by Done, Extend, Join and HandBack for a lease that
 // ended: by an earlier Done, by its deadline, or by a restart.
 var ErrNotLeased = errors.New("frontier: not leased")

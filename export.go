@@ -47,7 +47,14 @@ const minExportMemory = 64 << 10
 // Export returns ctx's error, ErrClosed if the frontier is closed meanwhile, w's
 // error, or the Spill's. Then what was written has no last line {"end":...}, and
 // Import refuses it. Calls may run side by side.
-func (f *Frontier) Export(ctx context.Context, w io.Writer, o ExportOptions) (err error) {
+func (f *Frontier) Export(ctx context.Context, w io.Writer, o ExportOptions) error {
+	out := &lent{w: w}
+	defer out.end()
+	_, err := inTime(ctx, f, func() (none struct{}, err error) { return none, f.export(ctx, out, o) })
+	return err
+}
+
+func (f *Frontier) export(ctx context.Context, w io.Writer, o ExportOptions) (err error) {
 	if o.Memory == 0 {
 		o.Memory = 64 << 20
 	}

@@ -82,7 +82,7 @@ func (f *Frontier) CommitNow() error {
 
 // DueOf returns when a host may be contacted as far as its own clock is concerned.
 func (f *Frontier) DueOf(host string) (due time.Time) {
-	if f.lockWithHost(host) != nil {
+	if f.lockWithHost(context.Background(), host) != nil {
 		return due
 	}
 	defer f.mu.Unlock()

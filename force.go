@@ -42,10 +42,12 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 	if err != nil {
 		return err
 	}
-	f.beginForce(e.mark)
+	if err := f.beginForce(ctx, e.mark); err != nil {
+		return err
+	}
 	defer f.endForce(e.mark)
 	for {
-		if err := f.lockWithHost(e.host); err != nil {
+		if err := f.lockWithHost(ctx, e.host); err != nil {
 			return err
 		}
 		id := f.core.lookup(e.hash, e.host)
@@ -54,6 +56,7 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 			return nil
 		}
 		o := newOp()
+		o.ctx = ctx
 		if id != 0 && f.core.hosts.at(id).pins > 0 { // perhaps this URL is on its way to disk
 			err := f.submitLocked(o) // unlocks; returns when what is on its way has arrived
 			o.free()
@@ -66,7 +69,7 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 		if id != 0 && !f.takeOutLocked(o, id, e.crawl, b.url) {
 			if jobs := f.unreadLocked(id, e.crawl); len(jobs) > 0 {
 				f.mu.Unlock()
-				again, err := f.takeFromDisk(o, jobs, b.url)
+				again, err := f.takeFromDisk(ctx, o, jobs, b.url)
 				if again || err != nil {
 					o.free()
 					if err == nil {
@@ -226,9 +229,9 @@ func (f *Frontier) unreadLocked(id uint32, crawl uint32) []loadJob {
 // takeFromDisk looks for the URL in parts on disk. If it finds it, o becomes the
 // end of its record, unless it was taken meanwhile: then all must be looked at
 // again.
-func (f *Frontier) takeFromDisk(o *op, jobs []loadJob, url []byte) (again bool, err error) {
+func (f *Frontier) takeFromDisk(ctx context.Context, o *op, jobs []loadJob, url []byte) (again bool, err error) {
 	for _, job := range jobs {
-		records, err := f.read(job.part, job.want)
+		records, err := f.readFor(ctx, job.part, job.want)
 		if err != nil {
 			return false, err
 		}
@@ -254,16 +257,20 @@ func (f *Frontier) takeFromDisk(o *op, jobs []loadJob, url []byte) (again bool, 
 
 // beginForce waits until no other call forces the URL: neither would see the
 // other's record, which is on its way to disk.
-func (f *Frontier) beginForce(m Mark) {
+func (f *Frontier) beginForce(ctx context.Context, m Mark) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for f.forcing[m] != nil {
 		other := f.forcing[m]
 		f.mu.Unlock()
-		<-other
+		_, err := ask(ctx, f, func() (struct{}, error) { return <-other, nil })
 		f.mu.Lock()
+		if err != nil {
+			return err
+		}
 	}
 	f.forcing[m] = make(chan struct{})
+	return nil
 }
 
 func (f *Frontier) endForce(m Mark) {

@@ -3,7 +3,10 @@
 
 package frontier
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Forget makes the frontier forget what was learned of a host: its Crawl-delay, its
 // back-off or quarantine with the failures behind it, and the group that it is a
@@ -19,7 +22,7 @@ func (f *Frontier) Forget(host string) error {
 	if err := f.checkKey(host); err != nil {
 		return fmt.Errorf("frontier: forget: %w", err)
 	}
-	if err := f.lockWithHost(host); err != nil {
+	if err := f.lockWithHost(context.Background(), host); err != nil {
 		return err
 	}
 	c := f.core

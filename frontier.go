@@ -79,6 +79,9 @@ type Frontier struct {
 	givingStep chan struct{} // closed when those being given up are; nil if none are
 	closeOnce  sync.Once
 	closeErr   error
+	isEnded    chan struct{} // closed when Close has done its work
+	leaveOnce  sync.Once
+	abandoned  chan struct{} // closed when nobody waits for the Spill any more
 	background sync.WaitGroup
 	sweepers   sync.WaitGroup
 	sweeping   int // sweepers; guarded by mu
@@ -98,6 +101,8 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	}
 	f := &Frontier{
 		reader:       make(chan struct{}, 1),
+		isEnded:      make(chan struct{}),
+		abandoned:    make(chan struct{}),
 		opts:         o,
 		ownKeys:      ownKeys,
 		start:        o.Clock.Now(),
@@ -134,11 +139,8 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	}
 	f.footprint = o.Spill.Footprint()
 	f.core.cfg.evictOver = f.residentLimitLocked() / 4
-	switch err := f.recover(ctx); {
-	case errors.Is(err, ErrInUse):
-		return nil, err // the use is not ours to end
-	case err != nil:
-		return nil, errors.Join(err, o.Spill.Release())
+	if err := f.recoverFor(ctx); err != nil {
+		return nil, err
 	}
 	f.sharePopularLocked() // nobody else has f
 	f.startCommitter()
@@ -150,6 +152,33 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		go func() { defer f.background.Done(); f.recall() }()
 	}
 	return f, nil
+}
+
+// recoverFor takes the store into use, unless ctx ends before. Then its use ends when
+// the store has answered.
+func (f *Frontier) recoverFor(ctx context.Context) error {
+	c, left := make(chan error), make(chan struct{})
+	go func() {
+		err := f.recover(ctx)
+		inUse := errors.Is(err, ErrInUse) // the use is not ours to end
+		if err != nil && !inUse {
+			err = errors.Join(err, f.opts.Spill.Release())
+		}
+		select {
+		case c <- err:
+		case <-left:
+			if err == nil {
+				_ = f.opts.Spill.Release()
+			}
+		}
+	}()
+	select {
+	case err := <-c:
+		return err
+	case <-ctx.Done():
+		close(left)
+		return ctx.Err()
+	}
 }
 
 // Next returns the lease of the next URL that may be fetched, and waits for one
@@ -208,7 +237,7 @@ func (f *Frontier) await(ctx context.Context, g *grant) (again bool) {
 	f.mu.Unlock() // a grant is on its way: take it, and give it back
 	*g = <-w.grant
 	if g.load != nil {
-		*g = f.load(g.load)
+		*g = f.loadFor(ctx, g.load)
 	}
 	f.giveBack(g, ctx.Err())
 	return false
@@ -265,7 +294,7 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 		ok := f.nextLocked(&g, f.last)
 		if ok && g.load != nil {
 			f.mu.Unlock()
-			g = f.load(g.load)
+			g = f.loadFor(context.Background(), g.load)
 			f.mu.Lock()
 		}
 		if ok {
@@ -276,15 +305,15 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 		}
 		if f.readDueLocked(f.last) {
 			f.mu.Unlock()
-			f.readTimed(true)
+			_, err := ask(context.Background(), f, func() (bool, error) { return f.readTimed(true), nil })
 			f.mu.Lock()
-			return l, at, true, nil
+			return l, at, err == nil, err
 		}
 		if len(f.core.lost) > 0 || f.givingStep != nil {
 			f.mu.Unlock()
-			f.giveUpSome(false)
+			_, err := ask(context.Background(), f, func() (bool, error) { return f.giveUpSome(false), nil })
 			f.mu.Lock()
-			return l, at, true, nil
+			return l, at, err == nil, err
 		}
 		if f.overLocked() {
 			return l, at, false, f.exhaustedLocked()

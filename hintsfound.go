@@ -4,6 +4,7 @@
 package frontier
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -221,12 +222,14 @@ func (f *Frontier) forcedApart(found []hinted, replace func(o *op) error) {
 	for i := range found {
 		f.answer(&found[i], now)
 	}
-	var held []Mark
+	held := make([]Mark, 0, len(found))
 	for i := range found {
-		if m := found[i].mark; !slices.Contains(held, m) {
-			f.beginForce(m)
-			held = append(held, m)
-		}
+		held = append(held, found[i].mark)
+	}
+	slices.SortFunc(held, func(a, b Mark) int { return bytes.Compare(a[:], b[:]) }) // as everybody who takes several
+	held = slices.Compact(held)
+	for _, m := range held {
+		_ = f.beginForce(nil, m) // waits
 	}
 	_ = replace(o)
 	for _, m := range held {

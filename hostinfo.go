@@ -113,7 +113,7 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 		}
 		if f.absentLocked(&a) {
 			f.mu.Unlock()
-			if err := f.readRow(&a); err != nil {
+			if err := f.readRow(ctx, &a); err != nil {
 				return none, err
 			}
 			continue

@@ -88,6 +88,16 @@ func (f *Frontier) Import(ctx context.Context, r io.Reader, o ImportOptions) (Im
 	if err := ctx.Err(); err != nil {
 		return Imported{}, err
 	}
+	in := &lent{r: r}
+	defer in.end()
+	r = in
+	if s, ok := in.r.(io.Seeker); ok {
+		r = lentSeeker{in, s}
+	}
+	return inTime(ctx, f, func() (Imported, error) { return f.importFrom(ctx, r, o) })
+}
+
+func (f *Frontier) importFrom(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
 	f.adding.Add(1)
 	defer func() {
 		f.lock()

@@ -270,7 +270,7 @@ func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
 // importHost gives a host what is told of it, unless it knows better.
 func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	after := p.begin()
-	if err := f.lockWithHost(name); err != nil {
+	if err := f.lockWithHost(context.Background(), name); err != nil {
 		after(nil)
 		return err
 	}

@@ -123,7 +123,9 @@ func (f *Frontier) lookUp(o *op) error {
 	}
 	l.known = l.known[:len(l.marks)]
 	clear(l.known)
-	if err := f.opts.Spill.Known(l.marks, l.known); err != nil {
+	marks, known := l.marks, l.known
+	if _, err := ask(o.context(), f, func() (none struct{}, err error) { return none, f.opts.Spill.Known(marks, known) }); err != nil {
+		o.left = o.context().Err() != nil || f.isAbandoned() // the Spill may write to known still
 		if f.isClosed() {
 			return ErrClosed
 		}

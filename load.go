@@ -4,6 +4,7 @@
 package frontier
 
 import (
+	"context"
 	"errors"
 	"math/bits"
 	"strings"
@@ -98,6 +99,11 @@ func (f *Frontier) load(job *loadJob) grant {
 	f.leaseLocked(&g.lease, job.queue)
 	f.dispatchLocked() // others may wait for its deadline, or have another lane of the host
 	return g
+}
+
+// readFor is read for a caller that waits until ctx ends.
+func (f *Frontier) readFor(ctx context.Context, p Part, want uint32) ([]loaded, error) {
+	return ask(ctx, f, func() ([]loaded, error) { return f.read(p, want) })
 }
 
 // read copies the wanted records of a part out of the Spill.

@@ -3,6 +3,7 @@
 package frontier
 
 import (
+	"context"
 	"sync"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -20,6 +21,9 @@ const (
 
 // op is what one call wants committed.
 type op struct {
+	ctx  context.Context // ends the waiting for it; nil: nothing but CloseContext does
+	left bool            // nobody waits any more: it is the committer's for good
+
 	entries []newEntry
 	buf     []byte // bodies of entries
 	rows    []Row
@@ -66,6 +70,9 @@ func newOp() *op { return ops.Get().(*op) }
 
 // free gives the op back. Nobody may be going to send on done.
 func (o *op) free() {
+	if o.left {
+		return
+	}
 	clear(o.entries)
 	clear(o.absent)
 	*o = op{

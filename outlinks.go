@@ -10,43 +10,68 @@ import (
 )
 
 // awaitRoom waits while the disk is behind and outlinks would fill the memory, but
-// not during shutdown.
-func (f *Frontier) awaitRoom(o *op) {
+// not during shutdown. Its error is why nobody waits any more.
+func (f *Frontier) awaitRoom(o *op) error {
 	for len(o.entries) > 0 && f.opts.Spill != nil {
 		f.mu.Lock()
 		wait, err := f.roomLocked(o)
 		stop := f.draining || err != nil
 		f.mu.Unlock()
 		if wait == nil || stop {
-			return
+			return nil
 		}
-		<-wait
+		select {
+		case <-wait:
+		case <-o.context().Done():
+			return o.context().Err()
+		case <-f.abandoned:
+			return ErrClosed
+		}
 	}
+	return nil
 }
 
 // lockKnowing takes the lock when the Spill has told which of the outlinks in o it
 // knows, with the hosts of the others in memory if anything was stored of them. If
-// it cannot tell they are refused.
-func (f *Frontier) lockKnowing(o *op) (err error) {
+// it cannot tell they are refused. After err, which is why nobody waits any more, the
+// lock is not held.
+func (f *Frontier) lockKnowing(o *op) (refused, err error) {
 	for {
 		if lerr := f.lookUp(o); lerr != nil {
+			if err := f.waitedEnough(o); err != nil {
+				return nil, err
+			}
 			o.entries = o.entries[:0]
-			err = fmt.Errorf("outlinks: %w", lerr)
+			refused = fmt.Errorf("outlinks: %w", lerr)
 		}
 		f.lock()
 		stale := f.staleLocked(o)
 		if !stale && !f.hostsAbsentLocked(o) {
-			return err
+			return refused, nil
 		}
 		f.mu.Unlock()
 		if stale {
 			continue
 		}
 		if rerr := f.readHosts(o); rerr != nil {
+			if err := f.waitedEnough(o); err != nil {
+				return nil, err
+			}
 			o.entries = o.entries[:0]
-			err = fmt.Errorf("outlinks: %w", rerr)
+			refused = fmt.Errorf("outlinks: %w", rerr)
 		}
 	}
+}
+
+// waitedEnough is why nobody waits for o any more.
+func (f *Frontier) waitedEnough(o *op) error {
+	if err := o.context().Err(); err != nil {
+		return err
+	}
+	if f.isAbandoned() {
+		return ErrClosed
+	}
+	return nil
 }
 
 // outlinksLocked removes known URLs from o, and all outlinks if there is no room.

@@ -103,6 +103,7 @@ type urlSearch struct {
 func (s *urlSearch) known() (bool, error) {
 	f := s.f
 	o := newOp()
+	o.ctx = s.ctx
 	defer o.free()
 	o.entries = append(o.entries, newEntry{mark: f.markOf(s.crawl, string(s.url))})
 	for {
@@ -170,6 +171,7 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 		return false, !moving, nil
 	}
 	o := newOp()
+	o.ctx = s.ctx
 	defer o.free()
 	return false, false, f.submitLocked(o) // unlocks; returns when what is on its way has arrived
 }
@@ -292,13 +294,20 @@ func (s *urlSearch) onDisk() (bool, error) {
 		if err := s.ctx.Err(); err != nil {
 			return false, err
 		}
-		var body []byte
-		pos, seq := 0, uint64(0)
-		err := f.opts.Spill.Load(p.Part, p.want, func(i int, r Record) {
-			if b, err := decodeBody(r.Body); err == nil && bytes.Equal(b.url, s.url) {
-				body, pos, seq = append([]byte(nil), r.Body...), int(p.First)+i, r.Seq
-			}
+		type foundRecord struct {
+			body []byte
+			pos  int
+			seq  uint64
+		}
+		r, err := ask(s.ctx, f, func() (r foundRecord, err error) {
+			err = f.opts.Spill.Load(p.Part, p.want, func(i int, x Record) {
+				if b, err := decodeBody(x.Body); err == nil && bytes.Equal(b.url, s.url) {
+					r = foundRecord{append([]byte(nil), x.Body...), int(p.First) + i, x.Seq}
+				}
+			})
+			return r, err
 		})
+		body, pos, seq := r.body, r.pos, r.seq
 		if err == nil && body == nil {
 			continue
 		}

@@ -15,18 +15,19 @@ import (
 // are damaged are left out: their reader reports them. moved tells that others were
 // left out because what they had has come into memory, or is finished.
 func (f *Frontier) eachTimed(ctx context.Context, blocks []timeItem, wanted func(*TimedRecord) bool, fn func(*timedLoaded) bool) (moved bool, err error) {
-	var found []timedLoaded
 	for _, it := range blocks {
 		if err := ctx.Err(); err != nil {
 			return moved, err
 		}
-		found = found[:0]
-		err := f.opts.Spill.LoadTimed(it.id, timedFirst(it), func(pos int, r TimedRecord) bool {
-			if wanted(&r) {
-				r.Body = append([]byte(nil), r.Body...)
-				found = append(found, timedLoaded{TimedRecord: r, pos: pos, at: f.since(millisTime(r.Due))})
-			}
-			return true
+		found, err := ask(ctx, f, func() (found []timedLoaded, err error) {
+			err = f.opts.Spill.LoadTimed(it.id, timedFirst(it), func(pos int, r TimedRecord) bool {
+				if wanted(&r) {
+					r.Body = append([]byte(nil), r.Body...)
+					found = append(found, timedLoaded{TimedRecord: r, pos: pos, at: f.since(millisTime(r.Due))})
+				}
+				return true
+			})
+			return found, err
 		})
 		if err == nil && len(found) == 0 {
 			continue

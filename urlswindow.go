@@ -151,7 +151,7 @@ func (w *urlWindow) readPart(p *listedPart, learn bool) error {
 	if learn {
 		read = uint32(uint64(1)<<p.Count - 1)
 	}
-	records, err := f.read(p.Part, read)
+	records, err := f.readFor(w.listing.ctx, p.Part, read)
 	if err != nil {
 		return w.unreadable(p, err)
 	}

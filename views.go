@@ -309,7 +309,7 @@ func (f *Frontier) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 		if job == nil {
 			return u.Entry.URL != "", nil
 		}
-		records, err := f.read(job.part, job.want)
+		records, err := f.readFor(ctx, job.part, job.want)
 		var corrupt *CorruptError
 		switch {
 		case errors.As(err, &corrupt):

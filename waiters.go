@@ -204,7 +204,7 @@ func (f *Frontier) tick() {
 // must ask again.
 func (f *Frontier) accept(ctx context.Context, g *grant) (again bool) {
 	if g.load != nil {
-		*g = f.load(g.load)
+		*g = f.loadFor(ctx, g.load)
 	}
 	if err := ctx.Err(); err != nil && g.err == nil {
 		f.giveBack(g, err)
