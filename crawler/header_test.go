@@ -20,12 +20,12 @@ func TestLinksOfHeadersAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()
 		w.always(seed, answer{status: 200, body: `<a href=/body>x</a>`, header: http.Header{
-			"Link": {`</canonical>; rel=canonical, </next>; rel=next`, `</style>; rel=stylesheet`}, "Content-Location": {"/location"}}})
+			"Link": {`</canonical>; rel=canonical, </next>; rel=next`, `</style>; rel=stylesheet, </icon>; rel=icon`}, "Content-Location": {"/location"}}})
 		w.always("http://a.example/body", answer{status: 200, kind: "application/pdf", body: "%PDF", header: http.Header{"Link": {`</html>; rel="canonical"`}, "Refresh": {"0; url=/refresh"}}})
 		w.always("http://a.example/html", answer{status: 200, header: http.Header{"Link": {`</never>; rel=canonical`}, "X-Robots-Tag": {"nofollow"}}})
 		w.always("http://a.example/refresh", answer{status: 200, kind: "image/png", header: http.Header{"Link": {`</never>; rel=canonical`}, "X-Robots-Tag": {"testbot: none"}}})
 		crawl(t, w, frontier.Options{}, Options{}, seed)
-		assert.Equal(t, []string{"http://a.example/", "http://a.example/body", "http://a.example/canonical", "http://a.example/html", "http://a.example/refresh"}, w.urls())
+		assert.Equal(t, []string{"http://a.example/", "http://a.example/body", "http://a.example/canonical", "http://a.example/html", "http://a.example/next", "http://a.example/refresh"}, w.urls())
 		w.checkPolite(t, fixedOwed)
 	})
 }

@@ -37,6 +37,17 @@ func TestRedirectsAreFollowedThroughTheFrontier(t *testing.T) {
 	})
 }
 
+// Bytes of Location that are no UTF-8 are asked for as they came.
+func TestRedirectInLatin1(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always("http://a.example/", answer{status: 301, location: "/caf\xe9"})
+		w.always("http://a.example/caf%E9", page())
+		p := crawl(t, w, frontier.Options{}, Options{}, "http://a.example/")
+		assert.EqualValues(t, 1, p.Pages)
+	})
+}
+
 func TestRedirectsThatLeadNowhereAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/crawler/robots"
 )
 
@@ -301,7 +302,7 @@ func (c *Crawler) redirect(res *fetch.Result) (target string, ok bool) {
 	default:
 		return "", false
 	}
-	loc := res.Header.Get("Location")
+	loc := link.HeaderURL(res.Header.Get("Location"))
 	if loc == "" {
 		return "", false
 	}

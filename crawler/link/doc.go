@@ -17,6 +17,10 @@
 // runs no scripts. Scripts are not searched. [ExtractCSS] reads style sheets, and
 // [ExtractHeader] what an answer's header says: Link (RFC 8288), Refresh, X-Robots-Tag.
 //
+// Of link elements and Link fields those that a reader would follow are [Relative], and
+// among [Pages]: next, prev, alternate, up and the like, unless their type says that they
+// are no page. wget -r follows these, too; it also fetches style sheets and icons.
+//
 // # How links are read
 //
 // Text is decoded first (see [Charset]), since the bytes of an href mean nothing

@@ -203,7 +203,7 @@ func (x *extractor) addSrcset(val []byte) {
 func (x *extractor) linkElement() {
 	a := &x.attrs
 	rel := lower(a.rel)
-	kind := relKind(rel)
+	kind := relKind(rel, lower(a.typ))
 	if kind == Related && isFeed(rel, lower(a.typ)) {
 		kind = Feed
 	}
@@ -222,20 +222,39 @@ func isFeed(rel, contentType string) bool {
 	return false
 }
 
+// relatives are the relations that lead to a page of its own, as a reader would follow
+// it (HTML Standard, "Link types", those that make a hyperlink, and those of older
+// versions). shortlink is none of them: it names the page itself.
+var relatives = setOf("alternate", "amphtml", "appendix", "archives", "author", "chapter", "contents", "copyright", "first", "glossary", "help",
+	"index", "last", "license", "next", "prev", "previous", "privacy-policy", "section", "start", "subsection", "terms-of-service", "toc", "up")
+
 // relKind is the kind of a link with these relations, in an element or a header.
-func relKind(rel string) Kind {
+func relKind(rel, contentType string) Kind {
 	kind := Related
 	for token := range strings.FieldsSeq(rel) {
+		if kind == Related && relatives[token] && maybePage(contentType) {
+			kind = Relative
+		}
 		switch token {
 		case "canonical":
 			kind = Canonical
 		case "stylesheet":
-			if kind == Related {
+			if kind == Related || kind == Relative {
 				kind = Stylesheet
 			}
 		}
 	}
 	return kind
+}
+
+// maybePage reports whether what a link says of its target's type allows a page.
+func maybePage(contentType string) bool {
+	t, _, _ := strings.Cut(contentType, ";")
+	switch strings.TrimSpace(t) {
+	case "", "text/html", "application/xhtml+xml":
+		return true
+	}
+	return false
 }
 
 func (x *extractor) meta() {

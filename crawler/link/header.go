@@ -4,8 +4,10 @@
 package link
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 )
 
 // ExtractHeader returns the links of an answer's header: those of Link fields, with
@@ -22,13 +24,13 @@ func ExtractHeader(h http.Header, pageURL string, opts Options) *Page {
 		for len(field) > 0 {
 			var l headerLink
 			if l, field = readLink(field); l.isOf(pageURL, &x.opts) {
-				x.add(relKind(l.rel), []byte(l.target), l.rel, "")
+				x.add(relKind(l.rel, l.typ), []byte(HeaderURL(l.target)), l.rel, "")
 			}
 		}
 	}
 	for _, field := range h.Values("Refresh") {
 		if target, ok := refreshTarget([]byte(field)); ok {
-			x.add(Refresh, target, "", "")
+			x.add(Refresh, []byte(HeaderURL(string(target))), "", "")
 		}
 	}
 	x.resolve(pageURL, textEncoding{name: "utf-8"})
@@ -36,10 +38,27 @@ func ExtractHeader(h http.Header, pageURL string, opts Options) *Page {
 	return &x.page
 }
 
+// HeaderURL is a URL in a header's field, as Location: bytes that are not UTF-8 are
+// percent-encoded as they are, as browsers do, not replaced.
+func HeaderURL(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c < utf8.RuneSelf {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
 // headerLink is one link of a Link field.
 type headerLink struct {
-	target, rel, anchor string
-	hasRel, hasAnchor   bool
+	target, rel, anchor, typ string
+	hasRel, hasAnchor        bool
 }
 
 // isOf reports whether l is a link of a page, rather than of another resource.
@@ -95,6 +114,8 @@ func (l *headerLink) readParam(s string) (rest string) {
 	switch {
 	case name == "rel" && !l.hasRel:
 		l.hasRel, l.rel = true, lower([]byte(value))
+	case name == "type":
+		l.typ = lower([]byte(value))
 	case name == "anchor" && !l.hasAnchor:
 		l.hasAnchor, l.anchor = true, strings.TrimSpace(value)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -45,7 +46,7 @@ func TestElements(t *testing.T) {
 		{"frames", `<frameset><frame src=f1><noframes><a href=f2></noframes></frameset><iframe src=f3><a href=no></iframe>`,
 			[]string{"frame /dir/f1", "anchor /dir/f2", "iframe /dir/f3"}},
 		{"link", `<link rel="Canonical" href=c><link rel="alternate stylesheet" href=s><link rel=next href=n><link rel=icon href="">`,
-			[]string{"canonical /dir/c", "stylesheet /dir/s", "related /dir/n"}},
+			[]string{"canonical /dir/c", "stylesheet /dir/s", "relative /dir/n"}},
 		{"images", `<img src=i srcset="j 1x, k 2x"><input type=IMAGE src=l><input src=no><picture><source src=no srcset=m></picture>`,
 			[]string{"image /dir/i", "image /dir/j", "image /dir/k", "image /dir/l", "image /dir/m"}},
 		{"script", `<script src=s></script><script>document.write('<a href="no">')</script>`, []string{"script /dir/s"}},
@@ -346,7 +347,7 @@ func TestALongBaseDoesNotMultiplyMemory(t *testing.T) {
 func TestFeeds(t *testing.T) {
 	page := `<link rel="ALTERNATE nofeed" type=" Application/RSS+xml; charset=x" href=/rss><link rel=alternate type=application/atom+xml href=/atom>` +
 		`<link rel=alternate type=text/html href=/de><link rel=alternate hreflang=fr href=/fr><link rel=stylesheet type=application/rss+xml href=/css>`
-	for kinds, want := range map[Kind][]string{Feed: {"http://a.example/rss", "http://a.example/atom"}, Related: {"http://a.example/de", "http://a.example/fr"}, Pages: nil} {
+	for kinds, want := range map[Kind][]string{Feed: {"http://a.example/rss", "http://a.example/atom"}, Relative: {"http://a.example/de", "http://a.example/fr"}, Related: nil} {
 		doc, err := Extract(strings.NewReader(page), "text/html", "http://a.example/", Options{Kinds: kinds})
 		require.NoError(t, err)
 		var got []string
@@ -356,4 +357,36 @@ func TestFeeds(t *testing.T) {
 		}
 		assert.Equal(t, want, got, kinds.String())
 	}
+}
+
+// What a reader would follow is a page; what a browser loads by itself, or another form
+// of this page, is none.
+func TestRelativesArePages(t *testing.T) {
+	for rel, want := range map[string]Kind{
+		"next": Relative, "PREV": Relative, "alternate": Relative, "up first": Relative, "help noopener": Relative, "amphtml": Relative, "license": Relative,
+		"icon": Related, "preload": Related, "dns-prefetch": Related, "manifest": Related, "search": Related, "pingback": Related, "shortlink": Related, "": Related,
+		"alternate stylesheet": Stylesheet, "stylesheet alternate": Stylesheet, "next canonical": Canonical,
+	} {
+		doc, err := Extract(strings.NewReader(`<link rel="`+rel+`" href=/x>`), "text/html", "http://a.example/", Options{})
+		require.NoError(t, err)
+		require.Len(t, doc.Links, 1)
+		assert.Equal(t, want, doc.Links[0].Kind, rel)
+	}
+	for kind, want := range map[string]Kind{"text/html": Relative, "Application/XHTML+xml;charset=x": Relative, "application/json": Related, "application/pdf": Related} {
+		doc, err := Extract(strings.NewReader(`<link rel=alternate type="`+kind+`" href=/x>`), "text/html", "http://a.example/", Options{})
+		require.NoError(t, err)
+		assert.Equal(t, want, doc.Links[0].Kind, kind)
+		head := ExtractHeader(http.Header{"Link": {`</x>; rel=alternate; type="` + kind + `"`}}, "http://a.example/", Options{})
+		assert.Equal(t, want, head.Links[0].Kind, kind)
+	}
+}
+
+// Bytes of a header that are no UTF-8 are sent back as they came.
+func TestHeaderURL(t *testing.T) {
+	for in, want := range map[string]string{"/caf\xe9?\xff": "/caf%E9?%FF", "/caf\u00e9": "/caf\u00e9", "/x%20y": "/x%20y", "": ""} {
+		assert.Equal(t, want, HeaderURL(in))
+	}
+	head := ExtractHeader(http.Header{"Link": {"</caf\xe9>; rel=next"}, "Refresh": {"0; url=/na\xefve"}}, "http://a.example/", Options{})
+	assert.Equal(t, "http://a.example/caf%E9", head.Links[0].URL)
+	assert.Equal(t, "http://a.example/na%EFve", head.Links[1].URL)
 }

@@ -55,7 +55,7 @@ const (
 	Refresh                     // meta http-equiv=refresh, Refresh header
 	Form                        // form with method GET
 	Canonical                   // link rel=canonical, as an element or a header
-	Related                     // link with another rel: see Link.Rel for which
+	Related                     // link with another rel, as icon or preload: see Link.Rel for which
 	Stylesheet                  // link rel=stylesheet, @import
 	Image                       // img, input type=image, picture, video poster, SVG image
 	Script                      // script
@@ -63,15 +63,16 @@ const (
 	Embed                       // embed, object
 	Style                       // url() in style elements, style attributes and style sheets: images and fonts
 	Feed                        // link rel=alternate with the type of RSS or Atom
+	Relative                    // link rel=next, prev, alternate and the like, to a page
 
 	// Pages are the kinds that normally lead to a page.
-	Pages = Anchor | Area | Frame | IFrame | Refresh | Canonical
+	Pages = Anchor | Area | Frame | IFrame | Refresh | Canonical | Relative
 	// All are all kinds.
-	All = Feed<<1 - 1
+	All = Relative<<1 - 1
 )
 
 var kindNames = [...]string{
-	"anchor", "area", "frame", "iframe", "refresh", "form", "canonical", "related", "stylesheet", "image", "script", "media", "embed", "style", "feed",
+	"anchor", "area", "frame", "iframe", "refresh", "form", "canonical", "related", "stylesheet", "image", "script", "media", "embed", "style", "feed", "relative",
 }
 
 // String returns the names of the kinds in k, joined by a vertical bar.
