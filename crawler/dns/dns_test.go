@@ -3,6 +3,7 @@
 package dns
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -237,4 +238,22 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The system is not to try a name below its search domains, as in Kubernetes, before it
+// is asked for itself.
+func TestTheSystemIsAskedForRootedNames(t *testing.T) {
+	r, err := New(Options{})
+	require.NoError(t, err)
+	defer r.Close()
+	var asked []string
+	r.system = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		asked = append(asked, host)
+		return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+	}
+	for _, name := range []string{"a.example", "b.a.example.", "wiki"} {
+		_, err := r.Lookup(t.Context(), name)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{"a.example.", "b.a.example.", "wiki"}, asked)
 }

@@ -19,6 +19,7 @@ import (
 type Resolver struct {
 	opts    Options // read-only after New
 	find    func(ctx context.Context, name string) answer
+	system  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	calls   sync.WaitGroup
@@ -63,7 +64,7 @@ func New(o Options) (*Resolver, error) {
 	}
 	r := &Resolver{opts: o, cache: cache{limit: o.MaxNames}, under: map[string]*call{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.find = r.askSystem
+	r.find, r.system = r.askSystem, net.DefaultResolver.LookupNetIP
 	if len(o.Servers) > 0 {
 		s := &servers{opts: &r.opts, count: func() { r.counted.queries.Add(1) }}
 		for _, name := range o.Servers {
@@ -258,6 +259,17 @@ func (r *Resolver) keepLocked(name string, a answer) answer {
 	return a
 }
 
+// Rooted is how a host's name is told to the system's resolver: with a dot at its end if
+// there is one within, so that it is not tried below each of the system's search domains
+// first, as Kubernetes has them (ndots). A name of one label is a machine of the own
+// network, and left as it is.
+func Rooted(name string) string {
+	if !strings.Contains(name, ".") || strings.HasSuffix(name, ".") {
+		return name
+	}
+	return name + "."
+}
+
 // askSystem is find without Servers.
 func (r *Resolver) askSystem(ctx context.Context, name string) answer {
 	r.counted.queries.Add(1)
@@ -265,7 +277,7 @@ func (r *Resolver) askSystem(ctx context.Context, name string) answer {
 	if r.opts.NoIPv6 {
 		network = "ip4"
 	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, network, name)
+	addrs, err := r.system(ctx, network, Rooted(name))
 	if err != nil {
 		return answer{err: asDNSError(name, err), ttl: r.opts.SystemTTL}
 	}

@@ -12,7 +12,8 @@ import (
 
 // Networks say which addresses may be contacted. With the zero value these are the
 // ones of the public internet: not loopback, private and link-local addresses
-// (among them those at which clouds serve metadata), shared address space of
+// (among them those at which clouds serve metadata) and the public ones that clouds serve
+// their machines at, shared address space of
 // carriers, multicast, reserved, documentation and benchmarking networks, nor
 // addresses that stand for another one (IPv4-mapped and -compatible, NAT64, 6to4,
 // Teredo).
@@ -39,7 +40,11 @@ func (e *AddressError) Error() string {
 }
 
 // special are the networks that are not public, after IANA's registries of
-// special-purpose addresses (RFC 6890 and what amended it).
+// special-purpose addresses (RFC 6890 and what amended it), and public addresses at
+// which clouds serve their own machines, as these say:
+//   - Azure: learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+//   - IBM: cloud.ibm.com/docs/vpc, "Service endpoints" (161.26.0.0/16)
+//   - Equinix, before that Packet: metadata.packet.net is 192.80.8.124
 var special = []struct {
 	prefix netip.Prefix
 	kind   string
@@ -48,10 +53,13 @@ var special = []struct {
 	{netip.MustParsePrefix("10.0.0.0/8"), "private"},
 	{netip.MustParsePrefix("100.64.0.0/10"), "shared address space"},
 	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},
+	{netip.MustParsePrefix("161.26.0.0/16"), "a cloud's own"},
+	{netip.MustParsePrefix("168.63.129.16/32"), "a cloud's own"},
 	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},
 	{netip.MustParsePrefix("172.16.0.0/12"), "private"},
 	{netip.MustParsePrefix("192.0.0.0/24"), "protocol assignments"},
 	{netip.MustParsePrefix("192.0.2.0/24"), "documentation"},
+	{netip.MustParsePrefix("192.80.8.124/32"), "a cloud's own"},
 	{netip.MustParsePrefix("192.88.99.0/24"), "6to4 relay"},
 	{netip.MustParsePrefix("192.168.0.0/16"), "private"},
 	{netip.MustParsePrefix("198.18.0.0/15"), "benchmarking"},

@@ -24,6 +24,7 @@ func TestNetworks(t *testing.T) {
 		"169.254.169.254": "link-local", "100.64.0.1": "shared address space", "100.127.255.255": "shared address space",
 		"192.0.0.170": "protocol assignments", "192.0.2.1": "documentation", "198.51.100.7": "documentation", "203.0.113.7": "documentation",
 		"192.88.99.1": "6to4 relay", "198.19.255.255": "benchmarking", "224.0.0.1": "multicast", "239.1.1.1": "multicast",
+		"168.63.129.16": "a cloud's own", "161.26.0.10": "a cloud's own", "192.80.8.124": "a cloud's own", "168.63.129.17": "", "192.80.8.125": "",
 		"240.0.0.1": "reserved", "255.255.255.255": "reserved",
 		"::": "unspecified", "::1": "loopback", "::7f00:1": "IPv4-compatible", "::ffff:127.0.0.1": "loopback",
 		"::ffff:169.254.169.254": "link-local", "::ffff:8.8.8.8": "", "64:ff9b::7f00:1": "NAT64", "64:ff9b::808:808": "NAT64",

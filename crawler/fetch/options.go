@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/seed-7440039f/frontier/crawler/dns"
 )
 
 // DefaultUserAgent is sent by a Fetcher that was given none. A crawl of other
@@ -132,7 +134,7 @@ func (o Options) withDefaults() Options {
 	if o.Dial == nil {
 		if o.Lookup == nil {
 			o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
-				return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+				return net.DefaultResolver.LookupNetIP(ctx, "ip", dns.Rooted(host))
 			}
 		}
 		o.Dial = new(net.Dialer).DialContext
