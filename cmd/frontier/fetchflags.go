@@ -33,10 +33,10 @@ type fetchFlags struct {
 func (w *fetchFlags) define(fs *flag.FlagSet, o *fetch.Options) {
 	fs.StringVar(&w.userAgent, "user-agent", "", "User-Agent `header`; name yourself (default \""+fetch.DefaultUserAgent+"\")")
 	fs.StringVar(&w.contact, "contact", "", "`URL or e-mail` address by which a host's owner reaches you; added to the User-Agent")
-	fs.StringVar(&w.proxy, "proxy", "", "proxy `URL` (http, https, socks5) for all requests")
+	fs.StringVar(&w.proxy, "proxy", "", "proxy `URL` (http, https, socks5) for all requests; HTTP_PROXY and the like mean nothing")
 	fs.Var(&w.resolving, "resolve", "`host=address` to connect to, with or without a port; *.domain and * too; repeatable")
 	fs.DurationVar(&o.Timeout, "timeout", time.Minute, "time limit of a fetch")
-	fs.Var(w.maxBody.set(10<<20), "max-body", "`bytes` of a page that are read; k, M, G may follow")
+	fs.Var(w.maxBody.set(10<<20), "max-body", "`bytes` of a page that are read; k, M, G may follow. Of films, disk images and the like that say to be longer nothing is read, unless for -warc")
 	fs.Var(&w.allow, "allow-network", "`networks` (CIDR) to contact though they are not public: 127.0.0.0/8, an intranet's; comma-separated")
 	fs.Var(&w.deny, "deny-network", "`networks` never to contact, comma-separated")
 	fs.StringVar(&w.ports, "ports", "web", "which `ports` URLs may name: web, for all but those of mail, IRC and the like, which browsers refuse too; or any")

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/checkpoint"
+	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/crawler/link"
 	"github.com/seed-7440039f/frontier/crawler/modules"
 	"github.com/seed-7440039f/frontier/crawler/near"
@@ -74,6 +75,9 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 			err = errors.Join(err, c())
 		}
 		return err
+	}
+	if m.warc == "" { // which keeps what there is of a film
+		s.crawler.Responses = append(s.crawler.Responses, filter.NoMedia(s.fetch.MaxBody))
 	}
 	agent := s.crawler.UserAgent
 	var handlers []modules.Handler

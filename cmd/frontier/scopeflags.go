@@ -27,7 +27,7 @@ func (c *scopeFlags) define(fs *flag.FlagSet, o *crawler.Options) {
 	fs.Var(&c.hosts, "scope-hosts", "`hosts` to crawl, comma-separated; * for any (default: those of the seeds). A crawl keeps its scope: a later command in -dir that names neither hosts nor domains has it too, with its own seeds")
 	fs.Var(&c.domains, "scope-domains", "`domains` to crawl with all hosts below them, comma-separated")
 	fs.Var(&c.also, "scope-also", "`hosts` to crawl beside these; where a seed redirects joins them by itself, unless -scope-hosts or -scope-domains is given; comma-separated")
-	fs.Var(&c.include, "include", "`pattern` (Go regular expression) that a URL must match; repeatable: one of them; '' for none any more")
+	fs.Var(&c.include, "include", "`pattern` (Go regular expression) that a URL must match, a sitemap's too; repeatable: one of them; '' for none any more")
 	fs.Var(&c.exclude, "exclude", "`pattern` that no URL may match; repeatable; '' for none any more")
 	fs.IntVar(&o.Scope.MaxDepth, "max-depth", 0, "greatest number of links from a seed (default: any)")
 	fs.IntVar(&o.Scope.MaxURL, "max-url", 4096, "greatest length of a URL in bytes")

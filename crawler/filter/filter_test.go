@@ -113,3 +113,18 @@ func TestResponses(t *testing.T) {
 	}
 	assert.False(t, length.RefuseResponse(301, http.Header{"Content-Length": {"101"}}).Refused())
 }
+
+func TestNoMedia(t *testing.T) {
+	f := NoMedia(100)
+	for kind, refused := range map[string]bool{
+		"video/mp4": true, "application/x-iso9660-image": true, "application/octet-stream": true, "image/png": true, "application/zip": true, "APPLICATION/PDF; a=b": true,
+		"text/html": false, "text/plain": false, "application/xhtml+xml": false, "application/xml": false, "application/x-gzip": false, "application/gzip": false,
+		"image/svg+xml": false, "application/json": false, "application/vnd.x+xml": false, "": false,
+	} {
+		for length, long := range map[string]bool{"101": true, "100": false, "": false, "x": false} {
+			h := http.Header{"Content-Type": {kind}, "Content-Length": {length}}
+			assert.Equal(t, refused && long, f.RefuseResponse(200, h).Refused(), "%s, %s", kind, length)
+			assert.False(t, f.RefuseResponse(404, h).Refused())
+		}
+	}
+}

@@ -39,6 +39,25 @@ func ContentTypes(types ...string) Response {
 	})
 }
 
+// NoMedia refuses answers with a status of 2xx that say that their body is longer than
+// n bytes, as sent, and of a media type that holds no links: films, disk images. To read
+// the beginning of one is of no use but to an archive.
+func NoMedia(n int64) Response {
+	return ResponseFunc(func(status int, h http.Header) Reason {
+		size, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
+		if status/100 != 2 || err != nil || size <= n {
+			return Reason{}
+		}
+		t, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+		top, sub, _ := strings.Cut(t, "/")
+		known := sub == "octet-stream" || strings.HasPrefix(sub, "x-") || strings.HasPrefix(sub, "vnd.") || sub == "zip" || sub == "pdf"
+		if top == "video" || top == "audio" || top == "image" && sub != "svg+xml" || top == "application" && known && !strings.HasSuffix(sub, "gzip") && !strings.HasSuffix(sub, "xml") {
+			return refuse("media", "%.80q of %d bytes; at most %d", t, size, n)
+		}
+		return Reason{}
+	})
+}
+
 // MaxLength refuses answers with a status of 2xx that say that their body is
 // longer, as sent. Others are read up to the fetcher's limit.
 func MaxLength(n int64) Response {
