@@ -346,3 +346,17 @@ func ExampleFrontier_Assign() {
 	// hoster <nil>
 	// true true
 }
+
+// A name that no host can have is refused, rather than kept for ever.
+func ExampleFrontier_CheckScope() {
+	f, err := frontier.Open(context.Background(), frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	fmt.Println(f.CheckScope(frontier.Domain("example.org")))
+	fmt.Println(f.CheckScope(frontier.Host("Example.org")))
+	// Output:
+	// <nil>
+	// frontier: scope: "Example.org" is not a host key; want "example.org"
+}

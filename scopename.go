@@ -36,6 +36,15 @@ func (f *Frontier) checkKey(name string) error {
 	return nil
 }
 
+// CheckScope says what is wrong with a scope that no host can be in: controls refuse it.
+// Views of hosts find nothing.
+func (f *Frontier) CheckScope(s Scope) error {
+	if err := f.checkScope(s); err != nil {
+		return fmt.Errorf("frontier: scope: %w", err)
+	}
+	return nil
+}
+
 // checkScope says what is wrong with a scope that a control is given.
 func (f *Frontier) checkScope(s Scope) error {
 	if err := s.check(); err != nil || !s.named {

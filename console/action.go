@@ -36,6 +36,29 @@ type Limits struct {
 	Period  Duration `json:"period,omitzero"`
 }
 
+// String says what they allow.
+func (l Limits) String() string {
+	var all []string
+	say := func(n int64, text string) {
+		if n != 0 {
+			all = append(all, text)
+		}
+	}
+	say(l.Served, plural(l.Served, "page"))
+	say(l.Bytes, Size(l.Bytes))
+	say(l.Errors, plural(l.Errors, "failed contact"))
+	say(l.Waiting, plural(l.Waiting, "URL")+" waiting")
+	say(int64(l.Depth), fmt.Sprintf("URLs %d links deep", l.Depth))
+	if len(all) == 0 {
+		return "anything: no limit is set any more"
+	}
+	text := strings.Join(all, ", ") + " at most"
+	if l.Period > 0 {
+		text += ", within " + Ago(time.Duration(l.Period))
+	}
+	return text
+}
+
 func (l Limits) of() frontier.Limits {
 	return frontier.Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: time.Duration(l.Period)}
 }
@@ -71,10 +94,11 @@ func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 //	concurrency              Scope, N; 0: no longer set
 //	priority                 Scope, N; 0: no longer set
 //	reprioritize             Scope, From, To
-//	limit                    Scope, Limits: of all its hosts together
-//	host-limit               Scope, Limits: of each of its hosts
+//	limit                    Scope, Limits: of all its hosts together; none: no longer set
+//	host-limit               Scope, Limits: of each of its hosts; none: no longer set
 //	clear                    Scope: nothing is set for it any more
-//	delete                   Scope: its waiting and scheduled URLs are deleted
+//	delete                   Scope: its waiting and scheduled URLs are deleted;
+//	                         Dry: they are counted
 //	forget                   Scope, a host: what was learned of it
 //	crawl-now, add           URLs, Crawl; the URLs are spelled by Options.Normalize
 //	checkpoint, stop
@@ -88,13 +112,16 @@ type Action struct {
 	From   int        `json:"from,omitempty"`
 	To     int        `json:"to,omitempty"`
 	Limits Limits     `json:"limits,omitzero"`
+	Dry    bool       `json:"dry,omitempty"`
 	URLs   []string   `json:"urls,omitempty"`
 	Crawl  uint32     `json:"crawl,omitempty"`
 }
 
-// Result says what an Action did.
+// Result says what an Action did, and to how much: what its Scope has at the end, or what
+// it deletes.
 type Result struct {
 	Said  string `json:"said"`            // in a sentence
+	Hosts int64  `json:"hosts,omitempty"` // that have URLs, as far as they were counted
 	Count int64  `json:"count,omitempty"` // of URLs
 	Path  string `json:"path,omitempty"`  // of a checkpoint
 }
@@ -118,13 +145,23 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	} else if a.Scope != "" {
 		return Result{}, fmt.Errorf("%w: %s has no scope", ErrAction, a.Do)
 	}
-	if do.scoped && a.Do != "delete" {
-		c.ruling.Lock() // rules are read and written
-		defer c.ruling.Unlock()
+	if a.Dry {
+		if a.Do != "delete" {
+			return Result{}, fmt.Errorf("%w: %s: dry is for delete", ErrAction, a.Do)
+		}
+		x := c.concern(ctx, scope)
+		return Result{Said: fmt.Sprintf("this deletes what waits of %s: %s", scope, x), Hosts: x.hosts, Count: x.urls}, nil
 	}
-	r, err := do.run(c, ctx, a, scope)
+	r, err := c.carryOut(ctx, do, a, scope)
 	if err != nil {
 		return r, err
+	}
+	if do.scoped && a.Do != "delete" {
+		x := c.concern(ctx, scope)
+		if r.Said += ": " + x.String(); x.hosts == 0 && !x.more && do.sets {
+			r.Said += "; the rule is kept for when one comes"
+		}
+		r.Hosts, r.Count = x.hosts, x.urls
 	}
 	urls := len(a.URLs)
 	a.URLs = nil // which may hold passwords
@@ -133,8 +170,18 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	return r, nil
 }
 
+// carryOut does an action.
+func (c *Console) carryOut(ctx context.Context, do action, a Action, s frontier.Scope) (Result, error) {
+	if do.scoped && a.Do != "delete" {
+		c.ruling.Lock() // rules are read and written
+		defer c.ruling.Unlock()
+	}
+	return do.run(c, ctx, a, s)
+}
+
 type action struct {
 	scoped bool
+	sets   bool // something that holds for hosts that come later, too
 	run    func(c *Console, ctx context.Context, a Action, s frontier.Scope) (Result, error)
 }
 
@@ -147,13 +194,13 @@ func said(err error, format string, args ...any) (Result, error) {
 }
 
 var actions = map[string]action{
-	"pause": {true, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"pause": {true, true, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
 		return said(c.f.Pause(s), "%s is paused", s)
 	}},
-	"resume": {true, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"resume": {true, false, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
 		return said(c.f.Resume(s), "%s goes on", s)
 	}},
-	"block": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"block": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		until, err := a.until(time.Now())
 		if err != nil {
 			return Result{}, err
@@ -163,7 +210,7 @@ var actions = map[string]action{
 		}
 		return said(c.f.BlockUntil(s, until), "%s is blocked until %s", s, until.UTC().Format(time.RFC3339))
 	}},
-	"delay": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"delay": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		p, err := a.Delay.policy()
 		if err != nil {
 			return Result{}, fmt.Errorf("%w: %w", ErrAction, err)
@@ -171,50 +218,55 @@ var actions = map[string]action{
 		if p == nil {
 			return said(c.f.SetDelay(s, nil), "%s has no delay of its own any more", s)
 		}
-		return said(c.f.SetDelay(s, p), "%s has a delay of its own", s)
+		return said(c.f.SetDelay(s, p), "the delay of %s is %s", s, delayWords(p))
 	}},
-	"concurrency": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"concurrency": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		return said(c.f.SetConcurrency(s, a.N), "%s has %s", s, number(a.N, "fetches at once"))
 	}},
-	"priority": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"priority": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		return said(c.f.SetPriority(s, a.N), "%s has %s", s, number(a.N, "for its priority"))
 	}},
-	"reprioritize": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+	"reprioritize": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
 		return said(c.f.Reprioritize(s, a.From, a.To), "%s: what has priority %d is served with %d", s, a.From, a.To)
 	}},
-	"limit": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		return said(c.f.SetLimits(s, a.Limits.of()), "%s has other limits", s)
+	"limit": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		return said(c.f.SetLimits(s, a.Limits.of()), "%s may have %s", s, a.Limits)
 	}},
-	"host-limit": {true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		return said(c.f.SetHostLimits(s, a.Limits.of()), "each host of %s has other limits", s)
+	"host-limit": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		return said(c.f.SetHostLimits(s, a.Limits.of()), "each host of %s may have %s", s, a.Limits)
 	}},
-	"clear": {true, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"clear": {true, false, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
 		return said(c.f.Clear(s), "nothing is set for %s any more", s)
 	}},
-	"delete": {true, func(c *Console, ctx context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"delete": {true, false, func(c *Console, ctx context.Context, _ Action, s frontier.Scope) (Result, error) {
+		x := c.concern(ctx, s)
 		n, err := c.f.Delete(ctx, s)
-		return Result{Said: fmt.Sprintf("%d URLs of %s are deleted", n, s), Count: n}, err
+		text := fmt.Sprintf("%s of %s deleted", plural(n, "URL"), s)
+		if x.hosts == 0 && !x.more && n == 0 {
+			text += ": " + x.String()
+		}
+		return Result{Said: text, Hosts: x.hosts, Count: n}, err
 	}},
-	"forget": {true, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
+	"forget": {true, false, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
 		if strings.HasPrefix(s.String(), "*") {
 			return Result{}, fmt.Errorf("%w: one host at a time is forgotten", ErrAction)
 		}
 		return said(c.f.Forget(s.String()), "what was learned of %s is forgotten", s)
 	}},
-	"crawl-now": {false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
-		return c.add(ctx, a, c.f.CrawlNow, "comes next")
+	"crawl-now": {false, false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
+		return c.add(ctx, a, c.f.CrawlNow, "to be crawled next")
 	}},
-	"add": {false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
-		return c.add(ctx, a, c.f.Add, "is new")
+	"add": {false, false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
+		return c.add(ctx, a, c.f.Add, "added")
 	}},
-	"checkpoint": {false, func(c *Console, ctx context.Context, _ Action, _ frontier.Scope) (Result, error) {
+	"checkpoint": {false, false, func(c *Console, ctx context.Context, _ Action, _ frontier.Scope) (Result, error) {
 		if c.o.Checkpoint == nil {
 			return Result{}, fmt.Errorf("%w: this crawl makes no checkpoints: it was begun without a folder for them", ErrAction)
 		}
 		path, err := c.o.Checkpoint(ctx)
 		return Result{Said: "a checkpoint is in " + path, Path: path}, err
 	}},
-	"stop": {false, func(c *Console, _ context.Context, _ Action, _ frontier.Scope) (Result, error) {
+	"stop": {false, false, func(c *Console, _ context.Context, _ Action, _ frontier.Scope) (Result, error) {
 		if c.o.Stop == nil {
 			return Result{}, fmt.Errorf("%w: there is nothing to stop", ErrAction)
 		}
@@ -273,5 +325,9 @@ func (c *Console) add(ctx context.Context, a Action, add func(context.Context, .
 		return Result{}, fmt.Errorf("%w: %s: %w", ErrAction, a.Do, err)
 	}
 	n, err := add(ctx, entries...)
-	return Result{Said: fmt.Sprintf("%d of %d URLs: each %s", n, len(a.URLs), what), Count: int64(n)}, err
+	text := fmt.Sprintf("%s %s", plural(int64(n), "URL"), what)
+	if known := int64(len(entries) - n); known > 0 && err == nil && a.Do == "add" {
+		text += fmt.Sprintf("; %s known before, which crawl-now (frontier now) fetches again", plural(known, "URL"))
+	}
+	return Result{Said: text, Count: int64(n)}, err
 }

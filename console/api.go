@@ -140,12 +140,15 @@ func (q *query) num(name string, most, otherwise int) int {
 	return min(n, most)
 }
 
-func (q *query) scope() frontier.Scope {
+func (q *query) scope(f *frontier.Frontier) frontier.Scope {
 	s := q.str("scope")
 	if s == "" {
 		s = "*"
 	}
 	scope, err := ParseScope(s)
+	if err == nil {
+		err = f.CheckScope(scope)
+	}
 	q.errs = append(q.errs, err)
 	return scope
 }
@@ -161,14 +164,14 @@ func (c *Console) host(r *http.Request) (any, error) {
 	h, err := c.f.Host(r.Context(), r.FormValue("name"))
 	x := host(h, time.Now())
 	if errors.Is(err, frontier.ErrUnknownHost) {
-		x.Known, x.Why, err = false, "no URL of it is in the frontier", nil
+		x.Known, x.Why, err = false, "no URL of it is in the frontier"+offer(c.near(r.FormValue("name"))), nil
 	}
 	return x, refused(err)
 }
 
 func (c *Console) urls(r *http.Request) (any, error) {
 	q := &query{r: r}
-	scope, n, after := q.scope(), q.num("n", maxList, 100), q.str("after")
+	scope, n, after := q.scope(c.f), q.num("n", maxList, 100), q.str("after")
 	if err := q.err(); err != nil {
 		return nil, err
 	}

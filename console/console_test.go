@@ -110,7 +110,12 @@ func TestEveryClientSeesAndChangesTheSame(t *testing.T) {
 
 			r, err := c.Do(ctx, console.Action{Do: "pause", Scope: "a.example"})
 			require.NoError(t, err)
-			assert.Equal(t, "a.example is paused", r.Said)
+			assert.Equal(t, console.Result{Said: "a.example is paused: 1 host, 2 URLs now", Hosts: 1, Count: 2}, r)
+			r, err = c.Do(ctx, console.Action{Do: "delete", Scope: "*", Dry: true})
+			require.NoError(t, err)
+			assert.Equal(t, console.Result{Said: "this deletes what waits of *: 3 hosts, 4 URLs now", Hosts: 3, Count: 4}, r)
+			_, err = c.Do(ctx, console.Action{Do: "pause", Scope: "*", Dry: true})
+			require.ErrorContains(t, err, "dry is for delete")
 			h, err := c.Host(ctx, "a.example")
 			require.NoError(t, err)
 			assert.Equal(t, "paused", h.Reason)

@@ -24,7 +24,7 @@ const (
 // hosts lists hosts: in domain order, or the largest.
 func (c *Console) hosts(r *http.Request) (any, error) {
 	q := &query{r: r}
-	scope, n := q.scope(), q.num("n", maxList, 100)
+	scope, n := q.scope(c.f), q.num("n", maxList, 100)
 	reason, match, after, sorted := q.str("reason"), strings.ToLower(q.str("match")), q.str("after"), q.str("sort")
 	if reason != "" && !slices.Contains(reasonNames(), reason) {
 		q.errs = append(q.errs, fmt.Errorf("reason: want one of %s", strings.Join(reasonNames(), ", ")))

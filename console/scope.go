@@ -4,13 +4,16 @@ package console
 
 import (
 	"errors"
+	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
 )
 
 // ParseScope reads what Scope.String writes: "*" for all hosts, "*." and a name for a
-// domain, or a host key. Whether there can be such a host is for the frontier to say.
+// domain, or a host key. Whether there can be such a host is for the frontier to say. The
+// URL of a host's first page stands for the host.
 func ParseScope(s string) (frontier.Scope, error) {
 	switch name, isDomain := strings.CutPrefix(s, "*."); {
 	case s == "":
@@ -20,5 +23,16 @@ func ParseScope(s string) (frontier.Scope, error) {
 	case isDomain:
 		return frontier.Domain(name), nil
 	}
-	return frontier.Host(s), nil
+	if !strings.Contains(s, "://") {
+		return frontier.Host(s), nil
+	}
+	host, err := frontier.HostName(s)
+	u, bad := url.Parse(s)
+	switch {
+	case err != nil || bad != nil:
+		return frontier.Scope{}, fmt.Errorf("%.80q: want a host, *.domain, or * for all", s)
+	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
+		return frontier.Scope{}, fmt.Errorf("one URL is no scope; want its host, %s, or *.%s for those below it too", host, host)
+	}
+	return frontier.Host(host), nil
 }

@@ -14,6 +14,9 @@ type Status struct {
 	Now     time.Time `json:"now"`
 	Running float64   `json:"running_s"` // since the Console was made
 
+	Paused  bool       `json:"paused,omitempty"`        // all hosts are
+	Blocked *time.Time `json:"blocked_until,omitempty"` // all hosts are, until then
+
 	Waiting   int64   `json:"waiting"`
 	WaitingBy []int64 `json:"waiting_by_priority"` // from priority 1 on
 	Immediate int64   `json:"immediate"`
@@ -72,6 +75,11 @@ func (c *Console) status() Status {
 		WaitMedian: s.Waits.Quantile(.5).Seconds(), WaitP99: s.Waits.Quantile(.99).Seconds(),
 		Memory: s.MemoryBytes, MemoryBudget: c.o.MemoryBudget,
 	}
+	all, _ := c.f.Rule(frontier.All())
+	x.Paused = all.Paused == frontier.On
+	if all.BlockedUntil.After(now) {
+		x.Blocked = when(all.BlockedUntil)
+	}
 	for i, n := range s.Done {
 		x.Done[frontier.Result(i).String()] = n
 	}
@@ -84,6 +92,17 @@ func (c *Console) status() Status {
 		x.Recrawl = c.o.Recrawl()
 	}
 	return x
+}
+
+// Stopped says that nothing is handed out, as an operator wanted; empty: it is not so.
+func (s Status) Stopped() string {
+	switch {
+	case s.Paused:
+		return "the whole crawl is paused"
+	case s.Blocked != nil:
+		return "the whole crawl is blocked until " + s.Blocked.Format(time.RFC3339)
+	}
+	return ""
 }
 
 // Recrawl is how fresh the copy is, and at what price.

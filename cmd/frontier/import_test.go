@@ -25,12 +25,12 @@ func TestImportBegins(t *testing.T) {
 	}
 	assert.Contains(t, ok(first, "import", list), "2 URLs are new")
 	ok(first, "pause", "a.example")
-	ok(first, "delete", "b.example") // what is deleted stays known
+	ok(first, "delete", "-yes", "b.example") // what is deleted stays known
 	all := filepath.Join(tmp, "all")
 	ok(first, "export", all)
 	assert.Contains(t, ok(second, "import", all), "1 URLs are new")
 	assert.Contains(t, ok(second, "explain", "a.example"), "it is paused")
-	assert.Contains(t, ok(second, "add", "http://b.example/"), "0 of 1 URLs")
+	assert.Contains(t, ok(second, "add", "http://b.example/"), "0 URLs added; 1 URL known before")
 }
 
 // No folder comes of a command that cannot be done, and none that has other things in it

@@ -28,6 +28,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -100,9 +101,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err == nil:
 		return code
 	case errors.As(err, &wrong):
-		fmt.Fprintf(stderr, "frontier: %v\nRun \"frontier help\" for the commands, and \"frontier help COMMAND\" for the flags of one.\n", err)
+		fmt.Fprintf(stderr, "frontier: %s\nRun \"frontier help\" for the commands, and \"frontier help COMMAND\" for the flags of one.\n", unprefixed(err))
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "frontier: %v\n", err)
+	fmt.Fprintf(stderr, "frontier: %s\n", unprefixed(err))
 	return exitError
+}
+
+// unprefixed is what an error says, without the name that the command puts before it.
+func unprefixed(err error) string {
+	return strings.ReplaceAll("\n"+err.Error(), "\nfrontier: ", "\n")[1:]
 }

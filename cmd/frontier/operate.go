@@ -56,7 +56,7 @@ func doing(name, usage string, action func(cmd *cli.Command, args []string) (con
 	return operating(name, "SCOPE", usage, func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 		args := cmd.Args().Slice()
 		if len(args) == 0 {
-			return usageError("which hosts? Want a host, '*.domain', or '*' for all")
+			return errNoScope
 		}
 		a, err := action(cmd, args[1:])
 		if err != nil {
@@ -75,6 +75,9 @@ func doing(name, usage string, action func(cmd *cli.Command, args []string) (con
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
+
+// errNoScope is returned when a command does not say for which hosts.
+const errNoScope = usageError("which hosts? Want a host, '*.domain', or '*' for all")
 
 // noMore refuses arguments that a command does not have.
 func noMore(args []string) error {
@@ -109,13 +112,13 @@ func operateCommands() []*cli.Command {
 			&cli.DurationFlag{Name: "for", Usage: "`time`, as in 90m; 0 ends a block"}, &cli.TimestampFlag{Name: "until", Usage: "`moment`, as in 2027-01-31T08:00:00Z", Config: cli.TimestampConfig{Layouts: []string{time.RFC3339}}}),
 		doing("delay", "set the pause between contacts: SCOPE TIME, or SCOPE FACTOR MIN MAX, or SCOPE none", delayAction),
 		doing("priority", "serve some hosts with a priority, whatever their URLs' is: SCOPE NUMBER, or SCOPE none", priorityAction),
-		doing("limit", "bound what some hosts may do together", limitAction,
+		doing("limit", "bound what some hosts may do together: SCOPE and flags, or SCOPE none", limitAction,
 			&cli.BoolFlag{Name: "each", Usage: "each host alone"}, &cli.Int64Flag{Name: "pages", Usage: "`number` of hand-outs"}, &cli.StringFlag{Name: "bytes", Usage: "`bytes` transferred; k, M, G may follow"},
 			&cli.Int64Flag{Name: "errors", Usage: "`number` of failed contacts"}, &cli.Int64Flag{Name: "waiting", Usage: "`number` of URLs that wait"}, &cli.IntFlag{Name: "depth", Usage: "`number` of links from a seed"},
 			&cli.DurationFlag{Name: "period", Usage: "`time` after which pages, bytes and errors are counted anew"}),
 		doing("clear", "take back all that was set for some hosts", plain("clear")),
 		doing("forget", "forget what was learned of a host: its failures, its robots.txt's Crawl-delay", plain("forget")),
-		doing("delete", "delete all waiting URLs of some hosts", plain("delete")),
+		deleteCommand(),
 		operating("add", "URL...", "add URLs to the crawl", adding("add"), crawl),
 		operating("now", "URL...", "crawl URLs ahead of everything else", adding("crawl-now"), crawl),
 		changedCommand(),
@@ -274,6 +277,13 @@ func limitAction(cmd *cli.Command, args []string) (console.Action, error) {
 			return a, usageError(fmt.Sprintf("limit: -bytes: %v", err))
 		}
 		a.Limits.Bytes = int64(b)
+	}
+	none := a.Limits
+	none.Period = 0
+	if lift := len(args) == 1 && args[0] == "none"; lift == (none != console.Limits{}) {
+		return a, usageError("limit: want limits (-pages, -bytes, -errors, -waiting, -depth), or none to take them back")
+	} else if lift {
+		args = nil
 	}
 	return a, noMore(args)
 }

@@ -78,6 +78,9 @@ func (p *printer) status(s console.Status, running bool) error {
 	for i, n := range s.WaitingBy {
 		by[len(by)-1-i] = fmt.Sprintf("%d: %s", i+1, console.Count(n))
 	}
+	if stopped := s.Stopped(); stopped != "" {
+		state += "; " + stopped
+	}
 	lines := []string{
 		row("state", state),
 		row("waiting", console.Count(s.Waiting), "by priority  "+strings.Join(by, ", ")),

@@ -91,8 +91,8 @@ func watchLines(ctx context.Context, c *reached, every time.Duration, out io.Wri
 		if err != nil {
 			return fmt.Errorf("the crawl does not answer any more: %w", err)
 		}
-		if _, err := fmt.Fprintf(out, "%s waiting=%d scheduled=%d leased=%d hosts=%d handed_out=%d per_second=%.1f memory=%d\n", x.Now.Format(time.RFC3339),
-			x.Waiting, x.Scheduled, x.Leased, x.Hosts, x.HandedOut, x.HandedOutPerSecond, x.Memory); err != nil || !c.running {
+		if _, err := fmt.Fprintf(out, "%s waiting=%d scheduled=%d leased=%d hosts=%d handed_out=%d per_second=%.1f memory=%d stopped=%t\n", x.Now.Format(time.RFC3339),
+			x.Waiting, x.Scheduled, x.Leased, x.Hosts, x.HandedOut, x.HandedOutPerSecond, x.Memory, x.Paused || x.Blocked != nil); err != nil || !c.running {
 			return err
 		}
 		select {
@@ -111,6 +111,7 @@ func screen(x look, running bool, width, height int) []string {
 	}
 	lines := packed(width,
 		x.Title+" ", state)
+	lines = append(lines, packed(width, strings.Fields(x.Stopped())...)...)
 	lines = append(lines, packed(width,
 		console.Count(x.Waiting)+" waiting,", console.Count(x.Scheduled)+" scheduled,", console.Count(x.Leased)+" being fetched,",
 		console.Count(x.Held)+" held back,", console.Count(x.Known)+" known")...)
