@@ -6,7 +6,7 @@
 //	...
 //	c, err := console.New(f, console.Options{Watch: watch, Token: token})
 //	defer c.Close()
-//	go http.Serve(loopback, c.Page())  // for a browser; changes ask for the token
+//	go http.Serve(loopback, c.Page())  // for a browser; changes want the token
 //	go http.Serve(socket, c.Local())   // for whoever may open the socket
 //
 // Client speaks to either, and to a Console in the same process (see Direct).
@@ -37,8 +37,9 @@
 // What a crawl meets is hostile, names and URLs included: everything is escaped for
 // where it is shown. Page answers only to the names in Options.Names, so that a page of
 // a site that had its name point to this machine cannot read it; changes need the token,
-// and cross-origin requests are refused; nothing is loaded from elsewhere. Local asks
-// for nothing: it is for a socket that only its owner may open.
+// and so do reads but of connections to loopback (http.LocalAddrContextKey tells, which
+// http.Server sets); requests that pages of other sites make are refused; nothing is loaded
+// from elsewhere. Local asks for nothing: it is for a socket that only its owner may open.
 //
 // All methods are safe for concurrent use. Nothing here holds the frontier's lock for
 // longer than the frontier's own calls do.
@@ -63,8 +64,8 @@ import (
 type Options struct {
 	// Title is what the page is called. Empty means "frontier".
 	Title string
-	// Token is what changes through Page need. Empty means a random one: see
-	// Console.Token.
+	// Token is what changes through Page need, and reads but over loopback. Empty means a
+	// random one: see Console.Token.
 	Token string
 	// Names are the host names under which Page answers, beside localhost and
 	// addresses of loopback. "*" is any: for a proxy that checks them itself.
@@ -208,5 +209,5 @@ func (c *Console) Page() http.Handler {
 	mux := http.NewServeMux()
 	c.routes(mux, c.withToken)
 	c.pages(mux)
-	return c.guarded(limited(mux))
+	return c.guarded(c.readers(limited(mux)))
 }

@@ -5,6 +5,7 @@ package console
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"net"
 	"net/http"
@@ -39,6 +40,10 @@ func (c *Console) guarded(h http.Handler) http.Handler {
 			writeJSON(w, http.StatusMisdirectedRequest, map[string]string{"error": "console: it does not answer under this name"})
 			return
 		}
+		if foreign(r) {
+			writeJSON(w, http.StatusForbidden, map[string]string{"error": "console: another site's page asked for this"})
+			return
+		}
 		own.ServeHTTP(w, r)
 	})
 }
@@ -57,6 +62,73 @@ func (c *Console) knows(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
+// foreign tells whether a page of another site made the browser ask. Only who follows a
+// link to the first page may come from there, and from the same site to any.
+func foreign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	if site == "" || site == "same-origin" || site == "none" {
+		return false
+	}
+	follows := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	return !follows || site != "same-site" && r.URL.Path != "/"
+}
+
+// readers lets through who may read: who connects to an address of loopback, or has the
+// token, as a Bearer or as the cookie that enter gives. The others are asked for it.
+func (c *Console) readers(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead: // asks for the token itself
+		case slices.Contains(assets, r.URL.Path), local(r), same(bearer(r), c.o.Token), c.entered(r):
+		case strings.HasPrefix(r.URL.Path, "/api/"):
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			writeJSON(w, statusOf(errToken), map[string]string{"error": errToken.Error()})
+			return
+		default:
+			c.show(w, r, "enter.html", "Token", false, nil)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// local tells whether a request came to an address of loopback.
+func local(r *http.Request) bool {
+	a, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if a == nil {
+		return false
+	}
+	at, err := netip.ParseAddrPort(a.String())
+	return err == nil && at.Addr().Unmap().IsLoopback()
+}
+
+func bearer(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
+}
+
+// cookie is what a browser shows that has entered. It tells nothing of the token, and opens
+// nothing but what is read.
+func (c *Console) cookie() *http.Cookie {
+	sum := sha256.Sum256([]byte("frontier reads " + c.o.Token))
+	return &http.Cookie{
+		Name: "frontier-" + hex.EncodeToString(sum[:4]), Value: hex.EncodeToString(sum[4:]),
+		Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	}
+}
+
+func (c *Console) entered(r *http.Request) bool {
+	want := c.cookie()
+	x, err := r.Cookie(want.Name)
+	return err == nil && same(x.Value, want.Value)
+}
+
+// enter gives the cookie to who has the token.
+func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, c.cookie())
+	http.Redirect(w, r, backOf(r).String(), http.StatusSeeOther)
+}
+
 // errToken is the answer to who has not the token.
 var errToken = errors.New("console: wrong token: the command that runs the crawl says which")
 
@@ -70,8 +142,8 @@ func (c *Console) withToken(h http.HandlerFunc) http.Handler {
 // tokened lets through who has the token: as a Bearer, or in a form's field.
 func (c *Console) tokened(h, refuse http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if !ok && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		token := bearer(r)
+		if token == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
 			r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 			token = r.PostFormValue("token")
 		}

@@ -69,17 +69,29 @@ func (c *Console) pages(mux *http.ServeMux) {
 	mux.Handle("POST /do", c.tokened(c.form, func(w http.ResponseWriter, r *http.Request) {
 		c.show(w, r, "wrong.html", "Not done", nil, errToken)
 	}))
-	for _, f := range []string{"style.css", "live.js"} {
-		mux.HandleFunc("GET /"+f, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page/"+f) })
+	mux.Handle("POST /enter", c.tokened(c.enter, func(w http.ResponseWriter, r *http.Request) {
+		c.show(w, r, "enter.html", "Token", true, nil)
+	}))
+	for _, f := range assets {
+		mux.HandleFunc("GET "+f, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page"+f) })
 	}
 }
+
+// assets are files that say nothing of the crawl.
+var assets = []string{"/style.css", "/live.js"}
 
 // show answers with a page. What fails half way is not sent.
 func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string, data any, err error) {
 	code := http.StatusOK
 	v := view{Title: c.o.Title, Name: name, Path: r.URL.RequestURI(), Said: c.told.text(r.FormValue("said")), Data: data}
-	if err != nil {
+	switch {
+	case err != nil:
 		code, file, v.Wrong = statusOf(err), "wrong.html", err.Error()
+	case file == "enter.html":
+		code = http.StatusUnauthorized
+		if back := backOf(r); r.Method == http.MethodPost {
+			v.Path = back.String()
+		}
 	}
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, file, v); err != nil {
@@ -216,13 +228,19 @@ func (c *Console) form(w http.ResponseWriter, r *http.Request) {
 		c.show(w, r, "wrong.html", "Not done", nil, err)
 		return
 	}
-	back, err := url.Parse(r.PostForm.Get("back"))
-	if err != nil || back.IsAbs() || back.Host != "" || back.Opaque != "" || !strings.HasPrefix(back.Path, "/") || strings.HasPrefix(back.Path, "//") {
-		back = &url.URL{Path: "/"}
-	}
+	back := backOf(r)
 	q := back.Query()
 	q.Set("said", c.told.keep(done.Said))
 	http.Redirect(w, r, (&url.URL{Path: back.Path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
+}
+
+// backOf is the page of this console that a form leads back to.
+func backOf(r *http.Request) *url.URL {
+	back, err := url.Parse(r.PostForm.Get("back"))
+	if err != nil || back.IsAbs() || back.Host != "" || back.Opaque != "" || !strings.HasPrefix(back.Path, "/") || strings.HasPrefix(back.Path, "//") {
+		return &url.URL{Path: "/"}
+	}
+	return &url.URL{Path: back.Path, RawQuery: back.RawQuery}
 }
 
 // formAction reads an Action from a form's fields.

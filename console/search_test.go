@@ -107,7 +107,7 @@ func TestManyHostsArePutInOrder(t *testing.T) {
 				assert.Zero(t, n)
 				assert.Empty(t, l.Next)
 				page := httptest.NewRecorder()
-				w.c.Page().ServeHTTP(page, httptest.NewRequest("GET", "http://localhost/hosts?"+url.Values{"n": {"1"}}.Encode(), nil))
+				w.c.Page().ServeHTTP(page, overLoopback(httptest.NewRequest("GET", "http://localhost/hosts?"+url.Values{"n": {"1"}}.Encode(), nil)))
 				assert.Equal(t, 200, page.Code)
 			}
 		}

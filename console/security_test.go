@@ -5,12 +5,16 @@ package console_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,9 +28,108 @@ func ask(h http.Handler, method, path, token, body string) *httptest.ResponseRec
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
+	return answer(h, overLoopback(r))
+}
+
+func answer(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)
 	return rec
+}
+
+// overLoopback is a request as a server gets it that listens on loopback.
+func overLoopback(r *http.Request) *http.Request { return at(r, "127.0.0.1:8347") }
+
+func at(r *http.Request, address string) *http.Request {
+	to := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))
+	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(to)))
+}
+
+// Who does not connect to loopback reads nothing without the token, whatever name he asks
+// for. A browser shows it once, and forms go on to want it.
+func TestReadsFromElsewhereNeedTheToken(t *testing.T) {
+	w := newWorld(t, console.Options{Token: "secret", Names: []string{"crawl.example"}})
+	w.add(t, "http://a.example/1")
+	h := w.c.Page()
+	request := func(method, url, body string) *http.Request {
+		r := at(httptest.NewRequest(method, url, strings.NewReader(body)), "192.0.2.7:8347")
+		if method == "POST" {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		return r
+	}
+	for _, name := range []string{"localhost", "127.0.0.1:8347", "crawl.example"} {
+		for _, path := range []string{"/", "/hosts", "/host?name=a.example", "/urls", "/url?url=http://a.example/1", "/rules", "/nothing",
+			"/api/status", "/api/hosts", "/api/host?name=a.example", "/api/urls", "/api/url?url=http://a.example/1", "/api/due", "/api/rules", "/api/export"} {
+			rec := answer(h, request("GET", "http://"+name+path, ""))
+			assert.Equal(t, 401, rec.Code, path)
+			r := request("GET", "http://"+name+path, "")
+			r.Header.Set("Authorization", "Bearer secret")
+			assert.NotEqual(t, 401, answer(h, r).Code, path)
+		}
+	}
+	assert.Equal(t, 200, answer(h, request("GET", "http://localhost/live.js", "")).Code, "it says nothing of the crawl")
+	assert.Equal(t, 200, answer(h, overLoopback(httptest.NewRequest("GET", "http://localhost/hosts", nil))).Code)
+	assert.Equal(t, 401, answer(h, httptest.NewRequest("GET", "http://localhost/hosts", nil)).Code, "nobody knows over what")
+
+	rec := answer(h, request("POST", "http://localhost/enter", "token=wrong&back=/hosts"))
+	assert.Equal(t, 401, rec.Code)
+	assert.Empty(t, rec.Result().Cookies())
+	rec = answer(h, request("POST", "http://localhost/enter", "token=secret&back=/hosts"))
+	require.Equal(t, 303, rec.Code)
+	assert.Equal(t, "/hosts", rec.Header().Get("Location"))
+	require.Len(t, rec.Result().Cookies(), 1)
+	cookie := rec.Result().Cookies()[0]
+	assert.True(t, cookie.HttpOnly)
+	assert.NotContains(t, cookie.Value, "secret")
+	r := request("GET", "http://localhost/hosts", "")
+	r.AddCookie(cookie)
+	rec = answer(h, r)
+	assert.Equal(t, 200, rec.Code)
+	assert.Contains(t, rec.Body.String(), "a.example")
+	r = request("POST", "http://localhost/do", "do=pause&scope=*&back=/")
+	r.AddCookie(cookie)
+	assert.Equal(t, 401, answer(h, r).Code, "the cookie is for reading")
+	for _, bad := range []string{"", "secret", cookie.Value + "0"} {
+		r := request("GET", "http://localhost/hosts", "")
+		r.AddCookie(&http.Cookie{Name: cookie.Name, Value: bad})
+		assert.Equal(t, 401, answer(h, r).Code)
+	}
+}
+
+// Pages of other sites cannot have a browser ask for anything; a link leads to the first page.
+func TestOtherSitesAreRefused(t *testing.T) {
+	w := newWorld(t, console.Options{})
+	for _, x := range []struct {
+		site, mode, dest, path string
+		code                   int
+	}{
+		{"cross-site", "no-cors", "image", "/hosts", 403}, {"cross-site", "cors", "empty", "/api/urls", 403}, {"cross-site", "navigate", "iframe", "/", 403},
+		{"cross-site", "navigate", "document", "/hosts", 403}, {"cross-site", "navigate", "document", "/", 200}, {"same-site", "cors", "empty", "/api/urls", 403},
+		{"same-site", "navigate", "document", "/hosts", 200}, {"same-origin", "cors", "empty", "/hosts", 200}, {"none", "navigate", "document", "/hosts", 200}, {"", "", "", "/hosts", 200},
+	} {
+		r := overLoopback(httptest.NewRequest("GET", "http://localhost"+x.path, nil))
+		r.Header.Set("Sec-Fetch-Site", x.site)
+		r.Header.Set("Sec-Fetch-Mode", x.mode)
+		r.Header.Set("Sec-Fetch-Dest", x.dest)
+		assert.Equal(t, x.code, answer(w.c.Page(), r).Code, "%+v", x)
+	}
+}
+
+// A crawl that stands still as an operator wanted says so on its page, whenever it is loaded.
+func TestAPausedCrawlSaysSo(t *testing.T) {
+	w := newWorld(t, console.Options{})
+	c := console.Direct(w.c)
+	says := func() string { return ask(w.c.Page(), "GET", "/", "", "").Body.String() }
+	assert.NotContains(t, says(), "the whole crawl is")
+	_, err := c.Do(t.Context(), console.Action{Do: "pause", Scope: "*"})
+	require.NoError(t, err)
+	assert.Contains(t, says(), "the whole crawl is paused")
+	_, err = c.Do(t.Context(), console.Action{Do: "resume", Scope: "*"})
+	require.NoError(t, err)
+	_, err = c.Do(t.Context(), console.Action{Do: "block", Scope: "*", For: console.Duration(time.Hour)})
+	require.NoError(t, err)
+	assert.Contains(t, says(), "the whole crawl is blocked until")
 }
 
 // A console without a token of the operator's has one that nobody can guess, and all

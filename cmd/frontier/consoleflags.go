@@ -5,8 +5,10 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,6 +25,7 @@ type consoleFlags struct {
 	page  string
 	names list
 	token string
+	file  string // that has the token
 	stop  func() // ends the crawl in good order
 }
 
@@ -32,7 +35,8 @@ const defaultPage = "127.0.0.1:8347"
 func (c *consoleFlags) define(fs *flag.FlagSet) {
 	fs.StringVar(&c.page, "page", defaultPage, "`address` of the status page, whose URL is logged; off: none. If nothing is given and the port is taken it is another one")
 	fs.Var(&c.names, "page-names", "host `names` under which the page may be asked for, beside localhost; * for any; comma-separated")
-	fs.StringVar(&c.token, "page-token", "", "`token` that changes on the page need (default: a random one, which is logged)")
+	fs.StringVar(&c.token, "page-token", "", "`token` that changes on the page need, and looks at it from other machines; better in -page-token-file, or in the environment as FRONTIER_PAGE_TOKEN, which no list of processes shows (default: a random one, which is logged)")
+	fs.StringVar(&c.file, "page-token-file", "", "`file` whose first line is the token")
 }
 
 // open serves a crawl's Console, with what o has already, until the function that it
@@ -41,7 +45,11 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	if c.page == "off" && s.dir == "" {
 		return func() {}, nil
 	}
-	o.Title, o.Token, o.Names, o.MemoryBudget, o.Stop, o.Logger = "frontier", c.token, c.names, budget(s), c.stop, log
+	token, err := c.secret()
+	if err != nil {
+		return nil, err
+	}
+	o.Title, o.Token, o.Names, o.MemoryBudget, o.Stop, o.Logger = "frontier", token, c.names, budget(s), c.stop, log
 	o.Figures = func() []console.Figure { return figures(crawl.Progress()) }
 	if s.recrawl.revisits != nil {
 		o.Recrawl = func() *console.Recrawl { return recrawled(s.recrawl.revisits.Report()) }
@@ -59,9 +67,33 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 		return nil, err
 	}
 	warn := func(what string, err error) { log.Warn(what, "error", err) }
-	say := func(url string) { log.Info("the crawl has a page", "url", url) }
+	say := func(url string) {
+		if token == "" { // nobody knows it yet
+			url += "#token=" + con.Token()
+		}
+		log.Info("the crawl has a page", "url", url)
+	}
 	end := serveConsole(con, s.dir, c.page, warn, say)
 	return func() { end(); _ = con.Close() }, nil
+}
+
+// secret is the token that was given in one of the ways; empty: none was.
+func (c *consoleFlags) secret() (string, error) {
+	switch {
+	case c.token != "":
+		return c.token, nil
+	case c.file == "":
+		return os.Getenv("FRONTIER_PAGE_TOKEN"), nil
+	}
+	b, err := os.ReadFile(c.file)
+	if err != nil {
+		return "", fmt.Errorf("-page-token-file: %w", err)
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	if line = strings.TrimSpace(line); line == "" {
+		return "", fmt.Errorf("-page-token-file: the first line of %s is empty", c.file)
+	}
+	return line, nil
 }
 
 // recrawled is what a recrawl tells.

@@ -341,3 +341,32 @@ func TestWrongCommandLines(t *testing.T) {
 	assert.Empty(t, rules.Rules, "nothing was set")
 	require.NoError(t, c.close())
 }
+
+// A token that the operator gave is not in the log, and a file or the environment keeps it
+// out of the command line.
+func TestThePagesTokenIsNotShown(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("hunter2\n"), 0o600))
+	for name, args := range map[string][]string{"flag": {"-page-token", "hunter2"}, "file": {"-page-token-file", file}, "environment": nil} {
+		t.Run(name, func(t *testing.T) {
+			if name == "environment" {
+				t.Setenv("FRONTIER_PAGE_TOKEN", "hunter2")
+			}
+			r := startCrawl(t, args...)
+			page := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`).FindString(r.log.String())
+			require.NotEmpty(t, page, r.log.String())
+			c := console.Remote(strings.TrimSuffix(page, "/"), "hunter2")
+			defer c.Close()
+			_, err := c.Do(t.Context(), console.Action{Do: "pause", Scope: "a.example"})
+			require.NoError(t, err)
+			assert.NotContains(t, r.log.String(), "hunter2")
+			code, _, stderr := operate(t, "clear", "-dir", r.dir, "a.example")
+			require.Equal(t, exitOK, code, stderr)
+			r.end(t)
+		})
+	}
+	require.NoError(t, os.WriteFile(file, []byte("\n"), 0o600))
+	code, _, stderr := command(t, t.Context(), "-page", "127.0.0.1:0", "-page-token-file", file, "http://a.example/")
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, stderr, "the first line of "+file+" is empty")
+}

@@ -231,7 +231,7 @@ func serveConsole(c *console.Console, dir, page string, warn func(what string, e
 			warn("there is no page of this crawl", err)
 		} else {
 			serve(l, slow(c.Page()))
-			say("http://" + shown(l.Addr().String()) + "/#token=" + c.Token())
+			say("http://" + shown(l.Addr().String()) + "/")
 		}
 	}
 	return func() {

@@ -14,6 +14,10 @@ for (const field of document.querySelectorAll("[data-token]")) {
   field.closest("form").addEventListener("submit", () => sessionStorage.setItem(key, field.value));
 }
 
+// Who has come with the token need not type it.
+const enter = document.querySelector("[data-enter]");
+if (enter && sessionStorage.getItem(key)) enter.submit();
+
 // refresh replaces what is live, unless somebody is at it.
 async function refresh() {
   const address = new URL(location.href);
