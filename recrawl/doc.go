@@ -110,7 +110,7 @@
 //   - Weights that are no number, or not above 0, count as 0; others are held within
 //     1e-4 and 1e4.
 //   - No page of a weight above 0 is due later than MaxInterval after its last
-//     fetch, but those that are gone or denied (30, 60, 120, 240 days).
+//     fetch, but those that are gone or denied (30 to 240 days, once that is confirmed).
 //   - After a pause all is overdue. With a budget, Recheck lets so much through at
 //     once as Options.Burst says, then 1.25 times the budget, in no order; learning
 //     goes on from the true intervals.

@@ -55,6 +55,6 @@ func ExampleScheduler_Done() {
 	// again after 207h0m0s, drop false: 0.0323 changes/day (alpha 0.5), weight 1, unproven
 	// again after 1h0m0s, drop false: 0.077 changes/day (alpha 1.4), weight 1, probing
 	// again after 142h0m0s, drop false: 0.077 changes/day (alpha 1.4), weight 1, probed
-	// again after 1h0m0s, drop false: 0.077 changes/day (alpha 1.4), weight 1, gone
+	// again after 142h0m0s, drop false: 0.077 changes/day (alpha 1.4), weight 1, gone
 	// again after 720h0m0s, drop true: 0.077 changes/day (alpha 1.4), weight 1, gone
 }

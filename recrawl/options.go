@@ -22,8 +22,8 @@ type Options struct {
 	// use what a lower one takes: 60 days are a loss of 0 to 2 % in freshness.
 	MaxInterval time.Duration
 	// Probe is after how long a page that changed, and may change at every fetch, is
-	// fetched once more to see whether it does; and a page that was gone, to see
-	// whether it still is. Zero means 1 hour.
+	// fetched once more to see whether it does; and a page that was gone or
+	// denied, to see whether it still is, if its interval is not longer. Zero means 1 hour.
 	Probe time.Duration
 	// Prior is what is expected of the rate of a page at its first fetch. Zero
 	// means Gamma{0.5, 15}: one change in 30 days, and little certainty.

@@ -220,27 +220,61 @@ func (s *Scheduler) check(p *Page, at time.Time, after float64) Verdict {
 	return Verdict{Class: Check, Index: 1}
 }
 
-// absent is what becomes of a page that is gone or denied: it is confirmed
-// that it is gone, and then it is looked at after 30, 60, 120, 240 days.
+// absent is what becomes of a page that is gone or denied. One that was read before is
+// put away when that was found again over days: a firewall, a release or a robots.txt may
+// deny a whole site for hours. What is put away is looked at after 30 days, then when it
+// has been away for twice as long, 240 days at most; one that was never read after 30, 60,
+// 120, 240 days.
 func (s *Scheduler) absent(p *Page, v Visit) Verdict {
 	st := &p.State
-	mode := byte(gone)
+	was, mode := st.mode(), byte(gone)
 	if v.Outcome == Denied {
 		mode = denied
 	}
+	st.setMode(mode)
 	s.unclaim(p)
-	if st.mode() != mode {
-		st.setMode(mode)
-		st.setCount(0)
-		if mode == gone && st.Crawled() {
-			return s.check(p, v.At, max(days(s.opts.Probe), 1/s.most))
+	if !st.Crawled() {
+		st.setCount(st.count() + 1)
+		if was != mode {
+			st.setCount(0)
 		}
+		return s.away(p, v, 30*float64(int(1)<<st.count()))
 	}
-	again := min(30*float64(int(1)<<st.count()), 1/s.least)
-	st.setCount(st.count() + 1)
-	answer := s.check(p, v.At, again)
-	answer.Drop = mode == gone
+	switch {
+	case was < gone, was != mode && st.count() == putAway:
+		st.setCount(0)
+	case st.count() == putAway, s.confirming(p, st.count()) >= confirmedBy:
+		st.setCount(putAway)
+	default:
+		st.setCount(st.count() + 1)
+	}
+	if st.count() < putAway {
+		return s.check(p, v.At, max(1/s.most, min(s.confirming(p, st.count()), 1/s.least)))
+	}
+	return s.away(p, v, max(30, min(240, days(v.At.Sub(p.Last)))))
+}
+
+// away puts a page away for so many days.
+func (s *Scheduler) away(p *Page, v Visit, d float64) Verdict {
+	answer := s.check(p, v.At, min(d, 1/s.least))
+	answer.Drop = v.Outcome == Gone
 	return answer
+}
+
+// putAway is the count of a page that is gone or denied, which was confirmed; below it is
+// how often it was found so again.
+const putAway = 3
+
+// confirmedBy is how many days after the visit before a page counts as gone or denied if it
+// is so still.
+const confirmedBy = 2
+
+// confirming is how many days a page waits that was found to be gone or denied, and found
+// so again a number of times: its interval or a probe at first, then twice and four times
+// as long, and long enough to outlast what passes in hours; 30 at most.
+func (s *Scheduler) confirming(p *Page, again byte) float64 {
+	least := [putAway]float64{days(s.opts.Probe), 0.5, confirmedBy}
+	return min(30, max(least[again], s.interval(p)*float64(int(1)<<again)))
 }
 
 // Learn takes in a page with its state, as when the Scheduler's own state was

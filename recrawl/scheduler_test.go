@@ -158,23 +158,64 @@ func TestGonePages(t *testing.T) {
 	s := scheduler(t, recrawl.Options{Budget: 1})
 	p, _ := s.Admit(1, 1, monday)
 	p, _, _ = visits(s, p, recrawl.Changed)
-	p, waits, v := visits(s, p, recrawl.Gone)
-	assert.Equal(t, time.Hour, waits[0], "it is confirmed")
+	p, waits, v := visits(s, p, recrawl.Gone, recrawl.Gone, recrawl.Gone)
+	assert.Equal(t, []time.Duration{time.Hour, 12 * time.Hour, 2 * day}, waits, "it is confirmed")
 	assert.False(t, v.Drop)
 	assert.False(t, p.State.Gone())
 	assert.Zero(t, s.Stats().Pages)
-	p, waits, v = visits(s, p, recrawl.Gone, recrawl.Gone, recrawl.Gone, recrawl.Gone, recrawl.Gone)
+	p, waits, v = visits(s, p, recrawl.Gone, recrawl.Gone, recrawl.Gone, recrawl.Gone, recrawl.Gone, recrawl.Gone)
 	assert.True(t, v.Drop && p.State.Gone())
-	assert.Equal(t, []time.Duration{30 * day, 60 * day, 120 * day, 240 * day, 240 * day}, waits)
+	for i, want := range []float64{30, 32, 65, 130, 240, 240} {
+		assert.InDelta(t, want, waits[i].Hours()/24, 1, i)
+	}
 	p, waits, _ = visits(s, p, recrawl.Failed)
 	assert.Equal(t, time.Hour, waits[0])
 	assert.True(t, p.State.Gone())
 	p, _, v = visits(s, p, recrawl.Changed)
 	assert.False(t, v.Drop || p.State.Gone(), "it is back")
 	assert.EqualValues(t, 1, s.Stats().Pages)
-	_, waits, v = visits(s, p, recrawl.Denied, recrawl.Denied)
+	p, waits, v = visits(s, p, recrawl.Denied, recrawl.Denied, recrawl.Gone, recrawl.Denied)
+	assert.Equal(t, []time.Duration{time.Hour, 12 * time.Hour, 2 * day, 30 * day}, waits, "either counts")
 	assert.False(t, v.Drop)
-	assert.Equal(t, []time.Duration{30 * day, 60 * day}, waits)
+	p, waits, v = visits(s, p, recrawl.Gone)
+	assert.Equal(t, time.Hour, waits[0], "that it is gone is confirmed anew")
+	assert.False(t, v.Drop || p.State.Gone())
+}
+
+// A page that was read is not put away for what passes in hours, whatever it is, nor a
+// page that is seldom fetched for one bad day; and what it was denied is forgotten when it
+// is back.
+func TestNoPageIsPutAwayForADay(t *testing.T) {
+	for _, o := range []recrawl.Outcome{recrawl.Gone, recrawl.Denied} {
+		for _, rate := range []float64{10, 1, 1e-3} {
+			s := scheduler(t, recrawl.Options{Budget: 1000. / 86400})
+			known(s, 1000, oneHost)
+			p := s.Learn(recrawl.Page{State: recrawl.Known(rate, 1000), Host: 1, Last: monday, Due: monday.Add(day)})
+			first := p.Due
+			for p.Due.Before(first.Add(24 * time.Hour)) {
+				before := p.Due
+				var v recrawl.Verdict
+				p, v = s.Done(p, recrawl.Visit{At: before, Outcome: o})
+				require.False(t, v.Drop, "%v after %v", o, before.Sub(first))
+				require.LessOrEqual(t, p.Due.Sub(before), max(4*s.Interval(p), 2*day), "%v after %v", o, before.Sub(first))
+			}
+			p, _ = s.Done(p, recrawl.Visit{At: p.Due, Outcome: recrawl.Changed})
+			before := p.Due
+			p, _ = s.Done(p, recrawl.Visit{At: before, Outcome: o})
+			require.LessOrEqual(t, p.Due.Sub(before), max(s.Interval(p), time.Hour), "it begins anew")
+		}
+	}
+}
+
+// A crawl that stood still for months does not take its first look for a confirmation.
+func TestAPauseConfirmsNothing(t *testing.T) {
+	s := scheduler(t, recrawl.Options{Budget: 1})
+	p := s.Learn(recrawl.Page{State: recrawl.Known(1, 4), Host: 1, Last: monday, Due: monday.Add(day)})
+	late := monday.Add(200 * day)
+	p, _ = s.Done(p, recrawl.Visit{At: late, Outcome: recrawl.Gone})
+	p, v := s.Done(p, recrawl.Visit{At: p.Due, Outcome: recrawl.Gone})
+	assert.False(t, v.Drop)
+	assert.Less(t, p.Due.Sub(late), 2*day)
 }
 
 func TestFailuresTeachNothing(t *testing.T) {

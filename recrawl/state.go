@@ -14,7 +14,8 @@ import (
 //	byte 0  rate        level r: 1e-4 * 1e8^(r/255) changes per day
 //	byte 1  confidence  0: never crawled; c: Gamma's alpha, 0.2 * 320^((c-1)/254)
 //	byte 2  weight      int8 w: 1e8^(w/255), that is 1e-4 to 1e4; -128: 0
-//	byte 3  flags       bits 0-3 mode (0-8: how suspect), 4-5 failures or confirmations,
+//	byte 3  flags       bits 0-3 mode (0-8: how suspect), 4-5 failures, or how far it is
+//	                    confirmed that it is gone or denied,
 //	                    6 a claim waits to be verified, 7 counted at its host
 //
 // Rates and weights have one scale of 7.5 % a step. The rate byte is the bucket
@@ -102,7 +103,7 @@ func (s State) Weight() float64 {
 }
 
 // Gone reports whether the page was found to be gone, and that was confirmed.
-func (s State) Gone() bool { return s.mode() == gone && s.count() > 0 }
+func (s State) Gone() bool { return s.mode() == gone && (s.count() == putAway || !s.Crawled()) }
 
 // Volatile reports whether the page was found to change at every fetch.
 func (s State) Volatile() bool { return s.mode() == volatile }

@@ -25,9 +25,12 @@
 //
 //	2xx, redirects   changed or unchanged
 //	304              unchanged
-//	404, 410         gone: seen again after Schedule.Probe, and if it is gone
-//	                 still, after 30, 60, 120, 240 days
-//	other 4xx        may not be read: after 30, 60, 120, 240 days
+//	404, 410         gone: of a page that was read, seen again after Schedule.Probe
+//	                 or its interval, then after half a day or twice that, then after
+//	                 two days or four times that; if it is gone still it is put away,
+//	                 and looked at after 30 to 240 days. One never read is put away
+//	                 at once
+//	other 4xx        may not be read: the same
 //	robots.txt       forbids it: the same, without a request
 //	failed           tried again after MinInterval, 8, 64, 512 times that, at most
 //	                 a quarter of its interval; a known page is never given up. One

@@ -13,8 +13,8 @@
 // were never visited are not known to the recrawl.Scheduler: they are admitted with
 // their first visit.
 //
-// A page that is gone stays in the frontier: it is confirmed after Options.Probe,
-// and then looked at after 30, 60, 120 and 240 days. A failed page is the retry
+// A page that is gone stays in the frontier: that is confirmed over days, and then it is
+// looked at after 30 to 240 days. A failed page is the retry
 // policy's until its tries are used up, and the recrawl.Scheduler's then.
 package revisit
 
