@@ -39,6 +39,7 @@ type Crawler struct {
 	// addresses is nil if hosts are not grouped by address.
 	addresses *addressBook
 	parking   *parking
+	welcome   welcome
 	counters  counters
 	running   atomic.Bool
 	trouble   atomic.Pointer[string] // see Progress.Trouble

@@ -53,6 +53,13 @@
 //	404, 410                  gone
 //	408, 425, 429, 5xx, none  failed: tried again as the frontier's Retry says
 //	other 4xx                 visited, without links
+//	401, 403                  the same; but failed if the host gave pages of the same
+//	                          folder, with parameters of the same names, within an hour
+//
+// A host that refuses what it gave may have had enough of us: the page is tried again,
+// and from the third refusal in a row on the host is slowed down as by 429, told once by a
+// warning. A page that is refused again after the host gave another is not for us: it
+// counts as visited.
 //
 // A redirect to a URL on the way to itself is a loop: it is counted, as are those
 // of more than Options.MaxRedirects in a row, and not followed. Only a page that sets

@@ -152,7 +152,9 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		c.read(p)
 	}
 	if p.Outcome.Result == frontier.Failed {
-		p.Outcome.Failure = failureOf(res.Status, err)
+		if p.Outcome.Failure == frontier.FailureOther {
+			p.Outcome.Failure = failureOf(res.Status, err)
+		}
 		c.noteFailure(l.Entry, res.Status, err)
 		c.counters.failed.Add(1)
 		c.missed(l, &p.Outcome)
@@ -229,6 +231,7 @@ func (c *Crawler) read(p *Page) {
 	case s >= 200 && s < 300:
 		var err error
 		c.joinScope(p.Lease)
+		c.welcome.gave(p.Lease.Host, p.Lease.Entry.URL, p.Ended)
 		o.Meta = remember(p)
 		if p.Doc, err = c.opts.Extractor.Extract(p); err != nil {
 			c.log.Debug("links not read", "url", fetch.Redact(p.URL), "error", err)
@@ -240,13 +243,16 @@ func (c *Crawler) read(p *Page) {
 			p.Add = c.outlinks(p.Lease.Entry, p.Doc.Links)
 		}
 	case s == http.StatusNotModified:
+		c.welcome.gave(p.Lease.Host, p.Lease.Entry.URL, p.Ended)
 		o.Result = frontier.Unchanged
 	case s == http.StatusNotFound || s == http.StatusGone:
 		o.Result = frontier.Gone
 	case s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout || s == http.StatusTooEarly:
 		o.Result = frontier.Failed
 	default:
-		if target, ok := c.redirect(p.Result); ok {
+		if kind, later := c.hadEnough(p); later {
+			o.Result, o.Failure = frontier.Failed, kind
+		} else if target, ok := c.redirect(p.Result); ok {
 			c.redirected(p, target)
 		}
 	}
