@@ -100,6 +100,7 @@ type crawl struct {
 	*exec.Cmd
 	pipe *os.File
 	in   *bufio.Reader // of pipe
+	part string        // of a line, that was heard
 }
 
 // startCrash starts the process.
@@ -120,7 +121,7 @@ func startCrash(t testing.TB, dir, store string, first int) *crawl {
 		_ = cmd.Wait()
 		_ = pipe.Close()
 	})
-	return &crawl{cmd, pipe, bufio.NewReader(pipe)}
+	return &crawl{Cmd: cmd, pipe: pipe, in: bufio.NewReader(pipe)}
 }
 
 // listen hears so many lines, or all that are left if n is negative.
@@ -128,6 +129,7 @@ func (r *report) listen(t testing.TB, c *crawl, n int) {
 	t.Helper()
 	for ; n != 0; n-- {
 		line, err := c.in.ReadString('\n')
+		line, c.part = c.part+line, ""
 		if errors.Is(err, io.EOF) && n < 0 {
 			return
 		}

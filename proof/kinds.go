@@ -104,6 +104,11 @@ func kinds() []kind {
 			ci: []string{"-frontier.power-cuts=8"}, long: []string{"-frontier.power-cuts=40"}, share: 2,
 		},
 		{
+			name: "below", what: "seconds without descriptors, without a folder that can be written, without a byte left, under load and with kills: calls fail, the process does not",
+			pkg: ".", run: "^(TestWithoutDescriptors|TestFoldersThatCannotBeWritten|TestLastByte)$", seed: ownSeed,
+			ci: []string{"-frontier.below-episodes=4"}, long: []string{"-frontier.below-episodes=40"},
+		},
+		{
 			name: "mutations", what: "mutations of the code, each of which a test must catch",
 			program: "./proof/mutate", ci: []string{"-share", "1/16", "-named"},
 		},

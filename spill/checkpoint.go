@@ -106,7 +106,7 @@ func (s *Store) adopt(gen uint32, through uint64, marks *run) error {
 
 // putState makes next the state, or leaves it as it was.
 func (s *Store) putState(next state) error {
-	var b kv.Batch
+	b := kv.Batch{Spare: true} // what it makes superfluous is more
 	key := prefixKey(fixed, kindState)
 	b.Set(key, next.value(key))
 	if err := s.put(&b, s.opts.Sync); err != nil {
@@ -149,7 +149,7 @@ func (s *Store) writeDead(gen uint32, dead []frontier.DeadBits) (map[uint32]uint
 	}
 	deadGen := maps.Clone(s.deadGen)
 	var old [][]byte
-	var b kv.Batch
+	b := kv.Batch{Spare: true}
 	for _, n := range slices.Sorted(maps.Keys(blocks)) {
 		g, err := loadSegment(s.db, s.deadGen, n)
 		if err != nil {
@@ -178,7 +178,7 @@ func (s *Store) writeDead(gen uint32, dead []frontier.DeadBits) (map[uint32]uint
 			if err := s.putFitting(&b, false); err != nil {
 				return nil, nil, err
 			}
-			b = kv.Batch{}
+			b = kv.Batch{Spare: true}
 		}
 	}
 	return deadGen, old, s.putFitting(&b, false)

@@ -30,11 +30,14 @@ type Options struct {
 	// least 64 MiB, at most 4 GiB.
 	MemoryBudget int64
 
-	// DiskReserve is how many bytes of the volume must stay free: below it,
-	// Pack, Checkpoint, and Commit of batches that admit something fail with an
-	// error that wraps syscall.ENOSPC, very small ones excepted. What is stored
-	// can still be opened, read and finished. The engine writes to mapped files
-	// and would be killed by a volume that is really full. Zero means 256 MiB.
+	// DiskReserve is how many bytes of the volume must stay free: below it Pack,
+	// and Commit of batches that admit something, fail with an error that wraps
+	// syscall.ENOSPC; batches below 4 KB do below half of it. What is stored can
+	// still be opened, read and finished, down to the space of four tables of the
+	// engine, 8 to 16 MB: below, calls that write, and Open, fail with that error.
+	// The engine writes to mapped files, and would be killed by a volume that is
+	// really full: its logs have their space before, that of its tables is looked
+	// at before each. Zero means 256 MiB.
 	DiskReserve int64
 
 	// Logger receives what goes on in the background. Nil is silent.

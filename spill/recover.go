@@ -202,7 +202,7 @@ func (rc *recovery) discard() error {
 	if stale && rc.next > rc.state.next {
 		t := rc.state
 		t.next = rc.next
-		var b kv.Batch
+		b := kv.Batch{Spare: true}
 		key := prefixKey(fixed, kindState)
 		b.Set(key, t.value(key))
 		if err := rc.s.put(&b, rc.s.opts.Sync); err != nil {

@@ -24,6 +24,18 @@ func OpenFolder(dir string, o spill.Options) (*spill.Store, error) {
 	return spill.OpenOn(&rotating{DB: db}, o)
 }
 
+// OpenSmall is OpenFolder without more writes: tables and files are full after some
+// writes, but not after each.
+func OpenSmall(dir string, o spill.Options) (*spill.Store, error) {
+	c := spill.EngineConfig(o)
+	c.Small = true
+	db, err := kv.OpenBadger(dir, c)
+	if err != nil {
+		return nil, err
+	}
+	return spill.OpenOn(db, o)
+}
+
 // rotating is a DB that fills a table before and after each write.
 type rotating struct {
 	kv.DB

@@ -39,7 +39,7 @@ const (
 	valueLog   = 1 << 20  // for those; the least that badger takes
 
 	checkEvery = 1 << 20 // bytes written between looks at the free space
-	smallWrite = 4 << 10 // taken even when space is short: it may free some
+	smallWrite = 4 << 10 // taken while half of the reserve is left: it may free some
 
 	metaApart = 1 // badger's user meta: the value is a place
 
@@ -59,6 +59,10 @@ type Badger struct {
 	log   *slog.Logger
 	blobs *blobs
 	sizes sizes
+
+	down   atomic.Pointer[downError] // set: badger is not touched any more
+	faults faults                    // of badger in the background
+	spare  spare                     // guarded by turn
 
 	confirmed *confirmed
 	version   atomic.Uint64 // of the last write
@@ -147,20 +151,20 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := badger.Open(o)
-	if err != nil {
+	if err := d.guarded(func() (err error) { d.db, err = badger.Open(o); return err }); err != nil {
 		return nil, err
 	}
-	if d.logs, err = openKeyLogs(path, d.table); err != nil {
-		return nil, errors.Join(err, db.Close())
+	if d.logs, err = openKeyLogs(path, d.table); err == nil {
+		if d.blobs, err = openBlobs(path, c.sizes, c.Sync); err == nil {
+			d.confirmed, err = openConfirmed(path, c.Sync, before)
+		}
 	}
-	if d.blobs, err = openBlobs(path, c.sizes, c.Sync); err != nil {
-		return nil, errors.Join(err, db.Close(), d.logs.close())
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
-	if d.confirmed, err = openConfirmed(path, c.Sync, before); err != nil {
-		return nil, errors.Join(err, db.Close(), d.logs.close(), d.blobs.close())
-	}
-	d.db = db
+	d.logs.logs[len(d.logs.logs)-1].last = d.db.MaxVersion()
+	d.spare.dir = path
+	_ = d.spare.take() // ready says so if it matters
 	d.counted = len(d.blobs.files) == 0
 	d.wasteful.Store(!d.counted) // nobody knows yet
 	return d, nil
@@ -184,6 +188,9 @@ func (d *Badger) settle(path string, c Config) (before noted, err error) {
 		if err := errors.Join(torn.cut(path), removeUnborn(path)); err != nil {
 			return err
 		}
+		if err := d.roomToOpen(); err != nil {
+			return err
+		}
 		if !hintsAreGood(path) {
 			d.log.Warn("kv: removed a damaged file of statistics", "file", hintsName)
 			if err := os.Remove(filepath.Join(path, hintsName)); err != nil {
@@ -201,12 +208,42 @@ func (d *Badger) settle(path string, c Config) (before noted, err error) {
 	return before, err
 }
 
+// roomToOpen fails if badger would lack descriptors or space while it opens.
+func (d *Badger) roomToOpen() error {
+	files, logs := 0, 0
+	for _, dir := range []string{"", blobFolder, "marks"} {
+		names, err := d.ListFiles(dir)
+		if err != nil {
+			return err
+		}
+		files += len(names)
+		for _, n := range names {
+			if _, ok := keyLogID(n); ok && dir == "" {
+				logs++
+			}
+		}
+	}
+	if err := enoughFiles(d.path, files+openFiles); err != nil {
+		return err
+	}
+	// A log, and the tables of those that are there.
+	return volume.Space(d.path, uint64(int64(4+2*logs)*d.table), 0)
+}
+
 // Footprint is for the store.
 func (d *Badger) Footprint() int64 { return d.table * perTable }
 
 // Close is for the store.
 func (d *Badger) Close() error {
-	return errors.Join(d.db.Close(), d.logs.close(), d.blobs.close(), d.confirmed.close())
+	d.turn.Lock()
+	d.spare.give()
+	err := d.logs.close() // the one made ahead gives its space to the last table
+	d.turn.Unlock()
+	err = errors.Join(err, d.closeDB())
+	if d.blobs != nil {
+		err = errors.Join(err, d.blobs.close())
+	}
+	return errors.Join(err, d.confirmed.close())
 }
 
 // Confirm is for the store.
@@ -222,14 +259,18 @@ type logger struct {
 }
 
 func (l logger) Errorf(f string, a ...any) {
+	l.d.faults.note(text(f, a))
 	if strings.Contains(f, "while curlf sync") {
 		l.d.syncFault.Store(true)
 	}
 	l.log.Error(text(f, a))
 }
-func (l logger) Warningf(f string, a ...any) { l.log.Warn(text(f, a)) }
-func (l logger) Infof(f string, a ...any)    { l.log.Debug(text(f, a)) }
-func (l logger) Debugf(string, ...any)       {}
+func (l logger) Warningf(f string, a ...any) {
+	l.d.faults.note(text(f, a))
+	l.log.Warn(text(f, a))
+}
+func (l logger) Infof(f string, a ...any)  { l.log.Debug(text(f, a)) }
+func (l logger) Debugf(f string, _ ...any) { l.d.gate(f) }
 
 func text(f string, a []any) string {
 	return "badger: " + strings.TrimSpace(fmt.Sprintf(f, a...))

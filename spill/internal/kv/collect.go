@@ -42,6 +42,10 @@ func (d *Badger) Wasteful() bool { return d.wasteful.Load() }
 
 // Reclaim is for the store.
 func (d *Badger) Reclaim(pause func() bool) error {
+	return d.guarded(func() error { return d.reclaim(pause) })
+}
+
+func (d *Badger) reclaim(pause func() bool) error {
 	d.wasteful.Store(false)
 	if d.early.Swap(false) {
 		if err := d.Sync(); err != nil {

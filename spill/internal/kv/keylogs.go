@@ -38,6 +38,7 @@ var errNoKeyLog = errors.New("badger has no log of keys")
 type keyLog struct {
 	id    int
 	file  *os.File // nil where none is kept open
+	last  uint64   // version that it ends with, or higher; 0: not known
 	fault error    // a sync failed: what was written before may be lost
 }
 
@@ -141,9 +142,13 @@ func (k *keyLogs) add(entries int, bytes int64) {
 	k.inLog += bytes + int64(entries)*entryBytes + endBytes
 }
 
-// full reports whether badger may begin another log with the next transaction.
-func (k *keyLogs) full() bool {
+// full reports whether badger may begin another log with the next transaction; surely:
+// whatever chance does.
+func (k *keyLogs) full(surely bool) bool {
 	scatter := int64(nodeScatter * math.Sqrt(float64(k.entries)))
+	if surely {
+		scatter *= 4
+	}
 	return max(k.inTable+scatter, k.inLog+scatter/8) >= k.table
 }
 

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/internal/volume"
 	"go.uber.org/goleak"
 )
 
@@ -274,16 +276,33 @@ func TestFilesMustFit(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOSPC)
 }
 
-// Small writes, which are always taken, must not open the way for large ones.
+// Small writes are taken while half of the reserve is left, and must not open the way
+// for large ones.
 func TestReserveHoldsBetweenSmallWrites(t *testing.T) {
-	db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Reserve: 1 << 60, Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	for range 3 {
-		var few, much Batch
-		few.Set([]byte("k"), []byte("few"))
-		require.NoError(t, db.Write(&few, false))
-		much.Set([]byte("k"), make([]byte, 2*smallWrite))
-		require.ErrorIs(t, db.Write(&much, false), syscall.ENOSPC)
+	for _, left := range []bool{true, false} {
+		dir := t.TempDir()
+		free, known := volume.Free(dir)
+		require.True(t, known)
+		reserve := int64(free + free/2)
+		if !left {
+			reserve = int64(3 * free)
+		}
+		db, err := OpenBadger(dir, Config{Memory: 64 << 20, Reserve: reserve, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		for range 3 {
+			var few, much, end Batch
+			few.Set([]byte("k"), []byte("few"))
+			if err := db.Write(&few, false); left {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, syscall.ENOSPC)
+			}
+			much.Set([]byte("k"), make([]byte, 2*smallWrite))
+			require.ErrorIs(t, db.Write(&much, false), syscall.ENOSPC)
+			end.Spare = true
+			end.Set([]byte("k"), []byte("what ends something"))
+			require.NoError(t, db.Write(&end, false))
+		}
+		require.NoError(t, db.Close())
 	}
 }

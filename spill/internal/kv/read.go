@@ -10,7 +10,12 @@ import (
 )
 
 // Get is for the store.
-func (d *Badger) Get(key []byte, fn func([]byte) error) (bool, error) {
+func (d *Badger) Get(key []byte, fn func([]byte) error) (found bool, err error) {
+	err = d.guarded(func() (err error) { found, err = d.get(key, fn); return err })
+	return found, err
+}
+
+func (d *Badger) get(key []byte, fn func([]byte) error) (bool, error) {
 	for {
 		txn := d.db.NewTransaction(false)
 		item, err := txn.Get(key)
@@ -81,11 +86,13 @@ func unreadable(err, theirs error) error {
 
 // Iterate is for the store.
 func (d *Badger) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
-	d.blobs.pin()
-	defer d.blobs.unpin()
-	txn := d.db.NewTransaction(false)
-	defer txn.Discard()
-	return iterate(txn, d.blobs, from, to, fn)
+	return d.guarded(func() error {
+		d.blobs.pin()
+		defer d.blobs.unpin()
+		txn := d.db.NewTransaction(false)
+		defer txn.Discard()
+		return iterate(txn, d.blobs, from, to, fn)
+	})
 }
 
 func commonPrefix(a, b []byte) []byte {

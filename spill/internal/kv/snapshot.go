@@ -21,6 +21,9 @@ type Snapshot interface {
 
 // Snapshot is for the store.
 func (d *Badger) Snapshot() (Snapshot, error) {
+	if e := d.down.Load(); e != nil {
+		return nil, e
+	}
 	d.blobs.pin() // before the moment: what keys point to then stays
 	return &badgerSnapshot{d, d.blobs, d.db.NewTransaction(false)}, nil
 }
@@ -36,7 +39,12 @@ func (s *badgerSnapshot) Release() {
 	s.blobs.unpin()
 }
 
-func (s *badgerSnapshot) Get(key []byte, fn func([]byte) error) (bool, error) {
+func (s *badgerSnapshot) Get(key []byte, fn func([]byte) error) (found bool, err error) {
+	err = s.db.guarded(func() (err error) { found, err = s.get(key, fn); return err })
+	return found, err
+}
+
+func (s *badgerSnapshot) get(key []byte, fn func([]byte) error) (bool, error) {
 	item, err := s.txn.Get(key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
 		return false, nil
@@ -65,7 +73,7 @@ func (s *badgerSnapshot) Get(key []byte, fn func([]byte) error) (bool, error) {
 }
 
 func (s *badgerSnapshot) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
-	return iterate(s.txn, s.blobs, from, to, fn)
+	return s.db.guarded(func() error { return iterate(s.txn, s.blobs, from, to, fn) })
 }
 
 // iterate is Iterate on what a transaction sees. The files must be pinned.

@@ -23,7 +23,9 @@ import (
 const syncEarly = 0.75
 
 // Sync is for the store. It holds writers up for moments only.
-func (d *Badger) Sync() error {
+func (d *Badger) Sync() error { return d.guarded(d.syncAll) }
+
+func (d *Badger) syncAll() error {
 	d.syncing.Lock()
 	defer d.syncing.Unlock()
 	d.turn.Lock()
@@ -104,16 +106,25 @@ func (b *blobs) settled(f unsyncedBlob, err error) error {
 
 // apply commits a transaction with entries of so many bytes. It needs the turn.
 func (d *Badger) apply(txn *badger.Txn, entries int, bytes int64) error {
-	if !d.sync && d.logs.full() {
+	if d.logs.full(true) {
+		if err := d.ready(); err != nil {
+			return fmt.Errorf("kv: %w", err)
+		}
+		d.spare.give()
+		defer func() { _ = d.spare.take() }() // ready says so if it matters
+	}
+	if !d.sync && d.logs.full(false) {
 		// The table that is full now will be on the medium before Sync is called.
 		if err := d.blobs.syncNew(); err != nil {
 			return fmt.Errorf("kv: %w", err)
 		}
 	}
+	full, last := d.logs.logs[len(d.logs.logs)-1], txn.ReadTs()
 	if err := txn.Commit(); err != nil {
-		return err
+		return d.fail(err)
 	}
 	if d.logs.turned() {
+		full.last = last
 		if !d.sync {
 			if err := d.blobs.syncNew(); err != nil { // usually there is nothing left
 				d.log.Warn("kv: values could not be synced in time", "error", err)

@@ -9,11 +9,17 @@ import (
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"github.com/seed-7440039f/frontier/internal/volume"
 )
 
 // Write is for the store. Values that lie apart are written first: a key never
 // points to what is not there.
 func (d *Badger) Write(b *Batch, sync bool) error {
+	return d.guarded(func() error { return d.writeGuarded(b, sync) })
+}
+
+func (d *Badger) writeGuarded(b *Batch, sync bool) error {
 	if err := d.room(b); err != nil {
 		return err
 	}
@@ -173,22 +179,28 @@ func (d *Badger) count(ops []Op, places []place, died []entry) {
 	}
 }
 
-// room refuses large writes when the volume is nearly full: badger writes to
-// mapped files, and a page that finds no space kills the process. Deletions
-// alone are always taken: they are what frees space, and Recover needs them.
+// room refuses writes when the volume is nearly full, small ones when half of the
+// reserve is left. What frees space or ends what is stored is taken as long as
+// badger has what it needs: see ready.
 func (d *Badger) room(b *Batch) error {
 	if b.Bytes <= d.allowed {
 		d.allowed -= b.Bytes
 		return nil
 	}
-	if b.Spare || b.Bytes < smallWrite || !slices.ContainsFunc(b.Ops, func(o Op) bool { return o.Value != nil }) {
+	if b.Spare || !slices.ContainsFunc(b.Ops, func(o Op) bool { return o.Value != nil }) {
 		return nil
 	}
-	if err := d.space(0); err != nil {
-		d.allowed = 0
-		return err
+	reserve := d.reserve
+	if b.Bytes < smallWrite {
+		reserve /= 2
 	}
-	d.allowed = max(0, checkEvery-b.Bytes)
+	if err := volume.Space(d.path, 0, reserve); err != nil {
+		d.allowed = 0
+		return fmt.Errorf("kv: %w", err)
+	}
+	if reserve == d.reserve {
+		d.allowed = max(0, checkEvery-b.Bytes)
+	}
 	return nil
 }
 

@@ -1,0 +1,236 @@
+// This file makes errors of what badger makes worse: it panics, ends the process or
+// tries for ever where it has no descriptor, no space, or a medium that fails.
+//
+// What it needs is looked at before it begins another table: descriptors, of which
+// some are kept for it, space, and whether it got rid of the tables before. After an
+// error of its own in a commit it is not touched any more: part of it may be missing.
+
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/volume"
+)
+
+const (
+	spareFiles = 6  // descriptors kept for badger
+	openFiles  = 24 // that opening a store takes, beside one for each file
+	waitStep   = 5 * time.Millisecond
+	waitFlush  = 30 * time.Second // for a table to be written
+	faultFresh = 3 * time.Second  // badger tries again each second
+	closeWait  = 10 * time.Second
+)
+
+// downError is why badger is not touched any more.
+type downError struct{ err error }
+
+func (e *downError) Error() string {
+	return "kv: the engine failed, and works again when the store is opened again: " + e.err.Error()
+}
+
+func (e *downError) Unwrap() error { return e.err }
+
+// fail notes that badger must not be touched any more.
+func (d *Badger) fail(err error) error {
+	e := &downError{err}
+	if d.down.CompareAndSwap(nil, e) {
+		d.log.Error("kv: the engine failed; nothing is written until the store is opened again", "error", err)
+	}
+	return d.down.Load()
+}
+
+// guarded runs fn, which uses badger, unless badger failed before. Memory that cannot
+// be read or written, since the file behind it cannot, is an error.
+func (d *Badger) guarded(fn func() error) (err error) {
+	if e := d.down.Load(); e != nil {
+		return e
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = d.caught(p)
+		}
+	}()
+	return fn()
+}
+
+// caught tells a fault of badger's from a panic of somebody else's, which goes on.
+func (d *Badger) caught(p any) error {
+	e, ok := p.(runtime.Error)
+	if !ok {
+		panic(p)
+	}
+	if _, ok := p.(interface{ Addr() uintptr }); ok {
+		return d.fail(e)
+	}
+	d.turn.Lock() // a commit that fails now leaves badger without a table in memory
+	defer d.turn.Unlock()
+	if e := d.down.Load(); e != nil {
+		return e
+	}
+	panic(p)
+}
+
+// spare are descriptors that are kept until badger needs some. Guarded by Badger.turn.
+type spare struct {
+	dir  string
+	held []*os.File
+}
+
+// take has so many of them, and one more can be had.
+func (s *spare) take() error {
+	for len(s.held) < spareFiles {
+		f, err := os.Open(s.dir)
+		if err != nil {
+			return err
+		}
+		s.held = append(s.held, f)
+	}
+	f, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func (s *spare) give() {
+	for _, f := range s.held {
+		_ = f.Close()
+	}
+	s.held = nil
+}
+
+// enoughFiles fails unless so many descriptors can be had.
+func enoughFiles(dir string, n int) error {
+	s := spare{dir: dir}
+	defer s.give()
+	for range n {
+		f, err := os.Open(dir)
+		if err != nil {
+			return fmt.Errorf("opening takes %d file descriptors: %w", n, err)
+		}
+		s.held = append(s.held, f)
+	}
+	return nil
+}
+
+// ready fails if badger lacks what it needs to begin another table. It needs the turn.
+func (d *Badger) ready() error {
+	if err := d.logs.ahead(); err != nil {
+		return err
+	}
+	if err := d.flushed(); err != nil {
+		return err
+	}
+	// The table that is full now, and the log after the next.
+	if err := volume.Space(d.path, uint64(4*d.table), 0); err != nil {
+		return err
+	}
+	return d.spare.take()
+}
+
+// flushed waits while more tables than badger can queue wait to be written. It fails if
+// badger says that it cannot write them, or says nothing for long.
+func (d *Badger) flushed() error {
+	for begun := time.Now(); d.logs.waiting() >= tables && d.unwritten() >= tables; time.Sleep(waitStep) {
+		if err := d.faults.fresh(); err != nil {
+			return fmt.Errorf("the engine cannot write its tables: %w", err)
+		}
+		if time.Since(begun) > waitFlush {
+			return fmt.Errorf("the engine has not written a table for %v", waitFlush)
+		}
+	}
+	return nil
+}
+
+// unwritten is how many logs have something that is in no table on disk. Others are
+// there since somebody reads them.
+func (d *Badger) unwritten() (n int) {
+	last := uint64(0)
+	for _, t := range d.db.Tables() {
+		last = max(last, t.MaxVersion)
+	}
+	for _, l := range d.logs.logs[:len(d.logs.logs)-1] {
+		if l.last > last {
+			n++
+		}
+	}
+	return n
+}
+
+// faults is what badger said last of what it could not do in the background.
+type faults struct {
+	mu   sync.Mutex
+	text string    // guarded by mu
+	at   time.Time // guarded by mu
+}
+
+func (f *faults) note(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.text, f.at = text, time.Now()
+}
+
+// fresh returns what was said a moment ago.
+func (f *faults) fresh() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.text == "" || time.Since(f.at) > faultFresh {
+		return nil
+	}
+	return errors.New(f.text)
+}
+
+// beforeCompacted is part of what badger says before it writes a table of others.
+const beforeCompacted = "LOG Compact. Added"
+
+// gate holds badger's compaction up while there is no space for another table.
+func (d *Badger) gate(format string) {
+	if !strings.Contains(format, beforeCompacted) {
+		return
+	}
+	for {
+		err := volume.Space(d.path, uint64(4*d.table), 0)
+		if err == nil {
+			return
+		}
+		d.faults.note(err.Error())
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// closeDB closes badger. It fails if badger cannot write what is in memory, which is in
+// its logs as well: then badger goes on trying until the process ends.
+func (d *Badger) closeDB() error {
+	if err := volume.Space(d.path, uint64(2*d.table), 0); err != nil {
+		return fmt.Errorf("kv: the last table is not written, and the folder in use until the process ends: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer func() {
+			if p := recover(); p != nil {
+				done <- fmt.Errorf("kv: close: %v", p)
+			}
+		}()
+		done <- d.db.Close()
+	}()
+	for begun := time.Now(); ; {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+		if err := d.faults.fresh(); err != nil && time.Since(begun) > closeWait {
+			return fmt.Errorf("kv: the engine cannot be closed, and has the folder until the process ends: %w", err)
+		}
+	}
+}
