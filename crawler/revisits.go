@@ -24,7 +24,7 @@ type Revisits interface {
 	// and no date were known.
 	Whole(l frontier.Lease, note []byte) bool
 	// Read judges an answer that will not be tried again, before OnPage sees it: it may
-	// set p.Outcome.Result to Changed or Unchanged. What it returns is the note that
+	// set p.Outcome.Result to Changed, Unchanged or Gone. What it returns is the note that
 	// Ended gets if OnPage does not fail.
 	Read(p *Page, note []byte) []byte
 	// Ended is told how a visit ended, before the frontier is; p is nil if there was no

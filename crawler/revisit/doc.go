@@ -24,6 +24,8 @@
 // # What answers mean
 //
 //	2xx, redirects   changed or unchanged
+//	                 (a 200 that says what five pages of the host, which differed,
+//	                 became: gone, as with 404)
 //	304              unchanged
 //	404, 410         gone: of a page that was read, seen again after Schedule.Probe
 //	                 or its interval, then after half a day or twice that, then after
@@ -35,6 +37,11 @@
 //	failed           tried again after MinInterval, 8, 64, 512 times that, at most
 //	                 a quarter of its interval; a known page is never given up. One
 //	                 never read is given up as the frontier's Retry says
+//
+// Which texts a host has for pages that are gone is kept in memory: a restart learns it
+// anew. A page whose text names its own URL is not noticed, and a site that shows the same
+// words everywhere, as one that needs JavaScript since yesterday, counts as gone: there is
+// nothing to read. Numbers and what is around the page do not count, as with changes.
 //
 // # What is kept
 //

@@ -19,7 +19,7 @@ const (
 // may answer 304 for ever.
 func (n *note) whole() bool {
 	switch {
-	case n.doubt >= noTrust:
+	case n.doubt >= noTrust, n.ending == seemed: // of which a 304 would say nothing
 		return true
 	case n.doubt > 0:
 		return n.run >= doubtRun
@@ -44,31 +44,35 @@ func (r *Revisits) Read(p *crawler.Page, raw []byte) []byte {
 	case p.Broken != "": // what is missing is no change
 	case p.Status >= firstBad || p.Body == nil && p.Status < firstMove:
 	default:
-		now, ok := r.digest(p)
-		if ok {
+		now, words, ok := r.digest(p)
+		switch {
+		case !ok:
+		case p.Status < firstMove && r.soft.judge(p.Lease.Host, p.Lease.Entry.URL, n.copied, now, words):
+			o.Result, n.run = frontier.Gone, 0 // its copy stays, to compare with when it is back
+		default:
 			r.compare(&n, o, now, p.Conditional)
 		}
 	}
 	return n.bytes()
 }
 
-// digest is what is kept of an answer.
-func (r *Revisits) digest(p *crawler.Page) (copied, bool) {
+// digest is what is kept of an answer, and its number of words.
+func (r *Revisits) digest(p *crawler.Page) (copied, int, bool) {
 	if p.Status >= firstMove {
 		d := r.hasher.Other([]byte(p.Header.Get("Location")))
-		return copyOf(&d, r.keyPrint, false), true
+		return copyOf(&d, r.keyPrint, false), 0, true
 	}
 	body, err := p.Body.Bytes()
 	if err != nil {
 		r.opts.Logger.Warn("a page cannot be read, and not compared", "url", p.URL, "error", err)
-		return copied{}, false
+		return copied{}, 0, false
 	}
 	contentType := p.Header.Get("Content-Type")
 	if contentType == "" && p.Doc != nil {
 		contentType = "text/html"
 	}
 	d := r.hasher.Body(body, contentType)
-	return copyOf(&d, r.keyPrint, r.opts.MinChange > 0), true
+	return copyOf(&d, r.keyPrint, r.opts.MinChange > 0), d.Words, true
 }
 
 // compare sets what an answer with content means.

@@ -242,7 +242,7 @@ func TestValidatorsThatLie(t *testing.T) {
 func TestNotes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := note{run: byte(rapid.IntRange(0, 31).Draw(t, "run")), doubt: byte(rapid.IntRange(0, 3).Draw(t, "doubt"))}
-		n.read, n.ending = rapid.Bool().Draw(t, "read"), ending(rapid.IntRange(0, int(missed)).Draw(t, "ending"))
+		n.read, n.ending = rapid.Bool().Draw(t, "read"), ending(rapid.IntRange(0, int(seemed)).Draw(t, "ending"))
 		n.ahead = rapid.Int32().Draw(t, "ahead")
 		if rapid.Bool().Draw(t, "copy") {
 			d := near.NewHasher([16]byte{}, near.Options{}).Text([]byte(prose(rapid.IntRange(0, 60).Draw(t, "words"))))

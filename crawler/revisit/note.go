@@ -38,6 +38,7 @@ const (
 	told    ending = iota // nothing: it says all
 	refused               // a status above 400, which is as good as forbidden
 	missed                // there is no robots.txt for now: it is not forbidden
+	seemed                // it seems to be gone, though its status was 200
 )
 
 // note is what is kept with a URL. The zero value is that of a URL never read.
@@ -60,7 +61,7 @@ type copied struct {
 
 // parseNote reads a note. ok is false for what is none: the URL is new then.
 func parseNote(b []byte) (n note, ok bool) {
-	if len(b) != noteSize && len(b) != noteSize+sketchSize || b[0] != noteVersion || ending(b[2]&endingMask) > missed {
+	if len(b) != noteSize && len(b) != noteSize+sketchSize || b[0] != noteVersion {
 		return note{}, false
 	}
 	n.run, n.doubt, n.has = b[1]&runMask, b[1]>>doubtShift&3, b[1]&hasCopy != 0
@@ -100,6 +101,8 @@ func (n *note) take(p *crawler.Page, o frontier.Outcome) {
 		return
 	case o.Result == frontier.Visited && p.Status >= firstBad:
 		n.ending = refused
+	case o.Result == frontier.Gone && p.Status < firstMove:
+		n.ending = seemed
 	case o.Result <= frontier.Unchanged:
 		n.read = true
 	}

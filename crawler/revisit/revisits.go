@@ -31,6 +31,7 @@ type Revisits struct {
 
 	frontier   *frontier.Frontier // set by Attach
 	hosts      hosts
+	soft       softGone
 	saved      atomic.Int64  // Unix nanoseconds
 	savedPrice atomic.Uint64 // float64: as it was then
 	saving     sync.Mutex    // held while the state is written
