@@ -57,6 +57,7 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8) (int, er
 		return 0, err
 	}
 	f.adding.Add(1)
+	defer f.addedAll()     // if code of the user's panics, too
 	if f.rekeying.Load() { // an import takes a key over, under the lock
 		_ = f.isClosed()
 	}
@@ -64,12 +65,17 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8) (int, er
 	o.ctx = ctx
 	bad := f.prepare(o, entries, p)
 	n, err := f.add(ctx, o)
-	f.lock()
-	f.adding.Add(-1)
-	f.dispatchLocked() // this Add may have been what kept the crawl from being over
-	f.mu.Unlock()
 	o.free()
 	return n, errors.Join(bad, err)
+}
+
+// addedAll notes that a call adds no more: it may have been what kept the crawl from
+// being over.
+func (f *Frontier) addedAll() {
+	f.lock()
+	f.adding.Add(-1)
+	f.dispatchLocked()
+	f.mu.Unlock()
 }
 
 func (f *Frontier) add(ctx context.Context, o *op) (int, error) {

@@ -33,6 +33,7 @@ type gatedSpill struct {
 	each    time.Duration // that every call takes
 	lease   frontier.Lease
 	closing bool
+	mood    func(call string) error // asked after the gate, if set
 }
 
 func (s *gatedSpill) hold(call string, pass int) {
@@ -75,6 +76,9 @@ func (s *gatedSpill) enter(call string) error {
 	}
 	if d > 0 {
 		time.Sleep(d)
+	}
+	if s.mood != nil && err == nil {
+		err = s.mood(call)
 	}
 	return err
 }

@@ -8,6 +8,7 @@
 package frontier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type plan struct {
 	givenUp   bool
 	expired   bool
 	spared    bool // its host was being probed: the try does not count
+	late      bool // its lease has ended before: only the host's clock counts
 }
 
 // Done ends a lease. When it has returned without an error the URL will not be
@@ -66,7 +68,7 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 	if len(o.Add) > 0 {
 		bad = f.prepare(job, o.Add, 0)
 	}
-	p := plan{outcome: o}
+	p := plan{outcome: o, late: f.opts.Scheduler != nil && !f.isHeld(&l)}
 	bad = errors.Join(bad, f.plan(&p, &l, f.wall(f.moment())))
 	if err := f.awaitRoom(job); err != nil {
 		return err
@@ -76,9 +78,9 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 		return err
 	}
 	bad = errors.Join(bad, unknown)
-	if _, err := f.heldLocked(&l); err != nil {
+	if _, err := f.heldLocked(&l); err != nil || p.late {
 		f.mu.Unlock()
-		return errors.Join(err, f.late(ctx, l, p))
+		return errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, l, p))
 	}
 	f.spareLocked(l.record, &p)
 	bad = errors.Join(bad, f.finishLocked(job, l.record, &p))
@@ -89,12 +91,7 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 	}
 	if len(job.forced) > 0 {
 		f.adding.Add(1) // the crawl is not over before they are admitted
-		defer func() {
-			f.lock()
-			f.adding.Add(-1)
-			f.dispatchLocked()
-			f.mu.Unlock()
-		}()
+		defer f.addedAll()
 	}
 	rest := func(err error) error {
 		if err == nil {
@@ -164,8 +161,8 @@ func (f *Frontier) plan(p *plan, l *Lease, now time.Time) error {
 		p.groupHold = clampDelay(f.opts.GroupDelay.Delay(l.Group, *o))
 	}
 	switch {
-	case l.Entry.URL == "" || o.Result == Requeue:
-		return nil
+	case l.Entry.URL == "" || o.Result == Requeue || p.late:
+		return nil // it is nobody's visit
 	case o.Result == PutOff:
 		p.stays, p.due = true, f.since(o.Next)
 		p.state, p.asked = l.History.State, f.rechecker != nil
@@ -229,6 +226,14 @@ func (p *plan) groupDue(g *group) int64 {
 }
 
 func clampDelay(d time.Duration) int64 { return int64(min(max(0, d), maxDelay)) }
+
+// isHeld reports whether a lease is out. A Scheduler is told of one visit once.
+func (f *Frontier) isHeld(l *Lease) bool {
+	f.lock()
+	defer f.mu.Unlock()
+	_, err := f.heldLocked(l)
+	return err == nil
+}
 
 // heldLocked returns the lease record of a lease that is out.
 func (f *Frontier) heldLocked(l *Lease) (*leaseRecord, error) {

@@ -126,14 +126,18 @@ func (e *PriorityError) Error() string {
 }
 
 // SelectorError reports a Selector that answered with a priority of which
-// nothing is available. Nothing was handed out and nothing is lost.
+// nothing is available, or panicked. Nothing was handed out and nothing is lost.
 type SelectorError struct {
 	Got       int
 	Available []int
+	Panicked  any // what it panicked with, if it did; then Got is 0
 }
 
 // Error implements error.
 func (e *SelectorError) Error() string {
+	if e.Panicked != nil {
+		return fmt.Sprintf("frontier: selector panicked: %v; available are %v", e.Panicked, e.Available)
+	}
 	return fmt.Sprintf("frontier: selector chose %d; available are %v", e.Got, e.Available)
 }
 

@@ -10,8 +10,10 @@ package frontier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"math"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,6 +96,9 @@ const notHeld int64 = math.MinInt64
 // scheduled or leased and not done. If the last frontier on it was not closed,
 // every host counts as contacted now. ctx bounds the reading of the store.
 func Open(ctx context.Context, o Options) (*Frontier, error) {
+	if v := reflect.ValueOf(o.Spill); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("frontier: options: Spill is a %T that is nil; want one that was opened, or no value at all", o.Spill)
+	}
 	ownKeys := o.HostKey != nil
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {

@@ -139,20 +139,22 @@ func (f *Frontier) giveUpSome(last bool) (more bool) {
 	f.dispatchLocked()
 	f.mu.Unlock()
 	err := f.awaitLost(urls)
+	defer func() { // if OnGiveUp panics, too
+		f.mu.Lock()
+		if err != nil {
+			f.core.keepURLs(id)
+		}
+		f.adding.Add(-1)
+		f.givingStep = nil
+		close(step)
+		f.dispatchLocked()
+		f.mu.Unlock()
+	}()
 	if err == nil && f.opts.OnGiveUp != nil {
 		for _, x := range urls {
 			f.opts.OnGiveUp(x.entry, o)
 		}
 	}
-	f.lock()
-	if err != nil {
-		f.core.keepURLs(id)
-	}
-	f.adding.Add(-1)
-	f.givingStep = nil
-	close(step)
-	f.dispatchLocked()
-	f.mu.Unlock()
 	return true
 }
 

@@ -99,12 +99,7 @@ func (f *Frontier) Import(ctx context.Context, r io.Reader, o ImportOptions) (Im
 
 func (f *Frontier) importFrom(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
 	f.adding.Add(1)
-	defer func() {
-		f.lock()
-		f.adding.Add(-1)
-		f.dispatchLocked()
-		f.mu.Unlock()
-	}()
+	defer f.addedAll()
 	if o.SkipBad {
 		im := &importer{f: f, ctx: ctx, o: o}
 		err := im.run(r)

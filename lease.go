@@ -15,33 +15,74 @@ func (f *Frontier) reapLocked() {
 	if f.core.expiry.min() > now {
 		return
 	}
-	for _, id := range f.core.expired(now) {
-		var l Lease
-		f.newLease(&l, id)
-		f.mu.Unlock()
-		o := Outcome{Result: Failed, Ended: l.Deadline, Duration: l.Deadline.Sub(l.LeasedAt)}
-		if l.ContactOnly() {
-			o.Result = Visited
+	ids := f.core.expired(now)
+	for n, id := range ids {
+		if !f.expireLocked(id, ids[n+1:]) {
+			return
 		}
-		p := plan{outcome: o, expired: true}
-		f.plan(&p, &l, l.Deadline)
-		job := newOp()
+	}
+	f.dispatchLocked()
+}
+
+// expireLocked settles a lease whose deadline has passed. It releases the lock while
+// it asks the policies. It reports false, and does nothing, if the frontier was closed meanwhile.
+//
+// If a policy panics, so does expireLocked, without the lock: the lease is settled as
+// one that is tried again, and those behind it expire with the next call.
+func (f *Frontier) expireLocked(id uint32, behind []uint32) bool {
+	var l Lease
+	f.newLease(&l, id)
+	f.mu.Unlock()
+	o := Outcome{Result: Failed, Ended: l.Deadline, Duration: l.Deadline.Sub(l.LeasedAt)}
+	if l.ContactOnly() {
+		o.Result = Visited
+	}
+	p := plan{outcome: o, expired: true}
+	asked := false
+	defer func() {
+		if asked {
+			return
+		}
 		f.mu.Lock()
+		defer f.mu.Unlock()
 		if f.closed {
 			return
 		}
-		f.core.stats.Expired++
-		f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
-		f.spareLocked(id, &p)
-		f.finishLocked(job, id, &p)
-		job.after = func(err error) {
-			if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
-				f.opts.OnGiveUp(l.Entry, p.outcome)
-			}
+		longest := max(f.maxDelay, f.core.cfg.groupMax)
+		f.settleExpiredLocked(id, &l, plan{
+			outcome: o, expired: true, end: f.since(l.Deadline), hostHold: longest, groupHold: longest,
+			stays: l.Entry.URL != "", retry: l.Entry.URL != "",
+		})
+		for _, id := range behind {
+			r := f.core.leases.at(id)
+			r.ending = false
+			f.core.expiry.push(timeItem{at: r.deadline, id: id})
 		}
-		f.submitAsyncLocked(job)
+		f.dispatchLocked()
+	}()
+	f.plan(&p, &l, l.Deadline)
+	asked = true
+	f.mu.Lock()
+	if f.closed {
+		return false
 	}
-	f.dispatchLocked()
+	f.settleExpiredLocked(id, &l, p)
+	return true
+}
+
+func (f *Frontier) settleExpiredLocked(id uint32, l *Lease, p plan) {
+	job := newOp()
+	f.core.stats.Expired++
+	f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
+	f.spareLocked(id, &p)
+	f.finishLocked(job, id, &p)
+	e := l.Entry
+	job.after = func(err error) {
+		if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
+			f.opts.OnGiveUp(e, p.outcome)
+		}
+	}
+	f.submitAsyncLocked(job)
 }
 
 // Extend moves a lease's deadline to d from now and updates l.

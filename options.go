@@ -170,6 +170,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	if o.LeaseTime < time.Millisecond || o.LeaseTime > 30*24*time.Hour {
 		bad("LeaseTime is %v; want 1ms to 720h", o.LeaseTime)
 	}
+	if p, ok := o.Prioritizer.(withLevels); ok && (p.levels < 1 || p.levels > o.Priorities) {
+		bad("Prioritizer is %s with %d; want 1 to Priorities, which is %d", p.name, p.levels, o.Priorities)
+	}
 	errs = append(errs, checkDelay("Delay", o.Delay)...)
 	errs = append(errs, checkDelay("GroupDelay", o.GroupDelay)...)
 	if err := checkSelector(o.Selector, o.Priorities); err != nil {

@@ -18,15 +18,15 @@ func (f PrioritizerFunc) Priority(e Entry, h History) int { return f(e, h) }
 // ByDepth gives seeds the priority levels, their links one less, and so on down
 // to 1: breadth first. The default is ByDepth(Options.Priorities).
 func ByDepth(levels int) Prioritizer {
-	return PrioritizerFunc(func(e Entry, _ History) int {
+	return withLevels{"ByDepth", levels, func(e Entry, _ History) int {
 		return max(1, levels-max(0, e.Depth))
-	})
+	}}
 }
 
 // ByWeight cuts the weights from 0 to top into equal steps, one for each of the
 // levels; weights outside count as the nearest. NaN counts as 0.
 func ByWeight(levels int, top float64) Prioritizer {
-	return PrioritizerFunc(func(e Entry, _ History) int {
+	return withLevels{"ByWeight", levels, func(e Entry, _ History) int {
 		x := e.Weight / top * float64(levels)
 		switch {
 		case !(x > 0):
@@ -35,10 +35,17 @@ func ByWeight(levels int, top float64) Prioritizer {
 			return levels
 		}
 		return 1 + int(x)
-	})
+	}}
 }
 
 // Constant gives every URL the same priority: one front queue, FIFO.
 func Constant(priority int) Prioritizer {
-	return PrioritizerFunc(func(Entry, History) int { return priority })
+	return withLevels{"Constant", priority, func(Entry, History) int { return priority }}
+}
+
+// withLevels is a Prioritizer whose highest priority is known.
+type withLevels struct {
+	name   string
+	levels int
+	PrioritizerFunc
 }

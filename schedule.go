@@ -273,7 +273,10 @@ func (c *core) next(now int64) (choice, bool, error) {
 		if !immediate {
 			mask := x.lists[readies].mask | x.lists[tokens].mask
 			available := c.available(mask)
-			p = c.cfg.selector.Select(available)
+			var panicked any
+			if p, panicked = c.selected(available); panicked != nil {
+				return choice{}, false, &SelectorError{Available: append([]int(nil), available...), Panicked: panicked}
+			}
 			if p < 1 || p > c.cfg.levels || mask&(1<<(p-1)) == 0 {
 				return choice{}, false, &SelectorError{Got: p, Available: append([]int(nil), available...)}
 			}
@@ -290,6 +293,13 @@ func (c *core) next(now int64) (choice, bool, error) {
 			return choice{}, false, nil
 		}
 	}
+}
+
+// selected asks the selector, or says with what it panicked: the lock is held, by
+// whoever does anything.
+func (c *core) selected(available []int) (p int, panicked any) {
+	defer func() { panicked = recover() }()
+	return c.cfg.selector.Select(available), nil
 }
 
 // available lists the priorities in mask.

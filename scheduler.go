@@ -8,7 +8,7 @@ import "time"
 // Scheduler says when a URL is visited again. It is asked when a URL was
 // visited, gone or denied, and when the tries of one that failed are used up,
 // unless Outcome.Next says so; outside the lock, from any goroutine. A time that has
-// passed is as good as now. If it panics, whoever called Done or Next does, and the lease
+// passed is as good as now. If it panics, whoever called Done does, and the lease
 // is out as before.
 type Scheduler interface {
 	// Next returns the time of the next visit, zero for never (the URL leaves,
@@ -33,7 +33,8 @@ type Rechecker interface {
 	Scheduler
 	// Recheck returns when to visit the URL and what is to be kept of it. If that
 	// is later than now the URL is PutOff: no caller of Next sees it, and its
-	// host is not contacted. A crash may undo that: then it is asked again.
+	// host is not contacted. A crash may undo that: then it is asked again. If it
+	// panics, whoever called Next does, and the URL waits as before.
 	Recheck(e Entry, host string, h History, now time.Time) (due time.Time, keep State)
 }
 
@@ -74,7 +75,14 @@ func (f *Frontier) putOff(l *Lease) bool {
 		return false
 	}
 	now := f.wall(f.moment())
+	asked := false
+	defer func() {
+		if !asked { // it panics: nobody gets the lease
+			f.giveBack(&grant{lease: *l}, nil)
+		}
+	}()
 	due, keep := f.rechecker.Recheck(l.Entry, l.Host, l.History, now)
+	asked = true
 	l.History.State = keep
 	if !due.After(now) {
 		return false

@@ -69,6 +69,11 @@ func kinds() []kind {
 			ci: []string{"-frontier.each-fault"}, long: []string{"-frontier.each-fault"},
 		},
 		{
+			name: "close", what: "Close at random moments beside every kind of call and background work, on real stores whose disk is slow, fails or is stuck",
+			pkg: ".", run: "^TestCloseBesideEverything$", seed: ownSeed,
+			ci: []string{"-frontier.closes=60"}, long: []string{"-frontier.closes=300"},
+		},
+		{
 			name: "kill", what: "kills of a process under load at random moments",
 			pkg: ".", run: "^TestKill$", seed: ownSeed,
 			ci: []string{"-frontier.crash-rounds=8"}, long: []string{"-frontier.crash-rounds=40"}, share: 3,
