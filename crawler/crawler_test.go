@@ -148,13 +148,13 @@ func TestSiteOf(t *testing.T) {
 }
 
 func TestMeta(t *testing.T) {
-	for _, m := range []meta{{}, {etag: `W/"x"`}, {chain: []uint64{1, 1 << 63}}, {chain: make([]uint64, 300), etag: `"x"`}, {note: []byte("n")}, {via: "http://a.example/"}, {via: "x", chain: []uint64{1}, etag: `"x"`, note: []byte("n")}, {chain: []uint64{7}, etag: `"x"`, note: []byte{0xc1, 0}}} {
+	for _, m := range []meta{{}, {etag: `W/"x"`}, {chain: []uint64{1, 1 << 63}}, {chain: make([]uint64, 300), etag: `"x"`}, {note: []byte("n")}, {via: "http://a.example/"}, {need: 1}, {need: 3, via: "y", etag: `"x"`}, {need: 2, chain: []uint64{1}}, {via: "x", chain: []uint64{1}, etag: `"x"`, note: []byte("n")}, {chain: []uint64{7}, etag: `"x"`, note: []byte{0xc1, 0}}} {
 		got, own := metaOf(frontier.Entry{Meta: m.bytes()})
 		assert.Equal(t, m, got)
 		assert.True(t, own)
 	}
 	for raw, own := range map[string]bool{
-		"": true, "user's own": false, "\xc1": true, "\xc1\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff": true, "\xc1\x02abcdefgh": true, "\xc2": true, "\xc2\x05abcd": true, "\xc3": false,
+		"": true, "user's own": false, "\xc1": true, "\xc1\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff": true, "\xc1\x02abcdefgh": true, "\xc2": true, "\xc2\x05abcd": true, "\xc3": true, "\xc3\x01": true, "\xc3\x00\xc1\x00": true, "\xc3\x01\xc3\x01": true, "\xc4": false,
 		"\xc1\x00\x81\x02" + strings.Repeat("x", maxETag+1): true, "\xc1\x00\x7fx": true,
 	} {
 		got, is := metaOf(frontier.Entry{Meta: []byte(raw)})

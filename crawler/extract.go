@@ -37,6 +37,9 @@ func (h HTML) withDefaults(o *Options) HTML {
 	if h.Kinds == 0 {
 		h.Kinds = link.Pages
 	}
+	if o.Requisites {
+		h.Kinds |= link.Requisites
+	}
 	if h.Agent == "" {
 		h.Agent = robots.ProductToken(o.UserAgent)
 	}

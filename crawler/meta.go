@@ -19,11 +19,20 @@ const metaVersion = 0xC1
 // metaVia is the first byte of one that begins with the page that led here.
 const metaVia = 0xC2
 
+// metaNeed is the first byte of one of a requisite; how many steps it is from the page
+// that needs it follows, and then another Meta.
+const metaNeed = 0xC3
+
+// maxNeed is how many steps from a page requisites are followed: a style sheet, one that
+// it imports, a font of that.
+const maxNeed = 3
+
 // maxETag is how long an ETag may be that is remembered.
 const maxETag = 256
 
 // meta is what a Meta of this package says. The zero value is no Meta.
 type meta struct {
+	need  byte     // steps from the page that needs this requisite; 0 for pages
 	via   string   // the page that led here, with Options.Via
 	chain []uint64 // sums of the URLs that redirected here, in order
 	etag  string   // of the last answer that was read
@@ -37,6 +46,14 @@ func metaOf(e frontier.Entry) (m meta, own bool) {
 		return meta{}, true
 	}
 	b := e.Meta[1:]
+	if e.Meta[0] == metaNeed {
+		if len(b) < 2 || b[0] == 0 || b[1] == metaNeed {
+			return meta{}, true
+		}
+		m, own = metaOf(frontier.Entry{Meta: b[1:]})
+		m.need = b[0]
+		return m, own
+	}
 	switch e.Meta[0] {
 	case metaVersion:
 	case metaVia:
@@ -82,12 +99,17 @@ func (m meta) replacing() []byte {
 
 // bytes is the Meta; nil if there is nothing to remember.
 func (m meta) bytes() []byte {
-	if len(m.chain) == 0 && m.etag == "" && len(m.note) == 0 && m.via == "" {
+	if len(m.chain) == 0 && m.etag == "" && len(m.note) == 0 && m.via == "" && m.need == 0 {
 		return nil
 	}
-	b := []byte{metaVersion}
+	var b []byte
+	if m.need > 0 {
+		b = []byte{metaNeed, m.need}
+	}
 	if m.via != "" {
-		b = append(binary.AppendUvarint([]byte{metaVia}, uint64(len(m.via))), m.via...)
+		b = append(binary.AppendUvarint(append(b, metaVia), uint64(len(m.via))), m.via...)
+	} else {
+		b = append(b, metaVersion)
 	}
 	b = binary.AppendUvarint(b, uint64(len(m.chain)))
 	for _, s := range m.chain {
@@ -101,16 +123,20 @@ func (m meta) bytes() []byte {
 // the target is on the way to url itself.
 func (m meta) redirected(url, target string) (_ meta, loop bool) {
 	chain := append(slices.Clone(m.chain), sum(url))
-	return meta{chain: chain}, slices.Contains(chain, sum(target))
+	return meta{chain: chain, need: m.need}, slices.Contains(chain, sum(target))
 }
 
 // Via returns the page whose link, or redirect, led to this one, if Options.Via was set
 // then, and the way from the seed in the letters of WARC's hopsFromSeed: L for each link,
-// R for the redirects since the last of them.
+// E for what a page needs, R for the redirects since the last of them.
 func (p *Page) Via() (url, hops string) {
 	m, _ := metaOf(p.Lease.Entry)
-	return m.via, strings.Repeat("L", p.Lease.Entry.Depth) + strings.Repeat("R", len(m.chain))
+	links := max(0, p.Lease.Entry.Depth-int(m.need))
+	return m.via, strings.Repeat("L", links) + strings.Repeat("E", int(m.need)) + strings.Repeat("R", len(m.chain))
 }
+
+// needed reports whether an entry is a requisite of a page, and no page itself.
+func needed(e frontier.Entry) bool { return len(e.Meta) > 0 && e.Meta[0] == metaNeed }
 
 // was reports whether a URL is among those that redirected here.
 func (m meta) was(url string) bool { return slices.Contains(m.chain, sum(url)) }

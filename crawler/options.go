@@ -107,6 +107,12 @@ type Options struct {
 	// means 100,000.
 	MaxLinks int
 
+	// Requisites follows what pages need to be shown, too: style sheets, images, scripts,
+	// fonts, films, to three steps from the page and on any host. Neither the hosts of
+	// Scope nor its Include and MaxDepth hold for them; all else does: robots.txt, Exclude,
+	// Filters, Rules. They are counted in Progress.Requisites, and against no limit of
+	// pages. The Extractor must find them; HTML does.
+	Requisites bool
 	// SkipNoFollow leaves links out whose rel says nofollow, ugc or sponsored: the
 	// page does not vouch for them. That forbids nothing, so by default they are
 	// followed. A page whose meta element or X-Robots-Tag says nofollow, to all robots

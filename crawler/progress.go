@@ -16,9 +16,9 @@ type counter = atomic.Int64
 type counters struct {
 	lookup, fetching counter // nanoseconds
 
-	pages, redirects, gone, refused, unchanged, failed   counter
-	denied, filtered, blocked, parked, broken            counter
-	unwanted, loops, robots, bytes, links, dropped, busy counter
+	pages, redirects, gone, refused, unchanged, failed    counter
+	denied, filtered, blocked, parked, broken, requisites counter
+	unwanted, loops, robots, bytes, links, dropped, busy  counter
 }
 
 // Progress is what a Crawler has done since New.
@@ -26,15 +26,16 @@ type Progress struct {
 	Elapsed time.Duration // since Run began
 
 	// Answers to requests for pages, by what they were:
-	Pages     int64 // status 2xx
-	Broken    int64 // of Pages, those without their end: taken after the last try
-	Redirects int64 // 3xx
-	Unwanted  int64 // of all of these, those whose body was not read: see Options.Responses
-	Loops     int64 // of Redirects, those that lead back on their way, or further than MaxRedirects
-	Gone      int64 // 404 and 410
-	Refused   int64 // 4xx of other kinds
-	Unchanged int64 // 304
-	Failed    int64 // no answer, 5xx, 429: tried again unless the frontier gave up
+	Pages      int64 // status 2xx
+	Broken     int64 // of Pages, those without their end: taken after the last try
+	Requisites int64 // status 2xx, of what pages need: not among Pages
+	Redirects  int64 // 3xx
+	Unwanted   int64 // of all of these, those whose body was not read: see Options.Responses
+	Loops      int64 // of Redirects, those that lead back on their way, or further than MaxRedirects
+	Gone       int64 // 404 and 410
+	Refused    int64 // 4xx of other kinds
+	Unchanged  int64 // 304
+	Failed     int64 // no answer, 5xx, 429: tried again unless the frontier gave up
 
 	// URLs that were leased and not asked for. Those of Filtered are given up, the others
 	// are but for what is parked:
@@ -75,7 +76,7 @@ type Progress struct {
 func (c *Crawler) Progress() Progress {
 	n := &c.counters
 	p := Progress{
-		Pages: n.pages.Load(), Broken: n.broken.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Unwanted: n.unwanted.Load(), FilteredBy: c.refusals.counts(), Gone: n.gone.Load(), Refused: n.refused.Load(),
+		Pages: n.pages.Load(), Broken: n.broken.Load(), Requisites: n.requisites.Load(), Redirects: n.redirects.Load(), Loops: n.loops.Load(), Unwanted: n.unwanted.Load(), FilteredBy: c.refusals.counts(), Gone: n.gone.Load(), Refused: n.refused.Load(),
 		Unchanged: n.unchanged.Load(), Failed: n.failed.Load(), Denied: n.denied.Load(), Unreachable: c.gate.unreachable(), Away: c.outage.began(),
 		Filtered: n.filtered.Load(), Blocked: n.blocked.Load(), Robots: n.robots.Load(), Bytes: n.bytes.Load(), Links: n.links.Load(),
 		Dropped: n.dropped.Load(), Busy: n.busy.Load(),

@@ -89,6 +89,7 @@ func (f *scopeFilter) why(e frontier.Entry) string {
 		return "no host"
 	case len(e.URL) > f.MaxURL:
 		return fmt.Sprintf("%d bytes of URL; at most %d", len(e.URL), f.MaxURL)
+	case needed(e):
 	case f.MaxDepth > 0 && e.Depth > f.MaxDepth:
 		return fmt.Sprintf("%d links from a seed; at most %d", e.Depth, f.MaxDepth)
 	case !f.allowHost(site) && !f.ofSeed(e):
@@ -98,6 +99,9 @@ func (f *scopeFilter) why(e frontier.Entry) string {
 		if re.MatchString(e.URL) {
 			return fmt.Sprintf("excluded by %.100q", re)
 		}
+	}
+	if needed(e) {
+		return ""
 	}
 	for _, re := range f.Include {
 		if re.MatchString(e.URL) {

@@ -262,6 +262,8 @@ func (c *Crawler) read(p *Page) {
 func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.Entry {
 	seen := make(map[string]bool, len(links))
 	var add []frontier.Entry
+	m, _ := metaOf(from)
+	page := !needed(from) || c.scope.why(frontier.Entry{URL: from.URL, Depth: from.Depth}) == "" // a frame in an object, say
 	for _, l := range links {
 		if l.URL == from.URL || seen[l.URL] {
 			continue
@@ -270,11 +272,17 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 			c.refusals.add("nofollow")
 			continue
 		}
-		seen[l.URL] = true
-		e := frontier.Entry{URL: l.URL, Depth: from.Depth + 1, Crawl: from.Crawl}
-		if c.opts.Via {
-			e.Meta = meta{via: from.URL}.bytes()
+		var of meta
+		if need := c.opts.Requisites && l.Kind&link.Requisites != 0; need && m.need < maxNeed {
+			of.need = m.need + 1
+		} else if need || !page {
+			continue
 		}
+		seen[l.URL] = true
+		if c.opts.Via {
+			of.via = from.URL
+		}
+		e := frontier.Entry{URL: l.URL, Depth: from.Depth + 1, Crawl: from.Crawl, Meta: of.bytes()}
 		if !c.refuse(e).Refused() {
 			add = append(add, e)
 		}
@@ -305,7 +313,7 @@ func (c *Crawler) redirected(p *Page, target string) {
 	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: m.bytes()}
 	why := c.refuse(e)
 	switch {
-	case visited(p.Lease) && !why.Refused() && !c.scope.allowHost(siteOf(target)):
+	case visited(p.Lease) && !why.Refused() && !needed(e) && !c.scope.allowHost(siteOf(target)):
 		c.refusals.add("scope") // what a seed leads to later is not what was asked for
 	case !why.Refused():
 		p.Add = []frontier.Entry{e}
@@ -334,6 +342,8 @@ func (c *Crawler) joinScope(l frontier.Lease) {
 // count adds an answer to the counters, and reports whether it is a page.
 func (c *Crawler) count(p *Page) bool {
 	switch s := p.Status; {
+	case s >= 200 && s < 300 && needed(p.Lease.Entry):
+		c.counters.requisites.Add(1)
 	case s >= 200 && s < 300:
 		c.counters.pages.Add(1)
 		if visited(p.Lease) {

@@ -233,6 +233,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	left = p.Frontier.Waiting - p.Parked - p.NextRun
 	fmt.Fprintf(stdout, "%d pages, %d redirects, %d gone, %d refused, %d failed fetches, %d URLs given up, %d denied by robots.txt, %d unreachable, %d blocked; %d waiting, %d scheduled\n",
 		p.Pages, p.Redirects, p.Gone, p.Refused, p.Failed, p.Frontier.GivenUp, p.Denied, p.Unreachable, p.Blocked, left, p.Frontier.Scheduled)
+	if p.Requisites > 0 {
+		fmt.Fprintf(stdout, "beside the pages: %d of what they need to be shown\n", p.Requisites)
+	}
 	if p.Broken > 0 {
 		fmt.Fprintf(stdout, "cut short: %d of the pages lack their end, at each try; what came of them is kept\n", p.Broken)
 	}

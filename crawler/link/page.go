@@ -67,6 +67,8 @@ const (
 
 	// Pages are the kinds that normally lead to a page.
 	Pages = Anchor | Area | Frame | IFrame | Refresh | Canonical | Relative
+	// Requisites are the kinds of what a page needs to be shown.
+	Requisites = Stylesheet | Image | Script | Media | Style
 	// All are all kinds.
 	All = Relative<<1 - 1
 )
