@@ -70,6 +70,7 @@ type siteRecord struct {
 	tries   int       // failed ones in a row
 	owed    bool      // the last of them failed on another host, and the frontier does not know it
 	aside   int       // URLs that may be put off until due, for others of the host to come up
+	stood   bool      // some were, since the last try
 	stuck   time.Time // since when another host cannot be contacted that target is on
 	due     time.Time // no try before
 	rules   Rules     // of the last answer, also while asking anew; nil if there was none
@@ -169,6 +170,10 @@ func (g *gate) stateOf(site string, now time.Time) (decision, Rules) {
 	switch {
 	case r.state == asking:
 		return decision{verdict: hold, wait: inProgress}, nil
+	case r.state == pending && r.tries > 1 && !r.stood && !now.Before(r.due):
+		// Its host was held for longer: else no URL would ever step aside.
+		r.due = now.Add(g.wait)
+		return g.pendingLocked(r, g.wait), nil
 	case r.state == pending && now.Before(r.due):
 		return g.pendingLocked(r, r.due.Sub(now)), nil
 	case r.state == settled && now.Before(r.expires):
@@ -189,6 +194,7 @@ func (g *gate) stateOf(site string, now time.Time) (decision, Rules) {
 // that is not known some do, with each failed try twice as many as with the one
 // before, so that those behind them come up; the others stay where they are.
 func (g *gate) pendingLocked(r *siteRecord, wait time.Duration) decision {
+	r.stood = true
 	if r.aside > 0 || g.answering[hostOf(r.site)] > 0 {
 		r.aside = max(0, r.aside-1)
 		return decision{verdict: later, wait: wait}
@@ -265,6 +271,14 @@ func (g *gate) known(site string, now time.Time) (Rules, bool) {
 	return r.rules, true
 }
 
+// elsewhere reports whether another site of a site's host has rules, whose own are
+// not known.
+func (g *gate) elsewhere(site string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.answering[hostOf(site)] > 0
+}
+
 // answered reports whether a site's robots.txt was had, ever so long ago.
 func (g *gate) answered(site string) bool {
 	g.mu.Lock()
@@ -322,7 +336,7 @@ func (g *gate) failed(site string, owed bool, retryAfter time.Duration, now time
 	}
 	wait = max(wait, retryAfter)
 	r.target, r.hops, r.stuck = site+"/robots.txt", 0, time.Time{}
-	r.aside = 1 << min(r.tries-1, 16)
+	r.aside, r.stood = 1<<min(r.tries-1, 16), false
 	g.pendLocked(r, now.Add(wait))
 	return wait, false
 }

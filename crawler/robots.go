@@ -227,10 +227,17 @@ func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) er
 		a.c.gate.release(a.site, a.c.now())
 		return a.neutral(slot, res)
 	}
-	wait, stale := a.c.gate.failed(a.site, slot.Host != a.host, res.RetryAfter, a.c.now())
+	asked := res.RetryAfter // of another host the frontier knows it: that is no wait of this one
+	if slot.Host != a.host {
+		asked = 0
+	}
+	wait, stale := a.c.gate.failed(a.site, slot.Host != a.host, asked, a.c.now())
 	a.logFailed(res.Status, cause, wait, stale)
 	o := contactOutcome(res)
 	o.Result, o.Failure = frontier.Failed, failureOf(res.Status, cause)
+	if slot.Host == a.host && a.c.gate.elsewhere(a.site) {
+		o.Failure = frontier.FailureOther // no reason to slow the others down
+	}
 	return a.lost(slot, a.c.frontier.Done(slot, o))
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/robots"
 )
 
 const (
@@ -49,14 +51,14 @@ func TestRobots(t *testing.T) {
 		}, 3, []time.Duration{0}, 2, 0},
 		"nothing is allowed": {func(w *fakeWeb) { w.always(robotA, text("User-agent: *\nDisallow: /")) }, 0, []time.Duration{0}, 1, 0},
 		"503 for ever": {func(w *fakeWeb) { w.always(robotA, answer{status: 503}) },
-			0, []time.Duration{0, 1010 * time.Millisecond, 3020 * time.Millisecond, 63030 * time.Millisecond}, 0, 1},
+			0, []time.Duration{0, 1010 * time.Millisecond, 3020 * time.Millisecond, 64030 * time.Millisecond}, 0, 1},
 		"429 for ever, Retry-After": {func(w *fakeWeb) { w.always(robotA, answer{status: 429, retryAfter: 10 * time.Second}) },
-			0, []time.Duration{0, 10010 * time.Millisecond, 20020 * time.Millisecond, 80030 * time.Millisecond}, 0, 1},
+			0, []time.Duration{0, 10010 * time.Millisecond, 21020 * time.Millisecond, 82030 * time.Millisecond}, 0, 1},
 		"compressed in a way nobody asked for": {func(w *fakeWeb) {
 			w.always(robotA, answer{status: 200, header: http.Header{"Content-Encoding": {"br"}}})
-		}, 0, []time.Duration{0, 1010 * time.Millisecond, 3020 * time.Millisecond, 63030 * time.Millisecond}, 0, 1},
+		}, 0, []time.Duration{0, 1010 * time.Millisecond, 3020 * time.Millisecond, 64030 * time.Millisecond}, 0, 1},
 		"no answer": {func(w *fakeWeb) { w.always(robotA, answer{class: fetch.Timeout, takes: 2 * time.Second}) },
-			0, []time.Duration{0, 3 * time.Second, 7 * time.Second, 69 * time.Second}, 0, 1},
+			0, []time.Duration{0, 3 * time.Second, 7 * time.Second, 70 * time.Second}, 0, 1},
 		"cut once, then rules": {func(w *fakeWeb) {
 			w.pages[robotA] = func(n int) answer {
 				if n == 1 {
@@ -77,7 +79,7 @@ func TestRobots(t *testing.T) {
 		"redirect to what fails": {func(w *fakeWeb) {
 			w.always(robotA, answer{status: 302, location: "/robots-1"})
 			w.always("http://a.example/robots-1", answer{status: 500})
-		}, 0, []time.Duration{0, 1010 * time.Millisecond, 2020 * time.Millisecond, 3030 * time.Millisecond, 5040 * time.Millisecond, 6050 * time.Millisecond, 66060 * time.Millisecond, 126070 * time.Millisecond}, 0, 1},
+		}, 0, []time.Duration{0, 1010 * time.Millisecond, 2020 * time.Millisecond, 3030 * time.Millisecond, 5040 * time.Millisecond, 6050 * time.Millisecond, 67060 * time.Millisecond, 127070 * time.Millisecond}, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -294,5 +296,142 @@ func TestOnRobots(t *testing.T) {
 		assert.Equal(t, append(moved, moved...), got)
 		assert.EqualValues(t, 1, p.Pages)
 		assert.EqualValues(t, 1, p.Denied)
+	})
+}
+
+// The line that is cut in two at 500 KiB is ignored, as read through the fetcher.
+func TestRobotsCutInALine(t *testing.T) {
+	const allow, deny = "Allow: /private-but-this-page-is-public\n", "Disallow: /x-and-so-on\n"
+	for name, c := range map[string]struct {
+		line   string
+		cut    int // bytes of line before the limit
+		denied int64
+	}{
+		"an Allow":          {allow, len("Allow: /private"), 1},
+		"a Disallow":        {deny, len("Disallow: /"), 1},
+		"whole to its end":  {allow, len(allow), 1},
+		"but for its end":   {allow, len(allow) - 1, 1},
+		"nothing is cut":    {"", 0, 1},
+		"all is forbidden":  {"Disallow: /\n", len("Disallow: /\n"), 3},
+		"all but a newline": {"Disallow: /\n", len("Disallow: /"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			head := "User-agent: *\nDisallow: /private\n"
+			fill := robots.MaxSize - len(head) - c.cut - 1
+			body := head + "#" + strings.Repeat("x", fill-1) + "\n" + c.line + "# the rest\n"
+			s := listen(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/robots.txt" {
+					fmt.Fprint(w, body)
+				}
+			})
+			f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(time.Millisecond)})
+			crawler := newCrawler(t, f, s.fetcher(t, fetch.Options{}), Options{})
+			_, err := crawler.Seed(t.Context(), seed+"private/secret", seed+"public", seed+"x")
+			require.NoError(t, err)
+			require.NoError(t, crawler.Run(t.Context()))
+			assert.EqualValues(t, c.denied, crawler.Progress().Denied)
+		})
+	}
+}
+
+// Sites whose robots.txt leads to a host that is busy for a day hold no worker, and
+// end in time.
+func TestRobotsRedirectToABusyHostHoldNoWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.site("http://good.example", 60)
+		seeds := []string{"http://good.example/"}
+		w.always("http://slow.example/robots-of-all", answer{status: 429, retryAfter: 24 * time.Hour})
+		for i := range 64 {
+			h := fmt.Sprintf("http://evil%d.example", i)
+			w.always(h+"/robots.txt", answer{status: 302, location: "http://slow.example/robots-of-all"})
+			seeds = append(seeds, h+"/")
+		}
+		f := openFrontier(t, frontier.Options{Quarantine: frontier.Quarantine{Probes: 3}})
+		c := newCrawler(t, f, w, Options{})
+		_, err := c.Seed(t.Context(), seeds...)
+		require.NoError(t, err)
+		require.NoError(t, c.Run(t.Context()))
+		p := c.Progress()
+		assert.EqualValues(t, 62, p.Pages)
+		assert.EqualValues(t, 64, p.Frontier.GivenUp)
+		rs := w.requests("http://good.example/")
+		for i, r := range rs[1:] {
+			assert.LessOrEqual(t, r.start.Sub(rs[i].end), 2*time.Second, r.url)
+		}
+		assert.Less(t, time.Since(w.log[0].start), 4*24*time.Hour)
+		for i := range 64 {
+			require.Less(t, w.asks[fmt.Sprintf("http://evil%d.example/robots.txt", i)], 40)
+		}
+		w.checkPolite(t, fixedOwed)
+	})
+}
+
+// A redirect that leads to a host which is dead makes its own host fail.
+func TestRobotsRedirectToADeadHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.site("http://a.example", 5)
+		w.site("http://b.example", 5) // others answer
+		w.always(robotA, answer{status: 302, location: "http://dead.example/robots.txt"})
+		w.always("http://dead.example/robots.txt", answer{class: fetch.Connect})
+		f := openFrontier(t, frontier.Options{Quarantine: frontier.Quarantine{Probes: 2}})
+		c := newCrawler(t, f, w, Options{})
+		_, err := c.Seed(t.Context(), seed, "http://b.example/")
+		require.NoError(t, err)
+		require.NoError(t, c.Run(t.Context()))
+		p := c.Progress()
+		assert.EqualValues(t, 1, p.Frontier.GivenUp)
+		assert.EqualValues(t, 7, p.Pages)
+		w.checkPolite(t, fixedOwed)
+	})
+}
+
+// A robots.txt of http that leads to that of https is good for both.
+func TestRobotsOfHTTPSAreNotAskedForTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.site("https://a.example", 3)
+		w.always(robotA, answer{status: 301, location: "https://a.example/robots.txt"})
+		w.always("https://a.example/robots.txt", text("User-agent: *\nDisallow: /private\nCrawl-delay: 3\n"))
+		w.always(seed, answer{status: 301, location: "https://a.example/"})
+		p := crawl(t, w, frontier.Options{}, Options{}, seed)
+		assert.EqualValues(t, 4, p.Pages)
+		assert.EqualValues(t, 1, p.Denied)
+		assert.EqualValues(t, 2, p.Robots)
+		w.checkPolite(t, func(r request) time.Duration {
+			if r.status == 301 && r.url == robotA {
+				return testDelay
+			}
+			return 3 * time.Second
+		})
+	})
+}
+
+// A site of a host that does not answer keeps the host's other sites from nothing,
+// and they keep it from nothing but its end.
+func TestASiteThatIsDeadOnAHostThatIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const dead = "https://a.example"
+		w := newWeb()
+		w.site("http://a.example", 40)
+		w.pages[dead+"/robots.txt"] = func(int) answer { return answer{class: fetch.Connect} }
+		var seeds []string
+		for i := range 30 {
+			seeds = append(seeds, fmt.Sprintf("%s/%d", dead, i))
+		}
+		began := time.Now()
+		var last time.Time
+		f := openFrontier(t, frontier.Options{Quarantine: frontier.Quarantine{Probes: 2}})
+		c := newCrawler(t, f, w, Options{OnPage: func(context.Context, *Page) error { last = time.Now(); return nil }})
+		_, err := c.Seed(t.Context(), append(seeds, seed)...)
+		require.NoError(t, err)
+		require.NoError(t, c.Run(t.Context()))
+		p := c.Progress()
+		assert.EqualValues(t, 42, p.Pages)
+		assert.EqualValues(t, 30, p.Frontier.GivenUp)
+		assert.Less(t, last.Sub(began), 30*time.Minute)
+		assert.Less(t, w.asks[dead+"/robots.txt"], 40)
+		w.checkPolite(t, fixedOwed)
 	})
 }
