@@ -20,7 +20,8 @@ type Options struct {
 	Spill Spill
 
 	// MemoryBudget is how many bytes the frontier may hold in RAM, its Spill
-	// included. Beyond it URLs wait on disk; without a Spill, Add returns
+	// included, but for calls under way: an Add takes about 1 KB for each of its
+	// entries until it returns. Beyond it URLs wait on disk; without a Spill, Add returns
 	// ErrFull. Zero means 256 MiB without a Spill, 512 MiB with one.
 	MemoryBudget int64
 
