@@ -179,7 +179,9 @@ func (d *Badger) settle(path string, c Config) (before noted, err error) {
 	free, err := alone(path, func() error {
 		before = readConfirmed(path)
 		torn, err := inspect(path, before, c.Whole)
-		if err != nil {
+		if errors.Is(err, errFormat) {
+			d.log.Warn("kv: badger's files are not looked through for damage", "error", err)
+		} else if err != nil {
 			return err
 		}
 		if torn.log != "" {

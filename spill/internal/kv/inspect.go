@@ -77,12 +77,32 @@ func inspect(dir string, before noted, whole func(key, value []byte) bool) (tail
 	if !slices.Contains(x.names, badger.ManifestFilename) {
 		return tail{}, nil // it is new
 	}
-	for _, step := range []func() error{x.keys, x.manifest, x.tables, x.valueLogs, x.keyLogs, x.unnamed} {
+	steps := []func() error{x.keys, x.manifest, x.tables, x.valueLogs, x.keyLogs, x.unnamed}
+	for i, step := range steps {
 		if err := step(); err != nil {
 			return tail{}, err
 		}
+		if i == 1 && x.format() != inspected {
+			return tail{}, errFormat
+		}
 	}
 	return x.tail, nil
+}
+
+// inspected is the format of badger's that is read here. Tables and logs of another one,
+// which badger knows and this file does not, are left to badger.
+var inspected = uint16(8)
+
+var errFormat = errors.New("the engine's files have a format that is not inspected")
+
+// format is that of badger's files, as the manifest says behind 6 other bytes; 0: it
+// cannot be read.
+func (x *inspector) format() uint16 {
+	b, err := x.read(badger.ManifestFilename)
+	if err != nil || len(b) < 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint16(b[6:])
 }
 
 func (x *inspector) read(name string) ([]byte, error) { return os.ReadFile(filepath.Join(x.dir, name)) }

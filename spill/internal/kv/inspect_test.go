@@ -39,3 +39,15 @@ func TestInspectFindsNothingInGoodFolders(t *testing.T) {
 	require.NoError(t, look(filled(t)))
 	require.NoError(t, look(t.TempDir()))
 }
+
+// Files of a format that badger knows and this package does not are no damage.
+func TestAnotherFormatOfBadgerIsNoDamage(t *testing.T) {
+	dir := filled(t)
+	known := inspected
+	defer func() { inspected = known }()
+	inspected++
+	require.ErrorIs(t, look(dir), errFormat)
+	d, err := OpenBadger(dir, Config{Small: true, Memory: 64 << 20, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+}
