@@ -67,6 +67,9 @@ func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
 	}
 	s.deadGen = deadGen
 	s.dropped = nil
+	s.mu.Lock()
+	maps.DeleteFunc(s.gens, func(before, _ uint32) bool { return before < c.Gen }) // they are over
+	s.mu.Unlock()
 	s.foresee()
 	s.mergeLater()
 	s.tidy(tidyJob{through: through, upTo: gen + 1, old: old})

@@ -87,7 +87,10 @@ func (s *Store) commitLocked(b *frontier.Batch) error {
 	}
 	s.last = id
 	s.db.Confirm(id)
-	s.setPending(copyEffects(b))
+	s.forgetBlocks(s.dropping) // with this batch they are deleted
+	e := copyEffects(b)
+	s.setPending(e)
+	s.dropping = e.drop
 	s.dropped = append(s.dropped, b.Drop...)
 	return nil
 }

@@ -95,8 +95,9 @@ func (p *packer) begin() error {
 		return fmt.Errorf("all %d block numbers are used", s.next)
 	}
 	if n := len(s.spans); n == 0 || s.spans[n-1].gen != p.gen || s.spans[n-1].kind != p.kind {
-		s.spans = append(s.spans, span{s.next, p.gen, p.kind})
+		s.spans = append(s.spans, span{first: s.next, gen: p.gen, kind: p.kind})
 	}
+	s.spans[len(s.spans)-1].live++
 	p.block = s.next
 	s.next++
 	return nil

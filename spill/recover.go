@@ -155,7 +155,7 @@ func (rc *recovery) surveyBlocks(gen uint32) error {
 		if k == kindHead {
 			as = kindTimed
 		}
-		err := rc.numbers(gen, k, func(n uint32) { spans = append(spans, span{n, gen, as}) })
+		err := rc.numbers(gen, k, func(n uint32) { spans = append(spans, span{first: n, gen: gen, kind: as}) })
 		if err != nil {
 			return err
 		}
@@ -170,6 +170,7 @@ func (rc *recovery) surveyBlocks(gen uint32) error {
 		if n := len(rc.spans); n == 0 || rc.spans[n-1].gen != gen || rc.spans[n-1].kind != x.kind {
 			rc.spans = append(rc.spans, x)
 		}
+		rc.spans[len(rc.spans)-1].live++
 	}
 	return nil
 }

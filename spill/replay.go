@@ -82,6 +82,9 @@ func (rc *recovery) surveyLog() error {
 	drop := slices.Sorted(slices.Values(rc.tail.Drop)) // of a crawl that was deleted: may be most blocks
 	rc.blocks = slices.DeleteFunc(rc.blocks, func(b uint32) bool {
 		_, dropped := slices.BinarySearch(drop, b)
+		if dropped {
+			rc.spans[spanAt(rc.spans, b)].live--
+		}
 		return dropped
 	})
 	return nil

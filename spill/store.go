@@ -7,6 +7,7 @@ package spill
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -29,14 +30,15 @@ type Store struct {
 	life   sync.RWMutex // held for reading by every call
 	closed bool         // guarded by life
 
-	turn    sync.Mutex        // Recover, Commit, Checkpoint and Release
-	state   state             // guarded by turn; as last stored, but for floor and next
-	last    uint64            // guarded by turn; ID of the last batch
-	offset  uint64            // guarded by turn; from the frontier's batch IDs to ours
-	aligned bool              // guarded by turn; offset is known
-	pending effects           // guarded by turn; of the last batch, not yet applied; see setPending
-	undo    undo              // guarded by turn
-	deadGen map[uint32]uint32 // guarded by turn; generation of each segment of dead bits
+	turn     sync.Mutex        // Recover, Commit, Checkpoint and Release
+	state    state             // guarded by turn; as last stored, but for floor and next
+	last     uint64            // guarded by turn; ID of the last batch
+	offset   uint64            // guarded by turn; from the frontier's batch IDs to ours
+	aligned  bool              // guarded by turn; offset is known
+	pending  effects           // guarded by turn; of the last batch, not yet applied; see setPending
+	dropping []uint32          // guarded by turn; blocks of pending, if that is of this use
+	undo     undo              // guarded by turn
+	deadGen  map[uint32]uint32 // guarded by turn; generation of each segment of dead bits
 
 	dropped []uint32 // guarded by turn; blocks whose dead bits may go
 	raw     []byte   // guarded by turn; scratch
@@ -68,6 +70,7 @@ type Store struct {
 // span tells which generation wrote the blocks from first on, and as what.
 type span struct {
 	first, gen uint32
+	live       uint32 // blocks that are not dropped
 	kind       kind
 }
 
@@ -217,18 +220,43 @@ func (s *Store) keysOf(block uint32) [][]byte {
 func (s *Store) spanOf(block uint32) (span, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lo, hi := 0, len(s.spans)
-	for lo < hi { // the last span that begins at block or before
-		if mid := (lo + hi) / 2; s.spans[mid].first <= block {
+	i := spanAt(s.spans, block)
+	if i < 0 || block >= s.next {
+		return span{}, false
+	}
+	return s.spans[i], true
+}
+
+// forgetBlocks notes that blocks are dropped. What is known of a round goes with its
+// last block.
+func (s *Store) forgetBlocks(blocks []uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	empty := false
+	for _, b := range blocks {
+		if i := spanAt(s.spans, b); i >= 0 && s.spans[i].live > 0 {
+			s.spans[i].live--
+			empty = empty || s.spans[i].live == 0
+		}
+	}
+	if empty {
+		last := s.spans[len(s.spans)-1] // may be going to have more
+		s.spans = slices.DeleteFunc(s.spans, func(x span) bool { return x.live == 0 && x != last })
+	}
+}
+
+// spanAt returns the index of the last span that begins at block or before; -1:
+// there is none.
+func spanAt(spans []span, block uint32) int {
+	lo, hi := 0, len(spans)
+	for lo < hi {
+		if mid := (lo + hi) / 2; spans[mid].first <= block {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	if lo == 0 || block >= s.next {
-		return span{}, false
-	}
-	return s.spans[lo-1], true
+	return lo - 1
 }
 
 // get reads a value. What the engine cannot read is a *frontier.CorruptError.
