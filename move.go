@@ -32,6 +32,8 @@ const (
 	// moveLooks is how many records of a queue are looked at under one lock, and from how many
 	// on it is kept where the next round begins.
 	moveLooks, keptLooks = 2048, 256
+	// settleAtOnce is how many records get their homes under one lock, about.
+	settleAtOnce = 512
 	// leastRest is the pause after a round that failed. It doubles up to mostRest.
 	leastRest, mostRest = time.Second, time.Minute
 )
@@ -269,7 +271,13 @@ func (m *mover) flush() error {
 			ids[i] = append(ids[i], f.core.addPart(p))
 		}
 	}
-	for i := range m.runs {
+	for i, settled := 0, 0; i < len(m.runs); i++ {
+		if settled >= settleAtOnce {
+			settled = 0
+			f.mu.Unlock()
+			f.mu.Lock()
+		}
+		settled += len(m.runs[i].Records)
 		m.settleLocked(i, parts[i], ids[i])
 		m.evictLocked(m.queue[i])
 	}
