@@ -23,6 +23,9 @@ type ImportOptions struct {
 	SkipBad bool
 	// Crawl is the crawl of URLs in a plain list.
 	Crawl uint32
+	// Normalize spells the URLs of a plain list; a line for which it has an error is
+	// malformed. Nil takes them as they are.
+	Normalize func(url string) (string, error)
 	// TempDir is the folder of the temporary file, which is needed without SkipBad
 	// unless the reader is an io.Seeker. Empty means os.TempDir().
 	TempDir string
@@ -246,7 +249,7 @@ func (im *importer) take(line []byte, long bool) error {
 		err = errors.New("not a line of an export")
 	case len(text) == 0 || text[0] == '#':
 	default:
-		err = im.url(&Entry{URL: string(text), Crawl: im.o.Crawl}, 0, 0, History{})
+		err = im.listed(string(text))
 	}
 	if ours := unwrapped(err); ours != nil {
 		return ours
@@ -269,4 +272,14 @@ func unwrapped(err error) error {
 		return ours.error
 	}
 	return nil
+}
+
+// listed takes a URL of a plain list.
+func (im *importer) listed(url string) (err error) {
+	if im.o.Normalize != nil {
+		if url, err = im.o.Normalize(url); err != nil {
+			return err
+		}
+	}
+	return im.url(&Entry{URL: url, Crawl: im.o.Crawl}, 0, 0, History{})
 }

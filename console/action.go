@@ -320,6 +320,12 @@ func (c *Console) add(ctx context.Context, a Action, add func(context.Context, .
 			errs = append(errs, fmt.Errorf("URL %d of %d: %w", i+1, len(a.URLs), err))
 		}
 		entries[i] = frontier.Entry{URL: u, Crawl: a.Crawl}
+		if err != nil || c.o.Wanted == nil {
+			continue
+		}
+		if err := c.o.Wanted(entries[i]); err != nil {
+			errs = append(errs, fmt.Errorf("URL %d of %d is outside what the crawl is about: %w; to add it, give it to frontier crawl in the crawl's folder as a seed", i+1, len(a.URLs), err))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Result{}, fmt.Errorf("%w: %s: %w", ErrAction, a.Do, err)

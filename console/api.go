@@ -46,7 +46,7 @@ func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) htt
 	}))
 	mux.Handle("GET /api/export", changing(c.export))
 	mux.Handle("POST /api/import", changing(func(w http.ResponseWriter, r *http.Request) {
-		reply(w, r, func(r *http.Request) (any, error) { return c.f.Import(r.Context(), r.Body, frontier.ImportOptions{}) })
+		reply(w, r, func(r *http.Request) (any, error) { return c.takeIn(r.Context(), r.Body) })
 	}))
 	mux.Handle("POST /api/changed", changing(func(w http.ResponseWriter, r *http.Request) { reply(w, r, c.changed) }))
 }

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/changes"
 )
 
@@ -171,8 +170,9 @@ func (c *Client) Export(ctx context.Context, w io.Writer) error {
 	return c.do(ctx, "GET", "/api/export", nil, w)
 }
 
-// Import has the frontier take in what Export wrote.
-func (c *Client) Import(ctx context.Context, r io.Reader) (x frontier.Imported, err error) {
+// Import has the frontier take in what Export wrote, or a list of URLs: of that, the lines that
+// are good.
+func (c *Client) Import(ctx context.Context, r io.Reader) (x Imported, err error) {
 	return x, c.do(ctx, "POST", "/api/import", r, &x)
 }
 

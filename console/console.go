@@ -92,9 +92,12 @@ type Options struct {
 	// Stop, if set, ends the crawl in good order. It does not wait for that.
 	Stop func()
 	// Normalize spells the URLs that an operator adds or asks about, as the crawler spells
-	// those that it finds. Nil means urlnorm.New().Normalize, which also takes user names
+	// those that it finds. Nil means urlnorm.New().Typed, which also takes user names
 	// and passwords out. A frontier of anything but http and https URLs needs its own.
 	Normalize func(url string) (string, error)
+	// Wanted says why the crawl would not take a URL that an operator adds, or nil. If Wanted
+	// is nil all are taken.
+	Wanted func(frontier.Entry) error
 	// Logger gets changes that were asked for, and faults. Nil means silence.
 	Logger *slog.Logger
 }
@@ -143,7 +146,7 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 		o.Token = rand.Text()
 	}
 	if o.Normalize == nil {
-		o.Normalize = urlnorm.New().Normalize
+		o.Normalize = urlnorm.New().Typed
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -225,7 +225,7 @@ func TestWrongRequestsSaySo(t *testing.T) {
 		{"GET", "/api/hosts?n=many", "", 400, `n: want a number, not "many"`},
 		{"GET", "/api/hosts?n=-1", "", 400, "n: want a number"},
 		{"GET", "/api/hosts?sort=colour&n=x", "", 400, "sort: want domain or waiting"},
-		{"GET", "/api/url?url=nothing", "", 422, "invalid URL"},
+		{"GET", "/api/url?url=/nothing", "", 422, "want a URL"},
 		{"GET", "/api/urls?after=%22%3E", "", 422, "malformed cursor"},
 		{"GET", "/api/status?" + strings.Repeat("x", 20<<10), "", 414, "too long"},
 		{"POST", "/api/do", "{", 400, "the action"},

@@ -36,7 +36,7 @@ func changedCommand() *cli.Command {
 			}
 		}
 		defer in.Close()
-		crawl, err := reachOr(ctx, cmd.String("dir"), openForChanges)
+		crawl, err := reachOr(ctx, cmd.String("dir"), openAsBegun)
 		if err != nil {
 			return err
 		}
@@ -79,9 +79,9 @@ func (w *recrawlFlags) changed(f *frontier.Frontier, crawl *crawler.Crawler, nor
 	}
 }
 
-// openForChanges opens the folder of a crawl that does not run as it was begun: with its
+// openAsBegun opens the folder of a crawl that does not run as it was begun: with its
 // scope, and the priorities of what is new. What is known is judged when it goes on.
-func openForChanges(ctx context.Context, dir string) (*reached, error) {
+func openAsBegun(ctx context.Context, dir string) (*reached, error) {
 	s := newSettings()
 	if err := s.readKept(dir); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func openForChanges(ctx context.Context, dir string) (*reached, error) {
 	c, err := openWith(ctx, dir, openStore, s.frontier, func(f *frontier.Frontier, o *console.Options) error {
 		crawl, err := crawler.New(f, s.crawler)
 		if err == nil {
-			o.Changed = s.recrawl.changed(f, crawl, s.crawler.Normalizer)
+			o.Changed, o.Wanted = s.recrawl.changed(f, crawl, s.crawler.Normalizer), crawl.Wanted
 		}
 		return err
 	})

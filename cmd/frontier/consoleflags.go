@@ -56,8 +56,9 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	}
 	o.Changed = s.recrawl.changed(f, crawl, s.crawler.Normalizer)
 	if s.crawler.Normalizer != nil {
-		o.Normalize = s.crawler.Normalizer.Normalize
+		o.Normalize = s.crawler.Normalizer.Typed
 	}
+	o.Wanted = crawl.Wanted
 	if s.dir != "" {
 		o.Title = filepath.Base(s.dir)
 		o.Disk = func() int64 { return diskOf(s.dir) }

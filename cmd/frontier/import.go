@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 
@@ -34,7 +35,10 @@ func importCommand() *cli.Command {
 		if err != nil {
 			return err
 		}
-		return newPrinter(cmd).imported(x)
+		if err := newPrinter(cmd).imported(x); err != nil || x.Bad == 0 {
+			return err
+		}
+		return fmt.Errorf("%d of %d lines are no URLs, and were passed over", x.Bad, x.Lines)
 	}
 	return c
 }

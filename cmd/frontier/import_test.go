@@ -52,3 +52,43 @@ func TestImportBeginsNothing(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, entries, 1)
 }
+
+// A list is spelled as the crawl spells URLs; lines that are none are counted, and told.
+func TestImportOfAList(t *testing.T) {
+	tmp := t.TempDir()
+	dir, list := filepath.Join(tmp, "state"), filepath.Join(tmp, "list")
+	require.NoError(t, os.WriteFile(list, []byte("# a list\n\nHTTP://K3.test:80/a/../%7ex#top\r\nhttp://k3.test\nhttp://k3.test/\nk4.test\n/etc/passwd\nht!tp://x\nmailto:me@k3.test\n"), 0o644))
+	code, out, stderr := operate(t, "import", "-dir", dir, list)
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, out, "9 lines: 3 URLs are new, 1 were known")
+	assert.Contains(t, out, "3 lines are malformed\nline 7 \"/etc/passwd\": want a URL like http://example.org/, or a host\n")
+	assert.Contains(t, stderr, "3 of 9 lines are no URLs, and were passed over")
+	code, out, stderr = operate(t, "urls", "-dir", dir)
+	require.Equal(t, exitOK, code, stderr)
+	for _, u := range []string{"http://k3.test/~x", "http://k3.test/", "http://k4.test/"} {
+		assert.Contains(t, out, u)
+	}
+	require.NoError(t, os.WriteFile(list, []byte("{\"nonsense\":1}\nhttp://k5.test/\n"), 0o644))
+	code, out, _ = operate(t, "import", "-dir", dir, list)
+	assert.Equal(t, exitError, code, "of a damaged export nothing is taken")
+	assert.Empty(t, out)
+}
+
+// A crawl at rest knows its scope.
+func TestAddAtRestAsksTheScope(t *testing.T) {
+	_, addr := serve(t, 3)
+	dir := filepath.Join(t.TempDir(), "state")
+	status, _, stderr := command(t, t.Context(), "-dir", dir, "-proxy", "http://"+addr, "http://a.example/1")
+	require.Equal(t, exitOK, status, stderr)
+	for _, do := range []string{"add", "now"} {
+		code, _, stderr := operate(t, do, "-dir", dir, "b.example/1")
+		assert.Equal(t, exitError, code)
+		assert.Contains(t, stderr, `URL 1 of 1 is outside what the crawl is about: not in scope: host "b.example"`)
+	}
+	code, out, stderr := operate(t, "add", "-dir", dir, "a.example/99")
+	require.Equal(t, exitOK, code, stderr)
+	assert.Equal(t, "1 URL added\n", out)
+	code, _, stderr = operate(t, "add", "-dir", dir, "/etc/passwd")
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, stderr, "want a URL like http://example.org/, or a host")
+}

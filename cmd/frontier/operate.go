@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -119,8 +120,8 @@ func operateCommands() []*cli.Command {
 		doing("clear", "take back all that was set for some hosts", plain("clear")),
 		doing("forget", "forget what was learned of a host: its failures, its robots.txt's Crawl-delay", plain("forget")),
 		deleteCommand(),
-		operating("add", "URL...", "add URLs to the crawl", adding("add"), crawl),
-		operating("now", "URL...", "crawl URLs ahead of everything else", adding("crawl-now"), crawl),
+		reaching(reachScope, "add", "URL...", "add URLs to the crawl, within its scope", adding("add"), crawl),
+		reaching(reachScope, "now", "URL...", "crawl URLs ahead of everything else, also those that are done", adding("crawl-now"), crawl),
 		changedCommand(),
 		looking("checkpoint", "", "copy the crawl while it runs, for backup", simple("checkpoint")),
 		looking("stop", "", "end a running crawl in good order", simple("stop")),
@@ -286,6 +287,17 @@ func limitAction(cmd *cli.Command, args []string) (console.Action, error) {
 		args = nil
 	}
 	return a, noMore(args)
+}
+
+// reachScope finds the crawl of a folder, with what it is about: a crawl at rest has that in
+// its settings, if it was ever begun.
+func reachScope(ctx context.Context, dir string) (*reached, error) {
+	return reachOr(ctx, dir, func(ctx context.Context, dir string) (*reached, error) {
+		if !exists(filepath.Join(dir, keptConfig)) {
+			return openAtRest(ctx, dir)
+		}
+		return openAsBegun(ctx, dir)
+	})
 }
 
 // adding is a command that adds URLs.

@@ -96,7 +96,7 @@ func startCrawl(t *testing.T, more ...string) *running {
 	web := httptest.NewServer(slowly(arrived, gate))
 	t.Cleanup(web.Close)
 	r := &running{dir: filepath.Join(short, "state"), log: &lockedBuffer{}, ended: make(chan int, 1), release: sync.OnceFunc(func() { close(gate) })}
-	args := append([]string{"crawl", "-dir", r.dir, "-page", "127.0.0.1:0", "-delay", "1ms", "-timeout", "1h", "-workers", "2", "-no-groups", "-resolve", "*.example=" + web.Listener.Addr().String()}, more...)
+	args := append([]string{"crawl", "-dir", r.dir, "-page", "127.0.0.1:0", "-delay", "1ms", "-timeout", "1h", "-workers", "2", "-no-groups", "-scope-domains", "example", "-resolve", "*.example=" + web.Listener.Addr().String()}, more...)
 	go func() {
 		var out bytes.Buffer
 		r.ended <- run(t.Context(), append(args, "http://a.example/1", "http://b.example/1"), strings.NewReader(""), &out, r.log)
@@ -139,6 +139,9 @@ func TestCommandsOnARunningCrawl(t *testing.T) {
 	assert.Regexp(t, `state +leased`, ok("explain", "http://a.example/1"))
 	assert.Regexp(t, `state +unknown`, ok("explain", "http://z.example/1"))
 	assert.Equal(t, "c.example is paused: no host of the crawl has this name; the rule is kept for when one comes\n", ok("pause", "c.example"))
+	code, _, stderr := operate(t, "add", "-dir", r.dir, "http://elsewhere.test/")
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, stderr, `not in scope: host "elsewhere.test"`)
 	assert.Equal(t, "1 URL added\n", ok("add", "http://c.example/9"))
 	assert.Contains(t, ok("explain", "c.example"), "it is paused")
 	assert.Equal(t, "0 URLs added; 1 URL known before, which crawl-now (frontier now) fetches again\n", ok("add", "HTTP://me:hunter2@c.example:80/9#top"), "it is the same")
@@ -174,7 +177,7 @@ func TestCommandsOnARunningCrawl(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 0o600, info.Mode().Perm(), "only its owner may open it")
 
-	code, _, stderr := operate(t, "checkpoint", "-dir", r.dir)
+	code, _, stderr = operate(t, "checkpoint", "-dir", r.dir)
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, stderr, "this crawl makes no checkpoints")
 
@@ -209,7 +212,7 @@ func TestCommandsOnACrawlAtRest(t *testing.T) {
 		return out
 	}
 	assert.Regexp(t, `state +at rest`, ok("status"))
-	assert.Equal(t, "1 URL added\n", ok("add", "gopher://me:hunter2@g.example/1"))
+	assert.Equal(t, "1 URL added\n", ok("add", "http://me:hunter2@g.example/1"))
 	assert.NotContains(t, ok("urls")+ok("export"), "hunter2")
 	code, _, stderr = operate(t, "delete", "-dir", r.dir, "g.example")
 	assert.Equal(t, exitUsage, code)

@@ -29,7 +29,7 @@ func (p *paceFlags) define(fs *flag.FlagSet, s *settings) {
 	fs.DurationVar(&p.groupDelay, "group-delay", 0, "fixed `pause` between two contacts with an address (default: as for a host)")
 	fs.DurationVar(&s.frontier.Backoff.Base, "backoff-base", 2*time.Second, "pause after the first failure that slows a host down, twice as long after each further one")
 	fs.DurationVar(&s.frontier.Backoff.Max, "backoff-max", 10*time.Minute, "greatest such pause")
-	fs.IntVar(&s.frontier.Quarantine.Probes, "probes", 3, "a host that only fails, or whose robots.txt cannot be had, is tried again after 10, 20, 40 minutes, and so on, up to a day; after so many failed `probes` its URLs are given up (0: the crawl waits until it returns)")
+	fs.IntVar(&s.frontier.Quarantine.Probes, "probes", 10, "a host that only fails, or whose robots.txt cannot be had, is tried again after 10, 20, 40 minutes, and so on, up to a day; after so many failed `probes` its URLs are given up (0: the crawl waits until it returns)")
 	fs.IntVar(&s.frontier.Quarantine.After, "quarantine-after", 8, "failures in a row, of nothing but failures, after which a host is merely probed")
 	fs.DurationVar(&s.frontier.Quarantine.Probe, "quarantine-probe", 10*time.Minute, "pause before the first probe, twice as long before each further one")
 	fs.BoolVar(&s.crawler.Groups.Off, "no-groups", false, "hosts with the same address owe it nothing together")

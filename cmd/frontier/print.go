@@ -15,7 +15,6 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler/changes"
 )
@@ -237,12 +236,17 @@ func (p *printer) rules(l console.RuleList) error {
 	return p.table(lines...)
 }
 
-func (p *printer) imported(x frontier.Imported) error {
+func (p *printer) imported(x console.Imported) error {
 	if p.json {
 		return p.any(x)
 	}
 	_, err := fmt.Fprintf(p.w, "%s lines: %s URLs are new, %s were known, %s are remembered as done, %s rules, %s hosts; %s lines are malformed\n", console.Count(x.Lines),
 		console.Count(x.URLs), console.Count(x.KnownURLs), console.Count(x.Marks), console.Count(x.Rules), console.Count(x.Hosts), console.Count(x.Bad))
+	for _, fault := range x.Faults {
+		if err == nil {
+			_, err = fmt.Fprintln(p.w, oneLine(fault))
+		}
+	}
 	return err
 }
 

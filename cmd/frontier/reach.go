@@ -191,7 +191,7 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 		return nil, join(err, store.Close())
 	}
 	norm := urlnorm.New().Accept("gopher", "70") // whatever it is crawled with
-	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Normalize}
+	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Typed}
 	var c *console.Console
 	if err = prepare(f, &co); err == nil {
 		c, err = console.New(f, co)

@@ -1,0 +1,77 @@
+// This file takes in what Export wrote, or a list of URLs.
+
+package console
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+// Imported is what an import did.
+type Imported struct {
+	frontier.Imported
+	// Faults are what was wrong with the first lines of a list that were passed over.
+	Faults []string `json:",omitempty"`
+}
+
+// faultsAtMost is how many faults are told.
+const faultsAtMost = 10
+
+// takeIn imports an export, whole or not at all, or the good lines of a list, whose URLs are
+// spelled by Options.Normalize.
+func (c *Console) takeIn(ctx context.Context, r io.Reader) (x Imported, err error) {
+	in := bufio.NewReader(r)
+	var o frontier.ImportOptions
+	list := isList(in)
+	if list {
+		o.SkipBad, o.Normalize = true, c.o.Normalize
+	}
+	x.Imported, err = c.f.Import(ctx, in, o)
+	if !list {
+		return x, err
+	}
+	var others []error
+	for _, err := range joined(err) {
+		line, ok := errors.AsType[*frontier.LineError](err)
+		switch {
+		case !ok:
+			others = append(others, err)
+		case len(x.Faults) < faultsAtMost:
+			x.Faults = append(x.Faults, fmt.Sprintf("line %d %q: %v", line.Line, fetch.Redact(line.Text), line.Err))
+		}
+	}
+	return x, errors.Join(others...)
+}
+
+// isList tells whether the first line is none of an export.
+func isList(r *bufio.Reader) bool {
+	for n := 64; ; n *= 2 {
+		b, err := r.Peek(min(n, r.Size()))
+		text := bytes.TrimLeft(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), " \t\r\n")
+		if len(text) > 0 || err != nil || n >= r.Size() {
+			return len(text) > 0 && text[0] != '{'
+		}
+	}
+}
+
+// joined are the errors that are joined in err.
+func joined(err error) (all []error) {
+	many, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return []error{err}
+	}
+	for _, e := range many.Unwrap() {
+		all = append(all, joined(e)...)
+	}
+	return all
+}
