@@ -192,7 +192,7 @@ func (f *Frontier) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int
 		n.mark = f.markOf(e.Crawl, e.URL)
 	}
 	if !e.NotBefore.IsZero() && e.NotBefore.After(f.opts.Clock.Now()) {
-		n.due = f.since(e.NotBefore)
+		n.due = f.dueDate(e.NotBefore)
 	}
 	if n.hint = e.Hint && !f.opts.NoDedup; n.hint {
 		n.news = wallMillis(e.NotBefore)
@@ -292,7 +292,7 @@ func (f *Frontier) admitLocked(e *newEntry, seq uint64, now int64) {
 		c.crawlOf(c.queues.at(qid)).stats.Added++
 	}
 	ref := c.store(seq, e.body)
-	if e.due > now {
+	if e.due != 0 && e.due > c.date(now) {
 		c.schedule(qid, ref, e.due)
 		return
 	}

@@ -35,12 +35,13 @@ func (f *Frontier) wakeReaderLocked() {
 // that a caller has nothing to do.
 func (f *Frontier) readWantedLocked(now int64, idle bool) bool {
 	c := f.core
-	if f.closed || f.draining || c.timed.unread.min() > now+c.cfg.ahead/4 {
+	date := c.date(now)
+	if f.closed || f.draining || c.timed.unread.min() > date+c.cfg.ahead/4 {
 		return false
 	}
 	limit, used := f.residentLimitLocked(), c.resident+f.committer.bytes
 	switch {
-	case c.timed.unread.min() > now:
+	case c.timed.unread.min() > date:
 		return used <= limit/2 && c.timed.aheadFrom <= now
 	case used <= limit*9/10:
 		return true
@@ -55,7 +56,7 @@ func (f *Frontier) readWantedLocked(now int64, idle bool) bool {
 func (f *Frontier) readDueLocked(now int64) bool {
 	c := f.core
 	t := &c.timed
-	if t.reading.id != 0 && t.reading.at <= now || t.unread.min() <= now && f.readWantedLocked(now, true) {
+	if date := c.date(now); t.reading.id != 0 && t.reading.at <= date || t.unread.min() <= date && f.readWantedLocked(now, true) {
 		return true
 	}
 	return c.stats.Waiting+c.stats.Leased == 0 && c.scheduled.len() == 0 && f.sweepWantedLocked()
@@ -67,7 +68,7 @@ func (f *Frontier) readEventLocked(now int64) int64 {
 	if at == never {
 		return never
 	}
-	if ahead := max(at-f.core.cfg.ahead/4, f.core.timed.aheadFrom); ahead > now {
+	if ahead := max(f.core.moment(at-f.core.cfg.ahead/4), f.core.timed.aheadFrom); ahead > now {
 		return ahead
 	}
 	return never // the reader knows, or memory is short until then
@@ -192,7 +193,7 @@ func (f *Frontier) loadTimed(it timeItem) ([]timedLoaded, error) {
 	var out []timedLoaded
 	err := f.opts.Spill.LoadTimed(it.id, timedFirst(it), func(pos int, r TimedRecord) bool {
 		r.Body = append([]byte(nil), r.Body...)
-		out = append(out, timedLoaded{TimedRecord: r, pos: pos, at: f.since(millisTime(r.Due)), hash: f.hostHash(r.Host)})
+		out = append(out, timedLoaded{TimedRecord: r, pos: pos, at: f.date(millisTime(r.Due)), hash: f.hostHash(r.Host)})
 		return true
 	})
 	if err != nil {

@@ -29,15 +29,17 @@ func TestQuantumEndsABinding(t *testing.T) {
 	}
 }
 
-// While a clock has jumped back the frontier's time stands still.
-func TestTimeStandsStillWhileTheClockIsBehind(t *testing.T) {
+// What is told is by the time of day as it is, also of what began before a jump.
+func TestTimesThatAreToldFollowTheClock(t *testing.T) {
 	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *world) {
 		w.add("http://a.example/1", "http://b.example/1")
 		w.until(time.Minute)
 		w.fetched(w.next(), 0, frontier.Outcome{})
 		w.until(30 * time.Second)
 		l := w.next()
-		require.Equal(t, dawn.Add(time.Minute), l.LeasedAt)
+		require.Equal(t, dawn.Add(30*time.Second), l.LeasedAt)
+		x, _ := w.f.Host(t.Context(), "a.example")
+		require.Equal(t, dawn.Add(31*time.Second), x.Due)
 		w.fetched(l, 0, frontier.Outcome{})
 	})
 }

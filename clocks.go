@@ -184,9 +184,9 @@ func (r *recovery) rule(key string, value []byte) error {
 	}
 	x := &scopeRule{key: s.ruleKey(), scope: s, Rule: rule.Rule}
 	if !rule.BlockedUntil.IsZero() {
-		x.until = r.f.since(rule.BlockedUntil)
+		x.until = r.f.date(rule.BlockedUntil)
 	}
-	if x.Rule = x.at(0); x.empty() {
+	if x.Rule = x.at(r.f.core.date(0)); x.empty() {
 		r.obsolete(key)
 		return nil
 	}
@@ -195,7 +195,7 @@ func (r *recovery) rule(key string, value []byte) error {
 	if rule.ended != 0 {
 		b := r.f.core.limits // there are HostLimits
 		b.changes = 1
-		x.ended, x.changed = r.f.since(millisTime(rule.ended)), 1 // nobody looked since
+		x.ended, x.changed = r.f.date(millisTime(rule.ended)), 1 // nobody looked since
 	}
 	return nil
 }
@@ -206,13 +206,13 @@ func (r *recovery) host(name string, s hostState) {
 	f := r.f
 	hash := f.hostHash(name)
 	id := f.core.lookup(hash, name)
-	if id == 0 && s.crawlDelay == 0 && !s.assigned && f.since(millisTime(s.due)) <= 0 && !f.troubleKept(&s) {
+	if id == 0 && s.crawlDelay == 0 && !s.assigned && f.owed(millisTime(s.due)) <= 0 && !f.troubleKept(&s) {
 		if s.used == (usageState{}) {
 			r.obsolete(rowHost + name)
 			return
 		}
 		if len(r.counted) < maxStale/64 { // rules come later
-			r.counted = append(r.counted, countedHost{name, f.since(millisTime(s.used.since))})
+			r.counted = append(r.counted, countedHost{name, f.date(millisTime(s.used.since))})
 		}
 	}
 	f.core.rows.Add(hash)
@@ -226,7 +226,7 @@ func (r *recovery) group(name string, s *groupState) {
 	if s.GroupSettings != (GroupSettings{}) {
 		r.f.groupRules.set(name, s.GroupSettings)
 	}
-	at := min(r.f.since(millisTime(s.due)), int64(maxDelay))
+	at := min(r.f.owed(millisTime(s.due)), int64(maxDelay))
 	if s.due == 0 || at <= 0 || c.groupHold != nil && at <= c.groupHold(nil) {
 		if s.GroupSettings == (GroupSettings{}) {
 			r.groups = append(r.groups, name)

@@ -8,7 +8,10 @@
 
 package frontier
 
-import "runtime"
+import (
+	"cmp"
+	"runtime"
+)
 
 // committer is the state of the goroutine that commits. Its fields are guarded
 // by Frontier.mu.
@@ -418,8 +421,8 @@ func (f *Frontier) admissions(group []*op) []Admission {
 				Mark:    e.mark,
 				HasMark: e.marked,
 			}
-			if e.due > 0 {
-				a.Due = wallMillis(f.wall(e.due))
+			if e.due != 0 {
+				a.Due = cmp.Or(wallMillis(f.day(e.due)), 1)
 			}
 			all = append(all, a)
 		}

@@ -93,7 +93,7 @@ func (r *Rule) check(now time.Time) error {
 // Rule returns what was set for exactly this scope, and whether anything was.
 func (f *Frontier) Rule(s Scope) (Rule, bool) {
 	if r, ok := f.controls.rule(s.ruleKey()); ok {
-		out := r.at(f.since(f.opts.Clock.Now()))
+		out := r.at(f.date(f.opts.Clock.Now()))
 		return out, !out.empty()
 	}
 	return Rule{}, false
@@ -102,7 +102,7 @@ func (f *Frontier) Rule(s Scope) (Rule, bool) {
 // RuleOf returns what the rules say of a host: each setting of the most specific
 // scope that sets it. Zero fields are set by none: then Options say.
 func (f *Frontier) RuleOf(host string) Rule {
-	return f.controls.effective(host, f.since(f.opts.Clock.Now()))
+	return f.controls.effective(host, f.date(f.opts.Clock.Now()))
 }
 
 // Rules returns all rules as they are when the loop begins: that of All, then
@@ -113,7 +113,7 @@ func (f *Frontier) Rules() iter.Seq2[Scope, Rule] {
 		if t == nil {
 			return
 		}
-		now := f.since(f.opts.Clock.Now())
+		now := f.date(f.opts.Clock.Now())
 		t.tree.Ascend(func(r *scopeRule) bool {
 			rule := r.at(now)
 			return rule.empty() || yield(r.scope, rule)
@@ -232,7 +232,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	r := &scopeRule{key: s.ruleKey(), scope: s}
 	was := f.latestLocked(r.key)
 	if was != nil {
-		r.Rule = was.at(f.last)
+		r.Rule = was.at(f.core.date(f.last))
 	}
 	old := r.Rule
 	change(&r.Rule)
@@ -241,7 +241,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 		return fmt.Errorf("frontier: %s of %v: %w", what, s, err)
 	}
 	if !r.BlockedUntil.IsZero() {
-		r.until = f.since(r.BlockedUntil)
+		r.until = f.date(r.BlockedUntil)
 	}
 	o := newOp()
 	defer o.free()
@@ -250,7 +250,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 		o.rows = append(o.rows, Row{Key: rowUse + "r" + r.key})
 	}
 	if was, ok := f.controls.rule(r.key); ok {
-		f.core.endPeriod(was.use, &was.Limits, f.token, f.last) // with the rule that may change it
+		f.core.endPeriod(was.use, &was.Limits, f.token, f.core.date(f.last)) // with the rule that may change it
 	}
 	f.ruling.begin(r)
 	o.rule = func() {
@@ -276,7 +276,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 
 // enforceLocked puts a durable rule in force, and returns what it replaces.
 func (f *Frontier) enforceLocked(r *scopeRule) (old *scopeRule) {
-	if r.Rule = r.at(f.last); r.BlockedUntil.IsZero() {
+	if r.Rule = r.at(f.core.date(f.last)); r.BlockedUntil.IsZero() {
 		r.until = 0 // it passed on the way
 	}
 	was, _ := f.controls.rule(r.key)
@@ -310,7 +310,7 @@ func (f *Frontier) announceLocked(old, r *scopeRule) {
 // submitted: the next one starts from there.
 func (f *Frontier) latestRuleLocked(key string) Rule {
 	if r := f.latestLocked(key); r != nil {
-		return r.at(f.last)
+		return r.at(f.core.date(f.last))
 	}
 	return Rule{}
 }

@@ -77,7 +77,7 @@ func (f *Frontier) changeCrawl(id uint32, change func(*CrawlSettings)) error {
 		o.rows = append(o.rows, Row{Key: crawlUseKey(id)})
 	}
 	if x := f.core.findCrawl(id); x != nil {
-		f.core.endPeriod(x.use, &x.settings.Limits, f.token, f.last) // with what may change it
+		f.core.endPeriod(x.use, &x.settings.Limits, f.token, f.core.date(f.last)) // with what may change it
 	}
 	f.crawlChanges.begin(id, s)
 	o.rule = func() {

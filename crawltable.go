@@ -254,7 +254,7 @@ func (c *core) has(h *host, kind func(*crawl) bool) bool {
 func (c *core) setCrawl(id uint32, s CrawlSettings, youngest uint64, now int64) {
 	slot := c.slotOf(id)
 	x := c.crawls[slot]
-	c.endPeriod(x.use, &x.settings.Limits, youngest, now)
+	c.endPeriod(x.use, &x.settings.Limits, youngest, c.date(now))
 	x.settings = s
 	switch {
 	case s.Limits == (Limits{}):

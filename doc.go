@@ -152,8 +152,14 @@
 //
 // # Time
 //
-// In-process times are monotonic. Stored times are wall-clock milliseconds,
-// rounded up; a wall clock that jumps back makes nobody due earlier. A host that a
+// What is owed to hosts and groups, and leases, are timed by a clock that cannot be
+// set: neither a wall clock that jumps nor a suspended machine makes a host due
+// earlier. What has a date comes by the wall clock as it is then: NotBefore, visits,
+// blocks, periods of limits; a caller of Next wakes up for it within a minute. All
+// that is told and stored is told and stored by the wall clock as it is then, in
+// milliseconds, rounded up; after a step rows on disk are written again, so that
+// neither Close nor a crash loses it. While the clock is behind, a host that is on
+// disk only may wait for as much longer. A host that a
 // store opened on such a clock would leave alone for more than 30 days is left alone
 // for 30. What is due after the year 9999 counts as due at its end. A [Clock] that
 // leaps 280 years ahead stands still from there on, until the next opening.

@@ -22,7 +22,7 @@ type plan struct {
 	hostHold  int64 // ns that the host is left alone from end; -1: its clock is unchanged
 	groupHold int64
 	stays     bool  // the URL remains in the frontier, as a new record
-	due       int64 // when it comes again, ns since Open; 0: at once
+	due       int64 // the date when it comes again; 0: at once
 	priority  uint8 // 0: as before
 	retry     bool
 	state     State // what the scheduler keeps of it, if it was asked
@@ -69,7 +69,7 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 		bad = f.prepare(job, o.Add, 0)
 	}
 	p := plan{outcome: o, late: f.opts.Scheduler != nil && !f.isHeld(&l)}
-	bad = errors.Join(bad, f.plan(&p, &l, f.wall(f.moment())))
+	bad = errors.Join(bad, f.plan(&p, &l, f.moment()))
 	if err := f.awaitRoom(job); err != nil {
 		return err
 	}
@@ -142,20 +142,25 @@ func checkOutcome(o *Outcome) error {
 	return nil
 }
 
+// endOf is the moment at which a lease's contact ended, as far as its outcome says,
+// and now at the latest. What was read from a clock that was set since is not
+// believed.
+func (f *Frontier) endOf(l *Lease, ended time.Time, now int64) int64 {
+	if ended.IsZero() || f.anchor.Load().at > l.moment && ended == ended.Round(0) {
+		return now
+	}
+	return min(max(f.owed(ended), l.moment), now)
+}
+
 // plan asks the user's policies about an ending lease. The outcome is in p, and
 // whether it expired.
-func (f *Frontier) plan(p *plan, l *Lease, now time.Time) error {
+func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 	o := &p.outcome
-	if o.Ended.IsZero() || o.Ended.After(now) {
-		o.Ended = now
-	}
-	if o.Ended.Before(l.LeasedAt) {
-		o.Ended = l.LeasedAt
-	}
+	p.end, p.hostHold = f.endOf(l, o.Ended, now), -1
+	o.Ended = f.wall(p.end)
 	if o.Duration <= 0 {
-		o.Duration = o.Ended.Sub(l.LeasedAt)
+		o.Duration = time.Duration(p.end - l.moment)
 	}
-	p.end, p.hostHold = f.since(o.Ended), -1
 	if !o.Uncontacted {
 		p.hostHold = clampDelay(f.DelayOf(l.Host).Delay(l.Host, *o))
 		p.groupHold = clampDelay(f.opts.GroupDelay.Delay(l.Group, *o))
@@ -164,7 +169,7 @@ func (f *Frontier) plan(p *plan, l *Lease, now time.Time) error {
 	case l.Entry.URL == "" || o.Result == Requeue || p.late:
 		return nil // it is nobody's visit
 	case o.Result == PutOff:
-		p.stays, p.due = true, f.since(o.Next)
+		p.stays, p.due = true, f.dueDate(o.Next)
 		p.state, p.asked = l.History.State, f.rechecker != nil
 		return nil
 	}
@@ -183,12 +188,12 @@ func (f *Frontier) plan(p *plan, l *Lease, now time.Time) error {
 		switch {
 		case !p.retry || p.expired:
 		case !o.Next.IsZero():
-			p.due = f.since(o.Next)
+			p.due = f.dueDate(o.Next)
 		default:
-			p.due = p.end + int64(min(max(0, wait), maxDelay))
+			p.due = f.dueDate(o.Ended.Add(min(max(0, wait), maxDelay)))
 		}
 	} else if !o.Next.IsZero() {
-		p.stays, p.due = true, f.since(o.Next)
+		p.stays, p.due = true, f.dueDate(o.Next)
 	}
 	if !p.stays && f.opts.Scheduler != nil {
 		f.schedule(p, Visit{Entry: e, Host: l.Host, Before: l.History, History: h, Outcome: *o})
@@ -210,7 +215,7 @@ func (f *Frontier) schedule(p *plan, v Visit) {
 	due, state := f.opts.Scheduler.Next(v)
 	p.state, p.asked = state, true
 	if !due.IsZero() {
-		p.stays, p.due = true, f.since(due)
+		p.stays, p.due = true, f.dueDate(due)
 	}
 }
 
@@ -389,7 +394,7 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	}
 	o.entries = append(o.entries, newEntry{
 		index: -1, hash: c.hash(c.name(h)), host: string(c.name(h)), crawl: crawl, priority: prio,
-		due: max(0, p.due), body: o.encode(&b, ""),
+		due: p.due, body: o.encode(&b, ""),
 	})
 }
 

@@ -76,6 +76,7 @@ type Lease struct {
 	Deadline time.Time // when the right to contact ends; fetch under a context that ends here
 	token    uint64    // never repeats, across restarts too
 	record   uint32    // number of the lease record
+	moment   int64     // when it was handed out
 }
 
 // Token is a number that no other lease of this store has had or will have.

@@ -49,11 +49,14 @@ const (
 	// EventURLGivenUp, also for those that come before Until; a URL that comes later
 	// is its next probe.
 	EventHostGivenUp
+	// EventClockStepped: the wall clock was set, or the machine was suspended: it
+	// differs from the steady clock by more than before (Reason).
+	EventClockStepped
 )
 
 var eventNames = [...]string{
 	"no event", "host blocked", "host backed off", "host quarantined", "host returned",
-	"limit reached", "limit lifted", "url given up", "lease expired", "store error", "host given up",
+	"limit reached", "limit lifted", "url given up", "lease expired", "store error", "host given up", "clock stepped",
 }
 
 // String returns the kind's name in lower case. It does not change between
@@ -70,7 +73,7 @@ func (k EventKind) level() slog.Level {
 	switch k {
 	case EventStoreError:
 		return slog.LevelError
-	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached:
+	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped:
 		return slog.LevelWarn
 	case EventHostBackedOff:
 		return slog.LevelDebug

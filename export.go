@@ -345,7 +345,7 @@ func (x *exporter) present(name string, s *hostState) {
 	if l := f.controls.hostLimits(name); l == (Limits{}) || l.Period > 0 && s.used.since+l.Period.Milliseconds() <= x.moment {
 		s.used = usageState{}
 	}
-	if t := f.stateTrouble(s); t.over() || t.until() <= f.since(millisTime(x.moment)) {
+	if t := f.stateTrouble(s); t.over() || t.until() <= f.owed(millisTime(x.moment)) {
 		s.trouble, s.quiet, s.free = trouble{}, 0, 0
 	}
 	if s.group == "" || *s != (hostState{group: s.group}) {

@@ -65,7 +65,7 @@ func (x *exporter) copyAll() error {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(c.record(arena.Ref(a.id)).seq(), c.record(arena.Ref(b.id)).seq()))
 	})
 	for _, it := range scheduled {
-		if err := x.copyURLLocked(it.aux, max(1, wallMillis(f.wall(it.at))), c.record(arena.Ref(it.id))); err != nil {
+		if err := x.copyURLLocked(it.aux, max(1, wallMillis(f.day(it.at))), c.record(arena.Ref(it.id))); err != nil {
 			return err
 		}
 	}

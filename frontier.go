@@ -24,12 +24,16 @@ import (
 // Frontier is a polite, prioritized URL frontier. Its methods may be called from
 // any goroutine. Make one with Open.
 type Frontier struct {
-	opts      Options // read-only after Open
-	start     time.Time
-	maxDelay  int64     // nanoseconds: opts.Delay.Max()
-	rechecker Rechecker // opts.Scheduler, if it is one
-	hinter    Hinter    // nil if it is none
-	ownKeys   bool      // keys of hosts are the user's, not HostName's
+	opts         Options // read-only after Open
+	start        time.Time
+	startDate    time.Time              // start without its reading of the steady clock
+	startElapsed time.Duration          // of the Clock
+	anchor       atomic.Pointer[anchor] // changed with mu held
+	nextLook     atomic.Int64           // when the wall clock is looked at again; changed with mu held
+	maxDelay     int64                  // nanoseconds: opts.Delay.Max()
+	rechecker    Rechecker              // opts.Scheduler, if it is one
+	hinter       Hinter                 // nil if it is none
+	ownKeys      bool                   // keys of hosts are the user's, not HostName's
 
 	controls     controls
 	groupRules   groupRules
@@ -41,38 +45,40 @@ type Frontier struct {
 
 	reader chan struct{} // holds an element while a timed block is read; filled before mu is taken
 
-	mu        mutex
-	core      *core
-	urlRanges urlRanges
-	footprint int64 // bytes that the Spill takes
-	known     knownURLs
-	last      int64  // the latest time seen: time does not run backwards
-	token     uint64 // of the last lease
-	seq       uint64 // of the last admission
-	rates     rates
-	waiters   waiterQueue
-	contacts  map[uint32]*waiterQueue // by host: Contact calls waiting
-	finishing int                     // ops that were submitted and are not settled
-	timer     Timer                   // nil until the first waiter
-	timerAt   int64
-	goingOn   bool // a goroutine is about to dispatch again
-	draining  bool
-	closed    bool
-	drained   chan struct{} // closed once draining and no lease is out; nil if nobody waits
-	committer committer
-	forcing   map[Mark]chan struct{} // URLs being forced; closed when that has ended
-	notes     notes
-	hints     hints
-	deletions []*deletion   // that have a row, oldest first
-	burial    burial        // for their sake
-	readEnded chan struct{} // closed when a read of a host ends; nil if nobody waits
-	faults    []error       // of timed blocks that were lost, for callers of Next
-	logMarks  markList      // admitted since the last checkpoint
-	logBytes  int64         // committed since then
-	heldFrom  int64         // when the store was opened after a crash, ns since Open; notHeld if never
-	gen       uint32        // generation of the last checkpoint
-	epoch     uint64        // how often the store was opened
-	applied   struct {      // what of the log is in memory as a whole
+	mu          mutex
+	core        *core
+	urlRanges   urlRanges
+	footprint   int64 // bytes that the Spill takes
+	known       knownURLs
+	last        int64  // the latest time seen: time does not run backwards
+	steps       int    // of the wall clock that restateClocks has not dealt with
+	steppedBack int64  // the longest of them that went back
+	token       uint64 // of the last lease
+	seq         uint64 // of the last admission
+	rates       rates
+	waiters     waiterQueue
+	contacts    map[uint32]*waiterQueue // by host: Contact calls waiting
+	finishing   int                     // ops that were submitted and are not settled
+	timer       Timer                   // nil until the first waiter
+	timerAt     int64
+	goingOn     bool // a goroutine is about to dispatch again
+	draining    bool
+	closed      bool
+	drained     chan struct{} // closed once draining and no lease is out; nil if nobody waits
+	committer   committer
+	forcing     map[Mark]chan struct{} // URLs being forced; closed when that has ended
+	notes       notes
+	hints       hints
+	deletions   []*deletion   // that have a row, oldest first
+	burial      burial        // for their sake
+	readEnded   chan struct{} // closed when a read of a host ends; nil if nobody waits
+	faults      []error       // of timed blocks that were lost, for callers of Next
+	logMarks    markList      // admitted since the last checkpoint
+	logBytes    int64         // committed since then
+	heldFrom    int64         // when the store was opened after a crash, ns since Open; notHeld if never
+	gen         uint32        // generation of the last checkpoint
+	epoch       uint64        // how often the store was opened
+	applied     struct {      // what of the log is in memory as a whole
 		batch, seq uint64
 		marks      int // of logMarks
 	}
@@ -111,6 +117,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		opts:         o,
 		ownKeys:      ownKeys,
 		start:        o.Clock.Now(),
+		startElapsed: o.Clock.Elapsed(),
 		maxDelay:     int64(o.Delay.Max()),
 		events:       newEvents(&o),
 		heldFrom:     notHeld,
@@ -132,6 +139,8 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 			quarantine: o.Quarantine,
 		}),
 	}
+	f.startDate = f.start.Round(0)
+	f.anchor.Store(&anchor{wall: f.start})
 	f.core.concurrency = f.concurrency
 	f.core.tell, f.core.wall = f.emitLocked, f.wall
 	f.core.groupSettings = f.groupRules.of

@@ -216,7 +216,7 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 // forcedApart asks what becomes of the found, and calls replace while nobody forces
 // their URLs. An error was told of by who commits; then the hints are lost.
 func (f *Frontier) forcedApart(found []hinted, replace func(o *op) error) {
-	now := f.wall(f.moment())
+	now := f.opts.Clock.Now()
 	o := newOp()
 	defer o.free()
 	for i := range found {
@@ -246,7 +246,7 @@ func (f *Frontier) answer(x *hinted, now time.Time) {
 	was := b
 	b.weight = max(b.weight, x.entry.Weight)
 	b.depth = min(b.depth, x.entry.Depth)
-	at := f.wall(x.at)
+	at := f.day(x.at)
 	known := Entry{URL: string(b.url), Depth: b.depth, Weight: b.weight, NotBefore: at, Meta: b.meta, Crawl: x.Crawl}
 	due := at
 	if b.fails == 0 { // else it is the retry policy's
@@ -275,9 +275,9 @@ func (f *Frontier) answer(x *hinted, now time.Time) {
 	n := &x.next
 	*n = newEntry{index: -1, hash: f.hostHash(x.Host), host: x.Host, crawl: x.Crawl, priority: p, due: x.at, forcedAt: x.Seq}
 	if !due.Equal(at) {
-		n.due = f.since(due)
+		n.due = f.dueDate(due)
 	}
-	if n.due <= f.since(now) {
+	if n.due <= f.date(now) {
 		n.due = 0
 	}
 	x.other = n.due != x.at || p != x.Priority || b.weight != was.weight || b.depth != was.depth ||

@@ -177,7 +177,7 @@ func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
 			x.GroupDue = f.wall(g.free)
 		}
 	}
-	x.Rule = f.controls.effective(x.Host, f.last)
+	x.Rule = f.controls.effective(x.Host, c.date(f.last))
 	if h.has(troubled) {
 		t := c.troubles[id]
 		x.Backoff = t.state(&c.cfg)
@@ -274,7 +274,7 @@ func (c *core) priorityOf(q *queue) int {
 // dormantInfoLocked describes a host that is not in memory, and reports whether
 // anything is known of it.
 func (f *Frontier) dormantInfoLocked(a *absentee) (HostInfo, bool) {
-	x := HostInfo{Host: a.host, Reason: ReasonNothing, Rule: f.controls.effective(a.host, f.last)}
+	x := HostInfo{Host: a.host, Reason: ReasonNothing, Rule: f.controls.effective(a.host, f.core.date(f.last))}
 	if !a.known || !a.found {
 		return x, false
 	}
@@ -312,7 +312,7 @@ func (f *Frontier) countScheduled(ctx context.Context, x *HostInfo, blocks []tim
 		return true
 	})
 	if err == nil && x.Scheduled > 0 {
-		x.Reason, x.Until = ReasonNotBefore, f.wall(first)
+		x.Reason, x.Until = ReasonNotBefore, f.day(first)
 	}
 	return moved, err
 }

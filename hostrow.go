@@ -185,8 +185,8 @@ func (f *Frontier) stateTrouble(s *hostState) trouble {
 	if f.opts.Quarantine.Disabled {
 		t.probes = 0
 	}
-	t.quiet = min(f.since(millisTime(s.quiet)), f.last)
-	t.free = min(f.since(millisTime(s.free)), f.last+int64(maxDelay))
+	t.quiet = min(f.owed(millisTime(s.quiet)), f.last)
+	t.free = min(f.owed(millisTime(s.free)), f.last+int64(maxDelay))
 	t.raised, t.counted = f.token, f.token // leases from before have ended
 	return t
 }
@@ -194,7 +194,11 @@ func (f *Frontier) stateTrouble(s *hostState) trouble {
 // dueOf is when a host may be contacted of which the row says s, and which clock
 // says so.
 func (f *Frontier) dueOf(s *hostState) (int64, why) {
-	due := min(f.since(millisTime(s.due)), int64(maxDelay))
+	due := f.owed(millisTime(s.due))
+	if s.due != 0 { // the clock may have been set ahead since: in doubt it was before
+		due = min(due, lastMoment) + f.core.lead - f.core.leastLead
+	}
+	due = min(due, f.last+int64(maxDelay))
 	if at := f.heldGap(s); at > due {
 		return at, whyReopened
 	}
@@ -206,7 +210,7 @@ func (f *Frontier) dueOf(s *hostState) (int64, why) {
 func (f *Frontier) heldGap(s *hostState) int64 {
 	gap := int64(s.crawlDelay) * int64(time.Millisecond)
 	t := f.stateTrouble(s)
-	if g, why := t.gap(&f.core.cfg); why != whyQuarantine || f.since(millisTime(s.due)) <= f.heldFrom { // else no probe was under way
+	if g, why := t.gap(&f.core.cfg); why != whyQuarantine || f.owed(millisTime(s.due)) <= f.heldFrom { // else no probe was under way
 		gap = max(gap, int64(f.opts.Backoff.jittered(g)))
 	}
 	return f.heldUntil(gap)

@@ -135,6 +135,8 @@ type core struct {
 	limits    *limitBook // nil: there never were any
 	tell      func(Event)
 	wall      func(ns int64) time.Time
+	lead      int64   // how far dates are ahead of moments, see clock.go
+	leastLead int64   // the least that lead was
 	more      bool    // next stopped early, so as not to hold the lock too long
 	dooms     dooms   // deletions in force: of those dead records are in memory
 	stored    dooms   // deletions that have a row

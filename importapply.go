@@ -225,7 +225,7 @@ func (f *Frontier) importHold(until int64) error {
 		return nil
 	}
 	f.lock()
-	at := min(f.since(millisTime(until)), f.last+int64(maxDelay))
+	at := min(f.owed(millisTime(until)), f.last+int64(maxDelay))
 	if f.closed || at <= f.last || at <= f.core.hold {
 		f.mu.Unlock()
 		return nil
@@ -251,7 +251,7 @@ func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
 		after(nil)
 		return err
 	}
-	at := min(f.since(millisTime(due)), f.last+int64(maxDelay))
+	at := min(f.owed(millisTime(due)), f.last+int64(maxDelay))
 	if due == 0 || at <= f.last {
 		f.mu.Unlock()
 		after(nil)
@@ -279,7 +279,7 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *hostState) error {
 	h := c.hosts.at(id)
 	now := f.nowLocked()
 	due, why := h.due, h.why
-	if at := min(f.since(millisTime(s.due)), now+int64(maxDelay)); at >= due {
+	if at := min(f.owed(millisTime(s.due)), now+int64(maxDelay)); at >= due {
 		due, why = at, max(s.why, whyDelay)
 		if due == h.due {
 			h.why = why // what is told is more exact

@@ -32,8 +32,9 @@ func (f *Frontier) reapLocked() {
 func (f *Frontier) expireLocked(id uint32, behind []uint32) bool {
 	var l Lease
 	f.newLease(&l, id)
+	deadline := f.core.leases.at(id).deadline
 	f.mu.Unlock()
-	o := Outcome{Result: Failed, Ended: l.Deadline, Duration: l.Deadline.Sub(l.LeasedAt)}
+	o := Outcome{Result: Failed, Ended: l.Deadline, Duration: time.Duration(deadline - l.moment)}
 	if l.ContactOnly() {
 		o.Result = Visited
 	}
@@ -50,7 +51,7 @@ func (f *Frontier) expireLocked(id uint32, behind []uint32) bool {
 		}
 		longest := max(f.maxDelay, f.core.cfg.groupMax)
 		f.settleExpiredLocked(id, &l, plan{
-			outcome: o, expired: true, end: f.since(l.Deadline), hostHold: longest, groupHold: longest,
+			outcome: o, expired: true, end: deadline, hostHold: longest, groupHold: longest,
 			stays: l.Entry.URL != "", retry: l.Entry.URL != "",
 		})
 		for _, id := range behind {
@@ -60,7 +61,7 @@ func (f *Frontier) expireLocked(id uint32, behind []uint32) bool {
 		}
 		f.dispatchLocked()
 	}()
-	f.plan(&p, &l, l.Deadline)
+	f.plan(&p, &l, deadline)
 	asked = true
 	f.mu.Lock()
 	if f.closed {

@@ -85,7 +85,7 @@ func (f *Frontier) refusesLocked(of *hostRules, x *crawl, e *newEntry) error {
 			return err
 		}
 	}
-	if e.due > f.last {
+	if e.due != 0 && e.due > c.date(f.last) {
 		return nil
 	}
 	for _, r := range of.scopes {

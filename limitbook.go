@@ -10,7 +10,7 @@ package frontier
 // usage is what is used in a period. The zero value is a period that has not begun.
 type usage struct {
 	served, bytes, errors int64
-	since                 int64 // when the period began, ns since Open
+	since                 int64 // date when the period began
 	begun                 bool
 	told                  bool   // that a limit is reached
 	restored              bool   // told is not known: nobody is told again after an opening
@@ -125,10 +125,11 @@ type count struct {
 // use counts for a host and a crawl, which may be nil.
 func (c *core) use(id uint32, x *crawl, n count, now int64) {
 	b := c.limits
+	date := c.date(now)
 	b.youngest = max(b.youngest, n.lease)
 	c.eachLimit(id, func(r *scopeRule, l *Limits, u *usage, own bool) {
 		if !own {
-			if c.tally(u, l, n, now, r.event()) {
+			if c.tally(u, l, n, date, r.event()) {
 				c.review(r.scope)
 			}
 			return
@@ -144,12 +145,12 @@ func (c *core) use(id uint32, x *crawl, n count, now int64) {
 		}
 		name := string(c.name(h))
 		h.set(behind)
-		if c.tally(u, l, n, now, Event{Host: name, Reason: "host "}) {
+		if c.tally(u, l, n, date, Event{Host: name, Reason: "host "}) {
 			c.review(Host(name))
 		}
 	})
 	if x != nil && x.use != nil {
-		c.tally(x.use, &x.settings.Limits, n, now, Event{Crawl: x.id, Reason: "crawl "})
+		c.tally(x.use, &x.settings.Limits, n, date, Event{Crawl: x.id, Reason: "crawl "})
 		c.judgeCrawl(x, now)
 	}
 }
@@ -229,7 +230,7 @@ func (c *core) tellUsed(u *usage, l *Limits, now int64, e Event) (look bool) {
 		u.told = true
 		e.Kind, e.Reason = EventLimitReached, e.Reason+what
 		if until != never {
-			e.Until = c.wall(until)
+			e.Until = c.wall(c.moment(until))
 		}
 		c.tell(e)
 		return until == never
@@ -242,7 +243,7 @@ func (c *core) tellUsed(u *usage, l *Limits, now int64, e Event) (look bool) {
 	return false
 }
 
-// limited says until when limits keep a host from being served: never if they do
+// limited says until which date limits keep a host from being served: never if they do
 // for good, 0 if they do not.
 func (c *core) limited(id uint32, now int64) (until int64) {
 	c.eachLimit(id, func(r *scopeRule, l *Limits, u *usage, own bool) {
@@ -263,17 +264,20 @@ func (c *core) limited(id uint32, now int64) (until int64) {
 // ruledOut says until when rules and limits keep a host from being served, and why:
 // 0 if they do not, never if time does not end it. A pause counts before all else.
 func (c *core) ruledOut(id uint32, now int64) (until int64, why holdReason) {
-	until, why = c.controls.hold(c.name(c.hosts.at(id)), now)
-	if c.limits == nil || until == never {
-		return until, why
+	date := c.date(now)
+	until, why = c.controls.hold(c.name(c.hosts.at(id)), date)
+	if c.limits != nil && until != never {
+		switch at := c.limited(id, date); {
+		case at == never:
+			until, why = at, heldSpent
+		case at > until:
+			until, why = at, heldLimited
+		}
 	}
-	switch at := c.limited(id, now); {
-	case at == never:
-		return at, heldSpent
-	case at > until:
-		return at, heldLimited
+	if until == 0 {
+		return 0, why
 	}
-	return until, why
+	return c.moment(until), why
 }
 
 // holding reports whether a rule or a limit may keep any host from being served.
@@ -290,6 +294,7 @@ func (c *core) review(s Scope) {
 
 // setUse gives a rule that takes the place of another its usage.
 func (c *core) setUse(r, old *scopeRule, youngest uint64, now int64) {
+	now = c.date(now)
 	if old != nil {
 		r.use = old.use
 		c.endPeriod(r.use, &old.Limits, youngest, now)

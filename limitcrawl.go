@@ -26,6 +26,7 @@ const regroupAtOnce = 64
 // judgeCrawl stops a crawl, or lets it go on, as its settings and what it has used
 // say.
 func (c *core) judgeCrawl(x *crawl, now int64) {
+	now = c.date(now)
 	hold, until := crawlRuns, int64(0)
 	if x.use != nil {
 		c.tellUsed(x.use, &x.settings.Limits, now, Event{Crawl: x.id, Reason: "crawl "})
@@ -91,13 +92,13 @@ func (c *core) countStopped(x *crawl, sign int64) {
 // reports whether it came to the end.
 func (c *core) lift(now int64) bool {
 	b := c.limits
-	for n := 0; b.crawlEnds.min() <= now; n++ {
+	for n := 0; b.crawlEnds.min() <= c.date(now); n++ {
 		if n == unblockAtOnce {
 			return false
 		}
 		c.judgeCrawl(c.crawls[b.crawlEnds.Items[0].id], now)
 	}
-	for n := 0; b.ends.min() <= now; n++ {
+	for n := 0; b.ends.min() <= c.date(now); n++ {
 		if n == reviewAtOnce {
 			return false
 		}
@@ -145,8 +146,8 @@ func (c *core) stopReason(h *host, now int64) (Reason, int64) {
 		case q.waiting == 0:
 		case x.hold == crawlLimited:
 			reason = ReasonLimit
-			_, at := x.use.spent(&x.settings.Limits, now)
-			until = min(until, at)
+			_, at := x.use.spent(&x.settings.Limits, c.date(now))
+			until = min(until, c.moment(at))
 		case x.hold == crawlSpent:
 			reason = ReasonLimit
 		}

@@ -36,12 +36,12 @@ func (c *core) unused(id uint32, now int64) {
 		return
 	}
 	l, u := c.ownUsage(id)
-	if l == nil || u.over(l, now) || !u.begun {
+	if l == nil || u.over(l, c.date(now)) || !u.begun {
 		c.dropUsage(id)
 		h.set(behind)
 		return
 	}
-	u.rests = c.usedUntil(id)
+	u.rests = c.moment(c.usedUntil(id))
 }
 
 // usedUntil is when what a host has used counts no more; 0 if it has used nothing,
@@ -93,10 +93,10 @@ func (c *core) endedBefore(r, old *scopeRule, now int64) (change bool) {
 // storedRuleOf is what the row of a rule says that is to take the place of old, which
 // may be nil.
 func (f *Frontier) storedRuleOf(r, old *scopeRule) *storedRule {
-	f.core.endedBefore(r, old, f.last)
+	f.core.endedBefore(r, old, f.core.date(f.last))
 	x := &storedRule{Rule: r.Rule}
 	if r.ended != math.MinInt64 {
-		x.ended = wallMillis(f.wall(r.ended))
+		x.ended = wallMillis(f.day(r.ended))
 	}
 	return x
 }

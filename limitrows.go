@@ -54,7 +54,7 @@ func (s *usageState) field(tag int, x uint64) bool {
 
 func (f *Frontier) usageState(u *usage) (s usageState) {
 	if u != nil && u.begun {
-		s = usageState{wallMillis(f.wall(u.since)), u.served, min(u.bytes, never-1), u.errors}
+		s = usageState{wallMillis(f.day(u.since)), u.served, min(u.bytes, never-1), u.errors}
 	}
 	return s
 }
@@ -62,7 +62,7 @@ func (f *Frontier) usageState(u *usage) (s usageState) {
 // restore makes a usage what was stored of it.
 func (f *Frontier) restore(u *usage, s usageState) {
 	u.begun, u.restored = s != usageState{}, true
-	u.since = min(f.since(millisTime(s.since)), f.last)
+	u.since = min(f.date(millisTime(s.since)), f.core.date(f.last))
 	u.served, u.bytes, u.errors = s.served, s.bytes, s.errors
 }
 
@@ -148,7 +148,7 @@ func (f *Frontier) merge(u *usage, l *Limits, s usageState, now int64) {
 		f.restore(u, s)
 		return
 	}
-	u.since = max(u.since, min(f.since(millisTime(s.since)), now))
+	u.since = max(u.since, min(f.date(millisTime(s.since)), now))
 	u.served, u.bytes, u.errors = max(u.served, s.served), max(u.bytes, s.bytes), max(u.errors, s.errors)
 }
 
@@ -202,11 +202,11 @@ func (f *Frontier) importUsed(name string, s usageState) error {
 		return nil
 	}
 	if r, ok := f.controls.rule(name[1:]); ok && r.use == u {
-		f.merge(u, &r.Limits, s, f.last)
-		c.tellUsed(u, &r.Limits, f.last, r.event())
+		f.merge(u, &r.Limits, s, c.date(f.last))
+		c.tellUsed(u, &r.Limits, c.date(f.last), r.event())
 	} else {
 		x := c.findCrawl(binary.BigEndian.Uint32([]byte(name[1:])))
-		f.merge(u, &x.settings.Limits, s, f.last)
+		f.merge(u, &x.settings.Limits, s, c.date(f.last))
 		c.judgeCrawl(x, f.last)
 	}
 	c.soil(u)
@@ -228,6 +228,6 @@ func (f *Frontier) importHostUsed(id uint32, s usageState) {
 	if l == nil {
 		l = &Limits{}
 	}
-	f.merge(b.hosts[id], l, s, f.last)
+	f.merge(b.hosts[id], l, s, c.date(f.last))
 	h.set(unsaved)
 }

@@ -89,12 +89,12 @@ func (f *Frontier) Used(s Scope) (Used, bool) {
 }
 
 func (f *Frontier) usedLocked(u *usage, l *Limits) Used {
-	if u == nil || u.over(l, f.last) || !u.begun {
+	if u == nil || u.over(l, f.core.date(f.last)) || !u.begun {
 		return Used{}
 	}
-	out := Used{Served: u.served, Bytes: u.bytes, Errors: u.errors, Since: f.wall(u.since)}
+	out := Used{Served: u.served, Bytes: u.bytes, Errors: u.errors, Since: f.day(u.since)}
 	if l.Period > 0 {
-		out.Until = f.wall(u.since + int64(l.Period))
+		out.Until = f.day(u.since + int64(l.Period))
 	}
 	return out
 }

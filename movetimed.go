@@ -79,7 +79,7 @@ func (m *mover) copyTimed(out []timedCopy, bodies []byte, items []timeItem) ([]t
 		q := c.queues.at(it.aux)
 		var r Record
 		r, bodies = c.copyRecord(ref, bodies)
-		r.Due = wallMillis(f.wall(it.at))
+		r.Due = wallMillis(f.day(it.at))
 		out = append(out, timedCopy{
 			TimedRecord: TimedRecord{
 				Queue:  Queue{Host: string(c.name(c.hosts.at(q.host))), Crawl: c.crawlOf(q).id, Priority: q.priority},
@@ -132,7 +132,7 @@ func (m *mover) settleTimedLocked(b TimedBlock, where []timedCopy) {
 	for i, w := range where {
 		if !c.holds(w.from) || w.Seq <= c.stored.of(bytesOf(w.Host), w.Crawl).seq {
 			dead[i] = true
-		} else if _, ok := c.scheduledAt(w.from.ref); !ok || w.at <= now+c.cfg.ahead {
+		} else if _, ok := c.scheduledAt(w.from.ref); !ok || w.at <= c.date(now)+c.cfg.ahead {
 			stay = i + 1
 		}
 	}

@@ -25,7 +25,7 @@ func (f *Frontier) newLease(l *Lease, id uint32) {
 	h := f.core.hosts.at(r.host)
 	l.LeasedAt, l.Deadline = f.wall(r.leasedAt), f.wall(r.deadline)
 	l.Attempt = 1
-	l.token, l.record = r.token, id
+	l.token, l.record, l.moment = r.token, id, r.leasedAt
 	if r.group != 0 {
 		l.Group = f.core.groups.at(r.group).name
 	}

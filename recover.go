@@ -170,7 +170,7 @@ func (r *recovery) Batch(b *Batch) error {
 		}
 		x := logged{ref: f.core.store(a.Seq, a.Body), queue: qid}
 		if a.Due != 0 {
-			x.timed, x.due = true, f.since(millisTime(a.Due))
+			x.timed, x.due = true, f.date(millisTime(a.Due))
 		}
 		r.log[a.Seq] = x
 		r.order = append(r.order, a.Seq)

@@ -34,7 +34,7 @@ func (r *recovery) Timed(b TimedBlock) error {
 			c.drops = append(c.drops, b.Block)
 		}
 	}
-	r.timed = append(r.timed, timeItem{at: f.since(millisTime(b.Due)), id: b.Block, aux: uint32(live)})
+	r.timed = append(r.timed, timeItem{at: f.date(millisTime(b.Due)), id: b.Block, aux: uint32(live)})
 	return nil
 }
 

@@ -53,7 +53,7 @@ func (r *recovery) meta(v []byte) error {
 	case !r.clean:
 		f.heldFrom = 0
 	case m.Held != 0:
-		f.heldFrom = min(0, f.since(millisTime(int64(m.Held))))
+		f.heldFrom = min(0, f.owed(millisTime(int64(m.Held))))
 	default:
 		return nil
 	}

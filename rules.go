@@ -93,7 +93,7 @@ type scopeRule struct {
 	key   string // Scope.ruleKey
 	scope Scope
 	Rule
-	until int64  // BlockedUntil in ns since Open; 0: not set
+	until int64  // date of BlockedUntil; 0: not set
 	use   *usage // guarded by Frontier.mu; nil: there are no Limits
 	// Under earlier HostLimits the periods of hosts had ended that began up to ended,
 	// ns since Open. That matters for who did not look since limitBook.changes was
@@ -266,7 +266,7 @@ func (c *controls) effective(host string, now int64) (out Rule) {
 	return out
 }
 
-// at is the rule as it is now: without a block that has passed.
+// at is the rule as it is at a date: without a block that has passed.
 func (r *scopeRule) at(now int64) Rule {
 	out := r.Rule
 	if r.until <= now {

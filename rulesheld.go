@@ -89,7 +89,7 @@ func (c *controls) holding() bool {
 	return t != nil && t.n[fieldPaused]+t.n[fieldBlocked] > 0
 }
 
-// hold says until when the rules keep a host from being served, and why: never if
+// hold says until which date the rules keep a host from being served, and why: never if
 // it is paused, 0 if they do not. Of a pause and a block the
 // pause counts: the end of the block would change nothing.
 func (c *controls) hold(host []byte, now int64) (until int64, why holdReason) {
@@ -144,7 +144,7 @@ func (c *core) keep(id uint32, h *host, why holdReason, until int64) {
 		c.held.tree = btree.NewG(64, c.hostBefore)
 	}
 	if h.pos = why; why == heldLimited {
-		c.limits.ends.push(timeItem{at: until, id: id})
+		c.limits.ends.push(timeItem{at: c.date(until), id: id})
 	}
 	c.held.tree.ReplaceOrInsert(id)
 	c.held.hosts[why]++
@@ -206,11 +206,11 @@ func (c *core) ruled(old, r *scopeRule, now int64) {
 	if old != nil && old.until != 0 {
 		c.held.blocks.Delete(old)
 	}
-	if r.until > now {
+	if r.until > c.date(now) {
 		c.held.blocks.ReplaceOrInsert(r)
 	}
 	c.review(r.scope)
-	if r.scope.named && !r.scope.domain && (r.Paused == On || r.until > now) {
+	if r.scope.named && !r.scope.domain && (r.Paused == On || r.until > c.date(now)) {
 		c.withdraw(r.scope.name, now)
 	}
 }
@@ -239,7 +239,7 @@ func (c *core) unblockAt() int64 {
 			at = min(at, r.until)
 		}
 	}
-	return at
+	return c.moment(at)
 }
 
 // unblock ends the blocks and periods whose time has come, and lets held hosts go
@@ -262,14 +262,14 @@ func (c *core) endBlocks(now int64) bool {
 	}
 	for n := 0; ; n++ {
 		r, ok := c.held.blocks.Min()
-		if !ok || r.until > now {
+		if !ok || r.until > c.date(now) {
 			return true
 		}
 		if n == unblockAtOnce {
 			return false
 		}
 		ended := *r
-		ended.Rule, ended.until = r.at(now), 0
+		ended.Rule, ended.until = r.at(c.date(now)), 0
 		c.ruled(c.controls.put(&ended), &ended, now)
 	}
 }

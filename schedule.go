@@ -24,12 +24,12 @@ const (
 func (c *core) advance(now int64) {
 	c.more = false
 	// What is due before on disk comes first.
-	for n := 0; c.scheduled.min() <= min(now, c.timed.min()) && n < promoteAtOnce; n++ {
+	for n := 0; c.scheduled.min() <= min(c.date(now), c.timed.min()) && n < promoteAtOnce; n++ {
 		if c.dooms.n > 0 && c.dropScheduled(0, now) {
 			continue
 		}
 		it := c.unschedule(0)
-		c.waits.began(c.record(arena.Ref(it.id)).seq(), it.at)
+		c.waits.began(c.record(arena.Ref(it.id)).seq(), c.moment(it.at))
 		c.pushTail(it.aux, arena.Ref(it.id), now)
 		c.trim(it.aux)
 	}
@@ -73,11 +73,16 @@ func (c *core) nextEvent(now int64) int64 {
 	}
 	switch on := c.timed.min(); {
 	case c.scheduled.min() <= on:
-		t = min(t, c.scheduled.min())
-	case on > now: // else its reader tells when it is there
-		t = min(t, on)
+		t = min(t, c.moment(c.scheduled.min()))
+	case on > c.date(now): // else its reader tells when it is there
+		t = min(t, c.moment(on))
 	}
 	return t
+}
+
+// awaitsDate reports whether a date may bring anything.
+func (c *core) awaitsDate() bool {
+	return min(c.scheduled.min(), c.timed.min(), c.unblockAt()) != never
 }
 
 // makeReady puts a host that may be contacted now into the ready lists, or calls
@@ -372,7 +377,7 @@ func (c *core) stillDue(id uint32, now int64) bool {
 	return false
 }
 
-// schedule files a record under a future time.
+// schedule files a record under a future date.
 func (c *core) schedule(qid uint32, ref arena.Ref, due int64) {
 	h := c.hosts.at(c.queues.at(qid).host)
 	if h.place == departing {

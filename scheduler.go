@@ -74,7 +74,8 @@ func (f *Frontier) putOff(l *Lease) bool {
 	if l.Attempt > 1 || l.Priority == Immediate || l.History.State == (State{}) {
 		return false
 	}
-	now := f.wall(f.moment())
+	moment := f.moment()
+	now := f.wall(moment)
 	asked := false
 	defer func() {
 		if !asked { // it panics: nobody gets the lease
@@ -88,7 +89,7 @@ func (f *Frontier) putOff(l *Lease) bool {
 		return false
 	}
 	p := plan{outcome: Outcome{Result: PutOff, Uncontacted: true, Ended: now, Next: due}}
-	_ = f.plan(&p, l, now) // asks nobody
+	_ = f.plan(&p, l, moment) // asks nobody
 	f.lock()
 	defer f.mu.Unlock()
 	if _, err := f.heldLocked(l); err != nil {

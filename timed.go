@@ -30,7 +30,7 @@ type timedBlocks struct {
 	buckets map[uint32]int32 // unread and lost blocks by number / timedBucket
 	lost    map[uint32]int   // live records of blocks that cannot be read
 
-	aheadFrom int64 // until then no block is read before it is due: a read failed
+	aheadFrom int64 // moment until which no block is read before it is due: a read failed
 }
 
 func timedAux(first, live int) uint32 { return uint32(first)<<16 | uint32(live) }
@@ -132,7 +132,7 @@ func (c *core) isBuried(id uint32, pos int) bool {
 type timedLoaded struct {
 	TimedRecord
 	pos  int
-	at   int64  // when it is due
+	at   int64  // the date when it is due
 	hash uint64 // of its host
 	mark Mark
 }
@@ -155,6 +155,7 @@ func (c *core) buryTimed(rs []timedLoaded, superseded func(*timedLoaded) bool) {
 // resident: those due soon, and at least some. When memory is short it is those
 // due before another block is read.
 func (c *core) dueSoon(rs []timedLoaded, now int64) int {
+	now = c.date(now)
 	until, least := now+c.cfg.ahead, timedLeast
 	if c.resident > c.cfg.evictOver {
 		until, least = max(now, min(until, c.timed.unread.min())), 1
@@ -177,7 +178,7 @@ func (c *core) installTimed(rs []timedLoaded, n int, now int64) {
 	it := c.timed.reading
 	c.timed.reading = timeItem{}
 	live := timedLive(it)
-	waits := min(now, c.timed.unread.min(), c.scheduled.min()) // what is due until then is next in order
+	waits := min(c.date(now), c.timed.unread.min(), c.scheduled.min()) // what is due until then is next in order
 	for i := 0; live > 0; {
 		r := &rs[i]
 		switch {
@@ -215,7 +216,7 @@ func (c *core) putBackTimed(at int64) {
 // retryTimed leaves the block being read, which cannot be, unread for a while.
 func (c *core) retryTimed(now int64) {
 	c.timed.aheadFrom = now + int64(timedRetry)
-	c.putBackTimed(c.timed.aheadFrom)
+	c.putBackTimed(c.date(c.timed.aheadFrom))
 }
 
 // alike counts the first of rs that can share a part: neighbours of one queue
@@ -241,7 +242,7 @@ func (c *core) installRun(id uint32, rs []timedLoaded, waits bool, now int64) {
 		ref := c.store(rs[i].Seq, rs[i].Body)
 		c.setHome(ref, pid, i)
 		if waits {
-			c.waits.began(rs[i].Seq, rs[i].at)
+			c.waits.began(rs[i].Seq, c.moment(rs[i].at))
 			c.pushTail(qid, ref, now)
 		} else {
 			c.schedule(qid, ref, rs[i].at)

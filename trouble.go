@@ -169,7 +169,7 @@ func (f *Frontier) spareLocked(lease uint32, p *plan) {
 	if p.outcome.Next.IsZero() || p.expired {
 		p.due = 0
 	} else {
-		p.due = f.since(p.outcome.Next)
+		p.due = f.dueDate(p.outcome.Next)
 	}
 	p.stays, p.retry, p.spared, p.givenUp = true, true, true, false
 }

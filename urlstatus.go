@@ -254,7 +254,7 @@ func (s *urlSearch) scheduledOf(w *urlWalk) bool {
 				q, r := c.queues.at(it.aux), c.record(arena.Ref(it.id))
 				if c.crawlNumber(q) == s.crawl && c.hasURL(arena.Ref(it.id), s.url) && !c.deleted(s.host, s.crawl, r.seq()) {
 					s.describe(r.body(), URLScheduled, c.priorityOf(q))
-					s.status.Until = f.wall(it.at)
+					s.status.Until = f.day(it.at)
 					f.mu.Unlock()
 					return true
 				}
@@ -343,7 +343,7 @@ func (s *urlSearch) inTimed(blocks []timeItem) (found, moved bool, err error) {
 		if b, err := decodeBody(r.Body); err == nil && bytes.Equal(b.url, s.url) {
 			found = true
 			s.describe(r.Body, URLScheduled, int(r.Priority))
-			s.status.Until = s.f.wall(r.at)
+			s.status.Until = s.f.day(r.at)
 		}
 		return !found
 	})

@@ -23,7 +23,7 @@ func (f *Frontier) eachTimed(ctx context.Context, blocks []timeItem, wanted func
 			err = f.opts.Spill.LoadTimed(it.id, timedFirst(it), func(pos int, r TimedRecord) bool {
 				if wanted(&r) {
 					r.Body = append([]byte(nil), r.Body...)
-					found = append(found, timedLoaded{TimedRecord: r, pos: pos, at: f.since(millisTime(r.Due))})
+					found = append(found, timedLoaded{TimedRecord: r, pos: pos, at: f.date(millisTime(r.Due))})
 				}
 				return true
 			})

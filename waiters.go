@@ -180,6 +180,9 @@ func (f *Frontier) armLocked(now int64) {
 	if at == never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
 		return
 	}
+	if f.core.awaitsDate() {
+		at = min(at, now+int64(lookAgain))
+	}
 	f.timerAt = at
 	wait := time.Duration(max(0, at-now))
 	if f.timer == nil {

@@ -114,6 +114,11 @@ func kinds() []kind {
 			ci: []string{"-frontier.below-episodes=4"}, long: []string{"-frontier.below-episodes=40"},
 		},
 		{
+			name: "clocks", what: "crawls on a wall clock that is set ahead and back, suspended, or wrong at boot, closed and killed meanwhile: no host too early, no date late",
+			pkg: ".", run: "^TestClocksThatJump$", seed: ownSeed,
+			ci: []string{"-frontier.clock-rounds=400"}, long: []string{"-frontier.clock-rounds=4000"},
+		},
+		{
 			name: "mutations", what: "mutations of the code, each of which a test must catch",
 			program: "./proof/mutate", ci: []string{"-share", "1/16", "-named"},
 		},

@@ -12,9 +12,11 @@ import (
 // Clock is a frontier.Clock. The time passes only in Advance and Set.
 // Safe for concurrent use.
 type Clock struct {
-	mu     sync.Mutex
-	now    time.Time
-	timers map[*timer]struct{}
+	mu      sync.Mutex
+	began   time.Time
+	now     time.Time     // by the steady clock
+	stepped time.Duration // how far the time of day is ahead of that
+	timers  map[*timer]struct{}
 }
 
 type timer struct {
@@ -26,14 +28,29 @@ type timer struct {
 
 // New returns a clock that stands at start.
 func New(start time.Time) *Clock {
-	return &Clock{now: start, timers: map[*timer]struct{}{}}
+	return &Clock{began: start, now: start, timers: map[*timer]struct{}{}}
 }
 
-// Now returns the time.
+// Now returns the time of day.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.now
+	return c.now.Add(c.stepped)
+}
+
+// Elapsed returns how much time has passed since New, without steps.
+func (c *Clock) Elapsed() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now.Sub(c.began)
+}
+
+// Step moves the time of day by d, and nothing else: somebody has set the clock, or the
+// machine was suspended for so long, with timers and the steady clock standing still.
+func (c *Clock) Step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stepped += d
 }
 
 // AfterFunc calls f during the Advance or Set that reaches d from now. With d
@@ -68,8 +85,15 @@ func (t *timer) Reset(d time.Duration) bool {
 func (c *Clock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
 
 // Set moves the clock to t, stopping at each timer on the way to call it. A t in
-// the past moves it back and calls nothing.
+// the past is a Step back: no time passes.
 func (c *Clock) Set(t time.Time) {
+	c.mu.Lock()
+	t = t.Add(-c.stepped)
+	if t.Before(c.now) {
+		c.stepped += t.Sub(c.now)
+		t = c.now
+	}
+	c.mu.Unlock()
 	for {
 		c.mu.Lock()
 		var first *timer
@@ -104,5 +128,5 @@ func (c *Clock) Next() (time.Time, bool) {
 			at, ok = x.at, true
 		}
 	}
-	return at, ok
+	return at.Add(c.stepped), ok
 }

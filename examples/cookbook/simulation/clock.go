@@ -32,6 +32,9 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
+// Elapsed implements frontier.Clock: this one is never set.
+func (c *clock) Elapsed() time.Duration { return time.Duration(c.Now().UnixNano()) }
+
 // AfterFunc implements frontier.Clock.
 func (c *clock) AfterFunc(d time.Duration, call func()) frontier.Timer {
 	t := &timer{clock: c, call: call}
