@@ -48,7 +48,7 @@ func TestModules(t *testing.T) {
 
 	status, out, _ := command(t, t.Context(), "-resolve", "*.example="+addr, "-seen", filepath.Join(dir, "other"), "-skip-duplicates", "http://a.example/1")
 	require.Zero(t, status)
-	assert.Contains(t, out, "2 pages", "the second is a duplicate, so its link is not followed")
+	assert.Contains(t, out, "5 pages", "all have the same words, but each leads to another")
 }
 
 // All mirrors are told of at the end.
