@@ -72,8 +72,10 @@ var ErrUnknownHost = errors.New("frontier: unknown host")
 // by spill.Open when another process has the folder.
 var ErrInUse = errors.New("frontier: store in use")
 
-// ErrVersion is returned by spill.Open for a folder that a newer version wrote.
-var ErrVersion = errors.New("frontier: store has a newer format")
+// ErrVersion is returned by spill.Open, spill.Repair and Open for a store, and by Import
+// for an export, of a format that this version does not read. It is no damage:
+// the version that wrote it reads it.
+var ErrVersion = errors.New("frontier: another version's format")
 
 // EntryError reports an entry that Add, or Done for an outlink, could not admit.
 // The other entries of the call were admitted. Several are joined; errors.As

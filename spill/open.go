@@ -16,7 +16,7 @@ import (
 
 // Open opens the store in folder dir, which it makes if there is none. The error
 // wraps frontier.ErrInUse while another process has the folder, and
-// frontier.ErrVersion if a newer version wrote it.
+// frontier.ErrVersion if a version wrote it whose format this one does not read.
 func Open(dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {

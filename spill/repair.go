@@ -8,6 +8,7 @@
 package spill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,6 +80,9 @@ func Repair(ctx context.Context, from, to string, o Options) (*Repaired, error) 
 		return nil, fmt.Errorf("spill: repair %s: %w", from, openFault(err))
 	}
 	defer in.Close()
+	if err := salvageable(in); err != nil {
+		return nil, fmt.Errorf("spill: repair %s: %w", from, err)
+	}
 	out, err := kv.OpenBadger(to, EngineConfig(o))
 	if err != nil {
 		return nil, fmt.Errorf("spill: repair: %w", err)
@@ -120,7 +124,7 @@ func (r *repair) run() error {
 		r.lost(Loss{What: "file", File: d.File, URLs: -1, Err: d.Err})
 	}
 	for _, step := range []func() error{
-		r.version, r.readState, r.readLog, r.copyBlocks, r.copyTimed, r.copyDead, r.copyRows, r.writeLog, r.copyMarks, r.finish,
+		r.stamp, r.readState, r.readLog, r.copyBlocks, r.copyTimed, r.copyDead, r.copyRows, r.writeLog, r.copyMarks, r.finish,
 	} {
 		if err := r.ctx.Err(); err != nil {
 			return err
@@ -169,20 +173,28 @@ func (r *repair) flush(sync bool) error {
 	}
 }
 
-// version refuses what this program does not know.
-func (r *repair) version() error {
-	_, err := r.in.Get(prefixKey(fixed, kindVersion), func(v []byte) error {
-		s := scanner{b: v}
-		if n := s.uvarint(); s.end() == nil && n > Version {
-			return fmt.Errorf("it has version %d, this program knows %d: %w", n, Version, frontier.ErrVersion)
+// salvageable refuses what another version wrote. If the stamp is lost, the first value
+// that is whole tells the version.
+func salvageable(in kv.Reader) error {
+	stamped, err := knownVersion(in)
+	if stamped && err == nil || errors.Is(err, frontier.ErrVersion) {
+		return err
+	}
+	err = in.Iterate([]byte{0}, prefixKey(fixed, kindVersion), func(key []byte, value func() ([]byte, error)) error {
+		if v, err := value(); err == nil && len(key) >= headLen && kind(key[headLen-1]) != kindRow && wholeValue(key, v) {
+			return cmp.Or(otherVersion(uint64(v[0])), errEnough)
 		}
 		return nil
 	})
-	if errors.Is(err, frontier.ErrVersion) {
-		return err
+	if errors.Is(err, errEnough) {
+		return nil
 	}
-	return checkVersion(r.out)
+	return err
 }
+
+var errEnough = errors.New("enough is known")
+
+func (r *repair) stamp() error { return checkVersion(r.out) }
 
 // readState finds out what is valid. If nothing tells, all is.
 func (r *repair) readState() error {

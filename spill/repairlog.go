@@ -163,7 +163,11 @@ func (r *repair) writeLog() error {
 		before, gen = s.id, max(gen, s.gen)
 	}
 	id := max(before, r.in.Confirmed()) + 1
-	last := frontier.Batch{ID: id, Rows: []frontier.Row{{Key: metarow.Name, Value: r.meta()}}}
+	meta, err := r.meta()
+	if err != nil {
+		return err
+	}
+	last := frontier.Batch{ID: id, Rows: []frontier.Row{{Key: metarow.Name, Value: meta}}}
 	if n := len(r.log); n > 0 {
 		last.Time = r.log[n-1].batch.Time
 		last.Drop = r.log[n-1].batch.Drop
@@ -189,13 +193,17 @@ func (r *repair) writeBatch(gen uint32, id, before uint64, raw []byte) error {
 	return nil
 }
 
-// meta is the frontier's own row, as a crash leaves it.
-func (r *repair) meta() []byte {
+// meta is the frontier's own row, as a crash leaves it. Rows of another version are
+// no damage.
+func (r *repair) meta() ([]byte, error) {
 	var v []byte
 	if fate, ok := r.rows[metarow.Name]; ok {
 		v = fate.value
 	} else if _, err := r.in.Get(rowKey(metarow.Name), func(b []byte) error { v = append(v, b...); return nil }); err != nil {
 		v = nil
+	}
+	if len(v) > 0 && v[0] != metarow.Version {
+		return nil, fmt.Errorf("its rows have version %d, this program knows %d: %w", v[0], metarow.Version, frontier.ErrVersion)
 	}
 	m, err := metarow.Decode(v)
 	if err != nil {
@@ -207,7 +215,7 @@ func (r *repair) meta() []byte {
 	m.Clean = false
 	m.Epoch++ // tokens of leases do not repeat
 	m.Seq = max(m.Seq, r.highest)
-	return m.Encode()
+	return m.Encode(), nil
 }
 
 // copyRows copies the rows, and those that only the log has.

@@ -15,7 +15,9 @@ import (
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
-// Version is the format of the store. A store with a higher one is refused.
+// Version is the format of the store. A change of any layout in this package but rows
+// and bodies, which are the frontier's, changes it. A store of another version is
+// refused, and left as it is, until this package can read it.
 const Version = 1
 
 // state is what a checkpoint sets in one write.
@@ -77,29 +79,13 @@ func loadState(db kv.Reader) (state, error) {
 	return t, err
 }
 
-// checkVersion stamps a new store and refuses one of a newer version. The stamp
-// is a plain number, readable by every version.
+// checkVersion stamps a new store and refuses one of another version.
 func checkVersion(db kv.DB) error {
-	key := prefixKey(fixed, kindVersion)
-	var stored uint64
-	found, err := db.Get(key, func(v []byte) error {
-		s := scanner{b: v}
-		stored = s.uvarint()
-		if err := s.end(); err != nil {
-			return corrupt(key, err)
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
+	found, err := knownVersion(db)
+	if found || err != nil {
 		return err
-	case found && stored > Version:
-		return fmt.Errorf("it has version %d, this program knows %d: %w", stored, Version, frontier.ErrVersion)
-	case found && stored == 0:
-		return corrupt(key, errors.New("version is 0"))
-	case found:
-		return nil
 	}
+	key := prefixKey(fixed, kindVersion)
 	// Only an empty store may be stamped: one without a stamp is not ours.
 	err = db.Iterate([]byte{0}, prefixKey(fixed, 255), func([]byte, func() ([]byte, error)) error {
 		return errors.New("it holds keys of something else")
@@ -110,6 +96,31 @@ func checkVersion(db kv.DB) error {
 	var b kv.Batch
 	b.Set(key, binary.AppendUvarint(nil, Version))
 	return db.Write(&b, true)
+}
+
+// knownVersion reports whether a store has a stamp. It returns ErrVersion if that is not of this
+// version. The stamp is a plain number, readable by every version.
+func knownVersion(db kv.Reader) (found bool, err error) {
+	key := prefixKey(fixed, kindVersion)
+	return db.Get(key, func(v []byte) error {
+		s := scanner{b: v}
+		stored := s.uvarint()
+		if err := s.end(); err != nil {
+			return corrupt(key, err)
+		}
+		if stored == 0 {
+			return corrupt(key, errors.New("version is 0"))
+		}
+		return otherVersion(stored)
+	})
+}
+
+// otherVersion is ErrVersion, unless v is this version.
+func otherVersion(v uint64) error {
+	if v == Version {
+		return nil
+	}
+	return fmt.Errorf("it has version %d, this program knows %d: %w", v, Version, frontier.ErrVersion)
 }
 
 func corrupt(key []byte, err error) error {

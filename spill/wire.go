@@ -1,8 +1,9 @@
 // This file reads and writes the primitives of the stored formats.
 //
 // A scanner never panics and never allocates: what it returns aliases its input.
-// Every value is sealed: a format byte, then a checksum over key and content, so
-// that a value under the wrong key is found as well as a flipped bit.
+// Every value is sealed: the store's Version, then a checksum over key and content,
+// so that a value under the wrong key is found as well as a flipped bit. The seal is
+// the same in all versions.
 
 package spill
 
@@ -23,7 +24,7 @@ var (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const (
-	format  = 1 // first byte of every value; a change of any layout changes it
+	format  = Version // first byte of every value
 	sealLen = 5
 )
 
@@ -52,10 +53,10 @@ func unseal(key, value []byte) ([]byte, error) {
 	return value[sealLen:], nil
 }
 
-// wholeValue reports whether a value is what was stored under key.
+// wholeValue reports whether a value is what was stored under key, by this version or
+// another.
 func wholeValue(key, value []byte) bool {
-	_, err := unseal(key, value)
-	return err == nil
+	return len(value) >= sealLen && binary.BigEndian.Uint32(value[1:]) == checksum(key, value[sealLen:])
 }
 
 // scanner reads a value from its front. After the first fault every read gives
