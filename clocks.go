@@ -151,7 +151,7 @@ func (r *recovery) Row(key string, value []byte) error {
 	case rowCrawl:
 		id, s, err := decodeCrawl(name, value)
 		if err != nil {
-			return &CorruptError{Key: []byte(key), Err: err}
+			return rowError(key, err)
 		}
 		r.f.core.setCrawl(id, s, 0, 0)
 	case rowUse:
@@ -161,7 +161,7 @@ func (r *recovery) Row(key string, value []byte) error {
 	case rowNote:
 		m, x, err := readNote(key, value)
 		if err != nil {
-			return &CorruptError{Key: []byte(key), Err: err}
+			return rowError(key, err)
 		}
 		r.f.notes.set(m, x)
 	case rowHint:
@@ -180,7 +180,7 @@ func (r *recovery) Row(key string, value []byte) error {
 func (r *recovery) rule(key string, value []byte) error {
 	s, rule, err := decodeRule(key[len(rowRule):], value)
 	if err != nil {
-		return &CorruptError{Key: []byte(key), Err: err}
+		return rowError(key, err)
 	}
 	x := &scopeRule{key: s.ruleKey(), scope: s, Rule: rule.Rule}
 	if !rule.BlockedUntil.IsZero() {

@@ -213,9 +213,9 @@ func crawlRow(id uint32, s CrawlSettings) Row {
 		row.Value = binary.AppendUvarint(append(row.Value, crawlPause), 1)
 	}
 	limits := appendLimits(nil, &s.Limits)
-	_ = readFields(limits, func(tag int, x uint64) bool {
+	_ = readFields(limits, func(tag int, x uint64) error {
 		row.Value = binary.AppendUvarint(append(row.Value, crawlLimit[tag]), x)
-		return true
+		return nil
 	}, nil) // we encoded it
 	return row
 }
@@ -237,9 +237,17 @@ func decodeCrawl(name string, v []byte) (id uint32, s CrawlSettings, err error) 
 			s.Weight = int(x)
 		case v[0] == crawlPause && x == 1:
 			s.Paused = true
+		case v[0] == crawlWeight || v[0] == crawlPause:
+			return 0, s, errRow
 		default:
 			tag := bytes.IndexByte(crawlLimit[:], v[0])
-			if tag <= 0 || x == 0 {
+			if tag <= 0 {
+				if err := unknown(int(v[0])); err != nil {
+					return 0, s, err
+				}
+				break
+			}
+			if x == 0 {
 				return 0, s, errRow
 			}
 			limits = appendNumber(limits, tag, x)

@@ -252,7 +252,7 @@ func (x *exporter) put(line []byte) error {
 func (x *exporter) writeCrawl(key string, value []byte) error {
 	id, s, err := decodeCrawl(key, value)
 	if err != nil {
-		return &CorruptError{Key: []byte(rowCrawl + key), Err: err}
+		return rowError(rowCrawl+key, err)
 	}
 	if s == (CrawlSettings{Weight: 1}) {
 		return nil
@@ -263,7 +263,7 @@ func (x *exporter) writeCrawl(key string, value []byte) error {
 func (x *exporter) writeRule(key string, value []byte) error {
 	s, r, err := decodeRule(key, value)
 	if err != nil {
-		return &CorruptError{Key: []byte(rowRule + key), Err: err}
+		return rowError(rowRule+key, err)
 	}
 	if wallMillis(r.BlockedUntil) <= x.moment {
 		r.BlockedUntil = millisTime(0)

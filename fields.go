@@ -2,10 +2,47 @@
 // new fields can be added: each field is its tag, shifted left by one, and a
 // number, or with the lowest bit set the length of a text, and the text. Tags
 // ascend.
+//
+// In rows of any kind a program skips a field that it does not know if its tag is
+// optional or higher; a lower one it refuses with ErrVersion. It does not keep what it
+// skips: when it writes the row again, the field is gone. So give a field such a tag if an
+// older program may go on without it, and lose it. What else changes needs a new
+// metarow.Version.
 
 package frontier
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// optional is the first tag that may be skipped.
+const optional = 128
+
+// unknown is what to make of a field with a tag that is not known.
+func unknown(tag int) error {
+	if tag >= optional {
+		return nil
+	}
+	return fmt.Errorf("row has a field %d: %w", tag, ErrVersion)
+}
+
+// inRange is errRow unless a field may have its value.
+func inRange(ok bool) error {
+	if ok {
+		return nil
+	}
+	return errRow
+}
+
+// rowError says which row cannot be read. One of another version is not damaged.
+func rowError(key string, err error) error {
+	if errors.Is(err, ErrVersion) {
+		return fmt.Errorf("row %q: %w", key, err)
+	}
+	return &CorruptError{Key: []byte(key), Err: err}
+}
 
 // appendNumber appends a field, unless it is 0.
 func appendNumber(b []byte, tag int, x uint64) []byte {
@@ -24,10 +61,12 @@ func appendText(b []byte, tag int, s string) []byte {
 	return append(b, s...)
 }
 
-// readFields gives the fields of b to number and text, which report whether they
-// know the tag and may have the value. If one does not, or b is malformed, it
-// returns errRow.
-func readFields(b []byte, number func(tag int, x uint64) bool, text func(tag int, s []byte) bool) error {
+// noText is for rows whose known fields are numbers.
+func noText(tag int, _ []byte) error { return unknown(tag) }
+
+// readFields gives the fields of b to number and text, and returns their first error,
+// or errRow if b is malformed.
+func readFields(b []byte, number func(tag int, x uint64) error, text func(tag int, s []byte) error) error {
 	for last := uint64(0); len(b) > 0; {
 		key, n := binary.Uvarint(b)
 		if n <= 0 || key>>1 <= last || key>>1 > 1<<16 {
@@ -39,16 +78,18 @@ func readFields(b []byte, number func(tag int, x uint64) bool, text func(tag int
 			return errRow
 		}
 		b = b[n+m:]
+		var err error
 		if key&1 == 0 {
-			if !number(int(last), x) {
-				return errRow
-			}
-			continue
+			err = number(int(last), x)
+		} else if x > uint64(len(b)) {
+			err = errRow
+		} else {
+			err = text(int(last), b[:x])
+			b = b[x:]
 		}
-		if x > uint64(len(b)) || !text(int(last), b[:x]) {
-			return errRow
+		if err != nil {
+			return err
 		}
-		b = b[x:]
 	}
 	return nil
 }

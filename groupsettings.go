@@ -225,10 +225,10 @@ func decodeGroup(name string, value []byte) (groupState, error) {
 			}
 			s.Concurrency = int(x)
 		default:
-			err = errRow
+			err = unknown(int(tag))
 		}
 		if err != nil {
-			return corrupt()
+			return groupState{}, rowError(rowGroup+name, err)
 		}
 	}
 	return s, nil

@@ -245,7 +245,7 @@ func (f *Frontier) hintBlock(id uint32) bool {
 func (r *recovery) hint(key string, value []byte) error {
 	m, x, err := readHint(key, value)
 	if err != nil {
-		return &CorruptError{Key: []byte(key), Err: err}
+		return rowError(key, err)
 	}
 	x.walk = 1
 	r.f.hints.keep(m, x)

@@ -84,61 +84,64 @@ func decodeHost(name string, value []byte) (hostState, error) {
 	var s hostState
 	t := &s.trouble
 	small := func(at *uint8, x uint64) bool { *at = uint8(x); return x <= math.MaxUint8 }
-	err := readFields(value, func(tag int, x uint64) bool {
+	err := readFields(value, func(tag int, x uint64) error {
 		switch tag {
 		case hostDue:
 			s.due = int64(x)
-			return x <= maxMillis
+			return inRange(x <= maxMillis)
 		case hostCrawlDelay:
 			s.crawlDelay = int32(x)
-			return x <= uint64(maxCrawlDelay/time.Millisecond)
+			return inRange(x <= uint64(maxCrawlDelay/time.Millisecond))
 		case hostWhy:
-			return small((*uint8)(&s.why), x) && s.why < whys
+			return inRange(small((*uint8)(&s.why), x) && s.why < whys)
 		case hostQuiet:
 			s.quiet = int64(x)
-			return x <= maxMillis
+			return inRange(x <= maxMillis)
 		case hostStep:
-			return small(&t.step, x)
+			return inRange(small(&t.step, x))
 		case hostFrom:
-			return small(&t.from, x)
+			return inRange(small(&t.from, x))
 		case hostSearch:
-			return small(&t.search, x)
+			return inRange(small(&t.search, x))
 		case hostRelapses:
-			return small(&t.relapses, x) && t.relapses <= maxRelapses
+			return inRange(small(&t.relapses, x) && t.relapses <= maxRelapses)
 		case hostEased:
 			t.eased = x == 1
-			return x == 1
+			return inRange(x == 1)
 		case hostFails:
 			t.fails = uint16(x)
-			return x <= maxAfter
+			return inRange(x <= maxAfter)
 		case hostAssigned:
 			s.assigned = x == 1
-			return x == 1
+			return inRange(x == 1)
 		case hostUsed + useSince, hostUsed + useServed, hostUsed + useBytes, hostUsed + useErrors:
 			return s.used.field(tag-hostUsed, x)
 		case hostFree:
 			s.free = int64(x)
-			return x <= maxMillis
+			return inRange(x <= maxMillis)
 		case hostProbes:
-			return small(&t.probes, x)
+			return inRange(small(&t.probes, x))
 		case hostUsual:
-			return small(&t.usual, x)
+			return inRange(small(&t.usual, x))
 		case hostFailure:
-			return small((*uint8)(&t.kind), x) && int(t.kind) < failures
+			return inRange(small((*uint8)(&t.kind), x) && int(t.kind) < failures)
 		case hostSlots:
 			t.lanes = uint16(x)
-			return x <= math.MaxUint16
+			return inRange(x <= math.MaxUint16)
 		}
-		return false
-	}, func(tag int, text []byte) bool {
+		return unknown(tag)
+	}, func(tag int, text []byte) error {
+		if tag != hostGroup {
+			return unknown(tag)
+		}
 		s.group = string(text)
-		return tag == hostGroup
+		return nil
 	})
 	if err == nil && len(value) == 0 {
 		err = errRow
 	}
 	if err != nil {
-		return hostState{}, &CorruptError{Key: []byte(rowHost + name), Err: err}
+		return hostState{}, rowError(rowHost+name, err)
 	}
 	return s, nil
 }

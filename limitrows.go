@@ -32,14 +32,14 @@ func appendUsage(b []byte, base int, s usageState) []byte {
 }
 
 // field takes in one field that appendUsage wrote with base 0.
-func (s *usageState) field(tag int, x uint64) bool {
-	if x >= uint64(never) {
-		return false
+func (s *usageState) field(tag int, x uint64) error {
+	if tag <= useErrors && x >= uint64(never) {
+		return errRow
 	}
 	switch tag {
 	case useSince:
 		s.since = int64(x)
-		return x <= maxMillis
+		return inRange(x <= maxMillis)
 	case useServed:
 		s.served = int64(x)
 	case useBytes:
@@ -47,9 +47,9 @@ func (s *usageState) field(tag int, x uint64) bool {
 	case useErrors:
 		s.errors = int64(x)
 	default:
-		return false
+		return unknown(tag)
 	}
-	return true
+	return nil
 }
 
 func (f *Frontier) usageState(u *usage) (s usageState) {
@@ -99,8 +99,8 @@ func crawlUseKey(id uint32) string {
 }
 
 func decodeUsage(key string, value []byte) (s usageState, err error) {
-	if err = readFields(value, s.field, func(int, []byte) bool { return false }); err != nil {
-		err = &CorruptError{Key: []byte(key), Err: err}
+	if err = readFields(value, s.field, noText); err != nil {
+		err = rowError(key, err)
 	}
 	return s, err
 }

@@ -137,7 +137,7 @@ func appendLimits(b []byte, l *Limits) []byte {
 
 // readLimits is the inverse of appendLimits.
 func readLimits(b []byte, l *Limits) error {
-	err := readFields(b, func(tag int, x uint64) bool {
+	err := readFields(b, func(tag int, x uint64) error {
 		switch tag {
 		case limitWaiting:
 			l.Waiting = int64(x)
@@ -152,11 +152,14 @@ func readLimits(b []byte, l *Limits) error {
 		case limitPeriod:
 			l.Period = time.Duration(x)
 		default:
-			return false
+			return unknown(tag)
 		}
-		return true
-	}, func(int, []byte) bool { return false })
-	if err != nil || *l == (Limits{}) || l.check("") != nil {
+		return nil
+	}, noText)
+	if err != nil {
+		return err
+	}
+	if *l == (Limits{}) || l.check("") != nil {
 		return errRow
 	}
 	return nil

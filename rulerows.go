@@ -6,7 +6,6 @@ package frontier
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -137,6 +136,7 @@ func decodeRule(key string, value []byte) (s Scope, r storedRule, err error) {
 	if s, err = scopeOf(key); err != nil {
 		return s, r, err
 	}
+	skipped := false
 	for len(value) > 0 {
 		tag := value[0]
 		size, n := binary.Uvarint(value[1:])
@@ -148,8 +148,9 @@ func decodeRule(key string, value []byte) (s Scope, r storedRule, err error) {
 		if err := decodeSetting(tag, v, &r); err != nil {
 			return s, r, err
 		}
+		skipped = skipped || tag >= optional
 	}
-	if r.empty() {
+	if r.empty() && !skipped {
 		return s, r, errRow
 	}
 	return s, r, nil
@@ -172,7 +173,7 @@ func decodeSetting(tag byte, v []byte, r *storedRule) error {
 		r.ended = ms
 		return nil
 	}
-	return errors.New("malformed row: a rule has an unknown setting")
+	return unknown(int(tag))
 }
 
 // hostEnd ends the keys of the rules of hosts; those of domains end with a dot.

@@ -10,7 +10,9 @@ import (
 // Name is the key of the row.
 const Name = "m"
 
-// Version is that of the encoding.
+// Version is that of all rows and of the bodies of URLs: a change of them that an
+// older program may not overlook changes it. What follows the fields of this row is
+// of newer programs, and is skipped.
 const Version = 1
 
 // ErrMalformed tells of a row that is none.
