@@ -82,10 +82,10 @@ type Quarantine struct {
 	// come are given up as well; the first that comes later is that probe. Paused
 	// and blocked hosts, and paused crawls, keep their URLs.
 	//
-	// Zero means 10: with the default intervals a host is given up 3 days and 18
-	// hours after it came into quarantine, so that it survives a weekend. With 3 it
-	// is 70 minutes. With a Scheduler, whose URLs come again for ever, zero means
-	// Forever.
+	// Zero means 10: with the default intervals a host is given up about four days
+	// after it came into quarantine, so that it survives a weekend: 90.5 hours, and up
+	// to a tenth more by Backoff.Jitter. With 3 it is 70 minutes and as much more. With
+	// a Scheduler, whose URLs come again for ever, zero means Forever.
 	Probes int
 	// Forever lets the URLs of a host wait until it returns, however many probes
 	// fail, and Next waits with them. Probes must be zero then.
@@ -159,7 +159,7 @@ func (q Quarantine) check() (errs []error) {
 
 const (
 	maxProbes     = 250    // that Quarantine.Probes may allow
-	defaultProbes = 10     // over 3 days and 18 hours: more than a weekend
+	defaultProbes = 10     // over 90.5 hours at least: more than a weekend
 	maxAfter      = 10_000 // failed contacts until a quarantine
 
 	quietGaps   = 200 // without a failure until a step is taken back

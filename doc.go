@@ -124,7 +124,7 @@
 // least gap after each contact; a long quiet time lowers it ([Backoff]). A host of
 // which nothing but failures came for a while is in quarantine, and merely probed;
 // its URLs wait meanwhile ([Quarantine]), so that a crawl with KeepOpen unset is not
-// over. After ten failed probes, nearly four days, they are given up, and reported:
+// over. After ten failed probes, about four days, they are given up, and reported:
 // Quarantine.Probes sets another number, Quarantine.Forever none. Whether and when a
 // URL is tried again is another question: [RetryPolicy]. Outcome.Failure tells the
 // kind of failure for all of them.
