@@ -93,23 +93,33 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 		f.adding.Add(1) // the crawl is not over before they are admitted
 		defer f.addedAll()
 	}
-	rest := func(err error) error {
-		if err == nil {
-			_, refused := f.forceAll(ctx, job.forced)
-			bad = errors.Join(bad, refused)
-		}
-		if err == nil && p.givenUp && f.opts.OnGiveUp != nil {
-			f.opts.OnGiveUp(l.Entry, p.outcome)
-		}
-		return errors.Join(err, bad)
-	}
 	err = f.submitLocked(job) // unlocks
 	if job.left {
-		ctx = context.Background()
-		go func() { _ = rest(<-job.done) }() // what belongs to the completion happens with it
+		go f.doneLate(job, l, p)
 		return errors.Join(err, bad)
 	}
-	return rest(err)
+	return errors.Join(err, bad, f.doneRest(ctx, job, err, &l, &p))
+}
+
+// doneLate does what belongs to a completion that nobody waits for any more. It has
+// copies, so that what Done has need not be in the heap.
+func (f *Frontier) doneLate(job *op, l Lease, p plan) {
+	_ = f.doneRest(context.Background(), job, <-job.done, &l, &p)
+}
+
+// doneRest does what follows the commit of a completion, which ended with err. It
+// returns which outlinks were refused.
+func (f *Frontier) doneRest(ctx context.Context, job *op, err error, l *Lease, p *plan) (refused error) {
+	if err != nil {
+		return nil
+	}
+	if len(job.forced) > 0 {
+		_, refused = f.forceAll(ctx, job.forced)
+	}
+	if p.givenUp && f.opts.OnGiveUp != nil {
+		f.opts.OnGiveUp(l.Entry, p.outcome)
+	}
+	return refused
 }
 
 func checkOutcome(o *Outcome) error {
