@@ -23,6 +23,11 @@
 // the same, while %2F and / stay different. /robots.txt itself is always
 // allowed.
 //
+// The largest file with a URL of 4,000 bytes costs milliseconds, whatever the file holds.
+// Rules without wildcards cost one search in a table. Those with wildcards cost time in
+// proportion to their own lengths, times the logarithm of the URL's length: if they are
+// many, an index of the URL is built first.
+//
 // A URL is taken as given otherwise: dot segments are the caller's to resolve
 // (see package urlnorm).
 //

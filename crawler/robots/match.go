@@ -24,6 +24,7 @@ type rule struct {
 	pattern string
 	octets  int32 // length of the normalized pattern as written; the longest wins
 	line    int32
+	size    int32 // of the literal part: what comes before the first wildcard
 	allow   bool
 	end     bool // the pattern ended in $: it must match up to the URL's end
 }
@@ -45,9 +46,19 @@ func newRule(value string, allow bool, line int) rule {
 	if !r.end {
 		p = strings.TrimSuffix(p, "*") // a pattern is a prefix anyway
 	}
-	r.pattern = strings.Clone(p)
+	r.pattern, r.size = strings.Clone(p), int32(len(p))
+	if i := strings.IndexByte(p, '*'); i >= 0 {
+		r.size = int32(i)
+	}
 	return r
 }
+
+func (r *rule) literal() string { return r.pattern[:r.size] }
+
+// stars reports whether the pattern has a wildcard, plain whether it has neither that
+// nor a $ at its end: then whatever begins with it matches.
+func (r *rule) stars() bool { return int(r.size) < len(r.pattern) }
+func (r *rule) plain() bool { return !r.end && !r.stars() }
 
 // compare orders rules by decision: more octets first, Allow before Disallow.
 func (r rule) compare(s rule) int {
@@ -71,30 +82,37 @@ func (r rule) String() string {
 	return r.pattern
 }
 
-// match reports whether the pattern matches a normalized path.
+// match reports whether the pattern matches a normalized path that begins with its
+// literal part. x is the path's index, or nil if texts are looked for without.
 //
 // The parts between wildcards are looked for from left to right, each at its
 // first place. Taking the first place is never wrong, because a * after it can
-// stretch over the rest, so nothing is ever tried twice and the time is bounded
-// by the product of the two lengths.
-func (r *rule) match(path string) bool {
-	part, rest, star := strings.Cut(r.pattern, "*")
-	if !strings.HasPrefix(path, part) {
-		return false
+// stretch over the rest, so nothing is ever tried twice.
+func (r *rule) match(path string, x *index) bool {
+	if !r.stars() {
+		return !r.end || len(path) == len(r.pattern)
 	}
-	path = path[len(part):]
+	at := int(r.size)
+	rest, star := r.pattern[at+1:], true
 	for star {
+		var part string
 		part, rest, star = strings.Cut(rest, "*")
-		if !star && r.end { // the last part must be at the very end
-			return strings.HasSuffix(path, part)
+		switch {
+		case !star && r.end: // the last part must be at the very end
+			return strings.HasSuffix(path[at:], part)
+		case x != nil:
+			if at = x.after(at, part); at < 0 {
+				return false
+			}
+		default:
+			i := strings.Index(path[at:], part)
+			if i < 0 {
+				return false
+			}
+			at += i + len(part)
 		}
-		i := strings.Index(path, part)
-		if i < 0 {
-			return false
-		}
-		path = path[i+len(part):]
 	}
-	return !r.end || path == ""
+	return true
 }
 
 // urlForm and patternForm are the forms in which URLs and patterns are compared (RFC

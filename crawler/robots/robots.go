@@ -98,7 +98,9 @@ func (r *Robots) Truncated() bool { return r.truncated }
 // building it costs time and memory in proportion to its rules, so keep it.
 func (r *Robots) Group(agent string) *Rules {
 	if r.access == Unreachable {
-		return &Rules{rules: []rule{{pattern: "/", octets: 1}}}
+		out := &Rules{rules: []rule{newRule("/", false, 0)}}
+		out.arrange()
+		return out
 	}
 	token := ProductToken(agent)
 	out := &Rules{}
@@ -107,8 +109,8 @@ func (r *Robots) Group(agent string) *Rules {
 	} else {
 		r.merge(out, "*")
 	}
-	slices.SortStableFunc(out.rules, rule.compare)
 	out.rules = slices.Clip(out.rules)
+	out.arrange()
 	return out
 }
 
@@ -141,10 +143,15 @@ func (r *Robots) merge(out *Rules, token string) bool {
 // They are immutable and safe for concurrent use. The zero value allows
 // everything.
 //
-// Invariant: rules are in the order of [rule.compare], so the first that matches
-// decides.
+// Invariants:
+//   - rules are in the order of [rule.compare], so the first that matches decides
+//   - nodes are in the order of their texts
+//   - wild has the rules with a wildcard or a $, those of a node side by side, in the
+//     order of rules
 type Rules struct {
 	rules    []rule
+	nodes    []node
+	wild     []int32
 	delay    time.Duration
 	hasDelay bool
 	named    bool
@@ -174,12 +181,12 @@ func (r *Rules) Decide(target string) Decision {
 		return Decision{Allowed: true}
 	}
 	path = urlForm.Normalize(path)
-	for i := range r.rules {
-		if rule := &r.rules[i]; rule.match(path) {
-			return Decision{Allowed: rule.allow, Pattern: rule.String(), Line: int(rule.line)}
-		}
+	i := r.decide(path, patience)
+	if i == noRule {
+		return Decision{Allowed: true}
 	}
-	return Decision{Allowed: true}
+	rule := &r.rules[i]
+	return Decision{Allowed: rule.allow, Pattern: rule.String(), Line: int(rule.line)}
 }
 
 // CrawlDelay returns the pause the site asks for between requests, and whether
@@ -196,7 +203,7 @@ func (r *Rules) Len() int { return len(r.rules) }
 
 // Size returns about how many bytes the rules hold in memory, for bounded caches.
 func (r *Rules) Size() int {
-	n := rulesSize + cap(r.rules)*ruleSize
+	n := rulesSize + cap(r.rules)*ruleSize + cap(r.nodes)*nodeSize + cap(r.wild)*4
 	for i := range r.rules {
 		n += len(r.rules[i].pattern)
 	}

@@ -47,7 +47,9 @@ func TestMatch(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRule(tt.pattern, false, 1)
-			assert.Equal(t, tt.want, r.match(urlForm.Normalize(tt.path)))
+			path := urlForm.Normalize(tt.path)
+			assert.Equal(t, tt.want, plainMatch(&r, path))
+			assert.Equal(t, tt.want, matches(r, path))
 		})
 	}
 }
@@ -76,8 +78,7 @@ allow: /$
 	}
 }
 
-func group1(t testing.TB, rules string) *Rules {
-	t.Helper()
+func group1(t require.TestingT, rules string) *Rules {
 	r := Parse([]byte("User-agent: bot\n" + strings.TrimLeft(rules, "\n"))).Group("bot")
 	require.True(t, r.Named())
 	return r
@@ -261,7 +262,7 @@ func TestMatchAgainstNaive(t *testing.T) {
 			value += "$"
 		}
 		r := newRule(value, true, 1)
-		if got, want := r.match(path), naiveMatch(pattern, path, end); got != want {
+		if got, want := matches(r, path), naiveMatch(pattern, path, end); got != want {
 			t.Fatalf("%q on %q: %v, want %v", value, path, got, want)
 		}
 	})
@@ -300,6 +301,7 @@ func FuzzParse(f *testing.F) {
 		if norm := urlForm.Normalize(path); path != "/robots.txt" && norm != "/robots.txt" && rules.Decide(path) != rules.Decide(norm) {
 			t.Errorf("%q: %v, its normalized form %q: %v", path, rules.Decide(path), norm, rules.Decide(norm))
 		}
+		sameAsPlain(t, rules, urlForm.Normalize(path))
 		for i := range rules.rules {
 			if i > 0 && rules.rules[i-1].compare(rules.rules[i]) > 0 {
 				t.Errorf("rule %d is out of order", i)
@@ -312,12 +314,54 @@ func FuzzParse(f *testing.F) {
 }
 
 func BenchmarkAllowed(b *testing.B) { // what does one URL cost as a file's rules grow?
-	for _, n := range []int{10, 200, 5_000} {
+	for _, n := range []int{10, 200, 1_000, 5_000} {
 		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
 			r := Parse(manyRules(n)).Group("bot")
 			b.ReportAllocs()
 			for b.Loop() {
 				r.Allowed("https://a.example/section/page.html?id=12345")
+			}
+		})
+	}
+}
+
+// hostileRules are files of the largest size, with paths of 4,000 bytes for which their
+// rules take long.
+func hostileRules() map[string]struct{ body, path string } {
+	const size = 4_000
+	file := func(rule func(i int) string) string {
+		var s strings.Builder
+		s.WriteString("User-agent: *\n")
+		for i := 0; s.Len() < MaxSize-2_000; i++ {
+			s.WriteString("Allow:" + rule(i) + "\n")
+		}
+		return s.String()
+	}
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	two := func(i int) string { return string([]byte{letters[i/26%26], letters[i%26]}) }
+	var pairs strings.Builder // all that two makes, backwards
+	for i := 26*26 - 1; pairs.Len() < size-1; i-- {
+		pairs.WriteString(two(i%(26*26)+26*26) + ".")
+	}
+	as := strings.Repeat("a", size-1)
+	return map[string]struct{ body, path string }{
+		"literal":   {file(func(i int) string { return fmt.Sprintf("/%04x", i) }), "/" + as},
+		"wildcards": {file(func(i int) string { return "/*" + two(i) }), "/" + strings.Repeat("a.b.c-d.e-", size/10)},
+		"parts":     {file(func(i int) string { return "/*" + two(i) + "*" + two(i*7+3) + "*0" }), "/" + pairs.String()},
+		"as":        {file(func(int) string { return "/" + strings.Repeat("*a", 20) + "b" }), "/" + as},
+		"as, long":  {file(func(i int) string { return "/*" + strings.Repeat("a*", 500+i) + "b" }), "/" + as},
+		"as, even":  {file(func(i int) string { return "/*" + strings.Repeat("a", 1+i%1_000) + "b" }), "/" + as},
+	}
+}
+
+func BenchmarkHostile(b *testing.B) { // what is the most that a URL can cost?
+	for name, c := range hostileRules() {
+		b.Run(name, func(b *testing.B) {
+			r := Parse([]byte(c.body)).Group("bot")
+			b.ReportMetric(float64(r.Len()), "rules")
+			b.ReportMetric(float64(r.Size()), "size-B")
+			for b.Loop() {
+				r.Allowed(c.path)
 			}
 		})
 	}
