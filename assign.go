@@ -15,7 +15,7 @@ import (
 // is durable when it returns; after the Spill's error it holds, and the next Done
 // of the host stores it.
 func (f *Frontier) Assign(host, group string) error {
-	err := f.checkKey(host)
+	host, err := f.hostKey(host)
 	if err == nil && group != "" {
 		err = checkGroup(group)
 	}

@@ -19,7 +19,8 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return Lease{}, err
 	}
-	if err := f.checkKey(host); err != nil {
+	host, err := f.hostKey(host)
+	if err != nil {
 		return Lease{}, fmt.Errorf("frontier: contact: %w", err)
 	}
 	if err := f.lockWithHost(ctx, host); err != nil {

@@ -24,9 +24,9 @@ type Scope struct {
 // All is the scope of all hosts.
 func All() Scope { return Scope{} }
 
-// Host is the scope of one host key, spelled as Options.HostKey spells it: by
-// default in lower case, without port and brackets. Unless there is a
-// HostKey, controls refuse names that no host can have, and say which was meant.
+// Host is the scope of one host key, spelled as Options.HostKey spells it. Unless
+// there is a HostKey, any spelling of the host's name finds it, as in URLs, and
+// controls refuse names that no host can have.
 func Host(key string) Scope { return Scope{name: key, named: true} }
 
 // Domain is the scope of all hosts at or under a name: Domain("example.org") has
@@ -92,7 +92,7 @@ func (r *Rule) check(now time.Time) error {
 
 // Rule returns what was set for exactly this scope, and whether anything was.
 func (f *Frontier) Rule(s Scope) (Rule, bool) {
-	if r, ok := f.controls.rule(s.ruleKey()); ok {
+	if r, ok := f.controls.rule(f.scopeSeen(s).ruleKey()); ok {
 		out := r.at(f.date(f.opts.Clock.Now()))
 		return out, !out.empty()
 	}
@@ -102,7 +102,7 @@ func (f *Frontier) Rule(s Scope) (Rule, bool) {
 // RuleOf returns what the rules say of a host: each setting of the most specific
 // scope that sets it. Zero fields are set by none: then Options say.
 func (f *Frontier) RuleOf(host string) Rule {
-	return f.controls.effective(host, f.date(f.opts.Clock.Now()))
+	return f.controls.effective(f.hostSeen(host), f.date(f.opts.Clock.Now()))
 }
 
 // Rules returns all rules as they are when the loop begins: that of All, then
@@ -141,6 +141,7 @@ func (f *Frontier) Pause(s Scope) error {
 // If a wider scope is paused or blocked now, this one is set to run all the same.
 // Narrower scopes that were paused or blocked themselves stay so.
 func (f *Frontier) Resume(s Scope) error {
+	s = f.scopeSeen(s)
 	return f.changeRule("resume", s, func(r *Rule) {
 		r.Paused, r.BlockedUntil = Unset, time.Time{}
 		if f.widerHoldsLocked(s) {
@@ -197,7 +198,7 @@ func (f *Frontier) SetDelay(s Scope, d DelayPolicy) error {
 
 // DelayOf returns the delay policy that a host has.
 func (f *Frontier) DelayOf(host string) DelayPolicy {
-	if d := f.controls.delay(host); d != nil {
+	if d := f.controls.delay(f.hostSeen(host)); d != nil {
 		return d
 	}
 	return f.opts.Delay
@@ -206,7 +207,7 @@ func (f *Frontier) DelayOf(host string) DelayPolicy {
 // longestDelay is the Max of a host's delay policy. It may be called with the lock
 // held: of a policy of the user's it was asked at Open, those of rules are ours.
 func (f *Frontier) longestDelay(host string) int64 {
-	if d := f.controls.delay(host); d != nil {
+	if d := f.controls.delay(f.hostSeen(host)); d != nil {
 		return int64(d.Max())
 	}
 	return f.maxDelay
@@ -222,7 +223,7 @@ func (f *Frontier) SetConcurrency(s Scope, n int) error {
 // changeRule changes the rule of a scope and puts it in force when it is durable.
 // Changes of one rule that meet each other all count.
 func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
-	err := f.checkScope(s)
+	s, err := f.spelled(s)
 	if err != nil {
 		return fmt.Errorf("frontier: %s: %w", what, err)
 	}

@@ -44,7 +44,8 @@ func (c *core) condemned(q *queue) doom {
 // found, Stats count dead URLs as waiting or scheduled, and Next waits for the
 // search instead of returning ErrExhausted. The scope need not have any hosts.
 func (f *Frontier) Delete(ctx context.Context, s Scope) (int64, error) {
-	if err := f.checkScope(s); err != nil {
+	s, err := f.spelled(s)
+	if err != nil {
 		return 0, fmt.Errorf("frontier: delete: %w", err)
 	}
 	return f.delete(ctx, &deletion{scope: s})

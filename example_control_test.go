@@ -355,8 +355,10 @@ func ExampleFrontier_CheckScope() {
 	}
 	defer f.Close()
 	fmt.Println(f.CheckScope(frontier.Domain("example.org")))
-	fmt.Println(f.CheckScope(frontier.Host("Example.org")))
+	fmt.Println(f.CheckScope(frontier.Host("Bücher.Example.")))
+	fmt.Println(f.CheckScope(frontier.Host("example.org:80")))
 	// Output:
 	// <nil>
-	// frontier: scope: "Example.org" is not a host key; want "example.org"
+	// <nil>
+	// frontier: scope: "example.org:80" is not a host key; want "example.org": all ports are one host
 }

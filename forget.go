@@ -19,7 +19,8 @@ import (
 // error. Forget is durable when it returns; after the Spill's error it holds, and
 // the next Done of the host stores it.
 func (f *Frontier) Forget(host string) error {
-	if err := f.checkKey(host); err != nil {
+	host, err := f.hostKey(host)
+	if err != nil {
 		return fmt.Errorf("frontier: forget: %w", err)
 	}
 	if err := f.lockWithHost(context.Background(), host); err != nil {

@@ -92,6 +92,7 @@ type HostInfo struct {
 // their time, all of these: ctx ends that. Other errors are ErrClosed and the
 // Spill's.
 func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
+	host = f.hostSeen(host)
 	none := HostInfo{Host: host, Reason: ReasonNothing}
 	if err := checkHost(host); err != nil {
 		return none, fmt.Errorf("frontier: %w", err)

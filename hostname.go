@@ -11,13 +11,22 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-7440039f/frontier/internal/idna"
 )
 
 // HostName is the default host key: the host of an absolute URL, in lower case,
-// without user, port, brackets and final dot. Politeness is owed to the machine,
-// so http and https, and all ports, are one host. It refuses URLs without a
+// without user, port, brackets and final dots. Politeness is owed to the machine,
+// so http and https, and all ports, are one host, and so are all spellings of a name
+// that net/http resolves to one: an internationalized name has the key of its
+// ASCII form, xn--bcher-kva.example for bücher.example, and an IPv6 address that
+// stands for an IPv4 address has the key of that one. It refuses URLs without a
 // scheme or a host, with a malformed host or port, and with blanks or control
 // characters anywhere.
+//
+// IPv4 addresses in other notations than four decimal numbers (0x7f.1, 2130706433)
+// stay as they are: Go resolves them as names.
 func HostName(rawURL string) (string, error) {
 	if h, ok := plainHost(rawURL); ok {
 		return h, nil
@@ -47,14 +56,28 @@ func HostName(rawURL string) (string, error) {
 			return "", fmt.Errorf("invalid port %q; want 0 to 65535", port)
 		}
 	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if isASCII(host) {
+		host = strings.ToLower(host)
+	} else if host, err = idna.ToASCII(host); err != nil {
+		return "", err
+	}
+	host = strings.TrimRight(host, ".")
 	switch {
-	case host == "" || host == ".":
+	case host == "":
 		return "", errors.New("no host")
 	case len(host) > 255:
 		return "", fmt.Errorf("host has %d bytes; want at most 255", len(host))
 	}
 	return host, nil
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 func isScheme(s string) bool {
@@ -70,7 +93,8 @@ func isScheme(s string) bool {
 }
 
 // splitPort cuts an authority without user into host and port. A host in
-// brackets is an IPv6 address, which comes in its shortest form.
+// brackets is an IPv6 address, which comes in its shortest form; one that an IPv4
+// address is mapped to comes as that.
 func splitPort(s string) (host, port string, err error) {
 	if strings.HasPrefix(s, "[") {
 		inner, rest, ok := strings.Cut(s[1:], "]")
@@ -78,7 +102,7 @@ func splitPort(s string) (host, port string, err error) {
 		if !ok || err != nil || !addr.Is6() || rest != "" && rest[0] != ':' {
 			return "", "", fmt.Errorf("invalid host %q", s)
 		}
-		return addr.String(), strings.TrimPrefix(rest, ":"), nil
+		return addr.Unmap().String(), strings.TrimPrefix(rest, ":"), nil
 	}
 	host, port, _ = strings.Cut(s, ":")
 	if i := strings.IndexAny(host, "\"%<>[\\]^`{|}"); i >= 0 {

@@ -153,7 +153,8 @@ func (im *importer) ruleLine(l *exportLine) error {
 	default:
 		return fmt.Errorf("paused is %q; want on or off", l.Paused)
 	}
-	if err := errors.Join(im.f.checkScope(s), r.check(im.f.opts.Clock.Now()), r.checkPriorities(im.f.opts.Priorities)); err != nil || im.dry {
+	s, err = im.f.spelled(s)
+	if err := errors.Join(err, r.check(im.f.opts.Clock.Now()), r.checkPriorities(im.f.opts.Priorities)); err != nil || im.dry {
 		return err
 	}
 	if err := im.f.SetRule(s, r); err != nil {
@@ -229,6 +230,7 @@ func (im *importer) hostLine(l *exportLine) error {
 		return err
 	}
 	s, err := l.hostState()
+	name = im.f.hostSeen(name)
 	if err := errors.Join(checkHost(name), err); err != nil || im.dry {
 		return err
 	}

@@ -79,6 +79,7 @@ func (f *Frontier) SetCrawlLimits(id uint32, l Limits) error {
 // Used tells what was counted for the Limits of exactly this scope; false if it has
 // none. HostInfo and CrawlStats tell it of hosts and crawls.
 func (f *Frontier) Used(s Scope) (Used, bool) {
+	s = f.scopeSeen(s)
 	f.lookLocked()
 	defer f.mu.Unlock()
 	r, ok := f.controls.rule(s.ruleKey())

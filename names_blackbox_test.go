@@ -1,10 +1,12 @@
 // This file tests names of hosts and domains as an operator may spell them: what no
-// host can be called is refused, and the right spelling told.
+// host can be called is refused, and all spellings of a name find its host.
 
 package frontier_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,12 +40,11 @@ func controlsOf(f *frontier.Frontier, s frontier.Scope, host string) map[string]
 
 func TestNamesThatNoHostHas(t *testing.T) {
 	for name, want := range map[string]string{
-		"A.Example":         `want "a.example"`,
-		"A.example.":        `want "a.example"`,
 		"a.example:8080":    `want "a.example"`,
-		"[2001:db8::1]":     `want "2001:db8::1"`,
-		"2001:DB8::1":       `want "2001:db8::1"`,
-		"BÜCHER.example":    `want "bücher.example"`,
+		"A.Example:80":      `want "a.example"`,
+		"a.example:":        `want "a.example"`,
+		"[2001:db8::1]:80":  `want "2001:db8::1"`,
+		"a／b.example":       "character '／'",
 		"http://a.example/": "without scheme",
 		"a.example/x":       "without scheme",
 		"me@a.example":      "without scheme",
@@ -78,11 +79,11 @@ func TestNamesThatHostsHave(t *testing.T) {
 		"http://A.Example.:80/":      "a.example",
 		"https://[2001:DB8::0:1]:8/": "2001:db8::1",
 		"http://10.0.0.1:8080/":      "10.0.0.1",
-		"http://bücher.example/":     "bücher.example",
+		"http://bücher.example/":     "xn--bcher-kva.example",
 		"http://xn--bcher-kva.test/": "xn--bcher-kva.test",
 		"http://a_b.example/":        "a_b.example",
 		"http://localhost:3000/":     "localhost",
-		"http://a.example../":        "a.example.",
+		"http://a.example../":        "a.example",
 		"http://*.example/":          "*.example",
 	} {
 		w := newWorld(t, frontier.Options{})
@@ -95,10 +96,91 @@ func TestNamesThatHostsHave(t *testing.T) {
 	}
 }
 
+// However a name is spelled, controls and views find its host.
+func TestSpellingsOfNames(t *testing.T) {
+	for url, spellings := range map[string][]string{
+		"http://bücher.example/": {"bücher.example", "BÜCHER.Example", "bu\u0308cher.example.", "bücher。example", "xn--bcher-kva.example", "XN--bcher-KVA.example"},
+		"http://Example.org/":    {"ｅｘａｍｐｌｅ.org", "EXAMPLE.ORG", "example.org."},
+		"http://192.0.2.1/":      {"::ffff:192.0.2.1", "[::ffff:c000:201]", "192.0.2.1."},
+		"http://[2001:DB8::1]/":  {"2001:DB8:0::1", "[2001:db8::1]"},
+	} {
+		key, err := frontier.HostName(url)
+		require.NoError(t, err)
+		for _, name := range spellings {
+			t.Run(name, func(t *testing.T) {
+				inBothWorlds(t, frontier.Options{}, func(t *testing.T, w *world) {
+					w.add(url)
+					for _, scope := range []func(string) frontier.Scope{frontier.Host, frontier.Domain} {
+						s := scope(name)
+						require.NoError(t, w.f.CheckScope(s))
+						require.NoError(t, w.f.Pause(s))
+						require.Equal(t, frontier.ReasonPaused, w.info(key).Reason)
+						require.Equal(t, frontier.On, w.f.RuleOf(name).Paused)
+						r, ok := w.f.Rule(s)
+						require.True(t, ok)
+						require.Equal(t, frontier.On, r.Paused)
+						for as := range w.f.Rules() {
+							require.Equal(t, scope(key), as)
+						}
+						require.NoError(t, w.f.Resume(s))
+						require.Equal(t, frontier.ReasonBackQueue, w.info(key).Reason)
+						require.NoError(t, w.f.SetLimits(s, frontier.Limits{Served: 7}))
+						_, ok = w.f.Used(s)
+						require.True(t, ok)
+						require.NoError(t, w.f.SetDelay(s, frontier.FixedDelay(9)))
+						require.Equal(t, frontier.FixedDelay(9), w.f.DelayOf(name))
+						require.NoError(t, w.f.Clear(s))
+						require.Equal(t, []string{key}, slices.Collect(w.f.HostNames(s, "")))
+						require.Len(t, slices.Collect(w.f.Hosts(s, "")), 1)
+						line := fmt.Sprintf(`{"rule":"host","name":%q,"paused":"on"}`, name)
+						if s == frontier.Domain(name) {
+							line = strings.Replace(line, "host", "domain", 1)
+						}
+						_, err := w.f.Import(t.Context(), strings.NewReader(line), frontier.ImportOptions{})
+						require.NoError(t, err)
+						require.Equal(t, frontier.ReasonPaused, w.info(name).Reason)
+						require.NoError(t, w.f.Clear(s))
+					}
+					require.NoError(t, w.f.Assign(name, "g"))
+					require.Equal(t, "g", w.info(key).Group)
+					require.Equal(t, key, w.info(name).Host)
+					require.NoError(t, w.f.Forget(name))
+					require.Empty(t, w.info(key).Group)
+					for u, err := range w.f.URLs(t.Context(), frontier.Host(name), "") {
+						require.NoError(t, err)
+						require.Equal(t, url, u.Entry.URL)
+					}
+					n, err := w.f.Delete(t.Context(), frontier.Host(name))
+					require.NoError(t, err)
+					require.EqualValues(t, 1, n)
+					l, err := w.f.Contact(t.Context(), name)
+					require.NoError(t, err)
+					require.Equal(t, key, l.Host)
+					require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+				})
+			})
+		}
+	}
+}
+
+// One machine is contacted once at a time, however its URLs spell it.
+func TestSpellingsOfOneMachine(t *testing.T) {
+	for _, urls := range [][]string{
+		{"http://bücher.example/1", "http://xn--bcher-kva.example/2", "http://BÜCHER.example/3", "http://bücher。example/4"},
+		{"http://ｅｘａｍｐｌｅ.org/1", "http://example.org/2"},
+		{"http://192.0.2.1/1", "http://[::ffff:192.0.2.1]/2"},
+	} {
+		inBothWorlds(t, frontier.Options{}, func(t *testing.T, w *world) {
+			w.add(urls...)
+			require.Len(t, slices.Collect(w.f.HostNames(frontier.All(), "")), 1)
+		})
+	}
+}
+
 // A rule of such a name is a malformed line of an import.
 func TestImportedNamesThatNoHostHas(t *testing.T) {
 	w := newWorld(t, frontier.Options{})
-	text := "http://a.example/\n" + `{"rule":"host","name":"A.Example","paused":"on"}`
+	text := "http://a.example/\n" + `{"rule":"host","name":"a.example:80","paused":"on"}`
 	done, err := w.f.Import(t.Context(), strings.NewReader(text), frontier.ImportOptions{})
 	var line *frontier.LineError
 	require.ErrorAs(t, err, &line)

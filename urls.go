@@ -60,7 +60,8 @@ func parseCursor(s string) (host string, seq uint64, err error) {
 func (f *Frontier) URLs(ctx context.Context, s Scope, after string) iter.Seq2[WaitingURL, error] {
 	return func(yield func(WaitingURL, error) bool) {
 		l := urlListing{f: f, ctx: ctx, yield: yield}
-		if err := f.checkScope(s); err != nil {
+		s, err := f.spelled(s)
+		if err != nil {
 			yield(WaitingURL{}, fmt.Errorf("frontier: URLs: %w", err))
 			return
 		}

@@ -18,6 +18,7 @@ func (f *Frontier) HostNames(s Scope, after string) iter.Seq[string] {
 // eachHost yields what look, which is called with the lock, says of the hosts of s in
 // domain order, so many under one lock. name is the key of the host that is looked at.
 func eachHost[T any](f *Frontier, s Scope, after string, atOnce int, look func(id uint32) T, name func(T) string) iter.Seq[T] {
+	s = f.scopeSeen(s)
 	return func(yield func(T) bool) {
 		f.orderHosts()
 		var ids []uint32
