@@ -70,9 +70,7 @@ func (f *Frontier) submitAsyncLocked(o *op) {
 // enqueueLocked hands an op over to the one that commits, who sends on o.done.
 // After Close there is no such goroutine any more: the op is undone, and fails.
 func (f *Frontier) enqueueLocked(o *op) {
-	if o.done == nil {
-		o.done = make(chan error, 1)
-	}
+	o.done = make(chan error, 1)
 	if f.closed {
 		f.undoLocked(o)
 		f.finishing--

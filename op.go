@@ -61,7 +61,7 @@ type op struct {
 	unrule   func()       // called instead if it could not be committed
 	run      func() error // instead of all that: called between two commits
 	after    func(error)  // called outside the lock when nobody waits for done
-	done     chan error   // made for the first commit, and empty between two
+	done     chan error   // made for each commit
 }
 
 var ops = sync.Pool{New: func() any { return &op{} }}
@@ -75,12 +75,7 @@ func (o *op) free() {
 	}
 	clear(o.entries)
 	clear(o.absent)
-	done := o.done
-	if len(done) > 0 { // nobody waited for it
-		done = nil
-	}
 	*o = op{
-		done:    done,
 		entries: o.entries[:0], buf: o.buf[:0], absent: o.absent[:0],
 		lookup: lookup{marks: o.lookup.marks[:0], at: o.lookup.at[:0], known: o.lookup.known[:0]},
 	}
