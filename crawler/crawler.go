@@ -34,6 +34,7 @@ type Crawler struct {
 	refusals refusals
 	gate     *gate
 	outage   *outage
+	store    *storeWait
 	// contacting bounds how many workers wait for another host's slot.
 	contacting chan struct{}
 	// addresses is nil if hosts are not grouped by address.
@@ -62,7 +63,7 @@ func New(f *frontier.Frontier, o Options) (*Crawler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), outage: newOutage(o.Logger),
+	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), outage: newOutage(o.Logger), store: newStoreWait(o.Logger, o.Now),
 		contacting: make(chan struct{}, max(1, o.Workers/4)), addresses: newAddressBook(&o), parking: newParking(f), hostPages: map[string]int64{}}
 	c.scope = newScopeFilter(o.Scope)
 	c.filters = append([]Filter{c.scope}, o.Filters...)
@@ -177,7 +178,11 @@ func (r *run) work() error {
 			r.budget.release()
 			return nil
 		}
-		probe, ok := r.c.outage.acquire(r.ctx)
+		try, ok := r.c.store.acquire(r.ctx)
+		probe := false
+		if ok {
+			probe, ok = r.c.outage.acquire(r.ctx)
+		}
 		if !ok {
 			r.budget.release()
 			r.pace.release()
@@ -187,6 +192,9 @@ func (r *run) work() error {
 		if err != nil {
 			r.budget.release()
 			r.pace.release()
+			if try {
+				r.c.store.release()
+			}
 			if errors.Is(err, frontier.ErrExhausted) || errors.Is(err, frontier.ErrClosed) {
 				return nil
 			}
@@ -195,6 +203,9 @@ func (r *run) work() error {
 			}
 			if _, ok := errors.AsType[*frontier.CorruptError](err); ok {
 				continue // the frontier has logged it and set the URLs aside; the others are well
+			}
+			if r.c.store.failed(err, try) {
+				continue
 			}
 			return fmt.Errorf("crawler: next: %w", err)
 		}
@@ -218,8 +229,11 @@ func (r *run) work() error {
 		} else {
 			r.budget.release()
 		}
-		if err != nil {
+		switch {
+		case err != nil && !r.c.store.failed(err, try):
 			return fmt.Errorf("crawler: %w", err)
+		case err == nil && try:
+			r.c.store.release()
 		}
 	}
 	return nil

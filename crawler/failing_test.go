@@ -3,9 +3,12 @@
 package crawler
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -65,6 +68,7 @@ func TestStoreErrorBesideARefusedLinkEndsTheCrawl(t *testing.T) {
 			}
 		},
 	})
+	c.store.long = 0
 	_, err := c.Seed(t.Context(), seed)
 	require.NoError(t, err)
 	assert.ErrorIs(t, c.Run(t.Context()), errDisk)
@@ -72,6 +76,51 @@ func TestStoreErrorBesideARefusedLinkEndsTheCrawl(t *testing.T) {
 	assert.Equal(t, 1, w.asks[seed])
 	s.broken.Store(false)
 	assert.EqualValues(t, 1, f.Stats().Waiting, "it waits again")
+}
+
+// While the store takes no writes one worker at a time tries; nothing is lost, and each
+// state is told once.
+func TestCrawlWaitsForItsStore(t *testing.T) {
+	f, s := openFailing(t)
+	w := newWeb()
+	w.site("http://a.example", 20)
+	w.site("http://b.example", 20)
+	var log bytes.Buffer
+	var pages, failing atomic.Int64
+	var mu sync.Mutex
+	ended := map[string]int{}
+	c := newCrawler(t, f, w, Options{
+		Workers: 8, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		OnPage: func(context.Context, *Page) error {
+			switch {
+			case s.broken.Load():
+				if failing.Add(1) == 12 {
+					s.broken.Store(false)
+				}
+			case pages.Add(1) == 5:
+				s.broken.Store(true)
+			}
+			return nil
+		},
+		OnDone: func(l frontier.Lease, o frontier.Outcome) {
+			if o.Result == frontier.Visited {
+				mu.Lock()
+				defer mu.Unlock()
+				ended[l.Entry.URL]++
+			}
+		},
+	})
+	c.store.first = time.Millisecond
+	_, err := c.Seed(t.Context(), "http://a.example/", "http://b.example/")
+	require.NoError(t, err)
+	require.NoError(t, c.Run(t.Context()))
+	assert.GreaterOrEqual(t, len(ended), 40)
+	for url, n := range ended {
+		assert.Equal(t, 1, n, url)
+	}
+	assert.Zero(t, f.Stats().Waiting)
+	assert.Equal(t, 1, strings.Count(log.String(), "the store fails"), log.String())
+	assert.Equal(t, 1, strings.Count(log.String(), "the store works again"), log.String())
 }
 
 func TestStoreErrorBesideARefusedSeedIsReported(t *testing.T) {

@@ -406,6 +406,9 @@ func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 			return r.lost(l, err)
 		}
 	}
+	if o.Result < frontier.Requeue {
+		c.store.worked()
+	}
 	if full {
 		bad = len(o.Add)
 		c.log.Warn("the frontier is full: a page's links are dropped", "url", fetch.Redact(l.Entry.URL), "links", bad)

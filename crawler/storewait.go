@@ -1,0 +1,113 @@
+// This file has a crawl wait while its store fails. A full disk or missing descriptors
+// pass, or are mended by an operator, and what waits costs nothing; a crawl that ended
+// would have to be noticed first. The URLs whose ends could not be written wait in the
+// frontier, and are fetched again. So one worker at a time tries, with growing pauses.
+
+package crawler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const (
+	storeFirst = time.Second      // before the first try; twice as long before each further one
+	storeMost  = 30 * time.Second // between two tries
+	storeLong  = 15 * time.Minute // without a write the crawl ends with the store's error
+)
+
+// storeWait knows whether the store takes writes. Use newStoreWait. Safe for concurrent
+// use.
+type storeWait struct {
+	log         *slog.Logger
+	now         func() time.Time
+	first, long time.Duration // storeFirst, storeLong
+
+	mu     sync.Mutex
+	since  time.Time     // guarded by mu; of the first failure since a write; zero: the store works
+	trying bool          // guarded by mu; a worker has a lease, to see whether it works again
+	next   time.Time     // guarded by mu; when the next may
+	pause  time.Duration // guarded by mu; before that
+	works  chan struct{} // guarded by mu; closed when the store works again; nil while it does
+}
+
+func newStoreWait(log *slog.Logger, now func() time.Time) *storeWait {
+	return &storeWait{log: log, now: now, first: storeFirst, long: storeLong}
+}
+
+// acquire waits until a worker may take a lease, and reports whether ctx goes on. A worker
+// that tries ends its try with failed or release.
+func (s *storeWait) acquire(ctx context.Context) (try, ok bool) {
+	for {
+		s.mu.Lock()
+		if s.since.IsZero() {
+			s.mu.Unlock()
+			return false, ctx.Err() == nil
+		}
+		wait := s.next.Sub(s.now())
+		if wait <= 0 && !s.trying {
+			s.trying = true
+			s.mu.Unlock()
+			return true, ctx.Err() == nil
+		}
+		works := s.works
+		s.mu.Unlock()
+		t := time.NewTimer(max(wait, s.first))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return false, false
+		case <-works:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// release ends a try.
+func (s *storeWait) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trying = false
+}
+
+// worked is called after each write.
+func (s *storeWait) worked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() {
+		return
+	}
+	s.log.Warn("the store works again: the crawl goes on", "elapsed", s.now().Sub(s.since))
+	s.since = time.Time{}
+	close(s.works)
+	s.works = nil
+}
+
+// failed reports whether the crawl should wait after an error of the frontier, for the
+// store to work again. try says that a worker met it which tried.
+func (s *storeWait) failed(err error, try bool) bool {
+	if _, ok := errors.AsType[*frontier.SelectorError](err); ok || errors.Is(err, frontier.ErrClosed) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if s.since.IsZero() {
+		s.since, s.pause, s.works, s.trying = now, s.first, make(chan struct{}), false
+		if s.long > 0 {
+			s.log.Warn("the store fails: the crawl waits until it works again", "error", err)
+		}
+		s.next = now.Add(s.pause)
+	}
+	if try {
+		s.pause, s.trying = min(2*s.pause, storeMost), false
+		s.next = now.Add(s.pause)
+	}
+	return now.Sub(s.since) < s.long
+}
