@@ -159,7 +159,11 @@ func (f *Frontier) endOf(l *Lease, ended time.Time, now int64) int64 {
 	if ended.IsZero() || f.anchor.Load().at > l.moment && ended == ended.Round(0) {
 		return now
 	}
-	return min(max(f.owed(ended), l.moment), now)
+	at := f.owed(ended)
+	if at < l.moment-10*leastStep {
+		return now // by another clock than ours: when in doubt, wait
+	}
+	return min(max(at, l.moment), now)
 }
 
 // plan asks the user's policies about an ending lease. The outcome is in p, and

@@ -121,8 +121,8 @@ type Outcome struct {
 	// Denied and Requeue; a URL that is PutOff always is; with other results it
 	// is refused.
 	Uncontacted bool
-	// Ended is when the contact ended; zero means now. It is held between the
-	// lease's start and now.
+	// Ended is when the contact ended; zero means now, as does a time before the
+	// lease began, which must come from another clock, and one after now.
 	Ended time.Time
 	// Duration is how long the fetch took; zero means since the lease began.
 	Duration time.Duration

@@ -114,9 +114,9 @@ func TestDelayCountsFromTheEndOfTheContact(t *testing.T) {
 		{"an end in the future counts as now", func(t time.Time) frontier.Outcome {
 			return frontier.Outcome{Ended: t.Add(time.Hour), Duration: fetch}
 		}, 2*time.Second + 4*time.Second},
-		{"an end before the lease counts as the lease's start", func(t time.Time) frontier.Outcome {
+		{"an end before the lease, by another clock, counts as now", func(t time.Time) frontier.Outcome {
 			return frontier.Outcome{Ended: t.Add(-time.Hour), Duration: fetch}
-		}, 4 * time.Second},
+		}, 2*time.Second + 4*time.Second},
 		{"a negative duration counts as none given", func(t time.Time) frontier.Outcome {
 			return frontier.Outcome{Ended: t.Add(fetch), Duration: -1}
 		}, fetch + 4*time.Second},
