@@ -5,11 +5,12 @@ package crawler
 import (
 	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 )
 
-var errDisk = errors.New("disk is broken")
+var errDisk = fmt.Errorf("disk is full: %w", syscall.ENOSPC)
 
 // failingSpill fails every Commit while broken is set.
 type failingSpill struct {

@@ -9,6 +9,10 @@
 //     five, with those that refuse the connection: that is an answer, but one that
 //     whatever stands between can give
 //
+// What comes before there is that much evidence must not slow hosts down either: if
+// robots.txt cannot be had, the first failure since the host answered is held against no
+// one, and tried again after the usual delay.
+//
 // Hosts that never answered tell nothing once others did: at the end of a crawl
 // there are only these left. Nor does a name that does not exist. Any answer of any
 // host ends an outage.
@@ -36,6 +40,8 @@ const (
 	outageMost    = 24 * time.Hour
 	outageUnknown = time.Hour // if no host has answered in this run
 
+	mostExcused = 1 << 14 // hosts remembered; the failures of others count at once
+
 	probeFirst = 250 * time.Millisecond // between contacts in an outage; twice as long after each
 	probeMost  = 10 * time.Second
 )
@@ -51,6 +57,7 @@ type outage struct {
 	mu       sync.Mutex
 	answered bool            // guarded by mu; a host has, in this run
 	silent   map[string]bool // guarded by mu; hosts without an answer since one; true: it did not refuse
+	excused  map[string]bool // guarded by mu; hosts whose first failure since they answered was excused
 	since    time.Time       // guarded by mu
 	spent    bool            // guarded by mu
 	back     chan struct{}   // guarded by mu; closed when an outage ends
@@ -59,7 +66,7 @@ type outage struct {
 }
 
 func newOutage(log *slog.Logger) *outage {
-	return &outage{log: log, silent: map[string]bool{}}
+	return &outage{log: log, silent: map[string]bool{}, excused: map[string]bool{}}
 }
 
 // answerKind is what a fetch tells of the network.
@@ -109,6 +116,7 @@ func (o *outage) take(host string, known bool, kind answerKind, now time.Time) {
 	switch {
 	case kind == answered:
 		o.answered = true
+		delete(o.excused, host)
 		clear(o.silent)
 		if o.since.IsZero() {
 			return
@@ -172,6 +180,21 @@ func (o *outage) began() time.Time {
 func (o *outage) excuses(res *fetch.Result, err error) bool {
 	kind := kindOf(res, err)
 	return (kind == silence || kind == refused) && o.away()
+}
+
+// excusesFirst reports whether a failed fetch is the first from a host since it answered,
+// which is held against no one: an outage may be about to be noticed.
+func (o *outage) excusesFirst(host string, res *fetch.Result, err error) bool {
+	if kind := kindOf(res, err); kind != silence && kind != refused {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.spent || o.excused[host] || len(o.excused) >= mostExcused {
+		return false
+	}
+	o.excused[host] = true
+	return true
 }
 
 // acquire waits in an outage until a contact may be tried; probe says that it is one.

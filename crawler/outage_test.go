@@ -156,7 +156,7 @@ func TestDeadHostsAreNoOutage(t *testing.T) {
 				p := c.Progress()
 				assert.EqualValues(t, 2*dead, p.Frontier.GivenUp)
 				assert.EqualValues(t, 5*alive, p.Pages)
-				assert.EqualValues(t, 10, w.asks["http://dead0.example/robots.txt"], "8 times, and in quarantine twice")
+				assert.EqualValues(t, 11, w.asks["http://dead0.example/robots.txt"], "once for nothing, 8 times, and in quarantine twice")
 				assert.Zero(t, p.Away)
 			})
 		})

@@ -223,7 +223,7 @@ func (r *run) neutral(slot frontier.Lease, res *fetch.Result) error {
 // failed ends a try that brought no rules. To its host that is a failed contact as
 // any other.
 func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) error {
-	if cause != nil && a.c.outage.excuses(res, cause) {
+	if cause != nil && (a.c.outage.excuses(res, cause) || a.c.outage.excusesFirst(slot.Host, res, cause)) {
 		a.c.gate.release(a.site, a.c.now())
 		return a.neutral(slot, res)
 	}

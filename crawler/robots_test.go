@@ -58,7 +58,7 @@ func TestRobots(t *testing.T) {
 			w.always(robotA, answer{status: 200, header: http.Header{"Content-Encoding": {"br"}}})
 		}, 0, []time.Duration{0, 1010 * time.Millisecond, 3020 * time.Millisecond, 64030 * time.Millisecond}, 0, 1},
 		"no answer": {func(w *fakeWeb) { w.always(robotA, answer{class: fetch.Timeout, takes: 2 * time.Second}) },
-			0, []time.Duration{0, 3 * time.Second, 7 * time.Second, 70 * time.Second}, 0, 1},
+			0, []time.Duration{0, 3 * time.Second, 6 * time.Second, 10 * time.Second, 73 * time.Second}, 0, 1},
 		"cut once, then rules": {func(w *fakeWeb) {
 			w.pages[robotA] = func(n int) answer {
 				if n == 1 {
