@@ -167,7 +167,7 @@ type dayCrawl struct {
 	ends chan error
 }
 
-func startCrawl(t *testing.T, slept time.Duration, out diary, args ...string) *dayCrawl {
+func beginDay(t *testing.T, slept time.Duration, out diary, args ...string) *dayCrawl {
 	t.Helper()
 	c := &dayCrawl{t: t, cmd: exec.Command(os.Args[0], append([]string{"crawl"}, args...)...), out: out, ends: make(chan error, 1)}
 	c.cmd.Env = append(os.Environ(), asSleeper+"="+slept.String())
@@ -261,7 +261,7 @@ func (c *dayCrawl) more(s *sites, pages int, after string) {
 	c.t.Logf("after %s: %d pages more within %v", after, pages, time.Since(begun).Round(time.Second))
 }
 
-// TestADayInTheLife takes minutes: go test -run TestADayInTheLife -frontier.day 30s ./cmd/frontier
+// TestADayInTheLife takes minutes: go test -run TestADayInTheLife ./cmd/frontier -frontier.day=30s
 func TestADayInTheLife(t *testing.T) {
 	if *day == 0 {
 		t.Skip("a bad day takes minutes: -frontier.day 30s")
@@ -303,7 +303,7 @@ func TestADayInTheLife(t *testing.T) {
 	calm.start(t)
 	defer calm.stop()
 	out := diary(filepath.Join(t.TempDir(), "calm.log"))
-	c := startCrawl(t, 0, out, args(filepath.Join(t.TempDir(), "calm"), seeds...)...)
+	c := beginDay(t, 0, out, args(filepath.Join(t.TempDir(), "calm"), seeds...)...)
 	require.NoError(t, c.wait("an undisturbed crawl", 10*time.Minute), "%s", out)
 	calm.stop()
 	want := calm.answers(t)
@@ -316,7 +316,7 @@ func TestADayInTheLife(t *testing.T) {
 	defer web.stop()
 	out = diary(filepath.Join(t.TempDir(), "day.log"))
 	slept := time.Duration(0)
-	start := func(more ...string) *dayCrawl { return startCrawl(t, slept, out, args(dir(), more...)...) }
+	start := func(more ...string) *dayCrawl { return beginDay(t, slept, out, args(dir(), more...)...) }
 
 	c = start(seeds...)
 	c.pass("the network away", 2**day)
