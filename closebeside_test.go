@@ -302,7 +302,7 @@ var besides = []beside{
 	}},
 	{name: "the reader reads for a waiting Next", holds: "LoadTimed", ready: scheduled, goes: func(t *testing.T, w *world) {
 		go func() { _, _ = w.f.Next(context.Background()) }()
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		w.until(10 * time.Hour)
 	}},
 	{name: "hints are looked for on disk", holds: "LoadTimed", ready: scheduled, goes: hinted},
@@ -330,7 +330,7 @@ var besides = []beside{
 		tries(t, w)
 		tries(t, w)
 		go func() { _, _ = w.f.Next(context.Background()) }()
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		w.until(time.Hour)
 	}},
 	{name: "Delete", holds: "Commit", ready: inBlocks, goes: func(t *testing.T, w *world) {
@@ -339,7 +339,7 @@ var besides = []beside{
 	}},
 	{name: "a deletion waits for a read", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *world) {
 		go tries(t, w)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		_, _ = w.f.Delete(context.Background(), frontier.All())
 	}},
 	{name: "a rule is written", holds: "Commit", goes: func(t *testing.T, w *world) {
@@ -374,7 +374,7 @@ var besides = []beside{
 	}},
 	{name: "Drain", holds: "Load", ready: inBlocks, goes: func(t *testing.T, w *world) {
 		go tries(t, w)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		_ = w.f.Drain(context.Background())
 	}},
 }

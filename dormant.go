@@ -354,7 +354,7 @@ func (f *Frontier) absenteesLocked(hosts []absentee) (wanted []*absentee) {
 // readRows reads the rows of hosts.
 func (f *Frontier) readRows(hosts []*absentee) error {
 	for _, a := range hosts {
-		if err := f.readRow(nil, a); err != nil {
+		if err := f.readRow(patient, a); err != nil {
 			return err
 		}
 	}

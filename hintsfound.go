@@ -229,7 +229,7 @@ func (f *Frontier) forcedApart(found []hinted, replace func(o *op) error) {
 	slices.SortFunc(held, func(a, b Mark) int { return bytes.Compare(a[:], b[:]) }) // as everybody who takes several
 	held = slices.Compact(held)
 	for _, m := range held {
-		_ = f.beginForce(nil, m) // waits
+		_ = f.beginForce(patient, m)
 	}
 	_ = replace(o)
 	for _, m := range held {

@@ -49,10 +49,12 @@ func (o *op) context() context.Context {
 	return o.ctx
 }
 
+// patient is the context of a goroutine of the background, which waits: none.
+var patient context.Context
+
 // ask calls fn, which reads from the Spill, and returns what it returns, or why that
 // is not waited for: ctx's error or ErrClosed. Then fn goes on, so it may not write to
-// anything of the caller's. A nil ctx is that of a goroutine of the background, which
-// waits.
+// anything of the caller's. If ctx is patient, ask waits.
 func ask[T any](ctx context.Context, f *Frontier, fn func() (T, error)) (T, error) {
 	if ctx == nil {
 		return fn()

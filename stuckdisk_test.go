@@ -131,7 +131,7 @@ var stuckCalls = []stuck{
 		w.next()
 	}, calls: func(ctx context.Context, w *world) error {
 		go func() { _, _ = w.f.Next(ctx) }()
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		return w.f.Drain(ctx)
 	}},
 }

@@ -76,8 +76,7 @@ type siteAddresses struct {
 	silent  netip.Addr // that did not answer; comes last
 	// failed are those at which a connection was refused while others, which were to
 	// be tried next, had to be waited for.
-	failed   []netip.Addr
-	failedAt time.Time
+	failed []netip.Addr
 }
 
 // best are the addresses to try now, best first: those that failed while others had

@@ -27,7 +27,7 @@ func TestAnotherSeedWidensTheScope(t *testing.T) {
 	require.Equal(t, exitOK, status, stderr)
 	assert.Contains(t, out, "15 pages", "6 of a, 9 of b")
 	assert.NotContains(t, out, "parked")
-	status, out, stderr = command(t, t.Context(), args...)
+	status, _, stderr = command(t, t.Context(), args...)
 	require.Equal(t, exitOK, status, stderr)
 	assert.Contains(t, stderr, "nothing is left to crawl")
 	for u, n := range web.asks {

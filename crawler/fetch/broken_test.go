@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestBodiesWithoutTheirEndAreGiven(t *testing.T) {
@@ -39,7 +40,8 @@ func TestBodiesWithoutTheirEndAreGiven(t *testing.T) {
 				_ = c.Close()
 			})
 			res, err := get(t, newFetcher(t, Options{IdleTimeout: 100 * time.Millisecond}), "http://"+addr+"/")
-			defer res.Close()
+			require.NotNil(t, res, "%v", err)
+			t.Cleanup(func() { _ = res.Close() })
 			assert.Equal(t, x.class, ClassOf(err), "%v", err)
 			assert.Equal(t, 200, res.Status)
 			assert.Equal(t, x.broken, res.Broken)
