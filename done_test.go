@@ -1,4 +1,4 @@
-package frontier
+package frontier_test
 
 import (
 	"context"
@@ -6,23 +6,29 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
 )
 
 // Done makes nothing for those that may stop waiting while everybody waits.
 func TestDoneAllocatesNothing(t *testing.T) {
 	ctx := context.Background()
-	f, err := Open(ctx, Options{Delay: FixedDelay(0), KeepOpen: true})
+	f, err := frontier.Open(ctx, frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true})
 	require.NoError(t, err)
 	defer f.Close()
 	const runs = 100
 	for i := range runs + 1 {
-		_, err := f.Add(ctx, Entry{URL: "http://a.example/" + strconv.Itoa(i)})
+		_, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/" + strconv.Itoa(i)})
 		require.NoError(t, err)
+	}
+	most := 1.0 // the lease has its URL
+	if raceEnabled {
+		most = 20 // the detector has pools drop things at random
 	}
 	require.LessOrEqual(t, testing.AllocsPerRun(runs, func() {
 		l, err := f.Next(ctx)
 		require.NoError(t, err)
-		require.NoError(t, f.Done(l, Outcome{}))
-	}), 1.0, "the lease has its URL")
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
+	}), most)
 	require.NoError(t, f.Check())
 }
