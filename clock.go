@@ -156,8 +156,9 @@ func (f *Frontier) owed(t time.Time) int64 {
 // date is the date of a time of day.
 func (f *Frontier) date(t time.Time) int64 { return int64(t.Sub(f.startDate)) }
 
-// dueDate is date for what comes then: 0 would mean that it comes at once.
-func (f *Frontier) dueDate(t time.Time) int64 { return cmp.Or(f.date(t), 1) }
+// dueDate is date for what comes then: 0 would mean that it comes at once, and so a
+// nanosecond before the start, which has passed, stands for it.
+func (f *Frontier) dueDate(t time.Time) int64 { return cmp.Or(f.date(t), -1) }
 
 // day is the time of day of a date.
 func (f *Frontier) day(date int64) time.Time { return f.startDate.Add(time.Duration(date)) }

@@ -224,6 +224,16 @@ func TestOutcomePutOff(t *testing.T) {
 	})
 }
 
+// Now is due, in the very first instant too.
+func TestOutcomePutOffUntilNow(t *testing.T) {
+	inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *world) {
+		w.add("http://a.example/")
+		w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.PutOff, Next: dawn})
+		require.EqualValues(t, 1, w.f.Stats().Waiting)
+		w.nextIs(0, "http://a.example/")
+	})
+}
+
 // A URL that moves to a paused crawl waits there, known as before, through a crash; it comes
 // back as it was.
 func TestPutOffIntoAnotherCrawl(t *testing.T) {
