@@ -22,7 +22,7 @@ import (
 
 // patience is how long anything may take that a browser does: it says that something is
 // wrong, never how fast something is.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // chromium is a browser of its own, without a window.
 type chromium struct {
