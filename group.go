@@ -21,7 +21,7 @@ type group struct {
 	hosts   timeHeap    // its hosts in place pacing, by due
 	due     timeHeap    // its hosts in place queued, by rank; aux is their urgency
 	offered []timeItem  // its hosts in place ready: what they were in due
-	given   int64       // slots so far
+	given   int64       // slots since it was last set back
 	members int32       // hosts that belong to it, and leases that will tell it of a contact
 	pos     int32       // in core.pace
 	queued  bool        // is in core.pace

@@ -3,6 +3,7 @@ package frontier_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,34 @@ func (w *world) joined(at time.Duration, url, group string) frontier.Lease {
 	l := w.nextIs(at, url)
 	require.NoError(w, w.f.Join(&l, group))
 	return l
+}
+
+// Hosts of a group with the same priority get the same, however long the frontier is
+// open.
+func TestHostsOfAGroupComeInTheirTurn(t *testing.T) {
+	for _, up := range []time.Duration{0, 1224 * time.Hour, 5 * 365 * 24 * time.Hour} {
+		for _, s := range []frontier.Selector{frontier.Strict(), frontier.RoundRobin()} {
+			w := newWorld(t, frontier.Options{Delay: frontier.FixedDelay(time.Second), GroupDelay: frontier.FixedDelay(time.Second), Selector: s})
+			w.clk.Advance(up)
+			for h := range 10 {
+				host := fmt.Sprintf("h%d.example", h)
+				require.NoError(t, w.f.Assign(host, "g"))
+				for u := range 101 {
+					w.add(fmt.Sprintf("http://%s/%d", host, u))
+				}
+			}
+			got := map[string]int{}
+			for range 1000 {
+				l := w.next()
+				got[l.Host]++
+				w.fetched(l, 0, frontier.Outcome{})
+			}
+			for host, n := range got {
+				require.Equal(t, 100, n, "%s after %v", host, up)
+			}
+			require.Len(t, got, 10)
+		}
+	}
 }
 
 func TestGroupHasSettingsOfItsOwn(t *testing.T) {

@@ -11,6 +11,8 @@
 
 package frontier
 
+import "math"
+
 const (
 	agePerLevel   = 16
 	offersAtOnce  = 128               // due hosts that are ranked under one lock before one is chosen
@@ -34,14 +36,42 @@ func (c *core) urgency(h *host) uint32 {
 	return uint32(most)
 }
 
+// A rank has an age above dueBits bits with a due moment in milliseconds, which are
+// enough for 34 years since Open. An age is counted from where the group's given
+// was set back last, so it may be negative.
+const (
+	dueBits = 40
+	mostAge = 1<<(63-dueBits) - 1
+	ageSpan = 1 << 22 // slots after which a group's given is set back
+)
+
 // rank orders due hosts: by how many slots the group had given when they became
 // due and by urgency, then by due in milliseconds.
 func (c *core) rank(given int64, urgency uint32, due int64) int64 {
 	if c.cfg.strict {
 		given = 0
 	}
-	age := min(given+int64(calledUrgency-urgency)*agePerLevel, 1<<31-1)
-	return age<<32 | min(max(due, 0)/1e6, 1<<32-1)
+	age := min(given+int64(calledUrgency-urgency)*agePerLevel, mostAge)
+	return age<<dueBits | min(max(due, 0)/1e6, 1<<dueBits-1)
+}
+
+// earlier is a rank of an age that is lower, as far as there are such.
+func earlier(rank, age int64) int64 {
+	by := min(age, mostAge) << dueBits
+	return max(rank, math.MinInt64+by) - by
+}
+
+// setBack counts the group's slots anew, long before an age has too few bits. The
+// order of its hosts stays.
+func (c *core) setBack(g *group) {
+	if !c.cfg.strict { // else no rank has an age that grows
+		for _, items := range [...][]timeItem{g.due.Items, g.offered} {
+			for i := range items {
+				items[i].at = earlier(items[i].at, g.given)
+			}
+		}
+	}
+	g.given = 0
 }
 
 // ranked is a due host's place among those of its group.
@@ -71,7 +101,7 @@ func (c *core) hurry(id uint32, now int64) {
 	if u <= it.aux {
 		return
 	}
-	it.at -= int64(u-it.aux) * agePerLevel << 32
+	it.at = earlier(it.at, int64(u-it.aux)*agePerLevel)
 	it.aux = u
 	g.due.Items[h.pos].aux = u
 	g.due.fix(int(h.pos), it.at)
@@ -104,6 +134,9 @@ func (c *core) yield(g *group, it timeItem, now int64) {
 // giveSlot gives a slot of a group that may be contacted to one of its due hosts.
 func (c *core) giveSlot(gid uint32, now int64) {
 	g := c.groups.at(gid)
+	if g.given >= ageSpan {
+		c.setBack(g)
+	}
 	it := timeItem{}
 	if g.due.len() == 0 {
 		it = g.hosts.pop()

@@ -81,6 +81,38 @@ func TestStrictStarvesInAGroupToo(t *testing.T) {
 	}
 }
 
+// groupOrder is who gets the slots of a group in which each host has one URL, and is
+// due at once when it was served, from a moment and a number of slots on.
+func groupOrder(t *testing.T, selector Selector, from, given int64, priorities ...uint8) []uint32 {
+	c, ids := groupedCore(t, selector, priorities...)
+	c.groups.at(c.groupOf("g")).given = given
+	for i, id := range ids {
+		h := c.hosts.at(id)
+		c.detach(id)
+		h.due = from + int64(i)*1e6
+		c.settle(id, 0)
+	}
+	var order []uint32
+	for n := range int64(1000) {
+		order = append(order, serve(t, c, from+n*1e9+1e8))
+	}
+	return order
+}
+
+func TestGroupsOrderOutlivesItsCount(t *testing.T) {
+	for name, s := range map[string]func() Selector{"strict": Strict, "random": func() Selector { return BiasedRandom(1) }} {
+		for _, priorities := range [][]uint8{{3, 3, 3, 3, 3, 3, 3, 3, 3, 3}, {1, 8, 8, 5, 2, 8, 3, 3}} {
+			fresh := groupOrder(t, s(), 0, 0, priorities...)
+			for _, from := range []int64{1224 * 3600e9, 5 * 365 * 24 * 3600e9, 30 * 365 * 24 * 3600e9} {
+				require.Equal(t, fresh, groupOrder(t, s(), from, 0, priorities...), "%s: open for %d s", name, from/1e9)
+			}
+			for _, given := range []int64{ageSpan - 1, ageSpan - 500, mostAge - calledUrgency*agePerLevel} {
+				require.Equal(t, fresh, groupOrder(t, s(), 0, given, priorities...), "%s: after %d slots", name, given)
+			}
+		}
+	}
+}
+
 // A group that is busy does not keep the lock while all of its hosts are looked
 // at.
 func TestHostsAreBoundInSmallNumbers(t *testing.T) {
