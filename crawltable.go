@@ -22,6 +22,10 @@ const Immediate = maxPriorities + 1
 // turn is how far a crawl of weight 1 advances with a hand-out.
 const turn = 1 << 24
 
+// mostPass is what a crawl's pass may come to before all of them begin anew, long
+// before one overflows.
+const mostPass = 1 << 62
+
 // crawlsKept is how many crawls without URLs and settings are remembered for
 // their counters.
 const crawlsKept = 256
@@ -178,11 +182,26 @@ func (c *core) served(x *crawl, level uint8) {
 		}
 		return
 	}
-	c.pass = x.pass
+	if c.pass = x.pass; c.pass > mostPass {
+		c.rebasePasses()
+	}
 	x.pass += turn / int64(x.settings.Weight)
 	if x.offered {
 		c.offers.fix(int(x.pos[0]), x.pass)
 	}
+}
+
+// rebasePasses counts passes from the least of those in core.offers, c.pass.
+func (c *core) rebasePasses() {
+	for _, x := range c.crawls {
+		if x != nil {
+			x.pass = max(0, x.pass-c.pass)
+		}
+	}
+	for i := range c.offers.Items {
+		c.offers.Items[i].at -= c.pass
+	}
+	c.pass = 0
 }
 
 // nextCrawl returns the crawl of the next hand-out, and whether it is for one of
