@@ -21,12 +21,10 @@ import (
 // so http and https, and all ports, are one host, and so are all spellings of a name
 // that net/http resolves to one: an internationalized name has the key of its
 // ASCII form, xn--bcher-kva.example for bücher.example, and an IPv6 address that
-// stands for an IPv4 address has the key of that one. It refuses URLs without a
-// scheme or a host, with a malformed host or port, and with blanks or control
-// characters anywhere.
-//
-// IPv4 addresses in other notations than four decimal numbers (0x7f.1, 2130706433)
-// stay as they are: Go resolves them as names.
+// stands for an IPv4 address has the key of that one. An IPv4 address may be spelled
+// as the URL standard allows, as browsers and the C library do: 2130706433, 0x7f.1
+// and 0177.0.0.1 are 127.0.0.1. It refuses URLs without a scheme or a host, with a
+// malformed host or port, and with blanks or control characters anywhere.
 func HostName(rawURL string) (string, error) {
 	if h, ok := plainHost(rawURL); ok {
 		return h, nil
@@ -62,6 +60,9 @@ func HostName(rawURL string) (string, error) {
 		return "", err
 	}
 	host = strings.TrimRight(host, ".")
+	if a, ok := ipv4(host); ok {
+		host = a.String()
+	}
 	switch {
 	case host == "":
 		return "", errors.New("no host")
@@ -128,10 +129,61 @@ func plainHost(s string) (string, bool) {
 	if n == 0 || n > 253 || rest[n-1] == '.' || n < len(rest) && rest[n] != '/' {
 		return "", false
 	}
+	if oddNumber(rest[:n]) {
+		return "", false
+	}
 	for i := n; i < len(rest); i++ {
 		if b := rest[i]; b <= ' ' || b == 0x7f {
 			return "", false
 		}
 	}
 	return rest[:n], true
+}
+
+// oddNumber reports whether a host may be an IPv4 address in another notation than its
+// key's.
+func oddNumber(host string) bool {
+	if b := host[strings.LastIndexByte(host, '.')+1]; b < '0' || b > '9' {
+		return false
+	}
+	_, err := netip.ParseAddr(host)
+	return err != nil
+}
+
+// ipv4 reads an IPv4 address as the URL standard does: up to four numbers, each decimal,
+// octal (0177) or hexadecimal (0x7f), the last of which fills the bytes that are left. It
+// reports false for names, and for what no resolver takes for an address.
+func ipv4(host string) (netip.Addr, bool) {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if last == "" || last[0] < '0' || last[0] > '9' || strings.Count(host, ".") > 3 {
+		return netip.Addr{}, false
+	}
+	var ip uint64
+	for room := 4; ; room-- { // bytes that this part and those after it fill
+		part, rest, more := strings.Cut(host, ".")
+		n, ok := ipv4Number(part)
+		switch {
+		case !ok || more && n > 255 || n >= 1<<(8*room):
+			return netip.Addr{}, false
+		case !more:
+			ip |= n
+			return netip.AddrFrom4([4]byte{byte(ip >> 24), byte(ip >> 16), byte(ip >> 8), byte(ip)}), true
+		}
+		ip |= n << (8 * (room - 1))
+		host = rest
+	}
+}
+
+func ipv4Number(s string) (uint64, bool) {
+	base := 10
+	switch {
+	case strings.HasPrefix(s, "0x"):
+		if s, base = s[2:], 16; s == "" {
+			return 0, true
+		}
+	case len(s) > 1 && s[0] == '0':
+		s, base = s[1:], 8
+	}
+	n, err := strconv.ParseUint(s, base, 64)
+	return n, err == nil
 }

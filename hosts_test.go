@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	whatwg "github.com/nlnwa/whatwg-url/url"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/idna"
 	"pgregory.net/rapid"
@@ -52,6 +53,11 @@ func slowHost(raw string) (string, bool) {
 		}
 	}
 	h = strings.TrimRight(strings.ToLower(h), ".")
+	if strings.Trim(h[strings.LastIndexByte(h, '.')+1:], "0123456789abcdefx") == "" { // perhaps an IPv4 address: as browsers read it
+		if w, err := whatwg.Parse("http://" + h + "/"); err == nil {
+			h = w.Hostname()
+		}
+	}
 	return h, len(h) >= 1 && len(h) <= 255
 }
 
@@ -75,6 +81,18 @@ func TestHostNameAgreesWithNetURL(t *testing.T) {
 		requireSameHost(t, s)
 		requireSameHost(t, "http://a.example"+s)
 		requireSameHost(t, "https://"+s)
+	})
+}
+
+// IPv4 addresses have one key, however they are spelled: as the URL standard says.
+func TestHostNameReadsIPv4AsBrowsersDo(t *testing.T) {
+	number := rapid.Custom(func(t *rapid.T) string {
+		n := rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64Range(0, 300), rapid.SampledFrom([]uint64{1<<16 - 1, 1 << 16, 1<<24 - 1, 1 << 24, 1<<32 - 1, 1 << 32, 1<<64 - 1}), rapid.Uint64Range(0, 1<<33)).Draw(t, "n")
+		return fmt.Sprintf(rapid.SampledFrom([]string{"%d", "%d", "0%o", "0x%x", "0X%X", "00%o", "0%d"}).Draw(t, "as"), n)
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOfN(rapid.OneOf(number, number, number, rapid.SampledFrom([]string{"", "0x", "a", "1a", "09", "0xg"})), 1, 5).Draw(t, "parts")
+		requireSameHost(t, "http://"+strings.Join(parts, ".")+"/")
 	})
 }
 

@@ -101,7 +101,7 @@ func TestSpellingsOfNames(t *testing.T) {
 	for url, spellings := range map[string][]string{
 		"http://bücher.example/": {"bücher.example", "BÜCHER.Example", "bu\u0308cher.example.", "bücher。example", "xn--bcher-kva.example", "XN--bcher-KVA.example"},
 		"http://Example.org/":    {"ｅｘａｍｐｌｅ.org", "EXAMPLE.ORG", "example.org."},
-		"http://192.0.2.1/":      {"::ffff:192.0.2.1", "[::ffff:c000:201]", "192.0.2.1."},
+		"http://192.0.2.1/":      {"::ffff:192.0.2.1", "[::ffff:c000:201]", "192.0.2.1.", "3221225985", "0xC0.0.2.1", "192.0.513"},
 		"http://[2001:DB8::1]/":  {"2001:DB8:0::1", "[2001:db8::1]"},
 	} {
 		key, err := frontier.HostName(url)
@@ -168,7 +168,7 @@ func TestSpellingsOfOneMachine(t *testing.T) {
 	for _, urls := range [][]string{
 		{"http://bücher.example/1", "http://xn--bcher-kva.example/2", "http://BÜCHER.example/3", "http://bücher。example/4"},
 		{"http://ｅｘａｍｐｌｅ.org/1", "http://example.org/2"},
-		{"http://192.0.2.1/1", "http://[::ffff:192.0.2.1]/2"},
+		{"http://192.0.2.1/1", "http://[::ffff:192.0.2.1]/2", "http://3221225985/3", "http://0300.0.2.01/4", "http://0xc0.0.0x201/5"},
 	} {
 		inBothWorlds(t, frontier.Options{}, func(t *testing.T, w *world) {
 			w.add(urls...)

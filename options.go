@@ -41,9 +41,10 @@ type Options struct {
 	HostConcurrency int
 	// GroupDelay is the same for the groups of Join. Nil means Delay.
 	GroupDelay DelayPolicy
-	// HostKey tells which host a URL is politely owed to. Nil means HostName.
-	// It is called outside the lock, from any goroutine; a key has 1 to 255
-	// bytes. It must not change while a store lives.
+	// HostKey tells which host a URL is politely owed to. Nil means HostName, which
+	// gives all spellings of a machine's name or address one key; one of your own must,
+	// too, or the machine is contacted as several. It is called outside the lock, from
+	// any goroutine; a key has 1 to 255 bytes. It must not change while a store lives.
 	HostKey func(url string) (string, error)
 
 	// Quantum is K: after so many hand-outs a host's back queue is given to

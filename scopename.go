@@ -40,7 +40,7 @@ func isPlain(name string) bool {
 			return false
 		}
 	}
-	return name != "" && name[len(name)-1] != '.'
+	return name != "" && name[len(name)-1] != '.' && !oddNumber(name)
 }
 
 // CheckScope says what is wrong with a scope that no host can be in: controls refuse it.

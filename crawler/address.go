@@ -29,8 +29,11 @@ type Addresser interface {
 	Addresses(ctx context.Context, url string) ([]netip.Addr, error)
 }
 
-// Groups say how hosts are grouped. The zero value groups those with the same
-// address.
+// Groups say how hosts are grouped. The zero value groups those with the same IPv4
+// address, and those whose IPv6 addresses have their first 64 bits in common: that
+// much is one machine's, or one customer's. A group is named after its address, or its
+// network (2001:db8::/64). An address of NAT64, 64:ff9b::/96, counts as the IPv4
+// address in it.
 type Groups struct {
 	// Off leaves hosts alone that share an address. Addresses are then looked up
 	// by Fetch only.
@@ -38,9 +41,12 @@ type Groups struct {
 	// Exempt are the networks that owe their hosts nothing together: of content
 	// delivery networks, of proxies.
 	Exempt []netip.Prefix
+	// IPv6Bits is how many leading bits the IPv6 addresses of a group have in common: 128
+	// for a group of each address. Zero means 64.
+	IPv6Bits int
 	// Concurrency is how many hosts of one address are contacted at once, unless
-	// the frontier's SetGroup says it for the address: the group is named after
-	// it. Zero means 1. It is stored with the frontier when an address is met.
+	// the frontier's SetGroup says it for the group. Zero means 1. It is stored with
+	// the frontier when an address is met.
 	Concurrency int
 }
 
@@ -54,6 +60,21 @@ func (g *Groups) exempt(a netip.Addr) bool {
 	return false
 }
 
+// of returns the name of an address's group.
+func (g *Groups) of(a netip.Addr) string {
+	if a = a.Unmap().WithZone(""); nat64.Contains(a) {
+		b := a.As16()
+		a = netip.AddrFrom4([4]byte(b[12:]))
+	}
+	if a.Is4() || g.IPv6Bits == 128 {
+		return a.String()
+	}
+	p, _ := a.Prefix(g.IPv6Bits) // validate has looked at them
+	return p.String()
+}
+
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
 const (
 	addressTTL  = time.Minute // Addresses is asked again then; it may remember for longer
 	addressesAt = 1 << 16     // hosts remembered at most
@@ -65,7 +86,7 @@ type addressBook struct {
 
 	mu    sync.Mutex
 	sites map[string]siteAddresses // guarded by mu
-	set   map[netip.Addr]bool      // guarded by mu; whose group's concurrency is set
+	set   map[string]bool          // guarded by mu; the groups whose concurrency is set
 }
 
 // siteAddresses are where a site may be contacted.
@@ -106,7 +127,7 @@ func newAddressBook(o *Options) *addressBook {
 	if o.Groups.Off {
 		return nil
 	}
-	return &addressBook{opts: o, sites: map[string]siteAddresses{}, set: map[netip.Addr]bool{}}
+	return &addressBook{opts: o, sites: map[string]siteAddresses{}, set: map[string]bool{}}
 }
 
 // find returns the addresses to contact a URL's site at, best first; none if they are
@@ -198,35 +219,36 @@ func (r *run) joinAddress(l *frontier.Lease, addr netip.Addr) error {
 	if c.addresses == nil || c.opts.Groups.exempt(addr) || assigned(l.Group) {
 		return nil
 	}
-	if err := c.widen(addr); err != nil {
+	name := c.opts.Groups.of(addr)
+	if err := c.widen(name); err != nil {
 		return err
 	}
-	return c.frontier.Join(l, addr.String())
+	return c.frontier.Join(l, name)
 }
 
-// widen lets as many hosts of an address be contacted at once as the options say,
-// unless an operator said it.
-func (c *Crawler) widen(addr netip.Addr) error {
+// widen lets as many hosts of an address's group be contacted at once as the options
+// say, unless an operator said it.
+func (c *Crawler) widen(name string) error {
 	b, n := c.addresses, c.opts.Groups.Concurrency
 	if n <= 1 {
 		return nil
 	}
 	b.mu.Lock()
-	known := b.set[addr]
+	known := b.set[name]
 	if len(b.set) >= addressesAt {
 		clear(b.set)
 	}
-	b.set[addr] = true
+	b.set[name] = true
 	b.mu.Unlock()
 	if known {
 		return nil
 	}
-	group, _ := c.frontier.Group(addr.String())
+	group, _ := c.frontier.Group(name)
 	if group.Settings.Concurrency != 0 {
 		return nil
 	}
 	group.Settings.Concurrency = n
-	return c.frontier.SetGroup(addr.String(), group.Settings)
+	return c.frontier.SetGroup(name, group.Settings)
 }
 
 // assigned reports whether an operator chose a host's group.
@@ -234,6 +256,7 @@ func assigned(group string) bool {
 	if group == "" {
 		return false
 	}
-	_, err := netip.ParseAddr(group)
-	return err != nil
+	_, noAddress := netip.ParseAddr(group)
+	_, noNetwork := netip.ParsePrefix(group)
+	return noAddress != nil && noNetwork != nil
 }

@@ -112,6 +112,62 @@ func TestHostsThatShareAnAddressShareItsDelay(t *testing.T) {
 	})
 }
 
+// Addresses of one IPv6 network are one machine, unless the options say otherwise.
+func TestHostsOfAnIPv6NetworkShareItsDelay(t *testing.T) {
+	const hosts, pages = 8, 3
+	run := func(t *testing.T, g Groups) (took time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			at, seeds := map[string]string{}, []string(nil)
+			for i := range hosts {
+				host := fmt.Sprintf("h%d.example", i)
+				at[host] = fmt.Sprintf("2001:db8:1:2:%x::%x", i, 7*i+1)
+				seeds = append(seeds, "http://"+host+"/")
+			}
+			w := newAddressedWeb(at)
+			for host := range at {
+				w.site(host, pages)
+			}
+			began := time.Now()
+			p := crawl(t, w.fakeWeb, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, Options{Fetcher: w, Groups: g}, seeds...)
+			took = time.Since(began)
+			assert.EqualValues(t, hosts*pages, p.Pages)
+			last := time.Time{}
+			for _, r := range w.requests("") {
+				if took > 20*time.Second {
+					assert.GreaterOrEqual(t, r.start.Sub(last), time.Second, "%s", r.url)
+				}
+				last = r.end
+			}
+		})
+		return took
+	}
+	assert.Greater(t, run(t, Groups{}), hosts*pages*time.Second, "all of 2001:db8:1:2::/64 are one")
+	assert.Less(t, run(t, Groups{IPv6Bits: 128}), 10*time.Second, "each has a clock of its own")
+	assert.Less(t, run(t, Groups{IPv6Bits: 80}), 10*time.Second)
+}
+
+func TestGroupsOfAddresses(t *testing.T) {
+	for _, x := range []struct {
+		addr string
+		bits int
+		want string
+	}{
+		{"192.0.2.1", 64, "192.0.2.1"},
+		{"::ffff:192.0.2.1", 64, "192.0.2.1"},
+		{"64:ff9b::192.0.2.1", 64, "192.0.2.1"},
+		{"64:ff9b::192.0.2.1", 128, "192.0.2.1"},
+		{"2001:db8:1:2:3:4:5:6", 64, "2001:db8:1:2::/64"},
+		{"2001:db8:1:2::1%eth0", 64, "2001:db8:1:2::/64"},
+		{"2001:db8:1:2::1", 48, "2001:db8:1::/48"},
+		{"2001:db8:1:2::1", 128, "2001:db8:1:2::1"},
+	} {
+		g := Groups{IPv6Bits: x.bits}
+		name := g.of(netip.MustParseAddr(x.addr))
+		assert.Equal(t, x.want, name, "%s, %d bits", x.addr, x.bits)
+		assert.False(t, assigned(name))
+	}
+}
+
 func TestExemptNetworksMakeNoGroups(t *testing.T) {
 	for name, g := range map[string]Groups{
 		"exempt": {Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
@@ -231,6 +287,7 @@ func TestAssignedGroupsAreLeftAlone(t *testing.T) {
 	assert.False(t, assigned(""))
 	assert.False(t, assigned("192.0.2.1"))
 	assert.False(t, assigned("2001:db8::1"))
+	assert.False(t, assigned("2001:db8::/64"))
 	assert.True(t, assigned("cluster 7"))
 }
 

@@ -65,7 +65,7 @@ type Options struct {
 	Prefetch func(host string)
 
 	// Groups say which hosts are polite together. The zero value groups those with
-	// the same address; how long a group is left alone is the frontier's
+	// the same address, or IPv6 network of 64 bits; how long a group is left alone is the frontier's
 	// Options.GroupDelay.
 	Groups Groups
 
@@ -185,6 +185,7 @@ func (o Options) withDefaults() (Options, error) {
 	setInt(&o.Workers, 16)
 	setInt(&o.MaxRedirects, 10)
 	setInt(&o.MaxLinks, 100_000)
+	setInt(&o.Groups.IPv6Bits, 64)
 	set(&o.RobotsTTL, 24*time.Hour)
 	set(&o.RobotsWait, time.Second)
 	set(&o.MaxRetryAfter, 24*time.Hour)
@@ -254,6 +255,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		if x.n < 0 {
 			bad("%s is %d; want >= 0", x.name, x.n)
 		}
+	}
+	if n := o.Groups.IPv6Bits; n < 1 || n > 128 {
+		bad("Groups.IPv6Bits is %d; want 1 to 128", n)
 	}
 	for _, x := range []struct {
 		name string

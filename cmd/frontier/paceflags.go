@@ -35,6 +35,7 @@ func (p *paceFlags) define(fs *flag.FlagSet, s *settings) {
 	fs.BoolVar(&s.crawler.Groups.Off, "no-groups", false, "hosts with the same address owe it nothing together")
 	fs.IntVar(&s.frontier.HostConcurrency, "host-concurrency", 1, "contacts with one host at once")
 	fs.IntVar(&s.crawler.Groups.Concurrency, "group-concurrency", 1, "contacts with one address at once")
+	fs.IntVar(&s.crawler.Groups.IPv6Bits, "group-ipv6-bits", 64, "IPv6 addresses with so many leading `bits` in common are one address (128: each is its own)")
 	fs.Var(&p.exempt, "group-exempt", "`networks` (CIDR) whose addresses are shared without being one server, as of a CDN; comma-separated")
 	fs.DurationVar(&s.crawler.MaxCrawlDelay, "max-crawl-delay", 0, "greatest Crawl-delay of a robots.txt that is honoured (default: any)")
 	fs.DurationVar(&s.crawler.MaxRetryAfter, "max-retry-after", 24*time.Hour, "greatest Retry-After that is honoured")
@@ -58,6 +59,9 @@ func (p *paceFlags) apply(s *settings) {
 	}
 	if s.crawler.Groups.Concurrency < 1 {
 		s.bad("want >= 1", "group-concurrency")
+	}
+	if n := s.crawler.Groups.IPv6Bits; n < 1 || n > 128 {
+		s.bad("want 1 to 128", "group-ipv6-bits")
 	}
 	for _, n := range p.exempt {
 		net, err := netip.ParsePrefix(n)
