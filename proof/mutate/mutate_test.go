@@ -3,8 +3,10 @@ package main
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,10 +45,18 @@ func TestMutationsApply(t *testing.T) {
 func TestGraftsAreGo(t *testing.T) {
 	all, err := readList(listed)
 	require.NoError(t, err)
-	files, err := graft(root, all)
+	b, err := newBench(t.Context(), all)
 	require.NoError(t, err)
-	require.Contains(t, string(files["mutation_in_force.go"]), "package frontier\n")
-	require.Contains(t, string(files["heap.go"]), "if mutationInForce == 1 {")
+	defer b.close()
+	var pkgs []string
+	for _, m := range all {
+		pkgs = append(pkgs, m.pkg)
+	}
+	slices.Sort(pkgs)
+	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-gcflags=-e", "-overlay", filepath.Join(b.dir, "overlay.json")}, slices.Compact(pkgs)...)...)
+	build.Dir = b.root
+	said, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", said)
 }
 
 func TestGraft(t *testing.T) {
