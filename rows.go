@@ -36,7 +36,7 @@ func (f *Frontier) metaRowLocked(gen uint32, clean bool) Row {
 
 func (r *recovery) meta(v []byte) error {
 	corrupt := &CorruptError{Key: []byte(rowMeta), Err: errRow}
-	if len(v) < 1 {
+	if len(v) < 1 || v[0] == 0 {
 		return corrupt
 	}
 	if v[0] != metarow.Version {

@@ -80,8 +80,8 @@ type Options struct {
 	Traps filter.TrapOptions
 	// TrapsFile is where Run keeps what Traps has counted, each minute and at its end, and
 	// New reads it: a trap that was left is not begun anew by a crawl that goes on. A kill
-	// loses the last minute; a damaged file is told and replaced. Empty: counts are
-	// forgotten with the process.
+	// loses the last minute; a damaged file is told and replaced; one of another version is
+	// frontier.ErrVersion. Empty: counts are forgotten with the process.
 	TrapsFile string
 	// Responses judge the headers of answers: if one refuses, the body is not read
 	// and the page counts as visited, without links.

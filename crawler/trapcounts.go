@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/filter"
 )
 
@@ -30,6 +31,9 @@ func (c *Crawler) loadTraps() error {
 	}
 	defer f.Close()
 	err = c.traps.Load(f)
+	if errors.Is(err, filter.ErrVersion) { // its own version can go on with it
+		return fmt.Errorf("crawler: %s: %w: %w; without the file they begin anew", c.opts.TrapsFile, frontier.ErrVersion, err)
+	}
 	if errors.Is(err, filter.ErrTrapFile) { // no reason not to crawl
 		c.log.Warn("the counts of the trap guards cannot be read, and begin anew", "file", c.opts.TrapsFile, "error", err)
 		return nil

@@ -1,7 +1,9 @@
 package crawler
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"testing"
@@ -48,4 +50,18 @@ func TestTrapsAreNotBegunAnew(t *testing.T) {
 
 	_, err := New(openFrontier(t, frontier.Options{}), Options{UserAgent: "x (+http://a.example/)", TrapsFile: filepath.Dir(file)})
 	assert.Error(t, err, "a folder")
+}
+
+// Counts of another version are no damage: they are refused and stay as they are.
+func TestTrapCountsOfAnotherVersion(t *testing.T) {
+	other := []byte("traps\x00\x02and what that version has")
+	other = binary.BigEndian.AppendUint32(other, crc32.Checksum(other, crc32.MakeTable(crc32.Castagnoli)))
+	file := filepath.Join(t.TempDir(), "traps")
+	require.NoError(t, os.WriteFile(file, other, 0o600))
+	_, err := New(openFrontier(t, frontier.Options{}), Options{UserAgent: "x (+http://a.example/)", TrapsFile: file})
+	require.ErrorIs(t, err, frontier.ErrVersion)
+	require.ErrorContains(t, err, file)
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, other, b)
 }

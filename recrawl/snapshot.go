@@ -13,7 +13,13 @@ import (
 	"time"
 )
 
+// snapshotVersion is the first byte of a snapshot. The last four are the sum of all
+// before them, in every version: so another version's is told from a damaged one.
 const snapshotVersion = 2
+
+// ErrVersion is part of the error about a snapshot of a format that this version does not
+// read. It is no damage: the version that wrote it reads it.
+var ErrVersion = errors.New("recrawl: another version's snapshot")
 
 // CorruptError reports saved state that cannot be read. The Scheduler is as it
 // was; its state can be had from the pages with Learn.
@@ -53,13 +59,13 @@ func (s *Scheduler) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary takes over a state that MarshalBinary returned, in place of all
 // that the Scheduler knew. Its options stay: make it with those of the one that
 // was saved, and a budget that is set with SetBudget again if it has changed. The
-// error is a *CorruptError.
+// error is a *CorruptError, or wraps ErrVersion; the Scheduler is as it was then.
 func (s *Scheduler) UnmarshalBinary(data []byte) error {
 	if len(data) < 5 || crc32.ChecksumIEEE(data[:len(data)-4]) != binary.BigEndian.Uint32(data[len(data)-4:]) {
 		return &CorruptError{"its checksum is wrong"}
 	}
 	if data[0] != snapshotVersion {
-		return &CorruptError{fmt.Sprintf("it has version %d; want %d", data[0], snapshotVersion)}
+		return fmt.Errorf("%w: it has version %d, this program knows %d", ErrVersion, data[0], snapshotVersion)
 	}
 	r := reader{b: data[1 : len(data)-4]}
 	n := &Scheduler{hosts: map[uint32]*host{}}

@@ -3,6 +3,7 @@ package recrawl_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
 	"testing"
@@ -111,8 +112,14 @@ func TestASnapshotThatDoesNotFitIsRefused(t *testing.T) {
 	body := data[:len(data)-4]
 	sealed := func(b []byte) []byte { return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)) }
 	var corrupt *recrawl.CorruptError
-	require.ErrorAs(t, s.UnmarshalBinary(sealed(append([]byte{body[0] + 1}, body[1:]...))), &corrupt)
-	assert.Contains(t, corrupt.Reason, "version")
+	for _, version := range []byte{body[0] - 1, body[0] + 1} { // no damage, however its body looks
+		for _, body := range [][]byte{body[1:], nil} {
+			err := s.UnmarshalBinary(sealed(append([]byte{version}, body...)))
+			require.ErrorIs(t, err, recrawl.ErrVersion)
+			require.NotErrorAs(t, err, &corrupt)
+			require.ErrorContains(t, err, fmt.Sprintf("it has version %d, this program knows %d", version, data[0]))
+		}
+	}
 	require.ErrorAs(t, s.UnmarshalBinary(sealed(append(bytes.Clone(body), 0))), &corrupt)
 	assert.Contains(t, corrupt.Reason, "follows its end")
 	require.ErrorAs(t, s.UnmarshalBinary(sealed(bytes.Clone(body[:len(body)-9]))), &corrupt)

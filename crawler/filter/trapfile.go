@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	trapFile = "traps\x00\x01"
+	trapVersion = 1
+	trapFile    = "traps\x00" + string(rune(trapVersion))
 	// What is written: counts that matter, and as many as fit into two megabytes.
 	leastSaved = 8
 	mostSaved  = 100_000
@@ -27,6 +28,9 @@ const (
 
 // ErrTrapFile is returned by Load, wrapped, for what Save did not write, or is damaged.
 var ErrTrapFile = errors.New("filter: no counts of guards")
+
+// ErrVersion is returned by Load, wrapped, for what another version's Save wrote.
+var ErrVersion = errors.New("filter: another version's counts of guards")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -70,12 +74,18 @@ func (g *Traps) Load(r io.Reader) error {
 		return fmt.Errorf("filter: load: %w", err)
 	}
 	const head, tail = len(trapFile) + 16, 4
-	if len(raw) < head+tail || string(raw[:len(trapFile)]) != trapFile {
+	if len(raw) < len(trapFile)+tail || string(raw[:len(trapFile)-1]) != trapFile[:len(trapFile)-1] {
 		return ErrTrapFile
 	}
 	b, check := raw[:len(raw)-tail], raw[len(raw)-tail:]
 	if crc32.Checksum(b, castagnoli) != binary.BigEndian.Uint32(check) {
 		return fmt.Errorf("%w: damaged", ErrTrapFile)
+	}
+	if v := raw[len(trapFile)-1]; v != trapVersion {
+		return fmt.Errorf("%w: they have version %d, this program knows %d", ErrVersion, v, trapVersion)
+	}
+	if len(b) < head {
+		return fmt.Errorf("%w: it ends early", ErrTrapFile)
 	}
 	key := [2]uint64{binary.BigEndian.Uint64(b[head-16:]), binary.BigEndian.Uint64(b[head-8:])}
 	tables, err := readTables(b[head:])

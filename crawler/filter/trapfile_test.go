@@ -4,7 +4,9 @@ package filter
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -87,4 +89,23 @@ func TestDamagedCounts(t *testing.T) {
 	}
 	assert.Equal(t, []string{"a.example"}, g.tally.names())
 	assert.Equal(t, file[:len(trapFile)+16], saved(t, g)[:len(trapFile)+16], "the same key")
+}
+
+// What another version counted is no damage.
+func TestCountsOfAnotherVersion(t *testing.T) {
+	g := NewTraps(TrapOptions{})
+	walk(g, 20, func(i int) string { return fmt.Sprintf("http://a.example/item/%d", i) })
+	file := saved(t, g)
+	for _, version := range []byte{trapVersion - 1, trapVersion + 1} {
+		for _, end := range []int{len(trapFile), len(file) - 4} {
+			other := bytes.Clone(file[:end])
+			other[len(trapFile)-1] = version
+			other = binary.BigEndian.AppendUint32(other, crc32.Checksum(other, castagnoli))
+			err := g.Load(bytes.NewReader(other))
+			require.ErrorIs(t, err, ErrVersion)
+			require.NotErrorIs(t, err, ErrTrapFile)
+			require.ErrorContains(t, err, fmt.Sprintf("version %d, this program knows 1", version))
+		}
+	}
+	assert.Equal(t, []string{"a.example"}, g.tally.names())
 }

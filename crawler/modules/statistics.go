@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/internal/volume"
 )
@@ -69,7 +70,8 @@ type answer struct {
 }
 
 // OpenStatistics goes on counting in a folder, which it makes if there is none, or, if
-// dir is empty, counts in memory. No other Statistics may have the folder open.
+// dir is empty, counts in memory. No other Statistics may have the folder open. One of
+// another version is frontier.ErrVersion.
 func OpenStatistics(dir string, o StatisticsOptions) (*Statistics, error) {
 	if o.Hosts == 0 {
 		o.Hosts = 1000
@@ -166,7 +168,7 @@ func (s *Statistics) Close() error {
 func (s *Statistics) CopyTo(ctx context.Context, dir string) error {
 	return volume.MakeFolder(ctx, dir, func(dir string) error {
 		s.mu.Lock()
-		b, err := json.Marshal(stored{0, s.reportLocked()})
+		b, err := json.Marshal(stored{statisticsVersion, 0, s.reportLocked()})
 		s.mu.Unlock()
 		if err != nil {
 			return err
@@ -175,9 +177,13 @@ func (s *Statistics) CopyTo(ctx context.Context, dir string) error {
 	})
 }
 
+// statisticsVersion is that of stats.json and of the log that belongs to it.
+const statisticsVersion = 1
+
 // stored is what stats.json holds.
 type stored struct {
-	Log int `json:"log"` // number of the log that goes on from here
+	Version int `json:"version"`
+	Log     int `json:"log"` // number of the log that goes on from here
 	Report
 }
 
@@ -187,7 +193,7 @@ func (s *Statistics) logName(number int) string {
 
 // save writes stats.json and begins a new log.
 func (s *Statistics) save() error {
-	next := stored{s.number + 1, s.reportLocked()}
+	next := stored{statisticsVersion, s.number + 1, s.reportLocked()}
 	b, err := json.MarshalIndent(&next, "", "\t")
 	if err != nil {
 		return err
@@ -232,6 +238,10 @@ func (s *Statistics) load() error {
 	b, err := os.ReadFile(filepath.Join(s.dir, statisticsName))
 	switch {
 	case err == nil:
+		var is struct{ Version int }
+		if err := json.Unmarshal(b, &is); err == nil && is.Version != statisticsVersion {
+			return fmt.Errorf("%s: it has version %d, this program knows %d: %w", statisticsName, is.Version, statisticsVersion, frontier.ErrVersion)
+		}
 		var t stored
 		if err := json.Unmarshal(b, &t); err != nil {
 			return fmt.Errorf("%s: %w", statisticsName, err)

@@ -103,6 +103,20 @@ func TestStatisticsAreBounded(t *testing.T) {
 	}
 }
 
+// A folder of another version is refused as such, and stays as it is.
+func TestStatisticsOfAnotherVersion(t *testing.T) {
+	for _, other := range []string{`{"log": 3, "total": {"answers": 7}}`, `{"version": 2, "log": "x"}`} {
+		dir := t.TempDir()
+		name := filepath.Join(dir, "stats.json")
+		require.NoError(t, os.WriteFile(name, []byte(other), 0o600))
+		_, err := OpenStatistics(dir, StatisticsOptions{})
+		require.ErrorIs(t, err, frontier.ErrVersion)
+		b, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, other, string(b))
+	}
+}
+
 // What Handle has returned for is counted after anything: here the folder is copied
 // after each answer, as kill -9 would leave it, and its last line is torn.
 func TestStatisticsLast(t *testing.T) {

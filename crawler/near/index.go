@@ -70,7 +70,7 @@ type Index struct {
 
 // Open opens or makes an Index in a folder of its own, or, if dir is empty, makes one
 // in memory, which then grows. A folder can be open once; a second Open of it returns
-// frontier.ErrInUse, wrapped.
+// frontier.ErrInUse, wrapped, and that of a folder of another version frontier.ErrVersion.
 func Open(dir string, o Options) (*Index, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -133,6 +133,9 @@ func (x *Index) begin() error {
 			got, err := parseMeta(v)
 			if err != nil {
 				return err
+			}
+			if got.version != formatVersion {
+				return fmt.Errorf("%w: it has version %d, this program knows %d", frontier.ErrVersion, got.version, formatVersion)
 			}
 			want.key = got.key
 			if got != want {

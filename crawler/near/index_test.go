@@ -121,6 +121,22 @@ func TestItIsThereAfterwards(t *testing.T) {
 	assert.ErrorContains(t, err, "Threshold is 2; want > 0 and <= 1\nMirrorPages is -3; want >= 1\nMirrorShare is -1; want > 0 and <= 1")
 }
 
+// A folder of another version is refused as such, and stays as it is.
+func TestFolderOfAnotherVersion(t *testing.T) {
+	for _, other := range [][]byte{append([]byte{formatVersion - 1}, make([]byte, 19)...), {formatVersion + 1, 7}} {
+		dir := t.TempDir()
+		x := open(t, dir, Options{})
+		require.NoError(t, x.db.Update(func(txn *badger.Txn) error { return txn.Set(metaKey, other) }))
+		require.NoError(t, x.Close())
+		for range 2 {
+			_, err := Open(dir, Options{})
+			require.ErrorIs(t, err, frontier.ErrVersion)
+			require.NotErrorIs(t, err, ErrOptions)
+			require.ErrorContains(t, err, fmt.Sprintf("it has version %d, this program knows %d", other[0], formatVersion))
+		}
+	}
+}
+
 // What Add returned for is there after kill -9.
 func TestKill(t *testing.T) {
 	if dir := os.Getenv("NEAR_KILL_DIR"); dir != "" {

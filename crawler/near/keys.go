@@ -218,6 +218,9 @@ func (m meta) bytes() []byte {
 }
 
 func parseMeta(b []byte) (m meta, err error) {
+	if len(b) > 0 && b[0] != formatVersion && b[0] != 0 {
+		return meta{version: b[0]}, nil // what follows is that version's
+	}
 	if len(b) != 4+len(m.key) {
 		return m, fmt.Errorf("%w: meta of %d bytes", errCorrupt, len(b))
 	}

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/volume"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
@@ -24,7 +25,9 @@ const (
 	stateFile   = "state"
 	damagedFile = "state.damaged"
 	keySize     = 32
-	version     = 1
+	// version is of the state file, and of the notes that the URLs have: New refuses
+	// another version's file before it meets its notes.
+	version = 1
 )
 
 // state is what the state file holds, as JSON.
@@ -62,7 +65,8 @@ func (r *Revisits) readKey() ([]byte, error) {
 // ReadSchedule returns the scheduler whose state was last saved in the folder dir of a
 // crawl (Options.Dir), to look at it or to plan with, and when that was. The folder stays
 // as it is, and the crawl may run. The error is of the file, one that is not there
-// included (fs.ErrNotExist), or a *recrawl.CorruptError in it.
+// included (fs.ErrNotExist), frontier.ErrVersion for one of another version, or a
+// *recrawl.CorruptError in it.
 func ReadSchedule(dir string) (*recrawl.Scheduler, time.Time, error) {
 	name := filepath.Join(dir, stateFile)
 	b, err := os.ReadFile(name)
@@ -82,11 +86,18 @@ func ReadSchedule(dir string) (*recrawl.Scheduler, time.Time, error) {
 
 // parseState takes a state file apart, and its schedule into s.
 func parseState(b []byte, s *recrawl.Scheduler) (saved state, err error) {
-	if err = json.Unmarshal(b, &saved); err == nil && saved.Version != version {
-		err = fmt.Errorf("it has version %d; want %d", saved.Version, version)
+	var is struct{ Version int }
+	if err = json.Unmarshal(b, &is); err == nil && is.Version != version && is.Version > 0 {
+		return saved, fmt.Errorf("it has version %d, this program knows %d: %w", is.Version, version, frontier.ErrVersion)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &saved)
 	}
 	if err == nil {
 		err = s.UnmarshalBinary(saved.Schedule)
+	}
+	if errors.Is(err, recrawl.ErrVersion) {
+		err = fmt.Errorf("%w: %w", frontier.ErrVersion, err)
 	}
 	return saved, err
 }
@@ -106,6 +117,9 @@ func (r *Revisits) readState() error {
 		return err
 	}
 	s, err := parseState(b, r.schedule)
+	if errors.Is(err, frontier.ErrVersion) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	if err != nil {
 		aside := filepath.Join(r.opts.Dir, damagedFile)
 		r.opts.Logger.Warn("the state of revisits is damaged: the price and hosts' records begin anew", "file", name, "kept_as", aside, "error", err)

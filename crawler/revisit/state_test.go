@@ -3,8 +3,11 @@
 package revisit
 
 import (
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"math"
 	"net/http"
@@ -136,7 +139,7 @@ func TestStateLost(t *testing.T) {
 		"empty":   func([]byte) []byte { return nil },
 		"cut":     func(b []byte) []byte { return b[:len(b)/2] },
 		"changed": func(b []byte) []byte { return append([]byte(`{"version":1,"schedule":"AAAA"`), '}') },
-		"foreign": func(b []byte) []byte { return []byte(`{"version":2}`) },
+		"nothing": func(b []byte) []byte { return []byte(`{}`) },
 		"missing": nil,
 	} {
 		inVirtualTime(t, func(t *testing.T) {
@@ -163,6 +166,46 @@ func TestStateLost(t *testing.T) {
 				assert.Equal(t, string(b), string(kept))
 			}
 			require.NoError(t, again.Close())
+		})
+	}
+}
+
+// What another version wrote is no damage: it is refused and stays as it is.
+func TestStateOfAnotherVersion(t *testing.T) {
+	for what, other := range map[string]func(s map[string]any, schedule []byte){
+		"newer":          func(s map[string]any, _ []byte) { s["version"] = 2 },
+		"newer, unlike":  func(s map[string]any, _ []byte) { s["version"], s["schedule"] = 7, map[string]int{"pages": 1} },
+		"other schedule": func(s map[string]any, b []byte) { s["schedule"] = b },
+	} {
+		inVirtualTime(t, func(t *testing.T) {
+			dir := t.TempDir()
+			x := learned(t, dir, Options{})
+			require.NoError(t, x.r.Close())
+			name := filepath.Join(dir, "state")
+			b, err := os.ReadFile(name)
+			require.NoError(t, err)
+			var was state
+			require.NoError(t, json.Unmarshal(b, &was))
+			body := was.Schedule[:len(was.Schedule)-4]
+			body[0]-- // an older one, whole
+			s := map[string]any{}
+			require.NoError(t, json.Unmarshal(b, &s))
+			other(s, binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body)))
+			b, err = json.Marshal(s)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(name, b, 0o600))
+
+			_, err = Open(Options{Dir: dir, Schedule: schedule(20)})
+			require.ErrorIs(t, err, frontier.ErrVersion, what)
+			require.ErrorContains(t, err, name)
+			_, _, err = ReadSchedule(dir)
+			require.ErrorIs(t, err, frontier.ErrVersion, what)
+			var corrupt *recrawl.CorruptError
+			require.NotErrorAs(t, err, &corrupt)
+			after, err := os.ReadFile(name)
+			require.NoError(t, err)
+			require.Equal(t, string(b), string(after))
+			require.NoFileExists(t, filepath.Join(dir, "state.damaged"))
 		})
 	}
 }
