@@ -7,7 +7,6 @@
 package kv
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -103,8 +102,11 @@ type Config struct {
 	// lives then have all that happens in long ones.
 	Small bool
 
-	sizes sizes // tests have others
+	// Tests have others.
+	sizes sizes
 	table int64 // 0: as Memory says
+	flush func(*os.File) error
+	write func(f *os.File, p []byte, at int64) (int, error)
 }
 
 // OpenBadger opens or makes the folder path.
@@ -117,6 +119,12 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 		}
 	}
 	d.sizes = c.sizes
+	if c.flush == nil {
+		c.flush = (*os.File).Sync
+	}
+	if c.write == nil {
+		c.write = (*os.File).WriteAt
+	}
 	if d.life == nil {
 		d.life = func([]byte) Life { return Inline }
 	}
@@ -155,7 +163,7 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 		return nil, err
 	}
 	if d.logs, err = openKeyLogs(path, d.table); err == nil {
-		if d.blobs, err = openBlobs(path, c.sizes, c.Sync); err == nil {
+		if d.blobs, err = openBlobs(path, c); err == nil {
 			d.confirmed, err = openConfirmed(path, c.Sync, before)
 		}
 	}
@@ -199,10 +207,10 @@ func (d *Badger) settle(path string, c Config) (before noted, err error) {
 				return err
 			}
 		}
-		if d.sync && !before.safe { // from now on all counts as being on the medium
-			return volume.SyncAll(context.Background(), path)
+		if before.safe {
+			return nil
 		}
-		return nil
+		return syncEarlier(path, c.flush) // from now on all counts as being on the medium
 	})
 	if err == nil && !free {
 		err = ErrInUse

@@ -62,15 +62,16 @@ type blob struct {
 	file *os.File
 
 	// Guarded by Badger.turn.
-	live     int64 // bytes of entries that a key points to
-	unsynced int64 // bytes since the last sync
-	fault    error // a sync failed: what was unsynced then may be lost
-	stuck    bool  // collecting it failed
+	live    int64 // bytes of entries that a key points to
+	durable int64 // so many bytes from the beginning on are on the medium
+	fault   error // a sync failed: what was not on the medium then may be lost
+	stuck   bool  // collecting it failed
 
 	dropped bool // guarded by blobs.mu; only readers of a snapshot want it
 }
 
-func (f *blob) dead() int64 { return f.size.Load() - f.live }
+func (f *blob) dead() int64     { return f.size.Load() - f.live }
+func (f *blob) unsynced() int64 { return f.size.Load() - f.durable }
 
 // blobs are the files of a folder.
 type blobs struct {
@@ -78,6 +79,7 @@ type blobs struct {
 	sizes sizes
 	safe  bool                 // a new file's name is synced
 	flush func(*os.File) error // to the medium
+	write func(f *os.File, p []byte, at int64) (int, error)
 
 	mu    sync.RWMutex
 	files map[uint32]*blob // guarded by mu
@@ -87,7 +89,7 @@ type blobs struct {
 	// Guarded by Badger.turn.
 	filling  [lives]*blob
 	next     uint32
-	unsynced []*blob // with bytes that a loss of power may cost
+	unsynced []*blob // those with bytes that a loss of power may cost
 }
 
 // place tells where a value lies.
@@ -121,10 +123,10 @@ func appendEntry(dst, key, value []byte) []byte {
 	return append(append(dst, key...), value...)
 }
 
-// openBlobs opens the files below dir. They are read only from now on: the end of
-// the last one may be torn.
-func openBlobs(dir string, z sizes, sync bool) (*blobs, error) {
-	b := &blobs{path: filepath.Join(dir, blobFolder), sizes: z, safe: sync, flush: (*os.File).Sync, files: map[uint32]*blob{}, next: 1}
+// openBlobs opens the files below dir, which are on the medium. They are read only from
+// now on: the end of the last one may be torn.
+func openBlobs(dir string, c Config) (*blobs, error) {
+	b := &blobs{path: filepath.Join(dir, blobFolder), sizes: c.sizes, safe: c.Sync, flush: c.flush, write: c.write, files: map[uint32]*blob{}, next: 1}
 	if err := os.MkdirAll(b.path, 0o755); err != nil {
 		return nil, err
 	}
@@ -162,6 +164,7 @@ func openBlob(folder, name string) (*blob, error) {
 			return nil, errors.Join(err, f.file.Close())
 		}
 		f.size.Store(info.Size())
+		f.durable = info.Size()
 		return f, nil
 	}
 	return nil, nil
@@ -216,14 +219,13 @@ func (b *blobs) append(life Life, entries []byte) (*blob, int64, error) {
 		return nil, 0, err
 	}
 	at := f.size.Load()
-	if _, err := f.file.WriteAt(entries, at); err != nil {
+	if _, err := b.write(f.file, entries, at); err != nil {
 		return nil, 0, err // what was written is behind the end, and will be written over
 	}
-	f.size.Store(at + int64(len(entries)))
-	if f.unsynced == 0 {
+	if f.unsynced() == 0 {
 		b.unsynced = append(b.unsynced, f)
 	}
-	f.unsynced += int64(len(entries))
+	f.size.Store(at + int64(len(entries)))
 	return f, at, nil
 }
 
@@ -239,14 +241,14 @@ func (b *blobs) sync(own [lives]int64) error {
 			if err := b.flush(f.file); err != nil {
 				f.fault = fmt.Errorf("sync of %s: %w", f.file.Name(), err)
 				errs = append(errs, f.fault)
-				if f == b.filling[f.life] && f.unsynced == own[f.life] {
-					f.unsynced = 0
+				if f == b.filling[f.life] && f.unsynced() == own[f.life] {
+					f.durable = f.size.Load()
 				}
 			} else {
-				f.unsynced = 0
+				f.durable = f.size.Load()
 			}
 		}
-		if f.unsynced > 0 {
+		if f.unsynced() > 0 {
 			kept = append(kept, f)
 			errs = append(errs, f.fault)
 		}
@@ -257,6 +259,6 @@ func (b *blobs) sync(own [lives]int64) error {
 
 // synced notes that all of f is on the medium, or need not be.
 func (b *blobs) synced(f *blob) {
-	f.unsynced = 0
+	f.durable = f.size.Load()
 	b.unsynced = slices.DeleteFunc(b.unsynced, func(u *blob) bool { return u == f })
 }

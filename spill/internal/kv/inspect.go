@@ -261,7 +261,7 @@ func (x *inspector) goesOn(data []byte) bool {
 // valueLogs checks the heads of the value logs: what they hold is verified when it
 // is read. The end of the last one may be torn.
 func (x *inspector) valueLogs() error {
-	for _, name := range x.with(".vlog") {
+	for _, name := range x.with(valueLogSuffix) {
 		data, err := x.read(name)
 		if err != nil {
 			return err

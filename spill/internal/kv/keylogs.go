@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	keyLogSuffix = ".mem"
+	keyLogSuffix   = ".mem"
+	valueLogSuffix = ".vlog"
 
 	nodeBytes   = 29 + versionLen + 3 // of an entry in badger's table, on average, beside key and value
 	nodeScatter = 10                  // times the root of the entries: how far off that may be

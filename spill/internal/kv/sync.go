@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -51,9 +52,7 @@ func (d *Badger) syncAll() error {
 		}
 		errs = append(errs, l.fault)
 	}
-	if d.inValueLog.Swap(false) {
-		errs = append(errs, d.db.Sync())
-	}
+	errs = append(errs, d.syncValueLog())
 	errs = append(errs, volume.SyncFolder(d.path))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("kv: sync: %w", err)
@@ -65,13 +64,13 @@ func (d *Badger) syncAll() error {
 // unsyncedBlob is what of a file is to be synced.
 type unsyncedBlob struct {
 	*blob
-	bytes int64
-	again bool // a sync of it failed already
+	upTo  int64 // its size when the sync began
+	again bool  // a sync of it failed already
 }
 
 func (b *blobs) toSync() (files []unsyncedBlob) {
 	for _, f := range b.unsynced {
-		files = append(files, unsyncedBlob{f, f.unsynced, f.fault != nil})
+		files = append(files, unsyncedBlob{f, f.size.Load(), f.fault != nil})
 	}
 	return files
 }
@@ -90,14 +89,15 @@ func (f *unsyncedBlob) sync(flush func(*os.File) error) error {
 }
 
 // settled notes what came of it. A sync that failed is not tried again: what it should
-// have brought to the medium may be lost, and the next one succeed all the same.
+// have brought to the medium may be lost, and the next one succeed all the same. Two
+// syncs of a file may be under way: what came after both began is on the medium by none.
 func (b *blobs) settled(f unsyncedBlob, err error) error {
 	switch {
 	case f.fault != nil:
 	case err != nil:
 		f.fault = fmt.Errorf("sync of %s: %w", f.file.Name(), err)
 	default:
-		if f.unsynced -= f.bytes; f.unsynced <= 0 {
+		if f.durable = max(f.durable, f.upTo); f.unsynced() == 0 {
 			b.synced(f.blob)
 		}
 	}
@@ -115,7 +115,7 @@ func (d *Badger) apply(txn *badger.Txn, entries int, bytes int64) error {
 	}
 	if !d.sync && d.logs.full(false) {
 		// The table that is full now will be on the medium before Sync is called.
-		if err := d.blobs.syncNew(); err != nil {
+		if err := errors.Join(d.blobs.syncNew(), d.syncValueLog()); err != nil {
 			return fmt.Errorf("kv: %w", err)
 		}
 	}
@@ -126,7 +126,7 @@ func (d *Badger) apply(txn *badger.Txn, entries int, bytes int64) error {
 	if d.logs.turned() {
 		full.last = last
 		if !d.sync {
-			if err := d.blobs.syncNew(); err != nil { // usually there is nothing left
+			if err := errors.Join(d.blobs.syncNew(), d.syncValueLog()); err != nil { // usually there is nothing left
 				d.log.Warn("kv: values could not be synced in time", "error", err)
 			}
 		}
@@ -142,6 +142,18 @@ func (d *Badger) apply(txn *badger.Txn, entries int, bytes int64) error {
 	return nil
 }
 
+// syncValueLog syncs what was written to badger's value log since the last time.
+func (d *Badger) syncValueLog() error {
+	if !d.inValueLog.Swap(false) {
+		return nil
+	}
+	err := d.db.Sync()
+	if err != nil {
+		d.inValueLog.Store(true)
+	}
+	return err
+}
+
 // syncNew syncs what was written since the last time. What failed once is left out:
 // Sync tells of it for good.
 func (b *blobs) syncNew() error {
@@ -152,4 +164,35 @@ func (b *blobs) syncNew() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// syncEarlier brings to the medium what an earlier life wrote and may not have synced
+// before its process died: its values and its logs. Badger makes tables of the logs as
+// soon as it opens them, and what is synced later says that all before it is there.
+func syncEarlier(dir string, flush func(*os.File) error) error {
+	for _, d := range []string{dir, filepath.Join(dir, blobFolder)} {
+		entries, err := os.ReadDir(d)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if ext := filepath.Ext(e.Name()); d == dir && ext != keyLogSuffix && ext != valueLogSuffix {
+				continue // it is not of the store, or whoever made it has synced it
+			}
+			f, err := os.OpenFile(filepath.Join(d, e.Name()), os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(flush(f), f.Close()); err != nil {
+				return fmt.Errorf("sync of %s: %w", f.Name(), err)
+			}
+		}
+		if err := volume.SyncFolder(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }

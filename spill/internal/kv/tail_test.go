@@ -58,7 +58,7 @@ func copied(t *testing.T, from string) string {
 }
 
 // restarted has a folder as if the machine had been started again.
-func restarted(t *testing.T, dir string) {
+func restarted(t testing.TB, dir string) {
 	t.Helper()
 	path := filepath.Join(dir, confirmedName)
 	b, err := os.ReadFile(path)

@@ -108,6 +108,7 @@ func (d *Badger) commit(ops []Op, places []place) (died []entry, err error) {
 	txn := d.db.NewTransaction(true)
 	defer txn.Discard()
 	var bytes int64
+	large := false
 	for i, o := range ops {
 		bytes += int64(len(o.Key))
 		if d.life(o.Key) != Inline {
@@ -127,7 +128,7 @@ func (d *Badger) commit(ops []Op, places []place) (died []entry, err error) {
 			err = txn.SetEntry(badger.NewEntry(o.Key, places[i].bytes()).WithMeta(metaApart))
 		case len(o.Value) >= d.large:
 			bytes += placeLen // of one in badger's value log
-			d.inValueLog.Store(true)
+			large = true
 			err = txn.Set(o.Key, o.Value)
 		default:
 			bytes += int64(len(o.Value))
@@ -141,6 +142,9 @@ func (d *Badger) commit(ops []Op, places []place) (died []entry, err error) {
 		return nil, err
 	}
 	d.version.Store(txn.ReadTs() + 1) // there is one writer
+	if large {
+		d.inValueLog.Store(true)
+	}
 	return died, nil
 }
 
