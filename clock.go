@@ -134,7 +134,11 @@ func (f *Frontier) lookAtClockLocked() {
 	}
 	f.anchor.Store(now)
 	f.core.lead, f.core.leastLead = now.lead, min(f.core.leastLead, now.lead)
-	f.clockSteppedLocked(now.lead - old.lead)
+	f.timerAt = 0 // what waits for a date may come sooner
+	if step := now.lead - f.takenLead; step >= leastStep || step <= -leastStep {
+		f.takenLead = now.lead
+		f.clockSteppedLocked(step)
+	}
 }
 
 // wall is the time of day at a moment, which may be any, by the clock as it is now.

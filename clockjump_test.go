@@ -12,6 +12,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -349,6 +350,48 @@ func TestTimeStandsStillWhileTheClockIsBehind(t *testing.T) {
 	l, _, err = f.TryNext()
 	require.NoError(t, err)
 	require.NoError(t, f.Done(l, frontier.Outcome{}))
+}
+
+// trembling is a clock whose time of day is read a moment before or after the steady one.
+type trembling struct {
+	*simclock.Clock
+	reads atomic.Int64
+}
+
+func (c *trembling) Now() time.Time {
+	n := c.reads.Add(1)
+	return c.Clock.Now().Add(time.Duration(n*7919%1999-999) * time.Microsecond / 2)
+}
+
+// countingSpill counts commits.
+type countingSpill struct {
+	frontier.Spill
+	commits atomic.Int64
+}
+
+func (s *countingSpill) Commit(b *frontier.Batch) error {
+	s.commits.Add(1)
+	return s.Spill.Commit(b)
+}
+
+// Two clocks cannot be read at once: that is no step, and nothing is written again.
+func TestClocksReadOneAfterTheOther(t *testing.T) {
+	clk := &trembling{Clock: simclock.New(dawn)}
+	store := &countingSpill{Spill: spilltest.OpenMemory(t, spill.Options{}).Store}
+	f := opened(t, frontier.Options{Clock: clk, Spill: store, Delay: frontier.FixedDelay(jumpDelay)})
+	_, err := f.Add(t.Context(), frontier.Entry{URL: "http://a.example/1"}, frontier.Entry{URL: "http://a.example/2"})
+	require.NoError(t, err)
+	l, _, err := f.TryNext()
+	require.NoError(t, err)
+	require.NoError(t, f.Done(l, frontier.Outcome{RetryAfter: time.Hour}))
+	before := store.commits.Load()
+	for range 100 {
+		clk.Advance(10 * time.Millisecond)
+		_, _, err := f.TryNext()
+		require.ErrorIs(t, err, frontier.ErrNotDue)
+		f.Sweep()
+	}
+	require.Equal(t, before, store.commits.Load())
 }
 
 // stepped is a world in which a.example and the group g are to be left alone for an

@@ -32,7 +32,6 @@ func (f *Frontier) clockSteppedLocked(step int64) {
 	if step < 0 {
 		f.core.shiftPeriods(step)
 	}
-	f.timerAt = 0 // what waits for a date may come sooner
 	if f.opts.Spill == nil || f.committer.stop == nil || f.closed {
 		return
 	}

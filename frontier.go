@@ -51,6 +51,7 @@ type Frontier struct {
 	footprint   int64 // bytes that the Spill takes
 	known       knownURLs
 	last        int64  // the latest time seen: time does not run backwards
+	takenLead   int64  // of dates over moments, when the wall clock was last taken to have stepped
 	steps       int    // of the wall clock that restateClocks has not dealt with
 	steppedBack int64  // the longest of them that went back
 	token       uint64 // of the last lease
