@@ -170,3 +170,36 @@ func TestURLComesDuringARoundOfMoving(t *testing.T) {
 	w.until(2 * time.Hour)
 	require.ElementsMatch(t, []string{"http://scheduled.example/", "http://during.example/", "http://between.example/"}, w.rest())
 }
+
+// URLs that come due while a round moves others stand behind one that came during the
+// round, though they are older: it gets a home in the next round all the same.
+func TestURLComesBeforeOlderOnesDuringARoundOfMoving(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), MemoryBudget: 1 << 30}, spill.Options{})
+	store := &packingTimed{w.machine.Store, nil}
+	require.NoError(t, w.f.Close())
+	w.opts.Spill = store
+	w.open()
+	const n = 20_000
+	entries := make([]frontier.Entry, n)
+	for i := range entries {
+		entries[i] = frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i), NotBefore: dawn.Add(time.Minute)}
+	}
+	_, err := w.f.Add(t.Context(), entries...)
+	require.NoError(t, err)
+	during := true
+	store.packed = func() {
+		if during {
+			during = false
+			w.add("http://a.example/during")
+			w.clk.Advance(time.Minute)
+			w.f.Stats() // some of them wait now
+		}
+	}
+	require.NoError(t, w.f.MoveNow(false))
+	require.False(t, during)
+	require.NoError(t, w.f.MoveNow(false))
+	require.Zero(t, w.f.Homeless())
+	w = w.killed()
+	s := w.f.Stats()
+	require.EqualValues(t, n+1, s.Waiting+s.Scheduled)
+}

@@ -527,7 +527,9 @@ func TestHostsOnDiskAfterAStep(t *testing.T) {
 	w := newStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, spill.Options{})
 	w.add("http://a.example/1")
 	w.fetched(w.next(), 0, frontier.Outcome{RetryAfter: 24 * time.Hour})
+	require.NoError(t, w.f.MoveNow(true)) // else the log names the host
 	w.reopen()
+	require.False(t, w.f.Resident("a.example"))
 	w.clk.Step(40 * year)
 	w.f.Stats()
 	w.add("http://a.example/2")
