@@ -17,7 +17,7 @@ import (
 //	=== NAME
 //	breaks  the promise that does not hold any more
 //	file    path from the root of the module
-//	tests   PACKAGE PATTERN   that should notice, by tests' names
+//	tests   PACKAGE PATTERN   that should notice, by tests' names; a line for each package
 //	--
 //	the old text, whole lines that occur exactly once in the file
 //	++
@@ -32,11 +32,14 @@ var listed string
 // mutation is one way to break the code.
 type mutation struct {
 	name, breaks, file string
-	pkg, tests         string
+	tests              []suite
 	old, new           string
 }
 
-var entry = regexp.MustCompile(`(?s)^(.+?)\nbreaks +(.+?)\nfile +(\S+)\ntests +(\S+) (\S+)\n--\n(.+?\n)\+\+\n(.*)$`)
+// suite is tests of a package.
+type suite struct{ pkg, pattern string }
+
+var entry = regexp.MustCompile(`(?s)^(.+?)\nbreaks +(.+?)\nfile +(\S+)\n((?:tests +\S+ \S+\n)+)--\n(.+?\n)\+\+\n(.*)$`)
 
 func readList(text string) ([]mutation, error) {
 	var all []mutation
@@ -57,11 +60,15 @@ func readList(text string) ([]mutation, error) {
 		if f == nil {
 			return nil, fmt.Errorf("mutation %d is malformed:\n%s", i, x)
 		}
-		m := mutation{name: f[1], breaks: f[2], file: f[3], pkg: f[4], tests: f[5], old: f[6], new: f[7]}
-		switch _, err := regexp.Compile(m.tests); {
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", m.name, err)
-		case names[m.name]:
+		m := mutation{name: f[1], breaks: f[2], file: f[3], old: f[5], new: f[6]}
+		for line := range strings.Lines(f[4]) {
+			x := strings.Fields(line)
+			if _, err := regexp.Compile(x[2]); err != nil {
+				return nil, fmt.Errorf("%s: %w", m.name, err)
+			}
+			m.tests = append(m.tests, suite{x[1], x[2]})
+		}
+		if names[m.name] {
 			return nil, fmt.Errorf("two mutations are called %s", m.name)
 		}
 		names[m.name] = true

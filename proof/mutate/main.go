@@ -84,7 +84,7 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		case v.by == "":
 			by, survived = "**nobody**", survived+1
 		case v.late:
-			by += ", not by `" + strings.ReplaceAll(m.tests, "|", "`, `") + "`"
+			by += ", not by " + m.expected()
 		}
 		fmt.Fprintf(stdout, "| %s | %s | %s |\n", m.name, m.breaks, by)
 	}
@@ -214,20 +214,37 @@ var (
 // try puts mutation i in force and runs tests.
 func (b *bench) try(ctx context.Context, i int) (v verdict, err error) {
 	m := &b.all[i]
-	tests, err := b.binary(ctx, m.pkg)
-	if err != nil {
-		return v, err
-	}
-	begun := time.Now()
-	for _, pattern := range []string{m.tests, "."} {
-		v.late = pattern == "."
-		v.by, v.said, err = b.run(ctx, tests, m.pkg, pattern, i+1)
-		if v.by != "" || err != nil || b.named {
+	for _, late := range []bool{false, true} {
+		for _, x := range m.tests {
+			tests, err := b.binary(ctx, x.pkg)
+			if err != nil {
+				return v, err
+			}
+			begun, pattern := time.Now(), x.pattern
+			if late {
+				pattern = "."
+			}
+			v.late = late
+			v.by, v.said, err = b.run(ctx, tests, x.pkg, pattern, i+1)
+			v.took += time.Since(begun)
+			if v.by != "" || err != nil {
+				return v, err
+			}
+		}
+		if b.named {
 			break
 		}
 	}
-	v.took = time.Since(begun)
-	return v, err
+	return v, nil
+}
+
+// expected names the tests that should notice.
+func (m *mutation) expected() string {
+	var names []string
+	for _, x := range m.tests {
+		names = append(names, "`"+strings.ReplaceAll(x.pattern, "|", "`, `")+"`")
+	}
+	return strings.Join(names, ", ")
 }
 
 // run runs tests until one fails, and returns which. Random ones have always the

@@ -30,14 +30,12 @@ func TestMutationsApply(t *testing.T) {
 		now, err := os.ReadFile(filepath.Join(root, m.file))
 		require.NoError(t, err)
 		require.NotEqual(t, string(now), string(text), "%s changes nothing", m.name)
-		if tests[m.pkg] == nil {
-			tests[m.pkg] = testsOf(t, m.pkg)
+		for _, x := range m.tests {
+			if tests[x.pkg] == nil {
+				tests[x.pkg] = testsOf(t, x.pkg)
+			}
+			require.True(t, slices.ContainsFunc(tests[x.pkg], regexp.MustCompile(x.pattern).MatchString), "%s: no test in %s matches %s", m.name, x.pkg, x.pattern)
 		}
-		pattern, found := regexp.MustCompile(m.tests), false
-		for _, name := range tests[m.pkg] {
-			found = found || pattern.MatchString(name)
-		}
-		require.True(t, found, "%s: no test in %s matches %s", m.name, m.pkg, m.tests)
 	}
 }
 
@@ -50,7 +48,7 @@ func TestGraftsAreGo(t *testing.T) {
 	defer b.close()
 	var pkgs []string
 	for _, m := range all {
-		pkgs = append(pkgs, m.pkg)
+		pkgs = append(pkgs, "./"+filepath.Dir(m.file))
 	}
 	slices.Sort(pkgs)
 	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-gcflags=-e", "-overlay", filepath.Join(b.dir, "overlay.json")}, slices.Compact(pkgs)...)...)
@@ -109,7 +107,7 @@ func TestMalformedLists(t *testing.T) {
 	good := "Of no interest.\n\n=== a\nbreaks  that\nfile    x.go\ntests   . TestX\n--\n\told\n++\n\tnew\n"
 	all, err := readList(good)
 	require.NoError(t, err)
-	require.Equal(t, []mutation{{"a", "that", "x.go", ".", "TestX", "\told\n", "\tnew\n"}}, all)
+	require.Equal(t, []mutation{{"a", "that", "x.go", []suite{{".", "TestX"}}, "\told\n", "\tnew\n"}}, all)
 	all, err = readList(good + "\n# --- more of them ---\n\n=== b\nbreaks  this\nfile    x.go\ntests   . TestX\n--\n\told\n++\n")
 	require.NoError(t, err)
 	require.Len(t, all, 2)
