@@ -65,17 +65,19 @@ const (
 type siteRecord struct {
 	site    string // "http://a.example:81"
 	state   siteState
-	target  string    // what to ask for next
-	hops    int       // redirects followed to target
-	tries   int       // failed ones in a row
-	owed    bool      // the last of them failed on another host, and the frontier does not know it
-	aside   int       // URLs that may be put off until due, for others of the host to come up
-	stood   bool      // some were, since the last try
-	stuck   time.Time // since when another host cannot be contacted that target is on
-	due     time.Time // no try before
-	rules   Rules     // of the last answer, also while asking anew; nil if there was none
-	blocked bool      // robots.txt was to be had only where nothing may be contacted
-	expires time.Time // of a settled record
+	target  string        // what to ask for next
+	hops    int           // redirects followed to target
+	tries   int           // failed ones in a row
+	owed    bool          // the last of them failed on another host, and the frontier does not know it
+	aside   int           // URLs that may be put off until due, for others of the host to come up
+	stood   bool          // some were, since the last try
+	stuck   time.Time     // since when another host cannot be contacted that target is on
+	due     time.Time     // no try before
+	rules   Rules         // of the last answer, also while asking anew; nil if there was none
+	blocked bool          // robots.txt was to be had only where nothing may be contacted
+	expires time.Time     // of a settled record
+	pause   time.Duration // that a settled record's rules ask for
+	used    bool          // a URL was let through since it was settled
 	elem    *list.Element
 	// applied says that the frontier knows the crawl delay. It does not yet if
 	// the rules came from another host.
@@ -96,12 +98,14 @@ type gate struct {
 	failing   int64                  // guarded by mu
 	listed    list.List              // guarded by mu; least recently used last
 	bytes     int64                  // guarded by mu; of listed records
+	slow      map[string]bool        // guarded by mu; hosts whose long Crawl-delay was told; at most slowMost
 }
 
 func newGate(o *Options) *gate {
 	return &gate{
 		wait: o.RobotsWait, ttl: o.RobotsTTL, limit: o.RobotsMemory,
 		maxDelay: o.MaxCrawlDelay, sites: map[string]*siteRecord{}, answering: map[string]int{},
+		slow: map[string]bool{},
 	}
 }
 
@@ -117,6 +121,13 @@ const (
 	stuckMost = 2 * time.Minute
 	// waitMost bounds the wait between tries.
 	waitMost = 24 * time.Hour
+	// longCrawlDelay is what an operator should know of: at most 144 pages a day.
+	longCrawlDelay = 10 * time.Minute
+	// slowMost is how many hosts are remembered that have one.
+	slowMost = 1 << 16
+	// pausesMore is for how many of a host's pauses unused rules outlive their time: the
+	// other sites of the host take contacts, too.
+	pausesMore = 10
 	// staleAfter is after how many failed tries an expired copy is used on.
 	staleAfter = 3
 )
@@ -176,7 +187,7 @@ func (g *gate) stateOf(site string, now time.Time) (decision, Rules) {
 		return g.pendingLocked(r, g.wait), nil
 	case r.state == pending && now.Before(r.due):
 		return g.pendingLocked(r, r.due.Sub(now)), nil
-	case r.state == settled && now.Before(r.expires):
+	case r.state == settled && now.Before(g.lastLocked(r)):
 		if r.blocked {
 			return decision{verdict: blocked}, nil
 		}
@@ -187,6 +198,16 @@ func (g *gate) stateOf(site string, now time.Time) (decision, Rules) {
 	g.unlistLocked(r)
 	r.state = asking
 	return decision{verdict: ask, ask: question{site, r.target, r.hops, r.tries > 0, r.owed}}, nil
+}
+
+// lastLocked is until when a settled record is believed. Rules that nothing could be
+// fetched by, as the host asks for pauses as long as that, serve for one URL more: else
+// each of its contacts would be spent on robots.txt.
+func (*gate) lastLocked(r *siteRecord) time.Time {
+	if r.used {
+		return r.expires
+	}
+	return r.expires.Add(pausesMore * r.pause)
 }
 
 // pendingLocked says what becomes of a URL whose site's robots.txt is to be asked
@@ -208,11 +229,15 @@ func (g *gate) apply(site string, rules Rules, delay time.Duration, now time.Tim
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.sites[site]
-	if r == nil || r.state != settled || r.applied {
+	if r == nil || r.state != settled {
 		return 0
 	}
-	r.applied = true
-	return r.last.Add(delay).Sub(now)
+	if wait := r.last.Add(delay).Sub(now); !r.applied && wait > 0 {
+		r.applied = true
+		return wait
+	}
+	r.applied, r.used = true, true
+	return 0
 }
 
 // delay is the crawl delay that is honoured; 0 if the site asks for none.
@@ -221,19 +246,35 @@ func (g *gate) delay(rules Rules) time.Duration {
 	if !ok || d <= 0 {
 		return 0
 	}
-	if g.maxDelay > 0 {
-		d = min(d, g.maxDelay)
+	return min(d, g.maxDelay)
+}
+
+// longDelay reports whether the Crawl-delay of a host's robots.txt is to be told: it is
+// long, and was not told yet.
+func (g *gate) longDelay(host string, rules Rules) (asked time.Duration, tell bool) {
+	if asked, _ = rules.CrawlDelay(); asked < longCrawlDelay {
+		return asked, false
 	}
-	return d
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.slow[host] {
+		return asked, false
+	}
+	if len(g.slow) >= slowMost {
+		clear(g.slow)
+	}
+	g.slow[host] = true
+	return asked, true
 }
 
 // settle records rules. applied says that the frontier was told of their crawl
 // delay; last is the end of the last contact with the site.
 func (g *gate) settle(site string, rules Rules, applied bool, last time.Time, now time.Time) {
+	pause := g.delay(rules)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.sites[site]
-	r.rules, r.applied, r.last, r.blocked = rules, applied, last, false
+	r.rules, r.pause, r.applied, r.last, r.blocked = rules, pause, applied, last, false
 	g.settleLocked(r, now)
 }
 
@@ -242,7 +283,7 @@ func (g *gate) block(site string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.sites[site]
-	r.rules, r.applied, r.blocked = nil, true, true
+	r.rules, r.pause, r.applied, r.blocked = nil, 0, true, true
 	g.settleLocked(r, now)
 }
 
@@ -250,12 +291,13 @@ func (g *gate) block(site string, now time.Time) {
 // unless the site is known or being asked. The frontier was told of their crawl
 // delay.
 func (g *gate) found(site string, rules Rules, last, now time.Time) {
+	pause := g.delay(rules)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.sites[site]; r != nil && r.state != none {
 		return
 	}
-	r := &siteRecord{site: site, rules: rules, applied: true, last: last}
+	r := &siteRecord{site: site, rules: rules, pause: pause, applied: true, last: last}
 	g.sites[site] = r
 	g.settleLocked(r, now)
 }
@@ -370,7 +412,7 @@ func (g *gate) unreachable() int64 {
 }
 
 func (g *gate) settleLocked(r *siteRecord, now time.Time) {
-	r.state, r.expires, r.target, r.hops = settled, now.Add(g.ttl), "", 0
+	r.state, r.expires, r.used, r.target, r.hops = settled, now.Add(g.ttl), false, "", 0
 	r.tries, r.owed, r.aside, r.stuck = 0, false, 0, time.Time{}
 	g.listLocked(r)
 }

@@ -196,6 +196,20 @@ func TestGateAppliesADelayThatTheFrontierDoesNotKnow(t *testing.T) {
 	assert.Equal(t, time.Second, g.judge(aSite, aPage, now).delay, "bounded")
 }
 
+// Of a host that wants pauses as long as rules are believed, each contact would be for
+// robots.txt: rules that let no URL through serve for one more.
+func TestGateUsesRulesOnce(t *testing.T) {
+	g, now := testGate(), time.Unix(1000, 0)
+	g.judge(aSite, aPage, now)
+	g.settle(aSite, fakeRules{delay: 24 * time.Hour}, true, now, now)
+	now = now.Add(25 * time.Hour)
+	assert.Equal(t, pass, g.judge(aSite, aPage, now).verdict)
+	assert.Equal(t, ask, g.judge(aSite, aPage, now).verdict, "once")
+
+	g.settle(aSite, fakeRules{delay: time.Second}, true, now, now)
+	assert.Equal(t, ask, g.judge(aSite, aPage, now.Add(25*time.Hour)).verdict, "a short pause is no reason")
+}
+
 func TestGateMemoryIsBounded(t *testing.T) {
 	g, now := testGate(), time.Unix(1000, 0)
 	g.limit = 100_000

@@ -128,7 +128,9 @@ type Options struct {
 	// RobotsMemory is how many bytes of rules are remembered; beyond it, the
 	// least recently used are asked for anew. Zero means 64 MiB.
 	RobotsMemory int64
-	// MaxCrawlDelay bounds the Crawl-delay that is honoured. Zero: all of it is.
+	// MaxCrawlDelay bounds the Crawl-delay that is honoured. Zero means 24 hours, which
+	// is also the longest that the default Robots reads. A host that asks for 10 minutes
+	// or more is told to Logger, once.
 	MaxCrawlDelay time.Duration
 	// MaxRetryAfter bounds the Retry-After that is honoured: a host that asks for
 	// years would keep Run from ending. Zero means 24 hours.
@@ -188,6 +190,7 @@ func (o Options) withDefaults() (Options, error) {
 	setInt(&o.Groups.IPv6Bits, 64)
 	set(&o.RobotsTTL, 24*time.Hour)
 	set(&o.RobotsWait, time.Second)
+	set(&o.MaxCrawlDelay, 24*time.Hour)
 	set(&o.MaxRetryAfter, 24*time.Hour)
 	set(&o.Grace, 10*time.Second)
 	set(&o.ProgressEvery, 5*time.Second)

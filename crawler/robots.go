@@ -194,6 +194,9 @@ func (a *inquiry) moved(slot frontier.Lease, res *fetch.Result, to, host string)
 // settle ends the inquiry with rules.
 func (a *inquiry) settle(slot frontier.Lease, res *fetch.Result, rules Rules) error {
 	a.c.gate.settle(a.site, rules, slot.Host == a.host, a.last, a.c.now())
+	if asked, tell := a.c.gate.longDelay(a.host, rules); tell {
+		a.c.log.Warn("a host asks for a long pause between any two contacts", "host", a.host, "crawl_delay", asked, "honoured", a.c.gate.delay(rules))
+	}
 	if slot.Host != a.host && !isRobots(a.target) {
 		return a.doneContact(slot, res, 0) // a host that keeps them for others has rules of its own
 	}

@@ -1,9 +1,11 @@
 package crawler
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -154,6 +156,45 @@ func TestCrawlDelay(t *testing.T) {
 			for i, r := range rs[1:] {
 				assert.Equal(t, want, r.start.Sub(rs[i].end))
 			}
+		})
+	}
+}
+
+// A Crawl-delay of hours is kept, up to a bound, and told once for each host.
+func TestLongCrawlDelayIsTold(t *testing.T) {
+	for _, x := range []struct {
+		asks string
+		max  time.Duration
+		want time.Duration
+		told string
+	}{
+		{"86400", 0, 24 * time.Hour, "host=a.example crawl_delay=24h0m0s honoured=24h0m0s"},
+		{"999999999", 0, 24 * time.Hour, "host=a.example crawl_delay=24h0m0s honoured=24h0m0s"},
+		{"600", time.Minute, time.Minute, "host=a.example crawl_delay=10m0s honoured=1m0s"},
+		{"599", 0, 599 * time.Second, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var logged bytes.Buffer
+			w := newWeb()
+			for _, s := range []string{"http://a.example", "http://a.example:81"} { // two robots.txt
+				w.site(s, 2)
+				w.always(s+"/robots.txt", text("User-agent: *\nCrawl-delay: "+x.asks))
+			}
+			o := Options{MaxCrawlDelay: x.max, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+			p := crawl(t, w, frontier.Options{}, o, seed, "http://a.example:81/")
+			assert.EqualValues(t, 8, p.Pages)
+			assert.LessOrEqual(t, p.Robots, p.Pages, "no contact but robots.txt for ever")
+			rs := w.requests("")
+			require.GreaterOrEqual(t, len(rs), 6)
+			for i, r := range rs[1:] {
+				assert.Equal(t, x.want, r.start.Sub(rs[i].end))
+			}
+			if x.told == "" {
+				assert.Empty(t, logged.String())
+				return
+			}
+			assert.Contains(t, logged.String(), x.told)
+			assert.Equal(t, 1, strings.Count(logged.String(), "\n"), "%s", &logged)
 		})
 	}
 }

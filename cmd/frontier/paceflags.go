@@ -37,7 +37,7 @@ func (p *paceFlags) define(fs *flag.FlagSet, s *settings) {
 	fs.IntVar(&s.crawler.Groups.Concurrency, "group-concurrency", 1, "contacts with one address at once")
 	fs.IntVar(&s.crawler.Groups.IPv6Bits, "group-ipv6-bits", 64, "IPv6 addresses with so many leading `bits` in common are one address (128: each is its own)")
 	fs.Var(&p.exempt, "group-exempt", "`networks` (CIDR) whose addresses are shared without being one server, as of a CDN; comma-separated")
-	fs.DurationVar(&s.crawler.MaxCrawlDelay, "max-crawl-delay", 0, "greatest Crawl-delay of a robots.txt that is honoured (default: any)")
+	fs.DurationVar(&s.crawler.MaxCrawlDelay, "max-crawl-delay", 24*time.Hour, "greatest Crawl-delay of a robots.txt that is honoured; more than a day is read as a day")
 	fs.DurationVar(&s.crawler.MaxRetryAfter, "max-retry-after", 24*time.Hour, "greatest Retry-After that is honoured")
 	fs.IntVar(&p.tries, "retry-tries", 3, "tries of a URL in all; without it and -retry-wait they depend on the kind of failure")
 	fs.DurationVar(&p.retryWait, "retry-wait", 30*time.Second, "wait after the first failed try, four times as long after each further one")
@@ -70,8 +70,8 @@ func (p *paceFlags) apply(s *settings) {
 		}
 		s.crawler.Groups.Exempt = append(s.crawler.Groups.Exempt, net)
 	}
-	if s.crawler.MaxCrawlDelay < 0 {
-		s.bad("want >= 0", "max-crawl-delay")
+	if s.crawler.MaxCrawlDelay <= 0 {
+		s.bad("want > 0", "max-crawl-delay")
 	}
 	if s.crawler.MaxRetryAfter <= 0 {
 		s.bad("want > 0", "max-retry-after")
