@@ -52,8 +52,9 @@ type checker struct {
 
 	inList    map[uint32]int // by queue: in how many front queues and ready lists
 	bytes     int64          // of records
-	named     int64          // bytes of host keys and bitmaps
+	named     int64          // bytes of names and bitmaps
 	homeless  int64
+	inGroups  int // hosts in heaps of groups
 	waiting   int64
 	byLevel   [maxPriorities + 2]int64
 	crawls    []crawlCount // by slot
@@ -167,8 +168,10 @@ func (k *checker) heaps() {
 		}
 	}
 	for id := uint32(1); id <= c.groups.top; id++ {
-		at(&c.groups.at(id).hosts, pacing, due, "group")
-		k.queuedUp(id)
+		k.grouped(id)
+	}
+	if k.inGroups != c.grouped.len() {
+		k.bad("F3: %d hosts in the heaps of groups, counted %d", k.inGroups, c.grouped.len())
 	}
 	for i, it := range c.scheduled.Items {
 		k.record(arena.Ref(it.id), it.aux, "scheduled")
@@ -378,6 +381,6 @@ func (k *checker) totals(f *Frontier) {
 		k.bad("F5: %d bytes of records; the arena has %d in use", k.bytes, f.core.mem.Used())
 	}
 	if k.named != f.core.names.Used() {
-		k.bad("F5: %d bytes of host keys and bitmaps; the arena has %d in use", k.named, f.core.names.Used())
+		k.bad("F5: %d bytes of names and bitmaps; the arena has %d in use", k.named, f.core.names.Used())
 	}
 }

@@ -2,7 +2,11 @@
 
 package frontier
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+)
 
 // lanes checks the leases of a host that may have several (F1).
 func (k *checker) lanes(id uint32, h *host) {
@@ -60,50 +64,63 @@ func (k *checker) groups() {
 			}
 		}
 	}
-	for name, id := range c.groupNames {
+	for id := uint32(1); id <= c.groups.top; id++ {
 		g := c.groups.at(id)
-		if g.name != name || g.used != taken[id] || g.members != members[id] {
+		if g.nameLen == 0 {
+			continue
+		}
+		k.named += arena.Cost(int(g.nameLen))
+		name := c.groupName(g)
+		if c.groupNamed(name) != id || g.used != taken[id] || g.members != members[id] {
 			k.bad("F1: group %q: %d slots taken and %d members, counted %d and %d", name, taken[id], members[id], g.used, g.members)
 		}
-		k.group(id, g)
+		k.group(id, g, name)
 	}
 }
 
-func (k *checker) group(id uint32, g *group) {
-	c := k.c
+func (k *checker) group(id uint32, g *group, name string) {
+	c, s := k.c, k.c.slotsOf(id)
 	if g.used > max(g.most, g.limit) {
-		k.bad("F1: group %q: %d of %d slots taken", g.name, g.used, g.limit)
+		k.bad("F1: group %q: %d of %d slots taken", name, g.used, g.limit)
 	}
-	if next := g.next(g.limit); g.free != next && max(g.free, next) > k.now || !slices.IsSorted(g.until) {
-		k.bad("F4: group %q is free at %d, its slots at %d", g.name, g.free, g.next(g.limit))
+	if next := s.next(g.limit); g.free != next && max(g.free, next) > k.now || !slices.IsSorted(s.until) {
+		k.bad("F4: group %q is free at %d, its slots at %d", name, g.free, next)
 	}
-	if at := g.key(); (at != never) != g.queued {
-		k.bad("F2: group %q in the heap: %v", g.name, g.queued)
+	if at := c.groupKey(g); (at != never) != g.queued {
+		k.bad("F2: group %q in the heap: %v", name, g.queued)
 	} else if g.queued {
 		if it := c.pace.Items[g.pos]; it.id != id|groupBit || it.at != at {
-			k.bad("F3: group %q: its key in the heap is wrong", g.name)
+			k.bad("F3: group %q: its key in the heap is wrong", name)
 		}
 	}
 	if g.members == 0 && !slices.Contains(c.lonely, id) {
-		k.bad("F2: group %q has no members and is not listed", g.name)
+		k.bad("F2: group %q has no members and is not listed", name)
 	}
 }
 
-// queuedUp checks the hosts that wait for a slot of a group, and those that have
-// one and are ready.
-func (k *checker) queuedUp(id uint32) {
+// grouped checks the heaps of a group (F3): its hosts that pace, that wait for a
+// slot, and that have one and are ready.
+func (k *checker) grouped(id uint32) {
 	c, g := k.c, k.c.groups.at(id)
-	if err := g.due.check(); err != nil {
-		k.bad("F3: hosts of group %q that wait for a slot: %v", g.name, err)
-	}
-	for i, it := range g.due.Items {
-		if h := c.hosts.at(it.id); h.place != queued || int(h.pos) != i || h.group != id || it.aux < c.urgency(h) {
-			k.bad("F3: host %d of group %q has place %d, position %d of %d, urgency %d of %d", it.id, g.name, h.place, h.pos, i, it.aux, c.urgency(h))
+	heap := func(root uint32, want place, right func(h *host, it timeItem) bool) (found int32) {
+		if err := c.grouped.check(root); err != nil {
+			k.bad("F3: hosts of group %d in place %d: %v", id, want, err)
 		}
-	}
-	for _, it := range g.offered {
-		if h := c.hosts.at(it.id); h.place != ready || h.group != id || !h.holdsSlot {
-			k.bad("F2: host %d of group %q has place %d", it.id, g.name, h.place)
+		for n := range c.grouped.all(root) {
+			it := c.grouped.at(n).timeItem
+			if h := c.hosts.at(it.id); h.place != want || h.pos != int32(n) || h.group != id || !right(h, it) {
+				k.bad("F3: host %d of group %d in place %d has place %d, position %d of %d, time %d of %d, urgency %d of %d",
+					it.id, id, want, h.place, h.pos, n, it.at, h.due, it.aux, c.urgency(h))
+			}
+			found++
 		}
+		return found
 	}
+	n := heap(g.hosts, pacing, func(h *host, it timeItem) bool { return it.at == h.due })
+	n += heap(g.offered, ready, func(h *host, _ timeItem) bool { return h.holdsSlot })
+	waits := heap(g.due, queued, func(h *host, it timeItem) bool { return it.aux >= c.urgency(h) })
+	if waits != g.waits {
+		k.bad("F3: %d hosts of group %d wait for a slot, counted %d", waits, id, g.waits)
+	}
+	k.inGroups += int(n + waits)
 }

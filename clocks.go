@@ -114,11 +114,13 @@ func (f *Frontier) assumed(id uint32) int64 {
 }
 
 func (f *Frontier) closingGroupLocked(id uint32, now int64) []Row {
-	g := f.core.groups.at(id)
-	if g.name == "" || g.last() <= now || f.core.groupHold != nil && g.last() <= f.core.groupHold(g.delay) {
+	c := f.core
+	g, last := c.groups.at(id), c.slotsOf(id).last()
+	if g.nameLen == 0 || last <= now || c.groupHold != nil && last <= c.groupHold(c.delayOf(g)) {
 		return nil
 	}
-	return []Row{groupRow(g.name, groupState{f.groupRules.of(g.name), wallMillis(f.wall(g.last()))})}
+	name := c.groupName(g)
+	return []Row{groupRow(name, groupState{f.groupRules.of(name), wallMillis(f.wall(last))})}
 }
 
 // Begin learns what must be known before the first host.
@@ -248,7 +250,7 @@ func (r *recovery) obsolete(key string) {
 func (r *recovery) deleteStale() error {
 	f := r.f
 	for _, name := range r.groups {
-		if f.core.groupNames[name] == 0 {
+		if f.core.groupNamed(name) == 0 {
 			r.obsolete(rowGroup + name)
 		}
 	}

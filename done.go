@@ -234,12 +234,12 @@ func (f *Frontier) schedule(p *plan, v Visit) {
 }
 
 // groupDue is until when a slot of a group is left alone; 0: it was not contacted.
-func (p *plan) groupDue(g *group) int64 {
-	switch {
-	case p.hostHold < 0:
+func (p *plan) groupDue(c *core, g *group) int64 {
+	if p.hostHold < 0 {
 		return 0
-	case g.delay != nil:
-		return p.end + clampDelay(g.delay.Delay(g.name, p.outcome))
+	}
+	if d := c.delayOf(g); d != nil {
+		return p.end + clampDelay(d.Delay(c.groupName(g), p.outcome))
 	}
 	return p.end + p.groupHold
 }
@@ -355,7 +355,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	if len(o.entries) > 0 {
 		f.pinLocked(o, l.host) // perhaps they are its own: then it has something to do still
 	}
-	c.endGroups(&l, now, func(g *group) int64 { return p.groupDue(g) })
+	c.endGroups(&l, now, func(g *group) int64 { return p.groupDue(c, g) })
 	c.settleLease(&l, now, x)
 	return err
 }

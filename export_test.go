@@ -53,7 +53,7 @@ func (f *Frontier) GroupOf(host string) string {
 	if id := f.core.lookup(f.hostHash(host), host); id != 0 {
 		defer f.mu.Unlock()
 		if g := f.core.hosts.at(id).group; g != 0 {
-			return f.core.groups.at(g).name
+			return f.core.groupName(f.core.groups.at(g))
 		}
 		return ""
 	}
@@ -130,7 +130,7 @@ func (f *Frontier) LeaseGroup(l Lease) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r, err := f.heldLocked(&l); err == nil && r.group != 0 {
-		return f.core.groups.at(r.group).name
+		return f.core.groupName(f.core.groups.at(r.group))
 	}
 	return ""
 }

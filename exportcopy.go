@@ -41,7 +41,7 @@ func (x *exporter) copyAll() error {
 		})
 	}
 	for name, s := range f.groupRules.all() {
-		if f.core.groupNames[name] == 0 {
+		if f.core.groupNamed(name) == 0 {
 			take(sectionGroup, []byte(name), groupRow(name, groupState{GroupSettings: s}).Value)
 		}
 	}

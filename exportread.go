@@ -306,12 +306,12 @@ func (x *exporter) addHostLocked(id uint32, now int64, take func(byte, []byte, [
 func (x *exporter) addGroupLocked(id uint32, now int64, take func(byte, []byte, []byte)) {
 	f := x.f
 	g := f.core.groups.at(id)
-	if g.name == "" {
+	if g.nameLen == 0 {
 		return
 	}
-	free := g.last()
+	name, free := f.core.groupName(g), f.core.slotsOf(id).last()
 	if g.used > 0 {
 		free = max(free, now+f.core.longest(g))
 	}
-	take(sectionGroup, []byte(g.name), groupRow(g.name, groupState{f.groupRules.of(g.name), wallMillis(f.wall(free))}).Value)
+	take(sectionGroup, []byte(name), groupRow(name, groupState{f.groupRules.of(name), wallMillis(f.wall(free))}).Value)
 }

@@ -8,59 +8,129 @@
 
 package frontier
 
+import (
+	"unsafe"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+)
+
 // groupBit tells a group from a host in core.pace.
 const groupBit = 1 << 31
 
+// group is what is known of one group. Its memory holds no pointers. Its heaps are
+// in core.grouped.
 type group struct {
-	name    string
-	slots               // those in use are held by hosts that are ready, called, loading or leased
-	limit   int32       // how many slots it has
-	most    int32       // how many it had when one was last given
-	free    int64       // when a slot may be given: next(limit)
-	delay   DelayPolicy // FixedDelay or FactorDelay; nil: Options.GroupDelay
-	hosts   timeHeap    // its hosts in place pacing, by due
-	due     timeHeap    // its hosts in place queued, by rank; aux is their urgency
-	offered []timeItem  // its hosts in place ready: what they were in due
-	given   int64       // slots since it was last set back
-	members int32       // hosts that belong to it, and leases that will tell it of a contact
-	pos     int32       // in core.pace
-	queued  bool        // is in core.pace
-	listed  bool        // is in core.lonely
+	hold    int64     // no slot may be given before
+	free    int64     // when a slot may be given: next of its slots
+	given   int64     // slots since it was last set back
+	name    arena.Ref // with nameLen bytes
+	hosts   uint32    // heap of its hosts in place pacing, by due
+	due     uint32    // heap of its hosts in place queued, by rank; aux is their urgency
+	offered uint32    // heap of its hosts in place ready: what they were in due
+	waits   int32     // hosts in due
+	used    int32     // slots in use: held by hosts that are ready, called, loading or leased
+	limit   int32     // how many slots it has
+	most    int32     // how many it had when one was last given
+	members int32     // hosts that belong to it, and leases that will tell it of a contact
+	pos     int32     // in core.pace
+	nameLen uint8
+	delays  bool // it has a delay, other than Options.GroupDelay
+	queued  bool // is in core.pace
+	listed  bool // is in core.lonely
+}
+
+func (c *core) groupName(g *group) string {
+	return string(c.names.Bytes(g.name)[:g.nameLen])
+}
+
+// groupNamed returns the group's number, or 0.
+func (c *core) groupNamed(name string) uint32 {
+	for id := range c.groupIndex.candidates(c.hash([]byte(name))) {
+		if g := c.groups.at(id); string(c.names.Bytes(g.name)[:g.nameLen]) == name {
+			return id
+		}
+	}
+	return 0
 }
 
 // groupOf returns the group's number, of a new record if there is none.
 func (c *core) groupOf(name string) uint32 {
-	if id := c.groupNames[name]; id != 0 {
+	if id := c.groupNamed(name); id != 0 {
 		return id
 	}
 	id := c.groups.alloc()
 	g := c.groups.at(id)
-	g.name = name
-	g.hosts.moved, g.due.moved = c.parks.moved, c.parks.moved
-	c.groupNames[name] = id
-	c.setUpGroup(g)
+	var mem []byte
+	g.name, mem = c.names.Alloc(len(name))
+	g.nameLen = uint8(copy(mem, name))
+	c.groupIndex.add(c.hash([]byte(name)), id)
+	c.setUpGroup(id)
 	c.lone(id, g)
 	return id
 }
 
 // setUpGroup gives a group what was set for it.
-func (c *core) setUpGroup(g *group) {
-	g.limit, g.delay = 1, nil
+func (c *core) setUpGroup(id uint32) {
+	g := c.groups.at(id)
+	s := GroupSettings{}
 	if c.groupSettings != nil {
-		s := c.groupSettings(g.name)
-		g.limit, g.delay = int32(max(1, s.Concurrency)), s.Delay
+		s = c.groupSettings(c.groupName(g))
 	}
+	g.set(s)
 	if c.groupHold != nil {
-		g.hold = max(g.hold, c.groupHold(g.delay))
+		g.hold = max(g.hold, c.groupHold(s.Delay))
 	}
-	g.free = g.next(g.limit)
+	g.free = c.slotsOf(id).next(g.limit)
+}
+
+func (g *group) set(s GroupSettings) {
+	g.limit, g.delays = int32(max(1, s.Concurrency)), s.Delay != nil
+}
+
+// delayOf is the group's delay: a FixedDelay or FactorDelay; nil: Options.GroupDelay.
+func (c *core) delayOf(g *group) DelayPolicy {
+	if !g.delays {
+		return nil
+	}
+	return c.groupSettings(c.groupName(g)).Delay
+}
+
+// slotsOf are the group's slots. Few groups have several that keep a distance.
+func (c *core) slotsOf(id uint32) *slots {
+	g := c.groups.at(id)
+	s := &slots{used: g.used, hold: g.hold}
+	if len(c.distances) > 0 {
+		s.until = c.distances[id]
+	}
+	return s
+}
+
+// keepSlots notes what became of slots of slotsOf.
+func (c *core) keepSlots(id uint32, s *slots) {
+	g := c.groups.at(id)
+	g.used, g.hold = s.used, s.hold
+	if len(c.distances) > 0 || len(s.until) > 0 {
+		c.distanceBytes -= distanceBytes(c.distances[id])
+		c.distanceBytes += distanceBytes(s.until)
+		if c.distances[id] = s.until; len(s.until) == 0 {
+			delete(c.distances, id)
+		}
+	}
+}
+
+// distanceBytes is about what an entry of core.distances takes.
+func distanceBytes(until []int64) int64 {
+	if len(until) == 0 {
+		return 0
+	}
+	return 2*int64(unsafe.Sizeof(until)+8) + int64(cap(until))*8
 }
 
 // requeueGroup puts the group where its key belongs in the heap, or out of it.
 func (c *core) requeueGroup(id uint32) {
 	g := c.groups.at(id)
-	g.free = g.next(g.limit)
-	switch at := g.key(); {
+	g.free = c.slotsOf(id).next(g.limit)
+	switch at := c.groupKey(g); {
 	case at == never && g.queued:
 		g.queued = false
 		c.pace.remove(int(g.pos))
@@ -73,16 +143,16 @@ func (c *core) requeueGroup(id uint32) {
 	}
 }
 
-// key is when one of the group's hosts may get a slot; never if that does not
+// groupKey is when one of the group's hosts may get a slot; never if that does not
 // depend on time.
-func (g *group) key() int64 {
+func (c *core) groupKey(g *group) int64 {
 	switch {
 	case g.used >= g.limit:
 		return never
-	case g.due.len() > 0:
+	case g.due != 0:
 		return g.free
-	case g.hosts.len() > 0:
-		return max(g.free, g.hosts.min())
+	case g.hosts != 0:
+		return max(g.free, c.grouped.min(g.hosts))
 	}
 	return never
 }
@@ -119,8 +189,9 @@ func (c *core) freeSlot(id uint32, at, now int64) {
 // until at.
 func (c *core) stampGroup(id uint32, at, now int64) {
 	if id != 0 {
-		g := c.groups.at(id)
-		g.leave(at, now, g.limit)
+		s := c.slotsOf(id)
+		s.leave(at, now, c.groups.at(id).limit)
+		c.keepSlots(id, s)
 		c.requeueGroup(id)
 	}
 }
@@ -210,12 +281,12 @@ func (c *core) sweepGroups(now int64) {
 		g.listed = false
 		switch {
 		case g.members > 0:
-		case g.used > 0 || g.last() > now:
+		case g.used > 0 || c.slotsOf(id).last() > now:
 			c.lone(id, g) // behind the others
 		default:
-			delete(c.groupNames, g.name)
-			g.hosts.Free()
-			g.due.Free()
+			c.keepSlots(id, &slots{})
+			c.groupIndex.remove(c.hash(c.names.Bytes(g.name)[:g.nameLen]), id)
+			c.names.Free(g.name, int(g.nameLen))
 			c.groups.release(id)
 		}
 	}

@@ -65,9 +65,10 @@ func earlier(rank, age int64) int64 {
 // order of its hosts stays.
 func (c *core) setBack(g *group) {
 	if !c.cfg.strict { // else no rank has an age that grows
-		for _, items := range [...][]timeItem{g.due.Items, g.offered} {
-			for i := range items {
-				items[i].at = earlier(items[i].at, g.given)
+		for _, root := range [...]uint32{g.due, g.offered} {
+			for n := range c.grouped.all(root) {
+				it := &c.grouped.at(n).timeItem
+				it.at = earlier(it.at, g.given)
 			}
 		}
 	}
@@ -86,25 +87,38 @@ func (c *core) queueUp(id uint32, now int64) {
 	h := c.hosts.at(id)
 	g := c.groups.at(h.group)
 	it := c.ranked(id, g)
-	c.put(h, queued)
-	g.due.push(it)
+	c.await(g, it)
 	c.yield(g, it, now)
 	c.requeueGroup(h.group)
+}
+
+// await puts a host, which is in no structure, among those that wait for a slot.
+func (c *core) await(g *group, it timeItem) {
+	h := c.hosts.at(it.id)
+	c.put(h, queued)
+	h.pos = int32(c.grouped.push(&g.due, it))
+	g.waits++
+}
+
+// unawait takes a host out of those that wait for a slot.
+func (c *core) unawait(g *group, h *host) timeItem {
+	c.put(h, nowhere)
+	g.waits--
+	return c.grouped.remove(&g.due, uint32(h.pos))
 }
 
 // hurry moves a host up that waits for a slot of its group and got a URL.
 func (c *core) hurry(id uint32, now int64) {
 	h := c.hosts.at(id)
 	g := c.groups.at(h.group)
-	it := g.due.Items[h.pos]
+	it := c.grouped.at(uint32(h.pos)).timeItem
 	u := c.urgency(h)
 	if u <= it.aux {
 		return
 	}
 	it.at = earlier(it.at, int64(u-it.aux)*agePerLevel)
 	it.aux = u
-	g.due.Items[h.pos].aux = u
-	g.due.fix(int(h.pos), it.at)
+	c.grouped.fix(&g.due, uint32(h.pos), it)
 	c.yield(g, it, now)
 }
 
@@ -114,20 +128,21 @@ func (c *core) yield(g *group, it timeItem, now int64) {
 	if g.used < g.limit {
 		return
 	}
-	last := -1
-	for i, x := range g.offered {
-		if x.at > it.at && c.urgency(c.hosts.at(x.id)) < it.aux && (last < 0 || x.at > g.offered[last].at) {
-			last = i
+	last := timeItem{}
+	for n := range c.grouped.all(g.offered) {
+		x := c.grouped.at(n).timeItem
+		if x.at > it.at && c.urgency(c.hosts.at(x.id)) < it.aux && (last.id == 0 || x.at > last.at) {
+			last = x
 		}
 	}
-	if last < 0 {
+	if last.id == 0 {
 		return
 	}
-	x := g.offered[last]
-	c.detach(x.id)
-	c.settle(x.id, now)
-	if h := c.hosts.at(x.id); h.place == queued {
-		g.due.fix(int(h.pos), x.at) // it keeps its age
+	c.detach(last.id)
+	c.settle(last.id, now)
+	if h := c.hosts.at(last.id); h.place == queued {
+		last.aux = c.grouped.at(uint32(h.pos)).aux
+		c.grouped.fix(&g.due, uint32(h.pos), last) // it keeps its age
 	}
 }
 
@@ -138,42 +153,28 @@ func (c *core) giveSlot(gid uint32, now int64) {
 		c.setBack(g)
 	}
 	it := timeItem{}
-	if g.due.len() == 0 {
-		it = g.hosts.pop()
-		it = c.ranked(it.id, g)
+	if g.due == 0 {
+		it = c.ranked(c.grouped.remove(&g.hosts, g.hosts).id, g)
+		c.put(c.hosts.at(it.id), nowhere)
 	}
-	if g.hosts.min() <= now {
+	if c.grouped.min(g.hosts) <= now {
 		if it.id != 0 {
-			c.put(c.hosts.at(it.id), queued)
-			g.due.push(it)
+			c.await(g, it)
 		}
-		for n := 1; n < offersAtOnce && g.hosts.min() <= now; n++ {
-			id := g.hosts.pop().id
-			c.put(c.hosts.at(id), queued)
-			g.due.push(c.ranked(id, g))
+		for n := 1; n < offersAtOnce && c.grouped.min(g.hosts) <= now; n++ {
+			c.await(g, c.ranked(c.grouped.remove(&g.hosts, g.hosts).id, g))
 		}
 		it.id = 0
 	}
 	if it.id == 0 {
-		it = g.due.pop()
+		it = c.unawait(g, c.hosts.at(c.grouped.at(g.due).id))
 	}
 	h := c.hosts.at(it.id)
 	h.holdsSlot = true
-	c.put(h, nowhere)
 	g.take()
 	c.requeueGroup(gid)
 	c.makeReady(it.id, now)
 	if h.place == ready {
-		g.offered[len(g.offered)-1] = it // with its age
-	}
-}
-
-// unoffer notes that a host is not ready any more.
-func (c *core) unoffer(g *group, id uint32) {
-	for i := range g.offered {
-		if g.offered[i].id == id {
-			g.offered = append(g.offered[:i], g.offered[i+1:]...)
-			return
-		}
+		c.grouped.fix(&g.offered, uint32(h.pos), it) // with its age
 	}
 }

@@ -129,17 +129,16 @@ func (f *Frontier) SetGroup(name string, s GroupSettings) error {
 func (f *Frontier) setGroupLocked(o *op, name string, s GroupSettings) {
 	c := f.core
 	x := groupState{GroupSettings: s}
-	if id := c.groupNames[name]; id != 0 {
-		if g := c.groups.at(id); g.last() > f.last {
-			x.due = wallMillis(f.wall(g.last())) // the row may tell it
+	if id := c.groupNamed(name); id != 0 {
+		if last := c.slotsOf(id).last(); last > f.last {
+			x.due = wallMillis(f.wall(last)) // the row may tell it
 		}
 	}
 	o.rows = append(o.rows, groupRow(name, x))
 	o.rule = func() {
 		f.groupRules.set(name, s)
-		if id := c.groupNames[name]; id != 0 {
-			g := c.groups.at(id)
-			g.limit, g.delay = int32(max(1, s.Concurrency)), s.Delay
+		if id := c.groupNamed(name); id != 0 {
+			c.groups.at(id).set(s)
 			c.requeueGroup(id)
 		}
 	}
@@ -152,16 +151,16 @@ func (f *Frontier) Group(name string) (GroupInfo, bool) {
 	defer f.mu.Unlock()
 	c := f.core
 	x := GroupInfo{Settings: f.groupRules.of(name)}
-	id := c.groupNames[name]
+	id := c.groupNamed(name)
 	if id == 0 {
 		return x, x.Settings != GroupSettings{}
 	}
 	g := c.groups.at(id)
-	x.Hosts, x.Leased, x.Queued = int(g.members), int(g.used), g.due.len()
+	x.Hosts, x.Leased, x.Queued = int(g.members), int(g.used), int(g.waits)
 	if g.free > 0 {
 		x.Due = f.wall(g.free)
 	}
-	return x, x.Settings != GroupSettings{} || g.members > 0 || g.used > 0 || g.last() > f.last
+	return x, x.Settings != GroupSettings{} || g.members > 0 || g.used > 0 || c.slotsOf(id).last() > f.last
 }
 
 // groupState is what the row of a group says.
@@ -201,6 +200,9 @@ func decodeGroup(name string, value []byte) (groupState, error) {
 	var s groupState
 	corrupt := func() (groupState, error) {
 		return groupState{}, &CorruptError{Key: []byte(rowGroup + name), Err: errRow}
+	}
+	if checkGroup(name) != nil {
+		return corrupt()
 	}
 	for len(value) > 0 {
 		size, n := binary.Uvarint(value[1:])

@@ -173,7 +173,7 @@ func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
 	}
 	if h.group != 0 {
 		g := c.groups.at(h.group)
-		x.Group = g.name
+		x.Group = c.groupName(g)
 		if g.free > 0 {
 			x.GroupDue = f.wall(g.free)
 		}
@@ -287,7 +287,7 @@ func (f *Frontier) dormantInfoLocked(a *absentee) (HostInfo, bool) {
 	x.Backoff = t.state(&f.core.cfg)
 	x.Used = f.usedLocked(f.dormantUsage(a, &x.Rule.HostLimits), &x.Rule.HostLimits)
 	x.Group = a.state.group
-	if id := f.core.groupNames[x.Group]; id != 0 && f.core.groups.at(id).free > 0 {
+	if id := f.core.groupNamed(x.Group); id != 0 && f.core.groups.at(id).free > 0 {
 		x.GroupDue = f.wall(f.core.groups.at(id).free)
 	}
 	return x, true

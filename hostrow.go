@@ -52,7 +52,7 @@ func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
 	b := appendNumber(nil, hostDue, uint64(max(0, wallMillis(f.wall(due)))))
 	b = appendNumber(b, hostCrawlDelay, uint64(h.crawlDelay))
 	if h.group != 0 {
-		b = appendText(b, hostGroup, c.groups.at(h.group).name)
+		b = appendText(b, hostGroup, c.groupName(c.groups.at(h.group)))
 	}
 	b = appendNumber(b, hostWhy, uint64(why))
 	if h.has(troubled) {
@@ -135,7 +135,7 @@ func decodeHost(name string, value []byte) (hostState, error) {
 			return unknown(tag)
 		}
 		s.group = string(text)
-		return nil
+		return inRange(checkGroup(s.group) == nil)
 	})
 	if err == nil && len(value) == 0 {
 		err = errRow

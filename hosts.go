@@ -81,7 +81,7 @@ type core struct {
 	key   [2]uint64                // of all hashes and fingerprints
 	hash  func(name []byte) uint64 // of a host's key
 	mem   arena.Arena              // resident records
-	names arena.Arena              // host keys, and bitmaps of blocks
+	names arena.Arena              // host keys, names of groups, and bitmaps of blocks
 
 	resident int64 // bytes of records in mem
 	homeless int64 // of them, of records that are in no block
@@ -125,8 +125,12 @@ type core struct {
 	hostLanes   slab[hostLanes]
 
 	groups     slab[group]
-	groupNames map[string]uint32
-	lonely     []uint32 // groups without members; some have got one
+	groupIndex hostIndex // by name
+	grouped    heapTable // hosts of groups
+	lonely     []uint32  // groups without members; some have got one
+
+	distances     map[uint32][]int64 // of groups of which several slots keep a distance: see slots.until
+	distanceBytes int64              // what it takes
 
 	groupSettings func(name string) GroupSettings // nil: none are set
 
@@ -190,11 +194,11 @@ type coreConfig struct {
 
 func newCore(cfg coreConfig) *core {
 	c := &core{
-		cfg: cfg, groupNames: map[string]uint32{}, controls: &controls{}, laned: map[uint32]uint32{},
+		cfg: cfg, distances: map[uint32][]int64{}, controls: &controls{}, laned: map[uint32]uint32{},
 		troubles: map[uint32]trouble{}, tell: func(Event) {}, wall: func(ns int64) time.Time { return time.Unix(0, ns) },
 	}
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
-	c.leases.inHeap, c.groups.inHeap, c.hostLanes.inHeap = true, true, true
+	c.leases.inHeap, c.hostLanes.inHeap = true, true
 	c.crawls, c.crawlSlots = []*crawl{newCrawl(0, cfg.levels)}, map[uint32]uint32{}
 	c.offers.moved = func(slot uint32, i int) { c.crawls[slot].pos[0] = int32(i) }
 	c.urgent.moved = func(slot uint32, i int) { c.crawls[slot].pos[1] = int32(i) }

@@ -163,8 +163,8 @@ func (c *core) moveLease(l *leaseRecord, id uint32, granted bool, now int64) {
 
 // longest is how long a group may be left alone after a contact.
 func (c *core) longest(g *group) int64 {
-	if g.delay != nil {
-		return int64(g.delay.Max())
+	if d := c.delayOf(g); d != nil {
+		return int64(d.Max())
 	}
 	return c.cfg.groupMax
 }

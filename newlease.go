@@ -27,7 +27,7 @@ func (f *Frontier) newLease(l *Lease, id uint32) {
 	l.Attempt = 1
 	l.token, l.record, l.moment = r.token, id, r.leasedAt
 	if r.group != 0 {
-		l.Group = f.core.groups.at(r.group).name
+		l.Group = f.core.groupName(f.core.groups.at(r.group))
 	}
 	if r.record == 0 {
 		l.Host = string(f.core.name(h))

@@ -262,8 +262,8 @@ func (r *recovery) finish() {
 		}
 	}
 	for id := uint32(1); id <= c.groups.top; id++ {
-		if g := c.groups.at(id); g.name != "" { // perhaps its settings were not known when it was met
-			c.setUpGroup(g)
+		if c.groups.at(id).nameLen > 0 { // perhaps its settings were not known when it was met
+			c.setUpGroup(id)
 		}
 	}
 	for id := uint32(1); id <= c.hosts.top; id++ {

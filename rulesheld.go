@@ -183,11 +183,10 @@ func (c *core) shelveFirst(t *timeHeap, now int64) bool {
 	id := t.Items[0].id
 	if id&groupBit != 0 {
 		g := c.groups.at(id &^ groupBit)
-		if g.due.len() > 0 {
-			id = g.due.Items[0].id
-		} else {
-			id = g.hosts.Items[0].id
+		if id = g.due; id == 0 {
+			id = g.hosts
 		}
+		id = c.grouped.at(id).id
 	}
 	if c.mayServe(id, now) {
 		return false

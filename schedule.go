@@ -104,7 +104,7 @@ func (c *core) makeReady(id uint32, now int64) {
 	c.put(h, ready)
 	if h.group != 0 {
 		g := c.groups.at(h.group)
-		g.offered = append(g.offered, c.ranked(id, g))
+		h.pos = int32(c.grouped.push(&g.offered, c.ranked(id, g)))
 	}
 	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 		if c.queues.at(q).waiting > 0 {
@@ -141,17 +141,17 @@ func (c *core) detach(id uint32) {
 		c.bind(h)
 	case pacing:
 		if h.group != 0 {
-			c.groups.at(h.group).hosts.remove(int(h.pos))
+			c.grouped.remove(&c.groups.at(h.group).hosts, uint32(h.pos))
 			c.requeueGroup(h.group)
 		} else {
 			c.pace.remove(int(h.pos))
 		}
 	case queued:
-		c.groups.at(h.group).due.remove(int(h.pos))
+		c.unawait(c.groups.at(h.group), h)
 		c.requeueGroup(h.group)
 	case ready:
 		if h.group != 0 {
-			c.unoffer(c.groups.at(h.group), id)
+			c.grouped.remove(&c.groups.at(h.group).offered, uint32(h.pos))
 		}
 		for q := h.queues; q != 0; q = c.queues.at(q).sibling {
 			if c.queues.at(q).waiting > 0 {
@@ -216,7 +216,7 @@ func (c *core) setPacing(id uint32, h *host, now int64) {
 		c.pace.push(timeItem{at: h.due, id: id})
 		return
 	}
-	c.groups.at(h.group).hosts.push(timeItem{at: h.due, id: id})
+	h.pos = int32(c.grouped.push(&c.groups.at(h.group).hosts, timeItem{at: h.due, id: id}))
 	c.requeueGroup(h.group)
 }
 
@@ -369,7 +369,9 @@ func (c *core) stillDue(id uint32, now int64) bool {
 	if h.group == 0 {
 		return true
 	}
-	if g := c.groups.at(h.group); g.kept(g.limit, now) {
+	s := c.slotsOf(h.group)
+	kept := s.kept(c.groups.at(h.group).limit, now)
+	if c.keepSlots(h.group, s); kept {
 		return true
 	}
 	c.dropSlot(h, now)

@@ -56,7 +56,7 @@ func (f *Frontier) statsLocked() Stats {
 	s.Rates = f.rates.over(f.last, &s)
 	s.Waits, s.WaitsBy = f.core.waits.all, append([]Histogram(nil), f.core.waits.by...)
 	s.Hosts = int64(f.core.hosts.len())
-	s.Groups = int64(len(f.core.groupNames))
+	s.Groups = int64(f.core.groups.len())
 	s.Known = f.known.total
 	p := &f.core.places
 	s.EventsLost = f.events.lostSoFar()
@@ -82,7 +82,8 @@ func (f *Frontier) fixedLocked() int64 {
 func (c *core) memory() int64 {
 	return c.mem.Size() + c.names.Size() + c.hosts.size() + c.queues.size() + c.parts.size() + c.touchedParts.size() + c.leases.size() +
 		c.hostLanes.size() + int64(len(c.laned))*lanesBytes +
-		c.groups.size() + c.waits.size() + c.index.size() + c.order.size() +
+		c.groups.size() + c.groupIndex.size() + c.grouped.size() + int64(cap(c.lonely))*4 + c.distanceBytes +
+		c.waits.size() + c.index.size() + c.order.size() +
 		c.sizes.size() + c.held.size() + c.limits.size() + c.controls.size() + c.blocks.size() +
 		c.pace.Size() + c.parks.Size() + c.idle.Size() + c.expiry.Size() + c.scheduled.Size() +
 		c.offers.Size() + c.urgent.Size() + int64(len(c.homed))*homedSize + int64(len(c.crawls))*c.crawlBytes() +

@@ -186,10 +186,10 @@ type dueWalk struct {
 
 type dueItem struct {
 	at    int64
-	in    *timeHeap
-	i     int
-	floor int64 // nothing of the heap is before it
-	due   bool  // the heap is of a group's due hosts, which are not ordered by time
+	in    *timeHeap // nil: a group's
+	i     int       // in its items, or the number in core.grouped
+	floor int64     // nothing of the heap is before it
+	due   bool      // the heap is of a group's due hosts, which are not ordered by time
 }
 
 func (c *core) walkDue() *dueWalk {
@@ -200,29 +200,42 @@ func (c *core) walkDue() *dueWalk {
 }
 
 func (w *dueWalk) add(x dueItem) {
-	if x.i >= x.in.len() {
+	if x.in == nil && x.i == 0 || x.in != nil && x.i >= x.in.len() {
 		return
 	}
 	if x.at = x.floor; !x.due {
-		x.at = max(x.at, x.in.Items[x.i].at)
+		x.at = max(x.at, w.item(x).at)
 	}
 	heap.Push(w, x)
+}
+
+func (w *dueWalk) item(x dueItem) timeItem {
+	if x.in == nil {
+		return w.c.grouped.at(uint32(x.i)).timeItem
+	}
+	return x.in.Items[x.i]
 }
 
 // next returns the next host and its time.
 func (w *dueWalk) next() (timeItem, bool) {
 	for len(w.items) > 0 {
 		x := heap.Pop(w).(dueItem)
-		id := x.in.Items[x.i].id
+		id := w.item(x).id
+		if x.in == nil {
+			n := w.c.grouped.at(uint32(x.i))
+			w.add(dueItem{i: int(n.left), floor: x.floor, due: x.due})
+			w.add(dueItem{i: int(n.right), floor: x.floor, due: x.due})
+			return timeItem{at: x.at, id: id}, true
+		}
 		for i := 4*x.i + 1; i <= 4*x.i+4; i++ {
-			w.add(dueItem{in: x.in, i: i, floor: x.floor, due: x.due})
+			w.add(dueItem{in: x.in, i: i, floor: x.floor})
 		}
 		if id&groupBit == 0 {
 			return timeItem{at: x.at, id: id}, true
 		}
 		g := w.c.groups.at(id &^ groupBit)
-		w.add(dueItem{in: &g.due, floor: max(x.floor, g.free), due: true})
-		w.add(dueItem{in: &g.hosts, floor: max(x.floor, g.free)})
+		w.add(dueItem{i: int(g.due), floor: max(x.floor, g.free), due: true})
+		w.add(dueItem{i: int(g.hosts), floor: max(x.floor, g.free)})
 	}
 	return timeItem{}, false
 }

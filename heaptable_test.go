@@ -1,0 +1,99 @@
+package frontier
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Any sequence of operations on heaps in one table leaves each in order, with its own
+// items under their numbers. Heaps without items take nothing.
+func TestHeapTableAgainstLists(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var table heapTable
+		roots := make([]uint32, 3)
+		in := make([]map[uint32]timeItem, len(roots)) // items by number
+		for i := range in {
+			in[i] = map[uint32]timeItem{}
+		}
+		next := uint32(0)
+		heap := func() int { return rapid.IntRange(0, len(roots)-1).Draw(t, "heap") }
+		item := func() timeItem {
+			next++
+			return timeItem{at: rapid.Int64Range(-5, 20).Draw(t, "at"), id: next, aux: next + 7}
+		}
+		pick := func() (h int, n uint32) {
+			if h = heap(); len(in[h]) == 0 {
+				t.Skip("empty")
+			}
+			var all []uint32
+			for n := range in[h] {
+				all = append(all, n)
+			}
+			slices.Sort(all)
+			return h, rapid.SampledFrom(all).Draw(t, "number")
+		}
+		push := func(h int, it timeItem) { in[h][table.push(&roots[h], it)] = it }
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(*rapid.T) { push(heap(), item()) },
+			"push many": func(*rapid.T) {
+				h, step := heap(), rapid.Int64Range(-3, 3).Draw(t, "step")
+				for i := range rapid.Int64Range(1, 100).Draw(t, "n") {
+					next++
+					push(h, timeItem{at: i * step, id: next})
+				}
+			},
+			"remove": func(*rapid.T) {
+				h, n := pick()
+				require.Equal(t, in[h][n], table.remove(&roots[h], n))
+				delete(in[h], n)
+			},
+			"fix": func(*rapid.T) {
+				h, n := pick()
+				in[h][n] = item()
+				table.fix(&roots[h], n, in[h][n])
+			},
+			"pop": func(*rapid.T) {
+				h := heap()
+				for range min(len(in[h]), rapid.IntRange(1, 100).Draw(t, "n")) {
+					n := roots[h]
+					require.Equal(t, in[h][n], table.remove(&roots[h], n))
+					delete(in[h], n)
+				}
+			},
+			"": func(t *rapid.T) {
+				total := 0
+				for h, root := range roots {
+					require.NoError(t, table.check(root))
+					least, found := int64(never), 0
+					for n := range table.all(root) {
+						require.Equal(t, in[h][n], table.at(n).timeItem)
+						least = min(least, table.at(n).timeItem.at)
+						found++
+					}
+					require.Len(t, in[h], found)
+					require.Equal(t, least, table.min(root))
+					total += found
+				}
+				require.Equal(t, total, table.len())
+			},
+		})
+	})
+}
+
+// No step of a large heap looks at many of its items: the spine along right, which
+// merging follows, is short.
+func TestHeapTableIsBalanced(t *testing.T) {
+	var table heapTable
+	var root uint32
+	r := benchRand()
+	const n = 1 << 16
+	for i := range n {
+		table.push(&root, timeItem{at: r.Int64N(benchSpan), id: uint32(i)})
+		table.fix(&root, uint32(1+r.IntN(i+1)), timeItem{at: int64(-i)})
+	}
+	require.LessOrEqual(t, table.at(root).ownSpine, uint8(17), "of %d items", n)
+	require.NoError(t, table.check(root))
+}
