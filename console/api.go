@@ -232,6 +232,14 @@ func (c *Console) url(r *http.Request) (any, error) {
 		x.Why = "it waits for its time, in " + left
 	case frontier.URLKnown:
 		x.Why = "it was admitted, and is done for good or given up"
+		if c.o.Parked == nil {
+			break
+		}
+		if why, err := c.o.Parked(r.Context(), x.Crawl, x.Host, u); err != nil {
+			return nil, refused(err)
+		} else if why != "" {
+			x.State, x.Why = "parked", why
+		}
 	case frontier.URLWaiting:
 		x.Why = "it waits"
 		if h, err := c.f.Host(r.Context(), s.Host); err == nil {

@@ -98,6 +98,9 @@ type Options struct {
 	// Wanted says why the crawl would not take a URL that an operator adds, or nil. If Wanted
 	// is nil all are taken.
 	Wanted func(frontier.Entry) error
+	// Parked says why a URL of a host is set aside that is known and does not wait, and
+	// what brings it back; empty if it is not. Nil: none is.
+	Parked func(ctx context.Context, crawl uint32, host, url string) (why string, err error)
 	// Logger gets changes that were asked for, and faults. Nil means silence.
 	Logger *slog.Logger
 }

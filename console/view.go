@@ -208,7 +208,7 @@ func host(h frontier.HostInfo, now time.Time) Host {
 type URL struct {
 	URL      string     `json:"url"`
 	Crawl    uint32     `json:"crawl"`
-	State    string     `json:"state"`
+	State    string     `json:"state"` // of frontier.URLState, or parked
 	Why      string     `json:"why"`
 	Host     string     `json:"host"`
 	Priority int        `json:"priority,omitempty"`

@@ -12,6 +12,7 @@ package crawler
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -59,6 +60,27 @@ func Lots(f *frontier.Frontier, crawl uint32) (lots []uint32) {
 		}
 	}
 	return lots
+}
+
+// Parked says why a URL of a crawl is parked, and what brings it back; empty if it is not.
+// It reads what waits of the URL's host.
+func Parked(ctx context.Context, f *frontier.Frontier, crawl uint32, host, url string) (why string, err error) {
+	lots := Lots(f, crawl)
+	if len(lots) == 0 {
+		return "", nil
+	}
+	for u, err := range f.URLs(ctx, frontier.Host(host), "") {
+		switch {
+		case err != nil:
+			return "", err
+		case u.Entry.URL != url || !slices.Contains(lots, u.Entry.Crawl):
+		case untilOf(u.Entry.Crawl) == untilRun:
+			return "it is not to be had in this run, and comes back with the next", nil
+		default:
+			return "what the crawl wants does not include it, and it comes back when it does", nil
+		}
+	}
+	return "", nil
 }
 
 // parking finds lots. The frontier's settings of crawls are all that it remembers.

@@ -3,11 +3,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,16 +30,43 @@ type consoleFlags struct {
 	token string
 	file  string // that has the token
 	stop  func() // ends the crawl in good order
+
+	at      net.Listener // of the page; nil if there is none
+	missing error        // why not, if one was wanted
 }
 
 // defaultPage is where the page is, unless that is taken.
 const defaultPage = "127.0.0.1:8347"
 
 func (c *consoleFlags) define(fs *flag.FlagSet) {
-	fs.StringVar(&c.page, "page", defaultPage, "`address` of the status page, whose URL is logged; off: none. If nothing is given and the port is taken it is another one")
+	fs.StringVar(&c.page, "page", defaultPage, "`address` of the status page, whose URL is logged; off: none. If the default's port is taken it is another one; any other address that cannot be had is an error")
 	fs.Var(&c.names, "page-names", "host `names` under which the page may be asked for, beside localhost; * for any; comma-separated")
 	fs.StringVar(&c.token, "page-token", "", "`token` that changes on the page need, and looks at it from other machines; better in -page-token-file, or in the environment as FRONTIER_PAGE_TOKEN, which no list of processes shows (default: a random one, which is logged)")
 	fs.StringVar(&c.file, "page-token-file", "", "`file` whose first line is the token")
+}
+
+// listen takes the page's address, before the crawl begins. Only one that was asked for
+// must be had.
+func (c *consoleFlags) listen(given bool) error {
+	if c.page == "off" {
+		return nil
+	}
+	c.at, c.missing = net.Listen("tcp", c.page)
+	switch given = given && c.page != defaultPage; {
+	case c.missing == nil:
+	case given:
+		return fmt.Errorf("-page %s cannot be had: %w; -page off does without", c.page, c.missing)
+	case inUse(c.missing):
+		c.at, c.missing = net.Listen("tcp", "127.0.0.1:0")
+	}
+	return nil
+}
+
+// close gives the page's address back.
+func (c *consoleFlags) close() {
+	if c.at != nil {
+		_ = c.at.Close() // twice, if it was served
+	}
 }
 
 // open serves a crawl's Console, with what o has already, until the function that it
@@ -58,7 +88,7 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	if s.crawler.Normalizer != nil {
 		o.Normalize = s.crawler.Normalizer.Typed
 	}
-	o.Wanted = crawl.Wanted
+	o.Wanted, o.Parked = crawl.Wanted, parkedIn(f)
 	if s.dir != "" {
 		o.Title = filepath.Base(s.dir)
 		o.Disk = func() int64 { return diskOf(s.dir) }
@@ -74,8 +104,27 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 		}
 		log.Info("the crawl has a page", "url", url)
 	}
-	end := serveConsole(con, s.dir, c.page, warn, say)
+	if c.missing != nil {
+		warn("there is no page of this crawl", c.missing)
+	}
+	if c.at != nil && !loopback(c.at.Addr()) {
+		log.Warn("other machines can reach the page of this crawl: it wants its token for all, and answers under -page-names only; it speaks plain http, so put TLS before it", "address", c.at.Addr())
+	}
+	end := serveConsole(con, s.dir, c.at, warn, say)
 	return func() { end(); _ = con.Close() }, nil
+}
+
+// parkedIn says of a frontier's URLs which are parked.
+func parkedIn(f *frontier.Frontier) func(context.Context, uint32, string, string) (string, error) {
+	return func(ctx context.Context, crawl uint32, host, url string) (string, error) {
+		return crawler.Parked(ctx, f, crawl, host, url)
+	}
+}
+
+// loopback tells whether an address is reached from this machine only.
+func loopback(a net.Addr) bool {
+	at, err := netip.ParseAddrPort(a.String())
+	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
 // secret is the token that was given in one of the ways; empty: none was.

@@ -78,6 +78,10 @@ func (s *settings) start(ctx context.Context, cmd *cli.Command, code *int) error
 	if s.example {
 		return s.printConfig(cmd.Root().Writer)
 	}
+	if err := s.console.listen(s.given("page")); err != nil {
+		return usageError(cmd.Name + ": " + err.Error())
+	}
+	defer s.console.close()
 	*code = s.run(ctx, cmd.Root().Writer, cmd.Root().ErrWriter)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -372,4 +373,24 @@ func TestThePagesTokenIsNotShown(t *testing.T) {
 	code, _, stderr := command(t, t.Context(), "-page", "127.0.0.1:0", "-page-token-file", file, "http://a.example/")
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, stderr, "the first line of "+file+" is empty")
+}
+
+// An address for the page that was asked for and cannot be had is an error, before
+// anything is done; one that other machines reach is told.
+func TestThePageIsWhereItWasAskedFor(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for page, says := range map[string]string{taken.Addr().String(): "in use", "127.0.0.1": "missing port", "127.0.0.1:x": "port", "192.0.2.1:0": "cannot"} {
+		dir := filepath.Join(t.TempDir(), "state")
+		code, _, stderr := command(t, t.Context(), "-page", page, "-dir", dir, "http://a.example/")
+		assert.Equal(t, exitUsage, code, page)
+		assert.Contains(t, stderr, "-page "+page+" cannot be had: ")
+		assert.Contains(t, stderr, says)
+		assert.NoDirExists(t, dir)
+	}
+	for page, warned := range map[string]bool{"0.0.0.0:0": true, "127.0.0.1:0": false, "off": false} {
+		_, _, stderr := command(t, t.Context(), "-page", page, "http://127.0.0.1:1/")
+		assert.Equal(t, warned, strings.Contains(stderr, "other machines can reach the page"), "%s: %s", page, stderr)
+	}
 }

@@ -191,7 +191,7 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 		return nil, join(err, store.Close())
 	}
 	norm := urlnorm.New().Accept("gopher", "70") // whatever it is crawled with
-	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Typed}
+	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Typed, Parked: parkedIn(f)}
 	var c *console.Console
 	if err = prepare(f, &co); err == nil {
 		c, err = console.New(f, co)
@@ -207,8 +207,8 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 }
 
 // serveConsole serves a Console until the function that it returns is called: at the
-// folder's socket, and at an address for browsers unless that is "off".
-func serveConsole(c *console.Console, dir, page string, warn func(what string, err error), say func(url string)) (stop func()) {
+// folder's socket, and for browsers at page unless that is nil.
+func serveConsole(c *console.Console, dir string, page net.Listener, warn func(what string, err error), say func(url string)) (stop func()) {
 	var servers []*http.Server
 	serve := func(l net.Listener, h http.Handler) {
 		s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
@@ -222,17 +222,9 @@ func serveConsole(c *console.Console, dir, page string, warn func(what string, e
 			serve(l, c.Local())
 		}
 	}
-	if page != "off" {
-		l, err := net.Listen("tcp", page)
-		if page == defaultPage && inUse(err) {
-			l, err = net.Listen("tcp", "127.0.0.1:0")
-		}
-		if err != nil {
-			warn("there is no page of this crawl", err)
-		} else {
-			serve(l, slow(c.Page()))
-			say("http://" + shown(l.Addr().String()) + "/")
-		}
+	if page != nil {
+		serve(page, slow(c.Page()))
+		say("http://" + shown(page.Addr().String()) + "/")
 	}
 	return func() {
 		for _, s := range servers {

@@ -53,6 +53,17 @@ func TestNarrowerScopeIsToldAndParks(t *testing.T) {
 				require.Equal(t, exitOK, status, stderr)
 				assert.Regexp(t, `(?m)^parked, outside the scope: [12]$`, out)
 				assert.Regexp(t, `level=WARN .*outside the scope of this command.* urls=[12]`, stderr)
+				parked, last := 0, ""
+				for i := range 9 {
+					code, said, stderr := operate(t, "explain", "-dir", dir, fmt.Sprintf("http://a.example/%d", i+1))
+					require.Equal(t, exitOK, code, stderr)
+					last += said
+					if strings.Contains(said, "parked") {
+						parked++
+						assert.Contains(t, said, "it comes back when it does")
+					}
+				}
+				assert.Contains(t, []int{1, 2}, parked, last)
 			}
 			wide := []string{"-scope-hosts", "a.example,b.example", "-exclude", ""}
 			status, out, stderr := command(t, t.Context(), append(args, wide...)...)
