@@ -41,7 +41,10 @@ var ErrNotDue = errors.New("frontier: nothing due")
 
 // ErrFull is returned by Add when Options.MemoryBudget is used up: without a
 // Spill by the URLs, with one by what must be in memory all the same (hosts with
-// URLs, fingerprints, scheduled URLs). Nothing of the call was admitted. Done wraps it when the completion
+// URLs, fingerprints, scheduled URLs). Nothing of the call was admitted. A call whose
+// entries take more than half of what URLs may have in memory, a quarter of the budget
+// at most, is admitted only when memory is nearly empty of others; the error says so:
+// fewer at once may be admitted. Done wraps it when the completion
 // was recorded but its outlinks were refused.
 var ErrFull = errors.New("frontier: memory budget used up")
 

@@ -29,7 +29,8 @@ type Options struct {
 	Priorities int
 	// Prioritizer gives URLs their priority. Nil means ByDepth(Priorities).
 	Prioritizer Prioritizer
-	// Selector chooses among the front queues. Nil means BiasedRandom.
+	// Selector chooses among the front queues. Nil means BiasedRandom. One value must not
+	// be given to two frontiers that are open at once: each asks it under its own lock only.
 	Selector Selector
 
 	// Delay says how long a host is left alone. Nil means FactorDelay(10,

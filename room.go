@@ -3,6 +3,8 @@
 
 package frontier
 
+import "fmt"
+
 // residentLimitLocked is how many bytes of URLs may be in memory with a Spill:
 // what hosts, marks and the rest leave of the budget, and not more than a quarter
 // of it: hosts and marks become more.
@@ -28,6 +30,9 @@ func (c *committer) roomLocked(f *Frontier, o *op, need int64) (<-chan struct{},
 		return nil, nil
 	}
 	if o.space != nil && o.space.full || c.stuck && !c.moving {
+		if need > limit/2 {
+			return nil, fmt.Errorf("%w: the %d entries of the call take %d bytes of the %d that URLs may have in memory now; fewer at once may be admitted", ErrFull, len(o.entries), need, limit)
+		}
 		return nil, ErrFull
 	}
 	f.signalMoverLocked()
