@@ -333,6 +333,33 @@ func TestSitemaps(t *testing.T) {
 	assert.Contains(t, []float64{0.9, 0.5}, weights["http://a.example/1"]) // whichever file came first
 }
 
+// Pages in other languages that a sitemap names are links of it, wherever they are; one
+// that has an entry comes with what the entry says.
+func TestAlternatesOfSitemaps(t *testing.T) {
+	link := func(url string) string { return `<xhtml:link rel="alternate" hreflang="x" href="` + url + `"/>` }
+	s := serve(t, map[string]string{
+		"a.example/": "no links", "a.example/1": "one", "a.example/2": "two", "a.example/de": "de", "b.example/fr": "fr",
+		"a.example/robots.txt":  "Sitemap: http://a.example/sitemap.xml\nDisallow: /secret",
+		"a.example/sitemap.xml": "<urlset><url><loc>/1</loc>" + link("/2") + link("/de") + link("http://b.example/fr") + link("/secret") + "</url><url><loc>/2</loc><priority>0.9</priority>" + link("/de") + "</url></urlset>",
+	})
+	weights := map[string]float64{}
+	var mu sync.Mutex
+	crawl(t, s, func(f *frontier.Frontier, o *crawler.Options) {
+		sm := NewSitemaps(f, SitemapOptions{UserAgent: agent})
+		o.Robots, o.OnPage = sm, sm.Handle
+		o.OnDone = func(l frontier.Lease, _ frontier.Outcome) {
+			mu.Lock()
+			defer mu.Unlock()
+			weights[l.Entry.URL] = l.Entry.Weight
+		}
+	}, "http://a.example/")
+	for _, key := range []string{"a.example/1", "a.example/2", "a.example/de", "b.example/fr"} {
+		assert.Equal(t, 1, s.asks[key], key)
+	}
+	assert.Equal(t, 0.9, weights["http://a.example/2"])
+	assert.Equal(t, 0.5, weights["http://b.example/fr"])
+}
+
 // A sitemap may name URLs of the hosts whose robots.txt names it, or its index, on
 // whatever host it is; and nobody else's.
 func TestSitemapsOfOtherHosts(t *testing.T) {

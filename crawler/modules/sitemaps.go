@@ -75,6 +75,8 @@ const (
 	maxVouchers = 10_000 // files on other hosts than those whose robots.txt names them
 	maxHosts    = 100    // hosts of one of them
 
+	maxAlternates = 50_000 // URLs of a sitemap that are no entries of it, but alternates of such
+
 	// metaVouched begins the Meta of a sitemap that another host's robots.txt names:
 	// the names of such hosts follow, with blanks between them.
 	metaVouched = "sitemap of "
@@ -187,7 +189,8 @@ func hostName(raw string) string {
 
 // Handle is a Handler: it adds what a sitemap or feed names to the page's links. A
 // file may name all URLs of its host, and of hosts whose robots.txt names it or an index
-// that names it (sitemaps.org, "Sitemaps & Cross Submits"); others are left out.
+// that names it (sitemaps.org, "Sitemaps & Cross Submits"); others are left out. What its entries have as
+// alternates (hreflang) is linked to as by any page.
 func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
 	if p.Status < 200 || p.Status > 299 || p.Body == nil || !maybeSitemap(p.URL, p.Body.Head(512), p.Doc != nil) {
 		return nil
@@ -196,10 +199,23 @@ func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
 	hosts := s.vouched(at)
 	r := sitemap.NewReader(p.Body.Reader(), sitemap.Options{
 		URL: p.URL, ContentType: p.Header.Get("Content-Type"), Locations: sitemap.OwnHost, Hosts: hosts, Normalizer: s.opts.Normalizer,
-		MaxBytes: s.opts.MaxBytes,
+		MaxBytes: s.opts.MaxBytes, Alternates: true,
 	})
 	taken := 0
 	var first error
+	named := map[string]bool{} // false: as an alternate only
+	var others []sitemap.Entry
+	left := 0
+	add := func(found sitemap.Entry) {
+		e := frontier.Entry{URL: found.URL, Depth: at.Depth + 1, Crawl: at.Crawl}
+		if found.Sitemap {
+			e = s.vouch(e, slices.Clone(hosts)...)
+		}
+		if found.URL != at.URL && s.opts.Hint(&e, found) {
+			p.Add = append(p.Add, e)
+			taken++
+		}
+	}
 	for found, err := range r.All() {
 		if err != nil {
 			if errors.Is(err, sitemap.ErrFormat) {
@@ -210,19 +226,29 @@ func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
 			}
 			continue
 		}
-		e := frontier.Entry{URL: found.URL, Depth: at.Depth + 1, Crawl: at.Crawl}
-		if found.Sitemap {
-			e = s.vouch(e, slices.Clone(hosts)...)
+		if !found.Alternate {
+			named[found.URL] = true
+			add(found)
+			continue
 		}
-		if found.URL != at.URL && s.opts.Hint(&e, found) {
-			p.Add = append(p.Add, e)
-			taken++
+		switch _, known := named[found.URL]; {
+		case known:
+		case len(others) == maxAlternates:
+			left++
+		default:
+			named[found.URL] = false
+			others = append(others, found)
+		}
+	}
+	for _, found := range others {
+		if !named[found.URL] { // else its entry says more
+			add(found)
 		}
 	}
 	switch {
 	case p.Broken != "":
 		s.opts.Logger.Warn("the end of a sitemap is missing: what it has more is not known", "url", p.URL, "taken", taken, "bytes", p.Body.Size())
-	case p.Truncated || errors.Is(first, sitemap.ErrTooLarge) || errors.Is(first, sitemap.ErrTooMany):
+	case left > 0 || p.Truncated || errors.Is(first, sitemap.ErrTooLarge) || errors.Is(first, sitemap.ErrTooMany):
 		s.opts.Logger.Warn("a sitemap is too large: its rest is left out", "url", p.URL, "taken", taken, "bytes", p.Body.Size(), "max_bytes", s.opts.MaxBytes)
 	case first != nil:
 		s.opts.Logger.Info("a sitemap has errors", "url", p.URL, "taken", taken, "errors", r.Errors(), "first", first)

@@ -14,7 +14,8 @@
 // 2.0 and Atom feeds, each plain or compressed with gzip, in any encoding that the
 // Encoding Standard knows. Which of them it is the bytes decide; servers' media
 // types and names are often wrong, so they are not asked, but for a charset. Elements
-// of other vocabularies (images, videos, news, hreflang) are passed over.
+// of other vocabularies (images, videos, news) are passed over, but for the links to
+// a page's alternates (xhtml:link with hreflang), if [Options].Alternates asks for them.
 //
 // # What is hinted
 //

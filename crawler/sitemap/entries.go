@@ -125,6 +125,7 @@ func (x *xmlReader) start(t *token) {
 		x.depth++
 		if x.depth == 1 {
 			x.startField(t, name)
+			x.alternate(t, name)
 		}
 	case x.format == Atom && name == "feed":
 		x.base = t.attr("xml:base")
@@ -185,6 +186,21 @@ func (x *xmlReader) startField(t *token, name string) {
 		return
 	}
 	x.field, x.within, x.value, x.long = f, 0, x.value[:0], false
+}
+
+// alternate gives out the link of an entry to the same page in another language.
+func (x *xmlReader) alternate(t *token, name string) {
+	if !x.opts.Alternates || x.format > Index || x.entry.Sitemap || name != "link" || !strings.EqualFold(strings.TrimSpace(t.attr("rel")), "alternate") {
+		return
+	}
+	u, err := x.urls.link(strings.TrimSpace(t.attr("href")))
+	if err != nil {
+		x.complain(t.line, t.attr("href"), err)
+		return
+	}
+	if !x.over {
+		x.over = !x.yield(Entry{URL: u, Alternate: true, Priority: 0.5, Line: t.line}, nil)
+	}
 }
 
 // ownVocabulary reports whether an element is of the entry's own vocabulary: it has

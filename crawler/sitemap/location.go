@@ -43,6 +43,17 @@ func newResolver(o Options) resolver {
 // resolve returns the URL that raw means, if it may be named in a file of the format.
 // Base is what the file says that relative URLs refer to.
 func (r *resolver) resolve(raw, base string, f Format) (string, error) {
+	u, err := r.spell(raw, base, f)
+	if err == nil && !r.allowed(u, f) {
+		return "", ErrLocation
+	}
+	return u, err
+}
+
+// link returns the URL that a sitemap's link means, wherever it is.
+func (r *resolver) link(raw string) (string, error) { return r.spell(raw, "", URLSet) }
+
+func (r *resolver) spell(raw, base string, f Format) (string, error) {
 	if raw == "" {
 		return "", ErrURL
 	}
@@ -52,9 +63,6 @@ func (r *resolver) resolve(raw, base string, f Format) (string, error) {
 	u, err := r.absolute(raw, base, f)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrURL, err)
-	}
-	if !r.allowed(u, f) {
-		return "", ErrLocation
 	}
 	return u, nil
 }

@@ -37,6 +37,9 @@ type Entry struct {
 	URL string // absolute, in normal spelling
 	// Sitemap says that the URL is that of another file: this one is an index.
 	Sitemap bool
+	// Alternate says that the URL is that of the same page in another language or for
+	// other devices (xhtml:link): see Options.Alternates. Nothing else is said of it.
+	Alternate bool
 	// Modified is when the page is said to have changed last (of a feed, when it was
 	// published, if nothing else is said); zero if unknown. A date without a time is
 	// its midnight in UTC.
@@ -78,6 +81,11 @@ type Options struct {
 	// Hosts are names of hosts whose robots.txt names this file: all of their URLs
 	// may be in it.
 	Hosts []string
+	// Alternates gives out what entries of sitemaps name as their alternates (hreflang),
+	// each before its entry, wherever it is: these are links, and no claims of the site.
+	// A file that is written as search engines ask for names each of n alternates n
+	// times. They do not count as entries.
+	Alternates bool
 	// Normalizer resolves and spells URLs. Nil means urlnorm.New().
 	Normalizer *urlnorm.Normalizer
 	// MaxBytes is how much is read after decompression. Zero means 50 MiB.

@@ -51,6 +51,34 @@ func zipped(s string) string {
 	return b.String()
 }
 
+// Links to the same page in other languages are given out, each before its entry, if
+// they are asked for.
+func TestAlternates(t *testing.T) {
+	body := urlset(`<url><xhtml:link rel="alternate" hreflang="de" href="https://a.example/de"/>
+		<loc>https://a.example/en</loc>
+		<xhtml:link rel="ALTERNATE" hreflang="fr" href="https://b.example/fr?a=1&amp;b=2"></xhtml:link>
+		<xhtml:link rel="canonical" href="https://a.example/c"/><xhtml:link rel="alternate" hreflang="x"/>
+		<lastmod>2026-01-02</lastmod></url><xhtml:link rel="alternate" href="https://a.example/outside"/>
+		<url><loc>https://a.example/last</loc></url>`)
+	var got []string
+	var errs []error
+	for e, err := range NewReader(strings.NewReader(body), Options{URL: home, Alternates: true}).All() {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		got = append(got, fmt.Sprint(e.URL, " ", e.Alternate, " ", e.Modified.IsZero()))
+	}
+	assert.Equal(t, []string{
+		"https://a.example/de true true", "https://b.example/fr?a=1&b=2 true true", "https://a.example/en false false", "https://a.example/last false true",
+	}, got)
+	require.Len(t, errs, 1, "one has no address")
+	assert.ErrorIs(t, errs[0], ErrURL)
+	urls, errs := read(body, Options{})
+	assert.Equal(t, []string{"https://a.example/en", "https://a.example/last"}, urls)
+	assert.Empty(t, errs)
+}
+
 func TestDamage(t *testing.T) {
 	const a, b, c = "<url><loc>https://a.example/a</loc></url>", "<url><loc>https://a.example/b</loc></url>", "<url><loc>https://a.example/c</loc></url>"
 	for name, row := range map[string]struct {
