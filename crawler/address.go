@@ -144,7 +144,7 @@ func (b *addressBook) find(ctx context.Context, url string, now time.Time) ([]ne
 	b.mu.Lock()
 	s := b.sites[site]
 	b.mu.Unlock()
-	if !now.Before(s.expires) {
+	if !fresh(now, s.expires) {
 		list, err := lookup.Addresses(ctx, url)
 		if err != nil {
 			return nil, err

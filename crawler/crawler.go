@@ -44,7 +44,7 @@ type Crawler struct {
 	counters  counters
 	running   atomic.Bool
 	trouble   atomic.Pointer[string] // see Progress.Trouble
-	started   atomic.Int64           // Unix nanoseconds
+	started   atomic.Pointer[time.Time]
 
 	mu        sync.Mutex
 	hostPages map[string]int64 // guarded by mu; only with MaxPagesPerHost
@@ -115,12 +115,13 @@ func (c *Crawler) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer c.running.Store(false)
-	if c.started.Load() == 0 {
+	if c.started.Load() == nil {
 		if err := c.parking.open(untilRun); err != nil {
 			return fmt.Errorf("crawler: %w", err)
 		}
 	}
-	c.started.Store(c.now().UnixNano())
+	began := c.now()
+	c.started.Store(&began)
 	r := &run{c: c, budget: newBudget(c.opts.MaxPages), pace: newPace(c.opts.MaxRate)}
 	var stop context.CancelCauseFunc
 	r.ctx, stop = context.WithCancelCause(ctx)

@@ -187,7 +187,7 @@ func (g *gate) stateOf(site string, now time.Time) (decision, Rules) {
 		return g.pendingLocked(r, g.wait), nil
 	case r.state == pending && now.Before(r.due):
 		return g.pendingLocked(r, r.due.Sub(now)), nil
-	case r.state == settled && now.Before(g.lastLocked(r)):
+	case r.state == settled && fresh(now, g.lastLocked(r)):
 		if r.blocked {
 			return decision{verdict: blocked}, nil
 		}
@@ -198,6 +198,13 @@ func (g *gate) stateOf(site string, now time.Time) (decision, Rules) {
 	g.unlistLocked(r)
 	r.state = asking
 	return decision{verdict: ask, ask: question{site, r.target, r.hops, r.tries > 0, r.owed}}, nil
+}
+
+// fresh reports whether a time that something holds until has not come by either clock:
+// the steady one stands still while the machine is suspended, that of the wall may be
+// set back.
+func fresh(now, until time.Time) bool {
+	return now.Before(until) && now.Round(0).Before(until.Round(0))
 }
 
 // lastLocked is until when a settled record is believed. Rules that nothing could be
@@ -307,7 +314,7 @@ func (g *gate) known(site string, now time.Time) (Rules, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.sites[site]
-	if r == nil || r.state != settled || r.rules == nil || !now.Before(r.expires) {
+	if r == nil || r.state != settled || r.rules == nil || !fresh(now, r.expires) {
 		return nil, false
 	}
 	return r.rules, true

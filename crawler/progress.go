@@ -87,8 +87,8 @@ func (c *Crawler) Progress() Progress {
 	if x := c.trouble.Load(); x != nil {
 		p.Trouble = *x
 	}
-	if t := c.started.Load(); t != 0 {
-		p.Elapsed = c.now().Sub(time.Unix(0, t))
+	if t := c.started.Load(); t != nil {
+		p.Elapsed = c.now().Sub(*t)
 	}
 	return p
 }

@@ -95,7 +95,7 @@ func (r *Resolver) Lookup(ctx context.Context, host string) ([]netip.Addr, error
 	}
 	r.counted.lookups.Add(1)
 	r.mu.Lock()
-	if rec := r.cache.get(name); rec != nil && r.opts.Now().Before(rec.expires) {
+	if rec := r.cache.get(name); rec != nil && left(rec.expires, r.opts.Now()) > 0 {
 		r.mu.Unlock()
 		r.counted.hits.Add(1)
 		if rec.answer.err != nil {
@@ -119,6 +119,12 @@ func (r *Resolver) Lookup(ctx context.Context, host string) ([]netip.Addr, error
 	}
 }
 
+// left is how long something holds by both clocks: the steady one stands still while the
+// machine is suspended, that of the wall may be set back.
+func left(until, now time.Time) time.Duration {
+	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
+}
+
 // Prefetch looks a host up in the background, unless its addresses are known for a
 // while, or too many are looked up ahead already.
 func (r *Resolver) Prefetch(host string) {
@@ -132,7 +138,7 @@ func (r *Resolver) Prefetch(host string) {
 		return
 	}
 	if rec := r.cache.get(name); rec != nil {
-		left := rec.expires.Sub(r.opts.Now())
+		left := left(rec.expires, r.opts.Now())
 		if left > rec.answer.ttl/10 || left > 0 && rec.answer.err != nil {
 			return
 		}

@@ -141,9 +141,9 @@ func (d *dialling) agree(a netip.Addr) error {
 
 // routes remembers which family of addresses this machine has no route for. A nil
 // *routes remembers nothing.
-type routes struct{ lost4, lost6 atomic.Int64 } // Unix nanoseconds
+type routes struct{ lost4, lost6 atomic.Pointer[time.Time] }
 
-func (r *routes) of(a netip.Addr) *atomic.Int64 {
+func (r *routes) of(a netip.Addr) *atomic.Pointer[time.Time] {
 	if a.Is4() {
 		return &r.lost4
 	}
@@ -155,9 +155,10 @@ func (r *routes) note(a netip.Addr, err error) {
 	switch {
 	case r == nil:
 	case err == nil:
-		r.of(a).Store(0)
+		r.of(a).Store(nil)
 	case noRoute(err):
-		r.of(a).Store(time.Now().UnixNano())
+		now := time.Now()
+		r.of(a).Store(&now)
 	}
 }
 
@@ -167,7 +168,11 @@ func noRoute(err error) bool {
 
 // lost reports whether there was no route to addresses of a's family lately.
 func (r *routes) lost(a netip.Addr) bool {
-	return r != nil && time.Now().UnixNano()-r.of(a).Load() < int64(routeMemory)
+	if r == nil {
+		return false
+	}
+	at := r.of(a).Load()
+	return at != nil && time.Since(*at) < routeMemory
 }
 
 // ordered are addresses without repetition, IPv4 and IPv6 in turn (RFC 8305 section

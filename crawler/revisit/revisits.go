@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dchest/siphash"
 
@@ -32,7 +33,7 @@ type Revisits struct {
 	frontier   *frontier.Frontier // set by Attach
 	hosts      hosts
 	soft       softGone
-	saved      atomic.Int64  // Unix nanoseconds
+	saved      atomic.Pointer[time.Time]
 	savedPrice atomic.Uint64 // float64: as it was then
 	saving     sync.Mutex    // held while the state is written
 	closed     bool          // guarded by saving
@@ -64,7 +65,8 @@ func Open(o Options) (*Revisits, error) {
 		return nil, fmt.Errorf("revisit: open: %w", err)
 	}
 	r.mix()
-	r.saved.Store(o.Now().UnixNano())
+	now := o.Now()
+	r.saved.Store(&now)
 	return r, nil
 }
 

@@ -144,8 +144,7 @@ func (r *Revisits) moved() bool {
 
 // saveNowAndThen saves when it is time, or at once, on the goroutine of a worker.
 func (r *Revisits) saveNowAndThen(atOnce bool) {
-	now := r.opts.Now().UnixNano()
-	early := !atOnce && now-r.saved.Load() < int64(r.opts.SaveEvery)
+	early := !atOnce && r.opts.Now().Sub(*r.saved.Load()) < r.opts.SaveEvery
 	if r.opts.Dir == "" || early || !r.saving.TryLock() {
 		return
 	}
@@ -161,7 +160,7 @@ func (r *Revisits) saveNowAndThen(atOnce bool) {
 // saveLocked writes the state; saving is held.
 func (r *Revisits) saveLocked(clean bool) error {
 	now := r.opts.Now()
-	r.saved.Store(now.UnixNano())
+	r.saved.Store(&now)
 	if r.opts.Dir == "" {
 		return nil
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
@@ -326,4 +327,19 @@ func TestReadSchedule(t *testing.T) {
 	names, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, names, 2, "the key and the state: nothing is put aside")
+}
+
+// A clock that is set back keeps no state from being saved.
+func TestStateIsSavedByTheSteadyClock(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	r, err := Open(Options{Dir: dir, Schedule: schedule(20), SaveEvery: time.Minute, Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	name := filepath.Join(dir, "state")
+	now = now.Add(time.Second)
+	r.saveNowAndThen(false)
+	require.NoFileExists(t, name, "not yet")
+	now = simclock.Drift(now.Add(-8*time.Hour+2*time.Minute), -8*time.Hour)
+	r.saveNowAndThen(false)
+	require.FileExists(t, name)
+	require.NoError(t, r.Close())
 }
