@@ -180,7 +180,7 @@ func (k *checker) heaps() {
 		}
 	}
 	k.scheduled = int64(c.scheduled.len())
-	if err := c.timed.unread.check(); err != nil {
+	if err := c.timed.unread.items.check(c.timed.unread.root); err != nil {
 		k.bad("F3: heap of timed blocks: %v", err)
 	}
 }

@@ -2,10 +2,7 @@
 
 package frontier
 
-import (
-	"maps"
-	"slices"
-)
+import "maps"
 
 // timed checks the blocks that are not read yet, and adds what they have to live.
 func (k *checker) timed(live map[uint32]int) {
@@ -17,9 +14,18 @@ func (k *checker) timed(live map[uint32]int) {
 		}
 		buckets[id/timedBucket]++
 	}
-	unread := c.timed.unread.Items
+	u := &c.timed.unread
+	var unread []timeItem
+	for n := range u.items.all(u.root) {
+		if unread = append(unread, u.items.at(n).timeItem); u.find(u.items.at(n).id) != n {
+			k.bad("F5: timed block %d is not found by its number", u.items.at(n).id)
+		}
+	}
+	if len(unread) != u.len() {
+		k.bad("F5: %d timed blocks in order, counted %d", len(unread), u.len())
+	}
 	if c.timed.reading.id != 0 {
-		unread = append(slices.Clone(unread), c.timed.reading)
+		unread = append(unread, c.timed.reading)
 	}
 	for _, it := range unread {
 		n := timedLive(it)

@@ -103,7 +103,7 @@ func (f *Frontier) enactLocked(d *deletion) {
 		c.stored.add(d)
 		f.deletions = append(f.deletions, d)
 		if c.timed.unread.len() > 0 {
-			f.burial.begin(d.block, c.timed.unread.len())
+			f.burial.begin(d.block, &c.timed.unread)
 		}
 	}
 	for _, o := range f.committer.queue {

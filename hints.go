@@ -161,15 +161,14 @@ func (f *Frontier) startHintsLocked() {
 // memory, for from there they go to disk.
 func (f *Frontier) walkHints(walk int) {
 	f.hintScheduled()
+	l := f.listTimed()
 	f.mu.Lock()
-	blocks := make([]uint32, 0, f.core.timed.unread.len())
-	for _, it := range f.core.timed.unread.Items {
+	f.endListLocked(l)
+	f.mu.Unlock()
+	var blocks []uint32
+	for _, it := range l.all() {
 		blocks = append(blocks, it.id)
 	}
-	if id := f.core.timed.reading.id; id != 0 {
-		blocks = append(blocks, id)
-	}
-	f.mu.Unlock()
 	slices.Sort(blocks)
 	for _, id := range blocks {
 		if !f.hintBlock(id) {
@@ -228,13 +227,12 @@ func (f *Frontier) hintBlock(id uint32) bool {
 		f.mu.Unlock()
 		return false
 	}
-	i := slices.IndexFunc(t.unread.Items, func(it timeItem) bool { return it.id == id })
-	if i < 0 {
+	i := t.unread.find(id)
+	if i == 0 {
 		f.mu.Unlock()
 		return true
 	}
-	it := t.unread.Items[i]
-	t.unread.remove(i)
+	it := t.unread.remove(i)
 	t.reading = it
 	f.mu.Unlock()
 	f.readBlock(it, true)

@@ -98,7 +98,15 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 		return none, fmt.Errorf("frontier: %w", err)
 	}
 	a := absentee{hash: f.hostHash(host), host: host}
-	for tries := 0; ; tries++ {
+	var list *timedList // nil: not begun
+	defer func() {
+		if list != nil {
+			f.mu.Lock()
+			f.endListLocked(list)
+			f.mu.Unlock()
+		}
+	}()
+	for tries := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return none, err
 		}
@@ -119,15 +127,26 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 			}
 			continue
 		}
+		if list == nil && !f.core.timed.empty() {
+			f.mu.Unlock()
+			list = f.listTimed()
+			continue
+		}
 		x, known := f.dormantInfoLocked(&a)
-		blocks := f.timedUnreadLocked()
-		f.mu.Unlock()
+		var blocks []timeItem
+		if list != nil {
+			f.endListLocked(list)
+			f.mu.Unlock()
+			blocks, list = list.all(), nil
+		} else {
+			f.mu.Unlock()
+		}
 		if len(blocks) > 0 {
 			moved, err := f.countScheduled(ctx, &x, blocks)
 			if err != nil {
 				return none, err
 			}
-			if moved && tries < 3 {
+			if tries++; moved && tries <= 3 {
 				continue // perhaps its URLs have come into memory meanwhile
 			}
 		}
@@ -291,17 +310,6 @@ func (f *Frontier) dormantInfoLocked(a *absentee) (HostInfo, bool) {
 		x.GroupDue = f.wall(f.core.groups.at(id).free)
 	}
 	return x, true
-}
-
-// timedUnreadLocked lists the timed blocks that hold records which are on disk
-// only.
-func (f *Frontier) timedUnreadLocked() []timeItem {
-	t := &f.core.timed
-	blocks := append([]timeItem(nil), t.unread.Items...)
-	if t.reading.id != 0 {
-		blocks = append(blocks, t.reading)
-	}
-	return blocks
 }
 
 // countScheduled adds what of x's host waits for its time in the blocks.

@@ -115,17 +115,14 @@ func (f *Frontier) nextSweepLocked() timeItem {
 	t, n := &f.core.timed, &f.notes
 	if !n.swept {
 		n.swept, n.sweep = true, nil
-		for _, it := range t.unread.Items {
-			n.sweep = append(n.sweep, it.id)
+		for i := range t.unread.items.all(t.unread.root) {
+			n.sweep = append(n.sweep, t.unread.items.at(i).id)
 		}
 	}
 	id := n.sweep[len(n.sweep)-1]
 	n.sweep = n.sweep[:len(n.sweep)-1]
-	for i, it := range t.unread.Items {
-		if it.id == id {
-			t.unread.remove(i)
-			return it
-		}
+	if i := t.unread.find(id); i != 0 {
+		return t.unread.remove(i)
 	}
 	return timeItem{}
 }

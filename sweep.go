@@ -89,7 +89,7 @@ func (f *Frontier) startSweepLocked(ds ...*deletion) {
 // resumeSweepsLocked sweeps for the deletions that the store has.
 func (f *Frontier) resumeSweepsLocked() {
 	for _, d := range f.deletions {
-		f.burial.begin(d.block, f.core.timed.unread.len())
+		f.burial.begin(d.block, &f.core.timed.unread)
 	}
 	f.startSweepLocked(slices.Clone(f.deletions)...)
 }

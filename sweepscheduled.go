@@ -105,18 +105,18 @@ func (c *core) dropped(it timeItem, d *doom, now int64) {
 // The zero value is none.
 type burial struct {
 	through uint32   // blocks up to this number are read; 0: none
-	cursor  int      // items of the heap from here on were looked at
-	found   bool     // a block, in this walk through the heap
+	cursor  uint32   // items from this number on were looked at
+	found   bool     // a block, in this walk through them
 	seen    []uint64 // a bit for each block
 }
 
 // burialAtOnce is how many timed blocks are looked at under one lock.
 const burialAtOnce = 4096
 
-// begin has all of n unread blocks read that have a number up to through.
-func (b *burial) begin(through uint32, n int) {
-	if n > 0 && through > 0 {
-		*b = burial{through: max(b.through, through), cursor: n}
+// begin has all unread blocks read that have a number up to through.
+func (b *burial) begin(through uint32, u *unreadBlocks) {
+	if u.len() > 0 && through > 0 {
+		*b = burial{through: max(b.through, through), cursor: u.items.top + 1}
 		b.seen = make([]uint64, b.through/64+1)
 	}
 }
@@ -125,21 +125,19 @@ func (b *burial) begin(through uint32, n int) {
 // no time to find one, or there is none.
 func (f *Frontier) nextBurialLocked() timeItem {
 	b, t := &f.burial, &f.core.timed
-	b.cursor = min(b.cursor, t.unread.len())
-	for n := 0; n < burialAtOnce && b.cursor > 0; n++ {
+	for n := 0; n < burialAtOnce && b.cursor > 1; n++ {
 		b.cursor--
-		it := t.unread.Items[b.cursor]
-		if word, bit := it.id/64, uint64(1)<<(it.id%64); it.id <= b.through && b.seen[word]&bit == 0 {
+		id := t.unread.items.at(b.cursor).id
+		if word, bit := id/64, uint64(1)<<(id%64); id != 0 && id <= b.through && b.seen[word]&bit == 0 {
 			b.seen[word] |= bit
 			b.found = true
-			t.unread.remove(b.cursor)
-			return it
+			return t.unread.remove(b.cursor)
 		}
 	}
 	switch {
-	case b.cursor > 0:
-	case b.found: // the heap was moved about meanwhile
-		b.cursor, b.found = t.unread.len(), false
+	case b.cursor > 1:
+	case b.found: // some may have come back behind the cursor
+		b.cursor, b.found = t.unread.items.top+1, false
 	default:
 		*b = burial{}
 	}

@@ -24,7 +24,7 @@ const (
 // record, or later after a read that failed; in id the block; in aux the position
 // of that record and how many from there on are live.
 type timedBlocks struct {
-	unread  timeHeap
+	unread  unreadBlocks
 	reading timeItem         // taken out of unread while it is read; id 0: none
 	last    uint32           // highest number of a timed block so far
 	buckets map[uint32]int32 // unread and lost blocks by number / timedBucket
@@ -74,7 +74,7 @@ func (t *timedBlocks) ended(id uint32) {
 	}
 }
 
-func (t *timedBlocks) size() int64 { return t.unread.Size() + int64(len(t.buckets))*16 }
+func (t *timedBlocks) size() int64 { return t.unread.size() + int64(len(t.buckets))*16 }
 
 // scheduledAt returns the position in the heap of a record that waits there for
 // its time, and whether it does. Such a record's link holds its position; ref may

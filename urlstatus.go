@@ -133,13 +133,14 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 	if err := s.ctx.Err(); err != nil {
 		return false, false, err
 	}
+	list := f.listTimed()
 	f.lookLocked()
+	f.endListLocked(list)
 	if f.closed {
 		f.mu.Unlock()
 		return false, false, ErrClosed
 	}
 	moving, last := first && f.committer.busy(), f.core.timed.last
-	timed := f.timedUnreadLocked()
 	var w *urlWalk
 	if id := f.core.lookup(s.hash, s.host); id != 0 {
 		moving = moving || f.core.hosts.at(id).pins > 0
@@ -155,7 +156,7 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 	}
 	moved := false
 	if !found {
-		found, moved, err = s.inTimed(timed)
+		found, moved, err = s.inTimed(list.all())
 	}
 	if found || err != nil {
 		return found, true, err

@@ -64,7 +64,7 @@ func (f *Frontier) eachTimed(ctx context.Context, blocks []timeItem, wanted func
 // timedHasLocked reports whether a timed block holds records that are on disk only.
 func (f *Frontier) timedHasLocked(id uint32) bool {
 	t := &f.core.timed
-	return t.reading.id == id || slices.ContainsFunc(t.unread.Items, func(it timeItem) bool { return it.id == id })
+	return t.reading.id == id || t.unread.find(id) != 0
 }
 
 // supersededBodyLocked reports whether a Force has replaced a record whose mark is
