@@ -124,6 +124,32 @@ func TestCrawlWaitsForItsStore(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(log.String(), "the store works again"), log.String())
 }
 
+// A store that takes small writes on a full disk does not work yet: that is told once, and
+// the crawl does not end as long as something is written.
+func TestStoreThatTakesSomeWrites(t *testing.T) {
+	var log bytes.Buffer
+	now := time.Unix(0, 0)
+	s := newStoreWait(slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+	for range 3 * int(storeLong/time.Second) {
+		assert.True(t, s.failed(errDisk, false))
+		now = now.Add(500 * time.Millisecond)
+		s.worked()
+		try, ok := s.acquire(t.Context())
+		assert.True(t, try && ok, "the next one tries without a pause")
+		s.release()
+		now = now.Add(500 * time.Millisecond)
+	}
+	assert.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
+	now = now.Add(storeCalm * storeFirst)
+	s.worked()
+	try, ok := s.acquire(t.Context())
+	assert.True(t, !try && ok)
+	assert.Equal(t, 1, strings.Count(log.String(), "the store works again"), log.String())
+	assert.True(t, s.failed(errDisk, false))
+	now = now.Add(storeLong)
+	assert.False(t, s.failed(errDisk, false), "nothing was written for long")
+}
+
 func TestStoreErrorBesideARefusedSeedIsReported(t *testing.T) {
 	f, s := openFailing(t)
 	c := newCrawler(t, f, newWeb(), Options{})

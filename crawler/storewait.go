@@ -18,6 +18,7 @@ import (
 const (
 	storeFirst = time.Second      // before the first try; twice as long before each further one
 	storeMost  = 30 * time.Second // between two tries
+	storeCalm  = 5                // times storeFirst without a failure the store works again: small writes go well, for moments
 	storeLong  = 15 * time.Minute // without a write the crawl ends with the store's error
 )
 
@@ -29,7 +30,9 @@ type storeWait struct {
 	first, long time.Duration // storeFirst, storeLong
 
 	mu     sync.Mutex
-	since  time.Time     // guarded by mu; of the first failure since a write; zero: the store works
+	since  time.Time     // guarded by mu; of the first failure since the store worked; zero: it does
+	latest time.Time     // guarded by mu; of the latest failure
+	wrote  time.Time     // guarded by mu; of the first failure, or a write since
 	trying bool          // guarded by mu; a worker has a lease, to see whether it works again
 	next   time.Time     // guarded by mu; when the next may
 	pause  time.Duration // guarded by mu; before that
@@ -76,14 +79,20 @@ func (s *storeWait) release() {
 	s.trying = false
 }
 
-// worked is called after each write.
+// worked is called after each write. Until there was no failure for some time, workers
+// go on to try one at a time, but without pauses.
 func (s *storeWait) worked() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since.IsZero() {
 		return
 	}
-	s.log.Warn("the store works again: the crawl goes on", "elapsed", s.now().Sub(s.since))
+	now := s.now()
+	if now.Sub(s.latest) < storeCalm*s.first {
+		s.pause, s.next, s.wrote = s.first, now, now
+		return
+	}
+	s.log.Warn("the store works again: the crawl goes on", "elapsed", now.Sub(s.since))
 	s.since = time.Time{}
 	close(s.works)
 	s.works = nil
@@ -98,8 +107,9 @@ func (s *storeWait) failed(err error, try bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
+	s.latest = now
 	if s.since.IsZero() {
-		s.since, s.pause, s.works, s.trying = now, s.first, make(chan struct{}), false
+		s.since, s.wrote, s.pause, s.works, s.trying = now, now, s.first, make(chan struct{}), false
 		if s.long > 0 {
 			s.log.Warn("the store fails: the crawl waits until it works again", "error", err)
 		}
@@ -109,5 +119,5 @@ func (s *storeWait) failed(err error, try bool) bool {
 		s.pause, s.trying = min(2*s.pause, storeMost), false
 		s.next = now.Add(s.pause)
 	}
-	return now.Sub(s.since) < s.long
+	return now.Sub(s.wrote) < s.long
 }

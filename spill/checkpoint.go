@@ -114,9 +114,7 @@ func (s *Store) putState(next state) error {
 	b.Set(key, next.value(key))
 	if err := s.put(&b, s.opts.Sync); err != nil {
 		s.undo.state = true
-		if uerr := s.settle(false); uerr != nil {
-			s.opts.Logger.Warn("spill: failed checkpoint not yet taken back", "error", uerr)
-		}
+		s.takeBack()
 		return err
 	}
 	s.state, s.undo.state = next, false

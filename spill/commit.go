@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
@@ -41,6 +42,14 @@ func copyEffects(b *frontier.Batch) effects {
 type undo struct {
 	logs  [][]byte // log keys of failed batches
 	state bool     // the state must be written again
+	told  bool     // taking them back has failed, and that was told
+}
+
+// log notes the key of a failed batch. The next one may have the same.
+func (u *undo) log(key []byte) {
+	if !slices.ContainsFunc(u.logs, func(k []byte) bool { return bytes.Equal(k, key) }) {
+		u.logs = append(u.logs, key)
+	}
 }
 
 // Commit makes b durable, wholly or not at all.
@@ -78,11 +87,9 @@ func (s *Store) commitLocked(b *frontier.Batch) error {
 	}
 	if err := s.putPieces(pieces, len(b.Admit) == 0); err != nil {
 		for _, p := range pieces {
-			s.undo.logs = append(s.undo.logs, p.key)
+			s.undo.log(p.key)
 		}
-		if uerr := s.settle(false); uerr != nil {
-			s.opts.Logger.Warn("spill: failed commit not yet taken back", "error", uerr)
-		}
+		s.takeBack()
 		return err
 	}
 	s.last = id
@@ -93,6 +100,15 @@ func (s *Store) commitLocked(b *frontier.Batch) error {
 	s.dropping = e.drop
 	s.dropped = append(s.dropped, b.Drop...)
 	return nil
+}
+
+// takeBack undoes a write that failed. If that cannot be done now, the next write does it,
+// and so it is told once.
+func (s *Store) takeBack() {
+	if err := s.settle(false); err != nil && !s.undo.told {
+		s.undo.told = true
+		s.opts.Logger.Warn("spill: a failed write is not yet taken back; the next one that goes well does it", "error", err)
+	}
 }
 
 func checkBatch(b *frontier.Batch) error {

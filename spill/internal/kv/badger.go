@@ -269,15 +269,18 @@ type logger struct {
 }
 
 func (l logger) Errorf(f string, a ...any) {
-	l.d.faults.note(text(f, a))
+	news := l.d.faults.note(f, text(f, a))
 	if strings.Contains(f, "while curlf sync") {
 		l.d.syncFault.Store(true)
 	}
-	l.log.Error(text(f, a))
+	if news {
+		l.log.Error(text(f, a))
+	}
 }
 func (l logger) Warningf(f string, a ...any) {
-	l.d.faults.note(text(f, a))
-	l.log.Warn(text(f, a))
+	if l.d.faults.note(f, text(f, a)) {
+		l.log.Warn(text(f, a))
+	}
 }
 func (l logger) Infof(f string, a ...any)  { l.log.Debug(text(f, a)) }
 func (l logger) Debugf(f string, _ ...any) { l.d.gate(f) }

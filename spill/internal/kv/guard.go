@@ -26,6 +26,7 @@ const (
 	waitStep   = 5 * time.Millisecond
 	waitFlush  = 30 * time.Second // for a table to be written
 	faultFresh = 3 * time.Second  // badger tries again each second
+	faultQuiet = time.Minute      // a fault of the same kind is news after so long without one
 	closeWait  = 10 * time.Second
 )
 
@@ -168,15 +169,24 @@ func (d *Badger) unwritten() (n int) {
 
 // faults is what badger said last of what it could not do in the background.
 type faults struct {
-	mu   sync.Mutex
-	text string    // guarded by mu
-	at   time.Time // guarded by mu
+	mu     sync.Mutex
+	text   string               // guarded by mu
+	at     time.Time            // guarded by mu
+	latest map[string]time.Time // guarded by mu; by kind
 }
 
-func (f *faults) note(text string) {
+// note reports whether there was no fault of this kind a moment ago: badger tries again
+// each second.
+func (f *faults) note(kind, text string) (news bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.text, f.at = text, time.Now()
+	last, known := f.latest[kind]
+	if f.latest == nil {
+		f.latest = map[string]time.Time{}
+	}
+	f.latest[kind] = f.at
+	return !known || f.at.Sub(last) > faultQuiet
 }
 
 // fresh returns what was said a moment ago.
@@ -202,7 +212,7 @@ func (d *Badger) gate(format string) {
 		if err == nil {
 			return
 		}
-		d.faults.note(err.Error())
+		d.faults.note("", err.Error())
 		time.Sleep(100 * time.Millisecond)
 	}
 }
