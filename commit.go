@@ -29,9 +29,12 @@ type committer struct {
 	resting bool // moving failed, and waits before it is tried again
 	stuck   bool // moving everything did not free enough memory
 
-	failures int      // commits that failed
-	usages   []*usage // whose rows the batch under way has
-	saving   []uint32 // hosts whose rows the batch under way has so that they may leave
+	failures  int   // commits that failed
+	failedNow int64 // the same since EventStoreWorks
+	failedAt  int64 // when the latest did
+
+	usages []*usage // whose rows the batch under way has
+	saving []uint32 // hosts whose rows the batch under way has so that they may leave
 }
 
 func (c *committer) busy() bool { return c.working || len(c.queue) > 0 }
@@ -293,12 +296,12 @@ func (f *Frontier) commitGroup() bool {
 	if err != nil {
 		// The drops were not told: they go with the next batch.
 		f.core.drops = append(f.core.drops, b.Drop...)
-		c.failures++
-		f.emitLocked(Event{Kind: EventStoreError, Reason: "commit", Err: err})
+		f.commitFailedLocked(err)
 		group = append(group, f.takeQueuedLocked()...)
 	} else {
 		c.batchID = b.ID
 		f.logBytes += bytes
+		f.storeWorksLocked()
 	}
 	done := 0 // under this lock, about as many entries
 	for i, o := range group {

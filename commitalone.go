@@ -46,8 +46,7 @@ func (f *Frontier) commitAlone(group []*op, refused *Batch, err error) ([]*op, *
 		}
 	}
 	c.queue = queue
-	c.failures++
-	f.emitLocked(Event{Kind: EventStoreError, Reason: "commit", Err: err})
+	f.commitFailedLocked(err)
 	for i := range failed {
 		o := failed[len(failed)-1-i] // the last first, as always
 		f.undoLocked(o)

@@ -42,7 +42,8 @@ const (
 	// EventLeaseExpired: the lease of URL, or a slot of Host, ended by its deadline.
 	EventLeaseExpired
 	// EventStoreError: the Spill failed with Err; Reason tells what was tried, and
-	// Count how many URLs it concerns, if any.
+	// Count how many URLs it concerns, if any. While it goes on failing so it is not
+	// told again: not before two minutes without such a failure, or EventStoreWorks.
 	EventStoreError
 	// EventHostGivenUp: as many probes of Host failed as Quarantine.Probes allows
 	// (Reason), and its Count URLs that wait are given up. For each there is an
@@ -52,11 +53,15 @@ const (
 	// EventClockStepped: the wall clock was set, or the machine was suspended: it
 	// differs from the steady clock by more than before (Reason).
 	EventClockStepped
+	// EventStoreWorks: the Spill commits again; the last of Count commits that failed was
+	// some seconds ago.
+	EventStoreWorks
 )
 
 var eventNames = [...]string{
 	"no event", "host blocked", "host backed off", "host quarantined", "host returned",
 	"limit reached", "limit lifted", "url given up", "lease expired", "store error", "host given up", "clock stepped",
+	"store works again",
 }
 
 // String returns the kind's name in lower case. It does not change between
@@ -73,7 +78,7 @@ func (k EventKind) level() slog.Level {
 	switch k {
 	case EventStoreError:
 		return slog.LevelError
-	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped:
+	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped, EventStoreWorks:
 		return slog.LevelWarn
 	case EventHostBackedOff:
 		return slog.LevelDebug
@@ -175,6 +180,49 @@ type events struct {
 	lost       int64 // since the last event that was queued
 	dropped    int64
 	idle       chan struct{} // made by end; closed when the last event is delivered
+
+	failed map[string]int64 // by reason, the moment of the latest EventStoreError, told or not
+}
+
+const (
+	storeQuiet = 2 * int64(mostRest)    // without a failure until the next one is told
+	storeCalm  = int64(5 * time.Second) // without a failed commit the Spill works again
+)
+
+// news reports whether a failure of the Spill is to be told.
+func (q *events) news(reason string, now int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	last, told := q.failed[reason]
+	if q.failed == nil {
+		q.failed = map[string]int64{}
+	}
+	q.failed[reason] = now
+	return !told || now-last >= storeQuiet
+}
+
+// storeWorksLocked tells that commits go well again, when they do so for some time.
+func (f *Frontier) storeWorksLocked() {
+	c := &f.committer
+	if c.failedNow == 0 || f.elapsed()-c.failedAt < storeCalm {
+		return
+	}
+	f.events.mu.Lock()
+	delete(f.events.failed, commitReason)
+	f.events.mu.Unlock()
+	f.emitLocked(Event{Kind: EventStoreWorks, Count: c.failedNow})
+	c.failedNow = 0
+}
+
+const commitReason = "commit"
+
+// commitFailedLocked takes note of a commit that failed.
+func (f *Frontier) commitFailedLocked(err error) {
+	c := &f.committer
+	c.failures++
+	c.failedNow++
+	c.failedAt = f.elapsed()
+	f.emitLocked(Event{Kind: EventStoreError, Reason: commitReason, Err: err})
 }
 
 func newEvents(o *Options) *events {
@@ -190,7 +238,7 @@ func (q *events) wanted() bool { return q.handler != nil || q.logger != nil }
 
 // emitLocked tells of an event; its time is now.
 func (f *Frontier) emitLocked(e Event) {
-	if f.events.wanted() {
+	if f.events.wanted() && (e.Kind != EventStoreError || f.events.news(e.Reason, f.elapsed())) {
 		e.Time = f.wall(f.last)
 		f.events.put(e)
 	}
@@ -198,7 +246,7 @@ func (f *Frontier) emitLocked(e Event) {
 
 // emit is emitLocked for those who do not hold the lock.
 func (f *Frontier) emit(e Event) {
-	if f.events.wanted() {
+	if f.events.wanted() && (e.Kind != EventStoreError || f.events.news(e.Reason, f.elapsed())) {
 		e.Time = f.opts.Clock.Now()
 		f.events.put(e)
 	}

@@ -77,6 +77,44 @@ func TestDeletedURLsAreGivenUp(t *testing.T) {
 	}
 }
 
+// A store that fails is one trouble, however many calls meet it, and it works again when
+// it has for some seconds: both are told once.
+func TestAStoreThatFailsIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []frontier.Event
+		w := newStoredWorld(t, frontier.Options{OnEvent: func(e frontier.Event) { told = append(told, e) }}, spill.Options{})
+		failed := int64(0)
+		add := func(fails bool) {
+			if fails {
+				w.machine.Faults.FailNth(spilltest.Write, 1, errDisk)
+			}
+			_, err := w.f.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://a.example/%v", w.clk.Now().UnixNano())})
+			if fails {
+				failed++
+				require.ErrorIs(t, err, errDisk, "each call has its error")
+			} else {
+				require.NoError(t, err)
+			}
+			w.clk.Advance(time.Second)
+			synctest.Wait()
+		}
+		for n := range 200 {
+			add(n%3 != 2) // small writes go well now and then
+		}
+		require.Len(t, told, 1)
+		require.Equal(t, frontier.EventStoreError, told[0].Kind)
+		for range 10 {
+			add(false)
+		}
+		require.Len(t, told, 2)
+		require.Equal(t, frontier.EventStoreWorks, told[1].Kind)
+		require.Equal(t, failed, told[1].Count)
+		add(true)
+		require.Len(t, told, 3)
+		require.Equal(t, frontier.EventStoreError, told[2].Kind)
+	})
+}
+
 // A URL is told to be given up only when that is durable.
 func TestGiveUpIsToldAfterItsCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +245,7 @@ level=INFO msg=x event.kind="host returned"
 
 func TestEventKindNames(t *testing.T) {
 	seen := map[string]bool{}
-	for k := frontier.EventHostBlocked; k <= frontier.EventStoreError; k++ {
+	for k := frontier.EventHostBlocked; k <= frontier.EventStoreWorks; k++ {
 		require.NotEqual(t, "invalid event kind", k.String())
 		require.False(t, seen[k.String()])
 		seen[k.String()] = true

@@ -110,10 +110,12 @@ func TestCommitFailsDuringARoundOfMoving(t *testing.T) {
 type unpackable struct {
 	frontier.Spill
 	healed atomic.Bool
+	tried  func()
 }
 
 func (u *unpackable) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error) {
 	if !u.healed.Load() {
+		u.tried()
 		return nil, errDisk
 	}
 	return u.Spill.Pack(gen, runs)
@@ -125,17 +127,22 @@ func TestFailedRoundsWaitForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &unpackable{Spill: spilltest.OpenMemory(t, spill.Options{}).Store}
 		var mu sync.Mutex
-		var told []time.Duration
+		var tries []time.Duration
+		told := 0
 		dawn := time.Now()
+		u.tried = func() {
+			mu.Lock()
+			defer mu.Unlock()
+			tries = append(tries, time.Since(dawn).Round(time.Second))
+		}
 		f, err := frontier.Open(t.Context(), frontier.Options{
 			Spill: u, MemoryBudget: 24 << 20, NoDedup: true, KeepOpen: true, Delay: frontier.FixedDelay(0),
 			OnEvent: func(e frontier.Event) {
 				mu.Lock()
 				defer mu.Unlock()
-				if e.Kind != frontier.EventStoreError {
-					return
+				if e.Kind == frontier.EventStoreError {
+					told++
 				}
-				told = append(told, time.Since(dawn).Round(time.Second))
 			},
 		})
 		require.NoError(t, err)
@@ -162,10 +169,11 @@ func TestFailedRoundsWaitForTheNext(t *testing.T) {
 			require.Zero(t, time.Since(at), "somebody waits for a pause")
 		}
 		mu.Lock()
-		require.InDelta(t, 15, len(told), 2, "an event for each pause: %v", told)
-		for i := 2; i < len(told); i++ {
-			require.GreaterOrEqual(t, told[i]-told[i-1], min(told[i-1]-told[i-2], time.Minute), "pauses grow: %v", told)
+		require.InDelta(t, 15, len(tries), 2, "a round for each pause: %v", tries)
+		for i := 2; i < len(tries); i++ {
+			require.GreaterOrEqual(t, tries[i]-tries[i-1], min(tries[i-1]-tries[i-2], time.Minute), "pauses grow: %v", tries)
 		}
+		require.Equal(t, 1, told, "as long as they fail it is one trouble")
 		mu.Unlock()
 
 		u.healed.Store(true)

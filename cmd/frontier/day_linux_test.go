@@ -387,7 +387,21 @@ func warnings(t *testing.T, log string) {
 	for message, n := range count {
 		t.Logf("%3d x %s", n, message)
 	}
-	for _, message := range []string{} {
+	for _, message := range []string{
+		"no host answers: the network seems to be away", "hosts answer: the network is back", "clock stepped",
+		"waiting URLs are outside the scope of this command: they are parked, and come back when the scope is wide enough again",
+		"waiting URLs are not wanted by this run: they are parked, and come back when it wants them again",
+	} {
 		assert.Equal(t, 1, count[message], message)
+	}
+	// Without descriptors, and with a full disk; a short one of them may pass unnoticed.
+	fails := count["the store fails: the crawl waits until it works again"]
+	assert.LessOrEqual(t, 1, fails)
+	assert.GreaterOrEqual(t, 2, fails)
+	assert.Equal(t, fails, count["the store works again: the crawl goes on"])
+	assert.Equal(t, fails, count["store error"])
+	assert.Equal(t, fails, count["store works again"])
+	for message, n := range count {
+		assert.LessOrEqual(t, n, 2, message)
 	}
 }
