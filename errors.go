@@ -80,6 +80,11 @@ var ErrInUse = errors.New("frontier: store in use")
 // the version that wrote it reads it.
 var ErrVersion = errors.New("frontier: another version's format")
 
+// ErrReopen is wrapped by errors of a Spill that failed for good, as when the disk broke
+// off in the middle of a write of its engine. It takes no calls until it is opened again,
+// and so is the frontier. Nothing that was accepted is lost.
+var ErrReopen = errors.New("frontier: store must be opened again")
+
 // EntryError reports an entry that Add, or Done for an outlink, could not admit.
 // The other entries of the call were admitted. Several are joined; errors.As
 // finds the first, EntryErrors all.

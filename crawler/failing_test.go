@@ -150,6 +150,14 @@ func TestStoreThatTakesSomeWrites(t *testing.T) {
 	assert.False(t, s.failed(errDisk, false), "nothing was written for long")
 }
 
+// Waiting does not help a store that must be opened again.
+func TestStoreThatMustBeOpenedAgain(t *testing.T) {
+	s := newStoreWait(slog.New(slog.DiscardHandler), time.Now)
+	assert.False(t, s.failed(fmt.Errorf("the engine: %w", frontier.ErrReopen), false))
+	try, ok := s.acquire(t.Context())
+	assert.True(t, !try && ok)
+}
+
 func TestStoreErrorBesideARefusedSeedIsReported(t *testing.T) {
 	f, s := openFailing(t)
 	c := newCrawler(t, f, newWeb(), Options{})

@@ -2,6 +2,7 @@
 // pass, or are mended by an operator, and what waits costs nothing; a crawl that ended
 // would have to be noticed first. The URLs whose ends could not be written wait in the
 // frontier, and are fetched again. So one worker at a time tries, with growing pauses.
+// A store that must be opened again ends the crawl at once.
 
 package crawler
 
@@ -101,7 +102,7 @@ func (s *storeWait) worked() {
 // failed reports whether the crawl should wait after an error of the frontier, for the
 // store to work again. try says that a worker met it which tried.
 func (s *storeWait) failed(err error, try bool) bool {
-	if _, ok := errors.AsType[*frontier.SelectorError](err); ok || errors.Is(err, frontier.ErrClosed) {
+	if _, ok := errors.AsType[*frontier.SelectorError](err); ok || errors.Is(err, frontier.ErrClosed) || errors.Is(err, frontier.ErrReopen) {
 		return false
 	}
 	s.mu.Lock()

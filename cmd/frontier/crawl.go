@@ -101,7 +101,7 @@ func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 	case err == ctx.Err(): // it was stopped before it began
 		end = ending{exitStopped, "stopped; the same command goes on from here"}
 	default:
-		end = ending{exitError, err.Error()}
+		end = ending{exitError, advised(s.dir, err).Error()}
 	}
 	fmt.Fprintf(stderr, "frontier crawl: %s\n", end.words)
 	return end.status

@@ -171,6 +171,18 @@ func openStore(dir string, o spill.Options) (*spill.Store, error) {
 	return spill.Open(dir, o)
 }
 
+// advised says beside an error of a crawl's store what helps.
+func advised(dir string, err error) error {
+	var corrupt *frontier.CorruptError
+	switch {
+	case errors.As(err, &corrupt):
+		return fmt.Errorf("%w\nThe crawl is damaged, and left as it is. What can be read goes into a new folder with: frontier repair -dir %s NEW-FOLDER", err, dir)
+	case errors.Is(err, frontier.ErrReopen):
+		return fmt.Errorf("%w\nNothing is lost: start it again when the disk works", err)
+	}
+	return err
+}
+
 // openAtRest opens the folder of a crawl that does not run.
 func openAtRest(ctx context.Context, dir string) (*reached, error) {
 	return openWith(ctx, dir, openStore, frontier.Options{}, unprepared)
@@ -183,12 +195,12 @@ func unprepared(*frontier.Frontier, *console.Options) error { return nil }
 func openWith(ctx context.Context, dir string, open func(string, spill.Options) (*spill.Store, error), o frontier.Options, prepare func(*frontier.Frontier, *console.Options) error) (_ *reached, err error) {
 	store, err := open(dir, spill.Options{})
 	if err != nil {
-		return nil, err
+		return nil, advised(dir, err)
 	}
 	o.Spill, o.HoldHints = store, true
 	f, err := frontier.Open(ctx, o)
 	if err != nil {
-		return nil, join(err, store.Close())
+		return nil, join(advised(dir, err), store.Close())
 	}
 	norm := urlnorm.New().Accept("gopher", "70") // whatever it is crawled with
 	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Typed, Parked: parkedIn(f)}

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/volume"
 )
 
@@ -37,7 +38,7 @@ func (e *downError) Error() string {
 	return "kv: the engine failed, and works again when the store is opened again: " + e.err.Error()
 }
 
-func (e *downError) Unwrap() error { return e.err }
+func (e *downError) Unwrap() []error { return []error{e.err, frontier.ErrReopen} }
 
 // fail notes that badger must not be touched any more.
 func (d *Badger) fail(err error) error {

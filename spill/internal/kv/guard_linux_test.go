@@ -18,6 +18,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
 	"golang.org/x/sys/unix"
 )
 
@@ -205,6 +207,7 @@ func TestNothingTouchesBadgerAfterItFailed(t *testing.T) {
 	var b Batch
 	b.Set([]byte("k"), []byte("v"))
 	require.ErrorAs(t, d.Write(&b, true), &down)
+	require.ErrorIs(t, d.Write(&b, false), frontier.ErrReopen)
 	require.ErrorAs(t, d.Sync(), &down)
 	require.ErrorAs(t, d.Reclaim(func() bool { return true }), &down)
 	require.ErrorAs(t, d.Iterate(nil, []byte("z"), nil), &down)
