@@ -3,7 +3,6 @@
 package frontier
 
 import (
-	"cmp"
 	"math"
 	"time"
 )
@@ -135,9 +134,13 @@ func (f *Frontier) lookAtClockLocked() {
 	f.anchor.Store(now)
 	f.core.lead, f.core.leastLead = now.lead, min(f.core.leastLead, now.lead)
 	f.timerAt = 0 // what waits for a date may come sooner
-	if step := now.lead - f.takenLead; step >= leastStep || step <= -leastStep {
+	switch step := now.lead - f.takenLead; {
+	case step >= leastStep || step <= -leastStep:
 		f.takenLead = now.lead
 		f.clockSteppedLocked(step)
+	case !f.trembles:
+		f.trembles = true
+		f.clockSteppedLocked(0) // rows that were written so far are exact
 	}
 }
 
@@ -157,12 +160,30 @@ func (f *Frontier) owed(t time.Time) int64 {
 	return never // t is centuries ahead
 }
 
+// storedLocked is what a row says of a moment until which a host or group is left alone:
+// no earlier one if the clocks drift apart by less than a step.
+func (f *Frontier) storedLocked(moment int64) int64 {
+	at := f.wall(moment)
+	if f.trembles {
+		at = at.Add(time.Duration(f.takenLead + leastStep - f.core.lead))
+	}
+	return wallMillis(at)
+}
+
 // date is the date of a time of day.
 func (f *Frontier) date(t time.Time) int64 { return int64(t.Sub(f.startDate)) }
 
-// dueDate is date for what comes then: 0 would mean that it comes at once, and so a
-// nanosecond before the start, which has passed, stands for it.
-func (f *Frontier) dueDate(t time.Time) int64 { return cmp.Or(f.date(t), -1) }
+// dueDate is date for what comes then: 0 would mean that it comes at once. A nanosecond
+// before or after stands for it, so that what is due is due, and what is not comes later.
+func (f *Frontier) dueDate(t time.Time) int64 {
+	switch d := f.date(t); {
+	case d != 0:
+		return d
+	case t.After(f.opts.Clock.Now()):
+		return 1
+	}
+	return -1
+}
 
 // day is the time of day of a date.
 func (f *Frontier) day(date int64) time.Time { return f.startDate.Add(time.Duration(date)) }

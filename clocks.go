@@ -120,7 +120,7 @@ func (f *Frontier) closingGroupLocked(id uint32, now int64) []Row {
 		return nil
 	}
 	name := c.groupName(g)
-	return []Row{groupRow(name, groupState{f.groupRules.of(name), wallMillis(f.wall(last))})}
+	return []Row{groupRow(name, groupState{f.groupRules.of(name), f.storedLocked(last)})}
 }
 
 // Begin learns what must be known before the first host.

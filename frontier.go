@@ -52,6 +52,7 @@ type Frontier struct {
 	known       knownURLs
 	last        int64  // the latest time seen: time does not run backwards
 	takenLead   int64  // of dates over moments, when the wall clock was last taken to have stepped
+	trembles    bool   // the clocks drift apart by less than a step
 	steps       int    // of the wall clock that restateClocks has not dealt with
 	steppedBack int64  // the longest of them that went back
 	token       uint64 // of the last lease

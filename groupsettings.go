@@ -131,7 +131,7 @@ func (f *Frontier) setGroupLocked(o *op, name string, s GroupSettings) {
 	x := groupState{GroupSettings: s}
 	if id := c.groupNamed(name); id != 0 {
 		if last := c.slotsOf(id).last(); last > f.last {
-			x.due = wallMillis(f.wall(last)) // the row may tell it
+			x.due = f.storedLocked(last) // the row may tell it
 		}
 	}
 	o.rows = append(o.rows, groupRow(name, x))

@@ -49,7 +49,7 @@ type hostState struct {
 func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
 	c := f.core
 	h := c.hosts.at(id)
-	b := appendNumber(nil, hostDue, uint64(max(0, wallMillis(f.wall(due)))))
+	b := appendNumber(nil, hostDue, uint64(max(0, f.storedLocked(due))))
 	b = appendNumber(b, hostCrawlDelay, uint64(h.crawlDelay))
 	if h.group != 0 {
 		b = appendText(b, hostGroup, c.groupName(c.groups.at(h.group)))
@@ -69,7 +69,7 @@ func (f *Frontier) hostRow(id uint32, due int64, why why) Row {
 	}
 	b = appendNumber(b, hostAssigned, uint64(btoi(h.has(assigned))))
 	if h.has(troubled) {
-		b = appendNumber(b, hostFree, uint64(max(0, wallMillis(f.wall(c.troubles[id].free)))))
+		b = appendNumber(b, hostFree, uint64(max(0, f.storedLocked(c.troubles[id].free))))
 		b = appendNumber(b, hostFailure, uint64(c.troubles[id].kind))
 		b = appendNumber(b, hostUsual, uint64(c.troubles[id].usual))
 	}

@@ -52,9 +52,9 @@ func (m *model) Export(t *rapid.T) {
 	}
 	require.Equal(t, len(m.known), known)
 
-	for _, h := range m.hosts {
-		if h.lease != nil && m.lost(h) {
-			return // its URL would be given up elsewhere
+	for name, h := range m.hosts {
+		if (h.lease != nil || len(m.waiting[name]) > 0) && m.lost(h) {
+			return // its URLs would be given up elsewhere
 		}
 	}
 	o := m.opts
