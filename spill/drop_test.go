@@ -56,3 +56,43 @@ func TestReopeningAfterManyDrops(t *testing.T) {
 	require.NoError(t, s.Recover(context.Background(), r))
 	require.Equal(t, []uint32{kept}, r.blocks)
 }
+
+// A write that drops blocks and fails when it has done so is repeated in the next use of
+// the store: other blocks of the same round stay.
+func TestBlocksAreDroppedOnce(t *testing.T) {
+	mach := spilltest.OpenMemory(t, spill.Options{})
+	s, ctx := mach.Store, context.Background()
+	require.NoError(t, s.Recover(ctx, newReplay()))
+	var blocks []uint32
+	for gen := range uint32(2) {
+		var runs []frontier.Run
+		for i := range 3 {
+			runs = append(runs, frontier.Run{Queue: frontier.Queue{Host: "h.example"}, Records: []frontier.Record{{Seq: uint64(i), Body: make([]byte, 4<<10)}}}) // fills a block
+		}
+		parts, err := s.Pack(gen+1, runs)
+		require.NoError(t, err)
+		for _, p := range parts {
+			blocks = append(blocks, p[0].Block)
+		}
+		id := uint64(gen) + 1
+		require.NoError(t, s.Commit(&frontier.Batch{ID: id}))
+		require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen + 1, Through: id}))
+	}
+	require.NoError(t, s.Commit(&frontier.Batch{ID: 3, Drop: blocks[1:3]}))
+	require.NoError(t, s.Release())
+	require.NoError(t, s.Recover(ctx, newReplay()))
+	mach.Faults.FailNth(spilltest.Sync, 1, errDisk)
+	require.ErrorIs(t, s.Commit(&frontier.Batch{ID: 4}), errDisk)
+	require.NoError(t, s.Release())
+	r := &reopened{replay: newReplay()}
+	require.NoError(t, s.Recover(ctx, r))
+	left := slices.Delete(blocks, 1, 3)
+	require.Equal(t, left, r.blocks)
+	require.NoError(t, s.Commit(&frontier.Batch{ID: 4}))
+	require.NoError(t, s.Commit(&frontier.Batch{ID: 5}))
+	for _, b := range left {
+		n := 0
+		require.NoError(t, s.Load(frontier.Part{Block: b, Count: 1}, 1, func(int, frontier.Record) { n++ }), "block %d", b)
+		require.Equal(t, 1, n)
+	}
+}

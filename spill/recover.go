@@ -260,6 +260,7 @@ func (rc *recovery) install() error {
 	s.undo = undo{}
 	s.deadGen = rc.dead
 	s.dropped = slices.Clone(s.pending.drop)
+	s.dropping = slices.DeleteFunc(slices.Clone(s.pending.drop), func(b uint32) bool { return !rc.has(b) }) // the others are gone, and were not counted
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gens = map[uint32]uint32{}

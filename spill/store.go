@@ -36,7 +36,7 @@ type Store struct {
 	offset   uint64            // guarded by turn; from the frontier's batch IDs to ours
 	aligned  bool              // guarded by turn; offset is known
 	pending  effects           // guarded by turn; of the last batch, not yet applied; see setPending
-	dropping []uint32          // guarded by turn; blocks of pending, if that is of this use
+	dropping []uint32          // guarded by turn; blocks of pending that spans still count
 	undo     undo              // guarded by turn
 	deadGen  map[uint32]uint32 // guarded by turn; generation of each segment of dead bits
 
