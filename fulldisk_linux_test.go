@@ -65,7 +65,7 @@ func onSmallVolume(t *testing.T) (dir string, here bool) {
 // back.
 func fillUp(t testing.TB, dir string, but uint64) func() {
 	t.Helper()
-	f, err := os.Create(filepath.Join(dir, "ballast"))
+	f, err := os.CreateTemp(dir, "ballast")
 	require.NoError(t, err)
 	chunk := make([]byte, 64<<10)
 	for {
