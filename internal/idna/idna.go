@@ -1,11 +1,12 @@
 // Package idna finds the ASCII form of internationalized host names: the one that
 // net/http contacts.
 //
-// It does what the profile Lookup of golang.org/x/net/idna does, for all names that
-// Lookup accepts: the mapping of UTS 46 (case, width, separators), NFC, and punycode
+// It does what the profile Lookup of golang.org/x/net/idna does, for all names in UTF-8
+// that Lookup accepts: the mapping of UTS 46 (case, width, separators), NFC, and punycode
 // (RFC 3492). Some names that Lookup refuses have a form here, too: of letters in an
 // order that the bidi rule forbids, with joiners or marks in odd places, with
-// underscores. All spellings of a name have one form.
+// underscores. All spellings of a name have one form; a label that is punycode already
+// is taken as it is, in lower case.
 package idna
 
 import (
