@@ -5,6 +5,7 @@ package frontier_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -135,6 +136,7 @@ func (c *child) take(producer, n int) (first int) {
 //	u P N MS         its host is left alone until then
 //	x N              all URLs of the deleter below N are deleted; y N: may be
 //	c I B            scope I is paused or not; q I B: may be
+//	e                the store must be opened again
 func TestCrashChild(t *testing.T) {
 	if *crashChild == "" {
 		t.Skip("only a part of tests that kill it")
@@ -177,6 +179,9 @@ func (c *child) add(producer int) {
 		first, es := c.entries(producer, n)
 		if _, err := c.f.Add(context.Background(), es...); err == nil {
 			say("a %d %d %d", producer, first, n)
+		} else if errors.Is(err, frontier.ErrReopen) {
+			say("e")
+			time.Sleep(time.Hour)
 		}
 		if u := (crashURL{producer, first}); u.scheduled() {
 			later = append(later, u)

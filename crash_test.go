@@ -39,6 +39,7 @@ type report struct {
 	paused      [8]bool
 	asked       map[int]bool // a scope may have changed
 	asks        [8]int       // so often it was
+	ended       bool         // its store must be opened again
 	first       int          // number that no process has used
 }
 
@@ -61,7 +62,7 @@ func (r *report) hear(t testing.TB, line string) {
 	var what string
 	var a, b, c int
 	n, err := fmt.Sscan(line, &what, &a, &b, &c)
-	if want := map[string]int{"a": 4, "l": 3, "d": 3, "s": 3, "u": 4, "x": 2, "y": 2, "c": 3, "q": 3}[what]; n != want {
+	if want := map[string]int{"a": 4, "l": 3, "d": 3, "s": 3, "u": 4, "x": 2, "y": 2, "c": 3, "q": 3, "e": 1}[what]; n != want {
 		require.NoError(t, err, "the process says %q", line)
 	}
 	u := crashURL{a, b}
@@ -92,6 +93,8 @@ func (r *report) hear(t testing.TB, line string) {
 	case "q":
 		r.asked[a] = true
 		r.asks[a]++
+	case "e":
+		r.ended = true
 	}
 }
 
@@ -148,6 +151,7 @@ func (r *report) stop(t testing.TB, c *crawl) {
 		r.unsure[u] = r.unsure[u] || n > 0
 	}
 	clear(r.leased)
+	r.ended = false
 	r.first += spanOfKill
 }
 

@@ -61,7 +61,8 @@ type Badger struct {
 
 	down   atomic.Pointer[downError] // set: badger is not touched any more
 	faults faults                    // of badger in the background
-	spare  spare                     // guarded by turn
+	spare  spare                     // guarded by turn; for a commit
+	gate   *gate                     // of badger's compaction
 
 	confirmed *confirmed
 	version   atomic.Uint64 // of the last write
@@ -159,7 +160,9 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.gate = newGate(path, d.table)
 	if err := d.guarded(func() (err error) { d.db, err = badger.Open(o); return err }); err != nil {
+		d.gate.close()
 		return nil, err
 	}
 	if d.logs, err = openKeyLogs(path, d.table); err == nil {
@@ -247,6 +250,7 @@ func (d *Badger) Footprint() int64 { return d.table * perTable }
 func (d *Badger) Close() error {
 	d.turn.Lock()
 	d.spare.give()
+	d.gate.close()
 	err := d.logs.close() // the one made ahead gives its space to the last table
 	d.turn.Unlock()
 	err = errors.Join(err, d.closeDB())
@@ -283,7 +287,7 @@ func (l logger) Warningf(f string, a ...any) {
 	}
 }
 func (l logger) Infof(f string, a ...any)  { l.log.Debug(text(f, a)) }
-func (l logger) Debugf(f string, _ ...any) { l.d.gate(f) }
+func (l logger) Debugf(f string, a ...any) { l.d.says(f, a) }
 
 func text(f string, a []any) string {
 	return "badger: " + strings.TrimSpace(fmt.Sprintf(f, a...))

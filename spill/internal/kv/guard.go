@@ -13,7 +13,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 )
 
 const (
-	spareFiles = 6  // descriptors kept for badger
+	spareFiles = 6  // descriptors kept for badger, twice
 	openFiles  = 24 // that opening a store takes, beside one for each file
 	waitStep   = 5 * time.Millisecond
 	waitFlush  = 30 * time.Second // for a table to be written
@@ -81,7 +80,7 @@ func (d *Badger) caught(p any) error {
 	panic(p)
 }
 
-// spare are descriptors that are kept until badger needs some. Guarded by Badger.turn.
+// spare are descriptors that are kept until badger needs some.
 type spare struct {
 	dir  string
 	held []*os.File
@@ -200,27 +199,12 @@ func (f *faults) fresh() error {
 	return errors.New(f.text)
 }
 
-// beforeCompacted is part of what badger says before it writes a table of others.
-const beforeCompacted = "LOG Compact. Added"
-
-// gate holds badger's compaction up while there is no space for another table.
-func (d *Badger) gate(format string) {
-	if !strings.Contains(format, beforeCompacted) {
-		return
-	}
-	for {
-		err := volume.Space(d.path, uint64(4*d.table), 0)
-		if err == nil {
-			return
-		}
-		d.faults.note("", err.Error())
-		time.Sleep(100 * time.Millisecond)
-	}
-}
-
 // closeDB closes badger. It fails if badger cannot write what is in memory, which is in
 // its logs as well: then badger goes on trying until the process ends.
 func (d *Badger) closeDB() error {
+	if d.gate.stuck.Load() {
+		return fmt.Errorf("kv: the engine cannot be closed, and has the folder until the process ends: %w", d.down.Load())
+	}
 	if err := volume.Space(d.path, uint64(2*d.table), 0); err != nil {
 		return fmt.Errorf("kv: the last table is not written, and the folder in use until the process ends: %w", err)
 	}

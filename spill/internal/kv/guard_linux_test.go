@@ -254,15 +254,19 @@ func TestWordsOfBadger(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/dgraph-io/badger/v4").Output()
 	require.NoError(t, err)
 	dir := strings.TrimSpace(string(out))
-	for file, words := range map[string]string{
-		"value.go":  `vlog.opt.Errorf("Error while curlf sync: %v\n", err)`,
-		"levels.go": `s.kv.opt.Debugf("[%d] LOG Compact. Added %d keys.`,
+	for _, w := range [][2]string{
+		{"value.go", `vlog.opt.Errorf("Error while curlf sync: %v\n", err)`},
+		{"levels.go", `s.kv.opt.Debugf("[%d] LOG Compact. Added %d keys.`},
+		{"levels.go", `s.kv.opt.Debugf("Discard stats: %v", discardStats)`},
+		{"levels.go", `s.kv.opt.Debugf("[Compactor: %d] Compaction for level: %d DONE"`},
 	} {
-		text, err := os.ReadFile(filepath.Join(dir, file))
+		text, err := os.ReadFile(filepath.Join(dir, w[0]))
 		require.NoError(t, err)
-		require.Contains(t, string(text), words, "badger's words changed: see logger and gate")
+		require.Contains(t, string(text), w[1], "badger's words changed: see logger and gate")
 	}
-	require.Contains(t, "while curlf sync [%d] LOG Compact. Added", beforeCompacted)
+	require.Contains(t, "[%d] LOG Compact. Added %d keys.", beforeTable)
+	require.Contains(t, "Discard stats: %v", afterRange)
+	require.Contains(t, "Compaction for level: %d DONE", afterCompacted)
 }
 
 // A wrong file of statistics has badger search for ever.

