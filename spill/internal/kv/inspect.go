@@ -47,7 +47,8 @@ type inspector struct {
 	lost      bool   // power may have been lost since: what came later may be torn
 	whole     func(key, value []byte) bool
 	named     map[uint64]badger.TableManifest
-	last      uint64 // version in the tables that are named
+	merged    map[uint64]bool // the manifest named them before
+	last      uint64          // version in the tables that are named
 	logs      []walState
 	tail      tail // of no use
 }
@@ -143,7 +144,9 @@ func (x *inspector) manifest() error {
 		return &DamageError{badger.ManifestFilename, err}
 	}
 	x.named = m.Tables
-	return nil
+	b, err := x.read(badger.ManifestFilename)
+	x.merged = mergedTables(b)
+	return err
 }
 
 func tableName(id uint64) string { return fmt.Sprintf("%06d.sst", id) }
@@ -281,14 +284,16 @@ func (x *inspector) valueLogs() error {
 }
 
 // unnamed looks for tables that the manifest should name. A crash leaves such as
-// were about to be named: what they hold is in a log or in other tables.
+// were about to be named: what they hold is in a log or in other tables. So is what
+// those hold that were about to be removed; the latest of it may have been deletions,
+// which are nowhere.
 func (x *inspector) unnamed() error {
 	for _, name := range x.with(".sst") {
 		id, err := strconv.ParseUint(strings.TrimSuffix(name, ".sst"), 10, 64)
 		if err != nil {
 			continue
 		}
-		if _, ok := x.named[id]; ok {
+		if _, ok := x.named[id]; ok || x.merged[id] {
 			continue
 		}
 		last, err := x.table(name)

@@ -45,6 +45,15 @@ func FuzzLog(f *testing.F) {
 	})
 }
 
+// FuzzManifest reads any bytes as a manifest.
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("BdgrXXXX\x00\x00\x00\x06CRC.\x0a\x04\x08\x09\x10\x01"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		require.LessOrEqual(t, len(mergedTables(b)), len(b))
+	})
+}
+
 // Every bit of a table of badger's, and of a log's transactions but the last, is
 // covered by what reads them.
 func TestFlippedBitsOfTablesAreFound(t *testing.T) {
