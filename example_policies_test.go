@@ -22,11 +22,16 @@ func ExampleFrontier_Largest() {
 		log.Fatal(err)
 	}
 	defer f.Close()
-	for host, n := range map[string]int{"big.example": 30, "small.example": 1, "www.big.example": 5} {
-		for i := range n {
-			if _, err := f.Add(ctx, frontier.Entry{URL: fmt.Sprintf("http://%s/%d", host, i), Depth: i}); err != nil {
-				log.Fatal(err)
-			}
+	for i := range 30 {
+		urls := []frontier.Entry{{URL: fmt.Sprintf("http://big.example/%d", i), Depth: i}}
+		if i < 5 {
+			urls = append(urls, frontier.Entry{URL: fmt.Sprintf("http://www.big.example/%d", i), Depth: i})
+		}
+		if i == 29 {
+			urls = append(urls, frontier.Entry{URL: "http://small.example/"})
+		}
+		if _, err := f.Add(ctx, urls...); err != nil {
+			log.Fatal(err)
 		}
 	}
 	for _, h := range f.Largest(2) {

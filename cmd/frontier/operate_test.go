@@ -213,6 +213,8 @@ func TestCommandsOnACrawlAtRest(t *testing.T) {
 		return out
 	}
 	assert.Regexp(t, `state +at rest`, ok("status"))
+	assert.Equal(t, "example is paused: no host of the crawl has this name (it has a.example, b.example); the rule is kept for when one comes\n", ok("pause", "example"))
+	ok("clear", "example")
 	assert.Equal(t, "1 URL added\n", ok("add", "http://me:hunter2@g.example/1"))
 	assert.NotContains(t, ok("urls")+ok("export"), "hunter2")
 	code, _, stderr = operate(t, "delete", "-dir", r.dir, "g.example")
@@ -221,8 +223,6 @@ func TestCommandsOnACrawlAtRest(t *testing.T) {
 	assert.Contains(t, ok("urls"), "g.example", "nothing was deleted")
 	assert.Equal(t, "1 URL of g.example deleted\n", ok("delete", "-yes", "g.example"))
 	assert.Equal(t, "0 URLs of nosuch.example deleted: no host of the crawl has this name\n", ok("delete", "-yes", "nosuch.example"))
-	assert.Equal(t, "example is paused: no host of the crawl has this name (it has a.example, b.example); the rule is kept for when one comes\n", ok("pause", "example"))
-	ok("clear", "example")
 	assert.Contains(t, ok("explain", "a.exam"), "no URL of it is in the frontier (it has a.example)")
 	assert.Contains(t, ok("pause", "http://b.example/"), "b.example is paused: 1 host")
 	ok("unpause", "b.example")
