@@ -215,6 +215,9 @@ func (d *Badger) removeEmpty(pause func() bool) error {
 // tables need no help: a merge of level 0 meets all of them, or as many as the
 // base level may have.
 func (d *Badger) collectLog() (err error) {
+	d.turn.Lock()
+	err = d.values.reserve(valueLog) // those of use move to the end
+	d.turn.Unlock()
 	for err == nil {
 		err = d.db.RunValueLogGC(0.5)
 	}

@@ -17,6 +17,12 @@ func keepOpen(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDW
 // cannot promise that; there it does nothing.
 func reserve(f *os.File, size int64) error { return allocate(f, 0, size) }
 
+// reserveAhead gives the first bytes of a file space on the volume, and leaves it as long
+// as it is.
+func reserveAhead(f *os.File, size int64) error {
+	return allocate(f, unix.FALLOC_FL_KEEP_SIZE, size)
+}
+
 func allocate(f *os.File, mode uint32, size int64) error {
 	err := unix.Fallocate(int(f.Fd()), mode, 0, size)
 	if err == nil || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {

@@ -16,6 +16,8 @@ func keepOpen(string) (*os.File, error) { return nil, nil }
 
 func reserve(*os.File, int64) error { return nil }
 
+func reserveAhead(*os.File, int64) error { return nil }
+
 func makeAhead(string, int64) (*os.File, error) { return nil, nil }
 
 // syncElsewhere syncs what badger has mapped, and the file.

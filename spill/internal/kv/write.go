@@ -107,8 +107,7 @@ type entry struct {
 func (d *Badger) commit(ops []Op, places []place) (died []entry, err error) {
 	txn := d.db.NewTransaction(true)
 	defer txn.Discard()
-	var bytes int64
-	large := false
+	var bytes, large int64
 	for i, o := range ops {
 		bytes += int64(len(o.Key))
 		if d.life(o.Key) != Inline {
@@ -128,7 +127,7 @@ func (d *Badger) commit(ops []Op, places []place) (died []entry, err error) {
 			err = txn.SetEntry(badger.NewEntry(o.Key, places[i].bytes()).WithMeta(metaApart))
 		case len(o.Value) >= d.large:
 			bytes += placeLen // of one in badger's value log
-			large = true
+			large += int64(len(o.Key)+len(o.Value)) + valueHead
 			err = txn.Set(o.Key, o.Value)
 		default:
 			bytes += int64(len(o.Value))
@@ -138,11 +137,16 @@ func (d *Badger) commit(ops []Op, places []place) (died []entry, err error) {
 			return nil, err
 		}
 	}
+	if large > 0 {
+		if err := d.values.reserve(large); err != nil {
+			return nil, fmt.Errorf("kv: %w", err)
+		}
+	}
 	if err := d.apply(txn, len(ops), bytes); err != nil {
 		return nil, err
 	}
 	d.version.Store(txn.ReadTs() + 1) // there is one writer
-	if large {
+	if large > 0 {
 		d.inValueLog.Store(true)
 	}
 	return died, nil
