@@ -132,10 +132,29 @@ func TestLastByte(t *testing.T) {
 	if !here {
 		return
 	}
-	episodes(t, dir, 1000, func(t *testing.T, _ *crawl, _ string) func() {
+	episodes(t, dir, 1000, func(t *testing.T, _ *crawl, store string) func() {
 		most := fillUp(t, dir, 100<<10) // less, and no table is begun
 		time.Sleep(300 * time.Millisecond)
+		for range 1000 { // or somebody reads a log that is a table
+			if logsWithKeys(t, store) <= 1 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 		rest := fillUp(t, dir, 0)
 		return func() { most(); rest() }
 	})
+}
+
+// logsWithKeys is how many logs of keys are not yet tables; the last never is.
+func logsWithKeys(t *testing.T, store string) (n int) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(store, "*.mem"))
+	require.NoError(t, err)
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.Size() > 0 {
+			n++
+		}
+	}
+	return n
 }
