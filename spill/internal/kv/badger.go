@@ -80,7 +80,7 @@ type Badger struct {
 	bufs    [lives][]byte // guarded by turn; scratch of Write
 	counted bool          // guarded by turn; live of all blobs is right
 	surveys int           // guarded by turn; begun or made void
-	values  valueLogs     // guarded by turn
+	values  valueLogs
 }
 
 // Config says how a Badger is opened.
@@ -175,7 +175,7 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	d.logs.logs[len(d.logs.logs)-1].last = d.db.MaxVersion()
-	d.spare.dir, d.values.dir = path, path
+	d.spare.dir, d.values.dir, d.values.flush = path, path, c.flush
 	_ = d.spare.take() // ready says so if it matters
 	d.counted = len(d.blobs.files) == 0
 	d.wasteful.Store(!d.counted) // nobody knows yet

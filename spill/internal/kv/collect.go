@@ -10,6 +10,7 @@ package kv
 import (
 	"errors"
 	"fmt"
+
 	"github.com/dgraph-io/badger/v4"
 )
 
@@ -209,20 +210,4 @@ func (d *Badger) removeEmpty(pause func() bool) error {
 		}
 	}
 	return nil
-}
-
-// collectLog collects badger's value log, which holds few values if any. Its
-// tables need no help: a merge of level 0 meets all of them, or as many as the
-// base level may have.
-func (d *Badger) collectLog() (err error) {
-	d.turn.Lock()
-	err = d.values.reserve(valueLog) // those of use move to the end
-	d.turn.Unlock()
-	for err == nil {
-		err = d.db.RunValueLogGC(0.5)
-	}
-	if errors.Is(err, badger.ErrNoRewrite) || errors.Is(err, badger.ErrRejected) {
-		return nil
-	}
-	return err
 }

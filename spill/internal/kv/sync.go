@@ -147,7 +147,7 @@ func (d *Badger) syncValueLog() error {
 	if !d.inValueLog.Swap(false) {
 		return nil
 	}
-	err := d.db.Sync()
+	err := errors.Join(d.values.sync(), d.db.Sync())
 	if err != nil {
 		d.inValueLog.Store(true)
 	}

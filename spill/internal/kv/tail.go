@@ -9,6 +9,8 @@
 package kv
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -49,6 +51,9 @@ func (x *inspector) tornLogs(names []string) error {
 		w := walState{name: name}
 		end := logTransactions(data, logHead, func(txn []cell) bool {
 			v := txn[0].version
+			if txn[0].meta&metaTxn == 0 { // a value of the value log, moved when that was collected
+				return x.allWhole(&values, txn)
+			}
 			if version > 0 && v != version+1 || v > x.confirmed && !x.allWhole(&values, txn) {
 				return false
 			}
@@ -106,7 +111,13 @@ func used(b []byte) int64 {
 // allWhole reports whether all values of a transaction are there.
 func (x *inspector) allWhole(values *window, txn []cell) bool {
 	for _, c := range txn {
-		if c.userMeta != metaApart || c.meta&metaDelete != 0 {
+		if c.meta&metaDelete != 0 {
+			continue
+		}
+		if c.meta&metaPointer != 0 && !x.inValueLog(c) {
+			return false
+		}
+		if c.userMeta != metaApart {
 			continue
 		}
 		p, err := readPlace(c.value)
@@ -119,6 +130,29 @@ func (x *inspector) allWhole(values *window, txn []cell) bool {
 		}
 	}
 	return true
+}
+
+// inValueLog reports whether the value of a cell is in badger's value log. The cell has
+// the number of the file, how long the entry is, and where.
+func (x *inspector) inValueLog(c cell) bool {
+	if len(c.value) != 12 {
+		return false
+	}
+	id, n, at := binary.NativeEndian.Uint32(c.value), binary.NativeEndian.Uint32(c.value[4:]), binary.NativeEndian.Uint32(c.value[8:])
+	f, err := os.Open(filepath.Join(x.dir, valueLogName(int(id))))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || int64(at)+int64(n) > info.Size() {
+		return false
+	}
+	b := make([]byte, n)
+	if _, err := f.ReadAt(b, int64(at)); err != nil {
+		return false
+	}
+	e, length := logEntry(b)
+	return length == len(b) && bytes.Equal(e.key, c.key) && e.version == c.version
 }
 
 // readBlobs opens the files of values of a folder.

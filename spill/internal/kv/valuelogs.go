@@ -1,5 +1,7 @@
-// This file gives badger's value log space on the volume before badger writes there: it is
-// mapped into memory, and a write without space ends the process.
+// This file knows badger's value log as far as badger does not: it gives it space on the
+// volume before badger writes there, since it is mapped into memory and a write without
+// space ends the process; it syncs the files that badger has left, which badger never
+// does; and it keeps those that are collected until what moved is on the medium.
 
 package kv
 
@@ -11,6 +13,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
 )
 
 const valueHead = 40 // of a value in the log, at most
@@ -19,14 +24,20 @@ const valueHead = 40 // of a value in the log, at most
 // transaction, when more than valueLog is in one.
 type valueLogs struct {
 	dir   string
-	id    int   // of the file; 0: not known
-	bytes int64 // of it that have space
+	flush func(*os.File) error
+
+	mu       sync.Mutex
+	id       int   // guarded by mu; of the file; 0: not known
+	unsynced int   // guarded by mu; the first file of which something may not be on the medium
+	bytes    int64 // guarded by mu; of the file that have space
 }
 
 func valueLogName(id int) string { return fmt.Sprintf("%06d%s", id, valueLogSuffix) }
 
 // reserve fails if there is no space for so many bytes.
 func (v *valueLogs) reserve(bytes int64) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	before := v.id
 	if err := v.find(); err != nil {
 		return err
@@ -46,7 +57,36 @@ func (v *valueLogs) reserve(bytes int64) error {
 	return nil
 }
 
-// find looks for the file with the highest number.
+// sync brings to the medium what is in files that badger has left.
+func (v *valueLogs) sync() error {
+	v.mu.Lock()
+	err := v.find()
+	first, last := v.unsynced, v.id
+	v.mu.Unlock()
+	for id := first; id < last && err == nil; id++ {
+		err = v.syncFile(id)
+	}
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	v.unsynced = max(v.unsynced, last)
+	v.mu.Unlock()
+	return nil
+}
+
+func (v *valueLogs) syncFile(id int) error {
+	f, err := os.OpenFile(filepath.Join(v.dir, valueLogName(id)), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was collected
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(v.flush(f), f.Close())
+}
+
+// find looks for the file with the highest number. It needs mu.
 func (v *valueLogs) find() error {
 	if v.id == 0 {
 		entries, err := os.ReadDir(v.dir)
@@ -59,6 +99,7 @@ func (v *valueLogs) find() error {
 				v.id = max(v.id, id)
 			}
 		}
+		v.unsynced = v.id // the earlier life's are synced
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(v.dir, valueLogName(v.id+1))); errors.Is(err, fs.ErrNotExist) {
@@ -68,4 +109,34 @@ func (v *valueLogs) find() error {
 		}
 		v.id++
 	}
+}
+
+// collectLog collects badger's value log, which holds few values if any. Its
+// tables need no help: a merge of level 0 meets all of them, or as many as the
+// base level may have.
+func (d *Badger) collectLog() error {
+	if err := d.values.reserve(valueLog); err != nil { // values of use move to the end
+		return err
+	}
+	txn := d.db.NewTransaction(false)
+	o := badger.DefaultIteratorOptions
+	o.PrefetchValues = false
+	it := txn.NewIterator(o) // while there is one badger removes no file
+	moved := false
+	err := d.db.RunValueLogGC(0.5)
+	for ; err == nil; err = d.db.RunValueLogGC(0.5) {
+		moved = true
+	}
+	if errors.Is(err, badger.ErrNoRewrite) || errors.Is(err, badger.ErrRejected) {
+		err = nil
+	}
+	if moved {
+		d.inValueLog.Store(true)
+		if err := d.syncAll(); err != nil {
+			return err // the files stay until the store is opened again
+		}
+	}
+	it.Close()
+	txn.Discard()
+	return err
 }
