@@ -81,8 +81,14 @@ func (t *timer) Reset(d time.Duration) bool {
 	return was
 }
 
-// Advance moves the clock by d, stopping at each timer on the way to call it.
-func (c *Clock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
+// Advance moves the clock by d, stopping at each timer on the way to call it. Of two at
+// the same time the one that goes further counts.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	t := c.now.Add(d)
+	c.mu.Unlock()
+	c.pass(t)
+}
 
 // Set moves the clock to t, stopping at each timer on the way to call it. A t in
 // the past is a Step back: no time passes.
@@ -94,6 +100,11 @@ func (c *Clock) Set(t time.Time) {
 		t = c.now
 	}
 	c.mu.Unlock()
+	c.pass(t)
+}
+
+// pass moves the steady clock to t, unless it is there already.
+func (c *Clock) pass(t time.Time) {
 	for {
 		c.mu.Lock()
 		var first *timer
@@ -103,7 +114,9 @@ func (c *Clock) Set(t time.Time) {
 			}
 		}
 		if first == nil {
-			c.now = t
+			if t.After(c.now) {
+				c.now = t
+			}
 			c.mu.Unlock()
 			return
 		}
