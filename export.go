@@ -342,7 +342,7 @@ func (x *exporter) present(name string, s *hostState) {
 	if s.free <= max(x.moment, x.held) || !s.why.forgettable() {
 		s.free = 0 // or it is due
 	}
-	if l := f.controls.hostLimits(name); l == (Limits{}) || l.Period > 0 && s.used.since+l.Period.Milliseconds() <= x.moment {
+	if !f.controls.counts(name, f.date(millisTime(s.used.since)), f.date(millisTime(x.moment))) {
 		s.used = usageState{}
 	}
 	if t := f.stateTrouble(s); t.over() || t.until() <= f.owed(millisTime(x.moment)) {

@@ -304,7 +304,7 @@ func (f *Frontier) dormantInfoLocked(a *absentee) (HostInfo, bool) {
 	}
 	t := f.stateTrouble(&a.state)
 	x.Backoff = t.state(&f.core.cfg)
-	x.Used = f.usedLocked(f.dormantUsage(a, &x.Rule.HostLimits), &x.Rule.HostLimits)
+	x.Used = f.usedLocked(f.dormantUsage(a), &x.Rule.HostLimits)
 	x.Group = a.state.group
 	if id := f.core.groupNamed(x.Group); id != 0 && f.core.groups.at(id).free > 0 {
 		x.GroupDue = f.wall(f.core.groups.at(id).free)

@@ -21,12 +21,11 @@ func (c *core) hostUsage(id uint32, own *scopeRule) *usage {
 // ownUsage is what a host may do alone, and what it has used of that; nil if nothing
 // is said.
 func (c *core) ownUsage(id uint32) (*Limits, *usage) {
-	if t := c.controls.setting(fieldHostLimits); t != nil {
-		if r := t.of(c.name(c.hosts.at(id)), fieldHostLimits); r != nil {
-			return &r.HostLimits, c.hostUsage(id, r)
-		}
+	r := c.controls.hostLimits(c.name(c.hosts.at(id)))
+	if r == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return &r.HostLimits, c.hostUsage(id, r)
 }
 
 // unused forgets what a host without URLs has used if that counts no more.

@@ -152,14 +152,20 @@ func (f *Frontier) merge(u *usage, l *Limits, s usageState, now int64) {
 	u.served, u.bytes, u.errors = max(u.served, s.served), max(u.bytes, s.bytes), max(u.errors, s.errors)
 }
 
-// hostLimits is what a host may do alone.
-func (c *controls) hostLimits(host string) (l Limits) {
-	if t := c.setting(fieldHostLimits); t != nil {
-		if r := t.of(bytesOf(host), fieldHostLimits); r != nil {
-			l = r.HostLimits
-		}
+// hostLimits is the rule that says what a host may do alone; nil if none does.
+func (c *controls) hostLimits(host []byte) *scopeRule {
+	t := c.setting(fieldHostLimits)
+	if t == nil {
+		return nil
 	}
-	return l
+	return t.of(host, fieldHostLimits)
+}
+
+// counts reports whether what the row of a host says that it has used since a date
+// counts at another one.
+func (c *controls) counts(host string, since, now int64) bool {
+	r := c.hostLimits(bytesOf(host))
+	return r != nil && since > r.ended && (r.HostLimits.Period == 0 || now-since < int64(r.HostLimits.Period))
 }
 
 // countedHost is a host that is on disk only, and of which nothing must be known
@@ -172,16 +178,17 @@ type countedHost struct {
 // staleUsage lets the rows go of hosts whose periods have ended.
 func (r *recovery) staleUsage() {
 	for _, h := range r.counted {
-		if l := r.f.controls.hostLimits(h.name); l == (Limits{}) || l.Period > 0 && h.since+int64(l.Period) <= 0 {
+		if !r.f.controls.counts(h.name, h.since, 0) {
 			r.obsolete(rowHost + h.name)
 		}
 	}
 	r.counted = nil
 }
 
-// dormantUsage is what the row of a host says that it has used.
-func (f *Frontier) dormantUsage(a *absentee, l *Limits) *usage {
-	if *l == (Limits{}) {
+// dormantUsage is what the row of a host says that it has used; nil if that counts no
+// more.
+func (f *Frontier) dormantUsage(a *absentee) *usage {
+	if !f.controls.counts(a.host, f.date(millisTime(a.state.used.since)), f.core.date(f.last)) {
 		return nil
 	}
 	u := &usage{}
