@@ -33,6 +33,11 @@ func ToASCII(name string) (string, error) {
 		}
 	}
 	runes = t.compose(runes)
+	for _, r := range runes { // "<" and a stroke are "\u226e"
+		if r >= utf8.RuneSelf && t.refuses(r) {
+			return "", fmt.Errorf("character %q in host", r)
+		}
+	}
 	var b strings.Builder
 	for {
 		n := slices.Index(runes, '.')
@@ -50,6 +55,9 @@ func ToASCII(name string) (string, error) {
 		runes = runes[n+1:]
 	}
 }
+
+// errPunycode is what UTS 46, section 4, step 4.1 asks for.
+var errPunycode = errors.New("host with punycode that is not ASCII")
 
 // The syllables of Hangul are made of a leading consonant, a vowel and maybe a
 // trailing consonant, by arithmetic.
@@ -135,6 +143,9 @@ func writeLabel(b *strings.Builder, label []rune) error {
 	if len(ascii) == len(label) {
 		b.Write(ascii)
 		return nil
+	}
+	if strings.HasPrefix(string(label), "xn--") {
+		return errPunycode
 	}
 	if len(label) > 255 { // no host is as long, and encoding takes the square of it
 		return fmt.Errorf("label has %d characters", len(label))

@@ -2,6 +2,7 @@ package idna
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -28,6 +29,9 @@ func requireLookups(t require.TestingT, name string) {
 		return
 	}
 	got, err := ToASCII(name)
+	if errors.Is(err, errPunycode) && strings.Contains(strings.ToLower(norm.NFKC.String(name)), "xn--") {
+		return // Lookup decodes it without a look at what is before the last hyphen
+	}
 	require.NoError(t, err, "%q", name)
 	require.Equal(t, want, got, "%q; go generate if Unicode changed", name)
 }
@@ -75,7 +79,7 @@ func TestKnownNames(t *testing.T) {
 		require.NoError(t, err, "%q", name)
 		require.Equal(t, want, got, "%q", name)
 	}
-	for _, name := range []string{"\xff\u00e9", "a\uff0fb", "a\u2025", "\ufffd", "\U0010ffff.a", strings.Repeat("\u00e9", 256)} {
+	for _, name := range []string{"\xff\u00e9", "a\uff0fb", "a\u2025", "\ufffd", "\U0010ffff.a", "<\u0338", "xn--b\u00fccher-", strings.Repeat("\u00e9", 256)} {
 		got, err := ToASCII(name)
 		require.Error(t, err, "%q gave %q", name, got)
 	}
@@ -98,6 +102,11 @@ func TestNamesOfManyScripts(t *testing.T) {
 		}
 	}
 }
+
+// iotaBelow is the one mark that UTS 46 maps to a letter: marks behind it do not change
+// places with it any more. Names with it have forms that depend on how they are spelled,
+// in net/http as here.
+const iotaBelow = '\u0345'
 
 func TestNamesAtRandom(t *testing.T) {
 	table := load()
@@ -125,7 +134,7 @@ func TestNamesAtRandom(t *testing.T) {
 		requireLookups(t, "a"+name+"a") // so that more of them are accepted
 		// All spellings have one form, and the form is its own.
 		form, err := ToASCII(name)
-		if err != nil {
+		if err != nil || strings.ContainsRune(norm.NFD.String(name), iotaBelow) {
 			return
 		}
 		for _, spelling := range []string{norm.NFC.String(name), norm.NFD.String(name), form} {
