@@ -37,9 +37,10 @@ func (w *world) imported(text string) frontier.Imported {
 	return done
 }
 
-var exportTime = regexp.MustCompile(`"time":"[^"]*",`)
+var exportTime = regexp.MustCompile(`"(time|since)":"[^"]*",`)
 
-// timeless is an export without what tells when it was made.
+// timeless is an export without what tells when it was made, and when periods began:
+// an import moves them if its rules have just changed.
 func timeless(text string) string { return exportTime.ReplaceAllString(text, "") }
 
 // lines returns the lines of an export of a kind.

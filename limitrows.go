@@ -6,7 +6,9 @@ package frontier
 
 import (
 	"encoding/binary"
+	"math"
 	"strings"
+	"time"
 )
 
 // usageState is a usage as it is stored.
@@ -231,10 +233,15 @@ func (f *Frontier) importHostUsed(id uint32, s usageState) {
 		b.hosts[id] = &usage{first: b.youngest}
 		h.set(counted)
 	}
-	l, _ := c.ownUsage(id)
-	if l == nil {
-		l = &Limits{}
+	u, l := b.hosts[id], &Limits{}
+	r := c.controls.hostLimits(c.name(h))
+	if r != nil {
+		l = &r.HostLimits
+		c.hostUsage(id, r)
 	}
-	f.merge(b.hosts[id], l, s, c.date(f.last))
+	f.merge(u, l, s, c.date(f.last))
+	if r != nil && r.ended != math.MinInt64 { // what is told counts, though the limits changed here since it began
+		u.since = max(u.since, r.ended+int64(time.Millisecond))
+	}
 	h.set(unsaved)
 }

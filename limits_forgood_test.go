@@ -106,3 +106,24 @@ func TestPeriodOfAHostThatWasAway(t *testing.T) {
 	require.Equal(t, 1, w.served(frontier.Outcome{}))
 	w.heldFor(1)
 }
+
+// What an import tells counts, though the rules that come before it limit the host in
+// two steps: in the frontier it comes from they were there first.
+func TestImportedUsageCounts(t *testing.T) {
+	w := newStoredWorld(t, quick(), spill.Options{})
+	require.NoError(t, w.f.SetHostLimits(frontier.Host("a.example"), frontier.Limits{Served: 1}))
+	require.NoError(t, w.f.SetHostLimits(frontier.All(), frontier.Limits{Served: 6, Period: 15 * time.Second}))
+	w.addMany("a.example", 2)
+	require.Equal(t, 1, w.served(frontier.Outcome{}))
+	w.until(time.Minute)
+	x := newStoredWorld(t, quick(), spill.Options{})
+	x.clk.Set(w.clk.Now())
+	x.imported(w.export())
+	require.Equal(t, timeless(w.export()), timeless(x.export()))
+	for range 2 {
+		require.EqualValues(t, 1, x.host("a.example").Used.Served)
+		require.Zero(t, x.served(frontier.Outcome{}))
+		x.heldFor(1)
+		x.reopen()
+	}
+}
