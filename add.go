@@ -191,7 +191,7 @@ func (f *Frontier) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int
 	if !f.opts.NoDedup {
 		n.mark = f.markOf(e.Crawl, e.URL)
 	}
-	if !e.NotBefore.IsZero() && e.NotBefore.After(f.opts.Clock.Now()) {
+	if !e.NotBefore.IsZero() {
 		n.due = f.dueDate(e.NotBefore)
 	}
 	if n.hint = e.Hint && !f.opts.NoDedup; n.hint {

@@ -3,6 +3,7 @@
 package frontier
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -173,16 +174,13 @@ func (f *Frontier) storedLocked(moment int64) int64 {
 // date is the date of a time of day.
 func (f *Frontier) date(t time.Time) int64 { return int64(t.Sub(f.startDate)) }
 
-// dueDate is date for what comes then: 0 would mean that it comes at once. A nanosecond
-// before or after stands for it, so that what is due is due, and what is not comes later.
+// dueDate is date for what comes then; 0 for what comes at once, because that is not
+// later than now.
 func (f *Frontier) dueDate(t time.Time) int64 {
-	switch d := f.date(t); {
-	case d != 0:
-		return d
-	case t.After(f.opts.Clock.Now()):
-		return 1
+	if !t.After(f.opts.Clock.Now()) {
+		return 0
 	}
-	return -1
+	return cmp.Or(f.date(t), 1)
 }
 
 // day is the time of day of a date.

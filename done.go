@@ -23,6 +23,7 @@ type plan struct {
 	groupHold int64
 	stays     bool  // the URL remains in the frontier, as a new record
 	due       int64 // the date when it comes again; 0: at once
+	next      int64 // the date of outcome.Next; 0: at once, or none
 	priority  uint8 // 0: as before
 	retry     bool
 	state     State // what the scheduler keeps of it, if it was asked
@@ -172,6 +173,9 @@ func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 	o := &p.outcome
 	p.end, p.hostHold = f.endOf(l, o.Ended, now), -1
 	o.Ended = f.wall(p.end)
+	if !o.Next.IsZero() {
+		p.next = f.dueDate(o.Next)
+	}
 	if o.Duration <= 0 {
 		o.Duration = time.Duration(p.end - l.moment)
 	}
@@ -183,7 +187,7 @@ func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 	case l.Entry.URL == "" || o.Result == Requeue || p.late:
 		return nil // it is nobody's visit
 	case o.Result == PutOff:
-		p.stays, p.due = true, f.dueDate(o.Next)
+		p.stays, p.due = true, p.next
 		p.state, p.asked = l.History.State, f.rechecker != nil
 		return nil
 	}
@@ -202,12 +206,12 @@ func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 		switch {
 		case !p.retry || p.expired:
 		case !o.Next.IsZero():
-			p.due = f.dueDate(o.Next)
+			p.due = p.next
 		default:
 			p.due = f.dueDate(o.Ended.Add(min(max(0, wait), maxDelay)))
 		}
 	} else if !o.Next.IsZero() {
-		p.stays, p.due = true, f.dueDate(o.Next)
+		p.stays, p.due = true, p.next
 	}
 	if !p.stays && f.opts.Scheduler != nil {
 		f.schedule(p, Visit{Entry: e, Host: l.Host, Before: l.History, History: h, Outcome: *o})

@@ -234,6 +234,19 @@ func TestOutcomePutOffUntilNow(t *testing.T) {
 	})
 }
 
+// What is put off until a time that has passed waits from then on, and keeps its place when
+// the frontier is opened again.
+func TestOutcomePutOffUntilThePast(t *testing.T) {
+	w := newStoredWorld(t, quick(), spill.Options{})
+	w.add("http://a.example/1")
+	w.clk.Advance(time.Hour)
+	w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.PutOff, Next: dawn.Add(time.Minute)})
+	w.add("http://a.example/2")
+	w.reopen()
+	w.fetched(w.nextIs(time.Hour, "http://a.example/1"), 0, frontier.Outcome{})
+	w.nextIs(time.Hour, "http://a.example/2")
+}
+
 // A URL that moves to a paused crawl waits there, known as before, through a crash; it comes
 // back as it was.
 func TestPutOffIntoAnotherCrawl(t *testing.T) {

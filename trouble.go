@@ -166,10 +166,9 @@ func (f *Frontier) spareLocked(lease uint32, p *plan) {
 	if p.outcome.Result != Failed || !c.hosts.at(id).has(troubled) || c.troubles[id].probes == 0 {
 		return
 	}
-	if p.outcome.Next.IsZero() || p.expired {
+	p.due = p.next
+	if p.expired {
 		p.due = 0
-	} else {
-		p.due = f.dueDate(p.outcome.Next)
 	}
 	p.stays, p.retry, p.spared, p.givenUp = true, true, true, false
 }
