@@ -497,6 +497,9 @@ func (m *model) Next(t *rapid.T) {
 	require.False(t, m.pausedCrawls[l.Entry.Crawl], "its crawl is paused")
 	it := m.take(t, l)
 	require.Equal(t, it.attempt, l.Attempt)
+	if h.loose && l.Group == "" {
+		h.group, h.saved = "", ""
+	}
 	h.lease = &modelLeaseState{item: it, lease: l, group: h.group, counted: m.count(l.Host, 1, 0)}
 }
 
