@@ -374,6 +374,9 @@ func (k *checker) totals(f *Frontier) {
 	for id := uint32(1); id <= f.core.hosts.top; id++ {
 		pending = pending || f.core.hosts.at(id).pins > 0
 	}
+	if pending && f.finishing == 0 && f.adding.Load() == 0 && len(f.committer.saving) == 0 && f.steps == 0 {
+		k.bad("F9: hosts wait for a commit, and none is on its way")
+	}
 	if !pending && f.core.homeless != k.homeless {
 		k.bad("F6: %d bytes of records are in no block, counted %d", k.homeless, f.core.homeless)
 	}

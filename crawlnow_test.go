@@ -132,6 +132,20 @@ func TestCrawlNowLasts(t *testing.T) {
 	}
 }
 
+// A host that failed and answers again holds nobody up, though the completion that says
+// so had nothing to commit.
+func TestCrawlNowOfAHostThatAnswersAgain(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
+	w.add("http://a.example/1", "http://a.example/2")
+	w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.Failed})
+	w.until(time.Hour)
+	w.fetched(w.next(), 0, frontier.Outcome{Result: frontier.Requeue})
+	require.NoError(t, w.f.Check())
+	w.crawlNow(frontier.Entry{URL: "http://a.example/2"})
+	w.until(2 * time.Hour)
+	w.nextIs(2*time.Hour, "http://a.example/2")
+}
+
 // Crawls with such URLs take turns, whatever their weights; a paused one waits.
 func TestCrawlNowAmongCrawls(t *testing.T) {
 	w := newWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)})

@@ -354,8 +354,10 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	if f.opts.Spill != nil {
 		f.noteLocked(o, l.host, due, why, now)
 	}
-	f.mayUnlearn(o, l.host, was, p)
 	err := f.outlinksLocked(o)
+	if !o.empty() { // else nothing can fail
+		f.mayUnlearn(o, l.host, was, p)
+	}
 	if len(o.entries) > 0 {
 		f.pinLocked(o, l.host) // perhaps they are its own: then it has something to do still
 	}
