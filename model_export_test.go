@@ -53,7 +53,8 @@ func (m *model) Export(t *rapid.T) {
 	require.Equal(t, len(m.known), known)
 
 	for name, h := range m.hosts {
-		if (h.lease != nil || len(m.waiting[name]) > 0) && m.lost(h) {
+		probing := h.lease != nil && m.opts.Quarantine.Probes > 0 && h.probes > m.opts.Quarantine.Probes
+		if probing || len(m.waiting[name]) > 0 && m.lost(h) {
 			return // its URLs would be given up elsewhere
 		}
 	}
