@@ -236,11 +236,10 @@ func (f *Frontier) importHostUsed(id uint32, s usageState) {
 	u, l := b.hosts[id], &Limits{}
 	r := c.controls.hostLimits(c.name(h))
 	if r != nil {
-		l = &r.HostLimits
-		c.hostUsage(id, r)
+		u, l = c.hostUsage(id, r), &r.HostLimits
 	}
 	f.merge(u, l, s, c.date(f.last))
-	if r != nil && r.ended != math.MinInt64 { // what is told counts, though the limits changed here since it began
+	if r != nil && r.ended != math.MinInt64 { // it counts, though the limits changed here since the period began
 		u.since = max(u.since, r.ended+int64(time.Millisecond))
 	}
 	h.set(unsaved)

@@ -56,7 +56,7 @@ func ToASCII(name string) (string, error) {
 	}
 }
 
-// errPunycode is what UTS 46, section 4, step 4.1 asks for.
+// errPunycode refuses what begins with xn-- and is not ASCII: UTS 46, section 4, step 4.1.
 var errPunycode = errors.New("host with punycode that is not ASCII")
 
 // The syllables of Hangul are made of a leading consonant, a vowel and maybe a

@@ -28,7 +28,7 @@ type valueLogs struct {
 
 	mu       sync.Mutex
 	id       int   // guarded by mu; of the file; 0: not known
-	unsynced int   // guarded by mu; the first file of which something may not be on the medium
+	unsynced int   // guarded by mu; the first file that may not be wholly on the medium
 	bytes    int64 // guarded by mu; of the file that have space
 }
 
