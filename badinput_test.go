@@ -389,6 +389,29 @@ func TestOpenStopsWithItsContext(t *testing.T) {
 	require.Equal(t, []string{"http://a.example/"}, w.rest())
 }
 
+// The end of an Open that failed, late, does not end the use of one that succeeded.
+func TestOpenThatFailedReleasesNothing(t *testing.T) {
+	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
+	w.add("http://a.example/")
+	ended(t, w.f)
+	o := w.opts
+	o.Spill = overtaken{Spill: w.opts.Spill, by: w.open}
+	_, err := frontier.Open(t.Context(), o)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []string{"http://a.example/"}, w.rest())
+}
+
+// overtaken is a Spill that another frontier takes into use before a Recover fails.
+type overtaken struct {
+	frontier.Spill
+	by func()
+}
+
+func (s overtaken) Recover(context.Context, frontier.Recovery) error {
+	s.by()
+	return context.Canceled
+}
+
 // Rows of a newer version, or cut short, end Open, and stay as they are.
 func TestRowsThatCannotBeRead(t *testing.T) {
 	w := newStoredWorld(t, frontier.Options{}, spill.Options{})

@@ -176,10 +176,6 @@ func (f *Frontier) recoverFor(ctx context.Context) error {
 	c, left := make(chan error), make(chan struct{})
 	go func() {
 		err := f.recover(ctx)
-		inUse := errors.Is(err, ErrInUse) // the use is not ours to end
-		if err != nil && !inUse {
-			err = errors.Join(err, f.opts.Spill.Release())
-		}
 		select {
 		case c <- err:
 		case <-left:

@@ -43,14 +43,23 @@ type logged struct {
 	due   int64 // if timed; negative if its time came before Open
 }
 
-// recover fills an empty frontier from its Spill and marks the store as in use.
+// recover fills an empty frontier from its Spill. The store is in use if and only if
+// it returns nil.
 func (f *Frontier) recover(ctx context.Context) error {
 	r := &recovery{
 		f: f, log: map[uint64]logged{},
 	}
 	if err := f.opts.Spill.Recover(ctx, r); err != nil {
-		return fmt.Errorf("frontier: recover: %w", err)
+		return fmt.Errorf("frontier: recover: %w", err) // if it is in use, another uses it
 	}
+	if err := f.begin(r); err != nil {
+		return errors.Join(err, f.opts.Spill.Release())
+	}
+	return nil
+}
+
+// begin ends the recovery and commits that the crawl goes on.
+func (f *Frontier) begin(r *recovery) error {
 	r.finish()
 	f.epoch++
 	f.token = f.epoch << 40

@@ -34,7 +34,9 @@ type Mark [12]byte
 type Spill interface {
 	// Recover takes the store into use and replays its state into r, in the
 	// order of r's methods. It fails with ErrInUse while another frontier has
-	// the store, and with a *CorruptError where stored data cannot be read.
+	// the store, and with a *CorruptError where stored data cannot be read. An
+	// error leaves the store free, or to the frontier that has it: Release must not
+	// follow.
 	Recover(ctx context.Context, r Recovery) error
 
 	// Commit makes b durable, wholly or not at all, before it returns. A batch

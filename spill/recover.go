@@ -45,6 +45,7 @@ func (s *Store) Recover(ctx context.Context, r frontier.Recovery) error {
 	s.mu.Unlock()
 	rc := recovery{s: s, db: s.db, ctx: ctx, to: r, upTo: math.MaxUint64}
 	if err := rc.run(); err != nil {
+		s.blocks.clear()
 		s.mu.Lock()
 		s.inUse = false
 		s.mu.Unlock()
