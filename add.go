@@ -1,5 +1,9 @@
-// This file is how URLs get in: Add, and the part of it that Done uses for the
+// This file is how URLs get in: Add, CrawlNow, and what Done uses of them for the
 // outlinks of a page.
+//
+// Package known has some of the marks of known URLs in memory. The Spill has the others,
+// and is asked outside the lock. What a checkpoint covers leaves memory when it has
+// completed, so an answer holds as long as no further checkpoint has.
 
 package frontier
 
@@ -13,15 +17,22 @@ import (
 	"unsafe"
 
 	"github.com/dchest/siphash"
-	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/storage"
 )
+
+// askAtOnce is how many marks are looked for in memory under one lock.
+const askAtOnce = 256
 
 // newEntry is an entry that was found good, ready to be admitted.
 type newEntry struct {
 	index    int
 	hash     uint64 // of host
 	host     string
-	mark     Mark
+	mark     storage.Mark
 	due      int64 // nanoseconds since Open; 0: waiting at once
 	body     []byte
 	crawl    uint32
@@ -49,6 +60,20 @@ type newEntry struct {
 // host cannot be read. Without one it returns ErrFull when the MemoryBudget is used up.
 func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
 	return f.addAs(ctx, entries, 0)
+}
+
+// CrawlNow admits entries as the most urgent: their priority is Immediate, above
+// all others. A hand-out takes them before it chooses a crawl or asks the
+// selector; crawls that have such URLs take turns. The clocks of hosts and groups,
+// pauses and blocks hold for them as ever. They are durable when it returns.
+//
+// Known URLs are re-admitted as with Entry.Force: one that waits is moved, one
+// that is scheduled comes now, one that is leased comes again after its Done.
+// NotBefore is ignored. New ones of a call come before its known ones. Later tries
+// and visits have the priority that the Prioritizer gives. The number returned and
+// the errors are those of Add.
+func (f *Frontier) CrawlNow(ctx context.Context, entries ...Entry) (int, error) {
+	return f.addAs(ctx, entries, Immediate)
 }
 
 // addAs is Add or, with priority Immediate, CrawlNow.
@@ -111,13 +136,13 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 		case <-wait:
 		case <-ctx.Done():
 			return 0, ctx.Err()
-		case <-f.abandoned:
+		case <-f.abandoned.Done():
 			return 0, ErrClosed
 		}
 	}
 	known, unheard := f.dedupLocked(o, f.opts.Spill == nil)
 	refused := errors.Join(unheard, f.limitLocked(o))
-	if len(o.entries) == 0 && len(known) == 0 && len(o.rows) == 0 && !f.committer.busy() {
+	if len(o.entries) == 0 && len(known) == 0 && len(o.rows) == 0 && !f.committer.log.Busy() {
 		f.mu.Unlock()
 		return 0, refused
 	}
@@ -130,10 +155,116 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	return n + again, errors.Join(refused, unforced)
 }
 
+// lookup is what the Spill was asked for an op.
+type lookup struct {
+	covered int64 // checkpoints completed, as it was
+	marks   []storage.Mark
+	at      []int // index of each in op.entries
+	known   []bool
+}
+
+// lookUp finds out which of the op's entries the Spill knows, without asking it
+// about those that memory knows. The answers are in op.entries.
+func (s *shard) lookUp(o *op) error {
+	l := &o.lookup
+	l.marks, l.at = l.marks[:0], l.at[:0]
+	if len(o.entries) == 0 {
+		return nil // and no lock
+	}
+	s.mu.Lock()
+	l.covered = s.known.Checkpoints()
+	if s.known.Checkpoints() > 0 && !s.opts.NoDedup {
+		for i := range o.entries {
+			if i > 0 && i%askAtOnce == 0 {
+				s.mu.Unlock()
+				s.mu.Lock()
+			}
+			e := &o.entries[i]
+			e.stored, e.fetched = s.known.Popular.Has(e.mark), false
+			if !e.stored && !s.known.Young(e.mark) {
+				l.marks, l.at = append(l.marks, e.mark), append(l.at, i)
+			}
+		}
+	}
+	s.mu.Unlock()
+	if len(l.marks) == 0 {
+		return nil
+	}
+	if cap(l.known) < len(l.marks) {
+		l.known = make([]bool, len(l.marks))
+	}
+	l.known = l.known[:len(l.marks)]
+	clear(l.known)
+	marks, known := l.marks, l.known
+	if _, err := patience.Ask(o.context(), s.abandoned, func() (none struct{}, err error) { return none, s.opts.Spill.Known(marks, known) }); err != nil {
+		o.left = o.context().Err() != nil || s.abandoned.Err() != nil // the Spill may write to known still
+		if s.isClosed() {
+			return ErrClosed
+		}
+		return fmt.Errorf("frontier: known URLs: %w", err)
+	}
+	for j, i := range l.at {
+		o.entries[i].stored, o.entries[i].fetched = l.known[j], l.known[j]
+	}
+	return nil
+}
+
+// knownLocked reports whether e is of a URL that was admitted. The answer of
+// lookUp must hold still.
+func (s *shard) knownLocked(e *newEntry) bool {
+	return !s.opts.NoDedup && (e.stored || s.known.Young(e.mark))
+}
+
+// staleLocked reports whether the answers for an op may be wrong by now.
+func (s *shard) staleLocked(o *op) bool {
+	return len(o.entries) > 0 && o.lookup.covered != s.known.Checkpoints()
+}
+
+// dedupLocked removes known entries from o and remembers the others. It returns
+// the known ones that are to be forced, and which hints are not heard. In steps it
+// releases the lock now and then: no checkpoint may complete meanwhile.
+func (f *Frontier) dedupLocked(o *op, steps bool) (forced []newEntry, unheard error) {
+	if f.opts.NoDedup {
+		return nil, nil
+	}
+	var errs []error
+	kept := 0
+	for i := range o.entries {
+		if steps && i > 0 && i%applyAtOnce == 0 {
+			f.mu.Unlock()
+			f.mu.Lock()
+		}
+		e := &o.entries[i]
+		switch {
+		case !e.stored && f.known.Insert(e.mark):
+			e.marked = true
+			if kept < i {
+				o.entries[kept] = *e
+			}
+			kept++
+			continue
+		case e.fetched:
+			f.known.Popular.Insert(e.mark)
+		}
+		if e.force {
+			forced = append(forced, *e)
+			continue
+		}
+		f.sched.stats.Duplicates++
+		if e.hint {
+			if err := f.hintLocked(o, e); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	o.entries = o.entries[:kept]
+	return forced, errors.Join(errs...)
+}
+
 // prepare checks and encodes entries, outside the lock, and appends the good
 // ones to o. It returns the joined errors of the bad ones. The priority is that of
 // prepareAs; Immediate ones are forced, and have no time.
-func (f *Frontier) prepare(o *op, entries []Entry, p uint8) error {
+func (s *shard) prepare(o *op, entries []Entry, p uint8) error {
 	var errs []error
 	o.links = true
 	o.entries = slices.Grow(o.entries, len(entries))
@@ -141,7 +272,7 @@ func (f *Frontier) prepare(o *op, entries []Entry, p uint8) error {
 		last := len(o.entries)
 		o.entries = append(o.entries, newEntry{index: i})
 		e := &o.entries[last]
-		if err := f.prepareAs(o, e, &entries[i], &History{}, 0, p); err != nil {
+		if err := s.prepareAs(o, e, &entries[i], &History{}, 0, p); err != nil {
 			errs = append(errs, &EntryError{Index: i, URL: shortened(entries[i].URL), Err: err})
 			o.entries = o.entries[:last]
 			continue
@@ -162,7 +293,7 @@ func shortened(url string) string {
 
 // prepareAs checks and encodes one entry into n, with so many failed tries, and
 // with a priority of its own unless that is 0.
-func (f *Frontier) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p uint8) error {
+func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p uint8) error {
 	switch {
 	case e.URL == "":
 		return errors.New("empty URL")
@@ -175,55 +306,53 @@ func (f *Frontier) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int
 	case e.Depth > 1<<30:
 		return fmt.Errorf("out of range: Depth is %d; want at most %d", e.Depth, 1<<30)
 	}
-	host, err := f.opts.HostKey(e.URL)
+	host, err := s.opts.HostKey(e.URL)
 	if err != nil {
 		return err
 	}
-	if err := checkHost(host); err != nil {
+	if err := hostkey.Check(host); err != nil {
 		return err
 	}
 	if p == 0 {
-		if p, err = f.priority(*e, *h); err != nil {
+		if p, err = s.priority(*e, *h); err != nil {
 			return err
 		}
 	}
-	n.host, n.hash, n.crawl, n.priority, n.force = host, f.hostHash(host), e.Crawl, p, e.Force
-	if !f.opts.NoDedup {
-		n.mark = f.markOf(e.Crawl, e.URL)
+	n.host, n.hash, n.crawl, n.priority, n.force = host, s.hostHash(host), e.Crawl, p, e.Force
+	if !s.opts.NoDedup {
+		n.mark = s.markOf(e.Crawl, e.URL)
 	}
 	if !e.NotBefore.IsZero() {
-		n.due = f.dueDate(e.NotBefore)
+		n.due = s.dueDate(e.NotBefore)
 	}
-	if n.hint = e.Hint && !f.opts.NoDedup; n.hint {
-		n.news = wallMillis(e.NotBefore)
+	if n.hint = e.Hint && !s.opts.NoDedup; n.hint {
+		n.news = instant.Millis(e.NotBefore)
 	}
-	n.body = o.encode(&body{depth: e.Depth, weight: e.Weight, meta: e.Meta, fails: fails, history: *h}, e.URL)
+	n.body = o.encode(&record.Body{Depth: e.Depth, Weight: e.Weight, Meta: e.Meta, Fails: fails, History: h.kept()}, e.URL)
 	return nil
 }
 
-func checkHost(host string) error {
-	if len(host) < 1 || len(host) > 255 {
-		return fmt.Errorf("host key has %d bytes; want 1 to 255", len(host))
-	}
-	return nil
+// isPriority reports whether the URLs of a store may have this priority.
+func (s *shared) isPriority(p uint8) bool {
+	return p >= 1 && int(p) <= s.opts.Priorities || p == Immediate
 }
 
 // priority asks the prioritizer, outside the lock.
-func (f *Frontier) priority(e Entry, h History) (uint8, error) {
-	p := f.opts.Prioritizer.Priority(e, h)
-	if p < 1 || p > f.opts.Priorities {
-		return 0, &PriorityError{Got: p, Levels: f.opts.Priorities}
+func (s *shared) priority(e Entry, h History) (uint8, error) {
+	p := s.opts.Prioritizer.Priority(e, h)
+	if p < 1 || p > s.opts.Priorities {
+		return 0, &PriorityError{Got: p, Levels: s.opts.Priorities}
 	}
 	return uint8(p), nil
 }
 
-func (f *Frontier) hostHash(host string) uint64 {
-	return f.core.hash(bytesOf(host))
+func (s *shard) hostHash(host string) uint64 {
+	return s.sched.hash(bytesOf(host))
 }
 
 // markOf is the fingerprint of a URL within a crawl.
-func (f *Frontier) markOf(crawl uint32, url string) (m Mark) {
-	a, b := siphash.Hash128(f.core.key[0]^uint64(crawl), f.core.key[1], bytesOf(url))
+func (s *shard) markOf(crawl uint32, url string) (m storage.Mark) {
+	a, b := siphash.Hash128(s.sched.key[0]^uint64(crawl), s.sched.key[1], bytesOf(url))
 	binary.LittleEndian.PutUint64(m[:8], a)
 	binary.LittleEndian.PutUint32(m[8:], uint32(b))
 	return m
@@ -240,38 +369,53 @@ func randomKey() (k [2]uint64) {
 
 // roomLocked says whether o may be admitted: at once (nil, nil), after waiting
 // for the channel, or not at all.
-func (f *Frontier) roomLocked(o *op) (<-chan struct{}, error) {
+func (s *shard) roomLocked(o *op) (<-chan struct{}, error) {
 	need := int64(0)
 	for i := range o.entries {
-		need += arena.Cost(recordSize(len(o.entries[i].body))) + 16
+		need += record.Cost(len(o.entries[i].body)) + 16
 	}
-	if f.opts.Spill == nil {
-		if need > f.freeLocked() {
-			return nil, f.reallyFullLocked(o)
+	if s.opts.Spill == nil {
+		if need > s.freeLocked() {
+			return nil, s.reallyFullLocked(o)
 		}
 		return nil, nil
 	}
-	return f.committer.roomLocked(f, o, need)
+	limit := s.residentLimitLocked()
+	if limit < minResident/4 {
+		return nil, ErrFull // hosts and marks alone use the budget up
+	}
+	wait, refused := s.committer.room.Ask(s.sched.records.Used()+s.committer.log.Bytes(), need, limit, o.space)
+	switch {
+	case refused && need > limit/2:
+		return nil, fmt.Errorf("%w: the %d entries of the call take %d bytes of the %d that URLs may have in memory now; fewer at once may be admitted", ErrFull, len(o.entries), need, limit)
+	case refused:
+		return nil, ErrFull
+	case wait == nil:
+		return nil, nil
+	}
+	o.space = wait
+	s.signalMoverLocked()
+	return wait.Free, nil
 }
 
 // freeLocked is how many bytes of URLs there is room for without a Spill. What
 // records left in their arena is used again; a 64th of the budget is for tables,
 // which grow in steps.
-func (f *Frontier) freeLocked() int64 {
-	return f.opts.MemoryBudget*63/64 - f.memoryLocked() + f.core.mem.Size() - f.core.mem.Used()
+func (s *shard) freeLocked() int64 {
+	return s.opts.MemoryBudget*63/64 - s.memoryLocked() + s.sched.records.Size() - s.sched.records.Used()
 }
 
 // reallyFullLocked looks closer when the budget seems to be used up: known URLs
 // need no room.
-func (f *Frontier) reallyFullLocked(o *op) error {
-	room := f.freeLocked()
+func (s *shard) reallyFullLocked(o *op) error {
+	room := s.freeLocked()
 	for i := range o.entries {
 		e := &o.entries[i]
-		if !f.opts.NoDedup && f.known.young(e.mark) && !e.force {
+		if !s.opts.NoDedup && s.known.Young(e.mark) && !e.force {
 			continue
 		}
-		room -= arena.Cost(recordSize(len(e.body))) + 16
-		if f.core.lookup(e.hash, e.host) == 0 {
+		room -= record.Cost(len(e.body)) + 16
+		if s.sched.lookup(e.hash, e.host) == 0 {
 			room -= hostBytes
 		}
 		if room < 0 {
@@ -283,19 +427,162 @@ func (f *Frontier) reallyFullLocked(o *op) error {
 
 // admitLocked puts an entry into its queue, or under its time. The sequence
 // number was given to it at commit.
-func (f *Frontier) admitLocked(e *newEntry, seq uint64, now int64) {
-	c := f.core
+func (s *shard) admitLocked(e *newEntry, seq uint64, now int64) {
+	c := s.sched
 	hid := c.ensure(e.hash, e.host)
 	qid := c.queueOf(hid, e.crawl, e.priority)
 	if e.index >= 0 {
 		c.stats.Added++
-		c.crawlOf(c.queues.at(qid)).stats.Added++
+		c.crawlOf(c.queues.At(qid)).stats.Added++
 	}
-	ref := c.store(seq, e.body)
+	ref := c.records.Store(seq, e.body)
 	if e.due != 0 && e.due > c.date(now) {
 		c.schedule(qid, ref, e.due)
 		return
 	}
-	c.waits.began(seq, now)
+	c.waits.Began(seq, now)
 	c.pushTail(qid, ref, now)
+}
+
+// awaitRoom waits while the disk is behind and outlinks would fill the memory, but
+// not during shutdown. Its error is why the call waits no longer.
+func (s *shard) awaitRoom(o *op) error {
+	for len(o.entries) > 0 && s.opts.Spill != nil {
+		s.mu.Lock()
+		wait, err := s.roomLocked(o)
+		stop := s.draining || err != nil
+		s.mu.Unlock()
+		if wait == nil || stop {
+			return nil
+		}
+		select {
+		case <-wait:
+		case <-o.context().Done():
+			return o.context().Err()
+		case <-s.abandoned.Done():
+			return ErrClosed
+		}
+	}
+	return nil
+}
+
+// lockKnowing takes the lock when the Spill has said which of the outlinks in o it
+// knows, with the hosts of the others in memory if anything was stored of them. If
+// it cannot say they are refused. After err, which is why the call waits no longer, the
+// lock is not held.
+func (f *Frontier) lockKnowing(o *op) (refused, err error) {
+	for {
+		if lerr := f.lookUp(o); lerr != nil {
+			if err := f.waitedEnough(o); err != nil {
+				return nil, err
+			}
+			o.entries = o.entries[:0]
+			refused = fmt.Errorf("outlinks: %w", lerr)
+		}
+		f.lock()
+		stale := f.staleLocked(o)
+		if !stale && !f.hostsAbsentLocked(o) {
+			return refused, nil
+		}
+		f.mu.Unlock()
+		if stale {
+			continue
+		}
+		if rerr := f.readHosts(o); rerr != nil {
+			if err := f.waitedEnough(o); err != nil {
+				return nil, err
+			}
+			o.entries = o.entries[:0]
+			refused = fmt.Errorf("outlinks: %w", rerr)
+		}
+	}
+}
+
+// waitedEnough is why the call of o waits no longer; nil if it does.
+func (s *shared) waitedEnough(o *op) error {
+	if err := o.context().Err(); err != nil {
+		return err
+	}
+	if s.abandoned.Err() != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// outlinksLocked removes known URLs from o, and all outlinks if there is no room.
+func (f *Frontier) outlinksLocked(o *op) error {
+	if len(o.entries) == 0 {
+		return nil
+	}
+	var own []newEntry // the URL's own next record is last, and never refused
+	if last := len(o.entries) - 1; o.entries[last].index < 0 {
+		own = append(own, o.entries[last])
+		o.entries = o.entries[:last]
+	}
+	if len(o.entries) > 0 {
+		if _, err := f.roomLocked(o); err != nil {
+			o.entries = append(o.entries[:0], own...)
+			return fmt.Errorf("outlinks: %w", err)
+		}
+	}
+	forced, unheard := f.dedupLocked(o, false)
+	o.forced = forced
+	refused := f.limitLocked(o)
+	o.entries = append(o.entries, own...)
+	return errors.Join(unheard, refused)
+}
+
+// addMarks makes marks known, and returns how many were not.
+func (f *Frontier) addMarks(ctx context.Context, ms []storage.Mark) (int64, error) {
+	if len(ms) == 0 {
+		return 0, nil
+	}
+	o := newOp()
+	defer o.free()
+	known := make([]bool, len(ms))
+	for {
+		f.mu.Lock()
+		covered := f.known.Checkpoints()
+		f.mu.Unlock()
+		clear(known)
+		if covered > 0 && f.opts.Spill != nil {
+			if err := f.opts.Spill.Known(ms, known); err != nil {
+				return 0, fmt.Errorf("frontier: import: known URLs: %w", err)
+			}
+		}
+		f.mu.Lock()
+		if f.closed {
+			f.mu.Unlock()
+			return 0, ErrClosed
+		}
+		wait, err := f.roomLocked(o)
+		if f.opts.Spill == nil && f.freeLocked() < int64(len(ms))*16 {
+			err = ErrFull
+		}
+		if err == nil && wait == nil && covered == f.known.Checkpoints() {
+			break
+		}
+		f.mu.Unlock()
+		switch {
+		case err != nil:
+			return 0, err
+		case wait != nil:
+			select {
+			case <-wait:
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}
+	}
+	for i, m := range ms {
+		if !known[i] && f.known.Insert(m) {
+			o.marks = append(o.marks, m)
+		}
+	}
+	n := int64(len(o.marks))
+	if n == 0 {
+		f.mu.Unlock()
+		return 0, nil
+	}
+	return n, f.submitLocked(o) // unlocks
 }

@@ -1,40 +1,45 @@
 // This file holds the queues of URLs, each of one host, crawl and priority.
 //
-// A queue is a FIFO in three stretches: front, records in memory; chain, parts
-// of blocks on disk; back, records in memory that came after. A record may be
-// in memory and in a block at once: then the block's copy is marked taken, and
-// dropping the one in memory (evict) only clears the mark: see parts.go. The
-// queues of a bound host together are its back queue.
+// How a queue lies in memory and on disk, package fifo knows. The queues of a bound host
+// together are its back queue.
 
 package frontier
 
-import "github.com/seed-7440039f/frontier/internal/arena"
+import (
+	"errors"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/storage"
+)
 
 // queue is the FIFO of one host, crawl and priority.
 type queue struct {
+	fifo.Queue
 	host       uint32
 	sibling    uint32 // next queue of the host
 	prev, next uint32 // in the front queue or ready list
-	front      stretch
-	back       stretch
-	chain      uint32 // last part on disk, and so the way to the first; 0: none
 	waiting    int32
 	crawl      uint32 // slot
 	priority   uint8
 	level      uint8 // of the lists that it is in
-	listed     bool  // in core.fresh
+	listed     bool  // see list
 }
 
-// stretch is a singly linked FIFO of resident records.
-type stretch struct{ first, last arena.Ref }
-
 // queueOf returns the queue of a host, of a new record if there is none.
-func (c *core) queueOf(hid uint32, crawl uint32, priority uint8) uint32 {
-	h := c.hosts.at(hid)
-	slot := c.slotOf(crawl)
+func (s *scheduler) queueOf(hid uint32, crawl uint32, priority uint8) uint32 {
+	h := s.hosts.At(hid)
+	slot := s.slotOf(crawl)
 	link := &h.queues
 	for *link != 0 {
-		q := c.queues.at(*link)
+		q := s.queues.At(*link)
 		if q.priority == priority && q.crawl == slot {
 			return *link
 		}
@@ -43,252 +48,498 @@ func (c *core) queueOf(hid uint32, crawl uint32, priority uint8) uint32 {
 		}
 		link = &q.sibling
 	}
-	id := c.queues.alloc()
-	q := c.queues.at(id)
+	id := s.queues.Alloc()
+	q := s.queues.At(id)
 	q.host, q.crawl, q.priority, q.sibling = hid, slot, priority, *link
-	q.level = c.levelOf(h, priority)
-	c.crawls[slot].queues++
+	q.level = s.levelOf(h, priority)
+	s.crawls[slot].queues++
 	*link = id
 	return id
 }
 
 // releaseQueue ends a queue that holds nothing and is in no list.
-func (c *core) releaseQueue(id uint32) {
-	slot := c.queues.at(id).crawl
-	c.queues.release(id)
-	delete(c.homed, id)
-	c.crawls[slot].queues--
-	c.restCrawl(slot)
-}
-
-func (c *core) stretchPush(s *stretch, ref arena.Ref) {
-	c.record(ref).setNext(0)
-	if s.last != 0 {
-		c.record(s.last).setNext(ref)
-	} else {
-		s.first = ref
-	}
-	s.last = ref
-}
-
-// stretchPop takes the first record out. Its link names none: see inQueue.
-func (c *core) stretchPop(s *stretch) arena.Ref {
-	ref := s.first
-	r := c.record(ref)
-	if s.first = r.next(); s.first == 0 {
-		s.last = 0
-	}
-	r.setNext(0)
-	if c.walks != nil {
-		c.leaves(ref, s.first)
-	}
-	return ref
+func (s *scheduler) releaseQueue(id uint32) {
+	slot := s.queues.At(id).crawl
+	s.queues.Release(id)
+	s.moves.Ended(id)
+	s.crawls[slot].queues--
+	s.restCrawl(slot)
 }
 
 // counted notes that n URLs joined (or, negative, left) a queue.
-func (c *core) counted(q *queue, n int) {
+func (s *scheduler) counted(q *queue, n int) {
 	q.waiting += int32(n)
-	h := c.hosts.at(q.host)
-	if h.waiting += int32(n); c.sizes.asked() {
-		c.sizes.changed(q.host, h.waiting)
+	h := s.hosts.At(q.host)
+	if h.waiting += int32(n); s.sizes.Asked() {
+		s.sizes.Changed(q.host, h.waiting)
 	}
-	x := c.crawlOf(q)
-	if h.place == held {
-		c.countHeld(x, h.pos, int64(n))
+	x := s.crawlOf(q)
+	if h.place == withheld {
+		s.countWithheld(x, h.pos, int64(n))
 	}
 	if !x.runs() {
-		c.pausedURLs += int64(n)
+		s.pausedURLs += int64(n)
 		if x.hold == crawlLimited {
-			c.limitedURLs += int64(n)
+			s.limitedURLs += int64(n)
 		}
 	}
-	if c.limits != nil && c.limits.domains > 0 {
-		c.countDomains(q.host, int64(n))
+	if s.limits != nil && s.limits.CountsDomains() {
+		s.limits.Waits(s.name(h), int64(n))
 	}
 	x.stats.Waiting += int64(n)
-	if c.stats.Waiting += int64(n); q.level == c.immediate() {
-		c.stats.Immediate += int64(n)
+	if s.stats.Waiting += int64(n); q.level == s.immediate() {
+		s.stats.Immediate += int64(n)
 		x.stats.Immediate += int64(n)
 	} else {
-		c.stats.WaitingBy[q.level-1] += int64(n)
+		s.stats.WaitingBy[q.level-1] += int64(n)
 		x.stats.WaitingBy[q.level-1] += int64(n)
 	}
 }
 
 // pushTail appends a record to a queue and lets its host have it.
-func (c *core) pushTail(qid uint32, ref arena.Ref, now int64) {
-	q := c.queues.at(qid)
-	c.stretchPush(&q.back, ref)
-	if c.record(ref).part() == 0 {
-		c.list(qid)
+func (s *scheduler) pushTail(qid uint32, ref arena.Ref, now int64) {
+	q := s.queues.At(qid)
+	s.fifo.Push(&q.Queue, ref)
+	if s.records.At(ref).Part() == 0 {
+		s.list(qid)
 	}
-	c.counted(q, 1)
-	c.filled(qid, now)
+	s.counted(q, 1)
+	s.filled(qid, now)
 }
 
 // list notes that a queue has a record that needs a home in a block. It stays
 // listed until a round has been there.
-func (c *core) list(qid uint32) {
-	if q := c.queues.at(qid); c.cfg.spill && !q.listed {
-		q.listed = true
-		c.fresh = append(c.fresh, qid)
+func (s *scheduler) list(qid uint32) {
+	if s.cfg.spill {
+		s.moves.List(qid, &s.queues.At(qid).listed)
 	}
 }
 
 // returnHead puts a record back where pop took it from. Its host is in no
 // structure or leased, or filled must follow.
-func (c *core) returnHead(qid uint32, ref arena.Ref) {
-	q := c.queues.at(qid)
-	r := c.record(ref)
-	if r.part() == 0 { // before others that have a home
-		delete(c.homed, qid)
-		c.homingBroken = c.homingBroken || c.homing == qid
-	}
-	r.setNext(q.front.first)
-	q.front.first = ref
-	if q.front.last == 0 {
-		q.front.last = ref
-	}
-	c.counted(q, 1)
+func (s *scheduler) returnHead(qid uint32, ref arena.Ref) {
+	q := s.queues.At(qid)
+	s.moves.ToHead(qid, ref)
+	s.fifo.PushFront(&q.Queue, ref)
+	s.counted(q, 1)
 }
 
 // filled puts a queue that got a URL, and its host, where they belong.
-func (c *core) filled(qid uint32, now int64) {
-	q := c.queues.at(qid)
-	h := c.hosts.at(q.host)
+func (s *scheduler) filled(qid uint32, now int64) {
+	q := s.queues.At(qid)
+	h := s.hosts.At(q.host)
 	switch h.place {
 	case nowhere, idling, departing:
-		c.detach(q.host)
-		c.settle(q.host, now)
+		s.detach(q.host)
+		s.settle(q.host, now)
 	case unbound:
 		if q.waiting == 1 {
-			c.enlist(tokens, qid)
+			s.enlist(tokens, qid)
 		}
 	case queued:
-		c.hurry(q.host, now)
+		s.hurry(q.host, now)
 	case ready:
 		if q.waiting == 1 {
-			c.enlist(readies, qid)
+			s.enlist(readies, qid)
 		}
 	}
 }
 
 // pop takes the next record, which is in memory.
-func (c *core) pop(q *queue) arena.Ref {
-	if q.front.first == 0 {
-		q.front, q.back = q.back, stretch{}
-	}
-	c.counted(q, -1)
-	return c.stretchPop(&q.front)
+func (s *scheduler) pop(q *queue) arena.Ref {
+	s.counted(q, -1)
+	return s.fifo.Pop(&q.Queue)
 }
 
-// evictAtOnce is how many records of a back stretch leave memory under one lock.
-const evictAtOnce = 1024
-
-// evict drops from memory what can be read from blocks again: the end of the
-// front stretch and the beginning of the back stretch. It does so only when
-// memory is wanted. It reports whether there is more than was dropped at once: the
-// next round of moving gets there.
-func (c *core) evict(qid uint32) (more bool) {
-	if c.cfg.spill && c.resident > c.cfg.evictOver && !c.walked(c.queues.at(qid).host) {
-		c.evictFront(qid)
-		return c.evictBack(qid, false)
-	}
-	return false
+// evict drops from memory what can be read from blocks again, when memory is wanted. With
+// keep set the next few stay. It reports whether there is more than was dropped at once:
+// the next round of moving gets there.
+func (t *tables) evict(qid uint32, keep bool) (more bool) {
+	q := t.queues.At(qid)
+	return t.cfg.spill && t.records.Used() > t.cfg.evictOver && !t.fifo.Walked(q.host) && t.fifo.Evict(&q.Queue, keep)
 }
 
 // trim evicts what need not be in memory of a queue that grew: all of an unbound
-// host, of a bound one all but the next few. It does so only when memory is
-// wanted, and reports whether there is more.
-func (c *core) trim(qid uint32) (more bool) {
-	switch c.hosts.at(c.queues.at(qid).host).place {
-	case unbound, parked, held, dying:
-		return c.evict(qid)
+// host, of a bound one all but the next few. It reports whether there is more.
+func (t *tables) trim(qid uint32) (more bool) {
+	switch t.hosts.At(t.queues.At(qid).host).place {
+	case unbound, parked, withheld, unpurged:
+		return t.evict(qid, false)
 	case pacing, queued, ready, leased, loading:
-		if c.cfg.spill && c.resident > c.cfg.evictOver && !c.walked(c.queues.at(qid).host) {
-			return c.evictBack(qid, true)
-		}
+		return t.evict(qid, true)
 	}
 	return false
 }
 
-func (c *core) evictFront(qid uint32) {
-	q := c.queues.at(qid)
-	if q.front.last == 0 || c.record(q.front.last).part() == 0 {
-		return // nothing, or the last must stay with all before it
+// This file takes URLs that wait for their time in and out of memory: package timed
+// knows when which is due, here are their hosts, the disk and the lock.
+//
+// One goroutine reads timed blocks, a little before what is in them is due. What finds
+// that a time comes near wakes it, and so does TryNext if something is due that was not
+// read. No block is read before another that is due earlier, and the lock is not held
+// meanwhile. When memory is short nothing is read ahead, and what is due only if workers
+// have nothing to do.
+
+const (
+	// timedAhead is how long before its time a record on disk may be in memory.
+	// Blocks are read when a quarter of it is left.
+	timedAhead = time.Minute
+	// timedRetry is how long a block is left alone after a read that failed. No other is
+	// read ahead of its time meanwhile.
+	timedRetry = 5 * time.Second
+)
+
+// unschedule takes out item i of the heap of scheduled records.
+func (s *scheduler) unschedule(i int) timeheap.Item {
+	it := s.scheduled.Items[i]
+	s.scheduled.Remove(i)
+	s.stats.Scheduled--
+	s.hosts.At(s.queues.At(it.Aux).host).scheduled--
+	return it
+}
+
+// dismiss drops a scheduled record from memory: from now on it is on disk only.
+func (s *scheduler) dismiss(ref arena.Ref, now int64) {
+	i, _ := s.scheduled.Find(ref)
+	id := s.queues.At(s.unschedule(i).Aux).host
+	s.stats.Scheduled++ // as before
+	s.records.Discard(ref)
+	if h := s.hosts.At(id); h.scheduled == 0 && h.pins == 0 && h.place == nowhere {
+		s.settle(id, now)
 	}
-	if q.chain == 0 { // the front can be evicted like the back, some at a time
-		if q.back.first != 0 {
-			c.record(q.front.last).setNext(q.back.first)
-			q.front.last = q.back.last
+}
+
+// wakeReaderLocked starts the reader if there is something for it.
+func (s *shard) wakeReaderLocked() {
+	if s.sched.timed.Len() > 0 && (s.readWantedLocked(s.last, false) || s.sweepWantedLocked()) {
+		select {
+		case s.committer.read <- struct{}{}:
+		default:
 		}
-		q.front, q.back = stretch{}, q.front
+	}
+}
+
+// readWantedLocked reports whether a timed block should be read now. idle says
+// that a caller has nothing to do.
+func (s *shard) readWantedLocked(now int64, idle bool) bool {
+	c := s.sched
+	date := c.date(now)
+	if s.closed || s.draining || c.timed.MinUnread() > date+c.cfg.ahead/4 {
+		return false
+	}
+	limit, used := s.residentLimitLocked(), c.records.Used()+s.committer.log.Bytes()
+	switch {
+	case c.timed.MinUnread() > date:
+		return used <= limit/2 && c.timed.AheadFrom <= now
+	case used <= limit*9/10:
+		return true
+	case limit < minResident/4: // hosts and marks alone use the budget up
+		return c.stats.Waiting+c.stats.Leased == 0
+	}
+	return idle || !s.waiters.Empty()
+}
+
+// readDueLocked reports whether TryNext should read a block, or wait for the one
+// that is being read: it holds what is due, or decides whether the crawl is over.
+func (s *shard) readDueLocked(now int64) bool {
+	c := s.sched
+	t := &c.timed
+	if date := c.date(now); t.Reading().ID != 0 && t.Reading().At <= date || t.MinUnread() <= date && s.readWantedLocked(now, true) {
+		return true
+	}
+	return c.stats.Waiting+c.stats.Leased == 0 && c.scheduled.Len() == 0 && s.sweepWantedLocked()
+}
+
+// readEventLocked is when the reader has something to do if nothing is due before.
+func (s *shard) readEventLocked(now int64) int64 {
+	at := s.sched.timed.MinUnread()
+	if at == instant.Never {
+		return instant.Never
+	}
+	if ahead := max(s.sched.moment(at-s.sched.cfg.ahead/4), s.sched.timed.AheadFrom); ahead > now {
+		return ahead
+	}
+	return instant.Never // the reader knows, or memory is short until then
+}
+
+func (f *Frontier) readLoop() {
+	for {
+		select {
+		case <-f.committer.stop:
+			return
+		case <-f.committer.read:
+		}
+		for f.readTimed(false) {
+		}
+	}
+}
+
+// readTimed reads one timed block as far as needed, if one is wanted. idle says
+// that the caller has nothing to do.
+func (f *Frontier) readTimed(idle bool) bool {
+	f.reader <- struct{}{}
+	defer func() { <-f.reader }()
+	f.mu.Lock()
+	it, sweep := timeheap.Item{}, false
+	switch {
+	case f.readWantedLocked(f.nowLocked(), idle):
+		it = f.sched.timed.Begin()
+	case f.sweepWantedLocked():
+		it, sweep = f.beginSweepLocked(), true
+	}
+	f.mu.Unlock()
+	if it.ID == 0 {
+		return sweep
+	}
+	f.readBlock(it, sweep)
+	return true
+}
+
+// readBlock reads the timed block that is being read, and takes in what is wanted of
+// it: all that is finished if it is read for its own sake, what is due soon else.
+func (f *Frontier) readBlock(it timeheap.Item, sweep bool) {
+	records, err := f.loadTimed(it)
+	if err == nil {
+		f.hintTimed(records)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		f.sched.timed.PutBack(it.At)
+	case err != nil:
+		f.timedFailedLocked(err)
+	case sweep:
+		f.awaitForcesLocked(records)
+		f.sched.finishTimedDead(records, f.timedDeadLocked)
+		f.sched.installTimed(records, 0, f.nowLocked())
+	default:
+		f.arriveLocked(records)
+	}
+	f.dispatchLocked()
+}
+
+// arriveLocked makes those records resident whose time is near. It releases the
+// lock to read what was learned of their hosts.
+func (f *Frontier) arriveLocked(records []timed.Loaded) {
+	c := f.sched
+	n := -1
+	var hosts []absentee
+	for {
+		f.awaitForcesLocked(records)
+		if f.closed {
+			c.timed.PutBack(c.timed.Reading().At)
+			return
+		}
+		c.finishTimedDead(records, f.timedDeadLocked)
+		if n < 0 {
+			date := c.date(f.nowLocked())
+			n = c.timed.Soon(records, date, date+c.cfg.ahead, c.records.Used() > c.cfg.evictOver)
+			hosts = newAbsentees(records[:n])
+		}
+		wanted := f.absenteesLocked(hosts)
+		if len(wanted) == 0 {
+			break
+		}
+		f.mu.Unlock()
+		err := f.readRows(wanted)
+		f.mu.Lock()
+		if err != nil {
+			f.emitLocked(Event{Kind: EventStoreError, Reason: "reading hosts of scheduled URLs", Count: int64(n), Err: err})
+			var corrupt *CorruptError
+			if errors.As(err, &corrupt) && len(f.faults) == 0 {
+				f.faults = append(f.faults, err)
+			}
+			c.retryTimed(f.nowLocked())
+			return
+		}
+	}
+	now := f.nowLocked()
+	c.advance(now)
+	for i := range hosts {
+		f.returnLocked(&hosts[i])
+	}
+	c.installTimed(records, n, now)
+}
+
+// timedFailedLocked puts the block being read back, or gives it up.
+func (f *Frontier) timedFailedLocked(err error) {
+	c := f.sched
+	n := timed.Live(c.timed.Reading())
+	f.emitLocked(Event{Kind: EventStoreError, Reason: "reading scheduled URLs", Count: int64(n), Err: err})
+	var corrupt *CorruptError
+	if errors.As(err, &corrupt) {
+		lost := int64(c.timed.Lose()) // they stay on disk
+		c.stats.Scheduled -= lost
+		c.stats.Unreadable += lost
+		f.faults = append(f.faults, err)
 		return
 	}
-	var keep arena.Ref // last record that must stay, with all before it
-	for ref := q.front.first; ref != 0; ref = c.record(ref).next() {
-		if c.record(ref).part() == 0 {
-			keep = ref
+	c.retryTimed(f.nowLocked())
+}
+
+// unreadTimed reads the unread records of a block that are wanted.
+func (s *shared) unreadTimed(it timeheap.Item, wanted func(*storage.TimedRecord) bool) (out []timed.Loaded, err error) {
+	err = s.opts.Spill.LoadTimed(it.ID, timed.First(it), func(pos int, r storage.TimedRecord) bool {
+		if wanted(&r) {
+			r.Body = append([]byte(nil), r.Body...)
+			out = append(out, timed.Loaded{TimedRecord: r, Pos: pos, At: s.date(instant.FromMillis(r.Due))})
+		}
+		return true
+	})
+	return out, err
+}
+
+// loadTimed reads the unread records of a block, and what must be known of them.
+func (s *shard) loadTimed(it timeheap.Item) ([]timed.Loaded, error) {
+	out, err := s.unreadTimed(it, func(*storage.TimedRecord) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		r := &out[i]
+		b, err := record.Decode(r.Body)
+		if err == nil {
+			err = hostkey.Check(r.Host)
+		}
+		if err == nil && !s.isPriority(r.Priority) {
+			err = &PriorityError{Got: int(r.Priority), Levels: s.opts.Priorities}
+		}
+		if err != nil {
+			return nil, &CorruptError{Err: err}
+		}
+		r.Hash = s.hostHash(r.Host)
+		if !s.opts.NoDedup {
+			r.Mark = s.markOf(r.Crawl, string(b.URL))
 		}
 	}
-	gone := stretch{q.front.first, q.front.last}
-	if keep != 0 {
-		gone.first = c.record(keep).next()
-		c.record(keep).setNext(0)
-		q.front.last = keep
-	} else {
-		q.front = stretch{}
+	return out, nil
+}
+
+// finishTimedDead finishes the records of the block being read that are dead.
+func (s *scheduler) finishTimedDead(rs []timed.Loaded, dead func(*timed.Loaded) bool) {
+	s.stats.Scheduled -= int64(s.timed.Bury(rs, dead))
+}
+
+// installTimed makes the first n records resident of the block that is being
+// read. The others stay unread.
+func (s *scheduler) installTimed(rs []timed.Loaded, n int, now int64) {
+	waits := min(s.date(now), s.timed.MinUnread(), s.scheduled.Min()) // what is due until then is next in order
+	s.timed.Arrive(rs, n, waits, func(part uint32, run []timed.Loaded, wait bool) {
+		s.installRun(part, run, wait, now)
+		s.stats.Scheduled -= int64(len(run))
+	})
+}
+
+// retryTimed leaves the block being read, which cannot be, unread for a while.
+func (s *scheduler) retryTimed(now int64) {
+	s.timed.AheadFrom = now + int64(timedRetry)
+	s.timed.PutBack(s.date(s.timed.AheadFrom))
+}
+
+// installRun makes records resident that share a part.
+func (s *scheduler) installRun(part uint32, rs []timed.Loaded, wait bool, now int64) {
+	r := &rs[0]
+	qid := s.queueOf(s.ensure(r.Hash, r.Host), r.Crawl, r.Priority)
+	for i := range rs {
+		ref := s.records.Store(rs[i].Seq, rs[i].Body)
+		s.fifo.SetHome(ref, part, i)
+		if wait {
+			s.waits.Began(rs[i].Seq, s.moment(rs[i].At))
+			s.pushTail(qid, ref, now)
+		} else {
+			s.schedule(qid, ref, rs[i].At)
+		}
 	}
-	if gone.first == 0 {
-		return
-	}
-	rest := q.chain
-	q.chain = 0
-	for gone.first != 0 {
-		c.release(q, c.stretchPop(&gone))
-	}
-	if rest != 0 {
-		c.chainAll(q, rest)
+	if wait {
+		s.trim(qid)
 	}
 }
 
-// evictBack evicts the back stretch up to the first record that is not in a
-// block, some of it at once, and reports whether there is more. With bound set the front stretch gets the first part's records instead
-// if it has none, so that the next hand-out needs no disk.
-func (c *core) evictBack(qid uint32, bound bool) (more bool) {
-	q := c.queues.at(qid)
-	if bound && q.front.first == 0 && q.chain == 0 {
-		for n := 0; q.back.first != 0 && n < MaxPart; n++ {
-			c.stretchPush(&q.front, c.stretchPop(&q.back))
-		}
+// listTimed begins a list of the timed blocks that hold records which are on disk
+// only. It takes the lock. EndList ends the list.
+func (s *shard) listTimed() *timed.List {
+	t := &s.sched.timed
+	s.mu.Lock()
+	l := t.BeginList()
+	for more := true; more; {
+		s.mu.Unlock()
+		l.Grow()
+		s.mu.Lock()
+		more = t.List(l)
 	}
-	for n := 0; q.back.first != 0 && c.record(q.back.first).part() != 0; n++ {
-		if n == evictAtOnce {
-			return true
-		}
-		c.release(q, c.stretchPop(&q.back))
-	}
-	return false
+	s.mu.Unlock()
+	return l
 }
 
-// release frees the memory of a waiting record that lies in a block too, whose
-// part joins the end of the chain unless it is in it.
-func (c *core) release(q *queue, ref arena.Ref) {
-	r := c.record(ref)
-	id := r.part()
-	p := c.parts.at(id)
-	c.untake(p, r.pos())
-	if !p.chained() {
-		c.chainPart(q, id)
-	}
-	c.discard(ref)
+// endScan ends a walk through the scheduled records in memory.
+func (s *shard) endScan(scan *timed.Scan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sched.scheduled.EndScan(scan)
 }
 
-// finished notes that a record is durably done with, and frees its memory.
-func (c *core) finished(ref arena.Ref) {
-	r := c.record(ref)
-	if id := r.part(); id != 0 {
-		c.kill(id, r.pos())
+// sweepScheduled takes dead records out of the heap of scheduled ones.
+func (f *Frontier) sweepScheduled(d *deletion) bool {
+	c := f.sched
+	s := timed.NewScan()
+	defer f.endScan(s)
+	return f.sweepInSteps(func(steps int) (done, wait bool) {
+		for ; steps > 0; steps -= fifo.PurgedRecord {
+			i, more := c.scheduled.Next(s)
+			if !more {
+				return true, false
+			}
+			for i >= 0 && i < c.scheduled.Len() && c.dropScheduled(i, f.last) { // another one takes its place
+				steps -= fifo.PurgedRecord
+			}
+		}
+		return false, false
+	})
+}
+
+// dropScheduled finishes item i of the heap of scheduled records if it is dead.
+func (s *scheduler) dropScheduled(i int, now int64) bool {
+	it := s.scheduled.Items[i]
+	d := s.deadIn(s.queues.At(it.Aux))
+	if d.Seq < s.records.At(arena.Ref(it.ID)).Seq() {
+		return false
 	}
-	c.discard(ref)
+	s.unschedule(i)
+	s.dropped(it, &d, now)
+	return true
+}
+
+// dropped finishes a dead record that is scheduled no more.
+func (s *scheduler) dropped(it timeheap.Item, d *tombstone.Dead, now int64) {
+	s.stats.Deleted++
+	d.By.Removed++
+	s.fifo.Finish(arena.Ref(it.ID))
+	id := s.queues.At(it.Aux).host
+	if h := s.hosts.At(id); h.scheduled == 0 && h.pins == 0 && h.place == nowhere {
+		s.settle(id, now)
+	}
+}
+
+// timedDeadLocked reports whether a record of a timed block is finished: a Force has
+// replaced it, or it was deleted.
+func (s *shard) timedDeadLocked(r *timed.Loaded) bool {
+	if s.supersededLocked(r) {
+		return true
+	}
+	d := s.sched.storedTombstones.Of(bytesOf(r.Host), r.Crawl)
+	if d.Seq < r.Seq {
+		return false
+	}
+	s.sched.stats.Deleted++
+	d.By.Removed++
+	return true
+}
+
+// Timed takes in a timed block at an opening.
+func (r *recovery) Timed(b storage.TimedBlock) error {
+	if b.Priority > 0 && !r.f.isPriority(b.Priority) {
+		return r.tooHigh(b.Priority)
+	}
+	return r.timed.Block(b, r.f.date(instant.FromMillis(b.Due)))
 }

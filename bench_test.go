@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/stretchr/testify/require"
 )
@@ -29,7 +30,7 @@ func benchEntries(n, hosts int) []frontier.Entry {
 }
 
 func openBench(b *testing.B, durable bool) *frontier.Frontier {
-	o := frontier.Options{Delay: frontier.FixedDelay(0), MemoryBudget: 4 << 30, Selector: frontier.BiasedRandom(1)}
+	o := frontier.Options{Delay: frontier.FixedDelay(0), MemoryBudget: 4 << 30, Selector: selector.BiasedRandom(1)}
 	if durable {
 		db, err := spill.Open(b.TempDir(), spill.Options{})
 		require.NoError(b, err)

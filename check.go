@@ -5,9 +5,15 @@ package frontier
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math/bits"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/move"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Check verifies the frontier's invariants and returns every violation found,
@@ -19,30 +25,30 @@ func (f *Frontier) Check() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k := &checker{c: f.core, swept: f.sweeping == 0 && !f.closed, quiet: quiet, now: f.nowLocked(), used: map[arena.Ref]string{}, chained: map[uint32]bool{}}
+	k := &checker{c: f.sched, swept: f.sweeping == 0 && !f.closed, quiet: quiet, now: f.nowLocked(), used: map[arena.Ref]string{}, chained: map[uint32]bool{}}
 	k.lists()
 	k.heaps()
-	k.crawls = make([]crawlCount, len(f.core.crawls))
+	k.crawls = make([]crawlCount, len(f.sched.crawls))
 	k.hosts()
-	k.heldHosts()
+	k.withheldHosts()
 	k.crawlTable()
-	k.order()
-	k.sizes()
+	k.c.order.Check(k.bad, k.c.hosts.Top, k.c.inMemory)
+	k.c.sizes.Check(k.bad, k.c.hosts.Top, k.c.waitingOf)
 	k.rules()
 	k.departures()
 	k.troubles()
 	k.limits(f)
 	k.groups()
-	k.parts()
+	k.blocks()
 	k.deletions(f)
-	k.hints(f)
+	f.hints.Check(func(m storage.Mark) bool { return f.known.Checkpoints() > 0 || f.known.Young(m) }, k.bad)
 	k.totals(f)
-	k.c.waits.check(k.bad)
+	k.c.waits.Check(k.bad)
 	return errors.Join(k.errs...)
 }
 
 type checker struct {
-	c       *core
+	c       *scheduler
 	swept   bool // no sweep is under way, or was when all ended
 	quiet   bool // no round is under way
 	now     int64
@@ -52,7 +58,7 @@ type checker struct {
 
 	inList    map[uint32]int // by queue: in how many front queues and ready lists
 	bytes     int64          // of records
-	named     int64          // bytes of names and bitmaps
+	named     int64          // bytes of names
 	homeless  int64
 	inGroups  int // hosts in heaps of groups
 	waiting   int64
@@ -61,7 +67,7 @@ type checker struct {
 	leased    int64
 	scheduled int64
 	places    [leased + 1]int
-	held      heldHosts         // hosts and urls only
+	withheld  withheldHosts     // hosts and urls only
 	resident  map[uint32]uint32 // by part: positions of records in memory
 }
 
@@ -71,42 +77,18 @@ func (k *checker) bad(format string, args ...any) {
 	}
 }
 
-// order checks that the hosts which are in order are those in memory.
-func (k *checker) order() {
-	o, n, last := &k.c.order, 0, ""
-	if o.tree == nil {
-		return
-	}
-	for id := uint32(1); id <= min(k.c.hosts.top, o.upTo); id++ {
-		if k.c.hosts.at(id).nameLen > 0 {
-			n++
-		}
-	}
-	o.tree.Ascend(func(id uint32) bool {
-		key := string(k.c.orderKey(nil, id))
-		if key <= last || k.c.lookup(k.c.hash(k.c.name(k.c.hosts.at(id))), string(k.c.name(k.c.hosts.at(id)))) != id {
-			k.bad("host %d, %q, is out of order behind %q", id, key, last)
-		}
-		last = key
-		return true
-	})
-	if o.tree.Len() != n {
-		k.bad("%d hosts are in order, want %d", o.tree.Len(), n)
-	}
-}
-
 // lists checks the links of front queues and ready lists, and their masks (F2).
 func (k *checker) lists() {
 	k.inList = map[uint32]int{}
 	c := k.c
 	walk := func(x *crawl, what string, l *list, mask uint64, p int, want place) {
 		n, prev := 0, uint32(0)
-		for id := l.first; id != 0; id = c.queues.at(id).next {
-			q := c.queues.at(id)
+		for id := l.first; id != 0; id = c.queues.At(id).next {
+			q := c.queues.At(id)
 			if q.prev != prev || int(q.level) != p || c.crawlOf(q) != x {
 				k.bad("F3: %s %d: queue %d is linked wrongly", what, p, id)
 			}
-			if got := c.hosts.at(q.host).place; got != want {
+			if got := c.hosts.At(q.host).place; got != want {
 				k.bad("F2: %s %d: host %d is in place %d, not %d", what, p, q.host, got, want)
 			}
 			if q.waiting == 0 {
@@ -137,52 +119,49 @@ func (k *checker) lists() {
 // heaps checks order and positions (F3).
 func (k *checker) heaps() {
 	c := k.c
-	for name, h := range map[string]*timeHeap{"offers": &c.offers, "urgent": &c.urgent, "pace": &c.pace, "parks": &c.parks, "idle": &c.idle, "expiry": &c.expiry, "scheduled": &c.scheduled} {
-		if err := h.check(); err != nil {
+	for name, h := range map[string]*timeheap.Heap{"offers": &c.offers, "urgent": &c.urgent, "pace": &c.pace, "parks": &c.parks, "idle": &c.idle, "expiry": &c.expiry, "scheduled": &c.scheduled.Heap} {
+		if err := h.Check(); err != nil {
 			k.bad("F3: heap %s: %v", name, err)
 		}
 	}
-	at := func(h *timeHeap, want place, key func(uint32) int64, name string) {
+	at := func(h *timeheap.Heap, want place, key func(uint32) int64, name string) {
 		for i, it := range h.Items {
-			if it.id&groupBit != 0 {
+			if it.ID&groupBit != 0 {
 				continue
 			}
-			x := c.hosts.at(it.id)
-			if x.place != want || int(x.pos) != i || it.at != key(it.id) {
-				k.bad("F3: heap %s: host %d has place %d, position %d, time %d; the heap %d at %d", name, it.id, x.place, x.pos, key(it.id), i, it.at)
+			x := c.hosts.At(it.ID)
+			if x.place != want || int(x.pos) != i || it.At != key(it.ID) {
+				k.bad("F3: heap %s: host %d has place %d, position %d, time %d; the heap %d at %d", name, it.ID, x.place, x.pos, key(it.ID), i, it.At)
 			}
 		}
 	}
-	due := func(id uint32) int64 { return c.hosts.at(id).due }
+	due := func(id uint32) int64 { return c.hosts.At(id).due }
 	at(&c.pace, pacing, due, "pace")
 	at(&c.parks, parked, due, "parks")
 	for i, it := range c.idle.Items {
-		if h := c.hosts.at(it.id); h.place != idling || int(h.pos) != i || it.at != c.idlesUntil(it.id) {
-			k.bad("F3: heap idle: host %d in place %d is at %d, not %d, for %d", it.id, h.place, i, h.pos, it.at)
+		if h := c.hosts.At(it.ID); h.place != idling || int(h.pos) != i || it.At != c.idlesUntil(it.ID) {
+			k.bad("F3: heap idle: host %d in place %d is at %d, not %d, for %d", it.ID, h.place, i, h.pos, it.At)
 		}
 	}
 	for i, it := range c.expiry.Items {
-		l := c.leases.at(it.id)
-		if int(l.pos) != i || l.deadline != it.at || l.token == 0 || l.ending {
-			k.bad("F3: heap expiry: lease %d of host %d is at %d for %d, not at %d for %d", it.id, l.host, l.pos, l.deadline, i, it.at)
+		l := c.leases.At(it.ID)
+		if int(l.pos) != i || l.deadline != it.At || l.token == 0 || l.ending {
+			k.bad("F3: heap expiry: lease %d of host %d is at %d for %d, not at %d for %d", it.ID, l.host, l.pos, l.deadline, i, it.At)
 		}
 	}
-	for id := uint32(1); id <= c.groups.top; id++ {
+	for id := uint32(1); id <= c.groups.Top; id++ {
 		k.grouped(id)
 	}
-	if k.inGroups != c.grouped.len() {
-		k.bad("F3: %d hosts in the heaps of groups, counted %d", k.inGroups, c.grouped.len())
+	if k.inGroups != c.grouped.Len() {
+		k.bad("F3: %d hosts in the heaps of groups, counted %d", k.inGroups, c.grouped.Len())
 	}
 	for i, it := range c.scheduled.Items {
-		k.record(arena.Ref(it.id), it.aux, "scheduled")
-		if at, ok := c.scheduledAt(arena.Ref(it.id)); !ok || at != i {
-			k.bad("F3: scheduled record %d says it is at %d of its heap, not %d", it.id, at, i)
+		k.record(arena.Ref(it.ID), it.Aux, "scheduled")
+		if at, ok := c.scheduled.Find(arena.Ref(it.ID)); !ok || at != i {
+			k.bad("F3: scheduled record %d says it is at %d of its heap, not %d", it.ID, at, i)
 		}
 	}
-	k.scheduled = int64(c.scheduled.len())
-	if err := c.timed.unread.items.check(c.timed.unread.root); err != nil {
-		k.bad("F3: heap of timed blocks: %v", err)
-	}
+	k.scheduled = int64(c.scheduled.Len())
 }
 
 // record notes a record found in memory; no record is in two places (F5).
@@ -191,25 +170,25 @@ func (k *checker) record(ref arena.Ref, qid uint32, where string) {
 		k.bad("F5: record %d is %s and %s", ref, old, where)
 	}
 	k.used[ref] = where
-	r := k.c.record(ref)
-	k.bytes += arena.Cost(recordSize(r.length()))
-	if r.seq() == 0 {
+	r := k.c.records.At(ref)
+	k.bytes += record.Cost(r.Len())
+	if r.Seq() == 0 {
 		k.bad("F5: record %d, %s, was freed", ref, where)
 	}
-	if r.part() == 0 {
-		k.homeless += arena.Cost(recordSize(r.length()))
+	if r.Part() == 0 {
+		k.homeless += record.Cost(r.Len())
 	}
-	if id := r.part(); id != 0 {
+	if id := r.Part(); id != 0 {
 		if k.resident == nil {
 			k.resident = map[uint32]uint32{}
 		}
-		bit := uint32(1) << r.pos()
+		bit := uint32(1) << r.Pos()
 		if k.resident[id]&bit != 0 {
-			k.bad("F5: position %d of part %d is in memory twice", r.pos(), id)
+			k.bad("F5: position %d of part %d is in memory twice", r.Pos(), id)
 		}
 		k.resident[id] |= bit
-		if k.c.unread(k.c.parts.at(id))&bit != 0 {
-			k.bad("F5: position %d of part %d is in memory and may be read again", r.pos(), id)
+		if k.c.blocks.Unread(id)&bit != 0 {
+			k.bad("F5: position %d of part %d is in memory and may be read again", r.Pos(), id)
 		}
 	}
 }
@@ -221,8 +200,8 @@ func (k *checker) hosts() {
 	for _, id := range c.calls {
 		called[id] = true
 	}
-	for id := uint32(1); id <= c.hosts.top; id++ {
-		h := c.hosts.at(id)
+	for id := uint32(1); id <= c.hosts.Top; id++ {
+		h := c.hosts.At(id)
 		if h.nameLen == 0 {
 			continue
 		}
@@ -241,13 +220,13 @@ func (k *checker) hosts() {
 func (k *checker) host(id uint32, h *host, isCalled bool) {
 	c := k.c
 	waiting := int32(0)
-	for qid := h.queues; qid != 0; qid = c.queues.at(qid).sibling {
-		q := c.queues.at(qid)
+	for qid := h.queues; qid != 0; qid = c.queues.At(qid).sibling {
+		q := c.queues.At(qid)
 		waiting += q.waiting
 		k.byLevel[q.level] += int64(q.waiting)
 		k.crawls[q.crawl].add(q, h)
-		if h.place == held && c.crawlOf(q).runs() {
-			k.held.urls[h.pos] += int64(q.waiting)
+		if h.place == withheld && c.crawlOf(q).runs() {
+			k.withheld.urls[h.pos] += int64(q.waiting)
 		}
 		k.queue(qid, q)
 		listed := h.place == unbound || h.place == ready
@@ -262,15 +241,15 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 	k.lanes(id, h)
 	for lease := range c.leasesOf(id) {
 		k.leased++
-		l := c.leases.at(lease)
+		l := c.leases.At(lease)
 		if l.host != id || l.token == 0 {
 			k.bad("F1: lease %d is of host %d, not %d", lease, l.host, id)
 		}
-		if !l.ending && c.expiry.Items[l.pos].id != lease {
+		if !l.ending && c.expiry.Items[l.pos].ID != lease {
 			k.bad("F3: lease %d is not at its place %d in the heap", lease, l.pos)
 		}
 		if l.record != 0 {
-			k.crawls[c.queues.at(l.queue).crawl].leased++
+			k.crawls[c.queues.At(l.queue).crawl].leased++
 			k.record(l.record, l.queue, "leased")
 		}
 	}
@@ -282,13 +261,13 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 		if waiting > 0 || h.wanted {
 			k.bad("F2: host %d rests with %d URLs; a Contact waits for it: %v", id, waiting, h.wanted)
 		}
-	case held:
-		k.held.hosts[h.pos]++
+	case withheld:
+		k.withheld.hosts[h.pos]++
 		if waiting == 0 && !h.wanted || h.holdsSlot {
-			k.bad("F2: host %d is held without URLs, or has a slot of its group: %v", id, h.holdsSlot)
+			k.bad("F2: host %d is withheld without URLs, or has a slot of its group: %v", id, h.holdsSlot)
 		}
-	case dying:
-		if c.dooms.n == 0 && k.swept || h.holdsSlot || h.wanted {
+	case unpurged:
+		if c.tombstones.Len() == 0 && k.swept || h.holdsSlot || h.wanted {
 			k.bad("F2: host %d waits for a sweep that will not come, or has a slot of its group (%v), or a Contact waits for it: %v", id, h.holdsSlot, h.wanted)
 		}
 	case unbound, parked:
@@ -313,42 +292,23 @@ func btoi(b bool) int {
 func (k *checker) queue(id uint32, q *queue) {
 	c := k.c
 	n := 0
-	dead := c.condemned(q).seq
-	homed := c.homed[id]
-	if !k.quiet || !c.inQueue(q, homed) {
-		homed = location{}
+	c.fifo.Check(&q.Queue, func(format string, args ...any) {
+		k.bad("%s (queue %d)", fmt.Sprintf(format, args...), id)
+	})
+	if k.quiet && c.cfg.spill {
+		c.moves.Check(id, move.Queue{Queue: &q.Queue, Listed: &q.listed}, c.deadStored(q).Seq, k.bad)
 	}
-	for _, s := range [...]stretch{q.front, q.back} {
-		last := arena.Ref(0)
-		for ref := s.first; ref != 0; ref = c.record(ref).next() {
-			k.record(ref, id, "waiting")
-			if k.quiet && c.cfg.spill && !q.listed && c.record(ref).part() == 0 && c.record(ref).seq() > dead {
-				k.bad("F5: queue %d has a record without a home and is not listed", id)
-			}
-			if homed.ref != 0 && c.record(ref).part() == 0 {
-				k.bad("F5: queue %d has a record without a home before one up to which all have homes", id)
-			}
-			if homed.ref == ref {
-				homed.ref = 0
-			}
-			last = ref
-			n++
-		}
-		if last != s.last {
-			k.bad("F3: queue %d: a stretch ends at %d, not %d", id, last, s.last)
-		}
+	for ref := range c.fifo.After(&q.Queue, 0) {
+		k.record(ref, id, "waiting")
+		n++
 	}
-	if homed.ref != 0 {
-		k.bad("F5: queue %d: the record up to which all have homes is not in it", id)
-	}
-	for pid := range c.chain(q) {
-		p := c.parts.at(pid)
-		if !p.chained() || k.chained[pid] {
+	for pid := range c.fifo.Parts(&q.Queue) {
+		if !c.blocks.Chained(pid) || k.chained[pid] {
 			k.bad("F5: queue %d: part %d is chained wrongly", id, pid)
 			break
 		}
 		k.chained[pid] = true
-		n += bits.OnesCount32(c.unread(p))
+		n += bits.OnesCount32(c.blocks.Unread(pid))
 	}
 	if n != int(q.waiting) {
 		k.bad("F6: queue %d has %d URLs, counted %d", id, n, q.waiting)
@@ -357,7 +317,7 @@ func (k *checker) queue(id uint32, q *queue) {
 
 // totals compares Stats with the walk (F6).
 func (k *checker) totals(f *Frontier) {
-	s := f.core.stats
+	s := f.sched.stats
 	if s.Waiting != k.waiting || s.Leased != k.leased || s.Scheduled != k.scheduled {
 		k.bad("F6: waiting %d, leased %d, scheduled %d; Stats say %d, %d, %d",
 			k.waiting, k.leased, k.scheduled, s.Waiting, s.Leased, s.Scheduled)
@@ -367,23 +327,242 @@ func (k *checker) totals(f *Frontier) {
 			k.bad("F6: %d waiting of priority %d; Stats say %d", k.byLevel[p], p, s.WaitingBy[p-1])
 		}
 	}
-	if n := k.byLevel[f.core.immediate()]; s.Immediate != n {
+	if n := k.byLevel[f.sched.immediate()]; s.Immediate != n {
 		k.bad("F6: %d waiting are immediate; Stats say %d", n, s.Immediate)
 	}
 	pending := false
-	for id := uint32(1); id <= f.core.hosts.top; id++ {
-		pending = pending || f.core.hosts.at(id).pins > 0
+	for id := uint32(1); id <= f.sched.hosts.Top; id++ {
+		pending = pending || f.sched.hosts.At(id).pins > 0
 	}
-	if pending && f.finishing == 0 && f.adding.Load() == 0 && len(f.committer.saving) == 0 && f.steps == 0 {
+	if pending && f.finishing == 0 && f.adding.Load() == 0 && len(f.committer.saving) == 0 && f.steps.pending == 0 {
 		k.bad("F9: hosts wait for a commit, and none is on its way")
 	}
-	if !pending && f.core.homeless != k.homeless {
-		k.bad("F6: %d bytes of records are in no block, counted %d", k.homeless, f.core.homeless)
+	if !pending && f.sched.records.Homeless() != k.homeless {
+		k.bad("F6: %d bytes of records are in no block, counted %d", k.homeless, f.sched.records.Homeless())
 	}
-	if !pending && k.bytes != f.core.mem.Used() {
-		k.bad("F5: %d bytes of records; the arena has %d in use", k.bytes, f.core.mem.Used())
+	if !pending && k.bytes != f.sched.records.Used() {
+		k.bad("F5: %d bytes of records; the arena has %d in use", k.bytes, f.sched.records.Used())
 	}
-	if k.named != f.core.names.Used() {
-		k.bad("F5: %d bytes of names and bitmaps; the arena has %d in use", k.named, f.core.names.Used())
+	if k.named != f.sched.names.Used() {
+		k.bad("F5: %d bytes of names; the arena has %d in use", k.named, f.sched.names.Used())
+	}
+}
+
+// blocks checks blocks and their parts, those that are not read yet first: what these
+// have is in no part.
+func (k *checker) blocks() {
+	live := map[uint32]int{}
+	k.scheduled += k.c.timed.Check(live, k.bad)
+	k.c.blocks.Check(k.chained, live, k.bad)
+}
+
+// departures checks that each host that may leave will do so, and that no row is
+// overlooked (F9).
+func (k *checker) departures() {
+	c := k.c
+	queued := map[uint32]bool{}
+	c.dormant.Places(func(id uint32, place int32) {
+		if h := c.hosts.At(id); h.place == departing && h.pos == place {
+			queued[id] = true
+		}
+	})
+	for id := uint32(1); id <= c.hosts.Top; id++ {
+		h := c.hosts.At(id)
+		if h.nameLen == 0 {
+			continue
+		}
+		if h.place == departing && (!queued[id] || h.pins > 0 || h.scheduled > 0) {
+			k.bad("F9: host %d will not leave: queued %v, %d pins, %d scheduled", id, queued[id], h.pins, h.scheduled)
+		}
+		if h.has(stored) && !c.dormant.MayHaveRow(c.hash(c.name(h))) {
+			k.bad("F9: the row of host %d will not be found", id)
+		}
+		if h.learned() && c.cfg.spill && !h.has(stored) && !h.has(unsaved|behind) {
+			k.bad("F9: what host %d learned will be forgotten", id)
+		}
+	}
+}
+
+// troubles checks that hosts and what is known of their failures agree (F6).
+func (k *checker) troubles() {
+	c := k.c
+	var backedOff, quarantined int64
+	n := 0
+	lost := map[uint32]bool{}
+	for _, id := range c.lost {
+		lost[id] = true
+	}
+	for id := uint32(1); id <= c.hosts.Top; id++ {
+		h := c.hosts.At(id)
+		if h.nameLen == 0 {
+			continue
+		}
+		t, ok := c.troubles[id]
+		if ok != h.has(troubled) {
+			k.bad("F6: host %d is in trouble: %v, counted %v", id, ok, h.has(troubled))
+		}
+		if !ok {
+			continue
+		}
+		n++
+		if t.Listed && !lost[id] {
+			k.bad("F6: host %d is to be given up, and is not listed", id)
+		}
+		backedOff += int64(btoi(t.Step > 0))
+		quarantined += int64(btoi(t.Probes > 0))
+		if t.Over() {
+			k.bad("F6: the trouble of host %d is over: %+v", id, t)
+		}
+	}
+	if n != len(c.troubles) {
+		k.bad("F6: %d hosts are in trouble, counted %d", n, len(c.troubles))
+	}
+	if s := c.stats; s.BackedOff != backedOff || s.Quarantined != quarantined {
+		k.bad("F6: %d hosts are backed off and %d in quarantine; Stats say %d and %d", backedOff, quarantined, s.BackedOff, s.Quarantined)
+	}
+}
+
+// deletions checks that nothing dead is left of deletions that were swept, and
+// that of the others it is at the heads of queues (F7).
+func (k *checker) deletions(f *Frontier) {
+	c := k.c
+	if c.storedTombstones.Len() != len(f.deletions) {
+		k.bad("F6: %d deletions have rows, counted %d", len(f.deletions), c.storedTombstones.Len())
+	}
+	var swept tombstone.Set
+	for _, d := range f.deletions {
+		if d.Seq == 0 || d.Seq > f.seq || d.Block > c.blocks.Last() {
+			k.bad("F7: deletion %d of %d is of blocks up to %d of %d", d.Seq, f.seq, d.Block, c.blocks.Last())
+		}
+		if d.swept {
+			swept.Add(&d.Tombstone)
+		}
+	}
+	for id := uint32(1); id <= c.queues.Top; id++ {
+		if q := c.queues.At(id); q.host != 0 {
+			k.sweptQueue(id, q, swept.Of(c.name(c.hosts.At(q.host)), c.crawlOf(q).id))
+		}
+	}
+	for _, it := range c.scheduled.Items {
+		q := c.queues.At(it.Aux)
+		if d := swept.Of(c.name(c.hosts.At(q.host)), c.crawlOf(q).id); c.records.At(arena.Ref(it.ID)).Seq() <= d.Seq {
+			k.bad("F7: record %d is scheduled, and was deleted", it.ID)
+		}
+	}
+	dead := 0
+	for id := uint32(1); id <= c.leases.Top; id++ {
+		if c.leases.At(id).dead != 0 {
+			dead++
+		}
+	}
+	if dead > c.unsettledDead || f.finishing == 0 && dead != c.unsettledDead {
+		k.bad("F6: %d leases have dead records, counted %d", dead, c.unsettledDead)
+	}
+}
+
+func (k *checker) sweptQueue(id uint32, q *queue, swept tombstone.Dead) {
+	c := k.c
+	now := c.deadIn(q)
+	alive := false
+	see := func(deleted, dead bool) {
+		switch {
+		case deleted:
+			k.bad("F7: queue %d has a URL that was deleted", id)
+		case dead && alive:
+			k.bad("F7: queue %d has a dead URL behind one that is alive", id)
+		}
+		alive = alive || !dead
+	}
+	seeAll := func(refs iter.Seq[arena.Ref]) {
+		for ref := range refs {
+			seq := c.records.At(ref).Seq()
+			see(seq <= swept.Seq, seq <= now.Seq)
+		}
+	}
+	seeAll(c.fifo.Front(&q.Queue))
+	for pid := range c.fifo.Parts(&q.Queue) {
+		if p := c.blocks.Part(pid); c.blocks.Unread(pid) != 0 {
+			see(p.Block <= swept.Block, p.Block <= now.Block)
+		}
+	}
+	seeAll(c.fifo.Back(&q.Queue))
+}
+
+// crawlCount is what a walk found of a crawl.
+type crawlCount struct {
+	queues   int
+	waiting  int64
+	byLevel  [maxPriorities + 2]int64
+	leased   int64
+	withheld [withheldReasons]int64
+}
+
+func (n *crawlCount) add(q *queue, h *host) {
+	if h.place == withheld {
+		n.withheld[h.pos] += int64(q.waiting)
+	}
+	n.queues++
+	n.waiting += int64(q.waiting)
+	n.byLevel[q.level] += int64(q.waiting)
+}
+
+// crawlTable checks each crawl's counters (F6) and whether hand-outs see it (F3).
+func (k *checker) crawlTable() {
+	c := k.c
+	urls, limited, paused := int64(0), int64(0), 0
+	for slot, x := range c.crawls {
+		if x == nil {
+			continue
+		}
+		if got, ok := c.crawlSlots[x.id]; slot > 0 && (!ok || int(got) != slot) {
+			k.bad("F3: crawl %d is in slot %d and found in %d", x.id, slot, got)
+		}
+		n := &k.crawls[slot]
+		if x.queues != n.queues || x.stats.Waiting != n.waiting || x.stats.Leased != n.leased || x.stats.Immediate != n.byLevel[c.immediate()] {
+			k.bad("F6: crawl %d has %d queues, %d waiting, %d of them immediate, %d leased; counted %d, %d, %d, %d",
+				x.id, n.queues, n.waiting, n.byLevel[c.immediate()], n.leased, x.queues, x.stats.Waiting, x.stats.Immediate, x.stats.Leased)
+		}
+		if x.withheld != n.withheld {
+			k.bad("F6: crawl %d has %v URLs of withheld hosts, counted %v", x.id, n.withheld, x.withheld)
+		}
+		for p, got := range x.stats.WaitingBy {
+			if got != n.byLevel[p+1] {
+				k.bad("F6: crawl %d has %d waiting of priority %d, counted %d", x.id, n.byLevel[p+1], p+1, got)
+			}
+		}
+		if !x.runs() {
+			urls += n.waiting
+			paused++
+			if x.hold == crawlLimited {
+				limited += n.waiting
+			}
+		}
+		k.crawlOffers(slot, x)
+	}
+	if urls != c.pausedURLs || paused != c.pausedCrawls || limited != c.limitedURLs {
+		k.bad("F6: %d URLs of %d paused crawls, counted %d of %d", urls, paused, c.pausedURLs, c.pausedCrawls)
+	}
+}
+
+// crawlOffers checks that a crawl is in the heaps if and only if it has something
+// to offer.
+func (k *checker) crawlOffers(slot int, x *crawl) {
+	some := func(from, to int) bool {
+		for p := from; p <= to; p++ {
+			if x.lists[tokens].at[p].n+x.lists[readies].at[p].n > 0 {
+				return x.mayOffer() && !k.c.single()
+			}
+		}
+		return false
+	}
+	top := int(k.c.immediate())
+	if x.offered != some(1, top-1) || x.urgent != some(top, top) {
+		k.bad("F3: crawl %d in slot %d is offered: %v, urgent: %v", x.id, slot, x.offered, x.urgent)
+	}
+	if x.offered && k.c.offers.Items[x.pos[0]] != (timeheap.Item{At: x.pass, ID: uint32(slot)}) {
+		k.bad("F3: crawl %d is not where it says among the offers", x.id)
+	}
+	if x.urgent && k.c.urgent.Items[x.pos[1]].ID != uint32(slot) {
+		k.bad("F3: crawl %d is not where it says among the urgent", x.id)
 	}
 }

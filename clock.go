@@ -1,20 +1,27 @@
-// This file is the frontier's only source of time.
+// This file has the clock that callers may set, and what a frontier does when it jumps.
+//
+// Package clock tells moments from dates. When the two drift apart, because the wall
+// clock was set or the machine was suspended, what is timed by either goes on as it is.
+// But the store knows moments by the time of day that they had when they were written. So
+// the rows are written again of hosts that would be contacted too early, or late by as
+// much as the clock was set back, if the process were killed now.
 
 package frontier
 
 import (
-	"cmp"
-	"math"
+	"fmt"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/clock"
 )
 
 // Clock tells the time and wakes the frontier. The default is the system's. A
 // clock of the caller's own lets a week of politeness be simulated in a second.
 // Its methods are called from any goroutine.
 type Clock interface {
-	// Now returns the time of day. It may jump, as when somebody sets the clock or
+	// Now returns the time of day. It may jump, as when the clock is set or
 	// the machine was suspended: what has a date (NotBefore, visits, blocks, periods
-	// of limits) comes when it says so, and all that is stored or told follows it.
+	// of limits) comes when it says so, and all that is stored or reported follows it.
 	Now() time.Time
 	// Elapsed returns how much time has passed since any fixed moment, by a clock
 	// that cannot be set. It may stand still while the machine is suspended. What
@@ -45,179 +52,160 @@ func (systemClock) AfterFunc(d time.Duration, f func()) Timer {
 	return time.AfterFunc(d, f)
 }
 
-// The frontier knows two kinds of time, both in nanoseconds since Open. A moment is
-// counted by Clock.Elapsed: when a host or group may be contacted, when a lease
-// ends, what now is. A date is counted by Clock.Now: when a scheduled URL comes, a
-// block or the period of a limit ends. They differ by core.lead, which is 0 at Open.
-
-// anchor ties moments to the time of day.
-type anchor struct {
-	wall time.Time // the time of day
-	at   int64     // at this moment
-	lead int64     // how far dates are ahead of moments
-}
-
 const (
-	// lookEvery is how often the time of day is looked at, at most.
-	lookEvery = int64(time.Millisecond)
-	// leastStep is the least difference between the clocks that counts as a step of
-	// one of them. Less comes of reading them one after the other.
-	leastStep = int64(time.Millisecond)
 	// lookAgain is how long a timer waits for a date at most: it stands still with
 	// the machine, and knows nothing of a clock that is set.
-	lookAgain = time.Minute
+	lookAgain    = time.Minute
+	toldStep     = time.Second // a step of less is not worth an event
+	restateHosts = 256         // hosts that are looked at under one lock
 )
 
-// elapsed is the time since Open. The system's clock is asked for that alone: the
-// time of day would cost as much again.
-func (f *Frontier) elapsed() int64 {
-	if _, ok := f.opts.Clock.(systemClock); ok {
-		return int64(time.Since(f.start))
-	}
-	return min(int64(f.opts.Clock.Elapsed()-f.startElapsed), lastMoment)
+// clockSteps are steps of the wall clock that restateClocks has not dealt with.
+type clockSteps struct {
+	pending int
+	back    int64 // the longest of them that went back
 }
 
-// moment is the time since Open for those who do not hold f.mu. It never decreases,
-// and what f.wall tells of it is as the clock shows it.
+// newClock returns what reads a Clock.
+func newClock(c Clock) *clock.Clock {
+	if c == (systemClock{}) {
+		return clock.New(nil)
+	}
+	return clock.New(c)
+}
+
+// moment is the time since Open for callers without f.mu. It never decreases, and what
+// f.wall says of it is as the clock shows it.
 func (f *Frontier) moment() int64 {
-	if _, ok := f.opts.Clock.(systemClock); ok {
-		if at := f.elapsed(); at < f.nextLook.Load() {
-			return at // it does not jump
-		}
+	if at, ok := f.clock.Fresh(); ok {
+		return at
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.nowLocked()
 }
 
-// never is later than any time in nanoseconds since Open.
-const never int64 = math.MaxInt64
-
-// lastMoment is where time stands still if a clock leaps centuries ahead: what is due
-// ten years later is still before never.
-const lastMoment = never - int64(10*365*24*time.Hour)
-
 // nowLocked returns the time since Open. It never decreases.
 func (f *Frontier) nowLocked() int64 {
-	f.last = max(f.last, f.elapsed())
-	if f.last >= f.nextLook.Load() {
+	f.last = max(f.last, f.clock.Elapsed())
+	if f.clock.Stale(f.last) {
 		f.lookAtClockLocked()
 	}
-	if f.last >= f.rates.next {
-		f.rates.sample(f.last, &f.core.stats)
+	if f.last >= f.rates.Next {
+		f.rates.Sample(f.sched.stats.totals(f.last))
 	}
 	return f.last
 }
 
-// lookAtClockLocked finds out what time of day it is at f.last.
+// lookAtClockLocked finds out what time of day it is.
 func (f *Frontier) lookAtClockLocked() {
-	system := f.opts.Clock == (systemClock{})
-	if system {
-		f.nextLook.Store(f.last + lookEvery) // another clock may jump while no time passes
+	now, change := f.clock.Look(f.last)
+	f.last = now
+	if change.Moved {
+		f.timerAt = 0 // what waits for a date may come sooner
 	}
-	old := f.anchor.Load()
-	now := &anchor{}
-	for range 3 {
-		before := f.elapsed()
-		now.wall = f.opts.Clock.Now()
-		f.last = max(f.last, f.elapsed())
-		if now.at = f.last; system {
-			now.at = int64(now.wall.Sub(f.start)) // both were read at once
+	if change.Restate {
+		f.clockSteppedLocked(change.Step)
+	}
+}
+
+func (s *shared) wall(moment int64) time.Time { return s.clock.Wall(moment) }
+func (s *shared) owed(t time.Time) int64      { return s.clock.Moment(t) }
+func (s *shared) date(t time.Time) int64      { return s.clock.Date(t) }
+func (s *shared) dueDate(t time.Time) int64   { return s.clock.Due(t) }
+func (s *shared) day(date int64) time.Time    { return s.clock.Day(date) }
+func (s *scheduler) date(moment int64) int64  { return s.clock.DateAt(moment) }
+func (s *scheduler) moment(date int64) int64  { return s.clock.MomentOf(date) }
+
+// clockSteppedLocked takes in that dates are further ahead of moments by step than
+// they were.
+func (f *Frontier) clockSteppedLocked(step int64) {
+	if d := time.Duration(step); d >= toldStep || d <= -toldStep {
+		way := "ahead"
+		if d < 0 {
+			way = "back"
 		}
-		now.lead = max(min(f.date(now.wall), lastMoment)-now.at, -lastMoment)
-		if d := now.lead - old.lead; d == 0 || system && d > -leastStep && d < leastStep {
-			return
+		f.emitLocked(Event{Kind: EventClockStepped, Reason: fmt.Sprintf("by %v %s", d.Abs().Round(time.Millisecond), way)})
+	}
+	if step < 0 {
+		f.sched.shiftPeriods(step)
+	}
+	if f.opts.Spill == nil || f.committer.stop == nil || f.closed {
+		return
+	}
+	f.steps.pending++
+	f.steps.back = max(f.steps.back, -step)
+	if f.steps.pending > 1 {
+		return // who is at it begins again
+	}
+	f.sweepers.Add(1)
+	go f.restateClocks()
+}
+
+// shiftPeriods moves the beginnings of periods by step, which is negative.
+func (s *scheduler) shiftPeriods(step int64) {
+	if s.limits != nil {
+		s.limits.Shift(step, func(id uint32) { s.hosts.At(id).set(behind) })
+	}
+}
+
+// restateClocks writes the rows again of hosts whose times the store would have wrong
+// after a crash, until no step came meanwhile.
+func (f *Frontier) restateClocks() {
+	defer f.sweepers.Done()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for seen := 0; f.steps.pending > seen; {
+		seen = f.steps.pending
+		for id := uint32(1); id <= f.sched.hosts.Top && !f.closed; {
+			id = f.restateSomeLocked(id)
 		}
-		if f.last-before < leastStep/4 {
-			break // else somebody else ran between the readings
+		if f.closed {
+			break
 		}
 	}
-	f.anchor.Store(now)
-	f.core.lead, f.core.leastLead = now.lead, min(f.core.leastLead, now.lead)
-	f.timerAt = 0 // what waits for a date may come sooner
-	switch step := now.lead - f.takenLead; {
-	case step >= leastStep || step <= -leastStep:
-		f.takenLead = now.lead
-		f.clockSteppedLocked(step)
-	case !f.trembles:
-		f.trembles = true
-		f.clockSteppedLocked(0) // rows that were written so far are exact
-	}
+	f.steps = clockSteps{}
 }
 
-// wall is the time of day at a moment, which may be any, by the clock as it is now.
-func (f *Frontier) wall(moment int64) time.Time {
-	a := f.anchor.Load()
-	return a.wall.Add(time.Duration(moment - a.at))
-}
-
-// owed is the moment of a time of day, by the clock as it is now.
-func (f *Frontier) owed(t time.Time) int64 {
-	a := f.anchor.Load()
-	d := int64(t.Sub(a.wall))
-	if at := a.at + d; (at > d) == (a.at > 0) || a.at == 0 {
-		return at
+// restateSomeLocked writes the rows of some hosts from number id on, and returns the
+// number to go on with. It releases the lock while they are written.
+func (f *Frontier) restateSomeLocked(id uint32) uint32 {
+	c := f.sched
+	now := f.nowLocked()
+	o := newOp()
+	var pinned []uint32
+	for n := 0; n < restateHosts && id <= c.hosts.Top; n, id = n+1, id+1 {
+		h := c.hosts.At(id)
+		due, why := h.due, h.why
+		if at := c.restsUntil(id); at > due {
+			due, why = at, whyDelay
+		}
+		early := due-now > f.maxDelay                    // else every host is left alone for as long after a crash
+		late := h.has(stored) && due-now > -f.steps.back // its row may have a time from before the clock was set back
+		if h.nameLen == 0 || h.place == departing || !early && !late {
+			continue
+		}
+		h.clear(unsaved | behind)
+		h.set(stored)
+		c.dormant.HasRow(c.hash(c.name(h)))
+		h.pins++
+		pinned = append(pinned, id)
+		o.rows = append(o.rows, f.hostRow(id, due, why))
 	}
-	return never // t is centuries ahead
-}
-
-// storedLocked is what a row says of a moment until which a host or group is left alone:
-// no earlier one if the clocks drift apart by less than a step.
-func (f *Frontier) storedLocked(moment int64) int64 {
-	at := f.wall(moment)
-	if f.trembles {
-		at = at.Add(time.Duration(f.takenLead + leastStep - f.core.lead))
+	if len(pinned) == 0 {
+		o.free()
+		f.mu.Unlock()
+		f.mu.Lock()
+		return id
 	}
-	return wallMillis(at)
-}
-
-// date is the date of a time of day.
-func (f *Frontier) date(t time.Time) int64 { return int64(t.Sub(f.startDate)) }
-
-// dueDate is date for what comes then; 0 for what comes at once, because that is not
-// later than now.
-func (f *Frontier) dueDate(t time.Time) int64 {
-	if !t.After(f.opts.Clock.Now()) {
-		return 0
+	err := f.submitLocked(o) // unlocks
+	o.free()
+	f.mu.Lock()
+	for _, host := range pinned {
+		if err != nil {
+			c.hosts.At(host).set(unsaved)
+		}
+		f.unpinLocked(host, f.last)
 	}
-	return cmp.Or(f.date(t), 1)
-}
-
-// day is the time of day of a date.
-func (f *Frontier) day(date int64) time.Time { return f.startDate.Add(time.Duration(date)) }
-
-// date is the date at a moment.
-func (c *core) date(moment int64) int64 { return moment + c.lead }
-
-// moment is the moment at which a date comes if no clock is set; never for never.
-func (c *core) moment(date int64) int64 {
-	m := date - c.lead
-	switch {
-	case date == never, c.lead < 0 && m < date:
-		return never
-	case c.lead > 0 && m > date:
-		return math.MinInt64
-	}
-	return m
-}
-
-// wallMillis is t in Unix milliseconds, rounded up: a stored due time is never
-// earlier than the real one, but for those after maxMillis. The zero time is 0.
-func wallMillis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	ms := t.UnixMilli()
-	if t.Sub(time.UnixMilli(ms)) > 0 {
-		ms++
-	}
-	return min(ms, maxMillis)
-}
-
-// millisTime is the inverse of wallMillis.
-func millisTime(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
+	return id
 }

@@ -4,46 +4,146 @@
 // takes whatever Adds and Dones are waiting, writes them as one batch, and
 // applies them: callers share the price of a write. If a write fails, all that
 // it held and all that queued behind it are undone and get the error, since an
-// Add behind it may have been told that its URLs were already coming.
+// Add behind it may have found that its URLs were already coming.
+//
+// If the disk is full, what needs room fails alone, and what frees memory and disk is
+// committed: callers share the price of a write, not its refusal.
 
 package frontier
 
 import (
 	"cmp"
-	"runtime"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/commit"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/room"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/storage"
 )
+
+// maxGroup is how many bytes of bodies one batch holds, about.
+const maxGroup = 4 << 20
+
+// applyAtOnce is how many URLs are admitted under one lock. The rest of an op counts as
+// opPrice of them.
+const (
+	applyAtOnce = 128
+	opPrice     = 4
+)
+
+// op is what one call wants committed.
+type op struct {
+	ctx  context.Context // ends the waiting for it; nil: nothing but CloseContext does
+	left bool            // its caller waits no more: it is the committer's for good
+
+	entries []newEntry
+	buf     []byte // bodies of entries
+	rows    []storage.Row
+	forced  []newEntry // known outlinks to be forced once this is committed
+	lookup  lookup
+	absent  []absentee // hosts of entries that were not in memory
+
+	space     *room.Space         // that it waited for
+	links     bool                // it admits, or finds that others did: see commitAlone
+	unlimited bool                // no limit refuses its entries
+	reserved  []limit.Reservation // by entry: where it is counted until it waits; may be shorter
+	counts    bool                // rows of what was used of limits are to be written
+
+	marks []storage.Mark // of URLs that become known, and were inserted for it
+
+	ends   bool      // record, of queue and host, is finished
+	record arena.Ref // stays in memory until then
+	queue  uint32
+	host   uint32
+	dead   bool   // a deletion has the record: see scheduler.unsettledDead
+	due    int64  // when record was scheduled for; 0: it waited or was leased
+	pinned uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
+
+	replaced []storage.Completion // records of the timed block being read that entries replace
+
+	noteBlock uint32 // the entry supersedes a record in a timed block up to this one; 0: none
+
+	tally   *int64 // counts it once this is committed; nil: nothing does
+	unlearn func() // takes back what a failed commit must not teach; nil: nothing
+
+	firstSeq uint64
+	event    *Event       // reported once this is committed
+	deletion *deletion    // comes into force
+	rule     func()       // puts a control in force, under the lock, in the order of commits
+	unrule   func()       // called instead if it could not be committed
+	run      func() error // instead of all that: called between two commits
+	after    func(error)  // called outside the lock if no call waits for done
+	done     chan error   // made for each commit
+}
+
+var ops = sync.Pool{New: func() any { return &op{} }}
+
+func newOp() *op { return ops.Get().(*op) }
+
+// free gives the op back. Nothing may be sent on done after that.
+func (o *op) free() {
+	if o.left {
+		return
+	}
+	clear(o.entries)
+	clear(o.absent)
+	*o = op{
+		entries: o.entries[:0], buf: o.buf[:0], absent: o.absent[:0],
+		lookup: lookup{marks: o.lookup.marks[:0], at: o.lookup.at[:0], known: o.lookup.known[:0]},
+	}
+	if cap(o.buf) <= 1<<20 {
+		ops.Put(o)
+	}
+}
+
+func (o *op) empty() bool {
+	return len(o.entries) == 0 && !o.ends && !o.counts && len(o.rows) == 0 && len(o.forced) == 0 && len(o.marks) == 0
+}
+
+// encode appends b, and url if b has none, to the op's buffer and returns its bytes.
+func (o *op) encode(b *record.Body, url string) []byte {
+	at := len(o.buf)
+	o.buf = append(b.Append(o.buf), url...)
+	return o.buf[at:len(o.buf):len(o.buf)]
+}
+
+// hold appends encoded bytes to the op's buffer and returns them there.
+func (o *op) hold(b []byte) []byte {
+	at := len(o.buf)
+	o.buf = append(o.buf, b...)
+	return o.buf[at:len(o.buf):len(o.buf)]
+}
 
 // committer is the state of the goroutine that commits. Its fields are guarded
 // by Frontier.mu.
 type committer struct {
-	queue   []*op
-	bytes   int64 // of bodies in queue and in the batch under way
-	working bool  // a batch is under way
+	log     commit.Log[*op]
 	batchID uint64
-	wake    chan struct{} // has a token when queue may not be empty
 	stop    chan struct{} // closed by Close
-	space   *space        // for those who wait for room; nil if nobody does
+	room    room.Room
 	move    chan struct{} // has a token when records should move to blocks
 	read    chan struct{} // has a token when timed blocks should be read
-	moving  bool
-	resting bool // moving failed, and waits before it is tried again
-	stuck   bool // moving everything did not free enough memory
 
 	failures  int   // commits that failed
 	failedNow int64 // the same since EventStoreWorks
 	failedAt  int64 // when the latest did
 
-	usages []*usage // whose rows the batch under way has
 	saving []uint32 // hosts whose rows the batch under way has so that they may leave
 }
-
-func (c *committer) busy() bool { return c.working || len(c.queue) > 0 }
 
 // submitLocked commits an op and waits for it. It releases the lock.
 func (f *Frontier) submitLocked(o *op) error {
 	f.finishing++
 	if f.opts.Spill == nil && !f.closed {
-		f.applyLocked(o)
+		f.applyYieldingLocked(o)
 		f.finishing--
 		f.dispatchLocked()
 		f.mu.Unlock()
@@ -54,14 +154,14 @@ func (f *Frontier) submitLocked(o *op) error {
 	return f.awaitOp(o)
 }
 
-// submitAsyncLocked commits an op without waiting; o.after is told the result.
+// submitAsyncLocked commits an op without waiting; o.after gets the result.
 func (f *Frontier) submitAsyncLocked(o *op) {
 	f.finishing++
 	if f.opts.Spill != nil {
 		f.enqueueLocked(o)
 		return
 	}
-	f.applyLocked(o)
+	f.applyYieldingLocked(o)
 	f.finishing--
 	if o.after != nil {
 		f.afterwards(o, nil)
@@ -80,17 +180,13 @@ func (f *Frontier) enqueueLocked(o *op) {
 		o.done <- ErrClosed
 		return
 	}
-	f.core.named(o.entries)
-	f.committer.queue = append(f.committer.queue, o)
-	f.committer.bytes += int64(len(o.buf))
-	select {
-	case f.committer.wake <- struct{}{}:
-	default:
-	}
+	f.sched.named(o.entries)
+	f.committer.log.Add(o)
 }
 
-// applyLocked makes a committed op visible.
-func (f *Frontier) applyLocked(o *op) {
+// applyYieldingLocked makes a committed op visible. After each applyAtOnce entries it
+// releases the lock for a moment, so that no call waits long for it.
+func (f *Frontier) applyYieldingLocked(o *op) {
 	now := f.last
 	if len(o.entries) > 0 {
 		now = f.nowLocked()
@@ -107,27 +203,25 @@ func (f *Frontier) applyLocked(o *op) {
 				f.seq += uint64(min(len(o.entries)-i, applyAtOnce))
 			}
 		}
-		f.core.unreserve(o, i)
+		f.sched.unreserve(o, i)
 		f.admitLocked(&o.entries[i], seq+uint64(i), now)
 		if o.entries[i].marked && f.opts.Spill != nil {
-			f.known.keep(o.entries[i].mark)
-			f.logMarks.add(o.entries[i].mark)
+			f.known.Log(o.entries[i].mark)
 		}
 	}
 	if len(o.marks) > 0 && f.opts.Spill != nil {
 		for _, m := range o.marks {
-			f.known.keep(m)
-			f.logMarks.add(m)
+			f.known.Log(m)
 		}
 	}
 	if o.noteBlock != 0 {
-		f.notes.set(o.entries[0].mark, note{seq, o.noteBlock})
+		f.notes.Set(o.entries[0].mark, seq, o.noteBlock)
 	}
 	if o.tally != nil {
 		*o.tally++
 	}
 	if o.ends {
-		f.core.finished(o.record)
+		f.sched.fifo.Finish(o.record)
 		f.settledLocked(o)
 		f.unpinLocked(o.host, now)
 	}
@@ -150,17 +244,17 @@ func (f *Frontier) applyLocked(o *op) {
 
 // numberLocked gives an op's entries their sequence numbers, once. Without a Spill
 // these are the first of them, which are visible before anything else is numbered.
-func (f *Frontier) numberLocked(o *op) uint64 {
+func (s *shard) numberLocked(o *op) uint64 {
 	if o.deletion != nil {
-		f.numberedLocked(o.deletion)
+		s.numberedLocked(o.deletion)
 	}
 	if o.firstSeq == 0 {
 		n := len(o.entries)
-		if f.opts.Spill == nil {
+		if s.opts.Spill == nil {
 			n = min(n, applyAtOnce)
 		}
-		o.firstSeq = f.seq + 1
-		f.seq += uint64(n)
+		o.firstSeq = s.seq + 1
+		s.seq += uint64(n)
 	}
 	return o.firstSeq
 }
@@ -169,9 +263,9 @@ func (f *Frontier) numberLocked(o *op) uint64 {
 // again, and what it would have finished waits again.
 func (f *Frontier) undoLocked(o *op) {
 	for i := range o.entries {
-		f.core.unreserve(o, i)
+		f.sched.unreserve(o, i)
 		if o.entries[i].marked {
-			f.known.remove(o.entries[i].mark)
+			f.known.Remove(o.entries[i].mark)
 		}
 	}
 	now := f.nowLocked()
@@ -179,13 +273,13 @@ func (f *Frontier) undoLocked(o *op) {
 		o.unrule()
 	}
 	for _, m := range o.marks {
-		f.known.remove(m)
+		f.known.Remove(m)
 	}
 	if o.unlearn != nil {
 		o.unlearn()
 	}
 	if o.pinned != 0 {
-		h := f.core.hosts.at(o.pinned)
+		h := f.sched.hosts.At(o.pinned)
 		if len(o.rows) > 0 {
 			h.set(unsaved) // the next commit of it tries again
 		}
@@ -195,68 +289,50 @@ func (f *Frontier) undoLocked(o *op) {
 		return
 	}
 	defer f.returnedLocked(o)
-	h := f.core.hosts.at(o.host)
+	h := f.sched.hosts.At(o.host)
 	if o.due != 0 {
-		f.core.schedule(o.queue, o.record, o.due)
+		f.sched.schedule(o.queue, o.record, o.due)
 		f.unpinLocked(o.host, now)
 		return
 	}
 	h.pins--
 	switch h.place {
 	case leased, loading:
-		f.core.returnHead(o.queue, o.record)
+		f.sched.returnHead(o.queue, o.record)
 	default: // its place depends on which of its queues have URLs
-		f.core.detach(o.host)
-		f.core.returnHead(o.queue, o.record)
-		f.core.settle(o.host, now)
+		f.sched.detach(o.host)
+		f.sched.returnHead(o.queue, o.record)
+		f.sched.settle(o.host, now)
 	}
 }
 
 // unpinLocked ends the wait of a host for a completion.
-func (f *Frontier) unpinLocked(id uint32, now int64) {
-	h := f.core.hosts.at(id)
+func (s *shard) unpinLocked(id uint32, now int64) {
+	h := s.sched.hosts.At(id)
 	if h.pins--; h.pins == 0 && h.place == nowhere {
-		f.core.settle(id, now)
+		s.sched.settle(id, now)
 	}
 }
 
 // startCommitter starts the goroutines that write to the Spill.
 func (f *Frontier) startCommitter() {
 	c := &f.committer
-	c.wake, c.move, c.stop = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
+	c.log = commit.New(func(o *op) int { return len(o.buf) }, func(o *op) bool { return o.run != nil })
+	c.move, c.stop = make(chan struct{}, 1), make(chan struct{})
 	c.read = make(chan struct{}, 1)
 	c.read <- struct{}{} // what became due while the store was closed
 	f.background.Add(3)
-	go func() { defer f.background.Done(); f.commitLoop() }()
+	go func() { defer f.background.Done(); c.log.Run(c.stop, f.commitGroup) }()
 	go func() { defer f.background.Done(); f.moveLoop() }()
 	go func() { defer f.background.Done(); f.readLoop() }()
 }
 
-func (f *Frontier) commitLoop() {
-	c := &f.committer
-	for {
-		select {
-		case <-c.wake:
-		case <-c.stop:
-			f.mu.Lock()
-			left := len(c.queue)
-			f.mu.Unlock()
-			if left == 0 {
-				return
-			}
-		}
-		runtime.Gosched() // callers that are about to submit share this write
-		for f.commitGroup() {
-		}
-	}
-}
-
-// afterwards tells o.after how its commit ended, in a goroutine of its own: it may
+// afterwards calls o.after with how its commit ended, in another goroutine: it may
 // call the frontier, and so wait for the one that commits.
-func (f *Frontier) afterwards(o *op, err error) {
-	f.background.Add(1)
+func (s *shard) afterwards(o *op, err error) {
+	s.background.Add(1)
 	go func() {
-		defer f.background.Done()
+		defer s.background.Done()
 		o.after(err)
 		o.free()
 	}()
@@ -276,12 +352,10 @@ func (f *Frontier) commitGroup() bool {
 	if run := group[0].run; run != nil {
 		err := run()
 		f.mu.Lock()
-		c.working = false
+		c.log.End()
 		f.finishing--
 		f.dispatchLocked()
-		if !c.moving { // else it belongs to the round
-			f.freedLocked()
-		}
+		c.room.Committed()
 		f.mu.Unlock()
 		group[0].done <- err
 		return true
@@ -294,10 +368,10 @@ func (f *Frontier) commitGroup() bool {
 	bytes := batchBytes(b)
 	f.mu.Lock()
 	if err != nil {
-		// The drops were not told: they go with the next batch.
-		f.core.drops = append(f.core.drops, b.Drop...)
+		// The Spill did not get the drops: they go with the next batch.
+		f.sched.blocks.PutDrops(b.Drop)
 		f.commitFailedLocked(err)
-		group = append(group, f.takeQueuedLocked()...)
+		group = append(group, c.log.TakeWith(func(*op) bool { return true })...)
 	} else {
 		c.batchID = b.ID
 		f.logBytes += bytes
@@ -315,22 +389,24 @@ func (f *Frontier) commitGroup() bool {
 		if err != nil {
 			f.undoLocked(group[len(group)-1-i]) // the last first: each returns to the head
 		} else {
-			f.applyLocked(o)
+			f.applyYieldingLocked(o)
 		}
 		f.finishing--
-		c.bytes -= int64(len(o.buf))
+		c.log.Settled(o)
 	}
 	f.settleSavesLocked(err)
-	f.usageSavedLocked(err)
+	if f.sched.limits != nil {
+		f.sched.limits.Saved(err)
+	}
 	f.departLocked()
-	c.working = false
+	c.log.End()
 	if err == nil {
-		f.applied.batch, f.applied.seq, f.applied.marks = b.ID, lastSeq, f.logMarks.n
+		f.applied.batch, f.applied.seq, f.applied.marks = b.ID, lastSeq, f.known.Logged()
 	}
 	f.dispatchLocked()
 	f.sharePopularLocked()
 	f.wakeMoverLocked()
-	f.freedLocked()
+	c.room.Freed()
 	f.mu.Unlock()
 	for _, o := range group {
 		f.settled(o, err)
@@ -339,57 +415,40 @@ func (f *Frontier) commitGroup() bool {
 }
 
 // commit writes a batch if there is anything in it.
-func (f *Frontier) commit(b *Batch) error {
+func (s *shared) commit(b *storage.Batch) error {
 	if len(b.Admit)+len(b.Finish)+len(b.Rows)+len(b.Drop)+len(b.Marks) == 0 {
 		b.ID-- // callers that only waited for those before them
 		return nil
 	}
-	return f.opts.Spill.Commit(b)
+	return s.opts.Spill.Commit(b)
 }
 
-// settled tells whoever waits for an op how its commit ended.
-func (f *Frontier) settled(o *op, err error) {
+// settled lets the caller of an op know how its commit ended.
+func (s *shard) settled(o *op, err error) {
 	if o.after != nil {
-		f.afterwards(o, err)
+		s.afterwards(o, err)
 		return
 	}
 	o.done <- err
 }
 
-// takeGroupLocked takes ops off the queue and lists what they want written, but for
-// the admissions. An op with a run function is taken alone.
-func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
+// takeGroupLocked takes ops off the queue and lists what they want written, except the
+// admissions. An op with a run function is taken alone.
+func (f *Frontier) takeGroupLocked() ([]*op, *storage.Batch) {
 	c := &f.committer
-	n, size := 0, 0
-	for n < len(c.queue) && size < maxGroup {
-		if c.queue[n].run != nil {
-			if n == 0 {
-				n = 1
-			}
-			break
-		}
-		size += len(c.queue[n].buf)
-		n++
-	}
-	if n == 0 {
+	group := c.log.Take(maxGroup)
+	if len(group) == 0 {
 		return nil, nil
 	}
-	group := append([]*op(nil), c.queue[:n]...)
-	clear(c.queue[:n])
-	if c.queue = c.queue[n:]; len(c.queue) == 0 {
-		c.queue = nil
-	}
-	c.working = true
 	if group[0].run != nil {
 		return group, nil
 	}
-	b := &Batch{ID: c.batchID + 1, Time: wallMillis(f.wall(f.nowLocked())), Drop: f.core.drops, Rows: f.savesLocked()}
-	f.core.drops = nil
-	b.Rows = append(b.Rows, f.usageRowsLocked()...)
+	b := &storage.Batch{ID: c.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked())), Drop: f.sched.blocks.TakeDrops(), Rows: f.savesLocked()}
+	b.Rows = append(b.Rows, f.sched.limits.Rows()...)
 	for i, o := range group {
 		seq := f.numberLocked(o)
 		if o.deletion != nil {
-			b.Rows = append(b.Rows, o.deletion.row())
+			b.Rows = append(b.Rows, o.deletion.Row())
 			for _, later := range group[i+1:] {
 				f.overtakenLocked(later, o.deletion)
 			}
@@ -397,7 +456,8 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 		b.Rows = append(b.Rows, o.rows...)
 		b.Marks = append(b.Marks, o.marks...)
 		if o.noteBlock != 0 {
-			b.Rows = append(b.Rows, noteRow(o.entries[0].mark, note{seq, o.noteBlock}))
+			note := row.Outdated{Mark: o.entries[0].mark, Seq: seq, Block: o.noteBlock}
+			b.Rows = append(b.Rows, note.Row())
 		}
 		if o.ends {
 			b.Finish = append(b.Finish, f.completionLocked(o.record))
@@ -409,23 +469,23 @@ func (f *Frontier) takeGroupLocked() ([]*op, *Batch) {
 
 // admissions lists the entries of ops that have their numbers. They are the committer's,
 // so no lock is needed.
-func (f *Frontier) admissions(group []*op) []Admission {
+func (s *shared) admissions(group []*op) []storage.Admission {
 	n := 0
 	for _, o := range group {
 		n += len(o.entries)
 	}
-	all := make([]Admission, 0, n)
+	all := make([]storage.Admission, 0, n)
 	for _, o := range group {
 		for i := range o.entries {
 			e := &o.entries[i]
-			a := Admission{
-				Queue:   Queue{Host: e.host, Crawl: e.crawl, Priority: e.priority},
-				Record:  Record{Seq: o.firstSeq + uint64(i), Body: e.body},
+			a := storage.Admission{
+				Queue:   storage.Queue{Host: e.host, Crawl: e.crawl, Priority: e.priority},
+				Record:  storage.Record{Seq: o.firstSeq + uint64(i), Body: e.body},
 				Mark:    e.mark,
 				HasMark: e.marked,
 			}
 			if e.due != 0 {
-				a.Due = cmp.Or(wallMillis(f.day(e.due)), 1)
+				a.Due = cmp.Or(instant.Millis(s.day(e.due)), 1)
 			}
 			all = append(all, a)
 		}
@@ -433,16 +493,116 @@ func (f *Frontier) admissions(group []*op) []Admission {
 	return all
 }
 
-// takeQueuedLocked takes all ops that wait, but for those with a run function.
-func (f *Frontier) takeQueuedLocked() []*op {
-	var out, kept []*op
-	for _, o := range f.committer.queue {
-		if o.run != nil {
-			kept = append(kept, o)
+// awaitOp waits for an op that was handed over. If that ends before the op is
+// settled the op belongs to the committer, and is not used again.
+func (s *shared) awaitOp(o *op) error {
+	var ended <-chan struct{}
+	if o.ctx != nil {
+		ended = o.ctx.Done()
+	}
+	cause := ErrClosed
+	select {
+	case err := <-o.done:
+		return err
+	case <-ended:
+		cause = o.ctx.Err()
+	case <-s.abandoned.Done():
+	}
+	select {
+	case err := <-o.done:
+		return err
+	default:
+	}
+	o.left = true
+	return fmt.Errorf("%w: %w", ErrUnsettled, cause)
+}
+
+// context is how long the caller that submits the op waits.
+func (o *op) context() context.Context {
+	if o.ctx == nil {
+		return context.Background()
+	}
+	return o.ctx
+}
+
+// noRoom reports whether the Spill refused a batch because its disk is full.
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// needsRoom reports whether an op asks for more than a few bytes, or took URLs for known
+// that are refused now.
+func (o *op) needsRoom() bool {
+	return o.links || len(o.entries)+len(o.marks)+len(o.replaced) > 0
+}
+
+// commitAlone is called when a batch was refused for want of room. It fails the
+// ops that need any, those that queued behind them too, and commits the others. It returns
+// what is left to be settled, with its batch and the error of that.
+func (f *Frontier) commitAlone(group []*op, refused *storage.Batch, err error) ([]*op, *storage.Batch, error) {
+	f.mu.Lock()
+	var kept, failed []*op
+	for _, o := range group {
+		if o.needsRoom() {
+			failed = append(failed, o)
 		} else {
-			out = append(out, o)
+			kept = append(kept, o)
 		}
 	}
-	f.committer.queue = kept
-	return out
+	if len(kept) == 0 || len(failed) == 0 {
+		f.mu.Unlock()
+		return group, refused, err
+	}
+	c := &f.committer
+	failed = append(failed, c.log.TakeWith((*op).needsRoom)...)
+	f.commitFailedLocked(err)
+	for i := range failed {
+		o := failed[len(failed)-1-i] // the last first, as always
+		f.undoLocked(o)
+		f.finishing--
+		c.log.Settled(o)
+	}
+	own := len(refused.Rows)
+	for _, o := range group {
+		own -= len(o.rows) + btoi(o.deletion != nil) + btoi(o.noteBlock != 0)
+	}
+	b := &storage.Batch{ID: refused.ID, Time: refused.Time, Drop: refused.Drop, Rows: refused.Rows[:own:own]}
+	for _, o := range kept {
+		if o.deletion != nil {
+			b.Rows = append(b.Rows, o.deletion.Row())
+		}
+		b.Rows = append(b.Rows, o.rows...)
+		if o.ends {
+			b.Finish = append(b.Finish, f.completionLocked(o.record))
+		}
+	}
+	c.room.Freed()
+	f.mu.Unlock()
+	for _, o := range failed {
+		f.settled(o, err)
+	}
+	return kept, b, f.commit(b)
+}
+
+// completionLocked says where the record lies that is finished.
+func (s *shard) completionLocked(ref arena.Ref) storage.Completion {
+	r := s.sched.records.At(ref)
+	x := storage.Completion{Seq: r.Seq()}
+	if id := r.Part(); id != 0 {
+		p := s.sched.blocks.Part(id)
+		x.Block, x.Pos = p.Block, p.First+uint16(r.Pos())
+	}
+	return x
+}
+
+// markLog is what a mark without an admission counts as in the log, so that a
+// round begins before there are more young marks than with admissions.
+const markLog = 64
+
+func batchBytes(b *storage.Batch) int64 {
+	n := int64(32 + 16*len(b.Finish) + markLog*len(b.Marks))
+	for i := range b.Admit {
+		n += int64(len(b.Admit[i].Body) + len(b.Admit[i].Host) + 24)
+	}
+	return n
 }

@@ -12,13 +12,19 @@ import (
 	"iter"
 	"strings"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Scope names a host, a domain, or all hosts. The zero Scope is that of All.
+// Scope names a host, a domain, all hosts, or a crawl. The zero Scope is that of All.
 type Scope struct {
-	name   string
-	domain bool
-	named  bool // of a host or domain; its name may be missing by mistake
+	name    string
+	domain  bool
+	named   bool // not of all; the name may be missing by mistake
+	ofCrawl bool
+	crawl   uint32
 }
 
 // All is the scope of all hosts.
@@ -33,9 +39,19 @@ func Host(key string) Scope { return Scope{name: key, named: true} }
 // example.org and www.example.org, not myexample.org. It is spelled like a host.
 func Domain(name string) Scope { return Scope{name: name, domain: true, named: true} }
 
-// String returns the host key, the domain's name behind "*.", or "*".
+// Crawl is the scope of the URLs of one crawl (Entry.Crawl), on whatever hosts. Its Rule
+// has Weight, Paused and Limits only, and may be given before the crawl has a URL. The
+// URLs of other crawls go on while it is paused, on the same hosts too; Next returns
+// ErrExhausted if nothing but URLs of paused crawls is left. Delete takes it, views of
+// hosts and URLs do not.
+func Crawl(id uint32) Scope { return Scope{named: true, ofCrawl: true, crawl: id} }
+
+// String returns the host key, the domain's name behind "*.", "*", or "crawl:" and the
+// crawl's number.
 func (s Scope) String() string {
 	switch {
+	case s.ofCrawl:
+		return fmt.Sprint("crawl:", s.crawl)
 	case !s.named:
 		return "*"
 	case s.domain:
@@ -47,52 +63,37 @@ func (s Scope) String() string {
 // key is the scope's place among hosts. A domain's ends with a dot, so it is the
 // prefix of the keys of what lies under it.
 func (s Scope) key() string {
-	k := reversed(s.name)
+	k := hostkey.Reversed(s.name)
 	if s.domain {
 		return k + "."
 	}
 	return k
 }
 
-func (s Scope) check() error {
-	if s.named && (len(s.name) < 1 || len(s.name) > 255) {
-		return fmt.Errorf("scope name has %d bytes; want 1 to 255", len(s.name))
-	}
-	return nil
-}
+func (s Scope) check() error { return s.stored().Check() }
+
+func (s Scope) stored() row.Scope { return row.Scope{Name: s.name, Domain: s.domain, Named: s.named} }
+
+// scopeStored is the inverse of Scope.stored.
+func scopeStored(s row.Scope) Scope { return Scope{name: s.Name, domain: s.Domain, named: s.Named} }
 
 const (
-	maxConcurrency = 1024
-	maxBlock       = 100 * 366 * 24 * time.Hour
+	maxConcurrency = row.MaxConcurrency
+	maxBlock       = row.MaxPeriod
 )
-
-// check says what is wrong with a rule that shall hold from now on.
-func (r *Rule) check(now time.Time) error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if r.Delay != nil {
-		if wrong := checkDelay("Delay", r.Delay); len(wrong) > 0 {
-			errs = append(errs, wrong...)
-		} else if encodeDelay(r.Delay) == nil {
-			bad("Delay is a %T, which cannot be stored; want FixedDelay or FactorDelay", r.Delay)
-		}
-	}
-	if r.Concurrency < 0 || r.Concurrency > maxConcurrency {
-		bad("Concurrency is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Concurrency, maxConcurrency)
-	}
-	if r.Paused > Off {
-		bad("Paused is %d; want Unset, On or Off", r.Paused)
-	}
-	if t := r.BlockedUntil; !t.IsZero() && (!t.After(now) || t.Sub(now) > maxBlock) {
-		bad("BlockedUntil is %v; want a time within 100 years from %v", t, now)
-	}
-	errs = append(errs, r.Limits.check("Limits"), r.HostLimits.check("HostLimits"))
-	return errors.Join(errs...)
-}
 
 // Rule returns what was set for exactly this scope, and whether anything was.
 func (f *Frontier) Rule(s Scope) (Rule, bool) {
-	if r, ok := f.controls.rule(f.scopeSeen(s).ruleKey()); ok {
+	if s.ofCrawl {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if x := f.sched.findCrawl(s.crawl); x != nil {
+			r := x.settings.rule()
+			return r, r != Rule{}
+		}
+		return Rule{}, false
+	}
+	if r := f.controls.Get(f.scopeSeen(s).ruleKey()); r != nil {
 		out := r.at(f.date(f.opts.Clock.Now()))
 		return out, !out.empty()
 	}
@@ -105,36 +106,63 @@ func (f *Frontier) RuleOf(host string) Rule {
 	return f.controls.effective(f.hostSeen(host), f.date(f.opts.Clock.Now()))
 }
 
-// Rules returns all rules as they are when the loop begins: that of All, then
-// those of domains and hosts in domain order.
+// Rules returns all rules of hosts as they are when the loop begins: that of All, then
+// those of domains and hosts in domain order. Crawls have theirs in CrawlStats.
 func (f *Frontier) Rules() iter.Seq2[Scope, Rule] {
 	return func(yield func(Scope, Rule) bool) {
-		t := f.controls.table.Load()
-		if t == nil {
-			return
-		}
 		now := f.date(f.opts.Clock.Now())
-		t.tree.Ascend(func(r *scopeRule) bool {
-			rule := r.at(now)
-			return rule.empty() || yield(r.scope, rule)
-		})
+		for _, r := range f.controls.Load().All() {
+			if out := r.at(now); !out.empty() && !yield(r.scope, out) {
+				return
+			}
+		}
 	}
 }
 
-// SetRule sets everything that can be set for a scope, in place of what was: zero
-// fields are taken back.
-func (f *Frontier) SetRule(s Scope, r Rule) error {
-	return f.changeRule("set rule", s, func(old *Rule) { *old = r })
+// UpdateRule changes the rule of a scope. It calls change with what is set for exactly
+// this scope, the zero Rule if nothing is, and sets what change leaves there. The new
+// rule is durable and in force when UpdateRule returns: it holds for the very next
+// hand-out, a Delay for contacts that end later. Leases that are out go on.
+//
+// Concurrent changes of one rule all count: change, which runs without a lock, is
+// called again if another came between. Entry.Force, CrawlNow and Import pass Limits.
+// With a lower Concurrency than leases are out, a host gets no other until enough have
+// ended. The hosts of a large scope take a Priority one after the other.
+func (f *Frontier) UpdateRule(s Scope, change func(*Rule)) error {
+	for {
+		if err := f.lockOpen(); err != nil {
+			return err
+		}
+		seen := f.latestOfLocked(s)
+		f.mu.Unlock()
+		rule := seen
+		change(&rule)
+		err := f.changeRule("update rule", s, func(r *Rule) error {
+			if *r != seen {
+				return errOvertaken
+			}
+			*r = rule
+			return nil
+		})
+		if err != errOvertaken {
+			return err
+		}
+	}
 }
+
+// errOvertaken says that a rule changed since it was looked at.
+var errOvertaken = errors.New("rule changed")
 
 // Clear takes back all that was set for exactly this scope. Wider and narrower
 // scopes keep theirs.
-func (f *Frontier) Clear(s Scope) error { return f.SetRule(s, Rule{}) }
+func (f *Frontier) Clear(s Scope) error {
+	return f.changeRule("clear", s, func(r *Rule) error { *r = Rule{}; return nil })
+}
 
 // Pause keeps the hosts of a scope from getting leases until Resume. Leases that
 // are out go on.
 func (f *Frontier) Pause(s Scope) error {
-	return f.changeRule("pause", s, func(r *Rule) { r.Paused = On })
+	return f.changeRule("pause", s, func(r *Rule) error { r.Paused = On; return nil })
 }
 
 // Resume takes Pause and BlockUntil back that were called for exactly this scope.
@@ -142,11 +170,12 @@ func (f *Frontier) Pause(s Scope) error {
 // Narrower scopes that were paused or blocked themselves stay so.
 func (f *Frontier) Resume(s Scope) error {
 	s = f.scopeSeen(s)
-	return f.changeRule("resume", s, func(r *Rule) {
+	return f.changeRule("resume", s, func(r *Rule) error {
 		r.Paused, r.BlockedUntil = Unset, time.Time{}
 		if f.widerHoldsLocked(s) {
 			r.Paused = Off
 		}
+		return nil
 	})
 }
 
@@ -157,15 +186,25 @@ func (f *Frontier) BlockUntil(s Scope, t time.Time) error {
 	if t.IsZero() {
 		return fmt.Errorf("frontier: block of %v: no time is given", s)
 	}
-	return f.changeRule("block", s, func(r *Rule) { r.BlockedUntil = t })
+	return f.changeRule("block", s, func(r *Rule) error { r.BlockedUntil = t; return nil })
+}
+
+// latestOfLocked is the rule of a scope, spelled in any way, as of the last change that
+// was submitted.
+func (s *shard) latestOfLocked(scope Scope) Rule {
+	if scope.ofCrawl {
+		x := s.latestCrawlLocked(scope.crawl)
+		return x.rule()
+	}
+	return s.latestRuleLocked(s.scopeSeen(scope).ruleKey())
 }
 
 // widerHoldsLocked reports whether scopes around s keep its hosts from being
 // served now.
-func (f *Frontier) widerHoldsLocked(s Scope) bool {
-	for s.named {
-		s = s.wider()
-		r := f.latestRuleLocked(s.ruleKey())
+func (s *shard) widerHoldsLocked(scope Scope) bool {
+	for scope.named && !scope.ofCrawl {
+		scope = scope.wider()
+		r := s.latestRuleLocked(scope.ruleKey())
 		if r.Paused == On || !r.BlockedUntil.IsZero() {
 			return true
 		}
@@ -181,19 +220,11 @@ func (s Scope) wider() Scope {
 	if !s.domain {
 		return Domain(s.name)
 	}
-	key := reversed(s.name)
+	key := hostkey.Reversed(s.name)
 	if dot := strings.LastIndexByte(key, '.'); dot > 0 {
-		return Domain(reversed(key[:dot]))
+		return Domain(hostkey.Reversed(key[:dot]))
 	}
 	return All()
-}
-
-// SetDelay makes d the delay policy of the hosts of a scope, instead of
-// Options.Delay; nil takes that back. It is durable when SetDelay returns, and
-// holds for contacts that end later. Only the policies FixedDelay and FactorDelay
-// can be stored.
-func (f *Frontier) SetDelay(s Scope, d DelayPolicy) error {
-	return f.changeRule("set delay", s, func(r *Rule) { r.Delay = d })
 }
 
 // DelayOf returns the delay policy that a host has.
@@ -206,23 +237,20 @@ func (f *Frontier) DelayOf(host string) DelayPolicy {
 
 // longestDelay is the Max of a host's delay policy. It may be called with the lock
 // held: of a policy of the user's it was asked at Open, those of rules are ours.
-func (f *Frontier) longestDelay(host string) int64 {
-	if d := f.controls.delay(f.hostSeen(host)); d != nil {
+func (s *shared) longestDelay(host string) int64 {
+	if d := s.controls.delay(s.hostSeen(host)); d != nil {
 		return int64(d.Max())
 	}
-	return f.maxDelay
+	return s.maxDelay
 }
 
-// SetConcurrency says how many leases each host of a scope may have at once, 1 to
-// 1024; 0 takes that back. With fewer than are out, none is added until enough of
-// them have ended.
-func (f *Frontier) SetConcurrency(s Scope, n int) error {
-	return f.changeRule("set concurrency", s, func(r *Rule) { r.Concurrency = n })
-}
-
-// changeRule changes the rule of a scope and puts it in force when it is durable.
-// Changes of one rule that meet each other all count.
-func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
+// changeRule changes the rule of a scope, unless change, which runs with the lock,
+// returns an error, and puts it in force when it is durable. Concurrent changes of one
+// rule all count.
+func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) error {
+	if s.ofCrawl {
+		return f.changeCrawl(what, s, change)
+	}
 	s, err := f.spelled(s)
 	if err != nil {
 		return fmt.Errorf("frontier: %s: %w", what, err)
@@ -233,10 +261,13 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	r := &scopeRule{key: s.ruleKey(), scope: s}
 	was := f.latestLocked(r.key)
 	if was != nil {
-		r.Rule = was.at(f.core.date(f.last))
+		r.Rule = was.at(f.sched.date(f.last))
 	}
 	old := r.Rule
-	change(&r.Rule)
+	if err := change(&r.Rule); err != nil {
+		f.mu.Unlock()
+		return err
+	}
 	if err := errors.Join(r.check(f.wall(f.last)), r.checkPriorities(f.opts.Priorities)); err != nil {
 		f.mu.Unlock()
 		return fmt.Errorf("frontier: %s of %v: %w", what, s, err)
@@ -246,26 +277,27 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 	}
 	o := newOp()
 	defer o.free()
-	o.rows = append(o.rows, ruleRow(r.key, f.storedRuleOf(r, was)))
+	rule := f.storedRuleOf(r)
+	o.rows = append(o.rows, rule.Row(r.key))
 	if r.Limits == (Limits{}) && old.Limits != (Limits{}) {
-		o.rows = append(o.rows, Row{Key: rowUse + "r" + r.key})
+		o.rows = append(o.rows, storage.Row{Key: s.subject().RowKey()})
 	}
-	if was, ok := f.controls.rule(r.key); ok {
-		f.core.endPeriod(was.use, &was.Limits, f.token, f.core.date(f.last)) // with the rule that may change it
+	if b := f.sched.limits; b != nil {
+		b.EndPeriod(s.subject(), f.token, f.sched.date(f.last)) // with the rule that may change it
 	}
-	f.ruling.begin(r)
+	f.ruleChanges.begin(r.key, r)
 	o.rule = func() {
-		f.ruling.end(r.key)
+		f.ruleChanges.end(r.key)
 		f.announceLocked(f.enforceLocked(r), r)
 	}
-	o.unrule = func() { f.ruling.end(r.key) }
+	o.unrule = func() { f.ruleChanges.end(r.key) }
 	err = f.submitLocked(o) // unlocks
 	if err == nil && r.Concurrency != old.Concurrency {
 		f.reviseLanes()
 	}
 	if err == nil && (r.Priority != old.Priority || r.Priorities != old.Priorities) {
 		err = f.sweepHosts(s, func(id uint32, now int64) bool {
-			f.core.relevel(id, now)
+			f.sched.relevel(id, now)
 			return true
 		})
 	}
@@ -276,20 +308,19 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule)) error {
 }
 
 // enforceLocked puts a durable rule in force, and returns what it replaces.
-func (f *Frontier) enforceLocked(r *scopeRule) (old *scopeRule) {
-	if r.Rule = r.at(f.core.date(f.last)); r.BlockedUntil.IsZero() {
+func (s *shard) enforceLocked(r *scopeRule) (old *scopeRule) {
+	if r.Rule = r.at(s.sched.date(s.last)); r.BlockedUntil.IsZero() {
 		r.until = 0 // it passed on the way
 	}
-	was, _ := f.controls.rule(r.key)
-	f.core.setUse(r, was, f.token, f.last)
-	old = f.controls.put(r)
-	f.core.ruled(old, r, f.last)
+	s.sched.setLimits(r, s.token, s.last)
+	old = s.controls.put(r)
+	s.sched.ruled(old, r, s.last)
 	return old
 }
 
 // announceLocked tells of a scope that a rule holds and old, which may be nil, did
 // not.
-func (f *Frontier) announceLocked(old, r *scopeRule) {
+func (s *shard) announceLocked(old, r *scopeRule) {
 	if old == nil {
 		old = &scopeRule{}
 	}
@@ -299,51 +330,106 @@ func (f *Frontier) announceLocked(old, r *scopeRule) {
 	}
 	if r.Paused == On && old.Paused != On {
 		e.Reason = "paused"
-		f.emitLocked(e)
+		s.emitLocked(e)
 	}
 	if r.until != 0 && r.until != old.until {
 		e.Reason, e.Until = "blocked", r.BlockedUntil
-		f.emitLocked(e)
+		s.emitLocked(e)
 	}
 }
 
 // latestRuleLocked is the rule of a scope as of the last change that was
 // submitted: the next one starts from there.
-func (f *Frontier) latestRuleLocked(key string) Rule {
-	if r := f.latestLocked(key); r != nil {
-		return r.at(f.core.date(f.last))
+func (s *shard) latestRuleLocked(key string) Rule {
+	if r := s.latestLocked(key); r != nil {
+		return r.at(s.sched.date(s.last))
 	}
 	return Rule{}
 }
 
 // latestLocked is latestRuleLocked where it lies, or nil.
-func (f *Frontier) latestLocked(key string) *scopeRule {
-	if p := f.ruling[key]; p != nil {
+func (s *shard) latestLocked(key string) *scopeRule {
+	if p := s.ruleChanges[key]; p != nil {
 		return p.latest
 	}
-	r, _ := f.controls.rule(key)
-	return r
+	return s.controls.Get(key)
 }
 
-// ruling holds, by key, the rules of which changes are on their way to the
-// store. If one fails, so do those that were submitted after it.
-type ruling map[string]*pendingRule
+// pending is, by key, what the changes say that are on their way to the store. If one
+// fails, so do those that were submitted after it.
+type pending[K comparable, V any] map[K]*pendingChanges[V]
 
-type pendingRule struct {
-	latest  *scopeRule
-	changes int
+type pendingChanges[V any] struct {
+	latest V
+	n      int
 }
 
-func (p ruling) begin(r *scopeRule) {
-	if p[r.key] == nil {
-		p[r.key] = &pendingRule{}
+func (p pending[K, V]) begin(key K, latest V) {
+	if p[key] == nil {
+		p[key] = &pendingChanges[V]{}
 	}
-	p[r.key].latest = r
-	p[r.key].changes++
+	p[key].latest = latest
+	p[key].n++
 }
 
-func (p ruling) end(key string) {
-	if p[key].changes--; p[key].changes == 0 {
+func (p pending[K, V]) end(key K) {
+	if p[key].n--; p[key].n == 0 {
 		delete(p, key)
 	}
+}
+
+// hostKey returns the key of the host that a name spells. Which keys there may be is
+// known only where HostName makes them.
+func (s *shared) hostKey(name string) (string, error) {
+	if s.ownKeys {
+		return name, hostkey.Check(name)
+	}
+	return hostkey.Spelled(name)
+}
+
+// CheckScope says what is wrong with a scope that no host can be in: controls refuse it.
+// Views of hosts find nothing.
+func (f *Frontier) CheckScope(s Scope) error {
+	if s.ofCrawl {
+		return nil
+	}
+	if _, err := f.spelled(s); err != nil {
+		return fmt.Errorf("frontier: scope: %w", err)
+	}
+	return nil
+}
+
+// spelled returns a scope that a control is given as rules name it, or says what is
+// wrong with it.
+func (s *shared) spelled(scope Scope) (Scope, error) {
+	if scope.ofCrawl {
+		return scope, errors.New("a crawl is no scope of hosts")
+	}
+	if err := scope.check(); err != nil || !scope.named {
+		return scope, err
+	}
+	if scope.domain && !s.ownKeys {
+		if bare := strings.TrimPrefix(strings.TrimPrefix(scope.name, "*"), "."); bare != scope.name {
+			return scope, fmt.Errorf("domain %q; want %q", scope.name, bare)
+		}
+	}
+	key, err := s.hostKey(scope.name)
+	if err == nil {
+		scope.name = key
+	}
+	return scope, err
+}
+
+// scopeSeen is spelled for views: with a name that no host can have they find nothing.
+func (s *shared) scopeSeen(scope Scope) Scope {
+	scope, _ = s.spelled(scope)
+	return scope
+}
+
+// hostSeen is hostKey for views.
+func (s *shared) hostSeen(name string) string {
+	if key, err := s.hostKey(name); err == nil {
+		return key
+	}
+	return name
 }

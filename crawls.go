@@ -7,35 +7,61 @@
 package frontier
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
-// MaxCrawlWeight is the highest CrawlSettings.Weight.
-const MaxCrawlWeight = 1000
+// crawlSettings is what the Rule of a crawl says.
+type crawlSettings struct {
+	weight int // 1 unless another is set
+	paused bool
+	limits Limits
+}
 
-// CrawlSettings is what can be set of a crawl. The zero value is the default.
-type CrawlSettings struct {
-	// Weight is the crawl's share: while it and others have URLs that may be
-	// fetched now, it has Weight of the sum of their weights of the hand-outs,
-	// whatever the priorities. 1 to MaxCrawlWeight; zero means 1.
-	Weight int
-	// Paused holds the crawl's URLs back. Those of other crawls go on, on the same
-	// hosts too, and so do leases that are out.
-	Paused bool
-	// Limits is what the crawl may do, whatever its hosts may.
-	Limits Limits
+var defaultCrawl = crawlSettings{weight: 1}
+
+// rule is the settings as Rule returns them.
+func (s *crawlSettings) rule() Rule {
+	r := Rule{Limits: s.limits}
+	if s.weight != 1 {
+		r.Weight = s.weight
+	}
+	if s.paused {
+		r.Paused = On
+	}
+	return r
+}
+
+// settings is the inverse of rule, or says what is wrong with the rule of a crawl.
+func (r *Rule) settings() (crawlSettings, error) {
+	errs := []error{r.Limits.check("Limits")}
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if r.Weight < 0 || r.Weight > row.MaxWeight {
+		bad("Weight is %d; want 1 to %d, or 0 for 1", r.Weight, row.MaxWeight)
+	}
+	if r.Paused > Off {
+		bad("Paused is %d; want Unset, On or Off", r.Paused)
+	}
+	ofHosts := *r
+	ofHosts.Weight, ofHosts.Paused, ofHosts.Limits = 0, Unset, Limits{}
+	if ofHosts != (Rule{}) {
+		bad("a crawl has Weight, Paused and Limits; the other settings are of hosts")
+	}
+	return crawlSettings{weight: max(1, r.Weight), paused: r.Paused == On, limits: r.Limits}, errors.Join(errs...)
 }
 
 // CrawlStats tells about one crawl. What waits for its time is not counted by
 // crawl: it lies on disk in order of time.
 type CrawlStats struct {
-	Settings CrawlSettings
-	Used     Used // of Settings.Limits
+	Rule Rule
+	Used Used // of Rule.Limits
 
 	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
 	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
@@ -48,93 +74,57 @@ type CrawlStats struct {
 	Done      [8]int64 // Done calls by Result, and leases that expired
 }
 
-// SetCrawl gives a crawl its settings, instead of those that it had. They are
-// durable when SetCrawl returns, and in force for the next hand-out. They may be
-// given before the crawl has a URL. Next returns ErrExhausted if nothing but URLs
-// of paused crawls is left.
-func (f *Frontier) SetCrawl(id uint32, s CrawlSettings) error {
-	return f.changeCrawl(id, func(old *CrawlSettings) { *old = s })
-}
-
-// changeCrawl changes the settings of a crawl and puts them in force when they are
-// durable. Changes that meet each other all count.
-func (f *Frontier) changeCrawl(id uint32, change func(*CrawlSettings)) error {
+// changeCrawl is changeRule for the scope of a crawl.
+func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) error) error {
 	o := newOp()
 	defer o.free()
 	if err := f.lockOpen(); err != nil {
 		return err
 	}
+	id := scope.crawl
 	old := f.latestCrawlLocked(id)
-	s := old
-	change(&s)
-	if err := s.check(); err != nil {
+	r := old.rule()
+	if err := change(&r); err != nil {
 		f.mu.Unlock()
-		return fmt.Errorf("frontier: set crawl %d: %w", id, err)
+		return err
 	}
-	s.Weight = max(1, s.Weight)
-	o.rows = append(o.rows, crawlRow(id, s))
-	if s.Limits == (Limits{}) && old.Limits != (Limits{}) {
-		o.rows = append(o.rows, Row{Key: crawlUseKey(id)})
+	s, err := r.settings()
+	if err != nil {
+		f.mu.Unlock()
+		return fmt.Errorf("frontier: %s of %v: %w", what, scope, err)
 	}
-	if x := f.core.findCrawl(id); x != nil {
-		f.core.endPeriod(x.use, &x.settings.Limits, f.token, f.core.date(f.last)) // with what may change it
+	o.rows = append(o.rows, storedCrawl(id, &s).Row())
+	if s.limits == (Limits{}) && old.limits != (Limits{}) {
+		o.rows = append(o.rows, storage.Row{Key: limit.OfCrawl(id).RowKey()})
+	}
+	if b := f.sched.limits; b != nil {
+		b.EndPeriod(limit.OfCrawl(id), f.token, f.sched.date(f.last)) // with what may change it
 	}
 	f.crawlChanges.begin(id, s)
 	o.rule = func() {
 		f.crawlChanges.end(id)
-		f.core.setCrawl(id, s, f.token, f.last)
+		f.sched.setCrawl(id, s, f.token, f.last)
 	}
 	o.unrule = func() { f.crawlChanges.end(id) }
 	if err := f.submitLocked(o); err != nil { // unlocks
 		return err
 	}
-	if s.Paused {
+	if s.paused {
 		f.freePaused(id)
 	}
 	return nil
 }
 
-func (s *CrawlSettings) check() error {
-	err := s.Limits.check("Limits")
-	if s.Weight < 0 || s.Weight > MaxCrawlWeight {
-		err = errors.Join(fmt.Errorf("%s is %d; want 0 to %d", "Weight", s.Weight, MaxCrawlWeight), err)
-	}
-	return err
-}
-
 // latestCrawlLocked is what is set of a crawl as of the last change that was
 // submitted: the next one starts from there.
-func (f *Frontier) latestCrawlLocked(id uint32) CrawlSettings {
-	if p := f.crawlChanges[id]; p != nil {
+func (s *shard) latestCrawlLocked(id uint32) crawlSettings {
+	if p := s.crawlChanges[id]; p != nil {
 		return p.latest
 	}
-	if x := f.core.findCrawl(id); x != nil {
+	if x := s.sched.findCrawl(id); x != nil {
 		return x.settings
 	}
-	return CrawlSettings{Weight: 1}
-}
-
-// crawlChanges holds, by crawl, the settings that are on their way to the store. If
-// one change fails, so do those that were submitted after it.
-type crawlChanges map[uint32]*pendingCrawl
-
-type pendingCrawl struct {
-	latest  CrawlSettings
-	changes int
-}
-
-func (p crawlChanges) begin(id uint32, s CrawlSettings) {
-	if p[id] == nil {
-		p[id] = &pendingCrawl{}
-	}
-	p[id].latest = s
-	p[id].changes++
-}
-
-func (p crawlChanges) end(id uint32) {
-	if p[id].changes--; p[id].changes == 0 {
-		delete(p, id)
-	}
+	return defaultCrawl
 }
 
 // freePaused takes the hosts out of the ready lists of a crawl that was paused
@@ -143,7 +133,7 @@ func (f *Frontier) freePaused(id uint32) {
 	for level := 1; level <= f.opts.Priorities+1; level++ {
 		for left, first := 0, true; first || left > 0; first = false {
 			f.lock()
-			x := f.core.findCrawl(id)
+			x := f.sched.findCrawl(id)
 			if x == nil || x.runs() || f.closed {
 				f.mu.Unlock()
 				return
@@ -152,7 +142,7 @@ func (f *Frontier) freePaused(id uint32) {
 			if first {
 				left = l.n // later ones are looked at when they come
 			}
-			f.core.regroup(l, min(left, sweepAtOnce), f.last)
+			f.sched.regroup(l, min(left, sweepAtOnce), f.last)
 			left -= sweepAtOnce
 			f.dispatchLocked()
 			f.mu.Unlock()
@@ -166,7 +156,7 @@ func (f *Frontier) freePaused(id uint32) {
 func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	f.lock()
 	defer f.mu.Unlock()
-	c := f.core
+	c := f.sched
 	c.advance(f.nowLocked())
 	f.wakeReaderLocked()
 	x := c.findCrawl(id)
@@ -174,8 +164,9 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 		return CrawlStats{}, false
 	}
 	s := x.stats
-	s.Settings, s.WaitingBy = x.settings, slices.Clone(s.WaitingBy)
-	s.Used = f.usedLocked(x.use, &x.settings.Limits)
+	s.Rule, s.WaitingBy = x.settings.rule(), slices.Clone(s.WaitingBy)
+	u, _ := c.limits.Used(limit.OfCrawl(id), c.date(f.last))
+	s.Used = f.usedLocked(u)
 	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing()
 }
 
@@ -184,7 +175,7 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 func (f *Frontier) Crawls() []uint32 {
 	_, zero := f.CrawlStats(0)
 	f.mu.Lock()
-	ids := slices.Collect(maps.Keys(f.core.crawlSlots))
+	ids := slices.Collect(maps.Keys(f.sched.crawlSlots))
 	f.mu.Unlock()
 	if zero {
 		ids = append(ids, 0)
@@ -193,71 +184,160 @@ func (f *Frontier) Crawls() []uint32 {
 	return ids
 }
 
-// Tags of what the row of a crawl says. Each is followed by a varint; what is not
-// there is as by default.
-const (
-	crawlWeight = 'w'
-	crawlPause  = 'p' // 1
-)
-
-// crawlLimit has the tags of limits, by their tags in a row of limits.
-var crawlLimit = [...]byte{limitWaiting: 'q', limitServed: 's', limitBytes: 'b', limitErrors: 'e', limitDepth: 'd', limitPeriod: 't'}
-
-// crawlRow encodes a crawl's settings for the store.
-func crawlRow(id uint32, s CrawlSettings) Row {
-	row := Row{Key: string(binary.BigEndian.AppendUint32([]byte(rowCrawl), id))}
-	if s.Weight != 1 {
-		row.Value = binary.AppendUvarint(append(row.Value, crawlWeight), uint64(s.Weight))
-	}
-	if s.Paused {
-		row.Value = binary.AppendUvarint(append(row.Value, crawlPause), 1)
-	}
-	limits := appendLimits(nil, &s.Limits)
-	_ = readFields(limits, func(tag int, x uint64) error {
-		row.Value = binary.AppendUvarint(append(row.Value, crawlLimit[tag]), x)
-		return nil
-	}, nil) // we encoded it
-	return row
+// storedCrawl is what the row of a crawl says.
+func storedCrawl(id uint32, s *crawlSettings) *row.Crawl {
+	return &row.Crawl{ID: id, Weight: s.weight, Paused: s.paused, Limits: row.Limits(s.limits)}
 }
 
-// decodeCrawl is the inverse of crawlRow.
-func decodeCrawl(name string, v []byte) (id uint32, s CrawlSettings, err error) {
-	var limits []byte
-	s.Weight = 1
-	if len(name) != 4 {
-		return 0, s, errRow
+// crawlRestored is the inverse of storedCrawl.
+func crawlRestored(c *row.Crawl) crawlSettings {
+	return crawlSettings{weight: c.Weight, paused: c.Paused, limits: Limits(c.Limits)}
+}
+
+// crawlHold says why a crawl's URLs may not be handed out.
+type crawlHold uint8
+
+const (
+	crawlRuns    crawlHold = iota
+	crawlPaused            // until it is resumed
+	crawlSpent             // a limit without a period is reached
+	crawlLimited           // one with a period is
+)
+
+// stoppedCrawl is a crawl of which hosts in its ready lists are to be looked at: they
+// may hold slots of groups.
+type stoppedCrawl struct {
+	slot  uint32
+	level int
+	left  int // hosts of the level; less than 0: not counted yet
+}
+
+// regroupAtOnce is how many hosts of stopped crawls are looked at under one lock.
+const regroupAtOnce = 64
+
+// judgeCrawl stops a crawl, or lets it go on, as its settings and what it has used
+// say.
+func (s *scheduler) judgeCrawl(x *crawl, now int64) {
+	hold, until := crawlRuns, int64(0)
+	if s.limits != nil {
+		until = s.limits.CrawlSpent(x.id, s.date(now))
 	}
-	for len(v) > 0 {
-		x, n := binary.Uvarint(v[1:])
+	switch {
+	case x.settings.paused:
+		hold = crawlPaused
+	case until == instant.Never:
+		hold = crawlSpent
+	case until != 0:
+		hold = crawlLimited
+	}
+	s.holdCrawl(x, hold)
+	switch {
+	case hold == crawlLimited:
+		s.limits.CrawlEnds.Set(x.id, until)
+	case s.limits != nil:
+		s.limits.CrawlEnds.Remove(x.id)
+	}
+}
+
+// holdCrawl changes why a crawl's URLs may not be handed out.
+func (s *scheduler) holdCrawl(x *crawl, hold crawlHold) {
+	if x.hold == hold {
+		return
+	}
+	ran := x.runs()
+	s.countStopped(x, -1)
+	x.hold = hold
+	s.countStopped(x, 1)
+	slot := s.slotOf(x.id)
+	if ran && s.limits != nil && hold != crawlPaused {
+		s.stopped = append(s.stopped, stoppedCrawl{slot: slot, level: 1, left: -1})
+	}
+	s.offer(slot, x)
+}
+
+// countStopped counts a crawl among those that do not run, if it does not.
+func (s *scheduler) countStopped(x *crawl, sign int64) {
+	if x.runs() {
+		return
+	}
+	s.pausedCrawls += int(sign)
+	s.pausedURLs += sign * x.stats.Waiting
+	if x.hold == crawlLimited {
+		s.limitedURLs += sign * x.stats.Waiting
+	}
+	for why, n := range x.withheld {
+		s.withheld.urls[why] -= sign * n
+	}
+}
+
+// endLimits lets crawls go on whose period has ended, and hosts that wait for the same. It
+// reports whether it came to the end.
+func (s *scheduler) endLimits(now int64) bool {
+	for range expireAtOnce {
+		id, ok := s.limits.CrawlEnds.Over(s.date(now))
+		if !ok {
+			return s.endHostLimits(now)
+		}
+		s.judgeCrawl(s.findCrawl(id), now)
+	}
+	return false
+}
+
+// endHostLimits is endLimits but for crawls.
+func (s *scheduler) endHostLimits(now int64) bool {
+	for range recheckAtOnce {
+		id, ok := s.limits.HostEnds.Over(s.date(now))
+		if !ok {
+			return s.freeStopped(now)
+		}
+		s.recheckHost(id, now)
+	}
+	return false
+}
+
+// freeStopped takes hosts that have nothing to offer any more out of the ready lists
+// of crawls that were stopped.
+func (s *scheduler) freeStopped(now int64) bool {
+	for n := regroupAtOnce; len(s.stopped) > 0; {
 		if n <= 0 {
-			return 0, s, errRow
+			return false
 		}
-		switch {
-		case v[0] == crawlWeight && x >= 1 && x <= MaxCrawlWeight:
-			s.Weight = int(x)
-		case v[0] == crawlPause && x == 1:
-			s.Paused = true
-		case v[0] == crawlWeight || v[0] == crawlPause:
-			return 0, s, errRow
-		default:
-			tag := bytes.IndexByte(crawlLimit[:], v[0])
-			if tag <= 0 {
-				if err := unknown(int(v[0])); err != nil {
-					return 0, s, err
-				}
-				break
+		stop := &s.stopped[0]
+		x := s.crawls[stop.slot]
+		if x == nil || x.runs() || stop.level > s.cfg.levels+1 {
+			if s.stopped = s.stopped[1:]; len(s.stopped) == 0 {
+				s.stopped = nil
 			}
-			if x == 0 {
-				return 0, s, errRow
-			}
-			limits = appendNumber(limits, tag, x)
+			continue
 		}
-		v = v[1+n:]
-	}
-	if len(limits) > 0 {
-		if err := readLimits(limits, &s.Limits); err != nil {
-			return 0, s, err
+		l := &x.lists[readies].at[stop.level]
+		if stop.left < 0 {
+			stop.left = l.n // later ones are looked at when they come
+		}
+		k := min(n, stop.left)
+		s.regroup(l, k, now)
+		n -= k + 1
+		if stop.left -= k; stop.left == 0 {
+			stop.level, stop.left = stop.level+1, -1
 		}
 	}
-	return binary.BigEndian.Uint32([]byte(name)), s, nil
+	return true
+}
+
+// stopReason says why nothing of a host's crawls is handed out, and until when.
+func (s *scheduler) stopReason(h *host, now int64) (Reason, int64) {
+	reason, until := ReasonPaused, instant.Never
+	for qid := h.queues; qid != 0; qid = s.queues.At(qid).sibling {
+		q := s.queues.At(qid)
+		switch x := s.crawlOf(q); {
+		case q.waiting == 0:
+		case x.hold == crawlLimited:
+			reason = ReasonLimit
+			u, _ := s.limits.Used(limit.OfCrawl(x.id), s.date(now))
+			until = min(until, s.moment(u.Until))
+		case x.hold == crawlSpent:
+			reason = ReasonLimit
+		}
+	}
+	return reason, until
 }

@@ -22,7 +22,7 @@ func BenchmarkCrawls(b *testing.B) {
 			b.Run(fmt.Sprintf("shared=%v/crawls=%d", shared, crawls), func(b *testing.B) {
 				f := openBench(b, false)
 				for i := range crawls {
-					require.NoError(b, f.SetCrawl(uint32(i), frontier.CrawlSettings{Weight: 1 + i%7}))
+					require.NoError(b, f.UpdateRule(frontier.Crawl(uint32(i)), func(r *frontier.Rule) { *r = frontier.Rule{Weight: 1 + i%7} }))
 				}
 				es := benchEntries(b.N, hosts)
 				for i := range es {

@@ -3,7 +3,7 @@
 //
 // A deletion is a rule with a number: what has a sequence number up to it is
 // dead. That is one row on disk, however many URLs it concerns, and in force
-// when it is there: who is about to hand a URL out looks, and sweep.go takes the
+// when it is there: who is about to hand a URL out looks, and a sweep takes the
 // dead away in the background. All deletions that contain a host count, not only
 // the most specific one. The rule stays on disk until nothing older is left there.
 
@@ -12,23 +12,31 @@ package frontier
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
-// doomOf is what the deletions in force say of a queue.
-func (c *core) doomOf(q *queue) doom {
-	if c.dooms.n == 0 {
-		return doom{}
+// deadIn is what the tombstones in force say about a queue.
+func (s *scheduler) deadIn(q *queue) tombstone.Dead {
+	if s.tombstones.Len() == 0 {
+		return tombstone.Dead{}
 	}
-	return c.dooms.of(c.name(c.hosts.at(q.host)), c.crawlOf(q).id)
+	return s.tombstones.Of(s.name(s.hosts.At(q.host)), s.crawlOf(q).id)
 }
 
-// condemned is the same for those, too, of which only the row is still there.
-func (c *core) condemned(q *queue) doom {
-	if c.stored.n == 0 {
-		return c.doomOf(q)
+// deadStored says it with those, too, whose rows alone are left.
+func (s *scheduler) deadStored(q *queue) tombstone.Dead {
+	if s.storedTombstones.Len() == 0 {
+		return s.deadIn(q)
 	}
-	return c.stored.of(c.name(c.hosts.at(q.host)), c.crawlOf(q).id)
+	return s.storedTombstones.Of(s.name(s.hosts.At(q.host)), s.crawlOf(q).id)
 }
 
 // Delete removes all URLs of a scope that wait or are scheduled. When it has
@@ -44,16 +52,14 @@ func (c *core) condemned(q *queue) doom {
 // found, Stats count dead URLs as waiting or scheduled, and Next waits for the
 // search instead of returning ErrExhausted. The scope need not have any hosts.
 func (f *Frontier) Delete(ctx context.Context, s Scope) (int64, error) {
+	if s.ofCrawl {
+		return f.delete(ctx, newDeletion(row.Deletion{OfCrawl: true, Crawl: s.crawl}))
+	}
 	s, err := f.spelled(s)
 	if err != nil {
 		return 0, fmt.Errorf("frontier: delete: %w", err)
 	}
-	return f.delete(ctx, &deletion{scope: s})
-}
-
-// DeleteCrawl is Delete for all URLs of a crawl.
-func (f *Frontier) DeleteCrawl(ctx context.Context, id uint32) (int64, error) {
-	return f.delete(ctx, &deletion{ofCrawl: true, crawl: id})
+	return f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored()}))
 }
 
 func (f *Frontier) delete(ctx context.Context, d *deletion) (int64, error) {
@@ -74,39 +80,37 @@ func (f *Frontier) delete(ctx context.Context, d *deletion) (int64, error) {
 	select {
 	case <-tried:
 	case <-ctx.Done():
-	case <-f.abandoned:
+	case <-f.abandoned.Done():
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return d.removed, nil
+	return d.Removed, nil
 }
 
 // numberedLocked gives a deletion its sequence number, between those of what was
 // submitted before and after it.
-func (f *Frontier) numberedLocked(d *deletion) {
-	if d.seq == 0 {
-		f.seq++
-		d.seq, d.block = f.seq, f.core.lastBlock
-		d.written = d.block
+func (s *shard) numberedLocked(d *deletion) {
+	if d.Seq == 0 {
+		s.seq++
+		d.Seq, d.Block = s.seq, s.sched.blocks.Last()
+		d.written = d.Block
 	}
 }
 
 // enactLocked puts a deletion in force: it is durable, and all before it is
 // visible.
 func (f *Frontier) enactLocked(d *deletion) {
-	c := f.core
-	d.block = c.lastBlock
+	c := f.sched
+	d.Block = c.blocks.Last()
 	d.batch = f.committer.batchID
-	c.dooms.add(d)
+	c.tombstones.Add(&d.Tombstone)
 	c.offerDeleted(d)
 	if f.opts.Spill != nil {
-		c.stored.add(d)
+		c.storedTombstones.Add(&d.Tombstone)
 		f.deletions = append(f.deletions, d)
-		if c.timed.unread.len() > 0 {
-			f.burial.begin(d.block, &c.timed.unread)
-		}
+		c.timed.Purge(d.Block)
 	}
-	for _, o := range f.committer.queue {
+	for o := range f.committer.log.Waiting() {
 		f.overtakenLocked(o, d)
 	}
 	f.startSweepLocked(d)
@@ -114,32 +118,32 @@ func (f *Frontier) enactLocked(d *deletion) {
 
 // overtakenLocked lets a deletion have the completion of a record that was under
 // way when it came: the record's successor is not admitted.
-func (f *Frontier) overtakenLocked(o *op, d *deletion) {
-	c := f.core
+func (s *shard) overtakenLocked(o *op, d *deletion) {
+	c := s.sched
 	if len(o.replaced) > 0 {
 		n := len(o.entries)
-		o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool { return e.forcedAt < d.seq && d.contains(e.host, e.crawl) })
+		o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool { return e.forcedAt < d.Seq && d.Contains(bytesOf(e.host), e.crawl) })
 		c.stats.Deleted += int64(n - len(o.entries))
 	}
 	if !o.ends {
 		return
 	}
-	q := c.queues.at(o.queue)
-	if c.record(o.record).seq() > d.seq || !d.contains(string(c.name(c.hosts.at(q.host))), c.crawlOf(q).id) {
+	q := c.queues.At(o.queue)
+	if c.records.At(o.record).Seq() > d.Seq || !d.Contains(c.name(c.hosts.At(q.host)), c.crawlOf(q).id) {
 		return
 	}
 	if !o.dead {
 		o.dead = true
-		c.doomed++
+		c.unsettledDead++
 	}
-	o.entries = f.withoutSuccessor(o.entries, d.seq)
+	o.entries = s.withoutSuccessor(o.entries, d.Seq)
 }
 
 // withoutSuccessor cuts the URL's own next record off the entries of its
 // completion, unless it was forced after a deletion.
-func (f *Frontier) withoutSuccessor(entries []newEntry, seq uint64) []newEntry {
+func (s *shard) withoutSuccessor(entries []newEntry, seq uint64) []newEntry {
 	if n := len(entries) - 1; n >= 0 && entries[n].index < 0 && entries[n].forcedAt < seq {
-		f.core.stats.Deleted++
+		s.sched.stats.Deleted++
 		return entries[:n]
 	}
 	return entries
@@ -147,8 +151,8 @@ func (f *Frontier) withoutSuccessor(entries []newEntry, seq uint64) []newEntry {
 
 // endDeadLocked plans the end of a dead record: nothing replaces it but what was
 // forced since.
-func (f *Frontier) endDeadLocked(o *op, l *leaseRecord, p plan) {
-	f.endsLocked(o, l.queue, l.record)
+func (s *shard) endDeadLocked(o *op, l *leaseRecord, p plan) {
+	s.endsLocked(o, l.queue, l.record)
 	o.dead = true
 	switch {
 	case l.again != nil && l.again.forcedAt >= l.dead:
@@ -156,18 +160,18 @@ func (f *Frontier) endDeadLocked(o *op, l *leaseRecord, p plan) {
 		again.body = o.hold(again.body)
 		o.entries = append(o.entries, again)
 	case p.givenUp: // its tries ended, and not the deletion
-		o.tally = &f.core.stats.GivenUp
-		f.giveUpLocked(o, f.core.hosts.at(l.host), l, &p)
+		o.tally = &s.sched.stats.GivenUp
+		s.giveUpLocked(o, s.sched.hosts.At(l.host), l, &p)
 	case p.stays || p.outcome.Result == Requeue:
-		f.core.stats.Deleted++
+		s.sched.stats.Deleted++
 	}
 }
 
 // settledLocked notes that a completion is durable.
-func (f *Frontier) settledLocked(o *op) {
+func (s *shard) settledLocked(o *op) {
 	if o.dead {
 		o.dead = false
-		f.core.doomed--
+		s.sched.unsettledDead--
 	}
 }
 
@@ -182,16 +186,379 @@ func (f *Frontier) returnedLocked(o *op) {
 
 // deadLeaseLocked returns the number of the last deletion that a lease's record fell
 // to, or 0.
-func (f *Frontier) deadLeaseLocked(l *leaseRecord) uint64 {
-	c := f.core
-	if l.record == 0 || c.dooms.n == 0 {
+func (s *shard) deadLeaseLocked(l *leaseRecord) uint64 {
+	c := s.sched
+	if l.record == 0 || c.tombstones.Len() == 0 {
 		return l.dead
 	}
-	if d := c.doomOf(c.queues.at(l.queue)); d.seq > max(l.dead, c.record(l.record).seq()) {
+	if d := c.deadIn(c.queues.At(l.queue)); d.Seq > max(l.dead, c.records.At(l.record).Seq()) {
 		if l.dead == 0 {
-			c.doomed++
+			c.unsettledDead++
 		}
-		l.dead = d.seq // the youngest: a Force may have met the lease after the one before
+		l.dead = d.Seq // the youngest: a Force may have met the lease after the one before
 	}
 	return l.dead
+}
+
+// deletion is a tombstone that is being committed, or has a row, and what is known of
+// its sweep.
+type deletion struct {
+	tombstone.Tombstone        // its number is 0 until it is being committed
+	written             uint32 // block, as its row has it
+	batch               uint64 // that it was committed with, or a later one
+
+	scheduled bool          // hosts were met that have scheduled records in memory
+	swept     bool          // nothing dead is in memory but what leases and completions hold
+	again     bool          // since the sweep began a dead record came back
+	tried     chan struct{} // closed when that is so for the first time, or the frontier closed; nil if nothing waits
+}
+
+func newDeletion(d row.Deletion) *deletion {
+	return &deletion{Tombstone: tombstone.Tombstone{Deletion: d}, written: d.Block}
+}
+
+// deletion restores a deletion whose row was found.
+func (r *recovery) deletion(key string, value []byte) error {
+	parsed, err := row.ParseDeletion(key, value)
+	if err != nil {
+		return err
+	}
+	f, d := r.f, newDeletion(parsed)
+	d.Block = min(d.Block, f.sched.blocks.Last()) // higher numbers are given once more
+	d.batch = f.committer.batchID
+	f.seq = max(f.seq, d.Seq)
+	f.deletions = append(f.deletions, d)
+	f.sched.tombstones.Add(&d.Tombstone)
+	f.sched.storedTombstones.Add(&d.Tombstone)
+	return nil
+}
+
+// outdatedLocked lists the deletions that are of no use once the checkpoint that
+// ends the log at through is complete.
+func (s *shard) outdatedLocked(through uint64) (out []*deletion) {
+	c := s.sched
+	if c.unsettledDead > 0 { // a record that they concern would come back after a crash
+		return nil
+	}
+	for _, d := range s.deletions {
+		if d.swept && d.batch <= through && (c.timed.Empty() || d.Block < c.timed.Oldest()) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// deletionRowsLocked returns the rows that must say more, now that blocks become
+// valid that were made when a deletion came.
+func (s *shard) deletionRowsLocked() (rows []storage.Row) {
+	for _, d := range s.deletions {
+		if d.written != d.Block {
+			rows = append(rows, d.Row())
+		}
+	}
+	return rows
+}
+
+func (s *shard) deletionsWrittenLocked() {
+	for _, d := range s.deletions {
+		d.written = d.Block
+	}
+}
+
+// forgetDeletions deletes the rows of deletions, between two commits.
+// If that fails the next round tries again.
+func (f *Frontier) forgetDeletions(ds []*deletion) {
+	if len(ds) == 0 {
+		return
+	}
+	f.mu.Lock()
+	b := &storage.Batch{ID: f.committer.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked()))}
+	f.mu.Unlock()
+	for _, d := range ds {
+		b.Rows = append(b.Rows, storage.Row{Key: d.Key()})
+	}
+	if err := f.opts.Spill.Commit(b); err != nil {
+		f.opts.Logger.Warn("dropping deletions", "error", err)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.committer.batchID, f.applied.batch = b.ID, b.ID
+	gone := map[*deletion]bool{}
+	for _, d := range ds {
+		gone[d] = true
+		f.sched.storedTombstones.Remove(&d.Tombstone)
+	}
+	kept := f.deletions[:0]
+	for _, d := range f.deletions {
+		if !gone[d] {
+			kept = append(kept, d)
+		}
+	}
+	clear(f.deletions[len(kept):])
+	f.deletions = kept
+}
+
+// This file takes away what deletions have left dead in memory, some at a time.
+//
+// What is dead in a queue is at its head: it was there before everything that came
+// since. So a queue is clean when its head is alive, and who is about to hand out
+// of one looks there. Of parts on disk only the number of the block must be known.
+
+// Steps of a sweep, and what they cost. A step takes some 20 ns.
+const (
+	sweepSteps = 4096 // under one lock
+	sweepHosts = 1024 // that are looked at under one lock when the sweep is over
+	sweptHost  = 1    // looking at a host
+)
+
+// sweepTime is when to ask again for a URL if a sweep may find some, in nanoseconds.
+const sweepTime = int64(time.Millisecond)
+
+// sweep looks through all that is in memory for what d has left dead.
+func (f *Frontier) sweep(d *deletion) {
+	for {
+		complete := f.sweepQueues(d) && (!d.scheduled || f.sweepScheduled(d)) && f.sweepLeases(d)
+		f.lock()
+		if complete && d.again {
+			d.again = false
+			f.mu.Unlock()
+			continue
+		}
+		if complete {
+			d.swept = true
+			f.sched.tombstones.Remove(&d.Tombstone)
+			f.sched.offerDeleted(d)
+			f.freeUnpurgedLocked()
+			f.dispatchLocked() // the crawl may be over
+		}
+		if d.tried != nil {
+			close(d.tried)
+			d.tried = nil
+		}
+		f.mu.Unlock()
+		return
+	}
+}
+
+// freeUnpurgedLocked puts hosts back that were left to a sweep which had been there,
+// because of a part that was finished later. It releases the lock between steps.
+func (f *Frontier) freeUnpurgedLocked() {
+	c := f.sched
+	for id := uint32(1); id <= c.hosts.Top && c.places[unpurged] > 0 && !f.closed; id++ {
+		if c.hosts.At(id).place == unpurged {
+			c.detach(id)
+			c.settle(id, f.last)
+		}
+		if id%sweepHosts == 0 {
+			f.dispatchLocked()
+			f.mu.Unlock()
+			f.lock()
+		}
+	}
+}
+
+// startSweepLocked sweeps for deletions, one after the other, in the background.
+func (f *Frontier) startSweepLocked(ds ...*deletion) {
+	if len(ds) == 0 {
+		return
+	}
+	f.sweepers.Add(1)
+	f.sweeping++
+	go func() {
+		defer f.sweepers.Done()
+		for _, d := range ds {
+			f.sweep(d)
+		}
+		f.mu.Lock()
+		f.sweeping--
+		f.mu.Unlock()
+	}()
+}
+
+// resumeSweepsLocked sweeps for the deletions that the store has.
+func (f *Frontier) resumeSweepsLocked() {
+	for _, d := range f.deletions {
+		f.sched.timed.Purge(d.Block)
+	}
+	f.startSweepLocked(slices.Clone(f.deletions)...)
+}
+
+// reviveLocked puts deletions in force again: a record that they may concern came
+// back because a commit failed.
+func (f *Frontier) reviveLocked() {
+	var ds []*deletion
+	for _, d := range f.deletions {
+		if d.again = !d.swept; d.swept {
+			d.swept = false
+			f.sched.tombstones.Add(&d.Tombstone)
+			f.sched.offerDeleted(d)
+			ds = append(ds, d)
+		}
+	}
+	f.startSweepLocked(ds...)
+}
+
+// sweepInSteps calls step under the lock, with as many steps as it may take, until
+// it is done. If it must wait for a read to end it tells so. It reports whether
+// it came to the end.
+func (f *Frontier) sweepInSteps(step func(steps int) (done, wait bool)) bool {
+	for {
+		f.lock()
+		if f.closed {
+			f.mu.Unlock()
+			return false
+		}
+		done, wait := step(sweepSteps)
+		var ended chan struct{}
+		if wait {
+			if f.readEnded == nil {
+				f.readEnded = make(chan struct{})
+			}
+			ended = f.readEnded
+		}
+		f.dispatchLocked()
+		f.mu.Unlock()
+		if done {
+			return true
+		}
+		if ended != nil {
+			<-ended
+		}
+		runtime.Gosched()
+	}
+}
+
+// readEndedLocked lets sweeps go on that wait for the end of a read.
+func (s *shard) readEndedLocked() {
+	if s.readEnded != nil {
+		close(s.readEnded)
+		s.readEnded = nil
+	}
+}
+
+// sweepQueues takes dead records out of the queues.
+func (f *Frontier) sweepQueues(d *deletion) bool {
+	c := f.sched
+	if d.OfHost() {
+		return f.sweepInSteps(func(steps int) (done, wait bool) {
+			id := c.lookup(f.hostHash(d.Scope.Name), d.Scope.Name)
+			if id == 0 {
+				return true, false
+			}
+			_, done, wait = c.purgeHost(id, d, steps, f.last)
+			return done, wait
+		})
+	}
+	id := uint32(1) // the numbers of hosts with dead records do not change
+	return f.sweepInSteps(func(steps int) (done, wait bool) {
+		for ; id <= c.hosts.Top && steps > 0; id++ {
+			steps -= sweptHost
+			h := c.hosts.At(id)
+			if h.nameLen == 0 || h.waiting == 0 && h.scheduled == 0 && h.place != unpurged || !d.ContainsHost(c.name(h)) {
+				continue
+			}
+			if steps, done, wait = c.purgeHost(id, d, steps, f.last); !done {
+				return false, wait
+			}
+		}
+		return id > c.hosts.Top, false
+	})
+}
+
+// purgeHost takes dead records out of a host's queues, for as many steps. It
+// returns the steps that are left, and whether it is done, or must wait until
+// what is being read has arrived.
+func (s *scheduler) purgeHost(id uint32, d *deletion, steps int, now int64) (left int, done, wait bool) {
+	h := s.hosts.At(id)
+	d.scheduled = d.scheduled || h.scheduled > 0
+	x := tombstone.Dead{Seq: d.Seq, Block: d.Block, By: &d.Tombstone}
+	done = true
+	out := false // of its structure; what is in that may depend on which of its queues have URLs
+	served := h.served
+	for qid := h.queues; qid != 0 && done; qid = s.queues.At(qid).sibling {
+		q := s.queues.At(qid)
+		if d.OfCrawl && s.crawlOf(q).id != d.Crawl || !s.deadHead(q, &x) {
+			continue
+		}
+		if h.place == loading && q.HeadOnDisk() {
+			wait, done = true, false
+			continue
+		}
+		switch h.place {
+		case parked, pacing, queued, ready, withheld:
+			s.detach(id)
+			out = true
+		}
+		steps, done = s.purge(qid, &x, steps)
+	}
+	if done && h.place == unpurged {
+		s.detach(id)
+		out = true
+	}
+	switch {
+	case out:
+		h.served = served
+		s.settle(id, now)
+	case h.place == unbound && h.waiting == 0:
+		s.detach(id)
+		s.settle(id, now)
+	}
+	return steps, done, wait
+}
+
+// deadHead reports whether the first URL of a queue is dead.
+func (t *tables) deadHead(q *queue, d *tombstone.Dead) bool {
+	return q.waiting > 0 && t.fifo.HeadDead(&q.Queue, fifo.Dead{Seq: d.Seq, Block: d.Block})
+}
+
+// purge takes dead records from the head of a queue, for as many steps, and its
+// token away if none is left. It returns the steps that are left, and whether the
+// head is alive now or the queue empty. Its host is in no structure, or unbound.
+func (s *scheduler) purge(qid uint32, d *tombstone.Dead, steps int) (int, bool) {
+	q := s.queues.At(qid)
+	before := q.waiting
+	steps, n, clean := s.fifo.Purge(&q.Queue, fifo.Dead{Seq: d.Seq, Block: d.Block}, steps)
+	s.removed(q, d, n)
+	if before > 0 && q.waiting == 0 && s.hosts.At(q.host).place == unbound {
+		s.delist(tokens, qid)
+	}
+	return steps, clean
+}
+
+// removed counts dead records that left a queue.
+func (s *scheduler) removed(q *queue, d *tombstone.Dead, n int) {
+	s.counted(q, -n)
+	s.stats.Deleted += int64(n)
+	d.By.Removed += int64(n)
+}
+
+// spared reports whether the queue that was chosen for a hand-out begins with a URL
+// that is alive. If not, its host, which is in place loading, waits for the sweep:
+// to take its dead out now would keep the hosts behind it waiting.
+func (s *scheduler) headAlive(qid uint32, now int64) bool {
+	q := s.queues.At(qid)
+	if d := s.deadIn(q); !s.deadHead(q, &d) {
+		return true
+	}
+	h := s.hosts.At(q.host)
+	s.dropSlot(h, now)
+	s.put(h, unpurged)
+	h.served = 0
+	return false
+}
+
+// sweepLeases marks the leases whose records are dead.
+func (f *Frontier) sweepLeases(d *deletion) bool {
+	c := f.sched
+	id := uint32(1)
+	return f.sweepInSteps(func(steps int) (done, wait bool) {
+		for ; id <= c.leases.Top && steps > 0; id++ {
+			steps -= fifo.PurgedRecord
+			if l := c.leases.At(id); l.token != 0 {
+				f.deadLeaseLocked(l)
+			}
+		}
+		return id > c.leases.Top, false
+	})
 }

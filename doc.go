@@ -36,16 +36,16 @@
 //     host's own queues, on disk when memory is short. So one host with half of all
 //     URLs is one token like any other, and back queues cannot swallow the rest.
 //   - Hosts get a back queue on demand, at hand-out, and give it up after
-//     Options.Quantum hand-outs. With one URL per host the order is Mercator's.
+//     32 hand-outs. With one URL per host the order is Mercator's.
 //   - A host that is due waits in the ready list of each priority it has URLs of;
 //     within a priority ready hosts come before tokens.
 //   - Hosts may share a group ([Frontier.Join], [Frontier.Assign]), to which
 //     politeness is owed too. Of its due hosts the most urgent gets a slot: a level
 //     of priority is worth 16 slots of waiting, so that none starves.
-//   - A host or a group may have several lanes ([Frontier.SetConcurrency],
+//   - A host or a group may have several lanes (Rule.Concurrency,
 //     [Frontier.SetGroup]), each of which keeps a distance of its own.
 //   - Each crawl (Entry.Crawl) has front queues and ready lists of its own; a
-//     hand-out takes the crawl whose turn it is by weight ([Frontier.SetCrawl]),
+//     hand-out takes the crawl whose turn it is by weight (Rule.Weight),
 //     then asks the selector. Hosts and their clocks are shared.
 //
 // A Scheduler says at each Done when the URL is visited again, and keeps 12 bytes
@@ -99,17 +99,16 @@
 //
 // What an operator says of a host, a domain or all hosts is a [Rule]. Of each
 // setting a host has the most specific: its own, then that of its closest domain,
-// and so on, then that of [All]. [Frontier.Pause], [Frontier.BlockUntil],
-// [Frontier.SetDelay] and the others each change one setting of one rule, are
-// durable when they return, and hold for the very next hand-out. Leases that are
+// and so on, then that of [All]. [Frontier.UpdateRule], [Frontier.Pause] and
+// [Frontier.BlockUntil] change one rule. They are durable when they return, and
+// hold for the very next hand-out. Leases that are
 // out go on. A host that a rule holds is found when its turn comes, and put aside
 // until a rule lets it go: no call loops over hosts. [Frontier.Forget] forgets what
 // was learned of a host, not its clock.
 //
-// Limits bound how much of a scope all its hosts may do together
-// ([Frontier.SetLimits], where all scopes around a host count), each of them alone
-// ([Frontier.SetHostLimits], where the most specific counts), and a crawl
-// ([Frontier.SetCrawlLimits]): URLs that wait, depth, and, for each period if wanted,
+// Limits bound how much all hosts of a scope may do together (Rule.Limits, where all
+// scopes around a host count), each of them alone (Rule.HostLimits, where the most
+// specific counts), and a crawl ([Crawl]): URLs that wait, depth, and, for each period if wanted,
 // hand-outs, bytes and failures. Add refuses what is too deep or too much, and says
 // so; who has used up the others is put aside as if paused, until a new period, a
 // higher limit, or Clear. What is counted is durable with the Done that counts it: a
@@ -147,8 +146,8 @@
 // # Watching
 //
 // [Options.OnEvent] and the logger get an [Event] for what happens behind the calls.
-// [Frontier.Stats] has totals, rates and waiting times, and is a slog.LogValuer;
-// [Frontier.Var] gives it to package expvar.
+// [Frontier.Stats] has totals, rates and waiting times, for logs (slog.LogValuer) and
+// package expvar (json.Marshaler).
 //
 // # Time
 //
@@ -164,3 +163,65 @@
 // for 30. What is due after the year 9999 counts as due at its end. A [Clock] that
 // leaps 280 years ahead stands still from there on, until the next opening.
 package frontier
+
+// File map, in the order of reading. "->" names the packages of internal/ that a file
+// stands on.
+//
+// The calls:
+//
+//	options.go      settings and their defaults
+//	entry.go        what goes in and comes out: Entry, Lease, Outcome, History
+//	errors.go       every error that a caller may meet
+//	frontier.go     Frontier; its lock and all that the lock guards; Open and Close
+//	add.go          Add: known or new, admitted, or read back       -> known, seen, patience
+//	next.go         Next, TryNext, Contact; the calls that wait     -> waitqueue
+//	done.go         Done: what an outcome means for URL and host
+//	lease.go        leases that are out: Extend, Join, HandBack, expiry
+//
+// The scheduler, which is Mercator's:
+//
+//	tables.go       the scheduler and its tables of hosts, queues, groups, crawls, leases -> slab, hostindex
+//	host.go         one record for each host, and its row           -> hostkey, row
+//	schedule.go     the states of a host, and the next hand-out
+//	backqueue.go    a host's queues, and URLs that wait for their time -> record, block, fifo, timed
+//	frontqueue.go   tokens, ready lists, and whose crawl's turn it is
+//	heap.go         hosts and groups by earliest time               -> timeheap
+//	group.go        hosts to which politeness is owed together
+//	slots.go        how many leases a host or group may have at once
+//	prioritizer.go  Prioritizer, Selector, Scheduler                -> selector
+//	politeness.go   Delay, Retry, Backoff, Quarantine: the policies
+//	trouble.go      hosts that fail: back-off, quarantine, giving up -> trouble
+//	dormant.go      hosts that leave memory                         -> dormant
+//
+// What operators say:
+//
+//	controls.go     Scope; Pause, BlockUntil, UpdateRule, Forget
+//	rules.go        rules in force, and the hosts that they withhold -> rule
+//	limits.go       limits                                          -> limit, quota
+//	crawls.go       crawls: weight, pause, limits, Delete
+//	delete.go       Delete, and taking away what it leaves dead     -> tombstone
+//	force.go        Force and CrawlNow of a URL that is known
+//	hints.go        Entry.Hint                                      -> hint
+//
+// The disk:
+//
+//	commit.go       operations on their way to disk and into memory -> commit, room
+//	move.go         rounds that move URLs to blocks, and checkpoints -> move
+//	recover.go      Open on a store that has something
+//	clock.go        moments and dates                               -> clock, instant
+//
+// Reading it:
+//
+//	view.go         Hosts, HostNames, Largest, Upcoming             -> hostorder
+//	hostinfo.go     Host: what is known of one, and why it waits
+//	urls.go         URLs of a host, Scan                            -> view
+//	urlstatus.go    Status of one URL
+//	watch.go        Stats and Event                                 -> measure, notify
+//	export.go       Export                                          -> dump
+//	import.go       Import                                          -> dump
+//	check.go        Check: the invariants F1 to F9
+//	hooks.go        what the tests of the module reach through      -> hook
+//
+// Packages below those: arena, offheap, bitset, bloom, pctenc, idna, durablefs (memory,
+// bytes and files), watchlock (the mutex), simclock, lab, layers, doccheck (for tests).
+// "go run ./internal/layers" draws all packages and who imports whom.

@@ -13,6 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/clock"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
 )
 
 // plan is what was decided about an ending lease before the lock was taken.
@@ -156,12 +161,12 @@ func checkOutcome(o *Outcome) error {
 // endOf is the moment at which a lease's contact ended, as far as its outcome says,
 // and now at the latest. What was read from a clock that was set since is not
 // believed.
-func (f *Frontier) endOf(l *Lease, ended time.Time, now int64) int64 {
-	if ended.IsZero() || f.anchor.Load().at > l.moment && ended == ended.Round(0) {
+func (s *shared) endOf(l *Lease, ended time.Time, now int64) int64 {
+	if ended.IsZero() || s.clock.MovedSince(l.moment) && ended == ended.Round(0) {
 		return now
 	}
-	at := f.owed(ended)
-	if at < l.moment-10*leastStep {
+	at := s.owed(ended)
+	if at < l.moment-10*clock.LeastStep {
 		return now // by another clock than ours: when in doubt, wait
 	}
 	return min(max(at, l.moment), now)
@@ -229,16 +234,16 @@ func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 }
 
 // schedule asks the scheduler about an ending lease.
-func (f *Frontier) schedule(p *plan, v Visit) {
-	due, state := f.opts.Scheduler.Next(v)
+func (s *shared) schedule(p *plan, v Visit) {
+	due, state := s.opts.Scheduler.Next(v)
 	p.state, p.asked = state, true
 	if !due.IsZero() {
-		p.stays, p.due = true, f.dueDate(due)
+		p.stays, p.due = true, s.dueDate(due)
 	}
 }
 
 // groupDue is until when a slot of a group is left alone; 0: it was not contacted.
-func (p *plan) groupDue(c *core, g *group) int64 {
+func (p *plan) groupDue(c *scheduler, g *group) int64 {
 	if p.hostHold < 0 {
 		return 0
 	}
@@ -259,14 +264,14 @@ func (f *Frontier) isHeld(l *Lease) bool {
 }
 
 // heldLocked returns the lease record of a lease that is out.
-func (f *Frontier) heldLocked(l *Lease) (*leaseRecord, error) {
-	if f.closed {
+func (s *shard) heldLocked(l *Lease) (*leaseRecord, error) {
+	if s.closed {
 		return nil, ErrClosed
 	}
-	if l.token == 0 || l.record == 0 || l.record > f.core.leases.top {
+	if l.token == 0 || l.record == 0 || l.record > s.sched.leases.Top {
 		return nil, ErrNotLeased
 	}
-	if r := f.core.leases.at(l.record); r.token == l.token && !r.ending {
+	if r := s.sched.leases.At(l.record); r.token == l.token && !r.ending {
 		return r, nil
 	}
 	return nil, ErrNotLeased
@@ -274,7 +279,7 @@ func (f *Frontier) heldLocked(l *Lease) (*leaseRecord, error) {
 
 // late lets a Done that came too late move its host's clock later.
 func (f *Frontier) late(ctx context.Context, l Lease, p plan) error {
-	if p.hostHold < 0 || l.token == 0 || checkHost(l.Host) != nil {
+	if p.hostHold < 0 || l.token == 0 || hostkey.Check(l.Host) != nil {
 		return nil
 	}
 	switch err := f.lockWithHost(ctx, l.Host); {
@@ -289,17 +294,17 @@ func (f *Frontier) late(ctx context.Context, l Lease, p plan) error {
 }
 
 func (f *Frontier) lateLocked(l Lease, p plan) {
-	id := f.core.ensure(f.hostHash(l.Host), l.Host)
+	id := f.sched.ensure(f.hostHash(l.Host), l.Host)
 	now := f.nowLocked()
-	h := f.core.hosts.at(id)
+	h := f.sched.hosts.At(id)
 	f.contactLocked(id, l.token, &p)
 	x := f.clocksLocked(id, &p)
 	due, why := x.due()
 	if due <= h.due {
 		if !h.has(unsaved) {
 			if h.place == idling { // how long it is remembered may have changed
-				f.core.detach(id)
-				f.core.settle(id, now)
+				f.sched.detach(id)
+				f.sched.settle(id, now)
 			}
 			return
 		}
@@ -321,14 +326,14 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 // finishLocked takes a lease off the books and fills o with what must be
 // committed. It returns ErrFull if the outlinks had to be refused.
 func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
-	c := f.core
+	c := f.sched
 	now := f.last
 	l := c.endLease(lease)
-	h := c.hosts.at(l.host)
+	h := c.hosts.At(l.host)
 	out := &p.outcome
 	c.stats.Done[out.Result]++
 	if l.record != 0 {
-		c.crawlOf(c.queues.at(l.queue)).stats.Done[out.Result]++
+		c.crawlOf(c.queues.At(l.queue)).stats.Done[out.Result]++
 	}
 	was := f.knownOf(l.host)
 	f.learnLocked(h, out.CrawlDelay)
@@ -367,16 +372,16 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 }
 
 // endRecordLocked plans the end of a record, and what replaces it.
-func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
-	c := f.core
-	f.endsLocked(o, l.queue, l.record)
-	q := c.queues.at(l.queue)
+func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
+	c := s.sched
+	s.endsLocked(o, l.queue, l.record)
+	q := c.queues.At(l.queue)
 	if p.retry {
 		o.tally = &c.stats.Retried
 	}
 	if p.givenUp {
 		o.tally = &c.stats.GivenUp
-		f.giveUpLocked(o, h, l, p)
+		s.giveUpLocked(o, h, l, p)
 	}
 	if l.again != nil { // it comes again as it was forced, instead
 		again := *l.again
@@ -387,23 +392,24 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	if !p.stays {
 		return
 	}
-	b, err := decodeBody(c.record(l.record).body())
+	b, err := record.Decode(c.records.At(l.record).Body())
 	if err != nil {
 		panic("frontier: a record in memory is malformed")
 	}
 	switch {
 	case p.spared || p.outcome.Result == PutOff:
 	case p.retry:
-		b.fails++
+		b.Fails++
 	default:
-		b.fails = 0
+		b.Fails = 0
 	}
-	b.history = b.history.after(p.outcome)
+	history := historyOf(&b.History).after(p.outcome)
 	if p.asked {
-		b.history.State = p.state
+		history.State = p.state
 	}
+	b.History = history.kept()
 	if p.outcome.Meta != nil {
-		b.meta = p.outcome.Meta
+		b.Meta = p.outcome.Meta
 	}
 	prio, crawl := p.priority, c.crawlOf(q).id
 	if prio == 0 {
@@ -422,10 +428,10 @@ func (f *Frontier) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 const longRetryAfter = time.Hour
 
 // giveUpLocked lets o tell of a URL whose tries are used up.
-func (f *Frontier) giveUpLocked(o *op, h *host, l *leaseRecord, p *plan) {
-	if f.events.wanted() {
-		e, _, attempt := f.entryLocked(l.record)
-		o.event = &Event{Kind: EventURLGivenUp, Host: string(f.core.name(h)), URL: e.URL, Crawl: f.core.crawlOf(f.core.queues.at(l.queue)).id, Attempt: attempt, Failure: p.outcome.Failure}
+func (s *shard) giveUpLocked(o *op, h *host, l *leaseRecord, p *plan) {
+	if s.events.wanted() {
+		e, _, attempt := s.entryLocked(l.record)
+		o.event = &Event{Kind: EventURLGivenUp, Host: string(s.sched.name(h)), URL: e.URL, Crawl: s.sched.crawlOf(s.sched.queues.At(l.queue)).id, Attempt: attempt, Failure: p.outcome.Failure}
 	}
 }
 
@@ -444,6 +450,5 @@ func (f *Frontier) learnLocked(h *host, d time.Duration) {
 	}
 }
 
-// maxCrawlDelay is what a longer Crawl-delay counts as; its milliseconds must
-// fit 31 bits.
-const maxCrawlDelay = 24 * 24 * time.Hour
+// maxCrawlDelay is what a longer Crawl-delay counts as.
+const maxCrawlDelay = row.MaxCrawlDelay

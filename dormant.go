@@ -15,56 +15,19 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/dormant"
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 const (
 	departAtOnce = 256 // hosts that leave under one lock
 	restAtOnce   = 256 // hosts whose time passes under one lock
 	savesAtOnce  = 256 // rows of departing hosts in one batch
-
-	departureShards = 1024 // a power of 2
-	unwrittenPos    = -1   // host.pos of a departing host whose row must be written
 )
-
-// departures is the FIFO of hosts in place departing. An entry counts if its
-// number is still its host's pos: a host that came back, or was named again, has
-// left its entry behind.
-//
-// The zero value is empty.
-type departures struct {
-	out, in []departure // out[next:] are before in
-	next    int
-	popped  uint32 // number of the first entry
-}
-
-type departure struct {
-	after uint64 // the call that must be settled before
-	host  uint32
-}
-
-func (d *departures) len() int { return len(d.out) - d.next + len(d.in) }
-
-// push appends an entry and returns its number.
-func (d *departures) push(x departure) int32 {
-	n := d.popped + uint32(d.len())
-	d.in = append(d.in, x)
-	return int32(n & (1<<31 - 1))
-}
-
-// first returns the first entry and its number.
-func (d *departures) first() (departure, int32) {
-	if d.next == len(d.out) {
-		if cap(d.out) > 1<<16 {
-			d.out = nil // after a flood
-		}
-		d.out, d.in, d.next = d.in, d.out[:0], 0
-	}
-	return d.out[d.next], int32(d.popped & (1<<31 - 1))
-}
-
-func (d *departures) pop() { d.next, d.popped = d.next+1, d.popped+1 }
-
-func (d *departures) size() int64 { return int64(cap(d.out)+cap(d.in)) * 16 }
 
 // learned reports whether something is known of a host that must outlive its
 // URLs.
@@ -81,53 +44,50 @@ func (h *host) saved() bool {
 
 // depart lets a host leave that rests, when everything submitted so far is
 // settled.
-func (c *core) depart(id uint32) {
-	h := c.hosts.at(id)
+func (s *scheduler) depart(id uint32) {
+	h := s.hosts.At(id)
 	if !h.learned() && h.group != 0 {
-		c.leaveGroup(h)
+		s.leaveGroup(h)
 		h.set(unsaved)
 	}
-	c.put(h, departing)
-	h.pos = c.departures.push(departure{c.submitted, id})
+	s.put(h, departing)
+	h.pos = s.dormant.Depart(id)
 }
 
-// departed removes hosts from memory that may leave now that the calls up to
-// settled are.
-func (c *core) departed(settled uint64) {
-	for n := 0; n < departAtOnce && c.departures.len() > 0; n++ {
-		x, number := c.departures.first()
-		if x.after > settled {
+// departed removes hosts from memory that may leave now that all calls are settled but
+// the youngest ones under way.
+func (s *scheduler) departed(underWay int) {
+	for range departAtOnce {
+		id, place, ok := s.dormant.Pop(underWay)
+		if !ok {
 			return
 		}
-		c.departures.pop()
-		h := c.hosts.at(x.host)
+		h := s.hosts.At(id)
 		switch {
-		case h.place != departing || h.pos != number:
+		case h.place != departing || h.pos != place:
 		case h.saved():
-			c.left[c.hash(c.name(h))%departureShards]++
-			c.put(h, nowhere)
-			c.forget(x.host)
+			s.dormant.Gone(s.hash(s.name(h)))
+			s.put(h, nowhere)
+			s.forget(id)
 		default:
-			h.pos = unwrittenPos
-			c.unwritten = append(c.unwritten, x.host)
+			h.pos = s.dormant.MustWrite(id)
 		}
 	}
 }
 
 // named notes that an op is submitted: departing hosts that it names stay until
 // it is settled.
-func (c *core) named(entries []newEntry) {
-	c.submitted++
-	if c.departures.len() == 0 && len(c.unwritten) == 0 {
+func (s *scheduler) named(entries []newEntry) {
+	if !s.dormant.Submitted() {
 		return
 	}
 	for i := range entries {
 		e := &entries[i]
-		if i > 0 && e.ofHost(&entries[i-1]) || !c.rows.Has(e.hash) {
+		if i > 0 && e.ofHost(&entries[i-1]) || !s.dormant.MayHaveRow(e.hash) {
 			continue
 		}
-		if id := c.lookup(e.hash, e.host); id != 0 && c.hosts.at(id).place == departing {
-			c.depart(id)
+		if id := s.lookup(e.hash, e.host); id != 0 && s.hosts.At(id).place == departing {
+			s.depart(id)
 		}
 	}
 }
@@ -138,20 +98,19 @@ func (e *newEntry) ofHost(other *newEntry) bool {
 
 // departLocked lets hosts leave whose time has come. It may not be called between
 // finding a host in memory and the submission of what names it.
-func (f *Frontier) departLocked() {
-	if f.core.departures.len() > 0 {
-		f.core.departed(f.core.submitted - uint64(f.finishing))
+func (s *shard) departLocked() {
+	if s.sched.dormant.Len() > 0 {
+		s.sched.departed(s.finishing)
 	}
 }
 
 // savesLocked returns the rows that must be written before hosts may leave. These
 // are pinned until settleSavesLocked.
-func (f *Frontier) savesLocked() (rows []Row) {
-	c := f.core
-	n := min(len(c.unwritten), savesAtOnce)
-	for _, id := range c.unwritten[:n] {
-		h := c.hosts.at(id)
-		if h.place != departing || h.pos != unwrittenPos {
+func (s *shard) savesLocked() (rows []storage.Row) {
+	c := s.sched
+	for _, id := range c.dormant.TakeUnwritten(savesAtOnce) {
+		h := c.hosts.At(id)
+		if h.place != departing || h.pos != dormant.Unwritten {
 			continue // it came back, or will leave another time
 		}
 		c.put(h, nowhere)
@@ -159,30 +118,27 @@ func (f *Frontier) savesLocked() (rows []Row) {
 		h.clear(unsaved | behind)
 		if h.learned() {
 			h.set(stored)
-			c.rows.Add(c.hash(c.name(h))) // it may be the first
-			rows = append(rows, f.hostRow(id, h.due, h.why))
+			c.dormant.HasRow(c.hash(c.name(h))) // it may be the first
+			rows = append(rows, s.hostRow(id, h.due, h.why))
 		} else {
 			h.clear(stored)
-			rows = append(rows, Row{Key: rowHost + string(c.name(h))})
+			rows = append(rows, storage.Row{Key: row.HostKey + string(c.name(h))})
 		}
-		f.committer.saving = append(f.committer.saving, id)
-	}
-	if c.unwritten = c.unwritten[n:]; len(c.unwritten) == 0 {
-		c.unwritten = nil
+		s.committer.saving = append(s.committer.saving, id)
 	}
 	return rows
 }
 
 // settleSavesLocked ends what savesLocked began.
-func (f *Frontier) settleSavesLocked(err error) {
-	for _, id := range f.committer.saving {
+func (s *shard) settleSavesLocked(err error) {
+	for _, id := range s.committer.saving {
 		if err != nil {
-			h := f.core.hosts.at(id)
+			h := s.sched.hosts.At(id)
 			h.set(unsaved | stored) // as far as anybody knows
 		}
-		f.unpinLocked(id, f.last)
+		s.unpinLocked(id, s.last)
 	}
-	f.committer.saving = f.committer.saving[:0]
+	s.committer.saving = s.committer.saving[:0]
 }
 
 // absentee is a host that was not in memory when a call needed it, and what the
@@ -190,19 +146,19 @@ func (f *Frontier) settleSavesLocked(err error) {
 type absentee struct {
 	hash  uint64
 	host  string
-	state hostState
+	state row.Host
 	found bool // it has a row
 	known bool // the Spill was asked
 	left  uint32
 }
 
 // absentLocked reports whether a must be read before its host may be named.
-func (f *Frontier) absentLocked(a *absentee) bool {
-	c := f.core
-	if !c.rows.Has(a.hash) || c.lookup(a.hash, a.host) != 0 {
+func (s *shard) absentLocked(a *absentee) bool {
+	c := s.sched
+	if !c.dormant.MayHaveRow(a.hash) || c.lookup(a.hash, a.host) != 0 {
 		return false
 	}
-	left := c.left[a.hash%departureShards]
+	left := c.dormant.Departures(a.hash)
 	if a.known && a.left == left {
 		return false
 	}
@@ -211,14 +167,14 @@ func (f *Frontier) absentLocked(a *absentee) bool {
 }
 
 // returnLocked makes a's host resident if it has a row and is not.
-func (f *Frontier) returnLocked(a *absentee) {
-	c := f.core
+func (s *shard) returnLocked(a *absentee) {
+	c := s.sched
 	if !a.known || !a.found || c.lookup(a.hash, a.host) != 0 {
 		return
 	}
 	id := c.ensure(a.hash, a.host)
-	f.remember(id, &a.state)
-	c.settle(id, f.last)
+	s.remember(id, &a.state)
+	c.settle(id, s.last)
 }
 
 // crawlDelayNs is the host's crawl delay in nanoseconds.
@@ -226,28 +182,28 @@ func (h *host) crawlDelayNs() int64 { return int64(h.crawlDelay) * int64(time.Mi
 
 // heldUntil is until when a host that is left alone so long after a contact may
 // not be contacted because the store was opened after a crash.
-func (f *Frontier) heldUntil(gap int64) int64 {
-	if f.heldFrom == notHeld {
+func (s *shard) heldUntil(gap int64) int64 {
+	if s.heldFrom == notHeld {
 		return 0
 	}
-	return f.heldFrom + max(f.maxDelay, gap)
+	return s.heldFrom + max(s.maxDelay, gap)
 }
 
 // read asks the Spill for a's row.
-func (f *Frontier) readRow(ctx context.Context, a *absentee) error {
-	key, found := rowHost+a.host, false
-	value, err := ask(ctx, f, func() (*[]byte, error) {
-		v, found, err := f.opts.Spill.Row(key)
+func (s *shard) readRow(ctx context.Context, a *absentee) error {
+	key, found := row.HostKey+a.host, false
+	value, err := patience.Ask(ctx, s.abandoned, func() (*[]byte, error) {
+		v, found, err := s.opts.Spill.Row(key)
 		if !found {
 			return nil, err
 		}
 		return &v, err
 	})
 	if found = value != nil; err == nil && found {
-		a.state, err = decodeHost(a.host, *value)
+		a.state, err = row.ParseHost(a.host, *value)
 	}
 	if err != nil {
-		if f.isClosed() {
+		if s.isClosed() {
 			return ErrClosed
 		}
 		return fmt.Errorf("frontier: host %s: %w", a.host, err)
@@ -278,21 +234,21 @@ func (f *Frontier) lockWithHost(ctx context.Context, host string) error {
 // hostsAbsentLocked reports whether rows must be read before o may be submitted:
 // of hosts that its new entries name. If not, all of them are in memory that
 // have one.
-func (f *Frontier) hostsAbsentLocked(o *op) bool {
-	c := f.core
-	if c.rows.Len() == 0 {
+func (s *shard) hostsAbsentLocked(o *op) bool {
+	c := s.sched
+	if c.dormant.Rows() == 0 {
 		return false
 	}
 	absent := false
 	present := -1 // an entry of the last host that was found in memory, or without a row
 	for i := range o.entries {
 		e := &o.entries[i]
-		if present >= 0 && e.ofHost(&o.entries[present]) || f.knownLocked(e) {
+		if present >= 0 && e.ofHost(&o.entries[present]) || s.knownLocked(e) {
 			continue
 		}
 		if e.absentee == 0 {
 			a := absentee{hash: e.hash, host: e.host}
-			if !f.absentLocked(&a) {
+			if !s.absentLocked(&a) {
 				present = i
 				continue
 			}
@@ -301,25 +257,25 @@ func (f *Frontier) hostsAbsentLocked(o *op) bool {
 			absent = true
 			continue
 		}
-		absent = f.absentLocked(&o.absent[e.absentee-1]) || absent
+		absent = s.absentLocked(&o.absent[e.absentee-1]) || absent
 	}
 	if absent {
 		return true
 	}
 	for i := range o.absent {
 		a := &o.absent[i]
-		if !f.absentLocked(a) { // else its entry turned out to be known
-			f.returnLocked(a)
+		if !s.absentLocked(a) { // else its entry turned out to be known
+			s.returnLocked(a)
 		}
 	}
 	return false
 }
 
 // readHosts reads the rows that hostsAbsentLocked wants.
-func (f *Frontier) readHosts(o *op) error {
+func (s *shard) readHosts(o *op) error {
 	for i := range o.absent {
 		if a := &o.absent[i]; !a.known {
-			if err := f.readRow(o.context(), a); err != nil {
+			if err := s.readRow(o.context(), a); err != nil {
 				return err
 			}
 		}
@@ -328,13 +284,13 @@ func (f *Frontier) readHosts(o *op) error {
 }
 
 // newAbsentees lists the hosts of records.
-func newAbsentees(records []timedLoaded) []absentee {
+func newAbsentees(records []timed.Loaded) []absentee {
 	var hosts []absentee
 	listed := map[string]bool{}
 	for i := range records {
 		if r := &records[i]; !listed[r.Host] {
 			listed[r.Host] = true
-			hosts = append(hosts, absentee{hash: r.hash, host: r.Host})
+			hosts = append(hosts, absentee{hash: r.Hash, host: r.Host})
 		}
 	}
 	return hosts
@@ -342,9 +298,9 @@ func newAbsentees(records []timedLoaded) []absentee {
 
 // absenteesLocked returns those of the hosts that must be read before they may be
 // named.
-func (f *Frontier) absenteesLocked(hosts []absentee) (wanted []*absentee) {
+func (s *shard) absenteesLocked(hosts []absentee) (wanted []*absentee) {
 	for i := range hosts {
-		if f.absentLocked(&hosts[i]) {
+		if s.absentLocked(&hosts[i]) {
 			wanted = append(wanted, &hosts[i])
 		}
 	}
@@ -352,11 +308,63 @@ func (f *Frontier) absenteesLocked(hosts []absentee) (wanted []*absentee) {
 }
 
 // readRows reads the rows of hosts.
-func (f *Frontier) readRows(hosts []*absentee) error {
+func (s *shard) readRows(hosts []*absentee) error {
 	for _, a := range hosts {
-		if err := f.readRow(patient, a); err != nil {
+		if err := s.readRow(patience.Forever, a); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// This file shares out the memory of a frontier with a Spill: among URLs, and the marks of
+// URLs that are popular.
+
+const (
+	minPopular  = 1 << 20 // bytes for the marks of popular URLs, at least
+	offerAtOnce = 128     // marks that become popular under one lock
+	recallFrom  = 100_000 // marks on disk from which on an opening recalls some
+)
+
+// residentLimitLocked is how many bytes of URLs may be in memory with a Spill:
+// what hosts, marks and the rest leave of the budget, and not more than a quarter
+// of it: hosts and marks become more.
+func (s *shard) residentLimitLocked() int64 {
+	return min(s.opts.MemoryBudget-s.footprint-s.fixedLocked()-minPopular, s.opts.MemoryBudget/4)
+}
+
+// offer fills the room for popular marks with those that a checkpoint covered.
+func (s *shard) offer(ms []storage.Mark) {
+	for len(ms) > 0 {
+		n := min(len(ms), offerAtOnce)
+		s.mu.Lock()
+		for _, m := range ms[:n] {
+			s.known.Popular.Offer(m)
+		}
+		s.mu.Unlock()
+		ms = ms[n:]
+	}
+}
+
+// recall fills the room for popular marks after an opening. Nothing depends on it:
+// it spares reads, one by one and in no order.
+func (s *shard) recall() {
+	err := s.opts.Spill.Recall(func(ms []storage.Mark) bool {
+		s.offer(ms)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !s.closed && !s.known.Popular.Full()
+	})
+	if err != nil && !s.isClosed() {
+		s.emit(Event{Kind: EventStoreError, Reason: "recalling known URLs", Err: err})
+	}
+}
+
+// sharePopularLocked gives popular marks what others leave of the budget, at
+// most a quarter of it.
+func (s *shard) sharePopularLocked() {
+	budget := s.opts.MemoryBudget
+	young := max(0, budget/16-s.known.YoungSize()) // that may yet come
+	rest := budget*3/4 - s.footprint - young - s.fixedLocked()
+	s.known.Popular.SetLimit(max(minPopular, min(budget/4, rest)))
 }

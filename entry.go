@@ -2,7 +2,13 @@
 
 package frontier
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/record"
+)
 
 // Limits of an Entry. Longer ones are refused with an EntryError.
 const (
@@ -24,7 +30,7 @@ type Entry struct {
 	// Meta travels with the URL to its leases. Add copies it.
 	Meta []byte
 	// Crawl is the number of the crawl that the URL belongs to; 0 by default.
-	// A URL is known per crawl. See SetCrawl.
+	// A URL is known per crawl. See Crawl.
 	Crawl uint32
 	// Force admits the URL even if it is known. One that waits is moved (to its
 	// new priority's tail, with the new Meta); one that is leased comes again
@@ -163,7 +169,7 @@ func (h History) after(o Outcome) History {
 	if o.Result > Gone {
 		return h
 	}
-	end := millisTime(wallMillis(o.Ended))
+	end := instant.FromMillis(instant.Millis(o.Ended))
 	if h.Visits == 0 {
 		h.FirstVisit = end
 	}
@@ -179,7 +185,45 @@ func (h History) after(o Outcome) History {
 	return h
 }
 
-// visited reports whether the history tells of visits.
-func (h *History) visited() bool {
-	return h.Visits|h.Changes != 0 || !h.FirstVisit.IsZero() || !h.LastVisit.IsZero() || !h.LastChange.IsZero() || !h.LastModified.IsZero()
+// historyOf is what a record keeps of the earlier visits of its URL.
+func historyOf(h *record.History) History {
+	return History{
+		Visits: h.Visits, Changes: h.Changes,
+		FirstVisit: instant.FromMillis(h.FirstVisit), LastVisit: instant.FromMillis(h.LastVisit),
+		LastChange: instant.FromMillis(h.LastChange), LastModified: instant.FromMillis(h.LastModified),
+		Last: Result(h.Last), State: h.State,
+	}
 }
+
+// kept is what a record keeps of h.
+func (h *History) kept() record.History {
+	return record.History{
+		Visits: h.Visits, Changes: h.Changes,
+		FirstVisit: instant.Millis(h.FirstVisit), LastVisit: instant.Millis(h.LastVisit),
+		LastChange: instant.Millis(h.LastChange), LastModified: instant.Millis(h.LastModified),
+		Last: byte(h.Last), State: h.State,
+	}
+}
+
+// Results after Denied are not kept.
+var _ [record.MaxLast]struct{} = [Denied]struct{}{}
+
+// entryOf copies what a body says of the URL, its crawl excepted.
+func entryOf(b *record.Body) Entry {
+	e := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight}
+	if len(b.Meta) > 0 {
+		e.Meta = append([]byte(nil), b.Meta...)
+	}
+	return e
+}
+
+// HostName is the default host key: the host of an absolute URL, in lower case,
+// without user, port, brackets and final dots. Politeness is owed to the machine,
+// so http and https, and all ports, are one host, and so are all spellings of a name
+// that net/http resolves to one: an internationalized name has the key of its
+// ASCII form, xn--bcher-kva.example for bücher.example, and an IPv6 address that
+// stands for an IPv4 address has the key of that one. An IPv4 address may be spelled
+// as the URL standard allows, as browsers and the C library do: 2130706433, 0x7f.1
+// and 0177.0.0.1 are 127.0.0.1. It refuses URLs without a scheme or a host, with a
+// malformed host or port, and with blanks or control characters anywhere.
+func HostName(rawURL string) (string, error) { return hostkey.Of(rawURL) }

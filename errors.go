@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // ErrClosed is returned by every call after Close, and by Next, TryNext and
 // Contact once Drain has begun.
-var ErrClosed = errors.New("frontier: closed")
+var ErrClosed = storage.ErrClosed
 
 // ErrExhausted is returned by Next and TryNext when nothing is leased, no Add is
 // committing, and nothing waiting or scheduled can become due by time alone. It
@@ -73,17 +75,17 @@ var ErrUnknownHost = errors.New("frontier: unknown host")
 
 // ErrInUse is returned by Open when the Spill belongs to another frontier, and
 // by spill.Open when another process has the folder.
-var ErrInUse = errors.New("frontier: store in use")
+var ErrInUse = storage.ErrInUse
 
 // ErrVersion is returned by spill.Open, spill.Repair and Open for a store, and by Import
 // for an export, of a format that this version does not read. It is no damage:
 // the version that wrote it reads it.
-var ErrVersion = errors.New("frontier: another version's format")
+var ErrVersion = storage.ErrVersion
 
 // ErrReopen is wrapped by errors of a Spill that failed for good, as when the disk broke
 // off in the middle of a write of its engine. It takes no calls until it is opened again,
 // and so is the frontier. Nothing that was accepted is lost.
-var ErrReopen = errors.New("frontier: store must be opened again")
+var ErrReopen = storage.ErrReopen
 
 // EntryError reports an entry that Add, or Done for an outlink, could not admit.
 // The other entries of the call were admitted. Several are joined; errors.As
@@ -151,25 +153,22 @@ func (e *SelectorError) Error() string {
 	return fmt.Sprintf("frontier: selector chose %d; available are %v", e.Got, e.Available)
 }
 
-// CorruptError reports a stored record that cannot be decoded, or a file of the
-// store that is damaged. It is left in place: deleting evidence is the caller's
-// decision, not ours. spill.Repair salvages the rest.
-type CorruptError struct {
-	Key  []byte // store key of the bad record; nil: a whole file
-	File string // of the store's folder, if the store knows
-	Err  error  // what the decoder said
+// CorruptError reports a stored record or file that cannot be read: see
+// storage.CorruptError.
+type CorruptError = storage.CorruptError
+
+// LineError reports a line that Import could not read. Several are joined;
+// errors.As finds the first.
+type LineError struct {
+	Line int64  // counted from 1
+	Text string // its beginning
+	Err  error  // what was wrong
 }
 
 // Error implements error.
-func (e *CorruptError) Error() string {
-	switch {
-	case e.File == "":
-		return fmt.Sprintf("frontier: corrupt record %x: %v", e.Key, e.Err)
-	case len(e.Key) == 0:
-		return fmt.Sprintf("frontier: corrupt file %s: %v", e.File, e.Err)
-	}
-	return fmt.Sprintf("frontier: corrupt record %x in %s: %v", e.Key, e.File, e.Err)
+func (e *LineError) Error() string {
+	return fmt.Sprintf("frontier: import: line %d %q: %v", e.Line, e.Text, e.Err)
 }
 
 // Unwrap returns the cause.
-func (e *CorruptError) Unwrap() error { return e.Err }
+func (e *LineError) Unwrap() error { return e.Err }

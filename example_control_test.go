@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/selector"
 )
 
 // A paused domain keeps its URLs; a host in it may run all the same.
@@ -77,7 +78,7 @@ func ExampleFrontier_BlockUntil() {
 }
 
 // The most specific rule counts, setting by setting.
-func ExampleFrontier_SetDelay() {
+func ExampleFrontier_UpdateRule() {
 	ctx := context.Background()
 	f, err := frontier.Open(ctx, frontier.Options{})
 	if err != nil {
@@ -85,10 +86,11 @@ func ExampleFrontier_SetDelay() {
 	}
 	defer f.Close()
 	err = errors.Join(
-		f.SetDelay(frontier.Domain("mine.example"), frontier.FixedDelay(50*time.Millisecond)),
-		f.SetConcurrency(frontier.Domain("mine.example"), 4),
-		f.SetDelay(frontier.Host("old.mine.example"), frontier.FixedDelay(10*time.Second)),
-		f.SetRule(frontier.All(), frontier.Rule{Delay: frontier.FactorDelay(20, 2*time.Second, time.Minute)}),
+		f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Delay = frontier.FactorDelay(20, 2*time.Second, time.Minute) }),
+		f.UpdateRule(frontier.Domain("mine.example"), func(r *frontier.Rule) {
+			r.Delay, r.Concurrency = frontier.FixedDelay(50*time.Millisecond), 4
+		}),
+		f.UpdateRule(frontier.Host("old.mine.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(10 * time.Second) }),
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -111,7 +113,7 @@ func ExampleFrontier_SetDelay() {
 }
 
 // A budget for a domain, which begins anew each day.
-func ExampleFrontier_SetLimits() {
+func ExampleFrontier_UpdateRule_limits() {
 	ctx := context.Background()
 	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // yours is the system's
 	f, err := frontier.Open(ctx, frontier.Options{Clock: clock, Delay: frontier.FixedDelay(time.Minute)})
@@ -120,7 +122,7 @@ func ExampleFrontier_SetLimits() {
 	}
 	defer f.Close()
 	a := frontier.Domain("a.example")
-	if err := f.SetLimits(a, frontier.Limits{Served: 2, Period: 24 * time.Hour}); err != nil {
+	if err := f.UpdateRule(a, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 2, Period: 24 * time.Hour} }); err != nil {
 		log.Fatal(err)
 	}
 	for i := range 5 {
@@ -178,9 +180,9 @@ func ExampleFrontier_CrawlNow() {
 }
 
 // URLs that wait get another priority, and so do those that come later.
-func ExampleFrontier_SetPriority() {
+func ExampleFrontier_UpdateRule_priority() {
 	ctx := context.Background()
-	f, err := frontier.Open(ctx, frontier.Options{Selector: frontier.Strict(), Prioritizer: frontier.Constant(5)})
+	f, err := frontier.Open(ctx, frontier.Options{Selector: selector.Strict(), Prioritizer: frontier.Constant(5)})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -190,8 +192,8 @@ func ExampleFrontier_SetPriority() {
 		log.Fatal(err)
 	}
 	err = errors.Join(
-		f.SetPriority(frontier.Host("c.example"), 8),
-		f.Reprioritize(frontier.Host("a.example"), 5, 1), // those of 5 are served as of 1
+		f.UpdateRule(frontier.Host("c.example"), func(r *frontier.Rule) { r.Priority = 8 }),
+		f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Priorities[5] = 1 }), // those of 5 are served as of 1
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -234,18 +236,16 @@ func ExampleFrontier_Delete() {
 }
 
 // Two crawls in one frontier: the second gets three of four hand-outs.
-func ExampleFrontier_SetCrawl() {
+func ExampleCrawl() {
 	ctx := context.Background()
 	f, err := frontier.Open(ctx, frontier.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer f.Close()
-	err = errors.Join(
-		f.SetCrawl(1, frontier.CrawlSettings{Weight: 1}),
-		f.SetCrawl(2, frontier.CrawlSettings{Weight: 3}),
-		f.SetCrawlLimits(2, frontier.Limits{Served: 30}),
-	)
+	err = f.UpdateRule(frontier.Crawl(2), func(r *frontier.Rule) { // crawl 1 has Weight 1
+		r.Weight, r.Limits.Served = 3, 30
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func ExampleFrontier_SetCrawl() {
 		s, _ := f.CrawlStats(id)
 		fmt.Println("crawl", id, "has had", s.HandedOut, "and has", s.Waiting)
 	}
-	n, err := f.DeleteCrawl(ctx, 1)
+	n, err := f.Delete(ctx, frontier.Crawl(1))
 	fmt.Println(n, "deleted,", err)
 	// Output:
 	// crawl 1 has had 10 and has 90

@@ -13,16 +13,18 @@ import (
 )
 
 // Two pages a day of each host, and a guard against traps.
-func ExampleFrontier_SetHostLimits() {
+func ExampleFrontier_UpdateRule_hostLimits() {
 	ctx := context.Background()
 	f, err := frontier.Open(ctx, frontier.Options{Delay: frontier.FixedDelay(0)})
 	if err != nil {
 		log.Fatal(err)
 	}
 	err = errors.Join(
-		f.SetHostLimits(frontier.All(), frontier.Limits{Served: 2, Period: 24 * time.Hour, Waiting: 3}),
-		f.SetHostLimits(frontier.Host("big.example"), frontier.Limits{Served: 1_000_000}), // an exception
-		f.SetLimits(frontier.Domain("example"), frontier.Limits{Bytes: 1 << 40}),          // of all of them together
+		f.UpdateRule(frontier.All(), func(r *frontier.Rule) {
+			r.HostLimits = frontier.Limits{Served: 2, Period: 24 * time.Hour, Waiting: 3}
+		}),
+		f.UpdateRule(frontier.Host("big.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1_000_000} }), // an exception
+		f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Bytes: 1 << 40} }),          // of all of them together
 	)
 	if err != nil {
 		log.Fatal(err)

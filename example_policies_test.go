@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/selector"
 )
 
 // The largest hosts, and those that come next.
@@ -40,7 +41,7 @@ func ExampleFrontier_Largest() {
 	for h := range f.Hosts(frontier.Domain("big.example"), "") { // in domain order
 		fmt.Println(h.Host, "of big.example:", h.Reason)
 	}
-	coming, err := f.PeekDue(ctx, 3) // to look up their names ahead
+	coming, err := f.Upcoming(ctx, 3, true) // to look up their names ahead
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,8 +54,11 @@ func ExampleFrontier_Largest() {
 	if err := f.Done(lease, frontier.Outcome{Duration: time.Second}); err != nil {
 		log.Fatal(err)
 	}
-	for _, h := range f.NextDue(3) {
-		fmt.Println("in", max(0, h.Due.Sub(clock.Now())))
+	if coming, err = f.Upcoming(ctx, 3, false); err != nil {
+		log.Fatal(err)
+	}
+	for _, u := range coming {
+		fmt.Println("in", max(0, u.Due.Sub(clock.Now())))
 	}
 	// Output:
 	// big.example 30 8
@@ -115,13 +119,13 @@ func ExampleFrontier_URLs() {
 // changed while the frontier runs.
 func ExampleCascade() {
 	ctx := context.Background()
-	mix := frontier.Mix(1, 0, 1) // p = 1
+	mix := selector.Mix(1, 0, 1) // p = 1
 	f, err := frontier.Open(ctx, frontier.Options{
 		Priorities:  3,
 		Prioritizer: frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return int(e.Weight) }),
-		Selector: frontier.Cascade(frontier.Strict(),
-			frontier.Tier{Levels: 2, Selector: mix},
-			frontier.Tier{Levels: 1, Selector: frontier.Strict()}),
+		Selector: selector.Cascade(selector.Strict(),
+			selector.Tier{Levels: 2, Selector: mix},
+			selector.Tier{Levels: 1, Selector: selector.Strict()}),
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -159,7 +163,7 @@ func ExampleWeighted() {
 	f, err := frontier.Open(ctx, frontier.Options{
 		Priorities:  3,
 		Prioritizer: frontier.ByWeight(3, 1), // Entry.Weight from 0 to 1
-		Selector:    frontier.Weighted(1, 2, 7),
+		Selector:    selector.Weighted(1, 2, 7),
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -318,7 +322,7 @@ func ExampleFrontier_TriesAgain() {
 }
 
 // All figures. A log line shows them too (slog.Info("crawl", "frontier", s)), and
-// package expvar: expvar.Publish("frontier", f.Var()).
+// package expvar: expvar.Func(func() any { return f.Stats() }).
 func ExampleFrontier_Stats() {
 	ctx := context.Background()
 	f, err := frontier.Open(ctx, frontier.Options{})

@@ -21,10 +21,9 @@ func Example_politeness() {
 	}
 	defer f.Close()
 	// A site of your own:
-	err = errors.Join(
-		f.SetDelay(frontier.Domain("mine.example"), frontier.FixedDelay(50*time.Millisecond)),
-		f.SetConcurrency(frontier.Domain("mine.example"), 4),
-	)
+	err = f.UpdateRule(frontier.Domain("mine.example"), func(r *frontier.Rule) {
+		r.Delay, r.Concurrency = frontier.FixedDelay(50*time.Millisecond), 4
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,8 +37,12 @@ func Example_politeness() {
 	}
 	// A site that is larger than you want:
 	err = errors.Join(
-		f.SetHostLimits(frontier.All(), frontier.Limits{Served: 1000, Period: 24 * time.Hour}),
-		f.SetLimits(frontier.Domain("theirs.example"), frontier.Limits{Served: 100_000}),
+		f.UpdateRule(frontier.All(), func(r *frontier.Rule) {
+			r.HostLimits = frontier.Limits{Served: 1000, Period: 24 * time.Hour}
+		}),
+		f.UpdateRule(frontier.Domain("theirs.example"), func(r *frontier.Rule) {
+			r.Limits = frontier.Limits{Served: 100_000}
+		}),
 	)
 	if err != nil {
 		log.Fatal(err)

@@ -56,6 +56,14 @@ func ExampleFrontier_Host() {
 		log.Fatal(err)
 	}
 	fmt.Println(s.State, "for", s.Until.UTC().Format(time.TimeOnly))
+	urls := 0
+	for _, err := range f.Scan(ctx) { // all that is held, whatever it waits for
+		if err != nil {
+			log.Fatal(err)
+		}
+		urls++
+	}
+	fmt.Println(urls, "URLs in all")
 	// Output:
 	// example.org: 1 wait, not served now: retry after
 	// www.example.org: 0 wait, not served now: not before
@@ -63,4 +71,5 @@ func ExampleFrontier_Host() {
 	// again in 1m0s
 	// waits: http://example.org/2
 	// scheduled for 01:00:00
+	// 2 URLs in all
 }

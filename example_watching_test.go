@@ -5,6 +5,7 @@ package frontier_test
 import (
 	"context"
 	"encoding/json"
+	"expvar"
 	"fmt"
 	"log"
 
@@ -35,11 +36,12 @@ func ExampleOptions_onEvent() {
 	if err := f.Close(); err != nil { // all events are told when it returns
 		log.Fatal(err)
 	}
-	var seen struct { // what expvar.Publish("frontier", f.Var()) would show
+	v := expvar.Func(func() any { return f.Stats() }) // for expvar.Publish
+	var seen struct {
 		Added   int `json:"added"`
 		GivenUp int `json:"given_up"`
 	}
-	if err := json.Unmarshal([]byte(f.Var().String()), &seen); err != nil {
+	if err := json.Unmarshal([]byte(v.String()), &seen); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(seen.Added, "added,", seen.GivenUp, "given up")

@@ -1,19 +1,28 @@
 // This file writes all that a frontier holds as lines of JSON, as it is at one
 // moment, while it goes on.
 //
-// What is gathered goes through a sorter, so that two frontiers that hold the same
-// write the same; exportread.go gathers it, exportlines.go writes the lines.
+// It gathers what is in memory; internal/dump reads the store, sorts and writes the lines.
 
 package frontier
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
+	"unsafe"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/dump"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // ExportOptions say how Export works. The zero value is good.
@@ -48,9 +57,9 @@ const minExportMemory = 64 << 10
 // error, or the Spill's. Then what was written has no last line {"end":...}, and
 // Import refuses it. Calls may run side by side.
 func (f *Frontier) Export(ctx context.Context, w io.Writer, o ExportOptions) error {
-	out := &lent{w: w}
-	defer out.end()
-	_, err := inTime(ctx, f, func() (none struct{}, err error) { return none, f.export(ctx, out, o) })
+	out, end := patience.LendWriter(w, ErrClosed)
+	defer end()
+	_, err := patience.InTime(ctx, f.abandoned, func() (none struct{}, err error) { return none, f.export(ctx, out, o) })
 	return err
 }
 
@@ -61,14 +70,15 @@ func (f *Frontier) export(ctx context.Context, w io.Writer, o ExportOptions) (er
 	if o.Memory < minExportMemory {
 		return fmt.Errorf("frontier: export: Memory is %d; want at least %d", o.Memory, minExportMemory)
 	}
-	x := &exporter{f: f, ctx: ctx, noMarks: o.NoMarks || f.opts.NoDedup, sorter: sorter{dir: o.TempDir, limit: o.Memory}}
+	x := &exporter{Writer: dump.NewWriter(o.TempDir, o.Memory), f: f, ctx: ctx}
+	x.Source, x.NoMarks = x, o.NoMarks || f.opts.NoDedup
+	x.url = x.AddURL
 	defer func() {
-		if cerr := x.sorter.close(); err == nil && cerr != nil {
+		if cerr := x.Close(); err == nil && cerr != nil {
 			err = fmt.Errorf("frontier: export: %w", cerr)
 		}
 	}()
-	x.out = bufio.NewWriterSize(w, 64<<10)
-	switch err := x.run(); {
+	switch err := x.run(w); {
 	case err == nil:
 		return nil
 	case f.isClosed():
@@ -80,27 +90,20 @@ func (f *Frontier) export(ctx context.Context, w io.Writer, o ExportOptions) (er
 	}
 }
 
-// exporter is one call of Export.
+// exporter is one call of Export: a Writer, and the Source that it asks.
 type exporter struct {
+	*dump.Writer
 	f       *Frontier
 	ctx     context.Context
-	noMarks bool
-	sorter  sorter
-	out     *bufio.Writer
-	line    lineWriter
-	lines   int64
+	steps   int
+	deleted tombstone.Set // that the store has
 
-	moment int64 // that is shown, in Unix milliseconds
-	key    [2]uint64
-	held   int64  // see lineWriter.header
-	young  []Mark // that are not among the Spill's completed checkpoints
-	order  uint64 // of the next URL
-	steps  int
-	buf    []byte // key of an entry
+	// url takes the body of a record in memory, which is valid during the call.
+	url func(q *storage.Queue, due int64, body []byte) error
 }
 
-// alive returns why the export should end, if it should. It looks now and then.
-func (x *exporter) alive() error {
+// Alive returns why the export should end, if it should. It looks now and then.
+func (x *exporter) Alive() error {
 	if x.steps++; x.steps%256 != 0 {
 		return nil
 	}
@@ -113,273 +116,340 @@ func (x *exporter) alive() error {
 	return nil
 }
 
-func (x *exporter) run() error {
+func (x *exporter) run(w io.Writer) error {
 	if x.f.opts.Spill == nil {
-		if err := x.copyAll(); err != nil {
+		if err := x.InMemory(x.copyAll); err != nil { // nothing is written under the lock, and nothing fails
 			return err
 		}
-		return x.write(nil)
+		return x.Write(w, nil)
 	}
 	s, err := x.gather()
 	if err != nil {
 		return err
 	}
 	defer s.Release()
-	return x.write(s)
+	return x.Write(w, s)
 }
 
-// Sections of the sorted entries: the first byte of their keys.
-const (
-	sectionCrawl = iota + 1
-	sectionRule
-	sectionUsed
-	sectionGroup
-	sectionHost
-	sectionURL
-)
-
-// Of a group or host there may be two entries: what is in memory counts.
-const (
-	fromMemory = iota
-	fromRow
-)
-
-// addRow takes a row that goes by its key, without the prefix: of a rule or crawl.
-func (x *exporter) addRow(section byte, key string, value []byte) error {
-	x.buf = append(append(x.buf[:0], section), key...)
-	return x.sorter.add(x.buf, value)
-}
-
-// addNamed takes the row of a host or group.
-func (x *exporter) addNamed(section byte, name []byte, from byte, value []byte) error {
-	x.buf = append(x.buf[:0], section)
-	if section == sectionHost {
-		x.buf = appendHostOrder(x.buf, name)
-	} else {
-		x.buf = append(escaped(x.buf, name), 0, 1)
-	}
-	x.buf = append(x.buf, from)
-	at := len(x.buf)
-	x.buf = binary.AppendUvarint(x.buf, uint64(len(name)))
-	x.buf = append(append(x.buf, name...), value...)
-	return x.sorter.add(x.buf[:at], x.buf[at:])
-}
-
-// appendHostOrder appends what sorts hosts by domain.
-func appendHostOrder(dst, host []byte) []byte {
-	var name [256]byte
-	return append(escaped(dst, appendReversed(name[:0], host)), 0, 1)
-}
-
-// escaped appends s so that a 0 and a 1 behind it come before anything that
-// continues it.
-func escaped(dst, s []byte) []byte {
-	if bytes.IndexByte(s, 0) < 0 {
-		return append(dst, s...)
-	}
-	return append(dst, bytes.ReplaceAll(s, []byte{0}, []byte{0, 255})...)
-}
-
-// addURL takes a URL. due is 0 if it waits and always did; of others those follow
-// that began to wait at some time, then those that will.
-func (x *exporter) addURL(q *Queue, due int64, body []byte) error {
-	if err := x.alive(); err != nil {
-		return err
-	}
-	return x.addURLOf(bytesOf(q.Host), q.Crawl, q.Priority, due, body)
-}
-
-func (x *exporter) addURLOf(host []byte, crawl uint32, priority uint8, due int64, body []byte) error {
-	x.order++
-	later := byte(0)
-	if due > x.moment {
-		later = 1
-	}
-	x.buf = appendHostOrder(append(x.buf[:0], sectionURL), host)
-	x.buf = binary.BigEndian.AppendUint32(x.buf, crawl)
-	x.buf = append(x.buf, ^priority, later)
-	x.buf = binary.BigEndian.AppendUint64(x.buf, uint64(due)^1<<63)
-	x.buf = binary.BigEndian.AppendUint64(x.buf, x.order)
-	return x.sorter.add(x.buf, body)
-}
-
-const urlTail = 4 + 1 + 1 + 8 + 8 // bytes behind the host in the key of a URL
-
-// write writes all lines. s has the marks of completed checkpoints; nil: none.
-func (x *exporter) write(s Snapshot) error {
-	if err := x.put(x.line.header(x.moment, x.key, x.held)); err != nil {
-		return err
-	}
-	var last []byte // host or group
-	err := x.sorter.each(func(key, value []byte) error {
-		if err := x.alive(); err != nil {
-			return err
-		}
-		switch key[0] {
-		case sectionCrawl:
-			return x.writeCrawl(string(key[1:]), value)
-		case sectionRule:
-			return x.writeRule(string(key[1:]), value)
-		case sectionUsed:
-			return x.writeUsed(string(key[1:]), value)
-		case sectionURL:
-			return x.writeURL(key, value)
-		}
-		if name := key[:len(key)-1]; !bytes.Equal(name, last) { // else it was written as memory has it
-			last = append(last[:0], name...)
-			return x.writeNamed(key[0], value, key[len(key)-1] == fromRow)
-		}
-		return nil
-	})
-	if err == nil && !x.noMarks {
-		err = x.writeMarks(s)
-	}
-	if err == nil {
-		err = x.put(x.line.trailer(x.lines))
-	}
+// Delete takes the row of a deletion.
+func (x *exporter) Delete(key string, value []byte) error {
+	d, err := row.ParseDeletion(key, value)
 	if err != nil {
 		return err
 	}
-	return x.out.Flush()
+	x.deleted.Add(&tombstone.Tombstone{Deletion: d})
+	return nil
 }
 
-func (x *exporter) put(line []byte) error {
-	x.lines++
-	_, err := x.out.Write(line)
-	return err
+// Deleted reports whether a record fell to a deletion.
+func (x *exporter) Deleted(q *storage.Queue, seq uint64) bool {
+	return seq <= x.deleted.Of(bytesOf(q.Host), q.Crawl).Seq
 }
 
-func (x *exporter) writeCrawl(key string, value []byte) error {
-	id, s, err := decodeCrawl(key, value)
+// Mark returns the mark of the URL of a record's body.
+func (x *exporter) Mark(crawl uint32, p []byte) (storage.Mark, error) {
+	b, err := record.Decode(p)
 	if err != nil {
-		return rowError(rowCrawl+key, err)
+		return storage.Mark{}, err
 	}
-	if s == (CrawlSettings{Weight: 1}) {
-		return nil
-	}
-	return x.put(x.line.crawl(id, &s))
+	return x.f.markOf(crawl, string(b.URL)), nil
 }
 
-func (x *exporter) writeRule(key string, value []byte) error {
-	s, r, err := decodeRule(key, value)
-	if err != nil {
-		return rowError(rowRule+key, err)
-	}
-	if wallMillis(r.BlockedUntil) <= x.moment {
-		r.BlockedUntil = millisTime(0)
-	}
-	if r.empty() {
-		return nil
-	}
-	return x.put(x.line.rule(s, &r.Rule))
-}
-
-// writeUsed writes what was used of limits.
-func (x *exporter) writeUsed(name string, value []byte) error {
-	s, err := decodeUsage(rowUse+name, value)
-	if err != nil || s == (usageState{}) {
-		return err
-	}
-	if id, ok := strings.CutPrefix(name, "c"); ok && len(id) == 4 {
-		return x.put(x.line.usedCrawl(binary.BigEndian.Uint32([]byte(id)), &s))
-	}
-	scope, err := scopeOf(strings.TrimPrefix(name, "r"))
-	if err != nil {
-		return &CorruptError{Key: []byte(rowUse + name), Err: err}
-	}
-	return x.put(x.line.usedScope(scope, &s))
-}
-
-// writeNamed writes what a row says of a host or group, if it says anything. One that
-// is dormant is no member of a group any more unless something else is known of it.
-func (x *exporter) writeNamed(section byte, entry []byte, dormant bool) error {
-	n, k := binary.Uvarint(entry)
-	name, value := entry[k:k+int(n)], entry[k+int(n):]
-	if section == sectionGroup {
-		s, err := decodeGroup(string(name), value)
-		if err != nil {
-			return err
-		}
-		if s.due <= max(x.moment, x.held) {
-			s.due = 0
-		}
-		if s == (groupState{}) {
-			return nil
-		}
-		return x.put(x.line.group(name, &s))
-	}
-	s, err := decodeHost(string(name), value)
+// URL decodes a record's body.
+func (x *exporter) URL(p []byte, u *dump.URL) error {
+	b, err := record.Decode(p)
 	if err != nil {
 		return err
 	}
-	x.present(string(name), &s)
-	if rest := s; dormant && !s.assigned {
-		if rest.group = ""; rest == (hostState{}) {
-			return nil
-		}
-	}
-	if s == (hostState{}) {
-		return nil
-	}
-	return x.put(x.line.host(name, &s))
+	*u = dump.URL{URL: stringOf(b.URL), Depth: b.Depth, Weight: b.Weight, Fails: b.Fails, Meta: b.Meta, History: b.History}
+	return nil
 }
 
-// present leaves of what a row says of a host what still counts.
-func (x *exporter) present(name string, s *hostState) {
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// Host leaves of what a row says of a host what still counts.
+func (x *exporter) Host(name string, s *row.Host) {
 	f := x.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.heldFrom != notHeld { // the store was opened after a crash
-		if at := wallMillis(f.wall(max(f.core.hold, f.heldGap(s), f.hold(name)))); at > s.due {
-			s.due, s.why = at, whyReopened
+		if at := instant.Millis(f.wall(max(f.sched.hold, f.heldGap(s), f.hold(name)))); at > s.Due {
+			s.Due, s.Why = at, uint8(whyReopened)
 		}
 	}
-	if s.due <= max(x.moment, x.held) { // the header tells of the time that holds for all
-		s.due, s.why = 0, whyNone
-	} else if s.why == whyNone { // as of a host that is being contacted
-		s.why = whyDelay
+	if s.Due <= max(x.Header.Moment, x.Header.Held) { // the header has the time that holds for all
+		s.Due, s.Why = 0, uint8(whyNone)
+	} else if s.Why == uint8(whyNone) { // as of a host that is being contacted
+		s.Why = uint8(whyDelay)
 	}
-	if s.free <= max(x.moment, x.held) || !s.why.forgettable() {
-		s.free = 0 // or it is due
+	if s.Trouble.Free <= max(x.Header.Moment, x.Header.Held) || !why(s.Why).forgettable() {
+		s.Trouble.Free = 0 // or it is due
 	}
-	if !f.controls.counts(name, f.date(millisTime(s.used.since)), f.date(millisTime(x.moment))) {
-		s.used = usageState{}
+	if !f.sched.limits.Counts(name, s.Used, f.date(instant.FromMillis(x.Header.Moment))) {
+		s.Used = row.Usage{}
 	}
-	if t := f.stateTrouble(s); t.over() || t.until() <= f.owed(millisTime(x.moment)) {
-		s.trouble, s.quiet, s.free = trouble{}, 0, 0
+	if t := f.stateTrouble(s); t.Over() || t.Until() <= f.owed(instant.FromMillis(x.Header.Moment)) {
+		s.Trouble = row.Trouble{}
 	}
-	if s.group == "" || *s != (hostState{group: s.group}) {
+	if s.Group == "" || *s != (row.Host{Group: s.Group}) {
 		return
 	}
-	if h := f.core.lookup(f.hostHash(name), name); h == 0 || f.core.rests(h) {
-		s.group = "" // it belongs to none when it comes back
+	if h := f.sched.lookup(f.hostHash(name), name); h == 0 || f.sched.rests(h) {
+		s.Group = "" // it belongs to none when it comes back
 	}
 }
 
 // rests reports whether a host has no URLs and no leases.
-func (c *core) rests(id uint32) bool {
-	switch h := c.hosts.at(id); h.place {
+func (s *scheduler) rests(id uint32) bool {
+	switch h := s.hosts.At(id); h.place {
 	case nowhere, idling, departing:
-		return h.waiting == 0 && h.scheduled == 0 && c.firstLease(id) == 0
+		return h.waiting == 0 && h.scheduled == 0 && s.firstLease(id) == 0
 	}
 	return false
 }
 
-func (x *exporter) writeURL(key, value []byte) error {
-	b, err := decodeBody(value)
-	if err != nil {
-		return &CorruptError{Err: err}
+// exportAtOnce is how many hosts or groups are looked at under one lock.
+const exportAtOnce = 128
+
+// beginLocked notes the moment, and what must be known of it, under the lock.
+func (x *exporter) beginLocked() {
+	f := x.f
+	now := f.nowLocked()
+	x.Header.Moment, x.Header.Key = instant.Millis(f.wall(now)), f.sched.key
+	if f.sched.hold > now {
+		x.Header.Held = instant.Millis(f.wall(f.sched.hold))
 	}
-	tail := key[len(key)-urlTail:]
-	due := int64(0)
-	if tail[5] == 1 {
-		due = int64(binary.BigEndian.Uint64(tail[6:]) ^ 1<<63)
-	}
-	return x.put(x.line.url(&b, binary.BigEndian.Uint32(tail), ^tail[4], due))
 }
 
-func keyBytes(key [2]uint64) (b [16]byte) {
-	binary.LittleEndian.PutUint64(b[:8], key[0])
-	binary.LittleEndian.PutUint64(b[8:], key[1])
-	return b
+// gather takes what the store holds, and clocks from memory. The snapshot has the marks
+// still.
+func (x *exporter) gather() (storage.Snapshot, error) {
+	f := x.f
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return nil, ErrClosed
+	}
+	x.beginLocked()
+	f.mu.Unlock()
+	s, err := f.opts.Spill.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range [...]func(storage.Snapshot) error{x.AddControls, x.AddURLs, x.clocks} {
+		if err := step(s); err != nil {
+			s.Release()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// clocks takes what is known of hosts and groups: from memory, and then from the
+// store what left memory before it was looked at.
+func (x *exporter) clocks(storage.Snapshot) error {
+	f := x.f
+	if err := x.inMemory(func() uint32 { return f.sched.hosts.Top }, x.addHostLocked); err != nil {
+		return err
+	}
+	if err := x.inMemory(func() uint32 { return f.sched.groups.Top }, x.addGroupLocked); err != nil {
+		return err
+	}
+	s, err := f.opts.Spill.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	return x.AddClocks(s)
+}
+
+// inMemory calls add with each number up to top, a few under one lock, and takes
+// the rows that it makes.
+func (x *exporter) inMemory(top func() uint32, add func(id uint32, now int64, take func(storage.Row))) error {
+	f := x.f
+	var some []storage.Row
+	take := func(r storage.Row) { some = append(some, r) }
+	for id, more := uint32(1), true; more; {
+		f.mu.Lock()
+		if f.closed {
+			f.mu.Unlock()
+			return ErrClosed
+		}
+		now := f.nowLocked()
+		for end := id + exportAtOnce; id < end && id <= top(); id++ {
+			add(id, now, take)
+		}
+		more = id <= top()
+		f.mu.Unlock()
+		for _, r := range some {
+			if err := x.AddRow(r.Key, r.Value, true); err != nil {
+				return err
+			}
+		}
+		some = some[:0]
+		if err := x.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addHostLocked takes a host in memory about which something must be known, or whose row in
+// the store may be out of date.
+func (x *exporter) addHostLocked(id uint32, now int64, take func(storage.Row)) {
+	f := x.f
+	c := f.sched
+	h := c.hosts.At(id)
+	if h.nameLen == 0 {
+		return
+	}
+	due := c.restsUntil(id)
+	for range c.leasesOf(id) { // its contact may go on: it counts as contacted now
+		due = max(due, now+max(f.longestDelay(string(c.name(h))), c.learnedGap(id)))
+		f.leasedTroubleLocked(id, now)
+	}
+	if due > now || h.learned() || h.group != 0 || h.has(stored) {
+		take(f.hostRow(id, due, h.why))
+	}
+}
+
+func (x *exporter) addGroupLocked(id uint32, now int64, take func(storage.Row)) {
+	f := x.f
+	g := f.sched.groups.At(id)
+	if g.nameLen == 0 {
+		return
+	}
+	name, free := f.sched.groupName(g), f.sched.slotsOf(id).last()
+	if g.used > 0 {
+		free = max(free, now+f.sched.longest(g))
+	}
+	take(storedGroup(f.groupRules.of(name), instant.Millis(f.wall(free))).Row(name))
+}
+
+// copyAll takes all that a frontier without a Spill holds, under one lock.
+func (x *exporter) copyAll() error {
+	f := x.f
+	c := f.sched
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return ErrClosed
+	}
+	x.beginLocked()
+	now := f.last
+	take := func(r storage.Row) { _ = x.AddRow(r.Key, r.Value, true) }
+	for _, y := range c.crawls {
+		if y == nil {
+			continue
+		}
+		take(storedCrawl(y.id, &y.settings).Row())
+		x.copyUsedLocked(limit.OfCrawl(y.id), take)
+	}
+	for _, r := range f.controls.Load().All() {
+		x.copyUsedLocked(r.scope.subject(), take)
+		rule := storedRule(&r.Rule, 0)
+		take(rule.Row(r.key))
+	}
+	for name, s := range f.groupRules.Load().All() {
+		if f.sched.groupNamed(name) == 0 {
+			take(storedGroup(*s, 0).Row(name))
+		}
+	}
+	for id := uint32(1); id <= c.groups.Top; id++ {
+		x.addGroupLocked(id, now, take)
+	}
+	for id := uint32(1); id <= c.hosts.Top; id++ {
+		x.addHostLocked(id, now, take)
+	}
+	if err := x.copyURLsLocked(); err != nil {
+		return err
+	}
+	if !x.NoMarks {
+		x.GrowMarks(f.known.RecentLen())
+		for m := range f.known.Recent() {
+			x.AddMark(m)
+		}
+	}
+	return x.ctx.Err()
+}
+
+// copyURLsLocked copies all URLs: those that are leased, those that wait in the order
+// of their queues, and those that wait for their time.
+func (x *exporter) copyURLsLocked() error {
+	f := x.f
+	c := f.sched
+	if err := x.copyLeasedLocked(); err != nil {
+		return err
+	}
+	for id := uint32(1); id <= c.hosts.Top; id++ {
+		if c.hosts.At(id).nameLen == 0 {
+			continue
+		}
+		if err := x.copyQueuesLocked(id); err != nil {
+			return err
+		}
+	}
+	scheduled := slices.Clone(c.scheduled.Items)
+	slices.SortFunc(scheduled, func(a, b timeheap.Item) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(c.records.At(arena.Ref(a.ID)).Seq(), c.records.At(arena.Ref(b.ID)).Seq()))
+	})
+	for _, it := range scheduled {
+		if err := x.copyURLLocked(it.Aux, max(1, instant.Millis(f.day(it.At))), c.records.At(arena.Ref(it.ID))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyLeasedLocked copies the URLs that are leased, in the order in which they
+// waited.
+func (x *exporter) copyLeasedLocked() error {
+	c := x.f.sched
+	var out []leaseRecord
+	for _, it := range c.expiry.Items {
+		if l := *c.leases.At(it.ID); l.record != 0 && l.dead == 0 {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b leaseRecord) int {
+		return cmp.Compare(c.records.At(a.record).Seq(), c.records.At(b.record).Seq())
+	})
+	for i := range out {
+		if err := x.copyURLLocked(out[i].queue, 0, c.records.At(out[i].record)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyQueuesLocked copies the URLs of a host that wait.
+func (x *exporter) copyQueuesLocked(id uint32) error {
+	c := x.f.sched
+	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
+		q := c.queues.At(qid)
+		for ref := range c.fifo.After(&q.Queue, 0) {
+			if err := x.copyURLLocked(qid, 0, c.records.At(ref)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copyURLLocked copies a record, unless it was deleted.
+func (x *exporter) copyURLLocked(qid uint32, due int64, r record.Resident) error {
+	c := x.f.sched
+	q := c.queues.At(qid)
+	if r.Seq() <= c.deadIn(q).Seq {
+		return nil
+	}
+	host := c.name(c.hosts.At(q.host))
+	return x.url(&storage.Queue{Host: stringOf(host), Crawl: c.crawlOf(q).id, Priority: q.priority}, due, r.Body())
+}
+
+// copyUsedLocked takes what was used of limits.
+func (x *exporter) copyUsedLocked(of limit.Subject, take func(storage.Row)) {
+	if r, ok := x.f.sched.limits.Row(of); ok {
+		take(r)
+	}
 }

@@ -5,12 +5,14 @@ package frontier
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/dump"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/trouble"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,6 +21,9 @@ import (
 func filled(t *testing.T, x any, fn func(field string, x any)) {
 	typ := reflect.TypeOf(x)
 	for i := range typ.NumField() {
+		if typ.Field(i).Name == "Weight" && typ == reflect.TypeFor[Rule]() {
+			continue // of crawls
+		}
 		v := reflect.New(typ).Elem()
 		fill(t, v.Field(i), typ.Field(i).Name)
 		fn(typ.Field(i).Name, v.Interface())
@@ -39,8 +44,8 @@ func fill(t *testing.T, f reflect.Value, name string) {
 	case Switch:
 		f.Set(reflect.ValueOf(On))
 		return
-	case Priorities:
-		f.Set(reflect.ValueOf(Priorities{2: 5, 4: 1}))
+	case PriorityMap:
+		f.Set(reflect.ValueOf(PriorityMap{3: 5, 5: 1}))
 		return
 	}
 	switch f.Kind() {
@@ -85,17 +90,15 @@ func TestExportHasEverySetting(t *testing.T) {
 	}
 	filled(t, Rule{}, func(field string, r any) {
 		want := r.(Rule)
-		x := through(func(f *Frontier) error { return f.SetRule(Domain("example"), want) })
+		x := through(func(f *Frontier) error { return f.UpdateRule(Domain("example"), func(rule *Rule) { *rule = want }) })
 		got, _ := x.Rule(Domain("example"))
 		require.Equal(t, fmt.Sprintf("%+v", plain(want)), fmt.Sprintf("%+v", plain(got)), field)
 	})
-	filled(t, CrawlSettings{}, func(field string, s any) {
-		want := s.(CrawlSettings)
-		x := through(func(f *Frontier) error { return f.SetCrawl(5, want) })
+	for _, want := range []Rule{{Weight: 2}, {Paused: On}, {Limits: goldenLimits}} {
+		x := through(func(f *Frontier) error { return f.UpdateRule(Crawl(5), func(r *Rule) { *r = want }) })
 		got, _ := x.CrawlStats(5)
-		want.Weight = max(1, want.Weight)
-		require.Equal(t, want, got.Settings, field)
-	})
+		require.Equal(t, want, got.Rule)
+	}
 }
 
 func TestExportHasEverySettingOfGroups(t *testing.T) {
@@ -115,56 +118,32 @@ func plain(r Rule) Rule {
 	return r
 }
 
-// Whatever is known of a host is in its line, and comes back from it.
-func TestExportHasAllOfAHost(t *testing.T) {
-	check := func(field string, want hostState) {
-		var l lineWriter
-		line := bytes.TrimSpace(l.host([]byte("x.example"), &want))
-		var got exportLine
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		require.NoError(t, d.Decode(&got), "%s: %s", field, line)
-		s, err := got.hostState()
-		require.NoError(t, err)
-		require.Equal(t, want, s, "%s: %s", field, line)
+// What is kept of a host's failures is in its row.
+func TestRowsHaveAllOfATrouble(t *testing.T) {
+	notStored := map[string]bool{
+		"Raised": true, "Counted": true, "good": true, "run": true, "short": true, // of leases that are out, or soon learned again
+		"Listed": true, "Kept": true, // of what is under way
 	}
-	for field, s := range map[string]hostState{
-		"due": {due: 1e12, why: whyRetryAfter}, "crawlDelay": {crawlDelay: 1500}, "group": {group: "g\xff"}, "assigned": {group: "g", assigned: true},
-		"used": {used: usageState{1e12, 3, 4, 5}},
-	} {
-		check(field, s)
-	}
-	typ := reflect.TypeOf(trouble{})
+	typ := reflect.TypeOf(trouble.State{})
+	n := 0
 	for i := range typ.NumField() {
-		s := hostState{quiet: 1e12, free: 1e12, trouble: trouble{step: 1}}
-		switch t := &s.trouble; typ.Field(i).Name {
-		case "raised", "counted", "good", "run", "short": // of leases that are out, or soon learned again
-		case "quiet", "free": // hostState has them
-		case "listed", "kept": // of what is under way
-		case "usual":
-			t.usual = 3
-		case "kind":
-			t.kind = FailureTooMany
-		case "fails":
-			t.fails = 3
-		case "lanes":
-			t.lanes = 3
-		case "step":
-			t.step = 3
-		case "from":
-			t.from = 3
-		case "search":
-			t.search = 3
-		case "relapses":
-			t.relapses = 3
-		case "eased":
-			t.eased = true
-		case "probes":
-			t.probes = 3
-		default:
-			panic("new field of trouble, to be exported: " + typ.Field(i).Name)
-		}
-		check(typ.Field(i).Name, s)
+		n += btoi(!notStored[typ.Field(i).Name])
 	}
-	require.Equal(t, 9, reflect.TypeOf(hostState{}).NumField(), "a new field must be exported, too")
+	require.Equal(t, reflect.TypeOf(row.Trouble{}).NumField(), n, "a new field must be stored, and exported, too")
+}
+
+// Rows and lines know all kinds of clocks, failures and results by their numbers.
+func TestKindsInRows(t *testing.T) {
+	require.EqualValues(t, row.Clocks, whys)
+	require.EqualValues(t, row.Failures, failures)
+	var names []string
+	for k := Failure(0); int(k) < failures; k++ {
+		names = append(names, k.String())
+	}
+	require.Equal(t, names, dump.Failures[:])
+	names = nil
+	for r := Visited; r <= Denied; r++ {
+		names = append(names, r.String())
+	}
+	require.Equal(t, names, dump.Results[:])
 }

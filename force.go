@@ -2,8 +2,13 @@
 // is, and puts the new one in its place.
 //
 // There is no index of URLs. Finding one reads what waits of its host, block by
-// block, outside the lock. What waits for its time on disk is not looked for: see
-// supersede.go.
+// block, outside the lock. A URL that waits for its time on disk is not looked for: it
+// is not known which timed block has it, or whether one has. So a Force admits the new
+// record and leaves a note beside it, in the same commit: of this URL only records from
+// this one on count. A reader of a timed block finishes an older record without handing
+// it out. The note is dropped when no block of that time is unread. While blocks are few,
+// and when only what notes speak of could keep the crawl going, they are looked through
+// at once.
 
 package frontier
 
@@ -14,7 +19,15 @@ import (
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/storage"
 )
+
+// sweepAtMost is how many timed blocks are looked through for each new note.
+const sweepAtMost = 32
 
 // forceAll forces known entries, and returns how many it did. The others' errors are
 // *EntryErrors: what was committed before them stays.
@@ -30,15 +43,15 @@ func (f *Frontier) forceAll(ctx context.Context, known []newEntry) (n int, refus
 			n++
 			continue
 		}
-		b, _ := decodeBody(e.body) // we encoded it
-		errs = append(errs, &EntryError{Index: e.index, URL: shortened(string(b.url)), Err: err})
+		b, _ := record.Decode(e.body) // we encoded it
+		errs = append(errs, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
 	}
 	return n, errors.Join(errs...)
 }
 
 // force admits e, which is known, and ends the record of it that waits.
 func (f *Frontier) force(ctx context.Context, e newEntry) error {
-	b, err := decodeBody(e.body)
+	b, err := record.Decode(e.body)
 	if err != nil {
 		return err
 	}
@@ -50,14 +63,14 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 		if err := f.lockWithHost(ctx, e.host); err != nil {
 			return err
 		}
-		id := f.core.lookup(e.hash, e.host)
-		if id != 0 && f.forceLeasedLocked(id, &e, b.url) {
+		id := f.sched.lookup(e.hash, e.host)
+		if id != 0 && f.forceLeasedLocked(id, &e, b.URL) {
 			f.mu.Unlock()
 			return nil
 		}
 		o := newOp()
 		o.ctx = ctx
-		if id != 0 && f.core.hosts.at(id).pins > 0 { // perhaps this URL is on its way to disk
+		if id != 0 && f.sched.hosts.At(id).pins > 0 { // perhaps this URL is on its way to disk
 			err := f.submitLocked(o) // unlocks; returns when what is on its way has arrived
 			o.free()
 			if err != nil {
@@ -66,10 +79,10 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 			continue
 		}
 		o.entries = append(o.entries, e)
-		if id != 0 && !f.takeOutLocked(o, id, e.crawl, b.url) {
+		if id != 0 && !f.takeOutLocked(o, id, e.crawl, b.URL) {
 			if jobs := f.unreadLocked(id, e.crawl); len(jobs) > 0 {
 				f.mu.Unlock()
-				again, err := f.takeFromDisk(ctx, o, jobs, b.url)
+				again, err := f.takeFromDisk(ctx, o, jobs, b.URL)
 				if again || err != nil {
 					o.free()
 					if err == nil {
@@ -81,15 +94,15 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 					continue
 				}
 				f.mu.Lock()
-				if !o.ends && f.core.lookup(e.hash, e.host) != id { // it left memory meanwhile
+				if !o.ends && f.sched.lookup(e.hash, e.host) != id { // it left memory meanwhile
 					f.mu.Unlock()
 					o.free()
 					continue
 				}
 			}
 		}
-		if !o.ends && !f.core.timed.empty() {
-			o.noteBlock = f.core.timed.last
+		if !o.ends && !f.sched.timed.Empty() {
+			o.noteBlock = f.sched.timed.Last()
 		}
 		err := f.submitLocked(o) // unlocks
 		o.free()
@@ -98,15 +111,15 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 }
 
 // forceLeasedLocked makes a lease's URL come again after its Done, if e is of it.
-func (f *Frontier) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
-	c := f.core
+func (s *shard) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
+	c := s.sched
 	for lease := range c.leasesOf(id) {
-		l := c.leases.at(lease)
-		if l.record == 0 || c.crawlOf(c.queues.at(l.queue)).id != e.crawl || !c.hasURL(l.record, url) {
+		l := c.leases.At(lease)
+		if l.record == 0 || c.crawlOf(c.queues.At(l.queue)).id != e.crawl || !c.records.HasURL(l.record, url) {
 			continue
 		}
 		again := *e
-		again.index, again.marked, again.forcedAt = -1, false, f.seq
+		again.index, again.marked, again.forcedAt = -1, false, s.seq
 		again.body = append([]byte(nil), e.body...)
 		l.again = &again
 		return true
@@ -114,79 +127,49 @@ func (f *Frontier) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
 	return false
 }
 
-func (c *core) hasURL(ref arena.Ref, url []byte) bool {
-	p := c.record(ref).body()
-	if !bytes.HasSuffix(p, url) {
-		return false
-	}
-	b, err := decodeBody(p)
-	return err == nil && bytes.Equal(b.url, url)
-}
-
 // takeOutLocked looks for the URL among the host's records in memory, and makes
 // o the end of the one it finds.
 func (f *Frontier) takeOutLocked(o *op, id uint32, crawl uint32, url []byte) bool {
-	c := f.core
-	for qid := c.hosts.at(id).queues; qid != 0; qid = c.queues.at(qid).sibling {
-		q := c.queues.at(qid)
+	c := f.sched
+	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
+		q := c.queues.At(qid)
 		if c.crawlOf(q).id != crawl {
 			continue
 		}
-		for _, s := range [...]*stretch{&q.front, &q.back} {
-			var prev arena.Ref
-			for ref := s.first; ref != 0; prev, ref = ref, c.record(ref).next() {
-				if !c.hasURL(ref, url) {
-					continue
-				}
-				f.withdrawLocked(o, qid, ref, func() { c.unlink(s, prev, ref) })
-				return true
-			}
+		if at, ok := c.fifo.Find(&q.Queue, url); ok {
+			f.withdrawLocked(o, qid, at.Ref, func() { c.fifo.Remove(at) })
+			return true
 		}
 	}
-	if c.hosts.at(id).scheduled == 0 {
+	if c.hosts.At(id).scheduled == 0 {
 		return false
 	}
 	var of [maxPriorities + 1]uint32 // the host's queues of the crawl
 	n := 0
-	for qid := c.hosts.at(id).queues; qid != 0; qid = c.queues.at(qid).sibling {
-		if c.crawlOf(c.queues.at(qid)).id == crawl {
+	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
+		if c.crawlOf(c.queues.At(qid)).id == crawl {
 			of[n] = qid
 			n++
 		}
 	}
 	for i, it := range c.scheduled.Items {
-		if slices.Contains(of[:n], it.aux) && c.hasURL(arena.Ref(it.id), url) {
+		if slices.Contains(of[:n], it.Aux) && c.records.HasURL(arena.Ref(it.ID), url) {
 			c.unschedule(i)
-			f.endsLocked(o, it.aux, arena.Ref(it.id))
-			o.due = it.at
+			f.endsLocked(o, it.Aux, arena.Ref(it.ID))
+			o.due = it.At
 			return true
 		}
 	}
 	return false
 }
 
-// unlink takes a record out of a stretch; prev is the one before it, or 0.
-func (c *core) unlink(s *stretch, prev, ref arena.Ref) {
-	next := c.record(ref).next()
-	c.leaves(ref, next)
-	if prev == 0 {
-		s.first = next
-	} else {
-		c.record(prev).setNext(next)
-	}
-	if next == 0 {
-		s.last = prev
-	}
-	c.record(ref).setNext(0)
-}
-
 // withdrawLocked makes o the end of a waiting record, which remove takes out of
 // its queue.
 func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func()) {
-	c := f.core
-	q := c.queues.at(qid)
-	h := c.hosts.at(q.host)
-	c.urlTaken(q.host, ref)
+	c := f.sched
+	q := c.queues.At(qid)
+	h := c.hosts.At(q.host)
+	c.fifo.Took(q.host, ref)
 	f.endsLocked(o, qid, ref)
 	switch h.place {
 	case leased, loading, called:
@@ -203,23 +186,23 @@ func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func(
 }
 
 // endsLocked makes o the end of a record.
-func (f *Frontier) endsLocked(o *op, qid uint32, ref arena.Ref) {
-	o.ends, o.record, o.queue, o.host = true, ref, qid, f.core.queues.at(qid).host
-	f.core.hosts.at(o.host).pins++
+func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
+	o.ends, o.record, o.queue, o.host = true, ref, qid, s.sched.queues.At(qid).host
+	s.sched.hosts.At(o.host).pins++
 }
 
 // unreadLocked lists the parts on disk in which URLs of the host wait.
-func (f *Frontier) unreadLocked(id uint32, crawl uint32) []loadJob {
-	c := f.core
+func (s *shard) unreadLocked(id uint32, crawl uint32) []loadJob {
+	c := s.sched
 	var jobs []loadJob
-	for qid := c.hosts.at(id).queues; qid != 0; qid = c.queues.at(qid).sibling {
-		q := c.queues.at(qid)
+	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
+		q := c.queues.At(qid)
 		if c.crawlOf(q).id != crawl {
 			continue
 		}
-		for pid := range c.chain(q) {
-			if want := c.unread(c.parts.at(pid)); want != 0 {
-				jobs = append(jobs, *f.jobLocked(choice{host: id, queue: qid, load: pid, want: want}))
+		for pid := range c.fifo.Parts(&q.Queue) {
+			if want := c.blocks.Unread(pid); want != 0 {
+				jobs = append(jobs, *s.jobLocked(choice{host: id, queue: qid, load: pid, want: want}))
 			}
 		}
 	}
@@ -236,18 +219,17 @@ func (f *Frontier) takeFromDisk(ctx context.Context, o *op, jobs []loadJob, url 
 			return false, err
 		}
 		for _, r := range records {
-			if b, _ := decodeBody(r.body); !bytes.Equal(b.url, url) {
+			if b, _ := record.Decode(r.Body); !bytes.Equal(b.URL, url) {
 				continue
 			}
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			c := f.core
-			p := c.parts.at(job.load)
-			if p.block != job.part.Block || c.detail(p).first != job.part.First || c.unread(p)&(1<<r.pos) == 0 {
+			c := f.sched
+			if c.blocks.Part(job.load) != job.part || c.blocks.Unread(job.load)&(1<<r.Pos) == 0 {
 				return true, nil
 			}
-			ref := c.store(r.seq, r.body)
-			c.setHome(ref, job.load, r.pos)
+			ref := c.records.Store(r.Seq, r.Body)
+			c.fifo.SetHome(ref, job.load, r.Pos)
 			f.withdrawLocked(o, job.queue, ref, func() {})
 			return false, nil
 		}
@@ -257,25 +239,103 @@ func (f *Frontier) takeFromDisk(ctx context.Context, o *op, jobs []loadJob, url 
 
 // beginForce waits until no other call forces the URL: neither would see the
 // other's record, which is on its way to disk.
-func (f *Frontier) beginForce(ctx context.Context, m Mark) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for f.forcing[m] != nil {
-		other := f.forcing[m]
-		f.mu.Unlock()
-		_, err := ask(ctx, f, func() (struct{}, error) { return <-other, nil })
-		f.mu.Lock()
+func (s *shard) beginForce(ctx context.Context, m storage.Mark) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.forcing[m] != nil {
+		other := s.forcing[m]
+		s.mu.Unlock()
+		_, err := patience.Ask(ctx, s.abandoned, func() (struct{}, error) { return <-other, nil })
+		s.mu.Lock()
 		if err != nil {
 			return err
 		}
 	}
-	f.forcing[m] = make(chan struct{})
+	s.forcing[m] = make(chan struct{})
 	return nil
 }
 
-func (f *Frontier) endForce(m Mark) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	close(f.forcing[m])
-	delete(f.forcing, m)
+func (s *shard) endForce(m storage.Mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.forcing[m])
+	delete(s.forcing, m)
+}
+
+// awaitForcesLocked waits until no URL of the records is being forced: only then
+// it is clear whether its record is superseded. It releases the lock meanwhile.
+func (s *shard) awaitForcesLocked(records []timed.Loaded) {
+	for i := 0; i < len(records) && len(s.forcing) > 0; i++ {
+		if busy := s.forcing[records[i].Mark]; busy != nil {
+			s.mu.Unlock()
+			<-busy
+			s.mu.Lock()
+			i = -1 // others may have begun
+		}
+	}
+}
+
+// supersededLocked reports whether a Force has replaced a record.
+func (s *shard) supersededLocked(r *timed.Loaded) bool { return s.notes.Outdated(r.Mark, r.Seq) }
+
+// sweepWantedLocked reports whether blocks should be looked through for
+// superseded records before their time: while they are few, or if the crawl might
+// be over without them.
+func (s *shard) sweepWantedLocked() bool {
+	c := s.sched
+	unread := c.timed.Len()
+	switch {
+	case s.closed || s.draining || unread == 0:
+		return false
+	case s.notes.Sweeping(), c.timed.Purging():
+		return true
+	case !s.notes.Unswept():
+		return false
+	}
+	return unread <= sweepAtMost ||
+		c.stats.Waiting+c.stats.Leased == 0 && c.scheduled.Len() == 0 && c.stats.Scheduled <= 4*int64(s.notes.Len())
+}
+
+// beginSweepLocked begins to read a block that is to be looked through; the zero item if
+// it was read meanwhile.
+func (s *shard) beginSweepLocked() timeheap.Item {
+	if t := &s.sched.timed; t.Purging() {
+		return t.BeginPurge()
+	}
+	return s.notes.BeginSweep(&s.sched.timed)
+}
+
+// outdated lists notes that say nothing of an unread block. Once a checkpoint has
+// made durable which records are finished they may go.
+func (s *shard) outdated() (ms []storage.Mark, oldest uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	oldest = s.sched.timed.Oldest()
+	n := 0
+	for m, block := range s.notes.All() {
+		if n++; n%1024 == 0 {
+			s.mu.Unlock()
+			s.mu.Lock()
+		}
+		if block < oldest {
+			if ms = append(ms, m); len(ms) == timed.StaleAtOnce {
+				break
+			}
+		}
+	}
+	return ms, oldest
+}
+
+// superseded reports whether a Force replaced a record of the log that waits for
+// its time: it was in a timed block then that is not valid any more.
+func (r *recovery) superseded(x logged, seq uint64) bool {
+	f := r.f
+	if f.notes.Len() == 0 {
+		return false
+	}
+	b, err := record.Decode(f.sched.records.At(x.ref).Body())
+	if err != nil {
+		return false // it was checked
+	}
+	return f.notes.Outdated(f.markOf(f.sched.crawlOf(f.sched.queues.At(x.queue)).id, string(b.URL)), seq)
 }

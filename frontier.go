@@ -1,9 +1,8 @@
-// This file is the frontier that callers see: the one lock around core, the
-// waiters, and the clock.
+// This file is the frontier that callers see: its type, its lock and all that the lock
+// guards, Open and Close.
 //
-// What a URL must go through to get in is in add.go, how a lease ends in
-// done.go, and how both become durable in commit.go. No disk, no waiting and no
-// code of the user's but the selector runs under the lock.
+// What a URL goes through to get in is in add.go, who may be contacted when in
+// schedule.go, how a lease ends in done.go, and how both become durable in commit.go.
 
 package frontier
 
@@ -11,90 +10,124 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"reflect"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/seed-7440039f/frontier/internal/seen"
+	"github.com/seed-7440039f/frontier/internal/clock"
+	"github.com/seed-7440039f/frontier/internal/hint"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/known"
+	"github.com/seed-7440039f/frontier/internal/measure"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/trouble"
+	"github.com/seed-7440039f/frontier/internal/view"
+	"github.com/seed-7440039f/frontier/internal/waitqueue"
+	"github.com/seed-7440039f/frontier/internal/watchlock"
+	"github.com/seed-7440039f/frontier/selector"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Frontier is a polite, prioritized URL frontier. Its methods may be called from
 // any goroutine. Make one with Open.
 type Frontier struct {
-	opts         Options // read-only after Open
-	start        time.Time
-	startDate    time.Time              // start without its reading of the steady clock
-	startElapsed time.Duration          // of the Clock
-	anchor       atomic.Pointer[anchor] // changed with mu held
-	nextLook     atomic.Int64           // when the wall clock is looked at again; changed with mu held
-	maxDelay     int64                  // nanoseconds: opts.Delay.Max()
-	rechecker    Rechecker              // opts.Scheduler, if it is one
-	hinter       Hinter                 // nil if it is none
-	ownKeys      bool                   // keys of hosts are the user's, not HostName's
+	*shared
+	shard
 
-	controls     controls
-	groupRules   groupRules
-	events       *events
-	ruling       ruling       // guarded by mu
-	crawlChanges crawlChanges // guarded by mu
-	adding       atomic.Int64 // Add calls under way: the crawl is not over
-	rekeying     atomic.Bool  // an import takes a key over
+	closeOnce sync.Once
+	closeErr  error
+}
 
-	reader chan struct{} // holds an element while a timed block is read; filled before mu is taken
+// shared is what all shards share. It is set by Open and not changed later, or has a lock
+// or atomics of its own.
+type shared struct {
+	opts      Options
+	clock     *clock.Clock
+	maxDelay  int64     // nanoseconds: opts.Delay.Max()
+	rechecker Rechecker // opts.Scheduler, if it is one
+	hinter    Hinter    // the same
+	ownKeys   bool      // the user's HostKey names hosts, not HostName
 
-	mu          mutex
-	core        *core
-	urlRanges   urlRanges
-	footprint   int64 // bytes that the Spill takes
-	known       knownURLs
-	last        int64  // the latest time seen: time does not run backwards
-	takenLead   int64  // of dates over moments, when the wall clock was last taken to have stepped
-	trembles    bool   // the clocks drift apart by less than a step
-	steps       int    // of the wall clock that restateClocks has not dealt with
-	steppedBack int64  // the longest of them that went back
-	token       uint64 // of the last lease
-	seq         uint64 // of the last admission
-	rates       rates
-	waiters     waiterQueue
-	contacts    map[uint32]*waiterQueue // by host: Contact calls waiting
-	finishing   int                     // ops that were submitted and are not settled
-	timer       Timer                   // nil until the first waiter
-	timerAt     int64
-	goingOn     bool // a goroutine is about to dispatch again
-	draining    bool
-	closed      bool
-	drained     chan struct{} // closed once draining and no lease is out; nil if nobody waits
-	committer   committer
-	forcing     map[Mark]chan struct{} // URLs being forced; closed when that has ended
-	notes       notes
-	hints       hints
-	deletions   []*deletion   // that have a row, oldest first
-	burial      burial        // for their sake
-	readEnded   chan struct{} // closed when a read of a host ends; nil if nobody waits
-	faults      []error       // of timed blocks that were lost, for callers of Next
-	logMarks    markList      // admitted since the last checkpoint
-	logBytes    int64         // committed since then
-	heldFrom    int64         // when the store was opened after a crash, ns since Open; notHeld if never
-	gen         uint32        // generation of the last checkpoint
-	epoch       uint64        // how often the store was opened
-	applied     struct {      // what of the log is in memory as a whole
-		batch, seq uint64
-		marks      int // of logMarks
-	}
+	controls   controls   // readers take no lock; writers hold shard.mu
+	groupRules groupRules // the same
+	events     *events    // its lock is taken after shard.mu
+
+	adding    atomic.Int64    // Add calls under way: the crawl is not over
+	rekeying  atomic.Bool     // an import takes a key over
+	abandoned context.Context // ends, with ErrClosed, when no call waits for the Spill any more
+	abandon   context.CancelCauseFunc
+}
+
+// shard is hosts with all that they own, the calls that wait for them, and what goes to
+// disk, under one lock. A frontier has one.
+//
+// While mu is held nothing waits, does I/O, or calls code of the user's but the
+// Selector, and no step looks at more than the "AtOnce" constants say. Methods whose
+// names end in Locked are called with mu held; those that give it up in between say
+// Yielding. Locks are taken in this order: rounds, reader, mu, then those of events,
+// rules and packages.
+type shard struct {
+	*shared
+
 	rounds     sync.Mutex    // held for a round of moving
-	givingUp   bool          // a goroutine gives up URLs of lost hosts
-	givingStep chan struct{} // closed when those being given up are; nil if none are
-	closeOnce  sync.Once
-	closeErr   error
-	isEnded    chan struct{} // closed when Close has done its work
-	leaveOnce  sync.Once
-	abandoned  chan struct{} // closed when nobody waits for the Spill any more
+	reader     chan struct{} // holds an element while a timed block is read
 	background sync.WaitGroup
 	sweepers   sync.WaitGroup
-	sweeping   int // sweepers; guarded by mu
+	isEnded    chan struct{} // closed when Close has done its work
+
+	mu watchlock.Mutex // guards all below
+
+	// Where time stands, and what was counted last.
+	last     int64 // the latest time seen: time does not run backwards
+	steps    clockSteps
+	heldFrom int64  // when the store was opened after a crash, ns since Open; notHeld if never
+	token    uint64 // of the last lease
+	seq      uint64 // of the last admission
+	rates    measure.Rates
+
+	// Hosts and URLs.
+	sched     *scheduler
+	known     known.URLs
+	notes     timed.Notes
+	hints     hint.Pending
+	forcing   map[storage.Mark]chan struct{} // URLs being forced; closed when that has ended
+	urlRanges view.Ranges
+
+	// What operators said, on its way to disk.
+	ruleChanges  pending[string, *scopeRule] // by key of the rule
+	crawlChanges pending[uint32, crawlSettings]
+	deletions    []*deletion // that have a row, oldest first
+	sweeping     int         // sweepers
+
+	// Calls that wait.
+	waiters   waitqueue.Queue[grant]
+	contacts  map[uint32]*waitqueue.Queue[grant] // by host: Contact calls
+	timer     Timer                              // nil until the first waiter
+	timerAt   int64
+	goingOn   bool          // a goroutine is about to dispatch again
+	faults    []error       // of timed blocks that were lost, for callers of Next
+	readEnded chan struct{} // closed when a read of a host ends; nil if no call waits
+
+	// The log.
+	committer committer
+	finishing int      // ops that were submitted and are not settled
+	footprint int64    // bytes that the Spill takes
+	logBytes  int64    // committed since the last checkpoint
+	gen       uint32   // generation of the last checkpoint
+	epoch     uint64   // how often the store was opened
+	applied   struct { // what of the log is in memory as a whole
+		batch, seq uint64
+		marks      int // of the list in known
+	}
+
+	// The end of hosts, and of the frontier.
+	givingUp   bool          // a goroutine gives up URLs of lost hosts
+	givingStep chan struct{} // closed when those being given up are; nil if none are
+	draining   bool
+	closed     bool
+	drained    chan struct{} // closed once draining and no lease is out; nil if no call waits
 }
 
 // notHeld says that no host counts as contacted when the store was opened.
@@ -112,58 +145,59 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	f := &Frontier{
+	all := &shared{
+		opts:     o,
+		ownKeys:  ownKeys,
+		clock:    newClock(o.Clock),
+		maxDelay: int64(o.Delay.Max()),
+		events:   newEvents(&o),
+	}
+	f := &Frontier{shared: all, shard: shard{
+		shared:       all,
 		reader:       make(chan struct{}, 1),
 		isEnded:      make(chan struct{}),
-		abandoned:    make(chan struct{}),
-		opts:         o,
-		ownKeys:      ownKeys,
-		start:        o.Clock.Now(),
-		startElapsed: o.Clock.Elapsed(),
-		maxDelay:     int64(o.Delay.Max()),
-		events:       newEvents(&o),
 		heldFrom:     notHeld,
-		ruling:       ruling{},
-		crawlChanges: crawlChanges{},
-		contacts:     map[uint32]*waiterQueue{},
-		forcing:      map[Mark]chan struct{}{},
-		known:        knownURLs{recent: &seen.Set{}, older: &seen.Set{}},
-		core: newCore(coreConfig{
+		ruleChanges:  pending[string, *scopeRule]{},
+		crawlChanges: pending[uint32, crawlSettings]{},
+		contacts:     map[uint32]*waitqueue.Queue[grant]{},
+		forcing:      map[storage.Mark]chan struct{}{},
+		known:        known.New(),
+		sched: newScheduler(schedulerConfig{
 			levels:     o.Priorities,
-			quantum:    o.Quantum,
-			parkAfter:  int64(o.ParkAfter),
+			quantum:    o.tuning.Quantum,
+			parkAfter:  int64(o.tuning.ParkAfter),
 			selector:   o.Selector,
-			strict:     isStrict(o.Selector),
+			strict:     selector.IsStrict(o.Selector),
 			groupMax:   int64(o.GroupDelay.Max()),
 			spill:      o.Spill != nil,
 			ahead:      int64(timedAhead),
-			backoff:    o.Backoff,
-			quarantine: o.Quarantine,
+			backoff:    trouble.Backoff(o.Backoff),
+			quarantine: trouble.Quarantine(o.Quarantine),
 		}),
-	}
-	f.startDate = f.start.Round(0)
-	f.anchor.Store(&anchor{wall: f.start})
-	f.core.concurrency = f.concurrency
-	f.core.tell, f.core.wall = f.emitLocked, f.wall
-	f.core.groupSettings = f.groupRules.of
-	f.core.controls = &f.controls
+	}}
+	f.abandoned, f.abandon = context.WithCancelCause(context.Background())
+	f.sched.concurrency = f.concurrency
+	f.sched.tell, f.sched.clock = f.emitLocked, f.clock
+	f.sched.groupSettings = f.groupRules.of
+	f.sched.controls = &f.controls
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.hinter, _ = o.Scheduler.(Hinter)
+	f.hints.Latest = f.hinter != nil || o.HoldHints // a Hinter hears of the later change, otherwise a URL comes at the earlier time
 	if o.Spill == nil {
-		f.core.key = randomKey()
+		f.sched.key = randomKey()
 		return f, nil
 	}
 	f.footprint = o.Spill.Footprint()
-	f.core.cfg.evictOver = f.residentLimitLocked() / 4
+	f.sched.cfg.evictOver = f.residentLimitLocked() / 4
 	if err := f.recoverFor(ctx); err != nil {
 		return nil, err
 	}
-	f.sharePopularLocked() // nobody else has f
+	f.sharePopularLocked() // no other goroutine has f
 	f.startCommitter()
 	f.mu.Lock()
 	f.resumeSweepsLocked()
 	f.mu.Unlock()
-	if f.known.total >= recallFrom {
+	if f.known.Total() >= recallFrom {
 		f.background.Add(1)
 		go func() { defer f.background.Done(); f.recall() }()
 	}
@@ -193,170 +227,6 @@ func (f *Frontier) recoverFor(ctx context.Context) error {
 	}
 }
 
-// Next returns the lease of the next URL that may be fetched, and waits for one
-// if need be. Waiting calls are served in the order in which they came. It
-// returns ctx's error, ErrClosed, ErrExhausted when the crawl is over, a
-// *SelectorError, or the Spill's error for URLs that could not be read.
-func (f *Frontier) Next(ctx context.Context) (Lease, error) {
-	var g grant
-	for f.await(ctx, &g) { // any number may be put off after a pause
-		g = grant{}
-	}
-	return g.lease, g.err
-}
-
-// await fills g, which must be zero, with what a call of Next gets. It reports whether
-// there is neither a lease nor an error, so that the caller must ask again.
-func (f *Frontier) await(ctx context.Context, g *grant) (again bool) {
-	if g.err = ctx.Err(); g.err != nil {
-		return false // a cancelled worker must not take a host
-	}
-	f.lock()
-	if g.err = f.refusalLocked(); g.err != nil {
-		f.mu.Unlock()
-		return false
-	}
-	for f.waiters.first == nil { // nobody came before
-		if f.nextLocked(g, f.last) {
-			f.mu.Unlock()
-			return f.accept(ctx, g)
-		}
-		if !f.moreLocked(f.last) {
-			break
-		}
-		f.mu.Unlock()
-		f.lock()
-		if g.err = f.refusalLocked(); g.err != nil {
-			f.mu.Unlock()
-			return false
-		}
-	}
-	w := f.waiters.push()
-	f.dispatchLocked() // may tell w that the crawl is over
-	f.mu.Unlock()
-	select {
-	case *g = <-w.grant:
-		return f.accept(ctx, g)
-	case <-ctx.Done():
-	}
-	f.mu.Lock()
-	if w.queued {
-		f.waiters.remove(w)
-		f.mu.Unlock()
-		g.err = ctx.Err()
-		return false
-	}
-	f.mu.Unlock() // a grant is on its way: take it, and give it back
-	*g = <-w.grant
-	if g.load != nil {
-		*g = f.loadFor(ctx, g.load)
-	}
-	f.giveBack(g, ctx.Err())
-	return false
-}
-
-// nextLocked finds what a caller of Next may have now: a lease, a host to read
-// for, or an error. It reports whether there is anything. g is large, so it is not
-// handed around, and must be zero.
-func (f *Frontier) nextLocked(g *grant, now int64) bool {
-	if len(f.faults) > 0 {
-		g.err = f.faults[0]
-		f.faults = f.faults[1:]
-		return true
-	}
-	f.callLocked(now)
-	ch, ok, err := f.core.next(now)
-	switch {
-	case err != nil:
-		g.err = err
-		return true
-	case !ok:
-		return false
-	case ch.load != 0:
-		g.load = f.jobLocked(ch)
-		return true
-	}
-	f.leaseLocked(&g.lease, ch.queue)
-	return true
-}
-
-// TryNext is Next without waiting for a host or for an Add; it may read from
-// disk. If no URL may be fetched now it returns ErrNotDue and the time to ask
-// again, which may be early: when a block ends, or a group is free, it can turn
-// out that another keeps the host. A zero time means that only another call can
-// change anything.
-func (f *Frontier) TryNext() (Lease, time.Time, error) {
-	for {
-		l, at, again, err := f.tryNext()
-		if again || f.rechecker != nil && err == nil && f.putOff(&l) {
-			continue
-		}
-		return l, at, err
-	}
-}
-
-func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
-	f.lock()
-	defer f.mu.Unlock()
-	if err := f.refusalLocked(); err != nil {
-		return l, at, false, err
-	}
-	if f.waiters.first == nil {
-		var g grant
-		ok := f.nextLocked(&g, f.last)
-		if ok && g.load != nil {
-			f.mu.Unlock()
-			g = f.loadFor(context.Background(), g.load)
-			f.mu.Lock()
-		}
-		if ok {
-			return g.lease, at, g.again, g.err
-		}
-		if f.moreLocked(f.last) {
-			return l, at, true, nil
-		}
-		if f.readDueLocked(f.last) {
-			f.mu.Unlock()
-			_, err := ask(context.Background(), f, func() (bool, error) { return f.readTimed(true), nil })
-			f.mu.Lock()
-			return l, at, err == nil, err
-		}
-		if len(f.core.lost) > 0 || f.givingStep != nil {
-			f.mu.Unlock()
-			_, err := ask(context.Background(), f, func() (bool, error) { return f.giveUpSome(false), nil })
-			f.mu.Lock()
-			return l, at, err == nil, err
-		}
-		if f.overLocked() {
-			return l, at, false, f.exhaustedLocked()
-		}
-	}
-	next := f.core.nextEvent(f.last)
-	if f.core.places[dying]+f.core.sweptCrawls > 0 {
-		next = min(next, f.last+sweepTime)
-	}
-	if next != never {
-		at = f.wall(next)
-	}
-	return l, at, false, ErrNotDue
-}
-
-// Leases is Next in a loop. It ends without an error when the crawl is over or
-// the frontier closed, and after any other error.
-func (f *Frontier) Leases(ctx context.Context) iter.Seq2[Lease, error] {
-	return func(yield func(Lease, error) bool) {
-		for {
-			l, err := f.Next(ctx)
-			if errors.Is(err, ErrExhausted) || errors.Is(err, ErrClosed) {
-				return
-			}
-			if !yield(l, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // lock takes f.mu, and settles the leases whose deadline has passed. Until the
 // lock is released f.last is the time: asking a clock costs more than a heap.
 func (f *Frontier) lock() {
@@ -377,22 +247,22 @@ func (f *Frontier) lockOpen() error {
 }
 
 // refusalLocked is why nothing may be handed out any more.
-func (f *Frontier) refusalLocked() error {
-	if f.closed || f.draining {
+func (s *shard) refusalLocked() error {
+	if s.closed || s.draining {
 		return ErrClosed
 	}
 	return nil
 }
 
 // overLocked reports whether the crawl is over.
-func (f *Frontier) overLocked() bool {
-	return f.core.over() && f.finishing == 0 && f.adding.Load() == 0 && !f.opts.KeepOpen && f.contactsPausedLocked()
+func (s *shard) overLocked() bool {
+	return s.sched.over() && s.finishing == 0 && s.adding.Load() == 0 && !s.opts.KeepOpen && s.contactsPausedLocked()
 }
 
-// contactsPausedLocked reports whether no Contact waits but for paused hosts.
-func (f *Frontier) contactsPausedLocked() bool {
-	for id := range f.contacts {
-		if h := f.core.hosts.at(id); h.place != held || h.pos != heldPaused && h.pos != heldSpent {
+// contactsPausedLocked reports whether every Contact that waits is for a paused host.
+func (s *shard) contactsPausedLocked() bool {
+	for id := range s.contacts {
+		if h := s.sched.hosts.At(id); h.place != withheld || h.pos != withheldPaused && h.pos != withheldSpent {
 			return false
 		}
 	}
@@ -400,8 +270,8 @@ func (f *Frontier) contactsPausedLocked() bool {
 }
 
 // exhaustedLocked is what callers of Next get when the crawl is over.
-func (f *Frontier) exhaustedLocked() error {
-	if n := f.core.heldForGood(); n > 0 {
+func (s *shard) exhaustedLocked() error {
+	if n := s.sched.withheldForGood(); n > 0 {
 		return &HeldError{Held: n}
 	}
 	return ErrExhausted
@@ -409,11 +279,211 @@ func (f *Frontier) exhaustedLocked() error {
 
 // nextToken returns a number that is not 0. The tokens of two stores differ, so
 // that a lease of one means nothing to the other.
-func (f *Frontier) nextToken() uint64 {
+func (s *shard) nextToken() uint64 {
 	for {
-		f.token++
-		if t := f.token ^ f.hostHash("token"); t != 0 {
+		s.token++
+		if t := s.token ^ s.hostHash("token"); t != 0 {
 			return t
 		}
 	}
+}
+
+// Drain ends the handing out: calls waiting in Next and Contact, and later ones,
+// get ErrClosed. It returns when the last lease has ended and all is committed,
+// or with ctx's error. Add and Done work until Close.
+func (f *Frontier) Drain(ctx context.Context) error {
+	if err := f.lockOpen(); err != nil {
+		return err
+	}
+	f.draining = true
+	if f.drained == nil {
+		f.drained = make(chan struct{})
+	}
+	done := f.drained
+	f.dispatchLocked()
+	f.mu.Unlock()
+	select {
+	case <-done:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.sched.stats.Leased > 0 {
+			return ErrClosed // by Close, with leases out
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close commits what was accepted, has OnEvent told of all that happened, and
+// ends the frontier. Leases that are out
+// come again when the store is opened next. Afterwards every call returns
+// ErrClosed; Close itself may be called again. It does not close the Spill.
+func (f *Frontier) Close() error { return f.CloseContext(context.Background()) }
+
+// CloseContext is Close, but waits no longer than ctx lasts. When that ends, every
+// call that waits for the Spill returns, with ErrClosed or an error that wraps
+// ErrUnsettled, and so does CloseContext. What was begun goes on in the background
+// until the disk answers; the store is in use until then. Another call of Close or
+// CloseContext waits for the end of it.
+func (f *Frontier) CloseContext(ctx context.Context) error {
+	f.closeOnce.Do(func() {
+		go func() {
+			defer close(f.isEnded)
+			f.closeErr = f.close()
+			f.abandon(ErrClosed) // no call needs what is being read
+		}()
+	})
+	select {
+	case <-f.isEnded:
+		return f.closeErr
+	case <-ctx.Done():
+	}
+	select {
+	case <-f.isEnded:
+		return f.closeErr
+	default:
+	}
+	f.abandon(ErrClosed)
+	return fmt.Errorf("%w: close: %w", ErrUnsettled, ctx.Err())
+}
+
+func (s *shard) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+func (f *Frontier) close() error {
+	f.lock()
+	f.draining, f.closed = true, true
+	f.refuseLocked()
+	if f.drained != nil {
+		close(f.drained)
+		f.drained = nil
+	}
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	f.committer.room.Freed()
+	f.readEndedLocked()
+	f.mu.Unlock()
+	defer f.events.queue.End()
+	if f.opts.Spill == nil {
+		f.sweepers.Wait()
+		return nil
+	}
+	close(f.committer.stop)
+	f.background.Wait()
+	f.sweepers.Wait()
+	err := f.saveClocks()
+	if err != nil {
+		f.emit(Event{Kind: EventStoreError, Reason: "saving clocks", Err: err})
+	}
+	return errors.Join(err, f.opts.Spill.Release())
+}
+
+// saveClocks writes what makes the next opening continue with exact times, in
+// steps. The last one says that the frontier was closed. Nothing else may be on
+// its way to the Spill.
+func (f *Frontier) saveClocks() error {
+	for _, step := range []struct {
+		top  func() uint32
+		rows func(id uint32, now int64) []storage.Row
+	}{
+		{func() uint32 { return f.sched.hosts.Top }, f.closingHostLocked},
+		{func() uint32 { return f.sched.groups.Top }, f.closingGroupLocked},
+	} {
+		for id, more := uint32(1), true; more; {
+			f.mu.Lock()
+			now := f.nowLocked()
+			b := &storage.Batch{Time: instant.Millis(f.wall(now))}
+			for n := 0; n < clocksAtOnce && id <= step.top(); n, id = n+1, id+1 {
+				b.Rows = append(b.Rows, step.rows(id, now)...)
+			}
+			more = id <= step.top()
+			f.mu.Unlock()
+			if err := f.commitRows(b); err != nil {
+				return err
+			}
+		}
+	}
+	f.mu.Lock()
+	b := &storage.Batch{
+		Time: instant.Millis(f.wall(f.nowLocked())),
+		Rows: append(f.sched.limits.Rows(), f.metaRowLocked(f.gen, true)),
+		Drop: f.sched.blocks.TakeDrops(),
+	}
+	f.mu.Unlock()
+	return f.commitRows(b)
+}
+
+// commitRows commits b, if it has any rows, while no committer is running.
+func (s *shard) commitRows(b *storage.Batch) error {
+	if len(b.Rows) == 0 {
+		return nil
+	}
+	b.ID = s.committer.batchID + 1
+	if err := s.opts.Spill.Commit(b); err != nil {
+		return err
+	}
+	s.committer.batchID = b.ID
+	return nil
+}
+
+// closingHostLocked returns the row that a host needs, if it has not got it.
+func (s *shard) closingHostLocked(id uint32, now int64) []storage.Row {
+	c := s.sched
+	h := c.hosts.At(id)
+	if h.nameLen == 0 {
+		return nil
+	}
+	due, why := h.due, h.why
+	if at := c.restsUntil(id); at > due {
+		due, why = at, whyDelay
+	}
+	for lease := range c.leasesOf(id) {
+		// Its contact may go on: it counts as contacted now.
+		l := c.leases.At(lease)
+		if at := now + max(s.longestDelay(string(c.name(h))), c.learnedGap(id)); at > due {
+			due, why = at, whyReopened
+		}
+		s.leasedTroubleLocked(id, now)
+		for _, g := range [...]uint32{l.group, h.group, l.oldGroup} {
+			if g != 0 {
+				c.stampGroup(g, now+c.longest(c.groups.At(g)), now)
+			}
+		}
+	}
+	early := due > now && due > s.assumed(id) // without a row it would be contacted too early
+	switch {
+	case early, (h.learned() || h.group != 0) && (h.has(unsaved|behind) || !h.has(stored)):
+		return []storage.Row{s.hostRow(id, due, why)}
+	case h.has(stored) && !h.learned() && h.group == 0:
+		return []storage.Row{{Key: row.HostKey + string(c.name(h))}}
+	}
+	return nil
+}
+
+// assumed is until when a reader would leave a host alone whose row has no time.
+func (s *shard) assumed(id uint32) int64 {
+	h := s.sched.hosts.At(id)
+	at := s.sched.hold
+	if s.sched.holdOf != nil {
+		at = max(at, s.sched.holdOf(string(s.sched.name(h))))
+	}
+	if h.has(stored) && !h.has(unsaved|behind) {
+		at = max(at, s.heldUntil(h.crawlDelayNs()))
+	}
+	return at
+}
+
+func (s *shard) closingGroupLocked(id uint32, now int64) []storage.Row {
+	c := s.sched
+	g, last := c.groups.At(id), c.slotsOf(id).last()
+	if g.nameLen == 0 || last <= now || c.groupHold != nil && last <= c.groupHold(c.delayOf(g)) {
+		return nil
+	}
+	name := c.groupName(g)
+	return []storage.Row{storedGroup(s.groupRules.of(name), s.clock.Stored(last)).Row(name)}
 }

@@ -6,9 +6,16 @@
 // with two. Ready lists have the same shape: in list f waits each bound host
 // that may be contacted now and has URLs of priority f. A host's queue is in at
 // most one list at a time, so both are linked through the queue itself. Each
-// crawl has its own: see crawltable.go.
+// crawl has its own: see below.
 
 package frontier
+
+import (
+	"iter"
+	"unsafe"
+
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+)
 
 // list is a doubly linked FIFO of queues. The zero value is empty.
 type list struct {
@@ -16,11 +23,11 @@ type list struct {
 	n           int
 }
 
-func (c *core) listPush(l *list, id uint32) {
-	q := c.queues.at(id)
+func (t *tables) listPush(l *list, id uint32) {
+	q := t.queues.At(id)
 	q.prev, q.next = l.last, 0
 	if l.last != 0 {
-		c.queues.at(l.last).next = id
+		t.queues.At(l.last).next = id
 	} else {
 		l.first = id
 	}
@@ -28,15 +35,15 @@ func (c *core) listPush(l *list, id uint32) {
 	l.n++
 }
 
-func (c *core) listRemove(l *list, id uint32) {
-	q := c.queues.at(id)
+func (t *tables) listRemove(l *list, id uint32) {
+	q := t.queues.At(id)
 	if q.prev != 0 {
-		c.queues.at(q.prev).next = q.next
+		t.queues.At(q.prev).next = q.next
 	} else {
 		l.first = q.next
 	}
 	if q.next != 0 {
-		c.queues.at(q.next).prev = q.prev
+		t.queues.At(q.next).prev = q.prev
 	} else {
 		l.last = q.prev
 	}
@@ -57,51 +64,350 @@ const (
 )
 
 // enlist appends a queue to the list of its crawl and level.
-func (c *core) enlist(kind int, id uint32) {
-	q := c.queues.at(id)
-	x, p := c.crawlOf(q), q.level
+func (t *tables) enlist(kind int, id uint32) {
+	q := t.queues.At(id)
+	x, p := t.crawlOf(q), q.level
 	l := &x.lists[kind]
-	c.listPush(&l.at[p], id)
+	t.listPush(&l.at[p], id)
 	if l.at[p].n == 1 {
-		if int(p) <= c.cfg.levels {
+		if int(p) <= t.cfg.levels {
 			l.mask |= 1 << (p - 1)
 		}
-		c.offer(q.crawl, x)
+		t.offer(q.crawl, x)
 	}
 }
 
 // delist removes a queue from the list of its crawl and level.
-func (c *core) delist(kind int, id uint32) {
-	q := c.queues.at(id)
-	x, p := c.crawlOf(q), q.level
+func (t *tables) delist(kind int, id uint32) {
+	q := t.queues.At(id)
+	x, p := t.crawlOf(q), q.level
 	l := &x.lists[kind]
-	c.listRemove(&l.at[p], id)
+	t.listRemove(&l.at[p], id)
 	if l.at[p].n == 0 {
-		if int(p) <= c.cfg.levels {
+		if int(p) <= t.cfg.levels {
 			l.mask &^= 1 << (p - 1)
 		}
-		c.offer(q.crawl, x)
+		t.offer(q.crawl, x)
 	}
 }
 
 // unbind gives a host a token at the tail of each front queue it has URLs for.
 // The host is in no structure when it is called.
-func (c *core) unbind(id uint32, h *host) {
-	c.put(h, unbound)
-	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
-		if c.queues.at(q).waiting > 0 {
-			c.enlist(tokens, q)
+func (t *tables) unbind(id uint32, h *host) {
+	t.put(h, unbound)
+	for q := h.queues; q != 0; q = t.queues.At(q).sibling {
+		if t.queues.At(q).waiting > 0 {
+			t.enlist(tokens, q)
 		}
-		c.evict(q)
+		t.evict(q, false)
 	}
 }
 
 // bind takes the tokens of an unbound host away: it gets a back queue.
-func (c *core) bind(h *host) {
-	for q := h.queues; q != 0; q = c.queues.at(q).sibling {
-		if c.queues.at(q).waiting > 0 {
-			c.delist(tokens, q)
+func (t *tables) bind(h *host) {
+	for q := h.queues; q != 0; q = t.queues.At(q).sibling {
+		if t.queues.At(q).waiting > 0 {
+			t.delist(tokens, q)
 		}
 	}
 	h.served = 0
+}
+
+// This file keeps what must be known of each crawl, and chooses the crawl of the
+// next hand-out.
+//
+// A crawl has front queues and ready lists of its own, so that a hand-out finds
+// its hosts without looking at those of others; hosts, and with them politeness,
+// are shared. Crawls take turns by weight: each has a time of its own that
+// advances by 1/weight with each hand-out, and of those with something to offer
+// the one that is least advanced comes next (start-time fair queueing; Goyal, Vin
+// and Cheng, 1996). A crawl that comes back has not saved up turns.
+
+// Immediate is the priority of URLs that CrawlNow admitted: above all others,
+// whatever Options.Priorities is.
+const Immediate = maxPriorities + 1
+
+// turn is how far a crawl of weight 1 advances with a hand-out.
+const turn = 1 << 24
+
+// mostPass is what a crawl's pass may come to before all of them begin anew, long
+// before one overflows.
+const mostPass = 1 << 62
+
+// crawlsKept is how many crawls without URLs and settings are remembered for
+// their counters.
+const crawlsKept = 256
+
+// crawl is one crawl. Crawls are named in core by their place in scheduler.crawls,
+// their slot; slot 0 is crawl 0.
+//
+// Invariants: unless crawl 0 is the only one so far, it is in scheduler.offers, under
+// its pass, while it runs and one of its lists of priorities is not empty; and in
+// scheduler.urgent while it runs and one of its lists of Immediate is not.
+type crawl struct {
+	id       uint32
+	settings crawlSettings
+	lists    [2]lanes // tokens and readies
+	stats    CrawlStats
+	queues   int                    // that belong to it
+	withheld [withheldReasons]int64 // of its waiting URLs: those of hosts in place withheld
+	hold     crawlHold
+	pass     int64
+	pos      [2]int32 // in core.offers and scheduler.urgent
+	offered  bool
+	urgent   bool
+	idle     bool // in scheduler.idleCrawls
+	swept    bool // all of it was deleted, and what is dead of it is being taken out
+}
+
+// runs reports whether the crawl's URLs may be handed out.
+func (x *crawl) runs() bool { return x.hold == crawlRuns }
+
+// mayOffer reports whether hand-outs may look for URLs of the crawl. While it is
+// swept they would find dead ones before all others.
+func (x *crawl) mayOffer() bool { return x.runs() && !x.swept }
+
+func newCrawl(id uint32, levels int) *crawl {
+	x := &crawl{id: id, settings: defaultCrawl}
+	for i := range x.lists {
+		x.lists[i].at = make([]list, levels+2)
+	}
+	x.stats.WaitingBy = make([]int64, levels)
+	return x
+}
+
+// crawlBytes is about what a crawl costs in memory.
+func (t *tables) crawlBytes() int64 {
+	levels := int64(t.cfg.levels + 2)
+	return int64(unsafe.Sizeof(crawl{})) + levels*int64(2*unsafe.Sizeof(list{})+8) + 48
+}
+
+// immediate is the level of Immediate.
+func (t *tables) immediate() uint8 { return uint8(t.cfg.levels + 1) }
+
+// slotOf returns the slot of a crawl, of a new one if there is none.
+func (t *tables) slotOf(id uint32) uint32 {
+	if id == 0 {
+		return 0
+	}
+	if s, ok := t.crawlSlots[id]; ok {
+		return s
+	}
+	x := newCrawl(id, t.cfg.levels)
+	s := uint32(len(t.crawls))
+	if n := len(t.freeCrawls); n > 0 {
+		s, t.freeCrawls = t.freeCrawls[n-1], t.freeCrawls[:n-1]
+		t.crawls[s] = x
+	} else {
+		t.crawls = append(t.crawls, x)
+	}
+	t.crawlSlots[id] = s
+	t.offer(0, t.crawls[0]) // perhaps it is not the only one any more
+	return s
+}
+
+// single reports whether there has been no crawl but number 0. Then nobody needs
+// to choose.
+func (t *crawlTable) single() bool { return len(t.crawls) == 1 }
+
+// findCrawl returns a crawl by its number, or nil.
+func (t *crawlTable) findCrawl(id uint32) *crawl {
+	if s, ok := t.crawlSlots[id]; ok || id == 0 {
+		return t.crawls[s]
+	}
+	return nil
+}
+
+// crawlOf returns the crawl of a queue.
+func (t *crawlTable) crawlOf(q *queue) *crawl { return t.crawls[q.crawl] }
+
+// restCrawl lets a crawl that has nothing and is as by default be forgotten, in
+// its turn.
+func (t *crawlTable) restCrawl(s uint32) {
+	x := t.crawls[s]
+	if s == 0 || x.idle || !x.nothing() {
+		return
+	}
+	x.idle = true
+	t.idleCrawls = append(t.idleCrawls, s)
+	for len(t.idleCrawls) > crawlsKept {
+		s := t.idleCrawls[0]
+		t.idleCrawls = t.idleCrawls[1:]
+		if x := t.crawls[s]; x.nothing() {
+			delete(t.crawlSlots, x.id)
+			t.crawls[s] = nil
+			t.freeCrawls = append(t.freeCrawls, s)
+		} else {
+			x.idle = false
+		}
+	}
+}
+
+// nothing reports whether a crawl needs no slot.
+func (x *crawl) nothing() bool {
+	return x.queues == 0 && !x.swept && x.settings == defaultCrawl
+}
+
+// offer notes that the crawl's lists, or whether it runs, have changed.
+func (t *tables) offer(s uint32, x *crawl) {
+	if t.single() {
+		return
+	}
+	some := x.mayOffer() && x.lists[tokens].mask|x.lists[readies].mask != 0
+	switch {
+	case some && !x.offered:
+		x.offered, x.pass = true, max(x.pass, t.pass)
+		t.offers.Push(timeheap.Item{At: x.pass, ID: s})
+	case !some && x.offered:
+		x.offered = false
+		t.offers.Remove(int(x.pos[0]))
+	}
+	top := t.immediate()
+	some = x.mayOffer() && x.lists[tokens].at[top].n+x.lists[readies].at[top].n > 0
+	switch {
+	case some && !x.urgent:
+		x.urgent = true
+		t.turns++
+		t.urgent.Push(timeheap.Item{At: t.turns, ID: s})
+	case !some && x.urgent:
+		x.urgent = false
+		t.urgent.Remove(int(x.pos[1]))
+	}
+}
+
+// served notes that a crawl had a hand-out. One of Immediate costs it nothing:
+// with these crawls take turns, whatever their weights.
+func (t *tables) served(x *crawl, level uint8) {
+	if t.single() {
+		return
+	}
+	if level == t.immediate() {
+		if t.turns++; x.urgent {
+			t.urgent.Fix(int(x.pos[1]), t.turns)
+		}
+		return
+	}
+	if t.pass = x.pass; t.pass > mostPass {
+		t.rebasePasses()
+	}
+	x.pass += turn / int64(x.settings.weight)
+	if x.offered {
+		t.offers.Fix(int(x.pos[0]), x.pass)
+	}
+}
+
+// rebasePasses counts passes from the least of those in scheduler.offers, c.pass.
+func (t *crawlTable) rebasePasses() {
+	for _, x := range t.crawls {
+		if x != nil {
+			x.pass = max(0, x.pass-t.pass)
+		}
+	}
+	for i := range t.offers.Items {
+		t.offers.Items[i].At -= t.pass
+	}
+	t.pass = 0
+}
+
+// nextCrawl returns the crawl of the next hand-out, and whether it is for one of
+// its URLs of Immediate; nil if nobody has anything to offer.
+func (t *tables) nextCrawl() (x *crawl, now bool) {
+	if t.single() {
+		switch x, top := t.crawls[0], t.immediate(); {
+		case !x.mayOffer():
+		case x.lists[tokens].at[top].n+x.lists[readies].at[top].n > 0:
+			return x, true
+		case x.lists[tokens].mask|x.lists[readies].mask != 0:
+			return x, false
+		}
+		return nil, false
+	}
+	switch {
+	case t.urgent.Len() > 0:
+		return t.crawls[t.urgent.Items[0].ID], true
+	case t.offers.Len() > 0:
+		return t.crawls[t.offers.Items[0].ID], false
+	}
+	return nil, false
+}
+
+// unlease notes that a lease's URL is not leased any more.
+func (t *tables) unlease(l *leaseRecord) {
+	if l.record != 0 {
+		t.crawlOf(t.queues.At(l.queue)).stats.Leased--
+	}
+}
+
+// crawlsWith yields the crawls that may have something to offer of a level.
+func (t *tables) crawlsWith(level uint8) iter.Seq[*crawl] {
+	return func(yield func(*crawl) bool) {
+		if t.single() {
+			if x := t.crawls[0]; x.mayOffer() {
+				yield(x)
+			}
+			return
+		}
+		h := &t.offers
+		if level == t.immediate() {
+			h = &t.urgent
+		}
+		for _, it := range h.Items {
+			if !yield(t.crawls[it.ID]) {
+				return
+			}
+		}
+	}
+}
+
+// offering reports whether a host has a URL of a crawl that may offer it.
+func (t *tables) offering(h *host) bool {
+	return t.pausedCrawls+t.sweptCrawls == 0 || t.has(h, (*crawl).mayOffer)
+}
+
+// has reports whether a host has a URL of a crawl of this kind.
+func (t *tables) has(h *host, kind func(*crawl) bool) bool {
+	for q := h.queues; q != 0; q = t.queues.At(q).sibling {
+		if x := t.queues.At(q); x.waiting > 0 && kind(t.crawlOf(x)) {
+			return true
+		}
+	}
+	return false
+}
+
+// setCrawl gives a crawl its settings. youngest is the number of the last lease.
+func (s *scheduler) setCrawl(id uint32, set crawlSettings, youngest uint64, now int64) {
+	slot := s.slotOf(id)
+	x := s.crawls[slot]
+	x.settings = set
+	if s.limits != nil || set.limits != (Limits{}) {
+		s.book(youngest).SetCrawl(id, set.limits.quota(), youngest, s.date(now))
+	}
+	s.judgeCrawl(x, now)
+	s.offer(slot, x)
+	s.restCrawl(slot)
+}
+
+// offerDeleted sees to it that a crawl of which all was deleted has nothing to offer
+// as long as it is swept.
+func (s *scheduler) offerDeleted(d *deletion) {
+	x := s.findCrawl(d.Crawl)
+	if !d.OfCrawl || x == nil {
+		return
+	}
+	if swept := s.tombstones.HasCrawl(d.Crawl); swept != x.swept {
+		x.swept = swept
+		s.sweptCrawls += 2*btoi(swept) - 1
+		s.offer(s.crawlSlots[d.Crawl], x)
+		s.restCrawl(s.crawlSlots[d.Crawl])
+	}
+}
+
+// regroup looks again at up to n hosts of a ready list of a crawl that was paused:
+// those with nothing else to offer give up their groups' slots.
+func (s *scheduler) regroup(l *list, n int, now int64) {
+	for ; n > 0 && l.first != 0; n-- {
+		id := s.queues.At(l.first).host
+		s.detach(id)
+		s.makeReady(id, now)
+	}
 }

@@ -4,21 +4,29 @@
 // A host belongs to one group at most. The heap orders groups like hosts: a
 // group's key is when it is free and its first host due, whichever is later. A
 // group whose slots are taken is out of the heap, however many hosts it has, so
-// each step is O(log n). Which of its due hosts gets a slot is in grouporder.go.
+// each step is O(log n). Which of its due hosts gets a slot is in heap.go.
 
 package frontier
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
 	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/rule"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
-// groupBit tells a group from a host in core.pace.
+// groupBit tells a group from a host in scheduler.pace.
 const groupBit = 1 << 31
 
 // group is what is known of one group. Its memory holds no pointers. Its heaps are
-// in core.grouped.
+// in scheduler.grouped.
 type group struct {
 	hold    int64     // no slot may be given before
 	free    int64     // when a slot may be given: next of its slots
@@ -32,21 +40,21 @@ type group struct {
 	limit   int32     // how many slots it has
 	most    int32     // how many it had when one was last given
 	members int32     // hosts that belong to it, and leases that will tell it of a contact
-	pos     int32     // in core.pace
+	pos     int32     // in scheduler.pace
 	nameLen uint8
 	delays  bool // it has a delay, other than Options.GroupDelay
-	queued  bool // is in core.pace
-	listed  bool // is in core.lonely
+	queued  bool // is in scheduler.pace
+	listed  bool // is in scheduler.lonely
 }
 
-func (c *core) groupName(g *group) string {
-	return string(c.names.Bytes(g.name)[:g.nameLen])
+func (t *tables) groupName(g *group) string {
+	return string(t.names.Bytes(g.name)[:g.nameLen])
 }
 
 // groupNamed returns the group's number, or 0.
-func (c *core) groupNamed(name string) uint32 {
-	for id := range c.groupIndex.candidates(c.hash([]byte(name))) {
-		if g := c.groups.at(id); string(c.names.Bytes(g.name)[:g.nameLen]) == name {
+func (t *tables) groupNamed(name string) uint32 {
+	for id := range t.groupIndex.Candidates(t.hash([]byte(name))) {
+		if g := t.groups.At(id); string(t.names.Bytes(g.name)[:g.nameLen]) == name {
 			return id
 		}
 	}
@@ -54,33 +62,33 @@ func (c *core) groupNamed(name string) uint32 {
 }
 
 // groupOf returns the group's number, of a new record if there is none.
-func (c *core) groupOf(name string) uint32 {
-	if id := c.groupNamed(name); id != 0 {
+func (s *scheduler) groupOf(name string) uint32 {
+	if id := s.groupNamed(name); id != 0 {
 		return id
 	}
-	id := c.groups.alloc()
-	g := c.groups.at(id)
+	id := s.groups.Alloc()
+	g := s.groups.At(id)
 	var mem []byte
-	g.name, mem = c.names.Alloc(len(name))
+	g.name, mem = s.names.Alloc(len(name))
 	g.nameLen = uint8(copy(mem, name))
-	c.groupIndex.add(c.hash([]byte(name)), id)
-	c.setUpGroup(id)
-	c.lone(id, g)
+	s.groupIndex.Add(s.hash([]byte(name)), id)
+	s.setUpGroup(id)
+	s.lone(id, g)
 	return id
 }
 
 // setUpGroup gives a group what was set for it.
-func (c *core) setUpGroup(id uint32) {
-	g := c.groups.at(id)
-	s := GroupSettings{}
-	if c.groupSettings != nil {
-		s = c.groupSettings(c.groupName(g))
+func (s *scheduler) setUpGroup(id uint32) {
+	g := s.groups.At(id)
+	want := GroupSettings{}
+	if s.groupSettings != nil {
+		want = s.groupSettings(s.groupName(g))
 	}
-	g.set(s)
-	if c.groupHold != nil {
-		g.hold = max(g.hold, c.groupHold(s.Delay))
+	g.set(want)
+	if s.groupHold != nil {
+		g.hold = max(g.hold, s.groupHold(want.Delay))
 	}
-	g.free = c.slotsOf(id).next(g.limit)
+	g.free = s.slotsOf(id).next(g.limit)
 }
 
 func (g *group) set(s GroupSettings) {
@@ -88,37 +96,37 @@ func (g *group) set(s GroupSettings) {
 }
 
 // delayOf is the group's delay: a FixedDelay or FactorDelay; nil: Options.GroupDelay.
-func (c *core) delayOf(g *group) DelayPolicy {
+func (t *tables) delayOf(g *group) DelayPolicy {
 	if !g.delays {
 		return nil
 	}
-	return c.groupSettings(c.groupName(g)).Delay
+	return t.groupSettings(t.groupName(g)).Delay
 }
 
 // slotsOf are the group's slots. Few groups have several that keep a distance.
-func (c *core) slotsOf(id uint32) *slots {
-	g := c.groups.at(id)
+func (t *groupTable) slotsOf(id uint32) *slots {
+	g := t.groups.At(id)
 	s := &slots{used: g.used, hold: g.hold}
-	if len(c.distances) > 0 {
-		s.until = c.distances[id]
+	if len(t.distances) > 0 {
+		s.until = t.distances[id]
 	}
 	return s
 }
 
 // keepSlots notes what became of slots of slotsOf.
-func (c *core) keepSlots(id uint32, s *slots) {
-	g := c.groups.at(id)
+func (t *groupTable) keepSlots(id uint32, s *slots) {
+	g := t.groups.At(id)
 	g.used, g.hold = s.used, s.hold
-	if len(c.distances) > 0 || len(s.until) > 0 {
-		c.distanceBytes -= distanceBytes(c.distances[id])
-		c.distanceBytes += distanceBytes(s.until)
-		if c.distances[id] = s.until; len(s.until) == 0 {
-			delete(c.distances, id)
+	if len(t.distances) > 0 || len(s.until) > 0 {
+		t.distanceBytes -= distanceBytes(t.distances[id])
+		t.distanceBytes += distanceBytes(s.until)
+		if t.distances[id] = s.until; len(s.until) == 0 {
+			delete(t.distances, id)
 		}
 	}
 }
 
-// distanceBytes is about what an entry of core.distances takes.
+// distanceBytes is about what an entry of scheduler.distances takes.
 func distanceBytes(until []int64) int64 {
 	if len(until) == 0 {
 		return 0
@@ -127,47 +135,47 @@ func distanceBytes(until []int64) int64 {
 }
 
 // requeueGroup puts the group where its key belongs in the heap, or out of it.
-func (c *core) requeueGroup(id uint32) {
-	g := c.groups.at(id)
-	g.free = c.slotsOf(id).next(g.limit)
-	switch at := c.groupKey(g); {
-	case at == never && g.queued:
+func (s *scheduler) requeueGroup(id uint32) {
+	g := s.groups.At(id)
+	g.free = s.slotsOf(id).next(g.limit)
+	switch at := s.groupKey(g); {
+	case at == instant.Never && g.queued:
 		g.queued = false
-		c.pace.remove(int(g.pos))
-	case at == never:
+		s.pace.Remove(int(g.pos))
+	case at == instant.Never:
 	case g.queued:
-		c.pace.fix(int(g.pos), at)
+		s.pace.Fix(int(g.pos), at)
 	default:
 		g.queued = true
-		c.pace.push(timeItem{at: at, id: id | groupBit})
+		s.pace.Push(timeheap.Item{At: at, ID: id | groupBit})
 	}
 }
 
 // groupKey is when one of the group's hosts may get a slot; never if that does not
 // depend on time.
-func (c *core) groupKey(g *group) int64 {
+func (t *groupTable) groupKey(g *group) int64 {
 	switch {
 	case g.used >= g.limit:
-		return never
+		return instant.Never
 	case g.due != 0:
 		return g.free
 	case g.hosts != 0:
-		return max(g.free, c.grouped.min(g.hosts))
+		return max(g.free, t.grouped.Min(g.hosts))
 	}
-	return never
+	return instant.Never
 }
 
 // takeSlot tries to occupy a slot of the group now. Group 0 has no limits.
-func (c *core) takeSlot(id uint32, now int64) bool {
+func (s *scheduler) takeSlot(id uint32, now int64) bool {
 	if id == 0 {
 		return true
 	}
-	g := c.groups.at(id)
+	g := s.groups.At(id)
 	if g.used >= g.limit || g.free > now {
 		return false
 	}
 	g.take()
-	c.requeueGroup(id)
+	s.requeueGroup(id)
 	return true
 }
 
@@ -178,35 +186,35 @@ func (g *group) take() {
 }
 
 // freeSlot gives a slot back, which is left alone until at.
-func (c *core) freeSlot(id uint32, at, now int64) {
+func (s *scheduler) freeSlot(id uint32, at, now int64) {
 	if id != 0 {
-		c.groups.at(id).used--
-		c.stampGroup(id, at, now)
+		s.groups.At(id).used--
+		s.stampGroup(id, at, now)
 	}
 }
 
 // stampGroup notes a contact because of which a slot of the group is left alone
 // until at.
-func (c *core) stampGroup(id uint32, at, now int64) {
+func (s *scheduler) stampGroup(id uint32, at, now int64) {
 	if id != 0 {
-		s := c.slotsOf(id)
-		s.leave(at, now, c.groups.at(id).limit)
-		c.keepSlots(id, s)
-		c.requeueGroup(id)
+		sl := s.slotsOf(id)
+		sl.leave(at, now, s.groups.At(id).limit)
+		s.keepSlots(id, sl)
+		s.requeueGroup(id)
 	}
 }
 
 // holdGroup leaves a group alone until at, with all of its slots.
-func (c *core) holdGroup(id uint32, at int64) {
-	g := c.groups.at(id)
+func (s *scheduler) holdGroup(id uint32, at int64) {
+	g := s.groups.At(id)
 	g.hold = max(g.hold, at)
-	c.requeueGroup(id)
+	s.requeueGroup(id)
 }
 
 // holdGroups leaves groups alone that are met for the first time, until at.
-func (c *core) holdGroups(at int64) {
-	before := c.groupHold
-	c.groupHold = func(d DelayPolicy) int64 {
+func (r *reopened) holdGroups(at int64) {
+	before := r.groupHold
+	r.groupHold = func(d DelayPolicy) int64 {
 		if before == nil {
 			return at
 		}
@@ -216,56 +224,56 @@ func (c *core) holdGroups(at int64) {
 
 // moveHost makes a host, which may be anywhere, a member of a group; 0: of none.
 // Its leases keep the slots that they have.
-func (c *core) moveHost(id, group uint32, now int64) {
-	h := c.hosts.at(id)
+func (s *scheduler) moveHost(id, group uint32, now int64) {
+	h := s.hosts.At(id)
 	if h.group == group {
 		return
 	}
 	switch h.place {
 	case leased, loading, unbound, parked, idling, nowhere, departing:
-		c.dropSlot(h, now) // whoever loads looks for one of the new group
-		c.joinGroup(h, group)
+		s.dropSlot(h, now) // whoever loads looks for one of the new group
+		s.joinGroup(h, group)
 	default:
-		c.detach(id)
-		c.dropSlot(h, now)
-		c.joinGroup(h, group)
-		c.settle(id, now)
+		s.detach(id)
+		s.dropSlot(h, now)
+		s.joinGroup(h, group)
+		s.settle(id, now)
 	}
 }
 
 // joinGroup makes a host, which is in no structure of its group, a member of
 // another.
-func (c *core) joinGroup(h *host, id uint32) {
+func (t *groupTable) joinGroup(h *host, id uint32) {
 	if h.group == id {
 		return
 	}
-	c.leaveGroup(h)
+	t.leaveGroup(h)
 	if h.group = id; id != 0 {
-		c.groups.at(id).members++
+		t.groups.At(id).members++
 	}
 }
 
 // leaveGroup ends a host's membership. An empty group is forgotten when its
 // time has passed (sweepGroups).
-func (c *core) leaveGroup(h *host) {
+func (t *groupTable) leaveGroup(h *host) {
 	if h.group != 0 {
-		c.leftGroup(h.group)
+		t.leftGroup(h.group)
 		h.group = 0
 	}
 }
 
-func (c *core) leftGroup(id uint32) {
-	g := c.groups.at(id)
+func (t *groupTable) leftGroup(id uint32) {
+	g := t.groups.At(id)
 	if g.members--; g.members == 0 {
-		c.lone(id, g)
+		t.lone(id, g)
 	}
 }
 
 // lone notes that a group has no members.
-func (c *core) lone(id uint32, g *group) {
+func (t *groupTable) lone(id uint32, g *group) {
 	if !g.listed {
 		g.listed = true
-		c.lonely = append(c.lonely, id)
+		t.lonely = append(t.lonely, id)
 	}
 }
 
@@ -274,23 +282,212 @@ func (c *core) lone(id uint32, g *group) {
 const lonelyAtOnce = 4
 
 // sweepGroups forgets groups without members whose time has passed.
-func (c *core) sweepGroups(now int64) {
-	n := min(len(c.lonely), lonelyAtOnce)
-	for _, id := range c.lonely[:n] {
-		g := c.groups.at(id)
+func (t *tables) sweepGroups(now int64) {
+	n := min(len(t.lonely), lonelyAtOnce)
+	for _, id := range t.lonely[:n] {
+		g := t.groups.At(id)
 		g.listed = false
 		switch {
 		case g.members > 0:
-		case g.used > 0 || c.slotsOf(id).last() > now:
-			c.lone(id, g) // behind the others
+		case g.used > 0 || t.slotsOf(id).last() > now:
+			t.lone(id, g) // behind the others
 		default:
-			c.keepSlots(id, &slots{})
-			c.groupIndex.remove(c.hash(c.names.Bytes(g.name)[:g.nameLen]), id)
-			c.names.Free(g.name, int(g.nameLen))
-			c.groups.release(id)
+			t.keepSlots(id, &slots{})
+			t.groupIndex.Remove(t.hash(t.names.Bytes(g.name)[:g.nameLen]), id)
+			t.names.Free(g.name, int(g.nameLen))
+			t.groups.Release(id)
 		}
 	}
-	if c.lonely = c.lonely[n:]; len(c.lonely) == 0 {
-		c.lonely = nil
+	if t.lonely = t.lonely[n:]; len(t.lonely) == 0 {
+		t.lonely = nil
 	}
+}
+
+// This file holds what an operator says about groups: how long they are left alone
+// and how many contacts they may have at once.
+//
+// Settings are durable rows, and are looked up when a group is met. What changes is
+// told to the group at once; nobody loops over groups or their hosts.
+
+// GroupSettings say how a group of hosts is treated. The zero value is the default.
+type GroupSettings struct {
+	// Delay says how long a slot of the group is left alone after a contact: a
+	// FixedDelay or FactorDelay. Nil means Options.GroupDelay.
+	Delay DelayPolicy
+	// Concurrency is how many of the group's hosts may be contacted at once, 1 to
+	// 1024. Each slot keeps its own distance. Zero means 1.
+	Concurrency int
+}
+
+// GroupInfo is what is known of a group.
+type GroupInfo struct {
+	Settings GroupSettings // as they were set; zero fields are at their defaults
+	Hosts    int           // in memory that belong to it
+	Leased   int           // slots in use: leases, and hosts that are about to be served
+	Queued   int           // hosts that may be contacted, but for the group
+	Due      time.Time     // when it may be contacted next, if a slot is not in use; zero: its clock is not running
+}
+
+// groupRules are the settings of groups, by name. Readers take no lock; writers hold
+// Frontier.mu.
+type groupRules struct{ rule.Table[GroupSettings] }
+
+// of returns what was set for a group.
+func (r *groupRules) of(name string) GroupSettings {
+	if s := r.Get(name); s != nil {
+		return *s
+	}
+	return GroupSettings{}
+}
+
+func (r *groupRules) set(name string, s GroupSettings) {
+	r.Put(name, &s, rule.Fields(btoi(s != GroupSettings{})))
+}
+
+// check says what is wrong with settings.
+func (s *GroupSettings) check() error {
+	var errs []error
+	if s.Delay != nil {
+		if wrong := checkDelay("Delay", s.Delay); len(wrong) > 0 {
+			errs = append(errs, wrong...)
+		} else if storedDelay(s.Delay).Kind == row.NoDelay {
+			errs = append(errs, fmt.Errorf("delay is a %T, which cannot be stored; want FixedDelay or FactorDelay", s.Delay))
+		}
+	}
+	if s.Concurrency < 0 || s.Concurrency > maxConcurrency {
+		errs = append(errs, fmt.Errorf("concurrency is %d; want 1 to %d, or 0 for the default", s.Concurrency, maxConcurrency))
+	}
+	return errors.Join(errs...)
+}
+
+// SetGroup says how a group is treated, which need not have any hosts; zero
+// settings take that back. They are durable when SetGroup returns, and hold for
+// the next hand-out and for contacts that end later. With fewer slots than are in
+// use none is given until enough of them are free.
+func (f *Frontier) SetGroup(name string, s GroupSettings) error {
+	err := row.CheckGroup(name)
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return fmt.Errorf("frontier: set group: %w", err)
+	}
+	o := newOp()
+	defer o.free()
+	if err := f.lockOpen(); err != nil {
+		return err
+	}
+	f.setGroupLocked(o, name, s)
+	return f.submitLocked(o) // unlocks
+}
+
+// setGroupLocked makes o set a group.
+func (s *shard) setGroupLocked(o *op, name string, want GroupSettings) {
+	c := s.sched
+	x := storedGroup(want, 0)
+	if id := c.groupNamed(name); id != 0 {
+		if last := c.slotsOf(id).last(); last > s.last {
+			x.Due = s.clock.Stored(last) // the row may tell it
+		}
+	}
+	o.rows = append(o.rows, x.Row(name))
+	o.rule = func() {
+		s.groupRules.set(name, want)
+		if id := c.groupNamed(name); id != 0 {
+			c.groups.At(id).set(want)
+			c.requeueGroup(id)
+		}
+	}
+}
+
+// Group tells what is known of a group. It reports false if nothing is: it has no
+// settings and no hosts in memory, and may be contacted at once.
+func (f *Frontier) Group(name string) (GroupInfo, bool) {
+	f.lookLocked()
+	defer f.mu.Unlock()
+	c := f.sched
+	x := GroupInfo{Settings: f.groupRules.of(name)}
+	id := c.groupNamed(name)
+	if id == 0 {
+		return x, x.Settings != GroupSettings{}
+	}
+	g := c.groups.At(id)
+	x.Hosts, x.Leased, x.Queued = int(g.members), int(g.used), int(g.waits)
+	if g.free > 0 {
+		x.Due = f.wall(g.free)
+	}
+	return x, x.Settings != GroupSettings{} || g.members > 0 || g.used > 0 || c.slotsOf(id).last() > f.last
+}
+
+// storedGroup is what is set for a group and when it may be contacted, in Unix
+// milliseconds.
+func storedGroup(s GroupSettings, due int64) *row.Group {
+	return &row.Group{Due: due, Delay: storedDelay(s.Delay), Concurrency: s.Concurrency}
+}
+
+// settingsOf is what the row of a group says is set.
+func settingsOf(g *row.Group) GroupSettings {
+	return GroupSettings{Delay: policyOf(g.Delay), Concurrency: g.Concurrency}
+}
+
+// Assign makes a host a member of a group, whether URLs of it wait, it is leased,
+// or nothing is known of it; an empty group makes it a member of none. It stays
+// one, through reopenings too, until it is assigned to another or joins one. The
+// next hand-out needs the new group's leave. Contacts under leases that are out
+// count for both groups: they take slots of the new one if it has any free. Assign
+// is durable when it returns; after the Spill's error it holds, and the next Done
+// of the host stores it.
+func (f *Frontier) Assign(host, group string) error {
+	host, err := f.hostKey(host)
+	if err == nil && group != "" {
+		err = row.CheckGroup(group)
+	}
+	if err != nil {
+		return fmt.Errorf("frontier: assign: %w", err)
+	}
+	if err := f.lockWithHost(context.Background(), host); err != nil {
+		return err
+	}
+	c := f.sched
+	id := c.lookup(f.hostHash(host), host)
+	if id == 0 && group == "" {
+		f.mu.Unlock()
+		return nil
+	}
+	if id == 0 {
+		id = c.ensure(f.hostHash(host), host)
+	}
+	c.assign(id, group, f.last)
+	o := newOp()
+	defer o.free()
+	if f.opts.Spill != nil {
+		h := c.hosts.At(id)
+		h.set(unsaved)
+		f.noteLocked(o, id, h.due, h.why, f.last)
+	} else if c.hosts.At(id).place == nowhere {
+		c.settle(id, f.last)
+	}
+	return f.submitLocked(o) // unlocks
+}
+
+// assign moves a host to the group that it is assigned to; none if that is empty.
+func (s *scheduler) assign(id uint32, name string, now int64) {
+	h := s.hosts.At(id)
+	group := uint32(0)
+	h.clear(assigned)
+	if name != "" {
+		s.sweepGroups(now)
+		group = s.groupOf(name)
+		h.set(assigned)
+	}
+	if h.place == departing {
+		s.put(h, nowhere) // it stays
+	}
+	for lease := range s.leasesOf(id) {
+		l := s.leases.At(lease)
+		if l.group != group && group != 0 && s.takeSlot(group, now) {
+			s.moveLease(l, group, true, now)
+		}
+	}
+	s.moveHost(id, group, now)
 }

@@ -11,7 +11,7 @@ import (
 // groupBench is a core with hosts in groups. Each host has one URL and is due at
 // some time.
 type groupBench struct {
-	*core
+	*scheduler
 	now int64
 	ids []uint32
 }
@@ -19,17 +19,17 @@ type groupBench struct {
 // newGroupBench puts host i into the group that groupOf tells; empty: into none.
 // The hosts are due within span.
 func newGroupBench(n int, span int64, groupOf func(i int) string) *groupBench {
-	b := &groupBench{core: benchCore()}
-	c, url, r := b.core, benchURL(), benchRand()
+	b := &groupBench{scheduler: benchScheduler()}
+	c, url, r := b.scheduler, benchURL(), benchRand()
 	names, hashes := benchHosts(n)
 	for i := range names {
 		id := c.ensure(hashes[i], names[i])
-		h := c.hosts.at(id)
+		h := c.hosts.At(id)
 		h.due, h.served = r.Int64N(span), 1 // bound, in the heap
 		if g := groupOf(i); g != "" {
 			c.joinGroup(h, c.groupOf(g))
 		}
-		c.pushTail(c.queueOf(id, 0, uint8(1+i%8)), c.store(uint64(i+1), url), 0)
+		c.pushTail(c.queueOf(id, 0, uint8(1+i%8)), c.records.Store(uint64(i+1), url), 0)
 		b.ids = append(b.ids, id)
 	}
 	return b
@@ -37,10 +37,10 @@ func newGroupBench(n int, span int64, groupOf func(i int) string) *groupBench {
 
 // next hands a URL out, at the time when one may be.
 func (g *groupBench) next(b *testing.B) uint32 {
-	ch, ok, err := g.core.next(g.now)
+	ch, ok, err := g.scheduler.next(g.now)
 	for !ok && err == nil {
 		g.now = max(g.now, g.nextEvent(g.now))
-		ch, ok, err = g.core.next(g.now)
+		ch, ok, err = g.scheduler.next(g.now)
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -90,7 +90,7 @@ func BenchmarkGroups(b *testing.B) {
 		g, r := newGroupBench(n, benchSpan, of(100)), benchRand()
 		for b.Loop() {
 			lease := g.next(b)
-			l := g.leases.at(lease)
+			l := g.leases.At(lease)
 			to := g.groupOf(fmt.Sprint(r.IntN(n / 100)))
 			if l.group != to {
 				granted := g.takeSlot(to, g.now)

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/selector"
 	"github.com/stretchr/testify/require"
 )
 
 // groupedCore has hosts, all in one group, with one URL each of the priority given.
-func groupedCore(t *testing.T, selector Selector, priorities ...uint8) (*core, []uint32) {
-	c := newCore(coreConfig{levels: 8, quantum: 32, parkAfter: never, selector: selector, strict: isStrict(selector)})
+func groupedCore(t *testing.T, s Selector, priorities ...uint8) (*scheduler, []uint32) {
+	c := newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: instant.Never, selector: s, strict: selector.IsStrict(s)})
 	var ids []uint32
 	for i, p := range priorities {
 		ids = append(ids, addGrouped(c, fmt.Sprintf("host%d.example", i), p))
@@ -17,18 +19,18 @@ func groupedCore(t *testing.T, selector Selector, priorities ...uint8) (*core, [
 	return c, ids
 }
 
-func addGrouped(c *core, name string, p uint8) uint32 {
+func addGrouped(c *scheduler, name string, p uint8) uint32 {
 	id := c.ensure(c.hash([]byte(name)), name)
-	h := c.hosts.at(id)
+	h := c.hosts.At(id)
 	h.served = 1 // bound
 	c.joinGroup(h, c.groupOf("g"))
-	c.pushTail(c.queueOf(id, 0, p), c.store(1, benchURL()), 0)
+	c.pushTail(c.queueOf(id, 0, p), c.records.Store(1, benchURL()), 0)
 	return id
 }
 
 // serve hands one URL out and takes it back at once. The group is free a second
 // later, and the host due.
-func serve(t *testing.T, c *core, now int64) uint32 {
+func serve(t *testing.T, c *scheduler, now int64) uint32 {
 	ch, ok, err := c.next(now)
 	require.NoError(t, err)
 	require.True(t, ok)
@@ -40,11 +42,11 @@ func serve(t *testing.T, c *core, now int64) uint32 {
 }
 
 func TestGroupServesTheMostUrgentHostFirst(t *testing.T) {
-	for name, s := range map[string]Selector{"strict": Strict(), "round robin": RoundRobin(), "random": BiasedRandom(1)} {
+	for name, s := range map[string]Selector{"strict": selector.Strict(), "round robin": selector.RoundRobin(), "random": selector.BiasedRandom(1)} {
 		t.Run(name, func(t *testing.T) {
 			c, ids := groupedCore(t, s, 1, 3, 8, 5, 8)
 			for i := range ids {
-				c.hosts.at(ids[i]).due = int64(-i)
+				c.hosts.At(ids[i]).due = int64(-i)
 			}
 			require.Equal(t, ids[2], serve(t, c, 0))
 			require.Equal(t, ids[4], serve(t, c, 1e9-1+1))
@@ -53,17 +55,17 @@ func TestGroupServesTheMostUrgentHostFirst(t *testing.T) {
 }
 
 func TestReadyHostGivesItsSlotToAMoreUrgentOne(t *testing.T) {
-	c, ids := groupedCore(t, Strict(), 2, 1)
+	c, ids := groupedCore(t, selector.Strict(), 2, 1)
 	c.advance(0)
-	require.Equal(t, ready, c.hosts.at(ids[0]).place)
+	require.Equal(t, ready, c.hosts.At(ids[0]).place)
 	urgent := addGrouped(c, "urgent.example", 8)
 	require.Equal(t, urgent, serve(t, c, 0))
-	c.pushTail(c.queueOf(ids[1], 0, 8), c.store(1, benchURL()), 0) // it waits for a slot, and gets a better URL
+	c.pushTail(c.queueOf(ids[1], 0, 8), c.records.Store(1, benchURL()), 0) // it waits for a slot, and gets a better URL
 	require.Equal(t, ids[1], serve(t, c, 1e9))
 }
 
 func TestNoHostOfAGroupStarves(t *testing.T) {
-	c, ids := groupedCore(t, BiasedRandom(1), 1, 8, 8, 8)
+	c, ids := groupedCore(t, selector.BiasedRandom(1), 1, 8, 8, 8)
 	served := map[uint32]int{}
 	n := 0
 	for now := int64(0); served[ids[0]] == 0; now += 1e9 {
@@ -75,7 +77,7 @@ func TestNoHostOfAGroupStarves(t *testing.T) {
 }
 
 func TestStrictStarvesInAGroupToo(t *testing.T) {
-	c, ids := groupedCore(t, Strict(), 1, 8)
+	c, ids := groupedCore(t, selector.Strict(), 1, 8)
 	for now := range int64(20 * agePerLevel) {
 		require.Equal(t, ids[1], serve(t, c, now*1e9))
 	}
@@ -85,9 +87,9 @@ func TestStrictStarvesInAGroupToo(t *testing.T) {
 // due at once when it was served, from a moment and a number of slots on.
 func groupOrder(t *testing.T, selector Selector, from, given int64, priorities ...uint8) []uint32 {
 	c, ids := groupedCore(t, selector, priorities...)
-	c.groups.at(c.groupOf("g")).given = given
+	c.groups.At(c.groupOf("g")).given = given
 	for i, id := range ids {
-		h := c.hosts.at(id)
+		h := c.hosts.At(id)
 		c.detach(id)
 		h.due = from + int64(i)*1e6
 		c.settle(id, 0)
@@ -100,7 +102,7 @@ func groupOrder(t *testing.T, selector Selector, from, given int64, priorities .
 }
 
 func TestGroupsOrderOutlivesItsCount(t *testing.T) {
-	for name, s := range map[string]func() Selector{"strict": Strict, "random": func() Selector { return BiasedRandom(1) }} {
+	for name, s := range map[string]func() Selector{"strict": selector.Strict, "random": func() Selector { return selector.BiasedRandom(1) }} {
 		for _, priorities := range [][]uint8{{3, 3, 3, 3, 3, 3, 3, 3, 3, 3}, {1, 8, 8, 5, 2, 8, 3, 3}} {
 			fresh := groupOrder(t, s(), 0, 0, priorities...)
 			for _, from := range []int64{1224 * 3600e9, 5 * 365 * 24 * 3600e9, 30 * 365 * 24 * 3600e9} {
@@ -117,17 +119,17 @@ func TestGroupsOrderOutlivesItsCount(t *testing.T) {
 // at.
 func TestHostsAreBoundInSmallNumbers(t *testing.T) {
 	const n = 10 * bindAtOnce
-	c, _ := groupedCore(t, Strict())
+	c, _ := groupedCore(t, selector.Strict())
 	for i := range n {
 		id := addGrouped(c, fmt.Sprintf("host%d.example", i), 1)
-		h := c.hosts.at(id)
+		h := c.hosts.At(id)
 		c.detach(id)
 		c.unbind(id, h)
 	}
 	ch, ok, err := c.next(0)
 	require.NoError(t, err)
 	require.True(t, ok, "the group is free")
-	c.lease(ch.queue, 1, 0, never)
+	c.lease(ch.queue, 1, 0, instant.Never)
 	before := n - 1
 	for c.places[unbound] > 0 {
 		_, ok, err := c.next(0)
@@ -142,17 +144,17 @@ func TestHostsAreBoundInSmallNumbers(t *testing.T) {
 
 func TestHostsBecomeDueInSmallNumbers(t *testing.T) {
 	const n = 4 * readyAtOnce
-	c := newCore(coreConfig{levels: 8, quantum: 32, parkAfter: never, selector: Strict()})
+	c := newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: instant.Never, selector: selector.Strict()})
 	for i := range n {
 		name := fmt.Sprintf("host%d.example", i)
 		id := c.ensure(c.hash([]byte(name)), name)
-		h := c.hosts.at(id)
+		h := c.hosts.At(id)
 		h.served, h.due = 1, 5
-		c.pushTail(c.queueOf(id, 0, uint8(1+i%8)), c.store(1, benchURL()), 0)
+		c.pushTail(c.queueOf(id, 0, uint8(1+i%8)), c.records.Store(1, benchURL()), 0)
 	}
 	for left := n; left > 0; {
 		c.advance(5)
-		now := c.pace.len()
+		now := c.pace.Len()
 		require.LessOrEqual(t, left-now, readyAtOnce)
 		require.Equal(t, now > 0, c.nextEvent(5) <= 5)
 		left = now

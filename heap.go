@@ -1,131 +1,263 @@
-// This file orders things by time: hosts by the moment they may next be
-// contacted, leases by their deadline, scheduled URLs by when they are due.
+// This file is the hosts and groups by the earliest time at which they may be contacted.
 //
-// It knows nothing of what it orders but a number. schedule.go decides what is
-// in which heap.
+// There is a heap for each reason to wait, of internal/timeheap; schedule.go decides what
+// is in which. Here they are walked as one, in order of time, and nothing is taken out.
 
 package frontier
 
 import (
-	"fmt"
+	"container/heap"
+	"math"
 
-	"github.com/seed-7440039f/frontier/internal/offheap"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
-// timeItem is an element of a timeHeap.
-type timeItem struct {
-	at  int64  // nanoseconds since Open
-	id  uint32 // what is ordered
-	aux uint32 // carried along
+// dueWalk yields the hosts in the heaps of a core in the order of their times,
+// without taking them out. Its candidates are the heaps' items whose parents were
+// yielded.
+type dueWalk struct {
+	c     *scheduler
+	items []dueItem // a heap
 }
 
-// timeHeap is a 4-ary min-heap. Four children fit a cache line, which makes it
-// twice as fast as a binary heap of pointers.
-//
-// Invariants, verified by check:
-//   - Items[i].at is not after that of Items[4i+1] to Items[4i+4]
-//   - moved, if set, was last told i for Items[i].id, so fix and remove are O(log n)
-//
-// The zero value is an empty heap without positions. Not safe for concurrent use.
-type timeHeap struct {
-	offheap.List[timeItem]
-	moved func(id uint32, i int) // told each item's position whenever it changes
+type dueItem struct {
+	at    int64
+	in    *timeheap.Heap // nil: a group's
+	i     int            // in its items, or the number in scheduler.grouped
+	floor int64          // nothing of the heap is before it
+	due   bool           // the heap is of a group's due hosts, which are not ordered by time
 }
 
-// min returns the earliest time; never if the heap is empty.
-func (h *timeHeap) min() int64 {
-	if len(h.Items) == 0 {
-		return never
+func (s *scheduler) walkDue() *dueWalk {
+	w := &dueWalk{c: s}
+	w.add(dueItem{in: &s.pace, floor: s.hold})
+	w.add(dueItem{in: &s.parks, floor: s.hold})
+	return w
+}
+
+func (w *dueWalk) add(x dueItem) {
+	if x.in == nil && x.i == 0 || x.in != nil && x.i >= x.in.Len() {
+		return
 	}
-	return h.Items[0].at
-}
-
-func (h *timeHeap) len() int { return len(h.Items) }
-
-func (h *timeHeap) push(it timeItem) {
-	h.Append(it)
-	h.up(len(h.Items)-1, it)
-}
-
-// pop removes and returns the earliest item.
-func (h *timeHeap) pop() timeItem {
-	it := h.Items[0]
-	h.remove(0)
-	return it
-}
-
-// remove takes out Items[i].
-func (h *timeHeap) remove(i int) {
-	last := len(h.Items) - 1
-	it := h.Items[last]
-	h.Truncate(last)
-	if i < last {
-		h.settle(i, it)
+	if x.at = x.floor; !x.due {
+		x.at = max(x.at, w.item(x).At)
 	}
+	heap.Push(w, x)
 }
 
-// fix moves Items[i] to where time at belongs.
-func (h *timeHeap) fix(i int, at int64) {
-	it := h.Items[i]
-	it.at = at
-	h.settle(i, it)
-}
-
-// settle puts it into the hole at i and restores the order.
-func (h *timeHeap) settle(i int, it timeItem) {
-	if i > 0 && it.at < h.Items[(i-1)/4].at {
-		h.up(i, it)
-	} else {
-		h.down(i, it)
+func (w *dueWalk) item(x dueItem) timeheap.Item {
+	if x.in == nil {
+		return w.c.grouped.At(uint32(x.i)).Item
 	}
+	return x.in.Items[x.i]
 }
 
-func (h *timeHeap) set(i int, it timeItem) {
-	h.Items[i] = it
-	if h.moved != nil {
-		h.moved(it.id, i)
-	}
-}
-
-func (h *timeHeap) up(i int, it timeItem) {
-	for i > 0 {
-		p := (i - 1) / 4
-		if h.Items[p].at <= it.at {
-			break
+// next returns the next host and its time.
+func (w *dueWalk) next() (timeheap.Item, bool) {
+	for len(w.items) > 0 {
+		x := heap.Pop(w).(dueItem)
+		id := w.item(x).ID
+		if x.in == nil {
+			n := w.c.grouped.At(uint32(x.i))
+			w.add(dueItem{i: int(n.Left), floor: x.floor, due: x.due})
+			w.add(dueItem{i: int(n.Right), floor: x.floor, due: x.due})
+			return timeheap.Item{At: x.at, ID: id}, true
 		}
-		h.set(i, h.Items[p])
-		i = p
+		for i := 4*x.i + 1; i <= 4*x.i+4; i++ {
+			w.add(dueItem{in: x.in, i: i, floor: x.floor})
+		}
+		if id&groupBit == 0 {
+			return timeheap.Item{At: x.at, ID: id}, true
+		}
+		g := w.c.groups.At(id &^ groupBit)
+		w.add(dueItem{i: int(g.due), floor: max(x.floor, g.free), due: true})
+		w.add(dueItem{i: int(g.hosts), floor: max(x.floor, g.free)})
 	}
-	h.set(i, it)
+	return timeheap.Item{}, false
 }
 
-func (h *timeHeap) down(i int, it timeItem) {
-	for {
-		first := 4*i + 1
-		if first >= len(h.Items) {
-			break
+// Len, Less, Swap, Push and Pop are for container/heap.
+func (w *dueWalk) Len() int           { return len(w.items) }
+func (w *dueWalk) Less(i, j int) bool { return w.items[i].at < w.items[j].at }
+func (w *dueWalk) Swap(i, j int)      { w.items[i], w.items[j] = w.items[j], w.items[i] }
+func (w *dueWalk) Push(x any)         { w.items = append(w.items, x.(dueItem)) }
+func (w *dueWalk) Pop() any {
+	last := len(w.items) - 1
+	x := w.items[last]
+	w.items = w.items[:last]
+	return x
+}
+
+// This file decides which of a group's due hosts gets a slot of it.
+//
+// The most urgent does: the one with the highest priority of its URLs, and of
+// those the one that is due longest. But a priority is worth only so many slots: a
+// host for which agePerLevel slots were given for each level between it and the
+// others comes first, so that none starves. With the selector Strict, which lets
+// low priorities starve, it never does.
+//
+// A host that got a slot waits in the ready lists for the selector to choose it.
+// Until then it gives the slot up to a host that comes before it.
+
+const (
+	agePerLevel   = 16
+	offersAtOnce  = 128               // due hosts that are ranked under one lock before one is chosen
+	calledUrgency = maxPriorities + 2 // of a host that a Contact waits for
+)
+
+// urgency is the level of the most urgent URLs that wait of a host.
+func (t *tables) urgency(h *host) uint32 {
+	if h.wanted {
+		return calledUrgency
+	}
+	most := uint8(0)
+	for id := h.queues; id != 0; id = t.queues.At(id).sibling {
+		if q := t.queues.At(id); q.waiting > 0 {
+			most = max(most, q.level)
 		}
-		least := first
-		for c := first + 1; c < min(first+4, len(h.Items)); c++ {
-			if h.Items[c].at < h.Items[least].at {
-				least = c
+	}
+	return uint32(most)
+}
+
+// A rank has an age above dueBits bits with a due moment in milliseconds, which are
+// enough for 34 years since Open. An age is counted from where the group's given
+// was set back last, so it may be negative.
+const (
+	dueBits = 40
+	mostAge = 1<<(63-dueBits) - 1
+	ageSpan = 1 << 22 // slots after which a group's given is set back
+)
+
+// rank orders due hosts: by how many slots the group had given when they became
+// due and by urgency, then by due in milliseconds.
+func (t *tables) rank(given int64, urgency uint32, due int64) int64 {
+	if t.cfg.strict {
+		given = 0
+	}
+	age := min(given+int64(calledUrgency-urgency)*agePerLevel, mostAge)
+	return age<<dueBits | min(max(due, 0)/1e6, 1<<dueBits-1)
+}
+
+// earlier is a rank of an age that is lower, as far as there are such.
+func earlier(rank, age int64) int64 {
+	by := min(age, mostAge) << dueBits
+	return max(rank, math.MinInt64+by) - by
+}
+
+// setBack counts the group's slots anew, long before an age has too few bits. The
+// order of its hosts stays.
+func (t *tables) setBack(g *group) {
+	if !t.cfg.strict { // else no rank has an age that grows
+		for _, root := range [...]uint32{g.due, g.offered} {
+			for n := range t.grouped.All(root) {
+				it := &t.grouped.At(n).Item
+				it.At = earlier(it.At, g.given)
 			}
 		}
-		if h.Items[least].at >= it.at {
-			break
-		}
-		h.set(i, h.Items[least])
-		i = least
 	}
-	h.set(i, it)
+	g.given = 0
 }
 
-// check verifies the heap's order.
-func (h *timeHeap) check() error {
-	for i := 1; i < len(h.Items); i++ {
-		if h.Items[i].at < h.Items[(i-1)/4].at {
-			return fmt.Errorf("item %d is before its parent", i)
+// ranked is a due host's place among those of its group.
+func (t *tables) ranked(id uint32, g *group) timeheap.Item {
+	h := t.hosts.At(id)
+	u := t.urgency(h)
+	return timeheap.Item{At: t.rank(g.given, u, h.due), ID: id, Aux: u}
+}
+
+// queueUp lets a due host, which is in no structure, wait for a slot of its group.
+func (s *scheduler) queueUp(id uint32, now int64) {
+	h := s.hosts.At(id)
+	g := s.groups.At(h.group)
+	it := s.ranked(id, g)
+	s.await(g, it)
+	s.yield(g, it, now)
+	s.requeueGroup(h.group)
+}
+
+// await puts a host, which is in no structure, among those that wait for a slot.
+func (t *tables) await(g *group, it timeheap.Item) {
+	h := t.hosts.At(it.ID)
+	t.put(h, queued)
+	h.pos = int32(t.grouped.Push(&g.due, it))
+	g.waits++
+}
+
+// unawait takes a host out of those that wait for a slot.
+func (t *tables) unawait(g *group, h *host) timeheap.Item {
+	t.put(h, nowhere)
+	g.waits--
+	return t.grouped.Remove(&g.due, uint32(h.pos))
+}
+
+// hurry moves a host up that waits for a slot of its group and got a URL.
+func (s *scheduler) hurry(id uint32, now int64) {
+	h := s.hosts.At(id)
+	g := s.groups.At(h.group)
+	it := s.grouped.At(uint32(h.pos)).Item
+	u := s.urgency(h)
+	if u <= it.Aux {
+		return
+	}
+	it.At = earlier(it.At, int64(u-it.Aux)*agePerLevel)
+	it.Aux = u
+	s.grouped.Fix(&g.due, uint32(h.pos), it)
+	s.yield(g, it, now)
+}
+
+// yield takes a slot back from a host that is ready if the one that is it waits
+// for one and comes before it.
+func (s *scheduler) yield(g *group, it timeheap.Item, now int64) {
+	if g.used < g.limit {
+		return
+	}
+	last := timeheap.Item{}
+	for n := range s.grouped.All(g.offered) {
+		x := s.grouped.At(n).Item
+		if x.At > it.At && s.urgency(s.hosts.At(x.ID)) < it.Aux && (last.ID == 0 || x.At > last.At) {
+			last = x
 		}
 	}
-	return nil
+	if last.ID == 0 {
+		return
+	}
+	s.detach(last.ID)
+	s.settle(last.ID, now)
+	if h := s.hosts.At(last.ID); h.place == queued {
+		last.Aux = s.grouped.At(uint32(h.pos)).Aux
+		s.grouped.Fix(&g.due, uint32(h.pos), last) // it keeps its age
+	}
+}
+
+// giveSlot gives a slot of a group that may be contacted to one of its due hosts.
+func (s *scheduler) giveSlot(gid uint32, now int64) {
+	g := s.groups.At(gid)
+	if g.given >= ageSpan {
+		s.setBack(g)
+	}
+	it := timeheap.Item{}
+	if g.due == 0 {
+		it = s.ranked(s.grouped.Remove(&g.hosts, g.hosts).ID, g)
+		s.put(s.hosts.At(it.ID), nowhere)
+	}
+	if s.grouped.Min(g.hosts) <= now {
+		if it.ID != 0 {
+			s.await(g, it)
+		}
+		for n := 1; n < offersAtOnce && s.grouped.Min(g.hosts) <= now; n++ {
+			s.await(g, s.ranked(s.grouped.Remove(&g.hosts, g.hosts).ID, g))
+		}
+		it.ID = 0
+	}
+	if it.ID == 0 {
+		it = s.unawait(g, s.hosts.At(s.grouped.At(g.due).ID))
+	}
+	h := s.hosts.At(it.ID)
+	h.holdsSlot = true
+	g.take()
+	s.requeueGroup(gid)
+	s.makeReady(it.ID, now)
+	if h.place == ready {
+		s.grouped.Fix(&g.offered, uint32(h.pos), it) // with its age
+	}
 }

@@ -1,173 +1,100 @@
 // This file takes hints: what is new of a URL that is known and scheduled, when it
 // is found again.
 //
-// Nobody knows where a scheduled URL lies, and an index of them would cost more than
-// all else that is kept of them. So hints are collected, by the URLs' marks, each with
-// a row of its own, and then looked for all at once: one walk through what is
-// scheduled, in memory and on disk, serves any number of them. Walks take about a
-// tenth of the time at most. What comes from disk for its own sake is looked at, too.
-// A URL that has changed replaces its record, in one commit.
+// Where a scheduled URL lies is not known, and an index of them would cost more than all
+// else that is kept of them. So package hint collects hints, each with a row on disk, and
+// a walk through what is scheduled, in memory and on disk, looks for all of them at once.
+// What comes from disk for its own sake is looked at, too. A URL that has changed
+// replaces its record, in one commit.
 
 package frontier
 
 import (
+	"bytes"
+	"math"
 	"slices"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/hint"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 const (
-	// hintBytes is what a hint takes in memory, about, beside its Meta.
-	hintBytes = 160
 	// hintsAtOnce is how many of the found are answered in one commit or round of commits.
 	hintsAtOnce = 64
 	// hintsListed is how many are looked at under one lock.
 	hintsListed = 1024
-	// walkBlock is the price of a block in a walk, and of so many scheduled URLs in memory.
-	walkBlock, walkHeap = 250 * time.Microsecond, 512
-	// walkUnasked is the price up to which a walk need not wait.
-	walkUnasked = 40 * time.Millisecond
-	// walkShare is how many times the price of a walk goes by from one to the next.
-	walkShare = 10
 )
-
-// hint is what was said of a URL.
-type hint struct {
-	entry Entry // but for URL and Crawl
-	walk  int   // number of the first walk that finds the URL if it is scheduled
-}
-
-// hints are those that were not answered yet.
-//
-// The zero value is empty. It is guarded by Frontier.mu.
-type hints struct {
-	at      map[Mark]hint
-	bytes   int64
-	since   int64 // when the first of them came
-	ended   int64 // when the last walk did
-	walks   int   // begun
-	walking bool
-	gone    []Mark // whose rows are to be deleted
-}
-
-func (h *hints) size() int64 { return h.bytes + int64(cap(h.gone))*12 }
-
-func (h *hints) drop(m Mark) {
-	if x, ok := h.at[m]; ok {
-		h.bytes -= hintBytes + int64(len(x.entry.Meta))
-		delete(h.at, m)
-		h.gone = append(h.gone, m)
-	}
-}
 
 // hintLocked keeps the hint that e is, whose URL is known. With a Spill its row goes
 // with o. It returns an *EntryError if there is no room for it.
 func (f *Frontier) hintLocked(o *op, e *newEntry) error {
-	b, err := decodeBody(e.body)
+	b, err := record.Decode(e.body)
 	if err != nil {
 		return nil // prepareAs encoded it
 	}
-	h := &f.hints
-	x := hint{walk: h.walks + 1}
-	x.entry = Entry{Depth: b.depth, Weight: b.weight, Meta: slices.Clone(b.meta), NotBefore: millisTime(e.news)}
-	switch old, ok := h.at[e.mark]; {
-	case ok:
-		x.entry.Weight, x.entry.Depth = max(x.entry.Weight, old.entry.Weight), min(x.entry.Depth, old.entry.Depth)
-		x.entry.NotBefore = f.saidLast(old.entry.NotBefore, x.entry.NotBefore)
-		h.bytes -= hintBytes + int64(len(old.entry.Meta))
-	case h.bytes > f.opts.MemoryBudget/64:
-		return &EntryError{Index: e.index, URL: shortened(string(b.url)), Err: ErrHints}
+	if f.hints.Len() == 0 {
+		f.nowLocked()
+	}
+	h, ok := f.hints.Add(e.mark, hint.New(&b, instant.FromMillis(e.news)), f.last, f.opts.MemoryBudget/64)
+	if !ok {
+		return &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: ErrHints}
 	}
 	if f.opts.Spill != nil {
-		o.rows = append(o.rows, hintRow(e.mark, &x))
+		o.rows = append(o.rows, h.Row(e.mark))
 	}
-	if len(h.at) == 0 {
-		h.since = f.nowLocked()
-	}
-	h.keep(e.mark, x)
 	return nil
 }
 
-// saidLast is the NotBefore of two hints of a URL: a Hinter is told of the later change,
-// otherwise the URL comes at the earlier time.
-func (f *Frontier) saidLast(a, b time.Time) time.Time {
-	claims := f.hinter != nil || f.opts.HoldHints
-	if b.IsZero() || !a.IsZero() && a.After(b) == claims {
-		return a
+// hint restores a hint whose row was found.
+func (r *recovery) hint(key string, value []byte) error {
+	m, h, err := hint.Parse(key, value)
+	if err != nil {
+		return err
 	}
-	return b
+	r.f.hints.Add(m, h, 0, math.MaxInt64)
+	return nil
 }
 
-func (h *hints) keep(m Mark, x hint) {
-	if h.at == nil {
-		h.at = map[Mark]hint{}
+// hintsDueLocked is when the next walk may begin; never if nothing is to be found.
+func (s *shard) hintsDueLocked() int64 {
+	if s.opts.HoldHints {
+		return instant.Never
 	}
-	h.at[m] = x
-	h.bytes += hintBytes + int64(len(x.entry.Meta))
-}
-
-// hintRow encodes a hint for the store, as the body of a URL that was last modified
-// when a visit is said to find something new.
-func hintRow(m Mark, x *hint) Row {
-	b := body{depth: x.entry.Depth, weight: x.entry.Weight, meta: x.entry.Meta}
-	b.history.LastModified = x.entry.NotBefore
-	return Row{Key: rowHint + string(m[:]), Value: b.append(nil)}
-}
-
-func readHint(key string, v []byte) (m Mark, x hint, err error) {
-	b, err := decodeBody(v)
-	if err != nil || len(key) != len(rowHint)+len(m) {
-		return m, x, errRow
-	}
-	copy(m[:], key[len(rowHint):])
-	x.entry = Entry{Depth: b.depth, Weight: b.weight, Meta: slices.Clone(b.meta), NotBefore: b.history.LastModified}
-	return m, x, nil
-}
-
-// hintsDueLocked is when the next walk may begin; never if nothing is to be found. The
-// first hint waits for others for as long as the walk is going to take.
-func (f *Frontier) hintsDueLocked() int64 {
-	h := &f.hints
-	if len(h.at) == 0 || h.walking || f.opts.HoldHints {
-		return never
-	}
-	c := f.core
-	price := walkBlock*time.Duration(c.timed.unread.len()) + walkBlock*time.Duration(c.scheduled.len()/walkHeap)
-	if price <= walkUnasked {
-		return h.since
-	}
-	due := h.since + int64(price)
-	if h.walks > 0 {
-		due = max(due, h.ended+int64(price*walkShare))
-	}
-	return due
+	return s.hints.Due(s.sched.timed.Len(), s.sched.scheduled.Len())
 }
 
 // startHintsLocked begins a walk if it is time.
 func (f *Frontier) startHintsLocked() {
-	if len(f.hints.at) == 0 || f.closed || f.draining || f.hintsDueLocked() > f.last {
+	if f.hints.Len() == 0 || f.closed || f.draining || f.hintsDueLocked() > f.last {
 		return
 	}
-	f.hints.walking = true
-	f.hints.walks++
-	walk := f.hints.walks
+	f.hints.BeginWalk()
 	f.sweepers.Add(1)
 	go func() {
 		defer f.sweepers.Done()
-		f.walkHints(walk)
+		f.walkHints()
 	}()
 }
 
 // walkHints looks for all URLs of which there were hints when the walk began: first in
 // memory, for from there they go to disk.
-func (f *Frontier) walkHints(walk int) {
+func (f *Frontier) walkHints() {
 	f.hintScheduled()
 	l := f.listTimed()
 	f.mu.Lock()
-	f.endListLocked(l)
+	f.sched.timed.EndList(l)
 	f.mu.Unlock()
 	var blocks []uint32
-	for _, it := range l.all() {
-		blocks = append(blocks, it.id)
+	for _, it := range l.All() {
+		blocks = append(blocks, it.ID)
 	}
 	slices.Sort(blocks)
 	for _, id := range blocks {
@@ -177,43 +104,31 @@ func (f *Frontier) walkHints(walk int) {
 	}
 	f.lock()
 	defer f.mu.Unlock()
-	h := &f.hints
 	if !f.closed && !f.draining { // else they are looked for when the store is opened next
-		n := 0
-		for m, x := range h.at {
-			if n++; n%hintsListed == 0 {
-				f.mu.Unlock()
-				f.lock()
-			}
-			if x.walk <= walk { // it is not scheduled
-				h.drop(m)
-			}
-		}
+		f.hints.DropMissed(func() { f.mu.Unlock(); f.lock() })
 		f.dropHintRowsLocked()
 	}
-	h.walking, h.since, h.ended = false, f.last, f.last
+	f.hints.EndWalk(f.last)
 	f.dispatchLocked()
 }
 
-// dropHintRowsLocked deletes the rows of hints that are answered, or of no use. Nobody
-// waits for it. It releases the lock between steps.
+// dropHintRowsLocked deletes the rows of hints that are answered, or of no use. It does
+// not wait for that. It releases the lock between steps.
 func (f *Frontier) dropHintRowsLocked() {
-	h := &f.hints
-	for len(h.gone) > 0 && f.opts.Spill != nil && !f.closed {
-		o := newOp()
-		n := min(len(h.gone), hintsListed)
-		for _, m := range h.gone[:n] {
-			if _, again := h.at[m]; !again {
-				o.rows = append(o.rows, Row{Key: rowHint + string(m[:])})
-			}
+	for more := true; more; {
+		var rows []storage.Row
+		rows, more = f.hints.TakeGone()
+		if len(rows) > 0 && f.opts.Spill != nil && !f.closed {
+			o := newOp()
+			o.rows = append(o.rows, rows...)
+			o.after = func(error) {}
+			f.submitAsyncLocked(o)
 		}
-		h.gone = h.gone[n:]
-		o.after = func(error) {}
-		f.submitAsyncLocked(o)
-		f.mu.Unlock()
-		f.lock()
+		if more {
+			f.mu.Unlock()
+			f.lock()
+		}
 	}
-	h.gone = nil
 }
 
 // hintBlock reads a timed block for the sake of hints, if it is still unread. It
@@ -222,30 +137,286 @@ func (f *Frontier) hintBlock(id uint32) bool {
 	f.reader <- struct{}{}
 	defer func() { <-f.reader }()
 	f.mu.Lock()
-	t := &f.core.timed
-	if f.closed || f.draining || len(f.hints.at) == 0 {
+	t := &f.sched.timed
+	if f.closed || f.draining || f.hints.Len() == 0 {
 		f.mu.Unlock()
 		return false
 	}
-	i := t.unread.find(id)
-	if i == 0 {
-		f.mu.Unlock()
-		return true
-	}
-	it := t.unread.remove(i)
-	t.reading = it
+	it := t.BeginBlock(id)
 	f.mu.Unlock()
-	f.readBlock(it, true)
+	if it.ID != 0 {
+		f.readBlock(it, true)
+	}
 	return true
 }
 
-// hint restores a hint whose row was found.
-func (r *recovery) hint(key string, value []byte) error {
-	m, x, err := readHint(key, value)
-	if err != nil {
-		return rowError(key, err)
+// hinted is a scheduled URL of which there is a hint, and what it becomes.
+type hinted struct {
+	hint hint.Hint
+	storage.TimedRecord
+	mark storage.Mark
+	at   int64           // when it is due
+	from record.Location // in memory
+	pos  int             // or in the block being read
+
+	next  newEntry
+	other bool // next is not what it was
+}
+
+// hintTimed answers the hints of the block that is being read, whose records are
+// those.
+func (f *Frontier) hintTimed(records []timed.Loaded) {
+	if f.opts.HoldHints {
+		return
 	}
-	x.walk = 1
-	r.f.hints.keep(m, x)
-	return nil
+	var found []hinted
+	f.mu.Lock()
+	for i := range records {
+		if i%hintsListed == hintsListed-1 {
+			f.mu.Unlock()
+			f.mu.Lock()
+		}
+		if f.hints.Len() == 0 {
+			break
+		}
+		r := &records[i]
+		if x, ok := f.hints.Get(r.Mark); ok && !f.sched.timed.IsBuried(r.Pos) {
+			found = append(found, hinted{hint: x, TimedRecord: r.TimedRecord, mark: r.Mark, at: r.At, pos: r.Pos})
+		}
+	}
+	f.mu.Unlock()
+	for chunk := range slices.Chunk(found, hintsAtOnce) {
+		f.forcedApart(chunk, func(o *op) error { return f.replaceTimed(o, chunk) })
+	}
+}
+
+// replaceTimed puts the records that the found have become in the places of those in
+// the block being read.
+func (f *Frontier) replaceTimed(o *op, found []hinted) error {
+	for i := range found {
+		o.entries = append(o.entries, found[i].next)
+	}
+	for {
+		if err := f.lockOpen(); err != nil {
+			return err
+		}
+		if !f.hostsAbsentLocked(o) {
+			break
+		}
+		f.mu.Unlock()
+		if err := f.readHosts(o); err != nil {
+			return err
+		}
+	}
+	o.entries = o.entries[:0]
+	block := f.sched.timed.Reading().ID
+	for i := range found {
+		x := &found[i]
+		_, wanted := f.hints.Get(x.mark)
+		r := timed.Loaded{TimedRecord: x.TimedRecord, Mark: x.mark}
+		if !wanted || f.supersededLocked(&r) || x.Seq <= f.sched.storedTombstones.Of(bytesOf(x.Host), x.Crawl).Seq {
+			continue
+		}
+		f.hints.Drop(x.mark)
+		if !x.other {
+			continue
+		}
+		o.entries = append(o.entries, x.next)
+		o.replaced = append(o.replaced, storage.Completion{Seq: x.Seq, Block: block, Pos: uint16(x.pos)})
+	}
+	if len(o.entries) == 0 {
+		f.mu.Unlock()
+		return nil
+	}
+	return f.submitLocked(o) // unlocks
+}
+
+// replacedLocked finishes records of the block being read.
+func (s *shard) replacedLocked(o *op) {
+	c := s.sched
+	for _, x := range o.replaced {
+		c.timed.BuryAt(int(x.Pos))
+		c.stats.Scheduled--
+	}
+}
+
+// hintScheduled answers the hints of what is scheduled in memory.
+func (f *Frontier) hintScheduled() {
+	s := timed.NewScan()
+	defer f.endScan(s)
+	for done := false; !done; {
+		var found []hinted
+		complete := f.sweepInSteps(func(steps int) (stop, wait bool) {
+			done = f.hintedInMemoryLocked(s, steps/fifo.PurgedRecord, &found)
+			return done || len(found) >= hintsAtOnce, false
+		})
+		if !complete {
+			return // it was closed
+		}
+		for chunk := range slices.Chunk(found, hintsAtOnce) {
+			f.forcedApart(chunk, func(*op) error { return f.replaceScheduled(chunk) })
+		}
+	}
+}
+
+// hintedInMemoryLocked goes on with a walk through the heap, for n records, and
+// appends those that there are hints of. It reports whether it is at its end.
+func (s *shard) hintedInMemoryLocked(scan *timed.Scan, n int, found *[]hinted) bool {
+	for ; n > 0; n-- {
+		i, more := s.sched.scheduled.Next(scan)
+		if !more {
+			return true
+		}
+		if i < 0 {
+			continue
+		}
+		if x, ok := s.hintOfLocked(s.sched.scheduled.Items[i]); ok {
+			*found = append(*found, x)
+		}
+	}
+	return false
+}
+
+// hintOfLocked returns a scheduled record in memory with the hint of its URL, if there
+// is one.
+func (s *shard) hintOfLocked(it timeheap.Item) (x hinted, ok bool) {
+	c := s.sched
+	r, q := c.records.At(arena.Ref(it.ID)), c.queues.At(it.Aux)
+	b, err := record.Decode(r.Body())
+	if err != nil {
+		return x, false
+	}
+	crawl := c.crawlOf(q).id
+	m := s.markOf(crawl, string(b.URL))
+	h, ok := s.hints.Get(m)
+	if !ok || r.Seq() <= c.deadStored(q).Seq {
+		return x, false
+	}
+	x = hinted{hint: h, mark: m, at: it.At, from: c.records.Locate(arena.Ref(it.ID))}
+	x.Queue = storage.Queue{Host: string(c.name(c.hosts.At(q.host))), Crawl: crawl, Priority: q.priority}
+	x.Record = storage.Record{Seq: r.Seq(), Body: slices.Clone(r.Body())}
+	return x, true
+}
+
+// replaceScheduled puts the records that the found have become in their places.
+func (f *Frontier) replaceScheduled(found []hinted) error {
+	if err := f.lockOpen(); err != nil {
+		return err
+	}
+	c := f.sched
+	var jobs []*op
+	for i := range found {
+		x := &found[i]
+		_, wanted := f.hints.Get(x.mark)
+		if !wanted || !c.records.Holds(x.from) {
+			continue
+		}
+		n, ok := c.scheduled.Find(x.from.Ref)
+		if !ok {
+			continue
+		}
+		it := c.scheduled.Items[n]
+		if x.Seq <= c.deadStored(c.queues.At(it.Aux)).Seq {
+			continue
+		}
+		f.hints.Drop(x.mark)
+		if !x.other {
+			continue
+		}
+		o := newOp()
+		c.unschedule(n)
+		f.endsLocked(o, it.Aux, x.from.Ref)
+		o.due = it.At
+		o.entries = append(o.entries, x.next)
+		f.finishing++
+		if f.opts.Spill == nil {
+			f.applyYieldingLocked(o)
+			f.finishing--
+			o.free()
+			continue
+		}
+		f.enqueueLocked(o)
+		jobs = append(jobs, o)
+	}
+	f.dispatchLocked()
+	f.mu.Unlock()
+	var err error
+	for _, o := range jobs {
+		if e := <-o.done; e != nil {
+			err = e
+		}
+		o.free()
+	}
+	return err
+}
+
+// forcedApart asks what becomes of the found, and calls replace while no call forces
+// their URLs. The commit reports an error; then the hints are lost.
+func (s *shard) forcedApart(found []hinted, replace func(o *op) error) {
+	now := s.opts.Clock.Now()
+	o := newOp()
+	defer o.free()
+	for i := range found {
+		s.answer(&found[i], now)
+	}
+	held := make([]storage.Mark, 0, len(found))
+	for i := range found {
+		held = append(held, found[i].mark)
+	}
+	slices.SortFunc(held, func(a, b storage.Mark) int { return bytes.Compare(a[:], b[:]) }) // as all who take several
+	held = slices.Compact(held)
+	for _, m := range held {
+		_ = s.beginForce(patience.Forever, m)
+	}
+	_ = replace(o)
+	for _, m := range held {
+		s.endForce(m)
+	}
+}
+
+// answer finds out what becomes of a scheduled URL. It asks code of the user's.
+func (s *shard) answer(x *hinted, now time.Time) {
+	b, err := record.Decode(x.Body)
+	if err != nil {
+		return // it was checked
+	}
+	was := b
+	b.Weight = max(b.Weight, x.hint.Weight)
+	b.Depth = min(b.Depth, x.hint.Depth)
+	at := s.day(x.at)
+	known := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight, NotBefore: at, Meta: b.Meta, Crawl: x.Crawl}
+	due := at
+	if b.Fails == 0 { // else it is the retry policy's
+		if s.hinter != nil {
+			found := Entry{URL: known.URL, Crawl: x.Crawl, Depth: x.hint.Depth, Weight: x.hint.Weight, Meta: x.hint.Meta, NotBefore: x.hint.NotBefore}
+			h := s.hinter.Hint(known, found, x.Host, historyOf(&b.History), now)
+			if !h.Due.IsZero() {
+				due = h.Due
+			}
+			b.History.State = h.Keep
+			if h.Meta != nil && len(h.Meta) <= MaxMeta {
+				b.Meta = h.Meta
+			}
+		} else if t := x.hint.NotBefore; !t.IsZero() && t.Before(at) {
+			due = t
+		}
+	}
+	known.Meta = b.Meta
+	p := x.Priority
+	if p != Immediate {
+		if asked, err := s.priority(known, historyOf(&b.History)); err == nil { // else it keeps its priority
+			p = asked
+		}
+	}
+	n := &x.next
+	*n = newEntry{index: -1, hash: s.hostHash(x.Host), host: x.Host, crawl: x.Crawl, priority: p, due: x.at, forcedAt: x.Seq}
+	if !due.Equal(at) {
+		n.due = s.dueDate(due)
+	}
+	if n.due <= s.date(now) {
+		n.due = 0
+	}
+	x.other = n.due != x.at || p != x.Priority || b.Weight != was.Weight || b.Depth != was.Depth ||
+		b.History.State != was.History.State || string(b.Meta) != string(was.Meta)
+	n.body = b.Append(nil)
 }

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -23,8 +25,8 @@ type hintLoad struct {
 	t         *testing.T
 	f         *frontier.Frontier
 	holds     *frontier.Holds
-	next, add atomic.Pointer[waits] // of this phase
-	n         atomic.Int64          // of the URLs that wait
+	next, add atomic.Pointer[harness.Waits] // of this phase
+	n         atomic.Int64                  // of the URLs that wait
 }
 
 // A URL that is due in a year is hinted at, while others are added and handed out: it
@@ -38,7 +40,7 @@ func TestHintsUnderLoad(t *testing.T) {
 	urls, still := 3_000, time.Duration(0)
 	if frontier.HoldsWatched {
 		urls, still = 2_000_000, time.Minute
-		if *long {
+		if *harness.Long {
 			urls = 10_000_000
 		}
 	}
@@ -55,7 +57,7 @@ func TestHintsUnderLoad(t *testing.T) {
 	}()
 	l := &hintLoad{t: t, f: f}
 	l.fill(urls)
-	require.NoError(t, f.MoveNow(true))
+	require.NoError(t, hook.Of(f).MoveNow(true))
 	l.holds = f.WatchHolds()
 	ctx, cancel := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
@@ -89,18 +91,18 @@ func (l *hintLoad) fill(urls int) {
 }
 
 func (l *hintLoad) phase() {
-	l.next.Store(&waits{})
-	l.add.Store(&waits{})
+	l.next.Store(&harness.Waits{})
+	l.add.Store(&harness.Waits{})
 }
 
 // during tells what callers saw while do was done.
 func (l *hintLoad) during(what string, do func()) {
 	l.f.TakeHolds(l.holds)
 	l.phase()
-	begun, cpu := time.Now(), cpuTime()
+	begun, cpu := time.Now(), harness.CPUTime()
 	do()
 	took := time.Since(begun)
-	l.t.Logf("%s: %v, %v of CPU\n    Next: %v\n    Add of 100: %v\n    lock: %s", what, took, cpuTime()-cpu, l.next.Load(), l.add.Load(), l.f.TakeHolds(l.holds))
+	l.t.Logf("%s: %v, %v of CPU\n    Next: %v\n    Add of 100: %v\n    lock: %s", what, took, harness.CPUTime()-cpu, l.next.Load(), l.add.Load(), l.f.TakeHolds(l.holds))
 }
 
 // visit takes URLs as they come, a thousand a second at most.
@@ -114,7 +116,7 @@ func (l *hintLoad) visit(ctx context.Context) {
 		if !assert.NoError(l.t, err) {
 			return
 		}
-		l.next.Load().since(start)
+		l.next.Load().Since(start)
 		if !assert.NoError(l.t, l.f.Done(x, frontier.Outcome{})) {
 			return
 		}
@@ -137,7 +139,7 @@ func (l *hintLoad) feed(ctx context.Context) {
 			}
 			return
 		}
-		l.add.Load().since(start)
+		l.add.Load().Since(start)
 		for ctx.Err() == nil && l.f.Stats().Waiting > 1000 {
 			time.Sleep(time.Millisecond)
 		}

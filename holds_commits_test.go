@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -27,7 +29,7 @@ func TestHoldsOfLargeCommits(t *testing.T) {
 	defer func() { require.NoError(t, db.Close()) }()
 	f, err := frontier.Open(t.Context(), frontier.Options{Spill: db, Delay: frontier.FixedDelay(0), KeepOpen: true, MemoryBudget: 1 << 30})
 	require.NoError(t, err)
-	defer ended(t, f)
+	defer harness.Ended(t, f)
 	l := holdsLoad{t: t, f: f, holds: f.WatchHolds()}
 	links := func(name string, n int) []frontier.Entry {
 		entries := make([]frontier.Entry, n)
@@ -62,7 +64,7 @@ func TestHoldsOfLargeCommits(t *testing.T) {
 	all.Wait()
 	l.tell(fmt.Sprintf("%d workers, Done with 100 new links", workers))
 	require.EqualValues(t, callers*adds*1000+pages*99, f.Stats().Waiting)
-	require.NoError(t, f.MoveNow(true))
+	require.NoError(t, hook.Of(f).MoveNow(true))
 	l.tell("moving to disk")
 }
 
@@ -74,7 +76,7 @@ func TestHoldsOfManyCrawls(t *testing.T) {
 	}
 	f, err := frontier.Open(t.Context(), frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true, MemoryBudget: 1 << 30})
 	require.NoError(t, err)
-	defer ended(t, f)
+	defer harness.Ended(t, f)
 	l := holdsLoad{t: t, f: f, holds: f.WatchHolds()}
 	for i := range crawls {
 		_, err := f.Add(t.Context(), frontier.Entry{URL: "http://one.example/", Crawl: uint32(i)})

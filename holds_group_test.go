@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,7 +23,7 @@ func TestHoldsOfOneGroup(t *testing.T) {
 		Delay: frontier.FixedDelay(0), GroupDelay: frontier.FixedDelay(time.Nanosecond), MemoryBudget: 1 << 30,
 	})
 	require.NoError(t, err)
-	defer ended(t, f)
+	defer harness.Ended(t, f)
 	l := holdsLoad{t: t, f: f, holds: f.WatchHolds()}
 	name := func(i int) string { return fmt.Sprintf("h%d.example", i) }
 	for i := 0; i < n; i += 500 {

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -31,7 +33,7 @@ func TestHoldsUnderLoad(t *testing.T) {
 	if frontier.HoldsWatched {
 		hosts, urls, others = 100_000, 1_000_000, 300_000
 	}
-	if *long {
+	if *harness.Long {
 		hosts, urls, others = 100_000, 10_000_000, 1_000_000
 	}
 	for _, store := range []string{"in memory", "on a store"} {
@@ -45,7 +47,7 @@ func TestHoldsUnderLoad(t *testing.T) {
 			}
 			f, err := frontier.Open(t.Context(), o)
 			require.NoError(t, err)
-			defer ended(t, f)
+			defer harness.Ended(t, f)
 			l := holdsLoad{t: t, f: f, holds: f.WatchHolds(), urls: int64(urls), others: int64(others)}
 			l.fill(hosts, store == "on a store")
 			l.crawl()
@@ -60,7 +62,7 @@ type holdsLoad struct {
 	urls, others int64
 	store        bool
 	gone, kept   atomic.Int64
-	phase        atomic.Pointer[waits] // of Next of other hosts, now
+	phase        atomic.Pointer[harness.Waits] // of Next of other hosts, now
 }
 
 func (l *holdsLoad) tell(what string) { l.t.Logf("%s: %s", what, l.f.TakeHolds(l.holds)) }
@@ -81,14 +83,14 @@ func (l *holdsLoad) fill(hosts int, store bool) {
 	add(l.others, "kept")
 	l.tell("Add, 1,000 at a time")
 	if store {
-		require.NoError(l.t, l.f.MoveNow(false))
+		require.NoError(l.t, hook.Of(l.f).MoveNow(false))
 		l.tell("moving to disk")
 	}
 }
 
 func (l *holdsLoad) crawl() {
 	ctx, cancel := context.WithCancel(l.t.Context())
-	var before waits
+	var before harness.Waits
 	l.phase.Store(&before)
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -124,7 +126,7 @@ func (l *holdsLoad) step(ctx context.Context) bool {
 	}
 	n := &l.gone
 	if strings.HasSuffix(x.Host, ".kept.example") {
-		phase.since(start)
+		phase.Since(start)
 		n = &l.kept
 	}
 	assert.NoError(l.t, l.f.Done(x, frontier.Outcome{}))
@@ -160,11 +162,15 @@ func (l *holdsLoad) control(ctx context.Context) {
 		{"listing", func() error { return list(ctx) }},
 		{"pausing", func() error { return f.Pause(s) }},
 		{"listing while paused", func() error { return list(ctx) }},
-		{"the largest", func() error { f.Largest(20); f.NextDue(20); return nil }},
+		{"the largest", func() error {
+			f.Largest(20)
+			_, err := f.Upcoming(t.Context(), 20, false)
+			return err
+		}},
 		{"resuming", func() error { return f.Resume(s) }},
 		{"deleting", func() error { _, err := f.Delete(ctx, s); return err }},
 	} {
-		var w waits
+		var w harness.Waits
 		l.phase.Store(&w)
 		start := time.Now()
 		require.NoError(t, x.do())
@@ -174,7 +180,7 @@ func (l *holdsLoad) control(ctx context.Context) {
 				time.Sleep(time.Millisecond) // what comes of it
 			}
 		}
-		var rest waits
+		var rest harness.Waits
 		l.phase.Store(&rest)
 		l.tell(fmt.Sprintf("%s, in %v", x.what, took))
 		t.Logf("Next of others meanwhile: %v", &w)
@@ -191,7 +197,7 @@ func TestHoldsOfOneHost(t *testing.T) {
 	}
 	for _, store := range []string{"in memory", "on a store"} {
 		t.Run(store, func(t *testing.T) {
-			o := frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true, MemoryBudget: 1 << 30, Quantum: 1}
+			o := harness.Quantum(1, frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true, MemoryBudget: 1 << 30})
 			if store == "on a store" {
 				db, err := spill.Open(t.TempDir(), spill.Options{})
 				require.NoError(t, err)
@@ -200,7 +206,7 @@ func TestHoldsOfOneHost(t *testing.T) {
 			}
 			f, err := frontier.Open(t.Context(), o)
 			require.NoError(t, err)
-			defer ended(t, f)
+			defer harness.Ended(t, f)
 			l := holdsLoad{t: t, f: f, holds: f.WatchHolds(), store: o.Spill != nil}
 			l.fillOne(n)
 			l.searchOne(n)
@@ -263,7 +269,7 @@ func (l *holdsLoad) searchOne(n int) {
 		{"forcing one that is scheduled", force(n - 3)},
 		{"listing", list},
 		{"Next and Done", visits},
-		{"moving to disk", func() error { return f.MoveNow(true) }},
+		{"moving to disk", func() error { return hook.Of(f).MoveNow(true) }},
 		{"Next and Done, what is safe on disk leaves memory", visits},
 		{"forcing one that waits on disk", force(n - 2)},
 		{"listing from disk", list},

@@ -21,8 +21,8 @@ import (
 func (f *Frontier) WatchHolds() *Holds {
 	w := &Holds{}
 	f.mu.Lock()
-	f.mu.watch = w
-	w.taken()
+	f.mu.Watcher = w
+	w.Taken()
 	f.mu.Unlock()
 	return w
 }
@@ -42,15 +42,15 @@ type hold struct {
 
 const (
 	holdsKept = 8
-	holdsFrom = 200 * time.Microsecond // of which it is told where they were
+	holdsFrom = 200 * time.Microsecond // from here on the place is kept, too
 )
 
-func (w *Holds) taken() {
+func (w *Holds) Taken() {
 	runtime.LockOSThread()
 	w.from = threadTime()
 }
 
-func (w *Holds) releasing() {
+func (w *Holds) Releasing() {
 	took := threadTime() - w.from
 	runtime.UnlockOSThread()
 	w.n++

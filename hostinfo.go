@@ -10,6 +10,12 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Reason tells why nothing of a host is handed out now. Where there are several
@@ -94,15 +100,15 @@ type HostInfo struct {
 func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 	host = f.hostSeen(host)
 	none := HostInfo{Host: host, Reason: ReasonNothing}
-	if err := checkHost(host); err != nil {
+	if err := hostkey.Check(host); err != nil {
 		return none, fmt.Errorf("frontier: %w", err)
 	}
 	a := absentee{hash: f.hostHash(host), host: host}
-	var list *timedList // nil: not begun
+	var list *timed.List // nil: not begun
 	defer func() {
 		if list != nil {
 			f.mu.Lock()
-			f.endListLocked(list)
+			f.sched.timed.EndList(list)
 			f.mu.Unlock()
 		}
 	}()
@@ -115,7 +121,7 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 			f.mu.Unlock()
 			return none, ErrClosed
 		}
-		if id := f.core.lookup(a.hash, host); id != 0 {
+		if id := f.sched.lookup(a.hash, host); id != 0 {
 			x := f.hostInfoLocked(id)
 			f.mu.Unlock()
 			return x, nil
@@ -127,17 +133,17 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 			}
 			continue
 		}
-		if list == nil && !f.core.timed.empty() {
+		if list == nil && !f.sched.timed.Empty() {
 			f.mu.Unlock()
 			list = f.listTimed()
 			continue
 		}
 		x, known := f.dormantInfoLocked(&a)
-		var blocks []timeItem
+		var blocks []timeheap.Item
 		if list != nil {
-			f.endListLocked(list)
+			f.sched.timed.EndList(list)
 			f.mu.Unlock()
-			blocks, list = list.all(), nil
+			blocks, list = list.All(), nil
 		} else {
 			f.mu.Unlock()
 		}
@@ -160,14 +166,14 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 // lookLocked takes the lock and lets time pass, so that what is told is of now.
 func (f *Frontier) lookLocked() {
 	f.lock()
-	f.core.advance(f.last)
+	f.sched.advance(f.last)
 	f.wakeReaderLocked()
 }
 
 // hostInfoLocked describes a host in memory.
-func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
-	c := f.core
-	h := c.hosts.at(id)
+func (s *shard) hostInfoLocked(id uint32) HostInfo {
+	c := s.sched
+	h := c.hosts.At(id)
 	x := HostInfo{
 		Host:       string(c.name(h)),
 		Waiting:    int64(h.waiting),
@@ -176,62 +182,62 @@ func (f *Frontier) hostInfoLocked(id uint32) HostInfo {
 		Bound:      h.place >= pacing,
 		Resident:   true,
 	}
-	for qid := h.queues; qid != 0; qid = c.queues.at(qid).sibling {
-		if q := c.queues.at(qid); q.waiting > 0 {
+	for qid := h.queues; qid != 0; qid = c.queues.At(qid).sibling {
+		if q := c.queues.At(qid); q.waiting > 0 {
 			x.Queues = append(x.Queues, QueueInfo{c.crawlNumber(q), c.priorityOf(q), int64(q.waiting)})
 		}
 	}
 	for l := range c.leasesOf(id) {
-		if at := f.wall(c.leases.at(l).deadline); x.Leased == 0 || at.Before(x.Deadline) {
+		if at := s.wall(c.leases.At(l).deadline); x.Leased == 0 || at.Before(x.Deadline) {
 			x.Deadline = at
 		}
 		x.Leased++
 	}
 	if h.due > 0 {
-		x.Due = f.wall(h.due)
+		x.Due = s.wall(h.due)
 	}
 	if h.group != 0 {
-		g := c.groups.at(h.group)
+		g := c.groups.At(h.group)
 		x.Group = c.groupName(g)
 		if g.free > 0 {
-			x.GroupDue = f.wall(g.free)
+			x.GroupDue = s.wall(g.free)
 		}
 	}
-	x.Rule = f.controls.effective(x.Host, c.date(f.last))
+	x.Rule = s.controls.effective(x.Host, c.date(s.last))
 	if h.has(troubled) {
 		t := c.troubles[id]
-		x.Backoff = t.state(&c.cfg)
+		x.Backoff = c.cfg.stateOf(&t)
 	}
-	if l, u := c.ownUsage(id); u != nil {
-		x.Used = f.usedLocked(u, l)
+	if h.has(counted) {
+		x.Used = s.usedLocked(c.limits.HostUsed(id, c.name(h), c.date(s.last)))
 	}
 	x.Full = c.refusing(id)
-	reason, until := c.reasonOf(id, f.last)
+	reason, until := c.reasonOf(id, s.last)
 	x.Reason = reason
-	if until != never {
-		x.Until = f.wall(until)
+	if until != instant.Never {
+		x.Until = s.wall(until)
 	}
 	return x
 }
 
 // reasonOf tells why nothing of a host is handed out now, and when that ends by
 // time alone; never if that is not known.
-func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
-	h := c.hosts.at(id)
-	hold, why := c.ruledOut(id, now)
+func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
+	h := s.hosts.At(id)
+	hold, why := s.withheldUntil(id, now)
 	switch {
-	case h.waiting > 0 && hold == never && why == heldSpent:
-		return ReasonLimit, never
-	case h.waiting > 0 && hold == never:
-		return ReasonPaused, never
-	case h.waiting > 0 && c.pausedCrawls > 0 && !c.has(h, (*crawl).runs):
-		return c.stopReason(h, now)
+	case h.waiting > 0 && hold == instant.Never && why == withheldSpent:
+		return ReasonLimit, instant.Never
+	case h.waiting > 0 && hold == instant.Never:
+		return ReasonPaused, instant.Never
+	case h.waiting > 0 && s.pausedCrawls > 0 && !s.has(h, (*crawl).runs):
+		return s.stopReason(h, now)
 	case h.place == leased:
-		return ReasonLeased, never
+		return ReasonLeased, instant.Never
 	case h.waiting == 0 && h.scheduled > 0:
-		return ReasonNotBefore, never
+		return ReasonNotBefore, instant.Never
 	case h.waiting == 0:
-		return ReasonNothing, never
+		return ReasonNothing, instant.Never
 	}
 	reason, until := ReasonTurn, now
 	longer := func(r Reason, at int64) {
@@ -239,38 +245,38 @@ func (c *core) reasonOf(id uint32, now int64) (Reason, int64) {
 			reason, until = r, at
 		}
 	}
-	longer(c.clockOf(h), h.due)
-	if why == heldBlocked {
+	longer(s.clockOf(h), h.due)
+	if why == withheldBlocked {
 		longer(ReasonBlocked, hold)
 	}
-	if why == heldLimited {
+	if why == withheldLimited {
 		longer(ReasonLimit, hold)
 	}
-	longer(ReasonReopened, c.hold)
+	longer(ReasonReopened, s.hold)
 	if h.group != 0 && !h.holdsSlot {
-		g := c.groups.at(h.group)
+		g := s.groups.At(h.group)
 		longer(ReasonGroup, g.free)
 		if g.used >= g.limit {
-			longer(ReasonGroup, never)
+			longer(ReasonGroup, instant.Never)
 		}
 	}
 	if reason != ReasonTurn {
 		return reason, until
 	}
 	switch h.place {
-	case unbound, dying:
-		return ReasonBackQueue, never
+	case unbound, unpurged:
+		return ReasonBackQueue, instant.Never
 	case loading:
-		return ReasonReading, never
+		return ReasonReading, instant.Never
 	case pacing, queued: // others of its group are before it
-		return ReasonGroup, never
+		return ReasonGroup, instant.Never
 	}
-	return ReasonTurn, never
+	return ReasonTurn, instant.Never
 }
 
 // clockOf is the reason for which a host's own clock was set.
-func (c *core) clockOf(h *host) Reason {
-	if h.due <= c.hold || h.why >= whys {
+func (r *reopened) clockOf(h *host) Reason {
+	if h.due <= r.hold || h.why >= whys {
 		return ReasonReopened
 	}
 	return clockReasons[h.why]
@@ -283,9 +289,9 @@ var clockReasons = [whys]Reason{
 
 // crawlNumber and priorityOf say of which crawl a queue is, and with which
 // priority its URLs are served.
-func (c *core) crawlNumber(q *queue) uint32 { return c.crawlOf(q).id }
-func (c *core) priorityOf(q *queue) int {
-	if q.level == c.immediate() {
+func (t *crawlTable) crawlNumber(q *queue) uint32 { return t.crawlOf(q).id }
+func (t *tables) priorityOf(q *queue) int {
+	if q.level == t.immediate() {
 		return Immediate
 	}
 	return int(q.level)
@@ -293,35 +299,35 @@ func (c *core) priorityOf(q *queue) int {
 
 // dormantInfoLocked describes a host that is not in memory, and reports whether
 // anything is known of it.
-func (f *Frontier) dormantInfoLocked(a *absentee) (HostInfo, bool) {
-	x := HostInfo{Host: a.host, Reason: ReasonNothing, Rule: f.controls.effective(a.host, f.core.date(f.last))}
+func (s *shard) dormantInfoLocked(a *absentee) (HostInfo, bool) {
+	x := HostInfo{Host: a.host, Reason: ReasonNothing, Rule: s.controls.effective(a.host, s.sched.date(s.last))}
 	if !a.known || !a.found {
 		return x, false
 	}
-	x.CrawlDelay = time.Duration(a.state.crawlDelay) * time.Millisecond
-	if due, _ := f.dueOf(&a.state); due > 0 {
-		x.Due = f.wall(due)
+	x.CrawlDelay = time.Duration(a.state.CrawlDelay) * time.Millisecond
+	if due, _ := s.dueOf(&a.state); due > 0 {
+		x.Due = s.wall(due)
 	}
-	t := f.stateTrouble(&a.state)
-	x.Backoff = t.state(&f.core.cfg)
-	x.Used = f.usedLocked(f.dormantUsage(a), &x.Rule.HostLimits)
-	x.Group = a.state.group
-	if id := f.core.groupNamed(x.Group); id != 0 && f.core.groups.at(id).free > 0 {
-		x.GroupDue = f.wall(f.core.groups.at(id).free)
+	t := s.stateTrouble(&a.state)
+	x.Backoff = s.sched.cfg.stateOf(&t)
+	x.Used = s.usedLocked(s.sched.limits.StoredUsed(a.host, a.state.Used, s.sched.date(s.last)))
+	x.Group = a.state.Group
+	if id := s.sched.groupNamed(x.Group); id != 0 && s.sched.groups.At(id).free > 0 {
+		x.GroupDue = s.wall(s.sched.groups.At(id).free)
 	}
 	return x, true
 }
 
 // countScheduled adds what of x's host waits for its time in the blocks.
-func (f *Frontier) countScheduled(ctx context.Context, x *HostInfo, blocks []timeItem) (moved bool, err error) {
-	first := int64(never)
-	moved, err = f.eachTimed(ctx, blocks, func(r *TimedRecord) bool { return r.Host == x.Host }, func(r *timedLoaded) bool {
+func (s *shard) countScheduled(ctx context.Context, x *HostInfo, blocks []timeheap.Item) (moved bool, err error) {
+	first := int64(instant.Never)
+	moved, err = s.eachTimed(ctx, blocks, func(r *storage.TimedRecord) bool { return r.Host == x.Host }, func(r *timed.Loaded) bool {
 		x.Scheduled++
-		first = min(first, r.at)
+		first = min(first, r.At)
 		return true
 	})
 	if err == nil && x.Scheduled > 0 {
-		x.Reason, x.Until = ReasonNotBefore, f.day(first)
+		x.Reason, x.Until = ReasonNotBefore, s.day(first)
 	}
 	return moved, err
 }

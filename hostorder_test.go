@@ -7,19 +7,10 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
-
-func TestReversed(t *testing.T) {
-	for name, want := range map[string]string{
-		"www.example.org": "org.example.www", "localhost": "localhost", "": "", "a..b": "b..a", ".": ".",
-		"192.0.2.7": "192.0.2.7", "2001:db8::1.2.3.4": "2001:db8::1.2.3.4", "a.1": "1.a", "host.example:8080": "example:8080.host",
-	} {
-		require.Equal(t, want, reversed(name), name)
-		require.Equal(t, want, string(appendReversed(nil, []byte(name))), name)
-	}
-}
 
 // The order has every host in memory, however many come and go while and after it
 // is made; a scope's hosts are those whose names say so.
@@ -39,7 +30,7 @@ func TestHostOrder(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
 				f.mu.Lock()
-				f.core.orderSome(rapid.IntRange(1, 5).Draw(t, "n"))
+				f.sched.orderSome(rapid.IntRange(1, 5).Draw(t, "n"))
 				f.mu.Unlock()
 			case 1:
 				if l, _, err := f.TryNext(); err == nil {
@@ -53,15 +44,15 @@ func TestHostOrder(t *testing.T) {
 		}
 		s := rapid.SampledFrom([]Scope{All(), Host(name.Draw(t, "of")), Domain(name.Draw(t, "of"))}).Draw(t, "scope")
 		var want, got []string
-		for id := uint32(1); id <= f.core.hosts.top; id++ {
-			if h := f.core.hosts.at(id); h.nameLen > 0 && s.contains(string(f.core.name(h))) {
-				want = append(want, string(f.core.name(h)))
+		for id := uint32(1); id <= f.sched.hosts.Top; id++ {
+			if h := f.sched.hosts.At(id); h.nameLen > 0 && s.contains(string(f.sched.name(h))) {
+				want = append(want, string(f.sched.name(h)))
 			}
 		}
-		sort.Slice(want, func(i, j int) bool { return reversed(want[i]) < reversed(want[j]) })
+		sort.Slice(want, func(i, j int) bool { return hostkey.Reversed(want[i]) < hostkey.Reversed(want[j]) })
 		again := map[string]bool{}
 		require.NoError(t, f.sweepHosts(s, func(id uint32, _ int64) bool {
-			host := string(f.core.name(f.core.hosts.at(id)))
+			host := string(f.sched.name(f.sched.hosts.At(id)))
 			if !again[host] && len(got)%3 == 0 {
 				again[host] = true
 				return false
@@ -79,7 +70,7 @@ func TestHostOrder(t *testing.T) {
 func BenchmarkHostOrder(b *testing.B) {
 	for _, n := range []int{1000, 1000000} {
 		b.Run(fmt.Sprintf("insert/hosts=%d", n), func(b *testing.B) {
-			c := newCore(coreConfig{levels: 1, quantum: 1})
+			c := newScheduler(schedulerConfig{levels: 1, quantum: 1})
 			for i := range n {
 				name := fmt.Sprintf("www.site%d.example", (i*7919)%n)
 				c.ensure(c.hash([]byte(name)), name)
@@ -89,8 +80,8 @@ func BenchmarkHostOrder(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				id := uint32(1 + i*104729%n)
-				c.unordered(id)
-				c.ordered(id)
+				c.order.Leaves(id)
+				c.order.Came(id)
 				i++
 			}
 		})

@@ -1,19 +1,24 @@
 // This file reads what Export wrote, or a list of URLs, into a frontier.
 //
 // Unless malformed lines are to be passed over, everything is read twice: first
-// to see that all of it is good. importlines.go reads lines, importapply.go does
-// what they say.
+// to see that all of it is good. internal/dump reads the lines.
 
 package frontier
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/dump"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // ImportOptions say how Import works. The zero value is good.
@@ -47,26 +52,12 @@ type Imported struct {
 	ForeignMarks int64
 }
 
-// LineError reports a line that Import could not read. Several are joined;
-// errors.As finds the first.
-type LineError struct {
-	Line int64  // counted from 1
-	Text string // its beginning
-	Err  error  // what was wrong
-}
-
-// Error implements error.
-func (e *LineError) Error() string {
-	return fmt.Sprintf("frontier: import: line %d %q: %v", e.Line, e.Text, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *LineError) Unwrap() error { return e.Err }
-
 const (
-	maxLine       = 1 << 20 // bytes
-	lineErrorsMax = 100     // that are kept
-	lineErrorText = 80      // bytes of a line that are told
+	lineErrorsMax = 100       // that are kept
+	importURLs    = 1000      // admitted in one commit, at most
+	importBytes   = 256 << 10 // of their bodies
+	importMarks   = 2048      // that become known in one commit
+	importAtOnce  = 128       // hosts that are let go under one lock
 )
 
 // Import takes in what Export wrote, or a list with a URL in each line, where empty
@@ -91,13 +82,9 @@ func (f *Frontier) Import(ctx context.Context, r io.Reader, o ImportOptions) (Im
 	if err := ctx.Err(); err != nil {
 		return Imported{}, err
 	}
-	in := &lent{r: r}
-	defer in.end()
-	r = in
-	if s, ok := in.r.(io.Seeker); ok {
-		r = lentSeeker{in, s}
-	}
-	return inTime(ctx, f, func() (Imported, error) { return f.importFrom(ctx, r, o) })
+	in, end := patience.LendReader(r, ErrClosed)
+	defer end()
+	return patience.InTime(ctx, f.abandoned, func() (Imported, error) { return f.importFrom(ctx, in, o) })
 }
 
 func (f *Frontier) importFrom(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
@@ -108,178 +95,355 @@ func (f *Frontier) importFrom(ctx context.Context, r io.Reader, o ImportOptions)
 		err := im.run(r)
 		return im.done, errors.Join(errors.Join(im.bad...), err)
 	}
-	again, end, err := f.checkImport(ctx, r, o)
-	defer end()
+	t, err := dump.ReadTwice(r, o.TempDir)
 	if err != nil {
+		return Imported{}, fmt.Errorf("frontier: import: %w", err)
+	}
+	defer t.Close()
+	check := &importer{f: f, ctx: ctx, o: o, dry: true}
+	if err := check.run(t.First()); err != nil {
 		return Imported{}, err
+	}
+	if len(check.bad) > 0 {
+		return Imported{}, errors.Join(check.bad...)
+	}
+	again, err := t.Again()
+	if err != nil {
+		return Imported{}, fmt.Errorf("frontier: import: %w", err)
 	}
 	im := &importer{f: f, ctx: ctx, o: o}
 	err = im.run(again)
 	return im.done, errors.Join(errors.Join(im.bad...), err)
 }
 
-// checkImport reads all of r and returns the same to be read again, or what is
-// wrong with it. end frees what it needs for that.
-func (f *Frontier) checkImport(ctx context.Context, r io.Reader, o ImportOptions) (again io.Reader, end func(), err error) {
-	end = func() {}
-	check := &importer{f: f, ctx: ctx, o: o, dry: true}
-	s, seeks := r.(io.Seeker)
-	var from int64
-	if seeks {
-		if from, err = s.Seek(0, io.SeekCurrent); err != nil {
-			seeks = false // it only looks like it
-		}
-	}
-	again = r
-	if !seeks {
-		file, err := os.CreateTemp(o.TempDir, "frontier-import-*")
-		if err != nil {
-			return nil, end, fmt.Errorf("frontier: import: %w", err)
-		}
-		end = func() { _, _ = file.Close(), os.Remove(file.Name()) }
-		s, from, again = file, 0, file
-		r = io.TeeReader(r, file)
-	}
-	if err := check.run(r); err != nil {
-		return nil, end, err
-	}
-	if len(check.bad) > 0 {
-		return nil, end, errors.Join(check.bad...)
-	}
-	if _, err := s.Seek(from, io.SeekStart); err != nil {
-		return nil, end, fmt.Errorf("frontier: import: %w", err)
-	}
-	return again, end, nil
-}
-
-// importer is one reading of an import.
+// importer is one reading of an import: the Sink of its lines.
 type importer struct {
 	f    *Frontier
 	ctx  context.Context
 	o    ImportOptions
 	dry  bool // only to see what is malformed
+	in   dump.Reader
 	done Imported
 	bad  []error
 
-	header  bool // there was one: it is an export
-	foreign bool // its key is not ours
-	ended   bool // its last line was read
-	line    exportLine
-	op      *op // URLs to be admitted; nil: none
-	marks   []Mark
+	foreign bool // the key of the export is not ours
+	op      *op  // URLs to be admitted; nil: none
+	marks   []storage.Mark
 	pending pendingOps
 }
 
 // run reads and does all lines.
 func (im *importer) run(r io.Reader) (err error) {
 	defer func() {
-		err = errors.Join(err, im.pending.wait())
+		err = errors.Join(err, im.pending.Wait())
 		im.f.letGo(im.pending.members)
 		if im.op != nil {
 			im.op.free()
 		}
 	}()
-	br := bufio.NewReaderSize(r, 64<<10)
-	var buf []byte
-	for {
-		line, long, err := readLine(br, buf[:0])
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("frontier: import: %w", err)
-		}
-		if len(line) > 0 || err == nil {
-			im.done.Lines++
-			if err := im.take(line, long); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			break
-		}
-		buf = line
-		if im.done.Lines%256 == 0 && im.ctx.Err() != nil {
-			return im.ctx.Err()
-		}
+	im.in.Sink = im
+	err = im.in.Read(im.ctx, r)
+	im.done.Lines = im.in.Lines
+	if err != nil {
+		return err
 	}
-	if im.header && !im.ended {
-		im.fault(nil, fmt.Errorf("the export was cut off: its last line is missing: %w", io.ErrUnexpectedEOF))
-	}
-	return unwrapped(im.flushMarks())
+	return im.flushMarks()
 }
 
-// readLine reads a line into buf, without its end. Of one that is too long it
-// reads the beginning and passes over the rest.
-func readLine(r *bufio.Reader, buf []byte) (line []byte, long bool, err error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(buf)+len(part) <= maxLine {
-			buf = append(buf, part...)
-		} else {
-			long = true
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return bytes.TrimSuffix(buf, []byte{'\n'}), long, err
-		}
-	}
-}
-
-// fault notes that the current line is malformed.
-func (im *importer) fault(line []byte, err error) {
+// Malformed takes what is wrong with a line.
+func (im *importer) Malformed(line int64, text string, err error) {
 	im.done.Bad++
 	if len(im.bad) < lineErrorsMax {
-		text := string(line[:min(len(line), lineErrorText)])
-		im.bad = append(im.bad, &LineError{Line: im.done.Lines, Text: text, Err: err})
+		im.bad = append(im.bad, &LineError{Line: line, Text: text, Err: err})
 	}
 }
 
-// take does what a line says. Only what is not the line's fault is an error.
-func (im *importer) take(line []byte, long bool) error {
-	if im.done.Lines == 1 {
-		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+// Header takes the key of the marks, and until when hosts are left alone.
+func (im *importer) Header(h dump.Header) (err error) {
+	if im.dry {
+		return nil
 	}
-	text := bytes.TrimSpace(line)
-	var err error
-	switch {
-	case long:
-		err = fmt.Errorf("longer than %d bytes", maxLine)
-	case im.ended:
-		err = errors.New("comes after the export's last line")
-	case len(text) > 0 && text[0] == '{':
-		err = im.json(text)
-	case im.header:
-		err = errors.New("not a line of an export")
-	case len(text) == 0 || text[0] == '#':
-	default:
-		err = im.listed(string(text))
+	if im.foreign, err = im.f.takeKey(h.Key); err == nil {
+		err = im.f.importHold(h.Held)
 	}
-	if ours := unwrapped(err); ours != nil {
-		return ours
+	return dump.Stop(err)
+}
+
+// Crawl takes the settings of a crawl.
+func (im *importer) Crawl(c *row.Crawl) error {
+	s := crawlRestored(c)
+	rule := s.rule()
+	if _, err := rule.settings(); err != nil || im.dry {
+		return err
 	}
-	if err != nil {
-		im.fault(line, err)
+	im.done.Crawls++
+	return dump.Stop(im.f.changeRule("set rule", Crawl(c.ID), func(r *Rule) error { *r = rule; return nil }))
+}
+
+// Rule takes the rule of a scope.
+func (im *importer) Rule(scope row.Scope, stored *row.Rule) error {
+	f := im.f
+	now := f.opts.Clock.Now()
+	r := ruleOf(stored)
+	if !r.BlockedUntil.After(now) {
+		r.BlockedUntil = time.Time{}
 	}
+	s, err := f.spelled(scopeStored(scope))
+	if err := errors.Join(err, r.check(now), r.checkPriorities(f.opts.Priorities)); err != nil || im.dry {
+		return err
+	}
+	if err := f.changeRule("set rule", s, func(was *Rule) error { *was = r; return nil }); err != nil {
+		return dump.Stop(err)
+	}
+	im.done.Rules++
 	return nil
 }
 
-// importError is an error that is not the line's fault.
-type importError struct{ error }
-
-func (e *importError) Unwrap() error { return e.error }
-
-// unwrapped is the error that is not the line's fault, if err is one.
-func unwrapped(err error) error {
-	var ours *importError
-	if errors.As(err, &ours) {
-		return ours.error
-	}
-	return nil
+// UsedByScope takes what was used of the limits of a scope.
+func (im *importer) UsedByScope(s row.Scope, u row.Usage) error {
+	return im.used(limit.OfScope(s), u)
 }
 
-// listed takes a URL of a plain list.
-func (im *importer) listed(url string) (err error) {
+// UsedByCrawl takes what was used of the limits of a crawl.
+func (im *importer) UsedByCrawl(id uint32, u row.Usage) error {
+	return im.used(limit.OfCrawl(id), u)
+}
+
+func (im *importer) used(of limit.Subject, u row.Usage) error {
+	if im.dry {
+		return nil
+	}
+	return dump.Stop(im.f.importUsed(of, u))
+}
+
+// Group takes what is set for a group, and its clock.
+func (im *importer) Group(name string, g *row.Group) error {
+	s := settingsOf(g)
+	if err := s.check(); err != nil || im.dry {
+		return err
+	}
+	if s != (GroupSettings{}) {
+		if err := im.f.SetGroup(name, s); err != nil {
+			return dump.Stop(err)
+		}
+	}
+	im.done.Groups++
+	return dump.Stop(im.f.importGroup(&im.pending, name, g.Due))
+}
+
+// Host takes what is known of a host.
+func (im *importer) Host(name string, h *row.Host) error {
+	name = im.f.hostSeen(name)
+	if err := hostkey.Check(name); err != nil || im.dry {
+		return err
+	}
+	im.done.Hosts++
+	return dump.Stop(im.f.importHost(&im.pending, name, h))
+}
+
+// Listed takes a URL of a plain list.
+func (im *importer) Listed(url string) (err error) {
 	if im.o.Normalize != nil {
 		if url, err = im.o.Normalize(url); err != nil {
 			return err
 		}
 	}
-	return im.url(&Entry{URL: url, Crawl: im.o.Crawl}, 0, 0, History{})
+	return im.URL(&dump.URL{URL: url, Crawl: im.o.Crawl})
+}
+
+// URL takes a URL for the next commit. A priority of 0 leaves it to the Prioritizer.
+func (im *importer) URL(u *dump.URL) error {
+	f := im.f
+	if (u.Priority < 0 || u.Priority > f.opts.Priorities) && u.Priority != Immediate {
+		return &PriorityError{Got: u.Priority, Levels: f.opts.Priorities}
+	}
+	if im.op == nil {
+		im.op = newOp()
+	}
+	n := newEntry{index: len(im.op.entries)}
+	e := Entry{URL: u.URL, Depth: u.Depth, Weight: u.Weight, Crawl: u.Crawl, Meta: u.Meta, NotBefore: instant.FromMillis(u.Due)}
+	h := historyOf(&u.History)
+	err := f.prepareAs(im.op, &n, &e, &h, u.Fails, uint8(u.Priority))
+	if im.dry {
+		im.op.buf = im.op.buf[:0]
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if im.op.entries = append(im.op.entries, n); len(im.op.entries) >= importURLs || len(im.op.buf) >= importBytes {
+		return dump.Stop(im.flush())
+	}
+	return nil
+}
+
+// Marks takes marks of URLs that are known.
+func (im *importer) Marks(ms []storage.Mark) error {
+	switch {
+	case im.dry:
+		return nil
+	case im.foreign || im.f.opts.NoDedup:
+		im.done.ForeignMarks += int64(len(ms))
+		return nil
+	}
+	if im.marks = append(im.marks, ms...); len(im.marks) >= importMarks {
+		return dump.Stop(im.flushMarks())
+	}
+	return nil
+}
+
+// pendingOps are commits under way. The zero value has none.
+type pendingOps struct {
+	dump.Pending
+	members []uint32 // hosts that stay in memory until the end: without URLs they would forget their group
+}
+
+// letGo lets hosts leave memory that were kept there.
+func (f *Frontier) letGo(hosts []uint32) {
+	for len(hosts) > 0 {
+		n := min(len(hosts), importAtOnce)
+		f.lock()
+		if f.closed {
+			f.mu.Unlock()
+			return
+		}
+		for _, id := range hosts[:n] {
+			f.unpinLocked(id, f.last)
+		}
+		f.dispatchLocked()
+		f.mu.Unlock()
+		hosts = hosts[n:]
+	}
+}
+
+// flush admits the URLs that were taken. Clocks of their hosts are durable before.
+func (im *importer) flush() error {
+	if im.op == nil || im.dry {
+		return nil
+	}
+	o := im.op
+	im.op = nil
+	o.unlimited = true
+	defer o.free()
+	if err := im.pending.Wait(); err != nil {
+		return err
+	}
+	total := int64(len(o.entries))
+	n, err := im.f.add(im.ctx, o)
+	im.done.URLs += int64(n)
+	if err != nil {
+		return fmt.Errorf("frontier: import: before line %d: %w", im.in.Lines+1, err)
+	}
+	im.done.KnownURLs += total - int64(n)
+	return nil
+}
+
+// flushMarks makes the marks known that were taken. The URLs come first: they
+// would not be admitted any more.
+func (im *importer) flushMarks() error {
+	if err := im.flush(); err != nil {
+		return err
+	}
+	n, err := im.f.addMarks(im.ctx, im.marks)
+	im.done.Marks += n
+	im.marks = im.marks[:0]
+	return err
+}
+
+// importGroup leaves a group alone until due, in Unix milliseconds.
+func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
+	after := p.Begin()
+	if err := f.lockOpen(); err != nil {
+		after(nil)
+		return err
+	}
+	at := min(f.owed(instant.FromMillis(due)), f.last+int64(maxDelay))
+	if due == 0 || at <= f.last {
+		f.mu.Unlock()
+		after(nil)
+		return nil
+	}
+	c := f.sched
+	c.holdGroup(c.groupOf(name), at)
+	o := newOp()
+	if f.opts.Spill != nil {
+		o.rows = append(o.rows, storedGroup(f.groupRules.of(name), instant.Millis(f.wall(at))).Row(name))
+	}
+	f.submitImport(o, after)
+	return nil
+}
+
+// importHost gives a host what its line says, unless more is known of it.
+func (f *Frontier) importHost(p *pendingOps, name string, s *row.Host) error {
+	after := p.Begin()
+	if err := f.lockWithHost(context.Background(), name); err != nil {
+		after(nil)
+		return err
+	}
+	c := f.sched
+	id := c.ensure(f.hostHash(name), name)
+	h := c.hosts.At(id)
+	now := f.nowLocked()
+	due, clock := h.due, h.why
+	if at := min(f.owed(instant.FromMillis(s.Due)), now+int64(maxDelay)); at >= due {
+		due, clock = at, max(why(s.Why), whyDelay)
+		if due == h.due {
+			h.why = clock // the line is more exact
+		}
+	}
+	idle := h.place != leased && h.place != loading
+	if idle {
+		c.detach(id) // its group changes only while it is in no structure
+		c.dropSlot(h, now)
+	}
+	if s.CrawlDelay > h.crawlDelay {
+		h.crawlDelay = s.CrawlDelay
+		h.set(unsaved)
+	}
+	if t := f.stateTrouble(s); !h.has(troubled) && !t.Over() {
+		c.setTrouble(id, t)
+		h.set(unsaved)
+	}
+	if s.Used != (row.Usage{}) {
+		c.book(f.token).MergeHost(id, c.name(h), s.Used, c.date(f.last))
+		h.set(counted | unsaved)
+	}
+	if s.Group != "" && h.group == 0 && idle {
+		c.joinGroup(h, c.groupOf(s.Group))
+		h.set(unsaved)
+		if s.Assigned {
+			h.set(assigned)
+		}
+	}
+	o := newOp()
+	if f.opts.Spill != nil {
+		f.noteLocked(o, id, due, clock, now)
+	}
+	if h.group != 0 && !h.learned() {
+		h.pins++
+		p.members = append(p.members, id)
+	}
+	if h.has(troubled) && !clock.forgettable() {
+		c.freeFrom(id, due)
+	}
+	c.holdBack(id, due, clock)
+	if idle {
+		c.settle(id, now)
+	}
+	f.submitImport(o, after)
+	return nil
+}
+
+// submitImport commits o, if it has anything, and calls after then. It unlocks.
+func (f *Frontier) submitImport(o *op, after func(error)) {
+	if f.opts.Spill == nil || o.empty() {
+		o.free()
+		f.dispatchLocked()
+		f.mu.Unlock()
+		after(nil)
+		return
+	}
+	o.after = after
+	f.submitAsyncLocked(o)
+	f.mu.Unlock()
 }

@@ -5,18 +5,19 @@ package frontier
 import (
 	"testing"
 
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
 )
 
 // Two frontiers see the same URLs and hosts as different fingerprints and hashes.
 func TestFingerprintsAreKeyed(t *testing.T) {
 	const url, host = "http://a.example/", "a.example"
-	marks, hashes := map[Mark]bool{}, map[uint64]bool{}
+	marks, hashes := map[storage.Mark]bool{}, map[uint64]bool{}
 	for range 8 {
 		f, err := Open(t.Context(), Options{})
 		require.NoError(t, err)
-		require.NotZero(t, f.core.key[0])
-		require.NotZero(t, f.core.key[1])
+		require.NotZero(t, f.sched.key[0])
+		require.NotZero(t, f.sched.key[1])
 		require.NotEqual(t, f.markOf(0, url), f.markOf(1, url), "crawls do not share marks")
 		marks[f.markOf(0, url)] = true
 		hashes[f.hostHash(host)] = true

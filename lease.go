@@ -5,17 +5,23 @@ package frontier
 
 import (
 	"fmt"
+	"iter"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/quota"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
 // reapLocked settles leases whose deadline has passed, as failed contacts that
 // lasted until then. It releases the lock while it asks the policies.
 func (f *Frontier) reapLocked() {
 	now := f.nowLocked()
-	if f.core.expiry.min() > now {
+	if f.sched.expiry.Min() > now {
 		return
 	}
-	ids := f.core.expired(now)
+	ids := f.sched.expired(now)
 	for n, id := range ids {
 		if !f.expireLocked(id, ids[n+1:]) {
 			return
@@ -32,7 +38,7 @@ func (f *Frontier) reapLocked() {
 func (f *Frontier) expireLocked(id uint32, behind []uint32) bool {
 	var l Lease
 	f.newLease(&l, id)
-	deadline := f.core.leases.at(id).deadline
+	deadline := f.sched.leases.At(id).deadline
 	f.mu.Unlock()
 	o := Outcome{Result: Failed, Ended: l.Deadline, Duration: time.Duration(deadline - l.moment)}
 	if l.ContactOnly() {
@@ -49,15 +55,15 @@ func (f *Frontier) expireLocked(id uint32, behind []uint32) bool {
 		if f.closed {
 			return
 		}
-		longest := max(f.maxDelay, f.core.cfg.groupMax)
+		longest := max(f.maxDelay, f.sched.cfg.groupMax)
 		f.settleExpiredLocked(id, &l, plan{
 			outcome: o, expired: true, end: deadline, hostHold: longest, groupHold: longest,
 			stays: l.Entry.URL != "", retry: l.Entry.URL != "",
 		})
 		for _, id := range behind {
-			r := f.core.leases.at(id)
+			r := f.sched.leases.At(id)
 			r.ending = false
-			f.core.expiry.push(timeItem{at: r.deadline, id: id})
+			f.sched.expiry.Push(timeheap.Item{At: r.deadline, ID: id})
 		}
 		f.dispatchLocked()
 	}()
@@ -73,7 +79,7 @@ func (f *Frontier) expireLocked(id uint32, behind []uint32) bool {
 
 func (f *Frontier) settleExpiredLocked(id uint32, l *Lease, p plan) {
 	job := newOp()
-	f.core.stats.Expired++
+	f.sched.stats.Expired++
 	f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
 	f.spareLocked(id, &p)
 	f.finishLocked(job, id, &p)
@@ -101,7 +107,7 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 		return err
 	}
 	r.deadline = f.nowLocked() + int64(d)
-	f.core.expiry.fix(int(r.pos), r.deadline)
+	f.sched.expiry.Fix(int(r.pos), r.deadline)
 	l.Deadline = f.wall(r.deadline)
 	f.dispatchLocked() // it may end before what the timer waits for
 	return nil
@@ -128,7 +134,7 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	if err != nil {
 		return err
 	}
-	c := f.core
+	c := f.sched
 	now := f.nowLocked()
 	c.sweepGroups(now)
 	id := c.groupOf(name)
@@ -139,7 +145,7 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	granted := c.takeSlot(id, now)
 	c.moveLease(r, id, granted, now)
 	c.moveHost(r.host, id, now)
-	h := c.hosts.at(r.host)
+	h := c.hosts.At(r.host)
 	h.set(unsaved)
 	h.clear(assigned)
 	l.Group = name
@@ -161,8 +167,8 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		return Lease{}, err
 	}
 	now := f.nowLocked()
-	if f.core.limits != nil && r.record != 0 {
-		f.core.use(r.host, f.core.crawlOf(f.core.queues.at(r.queue)), count{served: -1, lease: f.core.leaseNumber(r.token)}, now)
+	if f.sched.limits != nil && r.record != 0 {
+		f.sched.use(r.host, f.sched.crawlOf(f.sched.queues.At(r.queue)), quota.Amount{Served: -1}, f.sched.leaseNumber(r.token), now)
 	}
 	switch {
 	case r.record == 0:
@@ -180,17 +186,261 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		o.after = func(error) {} // nobody waits
 		f.submitAsyncLocked(o)
 	default:
-		f.core.returnHead(r.queue, r.record)
-		f.core.filled(r.queue, now)
+		f.sched.returnHead(r.queue, r.record)
+		f.sched.filled(r.queue, now)
 	}
-	f.core.unlease(r)
+	f.sched.unlease(r)
 	r.record, r.queue, r.again, r.dead = 0, 0, nil, 0
 	r.token = f.nextToken()
 	r.deadline = now + int64(f.opts.LeaseTime)
-	f.core.expiry.fix(int(r.pos), r.deadline)
+	f.sched.expiry.Fix(int(r.pos), r.deadline)
 	f.dispatchLocked() // an extended lease ends earlier now
 	var again Lease
 	f.newLease(&again, l.record)
 	again.Due = l.Due // another lane may have ended meanwhile
 	return again, nil
+}
+
+// This file keeps one record for each lease that is out. A lease is found by the
+// number of its record; the records of a host are linked.
+
+// leaseRecord is a lease that is out.
+type leaseRecord struct {
+	token      uint64
+	leasedAt   int64
+	deadline   int64
+	record     arena.Ref // 0: contact only
+	queue      uint32    // that the record came from
+	host       uint32
+	prev, next uint32    // leases of the same host
+	group      uint32    // whose slot it holds; 0: none
+	pos        int32     // in scheduler.expiry
+	oldGroup   uint32    // that its host belonged to when it was handed out, if it moved since
+	ending     bool      // its deadline has passed and it is being settled: it is not in scheduler.expiry
+	again      *newEntry // of a Force that met the lease
+	dead       uint64    // number of the deletion that has the record; 0: none
+}
+
+// firstLease returns the number of the host's latest lease, or 0; its record leads
+// to the others.
+func (s *scheduler) firstLease(id uint32) uint32 {
+	if x := s.lanesOf(id); x != nil {
+		return x.first
+	}
+	if h := s.hosts.At(id); h.place == leased {
+		return uint32(h.pos)
+	}
+	return 0
+}
+
+// leasesOf yields the numbers of the host's leases, the latest first.
+func (s *scheduler) leasesOf(host uint32) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for id := s.firstLease(host); id != 0; {
+			next := s.leases.At(id).next
+			if !yield(id) {
+				return
+			}
+			id = next
+		}
+	}
+}
+
+// expired ends the leases whose deadline has passed, and returns them. They stay
+// their hosts' until they are settled.
+func (s *scheduler) expired(now int64) []uint32 {
+	var ids []uint32
+	for s.expiry.Min() <= now {
+		id := s.expiry.Pop().ID
+		s.leases.At(id).ending = true
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// lease hands out the next record of a queue whose host is in place loading.
+func (s *scheduler) lease(qid uint32, token uint64, now, deadline int64) uint32 {
+	q := s.queues.At(qid)
+	ref := s.pop(q)
+	s.fifo.Took(q.host, ref)
+	s.waits.Ended(s.records.At(ref).Seq(), int(q.level), now, s.stats.Waiting)
+	s.hosts.At(q.host).served++
+	x := s.crawlOf(q)
+	x.stats.HandedOut++
+	x.stats.Leased++
+	if s.limits != nil {
+		s.use(q.host, x, quota.Amount{Served: 1}, s.leaseNumber(token), now)
+	}
+	return s.leaseHost(leaseRecord{token: token, leasedAt: now, deadline: deadline, record: ref, queue: qid, host: q.host}, now)
+}
+
+// leaseHost gives a lane of a host out. The host is in no structure. If it has
+// more lanes it goes where it belongs.
+func (s *scheduler) leaseHost(l leaseRecord, now int64) uint32 {
+	h := s.hosts.At(l.host)
+	if h.holdsSlot {
+		l.group, h.holdsSlot = h.group, false
+	}
+	id := s.leases.Alloc()
+	x, n := s.lanesOf(l.host), s.allowed(l.host)
+	if x == nil && n > 1 {
+		x = s.addLanes(l.host)
+	}
+	if x != nil {
+		if l.next = x.first; l.next != 0 {
+			s.leases.At(l.next).prev = id
+		}
+		x.first, x.limit = id, n
+		x.used++
+	}
+	*s.leases.At(id) = l
+	s.expiry.Push(timeheap.Item{At: l.deadline, ID: id})
+	s.stats.Leased++
+	s.stats.HandedOut++
+	if x == nil {
+		s.put(h, leased)
+		h.pos = int32(id)
+		return id
+	}
+	h.due = x.next(n)
+	s.put(h, nowhere)
+	s.settle(l.host, now)
+	return id
+}
+
+// endLease takes a lease off the books; settleLease must follow.
+func (s *scheduler) endLease(id uint32) leaseRecord {
+	l := *s.leases.At(id)
+	if !l.ending {
+		s.expiry.Remove(int(l.pos))
+	}
+	s.leases.Release(id)
+	s.stats.Leased--
+	s.unlease(&l)
+	x := s.lanesOf(l.host)
+	if x == nil {
+		s.hosts.At(l.host).pos = 0 // it stays in place leased until it is settled
+		return l
+	}
+	x.used--
+	if l.next != 0 {
+		s.leases.At(l.next).prev = l.prev
+	}
+	if l.prev != 0 {
+		s.leases.At(l.prev).next = l.next
+	} else {
+		x.first = l.next
+	}
+	return l
+}
+
+// moveLease ends what a lease holds of a group because its host comes to another,
+// of which it was granted a slot or not.
+func (s *scheduler) moveLease(l *leaseRecord, id uint32, granted bool, now int64) {
+	if left := l.group; left != 0 {
+		if l.oldGroup == 0 {
+			l.oldGroup = left
+			s.groups.At(left).members++ // until the lease ends: its clock is not forgotten
+		}
+		at := int64(0)
+		if granted { // nobody knows whether a contact happened under the group it left
+			at = now + s.longest(s.groups.At(left))
+		}
+		s.freeSlot(left, at, now)
+	}
+	l.group = 0
+	if granted {
+		l.group = id
+	}
+}
+
+// longest is how long a group may be left alone after a contact.
+func (t *tables) longest(g *group) int64 {
+	if d := t.delayOf(g); d != nil {
+		return int64(d.Max())
+	}
+	return t.cfg.groupMax
+}
+
+// endGroups frees the slot that a lease held. due tells until when a slot of a
+// group is left alone because its host was contacted: that which it held, and
+// others that its host belonged to since; 0: it was not.
+func (s *scheduler) endGroups(l *leaseRecord, now int64, due func(*group) int64) {
+	if id := l.group; id != 0 {
+		s.freeSlot(id, due(s.groups.At(id)), now)
+	}
+	if id := s.hosts.At(l.host).group; id != 0 && id != l.group && id != l.oldGroup {
+		s.stampGroup(id, due(s.groups.At(id)), now)
+	}
+	if id := l.oldGroup; id != 0 {
+		s.stampGroup(id, due(s.groups.At(id)), now)
+		s.leftGroup(id)
+	}
+}
+
+// settleLease puts a lease's host where it belongs. Its lane, and the whole host, are
+// left alone as by says.
+func (s *scheduler) settleLease(l *leaseRecord, now int64, by clocks) {
+	h := s.hosts.At(l.host)
+	if x := s.lanesOf(l.host); x != nil {
+		n := s.allowed(l.host)
+		x.hold = max(x.hold, by.hold)
+		x.leave(by.lane, now, n)
+		switch due := x.next(n); {
+		case due == h.due:
+		case due == by.hold:
+			h.due, h.why = due, by.why
+		default:
+			h.due, h.why = due, whyDelay
+		}
+	} else if due, why := by.due(); due > h.due {
+		h.due, h.why = due, why
+	}
+	h.served = max(h.served, 1) // it keeps its back queue
+	s.resettle(l.host, now)
+}
+
+// leaseLocked hands out the next record of a queue, which is in memory.
+func (s *shard) leaseLocked(l *Lease, qid uint32) {
+	now := s.last
+	due := s.sched.hosts.At(s.sched.queues.At(qid).host).due // of the lane that is taken
+	s.newLease(l, s.sched.lease(qid, s.nextToken(), now, now+int64(s.opts.LeaseTime)))
+	s.setDue(l, due)
+}
+
+// setDue tells when the host of a lease that is handed out might be contacted.
+func (s *shared) setDue(l *Lease, due int64) {
+	if due > 0 {
+		l.Due = s.wall(due)
+	}
+}
+
+// newLease describes lease record id in l, which is zero, but for Due.
+func (s *shard) newLease(l *Lease, id uint32) {
+	r := s.sched.leases.At(id)
+	h := s.sched.hosts.At(r.host)
+	l.LeasedAt, l.Deadline = s.wall(r.leasedAt), s.wall(r.deadline)
+	l.Attempt = 1
+	l.token, l.record, l.moment = r.token, id, r.leasedAt
+	if r.group != 0 {
+		l.Group = s.sched.groupName(s.sched.groups.At(r.group))
+	}
+	if r.record == 0 {
+		l.Host = string(s.sched.name(h))
+		return
+	}
+	q := s.sched.queues.At(r.queue)
+	l.Priority = s.sched.priorityOf(q)
+	l.Entry, l.History, l.Attempt = s.entryLocked(r.record)
+	l.Entry.Crawl = s.sched.crawlOf(q).id
+	l.Host = within(l.Entry.URL, s.sched.name(h))
+}
+
+// entryLocked decodes a resident record.
+func (s *shard) entryLocked(ref arena.Ref) (Entry, History, int) {
+	b, err := record.Decode(s.sched.records.At(ref).Body())
+	if err != nil {
+		panic("frontier: a record in memory is malformed") // we encoded it, or checked it
+	}
+	return entryOf(&b), historyOf(&b.History), b.Fails + 1
 }

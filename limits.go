@@ -1,9 +1,10 @@
 // This file is what may be said about how much: of URLs that wait, hand-outs,
 // bytes, failures and depth, for a scope, for each of its hosts, and for a crawl.
 //
-// Limits of URLs that wait and of depth refuse entries when they are added
-// (limitadd.go). What is used of the others is counted (limitbook.go); hosts and
-// crawls that have used it up are held back like paused ones.
+// Limits of URLs that wait and of depth refuse entries when they are added. What is used
+// of the others is counted; hosts and crawls that have used it up are withheld like paused
+// ones. Package limit counts; this file gives it hosts and crawls, and makes events and
+// errors of what it says. A frontier without limits pays for one look at a pointer.
 
 package frontier
 
@@ -11,6 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/quota"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
 )
 
 // Limits bound what may be done. Zero fields do not.
@@ -19,7 +26,9 @@ import (
 // all scopes that contain a host count, not only the most specific. Rule.HostLimits
 // is what each host of a scope may do alone; of these the most specific counts, as a
 // whole: a host is freed of what a wider scope says by limits that are never
-// reached. CrawlSettings.Limits is what a crawl may do.
+// reached. For the scope of a Crawl,
+// Rule.Limits is what that crawl may do, whatever its hosts may; a crawl that has
+// reached one is not chosen for hand-outs.
 //
 // A period begins with the first hand-out, byte or failure that counts after the
 // end of the one before, with counts of zero. Limits may be lower than what is used
@@ -57,45 +66,23 @@ type Used struct {
 // Limits.Depth refused. Such a URL is not known: it may be added later.
 var ErrLimit = errors.New("limit reached")
 
-// SetLimits says what the hosts of a scope may do together; zero Limits take that
-// back. It is durable and in force when it returns. Hosts that may not be served
-// because of it go on as soon as a higher limit, Clear, or a new period lets them.
-// Entry.Force, CrawlNow and Import are never refused.
-func (f *Frontier) SetLimits(s Scope, l Limits) error {
-	return f.changeRule("set limits", s, func(r *Rule) { r.Limits = l })
-}
-
-// SetHostLimits is SetLimits for what each host of a scope may do alone.
-func (f *Frontier) SetHostLimits(s Scope, l Limits) error {
-	return f.changeRule("set host limits", s, func(r *Rule) { r.HostLimits = l })
-}
-
-// SetCrawlLimits is SetLimits for a crawl. The other settings of the crawl stay. A
-// crawl that has reached one is not chosen for hand-outs.
-func (f *Frontier) SetCrawlLimits(id uint32, l Limits) error {
-	return f.changeCrawl(id, func(s *CrawlSettings) { s.Limits = l })
-}
-
 // Used tells what was counted for the Limits of exactly this scope; false if it has
 // none. HostInfo and CrawlStats tell it of hosts and crawls.
 func (f *Frontier) Used(s Scope) (Used, bool) {
 	s = f.scopeSeen(s)
 	f.lookLocked()
 	defer f.mu.Unlock()
-	r, ok := f.controls.rule(s.ruleKey())
-	if !ok || r.use == nil {
-		return Used{}, false
-	}
-	return f.usedLocked(r.use, &r.Limits), true
+	u, ok := f.sched.limits.Used(s.subject(), f.sched.date(f.last))
+	return f.usedLocked(u), ok
 }
 
-func (f *Frontier) usedLocked(u *usage, l *Limits) Used {
-	if u == nil || u.over(l, f.core.date(f.last)) || !u.begun {
+func (s *shared) usedLocked(u limit.Used) Used {
+	if u == (limit.Used{}) {
 		return Used{}
 	}
-	out := Used{Served: u.served, Bytes: u.bytes, Errors: u.errors, Since: f.day(u.since)}
-	if l.Period > 0 {
-		out.Until = f.day(u.since + int64(l.Period))
+	out := Used{Served: u.Served, Bytes: u.Bytes, Errors: u.Errors, Since: s.day(u.Since)}
+	if u.Until != 0 {
+		out.Until = s.day(u.Until)
 	}
 	return out
 }
@@ -117,51 +104,374 @@ func (l *Limits) check(name string) error {
 	return errors.Join(errs...)
 }
 
-// Fields of stored Limits.
-const (
-	limitWaiting = iota + 1
-	limitServed
-	limitBytes
-	limitErrors
-	limitDepth
-	limitPeriod // nanoseconds
-)
+// quota returns the limits as packages quota and limit have them.
+func (l Limits) quota() quota.Limits { return quota.Limits(l) }
 
-func appendLimits(b []byte, l *Limits) []byte {
-	b = appendNumber(b, limitWaiting, uint64(l.Waiting))
-	b = appendNumber(b, limitServed, uint64(l.Served))
-	b = appendNumber(b, limitBytes, uint64(l.Bytes))
-	b = appendNumber(b, limitErrors, uint64(l.Errors))
-	b = appendNumber(b, limitDepth, uint64(l.Depth))
-	return appendNumber(b, limitPeriod, uint64(l.Period))
+// subject is the scope as package limit names it.
+func (s Scope) subject() limit.Subject {
+	if s.ofCrawl {
+		return limit.OfCrawl(s.crawl)
+	}
+	return limit.OfScope(s.stored())
 }
 
-// readLimits is the inverse of appendLimits.
-func readLimits(b []byte, l *Limits) error {
-	err := readFields(b, func(tag int, x uint64) error {
-		switch tag {
-		case limitWaiting:
-			l.Waiting = int64(x)
-		case limitServed:
-			l.Served = int64(x)
-		case limitBytes:
-			l.Bytes = int64(x)
-		case limitErrors:
-			l.Errors = int64(x)
-		case limitDepth:
-			l.Depth = int(x)
-		case limitPeriod:
-			l.Period = time.Duration(x)
-		default:
-			return unknown(tag)
+// book returns what is counted, a new book if there was no limit so far. youngest is the
+// number of the last lease.
+func (s *scheduler) book(youngest uint64) *limit.Book {
+	if s.limits == nil {
+		s.limits = limit.New(limit.Caller{
+			Turned:  s.limitTurned,
+			Recheck: func(scope row.Scope) { s.recheck(scopeStored(scope)) },
+		}, s.clock.Day(0), s.cfg.spill, youngest)
+	}
+	return s.limits
+}
+
+// limitTurned reports that a limit is reached, or that none is any more.
+func (s *scheduler) limitTurned(of limit.Subject, turn quota.Turn, what string, until int64) {
+	e := Event{Kind: EventLimitReached, Reason: what}
+	switch of.Kind {
+	case limit.Host:
+		e.Host, e.Reason = of.Scope.Name, "host "+what
+	case limit.Crawl:
+		e.Crawl, e.Reason = of.Crawl, "crawl "+what
+	default:
+		if e.Scope = scopeStored(of.Scope); e.Scope.named && !e.Scope.domain {
+			e.Host = e.Scope.name
 		}
+	}
+	switch {
+	case turn == quota.Lifted:
+		e.Kind, e.Reason = EventLimitLifted, ""
+	case until != instant.Never:
+		e.Until = s.clock.Wall(s.moment(until))
+	}
+	s.tell(e)
+}
+
+// setLimits puts the limits of a rule in force.
+func (s *scheduler) setLimits(r *scopeRule, youngest uint64, now int64) {
+	if s.limits != nil || r.Limits != (Limits{}) || r.HostLimits != (Limits{}) {
+		s.book(youngest).SetScope(r.scope.stored(), r.Limits.quota(), r.HostLimits.quota(), youngest, s.date(now))
+	}
+}
+
+// storedRuleOf is what the row of a rule says that is to take the place of the latest.
+func (s *shard) storedRuleOf(r *scopeRule) row.Rule {
+	var was limit.Each
+	b := s.sched.limits
+	if p := s.ruleChanges[r.key]; p != nil {
+		was = p.latest.each
+	} else if b != nil {
+		was = b.Exactly(r.scope.stored())
+	}
+	if b != nil && was.Limits == (quota.Limits{}) {
+		was = b.Around(r.scope.stored())
+	}
+	r.each, _ = was.Then(r.HostLimits.quota(), s.sched.date(s.last))
+	ended := int64(0)
+	if r.each.Ended != limit.NoneEnded {
+		ended = instant.Millis(s.day(r.each.Ended))
+	}
+	return storedRule(&r.Rule, ended)
+}
+
+// use counts what a lease's hand-out, or its end, uses of a host and a crawl, which may be
+// nil.
+func (s *scheduler) use(id uint32, x *crawl, n quota.Amount, lease uint64, now int64) {
+	h := s.hosts.At(id)
+	if s.limits.Use(id, s.name(h), n, lease, s.date(now)) {
+		h.set(counted | behind)
+	}
+	if x != nil && s.limits.UseCrawl(x.id, n, lease, s.date(now)) {
+		s.judgeCrawl(x, now)
+	}
+}
+
+// countDoneLocked counts what a lease that ends has used. A host's row, or that of a
+// scope or crawl, is written with o.
+func (s *shard) countDoneLocked(o *op, l *leaseRecord, out *Outcome) {
+	c := s.sched
+	n := quota.Amount{Bytes: max(0, out.Bytes), Errors: int64(btoi(out.Result == Failed))}
+	var x *crawl
+	if l.record != 0 {
+		x = c.crawlOf(c.queues.At(l.queue))
+		n.Served = -int64(btoi(out.Uncontacted))
+	}
+	c.use(l.host, x, n, c.leaseNumber(l.token), s.last)
+	h := c.hosts.At(l.host)
+	if h.has(counted) && !out.Uncontacted {
+		h.set(unsaved)
+	}
+	used := n.Bytes+n.Errors > 0 || l.record != 0 && !out.Uncontacted
+	o.counts = used && s.opts.Spill != nil && c.limits.Dirty()
+}
+
+// limitLocked takes the entries out of o that limits refuse, and returns what is
+// wrong with each. A URL's own next record is never refused, nor one that is forced.
+func (s *shard) limitLocked(o *op) error {
+	c := s.sched
+	if c.limits == nil || o.unlimited {
 		return nil
-	}, noText)
+	}
+	var errs []error
+	var g limit.Gate
+	kept := 0
+	o.reserved = o.reserved[:0]
+	for i := range o.entries {
+		e := &o.entries[i]
+		if i == 0 || e.host != g.Host() {
+			g = c.limits.Gate(e.host)
+		}
+		if err := s.refusesLocked(&g, e); err != nil {
+			if e.marked {
+				s.known.Remove(e.mark)
+			}
+			c.stats.Refused++
+			b, _ := record.Decode(e.body) // we encoded it
+			errs = append(errs, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
+			continue
+		}
+		o.reserved = append(o.reserved, g.Reserve(e.crawl))
+		if kept < i {
+			o.entries[kept] = *e
+		}
+		kept++
+	}
+	o.entries = o.entries[:kept]
+	return errors.Join(errs...)
+}
+
+// refusesLocked says which limit refuses an entry, if one does.
+func (s *shard) refusesLocked(g *limit.Gate, e *newEntry) error {
+	c := s.sched
+	if e.index < 0 || e.force {
+		return nil
+	}
+	if g.LimitsDepth(e.crawl) {
+		b, _ := record.Decode(e.body) // we encoded it
+		if r, refused := g.TooDeep(e.crawl, b.Depth); refused {
+			return fmt.Errorf("%w: depth %d; %s has at most %d", ErrLimit, r.N, limited(r.Of), r.Most)
+		}
+	}
+	if e.due != 0 && e.due > c.date(s.last) || !g.LimitsWaiting(e.crawl) {
+		return nil
+	}
+	w := limit.Waiting{All: c.stats.Waiting}
+	if id := c.lookup(e.hash, e.host); id != 0 {
+		w.Host = int64(c.hosts.At(id).waiting)
+	}
+	if x := c.findCrawl(e.crawl); x != nil {
+		w.Crawl = x.stats.Waiting
+	}
+	if r, refused := g.Full(e.crawl, w); refused {
+		return fmt.Errorf("%w: %d URLs of %s wait, %d may", ErrLimit, r.N, limited(r.Of), r.Most)
+	}
+	return nil
+}
+
+// limited names what has limits.
+func limited(s limit.Subject) string {
+	switch s.Kind {
+	case limit.Host:
+		return "host " + s.Scope.Name
+	case limit.Crawl:
+		return fmt.Sprint("crawl ", s.Crawl)
+	}
+	return scopeStored(s.Scope).String()
+}
+
+// unreserve ends what limitLocked began for entry i of o.
+func (s *scheduler) unreserve(o *op, i int) {
+	if i < len(o.reserved) {
+		s.limits.Unreserve(o.reserved[i], o.entries[i].host)
+		o.reserved[i] = nil
+	}
+}
+
+// refusing reports whether limits refuse new URLs of a host because too many wait.
+func (s *scheduler) refusing(id uint32) (full bool) {
+	if s.limits == nil {
+		return false
+	}
+	h := s.hosts.At(id)
+	g := s.limits.Gate(string(s.name(h)))
+	return g.Closed(limit.Waiting{All: s.stats.Waiting, Host: int64(h.waiting)})
+}
+
+// countDomain counts the URLs of a domain if its limits ask for it and no
+// call has. It returns when that is so.
+func (f *Frontier) countDomain(s Scope) error {
+	c := f.sched
+	for {
+		if err := f.lockOpen(); err != nil {
+			return err
+		}
+		n, others := c.limits.BeginCensus(s.stored())
+		f.mu.Unlock()
+		if others != nil {
+			<-others
+			continue
+		}
+		if n == nil {
+			return nil
+		}
+		err := f.sweepHosts(s, func(id uint32, _ int64) bool {
+			h := c.hosts.At(id)
+			n.Saw(c.name(h), int64(h.waiting))
+			return true
+		})
+		f.mu.Lock()
+		n.End(err == nil)
+		f.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("frontier: count %v: %w", s, err)
+		}
+	}
+}
+
+// countAllDomains is countDomain for all rules after an opening.
+func (s *scheduler) countAllDomains() {
+	if !s.limits.CountDomains() {
+		return
+	}
+	for id := uint32(1); id <= s.hosts.Top; id++ {
+		if h := s.hosts.At(id); h.nameLen > 0 && h.waiting > 0 {
+			s.limits.Waits(s.name(h), int64(h.waiting))
+		}
+	}
+}
+
+// unused forgets what a host without URLs has used if that counts no more.
+func (s *scheduler) unused(id uint32, now int64) {
+	h := s.hosts.At(id)
+	if !h.has(counted) {
+		return
+	}
+	switch until, ok := s.limits.HostCounts(id, s.name(h), s.date(now)); {
+	case !ok:
+		s.dropUsage(id)
+		h.set(behind)
+	case until != 0:
+		s.limits.Rest(id, s.moment(until))
+	}
+}
+
+func (s *scheduler) dropUsage(id uint32) {
+	s.hosts.At(id).clear(counted)
+	s.limits.Forget(id)
+}
+
+// usage restores what a scope or crawl has used. Its limits were met before.
+func (r *recovery) usage(key string, value []byte) error {
+	s, err := row.ParseUsage(key, value)
 	if err != nil {
 		return err
 	}
-	if *l == (Limits{}) || l.check("") != nil {
-		return errRow
+	of, err := limit.ParseRowKey(key)
+	if err != nil {
+		return row.Malformed(key)
+	}
+	if !r.f.sched.limits.Restore(of, s, 0) {
+		r.obsolete(key)
 	}
 	return nil
+}
+
+// countedHost is a host that is on disk only, and of which nothing must be known
+// unless it has used something in a period that has not ended.
+type countedHost struct {
+	name string
+	used row.Usage
+}
+
+// staleUsage lets the rows go of hosts whose periods have ended.
+func (r *recovery) staleUsage() {
+	for i := range r.counted {
+		if h := &r.counted[i]; !r.f.sched.limits.Counts(h.name, h.used, 0) {
+			r.obsolete(row.HostKey + h.name)
+		}
+	}
+	r.counted = nil
+}
+
+// importUsed takes in what was used of the limits of a scope or crawl. Of one that has
+// none it means nothing.
+func (f *Frontier) importUsed(of limit.Subject, s row.Usage) error {
+	if err := f.lockOpen(); err != nil {
+		return err
+	}
+	c := f.sched
+	if !c.limits.Merge(of, s, c.date(f.last)) {
+		f.mu.Unlock()
+		return nil
+	}
+	if of.Kind == limit.Crawl {
+		c.judgeCrawl(c.findCrawl(of.Crawl), f.last)
+	}
+	o := newOp()
+	defer o.free()
+	o.counts = f.opts.Spill != nil
+	return f.submitLocked(o) // unlocks
+}
+
+// limits checks that package limit knows the limits that rules and crawls have, that
+// hosts and crawls wait for the ends of periods that limits withhold (F3), and that what
+// is counted is right (F6).
+func (k *checker) limits(f *Frontier) {
+	c, b := k.c, k.c.limits
+	if b == nil {
+		return
+	}
+	b.Check(k.bad, f.finishing == 0, func(s row.Scope) (n int64) {
+		for id := uint32(1); id <= c.hosts.Top; id++ {
+			if h := c.hosts.At(id); h.nameLen > 0 && scopeStored(s).contains(string(c.name(h))) {
+				n += int64(h.waiting)
+			}
+		}
+		return n
+	})
+	for _, it := range b.HostEnds.Items {
+		if h := c.hosts.At(it.ID); h.place != withheld || h.pos != withheldLimited {
+			k.bad("F3: host %d in place %d waits for the end of a period", it.ID, h.place)
+		}
+	}
+	if n := b.HostEnds.Len(); n != k.withheld.hosts[withheldLimited] {
+		k.bad("F3: %d hosts are withheld by limits, %d wait for an end", k.withheld.hosts[withheldLimited], n)
+	}
+	n := 0
+	for id := uint32(1); id <= c.hosts.Top; id++ {
+		if h := c.hosts.At(id); h.nameLen > 0 && h.has(counted) {
+			n++
+			if !b.HasHost(id) {
+				k.bad("F6: host %d has flags %b and no usage", id, h.flags)
+			}
+		}
+	}
+	if n != b.Hosts() {
+		k.bad("F6: %d hosts have usage, counted %d", n, b.Hosts())
+	}
+	for _, r := range c.controls.Load().All() {
+		if _, ok := b.Row(r.scope.subject()); ok != (r.Limits != Limits{}) || b.Exactly(r.scope.stored()).Limits != r.HostLimits.quota() {
+			k.bad("F6: the rule of %v has limits %+v and %+v, and usage: %v", r.scope, r.Limits, r.HostLimits, ok)
+		}
+	}
+	for _, x := range c.crawls {
+		if x != nil {
+			k.limitCrawl(x)
+		}
+	}
+}
+
+func (k *checker) limitCrawl(x *crawl) {
+	b := k.c.limits
+	if _, ok := b.Row(limit.OfCrawl(x.id)); ok != (x.settings.limits != Limits{}) {
+		k.bad("F6: crawl %d has limits %+v, and usage: %v", x.id, x.settings.limits, ok)
+	}
+	if ends := b.CrawlEnds.Has(x.id); ends != (x.hold == crawlLimited) {
+		k.bad("F3: crawl %d is held for %d, and waits for an end: %v", x.id, x.hold, ends)
+	}
+	if (x.hold == crawlPaused) != x.settings.paused {
+		k.bad("F3: crawl %d is held for %d; paused: %v", x.id, x.hold, x.settings.paused)
+	}
 }

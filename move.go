@@ -1,66 +1,50 @@
-// This file moves records from the log into blocks sorted by host, in rounds, so
-// that memory and the log stay bounded.
-//
-// A round covers all batches up to one. Every record that they admitted and that
-// is not finished gets a home in a block, wherever it is: scheduled (movetimed.go),
-// waiting or leased. Then a checkpoint ends the log there. Since a record may be handed
-// out, finished or handed back at any moment, the round remembers each record
-// by its place in memory and its sequence number: if both still agree once the
-// block is written, the record is alive and learns its new home, otherwise it is
-// finished and its position in the block is marked dead.
+// This file moves records from the log into blocks, in rounds: package move does a round,
+// here is when one is worth its price, what it must know of queues, and its checkpoint,
+// which ends the log.
 
 package frontier
 
 import (
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/move"
 	"github.com/seed-7440039f/frontier/internal/seen"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 const (
-	// minMaxLog is the least that maxLog may be.
-	minMaxLog = 64 << 20
-	// idleLog is the same as maxLog for a log of which little is left to be moved: most of
-	// what it admitted is finished.
-	idleLog = 8 << 20
-	// moveBytes is how much is copied under one lock, and packed at once.
-	moveBytes = 128 << 10
-	// moveQueues is how many queues are looked at under one lock.
-	moveQueues = 256
-	// moveLooks is how many records of a queue are looked at under one lock, and from how many
-	// on it is kept where the next round begins.
-	moveLooks, keptLooks = 2048, 256
-	// settleAtOnce is how many records get their homes under one lock, about.
-	settleAtOnce = 512
 	// leastRest is the pause after a round that failed. It doubles up to mostRest.
 	leastRest, mostRest = time.Second, time.Minute
+	// keepAtOnce is how many marks outlive a round under one lock.
+	keepAtOnce = 1024
 )
 
-// maxLog is how many bytes the log may have before a round ends it: what must be
-// replayed at the next opening. The more a round moves, the more URLs of a host
-// it brings together, and the fewer parts must be known.
-func (f *Frontier) maxLog() int64 { return max(minMaxLog, f.opts.MemoryBudget/8) }
-
 // wakeMoverLocked starts a round if memory or log want it.
-func (f *Frontier) wakeMoverLocked() {
-	if f.moveWantedLocked() {
-		f.signalMoverLocked()
+func (s *shard) wakeMoverLocked() {
+	if s.moveWantedLocked() {
+		s.signalMoverLocked()
 	}
 }
 
-// moveWantedLocked reports whether a round is worth its price, or the only way
-// to make room for those who wait.
-func (f *Frontier) moveWantedLocked() bool {
-	limit := f.residentLimitLocked()
-	return f.logBytes > f.maxLog() || f.logBytes > idleLog && f.core.homeless < f.logBytes/8 || f.committer.space != nil && f.core.homeless > 0 ||
-		f.core.resident > limit/2 && f.core.homeless > max(limit/8, 1<<20)
+// moveWantedLocked reports whether a round is worth its price, or the only way to make
+// room for callers that wait.
+func (s *shard) moveWantedLocked() bool {
+	c := s.sched
+	l := move.Load{
+		Log: s.logBytes, MaxLog: move.MaxLog(s.opts.MemoryBudget),
+		Used: c.records.Used(), Limit: s.residentLimitLocked(), Homeless: c.records.Homeless(),
+		Full: s.committer.room.Waited(),
+	}
+	return l.Wanted()
 }
 
-func (f *Frontier) signalMoverLocked() {
+func (s *shard) signalMoverLocked() {
 	select {
-	case f.committer.move <- struct{}{}:
+	case s.committer.move <- struct{}{}:
 	default:
 	}
 }
@@ -77,11 +61,11 @@ func (f *Frontier) moveLoop() {
 		f.mu.Lock()
 		limit := f.residentLimitLocked()
 		wanted := f.moveWantedLocked()
-		f.core.cfg.evictOver = limit / 4
-		c.moving = wanted
-		if !wanted && !c.busy() { // else the end of the commit lets the waiting look again
-			c.stuck = c.space != nil || f.core.resident > limit*8/10 // nothing is left to be moved
-			f.freedLocked()
+		f.sched.cfg.evictOver = limit / 4
+		if wanted {
+			c.room.Begins()
+		} else {
+			c.room.NotNeeded(f.sched.records.Used(), limit, c.log.Busy())
 		}
 		f.mu.Unlock()
 		if !wanted {
@@ -89,12 +73,7 @@ func (f *Frontier) moveLoop() {
 		}
 		moved, err := f.moveRound()
 		f.mu.Lock()
-		c.moving, c.resting = false, err != nil
-		idle := !moved && !c.busy() // another round would move as little
-		c.stuck = err != nil || f.core.resident > limit*8/10 || idle && c.space != nil
-		if moved || c.stuck { // else the same
-			f.freedLocked()
-		}
+		c.room.Ended(err != nil, moved, f.sched.records.Used(), limit, c.log.Busy())
 		f.mu.Unlock()
 		switch {
 		case err == nil:
@@ -102,7 +81,7 @@ func (f *Frontier) moveLoop() {
 			continue
 		case errors.Is(err, ErrClosed):
 			continue
-		case !errors.Is(err, errSpoiled): // which was told of
+		case !errors.Is(err, errSpoiled): // which the commit reported
 			f.emit(Event{Kind: EventStoreError, Reason: "moving URLs to blocks", Err: err})
 		}
 		rest = min(max(leastRest, 2*rest), mostRest)
@@ -111,67 +90,24 @@ func (f *Frontier) moveLoop() {
 }
 
 // restMover waits after a round that failed. Meanwhile Add does not wait for room.
-func (f *Frontier) restMover(d time.Duration) {
-	c := &f.committer
+func (s *shard) restMover(d time.Duration) {
+	c := &s.committer
 	over := make(chan struct{})
-	timer := f.opts.Clock.AfterFunc(d, func() { close(over) })
+	timer := s.opts.Clock.AfterFunc(d, func() { close(over) })
 	defer timer.Stop()
 	select {
 	case <-c.stop:
 	case <-over:
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c.resting = false
-	f.signalMoverLocked() // there may be no commit to do so
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.room.Rested()
+	s.signalMoverLocked() // there may be no commit to do so
 }
 
 // errSpoiled ends a round during which a commit failed: a record that was
 // finishing when the round passed its queue may wait again, without a home.
 var errSpoiled = errors.New("frontier: a commit failed during the move")
-
-// errNoProgress ends a round that would go on for ever.
-var errNoProgress = errors.New("frontier: a round of moving makes no progress")
-
-// mover is one round.
-type mover struct {
-	f        *Frontier
-	gen      uint32
-	through  uint64 // last batch of the round
-	maxSeq   uint64 // last record of the round
-	failures int    // commits that had failed when the round began
-
-	marks   []Mark    // that the checkpoint covered
-	covered *seen.Set // them, and no longer needed
-
-	keys  []queueKey // to be visited
-	runs  []Run
-	where [][]location // for each record of runs, where it was
-	queue []uint32     // for each run
-	copy  []byte       // bodies of runs
-	moved bool         // something got a home, or left memory
-
-	at    location // the record of the queue under way that was looked at last
-	begun uint64   // core.looked when it began with the queue
-	gap   bool     // one of them has no home, and gets none in this round
-}
-
-// location is where a record was in memory. If the memory was put to another use
-// since, its epoch has changed.
-type location struct {
-	ref   arena.Ref
-	epoch uint32
-	seq   uint64
-}
-
-func (c *core) locate(ref arena.Ref) location {
-	return location{ref, c.mem.Epoch(ref), c.record(ref).seq()}
-}
-
-// holds reports whether the record that was there still is.
-func (c *core) holds(l location) bool {
-	return c.mem.Epoch(l.ref) == l.epoch && c.record(l.ref).seq() == l.seq
-}
 
 // moveRound does one round. It reports whether that moved anything.
 func (f *Frontier) moveRound() (moved bool, err error) {
@@ -179,7 +115,7 @@ func (f *Frontier) moveRound() (moved bool, err error) {
 	defer f.rounds.Unlock()
 	fresh := &seen.Set{}
 	f.mu.Lock()
-	n := f.known.recent.Len()
+	n := f.known.RecentLen()
 	f.mu.Unlock()
 	fresh.Reserve(n) // it will hold about as many before the next round
 	f.mu.Lock()
@@ -187,135 +123,172 @@ func (f *Frontier) moveRound() (moved bool, err error) {
 		f.mu.Unlock()
 		return false, ErrClosed
 	}
-	f.known.beginRound(fresh)
-	m := &mover{f: f, gen: f.gen + 1, through: f.applied.batch, maxSeq: f.applied.seq, failures: f.committer.failures}
-	marks := f.applied.marks
-	young := f.logMarks.n // those behind marks are of a batch that is being applied
-	bytes := f.logBytes
-	scheduled := f.core.unplaced
-	f.core.unplaced = nil
-	for i := marks; i < young; i++ {
-		if f.known.keep(f.logMarks.at(i)); i%keepAtOnce == 0 {
+	f.known.BeginRound(fresh)
+	x := &logEnd{gen: f.gen + 1, through: f.applied.batch, marks: f.applied.marks, bytes: f.logBytes, failures: f.committer.failures}
+	x.round = f.sched.moves.Begin(moveSource{f}, f.opts.Spill, x.gen, f.applied.seq, f.sched.cfg.evictOver)
+	young := f.known.Logged() // those behind x.marks are of a batch that is being applied
+	for i := x.marks; i < young; i++ {
+		if f.known.Keep(i); i%keepAtOnce == 0 {
 			f.mu.Unlock()
 			f.mu.Lock()
 		}
 	}
 	f.mu.Unlock()
 
-	err = m.round(scheduled, marks, bytes)
+	if err = x.round.Run(); err == nil {
+		err = f.checkpoint(x)
+	}
 	if err != nil {
-		m.relist()
+		x.round.Undo()
 		f.mu.Lock()
-		unused := f.known.endRound(false)
+		unused := f.known.FailRound()
 		f.mu.Unlock()
 		unused.Free()
-		return m.moved, err
+		return x.round.Moved(), err
 	}
-	m.covered.Free()
+	x.covered.Free()
 	footprint := f.opts.Spill.Footprint()
 	f.mu.Lock()
 	f.footprint = footprint
 	f.mu.Unlock()
-	f.offer(m.marks)
-	return m.moved, nil
+	f.offer(x.popular)
+	return x.round.Moved(), nil
 }
 
-// round moves what is there, the first marks of logMarks and bytes of the log.
-func (m *mover) round(scheduled []timeItem, marks int, bytes int64) error {
-	if err := m.moveScheduled(scheduled); err != nil {
+// logEnd is where the checkpoint of a round ends the log.
+type logEnd struct {
+	round    *move.Round
+	gen      uint32
+	through  uint64 // last batch of the round
+	bytes    int64  // of the log up to there
+	failures int    // commits that had failed when the round began
+
+	marks   int            // of the known URLs' list that the checkpoint covers
+	popular []storage.Mark // these
+	covered *seen.Set      // they, and no longer needed
+}
+
+// checkpoint ends the log. It writes the marks first, while commits go on. What decides
+// runs between two commits, after all that were submitted before it: what was finishing
+// when the round passed its queue, and got no home there, is finished by now, or a commit
+// failed and the round is spoiled.
+func (f *Frontier) checkpoint(x *logEnd) error {
+	f.mu.Lock()
+	head := f.known.Head(x.marks)
+	f.mu.Unlock()
+	x.popular = head.All()
+	if err := f.opts.Spill.PackMarks(x.gen, x.popular); err != nil {
 		return err
 	}
-	m.order()
-	for _, k := range m.keys {
-		if err := m.add(k.id); err != nil {
+	o := newOp()
+	outdated, oldest := f.outdated()
+	o.run = func() error {
+		f.mu.Lock()
+		if f.committer.failures != x.failures {
+			f.mu.Unlock()
+			return errSpoiled
+		}
+		b := &storage.Batch{
+			ID:   f.committer.batchID + 1,
+			Time: instant.Millis(f.wall(f.nowLocked())),
+			Rows: []storage.Row{f.metaRowLocked(x.gen, false)},
+			Drop: f.sched.blocks.TakeDrops(),
+		}
+		stale, rows := f.notes.TakeStale()
+		b.Rows = append(b.Rows, rows...)
+		b.Rows = append(b.Rows, f.deletionRowsLocked()...)
+		f.mu.Unlock()
+		if err := f.opts.Spill.Commit(b); err != nil {
+			f.mu.Lock()
+			f.sched.blocks.PutDrops(b.Drop)
+			f.notes.PutStale(stale)
+			f.mu.Unlock()
 			return err
 		}
-	}
-	if err := m.flush(); err != nil {
-		return err
-	}
-	return m.f.checkpoint(m, marks, bytes)
-}
-
-// takes reports whether a record in memory belongs to the round and still needs
-// a home in a block.
-func (m *mover) takes(ref arena.Ref) bool {
-	r := m.f.core.record(ref)
-	return r.part() == 0 && r.seq() != 0 && r.seq() <= m.maxSeq
-}
-
-// copyRecord appends a record's body to bodies, where the copy has it.
-func (c *core) copyRecord(ref arena.Ref, bodies []byte) (Record, []byte) {
-	r := c.record(ref)
-	at := len(bodies)
-	bodies = append(bodies, r.body()...)
-	return Record{Seq: r.seq(), Body: bodies[at:len(bodies):len(bodies)]}, bodies
-}
-
-// flush packs the runs, tells the records their new homes, and drops from
-// memory those that need not be there.
-func (m *mover) flush() error {
-	if len(m.runs) == 0 {
+		f.mu.Lock()
+		f.committer.batchID, f.applied.batch = b.ID, b.ID
+		cp := &storage.Checkpoint{Gen: x.gen, Through: x.through}
+		f.deletionsWrittenLocked()
+		over := f.outdatedLocked(x.through)
+		cp.Dead = x.round.TakeDead()
+		f.mu.Unlock()
+		err := f.opts.Spill.Checkpoint(cp)
+		f.mu.Lock()
+		if err != nil {
+			x.round.PutDead()
+			f.mu.Unlock()
+			return err
+		}
+		f.gen = x.gen
+		x.covered = f.known.EndRound(x.marks)
+		f.notes.Drop(outdated, oldest)
+		f.logBytes -= x.bytes
+		f.applied.marks = f.known.Logged()
+		f.mu.Unlock()
+		f.forgetDeletions(over)
 		return nil
 	}
-	parts, err := m.f.opts.Spill.Pack(m.gen, m.runs)
-	if err != nil {
-		return err
-	}
-	m.moved = true
-	f := m.f
 	f.mu.Lock()
-	ids := make([][]uint32, len(m.runs))
-	for i := range m.runs { // all parts of a block before any of them ends
-		for _, p := range parts[i] {
-			ids[i] = append(ids[i], f.core.addPart(p))
-		}
+	if f.closed {
+		f.mu.Unlock()
+		return ErrClosed
 	}
-	for i, settled := 0, 0; i < len(m.runs); i++ {
-		if settled >= settleAtOnce {
-			settled = 0
-			f.mu.Unlock()
-			f.mu.Lock()
-		}
-		settled += len(m.runs[i].Records)
-		m.settleLocked(i, parts[i], ids[i])
-		m.evictLocked(m.queue[i])
-	}
-	f.freedLocked()
+	f.finishing++
+	f.enqueueLocked(o)
 	f.mu.Unlock()
-	clear(m.runs)
-	m.runs, m.where, m.queue, m.copy = m.runs[:0], m.where[:0], m.queue[:0], m.copy[:0]
-	return nil
+	err := <-o.done
+	o.free()
+	return err
 }
 
-// settleLocked tells the records of run i where they are now.
-func (m *mover) settleLocked(i int, parts []Part, ids []uint32) {
-	c := m.f.core
-	at := 0
-	dead := uint64(0)
-	if q := c.queues.at(m.queue[i]); q.host != 0 {
-		dead = c.condemned(q).seq
+// moveSource is the frontier as rounds see it.
+type moveSource struct{ f *Frontier }
+
+func (s moveSource) Lock()        { s.f.mu.Lock() }
+func (s moveSource) Unlock()      { s.f.mu.Unlock() }
+func (s moveSource) Closed() bool { return s.f.closed }
+func (s moveSource) Top() uint32  { return s.f.sched.queues.Top }
+func (s moveSource) Freed()       { s.f.committer.room.Freed() }
+
+func (s moveSource) Queue(id uint32) move.Queue {
+	if q := s.f.sched.queues.At(id); q.host != 0 {
+		return move.Queue{Queue: &q.Queue, Priority: q.priority, Listed: &q.listed}
 	}
-	for n, p := range parts {
-		id := ids[n]
-		for pos := range int(p.Count) {
-			w := m.where[i][at]
-			at++
-			if w.seq > dead && c.holds(w) {
-				c.setHome(w.ref, id, pos)
-			} else {
-				c.kill(id, pos)
+	return move.Queue{}
+}
+
+func (s moveSource) Name(id uint32) storage.Queue {
+	c := s.f.sched
+	q := c.queues.At(id)
+	return storage.Queue{Host: string(c.name(c.hosts.At(q.host))), Crawl: c.crawlOf(q).id, Priority: q.priority}
+}
+
+func (s moveSource) Leased(id uint32) iter.Seq2[arena.Ref, bool] {
+	c := s.f.sched
+	return func(yield func(arena.Ref, bool) bool) {
+		for lease := range c.leasesOf(c.queues.At(id).host) {
+			if l := c.leases.At(lease); l.queue == id && l.record != 0 && !yield(l.record, l.prev != 0 || l.next != 0) {
+				return
 			}
 		}
 	}
 }
 
-// evictLocked drops from memory the URLs of a queue that are safe in blocks. The
-// next few of a bound host stay. It reports whether there are more.
-func (m *mover) evictLocked(id uint32) (more bool) {
-	c := m.f.core
-	before := c.resident
-	more = c.queues.at(id).host != 0 && c.trim(id)
-	m.moved = m.moved || c.resident < before
-	return more
+func (s moveSource) Finishing(id uint32) bool {
+	c := s.f.sched
+	return c.hosts.At(c.queues.At(id).host).pins > 0
 }
+
+func (s moveSource) Dead(id uint32) uint64 { return s.f.sched.deadStored(s.f.sched.queues.At(id)).Seq }
+
+func (s moveSource) DeadOf(q storage.Queue) uint64 {
+	return s.f.sched.storedTombstones.Of(bytesOf(q.Host), q.Crawl).Seq
+}
+
+func (s moveSource) Trim(id uint32) (more bool) { return s.f.sched.trim(id) }
+
+func (s moveSource) Soon() int64 { return s.f.sched.date(s.f.nowLocked()) + s.f.sched.cfg.ahead }
+
+func (s moveSource) Millis(date int64) int64 { return instant.Millis(s.f.day(date)) }
+
+func (s moveSource) Dismiss(ref arena.Ref) { s.f.sched.dismiss(ref, s.f.last) }

@@ -3,7 +3,6 @@
 package frontier_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -12,62 +11,38 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
-
-// moves does a round of moving, which must end.
-func (w *world) moves(evict bool) {
-	w.Helper()
-	ended := make(chan error, 1)
-	go func() { ended <- w.f.MoveNow(evict) }()
-	select {
-	case err := <-ended:
-		require.NoError(w, err)
-	case <-time.After(time.Minute):
-		require.FailNow(w, "a round of moving does not end")
-	}
-}
-
-// mixed adds scheduled URLs and others that wait, with so many bytes of Meta.
-func (w *world) mixed(name string, scheduled, waiting, hosts, meta int) {
-	w.Helper()
-	entries := make([]frontier.Entry, scheduled+waiting)
-	for i := range entries {
-		entries[i] = frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%s/%d", i%hosts, name, i), Meta: make([]byte, meta)}
-		if i < scheduled {
-			entries[i].NotBefore = dawn.Add(day + time.Duration(i)*time.Second)
-		}
-	}
-	_, err := w.f.Add(context.Background(), entries...)
-	require.NoError(w, err)
-}
 
 // Scheduled and waiting records are copied in portions of a number of bytes. What is left
 // of one kind's last portion says nothing of the other's.
 func TestRoundsEndWhateverTheyMove(t *testing.T) {
 	for _, x := range []struct{ scheduled, meta int }{{256, 1 << 10}, {1700, 0}, {3400, 0}, {4096, 0}} {
 		t.Run(fmt.Sprintf("%d scheduled with %d bytes", x.scheduled, x.meta), func(t *testing.T) {
-			w := newStoredWorld(t, frontier.Options{}, spill.Options{})
-			w.mixed("first", x.scheduled, 1, 7, x.meta)
-			w.moves(false)
-			require.Zero(t, w.f.Homeless())
+			w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
+			w.Mixed("first", x.scheduled, 1, 7, x.meta)
+			w.Moves(false)
+			require.Zero(t, w.F.Homeless())
 		})
 	}
 	t.Run("any", func(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
-			w := newStoredWorld(t, frontier.Options{NoDedup: true}, spill.Options{})
+			w := harness.NewStoredWorld(t, frontier.Options{NoDedup: true}, spill.Options{})
 			for round := range rapid.IntRange(1, 3).Draw(rt, "rounds") {
-				w.mixed(fmt.Sprint(round),
+				w.Mixed(fmt.Sprint(round),
 					rapid.IntRange(0, 3000).Draw(rt, "scheduled"), rapid.IntRange(0, 1000).Draw(rt, "waiting"),
 					rapid.IntRange(1, 30).Draw(rt, "hosts"), rapid.SampledFrom([]int{0, 64, 256, 300, 1024, 4096}).Draw(rt, "meta"))
-				w.moves(rapid.Bool().Draw(rt, "evict"))
-				require.Zero(rt, w.f.Homeless(), "a record has no home after a round")
+				w.Moves(rapid.Bool().Draw(rt, "evict"))
+				require.Zero(rt, w.F.Homeless(), "a record has no home after a round")
 			}
-			require.NoError(rt, w.f.Check())
-			require.NoError(rt, w.f.Close())
+			require.NoError(rt, w.F.Check())
+			require.NoError(rt, w.F.Close())
 		})
 	})
 }
@@ -78,29 +53,29 @@ func TestCommitFailsDuringARoundOfMoving(t *testing.T) {
 	for name, o := range map[string]frontier.Outcome{"finished": {}, "tried again later": {Result: frontier.Failed}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, h := hookedWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)})
-				w.add("http://a.example/")
-				l := w.next()
+				w, h := harness.HookedWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)})
+				w.Add("http://a.example/")
+				l := w.Next()
 				gate, failed := make(chan struct{}), false
-				h.set(func(*frontier.Batch) error {
+				h.Set(func(*storage.Batch) error {
 					<-gate
 					if failed {
 						return nil
 					}
 					failed = true
-					return errDisk
+					return harness.ErrDisk
 				}, nil)
 				done, moved := make(chan error, 1), make(chan error, 1)
-				go func() { done <- w.f.Done(l, o) }()
+				go func() { done <- w.F.Done(l, o) }()
 				synctest.Wait()
-				go func() { moved <- w.f.MoveNow(true) }()
+				go func() { moved <- hook.Of(w.F).MoveNow(true) }()
 				synctest.Wait()
 				close(gate)
-				require.ErrorIs(t, <-done, errDisk)
+				require.ErrorIs(t, <-done, harness.ErrDisk)
 				require.Error(t, <-moved)
-				w.add("http://b.example/")
-				w = w.killed()
-				require.ElementsMatch(t, []string{"http://a.example/", "http://b.example/"}, w.rest())
+				w.Add("http://b.example/")
+				w = w.Killed()
+				require.ElementsMatch(t, []string{"http://a.example/", "http://b.example/"}, w.Rest())
 			})
 		})
 	}
@@ -108,15 +83,15 @@ func TestCommitFailsDuringARoundOfMoving(t *testing.T) {
 
 // unpackable fails to write blocks until it is healed.
 type unpackable struct {
-	frontier.Spill
+	storage.Spill
 	healed atomic.Bool
 	tried  func()
 }
 
-func (u *unpackable) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error) {
+func (u *unpackable) Pack(gen uint32, runs []storage.Run) ([][]storage.Part, error) {
 	if !u.healed.Load() {
 		u.tried()
-		return nil, errDisk
+		return nil, harness.ErrDisk
 	}
 	return u.Spill.Pack(gen, runs)
 }
@@ -158,7 +133,7 @@ func TestFailedRoundsWaitForTheNext(t *testing.T) {
 		}
 		require.ErrorIs(t, err, frontier.ErrFull)
 		for range 10 * 60 * 10 { // a commit each 100 ms for ten minutes
-			time.Sleep(100 * ms)
+			time.Sleep(100 * time.Millisecond)
 			at := time.Now()
 			l, err := f.Next(t.Context())
 			require.NoError(t, err)
@@ -180,7 +155,7 @@ func TestFailedRoundsWaitForTheNext(t *testing.T) {
 		time.Sleep(time.Minute + time.Second)
 		_, err = f.Add(t.Context(), lot("last")...)
 		require.NoError(t, err, "the next round made room, without a commit to ask for it")
-		ended(t, f)
+		harness.Ended(t, f)
 
 		u.healed.Store(false)
 		f, err = frontier.Open(t.Context(), frontier.Options{Spill: u, MemoryBudget: 24 << 20, NoDedup: true, KeepOpen: true})
@@ -190,29 +165,29 @@ func TestFailedRoundsWaitForTheNext(t *testing.T) {
 		}
 		synctest.Wait()
 		at := time.Now()
-		ended(t, f)
+		harness.Ended(t, f)
 		require.Zero(t, time.Since(at), "Close waits for a pause")
 	})
 }
 
 // rounds counts the rounds that ended, and lets them fail when they are far too many.
 type rounds struct {
-	*hooked
+	*harness.Hooked
 	ended atomic.Int64
 }
 
-func (r *rounds) Checkpoint(c *frontier.Checkpoint) error {
-	if r.ended.Add(1) > farTooOften/100 {
-		return errDisk
+func (r *rounds) Checkpoint(c *storage.Checkpoint) error {
+	if r.ended.Add(1) > 100 {
+		return harness.ErrDisk
 	}
-	return r.hooked.Checkpoint(c)
+	return r.Hooked.Checkpoint(c)
 }
 
 // Rounds that move nothing do not follow each other while somebody waits for room: here
 // what is in memory is deleted, and cannot be swept away before a read ends.
 func TestRoundsThatMoveNothingMakeNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &rounds{hooked: &hooked{Spill: spilltest.OpenMemory(t, spill.Options{}).Store}}
+		r := &rounds{Hooked: &harness.Hooked{Spill: spilltest.OpenMemory(t, spill.Options{}).Store}}
 		f, err := frontier.Open(t.Context(), frontier.Options{Spill: r, MemoryBudget: 64 << 20, Delay: frontier.FixedDelay(0)})
 		require.NoError(t, err)
 		add := func(host string, n int) error {
@@ -224,12 +199,12 @@ func TestRoundsThatMoveNothingMakeNoRoom(t *testing.T) {
 			return err
 		}
 		require.NoError(t, add("a.example", 10))
-		require.NoError(t, f.MoveNow(true))
+		require.NoError(t, hook.Of(f).MoveNow(true))
 		require.NoError(t, add("a.example", 440)) // of the 16 MiB that may be resident
 		gate := make(chan struct{})
-		r.set(nil, func() { <-gate })
-		next := start(func() (frontier.Lease, error) { return f.Next(t.Context()) })
-		require.True(t, next.waits(), "its host is being read")
+		r.Set(nil, func() { <-gate })
+		next := harness.Start(func() (frontier.Lease, error) { return f.Next(t.Context()) })
+		require.True(t, next.Waits(), "its host is being read")
 		deleted := make(chan error, 1)
 		go func() {
 			_, err := f.Delete(t.Context(), frontier.Host("a.example"))
@@ -245,33 +220,33 @@ func TestRoundsThatMoveNothingMakeNoRoom(t *testing.T) {
 		close(gate)
 		require.NoError(t, <-deleted)
 		require.NoError(t, add("b.example", 490), "there is room when the sweep has ended")
-		require.False(t, next.waits())
-		require.ErrorIs(t, next.err, frontier.ErrExhausted, "all was deleted")
-		ended(t, f)
+		require.False(t, next.Waits())
+		require.ErrorIs(t, next.Err, frontier.ErrExhausted, "all was deleted")
+		harness.Ended(t, f)
 	})
 }
 
 // A round looks at what came since the last one, and at nothing twice, however many URLs
 // of one host are in memory.
 func TestRoundsLookAtEachRecordOnce(t *testing.T) {
-	w := newStoredWorld(t, frontier.Options{NoDedup: true, MemoryBudget: 1 << 30, Delay: frontier.FixedDelay(0)}, spill.Options{})
+	w := harness.NewStoredWorld(t, frontier.Options{NoDedup: true, MemoryBudget: 1 << 30, Delay: frontier.FixedDelay(0)}, spill.Options{})
 	const n = 20_000
 	for round := range 4 {
-		w.mixed(fmt.Sprint(round), 0, n, 1, 0)
-		before := w.f.Looked()
-		w.moves(false)
-		require.Less(t, w.f.Looked()-before, uint64(n+n/10), "in round %d", round)
-		require.Zero(t, w.f.Homeless())
-		require.NoError(t, w.f.Check())
+		w.Mixed(fmt.Sprint(round), 0, n, 1, 0)
+		before := w.F.Looked()
+		w.Moves(false)
+		require.Less(t, w.F.Looked()-before, uint64(n+n/10), "in round %d", round)
+		require.Zero(t, w.F.Homeless())
+		require.NoError(t, w.F.Check())
 	}
 	for i := range 5 { // what comes back to the head without a home gets one
-		w.mixed(fmt.Sprint("last", i), 0, 1, 1, 0)
+		w.Mixed(fmt.Sprint("last", i), 0, 1, 1, 0)
 		leases := []frontier.Lease{}
 		for range 1000 {
-			leases = append(leases, w.next())
-			w.fetched(leases[len(leases)-1], 0, frontier.Outcome{Result: frontier.Requeue})
+			leases = append(leases, w.Next())
+			w.Fetched(leases[len(leases)-1], 0, frontier.Outcome{Result: frontier.Requeue})
 		}
-		w.moves(false)
-		require.Zero(t, w.f.Homeless())
+		w.Moves(false)
+		require.Zero(t, w.F.Homeless())
 	}
 }

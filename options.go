@@ -10,6 +10,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/selector"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Options configure a frontier. The zero value is a frontier in memory with
@@ -17,7 +22,7 @@ import (
 type Options struct {
 	// Spill keeps the frontier on disk. Nil: in memory, gone when closed. The
 	// caller opens it before and closes it after the frontier.
-	Spill Spill
+	Spill storage.Spill
 
 	// MemoryBudget is how many bytes the frontier may hold in RAM, its Spill
 	// included, but for calls under way: an Add takes about 1 KB for each of its
@@ -48,13 +53,6 @@ type Options struct {
 	// any goroutine; a key has 1 to 255 bytes. It must not change while a store lives.
 	HostKey func(url string) (string, error)
 
-	// Quantum is K: after so many hand-outs a host's back queue is given to
-	// another host. Zero means 32.
-	Quantum int
-	// ParkAfter is how far away a host's next contact must be for its back
-	// queue to be given up until then. Zero means a minute.
-	ParkAfter time.Duration
-
 	// LeaseTime is how long a lease lasts. Zero means 10 minutes. One that ends by its
 	// deadline counts as a failed try: when Retry allows no more, the URL is given up
 	// without a Done. Its host may then be contacted although the fetch goes on: let
@@ -68,7 +66,7 @@ type Options struct {
 	// Quarantine says when hosts that only fail are merely probed.
 	Quarantine Quarantine
 	// Scheduler says when a URL is visited again. Nil means never. Package
-	// recrawl/revisit has one.
+	// recrawl/adapter has one.
 	Scheduler Scheduler
 	// OnGiveUp, if set, is told of each URL that leaves because its tries are used
 	// up, or its host is given up (Quarantine.Probes), after that is durable,
@@ -84,8 +82,9 @@ type Options struct {
 
 	// KeepOpen makes Next wait for another Add instead of returning ErrExhausted.
 	KeepOpen bool
-	// HoldHints leaves hints (Entry.Hint) to whoever opens the Spill next without it, and
-	// with the Scheduler that is to judge them. It is for tools that look at a crawl.
+	// HoldHints stores hints (Entry.Hint) without applying them; the next frontier that
+	// opens the Spill without HoldHints applies them. It is for tools that open a crawl
+	// without the Scheduler that judges hints.
 	HoldHints bool
 	// NoDedup admits known URLs like new ones, and remembers none.
 	NoDedup bool
@@ -94,12 +93,20 @@ type Options struct {
 	Clock Clock
 	// Logger gets what an operator should see. Nil means silence.
 	Logger *slog.Logger
+
+	tuning hook.Tuning // by tests only
 }
 
 const (
-	maxPriorities = 64
-	maxQuantum    = 1<<16 - 1 // counted in 16 bits
-	maxBudget     = 24 << 30  // the arena's references reach 32 GiB
+	maxPriorities = row.MaxPriorities
+	maxBudget     = 24 << 30 // the arena's references reach 32 GiB
+
+	// quantum is K: after this many hand-outs a host gives its back queue to another.
+	// A host counts them in 16 bits.
+	quantum = 32
+	// parkAfter is how far away a host's next contact must be for the host to give
+	// its back queue up until then.
+	parkAfter = time.Minute
 )
 
 func (o Options) withDefaults() Options {
@@ -116,7 +123,7 @@ func (o Options) withDefaults() Options {
 		o.Prioritizer = ByDepth(o.Priorities)
 	}
 	if o.Selector == nil {
-		o.Selector = BiasedRandom(rand.Uint64())
+		o.Selector = selector.BiasedRandom(rand.Uint64())
 	}
 	if o.Delay == nil {
 		o.Delay = FactorDelay(10, time.Second, 30*time.Second)
@@ -130,11 +137,11 @@ func (o Options) withDefaults() Options {
 	if o.HostConcurrency == 0 {
 		o.HostConcurrency = 1
 	}
-	if o.Quantum == 0 {
-		o.Quantum = 32
+	if o.tuning.Quantum == 0 {
+		o.tuning.Quantum = quantum
 	}
-	if o.ParkAfter == 0 {
-		o.ParkAfter = time.Minute
+	if o.tuning.ParkAfter == 0 {
+		o.tuning.ParkAfter = parkAfter
 	}
 	if o.LeaseTime == 0 {
 		o.LeaseTime = 10 * time.Minute
@@ -161,14 +168,8 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	if o.Priorities < 1 || o.Priorities > maxPriorities {
 		bad("Priorities is %d; want 1 to %d", o.Priorities, maxPriorities)
 	}
-	if o.Quantum < 1 || o.Quantum > maxQuantum {
-		bad("Quantum is %d; want 1 to %d", o.Quantum, maxQuantum)
-	}
 	if o.HostConcurrency < 1 || o.HostConcurrency > maxConcurrency {
 		bad("HostConcurrency is %d; want 1 to %d", o.HostConcurrency, maxConcurrency)
-	}
-	if o.ParkAfter < 0 {
-		bad("ParkAfter is %v; want >= 0", o.ParkAfter)
 	}
 	if o.LeaseTime < time.Millisecond || o.LeaseTime > 30*24*time.Hour {
 		bad("LeaseTime is %v; want 1ms to 720h", o.LeaseTime)
@@ -178,7 +179,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	}
 	errs = append(errs, checkDelay("Delay", o.Delay)...)
 	errs = append(errs, checkDelay("GroupDelay", o.GroupDelay)...)
-	if err := checkSelector(o.Selector, o.Priorities); err != nil {
+	if err := selector.Check(o.Selector, o.Priorities); err != nil {
 		bad("Selector: %w", err)
 	}
 	errs = append(errs, checkRetry("Retry", o.Retry)...)
@@ -200,7 +201,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	return fmt.Errorf("frontier: options: %w", errors.Join(errs...))
 }
 
-const maxDelay = 30 * 24 * time.Hour
+const maxDelay = row.MaxDelay
 
 func checkDelay(name string, d DelayPolicy) []error {
 	var errs []error

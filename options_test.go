@@ -7,20 +7,28 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
 
+// figure1 is an operator's priority above two that are mixed by p.
+func figure1(p float64) frontier.Selector {
+	return selector.Cascade(selector.Strict(),
+		selector.Tier{Levels: 2, Selector: selector.Mix(1, 1-p, p)}, selector.Tier{Levels: 1, Selector: selector.Strict()})
+}
+
 func TestAllBadOptionsAreReportedTogether(t *testing.T) {
 	_, err := frontier.Open(context.Background(), frontier.Options{
-		MemoryBudget: -1, Priorities: 65, Selector: frontier.Weighted(1, 0), Delay: frontier.FixedDelay(-1),
-		GroupDelay: frontier.FactorDelay(math.NaN(), 2, 1), Quantum: -1, ParkAfter: -1, LeaseTime: time.Microsecond,
+		MemoryBudget: -1, Priorities: 65, Selector: selector.Weighted(1, 0), Delay: frontier.FixedDelay(-1),
+		GroupDelay: frontier.FactorDelay(math.NaN(), 2, 1), LeaseTime: time.Microsecond,
 		Retry: frontier.Retries(0, -1),
 	})
 	for _, fault := range []string{
-		"frontier: options: ", "Priorities is 65; want 1 to 64", "Quantum is -1; want ", "ParkAfter is -1ns; want >= 0",
-		"LeaseTime is 1µs; want 1ms to 720h", "Delay is FixedDelay(-1ns); want >= 0",
+		"frontier: options: ", "Priorities is 65; want 1 to 64", "LeaseTime is 1µs; want 1ms to 720h", "Delay is FixedDelay(-1ns); want >= 0",
 		"GroupDelay is FactorDelay(NaN, 2ns, 1ns); want a finite k >= 0 and 0 <= min <= max",
 		"Selector: 2 weights; want one for each of 65 priorities", "the weight of priority 2 is 0; want >= 1",
 		"Retry is Retries(0, -1ns); want tries >= 1 and a wait >= 0", "MemoryBudget is -1; want at least ",
@@ -39,7 +47,6 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 		{"one priority", frontier.Options{Priorities: 1}, ""},
 		{"64 priorities", frontier.Options{Priorities: 64}, ""},
 		{"negative priorities", frontier.Options{Priorities: -1}, "Priorities"},
-		{"quantum 1", frontier.Options{Quantum: 1}, ""},
 		{"a lease of 1 ms", frontier.Options{LeaseTime: time.Millisecond}, ""},
 		{"a lease of less", frontier.Options{LeaseTime: time.Millisecond - 1}, "LeaseTime"},
 		{"a lease of 30 days", frontier.Options{LeaseTime: 720 * time.Hour}, ""},
@@ -51,18 +58,18 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 		{"a negative factor", frontier.Options{Delay: frontier.FactorDelay(-0.1, 0, 1)}, "Delay is"},
 		{"a minimum above the maximum", frontier.Options{GroupDelay: frontier.FactorDelay(1, 2, 1)}, "GroupDelay is"},
 		{"one try", frontier.Options{Retry: frontier.Retries(1, 0)}, ""},
-		{"weights for each priority", frontier.Options{Priorities: 3, Selector: frontier.Weighted(1, 1, 9)}, ""},
-		{"too few weights", frontier.Options{Selector: frontier.Weighted(1)}, "Selector: 1 weights"},
-		{"a mixture", frontier.Options{Priorities: 2, Selector: frontier.Mix(1, 0, 0.5)}, ""},
-		{"a mixture of too many", frontier.Options{Priorities: 2, Selector: frontier.Mix(1, 1, 1, 1)}, "Selector: 3 weights; want one for each of 2"},
-		{"a mixture of nothing", frontier.Options{Priorities: 2, Selector: frontier.Mix(1, 0, 0)}, "all weights are 0"},
-		{"a negative probability", frontier.Options{Priorities: 2, Selector: frontier.Mix(1, 1.5, -0.5)}, "the weight of priority 2 is -0.5; want a finite number >= 0"},
+		{"weights for each priority", frontier.Options{Priorities: 3, Selector: selector.Weighted(1, 1, 9)}, ""},
+		{"too few weights", frontier.Options{Selector: selector.Weighted(1)}, "Selector: 1 weights"},
+		{"a mixture", frontier.Options{Priorities: 2, Selector: selector.Mix(1, 0, 0.5)}, ""},
+		{"a mixture of too many", frontier.Options{Priorities: 2, Selector: selector.Mix(1, 1, 1, 1)}, "Selector: 3 weights; want one for each of 2"},
+		{"a mixture of nothing", frontier.Options{Priorities: 2, Selector: selector.Mix(1, 0, 0)}, "all weights are 0"},
+		{"a negative probability", frontier.Options{Priorities: 2, Selector: selector.Mix(1, 1.5, -0.5)}, "the weight of priority 2 is -0.5; want a finite number >= 0"},
 		{"a cascade", frontier.Options{Priorities: 3, Selector: figure1(0.5)}, ""},
 		{"a cascade of too few", frontier.Options{Selector: figure1(0.5)}, "the tiers have 3 priorities; want 8"},
 		{"a cascade with a bad tier", frontier.Options{Priorities: 3, Selector: figure1(math.NaN())}, "tier 1: the weight of priority 1 is NaN"},
-		{"a cascade without selectors", frontier.Options{Priorities: 1, Selector: frontier.Cascade(nil, frontier.Tier{Levels: 1})}, "tier 1 has no Selector\nthe choice of a tier has no Selector"},
-		{"an empty tier", frontier.Options{Priorities: 1, Selector: frontier.Cascade(frontier.Strict(), frontier.Tier{Selector: frontier.Strict()})}, "tier 1 has 0 priorities"},
-		{"no tiers", frontier.Options{Selector: frontier.Cascade(frontier.Strict())}, "the tiers have 0 priorities"},
+		{"a cascade without selectors", frontier.Options{Priorities: 1, Selector: selector.Cascade(nil, selector.Tier{Levels: 1})}, "tier 1 has no Selector\nthe choice of a tier has no Selector"},
+		{"an empty tier", frontier.Options{Priorities: 1, Selector: selector.Cascade(selector.Strict(), selector.Tier{Selector: selector.Strict()})}, "tier 1 has 0 priorities"},
+		{"no tiers", frontier.Options{Selector: selector.Cascade(selector.Strict())}, "the tiers have 0 priorities"},
 		{"8 MiB", frontier.Options{MemoryBudget: 8 << 20}, ""},
 		{"less than 8 MiB", frontier.Options{MemoryBudget: 8<<20 - 1}, "MemoryBudget"},
 	} {
@@ -80,7 +87,7 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 }
 
 // hungry is a Spill that takes much memory.
-type hungry struct{ frontier.Spill }
+type hungry struct{ storage.Spill }
 
 func (hungry) Footprint() int64 { return 100 << 20 }
 
@@ -91,7 +98,7 @@ func TestBudgetMustHoldTheSpill(t *testing.T) {
 	f, err := frontier.Open(context.Background(), frontier.Options{Spill: hungry{m.Store}, MemoryBudget: 108 << 20})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, f.Stats().MemoryBytes, int64(100<<20))
-	ended(t, f)
+	harness.Ended(t, f)
 }
 
 func TestRetriesGrowFourfoldUpToAMonth(t *testing.T) {

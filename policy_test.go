@@ -9,15 +9,17 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/policysim"
+	"github.com/seed-7440039f/frontier/internal/lab/policysim"
+	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // simulated is the frontier as a policy of policysim.
 type simulated struct {
-	*world
+	*harness.World
 	leases map[int32]frontier.Lease // by host
 	found  int                      // makes URLs unique
 	wake   time.Time
@@ -33,7 +35,7 @@ type simulated struct {
 // simulate returns the frontier with a crawl's delay.
 func simulate(t *testing.T, c policysim.Crawl, o frontier.Options, stored bool) *simulated {
 	s := &simulated{leases: map[int32]frontier.Lease{}}
-	random := frontier.BiasedRandom(c.Seed)
+	random := selector.BiasedRandom(c.Seed)
 	o.Delay = frontier.FixedDelay(c.Delay)
 	o.Prioritizer = frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return int(e.Weight) })
 	o.Selector = frontier.SelectorFunc(func(available []int) int {
@@ -41,9 +43,9 @@ func simulate(t *testing.T, c policysim.Crawl, o frontier.Options, stored bool) 
 		return random.Select(available)
 	})
 	if stored {
-		s.world = newStoredWorld(t, o, spill.Options{})
+		s.World = harness.NewStoredWorld(t, o, spill.Options{})
 	} else {
-		s.world = newWorld(t, o)
+		s.World = harness.NewWorld(t, o)
 	}
 	return s
 }
@@ -58,15 +60,15 @@ func (s *simulated) Add(urls []policysim.URL) {
 	for i, u := range urls {
 		entries[i] = s.entry(u)
 	}
-	n, err := s.f.Add(context.Background(), entries...)
+	n, err := s.F.Add(context.Background(), entries...)
 	require.NoError(s, err)
 	require.Equal(s, len(urls), n)
 	s.weigh()
 }
 
 func (s *simulated) Next(now time.Duration) (policysim.URL, bool) {
-	s.until(now)
-	l, at, err := s.f.TryNext()
+	s.Until(now)
+	l, at, err := s.F.TryNext()
 	if err != nil {
 		require.ErrorIs(s, err, frontier.ErrNotDue)
 		s.wake = at
@@ -83,18 +85,18 @@ func (s *simulated) Wake(time.Duration) time.Duration {
 	if s.wake.IsZero() {
 		return policysim.Never
 	}
-	return s.wake.Sub(dawn)
+	return s.wake.Sub(harness.Dawn)
 }
 
 func (s *simulated) Done(now time.Duration, u, found policysim.URL) {
-	s.until(now)
-	require.NoError(s, s.f.Done(s.leases[u.Host], frontier.Outcome{Add: []frontier.Entry{s.entry(found)}}))
+	s.Until(now)
+	require.NoError(s, s.F.Done(s.leases[u.Host], frontier.Outcome{Add: []frontier.Entry{s.entry(found)}}))
 	delete(s.leases, u.Host)
 }
 
 // look is called after each second of the crawl.
 func (s *simulated) look() {
-	st := s.f.Stats()
+	st := s.F.Stats()
 	s.samples++
 	s.bound += float64(st.Bound)
 	s.maxBound = max(s.maxBound, st.Bound)
@@ -102,7 +104,7 @@ func (s *simulated) look() {
 }
 
 func (s *simulated) weigh() {
-	st := s.f.Stats()
+	st := s.F.Stats()
 	s.resident = max(s.resident, st.Resident)
 	s.maxMemory = max(s.maxMemory, st.MemoryBytes)
 }
@@ -122,11 +124,11 @@ func crawls() []policysim.Crawl {
 	for i := range all {
 		c := &all[i]
 		c.URLs, c.Hosts, c.Seed = 2_000_000, 1_000_000, 11
-		if !*long {
+		if !*harness.Long {
 			c.URLs, c.Hosts = c.URLs/20, c.Hosts/20
 			c.Workers /= 5
 			c.Length /= 12
-			if raceEnabled {
+			if harness.RaceEnabled {
 				c.Length /= 6
 			}
 		}
@@ -156,7 +158,7 @@ func TestWorkersAreAsBusyAsUnderTheBestPolicy(t *testing.T) {
 	for _, c := range crawls() {
 		t.Run(describe(c), func(t *testing.T) {
 			s := simulate(t, c, frontier.Options{MemoryBudget: 2 << 30}, false)
-			moves := s.f.CountMoves()
+			moves := s.F.CountMoves()
 			ours := c.Run(s, s.look)
 			byTime := c.Run(policysim.TimeOrder(c), nil)
 			published := policysim.NewPublished(c, 3*c.Workers)
@@ -204,15 +206,15 @@ func TestCrawlStaysWithinItsMemoryBudget(t *testing.T) {
 	c := crawls()[1]
 	c.Length /= 5
 	o := frontier.Options{MemoryBudget: 100 << 20} // two thirds are hosts, queues and marks
-	if raceEnabled {
+	if harness.RaceEnabled {
 		t.Skip("one goroutine hands out; TestEveryRealURLComesOutOnce has many")
 	}
-	if !*long {
+	if !*harness.Long {
 		c.URLs, c.Hosts = 4*c.URLs, 4*c.Hosts
 		o.MemoryBudget /= 4
 	}
 	s := simulate(t, c, o, true)
-	o.MemoryBudget += s.machine.Store.Footprint()
+	o.MemoryBudget += s.Machine.Store.Footprint()
 	inMemory := simulate(t, c, frontier.Options{MemoryBudget: 2 << 30}, false)
 	want := c.Run(inMemory, inMemory.look)
 	got := c.Run(s, s.look)
@@ -233,47 +235,47 @@ func TestWorkPerHandOutGrowsLikeALogarithm(t *testing.T) {
 func workGrowsLikeALogarithm(t *testing.T, delay time.Duration) {
 	few, many := 1_000, 100_000
 	switch {
-	case *long:
+	case *harness.Long:
 		few, many = 10*few, 10*many
-	case raceEnabled:
+	case harness.RaceEnabled:
 		few, many = few/10, many/10
 	}
-	work := func(hosts int) (heap, selector float64) {
+	work := func(hosts int) (heap, chosen float64) {
 		asked := 0
-		random := frontier.BiasedRandom(1)
-		w := newWorld(t, frontier.Options{
+		random := selector.BiasedRandom(1)
+		w := harness.NewWorld(t, frontier.Options{
 			MemoryBudget: 4 << 30,
 			Delay:        frontier.FixedDelay(delay),
-			Prioritizer:  byWeight,
+			Prioritizer:  harness.ByWeight,
 			Selector: frontier.SelectorFunc(func(available []int) int {
 				asked++
 				return random.Select(available)
 			}),
 		})
-		w.addEach(func(yield func(frontier.Entry) bool) {
+		w.AddEach(func(yield func(frontier.Entry) bool) {
 			for i := range 2 {
 				for h := range hosts {
 					yield(frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", h, i), Weight: float64(1 + (h+i)%8)})
 				}
 			}
 		})
-		moves := w.f.CountMoves()
+		moves := w.F.CountMoves()
 		for n := range 2 * hosts {
 			if n == hosts {
-				require.Less(t, w.at(), delay)
-				w.nothingUntil(time.Microsecond + delay) // the end of the first fetch, and the delay
+				require.Less(t, w.At(), delay)
+				w.NothingUntil(time.Microsecond + delay) // the end of the first fetch, and the delay
 			}
-			l, at, err := w.f.TryNext()
+			l, at, err := w.F.TryNext()
 			if err != nil {
 				require.ErrorIs(t, err, frontier.ErrNotDue)
-				w.clk.Set(at)
-				l, _, err = w.f.TryNext()
+				w.Clock.Set(at)
+				l, _, err = w.F.TryNext()
 			}
 			require.NoError(t, err)
-			w.clk.Advance(time.Microsecond)
-			require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+			w.Clock.Advance(time.Microsecond)
+			require.NoError(t, w.F.Done(l, frontier.Outcome{}))
 		}
-		w.over()
+		w.Over()
 		return float64(*moves) / float64(2*hosts), float64(asked) / float64(2*hosts)
 	}
 	h1, s1 := work(few)
@@ -283,4 +285,18 @@ func workGrowsLikeALogarithm(t *testing.T, delay time.Duration) {
 	require.Equal(t, 1., s2)
 	levels := math.Log2(float64(many)/float64(few)) / 2
 	require.Less(t, h2-h1, levels, "more than one for each level that the heap grew by")
+}
+
+func TestPrioritizers(t *testing.T) {
+	var h frontier.History
+	for depth, want := range map[int]int{0: 8, 1: 7, 6: 2, 7: 1, 8: 1, 1 << 30: 1} {
+		require.Equal(t, want, frontier.ByDepth(8).Priority(frontier.Entry{Depth: depth}, h), "depth %d", depth)
+	}
+	nan := frontier.Entry{}
+	nan.Weight = nan.Weight / nan.Weight
+	require.Equal(t, 1, frontier.ByWeight(4, 10).Priority(nan, h), "NaN")
+	for w, want := range map[float64]int{-1: 1, 0: 1, 2.4: 1, 2.5: 2, 4.9: 2, 5: 3, 7.5: 4, 9.9: 4, 10: 4, 1e300: 4} {
+		require.Equal(t, want, frontier.ByWeight(4, 10).Priority(frontier.Entry{Weight: w}, h), fmt.Sprint(w))
+	}
+	require.Equal(t, 5, frontier.Constant(5).Priority(frontier.Entry{Depth: 9}, h))
 }

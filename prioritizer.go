@@ -2,6 +2,14 @@
 
 package frontier
 
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-7440039f/frontier/selector"
+)
+
 // Prioritizer gives a URL its priority, 1 to Options.Priorities; the highest is
 // the most urgent. It is called at Add, when a Done keeps the URL in the frontier, and
 // when there was a hint of one that is scheduled (Entry.Hint), outside the frontier's lock, from any goroutine.
@@ -48,4 +56,211 @@ type withLevels struct {
 	name   string
 	levels int
 	PrioritizerFunc
+}
+
+// Selector chooses the priority of the next hand-out: see selector.Selector.
+type Selector = selector.Selector
+
+// SelectorFunc makes a function a Selector.
+type SelectorFunc = selector.Func
+
+// Scheduler says when a URL is visited again. It is asked when a URL was
+// visited, gone or denied, and when the tries of one that failed are used up,
+// unless Outcome.Next says so; outside the lock, from any goroutine. A time that has
+// passed is as good as now. If it panics, whoever called Done does, and the lease
+// is out as before.
+type Scheduler interface {
+	// Next returns the time of the next visit, zero for never (the URL leaves,
+	// and was given up if it failed), and what is to be kept of it.
+	Next(v Visit) (due time.Time, keep State)
+}
+
+// Visit is the end of a lease, as a Scheduler is told of it.
+type Visit struct {
+	Entry   Entry   // with the new Meta
+	Host    string  // host key
+	Before  History // without this visit
+	History History // with it, and with the State of before
+	Outcome Outcome // Ended and Duration are set
+}
+
+// Rechecker is a Scheduler that is asked once more when the time of a URL has
+// come, before it is handed out: prices may have changed since its last visit.
+// One of which it keeps nothing, one that is tried again after a failure, and one
+// of CrawlNow are handed out without asking.
+type Rechecker interface {
+	Scheduler
+	// Recheck returns when to visit the URL and what is to be kept of it. If that
+	// is later than now the URL is PutOff: no caller of Next sees it, and its
+	// host is not contacted. A crash may undo that: then it is asked again. If it
+	// panics, whoever called Next does, and the URL waits as before.
+	Recheck(e Entry, host string, h History, now time.Time) (due time.Time, keep State)
+}
+
+// Hinter is a Scheduler that decides what becomes of a scheduled URL that was added
+// again with Entry.Hint. It is asked outside the lock, from any goroutine, and must
+// not call the Frontier. Without one, a URL comes at the hint's NotBefore if that is
+// not zero and earlier than its own time.
+//
+// In any case the URL has the greater Weight of both and the lesser Depth, and the
+// Prioritizer is asked anew. One that is tried again after a failure keeps its time,
+// and no Hinter is asked. When its time has come a Rechecker is asked as always.
+type Hinter interface {
+	Scheduler
+	// Hint is told of the URL as it is known, with the greater Weight, the lesser Depth
+	// and its time in NotBefore; and as it was found. NotBefore of that is from when on
+	// a visit is said to find something new, usually in the past, or zero.
+	Hint(known, found Entry, host string, h History, now time.Time) Hinted
+}
+
+// Hinted is what becomes of a URL that there was a hint of.
+type Hinted struct {
+	Due  time.Time // when to visit it; zero leaves its time
+	Keep State     // what is to be kept of it
+	Meta []byte    // replaces its Meta; nil, or more than MaxMeta, keeps it
+}
+
+// SchedulerFunc makes a function a Scheduler that keeps nothing.
+type SchedulerFunc func(v Visit) (due time.Time)
+
+// Next calls the function.
+func (f SchedulerFunc) Next(v Visit) (time.Time, State) { return f(v), v.Before.State }
+
+// putOff asks whether a lease that is about to go out should, and ends it if it
+// should not: as uncontacted, without waiting for the commit. It reports whether
+// the caller must look for another one.
+func (f *Frontier) putOff(l *Lease) bool {
+	if l.Attempt > 1 || l.Priority == Immediate || l.History.State == (State{}) {
+		return false
+	}
+	moment := f.moment()
+	now := f.wall(moment)
+	asked := false
+	defer func() {
+		if !asked { // it panics: nobody gets the lease
+			f.giveBack(&grant{lease: *l}, nil)
+		}
+	}()
+	due, keep := f.rechecker.Recheck(l.Entry, l.Host, l.History, now)
+	asked = true
+	l.History.State = keep
+	if !due.After(now) {
+		return false
+	}
+	p := plan{outcome: Outcome{Result: PutOff, Uncontacted: true, Ended: now, Next: due}}
+	_ = f.plan(&p, l, moment) // asks nobody
+	f.lock()
+	defer f.mu.Unlock()
+	if _, err := f.heldLocked(l); err != nil {
+		return true // it expired, or the frontier was closed
+	}
+	job := newOp()
+	_ = f.finishLocked(job, l.record, &p) // it has no outlinks
+	job.after = func(error) {}            // nobody waits
+	f.submitAsyncLocked(job)
+	f.dispatchLocked()
+	return true
+}
+
+// This file lets an operator say with which priority the URLs of hosts and domains
+// are served, whatever the Prioritizer said.
+//
+// That is a rule like any other. Nothing is rewritten on disk: URLs keep the
+// priority of their own, and so return to it when the rule is taken back; what
+// changes is the level of their queues, which says in which front queue they wait.
+
+// PriorityMap gives URLs another priority by the one that they have: m[p] is that with
+// which URLs of priority p are served, Immediate ones excepted. Zero leaves it as it
+// is; m[0] is always zero.
+type PriorityMap [maxPriorities + 1]uint8
+
+// complete takes those from another that are not set.
+func (x *PriorityMap) complete(other *PriorityMap) {
+	for i, p := range other {
+		if x[i] == 0 {
+			x[i] = p
+		}
+	}
+}
+
+// checkPriorities says what is wrong with the priorities of a rule.
+func (r *Rule) checkPriorities(levels int) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if r.Priority < 0 || r.Priority > levels {
+		bad("Priority is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Priority, levels)
+	}
+	for i, p := range r.Priorities {
+		if int(p) > levels || p > 0 && (i == 0 || i > levels) {
+			bad("Priorities[%d] is %d; want 1 to %d for each of 1 to %d, or 0 to leave it", i, p, levels, levels)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// priority returns the priority with which URLs of a host are served whose own is p.
+func (c *controls) priority(host []byte, p uint8) uint8 {
+	t := c.Load()
+	if !t.Set(levelFields) {
+		return p
+	}
+	as := p
+	t.Visit(host, func(r *scopeRule) bool {
+		switch {
+		case r.Priorities[p] != 0:
+			as = r.Priorities[p]
+		case r.Priority != 0:
+			as = uint8(r.Priority)
+		default:
+			return true
+		}
+		return false
+	})
+	return as
+}
+
+// levelOf is the level of which a host's URLs of a priority are.
+func (s *scheduler) levelOf(h *host, priority uint8) uint8 {
+	if priority == Immediate {
+		return s.immediate()
+	}
+	return min(s.controls.priority(s.name(h), priority), uint8(s.cfg.levels))
+}
+
+// relevel gives the queues of a host the levels that the rules say.
+func (s *scheduler) relevel(id uint32, now int64) {
+	h := s.hosts.At(id)
+	changed := false
+	for qid := h.queues; qid != 0; qid = s.queues.At(qid).sibling {
+		q := s.queues.At(qid)
+		if level := s.levelOf(h, q.priority); level != q.level {
+			s.setLevel(h, qid, level)
+			changed = true
+		}
+	}
+	if changed && h.place == queued { // its place among those of its group depends on it
+		s.detach(id)
+		s.settle(id, now)
+	}
+}
+
+func (s *scheduler) setLevel(h *host, qid uint32, level uint8) {
+	q := s.queues.At(qid)
+	kind := tokens
+	if h.place == ready {
+		kind = readies
+	}
+	listed := q.waiting > 0 && (h.place == ready || h.place == unbound)
+	if listed {
+		s.delist(kind, qid)
+	}
+	x, n := s.crawlOf(q), int64(q.waiting)
+	for _, by := range [...][]int64{s.stats.WaitingBy, x.stats.WaitingBy} {
+		by[q.level-1] -= n
+		by[level-1] += n
+	}
+	q.level = level
+	if listed {
+		s.enlist(kind, qid)
+	}
 }

@@ -3,36 +3,50 @@
 // Marks and blocks come first, then the log since the last checkpoint, then rows:
 // only hosts that turned out to have URLs keep in memory what their rows say.
 // After anything but a clean Close every host counts as contacted at the moment
-// of reopening: nobody knows what the lost leases did.
+// of reopening: it is not known what the lost leases did.
+//
+// What a reader would assume of a host or group without a row has none.
 
 package frontier
 
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/offheap"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
-// recovery is a Recovery for an empty frontier.
+const (
+	clocksAtOnce = 4096    // hosts or groups that are looked at under one lock, or rows in one batch
+	maxStale     = 4 << 20 // bytes of keys of rows that one opening deletes
+)
+
+// recovery is a storage.Recovery for an empty frontier.
 type recovery struct {
 	f     *Frontier
 	clean bool // the last frontier was closed
 
 	groups  []string             // whose rows say nothing unless they have members
-	counted []countedHost        // of which nothing is known that is not told here
+	counted []countedHost        // hosts with usage in their rows, and nothing else
 	stale   []byte               // keys of rows to be deleted, each behind its length
 	parts   []blockParts         // of each block
 	sorted  bool                 // parts are, by block
 	queues  offheap.List[uint32] // of each part
-	timed   []timeItem           // timed blocks by number; aux is how many of their records are live
-	log     map[uint64]logged    // by sequence number
-	order   []uint64             // of log
+	timed   timed.Restored
+	log     map[uint64]logged // by sequence number
+	order   []uint64          // of log
 }
 
 // logged is a record of the log that is not finished yet.
@@ -47,7 +61,7 @@ type logged struct {
 // it returns nil.
 func (f *Frontier) recover(ctx context.Context) error {
 	r := &recovery{
-		f: f, log: map[uint64]logged{},
+		f: f, log: map[uint64]logged{}, timed: f.sched.timed.Restore(),
 	}
 	if err := f.opts.Spill.Recover(ctx, r); err != nil {
 		return fmt.Errorf("frontier: recover: %w", err) // if it is in use, another uses it
@@ -59,54 +73,89 @@ func (f *Frontier) recover(ctx context.Context) error {
 }
 
 // begin ends the recovery and commits that the crawl goes on.
-func (f *Frontier) begin(r *recovery) error {
+func (s *shard) begin(r *recovery) error {
 	r.finish()
-	f.epoch++
-	f.token = f.epoch << 40
-	f.applied.batch, f.applied.seq, f.applied.marks = f.committer.batchID, f.seq, f.logMarks.n
-	b := &Batch{
-		ID:   f.committer.batchID + 1,
-		Time: wallMillis(f.start),
-		Rows: []Row{f.metaRowLocked(f.gen, false)},
-		Drop: f.core.drops,
+	s.epoch++
+	s.token = s.epoch << 40
+	s.applied.batch, s.applied.seq, s.applied.marks = s.committer.batchID, s.seq, s.known.Logged()
+	b := &storage.Batch{
+		ID:   s.committer.batchID + 1,
+		Time: instant.Millis(s.clock.Start()),
+		Rows: []storage.Row{s.metaRowLocked(s.gen, false)},
+		Drop: s.sched.blocks.TakeDrops(),
 	}
-	f.core.drops = nil
-	if err := f.opts.Spill.Commit(b); err != nil {
+	if err := s.opts.Spill.Commit(b); err != nil {
 		return fmt.Errorf("frontier: open: %w", err)
 	}
-	f.committer.batchID, f.applied.batch = b.ID, b.ID
+	s.committer.batchID, s.applied.batch = b.ID, b.ID
 	return r.deleteStale()
 }
 
-var errRow = errors.New("malformed row")
+// metaRowLocked is what the frontier must know of itself: key of the fingerprints, how
+// often it was opened, whether it was closed, last sequence number, generation, and when
+// it was last opened after a crash.
+func (s *shard) metaRowLocked(gen uint32, clean bool) storage.Row {
+	m := row.Meta{Key: s.sched.key, Epoch: s.epoch, Clean: clean, Seq: s.seq, Gen: gen}
+	if s.heldFrom != notHeld {
+		m.Held = uint64(instant.Millis(s.wall(s.heldFrom)))
+	}
+	return m.Row()
+}
+
+func (r *recovery) meta(v []byte) error {
+	m, err := row.ParseMeta(v)
+	if err != nil {
+		return err
+	}
+	f := r.f
+	f.sched.key, f.epoch, f.seq, f.gen = m.Key, m.Epoch, m.Seq, m.Gen
+	r.clean = m.Clean
+	switch {
+	case !r.clean:
+		f.heldFrom = 0
+	case m.Held != 0:
+		f.heldFrom = min(0, f.owed(instant.FromMillis(int64(m.Held))))
+	default:
+		return nil
+	}
+	f.sched.hold = max(0, f.heldFrom+f.maxDelay)
+	f.sched.holdOf = f.hold
+	f.sched.groupHold = func(d DelayPolicy) int64 {
+		longest := f.sched.cfg.groupMax // a policy of the user's is not asked with the lock held
+		if d != nil {
+			longest = int64(d.Max())
+		}
+		return max(0, f.heldFrom+longest)
+	}
+	return nil
+}
 
 // hold is until when a host is left alone because the store was opened after a
 // crash, as far as a rule of its own says.
-func (f *Frontier) hold(host string) int64 {
-	if d := f.controls.delay(host); d != nil {
-		return f.heldFrom + int64(d.Max())
+func (s *shard) hold(host string) int64 {
+	if d := s.controls.delay(host); d != nil {
+		return s.heldFrom + int64(d.Max())
 	}
 	return 0
 }
 
 func (r *recovery) Marks(n int64) error {
-	r.f.known.total += n
-	r.f.known.covered = 1
+	r.f.known.Restore(n)
 	return nil
 }
 
 func (r *recovery) Dead(id uint32, bits []byte) error {
-	r.f.core.giveDead(id, bits)
+	r.f.sched.blocks.RestoreDead(id, bits)
 	return nil
 }
 
-func (r *recovery) Part(q Queue, p Part) error {
+func (r *recovery) Part(q storage.Queue, p storage.Part) error {
 	qid, err := r.queue(q)
 	if err != nil {
 		return err
 	}
-	c := r.f.core
-	id := c.addPart(p)
+	c := r.f.sched
+	id := c.blocks.RestorePart(p)
 	for len(r.queues.Items) <= int(id) {
 		r.queues.Append(0)
 	}
@@ -115,21 +164,13 @@ func (r *recovery) Part(q Queue, p Part) error {
 		r.parts = append(r.parts, blockParts{block: p.Block, first: id})
 	}
 	r.parts[len(r.parts)-1].n++
-	x, b := c.parts.at(id), c.blocks.at(p.Block)
-	for i := range int(p.Count) {
-		if c.isDead(b, int(p.First)+i) {
-			t := c.touch(x)
-			t.taken |= 1 << i
-			t.done++
-			b.addLive(-1)
-		}
-	}
-	c.counted(c.queues.at(qid), bits.OnesCount32(c.unread(x)))
-	c.chainPart(c.queues.at(qid), id)
+	x := c.queues.At(qid)
+	c.counted(x, bits.OnesCount32(c.blocks.Unread(id)))
+	c.fifo.Chain(&x.Queue, id)
 	return nil
 }
 
-// blockParts tells which parts a block has: their numbers are consecutive, since
+// blockParts says which parts a block has: their numbers are consecutive, since
 // none has been released yet.
 type blockParts struct{ block, first, n uint32 }
 
@@ -142,8 +183,7 @@ func (r *recovery) partOf(block uint32, pos uint16) uint32 {
 	at, _ := slices.BinarySearchFunc(r.parts, block, func(b blockParts, id uint32) int { return cmp.Compare(b.block, id) })
 	for ; at < len(r.parts) && r.parts[at].block == block; at++ {
 		for id := r.parts[at].first; id < r.parts[at].first+r.parts[at].n; id++ {
-			p := r.f.core.parts.at(id)
-			if t := r.f.core.detail(p); p.block == block && pos >= t.first && int(pos) < int(t.first)+int(t.count) {
+			if p := r.f.sched.blocks.Part(id); p.Block == block && pos >= p.First && int(pos) < int(p.First)+int(p.Count) {
 				return id
 			}
 		}
@@ -151,8 +191,8 @@ func (r *recovery) partOf(block uint32, pos uint16) uint32 {
 	return 0
 }
 
-func (r *recovery) queue(q Queue) (uint32, error) {
-	if err := checkHost(q.Host); err != nil {
+func (r *recovery) queue(q storage.Queue) (uint32, error) {
+	if err := hostkey.Check(q.Host); err != nil {
 		return 0, &CorruptError{Err: err}
 	}
 	if q.Priority < 1 {
@@ -161,37 +201,37 @@ func (r *recovery) queue(q Queue) (uint32, error) {
 	if !r.f.isPriority(q.Priority) {
 		return 0, r.tooHigh(q.Priority)
 	}
-	return r.f.core.queueOf(r.f.core.ensure(r.f.hostHash(q.Host), q.Host), q.Crawl, q.Priority), nil
+	return r.f.sched.queueOf(r.f.sched.ensure(r.f.hostHash(q.Host), q.Host), q.Crawl, q.Priority), nil
 }
 
-func (r *recovery) Batch(b *Batch) error {
+func (r *recovery) Batch(b *storage.Batch) error {
 	f := r.f
 	f.committer.batchID = b.ID
 	f.logBytes += batchBytes(b)
 	for i := range b.Admit {
 		a := &b.Admit[i]
-		if _, err := decodeBody(a.Body); err != nil {
+		if _, err := record.Decode(a.Body); err != nil {
 			return &CorruptError{Err: err}
 		}
 		qid, err := r.queue(a.Queue)
 		if err != nil {
 			return err
 		}
-		x := logged{ref: f.core.store(a.Seq, a.Body), queue: qid}
+		x := logged{ref: f.sched.records.Store(a.Seq, a.Body), queue: qid}
 		if a.Due != 0 {
-			x.timed, x.due = true, f.date(millisTime(a.Due))
+			x.timed, x.due = true, f.date(instant.FromMillis(a.Due))
 		}
 		r.log[a.Seq] = x
 		r.order = append(r.order, a.Seq)
 		f.seq = max(f.seq, a.Seq)
 		if a.HasMark {
-			f.known.insert(a.Mark)
-			f.logMarks.add(a.Mark)
+			f.known.Insert(a.Mark)
+			f.known.Log(a.Mark)
 		}
 	}
 	for _, m := range b.Marks {
-		if f.known.insert(m) {
-			f.logMarks.add(m)
+		if f.known.Insert(m) {
+			f.known.Log(m)
 		}
 	}
 	for _, x := range b.Finish {
@@ -201,28 +241,26 @@ func (r *recovery) Batch(b *Batch) error {
 }
 
 // completion ends a record that lies in the log or, if it left it, in a block.
-func (r *recovery) completion(x Completion) {
-	c := r.f.core
+func (r *recovery) completion(x storage.Completion) {
+	c := r.f.sched
 	if l, ok := r.log[x.Seq]; ok {
-		c.discard(l.ref)
+		c.records.Discard(l.ref)
 		delete(r.log, x.Seq)
 		return
 	}
-	id, b := r.partOf(x.Block, x.Pos), c.blocks.at(x.Block)
+	id := r.partOf(x.Block, x.Pos)
 	if id == 0 {
-		r.completionTimed(x)
+		r.timed.Finish(x)
 		return
 	}
-	if b == nil || c.isDead(b, int(x.Pos)) {
+	if c.blocks.IsDead(x.Block, int(x.Pos)) {
 		return
 	}
-	p := c.parts.at(id)
-	t := c.detail(p)
-	pos := int(x.Pos - t.first)
-	if t.taken&(1<<pos) == 0 {
-		c.counted(c.queues.at(r.queues.Items[id]), -1)
+	pos := int(x.Pos - c.blocks.Part(id).First)
+	if c.blocks.Unread(id)&(1<<pos) != 0 {
+		c.counted(c.queues.At(r.queues.Items[id]), -1)
 	}
-	c.kill(id, pos)
+	c.blocks.Kill(id, pos)
 }
 
 func (r *recovery) tooHigh(p uint8) error {
@@ -233,32 +271,28 @@ func (r *recovery) tooHigh(p uint8) error {
 // belong.
 func (r *recovery) finish() {
 	f := r.f
-	c := f.core
+	c := f.sched
 	for _, x := range r.parts {
-		if b := c.blocks.at(x.block); b != nil && b.live() == 0 {
-			c.forgetBlock(x.block)
-			c.drops = append(c.drops, x.block)
-		}
+		c.blocks.DropDead(x.block)
 	}
 	r.parts = nil
 	r.queues.Free()
-	r.finishTimed()
+	c.stats.Scheduled += r.timed.End()
 	for _, seq := range r.order {
 		x, ok := r.log[seq]
 		if !ok {
 			continue
 		}
 		if x.timed && r.superseded(x, seq) {
-			c.discard(x.ref)
+			c.records.Discard(x.ref)
 			continue
 		}
 		if x.timed {
 			c.schedule(x.queue, x.ref, x.due)
 			continue
 		}
-		q := c.queues.at(x.queue)
-		c.stretchPush(&q.back, x.ref)
-		c.list(x.queue)
+		q := c.queues.At(x.queue)
+		c.fifo.Push(&q.Queue, x.ref)
 		c.list(x.queue)
 		c.counted(q, 1)
 	}
@@ -270,13 +304,13 @@ func (r *recovery) finish() {
 			}
 		}
 	}
-	for id := uint32(1); id <= c.groups.top; id++ {
-		if c.groups.at(id).nameLen > 0 { // perhaps its settings were not known when it was met
+	for id := uint32(1); id <= c.groups.Top; id++ {
+		if c.groups.At(id).nameLen > 0 { // perhaps its settings were not known when it was met
 			c.setUpGroup(id)
 		}
 	}
-	for id := uint32(1); id <= c.hosts.top; id++ {
-		if h := c.hosts.at(id); h.nameLen > 0 {
+	for id := uint32(1); id <= c.hosts.Top; id++ {
+		if h := c.hosts.At(id); h.nameLen > 0 {
 			if c.holdOf != nil { // rules were not known when the host was met
 				if at := c.holdOf(string(c.name(h))); at > h.due {
 					h.due, h.why = at, whyReopened
@@ -286,4 +320,206 @@ func (r *recovery) finish() {
 			c.settle(id, 0)
 		}
 	}
+}
+
+// Begin learns what must be known before the first host.
+func (r *recovery) Begin(read func(string) ([]byte, bool, error)) error {
+	value, found, err := read(row.MetaKey)
+	if err != nil {
+		return err
+	}
+	if !found {
+		r.f.sched.key = randomKey()
+		return nil
+	}
+	return r.meta(value)
+}
+
+// Row gives hosts and groups what was stored of them.
+func (r *recovery) Row(key string, value []byte) error {
+	if len(key) < 2 {
+		return nil // row.MetaKey, or not ours to judge
+	}
+	switch kind, name := key[:2], key[2:]; kind {
+	case row.RuleKey:
+		return r.rule(key, value)
+	case row.GroupKey:
+		g, err := row.ParseGroup(name, value)
+		if err != nil {
+			return err
+		}
+		r.group(name, &g)
+	case row.CrawlKey:
+		x, err := row.ParseCrawl(name, value)
+		if err != nil {
+			return err
+		}
+		r.f.sched.setCrawl(x.ID, crawlRestored(&x), 0, 0)
+	case row.UsageKey:
+		return r.usage(key, value)
+	case row.DeletionKey:
+		return r.deletion(key, value)
+	case row.OutdatedKey:
+		x, err := row.ParseOutdated(key, value)
+		if err != nil {
+			return err
+		}
+		r.f.notes.Set(x.Mark, x.Seq, x.Block)
+	case row.HintKey:
+		return r.hint(key, value)
+	case row.HostKey:
+		s, err := row.ParseHost(name, value)
+		if err != nil {
+			return err
+		}
+		r.host(name, s)
+	}
+	return nil
+}
+
+// rule puts a stored rule in force. A block that has passed is not set any more.
+func (r *recovery) rule(key string, value []byte) error {
+	scope, stored, err := row.ParseRule(key[len(row.RuleKey):], value)
+	if err != nil {
+		return err
+	}
+	x := &scopeRule{key: scope.Key(), scope: scopeStored(scope), Rule: ruleOf(&stored)}
+	if !x.BlockedUntil.IsZero() {
+		x.until = r.f.date(x.BlockedUntil)
+	}
+	if x.Rule = x.at(r.f.sched.date(0)); x.empty() {
+		r.obsolete(key)
+		return nil
+	}
+	r.f.enforceLocked(x)
+	if b := r.f.sched.limits; b != nil {
+		b.RestoreEnded(scope, stored.Ended)
+	}
+	return nil
+}
+
+// host gives a host that has URLs what its row says. Others stay on disk, unless
+// the row says nothing any more.
+func (r *recovery) host(name string, s row.Host) {
+	f := r.f
+	hash := f.hostHash(name)
+	id := f.sched.lookup(hash, name)
+	if id == 0 && s.CrawlDelay == 0 && !s.Assigned && f.owed(instant.FromMillis(s.Due)) <= 0 && !f.troubleKept(&s) {
+		if s.Used == (row.Usage{}) {
+			r.obsolete(row.HostKey + name)
+			return
+		}
+		if len(r.counted) < maxStale/64 { // rules come later
+			r.counted = append(r.counted, countedHost{name, s.Used})
+		}
+	}
+	f.sched.dormant.HasRow(hash)
+	if id != 0 {
+		f.remember(id, &s)
+	}
+}
+
+func (r *recovery) group(name string, g *row.Group) {
+	c := r.f.sched
+	s := settingsOf(g)
+	if s != (GroupSettings{}) {
+		r.f.groupRules.set(name, s)
+	}
+	at := min(r.f.owed(instant.FromMillis(g.Due)), int64(maxDelay))
+	if g.Due == 0 || at <= 0 || c.groupHold != nil && at <= c.groupHold(nil) {
+		if s == (GroupSettings{}) {
+			r.groups = append(r.groups, name)
+		}
+		return
+	}
+	c.holdGroup(c.groupOf(name), at)
+}
+
+// obsolete notes that a row is to be deleted. What is too much is left for the
+// next opening.
+func (r *recovery) obsolete(key string) {
+	if len(r.stale) < maxStale {
+		r.stale = append(binary.AppendUvarint(r.stale, uint64(len(key))), key...)
+	}
+}
+
+// deleteStale deletes the rows that say nothing any more.
+func (r *recovery) deleteStale() error {
+	f := r.f
+	for _, name := range r.groups {
+		if f.sched.groupNamed(name) == 0 {
+			r.obsolete(row.GroupKey + name)
+		}
+	}
+	r.staleUsage()
+	for len(r.stale) > 0 {
+		b := &storage.Batch{Time: instant.Millis(f.clock.Start())}
+		for len(r.stale) > 0 && len(b.Rows) < clocksAtOnce {
+			n, k := binary.Uvarint(r.stale)
+			end := k + int(n)
+			b.Rows = append(b.Rows, storage.Row{Key: string(r.stale[k:end])})
+			r.stale = r.stale[end:]
+		}
+		if err := f.commitRows(b); err != nil {
+			return fmt.Errorf("frontier: open: %w", err)
+		}
+		f.applied.batch = b.ID
+	}
+	return nil
+}
+
+// takeKey makes k the key of the frontier if there never was a URL or host in it. It
+// reports whether the frontier's is another one.
+func (f *Frontier) takeKey(k [2]uint64) (foreign bool, err error) {
+	f.lock()
+	switch {
+	case f.closed:
+		f.mu.Unlock()
+		return false, ErrClosed
+	case f.sched.key == k:
+		f.mu.Unlock()
+		return false, nil
+	}
+	f.rekeying.Store(true) // an Add that begins waits for the lock
+	c := f.sched
+	fresh := f.adding.Load() == 1 && f.finishing == 0 && f.seq == 0 && f.known.Total() == 0 &&
+		c.hosts.Len() == 0 && c.dormant.Rows() == 0
+	if fresh {
+		c.key = k
+	}
+	f.rekeying.Store(false)
+	if !fresh || f.opts.Spill == nil {
+		f.mu.Unlock()
+		return !fresh, nil
+	}
+	o := newOp()
+	defer o.free()
+	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
+	return false, f.submitLocked(o) // unlocks
+}
+
+// importHold leaves all hosts alone until a time, in Unix milliseconds: those without a
+// line may have been contacted just before.
+func (f *Frontier) importHold(until int64) error {
+	if until == 0 {
+		return nil
+	}
+	f.lock()
+	at := min(f.owed(instant.FromMillis(until)), f.last+int64(maxDelay))
+	if f.closed || at <= f.last || at <= f.sched.hold {
+		f.mu.Unlock()
+		return nil
+	}
+	f.heldFrom = max(f.heldFrom, at-f.maxDelay)
+	f.sched.hold = at
+	f.sched.holdGroups(at)
+	f.sched.holdOf = f.hold
+	if f.opts.Spill == nil {
+		f.mu.Unlock()
+		return nil
+	}
+	o := newOp()
+	defer o.free()
+	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
+	return f.submitLocked(o) // unlocks
 }

@@ -1,21 +1,24 @@
 // This file keeps what an operator says about hosts, domains and all hosts: one
 // rule for each scope, with any number of settings.
 //
-// Rules lie in a B-tree under their names with the labels reversed, so that a
-// domain is one range. Of each setting a host has the most specific: that of its
-// own rule, then that of its closest domain, and so on, then that of All. Nobody
-// loops over hosts: a rule is looked up when its answer is needed.
+// Of each setting a host has the most specific: that of its own rule, then that of
+// its closest domain, and so on, then that of All. No loop over hosts puts a rule in
+// force: a rule is looked up when its answer is needed.
 
 package frontier
 
 import (
-	"bytes"
-	"sync"
-	"sync/atomic"
+	"errors"
+	"fmt"
 	"time"
-	"unsafe"
 
 	"github.com/google/btree"
+	"github.com/seed-7440039f/frontier/internal/hostorder"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/rule"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
 // Switch is a setting that is on, off, or left to wider scopes.
@@ -43,26 +46,27 @@ type Rule struct {
 	// BlockedUntil keeps hosts from getting leases before. A time that has passed
 	// is as if it were not set. Zero: not set.
 	BlockedUntil time.Time
-	// Priority is what the scope's URLs are served with, whatever their own is, 1
-	// to Options.Priorities; Priorities is the same by their own priority, and
-	// counts before Priority. Zero: not set.
-	Priority   int
-	Priorities Priorities
-	// Limits is what the hosts of the scope may do together: all scopes around a
-	// host count, not only that which RuleOf tells. HostLimits is what each of them may do alone.
+	// Priority is that with which the scope's URLs are served, whatever their own is:
+	// those that wait and later ones. 1 to Options.Priorities. Zero: not set.
+	Priority int
+	// Priorities is the same by a URL's own priority, and counts before Priority.
+	Priorities PriorityMap
+	// Limits is what the hosts of the scope may do together: the limits of all scopes
+	// around a host count, not only those that RuleOf returns. HostLimits is what each
+	// host may do alone.
 	Limits     Limits
 	HostLimits Limits
+	// Weight is the share of a crawl, and set for the scope of a Crawl only: while it
+	// and other crawls have URLs that may be fetched now, it has Weight of the sum of
+	// their weights of the hand-outs, whatever the priorities. 1 to 1000. Zero: 1.
+	Weight int
 }
 
-// ruleField is one setting of a Rule: how it is told and stored. A new setting
-// needs a line in ruleFields, and is checked in Rule.validate.
+// ruleField is one setting of a Rule. A new setting needs a line in ruleFields and in
+// row.Rule, and is checked in Rule.check.
 type ruleField struct {
-	tag byte // in the store; never used for another setting
-	set func(r *Rule) bool
-	// copy gives dst the setting of src.
-	copy func(dst, src *Rule)
-	put  func(b []byte, r *Rule) []byte
-	get  func(b []byte, r *Rule) error // of exactly what put appended
+	set  func(r *Rule) bool
+	copy func(dst, src *Rule) // gives dst the setting of src
 }
 
 // Indexes of ruleFields.
@@ -78,152 +82,113 @@ const (
 	fieldCount
 )
 
-// empty reports whether nothing is set.
-func (r *Rule) empty() bool {
-	for i := range ruleFields {
-		if ruleFields[i].set(r) {
-			return false
+var ruleFields = [fieldCount]ruleField{
+	fieldDelay: {
+		set:  func(r *Rule) bool { return r.Delay != nil },
+		copy: func(dst, src *Rule) { dst.Delay = src.Delay },
+	},
+	fieldConcurrency: {
+		set:  func(r *Rule) bool { return r.Concurrency != 0 },
+		copy: func(dst, src *Rule) { dst.Concurrency = src.Concurrency },
+	},
+	fieldPaused: {
+		set:  func(r *Rule) bool { return r.Paused != Unset },
+		copy: func(dst, src *Rule) { dst.Paused = src.Paused },
+	},
+	fieldBlocked: {
+		set:  func(r *Rule) bool { return !r.BlockedUntil.IsZero() },
+		copy: func(dst, src *Rule) { dst.BlockedUntil = src.BlockedUntil },
+	},
+	fieldPriority: {
+		set:  func(r *Rule) bool { return r.Priority != 0 },
+		copy: func(dst, src *Rule) { dst.Priority = src.Priority },
+	},
+	fieldPriorities: {
+		set:  func(r *Rule) bool { return r.Priorities != PriorityMap{} },
+		copy: func(dst, src *Rule) { dst.Priorities = src.Priorities },
+	},
+	fieldLimits: {
+		set:  func(r *Rule) bool { return r.Limits != Limits{} },
+		copy: func(dst, src *Rule) { dst.Limits = src.Limits },
+	},
+	fieldHostLimits: {
+		set:  func(r *Rule) bool { return r.HostLimits != Limits{} },
+		copy: func(dst, src *Rule) { dst.HostLimits = src.HostLimits },
+	},
+}
+
+// check says what is wrong with a rule that shall hold from now on.
+func (r *Rule) check(now time.Time) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if r.Delay != nil {
+		if wrong := checkDelay("Delay", r.Delay); len(wrong) > 0 {
+			errs = append(errs, wrong...)
+		} else if storedDelay(r.Delay).Kind == row.NoDelay {
+			bad("Delay is a %T, which cannot be stored; want FixedDelay or FactorDelay", r.Delay)
 		}
 	}
-	return true
+	if r.Concurrency < 0 || r.Concurrency > maxConcurrency {
+		bad("Concurrency is %d; want 1 to %d, or 0 to leave it to wider scopes", r.Concurrency, maxConcurrency)
+	}
+	if r.Paused > Off {
+		bad("Paused is %d; want Unset, On or Off", r.Paused)
+	}
+	if t := r.BlockedUntil; !t.IsZero() && (!t.After(now) || t.Sub(now) > maxBlock) {
+		bad("BlockedUntil is %v; want a time within 100 years from %v", t, now)
+	}
+	if r.Weight != 0 {
+		bad("Weight is %d; only a crawl has one", r.Weight)
+	}
+	errs = append(errs, r.Limits.check("Limits"), r.HostLimits.check("HostLimits"))
+	return errors.Join(errs...)
 }
+
+// fields are the settings of a rule, one bit each by its place in ruleFields.
+func (r *Rule) fields() (f rule.Fields) {
+	for i := range ruleFields {
+		if ruleFields[i].set(r) {
+			f |= 1 << i
+		}
+	}
+	return f
+}
+
+// empty reports whether nothing is set.
+func (r *Rule) empty() bool { return r.fields() == 0 }
 
 // scopeRule is a rule where it lies in the tree.
 type scopeRule struct {
 	key   string // Scope.ruleKey
 	scope Scope
 	Rule
-	until int64  // date of BlockedUntil; 0: not set
-	use   *usage // guarded by Frontier.mu; nil: there are no Limits
-	// Under earlier HostLimits the periods of hosts had ended that began up to ended,
-	// ns since Open. That matters for who did not look since limitBook.changes was
-	// changed.
-	ended   int64
-	changed int
+	until int64      // date of BlockedUntil; 0: not set
+	each  limit.Each // HostLimits as of when the row was made; in force, package limit has it
 }
 
-// ruleTable is the rules at one moment. It is never changed.
-type ruleTable struct {
-	tree *btree.BTreeG[*scopeRule]
-	n    [fieldCount]int // how many rules set each field
-}
-
-// controls are the rules in force. Readers take no lock: writers, who hold
-// Frontier.mu, replace the table.
-type controls struct {
-	table atomic.Pointer[ruleTable]
-}
+// controls are the rules in force. Readers take no lock; writers hold Frontier.mu.
+type controls struct{ rule.Table[scopeRule] }
 
 // ruleBytes is what a rule takes in memory, about.
 const ruleBytes = 256
 
 // size is how many bytes the rules take, about.
-func (c *controls) size() int64 {
-	if t := c.table.Load(); t != nil {
-		return int64(t.tree.Len()) * ruleBytes
-	}
-	return 0
-}
-
-func newRuleTree() *btree.BTreeG[*scopeRule] {
-	return btree.NewG(32, func(a, b *scopeRule) bool { return a.key < b.key })
-}
-
-// setting returns the table, or nil if no rule sets the field: then there is
-// nothing to look up.
-func (c *controls) setting(field int) *ruleTable {
-	if t := c.table.Load(); t != nil && t.n[field] > 0 {
-		return t
-	}
-	return nil
-}
-
-// rule returns the rule of exactly this scope.
-func (c *controls) rule(key string) (*scopeRule, bool) {
-	t := c.table.Load()
-	if t == nil {
-		return nil, false
-	}
-	return t.tree.Get(&scopeRule{key: key})
-}
+func (c *controls) size() int64 { return int64(c.Load().Len()) * ruleBytes }
 
 // put puts a rule in force in place of the one with its key, which it returns. An
 // empty rule only ends that one.
-func (c *controls) put(r *scopeRule) (old *scopeRule) {
-	t := &ruleTable{}
-	if was := c.table.Load(); was != nil {
-		t.tree, t.n = was.tree.Clone(), was.n
-	} else {
-		t.tree = newRuleTree()
-	}
-	if r.empty() {
-		old, _ = t.tree.Delete(r)
-	} else {
-		old, _ = t.tree.ReplaceOrInsert(r)
-	}
-	for i := range ruleFields {
-		if ruleFields[i].set(&r.Rule) {
-			t.n[i]++
-		}
-		if old != nil && ruleFields[i].set(&old.Rule) {
-			t.n[i]--
-		}
-	}
-	c.table.Store(t)
-	return old
-}
+func (c *controls) put(r *scopeRule) (old *scopeRule) { return c.Put(r.key, r, r.fields()) }
 
-// ruleProbe is what a look-up needs and must not allocate.
-type ruleProbe struct {
-	pivot scopeRule
-	buf   [260]byte
-}
-
-var ruleProbes = sync.Pool{New: func() any { return &ruleProbe{} }}
-
-// visit calls fn with the rules of a host, the most specific first, until fn
-// returns false.
-func (t *ruleTable) visit(host []byte, fn func(*scopeRule) bool) {
-	p := ruleProbes.Get().(*ruleProbe)
-	defer ruleProbes.Put(p)
-	name := appendReversed(p.buf[:0], host)
-	found := func(n int, end byte) bool { // looks for the rule of name[:n] and end
-		p.buf[n] = end
-		p.pivot.key = unsafe.String(&p.buf[0], n+1)
-		r, ok := t.tree.Get(&p.pivot)
-		return !ok || fn(r)
-	}
-	if !found(len(name), hostEnd) {
-		return
-	}
-	for n := len(name); n > 0; n = bytes.LastIndexByte(name[:n], '.') {
-		if !found(n, '.') {
-			return
-		}
-	}
-	p.pivot.key = ""
-	if r, ok := t.tree.Get(&p.pivot); ok {
-		fn(r)
-	}
-}
-
-// of returns the most specific rule of a host that sets a field, or nil.
-func (t *ruleTable) of(host []byte, field int) (found *scopeRule) {
-	t.visit(host, func(r *scopeRule) bool {
-		if ruleFields[field].set(&r.Rule) {
-			found = r
-		}
-		return found == nil
-	})
-	return found
-}
+// The settings that are asked for together.
+const (
+	withholdFields = 1<<fieldPaused | 1<<fieldBlocked
+	levelFields    = 1<<fieldPriority | 1<<fieldPriorities
+)
 
 // delay returns the most specific rule's policy for a host, or nil.
 func (c *controls) delay(host string) DelayPolicy {
-	if t := c.setting(fieldDelay); t != nil {
-		if r := t.of(bytesOf(host), fieldDelay); r != nil {
-			return r.Delay
-		}
+	if r := c.Load().First(bytesOf(host), 1<<fieldDelay); r != nil {
+		return r.Delay
 	}
 	return nil
 }
@@ -231,34 +196,28 @@ func (c *controls) delay(host string) DelayPolicy {
 // concurrency returns how many leases the rules allow a host, or 0 if they do
 // not say.
 func (c *controls) concurrency(host []byte) int {
-	if t := c.setting(fieldConcurrency); t != nil {
-		if r := t.of(host, fieldConcurrency); r != nil {
-			return r.Concurrency
-		}
+	if r := c.Load().First(host, 1<<fieldConcurrency); r != nil {
+		return r.Concurrency
 	}
 	return 0
 }
 
 // effective returns what the rules say of a host.
 func (c *controls) effective(host string, now int64) (out Rule) {
-	t := c.table.Load()
-	if t == nil {
-		return out
-	}
-	t.visit(bytesOf(host), func(r *scopeRule) bool {
-		rule := r.at(now)
+	c.Load().Visit(bytesOf(host), func(s *scopeRule) bool {
+		r := s.at(now)
 		if out.Priority == 0 { // else that of the narrower scope counts for all
-			out.Priorities.complete(&rule.Priorities)
+			out.Priorities.complete(&r.Priorities)
 		}
-		rule.Priorities = Priorities{}
+		r.Priorities = PriorityMap{}
 		runs := out.Paused == Off // whatever wider scopes say
 		for i := range ruleFields {
 			f := &ruleFields[i]
 			if i == fieldBlocked && runs {
 				continue
 			}
-			if !f.set(&out) && f.set(&rule) {
-				f.copy(&out, &rule)
+			if !f.set(&out) && f.set(&r) {
+				f.copy(&out, &r)
 			}
 		}
 		return true
@@ -273,4 +232,385 @@ func (r *scopeRule) at(now int64) Rule {
 		out.BlockedUntil = time.Time{}
 	}
 	return out
+}
+
+// storedRule is what the row of a rule says.
+func storedRule(r *Rule, ended int64) row.Rule {
+	return row.Rule{
+		Delay: storedDelay(r.Delay), Concurrency: r.Concurrency, Paused: uint8(r.Paused), BlockedUntil: instant.Millis(r.BlockedUntil),
+		Priority: r.Priority, Priorities: r.Priorities, Limits: row.Limits(r.Limits), HostLimits: row.Limits(r.HostLimits), Ended: ended,
+	}
+}
+
+// ruleOf is the inverse of storedRule.
+func ruleOf(s *row.Rule) Rule {
+	return Rule{
+		Delay: policyOf(s.Delay), Concurrency: s.Concurrency, Paused: Switch(s.Paused), BlockedUntil: instant.FromMillis(s.BlockedUntil),
+		Priority: s.Priority, Priorities: s.Priorities, Limits: Limits(s.Limits), HostLimits: Limits(s.HostLimits),
+	}
+}
+
+// ruleKey is the scope's place in the tree of rules, and in the store.
+func (s Scope) ruleKey() string { return s.stored().Key() }
+
+// This file withholds hosts that may not be served because of a rule or a limit.
+//
+// A rule is looked up where a host would be handed out: a host that is withheld leaves
+// front queues, ready lists and heaps for its place. No loop over hosts puts a rule in
+// force. When a rule lets hosts go, those of them that are withheld are found in domain
+// order, a few under one lock.
+
+const (
+	recheckAtOnce  = 64 // withheld hosts that are looked at again under one lock
+	withholdAtOnce = 64 // hosts that are withheld before their time under one lock
+	expireAtOnce   = 16 // blocks that end under one lock
+)
+
+// withheldReason says why a host is in place withheld; it is the host's pos.
+type withheldReason = int32
+
+const (
+	withheldPaused  withheldReason = iota // until an operator resumes it
+	withheldBlocked                       // until a time that withheldHosts.blocks has
+	withheldLimited                       // until a time that limit.Book.HostEnds has
+	withheldSpent                         // until a limit without a period is raised
+	withheldReasons
+)
+
+// withheldHosts are the hosts in place withheld.
+//
+// The zero value has none.
+type withheldHosts struct {
+	set      hostorder.Set             // in domain order
+	hosts    [withheldReasons]int      // how many
+	urls     [withheldReasons]int64    // that wait of them, of crawls that run
+	blocks   *btree.BTreeG[*scopeRule] // rules with a block that has not passed, by its end; nil as long as there was none
+	rechecks []recheck                 // scopes whose hosts may be free to go
+	scratch  []uint32
+}
+
+// recheck is a scope whose withheld hosts are looked at again, those behind key.
+type recheck struct {
+	scope Scope
+	key   []byte
+}
+
+// withheldURLs is how many URLs wait that may not be handed out now, as far as is
+// known.
+func (s *scheduler) withheldURLs() int64 {
+	n := s.pausedURLs
+	for _, urls := range s.withheld.urls {
+		n += urls
+	}
+	return n
+}
+
+// withheldForGood is how many of them only an operator can set free.
+func (s *scheduler) withheldForGood() int64 {
+	return s.withheld.urls[withheldPaused] + s.withheld.urls[withheldSpent] + s.pausedURLs - s.limitedURLs
+}
+
+// countWithheld notes that n URLs more (or, negative, less) of a crawl wait at hosts
+// that are withheld.
+func (s *scheduler) countWithheld(x *crawl, why withheldReason, n int64) {
+	if x.withheld[why] += n; x.runs() {
+		s.withheld.urls[why] += n
+	}
+}
+
+func (s *scheduler) countWithheldOf(h *host, why withheldReason, sign int64) {
+	for q := h.queues; q != 0; q = s.queues.At(q).sibling {
+		x := s.queues.At(q)
+		s.countWithheld(s.crawlOf(x), why, sign*int64(x.waiting))
+	}
+}
+
+// withholding reports whether any rule may keep a host from being served.
+func (c *controls) withholding() bool { return c.Load().Set(withholdFields) }
+
+// withholds says until which date the rules keep a host from being served, and why: never if
+// it is paused, 0 if they do not. Of a pause and a block the
+// pause counts: the end of the block would change nothing.
+func (c *controls) withholds(host []byte, now int64) (until int64, why withheldReason) {
+	c.Load().Visit(host, func(r *scopeRule) bool {
+		if r.until > max(now, until) {
+			until, why = r.until, withheldBlocked
+		}
+		if r.Paused == On {
+			until, why = instant.Never, withheldPaused
+		}
+		return r.Paused == Unset
+	})
+	return until, why
+}
+
+// mayServe reports whether no rule keeps a host from being served now.
+func (s *scheduler) mayServe(id uint32, now int64) bool {
+	if !s.withholding() {
+		return true
+	}
+	until, _ := s.withheldUntil(id, now)
+	return until == 0
+}
+
+// withheldUntil says until when rules and limits keep a host from being served, and why:
+// 0 if they do not, never if time does not end it. A pause counts before all else.
+func (s *scheduler) withheldUntil(id uint32, now int64) (until int64, why withheldReason) {
+	date := s.date(now)
+	until, why = s.controls.withholds(s.name(s.hosts.At(id)), date)
+	if s.limits != nil && until != instant.Never {
+		switch at := s.limits.HostSpent(id, s.name(s.hosts.At(id)), date); {
+		case at == instant.Never:
+			until, why = at, withheldSpent
+		case at > until:
+			until, why = at, withheldLimited
+		}
+	}
+	if until == 0 {
+		return 0, why
+	}
+	return s.moment(until), why
+}
+
+// withholding reports whether a rule or a limit may keep any host from being served.
+func (s *scheduler) withholding() bool {
+	return s.controls.withholding() || s.limits != nil && s.limits.Limiting()
+}
+
+// withhold takes a host, which is in no structure, out of service if a rule or limit says
+// so, and reports whether it did.
+func (s *scheduler) withhold(id uint32, now int64) bool {
+	if !s.withholding() {
+		return false
+	}
+	until, why := s.withheldUntil(id, now)
+	if until == 0 {
+		return false
+	}
+	h := s.hosts.At(id)
+	s.dropSlot(h, now)
+	s.put(h, withheld)
+	h.served = 0
+	s.file(id, h, why, until)
+	for q := h.queues; q != 0; q = s.queues.At(q).sibling {
+		s.evict(q, false)
+	}
+	return true
+}
+
+// file files a host that is in place withheld.
+func (s *scheduler) file(id uint32, h *host, why withheldReason, until int64) {
+	if h.pos = why; why == withheldLimited {
+		s.limits.HostEnds.Set(id, s.date(until))
+	}
+	s.withheld.set.Add(id)
+	s.withheld.hosts[why]++
+	s.countWithheldOf(h, why, 1)
+}
+
+// unfile is the inverse of file.
+func (s *scheduler) unfile(id uint32, h *host) {
+	if h.pos == withheldLimited {
+		s.limits.HostEnds.Remove(id)
+	}
+	s.withheld.set.Remove(id)
+	s.withheld.hosts[h.pos]--
+	s.countWithheldOf(h, h.pos, -1)
+}
+
+// withholdNext withholds hosts that would be the next to become due, so that no call
+// waits for them. With many of them it needs several calls.
+func (s *scheduler) withholdNext(now int64) {
+	if !s.withholding() {
+		return
+	}
+	for range withholdAtOnce {
+		if !s.withholdFirst(&s.pace, now) && !s.withholdFirst(&s.parks, now) {
+			return
+		}
+	}
+	s.more = true
+}
+
+func (s *scheduler) withholdFirst(t *timeheap.Heap, now int64) bool {
+	if t.Len() == 0 {
+		return false
+	}
+	id := t.Items[0].ID
+	if id&groupBit != 0 {
+		g := s.groups.At(id &^ groupBit)
+		if id = g.due; id == 0 {
+			id = g.hosts
+		}
+		id = s.grouped.At(id).ID
+	}
+	if s.mayServe(id, now) {
+		return false
+	}
+	s.detach(id)
+	return s.withhold(id, now)
+}
+
+// ruled notes that a rule took the place of another, which may be nil.
+func (s *scheduler) ruled(old, r *scopeRule, now int64) {
+	if s.withheld.blocks == nil {
+		s.withheld.blocks = btree.NewG(32, func(a, b *scopeRule) bool {
+			return a.until < b.until || a.until == b.until && a.key < b.key
+		})
+	}
+	if old != nil && old.until != 0 {
+		s.withheld.blocks.Delete(old)
+	}
+	if r.until > s.date(now) {
+		s.withheld.blocks.ReplaceOrInsert(r)
+	}
+	s.recheck(r.scope)
+	if r.scope.named && !r.scope.domain && (r.Paused == On || r.until > s.date(now)) {
+		s.withholdReady(r.scope.name, now)
+	}
+}
+
+// withholdReady withholds a host at once that its own rule concerns if it is ready:
+// it has a slot of its group, and others wait for that. Hosts that a wider rule
+// holds give it up when it would be their turn.
+func (s *scheduler) withholdReady(name string, now int64) {
+	id := s.lookup(s.hash(bytesOf(name)), name)
+	if id == 0 || s.hosts.At(id).place != ready || s.mayServe(id, now) {
+		return
+	}
+	s.detach(id)
+	s.withhold(id, now)
+}
+
+// expireAt is when the next block or period of a limit ends that a host or crawl
+// waits for.
+func (s *scheduler) expireAt() int64 {
+	at := instant.Never
+	if s.limits != nil {
+		at = min(s.limits.HostEnds.Min(), s.limits.CrawlEnds.Min())
+	}
+	if s.withheld.hosts[withheldBlocked] > 0 {
+		if r, ok := s.withheld.blocks.Min(); ok {
+			at = min(at, r.until)
+		}
+	}
+	return s.moment(at)
+}
+
+// expireWithheld ends the blocks and periods whose time has come, and lets withheld hosts go
+// that may.
+func (s *scheduler) expireWithheld(now int64) {
+	if !s.endBlocks(now) || s.limits != nil && !s.endLimits(now) {
+		s.more = true
+		return
+	}
+	for n := recheckAtOnce; n > 0 && len(s.withheld.rechecks) > 0; {
+		n -= s.recheckSome(n, now)
+	}
+}
+
+// endBlocks ends the blocks whose time has come, and reports whether it came to the
+// end.
+func (s *scheduler) endBlocks(now int64) bool {
+	if s.withheld.blocks == nil {
+		return true
+	}
+	for n := 0; ; n++ {
+		r, ok := s.withheld.blocks.Min()
+		if !ok || r.until > s.date(now) {
+			return true
+		}
+		if n == expireAtOnce {
+			return false
+		}
+		ended := *r
+		ended.Rule, ended.until = r.at(s.date(now)), 0
+		s.ruled(s.controls.put(&ended), &ended, now)
+	}
+}
+
+// recheck looks again at the withheld hosts of a scope.
+func (s *scheduler) recheck(other Scope) {
+	if s.places[withheld] > 0 {
+		s.withheld.rechecks = append(s.withheld.rechecks, recheck{scope: other})
+	}
+}
+
+// recheckHost looks again at a host that is withheld.
+func (s *scheduler) recheckHost(id uint32, now int64) {
+	h := s.hosts.At(id)
+	switch until, why := s.withheldUntil(id, now); {
+	case until == 0:
+		s.detach(id)
+		s.settle(id, now)
+	case why != h.pos || why == withheldLimited:
+		s.unfile(id, h)
+		s.file(id, h, why, until)
+	}
+}
+
+// recheckSome looks at some hosts of the first recheck, and returns how many.
+func (s *scheduler) recheckSome(n int, now int64) int {
+	x := &s.withheld
+	r := &x.rechecks[0]
+	ids := s.withheldIn(x.scratch[:0], r.scope, string(r.key), n)
+	x.scratch = ids[:0]
+	for i, id := range ids {
+		if i == len(ids)-1 {
+			r.key = s.orderKey(r.key[:0], id)
+		}
+		s.recheckHost(id, now)
+	}
+	if len(ids) < n {
+		if x.rechecks = x.rechecks[1:]; len(x.rechecks) == 0 {
+			x.rechecks = nil
+		}
+	}
+	return len(ids) + 1
+}
+
+// withheldIn appends up to n withheld hosts of a scope whose keys come after key.
+func (s *scheduler) withheldIn(dst []uint32, scope Scope, key string, n int) []uint32 {
+	return s.inScope(&s.withheld.set, dst, scope, key, n, func(id uint32) bool { return s.hosts.At(id).place == withheld })
+}
+
+// unfinished reports whether there is more to do right now than one lock allows.
+func (s *scheduler) unfinished() bool { return s.more || len(s.withheld.rechecks) > 0 }
+
+// withheldHosts checks that the tree and the counts of withheld hosts are those of the
+// hosts in place withheld (F2, F3, F6), and that hosts with nothing to do are not.
+func (k *checker) withheldHosts() {
+	x := &k.c.withheld
+	if x.hosts != k.withheld.hosts || x.urls != k.withheld.urls {
+		k.bad("F6: %v hosts with %v URLs are withheld; counted %v, %v", k.withheld.hosts, k.withheld.urls, x.hosts, x.urls)
+	}
+	x.set.Check(k.bad, func(id uint32) bool { return k.c.hosts.At(id).place == withheld })
+	if n := x.set.Len(); n != k.places[withheld] {
+		k.bad("F2: %d hosts are withheld, %d in order", k.places[withheld], n)
+	}
+}
+
+// rules checks that the table of rules counts right, and that blocks are in order
+// of their ends (F3).
+func (k *checker) rules() {
+	t := k.c.controls.Load()
+	t.Check(k.bad, func(r *scopeRule) rule.Fields { return r.fields() })
+	blocks := 0
+	for key, r := range t.All() {
+		if r.scope.ruleKey() != r.key || r.key != key {
+			k.bad("F3: the rule of %v lies under %q: %v", r.scope, r.key, r.Rule)
+		}
+		if r.BlockedUntil.IsZero() != (r.until == 0) {
+			k.bad("F3: the rule of %v blocks until %v and %d", r.scope, r.BlockedUntil, r.until)
+		}
+		if r.until != 0 {
+			blocks++
+			if k.c.withheld.blocks == nil || !k.c.withheld.blocks.Has(r) {
+				k.bad("F3: the block of %v has no end", r.scope)
+			}
+		}
+	}
+	if k.c.withheld.blocks != nil && k.c.withheld.blocks.Len() != blocks {
+		k.bad("F3: %d blocks, %d have an end", blocks, k.c.withheld.blocks.Len())
+	}
 }

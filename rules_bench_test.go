@@ -11,8 +11,8 @@ import (
 
 // BenchmarkRules has a rule for each of n domains.
 func BenchmarkRules(b *testing.B) {
-	filled := func(n int) (*core, []*scopeRule) {
-		c, rules := benchCore(), make([]*scopeRule, n)
+	filled := func(n int) (*scheduler, []*scopeRule) {
+		c, rules := benchScheduler(), make([]*scopeRule, n)
 		for i := range rules {
 			s := Domain(fmt.Sprintf("d%d.example.com", i))
 			rules[i] = &scopeRule{key: s.ruleKey(), scope: s, Rule: Rule{Paused: On}}
@@ -25,7 +25,7 @@ func BenchmarkRules(b *testing.B) {
 			c, _ := filled(n)
 			name := []byte(host)
 			for b.Loop() {
-				c.controls.hold(name, 0)
+				c.controls.withholds(name, 0)
 			}
 		}
 	}
@@ -56,17 +56,17 @@ func BenchmarkRules(b *testing.B) {
 
 // BenchmarkHeld has n paused hosts.
 func BenchmarkHeld(b *testing.B) {
-	filled := func(n int) (*core, []uint32) {
-		c, url := benchCore(), benchURL()
+	filled := func(n int) (*scheduler, []uint32) {
+		c, url := benchScheduler(), benchURL()
 		pause := &scopeRule{key: All().ruleKey(), Rule: Rule{Paused: On}}
 		c.ruled(c.controls.put(pause), pause, 0)
 		names, hashes := benchHosts(n)
 		ids := make([]uint32, n)
 		for i := range ids {
 			ids[i] = c.ensure(hashes[i], names[i])
-			c.pushTail(c.queueOf(ids[i], 0, 1), c.store(uint64(i+1), url), 0)
+			c.pushTail(c.queueOf(ids[i], 0, 1), c.records.Store(uint64(i+1), url), 0)
 			c.detach(ids[i])
-			c.setAside(ids[i], 0)
+			c.withhold(ids[i], 0)
 		}
 		return c, ids
 	}
@@ -79,17 +79,17 @@ func BenchmarkHeld(b *testing.B) {
 			c.detach(id)
 			c.settle(id, 0)
 			c.detach(id)
-			c.setAside(id, 0)
+			c.withhold(id, 0)
 		}
 	})
 	// As many as under one lock are looked at again, and stay.
-	forSizes(b, "op=review", func(b *testing.B, n int) {
+	forSizes(b, "op=recheck", func(b *testing.B, n int) {
 		c, _ := filled(n)
 		for b.Loop() {
-			if len(c.held.reviews) == 0 {
-				c.held.reviews = append(c.held.reviews, review{})
+			if len(c.withheld.rechecks) == 0 {
+				c.withheld.rechecks = append(c.withheld.rechecks, recheck{})
 			}
-			c.unblock(0)
+			c.expireWithheld(0)
 		}
 	})
 	// The same, and all of them go.
@@ -104,15 +104,15 @@ func BenchmarkHeld(b *testing.B) {
 				c.ruled(c.controls.put(pause), pause, 0)
 				for _, id := range ids {
 					c.detach(id)
-					c.setAside(id, 0)
+					c.withhold(id, 0)
 				}
-				c.held.reviews = nil
+				c.withheld.rechecks = nil
 				c.ruled(c.controls.put(run), run, 0)
 				left = n
 				b.StartTimer()
 			}
-			c.unblock(0)
-			left = c.places[held]
+			c.expireWithheld(0)
+			left = c.places[withheld]
 		}
 	})
 }

@@ -4,14 +4,13 @@
 package frontier
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -50,60 +49,32 @@ func drawScope(t *rapid.T) Scope {
 func TestRuleRows(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
-		s, r := drawScope(t), storedRule{Rule: drawRule(t, start)}
+		s, r, ended := drawScope(t), drawRule(t, start), int64(0)
 		require.NoError(t, r.check(start))
 		if r.HostLimits != (Limits{}) {
-			r.ended = rapid.Int64().Draw(t, "ended")
+			ended = rapid.Int64().Draw(t, "ended")
 		}
-		row := ruleRow(s.ruleKey(), &r)
+		stored := storedRule(&r, ended)
+		written := stored.Row(s.ruleKey())
 		if r.empty() {
-			require.Nil(t, row.Value)
+			require.Nil(t, written.Value)
 			return
 		}
-		require.Equal(t, rowRule, row.Key[:len(rowRule)])
-		gotS, got, err := decodeRule(row.Key[len(rowRule):], row.Value)
+		require.Equal(t, row.RuleKey, written.Key[:len(row.RuleKey)])
+		gotS, gotRow, err := row.ParseRule(written.Key[len(row.RuleKey):], written.Value)
 		require.NoError(t, err)
-		require.Equal(t, s, gotS)
+		require.Equal(t, s, scopeStored(gotS))
+		require.Equal(t, stored, gotRow)
+		got := ruleOf(&gotRow)
 		require.True(t, r.BlockedUntil.Equal(got.BlockedUntil))
 		got.BlockedUntil = r.BlockedUntil
 		require.Equal(t, r, got)
-		if n := rapid.IntRange(0, len(row.Value)-1).Draw(t, "cut"); n > 0 {
-			if _, cut, err := decodeRule(row.Key[2:], row.Value[:n]); err == nil {
-				require.NotEqual(t, r, cut, "a piece of a row is not the whole")
+		if n := rapid.IntRange(0, len(written.Value)-1).Draw(t, "cut"); n > 0 {
+			if _, cut, err := row.ParseRule(written.Key[2:], written.Value[:n]); err == nil {
+				require.NotEqual(t, stored, cut, "a piece of a row is not the whole")
 			}
 		}
 	})
-}
-
-func TestMalformedRuleRows(t *testing.T) {
-	good := func(r Rule) []byte { return ruleRow("", &storedRule{Rule: r}).Value }
-	pause, limits := good(Rule{Paused: On}), good(Rule{HostLimits: Limits{Served: 1}})
-	for name, c := range map[string]struct {
-		key   string
-		value []byte
-	}{
-		"empty":             {"org.", nil},
-		"no end":            {"org", pause},
-		"unknown setting":   {"org.", []byte{'?', 1, 0}},
-		"length":            {"org.", []byte{'p', 2, 1}},
-		"no length":         {"org.", []byte{'p'}},
-		"huge length":       {"org.", append([]byte{'p'}, bytes.Repeat([]byte{0xff}, 10)...)},
-		"twice":             {"org.", append(pause[:len(pause):len(pause)], pause...)},
-		"no such switch":    {"org.", []byte{'p', 1, 7}},
-		"zero concurrency":  {"org.", []byte{'c', 1, 0}},
-		"concurrency":       {"org.", []byte{'c', 2, 0xff, 0x7f}},
-		"trailing bytes":    {"org.", []byte{'c', 2, 1, 1}},
-		"delay":             {"org.", []byte{'d', 1, 'z'}},
-		"zero block":        {"org.", []byte{'b', 1, 0}},
-		"name is too long":  {strings.Repeat("a", 256) + ".", pause},
-		"host without name": {"!", pause},
-		"ended, no limits":  {"org.", append(pause[:len(pause):len(pause)], 'e', 1, 2)},
-		"ended never":       {"org.", append(limits[:len(limits):len(limits)], 'e', 1, 0)},
-		"ended twice":       {"org.", append(limits[:len(limits):len(limits)], 'e', 1, 2, 'e', 1, 2)},
-	} {
-		_, _, err := decodeRule(c.key, c.value)
-		assert.Error(t, err, name)
-	}
 }
 
 // A host has each setting of the most specific scope that sets it, whatever else
@@ -117,7 +88,7 @@ func TestMostSpecificSettingCounts(t *testing.T) {
 		rules := map[Scope]Rule{}
 		for range rapid.IntRange(0, 12).Draw(t, "rules") {
 			s, r := drawScope(t), drawRule(t, start.Add(time.Hour))
-			require.NoError(t, f.SetRule(s, r))
+			require.NoError(t, f.UpdateRule(s, func(rule *Rule) { *rule = r }))
 			if r.empty() {
 				delete(rules, s)
 			} else {

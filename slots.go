@@ -7,7 +7,13 @@
 
 package frontier
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+)
 
 // slots are the lanes of a host or group. How many there are is said by whoever
 // asks, so that it may change at any time.
@@ -78,107 +84,107 @@ type hostLanes struct {
 const lanesBytes = 16
 
 // concurrencyOf is how many leases a host may have at once that does not fail.
-func (c *core) concurrencyOf(id uint32) int32 {
-	if c.concurrency == nil {
+func (s *scheduler) concurrencyOf(id uint32) int32 {
+	if s.concurrency == nil {
 		return 1
 	}
-	return int32(c.concurrency(c.name(c.hosts.at(id))))
+	return int32(s.concurrency(s.name(s.hosts.At(id))))
 }
 
 // allowed is how many leases a host may have at once.
-func (c *core) allowed(id uint32) int32 {
-	n := c.concurrencyOf(id)
-	if n > 1 && c.hosts.at(id).has(troubled) {
-		t := c.troubles[id]
-		n = t.allowed(n)
+func (s *scheduler) allowed(id uint32) int32 {
+	n := s.concurrencyOf(id)
+	if n > 1 && s.hosts.At(id).has(troubled) {
+		t := s.troubles[id]
+		n = t.Allowed(n)
 	}
 	return n
 }
 
 // lanesOf returns the host's lanes; nil if it has at most one lease, which is its
 // place.
-func (c *core) lanesOf(id uint32) *hostLanes {
-	if len(c.laned) == 0 {
+func (t *laneTable) lanesOf(id uint32) *hostLanes {
+	if len(t.laned) == 0 {
 		return nil
 	}
-	if x := c.laned[id]; x != 0 {
-		return c.hostLanes.at(x)
+	if x := t.laned[id]; x != 0 {
+		return t.hostLanes.At(x)
 	}
 	return nil
 }
 
-func (c *core) addLanes(id uint32) *hostLanes {
-	n := c.hostLanes.alloc()
-	c.laned[id] = n
-	x := c.hostLanes.at(n)
-	x.host, x.hold = id, c.hosts.at(id).due
+func (s *scheduler) addLanes(id uint32) *hostLanes {
+	n := s.hostLanes.Alloc()
+	s.laned[id] = n
+	x := s.hostLanes.At(n)
+	x.host, x.hold = id, s.hosts.At(id).due
 	return x
 }
 
 // dropLanes forgets a host's lanes if nothing must be known of them.
-func (c *core) dropLanes(id uint32, now int64) {
-	if x := c.lanesOf(id); x != nil && x.used == 0 && x.last() <= max(now, c.hosts.at(id).due) {
-		c.hostLanes.release(c.laned[id])
-		delete(c.laned, id)
+func (s *scheduler) dropLanes(id uint32, now int64) {
+	if x := s.lanesOf(id); x != nil && x.used == 0 && x.last() <= max(now, s.hosts.At(id).due) {
+		s.hostLanes.Release(s.laned[id])
+		delete(s.laned, id)
 	}
 }
 
 // full reports whether a host has as many leases as it may have.
-func (c *core) full(id uint32) bool {
-	x := c.lanesOf(id)
-	return x != nil && x.used > 0 && x.used >= c.allowed(id)
+func (s *scheduler) full(id uint32) bool {
+	x := s.lanesOf(id)
+	return x != nil && x.used > 0 && x.used >= s.allowed(id)
 }
 
 // holdBack leaves a host alone until at, with all its lanes.
-func (c *core) holdBack(id uint32, at int64, why why) {
-	h := c.hosts.at(id)
+func (s *scheduler) holdBack(id uint32, at int64, why why) {
+	h := s.hosts.At(id)
 	if at > h.due {
 		h.due, h.why = at, why
 	}
-	if x := c.lanesOf(id); x != nil {
+	if x := s.lanesOf(id); x != nil {
 		x.hold = max(x.hold, at)
 	}
 }
 
 // resettle puts a host where it belongs whose time may have changed. While its
 // URLs are read, it has tokens, or a rule holds it, that is found out later.
-func (c *core) resettle(id uint32, now int64) {
-	h := c.hosts.at(id)
+func (s *scheduler) resettle(id uint32, now int64) {
+	h := s.hosts.At(id)
 	switch h.place {
-	case loading, unbound, held, dying:
+	case loading, unbound, withheld, unpurged:
 		return
 	case ready, called:
 		if h.due <= now {
 			return
 		}
 	}
-	c.detach(id)
-	c.settle(id, now)
+	s.detach(id)
+	s.settle(id, now)
 }
 
 // revise lets a host have the lanes that it is allowed now.
-func (c *core) revise(id uint32, now int64) {
-	h := c.hosts.at(id)
-	n := c.allowed(id)
-	x := c.lanesOf(id)
+func (s *scheduler) revise(id uint32, now int64) {
+	h := s.hosts.At(id)
+	n := s.allowed(id)
+	x := s.lanesOf(id)
 	if x == nil {
 		if n == 1 || h.place != leased {
 			return
 		}
 		first := uint32(h.pos)
-		x = c.addLanes(id)
+		x = s.addLanes(id)
 		x.used, x.first, x.limit = 1, first, 1
 	}
 	h.due = x.next(n)
-	c.resettle(id, now)
+	s.resettle(id, now)
 }
 
 // concurrency is how many leases of a host may be out at once.
-func (f *Frontier) concurrency(host []byte) int {
-	if n := f.controls.concurrency(host); n != 0 {
+func (s *shared) concurrency(host []byte) int {
+	if n := s.controls.concurrency(host); n != 0 {
 		return n
 	}
-	return f.opts.HostConcurrency
+	return s.opts.HostConcurrency
 }
 
 // reviseAtOnce is how many leases or hosts are looked at under one lock.
@@ -188,13 +194,13 @@ const reviseAtOnce = 128
 // have a lease, or lanes that keep their distance. Others find it when they get
 // one.
 func (f *Frontier) reviseLanes() {
-	c := f.core
+	c := f.sched
 	for _, step := range []struct {
 		top  func() uint32
 		host func(id uint32) uint32
 	}{
-		{func() uint32 { return c.leases.top }, func(id uint32) uint32 { return c.leases.at(id).host }},
-		{func() uint32 { return c.hostLanes.top }, func(id uint32) uint32 { return c.hostLanes.at(id).host }},
+		{func() uint32 { return c.leases.Top }, func(id uint32) uint32 { return c.leases.At(id).host }},
+		{func() uint32 { return c.hostLanes.Top }, func(id uint32) uint32 { return c.hostLanes.At(id).host }},
 	} {
 		for id, more := uint32(1), true; more; {
 			f.lock()
@@ -208,4 +214,121 @@ func (f *Frontier) reviseLanes() {
 			f.mu.Unlock()
 		}
 	}
+}
+
+// lanes checks the leases of a host that may have several (F1).
+func (k *checker) lanes(id uint32, h *host) {
+	x := k.c.lanesOf(id)
+	if x == nil {
+		return
+	}
+	prev := uint32(0)
+	for lease := range k.c.leasesOf(id) {
+		if l := k.c.leases.At(lease); l.prev != prev {
+			k.bad("F3: lease %d of host %d is linked wrongly", lease, id)
+		}
+		prev = lease
+	}
+	n := int32(0)
+	for range k.c.leasesOf(id) {
+		n++
+	}
+	if n != x.used || n > 0 && n > x.limit || x.host != id {
+		k.bad("F1: host %d has %d leases out, counted %d, of %d", id, n, x.used, x.limit)
+	}
+	if !slices.IsSorted(x.until) {
+		k.bad("F3: the lanes of host %d are not in order", id)
+	}
+	if h.place == leased && n == 0 {
+		k.bad("F2: host %d is in place leased without a lease", id)
+	}
+	if due := x.next(k.c.allowed(id)); h.place != leased && h.due < x.hold || h.due > max(x.last(), due) {
+		k.bad("F4: host %d is due at %d, its lanes at %d", id, h.due, due)
+	}
+}
+
+// groups checks slots, members and keys (F1, F3).
+func (k *checker) groups() {
+	c := k.c
+	if len(k.c.laned) != k.c.hostLanes.Len() {
+		k.bad("F1: %d hosts have lanes, counted %d", len(k.c.laned), k.c.hostLanes.Len())
+	}
+	taken := map[uint32]int32{}
+	members := map[uint32]int32{}
+	for id := uint32(1); id <= c.hosts.Top; id++ {
+		h := c.hosts.At(id)
+		if h.nameLen == 0 {
+			continue
+		}
+		members[h.group]++
+		if h.holdsSlot {
+			taken[h.group]++
+		}
+		for lease := range c.leasesOf(id) {
+			l := c.leases.At(lease)
+			taken[l.group]++
+			if l.oldGroup != 0 {
+				members[l.oldGroup]++
+			}
+		}
+	}
+	for id := uint32(1); id <= c.groups.Top; id++ {
+		g := c.groups.At(id)
+		if g.nameLen == 0 {
+			continue
+		}
+		k.named += arena.Cost(int(g.nameLen))
+		name := c.groupName(g)
+		if c.groupNamed(name) != id || g.used != taken[id] || g.members != members[id] {
+			k.bad("F1: group %q: %d slots taken and %d members, counted %d and %d", name, taken[id], members[id], g.used, g.members)
+		}
+		k.group(id, g, name)
+	}
+}
+
+func (k *checker) group(id uint32, g *group, name string) {
+	c, s := k.c, k.c.slotsOf(id)
+	if g.used > max(g.most, g.limit) {
+		k.bad("F1: group %q: %d of %d slots taken", name, g.used, g.limit)
+	}
+	if next := s.next(g.limit); g.free != next && max(g.free, next) > k.now || !slices.IsSorted(s.until) {
+		k.bad("F4: group %q is free at %d, its slots at %d", name, g.free, next)
+	}
+	if at := c.groupKey(g); (at != instant.Never) != g.queued {
+		k.bad("F2: group %q in the heap: %v", name, g.queued)
+	} else if g.queued {
+		if it := c.pace.Items[g.pos]; it.ID != id|groupBit || it.At != at {
+			k.bad("F3: group %q: its key in the heap is wrong", name)
+		}
+	}
+	if g.members == 0 && !slices.Contains(c.lonely, id) {
+		k.bad("F2: group %q has no members and is not listed", name)
+	}
+}
+
+// grouped checks the heaps of a group (F3): its hosts that pace, that wait for a
+// slot, and that have one and are ready.
+func (k *checker) grouped(id uint32) {
+	c, g := k.c, k.c.groups.At(id)
+	heap := func(root uint32, want place, right func(h *host, it timeheap.Item) bool) (found int32) {
+		if err := c.grouped.Check(root); err != nil {
+			k.bad("F3: hosts of group %d in place %d: %v", id, want, err)
+		}
+		for n := range c.grouped.All(root) {
+			it := c.grouped.At(n).Item
+			if h := c.hosts.At(it.ID); h.place != want || h.pos != int32(n) || h.group != id || !right(h, it) {
+				k.bad("F3: host %d of group %d in place %d has place %d, position %d of %d, time %d of %d, urgency %d of %d",
+					it.ID, id, want, h.place, h.pos, n, it.At, h.due, it.Aux, c.urgency(h))
+			}
+			found++
+		}
+		return found
+	}
+	n := heap(g.hosts, pacing, func(h *host, it timeheap.Item) bool { return it.At == h.due })
+	n += heap(g.offered, ready, func(h *host, _ timeheap.Item) bool { return h.holdsSlot })
+	waits := heap(g.due, queued, func(h *host, it timeheap.Item) bool { return it.Aux >= c.urgency(h) })
+	if waits != g.waits {
+		k.bad("F3: %d hosts of group %d wait for a slot, counted %d", waits, id, g.waits)
+	}
+	k.inGroups += int(n + waits)
 }

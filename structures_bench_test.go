@@ -9,7 +9,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/selector"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // forSizes runs fn as what/n=1e3 to what/n=1e6.
@@ -29,11 +33,11 @@ const benchSpan = 1 << 40
 
 // BenchmarkHeap orders n hosts.
 func BenchmarkHeap(b *testing.B) {
-	filled := func(n int) (*timeHeap, []int32, *rand.Rand) {
+	filled := func(n int) (*timeheap.Heap, []int32, *rand.Rand) {
 		pos, r := make([]int32, n), benchRand()
-		h := &timeHeap{moved: func(id uint32, i int) { pos[id] = int32(i) }}
+		h := &timeheap.Heap{Moved: func(id uint32, i int) { pos[id] = int32(i) }}
 		for i := range n {
-			h.push(timeItem{at: r.Int64N(benchSpan), id: uint32(i)})
+			h.Push(timeheap.Item{At: r.Int64N(benchSpan), ID: uint32(i)})
 		}
 		return h, pos, r
 	}
@@ -41,16 +45,16 @@ func BenchmarkHeap(b *testing.B) {
 	forSizes(b, "op=pushpop", func(b *testing.B, n int) {
 		h, _, r := filled(n)
 		for b.Loop() {
-			it := h.pop()
-			it.at += r.Int64N(benchSpan)
-			h.push(it)
+			it := h.Pop()
+			it.At += r.Int64N(benchSpan)
+			h.Push(it)
 		}
 	})
 	// Any one gets another time, as a group does.
 	forSizes(b, "op=fix", func(b *testing.B, n int) {
 		h, pos, r := filled(n)
 		for b.Loop() {
-			h.fix(int(pos[r.IntN(n)]), r.Int64N(benchSpan))
+			h.Fix(int(pos[r.IntN(n)]), r.Int64N(benchSpan))
 		}
 	})
 	// Any one leaves and comes back, as a lease that is out.
@@ -58,15 +62,15 @@ func BenchmarkHeap(b *testing.B) {
 		h, pos, r := filled(n)
 		for b.Loop() {
 			id := uint32(r.IntN(n))
-			h.remove(int(pos[id]))
-			h.push(timeItem{at: r.Int64N(benchSpan), id: id})
+			h.Remove(int(pos[id]))
+			h.Push(timeheap.Item{At: r.Int64N(benchSpan), ID: id})
 		}
 	})
 }
 
 // benchHosts returns names of n hosts and hashes to find them by.
 func benchHosts(n int) ([]string, []uint64) {
-	names, hashes, c := make([]string, n), make([]uint64, n), benchCore()
+	names, hashes, c := make([]string, n), make([]uint64, n), benchScheduler()
 	for i := range names {
 		names[i] = fmt.Sprintf("host%d.example.com", i)
 		hashes[i] = c.hash([]byte(names[i]))
@@ -74,15 +78,15 @@ func benchHosts(n int) ([]string, []uint64) {
 	return names, hashes
 }
 
-func benchCore() *core {
-	return newCore(coreConfig{levels: 8, quantum: 32, parkAfter: math.MaxInt64, selector: BiasedRandom(1)})
+func benchScheduler() *scheduler {
+	return newScheduler(schedulerConfig{levels: 8, quantum: 32, parkAfter: math.MaxInt64, selector: selector.BiasedRandom(1)})
 }
 
 // BenchmarkHosts finds hosts among n by their keys.
 func BenchmarkHosts(b *testing.B) {
 	// Twice as many names as hosts: those of the first half are in the table.
-	filled := func(n int) (c *core, names []string, hashes []uint64, ids []uint32) {
-		c, ids = benchCore(), make([]uint32, 2*n)
+	filled := func(n int) (c *scheduler, names []string, hashes []uint64, ids []uint32) {
+		c, ids = benchScheduler(), make([]uint32, 2*n)
 		names, hashes = benchHosts(2 * n)
 		for i := range n {
 			ids[i] = c.ensure(hashes[i], names[i])
@@ -122,19 +126,19 @@ func BenchmarkHosts(b *testing.B) {
 
 // benchURL is a URL of the usual length, as it is stored.
 func benchURL() []byte {
-	return (&body{depth: 3, url: []byte("http://host1.example.com/some/path/to/a/page/12345.html")}).append(nil)
+	return (&record.Body{Depth: 3, URL: []byte("http://host1.example.com/some/path/to/a/page/12345.html")}).Append(nil)
 }
 
 // BenchmarkFrontQueue moves tokens of n hosts, each with URLs of two priorities.
 func BenchmarkFrontQueue(b *testing.B) {
-	filled := func(n int) (*core, []uint32) {
-		c, url := benchCore(), benchURL()
+	filled := func(n int) (*scheduler, []uint32) {
+		c, url := benchScheduler(), benchURL()
 		names, hashes := benchHosts(n)
 		ids := make([]uint32, n)
 		for i := range ids {
 			ids[i] = c.ensure(hashes[i], names[i])
 			for _, p := range []int{1 + i%4, 5 + i%4} {
-				c.pushTail(c.queueOf(ids[i], 0, uint8(p)), c.store(uint64(i+1), url), 0)
+				c.pushTail(c.queueOf(ids[i], 0, uint8(p)), c.records.Store(uint64(i+1), url), 0)
 			}
 		}
 		return c, ids
@@ -156,7 +160,7 @@ func BenchmarkFrontQueue(b *testing.B) {
 		r := benchRand()
 		for b.Loop() {
 			id := ids[r.IntN(n)]
-			h := c.hosts.at(id)
+			h := c.hosts.At(id)
 			c.bind(h)
 			c.unbind(id, h)
 		}
@@ -166,21 +170,21 @@ func BenchmarkFrontQueue(b *testing.B) {
 // BenchmarkBackQueue holds n URLs, as many for each host as a part of a block.
 func BenchmarkBackQueue(b *testing.B) {
 	// The URLs lie in parts, too, and are in memory as if just read.
-	filled := func(n int) (c *core, queues []uint32, read []loaded) {
-		c = benchCore()
-		for i := range MaxPart {
-			read = append(read, loaded{pos: i, seq: uint64(i + 1), body: benchURL()})
+	filled := func(n int) (c *scheduler, queues []uint32, read []fifo.Loaded) {
+		c = benchScheduler()
+		for i := range storage.MaxPart {
+			read = append(read, fifo.Loaded{Pos: i, Seq: uint64(i + 1), Body: benchURL()})
 		}
-		names, hashes := benchHosts(n / MaxPart)
+		names, hashes := benchHosts(n / storage.MaxPart)
 		for i := range names {
 			id := c.ensure(hashes[i], names[i])
 			qid := c.queueOf(id, 0, 1)
-			q := c.queues.at(qid)
-			p := c.addPart(Part{Block: uint32(i + 1), Count: MaxPart})
-			c.chainPart(q, p)
-			c.counted(q, MaxPart)
-			c.install(qid, p, read)
-			c.hosts.at(id).served = 1 // it is bound
+			q := c.queues.At(qid)
+			p := c.blocks.AddPart(storage.Part{Block: uint32(i + 1), Count: storage.MaxPart})
+			c.fifo.Chain(&q.Queue, p)
+			c.counted(q, storage.MaxPart)
+			c.fifo.Install(&q.Queue, p, read)
+			c.hosts.At(id).served = 1 // it is bound
 			c.settle(id, 0)
 			queues = append(queues, qid)
 		}
@@ -192,7 +196,7 @@ func BenchmarkBackQueue(b *testing.B) {
 		r := benchRand()
 		for b.Loop() {
 			qid := queues[r.IntN(len(queues))]
-			c.pushTail(qid, c.pop(c.queues.at(qid)), 0)
+			c.pushTail(qid, c.pop(c.queues.At(qid)), 0)
 		}
 	})
 	// The URLs of a part leave memory and are read again, less the disk.
@@ -201,27 +205,28 @@ func BenchmarkBackQueue(b *testing.B) {
 		r := benchRand()
 		for b.Loop() {
 			qid := queues[r.IntN(len(queues))]
-			c.evictFront(qid)
-			part, _ := c.nextPart(c.queues.at(qid))
-			c.install(qid, part, read)
+			q := &c.queues.At(qid).Queue
+			c.fifo.Evict(q, false)
+			part, _ := c.fifo.Next(q)
+			c.fifo.Install(q, part, read)
 		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/MaxPart, "ns/url")
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/storage.MaxPart, "ns/url")
 	})
 }
 
 // BenchmarkRecord stores a URL in memory, reads it and frees it.
 func BenchmarkRecord(b *testing.B) {
-	c := newCore(coreConfig{levels: 1})
-	keep, _ := c.mem.Alloc(8) // the arena is never empty
+	c := newScheduler(schedulerConfig{levels: 1})
+	keep := c.records.Store(1, []byte{0}) // the arena is never empty
 	body := benchURL()
 	b.ReportAllocs()
 	for b.Loop() {
-		ref := c.store(1, body)
-		if _, err := decodeBody(c.record(ref).body()); err != nil {
+		ref := c.records.Store(1, body)
+		if _, err := record.Decode(c.records.At(ref).Body()); err != nil {
 			b.Fatal(err)
 		}
-		c.discard(ref)
+		c.records.Discard(ref)
 	}
-	c.mem.Free(keep, 8)
-	b.ReportMetric(float64(arena.Cost(recordSize(len(body)))), "B/record")
+	c.records.Discard(keep)
+	b.ReportMetric(float64(record.Cost(len(body))), "B/record")
 }

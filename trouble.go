@@ -1,120 +1,138 @@
 // This file keeps what is known of hosts that fail, and lets it act: on the host's
-// clock and on the URLs of failed probes.
+// clock, on the URLs of failed probes, and on those of hosts that did not come back. It
+// forgets that again, when a caller asks for it or when an outcome was not committed.
 //
-// Hosts in trouble are few: what backoff.go knows of them lies in a table beside
+// Hosts in trouble are few: what package trouble knows of them lies in a table beside
 // the hosts, and goes to disk with the host's row.
+//
+// When as many probes of a host failed as Quarantine.Probes allows it is put on a list
+// (despair) where it is settled. A goroutine, or TryNext, takes its URLs off its queues
+// and commits their ends, some at a time. Nothing else in the frontier knows of it: until
+// they are gone its URLs wait for the next probe, as those of any host in quarantine do.
 
 package frontier
 
 import (
+	"context"
 	"fmt"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/trouble"
 )
 
-// troubleBytes is what an entry of core.troubles takes, about.
+// troubleBytes is what an entry of scheduler.troubles takes, about.
 const troubleBytes = 96
 
 // setTrouble makes t what is known of a host's failures.
-func (c *core) setTrouble(id uint32, t trouble) {
-	h := c.hosts.at(id)
-	old := c.troubles[id]
-	c.stats.BackedOff += int64(btoi(t.step > 0) - btoi(old.step > 0))
-	c.stats.Quarantined += int64(btoi(t.probes > 0) - btoi(old.probes > 0))
-	if t.over() {
+func (s *scheduler) setTrouble(id uint32, t trouble.State) {
+	h := s.hosts.At(id)
+	old := s.troubles[id]
+	s.stats.BackedOff += int64(btoi(t.Step > 0) - btoi(old.Step > 0))
+	s.stats.Quarantined += int64(btoi(t.Probes > 0) - btoi(old.Probes > 0))
+	if t.Over() {
 		h.clear(troubled)
-		delete(c.troubles, id)
+		delete(s.troubles, id)
 		return
 	}
 	h.set(troubled)
-	c.troubles[id] = t
+	s.troubles[id] = t
 }
 
 // outlived forgets the failures of a host without URLs after a time.
-func (c *core) outlived(id uint32, now int64) {
-	if h := c.hosts.at(id); h.has(troubled) {
-		if t := c.troubles[id]; t.until() <= now {
-			c.setTrouble(id, trouble{})
+func (s *scheduler) outlived(id uint32, now int64) {
+	if h := s.hosts.At(id); h.has(troubled) {
+		if t := s.troubles[id]; t.Until() <= now {
+			s.setTrouble(id, trouble.State{})
 			h.set(behind)
 		}
 	}
 }
 
 // idlesUntil is when something may be forgotten of a host without URLs.
-func (c *core) idlesUntil(id uint32) int64 {
-	until, h := c.restsUntil(id), c.hosts.at(id)
-	if h.has(troubled) && h.crawlDelay == 0 && !c.cfg.spill {
-		t := c.troubles[id]
-		until = max(until, t.until())
+func (s *scheduler) idlesUntil(id uint32) int64 {
+	until, h := s.restsUntil(id), s.hosts.At(id)
+	if h.has(troubled) && h.crawlDelay == 0 && !s.cfg.spill {
+		t := s.troubles[id]
+		until = max(until, t.Until())
 	}
-	if h.has(counted) && !c.cfg.spill {
-		until = max(until, c.limits.hosts[id].rests)
+	if h.has(counted) && !s.cfg.spill {
+		until = max(until, s.limits.Rests(id))
 	}
 	return until
 }
 
 // contactLocked takes in how a contact ended that took a lease of this token.
-func (f *Frontier) contactLocked(id uint32, token uint64, p *plan) {
-	c := f.core
-	h := c.hosts.at(id)
+func (s *shard) contactLocked(id uint32, token uint64, p *plan) {
+	c := s.sched
+	h := c.hosts.At(id)
 	failed := p.outcome.Result == Failed
 	if p.hostHold < 0 || p.expired || p.outcome.Result == Requeue || !failed && !h.has(troubled) {
 		return
 	}
-	b, q := &f.opts.Backoff, &f.opts.Quarantine
+	b, q := &c.cfg.backoff, &c.cfg.quarantine
 	old := c.troubles[id]
-	t, lease := old, f.leaseNumber(token)
+	t, lease := old, s.sched.leaseNumber(token)
 	if !h.has(troubled) {
-		t.free = h.due
+		t.Free = h.due
 	}
 	if failed {
-		slowed := t.step > 0 && int64(b.gap(t.step)) > max(p.hostHold, h.crawlDelayNs())
-		t.failed(failure{p.outcome.Failure, p.outcome.RetryAfter > 0, lease, f.token, p.end, c.allowed(id), slowed}, b, q)
-		if int32(t.lanes) >= c.concurrencyOf(id) {
-			t.lanes = 0
+		slowed := t.Step > 0 && int64(b.Gap(t.Step)) > max(p.hostHold, h.crawlDelayNs())
+		kind := p.outcome.Failure
+		t.Failed(trouble.Failure{
+			Kind: uint8(kind), Slows: slowing(kind), Paced: kind == FailureTooMany || p.outcome.RetryAfter > 0,
+			Lease: lease, Last: s.token, End: p.end, Lanes: c.allowed(id), Slowed: slowed,
+		}, b, q)
+		if int32(t.Lanes) >= c.concurrencyOf(id) {
+			t.Lanes = 0
 		}
 	} else {
 		gap := int64(0)
-		if t.step > 0 {
-			gap = int64(b.gap(t.step))
+		if t.Step > 0 {
+			gap = int64(b.Gap(t.Step))
 		}
-		t.succeeded(lease, p.end, int64(p.outcome.Duration)+max(p.hostHold, h.crawlDelayNs(), gap), c.concurrencyOf(id), b)
+		t.Succeeded(lease, p.end, int64(p.outcome.Duration)+max(p.hostHold, h.crawlDelayNs(), gap), c.concurrencyOf(id), b)
 	}
 	c.setTrouble(id, t)
-	if t.step != old.step || t.probes != old.probes || t.lanes != old.lanes {
+	if t.Step != old.Step || t.Probes != old.Probes || t.Lanes != old.Lanes {
 		h.set(unsaved)
-	} else if t.over() != old.over() || t.fails != old.fails || t.quiet != old.quiet || t.usual != old.usual {
+	} else if t.Over() != old.Over() || t.Fails != old.Fails || t.Quiet != old.Quiet || t.Usual != old.Usual {
 		h.set(behind)
 	}
-	f.tellTroubleLocked(h, &old, &t, p.spared)
+	s.tellTroubleLocked(h, &old, &t, p.spared)
 }
 
-// tellTroubleLocked tells of a change for the worse, or its end. own says that a URL
+// tellTroubleLocked reports a change for the worse, or its end. own says that a URL
 // waits again that is not in a queue yet.
-func (f *Frontier) tellTroubleLocked(h *host, old, t *trouble, own bool) {
-	e := Event{Host: string(f.core.name(h))}
+func (s *shard) tellTroubleLocked(h *host, old, t *trouble.State, own bool) {
+	e := Event{Host: string(s.sched.name(h))}
 	switch {
-	case t.lost(&f.opts.Quarantine) && !old.lost(&f.opts.Quarantine):
+	case t.Lost(&s.sched.cfg.quarantine) && !old.Lost(&s.sched.cfg.quarantine):
 		e.Kind, e.Count = EventHostGivenUp, int64(h.waiting)+int64(btoi(own))
-		e.Reason = fmt.Sprintf("%d probes failed", t.probes-1)
-		e.Until = f.wall(f.last + int64(f.opts.Quarantine.interval(t.probes)))
-	case t.probes > 0 && old.probes == 0:
-		e.Kind, e.Count = EventHostQuarantined, int64(t.fails)
-		e.Until = f.wall(f.last + int64(f.opts.Quarantine.interval(t.probes)))
-	case t.step > old.step:
-		e.Kind, e.Count = EventHostBackedOff, int64(t.step)
-	case t.probes == 0 && old.probes > 0, t.step == 0 && old.step > 0:
+		e.Reason = fmt.Sprintf("%d probes failed", t.Probes-1)
+		e.Until = s.wall(s.last + int64(s.sched.cfg.quarantine.Interval(t.Probes)))
+	case t.Probes > 0 && old.Probes == 0:
+		e.Kind, e.Count = EventHostQuarantined, int64(t.Fails)
+		e.Until = s.wall(s.last + int64(s.sched.cfg.quarantine.Interval(t.Probes)))
+	case t.Step > old.Step:
+		e.Kind, e.Count = EventHostBackedOff, int64(t.Step)
+	case t.Probes == 0 && old.Probes > 0, t.Step == 0 && old.Step > 0:
 		e.Kind = EventHostReturned
 	default:
 		return
 	}
-	f.emitLocked(e)
+	s.emitLocked(e)
 }
 
 // leaseNumber is the number of the lease with this token: later ones have higher
 // numbers.
-func (f *Frontier) leaseNumber(token uint64) uint64 { return f.core.leaseNumber(token) }
+func (t *tables) leaseNumber(token uint64) uint64 { return token ^ t.hash(bytesOf("token")) }
 
-func (c *core) leaseNumber(token uint64) uint64 { return token ^ c.hash(bytesOf("token")) }
+// slowing reports whether such a failure slows its host down. That a name is
+// not resolved says nothing about the host's server, and a 5xx may be the page's.
+func slowing(k Failure) bool {
+	return k == FailureConnect || k == FailureTimeout || k == FailureUnavailable || k == FailureTooMany
+}
 
 // BackoffState is what its failures did to a host. The zero value is nothing.
 type BackoffState struct {
@@ -126,44 +144,44 @@ type BackoffState struct {
 	Probes   int           // number of the quarantine's interval, from 1; 0: it is in none
 }
 
-func (t *trouble) state(cfg *coreConfig) BackoffState {
-	gap, _ := t.gap(cfg)
-	return BackoffState{int(t.step), gap, int(t.lanes), int(t.fails), int(t.relapses), int(t.probes)}
+func (cfg *schedulerConfig) stateOf(t *trouble.State) BackoffState {
+	gap, _ := cfg.gapOf(t)
+	return BackoffState{int(t.Step), gap, int(t.Lanes), int(t.Fails), int(t.Relapses), int(t.Probes)}
 }
 
-// gap is how long a host is left alone after a contact because of what failed
+// gapOf is how long a host is left alone after a contact because of what failed
 // before, without jitter, and which clock says so.
-func (t *trouble) gap(cfg *coreConfig) (time.Duration, why) {
+func (cfg *schedulerConfig) gapOf(t *trouble.State) (time.Duration, why) {
 	switch {
-	case t.probes > 0:
-		return cfg.quarantine.interval(t.probes), whyQuarantine
-	case t.step > 0:
-		return cfg.backoff.gap(t.step), whyBackoff
+	case t.Probes > 0:
+		return cfg.quarantine.Interval(t.Probes), whyQuarantine
+	case t.Step > 0:
+		return cfg.backoff.Gap(t.Step), whyBackoff
 	}
 	return 0, whyNone
 }
 
 // troubleGap is the gap of a host.
-func (c *core) troubleGap(id uint32) (time.Duration, why) {
-	if !c.hosts.at(id).has(troubled) {
+func (s *scheduler) troubleGap(id uint32) (time.Duration, why) {
+	if !s.hosts.At(id).has(troubled) {
 		return 0, whyNone
 	}
-	t := c.troubles[id]
-	return t.gap(&c.cfg)
+	t := s.troubles[id]
+	return s.cfg.gapOf(&t)
 }
 
 // learnedGap is how long a host is left alone after a contact, as far as that was
 // learned of it, at most.
-func (c *core) learnedGap(id uint32) int64 {
-	gap, _ := c.troubleGap(id)
-	return max(c.hosts.at(id).crawlDelayNs(), int64(c.cfg.backoff.jittered(gap)))
+func (s *scheduler) learnedGap(id uint32) int64 {
+	gap, _ := s.troubleGap(id)
+	return max(s.hosts.At(id).crawlDelayNs(), int64(s.cfg.backoff.Longest(gap)))
 }
 
 // spareLocked keeps the URL of a failed probe, and its tries.
-func (f *Frontier) spareLocked(lease uint32, p *plan) {
-	c := f.core
-	id := c.leases.at(lease).host
-	if p.outcome.Result != Failed || !c.hosts.at(id).has(troubled) || c.troubles[id].probes == 0 {
+func (s *shard) spareLocked(lease uint32, p *plan) {
+	c := s.sched
+	id := c.leases.At(lease).host
+	if p.outcome.Result != Failed || !c.hosts.At(id).has(troubled) || c.troubles[id].Probes == 0 {
 		return
 	}
 	p.due = p.next
@@ -174,7 +192,391 @@ func (f *Frontier) spareLocked(lease uint32, p *plan) {
 }
 
 // troubleKept reports whether a row says of a host's failures what must be known.
-func (f *Frontier) troubleKept(s *hostState) bool {
-	t := f.stateTrouble(s)
-	return !t.over() && t.until() > 0
+func (s *shard) troubleKept(saved *row.Host) bool {
+	t := s.stateTrouble(saved)
+	return !t.Over() && t.Until() > 0
+}
+
+// Forget makes the frontier forget what was learned of a host: its Crawl-delay, its
+// back-off or quarantine with the failures behind it, and the group that it is a
+// member of, by Assign too. Its URLs, the rules, and what limits have counted stay.
+//
+// So does its clock: the host is contacted no earlier than its last contact, its
+// Crawl-delay then, and Retry-After asked for. Only what back-off or quarantine
+// added to that counts no more. Leases that are out go on; how they end is learned
+// anew. To forget a host that is not known is no error.
+//
+// Forget is durable when it returns; after the Spill's error it holds, and
+// the next Done of the host stores it.
+func (f *Frontier) Forget(host string) error {
+	host, err := f.hostKey(host)
+	if err != nil {
+		return fmt.Errorf("frontier: forget: %w", err)
+	}
+	if err := f.lockWithHost(context.Background(), host); err != nil {
+		return err
+	}
+	c := f.sched
+	id := c.lookup(f.hostHash(host), host)
+	if id == 0 {
+		f.mu.Unlock()
+		return nil
+	}
+	h := c.hosts.At(id)
+	if h.place == departing {
+		c.put(h, nowhere) // it stays until this is durable
+	}
+	o := newOp()
+	defer o.free()
+	f.pinLocked(o, id)
+	f.sched.unlearn(id, f.last, max(c.hold, f.hold(host), f.heldUntil(h.crawlDelayNs())))
+	if f.opts.Spill != nil {
+		h.set(unsaved)
+		f.noteLocked(o, id, h.due, h.why, f.last)
+	}
+	return f.submitLocked(o) // unlocks
+}
+
+// unlearn forgets what was learned of a host, which may be anywhere. After a crash
+// it is not contacted before reopened.
+func (s *scheduler) unlearn(id uint32, now, reopened int64) {
+	h := s.hosts.At(id)
+	h.crawlDelay = 0
+	s.assign(id, "", now)
+	if !h.has(troubled) {
+		return
+	}
+	free := max(s.troubles[id].Free, reopened)
+	s.setTrouble(id, trouble.State{})
+	if h.why.forgettable() {
+		s.advanceDue(id, free, now)
+	}
+	s.revise(id, now) // it may have more lanes now
+	if h.place == idling {
+		s.detach(id) // it waited for its trouble to be outlived
+		s.settle(id, now)
+	}
+}
+
+// forgettable reports whether a host in trouble would be due earlier without it.
+func (w why) forgettable() bool { return w == whyBackoff || w == whyQuarantine || w == whyReopened }
+
+// advanceDue lets a host be contacted earlier, from at on.
+func (s *scheduler) advanceDue(id uint32, at, now int64) {
+	h := s.hosts.At(id)
+	x := s.lanesOf(id)
+	if x != nil {
+		x.hold = min(x.hold, at)
+	}
+	if at >= h.due {
+		return
+	}
+	switch h.place {
+	case leased, loading, unbound, withheld, unpurged:
+		h.due, h.why = at, whyDelay
+	default:
+		s.detach(id)
+		h.due, h.why = at, whyDelay
+		s.settle(id, now)
+	}
+}
+
+// freeFrom notes that a host in trouble may not be contacted before at whatever
+// becomes of its trouble.
+func (t *troubleTable) freeFrom(id uint32, at int64) {
+	if state := t.troubles[id]; at > state.Free {
+		state.Free = at
+		t.troubles[id] = state // no row is out of date: who leaves memory is due, and so is this
+	}
+}
+
+// leasedTroubleLocked is freeFrom for a host whose lease counts as a contact that
+// ends now.
+func (s *shard) leasedTroubleLocked(id uint32, now int64) {
+	if h := s.sched.hosts.At(id); h.has(troubled) {
+		s.sched.freeFrom(id, now+max(s.longestDelay(string(s.sched.name(h))), h.crawlDelayNs()))
+	}
+}
+
+// learnt is what outcomes have taught of a host that says how soon it may be
+// contacted.
+type learnt struct {
+	crawlDelay int32
+	troubled   bool
+	trouble    trouble.State // the zero value if it is not troubled
+}
+
+func (s *shard) knownOf(id uint32) learnt {
+	h := s.sched.hosts.At(id)
+	x := learnt{crawlDelay: h.crawlDelay, troubled: h.has(troubled)}
+	if x.troubled {
+		x.trouble = s.sched.troubles[id]
+	}
+	return x
+}
+
+// mayUnlearn sees to it that a host is left alone again as it was before an outcome
+// that made it faster, if that is not committed. What made it slower stays.
+func (f *Frontier) mayUnlearn(o *op, id uint32, was learnt, p *plan) {
+	now := f.knownOf(id)
+	shorter := now.crawlDelay < was.crawlDelay
+	better := was.troubled && p.outcome.Result != Failed && now.trouble != was.trouble
+	if f.opts.Spill == nil || !shorter && !better {
+		return
+	}
+	f.pinLocked(o, id)
+	outcome := *p
+	o.unlearn = func() {
+		h := f.sched.hosts.At(id)
+		if shorter && h.crawlDelay == now.crawlDelay {
+			h.crawlDelay = was.crawlDelay
+			h.set(unsaved)
+		}
+		if better && f.knownOf(id).trouble == now.trouble {
+			f.sched.setTrouble(id, was.trouble)
+			h.set(unsaved)
+		}
+		x := f.clocksLocked(id, &outcome)
+		if due, why := x.due(); due > h.due {
+			f.laterLocked(id, due, why)
+		}
+	}
+}
+
+// laterLocked leaves a host alone until due, wherever it is.
+func (f *Frontier) laterLocked(id uint32, due int64, why why) {
+	c := f.sched
+	switch c.hosts.At(id).place {
+	case leased, loading:
+		c.holdBack(id, due, why)
+	case unbound, withheld, unpurged:
+		c.holdBack(id, due, why) // found out when a token of it is taken
+	default:
+		c.detach(id)
+		c.holdBack(id, due, why)
+		c.settle(id, f.nowLocked())
+	}
+}
+
+const giveUpAtOnce = 64 // URLs that are given up under one lock
+
+// hopeless reports whether a host's URLs shall be given up, as far as its
+// failures say. When its next probe is due they are not.
+func (s *scheduler) hopeless(id uint32, now int64) bool {
+	h := s.hosts.At(id)
+	if !h.has(troubled) || h.waiting == 0 || h.due <= now || h.wanted {
+		return false
+	}
+	t := s.troubles[id]
+	return t.Lost(&s.cfg.quarantine) && !t.Kept
+}
+
+// despair lists a host whose URLs shall be given up.
+func (s *scheduler) despair(id uint32, now int64) {
+	if !s.hosts.At(id).has(troubled) || !s.hopeless(id, now) {
+		return
+	}
+	if t := s.troubles[id]; !t.Listed {
+		t.Listed = true
+		s.troubles[id] = t
+		s.lost = append(s.lost, id)
+	}
+}
+
+// nextLost returns the first listed host whose URLs shall be given up now, and its
+// queue; the host is in place loading. Hosts that are not lost after all, or that
+// a rule keeps from being served, are taken off the list.
+func (s *scheduler) nextLost(now int64) (id, queue uint32) {
+	for n := 0; n < giveUpAtOnce && len(s.lost) > 0; n++ {
+		id := s.lost[0]
+		if h := s.hosts.At(id); s.hopeless(id, now) && s.offering(h) {
+			switch h.place {
+			case unbound, parked, pacing, queued, ready:
+				served := h.served
+				s.detach(id)
+				if !s.withhold(id, now) {
+					h.served = served
+					s.put(h, loading)
+					return id, s.offeredQueue(h)
+				}
+			}
+		}
+		s.unlist(id)
+	}
+	return 0, 0
+}
+
+// unlist takes the first host off the list. It is listed again where it is
+// settled, if need be.
+func (t *troubleTable) unlist(id uint32) {
+	if t.lost = t.lost[1:]; len(t.lost) == 0 {
+		t.lost = nil
+	}
+	if state, ok := t.troubles[id]; ok && state.Listed {
+		state.Listed = false
+		t.troubles[id] = state
+	}
+}
+
+// offeredQueue is the host's first queue with URLs that may be handed out.
+func (t *tables) offeredQueue(h *host) uint32 {
+	for id := h.queues; id != 0; id = t.queues.At(id).sibling {
+		if q := t.queues.At(id); q.waiting > 0 && t.crawlOf(q).runs() {
+			return id
+		}
+	}
+	return 0
+}
+
+// keepURLs lets a host's URLs wait for its next probe: they cannot be given up.
+func (t *troubleTable) keepURLs(id uint32) {
+	if state, ok := t.troubles[id]; ok {
+		state.Kept = true
+		t.troubles[id] = state
+	}
+}
+
+// lostURL is a URL that is being given up.
+type lostURL struct {
+	op    *op
+	entry Entry
+}
+
+// startGivingUpLocked starts the goroutine that gives up what is listed.
+func (f *Frontier) startGivingUpLocked() {
+	if len(f.sched.lost) == 0 || f.givingUp || f.closed {
+		return
+	}
+	f.givingUp = true
+	f.sweepers.Add(1)
+	go func() {
+		defer f.sweepers.Done()
+		for f.giveUpSome(true) {
+		}
+	}()
+}
+
+// giveUpSome gives up some URLs of a host that is lost, and reports them when that
+// is durable. It reports whether there may be more. last says that the caller is
+// the goroutine that startGivingUpLocked has started, which ends otherwise.
+func (f *Frontier) giveUpSome(last bool) (more bool) {
+	f.lock()
+	for f.givingStep != nil { // another goroutine is at it
+		step := f.givingStep
+		f.mu.Unlock()
+		<-step
+		f.lock()
+	}
+	id, queue := uint32(0), uint32(0)
+	if !f.closed {
+		id, queue = f.sched.nextLost(f.last)
+	}
+	if id == 0 {
+		more = len(f.sched.lost) > 0 && !f.closed
+		f.givingUp = f.givingUp && (more || !last)
+		f.dispatchLocked()
+		f.mu.Unlock()
+		return more
+	}
+	step := make(chan struct{})
+	f.givingStep = step
+	f.adding.Add(1) // the crawl is not over before OnGiveUp returns: it may add URLs
+	urls, o := f.takeLostLocked(id, queue)
+	f.dispatchLocked()
+	f.mu.Unlock()
+	err := f.awaitLost(urls)
+	defer func() { // if OnGiveUp panics, too
+		f.mu.Lock()
+		if err != nil {
+			f.sched.keepURLs(id)
+		}
+		f.adding.Add(-1)
+		f.givingStep = nil
+		close(step)
+		f.dispatchLocked()
+		f.mu.Unlock()
+	}()
+	if err == nil && f.opts.OnGiveUp != nil {
+		for _, x := range urls {
+			f.opts.OnGiveUp(x.entry, o)
+		}
+	}
+	return true
+}
+
+// takeLostLocked takes URLs off a queue of a host in place loading and submits
+// their ends. If they are on disk it reads them, without the lock.
+func (f *Frontier) takeLostLocked(id, queue uint32) (urls []lostURL, o Outcome) {
+	c := f.sched
+	if ch := c.prepare(queue); ch.load != 0 && !f.readLostLocked(ch) {
+		c.unload(id, f.last)
+		return nil, o
+	}
+	q := c.queues.At(queue)
+	switch {
+	case q.waiting == 0 || !c.hopeless(id, f.last): // it changed while it was read
+		c.unload(id, f.last)
+		return nil, o
+	case c.tombstones.Len() > 0 && !c.headAlive(queue, f.last):
+		return nil, o
+	}
+	t := c.troubles[id]
+	o = Outcome{Result: Failed, Failure: Failure(t.Kind)}
+	for len(urls) < giveUpAtOnce && q.waiting > 0 && c.crawlOf(q).runs() && c.prepare(queue).load == 0 {
+		ref := c.pop(q)
+		c.fifo.Took(id, ref)
+		e, _, attempt := f.entryLocked(ref)
+		e.Crawl = c.crawlOf(q).id
+		x := lostURL{newOp(), e}
+		f.endsLocked(x.op, queue, ref)
+		if f.events.wanted() {
+			x.op.event = &Event{Kind: EventURLGivenUp, Host: string(c.name(c.hosts.At(id))), URL: e.URL, Crawl: e.Crawl, Attempt: attempt, Failure: Failure(t.Kind), Reason: "host given up"}
+		}
+		x.op.tally = &c.stats.GivenUp
+		urls = append(urls, x)
+	}
+	c.unload(id, f.last)
+	for _, x := range urls {
+		f.finishing++
+		if f.opts.Spill != nil {
+			f.enqueueLocked(x.op)
+			continue
+		}
+		f.applyYieldingLocked(x.op)
+		f.finishing--
+	}
+	return urls, o
+}
+
+// readLostLocked reads a queue's next URLs, without the lock. It reports whether
+// they are in memory now; else they wait for the host's next probe.
+func (f *Frontier) readLostLocked(ch choice) bool {
+	job := f.jobLocked(ch)
+	f.mu.Unlock()
+	records, err := f.read(job.part, job.want)
+	f.lock()
+	f.readEndedLocked()
+	if err != nil && f.closed {
+		return false
+	}
+	if err != nil {
+		f.emitLocked(Event{Kind: EventStoreError, Reason: "reading URLs", Count: int64(len(records)), Err: err})
+		f.sched.keepURLs(ch.host) // who takes the next probe gets the error
+		return false
+	}
+	f.sched.fifo.Install(&f.sched.queues.At(ch.queue).Queue, ch.load, records)
+	return true
+}
+
+// awaitLost waits until the ends of URLs are durable.
+func (s *shared) awaitLost(urls []lostURL) (err error) {
+	for _, x := range urls {
+		if s.opts.Spill != nil {
+			if e := <-x.op.done; e != nil {
+				err = e
+			}
+		}
+		x.op.free()
+	}
+	return err
 }

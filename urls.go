@@ -1,7 +1,7 @@
-// This file lists the URLs that wait, host by host in domain order, and within a
-// host in the order of their admission.
+// This file lists URLs: those that wait, host by host in domain order and within a host
+// in the order of their admission, and all that the frontier holds, in no order.
 //
-// That order never changes, whatever moves between memory and disk, queues and
+// The order of admission never changes, whatever moves between memory and disk, queues and
 // priorities. So a place in it, the cursor, is a host and a sequence number, and
 // means the same later and after a restart. Records in memory are found by a walk;
 // those on disk are read outside the lock, and their range of numbers is
@@ -16,8 +16,18 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/dump"
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/view"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // WaitingURL is a URL that waits to be handed out.
@@ -39,7 +49,7 @@ func (u WaitingURL) Cursor() string {
 func parseCursor(s string) (host string, seq uint64, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	seq, n := binary.Uvarint(b)
-	if err != nil || n <= 0 || checkHost(string(b[max(0, n):])) != nil {
+	if err != nil || n <= 0 || hostkey.Check(string(b[max(0, n):])) != nil {
 		return "", 0, fmt.Errorf("frontier: URLs: malformed cursor %q", shortened(s))
 	}
 	return string(b[n:]), seq, nil
@@ -65,7 +75,7 @@ func (f *Frontier) URLs(ctx context.Context, s Scope, after string) iter.Seq2[Wa
 			yield(WaitingURL{}, fmt.Errorf("frontier: URLs: %w", err))
 			return
 		}
-		key := ""
+		behind := ""
 		if after != "" {
 			host, seq, err := parseCursor(after)
 			if err != nil {
@@ -75,35 +85,20 @@ func (f *Frontier) URLs(ctx context.Context, s Scope, after string) iter.Seq2[Wa
 			if s.contains(host) && !l.host(host, seq) {
 				return
 			}
-			key = reversed(host)
+			behind = host
 		}
-		if s.domain || s == All() {
-			f.orderHosts()
+		type listed struct {
+			host  string
+			waits bool
 		}
-		var ids []uint32
-		for more := true; more; {
-			f.lookLocked()
-			if f.closed {
-				f.mu.Unlock()
-				yield(WaitingURL{}, ErrClosed)
+		look := func(id uint32) listed { return listed{string(f.sched.nameOf(id)), f.sched.hosts.At(id).waiting > 0} }
+		for x := range eachHost(f, s, behind, infosAtOnce, look, func(x listed) string { return x.host }) {
+			if x.waits && !l.host(x.host, 0) {
 				return
 			}
-			c := f.core
-			ids = c.hostsIn(ids[:0], s, key, infosAtOnce)
-			more = len(ids) == infosAtOnce
-			var names []string
-			for _, id := range ids {
-				name := string(c.name(c.hosts.at(id)))
-				if key = reversed(name); c.hosts.at(id).waiting > 0 {
-					names = append(names, name)
-				}
-			}
-			f.mu.Unlock()
-			for _, name := range names {
-				if !l.host(name, 0) {
-					return
-				}
-			}
+		}
+		if f.isClosed() {
+			yield(WaitingURL{}, ErrClosed)
 		}
 	}
 }
@@ -120,82 +115,358 @@ type urlListing struct {
 // listing is over.
 func (l *urlListing) host(name string, after uint64) bool {
 	for {
-		w := urlWindow{listing: l, host: name, after: after}
-		switch err := w.fill(); {
+		w := urlWindow{listing: l, host: name}
+		switch err := w.fill(after); {
 		case err == errStop:
 			return false
 		case err != nil:
 			l.yield(WaitingURL{}, err)
 			return false
-		case len(w.items) == 0 && !w.more:
+		case len(w.Items) == 0 && !w.More:
 			return true
 		}
-		for i := range w.items {
-			x := &w.items[i]
-			after = x.seq
-			b, err := decodeBody(x.body)
+		for i := range w.Items {
+			x := &w.Items[i]
+			after = x.Seq
+			b, err := record.Decode(x.Body)
 			if err != nil {
 				panic("frontier: a record in memory is malformed") // we encoded it, or checked it
 			}
 			u := WaitingURL{
-				Entry: b.entry(), Host: name, Priority: x.priority, Attempt: b.fails + 1, History: b.history, seq: x.seq,
+				Entry: entryOf(&b), Host: name, Priority: x.Priority, Attempt: b.Fails + 1, History: historyOf(&b.History), seq: x.Seq,
 			}
-			u.Entry.Crawl = x.crawl
+			u.Entry.Crawl = x.Crawl
 			if !l.yield(u, nil) {
 				return false
 			}
 		}
-		if !w.more {
+		if !w.More {
 			return true
 		}
-		after = max(after, w.upTo)
+		after = max(after, w.UpTo())
 	}
 }
 
 // damaged tells of a part that cannot be read, once.
-func (l *urlListing) damaged(p Part, err error) (more bool) {
+func (l *urlListing) damaged(p storage.Part, err error) (more bool) {
 	if l.bad == nil {
 		l.bad = map[uint64]bool{}
 	}
-	l.bad[p.key()] = true
+	l.bad[view.Key(p)] = true
 	return l.yield(WaitingURL{}, err)
 }
 
-// key names a part among all that ever were.
-func (p Part) key() uint64 { return uint64(p.Block)<<16 | uint64(p.First) }
-
 var errStop = errors.New("the caller has seen enough")
 
-// listed is a waiting record in a window.
-type listed struct {
-	seq      uint64
-	body     []byte
-	crawl    uint32
-	priority int
-	block    uint32 // 0: it was in memory
-	pos      int
+// urlWindow is the next URLs of a host behind a number.
+type urlWindow struct {
+	view.Window
+	listing *urlListing
+	host    string
+}
+
+// fill collects the window of what comes behind a number.
+func (w *urlWindow) fill(after uint64) error {
+	f := w.listing.f
+	if err := w.listing.ctx.Err(); err != nil {
+		return err
+	}
+	f.lookLocked()
+	if f.closed {
+		f.mu.Unlock()
+		return ErrClosed
+	}
+	id := f.sched.lookup(f.hostHash(w.host), w.host)
+	if id == 0 {
+		f.mu.Unlock()
+		return nil
+	}
+	w.Window = view.Begin(after, int(f.sched.hosts.At(id).waiting))
+	walk := f.sched.beginWalk(id, nil)
+	walk.Part, walk.Record = w.visitPart, w.visit
+	f.walkHost(walk, w.MakeRoom) // unlocks
+	if err := w.Read(&f.urlRanges, w.load); err != nil {
+		return err
+	}
+	w.Cut()
+	return w.drop()
 }
 
 // visit takes a record in memory into the window.
-func (w *urlWindow) visit(q *queue, ref arena.Ref) bool {
-	c := w.listing.f.core
-	if r := c.record(ref); w.accepts(r.seq()) {
-		w.add(listed{seq: r.seq(), body: append([]byte(nil), r.body()...), crawl: c.crawlNumber(q), priority: c.priorityOf(q)})
+func (w *urlWindow) visit(queue uint32, ref arena.Ref) bool {
+	c := w.listing.f.sched
+	q := c.queues.At(queue)
+	if r := c.records.At(ref); w.Accepts(r.Seq()) {
+		w.Items = append(w.Items, view.Item{Seq: r.Seq(), Body: append([]byte(nil), r.Body()...), Crawl: c.crawlNumber(q), Priority: c.priorityOf(q)})
 	}
 	return true
 }
 
 // visitPart notes a part on disk.
-func (w *urlWindow) visitPart(q *queue, id uint32) {
-	c := w.listing.f.core
-	p := c.parts.at(id)
-	want := c.unread(p)
-	if want == 0 {
-		return
+func (w *urlWindow) visitPart(queue, id uint32) {
+	if p := w.listing.f.sched.unreadPart(queue, id); p.Want != 0 {
+		w.Parts = append(w.Parts, p)
 	}
-	t := c.detail(p)
-	w.parts = append(w.parts, listedPart{
-		Part: Part{Block: p.block, First: t.first, Count: t.count}, want: want,
-		crawl: c.crawlNumber(q), priority: c.priorityOf(q),
+}
+
+// unreadPart is what waits of a part of a queue.
+func (t *tables) unreadPart(queue, id uint32) view.Part {
+	q := t.queues.At(queue)
+	return view.Part{Part: t.blocks.Part(id), Want: t.blocks.Unread(id), Crawl: t.crawlNumber(q), Priority: t.priorityOf(q)}
+}
+
+// load reads records of a part, if it is not damaged.
+func (w *urlWindow) load(p *view.Part, want uint32) ([]fifo.Loaded, error) {
+	l := w.listing
+	if l.bad[view.Key(p.Part)] {
+		return nil, nil
+	}
+	if err := l.ctx.Err(); err != nil {
+		return nil, err
+	}
+	records, err := l.f.readFor(l.ctx, p.Part, want)
+	if err != nil {
+		return nil, w.unreadable(p, err)
+	}
+	return records, nil
+}
+
+// unreadable judges an error: if the part's last record is finished there is
+// nothing to read.
+func (w *urlWindow) unreadable(p *view.Part, err error) error {
+	f := w.listing.f
+	f.mu.Lock()
+	closed, gone := f.closed, !f.sched.blocks.Has(p.Block)
+	f.mu.Unlock()
+	var corrupt *CorruptError
+	switch {
+	case closed:
+		return ErrClosed
+	case gone:
+		return nil
+	case !errors.As(err, &corrupt):
+		return err
+	case !w.listing.damaged(p.Part, err):
+		return errStop
+	}
+	return nil
+}
+
+// drop removes what is leased, finished or deleted by now.
+func (w *urlWindow) drop() error {
+	f := w.listing.f
+	kept := w.Items[:0]
+	for chunk := range slices.Chunk(w.Items, walkAtOnce) {
+		f.mu.Lock()
+		if f.closed {
+			f.mu.Unlock()
+			return ErrClosed
+		}
+		c := f.sched
+		var out []uint64
+		if id := c.lookup(f.hostHash(w.host), w.host); id != 0 {
+			for l := range c.leasesOf(id) {
+				if ref := c.leases.At(l).record; ref != 0 {
+					out = append(out, c.records.At(ref).Seq())
+				}
+			}
+		}
+		for _, x := range chunk {
+			gone := x.Block != 0 && c.blocks.IsDead(x.Block, x.Pos) || c.deleted(w.host, x.Crawl, x.Seq)
+			if !gone && !slices.Contains(out, x.Seq) {
+				kept = append(kept, x)
+			}
+		}
+		f.mu.Unlock()
+	}
+	w.Items = kept
+	return nil
+}
+
+// walkAtOnce is how many parts and records are visited under one lock.
+const walkAtOnce = view.AtOnce
+
+// beginWalk begins a walk through the queues of a host that belong to a crawl, or
+// through all.
+func (t *tables) beginWalk(id uint32, wanted func(*queue) bool) *fifo.Walk {
+	w := &fifo.Walk{Owner: id}
+	for qid := t.hosts.At(id).queues; qid != 0; qid = t.queues.At(qid).sibling {
+		if q := t.queues.At(qid); wanted == nil || wanted(q) {
+			w.Queues = append(w.Queues, fifo.Numbered{ID: qid, Queue: &q.Queue})
+		}
+	}
+	t.fifo.Begin(w)
+	return w
+}
+
+func (t *tables) endWalk(w *fifo.Walk) {
+	t.fifo.EndWalk(w)
+	for _, q := range w.Queues {
+		if w.Owner != 0 {
+			t.trim(q.ID)
+		}
+	}
+}
+
+// deleted reports whether a record is dead that a sweep may not have found yet.
+func (t *deletedTable) deleted(host string, crawl uint32, seq uint64) bool {
+	return seq <= t.tombstones.Of(bytesOf(host), crawl).Seq ||
+		seq <= t.storedTombstones.Of(bytesOf(host), crawl).Seq
+}
+
+// walkHost walks a host with a lock for each few steps, and calls rest between them. It
+// begins with the lock held and ends without.
+func (s *shard) walkHost(w *fifo.Walk, rest func()) {
+	for s.sched.fifo.Step(w, walkAtOnce) && !s.closed {
+		s.mu.Unlock()
+		rest()
+		s.mu.Lock()
+	}
+	s.sched.endWalk(w)
+	s.mu.Unlock()
+}
+
+const scannedAtOnce = 256 // URLs that Scan hands to its caller at once
+
+// StoredURL is a URL that the frontier holds.
+type StoredURL struct {
+	Entry    Entry // NotBefore is the time for which it waits
+	Host     string
+	Priority int // of its admission, whatever rules say since
+	Attempt  int // that its next hand-out will be, from 1
+	History  History
+}
+
+// Scan yields every URL that the frontier holds, each once, in no order: those that
+// wait, those that are leased, and those that wait for their time. URLs that are done
+// for good are not held any more.
+//
+// With a Spill it shows what was committed at one moment, while everything else goes
+// on, and reads the store from end to end. Without one the lock is held while all is copied, about a second for
+// ten million URLs, and the copy is in memory. It ends with an error: ctx's, ErrClosed,
+// or the Spill's.
+func (f *Frontier) Scan(ctx context.Context) iter.Seq2[StoredURL, error] {
+	return func(yield func(StoredURL, error) bool) {
+		ctx, stop := context.WithCancel(ctx)
+		some, ended := make(chan []StoredURL), make(chan error, 1)
+		defer func() { stop(); <-ended }()
+		go func() {
+			defer close(ended)
+			_, err := patience.InTime(ctx, f.abandoned, func() (none struct{}, err error) { return none, f.scan(ctx, some) })
+			ended <- err
+		}()
+		for {
+			select {
+			case us := <-some:
+				for _, u := range us {
+					if !yield(u, nil) {
+						return
+					}
+				}
+			case err := <-ended:
+				if err != nil {
+					yield(StoredURL{}, err)
+				}
+				return
+			}
+		}
+	}
+}
+
+// scan sends all URLs, some at a time.
+func (f *Frontier) scan(ctx context.Context, to chan<- []StoredURL) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	x := &exporter{Writer: dump.NewWriter("", 0), f: f, ctx: ctx}
+	x.Source, x.NoMarks = x, true
+	var some []StoredURL
+	send := func() error {
+		select {
+		case to <- some:
+			some = nil
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	take := func(q *storage.Queue, due int64, body []byte) error {
+		b, err := record.Decode(body)
+		if err != nil {
+			return &storage.CorruptError{Err: err}
+		}
+		u := StoredURL{
+			Entry: entryOf(&b), Host: q.Host, Priority: int(q.Priority), Attempt: b.Fails + 1, History: historyOf(&b.History),
+		}
+		u.Entry.Crawl, u.Entry.NotBefore = q.Crawl, instant.FromMillis(due)
+		if some = append(some, u); len(some) < scannedAtOnce {
+			return nil
+		}
+		return send()
+	}
+	if f.opts.Spill == nil {
+		err = x.scanMemory(take)
+	} else {
+		err = x.scanStore(take)
+	}
+	switch {
+	case err == nil:
+		return send()
+	case f.isClosed():
+		return ErrClosed
+	}
+	return err
+}
+
+func (x *exporter) scanStore(take func(q *storage.Queue, due int64, body []byte) error) error {
+	s, err := x.f.opts.Spill.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	return dump.EachURL(s, x, x.AddMark, func(q *storage.Queue, due int64, body []byte) error {
+		return take(&storage.Queue{Host: strings.Clone(q.Host), Crawl: q.Crawl, Priority: q.Priority}, due, body)
 	})
+}
+
+// scanMemory copies all URLs under the lock, and takes them then.
+func (x *exporter) scanMemory(take func(q *storage.Queue, due int64, body []byte) error) error {
+	type copied struct {
+		queue int
+		due   int64
+		end   int // of its body
+	}
+	var (
+		queues []storage.Queue
+		urls   []copied
+		bodies []byte
+	)
+	x.url = func(q *storage.Queue, due int64, body []byte) error {
+		if n := len(queues); n == 0 || queues[n-1] != *q {
+			c := *q
+			c.Host = strings.Clone(q.Host)
+			queues = append(queues, c)
+		}
+		bodies = append(bodies, body...)
+		urls = append(urls, copied{len(queues) - 1, due, len(bodies)})
+		return nil
+	}
+	f := x.f
+	f.mu.Lock()
+	closed := f.closed
+	if !closed {
+		_ = x.copyURLsLocked() // it cannot fail
+	}
+	f.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	from := 0
+	for _, u := range urls {
+		if err := take(&queues[u.queue], u.due, bodies[from:u.end]); err != nil {
+			return err
+		}
+		from = u.end
+	}
+	return nil
 }

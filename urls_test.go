@@ -9,61 +9,54 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
-// listed is all that URLs yields of a scope.
-func (w *world) listed(s frontier.Scope, after string) (urls []string) {
-	w.Helper()
-	for u, err := range w.f.URLs(context.Background(), s, after) {
-		require.NoError(w, err)
-		urls = append(urls, u.Entry.URL)
-	}
-	return urls
-}
-
 func TestURLsListsWhatWaits(t *testing.T) {
-	inBothWorlds(t, frontier.Options{Priorities: 3, Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *world) {
+	harness.InBothWorlds(t, frontier.Options{Priorities: 3, Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World) {
 		add := func(e frontier.Entry) {
-			_, err := w.f.Add(context.Background(), e)
+			_, err := w.F.Add(context.Background(), e)
 			require.NoError(t, err)
 		}
 		add(frontier.Entry{URL: "http://b.example/1", Depth: 2, Weight: 3, Meta: []byte("meta"), Crawl: 7})
 		add(frontier.Entry{URL: "http://b.example/2"})
-		add(frontier.Entry{URL: "http://b.example/later", NotBefore: dawn.Add(time.Hour)})
+		add(frontier.Entry{URL: "http://b.example/later", NotBefore: harness.Dawn.Add(time.Hour)})
 		add(frontier.Entry{URL: "http://www.a.example/"})
 		add(frontier.Entry{URL: "http://a.example/"})
 		for range 2 {
-			require.Equal(t, []string{"http://a.example/", "http://www.a.example/", "http://b.example/1", "http://b.example/2"}, w.listed(frontier.All(), ""))
-			require.Equal(t, []string{"http://a.example/", "http://www.a.example/"}, w.listed(frontier.Domain("a.example"), ""))
-			require.Equal(t, []string{"http://a.example/"}, w.listed(frontier.Host("a.example"), ""))
-			require.Empty(t, w.listed(frontier.Host("nobody.example"), ""))
-			if w.machine != nil {
-				require.NoError(t, w.f.MoveNow(true))
+			require.Equal(t, []string{"http://a.example/", "http://www.a.example/", "http://b.example/1", "http://b.example/2"}, w.Listed(frontier.All(), ""))
+			require.Equal(t, []string{"http://a.example/", "http://www.a.example/"}, w.Listed(frontier.Domain("a.example"), ""))
+			require.Equal(t, []string{"http://a.example/"}, w.Listed(frontier.Host("a.example"), ""))
+			require.Empty(t, w.Listed(frontier.Host("nobody.example"), ""))
+			if w.Machine != nil {
+				require.NoError(t, hook.Of(w.F).MoveNow(true))
 			}
 		}
-		for u, err := range w.f.URLs(context.Background(), frontier.Host("b.example"), "") {
+		for u, err := range w.F.URLs(context.Background(), frontier.Host("b.example"), "") {
 			require.NoError(t, err)
 			require.Equal(t, frontier.Entry{URL: "http://b.example/1", Depth: 2, Weight: 3, Meta: []byte("meta"), Crawl: 7}, u.Entry)
 			require.Equal(t, "b.example", u.Host)
 			require.Equal(t, 1, u.Priority)
 			require.Equal(t, 1, u.Attempt)
-			require.Equal(t, []string{"http://b.example/2"}, w.listed(frontier.All(), u.Cursor()))
-			require.Empty(t, w.listed(frontier.Host("a.example"), u.Cursor()))
+			require.Equal(t, []string{"http://b.example/2"}, w.Listed(frontier.All(), u.Cursor()))
+			require.Empty(t, w.Listed(frontier.Host("a.example"), u.Cursor()))
 			break
 		}
-		l := w.next()
-		require.NotContains(t, w.listed(frontier.All(), ""), l.Entry.URL, "a leased one does not wait")
+		l := w.Next()
+		require.NotContains(t, w.Listed(frontier.All(), ""), l.Entry.URL, "a leased one does not wait")
 	})
 }
 
 func TestURLsErrors(t *testing.T) {
-	w := newWorld(t, frontier.Options{})
-	w.add("http://a.example/")
+	w := harness.NewWorld(t, frontier.Options{})
+	w.Add("http://a.example/")
 	first := func(ctx context.Context, after string) error {
-		for _, err := range w.f.URLs(ctx, frontier.All(), after) {
+		for _, err := range w.F.URLs(ctx, frontier.All(), after) {
 			return err
 		}
 		return nil
@@ -71,13 +64,13 @@ func TestURLsErrors(t *testing.T) {
 	for _, bad := range []string{"!", "AA", "AAA!", "____________________"} {
 		require.ErrorContains(t, first(context.Background(), bad), "malformed cursor", bad)
 	}
-	for _, err := range w.f.URLs(context.Background(), frontier.Host(""), "") {
+	for _, err := range w.F.URLs(context.Background(), frontier.Host(""), "") {
 		require.ErrorContains(t, err, "scope")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.ErrorIs(t, first(ctx, ""), context.Canceled)
-	require.NoError(t, w.f.Close())
+	require.NoError(t, w.F.Close())
 	require.ErrorIs(t, first(context.Background(), ""), frontier.ErrClosed)
 }
 
@@ -85,12 +78,12 @@ func TestURLsErrors(t *testing.T) {
 // waits all the while comes exactly once, and in one order.
 func TestURLsIsStable(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		o := frontier.Options{Priorities: 3, Delay: frontier.FixedDelay(0), Selector: frontier.BiasedRandom(1)}
-		var w *world
+		o := frontier.Options{Priorities: 3, Delay: frontier.FixedDelay(0), Selector: selector.BiasedRandom(1)}
+		var w *harness.World
 		if stored := rapid.Bool().Draw(r, "stored"); stored {
-			w = newStoredWorld(t, o, spill.Options{})
+			w = harness.NewStoredWorld(t, o, spill.Options{})
 		} else {
-			w = newWorld(t, o)
+			w = harness.NewWorld(t, o)
 		}
 		waits := map[string]bool{}
 		url := 0
@@ -101,13 +94,13 @@ func TestURLsIsStable(t *testing.T) {
 				h := rapid.IntRange(0, 3).Draw(r, "host")
 				e := frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", h, url), Depth: rapid.IntRange(0, 2).Draw(r, "depth"), Crawl: uint32(rapid.IntRange(0, 1).Draw(r, "crawl"))}
 				if rapid.IntRange(0, 5).Draw(r, "later") == 0 {
-					e.NotBefore = w.clk.Now().Add(time.Duration(rapid.IntRange(1, 20).Draw(r, "wait")) * time.Second)
+					e.NotBefore = w.Clock.Now().Add(time.Duration(rapid.IntRange(1, 20).Draw(r, "wait")) * time.Second)
 				} else {
 					waits[e.URL] = true
 				}
 				es = append(es, e)
 			}
-			_, err := w.f.Add(context.Background(), es...)
+			_, err := w.F.Add(context.Background(), es...)
 			require.NoError(t, err)
 		}
 		var out []frontier.Lease
@@ -116,35 +109,35 @@ func TestURLsIsStable(t *testing.T) {
 			case 0, 1:
 				add(rapid.IntRange(1, 80).Draw(r, "n"))
 			case 2, 3:
-				if l, _, err := w.tryNext(); err == nil {
+				if l, _, err := w.TryNext(); err == nil {
 					delete(waits, l.Entry.URL)
 					out = append(out, l)
 				}
 			case 4:
 				if len(out) > 0 {
 					res := rapid.SampledFrom([]frontier.Result{frontier.Visited, frontier.Failed, frontier.Requeue}).Draw(r, "result")
-					require.NoError(t, w.f.Done(out[0], frontier.Outcome{Result: res}))
+					require.NoError(t, w.F.Done(out[0], frontier.Outcome{Result: res}))
 					out = out[1:]
 				}
 			case 5, 6:
-				if w.machine != nil {
-					require.NoError(t, w.f.MoveNow(rapid.Bool().Draw(r, "evict")))
+				if w.Machine != nil {
+					require.NoError(t, hook.Of(w.F).MoveNow(rapid.Bool().Draw(r, "evict")))
 				}
 			case 7:
-				w.clk.Advance(time.Duration(rapid.IntRange(1, 10).Draw(r, "pass")) * time.Second)
-				w.f.Stats()
+				w.Clock.Advance(time.Duration(rapid.IntRange(1, 10).Draw(r, "pass")) * time.Second)
+				w.F.Stats()
 			default:
-				if w.machine == nil {
+				if w.Machine == nil {
 					return
 				}
 				if rapid.Bool().Draw(r, "kill") {
-					w, out = w.killed(), nil
+					w, out = w.Killed(), nil
 				} else {
 					for _, l := range out {
-						require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+						require.NoError(t, w.F.Done(l, frontier.Outcome{}))
 					}
 					out = nil
-					w.reopen()
+					w.Reopen()
 				}
 			}
 		}
@@ -161,7 +154,7 @@ func TestURLsIsStable(t *testing.T) {
 		for more := true; more; {
 			more = false
 			n := rapid.IntRange(1, 40).Draw(r, "page")
-			for u, err := range w.f.URLs(context.Background(), frontier.All(), cursor) {
+			for u, err := range w.F.URLs(context.Background(), frontier.All(), cursor) {
 				require.NoError(t, err)
 				counts[u.Entry.URL]++
 				hosts = append(hosts, u.Host)
@@ -185,17 +178,17 @@ func TestURLsIsStable(t *testing.T) {
 // A host with many URLs is listed whole, from pages and at once, while workers take
 // from it.
 func TestURLsOfALargeHost(t *testing.T) {
-	w := newStoredWorld(t, frontier.Options{Priorities: 2, Delay: frontier.FixedDelay(0)}, spill.Options{})
+	w := harness.NewStoredWorld(t, frontier.Options{Priorities: 2, Delay: frontier.FixedDelay(0)}, spill.Options{})
 	const n = 5000
 	var es []frontier.Entry
 	for i := range n {
 		es = append(es, frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i), Depth: i % 2})
 	}
 	for _, part := range [][]frontier.Entry{es[:2000], es[2000:4000], es[4000:]} {
-		_, err := w.f.Add(context.Background(), part...)
+		_, err := w.F.Add(context.Background(), part...)
 		require.NoError(t, err)
 		if len(part) == 2000 {
-			require.NoError(t, w.f.MoveNow(true))
+			require.NoError(t, hook.Of(w.F).MoveNow(true))
 		}
 	}
 	taken := map[string]bool{}
@@ -204,7 +197,7 @@ func TestURLsOfALargeHost(t *testing.T) {
 		for done := false; !done; {
 			done = true
 			page := 0
-			for u, err := range w.f.URLs(context.Background(), frontier.All(), cursor) {
+			for u, err := range w.F.URLs(context.Background(), frontier.All(), cursor) {
 				require.NoError(t, err)
 				require.False(t, seen[u.Entry.URL])
 				seen[u.Entry.URL] = true
@@ -218,9 +211,9 @@ func TestURLsOfALargeHost(t *testing.T) {
 					break
 				}
 			}
-			l := w.next()
+			l := w.Next()
 			taken[l.Entry.URL] = true
-			require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+			require.NoError(t, w.F.Done(l, frontier.Outcome{}))
 		}
 		for _, e := range es {
 			require.True(t, seen[e.URL] || taken[e.URL], e.URL)
@@ -229,15 +222,15 @@ func TestURLsOfALargeHost(t *testing.T) {
 }
 
 func TestURLsReportsDamage(t *testing.T) {
-	w := newStoredWorld(t, frontier.Options{}, spill.Options{})
+	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
 	var want []string
 	for _, host := range []string{"a.example", "b.example"} {
-		want = urlsOf(host, 40)
-		w.add(want...)
-		require.NoError(t, w.f.MoveNow(true))
+		want = harness.UrlsOf(host, 40)
+		w.Add(want...)
+		require.NoError(t, hook.Of(w.F).MoveNow(true))
 	}
-	keys := blockKeys(w.machine)
-	w.machine.Damage(func(k, v []byte) []byte {
+	keys := harness.BlockKeys(w.Machine)
+	w.Machine.Damage(func(k, v []byte) []byte {
 		if string(k) == keys[0] {
 			v[len(v)/2] ^= 4
 		}
@@ -245,7 +238,7 @@ func TestURLsReportsDamage(t *testing.T) {
 	})
 	var got []string
 	faults := 0
-	for u, err := range w.f.URLs(context.Background(), frontier.All(), "") {
+	for u, err := range w.F.URLs(context.Background(), frontier.All(), "") {
 		var corrupt *frontier.CorruptError
 		if errors.As(err, &corrupt) {
 			faults++
@@ -262,10 +255,10 @@ func TestURLsReportsDamage(t *testing.T) {
 // and what it lists comes once.
 func TestWalkMeetsWhatStays(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		o := frontier.Options{Priorities: 2, Delay: frontier.FixedDelay(0), Quantum: rapid.IntRange(1, 40).Draw(r, "quantum"), HostConcurrency: 3}
-		w := newWorld(t, o)
+		o := harness.Quantum(rapid.IntRange(1, 40).Draw(r, "quantum"), frontier.Options{Priorities: 2, Delay: frontier.FixedDelay(0), HostConcurrency: 3})
+		w := harness.NewWorld(t, o)
 		if rapid.Bool().Draw(r, "stored") {
-			w = newStoredWorld(t, o, spill.Options{})
+			w = harness.NewStoredWorld(t, o, spill.Options{})
 		}
 		url := 0
 		waits := map[string]bool{}
@@ -277,7 +270,7 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 				es = append(es, e)
 				waits[e.URL] = true
 			}
-			_, err := w.f.Add(context.Background(), es...)
+			_, err := w.F.Add(context.Background(), es...)
 			require.NoError(t, err)
 		}
 		var out []frontier.Lease
@@ -287,7 +280,7 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 				add()
 			case 1, 2, 3:
 				for range rapid.IntRange(1, 40).Draw(r, "takes") {
-					l, _, err := w.tryNext()
+					l, _, err := w.TryNext()
 					if err != nil {
 						break
 					}
@@ -296,23 +289,23 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 						continue
 					}
 					res := rapid.SampledFrom([]frontier.Result{frontier.Visited, frontier.Requeue}).Draw(r, "result")
-					require.NoError(t, w.f.Done(l, frontier.Outcome{Result: res}))
+					require.NoError(t, w.F.Done(l, frontier.Outcome{Result: res}))
 				}
 			case 4:
 				for _, l := range out {
-					require.NoError(t, w.f.Done(l, frontier.Outcome{Result: frontier.Requeue}))
+					require.NoError(t, w.F.Done(l, frontier.Outcome{Result: frontier.Requeue}))
 				}
 				out = nil
 			case 5:
 				if url > 0 {
 					u := fmt.Sprintf("http://a.example/%d", rapid.IntRange(1, url).Draw(r, "forced"))
 					delete(waits, u)
-					_, err := w.f.Add(context.Background(), frontier.Entry{URL: u, Force: true})
+					_, err := w.F.Add(context.Background(), frontier.Entry{URL: u, Force: true})
 					require.NoError(t, err)
 				}
 			default:
-				if w.machine != nil {
-					require.NoError(t, w.f.MoveNow(rapid.Bool().Draw(r, "evict")))
+				if w.Machine != nil {
+					require.NoError(t, hook.Of(w.F).MoveNow(rapid.Bool().Draw(r, "evict")))
 				}
 			}
 		}
@@ -320,7 +313,7 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 		for range rapid.IntRange(0, 6).Draw(r, "before") {
 			op()
 		}
-		if !w.f.Resident("a.example") {
+		if !hook.Of(w.F).Resident("a.example") {
 			return
 		}
 		always := map[string]bool{}
@@ -328,7 +321,7 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 			always[u] = true
 		}
 		ops := rapid.IntRange(0, 12).Draw(r, "ops")
-		urls, err := w.f.WalkURLs("a.example", rapid.IntRange(1, 30).Draw(r, "steps"), func() {
+		urls, err := w.F.WalkURLs("a.example", rapid.IntRange(1, 30).Draw(r, "steps"), func() {
 			if ops--; ops >= 0 {
 				op()
 			}
@@ -343,7 +336,7 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 				require.Equal(t, 1, counts[u], u)
 			}
 		}
-		require.NoError(t, w.f.Check())
+		require.NoError(t, w.F.Check())
 	})
 }
 
@@ -352,22 +345,22 @@ func TestWalkMeetsWhatStays(t *testing.T) {
 func TestViewsOfDeletedURLs(t *testing.T) {
 	for _, moved := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moved=%v", moved), func(t *testing.T) {
-			inBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *world) {
-				w.add(urlsOf("a.example", 50)...)
-				w.add(urlsOf("b.example", 2)...)
-				_, err := w.f.Add(context.Background(), frontier.Entry{URL: "http://a.example/later", NotBefore: dawn.Add(time.Hour)})
+			harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *harness.World) {
+				w.Add(harness.UrlsOf("a.example", 50)...)
+				w.Add(harness.UrlsOf("b.example", 2)...)
+				_, err := w.F.Add(context.Background(), frontier.Entry{URL: "http://a.example/later", NotBefore: harness.Dawn.Add(time.Hour)})
 				require.NoError(t, err)
-				if moved && w.machine != nil {
-					require.NoError(t, w.f.MoveNow(true))
+				if moved && w.Machine != nil {
+					require.NoError(t, hook.Of(w.F).MoveNow(true))
 				}
-				_, err = w.f.Delete(context.Background(), frontier.Host("a.example"))
+				_, err = w.F.Delete(context.Background(), frontier.Host("a.example"))
 				require.NoError(t, err)
-				require.Equal(t, urlsOf("b.example", 2), w.listed(frontier.All(), ""))
-				w.isState(frontier.URLKnown, "http://a.example/1")
-				w.isState(frontier.URLKnown, "http://a.example/later")
-				w.add("http://a.example/new")
-				require.Equal(t, []string{"http://a.example/new"}, w.listed(frontier.Host("a.example"), ""))
-				w.isState(frontier.URLWaiting, "http://a.example/new")
+				require.Equal(t, harness.UrlsOf("b.example", 2), w.Listed(frontier.All(), ""))
+				w.IsState(frontier.URLKnown, "http://a.example/1")
+				w.IsState(frontier.URLKnown, "http://a.example/later")
+				w.Add("http://a.example/new")
+				require.Equal(t, []string{"http://a.example/new"}, w.Listed(frontier.Host("a.example"), ""))
+				w.IsState(frontier.URLWaiting, "http://a.example/new")
 			})
 		})
 	}

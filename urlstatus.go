@@ -11,9 +11,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/timed"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/view"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // URLState is what has become of a URL.
@@ -60,7 +69,7 @@ type URLStatus struct {
 func (f *Frontier) Status(ctx context.Context, crawl uint32, url string) (URLStatus, error) {
 	host, err := f.opts.HostKey(url)
 	if err == nil {
-		err = checkHost(host)
+		err = hostkey.Check(host)
 	}
 	if err != nil {
 		return URLStatus{}, fmt.Errorf("frontier: status of %q: %w", shortened(url), err)
@@ -96,7 +105,7 @@ type urlSearch struct {
 	url   []byte
 
 	status URLStatus
-	parts  []listedPart
+	parts  []view.Part
 }
 
 // known reports whether the URL was admitted.
@@ -135,17 +144,17 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 	}
 	list := f.listTimed()
 	f.lookLocked()
-	f.endListLocked(list)
+	f.sched.timed.EndList(list)
 	if f.closed {
 		f.mu.Unlock()
 		return false, false, ErrClosed
 	}
-	moving, last := first && f.committer.busy(), f.core.timed.last
-	var w *urlWalk
-	if id := f.core.lookup(s.hash, s.host); id != 0 {
-		moving = moving || f.core.hosts.at(id).pins > 0
-		w = f.core.beginWalk(id, func(q *queue) bool { return f.core.crawlNumber(q) == s.crawl })
-		w.url = s.url
+	moving, last := first && f.committer.log.Busy(), f.sched.timed.Last()
+	var w *fifo.Walk
+	if id := f.sched.lookup(s.hash, s.host); id != 0 {
+		moving = moving || f.sched.hosts.At(id).pins > 0
+		w = f.sched.beginWalk(id, func(q *queue) bool { return f.sched.crawlNumber(q) == s.crawl })
+		w.URL = s.url
 		found = s.leasedLocked(id)
 	}
 	f.mu.Unlock()
@@ -156,13 +165,13 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 	}
 	moved := false
 	if !found {
-		found, moved, err = s.inTimed(list.all())
+		found, moved, err = s.inTimed(list.All())
 	}
 	if found || err != nil {
 		return found, true, err
 	}
 	f.mu.Lock()
-	moving = moving || moved || w != nil && w.taken || f.core.timed.last != last
+	moving = moving || moved || w != nil && w.Taken || f.sched.timed.Last() != last
 	switch {
 	case f.closed:
 		f.mu.Unlock()
@@ -178,27 +187,27 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 }
 
 // ofHost looks through what is in memory of the host, and what waits on disk.
-func (s *urlSearch) ofHost(w *urlWalk, found bool) (bool, error) {
+func (s *urlSearch) ofHost(w *fifo.Walk, found bool) (bool, error) {
 	f := s.f
 	defer func() {
 		f.mu.Lock()
-		f.core.endWalk(w)
+		f.sched.endWalk(w)
 		f.mu.Unlock()
 	}()
 	if found || s.scheduledOf(w) { // before the walk: at its time a record begins to wait
 		return true, nil
 	}
 	s.parts = s.parts[:0]
-	w.part = s.visitPart
-	w.record = func(q *queue, ref arena.Ref) bool {
-		r := f.core.record(ref)
-		if found = f.core.hasURL(ref, s.url) && !f.core.deleted(s.host, s.crawl, r.seq()); found {
-			s.describe(f.core.record(ref).body(), URLWaiting, f.core.priorityOf(q))
+	w.Part = s.visitPart
+	w.Record = func(queue uint32, ref arena.Ref) bool {
+		r := f.sched.records.At(ref)
+		if found = f.sched.records.HasURL(ref, s.url) && !f.sched.deleted(s.host, s.crawl, r.Seq()); found {
+			s.describe(f.sched.records.At(ref).Body(), URLWaiting, f.sched.priorityOf(f.sched.queues.At(queue)))
 		}
 		return !found
 	}
 	f.mu.Lock()
-	for f.core.walk(w, walkAtOnce) && !f.closed {
+	for f.sched.fifo.Step(w, walkAtOnce) && !f.closed {
 		f.mu.Unlock()
 		f.mu.Lock()
 	}
@@ -211,26 +220,26 @@ func (s *urlSearch) ofHost(w *urlWalk, found bool) (bool, error) {
 
 // describe fills in the status from a record.
 func (s *urlSearch) describe(p []byte, state URLState, priority int) {
-	b, err := decodeBody(p)
+	b, err := record.Decode(p)
 	if err != nil {
 		panic("frontier: a record in memory is malformed") // we encoded it, or checked it
 	}
 	s.status = URLStatus{
-		State: state, Host: s.host, Priority: priority, Attempt: b.fails + 1, Entry: b.entry(), History: b.history,
+		State: state, Host: s.host, Priority: priority, Attempt: b.Fails + 1, Entry: entryOf(&b), History: historyOf(&b.History),
 	}
 	s.status.Entry.Crawl = s.crawl
 }
 
 // leasedLocked looks among the host's leases.
 func (s *urlSearch) leasedLocked(id uint32) bool {
-	c := s.f.core
+	c := s.f.sched
 	for l := range c.leasesOf(id) {
-		r := c.leases.at(l)
+		r := c.leases.At(l)
 		if r.record == 0 {
 			continue
 		}
-		if q := c.queues.at(r.queue); c.crawlNumber(q) == s.crawl && c.hasURL(r.record, s.url) {
-			s.describe(c.record(r.record).body(), URLLeased, c.priorityOf(q))
+		if q := c.queues.At(r.queue); c.crawlNumber(q) == s.crawl && c.records.HasURL(r.record, s.url) {
+			s.describe(c.records.At(r.record).Body(), URLLeased, c.priorityOf(q))
 			s.status.Until = s.f.wall(r.deadline)
 			return true
 		}
@@ -240,22 +249,22 @@ func (s *urlSearch) leasedLocked(id uint32) bool {
 
 // scheduledOf looks among the records in memory that wait for their time. It counts
 // those of the host: what the heap moves past the search is looked for again.
-func (s *urlSearch) scheduledOf(w *urlWalk) bool {
-	f, c := s.f, s.f.core
+func (s *urlSearch) scheduledOf(w *fifo.Walk) bool {
+	f, c := s.f, s.f.sched
 	for range 4 {
 		f.mu.Lock()
 		want, seen := 0, 0
-		if w.host != 0 {
-			want = int(c.hosts.at(w.host).scheduled)
+		if w.Owner != 0 {
+			want = int(c.hosts.At(w.Owner).scheduled)
 		}
-		for i := 0; i < c.scheduled.len() && seen < want; i++ {
+		for i := 0; i < c.scheduled.Len() && seen < want; i++ {
 			it := c.scheduled.Items[i]
-			if c.queues.at(it.aux).host == w.host {
+			if c.queues.At(it.Aux).host == w.Owner {
 				seen++
-				q, r := c.queues.at(it.aux), c.record(arena.Ref(it.id))
-				if c.crawlNumber(q) == s.crawl && c.hasURL(arena.Ref(it.id), s.url) && !c.deleted(s.host, s.crawl, r.seq()) {
-					s.describe(r.body(), URLScheduled, c.priorityOf(q))
-					s.status.Until = f.day(it.at)
+				q, r := c.queues.At(it.Aux), c.records.At(arena.Ref(it.ID))
+				if c.crawlNumber(q) == s.crawl && c.records.HasURL(arena.Ref(it.ID), s.url) && !c.deleted(s.host, s.crawl, r.Seq()) {
+					s.describe(r.Body(), URLScheduled, c.priorityOf(q))
+					s.status.Until = f.day(it.At)
 					f.mu.Unlock()
 					return true
 				}
@@ -277,14 +286,9 @@ func (s *urlSearch) scheduledOf(w *urlWalk) bool {
 const scheduledAtOnce = 2048
 
 // visitPart notes a part on disk in which the URL may wait.
-func (s *urlSearch) visitPart(q *queue, id uint32) {
-	c := s.f.core
-	p := c.parts.at(id)
-	if want := c.unread(p); want != 0 {
-		t := c.detail(p)
-		s.parts = append(s.parts, listedPart{
-			Part: Part{Block: p.block, First: t.first, Count: t.count}, want: want, priority: c.priorityOf(q),
-		})
+func (s *urlSearch) visitPart(queue, id uint32) {
+	if p := s.f.sched.unreadPart(queue, id); p.Want != 0 {
+		s.parts = append(s.parts, p)
 	}
 }
 
@@ -300,9 +304,9 @@ func (s *urlSearch) onDisk() (bool, error) {
 			pos  int
 			seq  uint64
 		}
-		r, err := ask(s.ctx, f, func() (r foundRecord, err error) {
-			err = f.opts.Spill.Load(p.Part, p.want, func(i int, x Record) {
-				if b, err := decodeBody(x.Body); err == nil && bytes.Equal(b.url, s.url) {
+		r, err := patience.Ask(s.ctx, f.abandoned, func() (r foundRecord, err error) {
+			err = f.opts.Spill.Load(p.Part, p.Want, func(i int, x storage.Record) {
+				if b, err := record.Decode(x.Body); err == nil && bytes.Equal(b.URL, s.url) {
 					r = foundRecord{append([]byte(nil), x.Body...), int(p.First) + i, x.Seq}
 				}
 			})
@@ -313,11 +317,11 @@ func (s *urlSearch) onDisk() (bool, error) {
 			continue
 		}
 		f.mu.Lock()
-		b := f.core.blocks.at(p.Block)
-		closed, dead := f.closed, b == nil || f.core.isDead(b, pos) || f.core.deleted(s.host, s.crawl, seq)
+		known := f.sched.blocks.Has(p.Block)
+		closed, dead := f.closed, f.sched.blocks.IsDead(p.Block, pos) || f.sched.deleted(s.host, s.crawl, seq)
 		if err == nil && !closed && !dead {
-			s.describe(body, URLWaiting, p.priority)
-			if id := f.core.lookup(s.hash, s.host); id != 0 {
+			s.describe(body, URLWaiting, p.Priority)
+			if id := f.sched.lookup(s.hash, s.host); id != 0 {
 				s.leasedLocked(id) // since the walk
 			}
 		}
@@ -326,7 +330,7 @@ func (s *urlSearch) onDisk() (bool, error) {
 		switch {
 		case closed:
 			return false, ErrClosed
-		case err != nil && b != nil && !errors.As(err, &corrupt):
+		case err != nil && known && !errors.As(err, &corrupt):
 			return false, err
 		case err == nil && !dead:
 			return true, nil
@@ -336,17 +340,73 @@ func (s *urlSearch) onDisk() (bool, error) {
 }
 
 // inTimed looks among the records on disk that wait for their time.
-func (s *urlSearch) inTimed(blocks []timeItem) (found, moved bool, err error) {
-	wanted := func(r *TimedRecord) bool {
+func (s *urlSearch) inTimed(blocks []timeheap.Item) (found, moved bool, err error) {
+	wanted := func(r *storage.TimedRecord) bool {
 		return r.Crawl == s.crawl && r.Host == s.host && bytes.HasSuffix(r.Body, s.url)
 	}
-	moved, err = s.f.eachTimed(s.ctx, blocks, wanted, func(r *timedLoaded) bool {
-		if b, err := decodeBody(r.Body); err == nil && bytes.Equal(b.url, s.url) {
+	moved, err = s.f.eachTimed(s.ctx, blocks, wanted, func(r *timed.Loaded) bool {
+		if b, err := record.Decode(r.Body); err == nil && bytes.Equal(b.URL, s.url) {
 			found = true
 			s.describe(r.Body, URLScheduled, int(r.Priority))
-			s.status.Until = s.f.day(r.at)
+			s.status.Until = s.f.day(r.At)
 		}
 		return !found
 	})
 	return found, moved, err
+}
+
+// eachTimed calls fn, without the lock, with the records in timed blocks that are
+// wanted and neither finished nor superseded, until it returns false. Blocks that
+// are damaged are left out: their reader reports them. moved tells that others were
+// left out because what they had has come into memory, or is finished.
+func (s *shard) eachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error) {
+	for _, it := range blocks {
+		if err := ctx.Err(); err != nil {
+			return moved, err
+		}
+		found, err := patience.Ask(ctx, s.abandoned, func() ([]timed.Loaded, error) { return s.unreadTimed(it, wanted) })
+		if err == nil && len(found) == 0 {
+			continue
+		}
+		s.mu.Lock()
+		closed, gone := s.closed, !s.sched.timed.Has(it.ID)
+		if err == nil {
+			found = slices.DeleteFunc(found, func(r timed.Loaded) bool {
+				return s.sched.blocks.IsBuried(it.ID, r.Pos) || s.sched.deleted(r.Host, r.Crawl, r.Seq) || s.supersededBodyLocked(&r)
+			})
+		}
+		s.mu.Unlock()
+		var corrupt *CorruptError
+		switch {
+		case closed:
+			return moved, ErrClosed
+		case gone:
+			moved = true
+			continue
+		case errors.As(err, &corrupt):
+			continue
+		case err != nil:
+			return moved, err
+		}
+		for i := range found {
+			if !fn(&found[i]) {
+				return moved, nil
+			}
+		}
+	}
+	return moved, nil
+}
+
+// supersededBodyLocked reports whether a Force has replaced a record whose mark is
+// not known.
+func (s *shard) supersededBodyLocked(r *timed.Loaded) bool {
+	if s.notes.Len() == 0 {
+		return false
+	}
+	b, err := record.Decode(r.Body)
+	if err != nil {
+		return false
+	}
+	r.Mark = s.markOf(r.Crawl, string(b.URL))
+	return s.supersededLocked(r)
 }

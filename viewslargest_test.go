@@ -3,28 +3,11 @@ package frontier
 import (
 	"context"
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
-
-// Classes are ordered like sizes, and none is wider than a 64th.
-func TestSizeClasses(t *testing.T) {
-	for n := int32(0); n <= 64; n++ {
-		require.Equal(t, uint32(n), sizeClass(n))
-	}
-	require.Less(t, sizeClass(math.MaxInt32), uint32(sizeClasses))
-	rapid.Check(t, func(t *rapid.T) {
-		a := rapid.Int32Range(0, math.MaxInt32).Draw(t, "a")
-		b := rapid.Int32Range(0, a).Draw(t, "b")
-		require.GreaterOrEqual(t, sizeClass(a), sizeClass(b))
-		if a-b > a/64+1 {
-			require.Greater(t, sizeClass(a), sizeClass(b))
-		}
-	})
-}
 
 // Whenever hosts come, grow, shrink and go, before, while and after the lists are
 // made, Largest tells those that a scan would find.
@@ -37,7 +20,7 @@ func TestLargest(t *testing.T) {
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0:
 				f.mu.Lock()
-				f.core.sizeSome(rapid.IntRange(1, 5).Draw(t, "n"))
+				f.sched.sizes.Grow(rapid.IntRange(1, 5).Draw(t, "n"), f.sched.hosts.Top, f.sched.waitingOf)
 				f.mu.Unlock()
 			case 1:
 				if l, _, err := f.TryNext(); err == nil {
@@ -63,9 +46,9 @@ func TestLargest(t *testing.T) {
 func checkLargest(t *rapid.T, f *Frontier, n int) {
 	want := map[string]int64{}
 	var sizes []int64
-	for id := uint32(1); id <= f.core.hosts.top; id++ {
-		if h := f.core.hosts.at(id); h.waiting > 0 {
-			want[string(f.core.name(h))] = int64(h.waiting)
+	for id := uint32(1); id <= f.sched.hosts.Top; id++ {
+		if h := f.sched.hosts.At(id); h.waiting > 0 {
+			want[string(f.sched.name(h))] = int64(h.waiting)
 			sizes = append(sizes, int64(h.waiting))
 		}
 	}

@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/policysim"
+	"github.com/seed-7440039f/frontier/internal/lab/policysim"
 	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/selector"
 )
 
 const policyURLs = 2_000_000
@@ -168,7 +169,7 @@ func (s *crawled) open(c policysim.Crawl) (err error) {
 		Clock:        s.clock,
 		MemoryBudget: 4 << 30,
 		Delay:        frontier.FixedDelay(c.Delay),
-		Selector:     frontier.BiasedRandom(c.Seed),
+		Selector:     selector.BiasedRandom(c.Seed),
 		Prioritizer:  frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return int(e.Weight) }),
 	})
 	return err

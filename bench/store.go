@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -29,7 +30,7 @@ func (c config) options() frontier.Options {
 		MemoryBudget: c.budget(),
 		Delay:        frontier.FixedDelay(0),
 		LeaseTime:    24 * time.Hour,
-		Selector:     frontier.BiasedRandom(c.Seed),
+		Selector:     selector.BiasedRandom(c.Seed),
 	}
 }
 

@@ -152,13 +152,13 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 		x := c.concern(ctx, scope)
 		return Result{Said: fmt.Sprintf("this deletes what waits of %s: %s", scope, x), Hosts: x.hosts, Count: x.urls}, nil
 	}
-	r, err := c.carryOut(ctx, do, a, scope)
+	r, err := do.run(c, ctx, a, scope)
 	if err != nil {
 		return r, err
 	}
 	if do.scoped && a.Do != "delete" {
 		x := c.concern(ctx, scope)
-		if r.Said += ": " + x.String(); x.hosts == 0 && !x.more && do.sets {
+		if r.Said += ": " + x.String(); x.hosts == 0 && !x.crawl && !x.more && do.sets {
 			r.Said += "; the rule is kept for when one comes"
 		}
 		r.Hosts, r.Count = x.hosts, x.urls
@@ -168,15 +168,6 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	what, _ := json.Marshal(a)
 	c.log.Info("an operator changed something", "action", string(what), "urls", urls)
 	return r, nil
-}
-
-// carryOut does an action.
-func (c *Console) carryOut(ctx context.Context, do action, a Action, s frontier.Scope) (Result, error) {
-	if do.scoped && a.Do != "delete" {
-		c.ruling.Lock() // rules are read and written
-		defer c.ruling.Unlock()
-	}
-	return do.run(c, ctx, a, s)
 }
 
 type action struct {
@@ -206,7 +197,7 @@ var actions = map[string]action{
 			return Result{}, err
 		}
 		if until.IsZero() {
-			return said(c.unblock(s), "%s is not blocked any more", s)
+			return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.BlockedUntil = time.Time{} }), "%s is not blocked any more", s)
 		}
 		return said(c.f.BlockUntil(s, until), "%s is blocked until %s", s, until.UTC().Format(time.RFC3339))
 	}},
@@ -216,24 +207,27 @@ var actions = map[string]action{
 			return Result{}, fmt.Errorf("%w: %w", ErrAction, err)
 		}
 		if p == nil {
-			return said(c.f.SetDelay(s, nil), "%s has no delay of its own any more", s)
+			return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = nil }), "no delay is set for %s any more", s)
 		}
-		return said(c.f.SetDelay(s, p), "the delay of %s is %s", s, delayWords(p))
+		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = p }), "the delay of %s is %s", s, delayWords(p))
 	}},
 	"concurrency": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		return said(c.f.SetConcurrency(s, a.N), "%s has %s", s, number(a.N, "fetches at once"))
+		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = a.N }), "%s has %s", s, number(a.N, "fetches at once"))
 	}},
 	"priority": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		return said(c.f.SetPriority(s, a.N), "%s has %s", s, number(a.N, "for its priority"))
+		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priority, r.Priorities = a.N, frontier.PriorityMap{} }), "%s has %s", s, number(a.N, "for its priority"))
 	}},
 	"reprioritize": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		return said(c.f.Reprioritize(s, a.From, a.To), "%s: what has priority %d is served with %d", s, a.From, a.To)
+		if a.From < 1 || a.From >= len(frontier.PriorityMap{}) || a.To < 0 || a.To >= len(frontier.PriorityMap{}) {
+			return Result{}, fmt.Errorf("%w: reprioritize from %d to %d: want priorities of the crawl", ErrAction, a.From, a.To)
+		}
+		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priorities[a.From] = uint8(a.To) }), "%s: what has priority %d is served with %d", s, a.From, a.To)
 	}},
 	"limit": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		return said(c.f.SetLimits(s, a.Limits.of()), "%s may have %s", s, a.Limits)
+		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = a.Limits.of() }), "%s may have %s", s, a.Limits)
 	}},
 	"host-limit": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		return said(c.f.SetHostLimits(s, a.Limits.of()), "each host of %s may have %s", s, a.Limits)
+		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = a.Limits.of() }), "each host of %s may have %s", s, a.Limits)
 	}},
 	"clear": {true, false, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
 		return said(c.f.Clear(s), "nothing is set for %s any more", s)
@@ -242,13 +236,13 @@ var actions = map[string]action{
 		x := c.concern(ctx, s)
 		n, err := c.f.Delete(ctx, s)
 		text := fmt.Sprintf("%s of %s deleted", plural(n, "URL"), s)
-		if x.hosts == 0 && !x.more && n == 0 {
+		if x.hosts == 0 && !x.crawl && !x.more && n == 0 {
 			text += ": " + x.String()
 		}
 		return Result{Said: text, Hosts: x.hosts, Count: n}, err
 	}},
 	"forget": {true, false, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
-		if strings.HasPrefix(s.String(), "*") {
+		if name := s.String(); strings.HasPrefix(name, "*") || strings.HasPrefix(name, "crawl:") {
 			return Result{}, fmt.Errorf("%w: one host at a time is forgotten", ErrAction)
 		}
 		return said(c.f.Forget(s.String()), "what was learned of %s is forgotten", s)
@@ -273,16 +267,6 @@ var actions = map[string]action{
 		c.o.Stop()
 		return Result{Said: "the crawl stops"}, nil
 	}},
-}
-
-// unblock ends what block began: a block cannot end in the past.
-func (c *Console) unblock(s frontier.Scope) error {
-	r, ok := c.f.Rule(s)
-	if !ok {
-		return nil
-	}
-	r.BlockedUntil = time.Time{}
-	return c.f.SetRule(s, r)
 }
 
 func number(n int, of string) string {

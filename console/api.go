@@ -256,8 +256,12 @@ func (c *Console) due(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := HostList{Hosts: []HostRow{}}
-	for _, h := range c.f.NextDue(n) {
-		out.Hosts = append(out.Hosts, hostRow(h))
+	next, err := c.f.Upcoming(r.Context(), n, false)
+	if err != nil {
+		return nil, refused(err)
+	}
+	for _, u := range next {
+		out.Hosts = append(out.Hosts, hostRow(u.Host))
 	}
 	return out, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier/console"
-	"github.com/seed-7440039f/frontier/crawler/changes"
+	"github.com/seed-7440039f/frontier/crawler/changefeed"
 )
 
 // A list of changed URLs is taken by whoever can be asked, and told of. Where nobody takes
@@ -24,9 +24,9 @@ func TestListsOfChanges(t *testing.T) {
 	require.ErrorContains(t, err, "this crawl fetches nothing again")
 	var w *world
 	var given time.Time
-	w = newWorld(t, console.Options{Changed: func(ctx context.Context, list io.Reader, at time.Time) (changes.Result, error) {
+	w = newWorld(t, console.Options{Changed: func(ctx context.Context, list io.Reader, at time.Time) (changefeed.Result, error) {
 		given = at
-		return changes.Add(ctx, w.f, list, changes.Options{At: at})
+		return changefeed.Add(ctx, w.f, list, changefeed.Options{At: at})
 	}})
 	for name, c := range clients(t, w) {
 		x, err := c.Changed(t.Context(), strings.NewReader("http://"+name+".example/\nno url\n"), time.Time{})
@@ -41,6 +41,6 @@ func TestListsOfChanges(t *testing.T) {
 		_, err = c.Changed(t.Context(), strings.NewReader(""), time.Now().Add(time.Hour))
 		require.ErrorContains(t, err, "want a time that has passed")
 		_, err = c.Changed(t.Context(), strings.NewReader(`{"host":"a.example","urlList":["http://a.example/1",`), time.Time{})
-		require.ErrorContains(t, err, "changes: line 1: unexpected EOF (the 1 URLs before are taken)", name)
+		require.ErrorContains(t, err, "changefeed: line 1: unexpected EOF (the 1 URLs before are taken)", name)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed-7440039f/frontier/crawler/changes"
+	"github.com/seed-7440039f/frontier/crawler/changefeed"
 )
 
 // Client asks a Console. It is safe for concurrent use.
@@ -176,9 +176,9 @@ func (c *Client) Import(ctx context.Context, r io.Reader) (x Imported, err error
 	return x, c.do(ctx, "POST", "/api/import", r, &x)
 }
 
-// Changed gives the crawl a list of URLs that have changed, in a form of package changes,
+// Changed gives the crawl a list of URLs that have changed, in a form of package changefeed,
 // at a time to the second; zero means now. What the Result counts is durable when it returns.
-func (c *Client) Changed(ctx context.Context, list io.Reader, at time.Time) (x changes.Result, err error) {
+func (c *Client) Changed(ctx context.Context, list io.Reader, at time.Time) (x changefeed.Result, err error) {
 	path := "/api/changed"
 	if !at.IsZero() {
 		path += "?" + url.Values{"at": {at.UTC().Format(time.RFC3339)}}.Encode()

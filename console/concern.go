@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ const maxNear = 3
 // concern is what a scope has now.
 type concern struct {
 	hosts, urls int64
+	crawl       bool     // a crawl was asked for: hosts are not counted
 	more        bool     // there may be more: not all were looked at
 	near        []string // if there are no hosts: names that resemble the one asked for
 }
@@ -31,6 +33,11 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 	ctx, stop := context.WithTimeout(ctx, countFor)
 	defer stop()
 	name := s.String()
+	if number, isCrawl := strings.CutPrefix(name, "crawl:"); isCrawl {
+		id, _ := strconv.ParseUint(number, 10, 32)
+		all, _ := c.f.CrawlStats(uint32(id))
+		return concern{crawl: true, urls: all.Waiting + all.Leased}
+	}
 	switch domain, isDomain := strings.CutPrefix(name, "*."); {
 	case s == frontier.All():
 		all := c.f.Stats()
@@ -84,6 +91,8 @@ func (c *Console) near(name string) (names []string) {
 // String says it.
 func (x concern) String() string {
 	switch {
+	case x.crawl:
+		return plural(x.urls, "URL") + " that wait or are fetched now"
 	case x.hosts == 0 && x.more:
 		return "how many hosts and URLs it has was not counted"
 	case x.hosts == 0:

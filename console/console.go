@@ -27,8 +27,8 @@
 //	POST /api/do                   an Action; answers a Result
 //	GET  /api/export               the frontier, in the format of Frontier.Export
 //	POST /api/import               the same, taken in
-//	POST /api/changed?at=T         a list of URLs that have changed, of package changes,
-//	                               now or at a time; answers a changes.Result
+//	POST /api/changed?at=T         a list of URLs that have changed, of package changefeed,
+//	                               now or at a time; answers a changefeed.Result
 //
 // A scope is a host key, "*." and a domain, or "*" for all.
 //
@@ -56,7 +56,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/crawler/changes"
+	"github.com/seed-7440039f/frontier/crawler/changefeed"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
@@ -86,9 +86,9 @@ type Options struct {
 	Disk func() int64
 	// Checkpoint, if set, makes a copy of the crawl, and says where it is.
 	Checkpoint func(context.Context) (string, error)
-	// Changed, if set, takes a list of URLs that have changed at a time (package changes);
+	// Changed, if set, takes a list of URLs that have changed at a time (package changefeed);
 	// zero means now. Nil: the crawl fetches nothing again.
-	Changed func(ctx context.Context, list io.Reader, at time.Time) (changes.Result, error)
+	Changed func(ctx context.Context, list io.Reader, at time.Time) (changefeed.Result, error)
 	// Stop, if set, ends the crawl in good order. It does not wait for that.
 	Stop func()
 	// Normalize spells the URLs that an operator adds or asks about, as the crawler spells
@@ -120,7 +120,6 @@ type Console struct {
 	began   time.Time
 	history history
 	told    told
-	ruling  sync.Mutex    // held while a rule is changed
 	scans   chan struct{} // slots for what looks at many hosts or URLs
 
 	lookFor        time.Duration

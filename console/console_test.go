@@ -178,7 +178,7 @@ func TestActions(t *testing.T) {
 	r := w.f.RuleOf("a.example")
 	assert.Equal(t, 3, r.Concurrency)
 	assert.Equal(t, 8, r.Priority)
-	assert.EqualValues(t, 2, r.Priorities[0])
+	assert.EqualValues(t, 2, r.Priorities[1])
 	assert.EqualValues(t, 6, r.HostLimits.Bytes)
 	assert.WithinDuration(t, time.Now().Add(time.Hour), r.BlockedUntil, time.Minute)
 	assert.Equal(t, 10*time.Second, r.Delay.Max())
@@ -357,8 +357,10 @@ func TestTheOverviewTellsAll(t *testing.T) {
 // Rules are told in words.
 func TestRulesInWords(t *testing.T) {
 	w := newWorld(t, console.Options{})
-	require.NoError(t, w.f.SetHostLimits(frontier.Domain("example"), frontier.Limits{Waiting: 9, Served: 1000, Bytes: 3 << 20, Errors: 4, Depth: 5, Period: time.Hour}))
-	require.NoError(t, w.f.Reprioritize(frontier.Host("a.example"), 2, 1))
+	require.NoError(t, w.f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) {
+		r.HostLimits = frontier.Limits{Waiting: 9, Served: 1000, Bytes: 3 << 20, Errors: 4, Depth: 5, Period: time.Hour}
+	}))
+	require.NoError(t, w.f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Priorities[2] = 1 }))
 	require.NoError(t, w.f.Pause(frontier.Host("a.example")))
 	page := ask(w.c.Page(), "GET", "/rules", "", "").Body.String()
 	for _, said := range []string{"9 waiting URLs, 1\u202f000 pages, 3.0 MiB, 4 failures, 5 links from a seed, counted anew each 1 h", "2 as 1", "<dt>paused</dt><dd>yes</dd>"} {
@@ -417,4 +419,25 @@ func TestWords(t *testing.T) {
 	assert.Equal(t, "1023 B", console.Size(1023))
 	assert.Equal(t, "1\u202f234\u202f567", console.Count(1234567))
 	assert.Equal(t, "-12", console.Count(-12))
+}
+
+// A crawl is reached by its number like a host by its name.
+func TestActionsOnACrawl(t *testing.T) {
+	w := newWorld(t, console.Options{})
+	c := console.Direct(w.c)
+	do := func(a console.Action) console.Result {
+		t.Helper()
+		r, err := c.Do(t.Context(), a)
+		require.NoError(t, err)
+		return r
+	}
+	_, err := w.f.Add(t.Context(), frontier.Entry{URL: "http://crawled.example/", Crawl: 3})
+	require.NoError(t, err)
+	assert.Contains(t, do(console.Action{Do: "pause", Scope: "crawl:3"}).Said, "crawl:3 is paused: 1 URL")
+	x, _ := w.f.CrawlStats(3)
+	assert.Equal(t, frontier.On, x.Rule.Paused)
+	do(console.Action{Do: "resume", Scope: "crawl:3"})
+	assert.EqualValues(t, 1, do(console.Action{Do: "delete", Scope: "crawl:3"}).Count)
+	_, err = c.Do(t.Context(), console.Action{Do: "forget", Scope: "crawl:3"})
+	assert.Error(t, err)
 }

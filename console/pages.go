@@ -113,11 +113,11 @@ type overviewData struct {
 	MemoryShare                       int // per cent of the budget
 }
 
-func (c *Console) overview(*http.Request) (any, error) {
+func (c *Console) overview(r *http.Request) (any, error) {
 	x := overviewData{Status: c.status()}
 	var out, failed []float64
-	for _, r := range x.Rates {
-		out, failed = append(out, r.HandedOut), append(failed, r.Failed)
+	for _, m := range x.Rates {
+		out, failed = append(out, m.HandedOut), append(failed, m.Failed)
 	}
 	from := ""
 	if len(x.Rates) > 0 {
@@ -131,8 +131,9 @@ func (c *Console) overview(*http.Request) (any, error) {
 	}
 	x.WaitingChart = bars("URLs that wait, by priority, the highest first", by)
 	x.GapChart = gapChart(x.Gaps)
-	for _, h := range c.f.NextDue(12) {
-		x.Due = append(x.Due, hostRow(h))
+	next, _ := c.f.Upcoming(r.Context(), 12, false) // a frontier that is closed has none
+	for _, u := range next {
+		x.Due = append(x.Due, hostRow(u.Host))
 	}
 	if x.MemoryBudget > 0 {
 		x.MemoryShare = int(100 * x.Memory / x.MemoryBudget)

@@ -257,11 +257,11 @@ func rule(r frontier.Rule) map[string]any {
 	if r.Priority > 0 {
 		x["priority"] = r.Priority
 	}
-	if r.Priorities != (frontier.Priorities{}) {
+	if r.Priorities != (frontier.PriorityMap{}) {
 		moved := map[int]uint8{}
 		for i, to := range r.Priorities {
 			if to > 0 {
-				moved[i+1] = to
+				moved[i] = to
 			}
 		}
 		x["priorities"] = moved

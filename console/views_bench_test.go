@@ -73,7 +73,7 @@ func crowded(b *testing.B, n int) *console.Console {
 	}
 	require.NoError(b, f.Pause(frontier.Domain("d7.example")))
 	for i := range 200 {
-		require.NoError(b, f.SetHostLimits(frontier.Host(fmt.Sprintf("h%d.d%d.example", i, i)), frontier.Limits{Served: 1000}))
+		require.NoError(b, f.UpdateRule(frontier.Host(fmt.Sprintf("h%d.d%d.example", i, i)), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1000} }))
 	}
 	for range 100 {
 		_, _, err := f.TryNext()

@@ -8,7 +8,7 @@ import (
 
 const (
 	aheadEvery = time.Second
-	aheadMost  = 256 // hosts told each time
+	aheadMost  = 256 // hosts each time
 )
 
 // lookAhead calls Prefetch for the hosts that will be served soon, until finished
@@ -21,14 +21,14 @@ func (r *run) lookAhead(finished <-chan struct{}) {
 	t := time.NewTicker(aheadEvery)
 	defer t.Stop()
 	for {
-		hosts, err := r.c.frontier.PeekDue(r.ctx, min(4*r.c.opts.Workers, aheadMost))
+		hosts, err := r.c.frontier.Upcoming(r.ctx, min(4*r.c.opts.Workers, aheadMost), true)
 		if err != nil && r.ctx.Err() != nil {
 			return
 		}
-		for _, h := range hosts { // beside an error, those that could be read
+		for _, h := range hosts {
 			name := hostOf(siteOf(h.Entry.URL))
 			if name == "" {
-				name = h.Host
+				name = h.Host.Host
 			}
 			prefetch(name)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
-	"github.com/seed-7440039f/frontier/crawler/rewind"
+	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
 // This file measures what the crawler itself costs.
@@ -31,7 +31,7 @@ func (e *endless) Fetch(_ context.Context, r fetch.Request) (*fetch.Result, erro
 			n := e.next.Add(1) / 20
 			fmt.Fprintf(&b, "<p>some text around <a href=\"http://h%d.example/%d\">a link</a></p>\n", n%1000, n)
 		}
-		res.Status, res.Body = 200, rewind.Of([]byte(b.String()))
+		res.Status, res.Body = 200, spool.Of([]byte(b.String()))
 	}
 	return res, nil
 }

@@ -97,7 +97,7 @@
 // # For ever
 //
 // With Options.Revisits and the Scheduler of the frontier that goes with it (package
-// revisit has both) pages are fetched again, when that is worth it, within
+// incremental has both) pages are fetched again, when that is worth it, within
 // Options.MaxRate.
 //
 // # Its parts
@@ -105,6 +105,6 @@
 // Each part is a package of its own, useful without this one: dns, fetch (with fetch/ftp
 // and fetch/gopher, to be named in Options.Protocols), filter,
 // robots, urlnorm, link, rewind, sitemap, near, warc, split. Fetcher, Robots,
-// Extractor and Filter replace them. Package modules hangs an archive, the
+// Extractor and Filter replace them. Package processing hangs an archive, the
 // content-seen test and sitemaps on a Crawler's Options.
 package crawler

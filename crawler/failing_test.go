@@ -15,22 +15,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var errDisk = fmt.Errorf("disk is full: %w", syscall.ENOSPC)
 
 // failingSpill fails every Commit while broken is set.
 type failingSpill struct {
-	frontier.Spill
+	storage.Spill
 	broken atomic.Bool
 }
 
-func (s *failingSpill) Commit(b *frontier.Batch) error {
+func (s *failingSpill) Commit(b *storage.Batch) error {
 	if s.broken.Load() {
 		return errDisk
 	}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
-	"github.com/seed-7440039f/frontier/crawler/rewind"
+	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -112,7 +112,7 @@ func (w *fakeWeb) Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, er
 		for k, v := range a.header {
 			res.Header[k] = v
 		}
-		res.Status, res.Body, res.Bytes = a.status, rewind.Of([]byte(a.body)), int64(len(a.body))
+		res.Status, res.Body, res.Bytes = a.status, spool.Of([]byte(a.body)), int64(len(a.body))
 		res.RetryAfter = a.retryAfter
 		if a.kind == "" {
 			a.kind = "text/html; charset=utf-8"

@@ -88,7 +88,7 @@ type Options struct {
 	Responses []filter.Response
 	// Larger, if set, is asked about an answer whose body reaches the Fetcher's limit of
 	// size, given its header and beginning: it returns how many bytes to read in all.
-	// modules.Sitemaps has one. The Fetcher must heed fetch.Request.Larger.
+	// processing.Sitemaps has one. The Fetcher must heed fetch.Request.Larger.
 	Larger func(url string, h http.Header, head []byte) int64
 	// MaxPages ends Run after so many pages (answers with a status of 2xx) of
 	// this Run. What waits stays in the frontier. Zero: no limit.
@@ -142,11 +142,11 @@ type Options struct {
 	// Cut ends Grace when it is closed. Nil never does.
 	Cut <-chan struct{}
 
-	// Revisits, if set, judges visits for the frontier's Scheduler: package revisit, which
+	// Revisits, if set, judges visits for the frontier's Scheduler: package incremental, which
 	// has one. Nil tells that Scheduler what an answer's status says.
 	Revisits Revisits
 	// Whole, if set, says of which pages a whole copy is wanted, though they may not have
-	// changed: they are asked for without conditions. modules.Uncaptured is one.
+	// changed: they are asked for without conditions. processing.Uncaptured is one.
 	Whole func(l frontier.Lease) bool
 	// Via has each URL remember the page that led to it, for Page.Via: so many more bytes
 	// for each that waits.

@@ -45,11 +45,10 @@ func lotNumber(until parkedUntil, generation, crawl uint32) uint32 {
 	return lotBit | uint32(until)<<untilShift | generation<<homeBits | crawl
 }
 
-func isLot(crawl uint32) bool                         { return crawl&lotBit != 0 }
-func untilOf(lot uint32) parkedUntil                  { return parkedUntil(lot >> untilShift & 1) }
-func generationOf(lot uint32) uint32                  { return lot >> homeBits & (generations - 1) }
-func homeOf(lot uint32) uint32                        { return lot & homeMask }
-func settingsOf(open bool) (s frontier.CrawlSettings) { s.Paused = !open; return s }
+func isLot(crawl uint32) bool        { return crawl&lotBit != 0 }
+func untilOf(lot uint32) parkedUntil { return parkedUntil(lot >> untilShift & 1) }
+func generationOf(lot uint32) uint32 { return lot >> homeBits & (generations - 1) }
+func homeOf(lot uint32) uint32       { return lot & homeMask }
 
 // Lots returns the crawls of a frontier in which a Crawler has parked URLs of one of its
 // crawls.
@@ -98,7 +97,7 @@ func newParking(f *frontier.Frontier) *parking {
 	for until := range parkings {
 		p.generation[until] = p.unused(until)
 		for _, id := range f.Crawls() {
-			if x, _ := f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Settings.Paused {
+			if x, _ := f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == frontier.On {
 				p.generation[until] = generationOf(id)
 			}
 		}
@@ -132,7 +131,7 @@ func (p *parking) lot(until parkedUntil, crawl uint32) (lot uint32, ok bool, err
 	defer p.mu.Unlock()
 	lot = lotNumber(until, p.generation[until], crawl)
 	if !p.paused[lot] {
-		if err := p.f.SetCrawl(lot, settingsOf(false)); err != nil {
+		if err := p.f.Pause(frontier.Crawl(lot)); err != nil {
 			return 0, false, err
 		}
 		p.paused[lot] = true
@@ -145,8 +144,8 @@ func (p *parking) open(until parkedUntil) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range p.f.Crawls() {
-		if x, _ := p.f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Settings.Paused {
-			if err := p.f.SetCrawl(id, settingsOf(true)); err != nil {
+		if x, _ := p.f.CrawlStats(id); isLot(id) && untilOf(id) == until && x.Rule.Paused == frontier.On {
+			if err := p.f.Clear(frontier.Crawl(id)); err != nil {
 				return err
 			}
 			delete(p.paused, id)
@@ -159,7 +158,7 @@ func (p *parking) open(until parkedUntil) error {
 // count is how many URLs are parked.
 func (p *parking) count() (n [parkings]int64) {
 	for _, id := range p.f.Crawls() {
-		if x, _ := p.f.CrawlStats(id); isLot(id) && x.Settings.Paused {
+		if x, _ := p.f.CrawlStats(id); isLot(id) && x.Rule.Paused == frontier.On {
 			n[untilOf(id)] += x.Waiting
 		}
 	}

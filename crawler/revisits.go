@@ -12,7 +12,7 @@ import (
 )
 
 // Revisits judges visits for the frontier's Scheduler, which says when URLs are visited
-// again. Package revisit has both. It is called by all workers at once.
+// again. Package incremental has both. It is called by all workers at once.
 //
 // What it must remember of a URL is its note, at most 4 KiB, which is kept in the
 // URL's Entry.Meta: it is as durable as the URL, and the Scheduler sees it in

@@ -4,10 +4,10 @@ package main
 
 // kind is a way of trying to make the frontier break its word.
 //
-// To add one: write a test that takes its randomness from a seed flag, and that
-// counts its tries with a tally.Of(t) of package internal/tally; add it to kinds;
-// look at `go run ./proof -only NAME`, and whether `go run ./proof -replay NAME SEED`
-// does the same again. docs/proof.md gets the row that is printed.
+// To add one: write a test that takes its randomness from a seed flag, and that counts
+// its tries with trycount.Of(t) (internal/lab/trycount); add it to kinds; look at
+// `go run ./proof -only NAME`, and whether `go run ./proof -replay NAME SEED` does the
+// same again. docs/proof.md gets the row that is printed.
 type kind struct {
 	name string // for -only and -replay
 	what string // what a try is, for the table
@@ -37,50 +37,50 @@ func kinds() []kind {
 	return []kind{
 		{
 			name: "model", what: "random sequences of operations beside a naive model, invariants checked after each step",
-			pkg: ".", run: "^TestModel(InMemory|OnDisk)$", seed: rapidSeed,
+			pkg: "test/model", run: "^TestModel(InMemory|OnDisk)$", seed: rapidSeed,
 			ci: []string{"-rapid.checks=1000"}, long: []string{"-rapid.checks=10000"}, share: 3,
 		},
 		{
 			name: "lanes", what: "the same for hosts and groups with several lanes",
-			pkg: ".", run: "^TestModelOfLanes", seed: rapidSeed,
+			pkg: "test/model", run: "^TestModelOfLanes", seed: rapidSeed,
 			ci: []string{"-rapid.checks=1000"}, long: []string{"-rapid.checks=10000"},
 		},
 		{
 			name: "lock", what: "sequences as of the model; whatever the frontier calls looks whether the lock is held",
-			pkg: ".", run: "^TestLockIsNotHeldOverIOAndCallbacks$", seed: rapidSeed,
+			pkg: "test/model", run: "^TestLockIsNotHeldOverIOAndCallbacks$", seed: rapidSeed,
 			ci: []string{"-rapid.checks=200"}, long: []string{"-rapid.checks=2000"},
 		},
 		{
 			name: "metamorphic", what: "random crawls under random options, which must come to the same as in memory",
-			pkg: ".", run: "^TestMetamorphic$", seed: rapidSeed,
+			pkg: "test/model", run: "^TestMetamorphic$", seed: rapidSeed,
 			ci: []string{"-rapid.checks=300"}, long: []string{"-rapid.checks=3000"}, share: 2,
 		},
 		{
 			name: "cancelled", what: "goroutines whose calls are cancelled at random moments",
-			pkg: ".", run: "^TestThousandsOfCallsThatAreCancelled$", seed: ownSeed,
+			pkg: "test/conformance", run: "^TestThousandsOfCallsThatAreCancelled$", seed: ownSeed,
 		},
 		{
 			name: "linearizable", what: "histories of calls at once, of which a checker must find the order",
-			pkg: ".", run: "^TestLinearizable$", seed: ownSeed, long: []string{"-frontier.long"},
+			pkg: "test/model", run: "^TestLinearizable$", seed: ownSeed, long: []string{"-frontier.long"},
 		},
 		{
 			name: "faults", what: "faults of a store: the n-th write, sync, read or open of its disk, or call of any Spill, fails or takes seconds, for each n",
-			pkg: ".", run: "^(TestFailureOfEach(DiskCall|CallOfTheSpill)|TestFaultsMeetACrowd)$", seed: ownSeed,
+			pkg: "test/durability", run: "^(TestFailureOfEach(DiskCall|CallOfTheSpill)|TestFaultsMeetACrowd)$", seed: ownSeed,
 			ci: []string{"-frontier.each-fault"}, long: []string{"-frontier.each-fault"},
 		},
 		{
 			name: "close", what: "Close at random moments beside every kind of call and background work, on real stores whose disk is slow, fails or is stuck",
-			pkg: ".", run: "^TestCloseBesideEverything$", seed: ownSeed,
+			pkg: "test/conformance", run: "^TestCloseBesideEverything$", seed: ownSeed,
 			ci: []string{"-frontier.closes=60"}, long: []string{"-frontier.closes=300"},
 		},
 		{
 			name: "kill", what: "kills of a process under load at random moments",
-			pkg: ".", run: "^TestKill$", seed: ownSeed,
+			pkg: "test/durability", run: "^TestKill$", seed: ownSeed,
 			ci: []string{"-frontier.crash-rounds=8"}, long: []string{"-frontier.crash-rounds=40"}, share: 3,
 		},
 		{
 			name: "controls", what: "kills of a process between controls and contacts",
-			pkg: ".", run: "^TestKillAfterControls$", seed: ownSeed,
+			pkg: "test/durability", run: "^TestKillAfterControls$", seed: ownSeed,
 			ci: []string{"-frontier.controls-rounds=20"}, long: []string{"-frontier.controls-rounds=100"},
 		},
 		{
@@ -95,27 +95,27 @@ func kinds() []kind {
 		},
 		{
 			name: "full", what: "volumes that are really full, under load",
-			pkg: ".", run: "^TestFullDisk$", seed: ownSeed,
+			pkg: "test/durability", run: "^TestFullDisk$", seed: ownSeed,
 			ci: []string{"-frontier.full-rounds=4"}, long: []string{"-frontier.full-rounds=20"},
 		},
 		{
 			name: "power", what: "losses of power under load, with a torn and reordered tail",
-			pkg: ".", run: "^TestPowerCut$", seed: ownSeed,
+			pkg: "test/durability", run: "^TestPowerCut$", seed: ownSeed,
 			ci: []string{"-frontier.power-cuts=12"}, long: []string{"-frontier.power-cuts=60"}, share: 2,
 		},
 		{
 			name: "power-unsynced", what: "the same without Sync, between rounds, merges and checkpoints: all that had been on the medium is there, and the store opens",
-			pkg: ".", run: "^TestPowerCutWithoutSync$", seed: ownSeed,
+			pkg: "test/durability", run: "^TestPowerCutWithoutSync$", seed: ownSeed,
 			ci: []string{"-frontier.power-cuts=8"}, long: []string{"-frontier.power-cuts=40"}, share: 2,
 		},
 		{
 			name: "below", what: "seconds without descriptors, without a folder that can be written, without a byte left, under load and with kills: calls fail, the process does not",
-			pkg: ".", run: "^(TestWithoutDescriptors|TestFoldersThatCannotBeWritten|TestLastByte)$", seed: ownSeed,
+			pkg: "test/durability", run: "^(TestWithoutDescriptors|TestFoldersThatCannotBeWritten|TestLastByte)$", seed: ownSeed,
 			ci: []string{"-frontier.below-episodes=4"}, long: []string{"-frontier.below-episodes=40"},
 		},
 		{
 			name: "clocks", what: "crawls on a wall clock that is set ahead and back, suspended, or wrong at boot, closed and killed meanwhile: no host too early, no date late",
-			pkg: ".", run: "^TestClocksThatJump$", seed: ownSeed,
+			pkg: "test/politeness", run: "^TestClocksThatJump$", seed: ownSeed,
 			ci: []string{"-frontier.clock-rounds=400"}, long: []string{"-frontier.clock-rounds=4000"},
 		},
 		{

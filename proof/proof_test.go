@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/seed-7440039f/frontier/internal/tally"
+	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/stretchr/testify/require"
 )
 
@@ -78,7 +78,7 @@ var (
 )
 
 func TestFaulty(t *testing.T) {
-	n := tally.Of(t)
+	n := trycount.Of(t)
 	n.Tried(2)
 	if *faulty {
 		n.Lost(3)

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-7440039f/frontier/internal/tally"
+	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 )
 
 // workshop runs tests, each package's from one binary.
@@ -68,7 +68,7 @@ func (w *workshop) binary(ctx context.Context, pkg string) (string, error) {
 // result is what came of rounds of a kind.
 type result struct {
 	kind
-	first, all tally.Count // of the first round, which is CI's, and of all
+	first, all trycount.Count // of the first round, which is CI's, and of all
 	rounds     int
 	took       time.Duration
 	failed     []uint64 // seeds
@@ -127,12 +127,12 @@ func (w *workshop) round(ctx context.Context, r *result, flags []string, seed ui
 		return err
 	}
 	took := time.Since(begun)
-	n := tally.Parse(output)
+	n := trycount.Parse(output)
 	if err != nil && n.Faults() == 0 {
 		n.Violations = 1 // it ended before it could tell
 	}
 	if err == nil && n.Tried == 0 {
-		return fmt.Errorf("%s: tried nothing; do its tests count with a tally?\n%s", r.name, output)
+		return fmt.Errorf("%s: tried nothing; do its tests count with package trycount?\n%s", r.name, output)
 	}
 	if r.rounds == 0 {
 		r.first = n

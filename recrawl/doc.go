@@ -11,7 +11,7 @@
 //	// keep page; when page.Due has come ask Recheck, and fetch it
 //	page, when := s.Recheck(page, now)
 //
-// Package recrawl/revisit does that for a frontier.
+// Package recrawl/adapter does that for a frontier.
 //
 // # The model
 //

@@ -7,22 +7,21 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/require"
 )
 
 // page returns n admissions that look like the links of crawled pages.
-func page(rng *rand.Rand, zipf *rand.Zipf, seq uint64, n int) []frontier.Admission {
-	as := make([]frontier.Admission, n)
+func page(rng *rand.Rand, zipf *rand.Zipf, seq uint64, n int) []storage.Admission {
+	as := make([]storage.Admission, n)
 	for i := range as {
 		seq++
 		h := zipf.Uint64()
 		host := fmt.Sprintf("host%d.example.org", h)
-		as[i] = frontier.Admission{
-			Queue:   frontier.Queue{Host: host, Priority: uint8(1 + rng.IntN(4))},
-			Record:  frontier.Record{Seq: seq, Body: fmt.Appendf(nil, "http://%s/section%d/page-%d.html?ref=%d", host, rng.IntN(50), rng.IntN(1e6), rng.IntN(1e5))},
+		as[i] = storage.Admission{
+			Queue:   storage.Queue{Host: host, Priority: uint8(1 + rng.IntN(4))},
+			Record:  storage.Record{Seq: seq, Body: fmt.Appendf(nil, "http://%s/section%d/page-%d.html?ref=%d", host, rng.IntN(50), rng.IntN(1e6), rng.IntN(1e5))},
 			HasMark: true,
 		}
 		for j := range as[i].Mark {
@@ -44,7 +43,7 @@ func BenchmarkCommit(b *testing.B) {
 			s := open(b, b.TempDir(), spill.Options{Sync: sync})
 			require.NoError(b, s.Recover(b.Context(), newReplay()))
 			rng, zipf := source()
-			var pages [64][]frontier.Admission
+			var pages [64][]storage.Admission
 			for i := range pages {
 				pages[i] = page(rng, zipf, uint64(i)*1000, 1000)
 			}
@@ -52,7 +51,7 @@ func BenchmarkCommit(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				id++
-				if err := s.Commit(&frontier.Batch{ID: id, Admit: pages[id%64]}); err != nil {
+				if err := s.Commit(&storage.Batch{ID: id, Admit: pages[id%64]}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -62,10 +61,10 @@ func BenchmarkCommit(b *testing.B) {
 }
 
 // sorted returns the runs of n URLs, by priority and host.
-func sorted(n int) []frontier.Run {
+func sorted(n int) []storage.Run {
 	rng, zipf := source()
 	m := newModel(1, nil)
-	m.apply(&frontier.Batch{ID: 1, Admit: page(rng, zipf, 0, n)})
+	m.apply(&storage.Batch{ID: 1, Admit: page(rng, zipf, 0, n)})
 	return m.runs()
 }
 
@@ -83,7 +82,7 @@ func BenchmarkPack(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StopTimer()
-		if err := s.Checkpoint(&frontier.Checkpoint{Gen: gen}); err != nil {
+		if err := s.Checkpoint(&storage.Checkpoint{Gen: gen}); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
@@ -98,8 +97,8 @@ func BenchmarkLoad(b *testing.B) {
 	require.NoError(b, s.Recover(b.Context(), newReplay()))
 	byRun, err := s.Pack(1, sorted(500_000))
 	require.NoError(b, err)
-	require.NoError(b, s.Checkpoint(&frontier.Checkpoint{Gen: 1}))
-	var parts []frontier.Part
+	require.NoError(b, s.Checkpoint(&storage.Checkpoint{Gen: 1}))
+	var parts []storage.Part
 	for _, ps := range byRun {
 		parts = append(parts, ps...)
 	}
@@ -110,7 +109,7 @@ func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
 		p := parts[i%len(parts)]
 		i++
-		if err := s.Load(p, 1<<p.Count-1, func(int, frontier.Record) { urls++ }); err != nil {
+		if err := s.Load(p, 1<<p.Count-1, func(int, storage.Record) { urls++ }); err != nil {
 			b.Fatal(err)
 		}
 	}

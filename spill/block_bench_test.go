@@ -9,23 +9,24 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/seed-7440039f/frontier/spill/internal/blocks"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 )
 
 // benchRuns returns n URLs in runs by host; few hosts have many, most have one.
-func benchRuns(n int) []frontier.Run {
+func benchRuns(n int) []storage.Run {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.5, 1, 1000)
-	var runs []frontier.Run
+	var runs []storage.Run
 	for seq := 0; seq < n; {
 		host := fmt.Sprintf("host%d.example.org", len(runs))
-		run := frontier.Run{Queue: frontier.Queue{Host: host, Priority: uint8(1 + rng.IntN(4))}}
+		run := storage.Run{Queue: storage.Queue{Host: host, Priority: uint8(1 + rng.IntN(4))}}
 		for more := min(1+int(zipf.Uint64()), n-seq); more > 0; more-- {
 			seq += 1 + rng.IntN(2)
 			url := fmt.Appendf(nil, "http://%s/section%d/page-%d.html?ref=%d", host, rng.IntN(50), rng.IntN(1e6), rng.IntN(1e5))
-			run.Records = append(run.Records, frontier.Record{Seq: uint64(seq), Body: url})
+			run.Records = append(run.Records, storage.Record{Seq: uint64(seq), Body: url})
 		}
 		runs = append(runs, run)
 	}
@@ -34,17 +35,17 @@ func benchRuns(n int) []frontier.Run {
 
 // benchBlocks packs runs into blocks, one at a time and over again, and returns
 // the next block and its parts. The parts are valid until the next call.
-func benchBlocks(runs []frontier.Run, key []byte) (next func() ([]byte, []frontier.Part), done func() bool) {
-	var w blockWriter
-	var parts []frontier.Part
+func benchBlocks(runs []storage.Run, key []byte) (next func() ([]byte, []storage.Part), done func() bool) {
+	var w blocks.Writer
+	var parts []storage.Part
 	run, from := 0, 0
-	next = func() ([]byte, []frontier.Part) {
-		w.reset()
+	next = func() ([]byte, []storage.Part) {
+		w.Reset()
 		parts = parts[:0]
-		for !w.full() {
+		for !w.Full() {
 			r := &runs[run]
-			n := w.part(r.Queue, r.Records[from:])
-			parts = append(parts, frontier.Part{First: uint16(w.count - n), Count: uint8(n)})
+			n := w.Part(r.Queue, r.Records[from:])
+			parts = append(parts, storage.Part{First: uint16(w.Count - n), Count: uint8(n)})
 			if from += n; from == len(r.Records) {
 				from = 0
 				if run++; run == len(runs) {
@@ -53,7 +54,7 @@ func benchBlocks(runs []frontier.Run, key []byte) (next func() ([]byte, []fronti
 				}
 			}
 		}
-		return w.value(key), parts
+		return w.Value(key), parts
 	}
 	return next, func() bool { return run == 0 && from == 0 }
 }
@@ -62,17 +63,17 @@ func benchBlocks(runs []frontier.Run, key []byte) (next func() ([]byte, []fronti
 func BenchmarkBlock(b *testing.B) {
 	type packed struct {
 		value []byte
-		parts []frontier.Part
+		parts []storage.Part
 	}
-	key := blockKey(1, 1)
+	key := keys.Block(1, 1)
 	filled := func(n int) []packed {
 		next, done := benchBlocks(benchRuns(n), key)
-		var blocks []packed
-		for len(blocks) == 0 || !done() {
+		var all []packed
+		for len(all) == 0 || !done() {
 			v, parts := next()
-			blocks = append(blocks, packed{v, append([]frontier.Part(nil), parts...)})
+			all = append(all, packed{v, append([]storage.Part(nil), parts...)})
 		}
-		return blocks
+		return all
 	}
 	forSizes := func(op string, fn func(b *testing.B, n int)) {
 		for e, n := 3, 1000; e <= 6; e, n = e+1, n*10 {
@@ -98,15 +99,15 @@ func BenchmarkBlock(b *testing.B) {
 	})
 	// Any part is read, as before a hand-out.
 	forSizes("load", func(b *testing.B, n int) {
-		blocks, rng := filled(n), rand.New(rand.NewPCG(1, 2))
+		all, rng := filled(n), rand.New(rand.NewPCG(1, 2))
 		urls := 0
-		var opened openBlock
+		var opened blocks.Block
 		for b.Loop() {
-			x := &blocks[rng.IntN(len(blocks))]
+			x := &all[rng.IntN(len(all))]
 			p := x.parts[rng.IntN(len(x.parts))]
-			err := opened.fill(key, x.value, false)
+			err := opened.Fill(key, x.value, false)
 			if err == nil {
-				err = opened.records(key, p, math.MaxUint32, func(int, frontier.Record) { urls++ })
+				err = opened.Records(p, math.MaxUint32, func(int, storage.Record) { urls++ })
 			}
 			if err != nil {
 				b.Fatal(err)
@@ -116,12 +117,11 @@ func BenchmarkBlock(b *testing.B) {
 	})
 	// Any block's directory is read, as when the store is opened.
 	forSizes("directory", func(b *testing.B, n int) {
-		blocks, rng := filled(n), rand.New(rand.NewPCG(1, 2))
+		all, rng := filled(n), rand.New(rand.NewPCG(1, 2))
 		parts := 0
 		for b.Loop() {
-			dir, _, err := splitBlock(key, blocks[rng.IntN(len(blocks))].value)
+			err := blocks.Parts(key, all[rng.IntN(len(all))].value, func(storage.Queue, uint16, uint8) error { parts++; return nil })
 			require.NoError(b, err)
-			require.NoError(b, readDirectory(dir, nil, func(partEntry) error { parts++; return nil }))
 		}
 		b.ReportMetric(float64(parts)/float64(b.N), "parts/block")
 	})

@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,12 +18,12 @@ import (
 func TestDeathWhileALargeBatchIsWritten(t *testing.T) {
 	mach := spilltest.OpenMemory(t, spill.Options{})
 	require.NoError(t, mach.Store.Recover(t.Context(), newReplay()))
-	b := &frontier.Batch{ID: 1}
+	b := &storage.Batch{ID: 1}
 	random := rand.NewChaCha8([32]byte{})
 	for i := range 3 {
 		body := make([]byte, 4<<20-1)
 		_, _ = random.Read(body)
-		b.Admit = append(b.Admit, frontier.Admission{Queue: frontier.Queue{Host: "h", Priority: 1}, Record: frontier.Record{Seq: uint64(i + 1), Body: body}})
+		b.Admit = append(b.Admit, storage.Admission{Queue: storage.Queue{Host: "h", Priority: 1}, Record: storage.Record{Seq: uint64(i + 1), Body: body}})
 	}
 	var images []*spilltest.Machine
 	var snap func()
@@ -49,18 +49,18 @@ func TestDeathWhileALargeBatchIsWritten(t *testing.T) {
 func TestLoadGivesWhatIsWanted(t *testing.T) {
 	mach := spilltest.OpenMemory(t, spill.Options{})
 	require.NoError(t, mach.Store.Recover(t.Context(), newReplay()))
-	run := frontier.Run{Queue: frontier.Queue{Host: "h", Priority: 1}}
+	run := storage.Run{Queue: storage.Queue{Host: "h", Priority: 1}}
 	for i := range 5 {
-		run.Records = append(run.Records, frontier.Record{Seq: uint64(i + 1), Body: []byte{byte(i)}})
+		run.Records = append(run.Records, storage.Record{Seq: uint64(i + 1), Body: []byte{byte(i)}})
 	}
-	parts, err := mach.Store.Pack(1, []frontier.Run{run})
+	parts, err := mach.Store.Pack(1, []storage.Run{run})
 	require.NoError(t, err)
 	require.Len(t, parts[0], 1)
 	for want := range uint32(1 << 5) {
 		var got uint32
-		require.NoError(t, mach.Store.Load(parts[0][0], want, func(i int, r frontier.Record) {
+		require.NoError(t, mach.Store.Load(parts[0][0], want, func(i int, r storage.Record) {
 			got |= 1 << i
-			require.Equal(t, frontier.Record{Seq: uint64(i + 1), Body: []byte{byte(i)}}, r)
+			require.Equal(t, storage.Record{Seq: uint64(i + 1), Body: []byte{byte(i)}}, r)
 		}))
 		require.Equal(t, want, got)
 	}

@@ -11,14 +11,17 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/blocks"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Checkpoint adopts the blocks and marks of generation c.Gen and ends the log at
 // c.Through. After an error it may be called again, or given up: then the blocks
 // of that generation never become part of the state.
-func (s *Store) Checkpoint(c *frontier.Checkpoint) error {
+func (s *Store) Checkpoint(c *storage.Checkpoint) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: checkpoint: %w", err)
 	}
@@ -31,7 +34,7 @@ func (s *Store) Checkpoint(c *frontier.Checkpoint) error {
 	return nil
 }
 
-func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
+func (s *Store) checkpointLocked(c *storage.Checkpoint) error {
 	through, err := s.throughOf(c.Through)
 	if err != nil {
 		return err
@@ -50,9 +53,9 @@ func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
 	}
 	s.dropOrphanRuns()
 	for g := s.state.adopted + 1; g <= gen; g++ {
-		kinds := []kind{kindDead} // left by an attempt that failed
+		kinds := []keys.Kind{keys.KindDead} // left by an attempt that failed
 		if g < gen {
-			kinds = append(kinds, kindBlock, kindHead, kindTimed) // a round that was given up
+			kinds = append(kinds, keys.KindBlock, keys.KindHead, keys.KindTimed) // a round that was given up
 		}
 		if err := s.deleteGeneration(g, kinds...); err != nil {
 			return err
@@ -62,7 +65,7 @@ func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	if err := s.adopt(gen, through, s.marks.readyFor(gen)); err != nil {
+	if err := s.adopt(gen, through, s.marks.ReadyFor(gen)); err != nil {
 		return err
 	}
 	s.deadGen = deadGen
@@ -70,7 +73,7 @@ func (s *Store) checkpointLocked(c *frontier.Checkpoint) error {
 	s.mu.Lock()
 	maps.DeleteFunc(s.gens, func(before, _ uint32) bool { return before < c.Gen }) // they are over
 	s.mu.Unlock()
-	s.foresee()
+	s.marks.Foresee()
 	s.mergeLater()
 	s.tidy(tidyJob{through: through, upTo: gen + 1, old: old})
 	return nil
@@ -92,17 +95,17 @@ func (s *Store) throughOf(id uint64) (uint64, error) {
 }
 
 // adopt is the write that decides.
-func (s *Store) adopt(gen uint32, through uint64, marks *run) error {
+func (s *Store) adopt(gen uint32, through uint64, marks *marks.Run) error {
 	next := s.current()
 	next.adopted, next.through = gen, through
 	if marks != nil {
-		next.runs = append(slices.Clip(next.runs), marks.runRef)
+		next.runs = append(slices.Clip(next.runs), marks.Ref)
 	}
 	if err := s.putState(next); err != nil {
 		return err
 	}
 	if marks != nil {
-		s.marks.adopt(marks)
+		s.marks.Adopt(marks)
 	}
 	return nil
 }
@@ -110,7 +113,7 @@ func (s *Store) adopt(gen uint32, through uint64, marks *run) error {
 // putState makes next the state, or leaves it as it was.
 func (s *Store) putState(next state) error {
 	b := kv.Batch{Spare: true} // what it makes superfluous is more
-	key := prefixKey(fixed, kindState)
+	key := keys.Prefix(keys.Fixed, keys.KindState)
 	b.Set(key, next.value(key))
 	if err := s.put(&b, s.opts.Sync); err != nil {
 		s.undo.state = true
@@ -132,45 +135,45 @@ func (s *Store) current() state {
 
 // writeDead writes the segments that change. It returns where each segment is
 // then, and the keys of those that are superseded.
-func (s *Store) writeDead(gen uint32, dead []frontier.DeadBits) (map[uint32]uint32, [][]byte, error) {
-	blocks := map[uint32][]frontier.DeadBits{}
+func (s *Store) writeDead(gen uint32, dead []storage.DeadBits) (map[uint32]uint32, [][]byte, error) {
+	dirty := map[uint32][]storage.DeadBits{}
 	for _, d := range dead {
-		n := segmentOf(d.Block)
-		blocks[n] = append(blocks[n], d)
+		n := blocks.SegmentOf(d.Block)
+		dirty[n] = append(dirty[n], d)
 	}
 	gone := map[uint32][]uint32{}
 	for _, d := range s.dropped {
-		n := segmentOf(d)
-		if _, ok := s.deadGen[n]; ok || blocks[n] != nil {
+		n := blocks.SegmentOf(d)
+		if _, ok := s.deadGen[n]; ok || dirty[n] != nil {
 			gone[n] = append(gone[n], d)
-			if blocks[n] == nil {
-				blocks[n] = []frontier.DeadBits{}
+			if dirty[n] == nil {
+				dirty[n] = []storage.DeadBits{}
 			}
 		}
 	}
 	deadGen := maps.Clone(s.deadGen)
 	var old [][]byte
 	b := kv.Batch{Spare: true}
-	for _, n := range slices.Sorted(maps.Keys(blocks)) {
+	for _, n := range slices.Sorted(maps.Keys(dirty)) {
 		g, err := loadSegment(s.db, s.deadGen, n)
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, d := range blocks[n] {
-			if len(d.Bits) > blockPositions/8 {
-				return nil, nil, fmt.Errorf("block %d has %d bytes of dead bits; want at most %d", d.Block, len(d.Bits), blockPositions/8)
+		for _, d := range dirty[n] {
+			if len(d.Bits) > blocks.Positions/8 {
+				return nil, nil, fmt.Errorf("block %d has %d bytes of dead bits; want at most %d", d.Block, len(d.Bits), blocks.Positions/8)
 			}
-			g.set(d.Block, d.Bits)
+			g.Set(d.Block, d.Bits)
 		}
 		for _, d := range gone[n] {
 			delete(g, d)
 		}
 		if before, ok := deadGen[n]; ok {
-			old = append(old, deadKey(before, n))
+			old = append(old, keys.Dead(before, n))
 		}
-		key := deadKey(gen, n)
+		key := keys.Dead(gen, n)
 		// An empty segment is written too: until it is deleted it hides the old one.
-		b.Set(key, g.value(key))
+		b.Set(key, g.Value(key))
 		if deadGen[n] = gen; len(g) == 0 {
 			old = append(old, key)
 			delete(deadGen, n)
@@ -186,30 +189,30 @@ func (s *Store) writeDead(gen uint32, dead []frontier.DeadBits) (map[uint32]uint
 }
 
 // loadSegment reads the valid value of a segment; gens tells which that is.
-func loadSegment(db kv.Reader, gens map[uint32]uint32, n uint32) (segment, error) {
-	g := segment{}
+func loadSegment(db kv.Reader, gens map[uint32]uint32, n uint32) (blocks.Segment, error) {
+	g := blocks.Segment{}
 	gen, ok := gens[n]
 	if !ok {
 		return g, nil
 	}
-	key := deadKey(gen, n)
+	key := keys.Dead(gen, n)
 	found, err := get(db, key, func(v []byte) (err error) {
-		if g, err = readSegment(n, key, v); err != nil {
-			return corrupt(key, err)
+		if g, err = blocks.ReadSegment(n, key, v); err != nil {
+			return keys.Corrupt(key, err)
 		}
 		return nil
 	})
 	if err == nil && !found {
-		err = corrupt(key, errNoSegment)
+		err = keys.Corrupt(key, errNoSegment)
 	}
 	return g, err
 }
 
 // deleteGeneration deletes what generation gen has of the kinds, in steps.
-func (s *Store) deleteGeneration(gen uint32, kinds ...kind) error {
+func (s *Store) deleteGeneration(gen uint32, kinds ...keys.Kind) error {
 	for _, k := range kinds {
 		var b kv.Batch
-		err := s.db.Iterate(prefixKey(gen, k), after(gen, k), func(key []byte, _ func() ([]byte, error)) error {
+		err := s.db.Iterate(keys.Prefix(gen, k), keys.After(gen, k), func(key []byte, _ func() ([]byte, error)) error {
 			b.Delete(append([]byte(nil), key...))
 			return nil
 		})

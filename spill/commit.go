@@ -13,8 +13,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/blocks"
+	"github.com/seed-7440039f/frontier/spill/internal/journal"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 const (
@@ -25,11 +28,11 @@ const (
 
 // effects are what a batch does to rows and blocks.
 type effects struct {
-	rows []frontier.Row
+	rows []storage.Row
 	drop []uint32
 }
 
-func copyEffects(b *frontier.Batch) effects {
+func copyEffects(b *storage.Batch) effects {
 	e := effects{drop: append([]uint32(nil), b.Drop...)}
 	for _, r := range b.Rows {
 		r.Value = bytes.Clone(r.Value)
@@ -53,7 +56,7 @@ func (u *undo) log(key []byte) {
 }
 
 // Commit makes b durable, wholly or not at all.
-func (s *Store) Commit(b *frontier.Batch) error {
+func (s *Store) Commit(b *storage.Batch) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: commit: %w", err)
 	}
@@ -66,7 +69,7 @@ func (s *Store) Commit(b *frontier.Batch) error {
 	return nil
 }
 
-func (s *Store) commitLocked(b *frontier.Batch) error {
+func (s *Store) commitLocked(b *storage.Batch) error {
 	if err := checkBatch(b); err != nil {
 		return err
 	}
@@ -77,8 +80,8 @@ func (s *Store) commitLocked(b *frontier.Batch) error {
 	if id <= s.last {
 		return fmt.Errorf("batch %d comes after %d", b.ID, s.last-s.offset)
 	}
-	s.raw = appendBatch(s.raw[:0], b)
-	pieces, err := appendPieces(nil, s.state.adopted+1, id, s.last, s.raw)
+	s.raw = journal.AppendBatch(s.raw[:0], b)
+	pieces, err := journal.AppendPieces(nil, s.state.adopted+1, id, s.last, s.raw)
 	if cap(s.raw) > keepRaw {
 		s.raw = nil
 	}
@@ -87,7 +90,7 @@ func (s *Store) commitLocked(b *frontier.Batch) error {
 	}
 	if err := s.putPieces(pieces, len(b.Admit) == 0); err != nil {
 		for _, p := range pieces {
-			s.undo.log(p.key)
+			s.undo.log(p.Key)
 		}
 		s.takeBack()
 		return err
@@ -111,13 +114,13 @@ func (s *Store) takeBack() {
 	}
 }
 
-func checkBatch(b *frontier.Batch) error {
+func checkBatch(b *storage.Batch) error {
 	for i := range b.Admit {
 		if n := len(b.Admit[i].Host); n == 0 || n > 255 {
 			return fmt.Errorf("admission %d has a host key of %d bytes; want 1 to 255", i, n)
 		}
-		if n := len(b.Admit[i].Body); n > maxBody {
-			return fmt.Errorf("admission %d has a body of %d bytes; want at most %d", i, n, maxBody)
+		if n := len(b.Admit[i].Body); n > blocks.MaxBody {
+			return fmt.Errorf("admission %d has a body of %d bytes; want at most %d", i, n, blocks.MaxBody)
 		}
 	}
 	return nil
@@ -125,11 +128,11 @@ func checkBatch(b *frontier.Batch) error {
 
 // putPieces writes a batch: its pieces, and last, with what else is due, piece 0.
 // With spare it may use the reserve of the volume.
-func (s *Store) putPieces(pieces []piece, spare bool) error {
+func (s *Store) putPieces(pieces []journal.Piece, spare bool) error {
 	b := kv.Batch{Spare: spare}
 	s.addEffects(&b)
 	s.addUndo(&b)
-	b.Set(pieces[0].key, pieces[0].value)
+	b.Set(pieces[0].Key, pieces[0].Value)
 	if !s.db.Fits(&b) || len(pieces) > 1 {
 		if err := s.settle(true); err != nil {
 			return err
@@ -137,14 +140,14 @@ func (s *Store) putPieces(pieces []piece, spare bool) error {
 		for _, p := range pieces[1:] {
 			b.Reset()
 			b.Spare = spare
-			b.Set(p.key, p.value)
+			b.Set(p.Key, p.Value)
 			if err := s.put(&b, false); err != nil {
 				return err
 			}
 		}
 		b.Reset()
 		b.Spare = spare
-		b.Set(pieces[0].key, pieces[0].value)
+		b.Set(pieces[0].Key, pieces[0].Value)
 	}
 	if err := s.put(&b, s.opts.Sync); err != nil {
 		return err
@@ -182,7 +185,7 @@ func (s *Store) addUndo(b *kv.Batch) {
 		b.Delete(k)
 	}
 	if s.undo.state {
-		key := prefixKey(fixed, kindState)
+		key := keys.Prefix(keys.Fixed, keys.KindState)
 		b.Set(key, s.current().value(key))
 	}
 }
@@ -190,9 +193,9 @@ func (s *Store) addUndo(b *kv.Batch) {
 func (s *Store) addEffects(b *kv.Batch) {
 	for _, r := range s.pending.rows {
 		if r.Value == nil {
-			b.Delete(rowKey(r.Key))
+			b.Delete(keys.Row(r.Key))
 		} else {
-			b.Set(rowKey(r.Key), r.Value)
+			b.Set(keys.Row(r.Key), r.Value)
 		}
 	}
 	for _, d := range s.pending.drop {

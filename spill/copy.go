@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // CopyTo copies the store into folder dir, which must not exist, for a backup: as it
@@ -29,7 +30,7 @@ import (
 // called .NAME.partial-NUMBER, in the same folder. After an error, and if ctx ends,
 // nothing of it is left; after the death of the process, that is, and may be removed.
 // The error wraps fs.ErrExist if dir exists, syscall.ENOSPC if its volume would have
-// less than Options.DiskReserve left, and frontier.ErrClosed after Close. The store is
+// less than Options.DiskReserve left, and storage.ErrClosed after Close. The store is
 // as well after an error as before.
 //
 // Any number of goroutines may call it, beside everything else but Release and Close,
@@ -39,7 +40,7 @@ func (s *Store) CopyTo(ctx context.Context, dir string) error {
 		return fmt.Errorf("spill: copy: %w", err)
 	}
 	defer s.leave()
-	if err := volume.MakeFolder(ctx, dir, func(dir string) error { return s.fill(ctx, dir) }); err != nil {
+	if err := durablefs.MakeFolder(ctx, dir, func(dir string) error { return s.fill(ctx, dir) }); err != nil {
 		return fmt.Errorf("spill: copy to %s: %w", dir, err)
 	}
 	return nil
@@ -55,7 +56,7 @@ func (s *Store) fill(ctx context.Context, dir string) error {
 	x.use.RLock()
 	defer x.use.RUnlock()
 	if x.released {
-		return frontier.ErrClosed
+		return storage.ErrClosed
 	}
 	c, ok := x.db.(kv.Copier)
 	if !ok {
@@ -63,7 +64,7 @@ func (s *Store) fill(ctx context.Context, dir string) error {
 	}
 	files := make([]string, len(x.marks))
 	for i, r := range x.marks {
-		files[i] = runName(r.id)
+		files[i] = marks.NameOf(r.ID)
 	}
 	return c.CopyTo(ctx, dir, x.last, files)
 }

@@ -9,12 +9,11 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // lived returns a machine whose store has everything: blocks, marks, dead bits,
@@ -38,7 +37,7 @@ func lived(t *testing.T) (*spilltest.Machine, *model) {
 }
 
 // use reads everything a store has of what m knows.
-func (m *model) use(s frontier.Spill) error {
+func (m *model) use(s storage.Spill) error {
 	r := newReplay()
 	if err := s.Recover(context.Background(), r); err != nil {
 		return err
@@ -47,10 +46,10 @@ func (m *model) use(s frontier.Spill) error {
 	_, err := m.stored(s)
 	errs := []error{err}
 	for _, p := range r.parts {
-		errs = append(errs, s.Load(p, 1<<p.Count-1, func(int, frontier.Record) {}))
+		errs = append(errs, s.Load(p, 1<<p.Count-1, func(int, storage.Record) {}))
 	}
 	for _, b := range r.timed {
-		errs = append(errs, s.LoadTimed(b.Block, 0, func(int, frontier.TimedRecord) bool { return true }))
+		errs = append(errs, s.LoadTimed(b.Block, 0, func(int, storage.TimedRecord) bool { return true }))
 	}
 	return errors.Join(errs...)
 }
@@ -81,7 +80,7 @@ func TestDamageIsReported(t *testing.T) {
 				}
 				return v
 			})
-			var ce *frontier.CorruptError
+			var ce *storage.CorruptError
 			require.ErrorAs(t, life.use(m.Store), &ce, "%s of %x", name, key)
 			assert.Equal(t, key, ce.Key, name)
 			var left bool
@@ -107,7 +106,7 @@ func TestMissingBatchIsReported(t *testing.T) {
 			}
 			return v
 		})
-		var ce *frontier.CorruptError
+		var ce *storage.CorruptError
 		require.ErrorAs(t, m.use(bad.Store), &ce, "without batch %d", b.ID)
 		assert.ErrorContains(t, ce, "missing")
 	}
@@ -125,9 +124,9 @@ func TestMissingBlockIsReportedByLoad(t *testing.T) {
 		}
 		return v
 	})
-	var ce *frontier.CorruptError
-	require.ErrorAs(t, m.Store.Load(r.parts[0], 1, func(int, frontier.Record) {}), &ce)
-	require.ErrorAs(t, m.Store.Load(frontier.Part{Block: 1 << 30, Count: 1}, 1, func(int, frontier.Record) {}), &ce)
+	var ce *storage.CorruptError
+	require.ErrorAs(t, m.Store.Load(r.parts[0], 1, func(int, storage.Record) {}), &ce)
+	require.ErrorAs(t, m.Store.Load(storage.Part{Block: 1 << 30, Count: 1}, 1, func(int, storage.Record) {}), &ce)
 }
 
 func TestReadFaultsAreReturned(t *testing.T) {
@@ -156,28 +155,28 @@ func TestFrontiersErrorEndsRecover(t *testing.T) {
 
 func TestOneUserAtATime(t *testing.T) {
 	s := spilltest.OpenMemory(t, spill.Options{}).Store
-	require.Error(t, s.Commit(&frontier.Batch{ID: 1}), "before Recover")
+	require.Error(t, s.Commit(&storage.Batch{ID: 1}), "before Recover")
 	require.NoError(t, s.Recover(t.Context(), newReplay()))
-	require.ErrorIs(t, s.Recover(t.Context(), newReplay()), frontier.ErrInUse)
+	require.ErrorIs(t, s.Recover(t.Context(), newReplay()), storage.ErrInUse)
 	require.NoError(t, s.Release())
 	require.NoError(t, s.Recover(t.Context(), newReplay()))
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.Commit(&frontier.Batch{ID: 1}), frontier.ErrClosed)
-	require.ErrorIs(t, s.Recover(t.Context(), newReplay()), frontier.ErrClosed)
+	require.ErrorIs(t, s.Commit(&storage.Batch{ID: 1}), storage.ErrClosed)
+	require.ErrorIs(t, s.Recover(t.Context(), newReplay()), storage.ErrClosed)
 }
 
 func TestBadArguments(t *testing.T) {
 	s := spilltest.OpenMemory(t, spill.Options{}).Store
 	require.NoError(t, s.Recover(t.Context(), newReplay()))
-	require.ErrorContains(t, s.Commit(&frontier.Batch{ID: 1, Admit: make([]frontier.Admission, 1)}), "host key")
-	_, err := s.Pack(1, make([]frontier.Run, 1))
+	require.ErrorContains(t, s.Commit(&storage.Batch{ID: 1, Admit: make([]storage.Admission, 1)}), "host key")
+	_, err := s.Pack(1, make([]storage.Run, 1))
 	require.ErrorContains(t, err, "host key")
-	require.NoError(t, s.Commit(&frontier.Batch{ID: 1}))
-	require.ErrorContains(t, s.Commit(&frontier.Batch{ID: 1}), "comes after")
-	require.ErrorContains(t, s.Checkpoint(&frontier.Checkpoint{Gen: 1, Through: 2}), "not committed")
-	require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: 1, Through: 1}))
-	require.ErrorContains(t, s.Checkpoint(&frontier.Checkpoint{Gen: 1, Through: 1}), "already")
+	require.NoError(t, s.Commit(&storage.Batch{ID: 1}))
+	require.ErrorContains(t, s.Commit(&storage.Batch{ID: 1}), "comes after")
+	require.ErrorContains(t, s.Checkpoint(&storage.Checkpoint{Gen: 1, Through: 2}), "not committed")
+	require.NoError(t, s.Checkpoint(&storage.Checkpoint{Gen: 1, Through: 1}))
+	require.ErrorContains(t, s.Checkpoint(&storage.Checkpoint{Gen: 1, Through: 1}), "already")
 	_, err = spill.Open(t.TempDir(), spill.Options{MemoryBudget: 1, DiskReserve: -1})
 	require.ErrorContains(t, err, "MemoryBudget")
 	require.ErrorContains(t, err, "DiskReserve")

@@ -21,7 +21,7 @@
 // write reached the disk, its confirmation failed, and so did each taking back
 // until the process died or released the store.
 //
-// Damaged data is reported as a *frontier.CorruptError that names the store key
+// Damaged data is reported as a *storage.CorruptError that names the store key
 // or the file, and is left in place: by Open for the engine's tables and logs,
 // which are verified before the engine sees them, by Recover for the log, what
 // blocks say of themselves, and an end of the log that is missing, by Load for what
@@ -36,8 +36,8 @@
 // before compression hold those that are not due yet, in order of time, and have
 // a head each, so that reopening does not read them. Every such key starts with
 // the number of the generation that wrote it, so that a compaction of one
-// generation leaves the others alone. key.go has the keys; block.go, timed.go,
-// journal.go and dead.go have the values.
+// generation leaves the others alone. Package keys has the keys; blocks and journal
+// have the values.
 //
 // The log and the blocks lie in files of their own, in the folder "blobs": badger
 // has their keys, which point there, and small values. The log is written once,
@@ -53,7 +53,7 @@
 // that is new mostly by filters in memory, of 15 bits per mark. These have half of
 // Options.MemoryBudget, and are folded to a quarter of their size before they
 // take more. A mark takes 14 bytes of disk, and as many again while it is merged.
-// run.go has the layout.
+// internal/marks has the layout.
 //
 // The folder of the store as a whole is what to back up: while a frontier has the
 // store by [Store.CopyTo], otherwise with any tool.

@@ -8,14 +8,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-	"pgregory.net/rapid"
-
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -174,7 +173,7 @@ func TestPowerLossWithoutSync(t *testing.T) {
 }
 
 // oneHolds requires that a store is in one of some states.
-func oneHolds(states []*model, s frontier.Spill) (err error) {
+func oneHolds(states []*model, s storage.Spill) (err error) {
 	for _, m := range slices.Backward(states) {
 		if err = m.holds(s); err == nil {
 			return nil

@@ -6,26 +6,26 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/stretchr/testify/require"
 )
 
 // Filters fold when they would take more than their share of memory. Footprint
 // tells what there is, before the store is in use, too, and what a merge adds.
 func TestFiltersKeepToTheirShare(t *testing.T) {
 	x := newStation(t, true)
-	x.policy.fanOut = 6
-	x.opts.MemoryBudget = 128 << 10 // filters: 64 KiB, 35,000 marks of 15 bits
-	x.policy.top = 20_000
+	x.marks.Policy.FanOut = 6
+	x.marks.Share = 64 << 10 // 35,000 marks of 15 bits
+	x.marks.Policy.Top = 20_000
 	engine := x.Footprint()
 	within := func() {
 		var filters int64
-		for _, r := range x.marks.list() {
-			filters += r.filter.bytes()
+		for _, r := range x.marks.List() {
+			filters += r.Filter.Bytes()
 		}
-		round := 5000*filterBits/8 + 16<<10 // a new one is folded last
-		least := int64(len(x.has) * filterBits / 8 / maxFold)
+		round := 5000*marks.FilterBits/8 + 16<<10 // a new one is folded last
+		least := int64(len(x.has) * marks.FilterBits / 8 / marks.MaxFold)
 		require.LessOrEqual(t, filters, max(64<<10, least)+int64(round), "%d marks", len(x.has))
 	}
 	var always func()
@@ -35,7 +35,7 @@ func TestFiltersKeepToTheirShare(t *testing.T) {
 		require.NoError(t, x.checkpoint(5000))
 		within()
 	}
-	require.Greater(t, len(x.has)*filterBits/8, 5*(64<<10), "too few for this test")
+	require.Greater(t, len(x.has)*marks.FilterBits/8, 5*(64<<10), "too few for this test")
 	require.NoError(t, x.check())
 	was := x.Footprint()
 	require.Greater(t, was, engine+64<<10)
@@ -60,10 +60,10 @@ func TestFootprintForeseesMerges(t *testing.T) {
 	require.NoError(t, x.checkpoint(50_000))
 	<-began
 	// Two runs, and the one that they become.
-	require.GreaterOrEqual(t, x.Footprint(), before+3*filterMemory(50_000, 1))
+	require.GreaterOrEqual(t, x.Footprint(), before+3*marks.FilterMemory(50_000, 1))
 	close(gate)
 	x.settled()
-	require.Less(t, x.Footprint(), before+2*filterMemory(50_000, 1))
+	require.Less(t, x.Footprint(), before+2*marks.FilterMemory(50_000, 1))
 	x.end(t)
 }
 
@@ -71,14 +71,14 @@ func TestFootprintForeseesMerges(t *testing.T) {
 // merged, they go first.
 func TestOldFiltersMakeRoom(t *testing.T) {
 	x := newStation(t, true)
-	x.opts.MemoryBudget = 2 * 80 << 10
+	x.marks.Share = 80 << 10
 	require.NoError(t, x.checkpoint(20_000))
 	least := int64(1 << 30)
 	var always func()
 	always = func() {
 		n := int64(0)
-		for _, r := range x.marks.list() {
-			n += r.filter.bytes()
+		for _, r := range x.marks.List() {
+			n += r.Filter.Bytes()
 		}
 		least = min(least, n)
 		x.faults.Before(kv.Read, 1, always)
@@ -86,7 +86,7 @@ func TestOldFiltersMakeRoom(t *testing.T) {
 	always()
 	require.NoError(t, x.checkpoint(20_000))
 	require.Zero(t, least, "the old filters were there while the new one came")
-	require.EqualValues(t, 1, x.marks.list()[0].filter.fold)
+	require.EqualValues(t, 1, x.marks.List()[0].Filter.Fold)
 	x.end(t)
 }
 
@@ -95,16 +95,16 @@ func TestOldFiltersMakeRoom(t *testing.T) {
 func TestFiltersComeBackAfterAFailedMerge(t *testing.T) {
 	for n := 1; ; n++ {
 		x := newStation(t, true)
-		x.opts.MemoryBudget = 64 << 10
+		x.marks.Share = 32 << 10
 		require.NoError(t, x.checkpoint(20_000))
 		x.faults.FailNth(kv.Sync, n, errors.New("disk fault"))
 		before := x.faults.Calls(kv.Sync)
 		err := x.checkpoint(20_000)
 		hit := x.faults.Calls(kv.Sync)-before >= n
 		x.faults.Heal()
-		runs := x.marks.list()
+		runs := x.marks.List()
 		for _, r := range runs {
-			require.NotNil(t, r.filter, "fault %d: %v", n, err)
+			require.NotNil(t, r.Filter, "fault %d: %v", n, err)
 		}
 		require.NoError(t, x.check())
 		x.end(t)

@@ -16,10 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/tally"
+	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 var (
@@ -163,7 +163,7 @@ func TestFolderDamage(t *testing.T) {
 	closed, died, m := livedIn(t)
 	for state, dir := range map[string]string{"closed": closed, "died": died} {
 		t.Run(state, func(t *testing.T) {
-			tries := tally.Of(t)
+			tries := trycount.Of(t)
 			reported, harmless := map[string]int{}, map[string]int{}
 			for range *damages {
 				hurtOne := copied(t, dir)
@@ -196,7 +196,7 @@ func TestFolderDamage(t *testing.T) {
 
 func requireDamage(t testing.TB, err error, what string) {
 	t.Helper()
-	var ce *frontier.CorruptError
+	var ce *storage.CorruptError
 	if !errors.As(err, &ce) {
 		require.NoError(t, err, "%s: not reported as damage", what)
 	}

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/blocks"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
-var errFound = errors.New("found") // ends a walk through a directory
-
 // Load reads records of part p. It may be called by any number of goroutines.
-func (s *Store) Load(p frontier.Part, want uint32, fn func(i int, r frontier.Record)) error {
+func (s *Store) Load(p storage.Part, want uint32, fn func(i int, r storage.Record)) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: load: %w", err)
 	}
@@ -22,7 +22,7 @@ func (s *Store) Load(p frontier.Part, want uint32, fn func(i int, r frontier.Rec
 	}
 	key, ok := s.keyOf(p.Block)
 	if !ok {
-		return fmt.Errorf("spill: load: %w", corrupt(key, errNoBlock))
+		return fmt.Errorf("spill: load: %w", keys.Corrupt(key, errNoBlock))
 	}
 	if err := s.load(key, p, want, fn); err != nil {
 		return fmt.Errorf("spill: load: %w", err)
@@ -30,57 +30,26 @@ func (s *Store) Load(p frontier.Part, want uint32, fn func(i int, r frontier.Rec
 	return nil
 }
 
-func (s *Store) load(key []byte, p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
-	timed := kind(key[headLen-1]) == kindTimed
-	fill := func(b *openBlock) error {
-		found, err := s.get(key, func(value []byte) error { return b.fill(key, value, timed) })
+func (s *Store) load(key []byte, p storage.Part, want uint32, fn func(int, storage.Record)) error {
+	timed := keys.Kind(key[keys.HeadLen-1]) == keys.KindTimed
+	fill := func(b *blocks.Block) error {
+		found, err := s.get(key, func(value []byte) error {
+			if err := b.Fill(key, value, timed); err != nil {
+				return keys.Corrupt(key, err)
+			}
+			return nil
+		})
 		if err == nil && !found {
-			err = corrupt(key, errNoBlock)
+			err = keys.Corrupt(key, errNoBlock)
 		}
 		return err
 	}
-	return s.blocks.use(p.Block, fill, func(b *openBlock) error {
-		if timed {
-			return b.timedRecords(key, p, want, fn)
+	return s.blocks.Use(p.Block, fill, func(b *blocks.Block) error {
+		if err := b.Records(p, want, fn); err != nil {
+			return keys.Corrupt(key, err)
 		}
-		return b.records(key, p, want, fn)
+		return nil
 	})
 }
 
 var errNoBlock = errors.New("block is missing")
-
-// fill verifies and decompresses a block, into the memory of b if it fits.
-func (b *openBlock) fill(key, value []byte, timed bool) (err error) {
-	var dir, body []byte
-	if timed {
-		b.raw, err = openTimed(b.raw, key, value)
-	} else if dir, body, err = splitBlock(key, value); err == nil {
-		b.raw, err = inflate(b.raw, body, blockRawLimit)
-	}
-	if err != nil {
-		return corrupt(key, err)
-	}
-	b.dir = append(b.dir[:0], dir...)
-	return nil
-}
-
-// records calls fn with the wanted records of a part.
-func (b *openBlock) records(key []byte, p frontier.Part, want uint32, fn func(int, frontier.Record)) error {
-	var e partEntry
-	match := func(first uint16, count uint8) bool { return first == p.First && count == p.Count }
-	switch err := readDirectory(b.dir, match, func(found partEntry) error { e = found; return errFound }); err {
-	case errFound:
-	case nil:
-		return corrupt(key, errNoPart)
-	default:
-		return corrupt(key, err)
-	}
-	err := readRecords(b.raw, e, want, func(i int, r frontier.Record) error {
-		fn(i, r)
-		return nil
-	})
-	if err != nil {
-		return corrupt(key, err)
-	}
-	return nil
-}

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -43,13 +43,13 @@ func (r countedReader) ReadAt(p []byte, at int64) (int, error) {
 }
 
 // nothing is a Recovery that keeps nothing of a store with marks and a log.
-type nothing struct{ frontier.Recovery }
+type nothing struct{ storage.Recovery }
 
 func (nothing) Begin(func(string) ([]byte, bool, error)) error { return nil }
 func (nothing) Marks(int64) error                              { return nil }
-func (nothing) Batch(*frontier.Batch) error                    { return nil }
+func (nothing) Batch(*storage.Batch) error                     { return nil }
 
-func randomMark(r *rand.Rand) (m frontier.Mark) {
+func randomMark(r *rand.Rand) (m storage.Mark) {
 	for i := 0; i < len(m); i += 4 {
 		v := r.Uint32()
 		m[i], m[i+1], m[i+2], m[i+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
@@ -58,18 +58,18 @@ func randomMark(r *rand.Rand) (m frontier.Mark) {
 }
 
 // filled returns a store with n marks, and some of them.
-func filled(b *testing.B, n int) (s *Store, db *counted, some []frontier.Mark) {
+func filled(b *testing.B, n int) (s *Store, db *counted, some []storage.Mark) {
 	engine, err := kv.OpenBadger(b.TempDir(), kv.Config{Memory: defaultMemory, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
 	db = &counted{DB: engine}
 	s, err = OpenOn(db, Options{})
 	require.NoError(b, err)
-	s.policy.fanOut = fanOut
+	s.marks.Policy.FanOut = marks.FanOut
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
 	require.NoError(b, s.Recover(b.Context(), nothing{}))
 	r := rand.New(rand.NewPCG(1, 2))
 	every := max(1, n/1_000_000)
-	ms := make([]frontier.Mark, benchRound)
+	ms := make([]storage.Mark, benchRound)
 	for gen := uint32(1); n > 0; gen++ {
 		for i := range ms {
 			ms[i] = randomMark(r)
@@ -78,7 +78,7 @@ func filled(b *testing.B, n int) (s *Store, db *counted, some []frontier.Mark) {
 			}
 		}
 		require.NoError(b, s.PackMarks(gen, ms))
-		require.NoError(b, s.Checkpoint(&frontier.Checkpoint{Gen: gen}))
+		require.NoError(b, s.Checkpoint(&storage.Checkpoint{Gen: gen}))
 		n -= len(ms)
 	}
 	r.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
@@ -94,7 +94,7 @@ func BenchmarkKnown(b *testing.B) {
 				b.Run("op="+op, func(b *testing.B) {
 					r := rand.New(rand.NewPCG(3, 4))
 					known := make([]bool, benchAsk)
-					ask := make([]frontier.Mark, benchAsk)
+					ask := make([]storage.Mark, benchAsk)
 					at := 0
 					before := db.reads.Load()
 					b.ReportAllocs()
@@ -118,8 +118,8 @@ func BenchmarkKnown(b *testing.B) {
 					marks := float64(b.N) * benchAsk
 					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/marks, "ns/mark")
 					b.ReportMetric(float64(db.reads.Load()-before)/marks, "reads/mark")
-					b.ReportMetric(float64(len(s.marks.list())), "runs")
-					b.ReportMetric(float64(s.marks.bytes())/float64(n), "B/mark")
+					b.ReportMetric(float64(len(s.marks.List())), "runs")
+					b.ReportMetric(float64(s.marks.Bytes())/float64(n), "B/mark")
 				})
 			}
 		})
@@ -132,11 +132,11 @@ func BenchmarkCheckpointMarks(b *testing.B) {
 	require.NoError(b, err)
 	s, err := OpenOn(engine, Options{})
 	require.NoError(b, err)
-	s.policy.fanOut = 1 << 30
+	s.marks.Policy.FanOut = 1 << 30
 	defer func() { require.NoError(b, s.Close()) }()
 	require.NoError(b, s.Recover(b.Context(), nothing{}))
 	r := rand.New(rand.NewPCG(1, 2))
-	ms := make([]frontier.Mark, benchRound)
+	ms := make([]storage.Mark, benchRound)
 	gen := uint32(0)
 	for b.Loop() {
 		b.StopTimer()
@@ -145,7 +145,7 @@ func BenchmarkCheckpointMarks(b *testing.B) {
 		}
 		gen++
 		b.StartTimer()
-		if err := errors.Join(s.PackMarks(gen, ms), s.Checkpoint(&frontier.Checkpoint{Gen: gen})); err != nil {
+		if err := errors.Join(s.PackMarks(gen, ms), s.Checkpoint(&storage.Checkpoint{Gen: gen})); err != nil {
 			b.Fatal(err)
 		}
 	}

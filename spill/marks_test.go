@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
 // Whatever the sizes of checkpoints, what is known is what they had, through
@@ -26,7 +26,7 @@ func TestMarksAgainstASet(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		x := newStation(rt, rapid.Bool().Draw(rt, "now"))
 		defer func() { x.end(rt) }()
-		in := map[frontier.Mark]bool{}
+		in := map[storage.Mark]bool{}
 		tidy := true // nothing failed since the last reopening
 		rt.Repeat(map[string]func(*rapid.T){
 			"checkpoint": func(rt *rapid.T) {
@@ -71,7 +71,7 @@ func TestMarksAgainstASet(t *testing.T) {
 					}
 				}
 				if tidy {
-					require.Len(rt, x.files(rt), len(x.marks.list()))
+					require.Len(rt, x.files(rt), len(x.marks.List()))
 				}
 			},
 		})
@@ -83,17 +83,17 @@ func TestMergesLeaveFewRuns(t *testing.T) {
 	x := newStation(t, true)
 	for i := range 64 {
 		require.NoError(t, x.checkpoint(1000))
-		require.LessOrEqual(t, len(x.marks.list()), 6, "after %d checkpoints", i+1)
+		require.LessOrEqual(t, len(x.marks.List()), 6, "after %d checkpoints", i+1)
 	}
-	require.Len(t, x.marks.list(), 1)
-	require.EqualValues(t, 64_000, x.marks.list()[0].count)
+	require.Len(t, x.marks.List(), 1)
+	require.EqualValues(t, 64_000, x.marks.List()[0].Count)
 	require.Len(t, x.files(t), 1)
 	again := slices.Clone(x.has)
 	for range 64 {
 		require.NoError(t, x.checkpointOf(again[:1000]))
 	}
-	require.Len(t, x.marks.list(), 1)
-	require.EqualValues(t, 64_000, x.marks.list()[0].count)
+	require.Len(t, x.marks.List(), 1)
+	require.EqualValues(t, 64_000, x.marks.List()[0].Count)
 	require.NoError(t, x.check())
 	x.end(t)
 }
@@ -101,15 +101,15 @@ func TestMergesLeaveFewRuns(t *testing.T) {
 // All runs but the largest hold less than half as much as that, or little.
 func TestLargestRunTakesTheRest(t *testing.T) {
 	x := newStation(t, true)
-	x.policy = mergePolicy{6, 2500}
+	x.marks.Policy = marks.Policy{FanOut: 6, Top: 2500}
 	for range 100 {
 		require.NoError(t, x.checkpoint(1000))
-		runs := x.marks.list()
+		runs := x.marks.List()
 		rest := uint64(0)
 		for _, r := range runs[1:] {
-			rest += r.count
+			rest += r.Count
 		}
-		require.Less(t, rest, max(2500, runs[0].count/2))
+		require.Less(t, rest, max(2500, runs[0].Count/2))
 	}
 	require.NoError(t, x.check())
 	x.end(t)
@@ -130,8 +130,8 @@ func TestDiskPerMark(t *testing.T) {
 		x.end(t)
 	}
 	for _, n := range []uint64{1 << 23, 1e8, 1e9} {
-		foot := footer{blocks: filterBlocks(n), filterAt: pagesFor(n) * pageSize}
-		assert.LessOrEqual(t, float64(foot.indexAt()+pagesFor(n)*indexEntry)/float64(n), 14.0, "%d marks", n)
+		foot := marks.Footer{Blocks: marks.FilterBlocks(n), FilterAt: marks.PagesFor(n) * marks.PageSize}
+		assert.LessOrEqual(t, float64(foot.IndexAt()+marks.PagesFor(n)*marks.IndexEntry)/float64(n), 14.0, "%d marks", n)
 	}
 }
 
@@ -139,18 +139,18 @@ func TestDiskPerMark(t *testing.T) {
 // Commit, and one that is under way when the store is released is given up.
 func TestMergeHoldsNobodyUp(t *testing.T) {
 	x := newStation(t, false)
-	require.NoError(t, x.checkpoint(mergeStep))
+	require.NoError(t, x.checkpoint(marks.MergeStep))
 	began, gate := make(chan struct{}), make(chan struct{})
-	x.faults.Before(kv.Read, reads(t, mergeStep)+1, func() { // the merge's first
+	x.faults.Before(kv.Read, reads(t, marks.MergeStep)+1, func() { // the merge's first
 		close(began)
 		<-gate
 	})
-	require.NoError(t, x.checkpoint(mergeStep))
+	require.NoError(t, x.checkpoint(marks.MergeStep))
 	<-began
 	require.NoError(t, x.checkpoint(100))
-	require.NoError(t, x.Commit(&frontier.Batch{ID: 1}))
+	require.NoError(t, x.Commit(&storage.Batch{ID: 1}))
 	require.NoError(t, x.check())
-	require.Len(t, x.marks.list(), 3)
+	require.Len(t, x.marks.List(), 3)
 
 	released := make(chan error)
 	go func() { released <- x.Release() }()
@@ -165,14 +165,14 @@ func TestMergeHoldsNobodyUp(t *testing.T) {
 	}
 	close(gate)
 	require.NoError(t, <-released)
-	require.Len(t, x.marks.list(), 3, "merged although the store was released")
+	require.Len(t, x.marks.List(), 3, "merged although the store was released")
 	require.Len(t, x.files(t), 3, "what was given up is left")
 	require.NoError(t, x.Recover(t.Context(), nothing{}))
 	require.NoError(t, x.check())
 	x.gen = 0
 	require.NoError(t, x.checkpoint(100))
 	x.settled()
-	require.Len(t, x.marks.list(), 1)
+	require.Len(t, x.marks.List(), 1)
 	require.NoError(t, x.check())
 	x.end(t)
 }
@@ -181,7 +181,7 @@ func TestMergeHoldsNobodyUp(t *testing.T) {
 func TestKnownBesideMerges(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "s"), Options{DiskReserve: 1})
 	require.NoError(t, err)
-	s.policy.fanOut = 2
+	s.marks.Policy.FanOut = 2
 	require.NoError(t, s.Recover(t.Context(), nothing{}))
 	var done atomic.Uint32 // checkpoints that have returned
 	var side sync.WaitGroup
@@ -211,7 +211,7 @@ func TestKnownBesideMerges(t *testing.T) {
 	}
 	for gen := uint32(1); gen <= rounds; gen++ {
 		require.NoError(t, s.PackMarks(gen, spread(gen, each)))
-		require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen}))
+		require.NoError(t, s.Checkpoint(&storage.Checkpoint{Gen: gen}))
 		done.Store(gen)
 	}
 	side.Wait()
@@ -223,23 +223,13 @@ func TestKnownBesideMerges(t *testing.T) {
 func TestKnownsArguments(t *testing.T) {
 	x := newStation(t, true)
 	require.NoError(t, x.checkpoint(3))
-	require.ErrorContains(t, x.Known(make([]frontier.Mark, 2), make([]bool, 1)), "2 marks, room for 1")
+	require.ErrorContains(t, x.Known(make([]storage.Mark, 2), make([]bool, 1)), "2 marks, room for 1")
 	require.NoError(t, x.Known(nil, nil))
 	known := []bool{false, true, false}
-	require.NoError(t, x.Known([]frontier.Mark{x.has[0], {}, {}}, known))
+	require.NoError(t, x.Known([]storage.Mark{x.has[0], {}, {}}, known))
 	require.Equal(t, []bool{true, true, false}, known, "what is set stays")
 	require.NoError(t, x.Release())
 	require.ErrorIs(t, x.Known(x.has, make([]bool, 3)), errIdle)
 	x.end(t)
-	require.ErrorIs(t, x.Known(x.has, make([]bool, 3)), frontier.ErrClosed)
-}
-
-func TestSortMarks(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		ms := drawMarks(rt)
-		want := slices.Clone(ms)
-		slices.SortFunc(want, func(a, b frontier.Mark) int { return slices.Compare(a[:], b[:]) })
-		sortMarks(ms)
-		require.Equal(rt, want, ms)
-	})
+	require.ErrorIs(t, x.Known(x.has, make([]bool, 3)), storage.ErrClosed)
 }

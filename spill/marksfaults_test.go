@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
 // A damaged page is reported by who needs it, and nobody else. It is neither
@@ -28,15 +28,15 @@ func reportsDamage(t *testing.T, page int) {
 	name := x.files(t)[0]
 	x.disk.Damage(func(key, v []byte) []byte {
 		if string(key) == name {
-			v[page*pageSize+100] ^= 1
+			v[page*marks.PageSize+100] ^= 1
 		}
 		return v
 	})
 	hurt, fine := 0, 0
 	for _, m := range x.has {
 		known := []bool{false}
-		err := x.Known([]frontier.Mark{m}, known)
-		var ce *frontier.CorruptError
+		err := x.Known([]storage.Mark{m}, known)
+		var ce *storage.CorruptError
 		if errors.As(err, &ce) {
 			assert.Equal(t, name, string(ce.Key))
 			hurt++
@@ -46,9 +46,9 @@ func reportsDamage(t *testing.T, page int) {
 		require.True(t, known[0])
 		fine++
 	}
-	assert.Equal(t, pageMarks, hurt)
-	assert.Equal(t, 2000-pageMarks, fine)
-	var ce *frontier.CorruptError
+	assert.Equal(t, marks.PageMarks, hurt)
+	assert.Equal(t, 2000-marks.PageMarks, fine)
+	var ce *storage.CorruptError
 	require.ErrorAs(t, x.Known(x.has, make([]bool, len(x.has))), &ce, "all at once")
 	require.NoError(t, x.checkpoint(100), "the merge fails, not the checkpoint")
 	require.Contains(t, x.files(t), name)
@@ -68,7 +68,7 @@ func TestFilesThatStayAreRemovedLater(t *testing.T) {
 		x.faults.Heal()
 		require.NoError(t, x.checkpoint(10))
 		require.NoError(t, x.checkpoint(10))
-		require.Len(t, x.files(t), len(x.marks.list()), "fault %d: %v", n, err)
+		require.Len(t, x.files(t), len(x.marks.List()), "fault %d: %v", n, err)
 		require.NoError(t, x.check())
 		x.end(t)
 		if calls < n {
@@ -94,7 +94,7 @@ func TestFileOfAFailedStateStays(t *testing.T) {
 		dead.end(t)
 		require.NoError(t, x.checkpoint(10))
 		require.NoError(t, x.check())
-		require.Len(t, x.files(t), len(x.marks.list()))
+		require.Len(t, x.files(t), len(x.marks.List()))
 		x.end(t)
 		if !hit {
 			break

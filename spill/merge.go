@@ -8,59 +8,13 @@
 package spill
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
 )
-
-const (
-	mergeMost = 16             // runs that are merged at once
-	mergeStep = 64 * pageMarks // marks between pauses
-	mergeSync = 64             // steps between syncs: one of all would hold up those of commits
-	// mergeBuffers is the memory of a merge, but for the index and the filter.
-	mergeBuffers = (mergeMost + 3) * streamBuffer
-
-	fanOut   = 6
-	topMarks = 1 << 20
-)
-
-// mergePolicy says what is merged. A level with fanOut runs becomes one run, so
-// that there are few of any size. When all runs but the largest hold half as
-// many marks as that, and at least top, all become one: what is known is then
-// found in the first run asked, and most of the memory for filters, which is
-// limited, goes to one filter, not to several that each let some marks through.
-// That writes a mark three times more in all.
-type mergePolicy struct {
-	fanOut int
-	top    uint64
-}
-
-// due returns the runs to merge next, which are in the order of a list.
-func (p mergePolicy) due(runs []*run) []*run {
-	levels := map[uint8][]*run{}
-	lowest, rest := -1, uint64(0)
-	for i, r := range runs {
-		l := append(levels[r.level], r)
-		levels[r.level] = l
-		if len(l) >= p.fanOut && (lowest < 0 || int(r.level) < lowest) {
-			lowest = int(r.level)
-		}
-		if i > 0 {
-			rest += r.count
-		}
-	}
-	switch {
-	case lowest >= 0:
-		in := levels[uint8(lowest)]
-		slices.SortFunc(in, func(a, b *run) int { return cmp.Compare(a.id, b.id) })
-		return in[:min(len(in), mergeMost)]
-	case len(runs) > 1 && rest >= max(p.top, runs[0].count/2):
-		return runs[:min(len(runs), mergeMost)]
-	}
-	return nil
-}
 
 // merger runs merges one after the other in the background.
 type merger struct {
@@ -130,17 +84,17 @@ func halted(halt chan struct{}) bool {
 // mergeAll merges what is due, and what becomes due by it. What fails is tried
 // again after the next checkpoint.
 func (s *Store) mergeAll(halt chan struct{}) {
-	defer s.marks.reserve(0)
+	defer s.marks.Reserve(0)
 	var err error
 	for err == nil {
-		in := s.policy.due(s.marks.list())
+		in := s.marks.Policy.Due(s.marks.List())
 		if len(in) == 0 {
 			break
 		}
 		err = s.merge(in, halt)
 	}
 	if err != errStopped {
-		err = errors.Join(err, s.fitFilters())
+		err = errors.Join(err, s.marks.FitFilters())
 	}
 	if err != nil && err != errStopped {
 		s.opts.Logger.Warn("spill: merge marks", "error", err)
@@ -148,123 +102,80 @@ func (s *Store) mergeAll(halt chan struct{}) {
 }
 
 // merge makes one run of in.
-func (s *Store) merge(in []*run, halt chan struct{}) error {
+func (s *Store) merge(in []*marks.Run, halt chan struct{}) error {
 	ref, err := s.mergeFile(in, halt)
 	if err != nil {
 		return err
 	}
-	in, fold := s.makeRoom(in, ref.count)
-	fresh, err := openRun(s.db, ref, fold)
+	in, fold := s.marks.MakeRoom(in, ref.Count)
+	fresh, err := marks.Open(s.db, ref, fold)
 	if err != nil {
-		s.removeRuns([]uint32{ref.id})
+		s.removeRuns([]uint32{ref.ID})
 		return err
 	}
 	if err := s.swapRuns(in, fresh); err != nil {
 		return err
 	}
-	var gone []*runFile
-	for _, r := range in {
-		r.readers.Wait()
-		r.filter.free()
-		if s.marks.retire(r.runFile) {
-			gone = append(gone, r.runFile)
-		}
-	}
-	s.discardRuns(gone)
+	s.discardRuns(s.marks.Retire(in))
 	return nil
 }
 
 // discardRuns closes files of runs that nobody reads any more, and removes them.
-func (s *Store) discardRuns(gone []*runFile) {
+func (s *Store) discardRuns(gone []*marks.File) {
 	var ids []uint32
 	for _, r := range gone {
-		if err := r.f.Close(); err != nil {
+		if err := r.CloseFile(); err != nil {
 			s.opts.Logger.Warn("spill: close a run", "error", err)
 		}
-		ids = append(ids, r.id)
+		ids = append(ids, r.ID)
 	}
 	s.removeRuns(ids)
 }
 
 // mergeFile writes the file of the run that in becomes.
-func (s *Store) mergeFile(in []*run, halt chan struct{}) (runRef, error) {
+func (s *Store) mergeFile(in []*marks.Run, halt chan struct{}) (marks.Ref, error) {
 	var level uint8
 	var limit uint64
 	for _, r := range in {
-		level = max(level, r.level)
-		limit += r.count
+		level = max(level, r.Level)
+		limit += r.Count
 	}
-	w, err := newRunWriter(s.db, s.marks.lastID.Add(1), limit)
+	w, err := marks.Create(s.db, s.marks.NewID(), limit)
 	if err != nil {
-		return runRef{}, err
+		return marks.Ref{}, err
 	}
 	if err = s.mergeInto(w, in, halt); err == nil {
-		var ref runRef
-		if ref, err = w.finish(min(level, 254) + 1); err == nil {
+		var ref marks.Ref
+		if ref, err = w.Finish(min(level, 254) + 1); err == nil {
 			return ref, nil
 		}
 	}
 	s.abandon(w)
-	return runRef{}, err
+	return marks.Ref{}, err
 }
 
 // mergeInto writes the marks of in, in order, a step at a time.
-func (s *Store) mergeInto(w *runWriter, in []*run, halt chan struct{}) error {
-	var files []*runFile
+func (s *Store) mergeInto(w *marks.Writer, in []*marks.Run, halt chan struct{}) error {
+	var files []*marks.File
 	for _, r := range in {
-		files = append(files, r.runFile)
+		files = append(files, r.File)
 	}
 	n := 0
-	return eachMark(files, func(hi uint64, lo uint32) error {
-		if n++; n%mergeStep == 0 {
-			if err := s.mergePause(w, n/mergeStep, halt); err != nil {
+	return marks.Each(files, func(hi uint64, lo uint32) error {
+		if n++; n%marks.MergeStep == 0 {
+			if err := s.mergePause(w, n/marks.MergeStep, halt); err != nil {
 				return err
 			}
 		}
-		return w.add(hi, lo)
+		return w.Add(hi, lo)
 	})
-}
-
-// eachMark calls fn with the marks of all files, in order.
-func eachMark(files []*runFile, fn func(hi uint64, lo uint32) error) error {
-	var cs []*cursor
-	for _, r := range files {
-		c := newCursor(r)
-		ok, err := c.advance()
-		if err != nil {
-			return err
-		}
-		if ok {
-			cs = append(cs, c)
-		}
-	}
-	for len(cs) > 0 {
-		least := 0
-		for i, c := range cs[1:] {
-			if b := cs[least]; c.hi < b.hi || c.hi == b.hi && c.lo < b.lo {
-				least = i + 1
-			}
-		}
-		c := cs[least]
-		if err := fn(c.hi, c.lo); err != nil {
-			return err
-		}
-		ok, err := c.advance()
-		if err != nil {
-			return err
-		}
-		if !ok {
-			cs = slices.Delete(cs, least, least+1)
-		}
-	}
-	return nil
 }
 
 // mergePause leaves the disk to others for a while. It fails when the merge
 // should end.
-func (s *Store) mergePause(w *runWriter, step int, halt chan struct{}) error {
-	if step%mergeSync == 0 {
-		if err := w.f.Sync(); err != nil {
+func (s *Store) mergePause(w *marks.Writer, step int, halt chan struct{}) error {
+	if step%marks.MergeSync == 0 {
+		if err := w.Sync(); err != nil {
 			return err
 		}
 	}
@@ -285,7 +196,7 @@ func (s *Store) mergePause(w *runWriter, step int, halt chan struct{}) error {
 
 // swapRuns is the write that puts fresh in the place of in. In the background it
 // takes its turn; inside Checkpoint it has it.
-func (s *Store) swapRuns(in []*run, fresh *run) error {
+func (s *Store) swapRuns(in []*marks.Run, fresh *marks.Run) error {
 	if !s.tidyNow {
 		s.turn.Lock()
 		defer s.turn.Unlock()
@@ -293,16 +204,16 @@ func (s *Store) swapRuns(in []*run, fresh *run) error {
 	next := s.current()
 	next.runs = nil
 	for _, ref := range s.state.runs {
-		if !slices.ContainsFunc(in, func(r *run) bool { return r.id == ref.id }) {
+		if !slices.ContainsFunc(in, func(r *marks.Run) bool { return r.ID == ref.ID }) {
 			next.runs = append(next.runs, ref)
 		}
 	}
-	next.runs = append(next.runs, fresh.runRef)
+	next.runs = append(next.runs, fresh.Ref)
 	if err := s.putState(next); err != nil {
 		s.retract(fresh)
 		s.dropOrphanRuns()
 		return err
 	}
-	s.marks.replace(in, fresh)
+	s.marks.Replace(in, fresh)
 	return nil
 }

@@ -13,9 +13,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 )
 
 // place is where a record lies: nowhere (in the log) if block is 0.
@@ -25,7 +24,7 @@ type place struct {
 }
 
 type entry struct {
-	queue frontier.Queue
+	queue storage.Queue
 	due   int64
 	body  string
 }
@@ -34,42 +33,42 @@ type entry struct {
 // and then stay as they were.
 type model struct {
 	rng    *rand.Rand
-	store  frontier.Spill
+	store  storage.Spill
 	id     uint64
 	gen    uint32
 	seq    uint64
 	alive  map[uint64]entry
 	rows   map[string]string
-	marks  map[frontier.Mark]bool
-	fresh  []frontier.Mark // of admissions in the log
+	marks  map[storage.Mark]bool
+	fresh  []storage.Mark // of admissions in the log
 	at     map[uint64]place
 	inLog  map[uint64]bool
 	dead   map[uint32][]byte // of blocks, as far as finished
 	size   map[uint32]int    // live records of a block
 	change map[uint32]bool
 	used   map[uint32]bool // blocks ever written
-	heads  map[uint32]frontier.TimedBlock
+	heads  map[uint32]storage.TimedBlock
 }
 
-func newModel(seed uint64, s frontier.Spill) *model {
+func newModel(seed uint64, s storage.Spill) *model {
 	return &model{
 		rng: rand.New(rand.NewPCG(seed, 1)), store: s,
-		alive: map[uint64]entry{}, rows: map[string]string{}, marks: map[frontier.Mark]bool{},
-		at: map[uint64]place{}, inLog: map[uint64]bool{}, dead: map[uint32][]byte{}, size: map[uint32]int{}, change: map[uint32]bool{}, used: map[uint32]bool{}, heads: map[uint32]frontier.TimedBlock{},
+		alive: map[uint64]entry{}, rows: map[string]string{}, marks: map[storage.Mark]bool{},
+		at: map[uint64]place{}, inLog: map[uint64]bool{}, dead: map[uint32][]byte{}, size: map[uint32]int{}, change: map[uint32]bool{}, used: map[uint32]bool{}, heads: map[uint32]storage.TimedBlock{},
 	}
 }
 
-func (m *model) queue() frontier.Queue {
+func (m *model) queue() storage.Queue {
 	n := int(m.rng.ExpFloat64() * 6)
-	return frontier.Queue{Host: fmt.Sprintf("h%d.example", n), Crawl: uint32(n % 2), Priority: uint8(1 + n%3)}
+	return storage.Queue{Host: fmt.Sprintf("h%d.example", n), Crawl: uint32(n % 2), Priority: uint8(1 + n%3)}
 }
 
 // commit admits n records, finishes up to k and sets a row, in one batch.
 func (m *model) commit(n, k int) error {
-	b := &frontier.Batch{ID: m.id + 1, Time: int64(m.id) + 1000}
+	b := &storage.Batch{ID: m.id + 1, Time: int64(m.id) + 1000}
 	for range n {
 		m.seq++ // never used twice, not even after an error
-		a := frontier.Admission{Queue: m.queue(), HasMark: m.rng.IntN(4) > 0}
+		a := storage.Admission{Queue: m.queue(), HasMark: m.rng.IntN(4) > 0}
 		a.Seq = m.seq
 		a.Body = bytes.Repeat([]byte{byte(m.seq), 'x'}, m.rng.IntN(60))
 		if m.rng.IntN(5) == 0 {
@@ -87,7 +86,7 @@ func (m *model) commit(n, k int) error {
 	left := maps.Clone(m.size)
 	for _, seq := range seqs[:min(k, len(seqs))] {
 		p := m.at[seq]
-		b.Finish = append(b.Finish, frontier.Completion{Seq: seq, Block: p.block, Pos: p.pos})
+		b.Finish = append(b.Finish, storage.Completion{Seq: seq, Block: p.block, Pos: p.pos})
 		if p.block != 0 {
 			if left[p.block]--; left[p.block] == 0 {
 				b.Drop = append(b.Drop, p.block)
@@ -95,7 +94,7 @@ func (m *model) commit(n, k int) error {
 		}
 	}
 	for range m.rng.IntN(4) {
-		var mark frontier.Mark
+		var mark storage.Mark
 		for i := range mark {
 			mark[i] = byte(m.rng.Uint32())
 		}
@@ -103,9 +102,9 @@ func (m *model) commit(n, k int) error {
 	}
 	key := fmt.Sprintf("row%d", m.rng.IntN(5))
 	if m.rng.IntN(4) == 0 {
-		b.Rows = append(b.Rows, frontier.Row{Key: key})
+		b.Rows = append(b.Rows, storage.Row{Key: key})
 	} else {
-		b.Rows = append(b.Rows, frontier.Row{Key: key, Value: []byte(fmt.Sprint("v", b.ID))})
+		b.Rows = append(b.Rows, storage.Row{Key: key, Value: []byte(fmt.Sprint("v", b.ID))})
 	}
 	if err := m.store.Commit(b); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (m *model) commit(n, k int) error {
 	return nil
 }
 
-func (m *model) apply(b *frontier.Batch) {
+func (m *model) apply(b *storage.Batch) {
 	m.id = b.ID
 	for _, a := range b.Admit {
 		m.alive[a.Seq] = entry{a.Queue, a.Due, string(a.Body)}
@@ -150,7 +149,7 @@ func (m *model) apply(b *frontier.Batch) {
 	}
 }
 
-func (m *model) finish(c frontier.Completion) {
+func (m *model) finish(c storage.Completion) {
 	m.size[c.Block]--
 	bits := m.dead[c.Block]
 	for len(bits) <= int(c.Pos/8) {
@@ -162,18 +161,18 @@ func (m *model) finish(c frontier.Completion) {
 }
 
 // runs are the records of the log, by queue.
-func (m *model) runs() []frontier.Run {
-	by := map[frontier.Queue][]frontier.Record{}
+func (m *model) runs() []storage.Run {
+	by := map[storage.Queue][]storage.Record{}
 	for _, seq := range slices.Sorted(maps.Keys(m.inLog)) {
 		if e := m.alive[seq]; e.due == 0 {
-			by[e.queue] = append(by[e.queue], frontier.Record{Seq: seq, Body: []byte(e.body)})
+			by[e.queue] = append(by[e.queue], storage.Record{Seq: seq, Body: []byte(e.body)})
 		}
 	}
-	var runs []frontier.Run
+	var runs []storage.Run
 	for q, rs := range by {
-		runs = append(runs, frontier.Run{Queue: q, Records: rs})
+		runs = append(runs, storage.Run{Queue: q, Records: rs})
 	}
-	slices.SortFunc(runs, func(a, b frontier.Run) int {
+	slices.SortFunc(runs, func(a, b storage.Run) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Host, b.Host),
 			cmp.Compare(a.Crawl, b.Crawl), cmp.Compare(a.Records[0].Seq, b.Records[0].Seq))
 	})
@@ -181,14 +180,14 @@ func (m *model) runs() []frontier.Run {
 }
 
 // timed are the records of the log that have a due time, in order of that.
-func (m *model) timed() []frontier.TimedRecord {
-	var rs []frontier.TimedRecord
+func (m *model) timed() []storage.TimedRecord {
+	var rs []storage.TimedRecord
 	for _, seq := range slices.Sorted(maps.Keys(m.inLog)) {
 		if e := m.alive[seq]; e.due != 0 {
-			rs = append(rs, frontier.TimedRecord{Queue: e.queue, Record: frontier.Record{Seq: seq, Due: e.due, Body: []byte(e.body)}})
+			rs = append(rs, storage.TimedRecord{Queue: e.queue, Record: storage.Record{Seq: seq, Due: e.due, Body: []byte(e.body)}})
 		}
 	}
-	slices.SortStableFunc(rs, func(a, b frontier.TimedRecord) int { return cmp.Compare(a.Due, b.Due) })
+	slices.SortStableFunc(rs, func(a, b storage.TimedRecord) int { return cmp.Compare(a.Due, b.Due) })
 	return rs
 }
 
@@ -222,7 +221,7 @@ func (m *model) packTimed() error {
 }
 
 // pack moves the log to blocks and returns the checkpoint that ends the round.
-func (m *model) pack() (*frontier.Checkpoint, error) {
+func (m *model) pack() (*storage.Checkpoint, error) {
 	if err := m.store.PackMarks(m.gen+1, slices.Clone(m.fresh)); err != nil {
 		return nil, err
 	}
@@ -254,15 +253,15 @@ func (m *model) pack() (*frontier.Checkpoint, error) {
 		}
 	}
 	maps.Copy(m.used, made)
-	c := &frontier.Checkpoint{Gen: m.gen + 1, Through: m.id}
+	c := &storage.Checkpoint{Gen: m.gen + 1, Through: m.id}
 	m.fresh = nil
 	return c, nil
 }
 
-func (m *model) checkpoint(c *frontier.Checkpoint) error {
+func (m *model) checkpoint(c *storage.Checkpoint) error {
 	c.Dead = nil
 	for _, b := range slices.Sorted(maps.Keys(m.change)) {
-		c.Dead = append(c.Dead, frontier.DeadBits{Block: b, Bits: m.dead[b]})
+		c.Dead = append(c.Dead, storage.DeadBits{Block: b, Bits: m.dead[b]})
 	}
 	if err := m.store.Checkpoint(c); err != nil {
 		return err
@@ -289,10 +288,10 @@ type replay struct {
 	last     string // row
 	marks    int64
 	dead     map[uint32][]byte
-	parts    []frontier.Part
-	queues   []frontier.Queue
-	timed    []frontier.TimedBlock
-	batches  []frontier.Batch
+	parts    []storage.Part
+	queues   []storage.Queue
+	timed    []storage.TimedBlock
+	batches  []storage.Batch
 	fail     error
 }
 
@@ -323,18 +322,18 @@ func (r *replay) Row(k string, v []byte) error {
 }
 func (r *replay) Marks(n int64) error              { r.marks = n; return r.at(2) }
 func (r *replay) Dead(b uint32, bits []byte) error { r.dead[b] = bytes.Clone(bits); return r.at(3) }
-func (r *replay) Part(q frontier.Queue, p frontier.Part) error {
+func (r *replay) Part(q storage.Queue, p storage.Part) error {
 	r.parts, r.queues = append(r.parts, p), append(r.queues, q)
 	return r.at(4)
 }
-func (r *replay) Timed(b frontier.TimedBlock) error {
+func (r *replay) Timed(b storage.TimedBlock) error {
 	if n := len(r.timed); n > 0 && r.timed[n-1].Block >= b.Block {
 		r.disorder = true
 	}
 	r.timed = append(r.timed, b)
 	return r.at(5)
 }
-func (r *replay) Batch(b *frontier.Batch) error {
+func (r *replay) Batch(b *storage.Batch) error {
 	c := *b
 	c.Admit, c.Finish = slices.Clone(b.Admit), slices.Clone(b.Finish)
 	c.Rows, c.Drop = slices.Clone(b.Rows), slices.Clone(b.Drop)
@@ -350,7 +349,7 @@ func (r *replay) Batch(b *frontier.Batch) error {
 }
 
 // holds recovers s and tells what differs from the model, if anything.
-func (m *model) holds(s frontier.Spill) error {
+func (m *model) holds(s storage.Spill) error {
 	r := newReplay()
 	if err := s.Recover(context.Background(), r); err != nil {
 		return fmt.Errorf("recover: %w", err)
@@ -375,7 +374,7 @@ func (m *model) holds(s frontier.Spill) error {
 	alive := map[uint64]entry{}
 	for i, p := range r.parts {
 		n := 0
-		err := s.Load(p, 1<<p.Count-1, func(j int, rec frontier.Record) {
+		err := s.Load(p, 1<<p.Count-1, func(j int, rec storage.Record) {
 			n++
 			if pos := int(p.First) + j; pos/8 < len(r.dead[p.Block]) && r.dead[p.Block][pos/8]&(1<<(pos%8)) != 0 {
 				return
@@ -394,7 +393,7 @@ func (m *model) holds(s frontier.Spill) error {
 			return fmt.Errorf("timed block is %v; want %v", b, want)
 		}
 		n := 0
-		err := s.LoadTimed(b.Block, 0, func(pos int, rec frontier.TimedRecord) bool {
+		err := s.LoadTimed(b.Block, 0, func(pos int, rec storage.TimedRecord) bool {
 			n++
 			if dead := r.dead[b.Block]; pos/8 >= len(dead) || dead[pos/8]&(1<<(pos%8)) == 0 {
 				alive[rec.Seq] = entry{rec.Queue, rec.Due, string(rec.Body)}
@@ -447,8 +446,8 @@ func (m *model) holds(s frontier.Spill) error {
 
 // stored asks s for all marks of the model, and as many others, and returns those
 // that it has.
-func (m *model) stored(s frontier.Spill) (map[frontier.Mark]bool, error) {
-	var ask []frontier.Mark
+func (m *model) stored(s storage.Spill) (map[storage.Mark]bool, error) {
+	var ask []storage.Mark
 	for mark := range m.marks {
 		other := mark
 		other[m.rng.IntN(len(mark))] ^= 1 << m.rng.IntN(8)
@@ -458,7 +457,7 @@ func (m *model) stored(s frontier.Spill) (map[frontier.Mark]bool, error) {
 	if err := s.Known(ask, known); err != nil {
 		return nil, err
 	}
-	marks := map[frontier.Mark]bool{}
+	marks := map[storage.Mark]bool{}
 	for i, mark := range ask {
 		if known[i] && !m.marks[mark] {
 			return nil, fmt.Errorf("mark %x is known; it never was", mark)
@@ -471,7 +470,7 @@ func (m *model) stored(s frontier.Spill) (map[frontier.Mark]bool, error) {
 }
 
 // showsRows reads each row by its key, and one that is not there.
-func (m *model) showsRows(s frontier.Spill) error {
+func (m *model) showsRows(s storage.Spill) error {
 	for i := range 6 {
 		key := fmt.Sprintf("row%d", i)
 		want, there := m.rows[key]
@@ -488,7 +487,7 @@ func (m *model) showsRows(s frontier.Spill) error {
 
 // reboot takes a store into use as a frontier does that knows nothing but what
 // the recovery says. Block numbers in later completions come from there.
-func (m *model) reboot(t require.TestingT, s frontier.Spill) {
+func (m *model) reboot(t require.TestingT, s storage.Spill) {
 	r := newReplay()
 	require.NoError(t, s.Recover(context.Background(), r))
 	m.store, m.id, m.gen = s, 0, 0
@@ -499,7 +498,7 @@ func (m *model) reboot(t require.TestingT, s frontier.Spill) {
 	clear(m.change)
 	m.dead = r.dead
 	for _, p := range r.parts {
-		require.NoError(t, s.Load(p, 1<<p.Count-1, func(i int, rec frontier.Record) {
+		require.NoError(t, s.Load(p, 1<<p.Count-1, func(i int, rec storage.Record) {
 			if _, ok := m.alive[rec.Seq]; ok {
 				m.at[rec.Seq] = place{p.Block, p.First + uint16(i)}
 				m.size[p.Block]++
@@ -507,9 +506,9 @@ func (m *model) reboot(t require.TestingT, s frontier.Spill) {
 		}))
 	}
 	for _, b := range r.timed {
-		for first := 0; first < b.Count; first += frontier.MaxPart { // a range may be loaded as a part
-			p := frontier.Part{Block: b.Block, First: uint16(first), Count: uint8(min(frontier.MaxPart, b.Count-first))}
-			require.NoError(t, s.Load(p, 1<<p.Count-1, func(i int, rec frontier.Record) {
+		for first := 0; first < b.Count; first += storage.MaxPart { // a range may be loaded as a part
+			p := storage.Part{Block: b.Block, First: uint16(first), Count: uint8(min(storage.MaxPart, b.Count-first))}
+			require.NoError(t, s.Load(p, 1<<p.Count-1, func(i int, rec storage.Record) {
 				if _, ok := m.alive[rec.Seq]; ok {
 					m.at[rec.Seq] = place{p.Block, p.First + uint16(i)}
 					m.size[p.Block]++
@@ -543,7 +542,7 @@ func (m *model) reboot(t require.TestingT, s frontier.Spill) {
 }
 
 // start recovers an empty store and returns a model of it.
-func start(t testing.TB, seed uint64, s frontier.Spill) *model {
+func start(t testing.TB, seed uint64, s storage.Spill) *model {
 	t.Helper()
 	require.NoError(t, s.Recover(t.Context(), newReplay()))
 	return newModel(seed, s)

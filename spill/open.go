@@ -10,13 +10,16 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/seed-7440039f/frontier/spill/internal/wire"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Open opens the store in folder dir, which it makes if there is none. The error
-// wraps frontier.ErrInUse while another process has the folder, and
-// frontier.ErrVersion if a version wrote it whose format this one does not read.
+// wraps storage.ErrInUse while another process has the folder, and
+// storage.ErrVersion if a version wrote it whose format this one does not read.
 func Open(dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -41,17 +44,17 @@ func EngineConfig(o Options) kv.Config {
 	o = o.withDefaults()
 	return kv.Config{
 		Sync: o.Sync, Memory: o.MemoryBudget, Reserve: o.DiskReserve, Logger: o.Logger,
-		Life: lifeOf, Last: prefixKey(fixed, 0), Whole: wholeValue,
+		Life: keys.LifeOf, Last: keys.Prefix(keys.Fixed, 0), Whole: wire.Whole,
 	}
 }
 
 // openFault names the faults that a caller may branch on.
 func openFault(err error) error {
 	if errors.Is(err, kv.ErrInUse) || strings.Contains(err.Error(), "Another process is using this Badger database") {
-		return fmt.Errorf("%w: %w", frontier.ErrInUse, err)
+		return fmt.Errorf("%w: %w", storage.ErrInUse, err)
 	}
 	if damage := (*kv.DamageError)(nil); errors.As(err, &damage) {
-		return &frontier.CorruptError{File: damage.File, Err: damage.Err}
+		return &storage.CorruptError{File: damage.File, Err: damage.Err}
 	}
 	return err
 }
@@ -94,7 +97,7 @@ func storeFolder(dir string) (bool, error) {
 		}
 	}
 	if remains(names) {
-		return false, &frontier.CorruptError{File: "MANIFEST", Err: errors.New("file is missing")}
+		return false, &storage.CorruptError{File: "MANIFEST", Err: errors.New("file is missing")}
 	}
 	if len(names) > 0 && !onlyLock(names) {
 		return false, fmt.Errorf("%s has no MANIFEST, but other files (%s): it is no store, or a damaged one", dir, names[0].Name())
@@ -109,7 +112,7 @@ func remains(names []fs.DirEntry) bool {
 		case ".sst", ".mem", ".vlog":
 			return true
 		}
-		if n.Name() == "blobs" || n.Name() == runFolder {
+		if n.Name() == "blobs" || n.Name() == marks.Folder {
 			return true
 		}
 	}

@@ -17,10 +17,9 @@ import (
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/require"
 )
 
 // small keeps the tests' mapped files small.
@@ -61,7 +60,7 @@ func TestFolderInUse(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, small)
 	_, err := spill.Open(dir, small)
-	require.ErrorIs(t, err, frontier.ErrInUse)
+	require.ErrorIs(t, err, storage.ErrInUse)
 	require.ErrorContains(t, err, dir)
 }
 
@@ -100,7 +99,7 @@ func TestNewerVersionIsRefused(t *testing.T) {
 	require.NoError(t, open(t, dir, small).Close())
 	edit(t, dir, "\xff\xff\xff\xffV", []byte{spill.Version + 7})
 	_, err := spill.Open(dir, small)
-	require.ErrorIs(t, err, frontier.ErrVersion)
+	require.ErrorIs(t, err, storage.ErrVersion)
 	require.ErrorContains(t, err, "version "+strconv.Itoa(spill.Version+7))
 	require.ErrorContains(t, err, "knows "+strconv.Itoa(spill.Version))
 }
@@ -181,8 +180,8 @@ func TestKill(t *testing.T) {
 func child(t *testing.T, dir string) {
 	s := open(t, dir, small)
 	_, last := everything(t, s)
-	var fresh []frontier.Record
-	var marks []frontier.Mark
+	var fresh []storage.Record
+	var marks []storage.Mark
 	require.NoError(t, s.Release())
 	r := newReplay()
 	require.NoError(t, s.Recover(t.Context(), r))
@@ -193,25 +192,25 @@ func child(t *testing.T, dir string) {
 			fresh, marks = append(fresh, a.Record), append(marks, a.Mark)
 		}
 	}
-	q := frontier.Queue{Host: "h.example", Priority: 1}
+	q := storage.Queue{Host: "h.example", Priority: 1}
 	for gen, n := uint32(1), last+1; ; n++ {
 		id++
-		rec := frontier.Record{Seq: uint64(n), Body: []byte(strings.Repeat("body", n%3000))}
-		require.NoError(t, s.Commit(&frontier.Batch{ID: id, Admit: []frontier.Admission{{Queue: q, Record: rec, Mark: markOf(rec.Seq), HasMark: true}}}))
+		rec := storage.Record{Seq: uint64(n), Body: []byte(strings.Repeat("body", n%3000))}
+		require.NoError(t, s.Commit(&storage.Batch{ID: id, Admit: []storage.Admission{{Queue: q, Record: rec, Mark: markOf(rec.Seq), HasMark: true}}}))
 		fresh, marks = append(fresh, rec), append(marks, markOf(rec.Seq))
 		fmt.Println("acked", n)
 		if n%50 == 0 {
-			_, err := s.Pack(gen, []frontier.Run{{Queue: q, Records: fresh}})
+			_, err := s.Pack(gen, []storage.Run{{Queue: q, Records: fresh}})
 			require.NoError(t, err)
 			require.NoError(t, s.PackMarks(gen, marks))
-			require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen, Through: id}))
+			require.NoError(t, s.Checkpoint(&storage.Checkpoint{Gen: gen, Through: id}))
 			gen++
 			fresh, marks = fresh[:0], marks[:0]
 		}
 	}
 }
 
-func markOf(seq uint64) (m frontier.Mark) {
+func markOf(seq uint64) (m storage.Mark) {
 	binary.BigEndian.PutUint64(m[:], seq*0x9e3779b97f4a7c15)
 	binary.BigEndian.PutUint32(m[8:], uint32(seq))
 	return m
@@ -228,11 +227,11 @@ func everything(t *testing.T, s *spill.Store) (map[uint64]bool, int) {
 		require.False(t, seqs[seq], "record %d is there twice", seq)
 		seqs[seq], last = true, max(last, seq)
 		known := []bool{false}
-		require.NoError(t, s.Known([]frontier.Mark{markOf(seq)}, known))
+		require.NoError(t, s.Known([]storage.Mark{markOf(seq)}, known))
 		require.Equal(t, inBlock, known[0], "record %d is known", seq)
 	}
 	for _, p := range r.parts {
-		require.NoError(t, s.Load(p, 1<<p.Count-1, func(_ int, rec frontier.Record) { add(rec.Seq, true) }))
+		require.NoError(t, s.Load(p, 1<<p.Count-1, func(_ int, rec storage.Record) { add(rec.Seq, true) }))
 	}
 	for _, b := range r.batches {
 		for _, a := range b.Admit {

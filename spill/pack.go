@@ -5,13 +5,15 @@ package spill
 import (
 	"fmt"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/blocks"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Pack writes the records of runs into new blocks. After an error nothing of the
 // call is of use: call it again.
-func (s *Store) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error) {
+func (s *Store) Pack(gen uint32, runs []storage.Run) ([][]storage.Part, error) {
 	if err := s.enter(); err != nil {
 		return nil, fmt.Errorf("spill: pack: %w", err)
 	}
@@ -21,7 +23,7 @@ func (s *Store) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error)
 	if err := checkRuns(runs); err != nil {
 		return nil, fmt.Errorf("spill: pack: %w", err)
 	}
-	p := packer{s: s, gen: s.generation(gen), kind: kindBlock, w: &s.writer}
+	p := packer{s: s, gen: s.generation(gen), kind: keys.KindBlock, w: &s.writer}
 	parts, err := p.runs(runs)
 	if err != nil {
 		p.abandon()
@@ -30,14 +32,14 @@ func (s *Store) Pack(gen uint32, runs []frontier.Run) ([][]frontier.Part, error)
 	return parts, nil
 }
 
-func checkRuns(runs []frontier.Run) error {
+func checkRuns(runs []storage.Run) error {
 	for i := range runs {
 		if n := len(runs[i].Host); n == 0 || n > 255 {
 			return fmt.Errorf("run %d has a host key of %d bytes; want 1 to 255", i, n)
 		}
 		for j := range runs[i].Records {
-			if n := len(runs[i].Records[j].Body); n > maxBody {
-				return fmt.Errorf("run %d has a body of %d bytes; want at most %d", i, n, maxBody)
+			if n := len(runs[i].Records[j].Body); n > blocks.MaxBody {
+				return fmt.Errorf("run %d has a body of %d bytes; want at most %d", i, n, blocks.MaxBody)
 			}
 		}
 	}
@@ -48,30 +50,30 @@ func checkRuns(runs []frontier.Run) error {
 type packer struct {
 	s     *Store
 	gen   uint32
-	w     *blockWriter
-	kind  kind   // of the blocks
-	block uint32 // number of the block being filled; 0: none
+	w     *blocks.Writer
+	kind  keys.Kind // of the blocks
+	block uint32    // number of the block being filled; 0: none
 	batch kv.Batch
 	keys  [][]byte // of all blocks of this call
 }
 
-func (p *packer) runs(runs []frontier.Run) ([][]frontier.Part, error) {
-	p.w.reset()
-	parts := make([][]frontier.Part, len(runs))
+func (p *packer) runs(runs []storage.Run) ([][]storage.Part, error) {
+	p.w.Reset()
+	parts := make([][]storage.Part, len(runs))
 	for i := range runs {
 		r := &runs[i]
-		parts[i] = make([]frontier.Part, 0, (len(r.Records)+frontier.MaxPart-1)/frontier.MaxPart)
+		parts[i] = make([]storage.Part, 0, (len(r.Records)+storage.MaxPart-1)/storage.MaxPart)
 		for rest := r.Records; len(rest) > 0; {
 			if p.block == 0 {
 				if err := p.begin(); err != nil {
 					return nil, err
 				}
 			}
-			first := p.w.count
-			n := p.w.part(r.Queue, rest)
-			parts[i] = append(parts[i], frontier.Part{Block: p.block, First: uint16(first), Count: uint8(n)})
+			first := p.w.Count
+			n := p.w.Part(r.Queue, rest)
+			parts[i] = append(parts[i], storage.Part{Block: p.block, First: uint16(first), Count: uint8(n)})
 			rest = rest[n:]
-			if p.w.full() {
+			if p.w.Full() {
 				if err := p.end(); err != nil {
 					return nil, err
 				}
@@ -104,9 +106,9 @@ func (p *packer) begin() error {
 }
 
 func (p *packer) end() error {
-	key := blockKey(p.gen, p.block)
-	p.set(key, p.w.value(key))
-	p.w.reset()
+	key := keys.Block(p.gen, p.block)
+	p.set(key, p.w.Value(key))
+	p.w.Reset()
 	return p.ended()
 }
 

@@ -9,11 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
 // wasting is an engine that has something to reclaim as long as left is positive.
@@ -56,7 +55,7 @@ func TestSpaceIsGivenBackInTheBackground(t *testing.T) {
 		require.Empty(t, w.calls, "nothing to do")
 
 		w.left.Store(3)
-		require.NoError(t, s.Commit(&frontier.Batch{ID: 1}))
+		require.NoError(t, s.Commit(&storage.Batch{ID: 1}))
 		start := time.Now()
 		passHour()
 		require.Len(t, w.calls, 3, "no checkpoint, no caller")
@@ -67,7 +66,7 @@ func TestSpaceIsGivenBackInTheBackground(t *testing.T) {
 
 		w.left.Store(1)
 		w.steps = 1 << 40 // the goroutine waits for work
-		require.NoError(t, s.Commit(&frontier.Batch{ID: 2}))
+		require.NoError(t, s.Commit(&storage.Batch{ID: 2}))
 		passHour()
 		require.Len(t, w.calls, 4)
 		require.NoError(t, s.Release(), "need not wait")

@@ -15,8 +15,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 var (
@@ -26,11 +27,11 @@ var (
 )
 
 // Recover takes the store into use and replays it into r.
-func (s *Store) Recover(ctx context.Context, r frontier.Recovery) error {
+func (s *Store) Recover(ctx context.Context, r storage.Recovery) error {
 	s.life.RLock()
 	defer s.life.RUnlock()
 	if s.closed {
-		return fmt.Errorf("spill: recover: %w", frontier.ErrClosed)
+		return fmt.Errorf("spill: recover: %w", storage.ErrClosed)
 	}
 	s.tidier.wait()
 	s.merger.stop()
@@ -39,13 +40,13 @@ func (s *Store) Recover(ctx context.Context, r frontier.Recovery) error {
 	s.mu.Lock()
 	if s.inUse {
 		s.mu.Unlock()
-		return fmt.Errorf("spill: recover: %w", frontier.ErrInUse)
+		return fmt.Errorf("spill: recover: %w", storage.ErrInUse)
 	}
 	s.inUse = true
 	s.mu.Unlock()
 	rc := recovery{s: s, db: s.db, ctx: ctx, to: r, upTo: math.MaxUint64}
 	if err := rc.run(); err != nil {
-		s.blocks.clear()
+		s.blocks.Clear()
 		s.mu.Lock()
 		s.inUse = false
 		s.mu.Unlock()
@@ -66,7 +67,7 @@ type recovery struct {
 	db     kv.Reader
 	upTo   uint64 // last batch
 	ctx    context.Context
-	to     frontier.Recovery
+	to     storage.Recovery
 	theirs error // what to said
 
 	state  state
@@ -75,7 +76,7 @@ type recovery struct {
 	spans  []span
 	dead   map[uint32]uint32
 	log    []logEntry
-	tail   frontier.Batch // the last batch, whose effects may not be applied yet
+	tail   storage.Batch // the last batch, whose effects may not be applied yet
 	next   uint32
 
 	dropped []uint32 // blocks that are gone and have dead bits still
@@ -114,11 +115,11 @@ func (rc *recovery) loadState() (err error) {
 // survey finds the generations, their blocks and their dead bits, by keys alone.
 func (rc *recovery) survey() error {
 	rc.next = rc.state.next
-	for gen := uint64(1); gen < fixed; {
+	for gen := uint64(1); gen < keys.Fixed; {
 		found := false
-		err := rc.db.Iterate(prefixKey(uint32(gen), 0), prefixKey(fixed, 0), func(key []byte, _ func() ([]byte, error)) error {
-			if len(key) <= headLen {
-				return corrupt(key, errBadKey)
+		err := rc.db.Iterate(keys.Prefix(uint32(gen), 0), keys.Prefix(keys.Fixed, 0), func(key []byte, _ func() ([]byte, error)) error {
+			if len(key) <= keys.HeadLen {
+				return keys.Corrupt(key, errBadKey)
 			}
 			gen, found = uint64(key[0])<<24|uint64(key[1])<<16|uint64(key[2])<<8|uint64(key[3]), true
 			return kv.ErrStop
@@ -140,7 +141,7 @@ func (rc *recovery) survey() error {
 		if g > rc.state.adopted {
 			continue
 		}
-		if err := rc.numbers(g, kindDead, func(n uint32) { rc.dead[n] = g }); err != nil {
+		if err := rc.numbers(g, keys.KindDead, func(n uint32) { rc.dead[n] = g }); err != nil {
 			return err
 		}
 	}
@@ -151,10 +152,10 @@ func (rc *recovery) survey() error {
 // higher numbers than those of all before.
 func (rc *recovery) surveyBlocks(gen uint32) error {
 	var spans []span
-	for _, k := range []kind{kindBlock, kindHead} {
+	for _, k := range []keys.Kind{keys.KindBlock, keys.KindHead} {
 		as := k
-		if k == kindHead {
-			as = kindTimed
+		if k == keys.KindHead {
+			as = keys.KindTimed
 		}
 		err := rc.numbers(gen, k, func(n uint32) { spans = append(spans, span{first: n, gen: gen, kind: as}) })
 		if err != nil {
@@ -177,11 +178,11 @@ func (rc *recovery) surveyBlocks(gen uint32) error {
 }
 
 // numbers calls fn with the numbers in the keys of a kind.
-func (rc *recovery) numbers(gen uint32, k kind, fn func(uint32)) error {
-	return rc.db.Iterate(prefixKey(gen, k), after(gen, k), func(key []byte, _ func() ([]byte, error)) error {
-		n, ok := number(key)
+func (rc *recovery) numbers(gen uint32, k keys.Kind, fn func(uint32)) error {
+	return rc.db.Iterate(keys.Prefix(gen, k), keys.After(gen, k), func(key []byte, _ func() ([]byte, error)) error {
+		n, ok := keys.Number(key)
 		if !ok {
-			return corrupt(key, errBadKey)
+			return keys.Corrupt(key, errBadKey)
 		}
 		fn(n)
 		return rc.ctx.Err()
@@ -205,7 +206,7 @@ func (rc *recovery) discard() error {
 		t := rc.state
 		t.next = rc.next
 		b := kv.Batch{Spare: true}
-		key := prefixKey(fixed, kindState)
+		key := keys.Prefix(keys.Fixed, keys.KindState)
 		b.Set(key, t.value(key))
 		if err := rc.s.put(&b, rc.s.opts.Sync); err != nil {
 			return err
@@ -214,15 +215,15 @@ func (rc *recovery) discard() error {
 	}
 	for _, g := range rc.gens {
 		if g > rc.state.adopted {
-			if err := rc.s.deleteGeneration(g, kindBlock, kindHead, kindTimed, kindDead); err != nil {
+			if err := rc.s.deleteGeneration(g, keys.KindBlock, keys.KindHead, keys.KindTimed, keys.KindDead); err != nil {
 				return err
 			}
 			continue
 		}
 		var b kv.Batch
-		err := rc.numbers(g, kindDead, func(n uint32) {
+		err := rc.numbers(g, keys.KindDead, func(n uint32) {
 			if rc.dead[n] != g {
-				b.Delete(deadKey(g, n))
+				b.Delete(keys.Dead(g, n))
 			}
 		})
 		if err != nil {
@@ -244,7 +245,7 @@ func (rc *recovery) complete() error {
 		}
 	}
 	if n := rc.s.db.Confirmed(); last < n {
-		return corrupt(logKey(fixed, last+1, 0), fmt.Errorf("%w: the log ends with batch %d, and %d was confirmed", errNoEnd, last, n))
+		return keys.Corrupt(keys.Log(keys.Fixed, last+1, 0), fmt.Errorf("%w: the log ends with batch %d, and %d was confirmed", errNoEnd, last, n))
 	}
 	return nil
 }
@@ -276,7 +277,7 @@ func (rc *recovery) install() error {
 // begin lets the frontier read the rows that it must know before all others.
 func (rc *recovery) begin() error { return rc.tell(rc.to.Begin(rc.s.row)) }
 
-func (rc *recovery) openRuns() error { return rc.s.openRuns(rc.state.runs) }
+func (rc *recovery) openRuns() error { return rc.s.marks.Open(rc.s.db, rc.state.runs) }
 
 func (rc *recovery) sweepRuns() error { return rc.s.sweepRuns(rc.state.runs) }
 
@@ -284,18 +285,18 @@ func (rc *recovery) sweepRuns() error { return rc.s.sweepRuns(rc.state.runs) }
 func (rc *recovery) marks() error {
 	var n int64
 	for _, r := range rc.state.runs {
-		n += int64(r.count)
+		n += int64(r.Count)
 	}
 	return rc.tell(rc.to.Marks(n))
 }
 
 // values calls fn with the valid values of a kind, in order.
-func (rc *recovery) values(k kind, fn func(gen uint32, key, v []byte) error) error {
+func (rc *recovery) values(k keys.Kind, fn func(gen uint32, key, v []byte) error) error {
 	for _, g := range rc.gens {
 		if g > rc.state.adopted {
 			break
 		}
-		err := rc.db.Iterate(prefixKey(g, k), after(g, k), func(key []byte, value func() ([]byte, error)) error {
+		err := rc.db.Iterate(keys.Prefix(g, k), keys.After(g, k), func(key []byte, value func() ([]byte, error)) error {
 			if err := rc.ctx.Err(); err != nil {
 				return err
 			}

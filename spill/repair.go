@@ -16,8 +16,11 @@ import (
 	"math"
 	"os"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/blocks"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/wire"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // Repaired tells what Repair salvaged, and what it could not read.
@@ -177,11 +180,11 @@ func (r *repair) flush(sync bool) error {
 // that is whole tells the version.
 func salvageable(in kv.Reader) error {
 	stamped, err := knownVersion(in)
-	if stamped && err == nil || errors.Is(err, frontier.ErrVersion) {
+	if stamped && err == nil || errors.Is(err, storage.ErrVersion) {
 		return err
 	}
-	err = in.Iterate([]byte{0}, prefixKey(fixed, kindVersion), func(key []byte, value func() ([]byte, error)) error {
-		if v, err := value(); err == nil && len(key) >= headLen && kind(key[headLen-1]) != kindRow && wholeValue(key, v) {
+	err = in.Iterate([]byte{0}, keys.Prefix(keys.Fixed, keys.KindVersion), func(key []byte, value func() ([]byte, error)) error {
+		if v, err := value(); err == nil && len(key) >= keys.HeadLen && keys.Kind(key[keys.HeadLen-1]) != keys.KindRow && wire.Whole(key, v) {
 			return cmp.Or(otherVersion(uint64(v[0])), errEnough)
 		}
 		return nil
@@ -200,7 +203,7 @@ func (r *repair) stamp() error { return checkVersion(r.out) }
 func (r *repair) readState() error {
 	var err error
 	r.state, err = loadState(r.in)
-	key := prefixKey(fixed, kindState)
+	key := keys.Prefix(keys.Fixed, keys.KindState)
 	found, _ := r.in.Get(key, func([]byte) error { return nil })
 	if err != nil {
 		r.lostValue("state", key, 0, err)
@@ -210,7 +213,7 @@ func (r *repair) readState() error {
 		r.guessed = true
 	}
 	if r.guessed {
-		r.state.adopted = fixed - 1
+		r.state.adopted = keys.Fixed - 1
 	}
 	rc := &r.found
 	rc.db, rc.ctx, rc.state, rc.upTo = r.in, r.ctx, r.state, math.MaxUint64
@@ -229,12 +232,12 @@ func (r *repair) readState() error {
 
 // values calls fn with the valid values of a kind, and reports those that cannot
 // be read.
-func (r *repair) values(k kind, what string, fn func(key, v []byte) error) error {
+func (r *repair) values(k keys.Kind, what string, fn func(key, v []byte) error) error {
 	for _, g := range r.found.gens {
 		if g > r.state.adopted {
 			break
 		}
-		err := r.in.Iterate(prefixKey(g, k), after(g, k), func(key []byte, value func() ([]byte, error)) error {
+		err := r.in.Iterate(keys.Prefix(g, k), keys.After(g, k), func(key []byte, value func() ([]byte, error)) error {
 			if err := r.ctx.Err(); err != nil {
 				return err
 			}
@@ -256,21 +259,16 @@ func (r *repair) saw(seq uint64) { r.highest = max(r.highest, seq) }
 
 // copyBlocks copies the blocks whose records can be read.
 func (r *repair) copyBlocks() error {
-	var raw []byte
-	return r.values(kindBlock, "block", func(key, v []byte) error {
-		if n, _ := number(key); r.dropped[n] {
+	var b blocks.Block
+	return r.values(keys.KindBlock, "block", func(key, v []byte) error {
+		if n, _ := keys.Number(key); r.dropped[n] {
 			return nil
 		}
-		dir, body, err := splitBlock(key, v)
+		err := b.Fill(key, v, false)
 		if err == nil {
-			raw, err = inflate(raw, body, blockRawLimit)
-		}
-		if err == nil {
-			err = readDirectory(dir, nil, func(e partEntry) error {
-				return readRecords(raw, e, math.MaxUint32, func(_ int, rec frontier.Record) error {
-					r.inBlock(rec.Seq)
-					return nil
-				})
+			err = b.Each(func(_ int, rec *storage.TimedRecord) error {
+				r.inBlock(rec.Seq)
+				return nil
 			})
 		}
 		if err != nil {
@@ -286,18 +284,18 @@ func (r *repair) copyBlocks() error {
 func (r *repair) copyTimed() error {
 	var raw []byte
 	whole := map[string]bool{}
-	err := r.values(kindTimed, "timed block", func(key, v []byte) error {
-		n, _ := number(key)
+	err := r.values(keys.KindTimed, "timed block", func(key, v []byte) error {
+		n, _ := keys.Number(key)
 		gen := uint32(key[0])<<24 | uint32(key[1])<<16 | uint32(key[2])<<8 | uint32(key[3])
-		head := timedHeadKey(gen, n)
+		head := keys.Head(gen, n)
 		whole[string(head)] = true
 		if r.dropped[n] {
 			return nil
 		}
-		b := frontier.TimedBlock{Block: n}
+		b := storage.TimedBlock{Block: n}
 		var err error
-		if raw, err = openTimed(raw, key, v); err == nil {
-			err = readTimed(raw, true, func(pos int, rec frontier.TimedRecord) bool {
+		if raw, err = blocks.OpenTimed(raw, key, v); err == nil {
+			err = blocks.ReadTimed(raw, true, func(pos int, rec storage.TimedRecord) bool {
 				if b.Count++; pos == 0 {
 					b.Due = rec.Due
 				}
@@ -315,13 +313,13 @@ func (r *repair) copyTimed() error {
 		if err := r.set(key, v); err != nil {
 			return err
 		}
-		return r.set(head, timedHead(head, b))
+		return r.set(head, blocks.TimedHead(head, b))
 	})
 	if err != nil {
 		return err
 	}
-	return r.values(kindHead, "timed block", func(key, _ []byte) error {
-		if n, _ := number(key); !whole[string(key)] && !r.dropped[n] {
+	return r.values(keys.KindHead, "timed block", func(key, _ []byte) error {
+		if n, _ := keys.Number(key); !whole[string(key)] && !r.dropped[n] {
 			r.lostValue("timed block", key, r.countOf(key), errNoBlock)
 		}
 		return nil
@@ -332,7 +330,7 @@ func (r *repair) copyTimed() error {
 func (r *repair) countOf(head []byte) int {
 	n := -1
 	_, _ = r.in.Get(head, func(v []byte) error {
-		if b, err := readTimedHead(head, v); err == nil {
+		if b, err := blocks.ReadTimedHead(head, v); err == nil {
 			n = b.Count
 		}
 		return nil
@@ -343,9 +341,9 @@ func (r *repair) countOf(head []byte) int {
 // copyDead copies what tells which records of blocks are finished.
 func (r *repair) copyDead() error {
 	for n, g := range r.found.dead {
-		key := deadKey(g, n)
+		key := keys.Dead(g, n)
 		_, err := r.in.Get(key, func(v []byte) error {
-			if _, err := readSegment(n, key, v); err != nil {
+			if _, err := blocks.ReadSegment(n, key, v); err != nil {
 				return err
 			}
 			return r.set(key, v)
@@ -362,7 +360,7 @@ func (r *repair) finish() error {
 	if err := r.flush(true); err != nil {
 		return err
 	}
-	key := prefixKey(fixed, kindState)
+	key := keys.Prefix(keys.Fixed, keys.KindState)
 	r.batch.Set(key, r.state.value(key))
 	return r.flush(true)
 }
@@ -386,7 +384,7 @@ type nobody struct{}
 func (nobody) Begin(func(string) ([]byte, bool, error)) error { return nil }
 func (nobody) Marks(int64) error                              { return nil }
 func (nobody) Dead(uint32, []byte) error                      { return nil }
-func (nobody) Part(frontier.Queue, frontier.Part) error       { return nil }
-func (nobody) Timed(frontier.TimedBlock) error                { return nil }
-func (nobody) Batch(*frontier.Batch) error                    { return nil }
+func (nobody) Part(storage.Queue, storage.Part) error         { return nil }
+func (nobody) Timed(storage.TimedBlock) error                 { return nil }
+func (nobody) Batch(*storage.Batch) error                     { return nil }
 func (nobody) Row(string, []byte) error                       { return nil }

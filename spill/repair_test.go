@@ -14,11 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/tally"
+	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/require"
 )
 
 var repairs = flag.Int("frontier.repairs", 40, "how many damaged folders are repaired, of each kind of folder")
@@ -27,11 +26,11 @@ var repairs = flag.Int("frontier.repairs", 40, "how many damaged folders are rep
 type contents struct {
 	alive map[uint64]entry
 	rows  map[string]string
-	marks map[frontier.Mark]bool
+	marks map[storage.Mark]bool
 }
 
 // contentsOf reads a store, which must be whole.
-func (m *model) contentsOf(t testing.TB, s frontier.Spill) contents {
+func (m *model) contentsOf(t testing.TB, s storage.Spill) contents {
 	t.Helper()
 	r := newReplay()
 	require.NoError(t, s.Recover(context.Background(), r))
@@ -49,14 +48,14 @@ func (m *model) contentsOf(t testing.TB, s frontier.Spill) contents {
 		c.alive[seq] = e
 	}
 	for i, p := range r.parts {
-		require.NoError(t, s.Load(p, 1<<p.Count-1, func(j int, rec frontier.Record) {
+		require.NoError(t, s.Load(p, 1<<p.Count-1, func(j int, rec storage.Record) {
 			if !finished(p.Block, int(p.First)+j) {
 				put(rec.Seq, entry{r.queues[i], rec.Due, string(rec.Body)})
 			}
 		}))
 	}
 	for _, b := range r.timed {
-		require.NoError(t, s.LoadTimed(b.Block, 0, func(pos int, rec frontier.TimedRecord) bool {
+		require.NoError(t, s.LoadTimed(b.Block, 0, func(pos int, rec storage.TimedRecord) bool {
 			if !finished(b.Block, pos) {
 				put(rec.Seq, entry{rec.Queue, rec.Due, string(rec.Body)})
 			}
@@ -114,7 +113,7 @@ func TestRepair(t *testing.T) {
 	closed, died, m := livedIn(t)
 	for state, dir := range map[string]string{"closed": closed, "died": died} {
 		t.Run(state, func(t *testing.T) {
-			tries := tally.Of(t)
+			tries := trycount.Of(t)
 			lost, back := 0, 0
 			for range *repairs {
 				bad, good := copied(t, dir), filepath.Join(t.TempDir(), "good")
@@ -193,7 +192,7 @@ func TestRepairRefuses(t *testing.T) {
 	_, err = spill.Repair(t.Context(), filepath.Join(dir, "store"), dir, small)
 	require.ErrorContains(t, err, "not empty")
 	_, err = spill.Repair(t.Context(), filepath.Join(dir, "store"), filepath.Join(dir, "to"), small)
-	require.ErrorIs(t, err, frontier.ErrInUse)
+	require.ErrorIs(t, err, storage.ErrInUse)
 	require.NoError(t, s.Close())
 	x, err := spill.Repair(t.Context(), filepath.Join(dir, "store"), filepath.Join(dir, "to"), small)
 	require.NoError(t, err)

@@ -7,19 +7,22 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/metarow"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/spill/internal/journal"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // savedBatch is a batch that can be read.
 type savedBatch struct {
 	logEntry
 	before uint64
-	batch  frontier.Batch
+	batch  storage.Batch
 	raw    []byte // that batch aliases
 }
 
@@ -37,10 +40,10 @@ func (r *repair) readLog() error {
 		s := savedBatch{logEntry: e}
 		var err error
 		if s.raw, s.before, err = readLog(r.in, nil, e); err == nil {
-			err = readBatch(&s.batch, s.raw)
+			err = journal.ReadBatch(&s.batch, s.raw)
 		}
 		if err != nil {
-			r.lostValue("batch", logKey(e.gen, e.id, 0), -1, err)
+			r.lostValue("batch", keys.Log(e.gen, e.id, 0), -1, err)
 			bad[e.id] = true
 			continue
 		}
@@ -58,8 +61,8 @@ func (r *repair) logEntries() ([]logEntry, error) {
 	rc := r.found
 	rc.log = nil
 	for _, g := range rc.gens {
-		err := r.in.Iterate(prefixKey(g, kindLog), after(g, kindLog), func(key []byte, _ func() ([]byte, error)) error {
-			id, piece, ok := logName(key)
+		err := r.in.Iterate(keys.Prefix(g, keys.KindLog), keys.After(g, keys.KindLog), func(key []byte, _ func() ([]byte, error)) error {
+			id, piece, ok := keys.LogName(key)
 			if !ok || id <= r.state.through {
 				return nil
 			}
@@ -102,14 +105,14 @@ func (r *repair) chain(bad map[uint64]bool) {
 func (r *repair) missing(from, to uint64, bad map[uint64]bool) {
 	for id := from; id <= to; id++ {
 		if !bad[id] {
-			r.lostValue("batch", logKey(fixed, from, 0), -1, fmt.Errorf("%w: batches %d to %d", errNoBatch, from, to))
+			r.lostValue("batch", keys.Log(keys.Fixed, from, 0), -1, fmt.Errorf("%w: batches %d to %d", errNoBatch, from, to))
 			return
 		}
 	}
 }
 
 // note keeps what a batch says of blocks and rows.
-func (r *repair) note(b *frontier.Batch) {
+func (r *repair) note(b *storage.Batch) {
 	for _, d := range b.Drop {
 		r.dropped[d] = true
 		r.state.next = max(r.state.next, d+1)
@@ -136,7 +139,7 @@ func (r *repair) inBlock(seq uint64) {
 	for i := range r.log {
 		b := &r.log[i].batch
 		n := len(b.Admit)
-		b.Admit = slices.DeleteFunc(b.Admit, func(a frontier.Admission) bool {
+		b.Admit = slices.DeleteFunc(b.Admit, func(a storage.Admission) bool {
 			if a.Seq == seq && a.HasMark {
 				b.Marks = append(b.Marks, a.Mark)
 			}
@@ -154,7 +157,7 @@ func (r *repair) writeLog() error {
 	for i := range r.log {
 		s := &r.log[i]
 		if s.raw == nil {
-			s.raw = appendBatch(nil, &s.batch)
+			s.raw = journal.AppendBatch(nil, &s.batch)
 		}
 		if err := r.writeBatch(s.gen, s.id, before, s.raw); err != nil {
 			return err
@@ -167,13 +170,13 @@ func (r *repair) writeLog() error {
 	if err != nil {
 		return err
 	}
-	last := frontier.Batch{ID: id, Rows: []frontier.Row{{Key: metarow.Name, Value: meta}}}
+	last := storage.Batch{ID: id, Rows: []storage.Row{{Key: row.MetaKey, Value: meta}}}
 	if n := len(r.log); n > 0 {
 		last.Time = r.log[n-1].batch.Time
 		last.Drop = r.log[n-1].batch.Drop
 		last.Rows = append(slices.Clone(r.log[n-1].batch.Rows), last.Rows...)
 	}
-	if err := r.writeBatch(gen, id, before, appendBatch(nil, &last)); err != nil {
+	if err := r.writeBatch(gen, id, before, journal.AppendBatch(nil, &last)); err != nil {
 		return err
 	}
 	r.out.Confirm(id)
@@ -181,12 +184,12 @@ func (r *repair) writeLog() error {
 }
 
 func (r *repair) writeBatch(gen uint32, id, before uint64, raw []byte) error {
-	pieces, err := appendPieces(nil, gen, id, before, raw)
+	pieces, err := journal.AppendPieces(nil, gen, id, before, raw)
 	if err != nil {
 		return err
 	}
 	for _, p := range pieces {
-		if err := r.set(p.key, p.value); err != nil {
+		if err := r.set(p.Key, p.Value); err != nil {
 			return err
 		}
 	}
@@ -197,37 +200,37 @@ func (r *repair) writeBatch(gen uint32, id, before uint64, raw []byte) error {
 // no damage.
 func (r *repair) meta() ([]byte, error) {
 	var v []byte
-	if fate, ok := r.rows[metarow.Name]; ok {
+	if fate, ok := r.rows[row.MetaKey]; ok {
 		v = fate.value
-	} else if _, err := r.in.Get(rowKey(metarow.Name), func(b []byte) error { v = append(v, b...); return nil }); err != nil {
+	} else if _, err := r.in.Get(keys.Row(row.MetaKey), func(b []byte) error { v = append(v, b...); return nil }); err != nil {
 		v = nil
 	}
-	if len(v) > 0 && v[0] != metarow.Version {
-		return nil, fmt.Errorf("its rows have version %d, this program knows %d: %w", v[0], metarow.Version, frontier.ErrVersion)
+	m, err := row.ParseMeta(v)
+	if errors.Is(err, storage.ErrVersion) {
+		return nil, err
 	}
-	m, err := metarow.Decode(v)
 	if err != nil {
-		r.lostValue("row", rowKey(metarow.Name), 0, fmt.Errorf("%w: the key of known URLs is lost", err))
+		r.lostValue("row", keys.Row(row.MetaKey), 0, fmt.Errorf("%w: the key of known URLs is lost", row.ErrMalformed))
 		var key [16]byte
 		_, _ = rand.Read(key[:]) // never fails
-		m = metarow.Meta{Key: [2]uint64{binary.LittleEndian.Uint64(key[:]), binary.LittleEndian.Uint64(key[8:])}, Epoch: 1 << 20}
+		m = row.Meta{Key: [2]uint64{binary.LittleEndian.Uint64(key[:]), binary.LittleEndian.Uint64(key[8:])}, Epoch: 1 << 20}
 	}
 	m.Clean = false
 	m.Epoch++ // tokens of leases do not repeat
 	m.Seq = max(m.Seq, r.highest)
-	return m.Encode(), nil
+	return m.Row().Value, nil
 }
 
 // copyRows copies the rows, and those that only the log has.
 func (r *repair) copyRows() error {
 	there := map[string]bool{}
-	err := r.in.Iterate(rowKey(""), afterPrefix(rowKey("")), func(key []byte, value func() ([]byte, error)) error {
+	err := r.in.Iterate(keys.Row(""), afterPrefix(keys.Row("")), func(key []byte, value func() ([]byte, error)) error {
 		v, err := value()
 		if err != nil {
 			r.lostValue("row", key, 0, err)
 			return nil
 		}
-		there[string(key[headLen:])] = true
+		there[string(key[keys.HeadLen:])] = true
 		r.report.Rows++
 		return r.set(key, v)
 	})
@@ -235,9 +238,9 @@ func (r *repair) copyRows() error {
 		return err
 	}
 	for name, fate := range r.rows {
-		if !there[name] && fate.value != nil && !strings.HasPrefix(name, metarow.Name+"\x00") {
+		if !there[name] && fate.value != nil && !strings.HasPrefix(name, row.MetaKey+"\x00") {
 			r.report.Rows++
-			if err := r.set(rowKey(name), fate.value); err != nil {
+			if err := r.set(keys.Row(name), fate.value); err != nil {
 				return err
 			}
 		}

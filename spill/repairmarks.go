@@ -11,7 +11,8 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // copyMarks copies the runs that the state names, or all if nothing tells which.
@@ -19,22 +20,22 @@ func (r *repair) copyMarks() error {
 	refs := r.state.runs
 	r.state.runs = nil
 	last := uint32(0)
-	names, err := r.in.ListFiles(runFolder)
+	names, err := r.in.ListFiles(marks.Folder)
 	if err != nil {
 		return err
 	}
 	slices.Sort(names)
-	var others []runRef
+	var others []marks.Ref
 	for _, ref := range refs {
-		last = max(last, ref.id)
+		last = max(last, ref.ID)
 	}
 	for _, name := range names {
-		id, ok := runID(name)
-		if !ok || slices.ContainsFunc(refs, func(x runRef) bool { return x.id == id }) {
+		id, ok := marks.IDOf(name)
+		if !ok || slices.ContainsFunc(refs, func(x marks.Ref) bool { return x.ID == id }) {
 			continue
 		}
 		last = max(last, id)
-		others = append(others, r.refOf(id))
+		others = append(others, marks.RefOf(r.in, id))
 	}
 	if r.guessed {
 		refs, others = append(refs, others...), nil
@@ -44,7 +45,7 @@ func (r *repair) copyMarks() error {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
-		want += ref.count
+		want += ref.Count
 		if r.copyRun(ref) {
 			r.state.runs = append(r.state.runs, ref)
 			continue
@@ -54,7 +55,7 @@ func (r *repair) copyMarks() error {
 		if err != nil {
 			return err
 		}
-		if saved.count > 0 {
+		if saved.Count > 0 {
 			r.state.runs = append(r.state.runs, saved)
 		}
 	}
@@ -64,7 +65,7 @@ func (r *repair) copyMarks() error {
 		}
 	}
 	for _, ref := range r.state.runs {
-		r.report.Marks += int64(ref.count)
+		r.report.Marks += int64(ref.Count)
 	}
 	return nil
 }
@@ -72,10 +73,10 @@ func (r *repair) copyMarks() error {
 // helpOut adds what whole files know that the state does not name, and makes one run of
 // all, without what is there twice. lost is what was reported of runs that had so many
 // marks in all.
-func (r *repair) helpOut(others []runRef, id uint32, want uint64, lost []Loss) error {
+func (r *repair) helpOut(others []marks.Ref, id uint32, want uint64, lost []Loss) error {
 	helped := false
 	for _, ref := range others {
-		if ref.count > 0 && r.copyRun(ref) {
+		if ref.Count > 0 && r.copyRun(ref) {
 			r.state.runs = append(r.state.runs, ref)
 			helped = true
 		}
@@ -87,8 +88,8 @@ func (r *repair) helpOut(others []runRef, id uint32, want uint64, lost []Loss) e
 	if err != nil {
 		return err
 	}
-	r.state.runs = []runRef{one}
-	missing := int(want) - int(one.count)
+	r.state.runs = []marks.Ref{one}
+	missing := int(want) - int(one.Count)
 	for i := range lost {
 		if l := &lost[i]; l.URLs > 0 {
 			l.URLs = min(l.URLs, max(missing, 0))
@@ -99,90 +100,58 @@ func (r *repair) helpOut(others []runRef, id uint32, want uint64, lost []Loss) e
 }
 
 // uniteRuns makes one run of all that were salvaged, whose files it removes.
-func (r *repair) uniteRuns(id uint32) (one runRef, err error) {
-	var files []*runFile
+func (r *repair) uniteRuns(id uint32) (one marks.Ref, err error) {
+	var files []*marks.File
 	defer func() {
 		for _, x := range files {
-			err = errors.Join(err, x.f.Close())
+			err = errors.Join(err, x.CloseFile())
 			if err == nil {
-				err = r.out.RemoveFile(x.name())
+				err = r.out.RemoveFile(x.Name())
 			}
 		}
 	}()
 	var count uint64
 	var level uint8
 	for _, ref := range r.state.runs {
-		x := &runFile{runRef: ref}
-		if x.f, err = r.out.OpenFile(x.name()); err != nil {
+		x, err := marks.OpenFile(r.out, ref)
+		if err != nil {
 			return one, err
 		}
 		files = append(files, x)
-		if err = x.load(); err != nil {
-			return one, err
-		}
-		count, level = count+ref.count, max(level, ref.level)
+		count, level = count+ref.Count, max(level, ref.Level)
 	}
-	w, err := newRunWriter(r.out, id, count)
+	w, err := marks.Create(r.out, id, count)
 	if err != nil {
 		return one, err
 	}
-	err = eachMark(files, func(hi uint64, lo uint32) error {
-		if w.foot.marks%uint64(mergeStep) == 0 && r.ctx.Err() != nil {
+	n := 0
+	err = marks.Each(files, func(hi uint64, lo uint32) error {
+		if n%marks.MergeStep == 0 && r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
-		return w.add(hi, lo)
+		n++
+		return w.Add(hi, lo)
 	})
 	if err == nil {
-		one, err = w.finish(level)
+		one, err = w.Finish(level)
 	}
 	if err != nil {
-		return one, errors.Join(err, w.abandon(r.out))
+		return one, errors.Join(err, w.Abandon(r.out))
 	}
 	return one, nil
 }
 
-// refOf is what the file of a run says of itself.
-func (r *repair) refOf(id uint32) runRef {
-	ref := runRef{id: id}
-	f, err := r.in.OpenFile(runName(id))
-	if err != nil {
-		return ref
-	}
-	defer f.Close()
-	var end [footerLen]byte
-	if _, err := f.ReadAt(end[:], max(0, f.Size()-footerLen)); err != nil {
-		return ref
-	}
-	if foot, sum, err := readFooter(end[:], f.Size()); err == nil {
-		ref.count, ref.sum = foot.marks, sum
-	}
-	return ref
-}
-
 // copyRun copies a file that is whole, and reports whether it is.
-func (r *repair) copyRun(ref runRef) bool {
-	f, err := r.in.OpenFile(runName(ref.id))
+func (r *repair) copyRun(ref marks.Ref) bool {
+	f, err := r.in.OpenFile(marks.NameOf(ref.ID))
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	run := &runFile{runRef: ref, f: f}
-	if run.load() != nil {
+	if marks.Verify(f, ref) != nil {
 		return false
 	}
-	filter, err := run.loadFilter(1)
-	filter.free()
-	if err != nil {
-		return false
-	}
-	for c := newCursor(run); ; {
-		if page, err := c.fill(); err != nil {
-			return false
-		} else if page == nil {
-			break
-		}
-	}
-	w, err := r.out.CreateFile(runName(ref.id), f.Size())
+	w, err := r.out.CreateFile(marks.NameOf(ref.ID), f.Size())
 	if err != nil {
 		return false
 	}
@@ -191,61 +160,46 @@ func (r *repair) copyRun(ref runRef) bool {
 }
 
 // saveRun makes a new run of the pages of a damaged one that can be read.
-func (r *repair) saveRun(ref runRef, id uint32) (runRef, error) {
-	name := runName(ref.id)
-	var ms []frontier.Mark
+func (r *repair) saveRun(ref marks.Ref, id uint32) (marks.Ref, error) {
+	name := marks.NameOf(ref.ID)
+	var ms []storage.Mark
 	var damage error
 	f, err := r.in.OpenFile(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		damage = errNoRun
+		damage = marks.ErrNoRun
 	case err != nil:
-		return runRef{}, err
+		return marks.Ref{}, err
 	default:
 		defer f.Close()
-		page := make([]byte, pageSize)
-		for n := uint32(0); int64(n+1)*pageSize <= f.Size(); n++ {
-			if _, err := f.ReadAt(page, int64(n)*pageSize); err != nil {
-				return runRef{}, err
-			}
-			marks, err := openPage(ref.id, n, page)
-			if err != nil {
-				damage = errors.Join(damage, err)
-				continue
-			}
-			for ; len(marks) > 0; marks = marks[markLen:] {
-				ms = append(ms, frontier.Mark(marks[:markLen]))
-			}
+		if ms, damage, err = marks.Salvage(f, ref.ID); err != nil {
+			return marks.Ref{}, err
 		}
 	}
-	if lost := int64(ref.count) - int64(len(ms)); lost > 0 || ref.count == 0 {
+	if lost := int64(ref.Count) - int64(len(ms)); lost > 0 || ref.Count == 0 {
 		if damage == nil {
-			damage = errSize
+			damage = marks.ErrSize
 		}
 		if lost <= 0 {
 			lost = -1
 		}
 		r.lost(Loss{What: "known URLs", File: name, URLs: int(lost), Err: firstOf(damage)})
 	} else {
-		r.lost(Loss{What: "known URLs", File: name, Err: errFooter})
+		r.lost(Loss{What: "known URLs", File: name, Err: marks.ErrFooter})
 	}
 	if len(ms) == 0 {
-		return runRef{}, nil
+		return marks.Ref{}, nil
 	}
-	sortMarks(ms)
-	w, err := newRunWriter(r.out, id, uint64(len(ms)))
+	w, err := marks.Create(r.out, id, uint64(len(ms)))
 	if err != nil {
-		return runRef{}, err
+		return marks.Ref{}, err
 	}
-	for i := range ms {
-		hi, lo := splitMark(ms[i][:])
-		if err := w.add(hi, lo); err != nil {
-			return runRef{}, errors.Join(err, w.abandon(r.out))
-		}
+	if err := w.AddAll(ms); err != nil {
+		return marks.Ref{}, errors.Join(err, w.Abandon(r.out))
 	}
-	saved, err := w.finish(ref.level)
+	saved, err := w.Finish(ref.Level)
 	if err != nil {
-		return runRef{}, errors.Join(err, w.abandon(r.out))
+		return marks.Ref{}, errors.Join(err, w.Abandon(r.out))
 	}
 	return saved, nil
 }

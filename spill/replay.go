@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/blocks"
+	"github.com/seed-7440039f/frontier/spill/internal/journal"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 var (
@@ -26,11 +29,11 @@ type logEntry struct {
 }
 
 func (e logEntry) keys() [][]byte {
-	keys := make([][]byte, 0, len(e.pieces))
+	var all [][]byte
 	for _, p := range e.pieces {
-		keys = append(keys, logKey(e.gen, e.id, p))
+		all = append(all, keys.Log(e.gen, e.id, p))
 	}
-	return keys
+	return all
 }
 
 // surveyLog finds the batches behind the checkpoint, and reads the last one.
@@ -39,10 +42,10 @@ func (rc *recovery) surveyLog() error {
 		if g < rc.state.floor {
 			continue
 		}
-		err := rc.db.Iterate(prefixKey(g, kindLog), after(g, kindLog), func(key []byte, _ func() ([]byte, error)) error {
-			id, piece, ok := logName(key)
+		err := rc.db.Iterate(keys.Prefix(g, keys.KindLog), keys.After(g, keys.KindLog), func(key []byte, _ func() ([]byte, error)) error {
+			id, piece, ok := keys.LogName(key)
 			if !ok {
-				return corrupt(key, errBadKey)
+				return keys.Corrupt(key, errBadKey)
 			}
 			if id <= rc.state.through || id > rc.upTo {
 				return nil // discardLog deletes it
@@ -76,8 +79,8 @@ func (rc *recovery) surveyLog() error {
 	if err != nil {
 		return err
 	}
-	if err := readBatch(&rc.tail, raw); err != nil {
-		return corrupt(logKey(rc.log[n-1].gen, rc.log[n-1].id, 0), err)
+	if err := journal.ReadBatch(&rc.tail, raw); err != nil {
+		return keys.Corrupt(keys.Log(rc.log[n-1].gen, rc.log[n-1].id, 0), err)
 	}
 	drop := slices.Sorted(slices.Values(rc.tail.Drop)) // of a crawl that was deleted: may be most blocks
 	rc.blocks = slices.DeleteFunc(rc.blocks, func(b uint32) bool {
@@ -98,7 +101,7 @@ func (rc *recovery) discardLog() error {
 		if g < rc.state.floor {
 			continue
 		}
-		err := rc.db.Iterate(prefixKey(g, kindLog), logKey(g, rc.state.through+1, 0), func(key []byte, _ func() ([]byte, error)) error {
+		err := rc.db.Iterate(keys.Prefix(g, keys.KindLog), keys.Log(g, rc.state.through+1, 0), func(key []byte, _ func() ([]byte, error)) error {
 			b.Delete(append([]byte(nil), key...))
 			return nil
 		})
@@ -122,20 +125,20 @@ func readLog(db kv.Reader, raw []byte, e logEntry) (_ []byte, before uint64, err
 	raw = raw[:0]
 	more := 0
 	for i := 0; i <= more; i++ {
-		key := logKey(e.gen, e.id, uint16(i))
+		key := keys.Log(e.gen, e.id, uint16(i))
 		found, err := get(db, key, func(v []byte) (err error) {
 			if i == 0 {
-				raw, more, before, err = readHead(raw, key, v)
+				raw, more, before, err = journal.ReadHead(raw, key, v)
 			} else {
-				raw, err = readPiece(raw, key, v)
+				raw, err = journal.ReadPiece(raw, key, v)
 			}
 			if err != nil {
-				return corrupt(key, err)
+				return keys.Corrupt(key, err)
 			}
 			return nil
 		})
 		if err == nil && !found {
-			err = corrupt(key, errNoPiece)
+			err = keys.Corrupt(key, errNoPiece)
 		}
 		if err != nil {
 			return raw, 0, err
@@ -146,20 +149,16 @@ func readLog(db kv.Reader, raw []byte, e logEntry) (_ []byte, before uint64, err
 
 // parts replays the directories of the blocks.
 func (rc *recovery) parts() error {
-	return rc.values(kindBlock, func(_ uint32, key, v []byte) error {
-		block, _ := number(key)
+	return rc.values(keys.KindBlock, func(_ uint32, key, v []byte) error {
+		block, _ := keys.Number(key)
 		if !rc.has(block) {
 			return nil // the last batch dropped it
 		}
-		dir, _, err := splitBlock(key, v)
-		if err != nil {
-			return corrupt(key, err)
-		}
-		err = readDirectory(dir, nil, func(e partEntry) error {
-			return rc.tell(rc.to.Part(e.queue, frontier.Part{Block: block, First: e.first, Count: e.count}))
+		err := blocks.Parts(key, v, func(q storage.Queue, first uint16, count uint8) error {
+			return rc.tell(rc.to.Part(q, storage.Part{Block: block, First: first, Count: count}))
 		})
 		if err != nil && rc.theirs == nil {
-			return corrupt(key, err)
+			return keys.Corrupt(key, err)
 		}
 		return err
 	})
@@ -167,14 +166,14 @@ func (rc *recovery) parts() error {
 
 // timed replays the heads of the timed blocks, which are not read themselves.
 func (rc *recovery) timed() error {
-	return rc.values(kindHead, func(_ uint32, key, v []byte) error {
-		block, _ := number(key)
+	return rc.values(keys.KindHead, func(_ uint32, key, v []byte) error {
+		block, _ := keys.Number(key)
 		if !rc.has(block) {
 			return nil // the last batch dropped it
 		}
-		b, err := readTimedHead(key, v)
+		b, err := blocks.ReadTimedHead(key, v)
 		if err != nil {
-			return corrupt(key, err)
+			return keys.Corrupt(key, err)
 		}
 		return rc.tell(rc.to.Timed(b))
 	})
@@ -184,15 +183,15 @@ func (rc *recovery) timed() error {
 // missing is told from one that was never committed.
 func (rc *recovery) batches() error {
 	var (
-		b         frontier.Batch
+		b         storage.Batch
 		raw       [2][]byte
 		held      *logEntry // read, but not yet known to be valid
 		delivered = rc.state.through
 		highest   uint32
 	)
 	deliver := func(e *logEntry, raw []byte) error {
-		if err := readBatch(&b, raw); err != nil {
-			return corrupt(logKey(e.gen, e.id, 0), err)
+		if err := journal.ReadBatch(&b, raw); err != nil {
+			return keys.Corrupt(keys.Log(e.gen, e.id, 0), err)
 		}
 		b.ID, delivered = e.id, e.id
 		for _, d := range b.Drop {
@@ -220,7 +219,7 @@ func (rc *recovery) batches() error {
 				return err
 			}
 		case !follows:
-			return corrupt(logKey(e.gen, e.id, 0), fmt.Errorf("%w: batch %d follows %d", errNoBatch, e.id, before))
+			return keys.Corrupt(keys.Log(e.gen, e.id, 0), fmt.Errorf("%w: batch %d follows %d", errNoBatch, e.id, before))
 		case held != nil: // its Commit failed and was not taken back
 			rc.failed = append(rc.failed, held.keys()...)
 		}

@@ -9,10 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/require"
 )
 
 // full is a volume without room: the reserve is more than any has.
@@ -56,12 +55,12 @@ func TestFullVolumeTakesRowsStillDue(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, small)
 	require.NoError(t, s.Recover(context.Background(), newReplay()))
-	require.NoError(t, s.Commit(&frontier.Batch{ID: 1, Rows: []frontier.Row{{Key: "k", Value: make([]byte, 16<<10)}}}))
+	require.NoError(t, s.Commit(&storage.Batch{ID: 1, Rows: []storage.Row{{Key: "k", Value: make([]byte, 16<<10)}}}))
 	require.NoError(t, s.Close())
 	s = open(t, dir, full)
 	require.NoError(t, s.Recover(context.Background(), newReplay()))
 	for id := range uint64(3) {
-		require.NoError(t, s.Commit(&frontier.Batch{ID: id + 2, Finish: []frontier.Completion{{Seq: id}}}))
+		require.NoError(t, s.Commit(&storage.Batch{ID: id + 2, Finish: []storage.Completion{{Seq: id}}}))
 	}
 }
 
@@ -69,10 +68,10 @@ func TestFullVolumeTakesRowsStillDue(t *testing.T) {
 // Nothing is merged there, and nothing is lost.
 func TestFullVolumeRefusesFilesOfMarks(t *testing.T) {
 	dir := t.TempDir()
-	marks := func(gen uint32, n int) []frontier.Mark {
-		ms := make([]frontier.Mark, n)
+	marks := func(gen uint32, n int) []storage.Mark {
+		ms := make([]storage.Mark, n)
 		for i := range ms {
-			ms[i] = frontier.Mark{byte(i >> 8), byte(i), byte(gen)}
+			ms[i] = storage.Mark{byte(i >> 8), byte(i), byte(gen)}
 		}
 		return ms
 	}
@@ -80,7 +79,7 @@ func TestFullVolumeRefusesFilesOfMarks(t *testing.T) {
 	require.NoError(t, s.Recover(context.Background(), newReplay()))
 	for gen := uint32(1); gen <= 5; gen++ { // one less than are merged
 		require.NoError(t, s.PackMarks(gen, marks(gen, 5000)))
-		require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: gen}))
+		require.NoError(t, s.Checkpoint(&storage.Checkpoint{Gen: gen}))
 	}
 	require.NoError(t, s.Close())
 
@@ -88,7 +87,7 @@ func TestFullVolumeRefusesFilesOfMarks(t *testing.T) {
 	require.NoError(t, s.Recover(context.Background(), newReplay()))
 	require.ErrorIs(t, s.PackMarks(6, marks(7, 5000)), syscall.ENOSPC)
 	require.NoError(t, s.PackMarks(6, marks(6, 100)))
-	require.NoError(t, s.Checkpoint(&frontier.Checkpoint{Gen: 6}))
+	require.NoError(t, s.Checkpoint(&storage.Checkpoint{Gen: 6}))
 	require.NoError(t, s.Close())
 	files, err := os.ReadDir(filepath.Join(dir, "marks"))
 	require.NoError(t, err)

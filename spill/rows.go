@@ -12,7 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // latestRows are the rows of the last batch, by key; nil values are of deleted
@@ -49,7 +50,7 @@ func (s *Store) row(key string) (value []byte, found bool, err error) {
 			return bytes.Clone(v), v != nil, nil
 		}
 	}
-	found, err = s.get(rowKey(key), func(v []byte) error {
+	found, err = s.get(keys.Row(key), func(v []byte) error {
 		value = append([]byte{}, v...)
 		return nil
 	})
@@ -85,11 +86,11 @@ func (rc *recovery) rowsOf(prefix string) error {
 		return nil
 	}
 	n := 0
-	err := rc.db.Iterate(rowKey(prefix), afterPrefix(rowKey(prefix)), func(key []byte, value func() ([]byte, error)) error {
+	err := rc.db.Iterate(keys.Row(prefix), afterPrefix(keys.Row(prefix)), func(key []byte, value func() ([]byte, error)) error {
 		if n++; n%1024 == 0 && rc.ctx.Err() != nil {
 			return rc.ctx.Err()
 		}
-		name := string(key[headLen:])
+		name := string(key[keys.HeadLen:])
 		if err := upTo(name, false); err != nil {
 			return err
 		}
@@ -117,4 +118,4 @@ func afterPrefix(prefix []byte) []byte {
 	return end
 }
 
-var _ frontier.Spill = (*Store)(nil)
+var _ storage.Spill = (*Store)(nil)

@@ -1,7 +1,7 @@
 // This file reads a store as it was at one moment, while it goes on changing.
 //
 // The engine has a snapshot of its keys and keeps the files that they point to;
-// the files of marks are kept by markSet. What is valid is found as Recover finds
+// the files of marks are kept by marks.Set. What is valid is found as Recover finds
 // it, but nothing is deleted.
 
 package spill
@@ -13,17 +13,20 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/blocks"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 const marksTold = 512 // marks that are told in one call
 
-// snapshot is a frontier.Snapshot.
+// snapshot is a storage.Snapshot.
 type snapshot struct {
 	s     *Store
 	db    kv.Snapshot
-	marks []*runFile
+	marks []*marks.File
 	state state
 	last  uint64 // batch
 
@@ -36,7 +39,7 @@ type snapshot struct {
 }
 
 // Snapshot returns the store as it is now.
-func (s *Store) Snapshot() (frontier.Snapshot, error) {
+func (s *Store) Snapshot() (storage.Snapshot, error) {
 	if err := s.enter(); err != nil {
 		return nil, fmt.Errorf("spill: snapshot: %w", err)
 	}
@@ -55,7 +58,7 @@ func (s *Store) snapshotLocked() (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &snapshot{s: s, db: db, marks: s.marks.pin(), state: s.state, last: s.last}
+	x := &snapshot{s: s, db: db, marks: s.marks.Pin(), state: s.state, last: s.last}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.snapshots = append(s.snapshots, x)
@@ -79,7 +82,7 @@ func (x *snapshot) end() {
 	}
 	x.released = true
 	x.db.Release()
-	x.s.discardRuns(x.s.marks.unpin(x.marks))
+	x.s.discardRuns(x.s.marks.Unpin(x.marks))
 	x.s.reclaimer.wake()
 }
 
@@ -99,7 +102,7 @@ func (x *snapshot) read(what string, fn func(recovery) error) error {
 	x.use.RLock()
 	defer x.use.RUnlock()
 	if x.released {
-		return fmt.Errorf("spill: snapshot: %s: %w", what, frontier.ErrClosed)
+		return fmt.Errorf("spill: snapshot: %s: %w", what, storage.ErrClosed)
 	}
 	x.survey.Do(func() { x.err = x.find() })
 	if x.err != nil {
@@ -150,7 +153,7 @@ func (x *snapshot) Dead(fn func(block uint32, bits []byte) error) error {
 }
 
 // Batches is for the frontier.
-func (x *snapshot) Batches(fn func(*frontier.Batch) error) error {
+func (x *snapshot) Batches(fn func(*storage.Batch) error) error {
 	return x.read("log", func(rc recovery) error {
 		rc.to = teller{batch: fn}
 		return rc.told(rc.batches())
@@ -175,59 +178,48 @@ func (rc *recovery) told(err error) error {
 
 // teller is a Recovery that passes on some of what it is told.
 type teller struct {
-	frontier.Recovery
+	storage.Recovery
 	dead  func(block uint32, bits []byte) error
-	batch func(*frontier.Batch) error
+	batch func(*storage.Batch) error
 	row   func(key string, value []byte) error
 }
 
 func (t teller) Dead(block uint32, bits []byte) error { return t.dead(block, bits) }
-func (t teller) Batch(b *frontier.Batch) error        { return t.batch(b) }
+func (t teller) Batch(b *storage.Batch) error         { return t.batch(b) }
 func (t teller) Row(key string, value []byte) error   { return t.row(key, value) }
 
 // Records is for the frontier.
-func (x *snapshot) Records(fn func(block uint32, pos int, r *frontier.TimedRecord) error) error {
+func (x *snapshot) Records(fn func(block uint32, pos int, r *storage.TimedRecord) error) error {
 	return x.read("blocks", func(rc recovery) error {
-		var raw []byte
-		var t frontier.TimedRecord
-		return rc.values(kindBlock, func(_ uint32, key, v []byte) error {
-			block, _ := number(key)
+		var b blocks.Block
+		return rc.values(keys.KindBlock, func(_ uint32, key, v []byte) error {
+			block, _ := keys.Number(key)
 			if !rc.has(block) {
 				return nil
 			}
-			dir, body, err := splitBlock(key, v)
-			if err == nil {
-				raw, err = inflate(raw, body, blockRawLimit)
+			if err := b.Fill(key, v, false); err != nil {
+				return keys.Corrupt(key, err)
 			}
-			if err != nil {
-				return corrupt(key, err)
-			}
-			err = readDirectory(dir, nil, func(e partEntry) error {
-				t.Queue = e.queue
-				return readRecords(raw, e, 1<<32-1, func(i int, r frontier.Record) error {
-					t.Record = r
-					return theirs(fn(block, int(e.first)+i, &t))
-				})
-			})
+			err := b.Each(func(pos int, r *storage.TimedRecord) error { return theirs(fn(block, pos, r)) })
 			return unlessTheirs(key, err)
 		})
 	})
 }
 
 // Timed is for the frontier.
-func (x *snapshot) Timed(fn func(block uint32, pos int, r *frontier.TimedRecord) error) error {
+func (x *snapshot) Timed(fn func(block uint32, pos int, r *storage.TimedRecord) error) error {
 	return x.read("timed blocks", func(rc recovery) error {
 		var raw []byte
-		return rc.values(kindTimed, func(_ uint32, key, v []byte) (err error) {
-			block, _ := number(key)
+		return rc.values(keys.KindTimed, func(_ uint32, key, v []byte) (err error) {
+			block, _ := keys.Number(key)
 			if !rc.has(block) {
 				return nil
 			}
-			if raw, err = openTimed(raw, key, v); err != nil {
-				return corrupt(key, err)
+			if raw, err = blocks.OpenTimed(raw, key, v); err != nil {
+				return keys.Corrupt(key, err)
 			}
 			var said error
-			err = readTimed(raw, true, func(pos int, r frontier.TimedRecord) bool {
+			err = blocks.ReadTimed(raw, true, func(pos int, r storage.TimedRecord) bool {
 				said = theirs(fn(block, pos, &r))
 				return said == nil
 			})
@@ -245,17 +237,17 @@ func unlessTheirs(key []byte, err error) error {
 	if err == nil || errors.As(err, &said) {
 		return err
 	}
-	return corrupt(key, err)
+	return keys.Corrupt(key, err)
 }
 
 // Marks is for the frontier.
-func (x *snapshot) Marks(fn func([]frontier.Mark) error) error {
+func (x *snapshot) Marks(fn func([]storage.Mark) error) error {
 	return x.read("marks", func(recovery) error {
-		ms := make([]frontier.Mark, 0, marksTold)
-		var last frontier.Mark
+		ms := make([]storage.Mark, 0, marksTold)
+		var last storage.Mark
 		any := false
-		err := eachMark(x.marks, func(hi uint64, lo uint32) error {
-			m := joinMark(hi, lo)
+		err := marks.Each(x.marks, func(hi uint64, lo uint32) error {
+			m := marks.JoinMark(hi, lo)
 			if any && m == last {
 				return nil
 			}

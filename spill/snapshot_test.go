@@ -10,17 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
-
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // photo is a snapshot and the model of that moment.
 type photo struct {
-	frontier.Snapshot
+	storage.Snapshot
 	m *model
 }
 
@@ -38,7 +37,7 @@ func (p photo) agrees() error {
 		return err
 	}
 	alive := map[uint64]entry{}
-	take := func(block uint32, pos int, r *frontier.TimedRecord) error {
+	take := func(block uint32, pos int, r *storage.TimedRecord) error {
 		if bits := dead[block]; pos/8 >= len(bits) || bits[pos/8]&(1<<(pos%8)) == 0 {
 			if _, twice := alive[r.Seq]; twice {
 				return fmt.Errorf("record %d comes twice", r.Seq)
@@ -50,9 +49,9 @@ func (p photo) agrees() error {
 	if err := errors.Join(p.Records(take), p.Timed(take)); err != nil {
 		return err
 	}
-	marks := map[frontier.Mark]bool{}
+	marks := map[storage.Mark]bool{}
 	var last []byte
-	err = p.Marks(func(ms []frontier.Mark) error {
+	err = p.Marks(func(ms []storage.Mark) error {
 		for _, x := range ms {
 			if last != nil && bytes.Compare(last, x[:]) >= 0 {
 				return fmt.Errorf("mark %x comes after %x", x, last)
@@ -65,7 +64,7 @@ func (p photo) agrees() error {
 	if err != nil {
 		return err
 	}
-	err = p.Batches(func(b *frontier.Batch) error {
+	err = p.Batches(func(b *storage.Batch) error {
 		for _, a := range b.Admit {
 			alive[a.Seq] = entry{a.Queue, a.Due, string(a.Body)}
 			if a.HasMark {
@@ -144,7 +143,7 @@ func TestSnapshotsAgainstAModel(t *testing.T) {
 		})
 		require.NoError(rt, mach.Store.Release())
 		for _, p := range open {
-			require.ErrorIs(rt, p.Marks(func([]frontier.Mark) error { return nil }), frontier.ErrClosed)
+			require.ErrorIs(rt, p.Marks(func([]storage.Mark) error { return nil }), storage.ErrClosed)
 			p.Release()
 		}
 		require.NoError(rt, mach.Store.Close())
@@ -185,9 +184,9 @@ func TestSnapshotReportsDamageAndErrors(t *testing.T) {
 	require.NoError(t, m.checkpoint(c))
 	mine := errors.New("mine")
 	p := m.photo(t)
-	require.Equal(t, mine, p.Records(func(uint32, int, *frontier.TimedRecord) error { return mine }))
-	require.Equal(t, mine, p.Timed(func(uint32, int, *frontier.TimedRecord) error { return mine }))
-	require.Equal(t, mine, p.Marks(func([]frontier.Mark) error { return mine }))
+	require.Equal(t, mine, p.Records(func(uint32, int, *storage.TimedRecord) error { return mine }))
+	require.Equal(t, mine, p.Timed(func(uint32, int, *storage.TimedRecord) error { return mine }))
+	require.Equal(t, mine, p.Marks(func([]storage.Mark) error { return mine }))
 	require.Equal(t, mine, p.Rows("", func(string, []byte) error { return mine }))
 	p.Release()
 	mach.Damage(func(key, value []byte) []byte {
@@ -197,9 +196,9 @@ func TestSnapshotReportsDamageAndErrors(t *testing.T) {
 		return value
 	})
 	p = m.photo(t)
-	var corrupt *frontier.CorruptError
-	require.ErrorAs(t, p.Records(func(uint32, int, *frontier.TimedRecord) error { return nil }), &corrupt)
-	require.ErrorAs(t, p.Timed(func(uint32, int, *frontier.TimedRecord) error { return nil }), &corrupt)
+	var corrupt *storage.CorruptError
+	require.ErrorAs(t, p.Records(func(uint32, int, *storage.TimedRecord) error { return nil }), &corrupt)
+	require.ErrorAs(t, p.Timed(func(uint32, int, *storage.TimedRecord) error { return nil }), &corrupt)
 	p.Release()
 	mach.Faults.FailFrom(spilltest.Read, 1, errDisk)
 	_, err = m.store.Snapshot()

@@ -5,13 +5,14 @@ package spill
 import (
 	"testing"
 
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/stretchr/testify/require"
 )
 
 func TestSpansGoWithTheirBlocks(t *testing.T) {
 	s := &Store{gens: map[uint32]uint32{}}
 	for gen := range uint32(100) {
-		p := &packer{s: s, gen: gen, kind: kindBlock}
+		p := &packer{s: s, gen: gen, kind: keys.KindBlock}
 		for range 3 {
 			require.NoError(t, p.begin())
 		}

@@ -5,13 +5,15 @@ package spill
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/require"
 )
 
 // station is a store on a disk in memory, and the marks of its checkpoints.
@@ -21,7 +23,7 @@ type station struct {
 	faults *kv.Faulty
 	gen    uint32
 	seed   uint32
-	has    []frontier.Mark
+	has    []storage.Mark
 }
 
 // newStation opens a store that merges runs by two, inside Checkpoint if now is
@@ -36,7 +38,7 @@ func (x *station) boot(t require.TestingT, now bool) {
 	x.faults = &kv.Faulty{DB: x.disk}
 	s, err := newStore(x.faults, Options{}.withDefaults(), now)
 	require.NoError(t, err)
-	s.policy.fanOut = 2
+	s.marks.Policy.FanOut = 2
 	x.Store, x.gen = s, 0
 	require.NoError(t, s.Recover(ctx(), nothing{}))
 }
@@ -55,11 +57,11 @@ func (x *station) checkpoint(n int) error {
 	return x.checkpointOf(spread(x.seed, n))
 }
 
-func (x *station) checkpointOf(ms []frontier.Mark) error {
+func (x *station) checkpointOf(ms []storage.Mark) error {
 	x.gen++
 	err := x.PackMarks(x.gen, slices.Clone(ms))
 	if err == nil {
-		err = x.Checkpoint(&frontier.Checkpoint{Gen: x.gen})
+		err = x.Checkpoint(&storage.Checkpoint{Gen: x.gen})
 	}
 	if err == nil {
 		x.has = append(x.has, ms...)
@@ -84,7 +86,7 @@ func (x *station) check() error {
 
 // files returns the names of the runs on disk.
 func (x *station) files(t require.TestingT) []string {
-	names, err := x.disk.ListFiles(runFolder)
+	names, err := x.disk.ListFiles(marks.Folder)
 	require.NoError(t, err)
 	slices.Sort(names)
 	return names
@@ -108,4 +110,42 @@ func reads(t *testing.T, n int) int {
 	before := x.faults.Calls(kv.Read)
 	require.NoError(t, x.checkpoint(n))
 	return x.faults.Calls(kv.Read) - before
+}
+
+// content returns the bytes of a file.
+func content(t require.TestingT, db kv.DB, name string) []byte {
+	f, err := db.OpenFile(name)
+	require.NoError(t, err)
+	b := make([]byte, f.Size())
+	_, err = f.ReadAt(b, 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	return b
+}
+
+// spread returns n different marks that are uniform, like those of a frontier.
+func spread(seed uint32, n int) []storage.Mark {
+	ms := make([]storage.Mark, n)
+	for i := range ms {
+		h := uint64(seed)<<32 | uint64(i)
+		for j := range ms[i] {
+			h ^= h >> 29
+			h *= 0xbf58476d1ce4e5b9
+			h ^= h >> 32
+			ms[i][j] = byte(h)
+		}
+	}
+	return ms
+}
+
+// WriteRun writes a file of marks that no state names.
+func WriteRun(t *testing.T, dir string, id uint32, ms []storage.Mark) {
+	t.Helper()
+	disk := kv.NewDisk()
+	w, err := marks.Create(disk, id, uint64(len(ms)))
+	require.NoError(t, err)
+	require.NoError(t, w.AddAll(ms))
+	_, err = w.Finish(1)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(marks.NameOf(id))), content(t, disk, marks.NameOf(id)), 0o666))
 }

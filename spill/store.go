@@ -11,21 +11,23 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill/internal/blocks"
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 var errIdle = errors.New("store is not in use; call Recover first")
 
-// Store is a frontier.Spill. Make one with Open.
+// Store is a storage.Spill. Make one with Open.
 //
 // Lock order: life, turn, pack, mu; write is held for one write only.
 type Store struct {
 	db      kv.DB
-	opts    Options     // read-only
-	tidyNow bool        // tidy and merge inside Checkpoint; read-only
-	policy  mergePolicy // read-only
-	view    *view       // nil but of OpenView
+	opts    Options // read-only
+	tidyNow bool    // tidy and merge inside Checkpoint; read-only
+	view    *view   // nil but of OpenView
 
 	life   sync.RWMutex // held for reading by every call
 	closed bool         // guarded by life
@@ -44,7 +46,7 @@ type Store struct {
 	raw     []byte   // guarded by turn; scratch
 
 	pack   sync.Mutex
-	writer blockWriter // guarded by pack
+	writer blocks.Writer // guarded by pack
 
 	mu        sync.Mutex
 	inUse     bool              // guarded by mu
@@ -60,8 +62,8 @@ type Store struct {
 
 	write sync.Mutex // one write at a time, with its sync
 
-	blocks    blockCache
-	marks     markSet
+	blocks    blocks.Cache
+	marks     marks.Set
 	tidier    tidier
 	merger    merger
 	reclaimer reclaimer
@@ -71,7 +73,7 @@ type Store struct {
 type span struct {
 	first, gen uint32
 	live       uint32 // blocks that are not dropped
-	kind       kind
+	kind       keys.Kind
 }
 
 // OpenOn opens a store on an engine of this module, which Close closes. It is for
@@ -84,7 +86,7 @@ func OpenOn(db kv.DB, o Options) (*Store, error) {
 	}
 	s, err := newStore(db, o, true)
 	if err == nil {
-		s.policy.fanOut = 2
+		s.marks.Policy.FanOut = 2
 	}
 	return s, err
 }
@@ -93,10 +95,11 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 	if err := checkVersion(db); err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, opts: o, tidyNow: tidyNow, policy: mergePolicy{fanOut, topMarks}}
+	s := &Store{db: db, opts: o, tidyNow: tidyNow}
+	s.marks.Init(o.MemoryBudget / 2)
 	s.tidier.init()
 	if t, err := loadState(db); err == nil { // Recover reports what is wrong with it
-		s.expect(t.runs)
+		s.marks.Expect(t.runs)
 	}
 	if !tidyNow {
 		s.startReclaimer()
@@ -117,7 +120,7 @@ func (s *Store) Close() error {
 	}
 	s.endSnapshots()
 	s.closed = true
-	if err := errors.Join(s.marks.close(), s.db.Close(), s.view.close()); err != nil {
+	if err := errors.Join(s.marks.Close(), s.db.Close(), s.view.close()); err != nil {
 		return fmt.Errorf("spill: close: %w", err)
 	}
 	return nil
@@ -126,7 +129,7 @@ func (s *Store) Close() error {
 // Footprint is how many bytes of memory the store takes at most, until the next
 // checkpoint: the engine, and what marks on disk need in memory to be found.
 func (s *Store) Footprint() int64 {
-	return s.db.Footprint() + s.marks.bytes() + s.blocks.bytes()
+	return s.db.Footprint() + s.marks.Bytes() + s.blocks.Bytes()
 }
 
 // Release ends the use that Recover began. Another Recover may follow.
@@ -136,7 +139,7 @@ func (s *Store) Release() error {
 	s.tidier.wait()
 	s.merger.stop()
 	s.endSnapshots()
-	s.blocks.clear()
+	s.blocks.Clear()
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if !s.closed && (len(s.undo.logs) > 0 || s.undo.state) { // the last chance to take it back
@@ -155,7 +158,7 @@ func (s *Store) enter() error {
 	s.life.RLock()
 	if s.closed {
 		s.life.RUnlock()
-		return frontier.ErrClosed
+		return storage.ErrClosed
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,10 +202,10 @@ func (s *Store) generation(gen uint32) uint32 {
 // keyOf returns the key of a block.
 func (s *Store) keyOf(block uint32) ([]byte, bool) {
 	x, ok := s.spanOf(block)
-	if x.kind == kindTimed {
-		return timedKey(x.gen, block), ok
+	if x.kind == keys.KindTimed {
+		return keys.Timed(x.gen, block), ok
 	}
-	return blockKey(x.gen, block), ok
+	return keys.Block(x.gen, block), ok
 }
 
 // keysOf returns the keys of all that is stored of a block.
@@ -210,10 +213,10 @@ func (s *Store) keysOf(block uint32) [][]byte {
 	switch x, ok := s.spanOf(block); {
 	case !ok:
 		return nil
-	case x.kind == kindTimed:
-		return [][]byte{timedKey(x.gen, block), timedHeadKey(x.gen, block)}
+	case x.kind == keys.KindTimed:
+		return [][]byte{keys.Timed(x.gen, block), keys.Head(x.gen, block)}
 	default:
-		return [][]byte{blockKey(x.gen, block)}
+		return [][]byte{keys.Block(x.gen, block)}
 	}
 }
 
@@ -259,7 +262,7 @@ func spanAt(spans []span, block uint32) int {
 	return lo - 1
 }
 
-// get reads a value. What the engine cannot read is a *frontier.CorruptError.
+// get reads a value. What the engine cannot read is a *storage.CorruptError.
 func (s *Store) get(key []byte, fn func(value []byte) error) (bool, error) {
 	return get(s.db, key, fn)
 }
@@ -270,9 +273,9 @@ func get(db kv.Reader, key []byte, fn func(value []byte) error) (bool, error) {
 }
 
 func damaged(key []byte, err error) error {
-	var already *frontier.CorruptError
+	var already *storage.CorruptError
 	if errors.Is(err, kv.ErrDamaged) && !errors.As(err, &already) {
-		return corrupt(key, err)
+		return keys.Corrupt(key, err)
 	}
 	return err
 }

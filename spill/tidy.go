@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-7440039f/frontier/spill/internal/keys"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
@@ -145,12 +146,12 @@ func (s *Store) deleteLog(job tidyJob) error {
 	s.mu.Unlock()
 	raise := true // no log is left in the generations so far
 	for ; gen <= job.upTo; gen++ {
-		from := prefixKey(gen, kindLog)
+		from := keys.Prefix(gen, keys.KindLog)
 		for {
 			var b kv.Batch
 			more, left := false, false
-			err := s.db.Iterate(from, after(gen, kindLog), func(key []byte, _ func() ([]byte, error)) error {
-				if id, _, ok := logName(key); !ok || id > job.through {
+			err := s.db.Iterate(from, keys.After(gen, keys.KindLog), func(key []byte, _ func() ([]byte, error)) error {
+				if id, _, ok := keys.LogName(key); !ok || id > job.through {
 					left = true
 					return kv.ErrStop
 				}

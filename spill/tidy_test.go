@@ -6,12 +6,11 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // count returns how many values of each kind a disk has.
@@ -25,7 +24,7 @@ func TestCheckpointLeavesNothingSuperfluous(t *testing.T) {
 	mach := spilltest.OpenMemory(t, spill.Options{})
 	m := start(t, 1, mach.Store)
 	for id := 1; id <= 3000; id++ { // more than one step of deletions
-		require.NoError(t, mach.Store.Commit(&frontier.Batch{ID: uint64(id)}))
+		require.NoError(t, mach.Store.Commit(&storage.Batch{ID: uint64(id)}))
 	}
 	m.id = 3000
 	require.NoError(t, m.commit(300, 0))
@@ -95,9 +94,9 @@ func TestArgumentsAreNotKept(t *testing.T) {
 	mach := spilltest.OpenMemory(t, spill.Options{})
 	require.NoError(t, mach.Store.Recover(t.Context(), newReplay()))
 	row := []byte("value")
-	require.NoError(t, mach.Store.Commit(&frontier.Batch{ID: 1, Rows: []frontier.Row{{Key: "k", Value: row}}}))
+	require.NoError(t, mach.Store.Commit(&storage.Batch{ID: 1, Rows: []storage.Row{{Key: "k", Value: row}}}))
 	copy(row, bytes.Repeat([]byte("x"), 5))
-	require.NoError(t, mach.Store.Commit(&frontier.Batch{ID: 2})) // writes the row
+	require.NoError(t, mach.Store.Commit(&storage.Batch{ID: 2})) // writes the row
 	r := newReplay()
 	require.NoError(t, mach.Kill(t).Store.Recover(t.Context(), r))
 	assert.Equal(t, "value", r.rows["k"])

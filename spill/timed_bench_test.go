@@ -9,14 +9,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seed-7440039f/frontier/spill/internal/blocks"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 )
 
 // benchTimed returns n records of Zipf hosts, with URLs of 71 bytes on average,
 // due within four weeks, in order of time. With history each has been visited.
-func benchTimed(n int, history bool) []frontier.TimedRecord {
+func benchTimed(n int, history bool) []storage.TimedRecord {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 10, 1_000_000)
 	dues := make([]int64, n)
@@ -24,7 +24,7 @@ func benchTimed(n int, history bool) []frontier.TimedRecord {
 		dues[i] = 1_700_000_000_000 + rng.Int64N(28*86_400_000)
 	}
 	slices.Sort(dues)
-	rs := make([]frontier.TimedRecord, n)
+	rs := make([]storage.TimedRecord, n)
 	for i := range rs {
 		host := fmt.Sprintf("host%d.example.org", zipf.Uint64())
 		body := []byte{0}
@@ -37,9 +37,9 @@ func benchTimed(n int, history bool) []frontier.TimedRecord {
 			body = binary.AppendVarint(body, seen/1000*1000)
 		}
 		body = fmt.Appendf(body, "http://%s/section%d/page-%d.html?ref=%d", host, rng.IntN(50), rng.IntN(1e6), rng.IntN(1e5))
-		rs[i] = frontier.TimedRecord{
-			Queue:  frontier.Queue{Host: host, Priority: uint8(1 + rng.IntN(4))},
-			Record: frontier.Record{Seq: uint64(rng.IntN(2 * n)), Due: dues[i], Body: body},
+		rs[i] = storage.TimedRecord{
+			Queue:  storage.Queue{Host: host, Priority: uint8(1 + rng.IntN(4))},
+			Record: storage.Record{Seq: uint64(rng.IntN(2 * n)), Due: dues[i], Body: body},
 		}
 	}
 	return rs
@@ -54,12 +54,12 @@ func BenchmarkTimedBlock(b *testing.B) {
 			for i := range rs {
 				raw += len(rs[i].Body)
 			}
-			var w timedWriter
+			var w blocks.TimedWriter
 			var bytes, urls, blocks int
 			for b.Loop() {
 				for rest := rs; len(rest) > 0; blocks++ {
-					n := w.fill(rest)
-					bytes += len(w.value(nil))
+					n := w.Fill(rest)
+					bytes += len(w.Value(nil))
 					urls += n
 					rest = rest[n:]
 				}
@@ -75,25 +75,25 @@ func BenchmarkTimedBlock(b *testing.B) {
 // What does reading a timed block cost, and one record of it that is kept?
 func BenchmarkReadTimed(b *testing.B) {
 	rs := benchTimed(1000, true)
-	var w timedWriter
-	n := w.fill(rs)
-	v := w.value(nil)
-	raw, err := openTimed(nil, nil, v)
+	var w blocks.TimedWriter
+	n := w.Fill(rs)
+	v := w.Value(nil)
+	raw, err := blocks.OpenTimed(nil, nil, v)
 	require.NoError(b, err)
 	b.Run("all", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if raw, err = openTimed(raw, nil, v); err != nil {
+			if raw, err = blocks.OpenTimed(raw, nil, v); err != nil {
 				b.Fatal(err)
 			}
-			_ = readTimed(raw, true, func(int, frontier.TimedRecord) bool { return true })
+			_ = blocks.ReadTimed(raw, true, func(int, storage.TimedRecord) bool { return true })
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/url")
 	})
 	b.Run("one", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_ = readTimed(raw, false, func(pos int, _ frontier.TimedRecord) bool { return pos < n/2 })
+			_ = blocks.ReadTimed(raw, false, func(pos int, _ storage.TimedRecord) bool { return pos < n/2 })
 		}
 	})
 }

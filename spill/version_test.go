@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/metarow"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 const (
@@ -73,7 +73,7 @@ func TestAnotherVersionIsNoDamage(t *testing.T) {
 				return v
 			})
 			_, err := spill.Repair(t.Context(), dir, filepath.Join(t.TempDir(), "to"), small)
-			require.ErrorIs(t, err, frontier.ErrVersion)
+			require.ErrorIs(t, err, storage.ErrVersion)
 		})
 	}
 }
@@ -88,10 +88,10 @@ func TestAValueOfAnotherVersionIsDamage(t *testing.T) {
 		return v
 	})
 	s := open(t, dir, small)
-	var corrupt *frontier.CorruptError
+	var corrupt *storage.CorruptError
 	err := s.Recover(t.Context(), newReplay())
 	require.ErrorAs(t, err, &corrupt)
-	require.NotErrorIs(t, err, frontier.ErrVersion)
+	require.NotErrorIs(t, err, storage.ErrVersion)
 	require.NoError(t, s.Close())
 	_, err = spill.Repair(t.Context(), dir, filepath.Join(t.TempDir(), "to"), small)
 	require.NoError(t, err)
@@ -100,27 +100,27 @@ func TestAValueOfAnotherVersionIsDamage(t *testing.T) {
 // Rows are the frontier's: Repair must know the version of the one that it reads.
 func TestRepairRefusesRowsOfAnotherVersion(t *testing.T) {
 	dir, _, _ := livedIn(t)
-	row := metarow.Meta{Seq: 1000}.Encode()
-	row[0]++
+	meta := row.Meta{Seq: 1000}.Row().Value
+	meta[0]++
 	db, err := kv.OpenBadger(dir, spill.EngineConfig(small))
 	require.NoError(t, err)
 	var b kv.Batch
-	b.Set([]byte(rowsAt+metarow.Name), row)
+	b.Set([]byte(rowsAt+row.MetaKey), meta)
 	require.NoError(t, db.Write(&b, true))
 	require.NoError(t, db.Close())
 	to := filepath.Join(t.TempDir(), "to")
 	_, err = spill.Repair(t.Context(), dir, to, small)
-	require.ErrorIs(t, err, frontier.ErrVersion)
+	require.ErrorIs(t, err, storage.ErrVersion)
 }
 
 func refusedAsAnother(t *testing.T, dir string) {
 	t.Helper()
-	var corrupt *frontier.CorruptError
+	var corrupt *storage.CorruptError
 	_, err := spill.Open(dir, small)
-	require.ErrorIs(t, err, frontier.ErrVersion)
+	require.ErrorIs(t, err, storage.ErrVersion)
 	require.False(t, errors.As(err, &corrupt), "%v", err)
 	to := filepath.Join(t.TempDir(), "to")
 	_, err = spill.Repair(t.Context(), dir, to, small)
-	require.ErrorIs(t, err, frontier.ErrVersion)
+	require.ErrorIs(t, err, storage.ErrVersion)
 	require.NoDirExists(t, to)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
+	"github.com/seed-7440039f/frontier/spill/internal/marks"
 )
 
 // OpenView opens what the store in folder dir holds, and writes nothing there: the folder
@@ -17,7 +18,7 @@ import (
 //
 // A folder after the death of its process is shown as Open would recover it. No other
 // process can open dir until Recover has returned, or Close. The error wraps
-// frontier.ErrInUse while a process has the folder.
+// storage.ErrInUse while a process has the folder.
 func OpenView(dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -40,7 +41,7 @@ func OpenView(dir string, o Options) (*Store, error) {
 }
 
 func openView(dir, temp string, o Options) (*Store, error) {
-	unlock, err := kv.MakeView(dir, temp, runFolder)
+	unlock, err := kv.MakeView(dir, temp, marks.Folder)
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // listing tells of each file and folder in dir what a write would change.
@@ -95,14 +95,14 @@ func TestViewIsInUse(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, small)
 	_, err := spill.OpenView(dir, small)
-	require.ErrorIs(t, err, frontier.ErrInUse)
+	require.ErrorIs(t, err, storage.ErrInUse)
 	m := start(t, 2, s)
 	require.NoError(t, m.commit(500, 0))
 	require.NoError(t, s.Close())
 
 	v, beside := view(t, dir), view(t, dir)
 	_, err = spill.Open(dir, small)
-	require.ErrorIs(t, err, frontier.ErrInUse)
+	require.ErrorIs(t, err, storage.ErrInUse)
 	require.NoError(t, m.holds(beside))
 	require.NoError(t, m.holds(v))
 	require.NoError(t, m.holds(open(t, dir, small)))
@@ -119,6 +119,6 @@ func TestViewOfNothing(t *testing.T) {
 	require.Empty(t, names)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "000001.sst"), nil, 0o600))
 	_, err = spill.OpenView(dir, small)
-	var damage *frontier.CorruptError
+	var damage *storage.CorruptError
 	require.ErrorAs(t, err, &damage)
 }

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/recrawlsim"
+	"github.com/seed-7440039f/frontier/internal/lab/recrawlsim"
 	"github.com/seed-7440039f/frontier/recrawl/plan"
 )
 

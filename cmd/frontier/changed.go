@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
-	"github.com/seed-7440039f/frontier/crawler/changes"
-	"github.com/seed-7440039f/frontier/crawler/revisit"
+	"github.com/seed-7440039f/frontier/crawler/changefeed"
+	"github.com/seed-7440039f/frontier/crawler/incremental"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
@@ -51,7 +51,7 @@ func changedCommand() *cli.Command {
 }
 
 // notTaken is an error if URLs of a list must be looked at, or listed again.
-func notTaken(x changes.Result) error {
+func notTaken(x changefeed.Result) error {
 	switch {
 	case x.Wrong > 0 && x.Unheard > 0:
 		return fmt.Errorf("%d URLs are wrong, and %d were not heard: list these again in a while", x.Wrong, x.Unheard)
@@ -64,18 +64,18 @@ func notTaken(x changes.Result) error {
 }
 
 // changed is what a crawl does with such lists; nil if it fetches nothing again.
-func (w *recrawlFlags) changed(f *frontier.Frontier, crawl *crawler.Crawler, norm *urlnorm.Normalizer) func(context.Context, io.Reader, time.Time) (changes.Result, error) {
+func (w *recrawlFlags) changed(f *frontier.Frontier, crawl *crawler.Crawler, norm *urlnorm.Normalizer) func(context.Context, io.Reader, time.Time) (changefeed.Result, error) {
 	if !w.on {
 		return nil
 	}
-	o := changes.Options{Wanted: crawl.Wanted}
+	o := changefeed.Options{Wanted: crawl.Wanted}
 	if norm != nil {
 		o.Normalize = norm.Normalize
 	}
-	return func(ctx context.Context, list io.Reader, at time.Time) (changes.Result, error) {
+	return func(ctx context.Context, list io.Reader, at time.Time) (changefeed.Result, error) {
 		o := o
 		o.At = at
-		return changes.Add(ctx, f, list, o)
+		return changefeed.Add(ctx, f, list, o)
 	}
 }
 
@@ -94,7 +94,7 @@ func openAsBegun(ctx context.Context, dir string) (*reached, error) {
 	}
 	closing := func() error { return nil }
 	if s.recrawl.on {
-		r, err := revisit.Open(s.recrawl.options) // not its folder: nobody visits anything
+		r, err := incremental.Open(s.recrawl.options) // not its folder: nobody visits anything
 		if err != nil {
 			return nil, err
 		}

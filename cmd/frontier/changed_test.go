@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier/crawler/changes"
+	"github.com/seed-7440039f/frontier/crawler/changefeed"
 )
 
 // counting is a web of pages that say how often they were asked for.
@@ -125,7 +125,7 @@ func TestChangedPagesAreFetchedNow(t *testing.T) {
 	r.ended(t)
 	assert.Equal(t, 1, w.asked("/3"), "nobody said that it has changed")
 
-	var res changes.Result
+	var res changefeed.Result
 	var b, e bytes.Buffer
 	in := strings.NewReader(`{"host":"a.example","urlList":["http://a.example/3","http://b.example/"]}`)
 	code = run(t.Context(), []string{"changed", "-dir", dir, "-json"}, in, &b, &e)

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-7440039f/frontier/crawler/checkpoint"
+	"github.com/seed-7440039f/frontier/crawler/backup"
 )
 
 // checkpointFlags ask for checkpoints.
@@ -41,11 +41,11 @@ func (c *checkpointFlags) validate(o *options) {
 
 // start makes checkpoints of parts until stop is called, and one whenever take is,
 // which is nil if there are to be none.
-func (c *checkpointFlags) start(ctx context.Context, parts []checkpoint.Part, log *slog.Logger) (take func(context.Context) (string, error), stop func(), err error) {
+func (c *checkpointFlags) start(ctx context.Context, parts []backup.Part, log *slog.Logger) (take func(context.Context) (string, error), stop func(), err error) {
 	if c.dir == "" {
 		return nil, c.decline(log), nil
 	}
-	k, err := checkpoint.New(checkpoint.Options{Dir: c.dir, Keep: c.keep, Parts: parts, Logger: log})
+	k, err := backup.New(backup.Options{Dir: c.dir, Keep: c.keep, Parts: parts, Logger: log})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier/crawler/checkpoint"
+	"github.com/seed-7440039f/frontier/crawler/backup"
 )
 
 // A crawl that goes on from a checkpoint fetches what was not done by then, and nothing
@@ -30,7 +30,7 @@ func TestCheckpoints(t *testing.T) {
 	dir := t.TempDir()
 	copies := filepath.Join(dir, "copies")
 	have := func() []string {
-		all, _ := checkpoint.List(copies)
+		all, _ := backup.List(copies)
 		return all
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -77,7 +77,7 @@ func TestCheckpointsHaveWhatIsLearned(t *testing.T) {
 		if url != "http://a.example/3" {
 			return
 		}
-		for all, _ := checkpoint.List(copies); len(all) == 0 && ctx.Err() == nil; all, _ = checkpoint.List(copies) {
+		for all, _ := backup.List(copies); len(all) == 0 && ctx.Err() == nil; all, _ = backup.List(copies) {
 			assert.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -87,7 +87,7 @@ func TestCheckpointsHaveWhatIsLearned(t *testing.T) {
 	args := []string{"-resolve", "*.example=" + addr, "-recrawl", "-recrawl-budget", "50"}
 	status, _, stderr := command(t, ctx, append(args, "-dir", state, "-checkpoint-dir", copies, "-checkpoint-every", "0", "http://a.example/1")...)
 	require.Equal(t, exitStopped, status, stderr)
-	all, err := checkpoint.List(copies)
+	all, err := backup.List(copies)
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
 	from := filepath.Join(all[0], "frontier")
@@ -160,5 +160,5 @@ func TestBadCheckpoints(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
 	status, _, stderr = command(t, t.Context(), "-dir", filepath.Join(dir, "state"), "-checkpoint-dir", file, "http://a.example/")
 	assert.Equal(t, exitError, status)
-	assert.Contains(t, stderr, "checkpoint: ")
+	assert.Contains(t, stderr, "backup: ")
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
-	"github.com/seed-7440039f/frontier/crawler/revisit"
+	"github.com/seed-7440039f/frontier/crawler/incremental"
 )
 
 // consoleFlags say where a crawl is looked at.
@@ -147,7 +147,7 @@ func (c *consoleFlags) secret() (string, error) {
 }
 
 // recrawled is what a recrawl tells.
-func recrawled(x revisit.Report) *console.Recrawl {
+func recrawled(x incremental.Report) *console.Recrawl {
 	s := x.Schedule
 	return &console.Recrawl{
 		Pages: s.Pages, NewPages: s.NewPages, Freshness: s.Freshness, Price: s.Price, Budget: s.Budget, Demand: s.Demand,

@@ -144,7 +144,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	}
 	defer func() { err = join(err, f.Close()) }()
 	if s.limits != nil && s.anew("limit-") {
-		if err := f.SetHostLimits(frontier.All(), *s.limits); err != nil {
+		if err := f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.HostLimits = *s.limits }); err != nil {
 			return end, err
 		}
 	}

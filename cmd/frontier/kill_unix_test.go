@@ -25,8 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/crawler/checkpoint"
-	"github.com/seed-7440039f/frontier/crawler/revisit"
+	"github.com/seed-7440039f/frontier/crawler/backup"
+	"github.com/seed-7440039f/frontier/crawler/incremental"
 	"github.com/seed-7440039f/frontier/recrawl"
 	"github.com/seed-7440039f/frontier/spill"
 )
@@ -125,10 +125,10 @@ func TestKilledRecrawls(t *testing.T) {
 		eventually("it has learned something", func() bool { n, _ := web.counts(); return n > before+100 })
 		web.hold()
 		eventually("all hosts keep it waiting", func() bool { _, held := web.counts(); return held > 0 }) // all are at one address: no other is asked
-		have, _ := checkpoint.List(copies)                                                                // at first there is none
+		have, _ := backup.List(copies)                                                                    // at first there is none
 		require.NoError(t, c.Process.Signal(syscall.SIGUSR1))
 		var now []string
-		eventually("a checkpoint", func() bool { now, err = checkpoint.List(copies); return err == nil && len(now) > len(have) })
+		eventually("a checkpoint", func() bool { now, err = backup.List(copies); return err == nil && len(now) > len(have) })
 		kill()
 		web.letGo()
 		wanted, price := left(t, filepath.Join(now[len(now)-1], "frontier"))
@@ -155,7 +155,7 @@ func left(t *testing.T, dir string) (urls map[string]known, price float64) {
 	store, err := spill.Open(dir, spill.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
-	r, err := revisit.Open(revisit.Options{Dir: filepath.Join(dir, recrawlFolder), Schedule: recrawl.Options{
+	r, err := incremental.Open(incremental.Options{Dir: filepath.Join(dir, recrawlFolder), Schedule: recrawl.Options{
 		Budget: 40, MinInterval: time.Second, MaxInterval: 3 * time.Second, Probe: time.Second, Prior: recrawl.Gamma{Alpha: 0.5, Beta: 0.5 * 20. / 86400},
 	}})
 	require.NoError(t, err)

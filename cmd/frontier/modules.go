@@ -12,11 +12,11 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
-	"github.com/seed-7440039f/frontier/crawler/checkpoint"
+	"github.com/seed-7440039f/frontier/crawler/backup"
 	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/crawler/link"
-	"github.com/seed-7440039f/frontier/crawler/modules"
-	"github.com/seed-7440039f/frontier/crawler/near"
+	"github.com/seed-7440039f/frontier/crawler/neardup"
+	"github.com/seed-7440039f/frontier/crawler/processing"
 	"github.com/seed-7440039f/frontier/crawler/warc"
 )
 
@@ -32,8 +32,8 @@ type moduleFlags struct {
 	threshold float64
 	stats     string
 
-	statistics *modules.Statistics // nil: none
-	pages      *near.Index         // nil: none
+	statistics *processing.Statistics // nil: none
+	pages      *neardup.Index         // nil: none
 }
 
 func (m *moduleFlags) define(fs *flag.FlagSet) {
@@ -80,25 +80,25 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 		s.crawler.Responses = append(s.crawler.Responses, filter.NoMedia(s.fetch.MaxBody))
 	}
 	agent := s.crawler.UserAgent
-	var handlers []modules.Handler
+	var handlers []processing.Handler
 	if m.warc != "" {
 		w, err := warc.Open(m.warc, warc.Options{Remember: 100_000, Sync: s.sync, TempDir: s.fetch.TempDir, Logger: log, Info: warc.Header{{Name: "http-header-user-agent", Value: agent}}})
 		if err != nil {
 			return closeAll, err
 		}
 		closers = append(closers, w.Close)
-		pages := modules.Archive(w, agent)
+		pages := processing.Archive(w, agent)
 		if m.noArchive {
-			pages = modules.UnlessNoArchive(pages, agent)
+			pages = processing.UnlessNoArchive(pages, agent)
 		}
 		handlers = append(handlers, pages)
-		s.crawler.Whole, s.crawler.Via = modules.Uncaptured(w), true
+		s.crawler.Whole, s.crawler.Via = processing.Uncaptured(w), true
 		if !m.noRobots {
-			s.crawler.OnRobots = modules.ArchiveRobots(w, agent)
+			s.crawler.OnRobots = processing.ArchiveRobots(w, agent)
 		}
 	}
 	if m.seen != "" {
-		x, err := near.Open(m.seen, near.Options{Threshold: m.threshold, Sync: s.sync, Logger: log, OnMirror: func(m near.Mirror) {
+		x, err := neardup.Open(m.seen, neardup.Options{Threshold: m.threshold, Sync: s.sync, Logger: log, OnMirror: func(m neardup.Mirror) {
 			log.Info("a host is a mirror", "host", m.Host, "of", m.Of, "same", m.Same, "pages", m.Pages)
 		}})
 		if err != nil {
@@ -106,25 +106,25 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 		}
 		m.pages = x
 		closers = append(closers, x.Close)
-		s.parts = append(s.parts, checkpoint.Part{Name: "seen", Copy: x.CopyTo})
-		handlers = append(handlers, modules.ContentSeen(x, modules.SeenOptions{SkipLinks: m.skip}))
+		s.parts = append(s.parts, backup.Part{Name: "seen", Copy: x.CopyTo})
+		handlers = append(handlers, processing.ContentSeen(x, processing.SeenOptions{SkipLinks: m.skip}))
 	}
 	if m.stats != "" {
-		x, err := modules.OpenStatistics(m.stats, modules.StatisticsOptions{})
+		x, err := processing.OpenStatistics(m.stats, processing.StatisticsOptions{})
 		if err != nil {
 			return closeAll, err
 		}
 		m.statistics = x
 		closers = append(closers, x.Close)
-		s.parts = append(s.parts, checkpoint.Part{Name: "stats", Copy: x.CopyTo})
+		s.parts = append(s.parts, backup.Part{Name: "stats", Copy: x.CopyTo})
 		handlers = append(handlers, x.Handle)
 	}
 	if m.sitemaps {
-		o := modules.SitemapOptions{UserAgent: agent, Logger: log, MaxBytes: int64(m.largest)}
+		o := processing.SitemapOptions{UserAgent: agent, Logger: log, MaxBytes: int64(m.largest)}
 		if s.crawler.Revisits != nil {
-			o.Hint = modules.Claims
+			o.Hint = processing.Claims
 		}
-		sm := modules.NewSitemaps(f, o)
+		sm := processing.NewSitemaps(f, o)
 		s.crawler.Robots, s.crawler.Larger = sm, sm.Larger
 		if s.crawler.Extractor == nil {
 			s.crawler.Extractor = crawler.HTML{Options: link.Options{Kinds: link.Pages | link.Feed}}
@@ -133,7 +133,7 @@ func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) 
 		handlers = append(handlers, sm.Handle)
 	}
 	if len(handlers) > 0 {
-		s.crawler.OnPage = modules.Chain(handlers...)
+		s.crawler.OnPage = processing.Chain(handlers...)
 	}
 	return closeAll, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/seed-7440039f/frontier/console"
-	"github.com/seed-7440039f/frontier/crawler/revisit"
+	"github.com/seed-7440039f/frontier/crawler/incremental"
 	"github.com/seed-7440039f/frontier/recrawl/plan"
 )
 
@@ -132,7 +132,7 @@ func live(cmd *cli.Command, budget float64, strategy plan.Strategy) (*plan.Model
 	if dir == "" {
 		return nil, nil, errNoDir
 	}
-	s, saved, err := revisit.ReadSchedule(filepath.Join(dir, recrawlFolder))
+	s, saved, err := incremental.ReadSchedule(filepath.Join(dir, recrawlFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%s has no crawl with -recrawl, or a new one: %w", dir, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/seed-7440039f/frontier/console"
-	"github.com/seed-7440039f/frontier/crawler/changes"
+	"github.com/seed-7440039f/frontier/crawler/changefeed"
 )
 
 // printer prints to a command's output.
@@ -251,7 +251,7 @@ func (p *printer) imported(x console.Imported) error {
 }
 
 // changed tells what became of a list.
-func (p *printer) changed(x changes.Result) error {
+func (p *printer) changed(x changefeed.Result) error {
 	if p.json {
 		return p.any(x)
 	}

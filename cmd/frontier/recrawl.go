@@ -17,8 +17,8 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
-	"github.com/seed-7440039f/frontier/crawler/checkpoint"
-	"github.com/seed-7440039f/frontier/crawler/revisit"
+	"github.com/seed-7440039f/frontier/crawler/backup"
+	"github.com/seed-7440039f/frontier/crawler/incremental"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
@@ -29,11 +29,11 @@ const recrawlFolder = "recrawl"
 type recrawlFlags struct {
 	on      bool
 	budget  rate
-	options revisit.Options
+	options incremental.Options
 	every   time.Duration
 	prior   time.Duration
 
-	revisits *revisit.Revisits // once the crawl is open
+	revisits *incremental.Revisits // once the crawl is open
 	reported time.Time
 }
 
@@ -82,7 +82,7 @@ func (w *recrawlFlags) validate(o *options) {
 	if !(s.NewShareMax > 0) {
 		o.bad("want more than 0 and at most 1", "recrawl-new-max")
 	}
-	if _, err := revisit.Open(w.options); err != nil { // in no folder
+	if _, err := incremental.Open(w.options); err != nil { // in no folder
 		o.wrong(err, "recrawl", "MinInterval", "recrawl-min", "MaxInterval", "recrawl-max", "Probe", "recrawl-probe", "Prior", "recrawl-prior",
 			"NewShareMin", "recrawl-new-min", "MinChange", "recrawl-min-change", "Budget", "recrawl-budget")
 	}
@@ -97,8 +97,7 @@ func (w *recrawlFlags) open(s *settings, log *slog.Logger) (err error) {
 		w.options.Dir = filepath.Join(s.dir, recrawlFolder)
 	}
 	w.options.Logger = log
-	w.options.HostKey = s.frontier.HostKey
-	if w.revisits, err = revisit.Open(w.options); err != nil {
+	if w.revisits, err = incremental.Open(w.options); err != nil {
 		return err
 	}
 	w.revisits.Configure(&s.frontier)
@@ -109,8 +108,8 @@ func (w *recrawlFlags) open(s *settings, log *slog.Logger) (err error) {
 
 // part is that of checkpoints which has the frontier, and in it, as in -dir, the settings
 // and what is learned of the pages.
-func (w *recrawlFlags) part(dir string, frontier func(context.Context, string) error) checkpoint.Part {
-	return checkpoint.Part{Name: "frontier", Copy: func(ctx context.Context, path string) error {
+func (w *recrawlFlags) part(dir string, frontier func(context.Context, string) error) backup.Part {
+	return backup.Part{Name: "frontier", Copy: func(ctx context.Context, path string) error {
 		if err := frontier(ctx, path); err != nil {
 			return err
 		}

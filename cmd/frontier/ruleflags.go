@@ -27,11 +27,13 @@ type rule struct {
 	delay       frontier.DelayPolicy
 	priority    int
 	concurrency int
-	limits      *frontier.Limits // of each host
+	limits      *frontier.Limits // of each host, or of the crawl
+	weight      int              // of a crawl
+	crawl       bool             // scope is that of a crawl
 }
 
 func (r *ruleFlags) define(fs *flag.FlagSet) {
-	fs.Var(&r.texts, "rule", "`rule` for a host, *.domain or *, as in '*.example.org delay=30s priority=3 concurrency=1 limit-pages=1000 limit-period=24h'; "+
+	fs.Var(&r.texts, "rule", "`rule` for a host, *.domain, * or crawl:NUMBER, as in '*.example.org delay=30s priority=3 concurrency=1 limit-pages=1000 limit-period=24h'; "+
 		"also delay-factor with min-delay and max-delay, and all of the -limit flags; repeatable. Rules are kept with -dir until others are given")
 }
 
@@ -67,31 +69,39 @@ func (r *ruleFlags) set(f *frontier.Frontier) error {
 }
 
 func (x *rule) set(f *frontier.Frontier) error {
-	var errs []error
-	if x.delay != nil {
-		errs = append(errs, f.SetDelay(x.scope, x.delay))
-	}
-	if x.priority != 0 {
-		errs = append(errs, f.SetPriority(x.scope, x.priority))
-	}
-	if x.concurrency != 0 {
-		errs = append(errs, f.SetConcurrency(x.scope, x.concurrency))
-	}
-	if x.limits != nil {
-		errs = append(errs, f.SetHostLimits(x.scope, *x.limits))
-	}
-	return errors.Join(errs...)
+	return f.UpdateRule(x.scope, func(r *frontier.Rule) {
+		if x.delay != nil {
+			r.Delay = x.delay
+		}
+		if x.priority != 0 {
+			r.Priority, r.Priorities = x.priority, frontier.PriorityMap{}
+		}
+		if x.concurrency != 0 {
+			r.Concurrency = x.concurrency
+		}
+		if x.weight != 0 {
+			r.Weight = x.weight
+		}
+		switch {
+		case x.limits == nil:
+		case x.crawl:
+			r.Limits = *x.limits
+		default:
+			r.HostLimits = *x.limits
+		}
+	})
 }
 
 // parseRule reads a rule: a scope, and values by name.
 func parseRule(text string) (x rule, err error) {
 	words := strings.Fields(text)
 	if len(words) < 2 {
-		return x, errors.New("want a host, *.domain or *, and what holds for it, as in delay=30s")
+		return x, errors.New("want a host, *.domain, * or crawl:NUMBER, and what holds for it, as in delay=30s")
 	}
 	if x.scope, err = console.ParseScope(words[0]); err != nil {
 		return x, err
 	}
+	x.crawl = strings.HasPrefix(words[0], "crawl:")
 	fs := flag.NewFlagSet("rule", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	delay := fs.Duration("delay", 0, "")
@@ -100,13 +110,14 @@ func parseRule(text string) (x rule, err error) {
 	most := fs.Duration("max-delay", 30*time.Second, "")
 	fs.IntVar(&x.priority, "priority", 0, "")
 	fs.IntVar(&x.concurrency, "concurrency", 0, "")
+	fs.IntVar(&x.weight, "weight", 0, "")
 	var limits limitFlags
 	limits.define(fs)
 	given := map[string]bool{}
 	for _, w := range words[1:] {
 		name, value, ok := strings.Cut(w, "=")
 		if !ok || given[name] || fs.Lookup(name) == nil {
-			return x, fmt.Errorf("%q: want delay, delay-factor, min-delay, max-delay, priority, concurrency or limit-..., each once, with = and a value", w)
+			return x, fmt.Errorf("%q: want delay, delay-factor, min-delay, max-delay, priority, concurrency, weight or limit-..., each once, with = and a value", w)
 		}
 		if fs.Set(name, value) != nil {
 			return x, fmt.Errorf("%q: want %s", w, (&option{Flag: fs.Lookup(name)}).kind().wanted)
@@ -122,7 +133,7 @@ func parseRule(text string) (x rule, err error) {
 	case byFactor:
 		x.delay = frontier.FactorDelay(*factor, *least, *most)
 	}
-	for _, name := range []string{"priority", "concurrency"} {
+	for _, name := range []string{"priority", "concurrency", "weight"} {
 		if given[name] && fs.Lookup(name).Value.String() == "0" {
 			return x, fmt.Errorf("%s is 0; want >= 1", name)
 		}

@@ -15,11 +15,15 @@ import (
 func TestRuleFlags(t *testing.T) {
 	x, err := parseRule("*.example.org delay=30s priority=3 concurrency=2 limit-pages=1000 limit-bytes=2M limit-period=24h")
 	require.NoError(t, err)
-	assert.Equal(t, rule{frontier.Domain("example.org"), frontier.FixedDelay(30 * time.Second), 3, 2, &frontier.Limits{Served: 1000, Bytes: 2 << 20, Period: 24 * time.Hour}}, x)
+	assert.Equal(t, rule{scope: frontier.Domain("example.org"), delay: frontier.FixedDelay(30 * time.Second), priority: 3, concurrency: 2, limits: &frontier.Limits{Served: 1000, Bytes: 2 << 20, Period: 24 * time.Hour}}, x)
 	x, err = parseRule("a.example delay-factor=5 max-delay=1m")
 	require.NoError(t, err)
 	assert.Equal(t, rule{scope: frontier.Host("a.example"), delay: frontier.FactorDelay(5, time.Second, time.Minute)}, x)
+	x, err = parseRule("crawl:3 weight=5 limit-pages=1000")
+	require.NoError(t, err)
+	assert.Equal(t, rule{scope: frontier.Crawl(3), crawl: true, weight: 5, limits: &frontier.Limits{Served: 1000}}, x)
 	for text, says := range map[string]string{
+		"crawl:x weight=5": "want crawl: and a crawl's number", "crawl:3 weight=0": "weight is 0; want >= 1",
 		"": "want a host", "a.example": "want a host", "a.example delay": "with = and a value", "a.example hue=3": `"hue=3": want delay`,
 		"a.example delay=soon": "want a time", "a.example limit-bytes=x": "want a number of bytes", "a.example delay=1s delay=2s": "each once",
 		"a.example delay=1s min-delay=2s": "cannot be combined", "a.example priority=0": "priority is 0; want >= 1",

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
-	"github.com/seed-7440039f/frontier/crawler/checkpoint"
+	"github.com/seed-7440039f/frontier/crawler/backup"
 	"github.com/seed-7440039f/frontier/crawler/dns"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
@@ -33,8 +33,8 @@ type settings struct {
 	fetch    fetch.Options // of crawler.Fetcher
 	names    *dns.Resolver // nil if a proxy looks names up
 	crawler  crawler.Options
-	limits   *frontier.Limits  // of each host; nil: as they are
-	parts    []checkpoint.Part // of which checkpoints are made
+	limits   *frontier.Limits // of each host; nil: as they are
+	parts    []backup.Part    // of which checkpoints are made
 
 	pace      paceFlags
 	bounds    limitFlags

@@ -29,7 +29,7 @@ type finding struct {
 func TestAccessibility(t *testing.T) {
 	x, w := launch(t).open(t, 1280, 900), crawling(t)
 	x.until(t, "something failed", func() bool { return w.f.Stats().Waiting > 100 && w.f.Stats().Done[frontier.Failed] > 0 })
-	require.NoError(t, w.f.SetHostLimits(frontier.Domain("elsewhere.example"), frontier.Limits{Served: 1000, Period: time.Hour}))
+	require.NoError(t, w.f.UpdateRule(frontier.Domain("elsewhere.example"), func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1000, Period: time.Hour} }))
 	looks := []struct {
 		name, scheme  string
 		width, height int

@@ -24,7 +24,7 @@ func TestShots(t *testing.T) {
 		t.Skip("makes pictures with -shots FOLDER")
 	}
 	x, w := launch(t).open(t, 1280, 900), crawling(t)
-	require.NoError(t, w.f.SetDelay(frontier.Host("site-1.example"), frontier.FixedDelay(time.Minute)))
+	require.NoError(t, w.f.UpdateRule(frontier.Host("site-1.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Minute) }))
 	require.NoError(t, w.f.BlockUntil(frontier.Host("site-2.example"), time.Now().Add(time.Hour)))
 	time.Sleep(2 * time.Minute)
 	for _, shot := range []struct {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-7440039f/frontier/crawler/rewind"
+	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
 // ratioFrom is how large a decoded body may be whatever it was compressed to.
@@ -22,7 +22,7 @@ type reading struct {
 	opts   *Options
 	limit  int64 // of bytes, as sent and as decoded
 	wire   wireReader
-	body   *rewind.Body
+	body   *spool.Body
 	larger func() int64 // what limit a body that meets it has instead; nil if none
 	ended  bool         // a limit was met
 	bomb   bool         // it was that of the ratio
@@ -31,7 +31,7 @@ type reading struct {
 // readBody reads a body into res. It reports whether the server's answer was read
 // to its end.
 func (f *Fetcher) readBody(resp *http.Response, c *conn, limit int64, larger func(http.Header, []byte) int64, res *Result) (done bool, err error) {
-	r := &reading{opts: &f.opts, limit: limit, body: rewind.New(rewind.Options{Memory: f.opts.BodyMemory, Dir: f.opts.TempDir})}
+	r := &reading{opts: &f.opts, limit: limit, body: spool.New(spool.Options{Memory: f.opts.BodyMemory, Dir: f.opts.TempDir})}
 	if larger != nil {
 		r.larger = func() int64 { return larger(resp.Header, r.body.Head(headSize)) }
 	}

@@ -27,5 +27,5 @@
 //   - The URL is sent as given: what it holds is not decoded and encoded again. User
 //     and password in a URL are not sent, and no Referer is.
 //   - The body is read once and may be read again, from memory or a temporary file
-//     (package rewind). gzip, brotli, zstd and deflate are undone within the limits.
+//     (package spool). gzip, brotli, zstd and deflate are undone within the limits.
 package fetch

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-7440039f/frontier/crawler/rewind"
+	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
 // Request is what to get.
@@ -57,7 +57,7 @@ type Result struct {
 	Request []byte
 	// Body is the decoded body, or as much of it as was read; nil if none was.
 	// It may be in a temporary file: Close the Result.
-	Body *rewind.Body
+	Body *spool.Body
 	// Truncated says that Body ends at a limit, not where the server's does. Bomb
 	// says that the limit was MaxRatio.
 	Truncated, Bomb bool

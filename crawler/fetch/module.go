@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-7440039f/frontier/crawler/rewind"
+	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
 // Module is a Fetcher for another protocol than HTTP, made of a function that speaks
@@ -212,7 +212,7 @@ func (c *Contact) ReadBody(conn *Conn, r io.Reader) error {
 	if r == nil {
 		r = conn
 	}
-	body := rewind.New(rewind.Options{Memory: c.opts.BodyMemory, Dir: c.opts.TempDir})
+	body := spool.New(spool.Options{Memory: c.opts.BodyMemory, Dir: c.opts.TempDir})
 	c.Result.Body = body
 	began := time.Now()
 	_, err := io.Copy(storeWriter{body}, io.LimitReader(r, limit+1))
@@ -228,7 +228,7 @@ func (c *Contact) ReadBody(conn *Conn, r io.Reader) error {
 // MakeBody makes what write writes the Result's Body. One that is there may be read
 // meanwhile, and is closed then.
 func (c *Contact) MakeBody(write func(io.Writer) error) error {
-	body := rewind.New(rewind.Options{Memory: c.opts.BodyMemory, Dir: c.opts.TempDir})
+	body := spool.New(spool.Options{Memory: c.opts.BodyMemory, Dir: c.opts.TempDir})
 	err := write(storeWriter{body})
 	err = errors.Join(err, c.Result.Body.Close())
 	c.Result.Body = body
@@ -236,7 +236,7 @@ func (c *Contact) MakeBody(write func(io.Writer) error) error {
 }
 
 // storeWriter tells faults of the store from those of the network.
-type storeWriter struct{ body *rewind.Body }
+type storeWriter struct{ body *spool.Body }
 
 func (w storeWriter) Write(p []byte) (int, error) {
 	n, err := w.body.Write(p)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/seed-7440039f/frontier/internal/percent"
+	"github.com/seed-7440039f/frontier/internal/pctenc"
 )
 
 const (
@@ -121,8 +121,8 @@ func (r *rule) match(path string, x *index) bool {
 // characters (section 2.2.3). Square brackets are reserved, but may not stand in a path
 // or query, so both of their forms are one.
 var (
-	urlForm     = percent.NewForm("!&'()+,;=/:?@#")
-	patternForm = percent.NewForm("!&'()+,;=/:?@#*")
+	urlForm     = pctenc.NewForm("!&'()+,;=/:?@#")
+	patternForm = pctenc.NewForm("!&'()+,;=/:?@#*")
 )
 
 // requestPath returns the path and query of a target, always with a leading

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-7440039f/frontier/internal/percent"
+	"github.com/seed-7440039f/frontier/internal/pctenc"
 )
 
 // pathForm and queryForm say which characters stay as they came.
 var (
-	pathForm  = percent.NewForm("!$&'()*+,;=:@/")
-	queryForm = percent.NewForm("!$&'()*+,;=:@/?")
+	pathForm  = pctenc.NewForm("!$&'()*+,;=:@/")
+	queryForm = pctenc.NewForm("!$&'()*+,;=:@/?")
 )
 
 // Rule changes a parsed URL to a more usual spelling. Apply must be idempotent

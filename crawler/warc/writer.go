@@ -20,7 +20,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/seed-7440039f/frontier/crawler/rewind"
+	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
 var (
@@ -147,7 +147,7 @@ type file interface {
 
 // packed is a record ready to be written, in memory or a file.
 type packed struct {
-	body *rewind.Body
+	body *spool.Body
 	line *IndexLine // nil if it is not indexed
 }
 
@@ -186,7 +186,7 @@ func (w *Writer) pack(r *Record) (packed, error) {
 	}
 	block, ok := r.Block.(io.ReadSeeker)
 	if r.Block != nil && !ok { // it has to be read twice
-		spool := rewind.New(rewind.Options{Dir: w.opts.TempDir})
+		spool := spool.New(spool.Options{Dir: w.opts.TempDir})
 		defer spool.Close()
 		if _, err := io.Copy(spool, r.Block); err != nil {
 			return packed{}, err
@@ -210,7 +210,7 @@ func (w *Writer) pack(r *Record) (packed, error) {
 	if err != nil {
 		return packed{}, err
 	}
-	p := packed{body: rewind.New(rewind.Options{Dir: w.opts.TempDir}), line: indexLine(r, head[:n])}
+	p := packed{body: spool.New(spool.Options{Dir: w.opts.TempDir}), line: indexLine(r, head[:n])}
 	src := io.MultiReader(bytes.NewReader(begin), block, strings.NewReader("\r\n\r\n"))
 	if w.opts.Plain {
 		_, err = io.Copy(p.body, src)

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/recrawl"
-	"github.com/seed-7440039f/frontier/recrawl/revisit"
+	"github.com/seed-7440039f/frontier/recrawl/adapter"
 )
 
 func main() {
@@ -53,7 +53,7 @@ func run(w io.Writer) error {
 		return err
 	}
 	f, err := frontier.Open(context.Background(), frontier.Options{
-		Clock: clock, KeepOpen: true, Delay: frontier.FixedDelay(time.Minute), Scheduler: revisit.New(s, revisit.Options{}),
+		Clock: clock, KeepOpen: true, Delay: frontier.FixedDelay(time.Minute), Scheduler: adapter.New(s, adapter.Options{}),
 	})
 	if err != nil {
 		return err

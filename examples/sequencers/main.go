@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/selector"
 )
 
 func main() {
@@ -49,12 +50,12 @@ func run(w io.Writer) error {
 	ctx := context.Background()
 	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	// CrawlNow needs no queue: what it adds comes before all of them.
-	mix := frontier.Mix(1, 1, 0)
+	mix := selector.Mix(1, 1, 0)
 	setP := func(p float64) error { return mix.Set(1-p, p) } // at any time; pages keep their queues
 	f, err := frontier.Open(ctx, frontier.Options{
 		Clock: clock, KeepOpen: true, Priorities: 2, Prioritizer: frontier.PrioritizerFunc(queue), Selector: mix,
 		Delay: frontier.FixedDelay(pause),
-		// Package recrawl/revisit has a better one.
+		// Package recrawl/adapter has a better one.
 		Scheduler: frontier.SchedulerFunc(func(v frontier.Visit) time.Time { return v.Outcome.Ended.Add(time.Minute) }),
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
-	"github.com/seed-7440039f/frontier/crawler/split"
+	"github.com/seed-7440039f/frontier/crawler/partition"
 	"github.com/seed-7440039f/frontier/examples/basic/web"
 )
 
@@ -34,7 +34,7 @@ func main() {
 type node struct {
 	name     string
 	frontier *frontier.Frontier
-	router   *split.Router
+	router   *partition.Router
 	crawler  *crawler.Crawler
 
 	mu       sync.Mutex
@@ -76,7 +76,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return nodes[to].receive(ctx, entries)
 	}
 	for _, name := range names {
-		n, err := start(ctx, name, split.NewNodes(names...), send, w)
+		n, err := start(ctx, name, partition.NewNodes(names...), send, w)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 
 	// One node is given a single seed; the others get their work from it.
-	first := nodes[split.NewNodes(names...).Owner("host1.example")]
+	first := nodes[partition.NewNodes(names...).Owner("host1.example")]
 	if _, err := first.crawler.Seed(ctx, "http://host1.example/1"); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	for _, n := range nodes {
 		running.Go(func() { _ = n.crawler.Run(crawling) }) // it ends by stop
 	}
-	var quiet split.Quiet
+	var quiet partition.Quiet
 	for ctx.Err() == nil {
 		var all []frontier.Stats
 		for _, n := range nodes {
@@ -113,10 +113,10 @@ func run(ctx context.Context, out io.Writer) (err error) {
 }
 
 // start makes a node.
-func start(ctx context.Context, name string, s split.Splitter, send func(context.Context, string, []frontier.Entry) error, w *web.Web) (*node, error) {
+func start(ctx context.Context, name string, s partition.Splitter, send func(context.Context, string, []frontier.Entry) error, w *web.Web) (*node, error) {
 	n := &node{name: name, hosts: map[string]int{}}
 	var err error
-	if n.router, err = split.New(split.Options{Self: name, Splitter: s, Send: send}); err != nil {
+	if n.router, err = partition.New(partition.Options{Self: name, Splitter: s, Send: send}); err != nil {
 		return nil, err
 	}
 	n.frontier, err = frontier.Open(ctx, frontier.Options{KeepOpen: true, Delay: frontier.FixedDelay(10 * time.Millisecond)})

@@ -8,7 +8,7 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"github.com/seed-7440039f/frontier/internal/lowset"
+	"github.com/seed-7440039f/frontier/internal/bitset"
 	"github.com/seed-7440039f/frontier/internal/offheap"
 )
 
@@ -220,7 +220,7 @@ const (
 // vacancies are the units that are in no span.
 type vacancies struct {
 	masks  [2][]uint64   // warm and cold: of each chunk, which of its units
-	chunks [2]lowset.Set // whose masks are not 0
+	chunks [2]bitset.Set // whose masks are not 0
 	units  [2]int        // how many there are
 }
 

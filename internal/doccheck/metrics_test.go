@@ -100,7 +100,7 @@ func statsTable(t *testing.T) string {
 	f, err := frontier.Open(context.Background(), frontier.Options{})
 	require.NoError(t, err)
 	defer f.Close()
-	says := comments(t, "stats.go", "Stats")
+	says := comments(t, "watch.go", "Stats")
 	rates := map[string]string{"rates.added": "URLs admitted each second", "rates.handed_out": "leases each second", "rates.done": "calls of Done that ended a lease, and leases that expired, each second"}
 	parts := map[string]string{"count": "durations counted", "mean_s": "their mean", "p50_s": "half of them are at most this", "p90_s": "nine of ten", "p99_s": "99 of 100"}
 	units := map[string]string{"int64": "count", "float64": "number"}
@@ -181,7 +181,7 @@ func logged(t *testing.T) (keys []string) {
 
 // eventKeys are the keys of events.
 func eventKeys(t *testing.T) (keys []string) {
-	_, files := sources(t, root, func(path string) bool { return path == filepath.Join(root, "events.go") })
+	_, files := sources(t, root, func(path string) bool { return path == filepath.Join(root, "watch.go") })
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			d, ok := n.(*ast.FuncDecl)

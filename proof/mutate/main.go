@@ -28,7 +28,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-7440039f/frontier/internal/tally"
+	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 )
 
 func main() {
@@ -88,7 +88,7 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		fmt.Fprintf(stdout, "| %s | %s | %s |\n", m.name, m.breaks, by)
 	}
-	fmt.Fprintf(stdout, "\nproof: %v\n", tally.Count{Tried: int64(len(all)), Violations: int64(survived)})
+	fmt.Fprintf(stdout, "\nproof: %v\n", trycount.Count{Tried: int64(len(all)), Violations: int64(survived)})
 	if survived > 0 {
 		fmt.Fprintf(stderr, "mutate: %d of %d were not caught\n", survived, len(all))
 		return 1

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
-	"github.com/seed-7440039f/frontier/crawler/modules"
+	"github.com/seed-7440039f/frontier/crawler/processing"
 	"github.com/seed-7440039f/frontier/crawler/warc"
 	"github.com/seed-7440039f/frontier/examples/cookbook/site"
 )
@@ -39,7 +39,7 @@ func crawl(ctx context.Context, dir string) (err error) {
 		Workers:   1,
 		UserAgent: agent,
 		Fetcher:   web.Fetcher(),
-		OnPage:    modules.Archive(w, agent),
+		OnPage:    processing.Archive(w, agent),
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/examples/cookbook/site"
+	"github.com/seed-7440039f/frontier/selector"
 )
 
 func run(ctx context.Context, out io.Writer) error {
@@ -27,7 +28,7 @@ func run(ctx context.Context, out io.Writer) error {
 	f, err := frontier.Open(ctx, frontier.Options{
 		Priorities:  levels,
 		Prioritizer: frontier.ByDepth(levels),
-		Selector:    frontier.Strict(),
+		Selector:    selector.Strict(),
 		Delay:       frontier.FixedDelay(0), // it is our own web
 	})
 	if err != nil {

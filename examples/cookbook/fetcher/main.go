@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
-	"github.com/seed-7440039f/frontier/crawler/rewind"
+	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
 // files is a crawler.Fetcher: the page of http://HOST/PATH is the file HOST/PATH.
@@ -42,7 +42,7 @@ func (f files) Fetch(_ context.Context, r fetch.Request) (*fetch.Result, error) 
 	case err != nil:
 		return nil, err
 	}
-	result.Body, result.Bytes, result.Ended = rewind.Of(page), int64(len(page)), time.Now()
+	result.Body, result.Bytes, result.Ended = spool.Of(page), int64(len(page)), time.Now()
 	return result, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/examples/cookbook/site"
+	"github.com/seed-7440039f/frontier/selector"
 )
 
 // score is how much a text is about owls, from 0 to 1.
@@ -41,7 +42,7 @@ func run(ctx context.Context, out io.Writer) error {
 
 	f, err := frontier.Open(ctx, frontier.Options{
 		Prioritizer: frontier.ByWeight(8, 1), // Entry.Weight from 0 to 1, in 8 levels
-		Selector:    frontier.Strict(),
+		Selector:    selector.Strict(),
 		Delay:       frontier.FixedDelay(0), // it is our own web
 	})
 	if err != nil {

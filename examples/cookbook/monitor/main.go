@@ -12,8 +12,8 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
-	"github.com/seed-7440039f/frontier/crawler/modules"
-	"github.com/seed-7440039f/frontier/crawler/near"
+	"github.com/seed-7440039f/frontier/crawler/neardup"
+	"github.com/seed-7440039f/frontier/crawler/processing"
 	"github.com/seed-7440039f/frontier/examples/cookbook/site"
 )
 
@@ -48,7 +48,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer f.Close()
-	seen, err := near.Open("", near.Options{}) // with a folder it remembers across restarts
+	seen, err := neardup.Open("", neardup.Options{}) // with a folder it remembers across restarts
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func run(ctx context.Context, out io.Writer) error {
 		Workers:  1,
 		MaxPages: int64(len(news)), // else it goes on for ever
 		Fetcher:  web.Fetcher(),
-		OnPage:   modules.ContentSeen(seen, modules.SeenOptions{}),
+		OnPage:   processing.ContentSeen(seen, processing.SeenOptions{}),
 		OnDone: func(l frontier.Lease, o frontier.Outcome) {
 			if l.Entry.URL != "" && !o.Uncontacted {
 				fmt.Fprintln(out, "visit", l.History.Visits+1, o.Result)

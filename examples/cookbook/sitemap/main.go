@@ -11,8 +11,9 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/link"
-	"github.com/seed-7440039f/frontier/crawler/modules"
+	"github.com/seed-7440039f/frontier/crawler/processing"
 	"github.com/seed-7440039f/frontier/examples/cookbook/site"
+	"github.com/seed-7440039f/frontier/selector"
 )
 
 // noLinks is an Extractor that finds nothing.
@@ -35,14 +36,14 @@ func run(ctx context.Context, out io.Writer) error {
 
 	f, err := frontier.Open(ctx, frontier.Options{
 		Prioritizer: frontier.ByWeight(8, 1), // the sitemap's priority, 0.5 unless it says another
-		Selector:    frontier.Strict(),
+		Selector:    selector.Strict(),
 		Delay:       frontier.FixedDelay(0), // it is our own web
 	})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	sitemaps := modules.NewSitemaps(f, modules.SitemapOptions{})
+	sitemaps := processing.NewSitemaps(f, processing.SitemapOptions{})
 	show := func(_ context.Context, p *crawler.Page) error {
 		fmt.Fprintln(out, p.Status, p.URL)
 		return nil
@@ -52,7 +53,7 @@ func run(ctx context.Context, out io.Writer) error {
 		Fetcher:   web.Fetcher(),
 		Robots:    sitemaps, // finds those that robots.txt names
 		Extractor: noLinks{},
-		OnPage:    modules.Chain(sitemaps.Handle, show),
+		OnPage:    processing.Chain(sitemaps.Handle, show),
 	})
 	if err != nil {
 		return err

@@ -26,8 +26,8 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	defer f.Close()
 	err = errors.Join(
-		f.SetCrawl(small, frontier.CrawlSettings{Weight: 1, Limits: frontier.Limits{Depth: 3}}),
-		f.SetCrawl(large, frontier.CrawlSettings{Weight: 3}),
+		f.UpdateRule(frontier.Crawl(small), func(r *frontier.Rule) { r.Limits.Depth = 3 }),
+		f.UpdateRule(frontier.Crawl(large), func(r *frontier.Rule) { r.Weight = 3 }),
 	)
 	if err != nil {
 		return err

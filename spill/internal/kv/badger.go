@@ -19,7 +19,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 const (
@@ -241,7 +241,7 @@ func (d *Badger) roomToOpen() error {
 		return err
 	}
 	// A log, and the tables of those that are there.
-	return volume.Space(d.path, uint64(int64(4+2*logs)*d.table), 0)
+	return durablefs.Space(d.path, uint64(int64(4+2*logs)*d.table), 0)
 }
 
 // Footprint is for the store.

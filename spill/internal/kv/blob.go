@@ -27,7 +27,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 // Life is how long a value is likely to be of use.
@@ -199,7 +199,7 @@ func (b *blobs) fileFor(life Life, n int64) (*blob, error) {
 		return nil, err
 	}
 	if b.safe || life == moved {
-		if err := volume.SyncFolder(b.path); err != nil {
+		if err := durablefs.SyncFolder(b.path); err != nil {
 			return nil, errors.Join(err, f.file.Close(), os.Remove(name))
 		}
 	}

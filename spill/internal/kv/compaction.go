@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4/fb"
-
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
+	"github.com/seed-7440039f/frontier/spill/internal/badgerfiles"
 )
 
 // Parts of badger's words.
@@ -108,7 +108,7 @@ func (d *Badger) lost(tables int) {
 func (g *gate) expect(keys uint64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	err := volume.Space(g.dir, uint64(4*g.table), 0)
+	err := durablefs.Space(g.dir, uint64(4*g.table), 0)
 	if err == nil {
 		err = g.spare.take()
 	}
@@ -200,7 +200,7 @@ func (g *gate) keysOf(name string) (keys uint64, whole bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	index, _, err := tableIndex(f, info.Size())
+	index, _, err := badgerfiles.TableIndex(f, info.Size())
 	if err != nil {
 		return 0, false, nil
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7440039f/frontier/spill/internal/badgerfiles"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7440039f/frontier"
 )
 
 // A compaction that could not make its tables waits: badger would take no notice, and
@@ -101,7 +101,7 @@ func TestCompactionGoesOnWithAllItsTables(t *testing.T) {
 	write("000004.sst", table) // another's
 	done = ranged()
 	require.Eventually(t, func() bool { return d.down.Load() != nil }, time.Minute, time.Millisecond)
-	require.ErrorIs(t, d.guarded(func() error { return nil }), frontier.ErrReopen)
+	require.ErrorIs(t, d.guarded(func() error { return nil }), storage.ErrReopen)
 	require.ErrorContains(t, d.closeDB(), "could not make 1 of its tables")
 	select {
 	case <-done:
@@ -111,10 +111,10 @@ func TestCompactionGoesOnWithAllItsTables(t *testing.T) {
 }
 
 func keysIn(t *testing.T, table []byte) (n uint64) {
-	blocks, _, err := tableBlocks(table)
+	blocks, _, err := badgerfiles.TableBlocks(table)
 	require.NoError(t, err)
 	for _, b := range blocks {
-		require.NoError(t, blockCells(b, func(cell) { n++ }))
+		require.NoError(t, badgerfiles.BlockCells(b, func(badgerfiles.Cell) { n++ }))
 	}
 	return n
 }

@@ -20,6 +20,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/seed-7440039f/frontier/spill/internal/wire"
 )
 
 const (
@@ -69,7 +71,7 @@ func readConfirmed(dir string) (best noted) {
 	boot, known := bootID(dir)
 	for ; len(b) >= slotLen; b = b[slotLen:] {
 		s := b[:slotUsed]
-		if binary.BigEndian.Uint32(s) != crc32.Checksum(s[4:], castagnoli) {
+		if binary.BigEndian.Uint32(s) != crc32.Checksum(s[4:], wire.Castagnoli) {
 			continue // never written, or torn: the other one is older by one
 		}
 		var n [4]uint64
@@ -153,7 +155,7 @@ func (c *confirmed) put(slot []byte) {
 	for i, n := range []uint64{c.now.last.number, c.now.last.version, c.now.durable.number, c.now.durable.version} {
 		binary.BigEndian.PutUint64(s[5+bootLen+8*i:], n)
 	}
-	binary.BigEndian.PutUint32(s, crc32.Checksum(s[4:], castagnoli))
+	binary.BigEndian.PutUint32(s, crc32.Checksum(s[4:], wire.Castagnoli))
 }
 
 func (c *confirmed) close() error {

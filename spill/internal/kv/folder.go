@@ -13,7 +13,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 const smallFile = 16 << 10 // made even when space is short
@@ -26,7 +26,7 @@ type folder struct {
 
 // space fails unless size bytes can be written without touching the reserve.
 func (d *folder) space(size int64) error {
-	if err := volume.Space(d.path, uint64(size), d.reserve); err != nil {
+	if err := durablefs.Space(d.path, uint64(size), d.reserve); err != nil {
 		return fmt.Errorf("kv: %w", err)
 	}
 	return nil
@@ -120,10 +120,10 @@ func (w *fileWriter) Sync() error {
 	if err := w.f.Sync(); err != nil {
 		return err
 	}
-	if err := volume.SyncFolder(filepath.Dir(w.f.Name())); err != nil || !w.newFolder {
+	if err := durablefs.SyncFolder(filepath.Dir(w.f.Name())); err != nil || !w.newFolder {
 		return err
 	}
-	return volume.SyncFolder(w.in.path)
+	return durablefs.SyncFolder(w.in.path)
 }
 
 // Close is for the store.

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 const (
@@ -37,7 +37,7 @@ func (e *downError) Error() string {
 	return "kv: the engine failed, and works again when the store is opened again: " + e.err.Error()
 }
 
-func (e *downError) Unwrap() []error { return []error{e.err, frontier.ErrReopen} }
+func (e *downError) Unwrap() []error { return []error{e.err, storage.ErrReopen} }
 
 // fail notes that badger must not be touched any more.
 func (d *Badger) fail(err error) error {
@@ -132,7 +132,7 @@ func (d *Badger) ready() error {
 		return err
 	}
 	// The table that is full now, and the log after the next.
-	if err := volume.Space(d.path, uint64(4*d.table), 0); err != nil {
+	if err := durablefs.Space(d.path, uint64(4*d.table), 0); err != nil {
 		return err
 	}
 	return d.spare.take()
@@ -205,7 +205,7 @@ func (d *Badger) closeDB() error {
 	if d.gate.stuck.Load() {
 		return fmt.Errorf("kv: the engine cannot be closed, and has the folder until the process ends: %w", d.down.Load())
 	}
-	if err := volume.Space(d.path, uint64(2*d.table), 0); err != nil {
+	if err := durablefs.Space(d.path, uint64(2*d.table), 0); err != nil {
 		return fmt.Errorf("kv: the last table is not written, and the folder in use until the process ends: %w", err)
 	}
 	done := make(chan error, 1)

@@ -19,7 +19,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/storage"
 	"golang.org/x/sys/unix"
 )
 
@@ -207,7 +207,7 @@ func TestNothingTouchesBadgerAfterItFailed(t *testing.T) {
 	var b Batch
 	b.Set([]byte("k"), []byte("v"))
 	require.ErrorAs(t, d.Write(&b, true), &down)
-	require.ErrorIs(t, d.Write(&b, false), frontier.ErrReopen)
+	require.ErrorIs(t, d.Write(&b, false), storage.ErrReopen)
 	require.ErrorAs(t, d.Sync(), &down)
 	require.ErrorAs(t, d.Reclaim(func() bool { return true }), &down)
 	require.ErrorAs(t, d.Iterate(nil, []byte("z"), nil), &down)

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/seed-7440039f/frontier/spill/internal/badgerfiles"
 )
 
 // DamageError tells of a file that is damaged.
@@ -90,20 +91,19 @@ func inspect(dir string, before noted, whole func(key, value []byte) bool) (tail
 	return x.tail, nil
 }
 
-// inspected is the format of badger's that is read here. Tables and logs of another one,
-// which badger knows and this file does not, are left to badger.
-var inspected = uint16(8)
+// inspected is the format of badger's files that is looked through. Tables and logs of
+// another one, which badger knows, are left to badger.
+var inspected = uint16(badgerfiles.Format)
 
 var errFormat = errors.New("the engine's files have a format that is not inspected")
 
-// format is that of badger's files, as the manifest says behind 6 other bytes; 0: it
-// cannot be read.
+// format returns the format of badger's files, or 0 if the manifest cannot be read.
 func (x *inspector) format() uint16 {
 	b, err := x.read(badger.ManifestFilename)
-	if err != nil || len(b) < 8 {
+	if err != nil {
 		return 0
 	}
-	return binary.BigEndian.Uint16(b[6:])
+	return badgerfiles.FormatOf(b)
 }
 
 func (x *inspector) read(name string) ([]byte, error) { return os.ReadFile(filepath.Join(x.dir, name)) }
@@ -145,7 +145,7 @@ func (x *inspector) manifest() error {
 	}
 	x.named = m.Tables
 	b, err := x.read(badger.ManifestFilename)
-	x.merged = mergedTables(b)
+	x.merged = badgerfiles.MergedTables(b)
 	return err
 }
 
@@ -174,10 +174,10 @@ func (x *inspector) table(name string) (last uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	blocks, last, err := tableBlocks(data)
+	blocks, last, err := badgerfiles.TableBlocks(data)
 	for i, b := range blocks {
 		if err == nil {
-			if err = blockCells(b, func(cell) {}); err != nil {
+			if err = badgerfiles.BlockCells(b, func(badgerfiles.Cell) {}); err != nil {
 				err = fmt.Errorf("block %d: %w", i, err)
 			}
 		}
@@ -204,15 +204,15 @@ func (x *inspector) keyLogs() error {
 		if len(data) == 0 {
 			continue // about to be made
 		}
-		if len(data) < logHead || !allZero(data[:8]) {
+		if len(data) < badgerfiles.LogHead || !allZero(data[:8]) {
 			return &DamageError{name, errHead}
 		}
 		w := walState{name: name}
-		end := logCells(data, logHead, func(c cell) {
+		end := badgerfiles.LogCells(data, badgerfiles.LogHead, func(c badgerfiles.Cell) {
 			if w.first == 0 {
-				w.first = c.version
+				w.first = c.Version
 			}
-			w.last = max(w.last, c.version)
+			w.last = max(w.last, c.Version)
 		})
 		w.garbage = data[end:]
 		x.logs = append(x.logs, w)
@@ -238,7 +238,7 @@ func (x *inspector) keyLogs() error {
 // emptyFrom tells whether nothing was written to logs.
 func (x *inspector) emptyFrom(names []string) bool {
 	for _, name := range names {
-		if data, err := x.read(name); err != nil || len(data) > logHead && !allZero(data[logHead:]) {
+		if data, err := x.read(name); err != nil || len(data) > badgerfiles.LogHead && !allZero(data[badgerfiles.LogHead:]) {
 			return false
 		}
 	}
@@ -248,15 +248,15 @@ func (x *inspector) emptyFrom(names []string) bool {
 // goesOn tells whether there is more than one transaction behind damage.
 func (x *inspector) goesOn(data []byte) bool {
 	first := uint64(0)
-	for at := nextLogEntry(data, 0); at >= 0; {
-		c, n := logEntry(data[at:])
+	for at := badgerfiles.NextLogEntry(data, 0, metaApart); at >= 0; {
+		c, n := badgerfiles.LogEntry(data[at:])
 		if first == 0 {
-			first = c.version
+			first = c.Version
 		}
-		if c.version != first {
+		if c.Version != first {
 			return true
 		}
-		at = nextLogEntry(data, at+n)
+		at = badgerfiles.NextLogEntry(data, at+n, metaApart)
 	}
 	return false
 }
@@ -272,10 +272,10 @@ func (x *inspector) valueLogs() error {
 		if len(data) == 0 {
 			continue
 		}
-		if len(data) < logHead || !allZero(data[:8]) {
+		if len(data) < badgerfiles.LogHead || !allZero(data[:8]) {
 			return &DamageError{name, errHead}
 		}
-		rest := data[logCells(data, logHead, func(cell) {}):]
+		rest := data[badgerfiles.LogCells(data, badgerfiles.LogHead, func(badgerfiles.Cell) {}):]
 		if !allZero(rest) && x.goesOn(rest) {
 			return &DamageError{name, errInLog}
 		}
@@ -330,4 +330,13 @@ func hintsAreGood(dir string) bool {
 		}
 	}
 	return false
+}
+
+func allZero(b []byte) bool {
+	for _, x := range b {
+		if x != 0 {
+			return false
+		}
+	}
+	return true
 }

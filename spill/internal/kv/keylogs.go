@@ -21,16 +21,17 @@ import (
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/seed-7440039f/frontier/spill/internal/badgerfiles"
 )
 
 const (
 	keyLogSuffix   = ".mem"
 	valueLogSuffix = ".vlog"
 
-	nodeBytes   = 29 + versionLen + 3 // of an entry in badger's table, on average, beside key and value
-	nodeScatter = 10                  // times the root of the entries: how far off that may be
-	entryBytes  = 9 + versionLen      // of an entry in the log, beside key and value
-	endBytes    = 40                  // of what ends a transaction there
+	nodeBytes   = 29 + badgerfiles.VersionLen + 3 // of an entry in badger's table, on average, beside key and value
+	nodeScatter = 10                              // times the root of the entries: how far off that may be
+	entryBytes  = 9 + badgerfiles.VersionLen      // of an entry in the log, beside key and value
+	endBytes    = 40                              // of what ends a transaction there
 )
 
 var errNoKeyLog = errors.New("badger has no log of keys")

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 	"go.uber.org/goleak"
 )
 
@@ -283,7 +283,7 @@ func TestFilesMustFit(t *testing.T) {
 func TestReserveHoldsBetweenSmallWrites(t *testing.T) {
 	for _, left := range []bool{true, false} {
 		dir := t.TempDir()
-		free, known := volume.Free(dir)
+		free, known := durablefs.Free(dir)
 		require.True(t, known)
 		reserve := int64(free + free/2)
 		if !left {

@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/seed-7440039f/frontier/spill/internal/badgerfiles"
+	"github.com/seed-7440039f/frontier/spill/internal/wire"
 )
 
 // Salvage is a Reader of a damaged folder, and of the files beside badger's. It
@@ -27,7 +29,7 @@ type Salvage struct {
 	// Damage is what was found.
 	Damage []*DamageError
 
-	latest map[string]cell
+	latest map[string]badgerfiles.Cell
 	keys   []string // of latest, sorted, but for deleted ones
 	blobs  *blobs
 }
@@ -40,7 +42,7 @@ func OpenSalvage(dir string) (*Salvage, error) {
 	if _, err := os.ReadDir(dir); err != nil {
 		return nil, err
 	}
-	s := &Salvage{folder: folder{path: dir}, latest: map[string]cell{}}
+	s := &Salvage{folder: folder{path: dir}, latest: map[string]badgerfiles.Cell{}}
 	if free, err := alone(dir, s.load); err != nil {
 		return nil, err
 	} else if !free {
@@ -87,7 +89,7 @@ func (s *Salvage) load() (err error) {
 		}
 	}
 	for k, c := range s.latest {
-		if c.meta&metaDelete == 0 {
+		if c.Meta&badgerfiles.MetaDelete == 0 {
 			s.keys = append(s.keys, k)
 		}
 	}
@@ -113,13 +115,13 @@ func (s *Salvage) manifest(x *inspector) (whole bool) {
 		}
 	}
 	for _, name := range x.with(".mem") { // for unnamed
-		if data, err := x.read(name); err == nil && len(data) > logHead {
+		if data, err := x.read(name); err == nil && len(data) > badgerfiles.LogHead {
 			w := walState{name: name}
-			logCells(data, logHead, func(c cell) {
+			badgerfiles.LogCells(data, badgerfiles.LogHead, func(c badgerfiles.Cell) {
 				if w.first == 0 {
-					w.first = c.version
+					w.first = c.Version
 				}
-				w.last = max(w.last, c.version)
+				w.last = max(w.last, c.Version)
 			})
 			x.logs = append(x.logs, w)
 		}
@@ -132,15 +134,15 @@ func (s *Salvage) manifest(x *inspector) (whole bool) {
 }
 
 // see notes a version of a key.
-func (s *Salvage) see(c cell) {
-	if old, ok := s.latest[string(c.key)]; ok && old.version > c.version {
+func (s *Salvage) see(c badgerfiles.Cell) {
+	if old, ok := s.latest[string(c.Key)]; ok && old.Version > c.Version {
 		return
 	}
-	k := string(c.key)
+	k := string(c.Key)
 	if strings.HasPrefix(k, "!badger!") {
 		return
 	}
-	c.key, c.value = nil, append([]byte(nil), c.value...)
+	c.Key, c.Value = nil, append([]byte(nil), c.Value...)
 	s.latest[k] = c
 }
 
@@ -153,13 +155,13 @@ func (s *Salvage) table(x *inspector, name string) error {
 	if err != nil {
 		return err
 	}
-	blocks, _, err := tableBlocks(data)
+	blocks, _, err := badgerfiles.TableBlocks(data)
 	if err != nil {
 		s.damaged(name, err)
 		return nil
 	}
 	for i, b := range blocks {
-		if err := blockCells(b, s.see); err != nil {
+		if err := badgerfiles.BlockCells(b, s.see); err != nil {
 			s.damaged(name, fmt.Errorf("block %d of %d: %w", i, len(blocks), err))
 		}
 	}
@@ -171,20 +173,20 @@ func (s *Salvage) log(x *inspector, name string) error {
 	if err != nil {
 		return err
 	}
-	if len(data) <= logHead {
+	if len(data) <= badgerfiles.LogHead {
 		return nil
 	}
-	end := logCells(data, logHead, s.see)
-	for at := nextLogEntry(data, end); at >= 0; {
+	end := badgerfiles.LogCells(data, badgerfiles.LogHead, s.see)
+	for at := badgerfiles.NextLogEntry(data, end, metaApart); at >= 0; {
 		if at > end {
 			s.damaged(name, fmt.Errorf("%w: %d bytes at %d", errInLog, at-end, end))
 		}
-		c, n := logEntry(data[at:])
-		if c.meta&metaFinTxn == 0 {
+		c, n := badgerfiles.LogEntry(data[at:])
+		if c.Meta&badgerfiles.MetaFinTxn == 0 {
 			s.see(c)
 		}
 		end = at + n
-		at = nextLogEntry(data, end)
+		at = badgerfiles.NextLogEntry(data, end, metaApart)
 	}
 	return nil
 }
@@ -192,7 +194,7 @@ func (s *Salvage) log(x *inspector, name string) error {
 // Get is that of a DB.
 func (s *Salvage) Get(key []byte, fn func([]byte) error) (bool, error) {
 	c, ok := s.latest[string(key)]
-	if !ok || c.meta&metaDelete != 0 {
+	if !ok || c.Meta&badgerfiles.MetaDelete != 0 {
 		return false, nil
 	}
 	v, err := s.value(key, c)
@@ -214,18 +216,18 @@ func (s *Salvage) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error
 	return nil
 }
 
-func (s *Salvage) value(key []byte, c cell) ([]byte, error) {
-	if c.meta&metaPointer != 0 {
-		v, err := s.valueLog(key, c.value)
+func (s *Salvage) value(key []byte, c badgerfiles.Cell) ([]byte, error) {
+	if c.Meta&badgerfiles.MetaPointer != 0 {
+		v, err := s.valueLog(key, c.Value)
 		if err != nil {
 			return nil, err
 		}
-		c.value = v
+		c.Value = v
 	}
-	if c.userMeta != metaApart {
-		return c.value, nil
+	if c.UserMeta != metaApart {
+		return c.Value, nil
 	}
-	p, err := readPlace(c.value)
+	p, err := readPlace(c.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -248,9 +250,9 @@ func (s *Salvage) valueLog(key, pointer []byte) ([]byte, error) {
 	if uint64(at)+uint64(length) > uint64(len(data)) {
 		return nil, fmt.Errorf("%w: %s is too short", ErrDamaged, name)
 	}
-	c, n := logEntry(data[at:][:length])
-	if n == 0 || string(c.key) != string(key) {
-		return nil, fmt.Errorf("%w: entry of %s: %w", ErrDamaged, name, errChecksum)
+	c, n := badgerfiles.LogEntry(data[at:][:length])
+	if n == 0 || string(c.Key) != string(key) {
+		return nil, fmt.Errorf("%w: entry of %s: %w", ErrDamaged, name, wire.ErrChecksum)
 	}
-	return c.value, nil
+	return c.Value, nil
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 // syncEarly is the part of a table from which on Reclaim syncs what it points to, so
@@ -38,7 +38,7 @@ func (d *Badger) syncAll() error {
 
 	var errs []error
 	if len(files) > 0 {
-		errs = append(errs, volume.SyncFolder(d.blobs.path))
+		errs = append(errs, durablefs.SyncFolder(d.blobs.path))
 	}
 	for _, f := range files {
 		err := f.sync(d.blobs.flush)
@@ -53,7 +53,7 @@ func (d *Badger) syncAll() error {
 		errs = append(errs, l.fault)
 	}
 	errs = append(errs, d.syncValueLog())
-	errs = append(errs, volume.SyncFolder(d.path))
+	errs = append(errs, durablefs.SyncFolder(d.path))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("kv: sync: %w", err)
 	}
@@ -190,7 +190,7 @@ func syncEarlier(dir string, flush func(*os.File) error) error {
 				return fmt.Errorf("sync of %s: %w", f.Name(), err)
 			}
 		}
-		if err := volume.SyncFolder(d); err != nil {
+		if err := durablefs.SyncFolder(d); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
+	"github.com/seed-7440039f/frontier/spill/internal/badgerfiles"
 )
 
 // tail is what is of no use behind the last transaction that counts.
@@ -42,16 +43,16 @@ func (x *inspector) tornLogs(names []string) error {
 		if err != nil {
 			return err
 		}
-		if len(data) < logHead {
-			data = append(data, make([]byte, logHead-len(data))...) // it was about to be made
+		if len(data) < badgerfiles.LogHead {
+			data = append(data, make([]byte, badgerfiles.LogHead-len(data))...) // it was about to be made
 		}
 		if !allZero(data[:8]) {
 			return &DamageError{name, errHead}
 		}
 		w := walState{name: name}
-		end := logTransactions(data, logHead, func(txn []cell) bool {
-			v := txn[0].version
-			if txn[0].meta&metaTxn == 0 { // a value of the value log, moved when that was collected
+		end := badgerfiles.LogTransactions(data, badgerfiles.LogHead, func(txn []badgerfiles.Cell) bool {
+			v := txn[0].Version
+			if txn[0].Meta&badgerfiles.MetaTxn == 0 { // a value of the value log, moved when that was collected
 				return x.allWhole(&values, txn)
 			}
 			if version > 0 && v != version+1 || v > x.confirmed && !x.allWhole(&values, txn) {
@@ -77,9 +78,9 @@ func (x *inspector) tornLogs(names []string) error {
 		if err != nil {
 			return err
 		}
-		if len(data) > logHead {
-			x.tail.bytes += used(data[logHead:])
-			if x.onMedium(data[logHead:]) {
+		if len(data) > badgerfiles.LogHead {
+			x.tail.bytes += used(data[badgerfiles.LogHead:])
+			if x.onMedium(data[badgerfiles.LogHead:]) {
 				return &DamageError{x.tail.log, errInLog}
 			}
 		}
@@ -89,12 +90,12 @@ func (x *inspector) tornLogs(names []string) error {
 
 // onMedium reports whether there is something in data that was synced once.
 func (x *inspector) onMedium(data []byte) bool {
-	for at := nextLogEntry(data, 0); at >= 0; {
-		c, n := logEntry(data[at:])
-		if c.version <= x.confirmed {
+	for at := badgerfiles.NextLogEntry(data, 0, metaApart); at >= 0; {
+		c, n := badgerfiles.LogEntry(data[at:])
+		if c.Version <= x.confirmed {
 			return true
 		}
-		at = nextLogEntry(data, at+n)
+		at = badgerfiles.NextLogEntry(data, at+n, metaApart)
 	}
 	return false
 }
@@ -109,23 +110,23 @@ func used(b []byte) int64 {
 }
 
 // allWhole reports whether all values of a transaction are there.
-func (x *inspector) allWhole(values *window, txn []cell) bool {
+func (x *inspector) allWhole(values *window, txn []badgerfiles.Cell) bool {
 	for _, c := range txn {
-		if c.meta&metaDelete != 0 {
+		if c.Meta&badgerfiles.MetaDelete != 0 {
 			continue
 		}
-		if c.meta&metaPointer != 0 && !x.inValueLog(c) {
+		if c.Meta&badgerfiles.MetaPointer != 0 && !x.inValueLog(c) {
 			return false
 		}
-		if c.userMeta != metaApart {
+		if c.UserMeta != metaApart {
 			continue
 		}
-		p, err := readPlace(c.value)
+		p, err := readPlace(c.Value)
 		if err != nil {
 			return false
 		}
 		v, err := values.value(p)
-		if err != nil || x.whole != nil && !x.whole(c.key, v) {
+		if err != nil || x.whole != nil && !x.whole(c.Key, v) {
 			return false
 		}
 	}
@@ -134,11 +135,11 @@ func (x *inspector) allWhole(values *window, txn []cell) bool {
 
 // inValueLog reports whether the value of a cell is in badger's value log. The cell has
 // the number of the file, how long the entry is, and where.
-func (x *inspector) inValueLog(c cell) bool {
-	if len(c.value) != 12 {
+func (x *inspector) inValueLog(c badgerfiles.Cell) bool {
+	if len(c.Value) != 12 {
 		return false
 	}
-	id, n, at := binary.NativeEndian.Uint32(c.value), binary.NativeEndian.Uint32(c.value[4:]), binary.NativeEndian.Uint32(c.value[8:])
+	id, n, at := binary.NativeEndian.Uint32(c.Value), binary.NativeEndian.Uint32(c.Value[4:]), binary.NativeEndian.Uint32(c.Value[8:])
 	f, err := os.Open(filepath.Join(x.dir, valueLogName(int(id))))
 	if err != nil {
 		return false
@@ -151,8 +152,8 @@ func (x *inspector) inValueLog(c cell) bool {
 	if _, err := f.ReadAt(b, int64(at)); err != nil {
 		return false
 	}
-	e, length := logEntry(b)
-	return length == len(b) && bytes.Equal(e.key, c.key) && e.version == c.version
+	e, length := badgerfiles.LogEntry(b)
+	return length == len(b) && bytes.Equal(e.Key, c.Key) && e.Version == c.Version
 }
 
 // readBlobs opens the files of values of a folder.
@@ -185,7 +186,7 @@ func (t tail) cut(dir string) error {
 			return err
 		}
 	}
-	if err := volume.SyncFolder(dir); err != nil {
+	if err := durablefs.SyncFolder(dir); err != nil {
 		return err
 	}
 	return os.Truncate(filepath.Join(dir, t.log), t.end)

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/seed-7440039f/frontier/spill/internal/badgerfiles"
+	"github.com/seed-7440039f/frontier/spill/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,7 +67,7 @@ func restarted(t testing.TB, dir string) {
 	require.NoError(t, err)
 	for s := b; len(s) >= slotLen; s = s[slotLen:] {
 		s[5]++
-		binary.BigEndian.PutUint32(s, crc32.Checksum(s[4:slotUsed], castagnoli))
+		binary.BigEndian.PutUint32(s, crc32.Checksum(s[4:slotUsed], wire.Castagnoli))
 	}
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 }
@@ -78,7 +80,7 @@ func onlyFile(t *testing.T, dir, pattern string) (path string, data []byte) {
 	for _, path := range all {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
-		if len(data) > logHead && !allZero(data[logHead:]) {
+		if len(data) > badgerfiles.LogHead && !allZero(data[badgerfiles.LogHead:]) {
 			return path, data
 		}
 	}

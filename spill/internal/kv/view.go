@@ -17,7 +17,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 // viewRoom is how many bytes the volume of a view has left at least when it is made.
@@ -57,7 +57,7 @@ func fillView(from, to string, folders []string) error {
 		}
 		own, size = append(own, e.Name()), size+info.Size()
 	}
-	if err := volume.Space(to, uint64(size), viewRoom); err != nil {
+	if err := durablefs.Space(to, uint64(size), viewRoom); err != nil {
 		return fmt.Errorf("a look needs room in %s: %w", filepath.Dir(to), err)
 	}
 	for _, name := range own {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"github.com/seed-7440039f/frontier/internal/volume"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
 // Write is for the store. Values that lie apart are written first: a key never
@@ -202,7 +202,7 @@ func (d *Badger) room(b *Batch) error {
 	if b.Bytes < smallWrite {
 		reserve /= 2
 	}
-	if err := volume.Space(d.path, 0, reserve); err != nil {
+	if err := durablefs.Space(d.path, 0, reserve); err != nil {
 		d.allowed = 0
 		return fmt.Errorf("kv: %w", err)
 	}

@@ -1,0 +1,261 @@
+// Package backup keeps copies of a crawl that goes on: of its frontier, and of what
+// its modules remember.
+//
+//	k, err := backup.New(backup.Options{Dir: "backups", Parts: []backup.Part{
+//		{Name: "frontier", Copy: store.CopyTo}, // first: see Options.Parts
+//		{Name: "seen", Copy: index.CopyTo},
+//	}})
+//	go k.Run(ctx, time.Hour, nil)
+//
+// Each checkpoint is a folder, checkpoint-20260102T150405.000Z, named by the UTC time at
+// which it was begun, with an entry for each part. It has that name only when it is
+// complete and survives a loss of power; what the death of a process leaves of one is
+// called .NAME.partial-NUMBER and removed by the next New.
+//
+// To go back to a checkpoint, copy it (cp -a) and open its parts there, as the crawl
+// opened its own. The copies share files with the crawl's folders if they are on the same
+// volume; neither changes what the other reads.
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/durablefs"
+)
+
+// Part is something of a crawl that can be copied while it is in use.
+type Part struct {
+	// Name is what the part is called in the folder of a checkpoint.
+	Name string
+	// Copy makes a file or a folder at path, which does not exist: the part as it is
+	// now. spill.Store.CopyTo, neardup.Index.CopyTo, processing.Statistics.CopyTo and
+	// incremental.Revisits.CopyTo are such. WARC files need none: they only grow.
+	Copy func(ctx context.Context, path string) error
+}
+
+// Options configure a Keeper.
+type Options struct {
+	// Dir holds the checkpoints; it is made if there is none. It must be no part's own
+	// folder, and no other Keeper's.
+	Dir string
+	// Keep is how many complete checkpoints stay; older ones are removed once a new one
+	// is complete. Zero means 3.
+	Keep int
+	// Parts are copied one after the other, in order. The frontier comes first: what the
+	// others record of a page before the frontier knows that it is done is in their
+	// copies then. After going back, pages that were done since are fetched again.
+	Parts []Part
+	// Now tells the time for names. Nil means time.Now.
+	Now func() time.Time
+	// Logger is told of each checkpoint and of what failed. Nil means silence.
+	Logger *slog.Logger
+}
+
+// Keeper makes checkpoints. It is safe for concurrent use.
+type Keeper struct {
+	opts Options
+
+	mu   sync.Mutex // one checkpoint at a time
+	last time.Time  // guarded by mu; in the newest name
+}
+
+const stamp = "20060102T150405.000Z"
+
+var nameOf = regexp.MustCompile(`^checkpoint-\d{8}T\d{6}\.\d{3}Z$`)
+
+// New makes a Keeper, and removes what a Keeper that died left incomplete.
+func New(o Options) (*Keeper, error) {
+	if o.Keep == 0 {
+		o.Keep = 3
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("backup: options: %w", err)
+	}
+	k := &Keeper{opts: o}
+	if err := k.begin(); err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	return k, nil
+}
+
+func (o Options) validate() error { // runs after the defaults; reports every fault at once
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.Dir == "" {
+		bad("Dir is empty")
+	}
+	if o.Keep < 1 {
+		bad("Keep is %d; want >= 1", o.Keep)
+	}
+	if len(o.Parts) == 0 {
+		bad("there are no Parts")
+	}
+	seen := map[string]bool{}
+	for _, p := range o.Parts {
+		if !fs.ValidPath(p.Name) || filepath.Base(p.Name) != p.Name || p.Name[0] == '.' {
+			bad("a part's name is %q; want that of a file", p.Name)
+		}
+		if seen[p.Name] {
+			bad("two parts are called %q", p.Name)
+		}
+		seen[p.Name] = true
+	}
+	return errors.Join(errs...)
+}
+
+// begin sees to the folder.
+func (k *Keeper) begin() error {
+	if err := os.MkdirAll(k.opts.Dir, 0o777); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(k.opts.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if whole, ok := durablefs.Partial(e.Name()); ok && nameOf.MatchString(whole) {
+			if err := os.RemoveAll(filepath.Join(k.opts.Dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// List returns the paths of the complete checkpoints in a folder, the newest last.
+func List(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir) // in order of names
+	if err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	var all []string
+	for _, e := range entries {
+		if nameOf.MatchString(e.Name()) && e.IsDir() {
+			all = append(all, filepath.Join(dir, e.Name()))
+		}
+	}
+	return all, nil
+}
+
+// Take makes a checkpoint and returns its path. After an error nothing of it is left,
+// and older ones stay; the error wraps that of the part that failed, for instance
+// syscall.ENOSPC. If the checkpoint is complete but an older one cannot be removed, it
+// returns both its path and an error.
+func (k *Keeper) Take(ctx context.Context) (path string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	path, err = k.name()
+	if err != nil {
+		return "", fmt.Errorf("backup: %w", err)
+	}
+	err = durablefs.MakeFolder(ctx, path, func(dir string) error {
+		for _, p := range k.opts.Parts {
+			if err := p.Copy(ctx, filepath.Join(dir, p.Name)); err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("backup: %w", err)
+	}
+	if err := k.prune(); err != nil {
+		return path, fmt.Errorf("backup: remove an old one: %w", err)
+	}
+	return path, nil
+}
+
+// name is that of the next checkpoint: later than all that are there, even if the clock
+// is not.
+func (k *Keeper) name() (string, error) {
+	all, err := List(k.opts.Dir)
+	if err != nil {
+		return "", err
+	}
+	if len(all) > 0 {
+		newest := filepath.Base(all[len(all)-1])
+		if t, err := time.Parse("checkpoint-"+stamp, newest); err == nil && t.After(k.last) {
+			k.last = t
+		}
+	}
+	now := k.opts.Now().UTC().Truncate(time.Millisecond)
+	if !now.After(k.last) {
+		now = k.last.Add(time.Millisecond)
+	}
+	k.last = now
+	return filepath.Join(k.opts.Dir, "checkpoint-"+now.Format(stamp)), nil
+}
+
+func (k *Keeper) prune() error {
+	all, err := List(k.opts.Dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for ; len(all) > k.opts.Keep; all = all[1:] {
+		errs = append(errs, durablefs.RemoveFolder(all[0]))
+	}
+	return errors.Join(errs...)
+}
+
+// Run makes checkpoints until ctx ends: every so often, counted from the end of the one
+// before, if every is not zero, and for each value from demand, which may be nil. What
+// fails is logged, and the crawl goes on.
+func (k *Keeper) Run(ctx context.Context, every time.Duration, demand <-chan struct{}) {
+	for {
+		var due <-chan time.Time
+		var timer *time.Timer
+		if every > 0 {
+			timer = time.NewTimer(every)
+			due = timer.C
+		}
+		var ok bool
+		select {
+		case <-ctx.Done():
+		case <-due:
+			ok = true
+		case _, ok = <-demand:
+			if !ok {
+				demand = nil
+			}
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if ok {
+			k.takeAndTell(ctx)
+		}
+	}
+}
+
+func (k *Keeper) takeAndTell(ctx context.Context) {
+	began := time.Now()
+	path, err := k.Take(ctx)
+	switch {
+	case path != "":
+		k.opts.Logger.Info("checkpoint", "path", path, "took", time.Since(began).Round(time.Millisecond))
+	case ctx.Err() != nil:
+		return // the crawl ends
+	}
+	if err != nil {
+		k.opts.Logger.Warn("the crawl goes on without a checkpoint, or with too many", "error", err)
+	}
+}

@@ -1,0 +1,97 @@
+// This file sets up a frontier for a crawl that never ends: known pages are never
+// given up, and share the fetches with those never crawled.
+
+package incremental
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/recrawl"
+	"github.com/seed-7440039f/frontier/selector"
+)
+
+// Recrawled is the priority of pages that are known, under Configure.
+const Recrawled = 1
+
+// Configure changes the options of a frontier that is to be opened: pages that are
+// known are tried again for as long as they fail, and have priority Recrawled; those
+// never crawled keep the order among themselves that the options say, in the
+// priorities above, of which there are at least two in all. The Selector chooses
+// between both kinds, if there are both: the one never crawled with the probability
+// NewShareMax of Options.Schedule while such a page is worth the price of a fetch,
+// else NewShareMin. A Quarantine that gives hosts up would give up known pages, so it
+// does not: hosts are probed for ever. The Scheduler is r's, which takes hints
+// (frontier.Entry.Hint), too: without it pages do not come again.
+func (r *Revisits) Configure(o *frontier.Options) {
+	if o.Retry == nil {
+		o.Retry = frontier.DefaultRetries()
+	}
+	o.Retry = retries{o.Retry}
+	if o.Priorities == 0 {
+		o.Priorities = 8
+	}
+	o.Priorities = max(o.Priorities, 2)
+	inner := o.Prioritizer
+	if inner == nil {
+		depth := frontier.ByDepth(o.Priorities - 1)
+		inner = frontier.PrioritizerFunc(func(e frontier.Entry, h frontier.History) int { return 1 + depth.Priority(e, h) })
+	}
+	o.Prioritizer = frontier.PrioritizerFunc(func(e frontier.Entry, h frontier.History) int {
+		if h.Visits > 0 {
+			return Recrawled
+		}
+		return max(Recrawled+1, inner.Priority(e, h))
+	})
+	among := o.Selector
+	if among == nil {
+		among = selector.BiasedRandom(rand.Uint64())
+	}
+	o.Selector = &mixed{r: r, among: among, random: rand.New(rand.NewPCG(rand.Uint64(), 1))}
+	o.Quarantine.Probes, o.Quarantine.Forever = 0, true
+	o.Scheduler = scheduler{r.plans, r}
+}
+
+// retries leaves pages that were read to the scheduler, which never gives them up.
+type retries struct{ others frontier.RetryPolicy }
+
+// Retry implements frontier.RetryPolicy.
+func (x retries) Retry(e frontier.Entry, attempt int, o frontier.Outcome) (time.Duration, bool) {
+	if n, _ := parseNote(crawler.Note(e)); n.read {
+		return 0, false
+	}
+	return x.others.Retry(e, attempt, o)
+}
+
+// mixed chooses between pages that are known and those that are not.
+type mixed struct {
+	r      *Revisits
+	among  frontier.Selector
+	random *rand.Rand
+}
+
+// Select implements frontier.Selector.
+func (m *mixed) Select(available []int) int {
+	switch {
+	case available[0] != Recrawled:
+		return m.among.Select(available)
+	case len(available) == 1:
+		return Recrawled
+	case m.random.Float64() < math.Float64frombits(m.r.newShare.Load()):
+		return m.among.Select(available[1:])
+	}
+	return Recrawled
+}
+
+// mix decides the share of URLs never crawled: they are worth a fetch or not.
+func (r *Revisits) mix() {
+	s := &r.opts.Schedule
+	share := s.NewShareMax
+	if r.schedule.Index(recrawl.Page{}, time.Time{}) < 1 {
+		share = s.NewShareMin
+	}
+	r.newShare.Store(math.Float64bits(share))
+}

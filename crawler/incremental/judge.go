@@ -1,0 +1,100 @@
+// This file finds out whether a page has changed.
+
+package incremental
+
+import (
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+)
+
+const (
+	trustRun  = 16 // answers 304 in a row that are believed
+	doubtRun  = 3  // the same after one was found to be wrong, perhaps
+	noTrust   = 2  // from so many on, none
+	firstBad  = 400
+	firstMove = 300
+)
+
+// whole reports whether the page is to be asked for without conditions: its server
+// may answer 304 for ever.
+func (n *note) whole() bool {
+	switch {
+	case n.doubt >= noTrust, n.ending == seemed: // of which a 304 would say nothing
+		return true
+	case n.doubt > 0:
+		return n.run >= doubtRun
+	}
+	return n.run >= trustRun
+}
+
+// Read implements crawler.Revisits: it compares the page with what the last copy
+// looked like.
+func (r *Revisits) Read(p *crawler.Page, raw []byte) []byte {
+	n, _ := parseNote(raw)
+	o := &p.Outcome
+	switch {
+	case o.Result == frontier.Unchanged: // 304
+		if !p.Conditional {
+			o.Result = frontier.Visited // it answers what was not asked
+			break
+		}
+		n.run = min(n.run+1, runMask)
+	case o.Result == frontier.Gone:
+		n.copied, n.run = copied{}, 0
+	case p.Broken != "": // what is missing is no change
+	case p.Status >= firstBad || p.Body == nil && p.Status < firstMove:
+	default:
+		now, words, ok := r.digest(p)
+		switch {
+		case !ok:
+		case p.Status < firstMove && r.soft.judge(p.Lease.Host, p.Lease.Entry.URL, n.copied, now, words):
+			o.Result, n.run = frontier.Gone, 0 // its copy stays, to compare with when it is back
+		default:
+			r.compare(&n, o, now, p.Conditional)
+		}
+	}
+	return n.bytes()
+}
+
+// digest is what is kept of an answer, and its number of words.
+func (r *Revisits) digest(p *crawler.Page) (copied, int, bool) {
+	if p.Status >= firstMove {
+		d := r.hasher.Other([]byte(p.Header.Get("Location")))
+		return copyOf(&d, r.keyPrint, false), 0, true
+	}
+	body, err := p.Body.Bytes()
+	if err != nil {
+		r.opts.Logger.Warn("a page cannot be read, and not compared", "url", p.URL, "error", err)
+		return copied{}, 0, false
+	}
+	contentType := p.Header.Get("Content-Type")
+	if contentType == "" && p.Doc != nil {
+		contentType = "text/html"
+	}
+	d := r.hasher.Body(body, contentType)
+	return copyOf(&d, r.keyPrint, r.opts.MinChange > 0), d.Words, true
+}
+
+// compare sets what an answer with content means.
+func (r *Revisits) compare(n *note, o *frontier.Outcome, now copied, conditional bool) {
+	checked := n.whole() // not merely without conditions for want of them
+	run := n.run
+	n.run = 0
+	if !n.has || n.key != now.key {
+		n.copied = now // whether it has changed cannot be told
+		return
+	}
+	change := now.change(n.copied)
+	if change == 0 || change < r.opts.MinChange {
+		o.Result = frontier.Unchanged
+		return
+	}
+	o.Result = frontier.Changed
+	n.copied = now
+	switch {
+	case conditional:
+		n.doubt = 0 // it tells of changes when it is asked
+	case checked && run > 0:
+		n.doubt = min(n.doubt+1, noTrust)
+	}
+}

@@ -1,0 +1,41 @@
+// This file is the Scheduler of the frontier: that of package recrawl/adapter, which is
+// told what only a crawler knows of a visit.
+
+package incremental
+
+import (
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/recrawl/adapter"
+)
+
+// scheduler is a frontier.Rechecker and a frontier.Hinter.
+type scheduler struct {
+	*adapter.Scheduler
+	r *Revisits
+}
+
+// Next implements frontier.Scheduler. A URL without a note leaves: it is the user's, or
+// not wanted any more. So does one that was never read and whose tries are used up.
+func (x scheduler) Next(v frontier.Visit) (time.Time, frontier.State) {
+	n, ok := parseNote(crawler.Note(v.Entry))
+	if !ok || v.Outcome.Result == frontier.Failed && !n.read {
+		if v.Before.State != (frontier.State{}) {
+			x.r.schedule.Forget(x.PageOf(v.Host, v.Before))
+		}
+		return time.Time{}, frontier.State{}
+	}
+	n.tell(&v.Outcome)
+	return x.Scheduler.Next(v)
+}
+
+// Recheck implements frontier.Rechecker.
+func (x scheduler) Recheck(e frontier.Entry, host string, h frontier.History, now time.Time) (time.Time, frontier.State) {
+	due, keep := x.Scheduler.Recheck(e, host, h, now)
+	if due.After(now) {
+		x.r.counts.putOff.Add(1)
+	}
+	return due, keep
+}

@@ -1,0 +1,246 @@
+// This file is what users see of an index of pages on disk. How a page is looked for
+// and remembered is decided in adding.go; what hosts have to do with each other, in
+// mirrors.go.
+
+package neardup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Kind is what a page is to those before it.
+type Kind uint8
+
+// The kinds of matches.
+const (
+	New      Kind = iota // like no other page
+	SameURL              // this URL had the same content before
+	SameByte             // another page has the same bytes
+	SameText             // another page has the same words
+	Near                 // another page has nearly the same words
+)
+
+// String returns the kind's name.
+func (k Kind) String() string {
+	return [...]string{"new", "same URL", "same bytes", "same text", "near"}[min(k, Near)]
+}
+
+// Duplicate reports whether another URL has the content already.
+func (k Kind) Duplicate() bool { return k >= SameByte }
+
+// Match is what Add found.
+type Match struct {
+	Kind Kind
+	// URL is the page that came first; empty if Kind is New.
+	URL string
+	// Resemblance is the estimate for Near, otherwise 1; 0 if Kind is New.
+	Resemblance float64
+	// Known says that the index knew this URL; Changed that it had other bytes then, and
+	// Change how much of its content that is: see Page.Change.
+	Known   bool
+	Changed bool
+	Change  float64
+	// SameLinks says that both pages lead to the same places: Page.Links of both are known
+	// and equal.
+	SameLinks bool
+}
+
+// Index remembers pages. It is safe for concurrent use.
+type Index struct {
+	opts   Options
+	rows   int
+	hasher *Hasher
+	db     *badger.DB
+
+	life   sync.RWMutex // held for reading by every call
+	closed bool         // guarded by life
+
+	mirrors mirrorCounts
+}
+
+// Open opens or makes an Index in a folder of its own, or, if dir is empty, makes one
+// in memory, which then grows. A folder can be open once; a second Open of it returns
+// frontier.ErrInUse, wrapped, and that of a folder of another version frontier.ErrVersion.
+func Open(dir string, o Options) (*Index, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	db, err := badger.Open(o.engine(dir))
+	if err != nil {
+		if strings.Contains(err.Error(), "Another process is using this Badger database") {
+			err = fmt.Errorf("%w: %w", frontier.ErrInUse, err)
+		}
+		return nil, fmt.Errorf("neardup: open: %w", err)
+	}
+	x := &Index{opts: o, rows: bandRows(o.Threshold), db: db}
+	if err := x.begin(); err != nil {
+		return nil, errors.Join(fmt.Errorf("neardup: open: %w", err), db.Close())
+	}
+	return x, nil
+}
+
+// tableShare is which share of the memory a table is, on each level: while tables are merged
+// badger makes up to ten at once, and holds each twice or, if its values are large, three
+// times. By default tables are twice as large on each level.
+const tableShare = 32
+
+// engine says how badger is opened.
+func (o *Options) engine(dir string) badger.Options {
+	b := badger.DefaultOptions(dir).
+		WithInMemory(dir == "").
+		WithSyncWrites(o.Sync).
+		WithMemTableSize(o.Memory / 16).
+		WithNumMemtables(2).
+		WithNumCompactors(2).
+		WithCompression(options.None).
+		WithBlockCacheSize(0).
+		WithBlockSize(16 << 10).
+		WithIndexCacheSize(o.Memory / 4).
+		WithValueThreshold(min(o.Memory/128, 1<<20)).
+		WithValueLogFileSize(1 << 20).
+		WithNumVersionsToKeep(1).
+		WithMetricsEnabled(false).
+		WithLogger(badgerLog{o.Logger})
+	b.BaseTableSize, b.TableSizeMultiplier = o.Memory/tableShare, 1
+	return b
+}
+
+// begin reads or makes the row that tells what the folder's sketches mean.
+func (x *Index) begin() error {
+	return x.db.Update(func(txn *badger.Txn) error {
+		want := meta{version: formatVersion, rows: x.rows, shingle: x.opts.Shingle, keepNumbers: x.opts.KeepNumbers}
+		item, err := txn.Get(metaKey)
+		if errors.Is(err, badger.ErrKeyNotFound) {
+			want.key = NewKey()
+			x.hasher = NewHasher(want.key, x.opts)
+			return txn.Set(metaKey, want.bytes())
+		}
+		if err != nil {
+			return err
+		}
+		return item.Value(func(v []byte) error {
+			got, err := parseMeta(v)
+			if err != nil {
+				return err
+			}
+			if got.version != formatVersion {
+				return fmt.Errorf("%w: it has version %d, this program knows %d", frontier.ErrVersion, got.version, formatVersion)
+			}
+			want.key = got.key
+			if got != want {
+				return fmt.Errorf("%w: %v; asked for are %v", ErrOptions, got, want)
+			}
+			x.hasher = NewHasher(got.key, x.opts)
+			return nil
+		})
+	})
+}
+
+// Hasher returns the Hasher that makes this index's Pages. It is the same each time
+// that a folder is opened.
+func (x *Index) Hasher() *Hasher { return x.hasher }
+
+// Close ends the use of an Index. What Add returned for is there when its folder is
+// opened again, also without Close.
+func (x *Index) Close() error {
+	x.life.Lock()
+	defer x.life.Unlock()
+	if x.closed {
+		return nil
+	}
+	x.closed = true
+	return x.db.Close()
+}
+
+// Add remembers the content of a URL, made by the Index's Hasher, and returns what it
+// is to the pages of other URLs. Content that a URL had before is forgotten. When it
+// has returned, that survives kill -9. Adding a page again changes nothing, so a
+// crawler that dies before it has done all that follows may do it again.
+func (x *Index) Add(url string, p Page) (Match, error) {
+	x.life.RLock()
+	defer x.life.RUnlock()
+	if x.closed {
+		return Match{}, ErrClosed
+	}
+	a := adding{x: x, url: url, page: p, id: x.id(url)}
+	a.host, a.path = hostAndPath(url)
+	for {
+		err := a.try()
+		if errors.Is(err, badger.ErrConflict) {
+			continue // another Add was faster with the same content: look again
+		}
+		if err != nil {
+			return Match{}, fmt.Errorf("neardup: add: %w", err)
+		}
+		break
+	}
+	for _, host := range a.sameAt {
+		x.noticeMirror(a.host, host)
+	}
+	return a.match, nil
+}
+
+// Pages calls yield for each URL and the URL that had its content first, itself if
+// it is no duplicate, in no order, until yield returns false.
+func (x *Index) Pages(yield func(url, first string) bool) error {
+	x.life.RLock()
+	defer x.life.RUnlock()
+	if x.closed {
+		return ErrClosed
+	}
+	return x.db.View(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.DefaultIteratorOptions)
+		defer it.Close()
+		for it.Seek(recordPrefix); it.ValidForPrefix(recordPrefix); it.Next() {
+			v, err := it.Item().ValueCopy(nil)
+			if err != nil {
+				return err
+			}
+			r, err := parseRecord(v)
+			if err != nil {
+				return err
+			}
+			first := r.url
+			if f, err := getRecord(txn, r.first); err != nil {
+				return err
+			} else if f != nil {
+				first = f.url
+			}
+			if !yield(r.url, first) {
+				return nil
+			}
+		}
+		return nil
+	})
+}
+
+// Backup writes a consistent copy of the index, as of the call, while it is in use.
+// badger's tools and DB.Load read it.
+func (x *Index) Backup(w io.Writer) error {
+	x.life.RLock()
+	defer x.life.RUnlock()
+	if x.closed {
+		return ErrClosed
+	}
+	_, err := x.db.Backup(w, 0)
+	return err
+}
+
+// badgerLog hands badger's log on.
+type badgerLog struct{ *slog.Logger }
+
+func (l badgerLog) Errorf(f string, a ...any)   { l.Error(strings.TrimSpace(fmt.Sprintf(f, a...))) }
+func (l badgerLog) Warningf(f string, a ...any) { l.Warn(strings.TrimSpace(fmt.Sprintf(f, a...))) }
+func (l badgerLog) Infof(f string, a ...any)    { l.Debug(strings.TrimSpace(fmt.Sprintf(f, a...))) }
+func (l badgerLog) Debugf(f string, a ...any)   {}

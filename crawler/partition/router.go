@@ -1,0 +1,179 @@
+// This file sends URLs to the nodes that own their hosts. Which they are is decided in
+// splitter.go.
+
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Options configure a Router. The zero value is that of a crawl on one node.
+type Options struct {
+	// Self is the name of this node.
+	Self string
+	// Splitter says who owns which host. Nil: this node owns all.
+	Splitter Splitter
+	// HostKey must be that of the frontiers' Options. Nil means frontier.HostName.
+	HostKey func(url string) (string, error)
+	// Send gives another node entries of its own, and returns when the Add of its
+	// frontier has: until then nobody else has them. Entries that that Add refuses are
+	// no error of Send. It is called from any goroutine, and needed with a Splitter.
+	Send func(ctx context.Context, node string, entries []frontier.Entry) error
+	// Remember is how many URLs that were sent are not sent again, about 20 bytes each.
+	// Zero means 100,000. Mercator found that popular URLs are most of the traffic.
+	Remember int
+}
+
+// Router keeps what is this node's own and sends the rest. It is safe for concurrent
+// use.
+type Router struct {
+	opts Options // read-only
+	seed maphash.Seed
+
+	mu  sync.Mutex
+	new map[uint64]struct{} // guarded by mu; URLs that were sent
+	old map[uint64]struct{} // guarded by mu; those before
+}
+
+// New returns a Router, or an error that names what is missing.
+func New(o Options) (*Router, error) {
+	if o.HostKey == nil {
+		o.HostKey = frontier.HostName
+	}
+	if o.Remember == 0 {
+		o.Remember = 100_000
+	}
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.Splitter != nil && o.Send == nil {
+		bad("a Splitter without Send")
+	}
+	if o.Remember < 0 {
+		bad("Remember is %d; want >= 0", o.Remember)
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("partition: options: %w", errors.Join(errs...))
+	}
+	return &Router{opts: o, seed: maphash.MakeSeed(), new: map[uint64]struct{}{}}, nil
+}
+
+// Owns reports whether a host is this node's.
+func (r *Router) Owns(host string) bool {
+	return r.opts.Splitter == nil || r.opts.Splitter.Owner(host) == r.opts.Self
+}
+
+// Keep returns the entries whose hosts this node owns, in their order, after the other
+// nodes have got theirs. Entries whose URL has no host stay, to be refused by the
+// frontier. After an error, which tells all nodes that could not be reached, none has
+// to be kept: the same call may be made again. Entries itself is not changed.
+func (r *Router) Keep(ctx context.Context, entries []frontier.Entry) ([]frontier.Entry, error) {
+	if r.opts.Splitter == nil {
+		return entries, nil
+	}
+	var mine []frontier.Entry
+	others := map[string][]frontier.Entry{}
+	for _, e := range entries {
+		host, err := r.opts.HostKey(e.URL)
+		if err != nil {
+			mine = append(mine, e)
+			continue
+		}
+		if node := r.opts.Splitter.Owner(host); node == r.opts.Self {
+			mine = append(mine, e)
+		} else if !r.sent(e) {
+			others[node] = append(others[node], e)
+		}
+	}
+	return mine, r.send(ctx, others)
+}
+
+// send gives all nodes theirs, at the same time.
+func (r *Router) send(ctx context.Context, others map[string][]frontier.Entry) error {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var errs []error
+	for node, entries := range others {
+		wg.Go(func() {
+			if err := r.opts.Send(ctx, node, entries); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("partition: send to %s: %w", node, err))
+				return
+			}
+			r.remember(entries)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (r *Router) hash(e frontier.Entry) uint64 {
+	return maphash.Comparable(r.seed, struct {
+		url   string
+		crawl uint32
+	}{e.URL, e.Crawl})
+}
+
+// sent reports whether an entry need not be sent: its owner has it. A false positive,
+// one in 2^64 for each URL remembered, would lose a link.
+func (r *Router) sent(e frontier.Entry) bool {
+	if e.Force {
+		return false
+	}
+	h := r.hash(e)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.new[h]
+	if _, before := r.old[h]; before && !ok {
+		ok = true
+		r.keepLocked(h)
+	}
+	return ok
+}
+
+func (r *Router) remember(entries []frontier.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range entries {
+		r.keepLocked(r.hash(e))
+	}
+}
+
+// keepLocked forgets the older half when the newer one is full.
+func (r *Router) keepLocked(h uint64) {
+	if len(r.new) >= (r.opts.Remember+1)/2 {
+		r.old, r.new = r.new, map[uint64]struct{}{}
+	}
+	r.new[h] = struct{}{}
+}
+
+// Quiet tells when a crawl by several nodes is over. The zero value is ready. It is not
+// safe for concurrent use.
+type Quiet struct {
+	looked   bool
+	progress [2]int64
+}
+
+// Look is given the Stats of all nodes' frontiers, taken one after the other, again and
+// again. It returns true if no node has anything to do, and none has got or done
+// anything since the call before (Mattern's four counters, 1987): what was on its way
+// between two looks shows in the second. That holds if entries are sent only while a
+// lease is out, as by a crawler's OnPage.
+func (q *Quiet) Look(all ...frontier.Stats) bool {
+	var busy int64
+	var progress [2]int64
+	for _, s := range all {
+		busy += s.Waiting + s.Scheduled + s.Leased
+		progress[0] += s.Added
+		progress[1] += s.HandedOut
+	}
+	same := q.looked && progress == q.progress
+	q.looked, q.progress = busy == 0, progress
+	return busy == 0 && same
+}

@@ -1,0 +1,115 @@
+// This file writes what was fetched into an archive.
+
+package processing
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/crawler/robots"
+	"github.com/seed-7440039f/frontier/crawler/warc"
+)
+
+// ArchiveOptions say what is archived.
+type ArchiveOptions struct {
+	// UserAgent is what the request records have if the Fetcher does not tell what it
+	// sent (fetch.Result.Request). Empty means that of the crawler's Options.
+	UserAgent string
+	// NoRobots leaves the answers to requests for robots.txt out.
+	NoRobots bool
+	// HonourNoArchive leaves out pages that ask for it: see UnlessNoArchive. By default
+	// all is archived, as by other archiving crawlers: the wish is one to search
+	// engines, not to show a copy, which whoever gives access to the archive may heed
+	// there, as it is in the records. An archive lacks what was left out for good.
+	HonourNoArchive bool
+}
+
+// AddArchive has a crawl write each answer, with its request, to a WARC file: pages,
+// redirects, 404s and the like, and unless they are not wanted the answers to requests
+// for robots.txt. Failed fetches are not written. Bodies are decoded. A page whose last
+// capture w does not remember is asked for without conditions (Options.Whole), so that an
+// answer "not modified" names what it repeats; and URLs remember which page led to them
+// (Options.Via), for the metadata. It comes before the OnPage and OnRobots that o has.
+func AddArchive(o *crawler.Options, w *warc.Writer, a ArchiveOptions) {
+	if a.UserAgent == "" {
+		a.UserAgent = o.UserAgent
+	}
+	pages := Archive(w, a.UserAgent)
+	if a.HonourNoArchive {
+		pages = UnlessNoArchive(pages, a.UserAgent)
+	}
+	o.OnPage = Chain(pages, o.OnPage)
+	o.Whole, o.Via = Uncaptured(w), true
+	if a.NoRobots {
+		return
+	}
+	archive, next := ArchiveRobots(w, a.UserAgent), o.OnRobots
+	o.OnRobots = func(ctx context.Context, res *fetch.Result) error {
+		if err := archive(ctx, res); err != nil || next == nil {
+			return err
+		}
+		return next(ctx, res)
+	}
+}
+
+// Archive returns the Handler of AddArchive.
+func Archive(w *warc.Writer, userAgent string) Handler {
+	return func(_ context.Context, p *crawler.Page) error {
+		via, hops := p.Via()
+		about := []warc.Field{{Name: "depth", Value: strconv.Itoa(p.Lease.Entry.Depth)}, {Name: "hopsFromSeed", Value: hops}}
+		if via != "" {
+			about = append(about, warc.Field{Name: "via", Value: via})
+		}
+		return archive(w, userAgent, p.Lease.Entry.URL, p.Result, about...)
+	}
+}
+
+// Uncaptured returns a crawler.Options.Whole for a crawl with Archive: pages are asked for
+// without conditions unless w remembers their last capture.
+func Uncaptured(w *warc.Writer) func(frontier.Lease) bool {
+	return func(l frontier.Lease) bool { return !w.Captured(l.Entry.URL) }
+}
+
+// UnlessNoArchive returns a Handler that calls h but with pages that ask not to be
+// archived: by a meta element, as far as the crawler's Extractor reads those, or by an
+// X-Robots-Tag header, for all robots or for the product token of userAgent.
+func UnlessNoArchive(h Handler, userAgent string) Handler {
+	token := robots.ProductToken(userAgent)
+	return func(ctx context.Context, p *crawler.Page) error {
+		if p.Doc != nil && p.Doc.Robots.NoArchive || link.RobotsTag(p.Header.Values("X-Robots-Tag"), token).NoArchive {
+			return nil
+		}
+		return h(ctx, p)
+	}
+}
+
+// ArchiveRobots returns what AddArchive has beside it for robots.txt: a
+// crawler.Options.OnRobots.
+func ArchiveRobots(w *warc.Writer, userAgent string) func(context.Context, *fetch.Result) error {
+	return func(_ context.Context, res *fetch.Result) error {
+		return archive(w, userAgent, res.URL, res)
+	}
+}
+
+// archive writes one exchange.
+func archive(w *warc.Writer, userAgent, url string, res *fetch.Result, metadata ...warc.Field) error {
+	e := warc.Exchange{
+		URL: url, Date: res.Started, Request: res.Request, RequestHeader: http.Header{"User-Agent": {userAgent}},
+		Status: res.Status, Header: res.Header, Payload: res.Body.Reader(), Metadata: metadata,
+	}
+	if res.Proto == "HTTP/2.0" {
+		e.Protocol = "h2"
+	}
+	if res.Remote.IsValid() {
+		e.IP = res.Remote.Addr().Unmap().String()
+	}
+	if e.Truncated = res.Broken; e.Truncated == "" && res.Truncated {
+		e.Truncated = warc.TruncatedLength
+	}
+	return w.WriteExchange(e)
+}

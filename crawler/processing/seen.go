@@ -1,0 +1,102 @@
+// This file tests whether a page's content was seen before.
+
+package processing
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/neardup"
+)
+
+// SeenOptions say what follows from a duplicate.
+type SeenOptions struct {
+	// SkipLinks does not add the links of pages whose content another URL has, if that page
+	// leads to the same places, each on its own host: those of the first one were added,
+	// and to follow a mirror's leads to the mirror. The pages of a list, which may have the
+	// same words, lead to others.
+	SkipLinks bool
+	// OnMatch, if set, is told what each page is to those before it. It is called by
+	// all workers at once.
+	OnMatch func(p *crawler.Page, m neardup.Match)
+}
+
+// ContentSeen returns a Handler that adds each page with a status of 2xx to an index.
+// A page that was visited before is reported as changed or, if that is only in markup and
+// the like (neardup.Page.Change), as unchanged.
+func ContentSeen(x *neardup.Index, o SeenOptions) Handler {
+	return func(_ context.Context, p *crawler.Page) error {
+		if p.Status < 200 || p.Status > 299 || p.Body == nil || p.Truncated {
+			return nil
+		}
+		body, err := p.Body.Bytes()
+		if err != nil {
+			return fmt.Errorf("processing: content seen: %w", err)
+		}
+		if len(body) == 0 {
+			return nil // all empty pages are alike, and say nothing of each other
+		}
+		m, err := x.Add(p.Lease.Entry.URL, digest(x.Hasher(), p, body))
+		if err != nil {
+			return err
+		}
+		if p.Lease.History.Visits > 0 && m.Known {
+			p.Outcome.Result = frontier.Unchanged
+			if m.Change > 0 {
+				p.Outcome.Result = frontier.Changed
+			}
+		}
+		if o.SkipLinks && m.Kind.Duplicate() && m.SameLinks {
+			p.Add = nil
+		}
+		if o.OnMatch != nil {
+			o.OnMatch(p, m)
+		}
+		return nil
+	}
+}
+
+func digest(h *neardup.Hasher, p *crawler.Page, body []byte) neardup.Page {
+	contentType := p.Header.Get("Content-Type")
+	if contentType == "" && p.Doc != nil {
+		contentType = "text/html"
+	}
+	x := h.Body(body, contentType)
+	x.Links = places(p)
+	return x
+}
+
+// places is a fingerprint of where a page leads: those of its own site without the site's
+// name, so that they are the same on a mirror.
+func places(p *crawler.Page) uint64 {
+	if p.Doc == nil {
+		return 1 // nowhere
+	}
+	site := siteOf(p.Lease.Entry.URL)
+	links := make([]string, 0, len(p.Doc.Links))
+	for _, l := range p.Doc.Links {
+		links = append(links, strings.TrimPrefix(l.URL, site))
+	}
+	slices.Sort(links)
+	h := fnv.New64a()
+	for _, l := range slices.Compact(links) {
+		_, _ = io.WriteString(h, l+"\n")
+	}
+	return max(2, h.Sum64())
+}
+
+// siteOf is the beginning of a URL up to its path.
+func siteOf(url string) string {
+	if i := strings.Index(url, "://"); i >= 0 {
+		if j := strings.IndexByte(url[i+3:], '/'); j >= 0 {
+			return url[:i+3+j]
+		}
+	}
+	return url
+}

@@ -1,0 +1,133 @@
+// This file fixes the bytes of what is stored: a change of one is a change of the format.
+
+package frontier
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/hint"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/limit"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/trouble"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/require"
+)
+
+var makeGolden = flag.Bool("frontier.golden", false, "write testdata/*.golden anew")
+
+// requireGolden compares text with a file in testdata.
+func requireGolden(t *testing.T, name, text string) {
+	t.Helper()
+	file := "testdata/" + name + ".golden"
+	if *makeGolden {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text)
+}
+
+func goldenMark() (m storage.Mark) {
+	for i := range m {
+		m[i] = byte(i + 1)
+	}
+	return m
+}
+
+var goldenLimits = Limits{Waiting: 10, Served: 20, Bytes: 1 << 40, Errors: 30, Depth: 4, Period: 36 * time.Hour}
+
+func goldenRules() []Rule {
+	r := Rule{Delay: FactorDelay(2.5, time.Second, time.Minute), Concurrency: 1000, Paused: On, BlockedUntil: time.UnixMilli(1e12), Priority: 7, Limits: goldenLimits, HostLimits: Limits{Bytes: 300}}
+	r.Priorities[2], r.Priorities[6] = 3, 64
+	return []Rule{r, {Delay: FixedDelay(0)}, {Delay: FixedDelay(1500 * time.Millisecond)}, {Paused: Off}, {HostLimits: goldenLimits}}
+}
+
+// Each kind of row has the bytes that it had.
+func TestGoldenRows(t *testing.T) {
+	var b strings.Builder
+	put := func(kind string, r storage.Row) {
+		fmt.Fprintf(&b, "%s %s %s\n", kind, hex.EncodeToString([]byte(r.Key)), hex.EncodeToString(r.Value))
+	}
+	for i, r := range goldenRules() {
+		for _, s := range []Scope{All(), Domain("example.org"), Host("www.example.org"), Host("10.0.0.1")} {
+			stored := storedRule(&r, int64(btoi(i == 4))*1e12)
+			put("rule", stored.Row(s.ruleKey()))
+		}
+	}
+	group := func(s GroupSettings, due int64) { put("group", storedGroup(s, due).Row("group \xff")) }
+	group(GroupSettings{}, 1e12)
+	group(GroupSettings{Delay: FactorDelay(10, 0, time.Hour), Concurrency: 1024}, 5)
+	group(GroupSettings{Concurrency: 2}, 0)
+	group(GroupSettings{}, 0)
+	for _, c := range []crawlSettings{{weight: 1}, {weight: 300, paused: true}, {weight: 1, limits: goldenLimits}} {
+		put("crawl", storedCrawl(70000, &c).Row())
+	}
+	put("usage", (&row.Usage{Since: 1e12, Served: 1, Bytes: math.MaxInt64 - 1, Errors: 3}).Row(limit.OfCrawl(70000).RowKey()))
+	put("usage", (&row.Usage{Since: 5, Bytes: 200}).Row(Domain("example.org").subject().RowKey()))
+	for _, d := range []row.Deletion{{Seq: 1, Block: 300}, {Seq: 1 << 40, Scope: Domain("example.org").stored()}, {Seq: 3, Scope: Host("www.example.org").stored(), Block: 1<<32 - 1}, {Seq: 4, OfCrawl: true, Crawl: 70000}} {
+		put("deletion", d.Row())
+	}
+	put("outdated", (&row.Outdated{Mark: goldenMark(), Seq: 1 << 40, Block: 300}).Row())
+	hinted := hint.Hint{Depth: 3, Weight: 1.5, Meta: []byte("meta"), NotBefore: time.UnixMilli(1e12)}
+	put("hint", hinted.Row(goldenMark()))
+	put("hint", new(hint.Hint).Row(goldenMark()))
+	put("meta", row.Meta{Key: [2]uint64{1<<63 + 5, 7}, Epoch: 300, Clean: true, Seq: 1 << 40, Gen: 200, Held: 1e12}.Row())
+	put("meta", row.Meta{}.Row())
+	goldenHosts(t, put)
+	requireGolden(t, "rows", b.String())
+}
+
+// goldenHosts are rows of hosts as a frontier has them in memory. They have times of
+// the wall clock.
+func goldenHosts(t *testing.T, put func(string, storage.Row)) {
+	f, err := Open(t.Context(), Options{Clock: standingClock{}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	require.NoError(t, f.UpdateRule(All(), func(r *Rule) { r.HostLimits = goldenLimits }))
+	_, err = f.Add(t.Context(), Entry{URL: "http://www.example.org/"})
+	require.NoError(t, err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.sched
+	id := c.lookup(f.hostHash("www.example.org"), "www.example.org")
+	host := c.hosts.At(id)
+	due := int64(time.Hour)
+	put("host", f.hostRow(id, due, whyRetryAfter))
+	host.crawlDelay = 1500
+	put("host", f.hostRow(id, due, whyCrawlDelay))
+	c.detach(id)
+	c.joinGroup(host, c.groupOf("group \xff"))
+	host.set(assigned)
+	c.setTrouble(id, trouble.State{
+		Quiet: int64(time.Second), Free: int64(time.Minute), Fails: 300, Lanes: 700, Step: 1, From: 2, Search: 3, Relapses: 4, Eased: true,
+		Probes: 5, Usual: 6, Kind: uint8(FailureTooMany),
+	})
+	put("host", f.hostRow(id, due, whyQuarantine))
+	c.book(f.token).RestoreHost(id, row.Usage{Since: instant.Millis(f.day(c.date(0))), Served: 200, Bytes: 1 << 40, Errors: 3}, c.date(0))
+	host.set(counted)
+	put("host", f.hostRow(id, due, whyQuarantine))
+	c.limits.Forget(id)
+	host.clear(counted)
+	c.setTrouble(id, trouble.State{})
+	c.settle(id, f.last)
+}
+
+// standingClock always shows the same time, and never rings.
+type standingClock struct{}
+
+func (standingClock) Now() time.Time                        { return time.UnixMilli(1_700_000_000_000) }
+func (standingClock) Elapsed() time.Duration                { return 0 }
+func (standingClock) AfterFunc(time.Duration, func()) Timer { return standingTimer{} }
+
+type standingTimer struct{}
+
+func (standingTimer) Reset(time.Duration) bool { return true }
+func (standingTimer) Stop() bool               { return true }

@@ -1,0 +1,322 @@
+// This file keeps one record for each host of which anything must be known, and
+// finds it by the host's key.
+//
+// A host without URLs, leases and learned delay whose time has passed has no
+// record: what is not remembered is at its default. With a learned delay it has
+// none either once its row is saved: see dormant.go.
+
+package frontier
+
+import (
+	"math/rand/v2"
+	"time"
+	"unsafe"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/trouble"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+// place says in which structure a host is. It is in exactly one.
+type place uint8
+
+const (
+	nowhere   place = iota // nothing waits, and its time has passed or is not known
+	idling                 // nothing waits; scheduler.idle holds its time
+	departing              // nothing waits, and its time has passed; it leaves memory when its row is saved
+	unbound                // has a token in each front queue that it has URLs for
+	parked                 // scheduler.parked holds its time; no resident URLs
+	withheld               // a rule keeps it from being served; scheduler.withheld has it; no resident URLs
+	unpurged               // a deletion has its next URL; its sweep, which is yet to come, puts the host where it belongs
+	pacing                 // bound: in the heap, by itself or within its group
+	queued                 // bound: due, and waits for a slot of its group
+	ready                  // bound: in each ready list that it has URLs for
+	called                 // bound: a Contact waits for it and may have it now
+	loading                // bound: a caller reads its next URLs from disk
+	leased                 // bound: it has as many leases out as it may
+)
+
+// host is what is known of one host. Its memory holds no pointers.
+type host struct {
+	due        int64     // it may be contacted from here on, ns since Open
+	name       arena.Ref // its key, with nameLen bytes
+	queues     uint32    // first of its queues, by descending priority
+	group      uint32    // that it belongs to; 0: none
+	waiting    int32     // URLs in its queues
+	scheduled  int32     // URLs with a future time
+	pins       int32     // completions and rows of it on their way to disk
+	crawlDelay int32     // milliseconds
+	pos        int32     // in what place implies: the heap, core.dormant, scheduler.leases; or a withheldReason
+	served     uint16    // hand-outs since it was bound
+	nameLen    uint8
+	place      place
+	wanted     bool // Contact calls wait for it
+	holdsSlot  bool // while not leased: it occupies a slot of its group
+	flags      hostFlags
+	why        why // it may not be contacted before due
+}
+
+// hostFlags are facts about a host.
+type hostFlags uint8
+
+const (
+	stored   hostFlags = 1 << iota // a row of it is on disk, or on its way
+	unsaved                        // what the row tells changed since
+	behind                         // the same, and only a host that leaves memory needs a new row
+	troubled                       // it has an entry in scheduler.troubles
+	assigned                       // it belongs to its group until somebody says otherwise
+	counted                        // something is counted for it alone: see limit.Book
+)
+
+// has reports whether one of the flags is set.
+func (h *host) has(f hostFlags) bool { return h.flags&f != 0 }
+func (h *host) set(f hostFlags)      { h.flags |= f }
+func (h *host) clear(f hostFlags)    { h.flags &^= f }
+
+// put notes that a host is in another place.
+func (t *tables) put(h *host, p place) {
+	t.places[h.place]--
+	h.place = p
+	t.places[p]++
+}
+
+func (t *tables) name(h *host) []byte {
+	return t.names.Bytes(h.name)[:h.nameLen]
+}
+
+// lookup returns the host's number, or 0.
+func (t *tables) lookup(hash uint64, name string) uint32 {
+	for id := range t.index.Candidates(hash) {
+		if string(t.name(t.hosts.At(id))) == name {
+			return id
+		}
+	}
+	return 0
+}
+
+// ensure returns the host's number, of a new record if there is none. A new host
+// may be contacted at once, or after a crash when the hold ends.
+func (s *scheduler) ensure(hash uint64, name string) uint32 {
+	if id := s.lookup(hash, name); id != 0 {
+		return id
+	}
+	id := s.hosts.Alloc()
+	s.places[nowhere]++
+	h := s.hosts.At(id)
+	var mem []byte
+	h.name, mem = s.names.Alloc(len(name))
+	copy(mem, name)
+	h.nameLen, h.due = uint8(len(name)), s.hold
+	if s.holdOf != nil {
+		h.due = max(h.due, s.holdOf(name))
+	}
+	if h.due > 0 {
+		h.why = whyReopened
+	}
+	s.index.Add(hash, id)
+	s.order.Came(id)
+	return id
+}
+
+// forget removes the record of a host that is nowhere.
+func (s *scheduler) forget(id uint32) {
+	h := s.hosts.At(id)
+	for q := h.queues; q != 0; {
+		x := s.queues.At(q)
+		s.fifo.End(&x.Queue)
+		next := x.sibling
+		s.releaseQueue(q)
+		q = next
+	}
+	s.leaveGroup(h)
+	if h.has(troubled) {
+		s.setTrouble(id, trouble.State{})
+	}
+	if h.has(counted) {
+		s.dropUsage(id)
+	}
+	s.order.Leaves(id)
+	s.fifo.Gone(id)
+	s.index.Remove(s.hash(s.name(h)), id)
+	s.places[nowhere]--
+	s.names.Free(h.name, int(h.nameLen))
+	s.hosts.Release(id)
+}
+
+// hostBytes is what a host with one queue costs in memory.
+const hostBytes = int64(unsafe.Sizeof(host{})+unsafe.Sizeof(queue{})) + 24 + 12
+
+// hostRow is what is known of a host, which may be contacted from due on.
+func (s *shard) hostRow(id uint32, due int64, why why) storage.Row {
+	c := s.sched
+	h := c.hosts.At(id)
+	saved := row.Host{Due: s.clock.Stored(due), CrawlDelay: h.crawlDelay, Why: uint8(why), Assigned: h.has(assigned)}
+	if h.group != 0 {
+		saved.Group = c.groupName(c.groups.At(h.group))
+	}
+	if h.has(troubled) {
+		t := c.troubles[id]
+		saved.Trouble = row.Trouble{
+			Quiet: instant.Millis(s.wall(t.Quiet)), Free: s.clock.Stored(t.Free),
+			Step: t.Step, From: t.From, Search: t.Search, Relapses: t.Relapses, Eased: t.Eased,
+			Fails: t.Fails, Probes: t.Probes, Lanes: t.Lanes, Failure: t.Kind, Usual: t.Usual,
+		}
+	}
+	if h.has(counted) {
+		saved.Used = c.limits.HostRow(id, c.name(h))
+	}
+	return saved.Row(string(c.name(h)))
+}
+
+// remember gives a host what its row says.
+func (s *shard) remember(id uint32, saved *row.Host) {
+	c := s.sched
+	h := c.hosts.At(id)
+	h.crawlDelay = saved.CrawlDelay
+	h.set(stored)
+	if t := s.stateTrouble(saved); !t.Over() {
+		c.setTrouble(id, t)
+		c.outlived(id, s.last)
+	}
+	if saved.Used != (row.Usage{}) {
+		c.book(s.token).RestoreHost(id, saved.Used, c.date(s.last))
+		h.set(counted)
+	}
+	if due, why := s.dueOf(saved); due >= h.due { // what the row says is more exact
+		h.due, h.why = due, why
+	}
+	if saved.Group != "" {
+		c.joinGroup(h, c.groupOf(saved.Group))
+		if saved.Assigned {
+			h.set(assigned)
+		}
+	}
+}
+
+// stateTrouble is what a row says of a host's failures.
+func (s *shard) stateTrouble(saved *row.Host) trouble.State {
+	x := &saved.Trouble
+	t := trouble.State{
+		Step: x.Step, From: x.From, Search: x.Search, Relapses: x.Relapses, Eased: x.Eased,
+		Fails: x.Fails, Probes: x.Probes, Lanes: x.Lanes, Kind: x.Failure, Usual: x.Usual,
+	}
+	if s.opts.Backoff.Disabled {
+		t.Step, t.Lanes, t.Relapses, t.Eased, t.Usual = 0, 0, 0, false, 0
+	}
+	if s.opts.Quarantine.Disabled {
+		t.Probes = 0
+	}
+	t.Quiet = min(s.owed(instant.FromMillis(x.Quiet)), s.last)
+	t.Free = min(s.owed(instant.FromMillis(x.Free)), s.last+int64(maxDelay))
+	t.Raised, t.Counted = s.token, s.token // leases from before have ended
+	return t
+}
+
+// dueOf is when a host with this row may be contacted, and which clock says so.
+func (s *shard) dueOf(saved *row.Host) (int64, why) {
+	due := s.owed(instant.FromMillis(saved.Due))
+	if saved.Due != 0 { // the clock may have been set ahead since: in doubt it was before
+		due = min(due, instant.LastMoment) + s.clock.Gained()
+	}
+	due = min(due, s.last+int64(maxDelay))
+	if at := s.heldGap(saved); at > due {
+		return at, whyReopened
+	}
+	return due, why(saved.Why)
+}
+
+// heldGap is until when a host with this row is left alone because the store was opened
+// after a crash.
+func (s *shard) heldGap(saved *row.Host) int64 {
+	gap := int64(saved.CrawlDelay) * int64(time.Millisecond)
+	t := s.stateTrouble(saved)
+	if g, why := s.sched.cfg.gapOf(&t); why != whyQuarantine || s.owed(instant.FromMillis(saved.Due)) <= s.heldFrom { // else no probe was under way
+		gap = max(gap, int64(s.sched.cfg.backoff.Longest(g)))
+	}
+	return s.heldUntil(gap)
+}
+
+// noteLocked adds a row to o if a crash would otherwise forget something of the
+// host: what was learned of it or its group, or a time beyond what every host is
+// left alone for after a crash. The host is pinned until o is settled.
+func (s *shard) noteLocked(o *op, id uint32, due int64, why why, now int64) {
+	h := s.sched.hosts.At(id)
+	if due <= h.due {
+		due, why = h.due, h.why
+	}
+	if h.has(unsaved) || due-now > s.maxDelay {
+		h.clear(unsaved | behind)
+		h.set(stored)
+		s.pinLocked(o, id)
+		o.rows = append(o.rows, s.hostRow(id, due, why))
+		s.sched.dormant.HasRow(s.sched.hash(s.sched.name(h)))
+	}
+}
+
+// pinLocked keeps a host in memory until o is settled.
+func (s *shard) pinLocked(o *op, id uint32) {
+	if o.pinned == 0 {
+		s.sched.hosts.At(id).pins++
+		o.pinned = id
+	}
+}
+
+// why names the clock that a host's due comes from.
+type why uint8
+
+const (
+	whyNone       why = iota // none: it was not contacted
+	whyDelay                 // the delay policy's
+	whyCrawlDelay            // Crawl-delay
+	whyRetryAfter            // Retry-After
+	whyBackoff               // its back-off
+	whyQuarantine            // the next probe
+	whyReopened              // the store was opened after a crash
+	whys
+)
+
+// clocks is when a host may be contacted again.
+type clocks struct {
+	lane int64 // under the lane of the contact: its end and the delay; 0: unchanged
+	hold int64 // under any lane; 0: unchanged
+	why  why   // hold is so late
+}
+
+// due is the later of both, and which clock says so.
+func (x clocks) due() (int64, why) {
+	if x.lane >= x.hold {
+		return x.lane, whyDelay
+	}
+	return x.hold, x.why
+}
+
+// clocksLocked is when a host may be contacted again after a contact that ended
+// as planned. Its Crawl-delay and what failed before hold all lanes, as what the
+// host asks for does.
+func (s *shard) clocksLocked(id uint32, p *plan) clocks {
+	h := s.sched.hosts.At(id)
+	var x clocks
+	hold := func(t int64, w why) {
+		if t > x.hold {
+			x.hold, x.why = t, w
+		}
+	}
+	if p.hostHold >= 0 {
+		x.lane = p.end + p.hostHold
+		if h.crawlDelay > 0 {
+			hold(p.end+h.crawlDelayNs(), whyCrawlDelay)
+		}
+	}
+	if ra := p.outcome.RetryAfter; ra > 0 {
+		hold(p.end+int64(min(ra, maxDelay)), whyRetryAfter)
+	}
+	if h.has(troubled) {
+		s.sched.freeFrom(id, max(x.lane, x.hold))
+		if gap, w := s.sched.troubleGap(id); gap > 0 && p.hostHold >= 0 {
+			hold(p.end+int64(gap+s.sched.cfg.backoff.AtRandom(gap, rand.Uint64())), w)
+		}
+	}
+	return x
+}

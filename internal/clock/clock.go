@@ -1,0 +1,211 @@
+// Package clock relates the two kinds of time that a frontier knows, and notices when
+// the clock on the wall was set. It owns what was read of both clocks.
+//
+// Both kinds are in nanoseconds since the clock was made. A moment is counted by a
+// steady clock, which cannot be set: when a host may be contacted, when a lease ends,
+// what now is. A date is counted by the wall clock: when a scheduled URL comes, a block
+// or the period of a limit ends. They differ by the lead, which is 0 at first. The time
+// of day is that of the wall clock.
+//
+// Look must not run twice at once: its caller holds the frontier's lock. All other
+// methods need no lock.
+package clock
+
+import (
+	"cmp"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/instant"
+)
+
+// Source is what a Clock reads.
+type Source interface {
+	Now() time.Time         // the time of day
+	Elapsed() time.Duration // since any fixed moment
+}
+
+const (
+	// LeastStep is the least difference between the two clocks that counts as a step of
+	// one of them. Less comes of reading them one after the other.
+	LeastStep = int64(time.Millisecond)
+	// lookEvery is how often the wall clock of the system is looked at, at most.
+	lookEvery = int64(time.Millisecond)
+)
+
+// Clock relates moments, dates and the time of day. Make one with New.
+type Clock struct {
+	source Source // nil: the system's
+	start  time.Time
+	day0   time.Time     // start without its reading of the steady clock
+	began  time.Duration // what source said at start
+	anchor atomic.Pointer[anchor]
+	next   atomic.Int64 // moment at which the wall clock is looked at again
+}
+
+// anchor ties moments to the time of day. It does not change.
+type anchor struct {
+	wall  time.Time // the time of day
+	at    int64     // at this moment
+	lead  int64     // how far dates are ahead of moments
+	least int64     // the least that lead was
+	taken int64     // lead when the wall clock was last taken to have stepped
+	shaky bool      // the clocks drifted apart by less than a step
+}
+
+// New returns a clock that begins now. A nil source means the system's clocks: one
+// reading of them serves for both kinds of time.
+func New(source Source) *Clock {
+	c := &Clock{source: source}
+	if source == nil {
+		c.start = time.Now()
+	} else {
+		c.start, c.began = source.Now(), source.Elapsed()
+	}
+	c.day0 = c.start.Round(0)
+	c.anchor.Store(&anchor{wall: c.start})
+	return c
+}
+
+// Start is the time of day at which the clock was made.
+func (c *Clock) Start() time.Time { return c.start }
+
+// Elapsed reads the steady clock: what moment is it? The time of day would cost as much
+// again.
+func (c *Clock) Elapsed() int64 {
+	if c.source == nil {
+		return int64(time.Since(c.start))
+	}
+	return min(int64(c.source.Elapsed()-c.began), instant.LastMoment)
+}
+
+// Fresh is Elapsed while what Wall says of it is as the wall clock shows it; ok is false
+// if Look must be called first.
+func (c *Clock) Fresh() (moment int64, ok bool) {
+	if c.source != nil {
+		return 0, false // it may jump
+	}
+	moment = c.Elapsed()
+	return moment, !c.Stale(moment)
+}
+
+// Stale reports whether it is time to call Look.
+func (c *Clock) Stale(moment int64) bool { return moment >= c.next.Load() }
+
+// Change is what Look found.
+type Change struct {
+	Moved   bool  // dates come at other moments than before
+	Step    int64 // how much further dates are ahead of moments, if one of the clocks stepped
+	Restate bool  // what Stored said so far may be too early now
+}
+
+// Look reads both clocks. It returns the moment, which is not before last, and what has
+// changed.
+func (c *Clock) Look(last int64) (moment int64, x Change) {
+	if c.source == nil {
+		c.next.Store(last + lookEvery) // another clock may jump while no time passes
+	}
+	old := c.anchor.Load()
+	now := *old
+	for range 3 {
+		before := c.Elapsed()
+		now.wall = c.timeOfDay()
+		last = max(last, c.Elapsed())
+		if now.at = last; c.source == nil {
+			now.at = int64(now.wall.Sub(c.start)) // both were read at once
+		}
+		now.lead = max(min(c.Date(now.wall), instant.LastMoment)-now.at, -instant.LastMoment)
+		if d := now.lead - old.lead; d == 0 || c.source == nil && d > -LeastStep && d < LeastStep {
+			return last, Change{}
+		}
+		if last-before < LeastStep/4 {
+			break // else another goroutine ran between the readings
+		}
+	}
+	now.least = min(old.least, now.lead)
+	x.Moved = true
+	switch step := now.lead - old.taken; {
+	case step >= LeastStep || step <= -LeastStep:
+		now.taken, x.Step, x.Restate = now.lead, step, true
+	case !old.shaky:
+		now.shaky, x.Restate = true, true // what was stored so far is exact
+	}
+	c.anchor.Store(&now)
+	return last, x
+}
+
+func (c *Clock) timeOfDay() time.Time {
+	if c.source == nil {
+		return time.Now()
+	}
+	return c.source.Now()
+}
+
+// MovedSince reports whether the clocks were seen to drift apart after a moment.
+func (c *Clock) MovedSince(moment int64) bool { return c.anchor.Load().at > moment }
+
+// Wall is the time of day at any moment, by the wall clock as it is now.
+func (c *Clock) Wall(moment int64) time.Time {
+	a := c.anchor.Load()
+	return a.wall.Add(time.Duration(moment - a.at))
+}
+
+// Moment is the inverse of Wall; instant.Never for a time that is centuries ahead.
+func (c *Clock) Moment(t time.Time) int64 {
+	a := c.anchor.Load()
+	d := int64(t.Sub(a.wall))
+	if at := a.at + d; (at > d) == (a.at > 0) || a.at == 0 {
+		return at
+	}
+	return instant.Never
+}
+
+// Stored is what a row says of a moment before which a host or group must not be
+// contacted, in Unix milliseconds: no earlier time if the clocks drift apart by less than
+// a step.
+func (c *Clock) Stored(moment int64) int64 {
+	at := c.Wall(moment)
+	if a := c.anchor.Load(); a.shaky {
+		at = at.Add(time.Duration(a.taken + LeastStep - a.lead))
+	}
+	return instant.Millis(at)
+}
+
+// Gained is how much the lead has grown since it was least.
+func (c *Clock) Gained() int64 {
+	a := c.anchor.Load()
+	return a.lead - a.least
+}
+
+// Date is the date of a time of day.
+func (c *Clock) Date(t time.Time) int64 { return int64(t.Sub(c.day0)) }
+
+// Due is Date for what comes at a time; 0 for what comes at once, because that is not
+// later than now.
+func (c *Clock) Due(t time.Time) int64 {
+	if !t.After(c.timeOfDay()) {
+		return 0
+	}
+	return cmp.Or(c.Date(t), 1)
+}
+
+// Day is the time of day of a date.
+func (c *Clock) Day(date int64) time.Time { return c.day0.Add(time.Duration(date)) }
+
+// DateAt is the date at a moment.
+func (c *Clock) DateAt(moment int64) int64 { return moment + c.anchor.Load().lead }
+
+// MomentOf is the moment at which a date comes if no clock is set; instant.Never for
+// instant.Never.
+func (c *Clock) MomentOf(date int64) int64 {
+	lead := c.anchor.Load().lead
+	m := date - lead
+	switch {
+	case date == instant.Never, lead < 0 && m < date:
+		return instant.Never
+	case lead > 0 && m > date:
+		return math.MinInt64
+	}
+	return m
+}

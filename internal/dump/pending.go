@@ -1,0 +1,42 @@
+package dump
+
+import "sync"
+
+const pendingMax = 1024 // commits of an import under way
+
+// Pending counts the commits of an import that are under way, and keeps the first error
+// of them. The zero value has none. Commits may end in any goroutine; one begins them and
+// waits.
+type Pending struct {
+	slots chan struct{}
+	ended sync.WaitGroup
+	mu    sync.Mutex
+	err   error // guarded by mu; the first
+}
+
+// Begin waits until few others are under way, and returns what must be called with the
+// result when the commit has ended.
+func (p *Pending) Begin() func(error) {
+	if p.slots == nil {
+		p.slots = make(chan struct{}, pendingMax)
+	}
+	p.slots <- struct{}{}
+	p.ended.Add(1)
+	return func(err error) {
+		p.mu.Lock()
+		if p.err == nil {
+			p.err = err
+		}
+		p.mu.Unlock()
+		<-p.slots
+		p.ended.Done()
+	}
+}
+
+// Wait returns when all have ended, with the first error.
+func (p *Pending) Wait() error {
+	p.ended.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}

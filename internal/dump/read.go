@@ -1,0 +1,344 @@
+package dump
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+const (
+	maxLine   = 1 << 20 // bytes
+	malformed = 80      // bytes of a malformed line that are reported
+)
+
+// Reader hands what the lines of an export, or of a plain list of URLs, say to a Sink.
+type Reader struct {
+	Sink  Sink
+	Lines int64 // read so far
+
+	header bool // there was one: it is an export
+	ended  bool // its last line was read
+
+	line  line
+	url   URL
+	marks []storage.Mark
+}
+
+// Read reads all lines. An error is no line's fault.
+func (r *Reader) Read(ctx context.Context, from io.Reader) error {
+	br := bufio.NewReaderSize(from, 64<<10)
+	var buf []byte
+	for {
+		line, long, err := readLine(br, buf[:0])
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("frontier: import: %w", err)
+		}
+		if len(line) > 0 || err == nil {
+			r.Lines++
+			if err := r.take(line, long); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			break
+		}
+		buf = line
+		if r.Lines%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if r.header && !r.ended {
+		r.Sink.Malformed(r.Lines, "", fmt.Errorf("the export was cut off: its last line is missing: %w", io.ErrUnexpectedEOF))
+	}
+	return nil
+}
+
+// readLine reads a line into buf, without its end. Of one that is too long it
+// reads the beginning and passes over the rest.
+func readLine(r *bufio.Reader, buf []byte) (line []byte, long bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(buf)+len(part) <= maxLine {
+			buf = append(buf, part...)
+		} else {
+			long = true
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return bytes.TrimSuffix(buf, []byte{'\n'}), long, err
+		}
+	}
+}
+
+// take does what a line says. Only what is not the line's fault is an error.
+func (r *Reader) take(line []byte, long bool) error {
+	if r.Lines == 1 {
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+	}
+	text := bytes.TrimSpace(line)
+	var err error
+	switch {
+	case long:
+		err = fmt.Errorf("longer than %d bytes", maxLine)
+	case r.ended:
+		err = errors.New("comes after the export's last line")
+	case len(text) > 0 && text[0] == '{':
+		err = r.json(text)
+	case r.header:
+		err = errors.New("not a line of an export")
+	case len(text) == 0 || text[0] == '#':
+	default:
+		err = r.Sink.Listed(string(text))
+	}
+	if ours := Stopped(err); ours != nil {
+		return ours
+	}
+	if err != nil {
+		r.Sink.Malformed(r.Lines, string(line[:min(len(line), malformed)]), err)
+	}
+	return nil
+}
+
+// json does what a line of JSON says.
+func (r *Reader) json(text []byte) error {
+	if !utf8.Valid(text) {
+		return errors.New("not UTF-8")
+	}
+	l := &r.line
+	if l.quick(text) {
+		return r.urlLine(l)
+	}
+	*l = line{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(l); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return errors.New("unexpected end of JSON")
+		}
+		return err
+	}
+	if d.InputOffset() != int64(len(text)) {
+		return errors.New("more than one JSON value")
+	}
+	kinds := []struct {
+		is bool
+		do func(*line) error
+	}{
+		{l.Frontier != nil, r.headerLine},
+		{l.End != nil, r.endLine},
+		{l.Settings != nil, r.crawlLine},
+		{l.Rule != nil, r.ruleLine},
+		{l.Used != nil, r.usedLine},
+		{l.Group != nil || l.Group64 != nil, r.groupLine},
+		{l.Host != nil || l.Host64 != nil, r.hostLine},
+		{l.URL != nil || l.URL64 != nil, r.urlLine},
+		{l.Marks != nil, r.marksLine},
+	}
+	var do func(*line) error
+	for _, k := range kinds {
+		if k.is && do != nil {
+			return errors.New("line of several kinds")
+		}
+		if k.is {
+			do = k.do
+		}
+	}
+	if do == nil {
+		return errors.New("line of no kind")
+	}
+	return do(l)
+}
+
+func (r *Reader) headerLine(l *line) error {
+	if r.Lines != 1 {
+		return errors.New("header is not the first line")
+	}
+	if *l.Frontier > version {
+		return Stop(fmt.Errorf("frontier: import: the export has version %d, this program knows %d: %w", *l.Frontier, version, storage.ErrVersion))
+	}
+	if *l.Frontier < 1 {
+		return fmt.Errorf("version is %d", *l.Frontier)
+	}
+	key, err := hex.DecodeString(l.Key)
+	if err != nil || len(key) != 16 {
+		return errors.New("key: want 32 hexadecimal digits")
+	}
+	r.header = true
+	return r.Sink.Header(Header{
+		Moment: int64(l.Time), Held: int64(l.Held),
+		Key: [2]uint64{binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:])},
+	})
+}
+
+func (r *Reader) endLine(l *line) error {
+	switch {
+	case !r.header:
+		return errors.New("end without a header")
+	case *l.End != r.Lines-1:
+		r.ended = true
+		return fmt.Errorf("%d lines come before it; there were %d", r.Lines-1, *l.End)
+	}
+	r.ended = true
+	return nil
+}
+
+func (r *Reader) crawlLine(l *line) error {
+	c := row.Crawl{ID: *l.Settings, Weight: int(l.Weight), Limits: l.Limits.limits()}
+	if lineFloat(c.Weight) != l.Weight || c.Weight < 0 || c.Weight > row.MaxWeight {
+		return fmt.Errorf("weight is %v; want 1 to %d", l.Weight, row.MaxWeight)
+	}
+	switch l.Paused {
+	case "", "off":
+	case "on":
+		c.Paused = true
+	default:
+		return fmt.Errorf("paused is %q; want on or off", l.Paused)
+	}
+	return r.Sink.Crawl(&c)
+}
+
+// scope is the scope that a line names, whose kind is that.
+func (l *line) scope(member, kind string) (row.Scope, error) {
+	if kind == "all" {
+		return row.Scope{}, nil
+	}
+	name, err := either("name", l.Name, l.Name64)
+	if err != nil {
+		return row.Scope{}, err
+	}
+	s := row.Scope{Name: name, Named: true, Domain: kind == "domain"}
+	if kind != "host" && kind != "domain" {
+		return s, fmt.Errorf("%s is %q; want all, domain or host", member, kind)
+	}
+	return s, s.Check()
+}
+
+// usedLine is what was used of the limits of a scope or crawl.
+func (r *Reader) usedLine(l *line) error {
+	u, err := l.Counts.usage()
+	if err != nil {
+		return err
+	}
+	if *l.Used == "crawl" {
+		return r.Sink.UsedByCrawl(l.Crawl, u)
+	}
+	s, err := l.scope("used", *l.Used)
+	if err != nil {
+		return err
+	}
+	return r.Sink.UsedByScope(s, u)
+}
+
+func (r *Reader) groupLine(l *line) error {
+	name, err := either("group", l.Group, l.Group64)
+	if err != nil {
+		return err
+	}
+	g := row.Group{Due: int64(l.Due), Concurrency: l.Concurrency}
+	g.Delay, err = l.Delay.policy()
+	if err := errors.Join(row.CheckGroup(name), err); err != nil {
+		return err
+	}
+	return r.Sink.Group(name, &g)
+}
+
+func (r *Reader) hostLine(l *line) error {
+	name, err := either("host", l.Host, l.Host64)
+	if err != nil {
+		return err
+	}
+	h, err := l.host()
+	if err != nil {
+		return err
+	}
+	return r.Sink.Host(name, &h)
+}
+
+// host is what a line of a host says.
+func (l *line) host() (h row.Host, err error) {
+	h.Due = int64(l.Due)
+	clock := slices.Index(clocks[:], l.Why)
+	if clock < 0 {
+		return h, fmt.Errorf("why is %q; want one of %q", l.Why, clocks[1:])
+	}
+	h.Why = uint8(clock)
+	if l.Trouble != nil {
+		if h.Trouble, err = l.Trouble.trouble(); err != nil {
+			return h, err
+		}
+	}
+	if l.Joined != nil || l.Joined64 != nil {
+		if h.Group, err = either("joined", l.Joined, l.Joined64); err == nil {
+			err = row.CheckGroup(h.Group)
+			h.Assigned = l.Assigned == 1
+		}
+	}
+	if d := time.Duration(l.CrawlDelay); d < 0 || d > row.MaxCrawlDelay {
+		err = errors.Join(err, fmt.Errorf("crawlDelay is %v; want 0 to %v", d, row.MaxCrawlDelay))
+	}
+	used, uerr := l.Counts.usage()
+	h.Used, err = used, errors.Join(err, uerr)
+	h.CrawlDelay = int32((time.Duration(l.CrawlDelay) + time.Millisecond - 1) / time.Millisecond)
+	return h, err
+}
+
+func (r *Reader) urlLine(l *line) error {
+	url, err := either("url", l.URL, l.URL64)
+	if err != nil {
+		return err
+	}
+	for _, n := range [...]int{l.Fails, l.Visits, l.Changes} {
+		if n < 0 || n > math.MaxInt32 {
+			return fmt.Errorf("a count is %d; want 0 to %d", n, math.MaxInt32)
+		}
+	}
+	last := max(0, slices.Index(Results[:], l.Last))
+	if l.Last != "" && l.Last != Results[last] {
+		return fmt.Errorf("last is %q; want a result, visited to denied", l.Last)
+	}
+	u := &r.url
+	*u = URL{
+		URL: url, Crawl: l.Crawl, Priority: l.Priority, Depth: l.Depth, Weight: float64(l.Weight), Due: int64(l.Due),
+		Fails: l.Fails, Meta: l.Meta,
+		History: record.History{
+			Visits: l.Visits, Changes: l.Changes, Last: uint8(last),
+			FirstVisit: int64(l.FirstVisit), LastVisit: int64(l.LastVisit), LastChange: int64(l.LastChange), LastModified: int64(l.LastModified),
+		},
+	}
+	if n := len(l.State); n != 0 && n != len(u.State) {
+		return fmt.Errorf("state has %d bytes; want %d", n, len(u.State))
+	}
+	copy(u.State[:], l.State)
+	return r.Sink.URL(u)
+}
+
+func (r *Reader) marksLine(l *line) error {
+	b, err := base64.StdEncoding.DecodeString(*l.Marks)
+	switch {
+	case err != nil:
+		return err
+	case !r.header:
+		return errors.New("marks without a header that has their key")
+	case len(b)%len(storage.Mark{}) != 0:
+		return fmt.Errorf("%d bytes of marks; want 12 for each", len(b))
+	}
+	r.marks = r.marks[:0]
+	for ; len(b) > 0; b = b[len(storage.Mark{}):] {
+		r.marks = append(r.marks, storage.Mark(b[:len(storage.Mark{})]))
+	}
+	return r.Sink.Marks(r.marks)
+}

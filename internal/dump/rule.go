@@ -1,0 +1,100 @@
+// This file is the line of a rule: what is set for a scope.
+
+package dump
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/seed-7440039f/frontier/internal/row"
+)
+
+// ruleMembers are the members of a rule's line. Lines of groups and crawls have some, too.
+type ruleMembers struct {
+	Rule         *string
+	Name         *string
+	Name64       []byte
+	Delay        *lineDelay
+	Concurrency  int
+	Paused       string
+	BlockedUntil lineTime
+	Priorities   []int
+	Limits       lineLimits
+	HostLimits   lineLimits
+}
+
+// rule is a line of what is set for a scope.
+func (l *lineWriter) rule(s row.Scope, r *row.Rule) []byte {
+	l.begin()
+	l.scope("rule", s)
+	l.delay("delay", r.Delay)
+	l.integer("concurrency", int64(r.Concurrency))
+	switch r.Paused {
+	case 1:
+		l.word("paused", "on")
+	case 2:
+		l.word("paused", "off")
+	}
+	l.time("blockedUntil", r.BlockedUntil)
+	l.integer("priority", int64(r.Priority))
+	if last := bytes.TrimRight(r.Priorities[1:], "\x00"); len(last) > 0 {
+		l.name("priorities")
+		l.b = append(l.b, '[')
+		for i, p := range last {
+			if i > 0 {
+				l.b = append(l.b, ',')
+			}
+			l.b = strconv.AppendUint(l.b, uint64(p), 10)
+		}
+		l.b = append(l.b, ']')
+	}
+	l.limits("limits", &r.Limits)
+	l.limits("hostLimits", &r.HostLimits)
+	return l.end()
+}
+
+func (r *Reader) ruleLine(l *line) error {
+	s, err := l.scope("rule", *l.Rule)
+	if err != nil {
+		return err
+	}
+	d, err := l.Delay.policy()
+	if err != nil {
+		return err
+	}
+	rule := row.Rule{
+		Delay: d, Concurrency: l.Concurrency, BlockedUntil: int64(l.BlockedUntil), Priority: l.Priority,
+		Limits: l.Limits.limits(), HostLimits: l.HostLimits.limits(),
+	}
+	for i, p := range l.Priorities {
+		if i >= row.MaxPriorities || p < 0 || p > row.MaxPriorities {
+			return fmt.Errorf("priorities are %v; want at most %d of 0 to %d", l.Priorities, row.MaxPriorities, row.MaxPriorities)
+		}
+		rule.Priorities[i+1] = uint8(p)
+	}
+	switch l.Paused {
+	case "":
+	case "on":
+		rule.Paused = 1
+	case "off":
+		rule.Paused = 2
+	default:
+		return fmt.Errorf("paused is %q; want on or off", l.Paused)
+	}
+	return r.Sink.Rule(s, &rule)
+}
+
+func (w *Writer) writeRule(key string, value []byte) error {
+	s, r, err := row.ParseRule(key, value)
+	if err != nil {
+		return err
+	}
+	if r.BlockedUntil <= w.Header.Moment {
+		r.BlockedUntil = 0
+	}
+	if r.Ended = 0; r == (row.Rule{}) {
+		return nil
+	}
+	return w.put(w.line.rule(s, &r))
+}

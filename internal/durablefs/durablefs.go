@@ -1,0 +1,138 @@
+// Package durablefs makes folders that appear complete or not at all and survive a loss
+// of power, and reports the free space of a volume.
+package durablefs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// partial is part of the names of folders that are not complete, or not any more.
+const partial = ".partial-"
+
+// MakeFolder makes folder dir, which must not exist, and what it lies in. fill puts
+// into an empty folder what dir is to hold; then all of it is brought to the medium and
+// gets its name. Until then it is called .NAME.partial-NUMBER, in the same folder, and
+// after an error nothing of it is left.
+func MakeFolder(ctx context.Context, dir string, fill func(dir string) error) error {
+	if dir == "" {
+		return errors.New("no folder given")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	dir = filepath.Clean(dir)
+	if err := absent(dir); err != nil {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+partial)
+	if err != nil {
+		return err
+	}
+	if err := finish(ctx, temp, dir, fill); err != nil {
+		return errors.Join(err, os.RemoveAll(temp))
+	}
+	return SyncFolder(parent)
+}
+
+func finish(ctx context.Context, temp, dir string, fill func(dir string) error) error {
+	if err := os.Chmod(temp, 0o755); err != nil {
+		return err
+	}
+	if err := fill(temp); err != nil {
+		return err
+	}
+	if err := SyncAll(ctx, temp); err != nil {
+		return err
+	}
+	if err := absent(dir); err != nil { // made by somebody else meanwhile
+		return err
+	}
+	return os.Rename(temp, dir)
+}
+
+// absent fails if there is something.
+func absent(path string) error {
+	_, err := os.Lstat(path)
+	switch {
+	case err == nil:
+		return fs.ErrExist
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}
+
+// RemoveFolder removes a folder, so that a part of it is never taken for the whole.
+func RemoveFolder(dir string) error {
+	parent, name := filepath.Split(filepath.Clean(dir))
+	temp, err := os.MkdirTemp(filepath.Clean(parent), "."+name+partial)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(dir, filepath.Join(temp, name)); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return os.RemoveAll(temp)
+}
+
+// Partial reports whether a folder of this name is one that MakeFolder or RemoveFolder
+// left when its process died, and the name that the whole one had, or was to have.
+func Partial(name string) (whole string, ok bool) {
+	whole, number, found := strings.Cut(strings.TrimPrefix(name, "."), partial)
+	return whole, found && whole != "" && name[0] == '.' && number != ""
+}
+
+// SyncFolder makes the names in a folder survive a loss of power. Windows has nothing
+// of the kind, and needs nothing.
+func SyncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// SyncAll makes a folder and all that is in it survive a loss of power.
+func SyncAll(ctx context.Context, dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return SyncFolder(path)
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}
+
+// Space fails, with an error that wraps syscall.ENOSPC, unless so many bytes can be
+// written to the volume of a folder and reserve bytes stay free.
+func Space(dir string, bytes, reserve uint64) error {
+	free, ok := Free(dir)
+	if !ok || free >= reserve && free-reserve >= bytes {
+		return nil
+	}
+	return fmt.Errorf("%d bytes free on the volume of %s, %d are kept in reserve: %w", free, dir, reserve, syscall.ENOSPC)
+}

@@ -1,0 +1,58 @@
+// This file tests folders that are there wholly or not at all.
+
+package durablefs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func names(t *testing.T, dir string) (all []string) {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestMakeFolder(t *testing.T) {
+	dir := t.TempDir()
+	fill := func(in string) error {
+		whole, ok := Partial(filepath.Base(in))
+		assert.True(t, ok)
+		assert.Equal(t, "one", whole)
+		return os.WriteFile(filepath.Join(in, "file"), []byte("x"), 0o600)
+	}
+	one := filepath.Join(dir, "a", "one")
+	require.NoError(t, MakeFolder(t.Context(), one, fill))
+	assert.Equal(t, []string{"one"}, names(t, filepath.Dir(one)))
+	assert.Equal(t, []string{"file"}, names(t, one))
+	require.ErrorIs(t, MakeFolder(t.Context(), one, fill), fs.ErrExist)
+	require.ErrorContains(t, MakeFolder(t.Context(), "", fill), "no folder given")
+
+	bad := errors.New("bad")
+	two := filepath.Join(dir, "a", "two")
+	require.ErrorIs(t, MakeFolder(t.Context(), two, func(string) error { return bad }), bad)
+	require.ErrorIs(t, MakeFolder(t.Context(), two, func(string) error { return os.Mkdir(two, 0o700) }), fs.ErrExist, "made meanwhile")
+	require.NoError(t, os.Remove(two))
+	ctx, cancel := context.WithCancel(t.Context())
+	require.ErrorIs(t, MakeFolder(ctx, two, func(string) error { cancel(); return nil }), context.Canceled)
+	require.ErrorIs(t, MakeFolder(ctx, two, fill), context.Canceled)
+	assert.Equal(t, []string{"one"}, names(t, filepath.Dir(one)), "nothing is left")
+
+	require.NoError(t, RemoveFolder(one))
+	assert.Empty(t, names(t, filepath.Dir(one)))
+	require.ErrorIs(t, RemoveFolder(one), fs.ErrNotExist)
+	for _, name := range []string{"one", ".one", "one.partial-1", ".one.partial-", "."} {
+		_, ok := Partial(name)
+		assert.False(t, ok, name)
+	}
+}

@@ -1,0 +1,259 @@
+// Package fifo keeps the URLs that wait: a queue is a FIFO of records in memory and in
+// blocks on disk.
+//
+// A Queue has three stretches: front, records in memory; chain, parts of blocks on disk;
+// back, records in memory that came after. A record may be in memory and in a block at
+// once: then the block's copy is marked taken, and to drop the one in memory (Evict) only
+// clears the mark: see package block. The package owns how records of queues are linked,
+// and the walks through them. It counts no URLs and knows no hosts; it has no lock:
+// callers hold the frontier's.
+package fifo
+
+import (
+	"iter"
+	"math/bits"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/block"
+	"github.com/seed-7440039f/frontier/internal/record"
+)
+
+// Store works on queues whose records lie in one arena and one table of blocks.
+//
+// Not safe for concurrent use.
+type Store struct {
+	records *record.Arena
+	blocks  *block.Table
+	walks   []*Walk
+}
+
+// New returns a Store over records and blocks.
+func New(records *record.Arena, blocks *block.Table) Store {
+	return Store{records: records, blocks: blocks}
+}
+
+// Queue is a FIFO of records.
+//
+// The zero value is empty.
+type Queue struct {
+	front stretch
+	back  stretch
+	chain block.Chain
+}
+
+// stretch is a singly linked FIFO of resident records.
+type stretch struct{ first, last arena.Ref }
+
+// Resident reports whether a record of the queue is in memory.
+func (q *Queue) Resident() bool { return q.front.first != 0 || q.back.first != 0 }
+
+// HeadOnDisk reports whether the next record must be read, if there is one.
+func (q *Queue) HeadOnDisk() bool { return q.front.first == 0 && q.chain != 0 }
+
+func (s *Store) push(x *stretch, ref arena.Ref) {
+	s.records.At(ref).SetNext(0)
+	if x.last != 0 {
+		s.records.At(x.last).SetNext(ref)
+	} else {
+		x.first = ref
+	}
+	x.last = ref
+}
+
+// pop takes the first record out. Its link names none: see In.
+func (s *Store) pop(x *stretch) arena.Ref {
+	ref := x.first
+	r := s.records.At(ref)
+	if x.first = r.Next(); x.first == 0 {
+		x.last = 0
+	}
+	r.SetNext(0)
+	if s.walks != nil {
+		s.leaves(ref, x.first)
+	}
+	return ref
+}
+
+// Push appends a record.
+func (s *Store) Push(q *Queue, ref arena.Ref) { s.push(&q.back, ref) }
+
+// PushFront puts a record back where Pop took it from.
+func (s *Store) PushFront(q *Queue, ref arena.Ref) {
+	s.records.At(ref).SetNext(q.front.first)
+	q.front.first = ref
+	if q.front.last == 0 {
+		q.front.last = ref
+	}
+}
+
+// Pop takes the next record, which is in memory: see Next.
+func (s *Store) Pop(q *Queue) arena.Ref {
+	if q.front.first == 0 {
+		q.front, q.back = q.back, stretch{}
+	}
+	return s.pop(&q.front)
+}
+
+// Next returns the part that holds the next record, and which of its records are to be
+// read and given to Install; 0 if it is in memory, or there is none.
+func (s *Store) Next(q *Queue) (part, which uint32) {
+	if q.front.first != 0 {
+		return 0, 0
+	}
+	return s.blocks.NextUnread(&q.chain)
+}
+
+// Loaded is a record read from a part, at position Pos of it.
+type Loaded struct {
+	Pos  int
+	Seq  uint64
+	Body []byte
+}
+
+// Install takes in records that were read from the part that Next returned.
+func (s *Store) Install(q *Queue, part uint32, records []Loaded) {
+	for i := range records {
+		r := &records[i]
+		if s.blocks.Unread(part)&(1<<r.Pos) == 0 {
+			continue // taken by a Force meanwhile
+		}
+		ref := s.records.Store(r.Seq, r.Body)
+		s.SetHome(ref, part, r.Pos)
+		s.push(&q.front, ref)
+	}
+	if q.chain != 0 && s.blocks.First(q.chain) == part && s.blocks.Unread(part) == 0 {
+		s.blocks.Unchain(&q.chain)
+	}
+}
+
+// Abandon gives up the part that Next returned, which cannot be read, and returns how many
+// records of the queue are lost. They stay on disk.
+func (s *Store) Abandon(q *Queue, part uint32) int {
+	left := s.blocks.Unread(part)
+	s.blocks.Take(part, left)
+	s.blocks.NextUnread(&q.chain)
+	return bits.OnesCount32(left)
+}
+
+// Chain appends a part whose records come after all that are in the queue, none of
+// which is in the back stretch.
+func (s *Store) Chain(q *Queue, part uint32) { s.blocks.Append(&q.chain, part) }
+
+// SetHome notes that a record in memory lies in a block, too. It must not be read from
+// there.
+func (s *Store) SetHome(ref arena.Ref, part uint32, pos int) {
+	s.records.SetHome(ref, part, pos)
+	s.blocks.Take(part, 1<<pos)
+}
+
+// Finish notes that a record, which is in no queue, is durably done with, and frees its
+// memory.
+func (s *Store) Finish(ref arena.Ref) {
+	r := s.records.At(ref)
+	if id := r.Part(); id != 0 {
+		s.blocks.Kill(id, r.Pos())
+	}
+	s.records.Discard(ref)
+}
+
+// End ends a queue in which nothing waits.
+func (s *Store) End(q *Queue) {
+	for q.chain != 0 {
+		s.blocks.Unchain(&q.chain) // all of its records were taken, and are finished
+	}
+}
+
+// Place is where a record in memory is in its queue. It is good until the queue changes.
+type Place struct {
+	Ref     arena.Ref
+	prev    arena.Ref // 0: it is the first
+	stretch *stretch
+}
+
+// Find looks for a URL among the records in memory.
+func (s *Store) Find(q *Queue, url []byte) (p Place, ok bool) {
+	for _, x := range [...]*stretch{&q.front, &q.back} {
+		var prev arena.Ref
+		for ref := x.first; ref != 0; prev, ref = ref, s.records.At(ref).Next() {
+			if s.records.HasURL(ref, url) {
+				return Place{ref, prev, x}, true
+			}
+		}
+	}
+	return p, false
+}
+
+// Remove takes out a record that Find found.
+func (s *Store) Remove(p Place) {
+	next := s.records.At(p.Ref).Next()
+	s.leaves(p.Ref, next)
+	if p.prev == 0 {
+		p.stretch.first = next
+	} else {
+		s.records.At(p.prev).SetNext(next)
+	}
+	if next == 0 {
+		p.stretch.last = p.prev
+	}
+	s.records.At(p.Ref).SetNext(0)
+}
+
+// In reports whether the record that was there still waits in the queue.
+func (s *Store) In(q *Queue, l record.Location) bool {
+	return l.Ref != 0 && s.records.Holds(l) && (s.records.At(l.Ref).Next() != 0 || l.Ref == q.front.last || l.Ref == q.back.last)
+}
+
+// After yields the records in memory behind one of them, or all if ref is 0, and whether
+// others may lie on disk before each.
+func (s *Store) After(q *Queue, ref arena.Ref) iter.Seq2[arena.Ref, bool] {
+	return func(yield func(arena.Ref, bool) bool) {
+		inBack := ref != 0 && ref == q.back.last
+		first := q.front.first
+		if ref != 0 {
+			first = s.records.At(ref).Next()
+		}
+		for x := first; x != 0; x = s.records.At(x).Next() {
+			inBack = inBack || x == q.back.last
+			if !yield(x, false) {
+				return
+			}
+		}
+		if inBack {
+			return // ref was there, and so was the rest
+		}
+		for x := q.back.first; x != 0; x = s.records.At(x).Next() {
+			if !yield(x, x == q.back.first) {
+				return
+			}
+		}
+	}
+}
+
+// Front yields the records in memory before the parts on disk, Back those behind them.
+func (s *Store) Front(q *Queue) iter.Seq[arena.Ref] { return s.all(q.front) }
+
+// Back yields the records in memory behind the parts on disk.
+func (s *Store) Back(q *Queue) iter.Seq[arena.Ref] { return s.all(q.back) }
+
+func (s *Store) all(x stretch) iter.Seq[arena.Ref] {
+	return func(yield func(arena.Ref) bool) {
+		for ref := x.first; ref != 0 && yield(ref); ref = s.records.At(ref).Next() {
+		}
+	}
+}
+
+// Parts yields the parts on disk.
+func (s *Store) Parts(q *Queue) iter.Seq[uint32] { return s.blocks.All(q.chain) }
+
+// Check verifies that the stretches end where their links do.
+func (s *Store) Check(q *Queue, bad func(format string, args ...any)) {
+	for _, x := range [...]stretch{q.front, q.back} {
+		last := arena.Ref(0)
+		for ref := range s.all(x) {
+			last = ref
+		}
+		if last != x.last {
+			bad("F3: a stretch ends at %d, not %d", last, x.last)
+		}
+	}
+}

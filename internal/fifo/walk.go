@@ -1,0 +1,176 @@
+// This file looks through the queues of one owner, in steps, while others add to them
+// and take from them.
+//
+// A walk visits first the parts on disk and then the records in memory, so that
+// what is read from disk meanwhile is met at least once; nothing of an owner that is
+// walked may be evicted, so nothing goes the other way. In memory the walk stands
+// before a record; if that one leaves, the walk steps on. What waits all the while is
+// met once, or twice; what comes or goes, or does not.
+
+package fifo
+
+import (
+	"slices"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+// Walk is a walk through the queues of one owner, from Begin to End.
+type Walk struct {
+	Owner  uint32 // 0 once its queues have ended
+	Queues []Numbered
+	Part   func(queue, part uint32)
+	Record func(queue uint32, ref arena.Ref) (more bool)
+
+	URL   []byte // that is looked for; nil: none
+	Taken bool   // it left its queue by Took since Begin
+
+	stage int             // chains of all queues, then back and front of each
+	begun bool            // the stage
+	last  record.Location // in memory: the record to visit next; ref 0: none
+	chain struct {        // part visited last
+		id   uint32
+		part storage.Part
+	}
+	steps int // of the stage
+}
+
+// Numbered is a queue and its owner's number for it.
+type Numbered struct {
+	ID uint32
+	*Queue
+}
+
+// Begin begins a walk, whose Owner and Queues are set.
+func (s *Store) Begin(w *Walk) { s.walks = append(s.walks, w) }
+
+// End ends a walk.
+func (s *Store) EndWalk(w *Walk) {
+	if s.walks = slices.DeleteFunc(s.walks, func(x *Walk) bool { return x == w }); len(s.walks) == 0 {
+		s.walks = nil
+	}
+}
+
+// Walked reports whether an owner is walked.
+func (s *Store) Walked(owner uint32) bool {
+	for _, w := range s.walks {
+		if w.Owner == owner {
+			return true
+		}
+	}
+	return false
+}
+
+// Gone ends the walks of an owner whose queues end.
+func (s *Store) Gone(owner uint32) {
+	for _, w := range s.walks {
+		if w.Owner == owner {
+			w.Owner = 0
+		}
+	}
+}
+
+// Took notes, for walks that look for its URL, that a record leaves its queue and does
+// not come to another place of it.
+func (s *Store) Took(owner uint32, ref arena.Ref) {
+	if s.walks != nil {
+		s.took(owner, ref)
+	}
+}
+
+func (s *Store) took(owner uint32, ref arena.Ref) {
+	for _, w := range s.walks {
+		if w.Owner == owner && w.URL != nil && s.records.HasURL(ref, w.URL) {
+			w.Taken = true
+		}
+	}
+}
+
+// leaves lets walks that stand before a record, which leaves its stretch, step on.
+func (s *Store) leaves(ref, next arena.Ref) {
+	for _, w := range s.walks {
+		if w.begun && w.last.Ref == ref {
+			w.stand(s, next)
+		}
+	}
+}
+
+func (w *Walk) stand(s *Store, ref arena.Ref) {
+	w.last = record.Location{}
+	if ref != 0 {
+		w.last = s.records.Locate(ref)
+	}
+}
+
+// Step goes so many steps on, and reports whether there are more.
+func (s *Store) Step(w *Walk, left int) (more bool) {
+	for w.Owner != 0 && w.stage < 3*len(w.Queues) {
+		i, on := w.stage, false
+		if i < len(w.Queues) {
+			on = w.walkChain(s, w.Queues[i], &left)
+		} else {
+			i -= len(w.Queues)
+			q := w.Queues[i/2]
+			x := &q.back
+			if i%2 == 1 {
+				x = &q.front
+			}
+			on = w.walkStretch(s, q.ID, x, &left)
+		}
+		if on {
+			return w.Owner != 0
+		}
+		w.stage, w.begun, w.steps = w.stage+1, false, 0
+	}
+	return false
+}
+
+// walkChain visits parts, and reports whether there are more.
+func (w *Walk) walkChain(s *Store, q Numbered, left *int) bool {
+	if q.chain == 0 {
+		return false
+	}
+	id := s.blocks.First(q.chain)
+	if w.begun { // if the part visited last has left, so have all before it
+		if s.blocks.Chained(w.chain.id) && s.blocks.Part(w.chain.id) == w.chain.part {
+			if w.chain.id == uint32(q.chain) {
+				return false
+			}
+			id = s.blocks.Next(w.chain.id)
+		}
+	}
+	for w.begun = true; ; id = s.blocks.Next(id) {
+		w.chain.id, w.chain.part = id, s.blocks.Part(id)
+		w.Part(q.ID, id)
+		*left--
+		if w.steps++; id == uint32(q.chain) || w.steps > s.blocks.Parts() {
+			return false
+		}
+		if *left <= 0 {
+			return true
+		}
+	}
+}
+
+// walkStretch visits records in memory, and reports whether there are more.
+func (w *Walk) walkStretch(s *Store, queue uint32, x *stretch, left *int) bool {
+	if !w.begun || w.last.Ref != 0 && !s.records.Holds(w.last) {
+		w.stand(s, x.first)
+		w.begun = true
+	}
+	for w.last.Ref != 0 {
+		if *left <= 0 {
+			return true
+		}
+		*left--
+		ref := w.last.Ref
+		w.stand(s, s.records.At(ref).Next())
+		if !w.Record(queue, ref) {
+			w.stage = 3 * len(w.Queues)
+			return false
+		}
+	}
+	return false
+}

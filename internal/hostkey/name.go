@@ -1,0 +1,86 @@
+package hostkey
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// Check says what is wrong with a key that no host can have.
+func Check(key string) error {
+	if len(key) < 1 || len(key) > 255 {
+		return fmt.Errorf("host key has %d bytes; want 1 to 255", len(key))
+	}
+	return nil
+}
+
+// Spelled returns the key of the host that a name spells, where Of makes the keys. What
+// is no text is a key as it stands.
+func Spelled(name string) (string, error) {
+	if err := Check(name); err != nil || isPlain(name) || !utf8.ValidString(name) {
+		return name, err
+	}
+	if strings.ContainsAny(name, "/?#@") {
+		return "", fmt.Errorf("%q is not a host key; want a host without scheme, user and path", name)
+	}
+	host := name
+	if strings.Count(name, ":") > 1 && name[0] != '[' { // an IPv6 address
+		host = "[" + name + "]"
+	}
+	key, err := Of("http://" + host + "/")
+	if err != nil {
+		return "", fmt.Errorf("%q is not a host key: %w", name, err)
+	}
+	if strings.LastIndexByte(host, ':') > strings.LastIndexByte(host, ']') {
+		return "", fmt.Errorf("%q is not a host key; want %q: all ports are one host", name, key)
+	}
+	return key, nil
+}
+
+// isPlain reports whether a name is a key as it stands, at once.
+func isPlain(name string) bool {
+	for i := range len(name) {
+		if b := name[i]; !(b >= 'a' && b <= 'z' || b >= '0' && b <= '9' || b == '-' || b == '.') {
+			return false
+		}
+	}
+	return name != "" && name[len(name)-1] != '.' && !oddNumber(name)
+}
+
+// AppendReversed appends a name with its labels reversed: c.b.a for a.b.c.
+// Addresses have no labels and stay as they are.
+func AppendReversed(dst, name []byte) []byte {
+	if len(name) > 0 && MayBeAddress(name) {
+		if _, err := netip.ParseAddr(unsafe.String(&name[0], len(name))); err == nil {
+			return append(dst, name...)
+		}
+	}
+	for {
+		dot := bytes.LastIndexByte(name, '.')
+		dst = append(dst, name[dot+1:]...)
+		if dot < 0 {
+			return dst
+		}
+		dst = append(dst, '.')
+		name = name[:dot]
+	}
+}
+
+// MayBeAddress reports whether a key may be an IP address. Without parsing it says no
+// of most names, and of no address.
+func MayBeAddress(name []byte) bool {
+	last := name[len(name)-1]
+	return last >= '0' && last <= '9' || bytes.IndexByte(name, ':') >= 0
+}
+
+// Reversed is AppendReversed for strings.
+func Reversed(name string) string {
+	if !strings.Contains(name, ".") {
+		return name
+	}
+	var buf [256]byte
+	return string(AppendReversed(buf[:0], unsafe.Slice(unsafe.StringData(name), len(name))))
+}

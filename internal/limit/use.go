@@ -1,0 +1,203 @@
+package limit
+
+import (
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/quota"
+)
+
+// Use counts for scopes and a host what the hand-out of a lease uses, or its end. It
+// reports whether what is counted for the host alone may have changed.
+func (b *Book) Use(id uint32, host []byte, n quota.Amount, lease uint64, now int64) (alone bool) {
+	b.youngest = max(b.youngest, lease)
+	own := b.visit(host, func(s *scope) {
+		if b.charge(s.use, &s.together, n, lease, now) && b.turn(s.use, &s.together, now) {
+			b.caller.Recheck(s.of)
+		}
+	})
+	if own == nil {
+		return false
+	}
+	l := &own.each.Limits
+	u := b.usageUnder(id, &own.each)
+	if u == nil {
+		if l.Served+l.Bytes+l.Errors == 0 || n.Served < 0 || n == (quota.Amount{}) {
+			return false
+		}
+		u = &hostUsage{Usage: quota.New(lease - 1), seen: b.changes}
+		b.hosts[id] = u
+	}
+	if _, counted := u.Charge(l, n, lease, b.youngest, now); counted && b.turnHost(u, l, host, now) {
+		b.caller.Recheck(ofHost(string(host)).Scope)
+	}
+	return true
+}
+
+// UseCrawl is Use for a crawl. It reports whether the crawl has limits.
+func (b *Book) UseCrawl(id uint32, n quota.Amount, lease uint64, now int64) bool {
+	x := b.crawls[id]
+	if x == nil {
+		return false
+	}
+	b.charge(&x.usage, &x.limits, n, lease, now)
+	return true
+}
+
+// charge adds to a usage, and reports whether anything was counted.
+func (b *Book) charge(u *usage, l *quota.Limits, n quota.Amount, lease uint64, now int64) (counted bool) {
+	changed, counted := u.Charge(l, n, lease, b.youngest, now)
+	if changed {
+		b.markDirty(u)
+	}
+	return counted
+}
+
+// EndPeriod restarts what a scope or crawl uses if its period has ended, and sees to it
+// that its row does not say the old one: the next limits may have no period, or a longer
+// one.
+func (b *Book) EndPeriod(of Subject, youngest uint64, now int64) {
+	u, l := b.find(of)
+	b.endPeriod(u, l, youngest, now)
+}
+
+func (b *Book) endPeriod(u *usage, l *quota.Limits, youngest uint64, now int64) {
+	if u != nil && u.EndPeriod(l, youngest, now) {
+		b.markDirty(u)
+	}
+}
+
+// turn reports to the caller, once, that a limit is reached, and once that it is lifted.
+// It returns whether hosts that are withheld must be looked at again: because it is
+// lifted, or because it is reached for good, so that they wait for the end of a period no
+// longer.
+func (b *Book) turn(u *usage, l *quota.Limits, now int64) (look bool) {
+	turn, what, until := u.Turn(l, now)
+	return turn != quota.Same && b.turned(u.of, turn, what, until)
+}
+
+// turnHost is turn for a host alone.
+func (b *Book) turnHost(u *hostUsage, l *quota.Limits, host []byte, now int64) (look bool) {
+	turn, what, until := u.Turn(l, now)
+	return turn != quota.Same && b.turned(ofHost(string(host)), turn, what, until)
+}
+
+func (b *Book) turned(of Subject, turn quota.Turn, what string, until int64) (look bool) {
+	b.caller.Turned(of, turn, what, until)
+	return turn == quota.Lifted || until == instant.Never
+}
+
+// HostSpent says until when limits keep a host from being served: instant.Never if they
+// do for good, 0 if they do not.
+func (b *Book) HostSpent(id uint32, host []byte, now int64) (until int64) {
+	own := b.visit(host, func(s *scope) {
+		b.turn(s.use, &s.together, now)
+		_, at := s.use.Spent(&s.together, now)
+		until = max(until, at)
+	})
+	if own == nil {
+		return until
+	}
+	if u := b.usageUnder(id, &own.each); u != nil {
+		b.turnHost(u, &own.each.Limits, host, now)
+		_, at := u.Spent(&own.each.Limits, now)
+		until = max(until, at)
+	}
+	return until
+}
+
+// CrawlSpent is HostSpent for a crawl.
+func (b *Book) CrawlSpent(id uint32, now int64) (until int64) {
+	x := b.crawls[id]
+	if x == nil {
+		return 0
+	}
+	b.turn(&x.usage, &x.limits, now)
+	_, until = x.Spent(&x.limits, now)
+	return until
+}
+
+// Used is what was counted since the present period began.
+type Used struct {
+	quota.Amount
+	Since int64 // when it began
+	Until int64 // when it ends; 0: never
+}
+
+// Used is what a scope or crawl has used; false if it has no limits. The zero Used says
+// that nothing was counted.
+func (b *Book) Used(of Subject, now int64) (Used, bool) {
+	u, l := b.find(of)
+	if u == nil {
+		return Used{}, false
+	}
+	return used(&u.Usage, l, now), true
+}
+
+// HostUsed is Used for what a host may do alone.
+func (b *Book) HostUsed(id uint32, host []byte, now int64) Used {
+	if e, u := b.own(id, host); u != nil {
+		return used(&u.Usage, &e.Limits, now)
+	}
+	return Used{}
+}
+
+func used(u *quota.Usage, l *quota.Limits, now int64) Used {
+	if u.Over(l, now) || !u.Begun() {
+		return Used{}
+	}
+	out := Used{Amount: u.Used(), Since: u.Since()}
+	if l.Period > 0 {
+		out.Until = out.Since + int64(l.Period)
+	}
+	return out
+}
+
+// Forget forgets what a host has used.
+func (b *Book) Forget(id uint32) { delete(b.hosts, id) }
+
+// HostCounts reports whether what a host has used counts still, and until when; 0 if for
+// ever.
+func (b *Book) HostCounts(id uint32, host []byte, now int64) (until int64, ok bool) {
+	e, u := b.own(id, host)
+	if u == nil || u.Over(&e.Limits, now) || !u.Begun() {
+		return 0, false
+	}
+	if e.Period == 0 {
+		return 0, true
+	}
+	return u.Since() + int64(e.Period), true
+}
+
+// Rest notes when the caller looks at a host without URLs again, by a clock of its own.
+func (b *Book) Rest(id uint32, at int64) { b.hosts[id].rests = at }
+
+// Rests is what Rest noted.
+func (b *Book) Rests(id uint32) int64 { return b.hosts[id].rests }
+
+// Shift moves the beginnings of all periods by step, which is negative, and the ends that
+// are awaited: no period lasts longer because the clock went back. It calls fn with each
+// host that has used something.
+func (b *Book) Shift(step int64, fn func(host uint32)) {
+	shift := func(u *usage) {
+		if u != nil && u.Begun() {
+			u.Shift(step)
+			b.markDirty(u)
+		}
+	}
+	for _, s := range b.scopes.Load().All() {
+		shift(s.use)
+		if s.each.Ended != NoneEnded {
+			s.each.Ended += step
+		}
+	}
+	for _, x := range b.crawls {
+		shift(&x.usage)
+	}
+	for id, u := range b.hosts {
+		if u.Begun() {
+			u.Usage.Shift(step)
+		}
+		fn(id)
+	}
+	b.HostEnds.shift(step)
+	b.CrawlEnds.shift(step)
+}

@@ -1,0 +1,241 @@
+// This file walks through a queue for a round, once, some records under one lock, and
+// packs what has come together.
+
+package move
+
+import (
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+const (
+	// copyBytes is how much is copied under one lock, and packed at once.
+	copyBytes = 128 << 10
+	// packQueues is how many runs are packed at once.
+	packQueues = 256
+	// looksAtOnce is how many records of a queue are looked at under one lock, and keptLooks
+	// from how many on it is kept where the next round begins.
+	looksAtOnce, keptLooks = 2048, 256
+	// settleAtOnce is how many records get their homes under one lock, about.
+	settleAtOnce = 512
+)
+
+// add copies a queue's records of this round, and packs what has come together.
+func (r *Round) add(id uint32) error {
+	m := r.m
+	for begun, more := false, true; more; begun = true {
+		r.src.Lock()
+		if r.src.Closed() {
+			r.src.Unlock()
+			return storage.ErrClosed // the log has it all; Close need not wait
+		}
+		if !begun {
+			r.beginQueue(id)
+		}
+		looked := m.looked
+		more = r.copyQueue(id)
+		if more && m.looked == looked && len(r.runs) == 0 {
+			r.src.Unlock()
+			return ErrNoProgress // it would stop there again
+		}
+		left := r.trim(id)
+		r.src.Unlock()
+		for left {
+			r.src.Lock()
+			left = !r.src.Closed() && r.trim(id)
+			r.src.Unlock()
+		}
+		copied := len(r.queue) > 0 && r.queue[len(r.queue)-1] == id // nothing may be copied twice
+		if more && copied || len(r.copy) >= copyBytes || len(r.runs) >= packQueues {
+			if err := r.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// beginQueue begins with a queue where the last round ended.
+func (r *Round) beginQueue(id uint32) {
+	m := r.m
+	m.homing, m.broken = id, false
+	r.at, r.begun, r.gap = m.homed[id], m.looked, false
+}
+
+// last returns the record of the queue behind which to go on; 0: from its head.
+// If the record has left the queue, all before it have.
+func (r *Round) last(q Queue) arena.Ref {
+	if r.m.broken {
+		r.m.broken, r.at = false, record.Location{}
+	}
+	if !r.m.fifo.In(q.Queue, r.at) {
+		r.at, r.gap = record.Location{}, false
+	}
+	return r.at.Ref
+}
+
+// copyQueue starts runs with the queue's records that have no home in a block yet.
+// Records of one run, which may share a part, follow each other in the queue: nothing may
+// come between them once they are read back. It reports whether it stopped early.
+func (r *Round) copyQueue(id uint32) (more bool) {
+	m := r.m
+	q := r.src.Queue(id)
+	if q.Queue == nil {
+		return false
+	}
+	follows := false // the last record that was taken
+	dead := r.src.Dead(id)
+	cut := func() { follows = false }
+	take := func(ref arena.Ref) {
+		x := m.records.At(ref)
+		if x.Seq() <= dead {
+			r.gap = true
+			cut() // it needs no home
+			return
+		}
+		if !r.takes(x) {
+			if x.Part() == 0 {
+				r.gap = true
+				if x.Seq() > r.maxSeq {
+					m.List(id, q.Listed) // for the next round
+				}
+			}
+			cut()
+			return
+		}
+		if !follows {
+			r.runs = append(r.runs, storage.Run{Queue: r.src.Name(id)})
+			r.where, r.queue = append(r.where, nil), append(r.queue, id)
+			follows = true
+		}
+		last := len(r.runs) - 1
+		var copied storage.Record
+		copied, r.copy = copyRecord(x, r.copy)
+		r.runs[last].Records = append(r.runs[last].Records, copied)
+		r.where[last] = append(r.where[last], m.records.Locate(ref))
+	}
+	gap := r.gap
+	for ref, others := range r.src.Leased(id) {
+		take(ref)
+		if others {
+			cut() // in any order they come back
+		}
+	}
+	r.gap = gap // what comes back without a home is noted by ToHead
+	if r.src.Finishing(id) {
+		cut() // what is finishing needs no home, but comes between if that fails
+	}
+	last, home := r.last(q), arena.Ref(0)
+	looks := 0
+	for ref, behind := range m.fifo.After(q.Queue, last) {
+		if looks == looksAtOnce || len(r.copy) >= copyBytes {
+			more = true
+			break
+		}
+		if behind {
+			cut() // the chain is between
+		}
+		looks++
+		m.looked++
+		take(ref)
+		if last = ref; !r.gap {
+			home = ref
+		}
+	}
+	if last != 0 {
+		r.at = m.records.Locate(last)
+	}
+	if kept := m.homed[id].Ref != 0; home != 0 && (kept || m.looked-r.begun >= keptLooks) {
+		m.keepHomed(id, home)
+	}
+	return more
+}
+
+// keepHomed notes that a queue's records up to ref have homes, or get them with the next
+// flush.
+func (m *Mover) keepHomed(id uint32, ref arena.Ref) {
+	if m.homed == nil {
+		m.homed = map[uint32]record.Location{}
+	}
+	m.homed[id] = m.records.Locate(ref)
+}
+
+// takes reports whether a record in memory belongs to the round and still needs a home in
+// a block.
+func (r *Round) takes(x record.Resident) bool {
+	return x.Part() == 0 && x.Seq() != 0 && x.Seq() <= r.maxSeq
+}
+
+// copyRecord appends a record's body to bodies, where the copy has it.
+func copyRecord(x record.Resident, bodies []byte) (storage.Record, []byte) {
+	at := len(bodies)
+	bodies = append(bodies, x.Body()...)
+	return storage.Record{Seq: x.Seq(), Body: bodies[at:len(bodies):len(bodies)]}, bodies
+}
+
+// flush packs the runs, gives the records their new homes, and drops from memory those
+// that need not be there.
+func (r *Round) flush() error {
+	if len(r.runs) == 0 {
+		return nil
+	}
+	parts, err := r.store.Pack(r.gen, r.runs)
+	if err != nil {
+		return err
+	}
+	r.moved = true
+	r.src.Lock()
+	ids := make([][]uint32, len(r.runs))
+	for i := range r.runs { // all parts of a block before any of them ends
+		for _, p := range parts[i] {
+			ids[i] = append(ids[i], r.m.blocks.AddPart(p))
+		}
+	}
+	for i, settled := 0, 0; i < len(r.runs); i++ {
+		if settled >= settleAtOnce {
+			settled = 0
+			r.src.Unlock()
+			r.src.Lock()
+		}
+		settled += len(r.runs[i].Records)
+		r.settle(i, parts[i], ids[i])
+		r.trim(r.queue[i])
+	}
+	r.src.Freed()
+	r.src.Unlock()
+	clear(r.runs)
+	r.runs, r.where, r.queue, r.copy = r.runs[:0], r.where[:0], r.queue[:0], r.copy[:0]
+	return nil
+}
+
+// settle gives the records of run i their homes.
+func (r *Round) settle(i int, parts []storage.Part, ids []uint32) {
+	m := r.m
+	at := 0
+	dead := uint64(0)
+	if id := r.queue[i]; r.src.Queue(id).Queue != nil {
+		dead = r.src.Dead(id)
+	}
+	for n, p := range parts {
+		id := ids[n]
+		for pos := range int(p.Count) {
+			w := r.where[i][at]
+			at++
+			if w.Seq > dead && m.records.Holds(w) {
+				m.fifo.SetHome(w.Ref, id, pos)
+			} else {
+				m.blocks.Kill(id, pos)
+			}
+		}
+	}
+}
+
+// trim drops from memory the records of a queue that are safe in blocks. It reports
+// whether there are more.
+func (r *Round) trim(id uint32) (more bool) {
+	before := r.m.records.Used()
+	more = r.src.Queue(id).Queue != nil && r.src.Trim(id)
+	r.moved = r.moved || r.m.records.Used() < before
+	return more
+}

@@ -1,0 +1,220 @@
+// This file begins and ends a round, and chooses the queues that it visits.
+
+package move
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+const (
+	// orderAtOnce is how many queues are looked at under one lock while their order is
+	// found out.
+	orderAtOnce = 1024
+	// deadAtOnce is how many blocks' finished positions are copied under one lock.
+	deadAtOnce = 1024
+)
+
+// ErrNoProgress ends a round that would go on for ever.
+var ErrNoProgress = errors.New("frontier: a round of moving makes no progress")
+
+// Source is what a round moves records of. Lock and Unlock are the frontier's lock, which
+// all other methods need.
+type Source interface {
+	sync.Locker
+	Closed() bool
+
+	// Top is the highest number of a queue, Queue the queue with a number. It is the zero
+	// Queue if that has ended.
+	Top() uint32
+	Queue(id uint32) Queue
+	// Name names a queue.
+	Name(id uint32) storage.Queue
+	// Leased yields the records of a queue that are leased, and whether its host has other
+	// leases.
+	Leased(id uint32) iter.Seq2[arena.Ref, bool]
+	// Finishing reports whether a completion of a queue's host is on its way to disk.
+	Finishing(id uint32) bool
+	// Dead is the number up to which the records of a queue are deleted, DeadOf the same
+	// for one that may have ended.
+	Dead(id uint32) uint64
+	DeadOf(q storage.Queue) uint64
+	// Trim drops from memory the records of a queue that are safe in blocks; the next few
+	// of a bound host stay. It reports whether there are more.
+	Trim(id uint32) (more bool)
+
+	// Soon is a date: records that are scheduled up to it stay in memory.
+	Soon() int64
+	// Millis is the Unix time of a date.
+	Millis(date int64) int64
+	// Dismiss drops a scheduled record from memory, which is on disk only from now on.
+	Dismiss(ref arena.Ref)
+
+	// Freed lets callers look again that wait for room.
+	Freed()
+}
+
+// Queue is what a round must know of a queue.
+type Queue struct {
+	*fifo.Queue
+	Priority uint8
+	Listed   *bool // see Mover.List
+}
+
+// Store writes blocks, as a storage.Spill does.
+type Store interface {
+	Pack(gen uint32, runs []storage.Run) ([][]storage.Part, error)
+	PackTimed(gen uint32, records []storage.TimedRecord) ([]storage.TimedBlock, error)
+}
+
+// Round is one round.
+type Round struct {
+	m      *Mover
+	src    Source
+	store  Store
+	gen    uint32
+	maxSeq uint64 // last record of the round
+	keep   int64  // how many bytes of records that are in blocks may stay in memory
+
+	scheduled []timeheap.Item // records in no block, to be moved
+	keys      []queueKey      // of queues, to be visited
+	runs      []storage.Run
+	where     [][]record.Location // for each record of runs, where it was
+	queue     []uint32            // for each run
+	copy      []byte              // bodies of runs
+	moved     bool
+
+	at    record.Location // the record of the queue under way that was looked at last
+	begun uint64          // Mover.looked when it began with the queue
+	gap   bool            // one of them has no home, and gets none in this round
+
+	dirty []uint32 // blocks whose finished positions TakeDead returned
+}
+
+// Begin begins a round of generation gen for all records up to number maxSeq. If those
+// that are in blocks take more memory than keep, it visits all queues.
+func (m *Mover) Begin(src Source, store Store, gen uint32, maxSeq uint64, keep int64) *Round {
+	return &Round{m: m, src: src, store: store, gen: gen, maxSeq: maxSeq, keep: keep, scheduled: m.scheduled.TakeHomeless()}
+}
+
+// Run moves what is there. It takes the lock. The caller ends the log then, or calls Undo.
+func (r *Round) Run() error {
+	if err := r.moveScheduled(); err != nil {
+		return err
+	}
+	r.order()
+	for _, k := range r.keys {
+		if err := r.add(k.id); err != nil {
+			return err
+		}
+	}
+	return r.flush()
+}
+
+// Moved reports whether something got a home, or left memory.
+func (r *Round) Moved() bool { return r.moved }
+
+// Undo ends a round that failed, or whose checkpoint did: the next one visits the same
+// queues. It takes the lock.
+func (r *Round) Undo() {
+	for len(r.keys) > 0 {
+		n := min(len(r.keys), orderAtOnce)
+		r.src.Lock()
+		for _, k := range r.keys[:n] {
+			if q := r.src.Queue(k.id); q.Queue != nil {
+				r.m.List(k.id, q.Listed)
+			}
+			delete(r.m.homed, k.id) // what was copied may have no home
+		}
+		r.src.Unlock()
+		r.keys = r.keys[n:]
+	}
+}
+
+// TakeDead returns the finished positions of blocks that changed since the last
+// checkpoint. The caller holds the lock, which is released between steps: what dies
+// meanwhile is in the log, and may be among them, too.
+func (r *Round) TakeDead() (dead []storage.DeadBits) {
+	r.dirty = r.m.blocks.TakeDirty()
+	r.eachDirty(func(id uint32) {
+		if d, ok := r.m.blocks.Clean(id); ok {
+			dead = append(dead, d)
+		}
+	})
+	return dead
+}
+
+// PutDead undoes TakeDead. It releases the lock as TakeDead does.
+func (r *Round) PutDead() { r.eachDirty(r.m.blocks.Soil) }
+
+func (r *Round) eachDirty(fn func(id uint32)) {
+	for i, id := range r.dirty {
+		if i%deadAtOnce == deadAtOnce-1 {
+			r.src.Unlock()
+			r.src.Lock()
+		}
+		fn(id)
+	}
+}
+
+// queueKey is a queue and what decides where it comes in a round.
+type queueKey struct {
+	id       uint32
+	priority uint8
+}
+
+// order finds the queues to be visited, by priority and as old as they are: their
+// hosts have their turns in about this order, and records that are read together
+// lie together. They are those with records that need a home, and all with
+// records in memory if much of it could be evicted.
+func (r *Round) order() {
+	m := r.m
+	r.src.Lock()
+	fresh := m.fresh
+	m.fresh = nil
+	all := m.records.Used()-m.records.Homeless() > r.keep
+	r.src.Unlock()
+	for len(fresh) > 0 {
+		n := min(len(fresh), orderAtOnce)
+		r.src.Lock()
+		for _, id := range fresh[:n] {
+			if q := r.src.Queue(id); q.Queue != nil && *q.Listed {
+				*q.Listed = false
+				r.keys = append(r.keys, queueKey{id, q.Priority})
+			}
+		}
+		r.src.Unlock()
+		fresh = fresh[n:]
+	}
+	if all {
+		r.visitResident()
+	}
+	slices.SortFunc(r.keys, func(a, b queueKey) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
+	})
+	r.keys = slices.CompactFunc(r.keys, func(a, b queueKey) bool { return a.id == b.id })
+}
+
+// visitResident adds all queues with records in memory.
+func (r *Round) visitResident() {
+	for id, done := uint32(1), false; !done; {
+		r.src.Lock()
+		end := min(r.src.Top(), id+orderAtOnce-1)
+		for ; id <= end; id++ {
+			if q := r.src.Queue(id); q.Queue != nil && q.Resident() {
+				r.keys = append(r.keys, queueKey{id, q.Priority})
+			}
+		}
+		done = id > r.src.Top()
+		r.src.Unlock()
+	}
+}

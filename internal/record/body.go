@@ -1,0 +1,165 @@
+// This file packs a URL and what is known of it into bytes.
+//
+// The same body serves in memory, in the log and in blocks, so a URL is encoded
+// once.
+
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// Body: a byte of flags, the fields that are flagged, and the URL to the end.
+const (
+	hasDepth   = 1 << iota // uvarint
+	hasWeight              // 8 bytes, IEEE 754
+	hasFails               // uvarint: tries that failed since the last success
+	hasHistory             // 2 uvarints, 4 varints of Unix milliseconds
+	hasMeta                // uvarint length, bytes
+	hasLast                // 1 byte
+	hasState               // 12 bytes
+	knownFlags = 1<<iota - 1
+)
+
+// History is what earlier visits showed. Times are Unix milliseconds, 0 for none.
+type History struct {
+	Visits, Changes int
+	FirstVisit      int64
+	LastVisit       int64
+	LastChange      int64
+	LastModified    int64
+	Last            byte // how the last try ended: up to MaxLast
+	State           [12]byte
+}
+
+// MaxLast is the greatest value that the end of a try may have.
+const MaxLast = 5
+
+// visited reports whether the history shows visits.
+func (h *History) visited() bool {
+	return h.Visits != 0 || h.Changes != 0 || h.FirstVisit != 0 || h.LastVisit != 0 || h.LastChange != 0 || h.LastModified != 0
+}
+
+// Body is a decoded record. Its byte slices point into what was decoded.
+type Body struct {
+	Depth   int
+	Weight  float64
+	Fails   int
+	History History
+	Meta    []byte
+	URL     []byte
+}
+
+// Append packs b, behind what is in dst. URL comes last: with none, that of the caller
+// may follow.
+func (b *Body) Append(dst []byte) []byte {
+	at := len(dst)
+	dst = append(dst, 0)
+	var flags byte
+	if b.Depth > 0 {
+		flags |= hasDepth
+		dst = binary.AppendUvarint(dst, uint64(b.Depth))
+	}
+	if b.Weight != 0 {
+		flags |= hasWeight
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(b.Weight))
+	}
+	if b.Fails > 0 {
+		flags |= hasFails
+		dst = binary.AppendUvarint(dst, uint64(b.Fails))
+	}
+	if h := &b.History; h.visited() {
+		flags |= hasHistory
+		dst = binary.AppendUvarint(dst, uint64(h.Visits))
+		dst = binary.AppendUvarint(dst, uint64(h.Changes))
+		dst = binary.AppendVarint(dst, h.FirstVisit)
+		dst = binary.AppendVarint(dst, h.LastVisit)
+		dst = binary.AppendVarint(dst, h.LastChange)
+		dst = binary.AppendVarint(dst, h.LastModified)
+	}
+	if len(b.Meta) > 0 {
+		flags |= hasMeta
+		dst = binary.AppendUvarint(dst, uint64(len(b.Meta)))
+		dst = append(dst, b.Meta...)
+	}
+	if b.History.Last != 0 {
+		flags |= hasLast
+		dst = append(dst, b.History.Last)
+	}
+	if b.History.State != ([12]byte{}) {
+		flags |= hasState
+		dst = append(dst, b.History.State[:]...)
+	}
+	dst[at] = flags
+	return append(dst, b.URL...)
+}
+
+var errBody = errors.New("malformed record")
+
+// Decode unpacks p, which may hold anything.
+func Decode(p []byte) (b Body, err error) {
+	if len(p) == 0 || p[0]&^byte(knownFlags) != 0 {
+		return b, errBody
+	}
+	flags := p[0]
+	p = p[1:]
+	uvarint := func() int {
+		x, n := binary.Uvarint(p)
+		if n <= 0 || x > math.MaxInt32 {
+			err = errBody
+			return 0
+		}
+		p = p[n:]
+		return int(x)
+	}
+	varint := func() int64 {
+		x, n := binary.Varint(p)
+		if n <= 0 {
+			err = errBody
+			return 0
+		}
+		p = p[n:]
+		return x
+	}
+	if flags&hasDepth != 0 {
+		b.Depth = uvarint()
+	}
+	if flags&hasWeight != 0 {
+		if len(p) < 8 {
+			return b, errBody
+		}
+		b.Weight = math.Float64frombits(binary.LittleEndian.Uint64(p))
+		p = p[8:]
+	}
+	if flags&hasFails != 0 {
+		b.Fails = uvarint()
+	}
+	if flags&hasHistory != 0 {
+		b.History.Visits, b.History.Changes = uvarint(), uvarint()
+		b.History.FirstVisit, b.History.LastVisit = varint(), varint()
+		b.History.LastChange, b.History.LastModified = varint(), varint()
+	}
+	if flags&hasMeta != 0 {
+		n := uvarint()
+		if n > len(p) {
+			return b, errBody
+		}
+		b.Meta, p = p[:n], p[n:]
+	}
+	if flags&hasLast != 0 {
+		if len(p) == 0 || p[0] > MaxLast {
+			return b, errBody
+		}
+		b.History.Last, p = p[0], p[1:]
+	}
+	if flags&hasState != 0 {
+		if len(p) < len(b.History.State) {
+			return b, errBody
+		}
+		b.History.State, p = [12]byte(p[:len(b.History.State)]), p[len(b.History.State):]
+	}
+	b.URL = p
+	return b, err
+}

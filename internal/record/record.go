@@ -1,0 +1,129 @@
+// Package record keeps URLs in memory, and packs what is known of each into bytes.
+//
+// A record in memory is a body behind a header that links it into a list and tells
+// where on disk it lies. The package owns the memory of records, and counts what of it
+// is of records that lie in no block. It has no lock: callers hold the frontier's.
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+)
+
+// Header of a resident record: 4 bytes next record, 4 bytes part, 8 bytes
+// sequence number (its highest byte is the position in the part), 4 bytes
+// length of the body.
+const headerSize = 20
+
+// Cost is how many bytes a record takes whose body has n.
+func Cost(n int) int64 { return arena.Cost(headerSize + n) }
+
+// Resident is the header and body of a record in memory.
+type Resident []byte
+
+// Next is the record behind this one in its list, or what else its owner wrote with
+// SetNext.
+func (r Resident) Next() arena.Ref { return arena.Ref(binary.LittleEndian.Uint32(r)) }
+
+// SetNext sets what Next returns.
+func (r Resident) SetNext(x arena.Ref) { binary.LittleEndian.PutUint32(r, uint32(x)) }
+
+// Part is the number of the part that holds the record on disk; 0 means that it
+// lies in the log, or is not on disk at all.
+func (r Resident) Part() uint32 { return binary.LittleEndian.Uint32(r[4:]) }
+
+// Seq is the record's sequence number, below 1<<48.
+func (r Resident) Seq() uint64 { return binary.LittleEndian.Uint64(r[8:]) & (1<<48 - 1) }
+
+// Pos is the record's position in its part.
+func (r Resident) Pos() int { return int(r[15]) }
+
+// Len is how many bytes the body has.
+func (r Resident) Len() int { return int(binary.LittleEndian.Uint32(r[16:])) }
+
+// Body is the body as Append encoded it. It lies in the arena.
+func (r Resident) Body() []byte { return r[headerSize : headerSize+r.Len()] }
+
+// Arena holds records in memory, by their refs.
+//
+// The zero value is empty. Not safe for concurrent use.
+type Arena struct {
+	mem      arena.Arena
+	homeless int64 // bytes of records that are in no block
+}
+
+// Store copies a body into memory. The record is in no list and not on disk.
+func (a *Arena) Store(seq uint64, body []byte) arena.Ref {
+	ref, mem := a.mem.Alloc(headerSize + len(body))
+	binary.LittleEndian.PutUint64(mem, 0)
+	binary.LittleEndian.PutUint64(mem[8:], seq)
+	binary.LittleEndian.PutUint32(mem[16:], uint32(len(body)))
+	copy(mem[headerSize:], body)
+	a.homeless += Cost(len(body))
+	return ref
+}
+
+// At returns a record. It may be the place of one that was discarded, whose sequence
+// number is 0, or that of another.
+func (a *Arena) At(ref arena.Ref) Resident { return a.mem.Bytes(ref) }
+
+// SetHome notes that a record lies in a block, too, as record pos of a part.
+func (a *Arena) SetHome(ref arena.Ref, part uint32, pos int) {
+	r := a.At(ref)
+	if r.Part() == 0 {
+		a.homeless -= Cost(r.Len())
+	}
+	binary.LittleEndian.PutUint32(r[4:], part)
+	r[15] = byte(pos)
+}
+
+// Discard frees a record's memory. Its sequence number is wiped, so that a stale
+// reference can be recognised.
+func (a *Arena) Discard(ref arena.Ref) {
+	r := a.At(ref)
+	n := r.Len()
+	if r.Part() == 0 {
+		a.homeless -= Cost(n)
+	}
+	clear(r[:headerSize])
+	a.mem.Free(ref, headerSize+n)
+}
+
+// HasURL reports whether a record is of a URL.
+func (a *Arena) HasURL(ref arena.Ref, url []byte) bool {
+	p := a.At(ref).Body()
+	if !bytes.HasSuffix(p, url) {
+		return false
+	}
+	b, err := Decode(p)
+	return err == nil && bytes.Equal(b.URL, url)
+}
+
+// Location is where a record was in memory. If the memory was put to another use
+// since, its epoch has changed. The zero location is none.
+type Location struct {
+	Ref   arena.Ref
+	epoch uint32
+	Seq   uint64
+}
+
+// Locate returns where a record is, for Holds to tell whether it still is.
+func (a *Arena) Locate(ref arena.Ref) Location {
+	return Location{ref, a.mem.Epoch(ref), a.At(ref).Seq()}
+}
+
+// Holds reports whether the record that was there still is.
+func (a *Arena) Holds(l Location) bool {
+	return a.mem.Epoch(l.Ref) == l.epoch && a.At(l.Ref).Seq() == l.Seq
+}
+
+// Used is how many bytes the records take.
+func (a *Arena) Used() int64 { return a.mem.Used() }
+
+// Homeless is how many of these bytes belong to records that are in no block.
+func (a *Arena) Homeless() int64 { return a.homeless }
+
+// Size is how many bytes of memory are held for records.
+func (a *Arena) Size() int64 { return a.mem.Size() }

@@ -1,0 +1,180 @@
+package row
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+// maxSeq bounds sequence numbers.
+const maxSeq = 1<<48 - 1
+
+// Deletion says that records of a scope or crawl are dead.
+type Deletion struct {
+	Seq     uint64 // up to this one
+	Block   uint32 // no block up to this number holds younger records
+	Scope   Scope
+	OfCrawl bool // of Crawl instead of Scope
+	Crawl   uint32
+}
+
+// Key is the key of the deletion's row.
+func (d *Deletion) Key() string {
+	return string(binary.BigEndian.AppendUint64([]byte(DeletionKey), d.Seq))
+}
+
+// What a deletion is of.
+const (
+	ofAll = iota + 1
+	ofDomain
+	ofHost
+	ofCrawl
+)
+
+func (d *Deletion) fields(f *fields) {
+	kind := ofHost
+	switch {
+	case d.OfCrawl:
+		kind = ofCrawl
+	case !d.Scope.Named:
+		kind = ofAll
+	case d.Scope.Domain:
+		kind = ofDomain
+	}
+	if f.reading {
+		kind = 0
+	}
+	number(f, 1, &kind, ofCrawl)
+	f.require(kind != 0)
+	d.OfCrawl = kind == ofCrawl
+	d.Scope.Named, d.Scope.Domain = kind == ofDomain || kind == ofHost, kind == ofDomain
+	number(f, 2, &d.Block, math.MaxUint32)
+	number(f, 3, &d.Crawl, math.MaxUint32)
+	text(f, 4, &d.Scope.Name, maxName)
+	f.require((d.Scope.Name != "") == d.Scope.Named && (d.Crawl == 0 || d.OfCrawl))
+}
+
+// Row returns the deletion's row.
+func (d *Deletion) Row() storage.Row {
+	var f fields
+	d.fields(&f)
+	return storage.Row{Key: d.Key(), Value: f.row}
+}
+
+// ParseDeletion is the inverse of Row.
+func ParseDeletion(key string, v []byte) (d Deletion, err error) {
+	if len(key) != len(DeletionKey)+8 || len(v) == 0 {
+		return d, Malformed(key)
+	}
+	d.Seq = binary.BigEndian.Uint64([]byte(key[len(DeletionKey):]))
+	f := readFields(v)
+	d.fields(&f)
+	f.require(d.Seq > 0 && d.Seq <= maxSeq)
+	return d, named(key, f.end())
+}
+
+// Outdated says that of a URL only records from Seq on count, and up to which number a
+// timed block may hold an older one.
+type Outdated struct {
+	Mark  storage.Mark
+	Seq   uint64
+	Block uint32
+}
+
+func (o *Outdated) fields(f *fields) {
+	number(f, 1, &o.Seq, maxSeq)
+	number(f, 2, &o.Block, math.MaxUint32)
+}
+
+// Row returns the row.
+func (o *Outdated) Row() storage.Row {
+	var f fields
+	o.fields(&f)
+	return storage.Row{Key: MarkKey(OutdatedKey, o.Mark), Value: f.row}
+}
+
+// ParseOutdated is the inverse of Row.
+func ParseOutdated(key string, v []byte) (o Outdated, err error) {
+	var ok bool
+	if o.Mark, ok = markOf(OutdatedKey, key); !ok || len(v) == 0 {
+		return o, Malformed(key)
+	}
+	f := readFields(v)
+	o.fields(&f)
+	return o, named(key, f.end())
+}
+
+// Hint is what was said of a URL, encoded as its record would be.
+type Hint struct {
+	Mark storage.Mark
+	Body []byte
+}
+
+// Row returns the row.
+func (h *Hint) Row() storage.Row {
+	return storage.Row{Key: MarkKey(HintKey, h.Mark), Value: h.Body}
+}
+
+// ParseHint is the inverse of Row.
+func ParseHint(key string, v []byte) (Hint, error) {
+	mark, ok := markOf(HintKey, key)
+	if !ok {
+		return Hint{}, Malformed(key)
+	}
+	return Hint{mark, v}, nil
+}
+
+// MarkKey is the key of a row about a URL.
+func MarkKey(prefix string, m storage.Mark) string { return prefix + string(m[:]) }
+
+func markOf(prefix, key string) (m storage.Mark, ok bool) {
+	if len(key) != len(prefix)+len(m) {
+		return m, false
+	}
+	copy(m[:], key[len(prefix):])
+	return m, true
+}
+
+// Meta is what a frontier must know of itself.
+type Meta struct {
+	Key   [2]uint64 // of the fingerprints
+	Epoch uint64    // how often the frontier was opened
+	Clean bool      // it was closed
+	Seq   uint64    // last sequence number
+	Gen   uint32
+	Held  uint64 // when it was last opened after a crash, Unix milliseconds; 0: never
+}
+
+// fields of the row come behind a byte with the Version.
+func (m *Meta) fields(f *fields) {
+	number(f, 1, &m.Key[0], math.MaxUint64)
+	number(f, 2, &m.Key[1], math.MaxUint64)
+	number(f, 3, &m.Epoch, math.MaxUint64)
+	flag(f, 4, &m.Clean)
+	number(f, 5, &m.Seq, maxSeq)
+	number(f, 6, &m.Gen, math.MaxUint32)
+	number(f, 7, &m.Held, math.MaxUint64)
+}
+
+// Row returns the row.
+func (m Meta) Row() storage.Row {
+	f := fields{row: []byte{Version}}
+	m.fields(&f)
+	return storage.Row{Key: MetaKey, Value: f.row}
+}
+
+// ParseMeta is the inverse of Row. A row of another version it refuses with
+// storage.ErrVersion.
+func ParseMeta(v []byte) (m Meta, err error) {
+	if len(v) == 0 || v[0] == 0 {
+		return m, Malformed(MetaKey)
+	}
+	if v[0] != Version {
+		return m, fmt.Errorf("%w: rows are of version %d, this is version %d", storage.ErrVersion, v[0], Version)
+	}
+	f := readFields(v[1:])
+	m.fields(&f)
+	return m, named(MetaKey, f.end())
+}

@@ -1,0 +1,114 @@
+// Package row encodes the small values that a frontier keeps by name in its store: what it
+// knows of hosts and groups, what an operator set, and what else must outlive a crash. It
+// owns no state and takes no lock.
+//
+// Each kind of row is a struct with a method Row and a function that parses it. A zero
+// field takes no room. A row that says nothing has no value: the store deletes it.
+package row
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/rule"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+// Version is that of all rows and of the bodies of URLs: a change of them that an
+// older program may not overlook changes it.
+const Version = 2
+
+// What the keys of rows begin with.
+const (
+	MetaKey     = "m"  // the whole key
+	HostKey     = "h:" // a host key follows
+	GroupKey    = "g:" // a group's name
+	RuleKey     = "r:" // the key of a scope's rule
+	CrawlKey    = "c:" // a crawl's number, 4 bytes big endian
+	UsageKey    = "u:" // "r" and the key of a scope's rule, or "c" and a crawl's number
+	DeletionKey = "e:" // a deletion's number, 8 bytes big endian
+	OutdatedKey = "x:" // a mark
+	HintKey     = "i:" // a mark
+)
+
+// Bounds of what a row may say.
+const (
+	MaxDelay       = 30 * 24 * time.Hour        // of delay policies
+	MaxCrawlDelay  = 24 * 24 * time.Hour        // its milliseconds fit 31 bits
+	MaxPeriod      = 100 * 366 * 24 * time.Hour // of limits
+	MaxConcurrency = 1024
+	MaxPriorities  = 64
+	MaxWeight      = 1000 // of a crawl
+	MaxFails       = 10_000
+	MaxRelapses    = 6
+	Clocks         = 7 // values of Host.Why
+	Failures       = 7 // values of Trouble.Failure
+	maxName        = 255
+)
+
+// ErrMalformed is the cause of the *storage.CorruptError for a row that cannot be read.
+var ErrMalformed = errors.New("malformed row")
+
+// Malformed reports that the row with a key cannot be read.
+func Malformed(key string) error {
+	return &storage.CorruptError{Key: []byte(key), Err: ErrMalformed}
+}
+
+// named says in which row an error was found. A row of another version is not damaged.
+func named(key string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, storage.ErrVersion):
+		return fmt.Errorf("row %q: %w", key, err)
+	}
+	return &storage.CorruptError{Key: []byte(key), Err: err}
+}
+
+// Scope is all hosts, or the hosts of a domain, or one host.
+type Scope struct {
+	Name   string
+	Domain bool
+	Named  bool // of a domain or host
+}
+
+// Check says what is wrong with a scope's name.
+func (s Scope) Check() error {
+	if s.Named && (len(s.Name) < 1 || len(s.Name) > maxName) {
+		return fmt.Errorf("scope name has %d bytes; want 1 to %d", len(s.Name), maxName)
+	}
+	return nil
+}
+
+// Key is the key of the scope's rule.
+func (s Scope) Key() string {
+	switch {
+	case !s.Named:
+		return rule.All
+	case s.Domain:
+		return rule.Domain(s.Name)
+	}
+	return rule.Host(s.Name)
+}
+
+// ScopeOf is the inverse of Key.
+func ScopeOf(key string) (Scope, error) {
+	if key == rule.All {
+		return Scope{}, nil
+	}
+	name, domain, ok := rule.Parse(key)
+	if !ok {
+		return Scope{}, ErrMalformed
+	}
+	s := Scope{Name: name, Domain: domain, Named: true}
+	return s, s.Check()
+}
+
+// CheckGroup says what is wrong with a group's name.
+func CheckGroup(name string) error {
+	if len(name) < 1 || len(name) > maxName {
+		return fmt.Errorf("group name has %d bytes; want 1 to %d", len(name), maxName)
+	}
+	return nil
+}

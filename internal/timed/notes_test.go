@@ -1,0 +1,60 @@
+package timed
+
+import (
+	"testing"
+
+	"github.com/seed-7440039f/frontier/internal/block"
+	"github.com/seed-7440039f/frontier/storage"
+	"github.com/stretchr/testify/require"
+)
+
+// A note outlives the blocks that it concerns; its row goes once, unless there is a new note
+// of the URL.
+func TestNotesGoWithTheirBlocks(t *testing.T) {
+	var n Notes
+	a, b := storage.Mark{1}, storage.Mark{2}
+	require.False(t, n.Outdated(a, 1))
+	n.Set(a, 10, 3)
+	n.Set(b, 20, 7)
+	require.True(t, n.Outdated(a, 9))
+	require.False(t, n.Outdated(a, 10))
+	n.Drop([]storage.Mark{a, b}, 7)
+	require.False(t, n.Outdated(a, 9))
+	require.True(t, n.Outdated(b, 19))
+	ms, rows := n.TakeStale()
+	require.Equal(t, []storage.Mark{a}, ms)
+	require.Len(t, rows, 1)
+	n.PutStale(ms)
+	n.Set(a, 30, 9)
+	ms, rows = n.TakeStale()
+	require.Equal(t, []storage.Mark{a}, ms)
+	require.Empty(t, rows, "the row is of the new note")
+	ms, _ = n.TakeStale()
+	require.Empty(t, ms)
+}
+
+// A sweep gives all blocks that are unread when it begins, except those read meanwhile.
+func TestSweepGivesUnreadBlocks(t *testing.T) {
+	var table block.Table
+	var n Notes
+	blocks := NewBlocks(&table)
+	for id := uint32(1); id <= 5; id++ {
+		blocks.Add(Item(id, int64(id), 0, 1))
+	}
+	require.False(t, n.Unswept())
+	n.Set(storage.Mark{1}, 10, 3)
+	require.True(t, n.Unswept())
+	got := map[uint32]bool{}
+	for n.Unswept() || n.Sweeping() {
+		if it := n.BeginSweep(&blocks); it.ID != 0 {
+			got[it.ID] = true
+			blocks.PutBack(it.At)
+		}
+		if len(got) == 2 && blocks.Has(1) {
+			blocks.BeginBlock(1)
+			blocks.Lose()
+		}
+	}
+	require.Len(t, got, 4)
+	require.False(t, got[1])
+}

@@ -1,0 +1,54 @@
+// This file chooses blocks to be read ahead of their time, for the sake of the dead in them.
+
+package timed
+
+import "github.com/seed-7440039f/frontier/internal/timeheap"
+
+// purge is a walk through the unread blocks. What it misses is found when its time
+// comes.
+//
+// The zero value is none.
+type purge struct {
+	through uint32   // blocks up to this number are read; 0: none
+	cursor  uint32   // items from this number on were looked at
+	found   bool     // a block, in this walk through them
+	seen    []uint64 // a bit for each block
+}
+
+// purgeAtOnce is how many blocks BeginPurge looks at.
+const purgeAtOnce = 4096
+
+// Purge has BeginPurge give all unread blocks that have a number up to through.
+func (t *Blocks) Purge(through uint32) {
+	if t.unread.len() > 0 && through > 0 {
+		t.purge = purge{through: max(t.purge.through, through), cursor: t.unread.items.Top + 1}
+		t.purge.seen = make([]uint64, t.purge.through/64+1)
+	}
+}
+
+// Purging reports whether BeginPurge has to look for blocks.
+func (t *Blocks) Purging() bool { return t.purge.through > 0 }
+
+// BeginPurge is Begin for the next block of a purge. It returns the zero item if it
+// found none in this step, or there is none.
+func (t *Blocks) BeginPurge() timeheap.Item {
+	p := &t.purge
+	for n := 0; n < purgeAtOnce && p.cursor > 1; n++ {
+		p.cursor--
+		id := t.unread.items.At(p.cursor).ID
+		if word, bit := id/64, uint64(1)<<(id%64); id != 0 && id <= p.through && p.seen[word]&bit == 0 {
+			p.seen[word] |= bit
+			p.found = true
+			t.reading = t.unread.remove(p.cursor)
+			return t.reading
+		}
+	}
+	switch {
+	case p.cursor > 1:
+	case p.found: // some may have come back behind the cursor
+		p.cursor, p.found = t.unread.items.Top+1, false
+	default:
+		*p = purge{}
+	}
+	return timeheap.Item{}
+}

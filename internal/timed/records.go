@@ -1,0 +1,100 @@
+// This file orders scheduled records that are in memory.
+
+package timed
+
+import (
+	"slices"
+
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
+)
+
+// Records is the heap of scheduled records in memory. An item has in At when the record is
+// due, in ID its ref, in Aux what it belongs to. The record's link holds its position.
+//
+// Not safe for concurrent use.
+type Records struct {
+	timeheap.Heap
+	records  *record.Arena
+	homeless []timeheap.Item // in no block when they came; some are not there any more
+	scans    []*Scan         // under way
+}
+
+// NewRecords returns a heap of records that lie in an arena.
+func NewRecords(records *record.Arena) *Records {
+	r := &Records{records: records}
+	r.Moved = r.moved
+	return r
+}
+
+// Find returns the position of a record that waits here for its time, and whether it
+// does; ref may be the place of a record that is gone.
+func (r *Records) Find(ref arena.Ref) (int, bool) {
+	i := int(r.records.At(ref).Next())
+	return i, i < r.Len() && r.Items[i].ID == uint32(ref)
+}
+
+// NeedHome notes records that lie in no block.
+func (r *Records) NeedHome(items ...timeheap.Item) { r.homeless = append(r.homeless, items...) }
+
+// TakeHomeless returns what was noted with NeedHome since it was called last. What an item
+// names may be gone.
+func (r *Records) TakeHomeless() []timeheap.Item {
+	items := r.homeless
+	r.homeless = nil
+	return items
+}
+
+// Size is how many bytes this takes, without the records.
+func (r *Records) Size() int64 { return r.Heap.Size() + int64(cap(r.homeless))*16 }
+
+// Scan is a walk from the end of the heap to its beginning. Items that were ahead of it
+// and are moved behind it are kept to be looked at.
+type Scan struct {
+	cursor int // items from here on were looked at
+	missed []arena.Ref
+}
+
+// NewScan returns a walk that has not begun. EndScan must end it.
+func NewScan() *Scan { return &Scan{cursor: -1} }
+
+// moved notes that a record is at another place of the heap.
+func (r *Records) moved(id uint32, i int) {
+	x := r.records.At(arena.Ref(id))
+	for _, s := range r.scans {
+		if i >= s.cursor && int(x.Next()) < s.cursor {
+			s.missed = append(s.missed, arena.Ref(id))
+		}
+	}
+	x.SetNext(arena.Ref(i))
+}
+
+// Next returns the position of an item that s has not looked at; less than 0 if there is
+// none in this step. At the end of the walk ok is false.
+func (r *Records) Next(s *Scan) (i int, ok bool) {
+	switch {
+	case s.cursor < 0: // it begins
+		s.cursor = r.Len()
+		r.scans = append(r.scans, s)
+	case s.cursor > r.Len():
+		s.cursor = r.Len()
+	case s.cursor > 0:
+		s.cursor--
+		return s.cursor, true
+	case len(s.missed) > 0:
+		ref := s.missed[len(s.missed)-1]
+		s.missed = s.missed[:len(s.missed)-1]
+		if i, there := r.Find(ref); there {
+			return i, true
+		}
+	default:
+		return -1, false
+	}
+	return -1, true
+}
+
+// EndScan ends a walk, if it began.
+func (r *Records) EndScan(s *Scan) {
+	r.scans = slices.DeleteFunc(r.scans, func(x *Scan) bool { return x == s })
+}

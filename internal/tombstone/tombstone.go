@@ -1,0 +1,160 @@
+// Package tombstone finds which deletions concern a URL. A tombstone says that all
+// records of a scope or crawl up to a sequence number are dead; a Set holds those that
+// are in force, by what they concern. The caller decides when one comes and goes, and
+// takes the dead records away.
+//
+// No lock: callers hold the frontier's.
+package tombstone
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/row"
+)
+
+// Tombstone is one deletion. What it concerns does not change while it is in a Set.
+type Tombstone struct {
+	row.Deletion
+	Removed int64 // URLs that were found dead
+}
+
+// OfHost reports whether the tombstone concerns one host only.
+func (t *Tombstone) OfHost() bool { return !t.OfCrawl && !t.Scope.Domain && t.Scope.Named }
+
+// Contains reports whether the tombstone concerns a host's URLs of a crawl.
+func (t *Tombstone) Contains(host []byte, crawl uint32) bool {
+	return t.ContainsHost(host) && (!t.OfCrawl || t.Crawl == crawl)
+}
+
+// ContainsHost reports whether the tombstone concerns a host's URLs of some crawl.
+func (t *Tombstone) ContainsHost(host []byte) bool {
+	s := &t.Scope
+	switch {
+	case !s.Named || string(host) == s.Name:
+		return true
+	case !s.Domain || !strings.HasSuffix(string(host), s.Name) && !hostkey.MayBeAddress(host):
+		return false // most are not under the domain, and need not be reversed
+	}
+	var buf [256]byte
+	return bytes.HasPrefix(hostkey.AppendReversed(buf[:0], host), []byte(domainKey(s.Name)))
+}
+
+// domainKey is the prefix of the reversed names of all hosts of a domain, if each of them
+// ends with a dot.
+func domainKey(name string) string { return hostkey.Reversed(name) + "." }
+
+// Dead is what all tombstones of a Set together say about a host's URLs of one crawl:
+// records up to Seq are dead, and parts of blocks up to Block. The zero value says that
+// none is.
+type Dead struct {
+	Seq   uint64
+	Block uint32
+	By    *Tombstone // the youngest of them
+	n     int        // tombstones of the same target
+}
+
+func (d *Dead) join(x *Dead) {
+	if x != nil && x.Seq > d.Seq {
+		*d = *x
+	}
+}
+
+// target is what a tombstone concerns.
+type target struct {
+	kind  kind
+	name  string // host, or domainKey of a domain
+	crawl uint32
+}
+
+type kind uint8
+
+const (
+	all kind = iota
+	ofDomain
+	ofHost
+	ofCrawl
+)
+
+func (t *Tombstone) target() target {
+	switch {
+	case t.OfCrawl:
+		return target{kind: ofCrawl, crawl: t.Crawl}
+	case !t.Scope.Named:
+		return target{kind: all}
+	case t.Scope.Domain:
+		return target{kind: ofDomain, name: domainKey(t.Scope.Name)}
+	}
+	return target{kind: ofHost, name: t.Scope.Name}
+}
+
+// Set holds tombstones by what they concern. Of several with the same target the
+// youngest counts, and still does if it is removed before the others. The zero value
+// is empty.
+type Set struct {
+	dead    map[target]*Dead
+	domains int // targets that are domains
+	n       int
+}
+
+// Len is how many tombstones the set has.
+func (s *Set) Len() int { return s.n }
+
+// Add puts a tombstone into the set, which must have a sequence number.
+func (s *Set) Add(t *Tombstone) {
+	if s.dead == nil {
+		s.dead = map[target]*Dead{}
+	}
+	at := t.target()
+	d := s.dead[at]
+	if d == nil {
+		d = &Dead{}
+		s.dead[at] = d
+		if at.kind == ofDomain {
+			s.domains++
+		}
+	}
+	if t.Seq > d.Seq {
+		d.Seq, d.Block, d.By = t.Seq, t.Block, t
+	}
+	d.n++
+	s.n++
+}
+
+// Remove takes a tombstone out of the set.
+func (s *Set) Remove(t *Tombstone) {
+	at := t.target()
+	d := s.dead[at]
+	s.n--
+	if d.n--; d.n > 0 {
+		return
+	}
+	delete(s.dead, at)
+	if at.kind == ofDomain {
+		s.domains--
+	}
+}
+
+// HasCrawl reports whether a tombstone concerns all URLs of a crawl, and no others.
+func (s *Set) HasCrawl(crawl uint32) bool { return s.dead[target{kind: ofCrawl, crawl: crawl}] != nil }
+
+// Of returns what the tombstones say about a host's URLs of a crawl.
+func (s *Set) Of(host []byte, crawl uint32) (d Dead) {
+	if s.n == 0 {
+		return d
+	}
+	d.join(s.dead[target{kind: all}])
+	d.join(s.dead[target{kind: ofCrawl, crawl: crawl}])
+	d.join(s.dead[target{kind: ofHost, name: string(host)}])
+	if s.domains > 0 {
+		var buf [256]byte
+		key := append(hostkey.AppendReversed(buf[:0], host), '.')
+		for i, b := range key {
+			if b == '.' {
+				d.join(s.dead[target{kind: ofDomain, name: string(key[:i+1])}])
+			}
+		}
+	}
+	return d
+}

@@ -1,9 +1,0 @@
-// This file stands in where the free space of a volume is not known.
-
-//go:build !linux && !darwin && !windows
-
-package volume
-
-// Free returns how many bytes the volume of a folder has left for this process, and
-// whether that is known.
-func Free(string) (uint64, bool) { return 0, false }

@@ -1,0 +1,10 @@
+//go:build !frontierholds
+
+// Package watchlock has a mutex that tests can watch: who takes it, and how long they
+// hold it. Without the build tag frontierholds it is sync.Mutex and costs nothing.
+package watchlock
+
+import "sync"
+
+// Mutex is a lock. With the build tag frontierholds it has a Watcher.
+type Mutex = sync.Mutex

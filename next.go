@@ -1,0 +1,601 @@
+// This file hands out: the calls that ask for a lease, those that wait for one, the timer
+// that serves them all, and the reading of the next URLs of a host from disk.
+//
+// Waiting calls of Next form one queue, those of Contact one for each host. What becomes
+// available is handed to the first of them: no other wakes, and none polls. What lies on
+// disk is read outside the lock, in the goroutine that wants it.
+
+package frontier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/waitqueue"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+// Next returns the lease of the next URL that may be fetched, and waits for one
+// if need be. Waiting calls are served in the order in which they came. It
+// returns ctx's error, ErrClosed, ErrExhausted when the crawl is over, a
+// *SelectorError, or the Spill's error for URLs that could not be read.
+func (f *Frontier) Next(ctx context.Context) (Lease, error) {
+	var g grant
+	for f.await(ctx, &g) { // any number may be put off after a pause
+		g = grant{}
+	}
+	return g.lease, g.err
+}
+
+// await fills g, which must be zero, with what a call of Next gets. It reports whether
+// there is neither a lease nor an error, so that the caller must ask again.
+func (f *Frontier) await(ctx context.Context, g *grant) (again bool) {
+	if g.err = ctx.Err(); g.err != nil {
+		return false // a cancelled worker must not take a host
+	}
+	f.lock()
+	if g.err = f.refusalLocked(); g.err != nil {
+		f.mu.Unlock()
+		return false
+	}
+	for f.waiters.Empty() { // no call came before
+		if f.nextLocked(g, f.last) {
+			f.mu.Unlock()
+			return f.accept(ctx, g)
+		}
+		if !f.moreLocked(f.last) {
+			break
+		}
+		f.mu.Unlock()
+		f.lock()
+		if g.err = f.refusalLocked(); g.err != nil {
+			f.mu.Unlock()
+			return false
+		}
+	}
+	w := f.waiters.Push()
+	f.dispatchLocked() // may give w the end of the crawl
+	f.mu.Unlock()
+	select {
+	case *g = <-w.Granted:
+		return f.accept(ctx, g)
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	if w.Waits() {
+		f.waiters.Remove(w)
+		f.mu.Unlock()
+		g.err = ctx.Err()
+		return false
+	}
+	f.mu.Unlock() // a grant is on its way: take it, and give it back
+	*g = <-w.Granted
+	if g.load != nil {
+		*g = f.loadFor(ctx, g.load)
+	}
+	f.giveBack(g, ctx.Err())
+	return false
+}
+
+// nextLocked finds what a caller of Next may have now: a lease, a host to read
+// for, or an error. It reports whether there is anything. g is large, so it is not
+// handed around, and must be zero.
+func (s *shard) nextLocked(g *grant, now int64) bool {
+	if len(s.faults) > 0 {
+		g.err = s.faults[0]
+		s.faults = s.faults[1:]
+		return true
+	}
+	s.callLocked(now)
+	ch, ok, err := s.sched.next(now)
+	switch {
+	case err != nil:
+		g.err = err
+		return true
+	case !ok:
+		return false
+	case ch.load != 0:
+		g.load = s.jobLocked(ch)
+		return true
+	}
+	s.leaseLocked(&g.lease, ch.queue)
+	return true
+}
+
+// TryNext is Next without waiting for a host or for an Add; it may read from
+// disk. If no URL may be fetched now it returns ErrNotDue and the time to ask
+// again, which may be early: when a block ends, or a group is free, it can turn
+// out that another keeps the host. A zero time means that only another call can
+// change anything.
+func (f *Frontier) TryNext() (Lease, time.Time, error) {
+	for {
+		l, at, again, err := f.tryNext()
+		if again || f.rechecker != nil && err == nil && f.putOff(&l) {
+			continue
+		}
+		return l, at, err
+	}
+}
+
+func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
+	f.lock()
+	defer f.mu.Unlock()
+	if err := f.refusalLocked(); err != nil {
+		return l, at, false, err
+	}
+	if f.waiters.Empty() {
+		var g grant
+		ok := f.nextLocked(&g, f.last)
+		if ok && g.load != nil {
+			f.mu.Unlock()
+			g = f.loadFor(context.Background(), g.load)
+			f.mu.Lock()
+		}
+		if ok {
+			return g.lease, at, g.again, g.err
+		}
+		if f.moreLocked(f.last) {
+			return l, at, true, nil
+		}
+		if f.readDueLocked(f.last) {
+			f.mu.Unlock()
+			_, err := patience.Ask(context.Background(), f.abandoned, func() (bool, error) { return f.readTimed(true), nil })
+			f.mu.Lock()
+			return l, at, err == nil, err
+		}
+		if len(f.sched.lost) > 0 || f.givingStep != nil {
+			f.mu.Unlock()
+			_, err := patience.Ask(context.Background(), f.abandoned, func() (bool, error) { return f.giveUpSome(false), nil })
+			f.mu.Lock()
+			return l, at, err == nil, err
+		}
+		if f.overLocked() {
+			return l, at, false, f.exhaustedLocked()
+		}
+	}
+	next := f.sched.nextEvent(f.last)
+	if f.sched.places[unpurged]+f.sched.sweptCrawls > 0 {
+		next = min(next, f.last+sweepTime)
+	}
+	if next != instant.Never {
+		at = f.wall(next)
+	}
+	return l, at, false, ErrNotDue
+}
+
+// Leases is Next in a loop. It ends without an error when the crawl is over or
+// the frontier closed, and after any other error.
+func (f *Frontier) Leases(ctx context.Context) iter.Seq2[Lease, error] {
+	return func(yield func(Lease, error) bool) {
+		for {
+			l, err := f.Next(ctx)
+			if errors.Is(err, ErrExhausted) || errors.Is(err, ErrClosed) {
+				return
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Contact waits until a host may be contacted and returns a lease of its slot
+// without a URL, for robots.txt and the like. host is a host key. One lease is
+// one contact: call Done with it, which moves the host's clock. Calls for one
+// host are served in order, and before its URLs. While a lease of the host is
+// out, Contact waits for its end. Errors are those of Next, except ErrExhausted,
+// and the Spill's if what is stored of the host cannot be read.
+func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return Lease{}, err
+	}
+	host, err := f.hostKey(host)
+	if err != nil {
+		return Lease{}, fmt.Errorf("frontier: contact: %w", err)
+	}
+	if err := f.lockWithHost(ctx, host); err != nil {
+		return Lease{}, err
+	}
+	if err := f.refusalLocked(); err != nil {
+		f.mu.Unlock()
+		return Lease{}, err
+	}
+	id := f.sched.ensure(f.hostHash(host), host)
+	f.sched.wantContact(id, f.last)
+	q := f.contacts[id]
+	if q == nil {
+		q = &waitqueue.Queue[grant]{}
+		f.contacts[id] = q
+	}
+	w := q.Push()
+	f.dispatchLocked()
+	f.mu.Unlock()
+	select {
+	case g := <-w.Granted:
+		f.accept(ctx, &g) // of nothing that could be put off
+		return g.lease, g.err
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	if !w.Waits() {
+		f.mu.Unlock()
+		g := <-w.Granted
+		f.giveBack(&g, ctx.Err())
+		return Lease{}, g.err
+	}
+	q.Remove(w)
+	if q.Empty() {
+		f.dropContactsLocked(id)
+	}
+	f.dispatchLocked() // its URLs may be had again, or the crawl is over
+	f.mu.Unlock()
+	return Lease{}, ctx.Err()
+}
+
+// dropContactsLocked forgets the Contact calls of a host: none waits any more.
+func (f *Frontier) dropContactsLocked(id uint32) {
+	delete(f.contacts, id)
+	h := f.sched.hosts.At(id)
+	h.wanted = false
+	switch h.place {
+	case leased, loading:
+	default:
+		f.sched.detach(id)
+		f.sched.settle(id, f.nowLocked())
+	}
+}
+
+// wantContact notes that a Contact waits for a host, which needs a back queue
+// then even if it has no URLs.
+func (s *scheduler) wantContact(id uint32, now int64) {
+	h := s.hosts.At(id)
+	h.wanted = true
+	switch h.place {
+	case leased, loading, pacing, called, withheld:
+	case queued:
+		s.hurry(id, now)
+	case ready:
+		s.detach(id) // it keeps its group's slot
+		s.put(h, called)
+		s.calls = append(s.calls, id)
+	default:
+		s.detach(id)
+		s.setPacing(id, h, now)
+	}
+}
+
+// grant is what a waiter waited for: a lease, a host whose next record it must
+// read itself, an error, or nothing: it must wait again.
+type grant struct {
+	lease Lease
+	load  *loadJob
+	err   error
+	again bool
+}
+
+// dispatchLocked gives waiters what may be had now, and sets the timer for the
+// rest. It must be called after any change that a waiter could wait for.
+func (f *Frontier) dispatchLocked() {
+	if f.draining {
+		f.refuseLocked()
+		return
+	}
+	f.wakeReaderLocked()
+	f.startGivingUpLocked()
+	f.startHintsLocked()
+	if f.waiters.Empty() && len(f.contacts) == 0 {
+		return
+	}
+	now := f.nowLocked()
+	for !f.waiters.Empty() {
+		var g grant
+		if !f.nextLocked(&g, now) {
+			break
+		}
+		f.waiters.Give(&g)
+	}
+	if f.waiters.Empty() { // else nextLocked did, and took all that came of it
+		f.sched.advance(now)
+	}
+	f.callLocked(now)
+	if f.moreLocked(now) {
+		f.goOnLocked()
+		return
+	}
+	if !f.waiters.Empty() && f.overLocked() {
+		f.waiters.GiveAll(&grant{err: f.exhaustedLocked()})
+	}
+	f.armLocked(now)
+}
+
+// moreLocked reports whether time has more to bring now than was looked at under
+// one lock.
+func (s *shard) moreLocked(now int64) bool { return s.sched.nextEvent(now) <= now }
+
+// goOnLocked dispatches again as soon as others have had the lock.
+func (f *Frontier) goOnLocked() {
+	if f.goingOn || f.closed {
+		return
+	}
+	f.goingOn = true
+	f.background.Add(1)
+	go func() {
+		defer f.background.Done()
+		f.lock()
+		defer f.mu.Unlock()
+		f.goingOn = false
+		if !f.closed {
+			f.dispatchLocked()
+		}
+	}()
+}
+
+// callLocked gives hosts to the Contact calls that wait for them.
+func (s *shard) callLocked(now int64) {
+	for len(s.sched.calls) > 0 {
+		id := s.sched.calls[0]
+		s.sched.detach(id)
+		if !s.sched.stillDue(id, now) {
+			continue
+		}
+		q := s.contacts[id]
+		var g grant
+		due := s.sched.hosts.At(id).due
+		s.newLease(&g.lease, s.sched.leaseHost(leaseRecord{
+			token: s.nextToken(), leasedAt: now, deadline: now + int64(s.opts.LeaseTime), host: id,
+		}, now))
+		s.setDue(&g.lease, due)
+		q.Give(&g)
+		if q.Empty() {
+			delete(s.contacts, id)
+			s.sched.hosts.At(id).wanted = false
+			continue
+		}
+		s.sched.advance(now) // it may have another lane
+	}
+}
+
+// refuseLocked gives ErrClosed to all waiters, and lets Drain return once the last lease
+// has ended.
+func (f *Frontier) refuseLocked() {
+	f.waiters.GiveAll(&grant{err: ErrClosed})
+	for id, q := range f.contacts {
+		q.GiveAll(&grant{err: ErrClosed})
+		f.dropContactsLocked(id)
+	}
+	if f.drained != nil && f.sched.stats.Leased == 0 && f.finishing == 0 {
+		close(f.drained)
+		f.drained = nil
+	}
+	if f.drained != nil {
+		f.armLocked(f.nowLocked())
+	}
+}
+
+// armLocked makes sure that the timer fires at the next event.
+func (f *Frontier) armLocked(now int64) {
+	if f.waiters.Empty() && len(f.contacts) == 0 && f.drained == nil || f.closed {
+		return
+	}
+	at := f.sched.expiry.Min()
+	if !f.draining {
+		at = min(f.sched.nextEvent(now), f.readEventLocked(now), f.hintsDueLocked())
+	}
+	if at == instant.Never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
+		return
+	}
+	if f.sched.awaitsDate() {
+		at = min(at, now+int64(lookAgain))
+	}
+	f.timerAt = at
+	wait := time.Duration(max(0, at-now))
+	if f.timer == nil {
+		f.timer = f.opts.Clock.AfterFunc(wait, f.tick)
+		return
+	}
+	f.timer.Reset(wait)
+}
+
+// tick is called by the timer.
+func (f *Frontier) tick() {
+	f.lock()
+	f.timerAt = 0
+	if !f.closed {
+		f.dispatchLocked()
+	}
+	f.mu.Unlock()
+}
+
+// accept makes of a grant what its caller gets: a lease or an error, or neither
+// but to be given back if its context ended meanwhile. It reports whether the caller
+// must ask again.
+func (f *Frontier) accept(ctx context.Context, g *grant) (again bool) {
+	if g.load != nil {
+		*g = f.loadFor(ctx, g.load)
+	}
+	if err := ctx.Err(); err != nil && g.err == nil {
+		f.giveBack(g, err)
+		return false
+	}
+	return g.again || f.rechecker != nil && g.err == nil && f.putOff(&g.lease)
+}
+
+// giveBack returns the lease of a grant that came too late, uncontacted. What is left
+// of the grant is the error.
+func (f *Frontier) giveBack(g *grant, err error) {
+	switch {
+	case g.err != nil:
+		return
+	case !g.again:
+		err = errors.Join(err, f.Done(g.lease, Outcome{Result: Requeue, Uncontacted: true}))
+	}
+	*g = grant{err: err}
+}
+
+// claim reports whether a host in place loading may still be leased. If it has
+// come to another group meanwhile it takes a slot of that.
+func (s *scheduler) claim(id uint32, now int64) bool {
+	h := s.hosts.At(id)
+	if h.due > now || s.full(id) || !s.mayServe(id, now) || !h.holdsSlot && !s.takeSlot(h.group, now) {
+		return false
+	}
+	h.holdsSlot = h.group != 0
+	return true
+}
+
+// prepare says whether the queue's next record must be read from disk.
+func (t *tables) prepare(qid uint32) choice {
+	q := t.queues.At(qid)
+	ch := choice{host: q.host, queue: qid}
+	ch.load, ch.want = t.fifo.Next(&q.Queue)
+	return ch
+}
+
+// unload puts a host back whose next record was not read after all.
+func (s *scheduler) unload(id uint32, now int64) {
+	h := s.hosts.At(id)
+	s.dropSlot(h, now)
+	s.put(h, nowhere)
+	h.served = max(h.served, 1) // still bound
+	s.settle(id, now)
+}
+
+// loadJob is a read that the holder must do: its host is in place loading.
+type loadJob struct {
+	choice
+	part storage.Part
+}
+
+func (s *shard) jobLocked(ch choice) *loadJob {
+	return &loadJob{ch, s.sched.blocks.Part(ch.load)}
+}
+
+// load reads the records of a job and leases the first. If they cannot be read
+// the caller gets the error; records that are damaged are given up in memory,
+// and left on disk.
+func (f *Frontier) load(job *loadJob) grant {
+	records, err := f.read(job.part, job.want)
+	if err != nil && err != ErrClosed {
+		f.emit(Event{Kind: EventStoreError, Reason: "reading URLs", Count: int64(bits.OnesCount32(job.want)), Err: err})
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.nowLocked()
+	f.readEndedLocked()
+	if err != nil {
+		var corrupt *CorruptError
+		if errors.As(err, &corrupt) {
+			f.sched.abandon(job.queue, job.load)
+		}
+		f.sched.unload(job.host, now)
+		f.dispatchLocked()
+		return grant{err: err}
+	}
+	q := f.sched.queues.At(job.queue)
+	f.sched.fifo.Install(&q.Queue, job.load, records)
+	if q.waiting == 0 || f.draining || !f.sched.crawlOf(q).runs() || !f.sched.claim(job.host, now) {
+		f.sched.unload(job.host, now) // its last URL was moved by a Force, a late Done asked for time, or a rule or its crawl says so
+		if f.draining {
+			f.dispatchLocked()
+			return grant{err: ErrClosed}
+		}
+		f.dispatchLocked()
+		return grant{again: true}
+	}
+	if f.sched.tombstones.Len() > 0 && !f.sched.headAlive(job.queue, now) {
+		f.dispatchLocked()
+		return grant{again: true}
+	}
+	if ch := f.sched.prepare(job.queue); ch.load != 0 { // all that was read had been taken
+		job := f.jobLocked(ch)
+		f.mu.Unlock()
+		g := f.load(job)
+		f.mu.Lock()
+		return g
+	}
+	var g grant
+	f.leaseLocked(&g.lease, job.queue)
+	f.dispatchLocked() // others may wait for its deadline, or have another lane of the host
+	return g
+}
+
+// readFor is read for a caller that waits until ctx ends.
+func (s *shard) readFor(ctx context.Context, p storage.Part, want uint32) ([]fifo.Loaded, error) {
+	return patience.Ask(ctx, s.abandoned, func() ([]fifo.Loaded, error) { return s.read(p, want) })
+}
+
+// read copies the wanted records of a part out of the Spill.
+func (s *shard) read(p storage.Part, want uint32) ([]fifo.Loaded, error) {
+	out := make([]fifo.Loaded, 0, bits.OnesCount32(want))
+	var buf []byte // of the bodies; it may become another one meanwhile
+	err := s.opts.Spill.Load(p, want, func(i int, r storage.Record) {
+		at := len(buf)
+		buf = append(buf, r.Body...)
+		out = append(out, fifo.Loaded{Pos: i, Seq: r.Seq, Body: buf[at:len(buf):len(buf)]})
+	})
+	if err != nil {
+		if s.isClosed() {
+			return nil, ErrClosed
+		}
+		return nil, err
+	}
+	for _, r := range out {
+		if _, err := record.Decode(r.Body); err != nil {
+			return nil, &CorruptError{Err: err}
+		}
+	}
+	return out, nil
+}
+
+// within returns the host key as a piece of its URL if it is one, which spares
+// an allocation for each lease.
+func within(url string, name []byte) string {
+	if i := strings.Index(url, "://"); i >= 0 {
+		if rest := url[i+3:]; len(rest) >= len(name) && rest[:len(name)] == string(name) {
+			return rest[:len(name)]
+		}
+	}
+	return string(name)
+}
+
+// abandon gives up the chain's first part, which cannot be read. Its records
+// stay on disk; they are not waiting any more.
+func (s *scheduler) abandon(qid, pid uint32) {
+	q := s.queues.At(qid)
+	n := s.fifo.Abandon(&q.Queue, pid)
+	s.counted(q, -n)
+	s.stats.Unreadable += int64(n)
+}
+
+// loadFor is load for a caller that waits until ctx ends. A lease that comes later is
+// given back.
+func (f *Frontier) loadFor(ctx context.Context, job *loadJob) grant {
+	c, left := make(chan grant), make(chan struct{})
+	go func() {
+		g := f.load(job)
+		select {
+		case c <- g:
+		case <-left:
+			f.giveBack(&g, nil)
+		}
+	}()
+	select {
+	case g := <-c:
+		return g
+	case <-ctx.Done():
+		close(left)
+		return grant{err: ctx.Err()}
+	case <-f.abandoned.Done():
+		close(left)
+		return grant{err: ErrClosed}
+	}
+}

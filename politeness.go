@@ -1,0 +1,344 @@
+// This file has what users choose about politeness: how long a host is left alone after a
+// contact, how one is slowed down that fails, when it is merely probed, and when a URL
+// whose try failed is tried again.
+//
+// Package trouble has what failures mean for a host.
+
+package frontier
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-7440039f/frontier/internal/row"
+)
+
+// DelayPolicy says how long a host is left alone after a contact. Crawl-delay
+// and Retry-After come on top: the longest holds. Its methods are called
+// outside the frontier's lock, from any goroutine.
+type DelayPolicy interface {
+	// Delay is the time from the end of the contact described by o to the next
+	// one. o.Duration and o.Ended are filled in. Negative counts as 0.
+	Delay(host string, o Outcome) time.Duration
+	// Max is the longest that Delay answers. After a crash every host is left
+	// alone for that long from the moment of reopening.
+	Max() time.Duration
+}
+
+type factorDelay struct {
+	k        float64
+	min, max time.Duration
+}
+
+// FactorDelay is Mercator's policy: k times the duration of the last fetch, at
+// least min and at most max. The default is FactorDelay(10, time.Second,
+// 30*time.Second). Open refuses a negative or infinite k, a negative min, and
+// max below min.
+func FactorDelay(k float64, min, max time.Duration) DelayPolicy {
+	return factorDelay{k, min, max}
+}
+
+func (d factorDelay) Delay(_ string, o Outcome) time.Duration {
+	x := d.k * float64(o.Duration)
+	if x >= float64(d.max) {
+		return d.max
+	}
+	return max(time.Duration(x), d.min)
+}
+func (d factorDelay) Max() time.Duration { return d.max }
+func (d factorDelay) String() string {
+	return fmt.Sprintf("%g times the fetch, %s to %s", d.k, d.min, d.max)
+}
+
+type fixedDelay time.Duration
+
+// FixedDelay leaves every host alone for d. Open refuses a negative d.
+func FixedDelay(d time.Duration) DelayPolicy { return fixedDelay(d) }
+
+func (d fixedDelay) Delay(string, Outcome) time.Duration { return time.Duration(d) }
+func (d fixedDelay) Max() time.Duration                  { return time.Duration(d) }
+func (d fixedDelay) String() string                      { return time.Duration(d).String() }
+
+// storedDelay is the stored form of a shipped policy. Other policies have none.
+func storedDelay(d DelayPolicy) row.Delay {
+	switch d := d.(type) {
+	case fixedDelay:
+		return row.Delay{Kind: row.Fixed, Max: time.Duration(d)}
+	case factorDelay:
+		return row.Delay{Kind: row.Factor, Factor: d.k, Min: d.min, Max: d.max}
+	}
+	return row.Delay{}
+}
+
+// policyOf is the inverse of storedDelay.
+func policyOf(d row.Delay) DelayPolicy {
+	switch d.Kind {
+	case row.Fixed:
+		return FixedDelay(d.Max)
+	case row.Factor:
+		return FactorDelay(d.Factor, d.Min, d.Max)
+	}
+	return nil
+}
+
+// Backoff says how a host is slowed down that refuses contacts: with 429, 503, no
+// connection, or no answer in time. Zero fields mean the defaults.
+//
+// Each such failure raises the host's step by one. While a host's step is k, its
+// next contact comes no sooner than Base x 2^(k-1) after the end of each, good or
+// bad; the delay, Crawl-delay and Retry-After hold besides, and the latest wins.
+// A 503 without Retry-After, a failed connection and a timeout need not be about the
+// pace: a server that fails now and then does so at any. The first raises the step
+// as well. But one that comes after 10 good contacts or more at the slower pace
+// takes a step back instead. From then on such failures raise no step as long as
+// they are not much more frequent than at the slower pace, nor two in a row have
+// fewer than 4 good contacts before them.
+//
+// Of failures whose contacts began before the last raise all count with it: any
+// number that were under way together raise one step. A host that may have
+// several leases has one at a time while its step is not 0, then half as many as
+// it had, and one more each time that a step would be taken back.
+type Backoff struct {
+	// Disabled keeps failures from slowing hosts down.
+	Disabled bool
+	// Base is the gap of step 1. Zero means 2 s.
+	Base time.Duration
+	// Max bounds the gap. Zero means 10 minutes, or Base if that is longer.
+	Max time.Duration
+	// Jitter is how much longer than that a gap may be at random, as a share of
+	// it, up to 1; whole milliseconds. Zero means 0.1.
+	Jitter float64
+	// ForgiveAfter is how long nothing must fail until one step is taken back:
+	// so long and at least 200 times as long as a contact with its gap takes,
+	// and twice that for each time (up to 6) that a step taken back was needed
+	// after all. Zero means 10 minutes.
+	//
+	// Two exceptions look soon whether a host was only down. After two or more
+	// steps in a row without a good contact between, and at the end of a
+	// quarantine, one step is taken back after every second good contact, down
+	// to the step before (at least 1, and above one that did not suffice), until
+	// something fails.
+	ForgiveAfter time.Duration
+}
+
+// Quarantine says when a host that only fails is left alone but for probes. Zero
+// fields mean the defaults.
+//
+// After so many failed contacts in a row, of any kind, it is contacted once in
+// an interval that doubles each time. Its URLs are kept: a failed probe does not
+// use up a try, and its URL waits again, behind the host's others. With the first
+// good contact everything continues. Leases that ended by their deadline do not
+// count, and of failures that were under way together only the first.
+type Quarantine struct {
+	// Disabled keeps all hosts out of quarantine.
+	Disabled bool
+	// After is the number of failed contacts. Zero means 8.
+	After int
+	// Probe is the first interval. Zero means 10 minutes.
+	Probe time.Duration
+	// MaxProbe bounds the interval. Zero means a day, or Probe if that is longer.
+	MaxProbe time.Duration
+	// Probes is how many probes may fail in a row, 1 to 250, until the host is
+	// given up: its URLs leave, reported like those whose tries are used up, and
+	// EventHostGivenUp tells how many. Until its next probe would be due those that
+	// come are given up as well; the first that comes later is that probe. Paused
+	// and blocked hosts, and paused crawls, keep their URLs.
+	//
+	// Zero means 10: with the default intervals a host is given up about four days
+	// after it came into quarantine, so that it survives a weekend: 90.5 hours, and up
+	// to a tenth more by Backoff.Jitter. With 3 it is 70 minutes and as much more. With
+	// a Scheduler, whose URLs come again for ever, zero means Forever.
+	Probes int
+	// Forever lets the URLs of a host wait until it returns, however many probes
+	// fail, and Next waits with them. Probes must be zero then.
+	Forever bool
+}
+
+func (b Backoff) withDefaults() Backoff {
+	if b.Base == 0 {
+		b.Base = 2 * time.Second
+	}
+	if b.Max == 0 {
+		b.Max = max(10*time.Minute, b.Base)
+	}
+	if b.Jitter == 0 {
+		b.Jitter = 0.1
+	}
+	if b.ForgiveAfter == 0 {
+		b.ForgiveAfter = 10 * time.Minute
+	}
+	return b
+}
+
+func (q Quarantine) withDefaults(visitsAgain bool) Quarantine {
+	if q.After == 0 {
+		q.After = 8
+	}
+	if q.Probe == 0 {
+		q.Probe = 10 * time.Minute
+	}
+	if q.MaxProbe == 0 {
+		q.MaxProbe = max(24*time.Hour, q.Probe)
+	}
+	switch {
+	case q.Probes != 0 || q.Forever:
+	case visitsAgain:
+		q.Forever = true
+	default:
+		q.Probes = defaultProbes
+	}
+	return q
+}
+
+func (b Backoff) check() (errs []error) {
+	if b.Base < time.Millisecond || b.Max < b.Base || b.Max > maxDelay {
+		errs = append(errs, fmt.Errorf("Backoff has Base %v and Max %v; want 1ms <= Base <= Max <= %v", b.Base, b.Max, maxDelay))
+	}
+	if !(b.Jitter >= 0 && b.Jitter <= 1) {
+		errs = append(errs, fmt.Errorf("Backoff.Jitter is %v; want 0 to 1", b.Jitter))
+	}
+	if b.ForgiveAfter < 0 || b.ForgiveAfter > maxDelay {
+		errs = append(errs, fmt.Errorf("Backoff.ForgiveAfter is %v; want 0 to %v", b.ForgiveAfter, maxDelay))
+	}
+	return errs
+}
+
+func (q Quarantine) check() (errs []error) {
+	if q.After < 1 || q.After > maxAfter {
+		errs = append(errs, fmt.Errorf("Quarantine.After is %d; want 1 to %d", q.After, maxAfter))
+	}
+	if q.Probe < time.Millisecond || q.MaxProbe < q.Probe || q.MaxProbe > maxDelay {
+		errs = append(errs, fmt.Errorf("Quarantine has Probe %v and MaxProbe %v; want 1ms <= Probe <= MaxProbe <= %v", q.Probe, q.MaxProbe, maxDelay))
+	}
+	switch {
+	case q.Forever && q.Probes != 0:
+		errs = append(errs, fmt.Errorf("Quarantine has Probes %d and Forever; want one of them", q.Probes))
+	case !q.Forever && (q.Probes < 1 || q.Probes > maxProbes):
+		errs = append(errs, fmt.Errorf("Quarantine.Probes is %d; want 1 to %d, or Forever", q.Probes, maxProbes))
+	}
+	return errs
+}
+
+const (
+	maxProbes     = 250          // that Quarantine.Probes may allow
+	defaultProbes = 10           // over 90.5 hours at least: more than a weekend
+	maxAfter      = row.MaxFails // failed contacts until a quarantine
+)
+
+// Failure says why a contact failed. The zero value is FailureOther.
+type Failure uint8
+
+const (
+	FailureOther       Failure = iota // none of the others, or not known
+	FailureDNS                        // the host's name could not be resolved
+	FailureConnect                    // no connection, or it broke before an answer
+	FailureTimeout                    // no answer in time
+	FailureServer                     // 5xx but 503
+	FailureUnavailable                // 503
+	FailureTooMany                    // 429
+)
+
+const failures = int(FailureTooMany) + 1
+
+// String returns the kind's name in lower case.
+func (k Failure) String() string {
+	names := [failures]string{"other", "dns", "connect", "timeout", "server", "unavailable", "too many requests"}
+	if int(k) < failures {
+		return names[k]
+	}
+	return "invalid failure"
+}
+
+// RetryPolicy says what becomes of a URL whose try failed. It is called outside
+// the lock, from any goroutine.
+type RetryPolicy interface {
+	// Retry is asked after the given try, counted from 1. It returns how long
+	// to wait, from the try's end, and whether to try again at all. o.Failure
+	// tells what went wrong. The URL comes later than that if its host may not be
+	// contacted then. While its host is in quarantine the answer does not count.
+	// A lease that ends by its deadline is a failed try too: Outcome.Failure is then
+	// FailureOther, and the URL that is tried again waits at once.
+	Retry(e Entry, attempt int, o Outcome) (wait time.Duration, again bool)
+}
+
+type retries struct {
+	tries int
+	first time.Duration
+}
+
+// Retries allows so many tries of a URL in all. The first retry comes after the
+// given wait, each further one after four times the wait before it, at most 30
+// days.
+func Retries(tries int, first time.Duration) RetryPolicy { return retries{tries, first} }
+
+func (r retries) Retry(_ Entry, attempt int, _ Outcome) (time.Duration, bool) {
+	if attempt >= r.tries {
+		return 0, false
+	}
+	wait := r.first
+	for range min(attempt-1, 20) {
+		wait = min(4*wait, maxDelay)
+	}
+	return wait, true
+}
+
+type retriesByKind [failures]RetryPolicy
+
+// RetriesByKind asks the policy of the kind of failure, or other for kinds that
+// have none. A URL's tries are counted over all kinds.
+func RetriesByKind(other RetryPolicy, kinds map[Failure]RetryPolicy) RetryPolicy {
+	var r retriesByKind
+	for k := range r {
+		r[k] = other
+	}
+	for k, p := range kinds {
+		if int(k) < failures {
+			r[k] = p
+		}
+	}
+	return r
+}
+
+func (r retriesByKind) Retry(e Entry, attempt int, o Outcome) (time.Duration, bool) {
+	return r[o.Failure].Retry(e, attempt, o)
+}
+
+// DefaultRetries is the policy that Options.Retry has by default: 3 tries, half a
+// minute after the first. The host's own trouble is waited for longer: 4 tries
+// after 10 minutes if its name could not be resolved, 5 after a minute without
+// a connection or with a 503, 3 after a minute if it did not answer in time or
+// with another 5xx. A 429 is not the URL's fault: 8 tries after half a minute.
+func DefaultRetries() RetryPolicy {
+	return RetriesByKind(Retries(3, 30*time.Second), map[Failure]RetryPolicy{
+		FailureDNS:         Retries(4, 10*time.Minute),
+		FailureConnect:     Retries(5, time.Minute),
+		FailureTimeout:     Retries(3, time.Minute),
+		FailureServer:      Retries(3, time.Minute),
+		FailureUnavailable: Retries(5, time.Minute),
+		FailureTooMany:     Retries(8, 30*time.Second),
+	})
+}
+
+// TriesAgain reports whether the URL of a lease comes again if the lease ends with o
+// as Failed: whether this was not its last try, as Options.Retry says.
+func (f *Frontier) TriesAgain(l Lease, o Outcome) bool {
+	_, again := f.opts.Retry.Retry(l.Entry, l.Attempt, o)
+	return again
+}
+
+func checkRetry(name string, p RetryPolicy) []error {
+	var errs []error
+	switch r := p.(type) {
+	case nil:
+		errs = append(errs, fmt.Errorf("%s is nil; want a policy", name))
+	case retries:
+		if r.tries < 1 || r.first < 0 || r.first > maxDelay {
+			errs = append(errs, fmt.Errorf("%s is Retries(%d, %v); want tries >= 1 and a wait >= 0, at most %v", name, r.tries, r.first, maxDelay))
+		}
+	case retriesByKind:
+		for k, p := range r {
+			errs = append(errs, checkRetry(fmt.Sprintf("%s for %q", name, Failure(k)), p)...)
+		}
+	}
+	return errs
+}

@@ -1,0 +1,100 @@
+// This file composes selectors of selectors.
+
+package selector
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Tier is a run of priorities that have a Selector of their own. See Cascade.
+type Tier struct {
+	Levels   int      // how many priorities, at least 1
+	Selector Selector // chooses among them; it sees them numbered from 1
+}
+
+// Cascade composes selectors. The priorities are cut into tiers, the lowest first; of
+// all tiers that have something available top chooses one, numbered from 1 as well,
+// and the tier's Selector chooses within it. A tier may be a Cascade:
+//
+//	Cascade(Strict(), Tier{2, Mix(seed, 1-p, p)}, Tier{1, Strict()})
+//
+// lets priority 3 go before the others, which are mixed with probability p. Open
+// refuses tiers that do not have all priorities between them, and what their
+// selectors refuse. No selector may have two places in it.
+func Cascade(top Selector, tiers ...Tier) Selector {
+	return &cascade{top: top, tiers: slices.Clone(tiers)}
+}
+
+// maxLevels is how many priorities a frontier has at most.
+const maxLevels = 64
+
+type cascade struct {
+	top    Selector
+	tiers  []Tier
+	have   [maxLevels]int // tiers that have something, scratch
+	within [maxLevels]int // priorities of the chosen one, scratch
+}
+
+// Select returns 0, which no priority is, if one of the selectors chooses what it
+// was not offered.
+func (c *cascade) Select(available []int) int {
+	n, last, rest := 0, 0, available
+	for i, tier := range c.tiers {
+		last += tier.Levels
+		if len(rest) > 0 && rest[0] <= last {
+			c.have[n] = i + 1
+			n++
+		}
+		for len(rest) > 0 && rest[0] <= last {
+			rest = rest[1:]
+		}
+	}
+	chosen := c.top.Select(c.have[:n])
+	if !slices.Contains(c.have[:n], chosen) {
+		return 0
+	}
+	first := 0
+	for _, tier := range c.tiers[:chosen-1] {
+		first += tier.Levels
+	}
+	tier, within := c.tiers[chosen-1], c.within[:0]
+	for _, p := range available {
+		if p > first && p <= first+tier.Levels {
+			within = append(within, p-first)
+		}
+	}
+	p := tier.Selector.Select(within)
+	if p < 1 || p > tier.Levels {
+		return 0
+	}
+	return first + p
+}
+
+// check says what is wrong with the tiers for so many priorities.
+func (c *cascade) check(levels int) error {
+	var errs []error
+	inside := func(name string, s Selector, levels int) {
+		if s == nil {
+			errs = append(errs, fmt.Errorf("%s has no Selector", name))
+		} else if err := Check(s, levels); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	sum := 0
+	for i, tier := range c.tiers {
+		name := fmt.Sprintf("tier %d", i+1)
+		if tier.Levels < 1 || tier.Levels > maxLevels {
+			errs = append(errs, fmt.Errorf("%s has %d priorities; want 1 to %d", name, tier.Levels, maxLevels))
+			continue
+		}
+		sum += tier.Levels
+		inside(name, tier.Selector, tier.Levels)
+	}
+	inside("the choice of a tier", c.top, len(c.tiers))
+	if len(errs) == 0 && sum != levels {
+		errs = append(errs, fmt.Errorf("the tiers have %d priorities; want %d", sum, levels))
+	}
+	return errors.Join(errs...)
+}

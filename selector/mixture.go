@@ -1,0 +1,98 @@
+// This file mixes front queues by weights that may change while the frontier runs.
+
+package selector
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+)
+
+// Mixture is a Selector that picks a priority with a probability proportional to
+// its weight among the available ones. The weights may be changed at any time, from
+// any goroutine. Mix makes one.
+type Mixture struct {
+	weights atomic.Pointer[[]float64]
+	random  *rand.Rand // of Select
+}
+
+// Mix returns a Mixture in which priority f has weights[f-1], a number of 0 or more
+// in any unit: Mix(seed, 1-p, p) takes priority 2 with probability p. A priority of
+// weight 0 is picked only while no other is available, the highest first. The same
+// seed gives the same sequence. Open refuses weights that Set would, or that are not
+// one for each priority.
+func Mix(seed uint64, weights ...float64) *Mixture {
+	m := &Mixture{random: rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))}
+	m.store(weights)
+	return m
+}
+
+// Set changes the weights, from the next hand-out on. It refuses, and changes
+// nothing for, weights that are not as many as before, that are negative, not finite,
+// or all 0.
+func (m *Mixture) Set(weights ...float64) error {
+	if err := checkWeights(weights, len(*m.weights.Load())); err != nil {
+		return fmt.Errorf("selector: Mixture: %w", err)
+	}
+	m.store(weights)
+	return nil
+}
+
+// Weights returns a copy of the weights.
+func (m *Mixture) Weights() []float64 { return append([]float64(nil), *m.weights.Load()...) }
+
+func (m *Mixture) store(weights []float64) {
+	w := append([]float64(nil), weights...)
+	m.weights.Store(&w)
+}
+
+// Select implements Selector.
+func (m *Mixture) Select(available []int) int {
+	weights := *m.weights.Load()
+	most := 0.
+	for _, p := range available {
+		most = max(most, weights[p-1])
+	}
+	if most == 0 {
+		return available[len(available)-1]
+	}
+	sum := 0.
+	for _, p := range available {
+		sum += weights[p-1] / most // their sum may be more than a float64 holds
+	}
+	x, pick := m.random.Float64()*sum, 0
+	for _, p := range available {
+		w := weights[p-1] / most
+		if w == 0 {
+			continue
+		}
+		if pick = p; x < w {
+			break
+		}
+		x -= w
+	}
+	return pick
+}
+
+// check says what is wrong with the weights for so many priorities.
+func (m *Mixture) check(levels int) error { return checkWeights(*m.weights.Load(), levels) }
+
+func checkWeights(weights []float64, levels int) error {
+	if len(weights) != levels {
+		return fmt.Errorf("%d weights; want one for each of %d priorities", len(weights), levels)
+	}
+	var errs []error
+	sum := 0.
+	for i, w := range weights {
+		if !(w >= 0) || math.IsInf(w, 1) {
+			errs = append(errs, fmt.Errorf("the weight of priority %d is %v; want a finite number >= 0", i+1, w))
+		}
+		sum += w
+	}
+	if len(errs) == 0 && sum == 0 {
+		errs = append(errs, errors.New("all weights are 0; want one above"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,255 @@
+// This file tests what a frontier tells about itself while it runs.
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/stretchr/testify/require"
+)
+
+// withEvents runs a test in memory and on a store, with what OnEvent is told.
+func withEvents(t *testing.T, o frontier.Options, test func(*testing.T, *harness.World, *[]frontier.Event)) {
+	for _, stored := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stored=%v", stored), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told []frontier.Event
+				o := o
+				o.OnEvent = func(e frontier.Event) { told = append(told, e) }
+				if stored {
+					test(t, harness.NewStoredWorld(t, o, spill.Options{}), &told)
+				} else {
+					test(t, harness.NewWorld(t, o), &told)
+				}
+			})
+		})
+	}
+}
+
+func TestEventsComeInOrder(t *testing.T) {
+	o := frontier.Options{Delay: frontier.FixedDelay(0), Retry: frontier.Retries(2, time.Second), LeaseTime: time.Minute}
+	withEvents(t, o, func(t *testing.T, w *harness.World, told *[]frontier.Event) {
+		w.Add("http://a.example/", "http://b.example/")
+		w.Fetched(w.NextIs(0, "http://a.example/"), 0, frontier.Outcome{Result: frontier.Failed})
+		w.NextIs(0, "http://b.example/")
+		w.Fetched(w.NextIs(time.Second, "http://a.example/"), 0, frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureServer, RetryAfter: 2 * time.Hour})
+		w.Until(time.Minute)
+		w.F.Stats() // lets the lease expire
+		synctest.Wait()
+		require.Equal(t, []frontier.Event{
+			{Kind: frontier.EventHostBlocked, Time: harness.Dawn.Add(time.Second), Host: "a.example", Until: harness.Dawn.Add(2*time.Hour + time.Second), Reason: "Retry-After"},
+			{Kind: frontier.EventURLGivenUp, Time: harness.Dawn.Add(time.Second), Host: "a.example", URL: "http://a.example/", Attempt: 2, Failure: frontier.FailureServer},
+			{Kind: frontier.EventLeaseExpired, Time: harness.Dawn.Add(time.Minute), Host: "b.example", URL: "http://b.example/", Attempt: 1},
+		}, *told)
+	})
+}
+
+// Of a leased URL that was deleted, the end of its tries is told like any other; a try
+// that was not the last ends by the deletion.
+func TestDeletedURLsAreGivenUp(t *testing.T) {
+	for tries, want := range map[int]frontier.Stats{1: {GivenUp: 1}, 2: {Deleted: 1}} {
+		o := frontier.Options{Delay: frontier.FixedDelay(0), Retry: frontier.Retries(tries, time.Second)}
+		withEvents(t, o, func(t *testing.T, w *harness.World, told *[]frontier.Event) {
+			w.Add("http://a.example/")
+			l := w.Next()
+			_, err := w.F.Delete(t.Context(), frontier.Host("a.example"))
+			require.NoError(t, err)
+			w.Fetched(l, 0, frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureServer})
+			synctest.Wait()
+			s := w.F.Stats()
+			require.Equal(t, want, frontier.Stats{GivenUp: s.GivenUp, Deleted: s.Deleted})
+			var events []frontier.Event
+			if want.GivenUp > 0 {
+				events = []frontier.Event{{Kind: frontier.EventURLGivenUp, Time: harness.Dawn, Host: "a.example", URL: "http://a.example/", Attempt: 1, Failure: frontier.FailureServer}}
+			}
+			require.Equal(t, events, *told)
+		})
+	}
+}
+
+// A store that fails is one trouble, however many calls meet it, and it works again when
+// it has for some seconds: both are told once.
+func TestAStoreThatFailsIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []frontier.Event
+		w := harness.NewStoredWorld(t, frontier.Options{OnEvent: func(e frontier.Event) { told = append(told, e) }}, spill.Options{})
+		failed := int64(0)
+		add := func(fails bool) {
+			if fails {
+				w.Machine.Faults.FailNth(spilltest.Write, 1, harness.ErrDisk)
+			}
+			_, err := w.F.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://a.example/%v", w.Clock.Now().UnixNano())})
+			if fails {
+				failed++
+				require.ErrorIs(t, err, harness.ErrDisk, "each call has its error")
+			} else {
+				require.NoError(t, err)
+			}
+			w.Clock.Advance(time.Second)
+			synctest.Wait()
+		}
+		for n := range 200 {
+			add(n%3 != 2) // small writes go well now and then
+		}
+		require.Len(t, told, 1)
+		require.Equal(t, frontier.EventStoreError, told[0].Kind)
+		for range 10 {
+			add(false)
+		}
+		require.Len(t, told, 2)
+		require.Equal(t, frontier.EventStoreWorks, told[1].Kind)
+		require.Equal(t, failed, told[1].Count)
+		add(true)
+		require.Len(t, told, 3)
+		require.Equal(t, frontier.EventStoreError, told[2].Kind)
+	})
+}
+
+// A URL is told to be given up only when that is durable.
+func TestGiveUpIsToldAfterItsCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []frontier.Event
+		w := harness.NewStoredWorld(t, frontier.Options{
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0),
+			OnEvent: func(e frontier.Event) { told = append(told, e) },
+		}, spill.Options{})
+		w.Add("http://a.example/")
+		w.Machine.Faults.FailNth(spilltest.Write, 1, harness.ErrDisk)
+		require.ErrorIs(t, w.F.Done(w.Next(), frontier.Outcome{Result: frontier.Failed}), harness.ErrDisk)
+		synctest.Wait()
+		require.Len(t, told, 1)
+		require.Equal(t, frontier.EventStoreError, told[0].Kind)
+		require.ErrorIs(t, told[0].Err, harness.ErrDisk)
+		w.Fetched(w.Next(), 0, frontier.Outcome{Result: frontier.Failed})
+		synctest.Wait()
+		require.Len(t, told, 2)
+		require.Equal(t, frontier.EventURLGivenUp, told[1].Kind)
+	})
+}
+
+// A handler that does not return holds nothing up but Close; what there is no
+// room for is counted.
+func TestSlowEventHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const urls, room = 5000, 4096
+		gate := make(chan struct{})
+		var told []frontier.Event
+		w := harness.NewWorld(t, frontier.Options{
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0), Quarantine: frontier.Quarantine{Disabled: true},
+			OnEvent: func(e frontier.Event) { <-gate; told = append(told, e) },
+		})
+		w.Add(harness.UrlsOf("a.example", urls+1)...)
+		for range urls {
+			w.Fetched(w.Next(), 0, frontier.Outcome{Result: frontier.Failed})
+		}
+		synctest.Wait()
+		require.Less(t, w.F.Stats().EventsLost, int64(urls-room+2))
+		lost := w.F.Stats().EventsLost
+		require.GreaterOrEqual(t, lost, int64(urls-room-1))
+		close(gate)
+		synctest.Wait()
+		w.Fetched(w.Next(), 0, frontier.Outcome{Result: frontier.Failed})
+		synctest.Wait()
+		require.Len(t, told, urls+1-int(lost))
+		dropped := int64(0)
+		for i, e := range told {
+			dropped += e.Dropped
+			require.Equal(t, fmt.Sprintf("http://a.example/%d", int64(i+1)+dropped), e.URL)
+		}
+		require.Equal(t, lost, dropped)
+		require.Equal(t, lost, w.F.Stats().EventsLost)
+	})
+}
+
+func TestCloseTellsAllEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		w := harness.NewWorld(t, frontier.Options{
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0), Quarantine: frontier.Quarantine{Disabled: true},
+			OnEvent: func(frontier.Event) { time.Sleep(time.Second); n++ },
+		})
+		w.Add(harness.UrlsOf("a.example", 10)...)
+		for range 10 {
+			w.Fetched(w.Next(), 0, frontier.Outcome{Result: frontier.Failed})
+		}
+		require.NoError(t, w.F.Close())
+		require.Equal(t, 10, n)
+	})
+}
+
+// A handler may call the frontier.
+func TestEventHandlerCallsTheFrontier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w *harness.World
+		w = harness.NewWorld(t, frontier.Options{
+			Delay: frontier.FixedDelay(0), Retry: frontier.Retries(1, 0), Quarantine: frontier.Quarantine{Disabled: true},
+			OnEvent: func(e frontier.Event) {
+				_, err := w.F.Add(context.Background(), frontier.Entry{URL: e.URL + "/again"})
+				require.NoError(t, err)
+			},
+		})
+		w.Add("http://a.example/1")
+		w.Fetched(w.Next(), 0, frontier.Outcome{Result: frontier.Failed})
+		synctest.Wait()
+		w.NextIs(0, "http://a.example/1/again")
+	})
+}
+
+// What an operator searches for in the log stays the same.
+func TestEventsInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		w := harness.NewWorld(t, frontier.Options{
+			Retry:  frontier.Retries(1, 0),
+			Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		})
+		w.Add("http://a.example/1")
+		w.Fetched(w.Next(), 0, frontier.Outcome{Result: frontier.Failed, RetryAfter: time.Hour})
+		synctest.Wait()
+		log := regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(out.String(), "")
+		require.Equal(t, `level=WARN msg="host blocked" host=a.example until=2026-01-01T01:00:00.000Z reason=Retry-After
+level=INFO msg="url given up" host=a.example url=http://a.example/1 attempt=1 failure=other
+`, log)
+	})
+}
+
+func TestEventAsLogValue(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	log.Info("x", "event", frontier.Event{
+		Kind: frontier.EventLimitReached, Host: "a.example", Scope: frontier.Domain("example"), Crawl: 7, URL: "http://a.example/",
+		Attempt: 2, Failure: frontier.FailureDNS, Until: harness.Dawn, Count: 3, Reason: "served", Err: harness.ErrDisk, Dropped: 4,
+	})
+	log.Info("x", "event", frontier.Event{Kind: frontier.EventHostReturned})
+	require.Equal(t, `level=INFO msg=x event.kind="limit reached" event.host=a.example event.scope=*.example event.crawl=7 `+
+		`event.url=http://a.example/ event.attempt=2 event.failure=dns event.until=2026-01-01T00:00:00.000Z event.count=3 event.reason=served `+
+		`event.error="disk fault" event.dropped=4
+level=INFO msg=x event.kind="host returned"
+`, out.String())
+}
+
+func TestEventKindNames(t *testing.T) {
+	seen := map[string]bool{}
+	for k := frontier.EventHostBlocked; k <= frontier.EventStoreWorks; k++ {
+		require.NotEqual(t, "invalid event kind", k.String())
+		require.False(t, seen[k.String()])
+		seen[k.String()] = true
+	}
+	require.Equal(t, "invalid event kind", (frontier.EventStoreError + 100).String())
+}

@@ -1,0 +1,198 @@
+// This file tests rules that overlap: of each setting the most specific counts, and
+// when it is taken back the next wider one does.
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/selector"
+	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/stretchr/testify/require"
+)
+
+// Each host has the delay of its closest scope.
+func TestMostSpecificDelayCounts(t *testing.T) {
+	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *harness.World) {
+		f := w.F
+		hosts := []string{"a.b.c.example", "b.c.example", "xb.c.example", "c.example", "example", "other"}
+		for _, h := range hosts {
+			w.AddMany(h, 9)
+		}
+		require.NoError(t, f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(2 * time.Second) }))
+		require.NoError(t, f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(3 * time.Second) }))
+		require.NoError(t, f.UpdateRule(frontier.Domain("c.example"), func(r *frontier.Rule) { r.Delay = frontier.FactorDelay(0, 4*time.Second, 5*time.Second) }))
+		require.NoError(t, f.UpdateRule(frontier.Domain("b.c.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(0) }))
+		require.NoError(t, f.UpdateRule(frontier.Host("b.c.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(7 * time.Second) }))
+		want := map[string]time.Duration{"a.b.c.example": 0, "b.c.example": 7 * time.Second, "xb.c.example": 4 * time.Second, "c.example": 4 * time.Second, "example": 3 * time.Second, "other": 2 * time.Second}
+		check := func() {
+			t.Helper()
+			for range hosts {
+				for _, h := range hosts {
+					l, err := f.Contact(t.Context(), h)
+					require.NoError(t, err)
+					end := w.Clock.Now()
+					require.NoError(t, f.Done(l, frontier.Outcome{}))
+					if want[h] > 0 {
+						require.Equal(t, want[h], w.Info(h).Due.Sub(end), h)
+					}
+				}
+				w.Clock.Advance(time.Minute)
+			}
+		}
+		check()
+		require.NoError(t, f.UpdateRule(frontier.Host("b.c.example"), func(r *frontier.Rule) { r.Delay = nil }))
+		require.NoError(t, f.Clear(frontier.Domain("c.example")))
+		require.NoError(t, f.Clear(frontier.All()))
+		want["b.c.example"], want["xb.c.example"], want["c.example"], want["other"] = 0, 3*time.Second, 3*time.Second, time.Second
+		check()
+	})
+}
+
+// Pauses, blocks and leave to run at three levels, through reopenings.
+func TestMostSpecificPauseCounts(t *testing.T) {
+	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
+		f := w.F
+		var hosts = []string{"a.b.example", "b.example", "c.example", "d.other"}
+		for _, h := range hosts {
+			w.AddMany(h, 30)
+		}
+		gets := func(want ...string) {
+			t.Helper()
+			had := map[string]bool{}
+			var ls []frontier.Lease
+			for range 40 {
+				l, _, err := w.TryNext()
+				if err != nil {
+					break
+				}
+				had[l.Host] = true
+				ls = append(ls, l)
+			}
+			for _, l := range ls {
+				require.NoError(t, f.Done(l, harness.Requeue))
+			}
+			var got []string
+			for _, h := range hosts {
+				if had[h] {
+					got = append(got, h)
+				}
+			}
+			require.Equal(t, want, got)
+			require.NoError(t, f.Check())
+		}
+		gets(hosts...)
+		require.NoError(t, f.Pause(frontier.All()))
+		gets()
+		require.NoError(t, f.UpdateRule(frontier.Domain("b.example"), func(rule *frontier.Rule) { *rule = frontier.Rule{Paused: frontier.Off} }))
+		gets("a.b.example", "b.example")
+		require.NoError(t, f.Pause(frontier.Host("a.b.example")))
+		gets("b.example")
+		require.NoError(t, f.Pause(frontier.Domain("example")))
+		gets("b.example")
+		require.NoError(t, f.Resume(frontier.All()))
+		gets("b.example", "d.other")
+		require.NoError(t, f.Resume(frontier.Domain("example")))
+		gets("b.example", "c.example", "d.other")
+		require.NoError(t, f.BlockUntil(frontier.All(), harness.Dawn.Add(time.Hour)))
+		gets("b.example")
+		require.NoError(t, f.Clear(frontier.Domain("b.example")))
+		gets()
+		require.NoError(t, f.BlockUntil(frontier.Domain("b.example"), harness.Dawn.Add(time.Minute)))
+		require.NoError(t, f.Resume(frontier.Host("a.b.example")))
+		gets("a.b.example")
+		if w.Machine != nil {
+			w.Reopen()
+			f = w.F
+			gets("a.b.example")
+			w = w.Killed()
+			f = w.F
+			gets("a.b.example")
+		}
+		w.Until(time.Minute)
+		// the most specific was b.example's block, which has passed: the wider counts
+		gets("a.b.example")
+		w.Until(time.Hour)
+		gets(hosts...)
+	})
+}
+
+// The lanes of each host are those of its closest scope.
+func TestMostSpecificConcurrencyCounts(t *testing.T) {
+	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
+		f := w.F
+		for _, h := range []string{"a.example", "b.example", "c.other"} {
+			w.AddMany(h, 20)
+		}
+		require.NoError(t, f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Concurrency = 2 }))
+		require.NoError(t, f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 3 }))
+		require.NoError(t, f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 1 }))
+		n := map[string]int{}
+		var ls []frontier.Lease
+		for {
+			l, _, err := w.TryNext()
+			if err != nil {
+				break
+			}
+			n[l.Host]++
+			ls = append(ls, l)
+		}
+		require.Equal(t, map[string]int{"a.example": 1, "b.example": 3, "c.other": 2}, n)
+		require.NoError(t, f.Clear(frontier.Host("a.example")))
+		require.NoError(t, f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 1 }))
+		_, _, err := w.TryNext()
+		require.ErrorIs(t, err, frontier.ErrNotDue)
+		require.NoError(t, f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Concurrency = 0 }))
+		for {
+			l, _, err := w.TryNext()
+			if err != nil {
+				break
+			}
+			n[l.Host]++
+			ls = append(ls, l)
+		}
+		require.Equal(t, map[string]int{"a.example": 2, "b.example": 3, "c.other": 2}, n)
+		for _, l := range ls {
+			require.NoError(t, f.Done(l, frontier.Outcome{}))
+		}
+	})
+}
+
+// Of each URL the priority counts that the most specific rule gives it: by its own, then for all.
+func TestMostSpecificPriorityCounts(t *testing.T) {
+	o := harness.Quick()
+	o.Selector = selector.Strict()
+	harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {
+		f, ctx := w.F, context.Background()
+		for d := range 4 {
+			_, err := f.Add(ctx, frontier.Entry{URL: fmt.Sprintf("http://a.x.example/%d", d), Depth: d})
+			require.NoError(t, err)
+		}
+		pr := func() (out []int) {
+			for d := range 4 {
+				s, err := f.Status(ctx, 0, fmt.Sprintf("http://a.x.example/%d", d))
+				require.NoError(t, err)
+				out = append(out, s.Priority)
+			}
+			return
+		}
+		require.Equal(t, []int{8, 7, 6, 5}, pr())
+		require.NoError(t, f.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Priority = 1 }))
+		require.Equal(t, []int{1, 1, 1, 1}, pr())
+		require.NoError(t, f.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Priorities[7] = 3 }))
+		require.Equal(t, []int{1, 3, 1, 1}, pr())
+		require.NoError(t, f.UpdateRule(frontier.Host("a.x.example"), func(r *frontier.Rule) { r.Priorities[6] = 4 }))
+		require.Equal(t, []int{1, 3, 4, 1}, pr())
+		require.NoError(t, f.UpdateRule(frontier.Domain("x.example"), func(r *frontier.Rule) { r.Priority = 2 }))
+		require.Equal(t, []int{2, 2, 4, 2}, pr())
+		require.NoError(t, f.UpdateRule(frontier.Host("a.x.example"), func(r *frontier.Rule) { r.Priority, r.Priorities = 5, frontier.PriorityMap{} }))
+		require.Equal(t, []int{5, 5, 5, 5}, pr())
+		require.NoError(t, f.UpdateRule(frontier.Host("a.x.example"), func(r *frontier.Rule) { r.Priority = 0 }))
+		require.Equal(t, []int{2, 2, 2, 2}, pr())
+		require.Equal(t, 2, f.RuleOf("a.x.example").Priority)
+	})
+}

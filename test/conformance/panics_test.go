@@ -1,0 +1,246 @@
+// This file lets code of the user's panic, each in each call that asks it, and
+// recovers as a server does: the frontier is as it was.
+
+package conformance
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/stretchr/testify/require"
+)
+
+// trap is all of a user's code. What is named panics.
+type trap struct{ armed string }
+
+func (x *trap) passes(name string) {
+	if x.armed == name {
+		panic("trap " + name)
+	}
+}
+
+func (x *trap) Priority(frontier.Entry, frontier.History) int {
+	x.passes("Priority")
+	return 1
+}
+
+func (x *trap) Select(available []int) int {
+	x.passes("Select")
+	return available[0]
+}
+
+func (x *trap) Delay(string, frontier.Outcome) time.Duration {
+	x.passes("Delay")
+	return time.Second
+}
+
+func (x *trap) Max() time.Duration { return time.Second }
+
+func (x *trap) Retry(frontier.Entry, int, frontier.Outcome) (time.Duration, bool) {
+	x.passes("Retry")
+	return time.Second, true
+}
+
+func (x *trap) Next(v frontier.Visit) (time.Time, frontier.State) {
+	x.passes("Next")
+	if v.Before.Visits > 0 {
+		return time.Time{}, harness.Numbered(1)
+	}
+	return v.Outcome.Ended.Add(time.Minute), harness.Numbered(1)
+}
+
+func (x *trap) Recheck(frontier.Entry, string, frontier.History, time.Time) (time.Time, frontier.State) {
+	x.passes("Recheck")
+	return time.Time{}, harness.Numbered(1)
+}
+
+func (x *trap) options() frontier.Options {
+	return frontier.Options{
+		Prioritizer: x, Selector: x, Delay: x, GroupDelay: x, Retry: x, Scheduler: x,
+		HostKey: func(url string) (string, error) {
+			x.passes("HostKey")
+			return frontier.HostName(url)
+		},
+		OnGiveUp: func(frontier.Entry, frontier.Outcome) { x.passes("OnGiveUp") },
+	}
+}
+
+var trapCalls = map[string]func(*harness.World, frontier.Lease) error{
+	"Add": func(w *harness.World, _ frontier.Lease) error {
+		_, err := w.F.Add(context.Background(), frontier.Entry{URL: "http://new.example/"})
+		return err
+	},
+	"CrawlNow": func(w *harness.World, _ frontier.Lease) error {
+		_, err := w.F.CrawlNow(context.Background(), frontier.Entry{URL: "http://b.example/1"})
+		return err
+	},
+	"Import": func(w *harness.World, _ frontier.Lease) error {
+		_, err := w.F.Import(context.Background(), strings.NewReader(`{"url":"http://new.example/"}`+"\n"), frontier.ImportOptions{})
+		return err
+	},
+	"Status": func(w *harness.World, _ frontier.Lease) error {
+		_, err := w.F.Status(context.Background(), 0, "http://b.example/1")
+		return err
+	},
+	"Done": func(w *harness.World, l frontier.Lease) error { return w.F.Done(l, frontier.Outcome{}) },
+	"Done failed": func(w *harness.World, l frontier.Lease) error {
+		return w.F.Done(l, harness.Failing(frontier.FailureTimeout))
+	},
+	"Done with outlinks": func(w *harness.World, l frontier.Lease) error {
+		return w.F.Done(l, frontier.Outcome{Add: []frontier.Entry{{URL: "http://new.example/"}}})
+	},
+	"Done late": func(w *harness.World, l frontier.Lease) error {
+		l2 := l
+		_ = w.F.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true})
+		return w.F.Done(l2, frontier.Outcome{})
+	},
+	"TryNext": func(w *harness.World, _ frontier.Lease) error {
+		_, _, err := w.F.TryNext()
+		return err
+	},
+	"Next": func(w *harness.World, _ frontier.Lease) error {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		_, err := w.F.Next(ctx)
+		return err
+	},
+	"Next of what was visited": func(w *harness.World, l frontier.Lease) error {
+		_ = w.F.Done(l, frontier.Outcome{})
+		w.Clock.Advance(2 * time.Minute)
+		for range 4 {
+			l, _, err := w.F.TryNext()
+			if err != nil {
+				return err
+			}
+			_ = w.F.Done(l, frontier.Outcome{})
+			w.Clock.Advance(2 * time.Second)
+		}
+		return nil
+	},
+	"Contact": func(w *harness.World, _ frontier.Lease) error {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		_, err := w.F.Contact(ctx, "c.example")
+		return err
+	},
+	"Stats when a lease expires": func(w *harness.World, _ frontier.Lease) error {
+		w.Clock.Advance(time.Hour)
+		w.F.Stats()
+		return nil
+	},
+	"Extend when a lease expires": func(w *harness.World, l frontier.Lease) error {
+		w.Clock.Advance(time.Hour)
+		return w.F.Extend(&l, time.Second)
+	},
+}
+
+// Whatever panics in whatever call: no lock is held, no lease and no URL is lost, and
+// the crawl comes to its end.
+func TestPanicsOfTheUsersCode(t *testing.T) {
+	hooks := []string{"Priority", "HostKey", "Delay", "Retry", "Next", "Recheck", "Select", "OnGiveUp"}
+	seen := map[string]bool{}
+	for _, hook := range hooks {
+		for name, call := range trapCalls {
+			for _, stored := range []bool{false, true} {
+				t.Run(hook+"/"+name, func(t *testing.T) {
+					x := &trap{}
+					var w *harness.World
+					if stored {
+						w = harness.NewStoredWorld(t, x.options(), spill.Options{})
+					} else {
+						w = harness.NewWorld(t, x.options())
+					}
+					w.Add(harness.UrlsOf("a.example", 2)...)
+					w.Add(harness.UrlsOf("b.example", 2)...)
+					l, _, err := w.F.TryNext()
+					require.NoError(t, err)
+					_, _, err = w.F.TryNext() // another lease, which nobody ends
+					require.NoError(t, err)
+					x.armed = hook
+					func() {
+						defer func() {
+							if r := recover(); r != nil {
+								require.Equal(t, "trap "+hook, r)
+								seen[hook] = true
+							}
+						}()
+						err = call(w, l)
+						if se, ok := errors.AsType[*frontier.SelectorError](err); ok {
+							require.Equal(t, "trap "+hook, se.Panicked)
+							seen[hook] = true
+						}
+					}()
+					x.armed = ""
+					require.NoError(t, w.F.Check())
+					urls := map[string]bool{}
+					for range 200 {
+						l, at, err := w.TryNext()
+						if errors.Is(err, frontier.ErrNotDue) {
+							require.True(t, at.After(w.Clock.Now()))
+							w.Clock.Set(at)
+							continue
+						}
+						if errors.Is(err, frontier.ErrExhausted) {
+							urls["over"] = true
+							break
+						}
+						require.NoError(t, err)
+						urls[l.Entry.URL] = true
+						require.NoError(t, w.F.Done(l, frontier.Outcome{}))
+					}
+					require.True(t, urls["over"], "the crawl does not end")
+					require.GreaterOrEqual(t, len(urls), 4, "%v", urls)
+					s := w.F.Stats()
+					require.Zero(t, s.Leased+s.Waiting+s.Scheduled)
+				})
+			}
+		}
+	}
+	for _, hook := range hooks[:len(hooks)-1] {
+		require.True(t, seen[hook], "%s never panicked", hook)
+	}
+}
+
+// The URLs of a lost host go on being given up after OnGiveUp has panicked.
+func TestOnGiveUpPanics(t *testing.T) {
+	w := harness.NewWorld(t, frontier.Options{
+		Delay: frontier.FixedDelay(time.Second), Retry: frontier.Retries(1, 0),
+		OnGiveUp: func(frontier.Entry, frontier.Outcome) { panic("given up") },
+	})
+	w.Add(harness.UrlsOf("a.example", 2)...)
+	for range 2 {
+		l := w.Next()
+		require.PanicsWithValue(t, "given up", func() { _ = w.F.Done(l, harness.Failing(frontier.FailureTimeout)) })
+	}
+	w.Over()
+	require.EqualValues(t, 2, w.F.Stats().GivenUp)
+}
+
+// A Scheduler is not told of a visit whose lease has ended: it heard of it, or will
+// hear of the next.
+func TestLateDoneIsNoVisit(t *testing.T) {
+	harness.InBothWorldsWith(t, harness.Diary{Again: harness.HourLater}, frontier.Options{}, func(t *testing.T, w *harness.World, d *harness.Diary) {
+		w.Add("http://a.example/")
+		l := w.Next()
+		require.NoError(t, w.F.Done(l, frontier.Outcome{}))
+		require.ErrorIs(t, w.F.Done(l, frontier.Outcome{}), frontier.ErrNotLeased)
+		require.Len(t, d.Visits, 1)
+	})
+}
+
+// Options that cannot do what they say are refused at once.
+func TestOptionsThatCannotWork(t *testing.T) {
+	var none *spill.Store
+	_, err := frontier.Open(t.Context(), frontier.Options{Spill: none})
+	require.ErrorContains(t, err, "Spill is a *spill.Store that is nil")
+	for _, p := range []frontier.Prioritizer{frontier.ByDepth(16), frontier.ByWeight(9, 1), frontier.Constant(9), frontier.Constant(0)} {
+		_, err = frontier.Open(t.Context(), frontier.Options{Prioritizer: p, Priorities: 8})
+		require.ErrorContains(t, err, "Priorities, which is 8")
+	}
+}

@@ -1,0 +1,14 @@
+// Package harness is what the tests of a frontier share: a world whose clock stands
+// still, in memory or on a store with a disk in memory, and what is done and asked there.
+package harness
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Main runs the tests of a package, and fails if they leave a goroutine behind.
+func Main(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/golang/glog.(*fileSink).flushDaemon"))
+}

@@ -1,0 +1,10 @@
+// Package load does much at once, exports and imports.
+package load
+
+import (
+	"testing"
+
+	"github.com/seed-7440039f/frontier/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -1,0 +1,372 @@
+// This file drives a frontier whose hosts have several lanes, and whose groups have
+// several slots, beside a naive model of when a contact is allowed.
+
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/internal/lab/trycount"
+	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/selector"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// lanesModel is a set of lanes: how many, how many are in use, and what keeps the
+// others from being used.
+type lanesModel struct {
+	n     int
+	used  int
+	hold  time.Time
+	until []time.Time
+	vague bool // their number changed: it may keep a longer distance than it must
+}
+
+func (l *lanesModel) free(now time.Time) bool {
+	n := l.used
+	for _, t := range l.until {
+		if t.After(now) {
+			n++
+		}
+	}
+	return !l.hold.After(now) && n < l.n
+}
+
+// leave notes that a lane is left alone.
+func (l *lanesModel) leave(t time.Time) { l.until = append(l.until, t) }
+
+func (l *lanesModel) resize(n int) {
+	l.vague = l.vague || n != l.n
+	l.n = n
+}
+
+// settle forgets that it is vague when nothing holds any lane.
+func (l *lanesModel) settle(now time.Time) {
+	l.until = slices.DeleteFunc(l.until, func(t time.Time) bool { return !t.After(now) })
+	if l.used == 0 && len(l.until) == 0 && !l.hold.After(now) {
+		l.vague = false
+	}
+}
+
+type laneHost struct {
+	lanesModel
+	name    string
+	group   string
+	saved   string // group that a crash does not forget
+	rested  bool   // it had nothing to do when last looked at
+	told    bool   // it was assigned to its group, or to none
+	crawl   time.Duration
+	waiting int
+}
+
+type laneGroup struct {
+	lanesModel
+	delay time.Duration
+	crash time.Time // it is left alone until then because of a crash
+}
+
+func (g *laneGroup) free(now time.Time) bool { return !g.crash.After(now) && g.lanesModel.free(now) }
+
+type laneLease struct {
+	frontier.Lease
+	host       *laneHost
+	group, old string
+}
+
+type lanesWorld struct {
+	clock   *simclock.Clock
+	f       *frontier.Frontier
+	machine *spilltest.Machine // nil: in memory
+	opts    frontier.Options
+	crashed time.Time // when it was last opened after a crash; zero: never
+	hosts   []*laneHost
+	groups  map[string]*laneGroup
+	leases  []*laneLease // the latest first
+	urls    int
+}
+
+const (
+	laneDelay      = time.Second
+	groupDelay     = 2 * time.Second
+	longGroupDelay = 3 * time.Second
+)
+
+func (m *lanesWorld) now() time.Time { return m.clock.Now() }
+
+func (m *lanesWorld) group(name string) *laneGroup {
+	if m.groups[name] == nil {
+		m.groups[name] = &laneGroup{lanesModel: lanesModel{n: 1}, delay: groupDelay}
+		m.groups[name].crash = m.crashed.Add(groupDelay)
+	}
+	return m.groups[name]
+}
+
+func (m *lanesWorld) drawHost(t *rapid.T) *laneHost {
+	return rapid.SampledFrom(m.hosts).Draw(t, "host")
+}
+
+func (m *lanesWorld) drawGroup(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"g", "h"}).Draw(t, "group")
+}
+
+func (m *lanesWorld) drawLease(t *rapid.T) *laneLease {
+	if len(m.leases) == 0 {
+		t.Skip("no lease")
+	}
+	return rapid.SampledFrom(m.leases).Draw(t, "lease")
+}
+
+func (m *lanesWorld) Add(t *rapid.T) {
+	h := m.drawHost(t)
+	for range rapid.IntRange(1, 4).Draw(t, "n") {
+		m.urls++
+		n, err := m.f.Add(context.Background(), frontier.Entry{
+			URL: fmt.Sprintf("http://%s/%d", h.name, m.urls), Depth: rapid.IntRange(0, 2).Draw(t, "depth"),
+		})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		h.waiting++
+	}
+}
+
+func (m *lanesWorld) Next(t *rapid.T) {
+	for _, h := range m.hosts {
+		h.settle(m.now())
+	}
+	for _, g := range m.groups {
+		if !m.crashed.Add(longGroupDelay).After(m.now()) {
+			g.settle(m.now())
+		}
+	}
+	l, at, err := m.f.TryNext()
+	if errors.Is(err, frontier.ErrExhausted) || errors.Is(err, frontier.ErrNotDue) {
+		require.True(t, at.IsZero() || at.After(m.now()))
+		for _, h := range m.hosts {
+			free := h.waiting > 0 && h.free(m.now()) && !h.vague
+			if g := m.groups[h.group]; g != nil {
+				free = free && g.free(m.now()) && !g.vague
+			}
+			require.False(t, free, "%s may be contacted, and nothing was handed out", h.name)
+		}
+		return
+	}
+	require.NoError(t, err)
+	h := m.hosts[slices.IndexFunc(m.hosts, func(h *laneHost) bool { return h.name == l.Host })]
+	require.True(t, h.free(m.now()), "%s has %d of %d lanes in use, until %v", h.name, h.used, h.n, h.until)
+	require.Equal(t, h.group, l.Group)
+	h.waiting--
+	h.used++
+	if g := m.groups[h.group]; g != nil {
+		require.True(t, g.free(m.now()), "%s has %d of %d slots in use, until %v", h.group, g.used, g.n, g.until)
+		g.used++
+	}
+	m.leases = slices.Insert(m.leases, 0, &laneLease{Lease: l, host: h, group: h.group})
+}
+
+func (m *lanesWorld) end(l *laneLease, contacted bool) {
+	m.leases = slices.DeleteFunc(m.leases, func(x *laneLease) bool { return x == l })
+	l.host.used--
+	leave := func(name string) {
+		if contacted && name != "" {
+			m.groups[name].leave(m.now().Add(m.groups[name].delay))
+		}
+	}
+	if l.group != "" {
+		m.groups[l.group].used--
+		leave(l.group)
+	}
+	if g := l.host.group; g != l.group && g != l.old {
+		leave(g)
+	}
+	leave(l.old)
+	l.host.saved = l.host.group
+	if contacted {
+		l.host.leave(m.now().Add(laneDelay))
+		if l.host.crawl > 0 {
+			l.host.hold = later(l.host.hold, m.now().Add(l.host.crawl))
+		}
+	}
+}
+
+func (m *lanesWorld) Done(t *rapid.T) {
+	l := m.drawLease(t)
+	var o frontier.Outcome
+	switch rapid.IntRange(0, 4).Draw(t, "outcome") {
+	case 0:
+		o = frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}
+		l.host.waiting++
+	case 1:
+		o.RetryAfter = time.Duration(rapid.IntRange(1, 9).Draw(t, "s")) * time.Second
+		l.host.hold = later(l.host.hold, m.now().Add(o.RetryAfter))
+	case 2:
+		o.CrawlDelay = time.Duration(rapid.IntRange(1, 3).Draw(t, "s")) * time.Second
+		l.host.crawl = o.CrawlDelay
+	}
+	require.NoError(t, m.f.Done(l.Lease, o))
+	m.end(l, !o.Uncontacted)
+}
+
+// move notes that a lease holds a slot of another group.
+func (m *lanesWorld) move(l *laneLease, to string, granted bool) {
+	if l.group != "" {
+		g := m.groups[l.group]
+		g.used--
+		if l.old == "" {
+			l.old = l.group
+		}
+		if granted {
+			g.leave(m.now().Add(g.delay))
+		}
+	}
+	if l.group = ""; granted {
+		l.group = to
+		m.groups[to].used++
+	}
+}
+
+func (m *lanesWorld) Join(t *rapid.T) {
+	l, name := m.drawLease(t), m.drawGroup(t)
+	g := m.group(name)
+	had := l.group == name
+	err := m.f.Join(&l.Lease, name)
+	require.Equal(t, name, l.Group)
+	if had {
+		require.NoError(t, err)
+		return
+	}
+	if err == nil {
+		require.True(t, g.free(m.now()), "%s granted a slot", name)
+	}
+	m.move(l, name, err == nil)
+	if l.host.group != name {
+		l.host.group, l.host.told = name, false
+	}
+	if err != nil { // or a slot is kept for a host that is ready
+		require.ErrorIs(t, err, frontier.ErrGroupBusy)
+		require.NoError(t, m.f.Done(l.Lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
+		l.host.waiting++
+		m.end(l, false)
+	}
+}
+
+func (m *lanesWorld) Assign(t *rapid.T) {
+	h := m.drawHost(t)
+	name := rapid.SampledFrom([]string{"", "g", "h"}).Draw(t, "group")
+	if name != "" {
+		m.group(name)
+	}
+	require.NoError(t, m.f.Assign(h.name, name))
+	h.group, h.saved, h.told = name, name, true
+	for _, l := range m.leases {
+		got := hook.Of(m.f).LeaseGroup(l.Lease)
+		if l.host != h || got == l.group {
+			continue
+		}
+		require.Equal(t, name, got)
+		require.True(t, m.groups[name].free(m.now()))
+		m.move(l, name, true)
+	}
+	require.Equal(t, name, hook.Of(m.f).GroupOf(h.name))
+}
+
+func (m *lanesWorld) SetGroup(t *rapid.T) {
+	g := m.drawGroup(t)
+	s := frontier.GroupSettings{Concurrency: rapid.IntRange(0, 3).Draw(t, "n")}
+	x, delay := m.group(g), groupDelay
+	if rapid.Bool().Draw(t, "delayed") {
+		delay = longGroupDelay
+		s.Delay = frontier.FixedDelay(delay)
+	}
+	require.NoError(t, m.f.SetGroup(g, s))
+	x.resize(max(1, s.Concurrency))
+	if delay != x.delay { // after a crash either counts, as it is forgotten and met again or not
+		x.delay, x.vague = delay, true
+		if at := m.crashed.Add(delay); at.Before(x.crash) {
+			x.crash = at
+		}
+	}
+}
+
+func (m *lanesWorld) SetConcurrency(t *rapid.T) {
+	h, n := m.drawHost(t), rapid.IntRange(1, 4).Draw(t, "n")
+	require.NoError(t, m.f.UpdateRule(frontier.Host(h.name), func(r *frontier.Rule) { r.Concurrency = n }))
+	h.resize(n)
+}
+
+func (m *lanesWorld) Pass(t *rapid.T) {
+	m.clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 300, 1000, 2500, 9000}).Draw(t, "ms")) * time.Millisecond)
+}
+
+func (m *lanesWorld) check(t *rapid.T) {
+	require.NoError(t, m.f.Check())
+	s := m.f.Stats()
+	waiting := 0
+	for _, h := range m.hosts {
+		waiting += h.waiting
+		// Nobody remembers the group of a host that joined it and has nothing to do.
+		if h.group != "" && hook.Of(m.f).GroupOf(h.name) == "" {
+			require.True(t, h.waiting+h.used == 0 || h.rested)
+			h.group, h.saved, h.told = "", "", false
+		}
+		h.rested = h.waiting+h.used == 0
+		if !hook.Of(m.f).Resident(h.name) {
+			h.vague = false
+		}
+	}
+	require.EqualValues(t, waiting, s.Waiting)
+	require.EqualValues(t, len(m.leases), s.Leased)
+	for name, g := range m.groups {
+		if x, ok := m.f.Group(name); ok {
+			require.GreaterOrEqual(t, x.Leased, g.used)
+		}
+	}
+}
+
+func runLanesModel(tb testing.TB, t *rapid.T, durable bool) {
+	m := &lanesWorld{clock: simclock.New(harness.Dawn), groups: map[string]*laneGroup{}}
+	o := harness.Quantum(rapid.IntRange(1, 4).Draw(t, "quantum"), harness.ParkAfter(4*time.Second, frontier.Options{
+		Clock: m.clock, Priorities: 3, Selector: selector.Strict(), Delay: frontier.FixedDelay(laneDelay),
+		GroupDelay: frontier.FixedDelay(groupDelay), HostConcurrency: rapid.IntRange(1, 3).Draw(t, "concurrency"),
+		LeaseTime: 24 * time.Hour,
+	}))
+	for i := range 5 {
+		m.hosts = append(m.hosts, &laneHost{name: fmt.Sprintf("h%d.example", i), lanesModel: lanesModel{n: o.HostConcurrency}})
+	}
+	if durable {
+		m.machine = spilltest.OpenMemory(tb, spill.Options{})
+		o.Spill = m.machine.Store
+	}
+	m.opts = o
+	m.open(t)
+	defer func() { require.NoError(t, m.f.Close()) }()
+	actions := map[string]func(*rapid.T){
+		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
+		"Join": m.Join, "Assign": m.Assign, "SetGroup": m.SetGroup, "SetConcurrency": m.SetConcurrency, "": m.check,
+	}
+	if durable {
+		actions["Reopen"] = func(t *rapid.T) { m.Reopen(tb, t) }
+		actions["Move"] = func(t *rapid.T) { require.NoError(t, hook.Of(m.f).MoveNow(rapid.Bool().Draw(t, "evict"))) }
+	}
+	t.Repeat(actions)
+}
+
+func TestModelOfLanesInMemory(t *testing.T) {
+	n := trycount.Of(t)
+	rapid.Check(t, func(rt *rapid.T) { runLanesModel(t, rt, false); n.Tried(1) })
+}
+
+func TestModelOfLanesOnDisk(t *testing.T) {
+	n := trycount.Of(t)
+	rapid.Check(t, func(rt *rapid.T) { runLanesModel(t, rt, true); n.Tried(1) })
+}

@@ -1,0 +1,483 @@
+// This file holds what a frontier tells about itself, and the forms of it that logs and
+// monitoring want. Every field of Stats has a key there: its name in lower case with
+// underscores. A field that is added later needs nothing more.
+
+package frontier
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/seed-7440039f/frontier/internal/measure"
+	"github.com/seed-7440039f/frontier/internal/notify"
+)
+
+// Stats is a snapshot of counters. Logs and JSON show them under the same keys.
+// Taking one costs O(Priorities).
+type Stats struct {
+	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
+	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
+	Immediate int64   // of Waiting: those of CrawlNow, which WaitingBy has not
+	Held      int64   // of Waiting: those of hosts that were found to be paused, blocked or at a limit, and of crawls that are paused or at one
+	Scheduled int64   // URLs with a future time, or whose time came and that are still to be read
+	Leased    int64   // leases out, those for contact only included
+	Hosts     int64   // hosts of which something is in memory
+	Bound     int64   // hosts that have a back queue
+	Groups    int64   // groups of hosts
+	// Of Hosts:
+	BackedOff   int64 // hosts that failures slowed down
+	Quarantined int64 // hosts that are merely probed
+	Known       int64 // URLs remembered as admitted
+
+	// Since Open:
+	Added      int64    // URLs admitted for the first time, or by Force
+	Duplicates int64    // entries refused because they were known
+	Refused    int64    // entries refused because of limits
+	HandedOut  int64    // leases, those for contact only included
+	Done       [8]int64 // Done calls by Result
+	Retried    int64    // failed URLs that were scheduled again
+	GivenUp    int64    // URLs whose tries were used up, or whose hosts were given up
+	Deleted    int64    // URLs that Delete removed
+	Expired    int64    // leases that ended by their deadline
+	Unreadable int64    // URLs in blocks that are damaged; they stay on disk
+	EventsLost int64    // events that were not told because OnEvent was slow
+
+	Rates   Rates       // what happens each second
+	Waits   Histogram   // how long URLs waited that were handed out, since Open, but for those that waited before it
+	WaitsBy []Histogram // the same by priority, like WaitingBy
+
+	Resident    int64 // bytes of URLs in memory
+	MemoryBytes int64 // bytes that the frontier holds of the system's memory, and its Spill at most
+}
+
+// Rates are events for each second, over the last minute or since Open if that is
+// less; the first second counts as a whole one.
+type Rates struct {
+	Added     float64 // URLs admitted
+	HandedOut float64 // leases
+	Done      float64 // calls of Done that ended a lease, and leases that expired
+}
+
+// Histogram is a distribution of durations. The zero value is empty.
+type Histogram struct {
+	Count int64         // durations, estimated from a sample where there are many
+	Sum   time.Duration // of all of them
+	// Buckets counts durations by size: Buckets[0] those below 1 ms, Buckets[i]
+	// those from 1 ms << (i-1) to below 1 ms << i, the last all longer ones.
+	Buckets [36]int64
+}
+
+// Mean is the mean duration; 0 if there is none.
+func (h *Histogram) Mean() time.Duration {
+	if h.Count == 0 {
+		return 0
+	}
+	return time.Duration(float64(h.Sum) / float64(h.Count))
+}
+
+// Quantile returns a duration that the given share of all durations, 0 to 1, is
+// below: the upper end of a bucket, so up to twice too long. It is 0 if there is
+// none.
+func (h *Histogram) Quantile(share float64) time.Duration {
+	if h.Count == 0 {
+		return 0
+	}
+	var sum int64
+	for i, n := range h.Buckets {
+		if sum += n; n > 0 && float64(sum) >= share*float64(h.Count) {
+			return time.Millisecond << i
+		}
+	}
+	return time.Millisecond << (len(h.Buckets) - 1)
+}
+
+// Stats returns the present figures.
+func (f *Frontier) Stats() Stats {
+	f.lock()
+	defer f.mu.Unlock()
+	f.sched.advance(f.nowLocked())
+	f.wakeReaderLocked()
+	return f.statsLocked()
+}
+
+// totals are the counters that Rates come from.
+func (s *Stats) totals(at int64) measure.Totals {
+	x := measure.Totals{At: at, Added: s.Added, HandedOut: s.HandedOut}
+	for _, n := range s.Done {
+		x.Done += n
+	}
+	return x
+}
+
+func (s *shard) statsLocked() Stats {
+	st := s.sched.stats
+	st.Held = s.sched.withheldURLs()
+	st.WaitingBy = append([]int64(nil), st.WaitingBy...)
+	st.Rates.Added, st.Rates.HandedOut, st.Rates.Done = s.rates.Over(st.totals(s.last))
+	w := &s.sched.waits
+	st.Waits, st.WaitsBy = Histogram(w.All), make([]Histogram, len(w.By))
+	for i, h := range w.By {
+		st.WaitsBy[i] = Histogram(h)
+	}
+	st.Hosts = int64(s.sched.hosts.Len())
+	st.Groups = int64(s.sched.groups.Len())
+	st.Known = s.known.Total()
+	p := &s.sched.places
+	st.EventsLost = s.events.queue.Lost()
+	st.Bound = int64(p[pacing] + p[queued] + p[ready] + p[called] + p[loading] + p[leased])
+	st.Resident = s.sched.records.Used()
+	st.MemoryBytes = s.memoryLocked() + s.footprint
+	return st
+}
+
+// memoryLocked is how many bytes the frontier's structures take, Spill excepted.
+func (s *shard) memoryLocked() int64 {
+	return s.sched.memory() + s.known.Size() + s.notes.Size() + s.hints.Size() + s.urlRanges.Size()
+}
+
+// fixedLocked is how much of that cannot give way: it is neither URLs, nor marks
+// that the Spill has too.
+func (s *shard) fixedLocked() int64 {
+	c := s.sched
+	return s.memoryLocked() - s.known.Popular.Size() - c.records.Size()
+}
+
+// memory is how many bytes the frontier's own structures take.
+func (s *scheduler) memory() int64 {
+	return s.records.Size() + s.names.Size() + s.hosts.Size() + s.queues.Size() + s.leases.Size() +
+		s.hostLanes.Size() + int64(len(s.laned))*lanesBytes +
+		s.groups.Size() + s.groupIndex.Size() + s.grouped.Size() + int64(cap(s.lonely))*4 + s.distanceBytes +
+		s.waits.Size() + s.index.Size() + s.order.Size() +
+		s.sizes.Size() + s.withheld.set.Size() + s.limits.Size() + s.controls.size() + s.blocks.Size() +
+		s.pace.Size() + s.parks.Size() + s.idle.Size() + s.expiry.Size() + s.scheduled.Size() +
+		s.offers.Size() + s.urgent.Size() + s.moves.Size() + int64(len(s.crawls))*s.crawlBytes() +
+		s.dormant.Size() + s.timed.Size() +
+		int64(len(s.troubles))*troubleBytes
+}
+
+// LogValue implements slog.LogValuer: a group of all fields, under keys that do
+// not change between versions.
+func (s Stats) LogValue() slog.Value { return slog.GroupValue(fields(reflect.ValueOf(s))...) }
+
+// LogValue implements slog.LogValuer: the number of durations, their mean, and
+// quantiles as of Quantile.
+func (h Histogram) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Int64("count", h.Count),
+		slog.Float64("mean_s", h.Mean().Seconds()),
+		slog.Float64("p50_s", h.Quantile(0.5).Seconds()),
+		slog.Float64("p90_s", h.Quantile(0.9).Seconds()),
+		slog.Float64("p99_s", h.Quantile(0.99).Seconds()),
+	)
+}
+
+// MarshalJSON implements json.Marshaler: an object with the keys of LogValue, for
+// package expvar among others:
+//
+//	expvar.Publish("frontier", expvar.Func(func() any { return f.Stats() }))
+func (s Stats) MarshalJSON() ([]byte, error) { return appendJSON(nil, s.LogValue()), nil }
+
+// fields returns the fields of a struct under their keys.
+func fields(v reflect.Value) []slog.Attr {
+	var out []slog.Attr
+	for i := range v.NumField() {
+		key := snake(v.Type().Field(i).Name)
+		switch x := v.Field(i).Interface().(type) {
+		case int64:
+			out = append(out, slog.Int64(key, x))
+		case float64:
+			out = append(out, slog.Float64(key, x))
+		case time.Duration:
+			out = append(out, slog.Float64(key+"_s", x.Seconds()))
+		case slog.LogValuer:
+			out = append(out, slog.Attr{Key: key, Value: x.LogValue()})
+		case [8]int64:
+			var by []slog.Attr
+			for r, n := range x {
+				by = append(by, slog.Int64(strings.ReplaceAll(Result(r).String(), " ", "_"), n))
+			}
+			out = append(out, slog.Attr{Key: key, Value: slog.GroupValue(by...)})
+		default:
+			out = append(out, slog.Attr{Key: key, Value: compound(v.Field(i))})
+		}
+	}
+	return out
+}
+
+// compound is a group of a struct's fields, or of a slice's elements counted from 1.
+func compound(v reflect.Value) slog.Value {
+	switch v.Kind() {
+	case reflect.Struct:
+		return slog.GroupValue(fields(v)...)
+	case reflect.Slice:
+		var out []slog.Attr
+		for i := range v.Len() {
+			x := slog.AnyValue(v.Index(i).Interface()).Resolve()
+			out = append(out, slog.Attr{Key: strconv.Itoa(i + 1), Value: x})
+		}
+		return slog.GroupValue(out...)
+	}
+	return slog.AnyValue(v.Interface())
+}
+
+// snake turns HandedOut into handed_out.
+func snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+func appendJSON(b []byte, v slog.Value) []byte {
+	if v.Kind() != slog.KindGroup {
+		x, err := json.Marshal(v.Any())
+		if err != nil { // a number that JSON has no word for
+			return append(b, "null"...)
+		}
+		return append(b, x...)
+	}
+	b = append(b, '{')
+	for i, a := range v.Group() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendQuote(b, a.Key), ':')
+		b = appendJSON(b, a.Value)
+	}
+	return append(b, '}')
+}
+
+// This file reports what happens in a frontier that is not the answer to a call.
+//
+// Events go through a bounded queue, mostly with Frontier.mu held: see notify.
+// Without a handler and a logger none are made.
+
+// EventKind says what happened.
+type EventKind uint8
+
+const (
+	_ EventKind = iota
+
+	// EventHostBlocked: nothing of Host, or of the hosts in Scope, is handed out
+	// before Until, because the host asked for a long pause or a control says so.
+	EventHostBlocked
+	// EventHostBackedOff: failures slowed Host down, to step Count of its back-off.
+	EventHostBackedOff
+	// EventHostQuarantined: Host only fails, Count times in a row; it is probed
+	// next at Until.
+	EventHostQuarantined
+	// EventHostReturned: Host answers again after quarantine or back-off.
+	EventHostReturned
+	// EventLimitReached: a limit of Scope, or of Crawl, is used up; Reason names it.
+	EventLimitReached
+	// EventLimitLifted: there is room again under such a limit.
+	EventLimitLifted
+	// EventURLGivenUp: URL left because its tries are used up, or its host is given
+	// up (Reason), durably. Each is counted in Stats.GivenUp.
+	EventURLGivenUp
+	// EventLeaseExpired: the lease of URL, or a slot of Host, ended by its deadline.
+	EventLeaseExpired
+	// EventStoreError: the Spill failed with Err; Reason tells what was tried, and
+	// Count how many URLs it concerns, if any. While it goes on failing so it is not
+	// told again: not before two minutes without such a failure, or EventStoreWorks.
+	EventStoreError
+	// EventHostGivenUp: as many probes of Host failed as Quarantine.Probes allows
+	// (Reason), and its Count URLs that wait are given up. For each there is an
+	// EventURLGivenUp, also for those that come before Until; a URL that comes later
+	// is its next probe.
+	EventHostGivenUp
+	// EventClockStepped: the wall clock was set, or the machine was suspended: it
+	// differs from the steady clock by more than before (Reason).
+	EventClockStepped
+	// EventStoreWorks: the Spill commits again; the last of Count commits that failed was
+	// some seconds ago.
+	EventStoreWorks
+)
+
+var eventNames = [...]string{
+	"no event", "host blocked", "host backed off", "host quarantined", "host returned",
+	"limit reached", "limit lifted", "url given up", "lease expired", "store error", "host given up", "clock stepped",
+	"store works again",
+}
+
+// String returns the kind's name in lower case. It does not change between
+// versions.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return "invalid event kind"
+}
+
+// level is how loud a kind is in the log.
+func (k EventKind) level() slog.Level {
+	switch k {
+	case EventStoreError:
+		return slog.LevelError
+	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped, EventStoreWorks:
+		return slog.LevelWarn
+	case EventHostBackedOff:
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
+// Event is something that happened in a frontier. Fields that say nothing about
+// the kind of event are zero.
+type Event struct {
+	Kind    EventKind
+	Time    time.Time // of the frontier's clock
+	Host    string    // host key
+	Scope   Scope     // of the control or limit
+	Crawl   uint32
+	URL     string
+	Attempt int     // the try of URL that failed, from 1
+	Failure Failure // how it failed
+	Until   time.Time
+	Count   int64
+	Reason  string // why, in a few words
+	Err     error
+
+	// Dropped is how many events were lost just before this one, because those
+	// before were not taken in time.
+	Dropped int64
+}
+
+// LogValue implements slog.LogValuer: the fields that say something, under keys
+// that do not change between versions.
+func (e Event) LogValue() slog.Value {
+	return slog.GroupValue(append([]slog.Attr{slog.String("kind", e.Kind.String())}, e.attrs()...)...)
+}
+
+// attrs are the fields that say something, the kind excepted.
+func (e Event) attrs() []slog.Attr {
+	a := make([]slog.Attr, 0, 8)
+	text := func(key, s string) {
+		if s != "" {
+			a = append(a, slog.String(key, s))
+		}
+	}
+	number := func(key string, n int64) {
+		if n != 0 {
+			a = append(a, slog.Int64(key, n))
+		}
+	}
+	text("host", e.Host)
+	if e.Scope != All() || e.Kind == EventHostBlocked && e.Host == "" {
+		text("scope", e.Scope.String())
+	}
+	number("crawl", int64(e.Crawl))
+	text("url", shown(e.URL))
+	number("attempt", int64(e.Attempt))
+	if e.Failure != 0 || e.Kind == EventURLGivenUp {
+		text("failure", e.Failure.String())
+	}
+	if !e.Until.IsZero() {
+		a = append(a, slog.Time("until", e.Until))
+	}
+	number("count", e.Count)
+	text("reason", e.Reason)
+	if e.Err != nil {
+		text("error", e.Err.Error())
+	}
+	number("dropped", e.Dropped)
+	return a
+}
+
+// shown is a URL as a log may have it: without its user and password.
+func shown(url string) string {
+	head, rest, ok := strings.Cut(url, "//")
+	if !ok {
+		return url
+	}
+	end := strings.IndexAny(rest, "/?#\\")
+	if end < 0 {
+		end = len(rest)
+	}
+	return head + "//" + rest[strings.LastIndexByte(rest[:end], '@')+1:]
+}
+
+// events is where a frontier's events go. It has locks of its own, taken after
+// Frontier.mu and never held while a handler runs.
+type events struct {
+	handler func(Event)
+	logger  *slog.Logger // nil: no log is kept
+	queue   notify.Queue[Event]
+	failed  notify.Repeats // of the Spill, by reason
+}
+
+const (
+	storeQuiet = 2 * int64(mostRest)    // without a failure until the next one is an event
+	storeCalm  = int64(5 * time.Second) // without a failed commit the Spill works again
+)
+
+// storeWorksLocked reports that commits succeed again, once they have for some time.
+func (s *shard) storeWorksLocked() {
+	c := &s.committer
+	if c.failedNow == 0 || s.clock.Elapsed()-c.failedAt < storeCalm {
+		return
+	}
+	s.events.failed.Over(commitReason)
+	s.emitLocked(Event{Kind: EventStoreWorks, Count: c.failedNow})
+	c.failedNow = 0
+}
+
+const commitReason = "commit"
+
+// commitFailedLocked takes note of a commit that failed.
+func (s *shard) commitFailedLocked(err error) {
+	c := &s.committer
+	c.failures++
+	c.failedNow++
+	c.failedAt = s.clock.Elapsed()
+	s.emitLocked(Event{Kind: EventStoreError, Reason: commitReason, Err: err})
+}
+
+func newEvents(o *Options) *events {
+	e := &events{handler: o.OnEvent}
+	if o.Logger.Handler() != slog.DiscardHandler {
+		e.logger = o.Logger
+	}
+	e.queue.Deliver = e.deliver
+	return e
+}
+
+// wanted reports whether events have a reader.
+func (q *events) wanted() bool { return q.handler != nil || q.logger != nil }
+
+// emitLocked reports an event; its time is now.
+func (s *shard) emitLocked(e Event) {
+	if s.events.wanted() && (e.Kind != EventStoreError || s.events.failed.News(e.Reason, s.clock.Elapsed(), storeQuiet)) {
+		e.Time = s.wall(s.last)
+		s.events.queue.Put(e)
+	}
+}
+
+// emit is emitLocked for callers without the lock.
+func (s *shared) emit(e Event) {
+	if s.events.wanted() && (e.Kind != EventStoreError || s.events.failed.News(e.Reason, s.clock.Elapsed(), storeQuiet)) {
+		e.Time = s.opts.Clock.Now()
+		s.events.queue.Put(e)
+	}
+}
+
+// deliver reports an event, lost others after the one before.
+func (q *events) deliver(e Event, lost int64) {
+	e.Dropped = lost
+	if q.logger != nil {
+		q.logger.LogAttrs(context.Background(), e.Kind.level(), e.Kind.String(), e.attrs()...)
+	}
+	if q.handler != nil {
+		q.handler(e)
+	}
+}
