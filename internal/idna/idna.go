@@ -59,6 +59,9 @@ func ToASCII(name string) (string, error) {
 // errPunycode refuses what begins with xn-- and is not ASCII: UTS 46, section 4, step 4.1.
 var errPunycode = errors.New("host with punycode that is not ASCII")
 
+// errLongLabel refuses what would take long to encode and is no host's.
+var errLongLabel = errors.New("host with a long label")
+
 // The syllables of Hangul are made of a leading consonant, a vowel and maybe a
 // trailing consonant, by arithmetic.
 const (
@@ -132,6 +135,10 @@ func (t *table) pair(a, b rune) (rune, bool) {
 	return c, ok
 }
 
+// longestLabel is the most characters that a label may have before it is encoded: a
+// host has at most 253 (RFC 1035), and encoding takes the square of the length.
+const longestLabel = 255
+
 // writeLabel writes the ASCII form of a label: RFC 3492, section 6.3.
 func writeLabel(b *strings.Builder, label []rune) error {
 	var ascii []byte
@@ -147,8 +154,8 @@ func writeLabel(b *strings.Builder, label []rune) error {
 	if strings.HasPrefix(string(label), "xn--") {
 		return errPunycode
 	}
-	if len(label) > 255 { // no host is as long, and encoding takes the square of it
-		return fmt.Errorf("label has %d characters", len(label))
+	if len(label) > longestLabel {
+		return fmt.Errorf("%w: %d characters", errLongLabel, len(label))
 	}
 	b.WriteString("xn--")
 	b.Write(ascii)

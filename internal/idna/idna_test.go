@@ -32,6 +32,9 @@ func requireLookups(t require.TestingT, name string) {
 	if errors.Is(err, errPunycode) && strings.Contains(strings.ToLower(norm.NFKC.String(name)), "xn--") {
 		return // Lookup decodes it without a look at what is before the last hyphen
 	}
+	if errors.Is(err, errLongLabel) && len(want) > longestLabel {
+		return // Lookup has no bound
+	}
 	require.NoError(t, err, "%q", name)
 	require.Equal(t, want, got, "%q; go generate if Unicode changed", name)
 }
@@ -150,6 +153,9 @@ func FuzzToASCII(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
+		if len(name) > 4096 {
+			return // Lookup takes the square of it
+		}
 		if strings.Contains(strings.ToLower(norm.NFKC.String(name)), "xn--") { // what is punycode already is taken as it is, whatever it stands for
 			once, err := ToASCII(name)
 			if err == nil {
