@@ -1,4 +1,4 @@
-// This file composes selectors of selectors.
+// This file builds selectors from selectors.
 
 package selector
 
@@ -8,37 +8,37 @@ import (
 	"slices"
 )
 
-// Tier is a run of priorities that have a Selector of their own. See Cascade.
+// Tier is a range of consecutive priorities with one Selector. See Cascade.
 type Tier struct {
-	Levels   int      // how many priorities, at least 1
-	Selector Selector // chooses among them; it sees them numbered from 1
+	Levels   int      // number of priorities, at least 1
+	Selector Selector // chooses among them, numbered from 1
 }
 
-// Cascade composes selectors. The priorities are cut into tiers, the lowest first; of
-// all tiers that have something available top chooses one, numbered from 1 as well,
-// and the tier's Selector chooses within it. A tier may be a Cascade:
+// Cascade builds a Selector from others. It divides the priorities into tiers, the lowest first.
+// Among the tiers with an available priority, top chooses one; top, too, sees them numbered from 1.
+// The Selector of that tier then chooses a priority within it. A tier may be a Cascade:
 //
 //	Cascade(Strict(), Tier{2, Mix(seed, 1-p, p)}, Tier{1, Strict()})
 //
-// lets priority 3 go before the others, which are mixed with probability p. Open
-// refuses tiers that do not have all priorities between them, and what their
-// selectors refuse. No selector may have two places in it.
+// takes priority 3 before the others, and mixes those with probability p. Open refuses tiers that
+// do not add up to the number of priorities, the same selector in two places, and everything that
+// the selectors themselves refuse.
 func Cascade(top Selector, tiers ...Tier) Selector {
 	return &cascade{top: top, tiers: slices.Clone(tiers)}
 }
 
-// maxLevels is how many priorities a frontier has at most.
+// maxLevels is the maximum number of priorities of a frontier.
 const maxLevels = 64
 
 type cascade struct {
 	top    Selector
 	tiers  []Tier
-	have   [maxLevels]int // tiers that have something, scratch
-	within [maxLevels]int // priorities of the chosen one, scratch
+	have   [maxLevels]int // tiers with an available priority; scratch
+	within [maxLevels]int // priorities of the chosen tier; scratch
 }
 
-// Select returns 0, which no priority is, if one of the selectors chooses what it
-// was not offered.
+// Select returns 0, which is not a priority, if one of the selectors chooses what it was not
+// offered.
 func (c *cascade) Select(available []int) int {
 	n, last, rest := 0, 0, available
 	for i, tier := range c.tiers {
@@ -72,7 +72,7 @@ func (c *cascade) Select(available []int) int {
 	return first + p
 }
 
-// check says what is wrong with the tiers for so many priorities.
+// check returns an error if the tiers do not fit levels priorities.
 func (c *cascade) check(levels int) error {
 	var errs []error
 	inside := func(name string, s Selector, levels int) {

@@ -1,4 +1,4 @@
-// This file mixes front queues by weights that may change while the frontier runs.
+// This file chooses among front queues by weights that may change while the frontier runs.
 
 package selector
 
@@ -10,28 +10,26 @@ import (
 	"sync/atomic"
 )
 
-// Mixture is a Selector that picks a priority with a probability proportional to
-// its weight among the available ones. The weights may be changed at any time, from
-// any goroutine. Mix makes one.
+// Mixture is a Selector that picks an available priority with a probability proportional to its
+// weight. The weights may be changed at any time, from any goroutine. Use Mix to make one.
 type Mixture struct {
 	weights atomic.Pointer[[]float64]
-	random  *rand.Rand // of Select
+	random  *rand.Rand // used by Select
 }
 
-// Mix returns a Mixture in which priority f has weights[f-1], a number of 0 or more
-// in any unit: Mix(seed, 1-p, p) takes priority 2 with probability p. A priority of
-// weight 0 is picked only while no other is available, the highest first. The same
-// seed gives the same sequence. Open refuses weights that Set would, or that are not
-// one for each priority.
+// Mix returns a Mixture in which priority f has the weight weights[f-1], a non-negative number in
+// any unit: Mix(seed, 1-p, p) takes priority 2 with probability p. A priority of weight 0 is picked
+// only while no other is available; if there are several, the highest comes first. The same seed
+// gives the same sequence. Open refuses weights that Set would refuse, and a number of weights
+// other than the number of priorities.
 func Mix(seed uint64, weights ...float64) *Mixture {
 	m := &Mixture{random: rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))}
 	m.store(weights)
 	return m
 }
 
-// Set changes the weights, from the next hand-out on. It refuses, and changes
-// nothing for, weights that are not as many as before, that are negative, not finite,
-// or all 0.
+// Set changes the weights from the next hand-out on. It returns an error and changes nothing if the
+// number of weights differs from before, or if a weight is negative or not finite, or if all are 0.
 func (m *Mixture) Set(weights ...float64) error {
 	if err := checkWeights(weights, len(*m.weights.Load())); err != nil {
 		return fmt.Errorf("selector: Mixture: %w", err)
@@ -60,7 +58,7 @@ func (m *Mixture) Select(available []int) int {
 	}
 	sum := 0.
 	for _, p := range available {
-		sum += weights[p-1] / most // their sum may be more than a float64 holds
+		sum += weights[p-1] / most // their sum may overflow a float64
 	}
 	x, pick := m.random.Float64()*sum, 0
 	for _, p := range available {
@@ -76,7 +74,7 @@ func (m *Mixture) Select(available []int) int {
 	return pick
 }
 
-// check says what is wrong with the weights for so many priorities.
+// check returns an error if the weights do not fit levels priorities.
 func (m *Mixture) check(levels int) error { return checkWeights(*m.weights.Load(), levels) }
 
 func checkWeights(weights []float64, levels int) error {

@@ -1,11 +1,10 @@
-// Package selector has the ways of choosing among front queues: from which priority the
-// next URL comes. Mercator's biased random choice is BiasedRandom, the default of a
-// frontier.
+// Package selector provides the policies that choose among front queues: which priority the next
+// URL is taken from. The default of a frontier is BiasedRandom, Mercator's biased random choice.
 //
-// A Selector sees only which priorities have something to offer. The share of
-// a priority is its share of hand-outs while all of its rivals have something.
-// With several crawls it is asked for the one whose turn it is. A Selector belongs to one
-// frontier, which calls it under its lock: one goroutine at a time.
+// A Selector sees only which priorities have a URL available. The share of a priority is its share
+// of hand-outs while all others have URLs available, too. If there are several crawls, the Selector
+// chooses within the crawl whose turn it is. A Selector belongs to one frontier, which calls it
+// under its lock from one goroutine at a time.
 package selector
 
 import (
@@ -14,23 +13,22 @@ import (
 	"math/rand/v2"
 )
 
-// Selector chooses the priority of the next hand-out. Select is called with the
-// frontier's lock held: it must be quick and must not call the frontier. A
-// selector belongs to one frontier.
+// Selector chooses the priority of the next hand-out. The frontier calls Select with its lock held:
+// Select must be fast and must not call the frontier. A Selector belongs to one frontier.
 type Selector interface {
-	// Select returns an element of available: the priorities, ascending, of
-	// which a URL may be had. It is never empty, and valid only during the call.
+	// Select returns an element of available, which lists the priorities with an available URL in
+	// ascending order. available is never empty, and is valid only during the call.
 	Select(available []int) int
 }
 
-// Func makes a function a Selector.
+// Func is a function that implements Selector.
 type Func func(available []int) int
 
 // Select calls the function.
 func (f Func) Select(available []int) int { return f(available) }
 
-// Check says what is wrong with a Selector for priorities 1 to levels; nil of one of
-// another package.
+// Check returns an error if s does not fit priorities 1 to levels. For a Selector from another
+// package it returns nil.
 func Check(s Selector, levels int) error {
 	if c, ok := s.(interface{ check(levels int) error }); ok {
 		return c.check(levels)
@@ -38,13 +36,12 @@ func Check(s Selector, levels int) error {
 	return nil
 }
 
-// IsStrict reports whether a Selector is Strict's: a frontier finds its choice without
-// asking it.
+// IsStrict reports whether s was made by Strict. A frontier can then choose without calling it.
 func IsStrict(s Selector) bool { _, ok := s.(strict); return ok }
 
-// BiasedRandom picks priority f with a probability proportional to f among the
-// available ones: Mercator's choice, biased to high priority, starving none.
-// The same seed gives the same sequence. It is the default, randomly seeded.
+// BiasedRandom picks an available priority f with a probability proportional to f. This is
+// Mercator's choice: biased towards high priorities, but starving none. The same seed gives the
+// same sequence. It is a frontier's default, with a random seed.
 func BiasedRandom(seed uint64) Selector {
 	r := rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))
 	return Func(func(available []int) int {
@@ -62,8 +59,8 @@ func BiasedRandom(seed uint64) Selector {
 	})
 }
 
-// Strict always picks the highest available priority. It starves the lower ones
-// for as long as higher ones have something to offer.
+// Strict always picks the highest available priority. Lower priorities starve while higher ones are
+// available.
 func Strict() Selector { return strict{} }
 
 type strict struct{}
@@ -76,7 +73,7 @@ func Uniform(seed uint64) Selector {
 	return Func(func(available []int) int { return available[r.IntN(len(available))] })
 }
 
-// RoundRobin takes the available priorities in turn, from the highest down.
+// RoundRobin picks the available priorities in turn, from the highest down.
 func RoundRobin() Selector {
 	last := 0
 	return Func(func(available []int) int {
@@ -96,18 +93,17 @@ type weighted struct {
 	credit  []int
 }
 
-// Weighted gives priority f the share weights[f-1] of the hand-outs, without
-// chance: in any run of them each priority is within one of its share. Open
-// refuses weights that are not one for each priority, or not positive.
+// Weighted gives priority f the share weights[f-1] of the hand-outs, deterministically: in any run
+// of hand-outs, each priority gets its share to within one. Open refuses weights that are not
+// positive, and a number of weights other than the number of priorities.
 func Weighted(weights ...int) Selector {
 	return &weighted{append([]int(nil), weights...), make([]int, len(weights))}
 }
 
-// Select is Tijdeman's solution of the chairman assignment problem (Discrete
-// Mathematics 32, 1980): each available priority earns its weight, the pick pays
-// what all earned. Picked is, of those that have earned enough, the one that
-// would soonest be owed too much. Always to pick the richest is off by more than
-// one now and then.
+// Select implements Tijdeman's solution of the chairman assignment problem (Discrete Mathematics
+// 32, 1980): each available priority earns its weight, and the picked one pays what all have
+// earned. Among the priorities that have earned enough, Select picks the one that would otherwise
+// be owed too much soonest. Picking always the richest would sometimes be off by more than one.
 func (w *weighted) Select(available []int) int {
 	sum := 0
 	for _, p := range available {
@@ -125,13 +121,13 @@ func (w *weighted) Select(available []int) int {
 		}
 	}
 	if best == 0 {
-		best = richest // what is available has changed
+		best = richest // the set of available priorities has changed
 	}
 	w.credit[best-1] -= sum
 	return best
 }
 
-// check says what is wrong with the weights for so many priorities.
+// check returns an error if the weights do not fit levels priorities.
 func (w *weighted) check(levels int) error {
 	var errs []error
 	if len(w.weights) != levels {
@@ -145,7 +141,7 @@ func (w *weighted) check(levels int) error {
 	return errors.Join(errs...)
 }
 
-// left is how many hand-outs are left until p is owed too much, times k.
+// left returns the number of hand-outs until p is owed too much, times k.
 func (w *weighted) left(p, k, sum int) float64 {
 	return (float64(k-1)*float64(sum) - float64(k)*float64(w.credit[p-1])) / float64(w.weights[p-1])
 }

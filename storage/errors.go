@@ -1,4 +1,4 @@
-// This file holds the errors of a store that its frontier, or the user of both, tells apart.
+// This file holds the errors of a store that a frontier or its user handles differently.
 
 package storage
 
@@ -10,27 +10,27 @@ import (
 // ErrClosed is returned by every call after Close.
 var ErrClosed = errors.New("frontier: closed")
 
-// ErrInUse is returned by Open when the Spill belongs to another frontier, and
-// by spill.Open when another process has the folder.
+// ErrInUse is returned by Open when another frontier uses the Spill, and by spill.Open when another
+// process uses the folder.
 var ErrInUse = errors.New("frontier: store in use")
 
-// ErrVersion is returned by spill.Open, spill.Repair and Open for a store, and by Import
-// for an export, of a format that this version does not read. It is no damage:
-// the version that wrote it reads it.
+// ErrVersion is returned by spill.Open, spill.Repair and Open for a store, and by Import for an
+// export, whose format this version cannot read. The data is not damaged: the version that wrote it
+// can read it.
 var ErrVersion = errors.New("frontier: another version's format")
 
-// ErrReopen is wrapped by errors of a Spill that failed for good, as when the disk broke
-// off in the middle of a write of its engine. It takes no calls until it is opened again,
-// and so is the frontier. Nothing that was accepted is lost.
+// ErrReopen is wrapped by errors of a Spill that can no longer be used, for example because the
+// disk failed in the middle of a write. The Spill and its frontier refuse further calls until they
+// are opened again. Nothing that was accepted is lost.
 var ErrReopen = errors.New("frontier: store must be opened again")
 
-// CorruptError reports a stored record that cannot be decoded, or a file of the
-// store that is damaged. It is left in place: deleting evidence is the caller's
-// decision, not ours. spill.Repair salvages the rest.
+// CorruptError reports a stored record that cannot be decoded, or a damaged file of the store. The
+// damaged data is left in place: whether to delete it is for the caller to decide. spill.Repair
+// salvages the rest.
 type CorruptError struct {
-	Key  []byte // store key of the bad record; nil: a whole file
-	File string // of the store's folder, if the store knows
-	Err  error  // what the decoder said
+	Key  []byte // store key of the bad record; nil for a whole file
+	File string // in the store's folder; empty if unknown
+	Err  error  // cause reported by the decoder
 }
 
 // Error implements error.
