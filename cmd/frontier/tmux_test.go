@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/internal/doccheck"
 )
 
 var captures = flag.String("captures", "", "`file` for what terminals show of top; empty: tmux is not asked")
@@ -84,5 +86,7 @@ func TestTopInTmux(t *testing.T) {
 		text += fmt.Sprintf("\n## %d columns, %d lines\n\n```text\n%s\n```\n", size[0], size[1], strings.Join(lines, "\n"))
 	}
 	tmux("kill-server")
+	text, err = doccheck.Document{Path: "docs/top.md", Text: text}.WithContents()
+	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(*captures, []byte(text), 0o644))
 }

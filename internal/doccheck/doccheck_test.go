@@ -126,21 +126,6 @@ func TestEveryCommandIsRun(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// TestLinksLeadSomewhere looks up the files that documents link to.
-func TestLinksLeadSomewhere(t *testing.T) {
-	for _, d := range documents(t) {
-		text := fenced.ReplaceAllString(d.Text, "")
-		for _, m := range link.FindAllStringSubmatch(text, -1) {
-			target, _, _ := strings.Cut(m[1], "#")
-			if target == "" || strings.Contains(target, "://") {
-				continue
-			}
-			_, err := os.Stat(filepath.Join(root, filepath.Dir(filepath.FromSlash(d.Path)), filepath.FromSlash(target)))
-			assert.NoError(t, err, "%s links to %s", d.Path, target)
-		}
-	}
-}
-
 func TestBlocksAndCommands(t *testing.T) {
 	d := Document{"a.md", "Type `go run\n./a`, or:\n\n    go test ./... # all\n    not a command\n\n" +
 		"<!-- code: b.go -->\n```go\ngo run ./no\n```\n\n```\ngo vet ./...   # why\n```\n\n- a list\n    go run ./no\n"}

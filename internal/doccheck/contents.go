@@ -1,0 +1,107 @@
+// This file reads how a document is divided: its headings and its table of contents.
+
+package doccheck
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Long is how many lines a document may have without a table of contents.
+const Long = 60
+
+// Heading is a line that begins with # signs.
+type Heading struct {
+	Level  int
+	Text   string // as it is shown: without backticks, links as their text
+	Anchor string // as GitHub makes it
+}
+
+var (
+	heading = regexp.MustCompile(`^(#+) +(.*?) *$`)
+	linked  = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
+)
+
+// Headings returns the headings of a document in order.
+func (d Document) Headings() (all []Heading) {
+	used := map[string]int{}
+	for line := range strings.Lines(fenced.ReplaceAllString(d.Text, "")) {
+		m := heading.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil {
+			continue
+		}
+		text := strings.ReplaceAll(linked.ReplaceAllString(m[2], "$1"), "`", "")
+		anchor := anchor(text)
+		again := used[anchor]
+		used[anchor]++
+		if again > 0 {
+			anchor = fmt.Sprintf("%s-%d", anchor, again)
+		}
+		all = append(all, Heading{len(m[1]), text, anchor})
+	}
+	return all
+}
+
+// anchor is a heading in lower case, of its letters, digits, hyphens and underscores,
+// with a hyphen for each space.
+func anchor(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
+}
+
+// Contents is the table of contents that a document should have: links to its sections
+// in one line, or as a list if that line would be longer than 120 characters. It is empty
+// if the document is short, or has fewer than two sections.
+func (d Document) Contents() string {
+	if strings.Count(d.Text, "\n") <= Long {
+		return ""
+	}
+	var links []string
+	shown := 0
+	for _, h := range d.Headings() {
+		if h.Level == 2 {
+			links = append(links, fmt.Sprintf("[%s](#%s)", h.Text, h.Anchor))
+			shown += utf8.RuneCountInString(h.Text) + 3
+		}
+	}
+	switch {
+	case len(links) < 2:
+		return ""
+	case shown <= 120:
+		return strings.Join(links, " · ") + "\n"
+	}
+	return "- " + strings.Join(links, "\n- ") + "\n"
+}
+
+var toc = regexp.MustCompile(`^(- )?\[[^\]]*\]\(#[^)]*\)(( · |\n- )\[[^\]]*\]\(#[^)]*\))*\n$`)
+
+// WithContents returns a document's text with the table of contents that it should have
+// behind its first paragraph, in place of the one that it has there.
+func (d Document) WithContents() (string, error) {
+	parts := strings.SplitN(d.Text, "\n\n", 4)
+	if len(parts) < 4 {
+		return d.Text, nil
+	}
+	if !strings.HasPrefix(parts[0], "# ") {
+		return "", errors.New(d.Path + " does not begin with a heading, an empty line and a paragraph")
+	}
+	rest := parts[2] + "\n\n" + parts[3]
+	if toc.MatchString(parts[2] + "\n") {
+		rest = parts[3]
+	}
+	if want := d.Contents(); want != "" {
+		rest = want + "\n" + rest
+	}
+	return parts[0] + "\n\n" + parts[1] + "\n\n" + rest, nil
+}
