@@ -1,0 +1,340 @@
+// This file appends records: it keeps the bound, and says what is missing.
+
+package crawllog
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Options configure a Log.
+type Options struct {
+	// Path is the file that is appended to; older ones lie beside it. Folders on the way
+	// are made. Empty keeps the newest records, in memory alone.
+	Path string
+	// MaxBytes bounds the files together. Zero means 256 MiB; the least is 64 KiB.
+	MaxBytes int64
+	// Now tells the time. Nil means time.Now.
+	Now func() time.Time
+}
+
+const (
+	defaultBytes = 256 << 20
+	leastBytes   = 64 << 10
+	shares       = 8    // files within MaxBytes
+	remembered   = 1000 // newest records that are kept in memory
+	doubtful     = 4096 // records of a run that was killed that may come again: more than leases are out at once
+)
+
+// Log appends records. It is safe for concurrent use.
+type Log struct {
+	View
+	max int64
+	now func() time.Time
+
+	mu      sync.Mutex
+	file    *os.File            // guarded by mu; nil: there is none, or no more
+	size    int64               // guarded by mu; of file
+	older   []older             // guarded by mu; oldest first
+	next    int                 // guarded by mu; number of the next file that is rotated
+	recent  []Record            // guarded by mu; a ring
+	newest  int                 // guarded by mu; where the next goes in recent
+	missing int64               // guarded by mu; records that could not be written, not told yet
+	closed  bool                // guarded by mu
+	seed    maphash.Seed        // read-only
+	doubt   map[uint64]struct{} // guarded by mu; the last ends of a run that was killed
+}
+
+// older is a file that was rotated.
+type older struct {
+	path string
+	size int64
+}
+
+// ErrClosed is returned by the use of a Log after Close.
+var ErrClosed = errors.New("crawllog: log is closed")
+
+// Open opens a log to append to it. A last line that was cut is removed. At most one Log
+// may have a path open.
+func Open(o Options) (*Log, error) {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultBytes
+	}
+	if o.MaxBytes < leastBytes {
+		return nil, fmt.Errorf("crawllog: options: MaxBytes is %d; want >= %d", o.MaxBytes, leastBytes)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	l := &Log{View: View{o.Path}, max: o.MaxBytes, now: o.Now, next: 1, seed: maphash.MakeSeed()}
+	if o.Path == "" {
+		return l, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(o.Path), 0o755); err != nil {
+		return nil, fmt.Errorf("crawllog: %w", err)
+	}
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// open takes the files over from the run before.
+func (l *Log) open() error {
+	all, err := l.rotated()
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		info, err := os.Stat(f.path)
+		if err != nil {
+			return fmt.Errorf("crawllog: %w", err)
+		}
+		l.older, l.next = append(l.older, older{f.path, info.Size()}), f.number+1
+	}
+	torn, err := l.append()
+	if err == nil {
+		err = l.recall(torn)
+	}
+	if err != nil && l.file != nil {
+		_ = l.file.Close()
+	}
+	return err
+}
+
+// append opens the file to append to it, and removes what follows its last whole line.
+func (l *Log) append() (torn bool, err error) {
+	if l.file, err = os.OpenFile(l.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
+		return false, fmt.Errorf("crawllog: %w", err)
+	}
+	info, err := l.file.Stat()
+	if err != nil {
+		return false, fmt.Errorf("crawllog: %w", err)
+	}
+	l.size, err = wholeLines(l.file, info.Size())
+	if err == nil && l.size < info.Size() {
+		torn, err = true, l.file.Truncate(l.size)
+	}
+	if err != nil {
+		return torn, fmt.Errorf("crawllog: %w", err)
+	}
+	return torn, nil
+}
+
+// wholeLines is where the last whole line of a file ends.
+func wholeLines(f *os.File, size int64) (int64, error) {
+	buf := make([]byte, 64<<10)
+	for size > 0 {
+		n := min(size, int64(len(buf)))
+		if _, err := f.ReadAt(buf[:n], size-n); err != nil {
+			return 0, err
+		}
+		for i := n; i > 0; i-- {
+			if buf[i-1] == '\n' {
+				return size - n + i, nil
+			}
+		}
+		size -= n
+	}
+	return 0, nil
+}
+
+// recall reads how the run before ended, and records that a new one begins.
+func (l *Log) recall(torn bool) error {
+	opened := Record{Outcome: Opened}
+	if torn {
+		opened.Count = 1
+	}
+	var last []Record
+	for r, err := range l.Backward() {
+		if errors.Is(err, errLine) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if len(last) == 0 && r.Outcome != Closed {
+			opened.Reason, l.doubt = "the run before was killed: what it was about to end comes again", map[uint64]struct{}{}
+		}
+		if l.doubt != nil && r.URL != "" {
+			l.doubt[l.mark(&r)] = struct{}{}
+		}
+		if last = append(last, r); len(last) >= doubtful || l.doubt == nil && len(last) >= remembered {
+			break
+		}
+	}
+	for i := min(len(last), remembered) - 1; i >= 0; i-- {
+		l.rememberLocked(last[i])
+	}
+	return l.Add(opened)
+}
+
+// mark is equal for two records of the same end.
+func (l *Log) mark(r *Record) uint64 {
+	var h maphash.Hash
+	h.SetSeed(l.seed)
+	fmt.Fprintf(&h, "%d %d %d %s", r.Crawl, r.Visit, r.Attempt, r.URL)
+	return h.Sum64()
+}
+
+// Add appends a record. When it has returned without an error the record survives the
+// process. After an error it is counted, and the next record that can be written follows
+// one that says how many are Missing.
+func (l *Log) Add(r Record) error {
+	if r.Time.IsZero() {
+		r.Time = l.now()
+	}
+	r.Time = r.Time.UTC()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	if l.doubt != nil && r.URL != "" {
+		m := l.mark(&r)
+		if _, ok := l.doubt[m]; ok {
+			r.Again = true
+			delete(l.doubt, m)
+		}
+	}
+	l.rememberLocked(r)
+	if l.path == "" {
+		return nil
+	}
+	if l.missing > 0 {
+		if err := l.writeLocked(Record{Time: r.Time, Outcome: Missing, Count: l.missing}); err != nil {
+			l.missing++
+			return err
+		}
+		l.missing = 0
+	}
+	if err := l.writeLocked(r); err != nil {
+		l.missing++
+		return err
+	}
+	return nil
+}
+
+func (l *Log) rememberLocked(r Record) {
+	if len(l.recent) < remembered {
+		l.recent = append(l.recent, r)
+		return
+	}
+	l.recent[l.newest] = r
+	l.newest = (l.newest + 1) % remembered
+}
+
+// writeLocked writes one line or nothing.
+func (l *Log) writeLocked(r Record) error {
+	line, err := r.line()
+	if err != nil {
+		return err
+	}
+	if err := l.makeRoomLocked(int64(len(line))); err != nil {
+		return fmt.Errorf("crawllog: %w", err)
+	}
+	n, err := l.file.Write(line)
+	if err == nil {
+		l.size += int64(n)
+		return nil
+	}
+	if n > 0 {
+		err = errors.Join(err, l.file.Truncate(l.size))
+	}
+	return fmt.Errorf("crawllog: %w", err)
+}
+
+// makeRoomLocked begins a new file if this one has its share, and removes the oldest while
+// all are too large.
+func (l *Log) makeRoomLocked(n int64) error {
+	if l.file == nil {
+		if _, err := l.append(); err != nil {
+			return err
+		}
+	}
+	if l.size > 0 && l.size+n > l.max/shares {
+		if err := l.rotateLocked(); err != nil {
+			return err
+		}
+	}
+	total := l.size + n
+	for _, f := range l.older {
+		total += f.size
+	}
+	for total > l.max && len(l.older) > 0 {
+		if err := os.Remove(l.older[0].path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		total -= l.older[0].size
+		l.older = l.older[1:]
+	}
+	return nil
+}
+
+func (l *Log) rotateLocked() error {
+	path := fmt.Sprintf("%s.%06d", l.path, l.next)
+	err := l.file.Close()
+	l.file = nil
+	if err == nil {
+		err = os.Rename(l.path, path)
+	}
+	if err != nil {
+		return err
+	}
+	l.older, l.next = append(l.older, older{path, l.size}), l.next+1
+	_, err = l.append()
+	return err
+}
+
+// Recent returns the newest records, newest first, n at most. Those that are in memory are
+// not read from the files.
+func (l *Log) Recent(n int) ([]Record, error) {
+	l.mu.Lock()
+	have := len(l.recent)
+	if n > have && have == remembered && l.path != "" {
+		l.mu.Unlock()
+		return l.View.Recent(n)
+	}
+	defer l.mu.Unlock()
+	all := make([]Record, 0, max(0, min(n, have)))
+	for i := 1; i <= have && len(all) < n; i++ {
+		all = append(all, l.recent[(l.newest-i+2*have)%have])
+	}
+	return all, nil
+}
+
+// Find returns the newest record of a URL, spelled as in the log; ok is false if there is
+// none.
+func (l *Log) Find(url string) (r Record, ok bool, err error) {
+	if l.path != "" {
+		return l.View.Find(url)
+	}
+	all, err := l.Recent(remembered)
+	for _, r := range all {
+		if r.URL == url {
+			return r, true, nil
+		}
+	}
+	return Record{}, false, err
+}
+
+// Close records that the run ended in good order, and closes the file. Closing again does
+// nothing.
+func (l *Log) Close() error {
+	err := l.Add(Record{Outcome: Closed})
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.file != nil {
+		err = errors.Join(err, l.file.Close())
+	}
+	return err
+}

@@ -1,0 +1,113 @@
+// This file says what is recorded, and how a record is spelled.
+
+package crawllog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Outcome says what became of a URL.
+type Outcome string
+
+// What becomes of URLs.
+const (
+	Fetched    Outcome = "fetched"    // the answer's status was 2xx
+	Unchanged  Outcome = "unchanged"  // the answer was 304: it is as it was
+	Redirected Outcome = "redirected" // the answer was another 3xx
+	Gone       Outcome = "gone"       // the answer was 404 or 410
+	Rejected   Outcome = "rejected"   // the answer was another 4xx that is not tried again
+	Failed     Outcome = "failed"     // the fetch failed, and will be tried again
+	GivenUp    Outcome = "given-up"   // it failed too often, or its host was given up
+	Refused    Outcome = "refused"    // the crawler did not ask for it: Rule says why
+)
+
+// What is recorded of other things than one URL.
+const (
+	HostGivenUp Outcome = "host-given-up" // Count URLs of Host are about to be given up, and have records after this
+	Missing     Outcome = "missing"       // Count records could not be written here
+	Opened      Outcome = "opened"        // a run begins; Count lines before it were cut, and Reason tells of a run that was killed
+	Closed      Outcome = "closed"        // a run ended in good order
+)
+
+// Outcomes are those of URLs.
+var Outcomes = []Outcome{Fetched, Unchanged, Redirected, Gone, Rejected, Failed, GivenUp, Refused}
+
+// Answered reports whether a server answered for good.
+func (o Outcome) Answered() bool {
+	return o == Fetched || o == Unchanged || o == Redirected || o == Gone || o == Rejected
+}
+
+// OfURL reports whether it is what became of one URL.
+func (o Outcome) OfURL() bool { return o.Answered() || o == Failed || o == GivenUp || o == Refused }
+
+// Record is one line of the log. What does not apply is zero, and not in the line.
+type Record struct {
+	Time     time.Time `json:"time"`               // when it was recorded; Add sets it if it is zero
+	URL      string    `json:"url,omitempty"`      // without a password
+	Host     string    `json:"host,omitempty"`     // its host key
+	Outcome  Outcome   `json:"outcome"`            // what became of it
+	Status   int       `json:"status,omitempty"`   // of the answer
+	Bytes    int64     `json:"bytes,omitempty"`    // of the answer, as transferred
+	Seconds  float64   `json:"seconds,omitempty"`  // from the request to the end of the answer
+	Began    time.Time `json:"began,omitzero"`     // when the request was sent
+	Via      string    `json:"via,omitempty"`      // the page that led to it, if the crawl remembers that
+	Target   string    `json:"target,omitempty"`   // where a redirect leads
+	Digest   string    `json:"digest,omitempty"`   // of the answer's body: sha1 in base 32, as in WARC files
+	Type     string    `json:"type,omitempty"`     // the media type of the answer
+	Rule     string    `json:"rule,omitempty"`     // what refused it: robots.txt, scope, blocked, or a filter's name
+	Reason   string    `json:"reason,omitempty"`   // the error, or what the rule says
+	Priority int       `json:"priority,omitempty"` // of the hand-out
+	Depth    int       `json:"depth,omitempty"`    // links from a seed
+	Visit    int       `json:"visit,omitempty"`    // number of the visit, from 1
+	Attempt  int       `json:"attempt,omitempty"`  // number of the try of this visit, from 1
+	Crawl    uint32    `json:"crawl,omitempty"`    // the number of its crawl
+	Next     time.Time `json:"next,omitzero"`      // when it comes again, as far as that is known
+	Again    bool      `json:"again,omitempty"`    // it is recorded twice: a kill came between the first record and the lease's end
+	Count    int64     `json:"count,omitempty"`    // see the outcomes that are of no one URL
+}
+
+// Took is how long the fetch took.
+func (r *Record) Took() time.Duration { return time.Duration(r.Seconds * float64(time.Second)) }
+
+// line is the record as a line.
+func (r *Record) line() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, fmt.Errorf("crawllog: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// needle is how a URL stands in a line.
+func needle(url string) ([]byte, error) {
+	line, err := (&Record{URL: url}).line()
+	if err != nil {
+		return nil, err
+	}
+	from := bytes.Index(line, []byte(`"url":`))
+	to := bytes.Index(line, []byte(`,"outcome":`))
+	if from < 0 || to < from {
+		return nil, errors.New("crawllog: no URL given")
+	}
+	return line[from : to+1], nil
+}
+
+// parse reads a line.
+func parse(line []byte) (r Record, err error) {
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, fmt.Errorf("%w: %w", errLine, err)
+	}
+	if r.Outcome == "" {
+		return r, fmt.Errorf("%w: it has no outcome", errLine)
+	}
+	return r, nil
+}
+
+// errLine is of a line that is no record. The lines beside it are well.
+var errLine = errors.New("crawllog: a line cannot be read")
