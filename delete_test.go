@@ -362,6 +362,21 @@ func TestDeleteOfLeasedURLTwice(t *testing.T) {
 	})
 }
 
+// A sweep takes what was deleted, and nothing that came since.
+func TestURLBehindADeletedOne(t *testing.T) {
+	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/1")
+		sweep := w.F.DeleteUnswept(frontier.Host("a.example"))
+		w.Add("http://a.example/2")
+		sweep()
+		hook.Of(w.F).Sweep()
+		l := w.Next()
+		require.Equal(t, "http://a.example/2", l.Entry.URL)
+		w.Fetched(l, 0, frontier.Outcome{})
+		w.Over()
+	})
+}
+
 // A hand-out sees by itself that a URL was deleted, before anybody has swept. It
 // leaves the host to the sweep, which finds what is alive there.
 func TestDeletedURLsAreNotHandedOut(t *testing.T) {

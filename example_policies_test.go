@@ -1,4 +1,4 @@
-// These examples show policies: priorities, selectors, tries, visits; and views.
+// These examples show policies: priorities, selectors, tries, visits and politeness.
 
 package frontier_test
 
@@ -13,107 +13,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/selector"
 )
-
-// The largest hosts, and those that come next.
-func ExampleFrontier_Largest() {
-	ctx := context.Background()
-	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // yours is the system's
-	f, err := frontier.Open(ctx, frontier.Options{Clock: clock})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer f.Close()
-	for i := range 30 {
-		urls := []frontier.Entry{{URL: fmt.Sprintf("http://big.example/%d", i), Depth: i}}
-		if i < 5 {
-			urls = append(urls, frontier.Entry{URL: fmt.Sprintf("http://www.big.example/%d", i), Depth: i})
-		}
-		if i == 29 {
-			urls = append(urls, frontier.Entry{URL: "http://small.example/"})
-		}
-		if _, err := f.Add(ctx, urls...); err != nil {
-			log.Fatal(err)
-		}
-	}
-	for _, h := range f.Largest(2) {
-		fmt.Println(h.Host, h.Waiting, h.Queues[0].Priority)
-	}
-	for h := range f.Hosts(frontier.Domain("big.example"), "") { // in domain order
-		fmt.Println(h.Host, "of big.example:", h.Reason)
-	}
-	coming, err := f.Upcoming(ctx, 3, true) // to look up their names ahead
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(len(coming), "come soon, all of priority", coming[2].Priority)
-
-	lease, err := f.Next(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := f.Done(lease, frontier.Outcome{Duration: time.Second}); err != nil {
-		log.Fatal(err)
-	}
-	if coming, err = f.Upcoming(ctx, 3, false); err != nil {
-		log.Fatal(err)
-	}
-	for _, u := range coming {
-		fmt.Println("in", max(0, u.Due.Sub(clock.Now())))
-	}
-	// Output:
-	// big.example 30 8
-	// www.big.example 5 8
-	// big.example of big.example: back queue
-	// www.big.example of big.example: back queue
-	// 3 come soon, all of priority 8
-	// in 0s
-	// in 0s
-	// in 10s
-}
-
-// What waits, page by page, and what became of one URL.
-func ExampleFrontier_URLs() {
-	ctx := context.Background()
-	f, err := frontier.Open(ctx, frontier.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer f.Close()
-	for i := range 5 {
-		if _, err := f.Add(ctx, frontier.Entry{URL: fmt.Sprintf("http://a.example/%d", i)}); err != nil {
-			log.Fatal(err)
-		}
-	}
-	after := ""
-	for page := 1; ; page++ {
-		n := 0
-		for u, err := range f.URLs(ctx, frontier.Domain("example"), after) {
-			if err != nil {
-				log.Fatal(err)
-			}
-			fmt.Println("page", page, u.Entry.URL)
-			if after = u.Cursor(); n == 2 { // fit for a query string
-				break
-			}
-			n++
-		}
-		if n < 2 {
-			break
-		}
-	}
-	for _, u := range []string{"http://a.example/4", "http://a.example/5"} {
-		s, err := f.Status(ctx, 0, u)
-		fmt.Println(u, s.State, err)
-	}
-	// Output:
-	// page 1 http://a.example/0
-	// page 1 http://a.example/1
-	// page 1 http://a.example/2
-	// page 2 http://a.example/3
-	// page 2 http://a.example/4
-	// http://a.example/4 waiting <nil>
-	// http://a.example/5 unknown <nil>
-}
 
 // Priority 3 goes before all others. Of the others 2 has a probability of p, which is
 // changed while the frontier runs.
@@ -321,27 +220,6 @@ func ExampleFrontier_TriesAgain() {
 	// try 2 tries again: false
 }
 
-// All figures. A log line shows them too (slog.Info("crawl", "frontier", s)), and
-// package expvar: expvar.Func(func() any { return f.Stats() }).
-func ExampleFrontier_Stats() {
-	ctx := context.Background()
-	f, err := frontier.Open(ctx, frontier.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer f.Close()
-	_, err = f.Add(ctx, frontier.Entry{URL: "http://a.example/"}, frontier.Entry{URL: "http://a.example/1", Depth: 1})
-	if err != nil {
-		log.Fatal(err)
-	}
-	s := f.Stats()
-	fmt.Println(s.Waiting, "waiting, by priority", s.WaitingBy)
-	fmt.Println("budget kept:", s.MemoryBytes < 256<<20)
-	// Output:
-	// 2 waiting, by priority [0 0 0 0 0 0 1 1]
-	// budget kept: true
-}
-
 // The default host key: politeness is owed to the machine, whatever the port.
 func ExampleHostName() {
 	for _, u := range []string{"https://WWW.Example.org:8443/a", "http://[2001:db8::1]/", "mailto:me@example.org"} {
@@ -352,4 +230,48 @@ func ExampleHostName() {
 	// www.example.org false
 	// 2001:db8::1 false
 	//  true
+}
+
+// What to set for whom.
+func Example_politeness() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	// A site of your own:
+	err = f.UpdateRule(frontier.Domain("mine.example"), func(r *frontier.Rule) {
+		r.Delay, r.Concurrency = frontier.FixedDelay(50*time.Millisecond), 4
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// A site that complains, and a hoster that does:
+	err = errors.Join(
+		f.Pause(frontier.Domain("theirs.example")),
+		f.SetGroup("203.0.113.7", frontier.GroupSettings{Delay: frontier.FixedDelay(10 * time.Second)}),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	// A site that is larger than you want:
+	err = errors.Join(
+		f.UpdateRule(frontier.All(), func(r *frontier.Rule) {
+			r.HostLimits = frontier.Limits{Served: 1000, Period: 24 * time.Hour}
+		}),
+		f.UpdateRule(frontier.Domain("theirs.example"), func(r *frontier.Rule) {
+			r.Limits = frontier.Limits{Served: 100_000}
+		}),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for s, r := range f.Rules() {
+		fmt.Println(s, r.Delay != nil, r.Concurrency, r.Paused == frontier.On, r.Limits.Served, r.HostLimits.Served)
+	}
+	// Output:
+	// * false 0 false 0 1000
+	// *.mine.example true 4 false 0 0
+	// *.theirs.example false 0 true 100000 0
 }

@@ -1,4 +1,4 @@
-// These examples show the way of a URL: Add, Next, Done, and what leases can do.
+// These examples follow a URL through Add, Next and Done, and show what leases can do.
 
 package frontier_test
 
@@ -319,4 +319,37 @@ func ExampleFrontier_Drain() {
 	// Output:
 	// <nil>
 	// frontier: closed - 1 waiting
+}
+
+// A shutdown that a stuck disk cannot hold up: a minute for all that is left.
+func ExampleFrontier_CloseContext() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{}) // on a disk with Options.Spill
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/"}); err != nil {
+		log.Fatal(err)
+	}
+	l, err := f.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	switch err := f.DoneContext(ctx, l, frontier.Outcome{}); {
+	case errors.Is(err, frontier.ErrUnsettled):
+		fmt.Println("the URL is finished or comes again: the next Open tells")
+	case err != nil:
+		fmt.Println("the URL comes again:", err)
+	default:
+		fmt.Println("the URL is finished")
+	}
+	if err := f.CloseContext(ctx); err != nil {
+		log.Fatal(err) // what was begun goes on until the disk answers or the process ends
+	}
+	fmt.Println("closed")
+	// Output:
+	// the URL is finished
+	// closed
 }

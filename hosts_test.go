@@ -1,13 +1,19 @@
+// This file tests how hosts are found, ordered, ranked by size and hashed.
+
 package frontier
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"sort"
 	"strings"
 	"testing"
 	"unsafe"
 
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
-
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -56,4 +62,135 @@ func TestRecordsAreSmall(t *testing.T) {
 	require.EqualValues(t, 48, unsafe.Sizeof(host{}))
 	require.EqualValues(t, 48, unsafe.Sizeof(queue{}))
 	require.EqualValues(t, 16, unsafe.Sizeof(timeheap.Item{}))
+}
+
+// The order has every host in memory, however many come and go while and after it
+// is made; a scope's hosts are those whose names say so.
+func TestHostOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, err := Open(context.Background(), Options{Delay: FixedDelay(0)})
+		require.NoError(t, err)
+		label := rapid.SampledFrom([]string{"a", "b", "a-b", "org", "example", "127"})
+		name := rapid.Custom(func(t *rapid.T) string {
+			s := label.Draw(t, "label")
+			for range rapid.IntRange(0, 2).Draw(t, "more") {
+				s += "." + label.Draw(t, "label")
+			}
+			return s
+		})
+		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				f.mu.Lock()
+				f.sched.orderSome(rapid.IntRange(1, 5).Draw(t, "n"))
+				f.mu.Unlock()
+			case 1:
+				if l, _, err := f.TryNext(); err == nil {
+					require.NoError(t, f.Done(l, Outcome{}))
+				}
+			default:
+				_, err := f.Add(context.Background(), Entry{URL: fmt.Sprintf("http://%s/%d", name.Draw(t, "host"), i)})
+				require.NoError(t, err)
+			}
+			require.NoError(t, f.Check())
+		}
+		s := rapid.SampledFrom([]Scope{All(), Host(name.Draw(t, "of")), Domain(name.Draw(t, "of"))}).Draw(t, "scope")
+		var want, got []string
+		for id := uint32(1); id <= f.sched.hosts.Top; id++ {
+			if h := f.sched.hosts.At(id); h.nameLen > 0 && s.contains(string(f.sched.name(h))) {
+				want = append(want, string(f.sched.name(h)))
+			}
+		}
+		sort.Slice(want, func(i, j int) bool { return hostkey.Reversed(want[i]) < hostkey.Reversed(want[j]) })
+		again := map[string]bool{}
+		require.NoError(t, f.sweepHosts(s, func(id uint32, _ int64) bool {
+			host := string(f.sched.name(f.sched.hosts.At(id)))
+			if !again[host] && len(got)%3 == 0 {
+				again[host] = true
+				return false
+			}
+			got = append(got, host)
+			return true
+		}))
+		require.True(t, slices.Equal(want, got), "%v: got %v, want %v", s, got, want)
+		require.NoError(t, f.Check())
+		require.NoError(t, f.Close())
+		require.ErrorIs(t, f.sweepHosts(s, nil), ErrClosed)
+	})
+}
+
+// Whenever hosts come, grow, shrink and go, before, while and after the lists are
+// made, Largest tells those that a scan would find.
+func TestLargest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, err := Open(context.Background(), Options{Delay: FixedDelay(0)})
+		require.NoError(t, err)
+		url := 0
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0:
+				f.mu.Lock()
+				f.sched.sizes.Grow(rapid.IntRange(1, 5).Draw(t, "n"), f.sched.hosts.Top, f.sched.waitingOf)
+				f.mu.Unlock()
+			case 1:
+				if l, _, err := f.TryNext(); err == nil {
+					require.NoError(t, f.Done(l, Outcome{}))
+				}
+			case 2:
+				checkLargest(t, f, rapid.IntRange(0, 10).Draw(t, "n"))
+			default:
+				host, n := rapid.IntRange(0, 20).Draw(t, "host"), rapid.IntRange(1, 90).Draw(t, "urls")
+				for range n {
+					url++
+					_, err := f.Add(context.Background(), Entry{URL: fmt.Sprintf("http://h%d.example/%d", host, url)})
+					require.NoError(t, err)
+				}
+			}
+			require.NoError(t, f.Check())
+		}
+		require.NoError(t, f.Close())
+		require.Empty(t, f.Largest(3))
+	})
+}
+
+func checkLargest(t *rapid.T, f *Frontier, n int) {
+	want := map[string]int64{}
+	var sizes []int64
+	for id := uint32(1); id <= f.sched.hosts.Top; id++ {
+		if h := f.sched.hosts.At(id); h.waiting > 0 {
+			want[string(f.sched.name(h))] = int64(h.waiting)
+			sizes = append(sizes, int64(h.waiting))
+		}
+	}
+	got := f.Largest(n)
+	require.Len(t, got, min(n, len(sizes)))
+	for i, x := range got {
+		require.Equal(t, want[x.Host], x.Waiting)
+		larger := 0
+		for _, s := range sizes {
+			if s > x.Waiting {
+				larger++
+			}
+		}
+		require.LessOrEqual(t, larger, i, "%s with %d URLs is not among the %d largest of %v", x.Host, x.Waiting, i+1, sizes)
+	}
+}
+
+// Two frontiers see the same URLs and hosts as different fingerprints and hashes.
+func TestFingerprintsAreKeyed(t *testing.T) {
+	const url, host = "http://a.example/", "a.example"
+	marks, hashes := map[storage.Mark]bool{}, map[uint64]bool{}
+	for range 8 {
+		f, err := Open(t.Context(), Options{})
+		require.NoError(t, err)
+		require.NotZero(t, f.sched.key[0])
+		require.NotZero(t, f.sched.key[1])
+		require.NotEqual(t, f.markOf(0, url), f.markOf(1, url), "crawls do not share marks")
+		marks[f.markOf(0, url)] = true
+		hashes[f.hostHash(host)] = true
+		require.NoError(t, f.Check())
+		require.NoError(t, f.Close())
+	}
+	require.Len(t, marks, 8)
+	require.Len(t, hashes, 8)
 }

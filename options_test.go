@@ -1,8 +1,12 @@
+// This file tests options: their bounds and defaults, and what some of them do.
+
 package frontier_test
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,4 +116,67 @@ func TestRetriesGrowFourfoldUpToAMonth(t *testing.T) {
 	}
 	_, again := r.Retry(frontier.Entry{}, 40, frontier.Outcome{})
 	require.False(t, again)
+}
+
+// A host that is ready comes before those with tokens, until its quantum is over.
+func TestQuantumEndsABinding(t *testing.T) {
+	for quantum, want := range map[int]string{2: "aabbaabb", 3: "aaabbbab", 32: "aaaabbbb"} {
+		harness.InBothWorlds(t, harness.Quantum(quantum, frontier.Options{Priorities: 1, Delay: frontier.FixedDelay(0)}), func(t *testing.T, w *harness.World) {
+			w.Add("http://a.example/1", "http://a.example/2", "http://a.example/3", "http://a.example/4")
+			w.Add("http://b.example/1", "http://b.example/2", "http://b.example/3", "http://b.example/4")
+			var got strings.Builder
+			for range 8 {
+				l := w.Next()
+				got.WriteByte(l.Host[0])
+				w.Fetched(l, 0, frontier.Outcome{})
+			}
+			require.Equal(t, want, got.String(), "quantum %d", quantum)
+		})
+	}
+}
+
+// However often a host that is merely probed fails, its URLs keep their tries.
+func TestProbesUseUpNoTries(t *testing.T) {
+	harness.InBothWorlds(t, frontier.Options{
+		Priorities: 1, Delay: frontier.FixedDelay(0), Retry: frontier.Retries(2, 0), Quarantine: frontier.Quarantine{After: 1, Probe: time.Minute},
+	}, func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/1")
+		for i, want := range []int{1, 2, 2, 2, 2} {
+			l := w.Next()
+			require.Equal(t, want, l.Attempt, "hand-out %d", i)
+			w.Fetched(l, 0, frontier.Outcome{Result: frontier.Failed})
+		}
+		require.Zero(t, w.F.Stats().GivenUp)
+		w.Fetched(w.Next(), 0, frontier.Outcome{})
+		w.Over()
+	})
+}
+
+// What is told is by the time of day as it is, also of what began before a jump.
+func TestTimesThatAreToldFollowTheClock(t *testing.T) {
+	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/1", "http://b.example/1")
+		w.Until(time.Minute)
+		w.Fetched(w.Next(), 0, frontier.Outcome{})
+		w.Until(30 * time.Second)
+		l := w.Next()
+		require.Equal(t, harness.Dawn.Add(30*time.Second), l.LeasedAt)
+		x, _ := w.F.Host(t.Context(), "a.example")
+		require.Equal(t, harness.Dawn.Add(31*time.Second), x.Due)
+		w.Fetched(l, 0, frontier.Outcome{})
+	})
+}
+
+func TestPrioritizers(t *testing.T) {
+	var h frontier.History
+	for depth, want := range map[int]int{0: 8, 1: 7, 6: 2, 7: 1, 8: 1, 1 << 30: 1} {
+		require.Equal(t, want, frontier.ByDepth(8).Priority(frontier.Entry{Depth: depth}, h), "depth %d", depth)
+	}
+	nan := frontier.Entry{}
+	nan.Weight = nan.Weight / nan.Weight
+	require.Equal(t, 1, frontier.ByWeight(4, 10).Priority(nan, h), "NaN")
+	for w, want := range map[float64]int{-1: 1, 0: 1, 2.4: 1, 2.5: 2, 4.9: 2, 5: 3, 7.5: 4, 9.9: 4, 10: 4, 1e300: 4} {
+		require.Equal(t, want, frontier.ByWeight(4, 10).Priority(frontier.Entry{Weight: w}, h), fmt.Sprint(w))
+	}
+	require.Equal(t, 5, frontier.Constant(5).Priority(frontier.Entry{Depth: 9}, h))
 }

@@ -1,3 +1,6 @@
+// This file runs simulated crawls: whether workers are kept busy with few hosts bound,
+// within the memory budget, and how the work per hand-out grows.
+
 package frontier_test
 
 import (
@@ -285,18 +288,4 @@ func workGrowsLikeALogarithm(t *testing.T, delay time.Duration) {
 	require.Equal(t, 1., s2)
 	levels := math.Log2(float64(many)/float64(few)) / 2
 	require.Less(t, h2-h1, levels, "more than one for each level that the heap grew by")
-}
-
-func TestPrioritizers(t *testing.T) {
-	var h frontier.History
-	for depth, want := range map[int]int{0: 8, 1: 7, 6: 2, 7: 1, 8: 1, 1 << 30: 1} {
-		require.Equal(t, want, frontier.ByDepth(8).Priority(frontier.Entry{Depth: depth}, h), "depth %d", depth)
-	}
-	nan := frontier.Entry{}
-	nan.Weight = nan.Weight / nan.Weight
-	require.Equal(t, 1, frontier.ByWeight(4, 10).Priority(nan, h), "NaN")
-	for w, want := range map[float64]int{-1: 1, 0: 1, 2.4: 1, 2.5: 2, 4.9: 2, 5: 3, 7.5: 4, 9.9: 4, 10: 4, 1e300: 4} {
-		require.Equal(t, want, frontier.ByWeight(4, 10).Priority(frontier.Entry{Weight: w}, h), fmt.Sprint(w))
-	}
-	require.Equal(t, 5, frontier.Constant(5).Priority(frontier.Entry{Depth: 9}, h))
 }

@@ -1,5 +1,5 @@
-// This file asks what one step of each structure costs, without locks, clocks and
-// disks. n is how many things the structure holds; it holds as many afterwards.
+// These benchmarks measure one step of each structure, without locks, clocks and disks.
+// n is how many things the structure holds; it holds as many afterwards.
 
 package frontier
 
@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/record"
@@ -229,4 +230,251 @@ func BenchmarkRecord(b *testing.B) {
 	}
 	c.records.Discard(keep)
 	b.ReportMetric(float64(record.Cost(len(body))), "B/record")
+}
+
+// groupBench is a core with hosts in groups. Each host has one URL and is due at
+// some time.
+type groupBench struct {
+	*scheduler
+	now int64
+	ids []uint32
+}
+
+// newGroupBench puts host i into the group that groupOf tells; empty: into none.
+// The hosts are due within span.
+func newGroupBench(n int, span int64, groupOf func(i int) string) *groupBench {
+	b := &groupBench{scheduler: benchScheduler()}
+	c, url, r := b.scheduler, benchURL(), benchRand()
+	names, hashes := benchHosts(n)
+	for i := range names {
+		id := c.ensure(hashes[i], names[i])
+		h := c.hosts.At(id)
+		h.due, h.served = r.Int64N(span), 1 // bound, in the heap
+		if g := groupOf(i); g != "" {
+			c.joinGroup(h, c.groupOf(g))
+		}
+		c.pushTail(c.queueOf(id, 0, uint8(1+i%8)), c.records.Store(uint64(i+1), url), 0)
+		b.ids = append(b.ids, id)
+	}
+	return b
+}
+
+// next hands a URL out, at the time when one may be.
+func (g *groupBench) next(b *testing.B) uint32 {
+	ch, ok, err := g.scheduler.next(g.now)
+	for !ok && err == nil {
+		g.now = max(g.now, g.nextEvent(g.now))
+		ch, ok, err = g.scheduler.next(g.now)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return g.lease(ch.queue, 1, g.now, g.now+1)
+}
+
+// done takes it back. Its host is due again after such a time.
+func (g *groupBench) done(lease uint32, wait int64) {
+	l := g.endLease(lease)
+	g.returnHead(l.queue, l.record)
+	g.filled(l.queue, g.now)
+	g.endGroups(&l, g.now, func(*group) int64 { return g.now + 1 })
+	g.settleLease(&l, g.now, clocks{lane: g.now + wait})
+}
+
+// BenchmarkGroups works on n hosts, in virtual time.
+func BenchmarkGroups(b *testing.B) {
+	none := func(int) string { return "" }
+	of := func(n int) func(int) string { return func(i int) string { return fmt.Sprint(i / n) } }
+	one := func(int) string { return "one" }
+
+	// A URL is handed out and taken back.
+	handOut := func(groupOf func(i int) string) func(b *testing.B, n int) {
+		return func(b *testing.B, n int) {
+			g, r := newGroupBench(n, benchSpan, groupOf), benchRand()
+			for b.Loop() {
+				g.done(g.next(b), r.Int64N(benchSpan))
+			}
+		}
+	}
+	forSizes(b, "op=handout/groups=none", handOut(none))
+	forSizes(b, "op=handout/groups=of10", handOut(of(10)))
+	forSizes(b, "op=handout/groups=of100", handOut(of(100)))
+	forSizes(b, "op=handout/groups=one", handOut(one))
+
+	// All hosts of the only group are due, and wait for its slot.
+	forSizes(b, "op=queued/groups=one", func(b *testing.B, n int) {
+		g, r := newGroupBench(n, 1, one), benchRand()
+		for b.Loop() {
+			g.done(g.next(b), r.Int64N(100))
+		}
+	})
+
+	// A URL is handed out, its host joins another group, and it is taken back.
+	forSizes(b, "op=join/groups=of100", func(b *testing.B, n int) {
+		g, r := newGroupBench(n, benchSpan, of(100)), benchRand()
+		for b.Loop() {
+			lease := g.next(b)
+			l := g.leases.At(lease)
+			to := g.groupOf(fmt.Sprint(r.IntN(n / 100)))
+			if l.group != to {
+				granted := g.takeSlot(to, g.now)
+				g.moveLease(l, to, granted, g.now)
+				g.moveHost(l.host, to, g.now)
+			}
+			g.done(lease, r.Int64N(benchSpan))
+		}
+	})
+
+	// Any host is assigned to any group.
+	forSizes(b, "op=assign/groups=of100", func(b *testing.B, n int) {
+		g, r := newGroupBench(n, benchSpan, of(100)), benchRand()
+		for b.Loop() {
+			g.assign(g.ids[r.IntN(n)], fmt.Sprint(r.IntN(n/100)), g.now)
+		}
+	})
+}
+
+// BenchmarkLanes hands a URL of one of n hosts out and takes it back, in virtual
+// time: with one lane for each host, and with four.
+func BenchmarkLanes(b *testing.B) {
+	for _, lanes := range []int{1, 4} {
+		forSizes(b, fmt.Sprintf("op=handout/lanes=%d", lanes), func(b *testing.B, n int) {
+			g, r := newGroupBench(n, benchSpan, func(int) string { return "" }), benchRand()
+			if lanes > 1 {
+				g.concurrency = func([]byte) int { return lanes }
+			}
+			for b.Loop() {
+				g.done(g.next(b), r.Int64N(benchSpan))
+			}
+		})
+	}
+}
+
+// BenchmarkRules has a rule for each of n domains.
+func BenchmarkRules(b *testing.B) {
+	filled := func(n int) (*scheduler, []*scopeRule) {
+		c, rules := benchScheduler(), make([]*scopeRule, n)
+		for i := range rules {
+			s := Domain(fmt.Sprintf("d%d.example.com", i))
+			rules[i] = &scopeRule{key: s.ruleKey(), scope: s, Rule: Rule{Paused: On}}
+			c.ruled(c.controls.put(rules[i]), rules[i], 0)
+		}
+		return c, rules
+	}
+	look := func(host string) func(b *testing.B, n int) {
+		return func(b *testing.B, n int) {
+			c, _ := filled(n)
+			name := []byte(host)
+			for b.Loop() {
+				c.controls.withholds(name, 0)
+			}
+		}
+	}
+	forSizes(b, "op=known", look("www.d7.example.com"))
+	forSizes(b, "op=unknown", look("www.example.org"))
+	forSizes(b, "op=pause", func(b *testing.B, n int) {
+		c, rules := filled(n)
+		r := benchRand()
+		for b.Loop() {
+			x := *rules[r.IntN(n)]
+			x.Paused ^= On ^ Off
+			c.ruled(c.controls.put(&x), &x, 0)
+		}
+	})
+	forSizes(b, "op=block", func(b *testing.B, n int) {
+		c, rules := filled(n)
+		r := benchRand()
+		for b.Loop() {
+			i := r.IntN(n)
+			x := *rules[i]
+			x.until = 1 + r.Int64N(benchSpan)
+			x.BlockedUntil = time.Unix(0, x.until)
+			c.ruled(c.controls.put(&x), &x, 0)
+			rules[i] = &x
+		}
+	})
+}
+
+// BenchmarkHeld has n paused hosts.
+func BenchmarkHeld(b *testing.B) {
+	filled := func(n int) (*scheduler, []uint32) {
+		c, url := benchScheduler(), benchURL()
+		pause := &scopeRule{key: All().ruleKey(), Rule: Rule{Paused: On}}
+		c.ruled(c.controls.put(pause), pause, 0)
+		names, hashes := benchHosts(n)
+		ids := make([]uint32, n)
+		for i := range ids {
+			ids[i] = c.ensure(hashes[i], names[i])
+			c.pushTail(c.queueOf(ids[i], 0, 1), c.records.Store(uint64(i+1), url), 0)
+			c.detach(ids[i])
+			c.withhold(ids[i], 0)
+		}
+		return c, ids
+	}
+	// One host is let go, and found to be held when its turn comes.
+	forSizes(b, "op=aside", func(b *testing.B, n int) {
+		c, ids := filled(n)
+		r := benchRand()
+		for b.Loop() {
+			id := ids[r.IntN(n)]
+			c.detach(id)
+			c.settle(id, 0)
+			c.detach(id)
+			c.withhold(id, 0)
+		}
+	})
+	// As many as under one lock are looked at again, and stay.
+	forSizes(b, "op=recheck", func(b *testing.B, n int) {
+		c, _ := filled(n)
+		for b.Loop() {
+			if len(c.withheld.rechecks) == 0 {
+				c.withheld.rechecks = append(c.withheld.rechecks, recheck{})
+			}
+			c.expireWithheld(0)
+		}
+	})
+	// The same, and all of them go.
+	b.Run("op=release", func(b *testing.B) {
+		n := 100_000
+		c, ids := filled(n)
+		pause, run := &scopeRule{Rule: Rule{Paused: On}}, &scopeRule{}
+		left := 0
+		for b.Loop() {
+			if left == 0 {
+				b.StopTimer()
+				c.ruled(c.controls.put(pause), pause, 0)
+				for _, id := range ids {
+					c.detach(id)
+					c.withhold(id, 0)
+				}
+				c.withheld.rechecks = nil
+				c.ruled(c.controls.put(run), run, 0)
+				left = n
+				b.StartTimer()
+			}
+			c.expireWithheld(0)
+			left = c.places[withheld]
+		}
+	})
+}
+
+func BenchmarkHostOrder(b *testing.B) {
+	for _, n := range []int{1000, 1000000} {
+		b.Run(fmt.Sprintf("insert/hosts=%d", n), func(b *testing.B) {
+			c := newScheduler(schedulerConfig{levels: 1, quantum: 1})
+			for i := range n {
+				name := fmt.Sprintf("www.site%d.example", (i*7919)%n)
+				c.ensure(c.hash([]byte(name)), name)
+			}
+			for !c.orderSome(1000) {
+			}
+			i := 0
+			for b.Loop() {
+				id := uint32(1 + i*104729%n)
+				c.order.Leaves(id)
+				c.order.Came(id)
+				i++
+			}
+		})
+	}
 }

@@ -1,6 +1,6 @@
 //go:build !frontierholds || !linux
 
-// This file stands in for holds_test.go, where nobody measures.
+// This file stands in for lockholds_test.go in builds that do not measure.
 
 package frontier
 
