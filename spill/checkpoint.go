@@ -1,8 +1,8 @@
 // This file makes a generation part of the state.
 //
-// Everything a checkpoint writes lies under its own generation, or in a file of
-// its own, and is ignored until one small write at the end adopts it. What that
-// write makes superfluous is deleted afterwards, by tidy.go or the next Recover.
+// A checkpoint writes everything under its own generation, or in new files, and all of it is
+// ignored until one small write at the end adopts it. What that write makes obsolete is deleted
+// afterwards, by tidy.go or the next Recover.
 
 package spill
 
@@ -18,9 +18,9 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Checkpoint adopts the blocks and marks of generation c.Gen and ends the log at
-// c.Through. After an error it may be called again, or given up: then the blocks
-// of that generation never become part of the state.
+// Checkpoint adopts the blocks and marks of generation c.Gen and ends the log at c.Through. After
+// an error it may be called again or given up; in that case the blocks of the generation never
+// become part of the state.
 func (s *Store) Checkpoint(c *storage.Checkpoint) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: checkpoint: %w", err)
@@ -43,8 +43,7 @@ func (s *Store) checkpointLocked(c *storage.Checkpoint) error {
 	if gen <= s.state.adopted {
 		return fmt.Errorf("generation %d is part of the state already", c.Gen)
 	}
-	// Nothing may be deleted, and no block adopted, while a failed write might
-	// still count.
+	// While a failed write might still take effect, nothing may be deleted and no block adopted.
 	if err := s.settle(true); err != nil {
 		return err
 	}
@@ -53,9 +52,9 @@ func (s *Store) checkpointLocked(c *storage.Checkpoint) error {
 	}
 	s.dropOrphanRuns()
 	for g := s.state.adopted + 1; g <= gen; g++ {
-		kinds := []keys.Kind{keys.KindDead} // left by an attempt that failed
+		kinds := []keys.Kind{keys.KindDead} // left by a failed attempt
 		if g < gen {
-			kinds = append(kinds, keys.KindBlock, keys.KindHead, keys.KindTimed) // a round that was given up
+			kinds = append(kinds, keys.KindBlock, keys.KindHead, keys.KindTimed) // left by a round that was given up
 		}
 		if err := s.deleteGeneration(g, kinds...); err != nil {
 			return err
@@ -79,7 +78,7 @@ func (s *Store) checkpointLocked(c *storage.Checkpoint) error {
 	return nil
 }
 
-// throughOf returns our ID of the frontier's batch id.
+// throughOf returns the store's ID of the frontier's batch id.
 func (s *Store) throughOf(id uint64) (uint64, error) {
 	if !s.aligned {
 		return s.last, nil // nothing was replayed or committed: there is no log
@@ -94,7 +93,7 @@ func (s *Store) throughOf(id uint64) (uint64, error) {
 	return through, nil
 }
 
-// adopt is the write that decides.
+// adopt makes the write that completes the checkpoint.
 func (s *Store) adopt(gen uint32, through uint64, marks *marks.Run) error {
 	next := s.current()
 	next.adopted, next.through = gen, through
@@ -112,7 +111,7 @@ func (s *Store) adopt(gen uint32, through uint64, marks *marks.Run) error {
 
 // putState makes next the state, or leaves it as it was.
 func (s *Store) putState(next state) error {
-	b := kv.Batch{Spare: true} // what it makes superfluous is more
+	b := kv.Batch{Spare: true} // it makes more obsolete than it adds
 	key := keys.Prefix(keys.Fixed, keys.KindState)
 	b.Set(key, next.value(key))
 	if err := s.put(&b, s.opts.Sync); err != nil {
@@ -124,7 +123,7 @@ func (s *Store) putState(next state) error {
 	return nil
 }
 
-// current is the state with what changes between checkpoints.
+// current returns the state including what changes between checkpoints.
 func (s *Store) current() state {
 	t := s.state
 	s.mu.Lock()
@@ -133,8 +132,8 @@ func (s *Store) current() state {
 	return t
 }
 
-// writeDead writes the segments that change. It returns where each segment is
-// then, and the keys of those that are superseded.
+// writeDead writes the segments that change. It returns the new location of each segment and the
+// keys of those that it replaces.
 func (s *Store) writeDead(gen uint32, dead []storage.DeadBits) (map[uint32]uint32, [][]byte, error) {
 	dirty := map[uint32][]storage.DeadBits{}
 	for _, d := range dead {
@@ -188,7 +187,7 @@ func (s *Store) writeDead(gen uint32, dead []storage.DeadBits) (map[uint32]uint3
 	return deadGen, old, s.putFitting(&b, false)
 }
 
-// loadSegment reads the valid value of a segment; gens tells which that is.
+// loadSegment reads the valid value of a segment; gens holds the generation of each.
 func loadSegment(db kv.Reader, gens map[uint32]uint32, n uint32) (blocks.Segment, error) {
 	g := blocks.Segment{}
 	gen, ok := gens[n]
@@ -208,7 +207,7 @@ func loadSegment(db kv.Reader, gens map[uint32]uint32, n uint32) (blocks.Segment
 	return g, err
 }
 
-// deleteGeneration deletes what generation gen has of the kinds, in steps.
+// deleteGeneration deletes everything of the given kinds in generation gen, in steps.
 func (s *Store) deleteGeneration(gen uint32, kinds ...keys.Kind) error {
 	for _, k := range kinds {
 		var b kv.Batch

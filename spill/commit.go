@@ -1,9 +1,9 @@
 // This file makes batches durable.
 //
-// A batch becomes valid by one small write of its log value. Its effects on rows
-// and blocks are written together with the next batch, or before the next
-// checkpoint; until then Recover takes them from the log. So a batch of any size
-// is atomic, and one whose write failed has touched nothing but its own log key.
+// A batch becomes valid by one small write of its log value. Its effects on rows and blocks are
+// written together with the next batch, or before the next checkpoint; until then Recover takes
+// them from the log. So a batch of any size is atomic, and a batch whose write failed has touched
+// only its log key.
 
 package spill
 
@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	chunkBytes = 256 << 10 // of one write of long work
+	chunkBytes = 256 << 10 // per write of a long operation
 	chunkOps   = 1 << 10
-	keepRaw    = 8 << 20 // scratch memory that is kept between batches
+	keepRaw    = 8 << 20 // scratch memory kept between batches
 )
 
-// effects are what a batch does to rows and blocks.
+// effects are the changes of a batch to rows and blocks.
 type effects struct {
 	rows []storage.Row
 	drop []uint32
@@ -41,21 +41,21 @@ func copyEffects(b *storage.Batch) effects {
 	return e
 }
 
-// undo takes back writes whose outcome is unknown. The zero value has nothing.
+// undo collects writes whose outcome is unknown, to revert them. The zero value is empty.
 type undo struct {
 	logs  [][]byte // log keys of failed batches
 	state bool     // the state must be written again
-	told  bool     // taking them back has failed, and that was told
+	told  bool     // reverting has failed, and the failure was reported
 }
 
-// log notes the key of a failed batch. The next one may have the same.
+// log adds the key of a failed batch. The next batch may have the same key.
 func (u *undo) log(key []byte) {
 	if !slices.ContainsFunc(u.logs, func(k []byte) bool { return bytes.Equal(k, key) }) {
 		u.logs = append(u.logs, key)
 	}
 }
 
-// Commit makes b durable, wholly or not at all.
+// Commit makes b durable, completely or not at all.
 func (s *Store) Commit(b *storage.Batch) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: commit: %w", err)
@@ -97,7 +97,7 @@ func (s *Store) commitLocked(b *storage.Batch) error {
 	}
 	s.last = id
 	s.db.Confirm(id)
-	s.forgetBlocks(s.dropping) // with this batch they are deleted
+	s.forgetBlocks(s.dropping) // this batch deletes them
 	e := copyEffects(b)
 	s.setPending(e)
 	s.dropping = e.drop
@@ -105,8 +105,8 @@ func (s *Store) commitLocked(b *storage.Batch) error {
 	return nil
 }
 
-// takeBack undoes a write that failed. If that cannot be done now, the next write does it,
-// and so it is told once.
+// takeBack reverts a write that failed. If that fails too, the next write reverts it; so the
+// failure is reported only once.
 func (s *Store) takeBack() {
 	if err := s.settle(false); err != nil && !s.undo.told {
 		s.undo.told = true
@@ -126,8 +126,8 @@ func checkBatch(b *storage.Batch) error {
 	return nil
 }
 
-// putPieces writes a batch: its pieces, and last, with what else is due, piece 0.
-// With spare it may use the reserve of the volume.
+// putPieces writes a batch: its pieces, and last piece 0 together with other pending changes. With
+// spare it may use the volume's reserve.
 func (s *Store) putPieces(pieces []journal.Piece, spare bool) error {
 	b := kv.Batch{Spare: spare}
 	s.addEffects(&b)
@@ -156,8 +156,8 @@ func (s *Store) putPieces(pieces []journal.Piece, spare bool) error {
 	return nil
 }
 
-// settle writes what is due, in chunks: what failed writes left, and the effects
-// of the last batch if effects is set.
+// settle writes what is pending, in chunks: what failed writes left and, if effects is set, the
+// effects of the last batch.
 func (s *Store) settle(effects bool) error {
 	b := kv.Batch{Spare: true}
 	s.addUndo(&b)
@@ -222,7 +222,7 @@ func (s *Store) putChunks(b *kv.Batch, sync bool) error {
 	return s.putFitting(&part, sync)
 }
 
-// putFitting writes b, halved as often as the engine wants it.
+// putFitting writes b, splitting it in halves until the engine accepts them.
 func (s *Store) putFitting(b *kv.Batch, sync bool) error {
 	if s.db.Fits(b) {
 		return s.put(b, sync)

@@ -1,4 +1,4 @@
-// This file copies a store as it was at one moment, while it goes on changing.
+// This file copies a store as it was at one moment, while it is in use.
 
 package spill
 
@@ -13,28 +13,24 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// CopyTo copies the store into folder dir, which must not exist, for a backup: as it
-// is now, with all that was acknowledged before the call. The copy is a store like
-// any other, which Open opens; the frontier on it finds what it would find after the
-// death of the process at this moment.
+// CopyTo copies the store to folder dir, which must not exist, as a backup: its state at the time
+// of the call, with everything acknowledged before. The copy is an ordinary store, which Open
+// opens; a frontier on it finds what it would find if the process had died at this moment.
 //
-// A frontier must have the store, and goes on meanwhile: a commit waits for a moment
-// as it does for another commit. Blocks and known URLs are not copied but get second
-// names (hard links) if dir is on the same volume, so that the copy takes little time
-// and space; what is of no use is left out. It shares files with the store, then, but
-// neither changes what the other reads. Memory is bounded, at about 30 MB, however large the
-// store is. Space that
-// becomes of no use is given back when the copy is complete.
+// A frontier must be using the store, and can continue to: a commit is delayed for a moment, as by
+// another commit. Blocks and known URLs are not copied but hard-linked if dir is on the same
+// volume, so the copy takes little time and space; obsolete data is left out. The copy then shares
+// files with the store, but neither changes what the other reads. Memory is bounded, at about 30
+// MB, whatever the size of the store. Obsolete space is reclaimed only after the copy is complete.
 //
-// dir appears when the copy is complete and survives a loss of power: until then it is
-// called .NAME.partial-NUMBER, in the same folder. After an error, and if ctx ends,
-// nothing of it is left; after the death of the process, that is, and may be removed.
-// The error wraps fs.ErrExist if dir exists, syscall.ENOSPC if its volume would have
-// less than Options.DiskReserve left, and storage.ErrClosed after Close. The store is
-// as well after an error as before.
+// dir appears when the copy is complete, and survives a loss of power. Until then it is called
+// .NAME.partial-NUMBER, in the same folder. If CopyTo fails, or ctx ends, it removes this folder;
+// if the process dies, the folder remains and may be deleted. The error wraps fs.ErrExist if dir
+// exists, syscall.ENOSPC if less than Options.DiskReserve would be left on its volume, and
+// storage.ErrClosed after Close. An error does not affect the store.
 //
-// Any number of goroutines may call it, beside everything else but Release and Close,
-// which wait for it.
+// CopyTo may be called from any number of goroutines, concurrently with everything else except
+// Release and Close, which wait for it.
 func (s *Store) CopyTo(ctx context.Context, dir string) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: copy: %w", err)
@@ -69,7 +65,7 @@ func (s *Store) fill(ctx context.Context, dir string) error {
 	return c.CopyTo(ctx, dir, x.last, files)
 }
 
-// sound is a snapshot in which nothing is that failed.
+// sound returns a snapshot that contains nothing of failed writes.
 func (s *Store) sound() (*snapshot, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()

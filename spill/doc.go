@@ -4,57 +4,52 @@
 //	...
 //	f, err := frontier.Open(ctx, frontier.Options{Spill: db})
 //
-// Whoever opens a Store closes it, after the frontier.
+// The caller of Open closes the Store, after the frontier.
 //
-// # What is guaranteed
+// # Guarantees
 //
-// A batch whose Commit returned survives the death of the process, and with
-// Options.Sync the loss of power too. It is there wholly or not at all.
-// Without Sync a loss of power costs the latest batches: at most those since the
-// last checkpoint, usually those of half a minute. What is there then is what was
-// there at one moment, and the store opens as after a crash; the Logger hears what
-// was cut off. Each checkpoint, and each merge, brings to the medium what replaces
-// something before that goes.
+// A batch whose Commit returned survives the death of the process and, with Options.Sync, a loss of
+// power. It is stored completely or not at all. Without Sync, a loss of power costs the latest
+// batches: at most those since the last checkpoint, usually those of half a minute. The store then
+// opens as after a crash, in the state of one earlier moment, and the Logger receives what was cut
+// off. Each checkpoint and each merge syncs new data to the medium before it deletes the data that
+// it replaces.
 //
-// A Commit that returned an error is taken back at once, and if that fails again
-// by the next one that succeeds, or by Release. It can only come back if its
-// write reached the disk, its confirmation failed, and so did each taking back
-// until the process died or released the store.
+// If Commit returns an error, the batch is reverted at once; if that fails too, by the next Commit
+// that succeeds, or by Release. Such a batch can reappear only if its write reached the disk, the
+// confirmation failed, and so did every attempt to revert it until the process died or released the
+// store.
 //
-// Damaged data is reported as a *storage.CorruptError that names the store key
-// or the file, and is left in place: by Open for the engine's tables and logs,
-// which are verified before the engine sees them, by Recover for the log, what
-// blocks say of themselves, and an end of the log that is missing, by Load for what
-// blocks hold. What died with a process between two transactions is no damage; nor
-// can damage to its last transaction always be told from death in the middle of it.
-// Repair salvages what can be read into a new folder.
+// Damaged data is reported as a *storage.CorruptError with the store key or the file, and left in
+// place. Open verifies the engine's tables and logs before the engine reads them; Recover reports
+// damage to the log, a missing end of the log, and damage to the headers of blocks; Load reports
+// damage to the contents of blocks. Data lost with a process that died between two transactions is
+// not damage, and damage to the last transaction cannot always be distinguished from a process that
+// died in the middle of it. Repair salvages the readable data into a new folder.
 //
-// # What is stored
+// # Storage layout
 //
-// The log has one compressed value per batch. Blocks of about 4 KB hold the
-// records that left the log, several queues in one. Timed blocks of about 12 KB
-// before compression hold those that are not due yet, in order of time, and have
-// a head each, so that reopening does not read them. Every such key starts with
-// the number of the generation that wrote it, so that a compaction of one
-// generation leaves the others alone. Package keys has the keys; blocks and journal
-// have the values.
+// The log has one compressed value per batch. Records that left the log are in blocks of about 4
+// KB, several queues in one. Records that are not due yet are in timed blocks of about 12 KB before
+// compression, in order of time; each timed block has a separate head, so that reopening need not
+// read the block. Every key of these kinds starts with the number of the generation that wrote it,
+// so that compacting one generation does not touch the others. Package keys defines the keys;
+// packages blocks and journal define the values.
 //
-// The log and the blocks lie in files of their own, in the folder "blobs": badger
-// has their keys, which point there, and small values. The log is written once,
-// a block once or twice. A goroutine of the store gives space back whenever a
-// file holds 1 MiB or more of no use: files without anything of use are removed,
-// and blocks that are left of files of which a third is of no use are moved
-// together first. It needs no checkpoint. It works in steps that hold callers up
-// for about a millisecond, with pauses of 5 ms. internal/kv has the details.
+// The log and the blocks are in separate files, in the folder "blobs": badger holds their keys,
+// which point there, and small values. The log is written once, a block once or twice. A goroutine
+// of the store reclaims space when a file holds 1 MiB or more of obsolete data: it removes files
+// that are entirely obsolete, after moving together the blocks that remain in files that are at
+// least a third obsolete. It does not depend on checkpoints. It works in steps that delay callers
+// by about a millisecond, with pauses of 5 ms. internal/kv has the details.
 //
-// Marks lie in files of their own, in the folder "marks" beside badger's files:
-// each checkpoint writes one, sorted, and merges in the background make few large
-// ones of them. Known finds a mark with about one read of 4 KiB, and tells one
-// that is new mostly by filters in memory, of 15 bits per mark. These have half of
-// Options.MemoryBudget, and are folded to a quarter of their size before they
-// take more. A mark takes 14 bytes of disk, and as many again while it is merged.
+// Marks are in files in the folder "marks", beside badger's files: each checkpoint writes one
+// sorted file, and background merges keep their number small. Known finds a known mark with about
+// one read of 4 KiB; filters in memory, of 15 bits per mark, recognize most new marks without a
+// read. The filters may use half of Options.MemoryBudget, and are folded to a quarter of their size
+// before they take more. A mark takes 14 bytes of disk, and another 14 while it is merged.
 // internal/marks has the layout.
 //
-// The folder of the store as a whole is what to back up: while a frontier has the
-// store by [Store.CopyTo], otherwise with any tool.
+// Back up the folder as a whole: with [Store.CopyTo] while a frontier uses the store, otherwise
+// with any tool.
 package spill

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Load reads records of part p. It may be called by any number of goroutines.
+// Load reads records of part p. It may be called from any number of goroutines.
 func (s *Store) Load(p storage.Part, want uint32, fn func(i int, r storage.Record)) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: load: %w", err)

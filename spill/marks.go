@@ -1,5 +1,5 @@
-// This file is what the store does with files of marks: it writes one ahead of each
-// checkpoint, and removes those that the state does not name. Package marks has the rest.
+// This file handles files of marks for the store: it writes one ahead of each checkpoint and
+// removes those that the state does not list. Package marks does the rest.
 
 package spill
 
@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// sweepRuns removes the files of runs that the state does not name.
+// sweepRuns removes the files of runs that the state does not list.
 func (s *Store) sweepRuns(refs []marks.Ref) error {
 	names, err := s.db.ListFiles(marks.Folder)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Store) sweepRuns(refs []marks.Ref) error {
 		if !ok || slices.ContainsFunc(refs, func(r marks.Ref) bool { return r.ID == id }) {
 			continue
 		}
-		if !durable { // until then the state on the medium may be one that names it
+		if !durable { // until then the state on the medium may list it
 			if err := s.db.Sync(); err != nil {
 				return err
 			}
@@ -37,8 +37,8 @@ func (s *Store) sweepRuns(refs []marks.Ref) error {
 	return nil
 }
 
-// PackMarks writes the marks of generation gen, in place of any that were written
-// for it before. After an error nothing of the call is of use.
+// PackMarks writes the marks of generation gen, replacing any written for it before. After an error
+// the generation has no marks of this call.
 func (s *Store) PackMarks(gen uint32, ms []storage.Mark) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: pack marks: %w", err)
@@ -67,7 +67,7 @@ func (s *Store) writeRun(ms []storage.Mark) (*marks.Run, error) {
 	if err = w.AddAll(ms); err == nil {
 		var ref marks.Ref
 		if ref, err = w.Finish(0); err == nil {
-			// Read before it counts: the log is given up for it.
+			// Read it before it becomes part of the state: the log is deleted in exchange.
 			r, err = marks.Open(s.db, ref, 1)
 		}
 	}
@@ -78,7 +78,7 @@ func (s *Store) writeRun(ms []storage.Mark) (*marks.Run, error) {
 	return r, nil
 }
 
-// abandon leaves nothing of a run that is not complete.
+// abandon removes an incomplete run.
 func (s *Store) abandon(w *marks.Writer) {
 	if err := w.Abandon(s.db); err != nil {
 		s.opts.Logger.Warn("spill: remove an unfinished run", "error", err)
@@ -86,8 +86,7 @@ func (s *Store) abandon(w *marks.Writer) {
 	}
 }
 
-// retract closes a run that the state does not name, or only after a write that
-// failed.
+// retract closes a run that the state does not list, or lists only because of a failed write.
 func (s *Store) retract(r *marks.Run) {
 	if r == nil {
 		return
@@ -98,8 +97,8 @@ func (s *Store) retract(r *marks.Run) {
 	s.marks.Orphan(r.ID)
 }
 
-// dropOrphanRuns removes files that are of no use, once no state on the medium can
-// name them. It needs the turn.
+// dropOrphanRuns removes unused files once no state on the medium can list them. The caller holds
+// turn.
 func (s *Store) dropOrphanRuns() {
 	if s.undo.state {
 		return
@@ -107,8 +106,8 @@ func (s *Store) dropOrphanRuns() {
 	s.removeRuns(s.marks.TakeOrphans())
 }
 
-// removeRuns removes the files of runs that are closed and that the state does not
-// name, now or after a later checkpoint. The state must be on the medium before.
+// removeRuns removes the files of closed runs that the state does not list, now or after a later
+// checkpoint. The state must be on the medium first.
 func (s *Store) removeRuns(ids []uint32) {
 	if len(ids) == 0 {
 		return
@@ -127,9 +126,9 @@ func (s *Store) removeRuns(ids []uint32) {
 	}
 }
 
-// Known sets known[i] for each ms[i] that is among the marks of completed
-// checkpoints. What is set already is not looked up. After an error some may be
-// set, all of them rightly.
+// Known sets known[i] for each ms[i] that is among the marks of completed checkpoints. Elements
+// that are already set are not looked up. If it fails, some elements may have been set, all of them
+// correctly.
 func (s *Store) Known(ms []storage.Mark, known []bool) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: known: %w", err)
@@ -144,8 +143,8 @@ func (s *Store) Known(ms []storage.Mark, known []bool) error {
 	return nil
 }
 
-// Recall calls fn with marks of completed checkpoints, the latest runs first,
-// until it returns false. fn must not keep what it is given.
+// Recall calls fn with marks of completed checkpoints, the latest runs first, until fn returns
+// false. fn must not keep its argument.
 func (s *Store) Recall(fn func(ms []storage.Mark) bool) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: recall: %w", err)

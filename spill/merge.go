@@ -1,9 +1,8 @@
-// This file merges runs, so that a mark is looked for in few of them.
+// This file merges runs, so that looking up a mark needs to read few of them.
 //
-// The merge goes on beside everything else, in small steps; only at its end the
-// state that names the new run in place of the old ones is written. A crash
-// before leaves a file that nobody names, a crash after files of the old runs:
-// Recover removes both.
+// A merge runs concurrently with everything else, in small steps. Only at its end does it write the
+// state that lists the new run instead of the old ones. A crash before that leaves a file that the
+// state does not list, a crash after it leaves the files of the old runs; Recover removes both.
 
 package spill
 
@@ -16,16 +15,16 @@ import (
 	"github.com/seed-7440039f/frontier/spill/internal/marks"
 )
 
-// merger runs merges one after the other in the background.
+// merger merges runs in the background, one merge after the other.
 type merger struct {
 	mu      sync.Mutex
 	running bool          // guarded by mu
 	again   bool          // guarded by mu; look again when done
-	halt    chan struct{} // guarded by mu; closed to end early
+	halt    chan struct{} // guarded by mu; closed to stop early
 	done    chan struct{} // guarded by mu; closed when running ends
 }
 
-// mergeLater merges what is to be merged, in the background if there is one.
+// mergeLater merges what is due, in the background if the store has background work.
 func (s *Store) mergeLater() {
 	if s.tidyNow {
 		s.mergeAll(nil)
@@ -59,7 +58,7 @@ func (s *Store) mergeLoop(halt, done chan struct{}) {
 	}
 }
 
-// stop ends the merging, where it is, and waits for that.
+// stop interrupts the merge and waits until it has ended.
 func (m *merger) stop() {
 	m.mu.Lock()
 	running, done := m.running, m.done
@@ -81,8 +80,8 @@ func halted(halt chan struct{}) bool {
 	}
 }
 
-// mergeAll merges what is due, and what becomes due by it. What fails is tried
-// again after the next checkpoint.
+// mergeAll merges what is due, and what becomes due as a result. A merge that fails is tried again
+// after the next checkpoint.
 func (s *Store) mergeAll(halt chan struct{}) {
 	defer s.marks.Reserve(0)
 	var err error
@@ -101,7 +100,7 @@ func (s *Store) mergeAll(halt chan struct{}) {
 	}
 }
 
-// merge makes one run of in.
+// merge merges in into one run.
 func (s *Store) merge(in []*marks.Run, halt chan struct{}) error {
 	ref, err := s.mergeFile(in, halt)
 	if err != nil {
@@ -120,7 +119,7 @@ func (s *Store) merge(in []*marks.Run, halt chan struct{}) error {
 	return nil
 }
 
-// discardRuns closes files of runs that nobody reads any more, and removes them.
+// discardRuns closes and removes files of runs that are no longer read.
 func (s *Store) discardRuns(gone []*marks.File) {
 	var ids []uint32
 	for _, r := range gone {
@@ -132,7 +131,7 @@ func (s *Store) discardRuns(gone []*marks.File) {
 	s.removeRuns(ids)
 }
 
-// mergeFile writes the file of the run that in becomes.
+// mergeFile writes the file of the run that replaces in.
 func (s *Store) mergeFile(in []*marks.Run, halt chan struct{}) (marks.Ref, error) {
 	var level uint8
 	var limit uint64
@@ -171,8 +170,7 @@ func (s *Store) mergeInto(w *marks.Writer, in []*marks.Run, halt chan struct{}) 
 	})
 }
 
-// mergePause leaves the disk to others for a while. It fails when the merge
-// should end.
+// mergePause leaves the disk to others for a while. It returns an error when the merge should end.
 func (s *Store) mergePause(w *marks.Writer, step int, halt chan struct{}) error {
 	if step%marks.MergeSync == 0 {
 		if err := w.Sync(); err != nil {
@@ -194,8 +192,8 @@ func (s *Store) mergePause(w *marks.Writer, step int, halt chan struct{}) error 
 	return errStopped
 }
 
-// swapRuns is the write that puts fresh in the place of in. In the background it
-// takes its turn; inside Checkpoint it has it.
+// swapRuns writes the state in which fresh replaces in. In the background it waits for turn; inside
+// Checkpoint the caller already holds it.
 func (s *Store) swapRuns(in []*marks.Run, fresh *marks.Run) error {
 	if !s.tidyNow {
 		s.turn.Lock()

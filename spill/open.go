@@ -1,4 +1,4 @@
-// This file opens a folder, and says clearly why it will not.
+// This file opens a folder, and reports clearly why it cannot.
 
 package spill
 
@@ -17,9 +17,9 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Open opens the store in folder dir, which it makes if there is none. The error
-// wraps storage.ErrInUse while another process has the folder, and
-// storage.ErrVersion if a version wrote it whose format this one does not read.
+// Open opens the store in folder dir, and creates it if there is none. The error wraps
+// storage.ErrInUse while another process uses the folder, and storage.ErrVersion if the store has a
+// format that this version cannot read.
 func Open(dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -39,7 +39,8 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// EngineConfig is how Open opens its engine. It is for tests of this module.
+// EngineConfig returns the configuration with which Open opens its engine. It is for tests of this
+// module.
 func EngineConfig(o Options) kv.Config {
 	o = o.withDefaults()
 	return kv.Config{
@@ -48,7 +49,7 @@ func EngineConfig(o Options) kv.Config {
 	}
 }
 
-// openFault names the faults that a caller may branch on.
+// openFault wraps the errors that a caller may branch on.
 func openFault(err error) error {
 	if errors.Is(err, kv.ErrInUse) || strings.Contains(err.Error(), "Another process is using this Badger database") {
 		return fmt.Errorf("%w: %w", storage.ErrInUse, err)
@@ -59,11 +60,11 @@ func openFault(err error) error {
 	return err
 }
 
-// checkFolder finds what badger would report badly, or write over. It changes
-// nothing but a probe file.
+// checkFolder finds problems that badger would report badly, or overwrite. It changes nothing,
+// apart from a probe file.
 func checkFolder(dir string) error {
 	if _, err := storeFolder(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil // badger makes it
+		return nil // badger creates it
 	} else if err != nil {
 		return err
 	}
@@ -74,8 +75,8 @@ func checkFolder(dir string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// storeFolder tells whether a folder has a store. If it has none, and none can be made in
-// it, the error says why.
+// storeFolder reports whether a folder contains a store. If it contains none, and none can be
+// created in it, the error says why.
 func storeFolder(dir string) (bool, error) {
 	if dir == "" {
 		return false, errors.New("no folder given")
@@ -105,7 +106,7 @@ func storeFolder(dir string) (bool, error) {
 	return false, nil
 }
 
-// remains tells whether a folder has files of a store.
+// remains reports whether a folder has files of a store.
 func remains(names []fs.DirEntry) bool {
 	for _, n := range names {
 		switch filepath.Ext(n.Name()) {
@@ -119,7 +120,7 @@ func remains(names []fs.DirEntry) bool {
 	return false
 }
 
-// onlyLock tells whether a crash left a folder just after it was made.
+// onlyLock reports whether a crash left a folder just after it was created.
 func onlyLock(names []fs.DirEntry) bool {
 	for _, n := range names {
 		switch name := n.Name(); {

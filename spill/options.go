@@ -1,4 +1,4 @@
-// This file holds the options of a store and what they must be.
+// This file holds the options of a store and their valid ranges.
 
 package spill
 
@@ -17,30 +17,28 @@ const (
 
 // Options configure a Store. The zero value is ready for use.
 type Options struct {
-	// Sync makes Commit and Checkpoint wait until the data survives a loss of
-	// power. Without it they survive the death of the process, and a loss of power
-	// costs the latest batches.
+	// Sync makes Commit and Checkpoint wait until the data survives a loss of power. Without it,
+	// committed data survives the death of the process, but a loss of power costs the latest
+	// batches.
 	Sync bool
 
-	// MemoryBudget is how many bytes of memory the engine may use. Less of it
-	// means smaller tables, which cost more merging. Up to half as many come on
-	// top as the known URLs grow, to find them on disk. 128 MiB are plenty for 35
-	// million; with 100 million every third new URL costs a read, and from 140
-	// million on 0.5 bytes for each are taken in any case. Zero means 128 MiB; at
-	// least 64 MiB, at most 4 GiB.
+	// MemoryBudget is the memory, in bytes, that the engine may use. A smaller budget means smaller
+	// tables, which cost more merging. To find known URLs on disk, the store takes up to half as
+	// much again as their number grows. 128 MiB are plenty for 35 million URLs; with 100 million,
+	// every third new URL costs a read; from 140 million on, the store takes 0.5 bytes for each,
+	// whatever the budget. Zero means 128 MiB; the minimum is 64 MiB, the maximum 4 GiB.
 	MemoryBudget int64
 
-	// DiskReserve is how many bytes of the volume must stay free: below it Pack,
-	// and Commit of batches that admit something, fail with an error that wraps
-	// syscall.ENOSPC; batches below 4 KB do below half of it. What is stored can
-	// still be opened, read and finished, down to the space of four tables of the
-	// engine, 8 to 16 MB: below, calls that write, and Open, fail with that error.
-	// The engine writes to mapped files, and would be killed by a volume that is
-	// really full: its logs have their space before, that of its tables is looked
-	// at before each. Zero means 256 MiB.
+	// DiskReserve is the free space, in bytes, that must remain on the volume. Below it, Pack and
+	// the Commit of batches with admissions fail with an error that wraps syscall.ENOSPC; batches
+	// below 4 KB fail only below half of it. Stored data can still be opened, read and finished
+	// until less than the space of four engine tables, 8 to 16 MB, is left; then Open and all calls
+	// that write fail with that error. The reserve is needed because the engine writes to mapped
+	// files, and a volume that is really full would kill the process: the engine allocates its logs
+	// in advance, and checks for the space of each table. Zero means 256 MiB.
 	DiskReserve int64
 
-	// Logger receives what goes on in the background. Nil is silent.
+	// Logger receives messages about background work. Nil discards them.
 	Logger *slog.Logger
 }
 

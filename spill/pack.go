@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Pack writes the records of runs into new blocks. After an error nothing of the
-// call is of use: call it again.
+// Pack writes the records of runs into new blocks. After an error nothing was added; the call may
+// be repeated.
 func (s *Store) Pack(gen uint32, runs []storage.Run) ([][]storage.Part, error) {
 	if err := s.enter(); err != nil {
 		return nil, fmt.Errorf("spill: pack: %w", err)
@@ -88,7 +88,7 @@ func (p *packer) runs(runs []storage.Run) ([][]storage.Part, error) {
 	return parts, p.flush()
 }
 
-// begin takes a number for the next block. Numbers are not given back.
+// begin takes the number of the next block. Numbers are never returned.
 func (p *packer) begin() error {
 	s := p.s
 	s.mu.Lock()

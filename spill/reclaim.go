@@ -1,6 +1,6 @@
-// This file gives space on disk back while the store is in use: a goroutine asks
-// the engine to collect what is of no use, whenever the engine says that there is
-// enough of it. It needs no checkpoint and no caller.
+// This file reclaims disk space while the store is in use: a goroutine lets the engine collect
+// obsolete data whenever the engine reports that there is enough. It depends on neither checkpoints
+// nor callers.
 
 package spill
 
@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// reclaimEvery is how often space is given back at most.
+	// reclaimEvery is the minimum interval between collections.
 	reclaimEvery = time.Second
 	// reclaimAgain is the same after a fault.
 	reclaimAgain = time.Minute
@@ -19,9 +19,9 @@ const (
 	reclaimPause = 5 * time.Millisecond
 )
 
-// reclaimer is that goroutine. The zero value is one that does not run.
+// reclaimer is that goroutine. The zero value does not run.
 type reclaimer struct {
-	wanted chan struct{} // has a token when there may be work
+	wanted chan struct{} // holds a token when there may be work
 	halt   chan struct{} // closed by stop
 	ended  chan struct{} // closed when the goroutine is gone
 	once   sync.Once
@@ -36,7 +36,7 @@ func (s *Store) startReclaimer() {
 	go s.reclaimLoop()
 }
 
-// wake tells the goroutine that there may be work.
+// wake signals that there may be work.
 func (r *reclaimer) wake() {
 	select {
 	case r.wanted <- struct{}{}:
@@ -44,7 +44,7 @@ func (r *reclaimer) wake() {
 	}
 }
 
-// stop ends the goroutine and waits for it.
+// stop ends the goroutine and waits until it has returned.
 func (r *reclaimer) stop() {
 	if r.halt == nil {
 		return
@@ -80,7 +80,7 @@ func (s *Store) reclaimLoop() {
 			rest = reclaimAgain
 		}
 		if s.db.Wasteful() {
-			r.wake() // what could not be done yet
+			r.wake() // for what could not be done yet
 		}
 	}
 }

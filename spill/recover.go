@@ -1,8 +1,8 @@
 // This file replays a store.
 //
-// It first settles what is valid: the state, the generations up to the adopted
-// one, and the log behind it. What is not valid is deleted before anything is
-// replayed, so that no number is ever used for two things.
+// It first determines what is valid: the state, the generations up to the adopted one, and the log
+// behind it. Everything else is deleted before the replay begins, so that no number is ever used
+// for two things.
 
 package spill
 
@@ -26,7 +26,7 @@ var (
 	errNoEnd     = errors.New("the end of the log is missing")
 )
 
-// Recover takes the store into use and replays it into r.
+// Recover starts using the store and replays it into r.
 func (s *Store) Recover(ctx context.Context, r storage.Recovery) error {
 	s.life.RLock()
 	defer s.life.RUnlock()
@@ -68,10 +68,10 @@ type recovery struct {
 	upTo   uint64 // last batch
 	ctx    context.Context
 	to     storage.Recovery
-	theirs error // what to said
+	theirs error // error returned by to
 
 	state  state
-	gens   []uint32 // that have keys
+	gens   []uint32 // generations that have keys
 	blocks []uint32 // ascending; valid blocks
 	spans  []span
 	dead   map[uint32]uint32
@@ -79,8 +79,8 @@ type recovery struct {
 	tail   storage.Batch // the last batch, whose effects may not be applied yet
 	next   uint32
 
-	dropped []uint32 // blocks that are gone and have dead bits still
-	failed  [][]byte // log keys of batches whose Commit failed and was not taken back
+	dropped []uint32 // deleted blocks that still have dead bits
+	failed  [][]byte // log keys of batches whose Commit failed and was not reverted
 }
 
 func (rc *recovery) run() error {
@@ -99,7 +99,7 @@ func (rc *recovery) run() error {
 	return nil
 }
 
-// tell keeps what the frontier said, to return it as it is.
+// tell keeps the frontier's error, to return it unchanged.
 func (rc *recovery) tell(err error) error {
 	if err != nil {
 		rc.theirs = err
@@ -148,8 +148,8 @@ func (rc *recovery) survey() error {
 	return nil
 }
 
-// surveyBlocks finds the blocks of a generation. Those of one generation have
-// higher numbers than those of all before.
+// surveyBlocks finds the blocks of a generation. They have higher numbers than those of all earlier
+// generations.
 func (rc *recovery) surveyBlocks(gen uint32) error {
 	var spans []span
 	for _, k := range []keys.Kind{keys.KindBlock, keys.KindHead} {
@@ -195,8 +195,8 @@ func (rc *recovery) has(block uint32) bool {
 	return ok
 }
 
-// discard deletes what is not valid. Before, it stores the block numbers that
-// were used: the deleted blocks will not tell any more.
+// discard deletes what is not valid. First it stores the highest block number used, which the
+// deleted blocks can no longer show.
 func (rc *recovery) discard() error {
 	var stale bool
 	for _, g := range rc.gens {
@@ -274,14 +274,14 @@ func (rc *recovery) install() error {
 	return nil
 }
 
-// begin lets the frontier read the rows that it must know before all others.
+// begin lets the frontier read the rows that it needs before all others.
 func (rc *recovery) begin() error { return rc.tell(rc.to.Begin(rc.s.row)) }
 
 func (rc *recovery) openRuns() error { return rc.s.marks.Open(rc.s.db, rc.state.runs) }
 
 func (rc *recovery) sweepRuns() error { return rc.s.sweepRuns(rc.state.runs) }
 
-// marks tells how many marks all runs have.
+// marks reports the number of marks in all runs.
 func (rc *recovery) marks() error {
 	var n int64
 	for _, r := range rc.state.runs {
@@ -313,7 +313,7 @@ func (rc *recovery) values(k keys.Kind, fn func(gen uint32, key, v []byte) error
 	return nil
 }
 
-// continued tells the store what the log said of numbers and of failed writes.
+// continued passes the numbers in use and the failed writes, as found in the log, to the store.
 func (rc *recovery) continued() error {
 	s := rc.s
 	s.undo.logs = append(s.undo.logs, rc.failed...)

@@ -1,9 +1,8 @@
-// This file salvages what can be read of a damaged folder into a new one.
+// This file salvages the readable data of a damaged folder into a new one.
 //
-// Everything keeps its key: block numbers, generations and batches are those of
-// the damaged store, so that what refers to them goes on to do so. Each value is
-// verified before it is written. repairlog.go mends the log, repairmarks.go what is
-// known.
+// Everything keeps its key: block numbers, generations and batches are those of the damaged store,
+// so that references to them stay valid. Each value is verified before it is written. repairlog.go
+// repairs the log, repairmarks.go the marks of known URLs.
 
 package spill
 
@@ -23,14 +22,14 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Repaired tells what Repair salvaged, and what it could not read.
+// Repaired reports what Repair salvaged and what it could not read.
 type Repaired struct {
-	Blocks  int   // of URLs, timed ones among them
+	Blocks  int   // of URLs, including timed blocks
 	Batches int   // of the log
 	Rows    int   // what was set and learned: rules, groups, clocks of hosts
-	Marks   int64 // of known URLs, those in the log apart
+	Marks   int64 // of known URLs, without those in the log
 
-	// Lost is what could not be read, in the order in which it was found.
+	// Lost lists what could not be read, in the order in which it was found.
 	Lost []Loss
 }
 
@@ -39,11 +38,11 @@ type Loss struct {
 	What string // "file", "block", "timed block", "batch", "row", "finished marks", "state" or "known URLs"
 	Key  []byte // store key, unless it is a file
 	File string // if it is known
-	URLs int    // how many URLs it had; -1: nobody knows
+	URLs int    // number of lost URLs; -1 if unknown
 	Err  error
 }
 
-// String tells what was lost, where, and why.
+// String returns what was lost, where, and why.
 func (l Loss) String() string {
 	name := l.File
 	if name == "" {
@@ -56,18 +55,17 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%s %s with %s: %v", l.What, name, urls, l.Err)
 }
 
-// Repair salvages the store in folder from, which must not be in use, into folder
-// to, which must be new or empty. It changes nothing in from.
+// Repair salvages the store in folder from, which must not be in use, into folder to, which must be
+// new or empty. It changes nothing in from.
 //
-// What can be read is there afterwards, exactly as it was: URLs with their places
-// in their queues, what is known, rules and what was learned of hosts. The result
-// is that of a crash: every host counts as contacted when it is opened, and URLs
-// that were leased come again. So do URLs that were done if the note of that is
-// what was lost; URLs whose marks are lost may be admitted once more.
+// Readable data is copied exactly: URLs with their places in the queues, known URLs, rules, and
+// what was learned about hosts. The result is like that of a crash: when it is opened, every host
+// counts as just contacted, and leased URLs are handed out again. URLs that were done are handed
+// out again if the record of their completion was lost, and URLs whose marks were lost may be
+// admitted once more.
 //
-// The error tells why nothing, or not all that is readable, was salvaged; damage is
-// no error but told in Repaired. If ctx ends, or a write fails, folder to is not
-// complete and of no use.
+// The error says why nothing, or not everything readable, was salvaged. Damage is not an error; it
+// is listed in Repaired. If ctx ends, or a write fails, folder to is incomplete and unusable.
 func Repair(ctx context.Context, from, to string, o Options) (*Repaired, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -111,7 +109,7 @@ type repair struct {
 	batch  kv.Batch
 
 	state   state
-	guessed bool // the state is not that of the store
+	guessed bool // the state was reconstructed, not read
 	found   recovery
 	dropped map[uint32]bool // blocks that the log dropped
 	log     []savedBatch
@@ -119,7 +117,7 @@ type repair struct {
 	highest uint64             // sequence number
 }
 
-// rowFate is what the log did to a row last.
+// rowFate is the last change of a row in the log.
 type rowFate struct{ value []byte }
 
 func (r *repair) run() error {
@@ -176,8 +174,8 @@ func (r *repair) flush(sync bool) error {
 	}
 }
 
-// salvageable refuses what another version wrote. If the stamp is lost, the first value
-// that is whole tells the version.
+// salvageable refuses a store of another version. If the stamp is lost, the first intact value
+// shows the version.
 func salvageable(in kv.Reader) error {
 	stamped, err := knownVersion(in)
 	if stamped && err == nil || errors.Is(err, storage.ErrVersion) {
@@ -199,7 +197,7 @@ var errEnough = errors.New("enough is known")
 
 func (r *repair) stamp() error { return checkVersion(r.out) }
 
-// readState finds out what is valid. If nothing tells, all is.
+// readState determines what is valid: everything, if no state can be read.
 func (r *repair) readState() error {
 	var err error
 	r.state, err = loadState(r.in)
@@ -326,7 +324,8 @@ func (r *repair) copyTimed() error {
 	})
 }
 
-// countOf is how many records the head of a timed block tells; -1: it is not there.
+// countOf returns the number of records according to the head of a timed block; -1 if there is
+// none.
 func (r *repair) countOf(head []byte) int {
 	n := -1
 	_, _ = r.in.Get(head, func(v []byte) error {
@@ -338,7 +337,7 @@ func (r *repair) countOf(head []byte) int {
 	return n
 }
 
-// copyDead copies what tells which records of blocks are finished.
+// copyDead copies the segments that record which records of blocks are finished.
 func (r *repair) copyDead() error {
 	for n, g := range r.found.dead {
 		key := keys.Dead(g, n)
@@ -378,7 +377,7 @@ func (r *repair) check(dir string) error {
 	return errors.Join(err, s.Close())
 }
 
-// nobody is a Recovery that wants to know nothing.
+// nobody is a Recovery that ignores everything.
 type nobody struct{}
 
 func (nobody) Begin(func(string) ([]byte, bool, error)) error { return nil }

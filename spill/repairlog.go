@@ -1,5 +1,5 @@
-// This file mends a damaged log: the batches that can be read follow each other
-// again, and one more tells that the frontier was not closed.
+// This file repairs a damaged log: the readable batches are numbered consecutively again, and one
+// more batch marks the frontier as not closed.
 
 package spill
 
@@ -35,7 +35,7 @@ func (r *repair) readLog() error {
 	bad := map[uint64]bool{} // reported
 	for _, e := range entries {
 		if !e.head {
-			continue // never complete, or what made it so is lost: a later one tells
+			continue // never complete, or the piece that completed it is lost: a later batch shows which
 		}
 		s := savedBatch{logEntry: e}
 		var err error
@@ -111,7 +111,7 @@ func (r *repair) missing(from, to uint64, bad map[uint64]bool) {
 	}
 }
 
-// note keeps what a batch says of blocks and rows.
+// note records the changes of a batch to blocks and rows.
 func (r *repair) note(b *storage.Batch) {
 	for _, d := range b.Drop {
 		r.dropped[d] = true
@@ -129,8 +129,8 @@ func (r *repair) note(b *storage.Batch) {
 	}
 }
 
-// inBlock notes a record that lies in a block. If nothing tells up to where the log
-// was moved there, it may still be in the log, too.
+// inBlock notes a record that is in a block. If it is unknown how far the log was moved, the record
+// may also be in the log.
 func (r *repair) inBlock(seq uint64) {
 	r.saw(seq)
 	if !r.guessed {
@@ -221,7 +221,7 @@ func (r *repair) meta() ([]byte, error) {
 	return m.Row().Value, nil
 }
 
-// copyRows copies the rows, and those that only the log has.
+// copyRows copies the rows, including those that are only in the log.
 func (r *repair) copyRows() error {
 	there := map[string]bool{}
 	err := r.in.Iterate(keys.Row(""), afterPrefix(keys.Row("")), func(key []byte, value func() ([]byte, error)) error {

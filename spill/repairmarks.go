@@ -1,6 +1,6 @@
-// This file salvages what is known: files of marks that are whole are copied,
-// of the others the pages that can be read. If one is not whole, files that the state
-// does not name help out: a merge leaves such before and after, a round before.
+// This file salvages the marks of known URLs: intact files are copied, and from the others the
+// readable pages. If a file is damaged, files that the state does not list are used as well: a
+// merge leaves such files before and after it, a round before it.
 
 package spill
 
@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// copyMarks copies the runs that the state names, or all if nothing tells which.
+// copyMarks copies the runs that the state lists, or all runs if there is no state.
 func (r *repair) copyMarks() error {
 	refs := r.state.runs
 	r.state.runs = nil
@@ -70,9 +70,9 @@ func (r *repair) copyMarks() error {
 	return nil
 }
 
-// helpOut adds what whole files know that the state does not name, and makes one run of
-// all, without what is there twice. lost is what was reported of runs that had so many
-// marks in all.
+// helpOut adds the marks of intact files that the state does not list, and merges everything into
+// one run without duplicates. lost are the reports of damaged runs, which together had that many
+// marks.
 func (r *repair) helpOut(others []marks.Ref, id uint32, want uint64, lost []Loss) error {
 	helped := false
 	for _, ref := range others {
@@ -99,7 +99,7 @@ func (r *repair) helpOut(others []marks.Ref, id uint32, want uint64, lost []Loss
 	return nil
 }
 
-// uniteRuns makes one run of all that were salvaged, whose files it removes.
+// uniteRuns merges all salvaged runs into one and removes their files.
 func (r *repair) uniteRuns(id uint32) (one marks.Ref, err error) {
 	var files []*marks.File
 	defer func() {
@@ -159,7 +159,7 @@ func (r *repair) copyRun(ref marks.Ref) bool {
 	return errors.Join(err, w.Sync(), w.Close()) == nil
 }
 
-// saveRun makes a new run of the pages of a damaged one that can be read.
+// saveRun makes a new run from the readable pages of a damaged one.
 func (r *repair) saveRun(ref marks.Ref, id uint32) (marks.Ref, error) {
 	name := marks.NameOf(ref.ID)
 	var ms []storage.Mark
@@ -204,7 +204,7 @@ func (r *repair) saveRun(ref marks.Ref, id uint32) (marks.Ref, error) {
 	return saved, nil
 }
 
-// firstOf shortens joined errors: what lies behind the pages is no page either.
+// firstOf shortens joined errors: what follows the pages is not a page either.
 func firstOf(err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) == 0 {

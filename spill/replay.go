@@ -24,7 +24,7 @@ var (
 type logEntry struct {
 	id     uint64
 	gen    uint32
-	head   bool // piece 0 is there
+	head   bool // piece 0 exists
 	pieces []uint16
 }
 
@@ -74,7 +74,7 @@ func (rc *recovery) surveyLog() error {
 	if n == 0 {
 		return nil
 	}
-	// Rows and dropped blocks of the last batch may not be applied yet.
+	// The rows and dropped blocks of the last batch may not have been applied yet.
 	raw, _, err := readLog(rc.db, nil, rc.log[n-1])
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (rc *recovery) surveyLog() error {
 	if err := journal.ReadBatch(&rc.tail, raw); err != nil {
 		return keys.Corrupt(keys.Log(rc.log[n-1].gen, rc.log[n-1].id, 0), err)
 	}
-	drop := slices.Sorted(slices.Values(rc.tail.Drop)) // of a crawl that was deleted: may be most blocks
+	drop := slices.Sorted(slices.Values(rc.tail.Drop)) // of a deleted crawl, this may be most blocks
 	rc.blocks = slices.DeleteFunc(rc.blocks, func(b uint32) bool {
 		_, dropped := slices.BinarySearch(drop, b)
 		if dropped {
@@ -93,8 +93,7 @@ func (rc *recovery) surveyLog() error {
 	return nil
 }
 
-// discardLog deletes what the last checkpoint made superfluous, and pieces of
-// batches that were never completed.
+// discardLog deletes what the last checkpoint made obsolete, and pieces of incomplete batches.
 func (rc *recovery) discardLog() error {
 	var b kv.Batch
 	for _, g := range rc.gens {
@@ -164,7 +163,7 @@ func (rc *recovery) parts() error {
 	})
 }
 
-// timed replays the heads of the timed blocks, which are not read themselves.
+// timed replays the heads of the timed blocks without reading the blocks.
 func (rc *recovery) timed() error {
 	return rc.values(keys.KindHead, func(_ uint32, key, v []byte) error {
 		block, _ := keys.Number(key)
@@ -179,8 +178,8 @@ func (rc *recovery) timed() error {
 	})
 }
 
-// batches replays the log. Each batch names the one before, so that one that is
-// missing is told from one that was never committed.
+// batches replays the log. Each batch names the one before it, which distinguishes a missing batch
+// from one that was never committed.
 func (rc *recovery) batches() error {
 	var (
 		b         storage.Batch

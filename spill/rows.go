@@ -1,7 +1,7 @@
 // This file reads rows: one by its key, at any time, and all of them for Recover.
 //
-// What the last batch did to rows may not be applied yet: it lies in a map
-// beside the engine, which is asked first.
+// The row changes of the last batch may not have been applied yet; they are kept in a map, which is
+// searched before the engine.
 
 package spill
 
@@ -16,11 +16,11 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// latestRows are the rows of the last batch, by key; nil values are of deleted
-// ones. A map that was published does not change.
+// latestRows are the rows of the last batch, by key; a nil value is a deleted row. A published map
+// is never changed.
 type latestRows map[string][]byte
 
-// setPending makes e what the next write applies.
+// setPending makes e the effects that the next write applies.
 func (s *Store) setPending(e effects) {
 	s.pending = e
 	if len(e.rows) == 0 {
@@ -34,8 +34,7 @@ func (s *Store) setPending(e effects) {
 	s.latest.Store(&rows)
 }
 
-// Row reads one row as of the last batch. It may be called by any number of
-// goroutines.
+// Row reads one row as of the last batch. It may be called from any number of goroutines.
 func (s *Store) Row(key string) (value []byte, found bool, err error) {
 	if err := s.enter(); err != nil {
 		return nil, false, fmt.Errorf("spill: row: %w", err)
@@ -63,8 +62,7 @@ func (s *Store) row(key string) (value []byte, found bool, err error) {
 // rows replays all rows.
 func (rc *recovery) rows() error { return rc.rowsOf("") }
 
-// rowsOf replays the rows whose keys begin with prefix, those of the last batch
-// among the others.
+// rowsOf replays the rows whose keys begin with prefix, with those of the last batch merged in.
 func (rc *recovery) rowsOf(prefix string) error {
 	latest := latestRows{}
 	for _, r := range rc.tail.Rows {
@@ -73,7 +71,7 @@ func (rc *recovery) rowsOf(prefix string) error {
 		}
 	}
 	names := slices.Sorted(maps.Keys(latest))
-	// upTo replays the rows of the last batch that come before name.
+	// upTo replays the rows of the last batch whose keys come before name.
 	upTo := func(name string, last bool) error {
 		for len(names) > 0 && (last || names[0] < name) {
 			if v := latest[names[0]]; v != nil {
@@ -95,7 +93,7 @@ func (rc *recovery) rowsOf(prefix string) error {
 			return err
 		}
 		if _, ok := latest[name]; ok {
-			return nil // it comes before the next one
+			return nil // it comes before the next row
 		}
 		v, err := value()
 		if err != nil {
@@ -109,8 +107,8 @@ func (rc *recovery) rowsOf(prefix string) error {
 	return upTo("", true)
 }
 
-// afterPrefix returns the first key behind all those that begin with prefix, one
-// of which has a byte below 255.
+// afterPrefix returns the first key after all keys that begin with prefix. prefix must contain a
+// byte below 255.
 func afterPrefix(prefix []byte) []byte {
 	end := bytes.TrimRight(prefix, "\xff")
 	end = bytes.Clone(end)

@@ -1,8 +1,7 @@
-// This file reads a store as it was at one moment, while it goes on changing.
+// This file reads a store as it was at one moment, while it is in use.
 //
-// The engine has a snapshot of its keys and keeps the files that they point to;
-// the files of marks are kept by marks.Set. What is valid is found as Recover finds
-// it, but nothing is deleted.
+// The engine provides a snapshot of its keys and keeps the files that they refer to; marks.Set
+// keeps the files of marks. What is valid is determined as in Recover, but nothing is deleted.
 
 package spill
 
@@ -20,7 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-const marksTold = 512 // marks that are told in one call
+const marksTold = 512 // marks passed in one call
 
 // snapshot is a storage.Snapshot.
 type snapshot struct {
@@ -34,7 +33,7 @@ type snapshot struct {
 	released bool         // guarded by use
 
 	survey sync.Once
-	found  recovery // after survey; what is valid
+	found  recovery // what is valid, after survey
 	err    error    // after survey
 }
 
@@ -65,7 +64,7 @@ func (s *Store) snapshotLocked() (*snapshot, error) {
 	return x, nil
 }
 
-// Release gives back what the snapshot kept.
+// Release frees what the snapshot kept.
 func (x *snapshot) Release() {
 	s := x.s
 	s.mu.Lock()
@@ -86,7 +85,7 @@ func (x *snapshot) end() {
 	x.s.reclaimer.wake()
 }
 
-// endSnapshots ends those that their users did not.
+// endSnapshots ends the snapshots that their users have not released.
 func (s *Store) endSnapshots() {
 	s.mu.Lock()
 	left := s.snapshots
@@ -97,7 +96,7 @@ func (s *Store) endSnapshots() {
 	}
 }
 
-// read calls fn, with what is valid, unless the snapshot was released.
+// read calls fn with what is valid, unless the snapshot was released.
 func (x *snapshot) read(what string, fn func(recovery) error) error {
 	x.use.RLock()
 	defer x.use.RUnlock()
@@ -120,7 +119,7 @@ func (x *snapshot) read(what string, fn func(recovery) error) error {
 	return nil
 }
 
-// usersError is what the caller's function said.
+// usersError is an error returned by the caller's function.
 type usersError struct{ error }
 
 func theirs(err error) error {
@@ -130,7 +129,7 @@ func theirs(err error) error {
 	return nil
 }
 
-// find finds out what is valid.
+// find determines what is valid.
 func (x *snapshot) find() error {
 	rc := recovery{s: x.s, db: x.db, ctx: context.Background(), state: x.state, upTo: x.last}
 	if err := rc.survey(); err != nil {
@@ -168,7 +167,7 @@ func (x *snapshot) Rows(prefix string, fn func(key string, value []byte) error) 
 	})
 }
 
-// told tells the user's error from ours.
+// told separates the user's errors from the store's.
 func (rc *recovery) told(err error) error {
 	if rc.theirs != nil {
 		return theirs(rc.theirs)
@@ -176,7 +175,7 @@ func (rc *recovery) told(err error) error {
 	return err
 }
 
-// teller is a Recovery that passes on some of what it is told.
+// teller is a Recovery that passes on part of what it receives.
 type teller struct {
 	storage.Recovery
 	dead  func(block uint32, bits []byte) error

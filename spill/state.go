@@ -18,17 +18,17 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Version is the format of the store. A change of any layout in this package but rows
-// and bodies, which are the frontier's, changes it. A store of another version is
-// refused, and left as it is, until this package can read it.
+// Version is the format version of the store. It changes with every layout in this package except
+// rows and bodies, which the frontier encodes. A store of another version is refused and left
+// unchanged.
 const Version = wire.Version
 
-// state is what a checkpoint sets in one write.
+// state is what a checkpoint changes in one write.
 type state struct {
 	adopted uint32 // last generation that is valid
 	through uint64 // last batch that need not be replayed
 	floor   uint32 // no log key lies in a generation below
-	next    uint32 // no block has this number or a higher one, except newer ones
+	next    uint32 // all block numbers in use are lower, except newer ones
 	runs    []marks.Ref
 }
 
@@ -89,7 +89,7 @@ func checkVersion(db kv.DB) error {
 		return err
 	}
 	key := keys.Prefix(keys.Fixed, keys.KindVersion)
-	// Only an empty store may be stamped: one without a stamp is not ours.
+	// Only an empty store may be stamped: a folder with keys but no stamp is not a store.
 	err = db.Iterate([]byte{0}, keys.Prefix(keys.Fixed, 255), func([]byte, func() ([]byte, error)) error {
 		return errors.New("it holds keys of something else")
 	})
@@ -101,8 +101,8 @@ func checkVersion(db kv.DB) error {
 	return db.Write(&b, true)
 }
 
-// knownVersion reports whether a store has a stamp. It returns ErrVersion if that is not of this
-// version. The stamp is a plain number, readable by every version.
+// knownVersion reports whether a store has a stamp. It returns ErrVersion if the stamp is another
+// version's. The stamp is a plain number that every version can read.
 func knownVersion(db kv.Reader) (found bool, err error) {
 	key := keys.Prefix(keys.Fixed, keys.KindVersion)
 	return db.Get(key, func(v []byte) error {

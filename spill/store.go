@@ -33,7 +33,7 @@ type Store struct {
 	closed bool         // guarded by life
 
 	turn     sync.Mutex        // Recover, Commit, Checkpoint and Release
-	state    state             // guarded by turn; as last stored, but for floor and next
+	state    state             // guarded by turn; as last stored, except floor and next
 	last     uint64            // guarded by turn; ID of the last batch
 	offset   uint64            // guarded by turn; from the frontier's batch IDs to ours
 	aligned  bool              // guarded by turn; offset is known
@@ -42,7 +42,7 @@ type Store struct {
 	undo     undo              // guarded by turn
 	deadGen  map[uint32]uint32 // guarded by turn; generation of each segment of dead bits
 
-	dropped []uint32 // guarded by turn; blocks whose dead bits may go
+	dropped []uint32 // guarded by turn; blocks whose dead bits may be deleted
 	raw     []byte   // guarded by turn; scratch
 
 	pack   sync.Mutex
@@ -51,10 +51,10 @@ type Store struct {
 	mu        sync.Mutex
 	inUse     bool              // guarded by mu
 	gens      map[uint32]uint32 // guarded by mu; the frontier's generations of this use to ours
-	newest    uint32            // guarded by mu; highest generation given out
+	newest    uint32            // guarded by mu; highest generation in use
 	spans     []span            // guarded by mu; ascending
 	next      uint32            // guarded by mu; number of the next block
-	snapshots []*snapshot       // guarded by mu; those in use
+	snapshots []*snapshot       // guarded by mu; snapshots in use
 	orphans   [][]byte          // guarded by mu; keys of blocks of a failed Pack
 	floor     uint32            // guarded by mu; see state
 
@@ -69,16 +69,16 @@ type Store struct {
 	reclaimer reclaimer
 }
 
-// span tells which generation wrote the blocks from first on, and as what.
+// span records which generation wrote the blocks from first on, and of which kind they are.
 type span struct {
 	first, gen uint32
 	live       uint32 // blocks that are not dropped
 	kind       keys.Kind
 }
 
-// OpenOn opens a store on an engine of this module, which Close closes. It is for
-// tests: background work is done inside Checkpoint, so that every write has its
-// place, and runs of marks are merged by two, so that short lives have merges.
+// OpenOn opens a store on an engine of this module; Close closes the engine. It is for tests:
+// background work is done inside Checkpoint, which makes the order of writes deterministic, and
+// runs of marks are merged in pairs, so that short tests cover merges.
 func OpenOn(db kv.DB, o Options) (*Store, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -98,7 +98,7 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 	s := &Store{db: db, opts: o, tidyNow: tidyNow}
 	s.marks.Init(o.MemoryBudget / 2)
 	s.tidier.init()
-	if t, err := loadState(db); err == nil { // Recover reports what is wrong with it
+	if t, err := loadState(db); err == nil { // Recover reports errors
 		s.marks.Expect(t.runs)
 	}
 	if !tidyNow {
@@ -107,8 +107,8 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the store; what was committed stays. Background work that cannot be
-// interrupted is waited for. Closing twice is not an error.
+// Close closes the store; committed data stays. It waits for background work that cannot be
+// interrupted. Closing twice is not an error.
 func (s *Store) Close() error {
 	s.tidier.stop()
 	s.merger.stop()
@@ -126,13 +126,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Footprint is how many bytes of memory the store takes at most, until the next
-// checkpoint: the engine, and what marks on disk need in memory to be found.
+// Footprint returns an upper bound, in bytes, of the memory that the store takes until the next
+// checkpoint: the engine, and the filters and indexes of marks on disk.
 func (s *Store) Footprint() int64 {
 	return s.db.Footprint() + s.marks.Bytes() + s.blocks.Bytes()
 }
 
-// Release ends the use that Recover began. Another Recover may follow.
+// Release ends the use that Recover began. Recover may be called again.
 func (s *Store) Release() error {
 	s.life.RLock()
 	defer s.life.RUnlock()
@@ -142,7 +142,7 @@ func (s *Store) Release() error {
 	s.blocks.Clear()
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	if !s.closed && (len(s.undo.logs) > 0 || s.undo.state) { // the last chance to take it back
+	if !s.closed && (len(s.undo.logs) > 0 || s.undo.state) { // the last chance to revert them
 		if err := s.settle(false); err != nil {
 			s.opts.Logger.Warn("spill: failed write not taken back", "error", err)
 		}
@@ -153,7 +153,7 @@ func (s *Store) Release() error {
 	return nil
 }
 
-// enter begins a call of a store in use; leave ends it.
+// enter begins a call that needs a store in use; leave ends it.
 func (s *Store) enter() error {
 	s.life.RLock()
 	if s.closed {
@@ -185,8 +185,8 @@ func (s *Store) put(b *kv.Batch, sync bool) error {
 	return err
 }
 
-// generation returns our number for the frontier's generation gen. The frontier
-// cannot know how many there were before it was opened.
+// generation returns the store's number for the frontier's generation gen. The frontier does not
+// know how many generations there were before it was opened.
 func (s *Store) generation(gen uint32) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *Store) keyOf(block uint32) ([]byte, bool) {
 	return keys.Block(x.gen, block), ok
 }
 
-// keysOf returns the keys of all that is stored of a block.
+// keysOf returns all keys of a block.
 func (s *Store) keysOf(block uint32) [][]byte {
 	switch x, ok := s.spanOf(block); {
 	case !ok:
@@ -243,7 +243,7 @@ func (s *Store) forgetBlocks(blocks []uint32) {
 		}
 	}
 	if empty {
-		last := s.spans[len(s.spans)-1] // may be going to have more
+		last := s.spans[len(s.spans)-1] // may still get more
 		s.spans = slices.DeleteFunc(s.spans, func(x span) bool { return x.live == 0 && x != last })
 	}
 }

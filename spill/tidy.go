@@ -1,6 +1,6 @@
-// This file deletes what a checkpoint made superfluous.
+// This file deletes what a checkpoint made obsolete.
 //
-// All of it may be interrupted at any point: Recover does the deletions again.
+// It may be interrupted at any point: Recover repeats the deletions.
 
 package spill
 
@@ -18,7 +18,7 @@ const tidyPause = time.Millisecond
 
 var errStopped = errors.New("stopped")
 
-// tidyJob is what is left to do after a checkpoint.
+// tidyJob is the work that remains after a checkpoint.
 type tidyJob struct {
 	through uint64   // log up to there is superfluous
 	upTo    uint32   // no log key lies in a generation above
@@ -37,7 +37,7 @@ type tidier struct {
 
 func (t *tidier) init() { t.halt = make(chan struct{}) }
 
-// stop ends the background work for good and waits for it.
+// stop ends the background work permanently and waits until it has ended.
 func (t *tidier) stop() {
 	t.once.Do(func() { close(t.halt) })
 	t.wait()
@@ -156,7 +156,7 @@ func (s *Store) deleteLog(job tidyJob) error {
 					return kv.ErrStop
 				}
 				if more = len(b.Ops) == chunkOps; more {
-					from = append([]byte(nil), key...) // never again over what is deleted
+					from = append([]byte(nil), key...) // never iterate over deleted keys again
 					return kv.ErrStop
 				}
 				b.Delete(append([]byte(nil), key...))
@@ -176,7 +176,7 @@ func (s *Store) deleteLog(job tidyJob) error {
 			}
 			break
 		}
-		// The last generation is the one being filled: log is still written there.
+		// The last generation is still being filled: log is written there.
 		if raise && gen < job.upTo {
 			s.mu.Lock()
 			s.floor = max(s.floor, gen+1)

@@ -1,4 +1,4 @@
-// This file writes timed blocks and reads them in order: records that are not due yet.
+// This file writes timed blocks, whose records are not due yet, and reads them in order.
 
 package spill
 
@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// PackTimed writes records, which are sorted by Due, into timed blocks. After an
-// error nothing of the call is of use: call it again.
+// PackTimed writes records, which are sorted by Due, into timed blocks. After an error nothing was
+// added; the call may be repeated.
 func (s *Store) PackTimed(gen uint32, records []storage.TimedRecord) ([]storage.TimedBlock, error) {
 	if err := s.enter(); err != nil {
 		return nil, fmt.Errorf("spill: pack timed: %w", err)
@@ -60,7 +60,7 @@ func (p *packer) timed(records []storage.TimedRecord) ([]storage.TimedBlock, err
 // buffers holds memory for decompressed blocks that are read once.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// LoadTimed reads a timed block. It may be called by any number of goroutines.
+// LoadTimed reads a timed block. It may be called from any number of goroutines.
 func (s *Store) LoadTimed(block uint32, from int, fn func(pos int, r storage.TimedRecord) bool) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("spill: load timed: %w", err)

@@ -1,4 +1,4 @@
-// This file opens a store to look at it, and leaves its folder alone.
+// This file opens a store for reading, and does not change its folder.
 
 package spill
 
@@ -11,14 +11,14 @@ import (
 	"github.com/seed-7440039f/frontier/spill/internal/marks"
 )
 
-// OpenView opens what the store in folder dir holds, and writes nothing there: the folder
-// may be another user's, or on a volume that cannot be written. What is written to the
-// Store goes to a folder for temporary files (os.TempDir), which Close removes. The
-// engine's own files are copied to it: keys and rows, but neither URLs nor marks.
+// OpenView opens the store in folder dir for reading and writes nothing there: the folder may
+// belong to another user, or be on a read-only volume. Writes to the Store go to a temporary folder
+// (in os.TempDir), which Close removes. OpenView copies the engine's files there: keys and rows,
+// but neither URLs nor marks.
 //
-// A folder after the death of its process is shown as Open would recover it. No other
-// process can open dir until Recover has returned, or Close. The error wraps
-// storage.ErrInUse while a process has the folder.
+// A folder left by a process that died is shown as Open would recover it. No other process can open
+// dir until Recover has returned, or Close. The error wraps storage.ErrInUse while a process uses
+// the folder.
 func OpenView(dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -46,7 +46,7 @@ func openView(dir, temp string, o Options) (*Store, error) {
 		return nil, err
 	}
 	config := EngineConfig(o)
-	config.Sync, config.Reserve = false, 0 // the space it needs is there
+	config.Sync, config.Reserve = false, 0 // the space is known to be available
 	db, err := kv.OpenBadger(temp, config)
 	if err != nil {
 		return nil, errors.Join(err, unlock())
@@ -59,13 +59,14 @@ func openView(dir, temp string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// view is what a store has that shows the folder of another.
+// view is the additional state of a store that shows another folder.
 type view struct {
 	temp   string
-	unlock func() error // nil once it was called
+	unlock func() error // nil after it was called
 }
 
-// complete lets others open the folder: all its files are open here. A nil view has none.
+// complete lets others open the folder, since all its files are open by now. A nil view has nothing
+// to do.
 func (v *view) complete() error {
 	if v == nil || v.unlock == nil {
 		return nil
@@ -75,7 +76,7 @@ func (v *view) complete() error {
 	return unlock()
 }
 
-// close removes what was copied.
+// close removes the temporary copy.
 func (v *view) close() error {
 	if v == nil {
 		return nil

@@ -1,5 +1,4 @@
-// This file gives tests stores in real folders whose tables and files are full
-// after a few writes.
+// This file gives tests stores in real folders whose tables and files are full after a few writes.
 
 package spilltest
 
@@ -10,10 +9,9 @@ import (
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
-// OpenFolder is spill.Open with an engine that fills its tables and files soon,
-// and fills one more table before and after each write: every write has a table
-// of its own, and is followed by one to the next table before it is confirmed.
-// Background work is done inside Checkpoint.
+// OpenFolder is spill.Open with an engine whose tables and files fill up soon. It also fills one
+// more table before and after each write, so that every write is in a separate table, and a write
+// to the next table comes before its confirmation. Background work is done inside Checkpoint.
 func OpenFolder(dir string, o spill.Options) (*spill.Store, error) {
 	c := spill.EngineConfig(o)
 	c.Small = true
@@ -24,7 +22,7 @@ func OpenFolder(dir string, o spill.Options) (*spill.Store, error) {
 	return spill.OpenOn(&rotating{DB: db}, o)
 }
 
-// OpenSmall is OpenFolder without more writes: tables and files are full after some
+// OpenSmall is OpenFolder without the additional writes: tables and files fill up after some
 // writes, but not after each.
 func OpenSmall(dir string, o spill.Options) (*spill.Store, error) {
 	c := spill.EngineConfig(o)
@@ -39,13 +37,13 @@ func OpenSmall(dir string, o spill.Options) (*spill.Store, error) {
 // rotating is a DB that fills a table before and after each write.
 type rotating struct {
 	kv.DB
-	begun bool // a store may not have foreign keys before its own
+	begun bool // a store may not find foreign keys before it has written some
 }
 
-// fillerKey is none of a store's, and behind all of them.
+// fillerKey is not a key of a store, and sorts after all of them.
 const fillerKey = "\xff\xff\xff\xff\xfffiller"
 
-// Write is for the store.
+// Write is called by the store.
 func (r *rotating) Write(b *kv.Batch, sync bool) error {
 	if err := r.fill(); err != nil {
 		return err
@@ -57,7 +55,7 @@ func (r *rotating) Write(b *kv.Batch, sync bool) error {
 	return r.fill()
 }
 
-// fill writes as much as a table of a small engine has room for.
+// fill writes as much as a table of a small engine can hold.
 func (r *rotating) fill() error {
 	if !r.begun {
 		return nil

@@ -1,7 +1,7 @@
-// Package spilltest gives the tests of this module stores that fail on demand.
+// Package spilltest provides tests of this module with stores that fail on demand.
 //
-// A Machine has a disk in memory. The store on it can be closed, killed or cut
-// from its power, and opened again on what is left.
+// A Machine has a disk in memory. Its store can be closed, killed or lose power, and be opened
+// again on what is left.
 package spilltest
 
 import (
@@ -14,8 +14,8 @@ import (
 // Point is a place where the disk can fail.
 type Point = kv.Point
 
-// The points. Write fails before anything is applied, Sync after everything is,
-// Read when a value is read, Open when a file is opened or made.
+// The points. Write fails before anything is applied, Sync after everything is, Read when a value
+// is read, Open when a file is opened or created.
 const (
 	Write = kv.Write
 	Sync  = kv.Sync
@@ -23,7 +23,7 @@ const (
 	Open  = kv.Open
 )
 
-// Machine is a store on a disk in memory, and the faults of that disk.
+// Machine is a store on a disk in memory with injected faults.
 type Machine struct {
 	Store  *spill.Store
 	Faults *kv.Faulty
@@ -55,27 +55,26 @@ func Boot(tb testing.TB, disk *kv.Disk, o spill.Options) *Machine {
 	return m
 }
 
-// Kill returns a machine with what the death of the process would leave now. The
-// old one goes on as if nothing had happened.
+// Kill returns a machine with what would remain if the process died now. The old machine continues
+// as if nothing had happened.
 func (m *Machine) Kill(tb testing.TB) *Machine {
 	tb.Helper()
 	return Boot(tb, m.Disk.Copy(), m.opts)
 }
 
-// PowerLoss returns a machine with what a loss of power would leave now, when
-// the first kept of the writes since the last sync had reached the medium, and
-// nothing of files that were not synced.
+// PowerLoss returns a machine with what would remain after a loss of power now, if the first kept
+// of the writes since the last sync had reached the medium, and nothing of unsynced files.
 func (m *Machine) PowerLoss(tb testing.TB, kept int) *Machine {
 	tb.Helper()
 	return m.PowerLossWith(tb, kept, kv.FilesLost)
 }
 
-// PowerLossWith is PowerLoss, with a fate for files that were not synced.
+// PowerLossWith is PowerLoss with a given fate of unsynced files.
 func (m *Machine) PowerLossWith(tb testing.TB, kept int, fate kv.Fate) *Machine {
 	tb.Helper()
 	return Boot(tb, m.Disk.PowerLoss(kept, fate), m.opts)
 }
 
-// Damage replaces each stored value, and each file's content, by what fn returns;
-// nil removes it.
+// Damage replaces each stored value, and the content of each file, by the result of fn; nil removes
+// it.
 func (m *Machine) Damage(fn func(key, value []byte) []byte) { m.Disk.Damage(fn) }

@@ -1,4 +1,4 @@
-// This file gives tests a volume of their own whose power can be cut.
+// This file gives tests a real volume whose power can be cut.
 
 package spilltest
 
@@ -13,16 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Volume is a mounted file system in a file. What the kernel has not yet written
-// into the file is what a loss of power costs: names, pages and the journal of
-// the file system alike.
+// Volume is a mounted file system in a file. A loss of power costs what the kernel has not yet
+// written into the file: names, pages and the journal of the file system alike.
 type Volume struct {
-	Dir   string // where it is mounted
+	Dir   string // mount point
 	image string
 }
 
-// NewVolume makes a volume of so many bytes. The test is skipped where it may not
-// be mounted.
+// NewVolume creates a volume of the given size in bytes. It skips the test if mounting is not
+// permitted.
 func NewVolume(tb testing.TB, bytes int64) *Volume {
 	tb.Helper()
 	image := filepath.Join(imageFolder(tb), "image")
@@ -46,7 +45,7 @@ func NewVolume(tb testing.TB, bytes int64) *Volume {
 	return v
 }
 
-// imageFolder is a folder in memory, if there is one.
+// imageFolder returns a folder in memory, if the system has one.
 func imageFolder(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "volume-")
@@ -60,7 +59,7 @@ func imageFolder(tb testing.TB) string {
 func mount(tb testing.TB, image string) (*Volume, string) {
 	tb.Helper()
 	v := &Volume{Dir: tb.TempDir(), image: image}
-	// Nothing is committed by itself for so long: what is there was synced.
+	// The long commit interval means that only synced data reaches the image.
 	out, err := exec.Command("mount", "-o", "loop,noatime,commit=300", image, v.Dir).CombinedOutput()
 	if err != nil {
 		return nil, string(out)
@@ -69,7 +68,7 @@ func mount(tb testing.TB, image string) (*Volume, string) {
 	return v, ""
 }
 
-// Unmount gives the volume up. A second call does nothing.
+// Unmount unmounts and deletes the volume. Further calls do nothing.
 func (v *Volume) Unmount() {
 	if v.Dir != "" {
 		_ = exec.Command("umount", "-l", v.Dir).Run()
@@ -77,8 +76,8 @@ func (v *Volume) Unmount() {
 	}
 }
 
-// WriteBack lets the kernel write a part of what is dirty in a file, out of order
-// and without the journal, as it does by itself when memory is short.
+// WriteBack makes the kernel write part of a dirty file, out of order and without the journal, as
+// it does on its own when memory is short.
 func (v *Volume) WriteBack(path string, from, n int64) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -89,12 +88,12 @@ func (v *Volume) WriteBack(path string, from, n int64) error {
 	return unix.SyncFileRange(int(f.Fd()), from, n, all)
 }
 
-// PowerLoss returns a volume with what a loss of power now would leave. Whoever
-// writes to v must have been stopped.
+// PowerLoss returns a volume with what would remain after a loss of power now. Nothing may be
+// writing to v.
 func (v *Volume) PowerLoss(tb testing.TB) *Volume {
 	tb.Helper()
 	image := filepath.Join(imageFolder(tb), "image")
-	for same := false; !same; { // else the kernel has written meanwhile
+	for same := false; !same; { // repeat if the kernel has written meanwhile
 		if err := copyFile(image, v.image); err != nil {
 			tb.Fatal(err)
 		}
@@ -131,7 +130,7 @@ func copyFile(to, from string) error {
 	return dst.Truncate(info.Size())
 }
 
-// sameContent tells whether a has what b has outside of holes.
+// sameContent reports whether a and b are equal outside of holes.
 func sameContent(a, b string) (bool, error) {
 	f, err := os.Open(a)
 	if err != nil {
