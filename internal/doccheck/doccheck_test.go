@@ -4,9 +4,7 @@ package doccheck
 
 import (
 	"flag"
-	"go/format"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -26,10 +24,10 @@ func documents(t *testing.T) []Document {
 	return docs
 }
 
-// TestCodeOfTheDocumentation builds the programs, and looks the fragments up in
-// the files that they come from, which are built and tested like any other.
+// TestCodeOfTheDocumentation looks each fragment up in the file that it comes
+// from, which is built and tested like any other.
 func TestCodeOfTheDocumentation(t *testing.T) {
-	programs, fragments := 0, 0
+	fragments := 0
 	for _, d := range documents(t) {
 		blocks, err := d.Blocks()
 		require.NoError(t, err)
@@ -38,16 +36,11 @@ func TestCodeOfTheDocumentation(t *testing.T) {
 			case b.Key == "code":
 				fragments++
 				assert.True(t, within(t, b), "%s: this is not in %s:\n%s", b.Where, b.Value, b.Text)
-			case b.Lang != "go":
-			case strings.HasPrefix(b.Text, "package "):
-				programs++
-				build(t, b)
-			default:
+			case b.Lang == "go":
 				t.Errorf("%s: a fragment without the comment <!-- code: PATH --> on the line before", b.Where)
 			}
 		}
 	}
-	assert.Positive(t, programs)
 	assert.Positive(t, fragments)
 }
 
@@ -80,27 +73,6 @@ func follow(lines, want []string, indent string) bool {
 		}
 	}
 	return true
-}
-
-// build builds a program, together with the file named in the comment before it.
-func build(t *testing.T, b Block) {
-	t.Helper()
-	pretty, err := format.Source([]byte(b.Text))
-	require.NoError(t, err, b.Where)
-	assert.Equal(t, string(pretty), b.Text, "%s: not as gofmt writes it", b.Where)
-	dir := t.TempDir()
-	files := []string{filepath.Join(dir, "main.go")}
-	require.NoError(t, os.WriteFile(files[0], []byte(b.Text), 0o600))
-	if b.Key == "with" {
-		rest, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(b.Value)))
-		require.NoError(t, err, b.Where)
-		files = append(files, filepath.Join(dir, "rest.go"))
-		require.NoError(t, os.WriteFile(files[1], rest, 0o600))
-	}
-	cmd := exec.Command("go", append([]string{"build", "-o", filepath.Join(dir, "program")}, files...)...)
-	cmd.Dir = root
-	out, err := cmd.CombinedOutput()
-	assert.NoError(t, err, "%s: %s", b.Where, out)
 }
 
 // TestEveryCommandIsRun makes sure that the steps exist that are said to run
