@@ -98,6 +98,20 @@ func TestEveryCommandIsRun(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
+var testFile = regexp.MustCompile("`([\\w/]+_test\\.go)`")
+
+// TestNamedTestsExist looks up the test files that documents name.
+func TestNamedTestsExist(t *testing.T) {
+	named := 0
+	for _, d := range documents(t) {
+		for _, m := range testFile.FindAllStringSubmatch(d.Text, -1) {
+			named++
+			assert.FileExists(t, filepath.Join(root, filepath.FromSlash(m[1])), d.Path)
+		}
+	}
+	assert.Positive(t, named)
+}
+
 func TestBlocksAndCommands(t *testing.T) {
 	d := Document{"a.md", "Type `go run\n./a`, or:\n\n    go test ./... # all\n    not a command\n\n" +
 		"<!-- code: b.go -->\n```go\ngo run ./no\n```\n\n```\ngo vet ./...   # why\n```\n\n- a list\n    go run ./no\n"}
