@@ -41,6 +41,7 @@ type Crawler struct {
 	addresses *addressBook
 	parking   *parking
 	welcome   welcome
+	givingUp  givingUp
 	counters  counters
 	running   atomic.Bool
 	trouble   atomic.Pointer[string] // see Progress.Trouble
@@ -168,8 +169,9 @@ type run struct {
 	fetches context.Context // ends when fetches are to be cut
 	budget  *budget
 	pace    *pace
-	sent    bool // under the present lease a request was sent
-	tried   bool // under the present lease a host's address was asked for at least
+	sent    bool     // under the present lease a request was sent
+	tried   bool     // under the present lease a host's address was asked for at least
+	saw     evidence // of the present lease
 }
 
 // work takes leases until there are none.
@@ -211,7 +213,7 @@ func (r *run) work() error {
 			return fmt.Errorf("crawler: next: %w", err)
 		}
 		r.c.counters.busy.Add(1)
-		r.sent, r.tried = false, false
+		r.sent, r.tried, r.saw = false, false, evidence{}
 		page := false
 		if !probe && r.c.outage.away() { // it began while this worker waited for the lease
 			err = r.handBack(l, 0, 0)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/crawllog"
 	"github.com/seed-7440039f/frontier/crawler/dns"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
@@ -160,6 +161,13 @@ type Options struct {
 	// included, before it is read. After an error the request counts as failed and is
 	// sent again. It is called by all workers at once.
 	OnRobots func(ctx context.Context, res *fetch.Result) error
+	// OnEnd, if set, gets a record of what becomes of each URL, before the frontier knows of
+	// it: crawllog.Log.Add takes it. So each end is recorded at least once, kill -9 or not;
+	// only URLs that are given up with their host are recorded after that, and only if the
+	// frontier's OnGiveUp calls GivenUp. It also gets each request for a robots.txt, and each
+	// link that is not taken, whose Attempt is 0, as often as it is found. It is called by
+	// all workers at once.
+	OnEnd func(r crawllog.Record)
 	// OnDone, if set, is called after the frontier has recorded an outcome.
 	OnDone func(l frontier.Lease, o frontier.Outcome)
 	// OnProgress, if set, is called every ProgressEvery and at the end of Run.

@@ -188,8 +188,9 @@ func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error
 	}
 	if !ok {
 		c.log.Warn("a URL is dropped: no URL can be parked of a crawl with a number so high", "url", fetch.Redact(l.Entry.URL), "crawl", l.Entry.Crawl)
-		return r.drop(l)
+		return r.drop(l, why)
 	}
+	r.saw.why = why
 	if c.parking.tell(until) {
 		what := "waiting URLs are not wanted by this run: they are parked, and come back when it wants them again"
 		if until == untilRun {
@@ -257,9 +258,10 @@ func (c *Crawler) parkTarget(seed, e frontier.Entry, why filter.Reason) []fronti
 	return []frontier.Entry{e}
 }
 
-// GivenUp parks a seed whose tries are used up until the next Crawler's Run. It is for the
-// frontier's Options.OnGiveUp.
+// GivenUp records that a URL was given up, and parks a seed whose tries are used up until
+// the next Crawler's Run. It is for the frontier's Options.OnGiveUp.
 func (c *Crawler) GivenUp(e frontier.Entry, o frontier.Outcome) {
+	c.recordGivenUp(e, o)
 	if !isSeed(e) || isLot(e.Crawl) {
 		return
 	}

@@ -115,6 +115,7 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	if slot.Host == a.host {
 		a.last = res.Ended
 	}
+	a.recordRobots(slot, res, err)
 	switch {
 	case a.stopped(err):
 		c.gate.release(a.site, c.now())

@@ -4,6 +4,7 @@ package crawler
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -44,7 +45,7 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	if why, trap := c.refuseAgain(l); why.Refused() {
 		c.log.Debug("a URL is not wanted", "url", fetch.Redact(l.Entry.URL), "rule", why.Rule, "detail", why.Detail)
 		if trap {
-			return false, r.drop(l)
+			return false, r.drop(l, why)
 		}
 		return false, r.park(l, untilWider, why)
 	}
@@ -55,7 +56,7 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	d := c.gate.judge(siteOf(l.Entry.URL), c.opts.robotsURL(l.Entry.URL), c.now())
 	switch d.verdict {
 	case forbidden:
-		return false, r.deny(l, &c.counters.denied)
+		return false, r.deny(l, &c.counters.denied, robotsReason)
 	case blocked:
 		return false, r.block(l)
 	case hold:
@@ -69,7 +70,8 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 }
 
 // drop ends a lease whose URL is not wanted any more, and counts it.
-func (r *run) drop(l frontier.Lease) error {
+func (r *run) drop(l frontier.Lease, why filter.Reason) error {
+	r.saw.why = why
 	r.c.counters.filtered.Add(1)
 	o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
 	r.c.dropped(l, &o)
@@ -80,16 +82,22 @@ func (r *run) drop(l frontier.Lease) error {
 // The next run may allow it, or find another address.
 func (r *run) block(l frontier.Lease) error {
 	if visited(l) {
-		return r.deny(l, &r.c.counters.blocked)
+		return r.deny(l, &r.c.counters.blocked, blockedReason)
 	}
 	r.c.counters.blocked.Add(1)
-	return r.park(l, untilRun, filter.Reason{Rule: "blocked", Detail: "its address is not to be contacted"})
+	return r.park(l, untilRun, blockedReason)
 }
+
+var (
+	blockedReason = filter.Reason{Rule: "blocked", Detail: "its address is not to be contacted"}
+	robotsReason  = filter.Reason{Rule: "robots.txt", Detail: "it forbids the URL"}
+)
 
 // deny ends a lease whose URL may not be fetched now, and counts it. A seed is asked for
 // again by the next run.
-func (r *run) deny(l frontier.Lease, n *counter) error {
+func (r *run) deny(l frontier.Lease, n *counter, why filter.Reason) error {
 	n.Add(1)
+	r.saw.why = why
 	if isSeed(l.Entry) && !visited(l) {
 		return r.park(l, untilRun, filter.Reason{Rule: "seed", Detail: "robots.txt forbids it"})
 	}
@@ -124,6 +132,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		return false, r.lost(l, err)
 	}
 	defer res.Close()
+	r.saw.res, r.saw.err = res, err
 	p := &Page{Lease: l, Result: res, Conditional: len(q.Header) > 0, Outcome: frontier.Outcome{
 		Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
 	}}
@@ -132,7 +141,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		p.Outcome.Result = frontier.Requeue
 		return false, r.done(l, p.Outcome)
 	case fetch.ClassOf(err) == fetch.BadURL:
-		return false, r.drop(l)
+		return false, r.drop(l, filter.Reason{Rule: "url", Detail: err.Error()})
 	case err != nil && c.outage.excuses(res, err):
 		p.Outcome.Result = frontier.Requeue
 		return false, r.done(l, p.Outcome)
@@ -171,6 +180,7 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		} else if err != nil {
 			c.log.Warn("the page handler failed", "url", fetch.Redact(l.Entry.URL), "error", err)
 			p.Outcome.Result, p.Outcome.Meta, p.Add = frontier.Failed, nil, nil
+			r.saw.err = fmt.Errorf("the page handler failed: %w", err)
 		}
 	}
 	p.Outcome.Add = p.Add
@@ -270,6 +280,7 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 		}
 		if l.NoFollow && c.opts.SkipNoFollow {
 			c.refusals.add("nofollow")
+			c.recordLink(from, frontier.Entry{URL: l.URL, Depth: from.Depth + 1, Crawl: from.Crawl}, "nofollow", "the page does not vouch for it")
 			continue
 		}
 		var of meta
@@ -283,8 +294,10 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 			of.via = from.URL
 		}
 		e := frontier.Entry{URL: l.URL, Depth: from.Depth + 1, Crawl: from.Crawl, Meta: of.bytes()}
-		if !c.refuse(e).Refused() {
+		if why := c.refuse(e); !why.Refused() {
 			add = append(add, e)
+		} else {
+			c.recordLink(from, e, why.Rule, why.Detail)
 		}
 	}
 	c.counters.links.Add(int64(len(seen)))
@@ -304,6 +317,7 @@ func (c *Crawler) redirected(p *Page, target string) {
 	}
 	if loop || len(m.chain) > c.opts.MaxRedirects {
 		c.counters.loops.Add(1)
+		c.recordLink(from, frontier.Entry{URL: target, Depth: from.Depth, Crawl: from.Crawl}, "redirects", "a loop, or too many")
 		c.log.Debug("redirects lead nowhere", "url", fetch.Redact(from.URL), "target", fetch.Redact(target), "loop", loop, "hops", len(m.chain))
 		return
 	}
@@ -315,10 +329,14 @@ func (c *Crawler) redirected(p *Page, target string) {
 	switch {
 	case visited(p.Lease) && !why.Refused() && !needed(e) && !c.scope.allowHost(siteOf(target)):
 		c.refusals.add("scope") // what a seed leads to later is not what was asked for
+		c.recordLink(from, e, "scope", "a seed leads there that did not before")
 	case !why.Refused():
 		p.Add = []frontier.Entry{e}
 	case isSeed(e) && !visited(p.Lease):
+		c.recordLink(from, e, why.Rule, why.Detail)
 		p.Add = c.parkTarget(from, e, why)
+	default:
+		c.recordLink(from, e, why.Rule, why.Detail)
 	}
 }
 
@@ -390,6 +408,8 @@ func (c *Crawler) hostIsFull(host string) bool {
 func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 	c := r.c
 	bad, full := 0, false
+	after := r.record(l, o)
+	defer after()
 	for _, err := range parts(c.frontier.Done(l, o)) {
 		entry, isEntry := errors.AsType[*frontier.EntryError](err)
 		priority, isPriority := errors.AsType[*frontier.PriorityError](err)
@@ -397,6 +417,9 @@ func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 		case isEntry:
 			if bad++; bad == 1 {
 				c.log.Debug("links refused", "url", fetch.Redact(l.Entry.URL), "first", entry)
+			}
+			if entry.Index < len(o.Add) {
+				c.recordLink(l.Entry, o.Add[entry.Index], "limit", entry.Err.Error())
 			}
 		case isPriority:
 			c.log.Warn("a URL keeps its priority", "url", fetch.Redact(l.Entry.URL), "error", priority)

@@ -22,11 +22,12 @@ const (
 	Rejected   Outcome = "rejected"   // the answer was another 4xx that is not tried again
 	Failed     Outcome = "failed"     // the fetch failed, and will be tried again
 	GivenUp    Outcome = "given-up"   // it failed too often, or its host was given up
-	Refused    Outcome = "refused"    // the crawler did not ask for it: Rule says why
+	Refused    Outcome = "refused"    // the crawler does not want it, or its answer: Rule says why
 )
 
-// What is recorded of other things than one URL.
+// What is recorded besides.
 const (
+	Robots      Outcome = "robots"        // a robots.txt, or where it redirects to, was asked for
 	HostGivenUp Outcome = "host-given-up" // Count URLs of Host are about to be given up, and have records after this
 	Missing     Outcome = "missing"       // Count records could not be written here
 	Opened      Outcome = "opened"        // a run begins; Count lines before it were cut, and Reason tells of a run that was killed
@@ -52,8 +53,9 @@ type Record struct {
 	Outcome  Outcome   `json:"outcome"`            // what became of it
 	Status   int       `json:"status,omitempty"`   // of the answer
 	Bytes    int64     `json:"bytes,omitempty"`    // of the answer, as transferred
-	Seconds  float64   `json:"seconds,omitempty"`  // from the request to the end of the answer
-	Began    time.Time `json:"began,omitzero"`     // when the request was sent
+	Seconds  float64   `json:"seconds,omitempty"`  // from Began to the end of the answer
+	Due      time.Time `json:"due,omitzero"`       // from when on the host might be contacted
+	Began    time.Time `json:"began,omitzero"`     // when it was contacted
 	Via      string    `json:"via,omitempty"`      // the page that led to it, if the crawl remembers that
 	Target   string    `json:"target,omitempty"`   // where a redirect leads
 	Digest   string    `json:"digest,omitempty"`   // of the answer's body: sha1 in base 32, as in WARC files
@@ -63,9 +65,8 @@ type Record struct {
 	Priority int       `json:"priority,omitempty"` // of the hand-out
 	Depth    int       `json:"depth,omitempty"`    // links from a seed
 	Visit    int       `json:"visit,omitempty"`    // number of the visit, from 1
-	Attempt  int       `json:"attempt,omitempty"`  // number of the try of this visit, from 1
+	Attempt  int       `json:"attempt,omitempty"`  // number of the try of this visit, from 1; 0: it was a link that was not taken
 	Crawl    uint32    `json:"crawl,omitempty"`    // the number of its crawl
-	Next     time.Time `json:"next,omitzero"`      // when it comes again, as far as that is known
 	Again    bool      `json:"again,omitempty"`    // it is recorded twice: a kill came between the first record and the lease's end
 	Count    int64     `json:"count,omitempty"`    // see the outcomes that are of no one URL
 }

@@ -1,0 +1,194 @@
+// This file says what became of a URL, for Options.OnEnd.
+
+package crawler
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/base32"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/crawllog"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/filter"
+)
+
+// evidence is what a worker knows of the end of its lease.
+type evidence struct {
+	res *fetch.Result // nil: it was not fetched
+	err error         // of the fetch, or of OnPage
+	why filter.Reason // why it was refused; zero: it was not
+}
+
+// givingUp are the URLs whose last try is being ended: they are recorded already.
+type givingUp struct{ urls sync.Map }
+
+// record tells OnEnd how a lease is about to end, before the frontier knows. It returns a
+// function for afterwards.
+func (r *run) record(l frontier.Lease, o frontier.Outcome) (after func()) {
+	after = func() {}
+	if r.c.opts.OnEnd == nil {
+		return after
+	}
+	x, ok := r.endOf(l, o)
+	if !ok {
+		return after
+	}
+	if x.Outcome == crawllog.GivenUp {
+		r.c.givingUp.urls.Store(l.Entry.URL, nil)
+		after = func() { r.c.givingUp.urls.Delete(l.Entry.URL) }
+	}
+	r.c.opts.OnEnd(x)
+	return after
+}
+
+// endOf is the record of a lease's end; ok is false if its URL comes again as if nothing
+// had happened.
+func (r *run) endOf(l frontier.Lease, o frontier.Outcome) (x crawllog.Record, ok bool) {
+	if (o.Result == frontier.Requeue || o.Result == frontier.PutOff) && !r.saw.why.Refused() {
+		return x, false
+	}
+	m, _ := metaOf(l.Entry)
+	x = crawllog.Record{
+		URL: fetch.Redact(l.Entry.URL), Host: l.Host, Via: fetch.Redact(m.via), Priority: l.Priority, Depth: l.Entry.Depth, Visit: l.History.Visits + 1,
+		Attempt: l.Attempt, Crawl: l.Entry.Crawl, Due: l.Due,
+	}
+	r.saw.describe(&x)
+	switch {
+	case r.saw.why.Refused():
+		x.Outcome, x.Rule, x.Reason = crawllog.Refused, r.saw.why.Rule, shortened(r.saw.why.Detail)
+	case o.Result == frontier.Failed:
+		x.Outcome = crawllog.Failed
+		if x.Reason == "" {
+			x.Reason = o.Failure.String()
+		}
+		if !r.c.frontier.TriesAgain(l, o) && !r.probing(l.Host) {
+			x.Outcome = crawllog.GivenUp
+		}
+	case fetch.ClassOf(r.saw.err) == fetch.Unwanted:
+		x.Outcome, x.Rule = crawllog.Refused, "response"
+	case x.Status == http.StatusNotModified:
+		x.Outcome = crawllog.Unchanged
+	case o.Result == frontier.Gone:
+		x.Outcome = crawllog.Gone
+	case x.Status >= 300 && x.Status < 400:
+		x.Outcome = crawllog.Redirected
+		x.Target, _ = r.c.redirect(r.saw.res)
+		x.Target = fetch.Redact(x.Target)
+	case x.Status >= 200 && x.Status < 300:
+		x.Outcome = crawllog.Fetched
+		x.Digest = digestOf(r.saw.res)
+	default:
+		x.Outcome = crawllog.Rejected
+	}
+	return x, true
+}
+
+// describe takes in what came of a contact.
+func (e *evidence) describe(x *crawllog.Record) {
+	if res := e.res; res != nil {
+		x.Status, x.Bytes, x.Began, x.Seconds = res.Status, res.Bytes, res.Started.UTC(), res.Duration().Seconds()
+		x.Type = mediaType(res.Header)
+		switch {
+		case res.Broken != "":
+			x.Reason = "its end is missing: " + res.Broken
+		case res.Bomb:
+			x.Reason = "cut at the limit of its ratio"
+		case res.Truncated:
+			x.Reason = "cut at the limit of size"
+		}
+	}
+	if e.err == nil {
+		return
+	}
+	switch fetch.ClassOf(e.err) {
+	case fetch.BadURL, fetch.DNS, fetch.Blocked: // nobody was contacted
+		x.Began, x.Seconds = time.Time{}, 0
+	}
+	x.Reason = e.err.Error()
+	if f, ok := errors.AsType[*fetch.Error](e.err); ok { // it names the URL
+		x.Reason = f.Class.String() + ": " + f.Err.Error()
+	}
+	x.Reason = shortened(x.Reason)
+}
+
+// probing tells whether a host is in quarantine: what fails there uses up no try.
+func (r *run) probing(host string) bool {
+	info, err := r.c.frontier.Host(context.WithoutCancel(r.ctx), host)
+	return err == nil && info.Backoff.Probes > 0
+}
+
+// recordRobots tells OnEnd of a request for a robots.txt.
+func (a *inquiry) recordRobots(slot frontier.Lease, res *fetch.Result, err error) {
+	if a.c.opts.OnEnd == nil {
+		return
+	}
+	x := crawllog.Record{Outcome: crawllog.Robots, URL: fetch.Redact(a.target), Host: slot.Host, Due: slot.Due}
+	(&evidence{res: res, err: err}).describe(&x)
+	a.c.opts.OnEnd(x)
+}
+
+// recordLink tells OnEnd of a link that was not taken.
+func (c *Crawler) recordLink(from, e frontier.Entry, rule, detail string) {
+	if c.opts.OnEnd == nil {
+		return
+	}
+	host, _ := c.opts.HostKey(e.URL) // empty if it has none
+	c.opts.OnEnd(crawllog.Record{
+		Outcome: crawllog.Refused, URL: fetch.Redact(e.URL), Host: host, Via: fetch.Redact(from.URL), Depth: e.Depth, Crawl: e.Crawl, Rule: rule, Reason: shortened(detail),
+	})
+}
+
+// recordGivenUp tells OnEnd of a URL that the frontier has given up without a try: its host
+// is given up, or its lease expired.
+func (c *Crawler) recordGivenUp(e frontier.Entry, o frontier.Outcome) {
+	if c.opts.OnEnd == nil {
+		return
+	}
+	if _, known := c.givingUp.urls.Load(e.URL); known {
+		return
+	}
+	reason := "its host was given up: " + o.Failure.String()
+	if !o.Ended.IsZero() {
+		reason = "its lease expired"
+	}
+	host, _ := c.opts.HostKey(e.URL)
+	m, _ := metaOf(e)
+	c.opts.OnEnd(crawllog.Record{
+		Outcome: crawllog.GivenUp, URL: fetch.Redact(e.URL), Host: host, Via: fetch.Redact(m.via), Depth: e.Depth, Crawl: e.Crawl, Visit: 1, Attempt: 1, Reason: reason,
+	})
+}
+
+// digestOf is the digest of a whole body that is not empty, as WARC files have it.
+func digestOf(res *fetch.Result) string {
+	if res.Truncated || res.Body.Size() == 0 {
+		return ""
+	}
+	h := sha1.New()
+	if _, err := io.Copy(h, res.Body.Reader()); err != nil {
+		return ""
+	}
+	return "sha1:" + base32.StdEncoding.EncodeToString(h.Sum(nil))
+}
+
+// mediaType is what an answer says to be, without parameters.
+func mediaType(h http.Header) string {
+	t, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	t = strings.ToLower(strings.TrimSpace(t))
+	return t[:min(len(t), 100)]
+}
+
+// shortened bounds what a server may have a share in.
+func shortened(s string) string {
+	const most = 300
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}
