@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -29,8 +31,10 @@ func TestTablesHoldNothingThatATerminalObeys(t *testing.T) {
 		},
 		"result": func(p *printer) error { return p.result(console.Result{Said: bad}) },
 		"top": func(p *printer) error {
-			x := look{Status: console.Status{Title: "t", Events: []console.Notice{{Kind: bad, Host: bad, URL: bad, Text: bad}}}, due: rows}
-			_, err := fmt.Fprintln(p.w, strings.Join(screen(x, true, 10_000, 40), "\n"))
+			m := newTop(t.Context(), nil, true, time.Second)
+			m.width, m.said = 10_000, bad
+			m.take(lookedMsg{look: look{console.Status{Title: bad, Now: time.Now(), Failures: map[string]int64{bad: 1}, Events: []console.Notice{{Kind: bad, Host: bad, URL: bad, Text: bad}}}, rows}})
+			_, err := fmt.Fprintln(p.w, ansi.Strip(strings.Join(m.screen(), "\n")))
 			return err
 		},
 		"status": func(p *printer) error {

@@ -1,6 +1,6 @@
 //go:build unix
 
-// This file watches a crawl in real terminals of three sizes, by tmux.
+// This file watches a crawl in real terminals, by tmux.
 
 package main
 
@@ -12,18 +12,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier/internal/doccheck"
 )
 
-var captures = flag.String("captures", "", "`file` for what terminals show of top; empty: tmux is not asked")
+var captures = flag.String("captures", "", "`file` for what terminals show of top; empty: there are none")
 
 // endless serves hosts of which each page links to more, and to other hosts.
 func endless(w http.ResponseWriter, r *http.Request) {
@@ -40,52 +41,119 @@ func endless(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestTopInTmux makes docs/top.md:
-//
-//	go test ./cmd/frontier -run Tmux -captures ../../docs/top.md
+// terminals are those of one tmux server, which ends with the test.
+type terminals struct {
+	t      *testing.T
+	socket string
+}
+
+// newTerminals skips the test where there is no tmux.
+func newTerminals(t *testing.T) *terminals {
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("tmux is not installed")
+	}
+	dir, err := os.MkdirTemp("", "fr") // a socket's path is short
+	require.NoError(t, err)
+	x := &terminals{t, filepath.Join(dir, "tmux")}
+	t.Cleanup(func() {
+		_ = exec.Command("tmux", "-S", x.socket, "kill-server").Run()
+		_ = os.RemoveAll(dir)
+	})
+	return x
+}
+
+func (x *terminals) tmux(args ...string) string {
+	x.t.Helper()
+	out, err := exec.Command("tmux", append([]string{"-S", x.socket, "-f", os.DevNull}, args...)...).CombinedOutput()
+	require.NoError(x.t, err, "tmux %q: %s", args, out)
+	return string(out)
+}
+
+// start runs a command of the shell in a terminal that stays when it ends.
+func (x *terminals) start(name string, width, height int, command string) {
+	x.t.Helper()
+	x.tmux("new-session", "-d", "-s", name, "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), "LC_ALL=C.UTF-8; export LC_ALL; "+command+"; echo left with status $?; exec cat")
+}
+
+// shows waits until a terminal shows what a pattern says, and returns all that it shows.
+func (x *terminals) shows(name, pattern string, flags ...string) (screen string) {
+	x.t.Helper()
+	require.Eventually(x.t, func() bool {
+		screen = strings.TrimRight(x.tmux(append([]string{"capture-pane", "-p", "-t", name}, flags...)...), "\n")
+		return regexp.MustCompile(pattern).MatchString(screen)
+	}, time.Minute, 20*time.Millisecond, "%s in %s", pattern, &screen)
+	return screen
+}
+
+func (x *terminals) keys(name string, keys ...string) {
+	x.t.Helper()
+	x.tmux(append([]string{"send-keys", "-t", name}, keys...)...)
+}
+
+// asTop is the command line of top in this very program.
+func asTop(dir string) string {
+	return fmt.Sprintf("%s=1 '%s' top -dir '%s'", asCommand, os.Args[0], dir)
+}
+
+// The keys do in a terminal what they are for, its size may change, and it is left as it was.
 func TestTopInTmux(t *testing.T) {
+	x, r := newTerminals(t), startCrawl(t)
+	code, _, stderr := operate(t, "add", "-dir", r.dir, "http://c.example/9")
+	require.Equal(t, exitOK, code, stderr)
+	x.start("top", 80, 24, asTop(r.dir))
+	x.shows("top", `(?s)state.*running.*c\.example +1 `)
+	assert.Contains(t, x.shows("top", "waiting", "-e"), "\x1b[", "it has colours")
+	x.keys("top", "p")
+	x.shows("top", `pause c\.example\? y: yes`)
+	x.keys("top", "y")
+	x.shows("top", `c\.example +1 +paused`)
+	x.keys("top", "p", "y")
+	x.shows("top", `c\.example goes on`)
+	x.keys("top", "s")
+	x.shows("top", "sort: waiting")
+	x.tmux("resize-window", "-t", "top", "-x", "60", "-y", "15")
+	for l := range strings.SplitSeq(x.shows("top", `(?m)^ frontier  state {20,30}\d`), "\n") {
+		assert.LessOrEqual(t, ansi.StringWidth(l), 60)
+	}
+	x.keys("top", "?")
+	x.shows("top", "pause the host under the cursor")
+	x.keys("top", "q")
+	assert.NotContains(t, x.shows("top", "left with status 0"), "frontier")
+	x.start("grey", 80, 24, "NO_COLOR=1 "+asTop(r.dir))
+	assert.NotRegexp(t, `\x1b\[[0-9;]*[349][0-7]`, x.shows("grey", "(?s)waiting.*sort", "-e"), "no colour")
+	x.start("dumb", 80, 24, "TERM=dumb "+asTop(r.dir))
+	assert.NotContains(t, x.shows("dumb", "left with status 0", "-e"), "\x1b[", "a snapshot in plain text")
+	r.end(t)
+}
+
+// TestTopCaptures fills the captures in docs/top.md:
+//
+//	go test ./cmd/frontier -run Captures -captures ../../docs/top.md
+func TestTopCaptures(t *testing.T) {
 	if *captures == "" {
 		t.Skip("captures terminals with -captures FILE")
 	}
-	web := httptest.NewServer(http.HandlerFunc(endless))
+	x, web := newTerminals(t), httptest.NewServer(http.HandlerFunc(endless))
 	t.Cleanup(web.Close)
-	dir := t.TempDir()
-	program := filepath.Join(dir, "frontier")
-	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	state := filepath.Join(dir, "state")
-	crawl := exec.Command(program, "crawl", "-dir", state, "-page", "off", "-no-groups", "-delay", "200ms", "-resolve", "*.example="+web.Listener.Addr().String(),
+	state := filepath.Join(filepath.Dir(x.socket), "state")
+	crawl := exec.Command(os.Args[0], "crawl", "-dir", state, "-page", "off", "-no-groups", "-delay", "200ms", "-resolve", "*.example="+web.Listener.Addr().String(),
 		"http://sick-0.example/", "http://site-1.example/0", "http://site-2.example/0", "http://site-3.example/0", "http://www.a-rather-long-name.site-4.example/0")
+	crawl.Env = append(os.Environ(), asCommand+"=1")
 	require.NoError(t, crawl.Start())
 	t.Cleanup(func() {
 		_ = crawl.Process.Signal(os.Interrupt)
 		_ = crawl.Wait()
 	})
-	tmux := func(args ...string) string {
-		out, err := exec.Command("tmux", append([]string{"-S", filepath.Join(dir, "tmux"), "-f", "/dev/null"}, args...)...).CombinedOutput()
-		require.NoError(t, err, "tmux %q: %s", args, out)
-		return string(out)
-	}
 	time.Sleep(45 * time.Second) // until there is something to see
-	text := "# `frontier top`\n\nA running crawl in terminals of three sizes, as tmux captured them. `go test ./cmd/frontier -run Tmux -captures ../../docs/top.md`\nmakes this page.\n"
-	for i, size := range [][2]int{{80, 24}, {20, 24}, {140, 32}} {
+	page, err := os.ReadFile(*captures)
+	require.NoError(t, err)
+	text, _, found := strings.Cut(string(page), "\n### ")
+	require.True(t, found)
+	for i, size := range [][2]int{{80, 24}, {40, 24}, {120, 34}} {
 		name := fmt.Sprint("top", i)
-		tmux("new-session", "-d", "-s", name, "-x", fmt.Sprint(size[0]), "-y", fmt.Sprint(size[1]), fmt.Sprintf("LC_ALL=C.UTF-8 %s top -dir %s", program, state))
-		var shown string
-		require.Eventually(t, func() bool {
-			shown = strings.TrimRight(tmux("capture-pane", "-p", "-t", name), "\n")
-			return strings.Contains(shown, "waiting")
-		}, time.Minute, 100*time.Millisecond)
-		lines := strings.Split(shown, "\n")
-		assert.LessOrEqual(t, len(lines), size[1])
-		assert.Contains(t, lines[0], "state", "the first line is there: nothing has scrolled")
-		for j, l := range lines {
-			lines[j] = strings.TrimRight(l, " ")
-			assert.LessOrEqual(t, utf8.RuneCountInString(l), size[0], l)
-		}
-		text += fmt.Sprintf("\n## %d columns, %d lines\n\n```text\n%s\n```\n", size[0], size[1], strings.Join(lines, "\n"))
+		x.start(name, size[0], size[1], asTop(state))
+		text += fmt.Sprintf("\n### %d columns, %d lines\n\n```text\n%s\n```\n", size[0], size[1], strings.Trim(x.shows(name, `[1-9]\.\d/s`), "\n"))
 	}
-	tmux("kill-server")
 	text, err = doccheck.Document{Path: "docs/top.md", Text: text}.WithContents()
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(*captures, []byte(text), 0o644))

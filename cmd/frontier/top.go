@@ -1,19 +1,20 @@
-// This file shows a running crawl in a terminal, drawn anew each second.
+// This file is the command that watches a crawl in a terminal: it asks the crawl, and keeps
+// what it answered and what was typed. topview.go draws that.
 
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/urfave/cli/v3"
 
 	"github.com/seed-7440039f/frontier/console"
@@ -21,221 +22,268 @@ import (
 
 func topCommand() *cli.Command {
 	every := &cli.DurationFlag{Name: "every", Value: time.Second, Usage: "`time` between two looks"}
-	return looking("top", "", "watch a running crawl; Ctrl-C ends the watching alone", func(ctx context.Context, c *reached, cmd *cli.Command, _ *printer) error {
+	return looking("top", "", "watch a running crawl; without a terminal print how it is, once", func(ctx context.Context, c *reached, cmd *cli.Command, _ *printer) error {
 		if err := noMore(cmd.Args().Slice()); err != nil {
 			return err
 		}
 		if cmd.Duration("every") < 100*time.Millisecond {
 			return usageError("top: -every is below 100ms")
 		}
-		out := cmd.Root().Writer
-		if f, ok := out.(*os.File); ok && isTerminal(f) {
-			return watchScreen(ctx, c, cmd.Duration("every"), f)
+		m := newTop(ctx, c, c.running, cmd.Duration("every"))
+		in, out := cmd.Root().Reader, cmd.Root().Writer
+		if !c.running || !canMove(out) || !isTerminal(in) {
+			return m.snapshot(out)
 		}
-		return watchLines(ctx, c, cmd.Duration("every"), out)
+		_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
+		if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
+			return nil // by a signal
+		}
+		return err
 	}, every)
 }
 
-// look is what one look shows.
-type look struct {
-	console.Status
-	due []console.HostRow
+// crawlAPI is what top asks of a crawl.
+type crawlAPI interface {
+	Status(context.Context) (console.Status, error)
+	Due(context.Context, int) (console.HostList, error)
+	Hosts(context.Context, console.HostsQuery) (console.HostList, error)
+	Do(context.Context, console.Action) (console.Result, error)
 }
 
-func (c *reached) look(ctx context.Context) (x look, err error) {
+// look is what the crawl said at one look.
+type look struct {
+	console.Status
+	hosts []console.HostRow
+}
+
+// top is all that a screen shows. It is a tea.Model: Update changes it, View draws it.
+type top struct {
+	ctx     context.Context
+	crawl   crawlAPI
+	every   time.Duration
+	running bool
+
+	look
+	meter  meter
+	silent error // why the last look failed
+
+	width, height int
+	order         int             // an index of orders
+	at            int             // the row of the cursor among the hosts
+	help          bool            // the keys are shown
+	question      *console.Action // waits for y
+	said          string          // what came of the last action
+	failed        bool            // it failed
+}
+
+func newTop(ctx context.Context, c crawlAPI, running bool, every time.Duration) *top {
+	return &top{ctx: ctx, crawl: c, running: running, every: every, width: 80, height: 24}
+}
+
+// What Update gets beside keys and sizes.
+type (
+	lookedMsg struct {
+		look
+		err error
+	}
+	nextMsg struct{}
+	doneMsg struct {
+		console.Result
+		err error
+	}
+)
+
+// Init looks for the first time.
+func (m *top) Init() tea.Cmd { return m.ask }
+
+// ask looks at the crawl.
+func (m *top) ask() tea.Msg {
+	x, err := lookOf(m.ctx, m.crawl)
+	return lookedMsg{x, err}
+}
+
+// maxRows is how many hosts are asked for, of the largest and of the next ones each.
+const maxRows = 256
+
+func lookOf(ctx context.Context, c crawlAPI) (x look, err error) {
 	if x.Status, err = c.Status(ctx); err != nil {
 		return x, err
 	}
-	due, err := c.Due(ctx, 100)
-	x.due = due.Hosts
-	return x, err
+	large, err := c.Hosts(ctx, console.HostsQuery{Sort: "waiting", N: maxRows})
+	if err != nil {
+		return x, err
+	}
+	next, err := c.Due(ctx, maxRows)
+	if err != nil {
+		return x, err
+	}
+	listed := map[string]bool{}
+	for _, h := range slices.Concat(large.Hosts, next.Hosts) {
+		if !listed[h.Host] {
+			listed[h.Host] = true
+			x.hosts = append(x.hosts, h)
+		}
+	}
+	return x, nil
 }
 
-// watchScreen draws until ctx ends, or the crawl does.
-func watchScreen(ctx context.Context, c *reached, every time.Duration, f *os.File) error {
-	resized := make(chan os.Signal, 1)
-	notifyResize(resized)
-	defer signal.Stop(resized)
-	fmt.Fprint(f, "\x1b[?1049h\x1b[?25l")       // another screen, no cursor
-	defer fmt.Fprint(f, "\x1b[?25h\x1b[?1049l") // as it was
-	t := time.NewTicker(every)
-	defer t.Stop()
-	for {
-		x, err := c.look(ctx)
-		if ctx.Err() != nil {
+// Update takes in what happened.
+func (m *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case nextMsg:
+		return m, m.ask
+	case lookedMsg:
+		m.take(msg)
+		return m, tea.Tick(m.every, func(time.Time) tea.Msg { return nextMsg{} })
+	case doneMsg:
+		m.said, m.failed = msg.Said, msg.err != nil
+		if msg.err != nil {
+			m.said = msg.err.Error()
+		}
+		return m, nil
+	case tea.KeyPressMsg:
+		return m, m.press(msg.String())
+	}
+	return m, nil
+}
+
+// take takes a look in. One that failed leaves the last one to be seen.
+func (m *top) take(l lookedMsg) {
+	if m.silent = l.err; l.err != nil {
+		return
+	}
+	under := m.under()
+	m.look = l.look
+	m.meter.add(reading{m.Now, m.figure("pages"), m.figure("bytes")})
+	m.sort(under)
+}
+
+// under is the host under the cursor.
+func (m *top) under() string {
+	if m.at < len(m.hosts) {
+		return m.hosts[m.at].Host
+	}
+	return ""
+}
+
+// orders are those of the hosts.
+var orders = []struct {
+	name    string
+	compare func(a, b console.HostRow) int
+}{
+	{"problems", func(a, b console.HostRow) int {
+		return cmp.Or(cmp.Compare(severity(a), severity(b)), cmp.Compare(b.Waiting, a.Waiting))
+	}},
+	{"waiting", func(a, b console.HostRow) int { return cmp.Compare(b.Waiting, a.Waiting) }},
+	{"next", func(a, b console.HostRow) int { return dueOf(a).Compare(dueOf(b)) }},
+	{"name", func(a, b console.HostRow) int { return 0 }},
+}
+
+// severity is 0 for hosts that fail, and more for those whose wait is more usual.
+func severity(h console.HostRow) int {
+	switch {
+	case h.Reason == "quarantine":
+		return 0
+	case h.Reason == "back-off", h.Failures > 0:
+		return 1
+	case h.Reason == "limit":
+		return 2
+	case h.Reason == "paused", h.Reason == "blocked":
+		return 3
+	case h.Reason == "retry after":
+		return 4
+	}
+	return 5
+}
+
+// dueOf is when a host may be contacted; never comes last.
+func dueOf(h console.HostRow) time.Time {
+	if h.Reason == "paused" || h.Due == nil {
+		return time.Unix(1<<40, 0)
+	}
+	return *h.Due
+}
+
+// sort puts the hosts in order, and the cursor on a host. If that is gone the cursor stays in its row.
+func (m *top) sort(host string) {
+	slices.SortFunc(m.hosts, func(a, b console.HostRow) int {
+		return cmp.Or(orders[m.order].compare(a, b), strings.Compare(a.Host, b.Host))
+	})
+	if i := slices.IndexFunc(m.hosts, func(h console.HostRow) bool { return h.Host == host }); i >= 0 && m.at > 0 {
+		m.at = i
+	}
+	m.move(0)
+}
+
+// move moves the cursor by so many rows.
+func (m *top) move(rows int) { m.at = max(0, min(m.at+rows, len(m.hosts)-1)) }
+
+// press does what a key is for.
+func (m *top) press(key string) tea.Cmd {
+	if key == "ctrl+c" {
+		return tea.Quit
+	}
+	if a := m.question; a != nil {
+		m.question = nil
+		if key != "y" && key != "Y" {
+			m.said, m.failed = "nothing was changed", false
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("the crawl does not answer any more: %w", err)
-		}
-		width, height := sizeOf(f)
-		fmt.Fprint(f, "\x1b[H"+strings.Join(screen(x, c.running, width, height), "\x1b[K\r\n")+"\x1b[K\x1b[J")
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-resized:
-		case <-t.C:
+		return func() tea.Msg {
+			r, err := m.crawl.Do(m.ctx, *a)
+			return doneMsg{r, err}
 		}
 	}
+	m.said = ""
+	switch key {
+	case "q":
+		return tea.Quit
+	case "esc":
+		if !m.help {
+			return tea.Quit
+		}
+		m.help = false
+	case "?", "h":
+		m.help = !m.help
+	case "s":
+		under := m.under()
+		m.order = (m.order + 1) % len(orders)
+		m.sort(under)
+	case "up", "k":
+		m.move(-1)
+	case "down", "j":
+		m.move(1)
+	case "pgup":
+		m.move(-10)
+	case "pgdown", "space":
+		m.move(10)
+	case "home", "g":
+		m.move(-len(m.hosts))
+	case "end", "G":
+		m.move(len(m.hosts))
+	case "p":
+		if host := m.under(); host != "" {
+			m.question = &console.Action{Do: "pause", Scope: host}
+			if m.hosts[m.at].Reason == "paused" {
+				m.question.Do = "resume"
+			}
+		}
+	}
+	return nil
 }
 
-// watchLines prints a line for each look, where there is no terminal.
-func watchLines(ctx context.Context, c *reached, every time.Duration, out io.Writer) error {
-	t := time.NewTicker(every)
-	defer t.Stop()
-	for {
-		x, err := c.look(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("the crawl does not answer any more: %w", err)
-		}
-		if _, err := fmt.Fprintf(out, "%s waiting=%d scheduled=%d leased=%d hosts=%d handed_out=%d per_second=%.1f memory=%d stopped=%t\n", x.Now.Format(time.RFC3339),
-			x.Waiting, x.Scheduled, x.Leased, x.Hosts, x.HandedOut, x.HandedOutPerSecond, x.Memory, x.Paused || x.Blocked != nil); err != nil || !c.running {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
+// snapshot prints one look as plain text.
+func (m *top) snapshot(w io.Writer) error {
+	l := m.ask().(lookedMsg)
+	if l.err != nil {
+		return l.err
 	}
+	m.take(l)
+	_, err := fmt.Fprintln(w, m.plain())
+	return err
 }
 
-// screen draws a look, in so many columns and lines at most.
-func screen(x look, running bool, width, height int) []string {
-	state := "at rest"
-	if running {
-		state = "running for " + console.Ago(seconds(x.Running))
-	}
-	lines := packed(width,
-		x.Title+" ", state)
-	lines = append(lines, packed(width, strings.Fields(x.Stopped())...)...)
-	lines = append(lines, packed(width,
-		console.Count(x.Waiting)+" waiting,", console.Count(x.Scheduled)+" scheduled,", console.Count(x.Leased)+" being fetched,",
-		console.Count(x.Held)+" held back,", console.Count(x.Known)+" known")...)
-	lines = append(lines, packed(width,
-		console.Count(x.Hosts)+" hosts,", console.Count(x.BackedOff)+" slowed down,", console.Count(x.Quarantined)+" in quarantine;",
-		"memory "+console.Size(x.Memory), ofBudget(x.MemoryBudget), ofDisk(x.Disk))...)
-	lines = append(lines, packed(width,
-		fmt.Sprintf("%.1f handed out", x.HandedOutPerSecond), fmt.Sprintf("and %.1f admitted", x.AddedPerSecond), "each second")...)
-	if spark := sparkline(x.Rates, width); spark != "" {
-		lines = append(lines, spark)
-	}
-	if of := freshness(x.Recrawl); of != nil {
-		for i := 0; i < len(of); i += 2 {
-			lines = append(lines, packed(width, strings.Split(of[i][0]+" "+of[i][1]+"; "+of[i+1][0]+" "+of[i+1][1], " ")...)...)
-		}
-	}
-	if len(x.Failures) > 0 {
-		var said []string
-		for _, k := range slices.Sorted(maps.Keys(x.Failures)) {
-			said = append(said, oneLine(k)+" "+console.Count(x.Failures[k])+",")
-		}
-		said[len(said)-1] = strings.TrimSuffix(said[len(said)-1], ",")
-		lines = append(lines, packed(width, append([]string{"failed:"}, said...)...)...)
-	}
-	lines = append(lines, "")
-	lines = append(lines, waitingBars(x.WaitingBy, width)...)
-	events := min(len(x.Events), max(0, height-len(lines)-8), 5)
-	if room := height - len(lines) - events - 2; room > 2 && len(x.due) > 0 {
-		lines = append(lines, "", hostLine(width, "NEXT HOSTS", "WAITING", "STATE", "MAY BE CONTACTED"))
-		for _, h := range x.due[:min(len(x.due), room-1)] {
-			lines = append(lines, hostLine(width, oneLine(h.Host), console.Count(h.Waiting), oneLine(h.Reason), until(h.Due)))
-		}
-	}
-	if events > 0 {
-		lines = append(lines, "")
-		for _, e := range x.Events[:events] {
-			lines = append(lines, fmt.Sprintf("%s %s %s %s %s", e.At.Format("15:04:05"), oneLine(e.Kind), oneLine(e.Host), oneLine(e.URL), oneLine(e.Text)))
-		}
-	}
-	lines = lines[:min(len(lines), max(1, height))]
-	for i, l := range lines {
-		lines[i] = cut(strings.TrimRight(l, " "), width)
-	}
-	return lines
-}
-
-// packed puts words into as few lines as they fit, with spaces between them.
-func packed(width int, words ...string) (lines []string) {
-	for _, w := range words {
-		n := len(lines) - 1
-		switch {
-		case w == "":
-		case n >= 0 && utf8.RuneCountInString(lines[n])+1+utf8.RuneCountInString(w) <= width:
-			lines[n] += " " + w
-		default:
-			lines = append(lines, w)
-		}
-	}
-	return lines
-}
-
-func ofBudget(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return "of " + console.Size(n)
-}
-
-func ofDisk(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return "and disk " + console.Size(n)
-}
-
-// hostLine is a host in the list of the next ones: a narrow terminal has room for its name
-// and how much of it waits.
-func hostLine(width int, host, waiting, state, when string) string {
-	if width < 56 {
-		name := max(1, width-8)
-		return fmt.Sprintf("%-*s %7s", name, cut(host, name), waiting)
-	}
-	return fmt.Sprintf("%-*s %9s  %-12s %s", hostColumn(width), cut(host, hostColumn(width)), waiting, state, when)
-}
-
-// hostColumn is how wide names of hosts are shown.
-func hostColumn(width int) int { return min(max(10, width-45), 60) }
-
-// waitingBars are bars of the priorities of which something waits, the highest first.
-func waitingBars(by []int64, width int) (lines []string) {
-	most := slices.Max(append(by, 1))
-	for i, n := range slices.Backward(by) {
-		if n > 0 {
-			lines = append(lines, fmt.Sprintf("priority %2d %*s %s", i+1, min(10, max(1, width-12)), console.Count(n), strings.Repeat("█", int(n*int64(max(0, width-24))/most))))
-		}
-	}
-	return lines
-}
-
-// sparkline is the rate of hand-outs over the last minutes, a character for each part.
-func sparkline(rates []console.Rate, width int) string {
-	rates = rates[max(0, len(rates)-max(0, width)):]
-	most := 0.0
-	for _, r := range rates {
-		most = max(most, r.HandedOut)
-	}
-	if most == 0 {
-		return ""
-	}
-	var b strings.Builder
-	levels := []rune("▁▂▃▄▅▆▇█")
-	for _, r := range rates {
-		b.WriteRune(levels[min(len(levels)-1, int(r.HandedOut/most*float64(len(levels))))])
-	}
-	return b.String()
-}
-
-// cut shortens to so many characters.
-func cut(s string, width int) string {
-	if utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	if width < 1 {
-		return ""
-	}
-	return string([]rune(s)[:width-1]) + "…"
-}
+// canMove tells whether a cursor can be moved on what is written to.
+func canMove(w io.Writer) bool { return isTerminal(w) && os.Getenv("TERM") != "dumb" }

@@ -1,0 +1,386 @@
+// This file draws what top shows.
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/seed-7440039f/frontier/console"
+)
+
+// The colours are the terminal's own sixteen: they suit its background.
+var (
+	usual   = lipgloss.NewStyle()
+	bold    = usual.Bold(true)
+	faint   = usual.Faint(true)
+	titled  = usual.Bold(true).Foreground(lipgloss.BrightWhite).Background(lipgloss.Blue)
+	heading = usual.Bold(true).Foreground(lipgloss.Blue)
+	chosen  = usual.Reverse(true)
+	good    = usual.Foreground(lipgloss.Green)
+	calm    = usual.Foreground(lipgloss.Cyan)
+	warning = usual.Foreground(lipgloss.Yellow)
+	bad     = usual.Foreground(lipgloss.Red)
+	chart   = usual.Foreground(lipgloss.Blue)
+)
+
+// View draws the screen. The program takes the colours out where they are not wanted.
+func (m *top) View() tea.View {
+	v := tea.NewView(strings.Join(m.screen(), "\n"))
+	v.AltScreen, v.WindowTitle = true, "frontier top "+oneLine(m.Title)
+	return v
+}
+
+// plain is the whole of it for a pipe or a file.
+func (m *top) plain() string {
+	m.at, m.width, m.height = -1, 100, 30 // no cursor
+	lines := append(m.summary(m.height), "")
+	lines = append(lines, m.table(20)...)
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(ansi.Strip(l), " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// screen is all lines of the screen, no wider and no more than it has room for.
+func (m *top) screen() []string {
+	var lines []string
+	switch {
+	case m.help:
+		lines = append([]string{m.title(), ""}, keys...)
+	case m.Now.IsZero() && m.silent == nil:
+		lines = []string{m.title(), "", " asking the crawl …"}
+	default:
+		lines = append(m.summary(m.height), "")
+		events := min(len(m.Events), 5, max(0, m.height-len(lines)-10))
+		if room := m.height - len(lines) - events - 2; room > 1 {
+			lines = append(lines, m.table(room)...)
+		}
+		if events > 0 {
+			lines = padded(lines, m.height-events-2)
+			lines = append(lines, "")
+			for _, e := range m.Events[:events] {
+				words := []string{e.At.Local().Format("15:04:05")}
+				for _, w := range []string{e.Kind, e.Host, e.URL, e.Text} {
+					if w != "" {
+						words = append(words, oneLine(w))
+					}
+				}
+				lines = append(lines, " "+faint.Render(strings.Join(words, "  ")))
+			}
+		}
+	}
+	lines = append(padded(lines[:min(len(lines), max(0, m.height-1))], m.height-1), m.foot())
+	for i, l := range lines {
+		lines[i] = ansi.Truncate(strings.TrimRight(l, " "), m.width, "…")
+	}
+	return lines[:min(len(lines), max(1, m.height))]
+}
+
+// padded adds empty lines until there are n.
+func padded(lines []string, n int) []string {
+	for len(lines) < n {
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// title is the first line: whose crawl it is, and its state.
+func (m *top) title() string {
+	state, style, _ := m.state()
+	left, right := titled.Render(" frontier  "+oneLine(m.Title)+" "), style.Reverse(true).Bold(true).Render(" "+state+" ")
+	if m.running && m.silent == nil && m.Running > 0 {
+		right = titled.Render(console.Ago(seconds(m.Running).Truncate(time.Second))+"  ") + right
+	}
+	return left + titled.Render(strings.Repeat(" ", max(1, m.width-ansi.StringWidth(left)-ansi.StringWidth(right)))) + right
+}
+
+// state is the crawl's state in a word, and in a sentence.
+func (m *top) state() (word string, style lipgloss.Style, sentence string) {
+	switch {
+	case m.silent != nil:
+		return "ended", faint, "the crawl does not answer any more: these are its last figures"
+	case !m.running:
+		return "at rest", faint, "the crawl does not run: frontier resume goes on with it"
+	case m.Paused, m.Blocked != nil:
+		return "paused", warning, m.Stopped()
+	}
+	return "running", good, ""
+}
+
+// summary is what stands above the hosts, for a screen of so many lines.
+func (m *top) summary(height int) []string {
+	lines := []string{m.title()}
+	if _, style, sentence := m.state(); sentence != "" {
+		lines = append(lines, wrapped(style, oneLine(sentence), m.width)...)
+	}
+	lines = append(lines, "")
+	lines = append(lines, grid(m.width, m.figures())...)
+	if of := freshness(m.Recrawl); of != nil && height >= 24 {
+		for _, x := range of {
+			lines = append(lines, " "+faint.Render(x[0])+" "+x[1])
+		}
+	}
+	if len(m.Failures) > 0 {
+		var said []string
+		for _, k := range slices.Sorted(maps.Keys(m.Failures)) {
+			said = append(said, oneLine(k)+" "+console.Count(m.Failures[k]))
+		}
+		lines = append(lines, wrapped(bad, "failed: "+strings.Join(said, ", "), m.width)...)
+	}
+	if by := priorities(m.WaitingBy); by != "" && height >= 30 {
+		lines = append(lines, wrapped(usual, "waiting by priority: "+by, m.width)...)
+	}
+	rows := 2
+	if height < 20 {
+		rows = 1
+	} else if height >= 40 {
+		rows = 4
+	}
+	if c := bars(m.Rates, m.width, rows); c != nil {
+		lines = append(append(lines, ""), c...)
+	}
+	return lines
+}
+
+// priorities are those of which something waits, the highest first.
+func priorities(waiting []int64) string {
+	var said []string
+	for i, n := range slices.Backward(waiting) {
+		if n > 0 {
+			said = append(said, fmt.Sprintf("%d: %s", i+1, console.Count(n)))
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// wrapped is a text in as many lines as it needs.
+func wrapped(style lipgloss.Style, text string, width int) (lines []string) {
+	for l := range strings.SplitSeq(ansi.Wrap(text, max(1, width-1), ""), "\n") {
+		lines = append(lines, " "+style.Render(l))
+	}
+	return lines
+}
+
+// figure is a number with its name, and how fast it grows.
+type figure struct{ name, value, rate string }
+
+// figureRows is how many of the figures stand below each other.
+const figureRows = 4
+
+// figures are the counts of the crawl, a column after the other.
+func (m *top) figures() []figure {
+	pages, bytes := m.meter.rates()
+	return []figure{
+		{"pages", console.Count(m.figure("pages")), fmt.Sprintf("%.1f/s", pages)},
+		{"bytes", console.Size(m.figure("bytes")), console.Size(int64(bytes)) + "/s"},
+		{"links", console.Count(m.figure("links")), ""},
+		{"given up", console.Count(m.GivenUp), ""},
+		{"waiting", console.Count(m.Waiting), ""},
+		{"scheduled", console.Count(m.Scheduled), ""},
+		{"held back", console.Count(m.Held), ""},
+		{"fetching", console.Count(m.Leased), ""},
+		{"hosts", console.Count(m.Hosts), ""},
+		{"failing", console.Count(m.BackedOff + m.Quarantined), ""},
+		{"memory", console.Size(m.Memory), ofBudget(m.MemoryBudget)},
+		{"disk", console.Size(m.Disk), ""},
+	}
+}
+
+// figure is one of the crawler's counts.
+func (m *top) figure(name string) int64 {
+	for _, f := range m.Figures {
+		if f.Name == name {
+			return int64(f.Value)
+		}
+	}
+	return 0
+}
+
+func ofBudget(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return "of " + console.Size(n)
+}
+
+// grid puts figures beside each other, as far as the terminal is wide.
+func grid(width int, figures []figure) []string {
+	var columns [][]string
+	whole := 0
+	for part := range slices.Chunk(figures, figureRows) {
+		var name, value, rate int
+		for _, f := range part {
+			name, value, rate = max(name, ansi.StringWidth(f.name)), max(value, ansi.StringWidth(f.value)), max(rate, ansi.StringWidth(f.rate))
+		}
+		var cells []string
+		for _, f := range part {
+			cells = append(cells, " "+faint.Render(pad(f.name, name))+" "+bold.Render(flush(f.value, value))+" "+pad(f.rate, rate)+"  ")
+		}
+		columns = append(columns, cells)
+		whole += name + value + rate + 5
+	}
+	switch {
+	case whole <= width+3: // the last three are empty
+	case slices.ContainsFunc(figures, func(f figure) bool { return f.rate != "" }) && width >= 60:
+		without := slices.Clone(figures)
+		for i := range without {
+			without[i].rate = ""
+		}
+		return grid(width, without)
+	default:
+		return slices.Concat(columns...)
+	}
+	lines := make([]string, figureRows)
+	for _, cells := range columns {
+		for i, c := range cells {
+			lines[i] += c
+		}
+	}
+	return lines
+}
+
+// pad and flush put a text in so many columns, at their left and at their right end.
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
+}
+func flush(s string, width int) string {
+	return strings.Repeat(" ", max(0, width-ansi.StringWidth(s))) + s
+}
+
+// bars draws the rate of fetches over the last minutes in so many lines, with its scale.
+func bars(rates []console.Rate, width, height int) []string {
+	const scale = 20
+	rates = rates[max(0, len(rates)-max(0, width-scale-1)):]
+	most := 0.0
+	for _, r := range rates {
+		most = max(most, r.HandedOut)
+	}
+	if most == 0 {
+		return nil
+	}
+	span := console.Ago(rates[len(rates)-1].At.Sub(rates[0].At).Round(time.Second))
+	lines := make([]string, height)
+	for i := range lines {
+		label, mark := "", ""
+		switch i {
+		case 0:
+			label, mark = "fetches/s", fmt.Sprintf("%.1f", most)
+		case height - 1:
+			label, mark = span, "0"
+		}
+		lines[i] = " " + faint.Render(pad(label, 11)+flush(mark, scale-14)+" ┤")
+		var b strings.Builder
+		for _, r := range rates {
+			eighths := int(r.HandedOut/most*float64(8*height) + .5) // of a line, all lines together
+			b.WriteRune([]rune(" ▁▂▃▄▅▆▇█")[max(0, min(8, eighths-8*(height-1-i)))])
+		}
+		lines[i] += chart.Render(b.String())
+	}
+	return lines
+}
+
+// table is the hosts, in so many lines.
+func (m *top) table(height int) []string {
+	if len(m.hosts) == 0 {
+		return []string{faint.Render(" no host has URLs that wait")}
+	}
+	name := max(8, min(m.width-54, 60))
+	line := func(host, waiting, reason, when, failures string) string {
+		if m.width < 64 {
+			return " " + pad(ansi.Truncate(host, max(1, m.width-22), "…"), max(1, m.width-22)) + flush(waiting, 8) + "  " + pad(ansi.Truncate(reason, 10, "…"), 10) + " "
+		}
+		return " " + pad(ansi.Truncate(host, name, "…"), name) + flush(waiting, 10) + "  " + pad(reason, 12) + "  " + pad(when, 16) + flush(failures, 8) + " "
+	}
+	rows := height - 1
+	first := max(0, min(m.at-rows/2, len(m.hosts)-rows))
+	lines := []string{heading.Render(line("HOST", "WAITING", "REASON", "NEXT CONTACT", "FAILURES"))}
+	for i, h := range m.hosts[first:min(len(m.hosts), first+rows)] {
+		failures := ""
+		if h.Failures > 0 {
+			failures = console.Count(int64(h.Failures))
+		}
+		l := line(oneLine(h.Host), console.Count(h.Waiting), oneLine(h.Reason), nextOf(h, m.Now), failures)
+		switch {
+		case first+i == m.at:
+			l = chosen.Render(l)
+		default:
+			l = styleOf(h).Render(l)
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// nextOf says when a host may be contacted, seen from a moment.
+func nextOf(h console.HostRow, now time.Time) string {
+	due := h.Due
+	if h.Until != nil && (due == nil || h.Until.After(*due)) {
+		due = h.Until
+	}
+	switch {
+	case h.Reason == "paused":
+		return "when unpaused"
+	case due == nil:
+		return ""
+	case !due.After(now):
+		return "now"
+	}
+	return "in " + console.Ago(due.Sub(now))
+}
+
+// styleOf is the colour of a host.
+func styleOf(h console.HostRow) lipgloss.Style {
+	switch severity(h) {
+	case 0:
+		return bad
+	case 1, 2, 3:
+		return warning
+	}
+	return usual
+}
+
+// keys are what the help shows.
+var keys = []string{
+	"  ↑ ↓  j k           move the cursor; PgUp, PgDn, Home and End go further",
+	"  p                  pause the host under the cursor, or unpause it; top asks first",
+	"  s                  sort the hosts: problems first, most URLs waiting, next contact, name",
+	"  ?                  show these keys, or the crawl again",
+	"  q  Esc  Ctrl-C     leave; the crawl goes on",
+	"",
+	"  Of large crawls the list has the hosts with most URLs waiting, and those that come next.",
+}
+
+// foot is the last line: a question, what came of the last one, or the keys.
+func (m *top) foot() string {
+	switch a := m.question; {
+	case a != nil && a.Do == "pause":
+		return warning.Bold(true).Render(" pause " + oneLine(a.Scope) + "? y: yes, any other key: no")
+	case a != nil:
+		return warning.Bold(true).Render(" unpause " + oneLine(a.Scope) + "? y: yes, any other key: no")
+	case m.said != "" && m.failed:
+		return bad.Render(" " + oneLine(m.said))
+	case m.said != "":
+		return good.Render(" " + oneLine(m.said))
+	}
+	pause := "pause"
+	if m.at < len(m.hosts) && m.hosts[m.at].Reason == "paused" {
+		pause = "unpause"
+	}
+	var b strings.Builder
+	used := 0
+	for _, k := range [][2]string{{"q", "quit"}, {"?", "help"}, {"p", pause}, {"s", "sort: " + orders[m.order].name}, {"↑↓", "move"}} {
+		if used += ansi.StringWidth(k[0]+k[1]) + 3; used > m.width+1 {
+			break
+		}
+		b.WriteString(" " + heading.Render(k[0]) + " " + faint.Render(k[1]) + " ")
+	}
+	return b.String()
+}
