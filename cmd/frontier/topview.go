@@ -108,7 +108,11 @@ func (m *top) state() (word string, style lipgloss.Style, sentence string) {
 	case m.silent != nil:
 		return "ended", faint, "the crawl does not answer any more: these are its last figures"
 	case !m.running:
-		return "at rest", faint, "the crawl does not run: frontier resume goes on with it"
+		sentence = "the crawl does not run: frontier resume goes on with it"
+		if stopped := m.Stopped(); stopped != "" {
+			sentence = stopped + "; " + sentence
+		}
+		return "at rest", faint, sentence
 	case m.Paused, m.Blocked != nil:
 		return "paused", warning, m.Stopped()
 	}
