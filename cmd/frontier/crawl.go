@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,6 +92,10 @@ func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 	level := slog.LevelInfo
 	if s.verbose {
 		level = slog.LevelDebug
+	}
+	if canMove(stderr) {
+		s.line = &lastLine{out: stderr}
+		stderr = s.line
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	ctx, s.console.stop = context.WithCancel(ctx)
@@ -181,6 +186,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return end, err
 	}
 	s.crawler.Cut = cutBy(ctx)
+	if s.line != nil {
+		s.crawler.ProgressEvery = math.MaxInt64 // the line says it
+	}
 	c, err := crawler.New(f, s.crawler)
 	if err != nil {
 		return end, err
@@ -226,7 +234,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		log.Info("stopping: Ctrl-C again cuts the fetches under way", "fetches", c.Progress().Busy)
 		close(told)
 	})
+	hide := s.showProgress(ctx, f, c)
 	err = c.Run(ctx)
+	hide()
 	if !untold() {
 		<-told
 	}

@@ -24,10 +24,11 @@ type settings struct {
 	sync    bool
 	verbose bool
 	memory  byteSize
-	begin   repeated // the seeds as they were given
-	seeds   []string // and as the crawl has them
-	example bool     // it is not to crawl, but to be printed
-	resumed bool     // the file is what the folder keeps
+	begin   repeated  // the seeds as they were given
+	seeds   []string  // and as the crawl has them
+	example bool      // it is not to crawl, but to be printed
+	resumed bool      // the file is what the folder keeps
+	line    *lastLine // of the terminal; nil: none moves
 
 	frontier frontier.Options
 	fetch    fetch.Options // of crawler.Fetcher

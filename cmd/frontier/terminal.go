@@ -15,9 +15,14 @@ func isTerminal(stream any) bool {
 }
 
 // columnsOf is how many columns a terminal has.
-func columnsOf(f *os.File) int {
-	if width, _, err := term.GetSize(f.Fd()); err == nil && width > 0 {
-		return width
+func columnsOf(stream any) int {
+	if f, ok := stream.(*os.File); ok {
+		if width, _, err := term.GetSize(f.Fd()); err == nil && width > 0 {
+			return width
+		}
 	}
 	return 80
 }
+
+// canMove tells whether the cursor can be moved on what is written to.
+func canMove(stream any) bool { return isTerminal(stream) && os.Getenv("TERM") != "dumb" }

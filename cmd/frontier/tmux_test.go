@@ -126,6 +126,28 @@ func TestTopInTmux(t *testing.T) {
 	r.end(t)
 }
 
+// A line moves below those of the log while a crawl runs, and is gone when it has ended.
+func TestProgressInTmux(t *testing.T) {
+	x, arrived, gate := newTerminals(t), make(chan bool, 1000), make(chan bool)
+	web := httptest.NewServer(slowly(arrived, gate))
+	t.Cleanup(web.Close)
+	crawl := fmt.Sprintf("%s=1 '%s' crawl -page off -delay 1ms -timeout 1h -workers 2 -no-groups -resolve '*.example=%s' http://a.example/1 http://b.example/1",
+		asCommand, os.Args[0], web.Listener.Addr())
+	x.start("crawl", 500, 24, crawl)
+	x.shows("crawl", `● running  0 pages  0\.0/s  .* waiting  2 hosts`)
+	x.keys("crawl", "C-c")
+	x.shows("crawl", "● stopping  0 pages")
+	close(gate)
+	screen := x.shows("crawl", `left with status \d`)
+	assert.NotContains(t, screen, "●")
+	assert.NotContains(t, screen, "msg=crawling", "the line says it")
+	for l := range strings.SplitSeq(screen, "\n") {
+		assert.Regexp(t, `^(time=|\^C|\d+ pages|frontier crawl: stopped|left with)`, l)
+	}
+	x.start("pipe", 500, 24, crawl+" 2>&1 | cat")
+	assert.NotContains(t, x.shows("pipe", `left with status \d`), "●")
+}
+
 // TestTopCaptures fills the captures in docs/top.md:
 //
 //	go test ./cmd/frontier -run Captures -captures ../../docs/top.md

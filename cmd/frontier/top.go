@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -284,6 +283,3 @@ func (m *top) snapshot(w io.Writer) error {
 	_, err := fmt.Fprintln(w, m.plain())
 	return err
 }
-
-// canMove tells whether a cursor can be moved on what is written to.
-func canMove(w io.Writer) bool { return isTerminal(w) && os.Getenv("TERM") != "dumb" }
