@@ -18,35 +18,33 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// Addresser is what a Fetcher must be, too, for hosts to be grouped by address.
-// *fetch.Fetcher is one.
+// Addresser is an additional interface of a Fetcher; without it, hosts are not grouped by address.
+// *fetch.Fetcher implements it.
 type Addresser interface {
-	// Addresses returns what the host of a URL may be contacted at, best first;
-	// nothing if that is not known. Fetch is then told in Request.Addrs which ones
-	// to contact, and asks Request.Contact before it turns to another than the first:
-	// it tells in the Result which one answered, and which failed. Errors mean that
-	// the host cannot be contacted now.
+	// Addresses returns the addresses at which the host of a URL may be contacted, best first; none
+	// if they are not known. The crawler passes the addresses to Fetch in Request.Addrs. Fetch
+	// calls Request.Contact before it tries another address than the first, and reports in the
+	// Result which one answered and which failed. An error means that the host cannot be contacted
+	// now.
 	Addresses(ctx context.Context, url string) ([]netip.Addr, error)
 }
 
-// Groups say how hosts are grouped. The zero value groups those with the same IPv4
-// address, and those whose IPv6 addresses have their first 64 bits in common: that
-// much is one machine's, or one customer's. A group is named after its address, or its
-// network (2001:db8::/64). An address of NAT64, 64:ff9b::/96, counts as the IPv4
-// address in it.
+// Groups says how hosts are grouped by address. The zero value groups hosts with the same IPv4
+// address, and hosts whose IPv6 addresses have the same first 64 bits, which usually belong to one
+// machine or customer. A group is named after its address or network (2001:db8::/64). A NAT64
+// address, in 64:ff9b::/96, counts as the IPv4 address that it contains.
 type Groups struct {
-	// Off leaves hosts alone that share an address. Addresses are then looked up
-	// by Fetch only.
+	// Off disables grouping. Addresses are then looked up only by Fetch.
 	Off bool
-	// Exempt are the networks that owe their hosts nothing together: of content
-	// delivery networks, of proxies.
+	// Exempt lists networks whose hosts are not grouped, such as those of content delivery networks
+	// and proxies.
 	Exempt []netip.Prefix
-	// IPv6Bits is how many leading bits the IPv6 addresses of a group have in common: 128
-	// for a group of each address. Zero means 64.
+	// IPv6Bits is the number of leading bits that define a group of IPv6 addresses; 128 makes each
+	// address a group. Zero means 64.
 	IPv6Bits int
-	// Concurrency is how many hosts of one address are contacted at once, unless
-	// the frontier's SetGroup says it for the group. Zero means 1. It is stored with
-	// the frontier when an address is met.
+	// Concurrency is the number of hosts of one address that may be contacted at once, unless the
+	// frontier's SetGroup sets it for the group. It is stored in the frontier when an address is
+	// first used. Zero means 1.
 	Concurrency int
 }
 
@@ -69,14 +67,14 @@ func (g *Groups) of(a netip.Addr) string {
 	if a.Is4() || g.IPv6Bits == 128 {
 		return a.String()
 	}
-	p, _ := a.Prefix(g.IPv6Bits) // validate has looked at them
+	p, _ := a.Prefix(g.IPv6Bits) // validate has checked the bits
 	return p.String()
 }
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 const (
-	addressTTL  = time.Minute // Addresses is asked again then; it may remember for longer
+	addressTTL  = time.Minute // after this Addresses is called again; it may cache for longer
 	addressesAt = 1 << 16     // hosts remembered at most
 )
 
@@ -86,22 +84,22 @@ type addressBook struct {
 
 	mu    sync.Mutex
 	sites map[string]siteAddresses // guarded by mu
-	set   map[string]bool          // guarded by mu; the groups whose concurrency is set
+	set   map[string]bool          // guarded by mu; groups whose concurrency is set
 }
 
-// siteAddresses are where a site may be contacted.
+// siteAddresses are the addresses of a site.
 type siteAddresses struct {
 	list    []netip.Addr
 	expires time.Time
-	first   netip.Addr // that answered last; comes first
-	silent  netip.Addr // that did not answer; comes last
-	// failed are those at which a connection was refused while others, which were to
-	// be tried next, had to be waited for.
+	first   netip.Addr // answered last; tried first
+	silent  netip.Addr // did not answer; tried last
+	// failed are the addresses that refused a connection while others, which were to be tried next,
+	// had to wait for their group.
 	failed []netip.Addr
 }
 
-// best are the addresses to try now, best first: those that failed while others had
-// to be waited for are left out unless there is no other.
+// best returns the addresses to try now, best first, without those in failed unless there is no
+// other.
 func (s *siteAddresses) best() []netip.Addr {
 	list := make([]netip.Addr, 0, len(s.list))
 	for _, a := range s.list {
@@ -130,8 +128,8 @@ func newAddressBook(o *Options) *addressBook {
 	return &addressBook{opts: o, sites: map[string]siteAddresses{}, set: map[string]bool{}}
 }
 
-// find returns the addresses to contact a URL's site at, best first; none if they are
-// not known. A nil book knows none.
+// find returns the addresses of a URL's site, best first; none if they are not known. A nil book
+// knows none.
 func (b *addressBook) find(ctx context.Context, url string, now time.Time) ([]netip.Addr, error) {
 	if b == nil {
 		return nil, nil
@@ -167,7 +165,7 @@ func (b *addressBook) put(site string, s siteAddresses) {
 	b.sites[site] = s
 }
 
-// note takes in how a contact with a URL's site ended.
+// note records how a contact with a URL's site ended.
 func (b *addressBook) note(url string, res *fetch.Result, err error) {
 	if b == nil {
 		return
@@ -181,7 +179,7 @@ func (b *addressBook) note(url string, res *fetch.Result, err error) {
 	}
 	remote, class := res.Remote.Addr(), fetch.ClassOf(err)
 	switch {
-	case err != nil && errors.Is(err, frontier.ErrGroupBusy): // the attempt goes on when another address may be contacted
+	case err != nil && errors.Is(err, frontier.ErrGroupBusy): // the attempt continues when another address may be contacted
 		if remote.IsValid() {
 			s.first = remote
 		}
@@ -200,10 +198,9 @@ func (b *addressBook) note(url string, res *fetch.Result, err error) {
 	b.sites[site] = s
 }
 
-// join looks up where a URL is to be asked for, and has the lease join the group of
-// the first address. ErrGroupBusy means that the group may not be contacted now: the
-// lease must be handed back uncontacted. Other errors are of the lookup, or the
-// frontier's.
+// join looks up the addresses of a URL, and has the lease join the group of the first one.
+// ErrGroupBusy means that the group may not be contacted now: the lease must be handed back
+// uncontacted. Other errors come from the lookup or the frontier.
 func (r *run) join(ctx context.Context, l *frontier.Lease, url string) ([]netip.Addr, error) {
 	c := r.c
 	addrs, err := c.addresses.find(ctx, url, c.now())
@@ -213,7 +210,7 @@ func (r *run) join(ctx context.Context, l *frontier.Lease, url string) ([]netip.
 	return addrs, r.joinAddress(l, addrs[0])
 }
 
-// joinAddress has a lease join an address's group, before it is contacted.
+// joinAddress has a lease join the group of an address before the address is contacted.
 func (r *run) joinAddress(l *frontier.Lease, addr netip.Addr) error {
 	c := r.c
 	if c.addresses == nil || c.opts.Groups.exempt(addr) || assigned(l.Group) {

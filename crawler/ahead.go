@@ -1,4 +1,5 @@
-// This file tells who is about to be contacted, so that names are known by then.
+// This file announces the hosts that will be contacted soon, so that their names are resolved by
+// then.
 
 package crawler
 

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// budget hands out tickets, each good for one page. A worker holds one from
-// before it takes a lease, so no more pages than allowed are fetched.
+// budget hands out tickets, each good for one page. A worker acquires one before it takes a lease,
+// so that no more pages than allowed are fetched.
 type budget struct {
 	limited bool
 
 	mu   sync.Mutex
-	free int64         // guarded by mu; tickets to be had
+	free int64         // guarded by mu; available tickets
 	left int64         // guarded by mu; pages not yet fetched: free plus those held
 	wake chan struct{} // guarded by mu; closed and replaced when free or left changes
 }
@@ -23,7 +23,7 @@ func newBudget(pages int64) *budget {
 }
 
 // acquire waits for a ticket. It reports false when all pages are fetched or ctx
-// has ended.
+// acquire waits for a ticket. It returns false when all pages are fetched or ctx has ended.
 func (b *budget) acquire(ctx context.Context) bool {
 	for b.limited {
 		b.mu.Lock()
@@ -47,10 +47,10 @@ func (b *budget) acquire(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// release gives an unused ticket back.
+// release returns an unused ticket.
 func (b *budget) release() { b.change(1, 0) }
 
-// spend ends a ticket with a page.
+// spend uses up a ticket for a page.
 func (b *budget) spend() { b.change(0, -1) }
 
 func (b *budget) change(free, left int64) {

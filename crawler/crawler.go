@@ -1,6 +1,6 @@
-// This file runs the workers: who takes leases, when they stop, what ends a crawl.
+// This file runs the workers: how they take leases, when they stop, what ends a crawl.
 //
-// What is done with a lease is in visit.go.
+// visit.go processes a lease.
 
 package crawler
 
@@ -27,9 +27,9 @@ type Crawler struct {
 	opts     Options // read-only after New
 	log      *slog.Logger
 	scope    *scopeFilter
-	filters  []Filter      // scope, and those of Options
+	filters  []Filter      // scope, and Options.Filters
 	rules    filter.Filter // of Scope's kind, but that say why
-	lasting  filter.Filter // of these, those for URLs that were visited
+	lasting  filter.Filter // the subset for URLs that were visited
 	traps    *filter.Traps // one of rules
 	refusals refusals
 	gate     *gate
@@ -51,11 +51,11 @@ type Crawler struct {
 	hostPages map[string]int64 // guarded by mu; only with MaxPagesPerHost
 }
 
-// ErrRunning is returned by Run while another Run of the Crawler is under way.
+// ErrRunning is returned by Run while another Run of the Crawler is in progress.
 var ErrRunning = errors.New("crawler: already running")
 
-// New returns a Crawler on f, or an error that names every option out of range.
-// The frontier stays the caller's to close.
+// New returns a Crawler on f, or an error that names every option out of range. The caller closes
+// the frontier.
 func New(f *frontier.Frontier, o Options) (*Crawler, error) {
 	o, err := o.withDefaults()
 	if err == nil {
@@ -77,10 +77,9 @@ func New(f *frontier.Frontier, o Options) (*Crawler, error) {
 	return c, nil
 }
 
-// Seed normalizes URLs and adds them to the frontier at depth 0. It returns how
-// many were new. URLs that are bad or that the filters forbid are reported as
-// joined *frontier.EntryError values; the others are added, or, on any other
-// error, which is joined too, none.
+// Seed normalizes URLs and adds them to the frontier at depth 0. It returns how many were new. URLs
+// that are malformed or refused by the filters are reported as joined *frontier.EntryError values,
+// and the others are added. If any other error is joined, none was added.
 func (c *Crawler) Seed(ctx context.Context, urls ...string) (int, error) {
 	var errs []error
 	var entries []frontier.Entry
@@ -106,11 +105,10 @@ func (c *Crawler) Seed(ctx context.Context, urls ...string) (int, error) {
 	return n, errors.Join(errs...)
 }
 
-// Run crawls until nothing is left, MaxPages is reached, or ctx ends. It returns
-// nil, or ctx's error: then it has waited for the fetches under way, or cut them
-// after Options.Grace and handed their URLs back. Every lease taken has been
-// ended when it returns; to go on later, Run again, or open the frontier's folder
-// again. Any other error is the frontier's.
+// Run crawls until nothing is left, MaxPages is reached, or ctx ends. It returns nil, or the error
+// of ctx: in that case it has waited for the fetches in progress, or cut them after Options.Grace
+// and handed their URLs back. When Run returns, it has ended every lease that it took. To continue
+// later, call Run again, or reopen the frontier's folder. Any other error comes from the frontier.
 func (c *Crawler) Run(ctx context.Context) error {
 	if !c.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -159,18 +157,18 @@ func (c *Crawler) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// fatalError tells the end of a run by its own error from the caller's cancelling.
+// fatalError distinguishes an error that ends the run from a cancellation by the caller.
 type fatalError struct{ error }
 
 // run is one call of Run.
 type run struct {
 	c       *Crawler
-	ctx     context.Context // ends when no more leases are to be taken
-	fetches context.Context // ends when fetches are to be cut
+	ctx     context.Context // ends when no more leases may be taken
+	fetches context.Context // ends when fetches must be cut
 	budget  *budget
 	pace    *pace
-	sent    bool     // under the present lease a request was sent
-	tried   bool     // under the present lease a host's address was asked for at least
+	sent    bool     // a request was sent under the current lease
+	tried   bool     // at least one address of the host was tried under the current lease
 	saw     evidence // of the present lease
 }
 
@@ -205,7 +203,7 @@ func (r *run) work() error {
 				return nil
 			}
 			if _, ok := errors.AsType[*frontier.CorruptError](err); ok {
-				continue // the frontier has logged it and set the URLs aside; the others are well
+				continue // the frontier has logged the error and set the URLs aside; the others are not affected
 			}
 			if r.c.store.failed(err, try) {
 				continue
@@ -242,7 +240,7 @@ func (r *run) work() error {
 	return nil
 }
 
-// cutAfterGrace ends the fetches some time after no more are to begin.
+// cutAfterGrace cuts the fetches a while after the run was told to stop.
 func (r *run) cutAfterGrace(cut context.CancelFunc, finished <-chan struct{}) {
 	select {
 	case <-finished:
@@ -260,12 +258,12 @@ func (r *run) cutAfterGrace(cut context.CancelFunc, finished <-chan struct{}) {
 	}
 }
 
-// longRetryAfter is from when on an operator should know why a host is waited for.
+// longRetryAfter is the shortest wait for a host that is logged for the operator.
 const longRetryAfter = time.Minute
 
-// fetch sends a request under a lease, which joins the group of the address that
-// is contacted. It fails with the errors of join, too: then nothing was sent, though
-// addresses may have been tried that do not answer (attempted).
+// fetch sends a request under a lease, which joins the group of the contacted address. If join
+// fails, fetch returns its error, and nothing was sent; but silent addresses may have been tried
+// (attempted).
 func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	margin := min(time.Second, l.Deadline.Sub(l.LeasedAt)/10) // for closing the connection in time
 	ctx, cancel := context.WithDeadline(r.fetches, l.Deadline.Add(-margin))
@@ -298,14 +296,14 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	return res, err
 }
 
-// stopped reports whether err is of a fetch that the run itself has cut.
+// stopped reports whether err is the result of the run's own cut.
 func (r *run) stopped(err error) bool { return err != nil && r.fetches.Err() != nil }
 
 // attempted reports whether addresses were tried for a fetch that was not sent.
 func attempted(res *fetch.Result) bool { return len(res.Failed) > 0 || res.Remote.IsValid() }
 
-// uncontacted reports whether err ended a fetch before it began: the frontier
-// would not have the host contacted under this lease.
+// uncontacted reports whether err ended a fetch before it began: the frontier did not allow the
+// host to be contacted under this lease.
 func uncontacted(err error) bool {
 	return errors.Is(err, frontier.ErrGroupBusy) || errors.Is(err, frontier.ErrNotLeased) || errors.Is(err, frontier.ErrClosed)
 }

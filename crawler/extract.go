@@ -13,17 +13,17 @@ import (
 
 // Extractor reads the links of a page.
 type Extractor interface {
-	// Extract returns what p holds; nil if it is of no kind that holds links, and has
-	// none in its header. It is called for answers with a status of 2xx only, from any goroutine. After
-	// an error the page counts as visited, with the links returned beside it.
+	// Extract returns the content of p; nil if neither its body nor its header can hold links. It
+	// is called only for answers with a 2xx status, from any goroutine. After an error the page
+	// counts as visited, with the links that were returned.
 	Extract(p *Page) (*link.Page, error)
 }
 
-// HTML is the default Extractor: it reads HTML and XHTML, and style sheets if the
-// Kinds ask for what they refer to.
+// HTML is the default Extractor. It reads HTML and XHTML, and style sheets if Kinds includes what
+// they refer to.
 type HTML struct {
-	// Options are those of link.Extract. New fills in the Crawler's Normalizer,
-	// MaxLinks and product token where they are zero, and Kinds with link.Pages.
+	// Options are those of link.Extract. New replaces zero values by the Crawler's Normalizer,
+	// MaxLinks and product token, and by link.Pages for Kinds.
 	link.Options
 }
 
@@ -46,8 +46,8 @@ func (h HTML) withDefaults(o *Options) HTML {
 	return h
 }
 
-// Extract implements Extractor. The links of an answer's header come first; an answer
-// of another kind has only these.
+// Extract implements Extractor. Links in the answer's header come first; answers of other types
+// have only these.
 func (h HTML) Extract(p *Page) (*link.Page, error) {
 	contentType := p.Header.Get("Content-Type")
 	head := link.ExtractHeader(p.Header, p.URL, h.Options)
@@ -75,7 +75,7 @@ func (h HTML) Extract(p *Page) (*link.Page, error) {
 	return doc, err
 }
 
-// isHTML judges by the header, and by the body only if that says nothing.
+// isHTML decides by the header, and by the body only if the header has no type.
 func isHTML(contentType string, head []byte) bool {
 	if contentType == "" {
 		contentType = http.DetectContentType(head)

@@ -1,4 +1,4 @@
-// This file tells the frontier what kind of failure an answer, or its absence, is.
+// This file classifies failures for the frontier.
 
 package crawler
 

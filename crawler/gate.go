@@ -1,14 +1,12 @@
-// This file decides what robots.txt lets a worker do with a URL just leased:
-// fetch it, give it up, come back later, or ask for robots.txt first.
+// This file decides, by robots.txt, what a worker does with a URL just leased: fetch it, give it
+// up, hand it back for later, or request robots.txt first.
 //
-// Only what the site or the user has decided gives a URL up. A robots.txt that
-// cannot be had is a failure, and ends no URL: the host is held as one whose pages
-// cannot be reached, by the frontier's back-off and quarantine, and asking for
-// robots.txt is the probe.
+// Only a decision of the site or the user gives a URL up. An unreachable robots.txt is a failure,
+// which ends no URL: the frontier's back-off and quarantine treat the host as if its pages could
+// not be reached, and requests for robots.txt are the probes.
 //
-// It remembers sites and takes the time as an argument; asking is robots.go's
-// business. Politeness is owed to a host, but robots.txt to a site: a scheme, a
-// host and a port.
+// The gate stores the state of sites and takes the time as an argument; robots.go sends the
+// requests. Politeness applies to a host, robots.txt to a site: a scheme, a host and a port.
 
 package crawler
 
@@ -18,17 +16,17 @@ import (
 	"time"
 )
 
-// Rules is what one site's robots.txt lets this crawler do. *robots.Rules is one.
+// Rules is what a site's robots.txt allows this crawler. *robots.Rules implements it.
 type Rules interface {
 	// Allowed reports whether a URL may be fetched.
 	Allowed(url string) bool
-	// CrawlDelay is the pause that the site asks for, if it asks for one.
+	// CrawlDelay returns the delay that the site asks for, if any.
 	CrawlDelay() (time.Duration, bool)
-	// Size is about how many bytes the rules take in memory.
+	// Size returns the approximate memory of the rules in bytes.
 	Size() int
 }
 
-// verdict is what the gate says about a URL.
+// verdict is the gate's decision about a URL.
 type verdict uint8
 
 const (
@@ -36,11 +34,11 @@ const (
 	forbidden                // robots.txt forbids it
 	blocked                  // the site's address may not be contacted
 	hold                     // hand it back, leave its host alone for a while
-	later                    // put it off: others of its host may be fetched meanwhile
-	ask                      // hand it back, and ask for robots.txt; the worker has claimed this
+	later                    // put it off: other URLs of its host may be fetched meanwhile
+	ask                      // hand it back and request robots.txt; this worker has the claim
 )
 
-// siteState says where a site stands on its way to rules.
+// siteState is the progress of a site towards its rules.
 //
 //	none -> asking -> settled -> (expired) asking ...
 //	          |  ^
@@ -55,34 +53,34 @@ const (
 	settled
 )
 
-// siteRecord is what is known of one site's robots.txt.
+// siteRecord is the state of one site's robots.txt.
 //
 // Invariants, verified by check:
-//   - it is in the gate's list exactly if its state is settled or pending
+//   - it is in the gate's list if and only if its state is settled or pending
 //   - a settled record has rules, or is blocked
-//   - answering counts the settled records of a host that have rules, failing the
-//     pending ones whose last try failed
+//   - answering counts the settled records of a host that have rules, failing the pending ones
+//     whose last try failed
 type siteRecord struct {
 	site    string // "http://a.example:81"
 	state   siteState
-	target  string        // what to ask for next
+	target  string        // URL to request next
 	hops    int           // redirects followed to target
 	tries   int           // failed ones in a row
-	owed    bool          // the last of them failed on another host, and the frontier does not know it
-	aside   int           // URLs that may be put off until due, for others of the host to come up
+	owed    bool          // the last try failed on another host, and the frontier does not know
+	aside   int           // number of URLs that may be put off until due, so that others of the host get their turn
 	stood   bool          // some were, since the last try
 	stuck   time.Time     // since when another host cannot be contacted that target is on
 	due     time.Time     // no try before
-	rules   Rules         // of the last answer, also while asking anew; nil if there was none
-	blocked bool          // robots.txt was to be had only where nothing may be contacted
+	rules   Rules         // of the last answer, also during a new request; nil if there was none
+	blocked bool          // robots.txt was only at addresses that may not be contacted
 	expires time.Time     // of a settled record
 	pause   time.Duration // that a settled record's rules ask for
 	used    bool          // a URL was let through since it was settled
 	elem    *list.Element
-	// applied says that the frontier knows the crawl delay. It does not yet if
-	// the rules came from another host.
+	// applied reports that the frontier knows the crawl delay. It does not know it yet if the rules
+	// came from another host.
 	applied bool
-	last    time.Time // end of the last contact with the site for its robots.txt
+	last    time.Time // end of the last contact with the site for robots.txt
 }
 
 // gate remembers sites. The zero value is not usable; see newGate.
@@ -98,7 +96,7 @@ type gate struct {
 	failing   int64                  // guarded by mu
 	listed    list.List              // guarded by mu; least recently used last
 	bytes     int64                  // guarded by mu; of listed records
-	slow      map[string]bool        // guarded by mu; hosts whose long Crawl-delay was told; at most slowMost
+	slow      map[string]bool        // guarded by mu; hosts whose long Crawl-delay was logged; at most slowMost
 }
 
 func newGate(o *Options) *gate {
@@ -110,29 +108,30 @@ func newGate(o *Options) *gate {
 }
 
 const (
-	// inProgress is how long a host is held if another worker asks for its
-	// robots.txt. Nobody is contacted meanwhile, so it costs nothing but time.
+	// inProgress is how long a host is put off while another worker requests its robots.txt. No
+	// request is sent meanwhile, so the only cost is time.
 	inProgress = 500 * time.Millisecond
-	// holdMost bounds a hold. The frontier holds a host that fails for longer; this
-	// is for a host that fails in no way which the frontier would see.
+	// holdMost limits how long a host is put off. The frontier puts failing hosts off for longer;
+	// this limit is for failures that the frontier does not see.
 	holdMost = 10 * time.Minute
 	// stuckMost is how long another host that a robots.txt redirects to is waited
 	// for. Longer counts as a failed try.
 	stuckMost = 2 * time.Minute
 	// waitMost bounds the wait between tries.
 	waitMost = 24 * time.Hour
-	// longCrawlDelay is what an operator should know of: at most 144 pages a day.
+	// longCrawlDelay is the shortest delay that is logged for the operator: at most 144 pages a
+	// day.
 	longCrawlDelay = 10 * time.Minute
-	// slowMost is how many hosts are remembered that have one.
+	// slowMost is the maximum number of remembered hosts with such a delay.
 	slowMost = 1 << 16
-	// pausesMore is for how many of a host's pauses unused rules outlive their time: the
-	// other sites of the host take contacts, too.
+	// pausesMore is the number of the host's delays by which unused rules outlive their time, since
+	// the other sites of the host take contacts, too.
 	pausesMore = 10
 	// staleAfter is after how many failed tries an expired copy is used on.
 	staleAfter = 3
 )
 
-// decision is what to do about a URL, and what to tell the frontier with it.
+// decision is what to do with a URL, and what to report to the frontier.
 type decision struct {
 	verdict verdict
 	wait    time.Duration // for hold and later
@@ -140,16 +139,16 @@ type decision struct {
 	ask     question      // for ask
 }
 
-// question is a request for a robots.txt that a worker has claimed.
+// question is a request for robots.txt that a worker has claimed.
 type question struct {
 	site   string
 	target string
 	hops   int
 	again  bool // the last try failed
-	owed   bool // it failed on another host: this one was not told yet
+	owed   bool // it failed on another host; the frontier does not know yet
 }
 
-// judge decides about a URL of a site. The rules are asked without the lock.
+// judge decides about a URL of a site. It checks the rules without holding the lock.
 func (g *gate) judge(site, url string, now time.Time) decision {
 	d, rules := g.stateOf(site, now)
 	if rules == nil {
@@ -165,8 +164,8 @@ func (g *gate) judge(site, url string, now time.Time) decision {
 	return d
 }
 
-// stateOf decides about a site's URLs as far as its rules need not be asked, or
-// returns these.
+// stateOf decides about a site's URLs as far as possible without its rules; otherwise it returns
+// the rules.
 func (g *gate) stateOf(site string, now time.Time) (decision, Rules) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,7 +181,7 @@ func (g *gate) stateOf(site string, now time.Time) (decision, Rules) {
 	case r.state == asking:
 		return decision{verdict: hold, wait: inProgress}, nil
 	case r.state == pending && r.tries > 1 && !r.stood && !now.Before(r.due):
-		// Its host was held for longer: else no URL would ever step aside.
+		// The host was put off for longer: without this, no URL would ever step aside.
 		r.due = now.Add(g.wait)
 		return g.pendingLocked(r, g.wait), nil
 	case r.state == pending && now.Before(r.due):
@@ -200,16 +199,15 @@ func (g *gate) stateOf(site string, now time.Time) (decision, Rules) {
 	return decision{verdict: ask, ask: question{site, r.target, r.hops, r.tries > 0, r.owed}}, nil
 }
 
-// fresh reports whether a time that something holds until has not come by either clock:
-// the steady one stands still while the machine is suspended, that of the wall may be
-// set back.
+// fresh reports whether now is before until on both clocks: the monotonic clock stops while the
+// machine is suspended, the wall clock may be set back.
 func fresh(now, until time.Time) bool {
 	return now.Before(until) && now.Round(0).Before(until.Round(0))
 }
 
-// lastLocked is until when a settled record is believed. Rules that nothing could be
-// fetched by, as the host asks for pauses as long as that, serve for one URL more: else
-// each of its contacts would be spent on robots.txt.
+// lastLocked returns until when a settled record is valid. If the host's delay is so long that the
+// rules expired unused, they serve for one more URL; otherwise every contact would be spent on
+// robots.txt.
 func (*gate) lastLocked(r *siteRecord) time.Time {
 	if r.used {
 		return r.expires
@@ -217,10 +215,9 @@ func (*gate) lastLocked(r *siteRecord) time.Time {
 	return r.expires.Add(pausesMore * r.pause)
 }
 
-// pendingLocked says what becomes of a URL whose site's robots.txt is to be asked
-// for after a wait. If another site of the host answers, the URL steps aside. If
-// that is not known some do, with each failed try twice as many as with the one
-// before, so that those behind them come up; the others stay where they are.
+// pendingLocked decides about a URL whose site's robots.txt will be requested after a wait. If
+// another site of the host answers, the URL steps aside. If that is unknown, some URLs step aside,
+// twice as many with each failed try, so that those behind them get their turn; the others stay.
 func (g *gate) pendingLocked(r *siteRecord, wait time.Duration) decision {
 	r.stood = true
 	if r.aside > 0 || g.answering[hostOf(r.site)] > 0 {
@@ -230,8 +227,7 @@ func (g *gate) pendingLocked(r *siteRecord, wait time.Duration) decision {
 	return decision{verdict: hold, wait: min(wait, holdMost)}
 }
 
-// apply returns how long a host must be left alone that the frontier does not know
-// to have a crawl delay.
+// apply returns the delay to set for a host whose crawl delay the frontier does not know.
 func (g *gate) apply(site string, rules Rules, delay time.Duration, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -247,7 +243,7 @@ func (g *gate) apply(site string, rules Rules, delay time.Duration, now time.Tim
 	return 0
 }
 
-// delay is the crawl delay that is honoured; 0 if the site asks for none.
+// delay returns the crawl delay to honour; 0 if the site asks for none.
 func (g *gate) delay(rules Rules) time.Duration {
 	d, ok := rules.CrawlDelay()
 	if !ok || d <= 0 {
@@ -256,8 +252,7 @@ func (g *gate) delay(rules Rules) time.Duration {
 	return min(d, g.maxDelay)
 }
 
-// longDelay reports whether the Crawl-delay of a host's robots.txt is to be told: it is
-// long, and was not told yet.
+// longDelay reports whether the Crawl-delay of a host is long and has not been logged.
 func (g *gate) longDelay(host string, rules Rules) (asked time.Duration, tell bool) {
 	if asked, _ = rules.CrawlDelay(); asked < longCrawlDelay {
 		return asked, false
@@ -274,8 +269,8 @@ func (g *gate) longDelay(host string, rules Rules) (asked time.Duration, tell bo
 	return asked, true
 }
 
-// settle records rules. applied says that the frontier was told of their crawl
-// delay; last is the end of the last contact with the site.
+// settle records rules. applied means that the frontier knows their crawl delay; last is the end of
+// the last contact with the site.
 func (g *gate) settle(site string, rules Rules, applied bool, last time.Time, now time.Time) {
 	pause := g.delay(rules)
 	g.mu.Lock()
@@ -285,7 +280,7 @@ func (g *gate) settle(site string, rules Rules, applied bool, last time.Time, no
 	g.settleLocked(r, now)
 }
 
-// block records that a site is at an address that may not be contacted.
+// block records that a site is at a forbidden address.
 func (g *gate) block(site string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -294,9 +289,8 @@ func (g *gate) block(site string, now time.Time) {
 	g.settleLocked(r, now)
 }
 
-// found records rules that were met on the way of another site's redirect,
-// unless the site is known or being asked. The frontier was told of their crawl
-// delay.
+// found records rules that were found by following another site's redirect, unless the site is
+// known or being requested. The frontier knows their crawl delay.
 func (g *gate) found(site string, rules Rules, last, now time.Time) {
 	pause := g.delay(rules)
 	g.mu.Lock()
@@ -320,15 +314,15 @@ func (g *gate) known(site string, now time.Time) (Rules, bool) {
 	return r.rules, true
 }
 
-// elsewhere reports whether another site of a site's host has rules, whose own are
-// not known.
+// elsewhere reports whether another site on the same host has rules while those of this site are
+// unknown.
 func (g *gate) elsewhere(site string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.answering[hostOf(site)] > 0
 }
 
-// answered reports whether a site's robots.txt was had, ever so long ago.
+// answered reports whether robots.txt of a site was ever read.
 func (g *gate) answered(site string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -336,8 +330,8 @@ func (g *gate) answered(site string) bool {
 	return r != nil && r.rules != nil
 }
 
-// follow records that the claimed question is answered by a redirect to target,
-// which whoever leases the next URL of the site will follow.
+// follow records that the answer to the claimed question is a redirect to target. The worker that
+// leases the next URL of the site follows it.
 func (g *gate) follow(site, target string, hops int, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -346,8 +340,8 @@ func (g *gate) follow(site, target string, hops int, now time.Time) {
 	g.pendLocked(r, now)
 }
 
-// stand records that the host of a target cannot be contacted for a while, after
-// which it is to be tried again; false if that would last for longer than stuckMost.
+// stand records that the host of a redirect's target cannot be contacted for a while, after which
+// it is tried again. It returns false if this would last longer than stuckMost.
 func (g *gate) stand(site, target string, hops int, wait time.Duration, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -364,10 +358,9 @@ func (g *gate) stand(site, target string, hops int, wait time.Duration, now time
 	return true
 }
 
-// failed records a failed try, and whether the frontier must still be told that the
-// site's host has failed. retryAfter is what the server asked for. It returns how
-// long the site is not asked again, and whether an expired copy is used meanwhile:
-// one that was good until now beats none (RFC 9309 section 2.4).
+// failed records a failed try, and whether the frontier does not know yet that the site's host has
+// failed. retryAfter is what the server asked for. It returns how long the site is not requested
+// again, and whether an expired copy is used meanwhile (RFC 9309 section 2.4).
 func (g *gate) failed(site string, owed bool, retryAfter time.Duration, now time.Time) (wait time.Duration, stale bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -390,14 +383,14 @@ func (g *gate) failed(site string, owed bool, retryAfter time.Duration, now time
 	return wait, false
 }
 
-// told records that the frontier knows of the last failure on another host.
+// told records that the frontier knows the last failure on another host.
 func (g *gate) told(site string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sites[site].owed = false
 }
 
-// release gives up the claim to a question, as if it had not been asked.
+// release gives up the claim to a question, as if there had been no request.
 func (g *gate) release(site string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -411,7 +404,7 @@ func (g *gate) pendLocked(r *siteRecord, due time.Time) {
 	g.listLocked(r)
 }
 
-// unreachable is how many sites' robots.txt cannot be had now.
+// unreachable returns the number of sites whose robots.txt is unreachable now.
 func (g *gate) unreachable() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

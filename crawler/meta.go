@@ -1,5 +1,5 @@
-// This file encodes what the crawler itself needs to remember of a URL, in
-// Entry.Meta: the redirects that led to it, its ETag, and the note of Revisits.
+// This file encodes what the crawler stores about a URL in Entry.Meta: the redirects that led to
+// it, its ETag, and the note of Revisits.
 
 package crawler
 
@@ -12,35 +12,35 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// metaVersion is the first byte of a Meta written by this package. A Meta that
-// begins otherwise is the user's own and says nothing to the crawler.
+// metaVersion is the first byte of a Meta written by this package. Any other Meta belongs to the
+// user, and the crawler ignores it.
 const metaVersion = 0xC1
 
-// metaVia is the first byte of one that begins with the page that led here.
+// metaVia is the first byte of a Meta that begins with the referring page.
 const metaVia = 0xC2
 
 // metaNeed is the first byte of one of a requisite; how many steps it is from the page
 // that needs it follows, and then another Meta.
 const metaNeed = 0xC3
 
-// maxNeed is how many steps from a page requisites are followed: a style sheet, one that
-// it imports, a font of that.
+// maxNeed is the maximum number of steps from a page to a requisite: a style sheet, a style sheet
+// that it imports, a font of that one.
 const maxNeed = 3
 
-// maxETag is how long an ETag may be that is remembered.
+// maxETag is the maximum length of a stored ETag.
 const maxETag = 256
 
-// meta is what a Meta of this package says. The zero value is no Meta.
+// meta is the content of a Meta of this package. The zero value is no Meta.
 type meta struct {
 	need  byte     // steps from the page that needs this requisite; 0 for pages
 	via   string   // the page that led here, with Options.Via
 	chain []uint64 // sums of the URLs that redirected here, in order
 	etag  string   // of the last answer that was read
-	note  []byte   // what Revisits keeps
+	note  []byte   // stored for Revisits
 }
 
-// metaOf reads an entry's Meta. own is false if it is the user's, who then has to
-// remember for himself.
+// metaOf reads an entry's Meta. own is false if it belongs to the user; the crawler then stores
+// nothing for the URL.
 func metaOf(e frontier.Entry) (m meta, own bool) {
 	if len(e.Meta) == 0 {
 		return meta{}, true
@@ -88,8 +88,8 @@ func metaOf(e frontier.Entry) (m meta, own bool) {
 	return m, true
 }
 
-// replacing is the Meta that takes the place of another one: never nil, which would
-// keep that.
+// replacing returns the Meta that replaces an existing one. It is never nil, which would keep the
+// old one.
 func (m meta) replacing() []byte {
 	if b := m.bytes(); b != nil {
 		return b
@@ -119,16 +119,16 @@ func (m meta) bytes() []byte {
 	return append(append(b, m.etag...), m.note...)
 }
 
-// redirected is what is remembered of the target of url's redirect. loop says that
-// the target is on the way to url itself.
+// redirected returns the Meta for the target of url's redirect. loop means that target is url or
+// one of the redirects that led to it.
 func (m meta) redirected(url, target string) (_ meta, loop bool) {
 	chain := append(slices.Clone(m.chain), sum(url))
 	return meta{chain: chain, need: m.need}, slices.Contains(chain, sum(target))
 }
 
-// Via returns the page whose link, or redirect, led to this one, if Options.Via was set
-// then, and the way from the seed in the letters of WARC's hopsFromSeed: L for each link,
-// E for what a page needs, R for the redirects since the last of them.
+// Via returns the page whose link or redirect led to this one, if Options.Via was set then, and the
+// path from the seed in the letters of WARC's hopsFromSeed: L for each link, E for a requisite, R
+// for each redirect since.
 func (p *Page) Via() (url, hops string) {
 	m, _ := metaOf(p.Lease.Entry)
 	links := max(0, p.Lease.Entry.Depth-int(m.need))
@@ -138,7 +138,7 @@ func (p *Page) Via() (url, hops string) {
 // needed reports whether an entry is a requisite of a page, and no page itself.
 func needed(e frontier.Entry) bool { return len(e.Meta) > 0 && e.Meta[0] == metaNeed }
 
-// was reports whether a URL is among those that redirected here.
+// was reports whether a URL is among the redirects that led here.
 func (m meta) was(url string) bool { return slices.Contains(m.chain, sum(url)) }
 
 func sum(url string) uint64 {

@@ -1,5 +1,4 @@
-// This file holds what can be set about a crawl, and the interfaces through
-// which its parts can be replaced.
+// This file holds the options of a crawl, and the interfaces of its replaceable parts.
 
 package crawler
 
@@ -23,10 +22,10 @@ import (
 
 // Fetcher gets one page. *fetch.Fetcher is one.
 type Fetcher interface {
-	// Fetch sends at most one request, follows no redirect, and has closed its
-	// connection when it returns, after an error too. ctx ends with the lease.
-	// The Result holds at least Started and Ended. If a Fetcher has a method
-	// CheckPort(string) error, URLs that it refuses for their port are not taken.
+	// Fetch sends at most one request, follows no redirect, and has closed its connection when it
+	// returns, even after an error. ctx ends with the lease. The Result has at least Started and
+	// Ended. If a Fetcher has a method CheckPort(string) error, URLs whose port it refuses are not
+	// crawled.
 	Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error)
 }
 
@@ -34,132 +33,125 @@ type Fetcher interface {
 type Options struct {
 	// Workers is how many pages are fetched at once at most. Zero means 16.
 	Workers int
-	// UserAgent is sent with every request; robots.txt files are asked about its
-	// product token. It should say how to reach you. Empty means
-	// fetch.DefaultUserAgent.
+	// UserAgent is sent with every request; its product token selects the rules in robots.txt. It
+	// should say how to reach you. Empty means fetch.DefaultUserAgent.
 	UserAgent string
 
-	// Fetcher gets pages and robots.txt files. Nil means a fetch.Fetcher with
-	// UserAgent and a dns.Resolver. One of your own should send UserAgent too.
+	// Fetcher gets pages and robots.txt files. Nil means a fetch.Fetcher with UserAgent and a
+	// dns.Resolver. Another Fetcher should send UserAgent, too.
 	Fetcher Fetcher
-	// Protocols are Fetchers for the URLs of other schemes than http and https, or
-	// in place of Fetcher for these, by scheme in lower case: packages fetch/ftp and
-	// fetch/gopher have some. URLs of schemes without one are not crawled. A site of any
-	// scheme is asked for its /robots.txt first; a protocol without files of that name
-	// answers with status 404. If a Fetcher has a method RobotsURL(string) string, rules
-	// are asked about what that returns for a URL.
+	// Protocols holds Fetchers by URL scheme, in lower case: for schemes other than http and https,
+	// or instead of Fetcher for these. Packages fetch/ftp and fetch/gopher provide some. URLs of
+	// other schemes are not crawled. Sites of every scheme are first asked for /robots.txt; a
+	// protocol that has no such file returns status 404. If a Fetcher has a method
+	// RobotsURL(string) string, its result is matched against the rules instead of the URL.
 	Protocols map[string]Fetcher
 	// Robots reads robots.txt files. Nil means RFC 9309.
 	Robots Robots
 	// Extractor finds links. Nil means HTML{}.
 	Extractor Extractor
-	// Normalizer spells seeds, links and redirects' targets. Nil means
-	// urlnorm.New(), which accepts the schemes of Protocols.
+	// Normalizer normalizes seeds, links and targets of redirects. Nil means urlnorm.New(), which
+	// accepts the schemes of Protocols.
 	Normalizer *urlnorm.Normalizer
-	// HostKey must be that of the frontier's Options. Nil means
-	// frontier.HostName.
+	// HostKey must be the same as in the frontier's Options. Nil means frontier.HostName.
 	HostKey func(url string) (string, error)
 
-	// Prefetch, if set, is told every second the names of the hosts that will be
-	// served soon, so that their addresses are known by then; it must not wait.
-	// dns.Resolver.Prefetch is one.
+	// Prefetch, if set, is called every second with the names of the hosts that will be served
+	// soon, so that they are resolved by then. It must not block. dns.Resolver.Prefetch fits.
 	Prefetch func(host string)
 
-	// Groups say which hosts are polite together. The zero value groups those with
-	// the same address, or IPv6 network of 64 bits; how long a group is left alone is the frontier's
-	// Options.GroupDelay.
+	// Groups says which hosts share politeness. The zero value groups hosts by IPv4 address and by
+	// IPv6 network of 64 bits. The frontier's Options.GroupDelay is the delay of a group.
 	Groups Groups
 
-	// Scope and Filters say which URLs are crawled: those that all of them allow. A URL
-	// that waits and is refused is parked: see Crawler.Unpark.
+	// Scope and Filters say which URLs are crawled: those that all of them allow. A waiting URL
+	// that is refused is parked: see Crawler.Unpark.
 	Scope   Scope
 	Filters []Filter
-	// Rules are more of them, that say why they refuse, and Traps guards against
-	// sites without an end: see package filter. Both are asked when a link is found
-	// and before it is fetched. What refuses is counted in Progress.FilteredBy.
+	// Rules are further filters, which also say why they refuse, and Traps the guards against sites
+	// without an end: see package filter. Both are applied when a link is found and before it is
+	// fetched. Progress.FilteredBy counts their refusals.
 	Rules []filter.Filter
 	Traps filter.TrapOptions
-	// TrapsFile is where Run keeps what Traps has counted, each minute and at its end, and
-	// New reads it: a trap that was left is not begun anew by a crawl that goes on. A kill
-	// loses the last minute; a damaged file is told and replaced; one of another version is
-	// frontier.ErrVersion. Empty: counts are forgotten with the process.
+	// TrapsFile is the file in which Run stores the counts of Traps, every minute and at its end;
+	// New reads it. With it, a resumed crawl does not enter a known trap again. A crash loses the
+	// last minute. A damaged file is logged and replaced; the file of another version is reported
+	// as frontier.ErrVersion. Empty means that the counts end with the process.
 	TrapsFile string
-	// Responses judge the headers of answers: if one refuses, the body is not read
-	// and the page counts as visited, without links.
+	// Responses judge the headers of answers: if one refuses, the body is not read and the page
+	// counts as visited, without links.
 	Responses []filter.Response
-	// Larger, if set, is asked about an answer whose body reaches the Fetcher's limit of
-	// size, given its header and beginning: it returns how many bytes to read in all.
-	// processing.Sitemaps has one. The Fetcher must heed fetch.Request.Larger.
+	// Larger, if set, is called for an answer whose body reaches the Fetcher's size limit, with its
+	// header and beginning. It returns how many bytes to read in all. processing.Sitemaps provides
+	// one. The Fetcher must support fetch.Request.Larger.
 	Larger func(url string, h http.Header, head []byte) int64
-	// MaxPages ends Run after so many pages (answers with a status of 2xx) of
-	// this Run. What waits stays in the frontier. Zero: no limit.
+	// MaxPages ends Run after that number of pages (answers with a 2xx status) in this Run. Waiting
+	// URLs stay in the frontier. Zero means no limit.
 	MaxPages int64
-	// MaxPagesPerHost parks a host's URLs after so many of its pages in this Crawler's
-	// life, those that were visited before not counted; the next Crawler counts anew, and
-	// goes on with them. Zero: no limit.
+	// MaxPagesPerHost parks a host's URLs after that number of its pages, counted since New;
+	// revisited pages do not count. The next Crawler counts from zero and continues with the parked
+	// URLs. Zero means no limit.
 	MaxPagesPerHost int64
-	// MaxRate is how many requests per second are sent at most, to all hosts together,
-	// those for robots.txt included; after a pause, one of each worker at once. Zero: no
-	// limit but the hosts'.
+	// MaxRate is the maximum number of requests per second to all hosts together, including those
+	// for robots.txt. After a pause, each worker may send one at once. Zero means no common limit.
 	MaxRate float64
 	// MaxRedirects is how many redirects in a row are followed. Zero means 10.
 	MaxRedirects int
-	// MaxLinks is how many links of a page are taken, repetitions included. Zero
-	// means 100,000.
+	// MaxLinks is the maximum number of links taken from a page, including duplicates. Zero means
+	// 100,000.
 	MaxLinks int
 
-	// Requisites follows what pages need to be shown, too: style sheets, images, scripts,
-	// fonts, films, to three steps from the page and on any host. Neither the hosts of
-	// Scope nor its Include and MaxDepth hold for them; all else does: robots.txt, Exclude,
-	// Filters, Rules. They are counted in Progress.Requisites, and against no limit of
-	// pages. The Extractor must find them; HTML does.
+	// Requisites also fetches what is needed to display pages: style sheets, images, scripts, fonts
+	// and videos, up to three steps from the page and on any host. Hosts, Domains, Include and
+	// MaxDepth of Scope do not apply to them; everything else does: robots.txt, Exclude, Filters,
+	// Rules. Progress.Requisites counts them, and no limit of pages does. The Extractor must find
+	// them; HTML does.
 	Requisites bool
-	// SkipNoFollow leaves links out whose rel says nofollow, ugc or sponsored: the
-	// page does not vouch for them. That forbids nothing, so by default they are
-	// followed. A page whose meta element or X-Robots-Tag says nofollow, to all robots
-	// or to this one, has none of its links followed in any case.
+	// SkipNoFollow ignores links whose rel is nofollow, ugc or sponsored. These values say that the
+	// page does not endorse the target, not that crawling is forbidden, so by default such links
+	// are followed. If the meta element or X-Robots-Tag of a page says nofollow, to all robots or
+	// to this one, its links are never followed.
 	SkipNoFollow bool
 
 	// RobotsTTL is how long a robots.txt is believed. Zero means 24 hours.
 	RobotsTTL time.Duration
-	// RobotsWait is the least wait after a try to have a robots.txt that failed; it is
-	// twice as long after each further one, up to a day, whatever holds the host
-	// besides. The site's URLs wait meanwhile. Zero means 1 s.
+	// RobotsWait is the minimum wait after the first failed request for a robots.txt. It doubles
+	// with each further failure, up to a day, independently of other delays of the host. The site's
+	// URLs wait meanwhile. Zero means 1 s.
 	RobotsWait time.Duration
-	// RobotsMemory is how many bytes of rules are remembered; beyond it, the
-	// least recently used are asked for anew. Zero means 64 MiB.
+	// RobotsMemory is the memory, in bytes, for cached rules; beyond it, the least recently used
+	// are discarded and requested again when needed. Zero means 64 MiB.
 	RobotsMemory int64
-	// MaxCrawlDelay bounds the Crawl-delay that is honoured. Zero means 24 hours, which
-	// is also the longest that the default Robots reads. A host that asks for 10 minutes
-	// or more is told to Logger, once.
+	// MaxCrawlDelay limits the Crawl-delay that is honoured. The Logger reports once each host that
+	// asks for 10 minutes or more. Zero means 24 hours, which is also the longest delay that the
+	// default Robots reads.
 	MaxCrawlDelay time.Duration
-	// MaxRetryAfter bounds the Retry-After that is honoured: a host that asks for
-	// years would keep Run from ending. Zero means 24 hours.
+	// MaxRetryAfter limits the Retry-After that is honoured; a host that asks for years would keep
+	// Run from ending. Zero means 24 hours.
 	MaxRetryAfter time.Duration
 
-	// Grace is how long fetches may go on after Run's context has ended; then
-	// they are cut and their URLs handed back. Zero means 10 s.
+	// Grace is how long fetches may continue after Run's context has ended; then they are cut and
+	// their URLs handed back. Zero means 10 s.
 	Grace time.Duration
-	// Cut ends Grace when it is closed. Nil never does.
+	// Cut ends Grace early when it is closed. Nil has no effect.
 	Cut <-chan struct{}
 
-	// Revisits, if set, judges visits for the frontier's Scheduler: package incremental, which
-	// has one. Nil tells that Scheduler what an answer's status says.
+	// Revisits, if set, evaluates visits for the frontier's Scheduler; package incremental has
+	// both. With nil, the Scheduler gets the result that follows from the status.
 	Revisits Revisits
-	// Whole, if set, says of which pages a whole copy is wanted, though they may not have
-	// changed: they are asked for without conditions. processing.Uncaptured is one.
+	// Whole, if set, reports whether a complete copy of a page is wanted even if it has not
+	// changed; such pages are requested without conditions. processing.Uncaptured is one.
 	Whole func(l frontier.Lease) bool
-	// Via has each URL remember the page that led to it, for Page.Via: so many more bytes
-	// for each that waits.
+	// Via stores with each URL the page that led to it, for Page.Via; this takes the bytes of its
+	// URL for each waiting URL.
 	Via bool
-	// OnPage, if set, gets each answer but those that will be tried again. After
-	// an error the URL counts as failed and is retried. Its context ends when
-	// Grace is over; after an error from then on the URL is handed back. It is
-	// called by all workers at once.
+	// OnPage, if set, gets each answer that will not be retried. After an error the URL counts as
+	// failed and is retried. Its context ends with Grace; after an error from then on the URL is
+	// handed back. It is called by all workers concurrently.
 	OnPage func(ctx context.Context, p *Page) error
-	// OnRobots, if set, gets each answer to a request for a robots.txt, redirects
-	// included, before it is read. After an error the request counts as failed and is
-	// sent again. It is called by all workers at once.
+	// OnRobots, if set, gets each answer to a request for robots.txt, including redirects, before
+	// it is read. After an error the request counts as failed and is repeated. It is called by all
+	// workers concurrently.
 	OnRobots func(ctx context.Context, res *fetch.Result) error
 	// OnEnd, if set, gets a record of what becomes of each URL, before the frontier knows of
 	// it: crawllog.Log.Add takes it. So each end is recorded at least once, kill -9 or not;
@@ -175,9 +167,9 @@ type Options struct {
 	// ProgressEvery is how often progress is logged. Zero means 5 s.
 	ProgressEvery time.Duration
 
-	// Now tells the time for what is remembered of robots.txt. Nil means time.Now.
+	// Now returns the time for the cache of robots.txt. Nil means time.Now.
 	Now func() time.Time
-	// Logger gets progress and what an operator should see. Nil means silence.
+	// Logger receives progress and what an operator should see. Nil discards it.
 	Logger *slog.Logger
 }
 
@@ -290,7 +282,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	return fmt.Errorf("crawler: options: %w", errors.Join(errs...))
 }
 
-// robotsURL is the URL that a robots.txt is asked about for a URL.
+// robotsURL returns the URL to match against robots.txt for a URL.
 func (o *Options) robotsURL(url string) string {
 	if f, ok := o.fetcher(url).(interface{ RobotsURL(url string) string }); ok {
 		return f.RobotsURL(url)
@@ -298,7 +290,7 @@ func (o *Options) robotsURL(url string) string {
 	return url
 }
 
-// fetcher returns who gets a URL; nil if nobody does.
+// fetcher returns the Fetcher for a URL; nil if there is none.
 func (o *Options) fetcher(url string) Fetcher {
 	scheme, _, ok := strings.Cut(url, "://")
 	scheme = strings.ToLower(scheme)

@@ -1,24 +1,23 @@
-// This file tells the crawler's own network from its hosts': when no host answers,
-// the network seems to be away. Then few contacts are made, over all hosts, and
-// those that fail are held against no host and no URL.
+// This file distinguishes a failure of the crawler's own network from failures of hosts: if no host
+// answers, it assumes that the network is down. The crawler then makes few contacts, over all
+// hosts, and their failures count against no host and no URL.
 //
-// What counts as evidence, since a host answered last:
-//   - hosts that answered in this run before and do not now: three are enough
-//   - as long as no host has answered in this run at all: three without a
-//     connection, without a way to them, or without an answer of a name server; or
-//     five, with those that refuse the connection: that is an answer, but one that
-//     whatever stands between can give
+// The evidence, since a host last answered:
+//   - hosts that answered earlier in this run and do not now: three are enough
+//   - as long as no host has answered in this run: three without a connection, without a route, or
+//     without an answer of a name server; or five, including those that refuse the connection,
+//     because a device in between can send a refusal
 //
-// What comes before there is that much evidence must not slow hosts down either: if
-// robots.txt cannot be had, the first failure since the host answered is held against no
-// one, and tried again after the usual delay.
+// Failures before there is enough evidence must not slow hosts down either: if robots.txt is
+// unreachable, the first failure since the host answered does not count, and the request is
+// repeated after the usual delay.
 //
-// Hosts that never answered tell nothing once others did: at the end of a crawl
-// there are only these left. Nor does a name that does not exist. Any answer of any
-// host ends an outage.
+// Hosts that never answered are no evidence once others have answered: at the end of a crawl only
+// such hosts are left. A name that does not exist is no evidence either. Any answer of any host
+// ends an outage.
 //
-// An outage excuses failures for a day, and for an hour if no host has answered in
-// this run: perhaps it is the hosts after all, and a crawl must come to an end.
+// An outage excuses failures for a day, or for an hour if no host has answered in this run: the
+// cause may be the hosts, and a crawl must end.
 
 package crawler
 
@@ -36,7 +35,7 @@ import (
 
 const (
 	outageHosts   = 3 // without an answer
-	outageRefused = 5 // the same with those that refuse
+	outageRefused = 5 // the same including those that refuse
 	outageMost    = 24 * time.Hour
 	outageUnknown = time.Hour // if no host has answered in this run
 
@@ -46,22 +45,21 @@ const (
 	probeMost  = 10 * time.Second
 )
 
-// outage knows whether the network seems to be away. Use newOutage.
+// outage detects whether the network is down. Use newOutage.
 //
-// It is one state of three: hosts answer (since is zero); the network is away
-// (back is open); the outage has lasted too long to excuse failures (spent), until a
-// host answers.
+// It has three states: hosts answer (since is zero); the network is down (back is open); the outage
+// has lasted too long to excuse failures (spent), until a host answers.
 type outage struct {
 	log *slog.Logger
 
 	mu       sync.Mutex
-	answered bool            // guarded by mu; a host has, in this run
+	answered bool            // guarded by mu; a host has answered in this run
 	silent   map[string]bool // guarded by mu; hosts without an answer since one; true: it did not refuse
-	excused  map[string]bool // guarded by mu; hosts whose first failure since they answered was excused
+	excused  map[string]bool // guarded by mu; hosts whose first failure since their last answer was excused
 	since    time.Time       // guarded by mu
 	spent    bool            // guarded by mu
 	back     chan struct{}   // guarded by mu; closed when an outage ends
-	next     time.Time       // guarded by mu; when the next contact may be tried
+	next     time.Time       // guarded by mu; when the next contact may be made
 	gap      time.Duration   // guarded by mu
 }
 
@@ -69,7 +67,7 @@ func newOutage(log *slog.Logger) *outage {
 	return &outage{log: log, silent: map[string]bool{}, excused: map[string]bool{}}
 }
 
-// answerKind is what a fetch tells of the network.
+// answerKind is what a fetch shows about the network.
 type answerKind uint8
 
 const (
@@ -100,7 +98,7 @@ func kindOf(res *fetch.Result, err error) answerKind {
 			return refused
 		}
 		return silence
-	case fetch.Timeout: // of what was connected it is the host's, or an outage that has begun since
+	case fetch.Timeout: // once connected, the cause is the host, or an outage that began after that
 		if res.Status == 0 && (res.Timing.Reused || !res.Remote.IsValid()) {
 			return silence
 		}
@@ -108,8 +106,7 @@ func kindOf(res *fetch.Result, err error) answerKind {
 	return nothing
 }
 
-// take takes in what a fetch from a host tells. known says that the host has
-// answered in this run.
+// take records what a fetch from a host shows. known means that the host has answered in this run.
 func (o *outage) take(host string, known bool, kind answerKind, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,7 +145,7 @@ func (o *outage) take(host string, known bool, kind answerKind, now time.Time) {
 	}
 }
 
-// expireLocked ends the excuses of an outage that has lasted too long.
+// expireLocked stops excusing failures when an outage has lasted too long.
 func (o *outage) expireLocked(now time.Time) {
 	most := outageMost
 	if !o.answered {
@@ -182,8 +179,8 @@ func (o *outage) excuses(res *fetch.Result, err error) bool {
 	return (kind == silence || kind == refused) && o.away()
 }
 
-// excusesFirst reports whether a failed fetch is the first from a host since it answered,
-// which is held against no one: an outage may be about to be noticed.
+// excusesFirst reports whether a failed fetch is the first from a host since its last answer. It is
+// excused, because an outage may be starting.
 func (o *outage) excusesFirst(host string, res *fetch.Result, err error) bool {
 	if kind := kindOf(res, err); kind != silence && kind != refused {
 		return false
@@ -197,8 +194,8 @@ func (o *outage) excusesFirst(host string, res *fetch.Result, err error) bool {
 	return true
 }
 
-// acquire waits in an outage until a contact may be tried; probe says that it is one.
-// It reports false when ctx has ended.
+// acquire waits during an outage until a contact may be made; probe means that it is one. It
+// returns false when ctx has ended.
 func (o *outage) acquire(ctx context.Context) (probe, ok bool) {
 	o.mu.Lock()
 	if o.since.IsZero() || o.spent {
@@ -224,7 +221,7 @@ func (o *outage) acquire(ctx context.Context) (probe, ok bool) {
 	return true, true
 }
 
-// release gives a probe back that contacted no host.
+// release returns a probe that contacted no host.
 func (o *outage) release() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// pace hands out moments, each good for one request. A worker takes one before it
-// takes a lease, so that no host waits for it.
+// pace hands out time slots, each good for one request. A worker acquires one before it takes a
+// lease, so that no leased host waits for it.
 type pace struct {
 	gap time.Duration // 0: no limit
 
 	mu   sync.Mutex
-	next time.Time // guarded by mu; the first moment that nobody has
+	next time.Time // guarded by mu; the first slot that is free
 }
 
 func newPace(perSecond float64) *pace {
@@ -28,7 +28,7 @@ func newPace(perSecond float64) *pace {
 	return &pace{gap: most}
 }
 
-// acquire waits for a moment of its own. It reports false when ctx has ended.
+// acquire waits for a slot. It returns false when ctx has ended.
 func (p *pace) acquire(ctx context.Context) bool {
 	if p.gap == 0 {
 		return true
@@ -52,7 +52,7 @@ func (p *pace) acquire(ctx context.Context) bool {
 	}
 }
 
-// release gives a moment back under which nothing was sent.
+// release returns a slot in which nothing was sent.
 func (p *pace) release() {
 	if p.gap == 0 {
 		return

@@ -1,11 +1,10 @@
-// This file parks URLs: those that wait and that the crawl, as it is set now, does not
-// want, or cannot have. They leave nothing and are asked about again only when that may
-// say something new.
+// This file parks waiting URLs that the crawl, as configured now, does not want or cannot fetch.
+// They stay in the frontier and are considered again only when the answer may differ.
 //
-// A parked URL waits in a crawl of its own, a lot, which is paused. So it is durable,
-// costs nothing, and is counted and listed like any other. A lot that is opened runs: each
-// URL of it that is handed out moves back to the crawl that it came from, and is judged
-// anew; one that must be parked again goes to the next lot.
+// A parked URL waits in a separate crawl, a lot, which is paused. So it is durable, needs no
+// processing, and is counted and listed like any other URL. When a lot is opened, its crawl runs:
+// each URL that is handed out moves back to its original crawl, and is judged again; a URL that
+// must be parked again goes to the next lot.
 
 package crawler
 
@@ -22,17 +21,17 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/filter"
 )
 
-// parkedUntil says what brings a parked URL back.
+// parkedUntil is the event that brings a parked URL back.
 type parkedUntil uint32
 
 const (
-	untilWider parkedUntil = iota // Unpark: what the crawl is about has changed
+	untilWider parkedUntil = iota // Unpark: the scope of the crawl has changed
 	untilRun                      // the next Crawler's Run
 	parkings
 )
 
-// The number of a lot has the first bit set, then what brings its URLs back, then its
-// generation, then the number of the crawl that they came from.
+// The number of a lot has the first bit set, then the event that brings its URLs back, then its
+// generation, then the number of their original crawl.
 const (
 	lotBit      = 1 << 31
 	untilShift  = 30
@@ -50,8 +49,7 @@ func untilOf(lot uint32) parkedUntil { return parkedUntil(lot >> untilShift & 1)
 func generationOf(lot uint32) uint32 { return lot >> homeBits & (generations - 1) }
 func homeOf(lot uint32) uint32       { return lot & homeMask }
 
-// Lots returns the crawls of a frontier in which a Crawler has parked URLs of one of its
-// crawls.
+// Lots returns the crawls of a frontier in which a Crawler has parked URLs of the given crawl.
 func Lots(f *frontier.Frontier, crawl uint32) (lots []uint32) {
 	for _, id := range f.Crawls() {
 		if isLot(id) && homeOf(id) == crawl {
@@ -61,8 +59,8 @@ func Lots(f *frontier.Frontier, crawl uint32) (lots []uint32) {
 	return lots
 }
 
-// Parked says why a URL of a crawl is parked, and what brings it back; empty if it is not.
-// It reads what waits of the URL's host.
+// Parked returns why a URL of a crawl is parked, and what brings it back; empty if it is not. It
+// reads the waiting URLs of the URL's host.
 func Parked(ctx context.Context, f *frontier.Frontier, crawl uint32, host, url string) (why string, err error) {
 	lots := Lots(f, crawl)
 	if len(lots) == 0 {
@@ -82,14 +80,14 @@ func Parked(ctx context.Context, f *frontier.Frontier, crawl uint32, host, url s
 	return "", nil
 }
 
-// parking finds lots. The frontier's settings of crawls are all that it remembers.
+// parking manages lots. The frontier's settings of crawls are its only memory.
 type parking struct {
 	f *frontier.Frontier
 
 	mu         sync.Mutex
-	generation [parkings]uint32 // guarded by mu; of the lots that take URLs
+	generation [parkings]uint32 // guarded by mu; of the lots in use
 	paused     map[uint32]bool  // guarded by mu; lots that are known to be
-	told       [parkings]bool   // guarded by mu; an operator was told of the first URL
+	told       [parkings]bool   // guarded by mu; the first URL was logged for the operator
 }
 
 func newParking(f *frontier.Frontier) *parking {
@@ -139,7 +137,7 @@ func (p *parking) lot(until parkedUntil, crawl uint32) (lot uint32, ok bool, err
 	return lot, true, nil
 }
 
-// open lets the URLs of all lots of a kind come back.
+// open brings the URLs of all lots of a kind back.
 func (p *parking) open(until parkedUntil) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +163,7 @@ func (p *parking) count() (n [parkings]int64) {
 	return n
 }
 
-// tell reports whether an operator has not been told yet.
+// tell reports whether the operator must still be told.
 func (p *parking) tell(until parkedUntil) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,12 +172,11 @@ func (p *parking) tell(until parkedUntil) bool {
 	return first
 }
 
-// Unpark brings back what was parked because Scope, Filters, Rules or Protocols refused
-// it: call it before Run when they are other than in the Run before. What they still
-// refuse is parked again.
+// Unpark brings back the URLs that Scope, Filters, Rules or Protocols refused. Call it before Run
+// when these options have changed since the last Run. URLs that are refused again are parked again.
 func (c *Crawler) Unpark() error { return c.parking.open(untilWider) }
 
-// park ends a lease whose URL is to come back another time.
+// park ends a lease whose URL is to come back at another time.
 func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error {
 	c := r.c
 	lot, ok, err := c.parking.lot(until, l.Entry.Crawl)
@@ -200,7 +197,7 @@ func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error
 	}
 	c.counters.parked.Add(1)
 	c.noteTrouble(l.Entry, why.Rule, why.Detail)
-	if _, ok := c.noteOf(l.Entry); ok && visited(l) { // it leaves the books of Revisits, and comes back as new
+	if _, ok := c.noteOf(l.Entry); ok && visited(l) { // it is removed from the accounts of Revisits, and comes back as a new page
 		o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
 		c.dropped(l, &o)
 		e := l.Entry
@@ -211,16 +208,16 @@ func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error
 	return r.done(l, frontier.Outcome{Result: frontier.PutOff, Next: l.LeasedAt, Move: true, Crawl: lot})
 }
 
-// bringBack ends the lease of a URL that was parked: it waits in its crawl again.
+// bringBack ends the lease of a parked URL, which then waits in its original crawl again.
 func (r *run) bringBack(l frontier.Lease) error {
 	return r.done(l, frontier.Outcome{Result: frontier.PutOff, Next: l.LeasedAt, Move: true, Crawl: homeOf(l.Entry.Crawl)})
 }
 
-// isSeed reports whether a URL was not found as a link: it is what the crawl was asked for,
-// or what that redirects to.
+// isSeed reports whether a URL was not found as a link: it is a seed, or the target of a seed's
+// redirect.
 func isSeed(e frontier.Entry) bool { return e.Depth == 0 }
 
-// noteTrouble keeps why a seed could not be had, if it is the first.
+// noteTrouble stores why a seed could not be fetched, if it is the first.
 func (c *Crawler) noteTrouble(e frontier.Entry, why ...string) {
 	if !isSeed(e) || c.trouble.Load() != nil {
 		return
@@ -259,7 +256,7 @@ func (c *Crawler) parkTarget(seed, e frontier.Entry, why filter.Reason) []fronti
 }
 
 // GivenUp records that a URL was given up, and parks a seed whose tries are used up until
-// the next Crawler's Run. It is for the frontier's Options.OnGiveUp.
+// the next Crawler's Run. Set it as the frontier's Options.OnGiveUp.
 func (c *Crawler) GivenUp(e frontier.Entry, o frontier.Outcome) {
 	c.recordGivenUp(e, o)
 	if !isSeed(e) || isLot(e.Crawl) {

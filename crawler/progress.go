@@ -1,4 +1,4 @@
-// This file counts what a crawl does and tells about it every few seconds.
+// This file counts what a crawl does, and reports it every few seconds.
 
 package crawler
 
@@ -12,7 +12,7 @@ import (
 
 type counter = atomic.Int64
 
-// counters are those of Progress, as they grow.
+// counters are the running counts behind Progress.
 type counters struct {
 	lookup, fetching counter // nanoseconds
 
@@ -25,38 +25,38 @@ type counters struct {
 type Progress struct {
 	Elapsed time.Duration // since Run began
 
-	// Answers to requests for pages, by what they were:
+	// Answers to requests for pages, by kind:
 	Pages      int64 // status 2xx
-	Broken     int64 // of Pages, those without their end: taken after the last try
-	Requisites int64 // status 2xx, of what pages need: not among Pages
+	Broken     int64 // part of Pages: incomplete at the last try, too
+	Requisites int64 // status 2xx, of what pages need to be displayed; not part of Pages
 	Redirects  int64 // 3xx
-	Unwanted   int64 // of all of these, those whose body was not read: see Options.Responses
-	Loops      int64 // of Redirects, those that lead back on their way, or further than MaxRedirects
+	Unwanted   int64 // part of all of these: the body was not read; see Options.Responses
+	Loops      int64 // part of Redirects: loops, and redirects beyond MaxRedirects
 	Gone       int64 // 404 and 410
 	Refused    int64 // 4xx of other kinds
 	Unchanged  int64 // 304
-	Failed     int64 // no answer, 5xx, 429: tried again unless the frontier gave up
+	Failed     int64 // no answer, 5xx, 429: retried unless the frontier gave up
 
-	// URLs that were leased and not asked for. Those of Filtered are given up, the others
-	// are but for what is parked:
+	// URLs that were leased and not requested. Filtered ones are given up; the others are, too,
+	// unless they are parked:
 	Denied     int64            // robots.txt forbids them
 	Filtered   int64            // the guards against traps forbid them
 	FilteredBy map[string]int64 // the same, links not taken and answers not read, by rule: see package filter
 	Blocked    int64            // their host is at an address that may not be contacted
 
-	// Unreachable is how many sites' robots.txt cannot be had now: their URLs wait, until
+	// Unreachable is the number of sites whose robots.txt is unreachable now: their URLs wait until
 	// the frontier gives their host up.
 	Unreachable int64
-	// Away is since when no host answers, so that the network seems to be away; zero:
-	// hosts answer.
+	// Away is since when no host has answered, so that the network seems to be down; zero if hosts
+	// answer.
 	Away time.Time
 
-	// URLs that are parked, by this Run and those before: see Crawler.Unpark.
+	// Parked URLs, by this Run and those before: see Crawler.Unpark.
 	Parked  int64 // until the crawl is about more
 	NextRun int64 // until the next Crawler's Run: blocked, of a full host, seeds that failed
 
-	// Trouble is why a seed could not be had, one of the first of which none was; empty if
-	// all could.
+	// Trouble is why one of the first seeds could not be fetched, if none of them could; empty
+	// otherwise.
 	Trouble string
 
 	Robots  int64 // requests for robots.txt, redirects included
@@ -65,8 +65,8 @@ type Progress struct {
 	Dropped int64 // links that the frontier refused
 	Busy    int64 // workers that hold a lease now
 
-	// Lookup is how long workers waited for names' addresses, out of Fetching, in
-	// which they did that, connected, sent and read: summed over the workers.
+	// Lookup is the time that workers waited for name resolution. It is part of Fetching, the time
+	// of lookups, connecting, sending and reading. Both are sums over the workers.
 	Lookup, Fetching time.Duration
 
 	Frontier frontier.Stats
@@ -93,7 +93,7 @@ func (c *Crawler) Progress() Progress {
 	return p
 }
 
-// reportProgress tells about progress until finished is closed, and once more.
+// reportProgress reports progress regularly until finished is closed, and then once more.
 func (c *Crawler) reportProgress(finished <-chan struct{}) {
 	everyUntil(c.opts.ProgressEvery, finished, func(last bool) {
 		p := c.Progress()

@@ -1,5 +1,4 @@
-// This file asks whoever decides when URLs are visited again, and keeps his notes
-// with the URLs.
+// This file calls the Revisits option, and stores its notes with the URLs.
 
 package crawler
 
@@ -11,34 +10,32 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// Revisits judges visits for the frontier's Scheduler, which says when URLs are visited
-// again. Package incremental has both. It is called by all workers at once.
+// Revisits evaluates visits for the frontier's Scheduler, which decides when URLs are visited
+// again. Package incremental has both. All workers call it concurrently.
 //
-// What it must remember of a URL is its note, at most 4 KiB, which is kept in the
-// URL's Entry.Meta: it is as durable as the URL, and the Scheduler sees it in
-// Visit.Entry ([Note]). A URL with a Meta of the user's own has none, and Revisits is not
-// asked about it. One that is not wanted any more is told to the Scheduler as Denied, and
-// without a note.
+// What it must remember about a URL is its note, at most 4 KiB. It is stored in the URL's
+// Entry.Meta, so it is as durable as the URL, and the Scheduler can read it from Visit.Entry
+// ([Note]). URLs with a Meta set by the user have no note, and Revisits is not called for them. A
+// URL that is no longer wanted is reported to the Scheduler as Denied, without a note.
 type Revisits interface {
-	// Whole reports whether a page is to be asked for without conditions, as if no ETag
-	// and no date were known.
+	// Whole reports whether to request a page without conditions, as if no ETag and no date were
+	// known.
 	Whole(l frontier.Lease, note []byte) bool
-	// Read judges an answer that will not be tried again, before OnPage sees it: it may
-	// set p.Outcome.Result to Changed, Unchanged or Gone. What it returns is the note that
-	// Ended gets if OnPage does not fail.
+	// Read evaluates an answer that will not be retried, before OnPage sees it. It may set
+	// p.Outcome.Result to Changed, Unchanged or Gone. It returns the note that Ended receives if
+	// OnPage does not fail.
 	Read(p *Page, note []byte) []byte
-	// Ended is told how a visit ended, before the frontier is; p is nil if there was no
-	// answer, or none that counts. With the result Failed nothing was learned of the URL.
-	// With Denied it may not be fetched. It returns the note that is to
-	// be kept; nil keeps the old one. It is not told of URLs that come again as if nothing
-	// had happened (Requeue).
+	// Ended is called when a visit has ended, before the outcome is reported to the frontier. p is
+	// nil if there was no usable answer. Failed means that nothing was learned about the URL,
+	// Denied that it may not be fetched. Ended returns the note to store; nil keeps the old one. It
+	// is not called for URLs that are handed back (Requeue).
 	Ended(l frontier.Lease, p *Page, o frontier.Outcome, note []byte) []byte
 }
 
-// maxNote is how long a note may be.
+// maxNote is the maximum length of a note.
 const maxNote = 4 << 10
 
-// noteOf returns a URL's note. ok is false if nobody is to be asked about it.
+// noteOf returns a URL's note. ok is false if Revisits must not be called for it.
 func (c *Crawler) noteOf(e frontier.Entry) (note []byte, ok bool) {
 	if c.opts.Revisits == nil {
 		return nil, false
@@ -47,7 +44,7 @@ func (c *Crawler) noteOf(e frontier.Entry) (note []byte, ok bool) {
 	return m.note, own
 }
 
-// whole reports whether a page is to be asked for without conditions.
+// whole reports whether to request a page without conditions.
 func (c *Crawler) whole(l frontier.Lease) bool {
 	if c.opts.Whole != nil && c.opts.Whole(l) {
 		return true
@@ -59,32 +56,32 @@ func (c *Crawler) whole(l frontier.Lease) bool {
 // judged lets Revisits judge an answer, and returns the note for ended.
 func (c *Crawler) judged(p *Page) []byte {
 	note, ok := c.noteOf(p.Lease.Entry)
-	if !ok || !p.Outcome.Next.IsZero() { // its cookie is there, and it comes again at once
+	if !ok || !p.Outcome.Next.IsZero() { // it has its cookie, and is requested again at once
 		return nil
 	}
 	return c.opts.Revisits.Read(p, note)
 }
 
-// ended tells Revisits of an answer, after OnPage.
+// ended reports an answer to Revisits, after OnPage.
 func (c *Crawler) ended(p *Page, note []byte) {
 	old, ok := c.noteOf(p.Lease.Entry)
 	if !ok || p.Outcome.Result == frontier.Requeue || !p.Outcome.Next.IsZero() {
 		return
 	}
-	if p.Outcome.Result == frontier.Failed { // what OnPage did not take was not read
+	if p.Outcome.Result == frontier.Failed { // what OnPage did not accept was not read
 		note = old
 	}
 	c.keep(p.Lease, &p.Outcome, c.opts.Revisits.Ended(p.Lease, p, p.Outcome, note))
 }
 
-// missed tells Revisits of a visit without an answer.
+// missed reports a visit without an answer to Revisits.
 func (c *Crawler) missed(l frontier.Lease, o *frontier.Outcome) {
 	if note, ok := c.noteOf(l.Entry); ok {
 		c.keep(l, o, c.opts.Revisits.Ended(l, nil, *o, note))
 	}
 }
 
-// dropped takes the note of a URL away that is not wanted any more.
+// dropped deletes the note of a URL that is no longer wanted.
 func (c *Crawler) dropped(l frontier.Lease, o *frontier.Outcome) {
 	if _, ok := c.noteOf(l.Entry); ok {
 		c.keep(l, o, []byte{})
@@ -109,8 +106,7 @@ func (c *Crawler) keep(l frontier.Lease, o *frontier.Outcome, note []byte) {
 	o.Meta = m.replacing()
 }
 
-// SentAt is when the page's server sent the answer, by its own clock; zero if it
-// does not say so.
+// SentAt returns when the server sent the answer, by its own clock; zero if unknown.
 func (p *Page) SentAt() time.Time {
 	t, err := http.ParseTime(p.Header.Get("Date"))
 	if err != nil {
@@ -119,7 +115,7 @@ func (p *Page) SentAt() time.Time {
 	return t
 }
 
-// Note is what Options.Revisits keeps with a URL; nil if there is nothing.
+// Note returns what Options.Revisits stores with a URL; nil if there is nothing.
 func Note(e frontier.Entry) []byte {
 	m, _ := metaOf(e)
 	return m.note

@@ -1,5 +1,4 @@
-// This file asks for robots.txt, following redirects, each request under a lease
-// of its own.
+// This file requests robots.txt and follows its redirects, one lease per request.
 
 package crawler
 
@@ -17,11 +16,11 @@ import (
 
 // Robots reads the answers to requests for robots.txt.
 type Robots interface {
-	// Read returns the rules in an answer with a status other than a redirect's. site
-	// is the scheme, host and port, as in "http://a.example:8080", that was asked for
-	// them: the answer may be that of another site it redirects to. False means that the site could not say: it is asked again later, and
-	// nothing is fetched until then. A redirect that leads nowhere is read as
-	// its status with an empty body.
+	// Read returns the rules in an answer that is not a redirect. site is the scheme, host and port
+	// of the request, as in "http://a.example:8080"; after a redirect, the answer may come from
+	// another site. False means that the rules are unknown: robots.txt is requested again later,
+	// and nothing is fetched until then. A redirect that cannot be followed is passed with its
+	// status and an empty body.
 	Read(site string, status int, body []byte) (Rules, bool)
 }
 
@@ -38,30 +37,30 @@ func (r rfc9309) Read(_ string, status int, body []byte) (Rules, bool) {
 }
 
 const (
-	// maxHops is how many redirects of a robots.txt are followed (RFC 9309
-	// section 2.3.1.2 asks for at least five).
+	// maxHops is the maximum number of redirects followed for a robots.txt (RFC 9309 section
+	// 2.3.1.2 requires at least five).
 	maxHops = 5
 	// contactWait is how long a worker waits for the slot of another host that a
 	// robots.txt redirects to. Then the gate waits for it, and no worker does.
 	contactWait = time.Second
-	// rejoin keeps a host without URLs in the group that it has to wait for until
-	// its slot is asked for again.
+	// rejoin keeps a host without URLs in the group that it must wait for, until its slot is
+	// requested again.
 	rejoin = 100 * time.Millisecond
 )
 
-// errStuck is why a robots.txt was not asked for on another host.
+// errStuck is reported when robots.txt could not be requested from another host.
 var errStuck = errors.New("the host that it redirects to may not be contacted now")
 
-// inquiry is a worker's way from a page's lease to the rules of its site.
+// inquiry is the way from a page's lease to the rules of its site.
 //
-// What the gate learns it learns before the slot is given back, so that whoever
-// is handed the site's next URL finds it there.
+// It updates the gate before it ends the slot, so that the worker that gets the site's next URL
+// finds the new state.
 type inquiry struct {
 	*run
 	site   string
 	host   string    // of the page
 	again  bool      // the last inquiry failed
-	target string    // what to ask for now
+	target string    // URL to request now
 	hops   int       // redirects so far
 	last   time.Time // end of the last contact with host
 }
@@ -73,7 +72,7 @@ func (r *run) askRobots(l frontier.Lease, q question) error {
 		r.c.gate.release(q.site, r.c.now())
 		return r.lost(l, err)
 	}
-	if q.owed { // another host failed, for want of which this one is of no use
+	if q.owed { // another host failed, which makes this one useless
 		r.c.gate.told(q.site)
 		r.c.gate.release(q.site, r.c.now())
 		return r.lost(slot, r.c.frontier.Done(slot, frontier.Outcome{Result: frontier.Failed}))
@@ -100,8 +99,8 @@ func (r *run) askRobots(l frontier.Lease, q question) error {
 	}
 }
 
-// ask sends one request and ends its slot. If another host is to be asked next
-// it returns that host's key, with target set.
+// ask sends one request and ends its slot. If another host is next, it returns that host's key and
+// sets target.
 func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	c := a.c
 	res, err := a.fetch(&slot, fetch.Request{
@@ -146,7 +145,7 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		body = nil
 	}
 	rules, ok := c.opts.Robots.Read(a.site, res.Status, body)
-	if !ok || res.Status/100 == 2 && isEncoded(res.Header) { // what cannot be read forbids
+	if !ok || res.Status/100 == 2 && isEncoded(res.Header) { // an unreadable file forbids everything
 		return "", a.failed(slot, res, nil)
 	}
 	if site := siteOf(a.target); site != a.site && isRobots(a.target) {
@@ -155,8 +154,8 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 	return "", a.settle(slot, res, rules)
 }
 
-// busy gives a slot back whose group may not be contacted now, or that was lost.
-// Of another host, which is in that group now, the slot is asked for again.
+// busy returns a slot whose group may not be contacted now, or that was lost. If the slot is of
+// another host, which has now joined that group, busy waits for the slot again.
 func (a *inquiry) busy(slot frontier.Lease, res *fetch.Result, err error) (nextHost string, _ error) {
 	if errors.Is(err, frontier.ErrGroupBusy) {
 		o := frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, RetryAfter: rejoin}
@@ -173,8 +172,8 @@ func (a *inquiry) busy(slot frontier.Lease, res *fetch.Result, err error) (nextH
 	return "", a.lost(slot, err)
 }
 
-// moved follows a redirect: from memory, later on the same host, or now on
-// another host, which it returns.
+// moved follows a redirect: from the cache, later on the same host, or now on another host, whose
+// key it returns.
 func (a *inquiry) moved(slot frontier.Lease, res *fetch.Result, to, host string) (nextHost string, err error) {
 	a.hops++
 	if rules, ok := a.c.gate.known(siteOf(to), a.c.now()); ok && isRobots(to) {
@@ -199,7 +198,7 @@ func (a *inquiry) settle(slot frontier.Lease, res *fetch.Result, rules Rules) er
 		a.c.log.Warn("a host asks for a long pause between any two contacts", "host", a.host, "crawl_delay", asked, "honoured", a.c.gate.delay(rules))
 	}
 	if slot.Host != a.host && !isRobots(a.target) {
-		return a.doneContact(slot, res, 0) // a host that keeps them for others has rules of its own
+		return a.doneContact(slot, res, 0) // a host that keeps rules for others has different rules for itself
 	}
 	delay := a.c.gate.delay(rules)
 	if delay == 0 {
@@ -208,8 +207,8 @@ func (a *inquiry) settle(slot frontier.Lease, res *fetch.Result, rules Rules) er
 	return a.doneContact(slot, res, delay)
 }
 
-// passed ends a contact that brought a redirect. If the last inquiry failed where
-// redirects led to, this is no sign that the host is well.
+// passed ends a contact that returned a redirect. If the last inquiry failed at the redirect's
+// target, this contact is no sign that the host works.
 func (a *inquiry) passed(slot frontier.Lease, res *fetch.Result) error {
 	if a.again && slot.Host == a.host {
 		return a.neutral(slot, res)
@@ -217,21 +216,20 @@ func (a *inquiry) passed(slot frontier.Lease, res *fetch.Result) error {
 	return a.doneContact(slot, res, 0)
 }
 
-// neutral ends a contact that says nothing of the host.
+// neutral ends a contact that shows nothing about the host.
 func (r *run) neutral(slot frontier.Lease, res *fetch.Result) error {
 	o := contactOutcome(res)
 	o.Result = frontier.Requeue
 	return r.lost(slot, r.c.frontier.Done(slot, o))
 }
 
-// failed ends a try that brought no rules. To its host that is a failed contact as
-// any other.
+// failed ends a try that returned no rules. For its host this is a failed contact like any other.
 func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) error {
 	if cause != nil && (a.c.outage.excuses(res, cause) || a.c.outage.excusesFirst(slot.Host, res, cause)) {
 		a.c.gate.release(a.site, a.c.now())
 		return a.neutral(slot, res)
 	}
-	asked := res.RetryAfter // of another host the frontier knows it: that is no wait of this one
+	asked := res.RetryAfter // if it is of another host, the frontier knows it, and it is no wait of this host
 	if slot.Host != a.host {
 		asked = 0
 	}
@@ -245,16 +243,16 @@ func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) er
 	return a.lost(slot, a.c.frontier.Done(slot, o))
 }
 
-// blocked ends an inquiry at an address that may not be contacted: nothing was
-// sent, and asking again would not help.
+// blocked ends an inquiry at a forbidden address: nothing was sent, and repeating it would not
+// help.
 func (a *inquiry) blocked(slot frontier.Lease, cause error) error {
 	a.c.log.Info("an address is not to be contacted: the site is left out", "site", a.site, "error", cause)
 	a.c.gate.block(a.site, a.c.now())
 	return a.lost(slot, a.c.frontier.Done(slot, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}))
 }
 
-// noContact leaves a target on another host, whose slot could not be had in time,
-// for later. If that has lasted for long the try has failed.
+// noContact puts off a target on another host whose slot was not available in time. If that has
+// lasted too long, the try has failed.
 func (a *inquiry) noContact(host string, err error) error {
 	now := a.c.now()
 	if a.ctx.Err() != nil || errors.Is(err, frontier.ErrClosed) {
@@ -305,8 +303,7 @@ func contactOutcome(res *fetch.Result) frontier.Outcome {
 	return frontier.Outcome{Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, Bytes: res.Bytes}
 }
 
-// redirect returns where an answer redirects to. The target is empty if it is
-// one that cannot be crawled.
+// redirect returns the target of a redirect; empty if the target cannot be crawled.
 func (c *Crawler) redirect(res *fetch.Result) (target string, ok bool) {
 	switch res.Status {
 	case 301, 302, 303, 307, 308:

@@ -1,4 +1,4 @@
-// This file says which URLs a crawl is about.
+// This file decides which URLs belong to a crawl.
 
 package crawler
 
@@ -12,9 +12,9 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Filter decides whether a URL is crawled. It is asked when a link is found, and
-// again before its URL is fetched, so that a crawl resumed with other filters
-// follows them: what they refuse then is parked. It is called from any goroutine.
+// Filter decides whether a URL is crawled. It is called when a link is found, and again before the
+// URL is fetched, so that filters changed on resuming apply to waiting URLs: those that are now
+// refused are parked. It is called from any goroutine.
 type Filter interface {
 	Allow(e frontier.Entry) bool
 }
@@ -25,25 +25,24 @@ type FilterFunc func(e frontier.Entry) bool
 // Allow calls the function.
 func (f FilterFunc) Allow(e frontier.Entry) bool { return f(e) }
 
-// Scope is the usual Filter: what it does not name is not limited.
+// Scope is the usual Filter. A zero field sets no limit.
 type Scope struct {
-	// Hosts and Domains say where the crawl may go. A host is meant exactly, with
-	// any port unless one is given; a domain with all hosts below it. If both
-	// are empty it may go anywhere.
+	// Hosts and Domains limit the crawl. A host matches exactly, with any port unless one is given;
+	// a domain matches all hosts below it, too. If both are empty there is no limit.
 	Hosts, Domains []string
-	// Include, if there is any, must match the URL; one match is enough.
-	// No Exclude may match it.
+	// Include, if not empty, must match the URL with at least one expression. Exclude must not
+	// match it.
 	Include, Exclude []*regexp.Regexp
 	// MaxDepth is the greatest number of links from a seed. Zero: no limit.
 	MaxDepth int
 	// MaxURL is the greatest length of a URL in bytes. Zero means 4096.
 	MaxURL int
-	// Seeds are URLs that Hosts and Domains were made for. Redirects from them, when they
-	// are new, are followed to any host, and the host of the page at their end joins
-	// Hosts: example.org often leads to www.example.org.
+	// Seeds are the URLs from which Hosts and Domains were derived. New redirects from them are
+	// followed to any host, and the host of the final page joins Hosts: example.org often redirects
+	// to www.example.org.
 	Seeds []string
-	// OnJoin, if set, is told of such a host, before links of its page are taken: New with
-	// the same Scope does not know it. An error is logged.
+	// OnJoin, if set, is called with such a host before the links of its page are added. Use it to
+	// store the host: New with the same Scope does not know it. An error is logged.
 	OnJoin func(host string) error
 }
 
@@ -65,7 +64,7 @@ func newScopeFilter(s Scope) *scopeFilter {
 	for _, h := range s.Hosts {
 		h = strings.ToLower(h)
 		if addr, err := netip.ParseAddr(h); err == nil && addr.Is6() {
-			h = "[" + addr.String() + "]" // as URLs have it
+			h = "[" + addr.String() + "]" // in the form used in URLs
 		}
 		f.hosts[h] = true
 	}
@@ -81,7 +80,7 @@ func newScopeFilter(s Scope) *scopeFilter {
 // Allow implements Filter.
 func (f *scopeFilter) Allow(e frontier.Entry) bool { return f.why(e) == "" }
 
-// why says why a URL is not in scope; it is empty if it is.
+// why returns why a URL is not in scope; empty if it is.
 func (f *scopeFilter) why(e frontier.Entry) string {
 	site := siteOf(e.URL)
 	switch {
@@ -123,8 +122,8 @@ func (f *scopeFilter) ofSeed(e frontier.Entry) bool {
 	return len(m.chain) > 0 && f.seeds[m.chain[0]]
 }
 
-// join takes the host of a page into the scope at which the redirects of a seed end, and
-// returns it; empty if it is there already.
+// join adds the host of a page at the end of a seed's redirects to the scope, and returns it; empty
+// if it is already there.
 func (f *scopeFilter) join(e frontier.Entry) string {
 	site := siteOf(e.URL)
 	if !f.ofSeed(e) || f.allowHost(site) {
@@ -144,7 +143,7 @@ func (f *scopeFilter) allowHost(site string) bool {
 	}
 	host := hostOf(site)
 	scheme, name, _ := strings.Cut(site, "://")
-	if name == host { // the scheme's own port, which may have been named all the same
+	if name == host { // the default port of the scheme, which may have been given explicitly
 		name += defaultPorts[scheme]
 	}
 	if f.hosts[host] || f.hosts[name] {

@@ -1,15 +1,14 @@
-// This file tells which site a URL belongs to.
+// This file determines the site of a URL.
 
 package crawler
 
 import "strings"
 
-// defaultPorts are those that a URL need not name.
+// defaultPorts are the ports that a URL need not contain.
 var defaultPorts = map[string]string{"http": ":80", "https": ":443", "ftp": ":21", "gopher": ":70"}
 
-// siteOf is the scheme, host and port of a URL, in lower case and without the
-// scheme's default port: what a robots.txt holds for. It is empty for URLs
-// without a host.
+// siteOf returns the scheme, host and port of a URL, in lower case and without the scheme's default
+// port: the unit of robots.txt. It is empty for URLs without a host.
 func siteOf(url string) string {
 	scheme, rest, ok := strings.Cut(url, "://")
 	scheme = strings.ToLower(scheme)

@@ -1,8 +1,8 @@
-// This file has a crawl wait while its store fails. A full disk or missing descriptors
-// pass, or are mended by an operator, and what waits costs nothing; a crawl that ended
-// would have to be noticed first. The URLs whose ends could not be written wait in the
-// frontier, and are fetched again. So one worker at a time tries, with growing pauses.
-// A store that must be opened again ends the crawl at once.
+// This file lets a crawl wait while its store fails. A full disk or a lack of file descriptors is
+// temporary, or an operator fixes it, and waiting costs nothing; a crawl that had ended would have
+// to be restarted. URLs whose outcomes could not be written wait in the frontier and are fetched
+// again. One worker at a time tries, with growing pauses. A store that must be reopened ends the
+// crawl at once.
 
 package crawler
 
@@ -20,11 +20,10 @@ const (
 	storeFirst = time.Second      // before the first try; twice as long before each further one
 	storeMost  = 30 * time.Second // between two tries
 	storeCalm  = 5                // times storeFirst without a failure the store works again: small writes go well, for moments
-	storeLong  = 15 * time.Minute // without a write the crawl ends with the store's error
+	storeLong  = 15 * time.Minute // after this time without a write the crawl ends with the store's error
 )
 
-// storeWait knows whether the store takes writes. Use newStoreWait. Safe for concurrent
-// use.
+// storeWait tracks whether the store accepts writes. Use newStoreWait. Safe for concurrent use.
 type storeWait struct {
 	log         *slog.Logger
 	now         func() time.Time
@@ -34,8 +33,8 @@ type storeWait struct {
 	since  time.Time     // guarded by mu; of the first failure since the store worked; zero: it does
 	latest time.Time     // guarded by mu; of the latest failure
 	wrote  time.Time     // guarded by mu; of the first failure, or a write since
-	trying bool          // guarded by mu; a worker has a lease, to see whether it works again
-	next   time.Time     // guarded by mu; when the next may
+	trying bool          // guarded by mu; a worker has a lease to test the store
+	next   time.Time     // guarded by mu; time of the next try
 	pause  time.Duration // guarded by mu; before that
 	works  chan struct{} // guarded by mu; closed when the store works again; nil while it does
 }
@@ -44,7 +43,7 @@ func newStoreWait(log *slog.Logger, now func() time.Time) *storeWait {
 	return &storeWait{log: log, now: now, first: storeFirst, long: storeLong}
 }
 
-// acquire waits until a worker may take a lease, and reports whether ctx goes on. A worker
+// acquire waits until a worker may take a lease, and returns false when ctx has ended. A worker
 // that tries ends its try with failed or release.
 func (s *storeWait) acquire(ctx context.Context) (try, ok bool) {
 	for {
@@ -99,8 +98,8 @@ func (s *storeWait) worked() {
 	s.works = nil
 }
 
-// failed reports whether the crawl should wait after an error of the frontier, for the
-// store to work again. try says that a worker met it which tried.
+// failed reports whether the crawl should wait for the store after an error of the frontier. try
+// means that the error ended a try.
 func (s *storeWait) failed(err error, try bool) bool {
 	if _, ok := errors.AsType[*frontier.SelectorError](err); ok || errors.Is(err, frontier.ErrClosed) || errors.Is(err, frontier.ErrReopen) {
 		return false

@@ -1,4 +1,4 @@
-// This file keeps what the guards against traps have counted over restarts.
+// This file preserves the counts of the guards against traps across restarts.
 
 package crawler
 
@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/filter"
 )
 
-// trapsEvery is how often the counts are written: what a kill loses lets a trap take as
-// many pages once more.
+// trapsEvery is how often the counts are written. After a crash, a trap gets as many more pages as
+// it got since the last write.
 const trapsEvery = time.Minute
 
 // loadTraps reads the counts of an earlier process.
@@ -41,7 +41,7 @@ func (c *Crawler) loadTraps() error {
 	return err
 }
 
-// keepTraps writes the counts now and then, and when the run has ended.
+// keepTraps writes the counts regularly, and when the run has ended.
 func (c *Crawler) keepTraps(finished <-chan struct{}) {
 	if c.opts.TrapsFile == "" {
 		return

@@ -1,4 +1,4 @@
-// This file takes one lease from hand-out to Done.
+// This file processes one lease from hand-out to Done.
 
 package crawler
 
@@ -17,23 +17,21 @@ import (
 
 // Page is an answer to a request for a page, on its way to OnPage.
 type Page struct {
-	Lease frontier.Lease // what was asked for
-	// Result is the answer: status, header, body, times. Its Body may end early
-	// (Truncated), or lack its end (Broken) if that was so at each try. It is closed after
-	// OnPage.
+	Lease frontier.Lease // of the requested URL
+	// Result is the answer: status, header, body, times. Its Body may be cut (Truncated), or
+	// incomplete (Broken) if it was incomplete at every try. It is closed after OnPage.
 	*fetch.Result
-	// Conditional says that the request asked for the page only if it had changed.
+	// Conditional reports that the request asked for the page only if it had changed.
 	Conditional bool
-	// Doc is what the Extractor found; nil if it found nothing to read.
+	// Doc is what the Extractor returned; nil if it found nothing to read.
 	Doc *link.Page
-	// Outcome is what the frontier will be told, but for Add.
+	// Outcome is what will be reported to the frontier, without Add.
 	Outcome frontier.Outcome
-	// Add are the links in scope, or the redirect's target. OnPage may change it.
+	// Add holds the links in scope, or the target of the redirect. OnPage may change it.
 	Add []frontier.Entry
 }
 
-// visit does what a lease is for, and ends the lease. It reports whether a page
-// was fetched.
+// visit processes a lease and ends it. It reports whether a page was fetched.
 func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	c := r.c
 	if r.ctx.Err() != nil {
@@ -69,7 +67,7 @@ func (r *run) visit(l frontier.Lease) (page bool, err error) {
 	return r.get(l, d.delay)
 }
 
-// drop ends a lease whose URL is not wanted any more, and counts it.
+// drop ends a lease whose URL is no longer wanted, and counts it.
 func (r *run) drop(l frontier.Lease, why filter.Reason) error {
 	r.saw.why = why
 	r.c.counters.filtered.Add(1)
@@ -78,8 +76,8 @@ func (r *run) drop(l frontier.Lease, why filter.Reason) error {
 	return r.done(l, o)
 }
 
-// block ends a lease whose URL is at an address that may not be contacted, and counts it.
-// The next run may allow it, or find another address.
+// block ends a lease whose URL is at a forbidden address, and counts it. The next run may allow the
+// address, or find another one.
 func (r *run) block(l frontier.Lease) error {
 	if visited(l) {
 		return r.deny(l, &r.c.counters.blocked, blockedReason)
@@ -93,8 +91,8 @@ var (
 	robotsReason  = filter.Reason{Rule: "robots.txt", Detail: "it forbids the URL"}
 )
 
-// deny ends a lease whose URL may not be fetched now, and counts it. A seed is asked for
-// again by the next run.
+// deny ends a lease whose URL may not be fetched now, and counts it. The next run requests a seed
+// again.
 func (r *run) deny(l frontier.Lease, n *counter, why filter.Reason) error {
 	n.Add(1)
 	r.saw.why = why
@@ -106,8 +104,7 @@ func (r *run) deny(l frontier.Lease, n *counter, why filter.Reason) error {
 	return r.done(l, o)
 }
 
-// handBack ends a lease whose URL is to come again, first of its host, after a
-// while.
+// handBack ends a lease whose URL is to come again after a while, as the first of its host.
 func (r *run) handBack(l frontier.Lease, wait, delay time.Duration) error {
 	return r.done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, RetryAfter: wait, CrawlDelay: delay})
 }
@@ -188,16 +185,16 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	return page, r.done(l, p.Outcome)
 }
 
-// lastBroken reports whether a page came without its end, and will not be asked for
-// again: part of it is better than nothing.
+// lastBroken reports whether a page is incomplete and will not be requested again: an incomplete
+// page is better than none.
 func (c *Crawler) lastBroken(p *Page, err error) bool {
 	o := p.Outcome
 	o.Result, o.Failure = frontier.Failed, failureOf(p.Status, err)
 	return p.Broken != "" && p.Status >= 200 && p.Status < 300 && !c.frontier.TriesAgain(p.Lease, o)
 }
 
-// conditions asks for a page again only if it has changed since it was read: by
-// its ETag, and by its date for servers that know no ETags.
+// conditions makes the request for a known page conditional: by its ETag, and by its date for
+// servers without ETags.
 func conditions(l frontier.Lease) http.Header {
 	if l.History.Visits == 0 {
 		return nil
@@ -217,7 +214,7 @@ func conditions(l frontier.Lease) http.Header {
 func remember(p *Page) []byte {
 	m, own := metaOf(p.Lease.Entry)
 	tag := ""
-	if p.Broken == "" { // or the rest would never be asked for
+	if p.Broken == "" { // otherwise the rest would never be requested
 		tag = validETag(p.Header.Get("Etag"))
 	}
 	asked := m.was(p.Lease.Entry.URL)
@@ -225,13 +222,13 @@ func remember(p *Page) []byte {
 		return nil
 	}
 	m.etag = tag
-	if asked { // for its cookie, which may be asked for again
+	if asked { // a redirect for the sake of its cookie may be repeated
 		m.chain = slices.DeleteFunc(m.chain, func(s uint64) bool { return s == sum(p.Lease.Entry.URL) })
 	}
 	return m.replacing()
 }
 
-// read decides what an answer means, and finds its links.
+// read decides what an answer means, and extracts its links.
 func (c *Crawler) read(p *Page) {
 	o := &p.Outcome
 	if t, err := http.ParseTime(p.Header.Get("Last-Modified")); err == nil && p.Broken == "" {
@@ -304,8 +301,8 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 	return add
 }
 
-// redirected adds a redirect's target, if it is to be followed. A page that sets a
-// cookie and leads to itself is asked for once more, with its cookie.
+// redirected adds the target of a redirect, if it is to be followed. A page that sets a cookie and
+// redirects to itself is requested once more, with its cookie.
 func (c *Crawler) redirected(p *Page, target string) {
 	from := p.Lease.Entry
 	before, own := metaOf(from)
@@ -328,7 +325,7 @@ func (c *Crawler) redirected(p *Page, target string) {
 	why := c.refuse(e)
 	switch {
 	case visited(p.Lease) && !why.Refused() && !needed(e) && !c.scope.allowHost(siteOf(target)):
-		c.refusals.add("scope") // what a seed leads to later is not what was asked for
+		c.refusals.add("scope") // what a seed redirects to on a later visit was not asked for
 		c.recordLink(from, e, "scope", "a seed leads there that did not before")
 	case !why.Refused():
 		p.Add = []frontier.Entry{e}
@@ -340,7 +337,7 @@ func (c *Crawler) redirected(p *Page, target string) {
 	}
 }
 
-// joinScope takes the host into the scope at which the redirects of a seed end.
+// joinScope adds the host at the end of a seed's redirects to the scope.
 func (c *Crawler) joinScope(l frontier.Lease) {
 	if visited(l) {
 		return
@@ -404,7 +401,7 @@ func (c *Crawler) hostIsFull(host string) bool {
 	return c.hostPages[host] >= c.opts.MaxPagesPerHost
 }
 
-// done tells the frontier, and then OnDone.
+// done reports the outcome to the frontier, and then to OnDone.
 func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 	c := r.c
 	bad, full := 0, false
@@ -443,8 +440,7 @@ func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 	return nil
 }
 
-// parts are the errors joined in err: some may come after a commit and others
-// instead of it.
+// parts returns the errors joined in err: some may come after a commit and others instead of it.
 func parts(err error) []error {
 	if err == nil {
 		return nil

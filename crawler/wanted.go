@@ -1,4 +1,4 @@
-// This file asks all filters about a URL or an answer, and counts what they say.
+// This file applies all filters to a URL or an answer, and counts refusals.
 
 package crawler
 
@@ -43,9 +43,8 @@ func (c *Crawler) refuse(e frontier.Entry) filter.Reason {
 	return r
 }
 
-// refuseAgain is refuse for a URL that was leased; trap says that the guards refuse it. A
-// page that was visited does not lead into a trap: the guards, which count, are not asked
-// about it again.
+// refuseAgain is refuse for a leased URL; trap reports that the guards refuse it. The guards count,
+// and a page that was visited does not lead into a trap, so they are not applied to it again.
 func (c *Crawler) refuseAgain(l frontier.Lease) (r filter.Reason, trap bool) {
 	if r = c.outOfScope(l.Entry); !r.Refused() {
 		u := filter.Split(l.Entry.URL, l.Entry.Depth)
@@ -87,8 +86,8 @@ func (c *Crawler) outOfScope(e frontier.Entry) filter.Reason {
 	return filter.Reason{}
 }
 
-// Wanted returns why the crawler would not take a link to a URL, spelled as its Normalizer
-// does, or nil. It counts a refusal, as of a link.
+// Wanted returns why the crawler would refuse a link to a URL, which must be normalized, or nil. A
+// refusal is counted like that of a link.
 func (c *Crawler) Wanted(e frontier.Entry) error {
 	r := c.refuse(e)
 	switch {
@@ -102,7 +101,7 @@ func (c *Crawler) Wanted(e frontier.Entry) error {
 	return errors.New("not wanted: " + r.String())
 }
 
-// admit is asked about an answer before its body is read.
+// admit judges an answer before its body is read.
 func (c *Crawler) admit(url string) func(status int, h http.Header) error {
 	if len(c.opts.Responses) == 0 {
 		return nil
@@ -119,7 +118,7 @@ func (c *Crawler) admit(url string) func(status int, h http.Header) error {
 	}
 }
 
-// fetched tells the filters that count pages.
+// fetched reports a page to the filters that count pages.
 func (c *Crawler) fetched(e frontier.Entry) {
 	if w, ok := c.rules.(filter.Watcher); ok {
 		w.Fetched(filter.Split(e.URL, e.Depth))

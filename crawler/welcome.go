@@ -1,8 +1,8 @@
-// This file tells a host that has had enough from a page that is not for us.
+// This file distinguishes a host that limits the crawler from a page that is forbidden.
 //
-// Both say 403, or 401. A host that gave pages like this one a while ago, and refuses this
-// one, may have had enough: the page is tried again, and if the host goes on refusing, more
-// slowly. If it gave others since and refuses this one again, the page is not for us.
+// Both answer 403, or 401. If a host recently gave similar pages and refuses this one, it may be
+// limiting the crawler: the page is retried, and more slowly if the host keeps refusing. If the
+// host has since given others and refuses this one again, the page is forbidden.
 
 package crawler
 
@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	welcomeFor   = time.Hour // what a host gave counts for so long
-	enough       = 3         // refusals in a row after which a host has had enough
+	welcomeFor   = time.Hour // how long a page given by a host counts
+	enough       = 3         // refusals in a row after which a host is taken to limit the crawler
 	maxWelcome   = 10_000    // hosts that are remembered
 	maxShapes    = 64        // of a host's pages
 	maxUnwelcome = 1_000     // refused URLs of a host
 )
 
-// welcome is what hosts gave and refused. The zero value knows none.
+// welcome records what hosts gave and refused. The zero value is empty.
 type welcome struct {
 	mu    sync.Mutex
 	hosts map[string]*reception // guarded by mu
@@ -34,11 +34,11 @@ type welcome struct {
 
 // reception is how a host received us lately.
 type reception struct {
-	last    time.Time         // it gave something
+	last    time.Time         // time of the last page given
 	given   uint32            // how often
-	shapes  []uint64          // of what it gave, the newest last
+	shapes  []uint64          // of pages given, the newest last
 	row     int               // refusals since then
-	refused map[uint64]uint32 // URLs, and given when they were refused
+	refused map[uint64]uint32 // URLs, with the value of given when they were refused
 }
 
 // of returns a host's reception. The caller holds w.mu.
@@ -54,7 +54,7 @@ func (w *welcome) of(host string) *reception {
 	return r
 }
 
-// gave notes that a host gave a page.
+// gave records that a host gave a page.
 func (w *welcome) gave(host, url string, now time.Time) {
 	shape := shapeOf(url)
 	w.mu.Lock()
@@ -70,7 +70,7 @@ func (w *welcome) gave(host, url string, now time.Time) {
 	r.shapes = append(r.shapes, shape)
 }
 
-// suspect notes that a host seems to have had enough since before this process began.
+// suspect records that a host seems to have limited the crawler before this process started.
 func (w *welcome) suspect(host string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,15 +78,15 @@ func (w *welcome) suspect(host string) {
 	r.row = max(r.row, enough)
 }
 
-// knows tells whether a host gave or refused anything.
+// knows reports whether a host gave or refused anything.
 func (w *welcome) knows(host string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.hosts[host] != nil
 }
 
-// refuses notes that a host refused a page, and tells whether it may have had enough, and
-// how many times in a row; else the page is not for us.
+// refuses records that a host refused a page. It reports whether the host may be limiting the
+// crawler, and the number of refusals in a row; otherwise the page is forbidden.
 func (w *welcome) refuses(host, url string, now time.Time) (row int, later bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,8 +107,8 @@ func (w *welcome) refuses(host, url string, now time.Time) (row int, later bool)
 	return r.row, true
 }
 
-// shapeOf is what pages of a kind have in common: their folder, and the names of what is
-// asked for.
+// shapeOf returns what similar pages have in common: their folder and the names of their
+// parameters.
 func shapeOf(raw string) uint64 {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -124,8 +124,8 @@ func shapeOf(raw string) uint64 {
 	return sum(folder + "?" + strings.Join(names, "&"))
 }
 
-// hadEnough tells whether a page was refused because its host has had enough, and what
-// kind of failure that is.
+// hadEnough reports whether a page was refused because its host limits the crawler, and the kind of
+// failure.
 func (c *Crawler) hadEnough(p *Page) (frontier.Failure, bool) {
 	if p.Status != http.StatusForbidden && p.Status != http.StatusUnauthorized {
 		return 0, false
@@ -146,8 +146,8 @@ func (c *Crawler) hadEnough(p *Page) (frontier.Failure, bool) {
 	return frontier.FailureTooMany, true
 }
 
-// troubled tells whether a host is slowed down, perhaps since before this process began: its
-// robots.txt may be the one thing that it has given since.
+// troubled reports whether a host is slowed down, possibly since before this process started: its
+// robots.txt may be the only file that it has given since.
 func (c *Crawler) troubled(host string) bool {
 	h, err := c.frontier.Host(context.Background(), host)
 	return err == nil && (h.Backoff.Step > 0 || h.Backoff.Failures >= enough)

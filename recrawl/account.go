@@ -1,5 +1,5 @@
-// This file keeps the books: which pages are counted where, what was promised
-// them, and when the price is found again.
+// This file does the accounting: where each page is counted, what it was promised, and when the
+// price is computed again.
 
 package recrawl
 
@@ -13,7 +13,7 @@ func repeats(st State) bool {
 	return !probes(st) && st.count() == 0 && !st.has(claimed)
 }
 
-// count takes the page into the books. A page of a bound host is counted there.
+// count adds the page to the accounts. A page of a bound host is counted at the host.
 func (s *Scheduler) count(p *Page) {
 	st := &p.State
 	if !st.Crawled() {
@@ -44,7 +44,7 @@ func (s *Scheduler) book(p *Page) {
 	}
 }
 
-// uncount takes it out again.
+// uncount removes the page from the accounts.
 func (s *Scheduler) uncount(p Page) {
 	if !p.State.Crawled() {
 		if p.State.mode() < gone {
@@ -77,15 +77,15 @@ func (s *Scheduler) add(h *host, st State, n int32) {
 	}
 }
 
-// emptied gives back what a host took if it has no pages any more.
+// emptied frees the share of the budget of a host that has no pages left.
 func (s *Scheduler) emptied(id uint32) {
 	if h := s.hosts[id]; h != nil && h.shift > 0 && h.own.pages == 0 {
 		s.reprice(h)
 	}
 }
 
-// promise adds n times what the page was promised: one fetch an interval. Probes,
-// retries and claims are none of the price's.
+// promise adds n times what the page was promised: one fetch per interval. Probes, retries and
+// claims do not count; they are not paid at the price.
 func (s *Scheduler) promise(p *Page, n float64) {
 	if st := p.State; !counted(st) || !repeats(st) {
 		return
@@ -101,7 +101,7 @@ func (s *Scheduler) promise(p *Page, n float64) {
 		}
 		return
 	}
-	// In seconds, as a record has them: what was added must be taken off again.
+	// In seconds, like a record: what was added must be subtracted exactly.
 	t := (float64(seconds(p.Due, time.Second-1)) - float64(seconds(p.Last, 0))) / secondsPerDay
 	share := n / max(1/s.most, min(2/s.least, t))
 	if h != nil {
@@ -124,12 +124,12 @@ func (s *Scheduler) observe(p *Page, v Visit) {
 	s.verify(p, v)
 	if st.mode() == gone || st.mode() == denied {
 		st.setMode(steady)
-		return // what came between cannot be told
+		return // what happened in between is unknown
 	}
 	t := days(v.At.Sub(p.Last))
 	if v.Outcome > Unchanged || p.Last.IsZero() || !(t > 0) {
 		if probes(*st) {
-			st.setMode(steady) // else it would be probed for ever
+			st.setMode(steady) // else it would be probed forever
 		}
 		return
 	}
@@ -166,7 +166,7 @@ func (s *Scheduler) modified(p *Page, v Visit, t float64) (float64, bool) {
 	if h := s.hosts[p.Host]; h != nil && h.misses > 1+h.hits/8 {
 		return 0, false
 	}
-	// The clocks may differ, and "now" is what a page says that is made anew.
+	// Clocks may differ, and a page that is always generated anew says "now".
 	return ago, ago > 1e-3 && ago < t
 }
 
@@ -203,15 +203,14 @@ func (s *Scheduler) resolve() {
 	s.demand.solve(&s.prices, target, s.least, s.most)
 }
 
-// forRecrawl is what is left of the budget for the pages in the histogram, per
-// day: without what pages never crawled and bound hosts take. A tenth remains in
-// any case.
+// forRecrawl returns the part of the budget, per day, that is left for the pages in the histogram:
+// without the fetches of new pages and bound hosts. It is at least a tenth of the budget.
 func (s *Scheduler) forRecrawl() float64 {
 	b := s.budget.perDay * (1 - s.flow.share - s.flow.asides)
 	return max(b-s.hostTake, b/10)
 }
 
-// newShare is the share of the fetches that pages never crawled should have now.
+// newShare returns the share of the fetches that never-crawled pages should have now.
 func (s *Scheduler) newShare() float64 {
 	if s.demand.news == 0 || s.budget.perDay == 0 {
 		return 0
@@ -220,9 +219,8 @@ func (s *Scheduler) newShare() float64 {
 	return max(s.opts.NewShareMin, min(s.opts.NewShareMax, max(now, s.flow.share)))
 }
 
-// flow measures which share of the fetches goes to pages that arrive and are
-// crawled at once, and which to probes, retries and claims: none of it is the
-// price's to give.
+// flow measures the shares of the fetches that go to pages crawled at once on arrival, and to
+// probes, retries and claims. The price does not control either of them.
 type flow struct {
 	arrived, first, aside, visits int64
 	share, asides                 float64
@@ -230,7 +228,7 @@ type flow struct {
 }
 
 func (f *flow) close(waiting bool, least, most float64) {
-	if f.visits > 0 && f.measured { // what came before the first fetches is no flow
+	if f.visits > 0 && f.measured { // arrivals before the first fetches are not flow
 		n := float64(f.visits)
 		f.share += (float64(min(f.arrived, f.first))/n - f.share) / 8
 		f.asides += (min(0.5, float64(f.aside)/n) - f.asides) / 8

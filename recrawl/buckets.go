@@ -9,12 +9,11 @@ type Bucket struct {
 	Rate      float64 // changes per day
 	Weight    float64 // of a page, on average
 	Pages     int64
-	Freshness float64 // expected share of them that is up to date, at the price
+	Freshness float64 // expected fresh share of these pages at the price
 }
 
-// Buckets returns the known pages by rate, the slowest first, without empty ones:
-// at most 256. Pages of hosts that have a rate (SetHostRate) are counted at the
-// mean rate of others like them there.
+// Buckets returns the known pages by rate, the slowest first, without empty buckets: at most 256.
+// Pages of hosts with a rate (SetHostRate) are counted at the mean rate of similar pages there.
 func (s *Scheduler) Buckets() []Bucket {
 	s.mu.Lock()
 	defer s.mu.Unlock()

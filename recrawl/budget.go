@@ -1,5 +1,5 @@
-// This file measures how many fetches a crawl makes, and spreads what became due
-// during a pause.
+// This file measures how many fetches a crawl makes, and spreads the fetches that became due during
+// a pause.
 
 package recrawl
 
@@ -10,7 +10,7 @@ import (
 
 const secondsPerDay = 24 * 60 * 60
 
-// perDay is so many fetches per second, per day; finite.
+// perDay converts fetches per second to fetches per day; the result is finite.
 func perDay(perSecond float64) float64 { return min(perSecond*secondsPerDay, math.MaxFloat64) }
 
 // budget is how many fetches per day there are.
@@ -21,12 +21,12 @@ type budget struct {
 	// Of the window that is being measured:
 	last    time.Time // the last Done
 	done    int64
-	late    int64   // of them, fetched after more than 1.01 intervals
+	late    int64   // number of these fetched after more than 1.01 intervals
 	elapsed float64 // days, long gaps cut
 	gap     float64 // the usual days between two Dones
 }
 
-// set takes the caller's budget, per second; 0 means to measure.
+// set sets the caller's budget, in fetches per second; 0 means to measure it.
 func (b *budget) set(perSecond float64) {
 	if b.given = perSecond > 0; b.given {
 		b.perDay = perDay(perSecond)
@@ -67,9 +67,8 @@ func (s *Scheduler) tally(p Page, at time.Time) {
 	b.last = at
 }
 
-// close ends a window. What a crawl makes while fetches are late is what it can
-// make; while they are on time it can make more, and the budget grows until they
-// are late.
+// close ends a window. If fetches were late, the crawl made as many as it can; if they were on
+// time, it can make more, and the budget grows until they are late.
 func (b *budget) close(at time.Time) {
 	if !b.given && b.done > 0 && b.elapsed > 0 {
 		rate := float64(b.done) / b.elapsed
@@ -86,12 +85,11 @@ func (b *budget) close(at time.Time) {
 	b.done, b.late, b.elapsed = 0, 0, 0
 }
 
-// SetBudget says how many fetches per second there may be. Zero means that the
-// Scheduler measures what the crawl can make: what it makes while fetches are
-// late, and 5 % more in each window in which they are not, at most four times
-// what it makes. The time of a pause does not count. A budget so small
-// that the price cannot be met leaves each page its MaxInterval; one so large,
-// its MinInterval.
+// SetBudget sets the budget, in fetches per second. Zero means that the Scheduler measures the
+// capacity of the crawl: the fetches that it makes while they are late, and 5 % more after each
+// window in which they are on time, up to four times what it makes. Pauses do not count. With a
+// budget too small for any price, each page gets its MaxInterval; with one too large, its
+// MinInterval.
 func (s *Scheduler) SetBudget(perSecond float64) error {
 	if err := checkBudget(perSecond); err != nil {
 		return err
@@ -103,8 +101,8 @@ func (s *Scheduler) SetBudget(perSecond float64) error {
 	return nil
 }
 
-// few is how many fetches a budget of any size lets through at once; longest is the
-// greatest time for which a fetch is put off. Then it is asked for again.
+// few is the number of fetches that any budget lets through at once. longest is the longest time
+// that a fetch is put off before Recheck decides again.
 const (
 	few     = 64
 	longest = 365 * 24 * time.Hour
@@ -116,7 +114,7 @@ type pace struct {
 	held float64   // about how many were put off, and not let through since
 }
 
-// ask returns 0 if a fetch may happen now, else how long it is put off.
+// ask returns 0 if a fetch may happen now, otherwise how long to put it off.
 func (p *pace) ask(now time.Time, perDay float64, burst time.Duration, uniform func() float64) time.Duration {
 	if perDay <= 0 {
 		return 0

@@ -1,10 +1,9 @@
-// This file counts pages by rate and weight, and finds the price at which their
-// demand for fetches meets a budget.
+// This file counts pages by rate and weight, and finds the price at which their demand for fetches
+// meets a budget.
 //
-// Rates and weights have one scale, so the interval of a page at a price depends
-// on the difference of its levels alone, and a table of 510 intervals serves all
-// pages. The price is found from demand, never from how late fetches are: a
-// price steered by lateness oscillates.
+// Rates and weights have the same scale, so the interval of a page at a price depends only on the
+// difference of its levels, and a table of 510 intervals serves all pages. The price follows from
+// demand, never from how late fetches are: a price controlled by lateness oscillates.
 
 package recrawl
 
@@ -26,7 +25,7 @@ type prices struct {
 	out int                  // from this difference on
 }
 
-// fineness is how many entries of the fine table a step has.
+// fineness is the number of entries of the fine table per step.
 const fineness = 16
 
 // fine is unworth from -70 to 0, in steps of step/fineness. It never changes.
@@ -93,10 +92,10 @@ type demand struct {
 	low   [256]uint8      // of a rate, the weights in use
 	high  [256]uint8
 	pages int64
-	fresh [256]int64 // never crawled, by weight level + 128; they are not in cells
+	fresh [256]int64 // never crawled, by weight level + 128; not in cells
 	news  int64      // the sum of fresh
 	prior byte       // their rate level
-	free  spread     // pages of hosts that have a rate but are not bound by it
+	free  spread     // pages of hosts with a rate that does not bind them
 }
 
 func (d *demand) add(s State, n int32) {
@@ -129,9 +128,9 @@ func (d *demand) addNew(s State, n int64) {
 	d.news += n
 }
 
-// at is the demand in fetches per day at a price, if no interval is outside of
-// [1/most, 1/least] days: of the known pages, and what those never crawled will
-// want once they are known, if they are worth it.
+// at returns the demand, in fetches per day, at a price, with intervals limited to [1/most,
+// 1/least] days: that of the known pages, and the later demand of the never-crawled pages that are
+// worth a fetch.
 func (d *demand) at(p *prices, least, most float64) float64 {
 	sum := d.known(p, least, most)
 	if d.news == 0 {
@@ -155,7 +154,7 @@ func (d *demand) known(p *prices, least, most float64) float64 {
 		}
 		rate := rates[r]
 		row := &d.cells[r]
-		low, high := 0, 0 // what is in use still
+		low, high := 0, 0 // range of rates in use
 		for w := int(d.low[r]); w <= int(d.high[r]); w++ {
 			if n := row[w]; n != 0 {
 				sum += float64(n) * max(least, min(most, rate/p.x[r-w+255]))
@@ -169,8 +168,8 @@ func (d *demand) known(p *prices, least, most float64) float64 {
 	return sum
 }
 
-// worthNew is how many pages that were never crawled are worth the price: their
-// copy is worth nothing, however long they wait, so their index is the greatest.
+// worthNew returns the number of never-crawled pages that are worth the price. They have no copy,
+// however long they wait, so their index is the greatest possible.
 func (d *demand) worthNew(p *prices) (n int64) {
 	if d.news == 0 {
 		return 0
@@ -199,8 +198,8 @@ func (d *demand) copied(p *prices, least, most float64) copied {
 	return c
 }
 
-// solve finds the least price whose demand is at most target, starting from the
-// price that p has. About 8 evaluations; at most 60.
+// solve finds the lowest price whose demand is at most target, starting from the price of p. It
+// takes about 8 evaluations, at most 60.
 func (d *demand) solve(p *prices, target, least, most float64) {
 	solve(p.log, target, leastPrice, mostPrice, func(log float64) float64 {
 		p.set(log)
@@ -208,8 +207,8 @@ func (d *demand) solve(p *prices, target, least, most float64) {
 	})
 }
 
-// solve finds where f, which falls, crosses target between lowest and highest. It
-// calls f last with the answer. All is in logarithms of the price.
+// solve finds where the decreasing function f crosses target, between lowest and highest. Its last
+// call of f is with the result. All values are logarithms of the price.
 func solve(start, target, lowest, highest float64, f func(log float64) float64) float64 {
 	low, high := start, start
 	fLow := f(start)

@@ -1,4 +1,4 @@
-// This file says when a page is due at today's price, and looks again when it is.
+// This file computes when a page is due at the current price, and checks again at that time.
 
 package recrawl
 
@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ahead is for how many days a price is trusted: in that time the budget reaches
-// for two fetches of every page. A page that does not pay for longer is looked at
-// again after it, by Recheck and without a fetch: prices are high while little is
-// known, and who was put off at one must not wait for a year.
+// ahead returns for how many days a price is trusted: the time in which the budget allows two
+// fetches of every page. A page that is not worth a fetch within this time is checked again by
+// Recheck, without a fetch. Prices are high while little is known, and a page put off at such a
+// price must not wait for a year.
 func (s *Scheduler) ahead() float64 {
 	if s.budget.perDay == 0 {
 		return 1 / s.least
@@ -32,13 +32,13 @@ func (s *Scheduler) interval(p *Page) float64 {
 	return max(1/s.most, min(1/s.least, s.prices.interval(priced(p.State), shift)))
 }
 
-// index is what a fetch of the page is worth at an age, in prices.
+// index returns the value of a fetch of the page at the given age, in prices.
 func (s *Scheduler) index(p *Page, age float64) float64 {
 	st := priced(p.State)
 	return Index(st.Rate(), st.Weight(), age) * math.Exp(-s.prices.log)
 }
 
-// Index is what a fetch of the page is worth now, in prices: from 1 on it pays.
+// Index returns the value of a fetch of the page now, in prices: from 1 on it is worth its price.
 func (s *Scheduler) Index(p Page, now time.Time) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,21 +48,21 @@ func (s *Scheduler) Index(p Page, now time.Time) float64 {
 	return s.index(&p, max(0, days(now.Sub(p.Last))))
 }
 
-// Interval is how long after its last fetch the next one of the page pays, at
-// today's price and within MinInterval and MaxInterval; MaxInterval if it has no
-// weight. Its due time may be earlier: see Recheck.
+// Interval returns how long after the last fetch another one is worth the current price, limited to
+// between MinInterval and MaxInterval; MaxInterval if the page has no weight. The due time may be
+// earlier: see Recheck.
 func (s *Scheduler) Interval(p Page) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return span(s.interval(&p))
 }
 
-// Recheck is asked when a page's due time has come, before it is fetched: is it
-// still worth it at today's price? It returns when to fetch it: now, and the page is as
-// it was; or later (then ask again), and the page as it is to be kept. A due time moves
-// to at most MaxInterval after the last fetch, and so far ahead only as the budget takes
-// for two fetches of every page: then Recheck is asked once more. After a pause, when all
-// is due at once, the fetches are spread as Options.Burst says.
+// Recheck decides, when the due time of a page has come and before it is fetched, whether a fetch
+// is worth the current price. It returns when to fetch the page: now, with the page unchanged; or
+// later, with the page to be stored and checked again at that time. The new due time is at most
+// MaxInterval after the last fetch, and no further ahead than the budget needs for two fetches of
+// every page. After a pause, when everything is due at once, Recheck spreads the fetches as set by
+// Options.Burst.
 func (s *Scheduler) Recheck(p Page, now time.Time) (Page, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,15 +95,15 @@ func (s *Scheduler) Recheck(p Page, now time.Time) (Page, time.Time) {
 	return p, now
 }
 
-// move gives a page another due time.
+// move changes the due time of a page.
 func (s *Scheduler) move(p *Page, due time.Time) {
 	s.promise(p, -1)
 	p.Due = due
 	s.promise(p, 1)
 }
 
-// Reweigh gives a page another weight: when it was found to be more, or less,
-// important. Its due time moves if that makes it due earlier.
+// Reweigh changes the weight of a page, when its importance is found to be different. The due time
+// moves only if the page becomes due earlier.
 func (s *Scheduler) Reweigh(p Page, weight float64, now time.Time) Page {
 	s.mu.Lock()
 	defer s.mu.Unlock()

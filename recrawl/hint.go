@@ -1,5 +1,5 @@
-// This file weighs what hosts say of their pages: lastmod in sitemaps, lists of
-// changed URLs (IndexNow), Last-Modified.
+// This file weighs what hosts claim about their pages: lastmod in sitemaps, lists of changed URLs
+// (IndexNow), Last-Modified.
 
 package recrawl
 
@@ -8,25 +8,24 @@ import (
 	"time"
 )
 
-// skew is how much clocks may differ.
+// skew is the tolerated difference between clocks.
 const skew = 24 * time.Hour
 
-// credit is how many claims of a host may wait for their verification; each one
-// that turned out true adds as much.
+// credit is the number of unverified claims that a host may have; each claim that proves true adds
+// as many.
 const credit = 16
 
-// Hint takes in the claim that a page changed at a time: a sitemap's lastmod, or
-// for a list of changed URLs when it came. It is weighed by how often the host's
-// claims were true: trust q = (true+1)/(true+false+2), which the next fetch of
-// each page finds out. The page is due now, or MinInterval after its last fetch, if
-// q times the worth of a changed page, and the rest as before, reaches the price. A
-// claim that is not newer than the last fetch says, if q > 0.9, that the page has not
-// changed since.
+// Hint records the claim that a page changed at a given time: the lastmod of a sitemap, or the
+// arrival time of a list of changed URLs. The claim counts with the trust in its host, q =
+// (true+1)/(true+false+2), where the next fetch of each page verifies its claim. The page becomes
+// due now, or MinInterval after its last fetch, if q times the value of a changed page plus 1-q
+// times its previous value reaches the price. If q > 0.9, a claim that is not newer than the last
+// fetch means that the page has not changed since.
 //
-// A claim of a time to come (by more than a day) counts as false. Of pages never
-// crawled, gone or denied claims say nothing new. A host has at most 16 claims
-// out, and as many more for each that was true, so that a list of all its
-// pages makes no storm; what it says beyond that is not heard.
+// A claim more than a day in the future counts as false. Claims about pages that were never
+// crawled, or are gone or denied, change nothing. A host may have 16 unverified claims, and 16 more
+// for each that proved true, so that a list of all its pages does not cause a burst of fetches;
+// claims beyond that are ignored.
 func (s *Scheduler) Hint(p Page, changed, now time.Time) Page {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +67,8 @@ func (s *Scheduler) Hint(p Page, changed, now time.Time) Page {
 	return p
 }
 
-// denies is a page whose host says that it has not changed: its copy counts as
-// fresh now, but a page is not put off so beyond three of its intervals.
+// denies handles a claim that a page has not changed: its copy now counts as fresh, but a page is
+// not put off in this way for longer than three of its intervals.
 func (s *Scheduler) denies(p Page, now time.Time, age float64) Page {
 	if h := s.hosts[p.Host]; h.trust() <= 0.9 || p.State.mode() != steady && p.State.mode() != unproven {
 		return p
@@ -92,7 +91,7 @@ func (s *Scheduler) unclaim(p *Page) {
 	}
 }
 
-// verify holds a fetch against what the host said.
+// verify compares the host's claim with the result of a fetch.
 func (s *Scheduler) verify(p *Page, v Visit) {
 	if v.Outcome > Unchanged {
 		return

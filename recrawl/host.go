@@ -1,27 +1,27 @@
-// This file is what is known of single hosts: the price of those whose pages
-// want more fetches than politeness allows, and the record of their claims.
+// This file holds the data of single hosts: the price of hosts whose pages want more fetches than
+// politeness allows, and the record of their claims.
 
 package recrawl
 
 import "errors"
 
-// host is kept of hosts that have a rate or have made claims.
+// host is the data of a host that has a rate or has made claims.
 type host struct {
 	most     float64 // fetches per day that politeness allows; 0: enough
 	own      *spread // its pages, if it ever had a rate
 	shift    float64 // its price is the price times e^shift; 0: it is not bound
-	take     float64 // fetches per day that it takes if it is bound; else it is in demand.free
+	take     float64 // fetches per day if it is bound; otherwise it is in demand.free
 	copy     copied  // of its pages if it is bound, when its price was found last
 	promised float64 // sum of 1/interval of its pages, per day
-	blank    int64   // of its pages, those of which it is not known when they were fetched last
+	blank    int64   // number of its pages whose last fetch is unknown
 	wait     int64   // Dones until its price is found again
 
 	hits, misses uint8  // claims that turned out true, and false
 	pending      uint16 // claims that wait for their fetch
 }
 
-// reprice finds the price of a host with pages of its own: the shift, and what
-// they take.
+// reprice computes the price of a host with a separate histogram: the shift, and the fetches that
+// its pages take.
 func (h *host) reprice(p *prices, least, most float64) {
 	h.wait = max(32, h.own.pages/16)
 	d := h.own.at(p, 0, least, most)
@@ -34,9 +34,9 @@ func (h *host) reprice(p *prices, least, most float64) {
 	h.copy = h.own.copied(p, h.shift, least, most)
 }
 
-// SetHostRate says how many fetches per second politeness allows a host. If its
-// pages want more it has its own price. Zero means that it allows enough. Pages
-// come under it at their next Done. A host with a rate takes 3 KB of memory.
+// SetHostRate sets how many fetches per second politeness allows a host. If its pages want more,
+// the host gets a separate price. Zero means no limit. The new price applies to each page from its
+// next Done on. A host with a rate takes 3 KB of memory.
 func (s *Scheduler) SetHostRate(id uint32, perSecond float64) error {
 	if err := checkBudget(perSecond); err != nil {
 		return errors.New("recrawl: a host's rate must be a finite number >= 0")
@@ -63,8 +63,8 @@ func (s *Scheduler) hostOf(id uint32) *host {
 	return h
 }
 
-// reprice finds a host's price. The pages of a host that is not bound are part of
-// the demand that makes the price; a bound one takes what it takes.
+// reprice computes the price of a host. Pages of a host that is not bound are part of the demand
+// that determines the common price; a bound host takes a fixed share.
 func (s *Scheduler) reprice(h *host) {
 	was := h.shift > 0
 	s.hostTake -= h.take

@@ -1,13 +1,13 @@
-// This file is the model of one page: how fresh its copy stays, what a fetch is
-// worth, and when it is worth a price.
+// This file is the model of one page: how fresh its copy stays, what a fetch is worth, and when it
+// is worth a given price.
 
 package recrawl
 
 import "math"
 
-// Freshness is the share of time for which the copy of a page with so many
-// changes per day (a Poisson process) is up to date if it is fetched every
-// interval days: (1 - e^-x)/x with x = rate * interval.
+// Freshness returns the share of the time for which the copy of a page is up to date, if the page
+// changes rate times per day (a Poisson process) and is fetched every interval days: (1 - e^-x)/x
+// with x = rate * interval.
 func Freshness(rate, interval float64) float64 {
 	x := rate * interval
 	if !(x > 0) {
@@ -16,14 +16,12 @@ func Freshness(rate, interval float64) float64 {
 	return -math.Expm1(-x) / x
 }
 
-// Index is what a fetch of a page is worth, in days of its weight, when age days
-// have passed since the last one: V = weight/rate * (1 - e^-x (1+x)) with
-// x = rate * age. It grows with age, towards weight/rate.
+// Index returns the value of a fetch of a page, in days of its weight, age days after the last one:
+// V = weight/rate * (1 - e^-x (1+x)) with x = rate * age. It grows with age, towards weight/rate.
 func Index(rate, weight, age float64) float64 { return weight / rate * worth(rate*age) }
 
-// Interval is after how many days the index of a page reaches price; infinite if
-// it never does: a page that changes too fast for its weight cannot be kept
-// fresh at this price.
+// Interval returns after how many days the index of a page reaches price. It is infinite if that
+// never happens: the page changes too fast for its weight to be kept fresh at this price.
 func Interval(rate, weight, price float64) float64 {
 	return unworth(math.Log(price*rate/weight)) / rate
 }

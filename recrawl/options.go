@@ -1,4 +1,4 @@
-// This file holds what a Scheduler is told.
+// This file holds the options of a Scheduler.
 
 package recrawl
 
@@ -11,32 +11,32 @@ import (
 
 // Options configure a Scheduler. The zero value is ready to use.
 type Options struct {
-	// Budget is how many fetches per second there may be. Zero means that it is
-	// measured: see Scheduler.SetBudget.
+	// Budget is the number of fetches per second. Zero means that it is measured: see
+	// Scheduler.SetBudget.
 	Budget float64
-	// MinInterval is the least time between two fetches of a page, and the first
-	// wait after a failure. Zero means 1 minute.
+	// MinInterval is the shortest time between two fetches of a page, and the first wait after a
+	// failure. Zero means 1 minute.
 	MinInterval time.Duration
-	// MaxInterval is the greatest time between two fetches of a page that has a
-	// weight: what the crawl promises to cover. Zero means 365 days. A price can
-	// use what a lower one takes: 60 days are a loss of 0 to 2 % in freshness.
+	// MaxInterval is the longest time between two fetches of a page with a weight above 0: the
+	// coverage that the crawl promises. A short one uses fetches that the price could spend better:
+	// 60 days cost 0 to 2 % of the freshness. Zero means 365 days.
 	MaxInterval time.Duration
-	// Probe is after how long a page that changed, and may change at every fetch, is
-	// fetched once more to see whether it does; and a page that was gone or
-	// denied, to see whether it still is, if its interval is not longer. Zero means 1 hour.
+	// Probe is the time after which a page that changed, and may change at every fetch, is fetched
+	// again to find out. A page that was gone or denied is fetched again after this time, or after
+	// its interval if that is longer. Zero means 1 hour.
 	Probe time.Duration
-	// Prior is what is expected of the rate of a page at its first fetch. Zero
-	// means Gamma{0.5, 15}: one change in 30 days, and little certainty.
+	// Prior is the assumed distribution of the rate of a page before its first fetch. Zero means
+	// Gamma{0.5, 15}: one change in 30 days, with little certainty.
 	Prior Gamma
-	// NewShareMin and NewShareMax bound the share of the fetches that go to pages
-	// never crawled, while there are any. Zero means 0 and 1: the price decides.
+	// NewShareMin and NewShareMax limit the share of the fetches that go to never-crawled pages,
+	// while there are any. Zero means 0 and 1: the price decides.
 	NewShareMin, NewShareMax float64
-	// Burst is how much of the budget may be spent at once after a pause, as a
-	// time: Recheck lets through so much at once, and then 1.25 times the budget.
-	// Zero means 1 hour. It holds only if the budget is set.
+	// Burst is the part of the budget that may be spent at once after a pause, as a time: Recheck
+	// lets that many fetches through at once, and then 1.25 times the budget. It applies only if
+	// the budget is set. Zero means 1 hour.
 	Burst time.Duration
-	// Seed makes the rounding repeat itself. Two schedulers with the same seed
-	// that see the same give the same answers.
+	// Seed seeds the random rounding. Two schedulers with the same seed and the same calls return
+	// the same results.
 	Seed uint64
 }
 

@@ -1,8 +1,8 @@
 // This file finds pages that change at every fetch.
 //
-// They look like any other while they are seldom fetched. So a page that may be one
-// is fetched again after so little time that a change would be a surprise; and if
-// there is one, again after a sixtieth of that.
+// While they are seldom fetched they look like any other page. So a suspect page is fetched again
+// so soon that a change would be a surprise; if it has changed, it is fetched again after a
+// sixtieth of that time.
 
 package recrawl
 
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// surprise is the greatest probability of a change while a probe waits, and
-// changesExpected the number of changes that has it.
+// surprise is the greatest probability of a change during a probe, and changesExpected the number
+// of changes with this probability.
 const (
 	surprise        = 0.3
 	changesExpected = 0.3567
@@ -22,16 +22,15 @@ const (
 // of suspicion.
 const levelOdds = 0.75
 
-// volatiles is what is believed of how many pages change at every fetch: the
-// logarithm of the odds that a page is one which is not suspect yet. Each probe is a
-// prediction, of the odds at which it was made; what it finds corrects them by
-// stochastic gradient ascent of the likelihood.
+// volatiles is the estimate of how many pages change at every fetch: the logarithm of the odds that
+// a page without evidence does. Each probe is a prediction from the odds at that time; its result
+// corrects them by stochastic gradient ascent of the likelihood.
 type volatiles struct{ logOdds float64 }
 
 const (
 	firstOdds  = 0.1
 	leastOdds  = 0.01
-	correction = 0.05 // of the logarithm, by a probe that finds what was not expected at all
+	correction = 0.05 // of the logarithm, by a completely unexpected result
 )
 
 // of is the odds that a page changes at every fetch.
@@ -39,26 +38,25 @@ func (x volatiles) of(st State) float64 {
 	return math.Exp(x.logOdds + levelOdds*(float64(st.mode())-unproven))
 }
 
-// correct learns of so many pages that change at every fetch, more than were expected.
+// correct corrects the odds for n more volatile pages than were expected.
 func (x *volatiles) correct(n float64) {
 	x.logOdds = max(math.Log(leastOdds), min(0, x.logOdds+correction*n))
 }
 
-// probed predicts what the probe of a page finds, or with -1 takes that back.
+// probed predicts the result of probing a page, or with -1 reverts that.
 func (x *volatiles) probed(st State, n float64) {
 	odds := x.of(st)
 	x.correct(-n * odds / (1 + odds))
 }
 
-// probeCost is what a probe costs, in fetches: it may find a change, too.
+// probeCost is the cost of a probe, in fetches: less than 1, because it may also find a change.
 const probeCost = 0.85
 
 // suspect decides whether the next fetch of a page that changed is a probe.
 //
-// A probe now, and not an interval later, saves a fetch if the page changes at every
-// one: or what is left of it if the page would be fetched seldom anyway. It costs one
-// in vain if the page does not, and the next fetch would have told so, for it would
-// have found no change.
+// A probe now instead of a fetch one interval later saves a fetch if the page changes every time;
+// it saves less if the page would be fetched seldom anyway. If the page is not volatile the probe
+// is wasted, because the next fetch would have found no change.
 func (s *Scheduler) suspect(p *Page) {
 	st := &p.State
 	if st.mode() > mostSuspect {
@@ -70,7 +68,7 @@ func (s *Scheduler) suspect(p *Page) {
 	}
 	switch {
 	case st.Rate()*s.again() > changesExpected:
-		// It seems to change so often that no probe could tell.
+		// It appears to change so often that no probe could distinguish it.
 		s.setVolatile(st)
 	case st.Rate()*s.probe(st.Rate()) <= 1.01*changesExpected:
 		s.volatiles.probed(*st, 1)
@@ -94,20 +92,20 @@ func (s *Scheduler) again() float64 {
 	return max(days(s.opts.Probe)/60, days(time.Second))
 }
 
-// late reports whether a page's next fetch is a probe that, now, tells nothing any more:
-// a change would be no surprise.
+// late reports whether the next fetch of a page is a probe that would no longer show anything now,
+// because a change would be no surprise.
 func late(p Page, now time.Time) bool {
 	return probes(p.State) && p.State.belief().chance(days(now.Sub(p.Last))) > surprise
 }
 
-// notProbed is a page whose probe came too late.
+// notProbed handles a probe that came too late.
 func (s *Scheduler) notProbed(st *State) {
 	st.setMode(mostSuspect)
 	s.volatiles.probed(*st, -1)
 }
 
-// changed is what is believed of a page's rate after a fetch that found a change,
-// t days after the one before. Its mode tells how far the page is with its probes.
+// changed updates the belief about the rate of a page after a fetch that found a change, t days
+// after the previous fetch. The mode of the page records the progress of its probes.
 func (s *Scheduler) changed(p *Page, v Visit, g Gamma, t float64) Gamma {
 	st := &p.State
 	switch st.mode() {
@@ -129,7 +127,7 @@ func (s *Scheduler) changed(p *Page, v Visit, g Gamma, t float64) Gamma {
 	case volatile:
 		return g
 	default:
-		// That much more likely is a change of a page that changes at every fetch.
+		// A change is this much more likely for a page that changes at every fetch.
 		level := float64(st.mode()) - math.Log(g.chance(t))/levelOdds
 		st.setMode(byte(min(mostSuspect, level+s.uniform())))
 	}
@@ -139,9 +137,9 @@ func (s *Scheduler) changed(p *Page, v Visit, g Gamma, t float64) Gamma {
 	return g.Changed(t)
 }
 
-// priced is a page's state as the price is to see it. A page that changes at every
-// fetch cannot be kept fresh, whatever its weight: a high one must not make its
-// fetches look worth the price, and so raise it for all.
+// priced returns the state that the price uses for a page. A page that changes at every fetch
+// cannot be kept fresh: a high weight must not make its fetches seem worth the price, which would
+// raise the price for all pages.
 func priced(st State) State {
 	if st.mode() == volatile {
 		least := int8(-127)

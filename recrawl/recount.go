@@ -1,13 +1,13 @@
-// This file makes the books anew, as after a crash: they and the pages may be of
-// different moments then.
+// This file rebuilds the accounts, as after a crash, when they and the pages may be from different
+// moments.
 
 package recrawl
 
 import "iter"
 
-// Recount replaces all that is known of which pages there are: it learns of the given
-// ones, as Learn does. The price, the budget and the records of hosts stay; the price
-// is found if there was none. The other methods must not be called meanwhile.
+// Recount replaces all accounts of pages by those of the given pages, as if Learn were called with
+// each. The price, the budget and the records of hosts stay; if there is no price yet, it is
+// computed. Do not call other methods concurrently.
 func (s *Scheduler) Recount(pages iter.Seq[Page]) {
 	s.mu.Lock()
 	s.demand = demand{prior: s.demand.prior}
@@ -37,8 +37,8 @@ func (s *Scheduler) Recount(pages iter.Seq[Page]) {
 	}
 }
 
-// recount counts a page where its state says that it is: nobody hears of another
-// place, and it will be taken out there.
+// recount counts a page where its state says that it is counted: the caller does not store another
+// state, so the page will be removed from there.
 func (s *Scheduler) recount(p Page) {
 	if !counted(p.State) || !p.State.has(atHost) {
 		p.State.set(atHost, false)

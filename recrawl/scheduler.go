@@ -1,8 +1,8 @@
-// This file is the Scheduler: what it is told of pages, and what it answers.
+// This file holds the Scheduler: the calls that report pages and fetches, and their results.
 //
-// All arithmetic is in days. Each call is one lock and a constant number of
-// steps; after every twentieth of its pages the price is found again from the
-// histogram, whose size does not depend on the number of pages.
+// All arithmetic is in days. Each call takes one lock and a constant number of steps. Each time a
+// twentieth of the pages has been processed, the price is computed from the histogram, whose size
+// does not depend on the number of pages.
 
 package recrawl
 
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Outcome is what a fetch found.
+// Outcome is the result of a fetch.
 type Outcome uint8
 
 const (
@@ -28,9 +28,9 @@ const (
 type Visit struct {
 	At      time.Time // when it ended
 	Outcome Outcome
-	// Modified is the page's Last-Modified; zero if there is none, or if it is
-	// not to be trusted. One that contradicts what the fetch found, or is in the
-	// future, is not used and remembered against the host.
+	// Modified is the Last-Modified of the page; zero if there is none, or if it must not be
+	// trusted. A time that contradicts the result of the fetch, or is in the future, is ignored and
+	// counts against the host.
 	Modified time.Time
 }
 
@@ -38,20 +38,20 @@ type Visit struct {
 type Class uint8
 
 const (
-	First Class = iota // it was never crawled
+	First Class = iota // the page was never crawled
 	Again              // it is known
-	Check              // probes, retries, and whether what was gone or denied still is
+	Check              // a probe, a retry, or a check of a page that was gone or denied
 )
 
-// Verdict is what to do with a page.
+// Verdict says what to do with a page.
 type Verdict struct {
 	Class Class
-	// Index is what its next fetch is worth at its due time, in prices: 1 if it
-	// pays just so. It is meant for the order of fetches, and may be far above 1
-	// for pages that were never crawled.
+	// Index is the value of the next fetch of the page at its due time, in prices: at 1 it is just
+	// worth the price. It is meant for ordering fetches, and may be far above 1 for pages that were
+	// never crawled.
 	Index float64
-	// Drop says that the page is gone, and that this was confirmed: its copy is
-	// of no use. Due is when to see whether it came back.
+	// Drop reports that the page is gone, and that this was confirmed: delete its copy. Due is when
+	// to check whether it has come back.
 	Drop bool
 }
 
@@ -59,7 +59,7 @@ type Verdict struct {
 type Scheduler struct {
 	opts        Options
 	least, most float64 // 1/MaxInterval, 1/MinInterval in fetches per day
-	prior       State   // of a page whose first fetch ended
+	prior       State   // of a page after its first fetch
 
 	mu        sync.Mutex
 	random    uint64
@@ -69,7 +69,7 @@ type Scheduler struct {
 	hostTake  float64 // sum of take of all bound hosts
 	hostCopy  copied  // sum of copy
 	atHosts   int64   // pages counted at their hosts
-	blank     int64   // pages of which it is not known when they were fetched last
+	blank     int64   // number of pages whose last fetch is unknown
 	promised  float64 // sum of 1/interval of the pages in the histogram, per day
 	wait      int64   // Dones until the price is found again
 	budget    budget
@@ -79,7 +79,7 @@ type Scheduler struct {
 	stats     counts
 }
 
-// counts are what Stats tells of the past.
+// counts are the totals since the start, for Stats.
 type counts struct {
 	visits, first, probes, late, held uint64
 	solves                            uint64
@@ -103,7 +103,7 @@ func New(o Options) (*Scheduler, error) {
 
 func days(d time.Duration) float64 { return d.Hours() / 24 }
 
-// span is so many days, at most maxInterval.
+// span converts days to a duration of at most maxInterval.
 func span(days float64) time.Duration {
 	if !(days < maxInterval.Hours()/24) {
 		return maxInterval
@@ -120,9 +120,8 @@ func (s *Scheduler) uniform() float64 {
 	return float64((z^z>>31)>>11) / (1 << 53)
 }
 
-// Admit takes in a page that was never crawled. Its due time is now; the verdict
-// says what it is worth beside the pages that are known. A weight that is not
-// positive counts as 0.
+// Admit adds a page that was never crawled. It is due now; the verdict says what it is worth
+// compared with known pages. A weight that is not positive counts as 0.
 func (s *Scheduler) Admit(weight float64, host uint32, now time.Time) (Page, Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +135,7 @@ func (s *Scheduler) Admit(weight float64, host uint32, now time.Time) (Page, Ver
 	return p, Verdict{Class: First, Index: s.indexNew(p.State)}
 }
 
-// indexNew is the index of a page that was never crawled, in prices: the age of
-// its copy is infinite.
+// indexNew returns the index of a never-crawled page, in prices: the age of its copy is infinite.
 func (s *Scheduler) indexNew(st State) float64 {
 	if int8(st[2]) == noWeight {
 		return 0
@@ -145,12 +143,12 @@ func (s *Scheduler) indexNew(st State) float64 {
 	return st.Weight() / rates[s.prior[0]] * math.Exp(-s.prices.log)
 }
 
-// Done takes in what a fetch of the page found, and returns the page with its
-// new state, last fetch and due time.
+// Done reports the result of a fetch, and returns the page with its new state, last fetch and due
+// time.
 //
-// Its due time is zero, never, if its weight is 0. An At before the last fetch
-// (a clock that went back) teaches nothing, and the page comes an interval after
-// At. A page that the Scheduler does not know is taken in.
+// The due time is zero, for never, if the weight is 0. If At is before the last fetch (a clock was
+// set back), the fetch teaches nothing, and the page is due one interval after At. A page that the
+// Scheduler does not know is added.
 func (s *Scheduler) Done(p Page, v Visit) (Page, Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +174,7 @@ func (s *Scheduler) Done(p Page, v Visit) (Page, Verdict) {
 	return p, answer
 }
 
-// visit gives the page its new state, last fetch and due time.
+// visit sets the state, last fetch and due time of the page.
 func (s *Scheduler) visit(p *Page, v Visit) Verdict {
 	st := &p.State
 	switch v.Outcome {
@@ -214,17 +212,17 @@ func (s *Scheduler) visit(p *Page, v Visit) Verdict {
 	return Verdict{Class: Again, Index: s.index(p, t)}
 }
 
-// check is the verdict that a page is looked at again after so many days.
+// check returns the verdict that a page is checked again after the given number of days.
 func (s *Scheduler) check(p *Page, at time.Time, after float64) Verdict {
 	p.Due = at.Add(span(after))
 	return Verdict{Class: Check, Index: 1}
 }
 
-// absent is what becomes of a page that is gone or denied. One that was read before is
-// put away when that was found again over days: a firewall, a release or a robots.txt may
-// deny a whole site for hours. What is put away is looked at after 30 days, then when it
-// has been away for twice as long, 240 days at most; one that was never read after 30, 60,
-// 120, 240 days.
+// absent handles a page that is gone or denied. A page that was read before must be found absent
+// repeatedly over days before it is put away: a firewall, a release or a robots.txt may deny a
+// whole site for hours. A page that was put away is checked after 30 days, then after twice the
+// time that it has been away, up to 240 days; a page that was never read after 30, 60, 120 and 240
+// days.
 func (s *Scheduler) absent(p *Page, v Visit) Verdict {
 	st := &p.State
 	was, mode := st.mode(), byte(gone)
@@ -254,31 +252,31 @@ func (s *Scheduler) absent(p *Page, v Visit) Verdict {
 	return s.away(p, v, max(30, min(240, days(v.At.Sub(p.Last)))))
 }
 
-// away puts a page away for so many days.
+// away puts a page away for the given number of days.
 func (s *Scheduler) away(p *Page, v Visit, d float64) Verdict {
 	answer := s.check(p, v.At, min(d, 1/s.least))
 	answer.Drop = v.Outcome == Gone
 	return answer
 }
 
-// putAway is the count of a page that is gone or denied, which was confirmed; below it is
-// how often it was found so again.
+// putAway is the count of a page that is confirmed to be gone or denied; below it, the count is how
+// often the page was found so again.
 const putAway = 3
 
 // confirmedBy is how many days after the visit before a page counts as gone or denied if it
 // is so still.
 const confirmedBy = 2
 
-// confirming is how many days a page waits that was found to be gone or denied, and found
-// so again a number of times: its interval or a probe at first, then twice and four times
-// as long, and long enough to outlast what passes in hours; 30 at most.
+// confirming returns how many days to wait before checking a page that was found gone or denied
+// again times: first its interval or a probe, then twice and four times as long, and long enough to
+// outlast a problem of hours; at most 30 days.
 func (s *Scheduler) confirming(p *Page, again byte) float64 {
 	least := [putAway]float64{days(s.opts.Probe), 0.5, confirmedBy}
 	return min(30, max(least[again], s.interval(p)*float64(int(1)<<again)))
 }
 
-// Learn takes in a page with its state, as when the Scheduler's own state was
-// lost: it is rebuilt from the pages. The page is returned as it is to be kept.
+// Learn adds a page with its existing state, to rebuild a lost Scheduler from its pages. It returns
+// the page to be stored.
 func (s *Scheduler) Learn(p Page) Page {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,7 +286,7 @@ func (s *Scheduler) Learn(p Page) Page {
 	return p
 }
 
-// Forget takes out a page that is no longer to be crawled.
+// Forget removes a page that is not to be crawled any more.
 func (s *Scheduler) Forget(p Page) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

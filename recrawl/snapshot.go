@@ -1,4 +1,4 @@
-// This file saves and restores what a Scheduler knows beyond the pages' states.
+// This file saves and restores what a Scheduler knows beyond the states of pages.
 
 package recrawl
 
@@ -13,25 +13,26 @@ import (
 	"time"
 )
 
-// snapshotVersion is the first byte of a snapshot. The last four are the sum of all
-// before them, in every version: so another version's is told from a damaged one.
+// snapshotVersion is the first byte of a snapshot. In every version the last four bytes are the
+// checksum of all before them, which distinguishes a snapshot of another version from a damaged
+// one.
 const snapshotVersion = 2
 
-// ErrVersion is part of the error about a snapshot of a format that this version does not
-// read. It is no damage: the version that wrote it reads it.
+// ErrVersion is wrapped by the error for a snapshot whose format this version cannot read. The
+// snapshot is not damaged: the version that wrote it can read it.
 var ErrVersion = errors.New("recrawl: another version's snapshot")
 
-// CorruptError reports saved state that cannot be read. The Scheduler is as it
-// was; its state can be had from the pages with Learn.
+// CorruptError reports saved state that cannot be read. The Scheduler is unchanged; it can be
+// rebuilt from the pages with Learn.
 type CorruptError struct{ Reason string }
 
 // Error implements error.
 func (e *CorruptError) Error() string { return "recrawl: corrupt snapshot: " + e.Reason }
 
-// MarshalBinary returns the state of the Scheduler, for UnmarshalBinary: a few
-// bytes for each pair of rate and weight in use, some 100 to 3,000 for each host
-// that has a rate or a record of claims. The state of the pages is the caller's
-// to keep; the snapshot fits to pages of the same moment.
+// MarshalBinary returns the state of the Scheduler for UnmarshalBinary: a few bytes for each pair
+// of rate and weight in use, and 100 to 3,000 bytes for each host that has a rate or a record of
+// claims. The caller must store the states of the pages; a snapshot belongs to the page states of
+// the same moment.
 func (s *Scheduler) MarshalBinary() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,10 +57,10 @@ func (s *Scheduler) MarshalBinary() ([]byte, error) {
 	return binary.BigEndian.AppendUint32(w.b, crc32.ChecksumIEEE(w.b)), nil
 }
 
-// UnmarshalBinary takes over a state that MarshalBinary returned, in place of all
-// that the Scheduler knew. Its options stay: make it with those of the one that
-// was saved, and a budget that is set with SetBudget again if it has changed. The
-// error is a *CorruptError, or wraps ErrVersion; the Scheduler is as it was then.
+// UnmarshalBinary replaces the state of the Scheduler by one that MarshalBinary returned. The
+// options stay: create the Scheduler with those of the saved one, and call SetBudget again if the
+// budget has changed. The error is a *CorruptError or wraps ErrVersion; after an error the
+// Scheduler is unchanged.
 func (s *Scheduler) UnmarshalBinary(data []byte) error {
 	if len(data) < 5 || crc32.ChecksumIEEE(data[:len(data)-4]) != binary.BigEndian.Uint32(data[len(data)-4:]) {
 		return &CorruptError{"its checksum is wrong"}
@@ -154,13 +155,13 @@ func (w *writer) times(v ...time.Time) {
 	for _, x := range v {
 		n := int64(0)
 		if !x.IsZero() {
-			n = max(1, x.Sub(time.Unix(0, 0)).Nanoseconds()) // which is held within its bounds
+			n = max(1, x.Sub(time.Unix(0, 0)).Nanoseconds()) // within its bounds
 		}
 		w.int(n)
 	}
 }
 
-// cells are written as the distance from the one before, and the count.
+// cells writes each cell as the distance from the previous one, and its count.
 func (w *writer) cells(d *demand) {
 	n, last := 0, -1
 	count := len(w.b)
@@ -202,7 +203,7 @@ func (w *writer) spread(s *spread) {
 	w.uint(0)
 }
 
-// reader takes values off. After an error it gives zeros.
+// reader decodes values from a byte slice. After an error it returns zeros.
 type reader struct {
 	b   []byte
 	err error
@@ -241,7 +242,7 @@ const (
 
 func (r *reader) ints(v ...*int64) {
 	for _, x := range v {
-		if *x = r.int(); *x < -1 || *x > mostCounted { // a wait may be over by one
+		if *x = r.int(); *x < -1 || *x > mostCounted { // a wait may exceed it by one
 			r.err = errors.New("a count is out of bounds")
 		}
 	}
@@ -254,7 +255,7 @@ func (r *reader) floats(least, most float64, v ...*float64) {
 			return
 		}
 		*x = math.Float64frombits(binary.BigEndian.Uint64(r.b))
-		if !(*x >= least && *x <= most) { // nor is NaN
+		if !(*x >= least && *x <= most) { // also refuses NaN
 			r.err = errors.New("a number is out of bounds")
 		}
 		r.b = r.b[8:]

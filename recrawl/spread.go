@@ -1,5 +1,5 @@
-// This file counts pages by the difference of their levels of rate and weight: for
-// hosts of which there may be many, in a hundredth of the room of the great histogram.
+// This file counts the pages of a host by the difference of their levels of rate and weight, in a
+// hundredth of the space of the full histogram, since there may be many hosts.
 
 package recrawl
 
@@ -10,15 +10,15 @@ const binWidth = 2
 
 const bins = (differences + binWidth - 1) / binWidth
 
-// spread is a histogram of pages by the difference of their levels, which alone
-// decides how their demand depends on the price.
+// spread is a histogram of pages by the difference of their levels, which alone determines how
+// their demand depends on the price.
 type spread struct {
 	count [bins]int32
 	rates [bins]float64 // sums
 	pages int64
 }
 
-// add counts n pages, and returns n if they were.
+// add counts n pages and returns n; it returns 0 if they cannot be counted.
 func (h *spread) add(s State, n int32) int64 {
 	b := difference(s) / binWidth
 	if h.count[b]+n < 0 {
@@ -33,7 +33,7 @@ func (h *spread) add(s State, n int32) int64 {
 	return int64(n)
 }
 
-// merge adds n times all that o counts.
+// merge adds n times the counts of o.
 func (h *spread) merge(o *spread, n int32) {
 	h.pages += int64(n) * o.pages
 	for b := range h.count {
@@ -62,7 +62,7 @@ func (h *spread) at(p *prices, shift, least, most float64) float64 {
 	return sum
 }
 
-// copied is how much of the weight of some pages is expected to be up to date.
+// copied holds the weight of some pages, and how much of it is expected to be up to date.
 type copied struct{ fresh, weight float64 }
 
 func (c *copied) add(o copied, n float64) {
@@ -72,14 +72,14 @@ func (c *copied) add(o copied, n float64) {
 
 // share is the share of the weight; of no pages it is 0.
 func (c copied) share() float64 {
-	if c.weight < leastWeight/2 { // what rounding left over
+	if c.weight < leastWeight/2 { // left over by rounding
 		return 0
 	}
 	return min(1, c.fresh/c.weight)
 }
 
-// copied is that of the pages at e^shift times the price. Rate and weight of a page
-// are as those of the others of its bin; what it is then worth is by its difference.
+// copied returns the weights of the pages at e^shift times the price. It uses the mean rate and
+// weight of each bin for its pages; their value depends on the difference.
 func (h *spread) copied(p *prices, shift, least, most float64) (c copied) {
 	if h.pages == 0 {
 		return c
@@ -98,7 +98,7 @@ func (h *spread) copied(p *prices, shift, least, most float64) (c copied) {
 	return c
 }
 
-// rate is the mean rate of the pages of a bin that has some.
+// rate returns the mean rate of the pages of a bin that is not empty.
 func (h *spread) rate(b int) float64 { return max(leastRate, h.rates[b]/float64(h.count[b])) }
 
 // middle is the difference in the middle of a bin.

@@ -1,4 +1,4 @@
-// This file packs what is known of a page's changes into four bytes.
+// This file packs what is known about the changes of a page into four bytes.
 
 package recrawl
 
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// State is what is known of a page: four bytes, kept with its URL.
+// State is what is known about a page: four bytes, stored with its URL.
 //
 //	byte 0  rate        level r: 1e-4 * 1e8^(r/255) changes per day
 //	byte 1  confidence  0: never crawled; c: Gamma's alpha, 0.2 * 320^((c-1)/254)
@@ -18,9 +18,9 @@ import (
 //	                    confirmed that it is gone or denied,
 //	                    6 a claim waits to be verified, 7 counted at its host
 //
-// Rates and weights have one scale of 7.5 % a step. The rate byte is the bucket
-// that WebFountain keeps of each page. The zero value is a page of weight 1 that
-// was never crawled. Any four bytes are a State.
+// Rates and weights have the same scale, of 7.5 % per step. The rate byte is the bucket that
+// WebFountain stores for each page. The zero value is a never-crawled page of weight 1. Any four
+// bytes are a valid State.
 type State [4]byte
 
 const (
@@ -37,9 +37,9 @@ var step = math.Log(rateSpan) / 255
 
 var alphaStep = math.Log(mostAlpha/leastAlpha) / 254
 
-// The modes of a page, in bits 0-3 of its flags. The first nine are levels of
-// suspicion: how much more likely a page that changes at every fetch makes what was
-// found than one that does not.
+// The modes of a page, in bits 0-3 of its flags. The first nine are levels of suspicion: how much
+// more likely the results of its fetches are if the page changes at every fetch than if it does
+// not.
 const (
 	steady       = 0 // the last fetch found no change
 	unproven     = 3 // crawled once, or nothing speaks for or against it
@@ -85,7 +85,7 @@ func (s State) Crawled() bool { return s[1] != 0 }
 // Rate is the estimated number of changes per day, 1e-4 to 1e4.
 func (s State) Rate() float64 { return rates[s[0]] }
 
-// Confidence is Gamma's alpha of the rate, 0.2 to 64: its standard deviation is
+// Confidence returns Gamma's alpha of the rate, 0.2 to 64: the standard deviation of the rate is
 // Rate / sqrt(Confidence). It is 0 if the page was never crawled.
 func (s State) Confidence() float64 {
 	if s[1] == 0 {
@@ -94,7 +94,7 @@ func (s State) Confidence() float64 {
 	return leastAlpha * math.Exp(alphaStep*float64(s[1]-1))
 }
 
-// Weight is what a fresh copy of the page is worth, 1e-4 to 1e4, or 0.
+// Weight returns the value of a fresh copy of the page, 1e-4 to 1e4, or 0.
 func (s State) Weight() float64 {
 	if int8(s[2]) == noWeight {
 		return 0
@@ -108,7 +108,7 @@ func (s State) Gone() bool { return s.mode() == gone && (s.count() == putAway ||
 // Volatile reports whether the page was found to change at every fetch.
 func (s State) Volatile() bool { return s.mode() == volatile }
 
-// String tells what the state says, for people.
+// String describes the state for people.
 func (s State) String() string {
 	modes := [...]string{"steady", "suspect 1", "suspect 2", "unproven", "suspect 4", "suspect 5", "suspect 6", "suspect 7", "suspect 8",
 		"probing", "probing again", "probed", "volatile", "gone", "denied"}
@@ -126,8 +126,8 @@ var rates = func() (r [256]float64) {
 	return r
 }()
 
-// weightLevel is the nearest level of a weight. Weights that are not positive,
-// and NaN, have none.
+// weightLevel returns the nearest level of a weight. It returns noWeight for NaN and weights that
+// are not positive.
 func weightLevel(w float64) byte {
 	if !(w > 0) {
 		none := int8(noWeight)
@@ -136,9 +136,9 @@ func weightLevel(w float64) byte {
 	return byte(int8(max(-127, min(127, math.Round(math.Log(w)/step)))))
 }
 
-// rateLevel is the level of a rate per day, rounded up with the probability
-// that u, from [0,1), gives it: a byte that were rounded to the nearest would
-// never move by small evidence.
+// rateLevel returns the level of a rate per day, rounded up with a probability equal to its
+// fraction; u is a random number from [0,1). Rounding to the nearest level would ignore weak
+// evidence forever.
 func rateLevel(rate, u float64) byte {
 	return byte(max(0, min(255, math.Floor(math.Log(rate/leastRate)/step+u))))
 }
@@ -147,21 +147,20 @@ func alphaLevel(alpha, u float64) byte {
 	return byte(max(1, min(255, 1+math.Floor(math.Log(alpha/leastAlpha)/alphaStep+u))))
 }
 
-// Page is a page as its Scheduler wants to hear of it: the state, and what else
-// the caller keeps of its URL. The zero value is a page never crawled.
+// Page is a page as its Scheduler sees it: the state, and what the caller stores with the URL. The
+// zero value is a page that was never crawled.
 type Page struct {
 	State State
 	Host  uint32    // the caller's number of the host
-	Last  time.Time // end of the last fetch that told something; zero: none
+	Last  time.Time // end of the last fetch with a usable result; zero: none
 	Due   time.Time // when it is to be fetched; zero: not again
 }
 
 // recordSize is the length of a page's record.
 const recordSize = 12
 
-// AppendBinary appends the page's record: its state, and last and due as 32 bits
-// of Unix seconds each, big endian; 0 is the zero time. It has 12 bytes; the host
-// is not in it. The error is always nil.
+// AppendBinary appends the 12-byte record of the page: its state, then last and due as 32-bit Unix
+// seconds, big endian, where 0 is the zero time. The host is not included. The error is always nil.
 func (p Page) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, p.State[:]...)
 	b = binary.BigEndian.AppendUint32(b, seconds(p.Last, 0))
@@ -193,8 +192,8 @@ func fromSeconds(s uint32) time.Time {
 	return time.Unix(int64(s), 0).UTC()
 }
 
-// Known is the state of a page that was crawled and whose rate, in changes per
-// day, is known well from elsewhere.
+// Known returns the state of a page that was crawled and whose rate, in changes per day, is well
+// known from another source.
 func Known(rate, weight float64) State {
 	if !(rate > 0) {
 		rate = leastRate

@@ -1,12 +1,12 @@
-// This file tells what a Scheduler sees.
+// This file reports what a Scheduler knows about the crawl.
 
 package recrawl
 
 import "math"
 
-// Stats is what a Scheduler knows of the crawl as a whole.
+// Stats is what a Scheduler knows about the crawl as a whole.
 type Stats struct {
-	Pages     int64   // known, of a weight above 0, neither gone nor denied
+	Pages     int64   // known pages of a weight above 0, neither gone nor denied
 	NewPages  int64   // admitted and never crawled, of a weight above 0
 	Price     float64 // of a fetch, in days of weight
 	Budget    float64 // fetches per second, set or measured; 0: not known yet
@@ -15,14 +15,14 @@ type Stats struct {
 	Freshness float64 // expected share of the weight of known pages that is up to date
 	NewShare  float64 // share of fetches that never-crawled pages should have now
 	Visits    uint64  // Dones
-	First     uint64  // of them, first fetches
-	Probes    uint64  // fetches asked for to find pages that change at every fetch
+	First     uint64  // number of these that were first fetches
+	Probes    uint64  // fetches requested to find pages that change at every fetch
 	Late      uint64  // Dones more than a hundredth of the interval after the due time
 	Held      uint64  // fetches that Recheck put off to keep to the budget
 }
 
-// Stats takes about 0.1 ms. What bound hosts add to Freshness is that of the moment
-// when their price was found last, a sixteenth of their pages ago.
+// Stats takes about 0.1 ms. The contribution of bound hosts to Freshness dates from the last time
+// that their price was computed, at most a sixteenth of their pages ago.
 func (s *Scheduler) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,21 +1,20 @@
-// This file is the Scheduler of a frontier that asks one of package recrawl.
+// This file implements frontier.Scheduler on a Scheduler of package recrawl.
 
-// Package adapter lets a recrawl.Scheduler plan the visits of a frontier: it is
-// told how each lease ended, keeps its 12 bytes of a page beside the URL
-// (frontier.History.State), and is asked again when the page's time has come.
+// Package adapter lets a recrawl.Scheduler plan the visits of a frontier. It reports how each lease
+// ended, stores the 12 bytes of a page with its URL (frontier.History.State), and calls Recheck
+// when the page is due.
 //
 //	s, err := recrawl.New(recrawl.Options{Budget: 20})
 //	f, err := frontier.Open(ctx, frontier.Options{Scheduler: adapter.New(s, adapter.Options{}), ...})
 //
-// The number of a host is [Scheduler.HostNumber] of its key. A URL's weight is its
-// Entry.Weight, the greater one of a hint included; 0 counts as 1, and a negative one
-// as 0: such a page is not visited again. Options.Weight may weigh otherwise. Pages that
-// were never visited are not known to the recrawl.Scheduler: they are admitted with
-// their first visit.
+// The number of a host is [Scheduler.HostNumber] of its key. The weight of a URL is its
+// Entry.Weight, or that of a hint if greater; 0 counts as 1, and a negative weight as 0: such a
+// page is not visited again. Options.Weight replaces this rule. The recrawl.Scheduler does not know
+// pages that were never visited: their first visit admits them.
 //
-// A page that is gone stays in the frontier: that is confirmed over days, and then it is
-// looked at after 30 to 240 days. A failed page is the retry
-// policy's until its tries are used up, and the recrawl.Scheduler's then.
+// A page that is gone stays in the frontier: this is confirmed over days, and after that the page
+// is visited every 30 to 240 days. The retry policy handles a failed page until its tries are used
+// up, then the recrawl.Scheduler does.
 package adapter
 
 import (
@@ -30,17 +29,17 @@ import (
 
 // Options configure a Scheduler. The zero value is ready to use.
 type Options struct {
-	// OnDrop, if set, is told of each page that was confirmed to be gone, whenever
-	// that is found, before its Done returns; from any goroutine.
+	// OnDrop, if set, is called whenever a page is confirmed to be gone, before its Done returns;
+	// from any goroutine.
 	OnDrop func(frontier.Entry)
-	// Weight is what a fresh copy of a page is worth beside others, from 1e-4 to 1e4, or
-	// 0: it is not visited again. It is asked at each visit, with the history before it, and
-	// of each hint; from any goroutine. Nil means the Entry's Weight.
+	// Weight returns the value of a fresh copy of a page compared with others, from 1e-4 to 1e4, or
+	// 0 if the page is not to be visited again. It is called at each visit, with the history before
+	// it, and for each hint; from any goroutine. Nil means the Entry's Weight.
 	Weight func(e frontier.Entry, h frontier.History) float64
-	// Key is that of the numbers of hosts (SipHash-2-4), and is as long-lived as the
-	// recrawl.Scheduler's snapshots. Two hosts in four billion have one number; they share
-	// their rate and record. Whoever knows the key can name hosts so that they do: keep it
-	// secret if hosts are of others' choice. The zero value is a key like any other.
+	// Key is the key under which hosts get their numbers (SipHash-2-4). Keep it as long as the
+	// snapshots of the recrawl.Scheduler. Two hosts in four billion have the same number; they
+	// share their rate and record. Anyone who knows the key can choose host names with the same
+	// number: keep it secret if hosts are chosen by others. The zero value is a valid key.
 	Key [2]uint64
 }
 
@@ -50,8 +49,8 @@ type Scheduler struct {
 	o Options
 }
 
-// New makes a frontier's scheduler of s, which may be asked and told other things
-// meanwhile: its budget, rates of hosts, its Stats.
+// New returns a frontier.Scheduler on s. Other calls of s remain allowed: to set its budget or
+// rates of hosts, or to read its Stats.
 func New(s *recrawl.Scheduler, o Options) *Scheduler {
 	if o.Weight == nil {
 		o.Weight = weightOf
@@ -59,7 +58,7 @@ func New(s *recrawl.Scheduler, o Options) *Scheduler {
 	return &Scheduler{s, o}
 }
 
-// Next implements frontier.Scheduler: it takes about 0.5 us and does not allocate.
+// Next implements frontier.Scheduler. It takes about 0.5 us and does not allocate.
 func (s *Scheduler) Next(v frontier.Visit) (time.Time, frontier.State) {
 	weight, p := s.o.Weight(v.Entry, v.Before), s.PageOf(v.Host, v.Before)
 	if v.Before.State == (frontier.State{}) {
@@ -82,9 +81,9 @@ func (s *Scheduler) Recheck(_ frontier.Entry, host string, h frontier.History, n
 	return due, record(p)
 }
 
-// Hint implements frontier.Hinter: a page that was found again has the weight that is
-// known by now, and what is said of it, that it changed at found.NotBefore, is weighed
-// by how many claims of its host came true (recrawl.Scheduler.Hint).
+// Hint implements frontier.Hinter. A page that was found again gets its current weight; the claim
+// that it changed at found.NotBefore counts according to how many claims of its host proved true
+// (recrawl.Scheduler.Hint).
 func (s *Scheduler) Hint(known, found frontier.Entry, host string, h frontier.History, now time.Time) frontier.Hinted {
 	before := s.PageOf(host, h)
 	if !before.State.Crawled() {
@@ -99,8 +98,8 @@ func (s *Scheduler) Hint(known, found frontier.Entry, host string, h frontier.Hi
 	return frontier.Hinted{Due: p.Due, Keep: keep}
 }
 
-// weighed is a page with a weight, if that is another one than the page has: a State's
-// are 7.5 % apart.
+// weighed returns a page with the given weight, if it differs from the current one: the weights of
+// a State are 7.5 % apart.
 func (s *Scheduler) weighed(p recrawl.Page, weight float64, now time.Time) recrawl.Page {
 	if w := p.State.Weight(); math.Abs(weight-w) > 0.08*w {
 		return s.s.Reweigh(p, weight, now)
@@ -108,7 +107,7 @@ func (s *Scheduler) weighed(p recrawl.Page, weight float64, now time.Time) recra
 	return p
 }
 
-// weightOf is what a fresh copy of a page is worth, if nobody says otherwise.
+// weightOf is the default of Options.Weight.
 func weightOf(e frontier.Entry, _ frontier.History) float64 {
 	if e.Weight == 0 {
 		return 1
@@ -116,7 +115,7 @@ func weightOf(e frontier.Entry, _ frontier.History) float64 {
 	return e.Weight
 }
 
-// PageOf is what is known of a page of a host with this key: for prioritizers, say.
+// PageOf returns what is known about a page of the host with this key: for prioritizers, say.
 func (s *Scheduler) PageOf(host string, h frontier.History) recrawl.Page {
 	p := recrawl.Page{Host: s.HostNumber(host)}
 	if h.State != (frontier.State{}) {
@@ -130,8 +129,8 @@ func record(p recrawl.Page) (s frontier.State) {
 	return s
 }
 
-// HostNumber is the number of the host with this key, under Options.Key the same for
-// ever: for recrawl.Scheduler.SetHostRate.
+// HostNumber returns the number of the host with this key, for recrawl.Scheduler.SetHostRate. It
+// depends only on the key and Options.Key.
 func (s *Scheduler) HostNumber(host string) uint32 {
 	var short [256]byte // nothing is allocated for it
 	return uint32(siphash.Hash(s.o.Key[0], s.o.Key[1], append(short[:0], host...)))

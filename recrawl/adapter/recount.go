@@ -1,4 +1,4 @@
-// This file makes the books of a recrawl.Scheduler anew from the URLs of a frontier.
+// This file rebuilds the accounts of a recrawl.Scheduler from the URLs of a frontier.
 
 package adapter
 
@@ -9,11 +9,10 @@ import (
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
-// Recount replaces what the recrawl.Scheduler knows of which pages there are by those of
-// a frontier, as after a crash, or when its snapshot was lost (recrawl.Scheduler.Recount).
-// It reads all URLs (frontier.Scan), some seconds for each million, and is called
-// before pages are visited. It returns how many pages there are. The error is the
-// frontier's or ctx's; the books are incomplete then.
+// Recount replaces the recrawl.Scheduler's accounts of pages by the pages of a frontier, as after a
+// crash or the loss of its snapshot (recrawl.Scheduler.Recount). It reads all URLs (frontier.Scan),
+// which takes some seconds per million; call it before pages are visited. It returns the number of
+// pages. The error is the frontier's or ctx's; after an error the accounts are incomplete.
 func (s *Scheduler) Recount(ctx context.Context, f *frontier.Frontier) (pages int, err error) {
 	s.s.Recount(func(yield func(recrawl.Page) bool) {
 		for u, scanErr := range f.Scan(ctx) {

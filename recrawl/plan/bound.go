@@ -1,11 +1,10 @@
-// This file proves how good a plan can be: the Lagrangian dual of the linear
-// program over paths.
+// This file computes a bound on how good a plan can be: the Lagrangian dual of the linear program
+// over paths.
 //
-// A page of bucket i that was crawled in period s (0: it was there at the start)
-// and next in t costs oldwt times the probability that it is obsolete in each of
-// the periods s+1..t-1, and in t the price of the crawl: mu_t cconst_it, and
-// oldnwt_it times N_t, the worth of a new page known at the end of t. V_i(s) is
-// the cheapest way on from there. Duality gives
+// Consider a page of bucket i that was crawled in period s (0: it exists at the start) and next in
+// period t. It costs oldwt times the probability that it is obsolete in each of the periods
+// s+1..t-1, and in t the price of the crawl: mu_t cconst_it, and oldnwt_it times N_t, the cost of a
+// new page known at the end of t. V_i(s) is the cheapest continuation from there. Duality gives
 //
 //	N_t   = newwt_t + N_t+1 - rho_t+1
 //	rho_t = max(0, N_t (1 - newnwt_t) - mu_t dconst_t - sum_i p_i V_i(t))
@@ -21,7 +20,7 @@ import (
 	"math/rand/v2"
 )
 
-// dual is what the bound is computed with.
+// dual is the state of the computation of a bound.
 type dual struct {
 	*data
 	mu, use []float64 // price, and seconds that the cheapest paths take, by period from 1
@@ -32,9 +31,9 @@ type dual struct {
 	flow    []float64 // pages at a node, scratch
 	sum     []float64 // shares crawled, summed over trials
 
-	// rounded are plans of whole pages: each bucket has the path that it had in one
-	// of the trials, by lot. As neighbours draw different ones, the buckets together
-	// crawl what the average does, and each of them at its best times.
+	// rounded are plans of whole pages: each bucket has a path that was drawn from the trials. As
+	// neighbours draw different paths, together the buckets crawl as the average does, and each of
+	// them at its best times.
 	rounded [2][]float64
 	random  *rand.Rand
 }
@@ -45,12 +44,11 @@ type step struct {
 	crawl        float64 // cost of a crawl in this period, and of all after it
 }
 
-// bound searches prices with a high bound, given a plan's objective. It returns
-// the shares too that its paths crawl, as a start for the descent: on average, and
-// rounded.
+// bound searches for prices with a high bound, given the objective of a plan. It also returns the
+// shares that its paths crawl, on average and rounded, as starting points for the descent.
 func (e *data) bound(ctx context.Context, objective float64, trials int) (best float64, starts [][]float64) {
 	n, T := e.n, e.T
-	u := &dual{data: e, random: rand.New(rand.NewPCG(1, 2))} // the same model has the same plan
+	u := &dual{data: e, random: rand.New(rand.NewPCG(1, 2))} // fixed seed: the same model gives the same plan
 	for _, s := range []*[]float64{&u.mu, &u.use, &u.N, &u.rho} {
 		*s = make([]float64, T+2)
 	}
@@ -64,7 +62,7 @@ func (e *data) bound(ctx context.Context, objective float64, trials int) (best f
 	for r := range u.rounded {
 		u.rounded[r] = make([]float64, n*T)
 	}
-	copy(u.mu, e.rate) // what the plan's last seconds gained
+	copy(u.mu, e.rate) // gain per second of the plan
 	for t := 1; t <= T; t++ {
 		if e.budget[t] == 0 {
 			u.mu[t] = 1e100 // no seconds at any price
@@ -122,7 +120,7 @@ func (e *data) bound(ctx context.Context, objective float64, trials int) (best f
 	return best, append(starts, u.sum, u.rounded[0], u.rounded[1])
 }
 
-// evaluate computes the bound for the prices, and what the cheapest paths use.
+// evaluate computes the bound for the prices, and the seconds that the cheapest paths use.
 func (u *dual) evaluate() float64 {
 	n, T := u.n, u.T
 	for t := T; t >= 0; t-- {
@@ -156,7 +154,7 @@ func (u *dual) evaluate() float64 {
 	return total
 }
 
-// paths finds V_i(s), for all buckets, from those of later periods.
+// paths computes V_i(s) for all buckets from those of later periods.
 func (u *dual) paths(s int) {
 	n, T := u.n, u.T
 	value, next := u.value[s*n:(s+1)*n], u.next[s*n:(s+1)*n]
@@ -180,8 +178,8 @@ func (u *dual) paths(s int) {
 	}
 }
 
-// arrive computes what it costs to crawl in period t and to go on from there. V, N
-// and rho of the period are known.
+// arrive computes the cost of a crawl in period t and of the continuation. V, N and rho of the
+// period are known.
 func (u *dual) arrive(t int) {
 	for i := range u.n {
 		j := (t-1)*u.n + i
@@ -189,7 +187,7 @@ func (u *dual) arrive(t int) {
 	}
 }
 
-// usage follows the cheapest paths, of old pages and of new ones if they pay.
+// usage follows the cheapest paths, of old pages and of new ones if they are worth it.
 func (u *dual) usage() {
 	n, T := u.n, u.T
 	clear(u.use)
@@ -233,7 +231,7 @@ func (u *dual) collect(weight float64) {
 	}
 }
 
-// draw gives buckets the paths of this trial with a probability.
+// draw gives each bucket its path in this trial with probability p.
 func (u *dual) draw(p float64) {
 	n, T := u.n, u.T
 	for _, f := range u.rounded {

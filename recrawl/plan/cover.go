@@ -1,5 +1,5 @@
-// This file answers what it takes to see every page within a cycle, and makes a
-// model of a running crawl.
+// This file computes what it takes to crawl every page within a cycle, and makes a model of a
+// running crawl.
 
 package plan
 
@@ -11,13 +11,13 @@ import (
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
-// Cover returns the least budget, the same in each period, with which every page
-// there is at the start is crawled once within the cycle, and every new page in
-// the period after it became known; and a plan that does so: the buckets that
-// change most come last. The model's own budget does not matter.
+// Cover returns the smallest budget, the same in each period, with which every page that exists at
+// the start is crawled once within the cycle, and every new page in the period after it became
+// known; and a plan that does so, with the buckets that change most last. It ignores the budget of
+// the model.
 //
-// Within a bucket the pages are to be taken oldest first. The plan's figures are
-// the model's, which takes them at random, and so too high.
+// Within a bucket, crawl the oldest pages first. The figures of the plan assume that pages are
+// crawled at random, and so are too high.
 func (m *Model) Cover() (budget float64, p *Plan, err error) {
 	if err := m.Validate(); err != nil {
 		return 0, nil, err
@@ -94,9 +94,9 @@ func (m *Model) cover(order []int, budget float64) (x [][]float64, z []float64, 
 	return x, z, ok && at == n
 }
 
-// Live is the model of a running crawl: the pages that a recrawl.Scheduler knows,
-// in buckets of the same rate byte, for so many periods of a length, with a budget
-// in fetches per second, and a strategy. Each fetch counts as one second.
+// Live returns the model of a running crawl: the pages that a recrawl.Scheduler knows, in one
+// bucket per rate byte, for a number of periods of the given length, with a budget in fetches per
+// second, and a strategy. Each fetch counts as one second.
 func Live(s *recrawl.Scheduler, period time.Duration, periods int, budget float64, strategy Strategy) *Model {
 	x := s.Stats()
 	m := &Model{Periods: periods, New: float64(x.NewPages), Budget: Series{budget * period.Seconds()}}

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Next is the model of the cycle after one that went as p plans it: it begins with
-// p's last pages, obsolete pages and new pages. All else is as in m: change it by
-// what was learned in between, the change rates above all.
+// Next returns the model of the cycle after p: it begins with the pages, obsolete pages and new
+// pages at the end of p. Everything else is as in m; change what was learned in between, above all
+// the change rates.
 func (m *Model) Next(p *Plan) *Model {
 	next := *m
 	next.Pages = slices.Clone(p.Pages[m.Periods])
@@ -22,11 +22,10 @@ func (m *Model) Next(p *Plan) *Model {
 	return &next
 }
 
-// Cycles plans a cycle with each of the strategies, one after the other: the paper's
-// advice is Last in the early ones, to drive down the number of obsolete pages
-// quickly, then Even or Mixed to keep it stable. Old pages of a bucket weigh alike;
-// weights of m's own are not used. When ctx ends it returns the plans so far, with
-// ctx's error.
+// Cycles plans one cycle with each of the strategies, in order. The paper advises Last in early
+// cycles, to reduce the number of obsolete pages quickly, then Even or Mixed to keep it stable. Old
+// pages of all buckets weigh the same; the weights of m are not used. When ctx ends, Cycles returns
+// the plans made so far and the error of ctx.
 func (m *Model) Cycles(ctx context.Context, o Options, each ...Strategy) ([]*Plan, error) {
 	var plans []*Plan
 	at := *m

@@ -1,11 +1,11 @@
-// Package plan is the optimization model of the WebFountain crawler (Edwards,
-// McCurley and Tomlin, "An adaptive model for optimizing performance of an
-// incremental web crawler", WWW10, 2001, section 4), and a solver for it.
+// Package plan is the optimization model of the WebFountain crawler (Edwards, McCurley and Tomlin,
+// "An adaptive model for optimizing performance of an incremental web crawler", WWW10, 2001,
+// section 4), with a solver.
 //
-// It plans a cycle of T periods ahead: how many of the pages in each of B buckets
-// of similar change rate, and how many pages never crawled, to crawl in each
-// period. It explains and answers what-ifs; package recrawl decides page by page
-// and does better, as it knows when each page was fetched last.
+// It plans a cycle of T periods: how many of the pages in each of B buckets of similar change rate,
+// and how many never-crawled pages, to crawl in each period. Use it to explain a crawl and to
+// answer what-if questions. Package recrawl decides for each page, and does better, since it knows
+// when the page was last fetched.
 //
 // # The model
 //
@@ -19,24 +19,23 @@
 //	(5)  0 <= x_it <= b_i,t-1
 //	(6)  0 <= z_t <= n_t-1
 //
-// x and z are the pages crawled, old and new; y those of which the copy is
-// obsolete, b all of a bucket, n those known and never crawled, at the end of a
-// period. (4) to (6) are lost in the paper's HTML; these have the numbers of
-// variables and constraints that it gives.
+// x and z are the numbers of old and new pages crawled in a period. At its end, y is the number of
+// pages in a bucket whose copy is obsolete, b the number of all pages in the bucket, and n the
+// number of known pages that were never crawled. (4) to (6) are missing from the paper's HTML;
+// those given here have the numbers of variables and constraints that the paper states.
 //
 // # The solver
 //
-// (2) makes the problem nonlinear and not convex: there are many local minima.
-// But for one period, with the shares x/b of all others fixed, it is a fractional
-// knapsack: [Solve] sweeps over the periods, sorts the buckets by gain per second,
-// and repeats until nothing improves, from several starts: what the bound's paths
-// crawl, on average and by lot, and the best plan so far with some buckets changed.
-// Nothing is left to chance: the same model has the same plan.
+// (2) makes the problem nonlinear and non-convex, with many local minima. But for one period, with
+// the shares x/b of all others fixed, it is a fractional knapsack problem. [Solve] sweeps over the
+// periods, sorts the buckets by gain per second, and repeats until nothing improves. It does so
+// from several starts: what the paths of the bound crawl, on average and rounded at random, and the
+// best plan so far with some buckets changed. All seeds are fixed: the same model gives the same
+// plan.
 //
-// The bound is a proof. Any plan is a mixture of paths, "this page is crawled in
-// these periods", whose costs are linear; so the linear program over paths is a
-// relaxation, and any prices mu_t >= 0 of a second in period t give a lower bound
-// of it: each bucket takes its cheapest path, found by dynamic programming in
-// O(T^2). The best prices are searched by a subgradient method. [Plan].Bound
-// holds for every plan there is, also for those that no solver finds.
+// The bound is proved. Any plan is a mixture of paths, "this page is crawled in these periods",
+// whose costs are linear; so the linear program over paths is a relaxation, and any prices mu_t >=
+// 0 of a second in period t give a lower bound: each bucket takes its cheapest path, found by
+// dynamic programming in O(T^2). A subgradient method searches for the best prices. [Plan].Bound
+// holds for every plan, including those that no solver finds.
 package plan

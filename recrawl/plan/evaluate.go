@@ -1,5 +1,4 @@
-// This file computes what comes of a plan, by the paper's formulas and by nothing
-// that the solver uses.
+// This file computes the results of a plan from the paper's formulas, independently of the solver.
 
 package plan
 
@@ -11,9 +10,9 @@ import (
 
 var errGrows = errors.New("plan: numbers of pages, seconds or weights exceed what a float64 holds")
 
-// Evaluate computes b, y, n, the seconds spent and the objective of crawling x_it
-// old (by period and bucket, [t][i], period 0 unused) and z_t new pages. The error
-// names the constraints that they violate, by more than a share of tolerance.
+// Evaluate computes b, y, n, the seconds spent and the objective of crawling x_it old pages (by
+// period and bucket, [t][i]; period 0 is unused) and z_t new pages. The error names the constraints
+// that are violated by more than the relative tolerance.
 func (m *Model) Evaluate(x [][]float64, z []float64, tolerance float64) (*Plan, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err

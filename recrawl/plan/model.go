@@ -1,4 +1,4 @@
-// This file is the model's data, and what makes it valid.
+// This file holds the data of the model and its validation.
 
 package plan
 
@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// Series is a value for each period; one value stands for all.
+// Series is a value for each period; a single value applies to all periods.
 type Series []float64
 
 // At is the value of period t, from 1.
@@ -22,13 +22,13 @@ func (s Series) At(t int) float64 {
 	return s[t-1]
 }
 
-// Model is the data of a plan. Of slices over buckets (Change, CostOld, OldWeight,
-// FindOld) one series stands for all buckets, and none for zeros. All values are
-// finite and not negative. Pages are counted in any unit, times in any unit.
+// Model is the data of a plan. In slices over buckets (Change, CostOld, OldWeight, FindOld), a
+// single series applies to all buckets, and an empty slice means zeros. All values are finite and
+// not negative. Pages and times may be in any unit.
 type Model struct {
 	Periods  int       `json:"periods"`            // T
 	Pages    []float64 `json:"pages"`              // b_i0: pages in each bucket at the start
-	Obsolete []float64 `json:"obsolete,omitempty"` // y_i0: of them, obsolete; none: 0
+	Obsolete []float64 `json:"obsolete,omitempty"` // y_i0: number of these that are obsolete; none: 0
 	New      float64   `json:"new,omitempty"`      // n_0: known, never crawled
 
 	Change []Series `json:"change"` // a_it: share of the bucket's pages that change in a period, 0 to 1
@@ -42,7 +42,7 @@ type Model struct {
 
 	FindOld  []Series `json:"findOld,omitempty"`  // oldnwt_it: new pages found by crawling an old page
 	FindNew  Series   `json:"findNew,omitempty"`  // newnwt_t: by crawling a new one, at most 1
-	Arrivals Series   `json:"arrivals,omitempty"` // nconst_t: new pages told to the crawler
+	Arrivals Series   `json:"arrivals,omitempty"` // nconst_t: new pages reported to the crawler
 }
 
 // Strategy is one of the paper's ways to weigh the periods of a cycle.
@@ -57,9 +57,8 @@ const (
 // Low is the weight of the periods before the last in strategy Mixed.
 const Low = 0.01
 
-// Weigh gives the model the weights of a strategy, for old pages and new ones.
-// The paper: strategy 2 in early cycles, to drive down the number of obsolete
-// pages quickly, then 1 or 3 to keep it stable.
+// Weigh sets the weights of old and new pages according to a strategy. The paper advises strategy 2
+// in early cycles, to reduce the number of obsolete pages quickly, then 1 or 3 to keep it stable.
 func (m *Model) Weigh(s Strategy) {
 	w := make(Series, m.Periods)
 	for t := range w {
@@ -152,8 +151,8 @@ func (m *Model) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Plan is a solution: what to crawl in each period, and what comes of it. Slices
-// over periods have T+1 elements; 0 is the start.
+// Plan is a solution: what to crawl in each period, and the result. Slices over periods have T+1
+// elements; element 0 is the start.
 type Plan struct {
 	Old       [][]float64 `json:"old"`      // x_it: old pages to crawl, by period and bucket; those of 0 are 0
 	New       []float64   `json:"new"`      // z_t: new pages to crawl
@@ -162,10 +161,10 @@ type Plan struct {
 	Known     []float64   `json:"known"`    // n_t: known pages that were never crawled
 	Spent     []float64   `json:"spent"`    // seconds
 	Objective float64     `json:"objective"`
-	Bound     float64     `json:"bound"` // no plan has a lesser objective
+	Bound     float64     `json:"bound"` // no plan has a lower objective
 }
 
-// Gap is how far the objective is above the bound, as a share of it.
+// Gap returns how far the objective is above the bound, relative to the bound.
 func (p *Plan) Gap() float64 {
 	if p.Bound <= 0 {
 		if p.Objective <= 0 {
@@ -176,10 +175,9 @@ func (p *Plan) Gap() float64 {
 	return p.Objective/p.Bound - 1
 }
 
-// Probabilities are what the paper's Figure 1 needs in period t, from 1: the
-// share of each bucket that is crawled, and of all crawls the share that goes to
-// pages never crawled: the probability p with which a crawler takes from that
-// queue.
+// Probabilities returns what the paper's Figure 1 needs in period t, from 1: the share of each
+// bucket that is crawled, and the share of all crawls that goes to never-crawled pages, which is
+// the probability p with which a crawler takes from that queue.
 func (p *Plan) Probabilities(t int) (bucket []float64, newShare float64) {
 	bucket = make([]float64, len(p.Old[t]))
 	sum := p.New[t]
@@ -195,7 +193,7 @@ func (p *Plan) Probabilities(t int) (bucket []float64, newShare float64) {
 	return bucket, p.New[t] / sum
 }
 
-// Crawls are how often a page of each bucket is crawled in the cycle, on average.
+// Crawls returns how often a page of each bucket is crawled in the cycle, on average.
 func (p *Plan) Crawls() []float64 {
 	n := make([]float64, len(p.Pages[0]))
 	for t := 1; t < len(p.Old); t++ {

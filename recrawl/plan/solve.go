@@ -11,11 +11,10 @@ import (
 
 // Options of Solve. The zero value is for plans of the paper's size.
 type Options struct {
-	// Sweeps is how often the descent goes over all periods from each start, at
-	// most. Zero means 200.
+	// Sweeps is the maximum number of sweeps over all periods from each start. Zero means 200.
 	Sweeps int
-	// Prices is how many prices are tried for the bound. Zero means 300. The time
-	// for each is B T^2/2 steps of a nanosecond or two.
+	// Prices is the number of prices tried for the bound. Each takes B T^2/2 steps of one or two
+	// nanoseconds. Zero means 300.
 	Prices int
 }
 
@@ -32,11 +31,11 @@ type data struct {
 	b0, y0, p           []float64
 	all                 float64
 	f                   []float64 // the plan: share of each bucket crawled
-	pi, beta            []float64 // worth of one obsolete, and of one page more, at the end of a period
+	pi, beta            []float64 // value of one more obsolete page, and of one more page, at the end of a period
 	news                []float64 // worth of one known page more
 	rate                []float64 // of the knapsack: gain of the last second
-	b, y                []float64 // at the end of the period before
-	bs, shares          []float64 // before each period: pages, and the obsolete share of them
+	b, y                []float64 // at the end of the previous period
+	bs, shares          []float64 // before each period: number of pages, and their obsolete share
 	order               []int32
 	gain                []float64
 	x, z, known, before []float64
@@ -75,8 +74,8 @@ func (m *Model) data() *data {
 	return e
 }
 
-// Solve finds a plan, and a bound that no plan can go below. The plan keeps all
-// constraints. When ctx ends it returns the best plan so far, with ctx's error.
+// Solve finds a plan, and a lower bound for all plans. The plan satisfies all constraints. When ctx
+// ends, Solve returns the best plan so far and the error of ctx.
 func Solve(ctx context.Context, m *Model, o Options) (*Plan, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -105,7 +104,7 @@ func Solve(ctx context.Context, m *Model, o Options) (*Plan, error) {
 			try(f, 12)
 		}
 	}
-	random := rand.New(rand.NewPCG(3, 4)) // the same model has the same plan
+	random := rand.New(rand.NewPCG(3, 4)) // fixed seed: the same model gives the same plan
 	for k := range min(24, 90000/len(e.f)) {
 		if !enough() {
 			try(e.shaken(e.asShares(x, z), []int{5, 20}[k%2], random), 3)
@@ -145,8 +144,8 @@ func (e *data) asShares(x, z []float64) []float64 {
 	return f
 }
 
-// shaken lets one in so many of the buckets do as a bucket nearby does: a start from
-// which a short descent finds another plan, and a better one now and then.
+// shaken lets one in oneIn buckets copy a bucket nearby. From such a start a short descent finds
+// another plan, sometimes a better one.
 func (e *data) shaken(f []float64, oneIn int, random *rand.Rand) []float64 {
 	from := slices.Clone(f)
 	for i := range e.n {

@@ -1,12 +1,12 @@
-// This file is one sweep of the descent: what a page is worth in each period, and
-// who gets the seconds.
+// This file is one sweep of the descent: the value of a page in each period, and the distribution
+// of the seconds.
 
 package plan
 
 import "slices"
 
-// backward goes through the periods from the last one, and in each gives the
-// seconds by gain, for what the periods before left and those after now do.
+// backward visits the periods from the last to the first, and distributes the seconds of each by
+// gain, given the current shares of all other periods.
 func (e *data) backward() {
 	n := e.n
 	for t := e.T; t >= 1; t-- {
@@ -30,15 +30,15 @@ func (e *data) backward() {
 	}
 }
 
-// adjoint computes what a page more is worth at the end of each period, if the
-// shares f stay as they are.
+// adjoint computes the value of one more page at the end of each period, if the shares f stay as
+// they are.
 func (e *data) adjoint() {
 	for t := e.T; t >= 1; t-- {
 		e.adjointAt(t)
 	}
 }
 
-// adjointAt does so for a period, from the one after it.
+// adjointAt computes it for one period from the next one.
 func (e *data) adjointAt(t int) {
 	n, first := e.n, (t-1)*e.n
 	if t == e.T {
@@ -60,8 +60,8 @@ func (e *data) adjointAt(t int) {
 	e.news[t] = e.v[t] + e.news[t+1] - max(0, take)
 }
 
-// simulate goes through the periods with the shares f, and less where there are
-// not so many seconds. It returns the objective.
+// simulate visits the periods with the shares f, reduced where there are too few seconds. It
+// returns the objective.
 func (e *data) simulate() float64 {
 	n := e.n
 	copy(e.b, e.b0)
@@ -104,9 +104,8 @@ func (e *data) simulate() float64 {
 	return value
 }
 
-// forward goes through the periods, and in each gives the seconds to the buckets,
-// and new pages, by gain: the exact best for this period if the later shares stay.
-// It returns the objective.
+// forward visits the periods, and distributes the seconds of each to the buckets and new pages by
+// gain: the optimum for this period if the later shares stay. It returns the objective.
 func (e *data) forward() float64 {
 	n := e.n
 	copy(e.b, e.b0)
@@ -144,7 +143,7 @@ func (e *data) forward() float64 {
 	return value
 }
 
-// knapsack spends the seconds of a period on what gains most per second.
+// knapsack spends the seconds of a period where the gain per second is highest.
 func (e *data) knapsack(t int, known, newGain float64) float64 {
 	order := e.order[(t-1)*e.n : t*e.n] // as it was in the last sweep: it hardly changes
 	slices.SortFunc(order, func(a, b int32) int {
@@ -164,7 +163,7 @@ func (e *data) knapsack(t int, known, newGain float64) float64 {
 		z = known
 		if cost := e.d[t] * known; cost > left {
 			z = left / e.d[t]
-			e.rate[t] = max(e.rate[t], newGain) // a bucket may have had the last second
+			e.rate[t] = max(e.rate[t], newGain) // a bucket may have taken the last second
 		}
 		left -= z * e.d[t]
 	}
