@@ -1,5 +1,5 @@
-// This file sets up a frontier for a crawl that never ends: known pages are never
-// given up, and share the fetches with those never crawled.
+// This file configures a frontier for a continuous crawl: known pages are never given up, and share
+// the fetches with pages that were never crawled.
 
 package incremental
 
@@ -17,15 +17,14 @@ import (
 // Recrawled is the priority of pages that are known, under Configure.
 const Recrawled = 1
 
-// Configure changes the options of a frontier that is to be opened: pages that are
-// known are tried again for as long as they fail, and have priority Recrawled; those
-// never crawled keep the order among themselves that the options say, in the
-// priorities above, of which there are at least two in all. The Selector chooses
-// between both kinds, if there are both: the one never crawled with the probability
-// NewShareMax of Options.Schedule while such a page is worth the price of a fetch,
-// else NewShareMin. A Quarantine that gives hosts up would give up known pages, so it
-// does not: hosts are probed for ever. The Scheduler is r's, which takes hints
-// (frontier.Entry.Hint), too: without it pages do not come again.
+// Configure changes the options of a frontier before it is opened. Known pages are retried for as
+// long as they fail, and have priority Recrawled. Never-crawled pages have the priorities above, in
+// the order given by the options; there are at least two priorities in all. If both kinds are
+// available, the Selector chooses a never-crawled page with the probability NewShareMax of
+// Options.Schedule while such a page is worth the price of a fetch, otherwise NewShareMin. Hosts in
+// Quarantine are probed forever, because giving up a host would give up known pages. The Scheduler
+// is that of r, which also takes hints (frontier.Entry.Hint); without it pages are not fetched
+// again.
 func (r *Revisits) Configure(o *frontier.Options) {
 	if o.Retry == nil {
 		o.Retry = frontier.DefaultRetries()
@@ -55,7 +54,7 @@ func (r *Revisits) Configure(o *frontier.Options) {
 	o.Scheduler = scheduler{r.plans, r}
 }
 
-// retries leaves pages that were read to the scheduler, which never gives them up.
+// retries leaves known pages to the scheduler, which never gives them up.
 type retries struct{ others frontier.RetryPolicy }
 
 // Retry implements frontier.RetryPolicy.
@@ -66,7 +65,7 @@ func (x retries) Retry(e frontier.Entry, attempt int, o frontier.Outcome) (time.
 	return x.others.Retry(e, attempt, o)
 }
 
-// mixed chooses between pages that are known and those that are not.
+// mixed chooses between known and never-crawled pages.
 type mixed struct {
 	r      *Revisits
 	among  frontier.Selector
@@ -86,7 +85,7 @@ func (m *mixed) Select(available []int) int {
 	return Recrawled
 }
 
-// mix decides the share of URLs never crawled: they are worth a fetch or not.
+// mix sets the share of never-crawled URLs, depending on whether they are worth a fetch.
 func (r *Revisits) mix() {
 	s := &r.opts.Schedule
 	share := s.NewShareMax

@@ -1,5 +1,5 @@
-// This file finds hosts whose pages want more fetches than politeness allows: they
-// get a price of their own.
+// This file finds hosts whose pages want more fetches than politeness allows: they get a separate
+// price.
 
 package incremental
 
@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	watchedHosts = 1 << 16 // that are remembered; the least of them are in trouble
-	boundHosts   = 1 << 12 // that may have a rate, of 3 KB each
-	lateVisits   = 8       // of which most were late, until a host gets its rate
+	watchedHosts = 1 << 16 // remembered hosts; few of them are in trouble
+	boundHosts   = 1 << 12 // hosts with a rate, of 3 KB each
+	lateVisits   = 8       // most of this many visits must be late before a host gets a rate
 )
 
 // hosts watches how late the pages of hosts are. The zero value is ready to use.
 type hosts struct {
 	mu    sync.Mutex
 	seen  map[uint32]hostPace // guarded by mu
-	bound int                 // guarded by mu; hosts that have a rate
+	bound int                 // guarded by mu; number of hosts with a rate
 }
 
 // hostPace is how a host's visits go.
@@ -30,12 +30,11 @@ type hostPace struct {
 	end    int64   // Unix nanoseconds; of the last visit
 	late   float32 // share of visits that waited for politeness alone, of the last 16 or so
 	visits uint8   // up to lateVisits
-	period float32 // seconds from one visit to the next that politeness asks for
-	told   float32 // the same, as the scheduler was told; 0: it was not
+	period float32 // seconds from one visit to the next that politeness requires
+	told   float32 // the value that was passed to the scheduler; 0: none
 }
 
-// observe counts a visit, and tells the scheduler of the host's rate if its pages
-// come late.
+// observe counts a visit, and passes the host's rate to the scheduler if its pages are late.
 func (r *Revisits) observe(l *frontier.Lease, o *frontier.Outcome, before *recrawl.Page) {
 	if r.frontier == nil {
 		return
@@ -56,10 +55,9 @@ func (r *Revisits) observe(l *frontier.Lease, o *frontier.Outcome, before *recra
 	}
 }
 
-// watch counts a visit of a page that was wanted at a time, and that began and ended at
-// others. It returns the host's rate if the scheduler is to be told. A page is late
-// because of its host if it was due long before, and the host was busy until then: a
-// crawl that is slow itself leaves the host alone for longer.
+// watch counts a visit of a page that was due at one time, and began and ended at others. It
+// returns the host's rate if the scheduler needs it. A page is late because of its host if it was
+// due long before, and the host was busy until then: a slow crawl leaves the host alone for longer.
 func (h *hosts) watch(id uint32, period float32, wanted, began, ended time.Time) (perSecond float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,4 +1,4 @@
-// This file finds out whether a page has changed.
+// This file determines whether a page has changed.
 
 package incremental
 
@@ -9,17 +9,17 @@ import (
 
 const (
 	trustRun  = 16 // answers 304 in a row that are believed
-	doubtRun  = 3  // the same after one was found to be wrong, perhaps
-	noTrust   = 2  // from so many on, none
+	doubtRun  = 3  // the same after one 304 may have been wrong
+	noTrust   = 2  // from this doubt on, 304 is never trusted
 	firstBad  = 400
 	firstMove = 300
 )
 
-// whole reports whether the page is to be asked for without conditions: its server
-// may answer 304 for ever.
+// whole reports whether to request the page without conditions, because its server may answer 304
+// forever.
 func (n *note) whole() bool {
 	switch {
-	case n.doubt >= noTrust, n.ending == seemed: // of which a 304 would say nothing
+	case n.doubt >= noTrust, n.ending == seemed: // a 304 would mean nothing
 		return true
 	case n.doubt > 0:
 		return n.run >= doubtRun
@@ -27,21 +27,20 @@ func (n *note) whole() bool {
 	return n.run >= trustRun
 }
 
-// Read implements crawler.Revisits: it compares the page with what the last copy
-// looked like.
+// Read implements crawler.Revisits: it compares the page with its last copy.
 func (r *Revisits) Read(p *crawler.Page, raw []byte) []byte {
 	n, _ := parseNote(raw)
 	o := &p.Outcome
 	switch {
 	case o.Result == frontier.Unchanged: // 304
 		if !p.Conditional {
-			o.Result = frontier.Visited // it answers what was not asked
+			o.Result = frontier.Visited // the request had no condition
 			break
 		}
 		n.run = min(n.run+1, runMask)
 	case o.Result == frontier.Gone:
 		n.copied, n.run = copied{}, 0
-	case p.Broken != "": // what is missing is no change
+	case p.Broken != "": // a missing part is not a change
 	case p.Status >= firstBad || p.Body == nil && p.Status < firstMove:
 	default:
 		now, words, ok := r.digest(p)
@@ -56,7 +55,7 @@ func (r *Revisits) Read(p *crawler.Page, raw []byte) []byte {
 	return n.bytes()
 }
 
-// digest is what is kept of an answer, and its number of words.
+// digest returns the stored form of an answer, and its number of words.
 func (r *Revisits) digest(p *crawler.Page) (copied, int, bool) {
 	if p.Status >= firstMove {
 		d := r.hasher.Other([]byte(p.Header.Get("Location")))
@@ -75,13 +74,13 @@ func (r *Revisits) digest(p *crawler.Page) (copied, int, bool) {
 	return copyOf(&d, r.keyPrint, r.opts.MinChange > 0), d.Words, true
 }
 
-// compare sets what an answer with content means.
+// compare sets the result of an answer with content.
 func (r *Revisits) compare(n *note, o *frontier.Outcome, now copied, conditional bool) {
-	checked := n.whole() // not merely without conditions for want of them
+	checked := n.whole() // not only because there are no conditions to send
 	run := n.run
 	n.run = 0
 	if !n.has || n.key != now.key {
-		n.copied = now // whether it has changed cannot be told
+		n.copied = now // it cannot be determined whether it has changed
 		return
 	}
 	change := now.change(n.copied)
@@ -93,7 +92,7 @@ func (r *Revisits) compare(n *note, o *frontier.Outcome, now copied, conditional
 	n.copied = now
 	switch {
 	case conditional:
-		n.doubt = 0 // it tells of changes when it is asked
+		n.doubt = 0 // it reports changes when asked
 	case checked && run > 0:
 		n.doubt = min(n.doubt+1, noTrust)
 	}

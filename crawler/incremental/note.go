@@ -1,5 +1,5 @@
-// This file packs what is kept with a URL beside its record of package recrawl/adapter:
-// what its copy looked like, and what that package is to know of the last visit.
+// This file packs what is stored with a URL in addition to its record of package recrawl/adapter:
+// what its copy looked like, and what that package needs to know about the last visit.
 
 package incremental
 
@@ -21,7 +21,7 @@ const (
 	sketchSize  = len(neardup.Sketch{})
 )
 
-// The flags of a note, in its first byte of them and its second.
+// The flags of a note, in its first byte of flags and its second.
 const (
 	runMask    = 1<<5 - 1 // answers 304 in a row, at most 31
 	doubtShift = 5        // 2 bits: whole answers in a row that were changes after 304s
@@ -31,17 +31,17 @@ const (
 	wasRead    = 1 << 2
 )
 
-// ending is what a frontier's outcome does not say of a visit.
+// ending is what a frontier's outcome does not say about a visit.
 type ending byte
 
 const (
-	told    ending = iota // nothing: it says all
-	refused               // a status above 400, which is as good as forbidden
+	told    ending = iota // nothing: the outcome is complete
+	refused               // a status above 400, equivalent to forbidden
 	missed                // there is no robots.txt for now: it is not forbidden
 	seemed                // it seems to be gone, though its status was 200
 )
 
-// note is what is kept with a URL. The zero value is that of a URL never read.
+// note is what is stored with a URL. The zero value is that of a URL that was never read.
 type note struct {
 	read   bool   // it was, at some time
 	ending ending // the last
@@ -51,7 +51,7 @@ type note struct {
 	copied
 }
 
-// copied is what the copy looked like.
+// copied describes what the copy looked like.
 type copied struct {
 	has    bool
 	key    uint16 // of the hasher; another one's cannot be compared
@@ -59,7 +59,7 @@ type copied struct {
 	sketch []byte // a byte of each value; nil if there is none
 }
 
-// parseNote reads a note. ok is false for what is none: the URL is new then.
+// parseNote reads a note. ok is false for other data, which makes the URL new.
 func parseNote(b []byte) (n note, ok bool) {
 	if len(b) != noteSize && len(b) != noteSize+sketchSize || b[0] != noteVersion {
 		return note{}, false
@@ -88,7 +88,7 @@ func (n note) bytes() []byte {
 	return append(append(b, n.text[:]...), n.sketch...)
 }
 
-// take notes how a visit ended; p is nil if there was no answer.
+// take records how a visit ended; p is nil if there was no answer.
 func (n *note) take(p *crawler.Page, o frontier.Outcome) {
 	n.ending = told
 	switch {
@@ -113,8 +113,8 @@ func (n *note) take(p *crawler.Page, o frontier.Outcome) {
 	}
 }
 
-// tell makes of an outcome what package recrawl/adapter is to hear of the visit that was
-// noted last: in its terms, and by our clock.
+// tell converts the outcome of the last recorded visit to the terms of package recrawl/adapter,
+// with times of our clock.
 func (n *note) tell(o *frontier.Outcome) {
 	switch {
 	case n.ending == missed && o.Result == frontier.Denied:
@@ -127,7 +127,7 @@ func (n *note) tell(o *frontier.Outcome) {
 	}
 }
 
-// copyOf is what is kept of a page's content.
+// copyOf returns the stored form of a page's content.
 func copyOf(p *neardup.Page, key uint16, sketch bool) copied {
 	c := copied{has: true, key: key, text: [8]byte(p.Text[:8])}
 	if sketch && p.Words >= neardup.MinWords {
@@ -139,9 +139,9 @@ func copyOf(p *neardup.Page, key uint16, sketch bool) copied {
 	return c
 }
 
-// change is how much of a page is other than it was before, 0 to 1: neardup.Page.Change,
-// of what is kept. Of pages without a sketch any change is 1. A byte of each value is
-// the same by chance once in 256.
+// change returns how much of a page differs from before, 0 to 1: neardup.Page.Change, computed from
+// what is stored. For pages without a sketch any change is 1. Each value is compared by one byte,
+// so 1 in 256 matches by chance.
 func (c copied) change(before copied) float64 {
 	if c.text == before.text {
 		return 0

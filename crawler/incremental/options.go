@@ -1,4 +1,4 @@
-// This file holds what can be set about revisits.
+// This file holds the options of Revisits.
 
 package incremental
 
@@ -15,32 +15,31 @@ import (
 
 // Options configure Revisits. The zero value works, and keeps nothing beyond the URLs.
 type Options struct {
-	// Schedule are the scheduler's: the budget, the bounds of intervals, the probe. A
-	// NewShareMax of zero means 0.5 here: half of the fetches are for URLs never
-	// crawled, while there are any and others are due.
+	// Schedule holds the scheduler's options: the budget, the limits of intervals, the probe. A
+	// NewShareMax of zero means 0.5 here: half of the fetches are for never-crawled URLs, while
+	// there are any and known pages are due.
 	Schedule recrawl.Options
-	// Dir is the folder for what is kept of the crawl as a whole. Empty: nothing is.
+	// Dir is the folder for the state of the crawl as a whole. Empty means that none is stored.
 	Dir string
-	// SaveEvery is how often that is written, while pages are visited; a young crawl's
-	// also when its price has moved. Zero means 30 s.
+	// SaveEvery is how often that state is saved while pages are visited; a young crawl also saves
+	// it when its price has moved. Zero means 30 s.
 	SaveEvery time.Duration
-	// MinChange is how much of a page's content must be other for a change, from 0 to 1;
-	// less is left to add up (neardup.Page.Change: 0.05 are about five words of a hundred).
-	// Zero: any change of words counts. It must stay as it is while URLs are kept, or
-	// changes are missed once.
+	// MinChange is the part of a page's content that must differ for a change, from 0 to 1; smaller
+	// differences add up until they reach it (neardup.Page.Change: 0.05 is about five words in a
+	// hundred). Zero means that any change of words counts. Keep it the same for the lifetime of a
+	// crawl; otherwise changes are missed once.
 	MinChange float64
-	// Weight is what a fresh copy of a page is worth to the crawl, beside others, from
-	// 1e-4 to 1e4; 0: it is fetched once. Spam should be near 0. Nil means the Entry's
-	// Weight, of which 0 counts as 1 and a negative one as 0. It is called by all workers
-	// at once.
+	// Weight returns the value of a fresh copy of a page compared with others, from 1e-4 to 1e4;
+	// pages with 0 are fetched once. Spam should be near 0. Nil means the Entry's Weight, where 0
+	// counts as 1 and a negative one as 0. All workers call it concurrently.
 	Weight func(e frontier.Entry, h frontier.History) float64
-	// OnGone, if set, is told of each page that is gone for the second time, so that
-	// the copy is of no use. It is called by all workers at once.
+	// OnGone, if set, is called with each page that is found gone for the second time, so that its
+	// copy can be deleted. All workers call it concurrently.
 	OnGone func(e frontier.Entry)
 
-	// Now tells the time. Nil means time.Now.
+	// Now returns the time. Nil means time.Now.
 	Now func() time.Time
-	// Logger gets what an operator should see. Nil means silence.
+	// Logger receives what an operator should see. Nil discards it.
 	Logger *slog.Logger
 }
 

@@ -1,4 +1,4 @@
-// This file counts what revisits did, and reports it.
+// This file counts the results of revisits, and reports them.
 
 package incremental
 
@@ -12,19 +12,19 @@ import (
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
-// Counts are what visits found, since the crawl began.
+// Counts are the results of visits since the crawl began.
 type Counts struct {
-	Visits      int64 `json:"visits"`       // that asked a host for a URL, and were answered
-	First       int64 `json:"first"`        // of them, of URLs never read before
+	Visits      int64 `json:"visits"`       // requests for a URL that were answered
+	First       int64 `json:"first"`        // part of these: of URLs never read before
 	Changed     int64 `json:"changed"`      // of the others, those that found a change
-	Unchanged   int64 `json:"unchanged"`    // and those that found none
-	NotModified int64 `json:"not_modified"` // of these, those of status 304
+	Unchanged   int64 `json:"unchanged"`    // of the others, those that found none
+	NotModified int64 `json:"not_modified"` // part of Unchanged: status 304
 	Gone        int64 `json:"gone"`         // 404 and 410
 	Failed      int64 `json:"failed"`       // tries of known pages without an answer
-	PutOff      int64 `json:"put_off"`      // pages whose time had come and that were not worth a fetch any more
+	PutOff      int64 `json:"put_off"`      // pages that were due and no longer worth a fetch
 }
 
-// counts are Counts as they grow.
+// counts are the running counts.
 type counts struct {
 	visits, first, changed, unchanged, notModified, gone, failed, putOff atomic.Int64
 }
@@ -74,20 +74,20 @@ func (c *counts) add(known bool, result frontier.Result, p *crawler.Page) {
 	}
 }
 
-// Report is how a crawl stands.
+// Report is the state of a crawl.
 type Report struct {
 	Counts
-	// Schedule is what the scheduler knows: the price, the pages, and the freshness that
-	// it expects, which is that of the copy only as far as the rates are learned.
+	// Schedule is what the scheduler knows: the price, the pages, and the expected freshness, which
+	// is the real one only as far as the rates are learned.
 	Schedule recrawl.Stats
 }
 
-// Report returns the present figures. It takes about 0.1 ms.
+// Report returns the current figures. It takes about 0.1 ms.
 func (r *Revisits) Report() Report {
 	return Report{Counts: r.counts.read(), Schedule: r.schedule.Stats()}
 }
 
-// NewShare is the share of the answered visits that read a URL for the first time.
+// NewShare returns the share of the answered visits that read a URL for the first time.
 func (x Report) NewShare() float64 { return share(x.First, x.Visits) }
 
 // Wasted is the share of the visits of known pages that found nothing new.

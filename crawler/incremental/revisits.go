@@ -1,5 +1,5 @@
-// This file is Revisits: what it answers a crawler. When pages come again is decided in
-// scheduler.go, what is a change in judge.go; what is kept is in note.go and state.go.
+// This file holds Revisits and its calls from a crawler. scheduler.go decides when pages are
+// fetched again, judge.go what is a change; note.go and state.go store the data.
 
 package incremental
 
@@ -28,7 +28,7 @@ type Revisits struct {
 	hasher   *neardup.Hasher
 	keyPrint uint16
 	counts   counts
-	newShare atomic.Uint64 // float64: the share of hand-outs that URLs never crawled have
+	newShare atomic.Uint64 // float64: the share of hand-outs for never-crawled URLs
 
 	frontier   *frontier.Frontier // set by Attach
 	hosts      hosts
@@ -37,12 +37,12 @@ type Revisits struct {
 	savedPrice atomic.Uint64 // float64: as it was then
 	saving     sync.Mutex    // held while the state is written
 	closed     bool          // guarded by saving
-	unclean    bool          // the last process did not close: the books are to be made anew
+	unclean    bool          // the last process did not close: the accounts must be rebuilt
 }
 
-// Open reads what is kept in Options.Dir, or begins anew. The error names every
-// option out of range, or tells why the folder cannot be used. State that is damaged
-// is put aside, and a warning logged: it is made anew as far as the URLs have it.
+// Open reads the state in Options.Dir, or starts a new one. The error names every option out of
+// range, or says why the folder cannot be used. Damaged state is moved aside, with a warning in the
+// log, and rebuilt from the URLs as far as possible.
 func Open(o Options) (*Revisits, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -70,9 +70,9 @@ func Open(o Options) (*Revisits, error) {
 	return r, nil
 }
 
-// Attach tells r of its frontier, before the crawl begins. After a crash, or without
-// a saved state, it reads all URLs (frontier.Scan) to make the books anew: some
-// seconds for each million. The error is the frontier's, ctx's, or of the folder.
+// Attach sets r's frontier; call it before the crawl starts. After a crash, or without a saved
+// state, it reads all URLs (frontier.Scan) to rebuild the accounts, which takes some seconds per
+// million. The error comes from the frontier, ctx, or the folder.
 func (r *Revisits) Attach(ctx context.Context, f *frontier.Frontier) error {
 	r.frontier = f
 	if r.unclean {
@@ -99,12 +99,12 @@ func (r *Revisits) Whole(_ frontier.Lease, raw []byte) bool {
 	return n.whole()
 }
 
-// Ended implements crawler.Revisits: it notes what the scheduler is to know of the visit,
+// Ended implements crawler.Revisits: it records what the scheduler needs to know about the visit,
 // and counts it.
 func (r *Revisits) Ended(l frontier.Lease, p *crawler.Page, o frontier.Outcome, raw []byte) []byte {
 	n, _ := parseNote(raw)
 	before := r.plans.PageOf(l.Host, l.History)
-	n.read = n.read || before.State.Crawled() // a note may be lost
+	n.read = n.read || before.State.Crawled() // the note may be lost
 	if o.Result == frontier.Failed && !n.read && !o.Uncontacted {
 		return nil // the frontier's Retry decides
 	}
@@ -117,11 +117,11 @@ func (r *Revisits) Ended(l frontier.Lease, p *crawler.Page, o frontier.Outcome, 
 	return n.bytes()
 }
 
-// earlyVisits is how many visits are few: until then the price is found more often than
-// the scheduler finds it by itself, which is every 256 visits.
+// earlyVisits is the number of visits until which the price is computed more often than every 256
+// visits, as the scheduler does.
 const earlyVisits = 2048
 
-// tend does what is due now and then.
+// tend does periodic work that is due.
 func (r *Revisits) tend() {
 	n := r.counts.visits.Load()
 	moved := false

@@ -1,5 +1,5 @@
-// This file is the Scheduler of the frontier: that of package recrawl/adapter, which is
-// told what only a crawler knows of a visit.
+// This file is the Scheduler of the frontier: that of package recrawl/adapter, with what only a
+// crawler knows about a visit.
 
 package incremental
 
@@ -17,8 +17,8 @@ type scheduler struct {
 	r *Revisits
 }
 
-// Next implements frontier.Scheduler. A URL without a note leaves: it is the user's, or
-// not wanted any more. So does one that was never read and whose tries are used up.
+// Next implements frontier.Scheduler. A URL without a note leaves the schedule: it belongs to the
+// user, or is no longer wanted. So does a URL that was never read and whose tries are used up.
 func (x scheduler) Next(v frontier.Visit) (time.Time, frontier.State) {
 	n, ok := parseNote(crawler.Note(v.Entry))
 	if !ok || v.Outcome.Result == frontier.Failed && !n.read {

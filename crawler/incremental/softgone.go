@@ -1,33 +1,34 @@
-// This file notices pages that are gone though the status is 200.
+// This file detects pages that are gone although the status is 200.
 //
-// Of a host, several pages that were read and differed become one and the same text: it is
-// what the host says of pages that are gone, or of all of them while it is being repaired.
-// Nothing is asked for to find that out. That one of them is gone is confirmed like a 404.
+// If several pages of a host that were read and differed turn into the same text, it is the host's
+// text for pages that are gone, or for all pages during maintenance. This takes no additional
+// requests. That a page is gone is confirmed as for a 404.
 
 package incremental
 
 import "sync"
 
 const (
-	softPages = 5      // that became one text, until it counts as that of pages that are gone
+	softPages = 5      // pages that must turn into a text before it means gone
 	softTexts = 16     // of a host that are watched, each for pages that became it
 	softHosts = 10_000 // that are watched
 	softWords = 3      // fewer say nothing
 )
 
-// softGone watches what pages of hosts become. The zero value is ready to use.
+// softGone records what pages of hosts turn into. The zero value is ready to use.
 type softGone struct {
 	mu    sync.Mutex
 	hosts map[string]*becoming // guarded by mu
 }
 
-// becoming is what pages of a host became.
+// becoming records what pages of one host turned into.
 type becoming struct {
-	texts map[[8]byte]map[[8]byte]string // what they were before, and their URLs; by what they became
+	texts map[[8]byte]map[[8]byte]string // by the new text: the earlier texts, and their URLs
 	known map[[8]byte]bool               // texts of pages that are gone
 }
 
-// judge is told what a page is now, with its number of words, and tells whether it is gone.
+// judge records the current text of a page and its number of words, and reports whether the page is
+// gone.
 func (s *softGone) judge(host, url string, before, now copied, words int) bool {
 	if words < softWords {
 		return false

@@ -1,5 +1,5 @@
-// This file keeps what is known of the crawl as a whole in a folder: a key, written
-// once, and the state, written again and again in place of the last.
+// This file stores the state of the crawl as a whole in a folder: a key, written once, and the
+// state, which is replaced again and again.
 
 package incremental
 
@@ -25,21 +25,21 @@ const (
 	stateFile   = "state"
 	damagedFile = "state.damaged"
 	keySize     = 32
-	// version is of the state file, and of the notes that the URLs have: New refuses
-	// another version's file before it meets its notes.
+	// version is the version of the state file, and of the notes of URLs: New refuses a file of
+	// another version before it reads any note.
 	version = 1
 )
 
-// state is what the state file holds, as JSON.
+// state is the content of the state file, as JSON.
 type state struct {
 	Version  int       `json:"version"`
 	Saved    time.Time `json:"saved"`
-	Clean    bool      `json:"clean"`    // the books and the URLs are of one moment
+	Clean    bool      `json:"clean"`    // the accounts and the URLs are from the same moment
 	Schedule []byte    `json:"schedule"` // recrawl.Scheduler.MarshalBinary
 	Counts   Counts    `json:"counts"`
 }
 
-// readKey returns the folder's key, which is made if there is none.
+// readKey returns the folder's key, and creates it if there is none.
 func (r *Revisits) readKey() ([]byte, error) {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails
@@ -62,11 +62,10 @@ func (r *Revisits) readKey() ([]byte, error) {
 	return old, nil
 }
 
-// ReadSchedule returns the scheduler whose state was last saved in the folder dir of a
-// crawl (Options.Dir), to look at it or to plan with, and when that was. The folder stays
-// as it is, and the crawl may run. The error is of the file, one that is not there
-// included (fs.ErrNotExist), frontier.ErrVersion for one of another version, or a
-// *recrawl.CorruptError in it.
+// ReadSchedule returns the scheduler whose state was last saved in the folder dir of a crawl
+// (Options.Dir), to inspect it or to plan with it, and when it was saved. It does not change the
+// folder, and the crawl may be running. The error is that of reading the file (fs.ErrNotExist if
+// there is none), frontier.ErrVersion, or a *recrawl.CorruptError.
 func ReadSchedule(dir string) (*recrawl.Scheduler, time.Time, error) {
 	name := filepath.Join(dir, stateFile)
 	b, err := os.ReadFile(name)
@@ -84,7 +83,7 @@ func ReadSchedule(dir string) (*recrawl.Scheduler, time.Time, error) {
 	return s, saved.Saved, nil
 }
 
-// parseState takes a state file apart, and its schedule into s.
+// parseState decodes a state file, and its schedule into s.
 func parseState(b []byte, s *recrawl.Scheduler) (saved state, err error) {
 	var is struct{ Version int }
 	if err = json.Unmarshal(b, &is); err == nil && is.Version != version && is.Version > 0 {
@@ -102,7 +101,7 @@ func parseState(b []byte, s *recrawl.Scheduler) (saved state, err error) {
 	return saved, err
 }
 
-// readState takes over the state of the last process.
+// readState restores the state of the last process.
 func (r *Revisits) readState() error {
 	r.unclean = true
 	if r.opts.Dir == "" {
@@ -135,8 +134,8 @@ func (r *Revisits) readState() error {
 	return nil
 }
 
-// moved reports whether the price is no more the one that was saved. Its corrections are
-// in no page: a crawl that is killed while it is young would have to find them again.
+// moved reports whether the price differs from the saved one. Its corrections are not stored with
+// any page, and a young crawl that crashes would have to learn them again.
 func (r *Revisits) moved() bool {
 	saved := math.Float64frombits(r.savedPrice.Load())
 	return math.Abs(r.schedule.Stats().Price-saved) > saved/256
@@ -172,7 +171,7 @@ func (r *Revisits) saveLocked(clean bool) error {
 	return replace(filepath.Join(r.opts.Dir, stateFile), s)
 }
 
-// stateAt is what the state file is to hold.
+// stateAt returns the content of the state file.
 func (r *Revisits) stateAt(now time.Time, clean bool) ([]byte, error) {
 	b, err := r.schedule.MarshalBinary()
 	if err != nil {
@@ -181,11 +180,10 @@ func (r *Revisits) stateAt(now time.Time, clean bool) ([]byte, error) {
 	return json.Marshal(state{Version: version, Saved: now.UTC(), Clean: clean, Schedule: b, Counts: r.counts.read()})
 }
 
-// CopyTo copies what Options.Dir keeps, as it is now, into a folder that does not exist,
-// for a backup; the crawl goes on. It belongs to a copy of the frontier made just before
-// or after: as after a crash, the books are made anew from that one's URLs. The copy
-// appears when it is complete and survives a loss of power. The error wraps
-// errors.ErrUnsupported if there is no Options.Dir.
+// CopyTo copies the current content of Options.Dir to a folder that does not exist, as a backup;
+// the crawl continues. The copy belongs to a copy of the frontier made just before or after: as
+// after a crash, the accounts are rebuilt from its URLs. The copy appears when it is complete and
+// survives a loss of power. The error wraps errors.ErrUnsupported if there is no Options.Dir.
 func (r *Revisits) CopyTo(ctx context.Context, dir string) error {
 	if r.opts.Dir == "" {
 		return fmt.Errorf("incremental: copy: nothing is kept: %w", errors.ErrUnsupported)
@@ -210,8 +208,7 @@ func (r *Revisits) CopyTo(ctx context.Context, dir string) error {
 	return nil
 }
 
-// replace puts a file in place of another one of that name, whole or not at all, also
-// when power is lost.
+// replace replaces a file, completely or not at all, even if power is lost.
 func replace(name string, b []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
@@ -239,8 +236,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Close saves the state. Call it when the crawler has stopped, before or after the
-// frontier is closed.
+// Close saves the state. Call it when the crawler has stopped, before or after closing the
+// frontier.
 func (r *Revisits) Close() error {
 	r.saving.Lock()
 	defer r.saving.Unlock()

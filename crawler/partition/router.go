@@ -1,5 +1,4 @@
-// This file sends URLs to the nodes that own their hosts. Which they are is decided in
-// splitter.go.
+// This file sends URLs to the nodes that own their hosts, as decided in splitter.go.
 
 package partition
 
@@ -13,35 +12,34 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Options configure a Router. The zero value is that of a crawl on one node.
+// Options configure a Router. The zero value is for a crawl on one node.
 type Options struct {
 	// Self is the name of this node.
 	Self string
-	// Splitter says who owns which host. Nil: this node owns all.
+	// Splitter decides which node owns a host. Nil means that this node owns all hosts.
 	Splitter Splitter
 	// HostKey must be that of the frontiers' Options. Nil means frontier.HostName.
 	HostKey func(url string) (string, error)
-	// Send gives another node entries of its own, and returns when the Add of its
-	// frontier has: until then nobody else has them. Entries that that Add refuses are
-	// no error of Send. It is called from any goroutine, and needed with a Splitter.
+	// Send sends entries to the node that owns them, and returns when the Add of its frontier has
+	// returned: until then no other node has stored them. Entries that this Add refuses are not an
+	// error of Send. It is called from any goroutine, and required with a Splitter.
 	Send func(ctx context.Context, node string, entries []frontier.Entry) error
-	// Remember is how many URLs that were sent are not sent again, about 20 bytes each.
-	// Zero means 100,000. Mercator found that popular URLs are most of the traffic.
+	// Remember is the number of sent URLs that are remembered and not sent again, at about 20 bytes
+	// each. Mercator found that most of the traffic is popular URLs. Zero means 100,000.
 	Remember int
 }
 
-// Router keeps what is this node's own and sends the rest. It is safe for concurrent
-// use.
+// Router keeps the URLs of this node and sends the others. It is safe for concurrent use.
 type Router struct {
 	opts Options // read-only
 	seed maphash.Seed
 
 	mu  sync.Mutex
 	new map[uint64]struct{} // guarded by mu; URLs that were sent
-	old map[uint64]struct{} // guarded by mu; those before
+	old map[uint64]struct{} // guarded by mu; the previous generation
 }
 
-// New returns a Router, or an error that names what is missing.
+// New returns a Router, or an error that names a missing option.
 func New(o Options) (*Router, error) {
 	if o.HostKey == nil {
 		o.HostKey = frontier.HostName
@@ -68,10 +66,10 @@ func (r *Router) Owns(host string) bool {
 	return r.opts.Splitter == nil || r.opts.Splitter.Owner(host) == r.opts.Self
 }
 
-// Keep returns the entries whose hosts this node owns, in their order, after the other
-// nodes have got theirs. Entries whose URL has no host stay, to be refused by the
-// frontier. After an error, which tells all nodes that could not be reached, none has
-// to be kept: the same call may be made again. Entries itself is not changed.
+// Keep returns the entries whose hosts this node owns, in their order, after the other nodes have
+// stored theirs. Entries whose URL has no host are returned, for the frontier to refuse. The error
+// names all nodes that could not be reached; after an error the same call may be repeated. The
+// slice entries is not changed.
 func (r *Router) Keep(ctx context.Context, entries []frontier.Entry) ([]frontier.Entry, error) {
 	if r.opts.Splitter == nil {
 		return entries, nil
@@ -93,7 +91,7 @@ func (r *Router) Keep(ctx context.Context, entries []frontier.Entry) ([]frontier
 	return mine, r.send(ctx, others)
 }
 
-// send gives all nodes theirs, at the same time.
+// send sends the entries of all nodes concurrently.
 func (r *Router) send(ctx context.Context, others map[string][]frontier.Entry) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -120,8 +118,8 @@ func (r *Router) hash(e frontier.Entry) uint64 {
 	}{e.URL, e.Crawl})
 }
 
-// sent reports whether an entry need not be sent: its owner has it. A false positive,
-// one in 2^64 for each URL remembered, would lose a link.
+// sent reports whether an entry need not be sent because its owner has it. A false positive would
+// lose a link; its probability is 2^-64 for each URL remembered.
 func (r *Router) sent(e frontier.Entry) bool {
 	if e.Force {
 		return false
@@ -153,18 +151,18 @@ func (r *Router) keepLocked(h uint64) {
 	r.new[h] = struct{}{}
 }
 
-// Quiet tells when a crawl by several nodes is over. The zero value is ready. It is not
+// Quiet detects the end of a crawl by several nodes. The zero value is ready for use. It is not
 // safe for concurrent use.
 type Quiet struct {
 	looked   bool
 	progress [2]int64
 }
 
-// Look is given the Stats of all nodes' frontiers, taken one after the other, again and
-// again. It returns true if no node has anything to do, and none has got or done
-// anything since the call before (Mattern's four counters, 1987): what was on its way
-// between two looks shows in the second. That holds if entries are sent only while a
-// lease is out, as by a crawler's OnPage.
+// Look takes the Stats of all nodes' frontiers, read one after the other; call it repeatedly. It
+// returns true if no node has anything to do, and none has received or done anything since the
+// previous call (Mattern's four counters, 1987): URLs that were in transit between two calls show
+// in the second one. This requires that entries are sent only while a lease is out, as in a
+// crawler's OnPage.
 func (q *Quiet) Look(all ...frontier.Stats) bool {
 	var busy int64
 	var progress [2]int64

@@ -10,11 +10,10 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
-// Splitter says which node owns a host. It must be safe for concurrent use, and all
-// nodes must have the same.
+// Splitter decides which node owns a host. It must be safe for concurrent use, and the same on all
+// nodes.
 type Splitter interface {
-	// Owner returns the name of the node that owns a host, which is a host key of the
-	// frontier's.
+	// Owner returns the name of the node that owns a host, given by its host key in the frontier.
 	Owner(host string) string
 }
 
@@ -25,8 +24,8 @@ type Nodes struct {
 	hashes []uint64
 }
 
-// NewNodes returns a Splitter for nodes of these names, in any order. Without names,
-// all hosts belong to the node "".
+// NewNodes returns a Splitter for nodes with these names, in any order. Without names, all hosts
+// belong to the node "".
 func NewNodes(names ...string) *Nodes {
 	n := &Nodes{names: slices.Compact(slices.Sorted(slices.Values(names)))}
 	for _, name := range n.names {
@@ -38,9 +37,9 @@ func NewNodes(names ...string) *Nodes {
 // Names returns the nodes' names, sorted.
 func (n *Nodes) Names() []string { return slices.Clone(n.names) }
 
-// Owner is the node with the highest hash of node and host (Thaler and Ravishankar,
-// "Using name-based mappings to increase hit rates", 1998). It takes time in proportion
-// to the number of nodes.
+// Owner returns the node with the highest hash of node and host (Thaler and Ravishankar, "Using
+// name-based mappings to increase hit rates", 1998). It takes time proportional to the number of
+// nodes.
 func (n *Nodes) Owner(host string) string {
 	best, owner := uint64(0), ""
 	h := []byte(host)
@@ -52,9 +51,8 @@ func (n *Nodes) Owner(host string) string {
 	return owner
 }
 
-// ByDomain keeps the hosts of a registrable domain together, such as a.example.co.uk
-// and b.example.co.uk: what they know of each other, and their address, is often the
-// same.
+// ByDomain keeps the hosts of a registrable domain together, such as a.example.co.uk and
+// b.example.co.uk: they often link to each other and share an address.
 func ByDomain(s Splitter) Splitter { return byDomain{s} }
 
 type byDomain struct{ Splitter }

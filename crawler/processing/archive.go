@@ -1,4 +1,4 @@
-// This file writes what was fetched into an archive.
+// This file writes fetched answers to an archive.
 
 package processing
 
@@ -17,24 +17,24 @@ import (
 
 // ArchiveOptions say what is archived.
 type ArchiveOptions struct {
-	// UserAgent is what the request records have if the Fetcher does not tell what it
-	// sent (fetch.Result.Request). Empty means that of the crawler's Options.
+	// UserAgent is written to the request records if the Fetcher does not report what it sent
+	// (fetch.Result.Request). Empty means the UserAgent of the crawler's Options.
 	UserAgent string
 	// NoRobots leaves the answers to requests for robots.txt out.
 	NoRobots bool
-	// HonourNoArchive leaves out pages that ask for it: see UnlessNoArchive. By default
-	// all is archived, as by other archiving crawlers: the wish is one to search
-	// engines, not to show a copy, which whoever gives access to the archive may heed
-	// there, as it is in the records. An archive lacks what was left out for good.
+	// HonourNoArchive leaves out pages that ask not to be archived: see UnlessNoArchive. By default
+	// everything is archived, as by other archiving crawlers: the request tells search engines not
+	// to show a copy, it is kept in the records, and whoever publishes the archive can honour it.
+	// What was left out cannot be added later.
 	HonourNoArchive bool
 }
 
-// AddArchive has a crawl write each answer, with its request, to a WARC file: pages,
-// redirects, 404s and the like, and unless they are not wanted the answers to requests
-// for robots.txt. Failed fetches are not written. Bodies are decoded. A page whose last
-// capture w does not remember is asked for without conditions (Options.Whole), so that an
-// answer "not modified" names what it repeats; and URLs remember which page led to them
-// (Options.Via), for the metadata. It comes before the OnPage and OnRobots that o has.
+// AddArchive makes a crawl write each answer, with its request, to a WARC file: pages, redirects,
+// 404s and so on, and by default the answers to requests for robots.txt. Failed fetches are not
+// written. Bodies are decoded. Pages whose last capture w does not remember are requested without
+// conditions (Options.Whole), so that every "not modified" answer can refer to the capture that it
+// repeats. URLs store the page that led to them (Options.Via) for the metadata. AddArchive's
+// handlers run before the OnPage and OnRobots already set in o.
 func AddArchive(o *crawler.Options, w *warc.Writer, a ArchiveOptions) {
 	if a.UserAgent == "" {
 		a.UserAgent = o.UserAgent
@@ -69,15 +69,15 @@ func Archive(w *warc.Writer, userAgent string) Handler {
 	}
 }
 
-// Uncaptured returns a crawler.Options.Whole for a crawl with Archive: pages are asked for
-// without conditions unless w remembers their last capture.
+// Uncaptured returns a crawler.Options.Whole for a crawl with Archive: pages are requested without
+// conditions unless w remembers their last capture.
 func Uncaptured(w *warc.Writer) func(frontier.Lease) bool {
 	return func(l frontier.Lease) bool { return !w.Captured(l.Entry.URL) }
 }
 
-// UnlessNoArchive returns a Handler that calls h but with pages that ask not to be
-// archived: by a meta element, as far as the crawler's Extractor reads those, or by an
-// X-Robots-Tag header, for all robots or for the product token of userAgent.
+// UnlessNoArchive returns a Handler that calls h, except with pages that ask not to be archived: by
+// a meta element, as far as the crawler's Extractor reads these, or by an X-Robots-Tag header, for
+// all robots or for the product token of userAgent.
 func UnlessNoArchive(h Handler, userAgent string) Handler {
 	token := robots.ProductToken(userAgent)
 	return func(ctx context.Context, p *crawler.Page) error {
@@ -88,8 +88,7 @@ func UnlessNoArchive(h Handler, userAgent string) Handler {
 	}
 }
 
-// ArchiveRobots returns what AddArchive has beside it for robots.txt: a
-// crawler.Options.OnRobots.
+// ArchiveRobots returns a crawler.Options.OnRobots that archives robots.txt. AddArchive uses it.
 func ArchiveRobots(w *warc.Writer, userAgent string) func(context.Context, *fetch.Result) error {
 	return func(_ context.Context, res *fetch.Result) error {
 		return archive(w, userAgent, res.URL, res)

@@ -1,21 +1,21 @@
-// Package processing connects a crawler to the packages that are useful without one: an
-// archive (warc), the content-seen test (near), sitemaps, and statistics.
+// Package processing connects a crawler to packages that can be used without one: an archive
+// (warc), the content-seen test (neardup), sitemaps, and statistics.
 //
-// Each module is a Handler, which sees each answer that will not be tried again, before
-// the frontier is told of it; [Chain] makes one of several:
+// Each module is a Handler. It sees each answer that will not be retried, before the outcome is
+// reported to the frontier. [Chain] combines several:
 //
 //	sm := processing.NewSitemaps(f, processing.SitemapOptions{UserAgent: agent})
 //	o.Robots = sm
 //	o.OnPage = processing.Chain(processing.ContentSeen(x, processing.SeenOptions{SkipLinks: true}), sm.Handle)
 //	processing.AddArchive(&o, w, processing.ArchiveOptions{}) // before these, and robots.txt files too
 //
-// A module of your own is a function like these; [ForTypes] makes one see only some
-// media types. It is called by all workers at once, and may change Page.Add and
-// Page.Outcome, which the frontier is told of after the last one.
+// A custom module is a function with the same signature; [ForTypes] limits it to some media types.
+// All workers call it concurrently. It may change Page.Add and Page.Outcome, which are reported
+// after the last module.
 //
-// If a Handler returns an error the page counts as failed and is fetched again. So what
-// Archive and ContentSeen keep of a page is kept before the frontier knows that it was
-// read: after kill -9 a page may be in the archive twice, but none is missing.
+// If a Handler returns an error, the page counts as failed and is fetched again. So Archive and
+// ContentSeen store a page before the frontier knows that it was read: after kill -9 a page may be
+// in the archive twice, but none is missing.
 //
-// The crawler itself does not import this package, and so not what it imports.
+// The crawler does not import this package, nor what this package imports.
 package processing

@@ -13,8 +13,8 @@ import (
 // Handler sees a page: a crawler.Options.OnPage.
 type Handler func(ctx context.Context, p *crawler.Page) error
 
-// Chain returns a Handler that calls others in their order, up to the first that fails.
-// Nil ones are left out.
+// Chain returns a Handler that calls the given ones in order, until one fails. Nil Handlers are
+// skipped.
 func Chain(all ...Handler) Handler {
 	return func(ctx context.Context, p *crawler.Page) error {
 		for _, h := range all {
@@ -29,9 +29,9 @@ func Chain(all ...Handler) Handler {
 	}
 }
 
-// ForTypes returns a Handler that calls h with answers of some media types only, such
-// as "text/html", "image/*" and "none": those without a Content-Type. So Mercator chose
-// its processing modules.
+// ForTypes returns a Handler that calls h only with answers of some media types, such as
+// "text/html", "image/*" and "none": those without a Content-Type. Mercator selects its processing
+// modules in this way.
 func ForTypes(h Handler, types ...string) Handler {
 	return func(ctx context.Context, p *crawler.Page) error {
 		t := mediaType(p)

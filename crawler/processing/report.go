@@ -1,5 +1,5 @@
-// This file is what Statistics has counted, bounded however many hosts and types there
-// are.
+// This file holds the counts of Statistics. Their size is bounded, whatever the number of hosts and
+// types.
 
 package processing
 
@@ -14,21 +14,20 @@ import (
 	"time"
 )
 
-// Report is what Statistics has counted. Its JSON form is in stats.json.
+// Report holds the counts of Statistics. Its JSON form is in stats.json.
 type Report struct {
 	Since time.Time `json:"since"` // when counting began
 	Total Sum       `json:"total"`
-	// Status has the answers by status code, Types by media type, as their
-	// Content-Type says, without parameters: "none" without one, "malformed", and
-	// "other" for those that come when 256 are known.
+	// Status counts answers by status code, Types by media type, which is the Content-Type without
+	// parameters. Types has "none" for answers without one, "malformed", and "other" for types
+	// beyond the first 256.
 	Status map[string]Sum `json:"status"`
 	Types  map[string]Sum `json:"types"`
 	Sizes  Histogram      `json:"sizes"`  // of bodies as sent, in bytes
 	Millis Histogram      `json:"millis"` // how long fetches took
-	// Hosts are those with most answers, in order of these. They are found with as many
-	// counters as StatisticsOptions.Hosts says ("space saving", Metwally and others,
-	// 2005): each host with more than a Hosts-th of all answers is among them, and none
-	// is counted too low.
+	// Hosts are the hosts with most answers, in descending order. They are found with
+	// StatisticsOptions.Hosts counters ("space saving", Metwally and others, 2005): each host with
+	// more than a Hosts-th of all answers is included, and no count is too low.
 	Hosts []HostSum `json:"hosts"`
 }
 
@@ -43,16 +42,15 @@ func (s *Sum) add(bytes int64) {
 	s.Bytes += bytes
 }
 
-// HostSum is the Sum of a host. Over is by how many answers it may be too high; Bytes
-// are those since the host was counted last without a break.
+// HostSum is the Sum of a host. Over is the greatest possible error of its count of answers. Bytes
+// counts from the time since which the host has had a counter.
 type HostSum struct {
 	Host string `json:"host"`
 	Sum
 	Over int64 `json:"over"`
 }
 
-// Histogram counts values in powers of two: [0] are those of 0, [i] those from 2^(i-1)
-// to 2^i-1.
+// Histogram counts values by powers of two: [0] counts zeros, [i] values from 2^(i-1) to 2^i-1.
 type Histogram []int64
 
 func (h Histogram) add(x int64) Histogram {
@@ -85,7 +83,7 @@ func (r *Report) clone() Report {
 	return c
 }
 
-// String is the report for people: lines of at most ten hosts and types, all else whole.
+// String formats the report for people: at most ten hosts and types, everything else in full.
 func (r Report) String() string {
 	var b strings.Builder
 	line := func(what, name string, s Sum) {
@@ -125,10 +123,10 @@ func span(i int, unit string) string {
 	return fmt.Sprintf("%d to %d %s", uint64(1)<<(i-1), uint64(1)<<i-1, unit)
 }
 
-// topHosts has a counter for each of the hosts that come most. A host that has none
-// takes over that of the one with the fewest answers, and its count.
+// topHosts has a counter for each of the most frequent hosts. A host without a counter takes over
+// that of the host with the fewest answers, including its count.
 //
-// It is a heap of counters by answers; counter.at is the place there.
+// It is a heap of counters by answers; counter.at is the position in the heap.
 type topHosts struct {
 	most   int
 	byName map[string]*counter
@@ -160,7 +158,7 @@ func (t *topHosts) add(host string, bytes int64) {
 	heap.Fix(t, c.at)
 }
 
-// list are the hosts, those with most answers first.
+// list returns the hosts, in descending order of answers.
 func (t *topHosts) list() []HostSum {
 	all := make([]HostSum, len(t.heap))
 	for i, c := range t.heap {
@@ -172,7 +170,8 @@ func (t *topHosts) list() []HostSum {
 	return all
 }
 
-// take begins with hosts that were listed; with fewer counters, those with most.
+// take starts with the hosts of an earlier list; if there are fewer counters, with the most
+// frequent of them.
 func (t *topHosts) take(hosts []HostSum) {
 	for _, h := range hosts[:min(len(hosts), t.most)] {
 		c := &counter{HostSum: h}

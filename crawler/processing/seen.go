@@ -15,21 +15,21 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/neardup"
 )
 
-// SeenOptions say what follows from a duplicate.
+// SeenOptions say what happens with duplicates.
 type SeenOptions struct {
-	// SkipLinks does not add the links of pages whose content another URL has, if that page
-	// leads to the same places, each on its own host: those of the first one were added,
-	// and to follow a mirror's leads to the mirror. The pages of a list, which may have the
-	// same words, lead to others.
+	// SkipLinks ignores the links of a page whose content another URL has, if both pages link to
+	// the same places, each on its own host: the links of the first page were added, and those of a
+	// mirror lead to the mirror. Pages of a paginated list may have the same words, but link to
+	// other places, so their links are added.
 	SkipLinks bool
-	// OnMatch, if set, is told what each page is to those before it. It is called by
-	// all workers at once.
+	// OnMatch, if set, receives the match of each page with earlier ones. All workers call it
+	// concurrently.
 	OnMatch func(p *crawler.Page, m neardup.Match)
 }
 
-// ContentSeen returns a Handler that adds each page with a status of 2xx to an index.
-// A page that was visited before is reported as changed or, if that is only in markup and
-// the like (neardup.Page.Change), as unchanged.
+// ContentSeen returns a Handler that adds each page with a 2xx status to an index. A page that was
+// visited before is reported as changed or, if only markup and similar parts differ
+// (neardup.Page.Change), as unchanged.
 func ContentSeen(x *neardup.Index, o SeenOptions) Handler {
 	return func(_ context.Context, p *crawler.Page) error {
 		if p.Status < 200 || p.Status > 299 || p.Body == nil || p.Truncated {
@@ -72,8 +72,8 @@ func digest(h *neardup.Hasher, p *crawler.Page, body []byte) neardup.Page {
 	return x
 }
 
-// places is a fingerprint of where a page leads: those of its own site without the site's
-// name, so that they are the same on a mirror.
+// places returns a fingerprint of a page's links. The site's own name is left out, so that the
+// links of a mirror have the same fingerprint.
 func places(p *crawler.Page) uint64 {
 	if p.Doc == nil {
 		return 1 // nowhere

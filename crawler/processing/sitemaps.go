@@ -27,24 +27,24 @@ type SitemapOptions struct {
 	UserAgent string
 	// Normalizer spells URLs: the crawler's. Nil means urlnorm.New().
 	Normalizer *urlnorm.Normalizer
-	// Hint makes an entry of what a sitemap says of a URL; false leaves it out. Nil
-	// means that the entry's Weight is the site's priority. Claims is for crawls that
-	// fetch pages again. It is called by all workers at once.
+	// Hint turns an entry of a sitemap into an entry for the frontier; false leaves it out. Nil
+	// sets the entry's Weight to the priority in the sitemap. Claims is a Hint for continuous
+	// crawls. All workers call it concurrently.
 	Hint func(e *frontier.Entry, s sitemap.Entry) bool
-	// MaxBytes is how much of a sitemap is read, as sent and as unpacked. Zero means
-	// 50 MiB, as the protocol allows. Beyond the Fetcher's MaxBody it holds if the
-	// crawler's Options.Larger is that of the Sitemaps.
+	// MaxBytes limits how much of a sitemap is read, both as sent and as unpacked. It can exceed
+	// the Fetcher's MaxBody only if the crawler's Options.Larger is that of the Sitemaps. Zero
+	// means 50 MiB, the limit of the protocol.
 	MaxBytes int64
 	// MaxFiles is how many sitemaps of one robots.txt are fetched. Zero means 1,000.
 	MaxFiles int
-	// Logger is told of what is wrong with sitemaps. Nil means silence.
+	// Logger receives problems with sitemaps. Nil discards them.
 	Logger *slog.Logger
 }
 
-// Claims is a Hint for crawls that fetch pages again: what a sitemap says of when a page
-// changed becomes a hint (frontier.Entry.Hint). Of its site's priorities nothing is
-// taken: a site that calls all of its pages important would get more than others. A
-// time to come by more than a day, or of no meaning, is no claim.
+// Claims is a Hint for continuous crawls: the modification time in a sitemap becomes a hint
+// (frontier.Entry.Hint). The sitemap's priorities are ignored, since a site that calls all of its
+// pages important would gain an advantage. A time more than a day in the future, or a malformed
+// one, is not a claim.
 func Claims(e *frontier.Entry, s sitemap.Entry) bool {
 	now := time.Now()
 	switch t := s.Modified; {
@@ -57,12 +57,11 @@ func Claims(e *frontier.Entry, s sitemap.Entry) bool {
 	return true
 }
 
-// Sitemaps adds what sitemaps and feeds name. It is a crawler.Robots, to see robots.txt
-// files, and its Handle reads sitemaps and feeds that were fetched like any page: under a lease
-// of their host, obeying robots.txt, each once, with the crawler's own limits of size
-// and depth; index files are a link deeper each. Feeds that
-// pages have links to are fetched if the crawler's Extractor has link.Feed among its
-// Kinds. It is safe for concurrent use.
+// Sitemaps adds the URLs listed in sitemaps and feeds. It implements crawler.Robots, to see
+// robots.txt files, and its Handle reads sitemaps and feeds. These are fetched like any page: under
+// a lease of their host, obeying robots.txt, each once, within the crawler's limits of size and
+// depth; each level of index files counts as one link of depth. Feeds linked from pages are fetched
+// if the crawler's Extractor includes link.Feed in its Kinds. It is safe for concurrent use.
 type Sitemaps struct {
 	f    *frontier.Frontier
 	opts SitemapOptions // read-only
@@ -72,13 +71,13 @@ type Sitemaps struct {
 }
 
 const (
-	maxVouchers = 10_000 // files on other hosts than those whose robots.txt names them
-	maxHosts    = 100    // hosts of one of them
+	maxVouchers = 10_000 // files on other hosts than the robots.txt that lists them
+	maxHosts    = 100    // hosts whose robots.txt lists one of them
 
-	maxAlternates = 50_000 // URLs of a sitemap that are no entries of it, but alternates of such
+	maxAlternates = 50_000 // URLs of a sitemap that are only alternates of its entries
 
-	// metaVouched begins the Meta of a sitemap that another host's robots.txt names:
-	// the names of such hosts follow, with blanks between them.
+	// metaVouched begins the Meta of a sitemap that another host's robots.txt lists, followed by
+	// the names of such hosts, separated by spaces.
 	metaVouched = "sitemap of "
 )
 
@@ -105,8 +104,8 @@ func NewSitemaps(f *frontier.Frontier, o SitemapOptions) *Sitemaps {
 	return &Sitemaps{f: f, opts: o, vouchers: map[string][]string{}}
 }
 
-// Places returns where the sites of seeds usually have their sitemap if no robots.txt
-// names one, to be seeds too.
+// Places returns the usual sitemap URLs of the sites of seeds, for sites whose robots.txt lists
+// none. Add them as seeds.
 func (s *Sitemaps) Places(seeds ...string) (urls []string) {
 	known := map[string]bool{}
 	for _, seed := range seeds {
@@ -118,8 +117,8 @@ func (s *Sitemaps) Places(seeds ...string) (urls []string) {
 	return urls
 }
 
-// Read implements crawler.Robots after RFC 9309, and adds the sitemaps that the file
-// names to the frontier. Those out of the crawl's scope it will not fetch.
+// Read implements crawler.Robots according to RFC 9309, and adds the sitemaps listed in the file to
+// the frontier. Sitemaps out of the crawl's scope are not fetched.
 func (s *Sitemaps) Read(site string, status int, body []byte) (crawler.Rules, bool) {
 	file := robots.FromStatus(status, body)
 	if file.Access() == robots.Unreachable {
@@ -146,8 +145,8 @@ func (s *Sitemaps) Read(site string, status int, body []byte) (crawler.Rules, bo
 	return file.Group(s.opts.UserAgent), true
 }
 
-// vouch notes that a host's robots.txt names a sitemap, in the entry for the time when
-// the crawl goes on, and in memory for when another host's named it before.
+// vouch records that a host's robots.txt lists a sitemap: in the entry, for when the crawl is
+// resumed, and in memory, in case another host's robots.txt listed it before.
 func (s *Sitemaps) vouch(e frontier.Entry, hosts ...string) frontier.Entry {
 	hosts = slices.DeleteFunc(hosts, func(h string) bool { return h == "" || h == hostName(e.URL) })
 	if len(hosts) == 0 {
@@ -167,7 +166,7 @@ func (s *Sitemaps) vouch(e frontier.Entry, hosts ...string) frontier.Entry {
 	return e
 }
 
-// vouched are the hosts beside its own whose URLs a sitemap may name.
+// vouched returns the other hosts whose URLs a sitemap may list.
 func (s *Sitemaps) vouched(e frontier.Entry) []string {
 	s.mu.Lock()
 	hosts := slices.Clone(s.vouchers[e.URL])
@@ -187,10 +186,10 @@ func hostName(raw string) string {
 	return u.Hostname()
 }
 
-// Handle is a Handler: it adds what a sitemap or feed names to the page's links. A
-// file may name all URLs of its host, and of hosts whose robots.txt names it or an index
-// that names it (sitemaps.org, "Sitemaps & Cross Submits"); others are left out. What its entries have as
-// alternates (hreflang) is linked to as by any page.
+// Handle is a Handler: it adds the URLs listed in a sitemap or feed to the page's links. A file may
+// list all URLs of its host, and of hosts whose robots.txt lists it or an index that lists it
+// (sitemaps.org, "Sitemaps & Cross Submits"); others are ignored. The alternates of its entries
+// (hreflang) are treated as links of an ordinary page.
 func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
 	if p.Status < 200 || p.Status > 299 || p.Body == nil || !maybeSitemap(p.URL, p.Body.Head(512), p.Doc != nil) {
 		return nil
@@ -241,7 +240,7 @@ func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
 		}
 	}
 	for _, found := range others {
-		if !named[found.URL] { // else its entry says more
+		if !named[found.URL] { // otherwise its entry says more
 			add(found)
 		}
 	}
@@ -264,9 +263,8 @@ func (s *Sitemaps) Larger(url string, _ http.Header, head []byte) int64 {
 	return s.opts.MaxBytes
 }
 
-// maybeSitemap reports whether an answer looks like a sitemap or feed: XML or gzip by its
-// first bytes, or a text file whose first line is a URL. Of a page with links in it
-// they must say more.
+// maybeSitemap reports whether an answer looks like a sitemap or feed: XML or gzip by its first
+// bytes, or a text file whose first line is a URL. An answer with links needs more evidence.
 func maybeSitemap(at string, head []byte, links bool) bool {
 	head = bytes.TrimLeft(head, "\uFEFF \t\r\n")
 	switch {
@@ -279,7 +277,7 @@ func maybeSitemap(at string, head []byte, links bool) bool {
 	if !links {
 		return bytes.HasPrefix(head, []byte("<"))
 	}
-	for _, root := range []string{"<?xml", "<urlset", "<sitemapindex", "<rss", "<feed", "<rdf"} { // it has links in its header, or calls itself HTML
+	for _, root := range []string{"<?xml", "<urlset", "<sitemapindex", "<rss", "<feed", "<rdf"} { // it has links in its header, or its type is HTML
 		if len(head) >= len(root) && strings.EqualFold(string(head[:len(root)]), root) {
 			return true
 		}

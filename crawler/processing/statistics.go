@@ -1,8 +1,8 @@
-// This file counts answers by status, type, size, time and host, as Mercator's tag
-// counters do, and keeps the counts over restarts.
+// This file counts answers by status, type, size, time and host, like Mercator's tag counters, and
+// keeps the counts across restarts.
 //
-// A folder has stats.json, and stats-N.log with a line for each answer since that was
-// written, N as stats.json says: a line is written before the answer counts as handled.
+// A folder has stats.json, and stats-N.log with a line for each answer since stats.json was
+// written, where N is given in stats.json. The line is written before the answer counts as handled.
 
 package processing
 
@@ -30,17 +30,17 @@ import (
 
 const (
 	statisticsName = "stats.json"
-	maxTypes       = 256     // media types that are told apart
+	maxTypes       = 256     // media types counted separately
 	maxStatsLog    = 1 << 20 // bytes of a log
 	maxStatsAge    = time.Minute
 )
 
-// StatisticsOptions say what is counted. The zero value works.
+// StatisticsOptions configure Statistics. The zero value is ready for use.
 type StatisticsOptions struct {
-	// Hosts is how many hosts are counted at once, and most that a Report has. Zero
-	// means 1,000; each takes about 200 bytes. See Report.Hosts.
+	// Hosts is the number of hosts counted at once, and the maximum in a Report. Each takes about
+	// 200 bytes. See Report.Hosts. Zero means 1,000.
 	Hosts int
-	// Now tells the time. Nil means time.Now.
+	// Now returns the time. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -50,7 +50,7 @@ type Statistics struct {
 	opts StatisticsOptions
 
 	mu      sync.Mutex
-	report  Report    // guarded by mu, but for Hosts
+	report  Report    // guarded by mu, except Hosts
 	hosts   *topHosts // guarded by mu
 	number  int       // guarded by mu; of the log
 	log     *os.File  // guarded by mu; nil: in memory, or closed
@@ -60,7 +60,7 @@ type Statistics struct {
 	closed  bool      // guarded by mu
 }
 
-// answer is what is counted of one.
+// answer is the counted part of an answer.
 type answer struct {
 	Status int           `json:"s"`
 	Type   string        `json:"t"`
@@ -69,9 +69,9 @@ type answer struct {
 	Took   time.Duration `json:"d"`
 }
 
-// OpenStatistics goes on counting in a folder, which it makes if there is none, or, if
-// dir is empty, counts in memory. No other Statistics may have the folder open. One of
-// another version is frontier.ErrVersion.
+// OpenStatistics continues counting in folder dir, which it creates if necessary; if dir is empty,
+// it counts in memory. No other Statistics may have the folder open. A folder of another version is
+// reported as frontier.ErrVersion.
 func OpenStatistics(dir string, o StatisticsOptions) (*Statistics, error) {
 	if o.Hosts == 0 {
 		o.Hosts = 1000
@@ -92,8 +92,8 @@ func OpenStatistics(dir string, o StatisticsOptions) (*Statistics, error) {
 	return s, nil
 }
 
-// Handle is a Handler: it counts an answer. With a folder, what it has returned for
-// survives kill -9. A page that is fetched again after a crash is counted again.
+// Handle is a Handler: it counts an answer. With a folder, an answer survives kill -9 once Handle
+// has returned. A page that is fetched again after a crash is counted again.
 func (s *Statistics) Handle(_ context.Context, p *crawler.Page) error {
 	a := answer{Status: p.Status, Type: mediaType(p), Host: p.Lease.Host, Bytes: p.Bytes, Took: p.Duration()}
 	s.mu.Lock()
@@ -112,7 +112,7 @@ func (s *Statistics) Handle(_ context.Context, p *crawler.Page) error {
 	s.count(&a)
 	if s.log != nil && (s.logged >= maxStatsLog*(1+s.faults) || s.opts.Now().Sub(s.written) >= maxStatsAge) {
 		s.written = s.opts.Now()
-		if s.save() != nil { // the log has it all; later there may be space
+		if s.save() != nil { // everything is in the log; there may be space later
 			s.faults++
 		} else {
 			s.faults = 0
@@ -121,7 +121,7 @@ func (s *Statistics) Handle(_ context.Context, p *crawler.Page) error {
 	return nil
 }
 
-// count takes an answer into the report.
+// count adds an answer to the report.
 func (s *Statistics) count(a *answer) {
 	r := &s.report
 	r.Total.add(a.Bytes)
@@ -132,7 +132,7 @@ func (s *Statistics) count(a *answer) {
 	s.hosts.add(a.Host, a.Bytes)
 }
 
-// Report returns what was counted so far.
+// Report returns the counts so far.
 func (s *Statistics) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,8 +163,7 @@ func (s *Statistics) Close() error {
 	return nil
 }
 
-// CopyTo copies the counts into folder dir, which must not exist: a folder for
-// OpenStatistics.
+// CopyTo copies the counts into folder dir, which must not exist. OpenStatistics can open the copy.
 func (s *Statistics) CopyTo(ctx context.Context, dir string) error {
 	return durablefs.MakeFolder(ctx, dir, func(dir string) error {
 		s.mu.Lock()
@@ -177,13 +176,13 @@ func (s *Statistics) CopyTo(ctx context.Context, dir string) error {
 	})
 }
 
-// statisticsVersion is that of stats.json and of the log that belongs to it.
+// statisticsVersion is the version of stats.json and its log.
 const statisticsVersion = 1
 
-// stored is what stats.json holds.
+// stored is the content of stats.json.
 type stored struct {
 	Version int `json:"version"`
-	Log     int `json:"log"` // number of the log that goes on from here
+	Log     int `json:"log"` // number of the log that continues from here
 	Report
 }
 
@@ -213,7 +212,7 @@ func (s *Statistics) save() error {
 	return errors.Join(old.Close(), os.Remove(old.Name()))
 }
 
-// replaceFile makes a file hold b, wholly or not at all.
+// replaceFile replaces the content of a file by b, completely or not at all.
 func replaceFile(name string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".stats-*")
 	if err != nil {
@@ -230,7 +229,7 @@ func replaceFile(name string, b []byte) error {
 	return durablefs.SyncFolder(filepath.Dir(name))
 }
 
-// load reads a folder and goes on with a log of its own.
+// load reads a folder and continues with a new log.
 func (s *Statistics) load() error {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err
@@ -272,7 +271,7 @@ func (s *Statistics) load() error {
 	return nil
 }
 
-// replay counts the log's lines. A torn one at its end was never acknowledged.
+// replay counts the log's lines. A torn line at its end was never acknowledged.
 func (s *Statistics) replay() error {
 	f, err := os.Open(s.logName(s.number))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -298,7 +297,7 @@ func (s *Statistics) replay() error {
 	}
 }
 
-// mediaType is what an answer calls itself, in lower case.
+// mediaType returns the declared media type of an answer, in lower case.
 func mediaType(p *crawler.Page) string {
 	raw := p.Header.Get("Content-Type")
 	if raw == "" {

@@ -1,6 +1,6 @@
-// This file finds texts in a path fast if many are looked for: a suffix automaton of
-// the path (Blumer et al. 1985), and a wavelet matrix (Claude and Navarro 2012) for the
-// first place of a text from a given one on.
+// This file searches a path quickly for many texts: a suffix automaton of the path (Blumer et al.
+// 1985), and a wavelet matrix (Claude and Navarro 2012) for the first occurrence of a text from a
+// given position on.
 
 package robots
 
@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// index is built in time and memory in proportion to the path, times its logarithm for
-// the matrix.
+// index takes time and memory proportional to the length of the path, times its logarithm for the
+// matrix.
 //
-// A state stands for texts that end at the same places of the path. A state's
-// link is to the longest text that is an end of its own ones and ends at more places:
-// a tree, in which the places of a state are those of its subtree. They lie side by
-// side in the matrix.
+// A state stands for texts that end at the same positions of the path. A state's link leads to the
+// longest suffix of its texts that ends at more positions. The links form a tree, in which the
+// positions of a state are those of its subtree. They are adjacent in the matrix.
 type index struct {
 	path   string
 	states []suffixState
 	edges  []suffixEdge
 	root   [256]int32 // the edges of state 0; 0 if there is none
-	rows   [][]int32  // of each bit, the highest first: how many of the first n places have it clear
+	rows   [][]int32  // for each bit, the highest first: how many of the first n positions have it clear
 }
 
 type suffixState struct {
@@ -49,7 +48,7 @@ func newIndex(path string) *index {
 	return x
 }
 
-// edge returns what an edge leads to, or nil.
+// edge returns the target of an edge, or nil.
 func (x *index) edge(s int32, c byte) *int32 {
 	if s == 0 {
 		if x.root[c] == 0 {
@@ -172,8 +171,8 @@ func (x *index) arrange() {
 	}
 }
 
-// after returns where the first part of the path ends that is text and begins at from
-// or later, or -1.
+// after returns the end of the first occurrence of text in the path that begins at from or later,
+// or -1.
 func (x *index) after(from int, text string) int {
 	if strings.HasPrefix(x.path[from:], text) {
 		return from + len(text)

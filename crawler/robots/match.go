@@ -1,5 +1,5 @@
-// This file decides whether a pattern matches a URL: the common percent-encoded
-// form of both, the wildcards, and which of two rules comes first.
+// This file decides whether a pattern matches a URL: their common percent-encoded form, the
+// wildcards, and the order of rules.
 
 package robots
 
@@ -18,15 +18,15 @@ const (
 
 // rule is one Allow or Disallow line.
 //
-// Invariant: pattern is in patternForm, * being a wildcard and
-// nothing else; it ends in * only if end is set, and holds no ** at all.
+// Invariant: pattern is in patternForm, in which * is always a wildcard; it ends in * only if end
+// is set, and never contains **.
 type rule struct {
 	pattern string
 	octets  int32 // length of the normalized pattern as written; the longest wins
 	line    int32
-	size    int32 // of the literal part: what comes before the first wildcard
+	size    int32 // length of the literal part, before the first wildcard
 	allow   bool
-	end     bool // the pattern ended in $: it must match up to the URL's end
+	end     bool // the pattern ended in $: it must match to the end of the URL
 }
 
 // newRule compiles the value of an Allow or Disallow line. The rule keeps no part
@@ -55,8 +55,8 @@ func newRule(value string, allow bool, line int) rule {
 
 func (r *rule) literal() string { return r.pattern[:r.size] }
 
-// stars reports whether the pattern has a wildcard, plain whether it has neither that
-// nor a $ at its end: then whatever begins with it matches.
+// stars reports whether the pattern has a wildcard, plain whether it has neither a wildcard nor a $
+// at its end, so that it is a prefix.
 func (r *rule) stars() bool { return int(r.size) < len(r.pattern) }
 func (r *rule) plain() bool { return !r.end && !r.stars() }
 
@@ -82,12 +82,12 @@ func (r rule) String() string {
 	return r.pattern
 }
 
-// match reports whether the pattern matches a normalized path that begins with its
-// literal part. x is the path's index, or nil if texts are looked for without.
+// match reports whether the pattern matches a normalized path that begins with its literal part. x
+// is the path's index, or nil to search without one.
 //
-// The parts between wildcards are looked for from left to right, each at its
-// first place. Taking the first place is never wrong, because a * after it can
-// stretch over the rest, so nothing is ever tried twice.
+// The parts between wildcards are searched from left to right, each at its first occurrence. The
+// first occurrence is always sufficient, because a * after it can cover the rest, so no
+// backtracking is needed.
 func (r *rule) match(path string, x *index) bool {
 	if !r.stars() {
 		return !r.end || len(path) == len(r.pattern)
@@ -115,11 +115,11 @@ func (r *rule) match(path string, x *index) bool {
 	return true
 }
 
-// urlForm and patternForm are the forms in which URLs and patterns are compared (RFC
-// 9309 section 2.2.2). In a pattern * is a wildcard; in a URL it is a character like
-// others, so it is encoded there, and $ in both: a site writes %2A and %24 to mean the
-// characters (section 2.2.3). Square brackets are reserved, but may not stand in a path
-// or query, so both of their forms are one.
+// urlForm and patternForm are the forms in which URLs and patterns are compared (RFC 9309 section
+// 2.2.2). * is a wildcard in a pattern, and an ordinary character in a URL, where it is encoded; $
+// is encoded in both. A site writes %2A and %24 to mean the characters (section 2.2.3). Square
+// brackets are reserved, but not allowed in a path or query, so both of their forms are treated as
+// the same.
 var (
 	urlForm     = pctenc.NewForm("!&'()+,;=/:?@#")
 	patternForm = pctenc.NewForm("!&'()+,;=/:?@#*")

@@ -11,17 +11,16 @@ import (
 	"time"
 )
 
-// MaxSize is how many bytes of a file are read, the least that RFC 9309 section
-// 2.5 demands: 500 KiB. The rest is ignored, and so is a line it cuts in two.
+// MaxSize is how many bytes of a file are read: 500 KiB, the minimum that RFC 9309 section 2.5
+// requires. The rest is ignored, and so is a line that is cut in two.
 const MaxSize = 500 << 10
 
-// MaxCrawlDelay bounds what [Rules.CrawlDelay] reports. A site that asks for more
-// between two requests has most likely mistyped.
+// MaxCrawlDelay limits what [Rules.CrawlDelay] reports. A longer delay between two requests is most
+// likely a mistake.
 const MaxCrawlDelay = 24 * time.Hour
 
-// Parse reads a robots.txt file. Lines may end in CR, LF or both, a leading
-// UTF-8 byte order mark is skipped, and anything that is not understood is
-// ignored. Parse keeps no part of body.
+// Parse reads a robots.txt file. Lines may end in CR, LF or both, a leading UTF-8 byte order mark
+// is skipped, and lines that are not understood are ignored. Parse does not keep body.
 func Parse(body []byte) *Robots {
 	p := parser{robots: &Robots{}}
 	if len(body) > MaxSize {
@@ -48,7 +47,7 @@ func Parse(body []byte) *Robots {
 	return p.robots
 }
 
-// trimBOM drops a byte order mark, even one whose end was lost on the way.
+// trimBOM drops a byte order mark, even an incomplete one.
 func trimBOM(body []byte) []byte {
 	for i := range len("\uFEFF") {
 		if i >= len(body) || body[i] != "\uFEFF"[i] {
@@ -62,11 +61,10 @@ func trimBOM(body []byte) []byte {
 type parser struct {
 	robots *Robots
 	line   int
-	// inAgents says that a User-agent line would join the last group: no rule
-	// has followed its own ones yet.
+	// inAgents means that a User-agent line would join the last group: no rule has followed it yet.
 	inAgents bool
-	// section is the first agent of the group since a Crawl-delay that stood among
-	// them; delayed says that the next one begins another.
+	// section is the first agent of the group after a Crawl-delay among the agents; delayed means
+	// that the next agent begins another section.
 	section int
 	delayed bool
 	seen    map[string]bool // sitemaps reported already
@@ -127,7 +125,7 @@ func (p *parser) agent(value string) {
 func (p *parser) rule(value string, allow bool) {
 	g := p.current()
 	if g == nil {
-		return // rules before the first User-agent belong to nobody
+		return // rules before the first User-agent apply to no crawler
 	}
 	p.inAgents = false
 	if value != "" { // an empty Disallow forbids nothing
@@ -135,9 +133,9 @@ func (p *parser) rule(value string, allow bool) {
 	}
 }
 
-// delay takes a Crawl-delay. RFC 9309 knows no such line, so it does not end the
-// list of a group's agents: those after it have the group's rules, too. But the delay
-// is meant for those that it follows. Behind rules it is the whole group's.
+// delay handles a Crawl-delay. RFC 9309 does not define this line, so it does not end the list of a
+// group's agents: agents after it share the group's rules. But the delay applies only to the agents
+// before it. After rules it applies to the whole group.
 func (p *parser) delay(d time.Duration) {
 	g := p.current()
 	if g == nil {
@@ -153,8 +151,8 @@ func (p *parser) delay(d time.Duration) {
 	}
 }
 
-// splitLine returns a line's lower-case key and its value, both without blanks
-// around them and without the comment. The key is empty if there is none.
+// splitLine returns a line's lower-case key and its value, both trimmed and without the comment.
+// The key is empty if there is none.
 func splitLine(line []byte) (key string, value []byte) {
 	if i := bytes.IndexByte(line, '#'); i >= 0 {
 		line = line[:i]
@@ -178,8 +176,7 @@ func splitLine(line []byte) (key string, value []byte) {
 	return strings.ToLower(string(k)), bytes.TrimLeft(v, " \t\v\f")
 }
 
-// parseDelay reads seconds with an optional fraction and ignores what follows
-// them.
+// parseDelay reads seconds with an optional fraction and ignores the rest.
 func parseDelay(s string) (time.Duration, bool) {
 	i := 0
 	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.' || s[i] == ',') {
@@ -195,10 +192,9 @@ func parseDelay(s string) (time.Duration, bool) {
 	return time.Duration(secs * float64(time.Second)), true
 }
 
-// ProductToken returns the lower-case product token of a User-Agent header, which
-// is what robots.txt files name a crawler by (RFC 9309 section 2.2.1): its
-// leading letters, hyphens and underscores. Two habits are allowed for: names have
-// digits, too ("MJ12bot", which is not "MJ13bot"), and for a header like
+// ProductToken returns the lower-case product token of a User-Agent header, by which robots.txt
+// files name a crawler (RFC 9309 section 2.2.1): its leading letters, hyphens and underscores. In
+// addition, names may contain digits ("MJ12bot", which is not "MJ13bot"), and for a header like
 //
 //	Mozilla/5.0 (compatible; examplebot/1.0; +http://a.example/bot)
 //

@@ -1,5 +1,5 @@
-// This file holds the parsed file and the choice of a group. It knows nothing
-// of lines (parse.go) or of how a pattern meets a URL (match.go).
+// This file holds the parsed file and selects a group. parse.go reads lines, and match.go matches
+// patterns.
 
 package robots
 
@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Access tells how a site answered the request for its robots.txt (RFC 9309
-// section 2.3.1), which decides how long a crawler should believe the result.
+// Access is how a site answered the request for its robots.txt (RFC 9309 section 2.3.1). It
+// determines how long a crawler should cache the result.
 type Access int
 
 const (
 	// Available means the file was read and its rules apply.
 	Available Access = iota
-	// Unavailable means there is no such file: everything is allowed.
+	// Unavailable means that there is no such file: everything is allowed.
 	Unavailable
-	// Unreachable means the site could not answer: nothing is allowed for now,
-	// and the file should be asked for again.
+	// Unreachable means that the site could not answer: nothing is allowed for now, and the file
+	// should be requested again.
 	Unreachable
 )
 
@@ -46,7 +46,7 @@ type Robots struct {
 	truncated bool
 }
 
-// group is one or more User-agent lines and what follows them.
+// group is one or more User-agent lines with their rules.
 type group struct {
 	agents []agent
 	rules  []rule // in file order
@@ -60,16 +60,14 @@ type agent struct {
 	hasDelay bool
 }
 
-// FromStatus returns what RFC 9309 section 2.3.1 makes of an HTTP answer:
-//
+// FromStatus converts an HTTP answer to a Robots as RFC 9309 section 2.3.1 specifies:
 //   - 2xx: the body is parsed
 //   - 4xx, and 3xx with no more redirects to follow: everything is allowed
 //   - 5xx, 429, and anything else, such as 0 for no answer: nothing is allowed
 //
-// The RFC would have 429 allow everything; a site that asks for fewer requests
-// is better served by none. The RFC lets a crawler follow at least five
-// redirects, also to other hosts: pass the status of the last answer.
-// FromStatus keeps no part of body.
+// For 429 this departs from the RFC, which would allow everything: a site that asks for fewer
+// requests should get none. The RFC requires that a crawler follow at least five redirects, also to
+// other hosts: pass the status of the last answer. FromStatus does not keep body.
 func FromStatus(status int, body []byte) *Robots {
 	switch {
 	case status >= 200 && status < 300:
@@ -80,22 +78,20 @@ func FromStatus(status int, body []byte) *Robots {
 	return &Robots{access: Unreachable}
 }
 
-// Access tells whether the rules come from a file or from the lack of one.
+// Access returns whether the rules come from a file or from the lack of one.
 func (r *Robots) Access() Access { return r.access }
 
-// Sitemaps returns the values of all Sitemap lines, wherever they stand, in file
-// order without repetition. They are as written: sites should give absolute
-// URLs, but a caller may meet relative ones. The slice is the caller's.
+// Sitemaps returns the values of all Sitemap lines, in file order without duplicates. They are as
+// written: sites should give absolute URLs, but some are relative. The caller owns the slice.
 func (r *Robots) Sitemaps() []string { return slices.Clone(r.sitemaps) }
 
-// Truncated reports whether the file was longer than [MaxSize], so that its end
-// was ignored.
+// Truncated reports whether the file was longer than [MaxSize], so that its end was ignored.
 func (r *Robots) Truncated() bool { return r.truncated }
 
-// Group returns the rules for a crawler, given as its product token ("examplebot")
-// or as a whole User-Agent header, from which [ProductToken] takes the token.
-// Tokens are compared whole and without regard to case. The result is never nil;
-// building it costs time and memory in proportion to its rules, so keep it.
+// Group returns the rules for a crawler, given as its product token ("examplebot") or as a whole
+// User-Agent header, from which [ProductToken] takes the token. Tokens must match completely,
+// ignoring case. The result is never nil. Building it takes time and memory proportional to its
+// rules, so keep it.
 func (r *Robots) Group(agent string) *Rules {
 	if r.access == Unreachable {
 		out := &Rules{rules: []rule{newRule("/", false, 0)}}
@@ -140,14 +136,12 @@ func (r *Robots) merge(out *Rules, token string) bool {
 
 // Rules are the rules for one crawler on one site.
 //
-// They are immutable and safe for concurrent use. The zero value allows
-// everything.
+// They are immutable and safe for concurrent use. The zero value allows everything.
 //
 // Invariants:
 //   - rules are in the order of [rule.compare], so the first that matches decides
 //   - nodes are in the order of their texts
-//   - wild has the rules with a wildcard or a $, those of a node side by side, in the
-//     order of rules
+//   - wild has the rules with a wildcard or a $, those of a node adjacent, in the order of rules
 type Rules struct {
 	rules    []rule
 	nodes    []node
@@ -157,14 +151,13 @@ type Rules struct {
 	named    bool
 }
 
-// Decision is the answer for one URL and what led to it.
+// Decision is the decision about one URL, with its reason.
 type Decision struct {
 	Allowed bool
 	// Pattern is the deciding pattern in percent-encoded form; empty if no rule
 	// matched.
 	Pattern string
-	// Line is the deciding rule's line in the file, counted from 1; 0 if the
-	// decision came from no line.
+	// Line is the deciding rule's line in the file, counted from 1; 0 if no line decided.
 	Line int
 }
 
@@ -189,13 +182,13 @@ func (r *Rules) Decide(target string) Decision {
 	return Decision{Allowed: rule.allow, Pattern: rule.String(), Line: int(rule.line)}
 }
 
-// CrawlDelay returns the pause the site asks for between requests, and whether
-// it asks at all. It is at most [MaxCrawlDelay]. Of several Crawl-delay lines the
-// longest counts. RFC 9309 does not define the line, but sites use it.
+// CrawlDelay returns the delay that the site asks for between requests, and whether it asks for
+// one. It is at most [MaxCrawlDelay]. If there are several Crawl-delay lines, the longest applies.
+// RFC 9309 does not define this line, but sites use it.
 func (r *Rules) CrawlDelay() (time.Duration, bool) { return r.delay, r.hasDelay }
 
-// Named reports whether the file names the crawler, rather than leaving it to
-// the groups for *. A crawler with several names asks for each in turn.
+// Named reports whether the file names the crawler, so that the groups for * do not apply. A
+// crawler with several names can try each in turn.
 func (r *Rules) Named() bool { return r.named }
 
 // Len returns the number of rules.

@@ -1,5 +1,5 @@
-// This file finds the deciding rule among many: a table of the rules' literal
-// beginnings, in which one search finds all those that a path begins with.
+// This file finds the deciding rule among many: a table of the rules' literal prefixes, in which
+// one search finds all prefixes of a path.
 
 package robots
 
@@ -13,12 +13,12 @@ import (
 
 const nodeSize = int(unsafe.Sizeof(node{}))
 
-// node is one literal beginning of rules: what comes before the first wildcard. The
-// nodes are sorted by it.
+// node is the literal prefix of one or more rules: what precedes the first wildcard. The nodes are
+// sorted by it.
 //
-// A node that begins a path is an ancestor of the last node that is not after the
-// path, or that node itself: all that lies between a text and a longer one that begins
-// with it begins with it, too.
+// The nodes that are prefixes of a path are the last node that is not after the path, or its
+// ancestors: everything that sorts between a text and a longer text with this prefix has the
+// prefix, too.
 type node struct {
 	rule, size int32 // the text is the first size bytes of this rule's pattern
 	parent     int32 // the longest other node that begins this one, or -1
@@ -26,7 +26,7 @@ type node struct {
 	wild       int32 // end in Rules.wild of this node's rules
 }
 
-// noRule comes after all rules.
+// noRule sorts after all rules.
 const noRule = math.MaxInt32
 
 // arrange sorts the rules and builds the table. All patterns move to one string.
@@ -115,8 +115,8 @@ func (r *Rules) beginning(path string) int32 {
 	return n
 }
 
-// patience is how many rules with wildcards are compared with a path before a
-// suffix automaton of it is built, which costs about as much as they did.
+// patience is the number of rules with wildcards that are compared with a path before a suffix
+// automaton of it is built, which costs about as much as these comparisons.
 const patience = 256
 
 // decide returns the first rule that matches a normalized path, or noRule.

@@ -1,5 +1,5 @@
-// This file reads URLs of schemes that the URL Standard knows nothing special of, for
-// crawls that have a protocol for them.
+// This file reads URLs of schemes that are not special in the URL Standard, for crawls with a
+// protocol for them.
 
 package urlnorm
 
@@ -11,12 +11,12 @@ import (
 	whatwg "github.com/nlnwa/whatwg-url/url"
 )
 
-// Accept returns a Normalizer that takes URLs of another scheme, too: one whose URLs
-// have hosts, such as gopher (RFC 4266). Scheme is in lower case; port is the one that
-// is left out, empty if there is none. Their hosts are spelled like those of http;
-// their paths keep backslashes. Accepting http, https or ftp changes nothing.
+// Accept returns a Normalizer that also accepts URLs of another scheme whose URLs have hosts, such
+// as gopher (RFC 4266). scheme is in lower case; port is the default port, which is left out of
+// URLs, or empty if there is none. Hosts are normalized as for http; paths keep backslashes.
+// Accepting http, https or ftp changes nothing.
 //
-// Of gopher, a path that asks for the server's menu is spelled "/".
+// For gopher, a path that requests the server's menu is written as "/".
 func (n *Normalizer) Accept(scheme, port string) *Normalizer {
 	if crawlable(scheme) {
 		return n
@@ -29,7 +29,7 @@ func (n *Normalizer) Accept(scheme, port string) *Normalizer {
 	return &Normalizer{rules: n.rules, others: others}
 }
 
-// other reports whether raw is of a scheme that was accepted.
+// other reports whether raw has an accepted scheme.
 func (n *Normalizer) other(raw string) bool {
 	if len(n.others) == 0 {
 		return false
@@ -39,7 +39,7 @@ func (n *Normalizer) other(raw string) bool {
 	return ok && known
 }
 
-// bounded refuses what check refuses whatever the scheme.
+// bounded applies the checks that are independent of the scheme.
 func bounded(raw string) error {
 	switch {
 	case len(raw) > MaxLength:
@@ -72,7 +72,7 @@ func (n *Normalizer) parseOther(raw string, base *whatwg.Url) (URL, error) {
 		return URL{}, fmt.Errorf("%w: no host", ErrSyntax)
 	}
 	u := split(href)
-	// The standard leaves these hosts as they are; names are names.
+	// The standard leaves these hosts unchanged; here they are treated as names.
 	host, err := parse("http://"+strings.ReplaceAll(u.Host, aceMark, "xn--")+"/", nil)
 	if err != nil {
 		return URL{}, err

@@ -7,22 +7,22 @@ import (
 )
 
 var (
-	// ErrScheme is returned for URLs that are not http, https or ftp, nor of a scheme
-	// that was accepted: mailto, javascript, data and the like. A crawler skips them without a report.
+	// ErrScheme is returned for URLs whose scheme is neither http, https or ftp nor an accepted
+	// one: mailto, javascript, data and others. A crawler skips them silently.
 	ErrScheme = errors.New("urlnorm: scheme cannot be crawled")
 
 	// ErrTooLong is returned for URLs and references of more than [MaxLength]
 	// bytes, before or after normalizing.
 	ErrTooLong = errors.New("urlnorm: URL too long")
 
-	// ErrSyntax is returned, wrapped together with the parser's reason, for what
-	// the URL Standard calls a failure: no host, a bad port, a relative reference
-	// without a base. URLs with more than 64 at signs count as invalid too.
+	// ErrSyntax is returned, wrapped together with the parser's reason, for URLs that the URL
+	// Standard rejects: without a host, with a bad port, or relative without a base. URLs with more
+	// than 64 at signs are rejected, too.
 	ErrSyntax = errors.New("urlnorm: invalid URL")
 )
 
-// syntaxError is an ErrSyntax with the parser's reason. It does not repeat the URL,
-// as the parser does: that may hold a password, and characters for terminals.
+// syntaxError is an ErrSyntax with the parser's reason. Unlike the parser, it does not repeat the
+// URL, which may contain a password or control characters for terminals.
 type syntaxError struct{ err error }
 
 func (e syntaxError) Error() string {

@@ -10,11 +10,10 @@ import (
 	whatwg "github.com/nlnwa/whatwg-url/url"
 )
 
-// Normalizer gives URLs one spelling: it parses them and applies its rules in
-// order.
+// Normalizer converts URLs to their normal form: it parses them and applies its rules in order.
 //
-// It is safe for concurrent use if its rules are. The zero value applies no rules
-// and so gives the spelling of the URL Standard.
+// It is safe for concurrent use if its rules are. The zero value applies no rules and returns the
+// serialization of the URL Standard.
 type Normalizer struct {
 	rules  []Rule            // read-only
 	others map[string]string // read-only; ports of further schemes, see Accept
@@ -38,9 +37,8 @@ func (n *Normalizer) Rules() []string {
 	return names
 }
 
-// Normalize returns the normal spelling of an absolute URL. It fails with
-// [ErrScheme], [ErrTooLong] or [ErrSyntax]. A URL that is spelled well already is
-// returned itself, and most such URLs never meet the parser.
+// Normalize returns the normal form of an absolute URL. It fails with [ErrScheme], [ErrTooLong] or
+// [ErrSyntax]. A URL that is already in normal form is returned unchanged, usually without parsing.
 func (n *Normalizer) Normalize(raw string) (string, error) {
 	read := parse
 	if n.other(raw) {
@@ -53,9 +51,9 @@ func (n *Normalizer) Normalize(raw string) (string, error) {
 	return n.apply(u, raw)
 }
 
-// Resolve returns the normal spelling of ref, a link as a page has it, relative
-// to base. It fails as Normalize does, for the base only if it is needed. For many
-// links of one page use [Normalizer.Base].
+// Resolve returns the normal form of ref, a link as written in a page, relative to base. It fails
+// as Normalize does, for the base only if it is needed. For many links of one page use
+// [Normalizer.Base].
 func (n *Normalizer) Resolve(base, ref string) (string, error) {
 	if n.other(ref) {
 		return n.Normalize(ref)
@@ -76,8 +74,8 @@ func (n *Normalizer) Resolve(base, ref string) (string, error) {
 	return b.Resolve(ref)
 }
 
-// apply runs the rules. It returns was, the text that u was read from, if that is
-// how u is spelled in the end, maybe without a fragment.
+// apply runs the rules. It returns was, the text that u was read from, if the result is the same
+// text, possibly without a fragment.
 func (n *Normalizer) apply(u URL, was string) (string, error) {
 	for i := range n.rules {
 		n.rules[i].Apply(&u)
@@ -129,8 +127,8 @@ type Base struct {
 	self   string // "http://a.example/x/y?z"
 }
 
-// Base returns a resolver for links relative to raw, the page's URL or what its
-// base element says. It fails as Normalize does.
+// Base returns a resolver for links relative to raw, the URL of the page or of its base element. It
+// fails as Normalize does.
 func (n *Normalizer) Base(raw string) (*Base, error) {
 	judge := check
 	if n.other(raw) {
@@ -161,8 +159,7 @@ func (n *Normalizer) Base(raw string) (*Base, error) {
 	return b, nil
 }
 
-// Resolve returns the normal spelling of ref relative to b. It fails as Normalize
-// does.
+// Resolve returns the normal form of ref relative to b. It fails as Normalize does.
 func (b *Base) Resolve(ref string) (string, error) {
 	if b.n.other(ref) {
 		return b.n.Normalize(ref)
@@ -186,8 +183,8 @@ func (b *Base) Resolve(ref string) (string, error) {
 	return b.n.apply(u, ref)
 }
 
-// plain puts ref behind the base without parsing, if that is surely right when
-// parsePlain takes the result.
+// plain appends ref to the base without parsing, if that is certainly correct once parsePlain
+// accepts the result.
 func (b *Base) plain(ref string) (string, bool) {
 	switch {
 	case strings.HasPrefix(ref, "http://"), strings.HasPrefix(ref, "https://"):

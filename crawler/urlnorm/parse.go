@@ -1,5 +1,5 @@
-// This file reads URLs by the WHATWG URL Standard, through whatwg-url, and knows
-// which ones are plain enough to need no parser.
+// This file reads URLs by the WHATWG URL Standard, through whatwg-url, and recognizes URLs that
+// need no parser.
 
 package urlnorm
 
@@ -9,17 +9,16 @@ import (
 	whatwg "github.com/nlnwa/whatwg-url/url"
 )
 
-// MaxLength is how many bytes a URL may have. Common servers accept no more, and a
-// page should not be able to fill a crawler's memory with one link.
+// MaxLength is the maximum length of a URL in bytes. Common servers accept no more, and a page
+// should not be able to fill a crawler's memory with one link.
 const MaxLength = 8 << 10
 
-// maxAt bounds the at signs of a URL. The parser copies what came before each of
-// them, so a link made of at signs would cost a tenth of a second.
+// maxAt limits the at signs of a URL. The parser copies what came before each of them, so a link
+// made of at signs would cost a tenth of a second.
 const maxAt = 64
 
-// aceMark stands for the xn-- of a label while the parser sees it. The parser
-// would refuse labels whose punycode is invalid. A page that writes the mark itself
-// only gets what it could have written directly.
+// aceMark replaces the xn-- of a label during parsing, since the parser would reject labels whose
+// punycode is invalid. A page that contains the mark only gets what it could have written directly.
 const aceMark = "{ace}"
 
 var parser = whatwg.NewParser(
@@ -27,8 +26,7 @@ var parser = whatwg.NewParser(
 	whatwg.WithPostParseHostFunc(unshieldHost),
 )
 
-// unshieldHost takes back what shieldHost did, and leaves marks alone that it would not
-// have set.
+// unshieldHost reverts shieldHost, and leaves marks unchanged that shieldHost would not have set.
 func unshieldHost(_ *whatwg.Url, host string) string {
 	if plain := strings.ReplaceAll(host, aceMark, "xn--"); shieldHost(nil, plain) == host {
 		return plain
@@ -63,8 +61,7 @@ func crawlable(scheme string) bool {
 	return scheme == "http" || scheme == "https" || scheme == "ftp"
 }
 
-// check refuses, before any parsing, what names another scheme or would be dear to
-// parse.
+// check rejects, before parsing, URLs of other schemes and URLs that would be expensive to parse.
 func check(raw string) error {
 	if s, _, ok := strings.Cut(raw[:min(len(raw), 64)], ":"); ok {
 		s = strings.ToLower(strings.TrimLeft(s, " "))
@@ -108,9 +105,8 @@ func parseFully(raw string, base *whatwg.Url) (URL, error) {
 	return split(w.Href(false)), nil
 }
 
-// parsePlain takes apart a URL that the parser would return as it is: lower-case
-// scheme and host name, no port, nothing percent-encoded or in need of it, no dot
-// segments. It says no whenever in doubt.
+// parsePlain splits a URL that the parser would return unchanged: lower-case scheme and host name,
+// no port, no percent-encoding present or needed, no dot segments. In doubt it returns false.
 func parsePlain(raw string) (URL, bool) {
 	var u URL
 	rest, ok := strings.CutPrefix(raw, "http")
@@ -156,8 +152,8 @@ func plainHost(s string) bool {
 	return label < len(s) && (s[label] < '0' || s[label] > '9')
 }
 
-// plainPath reports whether s, a path and a query, holds only what no rule of the
-// URL Standard touches.
+// plainPath reports whether s, a path and a query, contains only characters that the URL Standard
+// leaves unchanged.
 func plainPath(s string) bool {
 	for i := range len(s) {
 		if !plainByte[s[i]] || s[i] == '.' && s[i-1] == '/' {
@@ -177,8 +173,8 @@ func plainFragment(s string) bool {
 	return true
 }
 
-// plainByte is RFC 3986's pchar, slash and question mark, without the percent
-// sign and without the apostrophe, which queries encode and paths do not.
+// plainByte is RFC 3986's pchar, slash and question mark, except the percent sign and the
+// apostrophe, which is encoded in queries and not in paths.
 var plainByte = func() (t [256]bool) {
 	for c := range t {
 		t[c] = !pathForm.Encodes(byte(c))

@@ -1,12 +1,12 @@
-// This file resolves references whatever their scheme, for those who show or keep links
-// that a crawler does not follow.
+// This file resolves references of any scheme, to show or store links that a crawler does not
+// follow.
 
 package urlnorm
 
-// Reference returns the URL, of any scheme, that ref means relative to base, spelled as
-// the URL Standard has it; an absolute ref needs no base. No rules are applied, and
-// fragments stay. It is for links that a crawler does not follow, such as mailto: a
-// [Normalizer] refuses those with ErrScheme. It fails with [ErrTooLong] or [ErrSyntax].
+// Reference returns the URL, of any scheme, that ref means relative to base, as serialized by the
+// URL Standard; an absolute ref needs no base. No rules are applied, and fragments stay. Use it for
+// links that a crawler does not follow, such as mailto: a [Normalizer] rejects those with
+// ErrScheme. It fails with [ErrTooLong] or [ErrSyntax].
 func Reference(base, ref string) (string, error) {
 	for _, s := range []string{base, ref} {
 		if err := bounded(s); err != nil {

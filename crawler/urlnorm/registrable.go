@@ -1,4 +1,4 @@
-// This file finds the domain that somebody registered, by the Public Suffix List.
+// This file finds the registrable domain of a host, by the Public Suffix List.
 
 package urlnorm
 
@@ -15,15 +15,14 @@ import (
 // names that are public suffixes themselves, such as com and co.uk.
 var ErrNoDomain = errors.New("urlnorm: no registrable domain")
 
-// RegistrableDomain returns the domain of a host name that somebody can register,
-// one label more than the public suffix: example.co.uk for www.example.co.uk. Host
-// is a name without port, in any case, in Unicode or punycode; the result is in
-// lower case and punycode, as in normalized URLs. It fails with [ErrNoDomain], or
-// with [ErrSyntax] for what is no host name.
+// RegistrableDomain returns the registrable domain of a host name, one label more than the public
+// suffix: example.co.uk for www.example.co.uk. host is a name without port, in any case, in Unicode
+// or punycode; the result is in lower case and punycode, as in normalized URLs. It fails with
+// [ErrNoDomain], or with [ErrSyntax] if host is not a host name.
 //
-// The list is that of golang.org/x/net/publicsuffix (publicsuffix.org), with its
-// private part: a.github.io is a domain of its own. A name whose suffix is not in
-// the list has its last label for a suffix.
+// The list is that of golang.org/x/net/publicsuffix (publicsuffix.org), including its private part:
+// a.github.io is a registrable domain. If the suffix of a name is not in the list, its last label
+// counts as the suffix.
 func RegistrableDomain(host string) (string, error) {
 	host = strings.TrimSuffix(host, ".")
 	if host == "" || len(host) > MaxLength || strings.HasPrefix(host, ".") || strings.Contains(host, "..") || strings.ContainsAny(host, ":/\\?#@[]%") {

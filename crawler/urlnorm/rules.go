@@ -9,14 +9,14 @@ import (
 	"github.com/seed-7440039f/frontier/internal/pctenc"
 )
 
-// pathForm and queryForm say which characters stay as they came.
+// pathForm and queryForm define which characters stay unchanged.
 var (
 	pathForm  = pctenc.NewForm("!$&'()*+,;=:@/")
 	queryForm = pctenc.NewForm("!$&'()*+,;=:@/?")
 )
 
-// Rule changes a parsed URL to a more usual spelling. Apply must be idempotent
-// and safe for concurrent use.
+// Rule brings a parsed URL closer to its normal form. Apply must be idempotent and safe for
+// concurrent use.
 type Rule struct {
 	Name  string // for logs and configuration, such as "sort-query"
 	Apply func(*URL)
@@ -29,9 +29,9 @@ func Default() []Rule {
 	return []Rule{PercentEncoding(), DropFragment(), DropUserinfo(), TrimHostDot(), CleanQuery()}
 }
 
-// Thorough returns the rules of [Default] and those that a crawler of the open web
-// gains from although some servers tell such URLs apart: [DropParams] with
-// [TrackingParams] and [SessionParams], [DropPathSession], [SortQuery].
+// Thorough returns the rules of [Default] and further rules that help a crawler of the open web
+// although some servers treat such URLs differently: [DropParams] with [TrackingParams] and
+// [SessionParams], [DropPathSession], [SortQuery].
 func Thorough() []Rule {
 	return append(Default(),
 		DropParams(append(TrackingParams(), SessionParams()...)...),
@@ -39,10 +39,10 @@ func Thorough() []Rule {
 		SortQuery())
 }
 
-// PercentEncoding gives each character of path and query one form: unreserved
-// ones are decoded, what RFC 3986 does not allow there is encoded, a percent sign
-// that begins no escape becomes %25, and hexadecimal digits are upper-case (RFC
-// 3986 section 6.2.2). Reserved characters stay as they are: %2F is not a slash.
+// PercentEncoding gives each character of path and query one form: unreserved characters are
+// decoded, characters that RFC 3986 does not allow there are encoded, a percent sign that does not
+// begin an escape becomes %25, and hexadecimal digits are upper-case (RFC 3986 section 6.2.2).
+// Reserved characters stay unchanged: %2F is not a slash.
 func PercentEncoding() Rule {
 	return Rule{"percent-encoding", func(u *URL) {
 		u.Path = pathForm.Normalize(u.Path)
@@ -55,8 +55,8 @@ func DropFragment() Rule {
 	return Rule{"drop-fragment", func(u *URL) { u.Fragment, u.HasFragment = "", false }}
 }
 
-// DropUserinfo removes user name and password: what a page says about a reader is
-// not the crawler's to use.
+// DropUserinfo removes user name and password: a crawler should not use credentials found in a
+// page.
 func DropUserinfo() Rule {
 	return Rule{"drop-userinfo", func(u *URL) { u.Userinfo = "" }}
 }
@@ -64,8 +64,8 @@ func DropUserinfo() Rule {
 // TrimHostDot removes the dot that makes a host name fully qualified.
 func TrimHostDot() Rule {
 	return Rule{"trim-host-dot", func(u *URL) {
-		// Of two dots both stay: the name is invalid, and without them its last
-		// label might read as a number.
+		// If there are two dots both stay: the name is invalid, and without them its last label
+		// might read as a number.
 		if h, ok := strings.CutSuffix(u.Host, "."); ok && h != "" && !strings.HasSuffix(h, ".") {
 			u.Host = h
 		}
@@ -83,8 +83,8 @@ func CleanQuery() Rule {
 	}}
 }
 
-// SortQuery sorts parameters by name; those of one name keep their order, which
-// may matter.
+// SortQuery sorts parameters by name; parameters with the same name keep their order, which may
+// matter.
 func SortQuery() Rule {
 	return Rule{"sort-query", func(u *URL) {
 		if !strings.Contains(u.Query, "&") {
@@ -96,8 +96,8 @@ func SortQuery() Rule {
 	}}
 }
 
-// DropParams removes query parameters by name, without regard to case. A name
-// that ends in * stands for all that begin with it.
+// DropParams removes query parameters by name, ignoring case. A name that ends in * matches all
+// names that begin with what precedes it.
 func DropParams(names ...string) Rule {
 	set := newNameSet(names)
 	return Rule{"drop-params", func(u *URL) {
@@ -132,8 +132,8 @@ func DropPathSession(names ...string) Rule {
 	}}
 }
 
-// CollapseSlashes makes one slash of several in the path. It is in no list,
-// because servers may well tell them apart.
+// CollapseSlashes replaces consecutive slashes in the path by one. It is in no list, because some
+// servers distinguish such paths.
 func CollapseSlashes() Rule {
 	return Rule{"collapse-slashes", func(u *URL) {
 		for strings.Contains(u.Path, "//") {
@@ -142,8 +142,8 @@ func CollapseSlashes() Rule {
 	}}
 }
 
-// TrackingParams returns names of query parameters that say where a reader came
-// from, for [DropParams].
+// TrackingParams returns names of query parameters that record where a visitor came from, for
+// [DropParams].
 func TrackingParams() []string {
 	return []string{
 		"utm_*", "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "fbclid", "msclkid", "yclid",
@@ -159,8 +159,7 @@ func SessionParams() []string {
 	}
 }
 
-// filterParams keeps the parameters that keep accepts, and drops the question
-// mark with the last of them.
+// filterParams keeps the parameters that keep accepts, and drops the question mark if none is left.
 func filterParams(u *URL, keep func(string) bool) {
 	drop := false
 	for p := range strings.SplitSeq(u.Query, "&") {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrTyped is returned by Typed for what is neither a URL nor begins with a host.
+// ErrTyped is returned by Typed for text that is neither a URL nor begins with a host.
 var ErrTyped = errors.New("want a URL like http://example.org/, or a host")
 
 var (
@@ -17,8 +17,8 @@ var (
 	port   = regexp.MustCompile(`^[^:/?#]+:[0-9]+([/?#]|$)`) // behind a host
 )
 
-// Typed is Normalize for a URL as people type it: http:// may be left out before a host,
-// which may have a port and a path behind it.
+// Typed is Normalize for a URL as people type it: http:// may be omitted before a host, which may
+// be followed by a port and a path.
 func (n *Normalizer) Typed(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	first, _ := utf8.DecodeRuneInString(s)

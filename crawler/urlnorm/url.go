@@ -1,12 +1,12 @@
-// This file takes serialized URLs apart and puts them together again. It trusts
-// its input: parse.go has seen to its syntax.
+// This file splits serialized URLs and joins them again. It trusts its input: parse.go has checked
+// the syntax.
 
 package urlnorm
 
 import "strings"
 
-// URL is a parsed URL, as rules see it. All parts are in serialized, that is
-// percent-encoded, form. A rule that changes a part must leave it valid.
+// URL is a parsed URL, as rules see it. All parts are in their serialized, percent-encoded form. A
+// rule that changes a part must leave it valid.
 type URL struct {
 	Scheme   string // "http", "https", "ftp", or one that was accepted
 	Userinfo string // "user" or "user:password", without the @
@@ -47,8 +47,8 @@ func (u *URL) String() string {
 	return b.String()
 }
 
-// split is the inverse of String for what the parser serialized: each delimiter
-// can only stand where it delimits.
+// split is the inverse of String for the parser's output, in which each delimiter occurs only as a
+// delimiter.
 func split(s string) URL {
 	var u URL
 	s, u.Fragment, u.HasFragment = strings.Cut(s, "#")

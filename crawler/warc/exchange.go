@@ -1,5 +1,5 @@
-// This file writes what a crawler fetched: a request, its answer or that there was
-// nothing new, and metadata.
+// This file writes what a crawler fetched: a request, its answer or a note that nothing changed,
+// and metadata.
 
 package warc
 
@@ -22,12 +22,12 @@ func cleanLine(s string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ").Replace(s)
 }
 
-// WriteExchange writes the records of one exchange: response or revisit, request, and
-// metadata, which name each other. An answer with status 304 is a revisit
-// (server-not-modified) of the capture that Captured knows; without one it is the
-// response that it is. One whose payload was written already and is remembered is a
-// revisit, too (identical-payload-digest); empty payloads are always written. What was
-// fetched over another protocol than HTTP is a resource, with its status in metadata.
+// WriteExchange writes the records of one exchange, which refer to each other: response or revisit,
+// request, and metadata. An answer with status 304 becomes a revisit (server-not-modified) if
+// Captured reports its URL, and otherwise a response. An answer whose payload was written before
+// and is remembered becomes a revisit, too (identical-payload-digest); empty payloads are always
+// written. An answer over another protocol than HTTP becomes a resource, with its status in the
+// metadata.
 func (w *Writer) WriteExchange(e Exchange) error {
 	if e.Date.IsZero() {
 		e.Date = w.opts.Now()
@@ -75,7 +75,7 @@ func (w *Writer) WriteExchange(e Exchange) error {
 	return nil
 }
 
-// sum is what is told of a payload before it is written.
+// sum is what must be known about a payload before it is written.
 type sum struct {
 	digest string
 	size   int64
@@ -113,7 +113,7 @@ func (w *Writer) notModified(main *Record, e *Exchange) {
 	}
 }
 
-// refer has a revisit name the record that holds its payload.
+// refer makes a revisit refer to the record that holds its payload.
 func (p *payload) refer(main *Record) {
 	main.Header.Set("WARC-Payload-Digest", p.digest)
 	main.Header.Add("WARC-Refers-To", "<"+p.id+">")
@@ -142,7 +142,7 @@ func (w *Writer) response(main *Record, e *Exchange, s sum) payload {
 	return payload{digest: s.digest, id: main.ID, url: e.URL, date: e.Date}
 }
 
-// joined reads a head and what follows it.
+// joined reads a head and then a payload.
 type joined struct {
 	head *bytes.Reader
 	rest io.ReadSeeker
@@ -155,14 +155,14 @@ func (j *joined) Read(p []byte) (int, error) {
 	return j.rest.Read(p)
 }
 
-// Seek goes back to the start, whatever it is asked for.
+// Seek always goes back to the start; it ignores its arguments.
 func (j *joined) Seek(int64, int) (int64, error) {
 	_, _ = j.head.Seek(0, io.SeekStart)
 	return j.rest.Seek(0, io.SeekStart)
 }
 
-// identify tells what a payload is if its bytes say otherwise than the header, or the
-// header says nothing.
+// identify returns the type of a payload if its bytes contradict the header, or the header has
+// none.
 func identify(h http.Header, body []byte) string {
 	if len(body) == 0 {
 		return ""
@@ -178,15 +178,15 @@ func identify(h http.Header, body []byte) string {
 // payload is where a payload was written first.
 type payload struct {
 	digest string
-	id     string // of its record; empty if that has to be looked up where an index says
+	id     string // ID of its record; empty if it must be looked up through an index
 	url    string
 	date   time.Time
 	file   string // path of the record's file; empty if the id is known
 	offset int64
 }
 
-// find reads the record of a payload that is known from an index, for its ID and for
-// its date, of which an index has but the seconds.
+// find reads the record of a payload that is known from an index, for its ID and its exact date;
+// the index has only seconds.
 func (p *payload) find() bool {
 	if p.file == "" {
 		return true
@@ -235,9 +235,9 @@ func (w *Writer) capture(url string) (payload, bool) {
 	return p, ok
 }
 
-// Captured reports whether the Writer remembers the last capture of a URL, so that an
-// answer with status 304 can be written as a revisit of it. A crawler should ask for
-// other pages without conditions.
+// Captured reports whether the Writer remembers the last capture of a URL, so that an answer with
+// status 304 can be written as a revisit of it. A crawler should request other pages without
+// conditions.
 func (w *Writer) Captured(url string) bool {
 	_, ok := w.capture(url)
 	return ok
@@ -260,7 +260,7 @@ func (p *payloads) get(key string) (payload, bool) {
 	return found, found.digest != ""
 }
 
-// remove forgets one; its place in the ring stays until it comes round.
+// remove forgets a payload; its place in the ring is reused in turn.
 func (p *payloads) remove(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,10 +269,10 @@ func (p *payloads) remove(key string) {
 	}
 }
 
-// add remembers one unless another has the key.
+// add remembers a payload unless its key is known.
 func (p *payloads) add(key string, x payload) { p.put(key, x, false) }
 
-// set remembers one in the place of what has the key.
+// set remembers a payload, replacing one with the same key.
 func (p *payloads) set(key string, x payload) { p.put(key, x, true) }
 
 func (p *payloads) put(key string, x payload, replace bool) {
@@ -300,8 +300,8 @@ func (p *payloads) put(key string, x payload, replace bool) {
 	p.next = (p.next + 1) % p.max
 }
 
-// indexLine is what an index says of a record, given its block or the beginning of it;
-// nil of records that are not in indexes.
+// indexLine returns the index line of a record, given its block or the beginning of it; nil for
+// records that are not indexed.
 func indexLine(r *Record, block []byte) *IndexLine {
 	if r.Type != Response && r.Type != Revisit && r.Type != Resource || r.TargetURI == "" {
 		return nil

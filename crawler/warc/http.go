@@ -1,4 +1,4 @@
-// This file makes records of what was said over HTTP.
+// This file makes records of HTTP exchanges.
 
 package warc
 
@@ -16,35 +16,34 @@ import (
 	"time"
 )
 
-// Exchange is a request and its answer, as a crawler knows them.
+// Exchange is a request and its answer, as a crawler has them.
 type Exchange struct {
 	URL  string
-	Date time.Time // when it was asked for; zero means now
+	Date time.Time // time of the request; zero means now
 	IP   string    // of the server; empty if unknown
-	// Request is the head of the request as it was sent, to the empty line at its end.
-	// Without it, it is made of Method (empty means GET) and RequestHeader. If that is nil,
-	// too, no request record is written.
+	// Request is the head of the request as sent, including the empty line at its end. If it is
+	// nil, it is built from Method (empty means GET) and RequestHeader. If that is nil, too, no
+	// request record is written.
 	Request       []byte
 	Method        string
 	RequestHeader http.Header
-	// Protocol is told if the messages were not sent as they stand in the records: "h2"
-	// for HTTP/2 (WARC-Protocol).
+	// Protocol is set if the messages were not sent in the form of the records: "h2" for HTTP/2
+	// (WARC-Protocol).
 	Protocol string
 
 	Status int
 	Header http.Header
-	// Body is the payload without transfer and content encodings. What Header says of
-	// these and of the length is left out of the record or corrected, so that the
-	// record can be read as it stands.
+	// Body is the payload without transfer and content encodings. Header fields about these and
+	// about the length are left out of the record or corrected, so that the record is consistent.
 	Body []byte
-	// Payload is read instead of Body if it is set, from its start, and more than once:
-	// for a payload that is not in memory.
+	// Payload is read instead of Body if it is set. It is read from its start, more than once. Use
+	// it for payloads that are not in memory.
 	Payload io.ReadSeeker
 	// Truncated is one of the reasons if Body is not all.
 	Truncated string
 
-	// Metadata are further things to be noted, such as where the URL was found ("via")
-	// and over how many links ("hopsFromSeed"). Without any no record is written.
+	// Metadata holds further information, such as where the URL was found ("via") and over which
+	// links ("hopsFromSeed"). If it is empty, no metadata record is written.
 	Metadata Header
 }
 
@@ -71,8 +70,8 @@ func (e *Exchange) requestBlock() []byte {
 	return b.Bytes()
 }
 
-// responseHead is the status line and the header of the answer, with its payload's
-// length. If that is less than zero there is none, and what the server told is kept.
+// responseHead returns the status line and the header of the answer, with the payload's length. If
+// length is negative there is no payload, and the server's fields are kept.
 func (e *Exchange) responseHead(length int64) []byte {
 	withBody := length >= 0
 	var b bytes.Buffer
@@ -90,8 +89,8 @@ func (e *Exchange) responseHead(length int64) []byte {
 	return b.Bytes()
 }
 
-// writeHeader writes a header's fields in order of their names. Bytes that would end a
-// line are written as blanks.
+// writeHeader writes the fields of a header, sorted by name. Bytes that would end a line are
+// written as spaces.
 func writeHeader(b *bytes.Buffer, h http.Header, leave []string) {
 	names := make([]string, 0, len(h))
 	for name := range h {
@@ -108,16 +107,16 @@ func writeHeader(b *bytes.Buffer, h http.Header, leave []string) {
 	}
 }
 
-// chunkSize is what a chunked body begins with.
+// chunkSize matches the beginning of a chunked body.
 var chunkSize = regexp.MustCompile(`^[0-9A-Fa-f]+[ \t]*(;|\r\n)`)
 
-// HTTP reads the block of a response or revisit record as an HTTP answer. Its Body is
-// the payload, and can be read as long as the record's Block.
+// HTTP parses the block of a response or revisit record as an HTTP answer. Its Body is the payload,
+// and can be read as long as the record's Block.
 func (r *Record) HTTP() (*http.Response, error) {
 	if !strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "application/http") {
 		return nil, fmt.Errorf("warc: record at byte %d holds no HTTP message but %q", r.Offset, r.Header.Get("Content-Type"))
 	}
-	// The body is what the record has, whatever the header says of its length.
+	// The body is what the record contains, whatever length the header declares.
 	br := bufio.NewReader(r.Block)
 	resp, err := http.ReadResponse(br, &http.Request{Method: http.MethodHead})
 	if err != nil {

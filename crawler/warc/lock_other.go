@@ -1,6 +1,6 @@
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
 
-// This file stands in for lock_flock.go elsewhere.
+// This file replaces lock_flock.go on systems without flock.
 
 package warc
 

@@ -17,21 +17,21 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// maxHeader is how many bytes a record's header may have.
+// maxHeader is the maximum size of a record's header in bytes.
 const maxHeader = 256 << 10
 
-// source is what a record's bytes come from: the file, or a gzip member of it.
+// source is where a record's bytes come from: the file, or one of its gzip members.
 type source interface {
 	io.Reader
 	io.ByteScanner
 }
 
-// Reader reads a file's records one after the other. It holds one header at a time;
-// blocks are streams. It is not safe for concurrent use.
+// Reader reads the records of a file in order. It holds one header at a time; blocks are streams.
+// It is not safe for concurrent use.
 type Reader struct {
-	// Verify has blocks' digests checked while they are read: the read that would
-	// return io.EOF returns ErrDigest, wrapped, instead. Digests other than SHA-1 are
-	// not checked. It is to be set before the first Next.
+	// Verify checks the digests of blocks while they are read: the read that would return io.EOF
+	// returns ErrDigest, wrapped, instead. Digests other than SHA-1 are not checked. Set it before
+	// the first Next.
 	Verify bool
 
 	file    *counter
@@ -44,7 +44,7 @@ type Reader struct {
 	err     error
 }
 
-// counter counts what was taken out of a file.
+// counter counts the bytes read from a file.
 type counter struct {
 	*bufio.Reader
 	n int64
@@ -72,12 +72,12 @@ func (c *counter) UnreadByte() error {
 	return err
 }
 
-// NewReader returns a Reader of a file. Whether it is compressed its first bytes say.
+// NewReader returns a Reader of a file. It detects compression from the first bytes.
 func NewReader(r io.Reader) *Reader {
 	return &Reader{file: &counter{Reader: bufio.NewReaderSize(r, 64<<10)}}
 }
 
-// Records returns all records, and the error that ended the file if there is one.
+// Records returns all records, and the error that ended the file, if any.
 func (r *Reader) Records() iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		for {
@@ -89,10 +89,9 @@ func (r *Reader) Records() iter.Seq2[*Record, error] {
 	}
 }
 
-// Next returns the next record, after skipping what is left of the one before. At the
-// end of the file it returns io.EOF; other errors are an *Error with the position,
-// and come again. Of a file that was cut off all whole records come first, then
-// ErrTorn, wrapped.
+// Next returns the next record, after skipping the rest of the previous one. At the end of the file
+// it returns io.EOF; other errors are an *Error with the position, and are returned again by
+// further calls. For a truncated file it returns all complete records first, then ErrTorn, wrapped.
 func (r *Reader) Next() (*Record, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -127,7 +126,7 @@ func (r *Reader) next() (*Record, error) {
 	return rec, nil
 }
 
-// torn tells an end in the middle from other errors.
+// torn reports whether err is an end of file in the middle of a record.
 func torn(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrTorn
@@ -135,7 +134,7 @@ func torn(err error) error {
 	return err
 }
 
-// damaged is torn, and tells faults in compressed data from those of reading.
+// damaged is torn for compressed data; it also separates faults in the data from errors of reading.
 func damaged(err error) error {
 	var corrupt flate.CorruptInputError
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) {
@@ -144,8 +143,8 @@ func damaged(err error) error {
 	return torn(err)
 }
 
-// begin goes to the first byte of the next record and returns its offset. In a gzip
-// member with several records each has the member's.
+// begin goes to the first byte of the next record and returns its offset. Several records in one
+// gzip member all have the member's offset.
 func (r *Reader) begin() (int64, error) {
 	if !r.started {
 		r.started = true
@@ -236,7 +235,7 @@ func (r *Reader) header(rec *Record) error {
 	return rec.parse()
 }
 
-// line reads a line without its end, which may be LF alone.
+// line reads a line without its end, which may be a single LF.
 func (r *Reader) line(left *int) (string, error) {
 	var b []byte
 	for {
@@ -254,7 +253,7 @@ func (r *Reader) line(left *int) (string, error) {
 	}
 }
 
-// parse fills in the fields that every record has.
+// parse sets the fields that every record has.
 func (rec *Record) parse() (err error) {
 	h := rec.Header
 	rec.Type = strings.ToLower(h.Get("WARC-Type"))
@@ -271,15 +270,15 @@ func (rec *Record) parse() (err error) {
 	return err
 }
 
-// blockReader reads a record's block, and at its end goes to the record's.
+// blockReader reads a record's block; at the end of the block it reads to the end of the record.
 type blockReader struct {
 	r    *Reader
 	rec  *Record
 	left int64
 	sum  hash.Hash // nil if the digest is not checked
 	want string
-	end  error // what the end returns; nil before
-	// whole says that nothing of the record is missing, not even the empty lines.
+	end  error // error returned at the end; nil before
+	// whole means that the record is complete, including the empty lines.
 	whole bool
 }
 
@@ -306,7 +305,7 @@ func (b *blockReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// finish reads past the end of the record. Missing empty lines are forgiven.
+// finish reads past the end of the record. Missing empty lines are tolerated.
 func (b *blockReader) finish() error {
 	lines := 0
 	for lines < 2 {

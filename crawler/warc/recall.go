@@ -1,5 +1,4 @@
-// This file remembers payloads across restarts: what a Writer knew is in the indexes
-// of its folder.
+// This file restores a Writer's memory of payloads after a restart, from the indexes of its folder.
 
 package warc
 
@@ -14,9 +13,8 @@ import (
 	"strings"
 )
 
-// recall fills the memory of payloads and captures from the folder's indexes, the latest
-// first, up to Options.Remember. An index that cannot be read costs revisit records, and
-// no more than a word in the log.
+// recall fills the memory of payloads and captures from the folder's indexes, the latest first, up
+// to Options.Remember. An unreadable index costs revisit records, and is only logged.
 func (w *Writer) recall() {
 	if w.opts.Remember == 0 {
 		return
@@ -81,7 +79,7 @@ func modified(path string) int {
 
 var emptyDigest = Digest(nil)
 
-// visitsOf are the captures and revisits that an index has, as far as it can be read.
+// visitsOf returns the captures and revisits in an index, as far as it can be read.
 func visitsOf(path string) (found []visit, err error) {
 	f, err := os.Open(path)
 	if err != nil {

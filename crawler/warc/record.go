@@ -1,4 +1,4 @@
-// This file holds what a record is: its header, its types, its digests.
+// This file defines a record: its header, its types, its digests.
 
 package warc
 
@@ -26,12 +26,12 @@ const (
 	Continuation = "continuation"
 )
 
-// Reasons for which a block is shorter than what was there (WARC-Truncated).
+// Reasons why a block is shorter than the original (WARC-Truncated).
 const (
 	TruncatedLength      = "length"      // it was longer than the crawler wanted
 	TruncatedTime        = "time"        // it took too long
 	TruncatedDisconnect  = "disconnect"  // the connection broke
-	TruncatedUnspecified = "unspecified" // nobody knows
+	TruncatedUnspecified = "unspecified" // reason unknown
 )
 
 // Profiles of revisit records.
@@ -43,10 +43,10 @@ const (
 // Field is one line of a header.
 type Field struct{ Name, Value string }
 
-// Header is a record's named fields, in their order. Names are alike in any case.
+// Header holds a record's named fields in order. Names are case-insensitive.
 type Header []Field
 
-// Get returns the first value of a field; it is empty if there is none.
+// Get returns the first value of a field; empty if there is none.
 func (h Header) Get(name string) string {
 	for _, f := range h {
 		if strings.EqualFold(f.Name, name) {
@@ -84,39 +84,38 @@ func (h *Header) Set(name, value string) {
 	*h = kept
 }
 
-// Add adds a field beside others of its name.
+// Add adds a field, even if there are others with its name.
 func (h *Header) Add(name, value string) { *h = append(*h, Field{name, value}) }
 
-// Record is one record. Type, TargetURI, Date and ID are in Header, too, when a
-// Reader has read it; a Writer takes them from here.
+// Record is one record. If a Reader has read it, Header contains Type, TargetURI, Date and ID, too;
+// a Writer takes them from these fields.
 type Record struct {
 	Type      string
 	ID        string    // as in "urn:uuid:..."; a Writer makes one if it is empty
-	Date      time.Time // when it was captured; a Writer takes the time of writing if it is zero
+	Date      time.Time // time of capture; if it is zero, a Writer uses the time of writing
 	TargetURI string    // empty for warcinfo
 	Header    Header    // further fields
-	// Block is what the record holds. That of a Reader can be read until the next
-	// record is asked for.
+	// Block is the content of the record. A Reader's Block can be read until the next record is
+	// requested.
 	Block io.Reader
 	// Length is the block's, in bytes. A Writer needs none: it counts.
 	Length int64
 
-	// Version, Offset and Size are a Reader's: "WARC/1.0" or the like, where in the
-	// file the record begins, and, once its Block was read to the end, how many bytes
-	// of the file it takes.
+	// A Reader sets Version ("WARC/1.0" or similar), Offset, which is where the record begins in
+	// the file, and, once its Block was read to the end, Size: the number of bytes of the file that
+	// it takes.
 	Version string
 	Offset  int64
 	Size    int64
 }
 
-// ErrSyntax is what errors about malformed records wrap.
+// ErrSyntax is wrapped by errors about malformed records.
 var ErrSyntax = errors.New("malformed record")
 
-// ErrTorn is what errors about a file that ends within a record wrap.
+// ErrTorn is wrapped by errors about a file that ends within a record.
 var ErrTorn = errors.New("the file ends within a record")
 
-// ErrDigest is what errors about a block or a payload wrap that is not what its digest
-// says.
+// ErrDigest is wrapped by errors about a block or a payload that does not match its digest.
 var ErrDigest = errors.New("digest does not match")
 
 // Error is something wrong in a file, and where.
@@ -139,7 +138,7 @@ func NewID() string {
 	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Digest returns a block's or payload's digest as is the custom: SHA-1 in base 32.
+// Digest returns the digest of a block or payload in the usual form: SHA-1 in base 32.
 func Digest(b []byte) string { return digestOf(sha1.Sum(b)) }
 
 func digestOf(sum [sha1.Size]byte) string {
@@ -165,13 +164,12 @@ func ParseDate(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("date %q: %w", s, ErrSyntax)
 }
 
-// trimURI takes the angle brackets off that IDs have, and that some writers put
-// around target URIs.
+// trimURI removes the angle brackets around IDs, which some writers also put around target URIs.
 func trimURI(s string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">")
 }
 
-// head is what comes before the block in a record.
+// head returns what precedes the block in a record.
 func (r *Record) head(block sum) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("WARC/1.1\r\n")
@@ -195,7 +193,7 @@ func (r *Record) head(block sum) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// isToken reports whether s may be a field's name.
+// isToken reports whether s is a valid field name.
 func isToken(s string) bool {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?={}`, c) >= 0 {

@@ -1,5 +1,5 @@
-// This file opens a folder of WARC files, and mends what a crash left: a file without
-// its name, perhaps with a torn record at its end.
+// This file opens a folder of WARC files, and repairs what a crash left: a file without its final
+// name, possibly with a torn record at its end.
 
 package warc
 
@@ -16,12 +16,11 @@ import (
 	"strings"
 )
 
-// Open returns a Writer of new files in a folder, which is made if need be. A file that
-// an earlier Writer could not finish is finished now: all whole records in it are kept,
-// a torn one at its end is cut off, and its index is written. It reads that file for
-// it. What payloads are in the folder is read from its indexes: Options.Remember. One
-// that is damaged elsewhere is renamed, to end in .damaged, and logged. A
-// folder is for one Writer at a time: see ErrInUse.
+// Open returns a Writer of new files in a folder, which it creates if necessary. It finishes the
+// file of a crashed Writer: it reads the file, keeps all complete records, cuts off a torn one at
+// the end, and writes the index. A file that is damaged elsewhere is logged and renamed to end in
+// .damaged. Open reads the payloads to remember from the folder's indexes: see Options.Remember.
+// Only one Writer may use a folder at a time: see ErrInUse.
 func Open(dir string, o Options) (*Writer, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -80,7 +79,7 @@ func (w *Writer) mend(path string) error {
 	if err == nil {
 		err = checkTail(f, whole)
 	}
-	if errors.Is(err, ErrSyntax) { // what happened here no crash does
+	if errors.Is(err, ErrSyntax) { // no crash causes this
 		aside := strings.TrimSuffix(path, openSuffix) + ".damaged"
 		w.opts.Logger.Error("a WARC file is damaged and put aside", "file", aside, "error", err)
 		return errors.Join(f.Close(), os.Rename(path, aside))
@@ -96,15 +95,14 @@ func (w *Writer) mend(path string) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if whole == 0 { // not even its warcinfo record was written
+	if whole == 0 { // not even its warcinfo record is complete
 		return os.Remove(path)
 	}
 	return w.publish(name, lines)
 }
 
-// survey reads a file and returns its index, and up to where its records are whole.
-// What follows a torn record at the end is no record; a damaged one with others after
-// it is not for us to cut off.
+// survey reads a file and returns its index, and the offset up to which its records are complete. A
+// torn record at the end may be cut off; a damaged record with others after it may not.
 func survey(f *os.File, name string) (lines []string, whole int64, err error) {
 	r := NewReader(f)
 	for {
@@ -132,11 +130,11 @@ func survey(f *os.File, name string) (lines []string, whole int64, err error) {
 	}
 }
 
-// beginnings are what a record begins with, in a gzip member or plain.
+// beginnings are the first bytes of a record, in a gzip member or plain.
 var beginnings = []string{"\x1f\x8b\x08", "WARC/1."}
 
-// checkTail tells damage from a torn end. Both make a record look cut off, but no record
-// follows one that is.
+// checkTail distinguishes damage from a torn end. Both make a record look truncated, but no record
+// follows a torn one.
 func checkTail(f *os.File, whole int64) error {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -177,7 +175,7 @@ func surveyRecord(rec *Record, name string) (*IndexLine, error) {
 	return line, nil
 }
 
-// writeIndex writes the index of a WARC file, sorted, beside it.
+// writeIndex writes the sorted index of a WARC file beside it.
 func writeIndex(path string, lines []string) error {
 	path = strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".warc") + ".cdxj"
 	slices.SortFunc(lines, func(a, b string) int { return cmp.Compare(a, b) })
@@ -192,8 +190,8 @@ func writeIndex(path string, lines []string) error {
 	return os.Rename(path+openSuffix, path)
 }
 
-// Index writes the index of a WARC file, which may be another program's, as sorted lines
-// of CDXJ. Name is what they call the file.
+// Index writes the index of a WARC file, possibly another program's, as sorted lines of CDXJ. The
+// lines refer to the file by name.
 func Index(out io.Writer, file io.Reader, name string) error {
 	var lines []string
 	for rec, err := range NewReader(file).Records() {

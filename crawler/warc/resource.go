@@ -16,9 +16,9 @@ func (e *Exchange) isHTTP() bool {
 	return scheme == "http" || scheme == "https"
 }
 
-// others are the records of an exchange over another protocol, as of a file over FTP: a
-// resource, if there was an answer with a body (WARC 1.1, section 6.4), and metadata
-// with the status and what else Header and Metadata say.
+// others returns the records of an exchange over another protocol, such as a file over FTP: a
+// resource, if there was an answer with a body (WARC 1.1, section 6.4), and metadata with the
+// status, Header and Metadata.
 func (e *Exchange) others(s sum) []*Record {
 	about := Header{{"status", fmt.Sprint(e.Status)}}
 	for _, name := range slices.Sorted(maps.Keys(e.Header)) {

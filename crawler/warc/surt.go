@@ -1,4 +1,4 @@
-// This file writes URLs so that they sort by domain, and lines of an index.
+// This file writes URLs in a form that sorts by domain, and the lines of an index.
 
 package warc
 
@@ -20,10 +20,10 @@ var (
 	sessionArg = regexp.MustCompile(`^(?:jsessionid=[0-9a-z]{32}|phpsessid=[0-9a-z]{32}|sid=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+|cftoken=[^&]+)$`)
 )
 
-// SURT returns a URL's key in an index: its host from the top down, then path and
-// query ("com,example)/path?query"). As in the Internet Archive's tools, scheme,
-// userinfo, fragment, www., session ids in the query and a slash at the end are left out, letters
-// are lower-case, escapes are decoded, and parameters are sorted.
+// SURT returns a URL's key in an index: its host from the top-level domain down, then path and
+// query ("com,example)/path?query"). As in the Internet Archive's tools, it omits scheme, userinfo,
+// fragment, www., session ids in the query and a trailing slash, lower-cases letters, decodes
+// escapes, and sorts parameters.
 func SURT(raw string) string {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil || u.Host == "" {
@@ -49,7 +49,7 @@ func SURT(raw string) string {
 	return host + ")" + path
 }
 
-// reescape decodes what is percent-encoded, however often, and encodes what must be.
+// reescape decodes percent-encoding, including nested, and encodes what must be encoded.
 func reescape(s string) string {
 	for range 10 {
 		plain := escape.ReplaceAllStringFunc(s, func(e string) string {
@@ -72,7 +72,7 @@ func reescape(s string) string {
 	return b.String()
 }
 
-// IndexLine is what an index tells of one record.
+// IndexLine is the line of an index about one record.
 type IndexLine struct {
 	Key  string    `json:"-"` // the URL's SURT
 	Date time.Time `json:"-"`
@@ -81,12 +81,12 @@ type IndexLine struct {
 	MIME     string `json:"mime"`
 	Status   string `json:"status,omitempty"`
 	Digest   string `json:"digest,omitempty"` // of the payload
-	Length   string `json:"length"`           // bytes of the file that the record takes
+	Length   string `json:"length"`           // bytes of the file that the record occupies
 	Offset   string `json:"offset"`
 	Filename string `json:"filename"`
 }
 
-// String returns the line as in a CDXJ file: key, date, and a JSON object.
+// String returns the line in the form of a CDXJ file: key, date, and a JSON object.
 func (l IndexLine) String() string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

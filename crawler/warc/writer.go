@@ -26,48 +26,48 @@ import (
 var (
 	// ErrClosed is returned by calls after Close.
 	ErrClosed = errors.New("warc: closed")
-	// ErrInUse is returned by Open, wrapped, for a folder that another Writer, perhaps
-	// in another process, has open. It is noticed where there is flock.
+	// ErrInUse is returned by Open, wrapped, for a folder that another Writer has open, in this
+	// process or another. It is detected only on systems with flock.
 	ErrInUse = errors.New("warc: the folder is in use")
 )
 
-// openSuffix is what the name of the file ends with that is being written.
+// openSuffix ends the name of the file that is being written.
 const openSuffix = ".open"
 
 // Options configure a Writer. The zero value is fit for a crawl.
 type Options struct {
-	// Prefix is what files' names begin with: letters, digits, hyphens, underscores.
-	// Empty means "frontier".
+	// Prefix begins the names of files: letters, digits, hyphens, underscores. Empty means
+	// "frontier".
 	Prefix string
-	// MaxSize is how many bytes a file has when the next is begun. Zero means 1 GB,
-	// as the standard recommends.
+	// MaxSize is the size, in bytes, from which on the next file is started. Zero means 1 GB, as
+	// the standard recommends.
 	MaxSize int64
-	// MaxRecords is how many records it has then. It bounds the memory for a file's
-	// index, about 300 bytes for each answer. Zero means 100,000.
+	// MaxRecords is the number of records from which on the next file is started. It limits the
+	// memory for a file's index, about 300 bytes for each answer. Zero means 100,000.
 	MaxRecords int
 	// Plain writes files that are not compressed.
 	Plain bool
 	// NoIndex leaves the index files out.
 	NoIndex bool
-	// Remember is how many payloads are remembered to write revisit records for those
-	// that come again, whatever their URL, and how many URLs with their last capture,
-	// for answers that say that nothing has changed: 130 bytes each, and 200. Open reads
-	// the last ones from the folder's indexes. Zero means none.
+	// Remember is the number of payloads remembered, to write revisit records for payloads that
+	// occur again at any URL, and the number of URLs remembered with their last capture, for
+	// answers with status 304. They take 130 and 200 bytes each. Open reads the latest from the
+	// folder's indexes. Zero means none.
 	Remember int
-	// Sync has each record on the disk before Write returns, for a loss of power.
-	// Otherwise records survive the death of the process.
+	// Sync makes Write return only when the records are on the medium, so that they survive a loss
+	// of power. Without it they survive the death of the process.
 	Sync bool
-	// TempDir is where records are put together that are longer than 1 MiB. Empty means
+	// TempDir is the folder for building records that are longer than 1 MiB. Empty means
 	// os.TempDir.
 	TempDir string
-	// Software and Info are told in each file's warcinfo record: the crawler's name and
-	// version, and further fields such as operator, robots or description.
+	// Software and Info are written to each file's warcinfo record: the crawler's name and version,
+	// and further fields such as operator, robots or description.
 	Software string
 	Info     Header
-	// Now tells the time. Nil means time.Now.
+	// Now returns the time. Nil means time.Now.
 	Now func() time.Time
-	// Logger is told of files that are finished and of what a crash left. Nil means
-	// silence.
+	// Logger receives messages about finished files and about repairs after a crash. Nil discards
+	// them.
 	Logger *slog.Logger
 }
 
@@ -151,9 +151,9 @@ type packed struct {
 	line *IndexLine // nil if it is not indexed
 }
 
-// Write writes records, which come to lie in one file one after the other. Records
-// whose ID or Date is missing get one. When it has returned they survive kill -9. After
-// an error none of them is in the file, unless Close says that it could not be mended.
+// Write writes records next to each other in one file. It sets an ID and a Date where they are
+// missing. Once it has returned, the records survive kill -9. After an error none of them is in the
+// file, unless Close reports that the file could not be repaired.
 func (w *Writer) Write(records ...*Record) error {
 	all := make([]packed, 0, len(records))
 	defer func() {
@@ -185,7 +185,7 @@ func (w *Writer) pack(r *Record) (packed, error) {
 		r.Date = w.opts.Now()
 	}
 	block, ok := r.Block.(io.ReadSeeker)
-	if r.Block != nil && !ok { // it has to be read twice
+	if r.Block != nil && !ok { // it must be read twice
 		spool := spool.New(spool.Options{Dir: w.opts.TempDir})
 		defer spool.Close()
 		if _, err := io.Copy(spool, r.Block); err != nil {
@@ -223,7 +223,7 @@ func (w *Writer) pack(r *Record) (packed, error) {
 	return p, nil
 }
 
-// heads are what records' beginnings are read into.
+// heads are buffers for the beginnings of records.
 var heads = sync.Pool{New: func() any { return new([maxHeader]byte) }}
 
 var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
@@ -258,8 +258,8 @@ func (w *Writer) put(all []packed) error {
 	return w.append(all)
 }
 
-// append adds records to the file, those in memory in one write. If that fails the file
-// is cut back to where it was.
+// append adds records to the file; those in memory are one write. If it fails, the file is
+// truncated to its previous length.
 func (w *Writer) append(all []packed) error {
 	size, lines := w.size, len(w.lines)
 	out := bufio.NewWriterSize(w.file, 64<<10)
@@ -305,7 +305,7 @@ func (w *Writer) begin() error {
 		suffix = ".warc"
 	}
 	var name string
-	for { // another Writer may have begun files in this second
+	for { // another Writer may have started files in this second
 		w.number++
 		name = fmt.Sprintf("%s-%s-%05d%s", w.opts.Prefix, now.Format("20060102150405"), w.number, suffix)
 		if _, err := os.Lstat(filepath.Join(w.dir, name)); errors.Is(err, fs.ErrNotExist) {
@@ -343,7 +343,7 @@ func (w *Writer) info() []byte {
 	return b.Bytes()
 }
 
-// finish gives the file its name, and writes its index.
+// finish gives the file its final name, and writes its index.
 func (w *Writer) finish() error {
 	f := w.file
 	w.file = nil
@@ -354,7 +354,7 @@ func (w *Writer) finish() error {
 	return w.publish(w.name, w.lines)
 }
 
-// publish gives a file that is whole its name; its index is there before it.
+// publish gives a complete file its final name, after its index was written.
 func (w *Writer) publish(name string, lines []string) error {
 	if !w.opts.NoIndex {
 		if err := writeIndex(filepath.Join(w.dir, name), lines); err != nil {
