@@ -23,37 +23,37 @@ import (
 type Stats struct {
 	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
 	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
-	Immediate int64   // of Waiting: those of CrawlNow, which WaitingBy has not
-	Held      int64   // of Waiting: those of hosts that were found to be paused, blocked or at a limit, and of crawls that are paused or at one
-	Scheduled int64   // URLs with a future time, or whose time came and that are still to be read
-	Leased    int64   // leases out, those for contact only included
-	Hosts     int64   // hosts of which something is in memory
+	Immediate int64   // of Waiting: those of CrawlNow, which WaitingBy leaves out
+	Held      int64   // of Waiting: those whose host or crawl was found paused, blocked or at a limit
+	Scheduled int64   // URLs with a future time, and due ones that are not read yet
+	Leased    int64   // leases that are out, including those for contact only
+	Hosts     int64   // hosts that are in memory
 	Bound     int64   // hosts that have a back queue
 	Groups    int64   // groups of hosts
 	// Of Hosts:
 	BackedOff   int64 // hosts that failures slowed down
-	Quarantined int64 // hosts that are merely probed
+	Quarantined int64 // hosts that are only probed
 	Known       int64 // URLs remembered as admitted
 
 	// Since Open:
 	Added      int64    // URLs admitted for the first time, or by Force
 	Duplicates int64    // entries refused because they were known
 	Refused    int64    // entries refused because of limits
-	HandedOut  int64    // leases, those for contact only included
+	HandedOut  int64    // leases, including those for contact only
 	Done       [8]int64 // Done calls by Result
 	Retried    int64    // failed URLs that were scheduled again
 	GivenUp    int64    // URLs whose tries were used up, or whose hosts were given up
 	Deleted    int64    // URLs that Delete removed
 	Expired    int64    // leases that ended by their deadline
 	Unreadable int64    // URLs in blocks that are damaged; they stay on disk
-	EventsLost int64    // events that were not told because OnEvent was slow
+	EventsLost int64    // events that OnEvent missed because it was slow
 
 	Rates   Rates       // what happens each second
-	Waits   Histogram   // how long URLs waited that were handed out, since Open, but for those that waited before it
+	Waits   Histogram   // waits for a hand-out, of URLs added since Open
 	WaitsBy []Histogram // the same by priority, like WaitingBy
 
 	Resident    int64 // bytes of URLs in memory
-	MemoryBytes int64 // bytes that the frontier holds of the system's memory, and its Spill at most
+	MemoryBytes int64 // bytes of the system's memory that the frontier holds, and the most of its Spill
 }
 
 // Rates are events for each second, over the last minute or since Open if that is

@@ -101,8 +101,8 @@ func statsTable(t *testing.T) string {
 	require.NoError(t, err)
 	defer f.Close()
 	says := comments(t, "watch.go", "Stats")
-	rates := map[string]string{"rates.added": "URLs admitted each second", "rates.handed_out": "leases each second", "rates.done": "calls of Done that ended a lease, and leases that expired, each second"}
-	parts := map[string]string{"count": "durations counted", "mean_s": "their mean", "p50_s": "half of them are at most this", "p90_s": "nine of ten", "p99_s": "99 of 100"}
+	rates := map[string]string{"rates.added": "URLs admitted", "rates.handed_out": "leases", "rates.done": "leases that ended by Done or expired"}
+	parts := map[string]string{"count": "durations counted", "mean_s": "their mean", "p50_s": "half of them are at most this", "p90_s": "nine of ten are at most this", "p99_s": "99 of 100 are at most this"}
 	units := map[string]string{"int64": "count", "float64": "number"}
 	var b strings.Builder
 	b.WriteString("| key | unit | meaning |\n|---|---|---|\n")
@@ -116,14 +116,14 @@ func statsTable(t *testing.T) string {
 		last := key[strings.LastIndex(key, ".")+1:]
 		switch {
 		case rates[key] != "":
-			unit, meaning = "number, per second", rates[key]+", of late"
+			unit, meaning = "number, per second", rates[key]+", over the last minute"
 		case parts[last] != "" && first != "done":
 			meaning += ": " + parts[last]
 			if strings.HasSuffix(last, "_s") {
 				unit = "number, seconds"
 			}
 		case first == "done":
-			meaning = "Done calls with the result " + rest
+			meaning = "Done calls with the result " + strings.ReplaceAll(rest, "_", " ")
 		case strings.Contains(meaning, "bytes"):
 			unit = "bytes"
 		}
