@@ -22,7 +22,7 @@ import (
 )
 
 func changedCommand() *cli.Command {
-	c := operating("changed", "[FILE]", "tell a recrawl of URLs that have changed: a list of them, or what was sent by IndexNow", nil,
+	c := operating("changed", "[FILE]", "tell a recrawl which URLs have changed: a list of them, or what IndexNow sent", nil,
 		&cli.TimestampFlag{Name: "at", Usage: "`moment` since which they are other, as in 2027-01-31T08:00:00Z (default: now); a list that is given twice with it says nothing new", Config: cli.TimestampConfig{Layouts: []string{time.RFC3339}}})
 	c.Action = func(ctx context.Context, cmd *cli.Command) (err error) {
 		args := cmd.Args().Slice()

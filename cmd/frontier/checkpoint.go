@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"log/slog"
 	"sync"
 	"time"
@@ -20,7 +19,7 @@ type checkpointFlags struct {
 	keep  int
 }
 
-func (c *checkpointFlags) define(fs *flag.FlagSet) {
+func (c *checkpointFlags) define(fs *flagSet) {
 	fs.StringVar(&c.dir, "checkpoint-dir", "", "keep copies of -dir, -seen and -stats, not of -warc, in this `folder`, made while the crawl goes on: every -checkpoint-every"+onSignal)
 	fs.DurationVar(&c.every, "checkpoint-every", time.Hour, "`time` between two checkpoints, under -checkpoint-dir; 0: only on demand")
 	fs.IntVar(&c.keep, "checkpoint-keep", 3, "how many checkpoints stay, under -checkpoint-dir")

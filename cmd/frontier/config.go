@@ -191,37 +191,11 @@ func kindOf(v *unstable.Node) string {
 
 // like proposes the option whose name is most like one that there is not.
 func (o *options) like(name string) string {
-	best, most := "", 2
+	var names []string
 	for _, x := range o.all {
-		if d := distance(name, x.Name); d <= most && d < len(name) {
-			best, most = x.Name, d-1
-		}
+		names = append(names, x.Name)
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// distance is how many letters must be changed, added or left out to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, before+1)
-		}
-	}
-	return row[len(b)]
+	return suggest(name, names, "")
 }
 
 func (r *configReader) bad(line int, err error) { r.o.faults = append(r.o.faults, fault{line, err}) }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -38,7 +37,7 @@ type consoleFlags struct {
 // defaultPage is where the page is, unless that is taken.
 const defaultPage = "127.0.0.1:8347"
 
-func (c *consoleFlags) define(fs *flag.FlagSet) {
+func (c *consoleFlags) define(fs *flagSet) {
 	fs.StringVar(&c.page, "page", defaultPage, "`address` of the status page, whose URL is logged; off: none. If the default's port is taken it is another one; any other address that cannot be had is an error")
 	fs.Var(&c.names, "page-names", "host `names` under which the page may be asked for, beside localhost; * for any; comma-separated")
 	fs.StringVar(&c.token, "page-token", "", "`token` that changes on the page need, and looks at it from other machines; better in -page-token-file, or in the environment as FRONTIER_PAGE_TOKEN, which no list of processes shows (default: a random one, which is logged)")

@@ -34,7 +34,7 @@ func printFlag() cli.Flag {
 
 // crawlCommand is the crawl command. It leaves its exit status in code.
 func crawlCommand(code *int) *cli.Command {
-	return newSettings().command(code, "crawl", "crawl from the seeds, or go on where the crawl in -dir was stopped")
+	return newSettings().command(code, "crawl", "crawl web sites from their URLs, or go on where the crawl in -dir stopped")
 }
 
 // recrawlCommand is crawl -recrawl, whose flags have short names too. It leaves its exit
@@ -42,7 +42,7 @@ func crawlCommand(code *int) *cli.Command {
 func recrawlCommand(code *int) *cli.Command {
 	s := newSettings()
 	s.find("recrawl").typed = []string{"true"}
-	c := s.command(code, "recrawl", "crawl, and fetch pages again when that is worth it, for ever: crawl -recrawl")
+	c := s.command(code, "recrawl", "crawl for ever: fetch pages again when they are likely to have changed")
 	for _, f := range c.Flags {
 		if short, ok := strings.CutPrefix(f.Names()[0], "recrawl-"); ok {
 			f := f.(*cli.GenericFlag)

@@ -17,7 +17,7 @@ import (
 )
 
 func deleteCommand() *cli.Command {
-	return operating("delete", "SCOPE", "delete all waiting URLs of some hosts, after a question", func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+	c := operating("delete", "SCOPE", "delete the waiting URLs of some hosts, after a question", func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 		args := cmd.Args().Slice()
 		if len(args) == 0 {
 			return errNoScope
@@ -46,6 +46,8 @@ func deleteCommand() *cli.Command {
 		}
 		return out.result(r)
 	}, &cli.BoolFlag{Name: "yes", Usage: "do not ask"})
+	c.Description = aboutScopes
+	return c
 }
 
 // confirm asks for a yes, and if everything is to go, for its number of URLs.

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"flag"
 	"log/slog"
 	"net"
 	"net/mail"
@@ -30,7 +29,7 @@ type fetchFlags struct {
 	maxBody, minRate, bodyMemory byteSize
 }
 
-func (w *fetchFlags) define(fs *flag.FlagSet, o *fetch.Options) {
+func (w *fetchFlags) define(fs *flagSet, o *fetch.Options) {
 	fs.StringVar(&w.userAgent, "user-agent", "", "User-Agent `header`; name yourself (default \""+fetch.DefaultUserAgent+"\")")
 	fs.StringVar(&w.contact, "contact", "", "`URL or e-mail` address by which a host's owner reaches you; added to the User-Agent")
 	fs.StringVar(&w.proxy, "proxy", "", "proxy `URL` (http, https, socks5) for all requests; HTTP_PROXY and the like mean nothing")

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"flag"
-
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/filter"
 )
@@ -16,7 +14,7 @@ type filterFlags struct {
 	maxLength                                            byteSize
 }
 
-func (w *filterFlags) define(fs *flag.FlagSet, o *crawler.Options) {
+func (w *filterFlags) define(fs *flagSet, o *crawler.Options) {
 	fs.Var(&w.denyHosts, "deny-hosts", "`hosts` not to crawl, comma-separated")
 	fs.Var(&w.denyDomains, "deny-domains", "`domains` not to crawl, nor any host below them, comma-separated")
 	fs.Var(&w.ext, "ext", "only paths with these `extensions`, comma-separated; - for none")

@@ -165,7 +165,7 @@ func TestBadCommandLines(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no seed given": {"-dir", filepath.Join(t.TempDir(), "none")},
 		"-delay cannot be combined with -delay-factor":          {"-delay-factor", "5", "http://a.example/"},
-		"flag provided but not defined: -depth":                 {"-depth", "5", "http://a.example/"},
+		"there is no flag -depth":                               {"-depth", "5", "http://a.example/"},
 		"-max-depth is -1; want >= 0":                           {"http://a.example/", "-max-depth", "-1"},
 		`seed "ftp:"`:                                           {"ftp:"},
 		`seed "ftp://a.example/": want http or https`:           {"ftp://a.example/"},
@@ -204,7 +204,7 @@ func TestBadCommandLines(t *testing.T) {
 	assert.Contains(t, err.String(), "-workers is -1", "all faults at once")
 	status, _, stderr := command(t, t.Context(), "-workers", "x", "-sync=maybe", "-max-body", "5x", "-probes", "-1", "http://a.example/")
 	assert.Equal(t, exitUsage, status)
-	assert.Equal(t, []string{`frontier: crawl: -sync is "maybe"; want true or false`, `-workers is "x"; want an integer`,
+	assert.Equal(t, []string{`frontier: crawl: -workers is "x"; want an integer`, `-sync is "maybe"; want true or false`,
 		`-max-body is "5x"; want a number of bytes, k, M or G may follow`, "-probes is -1; want 0 to 250"}, strings.Split(stderr, "\n")[:4], "and each once")
 }
 
@@ -232,10 +232,10 @@ func TestCommands(t *testing.T) {
 		out    string
 		err    string
 	}{
-		{nil, exitUsage, "", "no command"},
+		{nil, exitUsage, "", "which command?"},
 		{[]string{"help"}, exitOK, "explain ", ""},
-		{[]string{"fly"}, exitUsage, "", `unknown command "fly"`},
-		{[]string{"crawl", "-help"}, exitOK, "--delay-factor value", ""},
+		{[]string{"fly"}, exitUsage, "", `there is no command "fly"`},
+		{[]string{"crawl", "-help"}, exitOK, "-delay pause", ""},
 		{[]string{"crawl", "-delay", "--generate-shell-completion"}, exitOK, "--delay-factor:", ""},
 	} {
 		var out, err bytes.Buffer

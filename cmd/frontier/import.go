@@ -13,7 +13,7 @@ import (
 )
 
 func importCommand() *cli.Command {
-	c := operating("import", "[FILE]", "take in what export wrote, or a list of URLs, into a crawl or a new folder", nil)
+	c := operating("import", "[FILE]", "read what export wrote, or a list of URLs, into a crawl or a new folder", nil)
 	c.Action = func(ctx context.Context, cmd *cli.Command) (err error) {
 		args := cmd.Args().Slice()
 		if err := noMore(args[min(1, len(args)):]); err != nil {

@@ -46,7 +46,7 @@ func TestImportBeginsNothing(t *testing.T) {
 	list := filepath.Join(tmp, "list")
 	require.NoError(t, os.WriteFile(list, []byte("http://a.example/\n"), 0o644))
 	code, _, stderr := operate(t, "import", "-dir", tmp, list)
-	assert.Equal(t, exitError, code)
+	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, "there is no crawl in")
 	entries, err := os.ReadDir(tmp)
 	require.NoError(t, err)

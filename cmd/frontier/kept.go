@@ -63,15 +63,17 @@ func copyConfig(dir, to string) error {
 // resumeCommand is the resume command. It leaves its exit status in code.
 func resumeCommand(code *int) *cli.Command {
 	s := newSettings()
-	flags := slices.DeleteFunc(s.flags(), func(f cli.Flag) bool { return f.Names()[0] == "dir" })
 	return &cli.Command{
-		Name: "resume", Usage: "go on with the crawl of a folder as it was begun, but for what flags say", ArgsUsage: "FOLDER", Flags: append(flags, printFlag()),
+		Name: "resume", Usage: "go on with the crawl in a folder, with the settings it had", ArgsUsage: "FOLDER", Flags: append(s.flags(), printFlag()),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
-			if cmd.NArg() != 1 {
-				return usageError("resume: which crawl? Want its folder")
+			dirs := slices.Concat(cmd.Args().Slice(), s.find("dir").typed)
+			if len(dirs) == 0 && os.Getenv("FRONTIER_DIR") != "" {
+				dirs = []string{os.Getenv("FRONTIER_DIR")}
 			}
-			dir := cmd.Args().First()
-			if err := s.readKept(dir); err != nil {
+			if len(dirs) != 1 {
+				return usageError(fmt.Sprintf("resume: which crawl? Want its folder; this is %q", dirs))
+			}
+			if err := s.readKept(dirs[0]); err != nil {
 				return err
 			}
 			s.example = cmd.Bool("print-config")
@@ -82,15 +84,12 @@ func resumeCommand(code *int) *cli.Command {
 
 // readKept reads what is kept in a crawl's folder.
 func (s *settings) readKept(dir string) error {
-	if _, err := os.Stat(dir); err != nil {
-		return fmt.Errorf("there is no crawl in %s: %w", dir, err)
-	}
-	if empty, err := emptyFolder(dir); err != nil || empty {
-		return errors.Join(fmt.Errorf("there is no crawl in %s", dir), err)
+	if err := hasCrawl(dir); err != nil {
+		return err
 	}
 	err := s.readConfig(filepath.Join(dir, keptConfig))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no settings to go on with: crawl -dir %s needs those that it is to have", dir, dir)
+		return usageError(fmt.Sprintf("%s has no settings to go on with: give them to frontier crawl -dir %s", dir, dir))
 	}
 	s.find("dir").typed = []string{dir}
 	s.resumed = true

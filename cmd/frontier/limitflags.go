@@ -3,7 +3,6 @@
 package main
 
 import (
-	"flag"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -15,7 +14,7 @@ type limitFlags struct {
 	bytes byteSize
 }
 
-func (l *limitFlags) define(fs *flag.FlagSet) {
+func (l *limitFlags) define(fs *flagSet) {
 	fs.Int64Var(&l.Served, "limit-pages", 0, "pages that each host is asked for in a -limit-period (default: any); the -limit flags are kept with -dir until others are given")
 	fs.Var(l.bytes.set(0), "limit-bytes", "`bytes` that each host may send in a -limit-period; k, M, G may follow (default: any)")
 	fs.Int64Var(&l.Errors, "limit-errors", 0, "failed fetches of each host in a -limit-period (default: any)")

@@ -7,7 +7,7 @@
 //	frontier explain -dir state a.example
 //	frontier pause -dir state '*.example'
 //
-// Run "frontier help" for the commands, and "frontier crawl -help" for the flags of a
+// Run "frontier help" for the commands, and "frontier crawl -h" for the flags of a
 // crawl. The commands that look and change reach a running crawl over a socket in its
 // folder, which only its owner may open; of a crawl that does not run they open the
 // folder, those that only look without writing to it. With -json they print JSON, whose names are those of package console.
@@ -28,6 +28,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -78,34 +79,65 @@ func cutBy(ctx context.Context) <-chan struct{} {
 // cleanly.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code := exitOK
-	root := &cli.Command{
-		Name: "frontier", Usage: "crawl politely", Suggest: true, EnableShellCompletion: true, HideVersion: true,
-		Description: exitStatuses,
-		Reader:      stdin, Writer: stdout, ErrWriter: stderr,
-		Commands:       append([]*cli.Command{crawlCommand(&code), resumeCommand(&code), recrawlCommand(&code), planCommand()}, operateCommands()...),
-		ExitErrHandler: func(context.Context, *cli.Command, error) {},
-		OnUsageError:   func(_ context.Context, _ *cli.Command, err error, _ bool) error { return usageError(err.Error()) },
-		Action: func(_ context.Context, cmd *cli.Command) error {
-			if cmd.NArg() == 0 {
-				return usageError("no command")
-			}
-			return usageError(fmt.Sprintf("unknown command %q", cmd.Args().First()))
-		},
+	root := newRoot(&code)
+	root.Reader, root.Writer, root.ErrWriter = stdin, stdout, stderr
+	var err error
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != completion && root.Command(args[0]) == nil {
+		err = unknownCommand(root, args[0]) // or else the library would complain of the flags behind it
+	} else {
+		err = root.Run(ctx, append([]string{"frontier"}, args...))
 	}
-	for _, c := range root.Commands {
-		c.OnUsageError = root.OnUsageError
-	}
-	err := root.Run(ctx, append([]string{"frontier"}, args...))
 	var wrong usageError
 	switch {
 	case err == nil:
 		return code
 	case errors.As(err, &wrong):
-		fmt.Fprintf(stderr, "frontier: %s\nRun \"frontier help\" for the commands, and \"frontier help COMMAND\" for the flags of one.\n", unprefixed(err))
+		fmt.Fprintf(stderr, "frontier: %s\n%s\n", unprefixed(err), whereHelpIs(root, args))
 		return exitUsage
 	}
 	fmt.Fprintf(stderr, "frontier: %s\n", unprefixed(err))
 	return exitError
+}
+
+// newRoot is the whole command. A crawl leaves its exit status in code.
+func newRoot(code *int) *cli.Command {
+	root := &cli.Command{
+		Name: "frontier", Usage: "crawl web sites politely", EnableShellCompletion: true, HideHelpCommand: true, Version: version(),
+		Description:    exitStatuses,
+		Commands:       slices.Concat(under(toCrawl, crawlCommand(code), resumeCommand(code), recrawlCommand(code), planCommand()), operateCommands(), under(toHelp, versionCommand(), helpCommand(), manCommand())),
+		ExitErrHandler: func(context.Context, *cli.Command, error) {},
+		OnUsageError:   badFlags,
+		Action: func(_ context.Context, cmd *cli.Command) error {
+			if cmd.NArg() == 0 {
+				return usageError("which command? To begin: frontier crawl -dir state https://example.org/")
+			}
+			return unknownCommand(cmd, cmd.Args().First())
+		},
+		ConfigureShellCompletionCommand: func(c *cli.Command) {
+			c.Hidden, c.Category, c.HideHelpCommand = false, toHelp, true
+			c.ArgsUsage, c.Usage = "bash|zsh|fish|pwsh", "write the completions for a shell"
+			c.Action = func(_ context.Context, cmd *cli.Command) error {
+				return usageError(fmt.Sprintf("completion: for which shell? Want bash, zsh, fish or pwsh; this is %q", cmd.Args().First()))
+			}
+		},
+	}
+	for _, c := range root.Commands {
+		c.OnUsageError, c.HideHelpCommand = badFlags, true
+		c.CommandNotFound = func(_ context.Context, cmd *cli.Command, what string) { // of -h with something behind it
+			printCommand(cmd.Root().Writer, cmd, what == "all")
+		}
+	}
+	return root
+}
+
+// whereHelpIs says which help helps.
+func whereHelpIs(root *cli.Command, args []string) string {
+	if len(args) > 0 {
+		if c := root.Command(args[0]); c != nil && c.Name != "help" {
+			return fmt.Sprintf("\"frontier %s -h\" shows how it is used.", c.Name)
+		}
+	}
+	return "\"frontier help\" lists the commands."
 }
 
 // unprefixed is what an error says, without the name that the command puts before it.

@@ -5,7 +5,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,7 +35,7 @@ type moduleFlags struct {
 	pages      *neardup.Index         // nil: none
 }
 
-func (m *moduleFlags) define(fs *flag.FlagSet) {
+func (m *moduleFlags) define(fs *flagSet) {
 	fs.StringVar(&m.warc, "warc", "", "keep all answers in WARC files in this `folder`")
 	fs.BoolVar(&m.noRobots, "warc-no-robots", false, "keep robots.txt files out of them")
 	fs.BoolVar(&m.noArchive, "warc-honour-noarchive", false, "keep pages out of them that ask for it (noarchive in a robots meta element or X-Robots-Tag)")

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func looking(name, args, usage string, run operation, flags ...cli.Flag) *cli.Co
 
 func reaching(reach func(context.Context, string) (*reached, error), name, args, usage string, run operation, flags ...cli.Flag) *cli.Command {
 	return &cli.Command{
-		Name: name, ArgsUsage: args, Usage: usage, Flags: append([]cli.Flag{dirFlag, jsonFlag}, flags...), Category: "a crawl, running or at rest",
+		Name: name, ArgsUsage: args, Usage: usage, Flags: append([]cli.Flag{dirFlag, jsonFlag}, flags...),
 		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
 			c, err := reach(ctx, cmd.String("dir"))
 			if err != nil {
@@ -53,8 +54,8 @@ func reaching(reach func(context.Context, string) (*reached, error), name, args,
 }
 
 // doing is a command that does one Action with a scope.
-func doing(name, usage string, action func(cmd *cli.Command, args []string) (console.Action, error), flags ...cli.Flag) *cli.Command {
-	return operating(name, "SCOPE", usage, func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
+func doing(name, args, usage string, action func(cmd *cli.Command, args []string) (console.Action, error), flags ...cli.Flag) *cli.Command {
+	c := operating(name, "SCOPE"+args, usage, func(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 		args := cmd.Args().Slice()
 		if len(args) == 0 {
 			return errNoScope
@@ -70,7 +71,13 @@ func doing(name, usage string, action func(cmd *cli.Command, args []string) (con
 		}
 		return out.result(r)
 	}, flags...)
+	c.Description = aboutScopes
+	return c
 }
+
+// aboutScopes is for the help.
+const aboutScopes = `SCOPE is a host (shop.example.org), a domain with all hosts below it ('*.example.org'), or '*'
+for all. What is set for a host counts before what is set for its domain, and that before '*'.`
 
 // usageError is what is wrong with a command line.
 type usageError string
@@ -98,37 +105,43 @@ func operateCommands() []*cli.Command {
 	n := &cli.IntFlag{Name: "n", Value: 20, Usage: "`number` of rows at most, up to 1000"}
 	after := &cli.StringFlag{Name: "after", Usage: "go on behind the `cursor` that the part before ended with"}
 	crawl := &cli.Uint32Flag{Name: "crawl", Usage: "`number` of the crawl that the URL belongs to"}
-	return []*cli.Command{
-		looking("status", "", "tell how the crawl is", status),
-		topCommand(),
-		looking("hosts", "", "list hosts, in domain order", hosts, n, after,
-			&cli.StringFlag{Name: "scope", Usage: "only `hosts` of *.domain"}, &cli.StringFlag{Name: "reason", Usage: "only those that wait for this `reason`: delay, back-off, paused ..."},
-			&cli.StringFlag{Name: "match", Usage: "only names that contain this `text`"}, &cli.StringFlag{Name: "sort", Value: "domain", Usage: "`order`: domain, or waiting"}),
-		looking("explain", "URL|HOST", "tell why something is not fetched yet, and when it will be", explain, crawl),
-		looking("urls", "[SCOPE]", "list waiting URLs", urls, n, after),
-		looking("rules", "", "list what was set by the commands below", rules),
-		doing("pause", "hand out nothing of some hosts", plain("pause")),
-		doing("unpause", "let paused hosts go on", plain("resume")),
-		doing("block", "hand out nothing of some hosts for a time", blockAction,
-			&cli.DurationFlag{Name: "for", Usage: "`time`, as in 90m; 0 ends a block"}, &cli.TimestampFlag{Name: "until", Usage: "`moment`, as in 2027-01-31T08:00:00Z", Config: cli.TimestampConfig{Layouts: []string{time.RFC3339}}}),
-		doing("delay", "set the pause between contacts: SCOPE TIME, or SCOPE FACTOR MIN MAX, or SCOPE none", delayAction),
-		doing("priority", "serve some hosts with a priority, whatever their URLs' is: SCOPE NUMBER, or SCOPE none", priorityAction),
-		doing("limit", "bound what some hosts may do together: SCOPE and flags, or SCOPE none", limitAction,
-			&cli.BoolFlag{Name: "each", Usage: "each host alone"}, &cli.Int64Flag{Name: "pages", Usage: "`number` of hand-outs"}, &cli.StringFlag{Name: "bytes", Usage: "`bytes` transferred; k, M, G may follow"},
-			&cli.Int64Flag{Name: "errors", Usage: "`number` of failed contacts"}, &cli.Int64Flag{Name: "waiting", Usage: "`number` of URLs that wait"}, &cli.IntFlag{Name: "depth", Usage: "`number` of links from a seed"},
-			&cli.DurationFlag{Name: "period", Usage: "`time` after which pages, bytes and errors are counted anew"}),
-		doing("clear", "take back all that was set for some hosts", plain("clear")),
-		doing("forget", "forget what was learned of a host: its failures, its robots.txt's Crawl-delay", plain("forget")),
-		deleteCommand(),
-		reaching(reachScope, "add", "URL...", "add URLs to the crawl, within its scope", adding("add"), crawl),
-		reaching(reachScope, "now", "URL...", "crawl URLs ahead of everything else, also those that are done", adding("crawl-now"), crawl),
-		changedCommand(),
-		looking("checkpoint", "", "copy the crawl while it runs, for backup", simple("checkpoint")),
-		looking("stop", "", "end a running crawl in good order", simple("stop")),
-		looking("export", "[FILE]", "write all of the crawl to a file, or to the standard output", export),
-		importCommand(),
-		repairCommand(),
-	}
+	return slices.Concat(
+		under(toLook,
+			looking("status", "", "show how the crawl is doing", status),
+			topCommand(),
+			looking("hosts", "", "list hosts, and what each waits for", hosts, n, after,
+				&cli.StringFlag{Name: "scope", Usage: "only `hosts` of *.domain"}, &cli.StringFlag{Name: "reason", Usage: "only those that wait for this `reason`: delay, back-off, paused ..."},
+				&cli.StringFlag{Name: "match", Usage: "only names that contain this `text`"}, &cli.StringFlag{Name: "sort", Value: "domain", Usage: "`order`: domain, or waiting"}),
+			looking("explain", "URL|HOST", "explain why a URL or a host is not fetched yet, and when it will be", explain, crawl),
+			looking("urls", "[SCOPE]", "list waiting URLs", urls, n, after),
+			looking("rules", "", "list what pause, block, delay, priority and limit have set", rules),
+		),
+		under(toChange,
+			doing("pause", "", "stop fetching from some hosts until unpause", plain("pause")),
+			doing("unpause", "", "let paused hosts go on", plain("resume")),
+			doing("block", "", "stop fetching from some hosts for some time", blockAction,
+				&cli.DurationFlag{Name: "for", Usage: "`time`, as in 90m; 0 ends a block"}, &cli.TimestampFlag{Name: "until", Usage: "`moment`, as in 2027-01-31T08:00:00Z", Config: cli.TimestampConfig{Layouts: []string{time.RFC3339}}}),
+			doing("delay", " TIME | FACTOR MIN MAX | none", "set the pause between two requests to a host", delayAction),
+			doing("priority", " NUMBER | none", "set the priority of some hosts, whatever their URLs have", priorityAction),
+			doing("limit", " [none]", "limit the pages, bytes or errors of some hosts", limitAction,
+				&cli.BoolFlag{Name: "each", Usage: "for each host alone, instead of all together"}, &cli.Int64Flag{Name: "pages", Usage: "`number` of fetches"}, &cli.StringFlag{Name: "bytes", Usage: "`bytes` transferred; k, M, G may follow"},
+				&cli.Int64Flag{Name: "errors", Usage: "`number` of failed fetches"}, &cli.Int64Flag{Name: "waiting", Usage: "`number` of URLs that wait"}, &cli.IntFlag{Name: "depth", Usage: "`number` of links from a seed"},
+				&cli.DurationFlag{Name: "period", Usage: "`time` after which pages, bytes and errors are counted from zero again"}),
+			doing("clear", "", "remove all that was set for some hosts", plain("clear")),
+			doing("forget", "", "forget what was learned about a host: its failures, its Crawl-delay", plain("forget")),
+			deleteCommand(),
+			reaching(reachScope, "add", "URL...", "add URLs to the crawl, if they are in its scope", adding("add"), crawl),
+			reaching(reachScope, "now", "URL...", "fetch URLs before everything else, also those that were fetched before", adding("crawl-now"), crawl),
+			changedCommand(),
+		),
+		under(toKeep,
+			looking("checkpoint", "", "copy a running crawl, for backup", simple("checkpoint")),
+			looking("stop", "", "stop a running crawl in good order", simple("stop")),
+			looking("export", "[FILE]", "write the whole crawl as text, to a file or to the standard output", export),
+			importCommand(),
+			repairCommand(),
+		),
+	)
 }
 
 func status(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
@@ -363,7 +376,7 @@ func export(ctx context.Context, c *reached, cmd *cli.Command, out *printer) (er
 
 func repairCommand() *cli.Command {
 	return &cli.Command{
-		Name: "repair", ArgsUsage: "NEW-FOLDER", Usage: "salvage what can be read of a damaged crawl into a new folder", Category: "a crawl at rest", Flags: []cli.Flag{dirFlag, jsonFlag},
+		Name: "repair", ArgsUsage: "NEW-FOLDER", Usage: "rescue what can be read of a damaged crawl into a new folder", Flags: []cli.Flag{dirFlag, jsonFlag},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			if cmd.NArg() != 1 {
 				return usageError("repair: into which new folder?")

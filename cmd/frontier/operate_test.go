@@ -301,9 +301,9 @@ func TestWrongCommandLines(t *testing.T) {
 		code int
 		says string
 	}{
-		{"status", exitError, "which crawl?"},
-		{"status -dir " + empty, exitError, "there is no crawl in"},
-		{"status -dir /nothing/there", exitError, "there is no crawl in /nothing/there"},
+		{"status", exitUsage, "which crawl?"},
+		{"status -dir " + empty, exitUsage, "there is no crawl in"},
+		{"status -dir /nothing/there", exitUsage, "there is no folder /nothing/there, and so no crawl in it; frontier crawl -dir /nothing/there URL begins one"},
 		{"status -colour", exitUsage, "colour"},
 		{"pauze", exitUsage, "pauze"},
 		{"repair -dir x", exitUsage, "into which new folder"},

@@ -56,26 +56,65 @@ const (
 // options are all options of a crawl. The flag set holds their values; it reads no
 // command line.
 type options struct {
-	*flag.FlagSet
+	*flagSet
 	file   string // the configuration file; empty: none
 	all    []*option
 	faults []fault
 }
 
 func newOptions() *options {
-	o := &options{FlagSet: flag.NewFlagSet("crawl", flag.ContinueOnError)}
+	o := &options{flagSet: &flagSet{FlagSet: flag.NewFlagSet("crawl", flag.ContinueOnError)}}
 	o.SetOutput(io.Discard)
 	return o
 }
 
 // define takes in the options that define adds to the flag set, under a theme.
-func (o *options) define(theme string, define func(*flag.FlagSet)) {
-	define(o.FlagSet)
-	o.VisitAll(func(f *flag.Flag) {
-		if o.find(f.Name) == nil {
-			o.all = append(o.all, &option{Flag: f, theme: theme})
-		}
-	})
+func (o *options) define(theme string, define func(*flagSet)) {
+	define(o.flagSet)
+	for _, name := range o.names[len(o.all):] {
+		o.all = append(o.all, &option{Flag: o.Lookup(name), theme: theme})
+	}
+}
+
+// flagSet remembers in which order its flags were defined.
+type flagSet struct {
+	*flag.FlagSet
+	names []string
+}
+
+func (s *flagSet) BoolVar(p *bool, name string, value bool, usage string) {
+	s.names = append(s.names, name)
+	s.FlagSet.BoolVar(p, name, value, usage)
+}
+
+func (s *flagSet) StringVar(p *string, name, value, usage string) {
+	s.names = append(s.names, name)
+	s.FlagSet.StringVar(p, name, value, usage)
+}
+
+func (s *flagSet) IntVar(p *int, name string, value int, usage string) {
+	s.names = append(s.names, name)
+	s.FlagSet.IntVar(p, name, value, usage)
+}
+
+func (s *flagSet) Int64Var(p *int64, name string, value int64, usage string) {
+	s.names = append(s.names, name)
+	s.FlagSet.Int64Var(p, name, value, usage)
+}
+
+func (s *flagSet) Float64Var(p *float64, name string, value float64, usage string) {
+	s.names = append(s.names, name)
+	s.FlagSet.Float64Var(p, name, value, usage)
+}
+
+func (s *flagSet) DurationVar(p *time.Duration, name string, value time.Duration, usage string) {
+	s.names = append(s.names, name)
+	s.FlagSet.DurationVar(p, name, value, usage)
+}
+
+func (s *flagSet) Var(value flag.Value, name, usage string) {
+	s.names = append(s.names, name)
+	s.FlagSet.Var(value, name, usage)
 }
 
 // find returns an option, or nil.

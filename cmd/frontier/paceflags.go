@@ -4,7 +4,6 @@
 package main
 
 import (
-	"flag"
 	"math"
 	"net/netip"
 	"time"
@@ -21,7 +20,7 @@ type paceFlags struct {
 	exempt                       list
 }
 
-func (p *paceFlags) define(fs *flag.FlagSet, s *settings) {
+func (p *paceFlags) define(fs *flagSet, s *settings) {
 	fs.DurationVar(&p.delay, "delay", 0, "fixed `pause` between two contacts with a host, instead of -delay-factor")
 	fs.Float64Var(&p.factor, "delay-factor", 10, "pause as a multiple of the last fetch's duration")
 	fs.DurationVar(&p.minDelay, "min-delay", time.Second, "least pause under -delay-factor")

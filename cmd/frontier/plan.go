@@ -47,8 +47,8 @@ type outlook struct {
 func planCommand() *cli.Command {
 	var budget rate
 	return &cli.Command{
-		Name: "plan", Category: "a crawl, running or at rest",
-		Usage: "tell what it would take to see every page within a time, and what a budget does: of a crawl with -recrawl, or a model in a file",
+		Name:  "plan",
+		Usage: "estimate the budget with which a recrawl sees every page in time",
 		Flags: []cli.Flag{dirFlag, jsonFlag,
 			&cli.IntFlag{Name: "periods", Value: 14, Usage: "`number` of periods within which every page is to be seen"},
 			&cli.DurationFlag{Name: "period", Value: 24 * time.Hour, Usage: "`time` that a period has"},

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"flag"
-
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch/ftp"
 	"github.com/seed-7440039f/frontier/crawler/fetch/gopher"
@@ -14,7 +12,7 @@ import (
 // protocolFlags is that flag before it is judged.
 type protocolFlags struct{ names list }
 
-func (p *protocolFlags) define(fs *flag.FlagSet) {
+func (p *protocolFlags) define(fs *flagSet) {
 	fs.Var(&p.names, "protocols", "`protocols` to crawl beside http and https, comma-separated: ftp, gopher; not through a -proxy")
 }
 

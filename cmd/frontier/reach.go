@@ -100,7 +100,7 @@ type reached struct {
 }
 
 // errNoDir is returned when no folder was named.
-var errNoDir = errors.New("which crawl? Name its folder with -dir, or in FRONTIER_DIR")
+const errNoDir = usageError("which crawl? Name its folder with -dir, or in FRONTIER_DIR")
 
 // manifest is a file that the folder of each crawl has.
 const manifest = "MANIFEST"
@@ -124,8 +124,8 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 	if dir == "" {
 		return nil, errNoDir
 	}
-	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("there is no crawl in %s: %w", dir, err)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, hasCrawl(dir)
 	}
 	path, asked := socketPath(dir)
 	if asked == nil {
@@ -138,8 +138,8 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if empty, err := emptyFolder(dir); err != nil || empty {
-		return nil, errors.Join(fmt.Errorf("there is no crawl in %s", dir), err)
+	if err := hasCrawl(dir); err != nil {
+		return nil, err
 	}
 	silence := "it may be starting, or another user's"
 	if runtime.GOOS == "windows" {
@@ -152,15 +152,23 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 	return r, err
 }
 
-// emptyFolder tells whether opening the folder would begin a crawl.
-func emptyFolder(dir string) (bool, error) {
-	names, err := os.ReadDir(dir)
-	for _, n := range names {
-		if n.Name() == manifest {
-			return false, nil
-		}
+// hasCrawl is an error unless there is a crawl in a folder: opening it would begin one.
+func hasCrawl(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usageError(fmt.Sprintf("there is no folder %s, and so no crawl in it; frontier crawl -dir %s URL begins one", dir, dir))
+	case err != nil:
+		return fmt.Errorf("there is no crawl in %s: %w", dir, err)
+	case !info.IsDir():
+		return usageError(fmt.Sprintf("%s is a file; want the folder of a crawl", dir))
 	}
-	return true, err
+	if _, err := os.Stat(filepath.Join(dir, manifest)); errors.Is(err, fs.ErrNotExist) {
+		return usageError(fmt.Sprintf("there is no crawl in %s; frontier crawl -dir %s URL begins one", dir, dir))
+	} else if err != nil {
+		return fmt.Errorf("there is no crawl in %s: %w", dir, err)
+	}
+	return nil
 }
 
 // openStore opens a store to write to it, unless it is another user's.

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -37,7 +36,7 @@ type recrawlFlags struct {
 	reported time.Time
 }
 
-func (w *recrawlFlags) define(fs *flag.FlagSet) {
+func (w *recrawlFlags) define(fs *flagSet) {
 	s := &w.options.Schedule
 	fs.BoolVar(&w.on, "recrawl", false, "fetch pages again when that is worth it, for ever; what is learned is kept in -dir")
 	fs.Var(&w.budget, "recrawl-budget", "`fetches` per second, or 1000/m, 50000/h, 1000000/d: at most, and what the intervals are made for (default: as many as can be)")

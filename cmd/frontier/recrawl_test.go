@@ -115,7 +115,7 @@ func TestBadPlans(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitError, "which crawl?", nil},
+		{exitUsage, "which crawl?", nil},
 		{exitError, "has no crawl with -recrawl", []string{"-dir", folder}},
 		{exitError, filepath.Join(damaged, "recrawl", "state") + ": ", []string{"-dir", damaged}},
 		{exitError, "Periods is 0", []string{"-model", file(`{"periods": 0}`)}},

@@ -32,7 +32,7 @@ type rule struct {
 	crawl       bool             // scope is that of a crawl
 }
 
-func (r *ruleFlags) define(fs *flag.FlagSet) {
+func (r *ruleFlags) define(fs *flagSet) {
 	fs.Var(&r.texts, "rule", "`rule` for a host, *.domain, * or crawl:NUMBER, as in '*.example.org delay=30s priority=3 concurrency=1 limit-pages=1000 limit-period=24h'; "+
 		"also delay-factor with min-delay and max-delay, and all of the -limit flags; repeatable. Rules are kept with -dir until others are given")
 }
@@ -112,7 +112,7 @@ func parseRule(text string) (x rule, err error) {
 	fs.IntVar(&x.concurrency, "concurrency", 0, "")
 	fs.IntVar(&x.weight, "weight", 0, "")
 	var limits limitFlags
-	limits.define(fs)
+	limits.define(&flagSet{FlagSet: fs})
 	given := map[string]bool{}
 	for _, w := range words[1:] {
 		name, value, ok := strings.Cut(w, "=")

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"regexp"
 	"slices"
@@ -23,7 +22,7 @@ type scopeFlags struct {
 	include, exclude repeated
 }
 
-func (c *scopeFlags) define(fs *flag.FlagSet, o *crawler.Options) {
+func (c *scopeFlags) define(fs *flagSet, o *crawler.Options) {
 	fs.Var(&c.hosts, "scope-hosts", "`hosts` to crawl, comma-separated; * for any (default: those of the seeds). A crawl keeps its scope: a later command in -dir that names neither hosts nor domains has it too, with its own seeds")
 	fs.Var(&c.domains, "scope-domains", "`domains` to crawl with all hosts below them, comma-separated")
 	fs.Var(&c.also, "scope-also", "`hosts` to crawl beside these; where a seed redirects joins them by itself, unless -scope-hosts or -scope-domains is given; comma-separated")

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"os"
 	"time"
 
@@ -65,13 +64,13 @@ const seedsKey = "seeds"
 func newSettings() *settings {
 	s := &settings{options: newOptions()}
 	s.define("the crawl", s.defineCrawl)
-	s.define(whereBegins, func(fs *flag.FlagSet) { fs.Var(&s.begin, seedsKey, "URLs or hosts; the arguments of the command") })
-	s.define(whereGoes, func(fs *flag.FlagSet) { s.scope.define(fs, &s.crawler) })
-	s.define(whichWanted, func(fs *flag.FlagSet) { s.wanted.define(fs, &s.crawler) })
-	s.define("how hosts are treated", func(fs *flag.FlagSet) { s.pace.define(fs, s) })
+	s.define(whereBegins, func(fs *flagSet) { fs.Var(&s.begin, seedsKey, "URLs or hosts; the arguments of the command") })
+	s.define(whereGoes, func(fs *flagSet) { s.scope.define(fs, &s.crawler) })
+	s.define(whichWanted, func(fs *flagSet) { s.wanted.define(fs, &s.crawler) })
+	s.define("how hosts are treated", func(fs *flagSet) { s.pace.define(fs, s) })
 	s.define("limits of each host", s.bounds.define)
 	s.define("what holds for some hosts", s.rules.define)
-	s.define("how pages are fetched", func(fs *flag.FlagSet) {
+	s.define("how pages are fetched", func(fs *flagSet) {
 		s.web.define(fs, &s.fetch)
 		s.protocols.define(fs)
 	})
@@ -82,7 +81,7 @@ func newSettings() *settings {
 	return s
 }
 
-func (s *settings) defineCrawl(fs *flag.FlagSet) {
+func (s *settings) defineCrawl(fs *flagSet) {
 	fs.StringVar(&s.dir, "dir", "", "`folder` that keeps the crawl; if it exists the crawl goes on (default: in memory)")
 	fs.IntVar(&s.crawler.Workers, "workers", 16, "pages fetched at once at most")
 	fs.Int64Var(&s.crawler.MaxPages, "max-pages", 0, "stop after so many pages in this run (default: never)")

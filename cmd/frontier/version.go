@@ -1,0 +1,40 @@
+// This file says which version of the command this is.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v3"
+)
+
+func init() {
+	cli.VersionPrinter = func(cmd *cli.Command) { fmt.Fprintln(cmd.Root().Writer, version()) }
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version", HideDefault: true, Local: true}
+}
+
+func versionCommand() *cli.Command {
+	return &cli.Command{
+		Name: "version", Usage: "show the version",
+		Action: func(_ context.Context, cmd *cli.Command) error {
+			if err := noMore(cmd.Args().Slice()); err != nil {
+				return err
+			}
+			cli.VersionPrinter(cmd)
+			return nil
+		},
+	}
+}
+
+// version is the module's version, as the Go command wrote it into the program: a release,
+// or the time and revision that it was built from.
+func version() string {
+	v := "(unknown)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		v = info.Main.Version
+	}
+	return fmt.Sprintf("frontier %s, %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
