@@ -49,11 +49,11 @@ type Stats struct {
 	EventsLost int64    // events that OnEvent missed because it was slow
 
 	Rates   Rates       // what happens each second
-	Waits   Histogram   // waits for a hand-out, of URLs added since Open
+	Waits   Histogram   // how long URLs added since Open waited
 	WaitsBy []Histogram // the same by priority, like WaitingBy
 
 	Resident    int64 // bytes of URLs in memory
-	MemoryBytes int64 // bytes of the system's memory that the frontier holds, and the most of its Spill
+	MemoryBytes int64 // bytes of memory of the frontier, plus the most that its Spill takes
 }
 
 // Rates are events for each second, over the last minute or since Open if that is

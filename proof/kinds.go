@@ -36,7 +36,7 @@ const (
 func kinds() []kind {
 	return []kind{
 		{
-			name: "model", what: "random sequences of operations beside a naive model, invariants checked after each step",
+			name: "model", what: "random operations beside a naive model, invariants checked after each step",
 			pkg: "test/model", run: "^TestModel(InMemory|OnDisk)$", seed: rapidSeed,
 			ci: []string{"-rapid.checks=1000"}, long: []string{"-rapid.checks=10000"}, share: 3,
 		},
@@ -46,12 +46,12 @@ func kinds() []kind {
 			ci: []string{"-rapid.checks=1000"}, long: []string{"-rapid.checks=10000"},
 		},
 		{
-			name: "lock", what: "sequences as of the model; whatever the frontier calls looks whether the lock is held",
+			name: "lock", what: "sequences as in the model; everything the frontier calls checks whether the lock is held",
 			pkg: "test/model", run: "^TestLockIsNotHeldOverIOAndCallbacks$", seed: rapidSeed,
 			ci: []string{"-rapid.checks=200"}, long: []string{"-rapid.checks=2000"},
 		},
 		{
-			name: "metamorphic", what: "random crawls under random options, which must come to the same as in memory",
+			name: "metamorphic", what: "random crawls under random options, which must end like the same crawl in memory",
 			pkg: "test/model", run: "^TestMetamorphic$", seed: rapidSeed,
 			ci: []string{"-rapid.checks=300"}, long: []string{"-rapid.checks=3000"}, share: 2,
 		},
@@ -60,16 +60,16 @@ func kinds() []kind {
 			pkg: "test/conformance", run: "^TestThousandsOfCallsThatAreCancelled$", seed: ownSeed,
 		},
 		{
-			name: "linearizable", what: "histories of calls at once, of which a checker must find the order",
+			name: "linearizable", what: "histories of simultaneous calls, for which a checker must find an order",
 			pkg: "test/model", run: "^TestLinearizable$", seed: ownSeed, long: []string{"-frontier.long"},
 		},
 		{
-			name: "faults", what: "faults of a store: the n-th write, sync, read or open of its disk, or call of any Spill, fails or takes seconds, for each n",
+			name: "faults", what: "the n-th access to a store fails or takes seconds, for each n",
 			pkg: "test/durability", run: "^(TestFailureOfEach(DiskCall|CallOfTheSpill)|TestFaultsMeetACrowd)$", seed: ownSeed,
 			ci: []string{"-frontier.each-fault"}, long: []string{"-frontier.each-fault"},
 		},
 		{
-			name: "close", what: "Close at random moments beside every kind of call and background work, on real stores whose disk is slow, fails or is stuck",
+			name: "close", what: "Close at random moments beside everything else, on slow, failing and stuck disks",
 			pkg: "test/conformance", run: "^TestCloseBesideEverything$", seed: ownSeed,
 			ci: []string{"-frontier.closes=60"}, long: []string{"-frontier.closes=300"},
 		},
@@ -84,12 +84,12 @@ func kinds() []kind {
 			ci: []string{"-frontier.controls-rounds=20"}, long: []string{"-frontier.controls-rounds=100"},
 		},
 		{
-			name: "damage", what: "damages to files of a store: flipped, zeroed and garbled bytes, cut and removed files",
+			name: "damage", what: "damage to files of a store: flipped, zeroed and garbled bytes, cut and removed files",
 			pkg: "spill", run: "^TestFolderDamage$", seed: ownSeed,
 			ci: []string{"-frontier.damages=100"}, long: []string{"-frontier.damages=1000"}, share: 2,
 		},
 		{
-			name: "repair", what: "repairs of damaged stores: what was not hit is there, the rest is reported",
+			name: "repair", what: "repairs of damaged stores: undamaged data is there, the rest is reported",
 			pkg: "spill", run: "^TestRepair$", seed: ownSeed,
 			ci: []string{"-frontier.repairs=60"}, long: []string{"-frontier.repairs=600"},
 		},
@@ -104,17 +104,17 @@ func kinds() []kind {
 			ci: []string{"-frontier.power-cuts=12"}, long: []string{"-frontier.power-cuts=60"}, share: 2,
 		},
 		{
-			name: "power-unsynced", what: "the same without Sync, between rounds, merges and checkpoints: all that had been on the medium is there, and the store opens",
+			name: "power-unsynced", what: "the same without Sync: everything that had reached the medium is there",
 			pkg: "test/durability", run: "^TestPowerCutWithoutSync$", seed: ownSeed,
 			ci: []string{"-frontier.power-cuts=8"}, long: []string{"-frontier.power-cuts=40"}, share: 2,
 		},
 		{
-			name: "below", what: "seconds without descriptors, without a folder that can be written, without a byte left, under load and with kills: calls fail, the process does not",
+			name: "below", what: "seconds without descriptors, a writable folder or a free byte: the process survives",
 			pkg: "test/durability", run: "^(TestWithoutDescriptors|TestFoldersThatCannotBeWritten|TestLastByte)$", seed: ownSeed,
 			ci: []string{"-frontier.below-episodes=4"}, long: []string{"-frontier.below-episodes=40"},
 		},
 		{
-			name: "clocks", what: "crawls on a wall clock that is set ahead and back, suspended, or wrong at boot, closed and killed meanwhile: no host too early, no date late",
+			name: "clocks", what: "crawls on a wall clock that jumps, stops or starts wrong: no host too early",
 			pkg: "test/politeness", run: "^TestClocksThatJump$", seed: ownSeed,
 			ci: []string{"-frontier.clock-rounds=400"}, long: []string{"-frontier.clock-rounds=4000"},
 		},
