@@ -1,5 +1,4 @@
-// Package backup keeps copies of a crawl that goes on: of its frontier, and of what
-// its modules remember.
+// Package backup makes copies of a running crawl: of its frontier, and of the data of its modules.
 //
 //	k, err := backup.New(backup.Options{Dir: "backups", Parts: []backup.Part{
 //		{Name: "frontier", Copy: store.CopyTo}, // first: see Options.Parts
@@ -7,14 +6,13 @@
 //	}})
 //	go k.Run(ctx, time.Hour, nil)
 //
-// Each checkpoint is a folder, checkpoint-20260102T150405.000Z, named by the UTC time at
-// which it was begun, with an entry for each part. It has that name only when it is
-// complete and survives a loss of power; what the death of a process leaves of one is
-// called .NAME.partial-NUMBER and removed by the next New.
+// Each checkpoint is a folder, checkpoint-20260102T150405.000Z, named by the UTC time of its start,
+// with an entry for each part. It gets this name only when it is complete and survives a loss of
+// power. Before, it is called .NAME.partial-NUMBER; the next New removes what a crash left of it.
 //
-// To go back to a checkpoint, copy it (cp -a) and open its parts there, as the crawl
-// opened its own. The copies share files with the crawl's folders if they are on the same
-// volume; neither changes what the other reads.
+// To restore a checkpoint, copy it (cp -a) and open its parts there, as the crawl opened the
+// originals. The copies share files with the crawl's folders if they are on the same volume;
+// neither changes what the other reads.
 package backup
 
 import (
@@ -32,31 +30,31 @@ import (
 	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
-// Part is something of a crawl that can be copied while it is in use.
+// Part is a component of a crawl that can be copied while it is in use.
 type Part struct {
-	// Name is what the part is called in the folder of a checkpoint.
+	// Name is the name of the part in the folder of a checkpoint.
 	Name string
-	// Copy makes a file or a folder at path, which does not exist: the part as it is
-	// now. spill.Store.CopyTo, neardup.Index.CopyTo, processing.Statistics.CopyTo and
-	// incremental.Revisits.CopyTo are such. WARC files need none: they only grow.
+	// Copy writes the current state of the part to a file or folder at path, which does not exist.
+	// Use spill.Store.CopyTo, neardup.Index.CopyTo, processing.Statistics.CopyTo or
+	// incremental.Revisits.CopyTo. WARC files need no copy: they only grow.
 	Copy func(ctx context.Context, path string) error
 }
 
 // Options configure a Keeper.
 type Options struct {
-	// Dir holds the checkpoints; it is made if there is none. It must be no part's own
-	// folder, and no other Keeper's.
+	// Dir is the folder for checkpoints; it is created if necessary. It must not be the folder of a
+	// part, or of another Keeper.
 	Dir string
-	// Keep is how many complete checkpoints stay; older ones are removed once a new one
-	// is complete. Zero means 3.
+	// Keep is the number of complete checkpoints to keep; older ones are removed once a new one is
+	// complete. Zero means 3.
 	Keep int
-	// Parts are copied one after the other, in order. The frontier comes first: what the
-	// others record of a page before the frontier knows that it is done is in their
-	// copies then. After going back, pages that were done since are fetched again.
+	// Parts are copied one after the other, in order. Put the frontier first: then the copies of
+	// the other parts include everything that they recorded for pages that the frontier has as
+	// done. After a restore, pages that were done since the checkpoint are fetched again.
 	Parts []Part
-	// Now tells the time for names. Nil means time.Now.
+	// Now returns the time for names. Nil means time.Now.
 	Now func() time.Time
-	// Logger is told of each checkpoint and of what failed. Nil means silence.
+	// Logger receives each checkpoint and each failure. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -72,7 +70,7 @@ const stamp = "20060102T150405.000Z"
 
 var nameOf = regexp.MustCompile(`^checkpoint-\d{8}T\d{6}\.\d{3}Z$`)
 
-// New makes a Keeper, and removes what a Keeper that died left incomplete.
+// New returns a Keeper, and removes incomplete checkpoints that a crash left.
 func New(o Options) (*Keeper, error) {
 	if o.Keep == 0 {
 		o.Keep = 3
@@ -152,10 +150,10 @@ func List(dir string) ([]string, error) {
 	return all, nil
 }
 
-// Take makes a checkpoint and returns its path. After an error nothing of it is left,
-// and older ones stay; the error wraps that of the part that failed, for instance
-// syscall.ENOSPC. If the checkpoint is complete but an older one cannot be removed, it
-// returns both its path and an error.
+// Take makes a checkpoint and returns its path. After an error nothing of it is left, and older
+// checkpoints stay; the error wraps that of the part that failed, for instance syscall.ENOSPC. If
+// the checkpoint is complete but an older one cannot be removed, Take returns both the path and an
+// error.
 func (k *Keeper) Take(ctx context.Context) (path string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -180,8 +178,8 @@ func (k *Keeper) Take(ctx context.Context) (path string, err error) {
 	return path, nil
 }
 
-// name is that of the next checkpoint: later than all that are there, even if the clock
-// is not.
+// name returns the name of the next checkpoint. It is later than all existing ones, even if the
+// clock was set back.
 func (k *Keeper) name() (string, error) {
 	all, err := List(k.opts.Dir)
 	if err != nil {
@@ -213,9 +211,9 @@ func (k *Keeper) prune() error {
 	return errors.Join(errs...)
 }
 
-// Run makes checkpoints until ctx ends: every so often, counted from the end of the one
-// before, if every is not zero, and for each value from demand, which may be nil. What
-// fails is logged, and the crawl goes on.
+// Run makes checkpoints until ctx ends: at the interval every, measured from the end of the
+// previous one, unless it is zero, and for each value from demand, which may be nil. Failures are
+// logged, and the crawl continues.
 func (k *Keeper) Run(ctx context.Context, every time.Duration, demand <-chan struct{}) {
 	for {
 		var due <-chan time.Time

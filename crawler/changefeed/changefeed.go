@@ -1,4 +1,4 @@
-// This file gives a list to a frontier.
+// This file adds the URLs of a list to a frontier.
 
 package changefeed
 
@@ -17,34 +17,34 @@ import (
 
 const (
 	addAtOnce = 1000 // URLs
-	maxFaults = 20   // told of each kind
+	maxFaults = 20   // reported of each kind
 )
 
-// Options say how a list is taken. The zero value takes all URLs.
+// Options configure Add. The zero value accepts all URLs.
 type Options struct {
-	// At is when the URLs are said to have changed. Zero means now.
+	// At is when the URLs changed according to the list. Zero means now.
 	At time.Time
-	// Wanted says why the crawl is not to have a URL, or nil: Wanted of the Crawler. Nil
-	// means that it is to have each.
+	// Wanted returns why the crawl must not have a URL, or nil; use the Crawler's Wanted. Nil
+	// accepts all URLs.
 	Wanted func(e frontier.Entry) error
-	// Normalize spells URLs as the crawl has them. Nil means urlnorm.New().Normalize.
+	// Normalize brings URLs to the crawl's normal form. Nil means urlnorm.New().Normalize.
 	Normalize func(url string) (string, error)
 }
 
-// Result is what became of a list. A URL counts once: URLs = New + Known + Unwanted +
+// Result counts what happened to the URLs of a list, each once: URLs = New + Known + Unwanted +
 // Wrong + Unheard.
 type Result struct {
-	URLs     int64 `json:"urls"`     // that the list has
+	URLs     int64 `json:"urls"`     // in the list
 	New      int64 `json:"new"`      // were not known, and are admitted
-	Known    int64 `json:"known"`    // are hinted at; that has an effect if they are scheduled
-	Unwanted int64 `json:"unwanted"` // the crawl is not to have
-	Wrong    int64 `json:"wrong"`    // are no URLs, or of another host than they are listed for, or were refused by the frontier
-	Unheard  int64 `json:"unheard"`  // are known, but too many hints wait (frontier.ErrHints): to be listed again in a while
-	// Faults are the first 20 of Wrong, of Unheard, and of Unwanted, in this order.
+	Known    int64 `json:"known"`    // hints for known URLs; they have an effect if the URL is scheduled
+	Unwanted int64 `json:"unwanted"` // refused by Options.Wanted
+	Wrong    int64 `json:"wrong"`    // malformed, of another host than listed, or refused by the frontier
+	Unheard  int64 `json:"unheard"`  // known, but too many hints are pending (frontier.ErrHints): add them again later
+	// Faults are the first 20 of each of Wrong, Unheard and Unwanted, in this order.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// Fault is why a URL was not taken. The URL is not named: it may hold a password.
+// Fault is why a URL was not added. It does not contain the URL, which may hold a password.
 type Fault struct {
 	Line   int    `json:"line"` // from 1
 	Reason string `json:"reason"`
@@ -64,9 +64,9 @@ type adder struct {
 	wrong, unheard, unwanted []Fault
 }
 
-// Add gives the URLs of a list to a frontier. Its error is that of the list's reader or
-// of its JSON, with the line, or the frontier's or ctx's, and ends it: what the Result
-// counts until then is taken. What is wrong with URLs is only in the Result.
+// Add adds the URLs of a list to a frontier. An error ends it: of the list's reader or its JSON,
+// with the line, or of the frontier or ctx. What the Result counts until then has been added.
+// Problems with single URLs are reported only in the Result.
 func Add(ctx context.Context, f *frontier.Frontier, list io.Reader, o Options) (Result, error) {
 	if o.At.IsZero() {
 		o.At = time.Now()
@@ -95,7 +95,7 @@ func (a *adder) all(ctx context.Context, list io.Reader) error {
 	return a.flush(ctx)
 }
 
-// take makes an entry of a line.
+// take converts a line to an entry.
 func (a *adder) take(x item) {
 	e := frontier.Entry{Hint: true, NotBefore: a.o.At}
 	err := x.err
@@ -129,7 +129,7 @@ func told(faults []Fault, line int, err error) []Fault {
 	return append(faults, Fault{line, err.Error()})
 }
 
-// isOf tells whether a URL is of a host, which IndexNow names without a scheme.
+// isOf reports whether a URL belongs to a host, which IndexNow names without a scheme.
 func (a *adder) isOf(spelled, host string) bool {
 	u, err := url.Parse(spelled)
 	if err != nil {
@@ -146,7 +146,7 @@ func (a *adder) isOf(spelled, host string) bool {
 	return err == nil && h.Host == u.Host
 }
 
-// flush adds what was taken so far.
+// flush adds the entries collected so far.
 func (a *adder) flush(ctx context.Context) error {
 	if len(a.entries) == 0 {
 		return nil

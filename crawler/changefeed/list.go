@@ -15,11 +15,11 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// maxBody is how long the body of an IndexNow request may be: the protocol allows 10,000
-// URLs, of 2,048 bytes mostly.
+// maxBody is the maximum size of the body of an IndexNow request: the protocol allows 10,000 URLs,
+// mostly of up to 2,048 bytes.
 const maxBody = 64 << 20
 
-// item is a URL of a list, or what is wrong with a line.
+// item is a URL of a list, or the fault of a line.
 type item struct {
 	line int // from 1
 	url  string
@@ -48,8 +48,7 @@ func read(r io.Reader, most int64) iter.Seq2[item, error] {
 	}
 }
 
-// skipSpace passes over blanks, and tells in which line of the list the first other byte
-// is.
+// skipSpace skips white space, and returns the line of the first other byte.
 func skipSpace(in *bufio.Reader) (line int, first byte, err error) {
 	for line = 1; ; {
 		c, err := in.ReadByte()
@@ -75,7 +74,7 @@ func readText(in *bufio.Reader, line int, yield func(item, error) bool) {
 			x.url, x.err = "", fmt.Errorf("want at most %d bytes", frontier.MaxURL)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			yield(item{line: line}, err) // of the line nobody knows how it goes on
+			yield(item{line: line}, err) // the rest of the line cannot be interpreted
 			return
 		}
 		if (long || x.url != "" && x.url[0] != '#') && !yield(x, nil) {
@@ -87,7 +86,7 @@ func readText(in *bufio.Reader, line int, yield func(item, error) bool) {
 	}
 }
 
-// readLine reads a line without what ends it; of one that is too long, nothing.
+// readLine reads a line without its terminator; text is empty if the line is too long.
 func readLine(in *bufio.Reader) (text string, long bool, err error) {
 	var b []byte
 	for {
@@ -125,8 +124,8 @@ func readBodies(in *bufio.Reader, line int, most int64, yield func(item, error) 
 	}
 }
 
-// readBody reads the body of a request, but for what follows an error in it. io.EOF
-// means that there is none.
+// readBody reads the body of a request; after an error it ignores the rest. io.EOF means that there
+// is none.
 func readBody(d *json.Decoder, lines *lineReader) (items []item, err error) {
 	if err := delim(d, '{'); err != nil {
 		return nil, err // io.EOF between bodies
@@ -142,7 +141,7 @@ func readBody(d *json.Decoder, lines *lineReader) (items []item, err error) {
 			err = d.Decode(&host)
 		case "urlList":
 			items, err = readURLs(d, lines, items)
-		default: // key, keyLocation, and what may come
+		default: // key, keyLocation, and future members
 			var other json.RawMessage
 			err = d.Decode(&other)
 		}
@@ -191,16 +190,16 @@ func delim(d *json.Decoder, want json.Delim) error {
 	return err
 }
 
-// lineReader knows in which line each byte was, until that is asked of one behind it.
+// lineReader maps bytes to lines, for increasing offsets.
 type lineReader struct {
 	r     io.Reader
-	line  int     // of the byte that was asked about last
+	line  int     // line of the byte last queried
 	read  int64   // bytes so far
 	bound int64   // of them at most
 	ends  []int64 // offsets of the ends of lines from there on
 }
 
-// errLarge is what is wrong with a body that does not end.
+// errLarge is the fault of a body that is too long.
 var errLarge = errors.New("a body of more than 64 MiB: lists as long as that are taken as text, one URL a line")
 
 func (l *lineReader) Read(p []byte) (int, error) {
@@ -217,8 +216,8 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// at is the line of the byte before an offset, which is not less than that of the last
-// call.
+// at returns the line of the byte before an offset, which must not be less than that of the
+// previous call.
 func (l *lineReader) at(offset int64) int {
 	n := 0
 	for n < len(l.ends) && l.ends[n] < offset-1 {

@@ -1,6 +1,6 @@
-// This file remembers answers for as long as they hold.
+// This file caches answers for as long as they are valid.
 //
-// It knows nothing of servers and takes the time as an argument.
+// It does not depend on servers and takes the time as an argument.
 
 package dns
 
@@ -14,7 +14,7 @@ import (
 // maxAddrs is how many addresses of a name are remembered.
 const maxAddrs = 16
 
-// answer is what was found out about a name.
+// answer is what is known about a name.
 type answer struct {
 	addrs []netip.Addr // none: there are none
 	err   error        // why there are none
@@ -29,10 +29,10 @@ type record struct {
 	expires time.Time
 }
 
-// cache holds records, the least recently used of which is forgotten first.
+// cache holds records, and evicts the least recently used.
 //
-// Invariant, verified by check: every record is in the map and in the list, and
-// there are at most limit of them. Not safe for concurrent use.
+// Invariant, verified by check: every record is in the map and in the list, and there are at most
+// limit of them. Not safe for concurrent use.
 type cache struct {
 	limit int
 	names map[string]*list.Element // of *record

@@ -27,7 +27,7 @@ type servers struct {
 	first int // guarded by mu; index of the server that answered last
 }
 
-// find asks for both kinds of addresses of a name and follows its aliases.
+// find queries both kinds of addresses of a name and follows its aliases.
 func (s *servers) find(ctx context.Context, name string) answer {
 	types := []dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeAAAA}
 	if s.opts.NoIPv6 {
@@ -42,8 +42,8 @@ func (s *servers) find(ctx context.Context, name string) answer {
 	return merge(name, got)
 }
 
-// merge makes one answer of those for IPv4 and IPv6. An address of one kind is
-// good whatever became of the other.
+// merge combines the answers for IPv4 and IPv6. An address of one kind is usable whatever happened
+// to the other query.
 func merge(name string, got []answer) answer {
 	out := answer{ttl: -1}
 	for _, a := range got {
@@ -69,7 +69,7 @@ func merge(name string, got []answer) answer {
 	return out
 }
 
-// follow asks for one kind of address, along aliases.
+// follow queries one kind of address, along aliases.
 func (s *servers) follow(ctx context.Context, name string, t dnsmessage.Type) answer {
 	target := name
 	for range maxChain {
@@ -119,7 +119,7 @@ func (s *servers) query(ctx context.Context, name string, t dnsmessage.Type) (re
 	return reply{}, last
 }
 
-// exchange asks one server once, over TCP too if it must be.
+// exchange asks one server once, over TCP too if necessary.
 func (s *servers) exchange(ctx context.Context, server netip.AddrPort, q dnsmessage.Question) (reply, error) {
 	r, err := s.over(ctx, "udp", server, q)
 	if errors.Is(err, errTruncated) {
@@ -151,7 +151,7 @@ func (s *servers) over(ctx context.Context, network string, server netip.AddrPor
 	return r, err
 }
 
-// talk writes a question and reads until its answer comes.
+// talk sends a question and reads until its answer arrives.
 func talk(c net.Conn, stream bool, msg []byte, id uint16, q dnsmessage.Question) (reply, error) {
 	if stream {
 		msg = append(binary.BigEndian.AppendUint16(nil, uint16(len(msg))), msg...)
@@ -177,13 +177,13 @@ func talk(c net.Conn, stream bool, msg []byte, id uint16, q dnsmessage.Question)
 		}
 		r, err := read(buf[:n], id, q)
 		if errors.Is(err, errNotOurs) && !stream {
-			continue // forged, or late: the answer may come yet
+			continue // forged, or late: the answer may still come
 		}
 		return r, err
 	}
 }
 
-// asDNSError is what callers of net expect.
+// asDNSError converts an error to what callers of net expect.
 func asDNSError(name string, err error) error {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return e

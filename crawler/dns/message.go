@@ -23,19 +23,19 @@ var (
 	errAliases   = errors.New("too many aliases")
 )
 
-// serverError is an answer that says that the server will not or cannot answer.
+// serverError is an answer in which the server refuses or fails to answer.
 type serverError struct{ code dnsmessage.RCode }
 
 func (e serverError) Error() string {
 	return "server answers " + strings.TrimPrefix(e.code.String(), "RCode")
 }
 
-// reply is what an answer says.
+// reply is the content of an answer.
 type reply struct {
 	addrs []netip.Addr
 	ttl   time.Duration // of the addresses, or of there being none; 0 if it does not say
 	alias string        // the name to ask for next, if the server does not say its address
-	gone  bool          // there is no such name
+	gone  bool          // the name does not exist
 }
 
 // ask is the message with a question.
@@ -52,8 +52,7 @@ func ask(id uint16, q dnsmessage.Question) ([]byte, error) {
 	return b.Finish()
 }
 
-// read returns what an answer to q says. errNotOurs means that another one may
-// still come.
+// read parses an answer to q. errNotOurs means that the right one may still come.
 func read(msg []byte, id uint16, q dnsmessage.Question) (reply, error) {
 	var p dnsmessage.Parser
 	h, err := p.Start(msg)

@@ -1,4 +1,4 @@
-// This file holds what can be set about a Resolver.
+// This file holds the options of a Resolver.
 
 package dns
 
@@ -13,40 +13,38 @@ import (
 
 // Options configure a Resolver. The zero value asks the system's resolver.
 type Options struct {
-	// Servers are IP addresses of recursive name servers, with a port or for port
-	// 53. The first that answers is asked on; the others when it does not. Empty
-	// means the system's resolver.
+	// Servers are IP addresses of recursive name servers, with a port or for port 53. The Resolver
+	// keeps using the first that answers, and tries the others when it does not. Empty means the
+	// system's resolver.
 	Servers []string
-	// Timeout is how long an answer to one question is waited for. Zero means 2 s.
+	// Timeout limits the wait for an answer to one question. Zero means 2 s.
 	Timeout time.Duration
-	// Tries is how many questions are asked in all before a lookup fails, in turn
-	// of the servers. Zero means 2 for each server, and at least 3.
+	// Tries is the number of questions, over the servers in turn, until a lookup fails. Zero means
+	// 2 for each server, and at least 3.
 	Tries int
 	// NoIPv6 asks for IPv4 addresses only.
 	NoIPv6 bool
 
-	// MinTTL and MaxTTL bound how long an answer is kept. Zero means 1 s and 24 h.
+	// MinTTL and MaxTTL limit how long an answer is kept. Zero means 1 s and 24 h.
 	MinTTL, MaxTTL time.Duration
-	// NegativeTTL bounds how long it is remembered that a name has no address; it
-	// is what a lookup is remembered for that failed otherwise, up to 5 s. Zero
-	// means 15 minutes.
+	// NegativeTTL limits how long it is cached that a name has no address. It also limits how long
+	// other failures are cached, which is at most 5 s. Zero means 15 minutes.
 	NegativeTTL time.Duration
 	// SystemTTL is how long answers of the system's resolver are kept. Zero means
 	// 10 minutes.
 	SystemTTL time.Duration
-	// Stale is for how long an answer that has expired is used when no server
-	// answers. Zero means 24 h.
+	// Stale is how long an expired answer may be used when no server answers. Zero means 24 h.
 	Stale time.Duration
-	// MaxNames is how many names are remembered, about 300 bytes each; the least
-	// recently used is forgotten. Zero means 65,536.
+	// MaxNames is the number of names in the cache, at about 300 bytes each; the least recently
+	// used is evicted. Zero means 65,536.
 	MaxNames int
-	// MaxPrefetch is how many names are looked up ahead at once; more are left out.
-	// Zero means 32.
+	// MaxPrefetch is the number of concurrent lookups in advance; further ones are skipped. Zero
+	// means 32.
 	MaxPrefetch int
 
 	// Dial opens connections to servers. Nil means a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Now tells the time. Nil means time.Now.
+	// Now returns the time. Nil means time.Now.
 	Now func() time.Time
 }
 

@@ -1,5 +1,5 @@
-// This file answers lookups from the cache, or makes those of one name wait
-// together for one answer.
+// This file answers lookups from the cache, and lets concurrent lookups of one name share an
+// answer.
 
 package dns
 
@@ -28,11 +28,11 @@ type Resolver struct {
 	mu     sync.Mutex
 	closed bool             // guarded by mu
 	cache  cache            // guarded by mu
-	under  map[string]*call // guarded by mu; lookups under way, by name
-	ahead  int              // guarded by mu; of them, prefetched
+	under  map[string]*call // guarded by mu; lookups in progress, by name
+	ahead  int              // guarded by mu; number of these that are prefetches
 }
 
-// call is a lookup under way.
+// call is a lookup in progress.
 type call struct {
 	done   chan struct{}
 	answer answer // once done is closed
@@ -46,10 +46,10 @@ type counters struct{ lookups, hits, negative, stale, shared, queries, failed, p
 // Stats are counts since New.
 type Stats struct {
 	Lookups    int64 // calls of Lookup with a name
-	Hits       int64 // of them, answered from memory
-	Shared     int64 // of them, that waited for a lookup already under way
+	Hits       int64 // part of these: answered from the cache
+	Shared     int64 // part of these: joined a lookup in progress
 	Negative   int64 // of Hits, that there is no address
-	Stale      int64 // answered with an address that had expired, as no server answered
+	Stale      int64 // answered with an expired address, as no server answered
 	Failed     int64 // lookups without an answer
 	Prefetched int64 // names looked up ahead
 	Queries    int64 // questions to servers, or to the system
@@ -76,7 +76,7 @@ func New(o Options) (*Resolver, error) {
 	return r, nil
 }
 
-// Close ends lookups under way and waits for them.
+// Close ends lookups in progress and waits for them.
 func (r *Resolver) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -85,9 +85,9 @@ func (r *Resolver) Close() {
 	r.calls.Wait()
 }
 
-// Lookup returns the addresses of a host. Errors are of type *net.DNSError, or
-// ErrClosed, or ctx's: then the lookup goes on for others, and for the cache. It is
-// what fetch.Options.Lookup asks for. The slice is shared: it must not be changed.
+// Lookup returns the addresses of a host. Errors are of type *net.DNSError, or ErrClosed, or the
+// error of ctx; after the latter, the lookup continues for other callers and the cache. It fits
+// fetch.Options.Lookup. The slice is shared and must not be changed.
 func (r *Resolver) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	name, addrs, err := r.own(host)
 	if name == "" {
@@ -119,14 +119,14 @@ func (r *Resolver) Lookup(ctx context.Context, host string) ([]netip.Addr, error
 	}
 }
 
-// left is how long something holds by both clocks: the steady one stands still while the
-// machine is suspended, that of the wall may be set back.
+// left returns how long something is valid by both clocks: the monotonic clock stops while the
+// machine is suspended, the wall clock may be set back.
 func left(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// Prefetch looks a host up in the background, unless its addresses are known for a
-// while, or too many are looked up ahead already.
+// Prefetch looks a host up in the background, unless its addresses stay valid for a while, or too
+// many prefetches are in progress.
 func (r *Resolver) Prefetch(host string) {
 	name, _, _ := r.own(host)
 	if name == "" {
@@ -160,8 +160,8 @@ func (r *Resolver) Stats() Stats {
 	}
 }
 
-// own answers what no server is asked (RFC 6761): addresses, localhost, and names
-// that cannot be. Otherwise it returns the name to look up.
+// own answers names for which no server is asked (RFC 6761): addresses, localhost, and invalid
+// names. Otherwise it returns the name to look up.
 func (r *Resolver) own(host string) (name string, addrs []netip.Addr, err error) {
 	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return "", []netip.Addr{a}, nil
@@ -171,7 +171,7 @@ func (r *Resolver) own(host string) (name string, addrs []netip.Addr, err error)
 	switch {
 	case !isName(name):
 		return "", nil, notFound(host, "no host name")
-	case len(r.opts.Servers) == 0: // the system knows
+	case len(r.opts.Servers) == 0: // left to the system
 	case top == "localhost":
 		return "", []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
 	case top == "invalid" || top == "onion" || top == "alt":
@@ -180,8 +180,8 @@ func (r *Resolver) own(host string) (name string, addrs []netip.Addr, err error)
 	return name, nil, nil
 }
 
-// isName reports whether a name can be asked for: labels of 1 to 63 bytes, 253 in
-// all, of what host names are written with, and the underscore.
+// isName reports whether a name can be queried: labels of 1 to 63 bytes, 253 in all, of the
+// characters of host names and the underscore.
 func isName(s string) bool {
 	if len(s) == 0 || len(s) > 253 {
 		return false
@@ -213,7 +213,7 @@ func (r *Resolver) beginLocked(name string, ahead bool) *call {
 	return c
 }
 
-// run looks a name up and tells everyone who waits.
+// run looks a name up and passes the answer to all waiting callers.
 func (r *Resolver) run(name string, c *call, ahead bool) {
 	ctx, cancel := context.WithTimeout(r.ctx, time.Duration(r.opts.Tries)*2*r.opts.Timeout)
 	defer cancel()
@@ -232,11 +232,11 @@ func (r *Resolver) run(name string, c *call, ahead bool) {
 }
 
 const (
-	failureTTL = 5 * time.Second  // for which a lookup is not tried again after no server answered (RFC 9520)
-	staleTTL   = 30 * time.Second // of an address that had expired (RFC 8767 section 5)
+	failureTTL = 5 * time.Second  // how long no lookup is repeated after no server answered (RFC 9520)
+	staleTTL   = 30 * time.Second // lifetime of an expired address that is used again (RFC 8767 section 5)
 )
 
-// keepLocked remembers an answer and returns what callers get.
+// keepLocked caches an answer and returns what callers get.
 func (r *Resolver) keepLocked(name string, a answer) answer {
 	now := r.opts.Now()
 	switch {
@@ -265,10 +265,10 @@ func (r *Resolver) keepLocked(name string, a answer) answer {
 	return a
 }
 
-// Rooted is how a host's name is told to the system's resolver: with a dot at its end if
-// there is one within, so that it is not tried below each of the system's search domains
-// first, as Kubernetes has them (ndots). A name of one label is a machine of the own
-// network, and left as it is.
+// Rooted returns a host name in the form for the system's resolver: with a trailing dot if it
+// contains a dot, so that it is not first tried below each of the system's search domains, as
+// configured by Kubernetes (ndots). A name of one label is a machine of the local network, and
+// returned unchanged.
 func Rooted(name string) string {
 	if !strings.Contains(name, ".") || strings.HasSuffix(name, ".") {
 		return name

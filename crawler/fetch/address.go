@@ -1,5 +1,5 @@
-// This file tells which addresses a request may be sent to, so that a crawler can
-// be polite to an address before it connects to it.
+// This file returns the addresses that a request may be sent to, so that a crawler can apply
+// politeness to an address before connecting to it.
 
 package fetch
 
@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Addresses returns the addresses of a URL's host as Fetch would try them, without
-// those that may not be contacted: in order, IPv4 and IPv6 in turn, a family that
-// this machine has no route for last. Name them in Request.Addrs to have the request
-// sent to one of them. There are none if Fetch does not look them up: through a Proxy, or with a
-// Dial but no Lookup. Errors are of type *Error.
+// Addresses returns the addresses of a URL's host in the order in which Fetch would try them,
+// without forbidden ones: IPv4 and IPv6 alternate, and a family without a route from this machine
+// comes last. Pass them in Request.Addrs to send the request to one of them. The result is empty if
+// Fetch does not look addresses up: through a Proxy, or with a Dial but no Lookup. Errors are of
+// type *Error.
 func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, error) {
 	if f.opts.unlooked() {
 		return nil, nil
@@ -30,10 +30,10 @@ func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, e
 	return f.opts.addresses(ctx, rawURL, net.JoinHostPort(req.URL.Hostname(), portOf(req.URL)))
 }
 
-// unlooked reports whether names are looked up by somebody else.
+// unlooked reports whether Fetch does not look up names.
 func (o *Options) unlooked() bool { return o.Proxy != nil || o.Lookup == nil }
 
-// addresses looks up where to, the host and port of a URL, may be contacted.
+// addresses looks up where the host and port of a URL may be contacted.
 func (o *Options) addresses(ctx context.Context, rawURL, to string) ([]netip.Addr, error) {
 	to, named := o.resolve(to)
 	host, _, err := net.SplitHostPort(to)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
-// ratioFrom is how large a decoded body may be whatever it was compressed to.
+// ratioFrom is the size of a decoded body up to which its compression ratio does not matter.
 const ratioFrom = 2 << 20
 
 // reading is one body on its way from the wire to its store.
@@ -23,13 +23,12 @@ type reading struct {
 	limit  int64 // of bytes, as sent and as decoded
 	wire   wireReader
 	body   *spool.Body
-	larger func() int64 // what limit a body that meets it has instead; nil if none
+	larger func() int64 // the limit for a larger body, called when limit is reached; nil if none
 	ended  bool         // a limit was met
-	bomb   bool         // it was that of the ratio
+	bomb   bool         // the limit was that of the ratio
 }
 
-// readBody reads a body into res. It reports whether the server's answer was read
-// to its end.
+// readBody reads a body into res. It reports whether the server's answer was read to its end.
 func (f *Fetcher) readBody(resp *http.Response, c *conn, limit int64, larger func(http.Header, []byte) int64, res *Result) (done bool, err error) {
 	r := &reading{opts: &f.opts, limit: limit, body: spool.New(spool.Options{Memory: f.opts.BodyMemory, Dir: f.opts.TempDir})}
 	if larger != nil {
@@ -80,7 +79,7 @@ func (r *reading) read(resp *http.Response) (done bool, err error) {
 	return r.wire.ended, nil
 }
 
-// copyBuffers are what bodies go through.
+// copyBuffers are buffers for reading bodies.
 var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
 var (
@@ -89,7 +88,7 @@ var (
 	errTooSlow = slowError{}
 )
 
-// slowError is of a server that sends too little in too long a time.
+// slowError reports that a server sends too slowly.
 type slowError struct{}
 
 func (slowError) Error() string   { return "the server sends less than the least rate" }
@@ -99,10 +98,10 @@ func (slowError) Temporary() bool { return true }
 // writerOnly hides ReaderFrom, so that each piece is judged.
 type writerOnly struct{ r *reading }
 
-// readerOnly hides WriterTo, which would make buffers of its own.
+// readerOnly hides WriterTo, which would allocate buffers.
 type readerOnly struct{ io.Reader }
 
-// Write keeps what a decoder made, as far as the limits allow.
+// Write stores decoded bytes, as far as the limits allow.
 func (w writerOnly) Write(p []byte) (int, error) {
 	r := w.r
 	n, err := r.body.Write(p)
@@ -121,11 +120,11 @@ func (w writerOnly) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// headSize is how much of a body Request.Larger is given.
+// headSize is how much of a body is passed to Request.Larger.
 const headSize = 4 << 10
 
-// extend raises the limit for a body that may be larger than others, once. It reports
-// whether the limit is not met any more.
+// extend raises the limit once for a body that may be larger than others. It reports whether the
+// body is now below the limit.
 func (r *reading) extend() bool {
 	if r.larger == nil {
 		return false
@@ -140,7 +139,7 @@ func (r *reading) extend() bool {
 	return r.body.Size() <= limit
 }
 
-// wireReader counts what the server sent and remembers how it ended.
+// wireReader counts what the server sent and records how it ended.
 type wireReader struct {
 	r     io.Reader
 	left  int64
@@ -165,7 +164,7 @@ func (w *wireReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// explain prefers the network's error to what it led to.
+// explain prefers the error of the network to its consequences.
 func (w *wireReader) explain(err error) error {
 	if w.err != nil {
 		return w.err
@@ -173,8 +172,8 @@ func (w *wireReader) explain(err error) error {
 	return err
 }
 
-// watch closes a connection on which less than rate bytes a second come, counted
-// in windows. What it returns ends that, and reports whether it happened.
+// watch closes a connection that receives less than rate bytes a second, counted in windows. The
+// returned function stops watching, and reports whether the connection was closed.
 func watch(c *conn, w *wireReader, rate int64, window time.Duration) (stop func() bool) {
 	var mu sync.Mutex
 	var last int64

@@ -1,5 +1,5 @@
-// This file opens connections: to an address that may be contacted, with a time
-// limit for each phase, and closed for certain when they are not wanted any more.
+// This file opens connections to permitted addresses, with a time limit for each phase, and ensures
+// that they are closed when they are no longer needed.
 
 package fetch
 
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// connKey says which requests may share a connection.
+// connKey identifies requests that may share a connection.
 type connKey struct {
 	scheme, address string     // host and port as the URL has them
 	at              netip.Addr // the first of Request.Addrs, or the one that answered
@@ -38,11 +38,11 @@ func (c *conn) close() {
 // usable reports whether another request may be sent.
 func (c *conn) usable() bool { return c.http.Err() == nil && c.http.Available() > 0 }
 
-// dialling is what open and dial tell each other through net/http.
+// dialling passes data between open and dial through net/http.
 type dialling struct {
-	addrs   []netip.Addr // to be contacted; none: what the host's name says
+	addrs   []netip.Addr // to be contacted; if empty, look the host up
 	contact func(netip.Addr) error
-	at      netip.Addr // that was connected to; not valid if another's Dial knows
+	at      netip.Addr // the connected address; invalid if only a custom Dial knows it
 	wire    *timedConn
 	res     *Result
 }
@@ -86,8 +86,8 @@ func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return d.wire, nil
 }
 
-// connect finds the addresses of a host and connects to one that answers.
-// What may not be contacted is not: addresses are judged here, after the lookup.
+// connect looks up the addresses of a host and connects to one that answers. Forbidden addresses
+// are rejected here, after the lookup.
 func (o *Options) connect(ctx context.Context, network, addr string, d *dialling) (net.Conn, error) {
 	began := time.Now()
 	defer func() { d.res.Timing.Connect = time.Since(began) - d.res.Timing.DNS }()
@@ -124,8 +124,7 @@ func (o *Options) connect(ctx context.Context, network, addr string, d *dialling
 	return o.connectTo(ctx, network, port, found, named, d)
 }
 
-// permitted keeps the addresses that may be contacted; named is one that the
-// operator chose.
+// permitted keeps the addresses that may be contacted; named is one that the operator chose.
 func (o *Options) permitted(addrs []netip.Addr, named netip.Addr) ([]netip.Addr, error) {
 	if named.IsValid() && len(addrs) == 1 && addrs[0].Unmap() == named.Unmap() {
 		return addrs, nil
@@ -133,8 +132,7 @@ func (o *Options) permitted(addrs []netip.Addr, named netip.Addr) ([]netip.Addr,
 	return o.Networks.permitted(addrs)
 }
 
-// guarded closes a connection that a Dial of the user's own made to an address
-// that may not be contacted.
+// guarded closes a connection that a custom Dial made to a forbidden address.
 func (o *Options) guarded(c net.Conn, named netip.Addr, err error) (net.Conn, error) {
 	if err != nil {
 		return nil, err
@@ -177,14 +175,14 @@ func (o *Options) resolve(addr string) (to string, named netip.Addr) {
 	return to, named
 }
 
-// timedConn gives each read its own deadline, and counts.
+// timedConn sets a deadline for each read, and counts bytes.
 type timedConn struct {
 	net.Conn
 	limit       atomic.Int64 // nanoseconds
 	read, wrote atomic.Int64 // bytes since begin
 }
 
-// begin starts the counts anew.
+// begin resets the counts.
 func (c *timedConn) begin() {
 	c.read.Store(0)
 	c.wrote.Store(0)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// Limits of a Jar: what is beyond them is not kept.
+// Limits of a Jar; cookies beyond them are dropped.
 const (
 	maxJarDomains    = 10_000 // registrable domains; the least recently used is forgotten
 	maxDomainCookies = 50     // cookies taken of a domain, replacements included
@@ -21,10 +21,9 @@ const (
 	maxAnswerCookies = 20
 )
 
-// Jar is a bounded http.CookieJar: cookies reach the hosts of their registrable
-// domain only, by the list of public suffixes, and no host can fill the memory. A
-// domain that has set 50 cookies, each change of one counted, starts with none.
-// It is safe for concurrent use.
+// Jar is an http.CookieJar with limits: cookies reach only the hosts of their registrable domain,
+// by the Public Suffix List, and no host can fill the memory. When a domain has set 50 cookies,
+// including changes, its cookies are deleted. It is safe for concurrent use.
 type Jar struct {
 	mu      sync.Mutex
 	domains map[string]*list.Element // guarded by mu; of *domainJar
@@ -85,11 +84,11 @@ func (j *Jar) Cookies(u *url.URL) []*http.Cookie {
 }
 
 func emptyJar() *cookiejar.Jar {
-	j, _ := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // it has no errors
+	j, _ := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // it never fails
 	return j
 }
 
-// registrable is the domain whose hosts may share cookies.
+// registrable returns the domain whose hosts may share cookies.
 func registrable(u *url.URL) string {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	if d, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {

@@ -24,12 +24,12 @@ const (
 	acceptEncoding = "gzip, br, zstd"
 	// maxCodings is how many codings, one in the other, are undone.
 	maxCodings = 3
-	// maxWindow is how much memory a zstd stream may ask for (RFC 9659 allows no more).
+	// maxWindow is the maximum memory of a zstd stream (the limit of RFC 9659).
 	maxWindow = 8 << 20
 )
 
-// codings lists what a Content-Encoding names, in the order of its application. It
-// reports false if one of them is not known, or there are too many.
+// codings lists the codings of a Content-Encoding, in order of application. It returns false if one
+// of them is unknown, or there are too many.
 func codings(h http.Header) ([]string, bool) {
 	var out []string
 	for word := range strings.SplitSeq(strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")), ",") {
@@ -44,7 +44,7 @@ func codings(h http.Header) ([]string, bool) {
 	return out, len(out) <= maxCodings
 }
 
-// decoder is a reader of what a body holds, and what has to be given back after it.
+// decoder reads the decoded content of a body; it must be released afterwards.
 type decoder struct {
 	io.Reader
 	free []func()
@@ -56,7 +56,7 @@ func (d *decoder) close() {
 	}
 }
 
-// newDecoder undoes codings, the one applied last first.
+// newDecoder reverts codings, starting with the one applied last.
 func newDecoder(r io.Reader, applied []string) (*decoder, error) {
 	d := &decoder{Reader: r}
 	for _, c := range slices.Backward(applied) {
@@ -68,8 +68,8 @@ func newDecoder(r io.Reader, applied []string) (*decoder, error) {
 	return d, nil
 }
 
-// undo wraps the reader in one that undoes a coding. Servers declare what they do
-// not do; what does not look like its coding is left as it is.
+// undo wraps the reader in one that reverts a coding. Some servers declare codings that they do not
+// apply; data that does not look encoded is returned unchanged.
 func (d *decoder) undo(coding string) error {
 	r := bufio.NewReader(d.Reader)
 	head, _ := r.Peek(4)

@@ -1,4 +1,4 @@
-// This file sorts what can go wrong into classes a crawler can count and act on.
+// This file sorts errors into classes that a crawler can count and act on.
 
 package fetch
 
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Class says what kind of thing went wrong.
+// Class is the kind of an error.
 type Class uint8
 
 // The values of a Class.
@@ -27,7 +27,7 @@ const (
 	Cut            // the connection ended within the answer or before it
 	Protocol       // the answer is not HTTP, or its header too long
 	Decode         // the body is not encoded as its header says
-	Blocked        // the address or the port is one that may not be contacted; nothing was sent
+	Blocked        // the address or the port is forbidden; nothing was sent
 	Unwanted       // Request.Admit did not want the body
 )
 
@@ -40,13 +40,13 @@ func (c Class) String() string {
 	return "invalid class"
 }
 
-// Error is what every error of Fetch is.
+// Error is the type of all errors of Fetch.
 type Error struct {
 	URL   string
 	Class Class
-	// Stale says that the server closed a connection kept from an earlier fetch
-	// instead of answering on it. That says little about the host: the next request
-	// to it will be sent on a new connection.
+	// Stale means that the server closed a connection kept from an earlier fetch instead of
+	// answering on it. That says little about the host: the next request to it uses a new
+	// connection.
 	Stale bool
 	Err   error
 }
@@ -84,19 +84,19 @@ func ClassOf(err error) Class {
 	return Other
 }
 
-// decodeError marks what the decoder said about a body.
+// decodeError wraps an error of a decoder.
 type decodeError struct{ err error }
 
 func (e decodeError) Error() string { return e.err.Error() }
 func (e decodeError) Unwrap() error { return e.err }
 
-// unwantedError marks what Request.Admit said.
+// unwantedError wraps an error of Request.Admit.
 type unwantedError struct{ err error }
 
 func (e unwantedError) Error() string { return e.err.Error() }
 func (e unwantedError) Unwrap() error { return e.err }
 
-// contactError marks what Request.Contact said.
+// contactError wraps an error of Request.Contact.
 type contactError struct{ err error }
 
 func (e contactError) Error() string { return e.err.Error() }

@@ -1,5 +1,5 @@
-// This file sends one request and reads its answer. It knows nothing of robots,
-// links or pacing.
+// This file sends one request and reads its answer. It does not deal with robots.txt, links or
+// pacing.
 
 package fetch
 
@@ -19,71 +19,67 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
-// Request is what to get.
+// Request says what to fetch.
 type Request struct {
 	// URL is absolute, http or https. A fragment is not sent, nor is userinfo.
 	URL string
 	// Header is added to the Fetcher's own. Fetch does not change it.
 	Header http.Header
-	// MaxBody and Timeout replace those of the Fetcher's Options if positive.
+	// MaxBody and Timeout, if positive, replace those of the Fetcher's Options.
 	MaxBody int64
 	Timeout time.Duration
-	// Larger, if set, is asked once a body reaches MaxBody, given its header and
-	// beginning: it returns how many bytes to read in all. Such a body is in a file.
+	// Larger, if set, is called once a body reaches MaxBody, with its header and beginning. It
+	// returns how many bytes to read in all. Such a body is stored in a file.
 	Larger func(h http.Header, head []byte) int64
-	// Addrs, if any, are where to connect to, best first: Addresses of the host. The
-	// others are tried when the first does not answer. They mean nothing through a
-	// Proxy.
+	// Addrs, if not empty, are the addresses to connect to, best first: the result of Addresses.
+	// The others are tried when the first does not answer. They have no effect with a Proxy.
 	Addrs []netip.Addr
-	// Contact, if set, is asked before another address than the first of Addrs is
-	// contacted: when it is tried because those before have failed or, if it was
-	// dialled because they were silent, before a byte is sent. After an error Fetch
-	// sends nothing and returns it, wrapped.
+	// Contact, if set, is called before another address than the first of Addrs is contacted: when
+	// the addresses before it have failed or, if it was dialled because they did not respond,
+	// before a byte is sent. If it returns an error, Fetch sends nothing and returns the error,
+	// wrapped.
 	Contact func(netip.Addr) error
-	// Admit, if set, is asked when the header of an answer has come. After an
-	// error the body is not read: the Result has none, and Fetch returns an *Error
-	// of the class Unwanted with Admit's error in it.
+	// Admit, if set, is called with the header of an answer. If it returns an error, the body is
+	// not read: the Result has none, and Fetch returns an *Error of class Unwanted that wraps it.
 	Admit func(status int, h http.Header) error
 }
 
-// Result is what came back. Its times are filled in even if Fetch fails.
+// Result is the answer. Its times are set even if Fetch fails.
 type Result struct {
 	URL    string      // as requested
 	Status int         // 0 if no answer was read
 	Proto  string      // "HTTP/1.1" or "HTTP/2.0"
 	Header http.Header // without Content-Encoding if Body is decoded
-	// Request is the head of the request with the fields that were sent, to the empty
-	// line at its end; of HTTP/2 it is written as HTTP/1.1 has it.
+	// Request is the head of the request as sent, including the empty line at its end; for HTTP/2
+	// it is written in the form of HTTP/1.1.
 	Request []byte
-	// Body is the decoded body, or as much of it as was read; nil if none was.
-	// It may be in a temporary file: Close the Result.
+	// Body is the decoded body, as far as it was read; nil if nothing was. It may be in a temporary
+	// file: Close the Result.
 	Body *spool.Body
-	// Truncated says that Body ends at a limit, not where the server's does. Bomb
-	// says that the limit was MaxRatio.
+	// Truncated means that Body was cut at a limit. Bomb means that the limit was MaxRatio.
 	Truncated, Bomb bool
-	// Broken says why the end of Body is missing, beside an error of Fetch, in the words
-	// that WARC has for it (WARC-Truncated). Then Truncated is set, too.
+	// Broken is why the end of Body is missing when Fetch returned an error, in WARC's terms
+	// (WARC-Truncated). Truncated is set, too.
 	Broken string
 	// Bytes is the size of the body as sent.
 	Bytes int64
-	// Cookies is how many of the answer's cookies the Jar was given; 0 without one.
+	// Cookies is the number of the answer's cookies passed to the Jar; 0 without a Jar.
 	Cookies int
-	// Remote is the address that was connected to, or the proxy's. Failed are those
-	// that were tried before, and refused a connection.
+	// Remote is the connected address, or the proxy's. Failed are the addresses that were tried
+	// before and refused a connection.
 	Remote netip.AddrPort
 	Failed []netip.Addr
-	// Started is before the connection was dialled. Ended is after the last byte
-	// was read or, if the server might have sent more, after the connection was
-	// closed.
+	// Started is the time before the connection was dialled. Ended is the time after the last byte
+	// was read or, if the server might have sent more, after the connection was closed.
 	Started, Ended time.Time
-	// RetryAfter is how long from Ended the server asked to be left alone; 0 if
-	// it did not, or said it in no way that makes sense.
+	// RetryAfter is the pause that the server asked for, counted from Ended; 0 if it asked for
+	// none, or not in a valid form.
 	RetryAfter time.Duration
 	Timing     Timing
 }
 
-// Timing is how long the phases of a fetch took; 0 for one that was not reached, or
-// not needed on a kept connection.
+// Timing holds the durations of the phases of a fetch; 0 for a phase that was not reached, or not
+// needed on a kept connection.
 type Timing struct {
 	DNS, Connect, TLS time.Duration
 	Header            time.Duration // from sending the request to the end of the header
@@ -91,7 +87,7 @@ type Timing struct {
 	Reused            bool // the connection was one kept from an earlier fetch
 }
 
-// broke notes what an error means for a body that was read in part.
+// broke records what an error means for a body that was partly read.
 func (r *Result) broke(c Class) {
 	if r.Body.Size() == 0 {
 		return
@@ -110,7 +106,7 @@ func (r *Result) broke(c Class) {
 // Duration is the time from Started to Ended.
 func (r *Result) Duration() time.Duration { return r.Ended.Sub(r.Started) }
 
-// Close gives the Body back. A Result without a Body need not be closed.
+// Close releases the Body. A Result without a Body need not be closed.
 func (r *Result) Close() error { return r.Body.Close() }
 
 // Fetcher gets pages. It is safe for concurrent use.
@@ -145,14 +141,12 @@ func New(o Options) (*Fetcher, error) {
 	return f, nil
 }
 
-// CloseIdle closes the connections that are kept for later requests. The Fetcher
-// can be used on.
+// CloseIdle closes the connections kept for later requests. The Fetcher remains usable.
 func (f *Fetcher) CloseIdle() { f.kept.closeAll() }
 
-// Fetch sends a GET and reads the answer, whatever its status. Errors are of type
-// *Error. The Result is never nil and may hold part of an answer beside an error.
-// When Fetch returns, the connection is closed, or idle after an answer that was
-// read to its end.
+// Fetch sends a GET and reads the answer, whatever its status. Errors are of type *Error. The
+// Result is never nil, and may hold part of an answer in addition to an error. When Fetch returns,
+// the connection is closed, or idle after an answer that was read to its end.
 func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 	res := &Result{URL: r.URL, Started: time.Now()}
 	req, err := f.request(r)
@@ -196,10 +190,9 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 	return res, nil
 }
 
-// exchange sends the request on a kept connection or a new one and fills res. The
-// request is sent once: another connection is tried only if not a byte of it went
-// out on the kept one. stale says that the server closed a kept connection instead
-// of answering.
+// exchange sends the request on a kept connection or a new one and fills res. The request is sent
+// once: another connection is tried only if no byte of it was sent on the kept one. stale means
+// that the server closed a kept connection instead of answering.
 func (f *Fetcher) exchange(ctx context.Context, key connKey, req *http.Request, r Request, res *Result) (stale bool, err error) {
 	if c := f.kept.take(key); c != nil {
 		res.Timing.Reused = true
@@ -316,8 +309,7 @@ func (f *Fetcher) request(r Request) (*http.Request, error) {
 	return req, nil
 }
 
-// takeApart returns scheme and host of a URL, and what follows them as it is written,
-// without a fragment.
+// takeApart returns scheme and host of a URL, and the rest as written, without a fragment.
 func takeApart(rawURL string, schemes ...string) (_ *url.URL, target string, err error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	scheme = strings.ToLower(scheme)
@@ -339,7 +331,7 @@ func takeApart(rawURL string, schemes ...string) (_ *url.URL, target string, err
 	return u, target, nil
 }
 
-// sendable escapes what would break a request line; all else is left alone.
+// sendable escapes what would break a request line, and nothing else.
 func sendable(s string) string {
 	clean := func(c byte) bool { return c > ' ' && c < 0x7f }
 	i := 0

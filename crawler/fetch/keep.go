@@ -1,6 +1,6 @@
-// This file keeps connections for the next request to the same host, as far as
-// that is polite: no more than were in use at once, idle, for a short time, and
-// only after an answer that was read to its end.
+// This file keeps connections for the next request to the same host, as far as that is polite: no
+// more than were in use at once, idle, for a short time, and only after an answer that was read to
+// its end.
 
 package fetch
 
@@ -16,13 +16,12 @@ type keeper struct {
 	mu     sync.Mutex
 	idle   map[connKey][]*list.Element // guarded by mu; of *conn, last used last; no empty lists
 	order  list.List                   // guarded by mu; last used first
-	spoilt map[connKey]struct{}        // guarded by mu; whose servers close kept connections when asked
+	spoilt map[connKey]struct{}        // guarded by mu; servers that close kept connections when used
 }
 
 const spoiltAtMost = 1 << 12
 
-// take returns the kept connection for a key that was used last; nil if there is
-// none that lives.
+// take returns the most recently used live connection for a key; nil if there is none.
 func (k *keeper) take(key connKey) *conn {
 	for {
 		k.mu.Lock()
@@ -80,8 +79,7 @@ func (k *keeper) expire(e *list.Element, c *conn) {
 	c.close() // take found it expired otherwise
 }
 
-// spoil remembers that a host's connections are not worth keeping, and closes
-// those that are.
+// spoil records that connections to a host are not worth keeping, and closes the kept ones.
 func (k *keeper) spoil(key connKey) {
 	var old []*conn
 	defer func() { closeIdle(old) }()

@@ -1,6 +1,5 @@
-// This file is what fetchers of other protocols than HTTP are made of: addresses,
-// time limits, a contact that is over when Fetch returns. What is said on the
-// connections is the protocol's business.
+// This file is the basis of fetchers for other protocols than HTTP: addresses, time limits, a
+// contact that is over when Fetch returns. The protocol defines what is sent on the connections.
 
 package fetch
 
@@ -19,23 +18,23 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
-// Module is a Fetcher for another protocol than HTTP, made of a function that speaks
-// it: a protocol module, as Mercator says. See packages ftp and
-// gopher. It is safe for concurrent use if the function is.
+// Module is a Fetcher for another protocol than HTTP, built on a function that implements the
+// protocol: a protocol module in Mercator's terms. See packages ftp and gopher. It is safe for
+// concurrent use if the function is.
 type Module struct {
 	scheme, port string
 	opts         Options
 	speak        func(context.Context, *Contact) error
 }
 
-// NewModule returns a Fetcher for URLs of a scheme with a default port. For each it
-// calls speak, which sends at most one request on connections of the Contact, and
-// fills in its Result: Status as HTTP has it, Header, Body. What speak returns is
-// classified; it may be an *Error with a Class.
+// NewModule returns a Fetcher for URLs of a scheme with a default port. For each URL it calls
+// speak, which sends at most one request on connections of the Contact, and fills in its Result:
+// Status in HTTP's terms, Header, Body. The error of speak is classified; it may be an *Error with
+// a Class.
 //
-// Of the Options UserAgent, TLS, cookies and what is about HTTP mean nothing. There
-// must be no Proxy: to go around it is not what whoever sets one wants. Otherwise the
-// error names every option out of range.
+// The Options UserAgent, TLS, cookies and those about HTTP have no effect. Proxy must be nil,
+// because bypassing a proxy would not be what its user wants. Otherwise the error names every
+// option out of range.
 func NewModule(scheme, port string, o Options, speak func(context.Context, *Contact) error) (*Module, error) {
 	o = o.withDefaults()
 	err := o.validate()
@@ -60,7 +59,7 @@ func (m *Module) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, er
 	return m.opts.addresses(ctx, rawURL, c.address)
 }
 
-// contact returns what a URL asks for.
+// contact parses a URL into a Contact.
 func (m *Module) contact(rawURL string) (*Contact, error) {
 	u, path, err := takeApart(rawURL, m.scheme)
 	if err != nil {
@@ -107,16 +106,16 @@ func (m *Module) Fetch(ctx context.Context, r Request) (*Result, error) {
 	return res, &Error{URL: r.URL, Class: class, Err: err}
 }
 
-// Contact is one fetch under way. It is for the goroutine that it was given to.
+// Contact is one fetch in progress. It may be used only by the goroutine that received it.
 type Contact struct {
 	Request Request
 	Result  *Result
-	// Path is what follows the host in the URL, as written there and without a
-	// fragment; it may be empty.
+	// Path is the part of the URL after the host, as written and without a fragment; it may be
+	// empty.
 	Path string
 
 	opts    *Options
-	address string         // host and port, as the URL has them
+	address string         // host and port, as in the URL
 	remote  netip.AddrPort // that answered first
 	asked   time.Time      // when the first connection was there
 
@@ -125,8 +124,8 @@ type Contact struct {
 	closed bool       // guarded by mu
 }
 
-// Dial connects to the URL's host and port, at one of Request.Addrs if it has some, or
-// else at an address that may be contacted and answers.
+// Dial connects to the URL's host and port, at one of Request.Addrs if there are any, otherwise at
+// a permitted address that answers.
 func (c *Contact) Dial(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.DialTimeout)
 	defer cancel()
@@ -149,7 +148,7 @@ func (c *Contact) DialPort(ctx context.Context, port uint16) (*Conn, error) {
 	var err error
 	if a := c.remote.Addr(); a.IsValid() {
 		raw, err = c.opts.connectTo(ctx, "tcp", number, []netip.Addr{a}, a, &dialling{res: new(Result)}) // judged before
-	} else { // a Dial of the user's own knows the way
+	} else { // a custom Dial finds the address
 		host, _, _ := net.SplitHostPort(c.address)
 		raw, err = c.opts.Dial(ctx, "tcp", net.JoinHostPort(host, number))
 	}
@@ -159,7 +158,7 @@ func (c *Contact) DialPort(ctx context.Context, port uint16) (*Conn, error) {
 	return c.keep(raw)
 }
 
-// keep has a connection closed with the contact.
+// keep closes a connection when the contact ends.
 func (c *Contact) keep(raw net.Conn) (*Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,8 +179,8 @@ func (c *Contact) close() {
 	}
 }
 
-// Answer is called when it is known what will come, before it does: it fills in
-// the Result, and asks Request.Admit. Its error ends the contact.
+// Answer is called when the kind of the answer is known, before its body: it sets the Result's
+// status and header, and calls Request.Admit. Its error ends the contact.
 func (c *Contact) Answer(status int, h http.Header) error {
 	c.Result.Status, c.Result.Header = status, h
 	if !c.asked.IsZero() {
@@ -195,7 +194,7 @@ func (c *Contact) Answer(status int, h http.Header) error {
 	return nil
 }
 
-// MaxBody is how many bytes a body may have, as sent and as it is kept.
+// MaxBody returns the maximum size of a body in bytes, as sent and as stored.
 func (c *Contact) MaxBody() int64 {
 	if c.Request.MaxBody > 0 {
 		return c.Request.MaxBody
@@ -203,9 +202,8 @@ func (c *Contact) MaxBody() int64 {
 	return c.opts.MaxBody
 }
 
-// ReadBody keeps what r makes of what comes on conn as the Result's Body; a nil r is
-// conn itself. It reads to the end or to the limit of bytes, with the limits of time
-// of bodies.
+// ReadBody stores as the Result's Body what r decodes from conn; a nil r is conn itself. It reads
+// to the end or to the size limit, with the time limits of bodies.
 func (c *Contact) ReadBody(conn *Conn, r io.Reader) error {
 	limit := c.MaxBody()
 	conn.Expect(limit + 1)
@@ -225,8 +223,8 @@ func (c *Contact) ReadBody(conn *Conn, r io.Reader) error {
 	return err
 }
 
-// MakeBody makes what write writes the Result's Body. One that is there may be read
-// meanwhile, and is closed then.
+// MakeBody stores what write writes as the Result's Body. An existing Body can be read meanwhile,
+// and is closed afterwards.
 func (c *Contact) MakeBody(write func(io.Writer) error) error {
 	body := spool.New(spool.Options{Memory: c.opts.BodyMemory, Dir: c.opts.TempDir})
 	err := write(storeWriter{body})
@@ -235,7 +233,7 @@ func (c *Contact) MakeBody(write func(io.Writer) error) error {
 	return err
 }
 
-// storeWriter tells faults of the store from those of the network.
+// storeWriter separates errors of the store from those of the network.
 type storeWriter struct{ body *spool.Body }
 
 func (w storeWriter) Write(p []byte) (int, error) {
@@ -246,13 +244,13 @@ func (w storeWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Conn is a connection of a Contact. Each read has a limit of time. It is for one
-// goroutine at a time.
+// Conn is a connection of a Contact. Each read has a time limit. It may be used by one goroutine at
+// a time.
 type Conn struct {
 	net.Conn
 	opts     *Options
 	wait     time.Duration // of one read
-	left     int64         // bytes that may be read
+	left     int64         // bytes that may still be read
 	cut      bool
 	received int64
 	// of a body:
@@ -262,8 +260,8 @@ type Conn struct {
 	slow   error     // once too little came
 }
 
-// Expect tells that a body comes now, of which n bytes may be read: then a read ends
-// with io.EOF. Before, MaxHeader bytes may be read.
+// Expect starts a body of at most n bytes, after which a read returns io.EOF. Before Expect, at
+// most MaxHeader bytes may be read.
 func (c *Conn) Expect(n int64) {
 	c.wait, c.left, c.body = c.opts.IdleTimeout, n, true
 	c.window, c.before = time.Now(), c.received

@@ -1,7 +1,7 @@
-// This file says which addresses may be contacted, so that a hostile page cannot
-// make the crawler ask the network it runs in.
+// This file decides which addresses may be contacted, so that a hostile page cannot make the
+// crawler send requests into its own network.
 //
-// A name is judged by what it resolves to, at the moment of connecting; see dial.
+// A name is judged by the addresses to which it resolves, when connecting; see dial.
 
 package fetch
 
@@ -10,25 +10,21 @@ import (
 	"net/netip"
 )
 
-// Networks say which addresses may be contacted. With the zero value these are the
-// ones of the public internet: not loopback, private and link-local addresses
-// (among them those at which clouds serve metadata) and the public ones that clouds serve
-// their machines at, shared address space of
-// carriers, multicast, reserved, documentation and benchmarking networks, nor
-// addresses that stand for another one (IPv4-mapped and -compatible, NAT64, 6to4,
-// Teredo).
+// Networks decides which addresses may be contacted. The zero value permits the public internet. It
+// forbids loopback, private and link-local addresses (including those of cloud metadata services,
+// also where these are public), shared address space of carriers, multicast, reserved,
+// documentation and benchmarking networks, and addresses that stand for another one (IPv4-mapped
+// and -compatible, NAT64, 6to4, Teredo).
 type Networks struct {
-	// Allow are exceptions: 127.0.0.0/8 for a demonstration, 10.0.0.0/8 for an
-	// intranet. What is in 64:ff9b::/96 (NAT64) must be allowed as such, and the
-	// IPv4 address in it, too. Addresses named in Options.Resolve and the one of
-	// Options.Proxy need no exception.
+	// Allow lists exceptions: 127.0.0.0/8 for a demonstration, 10.0.0.0/8 for an intranet. For an
+	// address in 64:ff9b::/96 (NAT64), both it and the IPv4 address that it contains must be
+	// allowed. Addresses in Options.Resolve and the address of Options.Proxy need no exception.
 	Allow []netip.Prefix
-	// Deny are networks that are refused though they are public. It counts more
-	// than Allow.
+	// Deny lists further forbidden networks. It takes precedence over Allow.
 	Deny []netip.Prefix
 }
 
-// AddressError says that an address is one that may not be contacted.
+// AddressError reports a forbidden address.
 type AddressError struct {
 	Addr netip.Addr
 	Kind string // of network, as "loopback"
@@ -39,12 +35,12 @@ func (e *AddressError) Error() string {
 	return fmt.Sprintf("address %v is not to be contacted: %s", e.Addr, e.Kind)
 }
 
-// special are the networks that are not public, after IANA's registries of
-// special-purpose addresses (RFC 6890 and what amended it), and public addresses at
-// which clouds serve their own machines, as these say:
+// special lists the networks that are not public, according to IANA's registries of special-purpose
+// addresses (RFC 6890 and its amendments), and public addresses of services inside clouds,
+// according to:
 //   - Azure: learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
 //   - IBM: cloud.ibm.com/docs/vpc, "Service endpoints" (161.26.0.0/16)
-//   - Equinix, before that Packet: metadata.packet.net is 192.80.8.124
+//   - Equinix, formerly Packet: metadata.packet.net is 192.80.8.124
 var special = []struct {
 	prefix netip.Prefix
 	kind   string
@@ -88,8 +84,8 @@ var (
 	globalUnicast = netip.MustParsePrefix("2000::/3")
 )
 
-// Check returns an *AddressError if an address may not be contacted. An
-// IPv4-mapped address is judged as the IPv4 address that a system connects to.
+// Check returns an *AddressError if an address may not be contacted. An IPv4-mapped address is
+// judged as the IPv4 address to which a system connects.
 func (n *Networks) Check(addr netip.Addr) error {
 	a := addr.WithZone("").Unmap()
 	if !a.IsValid() {
@@ -127,8 +123,8 @@ func (n *Networks) allows(a netip.Addr) bool {
 	return false
 }
 
-// permitted keeps the addresses that may be contacted; the error is of the first
-// one if there are none.
+// permitted keeps the addresses that may be contacted; if there are none, the error is that of the
+// first address.
 func (n *Networks) permitted(addrs []netip.Addr) ([]netip.Addr, error) {
 	var out []netip.Addr
 	var first error

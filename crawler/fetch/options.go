@@ -1,4 +1,4 @@
-// This file holds what can be set about a Fetcher.
+// This file holds the options of a Fetcher.
 
 package fetch
 
@@ -17,8 +17,8 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/dns"
 )
 
-// DefaultUserAgent is sent by a Fetcher that was given none. A crawl of other
-// people's hosts should name its own and how to reach whoever runs it.
+// DefaultUserAgent is the default of Options.UserAgent. When crawling other people's hosts, set a
+// name and a contact address instead.
 const DefaultUserAgent = "frontier/0.1 (+https://github.com/seed-7440039f/frontier)"
 
 // Options configure a Fetcher. The zero value works.
@@ -32,64 +32,60 @@ type Options struct {
 	DialTimeout time.Duration
 	// TLSTimeout bounds the handshake. Zero means 10 s.
 	TLSTimeout time.Duration
-	// HeaderTimeout bounds the wait from the request to the end of the answer's
-	// header. Zero means 30 s.
+	// HeaderTimeout limits the wait from the request to the end of the answer's header. Zero means
+	// 30 s.
 	HeaderTimeout time.Duration
-	// IdleTimeout is how long the server may be silent within an answer. Zero
-	// means 30 s.
+	// IdleTimeout limits how long the server may be silent within an answer. Zero means 30 s.
 	IdleTimeout time.Duration
 
-	// MinRate is how many bytes a second of a body must come at least, in each
-	// stretch of RateWindow. Zero means 64, and 20 s.
+	// MinRate is the minimum rate of a body in bytes per second, over each period of RateWindow.
+	// Zero means 64, and 20 s.
 	MinRate    int64
 	RateWindow time.Duration
 
-	// MaxBody is how many bytes of a body are read, as sent and as decoded; the
-	// rest is cut off. Zero means 10 MiB.
+	// MaxBody is the maximum size of a body in bytes, as sent and as decoded; the rest is cut off.
+	// Zero means 10 MiB.
 	MaxBody int64
-	// MaxRatio is how many times as large as what was sent a decoded body of more
-	// than 2 MiB may be; the rest is cut off. Zero means 200.
+	// MaxRatio is the maximum ratio of decoded to sent size, for decoded bodies of more than 2 MiB;
+	// the rest is cut off. Zero means 200.
 	MaxRatio int
-	// MaxHeader is how many bytes an answer's header may have, MaxHeaderFields how
-	// many fields. Zero means 256 KiB, and 1000.
+	// MaxHeader is the maximum size of an answer's header in bytes, MaxHeaderFields the maximum
+	// number of fields. Zero means 256 KiB, and 1000.
 	MaxHeader       int64
 	MaxHeaderFields int
-	// BodyMemory is how many bytes of a body are kept in memory; longer ones are in
-	// a file of TempDir. Zero means 1 MiB. Empty means os.TempDir.
+	// BodyMemory is the size in bytes up to which a body is kept in memory; longer bodies are
+	// stored in a file in TempDir. Zero means 1 MiB. An empty TempDir means os.TempDir.
 	BodyMemory int
 	TempDir    string
 
 	// NoHTTP2 does not offer HTTP/2 to https servers.
 	NoHTTP2 bool
-	// KeepAlive is how long a connection is kept idle for the next request to the
-	// same host, if its answer was read to the end: as many for each host as were in
-	// use at once, MaxIdle in all. Zero means 15 s, and 256. NoKeepAlive closes it after each answer.
+	// KeepAlive is how long a connection is kept idle for the next request to the same host, if its
+	// answer was read to the end: for each host as many as were in use at once, MaxIdle in all.
+	// Zero means 15 s, and 256. NoKeepAlive closes connections after each answer.
 	KeepAlive   time.Duration
 	MaxIdle     int
 	NoKeepAlive bool
-	// Jar keeps cookies. Nil means that none are kept or sent. A Jar bounds what
-	// hosts may store: see NewJar.
+	// Jar stores cookies. Nil means that none are stored or sent. A Jar should limit what hosts can
+	// store: see NewJar.
 	Jar http.CookieJar
-	// Networks say which addresses may be contacted.
+	// Networks decides which addresses may be contacted.
 	Networks Networks
-	// AnyPort contacts ports of other protocols, too, as of mail or IRC. By default the
-	// bad ports of the Fetch Standard are not: see PortError. What counts is the port in
-	// the URL.
+	// AnyPort permits the ports of other protocols, such as mail or IRC. By default the bad ports
+	// of the Fetch Standard are forbidden: see PortError. The port in the URL is what counts.
 	AnyPort bool
 
-	// Proxy, if set, is asked for everything: an http, https or socks5 URL.
+	// Proxy, if set, is used for all requests: an http, https or socks5 URL.
 	Proxy *url.URL
-	// Resolve replaces the address of a host when connecting, as curl's
-	// --connect-to does. Keys: "a.example", "a.example:8080", "*.example" (hosts
-	// below example), "*"; the first of these that fits holds. Values: an IP
-	// address or host name, with or without a port.
+	// Resolve replaces the address of a host when connecting, like curl's --connect-to. Keys are
+	// "a.example", "a.example:8080", "*.example" (hosts below example), or "*"; the first of these
+	// that matches applies. Values are an IP address or host name, with or without a port.
 	Resolve map[string]string
-	// Dial opens connections, to IP addresses if Lookup finds them. Nil means a
-	// net.Dialer.
+	// Dial opens connections, to IP addresses if Lookup finds them. Nil means a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Lookup finds a host's addresses; crawler/dns has one with a cache. Nil means
-	// the system's resolver, and with a Dial of your own that it looks names up:
-	// then addresses are judged by what it has connected to.
+	// Lookup finds a host's addresses; crawler/dns has one with a cache. Nil means the system's
+	// resolver; with a custom Dial, nil means that Dial looks names up, and addresses are judged
+	// after it has connected.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// TLS configures https. Nil means the system's roots.
 	TLS *tls.Config

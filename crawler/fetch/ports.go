@@ -1,4 +1,4 @@
-// This file knows the ports that no web page is at.
+// This file lists the ports that are not used for web pages.
 
 package fetch
 
@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// badPorts are those of other protocols, to which a URL could make the crawler say
-// what a stranger chose: the list of the Fetch Standard, section 2.9, "Port blocking".
+// badPorts are the ports of other protocols, to which a URL could make the crawler send data chosen
+// by a stranger: the list of the Fetch Standard, section 2.9, "Port blocking".
 var badPorts = func() map[uint16]bool {
 	bad := map[uint16]bool{}
 	for _, p := range []uint16{
@@ -23,8 +23,7 @@ var badPorts = func() map[uint16]bool {
 	return bad
 }()
 
-// PortError says that a URL names a port that is not contacted: see
-// Options.AnyPort.
+// PortError reports a URL with a port that is not contacted: see Options.AnyPort.
 type PortError struct{ Port string }
 
 // Error implements error.
@@ -44,8 +43,7 @@ func (o *Options) checkPort(u *url.URL, usual string) error {
 	return nil
 }
 
-// CheckPort returns a *PortError if Fetch would refuse a URL for its port, and nil of
-// other URLs.
+// CheckPort returns a *PortError if Fetch would refuse a URL because of its port, otherwise nil.
 func (f *Fetcher) CheckPort(rawURL string) error {
 	u, _, err := takeApart(rawURL, "http", "https")
 	if err != nil {

@@ -1,9 +1,9 @@
-// This file connects to one of a host's addresses: to the next when one does not
-// answer, within the same attempt (RFC 8305, "Happy Eyeballs").
+// This file connects to one of a host's addresses, and to the next when one does not answer, within
+// the same attempt (RFC 8305, "Happy Eyeballs").
 //
-// It differs from a browser's way in two points. IPv4 comes first, as hosts that
-// share a server share its IPv4 address more often: see crawler.Groups. And no byte
-// is sent before Request.Contact agrees to the address.
+// It differs from a browser in two points. IPv4 comes first, because hosts that share a server
+// share its IPv4 address more often: see crawler.Groups. And no byte is sent before Request.Contact
+// permits the address.
 
 package fetch
 
@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// stagger is how long an address is waited for before the next is tried beside it
-	// (RFC 8305 section 5, "Connection Attempt Delay").
+	// stagger is the wait for an address before the next one is tried in parallel (RFC 8305 section
+	// 5, "Connection Attempt Delay").
 	stagger = 250 * time.Millisecond
 	// maxTried is how many addresses are tried: more are no host's, but a list of
 	// strangers' addresses.
 	maxTried = 16
-	// routeMemory is for how long a family of addresses without a route comes last.
+	// routeMemory is how long a family of addresses without a route comes last.
 	routeMemory = time.Minute
 )
 
@@ -36,9 +36,9 @@ type attempt struct {
 	err  error
 }
 
-// connectTo connects to the first of the addresses that answers. One that fails
-// makes room for the next at once, one that is silent after a while. When it returns
-// no other connection is open or under way.
+// connectTo connects to the first of the addresses that answers. After a failure it tries the next
+// address at once, after silence only after a while. When it returns, all other connections and
+// attempts have ended.
 func (o *Options) connectTo(ctx context.Context, network, port string, addrs []netip.Addr, named netip.Addr, d *dialling) (net.Conn, error) {
 	addrs = addrs[:min(len(addrs), maxTried)]
 	ctx, cancel := context.WithCancel(ctx)
@@ -54,7 +54,7 @@ func (o *Options) connectTo(ctx context.Context, network, port string, addrs []n
 	}()
 	begin := func() error {
 		n := next
-		if n > 0 && open == 0 { // those before have failed: this one is contacted in their place
+		if n > 0 && open == 0 { // those before have failed: this one is contacted instead
 			if err := d.agree(addrs[n]); err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func remoteOf(c net.Conn) netip.AddrPort {
 	return netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
 }
 
-// agree asks whether an address may be contacted in the place of the first.
+// agree asks whether an address may be contacted instead of the first.
 func (d *dialling) agree(a netip.Addr) error {
 	if d.contact == nil {
 		return nil
@@ -139,8 +139,8 @@ func (d *dialling) agree(a netip.Addr) error {
 	return nil
 }
 
-// routes remembers which family of addresses this machine has no route for. A nil
-// *routes remembers nothing.
+// routes records for which family of addresses this machine has no route. A nil *routes records
+// nothing.
 type routes struct{ lost4, lost6 atomic.Pointer[time.Time] }
 
 func (r *routes) of(a netip.Addr) *atomic.Pointer[time.Time] {
@@ -150,7 +150,7 @@ func (r *routes) of(a netip.Addr) *atomic.Pointer[time.Time] {
 	return &r.lost6
 }
 
-// note takes in how a connection to an address ended.
+// note records how a connection to an address ended.
 func (r *routes) note(a netip.Addr, err error) {
 	switch {
 	case r == nil:

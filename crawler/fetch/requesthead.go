@@ -1,4 +1,4 @@
-// This file notes what was sent as a request.
+// This file records the request as it was sent.
 
 package fetch
 
@@ -15,7 +15,7 @@ import (
 type requestHead struct {
 	req *http.Request
 
-	mu     sync.Mutex // HTTP/2 writes them in a goroutine of its own
+	mu     sync.Mutex // HTTP/2 writes them from another goroutine
 	fields bytes.Buffer
 	host   string // of HTTP/2
 }

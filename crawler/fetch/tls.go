@@ -1,4 +1,4 @@
-// This file tells what is wrong with a secure connection.
+// This file classifies failures of TLS connections.
 
 package fetch
 
@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// TLSFault says why there is no agreement on a secure connection.
+// TLSFault is why a TLS connection failed.
 type TLSFault uint8
 
 const (
 	NoTLSFault   TLSFault = iota // the error is none of TLS
 	TLSExpired                   // the certificate is not valid now: expired, or not yet
 	TLSName                      // it is another host's
-	TLSUntrusted                 // nobody who is trusted signed it
+	TLSUntrusted                 // not signed by a trusted authority
 	TLSBadCert                   // it is wrong in another way
 	TLSRefused                   // the server ended the handshake with an alert
-	TLSNotTLS                    // the server speaks something else
-	TLSHandshake                 // the handshake failed otherwise: no common version, say
+	TLSNotTLS                    // the server speaks another protocol
+	TLSHandshake                 // another failure of the handshake, such as no common version
 )
 
 // String returns the fault's name in lower case.
@@ -32,7 +32,7 @@ func (t TLSFault) String() string {
 	return "invalid fault"
 }
 
-// TLSFaultOf returns what is wrong, for errors of the class TLS.
+// TLSFaultOf returns the fault behind an error of class TLS.
 func TLSFaultOf(err error) TLSFault {
 	if ClassOf(err) != TLS && !isTLS(err) {
 		return NoTLSFault

@@ -1,4 +1,4 @@
-// Package filter decides which URLs and answers are wanted, and says why not.
+// Package filter decides which URLs and answers are wanted, and returns why not.
 //
 //	f := filter.All(
 //		filter.Allow("domains", filter.Domain("example.org", "example.net")),
@@ -10,15 +10,14 @@
 //		log.Print(r) // repeating-segments: "a" occurs 3 times or more; at most 2
 //	}
 //
-// A [Match] tells what a URL is like; [Allow] and [Deny] make it a [Filter]; [All],
-// [Any], [And], [Or] and [Not] put them together. A [Reason] names its rule, which is
-// stable and meant to be counted, and details for a human. A [Response] judges an
-// answer's header, before its body is read.
+// A [Match] is a predicate on URLs; [Allow] and [Deny] turn it into a [Filter]; [All], [Any],
+// [And], [Or] and [Not] combine them. A [Reason] contains the name of its rule, which is stable and
+// meant to be counted, and details for people. A [Response] judges an answer's header, before its
+// body is read.
 //
-// [Traps] are guards against sites without an end: URLs that repeat themselves,
-// calendars, facets, session ids, paths without bottom, too many pages of one pattern.
-// They count the pages that were fetched, so a URL is judged when it is found and
-// again before it is fetched.
+// [Traps] are guards against sites without an end: URLs that repeat themselves, calendars, facets,
+// session ids, paths of unlimited depth, too many pages of one pattern. They count the pages that
+// were fetched, so a URL is judged when it is found and again before it is fetched.
 //
 // Everything here is safe for concurrent use.
 package filter

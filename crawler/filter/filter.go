@@ -1,4 +1,4 @@
-// This file holds what filters judge and say, and how they are put together.
+// This file defines the input and output of filters, and how filters are combined.
 
 package filter
 
@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Target is a URL and what it consists of. URLs are expected in the form that
-// package urlnorm gives them; others are judged as far as they are understood.
+// Target is a URL with its parts. URLs should be in the normal form of package urlnorm; others are
+// judged as far as they can be parsed.
 type Target struct {
 	URL   string
 	Depth int // links from a seed
-	// Scheme and Host are in lower case; Port is empty if the URL names none. Path
-	// begins with a slash; Query comes without its question mark.
+	// Scheme and Host are in lower case; Port is empty if the URL has none. Path begins with a
+	// slash; Query does not include the question mark.
 	Scheme, Host, Port, Path, Query string
 }
 
-// Split takes a URL apart.
+// Split parses a URL into a Target.
 func Split(url string, depth int) *Target {
 	t := &Target{URL: url, Depth: depth}
 	scheme, rest, ok := strings.Cut(url, "://")
@@ -63,7 +63,7 @@ func (t *Target) params() (out []param) {
 
 type param struct{ name, value string }
 
-// Reason says why something is refused. The zero value means that it is not.
+// Reason is why something is refused. The zero value means that it is not refused.
 type Reason struct {
 	Rule   string // a name to count by
 	Detail string // for a human
@@ -96,10 +96,10 @@ type Func func(t *Target) Reason
 // Refuse calls the function.
 func (f Func) Refuse(t *Target) Reason { return f(t) }
 
-// Watcher is a Filter that wants to know what was fetched.
+// Watcher is a Filter that must know what was fetched.
 type Watcher interface{ Fetched(t *Target) }
 
-// All wants what all filters want; the first refusal counts.
+// All refuses what one of the filters refuses; the first refusal is returned.
 func All(filters ...Filter) Filter { return all(filters) }
 
 type all []Filter
@@ -113,7 +113,7 @@ func (a all) Refuse(t *Target) Reason {
 	return Reason{}
 }
 
-// Fetched tells the filters that watch.
+// Fetched informs the filters that are Watchers.
 func (a all) Fetched(t *Target) {
 	for _, f := range a {
 		if w, ok := f.(Watcher); ok {
@@ -122,8 +122,7 @@ func (a all) Fetched(t *Target) {
 	}
 }
 
-// Any wants what one of the filters wants; without any, everything. The last
-// refusal counts.
+// Any refuses what all filters refuse; without filters, nothing. The last refusal is returned.
 func Any(filters ...Filter) Filter { return anyOf(filters) }
 
 type anyOf []Filter
@@ -137,10 +136,10 @@ func (a anyOf) Refuse(t *Target) (r Reason) {
 	return r
 }
 
-// Fetched tells the filters that watch.
+// Fetched informs the filters that are Watchers.
 func (a anyOf) Fetched(t *Target) { all(a).Fetched(t) }
 
-// Allow refuses what does not match, by the name of rule.
+// Allow refuses what does not match; rule is the name of the reason.
 func Allow(rule string, m Match) Filter {
 	return Func(func(t *Target) Reason {
 		if m(t) {
@@ -150,7 +149,7 @@ func Allow(rule string, m Match) Filter {
 	})
 }
 
-// Deny refuses what matches, by the name of rule.
+// Deny refuses what matches; rule is the name of the reason.
 func Deny(rule string, m Match) Filter {
 	return Func(func(t *Target) Reason {
 		if !m(t) {

@@ -1,4 +1,4 @@
-// This file tells what URLs are like, and limits their sizes.
+// This file holds predicates on URLs, and limits of their sizes.
 
 package filter
 
@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Match reports whether a URL is of some kind.
+// Match is a predicate on URLs.
 type Match func(t *Target) bool
 
-// And matches what all match.
+// And matches what all of m match.
 func And(m ...Match) Match {
 	return func(t *Target) bool { return !slices.ContainsFunc(m, func(m Match) bool { return !m(t) }) }
 }
 
-// Or matches what one of them matches.
+// Or matches what at least one of m matches.
 func Or(m ...Match) Match {
 	return func(t *Target) bool { return slices.ContainsFunc(m, func(m Match) bool { return m(t) }) }
 }
@@ -34,7 +34,7 @@ func set(names []string, clean func(string) string) map[string]bool {
 	return out
 }
 
-// Scheme matches URLs of these schemes.
+// Scheme matches URLs with one of these schemes.
 func Scheme(names ...string) Match {
 	s := set(names, func(s string) string { return strings.TrimSuffix(s, ":") })
 	return func(t *Target) bool { return s[t.Scheme] }
@@ -52,7 +52,7 @@ func Host(names ...string) Match {
 	return func(t *Target) bool { return s[t.Host] }
 }
 
-// Domain matches these domains with all hosts below them.
+// Domain matches these domains and all hosts below them.
 func Domain(names ...string) Match {
 	s := set(names, func(s string) string { return strings.Trim(s, ".") })
 	return func(t *Target) bool {
@@ -66,14 +66,14 @@ func Domain(names ...string) Match {
 	}
 }
 
-// Suffix matches hosts whose name ends so, whether at a dot (".gov.uk") or not.
+// Suffix matches hosts with one of these endings, which may begin at a dot (".gov.uk") or not.
 func Suffix(ends ...string) Match {
 	return func(t *Target) bool {
 		return slices.ContainsFunc(ends, func(s string) bool { return strings.HasSuffix(t.Host, strings.ToLower(s)) })
 	}
 }
 
-// Port matches URLs that name one of these ports; "" matches those that name none.
+// Port matches URLs with one of these ports; "" matches URLs without a port.
 func Port(ports ...string) Match {
 	return func(t *Target) bool { return slices.Contains(ports, t.Port) }
 }
@@ -85,8 +85,8 @@ func PathPrefix(starts ...string) Match {
 	}
 }
 
-// Extension matches paths whose last segment ends in a dot and one of these, in
-// any case. "" matches those without any.
+// Extension matches paths whose last segment ends in a dot and one of these names, in any case. ""
+// matches paths without an extension.
 func Extension(names ...string) Match {
 	s := set(names, func(s string) string { return strings.TrimPrefix(s, ".") })
 	return func(t *Target) bool {
@@ -99,15 +99,15 @@ func Extension(names ...string) Match {
 	}
 }
 
-// Regexp matches URLs in which one of the expressions matches. They take time
-// linear in the URL, whatever they are.
+// Regexp matches URLs that match at least one of the expressions. The time is linear in the length
+// of the URL for any expression.
 func Regexp(res ...*regexp.Regexp) Match {
 	return func(t *Target) bool {
 		return slices.ContainsFunc(res, func(re *regexp.Regexp) bool { return re.MatchString(t.URL) })
 	}
 }
 
-// limit is a Filter for a number that may not be too great.
+// limit is a Filter that refuses numbers above most.
 func limit(rule string, most int, of func(t *Target) int, what string) Filter {
 	return Func(func(t *Target) Reason {
 		if n := of(t); n > most {
@@ -117,7 +117,7 @@ func limit(rule string, most int, of func(t *Target) int, what string) Filter {
 	})
 }
 
-// MaxDepth refuses what is more links away from a seed.
+// MaxDepth refuses URLs that are more than n links away from a seed.
 func MaxDepth(n int) Filter {
 	return limit("depth", n, func(t *Target) int { return t.Depth }, "links from a seed")
 }
@@ -147,8 +147,8 @@ func MaxSegments(n int) Filter {
 	}, "segments of path")
 }
 
-// MaxRepeats refuses paths in which one segment occurs more often. Numbers may:
-// a date or the page of a page is no loop.
+// MaxRepeats refuses paths in which one segment occurs more than n times. Segments that are numbers
+// may occur more often: dates and page numbers are not loops.
 func MaxRepeats(n int) Filter {
 	return Func(func(t *Target) Reason {
 		if strings.Count(t.Path, "/") <= n { // as most paths

@@ -21,9 +21,8 @@ type ResponseFunc func(status int, h http.Header) Reason
 // RefuseResponse calls the function.
 func (f ResponseFunc) RefuseResponse(status int, h http.Header) Reason { return f(status, h) }
 
-// ContentTypes refuses answers with a status of 2xx of other media types than
-// these: "text/html", or "image/*". Those that name no type, or none that can be
-// read, are not refused.
+// ContentTypes refuses answers with a 2xx status whose media type is not in the list: "text/html",
+// or "image/*". Answers with a missing or malformed type are not refused.
 func ContentTypes(types ...string) Response {
 	exact := set(types, strings.TrimSpace)
 	return ResponseFunc(func(status int, h http.Header) Reason {
@@ -39,9 +38,9 @@ func ContentTypes(types ...string) Response {
 	})
 }
 
-// NoMedia refuses answers with a status of 2xx that say that their body is longer than
-// n bytes, as sent, and of a media type that holds no links: films, disk images. To read
-// the beginning of one is of no use but to an archive.
+// NoMedia refuses answers with a 2xx status whose declared length is more than n bytes, as sent,
+// and whose media type holds no links: videos, disk images. The beginning of such a file is useful
+// only to an archive.
 func NoMedia(n int64) Response {
 	return ResponseFunc(func(status int, h http.Header) Reason {
 		size, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
@@ -58,8 +57,8 @@ func NoMedia(n int64) Response {
 	})
 }
 
-// MaxLength refuses answers with a status of 2xx that say that their body is
-// longer, as sent. Others are read up to the fetcher's limit.
+// MaxLength refuses answers with a 2xx status whose declared length, as sent, exceeds n bytes.
+// Others are read up to the fetcher's limit.
 func MaxLength(n int64) Response {
 	return ResponseFunc(func(status int, h http.Header) Reason {
 		size, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)

@@ -12,9 +12,9 @@ const (
 	maxPerTable = 4096   // counts of one host
 )
 
-// tally holds counts by host and key. Where there are too many keys the smallest
-// counts are forgotten: those of a trap are great, and of a site's many different
-// pages each is one. The zero value is ready for use.
+// tally counts by host and key. If there are too many keys, the smallest counts are forgotten:
+// those of a trap are large, and those of a site's many different pages are 1. The zero value is
+// ready for use.
 type tally struct {
 	mu    sync.Mutex
 	hosts map[string]*list.Element // guarded by mu; of *table

@@ -1,9 +1,9 @@
-// This file writes the counts of guards down and reads them again, so that a trap does not
-// begin anew with each process.
+// This file stores the counts of guards and reads them again, so that a trap does not start afresh
+// with each process.
 //
-// A file is a name and version, the key of the sums, then the hosts, those that were met
-// last first: length of the name, name, number of counts, and of each its sum and itself;
-// a length of 0; and the CRC-32C of all that. Numbers are big-endian.
+// A file consists of a name and version, the key of the hashes, then the hosts, the most recently
+// seen first: length of the name, name, number of counts, and for each its hash and value; a length
+// of 0; and the CRC-32C of everything before. Numbers are big-endian.
 
 package filter
 
@@ -26,17 +26,17 @@ const (
 	mostSaved  = 100_000
 )
 
-// ErrTrapFile is returned by Load, wrapped, for what Save did not write, or is damaged.
+// ErrTrapFile is returned by Load, wrapped, for a file that Save did not write, or that is damaged.
 var ErrTrapFile = errors.New("filter: no counts of guards")
 
-// ErrVersion is returned by Load, wrapped, for what another version's Save wrote.
+// ErrVersion is returned by Load, wrapped, for a file written by another version.
 var ErrVersion = errors.New("filter: another version's counts of guards")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Save writes what has been counted so far, but for counts below 8 and, of more than
-// 100,000, those of the hosts that were met longest ago: at most some megabytes. It may be
-// called while the guards are used.
+// Save writes the counts so far, except counts below 8; if there are more than 100,000, it omits
+// those of the least recently seen hosts. The file has at most a few megabytes. Save may be called
+// while the guards are used.
 func (g *Traps) Save(w io.Writer) error {
 	sum := crc32.New(castagnoli)
 	b := bufio.NewWriter(w)
@@ -66,8 +66,8 @@ func (g *Traps) Save(w io.Writer) error {
 	return nil
 }
 
-// Load goes on counting where Save was called. It is for guards that have counted nothing
-// yet: what they have is forgotten. After an error they are as they were.
+// Load continues counting where Save was called. Call it on guards that have counted nothing yet,
+// since it replaces their counts. After an error the counts are unchanged.
 func (g *Traps) Load(r io.Reader) error {
 	raw, err := io.ReadAll(io.LimitReader(r, 64<<20))
 	if err != nil {
@@ -122,8 +122,8 @@ func readTables(b []byte) (all []*table, err error) {
 	}
 }
 
-// greatest are copies of tables, the last used first, with counts of at least least, and no
-// more than most counts in all. Nobody waits for longer than one table takes.
+// greatest returns copies of tables, the most recently used first, with counts of at least least,
+// and at most most counts in all. It holds the lock for one table at a time.
 func (t *tally) greatest(least, most int) (all []*table) {
 	for _, host := range t.names() {
 		if len(host) == 0 || len(host) >= 1<<16 {
@@ -156,7 +156,7 @@ func (t *tally) names() (all []string) {
 	return all
 }
 
-// put takes tables in for those that are there, the last used first.
+// put replaces the tables by the given ones, the most recently used first.
 func (t *tally) put(tables []*table) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,35 +13,33 @@ import (
 	"github.com/dchest/siphash"
 )
 
-// TrapOptions say how much a host may show of what traps show without end. The
-// zero value has limits that few sites for people meet.
+// TrapOptions are the limits beyond which a host's URLs look like a trap. The zero value has limits
+// that few sites for people reach.
 type TrapOptions struct {
 	// Off allows everything.
 	Off bool
-	// MaxSegments is how many segments a path may have. Zero means 32.
+	// MaxSegments is the maximum number of segments in a path. Zero means 32.
 	MaxSegments int
-	// MaxRepeats is how often one segment that is no number may occur in a path.
-	// Zero means 2.
+	// MaxRepeats is how often a segment that is not a number may occur in a path. Zero means 2.
 	MaxRepeats int
-	// MaxParams is how many parameters a query may have, MaxSameParam how many of
-	// them with one name. Zero means 16 and 4.
+	// MaxParams is the maximum number of parameters in a query, MaxSameParam of parameters with the
+	// same name. Zero means 16 and 4.
 	MaxParams, MaxSameParam int
-	// MaxFacets is how many pages with three parameters and more are fetched of one
-	// path. Zero means 2000.
+	// MaxFacets is the maximum number of fetched pages with at least three parameters per path.
+	// Zero means 2000.
 	MaxFacets int
-	// MaxCalendar is how many pages of a host are fetched whose path or query ends
-	// in a date, as those of calendars do and articles do not. Zero means 1000.
-	// Dates before 1900 and more than two years ahead are refused at once.
+	// MaxCalendar is the maximum number of fetched pages per host whose path or query ends in a
+	// date, as those of calendars do and articles do not. Dates before 1900 and more than two years
+	// ahead are refused at once. Zero means 1000.
 	MaxCalendar int
-	// MaxSessions is how many pages of one path are fetched with different values
-	// of a parameter that looks like a session's: by its name, or because its value
-	// looks random. Zero means 50.
+	// MaxSessions is the maximum number of fetched pages per path with different values of a
+	// parameter that looks like a session's: by its name, or because its value looks random. Zero
+	// means 50.
 	MaxSessions int
-	// MaxPerPattern is how many pages of a host are fetched whose URLs differ only in
-	// numbers, identifiers that look random, and the values of parameters. Zero
-	// means 50,000.
+	// MaxPerPattern is the maximum number of fetched pages per host whose URLs differ only in
+	// numbers, identifiers that look random, and the values of parameters. Zero means 50,000.
 	MaxPerPattern int
-	// Now tells the time, for dates. Nil means time.Now.
+	// Now returns the time, to judge dates. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -63,13 +61,12 @@ func (o TrapOptions) withDefaults() TrapOptions {
 	return o
 }
 
-// Traps is a Filter that refuses what looks like a trap. What it has seen of a host
-// is forgotten when thousands of other hosts came since, and with the process unless
-// Save and Load are called, so it may let a trap begin again but takes no more than so
-// much at a time.
+// Traps is a Filter that refuses what looks like a trap. The counts of a host are forgotten when
+// thousands of other hosts have followed, and with the process unless Save and Load are called. A
+// trap may then start again, but only up to its limit each time.
 type Traps struct {
 	opts  TrapOptions
-	shape Filter                    // what needs no counts
+	shape Filter                    // needs no counts
 	key   atomic.Pointer[[2]uint64] // of the sums; it changes with Load only
 	tally tally
 }
@@ -82,7 +79,7 @@ func NewTraps(o TrapOptions) *Traps {
 	return g
 }
 
-// counted is something that a host may have only so many pages of.
+// counted is a class of pages with a limit per host.
 type counted struct {
 	rule string
 	key  string // within the host
@@ -130,7 +127,7 @@ func (g *Traps) sum(c counted) uint64 {
 	return siphash.Hash(key[0], key[1], b)
 }
 
-// counts are what a URL is one of.
+// counts returns the classes of a URL.
 func (g *Traps) counts(t *Target, params []param) []counted {
 	path, session := withoutSession(t.Path)
 	out := []counted{{"pattern", pattern(path, params), g.opts.MaxPerPattern, "with URLs that differ in numbers or values only"}}
@@ -204,8 +201,8 @@ func withoutSession(path string) (string, bool) {
 
 var sessionNames = []string{"sid", "sessid", "session", "sessionid", "jsessionid", "phpsessid", "aspsessionid", "session_id", "cfid", "cftoken", "zenid", "oscsid", "s"}
 
-// isSession reports whether a parameter is like a session's: it has one of the
-// usual names, and a value that is no small number, or a value that looks random.
+// isSession reports whether a parameter looks like a session's: it has one of the usual names and a
+// value that is not a small number, or a value that looks random.
 func isSession(p param) bool {
 	if slices.Contains(sessionNames, strings.ToLower(p.name)) && len(p.value) >= 6 && strings.ContainsAny(p.value, "0123456789") {
 		return true
@@ -241,9 +238,9 @@ func isRandom(s string) bool {
 	return digits >= 3 && letters >= 3 && changes >= len(s)/6
 }
 
-// endsInDate reports whether a URL ends in a date, as pages of calendars do, and
-// its year. The title of an article behind the date makes it none. It is sure if
-// it is written as dates only are: /2026/11 may be the page of something else.
+// endsInDate reports whether a URL ends in a date, as calendar pages do, and its year. A URL with
+// an article's title after the date does not. sure means that only dates are written in this form:
+// /2026/11 may be something else.
 func endsInDate(t *Target, params []param) (year int, sure, ok bool) {
 	parts := slices.AppendSeq(make([]string, 0, 16), t.segments())
 	for i, p := range parts {

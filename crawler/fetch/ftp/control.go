@@ -1,5 +1,5 @@
-// This file speaks on the control connection: commands, replies, the data connection
-// that they arrange, and what HTTP would say of refusals.
+// This file handles the control connection: commands, replies, the data connection that they
+// arrange, and HTTP's equivalents of refusals.
 
 package ftp
 
@@ -19,22 +19,23 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// reply is what a server says: a code of three digits, and words.
+// reply is a server's reply: a code of three digits, and text.
 type reply struct {
 	code  int
 	text  string   // of the last line
-	lines []string // of a reply of several lines, those between the first and the last
+	lines []string // of a reply of several lines: those between the first and the last
 }
 
 func (r reply) Error() string { return fmt.Sprintf("the server says %d %q", r.code, r.text) }
 
-// Limits of replies; what is beyond is read over. All together have fetch.Options.MaxHeader.
+// Limits of replies; what exceeds them is skipped. All replies together are limited by
+// fetch.Options.MaxHeader.
 const (
 	maxLine  = 2048
 	maxLines = 200
 )
 
-// errNoFTP is of a server that speaks something else.
+// errNoFTP reports a server that speaks another protocol.
 var errNoFTP = errors.New("the answer is not FTP")
 
 // control is the control connection.
@@ -47,7 +48,7 @@ func (c *control) open(conn *fetch.Conn) {
 	c.conn, c.r = conn, bufio.NewReaderSize(conn, maxLine)
 }
 
-// ask sends a command and returns the reply. A server that takes its leave is an error.
+// ask sends a command and returns the reply. It is an error if the server closes the session.
 func (c *control) ask(command string) (reply, error) {
 	if _, err := io.WriteString(c.conn, command+"\r\n"); err != nil {
 		return reply{}, err
@@ -59,7 +60,7 @@ func (c *control) ask(command string) (reply, error) {
 	return r, err
 }
 
-// leave says goodbye, and does not wait for an answer.
+// leave sends QUIT without waiting for an answer.
 func (c *control) leave() { _, _ = io.WriteString(c.conn, "QUIT\r\n") }
 
 // reply reads a reply (RFC 959, section 4.2).
@@ -87,7 +88,7 @@ func (c *control) reply() (reply, error) {
 	return r, nil
 }
 
-// line reads a line, and over what is longer than maxLine.
+// line reads a line, and skips what is longer than maxLine.
 func (c *control) line() (string, error) {
 	line, more, err := c.r.ReadLine()
 	s := string(line)
@@ -112,7 +113,7 @@ func code(line string) int {
 	return int(n)
 }
 
-// time is that of a reply to MDTM (RFC 3659, section 2.3).
+// time parses a reply to MDTM (RFC 3659, section 2.3).
 func (r reply) time() (time.Time, bool) {
 	if r.code != 213 {
 		return time.Time{}, false
@@ -127,13 +128,13 @@ func timeOf(s string) (time.Time, bool) {
 	return t, err == nil
 }
 
-// size is that of a reply to SIZE.
+// size parses a reply to SIZE.
 func (r reply) size() (int64, bool) {
 	n, err := strconv.ParseUint(r.text, 10, 63)
 	return int64(n), err == nil && r.code == 213
 }
 
-// clean keeps what a server says on one line, and off terminals.
+// clean makes server text safe to print on one line of a terminal.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -143,12 +144,11 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// leastPort is the lowest port of a data connection: what is below are other
-// services.
+// leastPort is the lowest port of a data connection; lower ports belong to other services.
 const leastPort = 1024
 
-// transfer opens the data connection and sends the command that fills it. The server
-// says the port; the address is not its to choose.
+// transfer opens the data connection and sends the command that uses it. The server chooses the
+// port, but not the address.
 func (s *session) transfer(ctx context.Context, command string) error {
 	port, err := s.passive()
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *session) transfer(ctx context.Context, command string) error {
 	return err
 }
 
-// passive asks for a port: by EPSV (RFC 2428), which says nothing else, or by PASV.
+// passive requests a port: by EPSV (RFC 2428), which returns only a port, or by PASV.
 func (s *session) passive() (port int, err error) {
 	said, err := s.control.ask("EPSV")
 	if err != nil {
@@ -191,7 +191,7 @@ var (
 	errNoWay = errors.New("the server does not say where its data connection is")
 )
 
-// passivePort finds the six numbers wherever they are (RFC 1123, section 4.1.2.6).
+// passivePort finds the six numbers anywhere in the text (RFC 1123, section 4.1.2.6).
 func passivePort(text string) (int, error) {
 	m := six.FindStringSubmatch(text)
 	if m == nil {
@@ -219,7 +219,7 @@ func extendedPort(text string) (int, error) {
 	return int(port), nil
 }
 
-// whole ends a transfer: any of 2yz says that all of it came.
+// whole ends a transfer: any 2yz reply means that it is complete.
 func (s *session) whole() error {
 	_ = s.data.Close()
 	said, err := s.control.reply()
@@ -245,7 +245,7 @@ func (s *session) answer(err error) error {
 	return s.Answer(status(said), http.Header{"Ftp-Reply": {fmt.Sprintf("%d %s", said.code, said.text)}})
 }
 
-// status is what HTTP would say; 0 for replies that refuse nothing.
+// status returns the equivalent HTTP status; 0 for replies that refuse nothing.
 func status(r reply) int {
 	switch r.code {
 	case 120, 421:

@@ -1,4 +1,4 @@
-// This file takes one fetch from login to the last reply.
+// This file performs one fetch from login to the last reply.
 
 package ftp
 
@@ -18,12 +18,11 @@ import (
 
 // Options configure a Fetcher. The zero value works.
 type Options struct {
-	// Options are limits, addresses and where bodies are kept. See fetch.NewModule for
-	// those that mean nothing here; Proxy must be nil.
+	// Options are limits, addresses and where bodies are stored. See fetch.NewModule for those
+	// without effect; Proxy must be nil.
 	fetch.Options
-	// User and Password are for all servers, so they are for an intranet. Empty
-	// means anonymous, and "anonymous@"; servers like to see an e-mail address as
-	// password (RFC 1635).
+	// User and Password are used for all servers, so they are meant for an intranet. Empty means
+	// anonymous, and "anonymous@"; servers prefer an e-mail address as password (RFC 1635).
 	User, Password string
 }
 
@@ -59,7 +58,7 @@ type session struct {
 	*fetch.Contact
 	control control
 	data    *fetch.Conn
-	path    string // as the server is told it; empty: where the login leads
+	path    string // as sent to the server; empty means the folder after login
 	folder  bool
 	knows   map[string]bool // the server's features (RFC 2389)
 	left    bool            // a transfer was broken off: the connections are closed without a word
@@ -129,7 +128,7 @@ func (s *session) login(f *Fetcher) error {
 	if said.code/100 != 2 {
 		return said
 	}
-	if said, err = s.control.ask("FEAT"); err != nil { // a server that knows no FEAT has no features
+	if said, err = s.control.ask("FEAT"); err != nil { // a server without FEAT has no features
 		return err
 	}
 	s.knows = map[string]bool{}
@@ -154,7 +153,7 @@ func (s *session) file(ctx context.Context) error {
 	if t, ok := contentTypes[strings.ToLower(strings.TrimPrefix(path.Ext(s.path), "."))]; ok {
 		h.Set("Content-Type", t)
 	}
-	said, err := s.control.ask("MDTM " + s.path) // servers without FEAT may know it
+	said, err := s.control.ask("MDTM " + s.path) // servers without FEAT may support it
 	if err != nil {
 		return err
 	}
@@ -197,7 +196,7 @@ func (s *session) file(ctx context.Context) error {
 	return nil
 }
 
-// isFolder asks whether a path that is no file is a folder.
+// isFolder reports whether a path that is not a file is a folder.
 func (s *session) isFolder() bool {
 	said, err := s.control.ask("CWD " + s.path)
 	return err == nil && said.code/100 == 2
@@ -219,7 +218,7 @@ func (s *session) list(ctx context.Context) error {
 		}
 	}
 	cmd := "LIST"
-	if s.knows["MLST"] || s.knows["MLSD"] { // which FEAT names MLST (RFC 3659, section 7.8)
+	if s.knows["MLST"] || s.knows["MLSD"] { // FEAT lists it as MLST (RFC 3659, section 7.8)
 		cmd = "MLSD"
 	}
 	if err := s.transfer(ctx, cmd); err != nil {

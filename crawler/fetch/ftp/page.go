@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// pageType is what a listing becomes.
+// pageType is the type of a converted listing.
 const pageType = "text/html; charset=utf-8"
 
 // page is a folder's page as it grows.
 type page struct {
 	b       bytes.Buffer
 	limit   int64
-	full    bool // it would have become longer than limit
+	full    bool // it would have exceeded limit
 	unknown int  // lines that were not understood
 }
 
@@ -29,10 +29,10 @@ func newPage(path string, limit int64) *page {
 	return p
 }
 
-// maxEntry is how long a line of a listing may be; systems allow names of 255 bytes.
+// maxEntry is the maximum length of a line of a listing; systems allow names of 255 bytes.
 const maxEntry = 4 << 10
 
-// read takes a listing up to its end.
+// read reads a listing to its end.
 func (p *page) read(r io.Reader) error {
 	br := bufio.NewReaderSize(r, maxEntry)
 	for !p.full {
@@ -76,7 +76,7 @@ func (p *page) add(e entry) {
 	}
 }
 
-// write ends the page and writes it.
+// write completes the page and writes it.
 func (p *page) write(w io.Writer) error {
 	p.b.WriteString("</ul>\n")
 	if p.unknown > 0 {
@@ -86,8 +86,8 @@ func (p *page) write(w io.Writer) error {
 	return err
 }
 
-// contentTypes are those of well-known extensions. What has another one is left to
-// whoever looks at the bytes.
+// contentTypes are the types of well-known extensions. For others, the reader must examine the
+// bytes.
 var contentTypes = map[string]string{
 	"html": "text/html", "htm": "text/html", "xhtml": "application/xhtml+xml", "xml": "application/xml", "css": "text/css",
 	"txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "json": "application/json", "js": "text/javascript",

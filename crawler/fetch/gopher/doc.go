@@ -1,42 +1,41 @@
-// Package gopher gets one item over Gopher (RFC 1436, RFC 4266), within one contact,
-// for a crawler whose frontier paces the contacts.
+// Package gopher gets one item over Gopher (RFC 1436, RFC 4266), within one contact, for a crawler
+// whose frontier paces the contacts.
 //
 //	f, err := gopher.New(fetch.Options{})
 //	c, err := crawler.New(frontier, crawler.Options{Protocols: map[string]crawler.Fetcher{"gopher": f}})
 //
 // # URLs
 //
-// A URL names a type of item by one character, and after it a selector:
-// gopher://a.example/1/docs is a menu, /0/docs/readme a text. Without a path it is the
-// server's menu. Package urlnorm takes such URLs with Normalizer.Accept, which
-// crawler.New does for the schemes of Options.Protocols.
+// A URL gives the type of an item by one character, followed by a selector:
+// gopher://a.example/1/docs is a menu, /0/docs/readme a text. Without a path it is the server's
+// menu. Package urlnorm accepts such URLs with Normalizer.Accept, which crawler.New calls for the
+// schemes of Options.Protocols.
 //
-// # What becomes of an item
+// # Conversion of items
 //
-// Menus (types 1 and 7) become HTML pages with a link for each item that can be had
-// by Gopher, and for URL: items (type h) what they name. Searches (7), phone books
-// (2), terminal sessions (8, T) and messages (i, 3) have no link: nobody knows what to ask
-// a search. A search in a URL that has its words, as a seed may, is asked. A second
-// server for an item (+) is linked like the item.
+// Menus (types 1 and 7) become HTML pages with a link for each item that Gopher can fetch, and for
+// the targets of URL: items (type h). Searches (7), phone books (2), terminal sessions (8, T) and
+// messages (i, 3) get no link, since a crawler has no words to search for. A URL that contains the
+// words of a search, such as a seed, is fetched. A second server for an item (+) is linked like the
+// item.
 //
-// Texts (type 0) lose what Gopher adds to them: the line of a single dot that ends
-// them, the second dot of lines that begin with one. Many servers add neither, which is
-// noticed. Other types are sent as they are. A text or menu whose end is not marked counts as
-// whole, as nothing tells.
+// From texts (type 0), Gopher's framing is removed: the final line with a single dot, and the
+// second dot of lines that begin with one. Many servers do not add it, which is detected. Other
+// types are stored unchanged. A text or menu without an end mark counts as complete, since nothing
+// shows the contrary.
 //
-// Gopher has no statuses. An item that is a single message of an error (type 3), as
-// servers answer for a selector that they do not have, is 404; all else is 200.
+// Gopher has no statuses. An item that consists of a single error message (type 3), which servers
+// send for an unknown selector, is 404; everything else is 200.
 //
 // # Limits
 //
-// DialTimeout for the connection, HeaderTimeout for the first byte, IdleTimeout and
-// MinRate from there, Timeout for all; MaxBody for the item and for the page made of a
-// menu. Addresses that may not be contacted are not.
+// DialTimeout limits the connection, HeaderTimeout the first byte, IdleTimeout and MinRate the
+// rest, Timeout the whole contact. MaxBody limits the item and the page made from a menu. Forbidden
+// addresses are not contacted.
 //
 // # robots.txt
 //
-// No RFC says where it is. The selector /robots.txt is asked for, as is the custom, by
-// gopher://a.example/robots.txt, and its rules are for selectors: without the type,
-// see Fetcher.RobotsURL. A server that does not have it answers with an error or a menu,
-// which allows everything.
+// No RFC defines its location. By custom, the selector /robots.txt is requested, by
+// gopher://a.example/robots.txt. Its rules apply to selectors, without the type: see
+// Fetcher.RobotsURL. A server without it answers with an error or a menu, which allows everything.
 package gopher

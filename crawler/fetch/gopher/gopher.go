@@ -1,4 +1,4 @@
-// This file asks for an item.
+// This file requests an item.
 
 package gopher
 
@@ -18,8 +18,8 @@ import (
 // Fetcher gets items. It is safe for concurrent use.
 type Fetcher struct{ *fetch.Module }
 
-// New returns a Fetcher, or an error that names every option out of range. See
-// fetch.NewModule for the options that mean nothing here; Proxy must be nil.
+// New returns a Fetcher, or an error that names every option out of range. See fetch.NewModule for
+// the options without effect; Proxy must be nil.
 func New(o fetch.Options) (*Fetcher, error) {
 	m, err := fetch.NewModule("gopher", "70", o, speak)
 	if err != nil {
@@ -28,9 +28,8 @@ func New(o fetch.Options) (*Fetcher, error) {
 	return &Fetcher{m}, nil
 }
 
-// RobotsURL is the URL that rules of a robots.txt are asked about for a URL: without
-// the type of its item, so that "Disallow: /private" is for the menu and the texts of
-// that selector alike.
+// RobotsURL returns the URL to match against the rules of robots.txt: without the type of its item,
+// so that "Disallow: /private" applies to both the menu and the texts of that selector.
 func (f *Fetcher) RobotsURL(rawURL string) string {
 	i := strings.Index(rawURL, "://") + len("://")
 	if i < len("://") {
@@ -44,7 +43,7 @@ func (f *Fetcher) RobotsURL(rawURL string) string {
 	return root + "/" + strings.TrimPrefix(selector, "/")
 }
 
-// item is what a URL asks for.
+// item is the item that a URL requests.
 type item struct {
 	kind     byte
 	selector string // with a search's words after a tab
@@ -74,8 +73,7 @@ func readItem(path string) (item, error) {
 	return item{path[1], selector}, nil
 }
 
-// contentTypes are those that the types of items promise. The others are left to
-// whoever looks at the bytes.
+// contentTypes are the content types of item types. For others, the reader must examine the bytes.
 var contentTypes = map[byte]string{
 	'0': "text/plain", '1': pageType, '7': pageType, '4': "application/mac-binhex40", '5': "application/octet-stream",
 	'6': "text/x-uuencode", '9': "application/octet-stream", 'g': "image/gif", 'h': "text/html", 'p': "image/png", 'P': "application/pdf", 'd': "application/pdf",
@@ -95,10 +93,10 @@ func speak(ctx context.Context, c *fetch.Contact) error {
 	if _, err := io.WriteString(conn, what.selector+"\r\n"); err != nil {
 		return err
 	}
-	// The first byte has more time than the others.
+	// The first byte has a longer timeout than the others.
 	first := make([]byte, 1)
 	n, err := conn.Read(first)
-	if err == io.EOF { // which is an empty item
+	if err == io.EOF { // an empty item
 		err = nil
 	}
 	if err != nil {
@@ -125,8 +123,8 @@ func speak(ctx context.Context, c *fetch.Contact) error {
 	return c.ReadBody(conn, r)
 }
 
-// failure reports whether an answer is a message of an error and nothing more: one
-// line of a menu, of type 3, whatever was asked for.
+// failure reports whether an answer is a single error message: one menu line of type 3, whatever
+// was requested.
 func failure(r *bufio.Reader, kind byte) (message string, ok bool) {
 	if kind == '3' {
 		return "", false

@@ -1,4 +1,4 @@
-// This file makes pages of menus, and texts of what Gopher wraps them in.
+// This file converts menus to pages, and removes Gopher's framing from texts.
 
 package gopher
 
@@ -20,22 +20,22 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// pageType is what a menu becomes.
+// pageType is the type of a converted menu.
 const pageType = "text/html; charset=utf-8"
 
-// maxLine is how long a line of a menu may be; what is beyond is read over. RFC 1436
-// wants at most 255 bytes of selector and 70 to be shown.
+// maxLine is the maximum length of a line of a menu; the rest is skipped. RFC 1436 allows 255 bytes
+// of selector and 70 of display text.
 const maxLine = 4 << 10
 
 // page is a menu's page as it grows.
 type page struct {
 	b     bytes.Buffer
 	limit int64
-	full  bool // it would have become longer than limit
+	full  bool // it would have exceeded limit
 	last  byte // the type of the item before
 }
 
-// menu makes a page of a menu, up to its end or the line of a single dot.
+// menu converts a menu, up to its end or the line with a single dot.
 func menu(c *fetch.Contact, conn *fetch.Conn, r *bufio.Reader) error {
 	began := time.Now()
 	p := &page{limit: c.MaxBody()}
@@ -71,7 +71,7 @@ func (p *page) read(r *bufio.Reader) error {
 func (p *page) add(line string) {
 	fields := strings.Split(line, "\t")
 	var kind, words string
-	if fields[0] != "" { // or else the line begins with a tab
+	if fields[0] != "" { // otherwise the line begins with a tab
 		kind, words = fields[0][:1], html.EscapeString(clean(fields[0][1:]))
 	}
 	out := words + "<br>\n"
@@ -127,8 +127,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// clean keeps what a server says on one line, and off terminals. What is not UTF-8 is
-// taken for Latin 1, as old servers write.
+// clean makes server text safe to print on one line of a terminal. Text that is not UTF-8 is read
+// as Latin 1, which old servers use.
 func clean(s string) string {
 	if !utf8.ValidString(s) {
 		runes := make([]rune, len(s))
@@ -145,7 +145,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// text keeps a text. If it ends in the line of a single dot, that goes, and so does the
+// text stores a text. If it ends in a line with a single dot, that line is removed, and so is the
 // first dot of lines that begin with two.
 func text(c *fetch.Contact, conn *fetch.Conn, r io.Reader) error {
 	err := c.ReadBody(conn, r)
@@ -161,11 +161,11 @@ func text(c *fetch.Contact, conn *fetch.Conn, r io.Reader) error {
 	if !bytes.Equal(end, []byte(".")) && !bytes.HasSuffix(end, []byte("\n.")) || len(end) == len(tail) {
 		return err
 	}
-	// All of it is there, whether the server hangs up or not.
+	// The text is complete, whether the server closes the connection or not.
 	return c.MakeBody(func(w io.Writer) error { return unstuff(w, bufio.NewReader(body.Reader())) })
 }
 
-// unstuff copies lines up to the one of a single dot.
+// unstuff copies lines up to the line with a single dot.
 func unstuff(w io.Writer, r *bufio.Reader) error {
 	begins := true // a line
 	for {
