@@ -1,5 +1,5 @@
-// This file reads the attributes that have a syntax of their own: srcset and the
-// content of meta refresh.
+// This file reads the attributes with a syntax beyond a plain URL: srcset and the content of meta
+// refresh.
 
 package link
 
@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// srcset yields the URLs of a srcset attribute (HTML Standard, "Parsing a srcset
-// attribute"). Candidates with contradicting descriptors are left out, as the
-// standard has it; descriptors that are unknown are ignored.
+// srcset yields the URLs of a srcset attribute (HTML Standard, "Parsing a srcset attribute").
+// Candidates with contradicting descriptors are skipped, as the standard requires; unknown
+// descriptors are ignored.
 func srcset(s []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for {
@@ -42,14 +42,14 @@ func srcset(s []byte) iter.Seq[[]byte] {
 	}
 }
 
-// descriptors are what follows a candidate's URL: 2x, 100w, 50h.
+// descriptors follow a candidate's URL: 2x, 100w, 50h.
 type descriptors struct {
 	w, x, h  bool
 	conflict bool
 }
 
-// read takes descriptors up to the comma that ends the candidate and returns what
-// follows it. Commas in parentheses end nothing.
+// read reads descriptors up to the comma that ends the candidate and returns the rest. Commas in
+// parentheses are part of a descriptor.
 func (d *descriptors) read(s []byte) []byte {
 	start, parens := 0, false
 	for i, c := range s {
@@ -99,9 +99,8 @@ func (d *descriptors) add(s []byte) {
 
 func (d *descriptors) valid() bool { return !d.conflict && (!d.h || d.w) }
 
-// refreshTarget returns the URL in the content of a meta refresh (HTML Standard,
-// "shared declarative refresh steps"); there may be none, when a page only asks to
-// be reloaded.
+// refreshTarget returns the URL in the content of a meta refresh (HTML Standard, "shared
+// declarative refresh steps"). There is none if the page only asks to be reloaded.
 func refreshTarget(s []byte) ([]byte, bool) {
 	s = trimSpace(s)
 	i := 0

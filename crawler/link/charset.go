@@ -1,4 +1,4 @@
-// This file finds out which encoding a page is in and turns it into UTF-8.
+// This file determines the encoding of a page and converts it to UTF-8.
 
 package link
 
@@ -19,17 +19,16 @@ import (
 // prescan is how many bytes the HTML Standard looks at for a meta element.
 const prescan = 1024
 
-// Charset returns the canonical name of a page's encoding (HTML Standard,
-// "Determining the character encoding"), given at least its first 1,024 bytes, or
-// all if there are fewer. What counts is, in this order: a byte order mark, the
-// charset of the Content-Type header, a meta element, and whether the bytes look
-// like UTF-8. Nothing of these means windows-1252.
+// Charset returns the canonical name of a page's encoding (HTML Standard, "Determining the
+// character encoding"), given at least its first 1,024 bytes, or all if there are fewer. The first
+// of these that is present decides: a byte order mark, the charset of the Content-Type header, a
+// meta element, bytes that look like UTF-8. The default is windows-1252.
 func Charset(head []byte, contentType string) string {
 	_, name, _ := charset.DetermineEncoding(head, contentType)
 	return name
 }
 
-// textEncoding is an encoding and what it is called.
+// textEncoding is an encoding and its name.
 type textEncoding struct {
 	name string
 	// query encodes queries, where the encoding asks for that; nil means UTF-8.
@@ -44,13 +43,13 @@ func decode(r io.Reader, contentType string) (io.Reader, textEncoding, error) {
 		if len(head) == 0 {
 			return br, textEncoding{name: "utf-8"}, err
 		}
-		// What was read before the error is worth reading; it will come again.
+		// What was read before the error is usable; the error is returned again later.
 	}
 	e, name, _ := charset.DetermineEncoding(head, contentType)
 	switch {
 	case e == encoding.Encoding(charmap.Windows1252):
-		// Nobody declared it. Most such pages are UTF-8 whose first other
-		// character comes late, so let each byte sequence speak for itself.
+		// No encoding was declared. Most such pages are UTF-8 in which the first non-ASCII
+		// character comes late, so decide for each byte sequence.
 		return transform.NewReader(br, guess{}), textEncoding{name: name}, nil
 	case name == "utf-8" || e == encoding.Nop:
 		return transform.NewReader(br, unicode.UTF8.NewDecoder()), textEncoding{name: name}, nil
@@ -62,7 +61,7 @@ func decode(r io.Reader, contentType string) (io.Reader, textEncoding, error) {
 	return transform.NewReader(br, e.NewDecoder()), enc, nil
 }
 
-// guess decodes UTF-8 and takes every byte that is not for one of windows-1252.
+// guess decodes UTF-8, and other bytes as windows-1252.
 type guess struct{ transform.NopResetter }
 
 // Transform implements transform.Transformer.

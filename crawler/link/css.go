@@ -1,4 +1,4 @@
-// This file finds what style sheets refer to (CSS Syntax Level 3).
+// This file finds the references in style sheets (CSS Syntax Level 3).
 
 package link
 
@@ -12,12 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// ExtractCSS reads a style sheet from r to its end and returns what it refers to:
-// imported sheets as [Stylesheet], all other resources as [Style]. Arguments and
-// errors are those of [Extract]; the base is sheetURL.
+// ExtractCSS reads a style sheet from r to its end and returns its references: imported sheets as
+// [Stylesheet], all other resources as [Style]. Arguments and errors are those of [Extract]; the
+// base is sheetURL.
 //
-// The encoding is that of a byte order mark, of contentType, or of an @charset at
-// the very beginning; without any of them UTF-8 (CSS Syntax, section 3.2).
+// The encoding is given by a byte order mark, by contentType, or by an @charset at the very
+// beginning; the default is UTF-8 (CSS Syntax, section 3.2).
 func ExtractCSS(r io.Reader, contentType, sheetURL string, opts Options) (*Page, error) {
 	x := extractor{opts: opts.withDefaults(), anchor: -1}
 	br := bufio.NewReader(r)
@@ -30,8 +30,7 @@ func ExtractCSS(r io.Reader, contentType, sheetURL string, opts Options) (*Page,
 	return &x.page, err
 }
 
-// sheetType returns contentType, with the charset that the sheet itself declares
-// if it has none.
+// sheetType returns contentType, with the charset declared in the sheet if contentType has none.
 func sheetType(br *bufio.Reader, contentType string) string {
 	const sign = `@charset "`
 	head, _ := br.Peek(128)
@@ -43,8 +42,8 @@ func sheetType(br *bufio.Reader, contentType string) string {
 	return mime.FormatMediaType("text/css", map[string]string{"charset": string(name[:end])})
 }
 
-// sheet reads a style sheet piece by piece: a piece ends where a rule does, if one
-// ends at all within MaxToken.
+// sheet reads a style sheet piece by piece: a piece ends at the end of a rule, if there is one
+// within MaxToken.
 func (x *extractor) sheet(r io.Reader) error {
 	buf := make([]byte, 0, 16<<10)
 	for {
@@ -72,20 +71,20 @@ func (x *extractor) sheet(r io.Reader) error {
 	}
 }
 
-// css reports what a piece of style refers to.
+// css adds the references in a piece of style.
 func (x *extractor) css(s []byte) {
 	if x.opts.Kinds&(Stylesheet|Style) == 0 {
 		return
 	}
 	for kind, ref := range cssLinks(s) {
-		if ref[0] != '#' { // else an element of the page itself
+		if ref[0] != '#' { // otherwise an element of the page itself
 			x.add(kind, ref, "", "")
 		}
 	}
 }
 
-// cssLinks yields the references of a style sheet or of a style attribute: url()
-// anywhere but in @namespace, the strings of @import, and those of image-set().
+// cssLinks yields the references of a style sheet or a style attribute: url() except in @namespace,
+// the strings of @import, and those of image-set().
 func cssLinks(s []byte) iter.Seq2[Kind, []byte] {
 	return func(yield func(Kind, []byte) bool) {
 		c := cssScanner{s: s}
@@ -101,11 +100,11 @@ func cssLinks(s []byte) iter.Seq2[Kind, []byte] {
 type cssScanner struct {
 	s     []byte
 	i     int
-	rule  string // the at-rule whose prelude this is: import, namespace or other
+	rule  string // the at-rule whose prelude is being read: import, namespace or other
 	depth int    // of parentheses within image-set; 0: outside
 }
 
-// next takes one token. It returns a reference, or nil if the token is none.
+// next reads one token. It returns a reference, or nil if the token is not one.
 func (c *cssScanner) next() (Kind, []byte) {
 	switch b := c.s[c.i]; {
 	case b == '/' && c.at(1) == '*':
@@ -157,13 +156,13 @@ func (c *cssScanner) reference(ref []byte, counts bool) (Kind, []byte) {
 	case !counts || c.rule == "namespace":
 		return 0, nil
 	case c.rule == "import":
-		c.rule = "imported" // what follows are conditions
+		c.rule = "imported" // conditions follow
 		return Stylesheet, ref
 	}
 	return Style, ref
 }
 
-// word takes a name and, if it is a function that holds references, its start.
+// word reads a name and, if it is a function that holds references, its start.
 func (c *cssScanner) word() (Kind, []byte) {
 	name := c.name()
 	if c.at(0) != '(' {
@@ -172,7 +171,7 @@ func (c *cssScanner) word() (Kind, []byte) {
 	switch lower(name) {
 	case "url", "src":
 		c.i++
-		c.nest(1) // its end is a parenthesis like any other
+		c.nest(1) // it ends with a parenthesis like any other
 		for c.i < len(c.s) && isSpace(c.s[c.i]) {
 			c.i++
 		}
@@ -193,7 +192,7 @@ func (c *cssScanner) word() (Kind, []byte) {
 	return 0, nil
 }
 
-// name takes a name; escapes in it are left as they are.
+// name reads a name; escapes in it are kept.
 func (c *cssScanner) name() []byte {
 	start := c.i
 	for c.i < len(c.s) && (isNameStart(c.s[c.i]) || c.s[c.i] >= '0' && c.s[c.i] <= '9') {
@@ -206,7 +205,7 @@ func isNameStart(b byte) bool {
 	return b|0x20 >= 'a' && b|0x20 <= 'z' || b == '-' || b == '_' || b >= utf8.RuneSelf
 }
 
-// quoted takes a string. One that a line ends is broken, and none.
+// quoted reads a string. A string that is cut by the end of a line is invalid and ignored.
 func (c *cssScanner) quoted() []byte {
 	quote := c.s[c.i]
 	c.i++
@@ -228,14 +227,14 @@ func (c *cssScanner) quoted() []byte {
 	return out
 }
 
-// unquoted takes the rest of a url( up to its parenthesis, which it leaves.
+// unquoted reads the rest of a url( up to its parenthesis, which it leaves.
 func (c *cssScanner) unquoted() []byte {
 	out := []byte{}
 	for c.i < len(c.s) && c.s[c.i] != ')' {
 		switch b := c.s[c.i]; {
 		case b == '\\':
 			out = c.escape(out)
-		case b == '"' || b == '\'' || b == '(': // a bad URL: nothing up to its end
+		case b == '"' || b == '\'' || b == '(': // a bad URL: ignored up to its end
 			for c.i < len(c.s) && c.s[c.i] != ')' {
 				c.i++
 			}
@@ -255,8 +254,8 @@ func trimEnd(s []byte) []byte {
 	return s
 }
 
-// escape takes a backslash and what it stands for: up to six hexadecimal digits
-// and one blank, the end of a line, or any character.
+// escape reads a backslash and the character that it encodes: up to six hexadecimal digits and one
+// space, the end of a line, or any character.
 func (c *cssScanner) escape(out []byte) []byte {
 	c.i++
 	start := c.i

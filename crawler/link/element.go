@@ -1,5 +1,5 @@
-// This file knows which attributes of which elements are links (HTML Standard,
-// "Attributes", and its obsolete features).
+// This file defines which attributes of which elements are links (HTML Standard, "Attributes", and
+// its obsolete features).
 
 package link
 
@@ -11,17 +11,17 @@ import (
 	"golang.org/x/net/html"
 )
 
-// wanted are the elements whose attributes are read at all.
+// wanted are the elements whose attributes are read.
 var wanted = setOf("a", "area", "audio", "base", "embed", "form", "frame", "iframe", "image", "img", "input",
 	"link", "meta", "object", "script", "source", "track", "video")
 
-// breaksOut are the elements that end SVG and MathML content although it was not
-// closed (HTML Standard, "The rules for parsing tokens in foreign content").
+// breaksOut are the elements that end unclosed SVG and MathML content (HTML Standard, "The rules
+// for parsing tokens in foreign content").
 var breaksOut = setOf("b", "big", "blockquote", "body", "br", "center", "code", "dd", "div", "dl", "dt", "em", "embed",
 	"h1", "h2", "h3", "h4", "h5", "h6", "head", "hr", "i", "img", "li", "listing", "menu", "meta", "nobr", "ol", "p", "pre",
 	"ruby", "s", "small", "span", "strong", "strike", "sub", "sup", "table", "tt", "u", "ul", "var")
 
-// elements interns the names of all elements that have any effect.
+// elements interns the names of all relevant elements.
 var elements = func() map[string]string {
 	all := make(map[string]string)
 	for _, n := range []string{"iframe", "math", "noembed", "noframes", "noscript", "picture", "script", "style", "svg", "textarea", "title", "xmp"} {
@@ -50,8 +50,7 @@ type attributes struct {
 	action, alt, content, data, equiv, href, method, name, poster, rel, src, srcset, style, typ, xlink []byte
 }
 
-// read takes all attributes of the current tag. Of repeated ones the first
-// counts.
+// read reads all attributes of the current tag. If one is repeated, the first counts.
 func (a *attributes) read(z *html.Tokenizer, more bool) {
 	*a = attributes{}
 	for more {
@@ -171,14 +170,14 @@ func (x *extractor) element(name string) {
 	}
 }
 
-// addAttr adds a link whose empty value would mean the page itself.
+// addAttr adds a link; an empty value means the page itself.
 func (x *extractor) addAttr(kind Kind, val []byte, rel, text string) {
 	if val != nil {
 		x.add(kind, val, rel, text)
 	}
 }
 
-// addFilled adds a link whose empty value means that there is none.
+// addFilled adds a link; an empty value means that there is none.
 func (x *extractor) addFilled(kind Kind, val []byte, rel string) {
 	if len(bytes.TrimSpace(val)) > 0 {
 		x.add(kind, val, rel, "")
@@ -222,13 +221,13 @@ func isFeed(rel, contentType string) bool {
 	return false
 }
 
-// relatives are the relations that lead to a page of its own, as a reader would follow
-// it (HTML Standard, "Link types", those that make a hyperlink, and those of older
-// versions). shortlink is none of them: it names the page itself.
+// relatives are the relations to another page, which a reader would follow (HTML Standard, "Link
+// types", those that make a hyperlink, and those of older versions). shortlink is not included: its
+// target is the page itself.
 var relatives = setOf("alternate", "amphtml", "appendix", "archives", "author", "chapter", "contents", "copyright", "first", "glossary", "help",
 	"index", "last", "license", "next", "prev", "previous", "privacy-policy", "section", "start", "subsection", "terms-of-service", "toc", "up")
 
-// relKind is the kind of a link with these relations, in an element or a header.
+// relKind returns the kind of a link with these relations, in an element or a header.
 func relKind(rel, contentType string) Kind {
 	kind := Related
 	for token := range strings.FieldsSeq(rel) {
@@ -247,7 +246,7 @@ func relKind(rel, contentType string) Kind {
 	return kind
 }
 
-// maybePage reports whether what a link says of its target's type allows a page.
+// maybePage reports whether the declared type of a link's target may be a page.
 func maybePage(contentType string) bool {
 	t, _, _ := strings.Cut(contentType, ";")
 	switch strings.TrimSpace(t) {
@@ -269,7 +268,7 @@ func (x *extractor) meta() {
 	}
 }
 
-// clip returns text as Link.Text has it.
+// clip returns text in the form of Link.Text.
 func (x *extractor) clip(s []byte) string {
 	var c collapser
 	c.add(s, x.opts.MaxText)

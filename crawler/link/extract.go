@@ -1,6 +1,5 @@
-// This file drives the tokenizer over a page and keeps what surrounds links:
-// text, title, raw and foreign content. Which attribute of which element is a
-// link is decided in element.go.
+// This file runs the tokenizer over a page and tracks the context of links: text, title, raw and
+// foreign content. element.go decides which attribute of which element is a link.
 
 package link
 
@@ -15,13 +14,12 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
-// Extract reads an HTML document from r to its end and returns its links.
-// ContentType is the Content-Type header, of which only the charset parameter is
-// used. PageURL is what relative links refer to; if it cannot be crawled, only
-// absolute links come out.
+// Extract reads an HTML document from r to its end and returns its links. contentType is the
+// Content-Type header; only its charset parameter is used. Relative links are resolved against
+// pageURL; if it cannot be crawled, only absolute links are returned.
 //
-// The Page is never nil: if reading fails, it holds what was found before, and the
-// reader's error is returned. Malformed HTML is no error.
+// The Page is never nil: if reading fails, it holds what was found before, and the reader's error
+// is returned. Malformed HTML is not an error.
 func Extract(r io.Reader, contentType, pageURL string, opts Options) (*Page, error) {
 	x := extractor{opts: opts.withDefaults(), anchor: -1}
 	x.body.limit = x.opts.MaxPageText
@@ -43,7 +41,7 @@ type extractor struct {
 	page Page
 	z    *html.Tokenizer
 
-	raw      string // element whose content is raw text just now: script, title, ...
+	raw      string // current element with raw text: script, title, ...
 	foreign  int    // open svg and math elements
 	picture  bool   // inside picture
 	anchor   int    // index of the link that collects text; -1 if none
@@ -59,9 +57,9 @@ type extractor struct {
 	tail     []byte // start of a tag that ended the last text
 }
 
-// run reads all tokens. A token that is too long ends a tokenizer; what follows
-// the piece it held is given to a new one. If that was inside a script or the
-// like, the new one is put into the same state by a start tag of its own.
+// run reads all tokens. A token that is too long ends a tokenizer; a new one continues after the
+// piece that it held. If that was inside a script or similar element, a start tag puts the new
+// tokenizer into the same state.
 func (x *extractor) run(r io.Reader) error {
 	x.z = html.NewTokenizer(r)
 	for {
@@ -102,8 +100,8 @@ func (x *extractor) tokens() {
 	}
 }
 
-// openTag returns the start of a tag at the end of a text. There is one if the
-// text was cut there for its length.
+// openTag returns the unfinished tag at the end of a text, which is there if the text was cut at
+// its maximum length.
 func openTag(text []byte) []byte {
 	text = text[max(0, len(text)-len("</textarea")-1):]
 	if i := bytes.LastIndexByte(text, '<'); i >= 0 {
@@ -128,7 +126,7 @@ func (x *extractor) onText() {
 }
 
 func (x *extractor) onStart() {
-	// The tokenizer says nothing about self-closing here: <script/> opens a script.
+	// The tokenizer ignores self-closing here: <script/> opens a script.
 	x.raw, x.inTitle, x.inStyle = "", false, false
 	if tag := plainName(x.z.Raw()); tag != nil && elements[string(tag)] == "" && x.opts.Kinds&Style == 0 {
 		x.body.tag(tag) // as most
@@ -136,7 +134,7 @@ func (x *extractor) onStart() {
 	}
 	tag, more := x.z.TagName()
 	x.body.tag(tag)
-	name := elements[string(tag)] // empty for those that do not matter
+	name := elements[string(tag)] // empty for irrelevant elements
 	if name == "" {
 		if more && x.opts.Kinds&Style != 0 {
 			x.attrs.read(x.z, more)
@@ -191,8 +189,8 @@ func (x *extractor) onEnd() {
 	}
 }
 
-// plainName is the name of a tag, given as it stands in the page; nil if it is not
-// all lower-case letters and digits. The tokenizer would copy it.
+// plainName returns the name of a tag, given as written in the page, without the copy that the
+// tokenizer would make; nil if it is not all lower-case letters and digits.
 func plainName(raw []byte) []byte {
 	raw = bytes.TrimPrefix(bytes.TrimPrefix(raw, []byte("<")), []byte("/"))
 	for i, c := range raw {
@@ -245,7 +243,7 @@ func (x *extractor) add(kind Kind, raw []byte, rel, text string) bool {
 // each of many short links long.
 const maxURLBytes = 32 << 20
 
-// resolve gives all links their URLs, and drops those that get none.
+// resolve sets the URLs of all links, and drops those without a usable one.
 func (x *extractor) resolve(pageURL string, enc textEncoding) {
 	n := x.opts.Normalizer
 	base, _ := n.Base(pageURL)
@@ -316,7 +314,7 @@ func (c *collapser) add(s []byte, limit int) {
 			c.b.WriteByte(' ')
 			c.blank = false
 		}
-		if room := limit - c.b.Len(); i > room { // which may cut a character
+		if room := limit - c.b.Len(); i > room { // this may cut a character
 			c.b.Write(bytes.ToValidUTF8(s[:max(0, room)], nil))
 			return
 		}

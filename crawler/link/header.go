@@ -1,5 +1,5 @@
-// This file reads the links and wishes in the header of an answer: Link (RFC 8288),
-// Refresh, X-Robots-Tag. It knows nothing of the body.
+// This file reads the links and directives in the header of an answer: Link (RFC 8288), Refresh,
+// X-Robots-Tag. It does not read the body.
 
 package link
 
@@ -10,14 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// ExtractHeader returns the links of an answer's header: those of Link fields, with
-// the kinds of link elements, and that of a Refresh field. References are relative to
-// pageURL, whatever a base element says. Page.Robots is what X-Robots-Tag fields say
-// to all robots or to Options.Agent. Content-Location is no link: it names what was
-// sent, often wrongly.
+// ExtractHeader returns the links of an answer's header: those of Link fields, with the kinds of
+// link elements, and that of a Refresh field. References are relative to pageURL, whatever a base
+// element says. Page.Robots holds the directives of X-Robots-Tag fields for all robots or for
+// Options.Agent. Content-Location is not a link: it identifies what was sent, often wrongly.
 //
-// A link without rel is none, nor is one whose anchor is another resource than the
-// page (RFC 8288, section 3.2). What is malformed ends at the next comma.
+// A link without rel is ignored, as is one whose anchor is another resource than the page (RFC
+// 8288, section 3.2). A malformed link ends at the next comma.
 func ExtractHeader(h http.Header, pageURL string, opts Options) *Page {
 	x := extractor{opts: opts.withDefaults(), anchor: -1}
 	for _, field := range h.Values("Link") {
@@ -38,8 +37,8 @@ func ExtractHeader(h http.Header, pageURL string, opts Options) *Page {
 	return &x.page
 }
 
-// HeaderURL is a URL in a header's field, as Location: bytes that are not UTF-8 are
-// percent-encoded as they are, as browsers do, not replaced.
+// HeaderURL returns the URL in a header field such as Location: bytes that are not UTF-8 are
+// percent-encoded unchanged, as in browsers, not replaced.
 func HeaderURL(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -76,8 +75,8 @@ func (l *headerLink) isOf(pageURL string, o *Options) bool {
 	return err == nil && errPage == nil && anchor == page
 }
 
-// readLink takes the first link of a field (RFC 8288, appendix B.2) and returns what
-// follows its comma. The link is empty if it is malformed.
+// readLink reads the first link of a field (RFC 8288, appendix B.2) and returns the rest after its
+// comma. The link is empty if it is malformed.
 func readLink(s string) (l headerLink, rest string) {
 	s = strings.TrimLeft(s, " \t,")
 	if !strings.HasPrefix(s, "<") {
@@ -97,8 +96,7 @@ func readLink(s string) (l headerLink, rest string) {
 	}
 }
 
-// readParam takes a parameter and returns what follows it. Of several rel and anchor
-// the first counts.
+// readParam reads a parameter and returns the rest. The first rel and the first anchor count.
 func (l *headerLink) readParam(s string) (rest string) {
 	s = strings.TrimLeft(s, " \t")
 	i := strings.IndexAny(s, " \t=;,")
@@ -122,8 +120,7 @@ func (l *headerLink) readParam(s string) (rest string) {
 	return s
 }
 
-// readValue takes a token or a quoted string. One whose quote is not closed goes on
-// to the end.
+// readValue reads a token or a quoted string. Without a closing quote, a string extends to the end.
 func readValue(s string) (value, rest string) {
 	if !strings.HasPrefix(s, `"`) {
 		if i := strings.IndexAny(s, ";,"); i >= 0 {

@@ -1,4 +1,4 @@
-// This file says what a page yields, and which kinds of link there are.
+// This file defines the result of reading a page, and the kinds of links.
 
 package link
 
@@ -11,22 +11,22 @@ import (
 
 // Page is what Extract found in one document.
 type Page struct {
-	Base    string // what links were resolved against; empty if nothing usable was known
+	Base    string // base URL of links; empty if no usable one was known
 	Charset string // canonical name of the encoding that was used, such as "utf-8"
 	Title   string // of the first title element, blanks collapsed
 	Links   []Link // in document order, repetitions included
 	Robots  Directives
-	// Text is what the page says, if Options.MaxPageText asks for it: a line for
-	// each block, blanks collapsed, without the title, scripts and styles.
+	// Text is the text of the page if Options.MaxPageText is set: a line for each block, with white
+	// space collapsed, without the title, scripts and styles.
 	Text string
 
-	// Skipped counts links of wanted kinds that lead nowhere a crawler can go: of
-	// other schemes, invalid or too long.
+	// Skipped counts links of wanted kinds that a crawler cannot follow: with other schemes,
+	// invalid or too long.
 	Skipped int
-	// Truncated says that there were more links than Options.MaxLinks, or that
-	// their URLs together were longer than 32 MiB.
+	// Truncated means that there were more links than Options.MaxLinks, or that their URLs together
+	// were longer than 32 MiB.
 	Truncated bool
-	// TextTruncated says that Text reached Options.MaxPageText.
+	// TextTruncated means that Text reached Options.MaxPageText.
 	TextTruncated bool
 }
 
@@ -36,14 +36,14 @@ type Link struct {
 	Raw  string // the attribute's value: decoded to UTF-8, character references resolved
 	Kind Kind
 	Rel  string // lower-case rel attribute of a, area, form and link elements
-	Text string // of a: its text and its images' alt texts; of area and img: alt; blanks collapsed
-	// NoFollow says that Rel holds nofollow, ugc or sponsored: the page does not
-	// vouch for the target.
+	Text string // for a: its text and the alt texts of its images; for area and img: alt; white space collapsed
+	// NoFollow means that Rel contains nofollow, ugc or sponsored: the page does not endorse the
+	// target.
 	NoFollow bool
 }
 
-// Kind says what sort of element a link comes from. Kinds are bits, so that
-// [Options] can name several.
+// Kind is the kind of element that a link comes from. Kinds are bits, so that [Options] can combine
+// several.
 type Kind uint32
 
 // The kinds of link.
@@ -55,7 +55,7 @@ const (
 	Refresh                     // meta http-equiv=refresh, Refresh header
 	Form                        // form with method GET
 	Canonical                   // link rel=canonical, as an element or a header
-	Related                     // link with another rel, as icon or preload: see Link.Rel for which
+	Related                     // another rel, such as icon or preload: see Link.Rel
 	Stylesheet                  // link rel=stylesheet, @import
 	Image                       // img, input type=image, picture, video poster, SVG image
 	Script                      // script
@@ -67,7 +67,7 @@ const (
 
 	// Pages are the kinds that normally lead to a page.
 	Pages = Anchor | Area | Frame | IFrame | Refresh | Canonical | Relative
-	// Requisites are the kinds of what a page needs to be shown.
+	// Requisites are the kinds of what is needed to display a page.
 	Requisites = Stylesheet | Image | Script | Media | Style
 	// All are all kinds.
 	All = Relative<<1 - 1
@@ -86,25 +86,23 @@ func (k Kind) String() string {
 	return strings.Join(names, "|")
 }
 
-// Options are the limits and wishes for Extract. The zero value is fit for
-// crawling the open web.
+// Options configure Extract. The zero value is suitable for crawling the open web.
 type Options struct {
 	// Normalizer resolves and spells URLs. Nil means urlnorm.New().
 	Normalizer *urlnorm.Normalizer
 	// Kinds are the kinds to report. Zero means All.
 	Kinds Kind
-	// Agent is the crawler's product token, for meta elements that address it by
-	// name. Empty means that only those for all robots count.
+	// Agent is the crawler's product token, for meta elements addressed to it by name. Empty means
+	// that only those for all robots count.
 	Agent string
-	// MaxLinks is how many links are kept; later ones only set Page.Truncated.
-	// Zero means 10,000.
+	// MaxLinks is the number of links to keep; further links only set Page.Truncated. Zero means
+	// 10,000.
 	MaxLinks int
-	// MaxToken is how many bytes of one tag, text or script are held at a time.
-	// Longer ones are read in pieces; of a longer tag the rest is lost. Zero means
-	// 1 MiB, and 4 KiB is the least.
+	// MaxToken is how many bytes of one tag, text or script are held at a time. Longer ones are
+	// read in pieces; the rest of a longer tag is lost. Zero means 1 MiB; the minimum is 4 KiB.
 	MaxToken int
-	// MaxText is how many bytes of the title, and of each link's text, are kept.
-	// Zero means 1,024; less than zero means none.
+	// MaxText is how many bytes of the title, and of each link's text, are kept. Zero means 1,024;
+	// a negative value means none.
 	MaxText int
 	// MaxPageText is how many bytes of Page.Text are kept. Zero means none.
 	MaxPageText int

@@ -38,7 +38,7 @@ func (e textEncoding) encodeQuery(ref string) string {
 type queryWriter struct {
 	enc textEncoding
 	b   strings.Builder
-	run []rune // to be encoded at once: an encoding may have states
+	run []rune // encoded together, since an encoding may have states
 }
 
 func (q *queryWriter) add(c rune) {
@@ -51,8 +51,8 @@ func (q *queryWriter) add(c rune) {
 	q.b.WriteString("%26%23" + strconv.Itoa(int(c)) + "%3B")
 }
 
-// encodes reports whether the encoding has c. Encoders of golang.org/x/net/html
-// write a character reference where it has not.
+// encodes reports whether the encoding has c. For other characters, encoders of
+// golang.org/x/net/html write a character reference.
 func (q *queryWriter) encodes(c rune) bool {
 	q.enc.query.Reset()
 	s, err := q.enc.query.String(string(c))
@@ -86,12 +86,12 @@ func inQuerySet(c byte) bool {
 	return c <= ' ' || c > '~' || c == '"' || c == '#' || c == '<' || c == '>' || c == '\''
 }
 
-// substitute returns what the Encoding Standard's encoder takes c for where
-// golang.org/x/text knows nothing of that, and whether c can be encoded.
+// substitute returns the character that the Encoding Standard's encoder uses for c where
+// golang.org/x/text differs, and whether c can be encoded.
 func (e textEncoding) substitute(c rune) (rune, bool) {
 	switch e.name {
 	case "iso-2022-jp":
-		if c == 0x0e || c == 0x0f || c == 0x1b { // which would change the state
+		if c == 0x0e || c == 0x0f || c == 0x1b { // it would change the state
 			return utf8.RuneError, false
 		}
 		if c == '\u2212' {

@@ -1,11 +1,11 @@
-// This file reads what a page says to robots, in its head or in its headers. The
-// syntax is a custom of search engines; no standard defines it.
+// This file reads the directives for robots in a page's head or headers. Their syntax is a
+// convention of search engines; no standard defines it.
 
 package link
 
 import "strings"
 
-// Directives are what a page asks of robots.
+// Directives are a page's requests to robots.
 type Directives struct {
 	NoIndex   bool // do not show the page in results
 	NoFollow  bool // do not follow its links
@@ -37,9 +37,8 @@ func (d *Directives) add(word string) {
 	}
 }
 
-// RobotsTag reads the values of a response's X-Robots-Tag headers. A value may be
-// meant for one robot, "examplebot: noindex, nofollow"; it counts if agent is that
-// product token, without regard to case.
+// RobotsTag reads the values of a response's X-Robots-Tag headers. A value may be addressed to one
+// robot, "examplebot: noindex, nofollow"; it counts if agent is that product token, ignoring case.
 func RobotsTag(values []string, agent string) Directives {
 	var d Directives
 	for _, value := range values {
@@ -57,8 +56,7 @@ func RobotsTag(values []string, agent string) Directives {
 	return d
 }
 
-// hasValue reports whether name is a directive that takes a value, rather than the
-// name of a robot.
+// hasValue reports whether name is a directive with a value, rather than the name of a robot.
 func hasValue(name string) bool {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview":

@@ -1,6 +1,6 @@
-// This file takes one page into an index: it forgets what the URL was before, finds an
-// earlier page that is the same or near, and remembers this one, in one transaction.
-// How pages are compared is decided in sketch.go; which keys there are, in keys.go.
+// This file adds one page to an index, in one transaction: it removes the URL's previous content,
+// finds an earlier page that is the same or near, and stores this one. sketch.go compares pages;
+// keys.go defines the keys.
 
 package neardup
 
@@ -49,8 +49,7 @@ func (a *adding) try() error {
 	})
 }
 
-// forget takes out what the URL's content was before. If it was the same, known is
-// true and nothing changes.
+// forget removes the URL's previous content. If it was the same, known is true and nothing changes.
 func (a *adding) forget(txn *badger.Txn) (known bool, err error) {
 	old, err := getRecord(txn, a.id)
 	if old == nil || err != nil {
@@ -77,7 +76,7 @@ func (a *adding) forget(txn *badger.Txn) (known bool, err error) {
 	return false, nil
 }
 
-// again says of a page that did not change what was said of it before.
+// again returns the previous match of a page that did not change.
 func (a *adding) again(txn *badger.Txn, old *record) error {
 	a.match = Match{Kind: SameURL, URL: a.url, Resemblance: 1, Known: true}
 	if old.first == a.id {
@@ -150,10 +149,10 @@ func compare(p, other *Page, threshold float64) (Kind, float64) {
 	return Near, r
 }
 
-// findNear looks at the pages that have a super-shingle in common with this one, and
-// takes the one that resembles it most.
+// findNear returns, of the pages that share a super-shingle with this one, the one that resembles
+// it most.
 func (a *adding) findNear(txn *badger.Txn) (best found, err error) {
-	const most = 64 // candidates; more of them have the same template in common
+	const most = 64 // candidates; more than that share the same template
 	seen := map[id]bool{a.id: true}
 	o := badger.DefaultIteratorOptions
 	o.PrefetchValues = false
@@ -180,7 +179,7 @@ func (a *adding) findNear(txn *badger.Txn) (best found, err error) {
 	return best, nil
 }
 
-// index makes the page one that others are compared with.
+// index makes the page available for comparison with others.
 func (a *adding) index(txn *badger.Txn) error {
 	for _, key := range a.x.prints(&a.page) {
 		if err := txn.Set(key, a.id[:]); err != nil {

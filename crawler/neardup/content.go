@@ -1,5 +1,5 @@
-// This file finds out what a page says: its text without what its site puts around
-// every page. It knows elements, not words; see words.go.
+// This file extracts the content of a page: its text without what its site puts around every page.
+// It handles elements; words.go handles words.
 
 package neardup
 
@@ -18,7 +18,7 @@ var invisible = set("script", "style", "template", "noscript", "svg", "math", "h
 // around are elements that a site puts around its pages' content.
 var around = set("nav", "header", "footer", "aside", "form", "button", "menu", "dialog")
 
-// roles are what the attribute role says of such elements.
+// roles are the values of the attribute role for such elements.
 var roles = set("navigation", "banner", "contentinfo", "search", "complementary", "menu", "menubar", "toolbar", "alert", "dialog")
 
 // inline elements do not end a block of text.
@@ -28,8 +28,8 @@ var inline = set("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code
 // void elements have no end tag.
 var void = set("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
 
-// classWords are parts of class and id attributes that mark such elements. A part is
-// what hyphens, underscores and blanks divide.
+// classWords are parts of class and id attributes that mark such elements. Parts are separated by
+// hyphens, underscores and spaces.
 var classWords = set("nav", "navbar", "navigation", "menu", "sidebar", "footer", "header", "masthead", "breadcrumb", "breadcrumbs", "cookie", "cookies",
 	"banner", "share", "sharing", "social", "advert", "advertisement", "ad", "ads", "pagination", "pager", "toolbar", "toc", "skip", "related", "copyright", "sphinxsidebar")
 
@@ -41,7 +41,7 @@ func set(names ...string) map[string]bool {
 	return m
 }
 
-// content is what a page says.
+// content is the text of a page.
 type content struct {
 	main  []byte // without what is around it
 	whole []byte
@@ -52,7 +52,7 @@ type blockReader struct {
 	content
 	block   []byte // text of the block being read
 	letters int    // bytes of it that are no blanks
-	linked  int    // those of them inside links
+	linked  int    // number of these inside links
 	inLink  bool
 	skip    string // element whose content is not main; empty if none
 	depth   int    // elements of that name open inside it
@@ -60,8 +60,8 @@ type blockReader struct {
 	hiding  int
 }
 
-// read reads a page's text; it takes as much as there is, and reports no errors: of a
-// damaged page it reads what can be read.
+// read reads a page's text as far as possible; it reports no errors, so that damaged pages are
+// read, too.
 func read(body []byte, contentType string, limit int) content {
 	r, err := charset.NewReader(bytes.NewReader(body), contentType)
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *blockReader) start(name string, attrs bool, z *html.Tokenizer) {
 		if name == b.hidden {
 			b.hiding++
 		}
-		if name != "body" || b.hidden != "head" { // whoever forgets </head>
+		if name != "body" || b.hidden != "head" { // </head> may be missing
 			return
 		}
 		b.hidden = ""
@@ -196,10 +196,10 @@ func (b *blockReader) endBlock() {
 	b.block, b.letters, b.linked = b.block[:0], 0, 0
 }
 
-// Text returns what an HTML page says, in UTF-8, a line for each block of text:
-// without scripts and the like, and without what its site puts around every page,
-// such as menus, headers, footers, and lists of links. If little is left then, as of
-// a page that is a list of links, it returns all of the page's text.
+// Text returns the text of an HTML page, in UTF-8, a line for each block: without scripts and
+// similar elements, and without what its site puts around every page, such as menus, headers,
+// footers, and lists of links. If little is left, as for a page that is a list of links, it returns
+// all of the page's text.
 func Text(page []byte, contentType string) string {
 	return string(mainText(page, contentType))
 }
@@ -214,5 +214,5 @@ func mainText(page []byte, contentType string) []byte {
 
 const (
 	maxPage = 16 << 20 // bytes of a page that are read
-	minMain = 400      // bytes of text that are content enough, whatever is around them
+	minMain = 400      // bytes of text that suffice, whatever is around them
 )

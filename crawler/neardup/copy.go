@@ -14,15 +14,14 @@ import (
 
 const (
 	copyBytes   = 128 << 10 // of keys and values in one transaction
-	copyReserve = 64 << 20  // bytes of a volume that a copy leaves free: badger dies of one that is full
+	copyReserve = 64 << 20  // bytes of a volume that a copy leaves free: badger crashes on a full volume
 )
 
-// CopyTo copies the index into folder dir, which must not exist, for a backup: as of a
-// moment after the call, with all that Add had returned for by then. Open opens it, with
-// the same options. The index is used on meanwhile. dir has its name when it is complete
-// and survives a loss of power. After an error, and if ctx ends, nothing of it is left;
-// the error wraps fs.ErrExist if dir exists, and syscall.ENOSPC if less than 64 MiB
-// would be left on its volume.
+// CopyTo copies the index into folder dir, which must not exist, as a backup. The copy contains
+// everything for which Add had returned before the call. Open opens it, with the same options. The
+// index can be used meanwhile. dir gets its name when it is complete and survives a loss of power.
+// After an error, or if ctx ends, nothing of it is left; the error wraps fs.ErrExist if dir exists,
+// and syscall.ENOSPC if less than 64 MiB would be left on its volume.
 func (x *Index) CopyTo(ctx context.Context, dir string) error {
 	x.life.RLock()
 	defer x.life.RUnlock()

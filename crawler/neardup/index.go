@@ -1,6 +1,5 @@
-// This file is what users see of an index of pages on disk. How a page is looked for
-// and remembered is decided in adding.go; what hosts have to do with each other, in
-// mirrors.go.
+// This file is the public side of an index of pages on disk. adding.go finds and stores pages;
+// mirrors.go compares hosts.
 
 package neardup
 
@@ -18,7 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Kind is what a page is to those before it.
+// Kind is the relation of a page to earlier pages.
 type Kind uint8
 
 // The kinds of matches.
@@ -35,23 +34,22 @@ func (k Kind) String() string {
 	return [...]string{"new", "same URL", "same bytes", "same text", "near"}[min(k, Near)]
 }
 
-// Duplicate reports whether another URL has the content already.
+// Duplicate reports whether another URL already has the content.
 func (k Kind) Duplicate() bool { return k >= SameByte }
 
-// Match is what Add found.
+// Match is the result of Add.
 type Match struct {
 	Kind Kind
 	// URL is the page that came first; empty if Kind is New.
 	URL string
-	// Resemblance is the estimate for Near, otherwise 1; 0 if Kind is New.
+	// Resemblance is an estimate for Near, 0 for New, and otherwise 1.
 	Resemblance float64
-	// Known says that the index knew this URL; Changed that it had other bytes then, and
-	// Change how much of its content that is: see Page.Change.
+	// Known means that the index knew this URL; Changed that its bytes were different, and Change
+	// how much of its content differs: see Page.Change.
 	Known   bool
 	Changed bool
 	Change  float64
-	// SameLinks says that both pages lead to the same places: Page.Links of both are known
-	// and equal.
+	// SameLinks means that both pages have the same links: Page.Links of both are known and equal.
 	SameLinks bool
 }
 
@@ -68,9 +66,9 @@ type Index struct {
 	mirrors mirrorCounts
 }
 
-// Open opens or makes an Index in a folder of its own, or, if dir is empty, makes one
-// in memory, which then grows. A folder can be open once; a second Open of it returns
-// frontier.ErrInUse, wrapped, and that of a folder of another version frontier.ErrVersion.
+// Open opens the Index in a folder, and creates it if there is none; if dir is empty, it creates
+// one in memory, which grows without limit. A folder can be open only once: a second Open returns
+// frontier.ErrInUse, wrapped. A folder of another version is reported as frontier.ErrVersion.
 func Open(dir string, o Options) (*Index, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -90,12 +88,12 @@ func Open(dir string, o Options) (*Index, error) {
 	return x, nil
 }
 
-// tableShare is which share of the memory a table is, on each level: while tables are merged
-// badger makes up to ten at once, and holds each twice or, if its values are large, three
-// times. By default tables are twice as large on each level.
+// tableShare is the inverse share of the memory for a table, on each level: while merging tables
+// badger makes up to ten at once, and holds each twice or, if its values are large, three times. By
+// default tables are twice as large on each level.
 const tableShare = 32
 
-// engine says how badger is opened.
+// engine returns the options for badger.
 func (o *Options) engine(dir string) badger.Options {
 	b := badger.DefaultOptions(dir).
 		WithInMemory(dir == "").
@@ -116,7 +114,7 @@ func (o *Options) engine(dir string) badger.Options {
 	return b
 }
 
-// begin reads or makes the row that tells what the folder's sketches mean.
+// begin reads or creates the row that defines the meaning of the folder's sketches.
 func (x *Index) begin() error {
 	return x.db.Update(func(txn *badger.Txn) error {
 		want := meta{version: formatVersion, rows: x.rows, shingle: x.opts.Shingle, keepNumbers: x.opts.KeepNumbers}
@@ -147,12 +145,12 @@ func (x *Index) begin() error {
 	})
 }
 
-// Hasher returns the Hasher that makes this index's Pages. It is the same each time
-// that a folder is opened.
+// Hasher returns the Hasher that makes this index's Pages. It is the same each time the folder is
+// opened.
 func (x *Index) Hasher() *Hasher { return x.hasher }
 
-// Close ends the use of an Index. What Add returned for is there when its folder is
-// opened again, also without Close.
+// Close ends the use of an Index. What was added is there when its folder is opened again, even
+// without Close.
 func (x *Index) Close() error {
 	x.life.Lock()
 	defer x.life.Unlock()
@@ -163,10 +161,9 @@ func (x *Index) Close() error {
 	return x.db.Close()
 }
 
-// Add remembers the content of a URL, made by the Index's Hasher, and returns what it
-// is to the pages of other URLs. Content that a URL had before is forgotten. When it
-// has returned, that survives kill -9. Adding a page again changes nothing, so a
-// crawler that dies before it has done all that follows may do it again.
+// Add stores the content of a URL, made by the Index's Hasher, and returns its relation to the
+// pages of other URLs. It replaces the URL's previous content. Once Add has returned, the content
+// survives kill -9. Adding a page again changes nothing, so a crawler may repeat Add after a crash.
 func (x *Index) Add(url string, p Page) (Match, error) {
 	x.life.RLock()
 	defer x.life.RUnlock()
@@ -191,8 +188,8 @@ func (x *Index) Add(url string, p Page) (Match, error) {
 	return a.match, nil
 }
 
-// Pages calls yield for each URL and the URL that had its content first, itself if
-// it is no duplicate, in no order, until yield returns false.
+// Pages calls yield for each URL with the first URL of the same content, which is the URL itself if
+// it is no duplicate, in no particular order, until yield returns false.
 func (x *Index) Pages(yield func(url, first string) bool) error {
 	x.life.RLock()
 	defer x.life.RUnlock()
@@ -225,8 +222,8 @@ func (x *Index) Pages(yield func(url, first string) bool) error {
 	})
 }
 
-// Backup writes a consistent copy of the index, as of the call, while it is in use.
-// badger's tools and DB.Load read it.
+// Backup writes a consistent copy of the index, as of the call, while it is in use. badger's tools
+// and DB.Load can read it.
 func (x *Index) Backup(w io.Writer) error {
 	x.life.RLock()
 	defer x.life.RUnlock()

@@ -59,7 +59,7 @@ func hostKey(host string, i id) []byte {
 
 func hostPrefix(host string) []byte { return []byte("h" + host + "\x00") }
 
-// mirrorRow is that of two hosts' pages at one path.
+// mirrorRow returns the row of two hosts' pages at one path.
 func mirrorRow(host string, i id, other string, j id) (key, value []byte) {
 	if other < host {
 		i, j = j, i
@@ -71,7 +71,7 @@ func mirrorPrefix(host, other string) []byte {
 	return []byte("m" + min(host, other) + "\x00" + max(host, other) + "\x00")
 }
 
-// prints are the keys by which pages that are the same are found.
+// prints returns the keys by which identical pages are found.
 func (x *Index) prints(p *Page) [2][]byte {
 	return [2][]byte{append([]byte("b"), p.Bytes[:]...), append([]byte("t"), p.Text[:]...)}
 }
@@ -94,11 +94,11 @@ func (x *Index) bands(p *Page) [][]byte {
 	return bands
 }
 
-// record is what is remembered of a URL.
+// record is what is stored about a URL.
 type record struct {
 	url   string
 	page  Page
-	first id // the URL that had this content first; its own if it is that
+	first id // the first URL with this content, possibly this one
 }
 
 // hasLinks is a bit of the number of words.
@@ -196,7 +196,7 @@ func deleteIf(txn *badger.Txn, key []byte, i id) error {
 	return txn.Delete(key)
 }
 
-// meta says what the rows of a folder mean.
+// meta defines the meaning of a folder's rows.
 type meta struct {
 	version     byte
 	rows        int
@@ -219,7 +219,7 @@ func (m meta) bytes() []byte {
 
 func parseMeta(b []byte) (m meta, err error) {
 	if len(b) > 0 && b[0] != formatVersion && b[0] != 0 {
-		return meta{version: b[0]}, nil // what follows is that version's
+		return meta{version: b[0]}, nil // the rest has that version's format
 	}
 	if len(b) != 4+len(m.key) {
 		return m, fmt.Errorf("%w: meta of %d bytes", errCorrupt, len(b))
@@ -229,8 +229,8 @@ func parseMeta(b []byte) (m meta, err error) {
 	return m, nil
 }
 
-// hostAndPath cuts a URL: the path has its query, too. What is longer than a host's name
-// can be counts as no host.
+// hostAndPath splits a URL; the path includes the query. A host that is longer than any host name
+// is dropped.
 func hostAndPath(raw string) (host, path string) {
 	const longest = 255 // RFC 1035, section 2.3.4
 	u, err := url.Parse(raw)

@@ -1,11 +1,11 @@
-// This file chooses how a page is read by what it says that it is.
+// This file chooses how to read a page by its declared type.
 
 package neardup
 
 import "mime"
 
-// Body returns what is to be remembered of a body of any Content-Type: of HTML and
-// plain text the words, of anything else the bytes.
+// Body returns the Page of a body with any Content-Type: HTML and plain text by their words,
+// anything else by its bytes.
 func (h *Hasher) Body(body []byte, contentType string) Page {
 	switch t, _, _ := mime.ParseMediaType(contentType); t {
 	case "text/html", "application/xhtml+xml":

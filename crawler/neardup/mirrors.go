@@ -1,7 +1,7 @@
-// This file notices hosts that have the same pages: mirrors. While a page is added it
-// looks whether the hosts that had pages in common with its own have it at the same path,
-// too, and writes that down; later it counts. When to count, and which hosts those are, is
-// a guess that is kept in memory: see pairs.go.
+// This file detects hosts with the same pages: mirrors. Adding a page checks whether hosts that
+// share pages with its host have the same page at the same path, and records that; later these
+// records are counted. The choice of hosts to check, and when to count, is a heuristic kept in
+// memory: see pairs.go.
 
 package neardup
 
@@ -12,19 +12,18 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Mirror is a host whose pages are those of another.
+// Mirror is a host with the same pages as another.
 type Mirror struct {
-	// Host is the mirror, Of what it mirrors: the one with the shorter name, or of two
-	// as long the first in order. Which had its pages first is luck when both are
-	// crawled at once, and tells nothing of which is the original; names stay.
+	// Host is the mirror, Of the host that it mirrors: the one with the shorter name, or if both
+	// have the same length the first in order. The order in which pages were found would say
+	// nothing about which is the original when both are crawled at once; names are stable.
 	Host, Of string
-	// Same is how many pages both have at the same paths, with the same or nearly the
-	// same content. Pages is how many pages of that host of the two are in the index
-	// that has fewer.
+	// Same is the number of pages that both have at the same paths, with the same or nearly the
+	// same content. Pages is the number of indexed pages of the host that has fewer.
 	Same, Pages int
 }
 
-// noticeMirror counts a pair of hosts, and reports it if they are mirrors.
+// noticeMirror counts the common pages of two hosts, and reports the hosts if one is a mirror.
 func (x *Index) noticeMirror(host, of string) {
 	host, of = min(host, of), max(host, of)
 	if !x.mirrors.seen(host, of, x.opts.MirrorPages) || x.opts.OnMirror == nil {
@@ -42,14 +41,14 @@ func (x *Index) noticeMirror(host, of string) {
 	}
 }
 
-// Mirrors returns the hosts that are mirrors of others, as far as their pages were
-// added, in order. It reads three rows for each page that is at the same path of two
-// hosts, and one for each page of those that may be mirrors.
+// Mirrors returns, in order, the hosts that are mirrors of others, judging by the pages added so
+// far. It reads three rows for each page that is at the same path of two hosts, and one for each
+// page of possible mirrors.
 //
-// Two hosts that both have fewer pages than Options.MirrorPages are compared as a whole:
-// Options.MirrorShare of the pages of the host that has more must be the same. While more
-// pages may come that tells nothing, so Options.OnMirror is not told of them. Pages that
-// have fewer than three texts among them make no mirror.
+// If both hosts have fewer pages than Options.MirrorPages they are compared as a whole:
+// Options.MirrorShare of the pages of the host that has more must be the same. Since more pages may
+// follow, this is not conclusive during a crawl, and Options.OnMirror is not called for them. Pages
+// with fewer than three different texts make no mirror.
 func (x *Index) Mirrors() (all []Mirror, err error) {
 	x.life.RLock()
 	defer x.life.RUnlock()
@@ -64,15 +63,15 @@ func (x *Index) Mirrors() (all []Mirror, err error) {
 	return all, err
 }
 
-// common is what two hosts, in order of names, have in common.
+// common is what two hosts, in order of names, share.
 type common struct {
 	a, b  string
 	same  int            // pages at the same paths
-	texts map[Print]bool // of these pages; no more are kept than need be told apart
+	texts map[Print]bool // texts of these pages, as far as needed to count them
 }
 
-// mirrorsUnder finds mirrors among the pairs of hosts with rows under a prefix; whole says
-// that small hosts are to be compared, too.
+// mirrorsUnder finds mirrors among the pairs of hosts with rows under a prefix; whole means that
+// small hosts are compared, too.
 func (x *Index) mirrorsUnder(txn *badger.Txn, prefix []byte, whole bool) (all []Mirror, err error) {
 	var c common
 	judge := func() {
@@ -100,7 +99,7 @@ func (x *Index) mirrorsUnder(txn *badger.Txn, prefix []byte, whole bool) (all []
 	return all, nil
 }
 
-// count counts two pages if they are still the same: either may have changed.
+// count counts two pages if they are still the same, since either may have changed.
 func (x *Index) count(txn *badger.Txn, c *common, i, j id) error {
 	a, err := getRecord(txn, i)
 	if a == nil || err != nil {
@@ -120,8 +119,8 @@ func (x *Index) count(txn *badger.Txn, c *common, i, j id) error {
 	return nil
 }
 
-// fewTexts is how many different texts the pages that hosts have in common must have: one
-// text all over, such as what a server answers to whatever it is asked, tells nothing.
+// fewTexts is the minimum number of different texts among the common pages of two hosts: servers
+// that answer every request with the same text are not mirrors.
 const fewTexts = 3
 
 // mirror decides whether one of two hosts is a mirror of the other.
@@ -146,8 +145,8 @@ func (x *Index) mirror(txn *badger.Txn, c *common, whole bool) (Mirror, bool) {
 	return m, float64(c.same) >= x.opts.MirrorShare*float64(of)
 }
 
-// compareHosts looks for other hosts that have the page at the same path: that of the
-// earlier page that was found, and those that had other pages in common with this one's.
+// compareHosts compares the page at the same path of other hosts: the host of the earlier page that
+// was found, and hosts that share other pages with this one's.
 func (a *adding) compareHosts(txn *badger.Txn, first found) error {
 	if a.host == "" {
 		return nil
@@ -183,8 +182,8 @@ func (a *adding) compareHosts(txn *badger.Txn, first found) error {
 	return nil
 }
 
-// sameOn returns the page that a host has at the path of this one if it is the same or
-// near, and otherwise zero.
+// sameOn returns the page at the same path of another host if it is the same or near, otherwise
+// zero.
 func (a *adding) sameOn(txn *badger.Txn, host string) (id, error) {
 	url, ok := onHost(a.url, host)
 	if !ok {

@@ -1,4 +1,4 @@
-// This file holds what can be set, and what can go wrong.
+// This file holds the options and the errors.
 
 package neardup
 
@@ -12,44 +12,42 @@ import (
 // ErrClosed is returned by calls after Close.
 var ErrClosed = errors.New("neardup: closed")
 
-// ErrOptions is returned by Open, wrapped, for a folder that was made with other
-// options: its sketches mean something else.
+// ErrOptions is returned by Open, wrapped, for a folder that was created with other options: its
+// sketches are not comparable.
 var ErrOptions = errors.New("neardup: the folder was made with other options")
 
-// Options configure a Hasher and an Index. The zero value is fit for web pages.
+// Options configure a Hasher and an Index. The zero value is suitable for web pages.
 type Options struct {
-	// Threshold is the resemblance from which on two pages are near, more than 0 and
-	// at most 1. Zero means 0.85. The package documentation tells what is found.
+	// Threshold is the resemblance from which on two pages are near, above 0 and at most 1. The
+	// package documentation shows what each threshold finds. Zero means 0.85.
 	Threshold float64
-	// Shingle is how many words a shingle has, from 1 to 16. Zero means 4. With more,
-	// each changed word counts more.
+	// Shingle is the number of words in a shingle, from 1 to 16. With more, each changed word
+	// counts more. Zero means 4.
 	Shingle int
-	// KeepNumbers tells apart pages that differ in numbers only. By default dates,
-	// times, counters and page numbers do not matter.
+	// KeepNumbers distinguishes pages that differ only in numbers. By default dates, times,
+	// counters and page numbers are ignored.
 	KeepNumbers bool
 
-	// MirrorPages is from how many pages that are the same on, at the same paths of
-	// two hosts, one host is a mirror of the other. Zero means 10. Hosts with fewer pages
-	// are compared at the end, by Mirrors.
+	// MirrorPages is the number of identical pages, at the same paths of two hosts, that makes one
+	// host a mirror of the other. Hosts with fewer pages are compared at the end, by Mirrors. Zero
+	// means 10.
 	MirrorPages int
-	// MirrorShare is which share these must be of the pages of the host with fewer, as
-	// far as they are in the index. Zero means 0.8.
+	// MirrorShare is the minimum share of these among the indexed pages of the host with fewer
+	// pages. Zero means 0.8.
 	MirrorShare float64
-	// OnMirror, if set, is told of each mirror, as soon as it is noticed, once each
-	// time that the Index is opened; again only if more than 10,000 pairs of hosts have
-	// pages in common. Which of the two is the mirror Mirrors tells alike, later, too.
-	// It is called by Add, on its goroutine.
+	// OnMirror, if set, is called with each mirror as soon as it is detected, once per Open; more
+	// often only if more than 10,000 pairs of hosts share pages. Mirrors always agrees on which of
+	// the two is the mirror. Add calls it, on its goroutine.
 	OnMirror func(Mirror)
 
-	// Memory is about how many bytes the Index may hold. Zero means 32 MiB, and 16
-	// MiB is the least. It does not grow with the number of pages. If many URLs have
-	// thousands of bytes, it may be some times as much for moments, while rows are put
-	// in order.
+	// Memory is the approximate memory of the Index in bytes, whatever the number of pages. If many
+	// URLs are thousands of bytes long, it may briefly be several times as much, while rows are
+	// sorted. Zero means 32 MiB; the minimum is 16 MiB.
 	Memory int64
-	// Sync makes Add survive a loss of power, too; otherwise it survives the death of
-	// the process. What is lost is the memory of pages, which then count as new.
+	// Sync makes pages survive a loss of power once Add has returned; without it they survive the
+	// death of the process. Lost pages count as new.
 	Sync bool
-	// Logger gets what the store has to say. Nil means silence.
+	// Logger receives messages of the store. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -95,9 +93,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	return fmt.Errorf("neardup: options: %w", errors.Join(errs...))
 }
 
-// bandRows is how many values of a sketch make one super-shingle: as many as leave a
-// pair of pages at the threshold a chance of 0.97 or more to have one in common.
-// Broder's 14 serve thresholds from 0.95 on.
+// bandRows is the number of values of a sketch in a super-shingle: the most for which a pair of
+// pages at the threshold shares one with a probability of 0.97 or more. Broder's 14 suit thresholds
+// from 0.95 on.
 func bandRows(threshold float64) int {
 	for _, rows := range []int{14, 12, 7, 6, 4, 3, 2} {
 		if 1-math.Pow(1-math.Pow(threshold, float64(rows)), float64(bins/rows)) >= 0.97 {

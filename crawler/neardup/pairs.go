@@ -1,6 +1,6 @@
-// This file remembers, in bounded memory, which hosts had pages in common since an index
-// was opened: whom to compare a host's next pages with, and when to look whether one is a
-// mirror. Nothing is lost with it but time.
+// This file records, in bounded memory, which hosts shared pages since an index was opened: which
+// hosts to compare next pages with, and when to check for a mirror. Losing this record costs only
+// time.
 
 package neardup
 
@@ -13,7 +13,7 @@ import (
 // mirrorCounts count pairs of hosts. The zero value counts none.
 type mirrorCounts struct {
 	mu       sync.Mutex
-	pairs    map[[2]string]int   // guarded by mu; at most maxPairs; far below 0: told
+	pairs    map[[2]string]int   // guarded by mu; at most maxPairs; far below 0: reported
 	partners map[string][]string // guarded by mu; at most maxPairs hosts with maxPartners each, the latest first
 }
 
@@ -22,8 +22,8 @@ const (
 	maxPartners = 4
 )
 
-// seen counts one more page that two hosts have, and reports whether that is a time
-// to look closer: after the least number of pages, and after each doubling.
+// seen counts one more page that two hosts share, and reports whether to check them now: after the
+// minimum number of pages, and after each doubling.
 func (m *mirrorCounts) seen(host, of string, least int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +39,8 @@ func (m *mirrorCounts) seen(host, of string, least int) bool {
 	return n >= least && n%least == 0 && (n/least)&(n/least-1) == 0
 }
 
-// room makes room for a key: any other will do, who has many pages in common comes again.
+// room makes room for a key by evicting any other; a host that shares many pages is soon added
+// again.
 func room[K comparable, V any](in map[K]V, key K) {
 	if _, ok := in[key]; ok || len(in) < maxPairs {
 		return
@@ -65,15 +66,14 @@ func (m *mirrorCounts) meet(host, of string) {
 	m.partners[host] = slices.Insert(all, 0, of)
 }
 
-// partnersOf returns the hosts that had pages in common with host last, at most
-// maxPartners.
+// partnersOf returns the hosts that most recently shared pages with host, at most maxPartners.
 func (m *mirrorCounts) partnersOf(host string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.partners[host])
 }
 
-// tell reports whether a pair is to be told of now: it was not yet.
+// tell reports whether a pair has not been reported yet, and marks it as reported.
 func (m *mirrorCounts) tell(host, of string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

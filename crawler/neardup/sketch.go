@@ -1,5 +1,5 @@
-// This file makes the few bytes by which pages are compared: fingerprints, which are
-// the same or not, and sketches, which estimate how much is the same.
+// This file computes the few bytes by which pages are compared: fingerprints, which are equal or
+// not, and sketches, which estimate how much is the same.
 
 package neardup
 
@@ -11,22 +11,22 @@ import (
 	"github.com/dchest/siphash"
 )
 
-// bins is how many values a sketch has: Broder's 84.
+// bins is the number of values in a sketch: Broder's 84.
 const bins = 84
 
-// Print is a 128-bit fingerprint: what has the same is the same. The odds that any two
-// of n differing pages collide are about n²/2^129. It is keyed, so that nobody can
-// make pages that do.
+// Print is a 128-bit fingerprint: equal content has the same one. The odds that any two of n
+// different pages collide are about n²/2^129. It is keyed, so that collisions cannot be
+// constructed.
 type Print [16]byte
 
-// Sketch is a sample of a page's shingles, by which the resemblance of two pages is
-// estimated (min-wise hashing: Broder, "On the resemblance and containment of
-// documents", 1997; in one permutation: Li, Owen and Zhang 2012, with Shrivastava's
-// densification of 2017). It is comparable with sketches of the same Hasher only.
+// Sketch is a sample of a page's shingles, by which the resemblance of two pages is estimated
+// (min-wise hashing: Broder, "On the resemblance and containment of documents", 1997; in one
+// permutation: Li, Owen and Zhang 2012, with Shrivastava's densification of 2017). Only sketches of
+// the same Hasher are comparable.
 type Sketch [bins]uint16
 
-// Resemblance estimates which part of the shingles of both pages together both have,
-// from 0 to 1. Its standard error is about sqrt(r(1-r)/84): 0.03 at 0.9, 0.05 at 0.5.
+// Resemblance estimates the share of the shingles of two pages that both have, from 0 to 1. Its
+// standard error is about sqrt(r(1-r)/84): 0.03 at 0.9, 0.05 at 0.5.
 func (s *Sketch) Resemblance(other *Sketch) float64 {
 	same := 0
 	for i := range s {
@@ -37,27 +37,27 @@ func (s *Sketch) Resemblance(other *Sketch) float64 {
 	return float64(same) / bins
 }
 
-// Page is what is remembered of a page's content.
+// Page is the stored form of a page's content.
 type Page struct {
 	// Bytes is the fingerprint of the page as it came.
 	Bytes Print
-	// Text is the fingerprint of its words. It stays when only markup, letter case,
-	// punctuation, blanks and, unless Options.KeepNumbers, numbers change.
+	// Text is the fingerprint of its words. It does not depend on markup, letter case, punctuation,
+	// white space and, unless Options.KeepNumbers is set, numbers.
 	Text Print
 	// Words is how many there are.
 	Words int
 	// Sketch is zero if there are fewer than MinWords.
 	Sketch Sketch
-	// Links is a fingerprint of where the page leads, the caller's; zero: it is not known.
+	// Links is a fingerprint of the page's links, set by the caller; zero if unknown.
 	Links uint64
 }
 
-// MinWords is how many words a page must have to be near another. Two pages with
-// less are the same if all of their words are.
+// MinWords is the minimum number of words of a page that can be near another. Two shorter pages
+// match only if all of their words are the same.
 const MinWords = 32
 
-// Near reports whether two pages' texts are the same, or their resemblance is at
-// least the threshold, and returns the resemblance as far as it is known.
+// Near reports whether the texts of two pages are the same, or their resemblance is at least the
+// threshold; it also returns the resemblance as far as it is known.
 func (p *Page) Near(other *Page, threshold float64) (bool, float64) {
 	if p.Text == other.Text {
 		return true, 1
@@ -69,9 +69,9 @@ func (p *Page) Near(other *Page, threshold float64) (bool, float64) {
 	return r >= threshold, r
 }
 
-// Change returns how much of a page's content is other than it was before: 0 if it
-// is the same but for markup and the like, up to 1. A change of few words of many is
-// small; of a page with less than MinWords any change is 1.
+// Change returns how much of a page's content differs from before, from 0, if only markup and
+// similar parts differ, to 1. A change of few words among many is small; for a page with less than
+// MinWords any change is 1.
 func (p *Page) Change(before *Page) float64 {
 	if p.Text == before.Text {
 		return 0
@@ -87,9 +87,8 @@ type Hasher struct {
 	keepNumbers bool
 }
 
-// NewHasher returns a Hasher with a key, which should be random and secret: only
-// Pages made with the same key and Options can be compared. Of the Options, Shingle
-// and KeepNumbers count.
+// NewHasher returns a Hasher with a key, which should be random and secret: only Pages made with
+// the same key and Options can be compared. Only the Options Shingle and KeepNumbers are used.
 func NewHasher(key [16]byte, o Options) *Hasher {
 	o = o.withDefaults()
 	return &Hasher{binary.LittleEndian.Uint64(key[:8]), binary.LittleEndian.Uint64(key[8:]), o.Shingle, o.KeepNumbers}
@@ -101,15 +100,14 @@ func NewKey() (key [16]byte) {
 	return key
 }
 
-// HTML returns what is to be remembered of an HTML page: its words are those of
-// [Text].
+// HTML returns the Page of an HTML document: its words are those of [Text].
 func (h *Hasher) HTML(body []byte, contentType string) Page {
 	p := h.Text(mainText(body, contentType))
 	p.Bytes = h.print(body)
 	return p
 }
 
-// Text returns what is to be remembered of plain text in UTF-8.
+// Text returns the Page of plain text in UTF-8.
 func (h *Hasher) Text(text []byte) Page {
 	p := Page{Bytes: h.print(text)}
 	var s shingler
@@ -130,7 +128,7 @@ func (h *Hasher) Text(text []byte) Page {
 	return p
 }
 
-// Other returns what is to be remembered of what has no text: its bytes count only.
+// Other returns the Page of a body without text: only its bytes are compared.
 func (h *Hasher) Other(body []byte) Page {
 	b := h.print(body)
 	return Page{Bytes: b, Text: b}
@@ -151,7 +149,7 @@ type shingler struct {
 	least [bins]uint64
 }
 
-// maxShingle is how many words a shingle may have.
+// maxShingle is the maximum number of words in a shingle.
 const maxShingle = 16
 
 func (s *shingler) init(n int) {

@@ -66,8 +66,8 @@ func words(text []byte, keepNumbers bool, yield func([]byte)) {
 
 const skipped = -1
 
-// digit returns what stands for a digit after the word's beginning; skipped if the
-// zero before it stands for it, too.
+// digit returns what replaces a digit after the word's beginning; skipped if the zero before it
+// already stands for it.
 func digit(c rune, before []byte, keep bool) rune {
 	if keep {
 		return c
@@ -78,7 +78,7 @@ func digit(c rune, before []byte, keep bool) rune {
 	return '0'
 }
 
-// unbroken reports whether a character's script has no blanks between words.
+// unbroken reports whether a character's script has no spaces between words.
 func unbroken(c rune) bool {
 	return c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }

@@ -1,5 +1,5 @@
-// This file turns the bytes of a file into UTF-8 text: gzip and encodings, both told
-// by the bytes themselves.
+// This file converts the bytes of a file to UTF-8 text; compression and encoding are recognized
+// from the bytes.
 
 package sitemap
 
@@ -17,12 +17,11 @@ import (
 )
 
 const (
-	headSize   = 4 << 10  // what formats are told by
+	headSize   = 4 << 10  // for recognizing formats
 	bufferSize = 32 << 10 // longer texts and tags are cut
 )
 
-// decompress unwraps gzip, twice if a server compressed a compressed file, and
-// bounds what comes out.
+// decompress unpacks gzip, twice if a server compressed a compressed file, and limits the result.
 func decompress(src io.Reader, limit int64) io.Reader {
 	r := bufio.NewReaderSize(&limited{src: src, left: limit}, headSize)
 	for range 2 {
@@ -38,8 +37,8 @@ func decompress(src io.Reader, limit int64) io.Reader {
 	return r
 }
 
-// limited gives ErrTooLarge after so many bytes. Its errors stay: a bufio.Reader that
-// peeked asks again.
+// limited returns ErrTooLarge after a number of bytes. It returns errors repeatedly, because a
+// bufio.Reader that peeked reads again.
 type limited struct {
 	src  io.Reader
 	left int64
@@ -122,8 +121,8 @@ func declared(head []byte) string {
 	return string(name)
 }
 
-// looksLikeXML reports whether a file is to be read as XML: it begins with a tag, or
-// has one that we know after whatever a server put in front.
+// looksLikeXML reports whether to read a file as XML: it begins with a tag, or has a known tag
+// after something that a server put in front.
 func looksLikeXML(head []byte) bool {
 	if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n\x00"), []byte{'<'}) {
 		return true

@@ -10,41 +10,37 @@
 //
 // # What is read
 //
-// XML sitemaps, sitemap index files, text files with a URL on each line, RSS 0.9 to
-// 2.0 and Atom feeds, each plain or compressed with gzip, in any encoding that the
-// Encoding Standard knows. Which of them it is the bytes decide; servers' media
-// types and names are often wrong, so they are not asked, but for a charset. Elements
-// of other vocabularies (images, videos, news) are passed over, but for the links to
-// a page's alternates (xhtml:link with hreflang), if [Options].Alternates asks for them.
+// XML sitemaps, sitemap index files, text files with a URL on each line, RSS 0.9 to 2.0 and Atom
+// feeds, each plain or compressed with gzip, in any encoding of the Encoding Standard. The format
+// is recognized from the bytes: media types and names given by servers are often wrong, and ignored
+// except for a charset. Elements of other vocabularies (images, videos, news) are skipped, except
+// the links to a page's alternates (xhtml:link with hreflang), if [Options].Alternates is set.
 //
-// # What is hinted
+// # What an entry claims
 //
-// Of each URL the file may say when it changed, how often it changes, and how
-// important it is among those of its site. These are claims of the site: a crawler
-// should trust a date as far as earlier ones came true, and a priority only within
-// its site.
+// For each URL the file may state when it changed, how often it changes, and how important it is
+// within its site. These are claims of the site: a crawler should trust a date only as far as
+// earlier ones proved true, and a priority only within its site.
 //
 // # Errors
 //
-// A file is read as far as it makes sense. XML is scanned forgivingly: an element
-// that is not closed, a stray character or a bad date costs at most the entry it is
-// in; only a comment or a CDATA section without an end costs the rest. Each error is
-// an [*Error] with its position, and reading goes on, except after [ErrFormat],
-// [ErrTooLarge], [ErrTooMany] and what the underlying reader said. Not one entry that
-// stands before an error is lost.
+// A file is read as far as possible. The scanner tolerates malformed XML: an element that is not
+// closed, a stray character or a bad date costs at most the entry that contains it; only a comment
+// or a CDATA section without an end costs the rest. Each error is an [*Error] with its position,
+// and reading continues, except after [ErrFormat], [ErrTooLarge], [ErrTooMany] and errors of the
+// underlying reader. No entry before an error is lost.
 //
 // # Limits
 //
-// A file may have 50 MB and 50,000 URLs (sitemaps.org); [Options] say otherwise. No
-// more than one entry is in memory, entities are never expanded, and Walk bounds how
-// deep index files nest and how many files there are, and reads none twice.
+// A file may have 50 MB and 50,000 URLs (sitemaps.org); [Options] can change these limits. Only one
+// entry is in memory at a time, entities are never expanded, and Walk limits the nesting and the
+// number of files, and reads none twice.
 //
 // # Locations
 //
-// A sitemap may name URLs of its own scheme, host, port and folder only (sitemaps.org,
-// "Sitemap file location"), and all of a host whose robots.txt names the sitemap
-// ("Sitemaps & Cross Submits"): [Options].Hosts. Others are reported with
-// [ErrLocation] and left out, unless Options.Locations is [AnyURL]. An index may name
-// sitemaps of its own host or of Hosts. Feeds belong to no folder: they may name all
-// of their host.
+// A sitemap may list only URLs with its own scheme, host, port and folder (sitemaps.org, "Sitemap
+// file location"), and all URLs of a host whose robots.txt lists the sitemap ("Sitemaps & Cross
+// Submits"): [Options].Hosts. Other URLs are reported with [ErrLocation] and skipped, unless
+// Options.Locations is [AnyURL]. An index may list sitemaps of its own host or of Hosts. Feeds
+// belong to no folder: they may list all URLs of their host.
 package sitemap

@@ -1,5 +1,5 @@
-// This file makes entries of XML: which elements hold a URL, a date and so on in
-// sitemaps, index files and feeds, and where an entry ends if its end tag is missing.
+// This file converts XML to entries: which elements hold a URL, a date and so on in sitemaps, index
+// files and feeds, and where an entry ends if its end tag is missing.
 
 package sitemap
 
@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// field is what an element inside an entry is for.
+// field is the purpose of an element inside an entry.
 type field uint8
 
 const (
 	noField field = iota
 	locField
-	guidField // of RSS: a URL if nothing else is
+	guidField // of RSS: a URL if there is no other
 	dateField
 	publishedField // a date, if there is no other
 	changesField
@@ -27,8 +27,8 @@ const (
 // roots are the elements that files begin with.
 var roots = map[string]Format{"urlset": URLSet, "sitemapindex": Index, "rss": RSS, "RDF": RSS, "feed": Atom}
 
-// entryElements are the elements that are entries. A file whose root is missing is
-// known by the first of them.
+// entryElements are the elements that are entries. The first of them identifies a file without a
+// root.
 var entryElements = map[string]Format{"url": URLSet, "sitemap": Index, "item": RSS, "entry": Atom}
 
 // fields are the elements that count, by format.
@@ -46,7 +46,7 @@ type xmlReader struct {
 	depth int  // open elements inside the entry; 0 is the entry itself
 	open  bool // inside an entry
 	name  string
-	base  string // what relative URLs of a feed refer to, beside the file's own URL
+	base  string // base of relative URLs in a feed, in addition to the file's URL
 
 	entry     Entry
 	loc, guid string
@@ -86,8 +86,8 @@ func (r *Reader) readXML(in *bufio.Reader) error {
 	return nil
 }
 
-// end closes what is open at the end of the file, or where reading failed: an entry
-// whose URL was read to its end is one.
+// end closes what is open at the end of the file, or where reading failed: an entry counts if its
+// URL was read to its end.
 func (x *xmlReader) end(err error) error {
 	x.at = x.s.line
 	if x.open {
@@ -132,8 +132,8 @@ func (x *xmlReader) start(t *token) {
 	}
 }
 
-// isEntry reports whether elements of that name are entries of this file. Whether one
-// names a page or another file its name says, not the root's.
+// isEntry reports whether elements with that name are entries of this file. Their name, not the
+// root's, decides whether they list a page or another file.
 func (x *xmlReader) isEntry(name string) bool {
 	f := entryElements[name]
 	return f != Unknown && (f == x.format || f <= Index && x.format <= Index)
@@ -155,8 +155,9 @@ func (x *xmlReader) identify(t *token, name string) bool {
 	return true
 }
 
-// blank reports whether an element has had no text yet: <loc><url>...</url></loc> is
-// met, while a <url> after the text of a <loc> is the next entry.
+// blank reports whether an element has had no text yet. This distinguishes
+// <loc><url>...</url></loc>, which occurs, from a <url> after the text of a <loc>, which is the
+// next entry.
 func blank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
 
 func (x *xmlReader) begin(t *token) {
@@ -175,7 +176,7 @@ func (x *xmlReader) begin(t *token) {
 	}
 }
 
-// startField begins the element of an entry, if it is one that counts.
+// startField begins an element of an entry, if it is a relevant one.
 func (x *xmlReader) startField(t *token, name string) {
 	f := fields[x.format][name]
 	if f == noField || !x.ownVocabulary(t, f) {
@@ -188,7 +189,7 @@ func (x *xmlReader) startField(t *token, name string) {
 	x.field, x.within, x.value, x.long = f, 0, x.value[:0], false
 }
 
-// alternate gives out the link of an entry to the same page in another language.
+// alternate returns the link of an entry to the same page in another language.
 func (x *xmlReader) alternate(t *token, name string) {
 	if !x.opts.Alternates || x.format > Index || x.entry.Sitemap || name != "link" || !strings.EqualFold(strings.TrimSpace(t.attr("rel")), "alternate") {
 		return
@@ -203,8 +204,8 @@ func (x *xmlReader) alternate(t *token, name string) {
 	}
 }
 
-// ownVocabulary reports whether an element is of the entry's own vocabulary: it has
-// the same prefix. Dates of feeds may be Dublin Core's (dc:date).
+// ownVocabulary reports whether an element belongs to the entry's vocabulary: it has the same
+// prefix. Dates of feeds may be Dublin Core's (dc:date).
 func (x *xmlReader) ownVocabulary(t *token, f field) bool {
 	prefix, _, ok := strings.Cut(string(t.name), ":")
 	if !ok {
@@ -217,7 +218,7 @@ func (x *xmlReader) ownVocabulary(t *token, f field) bool {
 	return prefix == own || x.format == RSS && (f == publishedField || f == dateField) && (prefix == "dc" || prefix == "atom")
 }
 
-// atomLink takes the first link to the entry's own page (RFC 4287 section 4.2.7).
+// atomLink reads the first link to the entry's own page (RFC 4287 section 4.2.7).
 func (x *xmlReader) atomLink(t *token) {
 	if rel := t.attr("rel"); x.loc != "" || rel != "" && rel != "alternate" {
 		return
@@ -294,8 +295,8 @@ func (x *xmlReader) endField(line int) {
 	}
 }
 
-// unclosed ends an entry whose end tag is missing. A value that was not closed
-// either is not used: nobody knows whether it is whole.
+// unclosed ends an entry whose end tag is missing. A value that was not closed either is not used,
+// since it may be incomplete.
 func (x *xmlReader) unclosed(line int) {
 	x.s.complain(line, "an entry is not closed", "<"+x.name+">")
 	x.field = noField
@@ -306,7 +307,7 @@ func (x *xmlReader) unclosed(line int) {
 	x.finish()
 }
 
-// finish gives the entry out.
+// finish returns the entry.
 func (x *xmlReader) finish() {
 	x.open = false
 	e := x.entry

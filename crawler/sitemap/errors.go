@@ -1,4 +1,4 @@
-// This file lists what can be wrong with a sitemap.
+// This file lists the errors in sitemaps.
 
 package sitemap
 
@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// ErrFormat is reported for a file that is no sitemap and no feed, such as an
-	// error page. It ends the file.
+	// ErrFormat is reported for a file that is neither a sitemap nor a feed, such as an error page.
+	// It ends the file.
 	ErrFormat = errors.New("neither a sitemap nor a feed")
 	// ErrTooLarge is reported when a file has more than Options.MaxBytes. It ends
 	// the file.
@@ -17,35 +17,34 @@ var (
 	// ErrTooMany is reported when a file has more than Options.MaxURLs entries. It
 	// ends the file.
 	ErrTooMany = errors.New("too many URLs")
-	// ErrLocation is reported for an entry that its sitemap has no right to name.
-	// The entry is left out.
+	// ErrLocation is reported for an entry that its sitemap may not list. The entry is skipped.
 	ErrLocation = errors.New("outside the sitemap's location")
-	// ErrURL is reported, together with the reason, for an entry without a URL that
-	// can be crawled. The entry is left out.
+	// ErrURL is reported, together with the reason, for an entry without a URL that can be crawled.
+	// The entry is skipped.
 	ErrURL = errors.New("no usable URL")
 	// ErrDate is reported for a date that cannot be read. The entry is kept without
 	// it.
 	ErrDate = errors.New("unreadable date")
-	// ErrPriority is reported for a priority that is no number from 0 to 1. The
-	// entry is kept without it.
+	// ErrPriority is reported for a priority that is not a number from 0 to 1. The entry is kept
+	// without it.
 	ErrPriority = errors.New("unreadable priority")
 	// ErrSyntax is reported, together with the reason, for malformed XML. What
 	// follows is read.
 	ErrSyntax = errors.New("malformed XML")
 	// ErrNesting is reported by Walk for an index file that is nested deeper than
-	// WalkOptions.MaxDepth. Its entries are left out.
+	// WalkOptions.MaxDepth. Its entries are skipped.
 	ErrNesting = errors.New("index files nested too deep")
 	// ErrTooManyFiles is reported by Walk when there are more than
 	// WalkOptions.MaxFiles. It ends the walk.
 	ErrTooManyFiles = errors.New("too many files")
 )
 
-// Error is something wrong in a file, and where. Beside the values of this package
-// it may wrap an error of the underlying reader.
+// Error is an error in a file, with its position. It wraps one of the errors of this package or an
+// error of the underlying reader.
 type Error struct {
 	URL  string // of the file: Options.URL
 	Line int    // from 1; 0 if the file as a whole is meant
-	Text string // what was wrong there, shortened; may be empty
+	Text string // the faulty text, shortened; may be empty
 	Err  error
 }
 

@@ -1,5 +1,4 @@
-// This file resolves what a file says to a URL, and decides whether the file may name
-// that URL.
+// This file resolves the URLs in a file, and decides whether the file may list them.
 
 package sitemap
 
@@ -40,8 +39,8 @@ func newResolver(o Options) resolver {
 	return r
 }
 
-// resolve returns the URL that raw means, if it may be named in a file of the format.
-// Base is what the file says that relative URLs refer to.
+// resolve returns the URL that raw means, if a file of the format may list it. base is the base of
+// relative URLs according to the file.
 func (r *resolver) resolve(raw, base string, f Format) (string, error) {
 	u, err := r.spell(raw, base, f)
 	if err == nil && !r.allowed(u, f) {
@@ -89,7 +88,7 @@ func (r *resolver) absolute(raw, base string, f Format) (string, error) {
 	return r.norm.Resolve(b, raw)
 }
 
-// hasScheme tells http://a.example/ and mailto:x from a.example:8080/.
+// hasScheme distinguishes http://a.example/ and mailto:x from a.example:8080/.
 func hasScheme(raw string) bool {
 	colon := strings.IndexByte(raw, ':')
 	if colon <= 0 || strings.ContainsAny(raw[:colon], "./?#") {
@@ -144,9 +143,9 @@ func schemeAndHost(u string) (scheme, host string) {
 	return scheme, rest
 }
 
-// Places returns where sitemaps often are if a site's robots.txt names none: URLs on
-// the scheme, host and port of site, the most usual first. It returns nil if site is
-// no URL that can be crawled.
+// Places returns the usual locations of sitemaps, for a site whose robots.txt lists none: URLs with
+// the scheme, host and port of site, the most usual first. It returns nil if site is not a URL that
+// can be crawled.
 func Places(site string) []string {
 	root, err := urlnorm.New().Resolve(site, "/")
 	if err != nil {

@@ -1,6 +1,5 @@
-// This file holds what users see of reading one file: its options, its entries, and
-// the loop that gives them out. Which bytes make an entry is decided in entries.go
-// for XML and in text.go for text.
+// This file is the public side of reading one file: its options, its entries, and the loop that
+// returns them. entries.go finds entries in XML, text.go in text.
 
 package sitemap
 
@@ -14,12 +13,12 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 )
 
-// Format is what kind of file was read.
+// Format is the kind of a file.
 type Format uint8
 
 // The formats of files.
 const (
-	Unknown Format = iota // nothing was read yet, or it is neither sitemap nor feed
+	Unknown Format = iota // nothing was read yet, or it is neither a sitemap nor a feed
 	URLSet                // XML sitemap
 	Index                 // sitemap index
 	Text                  // one URL a line
@@ -35,65 +34,62 @@ func (f Format) String() string {
 // Entry is one URL that a file names.
 type Entry struct {
 	URL string // absolute, in normal spelling
-	// Sitemap says that the URL is that of another file: this one is an index.
+	// Sitemap means that the URL is that of another file: this one is an index.
 	Sitemap bool
-	// Alternate says that the URL is that of the same page in another language or for
-	// other devices (xhtml:link): see Options.Alternates. Nothing else is said of it.
+	// Alternate means that the URL is that of the same page in another language or for other
+	// devices (xhtml:link): see Options.Alternates. The other fields are not set.
 	Alternate bool
-	// Modified is when the page is said to have changed last (of a feed, when it was
-	// published, if nothing else is said); zero if unknown. A date without a time is
-	// its midnight in UTC.
+	// Modified is when the page last changed according to the file; in a feed without such a date,
+	// when it was published; zero if unknown. A date without a time means midnight in UTC.
 	Modified time.Time
 	// Changes is how often the page is said to change.
 	Changes Frequency
-	// Priority is how important the page is to its site, from 0 to 1: 0.5 if
-	// nothing is said, as the protocol has it.
+	// Priority is the importance of the page within its site, from 0 to 1: 0.5 if not stated, as
+	// the protocol defines.
 	Priority float64
-	// HasPriority tells a priority of 0.5 from none.
+	// HasPriority distinguishes a stated priority of 0.5 from none.
 	HasPriority bool
 	// Line is where the entry begins, from 1.
 	Line int
 }
 
-// Locations says which URLs a file may name.
+// Locations defines which URLs a file may list.
 type Locations uint8
 
 const (
-	// OwnFolder are URLs of the file's own scheme, host, port and folder, and of
-	// Options.Hosts: what the protocol allows.
+	// OwnFolder permits URLs with the file's scheme, host, port and folder, and those of
+	// Options.Hosts, according to the protocol.
 	OwnFolder Locations = iota
-	// OwnHost are URLs of the file's host whatever the folder, scheme and port, and
-	// of Options.Hosts.
+	// OwnHost permits URLs of the file's host with any folder, scheme and port, and those of
+	// Options.Hosts.
 	OwnHost
 	// AnyURL are all.
 	AnyURL
 )
 
-// Options say how a file is read. Zero fields have the values of sitemaps.org.
+// Options configure a Reader. Zero fields have the values of sitemaps.org.
 type Options struct {
-	// URL is where the file is from. Relative URLs refer to it, and Locations. If it
-	// is empty there are no relative URLs, and all locations are allowed.
+	// URL is the URL of the file, for relative URLs and Locations. If it is empty, relative URLs
+	// are errors, and all locations are allowed.
 	URL string
-	// ContentType is the Content-Type header, of which only a charset counts.
+	// ContentType is the Content-Type header; only its charset is used.
 	ContentType string
-	// Locations says which URLs may be named.
+	// Locations defines which URLs the file may list.
 	Locations Locations
-	// Hosts are names of hosts whose robots.txt names this file: all of their URLs
-	// may be in it.
+	// Hosts are the hosts whose robots.txt lists this file: it may list all of their URLs.
 	Hosts []string
-	// Alternates gives out what entries of sitemaps name as their alternates (hreflang),
-	// each before its entry, wherever it is: these are links, and no claims of the site.
-	// A file that is written as search engines ask for names each of n alternates n
-	// times. They do not count as entries.
+	// Alternates also returns the alternates (hreflang) of sitemap entries, at any location, each
+	// before its entry: they are links, not claims of the site. A file written as search engines
+	// require lists each of n alternates n times. They do not count as entries.
 	Alternates bool
 	// Normalizer resolves and spells URLs. Nil means urlnorm.New().
 	Normalizer *urlnorm.Normalizer
-	// MaxBytes is how much is read after decompression. Zero means 50 MiB.
+	// MaxBytes limits what is read after decompression. Zero means 50 MiB.
 	MaxBytes int64
-	// MaxURLs is how many entries are given out. Zero means 50,000.
+	// MaxURLs is the maximum number of entries. Zero means 50,000.
 	MaxURLs int
-	// MaxErrors is how many errors are given out; later ones that do not end the
-	// file are merely counted. Zero means 100.
+	// MaxErrors is the number of errors returned; further errors that do not end the file are only
+	// counted. Zero means 100.
 	MaxErrors int
 }
 
@@ -119,27 +115,27 @@ type Reader struct {
 	src    io.Reader
 	urls   resolver
 	format Format
-	given  int // entries given out
+	given  int // entries returned
 	errs   int // errors met
 	yield  func(Entry, error) bool
 	at     int  // line where the text ended
 	over   bool // the caller or a limit ended the loop
 }
 
-// NewReader returns a Reader of src, which it reads only when asked for entries.
+// NewReader returns a Reader of src, which it reads only when entries are requested.
 func NewReader(src io.Reader, o Options) *Reader {
 	o = o.withDefaults()
 	return &Reader{opts: o, src: src, urls: newResolver(o)}
 }
 
-// Format returns what the file turned out to be; it is known from the first entry on.
+// Format returns the format of the file; it is known from the first entry on.
 func (r *Reader) Format() Format { return r.format }
 
-// Errors returns how many errors were met so far, those not given out included.
+// Errors returns the number of errors so far, including those that were not returned.
 func (r *Reader) Errors() int { return r.errs }
 
-// All returns what is in the file, once: either an entry or an [*Error] at a time,
-// in the order of the file.
+// All returns the contents of the file, once: one entry or one [*Error] at a time, in the order of
+// the file.
 func (r *Reader) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if r.over {
@@ -178,7 +174,7 @@ func (r *Reader) read() {
 	}
 }
 
-// emit gives an entry out.
+// emit returns an entry to the caller of All.
 func (r *Reader) emit(e Entry) {
 	if r.over {
 		return
@@ -191,14 +187,14 @@ func (r *Reader) emit(e Entry) {
 	r.over = !r.yield(e, nil)
 }
 
-// complain reports an error after which reading goes on.
+// complain reports an error after which reading continues.
 func (r *Reader) complain(line int, text string, err error) {
 	if r.errs++; r.errs <= r.opts.MaxErrors && !r.over {
 		r.over = !r.yield(Entry{}, r.error(line, text, err))
 	}
 }
 
-// fail reports an error that ends the file. It is given out whatever MaxErrors is.
+// fail reports an error that ends the file, whatever MaxErrors is.
 func (r *Reader) fail(line int, text string, err error) {
 	if r.errs++; !r.over {
 		r.yield(Entry{}, r.error(line, text, err))

@@ -1,6 +1,5 @@
-// This file cuts XML into tags and text. It is no XML parser: it never gives up on
-// malformed input, expands no entities, knows no document, and holds one tag or text
-// at a time. What tags mean is decided in entries.go.
+// This file splits XML into tags and text. It is not an XML parser: it accepts malformed input,
+// does not expand entities, and holds one tag or text at a time. entries.go interprets the tags.
 
 package sitemap
 
@@ -14,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind is what a token is.
+// kind is the kind of a token.
 type kind uint8
 
 const (
@@ -46,7 +45,7 @@ type scanner struct {
 	in   *bufio.Reader
 	line int // of the next byte
 	buf  []byte
-	// bad, if set, is told about malformed XML; scanning goes on.
+	// bad, if set, is called with malformed XML; scanning continues.
 	bad func(line int, text string, err error)
 }
 
@@ -98,7 +97,7 @@ func (s *scanner) next() (token, error) {
 	}
 }
 
-// text reads up to the next tag. What exceeds the buffer is a text of its own.
+// text reads up to the next tag. A text that exceeds the buffer is returned in pieces.
 func (s *scanner) text() (token, error) {
 	line := s.line
 	s.buf = s.buf[:0]
@@ -109,7 +108,7 @@ func (s *scanner) text() (token, error) {
 		}
 		if err != nil {
 			if len(s.buf) > 0 {
-				break // the error comes again
+				break // the error is returned again
 			}
 			return token{}, err
 		}
@@ -125,7 +124,7 @@ func (s *scanner) text() (token, error) {
 	return token{kind: textRun, line: line, text: unescape(s.buf)}, nil
 }
 
-// declaration reads what begins with "<!": ok is true for a CDATA section.
+// declaration reads a construct that begins with "<!"; ok is true for a CDATA section.
 func (s *scanner) declaration(line int) (t token, ok bool, err error) {
 	if p, _ := s.in.Peek(2); string(p) == "--" {
 		_, _ = s.in.Discard(2)
@@ -140,7 +139,7 @@ func (s *scanner) declaration(line int) (t token, ok bool, err error) {
 		}
 		return token{kind: textRun, line: line, text: s.buf}, len(s.buf) > 0 || err == nil, nil
 	}
-	for depth := 0; ; { // DOCTYPE, perhaps with declarations in brackets
+	for depth := 0; ; { // DOCTYPE, possibly with declarations in brackets
 		c, err := s.in.ReadByte()
 		if err != nil {
 			return token{}, false, err
@@ -169,8 +168,8 @@ func (s *scanner) skipTo(line int, end, why string) error {
 	return err
 }
 
-// until reads past end, which has at most three bytes, and keeps what is before it,
-// up to the buffer's size, if it is to be kept.
+// until reads past end, which has at most three bytes. With keep, it keeps what precedes end, up to
+// the buffer's size.
 func (s *scanner) until(end string, keep bool) error {
 	var window [3]byte
 	tail := window[3-len(end):]
@@ -194,8 +193,8 @@ func (s *scanner) until(end string, keep bool) error {
 	}
 }
 
-// tag reads a tag whose "<" was read. If it makes no sense, ok is false, and the next
-// token begins at the character that showed it.
+// tag reads a tag after its "<". If it is malformed, ok is false, and the next token begins at the
+// first wrong character.
 func (s *scanner) tag(line int) (t token, ok bool, err error) {
 	s.buf = s.buf[:0]
 	var quote byte
@@ -246,7 +245,7 @@ func (s *scanner) tag(line int) (t token, ok bool, err error) {
 	return t, true, nil
 }
 
-// isName allows what XML does, and some more.
+// isName accepts the names of XML, and some more.
 func isName(b []byte) bool {
 	if len(b) == 0 || !isLetter(b[0]) {
 		return false
@@ -273,7 +272,7 @@ func (t *token) attr(name string) string {
 			return ""
 		}
 		key := bytes.TrimRight(rest[:eq], " \t\r\n")
-		if i := bytes.LastIndexAny(key, " \t\r\n"); i >= 0 { // one without a value stands before
+		if i := bytes.LastIndexAny(key, " \t\r\n"); i >= 0 { // an attribute without a value precedes it
 			key = key[i+1:]
 		}
 		rest = bytes.TrimLeft(rest[eq+1:], " \t\r\n")
@@ -293,9 +292,8 @@ func (t *token) attr(name string) string {
 	}
 }
 
-// unescape replaces XML's five entities and character references, in place, once.
-// Anything else with an ampersand stands for itself: authors forget to escape, and
-// "?a=1&copy=2" is no copyright sign.
+// unescape replaces XML's five entities and character references, in place, once. Any other
+// ampersand is kept: authors forget to escape, and "?a=1&copy=2" contains no copyright sign.
 func unescape(b []byte) []byte {
 	amp := bytes.IndexByte(b, '&')
 	if amp < 0 {

@@ -13,27 +13,24 @@ import (
 type File struct {
 	Body        io.ReadCloser // Walk closes it
 	ContentType string        // the header; may be empty
-	// URL is where the file was in the end, after redirects. Empty means where it was
-	// asked for.
+	// URL is the final URL of the file, after redirects. Empty means the requested URL.
 	URL string
 }
 
 // WalkOptions say how far Walk goes.
 type WalkOptions struct {
-	// Options are those of each file. URL and ContentType are filled in.
+	// Options apply to each file. Walk sets URL and ContentType.
 	Options
-	// MaxDepth is how many index files may lie above a file. The protocol allows
-	// one. Zero means 3, for those who nest.
+	// MaxDepth is the maximum nesting of index files. The protocol allows one level. Zero means 3.
 	MaxDepth int
 	// MaxFiles is how many files are fetched. Zero means 50,000.
 	MaxFiles int
 }
 
-// Walk reads the files at urls, and those that index files name, each once and one
-// after the other, and gives their entries and errors as [Reader.All] does. Entries
-// that name files are followed and not given. Errors of fetch are an [*Error] with
-// the file's URL, and the walk goes on; when ctx has ended, its error is the last
-// thing given.
+// Walk reads the files at urls, and those listed in index files, each once and one after the other,
+// and returns their entries and errors as [Reader.All] does. Entries that list files are followed
+// and not returned. Errors of fetch are an [*Error] with the file's URL, and the walk continues;
+// when ctx has ended, its error comes last.
 func Walk(ctx context.Context, fetch func(ctx context.Context, url string) (File, error), o WalkOptions, urls ...string) iter.Seq2[Entry, error] {
 	if o.MaxDepth <= 0 {
 		o.MaxDepth = 3
@@ -63,7 +60,7 @@ type walk struct {
 	known map[string]bool // files fetched, or not to be
 }
 
-// file reads one file and those below it. It reports whether to go on.
+// file reads one file and those below it. It returns false when the walk must end.
 func (w *walk) file(url string, depth int) bool {
 	if w.known[url] {
 		return true
@@ -86,8 +83,8 @@ func (w *walk) file(url string, depth int) bool {
 	return ok
 }
 
-// read gives what is in a file out and returns the files that it names. They are read
-// after it is closed, so that no more than one is open.
+// read returns the contents of a file, and then the files that it lists. They are read after it is
+// closed, so that only one file is open at a time.
 func (w *walk) read(url string, depth int) (below []string, ok bool) {
 	f, err := w.fetch(w.ctx, url)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package spool holds a document that is written once and read any number of
-// times, from memory or, if it is long, from a temporary file: Mercator's
-// RewindInputStream.
+// Package spool holds a document that is written once and read any number of times, from memory or,
+// if it is long, from a temporary file. It corresponds to Mercator's RewindInputStream.
 //
 //	b := spool.New(spool.Options{Memory: 1 << 20})
 //	defer b.Close()
@@ -8,9 +7,8 @@
 //	links, err := link.Extract(b.Reader(), ...)
 //	_, err = io.Copy(archive, b.Reader()) // from its start again
 //
-// The file's name is made up here and holds nothing of a URL. On systems that
-// allow it the file has no name at all while it is in use, so that nothing is left
-// of it after a crash.
+// The name of the file contains nothing of a URL. Where the system allows it, the file has no name
+// while it is in use, so that a crash leaves nothing behind.
 package spool
 
 import (
@@ -23,16 +21,15 @@ import (
 
 // Options say where a Body is kept. The zero value works.
 type Options struct {
-	// Memory is how many bytes are kept in memory; a longer document is in a file
-	// as a whole. Zero means 1 MiB.
+	// Memory is the size in bytes up to which a document is kept in memory; a longer one is stored
+	// in a file. Zero means 1 MiB.
 	Memory int
 	// Dir is the folder for files. Empty means os.TempDir.
 	Dir string
 }
 
-// Body is a document. A nil *Body is an empty one. It is written by one goroutine;
-// once written it may be read by several, each with a Reader of its own, until
-// Close.
+// Body is a document. A nil *Body is an empty one. One goroutine writes it; then several may read
+// it until Close, each with a separate Reader.
 type Body struct {
 	opts   Options
 	buf    []byte
@@ -53,17 +50,17 @@ func New(o Options) *Body {
 	return &Body{opts: o}
 }
 
-// Of returns a Body of bytes that are in memory anyway; it keeps them.
+// Of returns a Body of bytes that are already in memory; it keeps them.
 func Of(p []byte) *Body { return &Body{buf: p, size: int64(len(p))} }
 
-// Grow makes room for n bytes that are to come, as far as they are kept in memory.
+// Grow allocates space for n more bytes, as far as they are kept in memory.
 func (b *Body) Grow(n int) {
 	if n = min(n, b.opts.Memory) - len(b.buf); b.file == nil && n > cap(b.buf)-len(b.buf) {
 		b.buf = append(make([]byte, 0, len(b.buf)+n), b.buf...)
 	}
 }
 
-// Write appends p. Errors are of the temporary file.
+// Write appends p. Errors come from the temporary file.
 func (b *Body) Write(p []byte) (int, error) {
 	if b.closed {
 		return 0, ErrClosed
@@ -84,7 +81,7 @@ func (b *Body) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// spill moves what is in memory to a file.
+// spill moves the document from memory to a file.
 func (b *Body) spill() error {
 	f, err := os.CreateTemp(b.opts.Dir, "rewind-*")
 	if err != nil {
@@ -136,7 +133,7 @@ func (b *Body) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(b.buf).ReadAt(p, off)
 }
 
-// Head returns up to n bytes from the start, for telling what a document is.
+// Head returns up to n bytes from the start, for detecting the type of a document.
 func (b *Body) Head(n int) []byte {
 	if b == nil {
 		return nil
@@ -149,8 +146,8 @@ func (b *Body) Head(n int) []byte {
 	return p[:n]
 }
 
-// Bytes returns the whole document, which is not to be changed. One that is in a
-// file is read into memory.
+// Bytes returns the whole document, which must not be changed. A document in a file is read into
+// memory.
 func (b *Body) Bytes() ([]byte, error) {
 	switch {
 	case b == nil:
@@ -184,7 +181,7 @@ func (b *Body) Truncate(n int64) error {
 	return nil
 }
 
-// Close gives memory and file back. Closing again does nothing.
+// Close releases memory and file. Closing again does nothing.
 func (b *Body) Close() error {
 	if b == nil || b.closed {
 		return nil

@@ -1,16 +1,16 @@
-// Command suites runs other projects' conformance cases against the crawler's
-// packages and prints how each case ended:
+// Command suites runs other projects' conformance cases against the crawler's packages and prints
+// the result of each case:
 //
 //	go run ./crawler/suites [-suites DIR] [-v]
 //
-// DIR is read whole; a file's name says what its cases are about (see kinds), so
-// that other files of the same shape can be run. Without the flag the environment
-// variable SUITES names the folder, and without that the cases in the packages'
-// testdata are run. Cases that are expected to fail are printed with the reason.
+// It reads all files in DIR; the name of a file selects the kind of its cases (see kinds), so that
+// other files of the same shape can be run. Without the flag, the environment variable SUITES names
+// the folder; without that, the cases in the packages' testdata are run. Cases that are expected to
+// fail are printed with the reason.
 //
-// A case is passed, failed, contested (reference implementations differ on it),
-// optional (one implementation's own habit), or deviates (answered otherwise on
-// purpose). The exit status is 1 if one failed, 2 if a file could not be read.
+// A case is passed, failed, contested (reference implementations differ on it), optional (one
+// implementation's own habit), or deviates (answered differently on purpose). The exit status is 1
+// if a case failed, 2 if a file could not be read.
 package main
 
 import (
@@ -65,7 +65,7 @@ var kinds = []struct {
 	{"sitemaps", runSitemaps},
 }
 
-// find returns the files of a folder that hold suites, or those of the packages.
+// find returns the suites in a folder, or those of the packages.
 func find(dir string) ([]string, error) {
 	pattern := filepath.Join(dir, "*.json")
 	if dir == "" {
@@ -140,13 +140,13 @@ func run(file string) (*report, error) {
 	return r, nil
 }
 
-// verdict says how a case ended.
+// verdict is the result of a case.
 type verdict uint8
 
 const (
 	passed verdict = iota
 	failed
-	contested // and answered as the file has it or not: see result.detail
+	contested // whether the answer matches the file or not: see result.detail
 	optional
 	deviates
 	verdicts
@@ -159,7 +159,7 @@ func (v verdict) String() string { return verdictNames[v] }
 type result struct {
 	id      string
 	verdict verdict
-	detail  string // what came instead, or why
+	detail  string // the actual answer, or the reason
 }
 
 // report is the results of one file.
@@ -172,7 +172,7 @@ func (r *report) add(id string, v verdict, detail string) {
 	r.results = append(r.results, result{id, v, detail})
 }
 
-// expect adds a case that passes if got is what was wanted.
+// expect adds a case that passes if got equals want.
 func (r *report) expect(id, want, got string) {
 	if got == want {
 		r.add(id, passed, "")

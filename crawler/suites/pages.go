@@ -1,4 +1,4 @@
-// This file runs suites about what is in pages: charset*.json, srcset*.json and
+// This file runs suites about the content of pages: charset*.json, srcset*.json and
 // percent_encoding*.json.
 
 package main
@@ -89,8 +89,8 @@ func runSrcset(r *report, raw []byte) error {
 	return nil
 }
 
-// candidates returns what link finds in a srcset. The suite's URLs are mostly data
-// URLs, which no crawler follows, so that each gets a name that is followed.
+// candidates returns what link finds in a srcset. Most URLs of the suite are data URLs, which a
+// crawler does not follow, so each is replaced by one that is followed.
 func candidates(srcset string) ([]string, error) {
 	const prefix = "http://candidate.example/"
 	doc := `<img srcset="` + html.EscapeString(strings.ReplaceAll(srcset, "data:", prefix)) + `">`
@@ -102,7 +102,7 @@ func candidates(srcset string) ([]string, error) {
 	return got, err
 }
 
-// runPercentEncoding looks at queries: link encodes them as the page is encoded.
+// runPercentEncoding checks queries: link encodes them in the page's encoding.
 func runPercentEncoding(r *report, raw []byte) error {
 	var file []json.RawMessage
 	if err := json.Unmarshal(raw, &file); err != nil {

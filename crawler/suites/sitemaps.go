@@ -13,13 +13,13 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/sitemap"
 )
 
-// sitemapCase is a file and what is in it, in any order.
+// sitemapCase is a file and its contents, in any order.
 type sitemapCase struct {
 	ID          string
 	URL         string
 	ContentType string `json:"content_type"`
 	Type        string
-	Strict      *bool // only URLs that the file may name; true if missing
+	Strict      *bool // only URLs that the file may list; true if missing
 	Body        string
 	BodyB64     []byte `json:"body_b64"`
 	Entries     []struct {

@@ -14,7 +14,7 @@ import (
 
 const otherScheme = "not http, https or ftp: a Normalizer refuses it by design"
 
-// runURLs resolves each case without rules, so as the URL Standard has it.
+// runURLs resolves each case without rules, according to the URL Standard.
 func runURLs(r *report, raw []byte) error {
 	var file []json.RawMessage
 	if err := json.Unmarshal(raw, &file); err != nil {
@@ -67,7 +67,8 @@ func resolve(n *urlnorm.Normalizer, base, ref string) (string, error) {
 	return n.Resolve(base, ref)
 }
 
-// referenceCase is one that a Normalizer refuses for its scheme: what it means counts.
+// referenceCase handles a case that a Normalizer refuses for its scheme, by resolving it as a
+// reference.
 func referenceCase(r *report, id, base, ref, want string) {
 	if got, err := urlnorm.Reference(base, ref); got == want {
 		r.add(id, passed, "")
@@ -115,7 +116,7 @@ func resolveCase(r *report, n *urlnorm.Normalizer, id, base, ref, want string) {
 	}
 }
 
-// runRegistrable looks for registrable domains: null where a host has none.
+// runRegistrable checks registrable domains: null where a host has none.
 func runRegistrable(r *report, raw []byte) error {
 	var file struct {
 		Cases []struct{ Host, Registrable string }
@@ -139,8 +140,8 @@ func runRegistrable(r *report, raw []byte) error {
 	return nil
 }
 
-// deviations are the cases that urlnorm answers otherwise than crawler-commons on
-// purpose, by input.
+// deviations are the cases, by input, that urlnorm on purpose answers differently from
+// crawler-commons.
 var deviations = map[string]struct{ got, reason string }{
 	"ftp:/":                           {"error", noHost},
 	"http:////":                       {"error", noHost},

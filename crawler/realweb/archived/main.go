@@ -1,9 +1,9 @@
-// Archived reads all WARC files of a folder, as the last crawl left them, and fails if
-// one of them cannot be read to its end, or a digest is not that of its block.
+// Archived reads all WARC files of a folder, as the last crawl left them, and fails if one of them
+// cannot be read to its end, or if a digest does not match its block.
 //
 //	go run ./crawler/realweb/archived FOLDER
 //
-// It prints the URL of each answer that is there, once for each record.
+// It prints the URL of each answer, once for each record.
 package main
 
 import (

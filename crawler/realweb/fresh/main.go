@@ -1,12 +1,12 @@
-// Fresh shows what recrawling is worth: it copies sites of realweb to a temporary
-// folder, edits their pages at known rates while two crawls run over them, one that
-// learns and one that fetches all pages alike often, with the same budget, and
-// compares how fresh their copies are, from the servers' logs.
+// Fresh shows the benefit of recrawling. It copies sites of realweb to a temporary folder, and
+// edits their pages at known rates while two crawls with the same budget run over them: one that
+// learns, and one that fetches all pages equally often. Then it compares how fresh their copies
+// are, according to the servers' logs.
 //
 //	go run ./crawler/realweb/fresh -bin DIR [-for 20m] [-budget 10]
 //
-// DIR holds the programs serve and check of realweb, and frontier. Both crawls meet the
-// same edits; each has a server, and so a log, of its own.
+// DIR holds the programs serve and check of realweb, and frontier. Both crawls see the same edits;
+// each has a separate server with its log.
 package main
 
 import (
@@ -139,7 +139,7 @@ func copySites(root string) (pages []*page, err error) {
 	return pages, nil
 }
 
-// edit edits the page that is next, when it is time. It reports false when ctx ends.
+// edit edits the next page when it is due. It returns false when ctx ends.
 func edit(ctx context.Context, r *rand.Rand, pages []*page) bool {
 	p := slices.MinFunc(pages, func(a, b *page) int { return a.next.Compare(b.next) })
 	select {
@@ -216,7 +216,7 @@ func exists(name string) bool {
 	return err == nil && s.Size() > 0
 }
 
-// judge tells how fresh a crawl's copy was, and whether it was polite.
+// judge computes how fresh a crawl's copy was, and whether it was polite.
 func judge(bin, at, name string, pages []*page, from, to time.Time) error {
 	f, err := os.Open(at + ".jsonl")
 	if err != nil {
@@ -279,7 +279,7 @@ func judge(bin, at, name string, pages []*page, from, to time.Time) error {
 	return nil
 }
 
-// fresh is the share of a time in which the last read came after the last edit.
+// fresh returns the share of the time in which the last read came after the last edit.
 func fresh(edits, reads []time.Time, from, to time.Time) float64 {
 	const steps = 2000
 	good := 0

@@ -1,6 +1,5 @@
-// This file finds out why one crawler asked for a URL and the other did not. It
-// reads the pages that lead there, and never guesses: what it cannot show has no
-// cause.
+// This file finds out why one crawler requested a URL and the other did not. It reads the pages
+// that link there and does not guess: without evidence, a difference has no cause.
 
 package main
 
@@ -26,7 +25,7 @@ const (
 	maxBody = 10 << 20
 )
 
-// explainer knows both sets.
+// explainer finds the causes from both sets.
 type explainer struct {
 	ctx               context.Context
 	fetcher           *fetch.Fetcher
@@ -34,12 +33,12 @@ type explainer struct {
 	traps             *filter.Traps
 	spelled           map[string]string      // wget's URLs by their normal spelling
 	pages             map[string]*page       // read so far
-	leading           map[string][]reference // to what only the crawler found
-	searched          map[string]bool        // hosts whose pages were searched for that
+	leading           map[string][]reference // by target: links to what only the crawler found
+	searched          map[string]bool        // hosts whose pages were searched for these
 	done              map[string]*difference // explained
 }
 
-// page is a page read anew.
+// page is a page that was read again.
 type page struct {
 	body, contentType string
 	*link.Page
@@ -76,7 +75,7 @@ func normal(u string) string {
 	return n
 }
 
-// differences are those of the sets, in order.
+// differences returns the differences of the sets, in order.
 func (x *explainer) differences() (all []*difference) {
 	for u, r := range x.mine {
 		if _, both := x.theirs[u]; !both {
@@ -95,8 +94,8 @@ func (x *explainer) differences() (all []*difference) {
 	return all
 }
 
-// explain finds a difference's cause. One that only another difference leads to
-// has the cause of that.
+// explain finds the cause of a difference. If only another difference links to it, it has the same
+// cause.
 func (x *explainer) explain(d *difference) {
 	if x.done[d.url()] != nil {
 		d.cause = x.done[d.url()].cause
@@ -110,8 +109,8 @@ func (x *explainer) explain(d *difference) {
 	}
 }
 
-// causeOf is the cause of a page that is a difference itself, of the same side; ok
-// says that it is one.
+// causeOf returns the cause of a page that is itself a difference on the same side; ok reports
+// whether it is one.
 func (x *explainer) causeOf(u string, alone bool) (cause string, ok bool) {
 	d, ok := x.done[u]
 	if !ok {
@@ -127,7 +126,7 @@ func (x *explainer) causeOf(u string, alone bool) (cause string, ok bool) {
 	return d.cause, d.alone == alone
 }
 
-// whyTheirs says why only wget has an answer.
+// whyTheirs returns why only wget has an answer.
 func (x *explainer) whyTheirs(d *difference) string {
 	u := d.url()
 	norm := normal(u)
@@ -180,7 +179,7 @@ func (x *explainer) whyTheirs(d *difference) string {
 	return ""
 }
 
-// whyMine says why only the crawler has an answer.
+// whyMine returns why only the crawler has an answer.
 func (x *explainer) whyMine(d *difference) string {
 	u := d.url()
 	if _, ok := x.spelled[u]; ok {
@@ -222,7 +221,7 @@ func (x *explainer) whyMine(d *difference) string {
 	return ""
 }
 
-// oddity says what about a link's spelling wget does not understand.
+// oddity returns what wget does not understand in the spelling of a link.
 func oddity(r reference) string {
 	raw := strings.TrimSpace(r.Raw)
 	lower := strings.ToLower(raw)
@@ -239,7 +238,7 @@ func oddity(r reference) string {
 	return ""
 }
 
-// read reads a page anew; nil if it cannot. Its Page is nil if it is not HTML.
+// read reads a page again; nil if that fails. Its Page is nil if it is not HTML.
 func (x *explainer) read(u string) *page {
 	if p, ok := x.pages[u]; ok {
 		return p
@@ -279,7 +278,7 @@ func (x *explainer) redirects(from, to string) bool {
 	return err == nil && target == to
 }
 
-// search finds the pages of a host that lead to what only the crawler found.
+// search finds the pages of a host that link to what only the crawler found.
 func (x *explainer) search(host string) {
 	if x.searched[host] {
 		return
@@ -301,8 +300,8 @@ func (x *explainer) search(host string) {
 	}
 }
 
-// quoted names the element whose text, which is no markup, holds the last segment of
-// a URL beside something like an attribute; empty if there is none.
+// quoted returns the element with raw text that contains the last segment of a URL after something
+// like an attribute; empty if there is none.
 func quoted(body, u string) string {
 	last := u[strings.LastIndexByte(strings.TrimSuffix(u, "/"), '/')+1:]
 	plain, err := url.PathUnescape(last)

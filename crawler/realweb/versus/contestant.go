@@ -1,4 +1,4 @@
-// This file knows how each crawler is called, and what a run of it costs.
+// This file runs each crawler, and measures the cost of a run.
 
 package main
 
@@ -21,7 +21,7 @@ type contestant struct {
 	run  func(ctx context.Context, w *web) (cost, error)
 }
 
-// cost is what a run took. Memory is the peak; of several processes, of the largest.
+// cost is the cost of a run. Memory is the peak; if there were several processes, of the largest.
 type cost struct {
 	wall, cpu time.Duration
 	memory    int64 // bytes
@@ -78,9 +78,9 @@ func (c *comparison) colly(ctx context.Context, w *web) (cost, error) {
 	return measure(exec.CommandContext(ctx, filepath.Join(c.bin, "colly"), args...))
 }
 
-// wget runs a process for each site, as many at once as there are workers. It is told
-// to follow what a crawler follows, and not link, as it cannot tell rel=next from
-// rel=stylesheet. Its status tells of any 404, and real sites have those.
+// wget runs one process per site, up to the number of workers at once. Its options make it follow
+// what a crawler follows, except link elements, since it cannot distinguish rel=next from
+// rel=stylesheet. Its exit status is nonzero after any 404, which real sites have.
 func (c *comparison) wget(ctx context.Context, w *web) (total cost, err error) {
 	dir := c.fresh("wget")
 	began := time.Now()

@@ -1,22 +1,22 @@
-// Command versus compares `frontier crawl` with wget and gocolly on a real web on
-// loopback, and measures it there.
+// Command versus compares `frontier crawl` with wget and gocolly on a real web on loopback, and
+// measures it there.
 //
 //	go run ./crawler/realweb/versus [flags] MODE...
 //
-//	sets    each site as the crawler finds it, against wget -r; every difference has
-//	        its cause told, and one without a cause fails the run
+//	sets    each site as the crawler finds it, against wget -r; every difference is
+//	        explained, and one without a cause fails the run
 //	speed   pages a second, CPU time for a page and peak memory of `frontier crawl`,
 //	        wget and gocolly on the same server in turns, without any politeness
 //	memory  a crawl of many generated pages: live heap and resident memory all along
 //	polite  all sites at once, politely, judged by the server's log
 //
-// The web is realweb's (see ../run): documentation trees of Debian packages. With
-// -root they need not be installed:
+// The web is that of realweb (see ../run): documentation trees of Debian packages. With -root they
+// need not be installed:
 //
 //	apt-get download PACKAGE... && for p in *.deb; do dpkg -x $p ROOT; done
 //
-// A machine with other work on it tells little by the clock: compare CPU times, and
-// rates within one run.
+// On a machine with other load, elapsed times mean little: compare CPU times, and rates within one
+// run.
 package main
 
 import (
@@ -33,7 +33,7 @@ import (
 	"time"
 )
 
-// comparison is what all modes share.
+// comparison is the state shared by all modes.
 type comparison struct {
 	realweb string   // folder of realweb
 	root    string   // prefix of the sites' folders
@@ -42,7 +42,7 @@ type comparison struct {
 	sites   []string // hosts to crawl
 	workers int
 	turns   int
-	logs    bool // judge those of an earlier run
+	logs    bool // judge the logs of an earlier run
 
 	hosts, pages int // of the generated web of memory
 	budget       int // MiB: the frontier's
@@ -126,7 +126,7 @@ func (c *comparison) run(ctx context.Context, only string, modes map[string]func
 	return nil
 }
 
-// program is one that is built.
+// program is a program to build.
 type program struct{ dir, pkg, name string }
 
 // build makes the programs. It must run in the repository's root.
@@ -149,7 +149,7 @@ func (c *comparison) build(ctx context.Context) error {
 	return nil
 }
 
-// list names the sites that are there.
+// list returns the available sites.
 func (c *comparison) list(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, filepath.Join(c.bin, "serve"), "-root", c.root, "-list").Output()
 	if err != nil {

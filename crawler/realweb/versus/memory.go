@@ -19,12 +19,12 @@ import (
 
 // sample is the state of the crawl at one moment.
 type sample struct {
-	pages, waiting int // as the crawl's progress had them last
+	pages, waiting int // according to the crawl's latest progress
 	live           int // MB: the heap in use after the last collection
 	resident       int // MiB, of the process's own, mapped files excepted
 }
 
-// memory crawls a generated web and prints what the process held on the way.
+// memory crawls a generated web and prints the memory of the process over time.
 func (c *comparison) memory(ctx context.Context) error {
 	w, err := c.serve(ctx, "memory", "-many", strconv.Itoa(c.hosts), "-many-pages", strconv.Itoa(c.pages))
 	if err != nil {
@@ -55,8 +55,7 @@ var (
 	progress  = regexp.MustCompile(` pages=(\d+) .* waiting=(\d+)`)
 )
 
-// watch takes ten samples a second until nothing more is told, and returns what was
-// told last.
+// watch takes ten samples a second until told ends, and returns the last progress.
 func watch(pid int, told io.Reader) (all []sample, last string) {
 	var mu sync.Mutex
 	var now sample // guarded by mu
@@ -97,7 +96,7 @@ func watch(pid int, told io.Reader) (all []sample, last string) {
 
 var rssAnon = regexp.MustCompile(`RssAnon:\s+(\d+) kB`)
 
-// anonymous is what a process holds of memory of its own, in MiB; 0 if not told.
+// anonymous returns the anonymous memory of a process, in MiB; 0 if unknown.
 func anonymous(pid int) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	m := rssAnon.FindSubmatch(text)

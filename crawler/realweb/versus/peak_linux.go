@@ -1,4 +1,4 @@
-// This file asks Linux how much memory a process had.
+// This file measures the memory of a process on Linux.
 
 package main
 
@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// peak is the most resident memory of a process that has ended, in bytes.
+// peak returns the peak resident memory of a process that has ended, in bytes.
 func peak(s *os.ProcessState) int64 {
 	if u, ok := s.SysUsage().(*syscall.Rusage); ok {
 		return u.Maxrss << 10

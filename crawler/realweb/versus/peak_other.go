@@ -1,6 +1,6 @@
 //go:build !linux
 
-// This file stands in where memory is not measured.
+// This file replaces peak_linux.go on systems where memory is not measured.
 
 package main
 

@@ -1,5 +1,4 @@
-// This file crawls all sites at once as they should be, and has the server's log
-// judged.
+// This file crawls all sites at once, politely, and lets the checker judge the server's log.
 
 package main
 
@@ -13,7 +12,7 @@ import (
 	"strconv"
 )
 
-// report is what the checker of politeness says.
+// report is the checker's result.
 type report struct {
 	Totals struct {
 		Requests, Distinct, Refetches int
@@ -28,8 +27,8 @@ type report struct {
 	}
 }
 
-// polite pauses ten times as long as a fetch took, a second at most. The sites take 20
-// to 40 ms for an answer, so that requests that overlap are seen.
+// polite waits ten times as long as a fetch took, up to a second. The sites take 20 to 40 ms for an
+// answer, so that overlapping requests are detected.
 func (c *comparison) polite(ctx context.Context) error {
 	w, err := c.serve(ctx, "polite", "-latency", "20ms", "-jitter", "20ms")
 	if err != nil {

@@ -1,4 +1,4 @@
-// This file compares what the crawler asked the sites for with what wget did.
+// This file compares the URLs that the crawler requested with those of wget.
 
 package main
 
@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// difference is a URL that one of the two had an answer for, and the other not.
+// difference is a URL that only one of the two got an answer for.
 type difference struct {
 	request
-	alone bool   // the crawler's; else wget's
+	alone bool   // only the crawler; otherwise only wget
 	cause string // empty if none is known
 }
 
@@ -45,7 +45,7 @@ func (c *comparison) sets(ctx context.Context) error {
 	return c.judge(ctx, mine, cut, theirs)
 }
 
-// crawled runs one crawler on a server of its own.
+// crawled runs one crawler on a separate server.
 func (c *comparison) crawled(ctx context.Context, name string, run func(*web) (cost, error)) (set, cut answers, err error) {
 	w, err := c.serve(ctx, name)
 	if err != nil {
@@ -76,9 +76,9 @@ func (c *comparison) judgeLogs(ctx context.Context) error {
 	return c.judge(ctx, mine, cut, theirs)
 }
 
-// judge explains the differences and prints them; one without a cause is an error.
+// judge explains the differences and prints them; a difference without a cause is an error.
 func (c *comparison) judge(ctx context.Context, mine, cut, theirs answers) error {
-	w, err := c.serve(ctx, "sets-explain") // which the explanations are read from
+	w, err := c.serve(ctx, "sets-explain") // for reading pages again
 	if err != nil {
 		return err
 	}

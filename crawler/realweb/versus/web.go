@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// web is a running server with a log of its own.
+// web is a running server with its log.
 type web struct {
-	addr string // of the proxy that knows all hosts
+	addr string // of the proxy for all hosts
 	log  string
 	cmd  *exec.Cmd
 }
 
-// serve starts a server; name is of its files in the work folder.
+// serve starts a server; name is the prefix of its files in the work folder.
 func (c *comparison) serve(ctx context.Context, name string, flags ...string) (*web, error) {
 	file := filepath.Join(c.work, name)
 	w := &web{log: file + ".jsonl"}
@@ -61,7 +61,7 @@ type request struct {
 	ClientGone bool `json:"client_gone"`
 }
 
-// url is what was asked for.
+// url returns the requested URL.
 func (r *request) url() string { return "http://" + r.Host + r.Path }
 
 // requests reads the log. Those of robots.txt are left out.
@@ -94,8 +94,8 @@ func (w *web) requests() ([]request, error) {
 // answers are the URLs that got a final answer, and the first request for each.
 type answers map[string]request
 
-// answered reads what was answered: no error that is to be tried again, nothing that
-// the crawler cut short. Those of the latter are in cut.
+// answered reads the successful answers from the log: no errors that are retried, and nothing that
+// the crawler cut; the latter are in cut.
 func (w *web) answered() (set, cut answers, err error) {
 	all, err := w.requests()
 	set, cut = answers{}, answers{}
@@ -114,8 +114,8 @@ func (w *web) answered() (set, cut answers, err error) {
 	return set, cut, err
 }
 
-// pages counts the answers with status 200, also those that were cut short: a server
-// on a busy machine may see a client hang up that had all of its last page.
+// pages counts the answers with status 200, including cut ones: on a busy machine, a client that
+// has received its last page completely may seem to have hung up.
 func pages(set, cut answers) (n int) {
 	for _, r := range set {
 		if r.Status == 200 {
