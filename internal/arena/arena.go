@@ -1,6 +1,6 @@
-// Package arena keeps many small byte blocks in a few large pieces of memory
-// outside the Go heap, so that ten million of them cost the garbage collector
-// nothing, and their memory returns to the system when they go.
+// Package arena stores many small byte blocks in a few large pieces of memory outside the Go heap,
+// so that ten million of them cost the garbage collector nothing, and their memory returns to the
+// system when they are freed.
 package arena
 
 import (
@@ -25,7 +25,7 @@ const (
 	classes  = 175
 )
 
-// sizes are the block sizes, ascending; a block is rounded up to one of them.
+// sizes are the block sizes, ascending; the size of a block is rounded up to one of them.
 var sizes = func() (s [classes]int) {
 	c, n := 0, smallest
 	for ; n <= linear; n += grain {
@@ -39,22 +39,22 @@ var sizes = func() (s [classes]int) {
 	return s
 }()
 
-// Arena hands out blocks. Blocks of one size class share spans of 16 KiB or more.
-// A freed block is used again for one of its class. A span without blocks is used
-// again for any class, or its memory returns to the system.
+// Arena allocates blocks. Blocks of one size class share spans of 16 KiB or more. A freed block is
+// reused for another of its class. A span without blocks is reused for any class, or its memory
+// returns to the system.
 //
-// The zero value is empty. Not safe for concurrent use. Memory that it gave out
-// is valid while the Arena is reachable.
+// The zero value is empty. Not safe for concurrent use. Memory from an Arena is valid while the
+// Arena is reachable.
 type Arena struct {
 	chunks []*[chunkSize]byte
 	pieces offheap.Pieces[[chunkSize]byte]
 	units  []unit
 	vacant vacancies
-	open   [classes]uint32 // of each class, the first of its spans that have a free block
+	open   [classes]uint32 // for each class, the first of its spans with a free block
 	loose  [looseClasses]loose
 	used   int64 // bytes of blocks in use, rounded up to their classes
-	carved int64 // bytes of spans in which blocks are or were
-	sortAt int64 // no block stays loose when used has fallen so far
+	carved int64 // bytes of spans that have ever been in blocks
+	sortAt int64 // value of used at which all loose blocks are returned
 }
 
 func class(n int) int {
@@ -91,7 +91,7 @@ func (a *Arena) Alloc(n int) (Ref, []byte) {
 	return r, a.Bytes(r)[:n]
 }
 
-// Free takes back block r, which was allocated with n bytes.
+// Free frees block r, which was allocated with n bytes.
 func (a *Arena) Free(r Ref, n int) {
 	c := class(n)
 	a.used -= int64(sizes[c])
@@ -119,8 +119,8 @@ func (a *Arena) Bytes(r Ref) []byte {
 // Used returns the bytes of the blocks in use.
 func (a *Arena) Used() int64 { return a.used }
 
-// Size returns the bytes that the arena holds of the system's memory: the parts of
-// spans that were used, and vacant memory that was not given back.
+// Size returns the memory, in bytes, that the arena holds: the used parts of spans, and vacant
+// memory that was not returned to the system.
 func (a *Arena) Size() int64 {
 	return a.carved + int64(a.vacant.units[warm])*unitSize + int64(cap(a.units))*unitBytes
 }
@@ -128,7 +128,6 @@ func (a *Arena) Size() int64 {
 // Cost returns the bytes that a block of n bytes takes.
 func Cost(n int) int64 { return int64(sizes[class(n)]) }
 
-// Epoch returns a number that changes when the memory at r is put to another use:
-// meanwhile, where a block began there begins a block of the same class, or one
-// that was freed.
+// Epoch returns a number that changes when the memory at r is used for something else. While it
+// stays the same, a block of the same class, possibly freed, begins where one began before.
 func (a *Arena) Epoch(r Ref) uint32 { return a.units[r/unitRefs].epoch }

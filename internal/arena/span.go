@@ -1,5 +1,5 @@
-// This file decides where blocks of a class lie together, and which memory
-// returns to the system.
+// This file groups the blocks of a class into spans, and decides which memory returns to the
+// system.
 
 package arena
 
@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	unitSize   = 16 << 10 // bytes; a span has 1 to 32 units of one chunk
+	unitSize   = 16 << 10 // bytes; a span has 1 to 32 units of the same chunk
 	unitRefs   = unitSize / grain
 	chunkUnits = chunkSize / unitSize // 64: a chunk's units fit a word
 	maxSpan    = 32
@@ -22,8 +22,8 @@ const (
 	noBlock = 1<<16 - 1 // no block begins there, in grains from a span's start
 )
 
-// spans are how many units a span of each class has: a power of two, so that at
-// most a 16th at its end is wasted, if that can be.
+// spans are the numbers of units in a span of each class: a power of two, chosen so that at most a
+// 16th at its end is wasted, if possible.
 var spans = func() (s [classes]int) {
 	for c, size := range sizes {
 		best := 1.0
@@ -36,13 +36,13 @@ var spans = func() (s [classes]int) {
 	return s
 }()
 
-// unit is what is known of 16 KiB. Of a span's units only the first counts.
+// unit is the state of 16 KiB. In a span, only the first unit is used.
 type unit struct {
-	next, prev uint32 // in the list of open spans of its class; unit 0 has no span
+	next, prev uint32 // in the list of open spans of its class; unit 0 belongs to no span
 	epoch      uint32 // how often it became vacant
-	carved     uint32 // bytes from the span's start in which blocks were
+	carved     uint32 // bytes from the span's start that have been in blocks
 	blocks     uint16 // in use
-	free       uint16 // where the first free block is, which tells where the next is; or noBlock
+	free       uint16 // position of the first free block, which holds the position of the next one; or noBlock
 }
 
 // full reports whether a span of class c has no free block.
@@ -50,8 +50,8 @@ func (s *unit) full(c int) bool {
 	return s.free == noBlock && int(s.carved)+sizes[c] > spans[c]*unitSize
 }
 
-// loose are blocks of a class that were freed and are still in use as far as
-// their spans know: most are wanted again soon, and freeing one by one costs more.
+// loose are freed blocks of a class that their spans still count as used: most are soon reused, and
+// freeing them one by one would cost more.
 type loose struct {
 	first Ref // freed last
 	n     int32
@@ -62,8 +62,7 @@ const (
 	looseClasses = linear / grain // larger blocks are never loose
 )
 
-// sort gives loose blocks of class c back to their spans, but for those that were
-// freed last.
+// sort returns the loose blocks of class c to their spans, except the ones freed last.
 func (a *Arena) sort(c int, keep int32) {
 	l := &a.loose[c]
 	if l.n <= keep {
@@ -102,10 +101,10 @@ func (a *Arena) sortAll() {
 	a.sortAt = a.sortBelow()
 }
 
-// sortBelow is how far used may fall before no block stays loose.
+// sortBelow returns the value of used at which all loose blocks are returned.
 func (a *Arena) sortBelow() int64 { return a.used - a.used/16 - 4096 }
 
-// carve takes a block of class c from a span.
+// carve allocates a block of class c in a span.
 func (a *Arena) carve(c int) Ref {
 	a.sortAt = max(a.sortAt, a.sortBelow())
 	u := a.open[c]
@@ -198,7 +197,7 @@ func (a *Arena) reopen(u uint32, c int) {
 	a.open[c] = u
 }
 
-// shut takes a span out of the list of its class.
+// shut removes a span from the list of its class.
 func (a *Arena) shut(u uint32, c int) {
 	s := &a.units[u]
 	if s.prev != 0 {
@@ -219,13 +218,13 @@ const (
 
 // vacancies are the units that are in no span.
 type vacancies struct {
-	masks  [2][]uint64   // warm and cold: of each chunk, which of its units
-	chunks [2]bitset.Set // whose masks are not 0
+	masks  [2][]uint64   // warm and cold: for each chunk, the set of its units
+	chunks [2]bitset.Set // chunks whose masks are not 0
 	units  [2]int        // how many there are
 }
 
-// addChunk adds the units of a chunk that is new. The first unit of all is never
-// used, since Ref 0 names no block.
+// addChunk adds the units of a new chunk. The very first unit is never used, since Ref 0 names no
+// block.
 func (v *vacancies) addChunk(n int) {
 	v.masks[warm], v.masks[cold] = append(v.masks[warm], 0), append(v.masks[cold], 0)
 	v.put(uint32(n*chunkUnits), chunkUnits, cold)
@@ -235,8 +234,8 @@ func (v *vacancies) addChunk(n int) {
 	}
 }
 
-// take chooses k units for a span, and returns the first. Those with memory, and
-// the lowest, are chosen first. It returns 0 if no chunk has them.
+// take chooses k units for a span, and returns the first. It prefers units with memory, and low
+// ones. It returns 0 if no chunk has enough.
 func (v *vacancies) take(k int) uint32 {
 	if k == 1 {
 		for _, heat := range [...]int{warm, cold} {
@@ -283,7 +282,7 @@ func (v *vacancies) put(u uint32, k int, heat int) {
 	v.units[heat] += k
 }
 
-// drop takes units of a chunk out.
+// drop removes units of a chunk.
 func (v *vacancies) drop(n int, mask uint64, heat int) {
 	if mask == 0 {
 		return

@@ -1,9 +1,8 @@
-// Package block knows what of the blocks on disk is still of use: how many records of a
-// block are not finished, which are, and which ranges of it wait in which chain.
+// Package block tracks which data of the blocks on disk is still needed: how many records of a
+// block are unfinished, which records are finished, and which ranges of it wait in which chain.
 //
-// It owns the table of blocks with their bitmaps, the parts and their chains, and what
-// the next commit and the next checkpoint must write of them. It has no lock: callers
-// hold the frontier's.
+// It owns the table of blocks with their bitmaps, the parts and their chains, and the changes that
+// the next commit and the next checkpoint must write. It has no lock: callers hold the frontier's.
 package block
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Table holds the blocks with records that are not finished, and their parts.
+// Table holds the blocks with unfinished records, and their parts.
 //
 // The zero value is empty. Not safe for concurrent use.
 type Table struct {
@@ -28,8 +27,8 @@ type Table struct {
 	last    uint32   // highest number of a block so far
 }
 
-// Has reports whether a block has records that are not finished and is known here. A
-// block of which no part was added is known once Touch or Bury was called for it.
+// Has reports whether a block has unfinished records and is in the table. A block without parts is
+// in the table once Touch or Bury was called for it.
 func (t *Table) Has(id uint32) bool { return t.blocks.at(id) != nil }
 
 // Last is the highest number of a block so far.
@@ -38,21 +37,21 @@ func (t *Table) Last() uint32 { return t.last }
 // Made notes that a block was written.
 func (t *Table) Made(id uint32) { t.last = max(t.last, id) }
 
-// IsDead reports whether the record at a position is finished. All are of a block that
-// is not known.
+// IsDead reports whether the record at a position is finished. All records of a block that is not
+// in the table are.
 func (t *Table) IsDead(id uint32, pos int) bool {
 	b := t.blocks.at(id)
 	return b == nil || t.isDead(b, pos)
 }
 
-// IsBuried is IsDead for a block of which nothing need be known: of one that is not,
-// no record is finished.
+// IsBuried is IsDead for blocks that need not be in the table: if a block is not, none of its
+// records is finished.
 func (t *Table) IsBuried(id uint32, pos int) bool {
 	b := t.blocks.at(id)
 	return b != nil && t.isDead(b, pos)
 }
 
-// Touch has a block known that has live records, if it is not.
+// Touch adds a block with live records, unless it is in the table.
 func (t *Table) Touch(id uint32, live int) { t.touch(id, live) }
 
 func (t *Table) touch(id uint32, live int) *block {
@@ -64,23 +63,22 @@ func (t *Table) touch(id uint32, live int) *block {
 	return b
 }
 
-// Bury marks a record as finished that is in no part. live is how many records of the
-// block are not, if it is not known yet.
+// Bury marks a record that is in no part as finished. live is the number of unfinished records of
+// the block, if the block is new.
 func (t *Table) Bury(id uint32, live, pos int) {
 	t.setDead(t.touch(id, live), pos)
 	t.died(id, 1)
 }
 
-// RestoreDead notes the finished positions of a block that was found at an opening. Its
-// parts come later.
+// RestoreDead sets the finished positions of a block on opening. Its parts follow later.
 func (t *Table) RestoreDead(id uint32, bits []byte) {
 	if bits = bytes.TrimRight(bits, "\x00"); len(bits) > 0 {
 		copy(t.growDead(t.blocks.add(id), len(bits)), bits)
 	}
 }
 
-// RestoreWhole adds a block without parts that was found at an opening, and returns how
-// many of its records are not finished.
+// RestoreWhole adds a block without parts on opening, and returns the number of its unfinished
+// records.
 func (t *Table) RestoreWhole(id uint32, records int) (live int) {
 	t.Made(id)
 	live = records
@@ -98,7 +96,7 @@ func (t *Table) RestoreWhole(id uint32, records int) (live int) {
 	return live
 }
 
-// DropDead ends a block if it is known and all its records are finished.
+// DropDead removes a block if it is in the table and all its records are finished.
 func (t *Table) DropDead(id uint32) {
 	if b := t.blocks.at(id); b != nil && b.live() == 0 {
 		t.drop(id)
@@ -110,8 +108,7 @@ func (t *Table) drop(id uint32) {
 	t.drops = append(t.drops, id)
 }
 
-// TakeDrops returns the blocks that ended since it was called last. The store may
-// delete them.
+// TakeDrops returns the blocks removed since the last call. The store may delete them.
 func (t *Table) TakeDrops() []uint32 {
 	ids := t.drops
 	t.drops = nil
@@ -121,16 +118,16 @@ func (t *Table) TakeDrops() []uint32 {
 // PutDrops undoes TakeDrops.
 func (t *Table) PutDrops(ids []uint32) { t.drops = append(t.drops, ids...) }
 
-// TakeDirty returns the blocks whose finished positions changed since it was called
-// last. Each stays dirty until Clean.
+// TakeDirty returns the blocks whose finished positions changed since the last call. Each stays
+// dirty until Clean.
 func (t *Table) TakeDirty() []uint32 {
 	ids := t.dirty
 	t.dirty = nil
 	return ids
 }
 
-// Clean returns the finished positions of a dirty block for the store, which has them all
-// then; nothing if the block has ended.
+// Clean returns all finished positions of a dirty block for the store; nothing if the block was
+// removed.
 func (t *Table) Clean(id uint32) (d storage.DeadBits, ok bool) {
 	b := t.blocks.at(id)
 	if b == nil {
@@ -165,12 +162,12 @@ func (t *Table) died(id uint32, n int) {
 	t.soil(id, b)
 }
 
-// Size is how many bytes the table takes.
+// Size returns the memory of the table in bytes.
 func (t *Table) Size() int64 {
 	return t.blocks.size() + t.bitmaps.Size() + t.parts.Size() + t.touched.Size()
 }
 
-// deadHeader is the size of a bitmap's header: 2 bytes, how many it has.
+// deadHeader is the size of a bitmap's header: its length in 2 bytes.
 const deadHeader = 2
 
 // deadBits returns the bitmap of a block's finished positions, which may be shorter or
@@ -202,7 +199,7 @@ func (t *Table) setDead(b *block, i int) {
 	bits[i/8] |= 1 << (i % 8)
 }
 
-// growDead gives a block a bitmap of at least n bytes.
+// growDead extends the bitmap of a block to at least n bytes.
 func (t *Table) growDead(b *block, n int) []byte {
 	old := t.deadBits(b)
 	size := int(arena.Cost(deadHeader + max(n, 2*len(old))))
@@ -222,7 +219,7 @@ func (t *Table) freeDead(b *block) {
 	}
 }
 
-// forget frees what is known of a block.
+// forget frees the data of a block.
 func (t *Table) forget(id uint32) {
 	t.freeDead(t.blocks.at(id))
 	t.blocks.remove(id)

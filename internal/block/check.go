@@ -1,4 +1,4 @@
-// This file verifies what is known of blocks and their parts.
+// This file verifies the data about blocks and their parts.
 
 package block
 
@@ -8,9 +8,9 @@ import (
 	"github.com/seed-7440039f/frontier/internal/arena"
 )
 
-// Check verifies that no part is lost and finished positions agree with blocks, and
-// reports what does not. chained are the parts in chains, live is how many records that
-// are in no part are alive in each known block.
+// Check verifies that no part is lost and that finished positions agree with blocks, and reports
+// violations. chained are the parts in chains, live is the number of live records in no part, for
+// each known block.
 func (t *Table) Check(chained map[uint32]bool, live map[uint32]int, bad func(format string, args ...any)) {
 	live = maps.Clone(live)
 	if live == nil {

@@ -1,8 +1,8 @@
-// This file keeps what must be known of each block on disk that still holds an
-// unfinished record: how many it has, and which are finished.
+// This file stores the data about each block on disk with an unfinished record: how many records it
+// has, and which are finished.
 //
-// Blocks are numbered in the order in which they are made, and mostly end in it,
-// too. So they lie in pages by number, and a page goes with its last block.
+// Blocks are numbered in the order in which they are made, and mostly end in that order, too. So
+// they are stored in pages by number, and a page is freed with its last block.
 
 package block
 
@@ -55,8 +55,7 @@ func (t *pages) at(id uint32) *block {
 	return b
 }
 
-// add returns a block that may be new. The caller makes it something else than
-// zero.
+// add returns a block, which may be new. The caller must make it nonzero.
 func (t *pages) add(id uint32) *block {
 	p := t.pages[id/pageSize]
 	if p == nil {
@@ -73,7 +72,7 @@ func (t *pages) add(id uint32) *block {
 	return b
 }
 
-// remove takes out a block, which is in the table.
+// remove removes a block, which must be in the table.
 func (t *pages) remove(id uint32) {
 	p := t.pages[id/pageSize]
 	p.blocks.Items[id%pageSize] = block{}
@@ -96,5 +95,5 @@ func (t *pages) all() iter.Seq2[uint32, *block] {
 	}
 }
 
-// size returns how many bytes the table takes, bitmaps excepted.
+// size returns the memory of the table in bytes, without bitmaps.
 func (t *pages) size() int64 { return int64(len(t.pages)) * (pageSize*8 + 64) }

@@ -1,7 +1,7 @@
-// This file knows where on disk the records of a queue lie that are not in memory.
+// This file records where on disk the records of a queue are that are not in memory.
 //
-// There are many times more parts than queues, and of most nothing must be known
-// but where they are: what differs for the others is kept apart.
+// There are many times more parts than queues, and for most only the location is stored: further
+// data about the others is in a separate table.
 
 package block
 
@@ -12,19 +12,19 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// part is a range of a block with records of one queue. It is untouched while all
-// of its records may be read.
+// part is a range of a block with records of one queue. It is untouched while all of its records
+// may be read.
 //
-// Invariants: taken has a bit for each record that must not be read again,
-// because it is in memory, leased or finished; done counts the finished ones; a
-// part is chained while one of its records is not taken, and perhaps longer.
+// Invariants: taken has a bit for each record that must not be read again, because it is in memory,
+// leased or finished; done counts the finished ones; a part is chained while one of its records is
+// not taken, and possibly longer.
 type part struct {
 	block uint32
-	next  uint32 // in the chain; after the last comes the first
+	next  uint32 // in the chain; the last part links to the first
 	state uint32
 }
 
-// touchedPart is a part of which a record is taken.
+// touchedPart is a part with a taken record.
 type touchedPart struct {
 	taken uint32
 	first uint16 // position in the block
@@ -32,9 +32,9 @@ type touchedPart struct {
 	done  uint8
 }
 
-// A part's state has partChained while it is chained. Of a part that is touched
-// it has partTouched and the number in Table.touched; of one that is not, its
-// first position and, times partCount, one less than its count.
+// A part's state includes partChained while it is chained. For a touched part it includes
+// partTouched and the index in Table.touched; otherwise its first position and, times partCount,
+// its count minus one.
 const (
 	partTouched = 1 << 31
 	partChained = 1 << 30
@@ -45,8 +45,8 @@ const (
 func (p *part) touched() bool { return p.state&partTouched != 0 }
 func (p *part) chained() bool { return p.state&partChained != 0 }
 
-// AddPart adds a part that was written or found at an opening, and returns its number. It
-// is not chained, and none of its records is taken.
+// AddPart adds a part that was written or found on opening, and returns its number. It is not
+// chained, and none of its records is taken.
 func (t *Table) AddPart(p storage.Part) uint32 {
 	t.blocks.add(p.Block).addLive(int(p.Count))
 	t.Made(p.Block)
@@ -60,8 +60,8 @@ func (t *Table) NewPart(p storage.Part) uint32 {
 	return id
 }
 
-// RestorePart is AddPart for a part that was found at an opening: its block may have
-// finished records, which were given to RestoreDead.
+// RestorePart is AddPart for a part found on opening: its block may have finished records, which
+// were passed to RestoreDead.
 func (t *Table) RestorePart(p storage.Part) uint32 {
 	id := t.AddPart(p)
 	x, b := t.parts.At(id), t.blocks.at(p.Block)
@@ -76,14 +76,14 @@ func (t *Table) RestorePart(p storage.Part) uint32 {
 	return id
 }
 
-// Part tells where a part lies. Its number may be that of one that has ended.
+// Part returns the location of a part, which may have ended.
 func (t *Table) Part(id uint32) storage.Part {
 	p := t.parts.At(id)
 	d := t.detail(p)
 	return storage.Part{Block: p.block, First: d.first, Count: d.count}
 }
 
-// Unread has a bit for each record of a part that may be read.
+// Unread returns a bit for each record of a part that may be read.
 func (t *Table) Unread(id uint32) uint32 { return t.unread(t.parts.At(id)) }
 
 func (t *Table) unread(p *part) uint32 {
@@ -98,7 +98,7 @@ func (t *Table) Take(id uint32, which uint32) {
 	}
 }
 
-// Untake notes that a record of a part may be read again.
+// Untake makes a taken record of a part readable again.
 func (t *Table) Untake(id uint32, pos int) {
 	p := t.parts.At(id)
 	d := t.touchPart(p)
@@ -118,8 +118,8 @@ func (t *Table) Kill(id uint32, pos int) {
 	t.tidy(id)
 }
 
-// KillUnread marks all records of a part as finished that may be read, and returns
-// how many. The part is chained.
+// KillUnread marks all readable records of a part as finished, and returns their number. The part
+// is chained.
 func (t *Table) KillUnread(id uint32) int {
 	p := t.parts.At(id)
 	left := t.unread(p)
@@ -139,7 +139,7 @@ func (t *Table) KillUnread(id uint32) int {
 	return n
 }
 
-// detail is what is known of a part, whether it is touched or not.
+// detail returns the data of a part, touched or not.
 func (t *Table) detail(p *part) touchedPart {
 	if p.touched() {
 		return *t.touched.At(p.state & partNumber)
@@ -147,11 +147,11 @@ func (t *Table) detail(p *part) touchedPart {
 	return touchedPart{first: uint16(p.state), count: uint8(p.state&partNumber/partCount) + 1}
 }
 
-// all has a bit for each record.
+// all returns a bit for each record.
 func (t *touchedPart) all() uint32 { return uint32(uint64(1)<<t.count - 1) }
 
-// touchPart returns what is known of a part, to be changed. One that has no record
-// taken afterwards must be left.
+// touchPart returns the data of a part for modification. If the part has no taken record
+// afterwards, call leave.
 func (t *Table) touchPart(p *part) *touchedPart {
 	if !p.touched() {
 		id := t.touched.Alloc()
@@ -161,7 +161,7 @@ func (t *Table) touchPart(p *part) *touchedPart {
 	return t.touched.At(p.state & partNumber)
 }
 
-// leave ends touchPart for a part without taken records.
+// leave reverts touchPart for a part without taken records.
 func (t *Table) leave(p *part) {
 	id := p.state & partNumber
 	d := *t.touched.At(id)
@@ -169,7 +169,7 @@ func (t *Table) leave(p *part) {
 	p.state = p.state&partChained | uint32(d.count-1)*partCount | uint32(d.first)
 }
 
-// tidy releases a part that is of no use any more.
+// tidy frees a part that is no longer needed.
 func (t *Table) tidy(id uint32) {
 	p := t.parts.At(id)
 	if d := t.detail(p); d.done == d.count && !p.chained() {
@@ -178,28 +178,27 @@ func (t *Table) tidy(id uint32) {
 	}
 }
 
-// Chain is a list of parts in the order in which they are read. It is the number of the
-// last one, and so the way to the first; 0 is the empty chain.
+// Chain is a list of parts in the order in which they are read. Its value is the number of the last
+// part, which links to the first; 0 is the empty chain.
 type Chain uint32
 
 // First returns the first part of a chain that is not empty.
 func (t *Table) First(c Chain) uint32 { return t.parts.At(uint32(c)).next }
 
-// Next returns the part behind one of a chain; behind the last it is the first.
+// Next returns the part after one of a chain; after the last it returns the first.
 func (t *Table) Next(id uint32) uint32 { return t.parts.At(id).next }
 
-// Chained reports whether a part is in a chain. Its number may be that of one that has
-// ended.
+// Chained reports whether a part, which may have ended, is in a chain.
 func (t *Table) Chained(id uint32) bool { return t.parts.At(id).chained() }
 
-// Append puts a part at the end of a chain.
+// Append appends a part to a chain.
 func (t *Table) Append(c *Chain, id uint32) {
 	p := t.parts.At(id)
 	p.next, p.state = id, p.state|partChained
 	t.Join(c, Chain(id))
 }
 
-// Join puts another chain, which is not empty, at the end of a chain.
+// Join appends another chain, which is not empty, to a chain.
 func (t *Table) Join(c *Chain, other Chain) {
 	if *c != 0 {
 		a, b := t.parts.At(uint32(*c)), t.parts.At(uint32(other))
@@ -208,7 +207,7 @@ func (t *Table) Join(c *Chain, other Chain) {
 	*c = other
 }
 
-// Unchain takes the first part out of a chain.
+// Unchain removes the first part from a chain.
 func (t *Table) Unchain(c *Chain) {
 	last := t.parts.At(uint32(*c))
 	id := last.next
@@ -220,8 +219,8 @@ func (t *Table) Unchain(c *Chain) {
 	t.tidy(id)
 }
 
-// NextUnread returns the first part of a chain that holds unread records, and which; 0
-// if there is none. Parts before it leave the chain.
+// NextUnread returns the first part of a chain with unread records, and which records these are; 0
+// if there is none. It removes the parts before it from the chain.
 func (t *Table) NextUnread(c *Chain) (id, which uint32) {
 	for *c != 0 {
 		id := t.First(*c)
@@ -245,5 +244,5 @@ func (t *Table) All(c Chain) iter.Seq[uint32] {
 	}
 }
 
-// Parts is how many parts there may be at most, those that have ended included.
+// Parts returns an upper bound of part numbers, including parts that have ended.
 func (t *Table) Parts() int { return int(t.parts.Top) }

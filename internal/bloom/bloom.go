@@ -1,6 +1,6 @@
-// Package bloom remembers 64-bit hashes approximately, in about 1.5 bytes each:
-// what was added is always found, of what was not about one in 200 for each
-// doubling of the filter.
+// Package bloom stores 64-bit hashes approximately, in about 1.5 bytes each: it always finds a hash
+// that was added, and wrongly finds another with a probability of about 1 in 200 for each doubling
+// of the filter.
 package bloom
 
 import "github.com/seed-7440039f/frontier/internal/offheap"
@@ -16,13 +16,13 @@ const (
 // The zero value is an empty filter. Not safe for concurrent use.
 type Filter struct {
 	levels []offheap.Array[block]
-	room   int // hashes that the last level still takes
+	room   int // number of hashes that fit into the last level
 	n      int
 }
 
 type block [8]uint32
 
-// salts spread a hash over the words of a block; they are those of Parquet.
+// salts spread a hash over the words of a block. They are those of Parquet.
 var salts = block{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
 
 // at returns the block of a hash in a level.
@@ -60,7 +60,7 @@ func (f *Filter) Add(hash uint64) {
 	f.n++
 }
 
-// Has reports whether the hash was added, or perhaps was.
+// Has reports whether the hash was added. False positives are possible.
 func (f *Filter) Has(hash uint64) bool {
 	for i := len(f.levels) - 1; i >= 0; i-- {
 		if at(f.levels[i].Items, hash).has(hash) {
@@ -73,7 +73,7 @@ func (f *Filter) Has(hash uint64) bool {
 // Len returns how many different hashes were added, at least.
 func (f *Filter) Len() int { return f.n }
 
-// Size returns how many bytes the filter takes.
+// Size returns the memory of the filter in bytes.
 func (f *Filter) Size() (n int64) {
 	for i := range f.levels {
 		n += f.levels[i].Size()

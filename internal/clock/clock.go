@@ -1,14 +1,14 @@
-// Package clock relates the two kinds of time that a frontier knows, and notices when
-// the clock on the wall was set. It owns what was read of both clocks.
+// Package clock relates the two kinds of time of a frontier, and detects when the wall clock was
+// set. It owns the last readings of both clocks.
 //
-// Both kinds are in nanoseconds since the clock was made. A moment is counted by a
-// steady clock, which cannot be set: when a host may be contacted, when a lease ends,
-// what now is. A date is counted by the wall clock: when a scheduled URL comes, a block
-// or the period of a limit ends. They differ by the lead, which is 0 at first. The time
-// of day is that of the wall clock.
+// Both kinds are in nanoseconds since the clock was made. A moment is measured by a monotonic
+// clock, which cannot be set: when a host may be contacted, when a lease ends, the current time. A
+// date is measured by the wall clock: when a scheduled URL is due, when a block or the period of a
+// limit ends. Their difference is the lead, which is 0 at first. The time of day is that of the
+// wall clock.
 //
-// Look must not run twice at once: its caller holds the frontier's lock. All other
-// methods need no lock.
+// Look must not run twice at once: its caller holds the frontier's lock. All other methods need no
+// lock.
 package clock
 
 import (
@@ -20,15 +20,15 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 )
 
-// Source is what a Clock reads.
+// Source provides the readings of a Clock.
 type Source interface {
 	Now() time.Time         // the time of day
 	Elapsed() time.Duration // since any fixed moment
 }
 
 const (
-	// LeastStep is the least difference between the two clocks that counts as a step of
-	// one of them. Less comes of reading them one after the other.
+	// LeastStep is the smallest difference between the two clocks that counts as a step of one of
+	// them. Smaller differences result from reading them one after the other.
 	LeastStep = int64(time.Millisecond)
 	// lookEvery is how often the wall clock of the system is looked at, at most.
 	lookEvery = int64(time.Millisecond)
@@ -39,9 +39,9 @@ type Clock struct {
 	source Source // nil: the system's
 	start  time.Time
 	day0   time.Time     // start without its reading of the steady clock
-	began  time.Duration // what source said at start
+	began  time.Duration // reading of source at start
 	anchor atomic.Pointer[anchor]
-	next   atomic.Int64 // moment at which the wall clock is looked at again
+	next   atomic.Int64 // moment at which to look at the wall clock again
 }
 
 // anchor ties moments to the time of day. It does not change.
@@ -50,12 +50,12 @@ type anchor struct {
 	at    int64     // at this moment
 	lead  int64     // how far dates are ahead of moments
 	least int64     // the least that lead was
-	taken int64     // lead when the wall clock was last taken to have stepped
+	taken int64     // lead at the last detected step of the wall clock
 	shaky bool      // the clocks drifted apart by less than a step
 }
 
-// New returns a clock that begins now. A nil source means the system's clocks: one
-// reading of them serves for both kinds of time.
+// New returns a clock that begins now. A nil source means the system's clocks; one reading of these
+// provides both kinds of time.
 func New(source Source) *Clock {
 	c := &Clock{source: source}
 	if source == nil {
@@ -68,11 +68,10 @@ func New(source Source) *Clock {
 	return c
 }
 
-// Start is the time of day at which the clock was made.
+// Start returns the time of day at which the clock was made.
 func (c *Clock) Start() time.Time { return c.start }
 
-// Elapsed reads the steady clock: what moment is it? The time of day would cost as much
-// again.
+// Elapsed returns the current moment. Reading the time of day, too, would double the cost.
 func (c *Clock) Elapsed() int64 {
 	if c.source == nil {
 		return int64(time.Since(c.start))
@@ -80,8 +79,7 @@ func (c *Clock) Elapsed() int64 {
 	return min(int64(c.source.Elapsed()-c.began), instant.LastMoment)
 }
 
-// Fresh is Elapsed while what Wall says of it is as the wall clock shows it; ok is false
-// if Look must be called first.
+// Fresh is Elapsed as long as Wall is accurate for it; ok is false if Look must be called first.
 func (c *Clock) Fresh() (moment int64, ok bool) {
 	if c.source != nil {
 		return 0, false // it may jump
@@ -93,14 +91,14 @@ func (c *Clock) Fresh() (moment int64, ok bool) {
 // Stale reports whether it is time to call Look.
 func (c *Clock) Stale(moment int64) bool { return moment >= c.next.Load() }
 
-// Change is what Look found.
+// Change is the result of Look.
 type Change struct {
-	Moved   bool  // dates come at other moments than before
-	Step    int64 // how much further dates are ahead of moments, if one of the clocks stepped
-	Restate bool  // what Stored said so far may be too early now
+	Moved   bool  // dates correspond to other moments than before
+	Step    int64 // change of dates relative to moments, if one of the clocks stepped
+	Restate bool  // earlier results of Stored may be too early now
 }
 
-// Look reads both clocks. It returns the moment, which is not before last, and what has
+// Look reads both clocks. It returns the current moment, which is not before last, and what has
 // changed.
 func (c *Clock) Look(last int64) (moment int64, x Change) {
 	if c.source == nil {
@@ -145,7 +143,7 @@ func (c *Clock) timeOfDay() time.Time {
 // MovedSince reports whether the clocks were seen to drift apart after a moment.
 func (c *Clock) MovedSince(moment int64) bool { return c.anchor.Load().at > moment }
 
-// Wall is the time of day at any moment, by the wall clock as it is now.
+// Wall returns the time of day at a moment, by the wall clock as it is now.
 func (c *Clock) Wall(moment int64) time.Time {
 	a := c.anchor.Load()
 	return a.wall.Add(time.Duration(moment - a.at))
@@ -161,8 +159,8 @@ func (c *Clock) Moment(t time.Time) int64 {
 	return instant.Never
 }
 
-// Stored is what a row says of a moment before which a host or group must not be
-// contacted, in Unix milliseconds: no earlier time if the clocks drift apart by less than
+// Stored returns the time stored in a row for a moment before which a host or group must not be
+// contacted, in Unix milliseconds. It is never too early as long as the clocks differ by less than
 // a step.
 func (c *Clock) Stored(moment int64) int64 {
 	at := c.Wall(moment)
@@ -172,7 +170,7 @@ func (c *Clock) Stored(moment int64) int64 {
 	return instant.Millis(at)
 }
 
-// Gained is how much the lead has grown since it was least.
+// Gained returns how much the lead has grown since its minimum.
 func (c *Clock) Gained() int64 {
 	a := c.anchor.Load()
 	return a.lead - a.least
@@ -181,8 +179,7 @@ func (c *Clock) Gained() int64 {
 // Date is the date of a time of day.
 func (c *Clock) Date(t time.Time) int64 { return int64(t.Sub(c.day0)) }
 
-// Due is Date for what comes at a time; 0 for what comes at once, because that is not
-// later than now.
+// Due is Date for the due time of a URL; 0 if the time is not later than now.
 func (c *Clock) Due(t time.Time) int64 {
 	if !t.After(c.timeOfDay()) {
 		return 0
@@ -196,7 +193,7 @@ func (c *Clock) Day(date int64) time.Time { return c.day0.Add(time.Duration(date
 // DateAt is the date at a moment.
 func (c *Clock) DateAt(moment int64) int64 { return moment + c.anchor.Load().lead }
 
-// MomentOf is the moment at which a date comes if no clock is set; instant.Never for
+// MomentOf returns the moment of a date, assuming that no clock is set; instant.Never for
 // instant.Never.
 func (c *Clock) MomentOf(date int64) int64 {
 	lead := c.anchor.Load().lead

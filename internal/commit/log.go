@@ -1,8 +1,8 @@
-// Package commit keeps the operations that wait to be committed, in the order in which
-// they came, and runs the goroutine that commits them in groups: callers share the price
-// of a write. It owns that queue, and knows nothing of what an operation does.
+// Package commit queues operations in the order of their arrival, and runs the goroutine that
+// commits them in groups: callers share the cost of a write. It owns the queue, and does not depend
+// on what an operation does.
 //
-// No lock: callers hold the frontier's. Only Run must be called without it.
+// It has no lock: callers hold the frontier's. Only Run must be called without it.
 package commit
 
 import (
@@ -11,18 +11,18 @@ import (
 	"slices"
 )
 
-// Log is the queue of operations. The zero value is empty, and none may be added to it.
+// Log is the queue of operations. The zero value is empty, and accepts no operations.
 type Log[O any] struct {
-	size    func(O) int  // bytes that an operation takes
-	alone   func(O) bool // it is committed by itself
+	size    func(O) int  // memory of an operation in bytes
+	alone   func(O) bool // whether it needs a separate group
 	queue   []O
 	bytes   int64
-	working bool          // a group is under way
-	wake    chan struct{} // has a token when the queue may not be empty
+	working bool          // a group is being committed
+	wake    chan struct{} // holds a token when the queue may not be empty
 }
 
-// New returns an empty log of operations that take size bytes. Those that must be alone
-// share no group.
+// New returns an empty log of operations; size returns the memory of an operation, and alone
+// whether it needs a separate group.
 func New[O any](size func(O) int, alone func(O) bool) Log[O] {
 	return Log[O]{size: size, alone: alone, wake: make(chan struct{}, 1)}
 }
@@ -37,17 +37,17 @@ func (l *Log[O]) Add(o O) {
 	}
 }
 
-// Busy reports whether an operation waits or is under way.
+// Busy reports whether operations are waiting or being committed.
 func (l *Log[O]) Busy() bool { return l.working || len(l.queue) > 0 }
 
-// Bytes is what the operations take that wait or are under way.
+// Bytes returns the memory of the operations that are waiting or being committed.
 func (l *Log[O]) Bytes() int64 { return l.bytes }
 
 // Waiting yields the operations that wait.
 func (l *Log[O]) Waiting() iter.Seq[O] { return slices.Values(l.queue) }
 
-// Take takes the next group off the queue: operations of about most bytes, or one that
-// must be alone. Until End it is under way.
+// Take removes the next group from the queue: operations of about most bytes, or one that needs a
+// separate group. The group counts as being committed until End.
 func (l *Log[O]) Take(most int) []O {
 	n, size := 0, 0
 	for n < len(l.queue) && size < most && !l.alone(l.queue[n]) {
@@ -69,8 +69,8 @@ func (l *Log[O]) Take(most int) []O {
 	return group
 }
 
-// TakeWith takes those off the queue that have what a group has that failed: they
-// fail with it. Operations that must be alone stay.
+// TakeWith removes the operations that have something in common with a failed group: they fail,
+// too. Operations that need a separate group stay.
 func (l *Log[O]) TakeWith(has func(O) bool) []O {
 	var out, kept []O
 	for _, o := range l.queue {
@@ -84,14 +84,14 @@ func (l *Log[O]) TakeWith(has func(O) bool) []O {
 	return out
 }
 
-// Settled says that an operation that was taken is applied or undone.
+// Settled records that a taken operation was applied or undone.
 func (l *Log[O]) Settled(o O) { l.bytes -= int64(l.size(o)) }
 
-// End says that the group is no longer under way.
+// End records that the group is no longer being committed.
 func (l *Log[O]) End() { l.working = false }
 
-// Run calls group, which commits one, as long as there is any, and again when operations
-// come. Once stop is closed, and no operation comes any more, it returns when none waits.
+// Run calls group, which commits one group, while operations are waiting, and whenever new ones
+// arrive. After stop is closed, when no more operations arrive, it returns once none is waiting.
 func (l *Log[O]) Run(stop <-chan struct{}, group func() (more bool)) {
 	for stopped := false; !stopped; {
 		select {

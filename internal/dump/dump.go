@@ -1,7 +1,7 @@
-// Package dump is the format of exports: lines of JSON, as docs/export.md describes them. A
-// Writer sorts what it is given and writes it; a Reader hands what lines say to a Sink.
-// Both own only what belongs to one export or import. They take no lock: what needs the
-// frontier's they ask a Source or a Sink, which takes it.
+// Package dump implements the format of exports: lines of JSON, as docs/export.md describes them. A
+// Writer sorts its input and writes it; a Reader passes the content of lines to a Sink. Both own
+// only the state of one export or import. They take no lock: for the frontier's state they call a
+// Source or a Sink, which takes it.
 package dump
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Header is what the first line says. Times are Unix milliseconds.
+// Header is the content of the first line. Times are Unix milliseconds.
 type Header struct {
 	Moment int64     // that the export shows
 	Key    [2]uint64 // of the marks
 	Held   int64     // hosts without a line are left alone until then; 0: they are not
 }
 
-// URL is a URL with all that is known of it. Times are Unix milliseconds; 0: none.
+// URL is a URL with everything stored about it. Times are Unix milliseconds; 0: none.
 type URL struct {
 	URL      string
 	Crawl    uint32
@@ -32,28 +32,28 @@ type URL struct {
 	record.History
 }
 
-// Source answers what a Writer asks.
+// Source provides a Writer with state of the frontier.
 type Source interface {
-	// Alive returns why the export should end, if it should.
+	// Alive returns the reason to end the export, if any.
 	Alive() error
-	// Delete takes the row of a deletion. Deleted reports whether a record fell to one.
+	// Delete takes the row of a deletion. Deleted reports whether a deletion covers a record.
 	Delete(key string, value []byte) error
 	Deleted(q *storage.Queue, seq uint64) bool
 	// Mark returns the mark of the URL of a record's body.
 	Mark(crawl uint32, body []byte) (storage.Mark, error)
-	// Host leaves of what a row says of a host what still counts.
+	// Host removes what is outdated from the row of a host.
 	Host(name string, h *row.Host)
 	// URL decodes a record's body.
 	URL(body []byte, u *URL) error
 }
 
-// Sink takes what lines say. An error is the line's fault unless Stop made it. What it is
-// given is valid during the call.
+// Sink receives the content of lines. An error is blamed on the line unless Stop made it. Arguments
+// are valid only during the call.
 type Sink interface {
 	Header(h Header) error
 	Crawl(c *row.Crawl) error
 	Rule(s row.Scope, r *row.Rule) error
-	// UsedByScope and UsedByCrawl take what was used of limits.
+	// UsedByScope and UsedByCrawl take the use of limits.
 	UsedByScope(s row.Scope, u row.Usage) error
 	UsedByCrawl(id uint32, u row.Usage) error
 	Group(name string, g *row.Group) error
@@ -62,7 +62,7 @@ type Sink interface {
 	Marks(ms []storage.Mark) error
 	// Listed takes a URL of a plain list.
 	Listed(url string) error
-	// Malformed takes what is wrong with a line, counted from 1, and the line's beginning.
+	// Malformed takes the fault of a line, with the line's number from 1 and its beginning.
 	Malformed(line int64, text string, err error)
 }
 
@@ -71,7 +71,7 @@ type stop struct{ error }
 
 func (e *stop) Unwrap() error { return e.error }
 
-// Stop makes err one that is not the line's fault: it ends the import.
+// Stop marks err as not caused by the line: it ends the import.
 func Stop(err error) error {
 	if err == nil {
 		return nil
@@ -79,7 +79,7 @@ func Stop(err error) error {
 	return &stop{err}
 }
 
-// Stopped returns the error that Stop was given, if err is one of those.
+// Stopped returns the error passed to Stop, if err came from there.
 func Stopped(err error) error {
 	var s *stop
 	if errors.As(err, &s) {

@@ -15,8 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/row"
 )
 
-// line is a line of any kind. Which one it is says the member that is first
-// in each group.
+// line is a line of any kind. The first member of each group is present in lines of that kind.
 type line struct {
 	Frontier *int64
 	Time     lineTime
@@ -95,7 +94,7 @@ type lineTrouble struct {
 	Failure            string
 }
 
-// trouble is what a line says of a host's failures.
+// trouble returns the failures of the host in a line.
 func (l *lineTrouble) trouble() (t row.Trouble, err error) {
 	if l.Failures > row.MaxFails || l.Relapses > row.MaxRelapses {
 		return t, fmt.Errorf("trouble has %d failures and %d relapses; want at most %d and %d", l.Failures, l.Relapses, row.MaxFails, row.MaxRelapses)
@@ -149,7 +148,7 @@ func (x *lineFloat) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// either is a text that is given as it is, or in base64.
+// either returns a text that is given as it is, or in base64.
 func either(name string, text *string, binary []byte) (string, error) {
 	switch {
 	case text != nil && binary != nil:
@@ -175,13 +174,13 @@ func (l *lineLimits) limits() row.Limits {
 	}
 }
 
-// lineCounts is what was used of limits.
+// lineCounts is the use of limits.
 type lineCounts struct {
 	Since                 lineTime
 	Served, Bytes, Errors int64
 }
 
-// usage is what a line says was used; nothing if it does not say it.
+// usage returns the use of limits in a line; nothing if there is none.
 func (l *lineCounts) usage() (s row.Usage, err error) {
 	if l == nil {
 		return s, nil

@@ -16,10 +16,10 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// version is that of the format.
+// version is the version of the format.
 const version = 1
 
-// lineWriter builds one line. Members are left out that have their zero value.
+// lineWriter builds one line. Members with their zero value are left out.
 type lineWriter struct{ b []byte }
 
 // begin starts a line; end ends it.
@@ -39,8 +39,7 @@ func (l *lineWriter) name(name string) {
 	l.b = append(l.b, '"', ':')
 }
 
-// text writes a string, under name, or what is not UTF-8 in base64 under name and
-// "64".
+// text writes a string under name; if it is not UTF-8, in base64 under name and "64".
 func (l *lineWriter) text(name string, s []byte) {
 	if utf8.Valid(s) {
 		l.name(name)
@@ -135,7 +134,7 @@ func (l *lineWriter) header(h Header) []byte {
 	return l.end()
 }
 
-// trailer is the last line. lines come before it.
+// trailer returns the last line; lines is the number of lines before it.
 func (l *lineWriter) trailer(lines int64) []byte {
 	l.begin()
 	l.name("end")
@@ -143,7 +142,7 @@ func (l *lineWriter) trailer(lines int64) []byte {
 	return l.end()
 }
 
-// crawl is a line of what is set for a crawl.
+// crawl returns the line with the settings of a crawl.
 func (l *lineWriter) crawl(s *row.Crawl) []byte {
 	l.begin()
 	l.name("settings")
@@ -158,7 +157,7 @@ func (l *lineWriter) crawl(s *row.Crawl) []byte {
 	return l.end()
 }
 
-// limits writes an object of what is not zero.
+// limits writes an object of the nonzero limits.
 func (l *lineWriter) limits(name string, x *row.Limits) {
 	if *x == (row.Limits{}) {
 		return
@@ -174,7 +173,7 @@ func (l *lineWriter) limits(name string, x *row.Limits) {
 	l.b = append(l.b, '}')
 }
 
-// counts writes what was used of limits.
+// counts writes the use of limits.
 func (l *lineWriter) counts(s *row.Usage) {
 	if *s == (row.Usage{}) {
 		return
@@ -188,8 +187,7 @@ func (l *lineWriter) counts(s *row.Usage) {
 	l.b = append(l.b, '}')
 }
 
-// usedByCrawl and usedByScope are lines of what was used of the limits of a crawl or a
-// scope.
+// usedByCrawl and usedByScope return lines with the use of the limits of a crawl or a scope.
 func (l *lineWriter) usedByCrawl(id uint32, s *row.Usage) []byte {
 	l.begin()
 	l.word("used", "crawl")
@@ -205,7 +203,7 @@ func (l *lineWriter) usedByScope(s row.Scope, x *row.Usage) []byte {
 	return l.end()
 }
 
-// scope writes of what kind a scope is under a name, and its own name.
+// scope writes the kind of a scope under a name, and the scope's name.
 func (l *lineWriter) scope(name string, s row.Scope) {
 	switch {
 	case !s.Named:
@@ -239,7 +237,7 @@ func (l *lineWriter) delay(name string, d row.Delay) {
 	l.b = append(l.b, '}')
 }
 
-// group is a line of what is known of a group.
+// group returns the line of a group.
 func (l *lineWriter) group(name string, s *row.Group) []byte {
 	l.begin()
 	l.text("group", bytesOf(name))
@@ -249,7 +247,7 @@ func (l *lineWriter) group(name string, s *row.Group) []byte {
 	return l.end()
 }
 
-// host is a line of what is known of a host.
+// host returns the line of a host.
 func (l *lineWriter) host(name string, s *row.Host) []byte {
 	l.begin()
 	l.text("host", bytesOf(name))
@@ -290,13 +288,13 @@ func (l *lineWriter) host(name string, s *row.Host) []byte {
 	return l.end()
 }
 
-// clocks are the names of what row.Host.Why may be; the first is left out.
+// clocks are the names of the values of row.Host.Why; the first is left out.
 var clocks = [row.Clocks]string{"", "delay", "crawl-delay", "retry-after", "back-off", "quarantine", "reopened"}
 
-// Failures are the names of what row.Trouble.Failure may be.
+// Failures are the names of the values of row.Trouble.Failure.
 var Failures = [row.Failures]string{"other", "dns", "connect", "timeout", "server", "unavailable", "too many requests"}
 
-// Results are the names of what URL.Last may be; the first is left out.
+// Results are the names of the values of URL.Last; the first is left out.
 var Results = [...]string{"visited", "changed", "unchanged", "gone", "failed", "denied"}
 
 // url is a line of a URL.

@@ -2,11 +2,10 @@ package dump
 
 import "sync"
 
-const pendingMax = 1024 // commits of an import under way
+const pendingMax = 1024 // commits of an import in progress
 
-// Pending counts the commits of an import that are under way, and keeps the first error
-// of them. The zero value has none. Commits may end in any goroutine; one begins them and
-// waits.
+// Pending counts the commits of an import that are in progress, and keeps their first error. The
+// zero value has none. Commits may end in any goroutine; one goroutine starts them and waits.
 type Pending struct {
 	slots chan struct{}
 	ended sync.WaitGroup
@@ -14,8 +13,8 @@ type Pending struct {
 	err   error // guarded by mu; the first
 }
 
-// Begin waits until few others are under way, and returns what must be called with the
-// result when the commit has ended.
+// Begin waits until few others are in progress, and returns a function to be called with the result
+// when the commit has ended.
 func (p *Pending) Begin() func(error) {
 	if p.slots == nil {
 		p.slots = make(chan struct{}, pendingMax)
@@ -33,7 +32,7 @@ func (p *Pending) Begin() func(error) {
 	}
 }
 
-// Wait returns when all have ended, with the first error.
+// Wait waits until all have ended, and returns the first error.
 func (p *Pending) Wait() error {
 	p.ended.Wait()
 	p.mu.Lock()

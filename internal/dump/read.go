@@ -26,7 +26,7 @@ const (
 	malformed = 80      // bytes of a malformed line that are reported
 )
 
-// Reader hands what the lines of an export, or of a plain list of URLs, say to a Sink.
+// Reader passes the content of the lines of an export, or of a plain list of URLs, to a Sink.
 type Reader struct {
 	Sink  Sink
 	Lines int64 // read so far
@@ -68,8 +68,8 @@ func (r *Reader) Read(ctx context.Context, from io.Reader) error {
 	return nil
 }
 
-// readLine reads a line into buf, without its end. Of one that is too long it
-// reads the beginning and passes over the rest.
+// readLine reads a line into buf, without its end. It reads only the beginning of a line that is
+// too long, and skips the rest.
 func readLine(r *bufio.Reader, buf []byte) (line []byte, long bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -84,7 +84,7 @@ func readLine(r *bufio.Reader, buf []byte) (line []byte, long bool, err error) {
 	}
 }
 
-// take does what a line says. Only what is not the line's fault is an error.
+// take processes a line. It returns only errors that the line did not cause.
 func (r *Reader) take(line []byte, long bool) error {
 	if r.Lines == 1 {
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
@@ -113,7 +113,7 @@ func (r *Reader) take(line []byte, long bool) error {
 	return nil
 }
 
-// json does what a line of JSON says.
+// json processes a line of JSON.
 func (r *Reader) json(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("not UTF-8")
@@ -211,7 +211,7 @@ func (r *Reader) crawlLine(l *line) error {
 	return r.Sink.Crawl(&c)
 }
 
-// scope is the scope that a line names, whose kind is that.
+// scope returns the scope of a line, which must be of the given kind.
 func (l *line) scope(member, kind string) (row.Scope, error) {
 	if kind == "all" {
 		return row.Scope{}, nil
@@ -227,7 +227,7 @@ func (l *line) scope(member, kind string) (row.Scope, error) {
 	return s, s.Check()
 }
 
-// usedLine is what was used of the limits of a scope or crawl.
+// usedLine processes the use of the limits of a scope or crawl.
 func (r *Reader) usedLine(l *line) error {
 	u, err := l.Counts.usage()
 	if err != nil {
@@ -268,7 +268,7 @@ func (r *Reader) hostLine(l *line) error {
 	return r.Sink.Host(name, &h)
 }
 
-// host is what a line of a host says.
+// host returns the content of a host's line.
 func (l *line) host() (h row.Host, err error) {
 	h.Due = int64(l.Due)
 	clock := slices.Index(clocks[:], l.Why)

@@ -1,4 +1,4 @@
-// This file is the line of a rule: what is set for a scope.
+// This file handles the line of a rule: the settings of a scope.
 
 package dump
 
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/row"
 )
 
-// ruleMembers are the members of a rule's line. Lines of groups and crawls have some, too.
+// ruleMembers are the members of a rule's line. Lines of groups and crawls share some of them.
 type ruleMembers struct {
 	Rule         *string
 	Name         *string
@@ -24,7 +24,7 @@ type ruleMembers struct {
 	HostLimits   lineLimits
 }
 
-// rule is a line of what is set for a scope.
+// rule returns the line with the settings of a scope.
 func (l *lineWriter) rule(s row.Scope, r *row.Rule) []byte {
 	l.begin()
 	l.scope("rule", s)

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// AddControls adds what an operator set, as a snapshot has it.
+// AddControls adds the operator's settings from a snapshot.
 func (w *Writer) AddControls(s storage.Snapshot) error {
 	for _, prefix := range [...]string{row.CrawlKey, row.RuleKey, row.UsageKey} {
 		if err := w.addRows(s, prefix); err != nil {
@@ -17,7 +17,7 @@ func (w *Writer) AddControls(s storage.Snapshot) error {
 	return nil
 }
 
-// AddClocks adds what a snapshot knows of hosts and groups.
+// AddClocks adds the hosts and groups of a snapshot.
 func (w *Writer) AddClocks(s storage.Snapshot) error {
 	for _, prefix := range [...]string{row.HostKey, row.GroupKey} {
 		if err := w.addRows(s, prefix); err != nil {
@@ -36,7 +36,7 @@ func (w *Writer) addRows(s storage.Snapshot, prefix string) error {
 	})
 }
 
-// finished says which records of a snapshot do not count any more.
+// finished records which records of a snapshot are obsolete.
 type finished struct {
 	dead     map[uint32][]byte       // of blocks, by position
 	first    uint64                  // sequence number of the log's first record
@@ -54,7 +54,7 @@ func (d *finished) inLog(seq uint64) bool {
 	return i/64 < uint64(len(d.log)) && d.log[i/64]&(1<<(i%64)) != 0
 }
 
-// finish takes in a completion of the log.
+// finish records a completion from the log.
 func (d *finished) finish(c *storage.Completion) {
 	if i := c.Seq - d.first; c.Seq >= d.first && i/64 < uint64(len(d.log)) {
 		d.log[i/64] |= 1 << (i % 64)
@@ -70,7 +70,7 @@ func (d *finished) finish(c *storage.Completion) {
 	d.dead[c.Block] = b
 }
 
-// readFinished reads what is finished, and calls mark with the marks of the log.
+// readFinished collects the finished records, and calls mark with the marks of the log.
 func readFinished(s storage.Snapshot, from Source, mark func(storage.Mark)) (*finished, error) {
 	d := &finished{dead: map[uint32][]byte{}, outdated: map[storage.Mark]uint64{}}
 	err := s.Dead(func(block uint32, bits []byte) error {
@@ -118,14 +118,13 @@ func readFinished(s storage.Snapshot, from Source, mark func(storage.Mark)) (*fi
 	return d, err
 }
 
-// AddURLs adds the URLs of a snapshot that are not finished, and the marks of its log.
+// AddURLs adds the unfinished URLs of a snapshot, and the marks of its log.
 func (w *Writer) AddURLs(s storage.Snapshot) error {
 	return EachURL(s, w.Source, w.AddMark, w.AddURL)
 }
 
-// EachURL calls fn with the bodies of the records of a snapshot that are not finished, as they come,
-// and mark, before that, with the marks of its log. due is 0 if the URL waits and always
-// did.
+// EachURL calls mark with the marks of a snapshot's log, and then fn with the bodies of its
+// unfinished records, in the order of storage. due is 0 if the URL waits and was never scheduled.
 func EachURL(s storage.Snapshot, from Source, mark func(storage.Mark), fn func(q *storage.Queue, due int64, body []byte) error) error {
 	d, err := readFinished(s, from, mark)
 	if err != nil {

@@ -1,7 +1,7 @@
-// This file sorts more than memory holds: entries of a key and a value, by key.
+// This file sorts entries of a key and a value by key, with limited memory.
 //
-// What fits is sorted in memory. Beyond that sorted runs go to one temporary
-// file, and are merged while they are read.
+// Entries that fit are sorted in memory. Beyond that, sorted runs are written to one temporary
+// file, and merged while they are read.
 
 package dump
 
@@ -17,8 +17,8 @@ import (
 
 const runBuffer = 128 << 10 // bytes read of a run at once
 
-// sorter sorts entries. After the last add, each yields them in order; close removes the
-// temporary file. Not safe for concurrent use.
+// sorter sorts entries. After the last add, each yields them in order; close removes the temporary
+// file. Not safe for concurrent use.
 type sorter struct {
 	dir   string // of the temporary file; "": os.TempDir
 	limit int    // bytes in memory; 0: all stays there
@@ -36,7 +36,7 @@ type sortEntry struct {
 }
 
 func (s *sorter) add(key, value []byte) error {
-	if s.limit > 0 && len(s.data) > s.limit/16 && cap(s.data) < s.limit { // grown by and by it would leave much behind
+	if s.limit > 0 && len(s.data) > s.limit/16 && cap(s.data) < s.limit { // growing it in steps would leave much garbage behind
 		s.data = slices.Grow(s.data, s.limit*7/8-len(s.data))
 		s.entries = slices.Grow(s.entries, s.limit/8/16)
 	}
@@ -57,7 +57,7 @@ func (s *sorter) sort() {
 	slices.SortFunc(s.entries, func(a, b sortEntry) int { return bytes.Compare(s.key(a), s.key(b)) })
 }
 
-// spill writes what is in memory as a run.
+// spill writes the entries in memory as a run.
 func (s *sorter) spill() (err error) {
 	if s.file == nil {
 		if s.file, err = os.CreateTemp(s.dir, "frontier-export-*"); err != nil {

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// Twice is a source of lines that is read two times: in place if it can seek, else by
-// way of a temporary file.
+// Twice is a source of lines that is read twice: in place if it can seek, otherwise through a
+// temporary file.
 type Twice struct {
 	r    io.Reader
 	seek io.Seeker
@@ -18,7 +18,7 @@ type Twice struct {
 // Close must follow.
 func ReadTwice(r io.Reader, dir string) (*Twice, error) {
 	if s, ok := r.(io.Seeker); ok {
-		if from, err := s.Seek(0, io.SeekCurrent); err == nil { // else it only looks like it
+		if from, err := s.Seek(0, io.SeekCurrent); err == nil { // a Seeker that fails cannot be read in place
 			return &Twice{r: r, seek: s, from: from}, nil
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// marksPerLine is how many marks a line has at most.
+// marksPerLine is the maximum number of marks in a line.
 const marksPerLine = 256
 
-// Writer gathers rows, URLs and marks in any order, and writes them in that of an export:
-// two frontiers that hold the same write the same.
+// Writer collects rows, URLs and marks in any order, and writes them in the order of an export: two
+// frontiers with the same content produce the same export.
 type Writer struct {
 	Header  Header // to be set before the first URL is added
 	NoMarks bool
@@ -34,8 +34,8 @@ type Writer struct {
 	name   []byte // of its host, reversed
 }
 
-// NewWriter returns a Writer that sorts within memory bytes, and beyond that with a
-// temporary file in dir. Close must follow.
+// NewWriter returns a Writer that sorts within memory bytes, and beyond that with a temporary file
+// in dir. Call Close afterwards.
 func NewWriter(dir string, memory int) *Writer {
 	return &Writer{sorter: sorter{dir: dir, limit: memory}}
 }
@@ -43,7 +43,7 @@ func NewWriter(dir string, memory int) *Writer {
 // Close removes the temporary file.
 func (w *Writer) Close() error { return w.sorter.close() }
 
-// InMemory calls fn, during which nothing is written to the temporary file.
+// InMemory calls fn, and does not write to the temporary file meanwhile.
 func (w *Writer) InMemory(fn func() error) error {
 	limit := w.sorter.limit
 	w.sorter.limit = 0
@@ -61,14 +61,14 @@ const (
 	sectionURL
 )
 
-// Of a group or host there may be two entries: what is in memory counts.
+// There may be two entries for a group or host: the one from memory counts.
 const (
 	fromMemory = iota
 	fromRow
 )
 
-// AddRow takes a row of a crawl, rule, usage, group or host. memory says that it is not
-// stored like this: of a group or host it counts instead of the stored row.
+// AddRow adds a row of a crawl, rule, usage, group or host. memory means that the row comes from
+// memory: for a group or host it replaces the stored row.
 func (w *Writer) AddRow(key string, value []byte, memory bool) error {
 	from := byte(fromRow)
 	if memory {
@@ -94,20 +94,20 @@ func (w *Writer) AddRow(key string, value []byte, memory bool) error {
 	return w.sorter.add(w.buf[:at], w.buf[at:])
 }
 
-// addPlain takes a row that goes by its key, without the prefix.
+// addPlain adds a row that sorts by its key, without the prefix.
 func (w *Writer) addPlain(section byte, key string, value []byte) error {
 	w.buf = append(append(w.buf[:0], section), key...)
 	return w.sorter.add(w.buf, value)
 }
 
-// appendHost appends what sorts hosts by domain.
+// appendHost appends a key that sorts hosts by domain.
 func (w *Writer) appendHost(dst []byte, host string) []byte {
 	w.name = hostkey.AppendReversed(w.name[:0], bytesOf(host))
 	return append(escaped(dst, w.name), 0, 1)
 }
 
-// escaped appends s so that a 0 and a 1 behind it come before anything that
-// continues it.
+// escaped appends s in a form in which s followed by a 0 and a 1 sorts before every continuation of
+// s.
 func escaped(dst, s []byte) []byte {
 	if bytes.IndexByte(s, 0) < 0 {
 		return append(dst, s...)
@@ -115,8 +115,8 @@ func escaped(dst, s []byte) []byte {
 	return append(dst, bytes.ReplaceAll(s, []byte{0}, []byte{0, 255})...)
 }
 
-// AddURL takes the record of a URL. due is 0 if it waits and always did; of others those
-// follow that began to wait at some time, then those that will.
+// AddURL adds the record of a URL. due is 0 if it waits and was never scheduled; other waiting URLs
+// come next, then those that are scheduled for later.
 func (w *Writer) AddURL(q *storage.Queue, due int64, body []byte) error {
 	w.order++
 	later := byte(0)
@@ -136,14 +136,14 @@ const urlTail = 4 + 1 + 1 + 8 + 8 // bytes behind the host in the key of a URL
 // GrowMarks makes room for n marks.
 func (w *Writer) GrowMarks(n int) { w.marks = slices.Grow(w.marks, n) }
 
-// AddMark takes a mark that a Snapshot does not have.
+// AddMark adds a mark that is missing from the Snapshot.
 func (w *Writer) AddMark(m storage.Mark) {
 	if !w.NoMarks {
 		w.marks = append(w.marks, m)
 	}
 }
 
-// Write writes all lines. s has the marks of completed checkpoints; nil: none.
+// Write writes all lines. s provides the marks of completed checkpoints; nil means none.
 func (w *Writer) Write(to io.Writer, s storage.Snapshot) error {
 	w.out = bufio.NewWriterSize(to, 64<<10)
 	if err := w.put(w.line.header(w.Header)); err != nil {
@@ -166,7 +166,7 @@ func (w *Writer) Write(to io.Writer, s storage.Snapshot) error {
 		}
 		name := key[:len(key)-1]
 		if bytes.Equal(name, last) {
-			return nil // it was written as memory has it
+			return nil // the row from memory was written instead
 		}
 		last = append(last[:0], name...)
 		n, k := binary.Uvarint(value)
@@ -202,7 +202,7 @@ func (w *Writer) writeCrawl(key string, value []byte) error {
 	return w.put(w.line.crawl(&c))
 }
 
-// writeUsed writes what was used of limits.
+// writeUsed writes the use of limits.
 func (w *Writer) writeUsed(name string, value []byte) error {
 	u, err := row.ParseUsage(row.UsageKey+name, value)
 	if err != nil || u == (row.Usage{}) {
@@ -232,8 +232,8 @@ func (w *Writer) writeGroup(name string, value []byte) error {
 	return w.put(w.line.group(name, &g))
 }
 
-// writeHost writes what is known of a host, if anything is. One that is dormant is no
-// member of a group any more unless something else is known of it.
+// writeHost writes the data of a host, if there is any. A dormant host is no longer a member of a
+// group unless it has other data.
 func (w *Writer) writeHost(name string, value []byte, dormant bool) error {
 	h, err := row.ParseHost(name, value)
 	if err != nil {
@@ -263,7 +263,7 @@ func (w *Writer) writeURL(key, value []byte) error {
 	return w.put(w.line.url(&u))
 }
 
-// writeMarks writes all marks, ascending: those of s among the others.
+// writeMarks writes all marks in ascending order, including those of s.
 func (w *Writer) writeMarks(s storage.Snapshot) error {
 	line := make([]storage.Mark, 0, marksPerLine)
 	flush := func() error {

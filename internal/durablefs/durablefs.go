@@ -1,5 +1,5 @@
-// Package durablefs makes folders that appear complete or not at all and survive a loss
-// of power, and reports the free space of a volume.
+// Package durablefs creates folders that appear completely or not at all and survive a loss of
+// power, and reports the free space of a volume. It has no state.
 package durablefs
 
 import (
@@ -17,10 +17,9 @@ import (
 // partial is part of the names of folders that are not complete, or not any more.
 const partial = ".partial-"
 
-// MakeFolder makes folder dir, which must not exist, and what it lies in. fill puts
-// into an empty folder what dir is to hold; then all of it is brought to the medium and
-// gets its name. Until then it is called .NAME.partial-NUMBER, in the same folder, and
-// after an error nothing of it is left.
+// MakeFolder creates folder dir, which must not exist, and its parents. fill writes the contents
+// into an empty folder, which is then synced to the medium and renamed to dir. Until then it is
+// called .NAME.partial-NUMBER, in the same folder, and after an error nothing of it is left.
 func MakeFolder(ctx context.Context, dir string, fill func(dir string) error) error {
 	if dir == "" {
 		return errors.New("no folder given")
@@ -74,7 +73,7 @@ func absent(path string) error {
 	return err
 }
 
-// RemoveFolder removes a folder, so that a part of it is never taken for the whole.
+// RemoveFolder removes a folder. A partly removed folder cannot be mistaken for the complete one.
 func RemoveFolder(dir string) error {
 	parent, name := filepath.Split(filepath.Clean(dir))
 	temp, err := os.MkdirTemp(filepath.Clean(parent), "."+name+partial)
@@ -87,15 +86,15 @@ func RemoveFolder(dir string) error {
 	return os.RemoveAll(temp)
 }
 
-// Partial reports whether a folder of this name is one that MakeFolder or RemoveFolder
-// left when its process died, and the name that the whole one had, or was to have.
+// Partial reports whether a folder of this name was left by MakeFolder or RemoveFolder when the
+// process died, and returns the name of the complete folder.
 func Partial(name string) (whole string, ok bool) {
 	whole, number, found := strings.Cut(strings.TrimPrefix(name, "."), partial)
 	return whole, found && whole != "" && name[0] == '.' && number != ""
 }
 
-// SyncFolder makes the names in a folder survive a loss of power. Windows has nothing
-// of the kind, and needs nothing.
+// SyncFolder makes the names in a folder survive a loss of power. On Windows it does nothing, and
+// nothing is needed.
 func SyncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -107,7 +106,7 @@ func SyncFolder(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// SyncAll makes a folder and all that is in it survive a loss of power.
+// SyncAll makes a folder with all its contents survive a loss of power.
 func SyncAll(ctx context.Context, dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil {
@@ -127,8 +126,8 @@ func SyncAll(ctx context.Context, dir string) error {
 	})
 }
 
-// Space fails, with an error that wraps syscall.ENOSPC, unless so many bytes can be
-// written to the volume of a folder and reserve bytes stay free.
+// Space returns an error that wraps syscall.ENOSPC unless the given number of bytes can be written
+// to the volume of a folder and reserve bytes stay free.
 func Space(dir string, bytes, reserve uint64) error {
 	free, ok := Free(dir)
 	if !ok || free >= reserve && free-reserve >= bytes {

@@ -1,4 +1,4 @@
-// This file asks a Unix volume for its free space.
+// This file reads the free space of a Unix volume.
 
 //go:build linux || darwin
 

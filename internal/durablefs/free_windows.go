@@ -1,4 +1,4 @@
-// This file asks a Windows volume for its free space.
+// This file reads the free space of a Windows volume.
 
 package durablefs
 

@@ -1,4 +1,4 @@
-// This file takes records out of queues' memory: to disk again, or for good.
+// This file removes records from the memory of queues: they stay only on disk, or are deleted.
 
 package fifo
 
@@ -10,10 +10,10 @@ import (
 // evictAtOnce is how many records of a back stretch leave memory at once.
 const evictAtOnce = 1024
 
-// Evict drops from memory what can be read from blocks again: the end of the front
-// stretch and the beginning of the back stretch. With keep set the front stretch stays, and
-// gets the first part's records if it has none, so that the next Pop needs no disk. It
-// reports whether there is more than was dropped at once.
+// Evict drops records from memory that can be read from blocks again: the end of the front stretch
+// and the beginning of the back stretch. With keep set the front stretch stays and, if it is empty,
+// gets the records of the first part, so that the next Pop needs no disk access. It reports whether
+// there is more to drop.
 func (s *Store) Evict(q *Queue, keep bool) (more bool) {
 	if !keep {
 		s.evictFront(q)
@@ -70,8 +70,8 @@ func (s *Store) evictFront(q *Queue) {
 	}
 }
 
-// release frees the memory of a waiting record that lies in a block too, whose
-// part joins the end of the chain unless it is in it.
+// release frees the memory of a waiting record that is also in a block, and appends its part to the
+// chain unless it is chained.
 func (s *Store) release(q *Queue, ref arena.Ref) {
 	r := s.records.At(ref)
 	id := r.Part()
@@ -82,14 +82,14 @@ func (s *Store) release(q *Queue, ref arena.Ref) {
 	s.records.Discard(ref)
 }
 
-// Dead says which records were deleted: those up to a sequence number, which are all
-// records of the blocks up to a number.
+// Dead identifies deleted records: those up to a sequence number, which include all records of the
+// blocks up to a block number.
 type Dead struct {
 	Seq   uint64
 	Block uint32
 }
 
-// HeadDead reports whether the first record of a queue, which is not empty, is dead.
+// HeadDead reports whether the first record of a queue is dead. The queue must not be empty.
 func (s *Store) HeadDead(q *Queue, d Dead) bool {
 	switch {
 	case q.front.first != 0:
@@ -100,8 +100,8 @@ func (s *Store) HeadDead(q *Queue, d Dead) bool {
 	return s.records.At(q.back.first).Seq() <= d.Seq
 }
 
-// deadPart returns the first part of a queue's chain if it is dead, or has nothing
-// left to hide what is dead behind it, or 0.
+// deadPart returns the first part of a queue's chain if it is dead, or if it has no unread record
+// and dead records may follow it; otherwise 0.
 func (s *Store) deadPart(q *Queue, d Dead) uint32 {
 	id := s.blocks.First(q.chain)
 	if s.blocks.Part(id).Block <= d.Block || s.blocks.Unread(id) == 0 {
@@ -110,15 +110,15 @@ func (s *Store) deadPart(q *Queue, d Dead) uint32 {
 	return 0
 }
 
-// What Purge takes of its steps.
+// The cost of each action of Purge in steps.
 const (
 	PurgedRecord = 8
 	PurgedPart   = 16
 )
 
-// Purge finishes dead records at the head of a queue, for as many steps. It returns the
-// steps that are left, how many records it finished, and whether the head is alive
-// now or the queue empty.
+// Purge finishes dead records at the head of a queue, within the given number of steps. It returns
+// the remaining steps, how many records it finished, and whether the head is now alive or the queue
+// empty.
 func (s *Store) Purge(q *Queue, d Dead, steps int) (left, removed int, clean bool) {
 	for steps > 0 && !clean {
 		switch {
@@ -144,7 +144,7 @@ func (s *Store) Purge(q *Queue, d Dead, steps int) (left, removed int, clean boo
 	return steps, removed, clean
 }
 
-// purgeFirst takes out the first record of a stretch if it is dead.
+// purgeFirst removes the first record of a stretch if it is dead.
 func (s *Store) purgeFirst(x *stretch, d Dead) bool {
 	if s.records.At(x.first).Seq() > d.Seq {
 		return false

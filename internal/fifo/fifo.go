@@ -1,12 +1,12 @@
-// Package fifo keeps the URLs that wait: a queue is a FIFO of records in memory and in
+// Package fifo implements the queues of waiting URLs: a queue is a FIFO of records in memory and in
 // blocks on disk.
 //
-// A Queue has three stretches: front, records in memory; chain, parts of blocks on disk;
-// back, records in memory that came after. A record may be in memory and in a block at
-// once: then the block's copy is marked taken, and to drop the one in memory (Evict) only
-// clears the mark: see package block. The package owns how records of queues are linked,
-// and the walks through them. It counts no URLs and knows no hosts; it has no lock:
-// callers hold the frontier's.
+// A Queue has three stretches: front, records in memory; chain, parts of blocks on disk; back,
+// records in memory that came later. A record may be both in memory and in a block: then the
+// block's copy is marked as taken, and dropping the one in memory (Evict) only clears the mark: see
+// package block. The package owns the links between the records of queues, and the walks through
+// them. It does not count URLs, and does not depend on hosts. It has no lock: callers hold the
+// frontier's.
 package fifo
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/record"
 )
 
-// Store works on queues whose records lie in one arena and one table of blocks.
+// Store operates on queues whose records are in one arena and one table of blocks.
 //
 // Not safe for concurrent use.
 type Store struct {
@@ -60,7 +60,7 @@ func (s *Store) push(x *stretch, ref arena.Ref) {
 	x.last = ref
 }
 
-// pop takes the first record out. Its link names none: see In.
+// pop removes the first record. Its link is cleared: see In.
 func (s *Store) pop(x *stretch) arena.Ref {
 	ref := x.first
 	r := s.records.At(ref)
@@ -86,7 +86,7 @@ func (s *Store) PushFront(q *Queue, ref arena.Ref) {
 	}
 }
 
-// Pop takes the next record, which is in memory: see Next.
+// Pop removes the next record, which must be in memory: see Next.
 func (s *Store) Pop(q *Queue) arena.Ref {
 	if q.front.first == 0 {
 		q.front, q.back = q.back, stretch{}
@@ -94,8 +94,8 @@ func (s *Store) Pop(q *Queue) arena.Ref {
 	return s.pop(&q.front)
 }
 
-// Next returns the part that holds the next record, and which of its records are to be
-// read and given to Install; 0 if it is in memory, or there is none.
+// Next returns the part that holds the next record, and which of its records to read for Install; 0
+// if the record is in memory, or there is none.
 func (s *Store) Next(q *Queue) (part, which uint32) {
 	if q.front.first != 0 {
 		return 0, 0
@@ -110,7 +110,7 @@ type Loaded struct {
 	Body []byte
 }
 
-// Install takes in records that were read from the part that Next returned.
+// Install adds the records that were read from the part returned by Next.
 func (s *Store) Install(q *Queue, part uint32, records []Loaded) {
 	for i := range records {
 		r := &records[i]
@@ -126,8 +126,8 @@ func (s *Store) Install(q *Queue, part uint32, records []Loaded) {
 	}
 }
 
-// Abandon gives up the part that Next returned, which cannot be read, and returns how many
-// records of the queue are lost. They stay on disk.
+// Abandon gives up the part returned by Next, which cannot be read, and returns how many records
+// the queue loses. They stay on disk.
 func (s *Store) Abandon(q *Queue, part uint32) int {
 	left := s.blocks.Unread(part)
 	s.blocks.Take(part, left)
@@ -135,19 +135,17 @@ func (s *Store) Abandon(q *Queue, part uint32) int {
 	return bits.OnesCount32(left)
 }
 
-// Chain appends a part whose records come after all that are in the queue, none of
-// which is in the back stretch.
+// Chain appends a part whose records come after all others in the queue. The back stretch must be
+// empty.
 func (s *Store) Chain(q *Queue, part uint32) { s.blocks.Append(&q.chain, part) }
 
-// SetHome notes that a record in memory lies in a block, too. It must not be read from
-// there.
+// SetHome records that a record in memory is also in a block, where it must not be read.
 func (s *Store) SetHome(ref arena.Ref, part uint32, pos int) {
 	s.records.SetHome(ref, part, pos)
 	s.blocks.Take(part, 1<<pos)
 }
 
-// Finish notes that a record, which is in no queue, is durably done with, and frees its
-// memory.
+// Finish records that a record, which is in no queue, is durably finished, and frees its memory.
 func (s *Store) Finish(ref arena.Ref) {
 	r := s.records.At(ref)
 	if id := r.Part(); id != 0 {
@@ -156,14 +154,14 @@ func (s *Store) Finish(ref arena.Ref) {
 	s.records.Discard(ref)
 }
 
-// End ends a queue in which nothing waits.
+// End ends a queue, which must be empty.
 func (s *Store) End(q *Queue) {
 	for q.chain != 0 {
 		s.blocks.Unchain(&q.chain) // all of its records were taken, and are finished
 	}
 }
 
-// Place is where a record in memory is in its queue. It is good until the queue changes.
+// Place is the position of an in-memory record in its queue. It is valid until the queue changes.
 type Place struct {
 	Ref     arena.Ref
 	prev    arena.Ref // 0: it is the first
@@ -183,7 +181,7 @@ func (s *Store) Find(q *Queue, url []byte) (p Place, ok bool) {
 	return p, false
 }
 
-// Remove takes out a record that Find found.
+// Remove removes a record that Find found.
 func (s *Store) Remove(p Place) {
 	next := s.records.At(p.Ref).Next()
 	s.leaves(p.Ref, next)
@@ -203,8 +201,8 @@ func (s *Store) In(q *Queue, l record.Location) bool {
 	return l.Ref != 0 && s.records.Holds(l) && (s.records.At(l.Ref).Next() != 0 || l.Ref == q.front.last || l.Ref == q.back.last)
 }
 
-// After yields the records in memory behind one of them, or all if ref is 0, and whether
-// others may lie on disk before each.
+// After yields the records in memory after ref, or all if ref is 0, each with whether records on
+// disk may precede it.
 func (s *Store) After(q *Queue, ref arena.Ref) iter.Seq2[arena.Ref, bool] {
 	return func(yield func(arena.Ref, bool) bool) {
 		inBack := ref != 0 && ref == q.back.last
@@ -229,7 +227,7 @@ func (s *Store) After(q *Queue, ref arena.Ref) iter.Seq2[arena.Ref, bool] {
 	}
 }
 
-// Front yields the records in memory before the parts on disk, Back those behind them.
+// Front yields the records in memory before the parts on disk, Back those after them.
 func (s *Store) Front(q *Queue) iter.Seq[arena.Ref] { return s.all(q.front) }
 
 // Back yields the records in memory behind the parts on disk.

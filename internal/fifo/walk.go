@@ -1,11 +1,11 @@
-// This file looks through the queues of one owner, in steps, while others add to them
-// and take from them.
+// This file walks through the queues of one owner, in steps, while records are added to and removed
+// from them.
 //
-// A walk visits first the parts on disk and then the records in memory, so that
-// what is read from disk meanwhile is met at least once; nothing of an owner that is
-// walked may be evicted, so nothing goes the other way. In memory the walk stands
-// before a record; if that one leaves, the walk steps on. What waits all the while is
-// met once, or twice; what comes or goes, or does not.
+// A walk visits the parts on disk first and then the records in memory, so that records read from
+// disk during the walk are seen at least once; records of the owner may not be evicted meanwhile.
+// In memory the walk is positioned before a record; if that record leaves, the walk moves on. A
+// record that waits during the whole walk is seen once or twice; one that arrives or leaves
+// meanwhile may be missed.
 
 package fifo
 
@@ -46,7 +46,7 @@ type Numbered struct {
 // Begin begins a walk, whose Owner and Queues are set.
 func (s *Store) Begin(w *Walk) { s.walks = append(s.walks, w) }
 
-// End ends a walk.
+// EndWalk ends a walk.
 func (s *Store) EndWalk(w *Walk) {
 	if s.walks = slices.DeleteFunc(s.walks, func(x *Walk) bool { return x == w }); len(s.walks) == 0 {
 		s.walks = nil
@@ -72,8 +72,8 @@ func (s *Store) Gone(owner uint32) {
 	}
 }
 
-// Took notes, for walks that look for its URL, that a record leaves its queue and does
-// not come to another place of it.
+// Took informs walks that search for its URL that a record leaves its queue for good, not for
+// another position in it.
 func (s *Store) Took(owner uint32, ref arena.Ref) {
 	if s.walks != nil {
 		s.took(owner, ref)
@@ -88,7 +88,7 @@ func (s *Store) took(owner uint32, ref arena.Ref) {
 	}
 }
 
-// leaves lets walks that stand before a record, which leaves its stretch, step on.
+// leaves moves walks on that are positioned before a record which leaves its stretch.
 func (s *Store) leaves(ref, next arena.Ref) {
 	for _, w := range s.walks {
 		if w.begun && w.last.Ref == ref {
@@ -104,7 +104,7 @@ func (w *Walk) stand(s *Store, ref arena.Ref) {
 	}
 }
 
-// Step goes so many steps on, and reports whether there are more.
+// Step performs the given number of steps, and reports whether there are more.
 func (s *Store) Step(w *Walk, left int) (more bool) {
 	for w.Owner != 0 && w.stage < 3*len(w.Queues) {
 		i, on := w.stage, false

@@ -1,11 +1,10 @@
-// Package hint collects hints: what is new of a URL that is known and scheduled.
+// Package hint collects hints: news about URLs that are known and scheduled.
 //
-// A URL is named by its mark. Where a scheduled URL lies is not known, so hints wait here
-// for a walk through all that is scheduled, which serves any number of them. The package
-// owns the hints that wait (Pending): how several of one URL become one, how much memory
-// they take, which walk answers which, and which rows on disk may go. It does not know
-// what is scheduled, and answers no hint itself. It has no lock: callers hold the
-// frontier's.
+// A URL is identified by its mark. The position of a scheduled URL is unknown, so hints wait for a
+// walk through everything that is scheduled, which serves any number of hints. The package owns the
+// pending hints (Pending): merging several hints for one URL, their memory, which walk answers
+// which, and which rows on disk may be deleted. It does not know what is scheduled, and does not
+// apply hints. It has no lock: callers hold the frontier's.
 package hint
 
 import (
@@ -19,11 +18,11 @@ import (
 )
 
 const (
-	// hintSize is what a hint takes in memory, about, beside its Meta.
+	// hintSize is the approximate memory of a hint, in addition to its Meta.
 	hintSize = 160
-	// blockPrice is what a walk pays for a block, and for heapStep URLs in memory.
+	// blockPrice is the cost of a block in a walk, and of heapStep URLs in memory.
 	blockPrice, heapStep = 250 * time.Microsecond, 512
-	// unasked is the price up to which a walk need not wait.
+	// unasked is the cost up to which a walk need not wait.
 	unasked = 40 * time.Millisecond
 	// share is how many times the price of a walk goes by from one to the next.
 	share = 10
@@ -31,7 +30,7 @@ const (
 	stepSize = 1024
 )
 
-// Hint is what was said of a URL.
+// Hint is the news about a URL.
 type Hint struct {
 	Depth     int
 	Weight    float64
@@ -41,15 +40,15 @@ type Hint struct {
 	walk int // number of the first walk that finds the URL if it is scheduled
 }
 
-// New returns the hint that a packed record says, whose Meta it copies.
+// New returns the hint in a packed record, with a copy of its Meta.
 func New(b *record.Body, notBefore time.Time) Hint {
 	return Hint{Depth: b.Depth, Weight: b.Weight, Meta: slices.Clone(b.Meta), NotBefore: notBefore}
 }
 
 func (h *Hint) size() int64 { return hintSize + int64(len(h.Meta)) }
 
-// Row is the row of a hint, as the body of a URL that was last modified when a visit is
-// said to find something new.
+// Row returns the row of a hint. It has the form of a URL's body whose last modification is the
+// time from which a visit is said to find something new.
 func (h *Hint) Row(m storage.Mark) storage.Row {
 	b := record.Body{Depth: h.Depth, Weight: h.Weight, Meta: h.Meta}
 	b.History.LastModified = instant.Millis(h.NotBefore)
@@ -70,7 +69,7 @@ func Parse(key string, value []byte) (storage.Mark, Hint, error) {
 	return r.Mark, New(&b, instant.FromMillis(b.History.LastModified)), nil
 }
 
-// Pending are the hints that were not answered yet, by the marks of their URLs.
+// Pending holds the hints that were not applied yet, by the marks of their URLs.
 //
 // The zero value is empty. Not safe for concurrent use.
 type Pending struct {
@@ -78,11 +77,11 @@ type Pending struct {
 
 	at      map[storage.Mark]Hint
 	bytes   int64
-	since   int64 // when the first of them came
+	since   int64 // arrival of the first one
 	ended   int64 // when the last walk did
 	walks   int   // begun
 	walking bool
-	gone    []storage.Mark // whose rows are to be deleted
+	gone    []storage.Mark // marks whose rows must be deleted
 }
 
 // Len is how many hints there are.
@@ -94,8 +93,8 @@ func (p *Pending) Get(m storage.Mark) (Hint, bool) {
 	return h, ok
 }
 
-// Add takes in a hint, and returns it with what an earlier one of its URL said. It returns
-// false if it is the first of the URL, and others take more than limit bytes.
+// Add adds a hint, and returns it merged with an earlier one for its URL. It returns false if it is
+// the first of the URL, and the others take more than limit bytes.
 func (p *Pending) Add(m storage.Mark, h Hint, now, limit int64) (Hint, bool) {
 	switch old, ok := p.at[m]; {
 	case ok:
@@ -134,9 +133,9 @@ func (p *Pending) Drop(m storage.Mark) {
 	}
 }
 
-// Due is when the next walk may begin, which looks at a number of blocks and of records in
-// memory; never if there is none to begin. The first hint waits for others for as long as
-// the walk is going to take. Walks take about a tenth of the time at most.
+// Due returns when the next walk may begin, given the number of blocks and of records in memory
+// that it will visit; never if none is needed. The first hint waits for others as long as the walk
+// will take. Walks take at most about a tenth of the time.
 func (p *Pending) Due(blocks, records int) int64 {
 	if len(p.at) == 0 || p.walking {
 		return instant.Never
@@ -152,11 +151,11 @@ func (p *Pending) Due(blocks, records int) int64 {
 	return due
 }
 
-// BeginWalk begins a walk. EndWalk must end it.
+// BeginWalk begins a walk. Call EndWalk afterwards.
 func (p *Pending) BeginWalk() { p.walking, p.walks = true, p.walks+1 }
 
-// DropMissed drops the hints that the walk should have met by now: their URLs are not
-// scheduled. It calls pause between steps, which may release the lock.
+// DropMissed drops the hints that the walk must have met by now: their URLs are not scheduled. It
+// calls pause between steps, which may release the lock.
 func (p *Pending) DropMissed(pause func()) {
 	n := 0
 	for m, h := range p.at {
@@ -172,8 +171,8 @@ func (p *Pending) DropMissed(pause func()) {
 // EndWalk ends a walk.
 func (p *Pending) EndWalk(now int64) { p.walking, p.since, p.ended = false, now, now }
 
-// TakeGone returns what deletes the rows of some hints that were dropped, and whether there
-// are more. It leaves out URLs that have a new hint.
+// TakeGone returns deletions of the rows of some dropped hints, and whether there are more. It
+// skips URLs that have a new hint.
 func (p *Pending) TakeGone() (rows []storage.Row, more bool) {
 	n := min(len(p.gone), stepSize)
 	for _, m := range p.gone[:n] {
@@ -187,11 +186,11 @@ func (p *Pending) TakeGone() (rows []storage.Row, more bool) {
 	return rows, p.gone != nil
 }
 
-// Size is how many bytes all this takes.
+// Size returns the memory in bytes.
 func (p *Pending) Size() int64 { return p.bytes + int64(cap(p.gone))*12 }
 
-// Check verifies how much memory the hints are said to take, that their URLs are known,
-// and that none waits for a walk that has ended. It reports what is wrong.
+// Check verifies the recorded memory of the hints, that their URLs are known, and that none waits
+// for a walk that has ended. It reports violations.
 func (p *Pending) Check(known func(storage.Mark) bool, bad func(format string, args ...any)) {
 	bytes := int64(0)
 	for m, h := range p.at {

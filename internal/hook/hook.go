@@ -1,31 +1,31 @@
-// Package hook is how tests outside of the root package reach into a frontier. The
-// root sets it; nothing but tests calls it.
+// Package hook lets tests outside of the root package reach into a frontier. The root sets it; only
+// tests call it.
 package hook
 
 import "time"
 
-// Of takes a *frontier.Frontier.
+// Of returns the Frontier of a *frontier.Frontier.
 var Of func(f any) Frontier
 
-// Tuning are settings that users need not know. What is zero stays as it is.
+// Tuning holds settings that are not public. Zero fields leave a setting unchanged.
 type Tuning struct {
-	Quantum   int           // hand-outs after which a host gives its back queue to another
-	ParkAfter time.Duration // how far away the next contact of a host without back queue may be
+	Quantum   int           // hand-outs after which a host passes its back queue on to another
+	ParkAfter time.Duration // from which distance of its next contact a host without back queue may leave memory
 }
 
 // Tune changes the tuning of a *frontier.Options.
 var Tune func(options any, change func(*Tuning))
 
-// Frontier is what tests do to a frontier beside its calls.
+// Frontier holds the actions that only tests need.
 type Frontier interface {
 	// MoveNow moves everything from the log to blocks and, with evict set, keeps as
 	// little as possible in memory.
 	MoveNow(evict bool) error
 
-	// ReadTimed reads what is due of the timed blocks.
+	// ReadTimed reads the timed blocks that are due.
 	ReadTimed()
 
-	// CommitNow writes what waits for a batch to go with.
+	// CommitNow writes changes that wait for the next batch.
 	CommitNow() error
 
 	// Sweep waits until nothing in memory is dead that was deleted.
@@ -34,18 +34,18 @@ type Frontier interface {
 	// Resident reports whether the host is in memory.
 	Resident(host string) bool
 
-	// GroupOf returns the group that a host belongs to, or "". If the host is not in
-	// memory that is the one it will come back to.
+	// GroupOf returns the group of a host, or "". If the host is not in memory, it is the group to
+	// which it will return.
 	GroupOf(host string) string
 
-	// DueOf returns when a host may be contacted as far as its own clock is concerned.
+	// DueOf returns when a host may be contacted according to its own clock, without its group.
 	DueOf(host string) time.Time
 
-	// LeaseGroup returns the group of which a lease that is out holds a slot, or "". It
-	// takes a frontier.Lease.
+	// LeaseGroup returns the group in which a current lease holds a slot, or "". It takes a
+	// frontier.Lease.
 	LeaseGroup(lease any) string
 
-	// LockComesFree reports whether the lock can be had soon. If not, the caller holds
-	// it: nothing else does for longer than a moment.
+	// LockComesFree reports whether the lock can be acquired soon. If not, the caller holds it:
+	// nothing else does for longer than a moment.
 	LockComesFree() bool
 }

@@ -1,7 +1,6 @@
-// Package hostindex finds hosts, or what else has a number, by the hashes of their keys.
+// Package hostindex finds hosts, or other numbered things, by the hashes of their keys.
 //
-// It knows of them nothing but their numbers: whether a key is really the same is for
-// the caller to say.
+// It stores only their numbers: the caller must check whether a key is really the same.
 package hostindex
 
 import "github.com/seed-7440039f/frontier/internal/offheap"
@@ -11,9 +10,8 @@ const (
 	indexSegments = 1 << indexBits
 )
 
-// Index is a hash table of host numbers. The high bits of a hash choose one
-// of its segments, which grow and shrink by themselves: no step copies more than
-// a 256th of all.
+// Index is a hash table of host numbers. The high bits of a hash select one of its segments, which
+// grow and shrink separately: no step copies more than a 256th of the table.
 //
 // The zero value is empty. Not safe for concurrent use.
 type Index struct {
@@ -30,7 +28,7 @@ type indexSegment struct {
 }
 
 type indexSlot struct {
-	tag uint32 // the 32 bits of the hash after those that chose the segment
+	tag uint32 // the 32 bits of the hash after those that select the segment
 	id  uint32 // 0: empty
 }
 
@@ -52,7 +50,7 @@ func (s *indexSegment) after(i int) int {
 	return i
 }
 
-// Candidates yields the numbers of hosts that have probably this hash.
+// Candidates yields the numbers of hosts that probably have this hash.
 func (x *Index) Candidates(hash uint64) func(yield func(id uint32) bool) {
 	return func(yield func(uint32) bool) {
 		s := x.segment(hash)
@@ -68,7 +66,7 @@ func (x *Index) Candidates(hash uint64) func(yield func(id uint32) bool) {
 	}
 }
 
-// Add puts in a host, which is not in.
+// Add adds a host, which must not be in the index.
 func (x *Index) Add(hash uint64, id uint32) {
 	s := x.segment(hash)
 	if size := len(s.slots.Items); (s.n+1)*5 > size*4 {
@@ -86,7 +84,7 @@ func (s *indexSegment) put(x indexSlot) {
 	s.slots.Items[i] = x
 }
 
-// Remove takes out a host, which is in.
+// Remove removes a host, which must be in the index.
 func (x *Index) Remove(hash uint64, id uint32) {
 	s := x.segment(hash)
 	i := s.home(tagOf(hash))
@@ -121,5 +119,5 @@ func (s *indexSegment) resize(n int) int {
 	return gained
 }
 
-// Size returns how many bytes the index takes.
+// Size returns the memory of the index in bytes.
 func (x *Index) Size() int64 { return int64(x.slots) * 8 }

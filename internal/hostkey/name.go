@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// Check says what is wrong with a key that no host can have.
+// Check returns an error if no host can have the key.
 func Check(key string) error {
 	if len(key) < 1 || len(key) > 255 {
 		return fmt.Errorf("host key has %d bytes; want 1 to 255", len(key))
@@ -17,8 +17,8 @@ func Check(key string) error {
 	return nil
 }
 
-// Spelled returns the key of the host that a name spells, where Of makes the keys. What
-// is no text is a key as it stands.
+// Spelled returns the key of the host that a name refers to, if Of makes the keys. A name that
+// is not valid UTF-8 is used as a key unchanged.
 func Spelled(name string) (string, error) {
 	if err := Check(name); err != nil || isPlain(name) || !utf8.ValidString(name) {
 		return name, err
@@ -40,7 +40,7 @@ func Spelled(name string) (string, error) {
 	return key, nil
 }
 
-// isPlain reports whether a name is a key as it stands, at once.
+// isPlain reports quickly whether a name is already a key.
 func isPlain(name string) bool {
 	for i := range len(name) {
 		if b := name[i]; !(b >= 'a' && b <= 'z' || b >= '0' && b <= '9' || b == '-' || b == '.') {
@@ -50,8 +50,8 @@ func isPlain(name string) bool {
 	return name != "" && name[len(name)-1] != '.' && !oddNumber(name)
 }
 
-// AppendReversed appends a name with its labels reversed: c.b.a for a.b.c.
-// Addresses have no labels and stay as they are.
+// AppendReversed appends a name with its labels reversed: c.b.a for a.b.c. Addresses have no labels
+// and stay unchanged.
 func AppendReversed(dst, name []byte) []byte {
 	if len(name) > 0 && MayBeAddress(name) {
 		if _, err := netip.ParseAddr(unsafe.String(&name[0], len(name))); err == nil {
@@ -69,8 +69,8 @@ func AppendReversed(dst, name []byte) []byte {
 	}
 }
 
-// MayBeAddress reports whether a key may be an IP address. Without parsing it says no
-// of most names, and of no address.
+// MayBeAddress reports whether a key may be an IP address. Without parsing, it returns false for
+// most names, and never for an address.
 func MayBeAddress(name []byte) bool {
 	last := name[len(name)-1]
 	return last >= '0' && last <= '9' || bytes.IndexByte(name, ':') >= 0

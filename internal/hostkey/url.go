@@ -1,5 +1,5 @@
-// Package hostkey has the keys of hosts: it finds the one a URL is politely owed to,
-// whatever its spelling, and orders keys by domain. It has no state.
+// Package hostkey computes the keys of hosts: it finds the host to which politeness applies for a
+// URL, in any spelling, and orders keys by domain. It has no state.
 package hostkey
 
 import (
@@ -15,8 +15,8 @@ import (
 
 // Of returns the key of a URL's host: see frontier.HostName.
 //
-// Of a URL only the scheme and the authority are looked at: what comes after
-// them is between the fetcher and the host, and no reason to lose a URL.
+// It examines only the scheme and the authority of the URL: the rest matters only to the fetcher
+// and the host, and is no reason to lose a URL.
 func Of(rawURL string) (string, error) {
 	if h, ok := plainHost(rawURL); ok {
 		return h, nil
@@ -85,9 +85,9 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// splitPort cuts an authority without user into host and port. A host in
-// brackets is an IPv6 address, which comes in its shortest form; one that an IPv4
-// address is mapped to comes as that.
+// splitPort splits an authority without user into host and port. A host in brackets is an IPv6
+// address, which is returned in its shortest form; an IPv4-mapped address is returned as the IPv4
+// address.
 func splitPort(s string) (host, port string, err error) {
 	if strings.HasPrefix(s, "[") {
 		inner, rest, ok := strings.Cut(s[1:], "]")
@@ -104,9 +104,9 @@ func splitPort(s string) (host, port string, err error) {
 	return host, port, nil
 }
 
-// plainHost finds the host of the usual kind of URL at once: http or https, and
-// a host of lower-case letters, digits, dots and hyphens before a slash or the
-// end, without blanks and controls anywhere.
+// plainHost quickly finds the host of the usual kind of URL: http or https, and a host of
+// lower-case letters, digits, dots and hyphens before a slash or the end, without spaces and
+// controls anywhere.
 func plainHost(s string) (string, bool) {
 	rest, ok := strings.CutPrefix(s, "http://")
 	if !ok {
@@ -132,8 +132,7 @@ func plainHost(s string) (string, bool) {
 	return rest[:n], true
 }
 
-// oddNumber reports whether a host may be an IPv4 address in another notation than its
-// key's.
+// oddNumber reports whether a host may be an IPv4 address in a notation other than that of keys.
 func oddNumber(host string) bool {
 	if b := host[strings.LastIndexByte(host, '.')+1]; b < '0' || b > '9' {
 		return false
@@ -142,16 +141,16 @@ func oddNumber(host string) bool {
 	return err != nil
 }
 
-// ipv4 reads an IPv4 address as the URL standard does: up to four numbers, each decimal,
-// octal (0177) or hexadecimal (0x7f), the last of which fills the bytes that are left. It
-// reports false for names, and for what no resolver takes for an address.
+// ipv4 reads an IPv4 address according to the URL Standard: up to four numbers, each decimal, octal
+// (0177) or hexadecimal (0x7f), the last of which fills the remaining bytes. It returns false for
+// names, and for what no resolver accepts as an address.
 func ipv4(host string) (netip.Addr, bool) {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if last == "" || last[0] < '0' || last[0] > '9' || strings.Count(host, ".") > 3 {
 		return netip.Addr{}, false
 	}
 	var ip uint64
-	for room := 4; ; room-- { // bytes that this part and those after it fill
+	for room := 4; ; room-- { // bytes of this part and those after it
 		part, rest, more := strings.Cut(host, ".")
 		n, ok := ipv4Number(part)
 		switch {

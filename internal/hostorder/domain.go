@@ -1,8 +1,7 @@
-// Package hostorder orders hosts, which it knows by their numbers: by domain, for those
-// who go through the hosts of a scope, and by how many URLs wait for them, for those who
-// want the largest. An order of all hosts costs memory and time for each new one; so it
-// is made when it is first asked for, in steps, and kept from then on.
-// No lock: callers hold the frontier's.
+// Package hostorder orders hosts, identified by numbers: by domain, for iterating over the hosts of
+// a scope, and by the number of their waiting URLs, for finding the largest. It owns these orders.
+// Maintaining an order costs memory and time for each new host; so it is built when it is first
+// needed, in steps, and maintained from then on. It has no lock: callers hold the frontier's.
 package hostorder
 
 import (
@@ -14,10 +13,10 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
-// Set is a set of hosts in domain order: by their keys with the labels reversed, so
-// that the hosts of a domain lie together.
+// Set is a set of hosts in domain order: by their keys with the labels reversed, so that the hosts
+// of a domain are adjacent.
 //
-// The zero value with Name is empty.
+// The zero value with Name set is empty.
 type Set struct {
 	Name  func(id uint32) []byte // the key of a host that is in the set, or shall be
 	tree  *btree.BTreeG[uint32]  // nil as long as there was none
@@ -32,7 +31,7 @@ func (s *Set) Add(id uint32) {
 	s.tree.ReplaceOrInsert(id)
 }
 
-// Remove takes a host out. Its name must still be known.
+// Remove removes a host. Its name must still be known.
 func (s *Set) Remove(id uint32) {
 	if s.tree != nil {
 		s.tree.Delete(id)
@@ -47,7 +46,7 @@ func (s *Set) Len() int {
 	return s.tree.Len()
 }
 
-// Size is how many bytes the set takes, about: its nodes are three quarters full.
+// Size returns the approximate memory of the set in bytes: its nodes are three quarters full.
 func (s *Set) Size() int64 { return int64(s.Len()) * 6 }
 
 // Key appends the reversed name of a host.
@@ -63,7 +62,7 @@ func (s *Set) before(a, b uint32) bool {
 	return bytes.Compare(s.Key(x[:0], a), s.Key(y[:0], b)) < 0
 }
 
-// After appends up to n hosts whose keys, reversed, begin with prefix and come after key.
+// After appends up to n hosts whose reversed keys begin with prefix and come after key.
 func (s *Set) After(dst []uint32, key, prefix string, n int) []uint32 {
 	if s.tree == nil || n <= 0 {
 		return dst
@@ -84,7 +83,7 @@ func (s *Set) After(dst []uint32, key, prefix string, n int) []uint32 {
 	return dst
 }
 
-// Check calls bad with each host that is in and should not be, or is out of order.
+// Check calls bad with each host that is wrongly in the set, or out of order.
 func (s *Set) Check(bad func(string, ...any), in func(id uint32) bool) {
 	if s.tree == nil {
 		return
@@ -101,15 +100,15 @@ func (s *Set) Check(bad func(string, ...any), in func(id uint32) bool) {
 	})
 }
 
-// Order is the set of all hosts in memory, once it was asked for. Of these it has those
-// up to a number that grows until all are in.
+// Order is the set of all hosts in memory, built on first use. It contains the hosts up to a number
+// that grows until it contains all.
 type Order struct {
 	Set
 	begun bool
 	upTo  uint32 // hosts up to this number are in
 }
 
-// Grow puts some more of the hosts up to number top in order, and reports whether all are.
+// Grow adds some more of the hosts up to number top, and reports whether all are in.
 func (o *Order) Grow(n int, top uint32, present func(id uint32) bool) (complete bool) {
 	o.begun = true
 	for ; n > 0 && o.upTo < top; n-- {
@@ -138,7 +137,7 @@ func (o *Order) Leaves(id uint32) {
 	}
 }
 
-// Check is as of Set, and checks that no host up to number top is missing.
+// Check is as for Set, and also checks that no host up to number top is missing.
 func (o *Order) Check(bad func(string, ...any), top uint32, present func(id uint32) bool) {
 	if !o.begun {
 		return

@@ -15,9 +15,9 @@ const (
 	sizePage    = 1024
 )
 
-// Sizes lists the hosts with URLs by size class: exactly up to 64 URLs, and beyond in
-// steps of at most a 64th. Of all hosts it has those up to a number that grows until all
-// are in. Before the first Grow, a caller that looks at Asked pays for that alone.
+// Sizes lists the hosts with URLs by size class: exact up to 64 URLs, and beyond in steps of at
+// most a 64th. It contains the hosts up to a number that grows until it contains all. Before the
+// first Grow, a caller that checks Asked pays only for that.
 //
 // The zero value has no lists.
 type Sizes struct {
@@ -28,7 +28,7 @@ type Sizes struct {
 	regions offheap.Pieces[[sizePage]sizeLink]
 }
 
-// sizeLink is a host's place in the list of its class. Class 0 has no list.
+// sizeLink is a host's position in the list of its class. Class 0 has no list.
 type sizeLink struct{ prev, next, class uint32 }
 
 // sizeClass is the class of n URLs: itself up to 64, and 0 for none.
@@ -43,14 +43,14 @@ func sizeClass(n int32) uint32 {
 // Asked reports whether there are lists.
 func (s *Sizes) Asked() bool { return s.first != nil }
 
-// Size is how many bytes the lists take.
+// Size returns the memory of the lists in bytes.
 func (s *Sizes) Size() int64 {
 	return int64(len(s.pages))*(sizePage*12+8) + int64(cap(s.first))*4
 }
 
 func (s *Sizes) at(id uint32) *sizeLink { return &s.pages[id/sizePage][id%sizePage] }
 
-// Changed notes that a host has now n URLs.
+// Changed records that a host now has n URLs.
 func (s *Sizes) Changed(id uint32, n int32) {
 	if id > s.upTo {
 		return
@@ -104,7 +104,7 @@ func (s *Sizes) below(class int) int {
 	return 0
 }
 
-// Grow lists some more of the hosts up to number top, and reports whether all are.
+// Grow adds some more of the hosts up to number top, and reports whether all are in.
 func (s *Sizes) Grow(n int, top uint32, waiting func(id uint32) int32) (complete bool) {
 	if s.first == nil {
 		s.first = make([]uint32, sizeClasses)
@@ -125,8 +125,8 @@ type Sized struct {
 	Waiting int32
 }
 
-// Largest returns up to n hosts with the most URLs, the largest first. It looks at
-// the classes with the largest only, and at most at looks hosts.
+// Largest returns up to n hosts with the most URLs, the largest first. It examines only the classes
+// with the largest, and at most looks hosts.
 func (s *Sizes) Largest(n, looks int, waiting func(id uint32) int32) []Sized {
 	var found []Sized
 	for class := s.below(sizeClasses); class > 0 && len(found) < n; class = s.below(class) {
@@ -140,8 +140,8 @@ func (s *Sizes) Largest(n, looks int, waiting func(id uint32) int32) []Sized {
 	return found[:min(n, len(found))]
 }
 
-// Check calls bad unless each host up to number top is in the list of its size class,
-// and nowhere else.
+// Check calls bad unless each host up to number top is in the list of its size class, and in no
+// other.
 func (s *Sizes) Check(bad func(string, ...any), top uint32, waiting func(id uint32) int32) {
 	if !s.Asked() {
 		return

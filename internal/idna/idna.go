@@ -1,12 +1,11 @@
-// Package idna finds the ASCII form of internationalized host names: the one that
-// net/http contacts.
+// Package idna computes the ASCII form of internationalized host names, as used by net/http to
+// contact them.
 //
-// It does what the profile Lookup of golang.org/x/net/idna does, for all names in UTF-8
-// that Lookup accepts: the mapping of UTS 46 (case, width, separators), NFC, and punycode
-// (RFC 3492). Some names that Lookup refuses have a form here, too: of letters in an
-// order that the bidi rule forbids, with joiners or marks in odd places, with
-// underscores. All spellings of a name have one form; a label that is punycode already
-// is taken as it is, in lower case.
+// It implements the profile Lookup of golang.org/x/net/idna, for all names in UTF-8 that Lookup
+// accepts: the mapping of UTS 46 (case, width, separators), NFC, and punycode (RFC 3492). It also
+// accepts some names that Lookup refuses: with letters in an order that the bidi rule forbids, with
+// joiners or marks in unusual places, with underscores. All spellings of a name have the same form;
+// a label that is already punycode is only lower-cased. The package has no state.
 package idna
 
 import (
@@ -56,10 +55,10 @@ func ToASCII(name string) (string, error) {
 	}
 }
 
-// errPunycode refuses what begins with xn-- and is not ASCII: UTS 46, section 4, step 4.1.
+// errPunycode rejects labels that begin with xn-- and are not ASCII: UTS 46, section 4, step 4.1.
 var errPunycode = errors.New("host with punycode that is not ASCII")
 
-// errLongLabel refuses what would take long to encode and is no host's.
+// errLongLabel rejects labels that would take long to encode and cannot be part of a host.
 var errLongLabel = errors.New("host with a long label")
 
 // The syllables of Hangul are made of a leading consonant, a vowel and maybe a
@@ -70,7 +69,7 @@ const (
 	syllableCount                     = leadCount * vowelCount * trailCount
 )
 
-// appendMapped appends what a code point becomes, decomposed.
+// appendMapped appends the mapping of a code point, decomposed.
 func (t *table) appendMapped(to []rune, r rune) ([]rune, error) {
 	switch {
 	case r >= 'A' && r <= 'Z':
@@ -123,7 +122,7 @@ func (t *table) compose(s []rune) []rune {
 	return s[:kept]
 }
 
-// pair returns what two code points compose to.
+// pair returns the composition of two code points.
 func (t *table) pair(a, b rune) (rune, bool) {
 	if l, v := a-leads, b-vowels; l >= 0 && l < leadCount && v >= 0 && v < vowelCount {
 		return syllables + (l*vowelCount+v)*trailCount, true
@@ -135,8 +134,8 @@ func (t *table) pair(a, b rune) (rune, bool) {
 	return c, ok
 }
 
-// longestLabel is the most characters that a label may have before it is encoded: a
-// host has at most 253 (RFC 1035), and encoding takes the square of the length.
+// longestLabel is the maximum length of a label, in characters, before it is encoded: a host has at
+// most 253 (RFC 1035), and encoding takes quadratic time.
 const longestLabel = 255
 
 // writeLabel writes the ASCII form of a label: RFC 3492, section 6.3.

@@ -17,10 +17,10 @@ import (
 //go:embed table.gz
 var packed []byte
 
-// table is what names need to know of code points.
+// table holds the data about code points.
 type table struct {
 	refused [][2]rune        // ranges, in order
-	mapped  map[rune][]rune  // what is not itself, decomposed
+	mapped  map[rune][]rune  // code points that are not mapped to themselves, decomposed
 	classes map[rune]uint8   // of combining marks
 	pairs   map[[2]rune]rune // composites
 }
@@ -70,7 +70,7 @@ func read(packed []byte) (*table, error) {
 	return t, nil
 }
 
-// refuses reports whether no name may have a code point.
+// refuses reports whether a code point is forbidden in names.
 func (t *table) refuses(r rune) bool {
 	i := sort.Search(len(t.refused), func(i int) bool { return t.refused[i][1] >= r })
 	return i < len(t.refused) && t.refused[i][0] <= r

@@ -1,6 +1,6 @@
-// Package instant turns the times of a frontier into what is stored of them, and back.
+// Package instant converts the times of a frontier to their stored form, and back. It has no state.
 //
-// A moment or date is nanoseconds since the frontier was opened; what is stored is Unix
+// A moment or date is in nanoseconds since the frontier was opened; the stored form is Unix
 // milliseconds.
 package instant
 
@@ -12,16 +12,16 @@ import (
 // Never is later than any time in nanoseconds since Open.
 const Never int64 = math.MaxInt64
 
-// LastMoment is where time stands still if a clock leaps centuries ahead: what is due
-// ten years later is still before never.
+// LastMoment is where time stops if a clock leaps centuries ahead: a time ten years later is still
+// before Never.
 const LastMoment = Never - int64(10*365*24*time.Hour)
 
-// MaxMillis is the latest time that is stored, the end of the year 9999 in Unix
-// milliseconds: later ones have no name in exports.
+// MaxMillis is the latest time that is stored, the end of the year 9999 in Unix milliseconds:
+// exports cannot express later ones.
 const MaxMillis = 253402300799999
 
-// Millis is t in Unix milliseconds, rounded up: a stored due time is never
-// earlier than the real one, but for those after MaxMillis. The zero time is 0.
+// Millis returns t in Unix milliseconds, rounded up: a stored due time is never earlier than the
+// real one, except beyond MaxMillis. The zero time is 0.
 func Millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

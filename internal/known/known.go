@@ -1,10 +1,9 @@
-// Package known remembers which URLs were admitted, by their marks.
+// Package known remembers, by their marks, which URLs were admitted.
 //
-// From the checkpoint on that covers a mark, the store has it. In memory are only the
-// young ones, which no checkpoint covers, each of them, and the popular ones of the
-// others. Without a store all are young. The package owns both, and the list of marks
-// that the next checkpoint will cover. It asks no store. It has no lock: callers hold
-// the frontier's.
+// Once a checkpoint covers a mark, the store has it. Memory holds all young marks, which no
+// checkpoint covers, and the popular ones among the others. Without a store all marks are young.
+// The package owns both sets, and the list of marks that the next checkpoint will cover. It does
+// not call the store. It has no lock: callers hold the frontier's.
 package known
 
 import (
@@ -18,16 +17,16 @@ import (
 //
 // Not safe for concurrent use.
 type URLs struct {
-	Popular seen.Cache // of the marks that the store has
+	Popular seen.Cache // marks that the store has
 
 	recent      *seen.Set // marks since the last round of moving began
-	older       *seen.Set // during a round: those before it that no completed checkpoint covers
+	older       *seen.Set // during a round: earlier marks that no completed checkpoint covers
 	log         List      // marks since the last checkpoint, in the order of their admission
 	checkpoints int64
 	total       int64
 }
 
-// New returns a URLs that knows none.
+// New returns an empty URLs.
 func New() URLs { return URLs{recent: &seen.Set{}, older: &seen.Set{}} }
 
 // Restore notes at an opening that a completed checkpoint covers n marks.
@@ -39,14 +38,14 @@ func (k *URLs) Restore(n int64) {
 // Total is how many marks are known in all.
 func (k *URLs) Total() int64 { return k.total }
 
-// Checkpoints is how many were completed; all before the opening count as one. What the
-// store answers holds as long as this stays the same.
+// Checkpoints returns how many were completed; all before the opening count as one. An answer of
+// the store is valid as long as this number stays the same.
 func (k *URLs) Checkpoints() int64 { return k.checkpoints }
 
-// Young reports whether m is known, and perhaps not to the store.
+// Young reports whether m is known, and possibly missing from the store.
 func (k *URLs) Young(m storage.Mark) bool { return k.recent.Has(m) || k.older.Has(m) }
 
-// Insert adds m, which the store does not know, and reports whether it was new.
+// Insert adds m, which the store does not have, and reports whether it was new.
 func (k *URLs) Insert(m storage.Mark) bool {
 	if k.older.Has(m) || !k.recent.Insert(m) {
 		return false
@@ -62,8 +61,8 @@ func (k *URLs) Remove(m storage.Mark) {
 	k.total--
 }
 
-// Log appends m, which was inserted and is in the log by now, to the list of what the
-// next checkpoint will cover. m outlives the present round.
+// Log appends m, which was inserted and is now in the log, to the list of marks for the next
+// checkpoint. m outlives the current round.
 func (k *URLs) Log(m storage.Mark) {
 	k.keep(m)
 	k.log.add(m)
@@ -72,10 +71,10 @@ func (k *URLs) Log(m storage.Mark) {
 // Logged is how many marks are in that list.
 func (k *URLs) Logged() int { return k.log.n }
 
-// Head is the first n marks of the list. They do not change when it does.
+// Head returns the first n marks of the list. They do not change when the list does.
 func (k *URLs) Head(n int) List { return k.log.head(n) }
 
-// keep sees to it that m, which was inserted, outlives the present round.
+// keep ensures that m, which was inserted, outlives the current round.
 func (k *URLs) keep(m storage.Mark) {
 	if k.older.Len() > 0 {
 		k.recent.Insert(m)
@@ -85,20 +84,19 @@ func (k *URLs) keep(m storage.Mark) {
 // BeginRound begins a round of moving. fresh is an empty set.
 func (k *URLs) BeginRound(fresh *seen.Set) { k.older, k.recent = k.recent, fresh }
 
-// Keep sees to it that mark i of the list outlives the present round: its checkpoint will
-// not cover it.
+// Keep ensures that mark i of the list outlives the current round: its checkpoint will not cover
+// it.
 func (k *URLs) Keep(i int) { k.keep(k.log.at(i)) }
 
-// EndRound ends a round whose checkpoint covers the first n marks of the list: they are
-// forgotten. It returns a set that is to be freed, outside the lock.
+// EndRound ends a round whose checkpoint covers the first n marks of the list: they are forgotten.
+// It returns a set to be freed outside the lock.
 func (k *URLs) EndRound(n int) *seen.Set {
 	k.checkpoints++
 	k.log.drop(n)
 	return k.takeOlder()
 }
 
-// FailRound ends a round without a checkpoint. It returns a set that is to be freed,
-// outside the lock.
+// FailRound ends a round without a checkpoint. It returns a set to be freed outside the lock.
 func (k *URLs) FailRound() *seen.Set {
 	for m := range k.recent.All() {
 		k.older.Insert(m)
@@ -116,11 +114,11 @@ func (k *URLs) takeOlder() *seen.Set {
 // Recent yields the marks since the last round began: without a store, all.
 func (k *URLs) Recent() iter.Seq[[12]byte] { return k.recent.All() }
 
-// RecentLen is how many these are.
+// RecentLen returns the number of recent marks.
 func (k *URLs) RecentLen() int { return k.recent.Len() }
 
-// YoungSize is how many bytes the young marks take.
+// YoungSize returns the memory of the young marks in bytes.
 func (k *URLs) YoungSize() int64 { return k.recent.Size() + k.older.Size() }
 
-// Size is how many bytes all this takes.
+// Size returns the total memory in bytes.
 func (k *URLs) Size() int64 { return k.YoungSize() + k.Popular.Size() + k.log.size() }

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// List is marks in order. It grows at its end and loses what is at its beginning, in
-// steps that are short however long it is.
+// List is a sequence of marks. Appending at its end and removing from its beginning take short
+// steps, whatever its length.
 //
 // The zero value is empty.
 type List struct {
@@ -59,5 +59,5 @@ func (l *List) drop(n int) {
 	l.chunks, l.from = l.chunks[gone:], l.from%chunkLen
 }
 
-// size is how many bytes the list takes.
+// size returns the memory of the list in bytes.
 func (l *List) size() int64 { return int64(len(l.chunks)) * (chunkLen*12 + 8) }
