@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Long is how many lines a document may have without a table of contents.
+// Long is the maximum length in lines of a document without a table of contents.
 const Long = 60
 
 // Heading is a line that begins with # signs.
@@ -60,9 +60,9 @@ func anchor(text string) string {
 	}, text)
 }
 
-// Contents is the table of contents that a document should have: links to its sections
-// in one line, or as a list if that line would be longer than 120 characters. It is empty
-// if the document is short, or has fewer than two sections.
+// Contents returns the table of contents that a document should have: links to its sections in one
+// line, or as a list if that line would be longer than 120 characters. It is empty if the document
+// is short, or has fewer than two sections.
 func (d Document) Contents() string {
 	if strings.Count(d.Text, "\n") <= Long {
 		return ""
@@ -86,8 +86,8 @@ func (d Document) Contents() string {
 
 var toc = regexp.MustCompile(`^(- )?\[[^\]]*\]\(#[^)]*\)(( · |\n- )\[[^\]]*\]\(#[^)]*\))*\n$`)
 
-// WithContents returns a document's text with the table of contents that it should have
-// behind its first paragraph, in place of the one that it has there.
+// WithContents returns a document's text with its table of contents inserted, or replaced, after
+// the first paragraph.
 func (d Document) WithContents() (string, error) {
 	parts := strings.SplitN(d.Text, "\n\n", 4)
 	if len(parts) < 4 {

@@ -1,7 +1,6 @@
-// Package doccheck reads the module's documentation for its tests, which build
-// the code in it and compare it with the programs it comes from, and for the
-// command beside it, which runs what it says to type: docs/commands.md has the
-// conventions.
+// Package doccheck reads the module's documentation. Tests use it to build the code in the
+// documentation and compare it with the programs that it comes from; command typed uses it to run
+// the documented commands: docs/commands.md has the conventions.
 package doccheck
 
 import (
@@ -84,8 +83,7 @@ func (d Document) Blocks() (blocks []Block, err error) {
 	return blocks, nil
 }
 
-// command is how what is to be typed begins: a program that the documentation
-// tells to run.
+// command matches the beginning of a command to type: a program that the documentation runs.
 var command = regexp.MustCompile(`^(go|bash|git|curl|docker|\.ci/run|bench/compare|crawler/realweb/run) \S|^\./|^(bash )?\.ci/run$`)
 
 var (
@@ -95,8 +93,8 @@ var (
 	aside    = regexp.MustCompile(`\s+# .*$`)
 )
 
-// Commands returns what a document tells to type, each once: lines of blocks
-// without a language, and code in the text. What follows " # " is a comment.
+// Commands returns the commands that a document tells the reader to type, each once: lines of
+// blocks without a language, and code in the text. What follows " # " is a comment.
 func (d Document) Commands() (all []string, err error) {
 	add := func(s string) {
 		s = aside.ReplaceAllString(strings.TrimSpace(s), "")
@@ -122,10 +120,10 @@ func (d Document) Commands() (all []string, err error) {
 	return all, nil
 }
 
-// Page is the document that tells how commands are run.
+// Page is the document that defines how commands are run.
 const Page = "docs/commands.md"
 
-// Share is what is run of a command: a row of the table in Page.
+// Share is a tested form of a command: a row of the table in Page.
 type Share struct {
 	Written string // in the documentation
 	Run     string // instead; or empty
@@ -157,11 +155,11 @@ func Shares(page string) (all []Share, err error) {
 	return all, errors.Join(errs...)
 }
 
-// unescape undoes what a table wants: | stands as \| in it.
+// unescape reverts the escaping of | as \| in a table.
 func unescape(s string) string { return strings.ReplaceAll(s, `\|`, "|") }
 
-// Plan says what is run for the commands of all documents: each once. Shares of
-// nothing that is written are errors.
+// Plan returns what to run for the commands of all documents, each once. Shares without a command
+// in a document are errors.
 func Plan(docs []Document) (plan []Share, err error) {
 	var errs []error
 	var shares []Share

@@ -1,5 +1,5 @@
-// This file runs the transcripts of the documentation: blocks of what is typed behind "$ "
-// and what it says.
+// This file runs the transcripts in the documentation: blocks of commands after "$ " and their
+// output.
 
 package doccheck
 
@@ -17,9 +17,9 @@ type Step struct {
 
 var waiting = regexp.MustCompile(`^<!-- wait: (.*) -->$`)
 
-// Retell returns a document whose console blocks have what say returns for each command,
-// in order. A comment before a block names a condition: a command that succeeds once the
-// block may go on.
+// Retell returns a document whose console blocks contain what say returns for each command, in
+// order. A comment before a block gives a condition: a command that succeeds once the block may
+// continue.
 func Retell(text string, say func(Step) string) string {
 	var out strings.Builder
 	var step *Step
@@ -55,9 +55,8 @@ func Retell(text string, say func(Step) string) string {
 	return out.String()
 }
 
-// alike are what differs from one run to the next. Lines about a moment that may be over,
-// priorities by which something happens to wait, and failures of a slow machine may be
-// missing.
+// alike are the parts that differ between runs. Lines about a moment that may be over, priorities
+// that depend on timing, and failures of a slow machine may be missing.
 var alike = []struct {
 	what *regexp.Regexp
 	as   string
@@ -73,7 +72,7 @@ var alike = []struct {
 	{regexp.MustCompile(`(?m) +$`), ""},
 }
 
-// Alike is what a command says but for numbers, times and the width of columns.
+// Alike returns output with numbers, times and the width of columns normalized.
 func Alike(said string) string {
 	for _, a := range alike {
 		said = a.what.ReplaceAllString(said, a.as)

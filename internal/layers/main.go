@@ -1,10 +1,9 @@
-// Layers draws the packages of this module in floors, and which import which:
+// Layers prints the packages of this module by layer, and which import which:
 //
 //	go run ./internal/layers
 //
-// The floors are those of layers.txt. An import that does not lead to a lower floor
-// is printed with "upwards", and the command ends with status 1. A test runs the
-// same check.
+// The layers are defined in layers.txt. An import that does not lead to a lower layer is marked
+// with "upwards", and the exit status is 1. A test runs the same check.
 package main
 
 import (
@@ -41,8 +40,8 @@ func main() {
 	}
 }
 
-// listed returns what each package of the module imports of it, as paths in the
-// module. The root is ".".
+// listed returns the imports within the module of each of its packages, as paths in the module. The
+// root is ".".
 func listed() (map[string][]string, error) {
 	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...")
 	cmd.Stderr = os.Stderr
@@ -65,8 +64,8 @@ func listed() (map[string][]string, error) {
 	return imports, nil
 }
 
-// house is the floors, from the ground up, and on which floor a package or the
-// packages below a folder ("folder/...") are.
+// house holds the layers, from the lowest up, and the layer of each package, or of the packages
+// below a folder ("folder/...").
 type house struct {
 	floors []string
 	floor  map[string]int
@@ -93,7 +92,7 @@ func parse(text string) (*house, error) {
 	return h, s.Err()
 }
 
-// of returns the floor of a package, and which entry says so.
+// of returns the layer of a package, and the entry that defines it.
 func (h *house) of(p string) (floor int, entry string, ok bool) {
 	if n, ok := h.floor[p]; ok {
 		return n, p, true
@@ -107,10 +106,9 @@ func (h *house) of(p string) (floor int, entry string, ok bool) {
 	return 0, "", false
 }
 
-// draw prints the packages by floor, the highest first, each with what it imports.
-// The error names each import that leads not downwards, each package without a
-// floor, and each entry without a package. Packages that one "/..." stands for may
-// import each other.
+// draw prints the packages by layer, the highest first, each with its imports. The error names each
+// import that does not lead downwards, each package without a layer, and each entry without a
+// package. Packages under the same "/..." entry may import each other.
 func (h *house) draw(w io.Writer, imports map[string][]string) error {
 	var errs []error
 	rooms := make([][]string, len(h.floors))

@@ -22,16 +22,14 @@ func (b *Book) Waits(host []byte, n int64) {
 	})
 }
 
-// Census is a count of the URLs of a domain that is under way: it lasts longer than the
-// lock is held.
+// Census is a count of the URLs of a domain in progress: it takes longer than the lock may be held.
 type Census struct {
 	use   *usage
 	round int
 }
 
-// BeginCensus begins to count the URLs of a domain. There is nothing to count, and the
-// census nil, if no limit asks for it or it was done; or another is under way, and others
-// is closed when that ends.
+// BeginCensus starts counting the URLs of a domain. The census is nil if no limit needs it, if it
+// was already done, or if another one is in progress; in that case others is closed when it ends.
 func (b *Book) BeginCensus(of row.Scope) (c *Census, others <-chan struct{}) {
 	u, l := b.find(OfScope(of))
 	if u == nil || l.Waiting == 0 || u.domain.Complete() {
@@ -44,13 +42,12 @@ func (b *Book) BeginCensus(of row.Scope) (c *Census, others <-chan struct{}) {
 	return &Census{use: u, round: b.beginCensus(u)}, nil
 }
 
-// Saw counts the URLs of a host that comes, in domain order, after those that were seen.
+// Saw counts the URLs of the next host, in domain order.
 func (c *Census) Saw(host []byte, urls int64) {
 	c.use.domain.Saw(c.round, string(hostkey.AppendReversed(nil, host)), urls)
 }
 
-// End ends the census. It was complete if all hosts were seen, unless the limits changed
-// meanwhile.
+// End ends the census. It is complete if all hosts were seen, unless the limits changed meanwhile.
 func (c *Census) End(all bool) {
 	close(c.use.counting)
 	c.use.counting = nil
@@ -72,8 +69,8 @@ func (b *Book) endCensus(u *usage) {
 	}
 }
 
-// CountDomains begins the counts of all domains that need one, as if no URL waited: Waits
-// must be called for each host. It reports whether there are any.
+// CountDomains starts the counts of all domains that need one, from zero: call Waits for each host.
+// It reports whether there are any.
 func (b *Book) CountDomains() bool {
 	for _, s := range b.scopes.Load().All() {
 		if s.use != nil && s.of.Domain && s.together.Waiting > 0 {

@@ -5,9 +5,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/row"
 )
 
-// Check calls bad with what is counted wrong (F6), and with ends of periods that are out
-// of order (F3). Idle says that no URL is on its way to the store; urls is how many wait
-// of a scope.
+// Check calls bad with wrong counts (F6), and with ends of periods that are out of order (F3). idle
+// means that no URL is on its way to the store; urls returns the number of waiting URLs of a scope.
 func (b *Book) Check(bad func(string, ...any), idle bool, urls func(row.Scope) int64) {
 	usage := func(u *usage) {
 		if !u.Valid() || u.pending < 0 {

@@ -2,10 +2,10 @@ package limit
 
 import "github.com/seed-7440039f/frontier/internal/timeheap"
 
-// Ends is the ends of periods that hosts, or crawls, wait for.
+// Ends holds the ends of periods for which hosts, or crawls, wait.
 type Ends struct {
 	timeheap.Heap                // by number; the caller changes it through Set and Remove
-	at            map[uint32]int // where they are in the heap
+	at            map[uint32]int // positions in the heap
 }
 
 func newEnds() *Ends {
@@ -23,7 +23,7 @@ func (e *Ends) Set(id uint32, until int64) {
 	e.Push(timeheap.Item{At: until, ID: id})
 }
 
-// Remove notes that a host or crawl does not wait any more, if it did.
+// Remove records that a host or crawl no longer waits.
 func (e *Ends) Remove(id uint32) {
 	if i, ok := e.at[id]; ok {
 		e.Heap.Remove(i)
@@ -45,17 +45,17 @@ func (e *Ends) Over(now int64) (id uint32, ok bool) {
 	return e.Items[0].ID, true
 }
 
-// Size is how many bytes the ends take, about.
+// Size returns the approximate memory in bytes.
 func (e *Ends) Size() int64 { return e.Heap.Size() + int64(len(e.at))*24 }
 
-// shift moves all of them: their order stays.
+// shift moves all ends; their order stays.
 func (e *Ends) shift(step int64) {
 	for i := range e.Items {
 		e.Items[i].At += step
 	}
 }
 
-// check calls bad if the ends are out of order, or not where they are looked for (F3).
+// check calls bad if the ends are out of order, or not at their recorded positions (F3).
 func (e *Ends) check(bad func(string, ...any)) {
 	if err := e.Heap.Check(); err != nil {
 		bad("F3: ends of periods: %v", err)

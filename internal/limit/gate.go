@@ -7,19 +7,19 @@ import (
 	"github.com/seed-7440039f/frontier/internal/quota"
 )
 
-// Gate is the limits that new URLs of a host meet: of URLs that wait, and of depth. What
-// is admitted takes its room at once, not when it is durable, so that calls which meet
-// each other stay within the limits together. It is good for as long as the lock is held.
+// Gate applies the limits of waiting URLs and of depth to new URLs of a host. An admission takes
+// its room at once, not when it is durable, so that concurrent calls together stay within the
+// limits. A Gate is valid as long as the lock is held.
 type Gate struct {
 	book    *Book
 	host    string
 	scopes  []*scope
-	own     *quota.Limits // nil: the host has none alone
-	depth   bool          // one of them is of depth
-	waiting bool          // one of them is of URLs that wait
+	own     *quota.Limits // nil: the host has no separate limits
+	depth   bool          // there is a limit of depth
+	waiting bool          // there is a limit of waiting URLs
 }
 
-// Gate returns the gate of a host, which need not be known.
+// Gate returns the gate of a host, which may be unknown.
 func (b *Book) Gate(host string) Gate {
 	g := Gate{book: b, host: host}
 	add := func(l *quota.Limits) {
@@ -45,10 +45,10 @@ type Refusal struct {
 	Most int64
 }
 
-// Waiting is how many URLs wait: all, those of the host, and those of the crawl.
+// Waiting holds numbers of waiting URLs: all, those of the host, and those of the crawl.
 type Waiting struct{ All, Host, Crawl int64 }
 
-// Host is the key of the host whose gate this is.
+// Host returns the key of the gate's host.
 func (g *Gate) Host() string { return g.host }
 
 // LimitsDepth reports whether a URL's depth matters.
@@ -63,7 +63,7 @@ func (g *Gate) LimitsWaiting(crawl uint32) bool {
 	return g.waiting || x != nil && x.limits.Waiting > 0
 }
 
-// TooDeep says which limit of depth refuses a URL of a crawl, if one does.
+// TooDeep returns the limit of depth that refuses a URL of a crawl, if there is one.
 func (g *Gate) TooDeep(crawl uint32, depth int) (r Refusal, refused bool) {
 	deeper := func(l *quota.Limits) bool {
 		r.N, r.Most = int64(depth), int64(l.Depth)
@@ -85,8 +85,8 @@ func (g *Gate) TooDeep(crawl uint32, depth int) (r Refusal, refused bool) {
 	return Refusal{}, false
 }
 
-// Full says which limit of URLs that wait refuses one of a crawl, if one does. It
-// reports to the caller that a limit is reached, once until there is room again.
+// Full returns the limit of waiting URLs that refuses a URL of a crawl, if there is one. It reports
+// to the caller that a limit is reached, once until there is room again.
 func (g *Gate) Full(crawl uint32, w Waiting) (r Refusal, refused bool) {
 	r, u, refused := g.fullFor(w)
 	if x := g.book.crawls[crawl]; !refused && x != nil && x.limits.Waiting > 0 {
@@ -100,14 +100,14 @@ func (g *Gate) Full(crawl uint32, w Waiting) (r Refusal, refused bool) {
 	return r, refused
 }
 
-// Closed reports whether URLs of the host are refused, whatever their crawl, because too
-// many wait.
+// Closed reports whether all URLs of the host are refused, whatever their crawl, because too many
+// are waiting.
 func (g *Gate) Closed(w Waiting) bool {
 	_, _, refused := g.fullFor(w)
 	return refused
 }
 
-// fullFor is Full but for crawls. The usage is nil if the limit is that of the host alone.
+// fullFor is Full without limits of crawls. The usage is nil if the limit is that of each host.
 func (g *Gate) fullFor(w Waiting) (r Refusal, u *usage, refused bool) {
 	for _, s := range g.scopes {
 		r = Refusal{Of: s.use.of, N: s.waiting(w) + s.use.pending, Most: s.together.Waiting}
@@ -125,8 +125,8 @@ func (g *Gate) fullFor(w Waiting) (r Refusal, u *usage, refused bool) {
 	return r, nil, r.N >= r.Most
 }
 
-// waiting is how many URLs wait of a scope that has the host whose gate it is. Those of a
-// domain are not known before they are counted.
+// waiting returns the number of waiting URLs of a scope that includes the gate's host. For a domain
+// it is unknown before they are counted.
 func (s *scope) waiting(w Waiting) int64 {
 	switch {
 	case !s.of.Named:
@@ -164,7 +164,7 @@ func (g *Gate) Reserve(crawl uint32) (at Reservation) {
 	return at
 }
 
-// Unreserve ends what Reserve began for a URL of a host.
+// Unreserve reverts Reserve for a URL of a host.
 func (b *Book) Unreserve(at Reservation, host string) {
 	for _, n := range at {
 		*n--

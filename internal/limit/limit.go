@@ -1,10 +1,10 @@
-// Package limit counts what scopes, hosts and crawls use of their limits, says which are
-// used up and until when, and refuses URLs for which there is no room. It owns the limits
-// by scope and crawl, what is used of them, the ends of periods that hosts and crawls
-// wait for, and the number of URLs on their way to the store. It knows hosts by number
-// and key, and crawls by number; its caller says how many URLs wait, and stores the rows.
+// Package limit counts how much of their limits scopes, hosts and crawls have used, reports which
+// limits are reached and until when, and refuses URLs for which there is no room. It owns the
+// limits by scope and crawl, their use, the ends of periods for which hosts and crawls wait, and
+// the number of URLs on their way to the store. It identifies hosts by number and key, and crawls
+// by number. Its caller provides the number of waiting URLs, and stores the rows.
 //
-// Times are dates: nanoseconds since the epoch of the book. No lock: callers hold the
+// Times are dates: nanoseconds since the epoch of the book. It has no lock: callers hold the
 // frontier's.
 package limit
 
@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/rule"
 )
 
-// Kind says what a Subject is.
+// Kind is the kind of a Subject.
 type Kind uint8
 
 // The kinds of subjects.
@@ -27,7 +27,7 @@ const (
 	Crawl
 )
 
-// Subject is what has limits.
+// Subject is a scope or crawl with limits.
 type Subject struct {
 	Kind  Kind
 	Scope row.Scope // of a host alone: that host
@@ -44,39 +44,37 @@ func ofHost(name string) Subject {
 	return Subject{Kind: Host, Scope: row.Scope{Name: name, Named: true}}
 }
 
-// Caller is what a book reports, and to whom. It is called rarely.
+// Caller receives the reports of a book. It is called rarely.
 type Caller struct {
-	// Turned reports that a limit is reached, which what names, or that none is any more.
-	// Until is when the period ends, instant.Never if that ends nothing.
+	// Turned reports that the limit named by what was reached, or that none is reached any more.
+	// until is when the period ends, or instant.Never if there is none.
 	Turned func(of Subject, turn quota.Turn, what string, until int64)
-	// Recheck reports that hosts of a scope which are withheld may be free, or wait for
-	// another end.
+	// Recheck reports that withheld hosts of a scope may be free, or wait for another end.
 	Recheck func(s row.Scope)
 }
 
-// Book is what is counted. The caller makes one when limits are set for the first time.
+// Book holds the limits and counts. The caller creates it when limits are set for the first time.
 type Book struct {
 	caller Caller
 	epoch  time.Time
 	stored bool // there are rows
 
 	scopes  rule.Table[scope]
-	hosts   map[uint32]*hostUsage // by number: of hosts with limits of their own
+	hosts   map[uint32]*hostUsage // by number: hosts with separate limits
 	crawls  map[uint32]*crawl     // by number
 	joining map[string]*int64     // by host key: URLs on their way to the store
 
 	HostEnds  *Ends // set by the caller
-	CrawlEnds *Ends // set by the caller, only while the crawl has limits
+	CrawlEnds *Ends // set by the caller only while the crawl has limits
 
 	domains  int      // usages that count the URLs of a domain
 	changes  int      // of limits for each host so far
 	youngest uint64   // number of the youngest lease
-	dirty    []*usage // whose rows are out of date
-	saving   []*usage // whose rows are being written
+	dirty    []*usage // usages whose rows are outdated
+	saving   []*usage // usages whose rows are being written
 }
 
-// usage is what is used of limits by a scope or crawl, and how URLs are admitted under
-// them.
+// usage is how much of its limits a scope or crawl has used, and how URLs are admitted under them.
 type usage struct {
 	quota.Usage
 	of       Subject
@@ -85,10 +83,10 @@ type usage struct {
 	full     bool   // URLs were refused since there was room last
 	pending  int64  // URLs on their way to the store
 	domain   quota.Census
-	counting chan struct{} // closed when the census that is under way ends; nil: none is
+	counting chan struct{} // closed when the census in progress ends; nil: there is none
 }
 
-// scope is the limits of a scope, and what is used of them.
+// scope holds the limits of a scope, and how much of them is used.
 type scope struct {
 	of       row.Scope
 	together quota.Limits
@@ -112,11 +110,11 @@ func (s *scope) fields() (f rule.Fields) {
 	return f
 }
 
-// Each is the limits that each host of a scope has alone.
+// Each holds the limits that apply to each host of a scope separately.
 type Each struct {
 	quota.Limits
-	// Ended is the past of earlier limits: under them the periods of hosts had ended that
-	// began up to then. It matters for hosts that were not looked at since the change.
+	// Ended is the history of earlier limits: the periods of hosts that began up to this time ended
+	// under them. It matters for hosts that were not examined since the change.
 	Ended   int64
 	changed int // Book.changes when Ended was changed
 }
@@ -124,8 +122,8 @@ type Each struct {
 // NoneEnded is Each.Ended if there were no earlier limits.
 const NoneEnded = math.MinInt64
 
-// Then is the limits that take the place of these. It reports whether periods may have
-// ended with these that would go on with those.
+// Then returns the limits that replace e. It reports whether periods may have ended under e that
+// would continue under the new ones.
 func (e Each) Then(l quota.Limits, now int64) (next Each, change bool) {
 	if l == (quota.Limits{}) || e.Limits == (quota.Limits{}) {
 		return Each{Limits: l, Ended: NoneEnded}, false
@@ -138,19 +136,19 @@ func (e Each) Then(l quota.Limits, now int64) (next Each, change bool) {
 	return next, true
 }
 
-// counts reports whether what was used since a time counts at another one.
+// counts reports whether what was used since a time still counts at another.
 func (e *Each) counts(since, now int64) bool {
 	return since > e.Ended && (e.Period == 0 || now-since < int64(e.Period))
 }
 
-// hostUsage is what one host has used of what it may do alone.
+// hostUsage is how much of its separate limits a host has used.
 type hostUsage struct {
 	quota.Usage
 	seen  int   // Book.changes when the usage was looked at last
 	rests int64 // see Rest
 }
 
-// crawl is the limits of a crawl, and what is used of them.
+// crawl holds the limits of a crawl, and how much of them is used.
 type crawl struct {
 	usage
 	limits quota.Limits
@@ -163,8 +161,8 @@ const (
 	crawlBytes = 384
 )
 
-// New returns an empty book. Stored says that there is a store, for which Rows are
-// needed. Leases up to youngest do not count.
+// New returns an empty book. stored means that there is a store, which needs Rows. Leases up to
+// youngest do not count.
 func New(caller Caller, epoch time.Time, stored bool, youngest uint64) *Book {
 	return &Book{
 		caller: caller, epoch: epoch, stored: stored, youngest: youngest, HostEnds: newEnds(), CrawlEnds: newEnds(),
@@ -172,7 +170,7 @@ func New(caller Caller, epoch time.Time, stored bool, youngest uint64) *Book {
 	}
 }
 
-// Size is how many bytes the book takes, about.
+// Size returns the approximate memory of the book in bytes.
 func (b *Book) Size() int64 {
 	if b == nil {
 		return 0
@@ -184,7 +182,7 @@ func (b *Book) Size() int64 {
 // Limiting reports whether any scope has limits.
 func (b *Book) Limiting() bool { return b.scopes.Load().Set(togetherField | eachField) }
 
-// SetScope gives a scope its limits. Leases up to youngest do not count for new ones.
+// SetScope sets the limits of a scope. Leases up to youngest do not count for new ones.
 func (b *Book) SetScope(of row.Scope, together, each quota.Limits, youngest uint64, now int64) {
 	key := of.Key()
 	old := b.scopes.Get(key)
@@ -219,8 +217,8 @@ func (b *Book) SetScope(of row.Scope, together, each quota.Limits, youngest uint
 	b.scopes.Put(key, s, s.fields())
 }
 
-// Exactly is what each host of exactly this scope may do; the zero value if nothing is
-// said.
+// Exactly returns the limits for each host set for exactly this scope; the zero value if there are
+// none.
 func (b *Book) Exactly(of row.Scope) Each {
 	if s := b.scopes.Get(of.Key()); s != nil {
 		return s.each
@@ -228,7 +226,7 @@ func (b *Book) Exactly(of row.Scope) Each {
 	return Each{}
 }
 
-// Around is what the scopes around one say of each host: the closest that says anything.
+// Around returns the limits for each host set by the closest scope around this one.
 func (b *Book) Around(of row.Scope) (e Each) {
 	b.scopes.Load().Visit(bytesOf(of.Name), func(s *scope) bool {
 		within := s.of == of || of.Domain && s.of.Named && !s.of.Domain
@@ -240,8 +238,8 @@ func (b *Book) Around(of row.Scope) (e Each) {
 	return e
 }
 
-// RestoreEnded gives the limits for each host of a scope the past that is in its row; 0:
-// there is none.
+// RestoreEnded restores the history of the limits for each host of a scope from its row; 0: there
+// is none.
 func (b *Book) RestoreEnded(of row.Scope, ms int64) {
 	s := b.scopes.Get(of.Key())
 	if s == nil {
@@ -254,7 +252,7 @@ func (b *Book) RestoreEnded(of row.Scope, ms int64) {
 	}
 }
 
-// SetCrawl gives a crawl its limits. Leases up to youngest do not count for new ones.
+// SetCrawl sets the limits of a crawl. Leases up to youngest do not count for new ones.
 func (b *Book) SetCrawl(id uint32, l quota.Limits, youngest uint64, now int64) {
 	x := b.crawls[id]
 	switch {
@@ -273,7 +271,7 @@ func (b *Book) SetCrawl(id uint32, l quota.Limits, youngest uint64, now int64) {
 	}
 }
 
-// find returns what a scope or crawl uses, and its limits; nil if it has none.
+// find returns the usage of a scope or crawl, and its limits; nil if it has none.
 func (b *Book) find(of Subject) (*usage, *quota.Limits) {
 	if b == nil {
 		return nil, nil
@@ -288,8 +286,8 @@ func (b *Book) find(of Subject) (*usage, *quota.Limits) {
 	return nil, nil
 }
 
-// visit calls fn with the scopes of a host whose hosts have limits together, and returns
-// the one that says what the host may do alone, or nil.
+// visit calls fn with the scopes of a host that have common limits for all their hosts, and returns
+// the scope that sets the separate limits of the host, or nil.
 func (b *Book) visit(host []byte, fn func(*scope)) (own *scope) {
 	t := b.scopes.Load()
 	if !t.Set(togetherField | eachField) {
@@ -307,7 +305,7 @@ func (b *Book) visit(host []byte, fn func(*scope)) (own *scope) {
 	return own
 }
 
-// each is what a host may do alone; nil if nothing is said.
+// each returns the separate limits of a host; nil if there are none.
 func (b *Book) each(host []byte) *Each {
 	if s := b.scopes.Load().First(host, eachField); s != nil {
 		return &s.each
@@ -315,7 +313,7 @@ func (b *Book) each(host []byte) *Each {
 	return nil
 }
 
-// usageUnder is what a host has used under limits; nil if nothing was counted.
+// usageUnder returns how much of the given limits a host has used; nil if nothing was counted.
 func (b *Book) usageUnder(id uint32, e *Each) *hostUsage {
 	u := b.hosts[id]
 	if u == nil {
@@ -328,7 +326,8 @@ func (b *Book) usageUnder(id uint32, e *Each) *hostUsage {
 	return u
 }
 
-// own is what a host may do alone, and what it has used of that; nil if nothing is said.
+// own returns the separate limits of a host, and how much of them it has used; nil if there are
+// none.
 func (b *Book) own(id uint32, host []byte) (*Each, *hostUsage) {
 	e := b.each(host)
 	if e == nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Scopes and crawls have rows, written with the commits that change them, the last value
-// once in each. What hosts have used is in their own rows.
+// Scopes and crawls have rows, written with the commits that change them, at most once per commit.
+// The use of hosts is in the hosts' rows.
 const (
 	scopeRow = 'r'
 	crawlRow = 'c'
 )
 
-// RowKey is the key of the row that says what a scope or crawl has used.
+// RowKey returns the key of the row with the use of a scope or crawl.
 func (of Subject) RowKey() string {
 	if of.Kind == Crawl {
 		return string(binary.BigEndian.AppendUint32([]byte(row.UsageKey+string(crawlRow)), of.Crawl))
@@ -64,7 +64,7 @@ func (b *Book) Rows() (rows []storage.Row) {
 	return rows
 }
 
-// Saved ends what Rows began.
+// Saved completes Rows.
 func (b *Book) Saved(err error) {
 	if err != nil {
 		for _, u := range b.saving {
@@ -74,7 +74,7 @@ func (b *Book) Saved(err error) {
 	b.saving = nil
 }
 
-// Row is the row of a scope or crawl; false if it has no limits.
+// Row returns the row of a scope or crawl; false if it has no limits.
 func (b *Book) Row(of Subject) (storage.Row, bool) {
 	u, _ := b.find(of)
 	if u == nil {
@@ -88,7 +88,7 @@ func (b *Book) rowOf(u *usage) storage.Row {
 	return s.Row(u.key)
 }
 
-// HostRow is what the row of a host says that it has used.
+// HostRow returns the use of a host for its row.
 func (b *Book) HostRow(id uint32, host []byte) (s row.Usage) {
 	if _, u := b.own(id, host); u != nil {
 		s = b.value(&u.Usage)
@@ -105,16 +105,15 @@ func (b *Book) value(u *quota.Usage) (s row.Usage) {
 	return s
 }
 
-// date is the date of what is stored of one.
+// date converts a stored time to a date.
 func (b *Book) date(ms int64) int64 { return int64(instant.FromMillis(ms).Sub(b.epoch)) }
 
-// restore makes a usage what was stored of it.
+// restore sets a usage to its stored value.
 func (b *Book) restore(u *quota.Usage, s row.Usage, now int64) {
 	u.Restore(quota.Amount{Served: s.Served, Bytes: s.Bytes, Errors: s.Errors}, min(b.date(s.Since), now), s != row.Usage{})
 }
 
-// Restore takes in what the row of a scope or crawl says. It reports false if there are no
-// limits.
+// Restore reads the row of a scope or crawl. It returns false if there are no limits.
 func (b *Book) Restore(of Subject, s row.Usage, now int64) bool {
 	u, _ := b.find(of)
 	if u == nil {
@@ -124,15 +123,15 @@ func (b *Book) Restore(of Subject, s row.Usage, now int64) bool {
 	return true
 }
 
-// RestoreHost is Restore for a host, which comes into memory.
+// RestoreHost is Restore for a host that is loaded into memory.
 func (b *Book) RestoreHost(id uint32, s row.Usage, now int64) {
 	u := &hostUsage{Usage: quota.New(b.youngest)} // no call looked at it where it was
 	b.restore(&u.Usage, s, now)
 	b.hosts[id] = u
 }
 
-// Merge takes in what another frontier has counted for a scope or crawl. It reports false
-// if there are no limits here.
+// Merge adds the counts of another frontier for a scope or crawl. It returns false if there are no
+// limits here.
 func (b *Book) Merge(of Subject, s row.Usage, now int64) bool {
 	u, l := b.find(of)
 	if u == nil {
@@ -166,7 +165,7 @@ func (b *Book) merge(u *quota.Usage, l *quota.Limits, s row.Usage, now int64) {
 	u.Merge(l, &other, b.youngest, now)
 }
 
-// Counts reports whether what the row of a host that is not in memory says counts still.
+// Counts reports whether the use in the row of a host that is not in memory still counts.
 func (b *Book) Counts(host string, s row.Usage, now int64) bool {
 	if b == nil {
 		return false

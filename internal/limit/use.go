@@ -5,8 +5,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/quota"
 )
 
-// Use counts for scopes and a host what the hand-out of a lease uses, or its end. It
-// reports whether what is counted for the host alone may have changed.
+// Use counts the hand-out of a lease, or its end, for scopes and a host. It reports whether the
+// count of the host's separate limits may have changed.
 func (b *Book) Use(id uint32, host []byte, n quota.Amount, lease uint64, now int64) (alone bool) {
 	b.youngest = max(b.youngest, lease)
 	own := b.visit(host, func(s *scope) {
@@ -51,9 +51,8 @@ func (b *Book) charge(u *usage, l *quota.Limits, n quota.Amount, lease uint64, n
 	return counted
 }
 
-// EndPeriod restarts what a scope or crawl uses if its period has ended, and sees to it
-// that its row does not say the old one: the next limits may have no period, or a longer
-// one.
+// EndPeriod resets the use of a scope or crawl if its period has ended, and ensures that its row
+// does not keep the old value: the next limits may have no period, or a longer one.
 func (b *Book) EndPeriod(of Subject, youngest uint64, now int64) {
 	u, l := b.find(of)
 	b.endPeriod(u, l, youngest, now)
@@ -65,10 +64,9 @@ func (b *Book) endPeriod(u *usage, l *quota.Limits, youngest uint64, now int64) 
 	}
 }
 
-// turn reports to the caller, once, that a limit is reached, and once that it is lifted.
-// It returns whether hosts that are withheld must be looked at again: because it is
-// lifted, or because it is reached for good, so that they wait for the end of a period no
-// longer.
+// turn reports to the caller, once each, that a limit is reached and that it is lifted. It returns
+// whether withheld hosts must be examined again: because the limit is lifted, or because it is
+// reached permanently, so that they no longer wait for the end of a period.
 func (b *Book) turn(u *usage, l *quota.Limits, now int64) (look bool) {
 	turn, what, until := u.Turn(l, now)
 	return turn != quota.Same && b.turned(u.of, turn, what, until)
@@ -85,8 +83,8 @@ func (b *Book) turned(of Subject, turn quota.Turn, what string, until int64) (lo
 	return turn == quota.Lifted || until == instant.Never
 }
 
-// HostSpent says until when limits keep a host from being served: instant.Never if they
-// do for good, 0 if they do not.
+// HostSpent returns until when limits keep a host from being served: instant.Never if permanently,
+// 0 if they do not.
 func (b *Book) HostSpent(id uint32, host []byte, now int64) (until int64) {
 	own := b.visit(host, func(s *scope) {
 		b.turn(s.use, &s.together, now)
@@ -115,15 +113,15 @@ func (b *Book) CrawlSpent(id uint32, now int64) (until int64) {
 	return until
 }
 
-// Used is what was counted since the present period began.
+// Used is what was counted in the current period.
 type Used struct {
 	quota.Amount
 	Since int64 // when it began
 	Until int64 // when it ends; 0: never
 }
 
-// Used is what a scope or crawl has used; false if it has no limits. The zero Used says
-// that nothing was counted.
+// Used returns the use of a scope or crawl; false if it has no limits. The zero Used means that
+// nothing was counted.
 func (b *Book) Used(of Subject, now int64) (Used, bool) {
 	u, l := b.find(of)
 	if u == nil {
@@ -132,7 +130,7 @@ func (b *Book) Used(of Subject, now int64) (Used, bool) {
 	return used(&u.Usage, l, now), true
 }
 
-// HostUsed is Used for what a host may do alone.
+// HostUsed is Used for a host's separate limits.
 func (b *Book) HostUsed(id uint32, host []byte, now int64) Used {
 	if e, u := b.own(id, host); u != nil {
 		return used(&u.Usage, &e.Limits, now)
@@ -154,8 +152,7 @@ func used(u *quota.Usage, l *quota.Limits, now int64) Used {
 // Forget forgets what a host has used.
 func (b *Book) Forget(id uint32) { delete(b.hosts, id) }
 
-// HostCounts reports whether what a host has used counts still, and until when; 0 if for
-// ever.
+// HostCounts reports whether the use of a host still counts, and until when; 0 if without end.
 func (b *Book) HostCounts(id uint32, host []byte, now int64) (until int64, ok bool) {
 	e, u := b.own(id, host)
 	if u == nil || u.Over(&e.Limits, now) || !u.Begun() {
@@ -167,15 +164,15 @@ func (b *Book) HostCounts(id uint32, host []byte, now int64) (until int64, ok bo
 	return u.Since() + int64(e.Period), true
 }
 
-// Rest notes when the caller looks at a host without URLs again, by a clock of its own.
+// Rest records when the caller will examine a host without URLs again, by the caller's own clock.
 func (b *Book) Rest(id uint32, at int64) { b.hosts[id].rests = at }
 
-// Rests is what Rest noted.
+// Rests returns the time passed to Rest.
 func (b *Book) Rests(id uint32) int64 { return b.hosts[id].rests }
 
-// Shift moves the beginnings of all periods by step, which is negative, and the ends that
-// are awaited: no period lasts longer because the clock went back. It calls fn with each
-// host that has used something.
+// Shift moves the start of all periods by step, which is negative, and the ends that are waited
+// for: a clock that is set back does not make a period longer. It calls fn with each host that has
+// used something.
 func (b *Book) Shift(step int64, fn func(host uint32)) {
 	shift := func(u *usage) {
 		if u != nil && u.Begun() {

@@ -5,34 +5,34 @@ import "time"
 // rateSamples is enough for the seconds of a minute, and a power of 2.
 const rateSamples = 64
 
-// Rates are the totals of the last minute, one sample for each second that began
-// with a call of Sample: between two calls nothing happens.
+// Rates holds the totals of the last minute: one sample for each second that began with a call of
+// Sample, since nothing happens between two calls.
 //
-// Invariant: samples are in order of time, one second or more apart but for their
-// beginnings, which whole seconds lie between.
+// Invariant: samples are in order of time and one second or more apart, except at their beginnings,
+// which are separated by whole seconds.
 //
-// The zero value has none.
+// The zero value is empty.
 type Rates struct {
 	Next    int64 // when the next sample is due
 	n       int   // taken since Open
 	samples [rateSamples]Totals
 }
 
-// Totals are what happened up to a time.
+// Totals counts what happened up to a time.
 type Totals struct {
 	At                     int64 // nanoseconds since Open
 	Added, HandedOut, Done int64
 }
 
-// Sample notes the totals: nothing has changed them since the sample before.
+// Sample records the totals, which have not changed since the previous sample.
 func (r *Rates) Sample(now Totals) {
 	r.samples[r.n%rateSamples] = now
 	r.n++
 	r.Next = now.At - now.At%int64(time.Second) + int64(time.Second)
 }
 
-// Over returns what happens each second, over the minute before now.At or since Open if
-// that is less; the first second counts as a whole one.
+// Over returns the rates per second, over the minute before now.At or since Open if that is less;
+// the first second counts as a whole one.
 func (r *Rates) Over(now Totals) (added, handedOut, done float64) {
 	const minute = int64(time.Minute)
 	first := Totals{At: now.At}

@@ -1,6 +1,6 @@
-// Package measure measures how long URLs wait and how fast a frontier goes. It keeps a
-// table of fixed size with a sample of the URLs that wait, and the totals of the last
-// minute. No lock: callers hold the frontier's.
+// Package measure measures how long URLs wait and how fast a frontier works. It owns a table of
+// fixed size with a sample of the waiting URLs, and the totals of the last minute. It has no lock:
+// callers hold the frontier's.
 package measure
 
 import (
@@ -19,7 +19,7 @@ type Histogram struct {
 func (h *Histogram) add(d time.Duration, n int64) {
 	d = max(0, d)
 	h.Count += n
-	if sum := float64(h.Sum) + float64(n)*float64(d); sum < 1<<62 { // else it stays where it is, for ever
+	if sum := float64(h.Sum) + float64(n)*float64(d); sum < 1<<62 { // otherwise it stays at its maximum
 		h.Sum = time.Duration(sum)
 	}
 	h.Buckets[min(bits.Len64(uint64(d/time.Millisecond)), len(h.Buckets)-1)] += n
@@ -30,21 +30,19 @@ const (
 	waitsMost = waitSlots * 3 / 4
 )
 
-// Waits knows since when a sample of URLs has been waiting, by sequence number: from
-// when they may be handed out as soon as their hosts may be contacted.
+// Waits records since when a sample of URLs has been waiting, by sequence number: from when they
+// may be handed out as soon as their hosts may be contacted.
 //
-// Nothing of that is stored with a URL. A table of fixed size remembers when a
-// sample of them began to wait: all as long as there are few, one of two when
-// they become too many, one of four, and so on. Each counts for as many as it was
-// chosen from.
+// This is not stored with a URL. A table of fixed size records when the URLs of a sample began to
+// wait: all URLs as long as there are few, then one in two, one in four, and so on. Each counts for
+// the number of URLs that it represents.
 //
-// A URL that leaves without being handed out stays in the table until its place
-// is wanted.
+// A URL that leaves without being handed out stays in the table until its slot is needed.
 //
 // Invariants, verified by Check:
 //   - an entry can be found from its number's own slot without a gap
 //   - entries are counted, and at most waitsMost
-//   - an entry's number is among the sample of its level
+//   - an entry's number is in the sample of its level
 //
 // The zero value is empty.
 type Waits struct {
@@ -107,7 +105,7 @@ func (w *Waits) coarsen() {
 	}
 }
 
-// Ended notes that a URL of a priority is handed out; left is how many wait still.
+// Ended records that a URL of a priority is handed out; left is the number that still wait.
 func (w *Waits) Ended(seq uint64, priority int, now, left int64) {
 	if w.n == 0 || !chosen(seq, w.level) {
 		return
@@ -128,7 +126,7 @@ func (w *Waits) Ended(seq uint64, priority int, now, left int64) {
 	w.remove(i)
 	switch {
 	case w.level == 0:
-	case left < waitSlots/4: // what is in the table has mostly left unseen
+	case left < waitSlots/4: // most entries of the table have left unnoticed
 		clear(w.slots)
 		w.n, w.level = 0, 0
 	case w.n < waitSlots/8:
@@ -136,7 +134,7 @@ func (w *Waits) Ended(seq uint64, priority int, now, left int64) {
 	}
 }
 
-// remove frees slot i, and moves back what had to make way for it.
+// remove frees slot i, and moves back entries that were displaced by it.
 func (w *Waits) remove(i int) {
 	w.n--
 	for j := i; ; {
@@ -153,7 +151,7 @@ func (w *Waits) remove(i int) {
 	w.slots[i] = waiting{}
 }
 
-// Size is how many bytes it takes.
+// Size returns the memory in bytes.
 func (w *Waits) Size() int64 { return int64(len(w.slots))*16 + int64(len(w.By))*8*38 }
 
 // Check calls bad with each invariant that does not hold.

@@ -1,17 +1,17 @@
-// Package move moves records from the log into blocks sorted by host, in rounds, so that
-// memory and the log stay bounded.
+// Package move moves records from the log into blocks sorted by host, in rounds, so that memory and
+// the log stay bounded.
 //
-// A round covers all records up to one. Each that is not finished gets a home in a block,
-// wherever it is: scheduled, waiting or leased. Then a checkpoint, which is the caller's,
-// ends the log there. Since a record may be handed out, finished or handed back at any
-// moment, the round remembers each by its place in memory and its sequence number: if
-// both still agree once the block is written, the record is alive and learns its new
-// home; otherwise it is finished, and the round marks its position in the block as dead.
+// A round covers all records up to one. Each unfinished record gets a home in a block, whether it
+// is scheduled, waiting or leased. Then a checkpoint, made by the caller, ends the log there. Since
+// a record may be handed out, finished or handed back at any moment, the round remembers each by
+// its location in memory and its sequence number: if both still agree once the block is written,
+// the record is alive and its new home is set; otherwise it is finished, and the round marks its
+// position in the block as dead.
 //
-// The package owns what rounds have seen of queues (Mover), and one round (Round). It
-// knows queues by their numbers, and hosts only as names. Callers of a Mover hold the
-// frontier's lock; a Round takes that lock itself, through its Source, for steps of a
-// bounded number of records, and writes blocks without it.
+// The package owns what rounds remember of queues (Mover), and one round (Round). It identifies
+// queues by number, and hosts by name. Callers of a Mover hold the frontier's lock; a Round takes
+// that lock itself, through its Source, in steps of a bounded number of records, and writes blocks
+// without it.
 package move
 
 import (
@@ -23,42 +23,42 @@ import (
 )
 
 const (
-	// minLog is the least that MaxLog may be.
+	// minLog is the minimum of MaxLog.
 	minLog = 64 << 20
-	// idleLog is the same as MaxLog for a log of which little is left to be moved: most of
-	// what it admitted is finished.
+	// idleLog replaces MaxLog for a log in which little is left to be moved, because most of its
+	// records are finished.
 	idleLog = 8 << 20
-	// homedSize is what an entry of Mover.homed takes in memory, about.
+	// homedSize is the approximate memory of an entry of Mover.homed.
 	homedSize = 64
 )
 
-// MaxLog is how many bytes the log may have before a round ends it, with so much memory:
-// what must be replayed at the next opening. The more a round moves, the more URLs of a
-// host it brings together, and the fewer parts must be known.
+// MaxLog returns the size in bytes, for a memory budget, at which a round ends the log: what must
+// be replayed at the next opening. The more a round moves, the more URLs of a host it groups
+// together, and the fewer parts must be stored.
 func MaxLog(budget int64) int64 { return max(minLog, budget/8) }
 
-// Load is what decides whether a round is worth its price.
+// Load is the data that decides whether a round is worth its cost.
 type Load struct {
 	Log      int64 // bytes of the log
 	MaxLog   int64
 	Used     int64 // bytes of records in memory
-	Limit    int64 // that they may have
-	Homeless int64 // of them, in no block
+	Limit    int64 // their maximum memory
+	Homeless int64 // part of these, in no block
 	Full     bool  // a caller waits for room
 }
 
-// Wanted reports whether a round is worth its price, or the only way to make room.
+// Wanted reports whether a round is worth its cost, or is the only way to make room.
 func (l Load) Wanted() bool {
 	return l.Log > l.MaxLog || l.Log > idleLog && l.Homeless < l.Log/8 || l.Full && l.Homeless > 0 ||
 		l.Used > l.Limit/2 && l.Homeless > max(l.Limit/8, 1<<20)
 }
 
-// Mover knows what is left for the next round, and what the last ones have seen.
+// Mover records what is left for the next round, and what the last ones have seen.
 //
-// Of a large queue it keeps where the last walk ended: that record is in memory and has a
-// home, as all before it, so the next round begins behind it. When the record leaves its
-// queue, what was before it has left, too, and a walk from the head is as good. Whoever
-// puts a record without a home at the head says so with ToHead.
+// For a large queue it stores where the last walk ended: that record is in memory and has a home,
+// as have all before it, so the next round begins after it. When the record leaves its queue, so
+// have those before it, and the next walk starts at the head. After putting a record without a home
+// at the head, call ToHead.
 //
 // Not safe for concurrent use.
 type Mover struct {
@@ -72,7 +72,7 @@ type Mover struct {
 	homed  map[uint32]record.Location // by large queue: where the last walk ended
 	homing uint32                     // queue that a round is in
 	broken bool                       // a record without a home came to its head
-	looked uint64                     // records of queues that rounds have looked at
+	looked uint64                     // number of queue records that rounds have examined
 }
 
 // New returns a Mover of records that wait in queues, or for their time.
@@ -80,8 +80,8 @@ func New(records *record.Arena, blocks *block.Table, queues *fifo.Store, schedul
 	return Mover{records: records, blocks: blocks, fifo: queues, scheduled: scheduled, timed: timed}
 }
 
-// List notes that a queue has a record that needs a home in a block. listed is the
-// queue's: it stays set until a round has been there.
+// List records that a queue has a record that needs a home in a block. listed belongs to the queue:
+// it stays set until a round has visited it.
 func (m *Mover) List(id uint32, listed *bool) {
 	if !*listed {
 		*listed = true
@@ -89,8 +89,7 @@ func (m *Mover) List(id uint32, listed *bool) {
 	}
 }
 
-// ToHead notes that a record comes to the head of a queue, before others that may have a
-// home.
+// ToHead records that a record is put at the head of a queue, before others that may have a home.
 func (m *Mover) ToHead(id uint32, ref arena.Ref) {
 	if m.records.At(ref).Part() == 0 {
 		delete(m.homed, id)
@@ -98,17 +97,17 @@ func (m *Mover) ToHead(id uint32, ref arena.Ref) {
 	}
 }
 
-// Ended notes that a queue has ended.
+// Ended records that a queue has ended.
 func (m *Mover) Ended(id uint32) { delete(m.homed, id) }
 
-// Looked is how many records of queues rounds have looked at.
+// Looked returns the number of queue records that rounds have examined.
 func (m *Mover) Looked() uint64 { return m.looked }
 
-// Size is how many bytes this takes.
+// Size returns the memory in bytes.
 func (m *Mover) Size() int64 { return int64(len(m.homed)) * homedSize }
 
-// Check verifies what is known of a queue while no round is under way, and reports what
-// is wrong. Records up to number dead need no home.
+// Check verifies the data about a queue while no round is in progress, and reports violations.
+// Records up to number dead need no home.
 func (m *Mover) Check(id uint32, q Queue, dead uint64, bad func(format string, args ...any)) {
 	homed := m.homed[id]
 	if !m.fifo.In(q.Queue, homed) {

@@ -1,5 +1,5 @@
-// This file walks through a queue for a round, once, some records under one lock, and
-// packs what has come together.
+// This file walks through a queue for a round, once, a few records at a time under the lock, and
+// packs what was collected.
 
 package move
 
@@ -21,14 +21,14 @@ const (
 	settleAtOnce = 512
 )
 
-// add copies a queue's records of this round, and packs what has come together.
+// add copies a queue's records of this round, and packs what was collected.
 func (r *Round) add(id uint32) error {
 	m := r.m
 	for begun, more := false, true; more; begun = true {
 		r.src.Lock()
 		if r.src.Closed() {
 			r.src.Unlock()
-			return storage.ErrClosed // the log has it all; Close need not wait
+			return storage.ErrClosed // everything is in the log; Close need not wait
 		}
 		if !begun {
 			r.beginQueue(id)
@@ -63,8 +63,8 @@ func (r *Round) beginQueue(id uint32) {
 	r.at, r.begun, r.gap = m.homed[id], m.looked, false
 }
 
-// last returns the record of the queue behind which to go on; 0: from its head.
-// If the record has left the queue, all before it have.
+// last returns the record of the queue after which to continue; 0: from its head. If the record has
+// left the queue, so have all before it.
 func (r *Round) last(q Queue) arena.Ref {
 	if r.m.broken {
 		r.m.broken, r.at = false, record.Location{}
@@ -75,9 +75,9 @@ func (r *Round) last(q Queue) arena.Ref {
 	return r.at.Ref
 }
 
-// copyQueue starts runs with the queue's records that have no home in a block yet.
-// Records of one run, which may share a part, follow each other in the queue: nothing may
-// come between them once they are read back. It reports whether it stopped early.
+// copyQueue starts runs with the queue's records that have no home in a block yet. Records of one
+// run, which may share a part, are adjacent in the queue: nothing may come between them once they
+// are read back. It reports whether it stopped early.
 func (r *Round) copyQueue(id uint32) (more bool) {
 	m := r.m
 	q := r.src.Queue(id)
@@ -119,12 +119,12 @@ func (r *Round) copyQueue(id uint32) (more bool) {
 	for ref, others := range r.src.Leased(id) {
 		take(ref)
 		if others {
-			cut() // in any order they come back
+			cut() // they may come back in any order
 		}
 	}
-	r.gap = gap // what comes back without a home is noted by ToHead
+	r.gap = gap // ToHead records what comes back without a home
 	if r.src.Finishing(id) {
-		cut() // what is finishing needs no home, but comes between if that fails
+		cut() // a finishing record needs no home, but comes between if that fails
 	}
 	last, home := r.last(q), arena.Ref(0)
 	looks := 0
@@ -152,8 +152,7 @@ func (r *Round) copyQueue(id uint32) (more bool) {
 	return more
 }
 
-// keepHomed notes that a queue's records up to ref have homes, or get them with the next
-// flush.
+// keepHomed records that a queue's records up to ref have homes, or get them with the next flush.
 func (m *Mover) keepHomed(id uint32, ref arena.Ref) {
 	if m.homed == nil {
 		m.homed = map[uint32]record.Location{}
@@ -167,7 +166,7 @@ func (r *Round) takes(x record.Resident) bool {
 	return x.Part() == 0 && x.Seq() != 0 && x.Seq() <= r.maxSeq
 }
 
-// copyRecord appends a record's body to bodies, where the copy has it.
+// copyRecord appends a record's body to bodies, and returns the copy's location there.
 func copyRecord(x record.Resident, bodies []byte) (storage.Record, []byte) {
 	at := len(bodies)
 	bodies = append(bodies, x.Body()...)

@@ -24,46 +24,45 @@ const (
 	deadAtOnce = 1024
 )
 
-// ErrNoProgress ends a round that would go on for ever.
+// ErrNoProgress ends a round that would never end.
 var ErrNoProgress = errors.New("frontier: a round of moving makes no progress")
 
-// Source is what a round moves records of. Lock and Unlock are the frontier's lock, which
-// all other methods need.
+// Source provides the records of a round. Lock and Unlock are the frontier's lock, which all other
+// methods need.
 type Source interface {
 	sync.Locker
 	Closed() bool
 
-	// Top is the highest number of a queue, Queue the queue with a number. It is the zero
-	// Queue if that has ended.
+	// Top returns the highest number of a queue, Queue the queue with a number, or the zero Queue
+	// if it has ended.
 	Top() uint32
 	Queue(id uint32) Queue
 	// Name names a queue.
 	Name(id uint32) storage.Queue
-	// Leased yields the records of a queue that are leased, and whether its host has other
-	// leases.
+	// Leased yields the leased records of a queue, and whether its host has other leases.
 	Leased(id uint32) iter.Seq2[arena.Ref, bool]
 	// Finishing reports whether a completion of a queue's host is on its way to disk.
 	Finishing(id uint32) bool
-	// Dead is the number up to which the records of a queue are deleted, DeadOf the same
-	// for one that may have ended.
+	// Dead returns the number up to which the records of a queue are deleted. DeadOf is the same
+	// for a queue that may have ended.
 	Dead(id uint32) uint64
 	DeadOf(q storage.Queue) uint64
-	// Trim drops from memory the records of a queue that are safe in blocks; the next few
-	// of a bound host stay. It reports whether there are more.
+	// Trim drops the records of a queue from memory that are safe in blocks, except the next few of
+	// a bound host. It reports whether there are more.
 	Trim(id uint32) (more bool)
 
 	// Soon is a date: records that are scheduled up to it stay in memory.
 	Soon() int64
 	// Millis is the Unix time of a date.
 	Millis(date int64) int64
-	// Dismiss drops a scheduled record from memory, which is on disk only from now on.
+	// Dismiss drops a scheduled record from memory; it remains on disk.
 	Dismiss(ref arena.Ref)
 
 	// Freed lets callers look again that wait for room.
 	Freed()
 }
 
-// Queue is what a round must know of a queue.
+// Queue is what a round needs to know about a queue.
 type Queue struct {
 	*fifo.Queue
 	Priority uint8
@@ -83,7 +82,7 @@ type Round struct {
 	store  Store
 	gen    uint32
 	maxSeq uint64 // last record of the round
-	keep   int64  // how many bytes of records that are in blocks may stay in memory
+	keep   int64  // memory, in bytes, for records that are also in blocks
 
 	scheduled []timeheap.Item // records in no block, to be moved
 	keys      []queueKey      // of queues, to be visited
@@ -93,20 +92,20 @@ type Round struct {
 	copy      []byte              // bodies of runs
 	moved     bool
 
-	at    record.Location // the record of the queue under way that was looked at last
+	at    record.Location // last examined record of the current queue
 	begun uint64          // Mover.looked when it began with the queue
 	gap   bool            // one of them has no home, and gets none in this round
 
 	dirty []uint32 // blocks whose finished positions TakeDead returned
 }
 
-// Begin begins a round of generation gen for all records up to number maxSeq. If those
-// that are in blocks take more memory than keep, it visits all queues.
+// Begin begins a round of generation gen for all records up to number maxSeq. If the records in
+// blocks take more memory than keep, it visits all queues.
 func (m *Mover) Begin(src Source, store Store, gen uint32, maxSeq uint64, keep int64) *Round {
 	return &Round{m: m, src: src, store: store, gen: gen, maxSeq: maxSeq, keep: keep, scheduled: m.scheduled.TakeHomeless()}
 }
 
-// Run moves what is there. It takes the lock. The caller ends the log then, or calls Undo.
+// Run moves the records. It takes the lock. Afterwards the caller ends the log, or calls Undo.
 func (r *Round) Run() error {
 	if err := r.moveScheduled(); err != nil {
 		return err
@@ -123,7 +122,7 @@ func (r *Round) Run() error {
 // Moved reports whether something got a home, or left memory.
 func (r *Round) Moved() bool { return r.moved }
 
-// Undo ends a round that failed, or whose checkpoint did: the next one visits the same
+// Undo ends a round after its failure or that of its checkpoint: the next round visits the same
 // queues. It takes the lock.
 func (r *Round) Undo() {
 	for len(r.keys) > 0 {
@@ -140,9 +139,9 @@ func (r *Round) Undo() {
 	}
 }
 
-// TakeDead returns the finished positions of blocks that changed since the last
-// checkpoint. The caller holds the lock, which is released between steps: what dies
-// meanwhile is in the log, and may be among them, too.
+// TakeDead returns the finished positions of blocks that changed since the last checkpoint. The
+// caller holds the lock, which is released between steps: records that finish meanwhile are in the
+// log, and may be in the result, too.
 func (r *Round) TakeDead() (dead []storage.DeadBits) {
 	r.dirty = r.m.blocks.TakeDirty()
 	r.eachDirty(func(id uint32) {
@@ -166,16 +165,16 @@ func (r *Round) eachDirty(fn func(id uint32)) {
 	}
 }
 
-// queueKey is a queue and what decides where it comes in a round.
+// queueKey is a queue with its place in the order of a round.
 type queueKey struct {
 	id       uint32
 	priority uint8
 }
 
-// order finds the queues to be visited, by priority and as old as they are: their
-// hosts have their turns in about this order, and records that are read together
-// lie together. They are those with records that need a home, and all with
-// records in memory if much of it could be evicted.
+// order finds the queues to visit, by priority and age: their hosts get their turns in about this
+// order, and records that are read together should be stored together. It selects queues with
+// records that need a home, and all queues with records in memory if many of these could be
+// evicted.
 func (r *Round) order() {
 	m := r.m
 	r.src.Lock()

@@ -1,5 +1,5 @@
-// This file is the part of a round that moves scheduled records to timed blocks.
-// All but those that are due soon leave memory with that.
+// This file moves scheduled records to timed blocks. All except those that are due soon then leave
+// memory.
 
 package move
 
@@ -26,8 +26,8 @@ type timedCopy struct {
 	at   int64
 }
 
-// moveScheduled moves the scheduled records of the round in order of time. If it
-// fails, what is left is up to the next round.
+// moveScheduled moves the scheduled records of the round in order of time. If it fails, the next
+// round moves the rest.
 func (r *Round) moveScheduled() error {
 	items := r.scheduled
 	r.scheduled = nil
@@ -68,7 +68,7 @@ func (r *Round) copyTimed(out []timedCopy, bodies []byte, items []timeheap.Item)
 		ref := arena.Ref(x.ID)
 		i, ok := m.scheduled.Find(ref)
 		if !ok {
-			continue // it waits by now, or is finished, and its place perhaps put to another use
+			continue // it waits by now, or is finished, and its memory may have been reused
 		}
 		it := m.scheduled.Items[i]
 		body := m.records.At(ref)
@@ -92,10 +92,9 @@ func (r *Round) copyTimed(out []timedCopy, bodies []byte, items []timeheap.Item)
 	return out, bodies, nil
 }
 
-// packTimed packs records and lets go of them.
+// packTimed packs records and releases them.
 func (r *Round) packTimed(copies []timedCopy) error {
-	// The record of an item may be gone, and another one in its place, which has an item,
-	// too.
+	// The record of an item may be gone, and another one, which also has an item, in its place.
 	slices.SortFunc(copies, func(a, b timedCopy) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Seq, b.Seq)) })
 	copies = slices.CompactFunc(copies, func(a, b timedCopy) bool { return a.Seq == b.Seq })
 	if len(copies) == 0 {
@@ -120,8 +119,8 @@ func (r *Round) packTimed(copies []timedCopy) error {
 	return nil
 }
 
-// settleTimed drops the records of a new block from memory. The first ones stay, up to
-// the last that is due soon or not scheduled any more: these learn their home.
+// settleTimed drops the records of a new block from memory. The first ones stay, up to the last
+// that is due soon or no longer scheduled: their home is set.
 func (r *Round) settleTimed(b storage.TimedBlock, where []timedCopy) {
 	m := r.m
 	soon := r.src.Soon()

@@ -1,18 +1,18 @@
-// Package notify delivers what happens in a frontier: a bounded queue that keeps the
-// order and never makes those wait who put something in, and a memory of failures that
-// repeat. Both have a lock of their own, which is never held while a reader runs.
+// Package notify delivers the events of a frontier. It owns a bounded queue, which keeps the order
+// and never blocks senders, and a record of repeated failures. Both have their own locks, which are
+// never held while a reader runs.
 package notify
 
 import "sync"
 
 const maxPending = 4096 // events that wait for their delivery at most
 
-// Queue is a queue of events. One goroutine delivers them; it lives while there are any.
+// Queue is a queue of events. A goroutine delivers them while there are any.
 //
-// Invariant: a goroutine in deliver exists exactly if delivering is set, which it
-// is while any are pending, of which there are never more than maxPending.
+// Invariant: a goroutine runs deliver if and only if delivering is set, which it is while events
+// are pending; at most maxPending are.
 //
-// The zero value with Deliver is ready. Safe for concurrent use.
+// The zero value with Deliver set is ready. Safe for concurrent use.
 type Queue[E any] struct {
 	Deliver func(e E, lost int64) // lost: events that did not fit in just before e; set before Put
 

@@ -2,15 +2,15 @@ package notify
 
 import "sync"
 
-// Repeats remembers failures, so that one that goes on is reported once.
+// Repeats records failures, so that a continuing failure is reported once.
 //
-// The zero value remembers none. Safe for concurrent use.
+// The zero value is empty. Safe for concurrent use.
 type Repeats struct {
 	mu     sync.Mutex
 	latest map[string]int64 // by reason, the time of the latest failure, reported or not
 }
 
-// News notes a failure and reports whether it is the first for the given time.
+// News records a failure and reports whether it is the first within the given time.
 func (r *Repeats) News(reason string, now, quiet int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,15 +1,14 @@
-// Package offheap keeps large tables of pointer-free values outside the Go heap.
+// Package offheap stores large tables of pointer-free values outside the Go heap. It owns their
+// memory.
 //
-// In the Go heap a table of 1 GB makes the collector let the process grow to
-// 2 GB, and a table that is replaced by a larger one stays until the next
-// collection. Here memory counts once, is given back the moment its owner says
-// so, and otherwise when the owner is collected. What was never written to takes
-// no memory.
+// In the Go heap, the collector lets a process with a table of 1 GB grow to 2 GB, and a table that
+// is replaced by a larger one stays until the next collection. Here memory counts once, and is
+// returned when its owner frees it, at the latest when the owner is collected. Memory that was
+// never written to is not allocated.
 //
-// The memory belongs to the Array or Pieces that it came from: whoever holds a
-// pointer or slice into it must keep that reachable too. Only under the race
-// detector, which watches nothing else, and where the system cannot do it, all
-// of it is in the Go heap.
+// The memory belongs to its Array or Pieces: code that holds a pointer or slice into it must keep
+// that object reachable, too. Under the race detector, which watches only the Go heap, and on
+// systems without support, all memory is in the Go heap.
 package offheap
 
 import (
@@ -21,7 +20,7 @@ import (
 )
 
 const (
-	smallest = 16 << 10 // bytes from which an array is worth its own pages
+	smallest = 16 << 10 // bytes from which an array gets separate pages
 	maxPage  = 64 << 10 // bytes of a page on any system
 )
 
@@ -34,11 +33,11 @@ type memory struct {
 
 var mapped atomic.Int64
 
-// Mapped returns how many bytes of address space all arrays and pieces of the
-// process have outside the Go heap.
+// Mapped returns the address space, in bytes, of all arrays and pieces of the process outside the
+// Go heap.
 func Mapped() int64 { return mapped.Load() }
 
-// newMemory returns n zeroed bytes, or nil if the system has none to give.
+// newMemory returns n zeroed bytes, or nil if the system has none.
 func newMemory(n int) *memory {
 	b := sysMap(n)
 	if b == nil {
@@ -98,8 +97,8 @@ func Make[T any](n int) Array[T] {
 	return Array[T]{Items: make([]T, n)}
 }
 
-// Resize makes the array n items long. Those that are new are zero. The others
-// keep their values and, where the system can do it, are not copied.
+// Resize changes the length of the array to n items. New items are zero. The others keep their
+// values and, where the system supports it, are not copied.
 func (a *Array[T]) Resize(n int) {
 	size := n * sizeOf[T]()
 	if a.mem != nil && size >= smallest {
@@ -117,7 +116,7 @@ func (a *Array[T]) Resize(n int) {
 	*a = b
 }
 
-// Free gives the array's memory back. Nothing may point into it any more.
+// Free returns the array's memory. Nothing may point into it any more.
 func (a *Array[T]) Free() {
 	if a.mem != nil {
 		a.mem.free()
@@ -125,7 +124,7 @@ func (a *Array[T]) Free() {
 	*a = Array[T]{}
 }
 
-// Size returns how many bytes the array takes if all of it was written to.
+// Size returns the memory of the array in bytes, assuming that all of it was written to.
 func (a *Array[T]) Size() int64 { return int64(len(a.Items) * sizeOf[T]()) }
 
 // List is a table of T, without pointers, that grows and shrinks at its end.
@@ -155,13 +154,13 @@ func (l *List[T]) Truncate(n int) {
 	}
 }
 
-// Free empties the list and gives its memory back. Nothing may point into it.
+// Free empties the list and returns its memory. Nothing may point into it.
 func (l *List[T]) Free() {
 	l.room.Free()
 	l.Items = nil
 }
 
-// Size returns how many bytes the list takes at most.
+// Size returns the maximum memory of the list in bytes.
 func (l *List[T]) Size() int64 { return l.room.Size() }
 
 func sizeOf[T any]() int {
@@ -173,8 +172,7 @@ func view[T any](b []byte, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
-// checkType panics if values of type t hold pointers: the collector would not
-// see them.
+// checkType panics if values of type t contain pointers: the collector would not see them.
 func checkType(t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

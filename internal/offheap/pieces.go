@@ -1,5 +1,4 @@
-// This file hands out equal pieces that stay where they are, for tables that
-// grow without being copied.
+// This file allocates equal pieces that do not move, for tables that grow without being copied.
 
 package offheap
 
@@ -12,10 +11,10 @@ import (
 // enough to be wasted, and enough that 32 GB are a few hundred mappings.
 const maxRegion = 64 << 20
 
-// Pieces hands out zero values of T, which must not contain pointers, from
-// regions that double in size. They are freed together with the Pieces.
+// Pieces allocates zero values of T, which must not contain pointers, from regions that double in
+// size. They are freed together with the Pieces.
 //
-// The zero value has none. Not safe for concurrent use.
+// The zero value is empty. Not safe for concurrent use.
 type Pieces[T any] struct {
 	regions []*memory
 	rest    []byte // of the last region
@@ -41,7 +40,7 @@ func (p *Pieces[T]) Next() *T {
 	return t
 }
 
-// Free gives the memory of all pieces back. Nothing may point there any more.
+// Free returns the memory of all pieces. Nothing may point there any more.
 func (p *Pieces[T]) Free() {
 	for _, m := range p.regions {
 		m.free()
@@ -49,8 +48,8 @@ func (p *Pieces[T]) Free() {
 	*p = Pieces[T]{}
 }
 
-// Discard zeroes items of a piece and gives the whole pages among them back to
-// the system, until they are written to again.
+// Discard zeroes items of a piece and returns the whole pages among them to the system, until they
+// are written to again.
 func Discard[T any](items []T) {
 	sysDiscard(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(items))), len(items)*sizeOf[T]()))
 }

@@ -1,7 +1,7 @@
 //go:build (amd64 || arm64 || riscv64 || loong64 || ppc64le) && !race
 
-// This file gets memory from Linux. Package syscall has no mremap, and its Munmap
-// refuses what was moved by one, so all calls are made here.
+// This file allocates memory from Linux. Package syscall has no mremap, and its Munmap refuses
+// memory that mremap has moved, so all calls are made here.
 
 package offheap
 
@@ -34,8 +34,8 @@ func sysUnmap(b []byte) {
 	}
 }
 
-// sysResize moves b to where it can have n bytes, without copying. It returns
-// nil if that is not possible.
+// sysResize moves b to a place with n bytes, without copying. It returns nil if that is not
+// possible.
 func sysResize(b []byte, n int) []byte {
 	addr, _, errno := syscall.Syscall6(syscall.SYS_MREMAP, address(b), uintptr(len(b)), uintptr(n), mremapMayMove, 0, 0)
 	if errno != 0 {

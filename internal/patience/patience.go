@@ -1,8 +1,7 @@
-// Package patience lets a caller leave a call that does not end in time, as a read from a
-// disk that is stuck: the call goes on without the caller. It owns nothing but what is
-// lent to such a call.
+// Package patience lets a caller abandon a call that does not end in time, such as a read from a
+// disk that hangs: the call continues in the background. It owns only what is lent to such a call.
 //
-// No lock of the caller's may be held: what is called may need it.
+// The caller must not hold a lock: the called function may need it.
 package patience
 
 import (
@@ -14,12 +13,12 @@ import (
 	"time"
 )
 
-// Forever is the context of a caller that waits however long it takes.
+// Forever is the context of a caller that waits without limit.
 var Forever context.Context
 
-// Ask calls fn and returns what it returns, or why it is not waited for any more: the
-// error of ctx, or the cause of life. Then fn goes on, so it must not write to anything
-// that the caller uses. With Forever it waits.
+// Ask calls fn and returns its result, or the reason for no longer waiting: the error of ctx, or
+// the cause of life. In the latter case fn continues, so it must not write to anything that the
+// caller uses. With Forever Ask waits.
 func Ask[T any](ctx, life context.Context, fn func() (T, error)) (T, error) {
 	if ctx == nil {
 		return fn()
@@ -59,11 +58,10 @@ func Ask[T any](ctx, life context.Context, fn func() (T, error)) (T, error) {
 	}
 }
 
-// windUp is how long a call that looks at its context by itself may take to return when
-// that has ended.
+// windUp is how long a call that watches its context may take to return after its end.
 const windUp = time.Second
 
-// InTime is Ask for such a call, whose result counts even then.
+// InTime is Ask for such a call; its result counts even then.
 func InTime[T any](ctx, life context.Context, fn func() (T, error)) (T, error) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -75,17 +73,17 @@ func InTime[T any](ctx, life context.Context, fn func() (T, error)) (T, error) {
 	return v, err
 }
 
-// lent is a reader or writer that is not used any more once its owner has it back.
+// lent is a reader or writer that is not used any more once its owner has taken it back.
 type lent struct {
 	mu    sync.Mutex
 	r     io.Reader // nil: a writer
 	w     io.Writer
-	after error // of calls that come too late
+	after error // returned by calls that come too late
 	ended bool  // guarded by mu
 }
 
-// LendReader returns r, a Seeker if r is one, until end is called. Later calls return
-// the error after. end waits for a call that is under way.
+// LendReader returns r, a Seeker if r is one, until end is called. Later calls return the error
+// after. end waits for a call in progress.
 func LendReader(r io.Reader, after error) (lease io.Reader, end func()) {
 	x := &lent{r: r, after: after}
 	if s, ok := r.(io.Seeker); ok {

@@ -1,5 +1,5 @@
-// Package pctenc normalizes percent-encoding (RFC 3986, section 2.1), so that texts
-// that mean the same are equal.
+// Package pctenc normalizes percent-encoding (RFC 3986, section 2.1), so that equivalent texts
+// become equal. It has no state.
 package pctenc
 
 import "strings"
@@ -11,12 +11,12 @@ const (
 	reserved        // as it came: %2F and / differ
 )
 
-// Form says how each byte appears.
+// Form defines how each byte is written.
 type Form [256]uint8
 
-// NewForm is the form in which the given ASCII characters are reserved: they stay as
-// they came. Unreserved ones (RFC 3986, section 2.3) are never encoded, all others are,
-// the percent sign that begins no escape among them.
+// NewForm returns the form in which the given ASCII characters are reserved: they stay unchanged.
+// Unreserved characters (RFC 3986, section 2.3) are never encoded; all others are, including a
+// percent sign that begins no escape.
 func NewForm(own string) *Form {
 	f := new(Form)
 	for c := range 0x80 {
@@ -33,9 +33,8 @@ func NewForm(own string) *Form {
 // Encodes reports whether a byte is always encoded.
 func (f *Form) Encodes(c byte) bool { return f[c] == encoded }
 
-// Normalize returns s with every byte in its form; s itself if it is so already. A lone
-// percent sign becomes %25, so nothing decoded after it can complete an escape: doing it
-// twice changes nothing.
+// Normalize returns s with every byte in its form; s itself if nothing changes. A lone percent sign
+// becomes %25, so no decoded byte after it can complete an escape: the function is idempotent.
 func (f *Form) Normalize(s string) string {
 	const hex = "0123456789ABCDEF"
 	i := 0

@@ -1,12 +1,12 @@
 package quota
 
-// Census counts the URLs that wait in a domain. The caller goes through the domain's
-// hosts in the order of their keys, some at a time; meanwhile a change of a host that was
-// seen counts, and one of others does not. The zero value has not begun.
+// Census counts the waiting URLs of a domain. The caller iterates over the domain's hosts in the
+// order of their keys, some at a time. Meanwhile the census counts changes of hosts that were
+// already seen, and ignores those of others. The zero value has not begun.
 type Census struct {
 	urls     int64
 	begun    bool
-	complete bool   // else only hosts up to cursor are counted
+	complete bool   // otherwise only hosts up to cursor are counted
 	cursor   string // key of a host
 	round    int    // how often it has begun or ended
 }
@@ -26,26 +26,25 @@ func (c *Census) Begin() (round int) {
 	return c.round
 }
 
-// End ends the counting, and forgets what it has.
+// End ends the counting, and discards the count.
 func (c *Census) End() {
 	if c.begun {
 		*c = Census{round: c.round + 1}
 	}
 }
 
-// Saw counts the URLs of a host that comes after those that were seen, unless the round is
-// over.
+// Saw counts the URLs of the next host, unless the round is over.
 func (c *Census) Saw(round int, key string, urls int64) {
 	if c.round == round {
 		c.urls, c.cursor = c.urls+urls, key
 	}
 }
 
-// SawAll says that in a round all hosts were seen.
+// SawAll records that all hosts were seen in a round.
 func (c *Census) SawAll(round int) { c.complete = c.complete || c.round == round }
 
-// Changed notes that n URLs more (or, negative, less) of a host wait. Once the census is
-// complete it does not look at the key.
+// Changed records that n more URLs of a host wait (or fewer, if negative). Once the census is
+// complete it ignores the key.
 func (c *Census) Changed(key string, n int64) {
 	if c.begun && (c.complete || key <= c.cursor) {
 		c.urls += n

@@ -1,11 +1,11 @@
-// Package quota counts what is used of limits, and says when one is reached and when it
-// has room again. A Usage is what a scope, host or crawl has used in the present period;
-// it does not know the limits, which may change at any time, and are an argument of each
-// question. A Census counts the URLs that wait in a domain. Both are arithmetic on what
-// the caller keeps: they know no hosts, rows and events. Times are in nanoseconds, of one
-// clock that the caller chooses.
+// Package quota counts the use of limits, and reports when a limit is reached and when there is
+// room again. A Usage is what a scope, host or crawl has used in the current period; it does not
+// contain the limits, which may change at any time, and are an argument of each call. A Census
+// counts the waiting URLs of a domain. Both are arithmetic on data that the caller stores: they do
+// not depend on hosts, rows or events. Times are in nanoseconds, of one clock that the caller
+// chooses.
 //
-// No lock: callers hold the frontier's.
+// It has no lock: callers hold the frontier's.
 package quota
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 )
 
-// Limits bound what may be done: see frontier.Limits, which has the same fields. Those of
-// Waiting and Depth concern no period; they are not looked at here.
+// Limits are the limits of a period: see frontier.Limits, which has the same fields. Waiting and
+// Depth do not concern a period, and are ignored here.
 type Limits struct {
 	Waiting int64
 	Served  int64
@@ -25,23 +25,23 @@ type Limits struct {
 	Period  time.Duration
 }
 
-// Amount is what is used of limits.
+// Amount is an amount of use.
 type Amount struct{ Served, Bytes, Errors int64 }
 
-// Usage is what is used in a period. The zero value is a period that has not begun.
+// Usage is the use in a period. The zero value is a period that has not begun.
 type Usage struct {
 	used     Amount
 	since    int64 // when the period began
 	begun    bool
-	reached  bool   // a limit, as far as Turn has said
-	restored bool   // reached is not known: after an opening Turn says nothing of what was reached before
+	reached  bool   // a limit is reached, according to Turn
+	restored bool   // reached is unknown: after opening, Turn does not report limits that were reached before
 	first    uint64 // hand-outs of leases up to this number do not count
 }
 
-// New returns a usage for which leases up to a number do not count.
+// New returns a usage for which leases up to youngest do not count.
 func New(youngest uint64) Usage { return Usage{first: youngest} }
 
-// Restore makes the usage what was stored of it. Which leases do not count stays.
+// Restore sets the usage to its stored value. The leases that do not count stay the same.
 func (u *Usage) Restore(a Amount, since int64, begun bool) {
 	u.used, u.since, u.begun, u.restored = a, since, begun, true
 }
@@ -49,13 +49,13 @@ func (u *Usage) Restore(a Amount, since int64, begun bool) {
 // Begun reports whether anything was counted in the period.
 func (u *Usage) Begun() bool { return u.begun }
 
-// Used is what was counted in the period.
+// Used returns the amount counted in the period.
 func (u *Usage) Used() Amount { return u.used }
 
-// Since is when the period began; meaningless if it has not.
+// Since returns when the period began; meaningless if it has not.
 func (u *Usage) Since() int64 { return u.since }
 
-// Valid reports whether a usage is one that can be.
+// Valid reports whether a usage is consistent.
 func (u *Usage) Valid() bool {
 	a := u.used
 	return a.Served >= 0 && a.Bytes >= 0 && a.Errors >= 0 && (u.begun || a == Amount{})
@@ -66,8 +66,8 @@ func (u *Usage) Over(l *Limits, now int64) bool {
 	return u.begun && l.Period > 0 && now-u.since >= int64(l.Period)
 }
 
-// Spent says which limit is reached, and until when; instant.Never if there is no period.
-// It says nothing if none is.
+// Spent returns which limit is reached, and until when; instant.Never if there is no period. It
+// returns nothing if none is.
 func (u *Usage) Spent(l *Limits, now int64) (what string, until int64) {
 	switch {
 	case u.Over(l, now):
@@ -87,9 +87,9 @@ func (u *Usage) Spent(l *Limits, now int64) (what string, until int64) {
 	return what, u.since + int64(l.Period)
 }
 
-// Charge counts what a hand-out uses, or its end; less than zero gives back. A number of
-// the lease that is 0 means none, and youngest is the last that was given. It reports
-// whether the usage has changed, and whether that is because something was counted.
+// Charge counts the use by a hand-out, or its end; negative amounts are returned. lease is the
+// number of the lease, 0 for none, and youngest the last number in use. It reports whether the
+// usage has changed, and whether that is because something was counted.
 func (u *Usage) Charge(l *Limits, a Amount, lease, youngest uint64, now int64) (changed, counted bool) {
 	if changed = u.EndPeriod(l, youngest, now); changed && lease > 0 && a.Served > 0 {
 		u.first = lease - 1
@@ -115,7 +115,7 @@ func (u *Usage) Charge(l *Limits, a Amount, lease, youngest uint64, now int64) (
 	return true, true
 }
 
-// Restart begins a period anew. Leases up to a number do not count in it.
+// Restart begins a new period. Leases up to youngest do not count in it.
 func (u *Usage) Restart(youngest uint64) {
 	u.used, u.since, u.begun = Amount{}, 0, false
 	u.first = youngest
@@ -130,14 +130,13 @@ func (u *Usage) EndPeriod(l *Limits, youngest uint64, now int64) bool {
 	return true
 }
 
-// Shift moves the beginning of the period that has begun.
+// Shift moves the beginning of the current period.
 func (u *Usage) Shift(step int64) { u.since += step }
 
-// BeginAfter has the period begin at a time at the earliest.
+// BeginAfter makes the period begin no earlier than at.
 func (u *Usage) BeginAfter(at int64) { u.since = max(u.since, at) }
 
-// Merge takes in what another frontier has counted: the greater amounts, and the later
-// beginning.
+// Merge adds the counts of another frontier: the greater amounts, and the later beginning.
 func (u *Usage) Merge(l *Limits, other *Usage, youngest uint64, now int64) {
 	u.EndPeriod(l, youngest, now)
 	if !u.begun {
@@ -150,7 +149,7 @@ func (u *Usage) Merge(l *Limits, other *Usage, youngest uint64, now int64) {
 	u.used.Errors = max(u.used.Errors, other.used.Errors)
 }
 
-// Turn is what has become of limits.
+// Turn is a change of whether limits are reached.
 type Turn uint8
 
 const (
@@ -162,8 +161,8 @@ const (
 	Lifted
 )
 
-// Turn says what became of the limits since it was asked last, and which is reached, and
-// until when, as Spent does.
+// Turn returns the change since the last call, and which limit is reached and until when, as Spent
+// does.
 func (u *Usage) Turn(l *Limits, now int64) (t Turn, what string, until int64) {
 	what, until = u.Spent(l, now)
 	reached := what != ""

@@ -1,7 +1,6 @@
-// This file packs a URL and what is known of it into bytes.
+// This file packs a URL and its data into bytes.
 //
-// The same body serves in memory, in the log and in blocks, so a URL is encoded
-// once.
+// The same body is used in memory, in the log and in blocks, so a URL is encoded only once.
 
 package record
 
@@ -23,7 +22,7 @@ const (
 	knownFlags = 1<<iota - 1
 )
 
-// History is what earlier visits showed. Times are Unix milliseconds, 0 for none.
+// History is the result of earlier visits. Times are Unix milliseconds, 0 for none.
 type History struct {
 	Visits, Changes int
 	FirstVisit      int64
@@ -34,7 +33,7 @@ type History struct {
 	State           [12]byte
 }
 
-// MaxLast is the greatest value that the end of a try may have.
+// MaxLast is the greatest value for the end of a try.
 const MaxLast = 5
 
 // visited reports whether the history shows visits.
@@ -42,7 +41,7 @@ func (h *History) visited() bool {
 	return h.Visits != 0 || h.Changes != 0 || h.FirstVisit != 0 || h.LastVisit != 0 || h.LastChange != 0 || h.LastModified != 0
 }
 
-// Body is a decoded record. Its byte slices point into what was decoded.
+// Body is a decoded record. Its byte slices point into the decoded data.
 type Body struct {
 	Depth   int
 	Weight  float64
@@ -52,8 +51,7 @@ type Body struct {
 	URL     []byte
 }
 
-// Append packs b, behind what is in dst. URL comes last: with none, that of the caller
-// may follow.
+// Append appends b, packed, to dst. The URL comes last: if there is none, the caller may append it.
 func (b *Body) Append(dst []byte) []byte {
 	at := len(dst)
 	dst = append(dst, 0)
@@ -98,7 +96,7 @@ func (b *Body) Append(dst []byte) []byte {
 
 var errBody = errors.New("malformed record")
 
-// Decode unpacks p, which may hold anything.
+// Decode unpacks p, which may contain anything.
 func Decode(p []byte) (b Body, err error) {
 	if len(p) == 0 || p[0]&^byte(knownFlags) != 0 {
 		return b, errBody

@@ -1,8 +1,8 @@
-// Package record keeps URLs in memory, and packs what is known of each into bytes.
+// Package record stores URLs in memory, and packs the data of each into bytes.
 //
-// A record in memory is a body behind a header that links it into a list and tells
-// where on disk it lies. The package owns the memory of records, and counts what of it
-// is of records that lie in no block. It has no lock: callers hold the frontier's.
+// A record in memory is a body after a header, which links it into a list and contains its location
+// on disk. The package owns the memory of records, and counts the part that belongs to records in
+// no block. It has no lock: callers hold the frontier's.
 package record
 
 import (
@@ -17,21 +17,21 @@ import (
 // length of the body.
 const headerSize = 20
 
-// Cost is how many bytes a record takes whose body has n.
+// Cost returns the memory of a record with a body of n bytes.
 func Cost(n int) int64 { return arena.Cost(headerSize + n) }
 
 // Resident is the header and body of a record in memory.
 type Resident []byte
 
-// Next is the record behind this one in its list, or what else its owner wrote with
+// Next returns the record after this one in its list, or another value that its owner set with
 // SetNext.
 func (r Resident) Next() arena.Ref { return arena.Ref(binary.LittleEndian.Uint32(r)) }
 
 // SetNext sets what Next returns.
 func (r Resident) SetNext(x arena.Ref) { binary.LittleEndian.PutUint32(r, uint32(x)) }
 
-// Part is the number of the part that holds the record on disk; 0 means that it
-// lies in the log, or is not on disk at all.
+// Part returns the number of the part that holds the record on disk; 0 means that it is in the log,
+// or not on disk.
 func (r Resident) Part() uint32 { return binary.LittleEndian.Uint32(r[4:]) }
 
 // Seq is the record's sequence number, below 1<<48.
@@ -40,7 +40,7 @@ func (r Resident) Seq() uint64 { return binary.LittleEndian.Uint64(r[8:]) & (1<<
 // Pos is the record's position in its part.
 func (r Resident) Pos() int { return int(r[15]) }
 
-// Len is how many bytes the body has.
+// Len returns the length of the body in bytes.
 func (r Resident) Len() int { return int(binary.LittleEndian.Uint32(r[16:])) }
 
 // Body is the body as Append encoded it. It lies in the arena.
@@ -65,11 +65,11 @@ func (a *Arena) Store(seq uint64, body []byte) arena.Ref {
 	return ref
 }
 
-// At returns a record. It may be the place of one that was discarded, whose sequence
-// number is 0, or that of another.
+// At returns a record. If it was discarded, its sequence number is 0, or that of a new record in
+// its place.
 func (a *Arena) At(ref arena.Ref) Resident { return a.mem.Bytes(ref) }
 
-// SetHome notes that a record lies in a block, too, as record pos of a part.
+// SetHome records that a record is also in a block, as record pos of a part.
 func (a *Arena) SetHome(ref arena.Ref, part uint32, pos int) {
 	r := a.At(ref)
 	if r.Part() == 0 {
@@ -79,8 +79,8 @@ func (a *Arena) SetHome(ref arena.Ref, part uint32, pos int) {
 	r[15] = byte(pos)
 }
 
-// Discard frees a record's memory. Its sequence number is wiped, so that a stale
-// reference can be recognised.
+// Discard frees a record's memory. Its sequence number is cleared, so that a stale reference can be
+// recognized.
 func (a *Arena) Discard(ref arena.Ref) {
 	r := a.At(ref)
 	n := r.Len()
@@ -91,7 +91,7 @@ func (a *Arena) Discard(ref arena.Ref) {
 	a.mem.Free(ref, headerSize+n)
 }
 
-// HasURL reports whether a record is of a URL.
+// HasURL reports whether a record has the given URL.
 func (a *Arena) HasURL(ref arena.Ref, url []byte) bool {
 	p := a.At(ref).Body()
 	if !bytes.HasSuffix(p, url) {
@@ -101,15 +101,15 @@ func (a *Arena) HasURL(ref arena.Ref, url []byte) bool {
 	return err == nil && bytes.Equal(b.URL, url)
 }
 
-// Location is where a record was in memory. If the memory was put to another use
-// since, its epoch has changed. The zero location is none.
+// Location is where a record was in memory. If the memory was reused since, its epoch has changed.
+// The zero location is none.
 type Location struct {
 	Ref   arena.Ref
 	epoch uint32
 	Seq   uint64
 }
 
-// Locate returns where a record is, for Holds to tell whether it still is.
+// Locate returns where a record is, for use with Holds.
 func (a *Arena) Locate(ref arena.Ref) Location {
 	return Location{ref, a.mem.Epoch(ref), a.At(ref).Seq()}
 }
@@ -119,10 +119,10 @@ func (a *Arena) Holds(l Location) bool {
 	return a.mem.Epoch(l.Ref) == l.epoch && a.At(l.Ref).Seq() == l.Seq
 }
 
-// Used is how many bytes the records take.
+// Used returns the memory of the records in bytes.
 func (a *Arena) Used() int64 { return a.mem.Used() }
 
-// Homeless is how many of these bytes belong to records that are in no block.
+// Homeless returns the part of it that belongs to records in no block.
 func (a *Arena) Homeless() int64 { return a.homeless }
 
 // Size is how many bytes of memory are held for records.

@@ -1,26 +1,26 @@
-// Package room decides which calls wait for memory while the disk is behind. It owns who
-// waits for room, and what is known of the rounds that make some by moving URLs to disk.
+// Package room decides which calls wait for memory while the disk is behind. It owns the waiting
+// calls, and the state of the rounds that make room by moving URLs to disk.
 //
-// No lock: callers hold the frontier's. Only a Space's channel is received from without.
+// It has no lock: callers hold the frontier's. Only a Space's channel is received from without it.
 package room
 
-// Space is what calls wait for that need room.
+// Space is what calls that need room wait for.
 type Space struct {
-	Free chan struct{} // closed when there may be some
+	Free chan struct{} // closed when there may be room
 	full bool          // there is none: moving does not help
 }
 
-// Room says who may have room. In the zero value no call waits and no round is under way.
+// Room decides who may have room. In the zero value no call waits and no round is in progress.
 type Room struct {
 	space   *Space // nil if no call waits
-	moving  bool   // a round is under way
+	moving  bool   // a round is in progress
 	resting bool   // the last round failed, and the next one waits
-	stuck   bool   // moving all that can be moved did not free enough
+	stuck   bool   // moving everything that can be moved did not free enough
 }
 
-// Ask asks for need bytes where used of limit are taken. It returns nil if the caller may
-// have them, or what to wait for before asking again, with last being what it waited for
-// before; or refused, if waiting is of no use.
+// Ask requests need bytes when used of limit are taken. It returns nil if the caller may have them,
+// or what to wait for before asking again, where last is what it waited for before; or refused, if
+// waiting is useless.
 func (r *Room) Ask(used, need, limit int64, last *Space) (wait *Space, refused bool) {
 	if used+need <= limit*9/10 || need > limit/2 && used < limit/4 {
 		r.stuck = r.resting
@@ -38,8 +38,8 @@ func (r *Room) Ask(used, need, limit int64, last *Space) (wait *Space, refused b
 // Waited reports whether a call waits for room.
 func (r *Room) Waited() bool { return r.space != nil }
 
-// Freed lets those that wait for room look again. If moving is stuck, and they still find
-// none, they wait no more.
+// Freed lets the waiting calls ask again. If moving is stuck, and they still find no room, they
+// stop waiting.
 func (r *Room) Freed() {
 	if r.space != nil {
 		r.space.full = r.stuck
@@ -48,18 +48,18 @@ func (r *Room) Freed() {
 	}
 }
 
-// Committed is Freed at the end of a commit, but not during a round, which will call it.
+// Committed is Freed at the end of a commit, except during a round, which will call it.
 func (r *Room) Committed() {
 	if !r.moving {
 		r.Freed()
 	}
 }
 
-// Begins says that a round begins.
+// Begins records that a round begins.
 func (r *Room) Begins() { r.moving = true }
 
-// NotNeeded says that no round is worth its price: nothing is left to be moved. While a
-// commit is under way its end lets those that wait look again.
+// NotNeeded records that no round is worth its cost: nothing is left to move. If a commit is in
+// progress, its end lets the waiting calls ask again.
 func (r *Room) NotNeeded(used, limit int64, committing bool) {
 	if !committing {
 		r.stuck = r.space != nil || used > limit*8/10
@@ -67,15 +67,15 @@ func (r *Room) NotNeeded(used, limit int64, committing bool) {
 	}
 }
 
-// Ended says that a round has ended, whether it failed and whether it moved anything.
+// Ended records that a round has ended, whether it failed and whether it moved anything.
 func (r *Room) Ended(failed, moved bool, used, limit int64, committing bool) {
 	idle := !moved && !committing // another round would move as little
 	r.moving, r.resting = false, failed
 	r.stuck = failed || used > limit*8/10 || idle && r.space != nil
-	if moved || r.stuck { // else they would find the same
+	if moved || r.stuck { // otherwise they would find the same
 		r.Freed()
 	}
 }
 
-// Rested says that the next round may come after one that failed.
+// Rested records that the next round may follow one that failed.
 func (r *Room) Rested() { r.resting = false }

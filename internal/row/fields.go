@@ -8,18 +8,18 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// fields writes or reads a row of tagged fields: each is its tag, shifted left by one, and
-// a number, or with the lowest bit set the length of a text, and the text. Tags ascend.
+// fields writes or reads a row of tagged fields: each consists of its tag, shifted left by one, and
+// a number; or, with the lowest bit set, the length of a text, and the text. Tags ascend.
 //
-// A struct names its fields once, in the order of their tags, for both directions. The
-// zero fields value writes; readFields returns one that reads.
+// A struct lists its fields once, in the order of their tags, for both directions. The zero fields
+// value writes; readFields returns one that reads.
 //
-// A program skips a field that it does not know if its tag is optional or higher; a lower
-// one it refuses with storage.ErrVersion. It does not keep what it skips: when it writes
-// the row again, the field is gone. So give a field such a tag if an older program may go
-// on without it, and lose it. What else changes needs a new Version.
+// A program skips an unknown field if its tag is optional or higher; for a lower one it returns
+// storage.ErrVersion. It does not keep what it skips: when it writes the row again, the field is
+// gone. So give a field such a tag if an older program may continue without it, and lose it. Any
+// other change needs a new Version.
 type fields struct {
-	row     []byte // what was written, or what is behind the next field
+	row     []byte // the output, or the input after the next field
 	reading bool
 	err     error
 
@@ -33,10 +33,10 @@ type fields struct {
 // optional is the first tag that may be skipped.
 const optional = 128
 
-// maxTag bounds the tags of programs to come.
+// maxTag limits the tags of future programs.
 const maxTag = 1 << 16
 
-// unknown is what to make of a field with a tag that is not known.
+// unknown returns the error for an unknown tag, if it may not be skipped.
 func unknown(tag int) error {
 	if tag >= optional {
 		return nil
@@ -79,7 +79,7 @@ func (f *fields) advance() {
 	f.tag = int(key >> 1)
 }
 
-// at passes over fields before tag, and reports whether the next one has that tag.
+// at skips fields before tag, and reports whether the next one has that tag.
 func (f *fields) at(tag int, isText bool) bool {
 	for f.err == nil && f.tag != 0 && (f.tag < tag || f.tag == tag && f.isText != isText) {
 		if err := unknown(f.tag); err != nil {
@@ -91,7 +91,7 @@ func (f *fields) at(tag int, isText bool) bool {
 	return f.err == nil && f.tag == tag
 }
 
-// take ends the reading of a field; ok reports whether it may have its value.
+// take ends the reading of a field; ok reports whether its value is valid.
 func (f *fields) take(ok bool) {
 	if !ok && f.err == nil {
 		f.err = ErrMalformed
@@ -100,14 +100,14 @@ func (f *fields) take(ok bool) {
 	f.advance()
 }
 
-// require makes a row malformed whose fields contradict each other.
+// require makes a row malformed unless ok: its fields contradict each other.
 func (f *fields) require(ok bool) {
 	if f.reading && !ok && f.err == nil {
 		f.err = ErrMalformed
 	}
 }
 
-// end returns what was wrong with the row.
+// end returns the error of the row.
 func (f *fields) end() error {
 	f.at(maxTag+1, false)
 	return f.err

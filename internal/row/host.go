@@ -8,21 +8,21 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Host is what is known of a host. Times are Unix milliseconds; 0: none.
+// Host is the stored state of a host. Times are Unix milliseconds; 0: none.
 type Host struct {
-	Due        int64  // it may be contacted from then on
+	Due        int64  // when it may be contacted
 	CrawlDelay int32  // milliseconds
-	Why        uint8  // which clock says Due
+	Why        uint8  // which clock determines Due
 	Group      string // that it belongs to
-	Assigned   bool   // until an operator says otherwise
+	Assigned   bool   // assigned by an operator
 	Trouble    Trouble
-	Used       Usage // of what it may do alone
+	Used       Usage // of its separate limits
 }
 
-// Trouble is what failures did to a host.
+// Trouble is the effect of failures on a host.
 type Trouble struct {
 	Quiet    int64 // when a contact failed last, or a step was taken back since
-	Free     int64 // when the host may be contacted, as far as its other clocks say
+	Free     int64 // when the host may be contacted according to its other clocks
 	Step     uint8
 	From     uint8
 	Search   uint8
@@ -77,7 +77,7 @@ func ParseHost(name string, value []byte) (h Host, err error) {
 	return h, nil
 }
 
-// Usage is what was used of limits in a period.
+// Usage is the use of limits in a period.
 type Usage struct {
 	Since                 int64 // when the period began, in Unix milliseconds
 	Served, Bytes, Errors int64

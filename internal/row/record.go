@@ -11,7 +11,7 @@ import (
 // maxSeq bounds sequence numbers.
 const maxSeq = 1<<48 - 1
 
-// Deletion says that records of a scope or crawl are dead.
+// Deletion means that records of a scope or crawl are dead.
 type Deletion struct {
 	Seq     uint64 // up to this one
 	Block   uint32 // no block up to this number holds younger records
@@ -75,8 +75,8 @@ func ParseDeletion(key string, v []byte) (d Deletion, err error) {
 	return d, named(key, f.end())
 }
 
-// Outdated says that of a URL only records from Seq on count, and up to which number a
-// timed block may hold an older one.
+// Outdated means that only records of a URL from Seq on count. Timed blocks up to a number may hold
+// an older one.
 type Outdated struct {
 	Mark  storage.Mark
 	Seq   uint64
@@ -106,7 +106,7 @@ func ParseOutdated(key string, v []byte) (o Outdated, err error) {
 	return o, named(key, f.end())
 }
 
-// Hint is what was said of a URL, encoded as its record would be.
+// Hint is the news about a URL, encoded like its record.
 type Hint struct {
 	Mark storage.Mark
 	Body []byte
@@ -137,17 +137,17 @@ func markOf(prefix, key string) (m storage.Mark, ok bool) {
 	return m, true
 }
 
-// Meta is what a frontier must know of itself.
+// Meta is the state of a frontier itself.
 type Meta struct {
 	Key   [2]uint64 // of the fingerprints
 	Epoch uint64    // how often the frontier was opened
 	Clean bool      // it was closed
 	Seq   uint64    // last sequence number
 	Gen   uint32
-	Held  uint64 // when it was last opened after a crash, Unix milliseconds; 0: never
+	Held  uint64 // last opening after a crash, Unix milliseconds; 0: never
 }
 
-// fields of the row come behind a byte with the Version.
+// fields follow a byte with the Version in the row.
 func (m *Meta) fields(f *fields) {
 	number(f, 1, &m.Key[0], math.MaxUint64)
 	number(f, 2, &m.Key[1], math.MaxUint64)
@@ -165,8 +165,7 @@ func (m Meta) Row() storage.Row {
 	return storage.Row{Key: MetaKey, Value: f.row}
 }
 
-// ParseMeta is the inverse of Row. A row of another version it refuses with
-// storage.ErrVersion.
+// ParseMeta is the inverse of Row. For a row of another version it returns storage.ErrVersion.
 func ParseMeta(v []byte) (m Meta, err error) {
 	if len(v) == 0 || v[0] == 0 {
 		return m, Malformed(MetaKey)

@@ -1,9 +1,9 @@
-// Package row encodes the small values that a frontier keeps by name in its store: what it
-// knows of hosts and groups, what an operator set, and what else must outlive a crash. It
-// owns no state and takes no lock.
+// Package row encodes the small values that a frontier stores by name: its data about hosts and
+// groups, an operator's settings, and what else must survive a crash. It owns no state and takes no
+// lock.
 //
-// Each kind of row is a struct with a method Row and a function that parses it. A zero
-// field takes no room. A row that says nothing has no value: the store deletes it.
+// Each kind of row is a struct with a method Row and a function that parses it. A zero field takes
+// no space. A row without content has no value: the store deletes it.
 package row
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Version is that of all rows and of the bodies of URLs: a change of them that an
-// older program may not overlook changes it.
+// Version is the version of all rows and of the bodies of URLs. It changes when their format
+// changes in a way that an older program must not ignore.
 const Version = 2
 
 // What the keys of rows begin with.
@@ -32,7 +32,7 @@ const (
 	HintKey     = "i:" // a mark
 )
 
-// Bounds of what a row may say.
+// Limits of the values in rows.
 const (
 	MaxDelay       = 30 * 24 * time.Hour        // of delay policies
 	MaxCrawlDelay  = 24 * 24 * time.Hour        // its milliseconds fit 31 bits
@@ -55,7 +55,7 @@ func Malformed(key string) error {
 	return &storage.CorruptError{Key: []byte(key), Err: ErrMalformed}
 }
 
-// named says in which row an error was found. A row of another version is not damaged.
+// named adds the row to an error. A row of another version is not damaged.
 func named(key string, err error) error {
 	switch {
 	case err == nil:
@@ -73,7 +73,7 @@ type Scope struct {
 	Named  bool // of a domain or host
 }
 
-// Check says what is wrong with a scope's name.
+// Check returns an error if a scope's name is invalid.
 func (s Scope) Check() error {
 	if s.Named && (len(s.Name) < 1 || len(s.Name) > maxName) {
 		return fmt.Errorf("scope name has %d bytes; want 1 to %d", len(s.Name), maxName)
@@ -105,7 +105,7 @@ func ScopeOf(key string) (Scope, error) {
 	return s, s.Check()
 }
 
-// CheckGroup says what is wrong with a group's name.
+// CheckGroup returns an error if a group's name is invalid.
 func CheckGroup(name string) error {
 	if len(name) < 1 || len(name) > maxName {
 		return fmt.Errorf("group name has %d bytes; want 1 to %d", len(name), maxName)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Rule is what an operator set for a scope. Zero fields are not set.
+// Rule holds an operator's settings for a scope. Zero fields are not set.
 type Rule struct {
 	Delay        Delay
 	Concurrency  int
@@ -21,8 +21,8 @@ type Rule struct {
 	Priorities   [MaxPriorities + 1]uint8 // by a URL's own priority
 	Limits       Limits
 	HostLimits   Limits
-	// Ended says up to when periods under earlier HostLimits had begun that ended, in
-	// Unix milliseconds. It is no setting.
+	// Ended is the latest start of a period that ended under earlier HostLimits, in Unix
+	// milliseconds. It is not a setting.
 	Ended int64
 }
 
@@ -30,10 +30,10 @@ type Rule struct {
 type Delay struct {
 	Kind     DelayKind
 	Factor   float64       // of Factor
-	Min, Max time.Duration // Min is of Factor
+	Min, Max time.Duration // Min belongs to Factor
 }
 
-// DelayKind is which policy a Delay is.
+// DelayKind is the policy of a Delay.
 type DelayKind uint8
 
 // The policies that can be stored.
@@ -61,7 +61,7 @@ func (d *Delay) fields(f *fields, base int) {
 	}
 }
 
-// Limits bound what may be done. Zero fields do not.
+// Limits are limits; zero fields are not set.
 type Limits struct {
 	Waiting, Served, Bytes, Errors int64
 	Depth                          int
@@ -115,9 +115,9 @@ func ParseRule(key string, value []byte) (s Scope, r Rule, err error) {
 	return s, r, named(RuleKey+key, err)
 }
 
-// Group is what is set for a group and known of it.
+// Group holds the settings and the state of a group.
 type Group struct {
-	Due         int64 // it may be contacted from then on, in Unix milliseconds; 0: at once
+	Due         int64 // when it may be contacted, in Unix milliseconds; 0: at once
 	Delay       Delay
 	Concurrency int
 }
@@ -145,7 +145,7 @@ func ParseGroup(name string, value []byte) (g Group, err error) {
 	return g, named(GroupKey+name, f.end())
 }
 
-// Crawl is what is set for a crawl.
+// Crawl holds the settings of a crawl.
 type Crawl struct {
 	ID     uint32
 	Weight int // 1 is the default

@@ -1,6 +1,6 @@
-// Package rule keeps what is set for hosts, domains and all hosts: a tree of values
-// under the names with their labels reversed, so that a domain is one range. Readers
-// take no lock: a change replaces the tree, and callers make one at a time.
+// Package rule stores the settings of hosts, domains and all hosts. It owns a tree of values under
+// reversed names, so that a domain is one range. Readers take no lock: a change replaces the tree,
+// and callers make one change at a time.
 package rule
 
 import (
@@ -18,39 +18,39 @@ import (
 const All = ""
 
 const (
-	hostEnd   = '!' // ends the keys of hosts; it is before the dot
+	hostEnd   = '!' // ends the keys of hosts; it sorts before the dot
 	domainEnd = '.'
 )
 
 // Host is the key of one host's value.
 func Host(name string) string { return hostkey.Reversed(name) + string(hostEnd) }
 
-// Domain is the key of the value for all hosts at or under a name: a prefix of the
-// reversed names of those under it.
+// Domain returns the key of the value for a name and all hosts under it: a prefix of the reversed
+// names of those hosts.
 func Domain(name string) string { return hostkey.Reversed(name) + string(domainEnd) }
 
-// Parse is the inverse of Host and Domain; it reports false for what neither returns.
-// The key must not be that of All.
+// Parse is the inverse of Host and Domain; it returns false for other keys. The key must not be
+// that of All.
 func Parse(key string) (name string, domain, ok bool) {
 	end := key[len(key)-1]
 	return hostkey.Reversed(key[:len(key)-1]), end == domainEnd, end == domainEnd || end == hostEnd
 }
 
-// Fields are what a value sets, one bit each.
+// Fields are the fields that a value sets, one bit each.
 type Fields uint16
 
-// Table is the values in force. The zero value has none.
+// Table holds the values in force. The zero value is empty.
 type Table[V any] struct {
 	now    atomic.Pointer[Values[V]]
 	probes sync.Pool // of *probe[V]
 }
 
-// Values are those in force at one moment. They never change. Nil has none.
+// Values are the values in force at one moment. They never change. Nil is empty.
 type Values[V any] struct {
 	table *Table[V]
 	tree  *btree.BTreeG[*entry[V]]
 	n     [16]int // how many set each field
-	any   Fields  // those that some value sets
+	any   Fields  // fields that at least one value sets
 }
 
 type entry[V any] struct {
@@ -59,7 +59,7 @@ type entry[V any] struct {
 	value  *V
 }
 
-// probe is what a look-up needs and must not allocate.
+// probe holds buffers that a look-up would otherwise allocate.
 type probe[V any] struct {
 	pivot entry[V]
 	buf   [260]byte
@@ -72,7 +72,7 @@ func (t *Table[V]) probe() *probe[V] {
 	return new(probe[V])
 }
 
-// Load returns the values as they are now.
+// Load returns the current values.
 func (t *Table[V]) Load() *Values[V] { return t.now.Load() }
 
 // Get returns the value of a key, or nil.
@@ -87,8 +87,8 @@ func (t *Table[V]) Get(key string) *V {
 	return nil
 }
 
-// Put puts a value in force in place of the one with its key, which it returns. One
-// that sets no fields only ends that one.
+// Put replaces the value with the same key, and returns the old one. A value that sets no fields
+// only removes it.
 func (t *Table[V]) Put(key string, value *V, fields Fields) (old *V) {
 	x := &Values[V]{table: t}
 	if was := t.now.Load(); was != nil {
@@ -124,7 +124,7 @@ func (x *Values[V]) count(f Fields, n int) {
 	}
 }
 
-// Set reports whether any value sets one of the fields: else there is nothing to look up.
+// Set reports whether any value sets one of the fields: if not, no look-up is needed.
 func (x *Values[V]) Set(f Fields) bool { return x != nil && x.any&f != 0 }
 
 // Len is how many values there are.
@@ -135,8 +135,8 @@ func (x *Values[V]) Len() int {
 	return x.tree.Len()
 }
 
-// All yields the values in the order of their keys: that for all hosts, then those of
-// domains and hosts in domain order.
+// All yields the values in the order of their keys: first that for all hosts, then those of domains
+// and hosts in domain order.
 func (x *Values[V]) All() iter.Seq2[string, *V] {
 	return func(yield func(string, *V) bool) {
 		if x != nil {
@@ -145,13 +145,13 @@ func (x *Values[V]) All() iter.Seq2[string, *V] {
 	}
 }
 
-// Visit calls fn with the values of a host, the most specific first, until fn returns
+// Visit calls fn with the values that apply to a host, the most specific first, until fn returns
 // false.
 func (x *Values[V]) Visit(host []byte, fn func(*V) bool) {
 	x.visit(host, func(e *entry[V]) bool { return fn(e.value) })
 }
 
-// First returns the most specific value of a host that sets one of the fields, or nil.
+// First returns the most specific value for a host that sets one of the fields, or nil.
 func (x *Values[V]) First(host []byte, f Fields) (found *V) {
 	if !x.Set(f) {
 		return nil
@@ -172,7 +172,7 @@ func (x *Values[V]) visit(host []byte, fn func(*entry[V]) bool) {
 	p := x.table.probe()
 	defer x.table.probes.Put(p)
 	name := hostkey.AppendReversed(p.buf[:0], host)
-	found := func(n int, end byte) bool { // looks for the value of name[:n] and end
+	found := func(n int, end byte) bool { // searches the value of name[:n] and end
 		p.buf[n] = end
 		p.pivot.key = unsafe.String(&p.buf[0], n+1)
 		e, ok := x.tree.Get(&p.pivot)
@@ -192,7 +192,7 @@ func (x *Values[V]) visit(host []byte, fn func(*entry[V]) bool) {
 	}
 }
 
-// Check calls bad with what is counted wrong; fields says what a value sets.
+// Check calls bad with wrong counts; fields returns what a value sets.
 func (x *Values[V]) Check(bad func(string, ...any), fields func(*V) Fields) {
 	var want Values[V]
 	for key, v := range x.All() {

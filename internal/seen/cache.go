@@ -7,18 +7,18 @@ const (
 	bucketSize = 64 // bytes, a cache line
 )
 
-// bucket holds fingerprints in the order in which they were last asked for, the
-// latest first. An empty place is all zero, and behind all others.
+// bucket holds fingerprints in the order of their last use, the latest first. Empty slots are all
+// zero, and come last.
 type bucket struct {
 	hi [ways]uint64
 	lo [ways]uint32
 	_  uint32
 }
 
-// Cache remembers some of the fingerprints that it was given, above all those
-// that are asked for again. It is cut into shards like a Set.
+// Cache stores some of the fingerprints that it was given, preferring those that are looked up
+// again. It is divided into shards like a Set.
 //
-// The zero value remembers nothing; see SetLimit. Not safe for concurrent use.
+// The zero value stores nothing; see SetLimit. Not safe for concurrent use.
 type Cache struct {
 	shards  [shards]cacheShard
 	limit   int // buckets of a shard at most
@@ -32,19 +32,19 @@ type cacheShard struct {
 	table   offheap.Array[bucket]
 }
 
-// SetLimit says how many bytes the cache may take. Shards that are larger become
-// smaller when they are used next. Since each change costs the copying of the
-// cache, a limit stays that is below the new one, but by less than a half.
+// SetLimit sets the maximum memory of the cache in bytes. Larger shards shrink when they are next
+// used. Since each change costs copying the cache, an existing limit stays if it is below the new
+// one by less than half.
 func (c *Cache) SetLimit(bytes int64) {
 	n := int(max(0, bytes) / (shards * bucketSize))
 	if n < c.limit {
-		c.limit = n - n/8 // it may go on to sink
+		c.limit = n - n/8 // leaves room for a further decrease
 	} else if n > c.limit+c.limit/2 {
 		c.limit = n
 	}
 }
 
-// Limit returns how many bytes the cache may take.
+// Limit returns the maximum memory of the cache in bytes.
 func (c *Cache) Limit() int64 { return int64(c.limit) * shards * bucketSize }
 
 // Full reports whether there is little room left for marks that are offered.
@@ -52,10 +52,10 @@ func (c *Cache) Full() bool {
 	return c.buckets >= c.limit*shards*9/10 && c.n >= c.buckets*ways*4/5
 }
 
-// Size returns how many bytes the cache takes.
+// Size returns the memory of the cache in bytes.
 func (c *Cache) Size() int64 { return int64(c.buckets) * bucketSize }
 
-// Has reports whether m is remembered, which makes it the latest of its bucket.
+// Has reports whether m is stored, and makes it the latest of its bucket.
 func (c *Cache) Has(m [12]byte) bool {
 	hi, lo := split(m)
 	t := &c.shards[hi>>(64-shardBits)]
@@ -81,19 +81,19 @@ func (b *bucket) promote(i int) {
 	b.hi[0], b.lo[0] = hi, lo
 }
 
-// Insert remembers m, which was asked for: it is the latest of its bucket.
+// Insert stores m, which was looked up, as the latest of its bucket.
 func (c *Cache) Insert(m [12]byte) {
 	if b, i := c.place(m); b != nil {
 		b.promote(i)
 	}
 }
 
-// Offer remembers m, which may never be asked for: it goes where the next to be
-// forgotten is, unless there is room.
+// Offer stores m, which may never be looked up, in place of the oldest of its bucket, unless there
+// is room.
 func (c *Cache) Offer(m [12]byte) { c.place(m) }
 
-// place puts m behind all others of its bucket, or finds it there. It returns
-// nil if the cache may hold nothing.
+// place puts m at the end of its bucket, or finds it there. It returns nil if the cache may hold
+// nothing.
 func (c *Cache) place(m [12]byte) (*bucket, int) {
 	hi, lo := split(m)
 	t := &c.shards[hi>>(64-shardBits)]

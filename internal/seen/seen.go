@@ -1,5 +1,5 @@
-// Package seen remembers 96-bit fingerprints, in 12 bytes and little more for
-// each: a Set all of them, a Cache the popular.
+// Package seen stores 96-bit fingerprints, in little more than 12 bytes each: a Set stores all of
+// them, a Cache the popular ones.
 package seen
 
 import (
@@ -15,8 +15,8 @@ const (
 	firstSize = 8 // slots of a shard's first table
 )
 
-// Set is a set of fingerprints. It is cut into shards that grow by a quarter
-// one at a time, so that no Insert waits for the whole set to be copied.
+// Set is a set of fingerprints. It is divided into shards, which grow by a quarter one at a time,
+// so that no Insert must wait for the whole set to be copied.
 //
 // The zero value is an empty set. Not safe for concurrent use.
 type Set struct {
@@ -93,7 +93,7 @@ func (s *Set) Insert(m [12]byte) bool {
 	return true
 }
 
-// Remove takes m out of the set, if it is there.
+// Remove removes m from the set, if it is there.
 func (s *Set) Remove(m [12]byte) {
 	hi, lo := split(m)
 	t := s.shard(hi)
@@ -144,7 +144,7 @@ func (t *shard) free() {
 	t.loTable.Free()
 }
 
-// Free empties the set and gives its memory back.
+// Free empties the set and returns its memory.
 func (s *Set) Free() {
 	for i := range s.shards {
 		s.shards[i].free()
@@ -162,8 +162,8 @@ func (s *Set) Reserve(n int) {
 	}
 }
 
-// All returns the fingerprints of the set, in no order that means anything. The
-// set must not change meanwhile.
+// All yields the fingerprints of the set, in no particular order. The set must not change
+// meanwhile.
 func (s *Set) All() iter.Seq[[12]byte] {
 	return func(yield func([12]byte) bool) {
 		for i := range s.shards {
@@ -186,5 +186,5 @@ func (s *Set) All() iter.Seq[[12]byte] {
 // Len returns how many fingerprints are in the set.
 func (s *Set) Len() int { return s.n }
 
-// Size returns how many bytes the set's tables take.
+// Size returns the memory of the set's tables in bytes.
 func (s *Set) Size() int64 { return int64(s.slots) * 12 }

@@ -1,5 +1,4 @@
-// This file makes times as time.Now returns them when the two clocks of a machine have
-// drifted apart.
+// This file makes times like those of time.Now on a machine whose two clocks have drifted apart.
 
 package simclock
 
@@ -8,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// Drift returns t, which comes of time.Now, as if its steady clock had been behind that
-// of the wall by d: so it is after the machine was suspended, or its clock set ahead. A
-// negative d is a clock that was set back.
+// Drift returns t, which must come from time.Now, as if its monotonic clock were behind the wall
+// clock by d, which happens when the machine is suspended, or its clock is set ahead. A negative d
+// is a clock that was set back.
 func Drift(t time.Time, d time.Duration) time.Time {
 	if t == t.Round(0) {
 		panic("simclock: a time without a steady clock")

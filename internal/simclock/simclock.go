@@ -1,5 +1,5 @@
-// Package simclock is a clock that stands still until it is told to move, so
-// that tests live through a week in a second.
+// Package simclock provides a clock that moves only on request, so that tests can simulate a week
+// in a second.
 package simclock
 
 import (
@@ -9,8 +9,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Clock is a frontier.Clock. The time passes only in Advance and Set.
-// Safe for concurrent use.
+// Clock is a frontier.Clock. Time passes only in Advance and Set. Safe for concurrent use.
 type Clock struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -26,7 +25,7 @@ type timer struct {
 	active bool
 }
 
-// New returns a clock that stands at start.
+// New returns a clock that starts at start.
 func New(start time.Time) *Clock {
 	return &Clock{began: start, now: start, timers: map[*timer]struct{}{}}
 }
@@ -45,16 +44,16 @@ func (c *Clock) Elapsed() time.Duration {
 	return c.now.Sub(c.began)
 }
 
-// Step moves the time of day by d, and nothing else: somebody has set the clock, or the
-// machine was suspended for so long, with timers and the steady clock standing still.
+// Step moves the time of day by d, and nothing else, as when a clock is set, or the machine is
+// suspended for that time, during which timers and the monotonic clock stand still.
 func (c *Clock) Step(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stepped += d
 }
 
-// AfterFunc calls f during the Advance or Set that reaches d from now. With d
-// not positive it calls f at the next of them.
+// AfterFunc calls f during the Advance or Set that reaches d from now. If d is not positive, it
+// calls f in the next one.
 func (c *Clock) AfterFunc(d time.Duration, f func()) frontier.Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,8 +80,8 @@ func (t *timer) Reset(d time.Duration) bool {
 	return was
 }
 
-// Advance moves the clock by d, stopping at each timer on the way to call it. Of two at
-// the same time the one that goes further counts.
+// Advance moves the clock by d, stopping at each timer to call it. Of two concurrent calls, the one
+// that moves further determines the time.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	t := c.now.Add(d)
@@ -90,8 +89,8 @@ func (c *Clock) Advance(d time.Duration) {
 	c.pass(t)
 }
 
-// Set moves the clock to t, stopping at each timer on the way to call it. A t in
-// the past is a Step back: no time passes.
+// Set moves the clock to t, stopping at each timer to call it. A t in the past is a Step back: no
+// time passes.
 func (c *Clock) Set(t time.Time) {
 	c.mu.Lock()
 	t = t.Add(-c.stepped)
@@ -103,7 +102,7 @@ func (c *Clock) Set(t time.Time) {
 	c.pass(t)
 }
 
-// pass moves the steady clock to t, unless it is there already.
+// pass moves the monotonic clock to t, unless it is already there.
 func (c *Clock) pass(t time.Time) {
 	for {
 		c.mu.Lock()

@@ -14,10 +14,9 @@ const (
 	words    = perChunk / 64
 )
 
-// Slab is a growing table of T that never moves them. Numbers of released
-// records are used again, the lowest first, so that chunks at the end become
-// empty; their memory returns to the system. 0 is never given out. A record that
-// was released, and not given out again, is zero.
+// Slab is a growing table of T whose records never move. Numbers of released records are reused,
+// the lowest first, so that chunks at the end become empty; their memory returns to the system.
+// Number 0 is never used. A released record is zero until it is reused.
 //
 // The zero value is empty. Not safe for concurrent use.
 type Slab[T any] struct {
@@ -28,15 +27,15 @@ type Slab[T any] struct {
 	pieces offheap.Pieces[[perChunk]T]
 	open   bitset.Set // chunks with memory and a free record
 	gone   bitset.Set // chunks without memory
-	idle   int        // chunks with memory of which no record is in use
+	idle   int        // chunks with memory and without used records
 	n      int        // records in use
-	Top    uint32     // numbers up to Top were given out
+	Top    uint32     // all numbers in use are at most Top
 }
 
-// use tells which records of a chunk are in use.
+// use records which records of a chunk are in use.
 type use struct {
 	n    int32
-	full int32 // so many words, from the first, have no free record
+	full int32 // number of leading words without a free record
 	bits [words]uint64
 }
 
@@ -65,7 +64,7 @@ func (s *Slab[T]) Alloc() uint32 {
 	return id
 }
 
-// addChunk makes room: a chunk that has no memory gets some, or there is a new one.
+// addChunk makes room: it allocates memory for a chunk without, or adds a chunk.
 func (s *Slab[T]) addChunk() int {
 	s.idle++
 	k := s.gone.First()
@@ -81,7 +80,7 @@ func (s *Slab[T]) addChunk() int {
 		s.chunks = append(s.chunks, s.pieces.Next())
 	}
 	s.inUse = append(s.inUse, use{})
-	if k == 0 { // number 0 is never given out
+	if k == 0 { // number 0 is never used
 		s.inUse[0] = use{n: 1, bits: [words]uint64{1}}
 		s.idle--
 	}
@@ -92,7 +91,7 @@ func (s *Slab[T]) addChunk() int {
 // At returns record id, for as long as it is not released.
 func (s *Slab[T]) At(id uint32) *T { return &s.chunks[id/perChunk][id%perChunk] }
 
-// Release zeroes record id and gives its number back.
+// Release zeroes record id and frees its number.
 func (s *Slab[T]) Release(id uint32) {
 	var zero T
 	*s.At(id) = zero
@@ -109,7 +108,7 @@ func (s *Slab[T]) Release(id uint32) {
 	if u.n > 0 {
 		return
 	}
-	// Some idle chunks stay, so that none comes and goes with every record.
+	// Some idle chunks stay, so that memory is not freed and allocated with every record.
 	if s.idle++; s.idle > 1+s.held()/16 && !s.InHeap {
 		offheap.Discard(s.chunks[k][:])
 		s.idle--
@@ -118,13 +117,13 @@ func (s *Slab[T]) Release(id uint32) {
 	}
 }
 
-// held is how many chunks have memory.
+// held returns the number of chunks with memory.
 func (s *Slab[T]) held() int { return len(s.chunks) - s.gone.Len() }
 
 // Len returns how many records are in use.
 func (s *Slab[T]) Len() int { return s.n }
 
-// Size returns how many bytes the slab takes.
+// Size returns the memory of the slab in bytes.
 func (s *Slab[T]) Size() int64 {
 	return int64(s.held())*int64(unsafe.Sizeof([perChunk]T{})) + int64(cap(s.inUse))*int64(unsafe.Sizeof(use{}))
 }

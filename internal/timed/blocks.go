@@ -1,15 +1,13 @@
-// Package timed keeps the URLs that wait for their time: records in memory, and blocks on
-// disk.
+// Package timed keeps the URLs that wait for their time: records in memory, and blocks on disk.
 //
-// Timed blocks are sorted by due time. Of one that is not read yet memory holds only when
-// its first unread record is due, so a URL scheduled weeks ahead costs nothing. One block
-// at a time is read as far as needed: its first records become resident, with their home
-// in that block, and the rest stays unread.
+// Timed blocks are sorted by due time. For an unread block, memory holds only when its first unread
+// record is due, so a URL scheduled weeks ahead costs nothing. One block at a time is read as far
+// as needed: its first records become resident, with their home in that block, and the rest stays
+// unread.
 //
-// The package owns the order of what is due, in memory (Records) and on disk (Blocks),
-// lists and walks of both, and the notes that records on disk are outdated (Notes). It
-// reads no disk, knows no hosts and counts no URLs. It has no lock: callers hold the
-// frontier's.
+// The package owns the order of what is due, in memory (Records) and on disk (Blocks), lists and
+// walks of both, and the notes that records on disk are outdated (Notes). It does not read the
+// disk, depend on hosts or count URLs. It has no lock: callers hold the frontier's.
 package timed
 
 import (
@@ -30,13 +28,13 @@ const (
 
 // Blocks are the timed blocks with unread records.
 //
-// Invariants: an item of unread has in At the time of the block's first unread
-// record, or later after a read that failed; in ID the block; in Aux the position
-// of that record and how many from there on are live.
+// Invariants: for an item of unread, At is the time of the block's first unread record, or later
+// after a failed read; ID is the block; Aux is the position of that record and the number of live
+// records from there on.
 //
 // Not safe for concurrent use.
 type Blocks struct {
-	AheadFrom int64 // moment until which the reader reads no block before it is due: a read failed
+	AheadFrom int64 // until this moment no block is read before it is due, because a read failed
 
 	table   *block.Table
 	unread  unread
@@ -47,14 +45,13 @@ type Blocks struct {
 	purge   purge
 }
 
-// NewBlocks returns a Blocks without blocks, over a table that knows which records are
-// finished.
+// NewBlocks returns an empty Blocks over a table of finished records.
 func NewBlocks(table *block.Table) Blocks {
 	return Blocks{table: table, buckets: map[uint32]int32{}}
 }
 
-// Item describes a block: at is when its first unread record is due, which is at position
-// first; from there on live records are not finished.
+// Item describes a block: at is when its first unread record is due, first is that record's
+// position, and live the number of unfinished records from there on.
 func Item(id uint32, at int64, first, live int) timeheap.Item {
 	return timeheap.Item{At: at, ID: id, Aux: uint32(first)<<16 | uint32(live)}
 }
@@ -65,7 +62,7 @@ func First(it timeheap.Item) int { return int(it.Aux >> 16) }
 // Live is how many unread records of a block are not finished.
 func Live(it timeheap.Item) int { return int(it.Aux & (1<<16 - 1)) }
 
-// Add takes in a block whose records are not all in memory.
+// Add adds a block with records that are not in memory.
 func (t *Blocks) Add(it timeheap.Item) {
 	t.unread.push(it)
 	t.last = max(t.last, it.ID)
@@ -95,7 +92,7 @@ func (t *Blocks) Has(id uint32) bool { return t.reading.ID == id || t.unread.fin
 // Last is the highest number of a block so far.
 func (t *Blocks) Last() uint32 { return t.last }
 
-// Oldest is a number not above that of any unread or lost block.
+// Oldest returns a lower bound of the numbers of unread or lost blocks.
 func (t *Blocks) Oldest() uint32 {
 	n := uint32(1<<32 - 1)
 	for b := range t.buckets {
@@ -104,14 +101,13 @@ func (t *Blocks) Oldest() uint32 {
 	return n
 }
 
-// Begin takes out the block that is due first: from now on it is being read, until
-// Arrive, PutBack or Lose.
+// Begin removes the block that is due first: it is now being read, until Arrive, PutBack or Lose.
 func (t *Blocks) Begin() timeheap.Item {
 	t.reading = t.unread.pop()
 	return t.reading
 }
 
-// BeginBlock is Begin for a certain block. It returns the zero item if that is not unread.
+// BeginBlock is Begin for a given block. It returns the zero item if the block is not unread.
 func (t *Blocks) BeginBlock(id uint32) timeheap.Item {
 	if n := t.unread.find(id); n != 0 {
 		t.reading = t.unread.remove(n)
@@ -132,8 +128,7 @@ type Loaded struct {
 	Mark storage.Mark
 }
 
-// Bury finishes those of the records of the block being read that are dead, and returns
-// how many.
+// Bury finishes the dead records of the block being read, and returns their number.
 func (t *Blocks) Bury(rs []Loaded, dead func(*Loaded) bool) (n int) {
 	for i := range rs {
 		r := &rs[i]
@@ -154,9 +149,9 @@ func (t *Blocks) BuryAt(pos int) {
 // IsBuried reports whether a record of the block being read is finished.
 func (t *Blocks) IsBuried(pos int) bool { return t.table.IsBuried(t.reading.ID, pos) }
 
-// Soon counts the first of the records of the block being read that should be resident:
-// those due until then, and at least some. When memory is short, they are at most those
-// due before another block is read, or now.
+// Soon counts the first records of the block being read that should become resident: those due
+// until the given time, and at least a minimum. When memory is short, at most those due before the
+// next block is read, or now.
 func (t *Blocks) Soon(rs []Loaded, now, until int64, short bool) int {
 	least := least
 	if short {
@@ -174,9 +169,9 @@ func (t *Blocks) Soon(rs []Loaded, now, until int64, short bool) int {
 	return len(rs)
 }
 
-// Arrive ends the reading: the first n records become resident, the others stay unread.
-// install takes records that share a part; with wait set they begin to wait, which what is
-// due until waits does.
+// Arrive ends the reading: the first n records become resident, the others stay unread. install
+// takes records that share a part; with wait set, as for records due until waits, they begin to
+// wait.
 func (t *Blocks) Arrive(rs []Loaded, n int, waits int64, install func(part uint32, rs []Loaded, wait bool)) {
 	it := t.reading
 	t.reading = timeheap.Item{}
@@ -229,9 +224,8 @@ func (t *Blocks) PutBack(at int64) {
 	t.unread.push(Item(it.ID, at, first, live))
 }
 
-// Lose gives up the block being read, which cannot be, and returns how many records that
-// concerns. They stay on disk, and are counted still: the block may be readable after
-// reopening.
+// Lose gives up the block being read, which is unreadable, and returns how many records it
+// contains. They stay on disk and are still counted: the block may be readable after reopening.
 func (t *Blocks) Lose() int {
 	it := t.reading
 	t.reading = timeheap.Item{}
@@ -242,7 +236,7 @@ func (t *Blocks) Lose() int {
 	return Live(it)
 }
 
-// ended notes that a block has no unread record any more.
+// ended records that a block has no unread record any more.
 func (t *Blocks) ended(id uint32) {
 	n := id / bucketSize
 	if t.buckets[n]--; t.buckets[n] == 0 {
@@ -250,12 +244,11 @@ func (t *Blocks) ended(id uint32) {
 	}
 }
 
-// Size is how many bytes this takes.
+// Size returns the memory in bytes.
 func (t *Blocks) Size() int64 { return t.unread.size() + int64(len(t.buckets))*16 }
 
-// Check verifies what is known of the blocks, and reports what is wrong. It returns how many
-// live records they have that may be read, and adds what those of each block that the
-// table knows have to live.
+// Check verifies the data about the blocks, and reports violations. It returns the number of their
+// readable live records, and adds the number of each block in the table to live.
 func (t *Blocks) Check(live map[uint32]int, bad func(format string, args ...any)) (records int64) {
 	if err := t.unread.items.Check(t.unread.root); err != nil {
 		bad("F3: heap of timed blocks: %v", err)

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// note says that of a URL only records from seq on count, and up to which number
-// a timed block may hold an older one.
+// note means that only records of a URL from seq on count. Timed blocks up to a number may hold an
+// older one.
 type note struct {
 	seq   uint64
 	block uint32
@@ -28,14 +28,14 @@ type Notes struct {
 	sweep []uint32       // blocks that it has not seen yet
 }
 
-// noteBytes is what a note takes in memory.
+// noteBytes is the memory of a note.
 const noteBytes = 64
 
 // StaleAtOnce is how many rows of dropped notes are deleted in one commit.
 const StaleAtOnce = 10_000
 
-// Set notes that of a URL only records from seq on count. A timed block up to a number may
-// hold an older one.
+// Set records that only records of a URL from seq on count. A timed block up to a number may hold
+// an older one.
 func (n *Notes) Set(m storage.Mark, seq uint64, block uint32) {
 	if n.at == nil {
 		n.at = map[storage.Mark]note{}
@@ -56,8 +56,8 @@ func (n *Notes) Outdated(m storage.Mark, seq uint64) bool {
 // Len is how many notes there are.
 func (n *Notes) Len() int { return len(n.at) }
 
-// All yields the notes, and up to which number a block may hold a record that is
-// outdated. Notes may come and go meanwhile.
+// All yields the notes, each with the highest number of a block that may hold an outdated record.
+// Notes may be added and removed meanwhile.
 func (n *Notes) All() iter.Seq2[storage.Mark, uint32] {
 	return func(yield func(storage.Mark, uint32) bool) {
 		for m, x := range n.at {
@@ -68,7 +68,7 @@ func (n *Notes) All() iter.Seq2[storage.Mark, uint32] {
 	}
 }
 
-// Drop forgets those of the notes that concern only blocks below a number.
+// Drop forgets the given notes that concern only blocks below a number.
 func (n *Notes) Drop(ms []storage.Mark, oldest uint32) {
 	for _, m := range ms {
 		if x, ok := n.at[m]; ok && x.block < oldest {
@@ -78,8 +78,8 @@ func (n *Notes) Drop(ms []storage.Mark, oldest uint32) {
 	}
 }
 
-// TakeStale takes some dropped notes, for their rows to be deleted: those of URLs that
-// have no new note.
+// TakeStale returns some dropped notes whose rows must be deleted, skipping URLs that have a new
+// note.
 func (n *Notes) TakeStale() (ms []storage.Mark, rows []storage.Row) {
 	ms = n.stale[:min(len(n.stale), StaleAtOnce)]
 	for _, m := range ms {
@@ -94,14 +94,14 @@ func (n *Notes) TakeStale() (ms []storage.Mark, rows []storage.Row) {
 // PutStale undoes TakeStale.
 func (n *Notes) PutStale(ms []storage.Mark) { n.stale = append(ms, n.stale...) }
 
-// Sweeping reports whether BeginSweep goes on with a sweep.
+// Sweeping reports whether a sweep is in progress, which BeginSweep continues.
 func (n *Notes) Sweeping() bool { return len(n.sweep) > 0 }
 
 // Unswept reports whether there are notes, and some are younger than the last sweep.
 func (n *Notes) Unswept() bool { return !n.swept && len(n.at) > 0 }
 
-// BeginSweep begins to read the next block to be looked through for outdated records. It
-// returns the zero item if that was read meanwhile.
+// BeginSweep begins to read the next block to be searched for outdated records. It returns the zero
+// item if the block was read meanwhile.
 func (n *Notes) BeginSweep(t *Blocks) timeheap.Item {
 	if !n.swept {
 		n.swept, n.sweep = true, nil
@@ -115,5 +115,5 @@ func (n *Notes) BeginSweep(t *Blocks) timeheap.Item {
 	return t.BeginBlock(id)
 }
 
-// Size is how many bytes this takes.
+// Size returns the memory in bytes.
 func (n *Notes) Size() int64 { return int64(len(n.at))*noteBytes + int64(cap(n.stale))*12 }

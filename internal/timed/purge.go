@@ -1,24 +1,23 @@
-// This file chooses blocks to be read ahead of their time, for the sake of the dead in them.
+// This file selects blocks to be read before they are due, to find the dead records in them.
 
 package timed
 
 import "github.com/seed-7440039f/frontier/internal/timeheap"
 
-// purge is a walk through the unread blocks. What it misses is found when its time
-// comes.
+// purge is a walk through the unread blocks. What it misses is found when it is due.
 //
 // The zero value is none.
 type purge struct {
 	through uint32   // blocks up to this number are read; 0: none
 	cursor  uint32   // items from this number on were looked at
-	found   bool     // a block, in this walk through them
+	found   bool     // a block was found in this walk
 	seen    []uint64 // a bit for each block
 }
 
 // purgeAtOnce is how many blocks BeginPurge looks at.
 const purgeAtOnce = 4096
 
-// Purge has BeginPurge give all unread blocks that have a number up to through.
+// Purge makes BeginPurge return all unread blocks with numbers up to through.
 func (t *Blocks) Purge(through uint32) {
 	if t.unread.len() > 0 && through > 0 {
 		t.purge = purge{through: max(t.purge.through, through), cursor: t.unread.items.Top + 1}
@@ -26,11 +25,11 @@ func (t *Blocks) Purge(through uint32) {
 	}
 }
 
-// Purging reports whether BeginPurge has to look for blocks.
+// Purging reports whether BeginPurge must search for blocks.
 func (t *Blocks) Purging() bool { return t.purge.through > 0 }
 
-// BeginPurge is Begin for the next block of a purge. It returns the zero item if it
-// found none in this step, or there is none.
+// BeginPurge is Begin for the next block of a purge. It returns the zero item if it found none in
+// this step, or there is none.
 func (t *Blocks) BeginPurge() timeheap.Item {
 	p := &t.purge
 	for n := 0; n < purgeAtOnce && p.cursor > 1; n++ {
@@ -45,7 +44,7 @@ func (t *Blocks) BeginPurge() timeheap.Item {
 	}
 	switch {
 	case p.cursor > 1:
-	case p.found: // some may have come back behind the cursor
+	case p.found: // some may have been added behind the cursor
 		p.cursor, p.found = t.unread.items.Top+1, false
 	default:
 		*p = purge{}

@@ -10,15 +10,15 @@ import (
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
-// Records is the heap of scheduled records in memory. An item has in At when the record is
-// due, in ID its ref, in Aux what it belongs to. The record's link holds its position.
+// Records is the heap of scheduled records in memory. For an item, At is when the record is due, ID
+// its ref, and Aux its owner. The record's link holds its position.
 //
 // Not safe for concurrent use.
 type Records struct {
 	timeheap.Heap
 	records  *record.Arena
-	homeless []timeheap.Item // in no block when they came; some are not there any more
-	scans    []*Scan         // under way
+	homeless []timeheap.Item // in no block when they were added; some are gone by now
+	scans    []*Scan         // in progress
 }
 
 // NewRecords returns a heap of records that lie in an arena.
@@ -28,8 +28,8 @@ func NewRecords(records *record.Arena) *Records {
 	return r
 }
 
-// Find returns the position of a record that waits here for its time, and whether it
-// does; ref may be the place of a record that is gone.
+// Find returns the position of a scheduled record, and whether it is here; the record may be gone,
+// and ref reused.
 func (r *Records) Find(ref arena.Ref) (int, bool) {
 	i := int(r.records.At(ref).Next())
 	return i, i < r.Len() && r.Items[i].ID == uint32(ref)
@@ -38,25 +38,25 @@ func (r *Records) Find(ref arena.Ref) (int, bool) {
 // NeedHome notes records that lie in no block.
 func (r *Records) NeedHome(items ...timeheap.Item) { r.homeless = append(r.homeless, items...) }
 
-// TakeHomeless returns what was noted with NeedHome since it was called last. What an item
-// names may be gone.
+// TakeHomeless returns the items recorded with NeedHome since the last call. Their records may be
+// gone.
 func (r *Records) TakeHomeless() []timeheap.Item {
 	items := r.homeless
 	r.homeless = nil
 	return items
 }
 
-// Size is how many bytes this takes, without the records.
+// Size returns the memory in bytes, without the records.
 func (r *Records) Size() int64 { return r.Heap.Size() + int64(cap(r.homeless))*16 }
 
-// Scan is a walk from the end of the heap to its beginning. Items that were ahead of it
-// and are moved behind it are kept to be looked at.
+// Scan is a walk from the end of the heap to its beginning. Items that are moved from before it to
+// behind it are kept for examination.
 type Scan struct {
 	cursor int // items from here on were looked at
 	missed []arena.Ref
 }
 
-// NewScan returns a walk that has not begun. EndScan must end it.
+// NewScan returns a walk that has not begun. Call EndScan afterwards.
 func NewScan() *Scan { return &Scan{cursor: -1} }
 
 // moved notes that a record is at another place of the heap.
@@ -70,8 +70,8 @@ func (r *Records) moved(id uint32, i int) {
 	x.SetNext(arena.Ref(i))
 }
 
-// Next returns the position of an item that s has not looked at; less than 0 if there is
-// none in this step. At the end of the walk ok is false.
+// Next returns the position of an item that s has not examined; a negative value if there is none
+// in this step. At the end of the walk ok is false.
 func (r *Records) Next(s *Scan) (i int, ok bool) {
 	switch {
 	case s.cursor < 0: // it begins

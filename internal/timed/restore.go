@@ -11,8 +11,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Restored are blocks that are found at an opening, until all is known of what is
-// finished of them.
+// Restored are blocks found on opening, until all their finished records are known.
 type Restored struct {
 	t      *Blocks
 	blocks []timeheap.Item // by number; in Aux how many records are live
@@ -21,8 +20,8 @@ type Restored struct {
 // Restore begins to bring blocks back.
 func (t *Blocks) Restore() Restored { return Restored{t: t} }
 
-// Block takes in a block whose first record is due at a date. Blocks come in the order of
-// their numbers.
+// Block adds a block whose first record is due at a date. Blocks come in the order of their
+// numbers.
 func (r *Restored) Block(b storage.TimedBlock, at int64) error {
 	if b.Block == 0 || b.Count < 1 || b.Count > storage.MaxTimed || b.Priority < 1 {
 		return &storage.CorruptError{Err: fmt.Errorf("timed block %d has %d records of priority up to %d", b.Block, b.Count, b.Priority)}
@@ -35,7 +34,7 @@ func (r *Restored) Block(b storage.TimedBlock, at int64) error {
 	return nil
 }
 
-// Finish ends a record if it lies in one of the blocks.
+// Finish finishes a record if it is in one of the blocks.
 func (r *Restored) Finish(x storage.Completion) {
 	i, ok := slices.BinarySearchFunc(r.blocks, x.Block, func(it timeheap.Item, id uint32) int { return cmp.Compare(it.ID, id) })
 	if !ok || r.blocks[i].Aux == 0 {
@@ -49,7 +48,7 @@ func (r *Restored) Finish(x storage.Completion) {
 	it.Aux--
 }
 
-// End files the blocks under their times, and returns how many live records they have.
+// End adds the blocks to the order of due times, and returns the number of their live records.
 func (r *Restored) End() (records int64) {
 	for _, it := range r.blocks {
 		live, first := int(it.Aux), 0

@@ -1,5 +1,4 @@
-// This file orders the timed blocks that are not read yet, finds them by their
-// numbers, and lists them some at a time.
+// This file orders the unread timed blocks, finds them by number, and lists them some at a time.
 
 package timed
 
@@ -20,7 +19,7 @@ type unread struct {
 	lists []*List         // that are being made
 }
 
-// blockHash spreads the numbers of blocks, most of which follow each other.
+// blockHash spreads the numbers of blocks, most of which are consecutive.
 func blockHash(id uint32) uint64 { return uint64(id) * 0x9e3779b97f4a7c15 }
 
 func (u *unread) len() int    { return u.items.Len() }
@@ -36,7 +35,7 @@ func (u *unread) push(it timeheap.Item) {
 
 func (u *unread) pop() timeheap.Item { return u.remove(u.root) }
 
-// remove takes item n out.
+// remove removes item n.
 func (u *unread) remove(n uint32) timeheap.Item {
 	u.index.Remove(blockHash(u.items.At(n).ID), n)
 	return u.items.Remove(&u.root, n)
@@ -55,22 +54,22 @@ func (u *unread) find(id uint32) uint32 {
 // listedAtOnce is how many timed blocks are listed under one lock.
 const listedAtOnce = 4096
 
-// List is a list of the blocks that hold records which are on disk only, being made.
+// List is a list, in the making, of the blocks with records that are only on disk.
 type List struct {
 	blocks []timeheap.Item
-	came   []timeheap.Item // meanwhile, some of them again
+	came   []timeheap.Item // added meanwhile, possibly repeatedly
 	next   uint32          // number of the item to be listed next
 }
 
-// begin begins a list, which end ends.
+// begin begins a list. Call end afterwards.
 func (u *unread) begin() *List {
 	l := &List{next: 1}
 	u.lists = append(u.lists, l)
 	return l
 }
 
-// list adds up to n items to a list, which has room for them, and reports whether
-// there are more.
+// list appends up to n items to a list, which has room for them, and reports whether there are
+// more.
 func (u *unread) list(l *List, n int) bool {
 	for ; n > 0 && l.next <= u.items.Top; n, l.next = n-1, l.next+1 {
 		if it := u.items.At(l.next).Item; it.ID != 0 {
@@ -84,8 +83,8 @@ func (u *unread) end(l *List) {
 	u.lists = slices.DeleteFunc(u.lists, func(x *List) bool { return x == l })
 }
 
-// All returns the blocks of a list that has ended: all that were unread at its end, as they
-// were then, and some that were not any more.
+// All returns the blocks of a completed list: all that were unread at its end, in their state at
+// that time, and some that no longer were.
 func (l *List) All() []timeheap.Item {
 	last := map[uint32]int{}
 	for i, it := range l.came {
@@ -100,16 +99,16 @@ func (l *List) All() []timeheap.Item {
 	return all
 }
 
-// BeginList begins a list, which EndList must end.
+// BeginList begins a list. Call EndList afterwards.
 func (t *Blocks) BeginList() *List { return t.unread.begin() }
 
-// Grow makes room for what the next call of List adds. It needs no lock.
+// Grow allocates room for the next call of List. It needs no lock.
 func (l *List) Grow() { l.blocks = slices.Grow(l.blocks, listedAtOnce) }
 
 // List adds some blocks to a list, and reports whether there are more.
 func (t *Blocks) List(l *List) (more bool) { return t.unread.list(l, listedAtOnce) }
 
-// EndList ends a list: what it has is as of now.
+// EndList completes a list: its content is as of now.
 func (t *Blocks) EndList(l *List) {
 	if t.unread.end(l); t.reading.ID != 0 {
 		l.came = append(l.came, t.reading)

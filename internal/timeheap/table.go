@@ -1,5 +1,5 @@
-// This file keeps many heaps, most of them small, in one table: the hosts of each
-// group. A heap without items takes no memory.
+// This file keeps many heaps, most of them small, in one table: the hosts of each group. An empty
+// heap takes no memory.
 
 package timeheap
 
@@ -11,13 +11,13 @@ import (
 	"github.com/seed-7440039f/frontier/internal/slab"
 )
 
-// Table holds leftist trees. One is named by its root's number, 0 if it is empty,
-// which its owner keeps. Each item keeps its number for as long as it is in.
+// Table holds leftist trees. A tree is identified by the number of its root, which its owner
+// stores; 0 is the empty tree. An item keeps its number as long as it is in the table.
 //
 // Invariants, verified by check:
-//   - no item is before the one above it
-//   - an item's spine, the number of items from it along right, is not longer on its
-//     right than on its left, so that merging, and with it each step, is O(log n)
+//   - no item is before its parent
+//   - an item's spine, the number of items from it along right, is not longer on its right than on
+//     its left, so that merging, and with it each operation, is O(log n)
 //
 // The zero value is empty. Not safe for concurrent use.
 type Table struct{ slab.Slab[node] }
@@ -25,7 +25,7 @@ type Table struct{ slab.Slab[node] }
 type node struct {
 	Item
 	up, Left, Right     uint32
-	leftSpine, ownSpine uint8 // that of the item to the left, 0 if there is none; its own
+	leftSpine, ownSpine uint8 // that of the left child, 0 if there is none; its own
 }
 
 // Push adds an item and returns its number.
@@ -36,7 +36,7 @@ func (t *Table) Push(root *uint32, it Item) uint32 {
 	return n
 }
 
-// Remove takes item n out and returns it.
+// Remove removes item n and returns it.
 func (t *Table) Remove(root *uint32, n uint32) Item {
 	t.cut(root, n)
 	it := t.At(n).Item
@@ -51,7 +51,7 @@ func (t *Table) Fix(root *uint32, n uint32, it Item) {
 	*root = t.merge(*root, n)
 }
 
-// Min returns the earliest time; never if the heap is empty.
+// Min returns the earliest time; instant.Never if the heap is empty.
 func (t *Table) Min(root uint32) int64 {
 	if root == 0 {
 		return instant.Never
@@ -59,7 +59,7 @@ func (t *Table) Min(root uint32) int64 {
 	return t.At(root).Item.At
 }
 
-// merge makes one heap of two, at least one of which is not empty.
+// merge merges two heaps, at least one of which is not empty.
 func (t *Table) merge(a, b uint32) uint32 {
 	if a == 0 || b == 0 {
 		return a | b
@@ -74,8 +74,8 @@ func (t *Table) merge(a, b uint32) uint32 {
 	return a
 }
 
-// lean puts what is now on the right of x where it belongs, and reports whether the
-// spine of x changed.
+// lean puts what is now the right child of x on the correct side, and reports whether the spine of
+// x changed.
 func (x *node) lean(right uint32, spine uint8) bool {
 	if x.Right = right; spine > x.leftSpine {
 		x.Left, x.Right = x.Right, x.Left
@@ -86,7 +86,7 @@ func (x *node) lean(right uint32, spine uint8) bool {
 	return x.ownSpine != old
 }
 
-// cut takes item n out of its heap and makes it one of its own.
+// cut removes item n from its heap and makes it a separate heap.
 func (t *Table) cut(root *uint32, n uint32) {
 	x := t.At(n)
 	up, rest, spine := x.up, t.merge(x.Left, x.Right), uint8(0)
@@ -101,7 +101,7 @@ func (t *Table) cut(root *uint32, n uint32) {
 	}
 	for below := rest; up != 0; {
 		p := t.At(up)
-		if p.Left == n { // what is on the right may belong there
+		if p.Left == n { // the right child may have to move to the left
 			right, rightSpine := p.Right, p.ownSpine-1
 			p.Left, p.leftSpine = below, spine
 			below, spine = right, rightSpine

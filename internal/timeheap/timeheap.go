@@ -1,7 +1,7 @@
-// Package timeheap orders things by time: hosts by the moment they may next be
-// contacted, leases by their deadline, scheduled URLs by when they are due.
+// Package timeheap orders things by time: hosts by the moment they may next be contacted, leases by
+// their deadline, scheduled URLs by when they are due. It owns the heaps.
 //
-// It knows nothing of what it orders but a number.
+// It knows things only by number.
 package timeheap
 
 import (
@@ -14,24 +14,24 @@ import (
 // Item is an element of a Heap.
 type Item struct {
 	At  int64  // nanoseconds since Open
-	ID  uint32 // what is ordered
+	ID  uint32 // the thing to order
 	Aux uint32 // carried along
 }
 
-// Heap is a 4-ary min-heap. Four children fit a cache line, which makes it
-// twice as fast as a binary heap of pointers.
+// Heap is a 4-ary min-heap. Four children fit a cache line, which makes it twice as fast as a
+// binary heap of pointers.
 //
 // Invariants, verified by check:
-//   - Items[i].at is not after that of Items[4i+1] to Items[4i+4]
-//   - moved, if set, was last told i for Items[i].id, so fix and remove are O(log n)
+//   - Items[i].At is not after that of Items[4i+1] to Items[4i+4]
+//   - Moved, if set, was last called with i for Items[i].ID, so that Fix and Remove are O(log n)
 //
 // The zero value is an empty heap without positions. Not safe for concurrent use.
 type Heap struct {
 	offheap.List[Item]
-	Moved func(id uint32, i int) // told each item's position whenever it changes
+	Moved func(id uint32, i int) // called with each item's position whenever it changes
 }
 
-// Min returns the earliest time; never if the heap is empty.
+// Min returns the earliest time; instant.Never if the heap is empty.
 func (h *Heap) Min() int64 {
 	if len(h.Items) == 0 {
 		return instant.Never
@@ -55,7 +55,7 @@ func (h *Heap) Pop() Item {
 	return it
 }
 
-// Remove takes out Items[i].
+// Remove removes Items[i].
 func (h *Heap) Remove(i int) {
 	last := len(h.Items) - 1
 	it := h.Items[last]

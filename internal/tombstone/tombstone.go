@@ -1,9 +1,8 @@
-// Package tombstone finds which deletions concern a URL. A tombstone says that all
-// records of a scope or crawl up to a sequence number are dead; a Set holds those that
-// are in force, by what they concern. The caller decides when one comes and goes, and
-// takes the dead records away.
+// Package tombstone finds the deletions that apply to a URL. A tombstone means that all records of
+// a scope or crawl up to a sequence number are dead. A Set owns the tombstones in force, by target.
+// The caller decides when a tombstone is added and removed, and removes the dead records.
 //
-// No lock: callers hold the frontier's.
+// It has no lock: callers hold the frontier's.
 package tombstone
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/row"
 )
 
-// Tombstone is one deletion. What it concerns does not change while it is in a Set.
+// Tombstone is one deletion. Its target does not change while it is in a Set.
 type Tombstone struct {
 	row.Deletion
 	Removed int64 // URLs that were found dead
@@ -45,9 +44,8 @@ func (t *Tombstone) ContainsHost(host []byte) bool {
 // ends with a dot.
 func domainKey(name string) string { return hostkey.Reversed(name) + "." }
 
-// Dead is what all tombstones of a Set together say about a host's URLs of one crawl:
-// records up to Seq are dead, and parts of blocks up to Block. The zero value says that
-// none is.
+// Dead is the combined effect of all tombstones of a Set on a host's URLs of one crawl: records up
+// to Seq are dead, and parts of blocks up to Block. The zero value means that none is.
 type Dead struct {
 	Seq   uint64
 	Block uint32
@@ -61,7 +59,7 @@ func (d *Dead) join(x *Dead) {
 	}
 }
 
-// target is what a tombstone concerns.
+// target is what a tombstone applies to.
 type target struct {
 	kind  kind
 	name  string // host, or domainKey of a domain
@@ -89,19 +87,18 @@ func (t *Tombstone) target() target {
 	return target{kind: ofHost, name: t.Scope.Name}
 }
 
-// Set holds tombstones by what they concern. Of several with the same target the
-// youngest counts, and still does if it is removed before the others. The zero value
-// is empty.
+// Set holds tombstones by target. Of several with the same target the youngest applies, and still
+// does if it is removed before the others. The zero value is empty.
 type Set struct {
 	dead    map[target]*Dead
 	domains int // targets that are domains
 	n       int
 }
 
-// Len is how many tombstones the set has.
+// Len returns the number of tombstones in the set.
 func (s *Set) Len() int { return s.n }
 
-// Add puts a tombstone into the set, which must have a sequence number.
+// Add adds a tombstone, which must have a sequence number, to the set.
 func (s *Set) Add(t *Tombstone) {
 	if s.dead == nil {
 		s.dead = map[target]*Dead{}
@@ -122,7 +119,7 @@ func (s *Set) Add(t *Tombstone) {
 	s.n++
 }
 
-// Remove takes a tombstone out of the set.
+// Remove removes a tombstone from the set.
 func (s *Set) Remove(t *Tombstone) {
 	at := t.target()
 	d := s.dead[at]
@@ -139,7 +136,7 @@ func (s *Set) Remove(t *Tombstone) {
 // HasCrawl reports whether a tombstone concerns all URLs of a crawl, and no others.
 func (s *Set) HasCrawl(crawl uint32) bool { return s.dead[target{kind: ofCrawl, crawl: crawl}] != nil }
 
-// Of returns what the tombstones say about a host's URLs of a crawl.
+// Of returns the effect of the tombstones on a host's URLs of a crawl.
 func (s *Set) Of(host []byte, crawl uint32) (d Dead) {
 	if s.n == 0 {
 		return d

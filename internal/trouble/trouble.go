@@ -1,14 +1,12 @@
-// Package trouble decides what failures mean for a host: how far apart its contacts must
-// be, when that is forgiven, and when a host that only fails is merely probed. It is
-// arithmetic on the State that the caller keeps for each host that failed; it knows
-// nothing of queues, rows and locks.
+// Package trouble decides what failures mean for a host: the gap between its contacts, when it
+// shrinks again, and when a host that only fails is merely probed. It is arithmetic on the State
+// that the caller stores for each host that failed; it does not depend on queues, rows or locks.
 //
-// A server that wants a gap of g between two contacts refuses each that comes
-// sooner. The step of a host goes up with each refusal, until the gap suffices,
-// and comes down again after a quiet time. The quiet time is hundreds of gaps, so
-// that refusals stay below one in a hundred, and doubles with each relapse.
-// A host that failed several times in a row was perhaps only down: it is given
-// back steps soon, until the first failure.
+// A server that requires a gap of g between two contacts refuses contacts that come sooner. The
+// step of a host rises with each refusal, until the gap suffices, and falls again after a quiet
+// period. The quiet period is hundreds of gaps, so that refusals stay below one in a hundred, and
+// doubles with each relapse. A host that failed several times in a row may only have been down: its
+// steps are reduced quickly, until the next failure.
 package trouble
 
 import (
@@ -35,8 +33,8 @@ const (
 	failuresKept = 24 * time.Hour
 )
 
-// Backoff says how a host is slowed down that refuses contacts: see
-// frontier.Backoff, which has the same fields.
+// Backoff defines how a host that refuses contacts is slowed down: see frontier.Backoff, which has
+// the same fields.
 type Backoff struct {
 	Disabled     bool
 	Base         time.Duration
@@ -45,8 +43,8 @@ type Backoff struct {
 	ForgiveAfter time.Duration
 }
 
-// Quarantine says when a host that only fails is merely probed: see
-// frontier.Quarantine, which has the same fields.
+// Quarantine defines when a host that only fails is merely probed: see frontier.Quarantine, which
+// has the same fields.
 type Quarantine struct {
 	Disabled bool
 	After    int
@@ -56,37 +54,36 @@ type Quarantine struct {
 	Forever  bool
 }
 
-// State is what is known of the failures of one host. The zero value is a host
-// that never failed.
+// State is the history of failures of one host. The zero value is a host that never failed.
 //
-// Failures whose leases are not younger than raised (counted) count with the one
-// that raised the step (the number of failures) last.
+// Failures of leases that are not younger than raised (counted) count together with the failure
+// that last raised the step (the number of failures).
 type State struct {
 	Raised   uint64 // number of the youngest lease when step was raised
 	Counted  uint64 // the same for fails
-	Quiet    int64  // when a contact failed last, or a step was taken back since; ns since Open
-	Free     int64  // when the host may be contacted, as far as its other clocks say; ns since Open
+	Quiet    int64  // last failed contact, or last reduction of the step since; ns since Open
+	Free     int64  // when the host may be contacted according to its other clocks; ns since Open
 	Fails    uint16 // failed contacts in a row
-	Lanes    uint16 // leases that it may have at once at step 0; 0: as many as are set
+	Lanes    uint16 // maximum number of concurrent leases at step 0; 0: as configured
 	Step     uint8  // 0: the host is not slowed down
-	From     uint8  // step before fails began, or the one after if that did not suffice
+	From     uint8  // step before fails began, or the one after it if that was not enough
 	Search   uint8  // steps above it are taken back soon; 0: none
 	good     uint8  // good contacts since quiet began, at most searchAfter
 	Relapses uint8  // how often a step that was taken back was needed
 	Eased    bool   // a step was taken back since one was raised
 	Probes   uint8  // number of the quarantine's interval; 0: the host is in none
 	run      uint8  // good contacts since a failure that could raise the step
-	Usual    uint8  // such runs while it was slowed down, about; 0: not known
+	Usual    uint8  // number of such runs while it was slowed down, approximately; 0: unknown
 	short    bool   // the last run was shorter than rareAfter, and forgiven
 	Kind     uint8  // of the last failure
-	Listed   bool   // its URLs shall be given up, and the caller knows
+	Listed   bool   // its URLs are to be given up, and the caller knows
 	Kept     bool   // since the last failure: its URLs cannot be given up
 }
 
 // Failure is a contact that failed.
 type Failure struct {
 	Kind   uint8 // the caller's
-	Slows  bool  // it may be about the pace of contacts
+	Slows  bool  // it may be caused by the pace of contacts
 	Paced  bool  // it is: the host asked for time
 	Lease  uint64
 	Last   uint64 // number of the youngest lease
@@ -95,7 +92,7 @@ type Failure struct {
 	Slowed bool  // its step made the host slower than its other clocks do
 }
 
-// Failed takes in that a contact failed.
+// Failed records a failed contact.
 func (t *State) Failed(x Failure, b *Backoff, q *Quarantine) {
 	lease, last, lanes := x.Lease, x.Last, x.Lanes
 	t.Quiet, t.good = max(t.Quiet, x.End), 0
@@ -126,7 +123,7 @@ func (t *State) Failed(x Failure, b *Backoff, q *Quarantine) {
 	case t.Lanes == 0:
 		t.Lanes = uint16(lanes / 2)
 	default:
-		t.Lanes = uint16(lanes - 1) // one was given back too early
+		t.Lanes = uint16(lanes - 1) // one was returned too early
 	}
 	if t.Step == 0 || b.Gap(t.Step) < b.Max {
 		t.Step++
@@ -138,12 +135,12 @@ func (t *State) Failed(x Failure, b *Backoff, q *Quarantine) {
 	}
 }
 
-// sporadic reports whether a failure tells nothing about the pace of contacts, so
-// that the step need not be raised, and takes back what slowed the host in vain.
+// sporadic reports whether a failure is independent of the pace of contacts, so that the step need
+// not be raised, and reverts a slowdown that was in vain.
 //
-// A refusal that asks for time is about the pace. Of other failures only their
-// frequency tells: those that are rare are tried at a slower pace first, and if
-// they are as frequent there, no pace will do.
+// A refusal that asks for time depends on the pace. For other failures only their frequency shows:
+// rare failures first cause a slower pace, and if they are as frequent there, no pace will prevent
+// them.
 func (t *State) sporadic(x Failure) bool {
 	run := t.run
 	t.run = 0
@@ -166,7 +163,7 @@ func (t *State) sporadic(x Failure) bool {
 		return false
 	case t.Relapses > 0 && (t.Usual == 0 || int(run) > likeness*int(t.Usual)):
 		t.Usual = run
-		return false // slowing down has helped, and not enough
+		return false // slowing down has helped, but not enough
 	case t.Usual == 0:
 		t.Usual = run
 	default:
@@ -183,9 +180,9 @@ func (t *State) sporadic(x Failure) bool {
 	return true
 }
 
-// Succeeded takes in that a contact went well that ended at end. pace is the time
-// from its begin to the earliest next one. The host might have lanes leases at
-// once if it never failed.
+// Succeeded records a successful contact that ended at end. pace is the time from its beginning to
+// the earliest next one. lanes is how many leases the host might have at once if it had never
+// failed.
 func (t *State) Succeeded(lease uint64, end, pace int64, lanes int32, b *Backoff) {
 	if t.Fails > 0 && int(t.Step) >= int(t.From)+2 {
 		t.Search = max(t.From, 1)
@@ -213,7 +210,7 @@ func (t *State) Succeeded(lease uint64, end, pace int64, lanes int32, b *Backoff
 	t.Quiet, t.good, t.Eased = end, 0, true
 }
 
-// Allowed is how many of n leases the host may have at once.
+// Allowed returns how many of n leases the host may have at once.
 func (t *State) Allowed(n int32) int32 {
 	switch {
 	case t.Step > 0 || t.Probes > 0:
@@ -224,12 +221,12 @@ func (t *State) Allowed(n int32) int32 {
 	return n
 }
 
-// quietFor is how long nothing may fail until a step is taken back.
+// quietFor returns how long nothing may fail before the step is reduced.
 func (t *State) quietFor(pace int64, b *Backoff) int64 {
 	return min(max(int64(b.ForgiveAfter), quietGaps*min(pace, int64(maxQuiet)/quietGaps))<<t.Relapses, int64(maxQuiet))
 }
 
-// Lost reports whether as many probes failed in a row as may, and the host is given up.
+// Lost reports whether the maximum number of probes failed in a row, and the host is given up.
 func (t *State) Lost(q *Quarantine) bool { return !q.Forever && int(t.Probes) > q.Probes }
 
 // Over reports whether nothing need be known any more.
@@ -237,7 +234,7 @@ func (t *State) Over() bool {
 	return t.Step == 0 && t.Lanes == 0 && t.Fails == 0 && t.Probes == 0 && !t.Eased && t.Relapses == 0 && t.Usual == 0
 }
 
-// Until is when a host without URLs is forgotten to have failed.
+// Until returns when the failures of a host without URLs are forgotten.
 func (t *State) Until() int64 {
 	if t.Step > 0 || t.Lanes > 0 || t.Probes > 0 || t.Eased || t.Relapses > 0 || t.Usual > 0 {
 		return t.Quiet + int64(troubleKept)
@@ -263,12 +260,12 @@ func doubled(d time.Duration, n uint8, most time.Duration) time.Duration {
 	return d << n
 }
 
-// Longest is the longest that d may become by jitter.
+// Longest returns the maximum of d with jitter.
 func (b *Backoff) Longest(d time.Duration) time.Duration {
 	return d + time.Duration(float64(d)*b.Jitter).Truncate(time.Millisecond)
 }
 
-// AtRandom is what is added to d at random; x is a random number.
+// AtRandom returns the jitter added to d; x is a random number.
 func (b *Backoff) AtRandom(d time.Duration, x uint64) time.Duration {
 	return time.Duration(float64(d) * b.Jitter * (float64(x) / math.MaxUint64)).Truncate(time.Millisecond)
 }

@@ -1,9 +1,9 @@
-// Package view collects the next waiting URLs of a host in the order of their
-// admission, from memory and from disk, in bounded memory.
+// Package view collects the next waiting URLs of a host in the order of their admission, from
+// memory and from disk, in bounded memory.
 //
-// A Window owns what was collected. Ranges remember which sequence numbers the parts of
-// large hosts have, so that the next page of a listing reads only what it needs. A
-// Window belongs to one goroutine and has no lock; Ranges have their own.
+// A Window owns what was collected. Ranges record the sequence numbers in the parts of large hosts,
+// so that the next page of a listing reads only what it needs. A Window belongs to one goroutine
+// and has no lock; Ranges have their own.
 package view
 
 import (
@@ -19,14 +19,14 @@ import (
 const (
 	minWindow = 1 << 10 // URLs that are collected at once, at least
 	maxWindow = 1 << 14 // at most
-	// rangedFrom is how many parts a host has whose ranges are remembered.
+	// rangedFrom is the number of parts from which on a host's ranges are recorded.
 	rangedFrom = 32
 	// maxRanges is how many ranges are remembered.
 	maxRanges = 1 << 19
 )
 
-// AtOnce is how many items a Window has room for after MakeRoom, and how many ranges are
-// looked up under one lock.
+// AtOnce is the number of items for which a Window has room after MakeRoom, and the number of
+// ranges looked up under one lock.
 const AtOnce = 512
 
 // Item is a waiting record.
@@ -39,7 +39,7 @@ type Item struct {
 	Pos      int
 }
 
-// Part is a part on disk, with those of its records that are wanted.
+// Part is a part on disk, with the records that are wanted.
 type Part struct {
 	storage.Part
 	Want     uint32
@@ -52,11 +52,11 @@ type Part struct {
 // not known.
 type numbers struct{ low, high uint64 }
 
-// Key names a part among all that ever were.
+// Key identifies a part among all that ever existed.
 func Key(p storage.Part) uint64 { return uint64(p.Block)<<16 | uint64(p.First) }
 
-// Window is the next URLs of a host behind a sequence number: of all that it is given,
-// those with the lowest numbers.
+// Window holds the next URLs of a host after a sequence number: those with the lowest numbers of
+// all that it is given.
 type Window struct {
 	Items []Item
 	Parts []Part // on disk, not read yet
@@ -67,8 +67,8 @@ type Window struct {
 	bound uint64 // nothing above is wanted: there are n below
 }
 
-// Begin returns a Window of what comes behind a number, for a host of which so many
-// URLs wait.
+// Begin returns a Window of the URLs after a number, for a host with the given number of waiting
+// URLs.
 func Begin(after uint64, waiting int) Window {
 	return Window{after: after, n: min(max(waiting/16, minWindow), maxWindow), bound: math.MaxUint64}
 }
@@ -90,7 +90,7 @@ func (w *Window) MakeRoom() {
 	w.Parts = slices.Grow(w.Parts, AtOnce)
 }
 
-// Cut orders what was collected, each URL once, and keeps the first n.
+// Cut sorts what was collected, removes duplicates, and keeps the first n.
 func (w *Window) Cut() {
 	slices.SortFunc(w.Items, func(a, b Item) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Block, b.Block)) })
 	w.Items = slices.CompactFunc(w.Items, func(a, b Item) bool { return a.Seq == b.Seq })
@@ -102,7 +102,7 @@ func (w *Window) Cut() {
 	}
 }
 
-// UpTo is the number that the window reaches to: what comes after it is not in it.
+// UpTo returns the highest number in the window; later URLs are not in it.
 func (w *Window) UpTo() uint64 {
 	if w.More {
 		return w.bound
@@ -110,9 +110,8 @@ func (w *Window) UpTo() uint64 {
 	return math.MaxUint64
 }
 
-// Read takes what is on disk into the window: first the parts whose range is not known,
-// then the others as far as they are wanted. load reads some records of a part; if it
-// has none to give, it returns none.
+// Read adds records on disk to the window: first the parts whose range is unknown, then the others
+// as far as they are needed. load reads some records of a part; it returns none if it cannot.
 func (w *Window) Read(r *Ranges, load func(p *Part, want uint32) ([]fifo.Loaded, error)) error {
 	remember := len(w.Parts) >= rangedFrom
 	if remember {
@@ -133,7 +132,7 @@ func (w *Window) Read(r *Ranges, load func(p *Part, want uint32) ([]fifo.Loaded,
 			break // they are in order
 		}
 		want := p.Want
-		if remember && !known { // what is in memory now may be on disk only when the range is used
+		if remember && !known { // what is in memory now may be only on disk when the range is used
 			want = uint32(uint64(1)<<p.Count - 1)
 		}
 		records, err := load(p, want)
@@ -150,7 +149,7 @@ func (w *Window) Read(r *Ranges, load func(p *Part, want uint32) ([]fifo.Loaded,
 	return nil
 }
 
-// take takes the wanted records of a part into the window.
+// take adds the wanted records of a part to the window.
 func (w *Window) take(p *Part, records []fifo.Loaded) {
 	w.MakeRoom()
 	for _, r := range records {
@@ -167,9 +166,8 @@ func (w *Window) take(p *Part, records []fifo.Loaded) {
 	}
 }
 
-// Ranges are the ranges of parts that were read for a listing, of hosts that have many.
-// Blocks are never used twice, so what was true stays true. The zero value has none.
-// Safe for concurrent use.
+// Ranges are the ranges of parts of large hosts that were read for a listing. Block numbers are
+// never reused, so they stay valid. The zero value is empty. Safe for concurrent use.
 type Ranges struct {
 	mu sync.Mutex // held for short steps
 	at map[uint64]numbers
@@ -198,7 +196,7 @@ func (r *Ranges) add(parts []Part) {
 	}
 }
 
-// Size is how many bytes they take, about.
+// Size returns the approximate memory in bytes.
 func (r *Ranges) Size() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

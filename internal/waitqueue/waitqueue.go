@@ -1,18 +1,18 @@
-// Package waitqueue keeps the calls that wait for something in the order in which they
-// came. It owns who waits, and hands over what the first in line waited for.
+// Package waitqueue queues calls in the order of their arrival. It owns the queue, and passes to
+// the first call what it waits for.
 //
-// No lock: callers hold the frontier's. Only a waiter's channel is received from without.
+// It has no lock: callers hold the frontier's. Only a waiter's channel is received from without it.
 package waitqueue
 
 // Waiter is a call that waits.
 type Waiter[T any] struct {
-	// Granted gets what the call waited for, once, or nothing if it left.
+	// Granted receives what the call waited for, once, or nothing if it left.
 	Granted    chan T
 	prev, next *Waiter[T]
 	waits      bool
 }
 
-// Waits reports whether the call still waits: it was given nothing yet.
+// Waits reports whether the call is still waiting.
 func (w *Waiter[T]) Waits() bool { return w.waits }
 
 // Queue is a FIFO of waiters. The zero value is empty.
@@ -33,7 +33,7 @@ func (q *Queue[T]) Push() *Waiter[T] {
 	return w
 }
 
-// Remove takes a waiter out that waits here, wherever it is.
+// Remove removes a waiter, at any position.
 func (q *Queue[T]) Remove(w *Waiter[T]) {
 	if w.prev != nil {
 		w.prev.next = w.next
@@ -48,7 +48,7 @@ func (q *Queue[T]) Remove(w *Waiter[T]) {
 	w.prev, w.next, w.waits = nil, nil, false
 }
 
-// Give takes the first waiter out and hands it x. The queue must not be empty.
+// Give removes the first waiter and passes x to it. The queue must not be empty.
 func (q *Queue[T]) Give(x *T) {
 	w := q.first
 	q.Remove(w)

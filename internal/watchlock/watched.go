@@ -1,7 +1,7 @@
 //go:build frontierholds
 
-// Package watchlock has a mutex that tests can watch: who takes it, and how long they
-// hold it. It is for tests only: go test -tags frontierholds -run Holds .
+// Package watchlock provides a mutex that tests can watch: who locks it, and how long they hold it.
+// It is for tests only: go test -tags frontierholds -run Holds .
 package watchlock
 
 import "sync"
@@ -12,7 +12,7 @@ type Mutex struct {
 	Watcher Watcher // set under the lock; may be nil
 }
 
-// Watcher sees a Mutex taken and released. Both calls come while it is held.
+// Watcher is called when a Mutex is locked and before it is unlocked, while it is held.
 type Watcher interface {
 	Taken()
 	Releasing()

@@ -1,7 +1,7 @@
 //go:build !frontierholds
 
-// Package watchlock has a mutex that tests can watch: who takes it, and how long they
-// hold it. Without the build tag frontierholds it is sync.Mutex and costs nothing.
+// Package watchlock provides a mutex that tests can watch: who locks it, and how long they hold it.
+// Without the build tag frontierholds it is sync.Mutex and costs nothing.
 package watchlock
 
 import "sync"

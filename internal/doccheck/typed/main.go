@@ -1,5 +1,5 @@
-// Command typed runs the commands that README.md and docs/*.md tell to type, as
-// docs/commands.md says. It is started in the module's root.
+// Command typed runs the commands in README.md and docs/*.md as docs/commands.md defines. Run it in
+// the module's root.
 //
 //	go run ./internal/doccheck/typed [REGEXP]
 package main
@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/doccheck"
 )
 
-// limit is what a share may take. It is generous: CI's machines are slow.
+// limit is the timeout of a share. It is generous because CI machines are slow.
 const limit = 10 * time.Minute
 
 func main() {
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// run runs what matches, all of it even if some fails.
+// run runs the matching commands, all of them even if some fail.
 func run(out io.Writer, only *regexp.Regexp) (err error) {
 	docs, err := doccheck.Documents(".")
 	if err != nil {
@@ -71,7 +71,7 @@ func run(out io.Writer, only *regexp.Regexp) (err error) {
 	return errors.Join(append(errs, err)...)
 }
 
-// shell runs a line, for which $tmp is a folder, and returns what it wrote.
+// shell runs a line, in which $tmp is a folder, and returns its output.
 func shell(tmp, line string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pace orders hosts by when they may be contacted.
+// pace orders hosts by the time from which they may be contacted.
 type pace []due
 
 type due struct {
@@ -42,7 +42,7 @@ func (p pace) wake() time.Duration {
 	return p[0].at
 }
 
-// hosts is what every policy knows of a crawl's hosts.
+// hosts is the state of a crawl's hosts that all policies share.
 type hosts struct {
 	delay   time.Duration
 	pace    pace
@@ -65,7 +65,7 @@ func (h *hosts) count(u URL, n int32) {
 	h.waiting[u.Host][u.Priority] += n
 }
 
-// best takes out a URL of the highest priority that the host has.
+// best removes a URL of the highest priority of the host.
 func (h *hosts) best(host int32) URL {
 	for p := uint8(Levels); ; p-- {
 		if h.waiting[host][p] > 0 {
@@ -83,12 +83,12 @@ func (h *hosts) bind(host int32) {
 
 func (h *hosts) Wake(time.Duration) time.Duration { return h.pace.wake() }
 
-// timed keeps every host with URLs in one order, that of time.
+// timed keeps every host with URLs in a single order by time.
 type timed struct{ hosts }
 
-// TimeOrder returns the policy under which a worker is idle only if no host with
-// URLs may be contacted: all of them are in one set, ordered by when they may be.
-// There are no priorities, and no bound on what is ready.
+// TimeOrder returns the policy under which a worker is idle only if no host with URLs may be
+// contacted: all hosts are in one set, ordered by the time of their next contact. There are no
+// priorities, and the number of ready hosts is not limited.
 func TimeOrder(c Crawl) Policy { return &timed{newHosts(c)} }
 
 func (p *timed) Add(urls []URL) {
@@ -164,9 +164,9 @@ func (f *front) pick() uint8 {
 	return 0
 }
 
-// Published is Mercator as it was published: front queues of URLs, and a fixed
-// number of back queues. A worker that empties one refills it from the front
-// queues; URLs of hosts that have a back queue go to that one.
+// Published is Mercator as published: front queues of URLs, and a fixed number of back queues. A
+// worker that empties a back queue refills it from the front queues; URLs of hosts that have a back
+// queue go to that one.
 type Published struct {
 	hosts
 	front front
@@ -178,7 +178,7 @@ type Published struct {
 	Refills     int // back queues filled
 }
 
-// NewPublished returns the policy with so many back queues.
+// NewPublished returns the policy with the given number of back queues.
 func NewPublished(c Crawl, backQueues int) *Published {
 	return &Published{hosts: newHosts(c), front: newFront(c), free: backQueues}
 }
@@ -242,8 +242,7 @@ type fixed struct {
 	queued  []uint16 // bit p: the host has a token in front queue p
 }
 
-// FixedB returns the policy that differs from the frontier's in one thing: its
-// number of back queues is fixed.
+// FixedB returns a policy that differs from the frontier's only in its fixed number of back queues.
 func FixedB(c Crawl, backQueues, quantum int) Policy {
 	return &fixed{
 		hosts: newHosts(c), front: newFront(c), free: backQueues, quantum: int32(quantum),

@@ -1,9 +1,9 @@
-// Package policysim runs crawls in virtual time, to see what becomes of the
-// workers under one scheduling policy or another.
+// Package policysim runs crawls in virtual time, to compare how busy scheduling policies keep the
+// workers.
 //
-// A crawl is T workers, a great many URLs waiting at the start, and one new URL
-// found by each fetch. Its URLs and the times of its fetches depend on its seed
-// alone: the n-th URL and the n-th fetch are the same under every policy.
+// A crawl has T workers, many URLs waiting at the start, and one new URL found by each fetch. Its
+// URLs and the times of its fetches depend only on its seed: the n-th URL and the n-th fetch are
+// the same under every policy.
 package policysim
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// URL is all that matters of a URL here.
+// URL is the part of a URL that matters here.
 type URL struct {
 	Host     int32
 	Priority uint8 // 1 to Levels
@@ -25,16 +25,16 @@ const Levels = 8
 // Never is later than any time.
 const Never time.Duration = math.MaxInt64
 
-// Policy decides from which host a free worker fetches. Times are since the
-// start of the crawl and never decrease.
+// Policy chooses the host from which a free worker fetches. Times are since the start of the crawl
+// and never decrease.
 type Policy interface {
 	// Add takes URLs. It is called before anything else.
 	Add(urls []URL)
-	// Next takes out a URL that may be fetched now.
+	// Next removes and returns a URL that may be fetched now.
 	Next(now time.Duration) (URL, bool)
-	// Wake is when Next may answer otherwise although nothing was done since.
+	// Wake returns when the answer of Next may change without another call.
 	Wake(now time.Duration) time.Duration
-	// Done ends the fetch from u's host, on which found was found.
+	// Done ends the fetch of u, which found the URL found.
 	Done(now time.Duration, u, found URL)
 }
 
@@ -52,7 +52,7 @@ type Crawl struct {
 
 // Result is what came of a crawl.
 type Result struct {
-	Busy       float64 // share of the workers' time in which they fetched
+	Busy       float64 // share of the workers' time spent on fetches
 	Fetched    int
 	ByPriority [Levels + 1]int
 }
@@ -72,7 +72,7 @@ func (c Crawl) Stream() func() URL {
 	}
 }
 
-// MeanFetch is how long a fetch lasts on average: 50 ms and an exponential part.
+// MeanFetch is the mean duration of a fetch: 50 ms and an exponential part.
 const MeanFetch = 300 * time.Millisecond
 
 // Run runs the crawl. Seen, unless nil, is called after every second of it.

@@ -1,5 +1,5 @@
-// Package realurls gives tests 1.8 million URLs as authors of web pages wrote
-// them. They are data for scheduling only: nothing may fetch them.
+// Package realurls provides tests with 1.8 million URLs as written by authors of web pages. They
+// are data for scheduling only and must not be fetched.
 package realurls
 
 import (
@@ -16,11 +16,11 @@ import (
 	"unsafe"
 )
 
-// file is where the URLs are, beside the repository.
+// file is the location of the URLs, beside the repository.
 var file = filepath.Join("..", "shared", "data", "urls-1.8m.txt.gz")
 
-// Load returns n of the URLs, chosen and shuffled by a seed. Without the file it
-// skips the test; but on CI, which must have it, it fails.
+// Load returns n of the URLs, chosen and shuffled by a seed. If the file is missing it skips the
+// test, except on CI, where it fails.
 func Load(tb testing.TB, n int, seed uint64) []string {
 	tb.Helper()
 	f, err := os.Open(filepath.Join(repository(tb), file))
@@ -53,8 +53,8 @@ func Load(tb testing.TB, n int, seed uint64) []string {
 	return out
 }
 
-// repository returns the folder of the repository: the test's own, or the
-// nearest above it, that has a go.mod.
+// repository returns the folder of the repository: the nearest one with a go.mod, from the test's
+// folder upwards.
 func repository(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()

@@ -1,5 +1,4 @@
-// This file crawls a web with a budget, as a policy says, and measures how fresh
-// the copy is.
+// This file crawls a web with a budget according to a policy, and measures how fresh the copy is.
 
 package recrawlsim
 
@@ -9,14 +8,14 @@ import (
 
 // Policy decides when pages are fetched again. Times are days.
 type Policy interface {
-	// Done is told of the fetch of a page, and returns when it is due again.
+	// Done reports the fetch of a page, and returns when the page is due again.
 	Done(page int, v Visit) (due float64)
-	// Recheck is asked when a page is due, and returns when it is due after all.
+	// Recheck is called when a page is due, and returns when to fetch it.
 	Recheck(page int, now float64) (due float64)
-	// Early is asked before a page is fetched before its time, as nothing else is
-	// due, and returns when it is to be fetched really.
+	// Early is called before a page is fetched early because nothing else is due, and returns when
+	// to fetch it.
 	Early(page int, due float64) float64
-	// Budget is told that the budget has changed, per day.
+	// Budget reports a new budget, in fetches per day.
 	Budget(perDay float64)
 }
 
@@ -27,12 +26,12 @@ type Visit struct {
 	Modified  float64 // Last-Modified; -1: none
 }
 
-// Result is what came of a crawl.
+// Result is the result of a crawl.
 type Result struct {
 	Start, Score float64 // weighted freshness in the first and the second half
 	Fetches      int     // in the second half
-	Spam         int     // of them
-	Early        int     // of them, made before their time as nothing was due
+	Spam         int     // part of these
+	Early        int     // part of these, made early because nothing was due
 	Moved        int     // of all, put off at the last moment
 	Prices       []float64
 }
@@ -56,7 +55,7 @@ func Run(s Scenario, make func(*Web) Policy) Result {
 	return r.finish()
 }
 
-// Web is what a policy may know of a web that knows all.
+// Web is what a policy with complete knowledge may see of a web.
 type Web struct{ w *web }
 
 func newRun(w *web) *run {
@@ -68,7 +67,7 @@ func newRun(w *web) *run {
 	return r
 }
 
-// fetch makes a fetch, and returns what the policy hears of it.
+// fetch makes a fetch, and returns its visible result.
 func (r *run) fetch(i int, now float64) Visit {
 	p := &r.pages[i]
 	v := Visit{Now: now, Last: r.last[i], Modified: -1}
@@ -111,8 +110,7 @@ func (r *run) finish() Result {
 	return r.Result
 }
 
-// crawl is a crawler that always has something to do: if nothing is due it takes
-// what is due next.
+// crawl is a crawler that is never idle: if nothing is due it fetches what is due next.
 func (r *run) crawl() {
 	q := newQueues(r.Pages, r.Hosts)
 	rng := rand.New(rand.NewPCG(r.Seed, 3))
@@ -169,8 +167,8 @@ func (r *run) crawl() {
 	}
 }
 
-// queues hold the pages of each host by due time, and hosts by their first page
-// or by when they may be contacted.
+// queues hold the pages of each host by due time, and hosts by their first page or by the time of
+// their next contact.
 type queues struct {
 	pages   []heap    // of hosts; what is not a page's key is of no account
 	key     []float64 // of pages
@@ -192,14 +190,14 @@ func (q *queues) push(page int, host int32, due float64) {
 	}
 }
 
-// free lets hosts be contacted whose time has come.
+// free releases the hosts that may be contacted now.
 func (q *queues) free(now float64) {
 	for len(q.waiting) > 0 && q.waiting[0].key <= now {
 		q.back(q.waiting.pop().id)
 	}
 }
 
-// look takes out a page that is to be looked at, and still waits for a later time.
+// look removes a page that must be rechecked, and still waits for a later time.
 func (q *queues) look(now float64) (page int, ok bool) {
 	for len(q.looks) > 0 && q.looks[0].key <= now {
 		if x := q.looks.pop(); q.key[x.id] > now {
@@ -221,8 +219,7 @@ func (q *queues) back(host int32) {
 	}
 }
 
-// pop takes out the first page of all hosts that may be contacted. Its host must
-// be put back.
+// pop removes the first page of all hosts that may be contacted. The caller must put its host back.
 func (q *queues) pop() (page int, host int32, due float64, ok bool) {
 	for len(q.ready) > 0 {
 		r := q.ready.pop()

@@ -13,12 +13,11 @@ import (
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
-// RunFrontier crawls a scenario with a frontier and a recrawl.Scheduler. The
-// frontier hands out what is due, at the pace of the hosts; each Done says when
-// the URL comes again, and keeps its record of 12 bytes as the URL's Meta. When
-// nothing is due the crawler waits, and makes up for it within a quarter of a
-// day; it fetches nothing before its time. The frontier's invariants are checked
-// at the end.
+// RunFrontier crawls a scenario with a frontier and a recrawl.Scheduler. The frontier hands out
+// what is due, at the pace of the hosts; each Done returns the next visit of the URL, and stores
+// its record of 12 bytes as the URL's Meta. When nothing is due the crawler waits, and catches up
+// within a quarter of a day; it fetches nothing early. The frontier's invariants are checked at the
+// end.
 func RunFrontier(s Scenario, o frontier.Options) (result Result, err error) {
 	w := newWeb(s)
 	clock := simclock.New(start)

@@ -70,7 +70,7 @@ func (w *web) best(now, budget float64) optimum {
 	return o
 }
 
-// bisect finds the logarithm from which on over is false.
+// bisect finds the logarithm at which over becomes false.
 func bisect(over func(log float64) bool) float64 {
 	low, high := -40., 25.
 	for range 50 {
@@ -83,8 +83,8 @@ func bisect(over func(log float64) bool) float64 {
 	return high
 }
 
-// Optimum is the greatest weighted freshness that any crawl of the scenario can
-// have in the long run, for pages that change at random.
+// Optimum returns the greatest weighted freshness that any crawl of the scenario can reach in the
+// long run, for pages that change at random.
 func Optimum(s Scenario) float64 {
 	w := newWeb(s)
 	return w.best(s.Length, s.Budget).freshness

@@ -18,7 +18,7 @@ func (plain) Budget(float64)                     {}
 
 type uniform struct{ plain }
 
-// Uniform fetches what was not fetched for longest.
+// Uniform fetches the page whose last fetch is oldest.
 func Uniform(*Web) Policy { return uniform{} }
 
 func (uniform) Done(_ int, v Visit) float64 { return v.Now + 1 }
@@ -31,7 +31,7 @@ type fixed struct {
 
 func (f *fixed) Done(i int, v Visit) float64 { return v.Now + min(1e4, f.intv[i]) }
 
-// Proportional fetches pages as often as they change, with known rates.
+// Proportional fetches pages in proportion to their known rates of change.
 func Proportional(x *Web) Policy {
 	f := &fixed{w: x.w, intv: make([]float64, x.w.Pages)}
 	sum := 0.
@@ -68,7 +68,7 @@ type nutch struct {
 	modified []float64
 }
 
-// Nutch is Apache Nutch's AdaptiveFetchSchedule as it comes.
+// Nutch is Apache Nutch's AdaptiveFetchSchedule with its default settings.
 func Nutch(x *Web) Policy {
 	n := &nutch{sync: true, interval: make([]float64, x.w.Pages), modified: make([]float64, x.w.Pages)}
 	for i := range n.interval {
@@ -104,8 +104,7 @@ func (n *nutch) Done(i int, v Visit) float64 {
 	return from + n.interval[i]
 }
 
-// learned is the optimum for estimated rates, found anew each day: a global
-// solution.
+// learned is the optimum for estimated rates, computed globally every day.
 type learned struct {
 	plain
 	w      *web
@@ -117,8 +116,8 @@ type learned struct {
 	solved float64
 }
 
-// Cho estimates rates as Cho and Garcia-Molina (TOIT 2003) do, and fetches at the
-// intervals that are best for them, at least once a year.
+// Cho estimates rates as Cho and Garcia-Molina (TOIT 2003) do, and fetches at the optimal intervals
+// for them, at least once a year.
 func Cho(x *Web) Policy { return cho(x, 365) }
 
 // Cho60 does so at least every 60 days.
@@ -210,7 +209,7 @@ func Ours(x *Web) Policy { return newOurs(x, false) }
 // OursKnown knows the rates.
 func OursKnown(x *Web) Policy { return newOurs(x, true) }
 
-// newScheduler knows the budget, and the hosts' rates.
+// newScheduler returns a Scheduler that knows the budget and the hosts' rates.
 func newScheduler(x *Web) *recrawl.Scheduler {
 	s, err := recrawl.New(recrawl.Options{Seed: x.w.Seed})
 	if err == nil {

@@ -25,9 +25,9 @@ func Scenarios(pages int, seed uint64) []Scenario {
 	return []Scenario{plain, weights, web, tight, polite, drift}
 }
 
-// Attacks are the scenarios in which something is against the policy: half of
-// the pages spam of ten times the weight, a Last-Modified that always lies, a
-// budget three times as high and then a third, weights that rise with the rates.
+// Attacks are the scenarios with adverse conditions: half of the pages spam of ten times the
+// weight, a Last-Modified that always lies, a budget three times as high and then a third, weights
+// that rise with the rates.
 func Attacks(pages int, seed uint64) []Scenario {
 	web := Scenarios(pages, seed)[2]
 	flood := web

@@ -4,8 +4,8 @@ package recrawlsim
 
 import "math"
 
-// Swing is how far the daily prices from a day on stray from their trend, the
-// mean of the 14 days before and after: the greatest share by which one does.
+// Swing returns the largest relative deviation of the daily prices, from a day on, from their
+// trend, the mean of the 14 days before and after.
 func Swing(prices []float64, from int) float64 {
 	worst := 0.
 	for i := max(from, 14); i+14 < len(prices); i++ {

@@ -1,8 +1,8 @@
-// Package recrawlsim is a synthetic web that changes in virtual time, and crawls
-// that keep a copy of it fresh under one recrawl policy or another.
+// Package recrawlsim simulates a web that changes in virtual time, and crawls that keep a copy of
+// it fresh under different recrawl policies.
 //
-// What changes when depends on the scenario and its seed alone: all policies see
-// the same web. The time is in days since the start.
+// The changes depend only on the scenario and its seed: all policies see the same web. Time is in
+// days since the start.
 package recrawlsim
 
 import (
@@ -20,11 +20,11 @@ type Scenario struct {
 	Weights  bool    // Pareto(1.2); else all 1
 	Kinds    bool    // spam, office hours, periodic and fast pages
 	Spam     float64 // share of pages that differ at each fetch
-	SpamPays float64 // the weight that the crawler sees of spam is so many times as high
+	SpamPays float64 // factor by which the crawler overestimates the weight of spam
 	Opposed  bool    // the faster a page changes, the greater its weight
 	Lies     bool    // Last-Modified is always the time of the fetch
-	Dates    bool    // half of the hosts tell the truth as Last-Modified
-	Drift    float64 // the day on which half of the rates are drawn anew; 0: never
+	Dates    bool    // half of the hosts send a correct Last-Modified
+	Drift    float64 // the day on which half of the rates are drawn again; 0: never
 	Steps    []Step  // changes of the budget
 	Length   float64 // days; the second half is scored
 	Seed     uint64
@@ -180,8 +180,8 @@ func fromOffice(o float64) float64 {
 	return 7*week + day + 5./24 + rest - 0.5*day
 }
 
-// fetch looks at a page: when did it change last (-1: never), and when will it
-// change next? Times must not decrease.
+// fetch returns when a page changed last (-1: never), and when it will change next. Times must not
+// decrease.
 func (w *web) fetch(p *page, now float64) (last, next float64) {
 	if p.kind == spam {
 		return now, now

@@ -25,8 +25,8 @@ type planned struct {
 	rng    *rand.Rand
 }
 
-// WebFountain is the paper's plan with known rates in 64 buckets of as many pages
-// each, in the steady state of its third cycle.
+// WebFountain is the paper's plan with known rates in 64 buckets of equal size, in the steady state
+// of its third cycle.
 func WebFountain(s plan.Strategy) func(*Web) Policy {
 	return func(x *Web) Policy {
 		w := x.w

@@ -1,5 +1,5 @@
-// Package trycount counts what a test tries and what goes wrong, and logs it in a form
-// that the command proof adds up.
+// Package trycount counts the tries and faults of a test, and logs them in a form that the command
+// proof adds up.
 package trycount
 
 import (
@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Count is what was tried and what went wrong. A test that fails without saying
-// of what kind the fault is has a violation.
+// Count holds the numbers of tries and faults. A test that fails without a counted fault has a
+// violation.
 type Count struct{ Tried, Lost, Duplicated, Violations int64 }
 
 // Add adds x to c.
@@ -32,8 +32,7 @@ func (c Count) String() string {
 
 var line = regexp.MustCompile(`proof: tried=(\d+) lost=(\d+) duplicated=(\d+) violations=(\d+)`)
 
-// Parse finds the counts in the output of tests that ran with -test.v, and adds
-// them up.
+// Parse adds up the counts in the output of tests that ran with -test.v.
 func Parse(output []byte) (sum Count) {
 	for _, m := range line.FindAllSubmatch(output, -1) {
 		var n [4]int64
@@ -45,10 +44,10 @@ func Parse(output []byte) (sum Count) {
 	return sum
 }
 
-// Counter counts for one test. Its methods may be called from any goroutine.
+// Counter counts for one test. It is safe for concurrent use.
 type Counter struct{ tried, lost, duplicated atomic.Int64 }
 
-// Of returns a Counter that is logged when the test ends, whether it failed or not.
+// Of returns a Counter that is logged when the test ends, passed or failed.
 func Of(tb testing.TB) *Counter {
 	t := &Counter{}
 	tb.Cleanup(func() {
@@ -67,5 +66,5 @@ func (c *Counter) Tried(n int) { c.tried.Add(int64(n)) }
 // Lost notes n URLs that were acknowledged and are gone.
 func (c *Counter) Lost(n int) { c.lost.Add(int64(n)) }
 
-// Duplicated notes n URLs that came once more than at-least-once allows.
+// Duplicated counts n URLs that were handed out more often than at-least-once delivery explains.
 func (c *Counter) Duplicated(n int) { c.duplicated.Add(int64(n)) }
