@@ -151,7 +151,7 @@ func (l *lastLine) follow(columns func() int, now func() progress) (stop func())
 		t := time.NewTicker(time.Second)
 		defer t.Stop()
 		for {
-			line := now().line(columns())
+			line := now().line(columns()-1) + " " // what a shell says of a kill stands apart
 			if os.Getenv("NO_COLOR") != "" {
 				line = ansi.Strip(line)
 			}
