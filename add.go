@@ -140,14 +140,18 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 			return 0, ErrClosed
 		}
 	}
-	known, unheard := f.dedupLocked(o, f.opts.Spill == nil)
+	var yield func()
+	if f.opts.Spill == nil { // no checkpoint completes without one
+		yield = f.yield
+	}
+	known, unheard := f.dedupLocked(o, yield)
 	refused := errors.Join(unheard, f.limitLocked(o))
 	if len(o.entries) == 0 && len(known) == 0 && len(o.rows) == 0 && !f.committer.log.Busy() {
 		f.mu.Unlock()
 		return 0, refused
 	}
 	n := len(o.entries)
-	err := f.submitLocked(o) // unlocks
+	err := f.submitAndUnlock(o)
 	if err != nil {
 		return 0, errors.Join(refused, err)
 	}
@@ -176,8 +180,7 @@ func (s *shard) lookUp(o *op) error {
 	if s.known.Checkpoints() > 0 && !s.opts.NoDedup {
 		for i := range o.entries {
 			if i > 0 && i%askAtOnce == 0 {
-				s.mu.Unlock()
-				s.mu.Lock()
+				s.yield()
 			}
 			e := &o.entries[i]
 			e.stored, e.fetched = s.known.Popular.Has(e.mark), false
@@ -221,18 +224,17 @@ func (s *shard) staleLocked(o *op) bool {
 }
 
 // dedupLocked removes known entries from o and remembers the others. It returns
-// the known ones that are to be forced, and which hints are not heard. In steps it
-// releases the lock now and then: no checkpoint may complete meanwhile.
-func (f *Frontier) dedupLocked(o *op, steps bool) (forced []newEntry, unheard error) {
+// the known ones that are to be forced, and which hints are rejected. It calls yield, if
+// that is not nil, between steps: no checkpoint may complete meanwhile.
+func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry, unheard error) {
 	if f.opts.NoDedup {
 		return nil, nil
 	}
 	var errs []error
 	kept := 0
 	for i := range o.entries {
-		if steps && i > 0 && i%applyAtOnce == 0 {
-			f.mu.Unlock()
-			f.mu.Lock()
+		if yield != nil && i > 0 && i%applyAtOnce == 0 {
+			yield()
 		}
 		e := &o.entries[i]
 		switch {
@@ -525,7 +527,7 @@ func (f *Frontier) outlinksLocked(o *op) error {
 			return fmt.Errorf("outlinks: %w", err)
 		}
 	}
-	forced, unheard := f.dedupLocked(o, false)
+	forced, unheard := f.dedupLocked(o, nil)
 	o.forced = forced
 	refused := f.limitLocked(o)
 	o.entries = append(o.entries, own...)
@@ -584,5 +586,5 @@ func (f *Frontier) addMarks(ctx context.Context, ms []storage.Mark) (int64, erro
 		f.mu.Unlock()
 		return 0, nil
 	}
-	return n, f.submitLocked(o) // unlocks
+	return n, f.submitAndUnlock(o)
 }

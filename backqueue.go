@@ -79,7 +79,7 @@ func (s *scheduler) counted(q *queue, n int) {
 	}
 	if !x.runs() {
 		s.pausedURLs += int64(n)
-		if x.hold == crawlLimited {
+		if x.stop == crawlLimited {
 			s.limitedURLs += int64(n)
 		}
 	}
@@ -310,23 +310,23 @@ func (f *Frontier) readBlock(it timeheap.Item, sweep bool) {
 	case err != nil:
 		f.timedFailedLocked(err)
 	case sweep:
-		f.awaitForcesLocked(records)
+		f.awaitForcesYieldingLocked(records)
 		f.sched.finishTimedDead(records, f.timedDeadLocked)
 		f.sched.installTimed(records, 0, f.nowLocked())
 	default:
-		f.arriveLocked(records)
+		f.arriveYieldingLocked(records)
 	}
 	f.dispatchLocked()
 }
 
-// arriveLocked makes those records resident whose time is near. It releases the
+// arriveYieldingLocked makes those records resident whose time is near. It releases the
 // lock to read what was learned of their hosts.
-func (f *Frontier) arriveLocked(records []timed.Loaded) {
+func (f *Frontier) arriveYieldingLocked(records []timed.Loaded) {
 	c := f.sched
 	n := -1
 	var hosts []absentee
 	for {
-		f.awaitForcesLocked(records)
+		f.awaitForcesYieldingLocked(records)
 		if f.closed {
 			c.timed.PutBack(c.timed.Reading().At)
 			return

@@ -263,12 +263,12 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 		}
 	case withheld:
 		k.withheld.hosts[h.pos]++
-		if waiting == 0 && !h.wanted || h.holdsSlot {
-			k.bad("F2: host %d is withheld without URLs, or has a slot of its group: %v", id, h.holdsSlot)
+		if waiting == 0 && !h.wanted || h.hasSlot {
+			k.bad("F2: host %d is withheld without URLs, or has a slot of its group: %v", id, h.hasSlot)
 		}
 	case unpurged:
-		if c.tombstones.Len() == 0 && k.swept || h.holdsSlot || h.wanted {
-			k.bad("F2: host %d waits for a sweep that will not come, or has a slot of its group (%v), or a Contact waits for it: %v", id, h.holdsSlot, h.wanted)
+		if c.tombstones.Len() == 0 && k.swept || h.hasSlot || h.wanted {
+			k.bad("F2: host %d waits for a sweep that will not come, or has a slot of its group (%v), or a Contact waits for it: %v", id, h.hasSlot, h.wanted)
 		}
 	case unbound, parked:
 		if waiting == 0 || h.wanted {
@@ -533,7 +533,7 @@ func (k *checker) crawlTable() {
 		if !x.runs() {
 			urls += n.waiting
 			paused++
-			if x.hold == crawlLimited {
+			if x.stop == crawlLimited {
 				limited += n.waiting
 			}
 		}

@@ -158,7 +158,7 @@ func (f *Frontier) restateClocks() {
 	for seen := 0; f.steps.pending > seen; {
 		seen = f.steps.pending
 		for id := uint32(1); id <= f.sched.hosts.Top && !f.closed; {
-			id = f.restateSomeLocked(id)
+			id = f.restateSomeYieldingLocked(id)
 		}
 		if f.closed {
 			break
@@ -167,9 +167,9 @@ func (f *Frontier) restateClocks() {
 	f.steps = clockSteps{}
 }
 
-// restateSomeLocked writes the rows of some hosts from number id on, and returns the
+// restateSomeYieldingLocked writes the rows of some hosts from number id on, and returns the
 // number to go on with. It releases the lock while they are written.
-func (f *Frontier) restateSomeLocked(id uint32) uint32 {
+func (f *Frontier) restateSomeYieldingLocked(id uint32) uint32 {
 	c := f.sched
 	now := f.nowLocked()
 	o := newOp()
@@ -190,15 +190,14 @@ func (f *Frontier) restateSomeLocked(id uint32) uint32 {
 		c.dormant.HasRow(c.hash(c.name(h)))
 		h.pins++
 		pinned = append(pinned, id)
-		o.rows = append(o.rows, f.hostRow(id, due, why))
+		o.rows = append(o.rows, f.hostRowLocked(id, due, why))
 	}
 	if len(pinned) == 0 {
 		o.free()
-		f.mu.Unlock()
-		f.mu.Lock()
+		f.yield()
 		return id
 	}
-	err := f.submitLocked(o) // unlocks
+	err := f.submitAndUnlock(o)
 	o.free()
 	f.mu.Lock()
 	for _, host := range pinned {

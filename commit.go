@@ -115,8 +115,8 @@ func (o *op) encode(b *record.Body, url string) []byte {
 	return o.buf[at:len(o.buf):len(o.buf)]
 }
 
-// hold appends encoded bytes to the op's buffer and returns them there.
-func (o *op) hold(b []byte) []byte {
+// keep appends encoded bytes to the op's buffer and returns them there.
+func (o *op) keep(b []byte) []byte {
 	at := len(o.buf)
 	o.buf = append(o.buf, b...)
 	return o.buf[at:len(o.buf):len(o.buf)]
@@ -139,8 +139,8 @@ type committer struct {
 	saving []uint32 // hosts whose rows the batch under way has so that they may leave
 }
 
-// submitLocked commits an op and waits for it. It releases the lock.
-func (f *Frontier) submitLocked(o *op) error {
+// submitAndUnlock commits an op and waits for it.
+func (f *Frontier) submitAndUnlock(o *op) error {
 	f.finishing++
 	if f.opts.Spill == nil && !f.closed {
 		f.applyYieldingLocked(o)
@@ -154,7 +154,8 @@ func (f *Frontier) submitLocked(o *op) error {
 	return f.awaitOp(o)
 }
 
-// submitAsyncLocked commits an op without waiting; o.after gets the result.
+// submitAsyncLocked commits an op without waiting; o.after gets the result. The op has at
+// most applyAtOnce entries, so that the lock is not given up.
 func (f *Frontier) submitAsyncLocked(o *op) {
 	f.finishing++
 	if f.opts.Spill != nil {
@@ -195,8 +196,7 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 	for i := range o.entries {
 		if i > 0 && i%applyAtOnce == 0 {
 			f.dispatchLocked()
-			f.mu.Unlock()
-			f.mu.Lock()
+			f.yield()
 			now = f.nowLocked()
 			if f.opts.Spill == nil { // others may have added to the same queues meanwhile
 				seq = f.seq + 1 - uint64(i)
@@ -382,8 +382,7 @@ func (f *Frontier) commitGroup() bool {
 		if err == nil && done >= applyAtOnce {
 			done = 0
 			f.dispatchLocked()
-			f.mu.Unlock()
-			f.mu.Lock()
+			f.yield()
 		}
 		done += opPrice + len(o.entries)
 		if err != nil {

@@ -277,7 +277,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 	}
 	o := newOp()
 	defer o.free()
-	rule := f.storedRuleOf(r)
+	rule := f.storedRuleLocked(r)
 	o.rows = append(o.rows, rule.Row(r.key))
 	if r.Limits == (Limits{}) && old.Limits != (Limits{}) {
 		o.rows = append(o.rows, storage.Row{Key: s.subject().RowKey()})
@@ -291,7 +291,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 		f.announceLocked(f.enforceLocked(r), r)
 	}
 	o.unrule = func() { f.ruleChanges.end(r.key) }
-	err = f.submitLocked(o) // unlocks
+	err = f.submitAndUnlock(o)
 	if err == nil && r.Concurrency != old.Concurrency {
 		f.reviseLanes()
 	}

@@ -106,7 +106,7 @@ func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) erro
 		f.sched.setCrawl(id, s, f.token, f.last)
 	}
 	o.unrule = func() { f.crawlChanges.end(id) }
-	if err := f.submitLocked(o); err != nil { // unlocks
+	if err := f.submitAndUnlock(o); err != nil {
 		return err
 	}
 	if s.paused {
@@ -194,11 +194,11 @@ func crawlRestored(c *row.Crawl) crawlSettings {
 	return crawlSettings{weight: c.Weight, paused: c.Paused, limits: Limits(c.Limits)}
 }
 
-// crawlHold says why a crawl's URLs may not be handed out.
-type crawlHold uint8
+// crawlStop says why a crawl's URLs may not be handed out.
+type crawlStop uint8
 
 const (
-	crawlRuns    crawlHold = iota
+	crawlRuns    crawlStop = iota
 	crawlPaused            // until it is resumed
 	crawlSpent             // a limit without a period is reached
 	crawlLimited           // one with a period is
@@ -218,38 +218,38 @@ const regroupAtOnce = 64
 // judgeCrawl stops a crawl, or lets it go on, as its settings and what it has used
 // say.
 func (s *scheduler) judgeCrawl(x *crawl, now int64) {
-	hold, until := crawlRuns, int64(0)
+	stop, until := crawlRuns, int64(0)
 	if s.limits != nil {
 		until = s.limits.CrawlSpent(x.id, s.date(now))
 	}
 	switch {
 	case x.settings.paused:
-		hold = crawlPaused
+		stop = crawlPaused
 	case until == instant.Never:
-		hold = crawlSpent
+		stop = crawlSpent
 	case until != 0:
-		hold = crawlLimited
+		stop = crawlLimited
 	}
-	s.holdCrawl(x, hold)
+	s.stopCrawl(x, stop)
 	switch {
-	case hold == crawlLimited:
+	case stop == crawlLimited:
 		s.limits.CrawlEnds.Set(x.id, until)
 	case s.limits != nil:
 		s.limits.CrawlEnds.Remove(x.id)
 	}
 }
 
-// holdCrawl changes why a crawl's URLs may not be handed out.
-func (s *scheduler) holdCrawl(x *crawl, hold crawlHold) {
-	if x.hold == hold {
+// stopCrawl changes why a crawl's URLs may not be handed out.
+func (s *scheduler) stopCrawl(x *crawl, stop crawlStop) {
+	if x.stop == stop {
 		return
 	}
 	ran := x.runs()
 	s.countStopped(x, -1)
-	x.hold = hold
+	x.stop = stop
 	s.countStopped(x, 1)
 	slot := s.slotOf(x.id)
-	if ran && s.limits != nil && hold != crawlPaused {
+	if ran && s.limits != nil && stop != crawlPaused {
 		s.stopped = append(s.stopped, stoppedCrawl{slot: slot, level: 1, left: -1})
 	}
 	s.offer(slot, x)
@@ -262,7 +262,7 @@ func (s *scheduler) countStopped(x *crawl, sign int64) {
 	}
 	s.pausedCrawls += int(sign)
 	s.pausedURLs += sign * x.stats.Waiting
-	if x.hold == crawlLimited {
+	if x.stop == crawlLimited {
 		s.limitedURLs += sign * x.stats.Waiting
 	}
 	for why, n := range x.withheld {
@@ -331,11 +331,11 @@ func (s *scheduler) stopReason(h *host, now int64) (Reason, int64) {
 		q := s.queues.At(qid)
 		switch x := s.crawlOf(q); {
 		case q.waiting == 0:
-		case x.hold == crawlLimited:
+		case x.stop == crawlLimited:
 			reason = ReasonLimit
 			u, _ := s.limits.Used(limit.OfCrawl(x.id), s.date(now))
 			until = min(until, s.moment(u.Until))
-		case x.hold == crawlSpent:
+		case x.stop == crawlSpent:
 			reason = ReasonLimit
 		}
 	}

@@ -74,7 +74,7 @@ func (f *Frontier) delete(ctx context.Context, d *deletion) (int64, error) {
 	if err := f.lockOpen(); err != nil {
 		return 0, err
 	}
-	if err := f.submitLocked(o); err != nil { // unlocks
+	if err := f.submitAndUnlock(o); err != nil {
 		return 0, err
 	}
 	select {
@@ -136,12 +136,12 @@ func (s *shard) overtakenLocked(o *op, d *deletion) {
 		o.dead = true
 		c.unsettledDead++
 	}
-	o.entries = s.withoutSuccessor(o.entries, d.Seq)
+	o.entries = s.withoutSuccessorLocked(o.entries, d.Seq)
 }
 
-// withoutSuccessor cuts the URL's own next record off the entries of its
+// withoutSuccessorLocked cuts the URL's own next record off the entries of its
 // completion, unless it was forced after a deletion.
-func (s *shard) withoutSuccessor(entries []newEntry, seq uint64) []newEntry {
+func (s *shard) withoutSuccessorLocked(entries []newEntry, seq uint64) []newEntry {
 	if n := len(entries) - 1; n >= 0 && entries[n].index < 0 && entries[n].forcedAt < seq {
 		s.sched.stats.Deleted++
 		return entries[:n]
@@ -157,7 +157,7 @@ func (s *shard) endDeadLocked(o *op, l *leaseRecord, p plan) {
 	switch {
 	case l.again != nil && l.again.forcedAt >= l.dead:
 		again := *l.again
-		again.body = o.hold(again.body)
+		again.body = o.keep(again.body)
 		o.entries = append(o.entries, again)
 	case p.givenUp: // its tries ended, and not the deletion
 		o.tally = &s.sched.stats.GivenUp
@@ -329,7 +329,7 @@ func (f *Frontier) sweep(d *deletion) {
 			d.swept = true
 			f.sched.tombstones.Remove(&d.Tombstone)
 			f.sched.offerDeleted(d)
-			f.freeUnpurgedLocked()
+			f.freeUnpurgedYieldingLocked()
 			f.dispatchLocked() // the crawl may be over
 		}
 		if d.tried != nil {
@@ -341,9 +341,9 @@ func (f *Frontier) sweep(d *deletion) {
 	}
 }
 
-// freeUnpurgedLocked puts hosts back that were left to a sweep which had been there,
+// freeUnpurgedYieldingLocked puts hosts back that were left to a sweep which had been there,
 // because of a part that was finished later. It releases the lock between steps.
-func (f *Frontier) freeUnpurgedLocked() {
+func (f *Frontier) freeUnpurgedYieldingLocked() {
 	c := f.sched
 	for id := uint32(1); id <= c.hosts.Top && c.places[unpurged] > 0 && !f.closed; id++ {
 		if c.hosts.At(id).place == unpurged {

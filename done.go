@@ -22,21 +22,21 @@ import (
 
 // plan is what was decided about an ending lease before the lock was taken.
 type plan struct {
-	outcome   Outcome
-	end       int64 // ns since Open
-	hostHold  int64 // ns that the host is left alone from end; -1: its clock is unchanged
-	groupHold int64
-	stays     bool  // the URL remains in the frontier, as a new record
-	due       int64 // the date when it comes again; 0: at once
-	next      int64 // the date of outcome.Next; 0: at once, or none
-	priority  uint8 // 0: as before
-	retry     bool
-	state     State // what the scheduler keeps of it, if it was asked
-	asked     bool
-	givenUp   bool
-	expired   bool
-	spared    bool // its host was being probed: the try does not count
-	late      bool // its lease has ended before: only the host's clock counts
+	outcome  Outcome
+	end      int64 // ns since Open
+	hostGap  int64 // ns that the host is left alone from end; -1: its clock is unchanged
+	groupGap int64
+	stays    bool  // the URL remains in the frontier, as a new record
+	due      int64 // the date when it comes again; 0: at once
+	next     int64 // the date of outcome.Next; 0: at once, or none
+	priority uint8 // 0: as before
+	retry    bool
+	state    State // what the scheduler keeps of it, if it was asked
+	asked    bool
+	givenUp  bool
+	expired  bool
+	spared   bool // its host was being probed: the try does not count
+	late     bool // its lease has ended before: only the host's clock counts
 }
 
 // Done ends a lease. When it has returned without an error the URL will not be
@@ -74,7 +74,7 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 	if len(o.Add) > 0 {
 		bad = f.prepare(job, o.Add, 0)
 	}
-	p := plan{outcome: o, late: f.opts.Scheduler != nil && !f.isHeld(&l)}
+	p := plan{outcome: o, late: f.opts.Scheduler != nil && !f.isOut(&l)}
 	bad = errors.Join(bad, f.plan(&p, &l, f.moment()))
 	if err := f.awaitRoom(job); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 		return err
 	}
 	bad = errors.Join(bad, unknown)
-	if _, err := f.heldLocked(&l); err != nil || p.late {
+	if _, err := f.leaseOutLocked(&l); err != nil || p.late {
 		f.mu.Unlock()
 		return errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, l, p))
 	}
@@ -99,7 +99,7 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 		f.adding.Add(1) // the crawl is not over before they are admitted
 		defer f.addedAll()
 	}
-	err = f.submitLocked(job) // unlocks
+	err = f.submitAndUnlock(job)
 	if job.left {
 		go f.doneLate(job, l, p)
 		return errors.Join(err, bad)
@@ -176,7 +176,7 @@ func (s *shared) endOf(l *Lease, ended time.Time, now int64) int64 {
 // whether it expired.
 func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 	o := &p.outcome
-	p.end, p.hostHold = f.endOf(l, o.Ended, now), -1
+	p.end, p.hostGap = f.endOf(l, o.Ended, now), -1
 	o.Ended = f.wall(p.end)
 	if !o.Next.IsZero() {
 		p.next = f.dueDate(o.Next)
@@ -185,8 +185,8 @@ func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 		o.Duration = time.Duration(p.end - l.moment)
 	}
 	if !o.Uncontacted {
-		p.hostHold = clampDelay(f.DelayOf(l.Host).Delay(l.Host, *o))
-		p.groupHold = clampDelay(f.opts.GroupDelay.Delay(l.Group, *o))
+		p.hostGap = clampDelay(f.DelayOf(l.Host).Delay(l.Host, *o))
+		p.groupGap = clampDelay(f.opts.GroupDelay.Delay(l.Group, *o))
 	}
 	switch {
 	case l.Entry.URL == "" || o.Result == Requeue || p.late:
@@ -244,27 +244,27 @@ func (s *shared) schedule(p *plan, v Visit) {
 
 // groupDue is until when a slot of a group is left alone; 0: it was not contacted.
 func (p *plan) groupDue(c *scheduler, g *group) int64 {
-	if p.hostHold < 0 {
+	if p.hostGap < 0 {
 		return 0
 	}
 	if d := c.delayOf(g); d != nil {
 		return p.end + clampDelay(d.Delay(c.groupName(g), p.outcome))
 	}
-	return p.end + p.groupHold
+	return p.end + p.groupGap
 }
 
 func clampDelay(d time.Duration) int64 { return int64(min(max(0, d), maxDelay)) }
 
-// isHeld reports whether a lease is out. A Scheduler is told of one visit once.
-func (f *Frontier) isHeld(l *Lease) bool {
+// isOut reports whether a lease is out. A Scheduler is told of one visit once.
+func (f *Frontier) isOut(l *Lease) bool {
 	f.lock()
 	defer f.mu.Unlock()
-	_, err := f.heldLocked(l)
+	_, err := f.leaseOutLocked(l)
 	return err == nil
 }
 
-// heldLocked returns the lease record of a lease that is out.
-func (s *shard) heldLocked(l *Lease) (*leaseRecord, error) {
+// leaseOutLocked returns the lease record of a lease that is out.
+func (s *shard) leaseOutLocked(l *Lease) (*leaseRecord, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
@@ -279,7 +279,7 @@ func (s *shard) heldLocked(l *Lease) (*leaseRecord, error) {
 
 // late lets a Done that came too late move its host's clock later.
 func (f *Frontier) late(ctx context.Context, l Lease, p plan) error {
-	if p.hostHold < 0 || l.token == 0 || hostkey.Check(l.Host) != nil {
+	if p.hostGap < 0 || l.token == 0 || hostkey.Check(l.Host) != nil {
 		return nil
 	}
 	switch err := f.lockWithHost(ctx, l.Host); {
@@ -335,7 +335,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	if l.record != 0 {
 		c.crawlOf(c.queues.At(l.queue)).stats.Done[out.Result]++
 	}
-	was := f.knownOf(l.host)
+	was := f.learntLocked(l.host)
 	f.learnLocked(h, out.CrawlDelay)
 	f.contactLocked(l.host, l.token, p)
 	if c.limits != nil {
@@ -361,7 +361,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	}
 	err := f.outlinksLocked(o)
 	if !o.empty() { // else nothing can fail
-		f.mayUnlearn(o, l.host, was, p)
+		f.mayUnlearnLocked(o, l.host, was, p)
 	}
 	if len(o.entries) > 0 {
 		f.pinLocked(o, l.host) // perhaps they are its own: then it has something to do still
@@ -385,7 +385,7 @@ func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	}
 	if l.again != nil { // it comes again as it was forced, instead
 		again := *l.again
-		again.body = o.hold(again.body)
+		again.body = o.keep(again.body)
 		o.entries = append(o.entries, again)
 		return
 	}

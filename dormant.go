@@ -119,7 +119,7 @@ func (s *shard) savesLocked() (rows []storage.Row) {
 		if h.learned() {
 			h.set(stored)
 			c.dormant.HasRow(c.hash(c.name(h))) // it may be the first
-			rows = append(rows, s.hostRow(id, h.due, h.why))
+			rows = append(rows, s.hostRowLocked(id, h.due, h.why))
 		} else {
 			h.clear(stored)
 			rows = append(rows, storage.Row{Key: row.HostKey + string(c.name(h))})
@@ -173,20 +173,20 @@ func (s *shard) returnLocked(a *absentee) {
 		return
 	}
 	id := c.ensure(a.hash, a.host)
-	s.remember(id, &a.state)
+	s.rememberLocked(id, &a.state)
 	c.settle(id, s.last)
 }
 
 // crawlDelayNs is the host's crawl delay in nanoseconds.
 func (h *host) crawlDelayNs() int64 { return int64(h.crawlDelay) * int64(time.Millisecond) }
 
-// heldUntil is until when a host that is left alone so long after a contact may
+// startAfter is until when a host that is left alone so long after a contact may
 // not be contacted because the store was opened after a crash.
-func (s *shard) heldUntil(gap int64) int64 {
-	if s.heldFrom == notHeld {
+func (s *shard) startAfter(gap int64) int64 {
+	if s.reopenedAt == notReopened {
 		return 0
 	}
-	return s.heldFrom + max(s.maxDelay, gap)
+	return s.reopenedAt + max(s.maxDelay, gap)
 }
 
 // read asks the Spill for a's row.

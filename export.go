@@ -172,8 +172,8 @@ func (x *exporter) Host(name string, s *row.Host) {
 	f := x.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.heldFrom != notHeld { // the store was opened after a crash
-		if at := instant.Millis(f.wall(max(f.sched.hold, f.heldGap(s), f.hold(name)))); at > s.Due {
+	if f.reopenedAt != notReopened { // the store was opened after a crash
+		if at := instant.Millis(f.wall(max(f.sched.startsAt, f.startOfRowLocked(s), f.startOfHost(name)))); at > s.Due {
 			s.Due, s.Why = at, uint8(whyReopened)
 		}
 	}
@@ -188,7 +188,7 @@ func (x *exporter) Host(name string, s *row.Host) {
 	if !f.sched.limits.Counts(name, s.Used, f.date(instant.FromMillis(x.Header.Moment))) {
 		s.Used = row.Usage{}
 	}
-	if t := f.stateTrouble(s); t.Over() || t.Until() <= f.owed(instant.FromMillis(x.Header.Moment)) {
+	if t := f.troubleOfRowLocked(s); t.Over() || t.Until() <= f.owed(instant.FromMillis(x.Header.Moment)) {
 		s.Trouble = row.Trouble{}
 	}
 	if s.Group == "" || *s != (row.Host{Group: s.Group}) {
@@ -216,8 +216,8 @@ func (x *exporter) beginLocked() {
 	f := x.f
 	now := f.nowLocked()
 	x.Header.Moment, x.Header.Key = instant.Millis(f.wall(now)), f.sched.key
-	if f.sched.hold > now {
-		x.Header.Held = instant.Millis(f.wall(f.sched.hold))
+	if f.sched.startsAt > now {
+		x.Header.Held = instant.Millis(f.wall(f.sched.startsAt))
 	}
 }
 
@@ -309,7 +309,7 @@ func (x *exporter) addHostLocked(id uint32, now int64, take func(storage.Row)) {
 		f.leasedTroubleLocked(id, now)
 	}
 	if due > now || h.learned() || h.group != 0 || h.has(stored) {
-		take(f.hostRow(id, due, h.why))
+		take(f.hostRowLocked(id, due, h.why))
 	}
 }
 

@@ -71,7 +71,7 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 		o := newOp()
 		o.ctx = ctx
 		if id != 0 && f.sched.hosts.At(id).pins > 0 { // perhaps this URL is on its way to disk
-			err := f.submitLocked(o) // unlocks; returns when what is on its way has arrived
+			err := f.submitAndUnlock(o) // returns when what is on its way has arrived
 			o.free()
 			if err != nil {
 				return err
@@ -104,7 +104,7 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 		if !o.ends && !f.sched.timed.Empty() {
 			o.noteBlock = f.sched.timed.Last()
 		}
-		err := f.submitLocked(o) // unlocks
+		err := f.submitAndUnlock(o)
 		o.free()
 		return err
 	}
@@ -262,9 +262,9 @@ func (s *shard) endForce(m storage.Mark) {
 	delete(s.forcing, m)
 }
 
-// awaitForcesLocked waits until no URL of the records is being forced: only then
+// awaitForcesYieldingLocked waits until no URL of the records is being forced: only then
 // it is clear whether its record is superseded. It releases the lock meanwhile.
-func (s *shard) awaitForcesLocked(records []timed.Loaded) {
+func (s *shard) awaitForcesYieldingLocked(records []timed.Loaded) {
 	for i := 0; i < len(records) && len(s.forcing) > 0; i++ {
 		if busy := s.forcing[records[i].Mark]; busy != nil {
 			s.mu.Unlock()
@@ -314,8 +314,7 @@ func (s *shard) outdated() (ms []storage.Mark, oldest uint32) {
 	n := 0
 	for m, block := range s.notes.All() {
 		if n++; n%1024 == 0 {
-			s.mu.Unlock()
-			s.mu.Lock()
+			s.yield()
 		}
 		if block < oldest {
 			if ms = append(ms, m); len(ms) == timed.StaleAtOnce {

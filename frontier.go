@@ -63,11 +63,18 @@ type shared struct {
 // shard is hosts with all that they own, the calls that wait for them, and what goes to
 // disk, under one lock. A frontier has one.
 //
-// While mu is held nothing waits, does I/O, or calls code of the user's but the
-// Selector, and no step looks at more than the "AtOnce" constants say. Methods whose
-// names end in Locked are called with mu held; those that give it up in between say
-// Yielding. Locks are taken in this order: rounds, reader, mu, then those of events,
-// rules and packages.
+// While mu is held nothing waits, does I/O, or calls the user's code except the
+// Selector, and no step looks at more than the "AtOnce" constants allow. The name of a
+// method says what it does with mu:
+//
+//   - xxxLocked is called with mu held, and holds it throughout.
+//   - xxxYieldingLocked gives it up in between and takes it again: look anew at whatever
+//     was read before. Functions that take a yield function give mu up when they call it.
+//   - xxxAndUnlock is called with mu held and returns without it.
+//   - lockXxx takes mu; the other methods are called without it.
+//
+// Locks are taken in this order: rounds, reader, mu, then those of events, rules and
+// packages.
 type shard struct {
 	*shared
 
@@ -80,12 +87,12 @@ type shard struct {
 	mu watchlock.Mutex // guards all below
 
 	// Where time stands, and what was counted last.
-	last     int64 // the latest time seen: time does not run backwards
-	steps    clockSteps
-	heldFrom int64  // when the store was opened after a crash, ns since Open; notHeld if never
-	token    uint64 // of the last lease
-	seq      uint64 // of the last admission
-	rates    measure.Rates
+	last       int64 // the latest time seen: time does not run backwards
+	steps      clockSteps
+	reopenedAt int64  // when the store was opened after a crash, ns since Open; notReopened if never
+	token      uint64 // of the last lease
+	seq        uint64 // of the last admission
+	rates      measure.Rates
 
 	// Hosts and URLs.
 	sched     *scheduler
@@ -130,8 +137,8 @@ type shard struct {
 	drained    chan struct{} // closed once draining and no lease is out; nil if no call waits
 }
 
-// notHeld says that no host counts as contacted when the store was opened.
-const notHeld int64 = math.MinInt64
+// notReopened says that no host counts as contacted when the store was opened.
+const notReopened int64 = math.MinInt64
 
 // Open makes a frontier. With a Spill it brings back all that was waiting,
 // scheduled or leased and not done. If the last frontier on it was not closed,
@@ -156,7 +163,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 		shared:       all,
 		reader:       make(chan struct{}, 1),
 		isEnded:      make(chan struct{}),
-		heldFrom:     notHeld,
+		reopenedAt:   notReopened,
 		ruleChanges:  pending[string, *scopeRule]{},
 		crawlChanges: pending[uint32, crawlSettings]{},
 		contacts:     map[uint32]*waitqueue.Queue[grant]{},
@@ -182,7 +189,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	f.sched.controls = &f.controls
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.hinter, _ = o.Scheduler.(Hinter)
-	f.hints.Latest = f.hinter != nil || o.HoldHints // a Hinter hears of the later change, otherwise a URL comes at the earlier time
+	f.hints.Latest = f.hinter != nil || o.DeferHints // a Hinter hears of the later change, otherwise a URL comes at the earlier time
 	if o.Spill == nil {
 		f.sched.key = randomKey()
 		return f, nil
@@ -231,8 +238,14 @@ func (f *Frontier) recoverFor(ctx context.Context) error {
 // lock is released f.last is the time: asking a clock costs more than a heap.
 func (f *Frontier) lock() {
 	f.mu.Lock()
-	f.reapLocked()
+	f.reapYieldingLocked()
 	f.departLocked()
+}
+
+// yield gives the lock up for a moment.
+func (s *shard) yield() {
+	s.mu.Unlock()
+	s.mu.Lock()
 }
 
 // lockOpen is lock while the frontier is open. After its error, ErrClosed, the lock
@@ -277,9 +290,9 @@ func (s *shard) exhaustedLocked() error {
 	return ErrExhausted
 }
 
-// nextToken returns a number that is not 0. The tokens of two stores differ, so
+// nextTokenLocked returns a number that is not 0. The tokens of two stores differ, so
 // that a lease of one means nothing to the other.
-func (s *shard) nextToken() uint64 {
+func (s *shard) nextTokenLocked() uint64 {
 	for {
 		s.token++
 		if t := s.token ^ s.hostHash("token"); t != 0 {
@@ -458,7 +471,7 @@ func (s *shard) closingHostLocked(id uint32, now int64) []storage.Row {
 	early := due > now && due > s.assumed(id) // without a row it would be contacted too early
 	switch {
 	case early, (h.learned() || h.group != 0) && (h.has(unsaved|behind) || !h.has(stored)):
-		return []storage.Row{s.hostRow(id, due, why)}
+		return []storage.Row{s.hostRowLocked(id, due, why)}
 	case h.has(stored) && !h.learned() && h.group == 0:
 		return []storage.Row{{Key: row.HostKey + string(c.name(h))}}
 	}
@@ -468,12 +481,12 @@ func (s *shard) closingHostLocked(id uint32, now int64) []storage.Row {
 // assumed is until when a reader would leave a host alone whose row has no time.
 func (s *shard) assumed(id uint32) int64 {
 	h := s.sched.hosts.At(id)
-	at := s.sched.hold
-	if s.sched.holdOf != nil {
-		at = max(at, s.sched.holdOf(string(s.sched.name(h))))
+	at := s.sched.startsAt
+	if s.sched.hostStartsAt != nil {
+		at = max(at, s.sched.hostStartsAt(string(s.sched.name(h))))
 	}
 	if h.has(stored) && !h.has(unsaved|behind) {
-		at = max(at, s.heldUntil(h.crawlDelayNs()))
+		at = max(at, s.startAfter(h.crawlDelayNs()))
 	}
 	return at
 }
@@ -481,7 +494,7 @@ func (s *shard) assumed(id uint32) int64 {
 func (s *shard) closingGroupLocked(id uint32, now int64) []storage.Row {
 	c := s.sched
 	g, last := c.groups.At(id), c.slotsOf(id).last()
-	if g.nameLen == 0 || last <= now || c.groupHold != nil && last <= c.groupHold(c.delayOf(g)) {
+	if g.nameLen == 0 || last <= now || c.groupStartsAt != nil && last <= c.groupStartsAt(c.delayOf(g)) {
 		return nil
 	}
 	name := c.groupName(g)

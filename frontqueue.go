@@ -151,7 +151,7 @@ type crawl struct {
 	stats    CrawlStats
 	queues   int                    // that belong to it
 	withheld [withheldReasons]int64 // of its waiting URLs: those of hosts in place withheld
-	hold     crawlHold
+	stop     crawlStop
 	pass     int64
 	pos      [2]int32 // in core.offers and scheduler.urgent
 	offered  bool
@@ -161,7 +161,7 @@ type crawl struct {
 }
 
 // runs reports whether the crawl's URLs may be handed out.
-func (x *crawl) runs() bool { return x.hold == crawlRuns }
+func (x *crawl) runs() bool { return x.stop == crawlRuns }
 
 // mayOffer reports whether hand-outs may look for URLs of the crawl. While it is
 // swept they would find dead ones before all others.

@@ -28,7 +28,7 @@ const groupBit = 1 << 31
 // group is what is known of one group. Its memory holds no pointers. Its heaps are
 // in scheduler.grouped.
 type group struct {
-	hold    int64     // no slot may be given before
+	opens   int64     // no slot may be given before
 	free    int64     // when a slot may be given: next of its slots
 	given   int64     // slots since it was last set back
 	name    arena.Ref // with nameLen bytes
@@ -85,8 +85,8 @@ func (s *scheduler) setUpGroup(id uint32) {
 		want = s.groupSettings(s.groupName(g))
 	}
 	g.set(want)
-	if s.groupHold != nil {
-		g.hold = max(g.hold, s.groupHold(want.Delay))
+	if s.groupStartsAt != nil {
+		g.opens = max(g.opens, s.groupStartsAt(want.Delay))
 	}
 	g.free = s.slotsOf(id).next(g.limit)
 }
@@ -106,7 +106,7 @@ func (t *tables) delayOf(g *group) DelayPolicy {
 // slotsOf are the group's slots. Few groups have several that keep a distance.
 func (t *groupTable) slotsOf(id uint32) *slots {
 	g := t.groups.At(id)
-	s := &slots{used: g.used, hold: g.hold}
+	s := &slots{used: g.used, opens: g.opens}
 	if len(t.distances) > 0 {
 		s.until = t.distances[id]
 	}
@@ -116,7 +116,7 @@ func (t *groupTable) slotsOf(id uint32) *slots {
 // keepSlots notes what became of slots of slotsOf.
 func (t *groupTable) keepSlots(id uint32, s *slots) {
 	g := t.groups.At(id)
-	g.used, g.hold = s.used, s.hold
+	g.used, g.opens = s.used, s.opens
 	if len(t.distances) > 0 || len(s.until) > 0 {
 		t.distanceBytes -= distanceBytes(t.distances[id])
 		t.distanceBytes += distanceBytes(s.until)
@@ -204,17 +204,17 @@ func (s *scheduler) stampGroup(id uint32, at, now int64) {
 	}
 }
 
-// holdGroup leaves a group alone until at, with all of its slots.
-func (s *scheduler) holdGroup(id uint32, at int64) {
+// postponeGroup leaves a group alone until at, with all of its slots.
+func (s *scheduler) postponeGroup(id uint32, at int64) {
 	g := s.groups.At(id)
-	g.hold = max(g.hold, at)
+	g.opens = max(g.opens, at)
 	s.requeueGroup(id)
 }
 
-// holdGroups leaves groups alone that are met for the first time, until at.
-func (r *reopened) holdGroups(at int64) {
-	before := r.groupHold
-	r.groupHold = func(d DelayPolicy) int64 {
+// startGroupsAt leaves groups alone that are met for the first time, until at.
+func (r *reopened) startGroupsAt(at int64) {
+	before := r.groupStartsAt
+	r.groupStartsAt = func(d DelayPolicy) int64 {
 		if before == nil {
 			return at
 		}
@@ -378,7 +378,7 @@ func (f *Frontier) SetGroup(name string, s GroupSettings) error {
 		return err
 	}
 	f.setGroupLocked(o, name, s)
-	return f.submitLocked(o) // unlocks
+	return f.submitAndUnlock(o)
 }
 
 // setGroupLocked makes o set a group.
@@ -403,7 +403,7 @@ func (s *shard) setGroupLocked(o *op, name string, want GroupSettings) {
 // Group tells what is known of a group. It reports false if nothing is: it has no
 // settings and no hosts in memory, and may be contacted at once.
 func (f *Frontier) Group(name string) (GroupInfo, bool) {
-	f.lookLocked()
+	f.lockAdvanced()
 	defer f.mu.Unlock()
 	c := f.sched
 	x := GroupInfo{Settings: f.groupRules.of(name)}
@@ -467,7 +467,7 @@ func (f *Frontier) Assign(host, group string) error {
 	} else if c.hosts.At(id).place == nowhere {
 		c.settle(id, f.last)
 	}
-	return f.submitLocked(o) // unlocks
+	return f.submitAndUnlock(o)
 }
 
 // assign moves a host to the group that it is assigned to; none if that is empty.

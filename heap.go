@@ -30,8 +30,8 @@ type dueItem struct {
 
 func (s *scheduler) walkDue() *dueWalk {
 	w := &dueWalk{c: s}
-	w.add(dueItem{in: &s.pace, floor: s.hold})
-	w.add(dueItem{in: &s.parks, floor: s.hold})
+	w.add(dueItem{in: &s.pace, floor: s.startsAt})
+	w.add(dueItem{in: &s.parks, floor: s.startsAt})
 	return w
 }
 
@@ -253,7 +253,7 @@ func (s *scheduler) giveSlot(gid uint32, now int64) {
 		it = s.unawait(g, s.hosts.At(s.grouped.At(g.due).ID))
 	}
 	h := s.hosts.At(it.ID)
-	h.holdsSlot = true
+	h.hasSlot = true
 	g.take()
 	s.requeueGroup(gid)
 	s.makeReady(it.ID, now)

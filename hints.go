@@ -65,7 +65,7 @@ func (r *recovery) hint(key string, value []byte) error {
 
 // hintsDueLocked is when the next walk may begin; never if nothing is to be found.
 func (s *shard) hintsDueLocked() int64 {
-	if s.opts.HoldHints {
+	if s.opts.DeferHints {
 		return instant.Never
 	}
 	return s.hints.Due(s.sched.timed.Len(), s.sched.scheduled.Len())
@@ -106,15 +106,15 @@ func (f *Frontier) walkHints() {
 	defer f.mu.Unlock()
 	if !f.closed && !f.draining { // else they are looked for when the store is opened next
 		f.hints.DropMissed(func() { f.mu.Unlock(); f.lock() })
-		f.dropHintRowsLocked()
+		f.dropHintRowsYieldingLocked()
 	}
 	f.hints.EndWalk(f.last)
 	f.dispatchLocked()
 }
 
-// dropHintRowsLocked deletes the rows of hints that are answered, or of no use. It does
+// dropHintRowsYieldingLocked deletes the rows of hints that are answered, or of no use. It does
 // not wait for that. It releases the lock between steps.
-func (f *Frontier) dropHintRowsLocked() {
+func (f *Frontier) dropHintRowsYieldingLocked() {
 	for more := true; more; {
 		var rows []storage.Row
 		rows, more = f.hints.TakeGone()
@@ -166,15 +166,14 @@ type hinted struct {
 // hintTimed answers the hints of the block that is being read, whose records are
 // those.
 func (f *Frontier) hintTimed(records []timed.Loaded) {
-	if f.opts.HoldHints {
+	if f.opts.DeferHints {
 		return
 	}
 	var found []hinted
 	f.mu.Lock()
 	for i := range records {
 		if i%hintsListed == hintsListed-1 {
-			f.mu.Unlock()
-			f.mu.Lock()
+			f.yield()
 		}
 		if f.hints.Len() == 0 {
 			break
@@ -228,7 +227,7 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 		f.mu.Unlock()
 		return nil
 	}
-	return f.submitLocked(o) // unlocks
+	return f.submitAndUnlock(o)
 }
 
 // replacedLocked finishes records of the block being read.

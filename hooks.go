@@ -68,7 +68,7 @@ func (f hooked) CommitNow() error {
 	o := newOp()
 	defer o.free()
 	o.counts = true
-	return f.submitLocked(o) // unlocks
+	return f.submitAndUnlock(o)
 }
 
 func (f hooked) DueOf(host string) (due time.Time) {
@@ -86,7 +86,7 @@ func (f hooked) LeaseGroup(lease any) string {
 	l := lease.(Lease)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r, err := f.heldLocked(&l); err == nil && r.group != 0 {
+	if r, err := f.leaseOutLocked(&l); err == nil && r.group != 0 {
 		return f.sched.groupName(f.sched.groups.At(r.group))
 	}
 	return ""

@@ -53,7 +53,7 @@ type host struct {
 	nameLen    uint8
 	place      place
 	wanted     bool // Contact calls wait for it
-	holdsSlot  bool // while not leased: it occupies a slot of its group
+	hasSlot    bool // while not leased: it occupies a slot of its group
 	flags      hostFlags
 	why        why // it may not be contacted before due
 }
@@ -97,7 +97,7 @@ func (t *tables) lookup(hash uint64, name string) uint32 {
 }
 
 // ensure returns the host's number, of a new record if there is none. A new host
-// may be contacted at once, or after a crash when the hold ends.
+// may be contacted at once, or after a crash when the scheduler starts.
 func (s *scheduler) ensure(hash uint64, name string) uint32 {
 	if id := s.lookup(hash, name); id != 0 {
 		return id
@@ -108,9 +108,9 @@ func (s *scheduler) ensure(hash uint64, name string) uint32 {
 	var mem []byte
 	h.name, mem = s.names.Alloc(len(name))
 	copy(mem, name)
-	h.nameLen, h.due = uint8(len(name)), s.hold
-	if s.holdOf != nil {
-		h.due = max(h.due, s.holdOf(name))
+	h.nameLen, h.due = uint8(len(name)), s.startsAt
+	if s.hostStartsAt != nil {
+		h.due = max(h.due, s.hostStartsAt(name))
 	}
 	if h.due > 0 {
 		h.why = whyReopened
@@ -148,8 +148,8 @@ func (s *scheduler) forget(id uint32) {
 // hostBytes is what a host with one queue costs in memory.
 const hostBytes = int64(unsafe.Sizeof(host{})+unsafe.Sizeof(queue{})) + 24 + 12
 
-// hostRow is what is known of a host, which may be contacted from due on.
-func (s *shard) hostRow(id uint32, due int64, why why) storage.Row {
+// hostRowLocked is what is known of a host, which may be contacted from due on.
+func (s *shard) hostRowLocked(id uint32, due int64, why why) storage.Row {
 	c := s.sched
 	h := c.hosts.At(id)
 	saved := row.Host{Due: s.clock.Stored(due), CrawlDelay: h.crawlDelay, Why: uint8(why), Assigned: h.has(assigned)}
@@ -170,13 +170,13 @@ func (s *shard) hostRow(id uint32, due int64, why why) storage.Row {
 	return saved.Row(string(c.name(h)))
 }
 
-// remember gives a host what its row says.
-func (s *shard) remember(id uint32, saved *row.Host) {
+// rememberLocked gives a host what its row says.
+func (s *shard) rememberLocked(id uint32, saved *row.Host) {
 	c := s.sched
 	h := c.hosts.At(id)
 	h.crawlDelay = saved.CrawlDelay
 	h.set(stored)
-	if t := s.stateTrouble(saved); !t.Over() {
+	if t := s.troubleOfRowLocked(saved); !t.Over() {
 		c.setTrouble(id, t)
 		c.outlived(id, s.last)
 	}
@@ -184,7 +184,7 @@ func (s *shard) remember(id uint32, saved *row.Host) {
 		c.book(s.token).RestoreHost(id, saved.Used, c.date(s.last))
 		h.set(counted)
 	}
-	if due, why := s.dueOf(saved); due >= h.due { // what the row says is more exact
+	if due, why := s.dueOfRowLocked(saved); due >= h.due { // what the row says is more exact
 		h.due, h.why = due, why
 	}
 	if saved.Group != "" {
@@ -195,8 +195,8 @@ func (s *shard) remember(id uint32, saved *row.Host) {
 	}
 }
 
-// stateTrouble is what a row says of a host's failures.
-func (s *shard) stateTrouble(saved *row.Host) trouble.State {
+// troubleOfRowLocked is what a row says of a host's failures.
+func (s *shard) troubleOfRowLocked(saved *row.Host) trouble.State {
 	x := &saved.Trouble
 	t := trouble.State{
 		Step: x.Step, From: x.From, Search: x.Search, Relapses: x.Relapses, Eased: x.Eased,
@@ -214,28 +214,28 @@ func (s *shard) stateTrouble(saved *row.Host) trouble.State {
 	return t
 }
 
-// dueOf is when a host with this row may be contacted, and which clock says so.
-func (s *shard) dueOf(saved *row.Host) (int64, why) {
+// dueOfRowLocked is when a host with this row may be contacted, and which clock says so.
+func (s *shard) dueOfRowLocked(saved *row.Host) (int64, why) {
 	due := s.owed(instant.FromMillis(saved.Due))
 	if saved.Due != 0 { // the clock may have been set ahead since: in doubt it was before
 		due = min(due, instant.LastMoment) + s.clock.Gained()
 	}
 	due = min(due, s.last+int64(maxDelay))
-	if at := s.heldGap(saved); at > due {
+	if at := s.startOfRowLocked(saved); at > due {
 		return at, whyReopened
 	}
 	return due, why(saved.Why)
 }
 
-// heldGap is until when a host with this row is left alone because the store was opened
+// startOfRowLocked is until when a host with this row is left alone because the store was opened
 // after a crash.
-func (s *shard) heldGap(saved *row.Host) int64 {
+func (s *shard) startOfRowLocked(saved *row.Host) int64 {
 	gap := int64(saved.CrawlDelay) * int64(time.Millisecond)
-	t := s.stateTrouble(saved)
-	if g, why := s.sched.cfg.gapOf(&t); why != whyQuarantine || s.owed(instant.FromMillis(saved.Due)) <= s.heldFrom { // else no probe was under way
+	t := s.troubleOfRowLocked(saved)
+	if g, why := s.sched.cfg.gapOf(&t); why != whyQuarantine || s.owed(instant.FromMillis(saved.Due)) <= s.reopenedAt { // else no probe was under way
 		gap = max(gap, int64(s.sched.cfg.backoff.Longest(g)))
 	}
-	return s.heldUntil(gap)
+	return s.startAfter(gap)
 }
 
 // noteLocked adds a row to o if a crash would otherwise forget something of the
@@ -250,7 +250,7 @@ func (s *shard) noteLocked(o *op, id uint32, due int64, why why, now int64) {
 		h.clear(unsaved | behind)
 		h.set(stored)
 		s.pinLocked(o, id)
-		o.rows = append(o.rows, s.hostRow(id, due, why))
+		o.rows = append(o.rows, s.hostRowLocked(id, due, why))
 		s.sched.dormant.HasRow(s.sched.hash(s.sched.name(h)))
 	}
 }
@@ -280,16 +280,16 @@ const (
 // clocks is when a host may be contacted again.
 type clocks struct {
 	lane int64 // under the lane of the contact: its end and the delay; 0: unchanged
-	hold int64 // under any lane; 0: unchanged
-	why  why   // hold is so late
+	all  int64 // of all lanes; 0: unchanged
+	why  why   // that says when all of them may be used
 }
 
 // due is the later of both, and which clock says so.
 func (x clocks) due() (int64, why) {
-	if x.lane >= x.hold {
+	if x.lane >= x.all {
 		return x.lane, whyDelay
 	}
-	return x.hold, x.why
+	return x.all, x.why
 }
 
 // clocksLocked is when a host may be contacted again after a contact that ended
@@ -298,24 +298,24 @@ func (x clocks) due() (int64, why) {
 func (s *shard) clocksLocked(id uint32, p *plan) clocks {
 	h := s.sched.hosts.At(id)
 	var x clocks
-	hold := func(t int64, w why) {
-		if t > x.hold {
-			x.hold, x.why = t, w
+	later := func(t int64, w why) {
+		if t > x.all {
+			x.all, x.why = t, w
 		}
 	}
-	if p.hostHold >= 0 {
-		x.lane = p.end + p.hostHold
+	if p.hostGap >= 0 {
+		x.lane = p.end + p.hostGap
 		if h.crawlDelay > 0 {
-			hold(p.end+h.crawlDelayNs(), whyCrawlDelay)
+			later(p.end+h.crawlDelayNs(), whyCrawlDelay)
 		}
 	}
 	if ra := p.outcome.RetryAfter; ra > 0 {
-		hold(p.end+int64(min(ra, maxDelay)), whyRetryAfter)
+		later(p.end+int64(min(ra, maxDelay)), whyRetryAfter)
 	}
 	if h.has(troubled) {
-		s.sched.freeFrom(id, max(x.lane, x.hold))
-		if gap, w := s.sched.troubleGap(id); gap > 0 && p.hostHold >= 0 {
-			hold(p.end+int64(gap+s.sched.cfg.backoff.AtRandom(gap, rand.Uint64())), w)
+		s.sched.freeFrom(id, max(x.lane, x.all))
+		if gap, w := s.sched.troubleGap(id); gap > 0 && p.hostGap >= 0 {
+			later(p.end+int64(gap+s.sched.cfg.backoff.AtRandom(gap, rand.Uint64())), w)
 		}
 	}
 	return x

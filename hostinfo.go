@@ -116,7 +116,7 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 		if err := ctx.Err(); err != nil {
 			return none, err
 		}
-		f.lookLocked()
+		f.lockAdvanced()
 		if f.closed {
 			f.mu.Unlock()
 			return none, ErrClosed
@@ -163,8 +163,8 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 	}
 }
 
-// lookLocked takes the lock and lets time pass, so that what is told is of now.
-func (f *Frontier) lookLocked() {
+// lockAdvanced takes the lock and lets time pass, so that what is told is of now.
+func (f *Frontier) lockAdvanced() {
 	f.lock()
 	f.sched.advance(f.last)
 	f.wakeReaderLocked()
@@ -224,11 +224,11 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 // time alone; never if that is not known.
 func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
 	h := s.hosts.At(id)
-	hold, why := s.withheldUntil(id, now)
+	until, why := s.withheldUntil(id, now)
 	switch {
-	case h.waiting > 0 && hold == instant.Never && why == withheldSpent:
+	case h.waiting > 0 && until == instant.Never && why == withheldSpent:
 		return ReasonLimit, instant.Never
-	case h.waiting > 0 && hold == instant.Never:
+	case h.waiting > 0 && until == instant.Never:
 		return ReasonPaused, instant.Never
 	case h.waiting > 0 && s.pausedCrawls > 0 && !s.has(h, (*crawl).runs):
 		return s.stopReason(h, now)
@@ -247,13 +247,13 @@ func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
 	}
 	longer(s.clockOf(h), h.due)
 	if why == withheldBlocked {
-		longer(ReasonBlocked, hold)
+		longer(ReasonBlocked, until)
 	}
 	if why == withheldLimited {
-		longer(ReasonLimit, hold)
+		longer(ReasonLimit, until)
 	}
-	longer(ReasonReopened, s.hold)
-	if h.group != 0 && !h.holdsSlot {
+	longer(ReasonReopened, s.startsAt)
+	if h.group != 0 && !h.hasSlot {
 		g := s.groups.At(h.group)
 		longer(ReasonGroup, g.free)
 		if g.used >= g.limit {
@@ -276,7 +276,7 @@ func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
 
 // clockOf is the reason for which a host's own clock was set.
 func (r *reopened) clockOf(h *host) Reason {
-	if h.due <= r.hold || h.why >= whys {
+	if h.due <= r.startsAt || h.why >= whys {
 		return ReasonReopened
 	}
 	return clockReasons[h.why]
@@ -305,10 +305,10 @@ func (s *shard) dormantInfoLocked(a *absentee) (HostInfo, bool) {
 		return x, false
 	}
 	x.CrawlDelay = time.Duration(a.state.CrawlDelay) * time.Millisecond
-	if due, _ := s.dueOf(&a.state); due > 0 {
+	if due, _ := s.dueOfRowLocked(&a.state); due > 0 {
 		x.Due = s.wall(due)
 	}
-	t := s.stateTrouble(&a.state)
+	t := s.troubleOfRowLocked(&a.state)
 	x.Backoff = s.sched.cfg.stateOf(&t)
 	x.Used = s.usedLocked(s.sched.limits.StoredUsed(a.host, a.state.Used, s.sched.date(s.last)))
 	x.Group = a.state.Group

@@ -164,7 +164,7 @@ func (im *importer) Header(h dump.Header) (err error) {
 		return nil
 	}
 	if im.foreign, err = im.f.takeKey(h.Key); err == nil {
-		err = im.f.importHold(h.Held)
+		err = im.f.importStart(h.Held)
 	}
 	return dump.Stop(err)
 }
@@ -364,12 +364,12 @@ func (f *Frontier) importGroup(p *pendingOps, name string, due int64) error {
 		return nil
 	}
 	c := f.sched
-	c.holdGroup(c.groupOf(name), at)
+	c.postponeGroup(c.groupOf(name), at)
 	o := newOp()
 	if f.opts.Spill != nil {
 		o.rows = append(o.rows, storedGroup(f.groupRules.of(name), instant.Millis(f.wall(at))).Row(name))
 	}
-	f.submitImport(o, after)
+	f.submitImportAndUnlock(o, after)
 	return nil
 }
 
@@ -400,7 +400,7 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *row.Host) error {
 		h.crawlDelay = s.CrawlDelay
 		h.set(unsaved)
 	}
-	if t := f.stateTrouble(s); !h.has(troubled) && !t.Over() {
+	if t := f.troubleOfRowLocked(s); !h.has(troubled) && !t.Over() {
 		c.setTrouble(id, t)
 		h.set(unsaved)
 	}
@@ -426,16 +426,16 @@ func (f *Frontier) importHost(p *pendingOps, name string, s *row.Host) error {
 	if h.has(troubled) && !clock.forgettable() {
 		c.freeFrom(id, due)
 	}
-	c.holdBack(id, due, clock)
+	c.postpone(id, due, clock)
 	if idle {
 		c.settle(id, now)
 	}
-	f.submitImport(o, after)
+	f.submitImportAndUnlock(o, after)
 	return nil
 }
 
-// submitImport commits o, if it has anything, and calls after then. It unlocks.
-func (f *Frontier) submitImport(o *op, after func(error)) {
+// submitImportAndUnlock commits o, if it has anything, and calls after then.
+func (f *Frontier) submitImportAndUnlock(o *op, after func(error)) {
 	if f.opts.Spill == nil || o.empty() {
 		o.free()
 		f.dispatchLocked()

@@ -14,30 +14,30 @@ import (
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
-// reapLocked settles leases whose deadline has passed, as failed contacts that
+// reapYieldingLocked settles leases whose deadline has passed, as failed contacts that
 // lasted until then. It releases the lock while it asks the policies.
-func (f *Frontier) reapLocked() {
+func (f *Frontier) reapYieldingLocked() {
 	now := f.nowLocked()
 	if f.sched.expiry.Min() > now {
 		return
 	}
 	ids := f.sched.expired(now)
 	for n, id := range ids {
-		if !f.expireLocked(id, ids[n+1:]) {
+		if !f.expireYieldingLocked(id, ids[n+1:]) {
 			return
 		}
 	}
 	f.dispatchLocked()
 }
 
-// expireLocked settles a lease whose deadline has passed. It releases the lock while
+// expireYieldingLocked settles a lease whose deadline has passed. It releases the lock while
 // it asks the policies. It reports false, and does nothing, if the frontier was closed meanwhile.
 //
-// If a policy panics, so does expireLocked, without the lock: the lease is settled as
+// If a policy panics, so does expireYieldingLocked, without the lock: the lease is settled as
 // one that is tried again, and those behind it expire with the next call.
-func (f *Frontier) expireLocked(id uint32, behind []uint32) bool {
+func (f *Frontier) expireYieldingLocked(id uint32, behind []uint32) bool {
 	var l Lease
-	f.newLease(&l, id)
+	f.newLeaseLocked(&l, id)
 	deadline := f.sched.leases.At(id).deadline
 	f.mu.Unlock()
 	o := Outcome{Result: Failed, Ended: l.Deadline, Duration: time.Duration(deadline - l.moment)}
@@ -57,7 +57,7 @@ func (f *Frontier) expireLocked(id uint32, behind []uint32) bool {
 		}
 		longest := max(f.maxDelay, f.sched.cfg.groupMax)
 		f.settleExpiredLocked(id, &l, plan{
-			outcome: o, expired: true, end: deadline, hostHold: longest, groupHold: longest,
+			outcome: o, expired: true, end: deadline, hostGap: longest, groupGap: longest,
 			stays: l.Entry.URL != "", retry: l.Entry.URL != "",
 		})
 		for _, id := range behind {
@@ -102,7 +102,7 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 	}
 	f.lock()
 	defer f.mu.Unlock()
-	r, err := f.heldLocked(l)
+	r, err := f.leaseOutLocked(l)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	}
 	f.lock()
 	defer f.mu.Unlock()
-	r, err := f.heldLocked(l)
+	r, err := f.leaseOutLocked(l)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (f *Frontier) Join(l *Lease, name string) error {
 func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	f.lock()
 	defer f.mu.Unlock()
-	r, err := f.heldLocked(&l)
+	r, err := f.leaseOutLocked(&l)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -181,7 +181,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		o := newOp()
 		f.endsLocked(o, r.queue, r.record)
 		again := *r.again
-		again.body = o.hold(again.body)
+		again.body = o.keep(again.body)
 		o.entries = append(o.entries, again)
 		o.after = func(error) {} // nobody waits
 		f.submitAsyncLocked(o)
@@ -191,12 +191,12 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	}
 	f.sched.unlease(r)
 	r.record, r.queue, r.again, r.dead = 0, 0, nil, 0
-	r.token = f.nextToken()
+	r.token = f.nextTokenLocked()
 	r.deadline = now + int64(f.opts.LeaseTime)
 	f.sched.expiry.Fix(int(r.pos), r.deadline)
 	f.dispatchLocked() // an extended lease ends earlier now
 	var again Lease
-	f.newLease(&again, l.record)
+	f.newLeaseLocked(&again, l.record)
 	again.Due = l.Due // another lane may have ended meanwhile
 	return again, nil
 }
@@ -278,8 +278,8 @@ func (s *scheduler) lease(qid uint32, token uint64, now, deadline int64) uint32 
 // more lanes it goes where it belongs.
 func (s *scheduler) leaseHost(l leaseRecord, now int64) uint32 {
 	h := s.hosts.At(l.host)
-	if h.holdsSlot {
-		l.group, h.holdsSlot = h.group, false
+	if h.hasSlot {
+		l.group, h.hasSlot = h.group, false
 	}
 	id := s.leases.Alloc()
 	x, n := s.lanesOf(l.host), s.allowed(l.host)
@@ -384,11 +384,11 @@ func (s *scheduler) settleLease(l *leaseRecord, now int64, by clocks) {
 	h := s.hosts.At(l.host)
 	if x := s.lanesOf(l.host); x != nil {
 		n := s.allowed(l.host)
-		x.hold = max(x.hold, by.hold)
+		x.opens = max(x.opens, by.all)
 		x.leave(by.lane, now, n)
 		switch due := x.next(n); {
 		case due == h.due:
-		case due == by.hold:
+		case due == by.all:
 			h.due, h.why = due, by.why
 		default:
 			h.due, h.why = due, whyDelay
@@ -404,7 +404,7 @@ func (s *scheduler) settleLease(l *leaseRecord, now int64, by clocks) {
 func (s *shard) leaseLocked(l *Lease, qid uint32) {
 	now := s.last
 	due := s.sched.hosts.At(s.sched.queues.At(qid).host).due // of the lane that is taken
-	s.newLease(l, s.sched.lease(qid, s.nextToken(), now, now+int64(s.opts.LeaseTime)))
+	s.newLeaseLocked(l, s.sched.lease(qid, s.nextTokenLocked(), now, now+int64(s.opts.LeaseTime)))
 	s.setDue(l, due)
 }
 
@@ -415,8 +415,8 @@ func (s *shared) setDue(l *Lease, due int64) {
 	}
 }
 
-// newLease describes lease record id in l, which is zero, but for Due.
-func (s *shard) newLease(l *Lease, id uint32) {
+// newLeaseLocked describes lease record id in l, which is zero, but for Due.
+func (s *shard) newLeaseLocked(l *Lease, id uint32) {
 	r := s.sched.leases.At(id)
 	h := s.sched.hosts.At(r.host)
 	l.LeasedAt, l.Deadline = s.wall(r.leasedAt), s.wall(r.deadline)

@@ -70,7 +70,7 @@ var ErrLimit = errors.New("limit reached")
 // none. HostInfo and CrawlStats tell it of hosts and crawls.
 func (f *Frontier) Used(s Scope) (Used, bool) {
 	s = f.scopeSeen(s)
-	f.lookLocked()
+	f.lockAdvanced()
 	defer f.mu.Unlock()
 	u, ok := f.sched.limits.Used(s.subject(), f.sched.date(f.last))
 	return f.usedLocked(u), ok
@@ -156,8 +156,8 @@ func (s *scheduler) setLimits(r *scopeRule, youngest uint64, now int64) {
 	}
 }
 
-// storedRuleOf is what the row of a rule says that is to take the place of the latest.
-func (s *shard) storedRuleOf(r *scopeRule) row.Rule {
+// storedRuleLocked is what the row of a rule says that is to take the place of the latest.
+func (s *shard) storedRuleLocked(r *scopeRule) row.Rule {
 	var was limit.Each
 	b := s.sched.limits
 	if p := s.ruleChanges[r.key]; p != nil {
@@ -412,7 +412,7 @@ func (f *Frontier) importUsed(of limit.Subject, s row.Usage) error {
 	o := newOp()
 	defer o.free()
 	o.counts = f.opts.Spill != nil
-	return f.submitLocked(o) // unlocks
+	return f.submitAndUnlock(o)
 }
 
 // limits checks that package limit knows the limits that rules and crawls have, that
@@ -468,10 +468,10 @@ func (k *checker) limitCrawl(x *crawl) {
 	if _, ok := b.Row(limit.OfCrawl(x.id)); ok != (x.settings.limits != Limits{}) {
 		k.bad("F6: crawl %d has limits %+v, and usage: %v", x.id, x.settings.limits, ok)
 	}
-	if ends := b.CrawlEnds.Has(x.id); ends != (x.hold == crawlLimited) {
-		k.bad("F3: crawl %d is held for %d, and waits for an end: %v", x.id, x.hold, ends)
+	if ends := b.CrawlEnds.Has(x.id); ends != (x.stop == crawlLimited) {
+		k.bad("F3: crawl %d is held for %d, and waits for an end: %v", x.id, x.stop, ends)
 	}
-	if (x.hold == crawlPaused) != x.settings.paused {
-		k.bad("F3: crawl %d is held for %d; paused: %v", x.id, x.hold, x.settings.paused)
+	if (x.stop == crawlPaused) != x.settings.paused {
+		k.bad("F3: crawl %d is held for %d; paused: %v", x.id, x.stop, x.settings.paused)
 	}
 }

@@ -3,6 +3,9 @@
 package frontier_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,4 +51,41 @@ func TestFileMapIsComplete(t *testing.T) {
 	for _, d := range dirs {
 		require.Regexp(t, `\b`+filepath.Base(d)+`\b`, fileMap)
 	}
+}
+
+// The names of methods say what they do with the lock: see shard.
+func TestNamesSayWhatTheLockDoes(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !strings.HasSuffix(fn.Name.Name, "Locked") || strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			name := fn.Name.Name
+			if name == "submitAsyncLocked" { // its ops are too small for applyYieldingLocked to yield
+				continue
+			}
+			require.Equal(t, strings.Contains(name, "Yielding"), givesUpTheLock(fn.Body), "%s: %s", path, name)
+		}
+	}
+}
+
+// givesUpTheLock reports whether a body does so, or calls a method that does.
+func givesUpTheLock(body *ast.BlockStmt) (gives bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.FuncLit:
+			return false // runs later
+		case *ast.SelectorExpr:
+			in, ok := x.X.(*ast.SelectorExpr)
+			gives = gives || x.Sel.Name == "yield" || strings.HasSuffix(x.Sel.Name, "YieldingLocked") || strings.HasSuffix(x.Sel.Name, "AndUnlock") ||
+				x.Sel.Name == "Unlock" && ok && in.Sel.Name == "mu"
+		}
+		return true
+	})
+	return gives
 }

@@ -129,8 +129,7 @@ func (f *Frontier) moveRound() (moved bool, err error) {
 	young := f.known.Logged() // those behind x.marks are of a batch that is being applied
 	for i := x.marks; i < young; i++ {
 		if f.known.Keep(i); i%keepAtOnce == 0 {
-			f.mu.Unlock()
-			f.mu.Lock()
+			f.yield()
 		}
 	}
 	f.mu.Unlock()

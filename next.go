@@ -350,8 +350,8 @@ func (s *shard) callLocked(now int64) {
 		q := s.contacts[id]
 		var g grant
 		due := s.sched.hosts.At(id).due
-		s.newLease(&g.lease, s.sched.leaseHost(leaseRecord{
-			token: s.nextToken(), leasedAt: now, deadline: now + int64(s.opts.LeaseTime), host: id,
+		s.newLeaseLocked(&g.lease, s.sched.leaseHost(leaseRecord{
+			token: s.nextTokenLocked(), leasedAt: now, deadline: now + int64(s.opts.LeaseTime), host: id,
 		}, now))
 		s.setDue(&g.lease, due)
 		q.Give(&g)
@@ -445,10 +445,10 @@ func (f *Frontier) giveBack(g *grant, err error) {
 // come to another group meanwhile it takes a slot of that.
 func (s *scheduler) claim(id uint32, now int64) bool {
 	h := s.hosts.At(id)
-	if h.due > now || s.full(id) || !s.mayServe(id, now) || !h.holdsSlot && !s.takeSlot(h.group, now) {
+	if h.due > now || s.full(id) || !s.mayServe(id, now) || !h.hasSlot && !s.takeSlot(h.group, now) {
 		return false
 	}
-	h.holdsSlot = h.group != 0
+	h.hasSlot = h.group != 0
 	return true
 }
 

@@ -82,10 +82,10 @@ type Options struct {
 
 	// KeepOpen makes Next wait for another Add instead of returning ErrExhausted.
 	KeepOpen bool
-	// HoldHints stores hints (Entry.Hint) without applying them; the next frontier that
-	// opens the Spill without HoldHints applies them. It is for tools that open a crawl
+	// DeferHints stores hints (Entry.Hint) without applying them; the next frontier that
+	// opens the Spill without DeferHints applies them. It is for tools that open a crawl
 	// without the Scheduler that judges hints.
-	HoldHints bool
+	DeferHints bool
 	// NoDedup admits known URLs like new ones, and remembers none.
 	NoDedup bool
 

@@ -151,7 +151,7 @@ func (f *Frontier) putOff(l *Lease) bool {
 	_ = f.plan(&p, l, moment) // asks nobody
 	f.lock()
 	defer f.mu.Unlock()
-	if _, err := f.heldLocked(l); err != nil {
+	if _, err := f.leaseOutLocked(l); err != nil {
 		return true // it expired, or the frontier was closed
 	}
 	job := newOp()

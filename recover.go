@@ -96,8 +96,8 @@ func (s *shard) begin(r *recovery) error {
 // it was last opened after a crash.
 func (s *shard) metaRowLocked(gen uint32, clean bool) storage.Row {
 	m := row.Meta{Key: s.sched.key, Epoch: s.epoch, Clean: clean, Seq: s.seq, Gen: gen}
-	if s.heldFrom != notHeld {
-		m.Held = uint64(instant.Millis(s.wall(s.heldFrom)))
+	if s.reopenedAt != notReopened {
+		m.Held = uint64(instant.Millis(s.wall(s.reopenedAt)))
 	}
 	return m.Row()
 }
@@ -112,29 +112,29 @@ func (r *recovery) meta(v []byte) error {
 	r.clean = m.Clean
 	switch {
 	case !r.clean:
-		f.heldFrom = 0
+		f.reopenedAt = 0
 	case m.Held != 0:
-		f.heldFrom = min(0, f.owed(instant.FromMillis(int64(m.Held))))
+		f.reopenedAt = min(0, f.owed(instant.FromMillis(int64(m.Held))))
 	default:
 		return nil
 	}
-	f.sched.hold = max(0, f.heldFrom+f.maxDelay)
-	f.sched.holdOf = f.hold
-	f.sched.groupHold = func(d DelayPolicy) int64 {
+	f.sched.startsAt = max(0, f.reopenedAt+f.maxDelay)
+	f.sched.hostStartsAt = f.startOfHost
+	f.sched.groupStartsAt = func(d DelayPolicy) int64 {
 		longest := f.sched.cfg.groupMax // a policy of the user's is not asked with the lock held
 		if d != nil {
 			longest = int64(d.Max())
 		}
-		return max(0, f.heldFrom+longest)
+		return max(0, f.reopenedAt+longest)
 	}
 	return nil
 }
 
-// hold is until when a host is left alone because the store was opened after a
+// startOfHost is until when a host is left alone because the store was opened after a
 // crash, as far as a rule of its own says.
-func (s *shard) hold(host string) int64 {
+func (s *shard) startOfHost(host string) int64 {
 	if d := s.controls.delay(host); d != nil {
-		return s.heldFrom + int64(d.Max())
+		return s.reopenedAt + int64(d.Max())
 	}
 	return 0
 }
@@ -311,8 +311,8 @@ func (r *recovery) finish() {
 	}
 	for id := uint32(1); id <= c.hosts.Top; id++ {
 		if h := c.hosts.At(id); h.nameLen > 0 {
-			if c.holdOf != nil { // rules were not known when the host was met
-				if at := c.holdOf(string(c.name(h))); at > h.due {
+			if c.hostStartsAt != nil { // rules were not known when the host was met
+				if at := c.hostStartsAt(string(c.name(h))); at > h.due {
 					h.due, h.why = at, whyReopened
 				}
 			}
@@ -415,7 +415,7 @@ func (r *recovery) host(name string, s row.Host) {
 	}
 	f.sched.dormant.HasRow(hash)
 	if id != 0 {
-		f.remember(id, &s)
+		f.rememberLocked(id, &s)
 	}
 }
 
@@ -426,13 +426,13 @@ func (r *recovery) group(name string, g *row.Group) {
 		r.f.groupRules.set(name, s)
 	}
 	at := min(r.f.owed(instant.FromMillis(g.Due)), int64(maxDelay))
-	if g.Due == 0 || at <= 0 || c.groupHold != nil && at <= c.groupHold(nil) {
+	if g.Due == 0 || at <= 0 || c.groupStartsAt != nil && at <= c.groupStartsAt(nil) {
 		if s == (GroupSettings{}) {
 			r.groups = append(r.groups, name)
 		}
 		return
 	}
-	c.holdGroup(c.groupOf(name), at)
+	c.postponeGroup(c.groupOf(name), at)
 }
 
 // obsolete notes that a row is to be deleted. What is too much is left for the
@@ -495,25 +495,25 @@ func (f *Frontier) takeKey(k [2]uint64) (foreign bool, err error) {
 	o := newOp()
 	defer o.free()
 	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
-	return false, f.submitLocked(o) // unlocks
+	return false, f.submitAndUnlock(o)
 }
 
-// importHold leaves all hosts alone until a time, in Unix milliseconds: those without a
+// importStart leaves all hosts alone until a time, in Unix milliseconds: those without a
 // line may have been contacted just before.
-func (f *Frontier) importHold(until int64) error {
+func (f *Frontier) importStart(until int64) error {
 	if until == 0 {
 		return nil
 	}
 	f.lock()
 	at := min(f.owed(instant.FromMillis(until)), f.last+int64(maxDelay))
-	if f.closed || at <= f.last || at <= f.sched.hold {
+	if f.closed || at <= f.last || at <= f.sched.startsAt {
 		f.mu.Unlock()
 		return nil
 	}
-	f.heldFrom = max(f.heldFrom, at-f.maxDelay)
-	f.sched.hold = at
-	f.sched.holdGroups(at)
-	f.sched.holdOf = f.hold
+	f.reopenedAt = max(f.reopenedAt, at-f.maxDelay)
+	f.sched.startsAt = at
+	f.sched.startGroupsAt(at)
+	f.sched.hostStartsAt = f.startOfHost
 	if f.opts.Spill == nil {
 		f.mu.Unlock()
 		return nil
@@ -521,5 +521,5 @@ func (f *Frontier) importHold(until int64) error {
 	o := newOp()
 	defer o.free()
 	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
-	return f.submitLocked(o) // unlocks
+	return f.submitAndUnlock(o)
 }

@@ -43,7 +43,7 @@ func (s *scheduler) advance(now int64) {
 		s.settle(id, now)
 	}
 	s.expireWithheld(now)
-	if now < s.hold {
+	if now < s.startsAt {
 		return
 	}
 	for n := 0; s.parks.Min() <= now && n < bindAtOnce; n++ {
@@ -66,10 +66,10 @@ func (s *scheduler) advance(now int64) {
 func (s *scheduler) nextEvent(now int64) int64 {
 	t := min(s.parks.Min(), s.pace.Min())
 	if t != instant.Never {
-		t = max(t, s.hold)
+		t = max(t, s.startsAt)
 	}
-	if s.places[unbound] > 0 && now < s.hold {
-		t = min(t, s.hold) // tokens wait for nothing else
+	if s.places[unbound] > 0 && now < s.startsAt {
+		t = min(t, s.startsAt) // tokens wait for nothing else
 	}
 	t = min(t, s.expiry.Min(), s.expireAt())
 	if s.unfinished() {
@@ -175,8 +175,8 @@ func (s *scheduler) detach(id uint32) {
 
 // dropSlot gives back the group slot of a host that will not be leased after all.
 func (s *scheduler) dropSlot(h *host, now int64) {
-	if h.holdsSlot {
-		h.holdsSlot = false
+	if h.hasSlot {
+		h.hasSlot = false
 		s.freeSlot(h.group, 0, now)
 	}
 }
@@ -197,7 +197,7 @@ func (s *scheduler) settle(id uint32, now int64) {
 		s.setPacing(id, h, now)
 	case h.waiting == 0:
 		s.rest(id, h, now)
-	case h.due-now > s.cfg.parkAfter && h.due > s.hold:
+	case h.due-now > s.cfg.parkAfter && h.due > s.startsAt:
 		s.put(h, parked)
 		s.parks.Push(timeheap.Item{At: h.due, ID: id})
 		for q := h.queues; q != 0; q = s.queues.At(q).sibling {
@@ -211,7 +211,7 @@ func (s *scheduler) settle(id uint32, now int64) {
 }
 
 func (s *scheduler) setPacing(id uint32, h *host, now int64) {
-	if h.group != 0 && h.due <= now && now >= s.hold {
+	if h.group != 0 && h.due <= now && now >= s.startsAt {
 		s.queueUp(id, now)
 		return
 	}
@@ -269,7 +269,7 @@ type choice struct {
 // group's slot.
 func (s *scheduler) next(now int64) (choice, bool, error) {
 	s.advance(now)
-	if now < s.hold {
+	if now < s.startsAt {
 		return choice{}, false, nil
 	}
 	for inVain := 0; ; {
@@ -350,7 +350,7 @@ func (s *scheduler) nextOf(x *crawl, p int, now int64, inVain *int) uint32 {
 		}
 		if h.due <= now && s.takeSlot(h.group, now) {
 			s.put(h, loading)
-			h.holdsSlot = h.group != 0
+			h.hasSlot = h.group != 0
 			return qid
 		}
 		s.setPacing(id, h, now)

@@ -21,7 +21,7 @@ import (
 // The zero value has no lane in use and none that keeps a distance.
 type slots struct {
 	used  int32
-	hold  int64   // no lane may be used before
+	opens int64   // no lane may be used before
 	until []int64 // ascending: when lanes may be used that keep their distance; some have passed
 }
 
@@ -30,19 +30,19 @@ type slots struct {
 func (s *slots) next(n int32) int64 {
 	k := int(s.used) + len(s.until) - int(n) // so many, and one, must pass before
 	if k < 0 || len(s.until) == 0 {
-		return s.hold
+		return s.opens
 	}
-	return max(s.hold, s.until[min(k, len(s.until)-1)])
+	return max(s.opens, s.until[min(k, len(s.until)-1)])
 }
 
 // leave notes that one of n lanes keeps its distance until at.
 func (s *slots) leave(at, now int64, n int32) {
 	s.pass(now)
 	if n == 1 && len(s.until) == 0 {
-		s.hold = max(s.hold, at)
+		s.opens = max(s.opens, at)
 		return
 	}
-	if at > max(s.hold, now) {
+	if at > max(s.opens, now) {
 		i, _ := slices.BinarySearch(s.until, at)
 		s.until = slices.Insert(s.until, i, at)
 	}
@@ -60,15 +60,15 @@ func (s *slots) pass(now int64) {
 // kept reports whether the lanes in use are not too many of n now.
 func (s *slots) kept(n int32, now int64) bool {
 	s.pass(now)
-	return s.hold <= now && int(s.used)+len(s.until) <= int(n)
+	return s.opens <= now && int(s.used)+len(s.until) <= int(n)
 }
 
 // last is when all lanes may be used that are not in use.
 func (s *slots) last() int64 {
 	if len(s.until) == 0 {
-		return s.hold
+		return s.opens
 	}
-	return max(s.hold, s.until[len(s.until)-1])
+	return max(s.opens, s.until[len(s.until)-1])
 }
 
 // hostLanes are the lanes of a host that may have several leases at once. There is
@@ -117,7 +117,7 @@ func (s *scheduler) addLanes(id uint32) *hostLanes {
 	n := s.hostLanes.Alloc()
 	s.laned[id] = n
 	x := s.hostLanes.At(n)
-	x.host, x.hold = id, s.hosts.At(id).due
+	x.host, x.opens = id, s.hosts.At(id).due
 	return x
 }
 
@@ -135,14 +135,14 @@ func (s *scheduler) full(id uint32) bool {
 	return x != nil && x.used > 0 && x.used >= s.allowed(id)
 }
 
-// holdBack leaves a host alone until at, with all its lanes.
-func (s *scheduler) holdBack(id uint32, at int64, why why) {
+// postpone leaves a host alone until at, with all its lanes.
+func (s *scheduler) postpone(id uint32, at int64, why why) {
 	h := s.hosts.At(id)
 	if at > h.due {
 		h.due, h.why = at, why
 	}
 	if x := s.lanesOf(id); x != nil {
-		x.hold = max(x.hold, at)
+		x.opens = max(x.opens, at)
 	}
 }
 
@@ -242,7 +242,7 @@ func (k *checker) lanes(id uint32, h *host) {
 	if h.place == leased && n == 0 {
 		k.bad("F2: host %d is in place leased without a lease", id)
 	}
-	if due := x.next(k.c.allowed(id)); h.place != leased && h.due < x.hold || h.due > max(x.last(), due) {
+	if due := x.next(k.c.allowed(id)); h.place != leased && h.due < x.opens || h.due > max(x.last(), due) {
 		k.bad("F4: host %d is due at %d, its lanes at %d", id, h.due, due)
 	}
 }
@@ -261,7 +261,7 @@ func (k *checker) groups() {
 			continue
 		}
 		members[h.group]++
-		if h.holdsSlot {
+		if h.hasSlot {
 			taken[h.group]++
 		}
 		for lease := range c.leasesOf(id) {
@@ -325,7 +325,7 @@ func (k *checker) grouped(id uint32) {
 		return found
 	}
 	n := heap(g.hosts, pacing, func(h *host, it timeheap.Item) bool { return it.At == h.due })
-	n += heap(g.offered, ready, func(h *host, _ timeheap.Item) bool { return h.holdsSlot })
+	n += heap(g.offered, ready, func(h *host, _ timeheap.Item) bool { return h.hasSlot })
 	waits := heap(g.due, queued, func(h *host, it timeheap.Item) bool { return it.Aux >= c.urgency(h) })
 	if waits != g.waits {
 		k.bad("F3: %d hosts of group %d wait for a slot, counted %d", waits, id, g.waits)

@@ -128,9 +128,9 @@ type troubleTable struct {
 
 // reopened is until when a store that was not closed is left alone after Open.
 type reopened struct {
-	hold      int64                   // nothing is handed out before; set after a crash
-	holdOf    func(host string) int64 // the same for a host with a longer delay; nil: no crash
-	groupHold func(DelayPolicy) int64 // the same for groups with this delay; nil: no crash
+	startsAt      int64                   // nothing is handed out before; set after a crash
+	hostStartsAt  func(host string) int64 // the same for a host with a longer delay; nil: no crash
+	groupStartsAt func(DelayPolicy) int64 // the same for groups with this delay; nil: no crash
 }
 
 // schedulerConfig is the part of Options that the scheduler needs.

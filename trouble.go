@@ -67,7 +67,7 @@ func (s *shard) contactLocked(id uint32, token uint64, p *plan) {
 	c := s.sched
 	h := c.hosts.At(id)
 	failed := p.outcome.Result == Failed
-	if p.hostHold < 0 || p.expired || p.outcome.Result == Requeue || !failed && !h.has(troubled) {
+	if p.hostGap < 0 || p.expired || p.outcome.Result == Requeue || !failed && !h.has(troubled) {
 		return
 	}
 	b, q := &c.cfg.backoff, &c.cfg.quarantine
@@ -77,7 +77,7 @@ func (s *shard) contactLocked(id uint32, token uint64, p *plan) {
 		t.Free = h.due
 	}
 	if failed {
-		slowed := t.Step > 0 && int64(b.Gap(t.Step)) > max(p.hostHold, h.crawlDelayNs())
+		slowed := t.Step > 0 && int64(b.Gap(t.Step)) > max(p.hostGap, h.crawlDelayNs())
 		kind := p.outcome.Failure
 		t.Failed(trouble.Failure{
 			Kind: uint8(kind), Slows: slowing(kind), Paced: kind == FailureTooMany || p.outcome.RetryAfter > 0,
@@ -91,7 +91,7 @@ func (s *shard) contactLocked(id uint32, token uint64, p *plan) {
 		if t.Step > 0 {
 			gap = int64(b.Gap(t.Step))
 		}
-		t.Succeeded(lease, p.end, int64(p.outcome.Duration)+max(p.hostHold, h.crawlDelayNs(), gap), c.concurrencyOf(id), b)
+		t.Succeeded(lease, p.end, int64(p.outcome.Duration)+max(p.hostGap, h.crawlDelayNs(), gap), c.concurrencyOf(id), b)
 	}
 	c.setTrouble(id, t)
 	if t.Step != old.Step || t.Probes != old.Probes || t.Lanes != old.Lanes {
@@ -193,7 +193,7 @@ func (s *shard) spareLocked(lease uint32, p *plan) {
 
 // troubleKept reports whether a row says of a host's failures what must be known.
 func (s *shard) troubleKept(saved *row.Host) bool {
-	t := s.stateTrouble(saved)
+	t := s.troubleOfRowLocked(saved)
 	return !t.Over() && t.Until() > 0
 }
 
@@ -229,12 +229,12 @@ func (f *Frontier) Forget(host string) error {
 	o := newOp()
 	defer o.free()
 	f.pinLocked(o, id)
-	f.sched.unlearn(id, f.last, max(c.hold, f.hold(host), f.heldUntil(h.crawlDelayNs())))
+	f.sched.unlearn(id, f.last, max(c.startsAt, f.startOfHost(host), f.startAfter(h.crawlDelayNs())))
 	if f.opts.Spill != nil {
 		h.set(unsaved)
 		f.noteLocked(o, id, h.due, h.why, f.last)
 	}
-	return f.submitLocked(o) // unlocks
+	return f.submitAndUnlock(o)
 }
 
 // unlearn forgets what was learned of a host, which may be anywhere. After a crash
@@ -266,7 +266,7 @@ func (s *scheduler) advanceDue(id uint32, at, now int64) {
 	h := s.hosts.At(id)
 	x := s.lanesOf(id)
 	if x != nil {
-		x.hold = min(x.hold, at)
+		x.opens = min(x.opens, at)
 	}
 	if at >= h.due {
 		return
@@ -306,7 +306,7 @@ type learnt struct {
 	trouble    trouble.State // the zero value if it is not troubled
 }
 
-func (s *shard) knownOf(id uint32) learnt {
+func (s *shard) learntLocked(id uint32) learnt {
 	h := s.sched.hosts.At(id)
 	x := learnt{crawlDelay: h.crawlDelay, troubled: h.has(troubled)}
 	if x.troubled {
@@ -315,10 +315,10 @@ func (s *shard) knownOf(id uint32) learnt {
 	return x
 }
 
-// mayUnlearn sees to it that a host is left alone again as it was before an outcome
+// mayUnlearnLocked sees to it that a host is left alone again as it was before an outcome
 // that made it faster, if that is not committed. What made it slower stays.
-func (f *Frontier) mayUnlearn(o *op, id uint32, was learnt, p *plan) {
-	now := f.knownOf(id)
+func (f *Frontier) mayUnlearnLocked(o *op, id uint32, was learnt, p *plan) {
+	now := f.learntLocked(id)
 	shorter := now.crawlDelay < was.crawlDelay
 	better := was.troubled && p.outcome.Result != Failed && now.trouble != was.trouble
 	if f.opts.Spill == nil || !shorter && !better {
@@ -332,7 +332,7 @@ func (f *Frontier) mayUnlearn(o *op, id uint32, was learnt, p *plan) {
 			h.crawlDelay = was.crawlDelay
 			h.set(unsaved)
 		}
-		if better && f.knownOf(id).trouble == now.trouble {
+		if better && f.learntLocked(id).trouble == now.trouble {
 			f.sched.setTrouble(id, was.trouble)
 			h.set(unsaved)
 		}
@@ -348,12 +348,12 @@ func (f *Frontier) laterLocked(id uint32, due int64, why why) {
 	c := f.sched
 	switch c.hosts.At(id).place {
 	case leased, loading:
-		c.holdBack(id, due, why)
+		c.postpone(id, due, why)
 	case unbound, withheld, unpurged:
-		c.holdBack(id, due, why) // found out when a token of it is taken
+		c.postpone(id, due, why) // found out when a token of it is taken
 	default:
 		c.detach(id)
-		c.holdBack(id, due, why)
+		c.postpone(id, due, why)
 		c.settle(id, f.nowLocked())
 	}
 }
@@ -481,7 +481,7 @@ func (f *Frontier) giveUpSome(last bool) (more bool) {
 	step := make(chan struct{})
 	f.givingStep = step
 	f.adding.Add(1) // the crawl is not over before OnGiveUp returns: it may add URLs
-	urls, o := f.takeLostLocked(id, queue)
+	urls, o := f.takeLostYieldingLocked(id, queue)
 	f.dispatchLocked()
 	f.mu.Unlock()
 	err := f.awaitLost(urls)
@@ -504,11 +504,11 @@ func (f *Frontier) giveUpSome(last bool) (more bool) {
 	return true
 }
 
-// takeLostLocked takes URLs off a queue of a host in place loading and submits
+// takeLostYieldingLocked takes URLs off a queue of a host in place loading and submits
 // their ends. If they are on disk it reads them, without the lock.
-func (f *Frontier) takeLostLocked(id, queue uint32) (urls []lostURL, o Outcome) {
+func (f *Frontier) takeLostYieldingLocked(id, queue uint32) (urls []lostURL, o Outcome) {
 	c := f.sched
-	if ch := c.prepare(queue); ch.load != 0 && !f.readLostLocked(ch) {
+	if ch := c.prepare(queue); ch.load != 0 && !f.readLostYieldingLocked(ch) {
 		c.unload(id, f.last)
 		return nil, o
 	}
@@ -548,9 +548,9 @@ func (f *Frontier) takeLostLocked(id, queue uint32) (urls []lostURL, o Outcome) 
 	return urls, o
 }
 
-// readLostLocked reads a queue's next URLs, without the lock. It reports whether
+// readLostYieldingLocked reads a queue's next URLs, without the lock. It reports whether
 // they are in memory now; else they wait for the host's next probe.
-func (f *Frontier) readLostLocked(ch choice) bool {
+func (f *Frontier) readLostYieldingLocked(ch choice) bool {
 	job := f.jobLocked(ch)
 	f.mu.Unlock()
 	records, err := f.read(job.part, job.want)

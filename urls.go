@@ -171,7 +171,7 @@ func (w *urlWindow) fill(after uint64) error {
 	if err := w.listing.ctx.Err(); err != nil {
 		return err
 	}
-	f.lookLocked()
+	f.lockAdvanced()
 	if f.closed {
 		f.mu.Unlock()
 		return ErrClosed
@@ -184,7 +184,7 @@ func (w *urlWindow) fill(after uint64) error {
 	w.Window = view.Begin(after, int(f.sched.hosts.At(id).waiting))
 	walk := f.sched.beginWalk(id, nil)
 	walk.Part, walk.Record = w.visitPart, w.visit
-	f.walkHost(walk, w.MakeRoom) // unlocks
+	f.walkHostAndUnlock(walk, w.MakeRoom)
 	if err := w.Read(&f.urlRanges, w.load); err != nil {
 		return err
 	}
@@ -314,9 +314,9 @@ func (t *deletedTable) deleted(host string, crawl uint32, seq uint64) bool {
 		seq <= t.storedTombstones.Of(bytesOf(host), crawl).Seq
 }
 
-// walkHost walks a host with a lock for each few steps, and calls rest between them. It
-// begins with the lock held and ends without.
-func (s *shard) walkHost(w *fifo.Walk, rest func()) {
+// walkHostAndUnlock walks a host in steps of walkAtOnce, and calls rest without the lock
+// between them.
+func (s *shard) walkHostAndUnlock(w *fifo.Walk, rest func()) {
 	for s.sched.fifo.Step(w, walkAtOnce) && !s.closed {
 		s.mu.Unlock()
 		rest()

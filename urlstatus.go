@@ -143,7 +143,7 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 		return false, false, err
 	}
 	list := f.listTimed()
-	f.lookLocked()
+	f.lockAdvanced()
 	f.sched.timed.EndList(list)
 	if f.closed {
 		f.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 	o := newOp()
 	o.ctx = s.ctx
 	defer o.free()
-	return false, false, f.submitLocked(o) // unlocks; returns when what is on its way has arrived
+	return false, false, f.submitAndUnlock(o) // returns when what is on its way has arrived
 }
 
 // ofHost looks through what is in memory of the host, and what waits on disk.
@@ -208,8 +208,7 @@ func (s *urlSearch) ofHost(w *fifo.Walk, found bool) (bool, error) {
 	}
 	f.mu.Lock()
 	for f.sched.fifo.Step(w, walkAtOnce) && !f.closed {
-		f.mu.Unlock()
-		f.mu.Lock()
+		f.yield()
 	}
 	f.mu.Unlock()
 	if found {
@@ -270,8 +269,7 @@ func (s *urlSearch) scheduledOf(w *fifo.Walk) bool {
 				}
 			}
 			if i%scheduledAtOnce == scheduledAtOnce-1 {
-				f.mu.Unlock()
-				f.mu.Lock()
+				f.yield()
 			}
 		}
 		f.mu.Unlock()

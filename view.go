@@ -55,7 +55,7 @@ func (f *Frontier) Upcoming(ctx context.Context, n int, urls bool) ([]Upcoming, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f.lookLocked()
+	f.lockAdvanced()
 	if f.closed {
 		f.mu.Unlock()
 		return nil, ErrClosed
@@ -90,7 +90,7 @@ func (f *Frontier) Upcoming(ctx context.Context, n int, urls bool) ([]Upcoming, 
 func (f *Frontier) infosOf(names []string) []HostInfo {
 	out := make([]HostInfo, 0, len(names))
 	for chunk := range slices.Chunk(names, infosAtOnce) {
-		f.lookLocked()
+		f.lockAdvanced()
 		for _, name := range chunk {
 			if id := f.sched.lookup(f.hostHash(name), name); id != 0 {
 				out = append(out, f.hostInfoLocked(id))
@@ -129,7 +129,7 @@ func (s *scheduler) dueNow(found []timeheap.Item, n int, now int64) []timeheap.I
 			}
 			seen[id] = true
 			h := s.hosts.At(id)
-			at := max(h.due, s.hold)
+			at := max(h.due, s.startsAt)
 			if h.group != 0 {
 				at = max(at, s.groups.At(h.group).free)
 			}
@@ -184,7 +184,7 @@ func (s *scheduler) blockedNext(found []timeheap.Item, n int, now int64) []timeh
 			h := s.hosts.At(id)
 			if until, why := s.withheldUntil(id, now); why == withheldBlocked && !seen[id] {
 				seen[id] = true
-				found = append(found, timeheap.Item{At: max(h.due, until, s.hold), ID: id})
+				found = append(found, timeheap.Item{At: max(h.due, until, s.startsAt), ID: id})
 			}
 		}
 		return len(seen) < n
@@ -199,7 +199,7 @@ func (s *scheduler) limitedNext(found []timeheap.Item, n int) []timeheap.Item {
 		return found
 	}
 	w := &dueWalk{c: s}
-	for w.add(dueItem{in: &s.limits.HostEnds.Heap, floor: s.hold}); n > 0; n-- {
+	for w.add(dueItem{in: &s.limits.HostEnds.Heap, floor: s.startsAt}); n > 0; n-- {
 		it, ok := w.next()
 		if !ok {
 			break
@@ -328,7 +328,7 @@ func eachHost[T any](f *Frontier, s Scope, after string, atOnce int, look func(i
 		var ids []uint32
 		seen := make([]T, 0, atOnce)
 		for key, more := hostkey.Reversed(after), true; more; {
-			f.lookLocked()
+			f.lockAdvanced()
 			if f.closed {
 				f.mu.Unlock()
 				return
@@ -371,7 +371,7 @@ func (f *Frontier) Largest(n int) []HostInfo {
 		done = f.sched.sizes.Grow(sizeHostsAtOnce, f.sched.hosts.Top, f.sched.waitingOf)
 		f.mu.Unlock()
 	}
-	f.lookLocked()
+	f.lockAdvanced()
 	if f.closed {
 		f.mu.Unlock()
 		return nil

@@ -205,7 +205,7 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 	if err != nil {
 		return nil, advised(dir, err)
 	}
-	o.Spill, o.HoldHints = store, true
+	o.Spill, o.DeferHints = store, true
 	f, err := frontier.Open(ctx, o)
 	if err != nil {
 		return nil, join(advised(dir, err), store.Close())

@@ -133,7 +133,7 @@ func TestManyFaults(t *testing.T) {
 
 // Hints that there is no room for are told of.
 func TestTooManyHints(t *testing.T) {
-	f := open(t, frontier.Options{HoldHints: true, MemoryBudget: 16 << 20})
+	f := open(t, frontier.Options{DeferHints: true, MemoryBudget: 16 << 20})
 	var entries []frontier.Entry
 	var b bytes.Buffer
 	for i := range 3000 {

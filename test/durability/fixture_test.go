@@ -46,7 +46,7 @@ func (s storedKinds) Batch(*storage.Batch) error { s["batches"]++; return nil }
 func (s storedKinds) Row(key string, _ []byte) error { s["rows "+key[:min(2, len(key))]]++; return nil }
 
 func newFixtureWorld(t *testing.T, now time.Time) *harness.World {
-	w := &harness.World{TB: t, Clock: simclock.New(now), Options: frontier.Options{Retry: frontier.Retries(5, time.Hour), HoldHints: true}}
+	w := &harness.World{TB: t, Clock: simclock.New(now), Options: frontier.Options{Retry: frontier.Retries(5, time.Hour), DeferHints: true}}
 	w.Options.Clock = w.Clock
 	return w
 }

@@ -233,14 +233,14 @@ func TestHintsAreHeldForTheirScheduler(t *testing.T) {
 	w.Soon("http://a.example/", 100*time.Hour)
 	w.Soon("http://b.example/", 100*time.Hour)
 	w.OnDisk()
-	w.Options.HoldHints = true
+	w.Options.DeferHints = true
 	w.Reopen()
 	w.Hint(frontier.Entry{URL: "http://a.example/", NotBefore: harness.Dawn.Add(-time.Hour)})
 	hook.Of(w.F).ReadTimed()
 	w.NothingUntil(20 * time.Hour)
 	w.OnDisk()
 	asked := 0
-	w.Options.HoldHints = false
+	w.Options.DeferHints = false
 	w.Options.Scheduler = &sage{hint: func(known, found frontier.Entry, _ string, h frontier.History, _ time.Time) frontier.Hinted {
 		asked++
 		require.Equal(t, "http://a.example/", known.URL)
