@@ -224,11 +224,11 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 // time alone; never if that is not known.
 func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
 	h := s.hosts.At(id)
-	until, why := s.withheldUntil(id, now)
+	free, why := s.withheldUntil(id, now)
 	switch {
-	case h.waiting > 0 && until == instant.Never && why == withheldSpent:
+	case h.waiting > 0 && free == instant.Never && why == withheldSpent:
 		return ReasonLimit, instant.Never
-	case h.waiting > 0 && until == instant.Never:
+	case h.waiting > 0 && free == instant.Never:
 		return ReasonPaused, instant.Never
 	case h.waiting > 0 && s.pausedCrawls > 0 && !s.has(h, (*crawl).runs):
 		return s.stopReason(h, now)
@@ -247,10 +247,10 @@ func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
 	}
 	longer(s.clockOf(h), h.due)
 	if why == withheldBlocked {
-		longer(ReasonBlocked, until)
+		longer(ReasonBlocked, free)
 	}
 	if why == withheldLimited {
-		longer(ReasonLimit, until)
+		longer(ReasonLimit, free)
 	}
 	longer(ReasonReopened, s.startsAt)
 	if h.group != 0 && !h.hasSlot {
