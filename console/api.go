@@ -25,7 +25,7 @@ func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) htt
 	get := func(path string, answer func(*http.Request) (any, error)) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { reply(w, r, answer) })
 	}
-	get("/api/status", func(*http.Request) (any, error) { return c.status(), nil })
+	get("/api/status", func(r *http.Request) (any, error) { return c.status(r.Context()), nil })
 	get("/api/hosts", c.hosts)
 	get("/api/host", c.host)
 	get("/api/urls", c.urls)
@@ -96,6 +96,8 @@ func statusOf(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.As(err, &bad), errors.Is(err, ErrAction):
 		return http.StatusBadRequest
+	case errors.Is(err, errNoPage):
+		return http.StatusNotFound
 	case errors.Is(err, errToken):
 		return http.StatusUnauthorized
 	case errors.Is(err, errBusy):
@@ -162,7 +164,7 @@ func (q *query) err() error {
 
 func (c *Console) host(r *http.Request) (any, error) {
 	h, err := c.f.Host(r.Context(), r.FormValue("name"))
-	x := host(h, time.Now())
+	x := c.hostView(h, time.Now())
 	if errors.Is(err, frontier.ErrUnknownHost) {
 		x.Known, x.Why, err = false, "no URL of it is in the frontier"+offer(c.near(r.FormValue("name"))), nil
 	}
@@ -194,8 +196,13 @@ func (c *Console) urls(r *http.Request) (any, error) {
 			break
 		}
 		after = u.Cursor()
+		home, why, parked := c.lot(u.Entry.Crawl)
+		state := frontier.URLWaiting.String()
+		if parked {
+			state = reasonParked
+		}
 		out.URLs = append(out.URLs, URL{
-			URL: u.Entry.URL, Crawl: u.Entry.Crawl, State: frontier.URLWaiting.String(), Host: u.Host, Priority: u.Priority,
+			URL: u.Entry.URL, Crawl: home, State: state, Why: why, Host: u.Host, Priority: u.Priority,
 			Attempt: u.Attempt, Depth: u.Entry.Depth, Visits: u.History.Visits, Changes: u.History.Changes, Last: when(u.History.LastVisit),
 		})
 	}
@@ -238,13 +245,16 @@ func (c *Console) url(r *http.Request) (any, error) {
 		if why, err := c.o.Parked(r.Context(), x.Crawl, x.Host, u); err != nil {
 			return nil, refused(err)
 		} else if why != "" {
-			x.State, x.Why = "parked", why
+			x.State, x.Why = reasonParked, why
 		}
 	case frontier.URLWaiting:
 		x.Why = "it waits"
 		if h, err := c.f.Host(r.Context(), s.Host); err == nil {
 			x.Why = fmt.Sprintf("it waits with %d URLs of its host: %s", h.Waiting, why(h, now))
 		}
+	}
+	if x.Ends, err = c.ends(r.Context(), u); err != nil {
+		return nil, refused(err)
 	}
 	return x, nil
 }
@@ -261,7 +271,7 @@ func (c *Console) due(r *http.Request) (any, error) {
 		return nil, refused(err)
 	}
 	for _, u := range next {
-		out.Hosts = append(out.Hosts, hostRow(u.Host))
+		out.Hosts = append(out.Hosts, c.hostRow(u.Host))
 	}
 	return out, nil
 }
@@ -278,7 +288,9 @@ func (c *Console) rules(r *http.Request) (any, error) {
 			out.More = true
 			break
 		}
-		out.Rules = append(out.Rules, ScopeRule{s.String(), rule(x)})
+		if !c.isLot(s) {
+			out.Rules = append(out.Rules, ScopeRule{s.String(), rule(x)})
+		}
 	}
 	return out, r.Context().Err()
 }

@@ -7,49 +7,102 @@ import (
 	"html/template"
 	"math"
 	"strings"
+	"time"
 )
-
-// series is a line of a chart.
-type series struct {
-	class  string // of the style sheet
-	values []float64
-}
 
 const (
-	chartWidth, chartHeight = 600.0, 160.0
-	left, bottom, top       = 48.0, 18.0, 8.0
+	chartWidth, chartHeight = 760.0, 220.0
+	left, bottom, top       = 44.0, 24.0, 10.0
 )
 
-// lines draws series of equally many values over the same time. Said is what a reader
-// hears who does not see it.
-func lines(said, from, to string, all ...series) template.HTML {
-	most := 0.0
-	for _, s := range all {
-		for _, v := range s.values {
+// spark is a small line without axes. Said is what a reader hears who does not see it.
+func spark(said, class string, values []float64) template.HTML {
+	const w, h = 240.0, 44.0
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="spark %s" viewBox="0 0 %.0f %.0f" preserveAspectRatio="none" role="img" aria-label="%s">`, class, w, h, template.HTMLEscapeString(said))
+	if len(values) > 1 {
+		most, least := values[0], 0.0
+		for _, v := range values {
 			most = max(most, v)
 		}
+		if most <= least {
+			most = least + 1
+		}
+		var line strings.Builder
+		for i, v := range values {
+			fmt.Fprintf(&line, "%.1f,%.1f ", float64(i)/float64(len(values)-1)*w, 3+(1-(v-least)/(most-least))*(h-5))
+		}
+		fmt.Fprintf(&b, `<polygon class="under" points="0,%.0f %s%.0f,%.0f"/><polyline class="over" points="%s"/>`, h, line.String(), w, h, line.String())
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) // of numbers and escaped text alone
+}
+
+// moment is a column of a stacked chart: what each layer is at a time, from the bottom.
+type moment struct {
+	at     time.Time
+	layers []int64
+}
+
+// stack draws layers over each other, over time. Classes and names are those of the layers. Each
+// moment says its numbers when it is pointed at.
+func stack(said string, classes, names []string, all []moment) template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, chartWidth, chartHeight, template.HTMLEscapeString(said))
+	most := 0.0
+	for _, m := range all {
+		sum := int64(0)
+		for _, n := range m.layers {
+			sum += n
+		}
+		most = max(most, float64(sum))
 	}
 	most = roundUp(most)
-	var b strings.Builder
-	open(&b, said)
-	for _, share := range []float64{0, .5, 1} {
-		y := top + (1-share)*(chartHeight-top-bottom)
+	y := func(v float64) float64 { return top + (1-v/most)*(chartHeight-top-bottom) }
+	ticks := []float64{0, .5, 1}
+	if most < 2 {
+		ticks = []float64{0, 1}
+	}
+	for _, share := range ticks {
 		fmt.Fprintf(&b, `<line class="grid" x1="%.0f" x2="%.0f" y1="%.1f" y2="%.1f"/><text class="tick end" x="%.0f" y="%.1f">%s</text>`,
-			left, chartWidth, y, y, left-6, y+4, short(most*share))
+			left, chartWidth, y(share*most), y(share*most), left-8, y(share*most)+4, short(share*most))
 	}
-	for _, s := range all {
-		if len(s.values) < 2 {
-			continue
+	if len(all) > 1 {
+		from, to := all[0].at, all[len(all)-1].at
+		x := func(t time.Time) float64 {
+			return left + float64(t.Sub(from))/float64(max(1, to.Sub(from)))*(chartWidth-left)
 		}
-		fmt.Fprintf(&b, `<polyline class="line %s" points="`, s.class)
-		for i, v := range s.values {
-			x := left + float64(i)/float64(len(s.values)-1)*(chartWidth-left)
-			fmt.Fprintf(&b, "%.1f,%.1f ", x, top+(1-v/most)*(chartHeight-top-bottom))
+		below := make([]float64, len(all))
+		for layer, class := range classes {
+			var up, down strings.Builder
+			for i, m := range all {
+				fmt.Fprintf(&up, "%.1f,%.1f ", x(m.at), y(below[i]+float64(m.layers[layer])))
+			}
+			for i := len(all) - 1; i >= 0; i-- {
+				fmt.Fprintf(&down, "%.1f,%.1f ", x(all[i].at), y(below[i]))
+				below[i] += float64(all[i].layers[layer])
+			}
+			fmt.Fprintf(&b, `<polygon class="layer %s" points="%s%s"/>`, class, up.String(), down.String())
 		}
-		b.WriteString(`"/>`)
+		for i, m := range all {
+			begin, end := x(m.at), chartWidth
+			if i+1 < len(all) {
+				end = x(all[i+1].at)
+			}
+			parts := []string{Ago(to.Sub(m.at).Round(time.Second)) + " ago"}
+			if i == len(all)-1 {
+				parts[0], begin = "now", begin-2
+			}
+			for layer, n := range m.layers {
+				parts = append(parts, names[layer]+" "+Count(n))
+			}
+			fmt.Fprintf(&b, `<rect class="hit" x="%.1f" y="%.0f" width="%.1f" height="%.0f"><title>%s</title></rect>`,
+				begin, top, max(1, end-begin), chartHeight-top-bottom, template.HTMLEscapeString(strings.Join(parts, " · ")))
+		}
+		fmt.Fprintf(&b, `<text class="tick" x="%.0f" y="%.0f">%s ago</text><text class="tick end" x="%.0f" y="%.0f">now</text>`,
+			left, chartHeight-6, Ago(to.Sub(from).Round(time.Second)), chartWidth, chartHeight-6)
 	}
-	fmt.Fprintf(&b, `<text class="tick" x="%.0f" y="%.0f">%s</text><text class="tick end" x="%.0f" y="%.0f">%s</text></svg>`,
-		left, chartHeight-2, template.HTMLEscapeString(from), chartWidth, chartHeight-2, template.HTMLEscapeString(to))
+	b.WriteString("</svg>")
 	return template.HTML(b.String()) // of numbers and escaped text alone
 }
 
@@ -60,31 +113,26 @@ type bar struct {
 	class string
 }
 
-// bars draws bars beside each other, with their values above them.
+// bars draws a line for each, with its name, a bar and its value.
 func bars(said string, all []bar) template.HTML {
+	const w, name, value, high = 420.0, 92.0, 64.0, 22.0
 	most := int64(1)
 	for _, x := range all {
 		most = max(most, x.value)
 	}
 	var b strings.Builder
-	open(&b, said)
-	width := chartWidth / float64(max(1, len(all)))
+	fmt.Fprintf(&b, `<svg class="bars" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, w, high*float64(len(all)), template.HTMLEscapeString(said))
 	for i, x := range all {
-		h := float64(x.value) / float64(most) * (chartHeight - bottom - 22)
+		y := float64(i) * high
+		long := float64(x.value) / float64(most) * (w - name - value)
 		if x.value > 0 {
-			h = max(h, 1)
+			long = max(long, 2)
 		}
-		mid := (float64(i) + .5) * width
-		fmt.Fprintf(&b, `<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x.class, mid-width*.35, chartHeight-bottom-h, width*.7, h)
-		fmt.Fprintf(&b, `<text class="tick mid" x="%.1f" y="%.1f">%s</text>`, mid, chartHeight-bottom-h-4, short(float64(x.value)))
-		fmt.Fprintf(&b, `<text class="tick mid" x="%.1f" y="%.0f">%s</text>`, mid, chartHeight-3, template.HTMLEscapeString(x.name))
+		fmt.Fprintf(&b, `<text class="tick" x="0" y="%.1f">%s</text><rect class="bar %s" x="%.0f" y="%.1f" width="%.1f" height="10" rx="2"/><text class="tick end strong" x="%.0f" y="%.1f">%s</text>`,
+			y+15, template.HTMLEscapeString(x.name), x.class, name, y+6, long, w, y+15, short(float64(x.value)))
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String())
-}
-
-func open(b *strings.Builder, said string) {
-	fmt.Fprintf(b, `<svg class="chart" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, chartWidth, chartHeight, template.HTMLEscapeString(said))
+	return template.HTML(b.String()) // of numbers and escaped text alone
 }
 
 // roundUp is the next of 1, 2, 5, 10, 20, 50, ... at or above x.
@@ -93,7 +141,7 @@ func roundUp(x float64) float64 {
 		return 1
 	}
 	unit := math.Pow(10, math.Floor(math.Log10(x)))
-	for _, k := range []float64{1, 2, 5} {
+	for _, k := range []float64{1, 2, 3, 4, 5, 6, 8} {
 		if x <= k*unit {
 			return k * unit
 		}

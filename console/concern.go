@@ -116,7 +116,11 @@ func offer(near []string) string {
 }
 
 func plural(n int64, what string) string {
-	if n != 1 {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(what, "ch"):
+		what += "es"
+	default:
 		what += "s"
 	}
 	return Count(n) + " " + what

@@ -78,6 +78,13 @@ type Options struct {
 	// Figures, if set, tells more figures to show, of a crawler for instance. It is
 	// called every second.
 	Figures func() []Figure
+	// Crawl, if set, tells what a crawler counts; without it pages are visits that the
+	// frontier was told of. It is called every second and with each look at the crawl.
+	Crawl func() Crawl
+	// AtRest says that no process crawls: the frontier was opened to look at it.
+	AtRest bool
+	// Settings are shown as they are.
+	Settings []Setting
 	// Recrawl, if set, tells how a crawl does that fetches pages again, or nil. It is called
 	// with each look at the crawl.
 	Recrawl func() *Recrawl
@@ -101,6 +108,11 @@ type Options struct {
 	// Parked says why a URL of a host is set aside that is known and does not wait, and
 	// what brings it back; empty if it is not. Nil: none is.
 	Parked func(ctx context.Context, crawl uint32, host, url string) (why string, err error)
+	// Ends tells what became of a URL, the newest first. Nil: what Watch saw lately is shown.
+	Ends func(ctx context.Context, url string) ([]End, error)
+	// Lot tells whether a crawl's number is of one in which a crawler puts URLs aside, of which
+	// crawl they are, and why: crawler.Lot does. Nil: none is.
+	Lot func(crawl uint32) (home uint32, why string, ok bool)
 	// Logger gets changes that were asked for, and faults. Nil means silence.
 	Logger *slog.Logger
 }
@@ -109,6 +121,20 @@ type Options struct {
 type Figure struct {
 	Name  string  `json:"name"` // stable, in lower case, with _ between words
 	Value float64 `json:"value"`
+}
+
+// Crawl is what a crawler counts.
+type Crawl struct {
+	Pages    int64     // fetched, since it began
+	MaxPages int64     // after which it stops; 0: it does not
+	Workers  int       // that fetch
+	Away     time.Time // since when no host answers; zero: hosts do
+}
+
+// Setting is one of a crawl's.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 // Console is the server's side. It takes a sample of the frontier's figures each
@@ -120,6 +146,7 @@ type Console struct {
 	began   time.Time
 	history history
 	told    told
+	life    life
 	scans   chan struct{} // slots for what looks at many hosts or URLs
 
 	lookFor        time.Duration
@@ -180,6 +207,7 @@ func (c *Console) sample(ctx context.Context) {
 			return
 		case now := <-t.C:
 			c.take(now)
+			c.judged(ctx) // so that it is known since when it is as it is
 		}
 	}
 }
@@ -187,10 +215,17 @@ func (c *Console) sample(ctx context.Context) {
 // take takes a sample.
 func (c *Console) take(now time.Time) {
 	s := c.f.Stats()
-	x := sample{at: now, added: s.Added, handedOut: s.HandedOut, failed: s.Done[frontier.Failed], waiting: s.Waiting, memory: s.MemoryBytes}
+	x := sample{at: now, added: s.Added, handedOut: s.HandedOut, failed: s.Done[frontier.Failed], memory: s.MemoryBytes}
 	for _, n := range s.Done {
 		x.done += n
 	}
+	parked, _ := c.parkedURLs()
+	x.waiting = max(0, s.Waiting-parked)
+	x.requests, x.wrong, x.bytes = c.o.Watch.counted()
+	if x.pages = pagesOf(s); c.o.Crawl != nil {
+		x.pages = c.o.Crawl().Pages
+	}
+	x.states = c.survey(now)
 	x.done += s.Expired
 	if c.o.Figures != nil {
 		x.figures = c.o.Figures()

@@ -339,19 +339,25 @@ func TestTheOverviewTellsAll(t *testing.T) {
 	now := time.Now()
 	w.w.Contact("a.example", now, time.Time{}, now)
 	w.w.Contact("a.example", now.Add(3*time.Second), now.Add(2*time.Second), now.Add(4*time.Second))
+	w.w.Fetched(console.Fetch{At: now, Host: "bad.example", URL: "http://bad.example/x", Kind: "dns", Error: "no such host", Duration: .25})
+	w.w.Fetched(console.Fetch{At: now, Host: "a.example", URL: "http://a.example/seen", Status: 200, Bytes: 2048, Duration: .04})
 	page := ask(w.c.Page(), "GET", "/", "", "").Body.String()
 	for _, part := range []string{
-		"handed out each second, now 0", "URLs that wait, by priority", `href="/host?name=b.example"`, "as multiples of the gap owed", `<th scope="row">dns</th><td class="n">1</td>`,
-		`href="/host?name=bad.example"`, "<dd>87.6 %</dd>", "0.0421 <small>days of weight", "12.25 <small>wanted of 50", "1\u202f234", "25.0 % <small>of the others",
-		"of 1.0 GiB (0 %)", "<dt>disk</dt><dd>7.0 MiB</dd>", "Pause everything",
+		"Pages fetched", "Pages a second", "2 wait", "URLs that wait, by priority", `href="/host?name=b.example"`, "as multiples of the gap owed", "<dt>dns</dt><dd>1</dd>",
+		`href="/host?name=bad.example"`, "name not found", "no such host", "<dd>87.6 %</dd>", "12.25 <small>of 50", "1\u202f234", "<dt>visits that found nothing new</dt><dd>25.0 %",
+		"of 1.0 GiB (0 %)", "disk 7.0 MiB", "of 1 contact with a pause owed, none came too early", `href="/url?url=http%3a%2f%2fa.example%2fseen">/seen</a>`, "2.0 KiB", "40 ms",
+		"requests by the status of the answer", "Hosts by what they do", ">Pause</button>",
 	} {
 		assert.Contains(t, page, part)
+	}
+	for _, word := range []string{"price", "back queue", "put off", "requeue"} {
+		assert.NotContains(t, page, word, "a word of the code")
 	}
 	s, err := console.Direct(w.c).Status(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, s.Gaps.Counts[4], "1.5 times what was owed is below 2")
 	assert.Equal(t, .0421, s.Recrawl.Price)
-	assert.NotContains(t, ask(newWorld(t, console.Options{}).c.Page(), "GET", "/", "", "").Body.String(), "Recrawling")
+	assert.NotContains(t, ask(newWorld(t, console.Options{}).c.Page(), "GET", "/", "", "").Body.String(), "Fetching again")
 }
 
 // Rules are told in words.
@@ -368,15 +374,54 @@ func TestRulesInWords(t *testing.T) {
 	}
 }
 
-// Who types a wrong token into a form gets a page, not JSON.
-func TestAWrongTokenInAForm(t *testing.T) {
-	w := newWorld(t, console.Options{Token: "secret"})
-	r := httptest.NewRequest("POST", "http://localhost/do", strings.NewReader("do=pause&scope=*&token=guess"))
+// post sends a form to the page, with cookies.
+func post(h http.Handler, path, form string, cookies ...*http.Cookie) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", "http://localhost"+path, strings.NewReader(form))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for _, c := range cookies {
+		r.AddCookie(c)
+	}
 	rec := httptest.NewRecorder()
-	w.c.Page().ServeHTTP(rec, r)
+	h.ServeHTTP(rec, r)
+	return rec
+}
+
+// Whoever presses a button without having entered is asked for the token once: with it what they
+// wanted is done, and from then on nothing is asked.
+func TestTheTokenIsAskedForOnce(t *testing.T) {
+	w := newWorld(t, console.Options{Token: "secret"})
+	h := w.c.Page()
+	rec := post(h, "/do", "do=pause&scope=*&back=/hosts")
 	assert.Equal(t, 401, rec.Code)
-	assert.Contains(t, rec.Body.String(), `<p class="wrong" role="alert">console: wrong token`)
+	for _, part := range []string{`action="/do"`, `name="do" value="pause"`, `name="scope" value="*"`, `name="back" value="/hosts"`, `name="token"`} {
+		assert.Contains(t, rec.Body.String(), part)
+	}
+	rec = post(h, "/do", "do=pause&scope=*&back=/hosts&token=guess")
+	assert.Equal(t, 401, rec.Code)
+	assert.Contains(t, rec.Body.String(), `<p class="wrong" role="alert">That is not the token.`)
+	assert.Empty(t, rec.Result().Cookies())
+	all, _ := w.f.Rule(frontier.All())
+	assert.Equal(t, frontier.Unset, all.Paused)
+
+	rec = post(h, "/do", "do=pause&scope=*&back=/hosts&token=secret")
+	require.Equal(t, 303, rec.Code)
+	all, _ = w.f.Rule(frontier.All())
+	assert.Equal(t, frontier.On, all.Paused)
+	require.Len(t, rec.Result().Cookies(), 1)
+	cookie := rec.Result().Cookies()[0]
+	assert.Equal(t, 303, post(h, "/do", "do=resume&scope=*", cookie).Code)
+	all, _ = w.f.Rule(frontier.All())
+	assert.NotEqual(t, frontier.On, all.Paused)
+	for _, path := range []string{"/", "/host?name=a.example", "/rules"} {
+		r := httptest.NewRequest("GET", "http://localhost"+path, nil)
+		r.AddCookie(cookie)
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		assert.NotContains(t, rec.Body.String(), "password", path)
+	}
+	rec = post(h, "/leave", "", cookie)
+	require.Len(t, rec.Result().Cookies(), 1)
+	assert.Negative(t, rec.Result().Cookies()[0].MaxAge)
 }
 
 func TestGapsAreCountedByWhatWasOwed(t *testing.T) {

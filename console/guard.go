@@ -79,17 +79,22 @@ func (c *Console) readers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead: // asks for the token itself
-		case slices.Contains(assets, r.URL.Path), local(r), same(bearer(r), c.o.Token), c.entered(r):
+		case assets[r.URL.Path] != "" || r.URL.Path == "/enter" || c.mayRead(r):
 		case strings.HasPrefix(r.URL.Path, "/api/"):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			writeJSON(w, statusOf(errToken), map[string]string{"error": errToken.Error()})
 			return
 		default:
-			c.show(w, r, "enter.html", "Token", false, nil)
+			c.askToken(w, r, false)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// mayRead tells whether the one who asks may read.
+func (c *Console) mayRead(r *http.Request) bool {
+	return local(r) || same(bearer(r), c.o.Token) || c.entered(r)
 }
 
 // local tells whether a request came to an address of loopback.
@@ -107,10 +112,11 @@ func bearer(r *http.Request) string {
 	return token
 }
 
-// cookie is what a browser shows that has entered. It tells nothing of the token, and opens
-// nothing but what is read.
+// cookie is what a browser shows that has entered. It tells nothing of the token. It opens
+// what the page can do, and none of the API but what is read: other programs of this machine
+// that a browser talks to get to see it too, as browsers do not keep ports apart.
 func (c *Console) cookie() *http.Cookie {
-	sum := sha256.Sum256([]byte("frontier reads " + c.o.Token))
+	sum := sha256.Sum256([]byte("frontier page " + c.o.Token))
 	return &http.Cookie{
 		Name: "frontier-" + hex.EncodeToString(sum[:4]), Value: hex.EncodeToString(sum[4:]),
 		Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
@@ -123,37 +129,75 @@ func (c *Console) entered(r *http.Request) bool {
 	return err == nil && same(x.Value, want.Value)
 }
 
-// enter gives the cookie to who has the token.
+// enter leads back whoever has the token.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, c.cookie())
-	http.Redirect(w, r, backOf(r).String(), http.StatusSeeOther)
+	http.Redirect(w, r, backOf(r).String(), http.StatusSeeOther) // tokened has set the cookie
+}
+
+// leave takes the cookie back.
+func (c *Console) leave(w http.ResponseWriter, r *http.Request) {
+	x := c.cookie()
+	x.Value, x.MaxAge = "", -1
+	http.SetCookie(w, x)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
 // errToken is the answer to who has not the token.
 var errToken = errors.New("console: wrong token: the command that runs the crawl says which")
 
-// withToken lets programs through who have the token.
+// withToken lets programs through who have the token, as a Bearer.
 func (c *Console) withToken(h http.HandlerFunc) http.Handler {
-	return c.tokened(h, func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, statusOf(errToken), map[string]string{"error": errToken.Error()})
-	})
-}
-
-// tokened lets through who has the token: as a Bearer, or in a form's field.
-func (c *Console) tokened(h, refuse http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token := bearer(r)
-		if token == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
-			r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
-			token = r.PostFormValue("token")
-		}
-		if !same(token, c.o.Token) {
+		if !same(bearer(r), c.o.Token) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, r)
+			writeJSON(w, statusOf(errToken), map[string]string{"error": errToken.Error()})
 			return
 		}
 		h(w, r)
 	})
+}
+
+// tokened lets through who has the token in a form's field, or has entered. The others are asked
+// for the token, and what they wanted to do is done when they give it.
+func (c *Console) tokened(h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+		token := ""
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+			token = r.PostFormValue("token")
+		}
+		switch {
+		case same(token, c.o.Token):
+			http.SetCookie(w, c.cookie())
+		case token != "" || !c.entered(r):
+			c.askToken(w, r, token != "")
+			return
+		}
+		h(w, r)
+	})
+}
+
+// askToken asks for the token with a page; wrong says that one was given.
+func (c *Console) askToken(w http.ResponseWriter, r *http.Request, wrong bool) {
+	d := enterData{Action: "/enter", Back: r.URL.RequestURI(), Wrong: wrong, Local: local(r)}
+	if r.Method == http.MethodPost {
+		d.Action, d.Back = r.URL.Path, backOf(r).String()
+		for name, values := range r.PostForm {
+			if name != "token" && name != "back" {
+				d.Fields = append(d.Fields, [2]string{name, values[0]})
+			}
+		}
+		slices.SortFunc(d.Fields, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	c.show(w, r, "enter.html", "Sign in", d, errToken)
+}
+
+// enterData is what the page shows that asks for the token.
+type enterData struct {
+	Action, Back string
+	Fields       [][2]string // of the form that wanted it
+	Wrong, Local bool
 }
 
 // same compares in a time that says nothing, not even of lengths.

@@ -1,5 +1,5 @@
-// This file remembers figures: of the last ten minutes each second, of the last day
-// each minute.
+// This file remembers figures: of the last ten minutes each second, and since the start at
+// times further apart the longer that is.
 
 package console
 
@@ -9,15 +9,19 @@ import (
 )
 
 const (
-	seconds = 10 * 60
-	minutes = 24 * 60
+	seconds   = 10 * 60
+	coarsest  = 1440             // samples since the start; when there are more, every other goes
+	coarseGap = 15 * time.Second // between them at first
 )
 
 // sample is what the figures were at one moment. Counts only grow.
 type sample struct {
 	at                             time.Time
 	added, handedOut, done, failed int64
+	pages, bytes                   int64
+	requests, wrong                int64 // requests that were sent, and those that failed
 	waiting, memory                int64
+	states                         hostStates
 	disk                           int64
 	hasDisk                        bool
 	figures                        []Figure // nil in what is older than the last sample
@@ -28,6 +32,7 @@ type history struct {
 	mu      sync.Mutex
 	fine    []sample
 	coarse  []sample
+	gap     time.Duration // between coarse samples
 	figures []Figure
 	disk    int64
 	diskAt  time.Time
@@ -46,19 +51,22 @@ func (h *history) add(x sample) {
 	if x.hasDisk {
 		h.disk, h.diskAt = x.disk, x.at
 	}
-	h.fine = push(h.fine, x, seconds+1)
-	if n := len(h.coarse); n == 0 || x.at.Sub(h.coarse[n-1].at) >= time.Minute {
-		h.coarse = push(h.coarse, x, minutes+1)
+	if len(h.fine) == seconds+1 {
+		copy(h.fine, h.fine[1:])
+		h.fine = h.fine[:seconds]
 	}
-}
-
-// push appends, and drops the oldest beyond max.
-func push(list []sample, x sample, most int) []sample {
-	if len(list) == most {
-		copy(list, list[1:])
-		list = list[:most-1]
+	h.fine = append(h.fine, x)
+	h.gap = max(h.gap, coarseGap)
+	if n := len(h.coarse); n > 0 && x.at.Sub(h.coarse[n-1].at) < h.gap {
+		return
 	}
-	return append(list, x)
+	if len(h.coarse) == coarsest {
+		for i := range coarsest / 2 {
+			h.coarse[i] = h.coarse[2*i]
+		}
+		h.coarse, h.gap = h.coarse[:coarsest/2], 2*h.gap
+	}
+	h.coarse = append(h.coarse, x)
 }
 
 // last is the newest sample, with what is taken more rarely.
@@ -71,6 +79,29 @@ func (h *history) last() (x sample, figures []Figure, disk int64) {
 	return x, h.figures, h.disk
 }
 
+// ago is the newest sample, and the one a time before it, or the oldest.
+func (h *history) ago(d time.Duration) (then, now sample) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.fine) == 0 {
+		return then, now
+	}
+	now = h.fine[len(h.fine)-1]
+	then = now
+	for i := len(h.fine) - 1; i >= 0 && now.at.Sub(h.fine[i].at) <= d; i-- {
+		then = h.fine[i]
+	}
+	return then, now
+}
+
+// per is how much of something came each second.
+func per(then, now int64, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return max(0, float64(now-then)/d.Seconds())
+}
+
 // Rate is how much of something happened each second, in the time up to At.
 type Rate struct {
 	At        time.Time `json:"at"`
@@ -78,31 +109,54 @@ type Rate struct {
 	HandedOut float64   `json:"handed_out"`
 	Done      float64   `json:"done"`
 	Failed    float64   `json:"failed"`
+	Pages     float64   `json:"pages"`
+	Bytes     float64   `json:"bytes"`
 	Waiting   int64     `json:"waiting"`
 	Memory    int64     `json:"memory_bytes"`
 }
 
-// rates returns at most n rates of the last ten minutes, or of the last day, the newest
-// last.
-func (h *history) rates(day bool, n int) []Rate {
+// within are the samples of the last d, the newest last; all since the start if d is zero.
+func (h *history) within(d time.Duration) []sample {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := h.fine
-	if day {
-		list = h.coarse
+	if len(h.fine) == 0 {
+		return nil
 	}
-	step := max(1, (len(list)-1+n-1)/n)
-	var out []Rate
-	for i := (len(list) - 1) % step; i+step < len(list); i += step {
-		a, b := list[i], list[i+step]
-		dt := b.at.Sub(a.at).Seconds()
+	newest := h.fine[len(h.fine)-1]
+	all := h.fine
+	if oldest := h.fine[0].at; len(h.coarse) > 0 && h.coarse[0].at.Before(oldest) && (d == 0 || newest.at.Sub(oldest) < d) {
+		all = append(h.coarse[:len(h.coarse):len(h.coarse)], newest)
+	}
+	var out []sample
+	for _, x := range all {
+		if d == 0 || newest.at.Sub(x.at) <= d {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// thin leaves about n of samples, evenly, the newest among them.
+func thin(all []sample, n int) (out []sample) {
+	step := max(1, (len(all)-1+n-1)/n)
+	for i := max(0, len(all)-1) % step; i < len(all); i += step {
+		out = append(out, all[i])
+	}
+	return out
+}
+
+// rates returns at most n rates of the last ten minutes, the newest last.
+func (h *history) rates(n int) (out []Rate) {
+	list := thin(h.within(seconds*time.Second), n)
+	for i := 1; i < len(list); i++ {
+		a, b := list[i-1], list[i]
+		dt := b.at.Sub(a.at)
 		if dt <= 0 {
 			continue
 		}
-		per := func(x, y int64) float64 { return max(0, float64(y-x)/dt) }
 		out = append(out, Rate{
-			At: b.at.UTC(), Added: per(a.added, b.added), HandedOut: per(a.handedOut, b.handedOut),
-			Done: per(a.done, b.done), Failed: per(a.failed, b.failed), Waiting: b.waiting, Memory: b.memory,
+			At: b.at.UTC(), Added: per(a.added, b.added, dt), HandedOut: per(a.handedOut, b.handedOut, dt), Done: per(a.done, b.done, dt),
+			Failed: per(a.failed, b.failed, dt), Pages: per(a.pages, b.pages, dt), Bytes: per(a.bytes, b.bytes, dt), Waiting: b.waiting, Memory: b.memory,
 		})
 	}
 	return out

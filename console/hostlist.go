@@ -41,7 +41,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	}
 	defer release()
 	wanted := func(h frontier.HostInfo) bool {
-		return (reason == "" || h.Reason.String() == reason) && (match == "" || strings.Contains(h.Host, match))
+		return (reason == "" || c.hostRow(h).Reason == reason) && (match == "" || strings.Contains(h.Host, match))
 	}
 	out := HostList{Hosts: []HostRow{}}
 	needs := c.ordered
@@ -55,7 +55,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	if sorted == "waiting" {
 		for _, h := range c.f.Largest(maxList) {
 			if len(out.Hosts) < n && wanted(h) {
-				out.Hosts = append(out.Hosts, hostRow(h))
+				out.Hosts = append(out.Hosts, c.hostRow(h))
 			}
 		}
 		return out, nil
@@ -72,7 +72,7 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	}
 	take := func(h frontier.HostInfo) {
 		if wanted(h) {
-			out.Hosts = append(out.Hosts, hostRow(h))
+			out.Hosts = append(out.Hosts, c.hostRow(h))
 		}
 	}
 	if match == "" {
@@ -140,5 +140,5 @@ func reasonNames() (names []string) {
 	for r := frontier.ReasonTurn; r <= frontier.ReasonLimit; r++ {
 		names = append(names, r.String())
 	}
-	return names
+	return append(names, reasonParked)
 }

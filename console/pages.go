@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-7440039f/frontier"
 )
 
 //go:embed page
@@ -23,6 +25,7 @@ var files embed.FS
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"count": Count,
 	"size":  Size,
+	"bytes": func(x float64) string { return Size(int64(x)) },
 	"ago":   func(seconds float64) string { return Ago(time.Duration(seconds * float64(time.Second))) },
 	"in":    in,
 	"short": short,
@@ -30,6 +33,30 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"part":  Percent,
 	"digit": Digits,
 	"clock": func(t time.Time) string { return t.Format("15:04:05") },
+	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"since": since,
+	"took": func(seconds float64) string {
+		return Ago(time.Duration(seconds * float64(time.Second)).Round(time.Millisecond))
+	},
+	"plural": func(n any, what string) string {
+		switch n := n.(type) {
+		case int:
+			return plural(int64(n), what)
+		case int64:
+			return plural(n, what)
+		}
+		return fmt.Sprint(n, " ", what)
+	},
+	"title": func(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] },
+	"level": level,
+	"path":  pathOf,
+	"state": stateWord,
+	"age": func(t *time.Time) string {
+		if t == nil {
+			return ""
+		}
+		return Ago(max(0, time.Since(*t)).Round(time.Second))
+	},
 }).ParseFS(files, "page/*.html"))
 
 // in is the time until t, in words.
@@ -50,6 +77,9 @@ type view struct {
 	Path  string // to come back to
 	Said  string // what the last action did
 	Wrong string // or why it did not
+	In    bool   // the browser has entered
+	Open  bool   // or may look
+	Live  *Status
 	Data  any
 }
 
@@ -64,33 +94,48 @@ func (c *Console) pages(mux *http.ServeMux) {
 	show("/hosts", "hosts.html", "Hosts", c.hostsPage)
 	show("/host", "host.html", "Host", c.host)
 	show("/urls", "urls.html", "URLs", c.urlsPage)
-	show("/url", "url.html", "URL", c.url)
 	show("/rules", "rules.html", "Rules", c.rulesPage)
-	mux.Handle("POST /do", c.tokened(c.form, func(w http.ResponseWriter, r *http.Request) {
-		c.show(w, r, "wrong.html", "Not done", nil, errToken)
-	}))
-	mux.Handle("POST /enter", c.tokened(c.enter, func(w http.ResponseWriter, r *http.Request) {
-		c.show(w, r, "enter.html", "Token", true, nil)
-	}))
-	for _, f := range assets {
-		mux.HandleFunc("GET "+f, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page"+f) })
+	show("/", "", "", func(*http.Request) (any, error) { return nil, errNoPage })
+	mux.HandleFunc("GET /url", c.urlPage)
+	mux.HandleFunc("GET /enter", func(w http.ResponseWriter, r *http.Request) {
+		c.show(w, r, "enter.html", "Sign in", enterData{Action: "/enter", Back: "/", Local: local(r)}, nil)
+	})
+	mux.Handle("POST /do", c.tokened(c.form))
+	mux.Handle("POST /enter", c.tokened(c.enter))
+	mux.HandleFunc("POST /leave", c.leave)
+	for path, file := range assets {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page/"+file) })
 	}
 }
 
-// assets are files that say nothing of the crawl.
-var assets = []string{"/style.css", "/live.js"}
+// assets are files that say nothing of the crawl, by their paths.
+var assets = map[string]string{"/style.css": "style.css", "/live.js": "live.js", "/mark.svg": "mark.svg", "/favicon.ico": "mark.svg"}
+
+var errNoPage = errors.New("there is no such page")
 
 // show answers with a page. What fails half way is not sent.
 func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string, data any, err error) {
 	code := http.StatusOK
-	v := view{Title: c.o.Title, Name: name, Path: r.URL.RequestURI(), Said: c.told.text(r.FormValue("said")), Data: data}
-	switch {
-	case err != nil:
-		code, file, v.Wrong = statusOf(err), "wrong.html", err.Error()
-	case file == "enter.html":
-		code = http.StatusUnauthorized
-		if back := backOf(r); r.Method == http.MethodPost {
-			v.Path = back.String()
+	v := view{Title: c.o.Title, Name: name, Path: r.URL.RequestURI(), Said: c.told.text(r.FormValue("said")), In: c.entered(r), Data: data}
+	if r.Method == http.MethodPost {
+		v.Path = backOf(r).String()
+	}
+	if err != nil {
+		code = statusOf(err)
+		if file != "enter.html" {
+			file, v.Wrong = "wrong.html", strings.TrimPrefix(err.Error(), "console: ")
+			v.Name = "Not done"
+			if r.Method == http.MethodGet {
+				v.Name = "Not found"
+			}
+		}
+	}
+	if v.Open = v.In || c.mayRead(r); v.Open && code != http.StatusServiceUnavailable {
+		if d, ok := data.(overviewData); ok {
+			v.Live = &d.Status
+		} else {
+			s := c.status(r.Context())
+			v.Live = &s
 		}
 	}
 	var b bytes.Buffer
@@ -105,55 +150,78 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string
 	_, _ = b.WriteTo(w) // a client that is gone
 }
 
-// overviewData is what the first page shows.
-type overviewData struct {
-	Status
-	RateChart, WaitingChart, GapChart template.HTML
-	Due                               []HostRow
-	MemoryShare                       int // per cent of the budget
-}
-
-func (c *Console) overview(r *http.Request) (any, error) {
-	x := overviewData{Status: c.status()}
-	var out, failed []float64
-	for _, m := range x.Rates {
-		out, failed = append(out, m.HandedOut), append(failed, m.Failed)
-	}
-	from := ""
-	if len(x.Rates) > 0 {
-		from = Ago(x.Now.Sub(x.Rates[0].At).Round(time.Second)) + " ago"
-	}
-	x.RateChart = lines(fmt.Sprintf("handed out each second, now %s, and failures", short(x.HandedOutPerSecond)), from, "now",
-		series{"a", out}, series{"b", failed})
-	by := []bar{{"now", x.Immediate, "b"}}
-	for i := len(x.WaitingBy) - 1; i >= 0; i-- {
-		by = append(by, bar{strconv.Itoa(i + 1), x.WaitingBy[i], "a"})
-	}
-	x.WaitingChart = bars("URLs that wait, by priority, the highest first", by)
-	x.GapChart = gapChart(x.Gaps)
-	next, _ := c.f.Upcoming(r.Context(), 12, false) // a frontier that is closed has none
-	for _, u := range next {
-		x.Due = append(x.Due, hostRow(u.Host))
-	}
-	if x.MemoryBudget > 0 {
-		x.MemoryShare = int(100 * x.Memory / x.MemoryBudget)
-	}
-	return x, nil
-}
-
-func gapChart(g Gaps) template.HTML {
-	if len(g.Counts) == 0 {
+// since is how long ago t was, in words.
+func since(t *time.Time) string {
+	if t == nil {
 		return ""
 	}
-	all := []bar{{"below 1", g.Counts[0], "b"}}
-	for i, n := range g.Counts[1:] {
-		name := "more"
-		if i+1 < len(g.Bounds) {
-			name = "to " + strconv.FormatFloat(g.Bounds[i+1], 'g', -1, 64)
+	return Ago(max(0, time.Since(*t)).Round(time.Second)) + " ago"
+}
+
+// pathOf is a URL without its scheme and host.
+func pathOf(u string) string {
+	if _, rest, ok := strings.Cut(u, "://"); ok {
+		if i := strings.IndexByte(rest, '/'); i >= 0 {
+			return rest[i:]
 		}
-		all = append(all, bar{name, n, "a"})
 	}
-	return bars("gaps kept between contacts with a host, as multiples of the gap owed", all)
+	return u
+}
+
+// stateWord says what a host does that has a reason not to be served.
+func stateWord(reason string) string {
+	switch reason {
+	case frontier.ReasonLeased.String():
+		return "fetching"
+	case frontier.ReasonTurn.String(), frontier.ReasonBackQueue.String(), frontier.ReasonReading.String():
+		return "ready"
+	case frontier.ReasonDelay.String(), frontier.ReasonGroup.String(), frontier.ReasonReopened.String():
+		return "pausing"
+	case frontier.ReasonCrawlDelay.String():
+		return "pausing (Crawl-delay)"
+	case frontier.ReasonRetryAfter.String():
+		return "backing off (Retry-After)"
+	case frontier.ReasonBackoff.String():
+		return "backing off"
+	case frontier.ReasonQuarantine.String():
+		return "in quarantine"
+	case frontier.ReasonNotBefore.String():
+		return "waits for its time"
+	case frontier.ReasonNothing.String():
+		return "nothing waits"
+	case frontier.ReasonLimit.String():
+		return "at a limit"
+	}
+	return reason
+}
+
+// level is how bad an event is: bad, warn, good, or nothing.
+func level(kind string) string {
+	switch kind {
+	case frontier.EventStoreError.String(), frontier.EventHostGivenUp.String():
+		return "bad"
+	case frontier.EventHostBackedOff.String(), frontier.EventHostQuarantined.String(), frontier.EventURLGivenUp.String(), frontier.EventLeaseExpired.String(), frontier.EventHostBlocked.String():
+		return "warn"
+	case frontier.EventHostReturned.String(), frontier.EventStoreWorks.String(), frontier.EventLimitLifted.String():
+		return "good"
+	}
+	return ""
+}
+
+// urlPage answers about a URL, or, if it is asked about a host, leads to that.
+func (c *Console) urlPage(w http.ResponseWriter, r *http.Request) {
+	asked := strings.TrimSpace(r.FormValue("url"))
+	if s, err := ParseScope(asked); err == nil && !strings.ContainsAny(asked, "/ ") && !strings.HasPrefix(asked, "*") {
+		if _, err := c.f.Host(r.Context(), strings.ToLower(s.String())); err == nil || !strings.Contains(asked, ":") {
+			http.Redirect(w, r, "/host?name="+url.QueryEscape(strings.ToLower(asked)), http.StatusSeeOther)
+			return
+		}
+	}
+	x, err := c.url(r)
+	if err != nil && !strings.Contains(asked, "://") {
+		err = &badRequest{fmt.Errorf("%.80q is no URL and no host: want a whole URL, as in https://shop.example/page, or a host, as in shop.example", asked)}
+	}
+	c.show(w, r, "url.html", "URL", x, err)
 }
 
 // hostsData is what the list of hosts shows.
@@ -162,6 +230,7 @@ type hostsData struct {
 	Scope, Reason, Match, Sort string
 	Reasons                    []string
 	NextPage                   string
+	Bad                        bool // no host can be called so
 }
 
 func (c *Console) hostsPage(r *http.Request) (any, error) {
@@ -171,6 +240,10 @@ func (c *Console) hostsPage(r *http.Request) (any, error) {
 	}
 	d := hostsData{HostList: x.(HostList), Scope: r.FormValue("scope"), Reason: r.FormValue("reason"), Match: r.FormValue("match"), Sort: r.FormValue("sort"), Reasons: reasonNames()}
 	d.NextPage = next(r, d.Next)
+	if name := strings.TrimPrefix(d.Scope, "*."); len(d.Hosts) == 0 && name != "" && name != "*" && !strings.Contains(name, "://") {
+		_, err := c.o.Normalize("http://" + name + "/")
+		d.Bad = err != nil
+	}
 	return d, nil
 }
 
@@ -226,7 +299,7 @@ func (c *Console) form(w http.ResponseWriter, r *http.Request) {
 		err = refused(err)
 	}
 	if err != nil {
-		c.show(w, r, "wrong.html", "Not done", nil, err)
+		c.show(w, r, "", "Not done", nil, err)
 		return
 	}
 	back := backOf(r)
@@ -248,6 +321,11 @@ func backOf(r *http.Request) *url.URL {
 func formAction(f url.Values) (Action, error) {
 	a := Action{Do: f.Get("do"), Scope: f.Get("scope")}
 	var errs []error
+	if value := f.Get("value"); value != "" { // of a form that is for all of them
+		for _, name := range []string{"for", "fixed", "n"} {
+			f.Set(name, value)
+		}
+	}
 	duration := func(name string) Duration {
 		if f.Get(name) == "" {
 			return 0

@@ -87,9 +87,20 @@ func TestReadsFromElsewhereNeedTheToken(t *testing.T) {
 	rec = answer(h, r)
 	assert.Equal(t, 200, rec.Code)
 	assert.Contains(t, rec.Body.String(), "a.example")
-	r = request("POST", "http://localhost/do", "do=pause&scope=*&back=/")
+	for path, code := range map[string]int{"/api/status": 200, "/api/export": 401} {
+		r = request("GET", "http://localhost"+path, "")
+		r.AddCookie(cookie)
+		assert.Equal(t, code, answer(h, r).Code, path)
+	}
+	r = request("POST", "http://localhost/api/do", `{"do":"pause","scope":"*"}`)
 	r.AddCookie(cookie)
-	assert.Equal(t, 401, answer(h, r).Code, "the cookie is for reading")
+	assert.Equal(t, 401, answer(h, r).Code, "programs need the token itself")
+	for header, value := range map[string]string{"Origin": "http://localhost:1", "Sec-Fetch-Site": "same-site"} {
+		r = request("POST", "http://localhost/do", "do=pause&scope=*&back=/")
+		r.AddCookie(cookie)
+		r.Header.Set(header, value)
+		assert.Equal(t, 403, answer(h, r).Code, "another program's page on this machine: %s", header)
+	}
 	for _, bad := range []string{"", "secret", cookie.Value + "0"} {
 		r := request("GET", "http://localhost/hosts", "")
 		r.AddCookie(&http.Cookie{Name: cookie.Name, Value: bad})
@@ -121,15 +132,18 @@ func TestAPausedCrawlSaysSo(t *testing.T) {
 	w := newWorld(t, console.Options{})
 	c := console.Direct(w.c)
 	says := func() string { return ask(w.c.Page(), "GET", "/", "", "").Body.String() }
-	assert.NotContains(t, says(), "the whole crawl is")
+	assert.NotContains(t, says(), "Paused")
 	_, err := c.Do(t.Context(), console.Action{Do: "pause", Scope: "*"})
 	require.NoError(t, err)
-	assert.Contains(t, says(), "the whole crawl is paused")
+	for _, part := range []string{`class="hero paused"`, "</svg>Paused</p>", "<title>Paused", "Nothing is fetched until you resume it", ">Resume</button>"} {
+		assert.Contains(t, says(), part)
+	}
 	_, err = c.Do(t.Context(), console.Action{Do: "resume", Scope: "*"})
 	require.NoError(t, err)
 	_, err = c.Do(t.Context(), console.Action{Do: "block", Scope: "*", For: console.Duration(time.Hour)})
 	require.NoError(t, err)
-	assert.Contains(t, says(), "the whole crawl is blocked until")
+	assert.Contains(t, says(), `class="hero paused"`)
+	assert.Contains(t, says(), "Nothing is fetched until "+time.Now().UTC().Format("2"))
 }
 
 // A console without a token of the operator's has one that nobody can guess, and all

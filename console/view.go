@@ -3,6 +3,7 @@
 package console
 
 import (
+	"context"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -12,12 +13,26 @@ import (
 type Status struct {
 	Title   string    `json:"title"`
 	Now     time.Time `json:"now"`
-	Running float64   `json:"running_s"` // since the Console was made
+	Running float64   `json:"running_s"` // since the Console was made; to its end, if it has ended
+
+	State    string     `json:"state"` // StateRunning or another
+	Since    *time.Time `json:"state_since,omitempty"`
+	Sentence string     `json:"sentence"`       // how it is; without a full stop
+	Pace     string     `json:"pace,omitempty"` // why it is not faster, and what would help
+	ETA      string     `json:"eta,omitempty"`  // when it will be done, or why nobody can say
+
+	Pages          int64      `json:"pages"`       // fetched by this process
+	PagesPerSecond float64    `json:"pages_per_s"` // over the last minute
+	HostStates     HostStates `json:"host_states"`
+	Traffic        Traffic    `json:"traffic"`
+	Problems       []Problem  `json:"problems,omitempty"` // hosts that fail, the longest first
+	ProblemHosts   int        `json:"problem_hosts"`      // all of them
 
 	Paused  bool       `json:"paused,omitempty"`        // all hosts are
 	Blocked *time.Time `json:"blocked_until,omitempty"` // all hosts are, until then
 
-	Waiting   int64   `json:"waiting"`
+	Waiting   int64   `json:"waiting"`             // without those that are parked
+	Parked    int64   `json:"parked,omitempty"`    // put aside until the crawl wants them, or runs again
 	WaitingBy []int64 `json:"waiting_by_priority"` // from priority 1 on
 	Immediate int64   `json:"immediate"`
 	Held      int64   `json:"held"`
@@ -62,18 +77,45 @@ type Status struct {
 	Rates      []Rate           `json:"rates,omitempty"`
 }
 
-func (c *Console) status() Status {
+// HostStates counts the hosts of which URLs wait or are fetched by what they do.
+type HostStates struct {
+	Hosts    int64 `json:"hosts"`
+	Fetching int64 `json:"fetching"`
+	Ready    int64 `json:"ready"`
+	Pausing  int64 `json:"pausing"`
+	Slowed   int64 `json:"backing_off"`
+	Probed   int64 `json:"in_quarantine"`
+	Held     int64 `json:"held"`
+	Part     bool  `json:"part,omitempty"` // there are many: only the largest were looked at
+}
+
+func (h hostStates) view() HostStates {
+	return HostStates{h.of, h.n[hostFetching], h.n[hostReady], h.n[hostPausing], h.n[hostSlowed], h.n[hostProbed], h.n[hostHeld], h.part}
+}
+
+// status is how the crawl is, for somebody who looks at it.
+func (c *Console) status(ctx context.Context) Status {
+	c.look(time.Now())
+	return c.judged(ctx)
+}
+
+// judged is how the crawl is.
+func (c *Console) judged(ctx context.Context) Status {
 	s := c.f.Stats()
 	now := time.Now()
+	parked, parkedBy := c.parkedURLs()
 	x := Status{
 		Title: c.o.Title, Now: now.UTC(), Running: now.Sub(c.began).Seconds(),
-		Waiting: s.Waiting, WaitingBy: s.WaitingBy, Immediate: s.Immediate, Held: s.Held, Scheduled: s.Scheduled, Leased: s.Leased, Known: s.Known,
+		Waiting: max(0, s.Waiting-parked), Parked: parked, WaitingBy: s.WaitingBy, Immediate: s.Immediate, Held: max(0, s.Held-parked), Scheduled: s.Scheduled, Leased: s.Leased, Known: s.Known,
 		Hosts: s.Hosts, Bound: s.Bound, Groups: s.Groups, BackedOff: s.BackedOff, Quarantined: s.Quarantined,
 		Added: s.Added, Duplicates: s.Duplicates, Refused: s.Refused, HandedOut: s.HandedOut, Done: map[string]int64{},
 		Retried: s.Retried, GivenUp: s.GivenUp, Deleted: s.Deleted, Expired: s.Expired, Unreadable: s.Unreadable,
 		AddedPerSecond: s.Rates.Added, HandedOutPerSecond: s.Rates.HandedOut, DonePerSecond: s.Rates.Done,
 		WaitMedian: s.Waits.Quantile(.5).Seconds(), WaitP99: s.Waits.Quantile(.99).Seconds(),
 		Memory: s.MemoryBytes, MemoryBudget: c.o.MemoryBudget,
+	}
+	for i, n := range parkedBy {
+		x.WaitingBy[i] = max(0, x.WaitingBy[i]-n)
 	}
 	all, _ := c.f.Rule(frontier.All())
 	x.Paused = all.Paused == frontier.On
@@ -84,14 +126,69 @@ func (c *Console) status() Status {
 		x.Done[frontier.Result(i).String()] = n
 	}
 	var lost int64
-	x.Failures, x.Failing, x.Gaps, x.Events, lost = c.o.Watch.snapshot(20, 30)
+	x.Failures, x.Failing, x.Gaps, x.Events, lost = c.o.Watch.snapshot(20, 30, c.isLot)
 	x.EventsLost = max(lost, s.EventsLost)
 	_, x.Figures, x.Disk = c.history.last()
-	x.Rates = c.history.rates(false, 120)
+	x.Rates = c.history.rates(120)
 	if c.o.Recrawl != nil {
 		x.Recrawl = c.o.Recrawl()
 	}
+	x.Problems, x.ProblemHosts = c.problems(ctx, now)
+	f := c.facts(ctx, &x, s)
+	c.life.mu.Lock()
+	defer c.life.mu.Unlock()
+	f.phase, f.ending = c.life.phase, c.life.ending
+	if f.phase == ended {
+		x.Running = c.life.end.Sub(c.began).Seconds()
+	}
+	x.judge(f)
+	if x.State != c.life.state {
+		c.life.state, c.life.since = x.State, now
+	}
+	x.Since = when(c.life.since)
+	if x.State == StateEnded || x.State == StateStopping || x.State == StateAtRest {
+		for i := range x.Problems {
+			x.Problems[i].Next = "nothing, until the crawl goes on"
+		}
+	}
 	return x
+}
+
+// facts are what the state depends on beside x, in which it counts pages and requests.
+func (c *Console) facts(ctx context.Context, x *Status, s frontier.Stats) facts {
+	f := facts{atRest: c.o.AtRest, silent: c.o.Watch.nobodyAnswers(), fault: c.o.Watch.storeFault(x.Now)}
+	x.Pages = pagesOf(s)
+	if c.o.Crawl != nil {
+		crawl := c.o.Crawl()
+		x.Pages, f.away, f.workers, f.maxPages = crawl.Pages, crawl.Away, crawl.Workers, crawl.MaxPages
+	}
+	x.Traffic = c.o.Watch.traffic(12)
+	then, last := c.history.ago(time.Minute)
+	d := last.at.Sub(then.at)
+	x.PagesPerSecond, x.Traffic.BytesPer = per(then.pages, last.pages, d), per(then.bytes, last.bytes, d)
+	f.recent, f.wrong = last.requests-then.requests, last.wrong-then.wrong
+	x.Traffic.AllIn, x.Traffic.FailedIn = f.recent, f.wrong
+	if d > 0 {
+		f.growth = float64(last.waiting-then.waiting) / d.Seconds()
+	}
+	before, _ := c.history.ago(quiet)
+	f.quiet = last.at.Sub(before.at) >= quiet-2*time.Second && before.handedOut == x.HandedOut
+	f.states = last.states
+	x.HostStates = f.states.view()
+	if x.Leased == 0 && f.quiet && x.Waiting > 0 {
+		if next, _ := c.f.Upcoming(ctx, 1, false); len(next) > 0 {
+			f.next = c.hostRow(next[0].Host).Due
+		}
+	}
+	return f
+}
+
+// quiet is how long nothing is handed out when a crawl that has URLs counts as idle.
+const quiet = 10 * time.Second
+
+// pagesOf are the pages of a crawl whose crawler does not say.
+func pagesOf(s frontier.Stats) int64 {
+	return s.Done[frontier.Visited] + s.Done[frontier.Changed] + s.Done[frontier.Unchanged]
 }
 
 // Stopped says that nothing is handed out, as an operator wanted; empty: it is not so.
@@ -129,17 +226,23 @@ type HostRow struct {
 	Until     *time.Time `json:"until,omitempty"`
 	Group     string     `json:"group,omitempty"`
 	Failures  int        `json:"failures,omitempty"` // in a row
+	Parked    int64      `json:"parked,omitempty"`   // URLs that are put aside
 }
 
-func hostRow(h frontier.HostInfo) HostRow {
+func (c *Console) hostRow(h frontier.HostInfo) HostRow {
 	due := h.Due
 	if h.GroupDue.After(due) {
 		due = h.GroupDue
 	}
-	return HostRow{
+	row := HostRow{
 		Host: h.Host, Waiting: h.Waiting, Scheduled: h.Scheduled, Leased: h.Leased, Due: when(due),
 		Reason: h.Reason.String(), Until: when(h.Until), Group: h.Group, Failures: h.Backoff.Failures,
 	}
+	row.Parked, _ = c.aside(h)
+	if row.Waiting -= row.Parked; row.Parked > 0 && row.Waiting == 0 && h.Leased == 0 {
+		row.Reason, row.Until = reasonParked, nil
+	}
+	return row
 }
 
 // when is a time, or nil for none.
@@ -166,6 +269,7 @@ type Queue struct {
 	Crawl    uint32 `json:"crawl"`
 	Priority int    `json:"priority"`
 	Waiting  int64  `json:"waiting"`
+	Parked   bool   `json:"parked,omitempty"` // these are put aside
 }
 
 // Backoff is what failures did to a host.
@@ -188,18 +292,33 @@ type Host struct {
 	Full       bool           `json:"full,omitempty"` // new URLs of it are refused
 	Served     int64          `json:"served,omitempty"`
 	Rule       map[string]any `json:"rule,omitempty"` // that holds for it
+	Problem    *Problem       `json:"problem,omitempty"`
+	Delay      string         `json:"delay,omitempty"`    // between contacts, in force
+	Requests   []Fetch        `json:"requests,omitempty"` // the last, the newest first
 }
 
-func host(h frontier.HostInfo, now time.Time) Host {
+func (c *Console) hostView(h frontier.HostInfo, now time.Time) Host {
 	x := Host{
-		HostRow: hostRow(h), Known: true, Why: why(h, now), Deadline: when(h.Deadline),
+		HostRow: c.hostRow(h), Known: true, Why: why(h, now), Deadline: when(h.Deadline),
 		CrawlDelay: h.CrawlDelay.Seconds(), Full: h.Full, Served: h.Used.Served, Rule: rule(h.Rule),
 	}
 	for _, q := range h.Queues {
-		x.Queues = append(x.Queues, Queue(q))
+		home, _, parked := c.lot(q.Crawl)
+		x.Queues = append(x.Queues, Queue{home, q.Priority, q.Waiting, parked})
+	}
+	if x.Reason == reasonParked {
+		_, x.Why = c.aside(h)
 	}
 	if b := h.Backoff; b != (frontier.BackoffState{}) {
 		x.Backoff = &Backoff{b.Step, b.Gap.Seconds(), b.Failures, b.Probes}
+	}
+	if a, ok := c.o.Watch.ailingOf(h.Host); ok && (!a.since.IsZero() || x.Backoff != nil) {
+		p := c.problem(h, now)
+		x.Problem = &p
+	}
+	x.Requests = c.o.Watch.lastOf(func(f Fetch) bool { return f.Host == h.Host })
+	if d := c.f.DelayOf(h.Host); d != nil {
+		x.Delay = delayWords(d)
 	}
 	return x
 }
@@ -218,6 +337,7 @@ type URL struct {
 	Visits   int        `json:"visits,omitempty"`
 	Changes  int        `json:"changes,omitempty"`
 	Last     *time.Time `json:"last_visit,omitempty"`
+	Ends     []End      `json:"ends,omitempty"` // what became of it, the newest first
 }
 
 // URLList is a part of the waiting URLs. Next and Preparing are as of HostList.

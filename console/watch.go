@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
 const (
@@ -25,10 +26,20 @@ type Watch struct {
 	mu       sync.Mutex
 	events   []frontier.Event // the newest last
 	lost     int64
-	failures map[string]int64            // by kind
-	failing  map[string]map[string]int64 // by host and kind
-	ended    map[string]time.Time        // when the last contact did, by host
+	failures map[string]int64 // by kind
+	ailing   map[string]*ailing
+	ended    map[string]time.Time // when the last contact did, by host
 	gaps     [len(gapBounds) + 1]int64
+
+	fetches                 []Fetch // the newest last
+	answers                 map[int]int64
+	requests, failed, bytes int64
+	streak                  int // of requests that failed, up to now
+
+	fault   string    // of the store, the last; empty: it works
+	faultAt time.Time // when it was told
+	// faultLasts says that it holds until EventStoreWorks; the others are told again while they last.
+	faultLasts bool
 }
 
 // gapBounds are the shares of the gap owed that the gaps kept are counted by.
@@ -36,7 +47,7 @@ var gapBounds = [...]float64{1, 1.1, 1.25, 1.5, 2, 4, 8, 16, 64}
 
 // NewWatch returns an empty Watch.
 func NewWatch() *Watch {
-	return &Watch{failures: map[string]int64{}, failing: map[string]map[string]int64{}, ended: map[string]time.Time{}}
+	return &Watch{failures: map[string]int64{}, ailing: map[string]*ailing{}, ended: map[string]time.Time{}, answers: map[int]int64{}}
 }
 
 // Event is for frontier.Options.OnEvent.
@@ -44,6 +55,15 @@ func (w *Watch) Event(e frontier.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost += e.Dropped
+	switch e.Kind {
+	case frontier.EventStoreError:
+		w.fault, w.faultAt, w.faultLasts = e.Reason, e.Time, e.Reason == "commit"
+		if e.Err != nil {
+			w.fault += ": " + cut(e.Err.Error(), longError)
+		}
+	case frontier.EventStoreWorks:
+		w.fault = ""
+	}
 	if len(w.events) == maxEvents {
 		copy(w.events, w.events[1:])
 		w.events = w.events[:maxEvents-1]
@@ -51,41 +71,55 @@ func (w *Watch) Event(e frontier.Event) {
 	w.events = append(w.events, e)
 }
 
-// Outcome is to be told of each contact when the frontier has recorded it, as of
-// crawler.Options.OnDone: it counts failures.
-func (w *Watch) Outcome(l frontier.Lease, o frontier.Outcome) {
-	if o.Result != frontier.Failed {
-		return
+// storeFault is what the store complained of, if it does not work again: lately, or lastingly.
+func (w *Watch) storeFault(now time.Time) string {
+	if w == nil {
+		return ""
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if now.Sub(w.faultAt) > 2*time.Minute && !w.faultLasts {
+		return ""
+	}
+	return w.fault
+}
+
+// Outcome is to be told of each contact when the frontier has recorded it, as of
+// crawler.Options.OnDone: it counts failures.
+func (w *Watch) Outcome(l frontier.Lease, o frontier.Outcome) {
+	ended := o.Ended
+	if ended.IsZero() {
+		ended = time.Now()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch o.Result {
+	case frontier.Failed:
+	case frontier.Denied, frontier.Requeue, frontier.PutOff: // no contact
+		return
+	default:
+		w.answeredLocked(l.Host, ended)
+		return
+	}
 	kind := o.Failure.String()
 	w.failures[kind]++
-	of := w.failing[l.Host]
-	if of == nil {
-		if len(w.failing) == maxFailing {
-			w.forgetLeast()
-		}
-		of = map[string]int64{}
-		w.failing[l.Host] = of
+	a := w.ailingLocked(l.Host)
+	a.by[kind]++
+	if a.since.IsZero() {
+		a.since = ended
 	}
-	of[kind]++
+	if a.last.Kind == "" {
+		a.last = Fetch{At: ended, Host: l.Host, URL: fetch.Redact(l.Entry.URL), Kind: kind}
+	}
 }
 
-// forgetLeast makes room: the half with the fewest failures goes.
-func (w *Watch) forgetLeast() {
-	hosts := slices.Collect(maps.Keys(w.failing))
-	slices.SortFunc(hosts, func(a, b string) int { return cmp.Compare(total(w.failing[a]), total(w.failing[b])) })
+// forgetLeastLocked makes room: the half with the fewest failures goes.
+func (w *Watch) forgetLeastLocked() {
+	hosts := slices.Collect(maps.Keys(w.ailing))
+	slices.SortFunc(hosts, func(a, b string) int { return cmp.Compare(w.ailing[a].total(), w.ailing[b].total()) })
 	for _, h := range hosts[:len(hosts)/2] {
-		delete(w.failing, h)
+		delete(w.ailing, h)
 	}
-}
-
-func total(of map[string]int64) (n int64) {
-	for _, k := range of {
-		n += k
-	}
-	return n
 }
 
 // Contact is to be told of each contact with a host that is over: when it began, when the
@@ -140,14 +174,16 @@ type Notice struct {
 	Text string    `json:"text,omitempty"`
 }
 
-func (w *Watch) snapshot(hosts, events int) (failures map[string]int64, failing []HostFailures, gaps Gaps, notices []Notice, lost int64) {
+func (w *Watch) snapshot(hosts, events int, hide func(frontier.Scope) bool) (failures map[string]int64, failing []HostFailures, gaps Gaps, notices []Notice, lost int64) {
 	if w == nil {
 		return nil, nil, Gaps{}, nil, 0
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for h, by := range w.failing {
-		failing = append(failing, HostFailures{h, total(by), maps.Clone(by)})
+	for h, a := range w.ailing {
+		if n := a.total(); n > 0 {
+			failing = append(failing, HostFailures{h, n, maps.Clone(a.by)})
+		}
 	}
 	slices.SortFunc(failing, func(a, b HostFailures) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Host, b.Host))
@@ -157,7 +193,9 @@ func (w *Watch) snapshot(hosts, events int) (failures map[string]int64, failing 
 		if len(notices) == events {
 			break
 		}
-		notices = append(notices, notice(e))
+		if !hide(e.Scope) {
+			notices = append(notices, notice(e))
+		}
 	}
 	return maps.Clone(w.failures), failing, Gaps{gapBounds[:], slices.Clone(w.gaps[:])}, notices, w.lost
 }

@@ -28,11 +28,23 @@ func notice(e frontier.Event) Notice {
 	if e.URL != "" && e.Attempt > 0 {
 		say("try %d: %s", e.Attempt, e.Failure)
 	}
-	if e.Count > 0 {
-		say("count %d", e.Count)
+	switch {
+	case e.Count <= 0:
+	case e.Kind == frontier.EventHostBackedOff:
+		say("step %d of its back-off", e.Count)
+	case e.Kind == frontier.EventHostQuarantined:
+		say("%s in a row", plural(e.Count, "failure"))
+	case e.Kind == frontier.EventHostGivenUp:
+		say("%s", plural(e.Count, "URL"))
+	case e.Kind == frontier.EventStoreError, e.Kind == frontier.EventStoreWorks:
+		say("%s", plural(e.Count, "write"))
+	default:
+		say("%s", Count(e.Count))
 	}
-	if !e.Until.IsZero() {
-		say("until %s", e.Until.UTC().Format(time.RFC3339))
+	if u := e.Until.UTC(); !e.Until.IsZero() && u.YearDay() == n.At.YearDay() && u.Year() == n.At.Year() {
+		say("until %s", u.Format("15:04:05"))
+	} else if !e.Until.IsZero() {
+		say("until %s", u.Format("2 January 2006 15:04:05"))
 	}
 	if e.Err != nil {
 		say("%v", e.Err)
@@ -68,7 +80,7 @@ func Ago(d time.Duration) string {
 	case d >= 10*time.Second:
 		return fmt.Sprintf("%d s", d/time.Second)
 	case d >= time.Second:
-		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+		return strings.TrimSuffix(strconv.FormatFloat(d.Seconds(), 'f', 1, 64), ".0") + " s"
 	case d >= time.Millisecond:
 		return fmt.Sprintf("%d ms", d/time.Millisecond)
 	case d == 0:

@@ -49,6 +49,23 @@ func untilOf(lot uint32) parkedUntil { return parkedUntil(lot >> untilShift & 1)
 func generationOf(lot uint32) uint32 { return lot >> homeBits & (generations - 1) }
 func homeOf(lot uint32) uint32       { return lot & homeMask }
 
+// Lot tells whether a crawl's number is of one in which a Crawler parks URLs. If so, it tells of
+// which crawl they are, and why they are parked.
+func Lot(crawl uint32) (home uint32, why string, ok bool) {
+	if !isLot(crawl) {
+		return crawl, "", false
+	}
+	return homeOf(crawl), untilOf(crawl).String(), true
+}
+
+// String says why URLs are parked, and what brings them back.
+func (u parkedUntil) String() string {
+	if u == untilRun {
+		return "it is not to be had in this run, and comes back with the next"
+	}
+	return "what the crawl wants does not include it, and it comes back when it does"
+}
+
 // Lots returns the crawls of a frontier in which a Crawler has parked URLs of the given crawl.
 func Lots(f *frontier.Frontier, crawl uint32) (lots []uint32) {
 	for _, id := range f.Crawls() {
@@ -71,10 +88,8 @@ func Parked(ctx context.Context, f *frontier.Frontier, crawl uint32, host, url s
 		case err != nil:
 			return "", err
 		case u.Entry.URL != url || !slices.Contains(lots, u.Entry.Crawl):
-		case untilOf(u.Entry.Crawl) == untilRun:
-			return "it is not to be had in this run, and comes back with the next", nil
 		default:
-			return "what the crawl wants does not include it, and it comes back when it does", nil
+			return untilOf(u.Entry.Crawl).String(), nil
 		}
 	}
 	return "", nil

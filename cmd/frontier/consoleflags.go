@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/incremental"
 )
 
@@ -32,6 +34,8 @@ type consoleFlags struct {
 
 	at      net.Listener // of the page; nil if there is none
 	missing error        // why not, if one was wanted
+
+	shown *console.Console // nil: there is none
 }
 
 // defaultPage is where the page is, unless that is taken.
@@ -87,7 +91,12 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	if s.crawler.Normalizer != nil {
 		o.Normalize = s.crawler.Normalizer.Typed
 	}
-	o.Wanted, o.Parked = crawl.Wanted, parkedIn(f)
+	o.Wanted, o.Parked, o.Lot = crawl.Wanted, parkedIn(f), crawler.Lot
+	o.Crawl = func() console.Crawl {
+		p := crawl.Progress()
+		return console.Crawl{Pages: p.Pages, MaxPages: s.crawler.MaxPages, Workers: s.crawler.Workers, Away: p.Away}
+	}
+	o.Settings = s.shownSettings()
 	if s.dir != "" {
 		o.Title = filepath.Base(s.dir)
 		o.Disk = func() int64 { return diskOf(s.dir) }
@@ -110,7 +119,41 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 		log.Warn("other machines can reach the page of this crawl: it wants its token for all, and answers under -page-names only; it speaks plain http, so put TLS before it", "address", c.at.Addr())
 	}
 	end := serveConsole(con, s.dir, c.at, warn, say)
+	c.shown = con
 	return func() { end(); _ = con.Close() }, nil
+}
+
+// stopping says on the page that the crawl ends.
+func (c *consoleFlags) stopping() {
+	if c.shown != nil {
+		c.shown.Stopping()
+	}
+}
+
+// ended says on the page how the crawl has ended, and waits until those who look have seen it.
+func (c *consoleFlags) ended(ctx context.Context, end ending) {
+	if c.shown != nil {
+		c.shown.Ended(cutBy(ctx), strings.ToUpper(end.words[:1])+end.words[1:])
+	}
+}
+
+// shownSettings are the options that were given, without what must stay secret.
+func (s *settings) shownSettings() []console.Setting {
+	all := []console.Setting{{Name: "workers", Value: strconv.Itoa(s.crawler.Workers)}}
+	for _, x := range s.all {
+		if x.from == fromDefault || x.off || x.Name == "page-token" || x.Name == "workers" {
+			continue
+		}
+		values := []string{fmt.Sprint(x.now)}
+		if several, ok := x.now.([]string); ok {
+			values = several
+		}
+		for i, v := range values {
+			values[i] = fetch.Redact(v)
+		}
+		all = append(all, console.Setting{Name: x.Name, Value: strings.Join(values, ", ")})
+	}
+	return all
 }
 
 // parkedIn says of a frontier's URLs which are parked.
@@ -172,6 +215,16 @@ func figures(p crawler.Progress) []console.Figure {
 		x("pages", p.Pages), x("redirects", p.Redirects), x("gone", p.Gone), x("refused", p.Refused), x("unchanged", p.Unchanged), x("failed", p.Failed),
 		x("denied", p.Denied), x("unreachable", p.Unreachable), x("filtered", p.Filtered), x("blocked", p.Blocked), x("robots", p.Robots),
 		x("bytes", p.Bytes), x("links", p.Links), x("dropped", p.Dropped), x("busy", p.Busy),
+	}
+}
+
+// watchFetches shows the watch each request.
+func (s *settings) watchFetches(w *console.Watch) {
+	if s.crawler.Fetcher != nil {
+		s.crawler.Fetcher = w.Fetcher(s.crawler.Fetcher)
+	}
+	for scheme, f := range s.crawler.Protocols {
+		s.crawler.Protocols[scheme] = w.Fetcher(f)
 	}
 }
 

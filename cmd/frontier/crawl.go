@@ -189,6 +189,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if s.line != nil {
 		s.crawler.ProgressEvery = math.MaxInt64 // the line says it
 	}
+	s.watchFetches(watch)
 	c, err := crawler.New(f, s.crawler)
 	if err != nil {
 		return end, err
@@ -231,6 +232,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	}
 	told := make(chan struct{})
 	untold := context.AfterFunc(ctx, func() {
+		s.console.stopping()
 		log.Info("stopping: Ctrl-C again cuts the fetches under way", "fetches", c.Progress().Busy)
 		close(told)
 	})
@@ -267,7 +269,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		fmt.Fprintf(stdout, "parked until the next run: %d\n", p.NextRun)
 	}
 	s.recrawl.report(stdout)
-	return s.endOf(ctx, f, p), s.modules.report(stdout)
+	end = s.endOf(ctx, f, p)
+	s.console.ended(ctx, end)
+	return end, s.modules.report(stdout)
 }
 
 // join keeps an error that stands alone as it is: that of a stop is no failure,

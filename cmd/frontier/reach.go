@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 	"github.com/seed-7440039f/frontier/spill"
 )
@@ -211,7 +212,7 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 		return nil, join(advised(dir, err), store.Close())
 	}
 	norm := urlnorm.New().Accept("gopher", "70") // whatever it is crawled with
-	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Typed, Parked: parkedIn(f)}
+	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Typed, Parked: parkedIn(f), Lot: crawler.Lot, AtRest: true}
 	var c *console.Console
 	if err = prepare(f, &co); err == nil {
 		c, err = console.New(f, co)

@@ -24,6 +24,14 @@ type finding struct {
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
+// cutText lists what is not shown whole: text beyond the right edge of the screen, or of a box
+// that shows no more.
+const cutText = `[...document.querySelectorAll("main *, .hero *")].filter(e => {
+	const s = getComputedStyle(e), r = e.getBoundingClientRect();
+	if (!e.checkVisibility() || s.clipPath !== "none" || e.closest(".hidden, thead, svg, select") || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) return false;
+	return r.right > innerWidth + 1 || e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && s.display !== "inline";
+}).map(e => e.outerHTML)`
+
 // Every page is usable with a screen reader, in colours that can be told apart, and on a
 // phone without scrolling sideways.
 func TestAccessibility(t *testing.T) {
@@ -42,7 +50,7 @@ func TestAccessibility(t *testing.T) {
 		t.Run(look.name, func(t *testing.T) {
 			x.scheme(t, look.scheme)
 			x.size(t, look.width, look.height)
-			for _, path := range []string{"/", "/hosts", "/host?name=site-1.example", "/urls", "/url?url=http%3A%2F%2Fsite-0.example%2F0", "/rules", "/hosts?reason=nonsense"} {
+			for _, path := range []string{"/", "/hosts", "/host?name=site-1.example", "/urls", "/url?url=http%3A%2F%2Fsite-0.example%2F0", "/rules", "/enter", "/hosts?reason=nonsense"} {
 				x.goTo(t, w.page+path)
 				eval[any](t, x, "Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})")
 				eval[any](t, x, axe+";0")
@@ -50,6 +58,7 @@ func TestAccessibility(t *testing.T) {
 					assert.NotContains(t, []string{"serious", "critical"}, f.Impact, "%s: %+v", path, f)
 				}
 				assert.LessOrEqual(t, eval[int](t, x, "document.documentElement.scrollWidth"), look.width, "%s is wider than the screen", path)
+				assert.Empty(t, eval[[]string](t, x, cutText), "%s: text that is cut, or out of sight", path)
 			}
 		})
 	}

@@ -86,16 +86,22 @@ func TestWhatWasCrawledIsHarmless(t *testing.T) {
 	}
 	// Those that are refused say so in an answer of status 4xx, which the browser notes.
 	all := strings.Join(attacks, " ")
-	for _, path := range []string{"/?said=", "/#token=", "/hosts?scope=", "/hosts?match=", "/hosts?reason=", "/hosts?after=", "/urls?scope=", "/url?url=", "/urls?after="} {
+	for _, path := range []string{"/?said=", "/hosts?scope=", "/hosts?match=", "/hosts?reason=", "/hosts?after=", "/urls?scope=", "/url?url=", "/urls?after="} {
 		x.goTo(t, w.page+path+url.QueryEscape(all))
 		for _, c := range x.complaints() {
 			assert.Contains(t, c, "Failed to load resource: the server responded with a status of 4", path)
 		}
 		w.harmless(t, x, path)
 	}
+	x.goTo(t, w.page+"/#token="+url.QueryEscape(all))
+	x.says(t, "main", "With the token of the crawl") // it was refused
+	for _, c := range x.complaints() {
+		assert.Contains(t, c, "401")
+	}
+	w.harmless(t, x, "a token")
 	// What an attack is called is paused like any other host.
 	for _, a := range attacks[:4] {
-		x.goTo(t, w.page+"/host?name="+url.QueryEscape(a)+"#token="+url.QueryEscape(token))
+		x.enter(t, w, "/host?name="+url.QueryEscape(a))
 		x.submit(t, ".forms form:nth-of-type(1) button", "is paused")
 		w.harmless(t, x, a)
 		assert.Equal(t, frontier.On, w.f.RuleOf(a).Paused, a)

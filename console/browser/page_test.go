@@ -6,6 +6,7 @@ package browser
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,16 +30,43 @@ func (w *world) clean(t *testing.T, x *tab) {
 // A host is paused by its button: what the crawl fetches next is not of it.
 func TestPauseByTheButton(t *testing.T) {
 	x, w := launch(t).open(t, 1280, 900), crawling(t)
-	x.goTo(t, w.page+"/host?name=site-1.example#token="+url.QueryEscape(token))
-	assert.Equal(t, token, eval[string](t, x, "document.querySelector('[data-token]').value"), "the token of the address is filled in")
-	assert.NotContains(t, eval[string](t, x, "location.href"), "token")
+	x.enter(t, w, "/host?name=site-1.example")
+	assert.Zero(t, eval[int](t, x, "document.querySelectorAll('[type=password]').length"), "nothing asks for the token any more")
 	x.pauses(t, w, "site-1.example")
-	x.says(t, ".why", "paused: it is paused") // without being loaded again
+	x.says(t, ".why", "Paused: it is paused") // without being loaded again
 	x.submit(t, ".forms form:nth-of-type(2) button", "site-1.example goes on")
 	x.until(t, "the host is fetched from again", func() bool {
 		h, err := w.f.Host(t.Context(), "site-1.example")
 		return err == nil && h.Reason != frontier.ReasonPaused
 	})
+	w.clean(t, x)
+}
+
+// enter opens a page with the token behind the #, and waits until the browser has entered.
+func (x *tab) enter(t *testing.T, w *world, path string) {
+	t.Helper()
+	x.goTo(t, w.page+path+"#token="+url.QueryEscape(token))
+	x.says(t, ".who", "Sign out")
+	assert.NotContains(t, eval[string](t, x, "location.href"), "token")
+}
+
+// The whole crawl is paused by its button, says so wherever it is looked at, and goes on.
+func TestPauseEverything(t *testing.T) {
+	x, w := launch(t).open(t, 1280, 900), crawling(t)
+	x.enter(t, w, "/")
+	x.submit(t, ".actions form:first-child button", "* is paused")
+	for _, path := range []string{"/", "/hosts", "/rules"} {
+		x.goTo(t, w.page+path)
+		x.says(t, ".pill", "Paused")
+		assert.True(t, strings.HasPrefix(eval[string](t, x, "document.title"), "Paused"), path)
+	}
+	x.goTo(t, w.page+"/")
+	x.submit(t, ".actions form:first-child button", "* goes on")
+	x.says(t, ".pill", "Running")
+	x.click(t, ".confirm summary")
+	x.click(t, ".confirm button")
+	x.says(t, ".pill", "Ended") // without being loaded again
+	x.says(t, ".sentence", "Stopped by an operator")
 	w.clean(t, x)
 }
 
@@ -68,11 +96,11 @@ func TestWithoutJavaScript(t *testing.T) {
 	x, w := launch(t).open(t, 1280, 900), crawling(t)
 	x.do(t, "Emulation.setScriptExecutionDisabled", args{"value": true})
 	for path, parts := range map[string][]string{
-		"/": {"waiting", "being fetched", "Rate", "Next hosts", "Without JavaScript"}, "/hosts": {"site-0.example"}, "/urls": {"priority"}, "/rules": {"nothing is set"},
-		"/url?url=http%3A%2F%2Fsite-0.example%2F0": {"site-0.example", "Crawl it next"},
+		"/": {"Pages fetched", "Problems", "Hosts by what they do", "Recent requests", "Pause", "Without JavaScript"}, "/hosts": {"site-0.example"}, "/urls": {"Priority"}, "/rules": {"No rule", "Set a rule"},
+		"/url?url=http%3A%2F%2Fsite-0.example%2F0": {"site-0.example", "Crawl it next", "What became of it"}, "/url?url=site-0.example": {"site-0.example", "Its recent requests"},
 	} {
 		x.goTo(t, w.page+path)
-		said := x.text(t, "main")
+		said := x.text(t, "body")
 		for _, part := range parts {
 			assert.Contains(t, said, part, path)
 		}
@@ -80,13 +108,17 @@ func TestWithoutJavaScript(t *testing.T) {
 	x.goTo(t, w.page+"/")
 	assert.NotZero(t, eval[int](t, x, "document.querySelectorAll('svg.chart').length"))
 	x.goTo(t, w.page+"/host?name=site-1.example")
-	x.fill(t, ".forms form:nth-of-type(1) [name=token]", token)
-	x.pauses(t, w, "site-1.example")
-	x.goTo(t, w.page+"/host?name=site-0.example")
-	x.fill(t, ".forms form:nth-of-type(1) [name=token]", "wrong")
 	x.click(t, ".forms form:nth-of-type(1) button")
-	x.says(t, ".wrong", "wrong token")
-	assert.Equal(t, frontier.Unset, w.f.RuleOf("site-0.example").Paused)
+	x.says(t, "main", "the crawl wants its token, once for this browser")
+	x.fill(t, "[name=token]", "wrong")
+	x.click(t, "main button")
+	x.says(t, ".wrong", "That is not the token")
+	assert.Equal(t, frontier.Unset, w.f.RuleOf("site-1.example").Paused)
+	x.fill(t, "[name=token]", token)
+	x.submit(t, "main button", "site-1.example is paused")
+	assert.Equal(t, frontier.On, w.f.RuleOf("site-1.example").Paused, "what was wanted is done")
+	x.goTo(t, w.page+"/host?name=site-2.example")
+	x.pauses(t, w, "site-2.example") // it is not asked for again
 }
 
 // All that can be used is reached with the Tab key, in view and marked; a host is paused
@@ -107,17 +139,19 @@ func TestByKeyboard(t *testing.T) {
 			}
 			x.press(t, "Tab")
 		}
-		missed := eval[[]string](t, x, `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, [tabindex='0']")].filter(e => !met.has(e)).map(e => e.outerHTML)`)
+		missed := eval[[]string](t, x, `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']")].filter(e => !met.has(e) && e.checkVisibility()).map(e => e.outerHTML)`)
 		assert.Empty(t, missed, path)
 	}
 	x.goTo(t, w.page+"/host?name=site-1.example")
-	x.tabTo(t, ".forms form:nth-of-type(1) [name=token]")
-	x.write(t, token)
 	x.tabTo(t, ".forms form:nth-of-type(1) button")
+	x.press(t, "Enter")
+	x.says(t, "main", "the crawl wants its token")
+	x.tabTo(t, "[name=token]")
+	x.write(t, token)
 	x.press(t, "Enter")
 	x.says(t, "#said", "site-1.example is paused")
 	assert.Equal(t, frontier.On, w.f.RuleOf("site-1.example").Paused)
-	w.clean(t, x)
+	assert.Empty(t, slices.DeleteFunc(x.complaints(), func(c string) bool { return strings.Contains(c, "401") }))
 }
 
 // tabTo presses the Tab key until an element has the focus.
@@ -137,14 +171,14 @@ func (x *tab) tabTo(t *testing.T, selector string) {
 func TestAPageLeftOpen(t *testing.T) {
 	x, w := launch(t).open(t, 1280, 900), crawling(t)
 	x.goTo(t, w.page+"/")
-	waiting := x.text(t, ".numbers")
-	x.until(t, "the page is live", func() bool { return x.text(t, ".numbers") != waiting })
+	waiting := x.text(t, ".tiles")
+	x.until(t, "the page is live", func() bool { return x.text(t, ".tiles") != waiting })
 	w.clean(t, x)
 	w.down.Store(true)
 	x.says(t, "#gone", "The crawl does not answer")
-	waiting = x.text(t, ".numbers")
+	waiting = x.text(t, ".tiles")
 	w.down.Store(false)
-	x.until(t, "the page follows again", func() bool { return x.text(t, "#gone") == "" && x.text(t, ".numbers") != waiting })
+	x.until(t, "the page follows again", func() bool { return x.text(t, "#gone") == "" && x.text(t, ".tiles") != waiting })
 	for _, c := range x.complaints() {
 		assert.Contains(t, c, "Failed to load resource", "the browser's own words about the time without an answer")
 	}

@@ -6,39 +6,121 @@ package browser
 
 import (
 	"flag"
+	"fmt"
+	"hash/fnv"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
 )
 
 var shots = flag.String("shots", "", "`folder` for pictures of the page; empty: none are made")
 
-// TestShots makes them after two minutes, when there is something to see.
+// town is a web of some fifty hosts that answer as differently as hosts do.
+func town(out http.ResponseWriter, r *http.Request) {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(r.Host + r.URL.Path))
+	n := int(h.Sum32() >> 1)
+	time.Sleep(time.Duration(20+n%90) * time.Millisecond)
+	switch {
+	case r.URL.Path == "/robots.txt" && strings.HasPrefix(r.Host, "library"):
+		fmt.Fprint(out, "User-agent: *\nCrawl-delay: 4\n")
+		return
+	case r.URL.Path == "/robots.txt":
+		http.NotFound(out, r)
+		return
+	case strings.HasPrefix(r.Host, "attic"):
+		http.Error(out, "not today", http.StatusInternalServerError)
+		return
+	case strings.HasPrefix(r.Host, "busy"):
+		out.Header().Set("Retry-After", "20")
+		http.Error(out, "too many", http.StatusTooManyRequests)
+		return
+	case strings.HasPrefix(r.Host, "sleepy"):
+		time.Sleep(3 * time.Second)
+		return
+	case n%23 == 0:
+		http.NotFound(out, r)
+		return
+	case n%31 == 0:
+		http.Redirect(out, r, "/", http.StatusMovedPermanently)
+		return
+	}
+	out.Header().Set("Content-Type", "text/html")
+	kinds := []string{"shop", "books", "press", "library", "museum", "archive"}
+	for i := range 6 {
+		fmt.Fprintf(out, `<a href="/%s/%d.html">page</a> `, kinds[(n+i)%6], n/7%9973+i)
+	}
+	fmt.Fprintf(out, `<a href="http://%s-%d.example/">other</a> <a href="http://%s.example/%d">ill</a> %s`,
+		kinds[n%6], n/11%8, []string{"attic", "busy-shop", "sleepy"}[n%3], n%40, strings.Repeat("The quick brown fox jumps over the lazy dog. ", n%400))
+}
+
+// TestShots makes them after three minutes, when there is something to see.
 func TestShots(t *testing.T) {
 	if *shots == "" {
 		t.Skip("makes pictures with -shots FOLDER")
 	}
-	x, w := launch(t).open(t, 1280, 900), crawling(t)
-	require.NoError(t, w.f.UpdateRule(frontier.Host("site-1.example"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Minute) }))
-	require.NoError(t, w.f.BlockUntil(frontier.Host("site-2.example"), time.Now().Add(time.Hour)))
-	time.Sleep(2 * time.Minute)
-	for _, shot := range []struct {
-		name, scheme, path string
-		width, height      int
-	}{
-		{"page-light.png", "light", "/", 1280, 900}, {"page-dark.png", "dark", "/", 1280, 900},
-		{"page-phone.png", "light", "/", 390, 844}, {"page-host.png", "light", "/host?name=site-2.example", 1280, 720},
-	} {
-		x.scheme(t, shot.scheme)
-		x.size(t, shot.width, shot.height)
-		x.goTo(t, w.page+shot.path)
+	x, w := launch(t).open(t, 1400, 900), &world{asks: map[string]int{}}
+	w.crawl(t, http.HandlerFunc(town), time.Second, "http://shop-1.example/", "http://books-2.example/", "http://press-3.example/")
+	picture := func(name, scheme, path string, width, height int) {
+		x.scheme(t, scheme)
+		x.size(t, width, height)
+		x.goTo(t, w.page+path)
 		b := x.picture(t)
-		require.Less(t, len(b), 200_000, shot.name)
-		require.NoError(t, os.WriteFile(filepath.Join(*shots, shot.name), b, 0o644))
+		require.Less(t, len(b), 700_000, name)
+		require.NoError(t, os.WriteFile(filepath.Join(*shots, name+".png"), b, 0o644))
+	}
+	time.Sleep(*shotsAfter)
+	picture("page", "light", "/", 1400, 900)
+	picture("page-dark", "dark", "/", 1400, 900)
+	picture("page-whole", "light", "/", 1400, 2400)
+	picture("page-phone", "light", "/", 390, 844)
+	picture("page-phone-whole", "dark", "/", 390, 5200)
+	picture("page-hosts-phone", "light", "/hosts", 390, 844)
+	picture("page-hosts", "light", "/hosts", 1400, 900)
+	picture("page-urls", "light", "/urls", 1400, 900)
+	picture("page-rules", "light", "/rules", 1400, 900)
+	picture("page-host", "light", "/host?name=attic.example", 1400, 900)
+	picture("page-url", "light", "/url?url=http://shop-1.example/", 1400, 900)
+	picture("page-enter", "light", "/enter", 1400, 900)
+	picture("page-lost", "light", "/nowhere", 1400, 900)
+	require.NoError(t, w.f.Pause(frontier.All()))
+	time.Sleep(3 * time.Second)
+	picture("page-paused", "light", "/", 1400, 900)
+	picture("page-paused-phone", "dark", "/", 390, 844)
+	require.NoError(t, w.f.Resume(frontier.All()))
+	_, err := console.Direct(w.c).Do(t.Context(), console.Action{Do: "stop"})
+	require.NoError(t, err)
+	x.until(t, "it has ended", func() bool {
+		s, err := console.Direct(w.c).Status(t.Context())
+		return err == nil && s.State == console.StateEnded
+	})
+	picture("page-ended", "light", "/", 1400, 900)
+}
+
+var shotsAfter = flag.Duration("shots-after", 3*time.Minute, "`time` after which pictures are made")
+
+// TestShotsOfBadTimes makes pictures of a crawl whose hosts all fail, and of one without URLs.
+func TestShotsOfBadTimes(t *testing.T) {
+	if *shots == "" {
+		t.Skip("makes pictures with -shots FOLDER")
+	}
+	x := launch(t).open(t, 1400, 900)
+	for name, seeds := range map[string][]string{"page-trouble": {"http://attic.example/", "http://sleepy.example/", "http://busy-shop.example/"}, "page-empty": nil} {
+		w := &world{asks: map[string]int{}}
+		w.crawl(t, http.HandlerFunc(town), time.Second, seeds...)
+		time.Sleep(20 * time.Second)
+		for _, scheme := range []string{"light", "dark"} {
+			x.scheme(t, scheme)
+			x.goTo(t, w.page+"/")
+			require.NoError(t, os.WriteFile(filepath.Join(*shots, name+"-"+scheme+".png"), x.picture(t), 0o644))
+		}
 	}
 }

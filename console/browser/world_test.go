@@ -32,6 +32,7 @@ const token = "open sesame"
 // world is a crawl under way, and its page.
 type world struct {
 	f    *frontier.Frontier
+	c    *console.Console
 	page string      // its address
 	down atomic.Bool // the page breaks connections off
 
@@ -74,21 +75,26 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 func crawling(t *testing.T) *world {
 	t.Helper()
 	w := &world{asks: map[string]int{}}
-	web := httptest.NewServer(w)
+	w.crawl(t, w, 20*time.Millisecond, "http://site-0.example/0", "http://site-1.example/0", "http://sick-0.example/0")
+	return w
+}
+
+// crawl starts a crawl of a web.
+func (w *world) crawl(t *testing.T, pages http.Handler, delay time.Duration, seeds ...string) {
+	t.Helper()
+	web := httptest.NewServer(pages)
 	t.Cleanup(web.Close)
-	fetcher, err := fetch.New(fetch.Options{Resolve: map[string]string{"*": web.Listener.Addr().String()}})
+	fetcher, err := fetch.New(fetch.Options{Resolve: map[string]string{"*": web.Listener.Addr().String()}, Timeout: 2 * time.Second})
 	require.NoError(t, err)
 	t.Cleanup(fetcher.CloseIdle)
 	watch := console.NewWatch()
-	w.f, err = frontier.Open(t.Context(), frontier.Options{
-		OnEvent: watch.Event, Delay: frontier.FixedDelay(20 * time.Millisecond), KeepOpen: true,
-	})
+	w.f, err = frontier.Open(t.Context(), frontier.Options{OnEvent: watch.Event, Delay: frontier.FixedDelay(delay), KeepOpen: true})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		assert.NoError(t, w.f.Check())
 		assert.NoError(t, w.f.Close())
 	})
-	o := crawler.Options{Fetcher: fetcher, Groups: crawler.Groups{Off: true}, Workers: 4, OnDone: func(l frontier.Lease, o frontier.Outcome) {
+	o := crawler.Options{Fetcher: watch.Fetcher(fetcher), Groups: crawler.Groups{Off: true}, Workers: 8, OnDone: func(l frontier.Lease, o frontier.Outcome) {
 		watch.Outcome(l, o)
 		if !o.Ended.IsZero() {
 			watch.Contact(l.Host, l.LeasedAt, l.Due, o.Ended)
@@ -96,17 +102,28 @@ func crawling(t *testing.T) *world {
 	}}
 	c, err := crawler.New(w.f, o)
 	require.NoError(t, err)
-	_, err = c.Seed(t.Context(), "http://site-0.example/0", "http://site-1.example/0", "http://sick-0.example/0")
+	_, err = c.Seed(t.Context(), seeds...)
 	require.NoError(t, err)
-	w.serve(t, console.Options{Title: "state", Token: token, MemoryBudget: 256 << 20, Watch: watch, Disk: func() int64 { return 3 << 20 }})
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
+	w.serve(t, console.Options{
+		Title: "books", Token: token, MemoryBudget: 256 << 20, Watch: watch, Disk: func() int64 { return 3 << 20 }, Lot: crawler.Lot, Stop: stop,
+		Crawl: func() console.Crawl {
+			p := c.Progress()
+			return console.Crawl{Pages: p.Pages, Workers: o.Workers, Away: p.Away}
+		},
+		Checkpoint: func(context.Context) (string, error) { return "/var/crawls/books/2027-01-31", nil },
+		Settings:   []console.Setting{{Name: "workers", Value: "8"}, {Name: "user-agent", Value: "books-bot/1.0"}, {Name: "delay", Value: delay.String()}},
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		assert.ErrorIs(t, c.Run(ctx), context.Canceled)
+		w.c.Ended(nil, "Stopped by an operator")
+	}()
 	t.Cleanup(func() {
 		stop()
-		assert.ErrorIs(t, <-ended, context.Canceled)
+		<-ended
 	})
-	return w
 }
 
 // serve serves the page of w.f.
@@ -114,6 +131,7 @@ func (w *world) serve(t *testing.T, o console.Options) {
 	t.Helper()
 	c, err := console.New(w.f, o)
 	require.NoError(t, err)
+	w.c = c
 	h := c.Page()
 	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if w.down.Load() {

@@ -1,22 +1,25 @@
-// With JavaScript what is marked data-live is fetched anew every two seconds, and the
-// token is asked for once: it is kept for this tab alone. It may come behind the # of the
-// address, which no server sees.
+// With JavaScript what is marked data-live is fetched anew every two seconds. The token may come
+// behind the # of the address, which no server sees; it is given to the page once, for a cookie.
 "use strict";
 
-const key = "frontier-token";
 const given = new URLSearchParams(location.hash.slice(1)).get("token");
 if (given) {
-  sessionStorage.setItem(key, given);
   history.replaceState(null, "", location.pathname + location.search);
-}
-for (const field of document.querySelectorAll("[data-token]")) {
-  field.value = sessionStorage.getItem(key) ?? "";
-  field.closest("form").addEventListener("submit", () => sessionStorage.setItem(key, field.value));
+  const form = document.querySelector("[data-enter]");
+  const token = document.querySelector("[data-token]");
+  if (form && token) { // the page asks for it
+    token.value = given;
+    form.submit();
+  } else if (document.querySelector("[data-sign-in]")) { // it was not entered before
+    enter();
+  }
 }
 
-// Who has come with the token need not type it.
-const enter = document.querySelector("[data-enter]");
-if (enter && sessionStorage.getItem(key)) enter.submit();
+// enter signs in, and shows the page as it is then.
+async function enter() {
+  const answer = await fetch("/enter", { method: "POST", body: new URLSearchParams({ token: given, back: "/enter" }) });
+  location.replace(answer.ok ? location.href : "/enter");
+}
 
 // refresh replaces what is live, unless somebody is at it.
 async function refresh() {
@@ -27,9 +30,12 @@ async function refresh() {
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.querySelector(`[data-live="${old.dataset.live}"]`);
-    const busy = old.contains(document.activeElement) || String(getSelection()) && getSelection().containsNode(old, true);
+    const busy = old.contains(document.activeElement) || old.querySelector(".hit:hover, details[open]") || String(getSelection()) && getSelection().containsNode(old, true);
     if (now && !busy && old.innerHTML !== now.innerHTML) old.replaceChildren(...now.childNodes);
   }
+  const state = fresh.querySelector(".hero");
+  if (state) document.querySelector(".hero").className = state.className;
+  document.title = fresh.title;
 }
 
 // say tells once, also who does not see the page, that it does not follow any more.
@@ -38,9 +44,12 @@ function say(text) {
   if (gone.textContent !== text) gone.textContent = text;
 }
 
+// over tells whether the crawl has ended, so that there is nothing more to follow.
+const over = () => document.querySelector(".hero.ended") !== null;
+
 async function loop() {
   let since = new Date();
-  for (;;) {
+  while (!over()) {
     await new Promise((resolve) => setTimeout(resolve, 2000));
     if (document.hidden) continue;
     try {
@@ -56,3 +65,9 @@ async function loop() {
 const further = document.querySelector("[data-on]");
 if (further) location.replace(further.href);
 else if (document.querySelector("[data-live]")) loop();
+
+// What is pointed at in the chart is said below it.
+const readout = document.querySelector("[data-readout]");
+readout?.parentElement.addEventListener("pointermove", (e) => {
+  readout.textContent = e.target.closest?.(".hit")?.querySelector("title").textContent ?? "";
+});

@@ -1,0 +1,34 @@
+// This file answers what became of a URL.
+
+package console
+
+import (
+	"context"
+	"time"
+)
+
+// End is something that became of a URL: an answer, a failure, a refusal.
+type End struct {
+	At       time.Time `json:"at"`
+	What     string    `json:"what"`             // in a word: fetched, failed, refused
+	Status   int       `json:"status,omitempty"` // of the answer; 0: there was none
+	Bytes    int64     `json:"bytes,omitempty"`
+	Duration float64   `json:"duration_s,omitempty"`
+	Reason   string    `json:"reason,omitempty"` // the error, or what refused it
+}
+
+// ends are what became of a URL, the newest first: what is on record, or else those of the last
+// requests that were for it.
+func (c *Console) ends(ctx context.Context, url string) (list []End, err error) {
+	if c.o.Ends != nil {
+		return c.o.Ends(ctx, url)
+	}
+	for _, f := range c.o.Watch.lastOf(func(f Fetch) bool { return f.URL == url }) {
+		e := End{At: f.At, What: "answered", Status: f.Status, Bytes: f.Bytes, Duration: f.Duration, Reason: f.Error}
+		if f.Failed() {
+			e.What = "failed"
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}

@@ -1,0 +1,363 @@
+// This file keeps what was fetched: the last requests, how they were answered, how fast, and
+// which hosts do not answer well.
+
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+const (
+	maxFetches = 256
+	longError  = 300
+)
+
+// Fetch is a request that has ended, one for a robots.txt included.
+type Fetch struct {
+	At       time.Time `json:"at"` // its end
+	Host     string    `json:"host"`
+	URL      string    `json:"url"`
+	Status   int       `json:"status,omitempty"` // 0: there was no answer
+	Bytes    int64     `json:"bytes,omitempty"`  // of the body, as sent
+	Duration float64   `json:"duration_s"`
+	Error    string    `json:"error,omitempty"`
+	Kind     string    `json:"kind,omitempty"` // of failure, as of frontier.Failure or fetch.Class; empty: it did not fail
+}
+
+// Failed reports whether the host could not, or would not, answer just then.
+func (f Fetch) Failed() bool { return f.Kind != "" }
+
+// What says how it was answered, in a word or two.
+func (f Fetch) What() string {
+	if f.Status == 0 {
+		return kindWords(f.Kind)
+	}
+	return strconv.Itoa(f.Status)
+}
+
+// kindWords says a kind of failure.
+func kindWords(kind string) string {
+	switch kind {
+	case "dns":
+		return "name not found"
+	case "connect":
+		return "no connection"
+	case "timeout":
+		return "no answer in time"
+	case "server":
+		return "server error"
+	case "unavailable":
+		return "unavailable"
+	case "too many requests":
+		return "too many requests"
+	case "tls":
+		return "no secure connection"
+	case "cut":
+		return "connection broke"
+	case "protocol":
+		return "not HTTP"
+	case "decode":
+		return "unreadable body"
+	case "blocked":
+		return "address not allowed"
+	}
+	return "failed"
+}
+
+// Fetcher gets one page: see crawler.Fetcher.
+type Fetcher interface {
+	Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error)
+}
+
+// Fetcher returns a Fetcher that does what f does, and shows w each request.
+func (w *Watch) Fetcher(f Fetcher) Fetcher { return &watched{f, w} }
+
+type watched struct {
+	Fetcher
+	w *Watch
+}
+
+// Fetch implements crawler.Fetcher.
+func (x *watched) Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error) {
+	res, err := x.Fetcher.Fetch(ctx, r)
+	if res != nil && (err == nil || ctx.Err() == nil) { // or else it was cut by the crawler, not by the host
+		x.tell(r.URL, res, err)
+	}
+	return res, err
+}
+
+// tell shows w a request.
+func (x *watched) tell(url string, res *fetch.Result, err error) {
+	host, hostErr := frontier.HostName(url)
+	if hostErr != nil {
+		return
+	}
+	o := Fetch{At: res.Ended, Host: host, URL: fetch.Redact(url), Status: res.Status, Bytes: res.Bytes, Duration: res.Duration().Seconds(), Kind: kindOf(res.Status, err)}
+	if e, ok := errors.AsType[*fetch.Error](err); ok && e.Err != nil {
+		err = e.Err // the URL is told already
+	}
+	if err != nil {
+		o.Error = cut(err.Error(), longError)
+	}
+	x.w.Fetched(o)
+}
+
+// CloseIdle ends idle connections, if f has any.
+func (x *watched) CloseIdle() {
+	if f, ok := x.Fetcher.(interface{ CloseIdle() }); ok {
+		f.CloseIdle()
+	}
+}
+
+// RobotsURL is that of f: see crawler.Options.Protocols.
+func (x *watched) RobotsURL(url string) string {
+	if f, ok := x.Fetcher.(interface{ RobotsURL(url string) string }); ok {
+		return f.RobotsURL(url)
+	}
+	return url
+}
+
+// CheckPort is that of f: see crawler.Fetcher.
+func (x *watched) CheckPort(url string) error {
+	if f, ok := x.Fetcher.(interface{ CheckPort(url string) error }); ok {
+		return f.CheckPort(url)
+	}
+	return nil
+}
+
+// kindOf is the kind of a failure; empty: there is none.
+func kindOf(status int, err error) string {
+	switch {
+	case status == http.StatusServiceUnavailable:
+		return frontier.FailureUnavailable.String()
+	case status == http.StatusTooManyRequests:
+		return frontier.FailureTooMany.String()
+	case status >= 500:
+		return frontier.FailureServer.String()
+	case err == nil:
+		return ""
+	}
+	switch c := fetch.ClassOf(err); c {
+	case fetch.Unwanted, fetch.BadURL, fetch.Canceled:
+		return ""
+	case fetch.DNS:
+		return frontier.FailureDNS.String()
+	case fetch.Timeout:
+		return frontier.FailureTimeout.String()
+	case fetch.Connect:
+		return frontier.FailureConnect.String()
+	default:
+		return c.String()
+	}
+}
+
+// cut shortens a text.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	r := []rune(s)
+	return string(r[:min(len(r), most)]) + "…"
+}
+
+// Fetched is to be told of each request that has ended. The Fetcher of Watch.Fetcher does.
+func (w *Watch) Fetched(f Fetch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.fetches) == maxFetches {
+		copy(w.fetches, w.fetches[1:])
+		w.fetches = w.fetches[:maxFetches-1]
+	}
+	w.fetches = append(w.fetches, f)
+	w.bytes += f.Bytes
+	w.requests++
+	w.answers[f.Status]++
+	if !f.Failed() {
+		w.streak = 0
+		w.answeredLocked(f.Host, f.At)
+		return
+	}
+	w.failed++
+	w.streak++
+	a := w.ailingLocked(f.Host)
+	a.last = f
+	if a.since.IsZero() {
+		a.since = f.At
+	}
+}
+
+// answeredLocked notes that a host answers.
+func (w *Watch) answeredLocked(host string, at time.Time) {
+	if a := w.ailing[host]; a != nil {
+		a.since, a.good = time.Time{}, at
+	}
+}
+
+// ailing is what is known of the failures of a host.
+type ailing struct {
+	by    map[string]int64 // by kind
+	since time.Time        // the first failure since it answered; zero: it answers
+	good  time.Time        // its last answer since it first failed; zero: none
+	last  Fetch            // that failed
+}
+
+func (a *ailing) total() (n int64) {
+	for _, k := range a.by {
+		n += k
+	}
+	return n
+}
+
+// ailingLocked is the record of a host that failed.
+func (w *Watch) ailingLocked(host string) *ailing {
+	a := w.ailing[host]
+	if a == nil {
+		if len(w.ailing) == maxFailing {
+			w.forgetLeastLocked()
+		}
+		a = &ailing{by: map[string]int64{}}
+		w.ailing[host] = a
+	}
+	return a
+}
+
+// ailingOf is a copy of the record of a host.
+func (w *Watch) ailingOf(host string) (a ailing, ok bool) {
+	if w == nil {
+		return a, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x := w.ailing[host]; x != nil {
+		return *x, true
+	}
+	return a, false
+}
+
+// failingNow are the hosts that failed and did not answer since, those first that fail for
+// longest.
+func (w *Watch) failingNow() (hosts []string) {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for h, a := range w.ailing {
+		if !a.since.IsZero() {
+			hosts = append(hosts, h)
+		}
+	}
+	slices.SortFunc(hosts, func(a, b string) int {
+		return cmp.Or(w.ailing[a].since.Compare(w.ailing[b].since), cmp.Compare(a, b))
+	})
+	return hosts
+}
+
+// nobodyAnswers tells whether the last requests failed, all of them, and every host that was asked
+// lately fails.
+func (w *Watch) nobodyAnswers() bool {
+	if w == nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.streak < 3 {
+		return false
+	}
+	for _, f := range w.fetches {
+		if a := w.ailing[f.Host]; a == nil || a.since.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// Answer counts requests by the status of the answer; 0 is no answer.
+type Answer struct {
+	Status int   `json:"status"`
+	Count  int64 `json:"count"`
+}
+
+// Traffic is what was sent and came back.
+type Traffic struct {
+	Requests int64    `json:"requests"`
+	Failed   int64    `json:"failed"`
+	Bytes    int64    `json:"bytes"`
+	Answers  []Answer `json:"answers,omitempty"`      // the most frequent first
+	Median   float64  `json:"latency_median_s"`       // of the last requests
+	P95      float64  `json:"latency_p95_s"`          // of the same
+	Last     []Fetch  `json:"last,omitempty"`         // the newest first
+	BytesPer float64  `json:"bytes_per_s"`            // over the last minute
+	FailedIn int64    `json:"failed_last_min"`        // requests
+	AllIn    int64    `json:"requests_last_min"`      // the same that did not
+	Early    int64    `json:"contacts_too_early"`     // there must be none
+	Contacts int64    `json:"contacts_with_gap_owed"` // of which that is known
+}
+
+// counted are the counters that history samples.
+func (w *Watch) counted() (requests, failed, bytes int64) {
+	if w == nil {
+		return 0, 0, 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.requests, w.failed, w.bytes
+}
+
+// traffic is what was sent so far, with the last n requests.
+func (w *Watch) traffic(n int) (x Traffic) {
+	if w == nil {
+		return x
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x.Requests, x.Failed, x.Bytes = w.requests, w.failed, w.bytes
+	for status, count := range w.answers {
+		x.Answers = append(x.Answers, Answer{status, count})
+	}
+	slices.SortFunc(x.Answers, func(a, b Answer) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Status, b.Status)) })
+	took := make([]float64, len(w.fetches))
+	for i, f := range w.fetches {
+		took[i] = f.Duration
+	}
+	slices.Sort(took)
+	if len(took) > 0 {
+		x.Median, x.P95 = took[len(took)/2], took[len(took)*95/100]
+	}
+	for _, f := range slices.Backward(w.fetches) {
+		if len(x.Last) == n {
+			break
+		}
+		x.Last = append(x.Last, f)
+	}
+	for i, count := range w.gaps {
+		if x.Contacts += count; i == 0 {
+			x.Early = count
+		}
+	}
+	return x
+}
+
+// lastOf are the last requests that are wanted, the newest first.
+func (w *Watch) lastOf(wanted func(Fetch) bool) (list []Fetch) {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range slices.Backward(w.fetches) {
+		if wanted(f) && len(list) < 10 {
+			list = append(list, f)
+		}
+	}
+	return list
+}

@@ -1,0 +1,159 @@
+// This file counts hosts by what keeps them: the answer to why a crawl is not faster.
+
+package console
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// hostState is what a host that has URLs does.
+type hostState uint8
+
+const (
+	hostFetching hostState = iota // a request to it is under way
+	hostReady                     // the next worker may have it
+	hostPausing                   // it is left alone for its delay
+	hostSlowed                    // it failed or asked for it, and is slowed down
+	hostProbed                    // it only fails: quarantine
+	hostHeld                      // an operator or a limit holds it
+	numStates
+)
+
+var stateNames = [numStates]string{"fetching", "ready", "pausing", "backing off", "in quarantine", "held"}
+
+// hostStates counts hosts.
+type hostStates struct {
+	n    [numStates]int64
+	of   int64 // all that have URLs that wait or are fetched, as far as they were looked at
+	part bool  // only the largest were
+}
+
+// stateOf is what a host does; ok is false if it has nothing to fetch.
+func stateOf(row HostRow, reason frontier.Reason) (_ hostState, ok bool) {
+	switch {
+	case row.Leased > 0:
+		return hostFetching, true
+	case row.Waiting == 0:
+		return 0, false
+	}
+	switch reason {
+	case frontier.ReasonDelay, frontier.ReasonCrawlDelay, frontier.ReasonGroup, frontier.ReasonReopened, frontier.ReasonNotBefore:
+		return hostPausing, true
+	case frontier.ReasonBackoff, frontier.ReasonRetryAfter:
+		return hostSlowed, true
+	case frontier.ReasonQuarantine:
+		return hostProbed, true
+	case frontier.ReasonPaused, frontier.ReasonBlocked, frontier.ReasonLimit:
+		return hostHeld, true
+	}
+	return hostReady, true
+}
+
+// watchedFor is how long after a look at a crawl its hosts go on being counted, if that costs
+// something.
+const watchedFor = time.Minute
+
+// survey counts the hosts: all if they are few, or else the largest, and those only while
+// somebody looks at the crawl.
+func (c *Console) survey(now time.Time) (x hostStates) {
+	count := func(h frontier.HostInfo) {
+		row := c.hostRow(h)
+		if s, ok := stateOf(row, h.Reason); ok {
+			x.n[s]++
+			x.of++
+		}
+	}
+	if c.f.Stats().Hosts <= surveyed {
+		for h := range c.f.Hosts(frontier.All(), "") {
+			count(h)
+		}
+		return x
+	}
+	x.part = true
+	if c.lookedAt().Before(now.Add(-watchedFor)) || !c.ready(c.sized) {
+		return x
+	}
+	for _, h := range c.f.Largest(maxList) {
+		count(h)
+	}
+	return x
+}
+
+// surveyed is how many hosts are counted each second.
+const surveyed = 1000
+
+// Problem is a host that does not answer well.
+type Problem struct {
+	Host    string     `json:"host"`
+	What    string     `json:"what"`             // kind of failure, in words
+	Status  int        `json:"status,omitempty"` // of the last answer that failed
+	Error   string     `json:"error,omitempty"`
+	URL     string     `json:"url,omitempty"` // that failed last
+	Since   *time.Time `json:"since,omitempty"`
+	Last    *time.Time `json:"last,omitempty"` // failure
+	Good    *time.Time `json:"good,omitempty"` // the last answer, if one came since it first failed
+	Waiting int64      `json:"waiting"`
+	Row     int        `json:"failures,omitempty"` // in a row
+	Next    string     `json:"next"`               // what happens, in words
+	Severe  bool       `json:"severe,omitempty"`   // it is merely probed
+}
+
+const maxProblems = 50
+
+// problems are the hosts that fail, the longest first, up to maxProblems, and how many there are.
+func (c *Console) problems(ctx context.Context, now time.Time) (list []Problem, all int) {
+	hosts := c.o.Watch.failingNow()
+	for _, name := range hosts[:min(len(hosts), maxProblems)] {
+		h, err := c.f.Host(ctx, name)
+		if errors.Is(err, frontier.ErrUnknownHost) {
+			h = frontier.HostInfo{Host: name}
+		} else if err != nil {
+			continue
+		}
+		list = append(list, c.problem(h, now))
+	}
+	return list, len(hosts)
+}
+
+// problem says what is wrong with a host, and what happens next.
+func (c *Console) problem(h frontier.HostInfo, now time.Time) Problem {
+	row := c.hostRow(h)
+	p := Problem{Host: h.Host, Waiting: row.Waiting, Row: h.Backoff.Failures, Severe: h.Backoff.Probes > 0}
+	if a, ok := c.o.Watch.ailingOf(h.Host); ok {
+		p.What, p.Status, p.Error, p.URL = kindWords(a.last.Kind), a.last.Status, a.last.Error, a.last.URL
+		p.Since, p.Last, p.Good = when(a.since), when(a.last.At), when(a.good)
+	}
+	p.Next = nextOf(h, row, now)
+	return p
+}
+
+// nextOf says what happens next to a host that fails.
+func nextOf(h frontier.HostInfo, row HostRow, now time.Time) string {
+	wait := ""
+	if row.Due != nil && row.Due.After(now) {
+		wait = " in " + Ago(row.Due.Sub(now).Round(time.Second))
+	}
+	switch {
+	case h.Rule.Paused == frontier.On:
+		return "nothing: it is paused"
+	case h.Leased > 0:
+		return "a request is under way"
+	case row.Waiting+row.Scheduled == 0:
+		return "nothing: no URL of it waits"
+	case h.Backoff.Probes > 0 && wait == "":
+		return "a probe, as soon as a worker is free"
+	case h.Backoff.Probes > 0:
+		return "a probe" + wait
+	case h.Backoff.Gap > 0 && wait == "":
+		return "the next try now, at most one in " + Ago(h.Backoff.Gap)
+	case h.Backoff.Gap > 0:
+		return "the next try" + wait + ", at most one in " + Ago(h.Backoff.Gap)
+	case wait == "":
+		return "the next try now"
+	}
+	return "the next try" + wait
+}

@@ -1,0 +1,296 @@
+// This file says how a crawl is: in a word, in a sentence, and why it is not faster. The page,
+// the API and whatever shows a Status get these from here.
+
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What a crawl can be: Status.State.
+const (
+	StateRunning  = "running"
+	StatePaused   = "paused"   // an operator's pause or block holds all of it
+	StateStopping = "stopping" // the fetches under way end, and no others begin
+	StateIdle     = "idle"     // nothing can be fetched just now
+	StateTrouble  = "trouble"  // it cannot go on as it should
+	StateEnded    = "ended"
+	StateAtRest   = "at rest" // no process crawls: its folder is looked at
+)
+
+// phase is where a crawl's process is.
+type phase uint8
+
+const (
+	crawling phase = iota
+	stopping
+	ended
+)
+
+// life is what the Console was told of its crawl, and since when it is as it is.
+type life struct {
+	mu     sync.Mutex
+	phase  phase     // guarded by mu
+	ending string    // guarded by mu; how it ended, in words
+	since  time.Time // guarded by mu; of state
+	state  string    // guarded by mu; the last
+	looked time.Time // guarded by mu; when somebody asked for the Status
+	end    time.Time // guarded by mu; of the crawl
+}
+
+// Stopping tells that the crawl ends: what is under way is finished, nothing else begins.
+func (c *Console) Stopping() {
+	c.life.mu.Lock()
+	defer c.life.mu.Unlock()
+	c.life.phase = max(c.life.phase, stopping)
+}
+
+// lookAgain is how often a page that is open asks, with some time for the answer.
+const lookAgain = 3 * time.Second
+
+// Ended tells that the crawl has ended, and how, in a sentence without a full stop. If somebody
+// looks at it, Ended returns when they have seen that, or once cut is closed.
+func (c *Console) Ended(cut <-chan struct{}, how string) {
+	now := time.Now()
+	c.life.mu.Lock()
+	c.life.phase, c.life.ending, c.life.end = ended, how, now
+	looked := now.Sub(c.life.looked) < 2*lookAgain
+	c.life.mu.Unlock()
+	if !looked {
+		return
+	}
+	t := time.NewTimer(lookAgain)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-cut:
+	}
+}
+
+// look notes that somebody looks.
+func (c *Console) look(now time.Time) {
+	c.life.mu.Lock()
+	defer c.life.mu.Unlock()
+	c.life.looked = now
+}
+
+func (c *Console) lookedAt() time.Time {
+	c.life.mu.Lock()
+	defer c.life.mu.Unlock()
+	return c.life.looked
+}
+
+// facts are what a Status does not show, and its state depends on.
+type facts struct {
+	phase         phase
+	ending        string
+	atRest        bool
+	fault         string    // of the store
+	away          time.Time // since when no host answers
+	workers       int
+	maxPages      int64
+	silent        bool // no host that was asked lately answers
+	quiet         bool // nothing was handed out for some seconds
+	growth        float64
+	states        hostStates
+	recent, wrong int64 // requests of the last minute, and those that failed
+	next          *time.Time
+}
+
+// judge fills in State, Sentence, Pace and ETA.
+func (s *Status) judge(x facts) {
+	s.State, s.Sentence = s.stateOf(x)
+	s.Pace, s.ETA = s.pace(x), s.eta(x)
+}
+
+func (s *Status) stateOf(x facts) (state, sentence string) {
+	waits := s.waits()
+	switch {
+	case x.phase == ended:
+		return StateEnded, join("; ", cmp.Or(x.ending, "The crawl has ended"), s.fetched(), waits)
+	case x.atRest:
+		return StateAtRest, "No process crawls it: " + waits
+	case x.phase == stopping && s.Leased > 0:
+		return StateStopping, fmt.Sprintf("%s under way to be finished, then it stops; %s, and what waits is kept", plural(s.Leased, "fetch"), s.fetched())
+	case x.phase == stopping:
+		return StateStopping, "It is being closed; " + s.fetched()
+	case s.Paused:
+		return StatePaused, join("; ", "Nothing is fetched until you resume it", s.finishing(), s.fetched(), waits)
+	case s.Blocked != nil:
+		return StatePaused, join("; ", "Nothing is fetched until "+s.Blocked.Format("2 January 15:04:05 UTC"), s.finishing(), s.fetched(), waits)
+	case x.fault != "":
+		return StateTrouble, "The store does not work (" + x.fault + "); nothing is lost so far, and " + waits
+	case !x.away.IsZero():
+		return StateTrouble, fmt.Sprintf("No host has answered for %s: the network seems to be away; nothing is lost, and it goes on when a host answers; %s", Ago(s.Now.Sub(x.away).Round(time.Second)), waits)
+	case x.recent >= 10 && 2*x.wrong > x.recent:
+		return StateTrouble, fmt.Sprintf("%s of the last minute's %s failed; %s, %s", Count(x.wrong), plural(x.recent, "request"), s.fetched(), waits)
+	case s.Waiting+s.Scheduled+s.Leased > 0 && (x.silent || x.states.of > 0 && x.states.n[hostSlowed]+x.states.n[hostProbed] == x.states.of):
+		return StateTrouble, join("; ", "Every host that it asks fails", s.fetched(), waits)
+	case s.Leased == 0 && s.Waiting+s.Scheduled == 0:
+		if s.Known == 0 {
+			return StateIdle, "Nothing to crawl yet: add a URL to begin"
+		}
+		return StateIdle, "Nothing is left to fetch; " + s.fetched()
+	case s.Leased == 0 && x.quiet:
+		return StateIdle, join("; ", s.idle(x), s.fetched(), waits)
+	}
+	return StateRunning, join("; ", join(", ", s.speed(), s.fetched(), waits), s.sick(), s.polite())
+}
+
+// join puts what is not empty together.
+func join(by string, parts ...string) string {
+	var said []string
+	for _, p := range parts {
+		if p != "" {
+			said = append(said, p)
+		}
+	}
+	return strings.Join(said, by)
+}
+
+func (s *Status) speed() string {
+	switch r := s.PagesPerSecond; {
+	case r >= 10:
+		return Count(int64(math.Round(r))) + " pages a second"
+	case r >= 1:
+		return short(r) + " pages a second"
+	case r > 0:
+		return short(60*r) + " pages a minute"
+	}
+	return "No page in the last minute"
+}
+
+func (s *Status) fetched() string { return Count(s.Pages) + " fetched" }
+
+// waits says what waits, and where.
+func (s *Status) waits() string {
+	hosts := s.HostStates.Hosts
+	text := "nothing waits"
+	if s.Waiting > 0 {
+		text = Count(s.Waiting) + " wait"
+		if hosts > 0 && !s.HostStates.Part {
+			text += " on " + plural(hosts, "host")
+		}
+	}
+	if s.Scheduled > 0 {
+		text += ", " + Count(s.Scheduled) + " scheduled"
+	}
+	return text
+}
+
+func (s *Status) finishing() string {
+	if s.Leased == 0 {
+		return ""
+	}
+	return plural(s.Leased, "fetch") + " under way"
+}
+
+func (s *Status) sick() string {
+	var said []string
+	if s.BackedOff > 0 {
+		said = append(said, Count(s.BackedOff)+" slowed down")
+	}
+	if s.Quarantined > 0 {
+		said = append(said, Count(s.Quarantined)+" in quarantine")
+	}
+	return strings.Join(said, ", ")
+}
+
+func (s *Status) polite() string {
+	switch {
+	case s.Traffic.Early > 0:
+		return plural(s.Traffic.Early, "contact") + " too early"
+	case s.Traffic.Contacts > 0:
+		return "no contact too early"
+	}
+	return ""
+}
+
+func (s *Status) idle(x facts) string {
+	next := ""
+	if x.next != nil && x.next.After(s.Now) {
+		next = "; the next contact is in " + Ago(x.next.Sub(s.Now).Round(time.Second))
+	}
+	switch {
+	case s.Waiting == 0:
+		return "Every URL waits for its time" + next
+	case x.states.of > 0 && x.states.n[hostHeld] == x.states.of:
+		return "All hosts are paused, blocked or at a limit"
+	}
+	return "All hosts wait" + next
+}
+
+// pace says why it is not faster, and what would help.
+func (s *Status) pace(x facts) string {
+	h := x.states
+	if h.of == 0 || s.State == StateEnded || s.State == StateAtRest {
+		return ""
+	}
+	said := fmt.Sprintf("%s fetching, %s ready, %s pausing, %s backing off, %s in quarantine, %s held",
+		plural(h.n[hostFetching], "host"), Count(h.n[hostReady]), Count(h.n[hostPausing]), Count(h.n[hostSlowed]), Count(h.n[hostProbed]), Count(h.n[hostHeld]))
+	if h.part {
+		said = "Of the largest hosts: " + said
+	}
+	switch {
+	case s.State == StatePaused:
+		return said + ". It is paused."
+	case h.n[hostHeld] == h.of:
+		return said + ". Rules and limits hold everything back."
+	case h.n[hostReady] > 0 && x.workers > 0 && s.Leased >= int64(x.workers):
+		return said + fmt.Sprintf(". All %d workers are busy and hosts are ready: more workers would help.", x.workers)
+	case h.n[hostReady] <= h.of/10 && h.n[hostPausing] >= h.of/2:
+		return said + ". Most hosts are between two contacts: more hosts would help, more workers would not."
+	case h.n[hostSlowed]+h.n[hostProbed] >= (h.of+1)/2:
+		return said + ". Most hosts fail: look at why before anything else."
+	case h.n[hostHeld] >= (h.of+1)/2:
+		return said + ". Rules and limits hold most hosts back."
+	case h.n[hostReady] > 0:
+		return said + ". Hosts are ready: workers take them as they become free."
+	}
+	return said + ". Every host is in use or waits for its delay: more hosts would help, more workers would not."
+}
+
+// eta says when it will be done, or why nobody can say.
+func (s *Status) eta(x facts) string {
+	left := x.maxPages - s.Pages
+	switch {
+	case s.State == StateEnded || s.State == StateAtRest || s.State == StateStopping:
+		return ""
+	case s.State == StatePaused:
+		return "No end in sight: it is paused."
+	case s.Recrawl != nil:
+		return "No end: pages are fetched again when that is worth it."
+	case x.maxPages > 0 && left <= 0:
+		return "Now: as many pages as it may fetch are fetched."
+	case x.maxPages > 0 && s.PagesPerSecond > 0:
+		return fmt.Sprintf("In about %s at this rate: %s of the %s it may fetch.", about(float64(left)/s.PagesPerSecond), plural(left, "page"), Count(x.maxPages))
+	case s.Waiting == 0 && s.Leased == 0:
+		return "Nothing waits."
+	case s.Running < 60:
+		return "Not known yet: it runs for less than a minute."
+	case s.PagesPerSecond == 0:
+		return "Not known: no page came in the last minute."
+	case x.growth < 0:
+		return fmt.Sprintf("In about %s, as long as %s URLs a second fewer wait.", about(float64(s.Waiting)/-x.growth), short(-x.growth))
+	case x.growth == 0:
+		return "No end in sight: as many URLs are found as fetched."
+	}
+	return fmt.Sprintf("No end in sight: %s URLs a second more wait. At this rate those that wait now alone take %s.", short(x.growth), about(float64(s.Waiting)/s.PagesPerSecond))
+}
+
+// about is a long time in few words.
+func about(seconds float64) string {
+	if seconds > 10*365*86400 {
+		return "many years"
+	}
+	d := time.Duration(seconds * float64(time.Second))
+	if d > time.Hour {
+		d = d.Round(time.Minute)
+	}
+	return Ago(d)
+}
