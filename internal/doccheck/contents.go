@@ -1,4 +1,5 @@
-// This file reads how a document is divided: its headings and its table of contents.
+// This file reads how a document is divided: its headings, its table of contents, and
+// the cells of its tables.
 
 package doccheck
 
@@ -104,4 +105,35 @@ func (d Document) WithContents() (string, error) {
 		rest = want + "\n" + rest
 	}
 	return parts[0] + "\n\n" + parts[1] + "\n\n" + rest, nil
+}
+
+// Cell is what stands in one place of a table.
+type Cell struct {
+	Where string // file and line
+	Words int    // a code span is one word, a link as many as its text
+	Text  string
+}
+
+var bar = regexp.MustCompile(`\s*\|\s*`)
+
+// Cells returns the cells of a document's tables in order.
+func (d Document) Cells() (all []Cell) {
+	inside := false
+	number := 0
+	for line := range strings.Lines(d.Text) {
+		number++
+		if strings.HasPrefix(line, "```") {
+			inside = !inside
+		}
+		line = strings.TrimSpace(line)
+		if inside || !strings.HasPrefix(line, "|") || !strings.HasSuffix(line, "|") {
+			continue
+		}
+		bare := linked.ReplaceAllString(span.ReplaceAllString(line, "X"), "$1")
+		bare = strings.ReplaceAll(bare, `\|`, "")
+		for _, text := range bar.Split(strings.Trim(bare[1:len(bare)-1], " "), -1) {
+			all = append(all, Cell{fmt.Sprintf("%s:%d", d.Path, number), len(strings.Fields(text)), text})
+		}
+	}
+	return all
 }

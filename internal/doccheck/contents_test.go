@@ -1,5 +1,5 @@
-// This file checks how documents are divided: their tables of contents, and the
-// sections that links name.
+// This file checks how documents are divided: their tables of contents, the sections
+// that links name, and the cells of their tables.
 
 package doccheck
 
@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,6 +74,23 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	assert.Greater(t, sections, 50)
 }
 
+// mostWords is how many words a cell of a table may have.
+const mostWords = 15
+
+// usages are the tables of docs/configuration.md. Their cells are what -h says of flags.
+var usages = regexp.MustCompile(`(?s)<!-- schema -->\n.*<!-- end of the schema -->`)
+
+func TestCellsAreShort(t *testing.T) {
+	for _, d := range pages(t) {
+		if d.Path == "docs/configuration.md" {
+			d.Text = usages.ReplaceAllStringFunc(d.Text, func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
+		}
+		for _, c := range d.Cells() {
+			assert.LessOrEqual(t, c.Words, mostWords, "%s: shorten it, or move a part of it below the table: %s", c.Where, c.Text)
+		}
+	}
+}
+
 func TestHeadingsAndContents(t *testing.T) {
 	body := strings.Repeat("a line\n", Long)
 	d := Document{"a.md", "# A\n\nWhat it is.\n\n## One, `two` & [three](b.md)\n\n```\n## none\n```\n\n### Deep\n\n## Über_x-1\n\n## Deep\n" + body}
@@ -101,4 +119,14 @@ func TestHeadingsAndContents(t *testing.T) {
 
 	_, err = Document{"a.md", strings.TrimPrefix(d.Text, "# A\n\n")}.WithContents()
 	assert.ErrorContains(t, err, "a.md")
+}
+
+func TestCells(t *testing.T) {
+	d := Document{"a.md", "| a | b c |\n|---|---|\n| `x | y z` and [one two](b.md#c) | \\| |\n\n```\n| no | cell |\n```\n"}
+	var words []int
+	for _, c := range d.Cells() {
+		words = append(words, c.Words)
+	}
+	assert.Equal(t, []int{1, 2, 1, 1, 4, 0}, words)
+	assert.Equal(t, "a.md:3", d.Cells()[4].Where)
 }
