@@ -281,13 +281,6 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 	}
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // queue checks the three stretches of a queue (F5, F6).
 func (k *checker) queue(id uint32, q *queue) {
 	c := k.c

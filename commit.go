@@ -605,3 +605,10 @@ func batchBytes(b *storage.Batch) int64 {
 	}
 	return n
 }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -194,81 +194,8 @@ func crawlRestored(c *row.Crawl) crawlSettings {
 	return crawlSettings{weight: c.Weight, paused: c.Paused, limits: Limits(c.Limits)}
 }
 
-// crawlStop says why a crawl's URLs may not be handed out.
-type crawlStop uint8
-
-const (
-	crawlRuns    crawlStop = iota
-	crawlPaused            // until it is resumed
-	crawlSpent             // a limit without a period is reached
-	crawlLimited           // one with a period is
-)
-
-// stoppedCrawl is a crawl of which hosts in its ready lists are to be looked at: they
-// may hold slots of groups.
-type stoppedCrawl struct {
-	slot  uint32
-	level int
-	left  int // hosts of the level; less than 0: not counted yet
-}
-
 // regroupAtOnce is how many hosts of stopped crawls are looked at under one lock.
 const regroupAtOnce = 64
-
-// judgeCrawl stops a crawl, or lets it go on, as its settings and what it has used
-// say.
-func (s *scheduler) judgeCrawl(x *crawl, now int64) {
-	stop, until := crawlRuns, int64(0)
-	if s.limits != nil {
-		until = s.limits.CrawlSpent(x.id, s.date(now))
-	}
-	switch {
-	case x.settings.paused:
-		stop = crawlPaused
-	case until == instant.Never:
-		stop = crawlSpent
-	case until != 0:
-		stop = crawlLimited
-	}
-	s.stopCrawl(x, stop)
-	switch {
-	case stop == crawlLimited:
-		s.limits.CrawlEnds.Set(x.id, until)
-	case s.limits != nil:
-		s.limits.CrawlEnds.Remove(x.id)
-	}
-}
-
-// stopCrawl changes why a crawl's URLs may not be handed out.
-func (s *scheduler) stopCrawl(x *crawl, stop crawlStop) {
-	if x.stop == stop {
-		return
-	}
-	ran := x.runs()
-	s.countStopped(x, -1)
-	x.stop = stop
-	s.countStopped(x, 1)
-	slot := s.slotOf(x.id)
-	if ran && s.limits != nil && stop != crawlPaused {
-		s.stopped = append(s.stopped, stoppedCrawl{slot: slot, level: 1, left: -1})
-	}
-	s.offer(slot, x)
-}
-
-// countStopped counts a crawl among those that do not run, if it does not.
-func (s *scheduler) countStopped(x *crawl, sign int64) {
-	if x.runs() {
-		return
-	}
-	s.pausedCrawls += int(sign)
-	s.pausedURLs += sign * x.stats.Waiting
-	if x.stop == crawlLimited {
-		s.limitedURLs += sign * x.stats.Waiting
-	}
-	for why, n := range x.withheld {
-		s.withheld.urls[why] -= sign * n
-	}
-}
 
 // endLimits lets crawls go on whose period has ended, and hosts that wait for the same. It
 // reports whether it came to the end.

@@ -180,9 +180,8 @@ package frontier
 //
 // The scheduler, which is Mercator's:
 //
-//	tables.go       the scheduler and its tables of hosts, queues, groups, crawls, leases -> slab, hostindex
 //	host.go         one record for each host, and its row           -> hostkey, row
-//	schedule.go     the states of a host, and the next hand-out
+//	schedule.go     the scheduler: its tables, the states of a host, the next hand-out -> slab, hostindex
 //	backqueue.go    a host's queues, and URLs that wait for their time -> record, block, fifo, timed
 //	frontqueue.go   tokens, ready lists, and whose crawl's turn it is
 //	heap.go         hosts and groups by earliest time               -> timeheap

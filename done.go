@@ -14,8 +14,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 )
@@ -424,6 +426,12 @@ func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	})
 }
 
+// endsLocked makes o the end of a record.
+func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
+	o.ends, o.record, o.queue, o.host = true, ref, qid, s.sched.queues.At(qid).host
+	s.sched.hosts.At(o.host).pins++
+}
+
 // longRetryAfter is from when on whoever runs the frontier hears of a Retry-After.
 const longRetryAfter = time.Hour
 
@@ -452,3 +460,27 @@ func (f *Frontier) learnLocked(h *host, d time.Duration) {
 
 // maxCrawlDelay is what a longer Crawl-delay counts as.
 const maxCrawlDelay = row.MaxCrawlDelay
+
+// after is the history with one more try.
+func (h History) after(o Outcome) History {
+	if o.Result < Requeue {
+		h.Last = o.Result
+	}
+	if o.Result > Gone {
+		return h
+	}
+	end := instant.FromMillis(instant.Millis(o.Ended))
+	if h.Visits == 0 {
+		h.FirstVisit = end
+	}
+	h.Visits++
+	h.LastVisit = end
+	if o.Result == Changed {
+		h.Changes++
+		h.LastChange = end
+	}
+	if !o.Modified.IsZero() {
+		h.LastModified = o.Modified
+	}
+	return h
+}

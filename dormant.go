@@ -14,7 +14,6 @@ package frontier
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/seed-7440039f/frontier/internal/dormant"
 	"github.com/seed-7440039f/frontier/internal/patience"
@@ -28,10 +27,6 @@ const (
 	restAtOnce   = 256 // hosts whose time passes under one lock
 	savesAtOnce  = 256 // rows of departing hosts in one batch
 )
-
-// learned reports whether something is known of a host that must outlive its
-// URLs.
-func (h *host) learned() bool { return h.crawlDelay > 0 || h.has(troubled|assigned|counted) }
 
 // saved reports whether the host's row says what must be known of the host, or
 // is missing if that is nothing.
@@ -176,9 +171,6 @@ func (s *shard) returnLocked(a *absentee) {
 	s.rememberLocked(id, &a.state)
 	c.settle(id, s.last)
 }
-
-// crawlDelayNs is the host's crawl delay in nanoseconds.
-func (h *host) crawlDelayNs() int64 { return int64(h.crawlDelay) * int64(time.Millisecond) }
 
 // startAfter is until when a host that is left alone so long after a contact may
 // not be contacted because the store was opened after a crash.

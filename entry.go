@@ -161,30 +161,6 @@ type Outcome struct {
 // NoCrawlDelay in Outcome.CrawlDelay forgets the host's crawl delay.
 const NoCrawlDelay time.Duration = -1
 
-// after is the history with one more try.
-func (h History) after(o Outcome) History {
-	if o.Result < Requeue {
-		h.Last = o.Result
-	}
-	if o.Result > Gone {
-		return h
-	}
-	end := instant.FromMillis(instant.Millis(o.Ended))
-	if h.Visits == 0 {
-		h.FirstVisit = end
-	}
-	h.Visits++
-	h.LastVisit = end
-	if o.Result == Changed {
-		h.Changes++
-		h.LastChange = end
-	}
-	if !o.Modified.IsZero() {
-		h.LastModified = o.Modified
-	}
-	return h
-}
-
 // historyOf is what a record keeps of the earlier visits of its URL.
 func historyOf(h *record.History) History {
 	return History{
@@ -207,15 +183,6 @@ func (h *History) kept() record.History {
 
 // Results after Denied are not kept.
 var _ [record.MaxLast]struct{} = [Denied]struct{}{}
-
-// entryOf copies what a body says of the URL, its crawl excepted.
-func entryOf(b *record.Body) Entry {
-	e := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight}
-	if len(b.Meta) > 0 {
-		e.Meta = append([]byte(nil), b.Meta...)
-	}
-	return e
-}
 
 // HostName is the default host key: the host of an absolute URL, in lower case,
 // without user, port, brackets and final dots. Politeness is owed to the machine,

@@ -185,12 +185,6 @@ func (f *Frontier) withdrawLocked(o *op, qid uint32, ref arena.Ref, remove func(
 	}
 }
 
-// endsLocked makes o the end of a record.
-func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
-	o.ends, o.record, o.queue, o.host = true, ref, qid, s.sched.queues.At(qid).host
-	s.sched.hosts.At(o.host).pins++
-}
-
 // unreadLocked lists the parts on disk in which URLs of the host wait.
 func (s *shard) unreadLocked(id uint32, crawl uint32) []loadJob {
 	c := s.sched

@@ -14,6 +14,7 @@ import (
 	"iter"
 	"unsafe"
 
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
@@ -158,6 +159,24 @@ type crawl struct {
 	urgent   bool
 	idle     bool // in scheduler.idleCrawls
 	swept    bool // all of it was deleted, and what is dead of it is being taken out
+}
+
+// crawlStop says why a crawl's URLs may not be handed out.
+type crawlStop uint8
+
+const (
+	crawlRuns    crawlStop = iota
+	crawlPaused            // until it is resumed
+	crawlSpent             // a limit without a period is reached
+	crawlLimited           // one with a period is
+)
+
+// stoppedCrawl is a crawl of which hosts in its ready lists are to be looked at: they
+// may hold slots of groups.
+type stoppedCrawl struct {
+	slot  uint32
+	level int
+	left  int // hosts of the level; less than 0: not counted yet
 }
 
 // runs reports whether the crawl's URLs may be handed out.
@@ -385,6 +404,61 @@ func (s *scheduler) setCrawl(id uint32, set crawlSettings, youngest uint64, now 
 	s.judgeCrawl(x, now)
 	s.offer(slot, x)
 	s.restCrawl(slot)
+}
+
+// judgeCrawl stops a crawl, or lets it go on, as its settings and what it has used
+// say.
+func (s *scheduler) judgeCrawl(x *crawl, now int64) {
+	stop, until := crawlRuns, int64(0)
+	if s.limits != nil {
+		until = s.limits.CrawlSpent(x.id, s.date(now))
+	}
+	switch {
+	case x.settings.paused:
+		stop = crawlPaused
+	case until == instant.Never:
+		stop = crawlSpent
+	case until != 0:
+		stop = crawlLimited
+	}
+	s.stopCrawl(x, stop)
+	switch {
+	case stop == crawlLimited:
+		s.limits.CrawlEnds.Set(x.id, until)
+	case s.limits != nil:
+		s.limits.CrawlEnds.Remove(x.id)
+	}
+}
+
+// stopCrawl changes why a crawl's URLs may not be handed out.
+func (s *scheduler) stopCrawl(x *crawl, stop crawlStop) {
+	if x.stop == stop {
+		return
+	}
+	ran := x.runs()
+	s.countStopped(x, -1)
+	x.stop = stop
+	s.countStopped(x, 1)
+	slot := s.slotOf(x.id)
+	if ran && s.limits != nil && stop != crawlPaused {
+		s.stopped = append(s.stopped, stoppedCrawl{slot: slot, level: 1, left: -1})
+	}
+	s.offer(slot, x)
+}
+
+// countStopped counts a crawl among those that do not run, if it does not.
+func (s *scheduler) countStopped(x *crawl, sign int64) {
+	if x.runs() {
+		return
+	}
+	s.pausedCrawls += int(sign)
+	s.pausedURLs += sign * x.stats.Waiting
+	if x.stop == crawlLimited {
+		s.limitedURLs += sign * x.stats.Waiting
+	}
+	for why, n := range x.withheld {
+		s.withheld.urls[why] -= sign * n
+	}
 }
 
 // offerDeleted sees to it that a crawl of which all was deleted has nothing to offer

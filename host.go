@@ -72,8 +72,10 @@ const (
 
 // has reports whether one of the flags is set.
 func (h *host) has(f hostFlags) bool { return h.flags&f != 0 }
-func (h *host) set(f hostFlags)      { h.flags |= f }
-func (h *host) clear(f hostFlags)    { h.flags &^= f }
+
+func (h *host) set(f hostFlags) { h.flags |= f }
+
+func (h *host) clear(f hostFlags) { h.flags &^= f }
 
 // put notes that a host is in another place.
 func (t *tables) put(h *host, p place) {
@@ -320,3 +322,10 @@ func (s *shard) clocksLocked(id uint32, p *plan) clocks {
 	}
 	return x
 }
+
+// crawlDelayNs is the host's crawl delay in nanoseconds.
+func (h *host) crawlDelayNs() int64 { return int64(h.crawlDelay) * int64(time.Millisecond) }
+
+// learned reports whether something is known of a host that must outlive its
+// URLs.
+func (h *host) learned() bool { return h.crawlDelay > 0 || h.has(troubled|assigned|counted) }

@@ -444,3 +444,12 @@ func (s *shard) entryLocked(ref arena.Ref) (Entry, History, int) {
 	}
 	return entryOf(&b), historyOf(&b.History), b.Fails + 1
 }
+
+// entryOf copies what a body says of the URL, its crawl excepted.
+func entryOf(b *record.Body) Entry {
+	e := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight}
+	if len(b.Meta) > 0 {
+		e.Meta = append([]byte(nil), b.Meta...)
+	}
+	return e
+}
