@@ -1,8 +1,8 @@
-// This file is an operator's hands: what may be said about hosts, domains and all
-// hosts while the frontier runs.
+// This file has the operator's controls of hosts, domains and all hosts while the
+// frontier runs.
 //
-// Each call is durable when it returns, and holds for the very next hand-out.
-// What is said becomes a rule: see rules.go.
+// Each call is durable when it returns, and applies to the very next hand-out. It changes
+// a rule: see rules.go.
 
 package frontier
 
@@ -30,20 +30,20 @@ type Scope struct {
 // All is the scope of all hosts.
 func All() Scope { return Scope{} }
 
-// Host is the scope of one host key, spelled as Options.HostKey spells it. Unless
-// there is a HostKey, any spelling of the host's name finds it, as in URLs, and
-// controls refuse names that no host can have.
+// Host is the scope of one host key, spelled as Options.HostKey returns it. Without a
+// HostKey any spelling of the host's name is accepted, as in URLs, and controls refuse
+// names that no host can have.
 func Host(key string) Scope { return Scope{name: key, named: true} }
 
-// Domain is the scope of all hosts at or under a name: Domain("example.org") has
-// example.org and www.example.org, not myexample.org. It is spelled like a host.
+// Domain is the scope of all hosts at or under a name: Domain("example.org") contains
+// example.org and www.example.org, but not myexample.org. It is spelled like a host.
 func Domain(name string) Scope { return Scope{name: name, domain: true, named: true} }
 
-// Crawl is the scope of the URLs of one crawl (Entry.Crawl), on whatever hosts. Its Rule
-// has Weight, Paused and Limits only, and may be given before the crawl has a URL. The
-// URLs of other crawls go on while it is paused, on the same hosts too; Next returns
-// ErrExhausted if nothing but URLs of paused crawls is left. Delete takes it, views of
-// hosts and URLs do not.
+// Crawl is the scope of the URLs of one crawl (Entry.Crawl), on all hosts. Its Rule may
+// set only Weight, Paused and Limits, and may be set before the crawl has a URL. While it
+// is paused, the URLs of other crawls are served, on the same hosts too; Next returns
+// ErrExhausted if only URLs of paused crawls are left. Delete accepts this scope; views
+// of hosts and URLs do not.
 func Crawl(id uint32) Scope { return Scope{named: true, ofCrawl: true, crawl: id} }
 
 // String returns the host key, the domain's name behind "*.", "*", or "crawl:" and the
@@ -82,7 +82,7 @@ const (
 	maxBlock       = row.MaxPeriod
 )
 
-// Rule returns what was set for exactly this scope, and whether anything was.
+// Rule returns the settings of exactly this scope, and whether there are any.
 func (f *Frontier) Rule(s Scope) (Rule, bool) {
 	if s.ofCrawl {
 		f.mu.Lock()
@@ -100,8 +100,8 @@ func (f *Frontier) Rule(s Scope) (Rule, bool) {
 	return Rule{}, false
 }
 
-// RuleOf returns what the rules say of a host: each setting of the most specific
-// scope that sets it. Zero fields are set by none: then Options say.
+// RuleOf returns the rule in effect for a host: each setting comes from the most specific
+// scope that sets it. Fields that no scope sets are zero: Options apply.
 func (f *Frontier) RuleOf(host string) Rule {
 	return f.controls.effective(f.hostSeen(host), f.date(f.opts.Clock.Now()))
 }
@@ -119,10 +119,10 @@ func (f *Frontier) Rules() iter.Seq2[Scope, Rule] {
 	}
 }
 
-// UpdateRule changes the rule of a scope. It calls change with what is set for exactly
-// this scope, the zero Rule if nothing is, and sets what change leaves there. The new
-// rule is durable and in force when UpdateRule returns: it holds for the very next
-// hand-out, a Delay for contacts that end later. Leases that are out go on.
+// UpdateRule changes the rule of a scope. It calls change with the settings of exactly
+// this scope, the zero Rule if there are none, and stores what change leaves there. The
+// new rule is durable and in force when UpdateRule returns: it applies to the very next
+// hand-out, a Delay to contacts that end later. Leases that are out are not affected.
 //
 // Concurrent changes of one rule all count: change, which runs without a lock, is
 // called again if another came between. Entry.Force, CrawlNow and Import pass Limits.

@@ -40,21 +40,21 @@
 //   - A host that is due waits in the ready list of each priority it has URLs of;
 //     within a priority ready hosts come before tokens.
 //   - Hosts may share a group ([Frontier.Join], [Frontier.Assign]), to which
-//     politeness is owed too. Of its due hosts the most urgent gets a slot: a level
+//     politeness is owed too. The most urgent of its due hosts gets a slot: a level
 //     of priority is worth 16 slots of waiting, so that none starves.
 //   - A host or a group may have several lanes (Rule.Concurrency,
-//     [Frontier.SetGroup]), each of which keeps a distance of its own.
+//     [Frontier.SetGroup]), each with its own distance.
 //   - Each crawl (Entry.Crawl) has front queues and ready lists of its own; a
 //     hand-out takes the crawl whose turn it is by weight (Rule.Weight),
 //     then asks the selector. Hosts and their clocks are shared.
 //
-// A Scheduler says at each Done when the URL is visited again, and keeps 12 bytes
-// of it; a Rechecker is asked once more when that time has come. A scheduled URL that
-// is found again may come earlier, or be more important: [Entry].Hint, Hinter.
+// At each Done a Scheduler chooses the time of the next visit, and may store 12 bytes
+// with the URL; a Rechecker is asked once more when that time has come. A scheduled URL
+// that is found again may come earlier, or become more important: [Entry].Hint, Hinter.
 //
-// A URL is scheduled (it has a future time), waiting, leased, or gone. FIFO order
-// within a host and priority is the order of becoming waiting: for scheduled URLs
-// the order of their times.
+// A URL is scheduled (its time lies in the future), waiting, leased, or gone. Within a
+// host and priority, URLs are served in the order in which they began to wait. For
+// scheduled URLs that is the order of their times.
 //
 // # How many back queues?
 //
@@ -79,89 +79,87 @@
 //
 // [Frontier.Check] verifies them; every test of this module ends with it.
 //
-//   - F1: a host and a group have at most the leases that they were allowed when the
-//     last was given.
+//   - F1: a host or group never has more leases than it was allowed when the latest was
+//     given.
 //   - F2: a bound host is in exactly one of heap, ready lists, leased; an unbound
 //     host with URLs has exactly one token for each crawl and priority of them, is
-//     parked, or is held by a rule.
+//     parked, or is withheld by a rule.
 //   - F3: heaps are ordered, and positions, links and masks agree.
 //   - F4: no lease before its host and group are due.
-//   - F5: every URL is in exactly one state, and in memory at most once. Of a
-//     timed block each position is finished, in memory, or not read yet.
+//   - F5: every URL is in exactly one state, and in memory at most once. Each position
+//     of a timed block is finished, in memory, or not read yet.
 //   - F6: Stats equal a full walk.
 //   - F7: an admitted URL leaves only by Done, by giving up, or by Delete, which are
 //     reported; what was deleted is not handed out any more.
 //   - F8: FIFO within host, crawl and priority.
-//   - F9: a host leaves memory only when its row on disk says what was learned of
-//     it and no call under way names it; what names it later finds it as it was.
+//   - F9: a host leaves memory only when its row on disk has what was learned about it,
+//     and no call under way names it; a later call finds it as it was.
 //
 // # Control
 //
-// What an operator says of a host, a domain or all hosts is a [Rule]. Of each
-// setting a host has the most specific: its own, then that of its closest domain,
-// and so on, then that of [All]. [Frontier.UpdateRule], [Frontier.Pause] and
-// [Frontier.BlockUntil] change one rule. They are durable when they return, and
-// hold for the very next hand-out. Leases that are
-// out go on. A host that a rule holds is found when its turn comes, and put aside
-// until a rule lets it go: no call loops over hosts. [Frontier.Forget] forgets what
-// was learned of a host, not its clock.
+// An operator controls a host, a domain or all hosts through a [Rule]. For each setting
+// the most specific rule of a host applies: its own, then that of its closest domain, and
+// so on up to that of [All]. [Frontier.UpdateRule], [Frontier.Pause] and
+// [Frontier.BlockUntil] change one rule. The change is durable when they return, and
+// applies to the very next hand-out. Leases that are out are not affected. A host that a
+// rule withholds is found when its turn comes, and put aside until a rule releases it: no
+// call loops over hosts. [Frontier.Forget] forgets what was learned about a host, but not
+// its clock.
 //
-// Limits bound how much all hosts of a scope may do together (Rule.Limits, where all
-// scopes around a host count), each of them alone (Rule.HostLimits, where the most
-// specific counts), and a crawl ([Crawl]): URLs that wait, depth, and, for each period if wanted,
-// hand-outs, bytes and failures. Add refuses what is too deep or too much, and says
-// so; who has used up the others is put aside as if paused, until a new period, a
-// higher limit, or Clear. What is counted is durable with the Done that counts it: a
-// crash may forget hand-outs of leases that were out, and count what came back
-// uncontacted. A frontier without limits pays nothing for them.
+// Limits bound what all hosts of a scope may do together (Rule.Limits; those of all scopes
+// around a host apply), what each of them may do alone (Rule.HostLimits; the most specific
+// apply), and what a crawl may do ([Crawl]). They bound waiting URLs and depth, and, per
+// period if one is set, hand-outs, bytes and failures. Add refuses entries that are too
+// deep or too many, and reports them. A host or crawl that has used up another limit is
+// withheld as if paused, until a new period, a higher limit, or Clear. Counts are durable
+// with the Done that changes them: a crash may forget hand-outs of leases that were out,
+// and may count leases that came back uncontacted. A frontier without limits pays nothing
+// for them.
 //
 // # Failing hosts
 //
-// Three clocks say when a host may be contacted again: its delay, its Crawl-delay,
-// and its back-off, beside what Retry-After asked for; the latest counts. A 429, a
-// 503, a failed connection or a timeout raises the step of the back-off, and so the
-// least gap after each contact; a long quiet time lowers it ([Backoff]). A host of
-// which nothing but failures came for a while is in quarantine, and merely probed;
-// its URLs wait meanwhile ([Quarantine]), so that a crawl with KeepOpen unset is not
-// over. After ten failed probes, about four days, they are given up, and reported:
-// Quarantine.Probes sets another number, Quarantine.Forever none. Whether and when a
-// URL is tried again is another question: [RetryPolicy]. Outcome.Failure tells the
-// kind of failure for all of them.
+// Three clocks determine when a host may be contacted again: its delay, its Crawl-delay,
+// and its back-off; a Retry-After is a fourth. The latest applies. A 429, a 503, a failed
+// connection or a timeout raises the step of the back-off, and with it the least gap after
+// each contact; a long quiet period lowers it ([Backoff]). A host whose contacts have all
+// failed for a while is quarantined: it is only probed, and its URLs wait ([Quarantine]),
+// so that the crawl is not over, even without KeepOpen. After ten failed probes, about four
+// days, its URLs are given up and reported. Quarantine.Probes sets another number, and
+// Quarantine.Forever keeps them. Whether and when a URL is tried again is a separate
+// question: see [RetryPolicy]. All of them see the kind of failure in Outcome.Failure.
 //
 // # Durability
 //
-// What Add and Done accepted is written by one committer in groups, as a log.
-// A mover gives logged records homes in blocks sorted by host, and a checkpoint
-// ends the log there; see [Spill]. Scheduled URLs go to blocks sorted by time,
-// and leave memory but for 16 bytes a block, with their hosts if nothing else is
-// known of these. They are read when their time comes near; if that is late,
-// because time jumped, memory is short or the disk fails, they wait meanwhile as
-// scheduled ones. After anything but a clean Close every host
-// counts as contacted at the moment of reopening.
+// One committer writes what Add and Done accepted to a log, in groups. A mover gives
+// logged records homes in blocks sorted by host, and a checkpoint then ends the log; see
+// [Options].Spill. Scheduled URLs go to blocks sorted by time and leave memory, except for
+// 16 bytes per block; so do their hosts, if nothing else is known about them. Blocks are
+// read when their time comes near. If that happens late, because time jumped, memory is
+// short or the disk fails, their URLs remain scheduled until then. Unless the frontier was
+// closed cleanly, every host counts as contacted at the moment of reopening.
 //
-// A host that has no URLs leaves memory when its time has passed. What was learned
-// of it, its Crawl-delay, waits with the Spill and is read when the host is named
-// again, by Add, Contact, Done or an outlink. Without a Spill such hosts stay.
+// A host without URLs leaves memory when its time has passed. What was learned about it,
+// such as its Crawl-delay, stays with the Spill and is read when Add, Contact, Done or an
+// outlink names the host again. Without a Spill such hosts stay in memory.
 //
 // # Watching
 //
-// [Options.OnEvent] and the logger get an [Event] for what happens behind the calls.
-// [Frontier.Stats] has totals, rates and waiting times, for logs (slog.LogValuer) and
+// [Options.OnEvent] and the logger get an [Event] for what happens outside the calls.
+// [Frontier.Stats] returns totals, rates and waiting times, for logs (slog.LogValuer) and
 // package expvar (json.Marshaler).
 //
 // # Time
 //
-// What is owed to hosts and groups, and leases, are timed by a clock that cannot be
-// set: neither a wall clock that jumps nor a suspended machine makes a host due
-// earlier. What has a date comes by the wall clock as it is then: NotBefore, visits,
-// blocks, periods of limits; a caller of Next wakes up for it within a minute. All
-// that is told and stored is told and stored by the wall clock as it is then, in
-// milliseconds, rounded up; after a step rows on disk are written again, so that
-// neither Close nor a crash loses it. While the clock is behind, a host that is on
-// disk only may wait for as much longer. A host that a
-// store opened on such a clock would leave alone for more than 30 days is left alone
-// for 30. What is due after the year 9999 counts as due at its end. A [Clock] that
-// leaps 280 years ahead stands still from there on, until the next opening.
+// Politeness towards hosts and groups, and leases, are timed by a monotonic clock: neither
+// a wall clock that jumps nor a suspended machine makes a host due earlier. Whatever has a
+// date follows the wall clock: NotBefore, visits, blocks, periods of limits. A caller of
+// Next notices a change of the wall clock within a minute. Times that are returned or
+// stored are in wall-clock time, in milliseconds, rounded up. After the wall clock was
+// set, rows on disk are rewritten, so that neither Close nor a crash loses the change.
+// While the wall clock is behind, a host that is only on disk may wait for that much
+// longer. A store opened on such a clock leaves no host alone for more than 30 days. Times
+// after the year 9999 are clamped to its end. A [Clock] that leaps 280 years ahead stands
+// still from there on, until the next opening.
 package frontier
 
 // File map, in the order of reading. "->" names the packages of internal/ that a file

@@ -41,27 +41,25 @@ type plan struct {
 	late     bool // its lease has ended before: only the host's clock counts
 }
 
-// Done ends a lease. When it has returned without an error the URL will not be
-// handed out again but as the outcome says, and the outlinks in o.Add are
-// admitted, both in one commit; known ones with Force follow, each in a commit of
-// its own. Two kinds of error come after that commit:
-// *EntryError for outlinks ("outlinks: ..." for all of them: ErrFull, or the
-// Spill's when it could not be asked about them), and *PriorityError for a URL
-// that keeps its former priority. ErrNotLeased means that the lease ended
-// before; the host's clock may still be moved later. After any other error
-// nothing but the host's clock has changed, to a later time: the URL waits again.
+// Done ends a lease. When it has returned without an error the URL will not be handed out
+// again except as the outcome says, and the outlinks in o.Add are admitted, both in one
+// commit; known outlinks with Force follow in separate commits. Two kinds of error come
+// after that commit: *EntryError for outlinks ("outlinks: ..." for all of them: ErrFull,
+// or the Spill's when it could not be asked about them), and *PriorityError for a URL
+// that keeps its former priority. ErrNotLeased means that the lease ended before; the
+// host's clock may still be moved later. After any other error nothing but the host's
+// clock has changed, to a later time: the URL waits again.
 //
-// Done waits for the disk for as long as that takes, or until the context of
-// CloseContext ends: it must work while everything else is being ended. DoneContext
-// has a context of its own.
+// Done waits for the disk for as long as that takes, or until the context of CloseContext
+// ends: it must work while everything else is shutting down. DoneContext takes a context.
 func (f *Frontier) Done(l Lease, o Outcome) error {
 	return f.DoneContext(context.Background(), l, o)
 }
 
-// DoneContext is Done, but waits no longer than ctx lasts. If that ends before the
-// completion is handed over, the error is ctx's, and the lease is out as before.
-// Otherwise it wraps ErrUnsettled as well: the lease has ended, and its URL is finished
-// or comes again, once the disk answers or when the store is opened next.
+// DoneContext is Done, but waits no longer than ctx lasts. If ctx ends before the
+// completion is submitted, the error is ctx's and the lease remains out. Otherwise it
+// wraps ErrUnsettled as well: the lease has ended, and its URL is finished or comes
+// again, once the disk answers or when the store is opened next.
 func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -109,8 +107,8 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 	return errors.Join(err, bad, f.doneRest(ctx, job, err, &l, &p))
 }
 
-// doneLate does what belongs to a completion that nobody waits for any more. It has
-// copies, so that what Done has need not be in the heap.
+// doneLate finishes a completion whose caller no longer waits. It takes copies, so that
+// Done's own values need not be on the heap.
 func (f *Frontier) doneLate(job *op, l Lease, p plan) {
 	_ = f.doneRest(context.Background(), job, <-job.done, &l, &p)
 }
@@ -257,7 +255,7 @@ func (p *plan) groupDue(c *scheduler, g *group) int64 {
 
 func clampDelay(d time.Duration) int64 { return int64(min(max(0, d), maxDelay)) }
 
-// isOut reports whether a lease is out. A Scheduler is told of one visit once.
+// isOut reports whether a lease is out: a Scheduler sees each visit once.
 func (f *Frontier) isOut(l *Lease) bool {
 	f.lock()
 	defer f.mu.Unlock()
@@ -432,10 +430,10 @@ func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
 	s.sched.hosts.At(o.host).pins++
 }
 
-// longRetryAfter is from when on whoever runs the frontier hears of a Retry-After.
+// longRetryAfter is the least Retry-After that is reported to the operator.
 const longRetryAfter = time.Hour
 
-// giveUpLocked lets o tell of a URL whose tries are used up.
+// giveUpLocked makes o report a URL whose tries are used up.
 func (s *shard) giveUpLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	if s.events.wanted() {
 		e, _, attempt := s.entryLocked(l.record)

@@ -32,46 +32,45 @@ type Entry struct {
 	// Crawl is the number of the crawl that the URL belongs to; 0 by default.
 	// A URL is known per crawl. See Crawl.
 	Crawl uint32
-	// Force admits the URL even if it is known. One that waits is moved (to its
-	// new priority's tail, with the new Meta); one that is leased comes again
-	// after its Done. Finding a waiting one reads all that waits of its host. One
-	// that is scheduled and on disk is superseded, which shows when it is read:
-	// until then Stats may count it, and Next may wait for it.
+	// Force admits the URL even if it is known. A waiting URL moves to the tail of its
+	// new priority, with the new Meta; a leased one comes again after its Done. To find a
+	// waiting URL the frontier reads everything that waits for its host. A scheduled URL
+	// that is on disk is superseded; until its record is read, Stats may count it and
+	// Next may wait for it.
 	Force bool
-	// Hint makes of an Entry whose URL is known and scheduled a hint that it may be
-	// visited earlier, or is more important than it was: see Hinter. A URL that is not
-	// known is admitted as without Hint; one that waits, is leased or is finished stays
-	// as it is. Of several hints a Hinter is told of the latest NotBefore; without one the
-	// earliest counts. Hints are durable with their Add and answered later, many at a time:
-	// at once while little is scheduled, and in walks through all that is scheduled which
-	// take a tenth of the time at most. If MemoryBudget/64 are used up by hints, further
-	// ones are refused with ErrHints. They are no part of an Export. Options.NoDedup leaves
-	// them out.
+	// Hint marks an Entry as a hint that its URL, if known and scheduled, may be visited
+	// earlier or has become more important: see Hinter. An unknown URL is admitted as
+	// without Hint; one that is waiting, leased or finished does not change. Among
+	// several hints, a Hinter gets the latest NotBefore; without a Hinter the earliest
+	// applies. Hints are durable with their Add and applied later in batches: at once
+	// while few URLs are scheduled, otherwise in walks through all scheduled URLs that
+	// take at most a tenth of the time. Once hints use MemoryBudget/64, further ones are
+	// refused with ErrHints. An Export does not contain hints. Options.NoDedup ignores
+	// them.
 	Hint bool
 }
 
-// History is what earlier visits of a URL showed. The zero value is a URL never
+// History is the record of a URL's earlier visits. The zero value is that of a URL never
 // visited or tried. Times have millisecond precision.
 type History struct {
 	Visits       int       // visits that reached the page
-	Changes      int       // of them, how many found it changed
+	Changes      int       // visits that found it changed
 	FirstVisit   time.Time // end of the first visit
 	LastVisit    time.Time // end of the last visit
 	LastChange   time.Time // end of the last visit that found a change
 	LastModified time.Time // what the server said last
 	Last         Result    // of the last Done that was not Requeue or PutOff
-	State        State     // what the Scheduler keeps of the URL
+	State        State     // what the Scheduler stores with the URL
 }
 
-// State is what a Scheduler keeps of a URL. The frontier stores it with the URL
-// and knows nothing of what it means. The zero value is a URL of which nothing is
-// kept.
+// State is what a Scheduler stores with a URL. Its meaning is opaque to the frontier. The
+// zero value means that nothing is stored.
 type State [12]byte
 
 // Lease is the right to contact one host, until its deadline. It is a value:
 // pass it by value, and call Done with it once.
 type Lease struct {
-	Entry    Entry     // empty but for Crawl if the lease is for contact only
+	Entry    Entry     // only Crawl is set if the lease is for contact only
 	Host     string    // host key
 	Group    string    // the host's group; empty if it has none
 	Priority int       // the front queue it came from, or Immediate; 0 for contact only
@@ -85,7 +84,7 @@ type Lease struct {
 	moment   int64     // when it was handed out
 }
 
-// Token is a number that no other lease of this store has had or will have.
+// Token returns a number that no other lease of this store has had or will have.
 func (l Lease) Token() uint64 { return l.token }
 
 // ContactOnly reports whether the lease is for a host's slot without a URL, from
@@ -115,25 +114,24 @@ func (r Result) String() string {
 	return "invalid result"
 }
 
-// Outcome tells Done what became of a lease. The zero value is a visit that
-// reached the page, ended now, and took as long as the lease was out.
+// Outcome reports to Done how a lease ended. The zero value is a visit that reached the
+// page, ended now, and took as long as the lease was out.
 type Outcome struct {
 	Result Result
-	// Failure says why, if Result is Failed. With other results it is refused
-	// unless it is zero.
+	// Failure is the kind of failure if Result is Failed. With other results it must be
+	// zero.
 	Failure Failure
-	// Uncontacted says that no byte was sent to the host under this lease, so
-	// that its clock need not move. Leave it false when in doubt. It is for
-	// Denied and Requeue; a URL that is PutOff always is; with other results it
-	// is refused.
+	// Uncontacted says that no byte was sent to the host under this lease, so that its
+	// clock need not move. Leave it false when in doubt. It is valid with Denied and
+	// Requeue, and implied by PutOff; with other results Done returns an error.
 	Uncontacted bool
-	// Ended is when the contact ended; zero means now, as does a time before the
-	// lease began, which must come from another clock, and one after now.
+	// Ended is when the contact ended. Zero means now; so does a time before the lease
+	// began or after now, which must come from another clock.
 	Ended time.Time
 	// Duration is how long the fetch took; zero means since the lease began.
 	Duration time.Duration
-	// RetryAfter is how long the host asked to be left alone, from Ended. It
-	// holds the host back even if Uncontacted is set.
+	// RetryAfter is how long the host asked to be left alone, from Ended. It applies even
+	// if Uncontacted is set.
 	RetryAfter time.Duration
 	// CrawlDelay, if positive, is from now on the least delay of this host
 	// (robots.txt's Crawl-delay); NoCrawlDelay forgets it; 0 changes nothing.
@@ -144,13 +142,13 @@ type Outcome struct {
 	Bytes int64
 	// Meta replaces the URL's Meta if it stays in the frontier; nil keeps it.
 	Meta []byte
-	// Next is when to visit the URL again: at once, as far as its host allows, if
-	// that has passed. Zero leaves it to the retry policy (Failed) or to the
-	// Scheduler, which is not asked otherwise; PutOff needs one.
+	// Next is when to visit the URL again. If it has passed, that is as soon as the host
+	// allows. Zero leaves the choice to the retry policy (Failed) or to the Scheduler,
+	// which are not asked otherwise. PutOff requires a Next.
 	Next time.Time
-	// Move has a URL that is PutOff come again in the crawl with the number Crawl, with all
-	// that is known of it, whether that crawl knows the URL or not. In its former crawl it
-	// stays known. Neither is wanted with other results.
+	// Move lets a URL that is PutOff come again in the crawl numbered Crawl, with all
+	// that is known about it, whether or not that crawl knows the URL. It stays known in
+	// its former crawl. Neither field is valid with other results.
 	Move  bool
 	Crawl uint32
 	// Add are the page's outlinks, admitted in the same commit (known ones with

@@ -1,4 +1,4 @@
-// This file holds every error a caller may branch on.
+// This file declares every error that a caller may branch on.
 
 package frontier
 
@@ -21,10 +21,10 @@ var ErrClosed = storage.ErrClosed
 // Next waits instead.
 var ErrExhausted = errors.New("frontier: exhausted")
 
-// HeldError is what Next and TryNext return in place of ErrExhausted when URLs
-// are left that only an operator can set free: their hosts or crawls are paused,
-// or have used up a limit for good. errors.Is(err, ErrExhausted) holds. It is not sticky:
-// after a Resume, Next works again.
+// HeldError is returned by Next and TryNext instead of ErrExhausted when the URLs that are left
+// can only be released by an operator: their hosts or crawls are paused, or have used up
+// a limit that has no period. errors.Is(err, ErrExhausted) is true. The error is not
+// sticky: after a Resume, Next works again.
 type HeldError struct {
 	Held int64 // URLs that wait
 }
@@ -37,28 +37,26 @@ func (e *HeldError) Error() string {
 // Is reports whether target is ErrExhausted.
 func (e *HeldError) Is(target error) bool { return target == ErrExhausted }
 
-// ErrNotDue is returned by TryNext when URLs are left but none may be fetched
-// now. The time returned with it tells when to ask again.
+// ErrNotDue is returned by TryNext when URLs are left but none may be fetched now. The
+// time returned with it is when to ask again.
 var ErrNotDue = errors.New("frontier: nothing due")
 
-// ErrFull is returned by Add when Options.MemoryBudget is used up: without a
-// Spill by the URLs, with one by what must be in memory all the same (hosts with
-// URLs, fingerprints, scheduled URLs). Nothing of the call was admitted. A call whose
-// entries take more than half of what URLs may have in memory, a quarter of the budget
-// at most, is admitted only when memory is nearly empty of others; the error says so:
-// fewer at once may be admitted. Done wraps it when the completion
-// was recorded but its outlinks were refused.
+// ErrFull is returned by Add when Options.MemoryBudget is used up: without a Spill by
+// URLs, with one by what must be in memory anyway (hosts with URLs, fingerprints,
+// scheduled URLs). No entry of the call was admitted. A call whose entries take more than
+// half of the memory for URLs, which is at most a quarter of the budget, is admitted only
+// when few other URLs are in memory. The error then says so, and smaller calls may
+// succeed. Done wraps ErrFull when it recorded the completion but refused the outlinks.
 var ErrFull = errors.New("frontier: memory budget used up")
 
-// ErrHints is why a hint (Entry.Hint) was not heard: so many wait for an answer that a
-// 64th of Options.MemoryBudget is used up. It comes inside an EntryError, from Add and
-// Done. The URL stays as it is; the hint may be given again in a while.
+// ErrHints reports that a hint (Entry.Hint) was rejected because pending hints already
+// use Options.MemoryBudget/64. Add and Done return it inside an EntryError. The URL does
+// not change; the hint may be given again later.
 var ErrHints = errors.New("frontier: too many hints wait")
 
-// ErrUnsettled is wrapped by the error of a call whose context ended, or that of
-// CloseContext, before the Spill had answered: what it asked for is committed, or will
-// be, or never. The lease of such a Done has ended: its URL is finished, or comes
-// again.
+// ErrUnsettled is wrapped by the error of a call whose context, or that of CloseContext,
+// ended before the Spill answered: it is not known whether the change is, or will be,
+// committed. The lease of such a Done has ended: its URL is finished, or comes again.
 var ErrUnsettled = errors.New("frontier: not known whether it is committed")
 
 // ErrNotLeased is returned by Done, Extend, Join and HandBack for a lease that
@@ -69,8 +67,8 @@ var ErrNotLeased = errors.New("frontier: not leased")
 // the lease back uncontacted: its host waits for the group from now on.
 var ErrGroupBusy = errors.New("frontier: group busy")
 
-// ErrUnknownHost is returned by Host for a host of which nothing is known: none of
-// its URLs is in the frontier, and it may be contacted at once.
+// ErrUnknownHost is returned by Host for a host about which nothing is known: none of its
+// URLs is in the frontier, and it may be contacted at once.
 var ErrUnknownHost = errors.New("frontier: unknown host")
 
 // ErrInUse is returned by Open when the Spill belongs to another frontier, and
@@ -78,8 +76,8 @@ var ErrUnknownHost = errors.New("frontier: unknown host")
 var ErrInUse = storage.ErrInUse
 
 // ErrVersion is returned by spill.Open, spill.Repair and Open for a store, and by Import
-// for an export, of a format that this version does not read. It is no damage:
-// the version that wrote it reads it.
+// for an export, of a format that this version does not read. Nothing is damaged: the
+// version that wrote it can read it.
 var ErrVersion = storage.ErrVersion
 
 // ErrReopen is wrapped by errors of a Spill that failed for good, as when the disk broke
@@ -126,8 +124,8 @@ func EntryErrors(err error) []*EntryError {
 	return out
 }
 
-// PriorityError reports a Prioritizer that answered outside 1..F. From Add it
-// comes inside an EntryError. From Done it tells that the URL kept its priority.
+// PriorityError reports a Prioritizer that returned a priority outside 1..F. Add returns
+// it inside an EntryError. From Done it means that the URL kept its priority.
 type PriorityError struct {
 	Got, Levels int
 }
@@ -137,8 +135,8 @@ func (e *PriorityError) Error() string {
 	return fmt.Sprintf("frontier: priority %d; want 1 to %d", e.Got, e.Levels)
 }
 
-// SelectorError reports a Selector that answered with a priority of which
-// nothing is available, or panicked. Nothing was handed out and nothing is lost.
+// SelectorError reports a Selector that chose a priority with nothing available, or
+// panicked. Nothing was handed out and nothing is lost.
 type SelectorError struct {
 	Got       int
 	Available []int

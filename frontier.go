@@ -189,7 +189,7 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	f.sched.controls = &f.controls
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.hinter, _ = o.Scheduler.(Hinter)
-	f.hints.Latest = f.hinter != nil || o.DeferHints // a Hinter hears of the later change, otherwise a URL comes at the earlier time
+	f.hints.Latest = f.hinter != nil || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
 	if o.Spill == nil {
 		f.sched.key = randomKey()
 		return f, nil
@@ -234,8 +234,8 @@ func (f *Frontier) recoverFor(ctx context.Context) error {
 	}
 }
 
-// lock takes f.mu, and settles the leases whose deadline has passed. Until the
-// lock is released f.last is the time: asking a clock costs more than a heap.
+// lock takes f.mu, and settles the leases whose deadline has passed. Until the lock is
+// released f.last is the time: reading a clock costs more than a heap operation.
 func (f *Frontier) lock() {
 	f.mu.Lock()
 	f.reapYieldingLocked()
@@ -259,7 +259,7 @@ func (f *Frontier) lockOpen() error {
 	return ErrClosed
 }
 
-// refusalLocked is why nothing may be handed out any more.
+// refusalLocked returns the reason why nothing may be handed out any more.
 func (s *shard) refusalLocked() error {
 	if s.closed || s.draining {
 		return ErrClosed
@@ -267,7 +267,8 @@ func (s *shard) refusalLocked() error {
 	return nil
 }
 
-// overLocked reports whether the crawl is over.
+// overLocked reports whether the crawl is over: nothing is left, or on its way, that
+// could be handed out.
 func (s *shard) overLocked() bool {
 	return s.sched.over() && s.finishing == 0 && s.adding.Load() == 0 && !s.opts.KeepOpen && s.contactsPausedLocked()
 }
@@ -282,7 +283,7 @@ func (s *shard) contactsPausedLocked() bool {
 	return true
 }
 
-// exhaustedLocked is what callers of Next get when the crawl is over.
+// exhaustedLocked returns the error for callers of Next when the crawl is over.
 func (s *shard) exhaustedLocked() error {
 	if n := s.sched.withheldForGood(); n > 0 {
 		return &HeldError{Held: n}
@@ -301,9 +302,9 @@ func (s *shard) nextTokenLocked() uint64 {
 	}
 }
 
-// Drain ends the handing out: calls waiting in Next and Contact, and later ones,
-// get ErrClosed. It returns when the last lease has ended and all is committed,
-// or with ctx's error. Add and Done work until Close.
+// Drain stops handing out leases: calls that wait in Next and Contact, and later ones,
+// return ErrClosed. Drain returns when the last lease has ended and everything is
+// committed, or with ctx's error. Add and Done work until Close.
 func (f *Frontier) Drain(ctx context.Context) error {
 	if err := f.lockOpen(); err != nil {
 		return err
@@ -328,17 +329,17 @@ func (f *Frontier) Drain(ctx context.Context) error {
 	}
 }
 
-// Close commits what was accepted, has OnEvent told of all that happened, and
-// ends the frontier. Leases that are out
-// come again when the store is opened next. Afterwards every call returns
-// ErrClosed; Close itself may be called again. It does not close the Spill.
+// Close commits what was accepted, delivers the remaining events to OnEvent, and ends the
+// frontier. URLs whose leases are out come again when the store is opened next.
+// Afterwards every call returns ErrClosed; Close itself may be called again. It does not
+// close the Spill.
 func (f *Frontier) Close() error { return f.CloseContext(context.Background()) }
 
-// CloseContext is Close, but waits no longer than ctx lasts. When that ends, every
-// call that waits for the Spill returns, with ErrClosed or an error that wraps
-// ErrUnsettled, and so does CloseContext. What was begun goes on in the background
-// until the disk answers; the store is in use until then. Another call of Close or
-// CloseContext waits for the end of it.
+// CloseContext is Close, but waits no longer than ctx lasts. When ctx ends, every call
+// that waits for the Spill returns ErrClosed or an error that wraps ErrUnsettled, and so
+// does CloseContext. What was begun continues in the background until the disk answers;
+// the store is in use until then. Another call of Close or CloseContext waits for it to
+// end.
 func (f *Frontier) CloseContext(ctx context.Context) error {
 	f.closeOnce.Do(func() {
 		go func() {

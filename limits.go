@@ -22,36 +22,35 @@ import (
 
 // Limits bound what may be done. Zero fields do not.
 //
-// There are two kinds. Rule.Limits is what the hosts of a scope may do together;
-// all scopes that contain a host count, not only the most specific. Rule.HostLimits
-// is what each host of a scope may do alone; of these the most specific counts, as a
-// whole: a host is freed of what a wider scope says by limits that are never
-// reached. For the scope of a Crawl,
-// Rule.Limits is what that crawl may do, whatever its hosts may; a crawl that has
-// reached one is not chosen for hand-outs.
+// There are two kinds. Rule.Limits bound what the hosts of a scope do together; those of
+// all scopes that contain a host apply, not only the most specific. Rule.HostLimits bound
+// what each host of a scope does alone; only the most specific apply, as a whole: to
+// exempt a host from those of a wider scope, give it limits too high to be reached. For
+// the scope of a Crawl, Rule.Limits bound that crawl, independently of its hosts; a crawl
+// that has reached one is not chosen for hand-outs.
 //
-// A period begins with the first hand-out, byte or failure that counts after the
-// end of the one before, with counts of zero. Limits may be lower than what is used
-// already: they are reached then. While a scope, host or crawl has no Limits nothing
-// is counted for it, and what was counted before may be forgotten.
+// A period begins with the first hand-out, byte or failure that counts after the end of
+// the one before, with counts of zero. Limits may be set below what is already used: they
+// are then reached. While a scope, host or crawl has no Limits nothing is counted for it,
+// and earlier counts may be forgotten.
 type Limits struct {
-	// Waiting is how many URLs may wait: Add refuses more. Leased and scheduled
-	// ones do not count, nor are entries refused whose time is to come: those that
-	// come due, fail or are handed back always have room.
+	// Waiting is the number of URLs that may wait: Add refuses more. Leased and scheduled
+	// URLs do not count, and entries whose time lies in the future are not refused: URLs
+	// that become due, fail or are handed back always have room.
 	Waiting int64
-	// Served is how many URLs may be handed out. One that comes back uncontacted
-	// does not count.
+	// Served is the number of URLs that may be handed out. One that comes back
+	// uncontacted does not count.
 	Served int64
-	// Bytes is how much may be transferred (Outcome.Bytes). It is counted when a
-	// lease ends, so that leases which are out then may exceed it.
+	// Bytes is the number of bytes that may be transferred (Outcome.Bytes). They are
+	// counted when a lease ends, so leases that are out may exceed the limit.
 	Bytes int64
-	// Errors is how many contacts may fail: Done with Failed, and leases that
-	// expire. They are counted as bytes are.
+	// Errors is the number of contacts that may fail: Done with Failed, and leases that
+	// expire. They are counted when the lease ends.
 	Errors int64
 	// Depth is the greatest Entry.Depth that Add admits.
 	Depth int
-	// Period is after which time Served, Bytes and Errors are counted from zero
-	// again. Zero: never. From 1 ms to 100 years.
+	// Period is the time after which Served, Bytes and Errors are counted from zero
+	// again, 1 ms to 100 years. Zero means never.
 	Period time.Duration
 }
 
@@ -66,8 +65,8 @@ type Used struct {
 // Limits.Depth refused. Such a URL is not known: it may be added later.
 var ErrLimit = errors.New("limit reached")
 
-// Used tells what was counted for the Limits of exactly this scope; false if it has
-// none. HostInfo and CrawlStats tell it of hosts and crawls.
+// Used returns what was counted for the Limits of exactly this scope; false if it has
+// none. HostInfo and CrawlStats have the counts of hosts and crawls.
 func (f *Frontier) Used(s Scope) (Used, bool) {
 	s = f.scopeSeen(s)
 	f.lockAdvanced()

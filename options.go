@@ -24,60 +24,62 @@ type Options struct {
 	// caller opens it before and closes it after the frontier.
 	Spill storage.Spill
 
-	// MemoryBudget is how many bytes the frontier may hold in RAM, its Spill
-	// included, but for calls under way: an Add takes about 1 KB for each of its
-	// entries until it returns. Beyond it URLs wait on disk; without a Spill, Add returns
-	// ErrFull. Zero means 256 MiB without a Spill, 512 MiB with one.
+	// MemoryBudget is the number of bytes that the frontier and its Spill may use in RAM,
+	// not counting calls under way: an Add takes about 1 KB per entry until it returns.
+	// Beyond the budget URLs wait on disk; without a Spill, Add returns ErrFull. Zero
+	// means 256 MiB without a Spill, 512 MiB with one.
 	MemoryBudget int64
 
 	// Priorities is F, the number of front queues, 1 to 64. Zero means 8.
 	Priorities int
 	// Prioritizer gives URLs their priority. Nil means ByDepth(Priorities).
 	Prioritizer Prioritizer
-	// Selector chooses among the front queues. Nil means BiasedRandom. One value must not
-	// be given to two frontiers that are open at once: each asks it under its own lock only.
+	// Selector chooses among the front queues. Nil means BiasedRandom. Do not give one
+	// value to two frontiers that are open at once: each calls it under its own lock
+	// only.
 	Selector Selector
 
-	// Delay says how long a host is left alone. Nil means FactorDelay(10,
-	// time.Second, 30*time.Second).
+	// Delay determines how long a host is left alone after a contact. Nil means
+	// FactorDelay(10, time.Second, 30*time.Second).
 	Delay DelayPolicy
-	// HostConcurrency is how many leases of one host may be out at once, 1 to 1024.
+	// HostConcurrency is the number of leases that one host may have at once, 1 to 1024.
 	// Each lane keeps its own distance: the end of its last contact plus Delay.
-	// Crawl-delay and Retry-After hold all lanes of a host. Zero means 1.
+	// Crawl-delay and Retry-After apply to all lanes of a host. Zero means 1.
 	HostConcurrency int
 	// GroupDelay is the same for the groups of Join. Nil means Delay.
 	GroupDelay DelayPolicy
-	// HostKey tells which host a URL is politely owed to. Nil means HostName, which
-	// gives all spellings of a machine's name or address one key; one of your own must,
-	// too, or the machine is contacted as several. It is called outside the lock, from
-	// any goroutine; a key has 1 to 255 bytes. It must not change while a store lives.
+	// HostKey returns the key of the host to which politeness is owed for a URL. Nil
+	// means HostName, which maps all spellings of a machine's name or address to one key;
+	// your own function must do so too, or the machine is contacted as if it were
+	// several. It is called outside the lock, from any goroutine; a key has 1 to 255
+	// bytes. It must not change during the life of a store.
 	HostKey func(url string) (string, error)
 
-	// LeaseTime is how long a lease lasts. Zero means 10 minutes. One that ends by its
-	// deadline counts as a failed try: when Retry allows no more, the URL is given up
-	// without a Done. Its host may then be contacted although the fetch goes on: let
-	// fetches end at Lease.Deadline, or Extend it.
+	// LeaseTime is how long a lease lasts. Zero means 10 minutes. A lease that expires
+	// counts as a failed try: when Retry allows no more, the URL is given up without a
+	// Done. The host may then be contacted although the fetch still runs: end fetches at
+	// Lease.Deadline, or Extend the lease.
 	LeaseTime time.Duration
-	// Retry says whether and when a failed URL is tried again. Nil means
+	// Retry decides whether and when a failed URL is tried again. Nil means
 	// DefaultRetries().
 	Retry RetryPolicy
-	// Backoff says how hosts are slowed down that refuse contacts.
+	// Backoff slows down hosts that refuse contacts.
 	Backoff Backoff
-	// Quarantine says when hosts that only fail are merely probed.
+	// Quarantine determines when a host that only fails is merely probed.
 	Quarantine Quarantine
-	// Scheduler says when a URL is visited again. Nil means never. Package
+	// Scheduler chooses when a URL is visited again. Nil means never. Package
 	// recrawl/adapter has one.
 	Scheduler Scheduler
-	// OnGiveUp, if set, is told of each URL that leaves because its tries are used
-	// up, or its host is given up (Quarantine.Probes), after that is durable,
-	// outside the lock. The Outcome is that of the last try, or tells with which
-	// Failure the last probe of its host ended. It may call anything but what waits
-	// for leases or their end: Next, TryNext, Drain and Close.
+	// OnGiveUp, if set, is called for each URL that leaves because its tries are used up,
+	// or because its host is given up (Quarantine.Probes). It is called outside the lock,
+	// after that is durable. The Outcome is that of the last try, or has the Failure of
+	// the last probe of the host. OnGiveUp must not call Next, TryNext, Drain or Close,
+	// which wait for leases or their end.
 	OnGiveUp func(Entry, Outcome)
-	// OnEvent, if set, is told of what happens in the frontier, in order, one
-	// event at a time, outside the lock. The frontier never waits for it, but
-	// Close does; it may call anything else. While 4096 events wait for it
-	// further ones are lost: see Event.Dropped. Logger gets the same events.
+	// OnEvent, if set, receives the events of the frontier in order, one at a time,
+	// outside the lock. The frontier never waits for it, except in Close, which it must
+	// not call. While 4096 events are queued, further ones are lost: see Event.Dropped.
+	// Logger gets the same events.
 	OnEvent func(Event)
 
 	// KeepOpen makes Next wait for another Add instead of returning ErrExhausted.
@@ -86,12 +88,12 @@ type Options struct {
 	// opens the Spill without DeferHints applies them. It is for tools that open a crawl
 	// without the Scheduler that judges hints.
 	DeferHints bool
-	// NoDedup admits known URLs like new ones, and remembers none.
+	// NoDedup admits known URLs like new ones, and remembers no URLs.
 	NoDedup bool
 
-	// Clock is where time comes from. Nil means the system's.
+	// Clock is the source of time. Nil means the system's.
 	Clock Clock
-	// Logger gets what an operator should see. Nil means silence.
+	// Logger gets what an operator should see. Nil means none.
 	Logger *slog.Logger
 
 	tuning hook.Tuning // by tests only
