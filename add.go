@@ -52,26 +52,26 @@ type newEntry struct {
 // of them or, on any other error, none. When Add has returned they survive as
 // the Spill promises. Add copies what it keeps.
 //
-// Known entries with Force are re-admitted after the others, each in a commit of
-// its own: one that fails, for whatever reason, is a bad entry.
+// Known entries with Force are re-admitted after the others, each in a separate commit;
+// one that fails, for any reason, counts as a bad entry.
 //
-// With a Spill, Add waits while the disk is behind, and for the disk; ctx ends that.
-// When its entries had been handed over by then the error wraps ErrUnsettled. It fails with the Spill's error if what is stored of a URL or
-// host cannot be read. Without one it returns ErrFull when the MemoryBudget is used up.
+// With a Spill, Add waits while the disk is behind, and for the disk; ctx ends the wait.
+// If its entries were already submitted, the error wraps ErrUnsettled. It fails with the
+// Spill's error if what is stored of a URL or host cannot be read. Without one it returns
+// ErrFull when the MemoryBudget is used up.
 func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
 	return f.addAs(ctx, entries, 0)
 }
 
-// CrawlNow admits entries as the most urgent: their priority is Immediate, above
-// all others. A hand-out takes them before it chooses a crawl or asks the
-// selector; crawls that have such URLs take turns. The clocks of hosts and groups,
-// pauses and blocks hold for them as ever. They are durable when it returns.
+// CrawlNow admits entries as the most urgent: their priority is Immediate, above all
+// others. A hand-out takes them before it chooses a crawl or asks the selector; crawls
+// that have such URLs take turns. The clocks of hosts and groups, pauses and blocks apply
+// as usual. The entries are durable when CrawlNow returns.
 //
-// Known URLs are re-admitted as with Entry.Force: one that waits is moved, one
-// that is scheduled comes now, one that is leased comes again after its Done.
-// NotBefore is ignored. New ones of a call come before its known ones. Later tries
-// and visits have the priority that the Prioritizer gives. The number returned and
-// the errors are those of Add.
+// Known URLs are re-admitted as with Entry.Force: a waiting one is moved, a scheduled one
+// comes now, a leased one comes again after its Done. NotBefore is ignored. New entries
+// of a call come before known ones. Later tries and visits have the priority that the
+// Prioritizer gives. The number returned and the errors are those of Add.
 func (f *Frontier) CrawlNow(ctx context.Context, entries ...Entry) (int, error) {
 	return f.addAs(ctx, entries, Immediate)
 }

@@ -124,10 +124,11 @@ func (f *Frontier) Rules() iter.Seq2[Scope, Rule] {
 // new rule is durable and in force when UpdateRule returns: it applies to the very next
 // hand-out, a Delay to contacts that end later. Leases that are out are not affected.
 //
-// Concurrent changes of one rule all count: change, which runs without a lock, is
-// called again if another came between. Entry.Force, CrawlNow and Import pass Limits.
-// With a lower Concurrency than leases are out, a host gets no other until enough have
-// ended. The hosts of a large scope take a Priority one after the other.
+// Concurrent changes of one rule are never lost: change, which runs without a lock, is
+// called again if another came between. Entry.Force, CrawlNow and Import are exempt from
+// Limits. If a host has more leases out than a lower Concurrency allows, it gets no other
+// until enough have ended. A Priority reaches the hosts of a large scope one after the
+// other.
 func (f *Frontier) UpdateRule(s Scope, change func(*Rule)) error {
 	for {
 		if err := f.lockOpen(); err != nil {
@@ -153,21 +154,21 @@ func (f *Frontier) UpdateRule(s Scope, change func(*Rule)) error {
 // errOvertaken says that a rule changed since it was looked at.
 var errOvertaken = errors.New("rule changed")
 
-// Clear takes back all that was set for exactly this scope. Wider and narrower
-// scopes keep theirs.
+// Clear removes all settings of exactly this scope. Wider and narrower scopes keep
+// theirs.
 func (f *Frontier) Clear(s Scope) error {
 	return f.changeRule("clear", s, func(r *Rule) error { *r = Rule{}; return nil })
 }
 
-// Pause keeps the hosts of a scope from getting leases until Resume. Leases that
-// are out go on.
+// Pause keeps the hosts of a scope from getting leases until Resume. Leases that are out
+// are not affected.
 func (f *Frontier) Pause(s Scope) error {
 	return f.changeRule("pause", s, func(r *Rule) error { r.Paused = On; return nil })
 }
 
-// Resume takes Pause and BlockUntil back that were called for exactly this scope.
-// If a wider scope is paused or blocked now, this one is set to run all the same.
-// Narrower scopes that were paused or blocked themselves stay so.
+// Resume undoes Pause and BlockUntil of exactly this scope. If a wider scope is paused or
+// blocked, this one is set to run nevertheless. Narrower scopes that are paused or
+// blocked stay so.
 func (f *Frontier) Resume(s Scope) error {
 	s = f.scopeSeen(s)
 	return f.changeRule("resume", s, func(r *Rule) error {
@@ -179,9 +180,9 @@ func (f *Frontier) Resume(s Scope) error {
 	})
 }
 
-// BlockUntil keeps the hosts of a scope from getting leases before t, which is in
-// the future. Leases that are out go on. A block that has passed is forgotten: if
-// that of a wider scope lasts longer, that one counts from then on.
+// BlockUntil keeps the hosts of a scope from getting leases before t, which must be in
+// the future. Leases that are out are not affected. A block that has passed is forgotten:
+// if a wider scope is blocked for longer, its block applies from then on.
 func (f *Frontier) BlockUntil(s Scope, t time.Time) error {
 	if t.IsZero() {
 		return fmt.Errorf("frontier: block of %v: no time is given", s)
@@ -227,7 +228,7 @@ func (s Scope) wider() Scope {
 	return All()
 }
 
-// DelayOf returns the delay policy that a host has.
+// DelayOf returns the delay policy in effect for a host.
 func (f *Frontier) DelayOf(host string) DelayPolicy {
 	if d := f.controls.delay(f.hostSeen(host)); d != nil {
 		return d
@@ -387,8 +388,8 @@ func (s *shared) hostKey(name string) (string, error) {
 	return hostkey.Spelled(name)
 }
 
-// CheckScope says what is wrong with a scope that no host can be in: controls refuse it.
-// Views of hosts find nothing.
+// CheckScope returns an error for a scope that can contain no host. Controls refuse such
+// a scope, and views of hosts find nothing.
 func (f *Frontier) CheckScope(s Scope) error {
 	if s.ofCrawl {
 		return nil

@@ -150,9 +150,9 @@ func (f *Frontier) freePaused(id uint32) {
 	}
 }
 
-// CrawlStats tells about a crawl, and whether anything is known of it. A crawl
-// that has default settings, and no host in memory that had a URL of it, may be
-// forgotten; the last 256 of them are not.
+// CrawlStats describes a crawl, and reports whether anything is known about it. A crawl
+// with default settings, and without a host in memory that had a URL of it, may be
+// forgotten once there are more than 256 such crawls.
 func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	f.lock()
 	defer f.mu.Unlock()
@@ -170,8 +170,7 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing()
 }
 
-// Crawls returns the numbers of the crawls of which CrawlStats knows anything,
-// in ascending order.
+// Crawls returns the numbers of the crawls that CrawlStats knows, in ascending order.
 func (f *Frontier) Crawls() []uint32 {
 	_, zero := f.CrawlStats(0)
 	f.mu.Lock()

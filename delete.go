@@ -39,18 +39,18 @@ func (s *scheduler) deadStored(q *queue) tombstone.Dead {
 	return s.storedTombstones.Of(s.name(s.hosts.At(q.host)), s.crawlOf(q).id)
 }
 
-// Delete removes all URLs of a scope that wait or are scheduled. When it has
-// returned without an error that is durable, and none of them is handed out any
-// more. Clocks of hosts stay as they are, and the URLs known: Add refuses them as
-// duplicates unless they are forced. A URL that is leased keeps its slot until its
-// lease ends, and does not come again whatever the outcome. URLs that are added
-// while Delete is under way may be removed or not.
+// Delete removes all waiting and scheduled URLs of a scope. When it has returned without
+// an error the deletion is durable, and none of them is handed out any more. Clocks of
+// hosts do not change, and the URLs remain known: Add refuses them as duplicates unless
+// they are forced. A leased URL keeps its slot until its lease ends, and does not come
+// again, whatever the outcome. URLs that are added while Delete is under way may be
+// removed or not.
 //
-// Delete waits until what is in memory is looked through, some URLs at a time,
-// and returns how many it removed; if ctx ends that wait, how many so far, and no
-// error. Scheduled URLs that are on disk are looked for later. Until they are
-// found, Stats count dead URLs as waiting or scheduled, and Next waits for the
-// search instead of returning ErrExhausted. The scope need not have any hosts.
+// Delete waits until memory has been searched, some URLs at a time, and returns how many
+// URLs it removed; if ctx ends that wait, it returns how many so far, and no error.
+// Scheduled URLs on disk are removed later. Until they are found, Stats count dead URLs
+// as waiting or scheduled, and Next waits for the search instead of returning
+// ErrExhausted. The scope need not have any hosts.
 func (f *Frontier) Delete(ctx context.Context, s Scope) (int64, error) {
 	if s.ofCrawl {
 		return f.delete(ctx, newDeletion(row.Deletion{OfCrawl: true, Crawl: s.crawl}))

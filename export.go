@@ -40,18 +40,18 @@ type ExportOptions struct {
 // minExportMemory is the least that ExportOptions.Memory may be.
 const minExportMemory = 64 << 10
 
-// Export writes everything that the frontier holds to w, in the lines that
-// docs/export.md describes: rules, groups, hosts with their clocks, URLs with all
-// that is known of them, and marks of the URLs that were ever admitted. Leased
-// URLs are written as waiting. Import is its inverse.
+// Export writes the whole content of the frontier to w, as the lines that docs/export.md
+// describes: rules, groups, hosts with their clocks, URLs with all that is known about
+// them, and marks of all URLs ever admitted. Leased URLs are written as waiting. Import
+// is its inverse.
 //
-// With a Spill it shows one moment, while everything else goes on; only clocks of
-// hosts and groups are read a little later. Without one the lock is held while all
-// is copied, about a second for ten million URLs, and the copy is in memory.
+// With a Spill it shows one moment, while other calls go on; only clocks of hosts and
+// groups are read a little later. Without one the lock is held while everything is copied
+// to memory, about a second for ten million URLs.
 //
-// Two frontiers that hold the same write the same bytes, but for the time in the
-// first line. The order is that of domains, and within a host that in which URLs
-// would be handed out after a reopening.
+// Two frontiers with the same content write the same bytes, except for the time in the
+// first line. The order is that of domains, and within a host that in which URLs would be
+// handed out after a reopening.
 //
 // Export returns ctx's error, ErrClosed if the frontier is closed meanwhile, w's
 // error, or the Spill's. Then what was written has no last line {"end":...}, and

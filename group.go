@@ -309,7 +309,8 @@ func (t *tables) sweepGroups(now int64) {
 // Settings are durable rows, and are looked up when a group is met. What changes is
 // told to the group at once; nobody loops over groups or their hosts.
 
-// GroupSettings say how a group of hosts is treated. The zero value is the default.
+// GroupSettings are the politeness settings of a group of hosts. The zero value has the
+// defaults.
 type GroupSettings struct {
 	// Delay says how long a slot of the group is left alone after a contact: a
 	// FixedDelay or FactorDelay. Nil means Options.GroupDelay.
@@ -319,12 +320,12 @@ type GroupSettings struct {
 	Concurrency int
 }
 
-// GroupInfo is what is known of a group.
+// GroupInfo describes a group.
 type GroupInfo struct {
 	Settings GroupSettings // as they were set; zero fields are at their defaults
 	Hosts    int           // in memory that belong to it
 	Leased   int           // slots in use: leases, and hosts that are about to be served
-	Queued   int           // hosts that may be contacted, but for the group
+	Queued   int           // hosts that only the group keeps from being contacted
 	Due      time.Time     // when it may be contacted next, if a slot is not in use; zero: its clock is not running
 }
 
@@ -360,10 +361,10 @@ func (s *GroupSettings) check() error {
 	return errors.Join(errs...)
 }
 
-// SetGroup says how a group is treated, which need not have any hosts; zero
-// settings take that back. They are durable when SetGroup returns, and hold for
-// the next hand-out and for contacts that end later. With fewer slots than are in
-// use none is given until enough of them are free.
+// SetGroup changes the settings of a group, which need not have any hosts; the zero value
+// restores the defaults. Settings are durable when SetGroup returns, and apply to the
+// next hand-out and to contacts that end later. If more slots are in use than the group
+// now has, none is given until enough are free.
 func (f *Frontier) SetGroup(name string, s GroupSettings) error {
 	err := row.CheckGroup(name)
 	if err == nil {
@@ -400,7 +401,7 @@ func (s *shard) setGroupLocked(o *op, name string, want GroupSettings) {
 	}
 }
 
-// Group tells what is known of a group. It reports false if nothing is: it has no
+// Group describes a group. It reports false if nothing is known about it: it has no
 // settings and no hosts in memory, and may be contacted at once.
 func (f *Frontier) Group(name string) (GroupInfo, bool) {
 	f.lockAdvanced()
@@ -430,13 +431,13 @@ func settingsOf(g *row.Group) GroupSettings {
 	return GroupSettings{Delay: policyOf(g.Delay), Concurrency: g.Concurrency}
 }
 
-// Assign makes a host a member of a group, whether URLs of it wait, it is leased,
-// or nothing is known of it; an empty group makes it a member of none. It stays
-// one, through reopenings too, until it is assigned to another or joins one. The
-// next hand-out needs the new group's leave. Contacts under leases that are out
-// count for both groups: they take slots of the new one if it has any free. Assign
-// is durable when it returns; after the Spill's error it holds, and the next Done
-// of the host stores it.
+// Assign makes a host a member of a group, whether its URLs wait, it is leased, or
+// nothing is known about it; an empty group removes it from its group. The membership
+// lasts, even when the store is reopened, until the host is assigned to another group or
+// joins one. The next hand-out needs a slot of the new group. Contacts under leases that
+// are out count for both groups: they take slots of the new one if any are free. Assign
+// is durable when it returns; if the Spill fails the change is in force, and the next
+// Done of the host stores it.
 func (f *Frontier) Assign(host, group string) error {
 	host, err := f.hostKey(host)
 	if err == nil && group != "" {

@@ -1,5 +1,5 @@
-// This file tells what is known of one host: what of it waits, when it may be
-// contacted, and why it is not served now.
+// This file describes one host: what waits, when it may be contacted, and why it is not
+// served now.
 //
 // Nothing here changes anything. A host that is not in memory is described from
 // its row, and stays where it is.
@@ -18,8 +18,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Reason tells why nothing of a host is handed out now. Where there are several
-// it is the one that lasts longest.
+// Reason is why no URL of a host is handed out now. If there are several reasons, it is
+// the one that lasts longest.
 type Reason uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	ReasonLeased                   // as many of its leases are out as it may have
 	ReasonDelay                    // it was contacted, and is left alone for its delay
 	ReasonCrawlDelay               // the same for its Crawl-delay
-	ReasonRetryAfter               // it asked to be left alone for so long
+	ReasonRetryAfter               // it asked to be left alone
 	ReasonBackoff                  // failures have slowed it down
 	ReasonQuarantine               // it only fails, and is probed rarely
 	ReasonReopened                 // the store was opened after a crash
@@ -55,21 +55,20 @@ func (r Reason) String() string {
 	return "invalid reason"
 }
 
-// QueueInfo tells how many URLs of a host, crawl and priority wait.
+// QueueInfo counts the waiting URLs of a host, crawl and priority.
 type QueueInfo struct {
 	Crawl    uint32
 	Priority int
 	Waiting  int64
 }
 
-// HostInfo is what is known of a host at one moment.
+// HostInfo describes a host at one moment.
 type HostInfo struct {
 	Host    string
 	Waiting int64       // URLs that may be handed out as soon as the host may be contacted
 	Queues  []QueueInfo // the same by priority, the highest first, and crawl; none are empty
-	// Scheduled counts URLs in memory that wait for their time: those that come
-	// soon or were admitted lately. Of a host of which nothing else is known it
-	// counts those on disk, too.
+	// Scheduled counts scheduled URLs in memory: those that come soon or were admitted
+	// lately. For a host about which nothing else is known it includes those on disk.
 	Scheduled int64
 	Leased    int       // leases out, those for contact only included
 	Deadline  time.Time // when the first of them ends; zero: none is out
@@ -79,24 +78,23 @@ type HostInfo struct {
 
 	CrawlDelay time.Duration // that robots.txt asked for; 0: none
 	Rule       Rule          // what RuleOf says of it
-	Backoff    BackoffState  // what its failures did to it
+	Backoff    BackoffState  // as its failures left it
 	Used       Used          // what was counted for Rule.HostLimits
 	Full       bool          // it is in memory, and Limits.Waiting refuse new URLs of it: its own, or those of a scope
 
-	// Reason is why nothing of it is handed out now, and Until when that ends by
-	// time alone; zero: time alone does not end it, or nobody knows when.
+	// Reason is why no URL of it is handed out now. Until is when that ends by time
+	// alone; zero if time alone does not end it, or the time is not known.
 	Reason Reason
 	Until  time.Time
 
 	Bound    bool // it has a back queue
-	Resident bool // it is in memory; all hosts are of which URLs wait
+	Resident bool // it is in memory, as all hosts with waiting URLs are
 }
 
-// Host tells what is known of a host. It returns ErrUnknownHost, beside its
-// rule, if nothing is: no URL of it is in the frontier, and it may be contacted at
-// once. If nothing of it is in memory its row is read, and if URLs wait on disk for
-// their time, all of these: ctx ends that. Other errors are ErrClosed and the
-// Spill's.
+// Host describes a host. If nothing is known about it, Host returns its rule and
+// ErrUnknownHost: none of its URLs is in the frontier, and it may be contacted at once.
+// If the host is not in memory its row is read, and if it has scheduled URLs on disk, all
+// of them: ctx ends that. Other errors are ErrClosed and the Spill's.
 func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 	host = f.hostSeen(host)
 	none := HostInfo{Host: host, Reason: ReasonNothing}
@@ -163,7 +161,7 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 	}
 }
 
-// lockAdvanced takes the lock and lets time pass, so that what is told is of now.
+// lockAdvanced takes the lock and lets time pass, so that the caller sees the present.
 func (f *Frontier) lockAdvanced() {
 	f.lock()
 	f.sched.advance(f.last)
@@ -220,8 +218,8 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 	return x
 }
 
-// reasonOf tells why nothing of a host is handed out now, and when that ends by
-// time alone; never if that is not known.
+// reasonOf returns why no URL of a host is handed out now, and when that ends by time
+// alone; never if that is not known.
 func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
 	h := s.hosts.At(id)
 	free, why := s.withheldUntil(id, now)

@@ -39,7 +39,7 @@ type ImportOptions struct {
 // Imported is what an import did.
 type Imported struct {
 	Lines     int64 // read
-	Bad       int64 // of them, malformed ones
+	Bad       int64 // malformed ones
 	URLs      int64 // admitted
 	KnownURLs int64 // that were known, and left as they were
 	Crawls    int64 // whose settings were put in force
@@ -47,8 +47,8 @@ type Imported struct {
 	Groups    int64 // whose clocks or settings were read
 	Hosts     int64 // whose clocks and the like were read
 	Marks     int64 // URLs that became known without being admitted
-	// ForeignMarks are marks under another key than the frontier's, which say
-	// nothing to it: the URLs would be new.
+	// ForeignMarks counts marks made under another key than the frontier's, which it
+	// cannot use: the URLs count as new.
 	ForeignMarks int64
 }
 
@@ -60,8 +60,8 @@ const (
 	importAtOnce  = 128       // hosts that are let go under one lock
 )
 
-// Import takes in what Export wrote, or a list with a URL in each line, where empty
-// lines and those that begin with # do not count. docs/export.md has the format.
+// Import reads what Export wrote, or a list with one URL per line, in which empty lines
+// and lines that begin with # are skipped. docs/export.md has the format.
 //
 // Known URLs stay as they are, clocks of hosts and groups move only later, and
 // rules replace those of the same scope: importing the same again changes nothing.

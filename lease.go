@@ -113,14 +113,13 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 	return nil
 }
 
-// Join puts a lease's host into a group and updates l. Call it before each
-// contact: the host stays in the group until it joins another or nothing more
-// must be known of it (no URLs but such as are scheduled, no lease, its time has
-// passed). If the group may be
-// contacted now the lease holds a slot of it; otherwise Join returns
-// ErrGroupBusy, and the lease must be handed back uncontacted: its host comes
-// again when the group is free. A host without URLs would forget the group then;
-// it keeps it for as long as Outcome.RetryAfter says. Group names have 1 to 255 bytes.
+// Join puts a lease's host into a group and updates l. Call it before each contact: the
+// host stays in the group until it joins another, or until it can be forgotten (only
+// scheduled URLs, no lease, its time has passed). If the group may be contacted now the
+// lease takes a slot of it. Otherwise Join returns ErrGroupBusy, and the lease must be
+// handed back uncontacted: its host comes again when the group is free. If the host has
+// no other URLs, set Outcome.RetryAfter when handing it back: the membership is kept that
+// long. Group names have 1 to 255 bytes.
 func (f *Frontier) Join(l *Lease, name string) error {
 	if len(name) < 1 || len(name) > 255 {
 		return fmt.Errorf("frontier: group name has %d bytes; want 1 to 255", len(name))
@@ -156,9 +155,9 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	return nil
 }
 
-// HandBack returns a lease's URL to the head of its queue, untried, but keeps the
-// host's slot: the lease that comes back is for contact only, and the one given
-// has ended. It is how a crawler reads robots.txt before the page.
+// HandBack returns a lease's URL to the head of its queue, untried, but keeps the host's
+// slot: it returns a lease for contact only, and ends the one given. A crawler uses it to
+// read robots.txt before the page.
 func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	f.lock()
 	defer f.mu.Unlock()

@@ -24,10 +24,10 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Next returns the lease of the next URL that may be fetched, and waits for one
-// if need be. Waiting calls are served in the order in which they came. It
-// returns ctx's error, ErrClosed, ErrExhausted when the crawl is over, a
-// *SelectorError, or the Spill's error for URLs that could not be read.
+// Next returns the lease of the next URL that may be fetched, and waits for one if
+// necessary. Waiting calls are served in the order of their arrival. It returns ctx's
+// error, ErrClosed, ErrExhausted when the crawl is over, a *SelectorError, or the Spill's
+// error for URLs that could not be read.
 func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 	var g grant
 	for f.await(ctx, &g) { // any number may be put off after a pause
@@ -111,11 +111,10 @@ func (s *shard) nextLocked(g *grant, now int64) bool {
 	return true
 }
 
-// TryNext is Next without waiting for a host or for an Add; it may read from
-// disk. If no URL may be fetched now it returns ErrNotDue and the time to ask
-// again, which may be early: when a block ends, or a group is free, it can turn
-// out that another keeps the host. A zero time means that only another call can
-// change anything.
+// TryNext is Next without waiting for a host or for an Add; it may read from disk. If no
+// URL may be fetched now it returns ErrNotDue and the earliest time at which one may
+// become available. Treat it as a lower bound: another rule or group may still withhold
+// the host then. A zero time means that only another call can change anything.
 func (f *Frontier) TryNext() (Lease, time.Time, error) {
 	for {
 		l, at, again, err := f.tryNext()
@@ -188,12 +187,11 @@ func (f *Frontier) Leases(ctx context.Context) iter.Seq2[Lease, error] {
 	}
 }
 
-// Contact waits until a host may be contacted and returns a lease of its slot
-// without a URL, for robots.txt and the like. host is a host key. One lease is
-// one contact: call Done with it, which moves the host's clock. Calls for one
-// host are served in order, and before its URLs. While a lease of the host is
-// out, Contact waits for its end. Errors are those of Next, except ErrExhausted,
-// and the Spill's if what is stored of the host cannot be read.
+// Contact waits until a host may be contacted and returns a lease without a URL, for
+// robots.txt and the like. host is a host key. One lease is one contact: call Done with
+// it, which moves the host's clock. Calls for one host are served in order, and before
+// its URLs. While a lease of the host is out, Contact waits for its end. Errors are those
+// of Next, except ErrExhausted, and the Spill's if the host's row cannot be read.
 func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return Lease{}, err

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-7440039f/frontier/internal/row"
 )
 
-// DelayPolicy says how long a host is left alone after a contact. Crawl-delay
-// and Retry-After come on top: the longest holds. Its methods are called
-// outside the frontier's lock, from any goroutine.
+// DelayPolicy determines how long a host is left alone after a contact. Crawl-delay and
+// Retry-After apply too: the longest wins. Its methods are called outside the frontier's
+// lock, from any goroutine.
 type DelayPolicy interface {
 	// Delay is the time from the end of the contact described by o to the next
 	// one. o.Duration and o.Ended are filled in. Negative counts as 0.
@@ -81,23 +81,22 @@ func policyOf(d row.Delay) DelayPolicy {
 	return nil
 }
 
-// Backoff says how a host is slowed down that refuses contacts: with 429, 503, no
-// connection, or no answer in time. Zero fields mean the defaults.
+// Backoff slows down a host that refuses contacts: with 429, 503, no connection, or no
+// answer in time. Zero fields mean the defaults.
 //
-// Each such failure raises the host's step by one. While a host's step is k, its
-// next contact comes no sooner than Base x 2^(k-1) after the end of each, good or
-// bad; the delay, Crawl-delay and Retry-After hold besides, and the latest wins.
-// A 503 without Retry-After, a failed connection and a timeout need not be about the
-// pace: a server that fails now and then does so at any. The first raises the step
-// as well. But one that comes after 10 good contacts or more at the slower pace
-// takes a step back instead. From then on such failures raise no step as long as
-// they are not much more frequent than at the slower pace, nor two in a row have
-// fewer than 4 good contacts before them.
+// Each such failure raises the host's step by one. While a host's step is k, its next
+// contact comes no sooner than Base x 2^(k-1) after the end of the last, good or bad; the
+// delay, Crawl-delay and Retry-After apply too, and the latest wins. A 503 without
+// Retry-After, a failed connection and a timeout need not be about the pace: a server
+// that fails now and then does so at any. The first raises the step as well. But one that
+// comes after 10 good contacts or more at the slower pace takes a step back instead. From
+// then on such failures raise no step as long as they are not much more frequent than at
+// the slower pace, nor two in a row have fewer than 4 good contacts before them.
 //
-// Of failures whose contacts began before the last raise all count with it: any
-// number that were under way together raise one step. A host that may have
-// several leases has one at a time while its step is not 0, then half as many as
-// it had, and one more each time that a step would be taken back.
+// Concurrent failures count as one: those whose contacts began before the last raise do
+// not raise the step again. A host that may have several leases has one at a time while
+// its step is not 0, then half as many as it had, and one more each time that a step
+// would be taken back.
 type Backoff struct {
 	// Disabled keeps failures from slowing hosts down.
 	Disabled bool
@@ -108,10 +107,9 @@ type Backoff struct {
 	// Jitter is how much longer than that a gap may be at random, as a share of
 	// it, up to 1; whole milliseconds. Zero means 0.1.
 	Jitter float64
-	// ForgiveAfter is how long nothing must fail until one step is taken back:
-	// so long and at least 200 times as long as a contact with its gap takes,
-	// and twice that for each time (up to 6) that a step taken back was needed
-	// after all. Zero means 10 minutes.
+	// ForgiveAfter is the quiet period before one step is undone: at least ForgiveAfter,
+	// and at least 200 contacts at the current gap. It doubles (up to 6 times) whenever a
+	// step was undone too early. Zero means 10 minutes.
 	//
 	// Two exceptions look soon whether a host was only down. After two or more
 	// steps in a row without a good contact between, and at the end of a
@@ -121,14 +119,14 @@ type Backoff struct {
 	ForgiveAfter time.Duration
 }
 
-// Quarantine says when a host that only fails is left alone but for probes. Zero
+// Quarantine determines when a host that only fails is left alone except for probes. Zero
 // fields mean the defaults.
 //
-// After so many failed contacts in a row, of any kind, it is contacted once in
-// an interval that doubles each time. Its URLs are kept: a failed probe does not
-// use up a try, and its URL waits again, behind the host's others. With the first
-// good contact everything continues. Leases that ended by their deadline do not
-// count, and of failures that were under way together only the first.
+// After the given number of failed contacts in a row, of any kind, the host is contacted
+// once per interval, which doubles each time. Its URLs are kept: a failed probe uses up
+// no try, and its URL waits again, behind the host's others. The first good contact ends
+// the quarantine. Expired leases do not count, and of concurrent failures only the first
+// does.
 type Quarantine struct {
 	// Disabled keeps all hosts out of quarantine.
 	Disabled bool
@@ -138,19 +136,19 @@ type Quarantine struct {
 	Probe time.Duration
 	// MaxProbe bounds the interval. Zero means a day, or Probe if that is longer.
 	MaxProbe time.Duration
-	// Probes is how many probes may fail in a row, 1 to 250, until the host is
+	// Probes is the number of probes that may fail in a row, 1 to 250, before the host is
 	// given up: its URLs leave, reported like those whose tries are used up, and
-	// EventHostGivenUp tells how many. Until its next probe would be due those that
-	// come are given up as well; the first that comes later is that probe. Paused
-	// and blocked hosts, and paused crawls, keep their URLs.
+	// EventHostGivenUp has their number. URLs that come before the next probe would be
+	// due are given up as well; the first that comes later is that probe. Paused and
+	// blocked hosts, and paused crawls, keep their URLs.
 	//
 	// Zero means 10: with the default intervals a host is given up about four days
 	// after it came into quarantine, so that it survives a weekend: 90.5 hours, and up
 	// to a tenth more by Backoff.Jitter. With 3 it is 70 minutes and as much more. With
 	// a Scheduler, whose URLs come again for ever, zero means Forever.
 	Probes int
-	// Forever lets the URLs of a host wait until it returns, however many probes
-	// fail, and Next waits with them. Probes must be zero then.
+	// Forever keeps the URLs of a host until it returns, however many probes fail, and
+	// Next waits with them. Probes must then be zero.
 	Forever bool
 }
 
@@ -225,7 +223,7 @@ const (
 	maxAfter      = row.MaxFails // failed contacts until a quarantine
 )
 
-// Failure says why a contact failed. The zero value is FailureOther.
+// Failure is the kind of a failed contact. The zero value is FailureOther.
 type Failure uint8
 
 const (
@@ -249,15 +247,14 @@ func (k Failure) String() string {
 	return "invalid failure"
 }
 
-// RetryPolicy says what becomes of a URL whose try failed. It is called outside
-// the lock, from any goroutine.
+// RetryPolicy decides whether and when a URL is tried again after a failure. It is called
+// outside the lock, from any goroutine.
 type RetryPolicy interface {
-	// Retry is asked after the given try, counted from 1. It returns how long
-	// to wait, from the try's end, and whether to try again at all. o.Failure
-	// tells what went wrong. The URL comes later than that if its host may not be
-	// contacted then. While its host is in quarantine the answer does not count.
-	// A lease that ends by its deadline is a failed try too: Outcome.Failure is then
-	// FailureOther, and the URL that is tried again waits at once.
+	// Retry is called after the given try, counted from 1. It returns how long to wait
+	// from the end of the try, and whether to try again at all. o.Failure is the kind of
+	// failure. The URL comes later if its host may not be contacted then. While its host
+	// is in quarantine the result is ignored. A lease that expires is a failed try too:
+	// o.Failure is then FailureOther, and a URL that is tried again waits at once.
 	Retry(e Entry, attempt int, o Outcome) (wait time.Duration, again bool)
 }
 
@@ -266,9 +263,8 @@ type retries struct {
 	first time.Duration
 }
 
-// Retries allows so many tries of a URL in all. The first retry comes after the
-// given wait, each further one after four times the wait before it, at most 30
-// days.
+// Retries allows the given number of tries of a URL in all. The first retry comes after
+// the wait first, each further one after four times the previous wait, up to 30 days.
 func Retries(tries int, first time.Duration) RetryPolicy { return retries{tries, first} }
 
 func (r retries) Retry(_ Entry, attempt int, _ Outcome) (time.Duration, bool) {
@@ -303,11 +299,11 @@ func (r retriesByKind) Retry(e Entry, attempt int, o Outcome) (time.Duration, bo
 	return r[o.Failure].Retry(e, attempt, o)
 }
 
-// DefaultRetries is the policy that Options.Retry has by default: 3 tries, half a
-// minute after the first. The host's own trouble is waited for longer: 4 tries
-// after 10 minutes if its name could not be resolved, 5 after a minute without
-// a connection or with a 503, 3 after a minute if it did not answer in time or
-// with another 5xx. A 429 is not the URL's fault: 8 tries after half a minute.
+// DefaultRetries is the policy that Options.Retry has by default: 3 tries, half a minute
+// after the first. Trouble of the host takes longer: 4 tries after 10 minutes if its name
+// could not be resolved, 5 after a minute without a connection or with a 503, 3 after a
+// minute if it did not answer in time or with another 5xx. A 429 is not the URL's fault:
+// 8 tries after half a minute.
 func DefaultRetries() RetryPolicy {
 	return RetriesByKind(Retries(3, 30*time.Second), map[Failure]RetryPolicy{
 		FailureDNS:         Retries(4, 10*time.Minute),
@@ -319,8 +315,8 @@ func DefaultRetries() RetryPolicy {
 	})
 }
 
-// TriesAgain reports whether the URL of a lease comes again if the lease ends with o
-// as Failed: whether this was not its last try, as Options.Retry says.
+// TriesAgain reports whether Options.Retry lets the URL of a lease come again if the
+// lease ends with o as Failed.
 func (f *Frontier) TriesAgain(l Lease, o Outcome) bool {
 	_, again := f.opts.Retry.Retry(l.Entry, l.Attempt, o)
 	return again

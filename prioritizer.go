@@ -10,9 +10,10 @@ import (
 	"github.com/seed-7440039f/frontier/selector"
 )
 
-// Prioritizer gives a URL its priority, 1 to Options.Priorities; the highest is
-// the most urgent. It is called at Add, when a Done keeps the URL in the frontier, and
-// when there was a hint of one that is scheduled (Entry.Hint), outside the frontier's lock, from any goroutine.
+// Prioritizer gives a URL its priority, 1 to Options.Priorities; the highest is the most
+// urgent. It is called by Add, by a Done that keeps the URL in the frontier, and for a
+// hint about a scheduled URL (Entry.Hint); outside the frontier's lock, from any
+// goroutine.
 type Prioritizer interface {
 	Priority(e Entry, h History) int
 }
@@ -64,18 +65,17 @@ type Selector = selector.Selector
 // SelectorFunc makes a function a Selector.
 type SelectorFunc = selector.Func
 
-// Scheduler says when a URL is visited again. It is asked when a URL was
-// visited, gone or denied, and when the tries of one that failed are used up,
-// unless Outcome.Next says so; outside the lock, from any goroutine. A time that has
-// passed is as good as now. If it panics, whoever called Done does, and the lease
-// is out as before.
+// Scheduler chooses when a URL is visited again. It is called when a URL was visited,
+// gone or denied, and when the tries of a failed one are used up, unless Outcome.Next is
+// set; outside the lock, from any goroutine. A time that has passed means now. If it
+// panics, so does the call of Done, and the lease remains out.
 type Scheduler interface {
-	// Next returns the time of the next visit, zero for never (the URL leaves,
-	// and was given up if it failed), and what is to be kept of it.
+	// Next returns the time of the next visit, zero for never (the URL leaves, and was
+	// given up if it failed), and the State to be stored with it.
 	Next(v Visit) (due time.Time, keep State)
 }
 
-// Visit is the end of a lease, as a Scheduler is told of it.
+// Visit describes the end of a lease to a Scheduler.
 type Visit struct {
 	Entry   Entry   // with the new Meta
 	Host    string  // host key
@@ -84,39 +84,39 @@ type Visit struct {
 	Outcome Outcome // Ended and Duration are set
 }
 
-// Rechecker is a Scheduler that is asked once more when the time of a URL has
-// come, before it is handed out: prices may have changed since its last visit.
-// One of which it keeps nothing, one that is tried again after a failure, and one
-// of CrawlNow are handed out without asking.
+// Rechecker is a Scheduler that is called once more when the time of a URL has come,
+// before it is handed out: prices may have changed since its last visit. URLs with a zero
+// State, retries after a failure, and URLs of CrawlNow are handed out without that.
 type Rechecker interface {
 	Scheduler
-	// Recheck returns when to visit the URL and what is to be kept of it. If that
-	// is later than now the URL is PutOff: no caller of Next sees it, and its
-	// host is not contacted. A crash may undo that: then it is asked again. If it
-	// panics, whoever called Next does, and the URL waits as before.
+	// Recheck returns when to visit the URL and the State to be stored with it. If that
+	// time is later than now the URL is PutOff: no caller of Next sees it, and its host
+	// is not contacted. After a crash it may be called again. If it panics, so does the
+	// call of Next, and the URL waits as before.
 	Recheck(e Entry, host string, h History, now time.Time) (due time.Time, keep State)
 }
 
-// Hinter is a Scheduler that decides what becomes of a scheduled URL that was added
-// again with Entry.Hint. It is asked outside the lock, from any goroutine, and must
-// not call the Frontier. Without one, a URL comes at the hint's NotBefore if that is
-// not zero and earlier than its own time.
+// Hinter is a Scheduler that handles hints: scheduled URLs that were added again with
+// Entry.Hint. It is called outside the lock, from any goroutine, and must not call the
+// Frontier. Without a Hinter, a URL comes at the hint's NotBefore if that is not zero and
+// earlier than its scheduled time.
 //
-// In any case the URL has the greater Weight of both and the lesser Depth, and the
-// Prioritizer is asked anew. One that is tried again after a failure keeps its time,
-// and no Hinter is asked. When its time has come a Rechecker is asked as always.
+// In any case the URL gets the greater Weight and the lesser Depth of both, and a new
+// priority from the Prioritizer. A URL that is to be retried after a failure keeps its
+// time, and the Hinter is not called. When its time has come a Rechecker is called as
+// usual.
 type Hinter interface {
 	Scheduler
-	// Hint is told of the URL as it is known, with the greater Weight, the lesser Depth
-	// and its time in NotBefore; and as it was found. NotBefore of that is from when on
-	// a visit is said to find something new, usually in the past, or zero.
+	// Hint gets the URL as known, with the greater Weight, the lesser Depth and its time
+	// in NotBefore, and as found. NotBefore of found is the time from which a visit is
+	// expected to find something new, usually in the past, or zero.
 	Hint(known, found Entry, host string, h History, now time.Time) Hinted
 }
 
-// Hinted is what becomes of a URL that there was a hint of.
+// Hinted is a Hinter's decision about a URL.
 type Hinted struct {
 	Due  time.Time // when to visit it; zero leaves its time
-	Keep State     // what is to be kept of it
+	Keep State     // to be stored with it
 	Meta []byte    // replaces its Meta; nil, or more than MaxMeta, keeps it
 }
 
@@ -162,16 +162,15 @@ func (f *Frontier) putOff(l *Lease) bool {
 	return true
 }
 
-// This file lets an operator say with which priority the URLs of hosts and domains
-// are served, whatever the Prioritizer said.
+// The priorities that an operator sets for the URLs of hosts and domains, in place of the
+// Prioritizer's.
 //
-// That is a rule like any other. Nothing is rewritten on disk: URLs keep the
-// priority of their own, and so return to it when the rule is taken back; what
-// changes is the level of their queues, which says in which front queue they wait.
+// They are a rule like any other. Nothing is rewritten on disk: URLs keep their own
+// priority, and return to it when the rule is removed; what changes is the level of their
+// queues, which determines the front queue in which they wait.
 
-// PriorityMap gives URLs another priority by the one that they have: m[p] is that with
-// which URLs of priority p are served, Immediate ones excepted. Zero leaves it as it
-// is; m[0] is always zero.
+// PriorityMap maps priorities: URLs of priority p are served with priority m[p]. Zero
+// leaves p as it is, and m[0] is always zero. Immediate URLs are not mapped.
 type PriorityMap [maxPriorities + 1]uint8
 
 // complete takes those from another that are not set.
@@ -219,7 +218,7 @@ func (c *controls) priority(host []byte, p uint8) uint8 {
 	return as
 }
 
-// levelOf is the level of which a host's URLs of a priority are.
+// levelOf is the level of a host's URLs of a priority.
 func (s *scheduler) levelOf(h *host, priority uint8) uint8 {
 	if priority == Immediate {
 		return s.immediate()

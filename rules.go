@@ -34,31 +34,31 @@ const (
 // Rule is what is set for one scope. Zero fields are not set: the next wider
 // scope that sets them counts.
 type Rule struct {
-	// Delay is how long hosts are left alone, instead of Options.Delay: one of
-	// the policies FixedDelay and FactorDelay. Nil: not set.
+	// Delay determines how long hosts are left alone, in place of Options.Delay: a
+	// FixedDelay or FactorDelay. Nil: not set.
 	Delay DelayPolicy
-	// Concurrency is how many leases a host may have at once, 1 to 1024. Zero:
+	// Concurrency is the number of leases that a host may have at once, 1 to 1024. Zero:
 	// not set.
 	Concurrency int
 	// Paused hosts get no leases while it is On. Off lets the scope run although
 	// a wider scope is paused or blocked.
 	Paused Switch
-	// BlockedUntil keeps hosts from getting leases before. A time that has passed
-	// is as if it were not set. Zero: not set.
+	// BlockedUntil keeps hosts from getting leases before that time. A time that has
+	// passed counts as not set. Zero: not set.
 	BlockedUntil time.Time
-	// Priority is that with which the scope's URLs are served, whatever their own is:
-	// those that wait and later ones. 1 to Options.Priorities. Zero: not set.
+	// Priority is the priority with which the scope's URLs, waiting and later ones, are
+	// served, in place of their own: 1 to Options.Priorities. Zero: not set.
 	Priority int
-	// Priorities is the same by a URL's own priority, and counts before Priority.
+	// Priorities does the same depending on a URL's own priority, and precedes Priority.
 	Priorities PriorityMap
-	// Limits is what the hosts of the scope may do together: the limits of all scopes
-	// around a host count, not only those that RuleOf returns. HostLimits is what each
-	// host may do alone.
+	// Limits bound what the hosts of the scope do together: the limits of all scopes
+	// around a host apply, not only those that RuleOf returns. HostLimits bound what each
+	// host does alone.
 	Limits     Limits
 	HostLimits Limits
-	// Weight is the share of a crawl, and set for the scope of a Crawl only: while it
-	// and other crawls have URLs that may be fetched now, it has Weight of the sum of
-	// their weights of the hand-outs, whatever the priorities. 1 to 1000. Zero: 1.
+	// Weight is the share of a crawl, and may be set for the scope of a Crawl only: while
+	// several crawls have URLs that may be fetched now, each gets hand-outs in proportion
+	// to its Weight, whatever the priorities. 1 to 1000. Zero means 1.
 	Weight int
 }
 

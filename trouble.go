@@ -134,13 +134,14 @@ func slowing(k Failure) bool {
 	return k == FailureConnect || k == FailureTimeout || k == FailureUnavailable || k == FailureTooMany
 }
 
-// BackoffState is what its failures did to a host. The zero value is nothing.
+// BackoffState is a host's back-off and quarantine. The zero value is that of a host
+// without failures.
 type BackoffState struct {
 	Step     int           // of its back-off; 0: it is not slowed down
 	Gap      time.Duration // least time between its contacts, for its failures alone
 	Lanes    int           // leases it may have at once; 0: as many as are set
 	Failures int           // failed contacts in a row
-	Relapses int           // how often a step that was taken back was needed after all
+	Relapses int           // how often a step was undone too early
 	Probes   int           // number of the quarantine's interval, from 1; 0: it is in none
 }
 
@@ -197,17 +198,17 @@ func (s *shard) troubleKept(saved *row.Host) bool {
 	return !t.Over() && t.Until() > 0
 }
 
-// Forget makes the frontier forget what was learned of a host: its Crawl-delay, its
-// back-off or quarantine with the failures behind it, and the group that it is a
-// member of, by Assign too. Its URLs, the rules, and what limits have counted stay.
+// Forget discards what was learned about a host: its Crawl-delay, its back-off or
+// quarantine with the failures behind it, and its group, even one set by Assign. Its
+// URLs, the rules, and the counts of limits stay.
 //
-// So does its clock: the host is contacted no earlier than its last contact, its
-// Crawl-delay then, and Retry-After asked for. Only what back-off or quarantine
-// added to that counts no more. Leases that are out go on; how they end is learned
-// anew. To forget a host that is not known is no error.
+// So does its clock: the host is contacted no earlier than its last contact, the
+// Crawl-delay at that time, and Retry-After require. Only what back-off or quarantine
+// added is dropped. Leases that are out are not affected, and their outcomes count from
+// zero. Forgetting an unknown host is no error.
 //
-// Forget is durable when it returns; after the Spill's error it holds, and
-// the next Done of the host stores it.
+// Forget is durable when it returns; if the Spill fails the change is in force, and the
+// next Done of the host stores it.
 func (f *Frontier) Forget(host string) error {
 	host, err := f.hostKey(host)
 	if err != nil {

@@ -55,18 +55,17 @@ func parseCursor(s string) (host string, seq uint64, err error) {
 	return string(b[n:]), seq, nil
 }
 
-// URLs yields the waiting URLs of a scope: hosts in domain order, their URLs in the
-// order in which they were admitted. It begins behind the URL of which after is the
-// Cursor, which need not wait any more; empty: at the first. A URL that waits from
-// the first call to the end of the listing is yielded exactly once, in however many
-// calls, across restarts too; one that comes, goes, or is moved by a Force
-// meanwhile, at most once as each record.
+// URLs yields the waiting URLs of a scope: hosts in domain order, their URLs in the order
+// in which they were admitted. It begins behind the URL whose Cursor is after, which need
+// not wait any more; if after is empty, with the first. A URL that waits from the first
+// call to the end of the listing is yielded exactly once, over any number of calls and
+// restarts; one that comes, goes, or is moved by a Force meanwhile, at most once per
+// record.
 //
-// No lock is held while the caller looks at a URL. URLs on disk are read as the
-// listing gets there; the first call reads all that a host has there, later ones
-// only what they list. A *CorruptError tells of damaged ones, and the listing goes
-// on; after any other error (a bad scope, a malformed cursor, ctx's, ErrClosed, the Spill's) it
-// ends.
+// No lock is held while the loop body runs. URLs on disk are read as the listing reaches
+// them; the first call reads all URLs of a host on disk, later ones only those that they
+// list. A *CorruptError reports damaged ones, and the listing continues; after any other
+// error (a bad scope, a malformed cursor, ctx's, ErrClosed, the Spill's) it ends.
 func (f *Frontier) URLs(ctx context.Context, s Scope, after string) iter.Seq2[WaitingURL, error] {
 	return func(yield func(WaitingURL, error) bool) {
 		l := urlListing{f: f, ctx: ctx, yield: yield}
@@ -328,23 +327,22 @@ func (s *shard) walkHostAndUnlock(w *fifo.Walk, rest func()) {
 
 const scannedAtOnce = 256 // URLs that Scan hands to its caller at once
 
-// StoredURL is a URL that the frontier holds.
+// StoredURL is a URL in the frontier, as Scan yields it.
 type StoredURL struct {
 	Entry    Entry // NotBefore is the time for which it waits
 	Host     string
-	Priority int // of its admission, whatever rules say since
+	Priority int // as admitted; rules do not change it
 	Attempt  int // that its next hand-out will be, from 1
 	History  History
 }
 
-// Scan yields every URL that the frontier holds, each once, in no order: those that
-// wait, those that are leased, and those that wait for their time. URLs that are done
-// for good are not held any more.
+// Scan yields every URL in the frontier once, in no particular order: waiting, leased and
+// scheduled ones. URLs that are done for good have left the frontier.
 //
-// With a Spill it shows what was committed at one moment, while everything else goes
-// on, and reads the store from end to end. Without one the lock is held while all is copied, about a second for
-// ten million URLs, and the copy is in memory. It ends with an error: ctx's, ErrClosed,
-// or the Spill's.
+// With a Spill it shows what was committed at one moment, while other calls go on, and
+// reads the store from end to end. Without one the lock is held while everything is
+// copied to memory, about a second for ten million URLs. It may end with an error: ctx's,
+// ErrClosed, or the Spill's.
 func (f *Frontier) Scan(ctx context.Context) iter.Seq2[StoredURL, error] {
 	return func(yield func(StoredURL, error) bool) {
 		ctx, stop := context.WithCancel(ctx)

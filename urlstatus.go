@@ -25,7 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// URLState is what has become of a URL.
+// URLState is the state of a URL.
 type URLState uint8
 
 const (
@@ -47,8 +47,8 @@ func (s URLState) String() string {
 	return "invalid URL state"
 }
 
-// URLStatus is what is known of a URL at one moment. Of one that is unknown or
-// known that is State and Host.
+// URLStatus describes a URL at one moment. For an unknown or known URL only State and
+// Host are set.
 type URLStatus struct {
 	State    URLState
 	Host     string
@@ -59,13 +59,12 @@ type URLStatus struct {
 	History  History
 }
 
-// Status tells what has become of a URL of a crawl. It asks for no lock longer than
-// a moment, but reads what waits of the URL's host on disk, and if the URL is known
-// and not there, all that is scheduled: ctx ends that. A URL that is on its way (in
-// an Add or Done that has not returned) is told as it is before or after. With
-// Options.NoDedup nobody remembers which URLs are done: they are unknown. It
-// returns HostKey's error for a bad URL, ctx's, ErrClosed, or the Spill's; damaged
-// blocks are passed over.
+// Status reports the state of a URL of a crawl. It takes the lock only for moments, but
+// reads the URLs of its host that wait on disk, and if the URL is known and not among
+// them, all scheduled URLs: ctx ends that. A URL in an Add or Done that has not returned
+// is reported as it is before or after that call. With Options.NoDedup URLs that are done
+// are unknown. Status returns HostKey's error for a bad URL, ctx's, ErrClosed, or the
+// Spill's; it skips damaged blocks.
 func (f *Frontier) Status(ctx context.Context, crawl uint32, url string) (URLStatus, error) {
 	host, err := f.opts.HostKey(url)
 	if err == nil {

@@ -40,14 +40,14 @@ type Upcoming struct {
 
 // Upcoming returns up to n hosts with URLs that wait, in about the order in which they
 // will be served: first those that may be contacted now, the highest priorities first,
-// then the others by the time at which they may be contacted, the ends of blocks and
-// of limits' periods included. Paused hosts have no such time and are left out, as are
-// hosts of a group whose slots are all taken. Of the hosts that wait for a back queue
-// it looks at the first n of each priority only. Next promises nothing of this order.
+// then the others by the time at which they may be contacted, the ends of blocks and of
+// limits' periods included. Paused hosts have no such time and are left out, as are hosts
+// of a group whose slots are all taken. Among the hosts that wait for a back queue, only
+// the first n of each priority are considered. Next does not guarantee this order.
 //
-// With urls it says what of each host comes first: for a caller who wants to look up
-// names and robots.txt ahead. First URLs that are not in memory are read from disk;
-// a host whose first URL is damaged is left out.
+// With urls it includes the first URL of each host, for a caller that resolves names and
+// reads robots.txt ahead. First URLs that are not in memory are read from disk; a host
+// whose first URL is damaged is left out.
 //
 // n is at most 256; more counts as 256. It costs O(n log n). The error is ctx's,
 // ErrClosed, or the Spill's.
@@ -294,15 +294,14 @@ func (s *shard) firstLocked(u *Upcoming) *loadJob {
 	return nil
 }
 
-// Hosts yields the hosts in memory of a scope in domain order: by their names with
-// the labels reversed, so that the hosts of a domain follow each other, addresses
-// by themselves. It begins behind the host key after, which need not be known;
-// empty: at the first. All hosts are in memory of which URLs wait or are leased.
-// A host that is in memory all the while is yielded once; each is described as it
-// is when a few of its neighbours are.
+// Hosts yields the hosts in memory of a scope in domain order: by their names with the
+// labels reversed, so that the hosts of a domain follow each other, addresses by
+// themselves. It begins behind the host key after, which need not be known; if that is
+// empty, with the first. Every host with waiting or leased URLs is in memory. A host that
+// stays in memory during the loop is yielded once. Hosts are described a few at a time.
 //
-// The first call puts the hosts in order, in short steps; from then on each host
-// costs some 6 more bytes. No lock is held while the caller looks at a host.
+// The first call puts the hosts in order, in short steps; from then on each host costs
+// about 6 more bytes. No lock is held while the loop body runs.
 func (f *Frontier) Hosts(s Scope, after string) iter.Seq[HostInfo] {
 	return eachHost(f, f.scopeSeen(s), after, infosAtOnce, f.hostInfoLocked, func(x HostInfo) string { return x.Host })
 }
@@ -310,8 +309,8 @@ func (f *Frontier) Hosts(s Scope, after string) iter.Seq[HostInfo] {
 // namesAtOnce is how many names are read under one lock.
 const namesAtOnce = 256
 
-// HostNames yields the keys of the hosts that Hosts yields, in the same order and on the
-// same terms. It costs about a tenth: a name is all that is looked up. Host describes one.
+// HostNames yields the keys of the hosts that Hosts yields, in the same order and under
+// the same conditions, at about a tenth of the cost. Host describes one.
 func (f *Frontier) HostNames(s Scope, after string) iter.Seq[string] {
 	look := func(id uint32) string { return string(f.sched.nameOf(id)) }
 	return eachHost(f, f.scopeSeen(s), after, namesAtOnce, look, func(name string) string { return name })
@@ -356,11 +355,10 @@ const sizeHostsAtOnce = 2048 // hosts that are listed by size under one lock
 
 func (t *tables) waitingOf(id uint32) int32 { return t.hosts.At(id).waiting }
 
-// Largest tells up to n hosts of which the most URLs wait, the largest first. If
-// there are a thousand whose sizes differ by less than a 64th, any of them may stand
-// for another. n is at most 256; more counts as 256. It costs O(n log n), but
-// for the first call, which looks at all hosts in short steps; from then on each
-// host costs 12 more bytes.
+// Largest returns up to n hosts with the most waiting URLs, the largest first. Among a
+// thousand or more hosts whose sizes differ by less than a 64th, the choice is arbitrary.
+// n is at most 256; more counts as 256. It costs O(n log n), except for the first call,
+// which looks at all hosts in short steps; from then on each host costs 12 more bytes.
 func (f *Frontier) Largest(n int) []HostInfo {
 	n = min(n, viewAtMost)
 	if n <= 0 {

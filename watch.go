@@ -1,4 +1,4 @@
-// This file holds what a frontier tells about itself, and the forms of it that logs and
+// This file has the figures and events of a frontier, and the forms of them that logs and
 // monitoring want. Every field of Stats has a key there: its name in lower case with
 // underscores. A field that is added later needs nothing more.
 
@@ -257,19 +257,19 @@ func appendJSON(b []byte, v slog.Value) []byte {
 	return append(b, '}')
 }
 
-// This file reports what happens in a frontier that is not the answer to a call.
+// Events report what happens in a frontier outside the calls.
 //
-// Events go through a bounded queue, mostly with Frontier.mu held: see notify.
-// Without a handler and a logger none are made.
+// They go through a bounded queue, mostly with shard.mu held: see notify. Without a
+// handler and a logger none are made.
 
-// EventKind says what happened.
+// EventKind is the kind of an Event.
 type EventKind uint8
 
 const (
 	_ EventKind = iota
 
-	// EventHostBlocked: nothing of Host, or of the hosts in Scope, is handed out
-	// before Until, because the host asked for a long pause or a control says so.
+	// EventHostBlocked: no URL of Host, or of the hosts in Scope, is handed out before
+	// Until, because the host asked for a long pause or an operator set one.
 	EventHostBlocked
 	// EventHostBackedOff: failures slowed Host down, to step Count of its back-off.
 	EventHostBackedOff
@@ -287,9 +287,9 @@ const (
 	EventURLGivenUp
 	// EventLeaseExpired: the lease of URL, or a slot of Host, ended by its deadline.
 	EventLeaseExpired
-	// EventStoreError: the Spill failed with Err; Reason tells what was tried, and
-	// Count how many URLs it concerns, if any. While it goes on failing so it is not
-	// told again: not before two minutes without such a failure, or EventStoreWorks.
+	// EventStoreError: the Spill failed with Err; Reason names the operation, and Count
+	// is the number of URLs concerned, if any. Repeated failures are not reported again
+	// before two minutes without such a failure, or EventStoreWorks.
 	EventStoreError
 	// EventHostGivenUp: as many probes of Host failed as Quarantine.Probes allows
 	// (Reason), and its Count URLs that wait are given up. For each there is an
@@ -332,8 +332,8 @@ func (k EventKind) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// Event is something that happened in a frontier. Fields that say nothing about
-// the kind of event are zero.
+// Event is something that happened in a frontier. Fields that do not apply to its kind
+// are zero.
 type Event struct {
 	Kind    EventKind
 	Time    time.Time // of the frontier's clock
