@@ -1,6 +1,6 @@
-// This file is the least that a frontier in memory must do: find the host of a
-// URL in a map, keep its URLs in order, take the host that is due first, and put
-// it back. It has no locks, no priorities, no duplicates and no clock.
+// This file is the minimum of work for a frontier in memory: find the host of a URL in a map, keep
+// its URLs in order, take the host that is due first, and put it back. It has no locks, no
+// priorities, no duplicates and no clock.
 
 package main
 
@@ -135,7 +135,7 @@ func probeBare(r *run) error {
 		}
 	}
 	r.cost("bare.add", int64(n), from, genTime(gen, int64(n)))
-	// As much comes as goes; what comes was made before.
+	// The number of URLs stays the same; new ones were made before.
 	entries := p.fill(src, perCall, func(i int) (int, bool) { return i, true })
 	from = usageNow()
 	cycles, bytes := int64(0), 0

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	diskPerURL = 150     // bytes that a run takes at most, for each URL
-	diskFixed  = 1 << 30 // logs, and what must stay free
-	leastURL   = 1       // bytes of memory that a URL takes at least, wherever it waits
+	diskPerURL = 150     // maximum bytes of a run, for each URL
+	diskFixed  = 1 << 30 // logs, and space that must stay free
+	leastURL   = 1       // minimum memory of a URL in bytes, wherever it waits
 	leastHost  = 40      // the same of a host
 )
 
-// checkRoom reports all that stands in the way: URLs, memory and disk. It sets
-// c.URLs if the list decides.
+// checkRoom reports everything that prevents the run: URLs, memory and disk. It sets c.URLs if the
+// list decides.
 func checkRoom(ctx context.Context, c *config, l *listInfo, work string) error {
 	var errs []error
 	if l != nil {

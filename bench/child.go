@@ -1,5 +1,5 @@
-// This file runs a scenario in a process of its own, so that no scenario sees
-// the memory of another, and one can be killed.
+// This file runs a scenario in a separate process, so that no scenario is affected by the memory of
+// another, and one can be killed.
 
 package main
 
@@ -20,7 +20,7 @@ import (
 // from standard input, and write its results to standard output.
 const childArg = "child"
 
-// job is what a child process does.
+// job is the task of a child process.
 type job struct {
 	Scenario string
 	Probe    bool
@@ -28,14 +28,14 @@ type job struct {
 	Work     string
 }
 
-// reply is what it answers.
+// reply is its answer.
 type reply struct {
 	Results results
 	Err     string
 }
 
-// startChild starts a process. It ends with ctx, and with this process: then its
-// standard input ends.
+// startChild starts a process. It ends with ctx, and with this process, which closes its standard
+// input.
 func startChild(ctx context.Context, j job, stdout io.Writer) (*exec.Cmd, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -58,7 +58,7 @@ func startChild(ctx context.Context, j job, stdout io.Writer) (*exec.Cmd, error)
 	return cmd, nil // in stays open until Wait
 }
 
-// inChild runs a job and returns what it measured, also if it failed.
+// inChild runs a job and returns its measures, even if it failed.
 func inChild(ctx context.Context, j job) (results, error) {
 	out, err := os.CreateTemp(j.Work, "reply-*")
 	if err != nil {
@@ -98,7 +98,7 @@ func childMain(stdin io.Reader, stdout io.Writer) int {
 	go func() {
 		var more struct{}
 		if in.Decode(&more) != nil {
-			os.Exit(1) // it ends when the parent does: nobody wants the results
+			os.Exit(1) // its parent has ended: the results are not needed
 		}
 	}()
 	r := &run{ctx: ctx, cfg: j.Config, name: j.Scenario, work: j.Work}
@@ -114,7 +114,7 @@ func childMain(stdin io.Reader, stdout io.Writer) int {
 	return 0
 }
 
-// do runs the job's function with a folder of its own.
+// do runs the job's function with a separate folder.
 func (r *run) do(j job) error {
 	var fn func(r *run) error
 	if j.Probe {

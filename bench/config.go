@@ -1,4 +1,4 @@
-// This file holds what can be set on the command line, and what is wrong with it.
+// This file holds the options of the command line, and their validation.
 
 package main
 
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// config is what every scenario is told. It is passed to child processes as JSON.
+// config is the configuration of every scenario. It is passed to child processes as JSON.
 type config struct {
 	Scenarios []string
 	URLs      int
@@ -198,7 +198,7 @@ func parseSize(s string) (int64, error) {
 	return int64(x * unit), nil
 }
 
-// hostsAbout is how many hosts the URLs of the run have, more or less.
+// hostsAbout returns the approximate number of hosts of the run's URLs.
 func (c config) hostsAbout() int {
 	switch {
 	case c.Hosts > 0:

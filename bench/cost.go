@@ -1,5 +1,5 @@
-// This file measures what a stretch of a run cost: wall clock, CPU, allocations
-// and bytes written, and how much of that was the making of URLs.
+// This file measures the cost of a part of a run: wall clock, CPU, allocations and bytes written,
+// and how much of that was spent on making URLs.
 
 package main
 
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// usage is what the process has used up so far.
+// usage is what the process has used so far.
 type usage struct {
 	at      time.Time
 	cpu     time.Duration
@@ -22,8 +22,8 @@ func usageNow() usage {
 	return usage{time.Now(), cpuTime(), m.Mallocs, writtenBytes()}
 }
 
-// cost adds what n operations since from cost. gen is the CPU that making the
-// URLs took: it is in cpu, and taken off in cpu.net.
+// cost adds the cost of n operations since from. gen is the CPU time for making the URLs: it is
+// included in cpu, and subtracted in cpu.net.
 func (r *run) cost(what string, n int64, from usage, gen time.Duration) {
 	if n == 0 {
 		return
@@ -42,8 +42,8 @@ func (r *run) cost(what string, n int64, from usage, gen time.Duration) {
 	r.measure(what+".written", (to.written-from.written)/ops, "B")
 }
 
-// generating is the CPU that making one URL takes, in nanoseconds: measured
-// alone, on URLs that number names.
+// generating returns the CPU time for making one URL, in nanoseconds, measured separately on URLs
+// with the given numbers.
 func generating(src source, number func(i int) (int, bool)) float64 {
 	const n = 50_000
 	var p page
@@ -62,5 +62,5 @@ func generating(src source, number func(i int) (int, bool)) float64 {
 	return float64(cpuTime()-begun) / n
 }
 
-// genTime is how long making n URLs takes, at so many nanoseconds each.
+// genTime returns the time for making n URLs, at the given nanoseconds each.
 func genTime(each float64, n int64) time.Duration { return time.Duration(each * float64(n)) }

@@ -1,5 +1,5 @@
-// This file measures a crawl that goes on: workers take a URL, report it, and
-// add as many as they took, on a store that is full.
+// This file measures a continuous crawl: workers take a URL, report it, and add as many as they
+// took, on a full store.
 
 package main
 
@@ -52,7 +52,7 @@ type cycler struct {
 	s     *subject
 	src   source
 	fresh *atomic.Int64 // URLs of the source's second set that were added
-	links bool          // URLs come as links of a Done, one each
+	links bool          // URLs are added as the link of a Done, one each
 	count atomic.Int64
 
 	adds, nexts, dones []*histogram
@@ -92,7 +92,7 @@ func (c *cycler) run(name string, workers int) error {
 	return r.ctx.Err()
 }
 
-// work goes on until ctx ends. What it took it reports and replaces.
+// work runs until ctx ends. It reports and replaces what it took.
 func (c *cycler) work(ctx context.Context, i int) error {
 	var p page
 	owed := 0

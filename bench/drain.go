@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// drainer hands URLs out to workers that report them at once.
+// drainer hands out URLs to workers that report them at once.
 type drainer struct {
 	r      *run
 	s      *subject
@@ -92,7 +92,7 @@ func (d *drainer) work(ctx context.Context, tickets *atomic.Int64, next, done *h
 	return nil
 }
 
-// empty fails unless all that was put in came out, each URL once.
+// empty returns an error unless all URLs that were added came out, each once.
 func (d *drainer) empty(want tally) error {
 	if d.tally != want {
 		return fmt.Errorf("handed out %+v, added %+v", d.tally, want)
@@ -137,8 +137,7 @@ func drain(r *run) error {
 	return errors.Join(err, s.checkSmall(), s.close(), os.RemoveAll(s.dir))
 }
 
-// drainAll takes n of all URLs out, and looks at the disk when a third of all
-// is left.
+// drainAll takes n of all URLs, and checks the disk when a third of all is left.
 func (d *drainer) drainAll(all, n int64) error {
 	r := d.r
 	from := usageNow()
@@ -165,11 +164,11 @@ func (d *drainer) drainAll(all, n int64) error {
 }
 
 const (
-	seenBytes = 16   // that a fingerprint may take on disk
-	leftShare = 0.05 // of a full store that may be left of an empty one beside them
+	seenBytes = 16   // maximum size of a fingerprint on disk
+	leftShare = 0.05 // part of a full store that an empty one may take in addition
 )
 
-// watchDisk waits until an empty store has given its room back, for a time.
+// watchDisk waits, for a limited time, until an empty store has reclaimed its space.
 func (r *run) watchDisk(s *subject, full float64) {
 	known := float64(s.Stats().Known)
 	enough := leftShare*full + seenBytes*known

@@ -1,5 +1,4 @@
-// This file makes URLs by number, so that any of them can be made again and none
-// has to be kept.
+// This file makes URLs by number, so that any of them can be made again and none must be stored.
 
 package main
 
@@ -12,7 +11,7 @@ import (
 
 // source is a set of URLs. Its methods may be called from any goroutine.
 type source interface {
-	// size is how many URLs there are; a made-up set has no end.
+	// size returns the number of URLs; a made-up set has no end.
 	size() int
 	// appendURL appends URL number i.
 	appendURL(b []byte, i int) []byte
@@ -38,7 +37,7 @@ func depthOf(i int) int {
 	return 0
 }
 
-// hostsBy says which host URL number i belongs to; r is random.
+// hostsBy returns the host of URL number i; r is random.
 type hostsBy func(i int, r uint64) uint64
 
 // synthetic makes URLs of about 71 bytes.
@@ -109,11 +108,11 @@ var (
 
 // zipfHosts draws from n hosts with probabilities proportional to (10+k)^-s.
 //
-// It keeps 4096 points of the inverse distribution and takes straight lines
-// between them: a look into 32 KB that stay in the nearest cache.
+// It stores 4096 points of the inverse distribution and interpolates linearly: a look-up in 32 KB
+// that stay in the L1 cache.
 func zipfHosts(n uint64, s float64) hostsBy {
 	const points = 1 << 12
-	// From 8192 on, neighbours weigh so much the same that they go in blocks.
+	// From 8192 on, neighbours have so similar weights that they are grouped in blocks.
 	blocks := func(fn func(from, size uint64, weight float64)) {
 		for k, size := uint64(0), uint64(1); k < n; k += size {
 			size = min(max(1, k>>12), n-k)
@@ -138,8 +137,8 @@ func zipfHosts(n uint64, s float64) hostsBy {
 	}
 }
 
-// everyHost gives each of n hosts a URL within the first urls, and draws the
-// hosts of the others.
+// everyHost gives each of n hosts a URL within the first urls, and draws the hosts of the other
+// URLs.
 func everyHost(n, urls uint64, others hostsBy) hostsBy {
 	every := max(urls/n, 1)
 	step := uint64(float64(n)*0.618) | 1 // hosts in an order that is not that of their popularity
@@ -181,13 +180,13 @@ type page struct {
 	ends    []int
 	entries []frontier.Entry
 	tally   tally // of the URLs of the first set in the last fill
-	fresh   tally // of those of the second
+	fresh   tally // of those of the second set
 	bytes   int64 // of all of its URLs
 	isFresh []bool
 }
 
-// fill returns the URLs that number gives for 0 to n-1. They are good until the
-// next fill, their text for longer.
+// fill returns the URLs with the given numbers for 0 to n-1. They are valid until the next fill,
+// their text for longer.
 func (p *page) fill(src source, n int, number func(i int) (url int, fresh bool)) []frontier.Entry {
 	p.text, p.ends, p.entries, p.isFresh = p.text[:0], p.ends[:0], p.entries[:0], p.isFresh[:0]
 	p.tally, p.fresh = tally{}, tally{}

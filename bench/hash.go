@@ -1,12 +1,12 @@
-// This file adds up sets of URLs, so that what was put in can be compared with
-// what came out without keeping either.
+// This file computes sums over sets of URLs, to compare what was added with what came out without
+// storing either.
 
 package main
 
 import "math/bits"
 
-// tally is a sum over a set of URLs. Two sets with equal tallies are equal but
-// for a chance of about 2^-64. The zero value is that of no URLs.
+// tally is a sum over a set of URLs. Different sets have equal tallies with a probability of about
+// 2^-64. The zero value is that of the empty set.
 type tally struct {
 	N   int64
 	Sum uint64

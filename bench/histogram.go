@@ -1,4 +1,4 @@
-// This file counts durations in buckets that grow with them.
+// This file counts durations in buckets whose width grows with the duration.
 
 package main
 
@@ -68,8 +68,8 @@ func merged(hs []*histogram) *latencies {
 	return l
 }
 
-// since returns what was counted after before was taken. Its max is the upper
-// end of the highest bucket, or that of all if it lies there.
+// since returns what was counted since before was taken. Its max is the upper end of the highest
+// bucket, or the overall maximum if that is in it.
 func (l *latencies) since(before *latencies) *latencies {
 	d := &latencies{}
 	for i := range l.counts {

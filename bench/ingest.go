@@ -1,4 +1,4 @@
-// This file measures how URLs get in, and what they take once they are.
+// This file measures the speed of adding URLs, and the space that they take.
 
 package main
 
@@ -22,7 +22,7 @@ func ingest(r *run) error {
 	return r.leave(s, l.set)
 }
 
-// ingested adds all URLs to a new store, those that are due later at a time of due.
+// ingested adds all URLs to a new store, scheduled ones with the due time due.
 func (r *run) ingested(src source, dir string, due func() time.Time) (*subject, *loader, error) {
 	gen := generating(src, following(0))
 	r.measure("generator.cpu", gen/1e3, "us")
@@ -60,7 +60,7 @@ func (r *run) ingested(src source, dir string, due func() time.Time) (*subject, 
 	return s, l, nil
 }
 
-// added adds what the adding cost.
+// added records the cost of adding.
 func (r *run) added(l *loader, from usage, gen float64) {
 	n := l.added.Load()
 	if n == 0 {
@@ -80,7 +80,7 @@ func (r *run) added(l *loader, from usage, gen float64) {
 	r.measure("written/byte.before", (writtenBytes()-from.written)/float64(l.set.Bytes), "")
 }
 
-// weigh adds what the settled frontier takes.
+// weigh records the size of the settled frontier.
 func (r *run) weigh(s *subject, l *loader, from usage) {
 	n := float64(l.added.Load())
 	disk := diskBytes(s.dir)

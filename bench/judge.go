@@ -1,4 +1,4 @@
-// This file compares what was measured with the table.
+// This file compares the measured values with the table.
 
 package main
 
@@ -17,7 +17,7 @@ const (
 
 var verdictNames = [...]string{"not run", "MISSED", "must", "aim"}
 
-// judged is a line with what was measured.
+// judged is a line with its measured value.
 type judged struct {
 	What     string `json:"what"`
 	Measured string `json:"measured"`

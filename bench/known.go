@@ -1,4 +1,4 @@
-// This file offers links most of which are known, as crawled pages do.
+// This file adds links most of which are known, like those of crawled pages.
 
 package main
 
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const newIn = 20 // one of so many links is new
+const newIn = 20 // one of this many links is new
 
 func known(r *run) error {
 	src, err := r.source()

@@ -1,5 +1,4 @@
-// This file adds URLs with one caller, 1,000 at a time, and keeps account of
-// what was admitted.
+// This file adds URLs with one caller, 1,000 at a time, and counts what was admitted.
 
 package main
 
@@ -27,8 +26,8 @@ type loader struct {
 	page  page
 	due   func() time.Time // nil: at once
 
-	refused int // entries that the frontier did not take
-	known   int // that it had taken before
+	refused int // entries that the frontier refused
+	known   int // entries that were already known
 }
 
 func (r *run) loader(s *subject, src source) *loader { return &loader{r: r, s: s, src: src} }

@@ -1,5 +1,4 @@
-// This file fills and empties a frontier again and again and asks whether it
-// grows or slows down.
+// This file fills and empties a frontier repeatedly and checks whether it grows or slows down.
 
 package main
 
@@ -11,8 +10,8 @@ import (
 )
 
 const (
-	lowShare = 4      // the set is emptied to one of so many
-	warmUp   = 1. / 6 // of the time, for which slopes are not looked at
+	lowShare = 4      // the set is emptied to this fraction
+	warmUp   = 1. / 6 // part of the time that is ignored for slopes
 	minTeeth = 4      // for a slope
 )
 
@@ -23,9 +22,8 @@ type tooth struct {
 	values map[string]float64
 }
 
-// longrun remembers no URLs: fingerprints are kept on disk for ever by design, and
-// would hide a drift of all else. longrunKnown remembers them, and tells what each
-// URL that was ever added has left behind.
+// longrun stores no known URLs: fingerprints are kept on disk forever by design, and would hide any
+// other drift. longrunKnown stores them, and reports how much each URL ever added has left behind.
 func longrun(r *run) error      { return r.sawtooth(true) }
 func longrunKnown(r *run) error { return r.sawtooth(false) }
 
@@ -67,7 +65,7 @@ func (r *run) sawtooth(noDedup bool) error {
 	if want := l.added.Load() - d.out.Load(); err == nil && st.Waiting != want {
 		err = fmt.Errorf("%d URLs wait, want %d", st.Waiting, want)
 	}
-	if err == nil { // all that is left comes out, each once
+	if err == nil { // everything left comes out, each URL once
 		err = errors.Join(d.take(st.Waiting), d.empty(l.set.Waiting))
 	}
 	return errors.Join(err, s.checkSmall(), s.close())
@@ -107,9 +105,8 @@ func (r *run) tooth(l *loader, d *drainer, begun time.Time, high, low int64) (to
 	return tooth{from.Add(end.Sub(from) / 2).Sub(begun).Hours(), float64(l.added.Load()), v}, nil
 }
 
-// slopes states for each figure how it changed per hour, and what part of its mean
-// that makes in the whole run: as estimated, and how much for the worse it is at
-// least (two standard errors below).
+// slopes reports for each figure its change per hour, and that change over the whole run relative
+// to its mean: as estimated, and the minimum in the bad direction (two standard errors below).
 func (r *run) slopes(teeth []tooth) {
 	for len(teeth) > 0 && teeth[0].hours < warmUp*r.cfg.Time.Hours() {
 		teeth = teeth[1:]

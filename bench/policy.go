@@ -1,5 +1,5 @@
-// This file runs crawls in virtual time and compares how busy the frontier keeps
-// their workers with what other policies reach, Mercator as published among them.
+// This file runs crawls in virtual time and compares how busy the frontier keeps their workers with
+// other policies, including Mercator as published.
 
 package main
 
@@ -26,8 +26,8 @@ type namedCrawl struct {
 	policysim.Crawl
 }
 
-// crawls are the workloads that tell policies apart. With fewer URLs than
-// policyURLs they are smaller and shorter.
+// crawls are the workloads that separate policies. With fewer URLs than policyURLs they are smaller
+// and shorter.
 func crawls(urls int, seed uint64) []namedCrawl {
 	second, minute := time.Second, time.Minute
 	all := []namedCrawl{
@@ -131,7 +131,7 @@ func (r *run) comparePolicies(c policysim.Crawl) ([]measure, error) {
 	return out, r.ctx.Err()
 }
 
-// interruptible is a policy that has nothing more to offer when ctx ends.
+// interruptible is a policy that offers nothing more when ctx ends.
 type interruptible struct {
 	policysim.Policy
 	ctx context.Context
@@ -151,8 +151,7 @@ func (p interruptible) Wake(now time.Duration) time.Duration {
 	return p.Policy.Wake(now)
 }
 
-// crawled is the frontier as a policy of policysim. Its first error makes it
-// idle for good.
+// crawled is the frontier as a policy of policysim. After its first error it stays idle.
 type crawled struct {
 	ctx    context.Context
 	f      *frontier.Frontier

@@ -1,5 +1,5 @@
-// This file measures what the parts that a frontier is made of can do on their
-// own: the bounds that its figures are compared with.
+// This file measures the parts of a frontier separately: the bounds with which its figures are
+// compared.
 
 package main
 
@@ -16,7 +16,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 )
 
-// probes are run, when a scenario asks for them, right before it.
+// probes run right before the scenarios that use them.
 var probes = map[string]func(r *run) error{
 	"file":      probeFile,
 	"file-sync": probeFileSync,
@@ -27,7 +27,7 @@ var probes = map[string]func(r *run) error{
 
 const packs = 64 // different values that a probe writes in turn
 
-// probeURLs is how many URLs a probe writes: those of the run, within bounds.
+// probeURLs returns how many URLs a probe writes: those of the run, within bounds.
 func (r *run) probeURLs() int { return min(max(r.cfg.URLs, 2_000_000), 10_000_000) }
 
 // packed returns values of perCall URLs each.

@@ -1,5 +1,4 @@
-// This file prints what was measured: the table, then every figure, as Markdown
-// and as JSON.
+// This file prints the measured values: the table, then every figure, as Markdown and as JSON.
 
 package main
 
@@ -12,7 +11,7 @@ import (
 	"time"
 )
 
-// report is all that a run of the program found. It is what -json writes.
+// report is the result of a run of the program. -json writes it.
 type report struct {
 	Started  time.Time     `json:"started"`
 	Took     time.Duration `json:"took"`

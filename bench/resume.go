@@ -1,5 +1,5 @@
-// This file kills a process that adds URLs and measures how long it takes until
-// another one can go on.
+// This file kills a process that adds URLs and measures how long it takes until another one can
+// continue.
 
 package main
 
@@ -18,8 +18,8 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// fill is what the killed process does: it adds the URLs of the run, and then
-// others, and says after each call how many the frontier has acknowledged.
+// fill runs in the killed process: it adds the URLs of the run, and then others, and reports after
+// each call how many the frontier has acknowledged.
 func fill(r *run) error {
 	src, err := r.source()
 	if err != nil {
@@ -41,7 +41,7 @@ func fill(r *run) error {
 	}
 }
 
-// numbered are the URLs of the run, and after them fresh ones.
+// numbered returns the URLs of the run, and after them fresh ones.
 func (r *run) numbered(first int) func(int) (int, bool) {
 	return func(i int) (int, bool) {
 		if n := first + i; n < r.cfg.URLs {
@@ -79,8 +79,8 @@ func resume(r *run) error {
 	return errors.Join(r.nothingLost(s, acknowledged), s.checkSmall(), s.close())
 }
 
-// killed starts the process, and kills it when it has added all URLs and is
-// adding more. It returns how many URLs were acknowledged.
+// killed starts the process, and kills it when it has added all URLs and is adding more. It returns
+// how many URLs were acknowledged.
 func (r *run) killed() (int, error) {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *run) killed() (int, error) {
 	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadString('\n')
-		if err != nil { // a line that was cut off tells nothing
+		if err != nil { // a line that was cut off is ignored
 			break
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(line))
@@ -120,7 +120,7 @@ func (r *run) killed() (int, error) {
 	return acknowledged, r.ctx.Err()
 }
 
-// nothingLost offers all acknowledged URLs again: none of them may be new.
+// nothingLost adds all acknowledged URLs again: none of them may be new.
 func (r *run) nothingLost(s *subject, acknowledged int) error {
 	src, err := r.source()
 	if err != nil {
@@ -146,15 +146,15 @@ func (r *run) nothingLost(s *subject, acknowledged int) error {
 	r.cost("again", int64(acknowledged), from, 0)
 	lost := second.added.Load()
 	r.measure("lost", float64(lost), "")
-	// The call that was cut off may have been admitted or not.
+	// The interrupted call may have been admitted or not.
 	if least := int64(acknowledged - second.refused); lost > 0 || waiting < least || waiting > least+perCall {
 		return fmt.Errorf("%d URLs were acknowledged and not refused, %d wait after reopening, %d are lost", least, waiting, lost)
 	}
 	return nil
 }
 
-// readFolder reads all files once: no reopening can be quicker if it must know
-// all that is in them. They are in the page cache then.
+// readFolder reads all files once: no reopening that must read all of them can be faster. They are
+// then in the page cache.
 func readFolder(dir string) (bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -1,5 +1,5 @@
-// This file holds the list of scenarios and what one run of a scenario has at
-// hand: its settings, a folder, and where its results go.
+// This file holds the list of scenarios and the environment of a run: its settings, a folder, and
+// the destination of its results.
 
 package main
 
@@ -47,7 +47,7 @@ func init() { // the functions refer to the list
 // helpers are jobs of processes that a scenario starts.
 var helpers = map[string]func(r *run) error{"fill": fill}
 
-// measure is one figure. Must and Aim are of the table, if it is there.
+// measure is one figure. Must and Aim come from the table, if the figure is in it.
 type measure struct {
 	Scenario string   `json:"scenario"`
 	Name     string   `json:"name"`
@@ -64,9 +64,9 @@ func (m measure) id() string { return m.Scenario + "." + m.Name }
 type point struct {
 	Seconds float64 `json:"s"`
 	URLs    int64   `json:"urls"` // added or handed out so far
-	Rate    float64 `json:"rate"` // of them, since the last point
-	// Calls are p50, p99 and the longest of the calls since the last point, in
-	// microseconds, by what was called.
+	Rate    float64 `json:"rate"` // since the last point
+	// Calls are p50, p99 and the maximum of the calls since the last point, in microseconds, by
+	// kind of call.
 	Calls   map[string][3]float64 `json:"calls,omitempty"`
 	Anon    float64               `json:"anon_bytes,omitempty"`
 	Heap    float64               `json:"heap_bytes"`
@@ -76,21 +76,21 @@ type point struct {
 	Written float64               `json:"written_bytes,omitempty"`
 }
 
-// series is what a scenario went through.
+// series is the course of a scenario over time.
 type series struct {
 	Scenario string  `json:"scenario"`
 	Name     string  `json:"name"`
 	Points   []point `json:"points"`
 }
 
-// results are what one process measured.
+// results are the measures of one process.
 type results struct {
 	Measures []measure `json:"measures"`
 	Series   []series  `json:"series,omitempty"`
 	Notes    []string  `json:"notes,omitempty"`
 }
 
-// run is one run of a scenario, in a process of its own.
+// run is one run of a scenario, in a separate process.
 type run struct {
 	ctx  context.Context
 	cfg  config
@@ -117,7 +117,7 @@ func (r *run) note(format string, args ...any) {
 	r.logf(format, args...)
 }
 
-// logf tells how it goes, with -v.
+// logf reports progress, with -v.
 func (r *run) logf(format string, args ...any) {
 	if r.cfg.Verbose {
 		fmt.Fprintf(os.Stderr, "%s %s: %s\n", time.Now().Format("15:04:05"), r.name, fmt.Sprintf(format, args...))
@@ -136,8 +136,7 @@ func (r *run) latencies(call string, l *latencies) {
 	r.measure(call+".max", us(l.max), "us")
 }
 
-// source returns the URLs of the run: real ones, or made up over the hosts asked
-// for.
+// source returns the URLs of the run: real ones, or made up over the requested hosts.
 func (r *run) source() (source, error) {
 	if r.cfg.URLsFile != "" {
 		return openList(r.work)

@@ -1,5 +1,4 @@
-// This file measures URLs that wait for their time: what they take, against those that
-// wait for their turn (ingest).
+// This file measures scheduled URLs: their cost, compared with that of waiting URLs (ingest).
 
 package main
 

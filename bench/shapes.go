@@ -1,4 +1,4 @@
-// This file measures loads whose hosts are not those of a usual crawl.
+// This file measures loads with unusual distributions of hosts.
 
 package main
 
@@ -62,8 +62,8 @@ func (r *run) shaped(name string, hosts hostsBy, n int) error {
 // again marks the figures of a second run.
 const again = ".again"
 
-// against runs the mixed load and a shape in turns, twice each, and compares their
-// better rates, and their lower CPU, in what names say.
+// against runs the mixed load and a shape in turns, twice each, and compares their better rates,
+// and their lower CPU time, under the given names.
 func (r *run) against(shape string, hosts hostsBy, names ...string) error {
 	n := min(r.cfg.URLs, shapeURLs)
 	mixed := zipfHosts(zipfUsual, 1.1)
@@ -95,8 +95,8 @@ func (r *run) against(shape string, hosts hostsBy, names ...string) error {
 	return nil
 }
 
-// oneHostOnly has no two workers who could work at once: it is compared with one
-// worker on the mixed load.
+// oneHostOnly has no work for two workers at once: it is compared with one worker on the mixed
+// load.
 func oneHostOnly(r *run) error {
 	r.note("a host has one lease at a time: its drain is compared with that of the mixed load by one worker")
 	return r.against("one-host", oneHost, "add", "drain.1")

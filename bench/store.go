@@ -1,5 +1,4 @@
-// This file opens the frontier that is measured. How it is set up is decided
-// here and nowhere else.
+// This file opens the frontier to be measured. All of its configuration is here.
 
 package main
 
@@ -72,15 +71,15 @@ func (s *subject) checkSmall() error {
 	return s.Check()
 }
 
-// setFile tells what URLs a store has that one scenario leaves to the next.
+// setFile describes the URLs of a store that one scenario leaves to the next.
 const setFile = "set.json"
 
-// set are the URLs of a store: what is waiting, and what was ever added.
+// set describes the URLs of a store: those waiting, and all that were ever added.
 type set struct {
 	Next    int   // number of the first URL of the source that was not added
 	Fresh   int   // the same of its second set
 	Waiting tally // URLs that must come out
-	Bytes   int64 // of all that was added
+	Bytes   int64 // of everything that was added
 }
 
 func (r *run) shared() string { return filepath.Join(r.work, "store") }
@@ -97,8 +96,7 @@ func (r *run) leave(s *subject, have set) error {
 	return os.WriteFile(filepath.Join(r.work, setFile), text, 0o600)
 }
 
-// takeOver opens the store that a scenario before this one left, or else makes
-// one with all URLs in it.
+// takeOver opens the store that an earlier scenario left, or makes one with all URLs in it.
 func (r *run) takeOver(src source) (*subject, set, error) {
 	var have set
 	text, err := os.ReadFile(filepath.Join(r.work, setFile))

@@ -1,4 +1,4 @@
-// This file asks Linux what the process and its folder cost.
+// This file measures on Linux what the process and its folder cost.
 
 package main
 
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// cpuTime is how long the process has run, on all cores.
+// cpuTime returns the CPU time of the process on all cores.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -30,7 +30,7 @@ func cpuTime() time.Duration {
 // are mapped into it excepted.
 func anonymousMemory() float64 { return 1024 * procField("/proc/self/status", "RssAnon:") }
 
-// writtenBytes is how many bytes the process has caused to be written to disks.
+// writtenBytes returns how many bytes the process has caused to be written to disks.
 func writtenBytes() float64 { return procField("/proc/self/io", "write_bytes:") }
 
 // procField is the number behind a label at the beginning of a line.
@@ -51,8 +51,8 @@ func procField(file, label string) float64 {
 	return math.NaN()
 }
 
-// diskBytes is how much of the disk a folder takes. Logs are made longer than
-// what is in them, so that sizes tell nothing; blocks do.
+// diskBytes returns the disk space of a folder. Logs are longer than their contents, so it counts
+// blocks instead of sizes.
 func diskBytes(dir string) float64 {
 	var blocks int64
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -73,7 +73,7 @@ func diskBytes(dir string) float64 {
 	return 512 * float64(blocks)
 }
 
-// freeBytes is what is left of the volume of a folder.
+// freeBytes returns the free space on the volume of a folder.
 func freeBytes(dir string) float64 {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -1,7 +1,7 @@
 //go:build !linux
 
-// This file says that elsewhere than on Linux nothing is known of what a process
-// costs. What is not a number is left out of the results.
+// This file is for other systems than Linux, where the cost of a process is unknown. Values that
+// are not numbers are left out of the results.
 
 package main
 

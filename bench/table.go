@@ -1,5 +1,4 @@
-// This file is the table of numbers of the design, and how each line of it is
-// filled from what was measured.
+// This file holds the design's table of figures, and computes each line of it from the measures.
 
 package main
 
@@ -33,12 +32,12 @@ func (f figures) at(id string) float64 {
 	return math.NaN()
 }
 
-// ratio is of two measures.
+// ratio returns the ratio of two measures.
 func ratio(a, b string) func(figures) float64 {
 	return func(f figures) float64 { return f.at(a) / f.at(b) }
 }
 
-const large = 50_000_000 // URLs from which a run counts for the lines of 100 million
+const large = 50_000_000 // number of URLs from which on a run counts for the lines of 100 million
 
 func isLarge(c *config) bool { return c.URLs >= large }
 func isSmall(c *config) bool { return c.URLs < large }

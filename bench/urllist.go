@@ -1,5 +1,5 @@
-// This file reads a list of real URLs and keeps it in two files, shuffled, so
-// that it takes none of the memory that is measured.
+// This file reads a list of real URLs and stores it in two files, shuffled, so that it takes no
+// memory that is measured.
 
 package main
 
@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// listInfo is what was found in a list.
+// listInfo describes a list.
 type listInfo struct {
 	Lines      int
 	Good       int
@@ -73,7 +73,7 @@ func prepareList(name, dir string, seed uint64) (*listInfo, error) {
 
 const lengthBits = 17 // a place is an offset and a length
 
-// copyGood writes good lines one after the other and tells where they are.
+// copyGood writes valid lines one after the other and returns their positions.
 func copyGood(r io.Reader, w io.Writer) (*listInfo, []uint64, error) {
 	info, seen := &listInfo{}, map[uint64]struct{}{}
 	var places []uint64
@@ -120,7 +120,7 @@ func lineFault(url string) error {
 	return err
 }
 
-// list is a prepared list as a source. It ends.
+// list is a prepared list as a source. It has an end.
 type list struct{ text, index []byte }
 
 func openList(dir string) (*list, error) {

@@ -33,7 +33,7 @@ type watcher struct {
 	last   map[string]*latencies
 }
 
-// calls are histograms by what was called.
+// calls are histograms by kind of call.
 type calls map[string][]*histogram
 
 // watch begins a series; urls counts them.
@@ -46,7 +46,7 @@ func (r *run) watch(name string, s *subject, urls func() int64, of calls) *watch
 	return w
 }
 
-// stop ends the series and keeps it.
+// stop ends the series and stores it.
 func (w *watcher) stop() {
 	close(w.quit)
 	w.ended.Wait()
@@ -138,7 +138,7 @@ func zeroNaN(x float64) float64 {
 	return x
 }
 
-// heapBytes is what Go's heap takes, garbage included.
+// heapBytes returns the size of the Go heap, including garbage.
 func heapBytes() float64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
@@ -147,11 +147,11 @@ func heapBytes() float64 {
 
 const (
 	quietFor   = 5 * time.Second
-	quietBytes = 1 << 20 // that may be written in that time all the same
+	quietBytes = 1 << 20 // bytes that may still be written in that time
 )
 
-// settle waits until hardly anything is written and the folder's size stands
-// still, and tells how long that took, without the quiet time itself.
+// settle waits until hardly anything is written and the folder's size is stable, and returns how
+// long that took, without the quiet time.
 func (r *run) settle(dir string, limit time.Duration) (took time.Duration, quiet bool) {
 	begun := time.Now()
 	since, written, disk := begun, writtenBytes(), diskBytes(dir)

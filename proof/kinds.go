@@ -1,28 +1,26 @@
-// This file lists what is tried.
+// This file lists the kinds of tries.
 
 package main
 
-// kind is a way of trying to make the frontier break its word.
+// kind is a way of trying to make the frontier break a promise.
 //
-// To add one: write a test that takes its randomness from a seed flag, and that counts
-// its tries with trycount.Of(t) (internal/lab/trycount); add it to kinds; look at
-// `go run ./proof -only NAME`, and whether `go run ./proof -replay NAME SEED` does the
-// same again. docs/proof.md gets the row that is printed.
+// To add one, write a test that takes its randomness from a seed flag, and that counts its tries
+// with trycount.Of(t) (internal/lab/trycount); add it to kinds; check `go run ./proof -only NAME`,
+// and that `go run ./proof -replay NAME SEED` repeats it. Add the printed row to docs/proof.md.
 type kind struct {
 	name string // for -only and -replay
-	what string // what a try is, for the table
+	what string // description of a try, for the table
 	pkg  string // folder of the tests, from the root of the module
 	run  string // pattern of the tests' names
 
 	program string // that is run instead of tests, with the flags
 
-	// seed is the flag that takes a seed. A kind without one does the same in each
-	// round, so a long run has but one round of it.
+	// seed is the flag for the seed. A kind without one does the same in each round, so a long run
+	// includes only one round of it.
 	seed string
 
-	// ci are the flags of its share in CI, and of the first round of a long run,
-	// which has further rounds with the flags long. With the same seed both must
-	// begin with the same tries, since a replay has the flags long.
+	// ci are the flags in CI and in the first round of a long run; further rounds use the flags
+	// long. With the same seed both must begin with the same tries, since a replay uses long.
 	ci, long []string
 
 	share int // of the time of a long run; 0 means 1

@@ -1,13 +1,12 @@
-// Proof tries to make the frontier lose something, or break its word otherwise:
+// Proof tries to make the frontier lose data, or break another promise:
 //
 //	go run ./proof                       # CI's share: each kind of try once, some minutes
 //	go run ./proof -long 1h              # for an hour
 //	go run ./proof -only model,kill      # some kinds; -h lists them
 //	go run ./proof -replay model 4711    # what began with a seed, again
 //
-// It prints the table of docs/proof.md. What fails is printed with the command
-// that does it again. It exits with 1 if anything did. What is tried is in
-// kinds.go, and how a kind is added.
+// It prints the table of docs/proof.md. For each failure it prints the command that repeats it. The
+// exit status is 1 if anything failed. kinds.go lists the kinds of tries, and says how to add one.
 package main
 
 import (
@@ -31,7 +30,7 @@ func main() {
 	os.Exit(proof(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	long   time.Duration
 	only   string

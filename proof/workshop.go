@@ -1,4 +1,4 @@
-// This file runs rounds of tests, and adds up what they tell.
+// This file runs rounds of tests, and adds up their counts.
 
 package main
 
@@ -65,7 +65,7 @@ func (w *workshop) binary(ctx context.Context, pkg string) (string, error) {
 	return b, nil
 }
 
-// result is what came of rounds of a kind.
+// result is the result of the rounds of a kind.
 type result struct {
 	kind
 	first, all trycount.Count // of the first round, which is CI's, and of all
@@ -129,7 +129,7 @@ func (w *workshop) round(ctx context.Context, r *result, flags []string, seed ui
 	took := time.Since(begun)
 	n := trycount.Parse(output)
 	if err != nil && n.Faults() == 0 {
-		n.Violations = 1 // it ended before it could tell
+		n.Violations = 1 // it ended before it could report
 	}
 	if err == nil && n.Tried == 0 {
 		return fmt.Errorf("%s: tried nothing; do its tests count with package trycount?\n%s", r.name, output)
@@ -156,7 +156,7 @@ func tail(b []byte, n int) []byte {
 	return append([]byte("...\n"), b[bytes.IndexByte(b, '\n')+1:]...)
 }
 
-// tests runs a kind's tests and returns what they said.
+// tests runs a kind's tests and returns their output.
 func (w *workshop) tests(ctx context.Context, k kind, flags []string, seed uint64) ([]byte, error) {
 	if k.program != "" {
 		cmd := exec.CommandContext(ctx, "go", append([]string{"run", k.program}, flags...)...)
@@ -176,7 +176,7 @@ func (w *workshop) tests(ctx context.Context, k kind, flags []string, seed uint6
 	return cmd.CombinedOutput()
 }
 
-// replay runs a long round of a kind again, and prints all that its tests say.
+// replay repeats a long round of a kind, and prints the output of its tests.
 func (w *workshop) replay(ctx context.Context, k kind, seed uint64) error {
 	output, err := w.tests(ctx, k, k.long, seed)
 	_, _ = w.out.Write(output)
@@ -186,7 +186,7 @@ func (w *workshop) replay(ctx context.Context, k kind, seed uint64) error {
 	return nil
 }
 
-// table prints what was tried, as the docs have it.
+// table prints what was tried, in the form of the docs.
 func table(out io.Writer, results []*result, long bool, took time.Duration) {
 	fmt.Fprintf(out, "\nafter %v:\n\n", took.Round(time.Second))
 	fmt.Fprintln(out, "| kind | a try is | tried in CI | tried in a long run | lost | duplicated | violations |")

@@ -1,5 +1,5 @@
-// Plot draws what bench -json wrote: for each series the latency of its calls
-// over time, and memory and disk over URLs.
+// Plot draws the output of bench -json: for each series the latency of its calls over time, and
+// memory and disk over URLs.
 //
 //	go run ./bench/plot -o bench.svg bench.json
 package main

@@ -1,5 +1,5 @@
-// Recrawl compares recrawl policies on a synthetic web in virtual time: how fresh
-// is the copy that each keeps, as a share of the best that can be done?
+// Recrawl compares recrawl policies on a synthetic web in virtual time: how fresh is the copy that
+// each keeps, relative to the optimum?
 //
 //	go run ./bench/recrawl                      # all policies, all scenarios, 3 seeds
 //	go run ./bench/recrawl -frontier            # ours in a real frontier too
@@ -68,7 +68,7 @@ func main() {
 	}
 }
 
-// cell is what came of a policy in a scenario, over all seeds.
+// cell is the result of a policy in a scenario, over all seeds.
 type cell struct{ score, least, start, spam, swing float64 }
 
 func compare(w io.Writer, pages, seeds int, only string, rows []policy) error {

@@ -10,7 +10,7 @@ var Of func(f any) Frontier
 // Tuning holds settings that are not public. Zero fields leave a setting unchanged.
 type Tuning struct {
 	Quantum   int           // hand-outs after which a host passes its back queue on to another
-	ParkAfter time.Duration // from which distance of its next contact a host without back queue may leave memory
+	ParkAfter time.Duration // a host whose next contact is farther away gives up its back queue
 }
 
 // Tune changes the tuning of a *frontier.Options.

@@ -1,8 +1,8 @@
-// This file puts many mutations into one program, of which one is in force at a
-// time: building the tests anew for each would take most of the time.
+// This file puts many mutations into one program, one of which is active at a time: building the
+// tests for each mutation would take most of the time.
 //
-// A mutated function is added under another name. The original begins with a look
-// at the environment, and calls the other one if it is its turn.
+// A mutated function is added under another name. The original first checks the environment, and
+// calls the mutated one if it is active.
 
 package main
 
@@ -35,8 +35,8 @@ import (
 var mutationInForce, _ = strconv.Atoi(os.Getenv(%q))
 `
 
-// graft returns the files, by their paths from root, that differ with all
-// mutations in them. The number of a mutation is its index and 1.
+// graft returns the files, by their paths from root, that differ when they include all mutations.
+// The number of a mutation is its index plus 1.
 func graft(root string, all []mutation) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for i := range all {
@@ -169,8 +169,8 @@ func (g *grafted) dispatch(d *ast.FuncDecl, n int, name string) {
 	g.edits = append(g.edits, edit{at, at, fmt.Sprintf("\nif mutationInForce == %d {\n%s\n}\n", n, call)})
 }
 
-// arguments returns the names of a function's arguments, its receiver first, as
-// they are passed on. It names those that have none.
+// arguments returns the names of a function's arguments, its receiver first, for passing them on.
+// It names those that have none.
 func (g *grafted) arguments(d *ast.FuncDecl) (names []string) {
 	if names, ok := g.named[d]; ok {
 		return names

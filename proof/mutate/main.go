@@ -1,13 +1,13 @@
-// Mutate breaks the code on purpose, in the ways of mutations.txt, one at a time,
-// and sees whether the tests notice:
+// Mutate breaks the code on purpose, in the ways listed in mutations.txt, one at a time, and checks
+// whether the tests notice:
 //
 //	go run ./proof/mutate                    # all of them: about half an hour on 2 cores
 //	go run ./proof/mutate -share 1/10        # every tenth, another one after each commit
 //	go run ./proof/mutate 'heap.*' NAME      # those whose names match
 //
-// First the tests run that should notice; if they pass, all tests of their package.
-// It prints a table, and exits with 1 if a mutation was not caught. No file is
-// changed: the compiler gets the mutated functions with -overlay.
+// It first runs the tests that should notice; if they pass, all tests of their package. It prints a
+// table, and exits with 1 if a mutation was not caught. No file is changed: the compiler gets the
+// mutated functions with -overlay.
 package main
 
 import (
@@ -120,8 +120,8 @@ func choose(all []mutation, patterns []string) (out []mutation, err error) {
 	return out, nil
 }
 
-// shareOf returns every n-th mutation. Which is the first depends on the last
-// commit, so that in time all have their turn.
+// shareOf returns every n-th mutation. The first depends on the last commit, so that over time all
+// are run.
 func shareOf(all []mutation, share string) (out []mutation, err error) {
 	n := 0
 	if _, err := fmt.Sscanf(share, "1/%d", &n); err != nil || n < 1 {
@@ -181,7 +181,7 @@ func newBench(ctx context.Context, all []mutation) (*bench, error) {
 
 func (b *bench) close() { _ = os.RemoveAll(b.dir) }
 
-// binary builds the tests of a package with all mutations in them, once.
+// binary builds the tests of a package with all mutations, once.
 func (b *bench) binary(ctx context.Context, pkg string) (string, error) {
 	if b.tests[pkg] != "" {
 		return b.tests[pkg], nil
@@ -196,10 +196,10 @@ func (b *bench) binary(ctx context.Context, pkg string) (string, error) {
 	return tests, nil
 }
 
-// verdict is what came of a mutation.
+// verdict is the result of a mutation.
 type verdict struct {
 	by   string // the test that failed; "" if none did
-	late bool   // it was none of those that should notice
+	late bool   // caught by another test than those that should notice
 	said []byte
 	took time.Duration
 }
@@ -247,8 +247,7 @@ func (m *mutation) expected() string {
 	return strings.Join(names, ", ")
 }
 
-// run runs tests until one fails, and returns which. Random ones have always the
-// same seed.
+// run runs tests until one fails, and returns which. Random tests always get the same seed.
 func (b *bench) run(ctx context.Context, tests, pkg, pattern string, number int) (by string, said []byte, err error) {
 	timeout, checks := "90s", 2000
 	if pattern == "." {

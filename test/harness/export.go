@@ -24,7 +24,7 @@ func (w *World) Export() string {
 	return b.String()
 }
 
-// Imported is a new world with what was exported.
+// Imported returns a new world into which the export was imported.
 func (w *World) Imported(text string) frontier.Imported {
 	w.Helper()
 	done, err := w.F.Import(context.Background(), strings.NewReader(text), frontier.ImportOptions{})
@@ -34,8 +34,8 @@ func (w *World) Imported(text string) frontier.Imported {
 
 var exportTime = regexp.MustCompile(`"(time|since)":"[^"]*",`)
 
-// Timeless is an export without what tells when it was made, and when periods began:
-// an import moves them if its rules have just changed.
+// Timeless removes from an export when it was made, and when periods began: an import moves them if
+// its rules have just changed.
 func Timeless(text string) string { return exportTime.ReplaceAllString(text, "") }
 
 // lines returns the lines of an export of a kind.
@@ -48,7 +48,7 @@ func LinesOf(text, kind string) (out []string) {
 	return out
 }
 
-// Varied makes a frontier that has some of everything.
+// Varied fills a frontier with some data of every kind.
 func (w *World) Varied() {
 	w.Helper()
 	ctx := context.Background()

@@ -1,4 +1,4 @@
-// This file is what a world is asked.
+// This file reads the state of a world.
 
 package harness
 
@@ -19,7 +19,7 @@ func (w *World) Rest() []string {
 	return (&Station{World: w}).Drain()
 }
 
-// Known is all that a frontier tells of itself, to be compared.
+// Known returns everything that a frontier reports about itself, for comparison.
 func (w *World) Known(hosts ...string) string {
 	w.Helper()
 	var b strings.Builder
@@ -45,8 +45,7 @@ const Slow = 7*time.Second + 3*time.Millisecond // a Crawl-delay
 // DormantHost is the name of host i.
 func DormantHost(i int) string { return fmt.Sprintf("h%d.example", i) }
 
-// Learns lets the frontier learn the Crawl-delay of hosts, and leaves them alone
-// until their times have passed.
+// Learns makes the frontier learn the Crawl-delay of hosts, and waits until they are due again.
 func (w *World) Learns(hosts ...string) {
 	w.Helper()
 	w.Clock.Advance(time.Hour)
@@ -59,7 +58,7 @@ func (w *World) Learns(hosts ...string) {
 	w.Asleep()
 }
 
-// Asleep waits until all hosts have left that may.
+// Asleep waits until all hosts that may leave memory have left.
 func (w *World) Asleep() {
 	w.Helper()
 	for n := int64(-1); n != w.F.Stats().Hosts; w.F.Stats() {
@@ -78,8 +77,8 @@ func (w *World) HostRows() (found int) {
 	return found
 }
 
-// IsSlow requires that the host's Crawl-delay is known to the nanosecond. The
-// host must be new or known to be due.
+// IsSlow requires that the host's Crawl-delay is known to the nanosecond. The host must be new or
+// known to be due.
 func (w *World) IsSlow(host string) {
 	w.Helper()
 	due := w.At()
@@ -89,7 +88,7 @@ func (w *World) IsSlow(host string) {
 	w.Fetched(w.NextIs(due+Slow, second), 0, frontier.Outcome{})
 }
 
-// Host is what Host tells of a known host.
+// Host returns the HostInfo of a known host.
 func (w *World) Host(name string) frontier.HostInfo {
 	w.Helper()
 	x, err := w.F.Host(context.Background(), name)
@@ -98,8 +97,7 @@ func (w *World) Host(name string) frontier.HostInfo {
 	return x
 }
 
-// Why requires the reason for which a host is not served, and when it ends; 0:
-// unknown.
+// Why requires the reason for which a host is not served, and when it ends; 0: unknown.
 func (w *World) Why(name string, reason frontier.Reason, until time.Duration) {
 	w.Helper()
 	x := w.Host(name)
@@ -137,7 +135,7 @@ func URLs(host string, n int) (out []frontier.Entry) {
 	return out
 }
 
-// Served takes and ends as many URLs as there are to be had now.
+// Served takes and finishes all URLs that are available now.
 func (w *World) Served(o frontier.Outcome) (n int) {
 	w.Helper()
 	for {
@@ -150,7 +148,7 @@ func (w *World) Served(o frontier.Outcome) (n int) {
 	}
 }
 
-// HeldFor requires that the crawl is over but for so many URLs.
+// HeldFor requires that the crawl is over, except for n URLs.
 func (w *World) HeldFor(n int64) {
 	w.Helper()
 	_, _, err := w.TryNext()
@@ -170,7 +168,7 @@ func RefusedEntries(t *testing.T, err error, indexes ...int) {
 	require.Equal(t, indexes, got)
 }
 
-// Listed is all that URLs yields of a scope.
+// Listed returns everything that URLs yields for a scope.
 func (w *World) Listed(s frontier.Scope, after string) (urls []string) {
 	w.Helper()
 	for u, err := range w.F.URLs(context.Background(), s, after) {

@@ -1,5 +1,5 @@
-// Package harness is what the tests of a frontier share: a world whose clock stands
-// still, in memory or on a store with a disk in memory, and what is done and asked there.
+// Package harness is shared by the tests of a frontier: a world whose clock stands still, in memory
+// or on a store with a disk in memory, with helpers that act on it and read its state.
 package harness
 
 import (

@@ -2,5 +2,5 @@
 
 package harness
 
-// RaceEnabled tells simulations to be smaller.
+// RaceEnabled makes simulations smaller.
 const RaceEnabled = false

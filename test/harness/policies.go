@@ -1,4 +1,4 @@
-// This file is policies that note what they were asked.
+// This file holds policies that record their calls.
 
 package harness
 
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Diary is a Scheduler that keeps a number in the State and notes what it is asked.
+// Diary is a Scheduler that stores a number in the State and records its calls.
 type Diary struct {
 	Again  func(v frontier.Visit) time.Time
 	Due    time.Time // what Recheck returns
@@ -44,11 +44,10 @@ func Numbered(n uint32) (s frontier.State) {
 // Number is the number of a State.
 func Number(s frontier.State) uint32 { return binary.LittleEndian.Uint32(s[8:]) }
 
-// HourLater has a page come again an hour after its visit.
+// HourLater schedules a page an hour after its visit.
 func HourLater(v frontier.Visit) time.Time { return v.Outcome.Ended.Add(time.Hour) }
 
-// InBothWorldsWith runs a test in memory and on a store, each with a scheduler of
-// its own.
+// InBothWorldsWith runs a test in memory and on a store, each with a separate scheduler.
 func InBothWorldsWith(t *testing.T, d Diary, o frontier.Options, test func(*testing.T, *World, *Diary)) {
 	InBothWorlds(t, o, func(t *testing.T, w *World) {
 		Ended(w, w.F)

@@ -2,6 +2,5 @@
 
 package harness
 
-// RaceEnabled tells simulations to be smaller: the detector makes them ten times
-// slower.
+// RaceEnabled makes simulations smaller: the detector makes them ten times slower.
 const RaceEnabled = true

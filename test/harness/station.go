@@ -41,7 +41,7 @@ func (s *Station) Settle() {
 	}
 }
 
-// Put adds entries of which so many are new.
+// Put adds entries, of which fresh must be new.
 func (s *Station) Put(fresh int, entries ...frontier.Entry) {
 	s.Helper()
 	n, err := s.F.Add(s.Context(), entries...)
@@ -67,7 +67,7 @@ func (s *Station) Done(l frontier.Lease, o frontier.Outcome) {
 	s.Settle()
 }
 
-// Drain takes and finishes all that is left, and returns the URLs.
+// Drain takes and finishes all remaining URLs, and returns them.
 func (s *Station) Drain() []string {
 	s.Helper()
 	urls := []string{}
@@ -95,7 +95,7 @@ func (s *Station) Counts(waiting, scheduled, leased int64) {
 	require.Equal(s, []int64{waiting, scheduled, leased}, []int64{x.Waiting, x.Scheduled, x.Leased}, "waiting, scheduled, leased")
 }
 
-// Call is a call in a goroutine of its own.
+// Call is a call in a separate goroutine.
 type Call struct {
 	Lease frontier.Lease
 	Err   error
@@ -129,7 +129,7 @@ func (c *Call) Waits() bool {
 	}
 }
 
-// gaveUp collects what OnGiveUp is told.
+// gaveUp collects the calls of OnGiveUp.
 type gaveUp struct {
 	mu      sync.Mutex
 	Entries []frontier.Entry

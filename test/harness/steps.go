@@ -1,4 +1,4 @@
-// This file is what a world does in more than one step.
+// This file acts on a world in more than one step.
 
 package harness
 
@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ExactBackoff has no jitter: a share of that small is less than a millisecond.
+// ExactBackoff has no jitter: such a small share is less than a millisecond.
 var ExactBackoff = frontier.Backoff{Jitter: 1e-9}
 
 // Failing is the outcome of a contact that failed so.
@@ -39,7 +39,7 @@ func (w *World) AddMany(host string, n int) {
 	require.Equal(w, n, got)
 }
 
-// Info is what is known of a host.
+// Info returns what is known about a host.
 func (w *World) Info(host string) frontier.HostInfo {
 	w.Helper()
 	x, err := w.F.Host(context.Background(), host)
@@ -74,7 +74,7 @@ func (w *World) WhileReading(fn func()) *bool {
 	return called
 }
 
-// Taken are the URLs that may be fetched now.
+// Taken takes the URLs that may be fetched now.
 func (w *World) Taken() (urls []string) {
 	for {
 		l, _, err := w.TryNext()
@@ -110,7 +110,7 @@ func NewRand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(s, 1))
 }
 
-// CrawlNow calls CrawlNow with entries that it takes.
+// CrawlNow calls CrawlNow with entries that it must accept.
 func (w *World) CrawlNow(entries ...frontier.Entry) {
 	w.Helper()
 	n, err := w.F.CrawlNow(context.Background(), entries...)
@@ -119,7 +119,7 @@ func (w *World) CrawlNow(entries ...frontier.Entry) {
 	require.NoError(w, w.F.Check())
 }
 
-// Many adds n URLs of each of so many hosts.
+// Many adds n URLs to each of the given number of hosts.
 func (w *World) Many(hosts, n int) {
 	w.Helper()
 	for i := range hosts * n {
@@ -128,7 +128,7 @@ func (w *World) Many(hosts, n int) {
 	}
 }
 
-// InCrawl adds n URLs of a crawl, each of a host of its own named after prefix.
+// InCrawl adds n URLs of a crawl, each on a separate host whose name begins with prefix.
 func (w *World) InCrawl(crawl uint32, prefix string, n int) {
 	w.Helper()
 	for i := 0; i < n; i += 10_000 {
@@ -147,7 +147,7 @@ func (w *World) SetCrawl(id uint32, s frontier.Rule) {
 	require.NoError(w, w.F.UpdateRule(frontier.Crawl(id), func(r *frontier.Rule) { *r = s }))
 }
 
-// Deleted deletes a scope and requires that so many URLs were found.
+// Deleted deletes a scope and requires the number of URLs found.
 func (w *World) Deleted(want int, s frontier.Scope) {
 	w.Helper()
 	n, err := w.F.Delete(context.Background(), s)
@@ -173,7 +173,7 @@ func (w *World) LeaseAll() (urls []string) {
 	}
 }
 
-// LeaseOf leases a URL that may be had now, of a host that may have several leases.
+// LeaseOf leases an available URL of a host that may have several leases.
 func (w *World) LeaseOf(t *testing.T) frontier.Lease {
 	l, _, err := w.F.TryNext()
 	require.NoError(t, err)
@@ -190,8 +190,8 @@ func (w *World) OpenFolder(dir string) *spill.Store {
 	return s
 }
 
-// Joined takes the next lease, which must be of this URL and come at this time, and
-// joins it to a group that grants it.
+// Joined takes the next lease, which must have this URL and time, and joins it to a group that
+// grants it.
 func (w *World) Joined(at time.Duration, url, group string) frontier.Lease {
 	w.Helper()
 	l := w.NextIs(at, url)
@@ -199,7 +199,7 @@ func (w *World) Joined(at time.Duration, url, group string) frontier.Lease {
 	return l
 }
 
-// Held requires that the crawl is over but for so many URLs that rules hold.
+// Held requires that the crawl is over, except for n URLs held by rules.
 func (w *World) Held(n int64) {
 	w.Helper()
 	l, _, err := w.TryNext()
@@ -221,14 +221,14 @@ func (w *World) Hint(e frontier.Entry) {
 	hook.Of(w.F).Sweep()
 }
 
-// OnDisk moves what is scheduled to disk, if there is one.
+// OnDisk moves scheduled URLs to disk, if there is one.
 func (w *World) OnDisk() {
 	if w.Machine != nil {
 		require.NoError(w, hook.Of(w.F).MoveNow(true))
 	}
 }
 
-// Dies lets all contacts with a host fail until its last probe has.
+// Dies makes all contacts with a host fail until its last probe has.
 func (w *World) Dies(host string) {
 	w.Helper()
 	for range 5 {
@@ -238,7 +238,7 @@ func (w *World) Dies(host string) {
 	}
 }
 
-// Moves does a round of moving, which must end.
+// Moves runs a round of moving, which must end.
 func (w *World) Moves(evict bool) {
 	w.Helper()
 	ended := make(chan error, 1)
@@ -251,7 +251,7 @@ func (w *World) Moves(evict bool) {
 	}
 }
 
-// Mixed adds scheduled URLs and others that wait, with so many bytes of Meta.
+// Mixed adds scheduled URLs and waiting ones, with the given number of bytes of Meta.
 func (w *World) Mixed(name string, scheduled, waiting, hosts, meta int) {
 	w.Helper()
 	entries := make([]frontier.Entry, scheduled+waiting)
@@ -284,7 +284,7 @@ func (w *World) WithPriority(url string, p int) {
 	require.NoError(w, err)
 }
 
-// Order takes all that may be had, hands it back, and returns hosts and priorities.
+// Order takes everything available, hands it back, and returns hosts and priorities.
 func (w *World) Order() (got []string) {
 	w.Helper()
 	var out []frontier.Lease
@@ -303,7 +303,7 @@ func (w *World) Order() (got []string) {
 	return got
 }
 
-// Later adds n URLs over so many hosts, due between from and to after dawn.
+// Later adds n URLs over the given number of hosts, due between from and to after dawn.
 func (w *World) Later(n, hosts int, from, to time.Duration) {
 	w.Helper()
 	entries := make([]frontier.Entry, n)
@@ -326,7 +326,7 @@ func (w *World) Left() int64 {
 	return s.Waiting + s.Scheduled
 }
 
-// Comes is nextIs where the time of a superseded URL may be told on the way.
+// Comes is nextIs where the time of a superseded URL may be reported on the way.
 func (w *World) Comes(at time.Duration, url string) frontier.Lease {
 	w.Helper()
 	for {

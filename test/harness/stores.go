@@ -44,7 +44,7 @@ func FillWithDormant(tb testing.TB, s storage.Spill, n int) {
 	require.NoError(tb, s.Release())
 }
 
-// ErrDisk is what a store says that fails.
+// ErrDisk is the error of a store that fails.
 var ErrDisk = errors.New("disk fault")
 
 // BlockKeys lists the keys of the blocks on a machine's disk, in order.

@@ -1,5 +1,5 @@
-// Package badgerfiles reads the formats of badger's files without badger, to find damage
-// before badger sees it and to salvage what is left. It keeps no state and opens no files.
+// Package badgerfiles reads the formats of badger's files without badger, to detect damage before
+// badger opens them and to salvage the rest. It has no state and opens no files.
 //
 // The formats are those of the badger version in go.mod; a test fails when that changes.
 package badgerfiles

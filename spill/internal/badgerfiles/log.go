@@ -1,11 +1,11 @@
-// This file reads badger's logs. Badger takes the first damaged entry for the end, and cuts
-// off the rest without a report.
+// This file reads badger's logs. Badger itself treats the first damaged entry as the end, and
+// silently cuts off the rest.
 //
 //	log:   key number 8, initial vector 12, entries, zeros
 //	entry: meta, user meta, length of key, length of value, expiry (varints), key,
 //	       value, crc of all that 4
 //
-// A transaction is entries of one version, and one more that ends it.
+// A transaction consists of entries of one version, and one more that ends it.
 
 package badgerfiles
 
@@ -99,12 +99,12 @@ func LogTransactions(data []byte, at int, fn func(txn []Cell) bool) (end int) {
 	return end
 }
 
-// NextLogEntry returns where the next entry begins from at on, or -1. Entries have no bits
-// of user meta but the given ones.
+// NextLogEntry returns the position of the next entry from at on, or -1. Entries have no bits of
+// user meta except the given ones.
 func NextLogEntry(data []byte, at int, userMeta byte) int {
 	for ; at+logEntryMin <= len(data); at++ {
 		b := data[at:]
-		// Of ours there are few kinds, which spares most of the checksums.
+		// The store's entries are of few kinds, which avoids most of the checksums.
 		if b[0]&^(MetaDelete|MetaPointer|MetaTxn|MetaFinTxn) != 0 || b[0]&(MetaTxn|MetaFinTxn) == 0 || b[1]&^userMeta != 0 || b[2] < VersionLen+1 {
 			continue
 		}

@@ -1,5 +1,5 @@
-// This file reads what badger's manifest says but badger does not: the tables that it
-// named before.
+// This file reads data in badger's manifest that badger does not report: the tables that it named
+// before.
 //
 //	manifest: head 8, changes
 //	changes:  length 4, checksum 4, a protobuf message whose field 1 is each change

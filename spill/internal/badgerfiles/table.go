@@ -1,4 +1,4 @@
-// This file reads badger's tables. Badger leaves out a damaged table and says so only in its
+// This file reads badger's tables. Badger itself skips a damaged table and reports that only in its
 // log.
 //
 //	table:    blocks, index, length of the index 4, checksum, its length 4
@@ -8,8 +8,8 @@
 //	          (little-endian), rest of the key, meta, user meta, expiry (varint), value
 //	checksum: a protobuf message
 //
-// Numbers are big-endian, but for those. Tables of ours are neither compressed
-// nor encrypted. What is read aliases the table.
+// Other numbers are big-endian. The store's tables are neither compressed nor encrypted. The
+// results alias the table.
 
 package badgerfiles
 
@@ -39,7 +39,7 @@ const (
 	VersionLen  = 8 // bytes of a key that are its version
 )
 
-// Cell is one version of a key, as badger has it.
+// Cell is one version of a key in badger.
 type Cell struct {
 	Key            []byte
 	Version        uint64
@@ -47,7 +47,7 @@ type Cell struct {
 	Value          []byte
 }
 
-// splitKey takes the version off a key of badger's.
+// splitKey splits badger's key into key and version.
 func splitKey(k []byte) (key []byte, version uint64, ok bool) {
 	n := len(k) - VersionLen
 	if n < 1 {
@@ -56,7 +56,7 @@ func splitKey(k []byte) (key []byte, version uint64, ok bool) {
 	return k[:n], math.MaxUint64 - binary.BigEndian.Uint64(k[n:]), true
 }
 
-// trailer cuts the checksum off data that ends with one, and verifies it.
+// trailer removes the checksum at the end of data, and verifies it.
 func trailer(data []byte) ([]byte, error) {
 	n := len(data) - 4
 	if n < 0 {
@@ -109,7 +109,7 @@ func TableIndex(r io.ReaderAt, bytes int64) (index []byte, begins int64, err err
 	return index, at, nil
 }
 
-// sized reads what ends before end with its length, and returns where it begins.
+// sized reads data that precedes its length, which ends at end, and returns where it begins.
 func sized(r io.ReaderAt, end int64) (b []byte, begins int64, err error) {
 	var length [4]byte
 	if end -= int64(len(length)); end < 0 {

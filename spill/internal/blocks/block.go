@@ -34,7 +34,7 @@ import (
 const (
 	// Target is the raw size of records, in bytes, at which a block is closed.
 	Target = 4 << 10
-	// Positions is how many records a block has at most. A position is a uint16.
+	// Positions is the maximum number of records in a block. A position is a uint16.
 	Positions = 1 << 12
 	// MaxBody is the size of the largest record, in bytes.
 	MaxBody  = 8 << 20
@@ -60,8 +60,8 @@ func (w *Writer) Full() bool {
 	return len(w.raw) >= Target || w.Count+storage.MaxPart > Positions
 }
 
-// Part appends as many records as one part of this block takes, at least one,
-// and returns how many.
+// Part appends the records that fit into one part of this block, at least one, and returns how
+// many.
 func (w *Writer) Part(q storage.Queue, rs []storage.Record) int {
 	start, n := len(w.raw), 0
 	var seq uint64
@@ -87,7 +87,7 @@ func (w *Writer) Part(q storage.Queue, rs []storage.Record) int {
 	return n
 }
 
-// Value returns the finished block in memory of its own.
+// Value returns a copy of the finished block.
 func (w *Writer) Value(key []byte) []byte {
 	v := make([]byte, 0, wire.SealLen+binary.MaxVarintLen32+len(w.dir)+s2.MaxEncodedLen(len(w.raw)))
 	v = wire.AppendSeal(v)
@@ -117,7 +117,7 @@ func appendRecord(dst []byte, before uint64, first bool, r *storage.Record) []by
 func zigzag(v int64) uint64   { return uint64(v)<<1 ^ uint64(v>>63) }
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
-// entry is one part as the directory tells it.
+// entry is one part in the directory.
 type entry struct {
 	queue  storage.Queue
 	first  uint16

@@ -1,5 +1,5 @@
-// This file keeps the blocks that were read last, decompressed: hosts whose turns
-// follow each other have their records in the same block.
+// This file caches the most recently read blocks, decompressed: hosts with consecutive turns have
+// their records in the same block.
 
 package blocks
 
@@ -17,14 +17,14 @@ const (
 	keepRaw = 64 << 10 // bytes of one; larger ones are not kept
 )
 
-// Cache holds decompressed blocks, each in the slot that its number tells.
-// Blocks are not changed once they are written, and their numbers not used again.
+// Cache holds decompressed blocks, each in a slot chosen by its number. Blocks are never changed
+// after they are written, and their numbers are not reused.
 //
 // The zero value is empty. Safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex // never held while a block is read
 	slots [kept]*Block
-	spare []*Block // nobody uses them
+	spare []*Block // unused
 	held  int64    // bytes of all in slots and spare
 }
 
@@ -38,8 +38,8 @@ type Block struct {
 
 func (b *Block) size() int64 { return int64(cap(b.dir) + cap(b.raw)) }
 
-// Use calls fn with a block, which fill reads if it is not there. fill may use the
-// memory of what it is given, and fn must not keep any.
+// Use calls fn with a block; fill reads it if it is not cached. fill may reuse the memory of its
+// argument, and fn must not keep any.
 func (c *Cache) Use(block uint32, fill func(*Block) error, fn func(*Block) error) error {
 	b := c.take(block)
 	if b.block != block {
@@ -96,7 +96,7 @@ func (c *Cache) release(b *Block) {
 	c.leave(b)
 }
 
-// leave notes that a block has one user less.
+// leave records that a user of a block has finished.
 func (c *Cache) leave(b *Block) {
 	if b.users--; b.users == 0 && b.size() <= keepRaw && len(c.spare) < kept/4 {
 		c.spare = append(c.spare, b)
@@ -104,14 +104,14 @@ func (c *Cache) leave(b *Block) {
 	}
 }
 
-// Bytes is how much memory the cache takes.
+// Bytes returns the memory of the cache in bytes.
 func (c *Cache) Bytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held
 }
 
-// Clear forgets the blocks that nobody reads.
+// Clear removes the blocks that are not in use.
 func (c *Cache) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,8 +179,8 @@ func (b *Block) timedRecords(p storage.Part, want uint32, fn func(i int, r stora
 	return err
 }
 
-// Each calls fn with all records of a block that is not timed, in order. fn must
-// not keep what it gets.
+// Each calls fn with all records of a block that is not timed, in order. fn must not keep its
+// arguments.
 func (b *Block) Each(fn func(pos int, r *storage.TimedRecord) error) error {
 	var t storage.TimedRecord
 	return readDirectory(b.dir, nil, func(e entry) error {

@@ -26,8 +26,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// timedTarget is the raw size at which a timed block is closed. Larger ones would
-// be smaller in all, and cost more where one record is read.
+// timedTarget is the raw size at which a timed block is closed. Larger blocks would compress
+// better, and cost more when only one record is read.
 const timedTarget = 12 << 10
 
 var errTimedEmpty = errors.New("timed block without a record")
@@ -54,8 +54,7 @@ type TimedWriter struct {
 	queues map[storage.Queue]uint64
 }
 
-// Fill takes as many records as one block holds, at least one, and returns how
-// many.
+// Fill adds the records that fit into one block, at least one, and returns how many.
 func (w *TimedWriter) Fill(records []storage.TimedRecord) int {
 	w.raw = w.raw[:0]
 	if w.queues == nil {
@@ -89,7 +88,7 @@ func (w *TimedWriter) Fill(records []storage.TimedRecord) int {
 	return n
 }
 
-// Value returns the finished block in memory of its own.
+// Value returns a copy of the finished block.
 func (w *TimedWriter) Value(key []byte) []byte {
 	v := wire.AppendSeal(make([]byte, 0, wire.SealLen+s2.MaxEncodedLen(len(w.raw))))
 	v = v[:wire.SealLen+len(s2.EncodeBetter(v[wire.SealLen:cap(v)], w.raw))]
@@ -97,9 +96,8 @@ func (w *TimedWriter) Value(key []byte) []byte {
 	return v
 }
 
-// ReadTimed calls fn with the records of a decompressed timed block, in order,
-// until it returns false. Their bodies alias raw. Queues are given only if they
-// are wanted.
+// ReadTimed calls fn with the records of a decompressed timed block, in order, until fn returns
+// false. Their bodies alias raw. Queues are set only if wanted.
 func ReadTimed(raw []byte, wanted bool, fn func(pos int, r storage.TimedRecord) bool) error {
 	if len(raw) == 0 {
 		return errTimedEmpty
@@ -154,7 +152,7 @@ func OpenTimed(buf, key, value []byte) ([]byte, error) {
 	return wire.Inflate(buf, body, rawLimit)
 }
 
-// TimedHead encodes what is known of a timed block without reading it.
+// TimedHead encodes the description of a timed block, which can be read without the block.
 func TimedHead(key []byte, b storage.TimedBlock) []byte {
 	v := binary.AppendUvarint(wire.AppendSeal(nil), uint64(b.Count))
 	v = binary.AppendVarint(v, b.Due)

@@ -40,7 +40,7 @@ const (
 	admitMark = 4
 )
 
-// AppendBatch appends the encoded batch, which AppendPieces makes ready to be stored.
+// AppendBatch appends the encoded batch. AppendPieces prepares it for storage.
 func AppendBatch(dst []byte, b *storage.Batch) []byte {
 	dst = binary.AppendVarint(dst, b.Time)
 	dst = binary.AppendUvarint(dst, uint64(len(b.Admit)))
@@ -113,8 +113,8 @@ func appendEffects(dst []byte, rows []storage.Row, drop []uint32) []byte {
 	return dst
 }
 
-// ReadBatch decodes what AppendBatch wrote into b, whose memory it uses again.
-// Bodies and row values alias raw.
+// ReadBatch decodes the output of AppendBatch into b, whose memory it reuses. Bodies and row values
+// alias raw.
 func ReadBatch(b *storage.Batch, raw []byte) error {
 	s := wire.Scanner{B: raw}
 	b.Time = s.Varint()

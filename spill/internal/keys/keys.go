@@ -25,7 +25,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Kind says what a key stands for.
+// Kind is the kind of data under a key.
 type Kind byte
 
 // The kinds.
@@ -41,13 +41,13 @@ const (
 )
 
 const (
-	// Fixed is the generation of what belongs to none.
+	// Fixed is the generation of data that belongs to none.
 	Fixed = 1<<32 - 1
 	// HeadLen is the length of generation and kind, in bytes.
 	HeadLen = 5
 )
 
-// Prefix is what all keys of a generation and kind begin with.
+// Prefix returns the prefix of all keys of a generation and kind.
 func Prefix(gen uint32, k Kind) []byte {
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 16), gen), byte(k))
 }
@@ -81,7 +81,7 @@ func Log(gen uint32, id uint64, piece uint16) []byte {
 	return binary.BigEndian.AppendUint16(k, piece)
 }
 
-// Number returns the block or segment of a key that has one.
+// Number returns the block or segment in a key, if it has one.
 func Number(key []byte) (uint32, bool) {
 	if len(key) != HeadLen+4 {
 		return 0, false
@@ -97,10 +97,10 @@ func LogName(key []byte) (id uint64, piece uint16, ok bool) {
 	return binary.BigEndian.Uint64(key[HeadLen:]), binary.BigEndian.Uint16(key[HeadLen+8:]), true
 }
 
-// After returns the first key behind all those of the generation and kind.
+// After returns the first key after all keys of the generation and kind.
 func After(gen uint32, k Kind) []byte { return Prefix(gen, k+1) }
 
-// LifeOf is how long the value of a key is likely to be of use.
+// LifeOf returns how long the value of a key is likely to be needed.
 func LifeOf(key []byte) kv.Life {
 	if len(key) < HeadLen {
 		return kv.Inline

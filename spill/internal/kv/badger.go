@@ -25,20 +25,19 @@ import (
 const (
 	tables     = 3 // being filled or written
 	minTable   = 2 << 20
-	maxTable   = 4 << 20 // what lies in tables is small
+	maxTable   = 4 << 20 // the contents of tables are small
 	smallTable = 32 << 10
-	// Memory per byte of the table being filled: four of them with room for a last
-	// write, up to 13 builders of tables of half the size, 3 MB each for the index of
-	// the table, and what the garbage collector has not yet taken back. Measured:
-	// 25 to 40 MB while URLs come and go, at worst 110 MB, for moments, while half as
-	// many rows are written as URLs.
+	// Memory per byte of the table being filled: four tables with room for a last write, up to 13
+	// builders of tables of half the size, 3 MB each for the index of the table, and garbage that
+	// was not collected yet. Measured: 25 to 40 MB while URLs come and go; at worst 110 MB,
+	// briefly, while half as many rows are written as URLs.
 	perTable   = 32
 	baseLevel  = 64 << 20
 	largeValue = 64 << 10 // of values that stay in the tables; rare
-	valueLog   = 1 << 20  // for those; the least that badger takes
+	valueLog   = 1 << 20  // the minimum for badger
 
 	checkEvery = 1 << 20 // bytes written between looks at the free space
-	smallWrite = 4 << 10 // taken while half of the reserve is left: it may free some
+	smallWrite = 4 << 10 // allowed while half of the reserve is left, since it may free space
 
 	metaApart = 1 // badger's user meta: the value is a place
 
@@ -52,7 +51,7 @@ type Badger struct {
 	db    *badger.DB
 	sync  bool
 	table int64 // bytes of one table being filled
-	large int   // length from which on an inline value lies in badger's value log
+	large int   // length from which on an inline value goes to badger's value log
 	life  func(key []byte) Life
 	last  []byte // keys from there on lie in the tables
 	log   *slog.Logger
@@ -83,25 +82,24 @@ type Badger struct {
 	values  valueLogs
 }
 
-// Config says how a Badger is opened.
+// Config configures a Badger.
 type Config struct {
 	Sync   bool
 	Memory int64
 	// Reserve is how many bytes of the volume stay free.
 	Reserve int64
 	Logger  *slog.Logger
-	// Life tells how long the value of a key is likely to be of use, always the
-	// same. Nil: all values are Inline.
+	// Life returns how long the value of a key is likely to be needed; it is always the same for a
+	// key. Nil means that all values are Inline.
 	Life func(key []byte) Life
-	// Last is a key from which on all values are Inline.
+	// Last is the key from which on all values are Inline.
 	Last []byte
-	// Whole reports whether a value is what was written under its key. After a loss
-	// of power without Sync it tells where the latest writes end that can be read.
-	// Nil: nothing tells.
+	// Whole reports whether a value is intact and belongs to its key. After a loss of power without
+	// Sync it shows where the readable writes end. Nil means that this is unknown.
 	Whole func(key, value []byte) bool
 
-	// Small makes everything full after a few writes. It is for tests: short
-	// lives then have all that happens in long ones.
+	// Small makes tables and files fill up after a few writes. It is for tests: short runs then
+	// cover what happens in long ones.
 	Small bool
 
 	// Tests have others.
@@ -155,7 +153,7 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 		WithVerifyValueChecksum(true).
 		WithLogger(logger{c.Logger, d})
 	o.BaseTableSize, o.TableSizeMultiplier = d.table/2, 1
-	// What a generation wrote overlaps no other: it may go far down at once.
+	// A generation's writes overlap no other generation: they may move to the lowest level at once.
 	o.BaseLevelSize = baseLevel
 	before, err := d.settle(path, c)
 	if err != nil {
@@ -182,8 +180,7 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	return d, nil
 }
 
-// settle looks at a folder, and mends what the death of a process or a loss of power
-// left, before badger sees it.
+// settle checks a folder, and repairs what a crash or a loss of power left, before badger opens it.
 func (d *Badger) settle(path string, c Config) (before noted, err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return before, err
@@ -252,7 +249,7 @@ func (d *Badger) Close() error {
 	d.turn.Lock()
 	d.spare.give()
 	d.gate.close()
-	err := d.logs.close() // the one made ahead gives its space to the last table
+	err := d.logs.close() // the log made ahead releases its space for the last table
 	d.turn.Unlock()
 	err = errors.Join(err, d.closeDB())
 	if d.blobs != nil {
@@ -267,7 +264,7 @@ func (d *Badger) Confirm(n uint64) { d.confirmed.set(note{n, d.version.Load()}) 
 // Confirmed is for the store.
 func (d *Badger) Confirmed() uint64 { return d.confirmed.before.known().number }
 
-// logger passes on what badger says, and takes note of what it only says.
+// logger passes on badger's messages, and evaluates those that badger reports in no other way.
 type logger struct {
 	log *slog.Logger
 	d   *Badger

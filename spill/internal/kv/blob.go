@@ -1,17 +1,16 @@
-// This file keeps large values apart from badger's tables, in files of their own
-// that badger's keys point into.
+// This file stores large values outside badger's tables, in separate files to which badger's keys
+// point.
 //
-// In tables such values would be copied several times, and space would come back
-// only where a compaction happens to pass. In badger's value log, values that die
-// within minutes would lie between others that stay for weeks. Here each file
-// holds values of one expected Life, and how much of it is of use is known at any
-// moment; collect.go acts on that.
+// In tables such values would be copied several times, and space would be reclaimed only where a
+// compaction happens to run. In badger's value log, values that die within minutes would be mixed
+// with others that stay for weeks. Here each file holds values of one expected Life, and the amount
+// of live data in it is always known; collect.go uses that.
 //
 //	file:   entries, one behind the other
 //	entry:  length of key, length of value (varints), key, value
 //	place:  file 4, position of the value 4, length of the value 4
 //
-// The key is there for collect.go. What is read is verified by whoever wrote it.
+// The key is for collect.go. The writer of a value verifies it when it is read.
 
 package kv
 
@@ -45,7 +44,7 @@ const (
 const (
 	blobFolder = "blobs"
 	maxBlobs   = 16 << 20 // bytes of one Write
-	apartFrom  = 256      // bytes from which on a value lies apart
+	apartFrom  = 256      // bytes from which on a value is stored separately
 	placeLen   = 12
 	keptBuffer = 1 << 20
 )
@@ -63,7 +62,7 @@ type blob struct {
 
 	// Guarded by Badger.turn.
 	live    int64 // bytes of entries that a key points to
-	durable int64 // so many bytes from the beginning on are on the medium
+	durable int64 // number of bytes from the beginning that are on the medium
 	fault   error // a sync failed: what was not on the medium then may be lost
 	stuck   bool  // collecting it failed
 
@@ -83,16 +82,16 @@ type blobs struct {
 
 	mu    sync.RWMutex
 	files map[uint32]*blob // guarded by mu
-	pins  int              // guarded by mu; readers of a snapshot, whose files must stay
+	pins  int              // guarded by mu; readers of snapshots, whose files must stay
 	gone  []*blob          // guarded by mu; to be removed when pins is 0
 
 	// Guarded by Badger.turn.
 	filling  [lives]*blob
 	next     uint32
-	unsynced []*blob // those with bytes that a loss of power may cost
+	unsynced []*blob // files with bytes that a loss of power may cost
 }
 
-// place tells where a value lies.
+// place is the location of a value.
 type place struct{ file, at, n uint32 }
 
 func (p place) bytes() []byte {
@@ -107,7 +106,7 @@ func readPlace(b []byte) (place, error) {
 	return place{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])}, nil
 }
 
-// entryLen is how many bytes of a file a key and its value take.
+// entryLen returns the bytes of a file that a key and its value take.
 func entryLen(key, value int) int64 {
 	return int64(varintLen(key) + varintLen(value) + key + value)
 }
@@ -123,8 +122,8 @@ func appendEntry(dst, key, value []byte) []byte {
 	return append(append(dst, key...), value...)
 }
 
-// openBlobs opens the files below dir, which are on the medium. They are read only from
-// now on: the end of the last one may be torn.
+// openBlobs opens the files below dir, which are on the medium. They are only read from now on: the
+// end of the last one may be torn.
 func openBlobs(dir string, c Config) (*blobs, error) {
 	b := &blobs{path: filepath.Join(dir, blobFolder), sizes: c.sizes, safe: c.Sync, flush: c.flush, write: c.write, files: map[uint32]*blob{}, next: 1}
 	if err := os.MkdirAll(b.path, 0o755); err != nil {
@@ -183,7 +182,7 @@ func (b *blobs) close() error {
 	return errors.Join(errs...)
 }
 
-// fileFor returns the file that takes n more bytes of a life.
+// fileFor returns the file for n more bytes of a life.
 func (b *blobs) fileFor(life Life, n int64) (*blob, error) {
 	limit := b.sizes.file
 	if life == Brief {
@@ -211,8 +210,7 @@ func (b *blobs) fileFor(life Life, n int64) (*blob, error) {
 	return f, nil
 }
 
-// append writes entries to the file that is being filled with values of a life,
-// and tells where they begin.
+// append writes entries to the current file for values of a life, and returns where they begin.
 func (b *blobs) append(life Life, entries []byte) (*blob, int64, error) {
 	f, err := b.fileFor(life, int64(len(entries)))
 	if err != nil {
@@ -220,7 +218,7 @@ func (b *blobs) append(life Life, entries []byte) (*blob, int64, error) {
 	}
 	at := f.size.Load()
 	if _, err := b.write(f.file, entries, at); err != nil {
-		return nil, 0, err // what was written is behind the end, and will be written over
+		return nil, 0, err // what was written is behind the end, and will be overwritten
 	}
 	if f.unsynced() == 0 {
 		b.unsynced = append(b.unsynced, f)
@@ -229,10 +227,10 @@ func (b *blobs) append(life Life, entries []byte) (*blob, int64, error) {
 	return f, at, nil
 }
 
-// sync makes all that was written outlive a loss of power. own is how much of
-// each file belongs to the Write that wants it: if the sync of a file fails, that
-// Write fails, but what others wrote before may be lost, and a later sync might
-// succeed all the same. So it is not tried again until the file is gone.
+// sync makes everything written so far survive a loss of power. own is how much of each file
+// belongs to the current Write: if the sync of a file fails, that Write fails; but earlier data of
+// others may be lost, too, and a later sync might succeed regardless. So the file is not synced
+// again.
 func (b *blobs) sync(own [lives]int64) error {
 	var kept []*blob
 	var errs []error

@@ -1,4 +1,4 @@
-// This file reads blobs, and removes them when nobody reads them any more.
+// This file reads blobs, and removes them when they are no longer read.
 
 package kv
 
@@ -11,8 +11,7 @@ import (
 	"sync"
 )
 
-// hold returns a file for reading, or nil if there is none. The caller ends with
-// f.use.RUnlock.
+// hold returns a file for reading, or nil if there is none. The caller ends with f.use.RUnlock.
 func (b *blobs) hold(id uint32) *blob {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -44,8 +43,7 @@ func (f *blob) read(buf []byte, at, n int64) ([]byte, error) {
 	return buf, nil
 }
 
-// window reads values that lie behind each other with few calls. The zero value
-// with blobs set has read nothing.
+// window reads adjacent values with few calls. The zero value with blobs set has read nothing.
 type window struct {
 	blobs *blobs
 	file  uint32
@@ -102,7 +100,7 @@ func (b *blobs) unpin() {
 	}
 }
 
-// drop removes a file, now or when nobody reads a snapshot any more.
+// drop removes a file, now or after the last snapshot ends.
 func (b *blobs) drop(f *blob) error {
 	b.mu.Lock()
 	if b.pins > 0 {
@@ -116,7 +114,7 @@ func (b *blobs) drop(f *blob) error {
 	return f.remove()
 }
 
-// forget takes a file that is to be dropped out of what Badger.turn guards.
+// forget removes a file that will be dropped from the data guarded by Badger.turn.
 func (b *blobs) forget(f *blob) {
 	if b.filling[f.life] == f {
 		b.filling[f.life] = nil
@@ -124,7 +122,7 @@ func (b *blobs) forget(f *blob) {
 	b.synced(f)
 }
 
-// all returns the files, but for those that were dropped.
+// all returns the files, except dropped ones.
 func (b *blobs) all() []*blob {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

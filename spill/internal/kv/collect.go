@@ -1,9 +1,9 @@
-// This file gives the space of values that are of no use back: files without any
-// are removed, and what is left of sparse ones is moved together first.
+// This file reclaims the space of obsolete values: files without live values are removed, after the
+// live values of sparse files were moved together.
 //
-// A loss of power at any point leaves each key with a value to point to: copies
-// are synced before keys point to them, and a file is removed only when the keys
-// that no longer point to it are on the medium too.
+// After a loss of power at any point each key still has a value to point to: copies are synced
+// before keys point to them, and a file is removed only when the new pointers are on the medium,
+// too.
 
 package kv
 
@@ -14,11 +14,11 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// sizes say from what on something is worth doing, and how much at once, in bytes.
+// sizes are the thresholds and step sizes of background work, in bytes.
 type sizes struct {
 	file  int64 // a file is ended
 	brief int64 // the same for values that die soon: one of use keeps the whole file
-	waste int64 // what is of no use in a file is worth collecting
+	waste int64 // obsolete bytes in a file that make it worth collecting
 	scan  int64 // of a file looked at in one step
 	move  int64 // of values moved in one step
 }
@@ -32,8 +32,8 @@ const (
 	smallBlobs = 16      // files of less than an eighth of the usual size that are left alone
 )
 
-// worth reports whether collecting f is worth its price: at most two bytes are
-// moved for one that is given back. A log ends by itself.
+// worth reports whether collecting f is worth its cost: at most two bytes are moved for one
+// reclaimed. A log is never collected, since it ends anyway.
 func (d *Badger) worth(f *blob) bool {
 	return f.dead() >= d.sizes.waste && !f.stuck && (f.live == 0 || f.life != Brief && 2*f.dead() >= f.live)
 }
@@ -82,8 +82,8 @@ func (d *Badger) unfinished(err error) error {
 	return fmt.Errorf("kv: reclaim: %w", err)
 }
 
-// survey counts what is of use in each file, unless that is known. Writes beside
-// it are counted by themselves.
+// survey counts the live bytes in each file, unless that is known. Concurrent writes are counted
+// separately.
 func (d *Badger) survey(pause func() bool) error {
 	d.turn.Lock()
 	if d.counted {
@@ -152,9 +152,8 @@ func (d *Badger) uncounted() {
 	d.wasteful.Store(true)
 }
 
-// sparsest returns the file with the most to gain from moving what is left of
-// it, which from now on is not written to any more. Without one it is a small
-// file, if there are many: each opening of the store leaves some.
+// sparsest returns the file whose collection reclaims most, and ends writing to it. If there is
+// none it returns a small file, provided there are many: each opening of the store leaves some.
 func (d *Badger) sparsest() *blob {
 	d.turn.Lock()
 	defer d.turn.Unlock()
@@ -184,7 +183,7 @@ func (d *Badger) sparsest() *blob {
 	return best
 }
 
-// removeEmpty removes the files of which nothing is of use.
+// removeEmpty removes the files without live values.
 func (d *Badger) removeEmpty(pause func() bool) error {
 	d.turn.Lock()
 	var empty []*blob

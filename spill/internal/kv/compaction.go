@@ -1,11 +1,11 @@
-// This file keeps badger's compaction from losing keys. It takes no notice when it cannot
-// make one of its tables: it goes on, and removes those that the keys were in.
+// This file keeps badger's compaction from losing keys. If badger cannot make one of its tables
+// during compaction, it ignores that, continues, and removes the tables that contained the keys.
 //
-// All that can be had of it are the words that it logs, in the middle of its work: before
-// a table is made, when the tables of a range are being made, and when all is done. So it
-// is held up before a table while none can be made, and before it removes anything until
-// all tables are there, known by how many keys each has. If one does not come it is not
-// let go on: what it read is still there when the store is opened again.
+// The only hooks are the messages that badger logs during compaction: before a table is made, while
+// the tables of a range are being made, and at the end. So compaction is held up before a table
+// while none can be made, and before the removal until all tables exist, identified by their
+// numbers of keys. If one does not appear, compaction never continues: its input is still there
+// when the store is opened again.
 
 package kv
 
@@ -43,15 +43,15 @@ const (
 type gate struct {
 	dir   string
 	table int64
-	looks int // for a table that does not come; time would pass while the machine is suspended
+	looks int // polls for a missing table; time would pass while the machine is suspended
 
 	mu    sync.Mutex
-	spare spare           // guarded by mu; given to the tables that are made
+	spare spare           // guarded by mu; released for the tables being made
 	shut  bool            // guarded by mu; no descriptors are kept any more
-	due   map[uint64]int  // guarded by mu; tables that are to come, by their keys
+	due   map[uint64]int  // guarded by mu; expected tables, by number of keys
 	seen  map[string]bool // guarded by mu; tables that came
 
-	stuck atomic.Bool // a table did not come
+	stuck atomic.Bool // a table did not appear
 }
 
 func newGate(dir string, table int64) *gate {
@@ -60,7 +60,7 @@ func newGate(dir string, table int64) *gate {
 	return g
 }
 
-// says is called by badger's compaction with its words.
+// says receives the messages of badger's compaction.
 func (d *Badger) says(format string, args []any) {
 	switch {
 	case strings.Contains(format, beforeTable):
@@ -86,7 +86,7 @@ func (d *Badger) says(format string, args []any) {
 	}
 }
 
-// waits tells why compaction does.
+// waits logs why compaction is held up.
 func (d *Badger) waits(err error) {
 	if d.faults.note(beforeTable, err.Error()) {
 		d.log.Error("kv: compaction waits until it can make tables", "error", err)
@@ -103,8 +103,8 @@ func (d *Badger) lost(tables int) {
 	}
 }
 
-// expect fails if a table with so many keys cannot be made. Else it lets go of the
-// descriptors that are kept for it; the table is to come, unless it has no keys.
+// expect returns an error if a table with this number of keys cannot be made. Otherwise it releases
+// the descriptors reserved for it, and expects the table to appear, unless it has no keys.
 func (g *gate) expect(keys uint64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,7 +116,7 @@ func (g *gate) expect(keys uint64) error {
 		err = g.rehearse()
 	}
 	if err == nil {
-		err = g.look() // what is there is not that one
+		err = g.look() // the existing one is another table
 	}
 	if err == nil || g.shut {
 		g.spare.give()
@@ -140,7 +140,7 @@ func (g *gate) rehearse() error {
 	return errors.Join(f.Truncate(g.table), f.Close(), os.Remove(path))
 }
 
-// came returns how many tables are still to come.
+// came returns how many tables are still missing.
 func (g *gate) came() (missing int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,7 +153,7 @@ func (g *gate) came() (missing int, err error) {
 	return missing, nil
 }
 
-// look looks for tables that came. Others than those of compaction come as well.
+// look looks for tables that have appeared, which may include others than those of compaction.
 func (g *gate) look() error {
 	entries, err := os.ReadDir(g.dir)
 	if err != nil {
@@ -186,7 +186,7 @@ func (g *gate) look() error {
 	return nil
 }
 
-// keysOf returns how many keys a table has, if it is whole and on the medium.
+// keysOf returns the number of keys in a table, if it is intact and on the medium.
 func (g *gate) keysOf(name string) (keys uint64, whole bool, err error) {
 	f, err := os.OpenFile(filepath.Join(g.dir, name), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,7 +204,7 @@ func (g *gate) keysOf(name string) (keys uint64, whole bool, err error) {
 	if err != nil {
 		return 0, false, nil
 	}
-	if err := f.Sync(); err != nil { // badger's own may fail unnoticed
+	if err := f.Sync(); err != nil { // badger's own sync may fail unnoticed
 		return 0, false, err
 	}
 	return uint64(fb.GetRootAsTableIndex(index, 0).KeyCount()), true, nil

@@ -1,11 +1,11 @@
-// This file remembers what was confirmed, so that a log whose end is lost is told
-// from one that ends there.
+// This file records what was confirmed, to distinguish a log whose end is lost from a log that ends
+// there.
 //
-// The number lies in a page that is mapped into memory: noting it costs no system
-// call, and the death of the process does not undo it. A loss of power may, and so
-// without sync the number counts only until the machine starts again, or the volume
-// is mounted again: its page might have reached the disk before those of the log.
-// Then what was known to be on the medium counts, which each slot tells as well.
+// The number is in a page mapped into memory: recording it takes no system call, and it survives
+// the death of the process. It may not survive a loss of power. So without sync the number is valid
+// only until the machine or the mount of the volume restarts, because its page might have reached
+// the disk before those of the log. After that the number known to be on the medium is valid, which
+// each slot also contains.
 //
 //	file: two slots of slotLen, written in turn
 //	slot: crc of the rest 4, 1 if with sync, start of the machine 8, mount 8,
@@ -34,7 +34,7 @@ const (
 // note is a number, and the version of the last write then.
 type note struct{ number, version uint64 }
 
-// noted is what a file tells when it is opened.
+// noted is the content of the file on opening.
 type noted struct {
 	last    note // that was confirmed
 	durable note // that is known to be on the medium
@@ -42,7 +42,7 @@ type noted struct {
 	lost    bool // power may have been lost since: what is not on the medium may be missing
 }
 
-// known is what must be there.
+// known returns what must exist.
 func (n noted) known() note {
 	if n.lost {
 		return n.durable
@@ -62,7 +62,7 @@ type confirmed struct {
 	now  noted  // guarded by mu
 }
 
-// readConfirmed returns what was noted.
+// readConfirmed returns the recorded numbers.
 func readConfirmed(dir string) (best noted) {
 	b, err := os.ReadFile(filepath.Join(dir, confirmedName))
 	if err != nil {
@@ -88,8 +88,8 @@ func readConfirmed(dir string) (best noted) {
 	return best
 }
 
-// openConfirmed opens or makes the file. Both slots say then what is known, as of
-// this start of the machine.
+// openConfirmed opens or creates the file, and writes what is known to both slots, as of this start
+// of the machine.
 func openConfirmed(dir string, safe bool, before noted) (*confirmed, error) {
 	c := &confirmed{before: before, safe: safe, now: noted{last: before.known(), durable: before.durable}}
 	c.boot, _ = bootID(dir)
@@ -100,7 +100,7 @@ func openConfirmed(dir string, safe bool, before noted) (*confirmed, error) {
 	slots := make([]byte, 2*slotLen)
 	c.put(slots)
 	c.put(slots[slotLen:])
-	// Written, so that the page has a place on the disk.
+	// Written so that the page is allocated on the disk.
 	if _, err := f.WriteAt(slots, 0); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -113,7 +113,7 @@ func openConfirmed(dir string, safe bool, before noted) (*confirmed, error) {
 	return c, f.Close()
 }
 
-// set notes what was confirmed.
+// set records what was confirmed.
 func (c *confirmed) set(n note) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *confirmed) last() note {
 	return c.now.last
 }
 
-// onMedium notes what is on the medium.
+// onMedium records what is on the medium.
 func (c *confirmed) onMedium(n note) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

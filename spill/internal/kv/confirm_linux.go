@@ -17,8 +17,8 @@ func mapPage(f *os.File, n int) ([]byte, error) {
 
 func unmapPage(page []byte) error { return unix.Munmap(page) }
 
-// bootID names the time since the machine started, or since the volume of a folder
-// was mounted: what a process wrote is there at least until then.
+// bootID identifies the current run of the machine, and the current mount of a folder's volume:
+// within it, what a process wrote cannot be lost.
 func bootID(dir string) (id [bootLen]byte, ok bool) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	text := strings.ReplaceAll(strings.TrimSpace(string(b)), "-", "")

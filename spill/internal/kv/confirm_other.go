@@ -1,5 +1,4 @@
-// This file stands in where nothing tells that the machine has started again:
-// nothing is noted.
+// This file is for systems where a restart of the machine cannot be detected: nothing is recorded.
 
 //go:build !linux
 

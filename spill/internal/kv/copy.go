@@ -1,8 +1,8 @@
 // This file copies a DB, as it was at one moment, into a folder that OpenBadger opens.
 //
-// Files that are not written to any more get a second name, where the volume can do
-// that: they are never changed, only removed. Badger's own files are not copied, which
-// change under whoever reads them, but what they hold: keys, small values and places.
+// Files that are no longer written are hard-linked, where the volume supports it: they are never
+// changed, only removed. Badger's own files change while they are read, so their contents are
+// copied instead: keys, small values and places.
 
 package kv
 
@@ -19,9 +19,9 @@ import (
 
 // Copier is a Snapshot that CopyTo makes a folder of.
 type Copier interface {
-	// CopyTo fills a folder that is empty with all of the snapshot's keys, and the
-	// named files. number is what the copy says was confirmed. Nothing of the copy
-	// need survive a loss of power when it returns.
+	// CopyTo fills an empty folder with all of the snapshot's keys, and the named files. number is
+	// what the copy records as confirmed. The copy need not survive a loss of power when CopyTo
+	// returns.
 	CopyTo(ctx context.Context, dir string, number uint64, files []string) error
 }
 
@@ -51,7 +51,7 @@ type copying struct {
 	ctx   context.Context
 	from  *badgerSnapshot
 	to    *Badger
-	named map[uint32]bool // blobs that are there
+	named map[uint32]bool // blobs already in the copy
 	txn   *badger.Txn
 	items int // in txn
 	bytes int // of them
@@ -80,7 +80,7 @@ func (c *copying) all(files []string) error {
 	return c.flush()
 }
 
-// item takes one key, with the file that it points to.
+// item copies one key, with the file that it points to.
 func (c *copying) item(item *badger.Item) error {
 	value, err := item.ValueCopy(nil)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *copying) item(item *badger.Item) error {
 	return err
 }
 
-// flush writes what was taken.
+// flush writes the collected keys.
 func (c *copying) flush() error {
 	if err := c.ctx.Err(); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (c *copying) flush() error {
 	return nil
 }
 
-// blob gives the copy a file of values. One that is still written to is copied: the
-// copy would grow with it.
+// blob adds a file of values to the copy. A file that is still being written is copied, because a
+// link would grow with it.
 func (c *copying) blob(id uint32) error {
 	if c.named[id] {
 		return nil
@@ -153,8 +153,8 @@ func (c *copying) blob(id uint32) error {
 	return c.file(f.file.Name(), blobFolder+"/"+filepath.Base(f.file.Name()), size)
 }
 
-// file gives the copy a file: if size is negative, one that does not change; else so
-// many bytes of one that does.
+// file adds a file to the copy: a link if size is negative, for a file that does not change;
+// otherwise the first size bytes.
 func (c *copying) file(from, name string, size int64) error {
 	if err := c.ctx.Err(); err != nil {
 		return err

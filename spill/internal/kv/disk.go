@@ -1,7 +1,7 @@
 // This file is the engine for tests: a disk in memory that can lose its power.
 //
-// It keeps what was written since the last sync apart, in order. A copy
-// costs nothing, so a test may take one after every write.
+// It keeps the writes since the last sync separately, in order. A copy is cheap, so a test may take
+// one after every write.
 
 package kv
 
@@ -13,10 +13,10 @@ import (
 	"github.com/google/btree"
 )
 
-// Disk is a DB in memory. After Close it can be used again: it is the disk, not
-// the program. The zero value is not usable; see NewDisk.
+// Disk is a DB in memory. It can be used again after Close: it represents the disk, not the
+// program. The zero value is not usable; see NewDisk.
 type Disk struct {
-	// MaxOps is how many changes a Write takes at most; 0: any number.
+	// MaxOps is the maximum number of changes in a Write; 0: unlimited.
 	MaxOps int
 
 	mu     sync.RWMutex
@@ -35,8 +35,8 @@ func NewDisk() *Disk {
 	return &Disk{now: btree.NewG(16, less), synced: btree.NewG(16, less), files: map[string]image{}, open: map[string]int{}}
 }
 
-// Copy returns a disk with the same content, as the death of the process at
-// this moment would leave it.
+// Copy returns a disk with the same content, as it would be after the death of the process at this
+// moment.
 func (d *Disk) Copy() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,9 +46,9 @@ func (d *Disk) Copy() *Disk {
 	}
 }
 
-// PowerLoss returns a disk as the loss of power at this moment would leave it,
-// when the first kept of the writes since the last sync had reached the medium.
-// Files that were not synced fare as fate says; those that were removed are gone.
+// PowerLoss returns a disk as it would be after a loss of power at this moment, if the first kept
+// of the writes since the last sync had reached the medium. fate determines the content of unsynced
+// files; removed files are gone.
 func (d *Disk) PowerLoss(kept int, fate Fate) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,8 +69,7 @@ func (d *Disk) Unsynced() int {
 	return len(d.later)
 }
 
-// Damage replaces each value, and the content of each file, by what fn returns:
-// nil removes it.
+// Damage replaces each value, and the content of each file, by the result of fn: nil removes it.
 func (d *Disk) Damage(fn func(key, value []byte) []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,7 +123,7 @@ func (d *Disk) Sync() error {
 	return nil
 }
 
-// Confirm is for the store. What is noted does not outlive a loss of power.
+// Confirm is called by the store. What it records does not survive a loss of power.
 func (d *Disk) Confirm(n uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,7 +1,7 @@
-// This file keeps the files of a Disk.
+// This file implements the files of a Disk.
 //
-// Every write makes a new image and leaves the old one as it is, so that a
-// snapshot shares them.
+// Every write makes a new image and leaves the old one unchanged, so that snapshots can share
+// images.
 
 package kv
 
@@ -17,7 +17,7 @@ type Fate int
 
 // The fates. What was synced before is left in any case.
 const (
-	FilesLost Fate = iota // nothing else is left of them
+	FilesLost Fate = iota // nothing else remains of them
 	FilesCut              // half of their bytes are left
 	FilesKept
 )
@@ -70,7 +70,7 @@ func (d *Disk) OpenFile(name string) (FileReader, error) {
 	return &diskFile{d: d, name: name, size: int64(len(f.now))}, nil
 }
 
-// RemoveFile is for the store. As on Windows, no file is removed that is open.
+// RemoveFile is called by the store. As on Windows, an open file cannot be removed.
 func (d *Disk) RemoveFile(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

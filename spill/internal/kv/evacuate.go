@@ -1,7 +1,7 @@
-// This file moves what is of use in a sparse file to another one.
+// This file moves the live values of a sparse file to another one.
 //
-// The file is read from its beginning: an entry is of use if its key still points
-// to it. Writers are held up only while the keys learn the new places.
+// The file is read from its beginning: a value is live if its key still points to it. Writers are
+// delayed only while the keys are updated.
 
 package kv
 
@@ -21,13 +21,13 @@ type found struct {
 	at  int64 // of the value in the bytes to be moved
 }
 
-// move is what is on its way to another file.
+// move holds values on their way to another file.
 type move struct {
 	found []found
 	buf   []byte
 }
 
-// evacuate moves the values of f that are of use to another file.
+// evacuate moves the live values of f to another file.
 func (d *Badger) evacuate(f *blob, pause func() bool) error {
 	var m move
 	s := scanner{f: f}
@@ -58,8 +58,8 @@ func (d *Badger) full(m *move) bool {
 	return int64(len(m.buf)) >= d.sizes.move || len(m.found) >= moveKeys
 }
 
-// search looks at the next entries for some that are of use. It returns false at
-// the end of the file, or of what can be read of it.
+// search reads the next entries until some are live. It returns false at the end of the file, or of
+// its readable part.
 func (d *Badger) search(s *scanner, m *move) (more bool, err error) {
 	txn := d.db.NewTransaction(false)
 	defer txn.Discard()
@@ -83,8 +83,7 @@ func (d *Badger) search(s *scanner, m *move) (more bool, err error) {
 	return true, nil
 }
 
-// moveOn writes what was collected, and lets the keys point there that still
-// point to the old place.
+// moveOn writes the collected values, and updates the keys that still point to the old place.
 func (d *Badger) moveOn(from *blob, m *move) error {
 	if len(m.found) == 0 {
 		return nil
@@ -124,7 +123,7 @@ func (d *Badger) moveOn(from *blob, m *move) error {
 	return nil
 }
 
-// copyOut appends entries to the file of those that moved, and syncs it.
+// copyOut appends entries to the file of moved values, and syncs it.
 func (d *Badger) copyOut(entries []byte) (*blob, int64, error) {
 	d.turn.Lock()
 	f, at, err := d.blobs.append(moved, entries)
@@ -135,7 +134,7 @@ func (d *Badger) copyOut(entries []byte) (*blob, int64, error) {
 	if err := d.blobs.flush(f.file); err != nil {
 		d.turn.Lock()
 		defer d.turn.Unlock()
-		f.fault = err // nothing more goes there, and no key points to what was lost
+		f.fault = err // the file is not written any more, and no key points to what was lost
 		d.blobs.synced(f)
 		return nil, 0, err
 	}
@@ -150,8 +149,8 @@ type scanner struct {
 	buf  []byte
 }
 
-// entry returns the next entry, valid until the next call. The end of the file,
-// and what is no entry, is io.EOF.
+// entry returns the next entry, valid until the next call. At the end of the file, or of the valid
+// entries, it returns io.EOF.
 func (s *scanner) entry() (key, value []byte, p place, err error) {
 	head, err := s.bytes(2 * binary.MaxVarintLen32)
 	if err != nil {
@@ -174,7 +173,7 @@ func (s *scanner) entry() (key, value []byte, p place, err error) {
 	return e[n+m:][:k], e[size-int(v):], place{s.f.id, uint32(s.next - int64(v)), uint32(v)}, nil
 }
 
-// bytes returns the next n bytes, or fewer at the end of the file; none are io.EOF.
+// bytes returns the next n bytes, or fewer at the end of the file; io.EOF if there are none.
 func (s *scanner) bytes(n int64) ([]byte, error) {
 	left := s.f.size.Load() - s.next
 	if n = min(n, left); n <= 0 {

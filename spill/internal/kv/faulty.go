@@ -14,15 +14,14 @@ type Point int
 // The points, in the order in which a write passes them.
 const (
 	Write Point = iota // nothing of the write is applied; removing a file, too
-	Sync               // the write, or all those to a file, are applied, only their confirmation fails
+	Sync               // the write, or all writes to a file, are applied; only their confirmation fails
 	Read               // Get and each value of Iterate; Snapshot; each ReadAt of a file
 	Open               // opening or making a file
 	points
 )
 
-// Faulty is a DB whose calls can be made to fail or to wait. A write to a file that
-// fails with an io.ErrShortWrite has written half, and a read of a file that fails
-// with an io.ErrUnexpectedEOF has read half.
+// Faulty is a DB whose calls can be made to fail or to wait. A write to a file that fails with
+// io.ErrShortWrite has written half, and a read that fails with io.ErrUnexpectedEOF has read half.
 type Faulty struct {
 	DB
 
@@ -39,15 +38,15 @@ type rule struct {
 	do    func()
 }
 
-// FailNth lets the n-th call from now on (1 is the next) fail with err.
+// FailNth makes the n-th call from now on (1 is the next) fail with err.
 func (f *Faulty) FailNth(p Point, n int, err error) { f.add(rule{point: p, n: n, err: err}) }
 
-// FailFrom lets the n-th call from now on and all after it fail with err.
+// FailFrom makes the n-th call from now on and all later ones fail with err.
 func (f *Faulty) FailFrom(p Point, n int, err error) {
 	f.add(rule{point: p, n: n, last: true, err: err})
 }
 
-// Before lets fn run before the n-th call from now on, which waits for it.
+// Before runs fn before the n-th call from now on, which waits for it.
 func (f *Faulty) Before(p Point, n int, fn func()) { f.add(rule{point: p, n: n, do: fn}) }
 
 // Heal removes all rules.

@@ -1,7 +1,7 @@
 // This file keeps files in folders beside badger's own.
 //
-// It looks after the reserve of the volume as badger.go does: a file that fills
-// the volume would kill badger, not the one who writes it.
+// It respects the reserve of the volume, as badger.go does: a file that fills the volume would
+// crash badger, not its own writer.
 
 package kv
 

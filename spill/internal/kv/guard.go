@@ -1,9 +1,9 @@
-// This file makes errors of what badger makes worse: it panics, ends the process or
-// tries for ever where it has no descriptor, no space, or a medium that fails.
+// This file returns errors where badger would panic, end the process or retry forever, for lack of
+// a descriptor or space, or because the medium fails.
 //
-// What it needs is looked at before it begins another table: descriptors, of which
-// some are kept for it, space, and whether it got rid of the tables before. After an
-// error of its own in a commit it is not touched any more: part of it may be missing.
+// Before badger begins another table, its needs are checked: descriptors, some of which are
+// reserved for it, space, and whether it has written the previous tables. After an error of badger
+// in a commit it is not used any more: part of the commit may be missing.
 
 package kv
 
@@ -22,11 +22,11 @@ import (
 
 const (
 	spareFiles = 6  // descriptors kept for badger, twice
-	openFiles  = 24 // that opening a store takes, beside one for each file
+	openFiles  = 24 // for opening a store, in addition to one for each file
 	waitStep   = 5 * time.Millisecond
 	waitFlush  = 30 * time.Second // for a table to be written
 	faultFresh = 3 * time.Second  // badger tries again each second
-	faultQuiet = time.Minute      // a fault of the same kind is news after so long without one
+	faultQuiet = time.Minute      // a fault of the same kind is reported again after this time without one
 	closeWait  = 10 * time.Second
 )
 
@@ -48,8 +48,8 @@ func (d *Badger) fail(err error) error {
 	return d.down.Load()
 }
 
-// guarded runs fn, which uses badger, unless badger failed before. Memory that cannot
-// be read or written, since the file behind it cannot, is an error.
+// guarded runs fn, which uses badger, unless badger failed before. If mapped memory cannot be
+// accessed, because its file cannot, it returns an error.
 func (d *Badger) guarded(fn func() error) (err error) {
 	if e := d.down.Load(); e != nil {
 		return e
@@ -63,7 +63,7 @@ func (d *Badger) guarded(fn func() error) (err error) {
 	return fn()
 }
 
-// caught tells a fault of badger's from a panic of somebody else's, which goes on.
+// caught converts a panic of badger to an error; other panics continue.
 func (d *Badger) caught(p any) error {
 	e, ok := p.(runtime.Error)
 	if !ok {
@@ -86,7 +86,7 @@ type spare struct {
 	held []*os.File
 }
 
-// take has so many of them, and one more can be had.
+// take opens the reserved descriptors, and checks that one more is available.
 func (s *spare) take() error {
 	for len(s.held) < spareFiles {
 		f, err := os.Open(s.dir)
@@ -109,7 +109,7 @@ func (s *spare) give() {
 	s.held = nil
 }
 
-// enoughFiles fails unless so many descriptors can be had.
+// enoughFiles returns an error unless n descriptors are available.
 func enoughFiles(dir string, n int) error {
 	s := spare{dir: dir}
 	defer s.give()
@@ -123,7 +123,8 @@ func enoughFiles(dir string, n int) error {
 	return nil
 }
 
-// ready fails if badger lacks what it needs to begin another table. It needs the turn.
+// ready returns an error if badger lacks what it needs to begin another table. The caller holds
+// turn.
 func (d *Badger) ready() error {
 	if err := d.logs.ahead(); err != nil {
 		return err
@@ -138,8 +139,8 @@ func (d *Badger) ready() error {
 	return d.spare.take()
 }
 
-// flushed waits while more tables than badger can queue wait to be written. It fails if
-// badger says that it cannot write them, or says nothing for long.
+// flushed waits while more tables than badger can queue wait to be written. It returns an error if
+// badger reports that it cannot write them, or reports nothing for long.
 func (d *Badger) flushed() error {
 	for begun := time.Now(); d.logs.waiting() >= tables && d.unwritten() >= tables; time.Sleep(waitStep) {
 		if err := d.faults.fresh(); err != nil {
@@ -152,8 +153,8 @@ func (d *Badger) flushed() error {
 	return nil
 }
 
-// unwritten is how many logs have something that is in no table on disk. Others are
-// there since somebody reads them.
+// unwritten returns how many logs have data that is in no table on disk. Other logs remain only
+// because they are being read.
 func (d *Badger) unwritten() (n int) {
 	last := uint64(0)
 	for _, t := range d.db.Tables() {
@@ -167,7 +168,7 @@ func (d *Badger) unwritten() (n int) {
 	return n
 }
 
-// faults is what badger said last of what it could not do in the background.
+// faults are badger's last messages about failed background work.
 type faults struct {
 	mu     sync.Mutex
 	text   string               // guarded by mu
@@ -175,8 +176,7 @@ type faults struct {
 	latest map[string]time.Time // guarded by mu; by kind
 }
 
-// note reports whether there was no fault of this kind a moment ago: badger tries again
-// each second.
+// note reports whether this kind of fault is new: badger retries every second.
 func (f *faults) note(kind, text string) (news bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,7 +189,7 @@ func (f *faults) note(kind, text string) (news bool) {
 	return !known || f.at.Sub(last) > faultQuiet
 }
 
-// fresh returns what was said a moment ago.
+// fresh returns the latest message if it is recent.
 func (f *faults) fresh() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,8 +199,8 @@ func (f *faults) fresh() error {
 	return errors.New(f.text)
 }
 
-// closeDB closes badger. It fails if badger cannot write what is in memory, which is in
-// its logs as well: then badger goes on trying until the process ends.
+// closeDB closes badger. It returns an error if badger cannot write its tables in memory, which are
+// also in its logs; badger then retries until the process ends.
 func (d *Badger) closeDB() error {
 	if d.gate.stuck.Load() {
 		return fmt.Errorf("kv: the engine cannot be closed, and has the folder until the process ends: %w", d.down.Load())

@@ -1,7 +1,6 @@
-// This file looks for damage in a folder before badger opens it: badger cuts
-// damaged logs off, leaves damaged tables out, and removes what a damaged
-// manifest does not name. Nothing is changed here but what a loss of power left of
-// the ends of logs; tail.go cuts it off.
+// This file looks for damage in a folder before badger opens it: badger cuts off damaged logs,
+// skips damaged tables, and removes what a damaged manifest does not list. This file changes
+// nothing, except the torn ends of logs after a loss of power, which tail.go cuts off.
 
 package kv
 
@@ -21,7 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/spill/internal/badgerfiles"
 )
 
-// DamageError tells of a file that is damaged.
+// DamageError reports a damaged file.
 type DamageError struct {
 	File string // its name in the folder
 	Err  error
@@ -40,30 +39,30 @@ var (
 	errMissing = errors.New("the manifest names it, and it is missing")
 )
 
-// inspector knows a folder.
+// inspector is the state of an inspection of a folder.
 type inspector struct {
 	dir       string
 	names     []string
-	confirmed uint64 // no version up to this may be lost
-	lost      bool   // power may have been lost since: what came later may be torn
+	confirmed uint64 // no version up to this may be missing
+	lost      bool   // power may have been lost since: later data may be torn
 	whole     func(key, value []byte) bool
 	named     map[uint64]badger.TableManifest
-	merged    map[uint64]bool // the manifest named them before
+	merged    map[uint64]bool // the manifest listed them before
 	last      uint64          // version in the tables that are named
 	logs      []walState
 	tail      tail // of no use
 }
 
-// walState is what a log of keys holds.
+// walState is the content of a log of keys.
 type walState struct {
 	name        string
 	first, last uint64 // version of complete transactions
 	garbage     []byte // what follows them
 }
 
-// inspect returns a *DamageError if a folder is damaged. before tells what must be
-// there; whole, whether a value of a key is what was written. It returns what a loss
-// of power left behind the last transaction that is whole.
+// inspect returns a *DamageError if a folder is damaged. before is what must exist; whole reports
+// whether a value is intact and belongs to its key. It returns the remains of a loss of power after
+// the last complete transaction.
 func inspect(dir string, before noted, whole func(key, value []byte) bool) (tail, error) {
 	x := inspector{dir: dir, confirmed: before.known().version, lost: before.lost, whole: whole}
 	entries, err := os.ReadDir(dir)
@@ -91,8 +90,8 @@ func inspect(dir string, before noted, whole func(key, value []byte) bool) (tail
 	return x.tail, nil
 }
 
-// inspected is the format of badger's files that is looked through. Tables and logs of
-// another one, which badger knows, are left to badger.
+// inspected is the format of badger's files that can be inspected. Tables and logs of another
+// format are left to badger.
 var inspected = uint16(badgerfiles.Format)
 
 var errFormat = errors.New("the engine's files have a format that is not inspected")
@@ -117,7 +116,7 @@ func (x *inspector) with(ext string) (names []string) {
 	return names
 }
 
-// keys checks the registry of keys for encryption, of which we have none.
+// keys checks the registry of encryption keys, which must be empty.
 func (x *inspector) keys() error {
 	const name, vector, text = badger.KeyRegistryFileName, 16, "Hello Badger"
 	if !slices.Contains(x.names, name) {
@@ -151,11 +150,11 @@ func (x *inspector) manifest() error {
 
 func tableName(id uint64) string { return fmt.Sprintf("%06d.sst", id) }
 
-// tables verifies those that the manifest names.
+// tables verifies the tables listed in the manifest.
 func (x *inspector) tables() error {
 	for id, t := range x.named {
 		if t.KeyID != 0 || t.Compression != 0 {
-			continue // not of ours: badger will tell
+			continue // not of the store: badger will report it
 		}
 		last, err := x.table(tableName(id))
 		if err != nil {
@@ -188,8 +187,8 @@ func (x *inspector) table(name string) (last uint64, err error) {
 	return last, nil
 }
 
-// keyLogs looks for damage in the logs of keys. The last transaction of the last
-// log may be torn: it was never confirmed.
+// keyLogs looks for damage in the logs of keys. The last transaction of the last log may be torn:
+// it was never confirmed.
 func (x *inspector) keyLogs() error {
 	names := x.with(keyLogSuffix)
 	sortKeyLogs(names)
@@ -235,7 +234,7 @@ func (x *inspector) keyLogs() error {
 	return nil
 }
 
-// emptyFrom tells whether nothing was written to logs.
+// emptyFrom reports whether nothing was written to logs.
 func (x *inspector) emptyFrom(names []string) bool {
 	for _, name := range names {
 		if data, err := x.read(name); err != nil || len(data) > badgerfiles.LogHead && !allZero(data[badgerfiles.LogHead:]) {
@@ -245,7 +244,7 @@ func (x *inspector) emptyFrom(names []string) bool {
 	return true
 }
 
-// goesOn tells whether there is more than one transaction behind damage.
+// goesOn reports whether more than one transaction follows damage.
 func (x *inspector) goesOn(data []byte) bool {
 	first := uint64(0)
 	for at := badgerfiles.NextLogEntry(data, 0, metaApart); at >= 0; {
@@ -261,8 +260,8 @@ func (x *inspector) goesOn(data []byte) bool {
 	return false
 }
 
-// valueLogs checks the heads of the value logs: what they hold is verified when it
-// is read. The end of the last one may be torn.
+// valueLogs checks the headers of the value logs: their contents are verified when they are read.
+// The end of the last one may be torn.
 func (x *inspector) valueLogs() error {
 	for _, name := range x.with(valueLogSuffix) {
 		data, err := x.read(name)
@@ -283,10 +282,10 @@ func (x *inspector) valueLogs() error {
 	return nil
 }
 
-// unnamed looks for tables that the manifest should name. A crash leaves such as
-// were about to be named: what they hold is in a log or in other tables. So is what
-// those hold that were about to be removed; the latest of it may have been deletions,
-// which are nowhere.
+// unnamed looks for tables that are missing from the manifest. A crash leaves tables that were
+// about to be listed, whose contents are also in a log or in other tables. It also leaves tables
+// that were about to be removed; their contents are elsewhere, too, except for the latest
+// deletions.
 func (x *inspector) unnamed() error {
 	for _, name := range x.with(".sst") {
 		id, err := strconv.ParseUint(strings.TrimSuffix(name, ".sst"), 10, 64)
@@ -308,9 +307,9 @@ func (x *inspector) unnamed() error {
 	return nil
 }
 
-// hintsAreGood reports whether a file of hints, which badger trusts, is as badger writes
-// it: pairs of the number of a value log and how much of it is of no use, up to
-// the first zero. Numbers of none have badger look for it for ever.
+// hintsAreGood reports whether a file of hints, which badger trusts, has badger's format: pairs of
+// the number of a value log and how much of it is obsolete, up to the first zero. With the number
+// of a missing log, badger would search for it forever.
 func hintsAreGood(dir string) bool {
 	const least, pair = 1 << 20, 16
 	b, err := os.ReadFile(filepath.Join(dir, hintsName))

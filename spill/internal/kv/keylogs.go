@@ -1,10 +1,10 @@
-// This file knows badger's logs of keys: each is the file of one of its tables in
-// memory, and goes when that is a table on disk.
+// This file tracks badger's logs of keys: each is the file of one of its tables in memory, and is
+// removed when that table is on disk.
 //
-// Badger begins one, and forgets to sync the one before, whenever its table is
-// full, in the middle of a commit. So the next one is made ahead, with space on the
-// volume for all that comes into it; each is kept open here, to be synced at any
-// time; and how full the table is is computed, to know before.
+// Badger begins a new log, without syncing the previous one, whenever its table is full, in the
+// middle of a commit. So the next log is made ahead, with space on the volume for its contents;
+// each log is kept open here, so that it can be synced at any time; and the fill level of the table
+// is computed, to know in advance.
 
 package kv
 
@@ -29,9 +29,9 @@ const (
 	valueLogSuffix = ".vlog"
 
 	nodeBytes   = 29 + badgerfiles.VersionLen + 3 // of an entry in badger's table, on average, beside key and value
-	nodeScatter = 10                              // times the root of the entries: how far off that may be
+	nodeScatter = 10                              // times the square root of the entries: the possible error
 	entryBytes  = 9 + badgerfiles.VersionLen      // of an entry in the log, beside key and value
-	endBytes    = 40                              // of what ends a transaction there
+	endBytes    = 40                              // of the end of a transaction there
 )
 
 var errNoKeyLog = errors.New("badger has no log of keys")
@@ -40,18 +40,18 @@ var errNoKeyLog = errors.New("badger has no log of keys")
 type keyLog struct {
 	id    int
 	file  *os.File // nil where none is kept open
-	last  uint64   // version that it ends with, or higher; 0: not known
+	last  uint64   // upper bound of its last version; 0: unknown
 	fault error    // a sync failed: what was written before may be lost
 }
 
-// keyLogs are those that are there. Guarded by Badger.turn.
+// keyLogs are the existing logs. Guarded by Badger.turn.
 type keyLogs struct {
 	dir   string
 	table int64     // bytes of a table
 	logs  []*keyLog // ascending; the last is being filled
 	next  *keyLog   // made ahead; nil: not yet
 
-	early   bool  // nearlyFull has said so
+	early   bool  // nearlyFull has reported it
 	entries int   // in the table that is being filled
 	inTable int64 // bytes of the table
 	inLog   int64 // bytes of its log
@@ -75,7 +75,7 @@ func sortKeyLogs(names []string) {
 	})
 }
 
-// openKeyLogs opens the logs of a folder that badger has just opened. It fills the
+// openKeyLogs opens the logs of a folder that badger has just opened. It allocates the space of the
 // last one.
 func openKeyLogs(dir string, table int64) (*keyLogs, error) {
 	k := &keyLogs{dir: dir, table: table}
@@ -123,7 +123,7 @@ func (k *keyLogs) ahead() error {
 	return nil
 }
 
-// turned notes that badger may have begun the next log, and reports whether it has.
+// turned checks whether badger has begun the next log, and reports it.
 func (k *keyLogs) turned() bool {
 	if k.next == nil {
 		return false
@@ -144,8 +144,8 @@ func (k *keyLogs) add(entries int, bytes int64) {
 	k.inLog += bytes + int64(entries)*entryBytes + endBytes
 }
 
-// full reports whether badger may begin another log with the next transaction; surely:
-// whatever chance does.
+// full reports whether badger may begin another log with the next transaction; with surely, whether
+// it certainly will.
 func (k *keyLogs) full(surely bool) bool {
 	scatter := int64(nodeScatter * math.Sqrt(float64(k.entries)))
 	if surely {
@@ -163,8 +163,8 @@ func (k *keyLogs) nearlyFull() bool {
 	return true
 }
 
-// waiting returns how many logs wait for their tables to be written. It forgets
-// those that are gone.
+// waiting returns how many logs wait for their tables to be written. It forgets logs that were
+// removed.
 func (k *keyLogs) waiting() int {
 	last := len(k.logs) - 1
 	k.logs = slices.DeleteFunc(k.logs, func(l *keyLog) bool {

@@ -1,4 +1,4 @@
-// This file makes logs of keys ahead on Linux: empty files that have space.
+// This file makes logs of keys ahead on Linux: empty files with allocated space.
 
 package kv
 
@@ -13,12 +13,12 @@ import (
 // keepOpen opens a file that badger writes.
 func keepOpen(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR, 0) }
 
-// reserve gives the first bytes of a file space on the volume. Some file systems
-// cannot promise that; there it does nothing.
+// reserve allocates space on the volume for the first bytes of a file. On file systems that cannot
+// do that it does nothing.
 func reserve(f *os.File, size int64) error { return allocate(f, 0, size) }
 
-// reserveAhead gives the first bytes of a file space on the volume, and leaves it as long
-// as it is.
+// reserveAhead allocates space on the volume for the first bytes of a file without changing its
+// length.
 func reserveAhead(f *os.File, size int64) error {
 	return allocate(f, unix.FALLOC_FL_KEEP_SIZE, size)
 }
@@ -31,7 +31,7 @@ func allocate(f *os.File, mode uint32, size int64) error {
 	return &os.PathError{Op: "allocate", Path: f.Name(), Err: err}
 }
 
-// makeAhead makes an empty file that has space for so many bytes.
+// makeAhead makes an empty file with allocated space.
 func makeAhead(path string, size int64) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {

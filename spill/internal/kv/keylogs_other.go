@@ -1,5 +1,5 @@
-// This file stands in where no file may be there before badger makes it: elsewhere a
-// file that is open cannot be removed, or an empty one is a fault.
+// This file is for systems where a log cannot be made before badger makes it: there an open file
+// cannot be removed, or an empty one is an error.
 
 //go:build !linux
 
@@ -20,7 +20,7 @@ func reserveAhead(*os.File, int64) error { return nil }
 
 func makeAhead(string, int64) (*os.File, error) { return nil, nil }
 
-// syncElsewhere syncs what badger has mapped, and the file.
+// syncElsewhere syncs badger's mapping and the file.
 func syncElsewhere(path string, db *badger.DB) error {
 	if err := db.Sync(); err != nil {
 		return err

@@ -1,8 +1,8 @@
-// Package kv is the seam between the layout of a spill and the engine that keeps
-// it: ordered bytes with atomic writes, and files beside them.
+// Package kv is the interface between the layout of a spill and its storage engine: ordered bytes
+// with atomic writes, and files beside them. It owns the engine's folder.
 //
-// Badger is the engine for production, Disk the one for tests, and Faulty makes
-// either of them fail.
+// Badger is the engine for production, Disk the one for tests, and Faulty makes either of them
+// fail.
 package kv
 
 import (
@@ -13,31 +13,31 @@ import (
 
 // DB is an ordered map from bytes to bytes that outlives the process.
 //
-// Write is called by one goroutine at a time, Reclaim by one beside it, the others
-// by any number. Close waits for nothing: callers end their calls before.
+// Write may be called from one goroutine at a time, Reclaim from one other, the rest from any
+// number. Close does not wait: callers must have ended their calls.
 type DB interface {
-	// Write applies b wholly or not at all. With sync it returns when b, and
-	// everything written before it, survives a loss of power. After an error the
-	// outcome is unknown until b's keys are written again.
+	// Write applies b completely or not at all. With sync it returns when b, and everything written
+	// before it, survives a loss of power. After an error the outcome is unknown until b's keys are
+	// written again.
 	Write(b *Batch, sync bool) error
 
-	// Sync returns when all that was written before survives a loss of power. Any
-	// number of goroutines may call it.
+	// Sync returns when everything written before survives a loss of power. It may be called from
+	// any number of goroutines.
 	Sync() error
 
-	// Confirm notes that all writes which number n stands for have returned. It is
-	// cheap. Confirmed is the number that was noted last before the DB was opened,
-	// or an earlier one, or 0: if one that is not higher is missing, data is lost.
+	// Confirm records that all writes up to the one with number n have returned. It is cheap.
+	// Confirmed returns the number that was last recorded before the DB was opened, or an earlier
+	// one, or 0: if a write with a number up to that is missing, data was lost.
 	Confirm(n uint64)
 	Confirmed() uint64
 
-	// Fits tells whether Write takes b.
+	// Fits reports whether Write accepts b.
 	Fits(b *Batch) bool
 
 	Reader
 
-	// Snapshot returns the DB as it is now: every write that has returned, none
-	// that begins later. Any number of goroutines may call it.
+	// Snapshot returns the current state of the DB: every write that has returned, none that begins
+	// later. It may be called from any number of goroutines.
 	Snapshot() (Snapshot, error)
 
 	// Footprint is how many bytes of memory the engine needs at most.
@@ -45,8 +45,8 @@ type DB interface {
 
 	// Wasteful reports whether Reclaim has something to do. It is cheap.
 	Wasteful() bool
-	// Reclaim gives space on disk back that holds nothing of use, in small steps.
-	// It calls pause between them, and ends early when that returns false.
+	// Reclaim frees disk space that holds only obsolete data, in small steps. It calls pause
+	// between them, and ends early when pause returns false.
 	Reclaim(pause func() bool) error
 
 	Files
@@ -54,37 +54,36 @@ type DB interface {
 	Close() error
 }
 
-// Reader is what can be read of a DB.
+// Reader reads a DB.
 type Reader interface {
 	// Get calls fn with the value of key, which is valid during the call.
 	Get(key []byte, fn func(value []byte) error) (found bool, err error)
 
-	// Iterate calls fn with the keys from <= key < to, in order, until fn
-	// returns an error, which it returns. The arguments are valid during the
-	// call. Writes that begin later are not seen.
+	// Iterate calls fn with the keys from <= key < to, in order, until fn returns an error, which
+	// Iterate returns. The arguments are valid only during the call. Writes that begin later are
+	// not seen.
 	Iterate(from, to []byte, fn func(key []byte, value func() ([]byte, error)) error) error
 }
 
-// Files keeps what is written once, in order, and searched in place. A name is
-// that of a folder, a slash and that of a file. Any number of goroutines may call.
+// Files stores files that are written once, in order, and read at any position. A name is that of a
+// folder, a slash and that of a file. It may be called from any number of goroutines.
 type Files interface {
-	// CreateFile makes a file that will have about size bytes, in place of any
-	// with the name. It fails while there is no space for that many.
+	// CreateFile creates a file that will have about size bytes, replacing any with the same name.
+	// It fails if there is not enough space.
 	CreateFile(name string, size int64) (FileWriter, error)
 
-	// OpenFile opens a file that is complete. If there is none the error wraps
-	// fs.ErrNotExist.
+	// OpenFile opens a complete file. If there is none the error wraps fs.ErrNotExist.
 	OpenFile(name string) (FileReader, error)
 
-	// RemoveFile removes a file that nobody has open. None is no error.
+	// RemoveFile removes a file that is not open. It is not an error if there is none.
 	RemoveFile(name string) error
 
 	// ListFiles returns the names of the files in a folder, in any order.
 	ListFiles(folder string) ([]string, error)
 }
 
-// FileWriter fills a file. What was not written below the end of the file is
-// zero, or damaged. Not safe for concurrent use.
+// FileWriter writes a file. Gaps below the end of the file are zero, or damaged. Not safe for
+// concurrent use.
 type FileWriter interface {
 	io.WriterAt
 
@@ -93,17 +92,17 @@ type FileWriter interface {
 	Close() error
 }
 
-// FileReader reads a file. Any number of goroutines may call ReadAt.
+// FileReader reads a file. ReadAt may be called from any number of goroutines.
 type FileReader interface {
 	io.ReaderAt
 	Size() int64
 	Close() error
 }
 
-// ErrStop ends an Iterate early; callers of Iterate look for it.
+// ErrStop ends an Iterate early; callers of Iterate check for it.
 var ErrStop = fs.SkipAll
 
-// ErrDamaged is wrapped by read errors that tell of damage below the engine.
+// ErrDamaged is wrapped by read errors that indicate damage below the engine.
 var ErrDamaged = errors.New("engine cannot read the value")
 
 // Batch collects what one Write applies. A later operation on a key wins. Keys
@@ -112,8 +111,8 @@ type Batch struct {
 	Ops   []Op
 	Bytes int // of keys and values
 
-	// Spare lets the write use space that the engine keeps in reserve: it
-	// finishes or completes what is stored already.
+	// Spare allows the write to use space that the engine keeps in reserve: it finishes or
+	// completes stored data.
 	Spare bool
 }
 

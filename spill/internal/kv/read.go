@@ -44,8 +44,8 @@ func (d *Badger) get(key []byte, fn func([]byte) error) (bool, error) {
 	}
 }
 
-// getApart calls fn with the value of key, which lay at p a moment ago. It
-// returns again if that is no longer so.
+// getApart calls fn with the value of key, which was at p a moment ago. It returns again if it has
+// moved.
 func (d *Badger) getApart(key []byte, p place, fn func([]byte) error) (again bool, err error) {
 	f := d.blobs.hold(p.file)
 	if f == nil {
@@ -75,8 +75,7 @@ func (d *Badger) movedSince(key []byte, p place) bool {
 	return err != nil || !found || now != p
 }
 
-// unreadable tells what the engine could not read from what the caller's
-// function said.
+// unreadable separates read errors of the engine from errors of the caller's function.
 func unreadable(err, theirs error) error {
 	if err != nil && theirs == nil && !errors.Is(err, ErrDamaged) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -1,8 +1,7 @@
-// This file reads what is left of a folder that is damaged, without badger.
+// This file reads the remains of a damaged folder without badger.
 //
-// All tables and logs are read, a block or an entry at a time. Of each key the
-// latest version counts that can be read: what was deleted by one that cannot be
-// read is there again.
+// It reads all tables and logs, one block or entry at a time. For each key the latest readable
+// version counts: if its deletion is unreadable, a deleted value reappears.
 
 package kv
 
@@ -21,23 +20,23 @@ import (
 	"github.com/seed-7440039f/frontier/spill/internal/wire"
 )
 
-// Salvage is a Reader of a damaged folder, and of the files beside badger's. It
-// changes nothing. Not safe for concurrent use, but for its methods that read.
+// Salvage is a Reader of a damaged folder, and of the files beside badger's. It changes nothing.
+// Only its reading methods are safe for concurrent use.
 type Salvage struct {
 	folder
 
-	// Damage is what was found.
+	// Damage lists the damage found.
 	Damage []*DamageError
 
 	latest map[string]badgerfiles.Cell
-	keys   []string // of latest, sorted, but for deleted ones
+	keys   []string // keys of latest, sorted, without deleted ones
 	blobs  *blobs
 }
 
-// ErrInUse is returned by OpenSalvage while a process has the folder.
+// ErrInUse is returned by OpenSalvage while a process uses the folder.
 var ErrInUse = errors.New("another process is using the folder")
 
-// OpenSalvage reads a folder that no process has.
+// OpenSalvage reads a folder that no process uses.
 func OpenSalvage(dir string) (*Salvage, error) {
 	if _, err := os.ReadDir(dir); err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func OpenSalvage(dir string) (*Salvage, error) {
 // Confirmed is as of a DB.
 func (s *Salvage) Confirmed() uint64 { return readConfirmed(s.path).known().number }
 
-// Close gives up what is open.
+// Close closes the files.
 func (s *Salvage) Close() error { return s.blobs.close() }
 
 func (s *Salvage) damaged(file string, err error) {
@@ -98,8 +97,8 @@ func (s *Salvage) load() (err error) {
 	return err
 }
 
-// manifest reports whether the manifest tells which tables count. Without it all
-// of them are read: some may be older than others.
+// manifest reports whether the manifest shows which tables are valid. Without it all of them are
+// read: some may be older than others.
 func (s *Salvage) manifest(x *inspector) (whole bool) {
 	if !slices.Contains(x.names, badger.ManifestFilename) {
 		s.damaged(badger.ManifestFilename, errMissing)
@@ -191,7 +190,7 @@ func (s *Salvage) log(x *inspector, name string) error {
 	return nil
 }
 
-// Get is that of a DB.
+// Get is as for a DB.
 func (s *Salvage) Get(key []byte, fn func([]byte) error) (bool, error) {
 	c, ok := s.latest[string(key)]
 	if !ok || c.Meta&badgerfiles.MetaDelete != 0 {
@@ -204,7 +203,7 @@ func (s *Salvage) Get(key []byte, fn func([]byte) error) (bool, error) {
 	return true, fn(v)
 }
 
-// Iterate is that of a DB.
+// Iterate is as for a DB.
 func (s *Salvage) Iterate(from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
 	at, _ := slices.BinarySearch(s.keys, string(from))
 	for ; at < len(s.keys) && s.keys[at] < string(to); at++ {

@@ -1,4 +1,4 @@
-// This file reads a DB as it was at one moment, while it goes on changing.
+// This file reads a DB as it was at one moment, while it is in use.
 
 package kv
 
@@ -11,9 +11,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Snapshot is a DB as it was when Snapshot was called. Any number of goroutines
-// may call Get and Iterate, which are those of a DB. Until Release, space on disk
-// that becomes of no use is not given back.
+// Snapshot is the state of a DB when Snapshot was called. Get and Iterate are as for a DB, and may
+// be called from any number of goroutines. Until Release, obsolete disk space is not reclaimed.
 type Snapshot interface {
 	Reader
 	Release()
@@ -24,7 +23,7 @@ func (d *Badger) Snapshot() (Snapshot, error) {
 	if e := d.down.Load(); e != nil {
 		return nil, e
 	}
-	d.blobs.pin() // before the moment: what keys point to then stays
+	d.blobs.pin() // before the transaction: what its keys point to then stays
 	return &badgerSnapshot{d, d.blobs, d.db.NewTransaction(false)}, nil
 }
 
@@ -76,7 +75,7 @@ func (s *badgerSnapshot) Iterate(from, to []byte, fn func([]byte, func() ([]byte
 	return s.db.guarded(func() error { return iterate(s.txn, s.blobs, from, to, fn) })
 }
 
-// iterate is Iterate on what a transaction sees. The files must be pinned.
+// iterate is Iterate in a transaction. The files must be pinned.
 func iterate(txn *badger.Txn, files *blobs, from, to []byte, fn func([]byte, func() ([]byte, error)) error) error {
 	o := badger.DefaultIteratorOptions
 	o.PrefetchValues = false
@@ -113,7 +112,7 @@ func iterate(txn *badger.Txn, files *blobs, from, to []byte, fn func([]byte, fun
 	return nil
 }
 
-// Snapshot is for the store. It shares what does not change.
+// Snapshot is called by the store. It shares what does not change.
 func (d *Disk) Snapshot() (Snapshot, error) {
 	return &diskSnapshot{d.Copy()}, nil
 }
@@ -122,7 +121,7 @@ type diskSnapshot struct{ *Disk }
 
 func (diskSnapshot) Release() {}
 
-// Snapshot is for the store. Its reads fail like those of the DB.
+// Snapshot is called by the store. Its reads fail like those of the DB.
 func (f *Faulty) Snapshot() (Snapshot, error) {
 	if err := f.pass(Read); err != nil {
 		return nil, err

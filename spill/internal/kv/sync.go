@@ -1,9 +1,9 @@
-// This file makes what was written outlive a loss of power: first the values, then
-// the keys that point to them.
+// This file makes written data survive a loss of power: first the values, then the keys that point
+// to them.
 //
-// Badger syncs a table before it names it, but not the logs of keys that wait for
-// their tables, and knows nothing of values that lie apart. So these are synced
-// before a table of keys that point to them can be written.
+// Badger syncs a table before it lists it, but not the logs of keys that wait for their tables, and
+// it does not know the values stored separately. So these are synced before a table of keys that
+// point to them can be written.
 
 package kv
 
@@ -19,8 +19,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
-// syncEarly is the part of a table from which on Reclaim syncs what it points to, so
-// that little is left to do when it is full.
+// syncEarly is the fill level of a table from which on Reclaim syncs what it points to, so that
+// little is left to do when it is full.
 const syncEarly = 0.75
 
 // Sync is for the store. It holds writers up for moments only.
@@ -61,7 +61,7 @@ func (d *Badger) syncAll() error {
 	return nil
 }
 
-// unsyncedBlob is what of a file is to be synced.
+// unsyncedBlob is the part of a file to be synced.
 type unsyncedBlob struct {
 	*blob
 	upTo  int64 // its size when the sync began
@@ -88,9 +88,9 @@ func (f *unsyncedBlob) sync(flush func(*os.File) error) error {
 	return nil
 }
 
-// settled notes what came of it. A sync that failed is not tried again: what it should
-// have brought to the medium may be lost, and the next one succeed all the same. Two
-// syncs of a file may be under way: what came after both began is on the medium by none.
+// settled records the result of a sync. After a failure the file is not synced again, because its
+// data may be lost even if the next sync succeeds. Two syncs of a file may run concurrently:
+// neither brings data to the medium that was written after both began.
 func (b *blobs) settled(f unsyncedBlob, err error) error {
 	switch {
 	case f.fault != nil:
@@ -104,7 +104,7 @@ func (b *blobs) settled(f unsyncedBlob, err error) error {
 	return f.fault
 }
 
-// apply commits a transaction with entries of so many bytes. It needs the turn.
+// apply commits a transaction whose entries have the given size in bytes. The caller holds turn.
 func (d *Badger) apply(txn *badger.Txn, entries int, bytes int64) error {
 	if d.logs.full(true) {
 		if err := d.ready(); err != nil {
@@ -154,8 +154,8 @@ func (d *Badger) syncValueLog() error {
 	return err
 }
 
-// syncNew syncs what was written since the last time. What failed once is left out:
-// Sync tells of it for good.
+// syncNew syncs what was written since the last time. It skips files whose sync failed; Sync keeps
+// reporting that failure.
 func (b *blobs) syncNew() error {
 	var errs []error
 	for _, f := range b.toSync() {
@@ -166,9 +166,9 @@ func (b *blobs) syncNew() error {
 	return errors.Join(errs...)
 }
 
-// syncEarlier brings to the medium what an earlier life wrote and may not have synced
-// before its process died: its values and its logs. Badger makes tables of the logs as
-// soon as it opens them, and what is synced later says that all before it is there.
+// syncEarlier syncs what an earlier process wrote and may not have synced before it died: its
+// values and its logs. Badger makes tables of the logs as soon as it opens them, and a later sync
+// would imply that everything before it is on the medium.
 func syncEarlier(dir string, flush func(*os.File) error) error {
 	for _, d := range []string{dir, filepath.Join(dir, blobFolder)} {
 		entries, err := os.ReadDir(d)
@@ -180,7 +180,7 @@ func syncEarlier(dir string, flush func(*os.File) error) error {
 		}
 		for _, e := range entries {
 			if ext := filepath.Ext(e.Name()); d == dir && ext != keyLogSuffix && ext != valueLogSuffix {
-				continue // it is not of the store, or whoever made it has synced it
+				continue // it does not belong to the store, or its creator has synced it
 			}
 			f, err := os.OpenFile(filepath.Join(d, e.Name()), os.O_RDWR, 0)
 			if err != nil {

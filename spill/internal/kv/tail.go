@@ -1,10 +1,9 @@
-// This file cuts off what a loss of power left of the ends of badger's logs of keys.
+// This file cuts off what a loss of power left at the ends of badger's logs of keys.
 //
-// Without sync the pages of a log reach the medium in any order, and those of the
-// values that its keys point to before or after them. What counts is each
-// transaction up to the first that is not there, or of which a value is not: what
-// follows would be a later state with a hole. What was synced once must be there:
-// else the folder is damaged.
+// Without sync the pages of a log reach the medium in any order, and those of the values that its
+// keys point to before or after them. Valid are the transactions before the first one that is
+// missing, or that has a missing value: those after it would form a later state with a gap. What
+// was ever synced must exist; otherwise the folder is damaged.
 
 package kv
 
@@ -21,15 +20,15 @@ import (
 	"github.com/seed-7440039f/frontier/spill/internal/badgerfiles"
 )
 
-// tail is what is of no use behind the last transaction that counts.
+// tail is the obsolete data after the last valid transaction.
 type tail struct {
 	bytes int64
-	log   string   // that ends early; empty: none does
+	log   string   // the log that ends early; empty: none
 	end   int64    // of it
 	gone  []string // logs behind it
 }
 
-// tornLogs finds the end of the last transaction that counts.
+// tornLogs finds the end of the last valid transaction.
 func (x *inspector) tornLogs(names []string) error {
 	version := uint64(0)
 	blobs, err := readBlobs(x.dir)
@@ -100,7 +99,7 @@ func (x *inspector) onMedium(data []byte) bool {
 	return false
 }
 
-// used is how many bytes there are up to the last one that is not zero.
+// used returns the number of bytes up to the last one that is not zero.
 func used(b []byte) int64 {
 	n := len(b)
 	for n > 0 && b[n-1] == 0 {
@@ -109,7 +108,7 @@ func used(b []byte) int64 {
 	return int64(n)
 }
 
-// allWhole reports whether all values of a transaction are there.
+// allWhole reports whether all values of a transaction are intact.
 func (x *inspector) allWhole(values *window, txn []badgerfiles.Cell) bool {
 	for _, c := range txn {
 		if c.Meta&badgerfiles.MetaDelete != 0 {
@@ -133,8 +132,8 @@ func (x *inspector) allWhole(values *window, txn []badgerfiles.Cell) bool {
 	return true
 }
 
-// inValueLog reports whether the value of a cell is in badger's value log. The cell has
-// the number of the file, how long the entry is, and where.
+// inValueLog reports whether the value of a cell is in badger's value log. The cell holds the
+// number of the file, the length of the entry, and its position.
 func (x *inspector) inValueLog(c badgerfiles.Cell) bool {
 	if len(c.Value) != 12 {
 		return false
@@ -175,8 +174,7 @@ func readBlobs(dir string) (*blobs, error) {
 	return b, nil
 }
 
-// cut removes the tail, the latest part first: should the process die, what is left
-// is a tail again.
+// cut removes the tail, the latest part first: if the process dies, the rest is a tail again.
 func (t tail) cut(dir string) error {
 	if t.log == "" {
 		return nil

@@ -1,4 +1,4 @@
-// This file stands in where badger's lock cannot be held beside it.
+// This file is for systems where badger's lock cannot be held in addition to badger.
 
 //go:build !linux && !darwin
 
@@ -15,8 +15,8 @@ func alone(_ string, fn func() error) (bool, error) { return true, fn() }
 
 func removeUnborn(string) error { return nil }
 
-// share only tells whether a process has the folder: badger's lock there is a file that
-// cannot be opened meanwhile.
+// share only checks whether a process uses the folder: badger's lock is a file that cannot be
+// opened meanwhile.
 func share(dir string) (unlock func() error, err error) {
 	f, err := os.Open(filepath.Join(dir, "LOCK"))
 	if errors.Is(err, fs.ErrNotExist) {

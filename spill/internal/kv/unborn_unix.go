@@ -1,5 +1,5 @@
-// This file removes files that badger was about to make when the process died: it
-// takes an empty one for a fault, and would never open the folder again.
+// This file removes files that badger was about to make when the process died: badger treats an
+// empty file as an error, and would never open the folder again.
 
 //go:build linux || darwin
 
@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alone calls fn while it holds the lock that badger will take. It reports false if
-// another process has the folder.
+// alone calls fn while it holds badger's lock. It returns false if another process uses the folder.
 func alone(dir string, fn func() error) (bool, error) {
 	d, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,8 +30,8 @@ func alone(dir string, fn func() error) (bool, error) {
 	return true, fn()
 }
 
-// share keeps other processes from opening a folder, without writing to it, until the
-// function that it returns is called. Any number of processes may share one.
+// share prevents other processes from opening a folder, without writing to it, until the returned
+// function is called. Any number of processes may share a folder.
 func share(dir string) (unlock func() error, err error) {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -1,7 +1,7 @@
-// This file knows badger's value log as far as badger does not: it gives it space on the
-// volume before badger writes there, since it is mapped into memory and a write without
-// space ends the process; it syncs the files that badger has left, which badger never
-// does; and it keeps those that are collected until what moved is on the medium.
+// This file adds to badger's value log what badger lacks. It allocates space on the volume before
+// badger writes, since the log is mapped into memory and a write without space ends the process; it
+// syncs the files that badger has finished, which badger never does; and it keeps collected files
+// until the moved data is on the medium.
 
 package kv
 
@@ -20,21 +20,21 @@ import (
 
 const valueHead = 40 // of a value in the log, at most
 
-// valueLogs knows the file that badger writes. Badger begins another at the end of a
-// transaction, when more than valueLog is in one.
+// valueLogs tracks the file that badger writes. Badger begins another at the end of a transaction,
+// when more than valueLog is in one.
 type valueLogs struct {
 	dir   string
 	flush func(*os.File) error
 
 	mu       sync.Mutex
 	id       int   // guarded by mu; of the file; 0: not known
-	unsynced int   // guarded by mu; the first file that may not be wholly on the medium
-	bytes    int64 // guarded by mu; of the file that have space
+	unsynced int   // guarded by mu; the first file that may not be completely on the medium
+	bytes    int64 // guarded by mu; allocated bytes of the file
 }
 
 func valueLogName(id int) string { return fmt.Sprintf("%06d%s", id, valueLogSuffix) }
 
-// reserve fails if there is no space for so many bytes.
+// reserve returns an error if there is no space for that many bytes.
 func (v *valueLogs) reserve(bytes int64) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -57,7 +57,7 @@ func (v *valueLogs) reserve(bytes int64) error {
 	return nil
 }
 
-// sync brings to the medium what is in files that badger has left.
+// sync syncs the files that badger has finished.
 func (v *valueLogs) sync() error {
 	v.mu.Lock()
 	err := v.find()
@@ -111,11 +111,10 @@ func (v *valueLogs) find() error {
 	}
 }
 
-// collectLog collects badger's value log, which holds few values if any. Its
-// tables need no help: a merge of level 0 meets all of them, or as many as the
-// base level may have.
+// collectLog collects badger's value log, which holds few values if any. Badger's tables need no
+// help: a merge of level 0 covers all of them, or as many as the base level may have.
 func (d *Badger) collectLog() error {
-	if err := d.values.reserve(valueLog); err != nil { // values of use move to the end
+	if err := d.values.reserve(valueLog); err != nil { // live values move to the end
 		return err
 	}
 	txn := d.db.NewTransaction(false)

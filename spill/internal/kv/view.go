@@ -1,9 +1,9 @@
-// This file makes a second folder of a folder that nobody has open, to be opened in its
-// place: what is written then is written there.
+// This file makes a second folder from a folder that is not open, to be opened in its place: writes
+// go to the second folder.
 //
-// Files that no engine ever writes to again get symbolic links: blobs, and those in the
-// given folders. Badger opens its own files for writing, all of them, so these are
-// copied; they hold keys, rows and places only.
+// Files that no engine will ever write again get symbolic links: blobs, and those in the given
+// folders. Badger opens all of its own files for writing, so these are copied; they hold only keys,
+// rows and places.
 
 package kv
 
@@ -20,12 +20,12 @@ import (
 	"github.com/seed-7440039f/frontier/internal/durablefs"
 )
 
-// viewRoom is how many bytes the volume of a view has left at least when it is made.
+// viewRoom is the minimum space that must remain on the volume of a view when it is made.
 const viewRoom = 64 << 20
 
-// MakeView fills folder to, which is empty, with a view of folder from, and folders are
-// those in it whose files do not change. The error is ErrInUse if a process has from;
-// else no process can open it until unlock is called.
+// MakeView fills the empty folder to with a view of folder from; folders are those in it whose
+// files do not change. The error is ErrInUse if a process uses from; otherwise no process can open
+// it until unlock is called.
 func MakeView(from, to string, folders ...string) (unlock func() error, err error) {
 	if from, err = filepath.Abs(from); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func fillView(from, to string, folders []string) error {
 	return nil
 }
 
-// badgers tells whether a file is one that badger or confirm.go writes to.
+// badgers reports whether badger or confirm.go writes to a file.
 func badgers(name string) bool {
 	switch name {
 	case badger.ManifestFilename, badger.KeyRegistryFileName, "DISCARD", confirmedName:

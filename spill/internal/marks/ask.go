@@ -1,8 +1,8 @@
 // This file finds out which marks are known.
 //
-// It asks the runs in turn, the largest first: that one has most of what is known. Of each
-// run it asks the filter for all marks that are still open, then reads the pages of those
-// that the filter lets through, each page once.
+// It searches the runs in order, the largest first, since it contains most of the known marks. For
+// each run it checks all undecided marks against the filter, then reads the pages of those that
+// pass, each page once.
 
 package marks
 
@@ -33,7 +33,7 @@ const shareFrom = 256
 
 var inquiries = sync.Pool{New: func() any { return new(inquiry) }}
 
-// Ask sets known[i] for each ms[i] that a run has. What is set already is not looked up.
+// Ask sets known[i] for each ms[i] in a run. Elements that are already set are not looked up.
 func (m *Set) Ask(ms []storage.Mark, known []bool) error {
 	runs := m.acquire()
 	defer m.release(runs)
@@ -71,7 +71,7 @@ func (q *inquiry) ask(runs []*Run, ms []storage.Mark, known []bool) error {
 	return nil
 }
 
-// read looks the hits up in the pages of r, many of them with two goroutines.
+// read looks the hits up in the pages of r; many hits are divided between two goroutines.
 func (q *inquiry) read(r *Run, known []bool) error {
 	slices.SortFunc(q.hits, func(a, b question) int { return cmp.Compare(a.hi, b.hi) })
 	n := len(q.hits)
@@ -86,7 +86,7 @@ func (q *inquiry) read(r *Run, known []bool) error {
 	return cmp.Or(err, other)
 }
 
-// find looks up marks that come in order. buf is for pages.
+// find looks up marks in ascending order. buf is for pages.
 func (r *File) find(hits []question, buf []byte, known []bool) error {
 	at := int64(-1) // the page in buf
 	var marks []byte
@@ -111,8 +111,8 @@ func (r *File) find(hits []question, buf []byte, known []bool) error {
 	return nil
 }
 
-// Recall calls fn with the marks of all runs, the smallest runs first, until it returns
-// false. fn must not keep what it is given.
+// Recall calls fn with the marks of all runs, the smallest runs first, until fn returns false. fn
+// must not keep its argument.
 func (m *Set) Recall(fn func(ms []storage.Mark) bool) error {
 	runs := m.acquire()
 	defer m.release(runs)

@@ -1,9 +1,8 @@
-// This file tells marks that a run surely has not from those that it may have.
+// This file separates marks that are certainly not in a run from those that may be.
 //
-// A filter is a Bloom filter in blocks of one cache line. Marks are uniform, so
-// nothing is hashed: the leading bits of a mark choose its block, the trailing
-// ones its bits. Blocks so come in the order of the marks, and a filter of any
-// size is written and read as a stream.
+// A filter is a Bloom filter in blocks of one cache line. Marks are uniform, so nothing is hashed:
+// the leading bits of a mark select its block, the trailing ones its bits. So blocks come in the
+// order of the marks, and a filter of any size is written and read as a stream.
 
 package marks
 
@@ -26,15 +25,14 @@ const (
 	positionsMask = 1<<positionBits - 1
 )
 
-// filter holds the blocks of a run's filter, each the union of fold neighbours.
-// That makes it as good as one that was built so small.
+// filter holds the blocks of a run's filter, each the union of fold neighbours. It is as good as a
+// filter that was built with that size.
 type filter struct {
 	blocks offheap.Array[[blockWords]uint64]
 	Fold   int
 }
 
-// passes tells how many of a million other marks a filter lets through, by how
-// often it is folded.
+// passes is how many of a million other marks a filter lets through, by how often it is folded.
 var passes = [MaxFold + 1]int64{1: 2_200, 2: 29_000, 3: 101_000, 4: 201_000}
 
 // FilterBlocks returns the number of blocks that the filter of n marks has on disk.
@@ -52,7 +50,7 @@ func blockOf(hi uint64, n uint64) uint64 {
 // positions returns the bits that decide where in its block a mark is noted.
 func positions(hi uint64, lo uint32) uint64 { return hi<<32 | uint64(lo) }
 
-// has tells whether a mark may be in the run. A nil filter knows nothing.
+// has reports whether a mark may be in the run. A nil filter reports true for all marks.
 func (f *filter) has(hi uint64, lo uint32) bool {
 	if f == nil {
 		return true
@@ -68,7 +66,7 @@ func (f *filter) has(hi uint64, lo uint32) bool {
 	return true
 }
 
-// Bytes returns the memory that the filter takes.
+// Bytes returns the memory of the filter in bytes.
 func (f *filter) Bytes() int64 {
 	if f == nil {
 		return 0
@@ -76,14 +74,14 @@ func (f *filter) Bytes() int64 {
 	return f.blocks.Size()
 }
 
-// free gives the memory back. Nobody may use the filter any more.
+// free frees the memory. The filter must not be used any more.
 func (f *filter) free() {
 	if f != nil {
 		f.blocks.Free()
 	}
 }
 
-// filterWriter writes a filter while the marks come in ascending order.
+// filterWriter writes a filter for marks in ascending order.
 type filterWriter struct {
 	out    *stream
 	n      uint64 // blocks in all
@@ -125,12 +123,12 @@ func (w *filterWriter) end() error {
 	return w.out.flush()
 }
 
-// newFilter returns an empty filter for what n blocks on disk become.
+// newFilter returns an empty filter for n blocks on disk, after folding.
 func newFilter(n uint64, fold int) *filter {
 	return &filter{offheap.Make[[blockWords]uint64](int(n) / fold), fold}
 }
 
-// merge adds blocks as they come from disk; first is the number of the first.
+// merge adds blocks read from disk; first is the number of the first.
 func (f *filter) merge(first uint64, packed []byte) {
 	for ; len(packed) > 0; packed = packed[filterBlock:] {
 		b := &f.blocks.Items[first/uint64(f.Fold)]

@@ -16,9 +16,9 @@ func (m *Set) refilter(r *Run, f *filter) *Run {
 	return fresh
 }
 
-// MakeRoom makes room for the filter of the run of n marks that in becomes, and returns
-// in, and how often to fold that filter. If there is no room beside the filters of in,
-// these go first: for a short while new marks then cost a read of each.
+// MakeRoom makes room for the filter of the run of n marks that replaces in. It returns in, and how
+// often to fold that filter. If there is no room beside the filters of in, these are freed first:
+// for a short time each new mark then costs a read per run.
 func (m *Set) MakeRoom(in []*Run, n uint64) ([]*Run, int) {
 	counts, used := []uint64{n}, int64(0)
 	for _, r := range m.List() {
@@ -37,8 +37,8 @@ func (m *Set) MakeRoom(in []*Run, n uint64) ([]*Run, int) {
 	return in, folds[0]
 }
 
-// FitFilters folds the filters that take more than their share, and loads those
-// that MakeRoom freed for nothing.
+// FitFilters folds the filters that take more than their share, and loads again those that MakeRoom
+// freed unnecessarily.
 func (m *Set) FitFilters() error {
 	runs := m.List()
 	folds, _ := foldsFor(countsOf(refsOf(runs)), m.Share)
@@ -57,7 +57,7 @@ func (m *Set) FitFilters() error {
 	return errors.Join(errs...)
 }
 
-// Foresee reserves the memory that the merges after a checkpoint will take.
+// Foresee reserves the memory for the merges after a checkpoint.
 func (m *Set) Foresee() {
 	runs := m.List()
 	var filters, most int64

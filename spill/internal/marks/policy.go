@@ -18,12 +18,11 @@ const (
 	topMarks = 1 << 20
 )
 
-// Policy says what is merged. A level with FanOut runs becomes one run, so
-// that there are few of any size. When all runs but the largest hold half as
-// many marks as that, and at least Top, all become one: what is known is then
-// found in the first run asked, and most of the memory for filters, which is
-// limited, goes to one filter, not to several that each let some marks through.
-// That writes a mark three times more in all.
+// Policy decides what is merged. A level with FanOut runs becomes one run, so that there are few of
+// each size. When all runs except the largest together hold half as many marks as the largest, and
+// at least Top, all become one: known marks are then found in the first run searched, and most of
+// the limited memory for filters goes to one filter instead of several that each let some marks
+// through. In return each mark is written three times more in all.
 type Policy struct {
 	FanOut int
 	Top    uint64

@@ -15,8 +15,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// Run is an open run. It never changes: one with another filter is another run,
-// of the same file.
+// Run is an open run. It never changes: a run with another filter is a new Run of the same file.
 type Run struct {
 	*File
 	Filter  *filter        // nil while there is no memory for it
@@ -31,17 +30,17 @@ type File struct {
 	index []uint64 // first 8 bytes of each page
 
 	pins    int  // guarded by Set.mu; snapshots that read the file
-	retired bool // guarded by Set.mu; the last of them closes and removes it
+	retired bool // guarded by Set.mu; the last user closes and removes the file
 }
 
-// Name is the run's file, and what reports of damage call it.
+// Name returns the name of the run's file, which is also used in reports of damage.
 func (r *File) Name() string { return NameOf(r.ID) }
 
 func (r *File) corrupt(err error) error {
 	return &storage.CorruptError{Key: []byte(r.Name()), File: r.Name(), Err: err}
 }
 
-// bytes is the memory that the run takes.
+// bytes returns the memory of the run in bytes.
 func (r *Run) bytes() int64 { return int64(len(r.index))*IndexEntry + r.Filter.Bytes() }
 
 // Open opens the run that ref names and reads its index and its filter,
@@ -75,10 +74,10 @@ func OpenFile(db kv.Files, ref Ref) (*File, error) {
 	return r, nil
 }
 
-// CloseFile closes the file, which no reader uses any more.
+// CloseFile closes the file, which must have no readers.
 func (r *File) CloseFile() error { return r.f.Close() }
 
-// Close frees the filter and closes the file, which no reader uses any more.
+// Close frees the filter and closes the file, which must have no readers.
 func (r *Run) Close() error {
 	r.Filter.free()
 	return r.CloseFile()
@@ -146,7 +145,7 @@ func (r *File) fill(f *filter) error {
 	return nil
 }
 
-// readAt fills b. A file that ends too early is damaged.
+// readAt fills b. A file that is too short is damaged.
 func (r *File) readAt(b []byte, at int64) error {
 	n, err := r.f.ReadAt(b, at)
 	switch {
@@ -222,7 +221,7 @@ const streamPages = streamBuffer / PageSize
 
 func newCursor(r *File) *cursor { return &cursor{r: r} }
 
-// fill returns the marks of the next page, none at the end.
+// fill returns the marks of the next page; none at the end.
 func (c *cursor) fill() ([]byte, error) {
 	if len(c.left) == 0 {
 		n := min(streamPages, int(c.r.foot.pages-c.next))

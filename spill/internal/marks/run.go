@@ -96,7 +96,7 @@ func openPage(id, number uint32, page []byte) ([]byte, error) {
 	return page[pageHead : pageHead+int(n)*markLen], nil
 }
 
-// inPage tells whether a mark is among those of a page.
+// inPage reports whether a mark is among those of a page.
 func inPage(marks []byte, hi uint64, lo uint32) bool {
 	a, b := 0, len(marks)/markLen
 	for a < b {
@@ -143,8 +143,8 @@ func (t *Footer) append(dst []byte) []byte {
 // IndexAt is where the index begins.
 func (t *Footer) IndexAt() uint64 { return t.FilterAt + t.Blocks*filterBlock }
 
-// readFooter decodes the footer of a file of size bytes, and sees to it that
-// what it says fits in there. It returns the footer's checksum, too.
+// readFooter decodes the footer of a file of size bytes, and checks that its contents are
+// consistent with that size. It also returns the footer's checksum.
 func readFooter(b []byte, size int64) (t Footer, sum uint32, err error) {
 	if len(b) != footerLen || string(b[:len(runMagic)]) != runMagic || b[len(runMagic)] != wire.Version {
 		return t, 0, ErrFooter

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// RefOf returns what the file of a run says of itself. It counts no marks if the file
+// RefOf returns the reference to a run according to its file. Its number of marks is 0 if the file
 // cannot be read.
 func RefOf(db kv.Files, id uint32) Ref {
 	ref := Ref{ID: id}
@@ -28,7 +28,7 @@ func RefOf(db kv.Files, id uint32) Ref {
 	return ref
 }
 
-// Verify reads all of a file and returns what is wrong with it.
+// Verify reads a whole file and returns an error if it is damaged.
 func Verify(f kv.FileReader, ref Ref) error {
 	r := &File{Ref: ref, f: f}
 	if err := r.load(); err != nil {
@@ -46,8 +46,7 @@ func Verify(f kv.FileReader, ref Ref) error {
 	}
 }
 
-// Salvage returns the marks of the pages that are whole, and what is wrong with the
-// others.
+// Salvage returns the marks of the intact pages, and an error for the others.
 func Salvage(f kv.FileReader, id uint32) (ms []storage.Mark, damage, err error) {
 	page := make([]byte, PageSize)
 	for n := uint32(0); int64(n+1)*PageSize <= f.Size(); n++ {

@@ -1,10 +1,10 @@
-// Package marks keeps the marks of known URLs in files: runs, each sorted and written once,
-// with a filter in memory. A [Set] owns the runs in use, the memory of their filters, and
-// the numbers of files; it has a lock of its own. The package decides which runs to merge,
-// not when: the store does, which also says what a crash leaves.
+// Package marks stores the marks of known URLs in files: runs, each sorted and written once, with a
+// filter in memory. A [Set] owns the runs in use, the memory of their filters, and the numbers of
+// files; it has its own lock. The package decides which runs to merge; the store decides when, and
+// which files of a crash are valid.
 //
-// A list of runs is never changed, only replaced, so that each reader has a list of its
-// own. The files of a run go when its last reader has gone.
+// A list of runs is never changed, only replaced, so a reader's list stays the same. The files of a
+// run are removed after its last reader has finished.
 package marks
 
 import (
@@ -17,23 +17,23 @@ import (
 	"github.com/seed-7440039f/frontier/spill/internal/kv"
 )
 
-// Set is the runs of a store. The zero value has none.
+// Set holds the runs of a store. The zero value is empty.
 type Set struct {
-	Share  int64         // bytes of memory that filters may take; read-only
+	Share  int64         // bytes of memory for filters; read-only
 	Policy Policy        // read-only
 	lastID atomic.Uint32 // of a file
 
 	mu      sync.Mutex
 	runs    []*Run   // guarded by mu, the slice is never changed; the largest first
 	expects int64    // guarded by mu; bytes of memory before the runs are opened
-	passing int64    // guarded by mu; bytes that merges take for a while
-	orphans []uint32 // guarded by mu; files to remove when no state on disk names them
+	passing int64    // guarded by mu; bytes temporarily reserved for merges
+	orphans []uint32 // guarded by mu; files to remove when no state on disk lists them
 
 	ready    *Run   // guarded by mu; written ahead of a checkpoint; nil: none
 	readyGen uint32 // guarded by mu; its generation
 }
 
-// Init sets how many bytes of memory filters may take, and the usual policy of merges.
+// Init sets the memory for filters in bytes, and the default policy of merges.
 func (m *Set) Init(share int64) {
 	m.Share, m.Policy = share, Policy{FanOut, topMarks}
 }
@@ -45,14 +45,14 @@ func (m *Set) List() []*Run {
 	return m.runs
 }
 
-// Reserve notes how many bytes merges take for a while.
+// Reserve sets the bytes temporarily reserved for merges.
 func (m *Set) Reserve(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.passing = bytes
 }
 
-// TakeOrphans returns the files that Orphan noted, and forgets them.
+// TakeOrphans returns and forgets the files passed to Orphan.
 func (m *Set) TakeOrphans() []uint32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,15 +78,14 @@ func (m *Set) acquire() []*Run {
 	return m.runs
 }
 
-// release ends what acquire began.
+// release reverts acquire.
 func (m *Set) release(runs []*Run) {
 	for _, r := range runs {
 		r.readers.Done()
 	}
 }
 
-// Pin returns the files of the runs for a snapshot, which stay as they are until
-// Unpin.
+// Pin returns the files of the runs for a snapshot; they stay unchanged until Unpin.
 func (m *Set) Pin() []*File {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,7 +97,7 @@ func (m *Set) Pin() []*File {
 	return files
 }
 
-// Unpin ends what Pin began, and returns the files to discard now.
+// Unpin reverts Pin, and returns the files to discard now.
 func (m *Set) Unpin(files []*File) (gone []*File) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,8 +109,8 @@ func (m *Set) Unpin(files []*File) (gone []*File) {
 	return gone
 }
 
-// Retire waits for the readers of runs that left the list, and returns the files that
-// may be discarded now. The last snapshot that reads one of the others does so.
+// Retire waits for the readers of runs that have left the list, and returns the files that may be
+// discarded now. Files still read by snapshots are returned by the last Unpin.
 func (m *Set) Retire(runs []*Run) (gone []*File) {
 	for _, r := range runs {
 		r.readers.Wait()
@@ -126,7 +125,7 @@ func (m *Set) Retire(runs []*Run) (gone []*File) {
 	return gone
 }
 
-// Replace takes old out of the list and adds fresh. The caller retires old.
+// Replace removes old from the list and adds fresh. The caller retires old.
 func (m *Set) Replace(old []*Run, fresh ...*Run) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,7 +172,7 @@ func (m *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Bytes returns the memory that the runs take.
+// Bytes returns the memory of the runs in bytes.
 func (m *Set) Bytes() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,9 +183,9 @@ func (m *Set) Bytes() int64 {
 	return n
 }
 
-// foldsFor returns how often to fold the filters of runs with these numbers of marks, so
-// that together they take at most limit bytes and let few marks through. Past MaxFold a
-// filter is of no use.
+// foldsFor returns how often to fold the filters of runs with these numbers of marks, so that
+// together they take at most limit bytes and let few marks through. Beyond MaxFold a filter is
+// useless.
 func foldsFor(counts []uint64, limit int64) (folds []int, bytes int64) {
 	folds = make([]int, len(counts))
 	for i, n := range counts {
@@ -214,7 +213,7 @@ func foldsFor(counts []uint64, limit int64) (folds []int, bytes int64) {
 	return folds, bytes
 }
 
-// FilterMemory returns the bytes that the filter of n marks takes.
+// FilterMemory returns the memory of the filter of n marks in bytes.
 func FilterMemory(n uint64, fold int) int64 {
 	return int64(FilterBlocks(n)) * filterBlock / int64(fold)
 }
@@ -246,7 +245,7 @@ func (m *Set) Expect(refs []Ref) {
 	m.expects = n
 }
 
-// Open opens the runs that refs name, in place of those that are open.
+// Open opens the runs listed in refs, replacing those that are open.
 func (m *Set) Open(db kv.Files, refs []Ref) error {
 	if err := m.Close(); err != nil {
 		return err
@@ -268,11 +267,10 @@ func (m *Set) Open(db kv.Files, refs []Ref) error {
 // NewID returns the number of a new file.
 func (m *Set) NewID() uint32 { return m.lastID.Add(1) }
 
-// TakenID says that a file with this number is or was there.
+// TakenID records that a file with this number exists or existed.
 func (m *Set) TakenID(id uint32) { m.lastID.Store(max(m.lastID.Load(), id)) }
 
-// Prepare keeps a run for the checkpoint of a generation, and returns the one
-// that it kept before.
+// Prepare stores a run for the checkpoint of a generation, and returns the run stored before.
 func (m *Set) Prepare(r *Run, gen uint32) (old *Run) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,7 +19,7 @@ type stream struct {
 	f   kv.FileWriter
 	at  int64 // where buf goes
 	buf []byte
-	sum uint32 // of all that was written
+	sum uint32 // of everything written so far
 }
 
 func (s *stream) write(p []byte) error {
@@ -43,7 +43,7 @@ func (s *stream) flush() error {
 	return err
 }
 
-// Writer makes one run of marks that come in ascending order.
+// Writer writes one run of marks that are added in ascending order.
 type Writer struct {
 	ID     uint32
 	f      kv.FileWriter
@@ -114,7 +114,7 @@ func (w *Writer) AddAll(ms []storage.Mark) error {
 	return nil
 }
 
-// Sync returns when what was added so far survives a loss of power.
+// Sync makes everything added so far survive a loss of power.
 func (w *Writer) Sync() error { return w.f.Sync() }
 
 func (w *Writer) endPage() error {
@@ -129,8 +129,8 @@ func (w *Writer) endPage() error {
 	return w.pages.write(w.page[:])
 }
 
-// Finish completes the file, which then survives a loss of power, and closes it.
-// After an error the caller must call Abandon.
+// Finish completes the file, makes it survive a loss of power, and closes it. After an error the
+// caller must call Abandon.
 func (w *Writer) Finish(level uint8) (Ref, error) {
 	if err := w.endPage(); err != nil {
 		return Ref{}, err

@@ -1,9 +1,8 @@
-// Package wire reads and writes the primitives of the stored formats: seals, numbers,
-// byte strings and compressed contents. It keeps no state.
+// Package wire reads and writes the primitives of the stored formats: seals, numbers, byte strings
+// and compressed contents. It has no state.
 //
-// Every value is sealed: the store's Version, then a checksum over key and content, so
-// that a value under the wrong key is found as well as a flipped bit. The seal is the
-// same in all versions.
+// Every value is sealed: the store's Version, then a checksum over key and content, which detects
+// values under the wrong key as well as flipped bits. The seal is the same in all versions.
 package wire
 
 import (
@@ -34,7 +33,7 @@ const (
 // AppendSeal reserves the seal; CloseSeal fills it in.
 func AppendSeal(dst []byte) []byte { return append(dst, Version, 0, 0, 0, 0) }
 
-// CloseSeal fills in the seal of a complete value that will be stored under key.
+// CloseSeal completes the seal of a value that will be stored under key.
 func CloseSeal(key, value []byte) {
 	binary.BigEndian.PutUint32(value[1:], checksum(key, value[SealLen:]))
 }
@@ -57,20 +56,19 @@ func Unseal(key, value []byte) ([]byte, error) {
 	return value[SealLen:], nil
 }
 
-// Whole reports whether a value is what was stored under key, by this version or
-// another.
+// Whole reports whether a value is intact and belongs to key, in this version or another.
 func Whole(key, value []byte) bool {
 	return len(value) >= SealLen && binary.BigEndian.Uint32(value[1:]) == checksum(key, value[SealLen:])
 }
 
-// Scanner reads a value from its front. After the first fault every read gives zero.
-// It never panics and never allocates: what it returns aliases its input.
+// Scanner reads a value from its front. After the first fault every read returns zero. It never
+// panics and never allocates: its results alias its input.
 type Scanner struct {
-	B   []byte // what is left to read
+	B   []byte // the unread rest
 	Err error  // the first fault
 }
 
-// Fail ends the reading with a fault, unless there was one before.
+// Fail ends the reading with an error, unless there was one before.
 func (s *Scanner) Fail(err error) {
 	if s.Err == nil {
 		s.Err, s.B = err, nil
@@ -147,13 +145,13 @@ func (s *Scanner) End() error {
 	return s.Err
 }
 
-// AppendBytes appends what Scanner.Bytes reads.
+// AppendBytes appends v in the form read by Scanner.Bytes.
 func AppendBytes[T string | []byte](dst []byte, v T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(v))), v...)
 }
 
-// Inflate decompresses body into buf if it fits. A few bytes may claim to become
-// millions, so limit is the most that it allocates.
+// Inflate decompresses body into buf if it fits. limit is the most that it allocates, since a few
+// bytes may claim to decompress to millions.
 func Inflate(buf, body []byte, limit int) ([]byte, error) {
 	n, err := s2.DecodedLen(body)
 	if err != nil {
