@@ -56,7 +56,7 @@ func (w *addressedWeb) Fetch(ctx context.Context, r fetch.Request) (*fetch.Resul
 	return w.fakeWeb.Fetch(ctx, r)
 }
 
-// site makes a host of so many pages, all linked from its first.
+// site makes a host with the given number of pages, all linked from its first.
 func (w *addressedWeb) site(host string, pages int) {
 	var links []string
 	for i := range pages - 1 {

@@ -18,8 +18,8 @@ import (
 
 // This file measures what the crawler itself costs.
 
-// endless is a Fetcher of hosts without robots.txt whose pages link to pages that
-// nobody has seen yet, at no cost of its own.
+// endless is a Fetcher of hosts without robots.txt whose pages always link to new pages, at no
+// cost.
 type endless struct{ next atomic.Int64 }
 
 func (e *endless) Fetch(_ context.Context, r fetch.Request) (*fetch.Result, error) {

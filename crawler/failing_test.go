@@ -79,8 +79,8 @@ func TestStoreErrorBesideARefusedLinkEndsTheCrawl(t *testing.T) {
 	assert.EqualValues(t, 1, f.Stats().Waiting, "it waits again")
 }
 
-// While the store takes no writes one worker at a time tries; nothing is lost, and each
-// state is told once.
+// While the store accepts no writes one worker at a time tries; nothing is lost, and each state is
+// reported once.
 func TestCrawlWaitsForItsStore(t *testing.T) {
 	f, s := openFailing(t)
 	w := newWeb()
@@ -124,7 +124,7 @@ func TestCrawlWaitsForItsStore(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(log.String(), "the store works again"), log.String())
 }
 
-// A store that takes small writes on a full disk does not work yet: that is told once, and
+// A store that accepts small writes on a full disk does not work yet: that is reported once, and
 // the crawl does not end as long as something is written.
 func TestStoreThatTakesSomeWrites(t *testing.T) {
 	var log bytes.Buffer

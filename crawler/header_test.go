@@ -50,8 +50,8 @@ func TestNoFollowIsAPolicy(t *testing.T) {
 	}
 }
 
-// A page that wants a cookie redirects to itself; asked again with the cookie, it is
-// there. One that never has enough is a loop, and so is one that sets none.
+// A page that wants a cookie redirects to itself; requested again with the cookie, it is returned.
+// A page that always redirects is a loop, and so is one that sets no cookie.
 func TestCookieByRedirectToItself(t *testing.T) {
 	s := listen(t, func(w http.ResponseWriter, r *http.Request) {
 		_, err := r.Cookie("seen")

@@ -41,7 +41,7 @@ func (w *outageWeb) Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, 
 	return w.fakeWeb.Fetch(ctx, r)
 }
 
-// sites makes hosts of so many pages each, and returns their first ones.
+// sites makes hosts with the given number of pages each, and returns their first ones.
 func (w *outageWeb) sites(hosts, pages int) (seeds []string) {
 	for i := range hosts {
 		base := fmt.Sprintf("http://h%d.example", i)
@@ -61,8 +61,8 @@ func between(from, to time.Duration) func(time.Duration) bool {
 
 var errAway = errors.New("no route to host")
 
-// A crawl that starts before its network is up loses nothing, and is at speed as soon
-// as the network is there; so is one that goes on then, with all that waits.
+// A crawl that starts before its network is up loses nothing, and reaches full speed as soon as the
+// network is up; so does a resumed crawl, with everything that waits.
 func TestTheNetworkIsAwayAtTheStart(t *testing.T) {
 	for name, cause := range map[string]error{"no route": errAway, "refused": syscall.ECONNREFUSED} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestDeadHostsAreNoOutage(t *testing.T) {
 	}
 }
 
-// Hosts of which none ever answered are given up in the end, an hour later.
+// Hosts that never answered are given up in the end, an hour later.
 func TestAnOutageWithoutEndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newOutageWeb(errAway, func(time.Duration) bool { return true })

@@ -428,7 +428,7 @@ func TestRobotsRedirectToADeadHost(t *testing.T) {
 	})
 }
 
-// A robots.txt of http that leads to that of https is good for both.
+// A robots.txt of http that redirects to that of https is valid for both.
 func TestRobotsOfHTTPSAreNotAskedForTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/filter"
 )
 
-// A crawl that goes on goes on counting.
+// A resumed crawl continues counting.
 func TestTrapsAreNotBegunAnew(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "traps")
 	crawl := func(from int, file string) (pages int64) {

@@ -70,7 +70,7 @@ func TestAHostThatHasHadEnoughLosesNoPage(t *testing.T) {
 	}
 }
 
-// What a site gave to nobody is not ours: it is asked for once, and costs no time.
+// A page that a site never gave is forbidden: it is requested once, and costs no time.
 func TestForbiddenFoldersAreAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()
@@ -92,7 +92,7 @@ func TestForbiddenFoldersAreAskedOnce(t *testing.T) {
 	})
 }
 
-// A page that is refused again while others of its folder are given is refused for good.
+// A page that is refused again while others of its folder are given is given up.
 func TestAForbiddenPageAmongOthersIsAskedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()
@@ -116,8 +116,8 @@ func TestAForbiddenPageAmongOthersIsAskedTwice(t *testing.T) {
 	})
 }
 
-// A crawl that is stopped while a site has had enough, and goes on in another process,
-// loses nothing either.
+// A crawl that is stopped while a site limits it, and continues in another process, loses nothing
+// either.
 func TestHavingHadEnoughOutlivesTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := firewall(40, 20, 403, 3*time.Hour)

@@ -133,8 +133,8 @@ func (u *used) check() {
 // absent is whether a page is gone or denied, also if that was not confirmed.
 func absent(st recrawl.State) bool { m := st[3] & 15; return m == 13 || m == 14 }
 
-// Whatever it is told, in whatever order, at whatever time: its answers are times in
-// bounds, its figures are numbers, and its books are those of its pages.
+// For any calls, in any order, at any time: the results are times within bounds, the figures are
+// numbers, and the accounts match the pages.
 func TestAnyUse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := &used{T: t, pages: make([]recrawl.Page, 9), known: make([]bool, 9),

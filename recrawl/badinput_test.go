@@ -27,8 +27,7 @@ func TestAllFaultsOfOptionsAreNamed(t *testing.T) {
 	}
 }
 
-// Whatever it is told, in whatever order, its answers are times in bounds and its
-// figures are numbers.
+// For any calls, in any order, the results are times within bounds and the figures are numbers.
 func TestNothingMakesNonsense(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, err := recrawl.New(recrawl.Options{Budget: rapid.SampledFrom([]float64{0, 1e-300, 1e-9, 1, 1e300}).Draw(t, "budget")})
@@ -100,8 +99,8 @@ func TestAClockThatGoesBackTeachesNothing(t *testing.T) {
 	assert.True(t, q.Due.After(p.Due), "all is well again")
 }
 
-// A server whose Last-Modified is in the future, or always "now", or contradicts
-// what is found, is treated as one that says nothing.
+// A server whose Last-Modified is in the future, or always "now", or contradicts what is found, is
+// treated like one that sends none.
 func TestALyingLastModifiedIsNotUsed(t *testing.T) {
 	rate := func(modified func(at time.Time) time.Time) float64 {
 		s := scheduler(t, recrawl.Options{Budget: 1})
@@ -210,7 +209,7 @@ func TestAnUnknownOutcomeTeachesNothing(t *testing.T) {
 	assert.Equal(t, p.State, q.State)
 }
 
-// Each goroutine has pages of its own; the books are even in the end.
+// Each goroutine has separate pages; in the end the accounts balance.
 func TestManyCallersAtOnce(t *testing.T) {
 	s := scheduler(t, recrawl.Options{Budget: 1})
 	require.NoError(t, s.SetHostRate(1, 0.1))

@@ -39,8 +39,8 @@ func TestTheGreatestBudgetIsANumber(t *testing.T) {
 	require.NoError(t, scheduler(t, recrawl.Options{}).UnmarshalBinary(data))
 }
 
-// However small the budget is, nobody is told to come back in a hundred years, and no
-// more than a few fetches are let through.
+// However small the budget is, no page is put off by a hundred years, and only a few fetches are
+// let through.
 func TestASmallBudgetPutsNothingOffForEver(t *testing.T) {
 	s := scheduler(t, recrawl.Options{Budget: 1e-300})
 	through := 0

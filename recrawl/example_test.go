@@ -8,8 +8,8 @@ import (
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
-// A hundred fetches a day for a thousand pages, of which some change each day,
-// some each month and some each year.
+// A hundred fetches a day for a thousand pages, some of which change every day, some every month
+// and some every year.
 func Example() {
 	s, err := recrawl.New(recrawl.Options{Budget: 100. / (24 * 60 * 60)})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The freshness that is told is that of all pages, whatever is known of their hosts:
-// of those without a rate, with one that does not bind them, and bound ones.
+// The reported freshness covers all pages, whatever is known about their hosts: hosts without a
+// rate, with one that does not bind them, and bound ones.
 func TestFreshnessIsOfAllPages(t *testing.T) {
 	const perDay = 400.
 	for name, bound := range map[string]func(host uint32) float64{

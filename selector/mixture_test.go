@@ -65,7 +65,7 @@ func TestMixtureRefusesBadWeights(t *testing.T) {
 	require.Equal(t, []float64{1, 3}, m.Weights(), "a copy")
 }
 
-// A cascade of tiers, of which one is a cascade, chooses as its selectors would.
+// A cascade of tiers, one of which is a cascade, chooses as its selectors would.
 func TestCascadeChoosesByTiers(t *testing.T) {
 	s := selector.Cascade(selector.Strict(),
 		selector.Tier{Levels: 3, Selector: selector.Cascade(selector.RoundRobin(),
@@ -90,7 +90,7 @@ func TestCascadeChoosesByTiers(t *testing.T) {
 	})
 }
 
-// A selector inside that chooses what it was not offered is told of by Next.
+// A selector inside that chooses what it was not offered is reported by Next.
 func TestCascadeTellsOfBadChoices(t *testing.T) {
 	bad := frontier.SelectorFunc(func([]int) int { return 2 })
 	for name, s := range map[string]frontier.Selector{

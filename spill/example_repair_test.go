@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 )
 
-// A crawl whose disk went bad goes on with what can be read.
+// A crawl whose disk was damaged continues with what can be read.
 func ExampleRepair() {
 	ctx := context.Background()
 	tmp, err := os.MkdirTemp("", "repair")

@@ -21,9 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errDisk = errors.New("disk fault")
 
-// script is a short life of a store. It calls between after each step, with the
-// error of the step, and goes on: a failed round is tried once more, then given
-// up.
+// script is a short life of a store. It calls between after each step, with the error of the step,
+// and continues: a failed round is tried once more, then given up.
 func script(m *model, between func(step string, err error)) {
 	step := func(name string, err error) error { between(name, err); return err }
 	for range 4 { // so many that runs of marks that were merged are merged

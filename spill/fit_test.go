@@ -59,7 +59,7 @@ func TestFootprintForeseesMerges(t *testing.T) {
 	x.faults.Before(kv.Read, reads(t, 50_000)+1, func() { close(began); <-gate })
 	require.NoError(t, x.checkpoint(50_000))
 	<-began
-	// Two runs, and the one that they become.
+	// Two runs, and their merged run.
 	require.GreaterOrEqual(t, x.Footprint(), before+3*marks.FilterMemory(50_000, 1))
 	close(gate)
 	x.settled()
@@ -67,8 +67,8 @@ func TestFootprintForeseesMerges(t *testing.T) {
 	x.end(t)
 }
 
-// Where there is no memory for the filter of a merged run beside those of what was
-// merged, they go first.
+// If there is no memory for the filter of a merged run in addition to those of its inputs, the
+// latter are freed first.
 func TestOldFiltersMakeRoom(t *testing.T) {
 	x := newStation(t, true)
 	x.marks.Share = 80 << 10

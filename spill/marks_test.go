@@ -135,8 +135,8 @@ func TestDiskPerMark(t *testing.T) {
 	}
 }
 
-// A merge that waits for the disk holds up neither Checkpoint nor Known nor
-// Commit, and one that is under way when the store is released is given up.
+// A merge that waits for the disk delays neither Checkpoint nor Known nor Commit, and a merge in
+// progress is given up when the store is released.
 func TestMergeHoldsNobodyUp(t *testing.T) {
 	x := newStation(t, false)
 	require.NoError(t, x.checkpoint(marks.MergeStep))
@@ -177,7 +177,7 @@ func TestMergeHoldsNobodyUp(t *testing.T) {
 	x.end(t)
 }
 
-// Known and Checkpoint run beside merges, on a real folder.
+// Known and Checkpoint run concurrently with merges, on a real folder.
 func TestKnownBesideMerges(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "s"), Options{DiskReserve: 1})
 	require.NoError(t, err)

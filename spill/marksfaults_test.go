@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A damaged page is reported by who needs it, and nobody else. It is neither
-// merged away nor removed.
+// A damaged page is reported only by calls that need it. It is neither merged away nor removed.
 func TestDamagedPageIsReportedWhereItIsNeeded(t *testing.T) {
 	for _, page := range []int{1, 4} { // of six, which two goroutines read
 		t.Run(fmt.Sprint("page=", page), func(t *testing.T) { reportsDamage(t, page) })

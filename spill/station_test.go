@@ -102,7 +102,7 @@ func (x *station) settled() {
 	}
 }
 
-// reads is how many reads a checkpoint of n marks makes by itself.
+// reads returns how many reads a checkpoint of n marks makes.
 func reads(t *testing.T, n int) int {
 	t.Helper()
 	x := newStation(t, true)
@@ -123,7 +123,7 @@ func content(t require.TestingT, db kv.DB, name string) []byte {
 	return b
 }
 
-// spread returns n different marks that are uniform, like those of a frontier.
+// spread returns n different, uniformly distributed marks, like those of a frontier.
 func spread(seed uint32, n int) []storage.Mark {
 	ms := make([]storage.Mark, n)
 	for i := range ms {

@@ -97,7 +97,7 @@ func TestAValueOfAnotherVersionIsDamage(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Rows are the frontier's: Repair must know the version of the one that it reads.
+// Rows are the frontier's: Repair must know their version.
 func TestRepairRefusesRowsOfAnotherVersion(t *testing.T) {
 	dir, _, _ := livedIn(t)
 	meta := row.Meta{Seq: 1000}.Row().Value

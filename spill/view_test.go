@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// listing tells of each file and folder in dir what a write would change.
+// listing returns the properties of each file and folder in dir that a write would change.
 func listing(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -40,7 +40,7 @@ func listing(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-// view opens one that leaves nothing behind.
+// view opens a view that leaves nothing behind.
 func view(t testing.TB, dir string) *spill.Store {
 	t.Helper()
 	temp := t.TempDir()

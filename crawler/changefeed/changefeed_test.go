@@ -96,7 +96,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Each URL of a list has one fate, and all but the last are told by line.
+// Each URL of a list has one result, and all except the last are reported by line.
 func TestFatesOfURLs(t *testing.T) {
 	f := open(t, frontier.Options{})
 	_, err := f.Add(t.Context(), frontier.Entry{URL: "http://a.example/known", NotBefore: time.Now().Add(time.Hour)})
@@ -116,7 +116,7 @@ func TestFatesOfURLs(t *testing.T) {
 	assert.NotContains(t, fmt.Sprint(r.Faults), "hunter2")
 }
 
-// Of many faults the first are told, all are counted, and what is good is taken.
+// Of many faults the first are reported, all are counted, and valid URLs are added.
 func TestManyFaults(t *testing.T) {
 	f := open(t, frontier.Options{})
 	var b bytes.Buffer
@@ -131,7 +131,7 @@ func TestManyFaults(t *testing.T) {
 	assert.EqualValues(t, 5000, f.Stats().Waiting)
 }
 
-// Hints that there is no room for are told of.
+// Hints for which there is no room are reported.
 func TestTooManyHints(t *testing.T) {
 	f := open(t, frontier.Options{DeferHints: true, MemoryBudget: 16 << 20})
 	var entries []frontier.Entry
@@ -187,7 +187,7 @@ func TestListThatBreaksOff(t *testing.T) {
 	assert.Zero(t, r)
 }
 
-// A list without a URL asks nothing of a frontier, not even of one that takes no more.
+// A list without a URL asks nothing of a frontier, not even of one that accepts nothing more.
 func TestNothingForAClosedFrontier(t *testing.T) {
 	f, err := frontier.Open(t.Context(), frontier.Options{})
 	require.NoError(t, err)

@@ -74,8 +74,8 @@ func TestARecordIsFoundAgain(t *testing.T) {
 	assert.Equal(t, Opened, oldest.Outcome)
 }
 
-// The files stay within the bound, what is left has no gap and is in order, and a log that
-// is opened again goes on with them.
+// The files stay within the bound, what is left has no gap and is in order, and a log that is
+// opened again continues with them.
 func TestTheOldestFilesGo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ends.jsonl")
 	n := 0
@@ -114,8 +114,8 @@ func TestTheOldestFilesGo(t *testing.T) {
 	}
 }
 
-// A process that is killed leaves a line that was cut, and no Closed record: both are
-// told, and what is recorded again is marked.
+// A process that is killed leaves a cut line, and no Closed record: both are reported, and repeated
+// records are marked.
 func TestAKilledRunIsTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ends.jsonl")
 	l := open(t, path, 0)

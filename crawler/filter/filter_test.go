@@ -77,7 +77,7 @@ func TestLimits(t *testing.T) {
 	assert.Equal(t, "depth: 5 links from a seed; at most 4", MaxDepth(4).Refuse(Split("http://a/", 5)).String())
 }
 
-// watching counts what it is told.
+// watching counts its calls.
 type watching struct{ n *int }
 
 func (watching) Refuse(*Target) Reason { return Reason{} }

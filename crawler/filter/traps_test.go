@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// walk fetches URLs as long as they are wanted, so many at most; it returns how
-// many were, and the rules that refused the others.
+// walk fetches URLs as long as they are wanted, up to a maximum; it returns how many were, and the
+// rules that refused the others.
 func walk(g *Traps, n int, url func(i int) string) (fetched int, refused map[string]int) {
 	refused = map[string]int{}
 	for i := range n {

@@ -79,8 +79,8 @@ func TestClaimsOfSitemaps(t *testing.T) {
 	})
 }
 
-// Whatever a sitemap claims, the crawl fetches no more than its budget, and each page at
-// some time.
+// Whatever a sitemap claims, the crawl fetches no more than its budget allows, and each page
+// eventually.
 func TestFalseClaimsOfSitemaps(t *testing.T) {
 	for name, claim := range map[string]func(at time.Duration) time.Duration{
 		"now":         func(at time.Duration) time.Duration { return at },

@@ -86,8 +86,8 @@ func word(n int) string {
 	return s
 }
 
-// A page that is gone is asked for once more, dropped, and asked for again at growing
-// intervals; when it is back it is a page like others. So is one that is forbidden.
+// A page that is gone is requested once more, dropped, and requested again at growing intervals;
+// when it is back it is an ordinary page. So is a page that is forbidden.
 func TestGoneAndForbidden(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		w := newWeb()
@@ -176,8 +176,8 @@ func TestFailuresOfKnownPages(t *testing.T) {
 	})
 }
 
-// URLs of a site whose robots.txt cannot be had are not lost, and come soon after it can be;
-// one that fails then, and was never read, is given up as any other.
+// URLs of a site whose robots.txt is unreachable are not lost, and are fetched soon after it is
+// reachable; one that fails then, and was never read, is given up like any other.
 func TestRobotsThatCannotBeHad(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		w := newWeb()

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/spool"
 )
 
-// prose is a text of so many words.
+// prose returns a text with the given number of words.
 func prose(words int) string {
 	var b strings.Builder
 	for i := range words {
@@ -134,7 +134,7 @@ func TestAnotherKey(t *testing.T) {
 	}
 }
 
-// A server that answers 304 for ever is found out, and one that does not is believed.
+// A server that answers 304 forever is detected, and one that does not is trusted.
 func TestForever304(t *testing.T) {
 	for _, honest := range []bool{false, true} {
 		inVirtualTime(t, func(t *testing.T) {

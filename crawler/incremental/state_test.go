@@ -24,7 +24,7 @@ import (
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
-// learned is a crawl of pages with different rates that went on for a while.
+// learned is a crawl that ran for a while over pages with different rates.
 func learned(t *testing.T, dir string, o Options) *crawl {
 	w := newWeb()
 	var links []string
@@ -42,8 +42,8 @@ func learned(t *testing.T, dir string, o Options) *crawl {
 	return x
 }
 
-// A copy made while the crawl goes on knows the hosts' keys and what was learned, and
-// its books are those of the frontier it is opened with.
+// A copy made during the crawl knows the hosts' keys and what was learned, and its accounts match
+// the frontier with which it is opened.
 func TestCopyTo(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -68,8 +68,8 @@ func TestCopyTo(t *testing.T) {
 	require.ErrorIs(t, r.CopyTo(t.Context(), filepath.Join(t.TempDir(), "copy")), errors.ErrUnsupported)
 }
 
-// After a crash the books are those of the URLs, and all else is as it was saved last;
-// after a clean end all is.
+// After a crash the accounts match the URLs, and everything else is as last saved; after a clean
+// end everything is.
 func TestResume(t *testing.T) {
 	for _, clean := range []bool{false, true} {
 		inVirtualTime(t, func(t *testing.T) {
@@ -105,9 +105,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A crawl that was killed while it was young goes on with its price; one of which nothing
-// was saved but its beginning finds it from the pages, and does not go on with that of a
-// crawl without any.
+// A crawl that was killed early continues with its price. If only its beginning was saved, it finds
+// the price from the pages, instead of continuing with that of an empty crawl.
 func TestKilledYoung(t *testing.T) {
 	for what, within := range map[string]float64{"some visits": 0.01, "its beginning": 0.2} {
 		inVirtualTime(t, func(t *testing.T) {
@@ -226,7 +225,7 @@ func TestBadFolders(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// What cannot be written is told.
+// Failed writes are reported.
 func TestFolderGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "x")
 	r, err := Open(Options{Dir: dir})
@@ -298,7 +297,7 @@ func TestHostsThatAreBound(t *testing.T) {
 	assert.LessOrEqual(t, len(h.seen), watchedHosts)
 }
 
-// What a crawl saved can be read beside it, and is left as it is.
+// The saved state of a crawl can be read while it runs, and is not changed.
 func TestReadSchedule(t *testing.T) {
 	dir := t.TempDir()
 	r, err := Open(Options{Dir: dir, Schedule: recrawl.Options{Budget: 20}})

@@ -343,7 +343,7 @@ func TestALongBaseDoesNotMultiplyMemory(t *testing.T) {
 	assert.LessOrEqual(t, total, maxURLBytes+len(base)+1)
 }
 
-// Feeds are told from other links to the same in another form, and are no pages.
+// Feeds are distinguished from other links to alternate forms, and are not pages.
 func TestFeeds(t *testing.T) {
 	page := `<link rel="ALTERNATE nofeed" type=" Application/RSS+xml; charset=x" href=/rss><link rel=alternate type=application/atom+xml href=/atom>` +
 		`<link rel=alternate type=text/html href=/de><link rel=alternate hreflang=fr href=/fr><link rel=stylesheet type=application/rss+xml href=/css>`
@@ -359,8 +359,8 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
-// What a reader would follow is a page; what a browser loads by itself, or another form
-// of this page, is none.
+// What a reader would follow is a page; what a browser loads automatically, or another form of this
+// page, is not.
 func TestRelativesArePages(t *testing.T) {
 	for rel, want := range map[string]Kind{
 		"next": Relative, "PREV": Relative, "alternate": Relative, "up first": Relative, "help noopener": Relative, "amphtml": Relative, "license": Relative,

@@ -163,7 +163,7 @@ var edits = []edit{
 	{"same template, another text", false, false, func(_, o article, _ *rand.Rand) []byte { return o.page("alpha", 1) }},
 }
 
-// forEdits calls do with each article and one that has been edited.
+// forEdits calls do with each article and an edited version.
 func forEdits(t testing.TB, e edit, do func(before, after []byte)) {
 	all := articles()
 	if len(all) < 50 {

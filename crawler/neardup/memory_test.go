@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// page is one that is like no other: number i.
+// page returns the unique page number i.
 func page(i int) (p Page) {
 	binary.LittleEndian.PutUint64(p.Bytes[:], uint64(i+1))
 	p.Text, p.Words = p.Bytes, 100

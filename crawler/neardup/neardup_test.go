@@ -81,8 +81,7 @@ func TestEdits(t *testing.T) {
 	assert.Less(t, math.Sqrt(spread/pairs), 1.2)
 }
 
-// Real pages of one site have a template in common, and are told apart; those that
-// count as near are.
+// Real pages of one site share a template, and are distinguished; those that count as near are.
 func TestRealPages(t *testing.T) {
 	any := false
 	for _, dir := range []string{"git-doc", "debian-policy", "debian-faq", "exim4-doc-html", "python-scrapy-doc", "nodejs-doc"} {

@@ -20,7 +20,7 @@ func entries(urls ...string) (all []frontier.Entry) {
 	return all
 }
 
-// Each node has its share, and when one goes only its hosts move.
+// Each node has its share, and when one leaves only its hosts move.
 func TestNodes(t *testing.T) {
 	const hosts = 30_000
 	three, two := NewNodes("c", "a", "b", "a"), NewNodes("b", "a")

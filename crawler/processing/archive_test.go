@@ -1,4 +1,4 @@
-// These tests read what a crawl has archived, as those will who show it.
+// These tests read what a crawl has archived, like the programs that display archives.
 
 package processing
 
@@ -31,7 +31,7 @@ type kept struct {
 	block string
 }
 
-// records are those of all files of a folder, without warcinfo.
+// records returns the records of all files of a folder, without warcinfo.
 func records(t testing.TB, dir string) (all []kept) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.warc.gz"))

@@ -31,7 +31,7 @@ func (t *titles) Handle(_ context.Context, p *crawler.Page) error {
 	return nil
 }
 
-// A module of one's own, for HTML only, beside the one that counts.
+// A custom module, for HTML only, in addition to the one that counts.
 func Example() {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -75,7 +75,7 @@ func dialTo(addr string) func(context.Context, string, string) (net.Conn, error)
 	}
 }
 
-// options are those of a quick crawl of what listens at addr.
+// options are for a quick crawl of the server at addr.
 func options(addr string) (frontier.Options, crawler.Options, error) {
 	networks := fetch.Networks{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	fetcher, err := fetch.New(fetch.Options{UserAgent: agent, Dial: dialTo(addr), Networks: networks})
@@ -119,7 +119,7 @@ func TestArchive(t *testing.T) {
 	assert.Equal(t, []string{"http://a.example/ response", "http://a.example/moved response", "http://a.example/none revisit", "http://a.example/robots.txt response", "http://a.example/three revisit", "http://a.example/two response"}, archived(t, dir))
 }
 
-// AddArchive leaves what is there in its place, and robots.txt out if it is told to.
+// AddArchive keeps existing handlers, and leaves robots.txt out on request.
 func TestArchiveBesideOthers(t *testing.T) {
 	for _, noRobots := range []bool{false, true} {
 		s := serve(t, map[string]string{"a.example/": "x", "a.example/robots.txt": "User-agent: *\nDisallow: /x\n"})
@@ -276,7 +276,7 @@ func TestListsAreNoDuplicates(t *testing.T) {
 	require.NoError(t, x.Close())
 }
 
-// A page that is fetched again is told to have changed only if what it says did.
+// A page that is fetched again is reported as changed only if its words changed.
 func TestChangesAreTold(t *testing.T) {
 	x, err := neardup.Open("", neardup.Options{})
 	require.NoError(t, err)
@@ -333,8 +333,8 @@ func TestSitemaps(t *testing.T) {
 	assert.Contains(t, []float64{0.9, 0.5}, weights["http://a.example/1"]) // whichever file came first
 }
 
-// Pages in other languages that a sitemap names are links of it, wherever they are; one
-// that has an entry comes with what the entry says.
+// Pages in other languages that a sitemap lists are links of it, at any location; one that has an
+// entry is added with the data of the entry.
 func TestAlternatesOfSitemaps(t *testing.T) {
 	link := func(url string) string { return `<xhtml:link rel="alternate" hreflang="x" href="` + url + `"/>` }
 	s := serve(t, map[string]string{
@@ -360,8 +360,8 @@ func TestAlternatesOfSitemaps(t *testing.T) {
 	assert.Equal(t, 0.5, weights["http://b.example/fr"])
 }
 
-// A sitemap may name URLs of the hosts whose robots.txt names it, or its index, on
-// whatever host it is; and nobody else's.
+// A sitemap may list URLs of hosts whose robots.txt lists it, or its index, on any host; but of no
+// other host.
 func TestSitemapsOfOtherHosts(t *testing.T) {
 	s := serve(t, map[string]string{
 		"a.example/": "no links", "b.example/": "no links", "c.example/": "no links",
@@ -384,7 +384,7 @@ func TestSitemapsOfOtherHosts(t *testing.T) {
 	assert.Zero(t, s.asks["c.example/1"], "c.example names no sitemap")
 }
 
-// What a robots.txt said is known when the crawl goes on in another process.
+// The content of a robots.txt is known when the crawl continues in another process.
 func TestSitemapsOfOtherHostsLater(t *testing.T) {
 	f, err := frontier.Open(t.Context(), frontier.Options{})
 	require.NoError(t, err)

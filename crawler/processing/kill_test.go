@@ -27,8 +27,8 @@ const (
 	killAddr = "MODULES_KILL_ADDR"
 )
 
-// crawlDurably is the process that is killed: it goes on with the crawl in a folder and
-// prints each URL that is done.
+// crawlDurably is the process to be killed: it continues the crawl in a folder and prints each URL
+// that is done.
 func crawlDurably(ctx context.Context, dir, addr string) error {
 	fo, co, err := options(addr)
 	if err != nil {

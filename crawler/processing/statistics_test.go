@@ -69,8 +69,8 @@ func TestStatisticsCount(t *testing.T) {
 	}
 }
 
-// However many types and hosts there are, the counters are bounded; hosts with more than
-// their share are found, never counted too low, and too high by no more than is said.
+// The counters are bounded for any number of types and hosts. Hosts with more than their share are
+// found, never counted too low, and too high by no more than reported.
 func TestStatisticsAreBounded(t *testing.T) {
 	s := openStatistics(t, "", StatisticsOptions{Hosts: 50})
 	r := rand.New(rand.NewPCG(1, 2))

@@ -14,8 +14,8 @@ import (
 
 var suitesDir = flag.String("suites", os.Getenv("SUITES"), "folder with suites to run beside the packages' own")
 
-// TestSuites runs the cases in the packages' testdata, and those of a folder that
-// was asked for. What deviates is listed with its reason; nothing fails.
+// TestSuites runs the cases in the packages' testdata, and those of a requested folder. Deviations
+// are listed with their reasons; nothing fails.
 func TestSuites(t *testing.T) {
 	folders := []string{""}
 	if *suitesDir != "" {

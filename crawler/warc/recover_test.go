@@ -20,8 +20,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Wherever a file was cut by a crash: what was whole is kept, and nothing else, and
-// writing goes on.
+// Wherever a crash cut a file: complete records are kept, and nothing else, and writing continues.
 func TestTornFilesAreMended(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		src := t.TempDir()
@@ -134,7 +133,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// fullDisk takes so many more bytes.
+// fullDisk accepts n more bytes.
 type fullDisk struct {
 	file
 	left int
@@ -150,8 +149,8 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 
 var errFull = errors.New("no space left")
 
-// A write that fails half way leaves nothing of its records, and writing goes on when
-// there is room again.
+// A write that fails half way leaves nothing of its records, and writing continues when there is
+// room again.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	w := open(t, dir, Options{})

@@ -108,7 +108,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// The digest is the one that everybody else computes.
+// The digest is the same as that of other tools.
 func TestDigest(t *testing.T) {
 	assert.Equal(t, "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", Digest(nil))
 }
@@ -299,7 +299,7 @@ func TestOneWriterForAFolder(t *testing.T) {
 	require.NoError(t, open(t, dir, Options{}).Close())
 }
 
-// Files begun in the same second have names of their own.
+// Files started in the same second have different names.
 func TestNamesAreNotTakenTwice(t *testing.T) {
 	dir := t.TempDir()
 	for range 3 {

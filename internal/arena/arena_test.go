@@ -118,7 +118,7 @@ func TestFreedMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
-// A block that comes and goes by itself costs no system calls.
+// A block that is allocated and freed alone costs no system calls.
 func TestLastBlockOfASpanCostsNoSystemCalls(t *testing.T) {
 	var a Arena
 	for range 1000 {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pages are all documents, those included that nobody runs commands of.
+// pages are all documents, including those whose commands are not run.
 func pages(t *testing.T) []Document {
 	t.Helper()
 	all := documents(t)

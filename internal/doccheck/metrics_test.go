@@ -64,7 +64,7 @@ func published(v slog.Value, prefix string) (keys []string) {
 	return keys
 }
 
-// comments are those of the fields of a struct, by the field's name.
+// comments returns the comments of the fields of a struct, by field name.
 func comments(t *testing.T, file, name string) map[string]string {
 	t.Helper()
 	_, files := sources(t, root, func(path string) bool { return path == filepath.Join(root, file) })
@@ -144,7 +144,7 @@ func literal(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// logged are the keys of the calls that log, but for events and for badger's own words.
+// logged are the keys of all log calls, except for events and badger's messages.
 func logged(t *testing.T) (keys []string) {
 	set, files := sources(t, root, product)
 	for _, path := range slices.Sorted(maps.Keys(files)) {

@@ -1,7 +1,6 @@
 //go:build unix
 
-// This file makes the transcript of docs/first-five-minutes.md, and compares it with what
-// is there.
+// This file makes the transcript of docs/first-five-minutes.md, and compares it with the document.
 
 package doccheck
 
@@ -23,7 +22,7 @@ import (
 // patience is how long a step may take. CI's machines are slow.
 const patience = 5 * time.Minute
 
-// newcomer is somebody who types.
+// newcomer types the commands.
 type newcomer struct {
 	t   *testing.T
 	dir string // where they are
@@ -42,7 +41,8 @@ func (n *newcomer) command(ctx context.Context, line string) *exec.Cmd {
 	return cmd
 }
 
-// types returns what a command says: all of it, or of one that goes on the first line.
+// types returns the output of a command: all of it or, of a command that keeps running, the first
+// line.
 func (n *newcomer) types(line string) string {
 	line, goesOn := strings.CutSuffix(line, " &")
 	if goesOn {

@@ -231,7 +231,7 @@ func TestQueueAgainstAList(t *testing.T) {
 	})
 }
 
-// A record behind which to go on is found in either stretch.
+// A record from which to continue is found in either stretch.
 func TestRecordsBehindOne(t *testing.T) {
 	d := newDisk()
 	for seq := uint64(1); seq <= 4; seq++ {

@@ -18,7 +18,7 @@ func TestReversed(t *testing.T) {
 	}
 }
 
-// A name's key is that of a URL with the name for a host; a key spells itself.
+// A name's key is that of a URL with the name as its host; a key is its own spelling.
 func TestSpelledIsTheHostOfAURL(t *testing.T) {
 	for in, want := range map[string]string{
 		"A.Example": "a.example", "a.example.": "a.example", "b\u00fccher.example": "xn--bcher-kva.example",

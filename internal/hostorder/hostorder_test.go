@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Hosts come and go before, while and after the order is made: it has those that are
-// there, and finds those of a domain behind a key.
+// Hosts come and go before, while and after the order is built: it contains the existing hosts, and
+// finds those of a domain after a key.
 func TestOrderAgainstAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{""}

@@ -49,8 +49,8 @@ func (w *world) check(t require.TestingT, idle bool, urls map[string]int64) {
 
 var served = quota.Amount{Served: 1}
 
-// A naive model adds up what every hand-out uses, for each scope around its host, each
-// host and each crawl; the book agrees on who is served, whatever limits change.
+// A naive model adds up the use of every hand-out, for each scope around its host, each host and
+// each crawl. The book agrees on which hosts are served, whatever limits change.
 func TestBookAgainstSums(t *testing.T) {
 	hosts := []string{"a.example", "b.example", "c.other"}
 	scopes := []row.Scope{all, example, hostA}

@@ -22,7 +22,7 @@ import (
 
 var errPack = errors.New("no disk")
 
-// site is a queue, with all that has become of its records.
+// site is a queue, with the history of its records.
 type site struct {
 	fifo.Queue
 	listed    bool
@@ -441,7 +441,7 @@ func TestDeletedRecordsGetNoHome(t *testing.T) {
 	require.Equal(t, map[uint32][]uint64{1: {8, 9, 10}}, w.packed)
 }
 
-// What changed of blocks is told once, and again if the checkpoint fails.
+// Changes of blocks are reported once, and again if the checkpoint fails.
 func TestDeadPositions(t *testing.T) {
 	w := newWorld(1)
 	w.add(1, 10)

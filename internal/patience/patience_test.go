@@ -45,7 +45,7 @@ func TestWhatACallReturns(t *testing.T) {
 	})
 }
 
-// A call that looks at its context by itself has a second to say what it has done.
+// A call that watches its context has a second to report what it has done.
 func TestAResultInTimeCounts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -30,8 +30,8 @@ func TestNormalize(t *testing.T) {
 	assert.False(t, f.Encodes('/'))
 }
 
-// Whatever comes, the normal form is ASCII, is its own normal form, and means the same,
-// but for percent signs that began no escape.
+// For any input, the normal form is ASCII, is its own normal form, and has the same meaning, except
+// for percent signs that began no escape.
 func TestNormalizeTwice(t *testing.T) {
 	f := NewForm("/?")
 	rapid.Check(t, func(t *rapid.T) {

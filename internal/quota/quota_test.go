@@ -16,7 +16,7 @@ type charge struct {
 	lease uint64 // of a hand-out; 0: of the end of one
 }
 
-// A naive usage keeps the list of all that counts in the period, and adds it up.
+// A naive usage lists everything that counts in the period, and adds it up.
 func TestUsageAgainstAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		youngest := rapid.Uint64Range(0, 3).Draw(t, "leases before")

@@ -51,8 +51,8 @@ func TestBodyComesBackAsItWas(t *testing.T) {
 	})
 }
 
-// What is counted is what is there, and a location knows its record from those that
-// come into its place.
+// The counts match the contents, and a location distinguishes its record from later ones in its
+// place.
 func TestRecordsAgainstAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a Arena

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A note outlives the blocks that it concerns; its row goes once, unless there is a new note
-// of the URL.
+// A note outlives the blocks that it concerns; its row is deleted once, unless the URL has a new
+// note.
 func TestNotesGoWithTheirBlocks(t *testing.T) {
 	var n Notes
 	a, b := storage.Mark{1}, storage.Mark{2}

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Blocks come in order of their times and are found by their numbers. A list has all
-// that are unread when it ends as they are then, however many came and went since it
-// began, and is made a few at a time.
+// Blocks come in order of their times and are found by number. A list contains all blocks that are
+// unread when it ends, in their state at that time, however many came and went since it began; it
+// is built a few at a time.
 func TestUnreadBlocksAgainstAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var u unread

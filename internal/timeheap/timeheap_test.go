@@ -14,7 +14,7 @@ import (
 func TestTimeHeapAgainstAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := map[uint32]int64{} // what is in the heap
-		pos := map[uint32]int{}  // where it was told to be
+		pos := map[uint32]int{}  // its last reported position
 		h := Heap{Moved: func(id uint32, i int) { pos[id] = i }}
 		next := uint32(0)
 		draw := func() int64 { return rapid.Int64Range(-5, 20).Draw(t, "at") }

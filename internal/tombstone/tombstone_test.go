@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A naive set walks through all that were added since a target had none.
+// A naive set searches all tombstones added since a target had none.
 func TestSetAgainstAList(t *testing.T) {
 	hosts := []string{"a.org", "b.a.org", "ba.org", "org", "10.0.0.1", "0.1", "a.org."}
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,8 +14,8 @@ var (
 	quarantine = Quarantine{After: 8, Probe: 10 * time.Minute, MaxProbe: 24 * time.Hour, Probes: 3}
 )
 
-// Whatever happens to a host, its gap stays within bounds, one raise counts for all
-// failures under way together, and a good contact ends a quarantine.
+// Whatever happens to a host, its gap stays within bounds, concurrent failures raise the step once,
+// and a good contact ends a quarantine.
 func TestStateOverItsLife(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var x State

@@ -14,8 +14,8 @@ import (
 
 const root = "../.."
 
-// The list goes on with the code: each entry can still be applied, and there are
-// tests that should notice.
+// The list follows the code: each entry can still be applied, and there are tests that should
+// notice.
 func TestMutationsApply(t *testing.T) {
 	all, err := readList(listed)
 	require.NoError(t, err)

@@ -213,7 +213,7 @@ func TestWeights(t *testing.T) {
 	require.Zero(t, s.Stats().Pages)
 }
 
-// Hosts' numbers are those of a key.
+// Hosts' numbers depend on a key.
 func TestHostNumbers(t *testing.T) {
 	s, err := recrawl.New(recrawl.Options{})
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ func paper(t testing.TB, version int, s plan.Strategy) *plan.Plan {
 	return papers[key]
 }
 
-// check evaluates a plan by the paper's formulas, written once more.
+// check evaluates a plan by a second implementation of the paper's formulas.
 func check(t testing.TB, m *plan.Model, p *plan.Plan) {
 	t.Helper()
 	n := len(m.Pages)

@@ -388,7 +388,7 @@ func TestOpenStopsWithItsContext(t *testing.T) {
 	require.Equal(t, []string{"http://a.example/"}, w.Rest())
 }
 
-// The end of an Open that failed, late, does not end the use of one that succeeded.
+// The late end of a failed Open does not end the use by a successful one.
 func TestOpenThatFailedReleasesNothing(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
 	w.Add("http://a.example/")

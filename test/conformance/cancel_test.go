@@ -77,7 +77,7 @@ func TestContextThatHasEnded(t *testing.T) {
 	})
 }
 
-// Each call that waits ends with its context, and the others go on.
+// Each waiting call ends with its context, and the others continue.
 func TestContextThatEndsWhileACallWaits(t *testing.T) {
 	for _, store := range []bool{false, true} {
 		t.Run(map[bool]string{false: "in memory", true: "on a store"}[store], func(t *testing.T) {
@@ -167,7 +167,7 @@ func (a *account) set(url, state string) {
 	a.state[url] = state
 }
 
-// leased notes that a URL was handed out, which nobody had and nobody was done with.
+// leased records that a URL was handed out that was neither leased nor done.
 func (a *account) leased(t assert.TestingT, l frontier.Lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -188,9 +188,8 @@ func (a *account) ends(l frontier.Lease, done bool) {
 	}
 }
 
-// Thousands of goroutines whose contexts end at random moments: what a call
-// acknowledged holds, what it did not has not happened or is found, and nobody
-// waits for ever.
+// Thousands of goroutines whose contexts end at random moments: what a call acknowledged holds,
+// what it did not has not happened or is found, and no call waits forever.
 func TestThousandsOfCallsThatAreCancelled(t *testing.T) {
 	for _, store := range []bool{false, true} {
 		t.Run(map[bool]string{false: "in memory", true: "on a store"}[store], func(t *testing.T) {

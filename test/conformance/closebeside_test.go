@@ -1,6 +1,5 @@
-// This file closes frontiers while something else goes on in them, each goroutine of
-// the background and each kind of call once: while it waits for the disk, and while
-// all that the disk does takes its time.
+// This file closes frontiers while something else is in progress, each background goroutine and
+// each kind of call once: while it waits for the disk, and while every disk operation is slow.
 
 package conformance
 
@@ -186,7 +185,7 @@ func (x gatedSnapshot) Records(fn func(uint32, int, *storage.TimedRecord) error)
 // user makes calls of other code wait, as the Spill's do.
 func (s *gatedSpill) user() { _ = s.enter("user") }
 
-// beside is something that goes on while a frontier is closed.
+// beside is an activity during which a frontier is closed.
 type beside struct {
 	name  string
 	holds string // the call of the Spill, or "user", that it waits in
@@ -241,8 +240,8 @@ func tries(t *testing.T, w *harness.World) {
 	saysItIsClosed(t, err)
 }
 
-// saysItIsClosed requires that a call has an error that is meant for its caller: not
-// what the Spill says to one that no longer uses it.
+// saysItIsClosed requires that a call has an error meant for its caller, not the Spill's error for
+// a user that has released it.
 func saysItIsClosed(t *testing.T, err error) {
 	if err != nil && !errors.Is(err, harness.ErrDisk) && !errors.Is(err, frontier.ErrNotDue) {
 		assert.ErrorIs(t, err, frontier.ErrClosed)

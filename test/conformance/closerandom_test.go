@@ -1,5 +1,5 @@
-// This file closes frontiers on real stores at random moments, beside every kind of
-// call and of work in the background, while the disk is slow, fails, or is stuck.
+// This file closes frontiers on real stores at random moments, during every kind of call and
+// background work, while the disk is slow, fails, or hangs.
 
 package conformance
 
@@ -50,7 +50,7 @@ func (s *moody) enter(string) error {
 	return nil
 }
 
-// heal ends all that is wrong with the disk.
+// heal ends all faults of the disk.
 func (s *moody) heal() {
 	s.mu.Lock()
 	s.slow, s.fails = 0, 0
@@ -75,7 +75,7 @@ type bustle struct {
 	next   int             // guarded by mu
 }
 
-// fresh returns entries that nobody has added yet.
+// fresh returns entries that were never added.
 func (c *bustle) fresh(r *rand.Rand, n int) []frontier.Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +184,7 @@ func (c *bustle) works(r *rand.Rand) error {
 	return err
 }
 
-// begins starts all that goes on.
+// begins starts all activities.
 func (c *bustle) begins(r *rand.Rand) {
 	bg := context.Background()
 	for range 6 {
@@ -278,8 +278,8 @@ func (c *bustle) within(what string, fn func()) {
 	}
 }
 
-// Close comes to its end, and so does every call beside it, whatever the disk does.
-// What was acknowledged is there afterwards, and nothing is that was done.
+// Close returns, and so does every concurrent call, whatever the disk does. Afterwards everything
+// acknowledged is there, and nothing that was done.
 func TestCloseBesideEverything(t *testing.T) {
 	r, n := harness.NewRand(t), trycount.Of(t)
 	for range *closeRounds {

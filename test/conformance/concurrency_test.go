@@ -75,8 +75,8 @@ func TestWaitersWakeOneAtATimeInTheirOrder(t *testing.T) {
 	}
 }
 
-// Those who wait cost nothing: in a day without work nothing happens, but for a look at
-// the clock a minute if they wait for a date, which somebody may set.
+// Waiting calls cost nothing: in a day without work nothing happens, except one look at the clock
+// per minute if they wait for a date, since the clock may be set.
 func TestWaitersDoNotPoll(t *testing.T) {
 	for _, x := range []struct {
 		name  string
@@ -133,7 +133,7 @@ func (c *countingClock) AfterFunc(d time.Duration, f func()) frontier.Timer {
 	return time.AfterFunc(d, func() { c.fired.Add(1); f() })
 }
 
-// audit watches who is out.
+// audit tracks which leases are out.
 type audit struct {
 	mu    sync.Mutex
 	out   map[string]bool // hosts leased
@@ -455,8 +455,8 @@ func TestNobodyWaitsForMarks(t *testing.T) {
 	})
 }
 
-// An Add that finds room only once nearly all else has left memory gets it, and
-// one that never will gets ErrFull: neither waits for ever.
+// An Add that finds room only once nearly everything else has left memory gets it, and one that
+// never can gets ErrFull: neither waits forever.
 func TestAddOfHalfTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := harness.Opened(t, frontier.Options{Spill: spilltest.OpenMemory(t, spill.Options{}).Store, MemoryBudget: 8 << 20, Delay: frontier.FixedDelay(0)})

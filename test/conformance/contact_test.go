@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Contact that waits while nobody is in Next must not keep the timer firing
-// because of URLs that only Next could take: virtual time would stand still.
+// A Contact that waits while no call is in Next must not keep the timer firing because of URLs that
+// only Next could take: virtual time would stand still.
 func TestContactWaitsWithoutSpinning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := frontier.Open(t.Context(), frontier.Options{Delay: frontier.FixedDelay(time.Second)})

@@ -1,5 +1,4 @@
-// This file uses the controls as an outsider does who gets them wrong: what is
-// refused changes nothing.
+// This file uses the controls wrongly through the public API: what is refused changes nothing.
 
 package conformance
 

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// withEvents runs a test in memory and on a store, with what OnEvent is told.
+// withEvents runs a test in memory and on a store, with the events passed to OnEvent.
 func withEvents(t *testing.T, o frontier.Options, test func(*testing.T, *harness.World, *[]frontier.Event)) {
 	for _, stored := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stored=%v", stored), func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestEventsComeInOrder(t *testing.T) {
 	})
 }
 
-// Of a leased URL that was deleted, the end of its tries is told like any other; a try
-// that was not the last ends by the deletion.
+// For a leased URL that was deleted, the end of its tries is reported like any other; a try that
+// was not the last ends by the deletion.
 func TestDeletedURLsAreGivenUp(t *testing.T) {
 	for tries, want := range map[int]frontier.Stats{1: {GivenUp: 1}, 2: {Deleted: 1}} {
 		o := frontier.Options{Delay: frontier.FixedDelay(0), Retry: frontier.Retries(tries, time.Second)}
@@ -78,8 +78,8 @@ func TestDeletedURLsAreGivenUp(t *testing.T) {
 	}
 }
 
-// A store that fails is one trouble, however many calls meet it, and it works again when
-// it has for some seconds: both are told once.
+// A failing store is one trouble, however many calls meet it, and it works again when it has for
+// some seconds: both are reported once.
 func TestAStoreThatFailsIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []frontier.Event
@@ -116,7 +116,7 @@ func TestAStoreThatFailsIsToldOnce(t *testing.T) {
 	})
 }
 
-// A URL is told to be given up only when that is durable.
+// A URL is reported as given up only when that is durable.
 func TestGiveUpIsToldAfterItsCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []frontier.Event

@@ -57,8 +57,8 @@ func TestForcedEntryThatCannotBeCommitted(t *testing.T) {
 	require.ElementsMatch(t, []string{"http://b.example/1", "http://b.example/2", "http://c.example/1", "http://c.example/2", "http://c.example/3"}, w.Rest())
 }
 
-// A Done that failed may leave its host alone for longer, never for less: the
-// Crawl-delay that was confirmed last holds, and what failures have taught.
+// A Done that failed may leave its host alone for longer, never for less: the last confirmed
+// Crawl-delay holds, and so do the effects of failures.
 func TestFailedDoneMakesNoHostFaster(t *testing.T) {
 	for name, shorter := range map[string]time.Duration{"shorter": time.Second, "none": -1} {
 		t.Run(name, func(t *testing.T) {

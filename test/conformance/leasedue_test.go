@@ -1,4 +1,4 @@
-// This file says what a lease tells of when its host might be contacted.
+// This file tests when, according to a lease, its host might have been contacted.
 
 package conformance
 

@@ -23,7 +23,7 @@ type limitCase struct {
 	o    frontier.Outcome
 }
 
-// limitCases are limits of which two contacts are left, with the contacts.
+// limitCases are limits with two contacts left, and those contacts.
 var limitCases = []limitCase{
 	{"served", frontier.Limits{Served: 2}, frontier.Outcome{}},
 	{"bytes", frontier.Limits{Bytes: 20}, frontier.Outcome{Bytes: 10}},
@@ -171,7 +171,7 @@ func TestEachLimitInEachPlace(t *testing.T) {
 	}
 }
 
-// What is refused is told exactly, is not known, and may come later.
+// A refusal is reported exactly; the URL is not known, and may be added later.
 func TestLimitOfWaitingInEachPlace(t *testing.T) {
 	ctx := context.Background()
 	for where, set := range limitSetters {

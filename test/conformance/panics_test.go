@@ -207,7 +207,7 @@ func TestPanicsOfTheUsersCode(t *testing.T) {
 	}
 }
 
-// The URLs of a lost host go on being given up after OnGiveUp has panicked.
+// The URLs of a lost host are still given up after OnGiveUp has panicked.
 func TestOnGiveUpPanics(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{
 		Delay: frontier.FixedDelay(time.Second), Retry: frontier.Retries(1, 0),

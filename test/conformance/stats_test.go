@@ -63,8 +63,7 @@ func TestWaitingTimes(t *testing.T) {
 	})
 }
 
-// A scheduled URL waits from its time on, not from its Add, and also if nobody
-// asked then.
+// A scheduled URL waits from its due time on, not from its Add, even if no call asked at that time.
 func TestScheduledURLsWaitFromTheirTime(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 		_, err := w.F.Add(t.Context(), frontier.Entry{URL: "http://a.example/", NotBefore: harness.Dawn.Add(time.Hour)})

@@ -1,5 +1,5 @@
-// This file calls everything on a disk that answers no more, and ends it: by the
-// context of the call, or by that of CloseContext where there is none.
+// This file makes every call on a disk that has stopped answering, and ends it: by the context of
+// the call, or by that of CloseContext if it has none.
 
 package conformance
 

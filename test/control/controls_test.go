@@ -60,8 +60,8 @@ func TestDelayRules(t *testing.T) {
 	require.ErrorIs(t, f.UpdateRule(frontier.Host("h"), func(r *frontier.Rule) { r.Delay = nil }), frontier.ErrClosed)
 }
 
-// Changes of one scope's rule from many sides all count, and one that cannot be
-// stored leaves the others alone.
+// Concurrent changes of one scope's rule all count, and one that cannot be stored does not affect
+// the others.
 func TestChangesOfOneRuleMeet(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
 	s := frontier.Domain("example.org")
@@ -124,8 +124,8 @@ func TestDelayRulesLast(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// Changes of one rule that meet all count: the one that finds the rule changed is asked
-// again.
+// Concurrent changes of one rule all count: the function of a change that finds the rule changed is
+// called again.
 func TestUpdateRuleThatIsOvertaken(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 		s, calls := frontier.Domain("example"), 0

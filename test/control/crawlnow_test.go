@@ -117,8 +117,8 @@ func TestCrawlNowLasts(t *testing.T) {
 	}
 }
 
-// A host that failed and answers again holds nobody up, though the completion that says
-// so had nothing to commit.
+// A host that failed and answers again delays no call, although the completion that reports it had
+// nothing to commit.
 func TestCrawlNowOfAHostThatAnswersAgain(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
 	w.Add("http://a.example/1", "http://a.example/2")

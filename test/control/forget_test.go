@@ -54,7 +54,7 @@ func TestForgetKeepsRetryAfter(t *testing.T) {
 	})
 }
 
-// A quarantine ends, although nobody was in Next; a worker that waits is served.
+// A quarantine ends, although no call was in Next; a waiting worker is served.
 func TestForgetQuarantine(t *testing.T) {
 	harness.InBothWorlds(t, forgetOptions(), func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1")
@@ -178,7 +178,7 @@ func TestForgottenTroubleOfAHostWithoutURLs(t *testing.T) {
 	})
 }
 
-// A failure that is told late may be remembered longer than the contact itself.
+// A failure that is reported late may be remembered longer than the contact itself.
 func TestLateFailureOfAHostWithoutURLs(t *testing.T) {
 	o := frontier.Options{Delay: frontier.FixedDelay(time.Second), Retry: frontier.Retries(1, 0), LeaseTime: time.Minute}
 	harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {

@@ -182,8 +182,8 @@ func TestResumeWakes(t *testing.T) {
 	})
 }
 
-// A Contact that waits for a paused host does not keep others from hearing that
-// nothing is left; one that waits for a block does.
+// While a Contact waits for a paused host, other calls still learn that nothing is left; while one
+// waits for a block, they do not.
 func TestContactOfAHeldHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := frontier.Open(t.Context(), frontier.Options{})

@@ -86,8 +86,8 @@ func TestUnknownHosts(t *testing.T) {
 	})
 }
 
-// What was learned of a host is told when the host has left memory, without
-// bringing it back.
+// What was learned about a host is reported after the host has left memory, without bringing it
+// back.
 func TestHostThatIsDormant(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, spill.Options{})
 	w.Add("http://a.example/")
@@ -107,8 +107,7 @@ func TestHostThatIsDormant(t *testing.T) {
 	require.False(t, hook.Of(w.F).Resident("a.example"))
 }
 
-// A host of which URLs wait for their time on disk, and nothing else is known, is
-// found.
+// A host whose URLs wait for their time on disk, and about which nothing else is known, is found.
 func TestHostWithScheduledURLsOnDisk(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
 	for i, at := range []time.Duration{3 * time.Hour, 2 * time.Hour} {
@@ -149,7 +148,7 @@ func TestReasonsHaveNames(t *testing.T) {
 	require.Equal(t, "invalid reason", (frontier.ReasonLimit + 1).String())
 }
 
-// Of the clocks of a host the one that set its time is told, also after a restart.
+// Of the clocks of a host, the one that set its time is reported, also after a restart.
 func TestWhichClockIsTold(t *testing.T) {
 	o := frontier.Options{
 		Delay: frontier.FixedDelay(time.Second), Retry: frontier.Retries(100, time.Millisecond),

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Hosts that wait for the end of a period wait no more when another limit is reached
-// for good: the crawl is over at once, not after the period.
+// Hosts that wait for the end of a period stop waiting when another limit is reached permanently:
+// the crawl is over at once, not after the period.
 func TestLimitReachedForGoodWhileAPeriodIsAwaited(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Retry: frontier.Retries(1, 0)}, func(t *testing.T, w *harness.World) {
 		require.NoError(t, w.F.UpdateRule(frontier.Domain("example"), func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1, Period: time.Hour} }))
@@ -31,8 +31,8 @@ func TestLimitReachedForGoodWhileAPeriodIsAwaited(t *testing.T) {
 	})
 }
 
-// What was served in a period that has ended stays forgotten under limits that have no
-// period, also after a crash: it would count for good.
+// What was served in a period that has ended stays forgotten under limits without a period, even
+// after a crash; otherwise it would count forever.
 func TestPeriodThatEndedBeforeTheLimitsChanged(t *testing.T) {
 	w := harness.NewStoredWorld(t, harness.Quick(), spill.Options{})
 	example := frontier.Domain("example")
@@ -55,8 +55,8 @@ func TestPeriodThatEndedBeforeTheLimitsChanged(t *testing.T) {
 	w.HeldFor(2)
 }
 
-// So it is with what each host may do alone, whose rows nobody goes through when limits
-// change, and with limits of a narrower scope that come later.
+// The same holds for the separate limits of hosts, whose rows are not visited when limits change,
+// and for later limits of a narrower scope.
 func TestPeriodOfAHostThatEndedBeforeTheLimitsChanged(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		w := harness.NewStoredWorld(t, harness.Quick(), spill.Options{})

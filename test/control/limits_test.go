@@ -283,7 +283,7 @@ func TestLimitOfDepth(t *testing.T) {
 	})
 }
 
-// A crawl at its limit is not chosen; others go on, on the same hosts too.
+// A crawl at its limit is not chosen; other crawls continue, even on the same hosts.
 func TestCrawlLimits(t *testing.T) {
 	ctx := context.Background()
 	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
@@ -380,7 +380,7 @@ func TestLimitsOfContacts(t *testing.T) {
 	require.ErrorIs(t, <-done, context.Canceled)
 }
 
-// Reaching a limit is told once, and its end.
+// Reaching a limit is reported once, and so is its end.
 func TestLimitEvents(t *testing.T) {
 	o := harness.Quick()
 	var mu sync.Mutex

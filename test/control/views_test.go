@@ -44,7 +44,7 @@ func TestUpcomingIsInOrderOfTime(t *testing.T) {
 	})
 }
 
-// The walk of the heaps agrees with sorting what Host tells of all hosts.
+// The walk of the heaps agrees with sorting the HostInfo of all hosts.
 func TestUpcomingAgreesWithHost(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := harness.NewWorld(t, harness.ParkAfter(20*time.Second, frontier.Options{Delay: frontier.FixedDelay(0), GroupDelay: frontier.FixedDelay(2 * time.Second)}))
@@ -166,7 +166,7 @@ func TestHostsAreInDomainOrder(t *testing.T) {
 	})
 }
 
-// Hosts that stay are told once, whatever others do meanwhile, even the one last told.
+// Hosts that stay are listed once, whatever others do meanwhile, including the one listed last.
 func TestHostsWhileTheyComeAndGo(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)})
 	for i := range 200 {
@@ -188,8 +188,8 @@ func TestHostsWhileTheyComeAndGo(t *testing.T) {
 	}
 }
 
-// Blocked hosts are told under the end of the block, or of their delay if that is
-// later; paused ones are not.
+// Blocked hosts are listed under the end of the block, or of their delay if that is later; paused
+// ones are not listed.
 func TestUpcomingOfBlockedHosts(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(10 * time.Second)}, func(t *testing.T, w *harness.World) {
 		for _, h := range []string{"a", "b", "c", "d"} {

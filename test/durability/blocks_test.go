@@ -175,8 +175,8 @@ func TestURLComesDuringARoundOfMoving(t *testing.T) {
 	require.ElementsMatch(t, []string{"http://scheduled.example/", "http://during.example/", "http://between.example/"}, w.Rest())
 }
 
-// URLs that come due while a round moves others stand behind one that came during the
-// round, though they are older: it gets a home in the next round all the same.
+// URLs that become due while a round moves others are placed behind one that came during the round,
+// although they are older; it still gets a home in the next round.
 func TestURLComesBeforeOlderOnesDuringARoundOfMoving(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), MemoryBudget: 1 << 30}, spill.Options{})
 	store := &packingTimed{w.Machine.Store, nil}

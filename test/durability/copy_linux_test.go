@@ -24,8 +24,8 @@ import (
 
 var copyChild = flag.String("frontier.copy-child", "", "be the process that makes copies here until it is killed")
 
-// A copy on another volume is a whole one. On one that has too little space it fails,
-// leaves nothing, and the crawl goes on.
+// A copy on another volume is complete. On one with too little space it fails, leaves nothing, and
+// the crawl continues.
 func TestCopyToAnotherVolume(t *testing.T) {
 	small, here := onSmallVolume(t)
 	if !here {
@@ -56,7 +56,7 @@ func TestCopyToAnotherVolume(t *testing.T) {
 	drainCopy(t, filepath.Join(small, "copy"), &all, &all)
 }
 
-// TestCopyChild adds a URL and copies, again and again, and tells of each copy.
+// TestCopyChild adds a URL and copies, again and again, and reports each copy.
 func TestCopyChild(t *testing.T) {
 	if *copyChild == "" {
 		t.Skip("only a part of a test that kills it")

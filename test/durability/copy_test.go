@@ -39,7 +39,7 @@ func newCopyLoad(f *frontier.Frontier) *copyLoad {
 	return &copyLoad{f: f, permits: make(chan struct{}, 1<<16), tried: map[string]bool{}, added: map[string]bool{}, doing: map[string]bool{}, done: map[string]bool{}}
 }
 
-// fresh are entries that nobody had.
+// fresh returns entries that were never added.
 func (c *copyLoad) fresh(n int) (es []frontier.Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,14 +95,14 @@ func (c *copyLoad) seen() copyLoad {
 	return copyLoad{tried: maps.Clone(c.tried), added: maps.Clone(c.added), doing: maps.Clone(c.doing), done: maps.Clone(c.done), steps: c.steps}
 }
 
-// permit lets the workers take so many steps more.
+// permit lets the workers take n more steps.
 func (c *copyLoad) permit(steps int) {
 	for range steps {
 		c.permits <- struct{}{}
 	}
 }
 
-// take has the workers take so many steps more.
+// take makes the workers take n more steps.
 func (c *copyLoad) take(steps int) {
 	want := c.seenSteps() + steps
 	c.permit(steps)
@@ -117,8 +117,8 @@ func (c *copyLoad) seenSteps() int {
 	return c.steps
 }
 
-// Nothing that was acknowledged before a copy began is missing in it, and nothing is
-// in it that was done by then; the crawl goes on meanwhile.
+// A copy contains everything that was acknowledged before it began, and nothing that was done by
+// then; the crawl continues meanwhile.
 func TestCopyUnderLoad(t *testing.T) {
 	for kind, steps := range map[string]int{"plain": 50, "small": 5} {
 		t.Run(kind, func(t *testing.T) {

@@ -49,7 +49,7 @@ func episodes(t *testing.T, dir string, lines int, take below) {
 			} else {
 				give()
 			}
-			// It goes on: within the second in which the engine tries again.
+			// It continues, within the second in which the engine retries.
 			added := len(r.added)
 			for end := time.Now().Add(time.Minute); len(r.added) == added; {
 				if r.ended {
@@ -69,7 +69,7 @@ func episodes(t *testing.T, dir string, lines int, take below) {
 	t.Logf("%d episodes; %d URLs acknowledged, none lost, none twice", *belowEpisodes, len(r.added))
 }
 
-// hearFor hears what a process says for so long, if it says anything.
+// hearFor returns the output of a process during the given time, if any.
 func (r *report) hearFor(t testing.TB, c *crawl, d time.Duration) {
 	t.Helper()
 	require.NoError(t, c.pipe.SetReadDeadline(time.Now().Add(d)))

@@ -1,5 +1,5 @@
-// This file is the process that tests kill, stop, and cut from its power: it
-// crawls with everything that writes to disk, and tells what it was told.
+// This file is the process that tests kill, stop, and cut from its power: it crawls with everything
+// that writes to disk, and reports what it was told.
 
 package durability
 
@@ -44,8 +44,8 @@ const (
 // crashURL is URL n of a producer. Each producer adds its URLs in order.
 type crashURL struct{ producer, n int }
 
-// Traits of URLs. Those of a kind with another order than that of their
-// admission are no witnesses of it.
+// Traits of URLs. Some kinds are handed out in another order than that of their admission, and are
+// not used to verify it.
 func (u crashURL) scheduled() bool { return u.n%5 == 0 } // for the next day
 
 func (u crashURL) revisited() bool { return u.n%7 == 0 } // the next day

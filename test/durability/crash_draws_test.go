@@ -22,7 +22,7 @@ func drawLimits(r *rand.Rand) frontier.Limits {
 	}
 }
 
-// drawDeletion draws a deletion of all that waits.
+// drawDeletion draws a deletion of everything that waits.
 func drawDeletion(r *rand.Rand) control {
 	gone := func(c *controlled) {
 		maps.DeleteFunc(c.more, func(key, _ string) bool { return strings.HasPrefix(key, "now ") })

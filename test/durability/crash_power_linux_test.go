@@ -1,6 +1,6 @@
-// This file cuts the power of a machine on which a process crawls, and looks at
-// what the disk has: all that was acknowledged with Sync, and without all but the
-// latest, exactly once.
+// This file cuts the power of a machine on which a process crawls, and examines the disk:
+// everything that was acknowledged with Sync is there exactly once; without Sync, everything except
+// the latest.
 
 package durability
 
@@ -102,8 +102,8 @@ func TestPowerCutWithoutSync(t *testing.T) {
 	}
 }
 
-// before is r at an earlier moment, of which what the process told until later must be
-// left, and of the rest any part from the beginning.
+// before returns r at an earlier moment: what the process reported until then must be left, and of
+// the rest any part from its beginning.
 func (r *report) before(later *report) *report {
 	m := r.clone()
 	for u := range later.leased {

@@ -1,6 +1,5 @@
-// This file kills a process that crawls, at random moments, and looks at what is
-// left: all that was acknowledged, exactly once, in order, and each host left
-// alone for as long as it must be.
+// This file kills a crawling process at random moments, and examines what is left: everything
+// acknowledged, exactly once, in order, and each host left alone for as long as it must be.
 
 package durability
 
@@ -128,7 +127,7 @@ func startCrash(t testing.TB, dir, store string, first int) *crawl {
 	return &crawl{Cmd: cmd, pipe: pipe, in: bufio.NewReader(pipe)}
 }
 
-// listen hears so many lines, or all that are left if n is negative.
+// listen reads n lines, or all that are left if n is negative.
 func (r *report) listen(t testing.TB, c *crawl, n int) {
 	t.Helper()
 	for ; n != 0; n-- {

@@ -228,9 +228,9 @@ func newCrowd(t *testing.T, n *trycount.Counter, seed uint64) *crowd {
 	return &crowd{T: t, n: n, rand: rand.New(rand.NewPCG(seed, 4)), added: map[string]bool{}, done: map[string]bool{}}
 }
 
-// Many wait while one call after the other to the disk, or to any Spill, fails or
-// takes longer than a lease: those whose call it was are told, everybody else goes
-// on, and nobody waits for ever.
+// Many calls wait while one call after the other to the disk, or to any Spill, fails or takes
+// longer than a lease: the affected callers get the error, all others continue, and no call waits
+// forever.
 func TestFaultsMeetACrowd(t *testing.T) {
 	r, n := harness.NewRand(t), trycount.Of(t)
 	for _, point := range []spilltest.Point{spilltest.Write, spilltest.Sync, spilltest.Read, spilltest.Open} {

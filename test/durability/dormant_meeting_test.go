@@ -76,7 +76,7 @@ func TestKnownURLOfADormantHost(t *testing.T) {
 	w.IsSlow("a.example")
 }
 
-// What was damaged on disk is told.
+// Damage on disk is reported.
 func TestDamagedRowOfADormantHost(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{KeepOpen: true}, spill.Options{})
 	w.Learns("a.example")

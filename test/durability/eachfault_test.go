@@ -74,8 +74,8 @@ func newLedger(t *testing.T, n *trycount.Counter, m *spilltest.Machine) *ledger 
 	}
 }
 
-// Whichever call to the disk fails, and however: its caller is told, nothing
-// acknowledged is lost, what failed can be repeated, nothing hangs.
+// Whichever call to the disk fails, and however: its caller gets the error, nothing acknowledged is
+// lost, what failed can be repeated, nothing hangs.
 func TestFailureOfEachDiskCall(t *testing.T) {
 	n := trycount.Of(t)
 	full, broken := faultOf(syscall.ENOSPC), faultOf(syscall.EIO)

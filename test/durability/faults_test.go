@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// While nothing can be written, what is there is handed out, and comes again.
+// While nothing can be written, existing URLs are handed out, and are handed out again later.
 func TestDiskThatStaysBroken(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
 	w.Add(harness.UrlsOf("a.example", 3)...)

@@ -62,8 +62,8 @@ func onSmallVolume(t *testing.T) (dir string, here bool) {
 	return "", false
 }
 
-// fillUp takes all space of the volume but so many bytes, and returns what gives it
-// back.
+// fillUp takes all space of the volume except the given bytes, and returns a function that frees
+// it.
 func fillUp(t testing.TB, dir string, but uint64) func() {
 	t.Helper()
 	f, err := os.CreateTemp(dir, "ballast")
@@ -87,8 +87,8 @@ func fillUp(t testing.TB, dir string, but uint64) func() {
 	}
 }
 
-// A volume with less space than the reserve: Add says so, what was accepted is
-// served, and with space the crawl goes on.
+// A volume with less space than the reserve: Add reports it, accepted URLs are served, and with
+// space the crawl continues.
 func TestNearlyFullDisk(t *testing.T) {
 	dir, here := onSmallVolume(t)
 	if !here {
@@ -153,10 +153,9 @@ func TestNearlyFullDisk(t *testing.T) {
 	require.ErrorIs(t, err, frontier.ErrExhausted)
 }
 
-// A volume without a byte left, since somebody else took the reserve: the process
-// goes on with errors, or is killed by the system where the engine writes to mapped
-// files; what was acknowledged is there when there is space again, and the crawl goes
-// on.
+// A volume without a free byte, because another process took the reserve: the process continues
+// with errors, or is killed by the system where the engine writes to mapped files. What was
+// acknowledged is there when there is space again, and the crawl continues.
 func TestFullDisk(t *testing.T) {
 	dir, here := onSmallVolume(t)
 	if !here {

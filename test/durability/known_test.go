@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// URLs are known wherever their marks are: in the log, in a round that is under
-// way, on disk, and after a reopening or a crash.
+// URLs are known wherever their marks are: in the log, in a round in progress, on disk, and after a
+// reopening or a crash.
 func TestKnownWhereverTheMarksAre(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
 	var all []string

@@ -227,7 +227,7 @@ func (g *ledger) learns(host string) {
 	g.w.Asleep()
 }
 
-// look calls whatever reads the store beside the crawl. What fails is repeated.
+// look makes all calls that read the store, during the crawl. Failed calls are repeated.
 func (g *ledger) look() {
 	g.Helper()
 	ctx := context.Background()
@@ -261,7 +261,7 @@ func (g *ledger) look() {
 	}
 }
 
-// life is a short life of a frontier, with all that touches the disk.
+// life is a short life of a frontier, with everything that uses the disk.
 func (g *ledger) life() {
 	g.Helper()
 	g.open()

@@ -78,7 +78,7 @@ func TestRepairedStore(t *testing.T) {
 	}
 }
 
-// rest takes all that a frontier hands out.
+// rest takes everything that a frontier hands out.
 func rest(t testing.TB, f *frontier.Frontier, clk *simclock.Clock, opened time.Time) map[crashURL]bool {
 	t.Helper()
 	seen, last := map[crashURL]bool{}, map[string]int{}

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Many workers, and hosts that mostly have nothing to do: whoever brings a host
-// back, its Crawl-delay holds.
+// Many workers, and hosts that are mostly idle: whatever call brings a host back, its Crawl-delay
+// holds.
 func TestDormantHostsUnderLoad(t *testing.T) {
 	const hosts, workers = 30, 8
 	leases := 2_000

@@ -23,8 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Export, import into an empty frontier, export again: the same bytes but for the
-// time of the export. Importing it again changes nothing.
+// Export, import into an empty frontier, export again: the same bytes except for the time of the
+// export. Importing it again changes nothing.
 func TestExportImportExport(t *testing.T) {
 	for _, from := range []string{"memory", "store", "moved", "reopened", "killed"} {
 		for _, to := range []string{"memory", "store"} {
@@ -71,8 +71,8 @@ func TestExportImportExport(t *testing.T) {
 	}
 }
 
-// What was imported goes on politely: no host is contacted before it was due where
-// it comes from, and one that was leased counts as contacted.
+// An imported crawl continues politely: no host is contacted before it was due in the original, and
+// one that was leased counts as contacted.
 func TestImportedHostsKeepTheirClocks(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Minute)}, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1", "http://a.example/2", "http://b.example/1", "http://b.example/2", "http://c.example/")
@@ -107,8 +107,8 @@ func TestImportedHostsKeepTheirClocks(t *testing.T) {
 	})
 }
 
-// An export shows one moment: of chains in which each page leads to the next, each
-// has exactly one URL that is not done, however many workers go on meanwhile.
+// An export shows one moment: in chains in which each page links to the next, exactly one URL each
+// is not done, however many workers run meanwhile.
 func TestExportShowsOneMoment(t *testing.T) {
 	const chains = 40
 	test := func(t *testing.T, s storage.Spill, move bool) {

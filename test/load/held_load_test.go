@@ -55,8 +55,7 @@ func TestPauseWhileWorkersCrawl(t *testing.T) {
 	}
 }
 
-// wantLock is somebody else who wants the lock, now and then, until ctx ends. Waits
-// count while counted says so.
+// wantLock acquires the lock regularly until ctx ends. Its waits count while counted returns true.
 func wantLock(ctx context.Context, f *frontier.Frontier, w *harness.Waits, counted func() bool) {
 	var stale frontier.Lease
 	for ctx.Err() == nil {

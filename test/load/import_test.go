@@ -1,5 +1,5 @@
-// This file tests imports: into frontiers that have something already, of lists,
-// of what is malformed, and beside faults.
+// This file tests imports: into frontiers that are not empty, of lists, of malformed input, and
+// with faults.
 
 package load
 
@@ -144,7 +144,7 @@ func TestImportRefusesNewerVersions(t *testing.T) {
 	require.ErrorIs(t, err, frontier.ErrVersion)
 }
 
-// A fault of the store ends an import; the same import goes on from there.
+// A fault of the store ends an import; the same import continues from there.
 func TestImportMeetsAFault(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{})
 	w.Varied()

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// operated is a frontier in memory of which every host has a URL, belongs to a
-// group and has been contacted, in virtual time. Hosts of a group share a domain.
+// operated is a frontier in memory in which every host has a URL, belongs to a group and has been
+// contacted, in virtual time. Hosts of a group share a domain.
 type operated struct {
 	testing.TB
 	f             *frontier.Frontier

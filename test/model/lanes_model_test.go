@@ -1,5 +1,5 @@
-// This file drives a frontier whose hosts have several lanes, and whose groups have
-// several slots, beside a naive model of when a contact is allowed.
+// This file drives a frontier whose hosts have several lanes, and whose groups have several slots,
+// in parallel with a naive model of when a contact is allowed.
 
 package model
 

@@ -21,9 +21,9 @@ func (m *lanesWorld) open(t *rapid.T) {
 	m.f = f
 }
 
-// Reopen closes the frontier, after which all clocks are kept exactly, or kills it,
-// after which every host and group counts as contacted now. So do those with leases
-// in either case: their contacts may go on.
+// Reopen closes the frontier, which preserves all clocks exactly, or kills it, after which every
+// host and group counts as contacted now. In either case so do those with leases, whose contacts
+// may still be running.
 func (m *lanesWorld) Reopen(tb testing.TB, t *rapid.T) {
 	clean := rapid.Bool().Draw(t, "clean")
 	machine := m.machine

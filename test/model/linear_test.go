@@ -197,7 +197,7 @@ func (w *linearWorker) add() {
 	w.returned(w.id, call, linearAnswer{n: n}, linearCall{kind: callAdd, urls: urls})
 }
 
-// next asks for a lease. Whoever has one does not wait: nobody else could end it.
+// next asks for a lease. A worker with a lease does not wait: no other could end it.
 func (w *linearWorker) next() {
 	var l frontier.Lease
 	var err error

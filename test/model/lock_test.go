@@ -1,5 +1,5 @@
-// This file watches that nobody holds the frontier's lock over I/O, or while code
-// of the user's runs.
+// This file verifies that the frontier's lock is never held during I/O, or while the user's code
+// runs.
 
 package model
 
@@ -67,7 +67,7 @@ func (w *lockWatch) count(what string) int {
 	return w.calls[what]
 }
 
-// watched returns options with all that is called under watch.
+// watched returns options with every callback under watch.
 func (w *lockWatch) watched(o frontier.Options) frontier.Options {
 	o.Prioritizer = watchedPrioritizer{frontier.ByDepth(o.Priorities), w}
 	o.Delay = watchedDelay{o.Delay, w, "Delay"}

@@ -274,7 +274,7 @@ func (m *metaRun) step(s metaStep) {
 	}
 }
 
-// assign puts a host into a group for good, when nobody is leased.
+// assign puts a host into a group permanently, when nothing is leased.
 func (m *metaRun) assign(host, group string) {
 	if m.groups[host] != "" {
 		return
@@ -320,7 +320,7 @@ func (m *metaRun) take() bool {
 	return true
 }
 
-// metaDrop is after what time a lease expires that nobody ends.
+// metaDrop is the time after which a lease expires that is not ended.
 const metaDrop = time.Second
 
 // end ends the oldest lease, or sees to it that it expires.

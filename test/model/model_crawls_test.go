@@ -65,7 +65,7 @@ func (m *model) CrawlNow(t *rapid.T) {
 	m.forced(&item{url: url, host: host, prio: frontier.Immediate, attempt: 1})
 }
 
-// forced puts a URL in the place of the one that is known.
+// forced replaces the known record of a URL.
 func (m *model) forced(it *item) {
 	m.known[it.url] = true
 	if l := m.host(it.host).lease; l != nil && l.item != nil && l.item.url == it.url {

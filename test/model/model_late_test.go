@@ -1,4 +1,4 @@
-// This file is a Done that comes after its lease has ended, in the naive model.
+// This file models a Done after the end of its lease.
 
 package model
 

@@ -1,5 +1,4 @@
-// This file is what the model knows of limits: what was used, and who may not be
-// served because of it.
+// This file models limits: what was used, and which hosts may not be served because of it.
 
 package model
 
@@ -32,7 +31,7 @@ func (u *modelUsage) pass(l frontier.Limits, now time.Time) {
 	}
 }
 
-// spent tells until when limits hold, or that they do for good.
+// spent returns until when limits hold, or that they hold permanently.
 func (u *modelUsage) spent(l frontier.Limits, now time.Time) (until time.Time, forGood bool) {
 	u.pass(l, now)
 	if (l.Served == 0 || u.served < int(l.Served)) && (l.Errors == 0 || u.errors < int(l.Errors)) {
@@ -44,7 +43,7 @@ func (u *modelUsage) spent(l frontier.Limits, now time.Time) (until time.Time, f
 	return u.since.Add(l.Period), false
 }
 
-// usages calls fn with all that is counted for a host.
+// usages calls fn with everything that is counted for a host.
 func (m *model) usages(host string, fn func(frontier.Limits, *modelUsage)) {
 	own := frontier.Limits{}
 	for _, s := range scopesOf(host) {
@@ -64,7 +63,7 @@ func (m *model) usages(host string, fn func(frontier.Limits, *modelUsage)) {
 	}
 }
 
-// limited tells until when limits hold a host, or that they do for good.
+// limited returns until when limits hold a host, or that they do permanently.
 func (m *model) limited(host string) (until time.Time, forGood bool) {
 	m.usages(host, func(l frontier.Limits, u *modelUsage) {
 		at, good := u.spent(l, m.now())

@@ -26,8 +26,8 @@ func (m *model) served(it *item) int {
 	return it.prio
 }
 
-// Priority sets the priority of a scope's URLs, of all or of those of one priority of
-// their own, or takes that back.
+// Priority sets the priority of a scope's URLs, of all or of those with one given priority, or
+// reverts that.
 func (m *model) Priority(t *rapid.T) {
 	scopes := scopesOf(m.drawHost())
 	s := scopes[rapid.IntRange(0, len(scopes)-1).Draw(t, "scope")]

@@ -1,4 +1,4 @@
-// This file is what the model knows of rules: who may not be served.
+// This file models rules: which hosts may not be served.
 
 package model
 
@@ -20,7 +20,7 @@ func (m *model) ruleOf(s frontier.Scope) frontier.Rule {
 	return r
 }
 
-// scopes are those of a host that the model draws, the most specific first.
+// scopes returns the scopes of a host that the model draws, the most specific first.
 func scopesOf(host string) []frontier.Scope {
 	return []frontier.Scope{frontier.Host(host), frontier.Domain("example"), frontier.All()}
 }
@@ -44,7 +44,7 @@ func (m *model) mayServe(host string) bool {
 	return until.IsZero() && !forGood
 }
 
-// heldUntil tells until when rules and limits hold a host, or that they do for good.
+// heldUntil returns until when rules and limits hold a host, or that they do permanently.
 func (m *model) heldUntil(host string) (until time.Time, forGood bool) {
 	until, paused := m.held(scopesOf(host))
 	at, spent := m.limited(host)

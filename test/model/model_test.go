@@ -1,6 +1,5 @@
-// This file drives a frontier with random operations beside a naive model of
-// what it promises: order, politeness to the nanosecond, the outcome table, and
-// what survives a restart.
+// This file drives a frontier with random operations in parallel with a naive model of its
+// promises: order, politeness to the nanosecond, the outcome table, and what survives a restart.
 
 package model
 
@@ -171,9 +170,9 @@ func (m *model) promote() {
 	}
 }
 
-// forget ends the memberships of hosts of which nothing must be known, and sees
-// whether those have lost theirs that have nothing but scheduled URLs, or that only
-// the hold after a crash keeps from being contacted: it holds the group too.
+// forget ends the memberships of hosts about which nothing must be known. It checks that hosts with
+// only scheduled URLs have lost theirs, and so have hosts that only the hold after a crash keeps
+// from being contacted, since it holds the group too.
 func (m *model) forget() {
 	for _, name := range m.resting() {
 		h := m.hosts[name]

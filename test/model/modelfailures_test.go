@@ -94,8 +94,8 @@ func (x modelFailures) gap() time.Duration {
 	return 0
 }
 
-// ended is what a contact that ended so makes of it, if quarantine begins after so
-// many failures.
+// ended returns the effect of a contact that ended in this way, if quarantine begins after the
+// given number of failures.
 func (x modelFailures) ended(o frontier.Outcome, after int) modelFailures {
 	switch o.Result {
 	case frontier.Failed:

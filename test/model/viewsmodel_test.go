@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Look compares what is told about a host and its URLs with the model.
+// Look compares the reported state of a host and its URLs with the model.
 func (m *model) Look(t *rapid.T) {
 	_, err := m.f.Add(context.Background()) // what is on its way arrives
 	require.NoError(t, err)

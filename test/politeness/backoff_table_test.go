@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// simServer answers contacts of 20 ms, of which some fail.
+// simServer answers contacts of 20 ms, some of which fail.
 type simServer struct {
 	name  string
 	lanes int // leases of the host at once
@@ -60,7 +60,7 @@ func (s *simServer) meets(now time.Time) (o frontier.Outcome, refused bool) {
 // answers counts contacts after the first minutes.
 type answers struct{ all, good, refused int }
 
-// crawled crawls the server for so long.
+// crawled crawls the server for the given time.
 func (s *simServer) crawled(t *testing.T, warm, length time.Duration) (x answers) {
 	w := harness.NewWorld(t, frontier.Options{HostConcurrency: s.lanes, Retry: frontier.Retries(1, 0)})
 	type contact struct {
@@ -144,8 +144,8 @@ func simServers() (all []*simServer) {
 	return all
 }
 
-// Failures that come at random cost little, though those of a server that refuses
-// too many contacts look the same one by one; and such a server refuses rarely.
+// Random failures cost little, though one by one they look like those of a server that refuses too
+// many contacts; and such a server refuses rarely.
 func TestBackoffPays(t *testing.T) {
 	warm, length := 10*time.Minute, 90*time.Minute
 	if *harness.Long {

@@ -168,8 +168,8 @@ func TestServersThatDefendThemselvesRefuseLittle(t *testing.T) {
 	}
 }
 
-// A server that takes only so many contacts at once refuses little, too, and is
-// used for what it gives.
+// A server that accepts only a number of concurrent contacts refuses little, too, and is used to
+// its capacity.
 func TestServersWithFewConnectionsRefuseLittle(t *testing.T) {
 	for _, limit := range []int{1, 2, 3, 4, 7, 8} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
@@ -225,8 +225,7 @@ func TestServersWithFewConnectionsRefuseLittle(t *testing.T) {
 	}
 }
 
-// Failures that were under way together raise one step, and are one of the
-// failures in a row.
+// Concurrent failures raise one step, and count as one of the failures in a row.
 func TestFailuresUnderWayTogetherCountOnce(t *testing.T) {
 	for _, kind := range failureKinds {
 		t.Run(kind.String(), func(t *testing.T) {

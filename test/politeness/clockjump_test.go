@@ -159,7 +159,7 @@ func (j *jumper) step(jumps []time.Duration) {
 	}
 }
 
-// drain does all that is left, on a clock that runs as it should from now on.
+// drain finishes everything that is left, on a clock that runs normally from now on.
 func (j *jumper) drain() {
 	for range 1000 {
 		at, err := j.take()
@@ -245,8 +245,8 @@ func TestCenturies(t *testing.T) {
 	})
 }
 
-// A visit in the past is one that waits at once; one that nothing will live to see is
-// kept, and so is one that the Scheduler of a caller asks for.
+// A visit in the past waits at once; one beyond any lifetime is kept, and so is one requested by a
+// Scheduler of the caller.
 func TestNextAtOddTimes(t *testing.T) {
 	odd := []time.Time{harness.Dawn.Add(-time.Hour), time.Unix(-1, 0), time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(200_000, 1, 1, 0, 0, 0, 0, time.UTC)}
 	for _, by := range []string{"caller", "scheduler"} {

@@ -83,7 +83,7 @@ func TestHintsOfOthers(t *testing.T) {
 	})
 }
 
-// sage is a Scheduler that is told of hints.
+// sage is a Scheduler that receives hints.
 type sage struct {
 	harness.Diary
 	hint func(known, found frontier.Entry, host string, h frontier.History, now time.Time) frontier.Hinted
@@ -93,8 +93,8 @@ func (s *sage) Hint(known, found frontier.Entry, host string, h frontier.History
 	return s.hint(known, found, host, h, now)
 }
 
-// hinting runs a test with a Scheduler that is told of hints. All pages come again
-// after ten hours.
+// hinting runs a test with a Scheduler that receives hints. All pages are due again after ten
+// hours.
 func hinting(t *testing.T, test func(*testing.T, *harness.World, *sage)) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 		harness.Ended(w, w.F)
@@ -211,8 +211,8 @@ func (s *sage) comeNow(_, _ frontier.Entry, _ string, _ frontier.History, now ti
 	return frontier.Hinted{Due: now}
 }
 
-// Of two hints of a URL that nobody judges the earlier time counts; one without a time
-// takes none away.
+// Of two hints for a URL that no Hinter judges the earlier time counts; one without a time does not
+// remove it.
 func TestTwoHintsOfAURL(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 		var hints []frontier.Entry
@@ -227,7 +227,7 @@ func TestTwoHintsOfAURL(t *testing.T) {
 	})
 }
 
-// Who opens a store to look at it keeps hints for whoever knows what to make of them.
+// A store opened for inspection keeps hints for a later frontier that can judge them.
 func TestHintsAreHeldForTheirScheduler(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{}, spill.Options{})
 	w.Soon("http://a.example/", 100*time.Hour)
@@ -285,8 +285,8 @@ func TestWalksForHintsAreApart(t *testing.T) {
 	require.Equal(t, 40*time.Millisecond, answered(3))
 }
 
-// Hints take a bounded part of the memory budget. While it is used up others are not
-// heard, but what is said once more of a URL takes the place of what was said of it.
+// Hints take a bounded part of the memory budget. While it is used up further URLs are refused, but
+// a repeated hint for a URL replaces the earlier one.
 func TestARepeatedHintIsHeardWhenOthersAreNot(t *testing.T) {
 	const budget = 128 << 20
 	harness.InBothWorlds(t, frontier.Options{MemoryBudget: budget}, func(t *testing.T, w *harness.World) {

@@ -50,7 +50,7 @@ func (g *graves) options() frontier.Options {
 	}
 }
 
-// all requires that so many URLs were told of, each once.
+// all requires that the given number of URLs were reported, each once.
 func (g *graves) all(t *testing.T, n int) {
 	t.Helper()
 	g.mu.Lock()
@@ -102,8 +102,8 @@ func TestHostIsGivenUpAfterItsProbes(t *testing.T) {
 	})
 }
 
-// By default a crawl with a host that is dead ends, after days, and all that did not
-// get their page are reported.
+// By default a crawl with a dead host ends, after days, and all URLs without their page are
+// reported.
 func TestCrawlWithADeadHostEndsByDefault(t *testing.T) {
 	g := &graves{urls: map[string]int{}}
 	harness.InBothWorlds(t, frontier.Options{OnGiveUp: g.options().OnGiveUp, OnEvent: g.options().OnEvent}, func(t *testing.T, w *harness.World) {
@@ -190,8 +190,8 @@ func TestURLsOfAHostThatWasGivenUp(t *testing.T) {
 	})
 }
 
-// What is on disk is given up, too, and a crash neither takes it back nor ends it:
-// at most of the URLs that were on their way nobody is told.
+// URLs on disk are given up, too, and a crash neither reverts nor ends it: at most the URLs that
+// were being processed are not reported.
 func TestGivingUpIsDurable(t *testing.T) {
 	for _, batch := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint("killed at batch ", batch), func(t *testing.T) {
@@ -307,7 +307,7 @@ func TestURLsThatCannotBeGivenUpAreKept(t *testing.T) {
 	})
 }
 
-// A finite crawl with a dead host ends by itself, also for those who wait in Next.
+// A finite crawl with a dead host ends without help, also for calls that wait in Next.
 func TestNextReturnsWhenTheLastHostIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &graves{urls: map[string]int{}}

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// After 60 days in which nobody crawled all is due. It comes politely, each host's in
-// the order of its times, and does not come into memory at once.
+// After 60 days without a crawl everything is due. It is handed out politely, the URLs of each host
+// in the order of their times, and is not loaded into memory at once.
 func TestLongPause(t *testing.T) {
 	const urls, hosts, delay, budget = 8_000, 160, 10 * time.Second, 24 << 20
 	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(delay), Priorities: 1, MemoryBudget: budget, NoDedup: true}, spill.Options{})
@@ -63,8 +63,8 @@ func TestLongPause(t *testing.T) {
 	require.Equal(t, 61*24*time.Hour+(urls/hosts-1)*delay, w.At(), "and as soon as politeness allows")
 }
 
-// A Scheduler that panics does so in the goroutine that asked it. The lease is out
-// as before, and the frontier goes on.
+// A Scheduler that panics does so in the goroutine that called it. The lease is out as before, and
+// the frontier continues.
 func TestASchedulerThatPanics(t *testing.T) {
 	faulty := true
 	o := frontier.Options{Delay: frontier.FixedDelay(0), Scheduler: frontier.SchedulerFunc(func(frontier.Visit) time.Time {

@@ -261,7 +261,7 @@ func TestHostsOfAGroupTakeTurns(t *testing.T) {
 		w.NextIs(0, "http://other.example/1") // no member waits for another's slot
 		w.Fetched(a, 300*time.Millisecond, frontier.Outcome{})
 
-		// The group is free 5 s after each end, whoever is due by then.
+		// The group is free 5 s after each end, whichever host is due by then.
 		for i, u := range []string{"http://b.example/1", "http://c.example/1", "http://a.example/2", "http://b.example/2", "http://c.example/2"} {
 			l := w.NextIs(time.Duration(i+1)*5300*time.Millisecond, u)
 			require.Equal(t, "g", l.Group)

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// selectors are those of the package with F = 8, and what each promises: the
-// share of priorities 1 to 8 while all of them have something to offer.
+// selectors are those of the package with F = 8, and what each promises: the share of priorities 1
+// to 8 while all of them are available.
 var selectors = []struct {
 	name  string
 	new   func(seed uint64) frontier.Selector

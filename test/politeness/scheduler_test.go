@@ -108,7 +108,7 @@ func TestWhatIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-// Next goes on looking, too, and gives up when its frontier is closed.
+// Next keeps looking, too, and gives up when its frontier is closed.
 func TestNextPutsOff(t *testing.T) {
 	harness.InBothWorldsWith(t, harness.Diary{Again: harness.HourLater}, frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World, d *harness.Diary) {
 		w.Add("http://a.example/1", "http://b.example/1")

@@ -88,7 +88,7 @@ func TestForceOfAURLOnDisk(t *testing.T) {
 	}
 }
 
-// What a note says is forgotten when no block is left of which it may speak.
+// A note is forgotten when no block is left to which it may apply.
 func TestNotesOfForcesAreDropped(t *testing.T) {
 	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
 	w.Later(20_000, 100, 10*24*time.Hour, 11*24*time.Hour)
@@ -131,7 +131,7 @@ func TestNotesOfForcesAreDropped(t *testing.T) {
 	require.Less(t, w.F.Stats().MemoryBytes, quiet+1<<20)
 }
 
-// Workers, forces, moves and time go on together: no URL is ever there twice.
+// Workers, forces, moves and time run concurrently: no URL is ever there twice.
 func TestRecrawlWithForcesAndMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, workers = 400, 8
@@ -247,8 +247,8 @@ func TestForceBetweenAFailedRoundAndACrash(t *testing.T) {
 	}
 }
 
-// While a Force is on its way to disk nobody knows yet whether the URL that it
-// replaces counts: it is not handed out.
+// While a Force is on its way to disk it is undecided whether the URL that it replaces counts: it
+// is not handed out.
 func TestForceMeetsTheTimeOfItsURL(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,4 +1,4 @@
-// This file is a small FTP server on loopback, which can be told to misbehave.
+// This file is a small FTP server on loopback, which can be made to misbehave.
 
 package ftp
 
@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server serves files; those whose name ends in a slash are folders. It serves each
-// client as RFC 959 says, but for what say and send do instead.
+// server serves files; those whose name ends in a slash are folders. It serves each client
+// according to RFC 959, except where say and send replace that.
 type server struct {
 	files map[string]string
 	times map[string]string // for MDTM
@@ -85,7 +85,7 @@ func (s *server) lines() []string {
 	return slices.Clone(s.log)
 }
 
-// commands are those of all clients so far, without what only prepares a transfer.
+// commands returns the commands of all clients so far, without those that only prepare a transfer.
 func (s *server) commands() (out []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

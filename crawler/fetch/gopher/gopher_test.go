@@ -1,5 +1,4 @@
-// These tests fetch from a small Gopher server on loopback, which can be told to
-// misbehave.
+// These tests fetch from a small Gopher server on loopback, which can be made to misbehave.
 
 package gopher
 

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The bars are those of docs/recrawl.md, a little lower for so few pages. With
-// known rates the policy is the optimum; learning, it is near. In "polite" a host of
-// so few pages may be contacted each ten hours: too seldom for probes.
+// The thresholds are those of docs/recrawl.md, slightly lower for so few pages. With known rates
+// the policy is the optimum; with learned rates it is near. In "polite" a host with so few pages
+// may be contacted every ten hours: too seldom for probes.
 func TestRatioToTheOptimum(t *testing.T) {
 	bars := map[string]struct{ known, learned, start float64 }{
 		"plain": {0.99, 0.98, 0.92}, "weights": {0.985, 0.975, 0.92}, "web": {0.985, 0.97, 0.91},

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A block is read once while it is kept, its memory is not used again while
-// somebody reads in it, and what it takes is counted.
+// A block is read once while it is cached, its memory is not reused while it is being read, and its
+// memory is counted.
 func TestBlockCache(t *testing.T) {
 	var c Cache
 	reads := 0

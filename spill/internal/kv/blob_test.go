@@ -280,7 +280,7 @@ func names(t testing.TB, dir string) (names []string) {
 	return append(names, string(manifest))
 }
 
-// reclaim goes on until all is done: a table may still have to be written.
+// reclaim repeats until everything is done: a table may still have to be written.
 func reclaim(t testing.TB, db *Badger) {
 	t.Helper()
 	for first := true; first || db.Wasteful(); first = false {

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Readers and writers go on while values are moved and files vanish.
+// Readers and writers continue while values are moved and files are removed.
 func TestReclaimBesideOthers(t *testing.T) {
 	db := openApart(t, t.TempDir(), false)
 	value := func(k string, n int) []byte { return bytes.Repeat([]byte(k), n) }
@@ -193,7 +193,7 @@ func TestDeathWhileReclaiming(t *testing.T) {
 	}
 }
 
-// Damage is told from values that are gone, and its file is never removed.
+// Damage is distinguished from missing values, and its file is never removed.
 func TestDamagedFilesStay(t *testing.T) {
 	dir := t.TempDir()
 	db := openApart(t, dir, false)

@@ -52,8 +52,8 @@ func TestCompactionWaitsForItsFolder(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// Compaction goes on when all of its tables are there, and no sooner. One that does not
-// come has the engine touch nothing any more.
+// Compaction continues when all of its tables exist, and no sooner. If one does not appear, the
+// engine touches nothing any more.
 func TestCompactionGoesOnWithAllItsTables(t *testing.T) {
 	from := t.TempDir()
 	d := pressed(t, from)

@@ -31,8 +31,8 @@ func pressed(t *testing.T, dir string) *Badger {
 	return d
 }
 
-// fillTable writes keys until there are so many more tables, or a write fails. It
-// returns how many were written.
+// fillTable writes keys until there are n more tables, or a write fails. It returns how many were
+// written.
 func fillTable(d *Badger, from, tables int) (to int, err error) {
 	d.turn.Lock()
 	end := d.logs.logs[len(d.logs.logs)-1].id + tables
@@ -61,7 +61,7 @@ func requireKeys(t *testing.T, d *Badger, n int) {
 	}
 }
 
-// takeFiles takes all descriptors of the process but so many.
+// takeFiles takes all descriptors of the process except the given number.
 func takeFiles(t *testing.T, but int) (give func()) {
 	t.Helper()
 	var old unix.Rlimit
@@ -91,8 +91,8 @@ func takeFiles(t *testing.T, but int) (give func()) {
 	}
 }
 
-// Without descriptors writes fail where badger would need some, and go on when there
-// are some again.
+// Without descriptors writes fail where badger would need some, and continue when there are some
+// again.
 func TestWithoutDescriptors(t *testing.T) {
 	dir := t.TempDir()
 	d := pressed(t, dir)
@@ -159,8 +159,8 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// After an error of badger's own every call fails, whoever reads meanwhile, and what
-// was written is there when the folder is opened again.
+// After an internal error of badger every call fails, even concurrent reads, and what was written
+// is there when the folder is opened again.
 func TestNothingTouchesBadgerAfterItFailed(t *testing.T) {
 	dir := t.TempDir()
 	d := pressed(t, dir)
@@ -220,7 +220,7 @@ func TestNothingTouchesBadgerAfterItFailed(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// Memory that cannot be read is an error; a panic of the caller's goes on.
+// Memory that cannot be read is an error; a panic of the caller continues.
 func TestFaultsOfMemoryAreErrors(t *testing.T) {
 	d := pressed(t, t.TempDir())
 	defer func() { require.NoError(t, d.Close()) }()

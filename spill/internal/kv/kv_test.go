@@ -249,8 +249,8 @@ func TestFaultyFiles(t *testing.T) {
 	require.ErrorIs(t, f.RemoveFile("f/a"), boom)
 }
 
-// A file that would touch the reserve is refused before anything is written,
-// and so is one that grows beyond what was announced.
+// A file that would touch the reserve is refused before anything is written, and so is one that
+// grows beyond its announced size.
 func TestReserveHoldsForFiles(t *testing.T) {
 	db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Reserve: 1 << 60, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
@@ -269,7 +269,7 @@ func TestReserveHoldsForFiles(t *testing.T) {
 	require.NoError(t, w.Close())
 }
 
-// A file is refused that the volume has no room for beside the reserve.
+// A file is refused if the volume has no room for it in addition to the reserve.
 func TestFilesMustFit(t *testing.T) {
 	db, err := OpenBadger(t.TempDir(), Config{Memory: 64 << 20, Reserve: 1, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)

@@ -1,5 +1,5 @@
-// This file keeps account of what the medium has of the files of values, and takes the
-// rest away: a loss of power in the second life of a store, or in any later one.
+// This file tracks which part of the files of values is on the medium, and removes the rest: a loss
+// of power in the second life of a store, or in any later one.
 
 package kv
 

@@ -38,8 +38,8 @@ func TestValueLogHasSpace(t *testing.T) {
 	require.Positive(t, last.Size())
 }
 
-// valued is a DB without sync whose value log has many values of which few are of use.
-// more writes them again.
+// valued is a DB without sync whose value log has many values, few of which are live. more writes
+// them again.
 func valued(t *testing.T, flush func(*os.File) error) (d *Badger, dir string, more func()) {
 	t.Helper()
 	dir = t.TempDir()

@@ -50,7 +50,7 @@ func contentOf(t require.TestingT, db kv.DB, name string) []byte {
 	return b
 }
 
-// uniform returns n different marks that are uniform, like those of a frontier.
+// uniform returns n different, uniformly distributed marks, like those of a frontier.
 func uniform(seed uint32, n int) []storage.Mark {
 	ms := make([]storage.Mark, n)
 	for i := range ms {
@@ -79,7 +79,7 @@ func TestRunFormatIsPinned(t *testing.T) {
 	assert.EqualValues(t, goldenRunSum, crc32.Checksum(b, wire.Castagnoli), "whole file")
 }
 
-// drawMarks draws marks many of which share their first bytes.
+// drawMarks draws marks, many of which share their first bytes.
 func drawMarks(rt *rapid.T) []storage.Mark {
 	if rapid.Bool().Draw(rt, "uniform") {
 		return uniform(rapid.Uint32().Draw(rt, "seed"), rapid.IntRange(1, 3000).Draw(rt, "n"))
@@ -162,7 +162,7 @@ func TestFilterIsWorthItsMemory(t *testing.T) {
 	}
 }
 
-// readWhole reads all that a run has.
+// readWhole reads all marks of a run.
 func readWhole(db kv.DB, ref Ref) error {
 	r, err := Open(db, ref, 1)
 	if err != nil {
