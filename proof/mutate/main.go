@@ -66,7 +66,7 @@ func mutate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	defer b.close()
 	b.named = *named
 	survived := 0
-	fmt.Fprintln(stdout, "| broken | so that this does not hold | caught by |\n|---|---|---|")
+	fmt.Fprintln(stdout, "| mutation | the promise that it breaks | caught by |\n|---|---|---|")
 	for i, m := range all {
 		v, err := b.try(ctx, i)
 		if ctx.Err() != nil {
