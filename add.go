@@ -1,9 +1,8 @@
-// This file is how URLs get in: Add, CrawlNow, and what Done uses of them for the
-// outlinks of a page.
+// This file admits URLs: Add, CrawlNow, and the outlinks of a Done.
 //
-// Package known has some of the marks of known URLs in memory. The Spill has the others,
-// and is asked outside the lock. What a checkpoint covers leaves memory when it has
-// completed, so an answer holds as long as no further checkpoint has.
+// Package known keeps some marks of known URLs in memory. The Spill has the others, and
+// is asked outside the lock. Marks leave memory when a checkpoint that covers them has
+// completed, so an answer is valid until the next checkpoint.
 
 package frontier
 
@@ -27,7 +26,7 @@ import (
 // askAtOnce is how many marks are looked for in memory under one lock.
 const askAtOnce = 256
 
-// newEntry is an entry that was found good, ready to be admitted.
+// newEntry is a valid entry, ready to be admitted.
 type newEntry struct {
 	index    int
 	hash     uint64 // of host
@@ -57,8 +56,8 @@ type newEntry struct {
 //
 // With a Spill, Add waits while the disk is behind, and for the disk; ctx ends the wait.
 // If its entries were already submitted, the error wraps ErrUnsettled. It fails with the
-// Spill's error if what is stored of a URL or host cannot be read. Without one it returns
-// ErrFull when the MemoryBudget is used up.
+// Spill's error if the stored state of a URL or host cannot be read. Without a Spill it
+// returns ErrFull when the MemoryBudget is used up.
 func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
 	return f.addAs(ctx, entries, 0)
 }
@@ -94,8 +93,8 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8) (int, er
 	return n, errors.Join(bad, err)
 }
 
-// addedAll notes that a call adds no more: it may have been what kept the crawl from
-// being over.
+// addedAll notes that a call adds no more, and so may no longer keep the crawl from being
+// over.
 func (f *Frontier) addedAll() {
 	f.lock()
 	f.adding.Add(-1)
@@ -212,8 +211,8 @@ func (s *shard) lookUp(o *op) error {
 	return nil
 }
 
-// knownLocked reports whether e is of a URL that was admitted. The answer of
-// lookUp must hold still.
+// knownLocked reports whether the URL of e was admitted. The answer of lookUp must still
+// be valid.
 func (s *shard) knownLocked(e *newEntry) bool {
 	return !s.opts.NoDedup && (e.stored || s.known.Young(e.mark))
 }
@@ -293,8 +292,8 @@ func shortened(url string) string {
 	return url
 }
 
-// prepareAs checks and encodes one entry into n, with so many failed tries, and
-// with a priority of its own unless that is 0.
+// prepareAs checks and encodes one entry into n, with the given number of failed tries,
+// and with priority p unless that is 0.
 func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p uint8) error {
 	switch {
 	case e.URL == "":
@@ -369,8 +368,8 @@ func randomKey() (k [2]uint64) {
 	return [2]uint64{binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])}
 }
 
-// roomLocked says whether o may be admitted: at once (nil, nil), after waiting
-// for the channel, or not at all.
+// roomLocked decides whether o may be admitted: at once (nil, nil), after waiting for the
+// channel, or not at all.
 func (s *shard) roomLocked(o *op) (<-chan struct{}, error) {
 	need := int64(0)
 	for i := range o.entries {
@@ -400,9 +399,8 @@ func (s *shard) roomLocked(o *op) (<-chan struct{}, error) {
 	return wait.Free, nil
 }
 
-// freeLocked is how many bytes of URLs there is room for without a Spill. What
-// records left in their arena is used again; a 64th of the budget is for tables,
-// which grow in steps.
+// freeLocked is the room for URLs without a Spill, in bytes. Freed records in the arena
+// count as room; a 64th of the budget is kept for tables, which grow in steps.
 func (s *shard) freeLocked() int64 {
 	return s.opts.MemoryBudget*63/64 - s.memoryLocked() + s.sched.records.Size() - s.sched.records.Used()
 }
@@ -468,10 +466,10 @@ func (s *shard) awaitRoom(o *op) error {
 	return nil
 }
 
-// lockKnowing takes the lock when the Spill has said which of the outlinks in o it
-// knows, with the hosts of the others in memory if anything was stored of them. If
-// it cannot say they are refused. After err, which is why the call waits no longer, the
-// lock is not held.
+// lockKnowing asks the Spill which outlinks in o it knows, brings the hosts of the others
+// into memory if they have rows, and takes the lock. If the Spill cannot answer, the
+// outlinks are refused. After err, the reason why the call waits no longer, the lock is
+// not held.
 func (f *Frontier) lockKnowing(o *op) (refused, err error) {
 	for {
 		if lerr := f.lookUp(o); lerr != nil {
@@ -500,7 +498,7 @@ func (f *Frontier) lockKnowing(o *op) (refused, err error) {
 	}
 }
 
-// waitedEnough is why the call of o waits no longer; nil if it does.
+// waitedEnough returns why the call of o waits no longer; nil if it still waits.
 func (s *shared) waitedEnough(o *op) error {
 	if err := o.context().Err(); err != nil {
 		return err

@@ -171,14 +171,13 @@ func (t *tables) trim(qid uint32) (more bool) {
 	return false
 }
 
-// This file takes URLs that wait for their time in and out of memory: package timed
-// knows when which is due, here are their hosts, the disk and the lock.
+// Scheduled URLs, in and out of memory. Package timed knows when each is due; what
+// follows adds their hosts, the disk and the lock.
 //
-// One goroutine reads timed blocks, a little before what is in them is due. What finds
-// that a time comes near wakes it, and so does TryNext if something is due that was not
-// read. No block is read before another that is due earlier, and the lock is not held
-// meanwhile. When memory is short nothing is read ahead, and what is due only if workers
-// have nothing to do.
+// One goroutine reads timed blocks shortly before their records are due. It is woken when
+// a time comes near, and by TryNext if something due was not read. Blocks are read in the
+// order of their times, without the lock. When memory is short nothing is read ahead, and
+// due records are read only if workers have nothing to do.
 
 const (
 	// timedAhead is how long before its time a record on disk may be in memory.

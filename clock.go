@@ -1,10 +1,10 @@
 // This file has the clock that callers may set, and what a frontier does when it jumps.
 //
-// Package clock tells moments from dates. When the two drift apart, because the wall
-// clock was set or the machine was suspended, what is timed by either goes on as it is.
-// But the store knows moments by the time of day that they had when they were written. So
-// the rows are written again of hosts that would be contacted too early, or late by as
-// much as the clock was set back, if the process were killed now.
+// Package clock separates moments from dates. When the two drift apart, because the wall
+// clock was set or the machine was suspended, each timer follows its own clock. But the
+// store has moments as the time of day at which they were written. So rows are rewritten
+// for hosts that would be contacted too early if the process were killed now, or late by
+// as much as the clock was set back.
 
 package frontier
 
@@ -15,18 +15,18 @@ import (
 	"github.com/seed-7440039f/frontier/internal/clock"
 )
 
-// Clock tells the time and wakes the frontier. The default is the system's. A
-// clock of the caller's own lets a week of politeness be simulated in a second.
-// Its methods are called from any goroutine.
+// Clock returns the time and wakes the frontier. The default is the system's. With
+// another clock a week of politeness can be simulated in a second. Its methods are called
+// from any goroutine.
 type Clock interface {
-	// Now returns the time of day. It may jump, as when the clock is set or
-	// the machine was suspended: what has a date (NotBefore, visits, blocks, periods
-	// of limits) comes when it says so, and all that is stored or reported follows it.
+	// Now returns the time of day. It may jump, as when the clock is set or the machine
+	// was suspended: what has a date (NotBefore, visits, blocks, periods of limits)
+	// follows it, and so does everything that is stored or reported.
 	Now() time.Time
-	// Elapsed returns how much time has passed since any fixed moment, by a clock
-	// that cannot be set. It may stand still while the machine is suspended. What
-	// is owed to hosts, and leases, are timed by it. A clock that never jumps may
-	// return time.Duration(Now().UnixNano()). If it jumps backwards the frontier's own time
+	// Elapsed returns how much time has passed since any fixed moment, by a clock that
+	// cannot be set. It may stand still while the machine is suspended. It times
+	// politeness and leases. A clock that never jumps may return
+	// time.Duration(Now().UnixNano()). If it jumps backwards the frontier's own time
 	// stands still until it has caught up.
 	Elapsed() time.Duration
 	// AfterFunc calls f once, in a goroutine of its own or in that which moves

@@ -1,13 +1,13 @@
-// This file makes what was accepted durable, and only then visible.
+// This file makes operations durable, and only then visible.
 //
-// Without a Spill there is nothing to wait for. With one, a single goroutine
-// takes whatever Adds and Dones are waiting, writes them as one batch, and
-// applies them: callers share the price of a write. If a write fails, all that
-// it held and all that queued behind it are undone and get the error, since an
-// Add behind it may have found that its URLs were already coming.
+// Without a Spill there is nothing to wait for. With one, a single goroutine takes all
+// waiting Adds and Dones, writes them as one batch, and applies them: callers share the
+// cost of a write. If a write fails, its operations and all that queued behind it are
+// undone and get the error, since an Add behind it may have taken URLs of the failed
+// batch for known.
 //
-// If the disk is full, what needs room fails alone, and what frees memory and disk is
-// committed: callers share the price of a write, not its refusal.
+// If the disk is full, only operations that need room fail, and those that free memory
+// and disk are committed: callers share the cost of a write, not its failure.
 
 package frontier
 
@@ -122,8 +122,8 @@ func (o *op) keep(b []byte) []byte {
 	return o.buf[at:len(o.buf):len(o.buf)]
 }
 
-// committer is the state of the goroutine that commits. Its fields are guarded
-// by Frontier.mu.
+// committer is the state of the goroutine that commits. Its fields are guarded by
+// shard.mu.
 type committer struct {
 	log     commit.Log[*op]
 	batchID uint64
@@ -171,8 +171,8 @@ func (f *Frontier) submitAsyncLocked(o *op) {
 	o.free()
 }
 
-// enqueueLocked hands an op over to the one that commits, who sends on o.done.
-// After Close there is no such goroutine any more: the op is undone, and fails.
+// enqueueLocked hands an op to the committer's goroutine, which sends on o.done. After
+// Close there is no such goroutine any more: the op is undone, and fails.
 func (f *Frontier) enqueueLocked(o *op) {
 	o.done = make(chan error, 1)
 	if f.closed {
@@ -327,8 +327,8 @@ func (f *Frontier) startCommitter() {
 	go func() { defer f.background.Done(); f.readLoop() }()
 }
 
-// afterwards calls o.after with how its commit ended, in another goroutine: it may
-// call the frontier, and so wait for the one that commits.
+// afterwards calls o.after with the result of the commit, in another goroutine: o.after
+// may call the frontier, and so wait for the committer.
 func (s *shard) afterwards(o *op, err error) {
 	s.background.Add(1)
 	go func() {
@@ -422,7 +422,7 @@ func (s *shared) commit(b *storage.Batch) error {
 	return s.opts.Spill.Commit(b)
 }
 
-// settled lets the caller of an op know how its commit ended.
+// settled passes the result of the commit to the caller of an op.
 func (s *shard) settled(o *op, err error) {
 	if o.after != nil {
 		s.afterwards(o, err)

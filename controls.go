@@ -319,8 +319,8 @@ func (s *shard) enforceLocked(r *scopeRule) (old *scopeRule) {
 	return old
 }
 
-// announceLocked tells of a scope that a rule holds and old, which may be nil, did
-// not.
+// announceLocked emits an event for a scope that a rule blocks and old, which may be nil,
+// did not.
 func (s *shard) announceLocked(old, r *scopeRule) {
 	if old == nil {
 		old = &scopeRule{}

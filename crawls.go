@@ -57,8 +57,8 @@ func (r *Rule) settings() (crawlSettings, error) {
 	return crawlSettings{weight: max(1, r.Weight), paused: r.Paused == On, limits: r.Limits}, errors.Join(errs...)
 }
 
-// CrawlStats tells about one crawl. What waits for its time is not counted by
-// crawl: it lies on disk in order of time.
+// CrawlStats describes one crawl. Scheduled URLs are not counted by crawl: they lie on
+// disk in the order of their times.
 type CrawlStats struct {
 	Rule Rule
 	Used Used // of Rule.Limits
@@ -209,7 +209,7 @@ func (s *scheduler) endLimits(now int64) bool {
 	return false
 }
 
-// endHostLimits is endLimits but for crawls.
+// endHostLimits is endLimits for hosts and scopes.
 func (s *scheduler) endHostLimits(now int64) bool {
 	for range recheckAtOnce {
 		id, ok := s.limits.HostEnds.Over(s.date(now))

@@ -1,11 +1,11 @@
-// This file deletes: it says that all URLs of a scope or of a crawl that were
-// admitted so far are dead.
+// This file deletes: a deletion declares all URLs of a scope or crawl admitted so far
+// dead.
 //
-// A deletion is a rule with a number: what has a sequence number up to it is
-// dead. That is one row on disk, however many URLs it concerns, and in force
-// when it is there: who is about to hand a URL out looks, and a sweep takes the
-// dead away in the background. All deletions that contain a host count, not only
-// the most specific one. The rule stays on disk until nothing older is left there.
+// A deletion is a rule with a number: URLs with a sequence number up to it are dead. It
+// is one row on disk, whatever the number of URLs, and in force when the row is written:
+// each hand-out checks it, and a sweep removes the dead in the background. All deletions
+// that contain a host apply, not only the most specific one. The row stays on disk until
+// nothing older is left there.
 
 package frontier
 
@@ -87,8 +87,8 @@ func (f *Frontier) delete(ctx context.Context, d *deletion) (int64, error) {
 	return d.Removed, nil
 }
 
-// numberedLocked gives a deletion its sequence number, between those of what was
-// submitted before and after it.
+// numberedLocked gives a deletion its sequence number, between those of the ops submitted
+// before and after it.
 func (s *shard) numberedLocked(d *deletion) {
 	if d.Seq == 0 {
 		s.seq++
@@ -299,11 +299,11 @@ func (f *Frontier) forgetDeletions(ds []*deletion) {
 	f.deletions = kept
 }
 
-// This file takes away what deletions have left dead in memory, some at a time.
+// Sweeps remove what deletions have left dead in memory, some at a time.
 //
-// What is dead in a queue is at its head: it was there before everything that came
-// since. So a queue is clean when its head is alive, and who is about to hand out
-// of one looks there. Of parts on disk only the number of the block must be known.
+// Dead records are at the head of their queue, since they came before all others. So a
+// queue is clean when its head is alive, and a hand-out checks only the head. For parts
+// on disk the number of the block is enough.
 
 // Steps of a sweep, and what they cost. A step takes some 20 ns.
 const (
@@ -399,9 +399,9 @@ func (f *Frontier) reviveLocked() {
 	f.startSweepLocked(ds...)
 }
 
-// sweepInSteps calls step under the lock, with as many steps as it may take, until
-// it is done. If it must wait for a read to end it tells so. It reports whether
-// it came to the end.
+// sweepInSteps calls step under the lock, with as many steps as it may take, until it is
+// done. step reports whether it is done, and whether it must wait for a read to end.
+// sweepInSteps reports whether the sweep was completed.
 func (f *Frontier) sweepInSteps(step func(steps int) (done, wait bool)) bool {
 	for {
 		f.lock()

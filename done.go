@@ -1,9 +1,8 @@
-// This file is how a lease ends: Done, its deadline, and what a caller may do
-// with it before.
+// This file ends leases by Done.
 //
-// All code of the user's (delay policy, retry policy, prioritizer, scheduler)
-// runs before the lock is taken, on what the lease says; then one step under the
-// lock moves the host's clock, frees its slots and hands the completion over.
+// The user's code (delay policy, retry policy, prioritizer, scheduler) runs before the
+// lock is taken, on the values of the lease. Then one step under the lock moves the
+// host's clock, frees its slots and submits the completion.
 
 package frontier
 
@@ -113,8 +112,8 @@ func (f *Frontier) doneLate(job *op, l Lease, p plan) {
 	_ = f.doneRest(context.Background(), job, <-job.done, &l, &p)
 }
 
-// doneRest does what follows the commit of a completion, which ended with err. It
-// returns which outlinks were refused.
+// doneRest does what follows the commit of a completion, whose result is err. It returns
+// errors for the outlinks that were refused.
 func (f *Frontier) doneRest(ctx context.Context, job *op, err error, l *Lease, p *plan) (refused error) {
 	if err != nil {
 		return nil
@@ -158,9 +157,8 @@ func checkOutcome(o *Outcome) error {
 	return nil
 }
 
-// endOf is the moment at which a lease's contact ended, as far as its outcome says,
-// and now at the latest. What was read from a clock that was set since is not
-// believed.
+// endOf is the moment at which a lease's contact ended, as far as its outcome says, and
+// now at the latest. A time from a clock that was set since is ignored.
 func (s *shared) endOf(l *Lease, ended time.Time, now int64) int64 {
 	if ended.IsZero() || s.clock.MovedSince(l.moment) && ended == ended.Round(0) {
 		return now
@@ -172,8 +170,8 @@ func (s *shared) endOf(l *Lease, ended time.Time, now int64) int64 {
 	return min(max(at, l.moment), now)
 }
 
-// plan asks the user's policies about an ending lease. The outcome is in p, and
-// whether it expired.
+// plan asks the user's policies about an ending lease. p has the outcome, and whether the
+// lease expired.
 func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 	o := &p.outcome
 	p.end, p.hostGap = f.endOf(l, o.Ended, now), -1
@@ -190,14 +188,14 @@ func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 	}
 	switch {
 	case l.Entry.URL == "" || o.Result == Requeue || p.late:
-		return nil // it is nobody's visit
+		return nil // no URL was visited
 	case o.Result == PutOff:
 		p.stays, p.due = true, p.next
 		p.state, p.asked = l.History.State, f.rechecker != nil
 		return nil
 	}
 	if o.Result != Failed && o.Next.IsZero() && f.opts.Scheduler == nil {
-		return nil // nobody asks what became of the URL
+		return nil // no policy is asked about the URL
 	}
 	e, h := l.Entry, l.History.after(*o)
 	if o.Meta != nil {
@@ -323,8 +321,8 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	f.submitAsyncLocked(o)
 }
 
-// finishLocked takes a lease off the books and fills o with what must be
-// committed. It returns ErrFull if the outlinks had to be refused.
+// finishLocked ends a lease in memory and fills o with what must be committed. It returns
+// ErrFull if the outlinks had to be refused.
 func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	c := f.sched
 	now := f.last

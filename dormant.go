@@ -1,11 +1,11 @@
-// This file lets hosts leave memory that have learned something and have nothing
-// to do, and brings them back.
+// This file lets idle hosts about which something was learned leave memory, and brings
+// them back.
 //
-// What was learned of a dormant host waits in its row. A host leaves once the
-// row on disk says what memory says, and once every call is settled that named
-// the host while it was in memory. It comes back when a call names it again: the
-// call reads the row outside the lock and makes the host resident under it. A
-// filter in memory tells which hosts have no row, which spares most reads.
+// What was learned about a dormant host is in its row. A host leaves once its row on disk
+// is up to date, and once every call that named the host while it was in memory is
+// settled. It comes back when a call names it again: the call reads the row outside the
+// lock and makes the host resident under it. A filter in memory knows which hosts have no
+// row, which avoids most reads.
 //
 // Without a Spill such hosts stay in memory.
 
@@ -172,8 +172,8 @@ func (s *shard) returnLocked(a *absentee) {
 	c.settle(id, s.last)
 }
 
-// startAfter is until when a host that is left alone so long after a contact may
-// not be contacted because the store was opened after a crash.
+// startAfter is the time before which a host with the given gap between contacts may not
+// be contacted because the store was opened after a crash.
 func (s *shard) startAfter(gap int64) int64 {
 	if s.reopenedAt == notReopened {
 		return 0
@@ -309,8 +309,7 @@ func (s *shard) readRows(hosts []*absentee) error {
 	return nil
 }
 
-// This file shares out the memory of a frontier with a Spill: among URLs, and the marks of
-// URLs that are popular.
+// The memory of a frontier with a Spill is shared by URLs and the marks of popular URLs.
 
 const (
 	minPopular  = 1 << 20 // bytes for the marks of popular URLs, at least

@@ -1,5 +1,5 @@
-// This file writes all that a frontier holds as lines of JSON, as it is at one
-// moment, while it goes on.
+// This file writes the content of a frontier as lines of JSON, as it is at one moment,
+// while it goes on.
 //
 // It gathers what is in memory; internal/dump reads the store, sorts and writes the lines.
 

@@ -114,15 +114,14 @@ func (t *tables) bind(h *host) {
 	h.served = 0
 }
 
-// This file keeps what must be known of each crawl, and chooses the crawl of the
-// next hand-out.
+// Crawls: one record for each, and the choice of the crawl for the next hand-out.
 //
-// A crawl has front queues and ready lists of its own, so that a hand-out finds
-// its hosts without looking at those of others; hosts, and with them politeness,
-// are shared. Crawls take turns by weight: each has a time of its own that
-// advances by 1/weight with each hand-out, and of those with something to offer
-// the one that is least advanced comes next (start-time fair queueing; Goyal, Vin
-// and Cheng, 1996). A crawl that comes back has not saved up turns.
+// Each crawl has its own front queues and ready lists, so that a hand-out finds its hosts
+// without looking at those of others; hosts, and with them politeness, are shared. Crawls
+// take turns by weight: each has a time of its own that advances by 1/weight with each
+// hand-out, and of those with something to offer the one that is least advanced comes
+// next (start-time fair queueing; Goyal, Vin and Cheng, 1996). A crawl that comes back
+// has not saved up turns.
 
 // Immediate is the priority of URLs that CrawlNow admitted: above all others,
 // whatever Options.Priorities is.
@@ -171,8 +170,8 @@ const (
 	crawlLimited           // one with a period is
 )
 
-// stoppedCrawl is a crawl of which hosts in its ready lists are to be looked at: they
-// may hold slots of groups.
+// stoppedCrawl is a stopped crawl whose ready hosts must be looked at: they may occupy
+// slots of groups.
 type stoppedCrawl struct {
 	slot  uint32
 	level int
@@ -225,8 +224,8 @@ func (t *tables) slotOf(id uint32) uint32 {
 	return s
 }
 
-// single reports whether there has been no crawl but number 0. Then nobody needs
-// to choose.
+// single reports whether crawl 0 is the only one there has been. Then there is nothing to
+// choose.
 func (t *crawlTable) single() bool { return len(t.crawls) == 1 }
 
 // findCrawl returns a crawl by its number, or nil.
@@ -328,8 +327,8 @@ func (t *crawlTable) rebasePasses() {
 	t.pass = 0
 }
 
-// nextCrawl returns the crawl of the next hand-out, and whether it is for one of
-// its URLs of Immediate; nil if nobody has anything to offer.
+// nextCrawl returns the crawl of the next hand-out, and whether it is for one of its URLs
+// of Immediate; nil if none has anything to offer.
 func (t *tables) nextCrawl() (x *crawl, now bool) {
 	if t.single() {
 		switch x, top := t.crawls[0], t.immediate(); {
@@ -461,8 +460,7 @@ func (s *scheduler) countStopped(x *crawl, sign int64) {
 	}
 }
 
-// offerDeleted sees to it that a crawl of which all was deleted has nothing to offer
-// as long as it is swept.
+// offerDeleted keeps a deleted crawl from offering anything while it is swept.
 func (s *scheduler) offerDeleted(d *deletion) {
 	x := s.findCrawl(d.Crawl)
 	if !d.OfCrawl || x == nil {

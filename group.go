@@ -22,7 +22,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
-// groupBit tells a group from a host in scheduler.pace.
+// groupBit distinguishes a group from a host in scheduler.pace.
 const groupBit = 1 << 31
 
 // group is what is known of one group. Its memory holds no pointers. Its heaps are
@@ -39,7 +39,7 @@ type group struct {
 	used    int32     // slots in use: held by hosts that are ready, called, loading or leased
 	limit   int32     // how many slots it has
 	most    int32     // how many it had when one was last given
-	members int32     // hosts that belong to it, and leases that will tell it of a contact
+	members int32     // hosts that belong to it, and leases that will count as its contacts
 	pos     int32     // in scheduler.pace
 	nameLen uint8
 	delays  bool // it has a delay, other than Options.GroupDelay
@@ -193,8 +193,7 @@ func (s *scheduler) freeSlot(id uint32, at, now int64) {
 	}
 }
 
-// stampGroup notes a contact because of which a slot of the group is left alone
-// until at.
+// stampGroup records a contact: a slot of the group is left alone until at.
 func (s *scheduler) stampGroup(id uint32, at, now int64) {
 	if id != 0 {
 		sl := s.slotsOf(id)
@@ -231,7 +230,7 @@ func (s *scheduler) moveHost(id, group uint32, now int64) {
 	}
 	switch h.place {
 	case leased, loading, unbound, parked, idling, nowhere, departing:
-		s.dropSlot(h, now) // whoever loads looks for one of the new group
+		s.dropSlot(h, now) // the load takes a slot of the new group
 		s.joinGroup(h, group)
 	default:
 		s.detach(id)
@@ -303,11 +302,11 @@ func (t *tables) sweepGroups(now int64) {
 	}
 }
 
-// This file holds what an operator says about groups: how long they are left alone
-// and how many contacts they may have at once.
+// An operator's settings of groups: how long they are left alone and how many contacts
+// they may have at once.
 //
-// Settings are durable rows, and are looked up when a group is met. What changes is
-// told to the group at once; nobody loops over groups or their hosts.
+// Settings are durable rows, and are looked up when a group is met. A change is applied
+// to the group at once; no call loops over groups or their hosts.
 
 // GroupSettings are the politeness settings of a group of hosts. The zero value has the
 // defaults.
@@ -330,7 +329,7 @@ type GroupInfo struct {
 }
 
 // groupRules are the settings of groups, by name. Readers take no lock; writers hold
-// Frontier.mu.
+// shard.mu.
 type groupRules struct{ rule.Table[GroupSettings] }
 
 // of returns what was set for a group.
@@ -388,7 +387,7 @@ func (s *shard) setGroupLocked(o *op, name string, want GroupSettings) {
 	x := storedGroup(want, 0)
 	if id := c.groupNamed(name); id != 0 {
 		if last := c.slotsOf(id).last(); last > s.last {
-			x.Due = s.clock.Stored(last) // the row may tell it
+			x.Due = s.clock.Stored(last) // from its row, perhaps
 		}
 	}
 	o.rows = append(o.rows, x.Row(name))

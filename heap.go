@@ -88,13 +88,13 @@ func (w *dueWalk) Pop() any {
 	return x
 }
 
-// This file decides which of a group's due hosts gets a slot of it.
+// Which of a group's due hosts gets a slot.
 //
-// The most urgent does: the one with the highest priority of its URLs, and of
-// those the one that is due longest. But a priority is worth only so many slots: a
-// host for which agePerLevel slots were given for each level between it and the
-// others comes first, so that none starves. With the selector Strict, which lets
-// low priorities starve, it never does.
+// The most urgent does: the one with the highest priority of its URLs, and of those the
+// one that is due longest. But the worth of a priority is limited: a host for which
+// agePerLevel slots were given for each level between it and the others comes first, so
+// that none starves. With the selector Strict, which lets low priorities starve, it never
+// does.
 //
 // A host that got a slot waits in the ready lists for the selector to choose it.
 // Until then it gives the slot up to a host that comes before it.

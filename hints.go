@@ -84,8 +84,8 @@ func (f *Frontier) startHintsLocked() {
 	}()
 }
 
-// walkHints looks for all URLs of which there were hints when the walk began: first in
-// memory, for from there they go to disk.
+// walkHints looks for all URLs that had hints when the walk began: first in memory, since
+// records move from there to disk.
 func (f *Frontier) walkHints() {
 	f.hintScheduled()
 	l := f.listTimed()
@@ -150,7 +150,7 @@ func (f *Frontier) hintBlock(id uint32) bool {
 	return true
 }
 
-// hinted is a scheduled URL of which there is a hint, and what it becomes.
+// hinted is a scheduled URL with a hint, and what it becomes.
 type hinted struct {
 	hint hint.Hint
 	storage.TimedRecord

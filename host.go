@@ -1,9 +1,9 @@
-// This file keeps one record for each host of which anything must be known, and
-// finds it by the host's key.
+// This file keeps one record for each host about which anything must be known, and finds
+// it by the host's key.
 //
-// A host without URLs, leases and learned delay whose time has passed has no
-// record: what is not remembered is at its default. With a learned delay it has
-// none either once its row is saved: see dormant.go.
+// A host without URLs, leases and a learned delay whose time has passed has no record:
+// its defaults apply. A host with a learned delay has none either, once its row is saved:
+// see dormant.go.
 
 package frontier
 
@@ -63,10 +63,10 @@ type hostFlags uint8
 
 const (
 	stored   hostFlags = 1 << iota // a row of it is on disk, or on its way
-	unsaved                        // what the row tells changed since
+	unsaved                        // the row is out of date
 	behind                         // the same, and only a host that leaves memory needs a new row
 	troubled                       // it has an entry in scheduler.troubles
-	assigned                       // it belongs to its group until somebody says otherwise
+	assigned                       // Assign put it into its group
 	counted                        // something is counted for it alone: see limit.Book
 )
 

@@ -285,8 +285,8 @@ var clockReasons = [whys]Reason{
 	whyBackoff: ReasonBackoff, whyQuarantine: ReasonQuarantine, whyReopened: ReasonReopened,
 }
 
-// crawlNumber and priorityOf say of which crawl a queue is, and with which
-// priority its URLs are served.
+// crawlNumber and priorityOf return the crawl of a queue, and the priority with which its
+// URLs are served.
 func (t *crawlTable) crawlNumber(q *queue) uint32 { return t.crawlOf(q).id }
 func (t *tables) priorityOf(q *queue) int {
 	if q.level == t.immediate() {

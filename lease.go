@@ -200,8 +200,8 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	return again, nil
 }
 
-// This file keeps one record for each lease that is out. A lease is found by the
-// number of its record; the records of a host are linked.
+// There is one record for each lease that is out. A lease is found by the number of its
+// record; the records of a host are linked.
 
 // leaseRecord is a lease that is out.
 type leaseRecord struct {
@@ -333,8 +333,8 @@ func (s *scheduler) endLease(id uint32) leaseRecord {
 	return l
 }
 
-// moveLease ends what a lease holds of a group because its host comes to another,
-// of which it was granted a slot or not.
+// moveLease gives up a lease's slot because its host joins another group; granted says
+// whether the lease gets a slot of that.
 func (s *scheduler) moveLease(l *leaseRecord, id uint32, granted bool, now int64) {
 	if left := l.group; left != 0 {
 		if l.oldGroup == 0 {
@@ -342,7 +342,7 @@ func (s *scheduler) moveLease(l *leaseRecord, id uint32, granted bool, now int64
 			s.groups.At(left).members++ // until the lease ends: its clock is not forgotten
 		}
 		at := int64(0)
-		if granted { // nobody knows whether a contact happened under the group it left
+		if granted { // a contact may have happened under the group it left
 			at = now + s.longest(s.groups.At(left))
 		}
 		s.freeSlot(left, at, now)
@@ -361,9 +361,9 @@ func (t *tables) longest(g *group) int64 {
 	return t.cfg.groupMax
 }
 
-// endGroups frees the slot that a lease held. due tells until when a slot of a
-// group is left alone because its host was contacted: that which it held, and
-// others that its host belonged to since; 0: it was not.
+// endGroups frees the slot of a lease. due returns until when a slot of a group is left
+// alone because its host was contacted, for the lease's group and those that its host
+// belonged to since; 0 if it was not contacted.
 func (s *scheduler) endGroups(l *leaseRecord, now int64, due func(*group) int64) {
 	if id := l.group; id != 0 {
 		s.freeSlot(id, due(s.groups.At(id)), now)
@@ -407,14 +407,14 @@ func (s *shard) leaseLocked(l *Lease, qid uint32) {
 	s.setDue(l, due)
 }
 
-// setDue tells when the host of a lease that is handed out might be contacted.
+// setDue sets the time at which the host of a lease might be contacted.
 func (s *shared) setDue(l *Lease, due int64) {
 	if due > 0 {
 		l.Due = s.wall(due)
 	}
 }
 
-// newLeaseLocked describes lease record id in l, which is zero, but for Due.
+// newLeaseLocked describes lease record id in l, which is zero except for Due.
 func (s *shard) newLeaseLocked(l *Lease, id uint32) {
 	r := s.sched.leases.At(id)
 	h := s.sched.hosts.At(r.host)

@@ -377,8 +377,8 @@ func (r *recovery) usage(key string, value []byte) error {
 	return nil
 }
 
-// countedHost is a host that is on disk only, and of which nothing must be known
-// unless it has used something in a period that has not ended.
+// countedHost is a host that is on disk only, and can be forgotten unless it has used
+// something in a period that has not ended.
 type countedHost struct {
 	name string
 	used row.Usage

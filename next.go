@@ -1,9 +1,9 @@
-// This file hands out: the calls that ask for a lease, those that wait for one, the timer
-// that serves them all, and the reading of the next URLs of a host from disk.
+// This file hands out leases: the calls that ask for one, those that wait, the timer that
+// serves them all, and reading the next URLs of a host from disk.
 //
 // Waiting calls of Next form one queue, those of Contact one for each host. What becomes
-// available is handed to the first of them: no other wakes, and none polls. What lies on
-// disk is read outside the lock, in the goroutine that wants it.
+// available goes to the first of them: no other wakes, and none polls. URLs on disk are
+// read outside the lock, in the goroutine that waits for them.
 
 package frontier
 
@@ -467,7 +467,7 @@ func (s *scheduler) unload(id uint32, now int64) {
 	s.settle(id, now)
 }
 
-// loadJob is a read that the holder must do: its host is in place loading.
+// loadJob is a read that its owner must do: the host is in place loading.
 type loadJob struct {
 	choice
 	part storage.Part

@@ -137,7 +137,7 @@ func (f *Frontier) putOff(l *Lease) bool {
 	now := f.wall(moment)
 	asked := false
 	defer func() {
-		if !asked { // it panics: nobody gets the lease
+		if !asked { // it panics: the lease is not handed out
 			f.giveBack(&grant{lease: *l}, nil)
 		}
 	}()
@@ -148,7 +148,7 @@ func (f *Frontier) putOff(l *Lease) bool {
 		return false
 	}
 	p := plan{outcome: Outcome{Result: PutOff, Uncontacted: true, Ended: now, Next: due}}
-	_ = f.plan(&p, l, moment) // asks nobody
+	_ = f.plan(&p, l, moment) // asks no policy
 	f.lock()
 	defer f.mu.Unlock()
 	if _, err := f.leaseOutLocked(l); err != nil {

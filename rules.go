@@ -117,7 +117,7 @@ var ruleFields = [fieldCount]ruleField{
 	},
 }
 
-// check says what is wrong with a rule that shall hold from now on.
+// check returns an error for a rule that must not take effect.
 func (r *Rule) check(now time.Time) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -166,7 +166,7 @@ type scopeRule struct {
 	each  limit.Each // HostLimits as of when the row was made; in force, package limit has it
 }
 
-// controls are the rules in force. Readers take no lock; writers hold Frontier.mu.
+// controls are the rules in force. Readers take no lock; writers hold shard.mu.
 type controls struct{ rule.Table[scopeRule] }
 
 // ruleBytes is what a rule takes in memory, about.
@@ -253,7 +253,7 @@ func ruleOf(s *row.Rule) Rule {
 // ruleKey is the scope's place in the tree of rules, and in the store.
 func (s Scope) ruleKey() string { return s.stored().Key() }
 
-// This file withholds hosts that may not be served because of a rule or a limit.
+// Hosts that may not be served because of a rule or a limit are withheld.
 //
 // A rule is looked up where a host would be handed out: a host that is withheld leaves
 // front queues, ready lists and heaps for its place. No loop over hosts puts a rule in

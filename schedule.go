@@ -31,7 +31,7 @@ import (
 )
 
 // scheduler decides who may be contacted when, and what is handed out. Its methods take
-// the time as an argument. Files that use a field say more about it.
+// the time as an argument. The files that use a field describe it.
 //
 // Not safe for concurrent use: the lock of its shard guards it.
 type scheduler struct {
@@ -63,8 +63,8 @@ type scheduler struct {
 	avail [maxPriorities]int // scratch for the selector
 }
 
-// tables is what there is: the records of hosts, queues, groups, crawls and leases, and of
-// URLs in memory, how they are linked, and how they are found. It knows no time.
+// tables are the records of hosts, queues, groups, crawls and leases, and of URLs in
+// memory, with their links and indexes. They know no time.
 type tables struct {
 	crawlTable
 	groupTable
@@ -190,9 +190,9 @@ const (
 	readyAtOnce = 512 // hosts and groups that become due under one lock
 )
 
-// advance lets time pass: scheduled URLs become waiting, parked hosts get their
-// tokens back, due hosts become ready. It does so much of it at once; nextEvent
-// tells that there is more.
+// advance lets time pass: scheduled URLs become waiting, parked hosts get their tokens
+// back, due hosts become ready. It does a bounded amount at once; nextEvent reports that
+// there is more.
 func (s *scheduler) advance(now int64) {
 	s.more = false
 	// What is due before on disk comes first.
@@ -246,7 +246,7 @@ func (s *scheduler) nextEvent(now int64) int64 {
 	switch on := s.timed.Min(); {
 	case s.scheduled.Min() <= on:
 		t = min(t, s.moment(s.scheduled.Min()))
-	case on > s.date(now): // else its reader tells when it is there
+	case on > s.date(now): // else its reader settles it
 		t = min(t, s.moment(on))
 	}
 	return t
@@ -285,9 +285,8 @@ func (s *scheduler) makeReady(id uint32, now int64) {
 	}
 }
 
-// surplus reports whether a host that may be contacted now has nothing to offer
-// of which not enough hosts are ready. Otherwise hosts bound for an urgent URL
-// would pile up with what is left of them.
+// surplus reports whether enough hosts are ready for everything that a host has to offer.
+// Otherwise hosts bound for an urgent URL would pile up with their other URLs.
 func (s *scheduler) surplus(h *host) bool {
 	enough := 8 + int(s.stats.Leased)/4
 	for q := h.queues; q != 0; q = s.queues.At(q).sibling {
@@ -392,7 +391,7 @@ func (s *scheduler) setPacing(id uint32, h *host, now int64) {
 	s.requeueGroup(h.group)
 }
 
-// rest keeps a host without URLs for as long as something must be known of it.
+// rest keeps a host without URLs for as long as something must be known about it.
 func (s *scheduler) rest(id uint32, h *host, now int64) {
 	h.served = 0
 	s.dropLanes(id, now)
@@ -414,7 +413,7 @@ func (s *scheduler) rest(id uint32, h *host, now int64) {
 	}
 }
 
-// restsUntil is when nothing of an idling host's last contacts need be known.
+// restsUntil is when an idling host's last contacts may be forgotten.
 func (s *scheduler) restsUntil(id uint32) int64 {
 	due := s.hosts.At(id).due
 	if x := s.lanesOf(id); x != nil {
@@ -430,11 +429,10 @@ type choice struct {
 	want        uint32 // its records to read
 }
 
-// next chooses the crawl, host and queue of the next hand-out. The selector is
-// asked once, for what the crawl has to offer; if all it chose turns out not to
-// be due, again, until so many hosts were found in vain that the lock should be
-// released: c.more tells. The host is in place loading afterwards, holding its
-// group's slot.
+// next chooses the crawl, host and queue of the next hand-out. It asks the selector once,
+// for what the crawl has to offer, and again if everything it chose turns out not to be
+// due, until the lock should be released because too many hosts were found in vain: then
+// s.more is set. Afterwards the host is in place loading, with its group's slot.
 func (s *scheduler) next(now int64) (choice, bool, error) {
 	s.advance(now)
 	if now < s.startsAt {
@@ -472,8 +470,7 @@ func (s *scheduler) next(now int64) (choice, bool, error) {
 	}
 }
 
-// selected asks the selector, or says with what it panicked: the lock is held, by
-// whoever does anything.
+// selected asks the selector, and turns a panic into an error, since the lock is held.
 func (t *tables) selected(available []int) (p int, panicked any) {
 	defer func() { panicked = recover() }()
 	return t.cfg.selector.Select(available), nil

@@ -1,9 +1,9 @@
 // This file counts lanes: how many contacts a host or a group may have at once,
 // and how long a lane is left alone after one.
 //
-// A lane is in use, or it keeps its distance from the contact that it had last,
-// or it may be used. Which lane a lease is on does not matter, only how many may
-// be used. What holds the whole host, or group, holds all lanes.
+// A lane is in use, or it keeps its distance from the contact that it had last, or it may
+// be used. Which lane a lease is on does not matter, only how many may be used. What
+// delays the whole host or group delays all lanes.
 
 package frontier
 
@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
-// slots are the lanes of a host or group. How many there are is said by whoever
-// asks, so that it may change at any time.
+// slots are the lanes of a host or group. Callers pass their number, so that it may
+// change at any time.
 //
 // The zero value has no lane in use and none that keeps a distance.
 type slots struct {
@@ -28,7 +28,7 @@ type slots struct {
 // next is when one of n lanes may be used. If all of them are in use it is not
 // later than when one may be that ends.
 func (s *slots) next(n int32) int64 {
-	k := int(s.used) + len(s.until) - int(n) // so many, and one, must pass before
+	k := int(s.used) + len(s.until) - int(n) // the distances that must end first, less one
 	if k < 0 || len(s.until) == 0 {
 		return s.opens
 	}

@@ -146,7 +146,7 @@ func (l *urlListing) host(name string, after uint64) bool {
 	}
 }
 
-// damaged tells of a part that cannot be read, once.
+// damaged reports a part that cannot be read, once.
 func (l *urlListing) damaged(p storage.Part, err error) (more bool) {
 	if l.bad == nil {
 		l.bad = map[uint64]bool{}

@@ -134,8 +134,8 @@ func (s *urlSearch) known() (bool, error) {
 	}
 }
 
-// search looks everywhere once. If nothing is found, settled tells that the URL was
-// not on its way from one place to another.
+// search looks everywhere once. If nothing is found, settled reports that the URL was not
+// on its way from one place to another.
 func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 	f := s.f
 	if err := s.ctx.Err(); err != nil {
@@ -352,10 +352,10 @@ func (s *urlSearch) inTimed(blocks []timeheap.Item) (found, moved bool, err erro
 	return found, moved, err
 }
 
-// eachTimed calls fn, without the lock, with the records in timed blocks that are
-// wanted and neither finished nor superseded, until it returns false. Blocks that
-// are damaged are left out: their reader reports them. moved tells that others were
-// left out because what they had has come into memory, or is finished.
+// eachTimed calls fn, without the lock, with the records in timed blocks that are wanted
+// and neither finished nor superseded, until it returns false. It skips damaged blocks,
+// which their reader reports. moved reports that it skipped others because their records
+// have come into memory or are finished.
 func (s *shard) eachTimed(ctx context.Context, blocks []timeheap.Item, wanted func(*storage.TimedRecord) bool, fn func(*timed.Loaded) bool) (moved bool, err error) {
 	for _, it := range blocks {
 		if err := ctx.Err(); err != nil {

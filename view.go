@@ -141,8 +141,8 @@ func (s *scheduler) dueNow(found []timeheap.Item, n int, now int64) []timeheap.I
 	return found
 }
 
-// soon appends up to n hosts from the heaps in the order of their times, or if rules
-// may hold some of them, of which nobody has found out yet, the best of some more.
+// soon appends up to n hosts from the heaps in the order of their times. If rules may
+// withhold some of them that were not found yet, it chooses the best of a larger number.
 func (s *scheduler) soon(found []timeheap.Item, n int, now int64) []timeheap.Item {
 	first, tries := len(found), n
 	if s.withholding() {
@@ -260,8 +260,7 @@ func (s *shard) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 	return false, nil
 }
 
-// firstLocked fills in what of a host comes first, or tells what must be read for
-// it.
+// firstLocked fills in the first URL of a host, or returns what must be read for it.
 func (s *shard) firstLocked(u *Upcoming) *loadJob {
 	c := s.sched
 	id := c.lookup(s.hostHash(u.Host.Host), u.Host.Host)

@@ -408,7 +408,7 @@ func shown(url string) string {
 }
 
 // events is where a frontier's events go. It has locks of its own, taken after
-// Frontier.mu and never held while a handler runs.
+// shard.mu and never held while a handler runs.
 type events struct {
 	handler func(Event)
 	logger  *slog.Logger // nil: no log is kept
