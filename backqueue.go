@@ -137,7 +137,7 @@ func (s *scheduler) filled(qid uint32, now int64) {
 			s.enlist(tokens, qid)
 		}
 	case queued:
-		s.hurry(q.host, now)
+		s.promote(q.host, now)
 	case ready:
 		if q.waiting == 1 {
 			s.enlist(readies, qid)

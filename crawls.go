@@ -1,8 +1,8 @@
-// This file is what callers do with crawls: they give them weights, pause them
-// and ask what has become of them.
+// This file has the settings and figures of crawls: weight, pause, limits, and what has
+// become of their URLs.
 //
-// A crawl needs no beginning: it is there as soon as an entry names it. What is
-// set of it is durable; its counters begin anew with each opening.
+// A crawl need not be created: it exists as soon as an entry names it. Its settings are
+// durable; its counters start from zero at each opening.
 
 package frontier
 
@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// crawlSettings is what the Rule of a crawl says.
+// crawlSettings are the settings in the Rule of a crawl.
 type crawlSettings struct {
 	weight int // 1 unless another is set
 	paused bool
@@ -39,7 +39,7 @@ func (s *crawlSettings) rule() Rule {
 	return r
 }
 
-// settings is the inverse of rule, or says what is wrong with the rule of a crawl.
+// settings is the inverse of rule; it returns an error for a rule that no crawl can have.
 func (r *Rule) settings() (crawlSettings, error) {
 	errs := []error{r.Limits.check("Limits")}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -115,8 +115,8 @@ func (f *Frontier) changeCrawl(what string, scope Scope, change func(*Rule) erro
 	return nil
 }
 
-// latestCrawlLocked is what is set of a crawl as of the last change that was
-// submitted: the next one starts from there.
+// latestCrawlLocked returns the settings of a crawl as of the last change submitted, from
+// which the next one starts.
 func (s *shard) latestCrawlLocked(id uint32) crawlSettings {
 	if p := s.crawlChanges[id]; p != nil {
 		return p.latest
@@ -127,8 +127,8 @@ func (s *shard) latestCrawlLocked(id uint32) crawlSettings {
 	return defaultCrawl
 }
 
-// freePaused takes the hosts out of the ready lists of a crawl that was paused
-// which have nothing else to offer: they may hold slots of groups.
+// freePaused takes hosts that have nothing else to offer out of the ready lists of a
+// paused crawl: they may occupy slots of groups.
 func (f *Frontier) freePaused(id uint32) {
 	for level := 1; level <= f.opts.Priorities+1; level++ {
 		for left, first := 0, true; first || left > 0; first = false {
@@ -196,7 +196,7 @@ func crawlRestored(c *row.Crawl) crawlSettings {
 // regroupAtOnce is how many hosts of stopped crawls are looked at under one lock.
 const regroupAtOnce = 64
 
-// endLimits lets crawls go on whose period has ended, and hosts that wait for the same. It
+// endLimits releases crawls and hosts that waited for the end of a limit's period. It
 // reports whether it came to the end.
 func (s *scheduler) endLimits(now int64) bool {
 	for range expireAtOnce {
@@ -209,7 +209,7 @@ func (s *scheduler) endLimits(now int64) bool {
 	return false
 }
 
-// endHostLimits is endLimits for hosts and scopes.
+// endHostLimits does that for hosts.
 func (s *scheduler) endHostLimits(now int64) bool {
 	for range recheckAtOnce {
 		id, ok := s.limits.HostEnds.Over(s.date(now))
@@ -250,7 +250,7 @@ func (s *scheduler) freeStopped(now int64) bool {
 	return true
 }
 
-// stopReason says why nothing of a host's crawls is handed out, and until when.
+// stopReason returns why no URL of a host's crawls is handed out, and until when.
 func (s *scheduler) stopReason(h *host, now int64) (Reason, int64) {
 	reason, until := ReasonPaused, instant.Never
 	for qid := h.queues; qid != 0; qid = s.queues.At(qid).sibling {

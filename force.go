@@ -1,14 +1,13 @@
 // This file re-admits a known URL: it looks for the one that waits, wherever it
 // is, and puts the new one in its place.
 //
-// There is no index of URLs. Finding one reads what waits of its host, block by
-// block, outside the lock. A URL that waits for its time on disk is not looked for: it
-// is not known which timed block has it, or whether one has. So a Force admits the new
-// record and leaves a note beside it, in the same commit: of this URL only records from
-// this one on count. A reader of a timed block finishes an older record without handing
-// it out. The note is dropped when no block of that time is unread. While blocks are few,
-// and when only what notes speak of could keep the crawl going, they are looked through
-// at once.
+// There is no index of URLs. To find one, the waiting URLs of its host are read block by
+// block, outside the lock. A scheduled URL on disk is not searched for, since no index
+// says which timed block has it, or whether one has. So a Force admits the new record
+// and, in the same commit, leaves a note: older records of this URL are outdated. A
+// reader of a timed block finishes an outdated record without handing it out. The note is
+// dropped when no block of that time is unread. Blocks are searched at once while they
+// are few, and when only outdated records could keep the crawl going.
 
 package frontier
 
@@ -49,7 +48,7 @@ func (f *Frontier) forceAll(ctx context.Context, known []newEntry) (n int, refus
 	return n, errors.Join(errs...)
 }
 
-// force admits e, which is known, and ends the record of it that waits.
+// force admits e, which is known, and ends its waiting record.
 func (f *Frontier) force(ctx context.Context, e newEntry) error {
 	b, err := record.Decode(e.body)
 	if err != nil {
@@ -203,9 +202,8 @@ func (s *shard) unreadLocked(id uint32, crawl uint32) []loadJob {
 	return jobs
 }
 
-// takeFromDisk looks for the URL in parts on disk. If it finds it, o becomes the
-// end of its record, unless it was taken meanwhile: then all must be looked at
-// again.
+// takeFromDisk looks for the URL in parts on disk. If it finds it, o becomes the end of
+// its record. If the record was taken meanwhile, the search must begin again.
 func (f *Frontier) takeFromDisk(ctx context.Context, o *op, jobs []loadJob, url []byte) (again bool, err error) {
 	for _, job := range jobs {
 		records, err := f.readFor(ctx, job.part, job.want)
@@ -319,8 +317,8 @@ func (s *shard) outdated() (ms []storage.Mark, oldest uint32) {
 	return ms, oldest
 }
 
-// superseded reports whether a Force replaced a record of the log that waits for
-// its time: it was in a timed block then that is not valid any more.
+// superseded reports whether a Force replaced a scheduled record of the log: at that time
+// the record was in a timed block that is not valid any more.
 func (r *recovery) superseded(x logged, seq uint64) bool {
 	f := r.f
 	if f.notes.Len() == 0 {

@@ -25,8 +25,8 @@ import (
 // groupBit distinguishes a group from a host in scheduler.pace.
 const groupBit = 1 << 31
 
-// group is what is known of one group. Its memory holds no pointers. Its heaps are
-// in scheduler.grouped.
+// group is the record of one group. It contains no pointers. Its heaps are in
+// scheduler.grouped.
 type group struct {
 	opens   int64     // no slot may be given before
 	free    int64     // when a slot may be given: next of its slots

@@ -1,7 +1,8 @@
-// This file is the hosts and groups by the earliest time at which they may be contacted.
+// This file orders hosts and groups by the earliest time at which they may be contacted.
 //
-// There is a heap for each reason to wait, of internal/timeheap; schedule.go decides what
-// is in which. Here they are walked as one, in order of time, and nothing is taken out.
+// There is one heap of internal/timeheap for each reason to wait; schedule.go decides
+// what is in which. Here they are walked as one, in order of time, without removing
+// anything.
 
 package frontier
 
@@ -12,9 +13,8 @@ import (
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
-// dueWalk yields the hosts in the heaps of a core in the order of their times,
-// without taking them out. Its candidates are the heaps' items whose parents were
-// yielded.
+// dueWalk yields the hosts in the heaps of a scheduler in the order of their times,
+// without removing them. Its candidates are the heaps' items whose parents were yielded.
 type dueWalk struct {
 	c     *scheduler
 	items []dueItem // a heap
@@ -105,7 +105,7 @@ const (
 	calledUrgency = maxPriorities + 2 // of a host that a Contact waits for
 )
 
-// urgency is the level of the most urgent URLs that wait of a host.
+// urgency is the level of a host's most urgent waiting URLs.
 func (t *tables) urgency(h *host) uint32 {
 	if h.wanted {
 		return calledUrgency
@@ -171,11 +171,12 @@ func (s *scheduler) queueUp(id uint32, now int64) {
 	g := s.groups.At(h.group)
 	it := s.ranked(id, g)
 	s.await(g, it)
-	s.yield(g, it, now)
+	s.preempt(g, it, now)
 	s.requeueGroup(h.group)
 }
 
-// await puts a host, which is in no structure, among those that wait for a slot.
+// await puts a host, which is in no structure, among those that wait for a slot of their
+// group.
 func (t *tables) await(g *group, it timeheap.Item) {
 	h := t.hosts.At(it.ID)
 	t.put(h, queued)
@@ -190,8 +191,8 @@ func (t *tables) unawait(g *group, h *host) timeheap.Item {
 	return t.grouped.Remove(&g.due, uint32(h.pos))
 }
 
-// hurry moves a host up that waits for a slot of its group and got a URL.
-func (s *scheduler) hurry(id uint32, now int64) {
+// promote moves up a host that waits for a slot of its group and got a more urgent URL.
+func (s *scheduler) promote(id uint32, now int64) {
 	h := s.hosts.At(id)
 	g := s.groups.At(h.group)
 	it := s.grouped.At(uint32(h.pos)).Item
@@ -202,12 +203,12 @@ func (s *scheduler) hurry(id uint32, now int64) {
 	it.At = earlier(it.At, int64(u-it.Aux)*agePerLevel)
 	it.Aux = u
 	s.grouped.Fix(&g.due, uint32(h.pos), it)
-	s.yield(g, it, now)
+	s.preempt(g, it, now)
 }
 
-// yield takes a slot back from a host that is ready if the one that is it waits
-// for one and comes before it.
-func (s *scheduler) yield(g *group, it timeheap.Item, now int64) {
+// preempt revokes the slot of a ready host with less urgent URLs, so that the host of it
+// gets a slot first.
+func (s *scheduler) preempt(g *group, it timeheap.Item, now int64) {
 	if g.used < g.limit {
 		return
 	}

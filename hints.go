@@ -1,11 +1,11 @@
-// This file takes hints: what is new of a URL that is known and scheduled, when it
-// is found again.
+// This file applies hints: what changes about a known, scheduled URL when it is found
+// again.
 //
-// Where a scheduled URL lies is not known, and an index of them would cost more than all
-// else that is kept of them. So package hint collects hints, each with a row on disk, and
-// a walk through what is scheduled, in memory and on disk, looks for all of them at once.
-// What comes from disk for its own sake is looked at, too. A URL that has changed
-// replaces its record, in one commit.
+// There is no index of scheduled URLs; it would take more memory than everything else
+// about them. So package hint collects hints, each with a row on disk, and one walk
+// through all scheduled URLs, in memory and on disk, applies them together. Blocks that
+// are read because they are due are checked, too. A changed URL replaces its record in
+// one commit.
 
 package frontier
 
@@ -33,8 +33,8 @@ const (
 	hintsListed = 1024
 )
 
-// hintLocked keeps the hint that e is, whose URL is known. With a Spill its row goes
-// with o. It returns an *EntryError if there is no room for it.
+// hintLocked keeps e, a hint for a known URL. With a Spill its row goes with o. It
+// returns an *EntryError if there is no room for it.
 func (f *Frontier) hintLocked(o *op, e *newEntry) error {
 	b, err := record.Decode(e.body)
 	if err != nil {
@@ -163,8 +163,7 @@ type hinted struct {
 	other bool // next is not what it was
 }
 
-// hintTimed answers the hints of the block that is being read, whose records are
-// those.
+// hintTimed applies hints to the given records of the block that is being read.
 func (f *Frontier) hintTimed(records []timed.Loaded) {
 	if f.opts.DeferHints {
 		return
@@ -189,8 +188,7 @@ func (f *Frontier) hintTimed(records []timed.Loaded) {
 	}
 }
 
-// replaceTimed puts the records that the found have become in the places of those in
-// the block being read.
+// replaceTimed replaces records of the block being read by what hints made of them.
 func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 	for i := range found {
 		o.entries = append(o.entries, found[i].next)
@@ -239,7 +237,7 @@ func (s *shard) replacedLocked(o *op) {
 	}
 }
 
-// hintScheduled answers the hints of what is scheduled in memory.
+// hintScheduled applies hints to scheduled records in memory.
 func (f *Frontier) hintScheduled() {
 	s := timed.NewScan()
 	defer f.endScan(s)
@@ -297,7 +295,7 @@ func (s *shard) hintOfLocked(it timeheap.Item) (x hinted, ok bool) {
 	return x, true
 }
 
-// replaceScheduled puts the records that the found have become in their places.
+// replaceScheduled replaces scheduled records in memory by what hints made of them.
 func (f *Frontier) replaceScheduled(found []hinted) error {
 	if err := f.lockOpen(); err != nil {
 		return err
@@ -349,8 +347,8 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 	return err
 }
 
-// forcedApart asks what becomes of the found, and calls replace while no call forces
-// their URLs. The commit reports an error; then the hints are lost.
+// forcedApart applies the hints of found, and calls replace while no call forces their
+// URLs. The commit reports an error; then the hints are lost.
 func (s *shard) forcedApart(found []hinted, replace func(o *op) error) {
 	now := s.opts.Clock.Now()
 	o := newOp()
@@ -373,7 +371,7 @@ func (s *shard) forcedApart(found []hinted, replace func(o *op) error) {
 	}
 }
 
-// answer finds out what becomes of a scheduled URL. It asks code of the user's.
+// answer applies a hint to a scheduled URL. It calls the user's code.
 func (s *shard) answer(x *hinted, now time.Time) {
 	b, err := record.Decode(x.Body)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// place says in which structure a host is. It is in exactly one.
+// place is the structure that a host is in. It is in exactly one.
 type place uint8
 
 const (
@@ -38,7 +38,7 @@ const (
 	leased                 // bound: it has as many leases out as it may
 )
 
-// host is what is known of one host. Its memory holds no pointers.
+// host is the record of one host. It contains no pointers.
 type host struct {
 	due        int64     // it may be contacted from here on, ns since Open
 	name       arena.Ref // its key, with nameLen bytes
@@ -150,7 +150,7 @@ func (s *scheduler) forget(id uint32) {
 // hostBytes is what a host with one queue costs in memory.
 const hostBytes = int64(unsafe.Sizeof(host{})+unsafe.Sizeof(queue{})) + 24 + 12
 
-// hostRowLocked is what is known of a host, which may be contacted from due on.
+// hostRowLocked returns the row of a host that may be contacted from due on.
 func (s *shard) hostRowLocked(id uint32, due int64, why why) storage.Row {
 	c := s.sched
 	h := c.hosts.At(id)
@@ -172,7 +172,7 @@ func (s *shard) hostRowLocked(id uint32, due int64, why why) storage.Row {
 	return saved.Row(string(c.name(h)))
 }
 
-// rememberLocked gives a host what its row says.
+// rememberLocked restores a host from its row.
 func (s *shard) rememberLocked(id uint32, saved *row.Host) {
 	c := s.sched
 	h := c.hosts.At(id)
@@ -197,7 +197,7 @@ func (s *shard) rememberLocked(id uint32, saved *row.Host) {
 	}
 }
 
-// troubleOfRowLocked is what a row says of a host's failures.
+// troubleOfRowLocked returns a host's failures from its row.
 func (s *shard) troubleOfRowLocked(saved *row.Host) trouble.State {
 	x := &saved.Trouble
 	t := trouble.State{
@@ -216,7 +216,8 @@ func (s *shard) troubleOfRowLocked(saved *row.Host) trouble.State {
 	return t
 }
 
-// dueOfRowLocked is when a host with this row may be contacted, and which clock says so.
+// dueOfRowLocked returns when a host with this row may be contacted, and which clock
+// determines that.
 func (s *shard) dueOfRowLocked(saved *row.Host) (int64, why) {
 	due := s.owed(instant.FromMillis(saved.Due))
 	if saved.Due != 0 { // the clock may have been set ahead since: in doubt it was before
@@ -240,9 +241,9 @@ func (s *shard) startOfRowLocked(saved *row.Host) int64 {
 	return s.startAfter(gap)
 }
 
-// noteLocked adds a row to o if a crash would otherwise forget something of the
-// host: what was learned of it or its group, or a time beyond what every host is
-// left alone for after a crash. The host is pinned until o is settled.
+// noteLocked adds the host's row to o if a crash would otherwise lose something: what was
+// learned about it, its group, or a time beyond that for which every host is left alone
+// after a crash. The host is pinned until o is settled.
 func (s *shard) noteLocked(o *op, id uint32, due int64, why why, now int64) {
 	h := s.sched.hosts.At(id)
 	if due <= h.due {
@@ -294,9 +295,8 @@ func (x clocks) due() (int64, why) {
 	return x.all, x.why
 }
 
-// clocksLocked is when a host may be contacted again after a contact that ended
-// as planned. Its Crawl-delay and what failed before hold all lanes, as what the
-// host asks for does.
+// clocksLocked is when a host may be contacted again after a contact that ended as
+// planned. Its Crawl-delay, its back-off and Retry-After apply to all lanes.
 func (s *shard) clocksLocked(id uint32, p *plan) clocks {
 	h := s.sched.hosts.At(id)
 	var x clocks
@@ -326,6 +326,5 @@ func (s *shard) clocksLocked(id uint32, p *plan) clocks {
 // crawlDelayNs is the host's crawl delay in nanoseconds.
 func (h *host) crawlDelayNs() int64 { return int64(h.crawlDelay) * int64(time.Millisecond) }
 
-// learned reports whether something is known of a host that must outlive its
-// URLs.
+// learned reports whether something about a host must outlive its URLs.
 func (h *host) learned() bool { return h.crawlDelay > 0 || h.has(troubled|assigned|counted) }

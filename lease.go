@@ -1,5 +1,6 @@
-// This file is what may happen to a lease before its Done: it is extended, joins
-// a group, is exchanged for one without a URL, or its deadline passes.
+// This file has the records of leases that are out, and what may happen to a lease before
+// its Done: it is extended, joins a group, is exchanged for one without a URL, or
+// expires.
 
 package frontier
 
@@ -30,11 +31,12 @@ func (f *Frontier) reapYieldingLocked() {
 	f.dispatchLocked()
 }
 
-// expireYieldingLocked settles a lease whose deadline has passed. It releases the lock while
-// it asks the policies. It reports false, and does nothing, if the frontier was closed meanwhile.
+// expireYieldingLocked settles a lease whose deadline has passed. It releases the lock
+// while it calls the policies. If the frontier was closed meanwhile it does nothing and
+// reports false.
 //
-// If a policy panics, so does expireYieldingLocked, without the lock: the lease is settled as
-// one that is tried again, and those behind it expire with the next call.
+// If a policy panics, so does expireYieldingLocked, without the lock: the URL of the
+// lease will be tried again, and the leases behind it expire with the next call.
 func (f *Frontier) expireYieldingLocked(id uint32, behind []uint32) bool {
 	var l Lease
 	f.newLeaseLocked(&l, id)
@@ -307,7 +309,7 @@ func (s *scheduler) leaseHost(l leaseRecord, now int64) uint32 {
 	return id
 }
 
-// endLease takes a lease off the books; settleLease must follow.
+// endLease removes the record of a lease; settleLease must follow.
 func (s *scheduler) endLease(id uint32) leaseRecord {
 	l := *s.leases.At(id)
 	if !l.ending {

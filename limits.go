@@ -1,10 +1,10 @@
-// This file is what may be said about how much: of URLs that wait, hand-outs,
-// bytes, failures and depth, for a scope, for each of its hosts, and for a crawl.
+// This file has the limits of waiting URLs, hand-outs, bytes, failures and depth, for a
+// scope, for each of its hosts, and for a crawl.
 //
-// Limits of URLs that wait and of depth refuse entries when they are added. What is used
-// of the others is counted; hosts and crawls that have used it up are withheld like paused
-// ones. Package limit counts; this file gives it hosts and crawls, and makes events and
-// errors of what it says. A frontier without limits pays for one look at a pointer.
+// Limits of waiting URLs and of depth refuse entries when they are added. Use of the
+// others is counted; hosts and crawls that have used one up are withheld like paused
+// ones. Package limit counts; this file passes it hosts and crawls, and turns its results
+// into events and errors. A frontier without limits pays for one look at a pointer.
 
 package frontier
 
@@ -86,7 +86,7 @@ func (s *shared) usedLocked(u limit.Used) Used {
 	return out
 }
 
-// check says what is wrong with limits.
+// check returns an error for invalid limits.
 func (l *Limits) check(name string) error {
 	var errs []error
 	for _, x := range [...]struct {
@@ -155,7 +155,7 @@ func (s *scheduler) setLimits(r *scopeRule, youngest uint64, now int64) {
 	}
 }
 
-// storedRuleLocked is what the row of a rule says that is to take the place of the latest.
+// storedRuleLocked returns the row of a rule that is to replace the latest.
 func (s *shard) storedRuleLocked(r *scopeRule) row.Rule {
 	var was limit.Each
 	b := s.sched.limits
@@ -175,8 +175,8 @@ func (s *shard) storedRuleLocked(r *scopeRule) row.Rule {
 	return storedRule(&r.Rule, ended)
 }
 
-// use counts what a lease's hand-out, or its end, uses of a host and a crawl, which may be
-// nil.
+// use counts what the hand-out or the end of a lease uses of the limits of a host and a
+// crawl, which may be nil.
 func (s *scheduler) use(id uint32, x *crawl, n quota.Amount, lease uint64, now int64) {
 	h := s.hosts.At(id)
 	if s.limits.Use(id, s.name(h), n, lease, s.date(now)) {
@@ -187,8 +187,8 @@ func (s *scheduler) use(id uint32, x *crawl, n quota.Amount, lease uint64, now i
 	}
 }
 
-// countDoneLocked counts what a lease that ends has used. A host's row, or that of a
-// scope or crawl, is written with o.
+// countDoneLocked counts what an ending lease has used. A host's row, or that of a scope
+// or crawl, is written with o.
 func (s *shard) countDoneLocked(o *op, l *leaseRecord, out *Outcome) {
 	c := s.sched
 	n := quota.Amount{Bytes: max(0, out.Bytes), Errors: int64(btoi(out.Result == Failed))}
@@ -206,8 +206,8 @@ func (s *shard) countDoneLocked(o *op, l *leaseRecord, out *Outcome) {
 	o.counts = used && s.opts.Spill != nil && c.limits.Dirty()
 }
 
-// limitLocked takes the entries out of o that limits refuse, and returns what is
-// wrong with each. A URL's own next record is never refused, nor one that is forced.
+// limitLocked removes the entries that limits refuse from o, and returns an error for
+// each. A URL's own next record is never refused, nor one that is forced.
 func (s *shard) limitLocked(o *op) error {
 	c := s.sched
 	if c.limits == nil || o.unlimited {
@@ -241,7 +241,7 @@ func (s *shard) limitLocked(o *op) error {
 	return errors.Join(errs...)
 }
 
-// refusesLocked says which limit refuses an entry, if one does.
+// refusesLocked returns the limit that refuses an entry, if one does.
 func (s *shard) refusesLocked(g *limit.Gate, e *newEntry) error {
 	c := s.sched
 	if e.index < 0 || e.force {
@@ -298,8 +298,8 @@ func (s *scheduler) refusing(id uint32) (full bool) {
 	return g.Closed(limit.Waiting{All: s.stats.Waiting, Host: int64(h.waiting)})
 }
 
-// countDomain counts the URLs of a domain if its limits ask for it and no
-// call has. It returns when that is so.
+// countDomain counts the URLs of a domain if its limits require it and no call has done
+// so, and returns when they are counted.
 func (f *Frontier) countDomain(s Scope) error {
 	c := f.sched
 	for {
@@ -341,7 +341,7 @@ func (s *scheduler) countAllDomains() {
 	}
 }
 
-// unused forgets what a host without URLs has used if that counts no more.
+// unused forgets what a host without URLs has used if it no longer counts.
 func (s *scheduler) unused(id uint32, now int64) {
 	h := s.hosts.At(id)
 	if !h.has(counted) {
@@ -384,7 +384,7 @@ type countedHost struct {
 	used row.Usage
 }
 
-// staleUsage lets the rows go of hosts whose periods have ended.
+// staleUsage drops the rows of hosts whose periods have ended.
 func (r *recovery) staleUsage() {
 	for i := range r.counted {
 		if h := &r.counted[i]; !r.f.sched.limits.Counts(h.name, h.used, 0) {
@@ -394,8 +394,8 @@ func (r *recovery) staleUsage() {
 	r.counted = nil
 }
 
-// importUsed takes in what was used of the limits of a scope or crawl. Of one that has
-// none it means nothing.
+// importUsed restores the use of the limits of a scope or crawl. It does nothing for one
+// without limits.
 func (f *Frontier) importUsed(of limit.Subject, s row.Usage) error {
 	if err := f.lockOpen(); err != nil {
 		return err

@@ -260,7 +260,7 @@ func (s *scheduler) wantContact(id uint32, now int64) {
 	switch h.place {
 	case leased, loading, pacing, called, withheld:
 	case queued:
-		s.hurry(id, now)
+		s.promote(id, now)
 	case ready:
 		s.detach(id) // it keeps its group's slot
 		s.put(h, called)

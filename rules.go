@@ -1,9 +1,9 @@
 // This file keeps what an operator says about hosts, domains and all hosts: one
 // rule for each scope, with any number of settings.
 //
-// Of each setting a host has the most specific: that of its own rule, then that of
-// its closest domain, and so on, then that of All. No loop over hosts puts a rule in
-// force: a rule is looked up when its answer is needed.
+// For each setting the most specific rule of a host applies: its own, then that of its
+// closest domain, and so on up to that of All. No loop over hosts puts a rule in force: a
+// rule is looked up when its answer is needed.
 
 package frontier
 
@@ -193,8 +193,7 @@ func (c *controls) delay(host string) DelayPolicy {
 	return nil
 }
 
-// concurrency returns how many leases the rules allow a host, or 0 if they do
-// not say.
+// concurrency returns how many leases the rules allow a host, or 0 if none says.
 func (c *controls) concurrency(host []byte) int {
 	if r := c.Load().First(host, 1<<fieldConcurrency); r != nil {
 		return r.Concurrency
@@ -202,7 +201,7 @@ func (c *controls) concurrency(host []byte) int {
 	return 0
 }
 
-// effective returns what the rules say of a host.
+// effective returns the settings that apply to a host.
 func (c *controls) effective(host string, now int64) (out Rule) {
 	c.Load().Visit(bytesOf(host), func(s *scopeRule) bool {
 		r := s.at(now)
@@ -289,14 +288,13 @@ type withheldHosts struct {
 	scratch  []uint32
 }
 
-// recheck is a scope whose withheld hosts are looked at again, those behind key.
+// recheck is a scope whose withheld hosts behind key are looked at again.
 type recheck struct {
 	scope Scope
 	key   []byte
 }
 
-// withheldURLs is how many URLs wait that may not be handed out now, as far as is
-// known.
+// withheldURLs is how many waiting URLs are known to be withheld now.
 func (s *scheduler) withheldURLs() int64 {
 	n := s.pausedURLs
 	for _, urls := range s.withheld.urls {
@@ -328,9 +326,9 @@ func (s *scheduler) countWithheldOf(h *host, why withheldReason, sign int64) {
 // withholding reports whether any rule may keep a host from being served.
 func (c *controls) withholding() bool { return c.Load().Set(withholdFields) }
 
-// withholds says until which date the rules keep a host from being served, and why: never if
-// it is paused, 0 if they do not. Of a pause and a block the
-// pause counts: the end of the block would change nothing.
+// withholds returns the date until which the rules keep a host from being served, and
+// why: never if it is paused, 0 if they do not. A pause precedes a block, whose end would
+// change nothing.
 func (c *controls) withholds(host []byte, now int64) (until int64, why withheldReason) {
 	c.Load().Visit(host, func(r *scopeRule) bool {
 		if r.until > max(now, until) {
@@ -353,8 +351,8 @@ func (s *scheduler) mayServe(id uint32, now int64) bool {
 	return until == 0
 }
 
-// withheldUntil says until when rules and limits keep a host from being served, and why:
-// 0 if they do not, never if time does not end it. A pause counts before all else.
+// withheldUntil returns until when rules and limits keep a host from being served, and
+// why: 0 if they do not, never if time does not end it. A pause comes first.
 func (s *scheduler) withheldUntil(id uint32, now int64) (until int64, why withheldReason) {
 	date := s.date(now)
 	until, why = s.controls.withholds(s.name(s.hosts.At(id)), date)
@@ -377,8 +375,8 @@ func (s *scheduler) withholding() bool {
 	return s.controls.withholding() || s.limits != nil && s.limits.Limiting()
 }
 
-// withhold takes a host, which is in no structure, out of service if a rule or limit says
-// so, and reports whether it did.
+// withhold puts a host, which is in no structure, aside if a rule or limit requires it,
+// and reports whether it did.
 func (s *scheduler) withhold(id uint32, now int64) bool {
 	if !s.withholding() {
 		return false
@@ -418,8 +416,8 @@ func (s *scheduler) unfile(id uint32, h *host) {
 	s.countWithheldOf(h, h.pos, -1)
 }
 
-// withholdNext withholds hosts that would be the next to become due, so that no call
-// waits for them. With many of them it needs several calls.
+// withholdNext withholds the hosts that would become due next, so that no call waits for
+// them. If they are many, several calls are needed.
 func (s *scheduler) withholdNext(now int64) {
 	if !s.withholding() {
 		return
@@ -470,9 +468,9 @@ func (s *scheduler) ruled(old, r *scopeRule, now int64) {
 	}
 }
 
-// withholdReady withholds a host at once that its own rule concerns if it is ready:
-// it has a slot of its group, and others wait for that. Hosts that a wider rule
-// holds give it up when it would be their turn.
+// withholdReady withholds a ready host at once because of its own rule: it has a slot of
+// its group, for which others wait. Hosts that a wider rule withholds give up their slots
+// when their turn comes.
 func (s *scheduler) withholdReady(name string, now int64) {
 	id := s.lookup(s.hash(bytesOf(name)), name)
 	if id == 0 || s.hosts.At(id).place != ready || s.mayServe(id, now) {
@@ -482,8 +480,8 @@ func (s *scheduler) withholdReady(name string, now int64) {
 	s.withhold(id, now)
 }
 
-// expireAt is when the next block or period of a limit ends that a host or crawl
-// waits for.
+// expireAt is the next end of a block or of a limit's period for which a host or crawl
+// waits.
 func (s *scheduler) expireAt() int64 {
 	at := instant.Never
 	if s.limits != nil {

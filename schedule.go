@@ -267,7 +267,7 @@ func (s *scheduler) makeReady(id uint32, now int64) {
 		return
 	}
 	// Of a group no more are ready than it has slots.
-	if h.group == 0 && s.surplus(h) || !s.offering(h) {
+	if h.group == 0 && s.oversupplied(h) || !s.offering(h) {
 		s.put(h, nowhere)
 		s.dropSlot(h, now)
 		s.unbind(id, h)
@@ -285,9 +285,9 @@ func (s *scheduler) makeReady(id uint32, now int64) {
 	}
 }
 
-// surplus reports whether enough hosts are ready for everything that a host has to offer.
+// oversupplied reports whether enough hosts are ready for everything that a host has to offer.
 // Otherwise hosts bound for an urgent URL would pile up with their other URLs.
-func (s *scheduler) surplus(h *host) bool {
+func (s *scheduler) oversupplied(h *host) bool {
 	enough := 8 + int(s.stats.Leased)/4
 	for q := h.queues; q != 0; q = s.queues.At(q).sibling {
 		x := s.queues.At(q)

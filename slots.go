@@ -1,9 +1,9 @@
 // This file counts lanes: how many contacts a host or a group may have at once,
 // and how long a lane is left alone after one.
 //
-// A lane is in use, or it keeps its distance from the contact that it had last, or it may
-// be used. Which lane a lease is on does not matter, only how many may be used. What
-// delays the whole host or group delays all lanes.
+// A lane is in use, keeps its distance from its last contact, or is free. Which lane a
+// lease is on does not matter, only how many may be used. What delays the whole host or
+// group delays all lanes.
 
 package frontier
 
@@ -25,8 +25,7 @@ type slots struct {
 	until []int64 // ascending: when lanes may be used that keep their distance; some have passed
 }
 
-// next is when one of n lanes may be used. If all of them are in use it is not
-// later than when one may be that ends.
+// next is when one of n lanes may be used. If all of them are in use it is a lower bound.
 func (s *slots) next(n int32) int64 {
 	k := int(s.used) + len(s.until) - int(n) // the distances that must end first, less one
 	if k < 0 || len(s.until) == 0 {
@@ -57,7 +56,7 @@ func (s *slots) pass(now int64) {
 	s.until = slices.Delete(s.until, 0, n)
 }
 
-// kept reports whether the lanes in use are not too many of n now.
+// kept reports whether n lanes are enough for those in use.
 func (s *slots) kept(n int32, now int64) bool {
 	s.pass(now)
 	return s.opens <= now && int(s.used)+len(s.until) <= int(n)
@@ -71,8 +70,8 @@ func (s *slots) last() int64 {
 	return max(s.opens, s.until[len(s.until)-1])
 }
 
-// hostLanes are the lanes of a host that may have several leases at once. There is
-// a record of a host while one is in use or keeps its distance.
+// hostLanes are the lanes of a host that may have several leases at once. The record
+// exists while a lane is in use or keeps its distance.
 type hostLanes struct {
 	slots
 	host  uint32
@@ -83,7 +82,7 @@ type hostLanes struct {
 // lanesBytes is what the record of a host's lanes takes in the table that finds it.
 const lanesBytes = 16
 
-// concurrencyOf is how many leases a host may have at once that does not fail.
+// concurrencyOf is how many leases a host may have at once while it does not fail.
 func (s *scheduler) concurrencyOf(id uint32) int32 {
 	if s.concurrency == nil {
 		return 1
@@ -101,8 +100,8 @@ func (s *scheduler) allowed(id uint32) int32 {
 	return n
 }
 
-// lanesOf returns the host's lanes; nil if it has at most one lease, which is its
-// place.
+// lanesOf returns the host's lanes; nil if it has at most one lease, which its place
+// shows.
 func (t *laneTable) lanesOf(id uint32) *hostLanes {
 	if len(t.laned) == 0 {
 		return nil
@@ -146,8 +145,8 @@ func (s *scheduler) postpone(id uint32, at int64, why why) {
 	}
 }
 
-// resettle puts a host where it belongs whose time may have changed. While its
-// URLs are read, it has tokens, or a rule holds it, that is found out later.
+// resettle puts a host whose time may have changed where it belongs. While its URLs are
+// read, it has tokens, or a rule withholds it, the change is found later.
 func (s *scheduler) resettle(id uint32, now int64) {
 	h := s.hosts.At(id)
 	switch h.place {
@@ -190,9 +189,8 @@ func (s *shared) concurrency(host []byte) int {
 // reviseAtOnce is how many leases or hosts are looked at under one lock.
 const reviseAtOnce = 128
 
-// reviseLanes lets a rule about concurrency that changed hold for the hosts that
-// have a lease, or lanes that keep their distance. Others find it when they get
-// one.
+// reviseLanes applies a changed rule about concurrency to the hosts that have a lease, or
+// lanes that keep their distance. Others see it when they get a lease.
 func (f *Frontier) reviseLanes() {
 	c := f.sched
 	for _, step := range []struct {

@@ -1,14 +1,14 @@
-// This file keeps what is known of hosts that fail, and lets it act: on the host's
-// clock, on the URLs of failed probes, and on those of hosts that did not come back. It
-// forgets that again, when a caller asks for it or when an outcome was not committed.
+// This file keeps the failures of hosts and applies them: to the host's clock, to the
+// URLs of failed probes, and to those of hosts that did not come back. It forgets them
+// when a caller asks for that or when an outcome was not committed.
 //
-// Hosts in trouble are few: what package trouble knows of them lies in a table beside
-// the hosts, and goes to disk with the host's row.
+// Hosts in trouble are few: the state from package trouble is in a table beside the
+// hosts, and goes to disk with the host's row.
 //
-// When as many probes of a host failed as Quarantine.Probes allows it is put on a list
-// (despair) where it is settled. A goroutine, or TryNext, takes its URLs off its queues
-// and commits their ends, some at a time. Nothing else in the frontier knows of it: until
-// they are gone its URLs wait for the next probe, as those of any host in quarantine do.
+// When a host has failed as many probes as Quarantine.Probes allows, settle puts it on a
+// list (despair). A goroutine, or TryNext, takes its URLs off its queues and commits
+// their ends, some at a time. The rest of the frontier is not involved: until they are
+// gone its URLs wait for the next probe, like those of any host in quarantine.
 
 package frontier
 
@@ -24,7 +24,7 @@ import (
 // troubleBytes is what an entry of scheduler.troubles takes, about.
 const troubleBytes = 96
 
-// setTrouble makes t what is known of a host's failures.
+// setTrouble replaces what is known about a host's failures by t.
 func (s *scheduler) setTrouble(id uint32, t trouble.State) {
 	h := s.hosts.At(id)
 	old := s.troubles[id]
@@ -49,7 +49,7 @@ func (s *scheduler) outlived(id uint32, now int64) {
 	}
 }
 
-// idlesUntil is when something may be forgotten of a host without URLs.
+// idlesUntil is when something about a host without URLs may be forgotten.
 func (s *scheduler) idlesUntil(id uint32) int64 {
 	until, h := s.restsUntil(id), s.hosts.At(id)
 	if h.has(troubled) && h.crawlDelay == 0 && !s.cfg.spill {
@@ -62,7 +62,7 @@ func (s *scheduler) idlesUntil(id uint32) int64 {
 	return until
 }
 
-// contactLocked takes in how a contact ended that took a lease of this token.
+// contactLocked counts the end of a contact under the lease with this token.
 func (s *shard) contactLocked(id uint32, token uint64, p *plan) {
 	c := s.sched
 	h := c.hosts.At(id)
@@ -128,8 +128,8 @@ func (s *shard) tellTroubleLocked(h *host, old, t *trouble.State, own bool) {
 // numbers.
 func (t *tables) leaseNumber(token uint64) uint64 { return token ^ t.hash(bytesOf("token")) }
 
-// slowing reports whether such a failure slows its host down. That a name is
-// not resolved says nothing about the host's server, and a 5xx may be the page's.
+// slowing reports whether such a failure slows its host down. A name that is not resolved
+// says nothing about the host's server, and a 5xx may be due to the page.
 func slowing(k Failure) bool {
 	return k == FailureConnect || k == FailureTimeout || k == FailureUnavailable || k == FailureTooMany
 }
@@ -192,7 +192,7 @@ func (s *shard) spareLocked(lease uint32, p *plan) {
 	p.stays, p.retry, p.spared, p.givenUp = true, true, true, false
 }
 
-// troubleKept reports whether a row says of a host's failures what must be known.
+// troubleKept reports whether a row has what must be known about a host's failures.
 func (s *shard) troubleKept(saved *row.Host) bool {
 	t := s.troubleOfRowLocked(saved)
 	return !t.Over() && t.Until() > 0
@@ -238,8 +238,8 @@ func (f *Frontier) Forget(host string) error {
 	return f.submitAndUnlock(o)
 }
 
-// unlearn forgets what was learned of a host, which may be anywhere. After a crash
-// it is not contacted before reopened.
+// unlearn forgets what was learned about a host in any place. After a crash it is not
+// contacted before reopened.
 func (s *scheduler) unlearn(id uint32, now, reopened int64) {
 	h := s.hosts.At(id)
 	h.crawlDelay = 0
@@ -282,8 +282,8 @@ func (s *scheduler) advanceDue(id uint32, at, now int64) {
 	}
 }
 
-// freeFrom notes that a host in trouble may not be contacted before at whatever
-// becomes of its trouble.
+// freeFrom notes that a host in trouble may not be contacted before at, even without its
+// trouble.
 func (t *troubleTable) freeFrom(id uint32, at int64) {
 	if state := t.troubles[id]; at > state.Free {
 		state.Free = at
@@ -299,8 +299,7 @@ func (s *shard) leasedTroubleLocked(id uint32, now int64) {
 	}
 }
 
-// learnt is what outcomes have taught of a host that says how soon it may be
-// contacted.
+// learnt is what outcomes have taught about a host's pace.
 type learnt struct {
 	crawlDelay int32
 	troubled   bool
@@ -316,8 +315,8 @@ func (s *shard) learntLocked(id uint32) learnt {
 	return x
 }
 
-// mayUnlearnLocked sees to it that a host is left alone again as it was before an outcome
-// that made it faster, if that is not committed. What made it slower stays.
+// mayUnlearnLocked makes o restore a host's pace if an outcome that made it faster is not
+// committed. What made it slower stays.
 func (f *Frontier) mayUnlearnLocked(o *op, id uint32, was learnt, p *plan) {
 	now := f.learntLocked(id)
 	shorter := now.crawlDelay < was.crawlDelay
@@ -361,8 +360,8 @@ func (f *Frontier) laterLocked(id uint32, due int64, why why) {
 
 const giveUpAtOnce = 64 // URLs that are given up under one lock
 
-// hopeless reports whether a host's URLs shall be given up, as far as its
-// failures say. When its next probe is due they are not.
+// hopeless reports whether a host's failures are reason to give up its URLs. When its
+// next probe is due they are kept.
 func (s *scheduler) hopeless(id uint32, now int64) bool {
 	h := s.hosts.At(id)
 	if !h.has(troubled) || h.waiting == 0 || h.due <= now || h.wanted {
