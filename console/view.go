@@ -99,6 +99,10 @@ func (c *Console) status(ctx context.Context) Status {
 	return c.judged(ctx)
 }
 
+// Status is how the crawl is, for the process that runs it: unlike a request for it, it does not
+// count as somebody who looks.
+func (c *Console) Status(ctx context.Context) Status { return c.judged(ctx) }
+
 // judged is how the crawl is.
 func (c *Console) judged(ctx context.Context) Status {
 	s := c.f.Stats()

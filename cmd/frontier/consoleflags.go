@@ -75,7 +75,7 @@ func (c *consoleFlags) close() {
 // open serves a crawl's Console, with what o has already, until the function that it
 // returns is called.
 func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *settings, o console.Options, log *slog.Logger) (func(), error) {
-	if c.page == "off" && s.dir == "" {
+	if c.page == "off" && s.dir == "" && s.line == nil {
 		return func() {}, nil
 	}
 	token, err := c.secret()

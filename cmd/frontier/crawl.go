@@ -236,7 +236,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		log.Info("stopping: Ctrl-C again cuts the fetches under way", "fetches", c.Progress().Busy)
 		close(told)
 	})
-	hide := s.showProgress(ctx, f, c)
+	hide := s.showProgress(ctx)
 	err = c.Run(ctx)
 	hide()
 	if !untold() {

@@ -31,9 +31,9 @@ func TestTablesHoldNothingThatATerminalObeys(t *testing.T) {
 		},
 		"result": func(p *printer) error { return p.result(console.Result{Said: bad}) },
 		"top": func(p *printer) error {
-			m := newTop(t.Context(), nil, true, time.Second)
+			m := newTop(t.Context(), nil, time.Second)
 			m.width, m.said = 10_000, bad
-			m.take(lookedMsg{look: look{console.Status{Title: bad, Now: time.Now(), Failures: map[string]int64{bad: 1}, Events: []console.Notice{{Kind: bad, Host: bad, URL: bad, Text: bad}}}, rows}})
+			m.take(lookedMsg{look: look{console.Status{Title: bad, State: "running", Sentence: bad, Pace: bad, ETA: bad, Problems: []console.Problem{{Host: bad, What: bad, Error: bad, Next: bad}}, Now: time.Now(), Failures: map[string]int64{bad: 1}, Events: []console.Notice{{Kind: bad, Host: bad, URL: bad, Text: bad}}}, rows}})
 			_, err := fmt.Fprintln(p.w, ansi.Strip(strings.Join(m.screen(), "\n")))
 			return err
 		},

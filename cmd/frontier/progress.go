@@ -9,15 +9,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
-	"github.com/seed-7440039f/frontier/crawler"
 )
 
 // lastLine is a terminal whose last line is drawn again and again. What is written meanwhile
@@ -64,30 +63,27 @@ func (l *lastLine) draw(line string) {
 	l.line = line
 }
 
-// progress is what the line says.
-type progress struct {
-	state          string // of console.Status
-	pages          int64
-	pagesPerSecond float64
-	bytes          int64
-	waiting        int64
-	hosts          int64
-	running        time.Duration
-	end            string // when it ends; empty: nobody knows
-}
-
-// line is it in so many columns. What does not fit is left out, the last first.
-func (p progress) line(columns int) string {
-	style := stateStyle(p.state)
-	parts := []string{
-		style.Bold(true).Render("● " + p.state), bold.Render(console.Count(p.pages)) + " pages", fmt.Sprintf("%.1f/s", p.pagesPerSecond), console.Size(p.bytes),
-		console.Count(p.waiting) + " waiting", console.Count(p.hosts) + " hosts", console.Ago(p.running.Truncate(time.Second)),
+// progressLine says how a crawl is in so many columns: in the sentence of its state, or while it
+// runs in figures. Those that do not fit are left out, the last first.
+func progressLine(s console.Status, columns int) string {
+	style, parts := stateStyle(s.State), []string(nil)
+	switch s.State {
+	case console.StateRunning, console.StateStopping:
+		parts = []string{
+			bold.Render(console.Count(s.Pages)) + " pages", fmt.Sprintf("%.1f/s", s.PagesPerSecond), console.Size(s.Traffic.Bytes), console.Count(s.Waiting) + " waiting", console.Count(s.Hosts) + " hosts",
+		}
+		if s.ProblemHosts > 0 {
+			parts[4] += ", " + bad.Render(console.Count(int64(s.ProblemHosts))+" failing")
+		}
+		parts = append(parts, console.Ago(seconds(s.Running).Truncate(time.Second)))
+		if when, _, _ := strings.Cut(s.ETA, ":"); strings.HasPrefix(when, "In about ") {
+			parts = append(parts, faint.Render("ends in"+strings.TrimPrefix(when, "In")))
+		}
+	default:
+		parts = []string{ansi.Truncate(oneLine(s.Sentence), max(0, columns-ansi.StringWidth(s.State)-5), "…")}
 	}
-	if p.end != "" {
-		parts = append(parts, p.end)
-	}
-	line := ansi.Truncate(parts[0], max(0, columns-1), "") // a full line would move the cursor to the next
-	for _, x := range parts[1:] {
+	line := ansi.Truncate(style.Bold(true).Render("● "+s.State), max(0, columns-1), "") // a full line would move the cursor to the next
+	for _, x := range parts {
 		if ansi.StringWidth(line)+2+ansi.StringWidth(x) >= columns {
 			break
 		}
@@ -99,59 +95,36 @@ func (p progress) line(columns int) string {
 // stateStyle is the colour of a state.
 func stateStyle(state string) lipgloss.Style {
 	switch state {
-	case "running":
+	case console.StateRunning:
 		return good
-	case "idle":
+	case console.StateIdle:
 		return calm
-	case "paused", "stopping":
+	case console.StatePaused, console.StateStopping:
 		return warning
-	case "trouble":
+	case console.StateTrouble:
 		return bad
 	}
 	return faint
 }
 
-// progressOf is what a crawler says. The crawl stops if ctx has ended.
-func progressOf(ctx context.Context, f *frontier.Frontier, p crawler.Progress, rate float64, maxPages int64) progress {
-	x := progress{
-		state: "running", pages: p.Pages, pagesPerSecond: rate, bytes: p.Bytes,
-		waiting: p.Frontier.Waiting - p.Parked - p.NextRun, hosts: p.Frontier.Hosts, running: p.Elapsed,
-	}
-	if all, _ := f.Rule(frontier.All()); all.Paused == frontier.On || all.BlockedUntil.After(time.Now()) {
-		x.state = "paused"
-	}
-	if ctx.Err() != nil {
-		x.state = "stopping"
-	}
-	if left := maxPages - p.Pages; maxPages > 0 && left > 0 && rate > 0 && x.state == "running" {
-		x.end = "ends in " + console.Ago(seconds(float64(left)/rate).Round(time.Second))
-	}
-	return x
-}
-
 // showProgress shows how a crawl goes on, until the function that it returns is called.
-func (s *settings) showProgress(ctx context.Context, f *frontier.Frontier, c *crawler.Crawler) (hide func()) {
+func (s *settings) showProgress(ctx context.Context) (hide func()) {
 	if s.line == nil {
 		return func() {}
 	}
-	var m meter
-	return s.line.follow(func() int { return columnsOf(s.line.out) }, func() progress {
-		p := c.Progress()
-		m.add(reading{time.Now(), p.Pages, p.Bytes})
-		rate, _ := m.rates()
-		return progressOf(ctx, f, p, rate, s.crawler.MaxPages)
-	})
+	ctx = context.WithoutCancel(ctx) // while it stops, too
+	return s.line.follow(func() string { return progressLine(s.console.shown.Status(ctx), columnsOf(s.line.out)-1) })
 }
 
 // follow draws the line each second, until the function that it returns is called.
-func (l *lastLine) follow(columns func() int, now func() progress) (stop func()) {
+func (l *lastLine) follow(now func() string) (stop func()) {
 	ended := make(chan struct{})
 	var drawing sync.WaitGroup
 	drawing.Go(func() {
 		t := time.NewTicker(time.Second)
 		defer t.Stop()
 		for {
-			line := now().line(columns()-1) + " " // what a shell says of a kill stands apart
+			line := now() + " " // what a shell says of a kill stands apart
 			if os.Getenv("NO_COLOR") != "" {
 				line = ansi.Strip(line)
 			}

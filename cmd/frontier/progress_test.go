@@ -8,11 +8,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/console"
 )
 
 // obeyed is what a terminal shows of an output: \r goes to the line's beginning, and ESC [K erases from there.
@@ -48,7 +49,7 @@ func TestLogAndLastLineDoNotMix(t *testing.T) {
 func TestLogLinesOfManyStayWhole(t *testing.T) {
 	out := &lockedBuffer{}
 	l := &lastLine{out: out}
-	stop := l.follow(func() int { return 80 }, func() progress { return progress{state: "running"} })
+	stop := l.follow(func() string { return "running" })
 	var writing sync.WaitGroup
 	for i := range 8 {
 		writing.Go(func() {
@@ -69,10 +70,17 @@ func TestLogLinesOfManyStayWhole(t *testing.T) {
 }
 
 func TestProgressFits(t *testing.T) {
-	p := progress{state: "running", pages: 12823, pagesPerSecond: 46.04, bytes: 5 << 20, waiting: 80868, hosts: 51, running: 63 * time.Second, end: "ends in 2 min"}
-	assert.Equal(t, "● running  12\u202f823 pages  46.0/s  5.0 MiB  80\u202f868 waiting  51 hosts  1 min 3 s  ends in 2 min", ansi.Strip(p.line(120)))
-	for columns := range 120 {
-		assert.Less(t, ansi.StringWidth(p.line(columns)), max(1, columns), "the cursor stays in the line")
+	s := console.Status{
+		State: console.StateRunning, Sentence: "All hosts wait", Pages: 12823, PagesPerSecond: 46.04, Traffic: console.Traffic{Bytes: 5 << 20}, Waiting: 80868, Hosts: 51, ProblemHosts: 2,
+		Running: 63, ETA: "In about 2 min at this rate: 10 pages of the 20 it may fetch.",
 	}
-	assert.Equal(t, "● running  12\u202f823 pages  46.0/s", ansi.Strip(p.line(40)))
+	assert.Equal(t, "● running  12\u202f823 pages  46.0/s  5.0 MiB  80\u202f868 waiting  51 hosts, 2 failing  1 min 3 s  ends in about 2 min at this rate", ansi.Strip(progressLine(s, 140)))
+	assert.Equal(t, "● running  12\u202f823 pages  46.0/s", ansi.Strip(progressLine(s, 40)))
+	for _, s.State = range []string{console.StateRunning, console.StateIdle} {
+		for columns := range 140 {
+			assert.Less(t, ansi.StringWidth(progressLine(s, columns)), max(1, columns), "the cursor stays in the line")
+		}
+	}
+	assert.Equal(t, "● idle  All hosts wait", ansi.Strip(progressLine(s, 140)))
+	assert.Equal(t, "● idle  All hos…", ansi.Strip(progressLine(s, 17)))
 }

@@ -78,11 +78,13 @@ func (x *terminals) start(name string, width, height int, command string) {
 // shows waits until a terminal shows what a pattern says, and returns all that it shows.
 func (x *terminals) shows(name, pattern string, flags ...string) (screen string) {
 	x.t.Helper()
-	require.Eventually(x.t, func() bool {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		screen = strings.TrimRight(x.tmux(append([]string{"capture-pane", "-p", "-t", name}, flags...)...), "\n")
-		return regexp.MustCompile(pattern).MatchString(screen)
-	}, time.Minute, 20*time.Millisecond, "%s in %s", pattern, &screen)
-	return screen
+		if regexp.MustCompile(pattern).MatchString(screen) {
+			return screen
+		}
+		require.True(x.t, time.Now().Before(end), "no %s in:\n%s", pattern, screen)
+	}
 }
 
 func (x *terminals) keys(name string, keys ...string) {
@@ -134,6 +136,8 @@ func TestProgressInTmux(t *testing.T) {
 	crawl := fmt.Sprintf("%s=1 '%s' crawl -page off -delay 1ms -timeout 1h -workers 2 -no-groups -resolve '*.example=%s' http://a.example/1 http://b.example/1",
 		asCommand, os.Args[0], web.Listener.Addr())
 	x.start("crawl", 500, 24, crawl)
+	<-arrived
+	<-arrived // at both pages, which do not end
 	x.shows("crawl", `● running  0 pages  0\.0/s  .* waiting  2 hosts`)
 	x.keys("crawl", "C-c")
 	x.shows("crawl", "● stopping  0 pages")

@@ -28,7 +28,7 @@ func topCommand() *cli.Command {
 		if cmd.Duration("every") < 100*time.Millisecond {
 			return usageError("top: -every is below 100ms")
 		}
-		m := newTop(ctx, c, c.running, cmd.Duration("every"))
+		m := newTop(ctx, c, cmd.Duration("every"))
 		in, out := cmd.Root().Reader, cmd.Root().Writer
 		if !c.running || !canMove(out) || !isTerminal(in) {
 			return m.snapshot(out)
@@ -57,13 +57,11 @@ type look struct {
 
 // top is all that a screen shows. It is a tea.Model: Update changes it, View draws it.
 type top struct {
-	ctx     context.Context
-	crawl   crawlAPI
-	every   time.Duration
-	running bool
+	ctx   context.Context
+	crawl crawlAPI
+	every time.Duration
 
 	look
-	meter  meter
 	silent error // why the last look failed
 
 	width, height int
@@ -75,8 +73,8 @@ type top struct {
 	failed        bool            // it failed
 }
 
-func newTop(ctx context.Context, c crawlAPI, running bool, every time.Duration) *top {
-	return &top{ctx: ctx, crawl: c, running: running, every: every, width: 80, height: 24}
+func newTop(ctx context.Context, c crawlAPI, every time.Duration) *top {
+	return &top{ctx: ctx, crawl: c, every: every, width: 80, height: 24}
 }
 
 // What Update gets beside keys and sizes.
@@ -155,7 +153,6 @@ func (m *top) take(l lookedMsg) {
 	}
 	under := m.under()
 	m.look = l.look
-	m.meter.add(reading{m.Now, m.figure("pages"), m.figure("bytes")})
 	m.sort(under)
 }
 

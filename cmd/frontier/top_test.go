@@ -51,7 +51,8 @@ func in(d time.Duration) *time.Time { t := noon.Add(d); return &t }
 func busyCrawl() *crawlSays {
 	c := &crawlSays{status: console.Status{
 		Title: "state", Now: noon, Running: 7200, Waiting: 123456, WaitingBy: []int64{1, 0, 5000, 118455}, Hosts: 400, Quarantined: 1, Memory: 5 << 20, MemoryBudget: 512 << 20,
-		Failures: map[string]int64{"dns": 3, "timeout": 12}, Disk: 7 << 20, Figures: []console.Figure{{Name: "pages", Value: 1000}, {Name: "bytes", Value: 1 << 20}},
+		Failures: map[string]int64{"dns": 3, "timeout": 12}, Disk: 7 << 20,
+		State: console.StateRunning, Sentence: "25 pages a second", Pace: "Most hosts wait.", ETA: "No end in sight.", Pages: 1050, PagesPerSecond: 25, Traffic: console.Traffic{Bytes: 1 << 20, BytesPer: 512 << 10}, ProblemHosts: 2,
 		Recrawl: &console.Recrawl{Pages: 1234, Freshness: .8765, Price: .0421, Budget: 50, Demand: 12.25, Wasted: .25},
 	}}
 	for i := range 200 {
@@ -61,13 +62,14 @@ func busyCrawl() *crawlSays {
 	}
 	c.large[7].Reason, c.large[7].Failures = "quarantine", 8
 	c.large[9].Reason = "paused"
+	c.status.Problems = []console.Problem{{Host: "host-7.example", What: "server error", Error: "503", Since: in(-time.Minute), Next: "a probe in 9 min"}}
 	c.next = []console.HostRow{c.large[3], {Host: "soon.example\x1b[2J", Waiting: 1, Reason: "its turn", Due: in(0)}}
 	return c
 }
 
 // topOf is a top that has looked once.
 func topOf(t *testing.T, c *crawlSays) *top {
-	m := newTop(t.Context(), c, true, time.Second)
+	m := newTop(t.Context(), c, time.Second)
 	m.Update(m.Init()())
 	return m
 }
@@ -110,7 +112,7 @@ func TestScreenFits(t *testing.T) {
 	press(m, "g")
 	all := screenOf(m)
 	for _, part := range []string{
-		" frontier  state", "2 h   running", "123\u202f456", "of 512 MiB", "waiting by priority: 4: 118\u202f455, 3: 5\u202f000, 1: 1", "failed: dns 3, timeout 12",
+		" frontier  state", "2 h   running", "123\u202f456", "of 512 MiB", " 25 pages a second", " pace: Most hosts wait.", " end: No end in sight.", " host-7.example: server error; 503; since 1 min; next: a probe in 9 min", "1\u202f050 25.0/s", "1.0 MiB 512 KiB/s", "failing       2", "waiting by priority: 4: 118\u202f455, 3: 5\u202f000, 1: 1", "failed: dns 3, timeout 12",
 		"freshness 87.6 % of 1\u202f234 pages", "price 0.0421 days", "wanted 12.25 of 50 fetches", "wasted 25.0 %", "disk", "7.0 MiB", "in 1 min 30 s", "host blocked",
 		"fetches/s    16.0 ┤", "1 min 18 s      0 ┤", "q quit  ? help  p pause", "when unpaused",
 	} {
@@ -118,7 +120,7 @@ func TestScreenFits(t *testing.T) {
 	}
 	m.Update(tea.WindowSizeMsg{Width: 20, Height: 60})
 	assert.Regexp(t, `(?m)^ waiting +123\x{202f}456$`, screenOf(m), "a narrow terminal has the figures below each other")
-	assert.Contains(t, screenOf(newTop(t.Context(), &crawlSays{}, true, time.Second)), "asking the crawl")
+	assert.Contains(t, screenOf(newTop(t.Context(), &crawlSays{}, time.Second)), "asking the crawl")
 }
 
 // Hosts that fail come first, then paused ones; s goes through the other orders, and the cursor stays on its host.
@@ -159,24 +161,20 @@ func TestTopPauses(t *testing.T) {
 	m.Update(press(topOf(t, &crawlSays{}), "p"))
 }
 
-// Rates come from two looks; a crawl that falls silent has ended, and may come back.
+// A crawl that falls silent has ended, and may come back.
 func TestTopFollows(t *testing.T) {
 	c := busyCrawl()
 	m := topOf(t, c)
-	assert.Contains(t, screenOf(m), "0.0/s")
-	c.status.Now, c.status.Figures = noon.Add(2*time.Second), []console.Figure{{Name: "pages", Value: 1050}, {Name: "bytes", Value: 2 << 20}}
+	c.err = errors.New("refused")
 	_, cmd := m.Update(m.ask())
 	assert.NotNil(t, cmd, "another look follows")
-	assert.Contains(t, screenOf(m), "25.0/s")
-	assert.Contains(t, screenOf(m), "512 KiB/s")
-	c.err = errors.New("refused")
-	m.Update(m.ask())
 	assert.Contains(t, screenOf(m), " ended ")
+	assert.Contains(t, screenOf(m), "does not answer any more")
 	assert.Contains(t, screenOf(m), "1\u202f050", "the last figures stay")
-	c.err, c.status.Paused = nil, true
+	c.err, c.status.State, c.status.Sentence = nil, console.StatePaused, "Nothing is fetched until you resume it"
 	m.Update(m.ask())
 	assert.Contains(t, screenOf(m), " paused ")
-	assert.Contains(t, screenOf(m), "the whole crawl is paused")
+	assert.Contains(t, screenOf(m), " Nothing is fetched until you resume it")
 	for _, key := range []string{"q", "ctrl+c"} {
 		assert.Equal(t, tea.Quit(), press(m, key)(), key)
 	}

@@ -60,8 +60,9 @@ func (m *top) screen() []string {
 	default:
 		lines = append(m.summary(m.height), "")
 		events := min(len(m.Events), 5, max(0, m.height-len(lines)-10))
-		if room := m.height - len(lines) - events - 2; room > 1 {
-			lines = append(lines, m.table(room)...)
+		problem := m.problem()
+		if room := m.height - len(lines) - events - len(problem) - 2; room > 1 {
+			lines = append(append(lines, m.table(room)...), problem...)
 		}
 		if events > 0 {
 			lines = padded(lines, m.height-events-2)
@@ -94,35 +95,36 @@ func padded(lines []string, n int) []string {
 
 // title is the first line: whose crawl it is, and its state.
 func (m *top) title() string {
-	state, style, _ := m.state()
-	left, right := titled.Render(" frontier  "+oneLine(m.Title)+" "), style.Reverse(true).Bold(true).Render(" "+state+" ")
-	if m.running && m.silent == nil && m.Running > 0 {
+	state, _ := m.state()
+	left, right := titled.Render(" frontier  "+oneLine(m.Title)+" "), ""
+	if state != "" {
+		right = stateStyle(state).Reverse(true).Bold(true).Render(" " + state + " ")
+	}
+	if m.Running > 0 && state != console.StateAtRest {
 		right = titled.Render(console.Ago(seconds(m.Running).Truncate(time.Second))+"  ") + right
 	}
 	return left + titled.Render(strings.Repeat(" ", max(1, m.width-ansi.StringWidth(left)-ansi.StringWidth(right)))) + right
 }
 
-// state is the crawl's state in a word, and in a sentence.
-func (m *top) state() (word string, style lipgloss.Style, sentence string) {
-	switch {
-	case m.silent != nil:
-		return "ended", faint, "the crawl does not answer any more: these are its last figures"
-	case !m.running:
-		sentence = "the crawl does not run: frontier resume goes on with it"
-		if stopped := m.Stopped(); stopped != "" {
-			sentence = stopped + "; " + sentence
-		}
-		return "at rest", faint, sentence
-	case m.Paused, m.Blocked != nil:
-		return "paused", warning, m.Stopped()
+// state is the crawl's state, and a sentence about it.
+func (m *top) state() (state, sentence string) {
+	if m.silent != nil && m.State != console.StateEnded {
+		return console.StateEnded, "The crawl does not answer any more; these are its last figures"
 	}
-	return "running", good, ""
+	if stopped := m.Stopped(); m.State == console.StateAtRest && stopped != "" {
+		return m.State, m.Sentence + "; " + stopped
+	}
+	return m.State, m.Sentence
 }
 
 // summary is what stands above the hosts, for a screen of so many lines.
 func (m *top) summary(height int) []string {
 	lines := []string{m.title()}
-	if _, style, sentence := m.state(); sentence != "" {
+	if state, sentence := m.state(); sentence != "" {
+		style := usual
+		if state == console.StateTrouble {
+			style = bad
+		}
 		lines = append(lines, wrapped(style, oneLine(sentence), m.width)...)
 	}
 	lines = append(lines, "")
@@ -138,6 +140,13 @@ func (m *top) summary(height int) []string {
 			said = append(said, oneLine(k)+" "+console.Count(m.Failures[k]))
 		}
 		lines = append(lines, wrapped(bad, "failed: "+strings.Join(said, ", "), m.width)...)
+	}
+	if height >= 30 {
+		for _, x := range [][2]string{{"pace", m.Pace}, {"end", m.ETA}} {
+			if x[1] != "" {
+				lines = append(lines, wrapped(usual, x[0]+": "+oneLine(x[1]), m.width)...)
+			}
+		}
 	}
 	if by := priorities(m.WaitingBy); by != "" && height >= 30 {
 		lines = append(lines, wrapped(usual, "waiting by priority: "+by, m.width)...)
@@ -181,10 +190,9 @@ const figureRows = 4
 
 // figures are the counts of the crawl, a column after the other.
 func (m *top) figures() []figure {
-	pages, bytes := m.meter.rates()
 	return []figure{
-		{"pages", console.Count(m.figure("pages")), fmt.Sprintf("%.1f/s", pages)},
-		{"bytes", console.Size(m.figure("bytes")), console.Size(int64(bytes)) + "/s"},
+		{"pages", console.Count(m.Pages), fmt.Sprintf("%.1f/s", m.PagesPerSecond)},
+		{"bytes", console.Size(m.Traffic.Bytes), console.Size(int64(m.Traffic.BytesPer)) + "/s"},
 		{"links", console.Count(m.figure("links")), ""},
 		{"given up", console.Count(m.GivenUp), ""},
 		{"waiting", console.Count(m.Waiting), ""},
@@ -192,7 +200,7 @@ func (m *top) figures() []figure {
 		{"held back", console.Count(m.Held), ""},
 		{"fetching", console.Count(m.Leased), ""},
 		{"hosts", console.Count(m.Hosts), ""},
-		{"failing", console.Count(m.BackedOff + m.Quarantined), ""},
+		{"failing", console.Count(int64(m.ProblemHosts)), ""},
 		{"memory", console.Size(m.Memory), ofBudget(m.MemoryBudget)},
 		{"disk", console.Size(m.Disk), ""},
 	}
@@ -321,6 +329,27 @@ func (m *top) table(height int) []string {
 		lines = append(lines, l)
 	}
 	return lines
+}
+
+// problem is what is wrong with the host under the cursor; nothing if it works.
+func (m *top) problem() []string {
+	for _, p := range m.Problems {
+		if p.Host != m.under() {
+			continue
+		}
+		said := []string{oneLine(p.What)}
+		if p.Error != "" && p.Error != p.What {
+			said = append(said, oneLine(p.Error))
+		}
+		if p.Since != nil {
+			said = append(said, "since "+console.Ago(m.Now.Sub(*p.Since).Truncate(time.Second)))
+		}
+		if p.Next != "" {
+			said = append(said, "next: "+oneLine(p.Next))
+		}
+		return []string{"", " " + bad.Render(oneLine(p.Host)+": "+strings.Join(said, "; "))}
+	}
+	return nil
 }
 
 // nextOf says when a host may be contacted, seen from a moment.
