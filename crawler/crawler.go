@@ -289,7 +289,7 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	}
 	r.c.counters.bytes.Add(res.Bytes)
 	if res.RetryAfter > longRetryAfter {
-		r.c.log.Info("a host asks to be left alone for long", "url", fetch.Redact(q.URL), "status", res.Status,
+		r.c.log.Info("a host asks for a long pause", "url", fetch.Redact(q.URL), "status", res.Status,
 			"retry_after", res.RetryAfter, "honoured", min(res.RetryAfter, r.c.opts.MaxRetryAfter))
 	}
 	res.RetryAfter = min(res.RetryAfter, r.c.opts.MaxRetryAfter)

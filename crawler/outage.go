@@ -156,7 +156,7 @@ func (o *outage) expireLocked(now time.Time) {
 	}
 	o.spent = true
 	close(o.back)
-	o.log.Warn("no host answers still: from now on that counts as the hosts' failure", "away", now.Sub(o.since).Round(time.Second))
+	o.log.Warn("still no host answers: from now on failures count against the hosts", "away", now.Sub(o.since).Round(time.Second))
 }
 
 // away reports whether the network seems to be away, so that failures are excused.

@@ -61,7 +61,7 @@ func Lot(crawl uint32) (home uint32, why string, ok bool) {
 // String says why URLs are parked, and what brings them back.
 func (u parkedUntil) String() string {
 	if u == untilRun {
-		return "it is not to be had in this run, and comes back with the next"
+		return "it cannot be fetched in this run, and comes back in the next"
 	}
 	return "what the crawl wants does not include it, and it comes back when it does"
 }
@@ -199,14 +199,14 @@ func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error
 		return r.lost(l, err)
 	}
 	if !ok {
-		c.log.Warn("a URL is dropped: no URL can be parked of a crawl with a number so high", "url", fetch.Redact(l.Entry.URL), "crawl", l.Entry.Crawl)
+		c.log.Warn("a URL is dropped: the number of its crawl is too high for parking", "url", fetch.Redact(l.Entry.URL), "crawl", l.Entry.Crawl)
 		return r.drop(l, why)
 	}
 	r.saw.why = why
 	if c.parking.tell(until) {
 		what := "waiting URLs are not wanted by this run: they are parked, and come back when it wants them again"
 		if until == untilRun {
-			what = "URLs are not to be had in this run: they are parked until the next"
+			what = "URLs cannot be fetched in this run: they are parked until the next"
 		}
 		c.log.Warn(what, "first", fetch.Redact(l.Entry.URL), "rule", why.Rule, "detail", why.Detail)
 	}

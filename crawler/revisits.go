@@ -94,7 +94,7 @@ func (c *Crawler) keep(l frontier.Lease, o *frontier.Outcome, note []byte) {
 		return
 	}
 	if len(note) > maxNote {
-		c.log.Warn("a note of Revisits is too long, and not kept", "url", fetch.Redact(l.Entry.URL), "bytes", len(note))
+		c.log.Warn("a note of Revisits is too long, and is not stored", "url", fetch.Redact(l.Entry.URL), "bytes", len(note))
 		return
 	}
 	e := l.Entry

@@ -195,7 +195,7 @@ func (a *inquiry) moved(slot frontier.Lease, res *fetch.Result, to, host string)
 func (a *inquiry) settle(slot frontier.Lease, res *fetch.Result, rules Rules) error {
 	a.c.gate.settle(a.site, rules, slot.Host == a.host, a.last, a.c.now())
 	if asked, tell := a.c.gate.longDelay(a.host, rules); tell {
-		a.c.log.Warn("a host asks for a long pause between any two contacts", "host", a.host, "crawl_delay", asked, "honoured", a.c.gate.delay(rules))
+		a.c.log.Warn("a host asks for a long delay between contacts", "host", a.host, "crawl_delay", asked, "honoured", a.c.gate.delay(rules))
 	}
 	if slot.Host != a.host && !isRobots(a.target) {
 		return a.doneContact(slot, res, 0) // a host that keeps rules for others has different rules for itself
@@ -246,7 +246,7 @@ func (a *inquiry) failed(slot frontier.Lease, res *fetch.Result, cause error) er
 // blocked ends an inquiry at a forbidden address: nothing was sent, and repeating it would not
 // help.
 func (a *inquiry) blocked(slot frontier.Lease, cause error) error {
-	a.c.log.Info("an address is not to be contacted: the site is left out", "site", a.site, "error", cause)
+	a.c.log.Info("an address may not be contacted: the site is skipped", "site", a.site, "error", cause)
 	a.c.gate.block(a.site, a.c.now())
 	return a.lost(slot, a.c.frontier.Done(slot, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}))
 }
@@ -273,10 +273,10 @@ func (a *inquiry) noContact(host string, err error) error {
 
 func (a *inquiry) logFailed(status int, err error, wait time.Duration, stale bool) {
 	if stale {
-		a.c.log.Warn("robots.txt cannot be had: the copy that has expired is used", "site", a.site, "status", status, "error", err)
+		a.c.log.Warn("robots.txt is unreachable: the expired copy is used", "site", a.site, "status", status, "error", err)
 		return
 	}
-	a.c.log.Info("robots.txt cannot be had: the site's URLs wait", "site", a.site, "status", status, "error", err, "wait", wait)
+	a.c.log.Info("robots.txt is unreachable: the site's URLs wait", "site", a.site, "status", status, "error", err, "wait", wait)
 }
 
 // contact waits a little for the slot of another host. Few workers do that at once.

@@ -35,7 +35,7 @@ func (c *Crawler) loadTraps() error {
 		return fmt.Errorf("crawler: %s: %w: %w; without the file they begin anew", c.opts.TrapsFile, frontier.ErrVersion, err)
 	}
 	if errors.Is(err, filter.ErrTrapFile) { // no reason not to crawl
-		c.log.Warn("the counts of the trap guards cannot be read, and begin anew", "file", c.opts.TrapsFile, "error", err)
+		c.log.Warn("the counts of the trap guards cannot be read, and start from zero", "file", c.opts.TrapsFile, "error", err)
 		return nil
 	}
 	return err

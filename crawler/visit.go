@@ -143,12 +143,12 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 		p.Outcome.Result = frontier.Requeue
 		return false, r.done(l, p.Outcome)
 	case fetch.ClassOf(err) == fetch.Blocked:
-		c.log.Info("an address is not to be contacted", "url", fetch.Redact(l.Entry.URL), "error", err)
+		c.log.Info("an address may not be contacted", "url", fetch.Redact(l.Entry.URL), "error", err)
 		return false, r.block(l)
 	case fetch.ClassOf(err) == fetch.Unwanted: // visited, without a body
 		c.counters.unwanted.Add(1)
 	case err != nil && c.lastBroken(p, err):
-		c.log.Info("the end of a page is missing, each time: it is kept as it is", "url", fetch.Redact(l.Entry.URL), "bytes", p.Body.Size(), "error", err)
+		c.log.Info("a page is incomplete at every try: it is kept as it is", "url", fetch.Redact(l.Entry.URL), "bytes", p.Body.Size(), "error", err)
 		c.counters.broken.Add(1)
 		c.read(p)
 	case err != nil:
@@ -349,7 +349,7 @@ func (c *Crawler) joinScope(l frontier.Lease) {
 	c.log.Info("a host joins the scope: a seed redirects there", "host", host, "url", fetch.Redact(l.Entry.URL))
 	if c.opts.Scope.OnJoin != nil {
 		if err := c.opts.Scope.OnJoin(host); err != nil {
-			c.log.Warn("that a host has joined the scope is not kept", "host", host, "error", err)
+			c.log.Warn("a host that joined the scope could not be stored", "host", host, "error", err)
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (c *Crawler) hadEnough(p *Page) (frontier.Failure, bool) {
 	case row < enough:
 		return frontier.FailureOther, true
 	case row == enough:
-		c.log.Warn("a host refuses pages like those that it gave: it is asked more slowly, and for them again", "host", l.Host, "status", p.Status)
+		c.log.Warn("a host refuses pages like those that it gave before: it is slowed down, and they are retried", "host", l.Host, "status", p.Status)
 	}
 	return frontier.FailureTooMany, true
 }

@@ -110,7 +110,7 @@ func (s *Store) commitLocked(b *storage.Batch) error {
 func (s *Store) takeBack() {
 	if err := s.settle(false); err != nil && !s.undo.told {
 		s.undo.told = true
-		s.opts.Logger.Warn("spill: a failed write is not yet taken back; the next one that goes well does it", "error", err)
+		s.opts.Logger.Warn("spill: a failed write is not reverted yet; the next successful write reverts it", "error", err)
 	}
 }
 

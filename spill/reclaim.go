@@ -76,7 +76,7 @@ func (s *Store) reclaimLoop() {
 		}
 		rest = reclaimEvery
 		if err := s.db.Reclaim(func() bool { return r.wait(reclaimPause) }); err != nil {
-			s.opts.Logger.Warn("spill: giving space back", "error", err)
+			s.opts.Logger.Warn("spill: reclaim space", "error", err)
 			rest = reclaimAgain
 		}
 		if s.db.Wasteful() {

@@ -56,7 +56,7 @@ func (s *Store) Recover(ctx context.Context, r storage.Recovery) error {
 		return fmt.Errorf("spill: recover: %w", err)
 	}
 	if err := s.view.complete(); err != nil {
-		s.opts.Logger.Warn("spill: the lock of a folder that is looked at", "error", err)
+		s.opts.Logger.Warn("spill: release the lock of a viewed folder", "error", err)
 	}
 	return nil
 }

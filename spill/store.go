@@ -144,7 +144,7 @@ func (s *Store) Release() error {
 	defer s.turn.Unlock()
 	if !s.closed && (len(s.undo.logs) > 0 || s.undo.state) { // the last chance to revert them
 		if err := s.settle(false); err != nil {
-			s.opts.Logger.Warn("spill: failed write not taken back", "error", err)
+			s.opts.Logger.Warn("spill: failed write not reverted", "error", err)
 		}
 	}
 	s.mu.Lock()

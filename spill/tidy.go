@@ -134,7 +134,7 @@ func (s *Store) doTidy(job tidyJob) {
 		err = s.db.Reclaim(func() bool { return true })
 	}
 	if err != nil && err != errStopped {
-		s.opts.Logger.Warn("spill: tidying up", "error", err)
+		s.opts.Logger.Warn("spill: delete obsolete data", "error", err)
 	}
 }
 

@@ -254,6 +254,6 @@ func (k *Keeper) takeAndTell(ctx context.Context) {
 		return // the crawl ends
 	}
 	if err != nil {
-		k.opts.Logger.Warn("the crawl goes on without a checkpoint, or with too many", "error", err)
+		k.opts.Logger.Warn("the crawl continues without a new checkpoint, or with too many", "error", err)
 	}
 }

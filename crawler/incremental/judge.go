@@ -63,7 +63,7 @@ func (r *Revisits) digest(p *crawler.Page) (copied, int, bool) {
 	}
 	body, err := p.Body.Bytes()
 	if err != nil {
-		r.opts.Logger.Warn("a page cannot be read, and not compared", "url", p.URL, "error", err)
+		r.opts.Logger.Warn("a page cannot be read, and is not compared", "url", p.URL, "error", err)
 		return copied{}, 0, false
 	}
 	contentType := p.Header.Get("Content-Type")

@@ -121,7 +121,7 @@ func (r *Revisits) readState() error {
 	}
 	if err != nil {
 		aside := filepath.Join(r.opts.Dir, damagedFile)
-		r.opts.Logger.Warn("the state of revisits is damaged: the price and hosts' records begin anew", "file", name, "kept_as", aside, "error", err)
+		r.opts.Logger.Warn("the state of revisits is damaged: the price and the records of hosts start from nothing", "file", name, "kept_as", aside, "error", err)
 		return os.Rename(name, aside)
 	}
 	if b := r.opts.Schedule.Budget; b > 0 && math.Abs(r.schedule.Stats().Budget-b) > b/1e6 {

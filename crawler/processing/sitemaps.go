@@ -127,7 +127,7 @@ func (s *Sitemaps) Read(site string, status int, body []byte) (crawler.Rules, bo
 	var entries []frontier.Entry
 	for _, raw := range file.Sitemaps() {
 		if len(entries) == s.opts.MaxFiles {
-			s.opts.Logger.Warn("a robots.txt names too many sitemaps; the rest is left out", "first", entries[0].URL, "taken", len(entries))
+			s.opts.Logger.Warn("a robots.txt lists too many sitemaps; the rest is skipped", "first", entries[0].URL, "taken", len(entries))
 			break
 		}
 		if u, err := s.opts.Normalizer.Normalize(raw); err == nil {
@@ -246,7 +246,7 @@ func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
 	}
 	switch {
 	case p.Broken != "":
-		s.opts.Logger.Warn("the end of a sitemap is missing: what it has more is not known", "url", p.URL, "taken", taken, "bytes", p.Body.Size())
+		s.opts.Logger.Warn("a sitemap is incomplete: its rest is unknown", "url", p.URL, "taken", taken, "bytes", p.Body.Size())
 	case left > 0 || p.Truncated || errors.Is(first, sitemap.ErrTooLarge) || errors.Is(first, sitemap.ErrTooMany):
 		s.opts.Logger.Warn("a sitemap is too large: its rest is left out", "url", p.URL, "taken", taken, "bytes", p.Body.Size(), "max_bytes", s.opts.MaxBytes)
 	case first != nil:

@@ -33,7 +33,7 @@ func (w *Writer) recall() {
 		}
 		of, err := visitsOf(path)
 		if err != nil {
-			w.opts.Logger.Warn("an index cannot be read: payloads that it has are written again", "file", path, "error", err)
+			w.opts.Logger.Warn("an index cannot be read: its payloads may be written again", "file", path, "error", err)
 		}
 		slices.SortStableFunc(of, func(a, b visit) int { return b.date.Compare(a.date) })
 		for _, v := range of {

@@ -68,7 +68,7 @@ func readItem(path string) (item, error) {
 	case path[1] == '7' && !strings.Contains(selector, "\t"):
 		return item{}, errors.New("a search without words")
 	case strings.IndexByte("28T", path[1]) >= 0:
-		return item{}, errors.New("no item that can be had by Gopher")
+		return item{}, errors.New("not an item that Gopher can fetch")
 	}
 	return item{path[1], selector}, nil
 }

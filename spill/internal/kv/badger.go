@@ -189,7 +189,7 @@ func (d *Badger) settle(path string, c Config) (before noted, err error) {
 		before = readConfirmed(path)
 		torn, err := inspect(path, before, c.Whole)
 		if errors.Is(err, errFormat) {
-			d.log.Warn("kv: badger's files are not looked through for damage", "error", err)
+			d.log.Warn("kv: badger's files are not inspected for damage", "error", err)
 		} else if err != nil {
 			return err
 		}
