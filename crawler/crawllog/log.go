@@ -1,4 +1,4 @@
-// This file appends records: it keeps the bound, and says what is missing.
+// This file appends records, within the size limit, and records what is missing.
 
 package crawllog
 
@@ -14,12 +14,12 @@ import (
 
 // Options configure a Log.
 type Options struct {
-	// Path is the file that is appended to; older ones lie beside it. Folders on the way
-	// are made. Empty keeps the newest records, in memory alone.
+	// Path is the file to append to; older files are beside it. Open creates missing folders. Empty
+	// keeps only the newest records, in memory.
 	Path string
 	// MaxBytes bounds the files together. Zero means 256 MiB; the least is 64 KiB.
 	MaxBytes int64
-	// Now tells the time. Nil means time.Now.
+	// Now returns the time. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -28,7 +28,7 @@ const (
 	leastBytes   = 64 << 10
 	shares       = 8    // files within MaxBytes
 	remembered   = 1000 // newest records that are kept in memory
-	doubtful     = 4096 // records of a run that was killed that may come again: more than leases are out at once
+	doubtful     = 4096 // records of a killed run that may be repeated: more than leases are out at once
 )
 
 // Log appends records. It is safe for concurrent use.
@@ -44,10 +44,10 @@ type Log struct {
 	next    int                 // guarded by mu; number of the next file that is rotated
 	recent  []Record            // guarded by mu; a ring
 	newest  int                 // guarded by mu; where the next goes in recent
-	missing int64               // guarded by mu; records that could not be written, not told yet
+	missing int64               // guarded by mu; records that could not be written, not reported yet
 	closed  bool                // guarded by mu
 	seed    maphash.Seed        // read-only
-	doubt   map[uint64]struct{} // guarded by mu; the last ends of a run that was killed
+	doubt   map[uint64]struct{} // guarded by mu; the last ends of a killed run
 }
 
 // older is a file that was rotated.
@@ -59,8 +59,7 @@ type older struct {
 // ErrClosed is returned by the use of a Log after Close.
 var ErrClosed = errors.New("crawllog: log is closed")
 
-// Open opens a log to append to it. A last line that was cut is removed. At most one Log
-// may have a path open.
+// Open opens a log for appending. It removes a cut last line. Only one Log may have a path open.
 func Open(o Options) (*Log, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = defaultBytes
@@ -84,7 +83,7 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// open takes the files over from the run before.
+// open takes over the files of the previous run.
 func (l *Log) open() error {
 	all, err := l.rotated()
 	if err != nil {
@@ -107,7 +106,7 @@ func (l *Log) open() error {
 	return err
 }
 
-// append opens the file to append to it, and removes what follows its last whole line.
+// append opens the file for appending, and removes what follows its last complete line.
 func (l *Log) append() (torn bool, err error) {
 	if l.file, err = os.OpenFile(l.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
 		return false, fmt.Errorf("crawllog: %w", err)
@@ -126,7 +125,7 @@ func (l *Log) append() (torn bool, err error) {
 	return torn, nil
 }
 
-// wholeLines is where the last whole line of a file ends.
+// wholeLines returns where the last complete line of a file ends.
 func wholeLines(f *os.File, size int64) (int64, error) {
 	buf := make([]byte, 64<<10)
 	for size > 0 {
@@ -174,7 +173,7 @@ func (l *Log) recall(torn bool) error {
 	return l.Add(opened)
 }
 
-// mark is equal for two records of the same end.
+// mark returns the same value for two records of the same end.
 func (l *Log) mark(r *Record) uint64 {
 	var h maphash.Hash
 	h.SetSeed(l.seed)
@@ -182,9 +181,9 @@ func (l *Log) mark(r *Record) uint64 {
 	return h.Sum64()
 }
 
-// Add appends a record. When it has returned without an error the record survives the
-// process. After an error it is counted, and the next record that can be written follows
-// one that says how many are Missing.
+// Add appends a record. If it returns no error, the record survives the death of the process. If it
+// returns an error, the record is counted, and before the next record that can be written comes one
+// with the number of Missing ones.
 func (l *Log) Add(r Record) error {
 	if r.Time.IsZero() {
 		r.Time = l.now()
@@ -249,8 +248,8 @@ func (l *Log) writeLocked(r Record) error {
 	return fmt.Errorf("crawllog: %w", err)
 }
 
-// makeRoomLocked begins a new file if this one has its share, and removes the oldest while
-// all are too large.
+// makeRoomLocked starts a new file if this one has reached its share, and removes the oldest while
+// the total is too large.
 func (l *Log) makeRoomLocked(n int64) error {
 	if l.file == nil {
 		if _, err := l.append(); err != nil {
@@ -291,8 +290,8 @@ func (l *Log) rotateLocked() error {
 	return err
 }
 
-// Recent returns the newest records, newest first, n at most. Those that are in memory are
-// not read from the files.
+// Recent returns up to n of the newest records, newest first. Records in memory are not read from
+// the files.
 func (l *Log) Recent(n int) ([]Record, error) {
 	l.mu.Lock()
 	have := len(l.recent)
@@ -308,8 +307,7 @@ func (l *Log) Recent(n int) ([]Record, error) {
 	return all, nil
 }
 
-// Find returns the newest record of a URL, spelled as in the log; ok is false if there is
-// none.
+// Find returns the newest record of a URL, spelled as in the log; ok is false if there is none.
 func (l *Log) Find(url string) (r Record, ok bool, err error) {
 	if l.path != "" {
 		return l.View.Find(url)
@@ -323,8 +321,7 @@ func (l *Log) Find(url string) (r Record, ok bool, err error) {
 	return Record{}, false, err
 }
 
-// Close records that the run ended in good order, and closes the file. Closing again does
-// nothing.
+// Close records that the run ended normally, and closes the file. Closing again does nothing.
 func (l *Log) Close() error {
 	err := l.Add(Record{Outcome: Closed})
 	if errors.Is(err, ErrClosed) {

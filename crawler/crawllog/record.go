@@ -1,4 +1,4 @@
-// This file says what is recorded, and how a record is spelled.
+// This file defines the records and their encoding.
 
 package crawllog
 
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Outcome says what became of a URL.
+// Outcome is the fate of a URL.
 type Outcome string
 
 // What becomes of URLs.
@@ -27,25 +27,25 @@ const (
 
 // What is recorded besides.
 const (
-	Robots      Outcome = "robots"        // a robots.txt, or where it redirects to, was asked for
-	HostGivenUp Outcome = "host-given-up" // Count URLs of Host are about to be given up, and have records after this
+	Robots      Outcome = "robots"        // a robots.txt, or the target of its redirect, was requested
+	HostGivenUp Outcome = "host-given-up" // Count URLs of Host are about to be given up; their records follow
 	Missing     Outcome = "missing"       // Count records could not be written here
-	Opened      Outcome = "opened"        // a run begins; Count lines before it were cut, and Reason tells of a run that was killed
+	Opened      Outcome = "opened"        // a run begins; Count lines before it were cut, and Reason reports a killed run
 	Closed      Outcome = "closed"        // a run ended in good order
 )
 
-// Outcomes are those of URLs.
+// Outcomes are the outcomes of URLs.
 var Outcomes = []Outcome{Fetched, Unchanged, Redirected, Gone, Rejected, Failed, GivenUp, Refused}
 
-// Answered reports whether a server answered for good.
+// Answered reports whether a server gave a final answer.
 func (o Outcome) Answered() bool {
 	return o == Fetched || o == Unchanged || o == Redirected || o == Gone || o == Rejected
 }
 
-// OfURL reports whether it is what became of one URL.
+// OfURL reports whether the outcome is that of one URL.
 func (o Outcome) OfURL() bool { return o.Answered() || o == Failed || o == GivenUp || o == Refused }
 
-// Record is one line of the log. What does not apply is zero, and not in the line.
+// Record is one line of the log. Fields that do not apply are zero, and left out of the line.
 type Record struct {
 	Time     time.Time `json:"time"`               // when it was recorded; Add sets it if it is zero
 	URL      string    `json:"url,omitempty"`      // without a password
@@ -65,10 +65,10 @@ type Record struct {
 	Priority int       `json:"priority,omitempty"` // of the hand-out
 	Depth    int       `json:"depth,omitempty"`    // links from a seed
 	Visit    int       `json:"visit,omitempty"`    // number of the visit, from 1
-	Attempt  int       `json:"attempt,omitempty"`  // number of the try of this visit, from 1; 0: it was a link that was not taken
+	Attempt  int       `json:"attempt,omitempty"`  // number of the try of this visit, from 1; 0: a link that was refused
 	Crawl    uint32    `json:"crawl,omitempty"`    // the number of its crawl
-	Again    bool      `json:"again,omitempty"`    // it is recorded twice: a kill came between the first record and the lease's end
-	Count    int64     `json:"count,omitempty"`    // see the outcomes that are of no one URL
+	Again    bool      `json:"again,omitempty"`    // recorded twice: the process was killed between the first record and the end of the lease
+	Count    int64     `json:"count,omitempty"`    // see the outcomes that do not concern one URL
 }
 
 // Took is how long the fetch took.
@@ -85,7 +85,7 @@ func (r *Record) line() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// needle is how a URL stands in a line.
+// needle returns the encoding of a URL in a line.
 func needle(url string) ([]byte, error) {
 	line, err := (&Record{URL: url}).line()
 	if err != nil {
@@ -110,5 +110,5 @@ func parse(line []byte) (r Record, err error) {
 	return r, nil
 }
 
-// errLine is of a line that is no record. The lines beside it are well.
+// errLine reports a line that is not a record. Other lines are not affected.
 var errLine = errors.New("crawllog: a line cannot be read")

@@ -1,4 +1,4 @@
-// This file reads the files of a log, also those that a process appends to meanwhile.
+// This file reads the files of a log, even while a process appends to them.
 
 package crawllog
 
@@ -17,8 +17,8 @@ import (
 	"strings"
 )
 
-// View reads a log. The zero value reads nothing. It is safe for concurrent use, and works
-// while a Log appends.
+// View reads a log. The zero value reads nothing. It is safe for concurrent use, and works while a
+// Log appends.
 type View struct{ path string }
 
 // NewView returns a view of the log at a path, which need not exist.
@@ -104,9 +104,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// All returns the records, oldest first. A line that cannot be read is an error, after
-// which the next follow; any other error is the last. A line that is being written is no
-// record yet.
+// All returns the records, oldest first. A line that cannot be read is an error, and the next
+// records follow; any other error is the last. A line that is being written is not returned yet.
 func (v View) All() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		files, err := v.open()
@@ -136,7 +135,7 @@ func (v View) All() iter.Seq2[Record, error] {
 // Backward is All, newest first.
 func (v View) Backward() iter.Seq2[Record, error] { return v.backward(nil) }
 
-// backward is Backward, of those parts of the files in which needle is.
+// backward is Backward for the parts of the files that contain needle.
 func (v View) backward(needle []byte) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		files, err := v.open()
@@ -159,7 +158,7 @@ func (v View) backward(needle []byte) iter.Seq2[Record, error] {
 	}
 }
 
-// lines are the whole lines of a file in which needle is, last first.
+// lines returns the complete lines of a file that contain needle, last first.
 func lines(f *os.File, needle []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		info, err := f.Stat()
@@ -205,8 +204,8 @@ func lines(f *os.File, needle []byte) iter.Seq2[[]byte, error] {
 	}
 }
 
-// Recent returns the newest records, newest first, n at most. Lines that cannot be read
-// are left out.
+// Recent returns up to n of the newest records, newest first. Lines that cannot be read are
+// skipped.
 func (v View) Recent(n int) (all []Record, err error) {
 	for r, err := range v.Backward() {
 		if len(all) >= n {
@@ -221,8 +220,8 @@ func (v View) Recent(n int) (all []Record, err error) {
 	return all, nil
 }
 
-// Find returns the newest record of a URL, spelled as in the log; ok is false if there is
-// none. It reads the files until it finds it, the newest first.
+// Find returns the newest record of a URL, spelled as in the log; ok is false if there is none. It
+// reads the files, newest first, until it finds one.
 func (v View) Find(url string) (r Record, ok bool, err error) {
 	for r, err := range v.Of(url) {
 		return r, err == nil, err
@@ -248,7 +247,7 @@ func (v View) Of(url string) iter.Seq2[Record, error] {
 	}
 }
 
-// Oldest returns the record that goes furthest back; ok is false if there is none.
+// Oldest returns the oldest record; ok is false if there is none.
 func (v View) Oldest() (r Record, ok bool, err error) {
 	for r, err := range v.All() {
 		if !errors.Is(err, errLine) {

@@ -1,6 +1,6 @@
-// Command basic is a whole crawl: durable, polite, prioritized. Without
-// arguments it crawls a few hosts of its own on loopback. With URLs it crawls
-// their hosts; Ctrl-C stops it, and the same command goes on.
+// Command basic is a complete crawl: durable, polite, prioritized. Without arguments it crawls some
+// built-in hosts on loopback. With URLs it crawls their hosts; Ctrl-C stops it, and the same
+// command continues.
 //
 //	go run ./examples/basic [-dir FOLDER] [URL...]
 package main
@@ -60,7 +60,7 @@ func demo(ctx context.Context, out io.Writer, terminal bool, unit time.Duration)
 	defer os.RemoveAll(dir)
 	o := frontier.Options{
 		Delay: frontier.FactorDelay(10, unit/10, 2*unit),
-		// broken.example is given up soon; nobody minds on loopback.
+		// broken.example is given up soon, which does no harm on loopback.
 		Backoff:    frontier.Backoff{Base: unit},
 		Quarantine: frontier.Quarantine{After: 3, Probe: unit, Probes: 1},
 	}

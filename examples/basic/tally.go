@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler"
 )
 
-// hostTally is what one host got.
+// hostTally counts the results of one host.
 type hostTally struct {
 	visits []visit // not always in order: workers report after their Done
 	denied int
@@ -26,7 +26,7 @@ type visit struct {
 	owed       time.Duration
 }
 
-// closest returns the pause that came closest to what was owed, and that.
+// closest returns the delay that came closest to the required one, and the latter.
 func (h *hostTally) closest() (gap, owed time.Duration) {
 	slices.SortFunc(h.visits, func(a, b visit) int { return a.start.Compare(b.start) })
 	for i := 1; i < len(h.visits); i++ {
@@ -38,7 +38,7 @@ func (h *hostTally) closest() (gap, owed time.Duration) {
 	return gap, owed
 }
 
-// tally is what the crawl did.
+// tally counts the results of the crawl.
 type tally struct {
 	delay frontier.DelayPolicy
 

@@ -1,6 +1,6 @@
-// Recrawl keeps a copy of a site fresh with a frontier whose scheduler is package
-// recrawl's: it is told of each Done and says when the page comes again, and is
-// asked once more when that time has come. A year passes in a moment.
+// Recrawl keeps a copy of a site fresh with a frontier whose scheduler is package recrawl's: it
+// learns from each Done, decides when to fetch the page again, and decides once more when that time
+// has come. A year passes in a moment.
 //
 //	go run ./examples/recrawl
 package main
@@ -29,7 +29,7 @@ func main() {
 
 const perDay = 10 // fetches
 
-// site is a hundred pages, of which the n-th changes each n days or so.
+// site is a hundred pages; the n-th changes about every n days.
 type site struct{ next [100]time.Time }
 
 func (s *site) changed(r *rand.Rand, page int, now time.Time) bool {

@@ -79,7 +79,7 @@ func run(w io.Writer) error {
 		return err
 	}
 	for _, p := range []float64{0.8, 0.3} {
-		if err := setP(p); err != nil { // the crawl goes on
+		if err := setP(p); err != nil { // the crawl continues
 			return err
 		}
 		c.fetches, c.fresh = 0, 0
@@ -120,7 +120,7 @@ type job struct {
 	ends  time.Time
 }
 
-// run lets the workers go on for a while.
+// run lets the workers continue for a while.
 func (c *crawl) run(d time.Duration) error {
 	for end := c.clock.Now().Add(d); ; {
 		var at time.Time

@@ -130,7 +130,7 @@ func start(ctx context.Context, name string, s partition.Splitter, send func(con
 	return n, err
 }
 
-// report tells who did what, as the nodes and the server saw it.
+// report prints what each node did, as the nodes and the server saw it.
 func report(out io.Writer, nodes map[string]*node, w *web.Web) {
 	owners := map[string]int{} // nodes that contacted a host
 	pages, most := 0, 0

@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// The terminals, the upper one of the crawl and the lower one of who kills it.
+// The terminals: the upper one crawls, and the lower one kills.
 const (
 	columns   = 96
 	upperRows = 11
@@ -99,11 +99,10 @@ func record(ctx context.Context) (svg string, err error) {
 	return draw(r.frames), nil
 }
 
-// pages is how many each site has.
+// pages is the number of pages of each site.
 const pages = 1000
 
-// page answers for all sites, and writes down which pages they are asked for: each links to some
-// others.
+// page answers for all sites, and records which pages are requested: each links to some others.
 func page(asked io.Writer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
@@ -121,7 +120,7 @@ func page(asked io.Writer) http.HandlerFunc {
 	}
 }
 
-// recorder drives two terminals, and keeps each change that they show.
+// recorder drives two terminals, and records each change on them.
 type recorder struct {
 	ctx    context.Context
 	dir    string
@@ -130,7 +129,7 @@ type recorder struct {
 	frames []frame
 }
 
-// frame is what the terminals show from a moment on.
+// frame is the content of the terminals from a moment on.
 type frame struct {
 	at           time.Duration
 	upper, lower string
@@ -187,7 +186,7 @@ var words = regexp.MustCompile(`\S+ *`)
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// shows waits until a terminal shows what a pattern says.
+// shows waits until a terminal shows a pattern.
 func (r *recorder) shows(name, pattern string) func() error {
 	return func() error {
 		p := regexp.MustCompile(pattern)

@@ -1,6 +1,5 @@
-// Command sites serves three sites on loopback until it is stopped, for a first crawl
-// that troubles nobody. It writes the configuration of a crawl of them, whose connections
-// all go to it.
+// Command sites serves three sites on loopback until it is stopped, for a first crawl that affects
+// no real site. It writes the configuration of a crawl of them, whose connections all go to it.
 //
 //	go run ./examples/basic/sites crawl.toml
 package main

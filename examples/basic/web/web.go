@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// Host is a site of so many pages, named /1 and on, that link to each other and
-// to the start pages of the other hosts.
+// Host is a site with a number of pages, named /1 and on, that link to each other and to the start
+// pages of the other hosts.
 type Host struct {
 	Name    string
 	Pages   int
@@ -48,7 +48,7 @@ func (w *Web) Close() { w.server.Close() }
 // Addr is the address to connect to for all of the hosts.
 func (w *Web) Addr() string { return w.server.Listener.Addr().String() }
 
-// Networks allow what a crawler must not contact otherwise: this machine.
+// Networks allows what a crawler must not contact otherwise: this machine.
 var Networks = fetch.Networks{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
 // Dial connects to the web whatever the address: a fetch.Options.Dial.
@@ -64,7 +64,7 @@ func (w *Web) Seeds() (urls []string) {
 	return urls
 }
 
-// Asks tells how often each URL was asked for.
+// Asks returns how often each URL was requested.
 func (w *Web) Asks() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

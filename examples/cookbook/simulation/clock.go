@@ -1,4 +1,4 @@
-// This file is a clock that stands still until it is told to move.
+// This file is a clock that moves only on request.
 
 package main
 
