@@ -26,7 +26,7 @@ type drainer struct {
 	mu     sync.Mutex
 	tally  tally                 // guarded by mu
 	tens   [10]time.Time         // when each tenth was out
-	failed atomic.Pointer[error] // of the first worker that could not go on
+	failed atomic.Pointer[error] // of the first worker that could not continue
 }
 
 func (r *run) drainer(s *subject, n int64, workers int) *drainer {

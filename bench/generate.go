@@ -50,7 +50,7 @@ func (s *synthetic) size() int { return endless }
 
 func (s *synthetic) appendFresh(b []byte, i int) []byte { return s.appendURL(b, endless/2+i) }
 
-// A page is of a host, in a section, and has a number of its own.
+// A page belongs to a host and a section, and has a separate number.
 func (s *synthetic) appendURL(b []byte, i int) []byte {
 	r := scramble(s.seed ^ uint64(i))
 	host := s.hosts(i, r)

@@ -36,7 +36,7 @@ func (e *endless) Fetch(_ context.Context, r fetch.Request) (*fetch.Result, erro
 	return res, nil
 }
 
-func BenchmarkCrawl(b *testing.B) { // what does a page cost beside its fetch?
+func BenchmarkCrawl(b *testing.B) { // what does a page cost in addition to its fetch?
 	f, err := frontier.Open(b.Context(), frontier.Options{Delay: frontier.FixedDelay(0)})
 	require.NoError(b, err)
 	defer f.Close()

@@ -240,7 +240,7 @@ func (r *run) work() error {
 	return nil
 }
 
-// cutAfterGrace cuts the fetches a while after the run was told to stop.
+// cutAfterGrace cuts the fetches a while after the run should stop.
 func (r *run) cutAfterGrace(cut context.CancelFunc, finished <-chan struct{}) {
 	select {
 	case <-finished:
@@ -308,7 +308,7 @@ func uncontacted(err error) bool {
 	return errors.Is(err, frontier.ErrGroupBusy) || errors.Is(err, frontier.ErrNotLeased) || errors.Is(err, frontier.ErrClosed)
 }
 
-// lost judges an error of the frontier about a lease: nil if the crawl can go on.
+// lost judges an error of the frontier about a lease: nil if the crawl can continue.
 func (r *run) lost(l frontier.Lease, err error) error {
 	switch {
 	case err == nil:

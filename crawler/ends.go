@@ -108,7 +108,7 @@ func (e *evidence) describe(x *crawllog.Record) {
 		return
 	}
 	switch fetch.ClassOf(e.err) {
-	case fetch.BadURL, fetch.DNS, fetch.Blocked: // nobody was contacted
+	case fetch.BadURL, fetch.DNS, fetch.Blocked: // no host was contacted
 		x.Began, x.Seconds = time.Time{}, 0
 	}
 	x.Reason = e.err.Error()

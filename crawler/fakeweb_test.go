@@ -34,7 +34,7 @@ type answer struct {
 	retryAfter time.Duration
 	header     http.Header
 	class      fetch.Class   // of an error; Other for none
-	broken     string        // why the body's end is missing, beside the error
+	broken     string        // why the body's end is missing, in addition to the error
 	takes      time.Duration // 10 ms by default
 }
 

@@ -49,8 +49,8 @@ func untilOf(lot uint32) parkedUntil { return parkedUntil(lot >> untilShift & 1)
 func generationOf(lot uint32) uint32 { return lot >> homeBits & (generations - 1) }
 func homeOf(lot uint32) uint32       { return lot & homeMask }
 
-// Lot tells whether a crawl's number is of one in which a Crawler parks URLs. If so, it tells of
-// which crawl they are, and why they are parked.
+// Lot reports whether a crawl is one in which a Crawler parks URLs. If so, it returns their
+// original crawl, and why they are parked.
 func Lot(crawl uint32) (home uint32, why string, ok bool) {
 	if !isLot(crawl) {
 		return crawl, "", false

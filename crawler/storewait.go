@@ -79,8 +79,8 @@ func (s *storeWait) release() {
 	s.trying = false
 }
 
-// worked is called after each write. Until there was no failure for some time, workers
-// go on to try one at a time, but without pauses.
+// worked is called after each write. Until there was no failure for some time, workers continue to
+// try one at a time, but without pauses.
 func (s *storeWait) worked() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,7 @@ func (c *Crawler) loadTraps() error {
 	}
 	defer f.Close()
 	err = c.traps.Load(f)
-	if errors.Is(err, filter.ErrVersion) { // its own version can go on with it
+	if errors.Is(err, filter.ErrVersion) { // the program of its own version can continue with it
 		return fmt.Errorf("crawler: %s: %w: %w; without the file they begin anew", c.opts.TrapsFile, frontier.ErrVersion, err)
 	}
 	if errors.Is(err, filter.ErrTrapFile) { // no reason not to crawl

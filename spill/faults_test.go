@@ -25,7 +25,7 @@ var errDisk = errors.New("disk fault")
 // and continues: a failed round is tried once more, then given up.
 func script(m *model, between func(step string, err error)) {
 	step := func(name string, err error) error { between(name, err); return err }
-	for range 4 { // so many that runs of marks that were merged are merged
+	for range 4 { // enough for merged runs to be merged again
 		for range 3 {
 			_ = step("commit", m.commit(40, 15))
 		}

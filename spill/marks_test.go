@@ -154,7 +154,7 @@ func TestMergeHoldsNobodyUp(t *testing.T) {
 
 	released := make(chan error)
 	go func() { released <- x.Release() }()
-	for { // until the merge is told
+	for { // until the merge is reported
 		x.merger.mu.Lock()
 		told := halted(x.merger.halt)
 		x.merger.mu.Unlock()

@@ -101,7 +101,7 @@ func (r *repair) chain(bad map[uint64]bool) {
 	r.log = kept
 }
 
-// missing reports batches of which nothing is left, unless all were reported.
+// missing reports batches that are lost completely, unless all were reported.
 func (r *repair) missing(from, to uint64, bad map[uint64]bool) {
 	for id := from; id <= to; id++ {
 		if !bad[id] {

@@ -139,7 +139,7 @@ func (c *Contact) Dial(ctx context.Context) (*Conn, error) {
 	return c.keep(raw)
 }
 
-// DialPort connects once more, after Dial: to the same address, at another port.
+// DialPort makes another connection, after Dial: to the same address, at another port.
 func (c *Contact) DialPort(ctx context.Context, port uint16) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.DialTimeout)
 	defer cancel()

@@ -96,7 +96,7 @@ func TestResume(t *testing.T) {
 				assert.InEpsilon(t, want.Schedule.Price, got.Schedule.Price, 0.2)
 				assert.InDelta(t, want.Visits, got.Visits, 250)
 			}
-			x.r = again // and the crawl goes on
+			x.r = again // and the crawl continues
 			x.run(30 * day)
 			assert.Greater(t, x.r.Report().Visits, got.Visits+200)
 			require.NoError(t, again.Close())

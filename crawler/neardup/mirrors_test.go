@@ -58,7 +58,7 @@ func TestMirrorsStayWhatTheyAre(t *testing.T) {
 	}
 	for k, p := range pairs {
 		for i := range 10 {
-			add2(100*k+i, p[0], p[1]) // the mirror is first, until it is told
+			add2(100*k+i, p[0], p[1]) // the mirror is first, until it is reported
 		}
 	}
 	require.Len(t, told, 2)

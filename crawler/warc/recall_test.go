@@ -49,7 +49,7 @@ func fill(t testing.TB, dir string, now time.Time, bodies ...string) {
 
 func TestPayloadsAreRememberedAcrossRestarts(t *testing.T) {
 	dir := t.TempDir()
-	first := captured.Add(123 * time.Millisecond) // of which an index has the seconds only
+	first := captured.Add(123 * time.Millisecond) // an index has only its seconds
 	fill(t, dir, first, "one", "two", "")
 	w := open(t, dir, Options{Remember: 10, Now: func() time.Time { return captured.Add(time.Hour) }})
 	assert.Equal(t, []string{"one", "two"}, revisits(t, w, "one", "new", "two", ""))

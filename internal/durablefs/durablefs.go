@@ -55,7 +55,7 @@ func finish(ctx context.Context, temp, dir string, fill func(dir string) error) 
 	if err := SyncAll(ctx, temp); err != nil {
 		return err
 	}
-	if err := absent(dir); err != nil { // made by somebody else meanwhile
+	if err := absent(dir); err != nil { // another process has made it meanwhile
 		return err
 	}
 	return os.Rename(temp, dir)

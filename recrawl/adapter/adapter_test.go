@@ -119,7 +119,7 @@ func TestKillAndRestore(t *testing.T) {
 		}
 	}
 	require.Positive(t, c.f.Stats().Done[frontier.PutOff], "the price rose meanwhile")
-	_, err := c.f.Add(context.Background()) // nobody waits for what is put off to be durable: a kill may undo that
+	_, err := c.f.Add(context.Background()) // what is put off need not be durable: a kill may revert it
 	require.NoError(t, err)
 	saved, err := c.s.MarshalBinary()
 	require.NoError(t, err)

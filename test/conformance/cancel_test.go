@@ -286,7 +286,7 @@ func (c *canceller) add(ctx context.Context, i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range entries {
-		if c.state[e.URL] == "unsure" { // else somebody had it already
+		if c.state[e.URL] == "unsure" { // otherwise it was leased already
 			c.state[e.URL] = "added"
 		}
 	}

@@ -28,7 +28,7 @@ type gatedSpill struct {
 	storage.Spill
 	mu      sync.Mutex
 	at      string // the call that waits; guarded by mu
-	pass    int    // so many of them go through before; guarded by mu
+	pass    int    // number of them that go through before; guarded by mu
 	gate    chan struct{}
 	reached bool
 	fails   error         // of the call that waited
@@ -189,7 +189,7 @@ func (s *gatedSpill) user() { _ = s.enter("user") }
 type beside struct {
 	name  string
 	holds string // the call of the Spill, or "user", that it waits in
-	pass  int    // so many such calls go through before
+	pass  int    // number of such calls that go through before
 	opts  func(*frontier.Options, *gatedSpill)
 	ready func(*testing.T, *harness.World)
 	goes  func(*testing.T, *harness.World) // in a goroutine of its own

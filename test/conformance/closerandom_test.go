@@ -32,7 +32,7 @@ type moody struct {
 	gatedSpill
 	mu    sync.Mutex
 	rand  *rand.Rand    // guarded by mu
-	slow  time.Duration // at most so long
+	slow  time.Duration // at most this long
 	fails float64       // share of the calls
 }
 
@@ -66,7 +66,7 @@ type bustle struct {
 	stop chan struct{}
 	all  sync.WaitGroup
 
-	moves sync.WaitGroup // of the mover, which nobody waits for
+	moves sync.WaitGroup // of the mover, which is not waited for
 
 	mu     sync.Mutex
 	in     map[string]bool // admitted and not done; guarded by mu

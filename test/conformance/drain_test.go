@@ -136,7 +136,7 @@ func drain(t *testing.T, w *harness.World, urls []string) {
 		if len(leases) > 0 {
 			callers, each := sync.WaitGroup{}, len(leases)
 			if w.Options.Spill != nil {
-				each = (len(leases) + 63) / 64 // so many callers share commits
+				each = (len(leases) + 63) / 64 // number of callers that share commits
 			}
 			for from := 0; from < len(leases); from += each {
 				callers.Go(func() {

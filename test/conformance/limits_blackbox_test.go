@@ -19,7 +19,7 @@ import (
 // limitCase is a limit, and the outcome of contacts that count.
 type limitCase struct {
 	name string
-	l    frontier.Limits // of which two contacts are left
+	l    frontier.Limits // two contacts are left of them
 	o    frontier.Outcome
 }
 

@@ -160,7 +160,7 @@ func TestPanicsOfTheUsersCode(t *testing.T) {
 					w.Add(harness.UrlsOf("b.example", 2)...)
 					l, _, err := w.F.TryNext()
 					require.NoError(t, err)
-					_, _, err = w.F.TryNext() // another lease, which nobody ends
+					_, _, err = w.F.TryNext() // another lease, which is never ended
 					require.NoError(t, err)
 					x.armed = hook
 					func() {

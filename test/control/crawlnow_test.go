@@ -37,7 +37,7 @@ func TestCrawlNowComesFirst(t *testing.T) {
 			w.Fetched(l, 0, frontier.Outcome{})
 		}
 		require.ElementsMatch(t, []string{"http://h3.example/19", "http://new.example/"}, got)
-		at := w.At() // its host must wait: others go on meanwhile
+		at := w.At() // its host must wait: others continue meanwhile
 		for w.F.Stats().Immediate > 0 {
 			l := w.Next()
 			if l.Entry.URL == "http://h3.example/new" {

@@ -78,8 +78,7 @@ func (w *World) Reopen() {
 	w.Open()
 }
 
-// Killed is the world as it goes on after the death of the process at this
-// moment. The clock goes on.
+// Killed is the world after the death of the process at this moment. The clock continues.
 func (w *World) Killed() *World {
 	w.Helper()
 	return w.On(w.Machine.Kill(w))
@@ -112,7 +111,7 @@ func (w *World) Add(urls ...string) {
 	require.Equal(w, len(urls), n)
 }
 
-// TryNext is TryNext after all that is on its way to the store has arrived.
+// TryNext is TryNext after everything on its way to the store has arrived.
 func (w *World) TryNext() (frontier.Lease, time.Time, error) {
 	w.Helper()
 	l, at, err := w.F.TryNext()

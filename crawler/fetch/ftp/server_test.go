@@ -248,7 +248,7 @@ func (x *testSession) passive(cmd string) string {
 	if cmd == "EPSV" {
 		return fmt.Sprintf("229 Entering Extended Passive Mode (|||%d|)", port)
 	}
-	return fmt.Sprintf("227 Entering Passive Mode (192,0,2,1,%d,%d)", port/256, port%256) // where nobody may go
+	return fmt.Sprintf("227 Entering Passive Mode (192,0,2,1,%d,%d)", port/256, port%256) // a forbidden address
 }
 
 // transfer waits for the client and sends.

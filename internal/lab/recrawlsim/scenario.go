@@ -2,13 +2,12 @@
 
 package recrawlsim
 
-// Scenarios are the six of the acceptance: N pages on N/40 hosts, a budget of
-// N/10 fetches a day, 240 days of which the second half is scored.
+// Scenarios returns the six scenarios of the acceptance test: N pages on N/40 hosts, a budget of
+// N/10 fetches a day, and 240 days, the second half of which is scored.
 //
-// Mean lifetimes are those of WebFountain's Table 2, from 1 to 600 days. "web"
-// has weights, a tenth of spam that differs at each fetch and looks no worse, 40 %
-// of pages that change in office hours, 15 % nearly periodic, 5 % with lifetimes
-// of an hour to a day.
+// Mean lifetimes are those of WebFountain's Table 2, from 1 to 600 days. "web" has weights, a tenth
+// of spam that differs at each fetch and looks no worse, 40 % of pages that change in office hours,
+// 15 % nearly periodic, 5 % with lifetimes of an hour to a day.
 func Scenarios(pages int, seed uint64) []Scenario {
 	n := float64(pages)
 	plain := Scenario{Name: "plain", Pages: pages, Hosts: max(1, pages/40), Budget: n / 10, Length: 240, Seed: seed}

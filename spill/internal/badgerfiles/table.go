@@ -70,8 +70,8 @@ func trailer(data []byte) ([]byte, error) {
 	return data[:at], verify(data[:at], data[at:n])
 }
 
-// verify checks data, or without what follows an index, against a checksum:
-// field 1 is the algorithm, of which we have the first, field 2 the sum.
+// verify checks data against a checksum: field 1 is the algorithm, only the first of which is
+// supported, field 2 the sum.
 func verify(data, message []byte) error {
 	var sum uint64
 	for len(message) > 0 {

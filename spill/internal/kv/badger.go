@@ -176,7 +176,7 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	d.spare.dir, d.values.dir, d.values.flush = path, path, c.flush
 	_ = d.spare.take() // ready says so if it matters
 	d.counted = len(d.blobs.files) == 0
-	d.wasteful.Store(!d.counted) // nobody knows yet
+	d.wasteful.Store(!d.counted) // not known yet
 	return d, nil
 }
 

@@ -65,7 +65,7 @@ func TestTablesThatWereMergedAreNoDamage(t *testing.T) {
 		return d
 	}
 	back := 0
-	for back == 0 { // badger may have merged all by itself
+	for back == 0 { // badger may have merged everything
 		d := open()
 		for i := range 1000 {
 			var b Batch

@@ -22,10 +22,10 @@ import (
 
 // medium is what was synced of the files that are watched, and what fails.
 type medium struct {
-	has      map[string]int64 // of a file of values: so many bytes
+	has      map[string]int64 // of a file of values: number of bytes
 	room     int              // bytes until a write is cut; below 0: none is
 	failures int              // syncs that fail next
-	failed   bool             // one has failed: nobody knows what the medium has
+	failed   bool             // one has failed: the content of the medium is unknown
 }
 
 func newMedium() *medium { return &medium{has: map[string]int64{}, room: -1} }
