@@ -82,7 +82,7 @@ func (r *Revisits) Attach(ctx context.Context, f *frontier.Frontier) error {
 		}
 		r.unclean = false
 		if n > 0 {
-			r.opts.Logger.Info("the accounts of revisits are rebuilt", "pages", n)
+			r.opts.Logger.Info("the books of revisits are made anew", "pages", n)
 		}
 	}
 	r.saving.Lock()
