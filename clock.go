@@ -29,8 +29,8 @@ type Clock interface {
 	// time.Duration(Now().UnixNano()). If it jumps backwards the frontier's own time
 	// stands still until it has caught up.
 	Elapsed() time.Duration
-	// AfterFunc calls f once, in a goroutine of its own or in that which moves
-	// the clock, when d has passed by Elapsed; f may use the clock.
+	// AfterFunc calls f once, in a new goroutine or in the one that moves the clock, when
+	// d has passed by Elapsed; f may use the clock.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
@@ -66,7 +66,7 @@ type clockSteps struct {
 	back    int64 // the longest of them that went back
 }
 
-// newClock returns what reads a Clock.
+// newClock returns a reader of a Clock.
 func newClock(c Clock) *clock.Clock {
 	if c == (systemClock{}) {
 		return clock.New(nil)
@@ -74,8 +74,8 @@ func newClock(c Clock) *clock.Clock {
 	return clock.New(c)
 }
 
-// moment is the time since Open for callers without f.mu. It never decreases, and what
-// f.wall says of it is as the clock shows it.
+// moment is the time since Open for callers without f.mu. It never decreases, and f.wall
+// converts it to the time that the clock shows.
 func (f *Frontier) moment() int64 {
 	if at, ok := f.clock.Fresh(); ok {
 		return at
@@ -149,8 +149,8 @@ func (s *scheduler) shiftPeriods(step int64) {
 	}
 }
 
-// restateClocks writes the rows again of hosts whose times the store would have wrong
-// after a crash, until no step came meanwhile.
+// restateClocks rewrites the rows of hosts whose times in the store would be wrong after
+// a crash, until the clock was not set meanwhile.
 func (f *Frontier) restateClocks() {
 	defer f.sweepers.Done()
 	f.mu.Lock()

@@ -25,15 +25,15 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// ExportOptions say how Export works. The zero value is good.
+// ExportOptions configure Export. The zero value is ready to use.
 type ExportOptions struct {
-	// TempDir is the folder of the temporary file, which is needed for more than
-	// Memory. Empty means os.TempDir().
+	// TempDir is the folder of the temporary file that Export needs for more than Memory.
+	// Empty means os.TempDir().
 	TempDir string
-	// Memory is how many bytes sorting may take. Zero means 64 MiB.
+	// Memory is the number of bytes that sorting may use. Zero means 64 MiB.
 	Memory int
-	// NoMarks leaves out what is known of URLs that are gone: they would be new to
-	// a frontier that imports the export.
+	// NoMarks leaves out the marks of URLs that are gone: a frontier that imports the
+	// export takes them for new.
 	NoMarks bool
 }
 
@@ -53,9 +53,9 @@ const minExportMemory = 64 << 10
 // first line. The order is that of domains, and within a host that in which URLs would be
 // handed out after a reopening.
 //
-// Export returns ctx's error, ErrClosed if the frontier is closed meanwhile, w's
-// error, or the Spill's. Then what was written has no last line {"end":...}, and
-// Import refuses it. Calls may run side by side.
+// Export returns ctx's error, ErrClosed if the frontier is closed meanwhile, w's error,
+// or the Spill's. The output then lacks its last line {"end":...}, and Import refuses it.
+// Calls may run concurrently.
 func (f *Frontier) Export(ctx context.Context, w io.Writer, o ExportOptions) error {
 	out, end := patience.LendWriter(w, ErrClosed)
 	defer end()
@@ -167,7 +167,7 @@ func (x *exporter) URL(p []byte, u *dump.URL) error {
 
 func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Host leaves of what a row says of a host what still counts.
+// Host removes from a host's row what no longer counts.
 func (x *exporter) Host(name string, s *row.Host) {
 	f := x.f
 	f.mu.Lock()
@@ -211,7 +211,7 @@ func (s *scheduler) rests(id uint32) bool {
 // exportAtOnce is how many hosts or groups are looked at under one lock.
 const exportAtOnce = 128
 
-// beginLocked notes the moment, and what must be known of it, under the lock.
+// beginLocked notes the moment of the export and the state that belongs to it.
 func (x *exporter) beginLocked() {
 	f := x.f
 	now := f.nowLocked()
@@ -221,8 +221,8 @@ func (x *exporter) beginLocked() {
 	}
 }
 
-// gather takes what the store holds, and clocks from memory. The snapshot has the marks
-// still.
+// gather takes the content of the store, and clocks from memory. Marks are read from the
+// snapshot later.
 func (x *exporter) gather() (storage.Snapshot, error) {
 	f := x.f
 	f.mu.Lock()
@@ -326,7 +326,7 @@ func (x *exporter) addGroupLocked(id uint32, now int64, take func(storage.Row)) 
 	take(storedGroup(f.groupRules.of(name), instant.Millis(f.wall(free))).Row(name))
 }
 
-// copyAll takes all that a frontier without a Spill holds, under one lock.
+// copyAll copies the content of a frontier without a Spill, under one lock.
 func (x *exporter) copyAll() error {
 	f := x.f
 	c := f.sched
@@ -447,7 +447,7 @@ func (x *exporter) copyURLLocked(qid uint32, due int64, r record.Resident) error
 	return x.url(&storage.Queue{Host: stringOf(host), Crawl: c.crawlOf(q).id, Priority: q.priority}, due, r.Body())
 }
 
-// copyUsedLocked takes what was used of limits.
+// copyUsedLocked copies the use of limits.
 func (x *exporter) copyUsedLocked(of limit.Subject, take func(storage.Row)) {
 	if r, ok := x.f.sched.limits.Row(of); ok {
 		take(r)

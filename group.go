@@ -1,5 +1,5 @@
-// This file holds groups: hosts that share something to which politeness is owed
-// as well, for instance an address.
+// This file has groups: hosts that share something to which politeness is also owed, such
+// as an address.
 //
 // A host belongs to one group at most. The heap orders groups like hosts: a
 // group's key is when it is free and its first host due, whichever is later. A
@@ -77,7 +77,7 @@ func (s *scheduler) groupOf(name string) uint32 {
 	return id
 }
 
-// setUpGroup gives a group what was set for it.
+// setUpGroup applies the settings of a group to it.
 func (s *scheduler) setUpGroup(id uint32) {
 	g := s.groups.At(id)
 	want := GroupSettings{}
@@ -185,7 +185,7 @@ func (g *group) take() {
 	g.most = g.limit
 }
 
-// freeSlot gives a slot back, which is left alone until at.
+// freeSlot returns a slot, which is left alone until at.
 func (s *scheduler) freeSlot(id uint32, at, now int64) {
 	if id != 0 {
 		s.groups.At(id).used--
@@ -311,7 +311,7 @@ func (t *tables) sweepGroups(now int64) {
 // GroupSettings are the politeness settings of a group of hosts. The zero value has the
 // defaults.
 type GroupSettings struct {
-	// Delay says how long a slot of the group is left alone after a contact: a
+	// Delay determines how long a slot of the group is left alone after a contact: a
 	// FixedDelay or FactorDelay. Nil means Options.GroupDelay.
 	Delay DelayPolicy
 	// Concurrency is how many of the group's hosts may be contacted at once, 1 to
@@ -332,7 +332,7 @@ type GroupInfo struct {
 // shard.mu.
 type groupRules struct{ rule.Table[GroupSettings] }
 
-// of returns what was set for a group.
+// of returns the settings of a group.
 func (r *groupRules) of(name string) GroupSettings {
 	if s := r.Get(name); s != nil {
 		return *s
@@ -344,7 +344,7 @@ func (r *groupRules) set(name string, s GroupSettings) {
 	r.Put(name, &s, rule.Fields(btoi(s != GroupSettings{})))
 }
 
-// check says what is wrong with settings.
+// check returns an error for invalid settings.
 func (s *GroupSettings) check() error {
 	var errs []error
 	if s.Delay != nil {

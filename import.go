@@ -1,7 +1,7 @@
 // This file reads what Export wrote, or a list of URLs, into a frontier.
 //
-// Unless malformed lines are to be passed over, everything is read twice: first
-// to see that all of it is good. internal/dump reads the lines.
+// Unless malformed lines are to be skipped, the input is read twice, the first time to
+// check it. internal/dump reads the lines.
 
 package frontier
 
@@ -21,22 +21,22 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// ImportOptions say how Import works. The zero value is good.
+// ImportOptions configure Import. The zero value is ready to use.
 type ImportOptions struct {
-	// SkipBad imports the good lines if others are malformed. Otherwise nothing is
-	// imported then.
+	// SkipBad imports the valid lines even if others are malformed. Otherwise one
+	// malformed line keeps everything from being imported.
 	SkipBad bool
 	// Crawl is the crawl of URLs in a plain list.
 	Crawl uint32
-	// Normalize spells the URLs of a plain list; a line for which it has an error is
-	// malformed. Nil takes them as they are.
+	// Normalize normalizes the URLs of a plain list; a line for which it returns an error
+	// is malformed. Nil leaves them as they are.
 	Normalize func(url string) (string, error)
-	// TempDir is the folder of the temporary file, which is needed without SkipBad
+	// TempDir is the folder of the temporary file that Import needs without SkipBad,
 	// unless the reader is an io.Seeker. Empty means os.TempDir().
 	TempDir string
 }
 
-// Imported is what an import did.
+// Imported has the figures of an import.
 type Imported struct {
 	Lines     int64 // read
 	Bad       int64 // malformed ones
@@ -63,21 +63,20 @@ const (
 // Import reads what Export wrote, or a list with one URL per line, in which empty lines
 // and lines that begin with # are skipped. docs/export.md has the format.
 //
-// Known URLs stay as they are, clocks of hosts and groups move only later, and
-// rules replace those of the same scope: importing the same again changes nothing.
-// URLs wait behind those that wait already. Times are those of the wall clock, so
-// politeness goes on where it was.
+// Known URLs stay as they are, clocks of hosts and groups move only later, and rules
+// replace those of the same scope: importing the same again changes nothing. URLs wait
+// behind those that wait already. Times are those of the wall clock, so politeness
+// continues.
 //
-// Marks of URLs that are gone are of use only under the key under which they were
-// made. A frontier in which there never was a URL or host takes the key over;
-// call Import before anything else then. Otherwise they are counted in
-// Imported.ForeignMarks.
+// Marks of URLs that are gone can be used only with the key with which they were made. A
+// frontier that never had a URL or host adopts the key; so call Import first. Otherwise
+// they are counted in Imported.ForeignMarks.
 //
-// Malformed lines are reported as joined *LineErrors, the first 100 of them. If
-// there are any nothing is imported, or with SkipBad all the others. After any
-// other error, those of Add among them, a part was imported: import again. What
-// was imported is durable when Import returns. Like Add it waits while the disk is
-// behind; until it returns the crawl is not over.
+// Malformed lines are reported as joined *LineErrors, the first 100 of them. If there are
+// any, nothing is imported, or with SkipBad only the other lines. After any other error,
+// including those of Add, the import is incomplete: import again. What was imported is
+// durable when Import returns. Like Add it waits while the disk is behind; until it
+// returns the crawl is not over.
 func (f *Frontier) Import(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
 	if err := ctx.Err(); err != nil {
 		return Imported{}, err
@@ -132,7 +131,7 @@ type importer struct {
 	pending pendingOps
 }
 
-// run reads and does all lines.
+// run reads and applies all lines.
 func (im *importer) run(r io.Reader) (err error) {
 	defer func() {
 		err = errors.Join(err, im.pending.Wait())
@@ -150,7 +149,7 @@ func (im *importer) run(r io.Reader) (err error) {
 	return im.flushMarks()
 }
 
-// Malformed takes what is wrong with a line.
+// Malformed records the error of a line.
 func (im *importer) Malformed(line int64, text string, err error) {
 	im.done.Bad++
 	if len(im.bad) < lineErrorsMax {

@@ -1,6 +1,6 @@
-// This file moves records from the log into blocks, in rounds: package move does a round,
-// here is when one is worth its price, what it must know of queues, and its checkpoint,
-// which ends the log.
+// This file moves records from the log into blocks, in rounds. Package move does a round;
+// this file decides when one is worth its cost, gives it the queues, and writes the
+// checkpoint that ends the log.
 
 package frontier
 
@@ -30,7 +30,7 @@ func (s *shard) wakeMoverLocked() {
 	}
 }
 
-// moveWantedLocked reports whether a round is worth its price, or the only way to make
+// moveWantedLocked reports whether a round is worth its cost, or the only way to make
 // room for callers that wait.
 func (s *shard) moveWantedLocked() bool {
 	c := s.sched

@@ -1,11 +1,11 @@
-// This file brings a frontier back from its Spill.
+// This file recovers a frontier from its Spill.
 //
-// Marks and blocks come first, then the log since the last checkpoint, then rows:
-// only hosts that turned out to have URLs keep in memory what their rows say.
-// After anything but a clean Close every host counts as contacted at the moment
-// of reopening: it is not known what the lost leases did.
+// Marks and blocks come first, then the log since the last checkpoint, then rows: only
+// hosts that turn out to have URLs are restored to memory from their rows. Unless the
+// frontier was closed cleanly, every host counts as contacted at the moment of reopening,
+// since it is not known what the lost leases did.
 //
-// What a reader would assume of a host or group without a row has none.
+// A host or group whose row would only say what a reader assumes anyway has no row.
 
 package frontier
 
@@ -72,7 +72,7 @@ func (f *Frontier) recover(ctx context.Context) error {
 	return nil
 }
 
-// begin ends the recovery and commits that the crawl goes on.
+// begin ends the recovery and commits that the store is in use again.
 func (s *shard) begin(r *recovery) error {
 	r.finish()
 	s.epoch++
@@ -91,7 +91,7 @@ func (s *shard) begin(r *recovery) error {
 	return r.deleteStale()
 }
 
-// metaRowLocked is what the frontier must know of itself: key of the fingerprints, how
+// metaRowLocked returns the row about the frontier itself: key of the fingerprints, how
 // often it was opened, whether it was closed, last sequence number, generation, and when
 // it was last opened after a crash.
 func (s *shard) metaRowLocked(gen uint32, clean bool) storage.Row {
@@ -170,8 +170,8 @@ func (r *recovery) Part(q storage.Queue, p storage.Part) error {
 	return nil
 }
 
-// blockParts says which parts a block has: their numbers are consecutive, since
-// none has been released yet.
+// blockParts are the parts of a block: their numbers are consecutive, since none has been
+// released yet.
 type blockParts struct{ block, first, n uint32 }
 
 // partOf returns the part that holds a position of a block, or 0.
@@ -322,7 +322,7 @@ func (r *recovery) finish() {
 	}
 }
 
-// Begin learns what must be known before the first host.
+// Begin restores what must be known before the first host.
 func (r *recovery) Begin(read func(string) ([]byte, bool, error)) error {
 	value, found, err := read(row.MetaKey)
 	if err != nil {
@@ -335,7 +335,7 @@ func (r *recovery) Begin(read func(string) ([]byte, bool, error)) error {
 	return r.meta(value)
 }
 
-// Row gives hosts and groups what was stored of them.
+// Row restores hosts and groups.
 func (r *recovery) Row(key string, value []byte) error {
 	if len(key) < 2 {
 		return nil // row.MetaKey, or not ours to judge
@@ -398,8 +398,8 @@ func (r *recovery) rule(key string, value []byte) error {
 	return nil
 }
 
-// host gives a host that has URLs what its row says. Others stay on disk, unless
-// the row says nothing any more.
+// host restores a host that has URLs from its row. Other hosts stay on disk, unless the
+// row is obsolete.
 func (r *recovery) host(name string, s row.Host) {
 	f := r.f
 	hash := f.hostHash(name)
@@ -435,15 +435,15 @@ func (r *recovery) group(name string, g *row.Group) {
 	c.postponeGroup(c.groupOf(name), at)
 }
 
-// obsolete notes that a row is to be deleted. What is too much is left for the
-// next opening.
+// obsolete notes that a row is to be deleted. Beyond a bound they are left for the next
+// opening.
 func (r *recovery) obsolete(key string) {
 	if len(r.stale) < maxStale {
 		r.stale = append(binary.AppendUvarint(r.stale, uint64(len(key))), key...)
 	}
 }
 
-// deleteStale deletes the rows that say nothing any more.
+// deleteStale deletes obsolete rows.
 func (r *recovery) deleteStale() error {
 	f := r.f
 	for _, name := range r.groups {

@@ -1,11 +1,11 @@
-// This file lists URLs: those that wait, host by host in domain order and within a host
-// in the order of their admission, and all that the frontier holds, in no order.
+// This file lists URLs: waiting ones, host by host in domain order and within a host in
+// the order of their admission, and all URLs, in no particular order.
 //
-// The order of admission never changes, whatever moves between memory and disk, queues and
-// priorities. So a place in it, the cursor, is a host and a sequence number, and
-// means the same later and after a restart. Records in memory are found by a walk;
-// those on disk are read outside the lock, and their range of numbers is
-// remembered, so that the next page of a large host reads only what it needs.
+// The order of admission never changes, whatever moves between memory and disk, queues
+// and priorities. So a place in it, the cursor, is a host and a sequence number, and
+// stays valid, even after a restart. Records in memory are found by a walk; those on disk
+// are read outside the lock, and their range of numbers is remembered, so that the next
+// page of a large host reads only what it needs.
 
 package frontier
 

@@ -1,8 +1,8 @@
-// This file finds out what has become of one URL.
+// This file finds the state of one URL.
 //
-// There is no index of URLs. Whether one was ever admitted is known at once;
-// where it is now shows a walk through what waits of its host, and, if it is not
-// there, what waits for its time.
+// There is no index of URLs. Whether one was ever admitted is known at once. To find
+// where it is now, the search walks through the waiting URLs of its host and then, if it
+// is not there, through scheduled URLs.
 
 package frontier
 
@@ -185,7 +185,7 @@ func (s *urlSearch) search(first bool) (found, settled bool, err error) {
 	return false, false, f.submitAndUnlock(o) // returns when what is on its way has arrived
 }
 
-// ofHost looks through what is in memory of the host, and what waits on disk.
+// ofHost looks through the host's URLs, in memory and on disk.
 func (s *urlSearch) ofHost(w *fifo.Walk, found bool) (bool, error) {
 	f := s.f
 	defer func() {
@@ -336,7 +336,7 @@ func (s *urlSearch) onDisk() (bool, error) {
 	return false, nil
 }
 
-// inTimed looks among the records on disk that wait for their time.
+// inTimed looks among the scheduled records on disk.
 func (s *urlSearch) inTimed(blocks []timeheap.Item) (found, moved bool, err error) {
 	wanted := func(r *storage.TimedRecord) bool {
 		return r.Crawl == s.crawl && r.Host == s.host && bytes.HasSuffix(r.Body, s.url)
@@ -395,7 +395,7 @@ func (s *shard) eachTimed(ctx context.Context, blocks []timeheap.Item, wanted fu
 }
 
 // supersededBodyLocked reports whether a Force has replaced a record whose mark is
-// not known.
+// unknown.
 func (s *shard) supersededBodyLocked(r *timed.Loaded) bool {
 	if s.notes.Len() == 0 {
 		return false

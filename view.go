@@ -161,8 +161,8 @@ func (s *scheduler) soon(found []timeheap.Item, n int, now int64) []timeheap.Ite
 	return found[:min(len(found), first+max(0, n))]
 }
 
-// servedFrom is when a host whose clocks allow a contact at a time may be contacted
-// under the rules; false if it is paused. Nobody may have found out about these yet.
+// servedFrom is when a host whose clocks allow a contact at a time may be contacted under
+// the rules; false if it is paused. The host may not have been withheld yet.
 func (s *scheduler) servedFrom(id uint32, at, now int64) (int64, bool) {
 	if !s.withholding() {
 		return at, true
@@ -224,8 +224,7 @@ func (t *tables) listsByUrgency() iter.Seq[*list] {
 	}
 }
 
-// firstURL finds out what of a host comes first. It reports false if there is
-// nothing any more.
+// firstURL finds the first URL of a host. It reports false if there is none any more.
 func (s *shard) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 	for range 3 { // what is on disk may come into memory meanwhile
 		if err := ctx.Err(); err != nil {
@@ -439,10 +438,9 @@ func (s Scope) contains(host string) bool {
 	return s == (Scope{}) || host == s.name || s.domain && strings.HasPrefix(hostkey.Reversed(host), s.key())
 }
 
-// sweepHosts calls fn with the hosts in memory of a scope, in domain order, a few
-// under one lock. Hosts that come or go meanwhile may be missed. fn may change
-// what is known of the host, but not end it; it returns false to see the same
-// host again under another lock.
+// sweepHosts calls fn with the hosts in memory of a scope, in domain order, a few under
+// one lock. Hosts that come or go meanwhile may be missed. fn may change the host, but
+// not end it; it returns false to see the same host again under another lock.
 func (f *Frontier) sweepHosts(s Scope, fn func(id uint32, now int64) (done bool)) error {
 	f.orderHosts()
 	var ids []uint32
