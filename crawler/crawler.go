@@ -196,6 +196,9 @@ func (r *run) work() error {
 			if try {
 				r.c.store.release()
 			}
+			if _, held := errors.AsType[*frontier.HeldError](err); held && r.c.opts.Held != nil && r.c.opts.Held(r.ctx) {
+				continue
+			}
 			if errors.Is(err, frontier.ErrExhausted) || errors.Is(err, frontier.ErrClosed) {
 				return nil
 			}

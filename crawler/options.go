@@ -92,6 +92,10 @@ type Options struct {
 	// revisited pages do not count. The next Crawler counts from zero and continues with the parked
 	// URLs. Zero means no limit.
 	MaxPagesPerHost int64
+	// Held, if set, is called by a worker when only URLs are left that a pause or a limit
+	// holds. It may wait until ctx ends. If it returns true, the worker asks the frontier
+	// again. Otherwise, as without Held, the worker ends, and Run ends after all workers.
+	Held func(ctx context.Context) bool
 	// MaxRate is the maximum number of requests per second to all hosts together, including those
 	// for robots.txt. After a pause, each worker may send one at once. Zero means no common limit.
 	MaxRate float64

@@ -38,12 +38,15 @@ func other(x *option) string {
 		"include": `"'\\.html$`, "exclude": `\d`, "resolve": "a.example=127.0.0.1:80", "group-exempt": "192.0.2.0/24", "allow-network": "127.0.0.0/8", "deny-network": "10.0.0.0/8",
 		"dns": "127.0.0.1:53", "protocols": "gopher", "proxy": "http://me:secret@127.0.0.1:3128", "memory": "300M", "max-delay": "2m", "backoff-max": "1h", "recrawl-max": "3h",
 		"recrawl-new-max": "0.75", "recrawl-budget": "100000/d", "ext": "-", "user-agent": "bot \"é\" \\1", "seeds": "http://a.example/",
-		"contact": "me@a.example", "ports": "any", "rule": "*.example delay=5s limit-pages=7",
+		"contact": "me@a.example", "ports": "any", "log-format": "json", "seeds-file": listOfSeeds, "rule": "*.example delay=5s limit-pages=7",
 	}[x.Name]; ok {
 		return v
 	}
 	return map[*kind]string{boolean: "true", integer: "7", number: "0.25", duration: "95m", size: "3M", share: "5", several: "x", single: "x"}[x.kind()]
 }
+
+// listOfSeeds is a file of seeds.
+const listOfSeeds = "testdata/seeds.txt"
 
 // needed are the options that some need beside them.
 var needed = map[string][]string{

@@ -89,15 +89,11 @@ func (s *settings) start(ctx context.Context, cmd *cli.Command, code *int) error
 
 // run crawls, and returns the exit status.
 func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
-	level := slog.LevelInfo
-	if s.verbose {
-		level = slog.LevelDebug
-	}
-	if canMove(stderr) {
+	if s.log.moving() && canMove(stderr) {
 		s.line = &lastLine{out: stderr}
 		stderr = s.line
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	log, stdout := s.log.open(stdout, stderr)
 	ctx, s.console.stop = context.WithCancel(ctx)
 	defer s.console.stop()
 	end, err := s.crawl(ctx, log, stdout)
@@ -108,7 +104,7 @@ func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 	default:
 		end = ending{exitError, advised(s.dir, err).Error()}
 	}
-	fmt.Fprintf(stderr, "frontier crawl: %s\n", end.words)
+	s.log.end(log, stderr, end)
 	return end.status
 }
 
@@ -177,7 +173,9 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	s.crawler.OnDone = func(l frontier.Lease, o frontier.Outcome) {
 		done.add(l, o)
 		watched(watch, l, o)
+		s.bound.add(o)
 	}
+	s.crawler.Held = s.whilePaused(f, &givenUp, log)
 	s.crawler.Logger = log
 	if s.dir != "" {
 		s.crawler.TrapsFile = filepath.Join(s.dir, "traps")
@@ -220,6 +218,14 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return end, err
 	}
 	own := s.ownFaults(bad)
+	listed, refused, more, err := s.addListed(ctx, c)
+	if err != nil {
+		return end, err
+	}
+	n, own = n+listed, append(own, more...)
+	if refused > len(more) {
+		own = append(own, fmt.Errorf("and %d more of -seeds-file", refused-len(more)))
+	}
 	before := c.Progress()
 	left := before.Frontier.Waiting - before.Parked + before.Frontier.Scheduled
 	switch {
@@ -230,6 +236,8 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	case n == 0 && left == 0:
 		log.Info("all seeds are known and nothing is left to crawl; frontier now URL fetches one again", "dir", s.dir)
 	}
+	ctx, release := s.bound.begin(ctx)
+	defer release()
 	told := make(chan struct{})
 	untold := context.AfterFunc(ctx, func() {
 		s.console.stopping()

@@ -4,13 +4,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
 // Exit statuses.
@@ -27,7 +30,7 @@ const (
 const exitStatuses = `The exit status is 0 if all is done, 1 if something could not be done, and 2 if the command
 line or the configuration is wrong and nothing was done. A crawl also ends with
   3  when it was stopped, or an operator's pause holds what is left, and URLs wait
-  4  when a limit was reached and URLs wait (-max-pages, -max-pages-per-host, -limit-...)
+  4  when a limit was reached and URLs wait (-max-..., -limit-...)
   5  when it ended and no page was fetched in this run, though some URL was tried
 The last line on the standard error says it in words.`
 
@@ -45,7 +48,10 @@ func (s *settings) endOf(ctx context.Context, f *frontier.Frontier, p crawler.Pr
 		on = "nothing is kept, as there was no -dir"
 	}
 	full := p.FilteredBy["host-full"]
+	limit, bounded := errors.AsType[bound](context.Cause(ctx))
 	switch {
+	case bounded && left > 0:
+		return ending{exitLimit, fmt.Sprintf("limit reached (%s): %s; %s", limit, wait(left), on)}
 	case ctx.Err() != nil && left > 0:
 		return ending{exitStopped, fmt.Sprintf("stopped: %s; %s", wait(left), on)}
 	case left > 0 && s.crawler.MaxPages > 0 && p.Pages >= s.crawler.MaxPages:
@@ -113,16 +119,37 @@ func counted(p crawler.Progress) string {
 // private are the networks of those seeds that are not public, as far as their spelling
 // tells.
 func (s *settings) private() string {
-	for _, seed := range s.seeds {
-		u, err := url.Parse(seed)
-		if err != nil {
-			continue
-		}
-		if network := networkOf(u.Hostname()); network != "" {
+	for _, seed := range slices.Concat(s.seeds, s.listedFirst) {
+		if network := networkOfURL(seed); network != "" {
 			return network
 		}
 	}
 	return "ADDRESS/32"
+}
+
+func networkOfURL(seed string) string {
+	u, err := url.Parse(seed)
+	if err != nil {
+		return ""
+	}
+	return networkOf(u.Hostname())
+}
+
+// judgePrivate reports seeds whose spelling tells that they will not be contacted.
+func (s *settings) judgePrivate() {
+	if s.web.proxy != "" || len(s.web.resolving) > 0 {
+		return // somebody else looks up where they are
+	}
+	for i, u := range s.seeds {
+		network := networkOfURL(u)
+		if network == "" || slices.ContainsFunc(s.fetch.Networks.Allow, func(p netip.Prefix) bool {
+			first, _, _ := strings.Cut(network, ",")
+			return p.Overlaps(netip.MustParsePrefix(first))
+		}) {
+			continue
+		}
+		s.item(seedsKey, s.begin[i], fmt.Errorf("seed %q: its address is not public, and such are not contacted unless you say so: -allow-network %s", fetch.Redact(s.begin[i]), network))
+	}
 }
 
 // networkOf is the network that is not public in which a host is, if its name tells.

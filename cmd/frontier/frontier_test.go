@@ -163,7 +163,7 @@ func TestStopInMemory(t *testing.T) {
 
 func TestBadCommandLines(t *testing.T) {
 	for want, args := range map[string][]string{
-		"no seed given": {"-dir", filepath.Join(t.TempDir(), "none")},
+		"No seed is given": {"-dir", filepath.Join(t.TempDir(), "none")},
 		"-delay cannot be combined with -delay-factor":          {"-delay-factor", "5", "http://a.example/"},
 		"there is no flag -depth":                               {"-depth", "5", "http://a.example/"},
 		"-max-depth is -1; want >= 0":                           {"http://a.example/", "-max-depth", "-1"},
@@ -178,6 +178,13 @@ func TestBadCommandLines(t *testing.T) {
 		"-max-retry-after is 0s; want > 0":                      {"-max-retry-after", "0", "http://a.example/"},
 		"-probes is -1; want 0 to 250":                          {"-probes", "-1", "http://a.example/"},
 		"-max-pages is -5; want >= 0":                           {"-max-pages", "-5", "http://a.example/"},
+		"-max-time is -1s; want >= 0":                           {"-max-time", "-1s", "http://a.example/"},
+		"-log-format is xml; want text or json":                 {"-log-format", "xml", "http://a.example/"},
+		"-quiet cannot be combined with -v":                     {"-quiet", "-v", "http://a.example/"},
+		`seed "intranet": want a URL like`:                      {"intranet"},
+		`seed "/etc/passwd": want a URL like`:                   {"/etc/passwd"},
+		`-scope-hosts is "http://a/"; want a name without`:      {"-scope-hosts", "http://a/", "http://a.example/"},
+		`-scope-domains is "*.a.example"; want a name`:          {"-scope-domains", "*.a.example", "http://a.example/"},
 		"-sync needs -dir":                                      {"-sync", "http://a.example/"},
 		"want a number of bytes":                                {"-max-body", "5x", "http://a.example/"},
 		"-retry-tries 0":                                        {"-retry-tries", "0", "http://a.example/"},
@@ -189,7 +196,7 @@ func TestBadCommandLines(t *testing.T) {
 		"-max-query is -1; want >= 0":                           {"-max-query", "-1", "http://a.example/"},
 		"-min-rate is 0; want > 0":                              {"-min-rate", "0", "http://a.example/"},
 		"-timeout is 0s; want > 0":                              {"-timeout", "0", "http://a.example/"},
-		"without seeds the scope must be named":                 {"-dir", t.TempDir()},
+		"without seeds, where may the crawl go?":                {"-dir", t.TempDir()},
 		`Proxy is "ftp://x"; want http://`:                      {"-proxy", "ftp://x", "http://a.example/"},
 		`UserAgent is "a\nb"; want no control characters`:       {"-user-agent", "a\nb", "http://a.example/"},
 	} {
@@ -299,10 +306,21 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
+// seedList is a file of seeds.
+func seedList(t *testing.T, seeds ...string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "seeds")
+	require.NoError(t, os.WriteFile(name, []byte(strings.Join(seeds, "\n")), 0o600))
+	return name
+}
+
 // The own network is crawled only when that is said.
 func TestNetworks(t *testing.T) {
 	web, addr := serve(t, 3)
-	status, out, stderr := command(t, t.Context(), "http://"+addr+"/1")
+	status, _, stderr := command(t, t.Context(), "http://"+addr+"/1")
+	require.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, `its address is not public, and such are not contacted unless you say so: -allow-network 127.0.0.0/8`)
+	status, out, stderr := command(t, t.Context(), "-seeds-file", seedList(t, "http://"+addr+"/1"))
 	require.Equal(t, exitNothing, status, stderr)
 	assert.Contains(t, out, "0 pages")
 	assert.Contains(t, out, "1 blocked")

@@ -27,8 +27,8 @@ const (
 // everyday are the flags that a beginner needs, in the order of use. Commands with many
 // flags show these only, unless all are asked for.
 var everyday = []string{
-	"dir", "contact", "max-pages", "max-depth", "scope-domains", "exclude",
-	"delay", "workers", "allow-network", "sitemaps", "warc", "recrawl-budget", "config", "page",
+	"dir", "contact", "seeds-file", "max-pages", "max-time", "max-depth", "scope-domains", "exclude",
+	"delay", "workers", "allow-network", "sitemaps", "warc", "recrawl-budget", "config", "page", "quiet",
 }
 
 // many is how many flags a command shows without being asked for all.

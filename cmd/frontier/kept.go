@@ -21,17 +21,27 @@ const keptConfig = "crawl.toml"
 
 // pathOptions are the options that are kept with the whole path, as resume may be called
 // from elsewhere.
-var pathOptions = []string{"dir", "done-log", "temp", "warc", "seen", "stats", "checkpoint-dir", "page-token-file"}
+var pathOptions = []string{"dir", "done-log", "temp", "warc", "seen", "stats", "checkpoint-dir", "page-token-file", seedsFileKey}
 
 // keep writes the options into the crawl's folder, in place of what is there. Only the
 // owner may read them, as they may have a password.
 func (s *settings) keep() (err error) {
 	for _, name := range pathOptions {
 		x := s.find(name)
-		if path, ok := x.now.(string); ok && path != "" {
-			if x.now, err = filepath.Abs(path); err != nil {
-				return err
+		switch path := x.now.(type) {
+		case string:
+			if path != "" {
+				x.now, err = filepath.Abs(path)
 			}
+		case []string:
+			for i := range path {
+				if path[i] != "" && err == nil {
+					path[i], err = filepath.Abs(path[i])
+				}
+			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	f, err := os.CreateTemp(s.dir, ".config-*") // mode 0600

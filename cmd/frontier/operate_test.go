@@ -390,7 +390,7 @@ func TestThePageIsWhereItWasAskedFor(t *testing.T) {
 		assert.NoDirExists(t, dir)
 	}
 	for page, warned := range map[string]bool{"0.0.0.0:0": true, "127.0.0.1:0": false, "off": false} {
-		_, _, stderr := command(t, t.Context(), "-page", page, "http://127.0.0.1:1/")
+		_, _, stderr := command(t, t.Context(), "-page", page, "-seeds-file", seedList(t, "http://127.0.0.1:1/"))
 		assert.Equal(t, warned, strings.Contains(stderr, "other machines can reach the page"), "%s: %s", page, stderr)
 	}
 }

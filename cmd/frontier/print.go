@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
 )
 
@@ -79,6 +80,9 @@ func (p *printer) status(s console.Status, running bool) error {
 	}
 	if stopped := s.Stopped(); stopped != "" {
 		state += "; " + stopped
+		if running {
+			state = stopped
+		}
 	}
 	lines := []string{
 		row("state", state),
@@ -165,7 +169,15 @@ func (p *printer) host(h console.Host) error {
 		row(h.Host, h.Why), row("waiting", console.Count(h.Waiting)), row("scheduled", console.Count(h.Scheduled)), row("leased", h.Leased),
 	}
 	for _, q := range h.Queues {
-		lines = append(lines, row(fmt.Sprintf("crawl %d, priority %d", q.Crawl, q.Priority), console.Count(q.Waiting)+" waiting"))
+		name := fmt.Sprintf("priority %d", q.Priority)
+		if _, why, parked := crawler.Lot(q.Crawl); parked {
+			lines = append(lines, row("parked", console.Count(q.Waiting)+": "+why))
+			continue
+		}
+		if q.Crawl != 0 {
+			name = fmt.Sprintf("crawl %d, %s", q.Crawl, name)
+		}
+		lines = append(lines, row(name, console.Count(q.Waiting)+" waiting"))
 	}
 	if h.Due != nil {
 		lines = append(lines, row("may be contacted", until(h.Due)))

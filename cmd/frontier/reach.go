@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -184,12 +185,23 @@ func openStore(dir string, o spill.Options) (*spill.Store, error) {
 func advised(dir string, err error) error {
 	var corrupt *frontier.CorruptError
 	switch {
+	case errors.Is(err, frontier.ErrInUse):
+		return fmt.Errorf("%s is in use by another crawl%s; one crawl has a folder.\nLook at it with frontier status -dir %s, end it with frontier stop -dir %s, or give this one another -dir: %w", dir, holder(dir), dir, dir, err)
 	case errors.As(err, &corrupt):
 		return fmt.Errorf("%w\nThe crawl is damaged, and left as it is. What can be read goes into a new folder with: frontier repair -dir %s NEW-FOLDER", err, dir)
 	case errors.Is(err, frontier.ErrReopen):
 		return fmt.Errorf("%w\nNothing is lost: start it again when the disk works", err)
 	}
 	return err
+}
+
+// holder says which process has a folder, if its lock tells.
+func holder(dir string) string {
+	b, err := os.ReadFile(filepath.Join(dir, "LOCK"))
+	if pid, bad := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && bad == nil && pid > 0 {
+		return fmt.Sprintf(", process %d", pid)
+	}
+	return ""
 }
 
 // openAtRest opens the folder of a crawl that does not run.

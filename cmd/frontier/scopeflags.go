@@ -64,28 +64,40 @@ func (c *scopeFlags) apply(s *settings) {
 	sc := &s.crawler.Scope
 	sc.OnJoin = s.join
 	sc.Domains = c.domains
+	for _, d := range c.domains {
+		c.judgeName(s, "scope-domains", d)
+	}
+	for _, h := range c.also {
+		c.judgeName(s, "scope-also", h)
+	}
 	for _, h := range c.hosts {
 		if h == "*" {
 			sc.Domains, sc.Hosts = nil, nil
 			return
 		}
-		if strings.Contains(h, "/") {
-			s.badItem("scope-hosts", h, "want a host without scheme and path")
-		}
+		c.judgeName(s, "scope-hosts", h)
 		sc.Hosts = append(sc.Hosts, h)
 	}
 	defer func() { sc.Hosts = append(sc.Hosts, c.also...) }()
 	if len(sc.Hosts) > 0 || len(sc.Domains) > 0 {
 		return
 	}
-	sc.Seeds = slices.Clone(s.seeds)
+	sc.Seeds = slices.Concat(s.seeds, s.listedFirst)
+	sc.Hosts = slices.Clone(s.listedHosts)
 	for _, u := range s.seeds {
 		if h, err := frontier.HostName(u); err == nil {
 			sc.Hosts = append(sc.Hosts, h)
 		}
 	}
-	if len(sc.Hosts)+len(c.also) == 0 && len(s.begin) == 0 && s.dir != "" && exists(s.dir) && !s.example {
-		s.report(errors.New("without seeds the scope must be named: -scope-hosts or -scope-domains"))
+	if len(sc.Hosts)+len(c.also) == 0 && len(s.begin)+len(s.seedFiles()) == 0 && s.dir != "" && exists(s.dir) && !s.example {
+		s.report(errors.New("without seeds, where may the crawl go? Want -scope-hosts or -scope-domains, or a URL to begin from"))
+	}
+}
+
+// judgeName reports what cannot be a host's or a domain's name.
+func (c *scopeFlags) judgeName(s *settings, option, name string) {
+	if strings.ContainsAny(name, "/*@ ") {
+		s.badItem(option, name, "want a name without scheme, path and *, as in www.example.org")
 	}
 }
 
@@ -97,21 +109,45 @@ func (s *settings) normalizer() *urlnorm.Normalizer {
 	return s.crawler.Normalizer
 }
 
+// seed is a seed as the crawl has it.
+func (s *settings) seed(typed string) (string, error) {
+	u, err := s.normalizer().Typed(typed)
+	scheme, _, _ := strings.Cut(u, "://")
+	switch {
+	case strings.HasPrefix(typed, "/") || strings.HasPrefix(typed, "./") || strings.HasPrefix(typed, "../"):
+		return "", errors.New("want a URL like https://example.org/; a file of URLs is read with -seeds-file")
+	case err != nil:
+		return "", fmt.Errorf("want a URL like https://example.org/: %w", err)
+	case !strings.HasPrefix(u, "http") && s.crawler.Protocols[scheme] == nil:
+		return "", errors.New("want http or https, or a scheme of -protocols")
+	case !strings.Contains(typed, "://") && !dotted(u):
+		return "", errors.New("want a URL like https://example.org/, or a host name with a dot in it")
+	}
+	return u, nil
+}
+
+// dotted tells whether a URL's host looks like one that somebody means who types no scheme.
+func dotted(u string) bool {
+	host, err := frontier.HostName(u)
+	name, _, _ := strings.Cut(host, ":")
+	return err == nil && (strings.ContainsAny(host, ".[") || name == "localhost")
+}
+
 // addSeeds normalizes the seeds.
 func (s *settings) addSeeds() {
 	for _, a := range s.begin {
-		u, err := s.normalizer().Typed(a)
-		scheme, _, _ := strings.Cut(u, "://")
-		if err == nil && !strings.HasPrefix(u, "http") && s.crawler.Protocols[scheme] == nil {
-			err = errors.New("want http or https, or a scheme of -protocols")
-		}
+		u, err := s.seed(a)
 		if err != nil {
 			s.item(seedsKey, a, fmt.Errorf("seed %q: %w", fetch.Redact(a), err))
 			continue
 		}
 		s.seeds = append(s.seeds, u)
 	}
-	if len(s.begin) == 0 && !s.example && (s.dir == "" || !exists(s.dir)) {
-		s.report(errors.New("no seed given, and no crawl in -dir to go on with"))
+	if len(s.seeds) == len(s.begin) {
+		s.judgePrivate()
+	}
+	s.judgeSeedFiles()
+	if len(s.begin)+len(s.seedFiles()) == 0 && !s.example && (s.dir == "" || !exists(s.dir)) {
+		s.report(errors.New("where does the crawl begin? No seed is given, and there is no crawl in -dir to go on with; as in: frontier crawl -dir state https://example.org/"))
 	}
 }

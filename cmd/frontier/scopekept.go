@@ -62,6 +62,7 @@ func (s *settings) takeScope() error {
 		s.add("scope-also", hostsOf(s.texts(seedsKey)))
 	} else {
 		s.add(seedsKey, old.texts(seedsKey))
+		s.add(seedsFileKey, old.texts(seedsFileKey))
 	}
 	return nil
 }

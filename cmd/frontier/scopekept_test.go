@@ -79,7 +79,7 @@ func TestBlockedSeedIsCrawledOnceItIsAllowed(t *testing.T) {
 	_, addr := serve(t, 3)
 	dir := filepath.Join(t.TempDir(), "state")
 	for range 2 {
-		status, _, stderr := command(t, t.Context(), "-dir", dir, "http://"+addr+"/1")
+		status, _, stderr := command(t, t.Context(), "-dir", dir, "-seeds-file", seedList(t, "http://"+addr+"/1"))
 		require.Equal(t, exitNothing, status, stderr)
 		assert.Regexp(t, `frontier crawl: nothing was fetched: http://.*: blocked: .*; -allow-network 127\.0\.0\.0/8 contacts it all the same\n$`, stderr)
 	}

@@ -18,13 +18,19 @@ import (
 // settings are what a command line asks for.
 type settings struct {
 	*options
-	dir     string
-	doneLog string
-	sync    bool
-	verbose bool
-	memory  byteSize
-	begin   repeated  // the seeds as they were given
-	seeds   []string  // and as the crawl has them
+	dir         string
+	doneLog     string
+	sync        bool
+	memory      byteSize
+	log         logFlags
+	bound       runBounds
+	begin       repeated // the seeds as they were given
+	seeds       []string // and as the crawl has them
+	lists       repeated // files of seeds
+	listed      int      // how many seeds they have
+	listedHosts []string // theirs
+	listedFirst []string // the first of them, as the crawl has them
+
 	example bool      // it is not to crawl, but to be printed
 	resumed bool      // the file is what the folder keeps
 	line    *lastLine // of the terminal; nil: none moves
@@ -58,13 +64,19 @@ const (
 )
 
 // seedsKey is the option that is the arguments of the command.
-const seedsKey = "seeds"
+const (
+	seedsKey     = "seeds"
+	seedsFileKey = "seeds-file"
+)
 
 // newSettings are the defaults, and the options that change them.
 func newSettings() *settings {
 	s := &settings{options: newOptions()}
 	s.define("the crawl", s.defineCrawl)
-	s.define(whereBegins, func(fs *flagSet) { fs.Var(&s.begin, seedsKey, "URLs or hosts; the arguments of the command") })
+	s.define(whereBegins, func(fs *flagSet) {
+		fs.Var(&s.begin, seedsKey, "URLs or hosts; the arguments of the command")
+		fs.Var(&s.lists, seedsFileKey, "`file` of seeds, one in each line, of any size; # begins a comment; repeatable; '' for none any more")
+	})
 	s.define(whereGoes, func(fs *flagSet) { s.scope.define(fs, &s.crawler) })
 	s.define(whichWanted, func(fs *flagSet) { s.wanted.define(fs, &s.crawler) })
 	s.define("how hosts are treated", func(fs *flagSet) { s.pace.define(fs, s) })
@@ -86,11 +98,12 @@ func (s *settings) defineCrawl(fs *flagSet) {
 	fs.IntVar(&s.crawler.Workers, "workers", 16, "pages fetched at once at most")
 	fs.Int64Var(&s.crawler.MaxPages, "max-pages", 0, "stop after so many pages in this run (default: never)")
 	fs.Int64Var(&s.crawler.MaxPagesPerHost, "max-pages-per-host", 0, "pages of one host in this run; its other URLs wait for the next (default: all)")
+	s.bound.define(fs)
 	fs.Var(s.memory.set(0), "memory", "`bytes` of memory for the frontier; k, M, G may follow (default: 512M with -dir, else 256M)")
 	fs.DurationVar(&s.crawler.Grace, "grace", 10*time.Second, "how long fetches may go on after Ctrl-C")
 	fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
 	fs.StringVar(&s.doneLog, "done-log", "", "append each URL to this `file` once its visit is recorded")
-	fs.BoolVar(&s.verbose, "v", false, "log every failed fetch")
+	s.log.define(fs)
 }
 
 // judge completes the settings from their options. The error has everything that is
@@ -127,6 +140,8 @@ func (s *settings) judgeCrawl() {
 	if s.sync && s.dir == "" {
 		s.needs("sync", "dir")
 	}
+	s.log.validate(s.options)
+	s.bound.validate(s.options)
 	if s.crawler.Workers < 1 {
 		s.bad("want >= 1", "workers")
 	}

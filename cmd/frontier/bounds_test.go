@@ -1,0 +1,141 @@
+// This file tests what ends a run, what it waits for, and what it writes.
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMaxBytesEndsARun(t *testing.T) {
+	web, addr := serve(t, 300)
+	status, out, stderr := command(t, t.Context(), "-proxy", "http://"+addr, "-max-bytes", "1k", "http://a.example/1")
+	require.Equal(t, exitLimit, status, stderr)
+	assert.Contains(t, stderr, "limit reached (-max-bytes 1k): 1 URL waits")
+	assert.Contains(t, out, "1 waiting")
+	assert.Less(t, len(web.asks), 100)
+}
+
+func TestMaxTimeEndsARun(t *testing.T) {
+	r := startCrawl(t, "-max-time", "1s", "-grace", "1ns") // the site answers nothing until the end
+	assert.Equal(t, exitLimit, <-r.ended, r.log.String())
+	assert.Contains(t, r.log.String(), "limit reached (-max-time 1s): 2 URLs wait")
+}
+
+func TestLogForPrograms(t *testing.T) {
+	_, addr := serve(t, 3)
+	status, _, stderr := command(t, t.Context(), "-proxy", "http://"+addr, "-log-format", "json", "-max-pages", "1", "http://a.example/1")
+	require.Equal(t, exitLimit, status)
+	var last struct {
+		Level, Msg string
+		Status     int
+	}
+	for line := range strings.Lines(stderr) {
+		require.NoError(t, json.Unmarshal([]byte(line), &last), line)
+	}
+	assert.Equal(t, exitLimit, last.Status)
+	assert.Equal(t, "WARN", last.Level)
+	assert.Contains(t, last.Msg, "limit reached (-max-pages 1)")
+}
+
+func TestQuiet(t *testing.T) {
+	_, addr := serve(t, 3)
+	status, out, stderr := command(t, t.Context(), "-proxy", "http://"+addr, "-quiet", "http://a.example/1")
+	assert.Zero(t, status)
+	assert.Empty(t, out+stderr)
+	status, _, stderr = command(t, t.Context(), "-proxy", "http://"+addr, "-quiet", "-max-pages", "1", "http://a.example/1")
+	assert.Equal(t, exitLimit, status)
+	assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+}
+
+// A file of seeds is the scope, in memory or not, and resume knows it.
+func TestSeedsOfAFile(t *testing.T) {
+	web, addr := serve(t, 2)
+	dir, list := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "seeds")
+	var lines strings.Builder
+	lines.WriteString("# hosts\n\n")
+	for i := range 2500 {
+		fmt.Fprintf(&lines, "  h%d.example/9 \n", i%50)
+	}
+	require.NoError(t, os.WriteFile(list, []byte(lines.String()+"https://h1.example:444/2\n"), 0o600))
+	status, _, stderr := command(t, t.Context(), "-dir", dir, "-proxy", "http://"+addr, "-seeds-file", list, "-schemes", "http", "http://a.example/1")
+	require.Zero(t, status, stderr)
+	assert.Contains(t, stderr, "seeds left out")
+	assert.Equal(t, 1, web.asks["http://h49.example/9"])
+	assert.Equal(t, 1, web.asks["http://a.example/2"])
+
+	require.NoError(t, os.WriteFile(list, []byte("h3.example/1\n"), 0o600))
+	code, _, stderr := operate(t, "resume", dir)
+	require.Zero(t, code, stderr)
+	assert.Equal(t, 1, web.asks["http://h3.example/2"], "the file is read again")
+	require.NoError(t, os.Remove(list))
+	code, _, stderr = operate(t, "resume", dir)
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, "seeds-file: open "+list)
+	code, _, stderr = operate(t, "resume", "-seeds-file", "", dir)
+	assert.Zero(t, code, stderr)
+}
+
+func TestBadSeedFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := func(text string) string {
+		name := filepath.Join(dir, "seeds")
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		return name
+	}
+	for _, x := range []struct{ path, want string }{
+		{file(""), "there is no URL in"},
+		{filepath.Join(dir, "none"), "no such file"},
+		{dir, "is no regular file"},
+	} {
+		status, _, stderr := command(t, t.Context(), "-seeds-file", x.path)
+		assert.Equal(t, exitUsage, status)
+		assert.Contains(t, stderr, x.want)
+	}
+	list := file("http://a.example/\nmailto:x@a.example\n" + strings.Repeat("/etc/passwd\n", 20))
+	status, _, stderr := command(t, t.Context(), "-seeds-file", list)
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, list+`:2: seed "mailto:x@a.example": want `)
+	assert.Contains(t, stderr, list+`:3: seed "/etc/passwd": want a URL like https://example.org/`)
+	assert.Contains(t, stderr, "-seeds-file: 11 more lines are wrong")
+	list = file("http://a.example/" + strings.Repeat("x", maxSeedLine))
+	_, _, stderr = command(t, t.Context(), "-seeds-file", list)
+	assert.Contains(t, stderr, "seeds:1: the line is longer than")
+}
+
+// A crawl that is paused as a whole does not end, and does not look like one that runs.
+func TestAPausedCrawlWaits(t *testing.T) {
+	r := startCrawl(t)
+	code, _, stderr := operate(t, "pause", "-dir", r.dir, "*")
+	require.Zero(t, code, stderr)
+	r.release()
+	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "the whole crawl is paused") }, time.Minute, 10*time.Millisecond, r.log)
+	code, out, stderr := operate(t, "status", "-dir", r.dir)
+	require.Zero(t, code, stderr)
+	assert.Regexp(t, `^state +the whole crawl is paused`, out)
+	code, _, stderr = operate(t, "unpause", "-dir", r.dir, "*")
+	require.Zero(t, code, stderr)
+	r.end(t)
+
+	code, _, stderr = operate(t, "pause", "-dir", r.dir, "*")
+	require.Zero(t, code, stderr)
+	code, _, stderr = operate(t, "resume", r.dir)
+	assert.Zero(t, code, "nothing waits: "+stderr)
+}
+
+func TestASecondCrawlIsToldOfTheFirst(t *testing.T) {
+	r := startCrawl(t)
+	code, _, stderr := operate(t, "resume", r.dir)
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, stderr, fmt.Sprintf("%s is in use by another crawl, process %d", r.dir, os.Getpid()))
+	assert.Contains(t, stderr, "end it with frontier stop -dir "+r.dir)
+	r.end(t)
+}

@@ -1,0 +1,62 @@
+// This file is the log of a crawl: on the standard error, for people or for programs.
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// logFlags say what is logged, and how.
+type logFlags struct {
+	format         string
+	verbose, quiet bool
+}
+
+func (l *logFlags) define(fs *flagSet) {
+	fs.StringVar(&l.format, "log-format", "text", "`format` of the log: text, or json for programs, one object in each line")
+	fs.BoolVar(&l.quiet, "quiet", false, "log warnings and errors only, and print nothing if the crawl ends with status 0")
+	fs.BoolVar(&l.verbose, "v", false, "log every failed fetch")
+}
+
+func (l *logFlags) validate(o *options) {
+	if l.format != "text" && l.format != "json" {
+		o.bad("want text or json", "log-format")
+	}
+	if l.quiet && l.verbose {
+		o.fault([]string{"quiet", "v"}, "%s cannot be combined with %s", o.shown("quiet"), o.shown("v"))
+	}
+}
+
+// moving reports whether a line with the progress may move in a terminal.
+func (l *logFlags) moving() bool { return l.format == "text" && !l.quiet }
+
+// open returns the log, and where the figures of the end are printed.
+func (l *logFlags) open(stdout, stderr io.Writer) (*slog.Logger, io.Writer) {
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	switch {
+	case l.verbose:
+		o.Level = slog.LevelDebug
+	case l.quiet:
+		o.Level, stdout = slog.LevelWarn, io.Discard
+	}
+	if l.format == "json" {
+		return slog.New(slog.NewJSONHandler(stderr, o)), stdout
+	}
+	return slog.New(slog.NewTextHandler(stderr, o)), stdout
+}
+
+// end writes how the crawl ended, in the last line.
+func (l *logFlags) end(log *slog.Logger, stderr io.Writer, end ending) {
+	switch {
+	case l.format == "json" && end.status == exitError:
+		log.Error(end.words, "status", end.status)
+	case l.format == "json" && end.status != exitOK:
+		log.Warn(end.words, "status", end.status)
+	case l.format == "json":
+		log.Info(end.words, "status", end.status)
+	case !l.quiet || end.status != exitOK:
+		fmt.Fprintf(stderr, "frontier crawl: %s\n", end.words)
+	}
+}
