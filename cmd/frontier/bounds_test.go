@@ -103,7 +103,7 @@ func TestBadSeedFiles(t *testing.T) {
 	list := file("http://a.example/\nmailto:x@a.example\n" + strings.Repeat("/etc/passwd\n", 20))
 	status, _, stderr := command(t, t.Context(), "-seeds-file", list)
 	assert.Equal(t, exitUsage, status)
-	assert.Contains(t, stderr, list+`:2: seed "mailto:x@a.example": want `)
+	assert.Contains(t, stderr, list+`:2: seed "mailto:x@a.example": `)
 	assert.Contains(t, stderr, list+`:3: seed "/etc/passwd": want a URL like https://example.org/`)
 	assert.Contains(t, stderr, "-seeds-file: 11 more lines are wrong")
 	list = file("http://a.example/" + strings.Repeat("x", maxSeedLine))

@@ -116,7 +116,7 @@ func TestAllFaultsOfAConfiguration(t *testing.T) {
 		{`max-depth = -0x1`, `sign is not allowed`},
 		{`recrawl-min = "1s"`, `recrawl-min needs -recrawl`},
 		{`user-agent = "a\nb"`, `user-agent: fetch: options: UserAgent is "a\nb"; want no control characters`},
-		{`memory = "1k"`, `memory: frontier: options: MemoryBudget is 1024; want at least`},
+		{`memory = "1k"`, `memory is 1k; want at least 8M`},
 		{`proxy = "http://me:secret@x:99999"`, `proxy is "http://me:xxxxx@x:99999"; want a port`},
 		{`sync = 1`, `sync: want true or false; this is 1`},
 		{`protocols = ["http3"]`, `protocols is "http3"; want ftp, gopher`},

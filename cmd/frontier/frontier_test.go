@@ -185,6 +185,7 @@ func TestBadCommandLines(t *testing.T) {
 		`seed "/etc/passwd": want a URL like`:                   {"/etc/passwd"},
 		`-scope-hosts is "http://a/"; want a name without`:      {"-scope-hosts", "http://a/", "http://a.example/"},
 		`-scope-domains is "*.a.example"; want a name`:          {"-scope-domains", "*.a.example", "http://a.example/"},
+		"-memory is 1; want at least 8M":                        {"-memory", "1", "http://a.example/"},
 		"-sync needs -dir":                                      {"-sync", "http://a.example/"},
 		"want a number of bytes":                                {"-max-body", "5x", "http://a.example/"},
 		"-retry-tries 0":                                        {"-retry-tries", "0", "http://a.example/"},
@@ -207,7 +208,7 @@ func TestBadCommandLines(t *testing.T) {
 	}
 	var out, err bytes.Buffer
 	assert.Equal(t, exitUsage, run(t.Context(), []string{"crawl", "-min-delay", "9s", "-max-delay", "1s", "-workers", "-1"}, strings.NewReader(""), &out, &err))
-	assert.Contains(t, err.String(), "want 0 <= factor and 0 <= min <= max")
+	assert.Contains(t, err.String(), "-min-delay 9s, -max-delay 1s: want the least pause not to be longer")
 	assert.Contains(t, err.String(), "-workers is -1", "all faults at once")
 	status, _, stderr := command(t, t.Context(), "-workers", "x", "-sync=maybe", "-max-body", "5x", "-probes", "-1", "http://a.example/")
 	assert.Equal(t, exitUsage, status)
@@ -219,7 +220,7 @@ func TestBadFolders(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, []byte("hello"), 0o600))
 	status, _, stderr := command(t, t.Context(), "-dir", file, "http://a.example/")
-	assert.Equal(t, exitError, status)
+	assert.Equal(t, exitUsage, status)
 	assert.Contains(t, stderr, file)
 	status, _, stderr = command(t, t.Context(), "-done-log", filepath.Join(file, "x"), "http://a.example/")
 	assert.Equal(t, exitError, status)

@@ -140,7 +140,7 @@ func whereHelpIs(root *cli.Command, args []string) string {
 	return "\"frontier help\" lists the commands."
 }
 
-// unprefixed is what an error says, without the name that the command puts before it.
+// unprefixed is what an error says, without the name that the command puts before it, and those of packages.
 func unprefixed(err error) string {
-	return strings.ReplaceAll("\n"+err.Error(), "\nfrontier: ", "\n")[1:]
+	return strings.NewReplacer("\nfrontier: ", "\n", "\nconsole: cannot do that: ", "\n", "\nspill: open: ", "\n").Replace("\n" + err.Error())[1:]
 }

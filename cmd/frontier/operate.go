@@ -159,6 +159,12 @@ func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) erro
 	if err := noMore(cmd.Args().Slice()); err != nil {
 		return err
 	}
+	if err := rows(cmd); err != nil {
+		return err
+	}
+	if sort := cmd.String("sort"); sort != "domain" && sort != "waiting" {
+		return usageError(fmt.Sprintf("hosts: -sort is %q; want domain or waiting", sort))
+	}
 	q := console.HostsQuery{
 		Scope: cmd.String("scope"), After: cmd.String("after"), N: cmd.Int("n"), Reason: cmd.String("reason"), Match: cmd.String("match"), Sort: cmd.String("sort"),
 	}
@@ -195,9 +201,20 @@ func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) er
 	return out.host(x)
 }
 
+// rows judges -n.
+func rows(cmd *cli.Command) error {
+	if n := cmd.Int("n"); n < 1 || n > 1000 {
+		return usageError(fmt.Sprintf("%s: -n is %d; want 1 to 1000", cmd.Name, n))
+	}
+	return nil
+}
+
 func urls(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error {
 	args := cmd.Args().Slice()
 	if err := noMore(args[min(1, len(args)):]); err != nil {
+		return err
+	}
+	if err := rows(cmd); err != nil {
 		return err
 	}
 	x, err := c.URLs(ctx, cmd.Args().First(), cmd.String("after"), cmd.Int("n"))
@@ -224,7 +241,9 @@ func blockAction(cmd *cli.Command, args []string) (console.Action, error) {
 	case cmd.IsSet("for") == cmd.IsSet("until"):
 		return a, usageError("block: how long? Want -for or -until")
 	case cmd.IsSet("for"):
-		a.For = console.Duration(cmd.Duration("for"))
+		if a.For = console.Duration(cmd.Duration("for")); a.For < 0 {
+			return a, usageError(fmt.Sprintf("block: -for is %v; want >= 0", cmd.Duration("for")))
+		}
 	default:
 		t := cmd.Timestamp("until")
 		a.Until = &t
@@ -291,6 +310,11 @@ func limitAction(cmd *cli.Command, args []string) (console.Action, error) {
 			return a, usageError(fmt.Sprintf("limit: -bytes: %v", err))
 		}
 		a.Limits.Bytes = int64(b)
+	}
+	for name, n := range map[string]int64{"pages": a.Limits.Served, "errors": a.Limits.Errors, "waiting": a.Limits.Waiting, "depth": int64(a.Limits.Depth), "period": int64(a.Limits.Period)} {
+		if n < 0 {
+			return a, usageError(fmt.Sprintf("limit: -%s is negative; want >= 0", name))
+		}
 	}
 	none := a.Limits
 	none.Period = 0

@@ -294,8 +294,10 @@ func TestTables(t *testing.T) {
 }
 
 func TestWrongCommandLines(t *testing.T) {
-	empty := t.TempDir()
+	empty, dir := t.TempDir(), filepath.Join(t.TempDir(), "state")
 	t.Setenv("FRONTIER_DIR", "")
+	code, _, stderr := operate(t, "import", "-dir", dir, seedList(t, "http://a.example/"))
+	require.Zero(t, code, stderr)
 	for _, x := range []struct {
 		args string
 		code int
@@ -307,6 +309,11 @@ func TestWrongCommandLines(t *testing.T) {
 		{"status -colour", exitUsage, "colour"},
 		{"pauze", exitUsage, "pauze"},
 		{"repair -dir x", exitUsage, "into which new folder"},
+		{"hosts -n 0 -dir " + dir, exitUsage, "hosts: -n is 0; want 1 to 1000"},
+		{"urls -n 5000 -dir " + dir, exitUsage, "urls: -n is 5000; want 1 to 1000"},
+		{"hosts -sort size -dir " + dir, exitUsage, "want domain or waiting"},
+		{"limit -pages -5 -dir " + dir + " a.example", exitUsage, "limit: -pages is negative"},
+		{"block -for -1h -dir " + dir + " a.example", exitUsage, "block: -for is -1h0m0s; want >= 0"},
 	} {
 		code, _, stderr := operate(t, strings.Fields(x.args)...)
 		assert.Equal(t, x.code, code, x.args)

@@ -108,8 +108,14 @@ func (p *paceFlags) applyDelays(s *settings) {
 	if fixed && p.delay < 0 {
 		s.bad("want >= 0", "delay")
 	}
-	if !fixed && (!(p.factor >= 0) || math.IsInf(p.factor, 1) || p.minDelay < 0 || p.maxDelay < p.minDelay) {
-		s.bad("want 0 <= factor and 0 <= min <= max", byFactor...)
+	switch {
+	case fixed:
+	case !(p.factor >= 0) || math.IsInf(p.factor, 1):
+		s.bad("want a finite number >= 0", "delay-factor")
+	case p.minDelay < 0:
+		s.bad("want >= 0", "min-delay")
+	case p.maxDelay < p.minDelay:
+		s.bad("want the least pause not to be longer than the greatest", "min-delay", "max-delay")
 	}
 	if !s.given("group-delay") {
 		s.silence("group-delay")

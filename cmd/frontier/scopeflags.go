@@ -117,7 +117,7 @@ func (s *settings) seed(typed string) (string, error) {
 	case strings.HasPrefix(typed, "/") || strings.HasPrefix(typed, "./") || strings.HasPrefix(typed, "../"):
 		return "", errors.New("want a URL like https://example.org/; a file of URLs is read with -seeds-file")
 	case err != nil:
-		return "", fmt.Errorf("want a URL like https://example.org/: %w", err)
+		return "", err
 	case !strings.HasPrefix(u, "http") && s.crawler.Protocols[scheme] == nil:
 		return "", errors.New("want http or https, or a scheme of -protocols")
 	case !strings.Contains(typed, "://") && !dotted(u):

@@ -132,6 +132,12 @@ func (s *settings) judge() error {
 
 func (s *settings) judgeCrawl() {
 	s.frontier.MemoryBudget = int64(s.memory)
+	if s.memory > 0 && s.memory < leastMemory {
+		s.bad("want at least 8M", "memory")
+	}
+	if info, err := os.Stat(s.dir); s.dir != "" && err == nil && !info.IsDir() {
+		s.bad("want a folder, and this is a file", "dir")
+	}
 	if f, err := frontier.Open(context.Background(), frontier.Options{MemoryBudget: int64(s.memory)}); err != nil {
 		s.wrong(err, "memory")
 	} else {
@@ -158,6 +164,9 @@ func (s *settings) judgeCrawl() {
 		s.crawler.Grace = 1 // to Options, 0 means the default
 	}
 }
+
+// leastMemory is the least that a frontier can do with, in bytes.
+const leastMemory = 8 << 20
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
