@@ -256,6 +256,9 @@ func (c *Console) url(r *http.Request) (any, error) {
 	if x.Ends, err = c.ends(r.Context(), u); err != nil {
 		return nil, refused(err)
 	}
+	if s.State == frontier.URLKnown && x.State != reasonParked && len(x.Ends) > 0 {
+		x.Why = "it is done: the last request for it " + x.Ends[0].words(now)
+	}
 	return x, nil
 }
 

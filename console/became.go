@@ -4,6 +4,8 @@ package console
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -15,6 +17,18 @@ type End struct {
 	Bytes    int64     `json:"bytes,omitempty"`
 	Duration float64   `json:"duration_s,omitempty"`
 	Reason   string    `json:"reason,omitempty"` // the error, or what refused it
+}
+
+// words says it.
+func (e End) words(now time.Time) string {
+	text := fmt.Sprintf("was %s %s ago", e.What, Ago(max(0, now.Sub(e.At)).Round(time.Second)))
+	if e.What == "failed" {
+		text = strings.TrimPrefix(text, "was ")
+	}
+	if e.Status > 0 {
+		text += fmt.Sprintf(", with status %d", e.Status)
+	}
+	return text
 }
 
 // ends are what became of a URL, the newest first: what is on record, or else those of the last

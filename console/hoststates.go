@@ -134,7 +134,7 @@ func (c *Console) problem(h frontier.HostInfo, now time.Time) Problem {
 // nextOf says what happens next to a host that fails.
 func nextOf(h frontier.HostInfo, row HostRow, now time.Time) string {
 	wait := ""
-	if row.Due != nil && row.Due.After(now) {
+	if row.Due != nil && row.Due.Sub(now) >= time.Second {
 		wait = " in " + Ago(row.Due.Sub(now).Round(time.Second))
 	}
 	switch {

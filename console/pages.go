@@ -123,7 +123,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string
 	if err != nil {
 		code = statusOf(err)
 		if file != "enter.html" {
-			file, v.Wrong = "wrong.html", strings.TrimPrefix(err.Error(), "console: ")
+			file, v.Wrong = "wrong.html", plain(err)
 			v.Name = "Not done"
 			if r.Method == http.MethodGet {
 				v.Name = "Not found"
@@ -148,6 +148,15 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	_, _ = b.WriteTo(w) // a client that is gone
+}
+
+// plain is an error without the names of packages before it.
+func plain(err error) string {
+	text := err.Error()
+	for _, prefix := range []string{"console: ", "frontier: ", "scope: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
 }
 
 // since is how long ago t was, in words.
@@ -230,7 +239,6 @@ type hostsData struct {
 	Scope, Reason, Match, Sort string
 	Reasons                    []string
 	NextPage                   string
-	Bad                        bool // no host can be called so
 }
 
 func (c *Console) hostsPage(r *http.Request) (any, error) {
@@ -240,10 +248,6 @@ func (c *Console) hostsPage(r *http.Request) (any, error) {
 	}
 	d := hostsData{HostList: x.(HostList), Scope: r.FormValue("scope"), Reason: r.FormValue("reason"), Match: r.FormValue("match"), Sort: r.FormValue("sort"), Reasons: reasonNames()}
 	d.NextPage = next(r, d.Next)
-	if name := strings.TrimPrefix(d.Scope, "*."); len(d.Hosts) == 0 && name != "" && name != "*" && !strings.Contains(name, "://") {
-		_, err := c.o.Normalize("http://" + name + "/")
-		d.Bad = err != nil
-	}
 	return d, nil
 }
 

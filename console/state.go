@@ -173,6 +173,9 @@ func (s *Status) waits() string {
 	text := "nothing waits"
 	if s.Waiting > 0 {
 		text = Count(s.Waiting) + " wait"
+		if s.Waiting == 1 {
+			text += "s"
+		}
 		if hosts > 0 && !s.HostStates.Part {
 			text += " on " + plural(hosts, "host")
 		}

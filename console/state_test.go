@@ -161,7 +161,7 @@ func TestHostsThatFail(t *testing.T) {
 		require.Len(t, s.Problems, 1)
 		p := s.Problems[0]
 		assert.Equal(t, []any{"a.example", 500, "server error", 1}, []any{p.Host, p.Status, p.What, p.Row})
-		assert.Contains(t, p.Next, "the next try in ")
+		assert.Contains(t, p.Next, "the next try")
 		w.Fetched(Fetch{At: time.Now(), Host: "a.example", URL: "http://a.example/2", Status: 200})
 		assert.Empty(t, c.status(t.Context()).Problems, "it answers again")
 		require.NoError(t, c.Close())

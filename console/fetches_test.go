@@ -1,0 +1,115 @@
+// This file tests what is made of requests.
+
+package console_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
+)
+
+// fetcher answers as it is told.
+type fetcher func(url string) (int, error)
+
+func (f fetcher) Fetch(_ context.Context, r fetch.Request) (*fetch.Result, error) {
+	status, err := f(r.URL)
+	now := time.Now()
+	return &fetch.Result{URL: r.URL, Status: status, Bytes: 100, Started: now.Add(-40 * time.Millisecond), Ended: now}, err
+}
+
+func (fetcher) CheckPort(string) error { return errors.New("no such port") }
+
+// A Watch sees each request that its Fetcher sends, and what the fetches were cut by is no fault of
+// a host.
+func TestAWatchSeesRequests(t *testing.T) {
+	w := newWorld(t, console.Options{})
+	failed := func(c fetch.Class, why string) error {
+		return &fetch.Error{URL: "http://x.example/", Class: c, Err: errors.New(why)}
+	}
+	answers := map[string]struct {
+		status int
+		err    error
+	}{
+		"http://good.example/": {200, nil}, "http://gone.example/": {404, nil}, "http://me:hunter2@ill.example/": {503, nil}, "http://lost.example/": {0, failed(fetch.DNS, "no such host")},
+		"http://film.example/": {200, failed(fetch.Unwanted, "a film")},
+	}
+	f := w.w.Fetcher(fetcher(func(u string) (int, error) { return answers[u].status, answers[u].err }))
+	for u, want := range answers {
+		res, err := f.Fetch(t.Context(), fetch.Request{URL: u})
+		assert.Equal(t, want.status, res.Status)
+		assert.Equal(t, want.err, err)
+	}
+	cut, stop := context.WithCancel(t.Context())
+	stop()
+	cutting := w.w.Fetcher(fetcher(func(string) (int, error) { return 0, failed(fetch.Canceled, "cut") }))
+	_, err := cutting.Fetch(cut, fetch.Request{URL: "http://good.example/2"})
+	require.Error(t, err)
+	assert.ErrorContains(t, f.(interface{ CheckPort(string) error }).CheckPort("x"), "no such port", "what a Fetcher can do beside stays")
+	assert.Equal(t, "u", f.(interface{ RobotsURL(string) string }).RobotsURL("u"))
+
+	c := console.Direct(w.c)
+	s, err := c.Status(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []int64{5, 2, 500}, []int64{s.Traffic.Requests, s.Traffic.Failed, s.Traffic.Bytes})
+	assert.InDelta(t, .04, s.Traffic.Median, .001)
+	assert.Equal(t, console.Answer{Status: 200, Count: 2}, s.Traffic.Answers[0])
+	said := map[string]string{}
+	for _, p := range s.Problems {
+		said[p.Host] = p.What + " " + p.Error
+	}
+	assert.Equal(t, map[string]string{"ill.example": "unavailable ", "lost.example": "name not found no such host"}, said)
+	for _, x := range s.Traffic.Last {
+		assert.NotContains(t, x.URL, "hunter2")
+	}
+
+	// What became of a URL can be asked, also once the frontier only knows it.
+	w.add(t, "http://good.example/")
+	l, err := w.f.Next(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, w.f.Done(l, frontier.Outcome{}))
+	u, err := c.URL(t.Context(), 0, "http://good.example/")
+	require.NoError(t, err)
+	require.Len(t, u.Ends, 1)
+	assert.Equal(t, []any{"answered", 200}, []any{u.Ends[0].What, u.Ends[0].Status})
+	assert.Contains(t, u.Why, "with status 200")
+	for _, p := range []string{"/url?url=http://good.example/", "/host?name=ill.example"} {
+		assert.Contains(t, ask(w.c.Page(), "GET", p, "", "").Body.String(), "</html>", p)
+	}
+
+	on := newWorld(t, console.Options{Ends: func(_ context.Context, url string) ([]console.End, error) {
+		return []console.End{{What: "refused", Reason: url}}, nil
+	}})
+	u, err = console.Direct(on.c).URL(t.Context(), 0, "http://a.example/")
+	require.NoError(t, err)
+	assert.Equal(t, []console.End{{What: "refused", Reason: "http://a.example/"}}, u.Ends)
+}
+
+// The box asks about a host as well as about a URL, and what is neither is explained.
+func TestAskAboutAURLOrHost(t *testing.T) {
+	w := newWorld(t, console.Options{})
+	w.add(t, "http://shop.example/1")
+	h := w.c.Page()
+	rec := ask(h, "GET", "/url?url=Shop.example", "", "")
+	assert.Equal(t, 303, rec.Code)
+	assert.Equal(t, "/host?name=shop.example", rec.Header().Get("Location"))
+	rec = ask(h, "GET", "/url?url=shop+one", "", "")
+	assert.Equal(t, 400, rec.Code)
+	assert.Contains(t, rec.Body.String(), "want a whole URL, as in https://shop.example/page, or a host")
+	assert.NotContains(t, rec.Body.String(), "console:")
+	rec = ask(h, "GET", "/nowhere", "", "")
+	assert.Equal(t, 404, rec.Code)
+	assert.Contains(t, rec.Body.String(), `<a href="/">To the overview</a>`)
+	assert.Equal(t, 200, ask(h, "GET", "/favicon.ico", "", "").Code)
+	assert.Contains(t, ask(h, "GET", "/hosts?scope=*.%5Bbad", "", "").Body.String(), `role="alert">&#34;[bad&#34; is not a host key`)
+	rec = post(h, "/do", "do=delay&scope=shop.example&value=30s&back=/rules&token="+w.c.Token())
+	assert.Equal(t, 303, rec.Code)
+	assert.Equal(t, 30*time.Second, w.f.RuleOf("shop.example").Delay.Max())
+}
