@@ -100,7 +100,7 @@ func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 //	delete                   Scope: its waiting and scheduled URLs are deleted;
 //	                         Dry: they are counted
 //	forget                   Scope, a host: what was learned of it
-//	crawl-now, add           URLs, Crawl; the URLs are spelled by Options.Normalize
+//	crawl-now, add           URLs, Crawl, Depth; the URLs are spelled by Options.Normalize
 //	checkpoint, stop
 type Action struct {
 	Do     string     `json:"do"`
@@ -115,6 +115,7 @@ type Action struct {
 	Dry    bool       `json:"dry,omitempty"`
 	URLs   []string   `json:"urls,omitempty"`
 	Crawl  uint32     `json:"crawl,omitempty"`
+	Depth  int        `json:"depth,omitempty"` // of URLs: links from a seed
 }
 
 // Result says what an Action did, and to how much: what its Scope has at the end, or what
@@ -303,7 +304,7 @@ func (c *Console) add(ctx context.Context, a Action, add func(context.Context, .
 		if err != nil {
 			errs = append(errs, fmt.Errorf("URL %d of %d: %w", i+1, len(a.URLs), err))
 		}
-		entries[i] = frontier.Entry{URL: u, Crawl: a.Crawl}
+		entries[i] = frontier.Entry{URL: u, Crawl: a.Crawl, Depth: a.Depth}
 		if err != nil || c.o.Wanted == nil {
 			continue
 		}

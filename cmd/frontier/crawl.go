@@ -114,6 +114,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if s.names != nil {
 		defer s.names.Close()
 	}
+	defer func() { err = join(err, s.record.close()) }()
 	if s.dir != "" {
 		store, err := openStore(s.dir, spill.Options{Sync: s.sync, Logger: log})
 		if err != nil {
@@ -121,7 +122,12 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		}
 		defer func() { err = join(err, store.Close()) }()
 		s.frontier.Spill = store
-		s.parts = append(s.parts, s.recrawl.part(s.dir, store.CopyTo))
+		if err := s.record.open(s.dir, log); err != nil {
+			return end, err
+		}
+		s.parts = append(s.parts, s.record.part(s.recrawl.part(s.dir, store.CopyTo)))
+	} else if err := s.record.open("", log); err != nil {
+		return end, err
 	}
 	if err := s.recrawl.open(s, log); err != nil {
 		return end, err
@@ -129,7 +135,10 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	defer func() { err = join(err, s.recrawl.close()) }()
 	s.frontier.Logger = log
 	watch := console.NewWatch()
-	s.frontier.OnEvent = watch.Event
+	s.frontier.OnEvent = func(e frontier.Event) {
+		watch.Event(e)
+		s.record.ends.event(e)
+	}
 	var givenUp atomic.Pointer[crawler.Crawler]
 	s.frontier.OnGiveUp = func(e frontier.Entry, o frontier.Outcome) {
 		if c := givenUp.Load(); c != nil {
@@ -176,6 +185,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		s.bound.add(o)
 	}
 	s.crawler.Held = s.whilePaused(f, &givenUp, log)
+	s.crawler.OnEnd = s.record.record()
 	s.crawler.Logger = log
 	if s.dir != "" {
 		s.crawler.TrapsFile = filepath.Join(s.dir, "traps")

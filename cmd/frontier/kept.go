@@ -21,7 +21,7 @@ const keptConfig = "crawl.toml"
 
 // pathOptions are the options that are kept with the whole path, as resume may be called
 // from elsewhere.
-var pathOptions = []string{"dir", "done-log", "temp", "warc", "seen", "stats", "checkpoint-dir", "page-token-file", seedsFileKey}
+var pathOptions = []string{"dir", "done-log", "log", "temp", "warc", "seen", "stats", "checkpoint-dir", "page-token-file", seedsFileKey}
 
 // keep writes the options into the crawl's folder, in place of what is there. Only the
 // owner may read them, as they may have a password.

@@ -112,8 +112,9 @@ func operateCommands() []*cli.Command {
 			looking("hosts", "", "list hosts, and what each waits for", hosts, n, after,
 				&cli.StringFlag{Name: "scope", Usage: "only `hosts` of *.domain"}, &cli.StringFlag{Name: "reason", Usage: "only those that wait for this `reason`: delay, back-off, paused ..."},
 				&cli.StringFlag{Name: "match", Usage: "only names that contain this `text`"}, &cli.StringFlag{Name: "sort", Value: "domain", Usage: "`order`: domain, or waiting"}),
-			looking("explain", "URL|HOST", "explain why a URL or a host is not fetched yet, and when it will be", explain, crawl),
+			looking("explain", "URL|HOST", "explain what became of a URL, or why a URL or a host is not fetched yet", explain, crawl),
 			looking("urls", "[SCOPE]", "list waiting URLs", urls, n, after),
+			endsCommand(),
 			looking("rules", "", "list what pause, block, delay, priority and limit have set", rules),
 		),
 		under(toChange,
@@ -132,6 +133,7 @@ func operateCommands() []*cli.Command {
 			deleteCommand(),
 			reaching(reachScope, "add", "URL...", "add URLs to the crawl, if they are in its scope", adding("add"), crawl),
 			reaching(reachScope, "now", "URL...", "fetch URLs before everything else, also those that were fetched before", adding("crawl-now"), crawl),
+			retryCommand(),
 			changedCommand(),
 		),
 		under(toKeep,
@@ -192,7 +194,7 @@ func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) er
 		if err != nil {
 			return err
 		}
-		return out.url(x)
+		return out.became(x, cmd.String("dir"))
 	}
 	x, err := c.Host(ctx, args[0])
 	if err != nil {

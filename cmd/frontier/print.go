@@ -206,18 +206,20 @@ func ruleRows(rule map[string]any) (lines []string) {
 	return lines
 }
 
-func (p *printer) url(u console.URL) error {
-	if p.json {
-		return p.any(u)
+// urlRows are what the frontier knows of a URL.
+func urlRows(u console.URL) []string {
+	lines := []string{row("URL", u.URL), row("state", u.State)}
+	if u.Why != "" {
+		lines = append(lines, row("why", u.Why))
 	}
-	lines := []string{row("URL", u.URL), row("state", u.State), row("why", u.Why), row("host", u.Host)}
+	lines = append(lines, row("host", u.Host))
 	if u.Priority > 0 {
 		lines = append(lines, row("priority", u.Priority), row("try", u.Attempt), row("depth", u.Depth))
 	}
 	if u.Visits > 0 {
 		lines = append(lines, row("visits", fmt.Sprintf("%d, of which %d found a change", u.Visits, u.Changes)))
 	}
-	return p.table(lines...)
+	return lines
 }
 
 func (p *printer) urls(l console.URLList) error {

@@ -24,8 +24,10 @@ func TestTablesHoldNothingThatATerminalObeys(t *testing.T) {
 	for name, show := range map[string]func(*printer) error{
 		"hosts": func(p *printer) error { return p.hosts(console.HostList{Hosts: rows, Next: bad}) },
 		"host":  func(p *printer) error { return p.host(console.Host{HostRow: rows[0], Why: bad, Rule: rule}) },
-		"url":   func(p *printer) error { return p.url(console.URL{URL: bad, State: bad, Why: bad, Host: bad}) },
-		"urls":  func(p *printer) error { return p.urls(console.URLList{URLs: []console.URL{{URL: bad}}, Next: bad}) },
+		"url": func(p *printer) error {
+			return p.became(console.URL{URL: bad, State: bad, Why: bad, Host: bad}, t.TempDir())
+		},
+		"urls": func(p *printer) error { return p.urls(console.URLList{URLs: []console.URL{{URL: bad}}, Next: bad}) },
 		"rules": func(p *printer) error {
 			return p.rules(console.RuleList{Rules: []console.ScopeRule{{Scope: bad, Rule: rule}}})
 		},

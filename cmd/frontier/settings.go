@@ -54,6 +54,7 @@ type settings struct {
 	console   consoleFlags
 	kept      keptScope
 	copies    checkpointFlags
+	record    logFlags
 }
 
 // Themes of the options that say what is wanted.
@@ -89,6 +90,7 @@ func newSettings() *settings {
 	s.define("what is made of pages", s.modules.define)
 	s.define("fetching again", s.recrawl.define)
 	s.define("copies", s.copies.define)
+	s.define("what became of URLs", s.record.define)
 	s.define("the status page", s.console.define)
 	return s
 }
@@ -120,6 +122,7 @@ func (s *settings) judge() error {
 	s.modules.validate(s.options)
 	s.recrawl.validate(s.options)
 	s.copies.validate(s.options)
+	s.record.validate(s.options)
 	s.wanted.apply(s.options, &s.crawler)
 	s.web.apply(s)
 	s.scope.compile(s)

@@ -182,7 +182,7 @@ func TestADamagedLineIsPassedOver(t *testing.T) {
 	bad := 0
 	for _, err := range NewView(path).All() {
 		if err != nil {
-			require.ErrorIs(t, err, errLine)
+			require.ErrorIs(t, err, ErrLine)
 			bad++
 		}
 	}
@@ -281,4 +281,38 @@ func BenchmarkLog(b *testing.B) {
 		}
 		require.NoError(b, l.Close())
 	})
+}
+
+// A copy that is made while the log goes on is a log of its own.
+func TestACopyIsALog(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, filepath.Join(dir, "ends.jsonl"), 64<<10)
+	for i := range 1000 {
+		add(t, l, Record{URL: page(i), Outcome: Fetched})
+	}
+	copied := filepath.Join(dir, "copy")
+	require.NoError(t, l.CopyTo(t.Context(), copied))
+	want := urls(t, l.All())
+	for i := range 1000 {
+		add(t, l, Record{URL: page(1000 + i), Outcome: Fetched})
+	}
+	path := filepath.Join(copied, "ends.jsonl")
+	assert.Equal(t, want, urls(t, NewView(path).All()))
+	open(t, path, 64<<10)
+	require.ErrorContains(t, open(t, "", 0).CopyTo(t.Context(), dir), "no files")
+}
+
+func TestSentences(t *testing.T) {
+	for want, r := range map[string]Record{
+		"fetched with status 200: 17 bytes in 250ms":                          {Outcome: Fetched, Status: 200, Bytes: 17, Seconds: 0.25},
+		"the server answered 404 Not Found":                                   {Outcome: Gone, Status: 404},
+		"the server answered 301 Moved Permanently, and leads to http://b/":   {Outcome: Redirected, Status: 301, Target: "http://b/"},
+		"try 2 failed, and it will be tried again: timeout":                   {Outcome: Failed, Attempt: 2, Reason: "timeout"},
+		"given up: dns: no such host":                                         {Outcome: GivenUp, Reason: "dns: no such host"},
+		"not fetched, refused by robots.txt: it forbids the URL":              {Outcome: Refused, Attempt: 1, Rule: "robots.txt", Reason: "it forbids the URL"},
+		"a link that was not taken, refused by scope: host \"other.example\"": {Outcome: Refused, Rule: "scope", Reason: `host "other.example"`},
+		"asked for again, and not changed since the visit before (304)":       {Outcome: Unchanged, Status: 304},
+	} {
+		assert.Equal(t, want, r.Sentence())
+	}
 }

@@ -151,14 +151,14 @@ func (l *Log) recall(torn bool) error {
 	}
 	var last []Record
 	for r, err := range l.Backward() {
-		if errors.Is(err, errLine) {
+		if errors.Is(err, ErrLine) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		if len(last) == 0 && r.Outcome != Closed {
-			opened.Reason, l.doubt = "the run before was killed: what it was about to end comes again", map[uint64]struct{}{}
+			opened.Reason, l.doubt = "the run before did not end in good order: what it was about to end comes again", map[uint64]struct{}{}
 		}
 		if l.doubt != nil && r.URL != "" {
 			l.doubt[l.mark(&r)] = struct{}{}
@@ -230,7 +230,7 @@ func (l *Log) rememberLocked(r Record) {
 
 // writeLocked writes one line or nothing.
 func (l *Log) writeLocked(r Record) error {
-	line, err := r.line()
+	line, err := r.MarshalLine()
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -30,7 +31,7 @@ const (
 	Robots      Outcome = "robots"        // a robots.txt, or the target of its redirect, was requested
 	HostGivenUp Outcome = "host-given-up" // Count URLs of Host are about to be given up; their records follow
 	Missing     Outcome = "missing"       // Count records could not be written here
-	Opened      Outcome = "opened"        // a run begins; Count lines before it were cut, and Reason reports a killed run
+	Opened      Outcome = "opened"        // a run begins; Count lines before it were cut, and Reason says so if the run before did not end in good order
 	Closed      Outcome = "closed"        // a run ended in good order
 )
 
@@ -74,8 +75,8 @@ type Record struct {
 // Took is how long the fetch took.
 func (r *Record) Took() time.Duration { return time.Duration(r.Seconds * float64(time.Second)) }
 
-// line is the record as a line.
-func (r *Record) line() ([]byte, error) {
+// MarshalLine returns the record as a line of the log, with its end.
+func (r *Record) MarshalLine() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -87,7 +88,7 @@ func (r *Record) line() ([]byte, error) {
 
 // needle returns the encoding of a URL in a line.
 func needle(url string) ([]byte, error) {
-	line, err := (&Record{URL: url}).line()
+	line, err := (&Record{URL: url}).MarshalLine()
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +103,60 @@ func needle(url string) ([]byte, error) {
 // parse reads a line.
 func parse(line []byte) (r Record, err error) {
 	if err := json.Unmarshal(line, &r); err != nil {
-		return r, fmt.Errorf("%w: %w", errLine, err)
+		return r, fmt.Errorf("%w: %w", ErrLine, err)
 	}
 	if r.Outcome == "" {
-		return r, fmt.Errorf("%w: it has no outcome", errLine)
+		return r, fmt.Errorf("%w: it has no outcome", ErrLine)
 	}
 	return r, nil
 }
 
-// errLine reports a line that is not a record. Other lines are not affected.
-var errLine = errors.New("crawllog: a line cannot be read")
+// ErrLine reports a line that is not a record. Other lines are not affected.
+var ErrLine = errors.New("crawllog: a line cannot be read")
+
+// Sentence says what became of the URL, without when.
+func (r *Record) Sentence() string {
+	answer := fmt.Sprintf("the server answered %d %s", r.Status, http.StatusText(r.Status))
+	because := func(s string) string {
+		if r.Reason != "" {
+			s += ": " + r.Reason
+		}
+		return s
+	}
+	switch r.Outcome {
+	case Fetched:
+		s := fmt.Sprintf("fetched with status %d: %d bytes in %v", r.Status, r.Bytes, r.Took().Round(time.Millisecond))
+		if r.Reason != "" {
+			s += "; " + r.Reason
+		}
+		return s
+	case Unchanged:
+		return "asked for again, and not changed since the visit before (304)"
+	case Redirected:
+		if r.Target == "" {
+			return answer
+		}
+		return answer + ", and leads to " + r.Target
+	case Gone, Rejected:
+		return answer
+	case Robots:
+		if r.Status == 0 {
+			return because("the robots.txt could not be fetched")
+		}
+		return "fetched as a robots.txt: " + answer
+	case Failed:
+		return because(fmt.Sprintf("try %d failed, and it will be tried again", r.Attempt))
+	case GivenUp:
+		return because("given up")
+	case Refused:
+		if r.Attempt == 0 {
+			return because("a link that was not taken, refused by " + r.Rule)
+		}
+		return because("not fetched, refused by " + r.Rule)
+	case HostGivenUp:
+		return because(fmt.Sprintf("%d URLs of %s are given up", r.Count, r.Host))
+	case Missing:
+		return fmt.Sprintf("%d records could not be written here", r.Count)
+	}
+	return because(string(r.Outcome))
+}

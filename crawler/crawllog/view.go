@@ -213,7 +213,7 @@ func (v View) Recent(n int) (all []Record, err error) {
 		}
 		if err == nil {
 			all = append(all, r)
-		} else if !errors.Is(err, errLine) {
+		} else if !errors.Is(err, ErrLine) {
 			return all, err
 		}
 	}
@@ -239,7 +239,7 @@ func (v View) Of(url string) iter.Seq2[Record, error] {
 		}
 		for r, err := range v.backward(n) {
 			switch {
-			case errors.Is(err, errLine) || err == nil && r.URL != url:
+			case errors.Is(err, ErrLine) || err == nil && r.URL != url:
 			case !yield(r, err):
 				return
 			}
@@ -250,7 +250,7 @@ func (v View) Of(url string) iter.Seq2[Record, error] {
 // Oldest returns the oldest record; ok is false if there is none.
 func (v View) Oldest() (r Record, ok bool, err error) {
 	for r, err := range v.All() {
-		if !errors.Is(err, errLine) {
+		if !errors.Is(err, ErrLine) {
 			return r, err == nil, err
 		}
 	}

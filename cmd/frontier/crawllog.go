@@ -1,0 +1,197 @@
+// This file records what becomes of URLs, in the crawl's folder and in the file of -log.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/backup"
+	"github.com/seed-7440039f/frontier/crawler/crawllog"
+)
+
+// In a crawl's folder.
+const (
+	endsFolder   = "ends"
+	endsFile     = "ends.jsonl"    // what became of URLs that were taken
+	notTakenFile = "refused.jsonl" // links that were not: there may be many more of them
+)
+
+func endsPath(dir string) string     { return filepath.Join(dir, endsFolder, endsFile) }
+func notTakenPath(dir string) string { return filepath.Join(dir, endsFolder, notTakenFile) }
+
+// logFlags ask for the record of ends.
+type logFlags struct {
+	file string
+	max  byteSize
+
+	ends *endsLog // nil: none
+}
+
+func (w *logFlags) define(fs *flagSet) {
+	fs.StringVar(&w.file, "log", "", "append what becomes of each URL to this `file`, a JSON line each; when it is full it gets a number behind its name")
+	fs.Var(w.max.set(256<<20), "log-max-bytes", "`bytes` of that record that stay, in -dir and again in the files of -log; the oldest go first; 0: keep none; k, M, G may follow")
+}
+
+// leastLog is a bound of which each part is one that crawllog takes.
+const leastLog = 1 << 20
+
+// validate says what is wrong with them.
+func (w *logFlags) validate(o *options) {
+	switch {
+	case w.max != 0 && w.max < leastLog:
+		o.bad("want 0, or at least 1M", "log-max-bytes")
+	case w.max == 0 && w.file != "":
+		o.bad("0 keeps no record, so there can be no -log", "log-max-bytes", "log")
+	}
+}
+
+// open begins the record of a crawl; without a folder, and a file, it is in memory.
+func (w *logFlags) open(dir string, log *slog.Logger) error {
+	if w.max == 0 {
+		return nil
+	}
+	e := &endsLog{log: log, seed: maphash.MakeSeed(), told: map[uint64]struct{}{}}
+	main := crawllog.Options{MaxBytes: int64(w.max)}
+	if dir != "" {
+		main.Path, main.MaxBytes = endsPath(dir), int64(w.max)/4*3
+	}
+	var err, more error
+	if e.main, err = crawllog.Open(main); err != nil {
+		return err
+	}
+	w.ends = e
+	if dir != "" {
+		e.notTaken, err = crawllog.Open(crawllog.Options{Path: notTakenPath(dir), MaxBytes: int64(w.max) / 4})
+		e.warn(e.main)
+	}
+	if w.file != "" {
+		e.extra, more = crawllog.Open(crawllog.Options{Path: w.file, MaxBytes: int64(w.max)})
+	}
+	return errors.Join(err, more)
+}
+
+// close ends the record.
+func (w *logFlags) close() error {
+	if w.ends == nil {
+		return nil
+	}
+	return w.ends.close()
+}
+
+// part adds the record to the copy of a crawl's folder.
+func (w *logFlags) part(p backup.Part) backup.Part {
+	if w.ends == nil {
+		return p
+	}
+	return backup.Part{Name: p.Name, Copy: func(ctx context.Context, path string) error {
+		if err := p.Copy(ctx, path); err != nil {
+			return err
+		}
+		to := filepath.Join(path, endsFolder)
+		return errors.Join(w.ends.main.CopyTo(ctx, to), w.ends.notTaken.CopyTo(ctx, to))
+	}}
+}
+
+// record is for the crawler; nil if nothing is to be recorded.
+func (w *logFlags) record() func(crawllog.Record) {
+	if w.ends == nil {
+		return nil
+	}
+	return w.ends.add
+}
+
+// endsLog records ends. It is safe for concurrent use.
+type endsLog struct {
+	main            *crawllog.Log
+	notTaken, extra *crawllog.Log // nil: there is none
+	log             *slog.Logger
+	seed            maphash.Seed
+
+	mu   sync.Mutex
+	told map[uint64]struct{} // guarded by mu; links not taken that were recorded lately
+	err  error               // guarded by mu; the first that could not be written
+}
+
+// manyTold is how many links that were not taken are remembered, so that one that is on
+// each page is recorded once.
+const manyTold = 1 << 16
+
+// add records one.
+func (e *endsLog) add(r crawllog.Record) {
+	if r.Outcome == crawllog.Refused && r.Attempt == 0 {
+		if e.fresh(r.URL + " " + r.Rule) {
+			e.to(e.notTaken, r)
+		}
+		return
+	}
+	e.to(e.main, r)
+	e.to(e.extra, r)
+}
+
+// event records that a host is given up.
+func (e *endsLog) event(x frontier.Event) {
+	if e == nil || x.Kind != frontier.EventHostGivenUp {
+		return
+	}
+	e.add(crawllog.Record{Outcome: crawllog.HostGivenUp, Host: x.Host, Count: x.Count, Reason: x.Reason})
+}
+
+// fresh reports whether a link was not recorded lately.
+func (e *endsLog) fresh(link string) bool {
+	key := maphash.String(e.seed, link)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.told[key]; ok {
+		return false
+	}
+	if len(e.told) >= manyTold {
+		clear(e.told)
+	}
+	e.told[key] = struct{}{}
+	return true
+}
+
+// to writes to one log. What cannot be written is told once, and counted in the log itself.
+func (e *endsLog) to(l *crawllog.Log, r crawllog.Record) {
+	if l == nil {
+		return
+	}
+	err := l.Add(r)
+	if err == nil {
+		return
+	}
+	e.mu.Lock()
+	first := e.err == nil
+	if first {
+		e.err = err
+	}
+	e.mu.Unlock()
+	if first {
+		e.log.Warn("what becomes of URLs is not recorded; the record will say how many are missing", "error", err)
+	}
+}
+
+// warn tells of a line that a kill has cut.
+func (e *endsLog) warn(l *crawllog.Log) {
+	if all, err := l.Recent(1); err == nil && len(all) > 0 && all[0].Count > 0 {
+		e.log.Warn("the last line of the record of ends was cut, and is removed: its URL comes again")
+	}
+}
+
+func (e *endsLog) close() error {
+	e.mu.Lock()
+	err := e.err
+	e.mu.Unlock()
+	for _, l := range []*crawllog.Log{e.main, e.notTaken, e.extra} {
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}
+	return err
+}

@@ -1,0 +1,178 @@
+// This file tests what the command records of ends, and answers from that.
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier/crawler/backup"
+	"github.com/seed-7440039f/frontier/crawler/crawllog"
+)
+
+// moody serves one page of each kind. Once it is well, none fails.
+func moody(t *testing.T) (addr string, well *atomic.Bool) {
+	well = &atomic.Bool{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/robots.txt":
+			fmt.Fprint(w, "User-agent: *\nDisallow: /private")
+		case "/bad":
+			if !well.Load() {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		case "/gone":
+			http.NotFound(w, r)
+		default:
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, `<a href="/bad">1</a><a href="/gone">2</a><a href="/private">3</a><a href="http://other.example/">4</a>`)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String(), well
+}
+
+// crawlMoody crawls it until nothing is left.
+func crawlMoody(t *testing.T, addr, dir string, more ...string) {
+	t.Helper()
+	args := append([]string{"-dir", dir, "-resolve", "*.example=" + addr, "-retry-tries", "2", "-retry-wait", "1ms"}, more...)
+	status, _, stderr := command(t, t.Context(), append(args, "http://a.example/")...)
+	require.Zero(t, status, stderr)
+}
+
+func readLog(t *testing.T, path string) (all []crawllog.Record) {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var r crawllog.Record
+		require.NoError(t, json.Unmarshal(s.Bytes(), &r))
+		all = append(all, r)
+	}
+	return all
+}
+
+// explain answers for a URL that was fetched, one that was given up, one that was refused,
+// a link that was not taken, and one that nobody knows; what was given up can be listed
+// and brought back.
+func TestWhatBecameOfAURL(t *testing.T) {
+	addr, well := moody(t)
+	dir := filepath.Join(t.TempDir(), "state")
+	logFile := filepath.Join(t.TempDir(), "crawl.log")
+	crawlMoody(t, addr, dir, "-log", logFile)
+	ok := func(args ...string) string {
+		t.Helper()
+		status, out, stderr := operate(t, append([]string{args[0], "-dir", dir}, args[1:]...)...)
+		require.Zero(t, status, stderr)
+		return out
+	}
+	assert.Regexp(t, `last +fetched with status 200: \d+ bytes in .*\nwhen +20`, ok("explain", "http://a.example/"))
+	assert.Regexp(t, `last +given up: `, ok("explain", "http://a.example/bad"))
+	assert.Regexp(t, `last +the server answered 404`, ok("explain", "http://a.example/gone"))
+	assert.Regexp(t, `last +not fetched, refused by robots.txt`, ok("explain", "http://a.example/private"))
+	assert.Regexp(t, `last +a link that was not taken, refused by scope`, ok("explain", "http://other.example/"))
+	assert.Regexp(t, `found on +http://a.example/\n`, ok("explain", "http://other.example/"))
+	assert.Regexp(t, `last +nothing is recorded of it since 20`, ok("explain", "http://a.example/unheard-of"))
+	assert.Contains(t, ok("explain", "-json", "http://a.example/gone"), `"outcome": "gone"`)
+
+	failed := ok("ends", "-failed")
+	assert.Contains(t, failed, "http://a.example/bad")
+	assert.NotContains(t, failed, "http://a.example/gone")
+	assert.Contains(t, ok("ends", "-rule", "robots.txt"), "http://a.example/private")
+	assert.Contains(t, ok("ends", "-links"), "http://other.example/")
+	assert.Equal(t, 4, strings.Count(ok("ends", "-json"), "\n"))
+	assert.Contains(t, ok("ends", "-n", "1"), "There are more")
+	status, _, stderr := operate(t, "ends", "-dir", dir, "-outcome", "bananas")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, "-outcome is \"bananas\"; want of [fetched")
+	status, _, stderr = operate(t, "ends", "-dir", t.TempDir())
+	assert.Equal(t, exitError, status)
+	assert.Contains(t, stderr, "has no record of ends")
+
+	well.Store(true)
+	assert.Equal(t, "1 of 1 URLs come again, ahead of everything else\n", ok("retry"))
+	crawlMoody(t, addr, dir, "-log", logFile)
+	assert.Regexp(t, `last +fetched with status 200`, ok("explain", "http://a.example/bad"))
+	assert.Equal(t, "no URL ended so\n", ok("retry"))
+
+	outcomes := map[string][]crawllog.Outcome{}
+	for _, r := range readLog(t, logFile) {
+		outcomes[r.URL] = append(outcomes[r.URL], r.Outcome)
+	}
+	assert.Equal(t, map[string][]crawllog.Outcome{
+		"":                            {crawllog.Opened, crawllog.Closed, crawllog.Opened, crawllog.Closed},
+		"http://a.example/robots.txt": {crawllog.Robots, crawllog.Robots},
+		"http://a.example/":           {crawllog.Fetched},
+		"http://a.example/bad":        {crawllog.Failed, crawllog.GivenUp, crawllog.Fetched},
+		"http://a.example/gone":       {crawllog.Gone},
+		"http://a.example/private":    {crawllog.Refused},
+	}, outcomes)
+}
+
+// What was refused and is not wanted keeps nothing else from coming back.
+func TestRetryPassesOverWhatIsNotWanted(t *testing.T) {
+	addr, _ := moody(t)
+	dir := filepath.Join(t.TempDir(), "state")
+	crawlMoody(t, addr, dir)
+	crawlMoody(t, addr, dir, "-exclude", "gone")
+	status, out, stderr := operate(t, "retry", "-dir", dir, "-outcome", "gone,given-up")
+	assert.Equal(t, exitError, status)
+	assert.Contains(t, out, "1 of 2 URLs come again")
+	assert.Contains(t, stderr, "excluded by")
+}
+
+func TestARecordIsNotKept(t *testing.T) {
+	addr, _ := moody(t)
+	dir := filepath.Join(t.TempDir(), "state")
+	crawlMoody(t, addr, dir, "-log-max-bytes", "0")
+	assert.NoDirExists(t, filepath.Join(dir, endsFolder))
+	for want, args := range map[string][]string{
+		"-log-max-bytes is 1k; want 0, or at least 1M":       {"-log-max-bytes", "1k"},
+		"-log-max-bytes 0, -log x: 0 keeps no record, so th": {"-log-max-bytes", "0", "-log", "x"},
+	} {
+		_, err := parseCrawl(append(args, "http://a.example/"))
+		assert.ErrorContains(t, err, want)
+	}
+	status, _, stderr := command(t, t.Context(), "-log", dir, "-resolve", "*.example="+addr, "http://a.example/")
+	assert.Equal(t, exitError, status)
+	assert.Contains(t, stderr, "is a directory")
+}
+
+// A record that cannot be written is told, and the command fails.
+func TestALogThatIsFullIsTold(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("no /dev/full")
+	}
+	addr, _ := moody(t)
+	status, _, stderr := command(t, t.Context(), "-log", "/dev/full", "-resolve", "*.example="+addr, "-retry-tries", "1", "http://a.example/")
+	assert.Equal(t, exitError, status)
+	assert.Contains(t, stderr, "no space left")
+}
+
+// A checkpoint has the record in the folder of the crawl.
+func TestACheckpointHasTheRecord(t *testing.T) {
+	w := logFlags{max: 1 << 20}
+	dir := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, w.open(dir, nil))
+	defer func() { assert.NoError(t, w.close()) }()
+	w.record()(crawllog.Record{URL: "http://a.example/", Outcome: crawllog.Gone, Attempt: 1})
+	to := filepath.Join(t.TempDir(), "copy")
+	p := w.part(backup.Part{Name: "frontier", Copy: w.ends.main.CopyTo})
+	require.NoError(t, p.Copy(t.Context(), to))
+	r, ok, err := lastEnd(to, "http://a.example/")
+	require.NoError(t, err)
+	require.True(t, ok)
+	assert.Equal(t, crawllog.Gone, r.Outcome)
+}
