@@ -115,6 +115,7 @@ func operateCommands() []*cli.Command {
 			looking("explain", "URL|HOST", "explain what became of a URL, or why a URL or a host is not fetched yet", explain, crawl),
 			looking("urls", "[SCOPE]", "list waiting URLs", urls, n, after),
 			endsCommand(),
+			reportCommand(),
 			looking("rules", "", "list what pause, block, delay, priority and limit have set", rules),
 		),
 		under(toChange,
