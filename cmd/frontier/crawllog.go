@@ -8,11 +8,14 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler/backup"
 	"github.com/seed-7440039f/frontier/crawler/crawllog"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
 // In a crawl's folder.
@@ -25,15 +28,15 @@ const (
 func endsPath(dir string) string     { return filepath.Join(dir, endsFolder, endsFile) }
 func notTakenPath(dir string) string { return filepath.Join(dir, endsFolder, notTakenFile) }
 
-// logFlags ask for the record of ends.
-type logFlags struct {
+// recordFlags ask for the record of ends.
+type recordFlags struct {
 	file string
 	max  byteSize
 
 	ends *endsLog // nil: none
 }
 
-func (w *logFlags) define(fs *flagSet) {
+func (w *recordFlags) define(fs *flagSet) {
 	fs.StringVar(&w.file, "log", "", "append what becomes of each URL to this `file`, a JSON line each; when it is full it gets a number behind its name")
 	fs.Var(w.max.set(256<<20), "log-max-bytes", "`bytes` of that record that stay, in -dir and again in the files of -log; the oldest go first; 0: keep none; k, M, G may follow")
 }
@@ -42,7 +45,7 @@ func (w *logFlags) define(fs *flagSet) {
 const leastLog = 1 << 20
 
 // validate says what is wrong with them.
-func (w *logFlags) validate(o *options) {
+func (w *recordFlags) validate(o *options) {
 	switch {
 	case w.max != 0 && w.max < leastLog:
 		o.bad("want 0, or at least 1M", "log-max-bytes")
@@ -52,7 +55,7 @@ func (w *logFlags) validate(o *options) {
 }
 
 // open begins the record of a crawl; without a folder, and a file, it is in memory.
-func (w *logFlags) open(dir string, log *slog.Logger) error {
+func (w *recordFlags) open(dir string, log *slog.Logger) error {
 	if w.max == 0 {
 		return nil
 	}
@@ -77,7 +80,7 @@ func (w *logFlags) open(dir string, log *slog.Logger) error {
 }
 
 // close ends the record.
-func (w *logFlags) close() error {
+func (w *recordFlags) close() error {
 	if w.ends == nil {
 		return nil
 	}
@@ -85,7 +88,7 @@ func (w *logFlags) close() error {
 }
 
 // part adds the record to the copy of a crawl's folder.
-func (w *logFlags) part(p backup.Part) backup.Part {
+func (w *recordFlags) part(p backup.Part) backup.Part {
 	if w.ends == nil {
 		return p
 	}
@@ -99,11 +102,37 @@ func (w *logFlags) part(p backup.Part) backup.Part {
 }
 
 // record is for the crawler; nil if nothing is to be recorded.
-func (w *logFlags) record() func(crawllog.Record) {
+func (w *recordFlags) record() func(crawllog.Record) {
 	if w.ends == nil {
 		return nil
 	}
 	return w.ends.add
+}
+
+// manyEnds is how many records of a URL the page shows at most.
+const manyEnds = 20
+
+// shown returns what the page says became of a URL, from a crawl's folder; nil if nothing is
+// recorded there.
+func (w *recordFlags) shown(dir string) func(ctx context.Context, url string) ([]console.End, error) {
+	if w.ends == nil || dir == "" {
+		return nil
+	}
+	return func(ctx context.Context, url string) (list []console.End, err error) {
+		for _, path := range []string{endsPath(dir), notTakenPath(dir)} {
+			for r, err := range crawllog.NewView(path).Of(fetch.Redact(url)) {
+				if err = errors.Join(err, ctx.Err()); err != nil {
+					return list, err
+				}
+				what := strings.ReplaceAll(string(r.Outcome), "-", " ")
+				list = append(list, console.End{At: r.Time, What: what, Status: r.Status, Bytes: r.Bytes, Duration: r.Seconds, Reason: r.Reason})
+				if len(list) == manyEnds {
+					return list, nil
+				}
+			}
+		}
+		return list, nil
+	}
 }
 
 // endsLog records ends. It is safe for concurrent use.

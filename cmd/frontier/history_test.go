@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -122,6 +123,31 @@ func TestWhatBecameOfAURL(t *testing.T) {
 }
 
 // What was refused and is not wanted keeps nothing else from coming back.
+// The page shows what the record says of a URL.
+func TestThePageKnowsWhatBecameOfAURL(t *testing.T) {
+	addr, _ := moody(t)
+	dir := filepath.Join(t.TempDir(), "state")
+	crawlMoody(t, addr, dir)
+	w := recordFlags{max: 1 << 20}
+	require.Nil(t, w.shown(dir), "nothing is recorded")
+	require.NoError(t, w.open(dir, slog.New(slog.DiscardHandler)))
+	defer func() { require.NoError(t, w.close()) }()
+	require.Nil(t, w.shown(""))
+	became := w.shown(dir)
+	list, err := became(t.Context(), "http://a.example/bad")
+	require.NoError(t, err)
+	require.Len(t, list, 2, "the newest first")
+	assert.Equal(t, []string{"given up", "failed"}, []string{list[0].What, list[1].What})
+	assert.Equal(t, http.StatusInternalServerError, list[1].Status)
+	list, err = became(t.Context(), "http://other.example/")
+	require.NoError(t, err)
+	require.Len(t, list, 1, "a link that was not taken")
+	assert.Equal(t, "refused", list[0].What)
+	list, err = became(t.Context(), "http://a.example/unheard-of")
+	require.NoError(t, err)
+	assert.Empty(t, list)
+}
+
 func TestRetryPassesOverWhatIsNotWanted(t *testing.T) {
 	addr, _ := moody(t)
 	dir := filepath.Join(t.TempDir(), "state")
@@ -163,7 +189,7 @@ func TestALogThatIsFullIsTold(t *testing.T) {
 
 // A checkpoint has the record in the folder of the crawl.
 func TestACheckpointHasTheRecord(t *testing.T) {
-	w := logFlags{max: 1 << 20}
+	w := recordFlags{max: 1 << 20}
 	dir := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, w.open(dir, nil))
 	defer func() { assert.NoError(t, w.close()) }()

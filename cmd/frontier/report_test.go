@@ -84,7 +84,7 @@ func selfContained(t *testing.T, page string) {
 // The sums are those of the record: contacts that came too early, pauses, mirrors, kills.
 func TestReportSumsUp(t *testing.T) {
 	dir := t.TempDir()
-	w := logFlags{max: 1 << 20}
+	w := recordFlags{max: 1 << 20}
 	require.NoError(t, w.open(dir, nil))
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	fetched := func(i int, url, host, digest string, late time.Duration) crawllog.Record {

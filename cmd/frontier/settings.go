@@ -54,7 +54,7 @@ type settings struct {
 	console   consoleFlags
 	kept      keptScope
 	copies    checkpointFlags
-	record    logFlags
+	record    recordFlags
 }
 
 // Themes of the options that say what is wanted.
