@@ -237,7 +237,11 @@ func (r *report) Verdict() string {
 	if n := r.Status.Waiting + r.Status.Scheduled; n > 0 {
 		left = fmt.Sprintf("; %s URLs wait", console.Count(n))
 	}
-	return fmt.Sprintf("%s: %s pages of %s hosts were fetched in %s, %s in all%s.", state, console.Count(r.Pages), console.Count(int64(r.HostsN)),
+	hosts := "1 host"
+	if r.HostsN != 1 {
+		hosts = console.Count(int64(r.HostsN)) + " hosts"
+	}
+	return fmt.Sprintf("%s: %s pages of %s were fetched in %s, %s in all%s.", state, console.Count(r.Pages), hosts,
 		console.Ago(r.Last.Sub(r.First)), strings.TrimSpace(console.Size(r.Bytes)), left)
 }
 
