@@ -533,7 +533,7 @@ func (s *scheduler) removed(q *queue, d *tombstone.Dead, n int) {
 	d.By.Removed += int64(n)
 }
 
-// spared reports whether the queue that was chosen for a hand-out begins with a URL
+// headAlive reports whether the queue that was chosen for a hand-out begins with a URL
 // that is alive. If not, its host, which is in place loading, waits for the sweep:
 // to take its dead out now would keep the hosts behind it waiting.
 func (s *scheduler) headAlive(qid uint32, now int64) bool {

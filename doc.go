@@ -162,32 +162,32 @@
 // still from there on, until the next opening.
 package frontier
 
-// File map, in the order of reading. "->" names the packages of internal/ that a file
-// stands on.
+// File map, in the order of reading. "->" names the packages of internal/ that decide
+// with a file, and what.
 //
 // The calls:
 //
 //	options.go      settings and their defaults
-//	entry.go        what goes in and comes out: Entry, Lease, Outcome, History
+//	entry.go        what goes in and comes out: Entry, Lease, Outcome, History, HostName -> hostkey
 //	errors.go       every error that a caller may meet
 //	frontier.go     Frontier; its lock and all that the lock guards; Open and Close
-//	add.go          Add: known or new, admitted, or read back       -> known, seen, patience
+//	add.go          Add and Done's outlinks: known or new, room in memory or ErrFull, admitted -> known, seen, patience, room
 //	next.go         Next, TryNext, Contact; the calls that wait     -> waitqueue
-//	done.go         Done: what an outcome means for URL and host
+//	done.go         Done: what an outcome means for its URL; the policies are asked
 //	lease.go        leases that are out: Extend, Join, HandBack, expiry
 //
 // The scheduler, which is Mercator's:
 //
-//	host.go         one record for each host, and its row           -> hostkey, row
-//	schedule.go     the scheduler: its tables, the states of a host, the next hand-out -> slab, hostindex
+//	host.go         one record for each host; its clocks: delay, Crawl-delay, Retry-After -> row: how it is stored
+//	schedule.go     the scheduler: its tables, the states of a host, from heap to ready list, the next hand-out -> slab, hostindex
 //	backqueue.go    a host's queues, and URLs that wait for their time -> record, block, fifo, timed
 //	frontqueue.go   tokens, ready lists, and whose crawl's turn it is
-//	heap.go         hosts and groups by earliest time               -> timeheap
+//	heap.go         hosts and groups by earliest time, and what is due next -> timeheap
 //	group.go        hosts to which politeness is owed together
 //	slots.go        how many leases a host or group may have at once
 //	prioritizer.go  Prioritizer, Selector, Scheduler                -> selector
 //	politeness.go   Delay, Retry, Backoff, Quarantine: the policies
-//	trouble.go      hosts that fail: back-off, quarantine, giving up -> trouble
+//	trouble.go      hosts that fail: quarantine, and giving up their URLs -> trouble: the counting and the steps
 //	dormant.go      hosts that leave memory                         -> dormant
 //
 // What operators say:
@@ -202,8 +202,8 @@ package frontier
 //
 // The disk:
 //
-//	commit.go       operations on their way to disk and into memory -> commit, room
-//	move.go         rounds that move URLs to blocks, and checkpoints -> move
+//	commit.go       the log: operations are grouped into a batch, written to the Spill, applied -> commit
+//	move.go         when a round moves URLs of the log to blocks; checkpoints -> move: the round, who gets which block
 //	recover.go      Open on a store that has something
 //	clock.go        moments and dates                               -> clock, instant
 //
@@ -213,9 +213,9 @@ package frontier
 //	hostinfo.go     Host: what is known of one, and why it waits
 //	urls.go         URLs of a host, Scan                            -> view
 //	urlstatus.go    Status of one URL
-//	watch.go        Stats and Event                                 -> measure, notify
-//	export.go       Export                                          -> dump
-//	import.go       Import                                          -> dump
+//	watch.go        Stats and Event, and the call of OnEvent        -> measure: rates and waits; notify: the queue of events
+//	export.go       Export: gathers what is to be written           -> dump: the lines and their order
+//	import.go       Import: what a line changes, and whose key it is -> dump: reading lines
 //	check.go        Check: the invariants F1 to F9
 //	hooks.go        what the tests of the module reach through      -> hook
 //

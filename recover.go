@@ -468,36 +468,6 @@ func (r *recovery) deleteStale() error {
 	return nil
 }
 
-// takeKey makes k the key of the frontier if there never was a URL or host in it. It
-// reports whether the frontier's is another one.
-func (f *Frontier) takeKey(k [2]uint64) (foreign bool, err error) {
-	f.lock()
-	switch {
-	case f.closed:
-		f.mu.Unlock()
-		return false, ErrClosed
-	case f.sched.key == k:
-		f.mu.Unlock()
-		return false, nil
-	}
-	f.rekeying.Store(true) // an Add that begins waits for the lock
-	c := f.sched
-	fresh := f.adding.Load() == 1 && f.finishing == 0 && f.seq == 0 && f.known.Total() == 0 &&
-		c.hosts.Len() == 0 && c.dormant.Rows() == 0
-	if fresh {
-		c.key = k
-	}
-	f.rekeying.Store(false)
-	if !fresh || f.opts.Spill == nil {
-		f.mu.Unlock()
-		return !fresh, nil
-	}
-	o := newOp()
-	defer o.free()
-	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
-	return false, f.submitAndUnlock(o)
-}
-
 // importStart leaves all hosts alone until a time, in Unix milliseconds: those without a
 // line may have been contacted just before.
 func (f *Frontier) importStart(until int64) error {

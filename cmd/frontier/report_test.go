@@ -46,7 +46,7 @@ func TestReport(t *testing.T) {
 	require.NoError(t, err)
 	page := string(b)
 	for _, want := range []string{
-		"<h1>my &lt;crawl&gt;</h1>", "3 pages of 1 hosts were fetched", "nothing is left to crawl", "6 contacts, and none came before its host was due",
+		"<h1>my &lt;crawl&gt;</h1>", "3 pages of 1 host were fetched", "nothing is left to crawl", "6 contacts, and none came before its host was due",
 		"<th scope=\"row\">given-up</th>", "<th scope=\"row\">500</th>", "status 500", "http://a.example/bad", "http://a.example/same1</li><li>http://a.example/same2",
 		"robots.txt", "link: scope", "http://other.example/", "priority ",
 	} {
