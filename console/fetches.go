@@ -5,7 +5,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -73,30 +72,8 @@ func kindWords(kind string) string {
 	return "failed"
 }
 
-// Fetcher gets one page: see crawler.Fetcher.
-type Fetcher interface {
-	Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error)
-}
-
-// Fetcher returns a Fetcher that does what f does, and shows w each request.
-func (w *Watch) Fetcher(f Fetcher) Fetcher { return &watched{f, w} }
-
-type watched struct {
-	Fetcher
-	w *Watch
-}
-
-// Fetch implements crawler.Fetcher.
-func (x *watched) Fetch(ctx context.Context, r fetch.Request) (*fetch.Result, error) {
-	res, err := x.Fetcher.Fetch(ctx, r)
-	if res != nil && (err == nil || ctx.Err() == nil) { // or else it was cut by the crawler, not by the host
-		x.tell(r.URL, res, err)
-	}
-	return res, err
-}
-
-// tell shows w a request.
-func (x *watched) tell(url string, res *fetch.Result, err error) {
+// Request shows w a request that has ended; crawler.Options.OnFetch takes it.
+func (w *Watch) Request(url string, res *fetch.Result, err error) {
 	host, hostErr := frontier.HostName(url)
 	if hostErr != nil {
 		return
@@ -108,30 +85,7 @@ func (x *watched) tell(url string, res *fetch.Result, err error) {
 	if err != nil {
 		o.Error = cut(err.Error(), longError)
 	}
-	x.w.Fetched(o)
-}
-
-// CloseIdle ends idle connections, if f has any.
-func (x *watched) CloseIdle() {
-	if f, ok := x.Fetcher.(interface{ CloseIdle() }); ok {
-		f.CloseIdle()
-	}
-}
-
-// RobotsURL is that of f: see crawler.Options.Protocols.
-func (x *watched) RobotsURL(url string) string {
-	if f, ok := x.Fetcher.(interface{ RobotsURL(url string) string }); ok {
-		return f.RobotsURL(url)
-	}
-	return url
-}
-
-// CheckPort is that of f: see crawler.Fetcher.
-func (x *watched) CheckPort(url string) error {
-	if f, ok := x.Fetcher.(interface{ CheckPort(url string) error }); ok {
-		return f.CheckPort(url)
-	}
-	return nil
+	w.Fetched(o)
 }
 
 // kindOf is the kind of a failure; empty: there is none.
@@ -169,7 +123,7 @@ func cut(s string, most int) string {
 	return string(r[:min(len(r), most)]) + "…"
 }
 
-// Fetched is to be told of each request that has ended. The Fetcher of Watch.Fetcher does.
+// Fetched takes a request that has ended.
 func (w *Watch) Fetched(f Fetch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,18 +17,7 @@ import (
 )
 
 // fetcher answers as it is told.
-type fetcher func(url string) (int, error)
-
-func (f fetcher) Fetch(_ context.Context, r fetch.Request) (*fetch.Result, error) {
-	status, err := f(r.URL)
-	now := time.Now()
-	return &fetch.Result{URL: r.URL, Status: status, Bytes: 100, Started: now.Add(-40 * time.Millisecond), Ended: now}, err
-}
-
-func (fetcher) CheckPort(string) error { return errors.New("no such port") }
-
-// A Watch sees each request that its Fetcher sends, and what the fetches were cut by is no fault of
-// a host.
+// A Watch sees each request.
 func TestAWatchSeesRequests(t *testing.T) {
 	w := newWorld(t, console.Options{})
 	failed := func(c fetch.Class, why string) error {
@@ -41,19 +30,10 @@ func TestAWatchSeesRequests(t *testing.T) {
 		"http://good.example/": {200, nil}, "http://gone.example/": {404, nil}, "http://me:hunter2@ill.example/": {503, nil}, "http://lost.example/": {0, failed(fetch.DNS, "no such host")},
 		"http://film.example/": {200, failed(fetch.Unwanted, "a film")},
 	}
-	f := w.w.Fetcher(fetcher(func(u string) (int, error) { return answers[u].status, answers[u].err }))
 	for u, want := range answers {
-		res, err := f.Fetch(t.Context(), fetch.Request{URL: u})
-		assert.Equal(t, want.status, res.Status)
-		assert.Equal(t, want.err, err)
+		now := time.Now()
+		w.w.Request(u, &fetch.Result{Status: want.status, Bytes: 100, Started: now.Add(-40 * time.Millisecond), Ended: now}, want.err)
 	}
-	cut, stop := context.WithCancel(t.Context())
-	stop()
-	cutting := w.w.Fetcher(fetcher(func(string) (int, error) { return 0, failed(fetch.Canceled, "cut") }))
-	_, err := cutting.Fetch(cut, fetch.Request{URL: "http://good.example/2"})
-	require.Error(t, err)
-	assert.ErrorContains(t, f.(interface{ CheckPort(string) error }).CheckPort("x"), "no such port", "what a Fetcher can do beside stays")
-	assert.Equal(t, "u", f.(interface{ RobotsURL(string) string }).RobotsURL("u"))
 
 	c := console.Direct(w.c)
 	s, err := c.Status(t.Context())

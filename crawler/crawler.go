@@ -289,6 +289,9 @@ func (r *run) fetch(l *frontier.Lease, q fetch.Request) (*fetch.Result, error) {
 	r.c.addresses.note(q.URL, res, err)
 	if !uncontacted(err) && !r.stopped(err) {
 		r.c.outage.take(l.Host, r.c.gate.answered(siteOf(q.URL)), kindOf(res, err), res.Ended)
+		if r.c.opts.OnFetch != nil {
+			r.c.opts.OnFetch(q.URL, res, err)
+		}
 	}
 	r.c.counters.bytes.Add(res.Bytes)
 	if res.RetryAfter > longRetryAfter {

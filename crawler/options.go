@@ -157,6 +157,10 @@ type Options struct {
 	// it is read. After an error the request counts as failed and is repeated. It is called by all
 	// workers concurrently.
 	OnRobots func(ctx context.Context, res *fetch.Result) error
+	// OnFetch, if set, gets each request once it has ended, those for robots.txt included, and those
+	// whose host has no address; not those that the end of the run cut. It is called by all workers
+	// concurrently.
+	OnFetch func(url string, res *fetch.Result, err error)
 	// OnEnd, if set, gets a record of what becomes of each URL, before the frontier knows of
 	// it: crawllog.Log.Add takes it. So each end is recorded at least once, kill -9 or not;
 	// only URLs that are given up with their host are recorded after that, and only if the

@@ -218,16 +218,6 @@ func figures(p crawler.Progress) []console.Figure {
 	}
 }
 
-// watchFetches shows the watch each request.
-func (s *settings) watchFetches(w *console.Watch) {
-	if s.crawler.Fetcher != nil {
-		s.crawler.Fetcher = w.Fetcher(s.crawler.Fetcher)
-	}
-	for scheme, f := range s.crawler.Protocols {
-		s.crawler.Protocols[scheme] = w.Fetcher(f)
-	}
-}
-
 // watched tells the watch of an outcome, and of how its host's gap was kept.
 func watched(w *console.Watch, l frontier.Lease, o frontier.Outcome) {
 	w.Outcome(l, o)

@@ -197,7 +197,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if s.line != nil {
 		s.crawler.ProgressEvery = math.MaxInt64 // the line says it
 	}
-	s.watchFetches(watch)
+	s.crawler.OnFetch = watch.Request
 	c, err := crawler.New(f, s.crawler)
 	if err != nil {
 		return end, err

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -358,4 +360,23 @@ func TestHostConcurrency(t *testing.T) {
 		_, err := parseCrawl([]string{"-host-concurrency", bad, "http://a.example/"})
 		assert.ErrorContains(t, err, "-host-concurrency is "+bad)
 	}
+}
+
+// Hosts at one address are contacted one at a time, also while the page watches the requests.
+func TestHostsAtOneAddressTakeTurns(t *testing.T) {
+	var now, most atomic.Int64
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := now.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		defer now.Add(-1)
+		time.Sleep(20 * time.Millisecond) // long enough for another host's request to come meanwhile
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<a href=/1>1</a><a href=/2>2</a>")
+	}))
+	defer web.Close()
+	status, _, stderr := command(t, t.Context(), "-dir", filepath.Join(t.TempDir(), "state"), "-delay", "1ms", "-resolve", "*.example="+web.Listener.Addr().String(),
+		"http://a.example/", "http://b.example/", "http://c.example/", "http://d.example/")
+	require.Zero(t, status, stderr)
+	assert.EqualValues(t, 1, most.Load())
 }

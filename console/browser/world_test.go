@@ -94,7 +94,7 @@ func (w *world) crawl(t *testing.T, pages http.Handler, delay time.Duration, see
 		assert.NoError(t, w.f.Check())
 		assert.NoError(t, w.f.Close())
 	})
-	o := crawler.Options{Fetcher: watch.Fetcher(fetcher), Groups: crawler.Groups{Off: true}, Workers: 8, OnDone: func(l frontier.Lease, o frontier.Outcome) {
+	o := crawler.Options{Fetcher: fetcher, OnFetch: watch.Request, Groups: crawler.Groups{Off: true}, Workers: 8, OnDone: func(l frontier.Lease, o frontier.Outcome) {
 		watch.Outcome(l, o)
 		if !o.Ended.IsZero() {
 			watch.Contact(l.Host, l.LeasedAt, l.Due, o.Ended)
