@@ -16,7 +16,6 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
-// fetcher answers as it is told.
 // A Watch sees each request.
 func TestAWatchSeesRequests(t *testing.T) {
 	w := newWorld(t, console.Options{})

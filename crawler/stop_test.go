@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
 
 func TestStopWaitsForFetches(t *testing.T) {
@@ -55,7 +57,14 @@ func TestStopCutsFetchesAfterGrace(t *testing.T) {
 					return old(n)
 				}
 				f := openFrontier(t, frontier.Options{})
-				c := newCrawler(t, f, w, Options{Grace: 3 * time.Second})
+				var mu sync.Mutex
+				var fetched []string
+				c := newCrawler(t, f, w, Options{Grace: 3 * time.Second, OnFetch: func(url string, res *fetch.Result, _ error) {
+					mu.Lock()
+					defer mu.Unlock()
+					assert.False(t, res.Ended.IsZero())
+					fetched = append(fetched, url)
+				}})
 				_, err := c.Seed(t.Context(), "http://a.example/1")
 				require.NoError(t, err)
 				ctx, cancel := context.WithCancel(t.Context())
@@ -63,9 +72,11 @@ func TestStopCutsFetchesAfterGrace(t *testing.T) {
 				start := time.Now()
 				require.ErrorIs(t, c.Run(ctx), context.Canceled)
 				assert.Equal(t, 5*time.Second, time.Since(start))
+				assert.NotContains(t, fetched, what, "OnFetch does not get what the end of the run cut")
 				assert.EqualValues(t, 1, f.Stats().Waiting, "the cut URL was handed back")
 				require.NoError(t, c.Run(t.Context()))
 				assert.EqualValues(t, 1, c.Progress().Pages)
+				assert.ElementsMatch(t, []string{robotA, "http://a.example/1"}, fetched, "robots.txt included")
 				w.checkPolite(t, fixedOwed)
 			})
 		})
