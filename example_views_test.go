@@ -224,7 +224,7 @@ func ExampleOptions_onEvent() {
 			log.Fatal(err)
 		}
 	}
-	if err := f.Close(); err != nil { // all events are told when it returns
+	if err := f.Close(); err != nil { // all events have been delivered when it returns
 		log.Fatal(err)
 	}
 	v := expvar.Func(func() any { return f.Stats() }) // for expvar.Publish

@@ -152,7 +152,7 @@ func TestProbesUseUpNoTries(t *testing.T) {
 	})
 }
 
-// What is told is by the time of day as it is, also of what began before a jump.
+// Reported times follow the clock of the day, also for what began before a jump.
 func TestTimesThatAreToldFollowTheClock(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1", "http://b.example/1")

@@ -80,7 +80,7 @@ func (w *Watch) Request(url string, res *fetch.Result, err error) {
 	}
 	o := Fetch{At: res.Ended, Host: host, URL: fetch.Redact(url), Status: res.Status, Bytes: res.Bytes, Duration: res.Duration().Seconds(), Kind: kindOf(res.Status, err)}
 	if e, ok := errors.AsType[*fetch.Error](err); ok && e.Err != nil {
-		err = e.Err // the URL is told already
+		err = e.Err // the URL is known already
 	}
 	if err != nil {
 		o.Error = cut(err.Error(), longError)

@@ -128,7 +128,7 @@ func TestALife(t *testing.T) {
 	})
 }
 
-// Hosts are counted by what they do, and who fails is told with what comes next.
+// Hosts are counted by what they do, and a host that fails is shown with what comes next.
 func TestHostsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWatch()

@@ -38,7 +38,7 @@ type Watch struct {
 
 	fault   string    // of the store, the last; empty: it works
 	faultAt time.Time // when it was told
-	// faultLasts says that it holds until EventStoreWorks; the others are told again while they last.
+	// faultLasts says that it holds until EventStoreWorks; the others are reported again while they last.
 	faultLasts bool
 }
 

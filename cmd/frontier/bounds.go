@@ -22,7 +22,7 @@ type runBounds struct {
 
 func (b *runBounds) define(fs *flagSet) {
 	fs.DurationVar(&b.time, "max-time", 0, "stop after this `time`, as Ctrl-C would (default: never)")
-	fs.Var(b.bytes.set(0), "max-bytes", "stop once this run has transferred so many `bytes`; fetches under way end first; k, M, G may follow (default: never)")
+	fs.Var(b.bytes.set(0), "max-bytes", "stop once this run has transferred this many `bytes`; fetches under way end first; k, M, G may follow (default: never)")
 }
 
 func (b *runBounds) validate(o *options) {

@@ -186,7 +186,7 @@ func (e *endsLog) fresh(link string) bool {
 	return true
 }
 
-// to writes to one log. What cannot be written is told once, and counted in the log itself.
+// to writes to one log. The first record that cannot be written is logged; the log itself counts all of them.
 func (e *endsLog) to(l *crawllog.Log, r crawllog.Record) {
 	if l == nil {
 		return

@@ -176,7 +176,7 @@ func TestARecordIsNotKept(t *testing.T) {
 	assert.Contains(t, stderr, "is a directory")
 }
 
-// A record that cannot be written is told, and the command fails.
+// A record that cannot be written is logged, and the command fails.
 func TestALogThatIsFullIsTold(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no /dev/full")

@@ -63,7 +63,7 @@ func (l *lastLine) draw(line string) {
 	l.line = line
 }
 
-// progressLine says how a crawl is in so many columns: in the sentence of its state, or while it
+// progressLine says in one line of the given width how a crawl is: in the sentence of its state, or while it
 // runs in figures. Those that do not fit are left out, the last first.
 func progressLine(s console.Status, columns int) string {
 	style, parts := stateStyle(s.State), []string(nil)

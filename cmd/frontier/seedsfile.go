@@ -18,7 +18,7 @@ import (
 
 const (
 	maxSeedLine = 64 << 10 // bytes
-	maxTold     = 10       // lines of a file that are told to be wrong
+	maxTold     = 10       // bad lines of a file that are reported
 	seedBatch   = 1000     // added at once
 	// joining is how many seeds of files may bring the hosts that they redirect to into
 	// the scope: these are kept in memory.

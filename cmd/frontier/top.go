@@ -213,7 +213,7 @@ func (m *top) sort(host string) {
 	m.move(0)
 }
 
-// move moves the cursor by so many rows.
+// move moves the cursor by n rows.
 func (m *top) move(rows int) { m.at = max(0, min(m.at+rows, len(m.hosts)-1)) }
 
 // press does what a key is for.

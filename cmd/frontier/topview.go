@@ -117,7 +117,7 @@ func (m *top) state() (state, sentence string) {
 	return m.State, m.Sentence
 }
 
-// summary is what stands above the hosts, for a screen of so many lines.
+// summary is what stands above the hosts, on a screen of the given height.
 func (m *top) summary(height int) []string {
 	lines := []string{m.title()}
 	if state, sentence := m.state(); sentence != "" {
@@ -259,7 +259,7 @@ func grid(width int, figures []figure) []string {
 	return lines
 }
 
-// pad and flush put a text in so many columns, at their left and at their right end.
+// pad and flush align a text to the left and to the right of a column of the given width.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
 }
@@ -267,7 +267,7 @@ func flush(s string, width int) string {
 	return strings.Repeat(" ", max(0, width-ansi.StringWidth(s))) + s
 }
 
-// bars draws the rate of fetches over the last minutes in so many lines, with its scale.
+// bars draws the rate of fetches over the last minutes at the given height, with its scale.
 func bars(rates []console.Rate, width, height int) []string {
 	const scale = 20
 	rates = rates[max(0, len(rates)-max(0, width-scale-1)):]
@@ -299,7 +299,7 @@ func bars(rates []console.Rate, width, height int) []string {
 	return lines
 }
 
-// table is the hosts, in so many lines.
+// table is the hosts, at the given height.
 func (m *top) table(height int) []string {
 	if len(m.hosts) == 0 {
 		return []string{faint.Render(" no host has URLs that wait")}

@@ -45,7 +45,7 @@ func TestBothKindsOfTime(t *testing.T) {
 				now, _ = c.Look(now)
 				require.GreaterOrEqual(t, now, was, "time does not run backwards")
 				require.Equal(t, max(was, int64(s.steady-time.Hour)), now)
-				require.True(t, c.Wall(now).Equal(s.wall), "what is told of now is what the clock shows")
+				require.True(t, c.Wall(now).Equal(s.wall), "the present is what the clock shows")
 				require.Equal(t, c.Date(s.wall), c.DateAt(now))
 				require.True(t, c.Day(c.DateAt(now)).Equal(s.wall))
 				m := now + int64(d(t))

@@ -52,7 +52,7 @@ func TestBlockIsKeptIfOnlyItsFirstURLsEndedDuringTheMove(t *testing.T) {
 	store.packed = func() { require.NoError(t, w.F.Done(l, frontier.Outcome{})) }
 	require.NoError(t, hook.Of(w.F).MoveNow(true))
 	store.packed = nil
-	w.AddEach(func(yield func(frontier.Entry) bool) { // with it, the store is told which blocks may go
+	w.AddEach(func(yield func(frontier.Entry) bool) { // with it, the store learns which blocks may go
 		yield(frontier.Entry{URL: "http://first.example/2", Weight: 8})
 	})
 	require.NoError(t, hook.Of(w.F).MoveNow(true))

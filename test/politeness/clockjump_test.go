@@ -146,7 +146,7 @@ func (j *jumper) step(jumps []time.Duration) {
 		j.done()
 	case 4:
 		d := jumps[j.r.IntN(len(jumps))]
-		if year := j.Clock.Now().Add(d).Year(); year >= 1970 && year < 2200 { // stores keep no earlier times, and nothing is told beyond 292 years
+		if year := j.Clock.Now().Add(d).Year(); year >= 1970 && year < 2200 { // stores keep no earlier times, and no time is reported beyond 292 years
 			j.Clock.Step(d)
 			j.back = j.back || d < 0 && j.Machine != nil
 		}
