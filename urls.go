@@ -380,6 +380,9 @@ func (f *Frontier) scan(ctx context.Context, to chan<- []StoredURL) (err error) 
 	x.Source, x.NoMarks = x, true
 	var some []StoredURL
 	send := func() error {
+		if err := ctx.Err(); err != nil { // select picks at random when both are ready
+			return err
+		}
 		select {
 		case to <- some:
 			some = nil
