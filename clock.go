@@ -15,9 +15,9 @@ import (
 	"github.com/seed-7440039f/frontier/internal/clock"
 )
 
-// Clock returns the time and wakes the frontier. The default is the system's. With
-// another clock a week of politeness can be simulated in a second. Its methods are called
-// from any goroutine.
+// Clock returns the time and wakes the frontier. The default is the system's. With that of
+// package simclock a week of politeness can be simulated in a second. Its methods are
+// called from any goroutine.
 type Clock interface {
 	// Now returns the time of day. It may jump, as when the clock is set or the machine
 	// was suspended: what has a date (NotBefore, visits, blocks, periods of limits)

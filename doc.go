@@ -159,7 +159,8 @@
 // While the wall clock is behind, a host that is only on disk may wait for that much
 // longer. A store opened on such a clock leaves no host alone for more than 30 days. Times
 // after the year 9999 are clamped to its end. A [Clock] that leaps 280 years ahead stands
-// still from there on, until the next opening.
+// still from there on, until the next opening. Package simclock has a Clock that moves only
+// on request, for tests and simulations.
 package frontier
 
 // File map, in the order of reading. "->" names the packages of internal/ that decide
@@ -220,5 +221,5 @@ package frontier
 //	hooks.go        what the tests of the module reach through      -> hook
 //
 // Packages below those: arena, offheap, bitset, bloom, pctenc, idna, durablefs (memory,
-// bytes and files), watchlock (the mutex), simclock, lab, layers, doccheck (for tests).
+// bytes and files), watchlock (the mutex), drift, lab, layers, doccheck (for tests).
 // "go run ./internal/layers" draws all packages and who imports whom.

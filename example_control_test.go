@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/selector"
+	"github.com/seed-7440039f/frontier/simclock"
 )
 
 // A paused domain keeps its URLs; a host in it may run all the same.

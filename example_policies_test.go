@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/selector"
+	"github.com/seed-7440039f/frontier/simclock"
 )
 
 // Priority 3 goes before all others. Of the others 2 has a probability of p, which is

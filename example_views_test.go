@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/simclock"
 )
 
 // Why is nothing of a host handed out, and what waits?

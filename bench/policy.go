@@ -15,8 +15,8 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/lab/policysim"
-	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/selector"
+	"github.com/seed-7440039f/frontier/simclock"
 )
 
 const policyURLs = 2_000_000

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/internal/drift"
 )
 
 // check verifies the invariants of siteRecord.
@@ -201,15 +201,15 @@ func TestGateAppliesADelayThatTheFrontierDoesNotKnow(t *testing.T) {
 // Rules are believed for a day by both clocks: the steady one stands still while the
 // machine is suspended, the wall's may be set back.
 func TestGateBelievesNeitherClockAlone(t *testing.T) {
-	for name, drift := range map[string]time.Duration{"suspended": 25 * time.Hour, "set back": -25 * time.Hour, "neither": 0} {
+	for name, apart := range map[string]time.Duration{"suspended": 25 * time.Hour, "set back": -25 * time.Hour, "neither": 0} {
 		g, now := testGate(), time.Now()
 		g.judge(aSite, aPage, now)
 		g.settle(aSite, fakeRules{}, true, now, now)
-		later := simclock.Drift(now.Add(max(drift, 0)), drift)
+		later := drift.Time(now.Add(max(apart, 0)), apart)
 		_, known := g.known(aSite, later)
-		assert.Equal(t, drift == 0, known, name)
+		assert.Equal(t, apart == 0, known, name)
 		want := ask
-		if drift == 0 {
+		if apart == 0 {
 			want = pass
 		}
 		assert.Equal(t, want, g.judge(aSite, aPage, later).verdict, name)

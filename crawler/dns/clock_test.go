@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/internal/drift"
 )
 
 func TestAnswersHoldByBothClocks(t *testing.T) {
 	now := time.Now()
 	until := now.Add(time.Hour)
 	assert.Equal(t, time.Hour, left(until, now))
-	assert.Equal(t, -7*time.Hour, left(until, simclock.Drift(now.Add(8*time.Hour), 8*time.Hour)), "after a suspend")
-	assert.Equal(t, -7*time.Hour, left(until, simclock.Drift(now, -8*time.Hour)), "eight hours later the clock is set back by as much")
+	assert.Equal(t, -7*time.Hour, left(until, drift.Time(now.Add(8*time.Hour), 8*time.Hour)), "after a suspend")
+	assert.Equal(t, -7*time.Hour, left(until, drift.Time(now, -8*time.Hour)), "eight hours later the clock is set back by as much")
 }

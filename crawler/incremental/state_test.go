@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/simclock"
+	"github.com/seed-7440039f/frontier/internal/drift"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
@@ -337,7 +337,7 @@ func TestStateIsSavedByTheSteadyClock(t *testing.T) {
 	now = now.Add(time.Second)
 	r.saveNowAndThen(false)
 	require.NoFileExists(t, name, "not yet")
-	now = simclock.Drift(now.Add(-8*time.Hour+2*time.Minute), -8*time.Hour)
+	now = drift.Time(now.Add(-8*time.Hour+2*time.Minute), -8*time.Hour)
 	r.saveNowAndThen(false)
 	require.FileExists(t, name)
 	require.NoError(t, r.Close())

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/recrawl"
 	"github.com/seed-7440039f/frontier/recrawl/adapter"
+	"github.com/seed-7440039f/frontier/simclock"
 )
 
 func main() {

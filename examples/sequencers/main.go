@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/selector"
+	"github.com/seed-7440039f/frontier/simclock"
 )
 
 func main() {

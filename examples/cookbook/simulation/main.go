@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/simclock"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 )
 
 func run(ctx context.Context, out io.Writer) error {
-	clock := newClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	f, err := frontier.Open(ctx, frontier.Options{Clock: clock}) // the default's delay: ten times the fetch
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func run(ctx context.Context, out io.Writer) error {
 		if len(busy) > 0 && busy[0].end.Before(next) {
 			next = busy[0].end
 		}
-		clock.set(next)
+		clock.Set(next)
 		for len(busy) > 0 && !busy[0].end.After(clock.Now()) {
 			if err := f.Done(busy[0].lease, frontier.Outcome{}); err != nil {
 				return err

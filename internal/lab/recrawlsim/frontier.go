@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
-	"github.com/seed-7440039f/frontier/internal/simclock"
 	"github.com/seed-7440039f/frontier/recrawl"
+	"github.com/seed-7440039f/frontier/simclock"
 )
 
 // RunFrontier crawls a scenario with a frontier and a recrawl.Scheduler. The frontier hands out
