@@ -20,8 +20,12 @@
 // up the address before the contact, the lease joins its group, and the request goes to that
 // address. While the group may not be contacted, the page is handed back. Requests for robots.txt
 // count as contacts, too. Options.Groups exempts networks, such as those of content delivery
-// networks. A host that an operator has assigned to another group stays there. With a proxy, no
-// addresses are looked up.
+// networks. A host that an operator has assigned to another group stays there.
+//
+// Behind a proxy, the proxy looks addresses up, so hosts are polite one by one, unless
+// fetch.Options.ProxyLookup has them looked up here as well. The proxy may see, and connect to,
+// other addresses. The proxy itself is owed no pause: its operator can set one for a group, with
+// Frontier.SetGroup and Assign.
 //
 // # robots.txt
 //

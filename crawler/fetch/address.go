@@ -14,10 +14,11 @@ import (
 // Addresses returns the addresses of a URL's host in the order in which Fetch would try them,
 // without forbidden ones: IPv4 and IPv6 alternate, and a family without a route from this machine
 // comes last. Pass them in Request.Addrs to send the request to one of them. The result is empty if
-// Fetch does not look addresses up: through a Proxy, or with a Dial but no Lookup. Errors are of
-// type *Error.
+// Fetch does not look addresses up: through a proxy, or with a Dial but no Lookup. With
+// Options.ProxyLookup, the result for a host behind a proxy has all addresses found, or none. Errors
+// are of type *Error.
 func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, error) {
-	if f.opts.unlooked() {
+	if f.opts.Lookup == nil {
 		return nil, nil
 	}
 	req, err := f.request(Request{URL: rawURL})
@@ -27,11 +28,29 @@ func (f *Fetcher) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, e
 	if err := f.CheckPort(rawURL); err != nil {
 		return nil, &Error{URL: rawURL, Class: Blocked, Err: err}
 	}
+	if req.proxy != nil {
+		return f.behind(ctx, req.URL.Hostname()), nil
+	}
 	return f.opts.addresses(ctx, rawURL, net.JoinHostPort(req.URL.Hostname(), portOf(req.URL)))
 }
 
-// unlooked reports whether Fetch does not look up names.
-func (o *Options) unlooked() bool { return o.Proxy != nil || o.Lookup == nil }
+// behind returns the addresses of a host behind a proxy, as far as they are to be looked up and can
+// be. None is contacted, so none is forbidden.
+func (f *Fetcher) behind(ctx context.Context, host string) []netip.Addr {
+	if !f.opts.ProxyLookup {
+		return nil
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.opts.DialTimeout)
+	defer cancel()
+	found, err := f.opts.Lookup(ctx, host)
+	if err != nil {
+		return nil // the proxy may know the name
+	}
+	return f.opts.routes.ordered(found)
+}
 
 // addresses looks up where the host and port of a URL may be contacted.
 func (o *Options) addresses(ctx context.Context, rawURL, to string) ([]netip.Addr, error) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,7 @@ func (c *conn) usable() bool { return c.http.Err() == nil && c.http.Available() 
 type dialling struct {
 	addrs   []netip.Addr // to be contacted; if empty, look the host up
 	contact func(netip.Addr) error
+	proxy   *url.URL   // to be dialled instead; nil: none
 	at      netip.Addr // the connected address; invalid if only a custom Dial knows it
 	wire    *timedConn
 	res     *Result
@@ -50,8 +52,8 @@ type dialling struct {
 type diallingKey struct{}
 
 // open makes a new connection.
-func (f *Fetcher) open(ctx context.Context, key connKey, r Request, res *Result) (*conn, error) {
-	d, t := &dialling{addrs: r.Addrs, contact: r.Contact, res: res}, &res.Timing
+func (f *Fetcher) open(ctx context.Context, key connKey, d *dialling) (*conn, error) {
+	t := &d.res.Timing
 	began := time.Now()
 	h, err := f.transport.NewClientConn(context.WithValue(ctx, diallingKey{}, d), key.scheme, key.address)
 	if key.scheme == "https" && d.wire != nil {
@@ -91,7 +93,7 @@ func (f *Fetcher) dial(ctx context.Context, network, addr string) (net.Conn, err
 func (o *Options) connect(ctx context.Context, network, addr string, d *dialling) (net.Conn, error) {
 	began := time.Now()
 	defer func() { d.res.Timing.Connect = time.Since(began) - d.res.Timing.DNS }()
-	if o.Proxy != nil { // addr is the proxy's
+	if d.proxy != nil { // addr is the proxy's
 		return o.Dial(ctx, network, addr)
 	}
 	to, named := o.resolve(addr)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -135,8 +136,11 @@ func New(o Options) (*Fetcher, error) {
 	}
 	f.transport.Protocols.SetHTTP1(true)
 	f.transport.Protocols.SetHTTP2(!o.NoHTTP2)
-	if o.Proxy != nil {
-		f.transport.Proxy = http.ProxyURL(o.Proxy)
+	f.transport.Proxy = func(r *http.Request) (*url.URL, error) { // r is made up by net/http, and lacks the port
+		if d, ok := r.Context().Value(diallingKey{}).(*dialling); ok {
+			return d.proxy, nil
+		}
+		return nil, errors.New("dial outside a fetch")
 	}
 	return f, nil
 }
@@ -165,7 +169,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	key := connKey{scheme: req.URL.Scheme, address: net.JoinHostPort(req.URL.Hostname(), portOf(req.URL))}
-	if f.opts.Proxy == nil {
+	if req.proxy == nil {
 		if len(r.Addrs) > 0 {
 			key.at = r.Addrs[0]
 		}
@@ -193,7 +197,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 // exchange sends the request on a kept connection or a new one and fills res. The request is sent
 // once: another connection is tried only if no byte of it was sent on the kept one. stale means
 // that the server closed a kept connection instead of answering.
-func (f *Fetcher) exchange(ctx context.Context, key connKey, req *http.Request, r Request, res *Result) (stale bool, err error) {
+func (f *Fetcher) exchange(ctx context.Context, key connKey, req *request, r Request, res *Result) (stale bool, err error) {
 	if c := f.kept.take(key); c != nil {
 		res.Timing.Reused = true
 		c.wire.begin()
@@ -209,7 +213,7 @@ func (f *Fetcher) exchange(ctx context.Context, key connKey, req *http.Request, 
 		}
 		res.Timing, res.Ended = Timing{}, time.Time{}
 	}
-	c, err := f.open(ctx, key, r, res)
+	c, err := f.open(ctx, key, &dialling{addrs: r.Addrs, contact: r.Contact, proxy: req.proxy, res: res})
 	if err != nil {
 		return false, err
 	}
@@ -217,7 +221,7 @@ func (f *Fetcher) exchange(ctx context.Context, key connKey, req *http.Request, 
 }
 
 // roundTrip fills res, and keeps the connection or closes it.
-func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *http.Request, r Request, res *Result) (err error) {
+func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *request, r Request, res *Result) (err error) {
 	done, keep := false, false
 	defer func() {
 		if done {
@@ -234,7 +238,7 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *http.Request, r R
 	}()
 	res.Remote = remoteOf(c.wire)
 	sent := time.Now()
-	head := &requestHead{req: req}
+	head := &requestHead{req: req.Request, shown: maps.Clone(req.shown)}
 	resp, err := c.http.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, head.trace())))
 	res.Request = head.bytes()
 	res.Timing.Header = time.Since(sent)
@@ -246,7 +250,7 @@ func (f *Fetcher) roundTrip(ctx context.Context, c *conn, req *http.Request, r R
 	res.Status, res.Proto, res.Header = resp.StatusCode, resp.Proto, resp.Header
 	if f.opts.Jar != nil {
 		cookies := resp.Cookies()
-		f.opts.Jar.SetCookies(cookieURL(req), cookies)
+		f.opts.Jar.SetCookies(cookieURL(req.Request), cookies)
 		res.Cookies = len(cookies)
 	}
 	if n := fields(resp.Header); n > f.opts.MaxHeaderFields {
@@ -276,8 +280,17 @@ func fields(h http.Header) (n int) {
 	return n
 }
 
+// request is an HTTP request on its way.
+type request struct {
+	*http.Request
+	proxy *url.URL // nil: none
+	// shown are the header fields that Result.Request shows otherwise than they are sent, because of
+	// what is secret in them.
+	shown http.Header
+}
+
 // request builds the request with a target that is sent as written in the URL.
-func (f *Fetcher) request(r Request) (*http.Request, error) {
+func (f *Fetcher) request(r Request) (*request, error) {
 	u, target, err := takeApart(r.URL, "http", "https")
 	if err != nil {
 		return nil, err
@@ -287,24 +300,34 @@ func (f *Fetcher) request(r Request) (*http.Request, error) {
 		target = "/" + target
 	}
 	u.Opaque = target
-	if strings.HasPrefix(target, "//") || f.opts.Proxy != nil && u.Scheme == "http" {
+	x := f.opts.extras(u)
+	forwards := x.proxy != nil && x.proxy.Scheme != "socks5" && u.Scheme == "http"
+	if strings.HasPrefix(target, "//") || forwards {
 		u.Opaque = "//" + u.Host + target // net/http puts the scheme before it: the absolute form
 	}
-	req := &http.Request{
+	req := &request{proxy: x.proxy, shown: http.Header{"Proxy-Authorization": nil}, Request: &http.Request{
 		Method: http.MethodGet, URL: u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: make(http.Header, len(r.Header)+4),
-	}
+		Header: make(http.Header, len(r.Header)+len(x.header)+4),
+	}}
 	req.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	for name, values := range x.header {
+		req.Header[name] = values
+		if x.secret[name] {
+			req.shown[name] = slices.Repeat([]string{redacted}, len(values))
+		}
+	}
 	for k, v := range r.Header {
 		req.Header[http.CanonicalHeaderKey(k)] = v
 	}
 	req.Header.Set("User-Agent", f.opts.UserAgent)
 	req.Header.Set("Accept-Encoding", acceptEncoding)
+	var stored []*http.Cookie
 	if f.opts.Jar != nil {
-		for _, c := range f.opts.Jar.Cookies(cookieURL(req)) {
-			req.AddCookie(c)
-		}
+		stored = f.opts.Jar.Cookies(cookieURL(req.Request))
+	}
+	if shown := x.addCookies(req.Request, stored); shown != nil {
+		req.shown["Cookie"] = shown
 	}
 	return req, nil
 }

@@ -32,9 +32,9 @@ type Module struct {
 // Status in HTTP's terms, Header, Body. The error of speak is classified; it may be an *Error with
 // a Class.
 //
-// The Options UserAgent, TLS, cookies and those about HTTP have no effect. Proxy must be nil,
-// because bypassing a proxy would not be what its user wants. Otherwise the error names every
-// option out of range.
+// The Options UserAgent, TLS, cookies, headers of Sites and those about HTTP have no effect. Proxy
+// must be nil, because bypassing a proxy would not be what its user wants; hosts to which Sites give
+// a proxy are not contacted. Otherwise the error names every option out of range.
 func NewModule(scheme, port string, o Options, speak func(context.Context, *Contact) error) (*Module, error) {
 	o = o.withDefaults()
 	err := o.validate()
@@ -49,11 +49,8 @@ func NewModule(scheme, port string, o Options, speak func(context.Context, *Cont
 
 // Addresses is as Fetcher.Addresses.
 func (m *Module) Addresses(ctx context.Context, rawURL string) ([]netip.Addr, error) {
-	if m.opts.unlooked() {
-		return nil, nil
-	}
 	c, err := m.contact(rawURL)
-	if err != nil {
+	if err != nil || m.opts.Lookup == nil {
 		return nil, err
 	}
 	return m.opts.addresses(ctx, rawURL, c.address)
@@ -67,6 +64,9 @@ func (m *Module) contact(rawURL string) (*Contact, error) {
 	}
 	if err := m.opts.checkPort(u, m.port); err != nil {
 		return nil, &Error{URL: rawURL, Class: Blocked, Err: err}
+	}
+	if m.opts.extras(u).proxy != nil {
+		return nil, &Error{URL: rawURL, Class: Blocked, Err: fmt.Errorf("the host has a proxy; %s cannot go through one", m.scheme)}
 	}
 	port := u.Port()
 	if port == "" {

@@ -75,8 +75,15 @@ type Options struct {
 	// of the Fetch Standard are forbidden: see PortError. The port in the URL is what counts.
 	AnyPort bool
 
-	// Proxy, if set, is used for all requests: an http, https or socks5 URL.
+	// Sites say what is different for some hosts: headers, cookies, secrets, proxies.
+	Sites []Site
+	// Proxy, if set, is used for all requests, unless Sites say otherwise: an http, https or socks5
+	// URL.
 	Proxy *url.URL
+	// ProxyLookup looks up the addresses of hosts behind a proxy, too, for Addresses only, so that
+	// hosts with the same address share politeness. The proxy connects to what it looks up itself.
+	// Name servers then see the names.
+	ProxyLookup bool
 	// Resolve replaces the address of a host when connecting, like curl's --connect-to. Keys are
 	// "a.example", "a.example:8080", "*.example" (hosts below example), or "*"; the first of these
 	// that matches applies. Values are an IP address or host name, with or without a port.
@@ -91,6 +98,7 @@ type Options struct {
 	TLS *tls.Config
 
 	routes *routes
+	sites  *siteIndex
 }
 
 func (o Options) withDefaults() Options {
@@ -135,7 +143,7 @@ func (o Options) withDefaults() Options {
 		}
 		o.Dial = new(net.Dialer).DialContext
 	}
-	o.routes = new(routes)
+	o.routes, o.sites = new(routes), indexSites(o.Sites)
 	return o
 }
 
@@ -167,13 +175,13 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	if strings.ContainsFunc(o.UserAgent, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		bad("UserAgent is %q; want no control characters", o.UserAgent)
 	}
-	if p := o.Proxy; p != nil {
-		switch {
-		case p.Scheme != "http" && p.Scheme != "https" && p.Scheme != "socks5":
-			bad("Proxy is %q; want http://, https:// or socks5://", p.Redacted())
-		case p.Hostname() == "":
-			bad("Proxy is %q; want a host", p.Redacted())
+	if o.Proxy != nil {
+		if err := checkProxy("Proxy", o.Proxy); err != nil {
+			errs = append(errs, err)
 		}
+	}
+	if o.sites.err != nil {
+		errs = append(errs, o.sites.err)
 	}
 	for k, v := range o.Resolve {
 		if k == "" || v == "" || strings.ContainsAny(k+v, " /") {

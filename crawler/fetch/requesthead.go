@@ -13,7 +13,8 @@ import (
 
 // requestHead collects a request's fields as net/http writes them.
 type requestHead struct {
-	req *http.Request
+	req   *http.Request
+	shown http.Header // fields that are shown otherwise than they are written, each once
 
 	mu     sync.Mutex // HTTP/2 writes them from another goroutine
 	fields bytes.Buffer
@@ -24,6 +25,10 @@ func (h *requestHead) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{WroteHeaderField: func(key string, values []string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		name := http.CanonicalHeaderKey(key)
+		if other, ok := h.shown[name]; ok {
+			values, h.shown[name] = other, nil // HTTP/2 writes each cookie in a field of its own
+		}
 		for _, v := range values {
 			switch {
 			case key == ":authority":
