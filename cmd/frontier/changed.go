@@ -86,6 +86,9 @@ func openAsBegun(ctx context.Context, dir string) (*reached, error) {
 	if err := s.readKept(dir); err != nil {
 		return nil, err
 	}
+	for _, name := range secretOptions { // nothing is fetched, so no secret need be at hand
+		s.find(name).read = nil
+	}
 	if err := s.judge(); err != nil {
 		return nil, fmt.Errorf("%s: %w", keptConfig, err)
 	}

@@ -38,7 +38,8 @@ func other(x *option) string {
 		"include": `"'\\.html$`, "exclude": `\d`, "resolve": "a.example=127.0.0.1:80", "group-exempt": "192.0.2.0/24", "allow-network": "127.0.0.0/8", "deny-network": "10.0.0.0/8",
 		"dns": "127.0.0.1:53", "protocols": "gopher", "proxy": "http://me:secret@127.0.0.1:3128", "memory": "300M", "max-delay": "2m", "backoff-max": "1h", "recrawl-max": "3h",
 		"recrawl-new-max": "0.75", "recrawl-budget": "100000/d", "ext": "-", "user-agent": "bot \"é\" \\1", "seeds": "http://a.example/",
-		"contact": "me@a.example", "ports": "any", "log-format": "json", "seeds-file": listOfSeeds, "rule": "*.example delay=5s limit-pages=7",
+		"contact": "me@a.example", "ports": "any", "log-format": "json", "seeds-file": listOfSeeds, "header": "*.example Accept-Language: de", "cookie": "a.example session=file:testdata/login",
+		"auth": "a.example basic file:testdata/login", "proxy-for": "*.example socks5://127.0.0.1:1080", "rule": "*.example delay=5s limit-pages=7",
 	}[x.Name]; ok {
 		return v
 	}
@@ -117,7 +118,7 @@ func TestAllFaultsOfAConfiguration(t *testing.T) {
 		{`recrawl-min = "1s"`, `recrawl-min needs -recrawl`},
 		{`user-agent = "a\nb"`, `user-agent: fetch: options: UserAgent is "a\nb"; want no control characters`},
 		{`memory = "1k"`, `memory is 1k; want at least 8M`},
-		{`proxy = "http://me:secret@x:99999"`, `proxy is "http://me:xxxxx@x:99999"; want a port`},
+		{`proxy = "http://me:secret@x:99999"`, `proxy: it is "http://me:xxxxx@x:99999"; want a port`},
 		{`sync = 1`, `sync: want true or false; this is 1`},
 		{`protocols = ["http3"]`, `protocols is "http3"; want ftp, gopher`},
 		{`dns = ["ns.example"]`, `dns: dns: options: Servers has "ns.example"`},

@@ -177,13 +177,9 @@ func (c *consoleFlags) secret() (string, error) {
 	case c.file == "":
 		return os.Getenv("FRONTIER_PAGE_TOKEN"), nil
 	}
-	b, err := os.ReadFile(c.file)
+	line, err := firstLine(c.file)
 	if err != nil {
 		return "", fmt.Errorf("-page-token-file: %w", err)
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	if line = strings.TrimSpace(line); line == "" {
-		return "", fmt.Errorf("-page-token-file: the first line of %s is empty", c.file)
 	}
 	return line, nil
 }

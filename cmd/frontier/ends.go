@@ -137,7 +137,7 @@ func networkOfURL(seed string) string {
 
 // judgePrivate reports seeds whose spelling tells that they will not be contacted.
 func (s *settings) judgePrivate() {
-	if s.web.proxy != "" || len(s.web.resolving) > 0 {
+	if s.web.proxy != "" || len(s.sites.proxies) > 0 || len(s.web.resolving) > 0 {
 		return // somebody else looks up where they are
 	}
 	for i, u := range s.seeds {

@@ -32,7 +32,8 @@ type fetchFlags struct {
 func (w *fetchFlags) define(fs *flagSet, o *fetch.Options) {
 	fs.StringVar(&w.userAgent, "user-agent", "", "User-Agent `header`; name yourself (default \""+fetch.DefaultUserAgent+"\")")
 	fs.StringVar(&w.contact, "contact", "", "`URL or e-mail` address by which a host's owner reaches you; added to the User-Agent")
-	fs.StringVar(&w.proxy, "proxy", "", "proxy `URL` (http, https, socks5) for all requests; HTTP_PROXY and the like mean nothing")
+	fs.StringVar(&w.proxy, "proxy", "", "proxy `URL` (http, https, socks5) for all requests, or env:NAME or file:PATH, which has it; HTTP_PROXY and the like mean nothing")
+	fs.BoolVar(&o.ProxyLookup, "proxy-lookup", false, "look up the addresses of hosts behind a proxy, too, so that hosts with one address are one to politeness; name servers then see the names")
 	fs.Var(&w.resolving, "resolve", "`host=address` to connect to, with or without a port; *.domain and * too; repeatable")
 	fs.DurationVar(&o.Timeout, "timeout", time.Minute, "time limit of a fetch")
 	fs.Var(w.maxBody.set(10<<20), "max-body", "`bytes` of a page that are read; k, M, G may follow. Of films, disk images and the like that say to be longer nothing is read, unless for -warc")
@@ -77,9 +78,7 @@ func (w *fetchFlags) apply(s *settings) {
 	} else {
 		o.Lookup = names.Lookup
 	}
-	if names != nil && w.proxy == "" {
-		s.names, s.crawler.Prefetch = names, names.Prefetch
-	}
+	s.names = names
 	o.MaxBody, o.MinRate, o.BodyMemory = int64(w.maxBody), int64(w.minRate), int(w.bodyMemory)
 	for _, x := range []struct {
 		name string
@@ -101,24 +100,28 @@ func (w *fetchFlags) apply(s *settings) {
 	f, err := fetch.New(*o)
 	if err != nil {
 		s.wrong(err, "timeout", "UserAgent", "user-agent", "Proxy", "proxy", "Resolve", "resolve", "MaxBody", "max-body", "KeepAlive", "keep-alive",
-			"MinRate", "min-rate", "MaxRatio", "max-ratio", "BodyMemory", "body-memory")
+			"MinRate", "min-rate", "MaxRatio", "max-ratio", "BodyMemory", "body-memory",
+			"the header field Authorization", "auth", "the header field", "header", "the cookie", "cookie", "the proxy", "proxy-for")
 		return
 	}
 	s.crawler.Fetcher = f
+	s.crawler.Prefetch = func(host string) {
+		if o.ProxyLookup || !f.Proxied(host) {
+			names.Prefetch(host)
+		}
+	}
 }
 
 // applyPlaces judges where requests go.
 func (w *fetchFlags) applyPlaces(s *settings) {
 	if w.proxy != "" {
-		u, err := url.Parse(w.proxy)
+		value, _, err := named(w.proxy)
+		if err == nil {
+			s.fetch.Proxy, err = proxyURL(value)
+		}
 		if err != nil {
-			s.fault([]string{"proxy"}, "%s is no URL", s.shown("proxy")) // it may have a password
-			return
+			s.fault([]string{"proxy"}, "%s: %v", s.shown("proxy"), err)
 		}
-		if port := u.Port(); port != "" && !isPort(port) {
-			s.fault([]string{"proxy"}, "%s is %q; want a port from 1 to 65535", s.shown("proxy"), u.Redacted())
-		}
-		s.fetch.Proxy = u
 	}
 	s.fetch.Resolve = map[string]string{}
 	for _, r := range w.resolving {

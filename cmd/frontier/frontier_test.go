@@ -176,7 +176,7 @@ func TestBadCommandLines(t *testing.T) {
 		`-include is "("; want a pattern: error parsing regexp`: {"-include", "(", "http://a.example/"},
 		`-resolve is "a"; want host=address`:                    {"-resolve", "a", "http://a.example/"},
 		`-resolve is "a=1.2.3.4:99999"; want a port`:            {"-resolve", "a=1.2.3.4:99999", "http://a.example/"},
-		`-proxy is "http://x:99999"; want a port`:               {"-proxy", "http://x:99999", "http://a.example/"},
+		`-proxy: it is "http://x:99999"; want a port`:           {"-proxy", "http://x:99999", "http://a.example/"},
 		"-max-retry-after is 0s; want > 0":                      {"-max-retry-after", "0", "http://a.example/"},
 		"-probes is -1; want 0 to 250":                          {"-probes", "-1", "http://a.example/"},
 		"-max-pages is -5; want >= 0":                           {"-max-pages", "-5", "http://a.example/"},

@@ -23,6 +23,9 @@ const keptConfig = "crawl.toml"
 // from elsewhere.
 var pathOptions = []string{"dir", "done-log", "log", "temp", "warc", "seen", "stats", "checkpoint-dir", "page-token-file", seedsFileKey}
 
+// secretOptions are the options whose values may name a secret.
+var secretOptions = []string{"header", "cookie", "auth", "proxy-for", "proxy"}
+
 // keep writes the options into the crawl's folder, in place of what is there. Only the
 // owner may read them, as they may have a password.
 func (s *settings) keep() (err error) {
@@ -37,6 +40,22 @@ func (s *settings) keep() (err error) {
 			for i := range path {
 				if path[i] != "" && err == nil {
 					path[i], err = filepath.Abs(path[i])
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range secretOptions {
+		x := s.find(name)
+		switch text := x.now.(type) {
+		case string:
+			x.now, err = wholePath(name, text)
+		case []string:
+			for i := range text {
+				if err == nil {
+					text[i], err = wholePath(name, text[i])
 				}
 			}
 		}

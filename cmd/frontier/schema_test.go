@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,7 +63,13 @@ func TestTheExampleIsAConfiguration(t *testing.T) {
 			example += text
 		}
 	}
-	out := printed(t, "-config", configured(t, example))
+	t.Setenv("API_KEY", "secret")
+	t.Setenv("SHOP_LOGIN", "me:secret")
+	token, err := filepath.Abs("testdata/login")
+	require.NoError(t, err)
+	out := printed(t, "-config", configured(t, strings.ReplaceAll(example, "/run/secrets/token", token)))
+	assert.Contains(t, out, "'http://intra.example:8080 bearer file:"+token+"'")
+	assert.NotContains(t, out, "secret")
 	assert.Contains(t, out, "\nexclude = ['/calendar/', '\\.iso$']\n")
 	assert.Contains(t, out, "\nlimit-period = '24h'\n")
 	assert.Contains(t, out, "'news.example priority=8 ")

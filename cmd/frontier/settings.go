@@ -37,7 +37,7 @@ type settings struct {
 
 	frontier frontier.Options
 	fetch    fetch.Options // of crawler.Fetcher
-	names    *dns.Resolver // nil if a proxy looks names up
+	names    *dns.Resolver
 	crawler  crawler.Options
 	limits   *frontier.Limits // of each host; nil: as they are
 	parts    []backup.Part    // of which checkpoints are made
@@ -48,6 +48,7 @@ type settings struct {
 	scope     scopeFlags
 	wanted    filterFlags
 	web       fetchFlags
+	sites     siteFlags
 	protocols protocolFlags
 	modules   moduleFlags
 	recrawl   recrawlFlags
@@ -82,7 +83,10 @@ func newSettings() *settings {
 	s.define(whichWanted, func(fs *flagSet) { s.wanted.define(fs, &s.crawler) })
 	s.define("how hosts are treated", func(fs *flagSet) { s.pace.define(fs, s) })
 	s.define("limits of each host", s.bounds.define)
-	s.define("what holds for some hosts", s.rules.define)
+	s.define("what holds for some hosts", func(fs *flagSet) {
+		s.rules.define(fs)
+		s.sites.define(fs)
+	})
 	s.define("how pages are fetched", func(fs *flagSet) {
 		s.web.define(fs, &s.fetch)
 		s.protocols.define(fs)
@@ -124,6 +128,7 @@ func (s *settings) judge() error {
 	s.copies.validate(s.options)
 	s.record.validate(s.options)
 	s.wanted.apply(s.options, &s.crawler)
+	s.sites.apply(s)
 	s.web.apply(s)
 	s.scope.compile(s)
 	s.protocols.apply(s)

@@ -61,8 +61,19 @@ var ownFields = map[string]string{
 	"Proxy-Authorization": "the proxy's URL has user and password", "Proxy-Connection": "the connection is the Fetcher's",
 }
 
-// check returns everything that is wrong with a Site, apart from its Scope.
-func (s *Site) check(w where) error {
+// Check returns everything that is wrong with a Site alone. New also refuses Sites of one Scope that
+// set the same thing.
+func (s *Site) Check() error {
+	_, err := s.where()
+	return err
+}
+
+// where checks a Site, and returns its parsed Scope.
+func (s *Site) where() (where, error) {
+	w, err := parseScope(s.Scope)
+	if err != nil {
+		return w, err
+	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for name, values := range s.Header {
@@ -92,7 +103,7 @@ func (s *Site) check(w where) error {
 	if s.Secret {
 		errs = append(errs, w.keeps())
 	}
-	return errors.Join(errs...)
+	return w, errors.Join(errs...)
 }
 
 // checkProxy returns an error for a URL that is not a proxy's.
@@ -178,10 +189,7 @@ func indexSites(sites []Site) *siteIndex {
 	first := map[setting]bool{}
 	for i := range sites {
 		s := &sites[i]
-		w, err := parseScope(s.Scope)
-		if err == nil {
-			err = s.check(w)
-		}
+		w, err := s.where()
 		for _, what := range s.settings() {
 			if first[setting{w, what}] && err == nil {
 				err = fmt.Errorf("%s is set twice", what)
