@@ -87,10 +87,25 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8) (int, er
 	}
 	o := newOp()
 	o.ctx = ctx
-	bad := f.prepare(o, entries, p)
+	f.prepare(o, entries, p)
 	n, err := f.add(ctx, o)
+	if len(o.refused) > 0 {
+		err = f.refused(o.refused, err)
+	}
 	o.free()
-	return n, errors.Join(bad, err)
+	return n, err
+}
+
+// refused counts entries of an Add that were refused, and joins them to its error.
+func (s *shard) refused(bad []*EntryError, err error) error {
+	s.mu.Lock()
+	s.sched.stats.Refused += int64(len(bad))
+	s.mu.Unlock()
+	errs := make([]error, len(bad), len(bad)+1)
+	for i, e := range bad {
+		errs[i] = e
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 // addedAll notes that a call adds no more, and so may no longer keep the crawl from being
@@ -143,19 +158,18 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	if f.opts.Spill == nil { // no checkpoint completes without one
 		yield = f.yield
 	}
-	known, unheard := f.dedupLocked(o, yield)
-	refused := errors.Join(unheard, f.limitLocked(o))
+	known := f.dedupLocked(o, yield)
+	f.limitLocked(o)
 	if len(o.entries) == 0 && len(known) == 0 && len(o.rows) == 0 && !f.committer.log.Busy() {
 		f.mu.Unlock()
-		return 0, refused
+		return 0, nil
 	}
 	n := len(o.entries)
-	err := f.submitAndUnlock(o)
-	if err != nil {
-		return 0, errors.Join(refused, err)
+	if err := f.submitAndUnlock(o); err != nil {
+		return 0, err
 	}
-	again, unforced := f.forceAll(ctx, known)
-	return n + again, errors.Join(refused, unforced)
+	again, err := f.forceAll(ctx, known)
+	return n + again, err
 }
 
 // lookup is what the Spill was asked for an op.
@@ -223,13 +237,12 @@ func (s *shard) staleLocked(o *op) bool {
 }
 
 // dedupLocked removes known entries from o and remembers the others. It returns
-// the known ones that are to be forced, and which hints are rejected. It calls yield, if
-// that is not nil, between steps: no checkpoint may complete meanwhile.
-func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry, unheard error) {
+// the known ones that are to be forced. It calls yield, if that is not nil, between
+// steps: no checkpoint may complete meanwhile.
+func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 	if f.opts.NoDedup {
-		return nil, nil
+		return nil
 	}
-	var errs []error
 	kept := 0
 	for i := range o.entries {
 		if yield != nil && i > 0 && i%applyAtOnce == 0 {
@@ -253,20 +266,17 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry, unheard 
 		}
 		f.sched.stats.Duplicates++
 		if e.hint {
-			if err := f.hintLocked(o, e); err != nil {
-				errs = append(errs, err)
-			}
+			f.hintLocked(o, e)
 		}
 	}
 	o.entries = o.entries[:kept]
-	return forced, errors.Join(errs...)
+	return forced
 }
 
 // prepare checks and encodes entries, outside the lock, and appends the good
-// ones to o. It returns the joined errors of the bad ones. The priority is that of
-// prepareAs; Immediate ones are forced, and have no time.
-func (s *shard) prepare(o *op, entries []Entry, p uint8) error {
-	var errs []error
+// ones to o, the others to those refused. The priority is that of prepareAs; Immediate
+// ones are forced, and have no time.
+func (s *shard) prepare(o *op, entries []Entry, p uint8) {
 	o.links = true
 	o.entries = slices.Grow(o.entries, len(entries))
 	for i := range entries {
@@ -274,7 +284,7 @@ func (s *shard) prepare(o *op, entries []Entry, p uint8) error {
 		o.entries = append(o.entries, newEntry{index: i})
 		e := &o.entries[last]
 		if err := s.prepareAs(o, e, &entries[i], &History{}, 0, p); err != nil {
-			errs = append(errs, &EntryError{Index: i, URL: shortened(entries[i].URL), Err: err})
+			o.refused = append(o.refused, &EntryError{Index: i, URL: shortened(entries[i].URL), Err: err})
 			o.entries = o.entries[:last]
 			continue
 		}
@@ -282,7 +292,6 @@ func (s *shard) prepare(o *op, entries []Entry, p uint8) error {
 			e.force, e.due = true, 0
 		}
 	}
-	return errors.Join(errs...)
 }
 
 func shortened(url string) string {
@@ -525,11 +534,10 @@ func (f *Frontier) outlinksLocked(o *op) error {
 			return fmt.Errorf("outlinks: %w", err)
 		}
 	}
-	forced, unheard := f.dedupLocked(o, nil)
-	o.forced = forced
-	refused := f.limitLocked(o)
+	o.forced = f.dedupLocked(o, nil)
+	f.limitLocked(o)
 	o.entries = append(o.entries, own...)
-	return errors.Join(unheard, refused)
+	return nil
 }
 
 // addMarks makes marks known, and returns how many were not.

@@ -48,6 +48,7 @@ type op struct {
 	buf     []byte // bodies of entries
 	rows    []storage.Row
 	forced  []newEntry // known outlinks to be forced once this is committed
+	refused []*EntryError
 	lookup  lookup
 	absent  []absentee // hosts of entries that were not in memory
 

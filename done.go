@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -42,57 +43,70 @@ type plan struct {
 
 // Done ends a lease. When it has returned without an error the URL will not be handed out
 // again except as the outcome says, and the outlinks in o.Add are admitted, both in one
-// commit; known outlinks with Force follow in separate commits. Two kinds of error come
-// after that commit: *EntryError for outlinks ("outlinks: ..." for all of them: ErrFull,
-// or the Spill's when it could not be asked about them), and *PriorityError for a URL
-// that keeps its former priority. ErrNotLeased means that the lease ended before; the
-// host's clock may still be moved later. After any other error nothing but the host's
-// clock has changed, to a later time: the URL waits again.
+// commit; known outlinks with Force follow in separate commits.
+//
+// A bad outlink is no error: one that is malformed, too long or over a limit is refused,
+// counted in Stats.Refused and reported by EventLinksRefused, and the others are admitted.
+// So a program may end its crawl at any error of Done. An error means that something was
+// lost or must be looked at, and what it leaves behind depends on its kind:
+//
+//   - ErrFull, or a joined *EntryError: the completion is recorded, but good outlinks are
+//     lost, because memory is full or the Spill failed. *PriorityError: the completion is
+//     recorded, and the URL keeps its former priority. A program that accepts that goes on.
+//   - ErrNotLeased: the lease ended before, and the frontier has dealt with its URL. Only
+//     the host's clock may have moved, to a later time. A worker that was too slow goes on.
+//   - A faulty outcome ("frontier: outcome: ..."): nothing has changed, and the lease is
+//     out.
+//   - Any other error: nothing but the host's clock has changed, to a later time, and the
+//     URL waits again.
 //
 // Done waits for the disk for as long as that takes, or until the context of CloseContext
 // ends: it must work while everything else is shutting down. DoneContext takes a context.
 func (f *Frontier) Done(l Lease, o Outcome) error {
-	return f.DoneContext(context.Background(), l, o)
+	_, err := f.DoneContext(context.Background(), l, o)
+	return err
 }
 
-// DoneContext is Done, but waits no longer than ctx lasts. If ctx ends before the
-// completion is submitted, the error is ctx's and the lease remains out. Otherwise it
-// wraps ErrUnsettled as well: the lease has ended, and its URL is finished or comes
-// again, once the disk answers or when the store is opened next.
-func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
+// DoneContext is Done, but returns which outlinks were refused, and waits no longer than
+// ctx lasts. If ctx ends before the completion is submitted, the error is ctx's and the
+// lease remains out. Otherwise it wraps ErrUnsettled as well: the lease has ended, and its
+// URL is finished or comes again, once the disk answers or when the store is opened next.
+func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) (refused []*EntryError, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := checkOutcome(&o); err != nil {
-		return err
+		return nil, err
 	}
 	job := newOp()
 	job.ctx = ctx
 	defer job.free()
-	var bad error
 	if len(o.Add) > 0 {
-		bad = f.prepare(job, o.Add, 0)
+		f.prepare(job, o.Add, 0)
 	}
 	p := plan{outcome: o, late: f.opts.Scheduler != nil && !f.isOut(&l)}
-	bad = errors.Join(bad, f.plan(&p, &l, f.moment()))
+	bad := f.plan(&p, &l, f.moment())
 	if err := f.awaitRoom(job); err != nil {
-		return err
+		return nil, err
 	}
 	unknown, err := f.lockKnowing(job)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bad = errors.Join(bad, unknown)
 	if _, err := f.leaseOutLocked(&l); err != nil || p.late {
 		f.mu.Unlock()
-		return errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, l, p))
+		return nil, errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, l, p))
 	}
 	f.spareLocked(l.record, &p)
 	bad = errors.Join(bad, f.finishLocked(job, l.record, &p))
+	if refused = job.refused; len(refused) > 0 {
+		f.linksRefusedLocked(&l, refused)
+	}
 	if job.empty() {
 		f.dispatchLocked()
 		f.mu.Unlock()
-		return bad
+		return refused, bad
 	}
 	if len(job.forced) > 0 {
 		f.adding.Add(1) // the crawl is not over before they are admitted
@@ -101,9 +115,9 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) error {
 	err = f.submitAndUnlock(job)
 	if job.left {
 		go f.doneLate(job, l, p)
-		return errors.Join(err, bad)
+		return refused, errors.Join(err, bad)
 	}
-	return errors.Join(err, bad, f.doneRest(ctx, job, err, &l, &p))
+	return refused, errors.Join(err, bad, f.doneRest(ctx, job, err, &l, &p))
 }
 
 // doneLate finishes a completion whose caller no longer waits. It takes copies, so that
@@ -113,18 +127,44 @@ func (f *Frontier) doneLate(job *op, l Lease, p plan) {
 }
 
 // doneRest does what follows the commit of a completion, whose result is err. It returns
-// errors for the outlinks that were refused.
-func (f *Frontier) doneRest(ctx context.Context, job *op, err error, l *Lease, p *plan) (refused error) {
+// errors for the outlinks that could not be forced.
+func (f *Frontier) doneRest(ctx context.Context, job *op, err error, l *Lease, p *plan) (lost error) {
 	if err != nil {
 		return nil
 	}
 	if len(job.forced) > 0 {
-		_, refused = f.forceAll(ctx, job.forced)
+		_, lost = f.forceAll(ctx, job.forced)
 	}
 	if p.givenUp && f.opts.OnGiveUp != nil {
 		f.opts.OnGiveUp(l.Entry, p.outcome)
 	}
-	return refused
+	return lost
+}
+
+// refusedEvery is the least time between two events about refused outlinks: most pages may
+// have one.
+const refusedEvery = time.Minute
+
+// linksRefusedLocked counts outlinks of a page that were refused, and reports them, with
+// those since the last report. What limits refuse is only counted: it is as the operator
+// wants.
+func (s *shard) linksRefusedLocked(l *Lease, bad []*EntryError) {
+	s.sched.stats.Refused += int64(len(bad))
+	slices.SortFunc(bad, func(a, b *EntryError) int { return cmp.Compare(a.Index, b.Index) })
+	var first error
+	for _, e := range bad {
+		if errors.Is(e.Err, ErrLimit) {
+			continue
+		}
+		if s.badLinks.count++; first == nil {
+			first = &EntryError{Index: e.Index, URL: shown(e.URL), Err: e.Err}
+		}
+	}
+	if first == nil || s.last < s.badLinks.next {
+		return
+	}
+	s.emitLocked(Event{Kind: EventLinksRefused, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Count: s.badLinks.count, Err: first})
+	s.badLinks.count, s.badLinks.next = 0, s.last+int64(refusedEvery)
 }
 
 func checkOutcome(o *Outcome) error {

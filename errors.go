@@ -50,7 +50,7 @@ var ErrNotDue = errors.New("frontier: nothing due")
 var ErrFull = errors.New("frontier: memory budget used up")
 
 // ErrHints reports that a hint (Entry.Hint) was rejected because pending hints already
-// use Options.MemoryBudget/64. Add and Done return it inside an EntryError. The URL does
+// use Options.MemoryBudget/64. Add and DoneContext return it inside an EntryError. The URL does
 // not change; the hint may be given again later.
 var ErrHints = errors.New("frontier: too many hints wait")
 
@@ -85,9 +85,9 @@ var ErrVersion = storage.ErrVersion
 // and so is the frontier. Nothing that was accepted is lost.
 var ErrReopen = storage.ErrReopen
 
-// EntryError reports an entry that Add, or Done for an outlink, could not admit.
-// The other entries of the call were admitted. Several are joined; errors.As
-// finds the first, EntryErrors all.
+// EntryError reports an entry that Add could not admit, or an outlink that Done could not.
+// The other entries of the call were admitted. Several are joined; errors.As finds the
+// first, EntryErrors all. DoneContext returns those of bad outlinks apart from its error.
 type EntryError struct {
 	Index int    // position in the call's arguments
 	URL   string // as given, shortened if very long

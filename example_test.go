@@ -337,7 +337,7 @@ func ExampleFrontier_CloseContext() {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	switch err := f.DoneContext(ctx, l, frontier.Outcome{}); {
+	switch _, err := f.DoneContext(ctx, l, frontier.Outcome{}); {
 	case errors.Is(err, frontier.ErrUnsettled):
 		fmt.Println("the URL is finished or comes again: the next Open tells")
 	case err != nil:

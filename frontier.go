@@ -93,6 +93,10 @@ type shard struct {
 	token      uint64 // of the last lease
 	seq        uint64 // of the last admission
 	rates      measure.Rates
+	badLinks   struct { // outlinks that were refused
+		count int64 // since the last event about them
+		next  int64 // when there may be another one
+	}
 
 	// Hosts and URLs.
 	sched     *scheduler

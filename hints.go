@@ -33,24 +33,24 @@ const (
 	hintsListed = 1024
 )
 
-// hintLocked keeps e, a hint for a known URL. With a Spill its row goes with o. It
-// returns an *EntryError if there is no room for it.
-func (f *Frontier) hintLocked(o *op, e *newEntry) error {
+// hintLocked keeps e, a hint for a known URL, if there is room for it. With a Spill its row
+// goes with o.
+func (f *Frontier) hintLocked(o *op, e *newEntry) {
 	b, err := record.Decode(e.body)
 	if err != nil {
-		return nil // prepareAs encoded it
+		return // prepareAs encoded it
 	}
 	if f.hints.Len() == 0 {
 		f.nowLocked()
 	}
 	h, ok := f.hints.Add(e.mark, hint.New(&b, instant.FromMillis(e.news)), f.last, f.opts.MemoryBudget/64)
 	if !ok {
-		return &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: ErrHints}
+		o.refused = append(o.refused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: ErrHints})
+		return
 	}
 	if f.opts.Spill != nil {
 		o.rows = append(o.rows, h.Row(e.mark))
 	}
-	return nil
 }
 
 // hint restores a hint whose row was found.

@@ -206,14 +206,13 @@ func (s *shard) countDoneLocked(o *op, l *leaseRecord, out *Outcome) {
 	o.counts = used && s.opts.Spill != nil && c.limits.Dirty()
 }
 
-// limitLocked removes the entries that limits refuse from o, and returns an error for
-// each. A URL's own next record is never refused, nor one that is forced.
-func (s *shard) limitLocked(o *op) error {
+// limitLocked moves the entries that limits refuse from o to those refused. A URL's own next
+// record is never refused, nor one that is forced.
+func (s *shard) limitLocked(o *op) {
 	c := s.sched
 	if c.limits == nil || o.unlimited {
-		return nil
+		return
 	}
-	var errs []error
 	var g limit.Gate
 	kept := 0
 	o.reserved = o.reserved[:0]
@@ -226,9 +225,8 @@ func (s *shard) limitLocked(o *op) error {
 			if e.marked {
 				s.known.Remove(e.mark)
 			}
-			c.stats.Refused++
 			b, _ := record.Decode(e.body) // we encoded it
-			errs = append(errs, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
+			o.refused = append(o.refused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
 			continue
 		}
 		o.reserved = append(o.reserved, g.Reserve(e.crawl))
@@ -238,7 +236,6 @@ func (s *shard) limitLocked(o *op) error {
 		kept++
 	}
 	o.entries = o.entries[:kept]
-	return errors.Join(errs...)
 }
 
 // refusesLocked returns the limit that refuses an entry, if one does.

@@ -38,7 +38,7 @@ type Stats struct {
 	// Since Open:
 	Added      int64    // URLs admitted for the first time, or by Force
 	Duplicates int64    // entries refused because they were known
-	Refused    int64    // entries refused because of limits
+	Refused    int64    // entries and outlinks refused: malformed, too long, or over a limit
 	HandedOut  int64    // leases, including those for contact only
 	Done       [8]int64 // Done calls by Result
 	Retried    int64    // failed URLs that were scheduled again
@@ -302,12 +302,16 @@ const (
 	// EventStoreWorks: the Spill commits again; the last of Count commits that failed was
 	// some seconds ago.
 	EventStoreWorks
+	// EventLinksRefused: Done refused outlinks, Count since the last such event, which is
+	// at least a minute ago. Err is the first of the page URL. Those that limits refuse
+	// are not among them. All are counted in Stats.Refused.
+	EventLinksRefused
 )
 
 var eventNames = [...]string{
 	"no event", "host blocked", "host backed off", "host quarantined", "host returned",
 	"limit reached", "limit lifted", "url given up", "lease expired", "store error", "host given up", "clock stepped",
-	"store works again",
+	"store works again", "links refused",
 }
 
 // String returns the kind's name in lower case. It does not change between
@@ -324,7 +328,7 @@ func (k EventKind) level() slog.Level {
 	switch k {
 	case EventStoreError:
 		return slog.LevelError
-	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped, EventStoreWorks:
+	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped, EventStoreWorks, EventLinksRefused:
 		return slog.LevelWarn
 	case EventHostBackedOff:
 		return slog.LevelDebug

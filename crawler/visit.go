@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -404,20 +405,16 @@ func (c *Crawler) hostIsFull(host string) bool {
 // done reports the outcome to the frontier, and then to OnDone.
 func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 	c := r.c
-	bad, full := 0, false
+	full := false
 	after := r.record(l, o)
 	defer after()
-	for _, err := range parts(c.frontier.Done(l, o)) {
+	refused, err := c.frontier.DoneContext(context.Background(), l, o)
+	for _, err := range parts(err) {
 		entry, isEntry := errors.AsType[*frontier.EntryError](err)
 		priority, isPriority := errors.AsType[*frontier.PriorityError](err)
 		switch {
 		case isEntry:
-			if bad++; bad == 1 {
-				c.log.Debug("links refused", "url", fetch.Redact(l.Entry.URL), "first", entry)
-			}
-			if entry.Index < len(o.Add) {
-				c.recordLink(l.Entry, o.Add[entry.Index], "limit", entry.Err.Error())
-			}
+			refused = append(refused, entry)
 		case isPriority:
 			c.log.Warn("a URL keeps its priority", "url", fetch.Redact(l.Entry.URL), "error", priority)
 		case errors.Is(err, frontier.ErrFull):
@@ -429,6 +426,10 @@ func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 	if o.Result < frontier.Requeue {
 		c.store.worked()
 	}
+	for _, e := range refused {
+		c.recordLink(l.Entry, o.Add[e.Index], "limit", e.Err.Error())
+	}
+	bad := len(refused)
 	if full {
 		bad = len(o.Add)
 		c.log.Warn("the frontier is full: a page's links are dropped", "url", fetch.Redact(l.Entry.URL), "links", bad)

@@ -55,9 +55,8 @@ func TestBadEntriesAreReportedAndTheOthersAdmitted(t *testing.T) {
 		good = append(good, fmt.Sprintf("http://h%d.example/", i))
 		batch = append(batch, b.e, frontier.Entry{URL: good[i]})
 	}
-	reported := func(t *testing.T, err error) {
+	reported := func(t *testing.T, errs []*frontier.EntryError) {
 		t.Helper()
-		errs := frontier.EntryErrors(err)
 		require.Len(t, errs, len(badEntries))
 		for i, b := range badEntries {
 			require.Equal(t, 2*i, errs[i].Index, b.name)
@@ -65,24 +64,29 @@ func TestBadEntriesAreReportedAndTheOthersAdmitted(t *testing.T) {
 			require.True(t, strings.HasPrefix(b.e.URL, strings.TrimSuffix(errs[i].URL, "...")), b.name)
 			require.Less(t, len(errs[i].Error()), 1000, b.name)
 		}
-		var first *frontier.EntryError
-		require.ErrorAs(t, err, &first)
-		require.Same(t, errs[0], first)
 	}
 	t.Run("in Add", func(t *testing.T) {
 		harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 			for _, fresh := range []int{len(good), 0} {
 				n, err := w.F.Add(t.Context(), batch...)
 				require.Equal(t, fresh, n)
-				reported(t, err)
+				errs := frontier.EntryErrors(err)
+				reported(t, errs)
+				var first *frontier.EntryError
+				require.ErrorAs(t, err, &first)
+				require.Same(t, errs[0], first)
 			}
+			require.EqualValues(t, 2*len(badEntries), w.F.Stats().Refused)
 			require.ElementsMatch(t, good, w.Rest())
 		})
 	})
 	t.Run("in Done", func(t *testing.T) {
 		harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 			w.Add("http://start.example/")
-			reported(t, w.F.Done(w.Next(), frontier.Outcome{Add: batch}))
+			refused, err := w.F.DoneContext(t.Context(), w.Next(), frontier.Outcome{Add: batch})
+			require.NoError(t, err, "the page is done, and its good links are in")
+			reported(t, refused)
+			require.EqualValues(t, len(badEntries), w.F.Stats().Refused)
 			require.ElementsMatch(t, good, w.Rest())
 		})
 	})

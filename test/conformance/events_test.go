@@ -116,6 +116,34 @@ func TestAStoreThatFailsIsToldOnce(t *testing.T) {
 	})
 }
 
+// Bad outlinks are reported once a minute at most, however many pages have them. What limits
+// refuse is only counted.
+func TestBadOutlinksAreToldOnceAMinute(t *testing.T) {
+	o := frontier.Options{Delay: frontier.FixedDelay(time.Second)}
+	withEvents(t, o, func(t *testing.T, w *harness.World, told *[]frontier.Event) {
+		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Limits.Depth = 1 }))
+		for n := range 100 {
+			w.Add(fmt.Sprintf("http://a.example/%d", n))
+			w.Fetched(w.Next(), 0, frontier.Outcome{Add: []frontier.Entry{
+				{URL: "http://a.example/deep", Depth: 2}, {URL: "mailto:x"}, {URL: "/relative"}, {URL: fmt.Sprintf("http://b.example/%d", n), NotBefore: harness.Dawn.Add(time.Hour)},
+			}})
+		}
+		synctest.Wait()
+		var got []string
+		for _, e := range *told {
+			require.Equal(t, frontier.EventLinksRefused, e.Kind)
+			got = append(got, fmt.Sprint(e.Time.Sub(harness.Dawn), " ", e.URL, " ", e.Count, " ", e.Err))
+		}
+		require.Equal(t, []string{
+			`0s http://a.example/0 2 frontier: entry 1 "mailto:x": not an absolute URL with a host`,
+			`1m0s http://a.example/60 120 frontier: entry 1 "mailto:x": not an absolute URL with a host`,
+		}, got)
+		s := w.F.Stats()
+		require.EqualValues(t, 300, s.Refused)
+		require.EqualValues(t, 100, s.Scheduled)
+	})
+}
+
 // A URL is reported as given up only when that is durable.
 func TestGiveUpIsToldAfterItsCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -246,7 +274,7 @@ level=INFO msg=x event.kind="host returned"
 
 func TestEventKindNames(t *testing.T) {
 	seen := map[string]bool{}
-	for k := frontier.EventHostBlocked; k <= frontier.EventStoreWorks; k++ {
+	for k := frontier.EventHostBlocked; k <= frontier.EventLinksRefused; k++ {
 		require.NotEqual(t, "invalid event kind", k.String())
 		require.False(t, seen[k.String()])
 		seen[k.String()] = true

@@ -59,10 +59,12 @@ var stuckCalls = []stuck{
 		return err
 	}},
 	{name: "Done", holds: "Commit", own: true, given: true, ready: leasedOne, calls: func(ctx context.Context, w *harness.World) error {
-		return w.F.DoneContext(ctx, leaseIn(w), frontier.Outcome{})
+		_, err := w.F.DoneContext(ctx, leaseIn(w), frontier.Outcome{})
+		return err
 	}},
 	{name: "Done asks for marks", holds: "Known", own: true, ready: leasedOne, calls: func(ctx context.Context, w *harness.World) error {
-		return w.F.DoneContext(ctx, leaseIn(w), frontier.Outcome{Add: harness.EntriesOf("c.example", 3)})
+		_, err := w.F.DoneContext(ctx, leaseIn(w), frontier.Outcome{Add: harness.EntriesOf("c.example", 3)})
+		return err
 	}},
 	{name: "Done without a context", holds: "Commit", given: true, ready: leasedOne, calls: func(_ context.Context, w *harness.World) error {
 		return w.F.Done(leaseIn(w), frontier.Outcome{})

@@ -180,7 +180,7 @@ func TestLimitOfWaiting(t *testing.T) {
 		}
 		require.Equal(t, []int{3, 4, 5}, got)
 		require.ErrorIs(t, err, frontier.ErrLimit)
-		require.EqualValues(t, 2, w.F.Stats().Refused)
+		require.EqualValues(t, 3, w.F.Stats().Refused)
 		require.True(t, w.Info("a.example").Full)
 		require.False(t, w.Info("b.example").Full)
 
@@ -193,8 +193,10 @@ func TestLimitOfWaiting(t *testing.T) {
 
 		l := w.Next()
 		require.Equal(t, es[4].URL, l.Entry.URL)
-		err = w.F.Done(l, frontier.Outcome{Add: harness.URLs("a.example", 7)})
-		harness.RefusedEntries(t, err, 5, 6)
+		refused, err := w.F.DoneContext(ctx, l, frontier.Outcome{Add: harness.URLs("a.example", 7)})
+		require.NoError(t, err)
+		require.Len(t, refused, 2)
+		harness.RefusedEntries(t, errors.Join(refused[0], refused[1]), 5, 6)
 		w.Until(time.Hour)
 		require.EqualValues(t, 5, w.F.Stats().Waiting, "one whose time comes is not refused")
 		_, err = w.F.Delete(ctx, frontier.Host("a.example"))

@@ -35,9 +35,9 @@ func crawl(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		outcome := fetch(ctx, lease) // yours: fetches lease.Entry.URL before lease.Deadline
+		outcome := fetch(ctx, lease) // yours: by lease.Deadline; its links have Depth: lease.Entry.Depth + 1
 		if err := f.Done(lease, outcome); err != nil {
-			log.Print(err) // a malformed outlink, for instance: the others are in
+			return err
 		}
 	}
 	return nil
