@@ -43,7 +43,7 @@ var numbers = []number{
 	{Metric{Name: "frontier_groups", OTel: "frontier.group.count", Kind: Level, Unit: "{group}", Help: "Groups of hosts."}, func(s *frontier.Stats) int64 { return s.Groups }},
 	{Metric{Name: "frontier_urls_added_total", OTel: "frontier.url.added", Kind: Counter, Unit: "{url}", Help: "URLs admitted for the first time, or by Force."}, func(s *frontier.Stats) int64 { return s.Added }},
 	{Metric{Name: "frontier_urls_duplicate_total", OTel: "frontier.url.duplicate", Kind: Counter, Unit: "{url}", Help: "Entries refused because they were known."}, func(s *frontier.Stats) int64 { return s.Duplicates }},
-	{Metric{Name: "frontier_urls_refused_total", OTel: "frontier.url.refused", Kind: Counter, Unit: "{url}", Help: "Entries refused because of limits."}, func(s *frontier.Stats) int64 { return s.Refused }},
+	{Metric{Name: "frontier_urls_refused_total", OTel: "frontier.url.refused", Kind: Counter, Unit: "{url}", Help: "Entries and outlinks refused: malformed, too long, or over a limit."}, func(s *frontier.Stats) int64 { return s.Refused }},
 	{Metric{Name: "frontier_urls_retried_total", OTel: "frontier.url.retried", Kind: Counter, Unit: "{url}", Help: "Failed URLs that were scheduled again."}, func(s *frontier.Stats) int64 { return s.Retried }},
 	{Metric{Name: "frontier_urls_given_up_total", OTel: "frontier.url.given_up", Kind: Counter, Unit: "{url}", Help: "URLs whose tries were used up, or whose hosts were given up."}, func(s *frontier.Stats) int64 { return s.GivenUp }},
 	{Metric{Name: "frontier_urls_deleted_total", OTel: "frontier.url.deleted", Kind: Counter, Unit: "{url}", Help: "URLs that Delete removed."}, func(s *frontier.Stats) int64 { return s.Deleted }},
