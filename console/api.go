@@ -32,6 +32,7 @@ func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) htt
 	get("/api/url", c.url)
 	get("/api/due", c.due)
 	get("/api/rules", c.rules)
+	c.metrics(mux, func(h http.Handler) http.Handler { return h })
 	mux.Handle("POST /api/do", changing(func(w http.ResponseWriter, r *http.Request) {
 		reply(w, r, func(r *http.Request) (any, error) {
 			var a Action

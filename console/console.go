@@ -25,6 +25,7 @@
 //	GET  /api/due?n=N              HostList of those that come next
 //	GET  /api/rules                RuleList
 //	POST /api/do                   an Action; answers a Result
+//	GET  /metrics                  the figures, as Options.Metrics writes them
 //	GET  /api/export               the frontier, in the format of Frontier.Export
 //	POST /api/import               the same, taken in
 //	POST /api/changed?at=T         a list of URLs that have changed, of package changefeed,
@@ -113,6 +114,8 @@ type Options struct {
 	// Lot tells whether a crawl's number is of one in which a crawler puts URLs aside, of which
 	// crawl they are, and why: crawler.Lot does. Nil: none is.
 	Lot func(crawl uint32) (home uint32, why string, ok bool)
+	// Metrics, if set, answers GET /metrics, for who may read.
+	Metrics http.Handler
 	// Logger gets changes that were asked for, and faults. Nil means silence.
 	Logger *slog.Logger
 }
@@ -251,3 +254,19 @@ func (c *Console) Page() http.Handler {
 	c.pages(mux)
 	return c.guarded(c.readers(limited(mux)))
 }
+
+// Metrics is the handler for a port that has only GET /metrics, under the conditions of Page.
+func (c *Console) Metrics() http.Handler {
+	mux := http.NewServeMux()
+	c.metrics(mux, c.readers)
+	return c.guarded(limited(mux))
+}
+
+func (c *Console) metrics(mux *http.ServeMux, guard func(http.Handler) http.Handler) {
+	if c.o.Metrics != nil {
+		mux.Handle("GET "+metricsPath, guard(c.o.Metrics))
+	}
+}
+
+// metricsPath is where monitoring systems look.
+const metricsPath = "/metrics"

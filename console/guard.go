@@ -80,7 +80,7 @@ func (c *Console) readers(h http.Handler) http.Handler {
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead: // asks for the token itself
 		case assets[r.URL.Path] != "" || r.URL.Path == "/enter" || c.mayRead(r):
-		case strings.HasPrefix(r.URL.Path, "/api/"):
+		case strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == metricsPath:
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			writeJSON(w, statusOf(errToken), map[string]string{"error": errToken.Error()})
 			return

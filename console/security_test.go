@@ -6,6 +6,7 @@ package console_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -43,6 +44,34 @@ func overLoopback(r *http.Request) *http.Request { return at(r, "127.0.0.1:8347"
 func at(r *http.Request, address string) *http.Request {
 	to := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))
 	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(to)))
+}
+
+// The figures are read under the conditions of the page, on its port and on one of their own,
+// which has nothing else.
+func TestMetricsAreGuarded(t *testing.T) {
+	figures := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("figures")) })
+	w := newWorld(t, console.Options{Token: "secret", Names: []string{"crawl.example"}, Metrics: figures})
+	for name, h := range map[string]http.Handler{"page": w.c.Page(), "port": w.c.Metrics()} {
+		request := func(url, address string) *http.Request { return at(httptest.NewRequest("GET", url, nil), address) }
+		rec := answer(h, request("http://localhost/metrics", "127.0.0.1:9464"))
+		assert.Equal(t, "200 figures", fmt.Sprint(rec.Code, " ", rec.Body), name)
+		rec = answer(h, request("http://crawl.example/metrics", "192.0.2.7:9464"))
+		assert.Equal(t, 401, rec.Code, name)
+		assert.Equal(t, "application/json; charset=utf-8", rec.Header().Get("Content-Type"), name)
+		r := request("http://crawl.example/metrics", "192.0.2.7:9464")
+		r.Header.Set("Authorization", "Bearer secret")
+		assert.Equal(t, 200, answer(h, r).Code, name)
+		assert.Equal(t, 421, answer(h, request("http://stranger.example/metrics", "127.0.0.1:9464")).Code, name)
+		r = request("http://localhost/metrics", "127.0.0.1:9464")
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		assert.Equal(t, 403, answer(h, r).Code, name)
+	}
+	for _, path := range []string{"/", "/api/status", "/enter", "/api/export"} {
+		assert.Equal(t, 404, ask(w.c.Metrics(), "GET", path, "secret", "").Code, path)
+	}
+	assert.Equal(t, 405, ask(w.c.Metrics(), "POST", "/metrics", "secret", "").Code)
+	w = newWorld(t, console.Options{})
+	assert.Equal(t, 404, ask(w.c.Metrics(), "GET", "/metrics", "", "").Code, "there are none")
 }
 
 // Who does not connect to loopback reads nothing without the token, whatever name he asks

@@ -32,6 +32,9 @@ type consoleFlags struct {
 	file  string // that has the token
 	stop  func() // ends the crawl in good order
 
+	metrics   string
+	metricsAt net.Listener // nil if the metrics have no port of their own
+
 	at      net.Listener // of the page; nil if there is none
 	missing error        // why not, if one was wanted
 
@@ -46,11 +49,17 @@ func (c *consoleFlags) define(fs *flagSet) {
 	fs.Var(&c.names, "page-names", "host `names` under which the page may be asked for, beside localhost; * for any; comma-separated")
 	fs.StringVar(&c.token, "page-token", "", "`token` that changes on the page need, and looks at it from other machines; better in -page-token-file, or in the environment as FRONTIER_PAGE_TOKEN, which no list of processes shows (default: a random one, which is logged)")
 	fs.StringVar(&c.file, "page-token-file", "", "`file` whose first line is the token")
+	fs.StringVar(&c.metrics, "metrics-listen", "", "`address` of a port for Prometheus that has only /metrics, which the page has too; who may read is as for the page")
 }
 
-// listen takes the page's address, before the crawl begins. Only one that was asked for
-// must be had.
-func (c *consoleFlags) listen(given bool) error {
+// listen takes the addresses of the page and of the metrics, before the crawl begins. Only one that was
+// asked for must be had.
+func (c *consoleFlags) listen(given bool) (err error) {
+	if c.metrics != "" {
+		if c.metricsAt, err = net.Listen("tcp", c.metrics); err != nil {
+			return fmt.Errorf("-metrics-listen %s cannot be had: %w", c.metrics, err)
+		}
+	}
 	if c.page == "off" {
 		return nil
 	}
@@ -65,17 +74,19 @@ func (c *consoleFlags) listen(given bool) error {
 	return nil
 }
 
-// close gives the page's address back.
+// close gives the addresses back.
 func (c *consoleFlags) close() {
-	if c.at != nil {
-		_ = c.at.Close() // twice, if it was served
+	for _, l := range []net.Listener{c.at, c.metricsAt} {
+		if l != nil {
+			_ = l.Close() // twice, if it was served
+		}
 	}
 }
 
 // open serves a crawl's Console, with what o has already, until the function that it
 // returns is called.
 func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *settings, o console.Options, log *slog.Logger) (func(), error) {
-	if c.page == "off" && s.dir == "" && s.line == nil {
+	if c.page == "off" && c.metricsAt == nil && s.dir == "" && s.line == nil {
 		return func() {}, nil
 	}
 	token, err := c.secret()
@@ -83,7 +94,7 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 		return nil, err
 	}
 	o.Title, o.Token, o.Names, o.MemoryBudget, o.Stop, o.Logger = "frontier", token, c.names, budget(s), c.stop, log
-	o.Figures = func() []console.Figure { return figures(crawl.Progress()) }
+	o.Figures = func() []console.Figure { return shownFigures(crawl.Progress()) }
 	if s.recrawl.revisits != nil {
 		o.Recrawl = func() *console.Recrawl { return recrawled(s.recrawl.revisits.Report()) }
 	}
@@ -118,7 +129,13 @@ func (c *consoleFlags) open(f *frontier.Frontier, crawl *crawler.Crawler, s *set
 	if c.at != nil && !loopback(c.at.Addr()) {
 		log.Warn("other machines can reach the page of this crawl: it wants its token for all, and answers under -page-names only; it speaks plain http, so put TLS before it", "address", c.at.Addr())
 	}
-	end := serveConsole(con, s.dir, c.at, warn, say)
+	if c.metricsAt != nil {
+		log.Info("the crawl has metrics", "url", "http://"+shown(c.metricsAt.Addr().String())+"/metrics")
+		if !loopback(c.metricsAt.Addr()) {
+			log.Warn("other machines can reach the metrics of this crawl: they want the page's token, and answer under -page-names only", "address", c.metricsAt.Addr())
+		}
+	}
+	end := serveConsole(con, s.dir, c.at, c.metricsAt, warn, say)
 	c.shown = con
 	return func() { end(); _ = con.Close() }, nil
 }
@@ -204,8 +221,8 @@ func budget(s *settings) int64 {
 	return 256 << 20
 }
 
-// figures are what a crawler tells, by name.
-func figures(p crawler.Progress) []console.Figure {
+// shownFigures are what a crawler tells, by name.
+func shownFigures(p crawler.Progress) []console.Figure {
 	x := func(name string, n int64) console.Figure { return console.Figure{Name: name, Value: float64(n)} }
 	return []console.Figure{
 		x("pages", p.Pages), x("redirects", p.Redirects), x("gone", p.Gone), x("refused", p.Refused), x("unchanged", p.Unchanged), x("failed", p.Failed),

@@ -21,9 +21,11 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/seed-7440039f/frontier"
+	frontierprometheus "github.com/seed-7440039f/frontier/adapters/prometheus"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/crawler/figures"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -134,9 +136,10 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	}
 	defer func() { err = join(err, s.recrawl.close()) }()
 	s.frontier.Logger = log
-	watch := console.NewWatch()
+	watch, hooks := console.NewWatch(), frontierprometheus.NewHooks()
 	s.frontier.OnEvent = func(e frontier.Event) {
 		watch.Event(e)
+		hooks.Event(e)
 		s.record.ends.event(e)
 	}
 	var givenUp atomic.Pointer[crawler.Crawler]
@@ -182,6 +185,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	s.crawler.OnDone = func(l frontier.Lease, o frontier.Outcome) {
 		done.add(l, o)
 		watched(watch, l, o)
+		hooks.Done(l, o)
 		s.bound.add(o)
 	}
 	s.crawler.Held = s.whilePaused(f, &givenUp, log)
@@ -197,7 +201,11 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if s.line != nil {
 		s.crawler.ProgressEvery = math.MaxInt64 // the line says it
 	}
-	s.crawler.OnFetch = watch.Request
+	measure := figures.OnFetch(hooks.Hooks)
+	s.crawler.OnFetch = func(url string, res *fetch.Result, err error) {
+		watch.Request(url, res, err)
+		measure(url, res, err)
+	}
 	c, err := crawler.New(f, s.crawler)
 	if err != nil {
 		return end, err
@@ -214,7 +222,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		}
 	}
 	s.warnOfContact(log)
-	closeConsole, err := s.console.open(f, c, s, console.Options{Watch: watch, Checkpoint: take}, log)
+	closeConsole, err := s.console.open(f, c, s, console.Options{Watch: watch, Checkpoint: take, Metrics: s.metrics(f, c, hooks)}, log)
 	if err != nil {
 		return end, err
 	}

@@ -241,7 +241,7 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 
 // serveConsole serves a Console until the function that it returns is called: at the
 // folder's socket, and for browsers at page unless that is nil.
-func serveConsole(c *console.Console, dir string, page net.Listener, warn func(what string, err error), say func(url string)) (stop func()) {
+func serveConsole(c *console.Console, dir string, page, metrics net.Listener, warn func(what string, err error), say func(url string)) (stop func()) {
 	var servers []*http.Server
 	serve := func(l net.Listener, h http.Handler) {
 		s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
@@ -258,6 +258,9 @@ func serveConsole(c *console.Console, dir string, page net.Listener, warn func(w
 	if page != nil {
 		serve(page, slow(c.Page()))
 		say("http://" + shown(page.Addr().String()) + "/")
+	}
+	if metrics != nil {
+		serve(metrics, slow(c.Metrics()))
 	}
 	return func() {
 		for _, s := range servers {

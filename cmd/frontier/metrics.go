@@ -1,0 +1,46 @@
+// This file answers GET /metrics.
+
+package main
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/seed-7440039f/frontier"
+	frontierprometheus "github.com/seed-7440039f/frontier/adapters/prometheus"
+	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/figures"
+	"github.com/seed-7440039f/frontier/metrics"
+)
+
+// metrics answers with the figures of a crawl and of the process.
+func (s *settings) metrics(f *frontier.Frontier, c *crawler.Crawler, hooks *frontierprometheus.Hooks) http.Handler {
+	o := metrics.Options{MemoryBudget: budget(s)}
+	if s.dir != "" {
+		o.Dir, o.Disk = s.dir, minutely(func() int64 { return diskOf(s.dir) })
+	}
+	r := prometheus.NewRegistry()
+	r.MustRegister(hooks, frontierprometheus.Collector(figures.Of(c, f, o)),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4})
+}
+
+// minutely is a figure that costs much: it is looked at once a minute at most.
+func minutely(look func() int64) func() int64 {
+	var mu sync.Mutex
+	var last int64
+	var at time.Time
+	return func() int64 {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); at.IsZero() || now.Sub(at) >= time.Minute {
+			last, at = look(), now
+		}
+		return last
+	}
+}
