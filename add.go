@@ -283,7 +283,7 @@ func (s *shard) prepare(o *op, entries []Entry, p uint8) {
 		last := len(o.entries)
 		o.entries = append(o.entries, newEntry{index: i})
 		e := &o.entries[last]
-		if err := s.prepareAs(o, e, &entries[i], &History{}, 0, p); err != nil {
+		if err := s.prepareNamed(o, e, &entries[i], p); err != nil {
 			o.refused = append(o.refused, &EntryError{Index: i, URL: shortened(entries[i].URL), Err: err})
 			o.entries = o.entries[:last]
 			continue
@@ -292,6 +292,20 @@ func (s *shard) prepare(o *op, entries []Entry, p uint8) {
 			e.force, e.due = true, 0
 		}
 	}
+}
+
+// prepareNamed is prepareAs for an entry whose URL is as the program spells it.
+func (s *shard) prepareNamed(o *op, n *newEntry, e *Entry, p uint8) error {
+	if s.opts.Normalize != nil {
+		url, err := s.opts.Normalize(e.URL)
+		if err != nil {
+			return err
+		}
+		x := *e
+		x.URL = url
+		e = &x
+	}
+	return s.prepareAs(o, n, e, &History{}, 0, p)
 }
 
 func shortened(url string) string {

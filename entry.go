@@ -18,8 +18,8 @@ const (
 
 // Entry is a URL to be visited.
 type Entry struct {
-	// URL is taken as given: two spellings are two URLs. Package
-	// crawler/urlnorm brings URLs to one form. It must be absolute, with a host.
+	// URL must be absolute, with a host. Two spellings are two URLs, unless
+	// Options.Normalize brings them to one form.
 	URL string
 	// Depth is the number of links from a seed; 0 is a seed.
 	Depth int

@@ -90,7 +90,7 @@ var ErrReopen = storage.ErrReopen
 // first, EntryErrors all. DoneContext returns those of bad outlinks apart from its error.
 type EntryError struct {
 	Index int    // position in the call's arguments
-	URL   string // as given, shortened if very long
+	URL   string // as given or normalized, shortened if very long
 	Err   error  // what was wrong
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 )
@@ -104,6 +105,27 @@ func ExampleFrontier_Add() {
 	// 2 new
 	// bad: entry 2 about
 	// 1 waits, 1 scheduled, 1 known
+}
+
+// With Normalize, the spellings of a URL are one URL, wherever the program names it.
+func ExampleOptions_normalize() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{Normalize: urlnorm.New().Normalize})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	n, err := f.Add(ctx,
+		frontier.Entry{URL: "http://a.example"},
+		frontier.Entry{URL: "HTTP://A.example:80/#top"},
+		frontier.Entry{URL: "mailto:me@a.example"},
+	)
+	fmt.Println(n, "new;", err)
+	s, err := f.Status(ctx, 0, "http://a.example/x/..")
+	fmt.Println(s.Entry.URL, s.State, err)
+	// Output:
+	// 1 new; frontier: entry 2 "mailto:me@a.example": urlnorm: scheme cannot be crawled
+	// http://a.example/ waiting <nil>
 }
 
 // Next waits until some host may be contacted, and ends with the crawl.

@@ -55,6 +55,14 @@ type Options struct {
 	// bytes. It must not change during the life of a store.
 	HostKey func(url string) (string, error)
 
+	// Normalize returns the one form under which the frontier knows a URL: two spellings
+	// are one URL if their forms are equal. It is called for each URL that the program
+	// names: the entries of Add and CrawlNow, outlinks, and in Status, but not for those of
+	// Import. Its error refuses the entry, as an *EntryError. It is called outside the lock,
+	// from any goroutine, and must return its own results unchanged. Nil takes URLs as
+	// given. The method Normalize of a urlnorm.Normalizer fits.
+	Normalize func(url string) (string, error)
+
 	// LeaseTime is how long a lease lasts. Zero means 10 minutes. A lease that expires
 	// counts as a failed try: when Retry allows no more, the URL is given up without a
 	// Done. The host may then be contacted although the fetch still runs: end fetches at

@@ -63,15 +63,12 @@ type URLStatus struct {
 // reads the URLs of its host that wait on disk, and if the URL is known and not among
 // them, all scheduled URLs: ctx ends that. A URL in an Add or Done that has not returned
 // is reported as it is before or after that call. With Options.NoDedup URLs that are done
-// are unknown. Status returns HostKey's error for a bad URL, ctx's, ErrClosed, or the
-// Spill's; it skips damaged blocks.
+// are unknown. Status returns the error of Normalize or HostKey for a bad URL, ctx's,
+// ErrClosed, or the Spill's; it skips damaged blocks.
 func (f *Frontier) Status(ctx context.Context, crawl uint32, url string) (URLStatus, error) {
-	host, err := f.opts.HostKey(url)
-	if err == nil {
-		err = hostkey.Check(host)
-	}
+	host, url, err := f.named(url)
 	if err != nil {
-		return URLStatus{}, fmt.Errorf("frontier: status of %q: %w", shortened(url), err)
+		return URLStatus{}, err
 	}
 	s := urlSearch{f: f, ctx: ctx, host: host, hash: f.hostHash(host), crawl: crawl, url: []byte(url)}
 	s.status.Host = host
@@ -92,6 +89,24 @@ func (f *Frontier) Status(ctx context.Context, crawl uint32, url string) (URLSta
 		s.status.State = URLKnown
 	}
 	return s.status, nil
+}
+
+// named returns the host key of a URL, and the form under which the frontier knows it.
+func (f *Frontier) named(as string) (host, url string, err error) {
+	url = as
+	if f.opts.Normalize != nil {
+		url, err = f.opts.Normalize(as)
+	}
+	if err == nil {
+		host, err = f.opts.HostKey(url)
+	}
+	if err == nil {
+		err = hostkey.Check(host)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("frontier: status of %q: %w", shortened(as), err)
+	}
+	return host, url, nil
 }
 
 // urlSearch is the search for one URL.
