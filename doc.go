@@ -221,5 +221,6 @@ package frontier
 //	hooks.go        what the tests of the module reach through      -> hook
 //
 // Packages below those: arena, offheap, bitset, bloom, pctenc, idna, durablefs (memory,
-// bytes and files), watchlock (the mutex), drift, lab, layers, modules, doccheck (for tests).
+// bytes and files), watchlock (the mutex), drift, lab, layers, modules, doccheck (for tests),
+// reply and failure (what an answer of a server means).
 // "go run ./internal/layers" draws all packages and who imports whom.

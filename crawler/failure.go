@@ -4,39 +4,23 @@ package crawler
 
 import (
 	"errors"
-	"net/http"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/internal/failure"
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
-// failureOf classifies a failed request. What the server said of itself counts
-// more than how its answer ended.
+// causes are the classes of errors that say something about the host.
+var causes = map[fetch.Class]reply.Cause{
+	fetch.DNS: reply.DNS, fetch.Connect: reply.Connect, fetch.TLS: reply.TLS, fetch.Timeout: reply.Timeout, fetch.Cut: reply.Cut,
+}
+
+// failureOf classifies a failed request.
 func failureOf(status int, err error) frontier.Failure {
-	switch {
-	case status == http.StatusTooManyRequests:
-		return frontier.FailureTooMany
-	case status == http.StatusServiceUnavailable:
-		return frontier.FailureUnavailable
-	case status >= 500:
-		return frontier.FailureServer
-	case status == http.StatusRequestTimeout:
-		return frontier.FailureTimeout
+	cause := causes[fetch.ClassOf(err)]
+	if e, ok := errors.AsType[*fetch.Error](err); ok && e.Stale {
+		cause = reply.Other // a kept connection was closed: no reason to slow down
 	}
-	switch fetch.ClassOf(err) {
-	case fetch.DNS:
-		return frontier.FailureDNS
-	case fetch.Connect, fetch.TLS:
-		return frontier.FailureConnect
-	case fetch.Cut:
-		if e, ok := errors.AsType[*fetch.Error](err); ok && e.Stale {
-			return frontier.FailureOther // a kept connection was closed: no reason to slow down
-		}
-		if status == 0 {
-			return frontier.FailureConnect
-		}
-	case fetch.Timeout:
-		return frontier.FailureTimeout
-	}
-	return frontier.FailureOther
+	return failure.Of(status, cause)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/internal/failure"
 )
 
 // Page is an answer to a request for a page, on its way to OnPage.
@@ -235,8 +236,8 @@ func (c *Crawler) read(p *Page) {
 	if t, err := http.ParseTime(p.Header.Get("Last-Modified")); err == nil && p.Broken == "" {
 		o.Modified = t
 	}
-	switch s := p.Status; {
-	case s >= 200 && s < 300:
+	switch o.Result = failure.Result(p.Status); {
+	case p.Status >= 200 && p.Status < 300:
 		var err error
 		c.joinScope(p.Lease)
 		c.welcome.gave(p.Lease.Host, p.Lease.Entry.URL, p.Ended)
@@ -250,13 +251,9 @@ func (c *Crawler) read(p *Page) {
 			}
 			p.Add = c.outlinks(p.Lease.Entry, p.Doc.Links)
 		}
-	case s == http.StatusNotModified:
+	case o.Result == frontier.Unchanged:
 		c.welcome.gave(p.Lease.Host, p.Lease.Entry.URL, p.Ended)
-		o.Result = frontier.Unchanged
-	case s == http.StatusNotFound || s == http.StatusGone:
-		o.Result = frontier.Gone
-	case s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout || s == http.StatusTooEarly:
-		o.Result = frontier.Failed
+	case o.Result != frontier.Visited:
 	default:
 		if kind, later := c.hadEnough(p); later {
 			o.Result, o.Failure = frontier.Failed, kind

@@ -6,10 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"strings"
+
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
 // Class is the kind of an error.
@@ -102,9 +101,9 @@ type contactError struct{ err error }
 func (e contactError) Error() string { return e.err.Error() }
 func (e contactError) Unwrap() error { return e.err }
 
-func isTimeout(err error) bool {
-	e, ok := errors.AsType[net.Error](err)
-	return ok && e.Timeout() || errors.Is(err, os.ErrDeadlineExceeded)
+// causes are the classes of errors of the network.
+var causes = [...]Class{
+	reply.Other: Protocol, reply.DNS: DNS, reply.Connect: Connect, reply.TLS: TLS, reply.Timeout: Timeout, reply.Cut: Cut,
 }
 
 // classify names err, the error of an attempt under ctx.
@@ -130,26 +129,5 @@ func classify(ctx context.Context, err error) Class {
 	if _, ok := errors.AsType[decodeError](err); ok {
 		return Decode
 	}
-	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		return DNS
-	}
-	if isTimeout(err) {
-		return Timeout
-	}
-	op, _ := errors.AsType[*net.OpError](err)
-	if op != nil && op.Op == "dial" {
-		return Connect
-	}
-	if isTLS(err) {
-		return TLS
-	}
-	if op != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return Cut
-	}
-	for _, said := range []string{"server closed idle connection", "server sent GOAWAY", "client connection lost", "REFUSED_STREAM"} {
-		if strings.Contains(err.Error(), said) {
-			return Cut
-		}
-	}
-	return Protocol
+	return causes[reply.CauseOf(err)]
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/crawler/spool"
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
 // Request says what to fetch.
@@ -44,6 +45,9 @@ type Request struct {
 	// not read: the Result has none, and Fetch returns an *Error of class Unwanted that wraps it.
 	Admit func(status int, h http.Header) error
 }
+
+// MaxRetryAfter is the longest Retry-After that is believed; longer ones count as this.
+const MaxRetryAfter = reply.MaxRetryAfter
 
 // Result is the answer. Its times are set even if Fetch fails.
 type Result struct {
@@ -184,7 +188,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 		res.Ended = time.Now()
 	}
 	if res.Header != nil {
-		res.RetryAfter = retryAfter(res.Header.Get("Retry-After"), res.Ended)
+		res.RetryAfter = reply.RetryAfter(res.Header.Get("Retry-After"), res.Ended)
 	}
 	if err != nil {
 		class := classify(ctx, err)
@@ -203,7 +207,7 @@ func (f *Fetcher) exchange(ctx context.Context, key connKey, req *request, r Req
 		c.wire.begin()
 		c.wire.setLimit(f.opts.HeaderTimeout)
 		err := f.roundTrip(ctx, c, req, r, res)
-		silent := err != nil && ctx.Err() == nil && res.Status == 0 && c.wire.read.Load() == 0 && !isTimeout(err)
+		silent := err != nil && ctx.Err() == nil && res.Status == 0 && c.wire.read.Load() == 0 && !reply.IsTimeout(err)
 		if !silent {
 			return false, err
 		}

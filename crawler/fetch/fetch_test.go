@@ -374,18 +374,6 @@ func TestResolve(t *testing.T) {
 	assert.False(t, named.IsValid())
 }
 
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for in, want := range map[string]time.Duration{
-		"": 0, "0": 0, "120": 2 * time.Minute, " 7 ": 7 * time.Second, "-5": 0, "1.5": 0, "soon": 0, "+3": 0,
-		"99999999999999999999999": MaxRetryAfter, "99999999999": MaxRetryAfter,
-		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "Fri, 02 Jan 2026 03:04:05 GMT": 0,
-		"Thu, 01 Jan 2026 03:05:05 GMT": 0, "Fri, 02 Jan 2126 03:05:05 GMT": MaxRetryAfter, "Friday": 0,
-	} {
-		assert.Equal(t, want, retryAfter(in, now), "%q", in)
-	}
-}
-
 func TestOptionsReportEveryFault(t *testing.T) {
 	_, err := New(Options{Timeout: -1, MaxBody: -2, UserAgent: "a\nb", Proxy: &url.URL{Scheme: "ftp"}, Resolve: map[string]string{"a": ""}})
 	for _, want := range []string{"Timeout is -1ns", "MaxBody is -2", `UserAgent is "a\nb"`, "Proxy", "Resolve"} {

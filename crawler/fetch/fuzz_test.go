@@ -9,22 +9,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 )
-
-func FuzzRetryAfter(f *testing.F) {
-	for _, s := range []string{"120", "-1", "1e9", "99999999999999999999", "Fri, 02 Jan 2026 03:05:05 GMT", "Friday, 02-Jan-26 03:05:05 GMT", "Fri Jan  2 03:05:05 2026", "\x00"} {
-		f.Add(s)
-	}
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	f.Fuzz(func(t *testing.T, s string) {
-		if d := retryAfter(s, now); d < 0 || d > MaxRetryAfter {
-			t.Errorf("%v", d)
-		}
-	})
-}
 
 func FuzzDecode(f *testing.F) {
 	for encoding, body := range map[string][]byte{

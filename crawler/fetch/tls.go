@@ -7,6 +7,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"strings"
+
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
 // TLSFault is why a TLS connection failed.
@@ -34,7 +36,7 @@ func (t TLSFault) String() string {
 
 // TLSFaultOf returns the fault behind an error of class TLS.
 func TLSFaultOf(err error) TLSFault {
-	if ClassOf(err) != TLS && !isTLS(err) {
+	if ClassOf(err) != TLS && !reply.IsTLS(err) {
 		return NoTLSFault
 	}
 	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok {
@@ -59,17 +61,4 @@ func TLSFaultOf(err error) TLSFault {
 		return TLSRefused
 	}
 	return TLSHandshake
-}
-
-func isTLS(err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[tls.AlertError](err); ok {
-		return true
-	}
-	return strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
 }

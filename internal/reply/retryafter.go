@@ -1,6 +1,6 @@
 // This file reads Retry-After.
 
-package fetch
+package reply
 
 import (
 	"net/http"
@@ -12,9 +12,9 @@ import (
 // as this.
 const MaxRetryAfter = 30 * 24 * time.Hour
 
-// retryAfter reads a Retry-After header: seconds or a date. Nonsense, the past
+// RetryAfter reads a Retry-After header: seconds or a date. Nonsense, the past
 // and negative numbers are 0.
-func retryAfter(s string, now time.Time) time.Duration {
+func RetryAfter(s string, now time.Time) time.Duration {
 	s = strings.TrimSpace(s)
 	if s == "" {
 		return 0

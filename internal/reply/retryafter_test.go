@@ -1,0 +1,32 @@
+package reply
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for in, want := range map[string]time.Duration{
+		"": 0, "0": 0, "120": 2 * time.Minute, " 7 ": 7 * time.Second, "-5": 0, "1.5": 0, "soon": 0, "+3": 0,
+		"99999999999999999999999": MaxRetryAfter, "99999999999": MaxRetryAfter,
+		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "Fri, 02 Jan 2026 03:04:05 GMT": 0,
+		"Thu, 01 Jan 2026 03:05:05 GMT": 0, "Fri, 02 Jan 2126 03:05:05 GMT": MaxRetryAfter, "Friday": 0,
+	} {
+		assert.Equal(t, want, RetryAfter(in, now), "%q", in)
+	}
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, s := range []string{"120", "-1", "1e9", "99999999999999999999", "Fri, 02 Jan 2026 03:05:05 GMT", "Friday, 02-Jan-26 03:05:05 GMT", "Fri Jan  2 03:05:05 2026", "\x00"} {
+		f.Add(s)
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, s string) {
+		if d := RetryAfter(s, now); d < 0 || d > MaxRetryAfter {
+			t.Errorf("%v", d)
+		}
+	})
+}
