@@ -222,5 +222,5 @@ package frontier
 //
 // Packages below those: arena, offheap, bitset, bloom, pctenc, idna, durablefs (memory,
 // bytes and files), watchlock (the mutex), drift, lab, layers, modules, doccheck (for tests),
-// reply and failure (what an answer of a server means).
+// reply and failure (what an answer of a server means), addrgroup (hosts of one address).
 // "go run ./internal/layers" draws all packages and who imports whom.

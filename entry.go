@@ -192,3 +192,6 @@ var _ [record.MaxLast]struct{} = [Denied]struct{}{}
 // and 0177.0.0.1 are 127.0.0.1. It refuses URLs without a scheme or a host, with a
 // malformed host or port, and with blanks or control characters anywhere.
 func HostName(rawURL string) (string, error) { return hostkey.Of(rawURL) }
+
+// HostKey returns the key of the host that a URL belongs to, as Options.HostKey names it.
+func (f *Frontier) HostKey(url string) (string, error) { return f.opts.HostKey(url) }

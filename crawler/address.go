@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/internal/addrgroup"
 )
 
 // Addresser is an additional interface of a Fetcher; without it, hosts are not grouped by address.
@@ -57,21 +58,6 @@ func (g *Groups) exempt(a netip.Addr) bool {
 	}
 	return false
 }
-
-// of returns the name of an address's group.
-func (g *Groups) of(a netip.Addr) string {
-	if a = a.Unmap().WithZone(""); nat64.Contains(a) {
-		b := a.As16()
-		a = netip.AddrFrom4([4]byte(b[12:]))
-	}
-	if a.Is4() || g.IPv6Bits == 128 {
-		return a.String()
-	}
-	p, _ := a.Prefix(g.IPv6Bits) // validate has checked the bits
-	return p.String()
-}
-
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 const (
 	addressTTL  = time.Minute // after this Addresses is called again; it may cache for longer
@@ -213,10 +199,10 @@ func (r *run) join(ctx context.Context, l *frontier.Lease, url string) ([]netip.
 // joinAddress has a lease join the group of an address before the address is contacted.
 func (r *run) joinAddress(l *frontier.Lease, addr netip.Addr) error {
 	c := r.c
-	if c.addresses == nil || c.opts.Groups.exempt(addr) || assigned(l.Group) {
+	if c.addresses == nil || c.opts.Groups.exempt(addr) || addrgroup.Assigned(l.Group) {
 		return nil
 	}
-	name := c.opts.Groups.of(addr)
+	name := addrgroup.Name(addr, c.opts.Groups.IPv6Bits) // validate has checked the bits
 	if err := c.widen(name); err != nil {
 		return err
 	}
@@ -246,14 +232,4 @@ func (c *Crawler) widen(name string) error {
 	}
 	group.Settings.Concurrency = n
 	return c.frontier.SetGroup(name, group.Settings)
-}
-
-// assigned reports whether an operator chose a host's group.
-func assigned(group string) bool {
-	if group == "" {
-		return false
-	}
-	_, noAddress := netip.ParseAddr(group)
-	_, noNetwork := netip.ParsePrefix(group)
-	return noAddress != nil && noNetwork != nil
 }

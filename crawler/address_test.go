@@ -146,28 +146,6 @@ func TestHostsOfAnIPv6NetworkShareItsDelay(t *testing.T) {
 	assert.Less(t, run(t, Groups{IPv6Bits: 80}), 10*time.Second)
 }
 
-func TestGroupsOfAddresses(t *testing.T) {
-	for _, x := range []struct {
-		addr string
-		bits int
-		want string
-	}{
-		{"192.0.2.1", 64, "192.0.2.1"},
-		{"::ffff:192.0.2.1", 64, "192.0.2.1"},
-		{"64:ff9b::192.0.2.1", 64, "192.0.2.1"},
-		{"64:ff9b::192.0.2.1", 128, "192.0.2.1"},
-		{"2001:db8:1:2:3:4:5:6", 64, "2001:db8:1:2::/64"},
-		{"2001:db8:1:2::1%eth0", 64, "2001:db8:1:2::/64"},
-		{"2001:db8:1:2::1", 48, "2001:db8:1::/48"},
-		{"2001:db8:1:2::1", 128, "2001:db8:1:2::1"},
-	} {
-		g := Groups{IPv6Bits: x.bits}
-		name := g.of(netip.MustParseAddr(x.addr))
-		assert.Equal(t, x.want, name, "%s, %d bits", x.addr, x.bits)
-		assert.False(t, assigned(name))
-	}
-}
-
 func TestExemptNetworksMakeNoGroups(t *testing.T) {
 	for name, g := range map[string]Groups{
 		"exempt": {Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
@@ -281,14 +259,6 @@ func TestRobotsOfAnotherHostWaitsForItsAddress(t *testing.T) {
 		assert.EqualValues(t, 1, p.Denied)
 		assert.Equal(t, 6, w.gaps(t, busy, 10*time.Second))
 	})
-}
-
-func TestAssignedGroupsAreLeftAlone(t *testing.T) {
-	assert.False(t, assigned(""))
-	assert.False(t, assigned("192.0.2.1"))
-	assert.False(t, assigned("2001:db8::1"))
-	assert.False(t, assigned("2001:db8::/64"))
-	assert.True(t, assigned("cluster 7"))
 }
 
 func TestFailureOf(t *testing.T) {

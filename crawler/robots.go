@@ -37,9 +37,6 @@ func (r rfc9309) Read(_ string, status int, body []byte) (Rules, bool) {
 }
 
 const (
-	// maxHops is the maximum number of redirects followed for a robots.txt (RFC 9309 section
-	// 2.3.1.2 requires at least five).
-	maxHops = 5
 	// contactWait is how long a worker waits for the slot of another host that a
 	// robots.txt redirects to. Then the gate waits for it, and no worker does.
 	contactWait = time.Second
@@ -139,7 +136,7 @@ func (a *inquiry) ask(slot frontier.Lease) (nextHost string, err error) {
 		return "", a.failed(slot, res, err)
 	}
 	if to, moved := c.redirect(res); moved {
-		if host, err := c.opts.HostKey(to); err == nil && a.hops < maxHops {
+		if host, err := c.opts.HostKey(to); err == nil && a.hops < robots.MaxRedirects {
 			return a.moved(slot, res, to, host)
 		}
 		body = nil

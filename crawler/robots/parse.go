@@ -15,6 +15,10 @@ import (
 // requires. The rest is ignored, and so is a line that is cut in two.
 const MaxSize = 500 << 10
 
+// MaxRedirects is how many redirects of a robots.txt are followed: five, the minimum that RFC 9309
+// section 2.3.1.2 demands.
+const MaxRedirects = 5
+
 // MaxCrawlDelay limits what [Rules.CrawlDelay] reports. A longer delay between two requests is most
 // likely a mistake.
 const MaxCrawlDelay = 24 * time.Hour

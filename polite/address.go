@@ -1,0 +1,192 @@
+// This file makes hosts that share an address take turns: before each contact the address is looked
+// up and the lease joins its group.
+
+package polite
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/addrgroup"
+)
+
+const (
+	addressTTL  = time.Minute // after this Lookup is called again; it may cache for longer
+	addressesAt = 1 << 16     // hosts remembered at most
+	ipv6Bits    = 64
+	dialTimeout = 10 * time.Second // for each address
+)
+
+// addressBook remembers the addresses of hosts.
+type addressBook struct {
+	mu    sync.Mutex
+	hosts map[string]addresses // guarded by mu
+}
+
+type addresses struct {
+	list    []netip.Addr // best first
+	expires time.Time
+}
+
+// find returns the addresses of a host, best first.
+func (b *addressBook) find(ctx context.Context, host string, lookup func(context.Context, string) ([]netip.Addr, error)) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	now := time.Now()
+	b.mu.Lock()
+	known := b.hosts[host]
+	b.mu.Unlock()
+	if now.Before(known.expires) {
+		return known.list, nil
+	}
+	list, err := lookup(ctx, host)
+	if err == nil && len(list) == 0 {
+		err = &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
+	}
+	if err != nil {
+		return nil, err
+	}
+	list = slices.Clone(list)
+	if len(known.list) > 0 { // a kept connection may lead to the address of the last contact
+		first(list, known.list[0])
+	}
+	b.put(host, addresses{list, now.Add(addressTTL)})
+	return list, nil
+}
+
+func (b *addressBook) put(host string, a addresses) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.hosts == nil {
+		b.hosts = map[string]addresses{}
+	}
+	for old := range b.hosts {
+		if len(b.hosts) < addressesAt {
+			break
+		}
+		delete(b.hosts, old) // any: it costs a lookup
+	}
+	b.hosts[host] = a
+}
+
+// answered makes an address the first to be tried.
+func (b *addressBook) answered(host string, a netip.Addr) {
+	b.mu.Lock()
+	known, ok := b.hosts[host]
+	b.mu.Unlock()
+	if !ok || known.list[0] == a {
+		return
+	}
+	known.list = slices.Clone(known.list)
+	first(known.list, a)
+	b.put(host, known)
+}
+
+// first moves a to the front of list, if it is there.
+func first(list []netip.Addr, a netip.Addr) {
+	if i := slices.Index(list, a); i > 0 {
+		copy(list[1:i+1], list[:i])
+		list[0] = a
+	}
+}
+
+// join makes a contact of a lease. Its host joins the group of the address to contact first.
+// frontier.ErrGroupBusy means that the group may not be contacted now.
+func (t *Transport) join(req *http.Request, l frontier.Lease, own bool) (*contact, error) {
+	c := &contact{t: t, f: t.f, lease: l, own: own, hold: questionOf(req.Context()) != nil, deadline: l.Deadline.Sub(l.LeasedAt)}
+	if t.Timeout > 0 {
+		c.deadline = min(c.deadline, t.Timeout)
+	}
+	lookup := t.Lookup
+	if lookup == nil {
+		if t.Base != nil {
+			return c, nil
+		}
+		lookup = systemLookup
+	}
+	if direct, ok := t.sending.(*http.Transport); ok && direct.Proxy != nil {
+		if proxy, err := direct.Proxy(req); err == nil && proxy != nil {
+			return c, nil // the address is the proxy's affair
+		}
+	}
+	name, err := frontier.HostName(req.URL.String())
+	if err != nil {
+		return c, nil // HostKey knows better: Base decides where to connect
+	}
+	list, err := t.book.find(req.Context(), name, lookup)
+	if err != nil {
+		c.fault = err
+		return c, nil
+	}
+	c.name, c.addrs = name, list
+	return c, c.joinAddress(list[0])
+}
+
+// joinAddress has the lease join the group of an address before the address is contacted.
+func (c *contact) joinAddress(a netip.Addr) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.ended.IsZero():
+		return frontier.ErrNotLeased
+	case c.t.exempt(a) || addrgroup.Assigned(c.lease.Group):
+		return nil
+	}
+	return c.f.Join(&c.lease, addrgroup.Name(a, ipv6Bits))
+}
+
+// exempt reports whether an address makes no group.
+func (t *Transport) exempt(a netip.Addr) bool {
+	return slices.ContainsFunc(t.Exempt, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+}
+
+func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+// newBase returns a transport that connects to the address whose turn it is.
+func (t *Transport) newBase() *http.Transport {
+	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	if std, ok := http.DefaultTransport.(*http.Transport); ok {
+		base = std.Clone()
+	}
+	base.DialContext = t.dial
+	return base
+}
+
+// dial connects to the addresses of the contact that it is for, in their order. Each but the first
+// must be free to be contacted, too.
+func (t *Transport) dial(ctx context.Context, network, to string) (net.Conn, error) {
+	d := &net.Dialer{Timeout: dialTimeout}
+	c, _ := ctx.Value(contactKey{}).(*contact)
+	host, port, err := net.SplitHostPort(to)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil || c.name == "" || !strings.EqualFold(strings.TrimRight(host, "."), c.name) {
+		return d.DialContext(ctx, network, to)
+	}
+	var failed error
+	for i, a := range c.addrs {
+		if i > 0 && (ctx.Err() != nil || c.joinAddress(a) != nil) {
+			break
+		}
+		conn, err := d.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
+		if err == nil {
+			t.book.answered(c.name, a)
+			return conn, nil
+		}
+		if failed == nil {
+			failed = err
+		}
+	}
+	return nil, failed
+}

@@ -1,0 +1,210 @@
+// This file follows one contact from its turn to the end of the answer's body.
+
+package polite
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// contact is the use of a lease for one request.
+type contact struct {
+	t        *Transport
+	f        *frontier.Frontier
+	lease    frontier.Lease
+	own      bool // the lease is the transport's, which ends it; otherwise it is a Visit's
+	hold     bool // it ends with Close, not with the end of the body: see question
+	delay    time.Duration
+	name     string        // of the machine; empty: its addresses are not known here
+	addrs    []netip.Addr  // of it, best first
+	fault    error         // of the lookup
+	deadline time.Duration // from the start
+	cancel   context.CancelFunc
+
+	mu     sync.Mutex
+	began  time.Time
+	waited time.Duration // since RoundTrip was called, until began
+	bytes  int64
+	resp   *http.Response
+	ended  time.Time // zero: it goes on
+	out    frontier.Outcome
+	err    error // of Done
+}
+
+// outcomeNow is what became of the contact, which ends it if it goes on. err is the caller's: of
+// reading the body.
+func (c *contact) outcomeNow(err error) frontier.Outcome {
+	if err == nil || errors.Is(err, io.EOF) {
+		err = nil
+	}
+	c.end(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.out
+	if err != nil && o.Result != frontier.Failed && o.Result != frontier.Requeue {
+		ended := o
+		o = outcomeOf(c.resp, err)
+		o.Ended, o.Duration, o.Bytes, o.CrawlDelay = ended.Ended, ended.Duration, ended.Bytes, ended.CrawlDelay
+	}
+	return o
+}
+
+// end records the end of the contact, and ends its lease if it is the transport's. err is why there
+// is no answer, or no more of it. Only the first call counts.
+func (c *contact) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended.IsZero() {
+		return
+	}
+	c.ended = time.Now()
+	if c.cancel != nil {
+		defer c.cancel()
+	}
+	c.out = c.judgeLocked(err)
+	if !c.own {
+		return
+	}
+	o := c.out
+	if o.Result != frontier.Failed && o.Result != frontier.Requeue {
+		o.Result = frontier.Visited // there is no page
+	}
+	c.err = c.f.Done(c.lease, o)
+	switch {
+	case errors.Is(c.err, frontier.ErrNotLeased), errors.Is(c.err, frontier.ErrClosed):
+		c.err = nil // it expired: its host was left alone from then on
+	case c.err != nil: // of a Judge that makes no sense: the lease must end all the same
+		c.err = errors.Join(c.err, c.f.Done(c.lease, frontier.Outcome{Result: frontier.Requeue, Ended: c.ended}))
+	}
+}
+
+// judgeLocked is the outcome of a contact that ended with err.
+func (c *contact) judgeLocked(err error) frontier.Outcome {
+	judge := c.t.Judge
+	if judge == nil {
+		judge = outcomeOf
+	}
+	o := judge(c.resp, err)
+	o.Ended, o.Duration, o.Bytes = c.ended, max(c.ended.Sub(c.began), 1), c.bytes
+	if c.delay != 0 {
+		o.CrawlDelay = c.delay
+	}
+	o.Uncontacted = false
+	return o
+}
+
+// roundTrip sends req under the contact's lease.
+func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(req.Context(), contactKey{}, c), c.deadline)
+	c.mu.Lock()
+	c.cancel, c.began = cancel, time.Now()
+	c.waited = c.began.Sub(called)
+	c.mu.Unlock()
+	answered := false
+	defer func() {
+		if !answered { // Base panicked
+			c.end(errPanicked)
+		}
+	}()
+	if err := c.fault; err != nil {
+		answered = true
+		c.end(c.blame(req.Context(), err))
+		closeBody(req)
+		return nil, err
+	}
+	resp, err := c.t.sending.RoundTrip(req.WithContext(ctx))
+	answered = true
+	if err != nil {
+		c.end(c.blame(req.Context(), err))
+		return nil, err
+	}
+	resp.Request = req
+	c.mu.Lock()
+	c.resp = resp
+	c.mu.Unlock()
+	b := &body{ReadCloser: resp.Body, c: c, caller: req.Context()}
+	switch w, writes := resp.Body.(io.Writer); {
+	case resp.Body == nil || resp.Body == http.NoBody:
+		b.ReadCloser = http.NoBody
+		resp.Body = b
+		if !c.hold {
+			c.end(nil)
+		}
+	case writes: // 101 Switching Protocols
+		resp.Body = writableBody{b, w}
+	default:
+		resp.Body = b
+	}
+	return resp, nil
+}
+
+var errPanicked = errors.New("polite: the base transport panicked")
+
+// blame is the error to judge by. A request that its caller ended says nothing about the host,
+// unless the host had most of the time.
+func (c *contact) blame(caller context.Context, err error) error {
+	if err != nil && caller.Err() != nil && time.Since(c.began) < c.waited {
+		return context.Canceled
+	}
+	if errors.Is(caller.Err(), context.Canceled) {
+		return context.Canceled
+	}
+	return err
+}
+
+// body reports the end of an answer to its contact.
+type body struct {
+	io.ReadCloser
+	c      *contact
+	caller context.Context
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.c.mu.Lock()
+	b.c.bytes += int64(n)
+	b.c.mu.Unlock()
+	switch {
+	case err == nil:
+	case err != io.EOF:
+		b.c.end(b.c.blame(b.caller, err))
+	case !b.c.hold:
+		b.c.end(nil)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.c.end(nil)
+	b.c.mu.Lock()
+	defer b.c.mu.Unlock()
+	return errors.Join(err, b.c.err)
+}
+
+func (b *body) contact() *contact { return b.c }
+
+// writableBody is the body of an answer that switches protocols.
+type writableBody struct {
+	*body
+	io.Writer
+}
+
+// contactOf returns the contact that an answer came with; nil if that is not known.
+func contactOf(resp *http.Response) *contact {
+	if b, ok := resp.Body.(interface{ contact() *contact }); ok {
+		return b.contact()
+	}
+	return nil
+}
+
+type contactKey struct{}

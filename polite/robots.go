@@ -1,0 +1,282 @@
+// This file remembers the robots.txt of sites, and decides by it.
+
+package polite
+
+import (
+	"container/list"
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier/crawler/robots"
+)
+
+// Robots requests the robots.txt of each site once, remembers it, and decides by it (RFC 9309). A
+// site is a scheme, a host and a port. Set the fields before its first use. It is safe for
+// concurrent use; do not copy it.
+//
+//	2xx                         its rules apply
+//	3xx                         is followed, five times at most
+//	4xx                         everything is allowed
+//	429, 5xx, no answer, or     nothing is allowed: *UnreachableError. It is requested again after a
+//	one that cannot be read     second, and after twice as long each time it fails, up to a day.
+//	                            After three failures, rules that have expired are used again
+type Robots struct {
+	// Agent is the User-Agent of the requests. The rules for its product token apply: those for
+	// examplebot if it is "examplebot/1.0 (+https://bot.example)".
+	Agent string
+	// TTL is how long a robots.txt is believed. Zero means 24 hours.
+	TTL time.Duration
+	// MaxCrawlDelay limits the Crawl-delay that is honoured. Zero means 24 hours.
+	MaxCrawlDelay time.Duration
+	// Memory is the number of bytes for cached rules; beyond it, the least recently used are
+	// forgotten. Zero means 64 MiB.
+	Memory int64
+
+	mu     sync.Mutex
+	sites  map[string]*site // guarded by mu
+	recent list.List        // guarded by mu; of sites that are not being read, least recently used last
+	bytes  int64            // guarded by mu; of sites in recent
+}
+
+const (
+	robotsTTL    = 24 * time.Hour
+	robotsMemory = 64 << 20
+	firstWait    = time.Second // after the first failure; twice as long after each further one
+	longestWait  = 24 * time.Hour
+	staleAfter   = 3 // failures until expired rules are used again
+)
+
+// site is what is known of a site's robots.txt. It is guarded by Robots.mu.
+type site struct {
+	name    string
+	rules   *robots.Rules // nil: never read
+	expires time.Time
+	delay   time.Duration // the Crawl-delay; 0: none
+	// Whether the frontier knows delay; otherwise the next contact comes after delay from last.
+	applied bool
+	last    time.Time
+	tries   int       // failed ones in a row
+	due     time.Time // no request before
+	failure *UnreachableError
+	reading chan struct{} // closed when the request under way has ended; nil: there is none
+	elem    *list.Element
+}
+
+// Allowed reports whether robots.txt allows a URL. If it is not known it is requested through rt:
+// through a Transport in its host's turn, and at once through other RoundTrippers; nil means
+// http.DefaultTransport. Calls for the same site share one request. If robots.txt cannot be read,
+// the error is an *UnreachableError. With a Transport that has these Robots there is no need to
+// call it.
+func (r *Robots) Allowed(ctx context.Context, rt http.RoundTripper, rawURL string) (bool, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return false, err
+	}
+	if rt == nil {
+		rt = http.DefaultTransport
+	}
+	v, err := r.rules(ctx, rt, u)
+	if err != nil {
+		return false, err
+	}
+	return v.rules.Allowed(rawURL), nil
+}
+
+// CrawlDelay returns the delay that the site of a URL asks for, if its robots.txt is known and asks
+// for one.
+func (r *Robots) CrawlDelay(rawURL string) (time.Duration, bool) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return 0, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sites[siteOf(u)]
+	if s == nil || s.rules == nil {
+		return 0, false
+	}
+	return s.delay, s.delay > 0
+}
+
+// verdict is what robots.txt says of a site's URLs, at one moment.
+type verdict struct {
+	rules *robots.Rules
+	delay time.Duration
+	rest  time.Time // the frontier does not know the delay: no contact before
+}
+
+// check returns a *DeniedError if a URL is forbidden.
+func (v *verdict) check(u *url.URL) error {
+	if d := v.rules.Decide(u.String()); !d.Allowed {
+		return &DeniedError{URL: u.String(), Pattern: d.Pattern, Line: d.Line}
+	}
+	return nil
+}
+
+// rules waits until the rules of a URL's site are known.
+func (r *Robots) rules(ctx context.Context, rt http.RoundTripper, u *url.URL) (verdict, error) {
+	for {
+		v, other, err := r.claim(siteOf(u))
+		switch {
+		case err != nil || v.rules != nil:
+			return v, err
+		case other != nil:
+			select {
+			case <-other:
+				continue
+			case <-ctx.Done():
+				return v, ctx.Err()
+			}
+		}
+		if err := r.read(ctx, rt, siteOf(u)); err != nil {
+			return v, err
+		}
+	}
+}
+
+// claim returns the rules of a site; or a channel, closed when the request of another caller has
+// ended; or the error of the last request, while it is too early for another; or nothing, which
+// claims the next request: read must follow, or release.
+func (r *Robots) claim(name string) (verdict, <-chan struct{}, error) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sites[name]
+	if s == nil {
+		if r.sites == nil {
+			r.sites = map[string]*site{}
+		}
+		s = &site{name: name}
+		r.sites[name] = s
+	}
+	switch {
+	case s.reading != nil:
+		return verdict{}, s.reading, nil
+	case s.rules != nil && now.Before(s.expires):
+		r.recent.MoveToFront(s.elem)
+		v := verdict{rules: s.rules, delay: s.delay}
+		if !s.applied {
+			v.rest, s.applied = s.last.Add(s.delay), true
+		}
+		return v, nil, nil
+	case now.Before(s.due):
+		return verdict{}, nil, s.failure
+	}
+	r.unlistLocked(s)
+	s.reading = make(chan struct{})
+	return verdict{}, nil, nil
+}
+
+// finish ends a claim: change says what was learned.
+func (r *Robots) finish(name string, change func(*site)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sites[name]
+	change(s)
+	close(s.reading)
+	s.reading = nil
+	r.listLocked(s)
+}
+
+// release ends a claim as if there had been no request.
+func (r *Robots) release(name string) { r.finish(name, func(*site) {}) }
+
+// settle records rules.
+func (s *site) settle(rules *robots.Rules, r *Robots, applied bool, last time.Time) {
+	s.rules, s.expires, s.delay = rules, time.Now().Add(positive(r.TTL, robotsTTL)), 0
+	if d, ok := rules.CrawlDelay(); ok && d > 0 {
+		s.delay = min(d, positive(r.MaxCrawlDelay, robots.MaxCrawlDelay))
+	}
+	s.applied, s.last = applied || s.delay == 0, last
+	s.tries, s.due, s.failure = 0, time.Time{}, nil
+}
+
+// failed records a failed request.
+func (s *site) failed(e *UnreachableError, r *Robots, retryAfter time.Duration) {
+	now := time.Now()
+	if s.tries++; s.rules != nil && s.tries >= staleAfter {
+		s.expires, s.tries = now.Add(positive(r.TTL, robotsTTL)), 0
+		return
+	}
+	wait := firstWait
+	for range min(s.tries-1, 40) {
+		wait = min(2*wait, longestWait)
+	}
+	s.due = now.Add(max(wait, retryAfter))
+	e.Until = s.due
+	s.failure = e
+}
+
+// found records the rules of a site that another site's robots.txt redirects to.
+func (r *Robots) found(name string, rules *robots.Rules) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sites[name] != nil {
+		return
+	}
+	s := &site{name: name}
+	s.settle(rules, r, true, time.Time{})
+	r.sites[name] = s
+	r.listLocked(s)
+}
+
+// known returns the rules of a site, if it need not be asked for them.
+func (r *Robots) known(name string) *robots.Rules {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.sites[name]; s != nil && s.rules != nil && time.Now().Before(s.expires) {
+		return s.rules
+	}
+	return nil
+}
+
+func (r *Robots) listLocked(s *site) {
+	s.elem = r.recent.PushFront(s)
+	r.bytes += s.size()
+	for most := positive(r.Memory, robotsMemory); r.bytes > most && r.recent.Len() > 1; {
+		old := r.recent.Back().Value.(*site)
+		r.unlistLocked(old)
+		delete(r.sites, old.name)
+	}
+}
+
+func (r *Robots) unlistLocked(s *site) {
+	if s.elem != nil {
+		r.recent.Remove(s.elem)
+		r.bytes -= s.size()
+		s.elem = nil
+	}
+}
+
+func (s *site) size() int64 {
+	n := int64(400 + 2*len(s.name))
+	if s.rules != nil {
+		n += int64(s.rules.Size())
+	}
+	return n
+}
+
+func positive[T ~int64](v, zero T) T {
+	if v > 0 {
+		return v
+	}
+	return zero
+}
+
+// siteOf returns the scheme, host and port of a URL, in lower case and without the scheme's default
+// port.
+func siteOf(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	switch scheme := strings.ToLower(u.Scheme); scheme {
+	case "http":
+		return "http://" + strings.TrimSuffix(host, ":80")
+	case "https":
+		return "https://" + strings.TrimSuffix(host, ":443")
+	default:
+		return scheme + "://" + host
+	}
+}

@@ -1,0 +1,220 @@
+// This file has the Transport: how a request waits for its turn.
+
+package polite
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Transport is an http.RoundTripper that contacts each host one request at a time, and leaves it
+// alone between requests for as long as the Frontier says. Set its fields before its first use. It
+// is safe for concurrent use; do not copy it.
+type Transport struct {
+	// Frontier has the hosts' clocks. All Transports and workers of a process that should be
+	// polite together must share it. Nil means one in memory for this Transport alone.
+	Frontier *frontier.Frontier
+	// Base sends the requests. Nil means an http.Transport like http.DefaultTransport that connects
+	// to the address whose turn it is.
+	Base http.RoundTripper
+	// Robots, if set, is asked before each request whether it is allowed.
+	Robots *Robots
+	// MaxWait is how long a request waits for its turn. If that is not enough, it fails with a
+	// *BusyError, at once if the time is known. Zero means as long as its context lasts.
+	MaxWait time.Duration
+	// Timeout bounds each contact, from the host's turn to the end of the body. It does not count
+	// the wait, as http.Client.Timeout does. Zero, or more than the lease lasts, means until the
+	// lease ends (frontier.Options.LeaseTime).
+	Timeout time.Duration
+	// Judge decides what an answer, or an error, means for its host. Nil means OutcomeOf. The
+	// Transport itself fills in times and Bytes.
+	Judge func(*http.Response, error) frontier.Outcome
+	// Lookup returns the addresses of a host name, best first. Hosts that share an address take
+	// turns: they are in one group of the Frontier, named after the address or, for IPv6, its
+	// first 64 bits. Nil means the system's resolver, or, if Base is set, no lookup and no groups.
+	// With a Base of your own the Transport cannot tell it which address to connect to: the group
+	// is that of the first one.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Exempt lists networks whose hosts make no group, such as those of content delivery networks.
+	Exempt []netip.Prefix
+
+	once    sync.Once
+	f       *frontier.Frontier
+	err     error // of opening f
+	sending http.RoundTripper
+	book    addressBook
+}
+
+var _ http.RoundTripper = (*Transport)(nil)
+
+// start sets up what the fields leave open.
+func (t *Transport) start() error {
+	t.once.Do(func() {
+		t.sending = t.Base
+		if t.sending == nil {
+			t.sending = t.newBase()
+		}
+		if t.f = t.Frontier; t.f == nil {
+			t.f, t.err = frontier.Open(context.Background(), frontier.Options{KeepOpen: true})
+		}
+	})
+	return t.err
+}
+
+// RoundTrip implements http.RoundTripper. It waits until the host of the request may be contacted,
+// and its group; the contact ends when the body of the answer has been read to its end, or is
+// closed. Errors of the wait are those of the request's context, frontier.ErrClosed, *BusyError,
+// and, with Robots, *DeniedError and *UnreachableError.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	called := time.Now()
+	c, err := t.turn(req)
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	return c.roundTrip(req, called)
+}
+
+// closeBody closes the body of a request that is not sent, as a RoundTripper must.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
+
+// CloseIdleConnections closes the connections that Base keeps for later requests, for
+// http.Client.CloseIdleConnections.
+func (t *Transport) CloseIdleConnections() {
+	if t.start() != nil {
+		return
+	}
+	if c, ok := t.sending.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// turn waits until req may be sent.
+func (t *Transport) turn(req *http.Request) (*contact, error) {
+	if err := t.start(); err != nil {
+		return nil, err
+	}
+	if req.URL == nil {
+		return nil, errors.New("polite: the request has no URL")
+	}
+	ctx := req.Context()
+	host, err := t.f.HostKey(req.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	if q := questionOf(ctx); q != nil {
+		if q.slot != nil && q.slot.Host == host {
+			slot := *q.slot
+			q.slot = nil
+			return t.join(req, slot, true)
+		}
+		return t.contact(req, host, 0)
+	}
+	v := visitOf(ctx)
+	if v != nil {
+		leased, err := v.claim(req, host)
+		if err != nil {
+			return nil, err
+		}
+		if leased {
+			return v.begin(t, req)
+		}
+	}
+	if t.Robots == nil {
+		return t.contact(req, host, 0)
+	}
+	rules, err := t.Robots.rules(ctx, t, req.URL)
+	if err == nil {
+		err = rules.check(req.URL)
+	}
+	if err == nil && time.Now().Before(rules.rest) {
+		err = t.postpone(ctx, host, rules)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.contact(req, host, rules.delay)
+}
+
+// contact waits for a lease of a host, and for its group.
+func (t *Transport) contact(req *http.Request, host string, delay time.Duration) (*contact, error) {
+	until := time.Now().Add(t.MaxWait)
+	for {
+		lease, err := t.wait(req.Context(), host, until)
+		if err != nil {
+			return nil, err
+		}
+		c, err := t.join(req, lease, true)
+		if err == nil {
+			c.delay = delay
+			return c, nil
+		}
+		o := frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}
+		if errors.Is(err, frontier.ErrGroupBusy) {
+			o.RetryAfter = rejoin
+		}
+		if done := t.f.Done(lease, o); done != nil && !errors.Is(done, frontier.ErrNotLeased) {
+			return nil, errors.Join(err, done)
+		}
+		if !errors.Is(err, frontier.ErrGroupBusy) && !errors.Is(err, frontier.ErrNotLeased) {
+			return nil, err
+		}
+	}
+}
+
+// rejoin keeps a host in the group that it must wait for, until its turn is requested again.
+const rejoin = 100 * time.Millisecond
+
+// wait returns a lease for contact only.
+func (t *Transport) wait(ctx context.Context, host string, until time.Time) (frontier.Lease, error) {
+	if t.MaxWait <= 0 {
+		return t.f.Contact(ctx, host)
+	}
+	busy := &BusyError{Host: host}
+	if info, err := t.f.Host(ctx, host); err == nil {
+		if busy.Until = later(info.Due, info.GroupDue, info.Rule.BlockedUntil); busy.Until.After(until) {
+			return frontier.Lease{}, busy
+		}
+	}
+	limited, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	lease, err := t.f.Contact(limited, host)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		if info, err := t.f.Host(ctx, host); err == nil {
+			busy.Until = later(info.Due, info.GroupDue, info.Rule.BlockedUntil)
+		}
+		return lease, busy
+	}
+	return lease, err
+}
+
+// later returns the last of several times.
+func later(times ...time.Time) (last time.Time) {
+	for _, t := range times {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+// postpone tells the frontier the Crawl-delay of a host without contacting it.
+func (t *Transport) postpone(ctx context.Context, host string, v verdict) error {
+	lease, err := t.wait(ctx, host, time.Now().Add(t.MaxWait))
+	if err != nil {
+		return err
+	}
+	return t.f.Done(lease, frontier.Outcome{
+		Result: frontier.Requeue, Uncontacted: true, RetryAfter: max(0, time.Until(v.rest)), CrawlDelay: v.delay,
+	})
+}

@@ -1,0 +1,269 @@
+package polite
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+func TestRequestsWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, always(200, "hello"))
+		w.took = time.Second
+		c := &http.Client{Transport: newTransport(t, w, frontier.Options{})}
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				_, err := get(t, c, "http://a.example/")
+				assert.NoError(t, err)
+			})
+			all.Go(func() {
+				_, err := get(t, c, "http://b.example:8080/")
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		got := map[string]int{}
+		for _, x := range w.requests() {
+			got[x]++
+		}
+		assert.Equal(t, map[string]int{
+			"0s http://a.example/": 1, "11s http://a.example/": 1, "22s http://a.example/": 1,
+			"0s http://b.example:8080/": 1, "11s http://b.example:8080/": 1, "22s http://b.example:8080/": 1,
+		}, got, "each a delay after the end of the last body")
+	})
+}
+
+func TestAContactEndsWithTheBody(t *testing.T) {
+	for name, end := range map[string]func(*http.Response){
+		"closed early":         func(r *http.Response) { r.Body.Close() },
+		"read to its end":      func(r *http.Response) { io.Copy(io.Discard, r.Body) },
+		"read and closed":      func(r *http.Response) { io.Copy(io.Discard, r.Body); r.Body.Close(); r.Body.Close() },
+		"forgotten, until the": func(*http.Response) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t, always(200, "hello"))
+				tr := newTransport(t, w, frontier.Options{LeaseTime: time.Minute})
+				c := &http.Client{Transport: tr}
+				resp, err := c.Get("http://a.example/")
+				require.NoError(t, err)
+				end(resp)
+				if !strings.HasPrefix(name, "forgotten") {
+					assert.Zero(t, tr.Frontier.Stats().Leased)
+					return
+				}
+				w.open["a.example"] = 0
+				_, err = get(t, c, "http://a.example/2")
+				require.NoError(t, err)
+				assert.Equal(t, "1m10s http://a.example/2", w.requests()[1], "the lease expired")
+				resp.Body.Close()
+			})
+		})
+	}
+}
+
+func TestRedirectsAreContactsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, func(r *http.Request) (*http.Response, error) {
+			switch r.URL.String() {
+			case "http://a.example/":
+				return says(301, "moved", "Location", "/2"), nil
+			case "http://a.example/2":
+				return says(302, "moved", "Location", "http://b.example/"), nil
+			}
+			return says(200, "hello"), nil
+		})
+		c := &http.Client{Transport: newTransport(t, w, frontier.Options{})}
+		_, err := get(t, c, "http://a.example/")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"0s http://a.example/", "10s http://a.example/2", "10s http://b.example/"}, w.requests())
+	})
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		when := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
+		n := 0
+		w := newWeb(t, func(*http.Request) (*http.Response, error) {
+			switch n++; n {
+			case 1:
+				return says(429, "", "Retry-After", "60"), nil
+			case 2:
+				return says(200, "", "Retry-After", when), nil
+			}
+			return says(200, ""), nil
+		})
+		c := &http.Client{Transport: newTransport(t, w, frontier.Options{Backoff: frontier.Backoff{Disabled: true}})}
+		for range 3 {
+			_, err := get(t, c, "http://a.example/")
+			require.NoError(t, err)
+		}
+		assert.Equal(t, []string{"0s http://a.example/", "1m0s http://a.example/", "1m30s http://a.example/"}, w.requests())
+	})
+}
+
+func TestErrorsEndTheContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF })
+		tr := newTransport(t, w, frontier.Options{})
+		closed := &closeNoted{Reader: strings.NewReader("form")}
+		_, err := (&http.Client{Transport: tr}).Post("http://a.example/", "text/plain", closed)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		assert.True(t, closed.closed)
+		assert.Zero(t, tr.Frontier.Stats().Leased)
+		info, err := tr.Frontier.Host(t.Context(), "a.example")
+		require.NoError(t, err)
+		assert.Equal(t, 1, info.Backoff.Step, "a failed connection")
+	})
+}
+
+type closeNoted struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closeNoted) Close() error { c.closed = true; return nil }
+
+func TestBodiesOfRequestsAreClosedThatAreNeverSent(t *testing.T) {
+	w := newWeb(t, always(200, ""))
+	tr := newTransport(t, w, frontier.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, url := range []string{"http://a.example/", "http:///"} {
+		closed := &closeNoted{Reader: strings.NewReader("form")}
+		req, err := http.NewRequestWithContext(ctx, "POST", url, closed)
+		require.NoError(t, err)
+		_, err = tr.RoundTrip(req)
+		require.Error(t, err)
+		assert.True(t, closed.closed, url)
+	}
+	assert.Empty(t, w.requests())
+}
+
+func TestTheRequestIsNotModified(t *testing.T) {
+	tr := newTransport(t, newWeb(t, always(200, "hello")), frontier.Options{})
+	req, err := http.NewRequest("GET", "http://a.example/", nil)
+	require.NoError(t, err)
+	before := *req
+	resp, err := tr.RoundTrip(req)
+	require.NoError(t, err)
+	resp.Body.Close()
+	assert.Equal(t, before, *req)
+	assert.Same(t, req, resp.Request)
+}
+
+func TestMaxWaitRefusesAtOnceWhatTakesLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, always(200, "hello"))
+		tr := newTransport(t, w, frontier.Options{})
+		tr.MaxWait = 5 * time.Second
+		c := &http.Client{Transport: tr}
+		_, err := get(t, c, "http://a.example/")
+		require.NoError(t, err)
+		begun := time.Now()
+		_, err = get(t, c, "http://a.example/")
+		busy, ok := errors.AsType[*BusyError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, "a.example", busy.Host)
+		assert.Equal(t, 10*time.Second, busy.Until.Sub(begun))
+		assert.Zero(t, time.Since(begun))
+		time.Sleep(6 * time.Second)
+		_, err = get(t, c, "http://a.example/")
+		require.NoError(t, err)
+		require.NoError(t, tr.Frontier.Pause(frontier.Host("b.example")))
+		begun = time.Now()
+		_, err = get(t, c, "http://b.example/")
+		busy, ok = errors.AsType[*BusyError](err)
+		require.True(t, ok, "%v", err)
+		assert.True(t, busy.Until.IsZero())
+		assert.Equal(t, 5*time.Second, time.Since(begun))
+	})
+}
+
+func TestTimeoutCountsFromTheTurnOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/slow" {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return says(200, "hello"), nil
+		})
+		tr := newTransport(t, w, frontier.Options{})
+		tr.Timeout = 3 * time.Second
+		c := &http.Client{Transport: tr}
+		for range 3 { // they wait for 20 s
+			_, err := get(t, c, "http://a.example/")
+			require.NoError(t, err)
+		}
+		_, err := get(t, c, "http://a.example/slow")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 33*time.Second, time.Since(w.begun))
+		info, err := tr.Frontier.Host(t.Context(), "a.example")
+		require.NoError(t, err)
+		assert.Equal(t, 1, info.Backoff.Step)
+	})
+}
+
+func TestACallersDeadlineIsNotHeldAgainstTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/slow" {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return says(200, "hello"), nil
+		})
+		tr := newTransport(t, w, frontier.Options{})
+		_, err := get(t, &http.Client{Transport: tr}, "http://a.example/")
+		require.NoError(t, err)
+		step := func(timeout time.Duration) int {
+			_, err := get(t, &http.Client{Transport: tr, Timeout: timeout}, "http://a.example/slow")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			info, err := tr.Frontier.Host(t.Context(), "a.example")
+			require.NoError(t, err)
+			return info.Backoff.Step
+		}
+		assert.Equal(t, 0, step(12*time.Second), "10 s of it were spent waiting")
+		assert.Equal(t, 1, step(time.Minute), "it had most of the time")
+	})
+}
+
+func TestHostsOfOneAddressTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, always(200, "hello"))
+		tr := newTransport(t, w, frontier.Options{})
+		tr.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr(map[string]string{"c.example": "192.0.2.2"}[host] + map[string]string{"a.example": "192.0.2.1", "b.example": "192.0.2.1"}[host])}, nil
+		}
+		var all sync.WaitGroup
+		for _, host := range []string{"a.example", "b.example", "c.example", "a.example"} {
+			all.Go(func() {
+				_, err := get(t, &http.Client{Transport: tr}, "http://"+host+"/")
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		at := map[string]int{}
+		for _, x := range w.requests() {
+			if !strings.Contains(x, "c.example") {
+				x, _, _ = strings.Cut(x, " ")
+			}
+			at[x]++
+		}
+		assert.Equal(t, map[string]int{"0s": 1, "0s http://c.example/": 1, "10s": 1, "20s": 1}, at)
+	})
+}

@@ -1,0 +1,192 @@
+package polite
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+func contextWithTimeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
+}
+
+// lease adds URLs, and leases the first.
+func lease(t *testing.T, f *frontier.Frontier, urls ...string) frontier.Lease {
+	t.Helper()
+	for _, u := range urls {
+		_, err := f.Add(t.Context(), frontier.Entry{URL: u, Depth: 3, Weight: 2})
+		require.NoError(t, err)
+	}
+	l, err := f.Next(t.Context())
+	require.NoError(t, err)
+	return l
+}
+
+// visit fetches the URL of a lease by a client.
+func visit(t *testing.T, c *http.Client, l frontier.Lease) (*Visit, error) {
+	t.Helper()
+	ctx, v := WithLease(t.Context(), l)
+	req, err := http.NewRequestWithContext(ctx, "GET", l.Entry.URL, nil)
+	require.NoError(t, err)
+	resp, err := c.Do(req)
+	if err != nil {
+		return v, err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	return v, err
+}
+
+func TestALeaseIsUsedInsteadOfATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, always(200, "hello", "Last-Modified", "Fri, 02 Jan 1998 03:04:05 GMT", "Retry-After", "60"))
+		w.took = 2 * time.Second
+		tr := newTransport(t, w, frontier.Options{})
+		c := &http.Client{Transport: tr}
+		l := lease(t, tr.Frontier, "http://a.example/", "http://a.example/2")
+		v, err := visit(t, c, l)
+		require.NoError(t, err)
+		ended := time.Now()
+		assert.EqualValues(t, 1, tr.Frontier.Stats().Leased, "it is the caller's")
+		time.Sleep(time.Second)
+		o := v.Outcome()
+		assert.Equal(t, frontier.Outcome{
+			Result: frontier.Visited, Ended: ended, Duration: 2 * time.Second, Bytes: 5, RetryAfter: time.Minute,
+			Modified: time.Date(1998, 1, 2, 3, 4, 5, 0, time.UTC),
+		}, o)
+		require.NoError(t, tr.Frontier.Done(l, o))
+		v, err = visit(t, c, lease(t, tr.Frontier))
+		require.NoError(t, err)
+		assert.Equal(t, []string{"0s http://a.example/", "1m2s http://a.example/2"}, w.requests())
+		require.NoError(t, tr.Frontier.Done(v.lease, v.Outcome()))
+	})
+}
+
+func TestRedirectsOfALeaseGoToTheFrontier(t *testing.T) {
+	for name, check := range map[string]func(*http.Request, []*http.Request) error{"refused": nil, "last response": LastResponse} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t, always(301, "moved", "Location", "/2#top"))
+				tr := newTransport(t, w, frontier.Options{})
+				l := lease(t, tr.Frontier, "http://a.example/")
+				v, err := visit(t, &http.Client{Transport: tr, CheckRedirect: check}, l)
+				if e, ok := errors.AsType[*RedirectError](err); check == nil && assert.True(t, ok, "%v", err) {
+					assert.Equal(t, RedirectError{From: "http://a.example/", To: "http://a.example/2#top"}, *e)
+				} else {
+					require.NoError(t, err)
+				}
+				o := v.Outcome()
+				assert.Equal(t, frontier.Visited, o.Result)
+				assert.Equal(t, []frontier.Entry{{URL: "http://a.example/2", Depth: 3, Weight: 2}}, o.Add)
+				require.NoError(t, tr.Frontier.Done(l, o))
+				assert.Len(t, w.requests(), 1)
+			})
+		})
+	}
+}
+
+func TestALeaseAllowsOneContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, always(200, "hello"))
+		tr := newTransport(t, w, frontier.Options{})
+		c := &http.Client{Transport: tr}
+		l := lease(t, tr.Frontier, "http://a.example/")
+		ctx, v := WithLease(t.Context(), l)
+		do := func(url string) error {
+			req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+			require.NoError(t, err)
+			resp, err := c.Do(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			return err
+		}
+		require.NoError(t, do("http://b.example/style.css"), "another host: a turn of its own")
+		require.NoError(t, do("http://a.example/"))
+		require.ErrorIs(t, do("http://a.example/"), ErrLeaseUsed)
+		require.NoError(t, tr.Frontier.Done(l, v.Outcome()))
+		assert.Len(t, w.requests(), 2)
+	})
+}
+
+func TestAVisitWithoutARequest(t *testing.T) {
+	tr := newTransport(t, newWeb(t, always(200, "")), frontier.Options{})
+	l := lease(t, tr.Frontier, "http://a.example/")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, v := WithLease(ctx, l)
+	assert.Equal(t, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}, v.Outcome())
+	cancel()
+	assert.Equal(t, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}, v.Outcome())
+	require.NoError(t, tr.Frontier.Done(l, v.Outcome()))
+}
+
+func TestRobotsAreReadUnderALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, robotsAt(200, "User-agent: *\nDisallow: /private\nCrawl-delay: 20\n"))
+		tr := newTransport(t, w, frontier.Options{})
+		tr.Robots = &Robots{Agent: "examplebot"}
+		c := &http.Client{Transport: tr}
+		f := tr.Frontier
+		l := lease(t, f, "http://a.example/", "http://a.example/private")
+		v, err := visit(t, c, l)
+		require.ErrorIs(t, err, ErrHandedBack)
+		o := v.Outcome()
+		assert.Equal(t, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}, o)
+		require.ErrorIs(t, f.Done(l, o), frontier.ErrNotLeased)
+		l = lease(t, f)
+		assert.Equal(t, "http://a.example/", l.Entry.URL, "the same URL comes again")
+		assert.Equal(t, 1, l.Attempt)
+		v, err = visit(t, c, l)
+		require.NoError(t, err)
+		require.NoError(t, f.Done(l, v.Outcome()))
+		l = lease(t, f)
+		v, err = visit(t, c, l)
+		_, denied := errors.AsType[*DeniedError](err)
+		require.True(t, denied, "%v", err)
+		assert.Equal(t, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}, v.Outcome())
+		require.NoError(t, f.Done(l, v.Outcome()))
+		assert.Equal(t, []string{"0s http://a.example/robots.txt", "20s http://a.example/"}, w.requests())
+	})
+}
+
+func TestUnreachableRobotsKeepTheURL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := true
+		w := newWeb(t, func(r *http.Request) (*http.Response, error) {
+			if down {
+				return says(500, ""), nil
+			}
+			return says(404, ""), nil
+		})
+		tr := newTransport(t, w, frontier.Options{})
+		tr.Robots = &Robots{Agent: "examplebot"}
+		c := &http.Client{Transport: tr}
+		_, err := tr.Frontier.Add(t.Context(), frontier.Entry{URL: "http://a.example/"})
+		require.NoError(t, err)
+		for n := 0; ; n++ {
+			l, err := tr.Frontier.Next(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, 1, l.Attempt)
+			v, err := visit(t, c, l)
+			if done := tr.Frontier.Done(l, v.Outcome()); done != nil {
+				require.ErrorIs(t, done, frontier.ErrNotLeased)
+			}
+			if err == nil {
+				assert.Equal(t, frontier.Gone, v.Outcome().Result)
+				break
+			}
+			down = time.Since(w.begun) < 24*time.Hour
+			require.Less(t, n, 10_000)
+		}
+		assert.Less(t, len(w.requests()), 40, "for a day a host that fails is asked rarely")
+	})
+}
