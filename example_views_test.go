@@ -295,3 +295,18 @@ func ExampleFrontier_Import() {
 	// 2 URLs of 4 lines
 	// line 3 no URL
 }
+
+// Contact, Host and the rules take a host's key; HostKey finds it for a URL.
+func ExampleFrontier_HostKey() {
+	f, err := frontier.Open(context.Background(), frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	host, err := f.HostKey("https://A.example:8443/page")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(host)
+	// Output: a.example
+}
