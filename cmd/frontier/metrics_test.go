@@ -26,8 +26,7 @@ func startMeasured(t *testing.T, more ...string) (r *running, url string) {
 }
 
 // got is what a URL answers.
-func got(t *testing.T, url string) (status int, body string) {
-	t.Helper()
+func got(t require.TestingT, url string) (status int, body string) {
 	resp, err := http.Get(url)
 	require.NoError(t, err)
 	defer resp.Body.Close()
