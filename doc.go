@@ -2,15 +2,24 @@
 // web crawler that decides which URL is fetched next, and when.
 //
 // A crawler puts URLs in with [Frontier.Add], takes leases with [Frontier.Next],
-// fetches, and reports with [Frontier.Done]:
+// fetches, and reports with [Frontier.Done]. [Frontier.Work] does the last three with
+// any number of workers:
 //
 //	f, err := frontier.Open(ctx, frontier.Options{})
 //	...
 //	_, err = f.Add(ctx, frontier.Entry{URL: "http://example.org/"})
-//	for lease, err := range f.Leases(ctx) {
-//		links, took, err := fetch(lease.Entry.URL)
-//		err = f.Done(lease, frontier.Outcome{Duration: took, Add: links})
-//	}
+//	...
+//	err = f.Work(ctx, 100, func(ctx context.Context, lease frontier.Lease) (frontier.Outcome, error) {
+//		links, err := fetch(ctx, lease.Entry.URL)
+//		if err != nil {
+//			return frontier.Outcome{Result: frontier.Failed}, nil // it is tried again
+//		}
+//		out := frontier.Outcome{}
+//		for _, u := range links {
+//			out.Add = append(out.Add, frontier.Entry{URL: u, Depth: lease.Entry.Depth + 1})
+//		}
+//		return out, nil
+//	})
 //
 // With the zero [Options] everything is in memory. With a Spill from package
 // spill the same frontier is durable, survives kill -9, and grows beyond memory.
@@ -175,6 +184,7 @@ package frontier
 //	add.go          Add and Done's outlinks: known or new, room in memory or ErrFull, admitted -> known, seen, patience, room
 //	next.go         Next, TryNext, Contact; the calls that wait     -> waitqueue
 //	done.go         Done: what an outcome means for its URL; the policies are asked
+//	work.go         loops over leases: Work, Leases
 //	lease.go        leases that are out: Extend, Join, HandBack, expiry
 //
 // The scheduler, which is Mercator's:

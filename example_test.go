@@ -128,6 +128,38 @@ func ExampleOptions_normalize() {
 	// http://a.example/ waiting <nil>
 }
 
+// Ten workers crawl until nothing is left. A fetch that fails is an Outcome; an error stops them all.
+func ExampleFrontier_Work() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{Delay: frontier.FixedDelay(time.Millisecond), Retry: frontier.Retries(2, time.Millisecond)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/"}); err != nil {
+		log.Fatal(err)
+	}
+	pages := map[string][]string{ // yours are on the web
+		"http://a.example/":  {"http://a.example/1", "http://a.example/2", "mailto:me@a.example"},
+		"http://a.example/1": {"http://a.example/"},
+	}
+	err = f.Work(ctx, 10, func(ctx context.Context, l frontier.Lease) (frontier.Outcome, error) {
+		links, ok := pages[l.Entry.URL] // yours is fetched under ctx
+		if !ok {
+			return frontier.Outcome{Result: frontier.Failed}, nil
+		}
+		out := frontier.Outcome{}
+		for _, u := range links {
+			out.Add = append(out.Add, frontier.Entry{URL: u, Depth: l.Entry.Depth + 1})
+		}
+		return out, nil
+	})
+	s := f.Stats()
+	fmt.Println(s.Done[frontier.Visited], "visited,", s.GivenUp, "given up,", s.Refused, "bad link;", err)
+	// Output:
+	// 2 visited, 1 given up, 1 bad link; <nil>
+}
+
 // Next waits until some host may be contacted, and ends with the crawl.
 func ExampleFrontier_Next() {
 	ctx := context.Background()

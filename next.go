@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math/bits"
 	"strings"
 	"time"
@@ -169,22 +168,6 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 		at = f.wall(next)
 	}
 	return l, at, false, ErrNotDue
-}
-
-// Leases is Next in a loop. It ends without an error when the crawl is over or
-// the frontier closed, and after any other error.
-func (f *Frontier) Leases(ctx context.Context) iter.Seq2[Lease, error] {
-	return func(yield func(Lease, error) bool) {
-		for {
-			l, err := f.Next(ctx)
-			if errors.Is(err, ErrExhausted) || errors.Is(err, ErrClosed) {
-				return
-			}
-			if !yield(l, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 // Contact waits until a host may be contacted and returns a lease without a URL, for

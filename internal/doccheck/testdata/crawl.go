@@ -8,6 +8,7 @@ import (
 	"log"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -23,7 +24,10 @@ func crawl(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	f, err := frontier.Open(ctx, frontier.Options{Spill: store}) // without Spill: in memory
+	f, err := frontier.Open(ctx, frontier.Options{
+		Spill:     store, // without it: in memory
+		Normalize: urlnorm.New().Normalize,
+	})
 	if err != nil {
 		return err
 	}
@@ -31,19 +35,20 @@ func crawl(ctx context.Context) error {
 	if _, err := f.Add(ctx, frontier.Entry{URL: "http://example.org/"}); err != nil {
 		return err
 	}
-	for lease, err := range f.Leases(ctx) { // run many of these loops at once
+	return f.Work(ctx, 100, func(ctx context.Context, lease frontier.Lease) (frontier.Outcome, error) {
+		links, err := fetch(ctx, lease.Entry.URL) // yours
 		if err != nil {
-			return err
+			return frontier.Outcome{Result: frontier.Failed}, nil // it is tried again; an error would stop the crawl
 		}
-		outcome := fetch(ctx, lease) // yours: by lease.Deadline; its links have Depth: lease.Entry.Depth + 1
-		if err := f.Done(lease, outcome); err != nil {
-			return err
+		out := frontier.Outcome{}
+		for _, u := range links {
+			out.Add = append(out.Add, frontier.Entry{URL: u, Depth: lease.Entry.Depth + 1})
 		}
-	}
-	return nil
+		return out, nil
+	})
 }
 
-func fetch(_ context.Context, lease frontier.Lease) frontier.Outcome {
-	fmt.Println(lease.Entry.URL)
-	return frontier.Outcome{}
+func fetch(_ context.Context, url string) (links []string, err error) {
+	fmt.Println(url)
+	return nil, nil
 }
