@@ -98,36 +98,33 @@ func first(list []netip.Addr, a netip.Addr) {
 	}
 }
 
-// join makes a contact of a lease. Its host joins the group of the address to contact first.
-// frontier.ErrGroupBusy means that the group may not be contacted now.
-func (t *Transport) join(req *http.Request, l frontier.Lease, own bool) (*contact, error) {
-	c := &contact{t: t, f: t.f, lease: l, own: own, hold: questionOf(req.Context()) != nil, deadline: l.Deadline.Sub(l.LeasedAt)}
-	if t.Timeout > 0 {
-		c.deadline = min(c.deadline, t.Timeout)
-	}
+// join has a contact's lease join the group of the address to contact first. frontier.ErrGroupBusy
+// means that the group may not be contacted now.
+func (c *contact) join(req *http.Request) error {
+	t := c.t
 	lookup := t.Lookup
 	if lookup == nil {
 		if t.Base != nil {
-			return c, nil
+			return nil
 		}
 		lookup = systemLookup
 	}
 	if direct, ok := t.sending.(*http.Transport); ok && direct.Proxy != nil {
 		if proxy, err := direct.Proxy(req); err == nil && proxy != nil {
-			return c, nil // the address is the proxy's affair
+			return nil // the address is the proxy's affair
 		}
 	}
 	name, err := frontier.HostName(req.URL.String())
 	if err != nil {
-		return c, nil // HostKey knows better: Base decides where to connect
+		return nil // HostKey knows better: Base decides where to connect
 	}
 	list, err := t.book.find(req.Context(), name, lookup)
 	if err != nil {
 		c.fault = err
-		return c, nil
+		return nil
 	}
 	c.name, c.addrs = name, list
-	return c, c.joinAddress(list[0])
+	return c.joinAddress(list[0])
 }
 
 // joinAddress has the lease join the group of an address before the address is contacted.

@@ -19,13 +19,12 @@ type contact struct {
 	t        *Transport
 	f        *frontier.Frontier
 	lease    frontier.Lease
-	own      bool // the lease is the transport's, which ends it; otherwise it is a Visit's
-	hold     bool // it ends with Close, not with the end of the body: see question
+	own      bool      // the lease is the transport's, which ends it; otherwise it is a Visit's
+	question *question // it is for robots.txt, and ends with Close instead of the end of the body; nil: it is not
 	delay    time.Duration
-	name     string        // of the machine; empty: its addresses are not known here
-	addrs    []netip.Addr  // of it, best first
-	fault    error         // of the lookup
-	deadline time.Duration // from the start
+	name     string       // of the machine; empty: its addresses are not known here
+	addrs    []netip.Addr // of it, best first
+	fault    error        // of the lookup
 	cancel   context.CancelFunc
 
 	mu     sync.Mutex
@@ -36,6 +35,19 @@ type contact struct {
 	ended  time.Time // zero: it goes on
 	out    frontier.Outcome
 	err    error // of Done
+}
+
+func (t *Transport) newContact(req *http.Request) *contact {
+	return &contact{t: t, f: t.f, question: questionOf(req.Context())}
+}
+
+// lasts is how long the contact may last.
+func (c *contact) lasts() time.Duration {
+	d := c.lease.Deadline.Sub(c.lease.LeasedAt)
+	if c.t.Timeout > 0 {
+		d = min(d, c.t.Timeout)
+	}
+	return d
 }
 
 // outcomeNow is what became of the contact, which ends it if it goes on. err is the caller's: of
@@ -96,13 +108,15 @@ func (c *contact) judgeLocked(err error) frontier.Outcome {
 	if c.delay != 0 {
 		o.CrawlDelay = c.delay
 	}
-	o.Uncontacted = false
+	if o.Uncontacted = false; o.Failure != 0 && c.question != nil && c.question.sibling {
+		o.Failure = frontier.FailureOther // the host answers by another scheme: no reason to slow it down
+	}
 	return o
 }
 
 // roundTrip sends req under the contact's lease.
 func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(context.WithValue(req.Context(), contactKey{}, c), c.deadline)
+	ctx, cancel := context.WithTimeout(context.WithValue(req.Context(), contactKey{}, c), c.lasts())
 	c.mu.Lock()
 	c.cancel, c.began = cancel, time.Now()
 	c.waited = c.began.Sub(called)
@@ -134,7 +148,7 @@ func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response
 	case resp.Body == nil || resp.Body == http.NoBody:
 		b.ReadCloser = http.NoBody
 		resp.Body = b
-		if !c.hold {
+		if c.question == nil {
 			c.end(nil)
 		}
 	case writes: // 101 Switching Protocols
@@ -176,7 +190,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == nil:
 	case err != io.EOF:
 		b.c.end(b.c.blame(b.caller, err))
-	case !b.c.hold:
+	case b.c.question == nil:
 		b.c.end(nil)
 	}
 	return n, err

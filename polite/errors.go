@@ -64,6 +64,8 @@ type UnreachableError struct {
 	Until  time.Time // robots.txt is not requested again before
 	Status int       // of the last answer; 0 if there was none
 	Err    error     // why there was none, or none that could be read
+
+	aside bool // the URL should let others of its host pass
 }
 
 // Error implements error.

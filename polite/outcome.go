@@ -24,8 +24,8 @@ import (
 //	no answer, or a broken body  Failed, with the kind of failure
 //	cancelled                    Requeue: it says nothing about the host
 //	*DeniedError                 Denied
-//	*BusyError,
-//	*UnreachableError            Requeue, after the time that they name
+//	*BusyError                   Requeue, after the time that it names
+//	*UnreachableError            Requeue or, to let other URLs of the host pass, PutOff
 //
 // RetryAfter comes from a Retry-After header, in seconds or as a date, and is at most 30 days.
 // Modified comes from Last-Modified. Bytes is the length of the body if it is known. If resp came
@@ -39,6 +39,10 @@ func OutcomeOf(resp *http.Response, err error) frontier.Outcome {
 	}
 	return outcomeOf(resp, err)
 }
+
+// holdMost limits how long a host is left alone because robots.txt is unreachable. The frontier
+// leaves hosts that fail alone for longer; this is for failures that it does not see.
+const holdMost = 10 * time.Minute
 
 func outcomeOf(resp *http.Response, err error) frontier.Outcome {
 	var o frontier.Outcome
@@ -84,7 +88,12 @@ func notTried(err error, o *frontier.Outcome) {
 		return
 	}
 	if e, ok := errors.AsType[*UnreachableError](err); ok {
+		if e.aside {
+			o.Result, o.Uncontacted, o.Next = frontier.PutOff, true, e.Until
+			return
+		}
 		wait(e.Until)
+		o.RetryAfter = min(o.RetryAfter, holdMost)
 		return
 	}
 	if _, ok := errors.AsType[*RedirectError](err); ok {

@@ -68,12 +68,12 @@ func TestOutcomesOfErrorsOfOurOwn(t *testing.T) {
 	} {
 		assert.Equal(t, x.want, OutcomeOf(nil, fmt.Errorf("get: %w", x.err)), "%v", x.err)
 	}
-	for _, err := range []error{&BusyError{Until: in}, &UnreachableError{Until: in}} {
-		o := OutcomeOf(nil, err)
-		assert.Equal(t, frontier.Requeue, o.Result)
-		assert.True(t, o.Uncontacted)
-		assert.InDelta(t, time.Hour, o.RetryAfter, float64(time.Minute))
-	}
+	o := OutcomeOf(nil, &BusyError{Until: in})
+	assert.InDelta(t, time.Hour, o.RetryAfter, float64(time.Minute))
+	o.RetryAfter = 0
+	assert.Equal(t, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}, o)
+	assert.Equal(t, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, RetryAfter: holdMost}, OutcomeOf(nil, &UnreachableError{Until: in}))
+	assert.Equal(t, frontier.Outcome{Result: frontier.PutOff, Uncontacted: true, Next: in}, OutcomeOf(nil, &UnreachableError{Until: in, aside: true}))
 	_, err := http.NewRequest("GET", "http://[a/", nil)
 	assert.Equal(t, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}, OutcomeOf(nil, err))
 }

@@ -48,6 +48,7 @@ const (
 	firstWait    = time.Second // after the first failure; twice as long after each further one
 	longestWait  = 24 * time.Hour
 	staleAfter   = 3 // failures until expired rules are used again
+	pausesMore   = 10
 )
 
 // site is what is known of a site's robots.txt. It is guarded by Robots.mu.
@@ -58,8 +59,10 @@ type site struct {
 	delay   time.Duration // the Crawl-delay; 0: none
 	// Whether the frontier knows delay; otherwise the next contact comes after delay from last.
 	applied bool
+	used    bool // a URL was let through since the rules were read
 	last    time.Time
 	tries   int       // failed ones in a row
+	aside   int       // number of URLs that may be put off until due, so that others of the host get their turn
 	due     time.Time // no request before
 	failure *UnreachableError
 	reading chan struct{} // closed when the request under way has ended; nil: there is none
@@ -156,19 +159,52 @@ func (r *Robots) claim(name string) (verdict, <-chan struct{}, error) {
 	switch {
 	case s.reading != nil:
 		return verdict{}, s.reading, nil
-	case s.rules != nil && now.Before(s.expires):
+	case s.fresh(now):
 		r.recent.MoveToFront(s.elem)
 		v := verdict{rules: s.rules, delay: s.delay}
 		if !s.applied {
 			v.rest, s.applied = s.last.Add(s.delay), true
 		}
+		s.used = s.used || !now.Before(v.rest)
 		return v, nil, nil
 	case now.Before(s.due):
-		return verdict{}, nil, s.failure
+		e := *s.failure
+		if e.aside = r.siblingLocked(s) || s.aside > 0; e.aside {
+			s.aside--
+		}
+		return verdict{}, nil, &e
 	}
 	r.unlistLocked(s)
 	s.reading = make(chan struct{})
 	return verdict{}, nil, nil
+}
+
+// fresh reports whether a site's rules apply, by the monotonic clock, which stops while the machine
+// is suspended, and by the wall clock, which may be set back. If the Crawl-delay is so long that
+// the rules expired unused, they serve for one more URL; otherwise every contact would be spent on
+// robots.txt.
+func (s *site) fresh(now time.Time) bool {
+	until := s.expires
+	if !s.used {
+		until = until.Add(pausesMore * s.delay)
+	}
+	return s.rules != nil && now.Before(until) && now.Round(0).Before(until.Round(0))
+}
+
+// siblingLocked reports whether the same host answers by the other scheme.
+func (r *Robots) siblingLocked(s *site) bool {
+	other, secure := strings.CutPrefix(s.name, "https://")
+	if other = "http://" + other; !secure {
+		other = "https://" + strings.TrimPrefix(s.name, "http://")
+	}
+	return r.sites[other] != nil && r.sites[other].rules != nil
+}
+
+// sibling is siblingLocked for a site by its name.
+func (r *Robots) sibling(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.siblingLocked(r.sites[name])
 }
 
 // finish ends a claim: change says what was learned.
@@ -191,15 +227,15 @@ func (s *site) settle(rules *robots.Rules, r *Robots, applied bool, last time.Ti
 	if d, ok := rules.CrawlDelay(); ok && d > 0 {
 		s.delay = min(d, positive(r.MaxCrawlDelay, robots.MaxCrawlDelay))
 	}
-	s.applied, s.last = applied || s.delay == 0, last
-	s.tries, s.due, s.failure = 0, time.Time{}, nil
+	s.applied, s.last, s.used = applied || s.delay == 0, last, false
+	s.tries, s.aside, s.due, s.failure = 0, 0, time.Time{}, nil
 }
 
 // failed records a failed request.
 func (s *site) failed(e *UnreachableError, r *Robots, retryAfter time.Duration) {
 	now := time.Now()
 	if s.tries++; s.rules != nil && s.tries >= staleAfter {
-		s.expires, s.tries = now.Add(positive(r.TTL, robotsTTL)), 0
+		s.expires, s.tries, s.used = now.Add(positive(r.TTL, robotsTTL)), 0, false
 		return
 	}
 	wait := firstWait
@@ -208,7 +244,7 @@ func (s *site) failed(e *UnreachableError, r *Robots, retryAfter time.Duration) 
 	}
 	s.due = now.Add(max(wait, retryAfter))
 	e.Until = s.due
-	s.failure = e
+	s.failure, s.aside = e, 1<<min(s.tries-1, 16)
 }
 
 // found records the rules of a site that another site's robots.txt redirects to.
@@ -228,7 +264,7 @@ func (r *Robots) found(name string, rules *robots.Rules) {
 func (r *Robots) known(name string) *robots.Rules {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.sites[name]; s != nil && s.rules != nil && time.Now().Before(s.expires) {
+	if s := r.sites[name]; s != nil && s.reading == nil && s.fresh(time.Now()) {
 		return s.rules
 	}
 	return nil

@@ -25,7 +25,8 @@ const (
 
 // question marks the requests for robots.txt.
 type question struct {
-	slot *frontier.Lease // for the first one; nil: none, or it is used
+	slot    *frontier.Lease // for the first one; nil: none, or it is used
+	sibling bool            // the same host answers by the other scheme
 }
 
 type questionKey struct{}
@@ -38,9 +39,12 @@ func questionOf(ctx context.Context) *question {
 // read requests the robots.txt of a claimed site, and ends the claim. Its errors are those that
 // are no failure of the site: the context's, or *BusyError.
 func (r *Robots) read(ctx context.Context, rt http.RoundTripper, name string) error {
-	if questionOf(ctx) == nil {
-		ctx = context.WithValue(ctx, questionKey{}, &question{})
+	q := questionOf(ctx)
+	if q == nil {
+		q = &question{}
+		ctx = context.WithValue(ctx, questionKey{}, q)
 	}
+	q.sibling = r.sibling(name)
 	done := false
 	defer func() {
 		if !done {

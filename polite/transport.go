@@ -114,9 +114,13 @@ func (t *Transport) turn(req *http.Request) (*contact, error) {
 	}
 	if q := questionOf(ctx); q != nil {
 		if q.slot != nil && q.slot.Host == host {
-			slot := *q.slot
+			c := t.newContact(req)
+			c.lease, c.own = *q.slot, true
+			if err := c.join(req); err != nil {
+				return nil, busyGroup(host, err)
+			}
 			q.slot = nil
-			return t.join(req, slot, true)
+			return c, nil
 		}
 		return t.contact(req, host, 0)
 	}
@@ -146,24 +150,33 @@ func (t *Transport) turn(req *http.Request) (*contact, error) {
 	return t.contact(req, host, rules.delay)
 }
 
-// contact waits for a lease of a host, and for its group.
+// busyGroup returns a *BusyError for a group that may not be contacted now.
+func busyGroup(host string, err error) error {
+	if errors.Is(err, frontier.ErrGroupBusy) {
+		return &BusyError{Host: host}
+	}
+	return err
+}
+
+// contact waits for a lease of a host, and for its group. Many goroutines wait here, so its frame
+// is small: no Lease is on the stack.
 func (t *Transport) contact(req *http.Request, host string, delay time.Duration) (*contact, error) {
+	c := t.newContact(req)
+	c.own, c.delay = true, delay
 	until := time.Now().Add(t.MaxWait)
 	for {
-		lease, err := t.wait(req.Context(), host, until)
-		if err != nil {
+		if err := c.wait(req.Context(), host, until); err != nil {
 			return nil, err
 		}
-		c, err := t.join(req, lease, true)
+		err := c.join(req)
 		if err == nil {
-			c.delay = delay
 			return c, nil
 		}
-		o := frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}
+		o := &frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}
 		if errors.Is(err, frontier.ErrGroupBusy) {
 			o.RetryAfter = rejoin
 		}
-		if done := t.f.Done(lease, o); done != nil && !errors.Is(done, frontier.ErrNotLeased) {
+		if done := c.f.Done(c.lease, *o); done != nil && !errors.Is(done, frontier.ErrNotLeased) {
 			return nil, errors.Join(err, done)
 		}
 		if !errors.Is(err, frontier.ErrGroupBusy) && !errors.Is(err, frontier.ErrNotLeased) {
@@ -175,46 +188,52 @@ func (t *Transport) contact(req *http.Request, host string, delay time.Duration)
 // rejoin keeps a host in the group that it must wait for, until its turn is requested again.
 const rejoin = 100 * time.Millisecond
 
-// wait returns a lease for contact only.
-func (t *Transport) wait(ctx context.Context, host string, until time.Time) (frontier.Lease, error) {
-	if t.MaxWait <= 0 {
-		return t.f.Contact(ctx, host)
+// wait gets a lease for contact only.
+func (c *contact) wait(ctx context.Context, host string, until time.Time) (err error) {
+	if c.t.MaxWait > 0 {
+		return c.waitBriefly(ctx, host, until)
 	}
-	busy := &BusyError{Host: host}
-	if info, err := t.f.Host(ctx, host); err == nil {
-		if busy.Until = later(info.Due, info.GroupDue, info.Rule.BlockedUntil); busy.Until.After(until) {
-			return frontier.Lease{}, busy
-		}
+	c.lease, err = c.f.Contact(ctx, host)
+	return err
+}
+
+// waitBriefly is wait, but only if the lease can be had in time.
+func (c *contact) waitBriefly(ctx context.Context, host string, until time.Time) (err error) {
+	busy := &BusyError{Host: host, Until: c.freeAt(ctx, host)}
+	if busy.Until.After(until) {
+		return busy
 	}
 	limited, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	lease, err := t.f.Contact(limited, host)
+	c.lease, err = c.f.Contact(limited, host)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		if info, err := t.f.Host(ctx, host); err == nil {
-			busy.Until = later(info.Due, info.GroupDue, info.Rule.BlockedUntil)
-		}
-		return lease, busy
+		busy.Until = c.freeAt(ctx, host)
+		return busy
 	}
-	return lease, err
+	return err
 }
 
-// later returns the last of several times.
-func later(times ...time.Time) (last time.Time) {
-	for _, t := range times {
-		if t.After(last) {
-			last = t
+// freeAt is when a host may be contacted, as far as its clocks say.
+func (c *contact) freeAt(ctx context.Context, host string) (at time.Time) {
+	info, err := c.f.Host(ctx, host)
+	if err != nil {
+		return at // unknown: at once
+	}
+	for _, t := range []time.Time{info.Due, info.GroupDue, info.Rule.BlockedUntil} {
+		if t.After(at) {
+			at = t
 		}
 	}
-	return last
+	return at
 }
 
 // postpone tells the frontier the Crawl-delay of a host without contacting it.
 func (t *Transport) postpone(ctx context.Context, host string, v verdict) error {
-	lease, err := t.wait(ctx, host, time.Now().Add(t.MaxWait))
-	if err != nil {
+	c := &contact{t: t, f: t.f}
+	if err := c.wait(ctx, host, time.Now().Add(t.MaxWait)); err != nil {
 		return err
 	}
-	return t.f.Done(lease, frontier.Outcome{
+	return t.f.Done(c.lease, frontier.Outcome{
 		Result: frontier.Requeue, Uncontacted: true, RetryAfter: max(0, time.Until(v.rest)), CrawlDelay: v.delay,
 	})
 }

@@ -89,9 +89,10 @@ func (v *Visit) claim(req *http.Request, host string) (bool, error) {
 // begin starts the contact of the lease.
 func (v *Visit) begin(t *Transport, req *http.Request) (*contact, error) {
 	delay, err := t.admit(v.ctx, v.lease, req.URL)
-	var c *contact
+	c := t.newContact(req)
+	c.lease, c.delay = v.lease, delay
 	if err == nil {
-		c, err = t.join(req, v.lease, false)
+		err = busyGroup(v.lease.Host, c.join(req))
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -99,7 +100,6 @@ func (v *Visit) begin(t *Transport, req *http.Request) (*contact, error) {
 		v.err = err
 		return nil, err
 	}
-	c.delay = delay
 	v.contact = c
 	return c, nil
 }
@@ -115,7 +115,7 @@ func (v *Visit) Outcome() frontier.Outcome {
 	case v.contact != nil:
 	case v.err != nil:
 		o := outcomeOf(nil, v.err)
-		o.Uncontacted = o.Result == frontier.Requeue || o.Result == frontier.Denied
+		o.Uncontacted = o.Result >= frontier.Denied
 		return o
 	case v.ctx.Err() != nil:
 		return frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,5 +192,102 @@ func TestUnreachableRobotsKeepTheURL(t *testing.T) {
 			require.Less(t, n, 10_000)
 		}
 		assert.Less(t, len(w.requests()), 40, "for a day a host that fails is asked rarely")
+	})
+}
+
+// A site without https must not hold up the pages that its host has on http.
+func TestASiteThatFailsLetsOthersOfItsHostPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, func(r *http.Request) (*http.Response, error) {
+			switch {
+			case r.URL.Scheme == "https":
+				return nil, io.EOF
+			case r.URL.Path == "/robots.txt":
+				return says(404, ""), nil
+			}
+			return says(200, "page"), nil
+		})
+		tr := newTransport(t, w, frontier.Options{})
+		tr.Robots = &Robots{Agent: "examplebot"}
+		var pages []time.Duration
+		_, err := tr.Frontier.Add(t.Context(),
+			frontier.Entry{URL: "http://a.example/1"}, frontier.Entry{URL: "https://a.example/"}, frontier.Entry{URL: "https://a.example/2"},
+			frontier.Entry{URL: "http://a.example/3"}, frontier.Entry{URL: "http://a.example/4"})
+		require.NoError(t, err)
+		for len(pages) < 3 {
+			l, err := tr.Frontier.Next(t.Context())
+			require.NoError(t, err)
+			v, err := visit(t, &http.Client{Transport: tr}, l)
+			if err == nil {
+				pages = append(pages, time.Since(w.begun))
+			}
+			if done := tr.Frontier.Done(l, v.Outcome()); done != nil {
+				require.ErrorIs(t, done, frontier.ErrNotLeased)
+			}
+		}
+		assert.Less(t, pages[2], 2*time.Minute, "%v", w.requests())
+		info, err := tr.Frontier.Host(t.Context(), "a.example")
+		require.NoError(t, err)
+		assert.Zero(t, info.Backoff.Step, "the host works")
+	})
+}
+
+// Reading robots.txt anew before each page would leave no contact for the page.
+func TestRulesServeOnceMoreIfTheCrawlDelayIsLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, robotsAt(200, "User-agent: *\nCrawl-delay: 7200"))
+		tr := newTransport(t, w, frontier.Options{})
+		tr.Robots = &Robots{Agent: "examplebot", TTL: time.Hour}
+		l := lease(t, tr.Frontier, "http://a.example/")
+		_, err := visit(t, &http.Client{Transport: tr}, l)
+		require.ErrorIs(t, err, ErrHandedBack)
+		l = lease(t, tr.Frontier)
+		v, err := visit(t, &http.Client{Transport: tr}, l)
+		require.NoError(t, err)
+		require.NoError(t, tr.Frontier.Done(l, v.Outcome()))
+		assert.Equal(t, []string{"0s http://a.example/robots.txt", "2h0m0s http://a.example/"}, w.requests())
+	})
+}
+
+// Leases of hosts that turn out to share an address are handed back, and come in turn.
+func TestLeasesOfOneAddressTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, robotsAt(404, ""))
+		w.took = time.Second
+		tr := newTransport(t, w, frontier.Options{})
+		tr.Robots = &Robots{Agent: "examplebot"}
+		tr.Lookup = func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+		}
+		_, err := tr.Frontier.Add(t.Context(), frontier.Entry{URL: "http://a.example/"}, frontier.Entry{URL: "http://b.example/"}, frontier.Entry{URL: "http://c.example/"})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var all sync.WaitGroup
+		var pages atomic.Int32
+		for range 3 {
+			all.Go(func() {
+				for {
+					l, err := tr.Frontier.Next(ctx)
+					if err != nil {
+						return
+					}
+					v, err := visit(t, &http.Client{Transport: tr}, l)
+					if done := tr.Frontier.Done(l, v.Outcome()); done != nil {
+						assert.ErrorIs(t, done, frontier.ErrNotLeased)
+					}
+					if err == nil && pages.Add(1) == 3 {
+						cancel()
+					}
+				}
+			})
+		}
+		all.Wait()
+		var at []string
+		for _, x := range w.requests() {
+			s, _, _ := strings.Cut(x, " ")
+			at = append(at, s)
+		}
+		assert.Equal(t, []string{"0s", "11s", "22s", "33s", "44s", "55s"}, at)
 	})
 }
