@@ -156,6 +156,18 @@ func Open(ctx context.Context, o Options) (*Frontier, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if !selector.Take(o.Selector) {
+		return nil, errors.New("frontier: options: Selector is in use, by another frontier or in two places of this one; want a value of its own")
+	}
+	f, err := open(ctx, o, ownKeys)
+	if err != nil {
+		selector.Leave(o.Selector)
+	}
+	return f, err
+}
+
+// open is Open with options that are complete and valid.
+func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	all := &shared{
 		opts:     o,
 		ownKeys:  ownKeys,
@@ -387,6 +399,7 @@ func (f *Frontier) close() error {
 	f.readEndedLocked()
 	f.mu.Unlock()
 	defer f.events.queue.End()
+	selector.Leave(f.opts.Selector) // nothing is handed out any more
 	if f.opts.Spill == nil {
 		f.sweepers.Wait()
 		return nil

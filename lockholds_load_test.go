@@ -383,7 +383,7 @@ func TestHoldsOfOneGroup(t *testing.T) {
 		n = 100_000
 	}
 	f, err := frontier.Open(t.Context(), frontier.Options{
-		Delay: frontier.FixedDelay(0), GroupDelay: frontier.FixedDelay(time.Nanosecond), MemoryBudget: 1 << 30,
+		Delay: frontier.FixedDelay(0), GroupDelay: frontier.FixedDelay(time.Millisecond), MemoryBudget: 1 << 30,
 	})
 	require.NoError(t, err)
 	defer harness.Ended(t, f)

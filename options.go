@@ -34,9 +34,9 @@ type Options struct {
 	Priorities int
 	// Prioritizer gives URLs their priority. Nil means ByDepth(Priorities).
 	Prioritizer Prioritizer
-	// Selector chooses among the front queues. Nil means BiasedRandom. Do not give one
-	// value to two frontiers that are open at once: each calls it under its own lock
-	// only.
+	// Selector chooses among the front queues. Nil means BiasedRandom. Two frontiers that
+	// are open at once need a value each: each calls it under its own lock only. Open
+	// refuses a shipped one that another frontier has.
 	Selector Selector
 
 	// Delay determines how long a host is left alone after a contact. Nil means
@@ -213,16 +213,24 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 
 const maxDelay = row.MaxDelay
 
+// unitless reports whether d is so short that it must be a number of seconds without its
+// unit.
+func unitless(d, least time.Duration) bool { return d > 0 && d < least }
+
 func checkDelay(name string, d DelayPolicy) []error {
 	var errs []error
 	switch d := d.(type) {
 	case factorDelay:
 		if !(d.k >= 0) || math.IsInf(d.k, 0) || d.min < 0 || d.max < d.min {
 			errs = append(errs, fmt.Errorf("%s is FactorDelay(%v, %v, %v); want a finite k >= 0 and 0 <= min <= max", name, d.k, d.min, d.max))
+		} else if unitless(d.min, time.Millisecond) || unitless(d.max, time.Millisecond) {
+			errs = append(errs, fmt.Errorf("%s is FactorDelay(%v, %v, %v); want bounds of 0 or at least 1ms: is the unit missing?", name, d.k, d.min, d.max))
 		}
 	case fixedDelay:
 		if d < 0 {
 			errs = append(errs, fmt.Errorf("%s is FixedDelay(%v); want >= 0", name, time.Duration(d)))
+		} else if unitless(time.Duration(d), time.Millisecond) {
+			errs = append(errs, fmt.Errorf("%s is FixedDelay(%v); want 0 or at least 1ms: is the unit missing?", name, time.Duration(d)))
 		}
 	}
 	if m := d.Max(); m > maxDelay {

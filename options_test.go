@@ -61,6 +61,11 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 		{"a factor of 0", frontier.Options{Delay: frontier.FactorDelay(0, 0, 0)}, ""},
 		{"a negative factor", frontier.Options{Delay: frontier.FactorDelay(-0.1, 0, 1)}, "Delay is"},
 		{"a minimum above the maximum", frontier.Options{GroupDelay: frontier.FactorDelay(1, 2, 1)}, "GroupDelay is"},
+		{"10 without a unit", frontier.Options{Delay: frontier.FixedDelay(10)}, "Delay is FixedDelay(10ns); want 0 or at least 1ms: is the unit missing?"},
+		{"bounds without a unit", frontier.Options{GroupDelay: frontier.FactorDelay(10, 0, 30)}, "GroupDelay is FactorDelay(10, 0s, 30ns); want bounds of 0 or at least 1ms: is the unit missing?"},
+		{"a delay of 1 ms", frontier.Options{Delay: frontier.FixedDelay(time.Millisecond)}, ""},
+		{"more depths than priorities", frontier.Options{Prioritizer: frontier.ByDepth(16)}, "ByDepth with 16; want 1 to Priorities, which is 8"},
+		{"a selector in two places", frontier.Options{Priorities: 2, Selector: twice(selector.Uniform(1))}, "Selector is in use, by another frontier or in two places of this one"},
 		{"one try", frontier.Options{Retry: frontier.Retries(1, 0)}, ""},
 		{"weights for each priority", frontier.Options{Priorities: 3, Selector: selector.Weighted(1, 1, 9)}, ""},
 		{"too few weights", frontier.Options{Selector: selector.Weighted(1)}, "Selector: 1 weights"},
@@ -87,6 +92,37 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
 		})
+	}
+}
+
+// twice is a cascade that has s in two tiers.
+func twice(s selector.Selector) selector.Selector {
+	return selector.Cascade(selector.Strict(), selector.Tier{Levels: 1, Selector: s}, selector.Tier{Levels: 1, Selector: s})
+}
+
+// A selector with state belongs to one frontier at a time.
+func TestASelectorHasOneFrontier(t *testing.T) {
+	inner := selector.RoundRobin()
+	for _, s := range []frontier.Selector{
+		selector.BiasedRandom(1), selector.Uniform(1), selector.Weighted(1, 2), selector.Mix(1, 1, 2), inner,
+		selector.Cascade(selector.Strict(), selector.Tier{Levels: 2, Selector: inner}),
+	} {
+		o := frontier.Options{Priorities: 2, Selector: s}
+		f, err := frontier.Open(t.Context(), o)
+		require.NoError(t, err)
+		_, err = frontier.Open(t.Context(), o)
+		require.ErrorContains(t, err, "frontier: options: Selector is in use")
+		require.NoError(t, f.Close())
+		_, err = frontier.Open(t.Context(), frontier.Options{Priorities: 2, Selector: s, MemoryBudget: -1})
+		require.Error(t, err, "for another reason, and so it takes none")
+		f, err = frontier.Open(t.Context(), o)
+		require.NoError(t, err, "the first was closed")
+		require.NoError(t, f.Close())
+	}
+	for range 2 {
+		f, err := frontier.Open(t.Context(), frontier.Options{Selector: selector.Strict()})
+		require.NoError(t, err, "it has no state")
+		defer f.Close()
 	}
 }
 

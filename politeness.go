@@ -32,8 +32,8 @@ type factorDelay struct {
 
 // FactorDelay is Mercator's policy: k times the duration of the last fetch, at
 // least min and at most max. The default is FactorDelay(10, time.Second,
-// 30*time.Second). Open refuses a negative or infinite k, a negative min, and
-// max below min.
+// 30*time.Second). Open refuses a negative or infinite k, a negative min, max below
+// min, and bounds above 0 and below 1 ms.
 func FactorDelay(k float64, min, max time.Duration) DelayPolicy {
 	return factorDelay{k, min, max}
 }
@@ -52,7 +52,8 @@ func (d factorDelay) String() string {
 
 type fixedDelay time.Duration
 
-// FixedDelay leaves every host alone for d. Open refuses a negative d.
+// FixedDelay leaves every host alone for d. Open refuses a d that is negative, or above 0
+// and below 1 ms.
 func FixedDelay(d time.Duration) DelayPolicy { return fixedDelay(d) }
 
 func (d fixedDelay) Delay(string, Outcome) time.Duration { return time.Duration(d) }

@@ -19,9 +19,9 @@ import (
 func drawRule(t *rapid.T, start time.Time) (r Rule) {
 	switch rapid.IntRange(0, 2).Draw(t, "delay") {
 	case 1:
-		r.Delay = FixedDelay(time.Duration(rapid.Int64Range(0, int64(maxDelay)).Draw(t, "fixed")))
+		r.Delay = FixedDelay(time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(maxDelay)).Draw(t, "fixed")))
 	case 2:
-		lo := time.Duration(rapid.Int64Range(0, int64(maxDelay)).Draw(t, "min"))
+		lo := time.Duration(rapid.Int64Range(0, int64(maxDelay/time.Millisecond)).Draw(t, "min")) * time.Millisecond
 		r.Delay = FactorDelay(rapid.Float64Range(0, 1e6).Draw(t, "k"), lo, lo+(maxDelay-lo)/2)
 	}
 	r.Concurrency = rapid.SampledFrom([]int{0, 1, 2, maxConcurrency}).Draw(t, "concurrency")

@@ -72,6 +72,30 @@ func (c *cascade) Select(available []int) int {
 	return first + p
 }
 
+// take takes all selectors of the cascade, or none.
+func (c *cascade) take() bool {
+	all := []Selector{c.top}
+	for _, tier := range c.tiers {
+		all = append(all, tier.Selector)
+	}
+	for i, s := range all {
+		if !Take(s) {
+			for _, s := range all[:i] {
+				Leave(s)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+func (c *cascade) leave() {
+	Leave(c.top)
+	for _, tier := range c.tiers {
+		Leave(tier.Selector)
+	}
+}
+
 // check returns an error if the tiers do not fit levels priorities.
 func (c *cascade) check(levels int) error {
 	var errs []error

@@ -13,6 +13,7 @@ import (
 // Mixture is a Selector that picks an available priority with a probability proportional to its
 // weight. The weights may be changed at any time, from any goroutine. Use Mix to make one.
 type Mixture struct {
+	owned
 	weights atomic.Pointer[[]float64]
 	random  *rand.Rand // used by Select
 }
@@ -23,7 +24,7 @@ type Mixture struct {
 // gives the same sequence. Open refuses weights that Set would refuse, and a number of weights
 // other than the number of priorities.
 func Mix(seed uint64, weights ...float64) *Mixture {
-	m := &Mixture{random: rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))}
+	m := &Mixture{random: random(seed)}
 	m.store(weights)
 	return m
 }

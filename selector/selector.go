@@ -4,13 +4,15 @@
 // A Selector sees only which priorities have a URL available. The share of a priority is its share
 // of hand-outs while all others have URLs available, too. If there are several crawls, the Selector
 // chooses within the crawl whose turn it is. A Selector belongs to one frontier, which calls it
-// under its lock from one goroutine at a time.
+// under its lock from one goroutine at a time. Open refuses a Selector of this package that an open
+// frontier has; Strict has no state and may be shared.
 package selector
 
 import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 )
 
 // Selector chooses the priority of the next hand-out. The frontier calls Select with its lock held:
@@ -36,27 +38,54 @@ func Check(s Selector, levels int) error {
 	return nil
 }
 
+// Take gives s to a frontier, until Leave. It returns false if another one has it. A Selector from
+// another package, and Strict, may be taken any number of times.
+func Take(s Selector) bool {
+	c, ok := s.(interface{ take() bool })
+	return !ok || c.take()
+}
+
+// Leave ends what Take began.
+func Leave(s Selector) {
+	if c, ok := s.(interface{ leave() }); ok {
+		c.leave()
+	}
+}
+
+// owned is a part of Selectors with state.
+type owned struct{ taken atomic.Bool }
+
+func (o *owned) take() bool { return o.taken.CompareAndSwap(false, true) }
+func (o *owned) leave()     { o.taken.Store(false) }
+
 // IsStrict reports whether s was made by Strict. A frontier can then choose without calling it.
 func IsStrict(s Selector) bool { _, ok := s.(strict); return ok }
 
 // BiasedRandom picks an available priority f with a probability proportional to f. This is
 // Mercator's choice: biased towards high priorities, but starving none. The same seed gives the
 // same sequence. It is a frontier's default, with a random seed.
-func BiasedRandom(seed uint64) Selector {
-	r := rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))
-	return Func(func(available []int) int {
-		sum := 0
-		for _, p := range available {
-			sum += p
+func BiasedRandom(seed uint64) Selector { return &biased{random: random(seed)} }
+
+type biased struct {
+	owned
+	random *rand.Rand
+}
+
+func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15)) }
+
+// Select implements Selector.
+func (b *biased) Select(available []int) int {
+	sum := 0
+	for _, p := range available {
+		sum += p
+	}
+	x := b.random.IntN(sum)
+	for _, p := range available {
+		if x -= p; x < 0 {
+			return p
 		}
-		x := r.IntN(sum)
-		for _, p := range available {
-			if x -= p; x < 0 {
-				return p
-			}
-		}
-		return available[len(available)-1]
-	})
+	}
+	return available[len(available)-1]
 }
 
 // Strict always picks the highest available priority. Lower priorities starve while higher ones are
@@ -68,27 +97,38 @@ type strict struct{}
 func (strict) Select(available []int) int { return available[len(available)-1] }
 
 // Uniform picks each available priority with the same probability.
-func Uniform(seed uint64) Selector {
-	r := rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))
-	return Func(func(available []int) int { return available[r.IntN(len(available))] })
+func Uniform(seed uint64) Selector { return &uniform{random: random(seed)} }
+
+type uniform struct {
+	owned
+	random *rand.Rand
 }
 
+// Select implements Selector.
+func (u *uniform) Select(available []int) int { return available[u.random.IntN(len(available))] }
+
 // RoundRobin picks the available priorities in turn, from the highest down.
-func RoundRobin() Selector {
-	last := 0
-	return Func(func(available []int) int {
-		next := available[len(available)-1]
-		for _, p := range available {
-			if p < last {
-				next = p // the highest below last, since they ascend
-			}
+func RoundRobin() Selector { return &roundRobin{} }
+
+type roundRobin struct {
+	owned
+	last int
+}
+
+// Select implements Selector.
+func (r *roundRobin) Select(available []int) int {
+	next := available[len(available)-1]
+	for _, p := range available {
+		if p < r.last {
+			next = p // the highest below last, since they ascend
 		}
-		last = next
-		return next
-	})
+	}
+	r.last = next
+	return next
 }
 
 type weighted struct {
+	owned
 	weights []int
 	credit  []int
 }
@@ -97,7 +137,7 @@ type weighted struct {
 // of hand-outs, each priority gets its share to within one. Open refuses weights that are not
 // positive, and a number of weights other than the number of priorities.
 func Weighted(weights ...int) Selector {
-	return &weighted{append([]int(nil), weights...), make([]int, len(weights))}
+	return &weighted{weights: append([]int(nil), weights...), credit: make([]int, len(weights))}
 }
 
 // Select implements Tijdeman's solution of the chairman assignment problem (Discrete Mathematics

@@ -288,6 +288,17 @@ func TestOutcomeWithoutSense(t *testing.T) {
 	})
 }
 
+// Seconds without their unit are nanoseconds: Done says so, and the lease is out as before.
+func TestPausesWithoutAUnitAreRefused(t *testing.T) {
+	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/")
+		l := w.Next()
+		require.EqualError(t, w.F.Done(l, frontier.Outcome{Result: frontier.Failed, RetryAfter: 3}), "frontier: outcome: RetryAfter is 3ns; want 0 or at least 1µs: is the unit missing?")
+		require.EqualError(t, w.F.Done(l, frontier.Outcome{CrawlDelay: 10}), "frontier: outcome: CrawlDelay is 10ns; want 0 or at least 1µs: is the unit missing?")
+		require.NoError(t, w.F.Done(l, frontier.Outcome{RetryAfter: time.Microsecond, CrawlDelay: frontier.NoCrawlDelay}), "the rest until a date")
+	})
+}
+
 func TestArgumentsWithoutSense(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/", "http://b.example/")

@@ -199,7 +199,7 @@ func TestThousandsOfCallsThatAreCancelled(t *testing.T) {
 				goroutines = 500
 			}
 			synctest.Test(t, func(t *testing.T) {
-				o := frontier.Options{Delay: frontier.FixedDelay(100 * time.Microsecond)}
+				o := frontier.Options{Delay: frontier.FixedDelay(time.Millisecond)}
 				if store {
 					o.Spill = &unsteady{Spill: spilltest.OpenMemory(t, spill.Options{}).Store, rand: rand.New(rand.NewPCG(r.Uint64(), 2))}
 				}

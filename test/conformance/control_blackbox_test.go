@@ -152,7 +152,7 @@ func TestEveryCallAfterClose(t *testing.T) {
 		errs["Pause"] = f.Pause(s)
 		errs["Resume"] = f.Resume(s)
 		errs["BlockUntil"] = f.BlockUntil(s, harness.Dawn.Add(time.Hour))
-		errs["SetDelay"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(1) })
+		errs["SetDelay"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Millisecond) })
 		errs["SetConcurrency"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = 2 })
 		errs["SetPriority"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Priority = 2 })
 		errs["Reprioritize"] = f.UpdateRule(s, func(r *frontier.Rule) { r.Priorities[2] = 3 })

@@ -24,7 +24,7 @@ func controlsOf(f *frontier.Frontier, s frontier.Scope, host string) map[string]
 	_, deleted := f.Delete(ctx, s)
 	errs := map[string]error{
 		"Pause": f.Pause(s), "BlockUntil": f.BlockUntil(s, harness.Dawn.Add(time.Hour)), "Resume": f.Resume(s),
-		"SetDelay": f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(1) }), "SetConcurrency": f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = 2 }),
+		"SetDelay": f.UpdateRule(s, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(time.Millisecond) }), "SetConcurrency": f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = 2 }),
 		"SetPriority": f.UpdateRule(s, func(r *frontier.Rule) { r.Priority = 2 }), "SetLimits": f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 1 << 40} }),
 		"SetHostLimits": f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = frontier.Limits{Served: 1 << 40} }), "Delete": deleted,
 		"Clear": f.Clear(s), "Assign": f.Assign(host, "g"), "Forget": f.Forget(host),
@@ -128,8 +128,8 @@ func TestSpellingsOfNames(t *testing.T) {
 						require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) { r.Limits = frontier.Limits{Served: 7} }))
 						_, ok = w.F.Used(s)
 						require.True(t, ok)
-						require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(9) }))
-						require.Equal(t, frontier.FixedDelay(9), w.F.DelayOf(name))
+						require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(9 * time.Millisecond) }))
+						require.Equal(t, frontier.FixedDelay(9*time.Millisecond), w.F.DelayOf(name))
 						require.NoError(t, w.F.Clear(s))
 						require.Equal(t, []string{key}, slices.Collect(w.F.HostNames(s, "")))
 						require.Len(t, slices.Collect(w.F.Hosts(s, "")), 1)

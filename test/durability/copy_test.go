@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
@@ -162,7 +163,7 @@ func TestCopyUnderLoad(t *testing.T) {
 }
 
 func copyOptions(db *spill.Store) frontier.Options {
-	return frontier.Options{Spill: db, Delay: frontier.FixedDelay(1), MemoryBudget: db.Footprint() + 24<<20}
+	return frontier.Options{Spill: db, Delay: frontier.FixedDelay(time.Millisecond), MemoryBudget: db.Footprint() + 24<<20}
 }
 
 // drainCopy takes all URLs out of a copy.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
@@ -87,6 +88,7 @@ func (w *World) Killed() *World {
 // On is the world with another frontier on the same clock.
 func (w *World) On(m *spilltest.Machine) *World {
 	w.Helper()
+	selector.Leave(w.Options.Selector) // the process that had it is dead
 	x := &World{TB: w.TB, Clock: w.Clock, Options: w.Options, Machine: m}
 	x.Options.Spill = m.Store
 	x.Open()
