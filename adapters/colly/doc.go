@@ -53,8 +53,7 @@
 // Options.Transport.
 //
 // A request may take as long as frontier.Options.LeaseTime, callbacks included. After that it counts as
-// failed and comes again. A panic in a callback ends the program, as it does with colly; the page comes
-// again when the program is restarted.
+// failed and comes again.
 //
 // docs/comparison.md has the figures of a crawl of 100,000 domains beside plain colly:
 //

@@ -384,6 +384,19 @@ func TestTwoCollectors(t *testing.T) {
 	})
 }
 
+// A page at which a callback panics comes again, and Run panics as colly does.
+func TestPanics(t *testing.T) {
+	w := &web.Web{Hosts: 1, Pages: 1, Seeds: 1}
+	crawling(t, w, frontier.Options{}, frontiercolly.Options{}, func(c *crawl) {
+		var once sync.Once
+		c.c.OnHTML("title", func(*colly.HTMLElement) { once.Do(func() { panic("oops") }) })
+		require.NoError(c, c.q.AddURL("http://h0.example/0"))
+		require.Panics(c, func() { _ = c.q.Run(c.c) })
+		c.run()
+		require.Equal(c, 2, w.Served("h0.example", "/0"))
+	})
+}
+
 // URLs that only an operator can release do not count as crawled.
 func TestHeldURLsAreToldOf(t *testing.T) {
 	crawling(t, &web.Web{Hosts: 1, Pages: 1, Seeds: 1}, frontier.Options{}, frontiercolly.Options{}, func(c *crawl) {

@@ -91,12 +91,13 @@ func (q *Queue) unsent(c *colly.Collector, p *page, r *colly.Request, err error)
 	case p.answered && c.CacheDir != "":
 		return frontier.Outcome{Add: p.links}, nil
 	case p.answered, p.begun && err != nil && !aborted:
-		return frontier.Outcome{Result: frontier.Requeue}, ErrTransport
+		return frontier.Outcome{}, ErrTransport
 	case err == nil || aborted:
 		err = ErrAborted
 	}
-	q.refused(r, err)
-	return frontier.Outcome{Result: frontier.Denied, Uncontacted: true, Add: p.links}, nil
+	o := q.deny(r, err)
+	o.Add = p.links
+	return o, nil
 }
 
 // redirect adds the target of a redirect to the page's outlinks.

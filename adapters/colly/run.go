@@ -1,4 +1,4 @@
-// This file runs the queue: threads take leases from the frontier, one page each.
+// This file runs the queue: it gives the page of each lease to a collector.
 
 package frontiercolly
 
@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"sync"
 
 	"github.com/gocolly/colly/v2"
 	"github.com/seed-7440039f/frontier"
@@ -17,10 +16,11 @@ import (
 // ErrRunning is returned by Run while another Run of the queue runs.
 var ErrRunning = errors.New("frontiercolly: the queue is running")
 
-// Run performs requests with c until none is left, Stop is called, c.Context ends, or the frontier
-// fails. Pages that are being fetched then end before it returns; URLs that it leaves stay in the
-// frontier. The error is nil if the queue is exhausted or was stopped, that of c.Context, a
-// *frontier.HeldError if only held URLs are left, or what went wrong.
+// Run performs requests with c until none is left, Stop is called, c.Context ends, the frontier is closed
+// or fails. Pages that are being fetched end before it returns; URLs that it leaves stay in the frontier.
+// The error is nil if the queue is exhausted, stopped or closed, that of c.Context, a
+// *frontier.HeldError if only held URLs are left, or what went wrong. A panic in a callback counts as a
+// failed try of its page, and Run panics.
 //
 // Run attaches c first, under the empty name.
 func (q *Queue) Run(c *colly.Collector) error {
@@ -48,21 +48,14 @@ func (q *Queue) Run(c *colly.Collector) error {
 		t.Robots = &polite.Robots{Agent: c.UserAgent}
 	}
 	q.mu.Unlock()
-	var threads sync.WaitGroup
-	for range q.o.Threads {
-		threads.Go(func() {
-			if err := q.work(ctx); err != nil {
-				cancel(err) // the first one counts
-			}
-		})
+	err := q.f.Work(ctx, q.o.Threads, q.serve)
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
+		err = cause
 	}
-	threads.Wait()
-	switch err := context.Cause(ctx); {
-	case errors.Is(err, errStopped), err == frontier.ErrExhausted: // *HeldError is more than that
+	if err == errStopped {
 		return nil
-	default:
-		return err
 	}
+	return err
 }
 
 var errStopped = errors.New("frontiercolly: stopped")
@@ -118,68 +111,39 @@ func (q *Queue) Stop() {
 	}
 }
 
-func (q *Queue) work(ctx context.Context) error {
-	for {
-		l, err := q.f.Next(ctx)
-		if err != nil {
-			return err
-		}
-		if err := q.serve(ctx, l); err != nil {
-			return err
-		}
-	}
-}
-
-// serve fetches the page of a lease and ends the lease.
-func (q *Queue) serve(ctx context.Context, l frontier.Lease) error {
+// serve fetches the page of a lease. An error ends Run, and the URL comes again.
+func (q *Queue) serve(ctx context.Context, l frontier.Lease) (frontier.Outcome, error) {
 	k, bad := requestOf(l.Entry)
 	q.mu.Lock()
 	c := q.collectors[k.Collector]
 	q.mu.Unlock()
 	if c == nil {
-		err := fmt.Errorf("frontiercolly: %s belongs to the collector named %q; Attach it before Run", l.Entry.URL, k.Collector)
-		return errors.Join(err, q.done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
+		return frontier.Outcome{}, fmt.Errorf("frontiercolly: %s belongs to the collector named %q; Attach it before Run", l.Entry.URL, k.Collector)
 	}
 	r, err := k.of(c)
 	switch {
 	case err != nil:
-		return q.deny(l, &colly.Request{URL: &url.URL{Opaque: l.Entry.URL}, Depth: k.Depth, Ctx: colly.NewContext()}, err)
+		return q.deny(&colly.Request{URL: &url.URL{Opaque: l.Entry.URL}, Depth: k.Depth, Ctx: colly.NewContext()}, err), nil
 	case bad == nil:
 		bad = check(c, &k)
 	}
 	if bad != nil {
-		return q.deny(l, r, bad)
+		return q.deny(r, bad), nil
 	}
-	switch err := q.wire.polite.Admit(ctx, l); {
-	case errors.Is(err, polite.ErrHandedBack):
-		return nil
-	case err != nil:
+	if err := q.wire.polite.Admit(ctx, l); err != nil {
 		o := polite.OutcomeOf(nil, err)
 		if o.Result == frontier.Denied {
 			q.refused(r, err)
 		}
-		return q.done(l, o)
+		return o, nil
 	}
 	p := &page{lease: l, kept: k, ctx: r.Ctx}
 	err = q.fetch(p, r)
-	o, broken := q.end(c, p, r, err)
-	return errors.Join(broken, q.done(l, o))
+	return q.end(c, p, r, err)
 }
 
-// deny ends the lease of a request that will not be made.
-func (q *Queue) deny(l frontier.Lease, r *colly.Request, why error) error {
+// deny is the outcome of a request that will not be made.
+func (q *Queue) deny(r *colly.Request, why error) frontier.Outcome {
 	q.refused(r, why)
-	return q.done(l, frontier.Outcome{Result: frontier.Denied, Uncontacted: true})
-}
-
-// done ends a lease.
-func (q *Queue) done(l frontier.Lease, o frontier.Outcome) error {
-	err := q.f.Done(l, o)
-	if errors.Is(err, frontier.ErrNotLeased) {
-		return nil // it took longer than Options.LeaseTime: the URL comes again, and its links with it
-	}
-	if err != nil {
-		return fmt.Errorf("frontiercolly: %s: %w", l.Entry.URL, err)
-	}
-	return nil
+	return frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
 }
