@@ -1,8 +1,10 @@
 package polite
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -214,5 +216,29 @@ func TestACancelledQuestionIsNoFailure(t *testing.T) {
 		})
 		all.Wait()
 		assert.Len(t, w.requests(), 2)
+	})
+}
+
+// The wait for an address that another host is using is an answer of Admit, not an error of the request.
+func TestAdmitWaitsForTheAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newWeb(t, robotsAt(404, "")), frontier.Options{})
+		tr.Lookup = func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+		}
+		first := lease(t, tr.Frontier, "http://a.example/")
+		require.NoError(t, tr.Admit(t.Context(), first))
+		second := lease(t, tr.Frontier, "http://b.example/")
+		var busy *BusyError
+		err := tr.Admit(t.Context(), second)
+		require.ErrorAs(t, err, &busy)
+		require.NoError(t, tr.Frontier.Done(second, OutcomeOf(nil, err)))
+		v, err := visit(t, &http.Client{Transport: tr}, first)
+		require.NoError(t, err)
+		require.NoError(t, tr.Frontier.Done(first, v.Outcome()))
+		second, err = tr.Frontier.Next(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, tr.Admit(t.Context(), second))
+		require.NoError(t, tr.Frontier.Done(second, frontier.Outcome{}))
 	})
 }

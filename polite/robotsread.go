@@ -179,9 +179,10 @@ func redirect(resp *http.Response) *url.URL {
 	return to
 }
 
-// Admit decides by robots.txt about the URL of a lease, before it is fetched; without Robots it
-// allows everything. If Admit returns an error, fetch nothing and end the lease with
-// OutcomeOf(nil, err):
+// Admit decides about the URL of a lease, before it is fetched: by robots.txt, if the Transport has
+// Robots, and by whose turn it is at the host's address. A program whose client reports every error
+// calls it first, so that a wait is no error. If Admit returns an error, fetch nothing and end the
+// lease with OutcomeOf(nil, err):
 //
 //	if err := t.Admit(ctx, lease); err != nil {
 //		err := f.Done(lease, polite.OutcomeOf(nil, err))
@@ -194,12 +195,16 @@ func (t *Transport) Admit(ctx context.Context, l frontier.Lease) error {
 	if err := t.start(); err != nil {
 		return err
 	}
-	u, err := url.Parse(l.Entry.URL)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.Entry.URL, nil)
 	if err != nil {
 		return err
 	}
-	_, err = t.admit(ctx, l, u)
-	return err
+	if _, err := t.admit(ctx, l, req.URL); err != nil {
+		return err
+	}
+	c := t.newContact(req)
+	c.lease = l
+	return busyGroup(l.Host, c.join(req))
 }
 
 // admit also returns the Crawl-delay of the site.
