@@ -221,15 +221,19 @@ func TestPolitenessByAddress(t *testing.T) {
 		last = time.Now()
 		return false
 	}
-	transport := &polite.Transport{Base: handled{w}, Lookup: func(context.Context, string) ([]netip.Addr, error) {
+	lookup := func(context.Context, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
-	}}
-	crawling(t, w, frontier.Options{}, frontiercolly.Options{Transport: transport}, func(c *crawl) {
-		c.follow()
-		c.run(w.SeedURLs()...)
-		require.Len(c, c.visited, 12)
-		require.Empty(c, c.errors, "a wait for the address is no error")
-	})
+	}
+	for _, ignore := range []bool{false, true} {
+		last = time.Time{}
+		qo := frontiercolly.Options{IgnoreRobots: ignore, Transport: &polite.Transport{Base: handled{w}, Lookup: lookup}}
+		crawling(t, w, frontier.Options{}, qo, func(c *crawl) {
+			c.follow()
+			c.run(w.SeedURLs()...)
+			require.Len(c, c.visited, 12)
+			require.Empty(c, c.errors, "a wait for the address is no error")
+		})
+	}
 }
 
 // Failures are tried again by the frontier, after the pause that the host asks for.
