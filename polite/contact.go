@@ -133,7 +133,14 @@ func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response
 		closeBody(req)
 		return nil, err
 	}
-	resp, err := c.t.sending.RoundTrip(req.WithContext(ctx))
+	out := req.WithContext(ctx)
+	if r := c.t.Robots; r != nil && r.Agent != "" && req.Header["User-Agent"] == nil {
+		if out.Header = req.Header.Clone(); out.Header == nil {
+			out.Header = http.Header{}
+		}
+		out.Header.Set("User-Agent", r.Agent)
+	}
+	resp, err := c.t.sending.RoundTrip(out)
 	answered = true
 	if err != nil {
 		c.end(c.blame(req.Context(), err))

@@ -23,7 +23,8 @@ type Transport struct {
 	// Base sends the requests. Nil means an http.Transport like http.DefaultTransport that connects
 	// to the address whose turn it is.
 	Base http.RoundTripper
-	// Robots, if set, is asked before each request whether it is allowed.
+	// Robots, if set, is asked before each request whether it is allowed. A request that has no
+	// User-Agent is sent with Robots.Agent.
 	Robots *Robots
 	// MaxWait is how long a request waits for its turn. If that is not enough, it fails with a
 	// *BusyError, at once if the time is known. Zero means as long as its context lasts.

@@ -3,11 +3,16 @@ package polite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -266,4 +271,76 @@ func TestHostsOfOneAddressTakeTurns(t *testing.T) {
 		}
 		assert.Equal(t, map[string]int{"0s": 1, "0s http://c.example/": 1, "10s": 1, "20s": 1}, at)
 	})
+}
+
+func TestRequestsSayWhoAsks(t *testing.T) {
+	var mu sync.Mutex
+	got := map[string]string{}
+	w := newWeb(t, func(r *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		got[r.URL.Path] = r.UserAgent()
+		return says(404, ""), nil
+	})
+	tr := newTransport(t, w, frontier.Options{Delay: frontier.FixedDelay(0)})
+	tr.Robots = &Robots{Agent: "examplebot/1.0"}
+	for path, header := range map[string]http.Header{"/": nil, "/own": {"User-Agent": {"otherbot"}}} {
+		req := &http.Request{Method: "GET", URL: &url.URL{Scheme: "http", Host: "a.example", Path: path}, Header: header}
+		resp, err := tr.RoundTrip(req)
+		require.NoError(t, err)
+		resp.Body.Close()
+	}
+	assert.Equal(t, map[string]string{"/robots.txt": "examplebot/1.0", "/": "examplebot/1.0", "/own": "otherbot"}, got)
+}
+
+// Without a Base the Transport connects to the address whose turn it is, and to the next one if
+// that refuses.
+func TestAddressesAreTriedInTurn(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Host) }))
+	defer server.Close()
+	port := server.Listener.Addr().(*net.TCPAddr).Port
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	refusing := closed.Addr().(*net.TCPAddr).Port
+	closed.Close()
+	tr := newTransport(t, nil, frontier.Options{Delay: frontier.FixedDelay(0), Backoff: frontier.Backoff{Disabled: true}})
+	tr.Base = nil
+	tr.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+		if host == "nosuch.example" {
+			return nil, nil
+		}
+		return []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.1")}, nil
+	}
+	require.NoError(t, tr.start())
+	tr.sending.(*http.Transport).Proxy = nil
+	c := &http.Client{Transport: tr}
+	defer c.CloseIdleConnections()
+	for range 2 {
+		resp, err := c.Get(fmt.Sprintf("http://a.example:%d/", port))
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprintf("a.example:%d", port), string(body))
+	}
+	_, err = get(t, c, fmt.Sprintf("http://b.example:%d/", refusing))
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	_, err = get(t, c, "http://nosuch.example/")
+	require.ErrorContains(t, err, "no addresses")
+	_, known := tr.Frontier.Group("127.0.0.1")
+	assert.True(t, known)
+}
+
+func TestWithoutAFrontierItHasItsOwn(t *testing.T) {
+	w := newWeb(t, always(200, "hello"))
+	c := &http.Client{Transport: &Transport{Base: w}}
+	_, err := get(t, c, "http://a.example/")
+	require.NoError(t, err)
+	ctx, cancel := contextWithTimeout(t, 50*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
+	require.NoError(t, err)
+	_, err = c.Do(req)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "the delay is a second at least")
+	assert.Len(t, w.requests(), 1)
 }

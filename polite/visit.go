@@ -33,7 +33,7 @@ type visitKey struct{}
 //	ctx, visit := polite.WithLease(ctx, lease)
 //	req, err := http.NewRequestWithContext(ctx, "GET", lease.Entry.URL, nil)
 //	...
-//	resp, err := client.Do(req)
+//	resp, err := client.Do(req) // these three lines are visit.Get(client)
 //	...
 //	err = f.Done(lease, visit.Outcome())
 //
@@ -50,6 +50,15 @@ func WithLease(ctx context.Context, l frontier.Lease) (context.Context, *Visit) 
 	v := &Visit{lease: l}
 	v.ctx = context.WithValue(ctx, visitKey{}, v)
 	return v.ctx, v
+}
+
+// Get requests the URL of the lease.
+func (v *Visit) Get(client *http.Client) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(v.ctx, http.MethodGet, v.lease.Entry.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	return client.Do(req)
 }
 
 func visitOf(ctx context.Context) *Visit {

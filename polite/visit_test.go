@@ -38,10 +38,8 @@ func lease(t *testing.T, f *frontier.Frontier, urls ...string) frontier.Lease {
 // visit fetches the URL of a lease by a client.
 func visit(t *testing.T, c *http.Client, l frontier.Lease) (*Visit, error) {
 	t.Helper()
-	ctx, v := WithLease(t.Context(), l)
-	req, err := http.NewRequestWithContext(ctx, "GET", l.Entry.URL, nil)
-	require.NoError(t, err)
-	resp, err := c.Do(req)
+	_, v := WithLease(t.Context(), l)
+	resp, err := v.Get(c)
 	if err != nil {
 		return v, err
 	}

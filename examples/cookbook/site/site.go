@@ -50,13 +50,20 @@ func Start(pages Pages, asked func(url string) (page string, ok bool)) *Web {
 // Close ends the server.
 func (w *Web) Close() { w.server.Close() }
 
+// Transport contacts the web whatever the host, for an HTTP client.
+func (w *Web) Transport() *http.Transport {
+	return &http.Transport{DisableKeepAlives: true, DialContext: w.dial}
+}
+
+func (w *Web) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, w.server.Listener.Addr().String())
+}
+
 // Fetcher contacts the web whatever the host: yours is the crawler's own.
 func (w *Web) Fetcher() *fetch.Fetcher {
 	f, err := fetch.New(fetch.Options{
 		Networks: fetch.Networks{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}},
-		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, w.server.Listener.Addr().String())
-		},
+		Dial:     w.dial,
 	})
 	if err != nil {
 		panic(err) // the options are right
