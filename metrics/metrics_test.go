@@ -18,6 +18,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/test/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -242,6 +245,31 @@ func TestHooks(t *testing.T) {
 	h.Event(frontier.Event{Kind: frontier.EventStoreWorks})
 	h.Read(got)
 	assert.Zero(t, got["frontier_store_failing"])
+}
+
+// While a store fails its figure says so, and no longer.
+func TestStoreFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHooks()
+		w := harness.NewStoredWorld(t, frontier.Options{OnEvent: h.Event}, spill.Options{})
+		add := func() (failing float64, err error) {
+			_, err = w.F.Add(t.Context(), frontier.Entry{URL: fmt.Sprintf("http://a.example/%v", w.Clock.Now().UnixNano())})
+			w.Clock.Advance(time.Second)
+			synctest.Wait()
+			got := read{}
+			h.Read(got)
+			return got["frontier_store_failing"], err
+		}
+		w.Machine.Faults.FailNth(spilltest.Write, 1, harness.ErrDisk)
+		failing, err := add()
+		require.ErrorIs(t, err, harness.ErrDisk)
+		assert.EqualValues(t, 1, failing)
+		for range 10 {
+			failing, err = add()
+			require.NoError(t, err)
+		}
+		assert.Zero(t, failing)
+	})
 }
 
 // How much does one look at the figures of many hosts cost?
