@@ -114,7 +114,7 @@ type Options struct {
 	// Lot tells whether a crawl's number is of one in which a crawler puts URLs aside, of which
 	// crawl they are, and why: crawler.Lot does. Nil: none is.
 	Lot func(crawl uint32) (home uint32, why string, ok bool)
-	// Metrics, if set, answers GET /metrics, for who may read.
+	// Metrics, if set, answers GET /metrics for those who may read the page.
 	Metrics http.Handler
 	// Logger gets changes that were asked for, and faults. Nil means silence.
 	Logger *slog.Logger

@@ -49,7 +49,7 @@ func (c *consoleFlags) define(fs *flagSet) {
 	fs.Var(&c.names, "page-names", "host `names` under which the page may be asked for, beside localhost; * for any; comma-separated")
 	fs.StringVar(&c.token, "page-token", "", "`token` that changes on the page need, and looks at it from other machines; better in -page-token-file, or in the environment as FRONTIER_PAGE_TOKEN, which no list of processes shows (default: a random one, which is logged)")
 	fs.StringVar(&c.file, "page-token-file", "", "`file` whose first line is the token")
-	fs.StringVar(&c.metrics, "metrics-listen", "", "`address` of a port for Prometheus that has only /metrics, which the page has too; who may read is as for the page")
+	fs.StringVar(&c.metrics, "metrics-listen", "", "`address` of a port for Prometheus that has only /metrics, which the page has too; the same people may read both")
 }
 
 // listen takes the addresses of the page and of the metrics, before the crawl begins. Only one that was
