@@ -41,9 +41,13 @@ func (t *Transport) newContact(req *http.Request) *contact {
 	return &contact{t: t, f: t.f, question: questionOf(req.Context())}
 }
 
-// lasts is how long the contact may last.
+// lasts is how long the contact may last: until its lease ends. The frontier's clock may be a virtual
+// one; a lease that by the system's clock is of another time counts from now on.
 func (c *contact) lasts() time.Duration {
 	d := c.lease.Deadline.Sub(c.lease.LeasedAt)
+	if left := time.Until(c.lease.Deadline); left > -d && left < d {
+		d = left
+	}
 	if c.t.Timeout > 0 {
 		d = min(d, c.t.Timeout)
 	}
@@ -62,7 +66,7 @@ func (c *contact) outcomeNow(err error) frontier.Outcome {
 	o := c.out
 	if err != nil && o.Result != frontier.Failed && o.Result != frontier.Requeue {
 		ended := o
-		o = outcomeOf(c.resp, err)
+		o = c.t.judge(c.resp, err)
 		o.Ended, o.Duration, o.Bytes, o.CrawlDelay = ended.Ended, ended.Duration, ended.Bytes, ended.CrawlDelay
 	}
 	return o
@@ -97,13 +101,22 @@ func (c *contact) end(err error) {
 	}
 }
 
+// judge asks Judge. It gets the answer without its body, which has ended.
+func (t *Transport) judge(resp *http.Response, err error) frontier.Outcome {
+	if t.Judge == nil {
+		return outcomeOf(resp, err)
+	}
+	if resp != nil {
+		head := *resp
+		head.Body = http.NoBody
+		resp = &head
+	}
+	return t.Judge(resp, err)
+}
+
 // judgeLocked is the outcome of a contact that ended with err.
 func (c *contact) judgeLocked(err error) frontier.Outcome {
-	judge := c.t.Judge
-	if judge == nil {
-		judge = outcomeOf
-	}
-	o := judge(c.resp, err)
+	o := c.t.judge(c.resp, err)
 	o.Ended, o.Duration, o.Bytes = c.ended, max(c.ended.Sub(c.began), 1), c.bytes
 	if c.delay != 0 {
 		o.CrawlDelay = c.delay

@@ -33,8 +33,9 @@ type Transport struct {
 	// the wait, as http.Client.Timeout does. Zero, or more than the lease lasts, means until the
 	// lease ends (frontier.Options.LeaseTime).
 	Timeout time.Duration
-	// Judge decides what an answer, or an error, means for its host. Nil means OutcomeOf. The
-	// Transport itself fills in times and Bytes.
+	// Judge decides what an answer, or an error, means for its host. Nil means OutcomeOf. It is
+	// called when the body has ended, and gets the answer without it. The Transport itself fills in
+	// times and Bytes.
 	Judge func(*http.Response, error) frontier.Outcome
 	// Lookup returns the addresses of a host name, best first. Hosts that share an address take
 	// turns: they are in one group of the Frontier, named after the address or, for IPv6, its

@@ -289,3 +289,46 @@ func TestLeasesOfOneAddressTakeTurns(t *testing.T) {
 		assert.Equal(t, []string{"0s", "11s", "22s", "33s", "44s", "55s"}, at)
 	})
 }
+
+func TestAContactEndsWithItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		tr := newTransport(t, w, frontier.Options{LeaseTime: time.Minute})
+		l := lease(t, tr.Frontier, "http://a.example/")
+		time.Sleep(50 * time.Second) // such as a queue of the caller
+		v, err := visit(t, &http.Client{Transport: tr}, l)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, time.Minute, time.Since(w.begun))
+		require.ErrorIs(t, tr.Frontier.Done(l, v.Outcome()), frontier.ErrNotLeased)
+	})
+}
+
+func TestJudgeDecidesWhatAnAnswerMeans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newWeb(t, always(403, "too fast")), frontier.Options{})
+		tr.Judge = func(resp *http.Response, err error) frontier.Outcome {
+			o := OutcomeOf(resp, err)
+			if resp != nil && resp.StatusCode == http.StatusForbidden {
+				o.Result, o.Failure, o.RetryAfter = frontier.Failed, frontier.FailureTooMany, time.Hour
+			}
+			return o
+		}
+		c := &http.Client{Transport: tr}
+		begun := time.Now()
+		for range 2 {
+			_, err := get(t, c, "http://a.example/")
+			require.NoError(t, err)
+		}
+		assert.Equal(t, time.Hour, time.Since(begun))
+		tr.Judge = func(*http.Response, error) frontier.Outcome {
+			return frontier.Outcome{Result: frontier.Visited, Failure: frontier.FailureDNS} // makes no sense
+		}
+		resp, err := c.Get("http://b.example/")
+		require.NoError(t, err)
+		require.ErrorContains(t, resp.Body.Close(), "visited with Failure dns")
+		assert.Zero(t, tr.Frontier.Stats().Leased, "it ended all the same")
+	})
+}
