@@ -5,6 +5,7 @@ package frontierchromedp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/polite"
 )
 
 // app serves an application: all its pages are the same script, which asks an API for text and
@@ -115,6 +118,77 @@ func assertPolite(t *testing.T, host string, visits []visit, delay time.Duration
 		}
 		assert.GreaterOrEqual(t, gap, owed, "%s%s after %s", host, path, visits[i-1].path)
 	}
+}
+
+// Without the reference crawler: leases, robots.txt and the turns of other hosts come from package
+// polite.
+func TestVisitsUnderLeases(t *testing.T) {
+	const delay = 300 * time.Millisecond
+	a := serve(t, 1, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/robots.txt":
+			fmt.Fprint(w, "User-agent: *\nDisallow: /private\n")
+		case "/", "/more":
+			html5(w, `<script src="http://cdn.example/lib.js"></script><script src="http://cdn.example/private.js"></script>
+				<script>fetch("http://cdn.example/text").then(r => r.text()).then(x => { document.body.innerHTML = x })</script>`)
+		case "/moved":
+			http.Redirect(w, r, "/more", http.StatusMovedPermanently)
+		case "/busy":
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	cdn := serve(t, 2, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		switch r.URL.Path {
+		case "/robots.txt":
+			fmt.Fprint(w, "User-agent: *\nDisallow: /private\n")
+		case "/lib.js":
+			w.Header().Set("Content-Type", "text/javascript")
+		case "/text":
+			fmt.Fprint(w, `<title>rendered</title><a href="/moved">1</a><a href="/private">2</a><a href="/missing">3</a><a href="/busy">4</a>`)
+		}
+	})
+	f, err := frontier.Open(t.Context(), frontier.Options{Delay: frontier.FixedDelay(delay), Retry: frontier.Retries(1, time.Second)})
+	require.NoError(t, err)
+	defer f.Close()
+	turns := &polite.Transport{Frontier: f, Robots: &polite.Robots{Agent: "testbot/1"}}
+	r := renderer(t, Options{Timeout: patience, Others: turns}, map[string]*site{"a.example": a, "cdn.example": cdn})
+	turns.Base = Base(r.Fetcher)
+	_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example/"})
+	require.NoError(t, err)
+	results := map[string]frontier.Result{}
+	for l, err := range f.Leases(t.Context()) {
+		require.NoError(t, err)
+		err := turns.Admit(t.Context(), l)
+		if errors.Is(err, polite.ErrHandedBack) {
+			continue
+		}
+		o := polite.OutcomeOf(nil, err)
+		if err == nil {
+			var page *link.Page
+			page, o, err = r.Visit(t.Context(), l)
+			require.NoError(t, err)
+			if page != nil {
+				assert.Len(t, page.Links, 2+4, "two scripts, and what they made: %s", l.Entry.URL)
+			}
+		}
+		results[l.Entry.URL] = o.Result
+		require.NoError(t, f.Done(l, o))
+	}
+	assert.Equal(t, map[string]frontier.Result{
+		"http://a.example/": frontier.Visited, "http://a.example/more": frontier.Visited, "http://a.example/moved": frontier.Visited,
+		"http://a.example/private": frontier.Denied, "http://a.example/missing": frontier.Gone, "http://a.example/busy": frontier.Failed,
+	}, results)
+	for host, s := range map[string]*site{"a.example": a, "cdn.example": cdn} {
+		for _, path := range s.asked() {
+			assert.NotContains(t, path, "private")
+		}
+		assertPolite(t, host, s.visits, delay)
+	}
+	assert.ElementsMatch(t, []string{"/robots.txt", "/lib.js", "/text", "/text"}, cdn.asked(), "each in its turn")
 }
 
 // What the Fetcher offers beyond Fetch is not lost.

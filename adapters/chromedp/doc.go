@@ -16,8 +16,8 @@
 //     requested one at a time, if robots.txt allows it, at most Options.MaxRequests of it. The
 //     contact ends, and the host's delay begins, with the last answer. After a status 429 or 503
 //     nothing more is requested. A script is requested once in Options.ScriptTTL, not for each page.
-//   - Other hosts are not contacted, unless Options.Others sends the request. It should wait for the
-//     host's turn (frontier.Frontier.Contact), and ask its robots.txt.
+//   - Other hosts are not contacted, unless Options.Others sends the request: a polite.Transport
+//     waits for the host's turn, and asks its robots.txt.
 //   - Only scripts and what scripts request are loaded: no images, fonts, style sheets, frames,
 //     media, web sockets; and only with GET.
 //   - A page that goes elsewhere, by script or a refresh, stays where it is. The target is a link of
