@@ -1,5 +1,6 @@
 // Package frontiercolly gives programs that use colly (github.com/gocolly/colly/v2) a frontier: a queue
-// that is polite, prioritized and durable. The queue has the methods of colly's queue.Queue.
+// that is polite, prioritized and durable. The queue has the methods of colly's queue.Queue. These lines
+// of the program in colly's README change; errors are left out here:
 //
 //	 c := colly.NewCollector()
 //	+db, err := spill.Open("state", spill.Options{})
@@ -23,9 +24,10 @@
 //     frontier.Options says; so is each address, with the default transport. LimitRules stay in
 //     force on top, and are not needed.
 //   - robots.txt is obeyed and read in its host's turn (Options.IgnoreRobots). colly ignores it by default.
-//   - Each URL is fetched once in the life of the store, by its URL without fragment, its method and its
-//     body; frontier.Options.NoDedup takes the place of AllowURLRevisit. After a crash, or kill -9, another Run continues: what was being fetched comes again,
-//     nothing is lost, and every host is left alone for its delay first.
+//   - Each request is made once in the life of the store: requests are known by their URL without its
+//     fragment, their method and their body. frontier.Options.NoDedup takes the place of AllowURLRevisit.
+//   - After a crash, or kill -9, another Run continues. What was being fetched comes again, nothing is
+//     lost, and every host is left alone for its delay first.
 //   - The links that a page's callbacks add, by q.Visit, q.AddRequest(r.New(...)), r.Visit or r.Post,
 //     are admitted together with the page's end: a page is either fetched, with all its links known,
 //     or comes again. Ctx is copied to them as JSON, and no longer shared.

@@ -144,6 +144,7 @@ func TestWhatCannotBeKeptIsRefused(t *testing.T) {
 		require.ErrorIs(c, c.q.AddRequest(&colly.Request{}), colly.ErrMissingURL)
 		require.ErrorContains(c, c.q.AddURL("mailto:a@b.example"), `the scheme is "mailto"; want http or https`)
 		require.ErrorContains(c, c.q.AddURL("/0"), "/0")
+		require.ErrorContains(c, c.q.AddURL("http://h0.example/"+strings.Repeat("x", frontier.MaxURL)), "bytes; want at most 65536")
 		require.True(c, c.q.IsEmpty())
 
 		c.c.OnHTML("title", func(e *colly.HTMLElement) {

@@ -127,6 +127,9 @@ func (k request) entry() (frontier.Entry, error) {
 		_, _ = h.Write(k.Body)
 		e.URL += fmt.Sprintf("#%s-%x", k.Method, h.Sum(nil)[:8])
 	}
+	if len(e.URL) > frontier.MaxURL {
+		return e, fmt.Errorf("frontiercolly: %.100s...: the URL has %d bytes; want at most %d", e.URL, len(e.URL), frontier.MaxURL)
+	}
 	if !k.plain() {
 		k.URL, k.Depth = "", 0
 		b, err := json.Marshal(meta{k})

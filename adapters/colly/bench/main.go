@@ -19,6 +19,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -69,7 +70,10 @@ func main() {
 	if *hosts < 1 || *pages < 1 || *threads < 1 || *delay <= 0 || *limit <= 0 || flag.NArg() > 0 {
 		log.Fatal("bench: numbers and durations must be positive, and there are no arguments")
 	}
-	w := &web.Web{Hosts: *hosts, Pages: *pages, Seeds: max(1, *hosts/100), Delay: *delay, Addresses: 16}
+	w := &web.Web{Hosts: *hosts, Pages: *pages, Seeds: max(1, *hosts/100), Delay: *delay}
+	if runtime.GOOS == "linux" {
+		w.Addresses = 16 // one address has too few ports for so many connections
+	}
 	if err := w.Start(); err != nil {
 		log.Fatal("bench: ", err)
 	}
