@@ -167,8 +167,9 @@ func (s *shard) linksRefusedLocked(l *Lease, bad []*EntryError) {
 	s.badLinks.count, s.badLinks.next = 0, s.last+int64(refusedEvery)
 }
 
-// leastAsked is less than any pause that a host asks for, and more than its seconds taken for
-// nanoseconds. It is as short as that because a pause may be the rest until a date.
+// leastAsked is less than any Retry-After, and more than its seconds taken for nanoseconds.
+// It is as short as that because a Retry-After may be the rest until a date. A Crawl-delay
+// may be of any size: robots.txt has fractions.
 const leastAsked = time.Microsecond
 
 func checkOutcome(o *Outcome) error {
@@ -197,9 +198,6 @@ func checkOutcome(o *Outcome) error {
 	}
 	if !o.Uncontacted && unitless(o.RetryAfter, leastAsked) {
 		return fmt.Errorf("frontier: outcome: RetryAfter is %v; want 0 or at least %v: is the unit missing?", o.RetryAfter, leastAsked)
-	}
-	if !o.Uncontacted && unitless(o.CrawlDelay, leastAsked) {
-		return fmt.Errorf("frontier: outcome: CrawlDelay is %v; want 0 or at least %v: is the unit missing?", o.CrawlDelay, leastAsked)
 	}
 	if len(o.Meta) > MaxMeta {
 		return fmt.Errorf("frontier: outcome: Meta has %d bytes; want at most %d", len(o.Meta), MaxMeta)

@@ -131,7 +131,8 @@ type Outcome struct {
 	// Duration is how long the fetch took; zero means since the lease began.
 	Duration time.Duration
 	// RetryAfter is how long the host asked to be left alone, from Ended. It applies even
-	// if Uncontacted is set. Done refuses one of a few nanoseconds: 3 is not 3*time.Second.
+	// if Uncontacted is set. Done refuses one of less than a microsecond: 3 is not
+	// 3*time.Second. Round what is left until a date up.
 	RetryAfter time.Duration
 	// CrawlDelay, if positive, is from now on the least delay of this host
 	// (robots.txt's Crawl-delay); NoCrawlDelay forgets it; 0 changes nothing.

@@ -12,8 +12,8 @@ import (
 // as this.
 const MaxRetryAfter = 30 * 24 * time.Hour
 
-// RetryAfter reads a Retry-After header: seconds or a date. Nonsense, the past
-// and negative numbers are 0.
+// RetryAfter reads a Retry-After header: seconds or a date, what is left until that rounded up to
+// milliseconds. Nonsense, the past and negative numbers are 0.
 func RetryAfter(s string, now time.Time) time.Duration {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -32,5 +32,6 @@ func RetryAfter(s string, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(max(t.Sub(now), 0), MaxRetryAfter)
+	left := min(max(t.Sub(now), 0), MaxRetryAfter)
+	return (left + time.Millisecond - 1).Truncate(time.Millisecond)
 }

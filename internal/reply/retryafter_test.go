@@ -17,6 +17,10 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		assert.Equal(t, want, RetryAfter(in, now), "%q", in)
 	}
+	const inAMoment = "Fri, 02 Jan 2026 03:04:06 GMT"
+	assert.Equal(t, time.Millisecond, RetryAfter(inAMoment, now.Add(time.Second-1)), "rounded up")
+	assert.Zero(t, RetryAfter(inAMoment, now.Add(time.Second)))
+	assert.Equal(t, MaxRetryAfter, RetryAfter("Fri, 31 Dec 9999 03:04:06 GMT", now))
 }
 
 func FuzzRetryAfter(f *testing.F) {
