@@ -375,6 +375,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	c := f.sched
 	now := f.last
 	l := c.endLease(lease)
+	c.quiet = quiet{since: now}
 	h := c.hosts.At(l.host)
 	out := &p.outcome
 	c.stats.Done[out.Result]++

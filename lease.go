@@ -296,6 +296,9 @@ func (s *scheduler) leaseHost(l leaseRecord, now int64) uint32 {
 	}
 	*s.leases.At(id) = l
 	s.expiry.Push(timeheap.Item{At: l.deadline, ID: id})
+	if s.stats.Leased == 0 {
+		s.quiet = quiet{since: now}
+	}
 	s.stats.Leased++
 	s.stats.HandedOut++
 	if x == nil {

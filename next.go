@@ -369,7 +369,7 @@ func (f *Frontier) armLocked(now int64) {
 	}
 	at := f.sched.expiry.Min()
 	if !f.draining {
-		at = min(f.sched.nextEvent(now), f.readEventLocked(now), f.hintsDueLocked())
+		at = min(f.sched.nextEvent(now), f.readEventLocked(now), f.hintsDueLocked(), f.tellWaitLocked(now))
 	}
 	if at == instant.Never || f.timer != nil && f.timerAt <= at && f.timerAt > now {
 		return

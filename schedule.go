@@ -59,6 +59,7 @@ type scheduler struct {
 	clock *clock.Clock
 	more  bool // next stopped early, so as not to hold the lock too long
 	stats Stats
+	quiet quiet
 	waits measure.Waits
 	avail [maxPriorities]int // scratch for the selector
 }

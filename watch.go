@@ -7,6 +7,7 @@ package frontier
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/measure"
 	"github.com/seed-7440039f/frontier/internal/notify"
 )
@@ -306,12 +308,20 @@ const (
 	// at least a minute ago. Err is the first of the page URL. Those that limits refuse
 	// are not among them. All are counted in Stats.Refused.
 	EventLinksRefused
+	// EventStalled: calls of Next wait, and none of the Count leases that are out has ended
+	// for two minutes: perhaps workers hang, or do not call Done. URL of Host has the lease
+	// that ends first, at Until.
+	EventStalled
+	// EventIdle: calls of Next wait, no lease is out, and none of the Count URLs may be
+	// handed out for a minute or more, but at Until at the earliest, if that is known.
+	// Reason says how many are scheduled, and how many rules hold back.
+	EventIdle
 )
 
 var eventNames = [...]string{
 	"no event", "host blocked", "host backed off", "host quarantined", "host returned",
 	"limit reached", "limit lifted", "url given up", "lease expired", "store error", "host given up", "clock stepped",
-	"store works again", "links refused",
+	"store works again", "links refused", "stalled", "idle",
 }
 
 // String returns the kind's name in lower case. It does not change between
@@ -328,7 +338,7 @@ func (k EventKind) level() slog.Level {
 	switch k {
 	case EventStoreError:
 		return slog.LevelError
-	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped, EventStoreWorks, EventLinksRefused:
+	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped, EventStoreWorks, EventLinksRefused, EventStalled:
 		return slog.LevelWarn
 	case EventHostBackedOff:
 		return slog.LevelDebug
@@ -409,6 +419,51 @@ func shown(url string) string {
 		end = len(rest)
 	}
 	return head + "//" + rest[strings.LastIndexByte(rest[:end], '@')+1:]
+}
+
+const (
+	stalledAfter = int64(2 * time.Minute) // without the end of a lease
+	idleFrom     = int64(time.Minute)     // until the next URL
+)
+
+// quiet is the time since the latest end of a lease, or since the first of those that are
+// out was handed out.
+type quiet struct {
+	since int64
+	told  bool // that calls wait in vain
+}
+
+// tellWaitLocked reports once if calls of Next wait although leases are out that do not end,
+// or because nothing can be handed out for long. It returns when to look again.
+func (s *shard) tellWaitLocked(now int64) (again int64) {
+	c := s.sched
+	if c.quiet.told || s.waiters.Empty() {
+		return instant.Never
+	}
+	if len(c.expiry.Items) > 0 {
+		if again := c.quiet.since + stalledAfter; again > now {
+			return again
+		}
+		c.quiet.told = true
+		var l Lease
+		s.newLeaseLocked(&l, c.expiry.Items[0].ID)
+		s.emitLocked(Event{Kind: EventStalled, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Until: l.Deadline, Count: c.stats.Leased,
+			Reason: "no lease has ended for " + time.Duration(now-c.quiet.since).Round(time.Second).String()})
+		return instant.Never
+	}
+	if c.stats.Leased > 0 {
+		return instant.Never // they expire just now
+	}
+	next := c.nextEvent(now)
+	if n := c.stats.Waiting + c.stats.Scheduled; n > 0 && next-now >= idleFrom && s.adding.Load() == 0 && s.finishing == 0 {
+		c.quiet.told = true
+		e := Event{Kind: EventIdle, Count: n, Reason: fmt.Sprintf("%d scheduled, %d held back", c.stats.Scheduled, c.withheldURLs())}
+		if next != instant.Never {
+			e.Until = s.wall(next)
+		}
+		s.emitLocked(e)
+	}
+	return instant.Never
 }
 
 // events is where a frontier's events go. It has locks of its own, taken after

@@ -209,7 +209,7 @@ func level(kind string) string {
 	switch kind {
 	case frontier.EventStoreError.String(), frontier.EventHostGivenUp.String():
 		return "bad"
-	case frontier.EventHostBackedOff.String(), frontier.EventHostQuarantined.String(), frontier.EventURLGivenUp.String(), frontier.EventLeaseExpired.String(), frontier.EventHostBlocked.String():
+	case frontier.EventHostBackedOff.String(), frontier.EventHostQuarantined.String(), frontier.EventURLGivenUp.String(), frontier.EventLeaseExpired.String(), frontier.EventHostBlocked.String(), frontier.EventStalled.String():
 		return "warn"
 	case frontier.EventHostReturned.String(), frontier.EventStoreWorks.String(), frontier.EventLimitLifted.String():
 		return "good"

@@ -36,6 +36,12 @@ func notice(e frontier.Event) Notice {
 		say("%s in a row", plural(e.Count, "failure"))
 	case e.Kind == frontier.EventHostGivenUp:
 		say("%s", plural(e.Count, "URL"))
+	case e.Kind == frontier.EventStalled:
+		say("%s out", plural(e.Count, "lease"))
+	case e.Kind == frontier.EventIdle:
+		say("%s", plural(e.Count, "URL"))
+	case e.Kind == frontier.EventLinksRefused:
+		say("%s", plural(e.Count, "link"))
 	case e.Kind == frontier.EventStoreError, e.Kind == frontier.EventStoreWorks:
 		say("%s", plural(e.Count, "write"))
 	default:
