@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,6 +146,26 @@ func TestBadOutlinksAreToldOnceAMinute(t *testing.T) {
 	})
 }
 
+// taken are events that a frontier in a bubble reported.
+type taken struct {
+	mu     sync.Mutex
+	events []frontier.Event
+}
+
+func (x *taken) take(e frontier.Event) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.events = append(x.events, e)
+}
+
+// told returns all events up to now.
+func (x *taken) told() []frontier.Event {
+	synctest.Wait()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.events)
+}
+
 // waiting lets n workers wait in Next, which hold what they get until the test ends its leases.
 func waiting(ctx context.Context, f *frontier.Frontier, n int) <-chan frontier.Lease {
 	got := make(chan frontier.Lease)
@@ -164,8 +186,8 @@ func waiting(ctx context.Context, f *frontier.Frontier, n int) <-chan frontier.L
 // lease has ended.
 func TestLeasesThatDoNotEndAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []frontier.Event
-		f, err := frontier.Open(t.Context(), frontier.Options{OnEvent: func(e frontier.Event) { told = append(told, e) }, Delay: frontier.FixedDelay(0)})
+		var events taken
+		f, err := frontier.Open(t.Context(), frontier.Options{OnEvent: events.take, Delay: frontier.FixedDelay(0)})
 		require.NoError(t, err)
 		defer harness.Ended(t, f)
 		_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example/1"}, frontier.Entry{URL: "http://a.example/2"}, frontier.Entry{URL: "http://b.example/"})
@@ -177,22 +199,22 @@ func TestLeasesThatDoNotEndAreTold(t *testing.T) {
 		second, err := f.Next(ctx)
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
-		require.Empty(t, told, "nobody waits")
+		require.Empty(t, events.told(), "nobody waits")
 		got := waiting(ctx, f, 2)
 		time.Sleep(time.Minute - time.Second)
-		require.Empty(t, told)
+		require.Empty(t, events.told())
 		time.Sleep(5 * time.Minute)
-		require.Len(t, told, 1, "once")
+		require.Len(t, events.told(), 1, "once")
 		require.Equal(t, frontier.Event{
-			Kind: frontier.EventStalled, Time: told[0].Time, Host: first.Host, URL: first.Entry.URL, Count: 2, Until: told[0].Until, Reason: "no lease has ended for 2m0s",
-		}, told[0])
-		require.WithinDuration(t, first.LeasedAt.Add(2*time.Minute), told[0].Time, 2*time.Millisecond)
-		require.WithinDuration(t, first.Deadline, told[0].Until, 2*time.Millisecond)
+			Kind: frontier.EventStalled, Time: events.told()[0].Time, Host: first.Host, URL: first.Entry.URL, Count: 2, Until: events.told()[0].Until, Reason: "no lease has ended for 2m0s",
+		}, events.told()[0])
+		require.WithinDuration(t, first.LeasedAt.Add(2*time.Minute), events.told()[0].Time, 2*time.Millisecond)
+		require.WithinDuration(t, first.Deadline, events.told()[0].Until, 2*time.Millisecond)
 		require.NoError(t, f.Done(first, frontier.Outcome{}))
 		require.NoError(t, f.Done(second, frontier.Outcome{}))
 		third := <-got
 		time.Sleep(3 * time.Minute)
-		require.Len(t, told, 2, "once more")
+		require.Len(t, events.told(), 2, "once more")
 		require.NoError(t, f.Done(third, frontier.Outcome{}))
 		cancel()
 		synctest.Wait()
@@ -202,34 +224,34 @@ func TestLeasesThatDoNotEndAreTold(t *testing.T) {
 // A frontier whose URLs are all in the future, or held back, says so once each time.
 func TestIdlenessIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []frontier.Event
-		f, err := frontier.Open(t.Context(), frontier.Options{OnEvent: func(e frontier.Event) { told = append(told, e) }, KeepOpen: true})
+		var events taken
+		f, err := frontier.Open(t.Context(), frontier.Options{OnEvent: events.take, KeepOpen: true})
 		require.NoError(t, err)
 		defer harness.Ended(t, f)
 		ctx, cancel := context.WithCancel(t.Context())
 		got := waiting(ctx, f, 2)
 		time.Sleep(time.Hour)
-		require.Empty(t, told, "there are no URLs")
+		require.Empty(t, events.told(), "there are no URLs")
 		soon := time.Now().Add(time.Hour)
 		_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example/", NotBefore: soon})
 		require.NoError(t, err)
 		synctest.Wait()
-		require.Len(t, told, 1)
-		require.Equal(t, frontier.EventIdle, told[0].Kind)
-		require.Equal(t, "1 scheduled, 0 held back", told[0].Reason)
-		require.WithinDuration(t, soon, told[0].Until, 2*time.Millisecond)
+		require.Len(t, events.told(), 1)
+		require.Equal(t, frontier.EventIdle, events.told()[0].Kind)
+		require.Equal(t, "1 scheduled, 0 held back", events.told()[0].Reason)
+		require.WithinDuration(t, soon, events.told()[0].Until, 2*time.Millisecond)
 		l := <-got
-		require.Len(t, told, 1, "once")
+		require.Len(t, events.told(), 1, "once")
 		require.NoError(t, f.Done(l, frontier.Outcome{Next: time.Now().Add(30 * time.Second)}))
 		l = <-got
-		require.Len(t, told, 1, "half a minute is not worth a word")
+		require.Len(t, events.told(), 1, "half a minute is not worth a word")
 		require.NoError(t, f.Pause(frontier.All()))
 		require.NoError(t, f.Done(l, frontier.Outcome{Add: []frontier.Entry{{URL: "http://b.example/"}}}))
 		time.Sleep(time.Hour)
-		require.Len(t, told, 3, "with the event of the pause")
-		require.Equal(t, frontier.EventIdle, told[2].Kind)
-		require.Equal(t, "0 scheduled, 1 held back", told[2].Reason)
-		require.Zero(t, told[2].Until)
+		require.Len(t, events.told(), 3, "with the event of the pause")
+		require.Equal(t, frontier.EventIdle, events.told()[2].Kind)
+		require.Equal(t, "0 scheduled, 1 held back", events.told()[2].Reason)
+		require.Zero(t, events.told()[2].Until)
 		cancel()
 		synctest.Wait()
 	})
