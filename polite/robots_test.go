@@ -30,6 +30,7 @@ func robotsAt(status int, body string, header ...string) func(*http.Request) (*h
 func TestRobotsAreAskedOnceAndInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t, robotsAt(200, "User-agent: examplebot\nDisallow: /private\n"))
+		w.took = time.Second // all ask meanwhile
 		tr := newTransport(t, w, frontier.Options{})
 		tr.Robots = &Robots{Agent: "examplebot/1.0"}
 		c := &http.Client{Transport: tr}
@@ -46,7 +47,7 @@ func TestRobotsAreAskedOnceAndInTurn(t *testing.T) {
 		all.Wait()
 		_, err := get(t, c, "http://a.example/")
 		require.NoError(t, err)
-		assert.Equal(t, []string{"0s http://a.example/robots.txt", "10s http://a.example/"}, w.requests())
+		assert.Equal(t, []string{"0s http://a.example/robots.txt", "11s http://a.example/"}, w.requests())
 	})
 }
 
