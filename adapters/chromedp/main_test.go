@@ -79,7 +79,7 @@ func renderer(t *testing.T, o Options, hosts map[string]*site) *Renderer {
 	// Chromium refuses to run as root with its sandbox, and CI runs as root in a container that is
 	// thrown away. These pages are the test's own.
 	o.NoSandbox = os.Geteuid() == 0
-	o.Quiet = 2 * time.Second // the machine may be busy
+	o.Quiet = max(o.Quiet, 2*time.Second) // the machine may be busy
 	o.Fetch.UserAgent, o.Fetch.Resolve = "testbot/1", map[string]string{}
 	for name, s := range hosts {
 		o.Fetch.Resolve[name] = s.addr

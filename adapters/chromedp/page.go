@@ -226,6 +226,8 @@ func (p *page) hear(event any) {
 		p.answers.Go(func() { p.answer(e) })
 	case *cdppage.EventLoadEventFired:
 		p.loaded = p.given
+	case *cdppage.EventFrameStoppedLoading: // the load event does not come if the page wanted to go elsewhere before
+		p.loaded = p.loaded || p.given && e.FrameID == p.frame
 	case *cdppage.EventFrameRequestedNavigation: // comes even if the page changes its mind before it is sent
 		if e.FrameID == p.frame && p.given {
 			p.goesLocked(e.URL)
