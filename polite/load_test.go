@@ -145,7 +145,7 @@ func TestBlockedRequestsTakeLittleMemory(t *testing.T) {
 		cancel()
 		all.Wait()
 		t.Logf("%d blocked requests take %.1f MB", requests, float64(took)/1e6)
-		assert.Less(t, took, int64(200<<20))
+		assert.Less(t, took, int64(400<<20), "about 110 MB; the race detector makes stacks larger")
 		assert.Len(t, w.requests(), 1)
 	})
 }
