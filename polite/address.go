@@ -171,6 +171,9 @@ func (t *Transport) dial(ctx context.Context, network, to string) (net.Conn, err
 	if c == nil || c.name == "" || !strings.EqualFold(strings.TrimRight(host, "."), c.name) {
 		return d.DialContext(ctx, network, to)
 	}
+	if c.sent.Load() {
+		return nil, errNoAnswer // a connection for a second try
+	}
 	var failed error
 	for i, a := range c.addrs {
 		if i > 0 && (ctx.Err() != nil || c.joinAddress(a) != nil) {

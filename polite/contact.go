@@ -5,10 +5,13 @@ package polite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -26,6 +29,7 @@ type contact struct {
 	addrs    []netip.Addr // of it, best first
 	fault    error        // of the lookup
 	cancel   context.CancelFunc
+	sent     atomic.Bool // the request
 
 	mu     sync.Mutex
 	began  time.Time
@@ -146,7 +150,8 @@ func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response
 		closeBody(req)
 		return nil, err
 	}
-	out := req.WithContext(ctx)
+	once := c.once(ctx)
+	out := req.WithContext(once)
 	if r := c.t.Robots; r != nil && r.Agent != "" && req.Header["User-Agent"] == nil {
 		if out.Header = req.Header.Clone(); out.Header == nil {
 			out.Header = http.Header{}
@@ -156,6 +161,9 @@ func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response
 	resp, err := c.t.sending.RoundTrip(out)
 	answered = true
 	if err != nil {
+		if context.Cause(once) == errNoAnswer {
+			err = errNoAnswer
+		}
 		c.end(c.blame(req.Context(), err))
 		return nil, err
 	}
@@ -178,6 +186,22 @@ func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response
 	}
 	return resp, nil
 }
+
+// once returns a context under which an http.Transport sends the request once. If the server closes
+// a kept connection instead of answering, it would send it again at once, on another.
+func (c *contact) once(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx) // ends with the contact's
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { c.sent.Store(true) },
+		GetConn: func(string) {
+			if c.sent.Load() {
+				cancel(errNoAnswer)
+			}
+		},
+	})
+}
+
+var errNoAnswer = fmt.Errorf("polite: the server closed the connection without an answer: %w", io.ErrUnexpectedEOF)
 
 var errPanicked = errors.New("polite: the base transport panicked")
 

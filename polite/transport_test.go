@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -343,4 +344,42 @@ func TestWithoutAFrontierItHasItsOwn(t *testing.T) {
 	_, err = c.Do(req)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "the delay is a second at least")
 	assert.Len(t, w.requests(), 1)
+}
+
+// http.Transport sends a GET again if a kept connection closes before the answer.
+func TestARequestIsSentOnce(t *testing.T) {
+	var sent, connections atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/cut" {
+			sent.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	for _, base := range []http.RoundTripper{nil, &http.Transport{}} {
+		sent.Store(0)
+		connections.Store(0)
+		tr := newTransport(t, base, frontier.Options{Delay: frontier.FixedDelay(0), Backoff: frontier.Backoff{Disabled: true}})
+		tr.Base = base
+		c := &http.Client{Transport: tr}
+		_, err := get(t, c, server.URL)
+		require.NoError(t, err)
+		_, err = get(t, c, server.URL+"/cut")
+		require.ErrorIs(t, err, errNoAnswer)
+		assert.EqualValues(t, 1, sent.Load())
+		if base == nil {
+			assert.EqualValues(t, 1, connections.Load())
+		}
+		o := OutcomeOf(nil, err)
+		assert.Equal(t, frontier.FailureConnect, o.Failure)
+		_, err = get(t, c, server.URL)
+		require.NoError(t, err)
+		c.CloseIdleConnections()
+	}
 }
