@@ -101,7 +101,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	if o.Browser == "" {
 		errs = append(errs, errors.New("no Chromium found; install one, or name it in Browser"))
 	} else if _, err := exec.LookPath(o.Browser); err != nil {
-		errs = append(errs, fmt.Errorf("Browser: %w", err))
+		errs = append(errs, fmt.Errorf("option Browser: %w", err))
 	}
 	if len(errs) == 0 {
 		return nil

@@ -5,8 +5,6 @@ package frontierchromedp
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,8 +16,6 @@ import (
 
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 )
-
-var discard = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 func TestScriptsMakeThePage(t *testing.T) {
 	stranger := serve(t, 9, func(w http.ResponseWriter, r *http.Request) {})

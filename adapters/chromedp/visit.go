@@ -31,7 +31,7 @@ func (r *Renderer) Visit(ctx context.Context, l frontier.Lease) (*link.Page, fro
 		return nil, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}, err
 	}
 	res, err := r.Fetch(ctx, fetch.Request{URL: l.Entry.URL})
-	defer res.Close()
+	defer func() { res.Close() }() // of an error, too
 	if class := fetch.ClassOf(err); class == fetch.Blocked || class == fetch.BadURL {
 		return nil, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}, err
 	}

@@ -96,9 +96,9 @@ func TestRedirectsOfPosts(t *testing.T) {
 	w := &web.Web{Hosts: 2, Pages: 2, Seeds: 2, Special: func(rw http.ResponseWriter, r *http.Request) bool {
 		switch r.URL.Path {
 		case "/302":
-			http.Redirect(rw, r, "/a", 302)
+			http.Redirect(rw, r, "/a", http.StatusFound)
 		case "/307":
-			http.Redirect(rw, r, "http://h1.example/b", 307)
+			http.Redirect(rw, r, "http://h1.example/b", http.StatusTemporaryRedirect)
 		case "/a", "/b":
 			body, _ := io.ReadAll(r.Body)
 			got = append(got, r.Method+" "+r.URL.Path+" "+string(body)+" "+r.Header.Get("Authorization"))
@@ -347,7 +347,7 @@ func TestPagesFromTheCache(t *testing.T) {
 
 func TestWhatRunRefuses(t *testing.T) {
 	_, err := frontiercolly.New(nil, frontiercolly.Options{Threads: -1, IgnoreRobots: true, Transport: &polite.Transport{Robots: &polite.Robots{}}})
-	require.EqualError(t, err, "frontiercolly: the frontier is nil\nThreads is -1; want 1 to 100000\nIgnoreRobots is set, and so is Transport.Robots; want one of them")
+	require.EqualError(t, err, "frontiercolly: the frontier is nil\noption Threads is -1; want 1 to 100000\nIgnoreRobots is set, and so is Transport.Robots; want one of them")
 	crawling(t, &web.Web{Hosts: 1, Pages: 1, Seeds: 1}, frontier.Options{}, frontiercolly.Options{}, func(c *crawl) {
 		require.EqualError(c, c.q.Run(nil), "frontiercolly: the collector is nil")
 		bad := colly.NewCollector(colly.MaxRequests(5), colly.CheckHead())

@@ -65,7 +65,7 @@ func New(f *frontier.Frontier, o Options) (*Queue, error) {
 		o.Threads = 32
 	}
 	if o.Threads < 1 || o.Threads > maxThreads {
-		errs = append(errs, fmt.Errorf("Threads is %d; want 1 to %d", o.Threads, maxThreads))
+		errs = append(errs, fmt.Errorf("option Threads is %d; want 1 to %d", o.Threads, maxThreads))
 	}
 	t := o.Transport
 	if t == nil {
