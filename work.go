@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -101,6 +100,8 @@ type work struct {
 	exited   bool         // fn ended its goroutine
 }
 
+const maxStack = 64 << 10 // bytes of a panic's stack that are kept
+
 // workerPanic is a panic of fn, on its way to the goroutine of Work.
 type workerPanic struct {
 	value any
@@ -133,7 +134,8 @@ func (w *work) worker() {
 		if v == nil {
 			w.exited = true
 		} else if w.panicked == nil {
-			w.panicked = &workerPanic{v, debug.Stack()}
+			stack := make([]byte, maxStack)
+			w.panicked = &workerPanic{v, stack[:runtime.Stack(stack, false)]}
 		}
 		w.stop()
 	}()
