@@ -5,6 +5,10 @@
 //	_, err = c.Seed(ctx, "http://a.example/")
 //	err = c.Run(ctx) // until nothing is left, or ctx ends
 //
+// The default Fetcher contacts public addresses only. For a server on this machine, such as one of
+// httptest, allow its network with fetch.Options.Networks. Progress.Blocked counts URLs at addresses
+// that are not allowed.
+//
 // # One lease, one request
 //
 // A lease is the right to contact a host once, so no lease ever sends a second request. The target

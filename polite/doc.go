@@ -1,6 +1,7 @@
 // Package polite makes programs that have an HTTP client of their own polite. A [Transport] is an
 // http.RoundTripper that waits for a host's turn in a [frontier.Frontier]. [Robots] reads
-// robots.txt. [OutcomeOf] says what an answer or an error means for the frontier.
+// robots.txt; a Transport without Robots neither reads nor obeys it. [OutcomeOf] says what an answer
+// or an error means for the frontier.
 //
 //	client := &http.Client{Transport: &polite.Transport{Robots: &polite.Robots{Agent: "examplebot/1.0 (+https://bot.example)"}}}
 //	resp, err := client.Get("https://a.example/") // when a.example may be contacted, if it allows that

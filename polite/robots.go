@@ -30,7 +30,8 @@ type Robots struct {
 	Agent string
 	// TTL is how long a robots.txt is believed. Zero means 24 hours.
 	TTL time.Duration
-	// MaxCrawlDelay limits the Crawl-delay that is honoured. Zero means 24 hours.
+	// MaxCrawlDelay limits the Crawl-delay that is honoured: a Transport makes it the least delay of
+	// its host. Zero means 24 hours.
 	MaxCrawlDelay time.Duration
 	// Memory is the number of bytes for cached rules; beyond it, the least recently used are
 	// forgotten. Zero means 64 MiB.

@@ -18,7 +18,8 @@ import (
 // is safe for concurrent use; do not copy it.
 type Transport struct {
 	// Frontier has the hosts' clocks. All Transports and workers of a process that should be
-	// polite together must share it. Nil means one in memory for this Transport alone.
+	// polite together must share it. Nil means one in memory for this Transport alone, open
+	// until the process ends: a program that makes many Transports should set one, and close it.
 	Frontier *frontier.Frontier
 	// Base sends the requests. Nil means an http.Transport like http.DefaultTransport that connects
 	// to the address whose turn it is.

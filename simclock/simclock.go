@@ -12,6 +12,8 @@
 //		clock.Set(again)
 //	}
 //
+// A zero time instead means that only another call can change anything, such as a Done: do not Set it.
+//
 // # What moves the clock
 //
 // Only Advance, Set and Step move a Clock. Nothing else takes time: a fetch, a call of the frontier
