@@ -204,6 +204,9 @@ func (w *work) visit(l Lease) error {
 	if ended == nil || errors.Is(ended, ErrNotLeased) {
 		return err
 	}
+	if errors.Is(ended, ErrClosed) && len(EntryErrors(ended)) == 0 {
+		return err // Close was called, and the URL comes again
+	}
 	if w.f.isOut(&l) { // a faulty outcome
 		ended = errors.Join(ended, w.f.Done(l, Outcome{Result: Requeue}))
 	}

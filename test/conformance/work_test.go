@@ -245,6 +245,13 @@ func TestWorkEndsWithTheFrontier(t *testing.T) {
 		require.EqualValues(t, 1, held.Held)
 		require.NoError(t, f.Resume(frontier.All()))
 	})
+	synctest.Test(t, func(t *testing.T) {
+		f, err := frontier.Open(t.Context(), frontier.Options{KeepOpen: true})
+		require.NoError(t, err)
+		seeded(t, f, 2)
+		time.AfterFunc(time.Second, func() { require.NoError(t, f.Close()) })
+		require.NoError(t, f.Work(t.Context(), 5, slow), "closed while pages are fetched")
+	})
 }
 
 // What Done refuses to record stops Work with its error, and the URL comes again.
