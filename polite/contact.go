@@ -45,13 +45,19 @@ func (t *Transport) newContact(req *http.Request) *contact {
 	return &contact{t: t, f: t.f, question: questionOf(req.Context())}
 }
 
-// lasts is how long the contact may last: until its lease ends. The frontier's clock may be a virtual
-// one; a lease that by the system's clock is of another time counts from now on.
-func (c *contact) lasts() time.Duration {
+// left is how long the lease is out yet. The frontier's clock may be a virtual one; a lease that by the
+// system's clock is of another day counts from now on.
+func (c *contact) left() time.Duration {
 	d := c.lease.Deadline.Sub(c.lease.LeasedAt)
-	if left := time.Until(c.lease.Deadline); left > -d && left < d {
+	if left := time.Until(c.lease.Deadline); left > -24*time.Hour && left < d {
 		d = left
 	}
+	return d
+}
+
+// lasts is how long the contact may last.
+func (c *contact) lasts() time.Duration {
+	d := c.left()
 	if c.t.Timeout > 0 {
 		d = min(d, c.t.Timeout)
 	}
@@ -179,7 +185,8 @@ func (c *contact) roundTrip(req *http.Request, called time.Time) (*http.Response
 		if c.question == nil {
 			c.end(nil)
 		}
-	case writes: // 101 Switching Protocols
+	case writes: // 101 Switching Protocols: the connection is the caller's, whatever the context
+		context.AfterFunc(ctx, func() { _ = b.ReadCloser.Close() })
 		resp.Body = writableBody{b, w}
 	default:
 		resp.Body = b

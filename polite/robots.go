@@ -123,8 +123,13 @@ func (v *verdict) check(u *url.URL) error {
 
 // rules waits until the rules of a URL's site are known.
 func (r *Robots) rules(ctx context.Context, rt http.RoundTripper, u *url.URL) (verdict, error) {
+	var late <-chan time.Time
+	t, _ := rt.(*Transport)
 	for {
 		v, other, err := r.claim(siteOf(u))
+		if other != nil && late == nil && t != nil && t.MaxWait > 0 {
+			late = time.After(t.MaxWait)
+		}
 		switch {
 		case err != nil || v.rules != nil:
 			return v, err
@@ -132,6 +137,8 @@ func (r *Robots) rules(ctx context.Context, rt http.RoundTripper, u *url.URL) (v
 			select {
 			case <-other:
 				continue
+			case <-late:
+				return v, &BusyError{Host: u.Hostname()}
 			case <-ctx.Done():
 				return v, ctx.Err()
 			}

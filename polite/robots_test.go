@@ -243,3 +243,23 @@ func TestAdmitWaitsForTheAddress(t *testing.T) {
 		require.NoError(t, tr.Frontier.Done(second, frontier.Outcome{}))
 	})
 }
+
+func TestMaxWaitBoundsTheWaitForAnothersRobots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, robotsAt(200, ""))
+		w.took = 5 * time.Minute
+		tr := newTransport(t, w, frontier.Options{})
+		tr.Robots = &Robots{Agent: "examplebot"}
+		tr.MaxWait = 5 * time.Second
+		c := &http.Client{Transport: tr}
+		var reading sync.WaitGroup
+		reading.Go(func() { _, _ = get(t, c, "http://a.example/") })
+		synctest.Wait()
+		begun := time.Now()
+		_, err := get(t, c, "http://a.example/")
+		_, busy := errors.AsType[*BusyError](err)
+		require.True(t, busy, "%v", err)
+		assert.Equal(t, 5*time.Second, time.Since(begun))
+		reading.Wait()
+	})
+}

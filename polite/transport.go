@@ -172,8 +172,10 @@ func (t *Transport) contact(req *http.Request, host string, delay time.Duration)
 			return nil, err
 		}
 		err := c.join(req)
-		if err == nil {
+		if err == nil && c.left() > 0 {
 			return c, nil
+		} else if err == nil {
+			err = frontier.ErrNotLeased // Lookup took too long
 		}
 		o := &frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}
 		if errors.Is(err, frontier.ErrGroupBusy) {

@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -382,4 +383,35 @@ func TestARequestIsSentOnce(t *testing.T) {
 		require.NoError(t, err)
 		c.CloseIdleConnections()
 	}
+}
+
+// The context of a request does not end a connection that switched protocols.
+func TestASwitchedConnectionEndsWithItsContact(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	served := make(chan error, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			defer conn.Close()
+			_, err = http.ReadRequest(bufio.NewReader(conn))
+		}
+		if err == nil {
+			_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		}
+		if err == nil {
+			_, err = io.Copy(io.Discard, conn)
+		}
+		served <- err
+	}()
+	tr := newTransport(t, nil, frontier.Options{Delay: frontier.FixedDelay(0)})
+	tr.Base, tr.Timeout = nil, 100*time.Millisecond
+	req, err := http.NewRequest("GET", "http://"+l.Addr().String()+"/", nil)
+	require.NoError(t, err)
+	req.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"x"}}
+	resp, err := tr.RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, <-served, "the connection ends")
+	resp.Body.Close()
 }

@@ -103,6 +103,9 @@ func (v *Visit) begin(t *Transport, req *http.Request) (*contact, error) {
 	if err == nil {
 		err = busyGroup(v.lease.Host, c.join(req))
 	}
+	if err == nil && c.left() <= 0 {
+		err = frontier.ErrNotLeased
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if err != nil {
@@ -126,7 +129,7 @@ func (v *Visit) Outcome() frontier.Outcome {
 		o := outcomeOf(nil, v.err)
 		o.Uncontacted = o.Result >= frontier.Denied
 		return o
-	case v.ctx.Err() != nil:
+	case v.used, v.ctx.Err() != nil: // it is still to be sent, or Lookup panicked
 		return frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}
 	default:
 		return frontier.Outcome{Result: frontier.Denied, Uncontacted: true}

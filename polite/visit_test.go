@@ -332,3 +332,34 @@ func TestJudgeDecidesWhatAnAnswerMeans(t *testing.T) {
 		assert.Zero(t, tr.Frontier.Stats().Leased, "it ended all the same")
 	})
 }
+
+func TestNothingIsSentUnderALeaseThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, always(200, "hello"))
+		tr := newTransport(t, w, frontier.Options{LeaseTime: time.Minute})
+		for host, late := range map[string]time.Duration{"a.example": time.Minute, "b.example": 3 * time.Minute} {
+			l := lease(t, tr.Frontier, "http://"+host+"/")
+			time.Sleep(late)
+			v, err := visit(t, &http.Client{Transport: tr}, l)
+			require.ErrorIs(t, err, frontier.ErrNotLeased)
+			assert.Equal(t, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}, v.Outcome())
+			_, err = tr.Frontier.Delete(t.Context(), frontier.All())
+			require.NoError(t, err)
+		}
+		assert.Empty(t, w.requests())
+	})
+}
+
+func TestAVisitThatPanickedLosesNoURL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newWeb(t, always(200, "hello")), frontier.Options{})
+		tr.Lookup = func(context.Context, string) ([]netip.Addr, error) { panic("lookup") }
+		l := lease(t, tr.Frontier, "http://a.example/")
+		ctx, v := WithLease(t.Context(), l)
+		req, err := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
+		require.NoError(t, err)
+		require.Panics(t, func() { _, _ = tr.RoundTrip(req) })
+		assert.Equal(t, frontier.Requeue, v.Outcome().Result)
+		require.NoError(t, tr.Frontier.Done(l, v.Outcome()))
+	})
+}
