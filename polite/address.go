@@ -114,7 +114,7 @@ func (c *contact) join(req *http.Request) error {
 			return nil // the address is the proxy's affair
 		}
 	}
-	name, err := frontier.HostName(req.URL.String())
+	name, err := frontier.HostName(contacted(req.URL))
 	if err != nil {
 		return nil // HostKey knows better: Base decides where to connect
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"sync"
 	"time"
 
@@ -111,7 +112,7 @@ func (t *Transport) turn(req *http.Request) (*contact, error) {
 		return nil, errors.New("polite: the request has no URL")
 	}
 	ctx := req.Context()
-	host, err := t.f.HostKey(req.URL.String())
+	host, err := t.f.HostKey(contacted(req.URL))
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +152,14 @@ func (t *Transport) turn(req *http.Request) (*contact, error) {
 		return nil, err
 	}
 	return t.contact(req, host, rules.delay)
+}
+
+// contacted returns a URL of the host that a request for u contacts, which Opaque does not change.
+func contacted(u *url.URL) string {
+	if u.Opaque == "" {
+		return u.String()
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}).String()
 }
 
 // busyGroup returns a *BusyError for a group that may not be contacted now.

@@ -415,3 +415,16 @@ func TestASwitchedConnectionEndsWithItsContact(t *testing.T) {
 	require.NoError(t, <-served, "the connection ends")
 	resp.Body.Close()
 }
+
+func TestOpaqueURLsCountForTheHostThatIsContacted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t, always(200, "hello"))
+		c := &http.Client{Transport: newTransport(t, w, frontier.Options{})}
+		for _, opaque := range []string{"", "//b.example/2", "/3"} {
+			resp, err := c.Do(&http.Request{Method: "GET", URL: &url.URL{Scheme: "http", Host: "a.example", Path: "/", Opaque: opaque}})
+			require.NoError(t, err)
+			resp.Body.Close()
+		}
+		assert.Equal(t, 20*time.Second, time.Since(w.begun))
+	})
+}
