@@ -197,7 +197,7 @@ func indexSites(sites []Site) *siteIndex {
 			first[setting{w, what}] = true
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("option Sites[%d], for %q: %w", i, s.Scope, err))
+			errs = append(errs, fmt.Errorf("in Sites[%d], for %q: %w", i, s.Scope, err))
 			continue
 		}
 		x.byName[w.name] = append(x.byName[w.name], indexedSite{s, w})

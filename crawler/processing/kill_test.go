@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,7 @@ func crawlDurably(ctx context.Context, dir, addr string) error {
 	if err != nil {
 		return err
 	}
-	fo.Delay = frontier.FixedDelay(1) // also after a crash
+	fo.Delay = frontier.FixedDelay(time.Millisecond) // also after a crash
 	store, err := spill.Open(filepath.Join(dir, "frontier"), spill.Options{})
 	if err != nil {
 		return err
