@@ -141,7 +141,10 @@ func (c *comparison) build(ctx context.Context) error {
 	}
 	for _, p := range all {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(c.bin, p.name), p.pkg)
-		cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "GOWORK=off")
+		cmd.Dir = p.dir
+		if p.dir != "." { // a module that go.work does not name
+			cmd.Env = append(os.Environ(), "GOWORK=off")
+		}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", p.name, err, out)
 		}
