@@ -309,7 +309,7 @@ const (
 	// are not among them. All are counted in Stats.Refused.
 	EventLinksRefused
 	// EventStalled: calls of Next wait, and none of the Count leases that are out has ended
-	// for two minutes: perhaps workers hang, or do not call Done. URL of Host has the lease
+	// for two minutes: workers may hang, or do not call Done. URL of Host has the lease
 	// that ends first, at Until.
 	EventStalled
 	// EventIdle: calls of Next wait, no lease is out, and none of the Count URLs may be

@@ -79,8 +79,8 @@ func unsent(req *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-// hop prepares a page's request for the target of a redirect. Another host has a turn of its own. The
-// page's host is under the page's lease, so the same gap passes here.
+// hop prepares a page's request for the target of a redirect. For another host the transport waits
+// for that host's turn. The page's host is under the page's lease, so the same gap passes here.
 func (w *wire) hop(p *page, req *http.Request, ctx *context.Context) error {
 	p.hops++
 	host, err := w.f.HostKey(req.URL.String())

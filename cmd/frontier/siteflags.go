@@ -150,8 +150,8 @@ func proxyURL(value string) (*url.URL, error) {
 	return u, nil
 }
 
-// named returns a value that is given, or named: by env:NAME or file:PATH, the first line of which
-// it is. A named one is a secret.
+// named returns the value of a flag: the text itself, or what it names, which is a secret. env:NAME
+// names an environment variable, file:PATH the first line of a file.
 func named(text string) (value string, secret bool, err error) {
 	if name, ok := strings.CutPrefix(text, "env:"); ok {
 		if value = os.Getenv(name); value == "" {
