@@ -186,6 +186,7 @@ package frontier
 //	done.go         Done: what an outcome means for its URL; the policies are asked
 //	work.go         loops over leases: Work, Leases
 //	lease.go        leases that are out: Extend, Join, HandBack, expiry
+//	leaseid.go      IDs of leases, for clients in other processes
 //
 // The scheduler, which is Mercator's:
 //

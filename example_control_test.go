@@ -405,3 +405,35 @@ func ExampleFrontier_UpdateRule_hostLimits() {
 	// 1 waits; reason: limit for 24h0m0s
 	// 2 pages, 2000 bytes
 }
+
+// A server gives leases to clients in other processes by their IDs.
+func ExampleFrontier_LeaseByID() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/"}); err != nil {
+		log.Fatal(err)
+	}
+	l, err := f.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	// In the client: what it received, with the ID.
+	there, err := frontier.RestoreLease(l.ID(), frontier.Lease{Host: l.Host})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// In the server: the client has sent the ID.
+	if l, err = f.LeaseByID(there.ID()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(l.Entry.URL, f.Done(l, frontier.Outcome{}))
+	_, err = f.LeaseByID(there.ID())
+	fmt.Println(err)
+	// Output:
+	// http://a.example/ <nil>
+	// frontier: not leased
+}

@@ -245,7 +245,13 @@ func (m *model) Done(t *rapid.T) {
 			fresh = append(fresh, &item{url: url, host: host, prio: prio, attempt: 1})
 		}
 	}
-	require.NoError(t, m.f.Done(l.lease, o))
+	found, err := m.f.LeaseByID(l.lease.ID())
+	require.NoError(t, err)
+	found.Due, found.Group = l.lease.Due, l.lease.Group
+	require.Equal(t, l.lease, found)
+	require.NoError(t, m.f.Done(found, o))
+	_, err = m.f.LeaseByID(l.lease.ID())
+	require.ErrorIs(t, err, frontier.ErrNotLeased)
 	require.ErrorIs(t, m.f.Done(l.lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}), frontier.ErrNotLeased)
 	if o.CrawlDelay > 0 {
 		h.crawl = o.CrawlDelay
