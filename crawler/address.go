@@ -226,10 +226,11 @@ func (c *Crawler) widen(name string) error {
 	if known {
 		return nil
 	}
-	group, _ := c.frontier.Group(name)
+	f := c.frontier.(grouper) // New has checked it
+	group, _ := f.Group(name)
 	if group.Settings.Concurrency != 0 {
 		return nil
 	}
 	group.Settings.Concurrency = n
-	return c.frontier.SetGroup(name, group.Settings)
+	return f.SetGroup(name, group.Settings)
 }

@@ -16,13 +16,14 @@ const (
 // is closed.
 func (r *run) lookAhead(finished <-chan struct{}) {
 	prefetch := r.c.opts.Prefetch
-	if prefetch == nil {
+	f, ok := r.c.frontier.(foreseer)
+	if prefetch == nil || !ok {
 		return
 	}
 	t := time.NewTicker(aheadEvery)
 	defer t.Stop()
 	for {
-		hosts, err := r.c.frontier.Upcoming(r.ctx, min(4*r.c.opts.Workers, aheadMost), true)
+		hosts, err := f.Upcoming(r.ctx, min(4*r.c.opts.Workers, aheadMost), true)
 		if err != nil && r.ctx.Err() != nil {
 			return
 		}

@@ -23,7 +23,7 @@ import (
 
 // Crawler fetches what a frontier hands out. It is safe for concurrent use.
 type Crawler struct {
-	frontier *frontier.Frontier
+	frontier Frontier
 	opts     Options // read-only after New
 	log      *slog.Logger
 	scope    *scopeFilter
@@ -56,10 +56,13 @@ var ErrRunning = errors.New("crawler: already running")
 
 // New returns a Crawler on f, or an error that names every option out of range. The caller closes
 // the frontier.
-func New(f *frontier.Frontier, o Options) (*Crawler, error) {
+func New(f Frontier, o Options) (*Crawler, error) {
 	o, err := o.withDefaults()
 	if err == nil {
 		err = o.validate()
+	}
+	if _, ok := f.(grouper); !ok && err == nil && o.Groups.Concurrency > 1 {
+		err = fmt.Errorf("crawler: options: Groups.Concurrency is %d; want at most 1, as this frontier's groups have no settings", o.Groups.Concurrency)
 	}
 	if err != nil {
 		return nil, err

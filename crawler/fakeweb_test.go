@@ -215,7 +215,7 @@ func openFrontier(t testing.TB, o frontier.Options) *frontier.Frontier {
 	return f
 }
 
-func newCrawler(t testing.TB, f *frontier.Frontier, web Fetcher, o Options) *Crawler {
+func newCrawler(t testing.TB, f Frontier, web Fetcher, o Options) *Crawler {
 	t.Helper()
 	if o.Fetcher == nil {
 		o.Fetcher = web

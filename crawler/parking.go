@@ -97,7 +97,7 @@ func Parked(ctx context.Context, f *frontier.Frontier, crawl uint32, host, url s
 
 // parking manages lots. The frontier's settings of crawls are its only memory.
 type parking struct {
-	f *frontier.Frontier
+	f keeper // nil if the frontier is none: nothing can be parked
 
 	mu         sync.Mutex
 	generation [parkings]uint32 // guarded by mu; of the lots in use
@@ -105,8 +105,13 @@ type parking struct {
 	told       [parkings]bool   // guarded by mu; the first URL was logged for the operator
 }
 
-func newParking(f *frontier.Frontier) *parking {
-	p := &parking{f: f, paused: map[uint32]bool{}}
+func newParking(x Frontier) *parking {
+	p := &parking{paused: map[uint32]bool{}}
+	f, ok := x.(keeper)
+	if !ok {
+		return p
+	}
+	p.f = f
 	for until := range parkings {
 		p.generation[until] = p.unused(until)
 		for _, id := range f.Crawls() {
@@ -134,10 +139,10 @@ func (p *parking) unused(until parkedUntil) uint32 {
 	return 0 // its URLs are parked again
 }
 
-// lot returns where a URL of a crawl is parked; ok is false if its crawl's number is too
-// high.
+// lot returns where a URL of a crawl is parked; ok is false if it cannot be: its crawl's number is
+// too high, or the frontier does not keep lots.
 func (p *parking) lot(until parkedUntil, crawl uint32) (lot uint32, ok bool, err error) {
-	if crawl > homeMask {
+	if p.f == nil || crawl > homeMask {
 		return 0, false, nil
 	}
 	p.mu.Lock()
@@ -154,6 +159,9 @@ func (p *parking) lot(until parkedUntil, crawl uint32) (lot uint32, ok bool, err
 
 // open brings the URLs of all lots of a kind back.
 func (p *parking) open(until parkedUntil) error {
+	if p.f == nil {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range p.f.Crawls() {
@@ -170,6 +178,9 @@ func (p *parking) open(until parkedUntil) error {
 
 // count is how many URLs are parked.
 func (p *parking) count() (n [parkings]int64) {
+	if p.f == nil {
+		return n
+	}
 	for _, id := range p.f.Crawls() {
 		if x, _ := p.f.CrawlStats(id); isLot(id) && x.Rule.Paused == frontier.On {
 			n[untilOf(id)] += x.Waiting
@@ -199,7 +210,7 @@ func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error
 		return r.lost(l, err)
 	}
 	if !ok {
-		c.log.Warn("a URL is dropped: the number of its crawl is too high for parking", "url", fetch.Redact(l.Entry.URL), "crawl", l.Entry.Crawl)
+		c.log.Warn("a URL is dropped: its frontier, or the number of its crawl, does not let it be parked", "url", fetch.Redact(l.Entry.URL), "crawl", l.Entry.Crawl)
 		return r.drop(l, why)
 	}
 	r.saw.why = why
@@ -279,7 +290,10 @@ func (c *Crawler) GivenUp(e frontier.Entry, o frontier.Outcome) {
 	}
 	c.noteTrouble(e, "given up", o.Failure.String())
 	lot, ok, err := c.parking.lot(untilRun, e.Crawl)
-	if err == nil && ok {
+	if err == nil && !ok {
+		return
+	}
+	if err == nil {
 		e.Crawl, e.Force, e.NotBefore = lot, true, time.Time{}
 		_, err = c.frontier.Add(context.Background(), e)
 	}

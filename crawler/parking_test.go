@@ -19,7 +19,7 @@ import (
 )
 
 // ran is the progress of a new Crawler that ran to its end.
-func ran(t *testing.T, f *frontier.Frontier, w *fakeWeb, o Options, wider bool, seeds ...string) Progress {
+func ran(t *testing.T, f Frontier, w *fakeWeb, o Options, wider bool, seeds ...string) Progress {
 	t.Helper()
 	c := newCrawler(t, f, w, o)
 	if wider {

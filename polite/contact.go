@@ -20,7 +20,7 @@ import (
 // contact is the use of a lease for one request.
 type contact struct {
 	t        *Transport
-	f        *frontier.Frontier
+	f        Frontier
 	lease    frontier.Lease
 	own      bool      // the lease is the transport's, which ends it; otherwise it is a Visit's
 	question *question // it is for robots.txt, and ends with Close instead of the end of the body; nil: it is not

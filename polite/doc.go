@@ -20,8 +20,8 @@
 // A host that only fails is contacted rarely; a request to it may wait for hours. So set
 // [Transport.MaxWait], or a deadline.
 //
-// Politeness holds among those who share one *Frontier. Two processes cannot share one, as a store
-// has one owner: give each process its own hosts, or let one process make the requests.
+// Politeness holds among those who share one frontier. Two processes cannot open one store: give each
+// process its own hosts, let one process make the requests, or let both use one served frontier.
 //
 // # Redirects
 //

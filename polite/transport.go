@@ -14,6 +14,17 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
+// Frontier is what a Transport needs of its frontier: a *frontier.Frontier, or a *client.Client of a
+// served one.
+type Frontier interface {
+	HostKey(url string) (string, error)
+	Contact(ctx context.Context, host string) (frontier.Lease, error)
+	Join(l *frontier.Lease, group string) error
+	HandBack(l frontier.Lease) (frontier.Lease, error)
+	Done(l frontier.Lease, o frontier.Outcome) error
+	Host(ctx context.Context, host string) (frontier.HostInfo, error)
+}
+
 // Transport is an http.RoundTripper that contacts each host one request at a time, and leaves it
 // alone between requests for as long as the Frontier says. Set its fields before its first use. It
 // is safe for concurrent use; do not copy it.
@@ -21,7 +32,7 @@ type Transport struct {
 	// Frontier has the hosts' clocks. All Transports and workers of a process that should be
 	// polite together must share it. Nil means one in memory for this Transport alone, open
 	// until the process ends: a program that makes many Transports should set one, and close it.
-	Frontier *frontier.Frontier
+	Frontier Frontier
 	// Base sends the requests. Nil means an http.Transport like http.DefaultTransport that connects
 	// to the address whose turn it is.
 	Base http.RoundTripper
@@ -49,7 +60,7 @@ type Transport struct {
 	Exempt []netip.Prefix
 
 	once    sync.Once
-	f       *frontier.Frontier
+	f       Frontier
 	err     error // of opening f
 	sending http.RoundTripper
 	book    addressBook

@@ -55,7 +55,7 @@ func (f Fault) Error() string { return fmt.Sprintf("line %d: %s", f.Line, f.Reas
 
 // adder is one Add.
 type adder struct {
-	f       *frontier.Frontier
+	f       Adder
 	o       Options
 	r       Result
 	entries []frontier.Entry
@@ -64,10 +64,15 @@ type adder struct {
 	wrong, unheard, unwanted []Fault
 }
 
+// Adder is what the changes are added to: a *frontier.Frontier or a *client.Client.
+type Adder interface {
+	Add(ctx context.Context, entries ...frontier.Entry) (int, error)
+}
+
 // Add adds the URLs of a list to a frontier. An error ends it: of the list's reader or its JSON,
 // with the line, or of the frontier or ctx. What the Result counts until then has been added.
 // Problems with single URLs are reported only in the Result.
-func Add(ctx context.Context, f *frontier.Frontier, list io.Reader, o Options) (Result, error) {
+func Add(ctx context.Context, f Adder, list io.Reader, o Options) (Result, error) {
 	if o.At.IsZero() {
 		o.At = time.Now()
 	}

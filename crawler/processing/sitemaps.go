@@ -63,7 +63,7 @@ func Claims(e *frontier.Entry, s sitemap.Entry) bool {
 // depth; each level of index files counts as one link of depth. Feeds linked from pages are fetched
 // if the crawler's Extractor includes link.Feed in its Kinds. It is safe for concurrent use.
 type Sitemaps struct {
-	f    *frontier.Frontier
+	f    crawler.Frontier
 	opts SitemapOptions // read-only
 
 	mu       sync.Mutex
@@ -82,7 +82,7 @@ const (
 )
 
 // NewSitemaps returns a Sitemaps for a crawl with f.
-func NewSitemaps(f *frontier.Frontier, o SitemapOptions) *Sitemaps {
+func NewSitemaps(f crawler.Frontier, o SitemapOptions) *Sitemaps {
 	if o.Normalizer == nil {
 		o.Normalizer = urlnorm.New()
 	}
