@@ -137,7 +137,7 @@ func TestFailuresOfServers(t *testing.T) {
 			assert.Equal(t, x.want, o.Failure, "%v", err)
 
 			tr := newTransport(t, base, frontier.Options{Delay: frontier.FixedDelay(0), Backoff: frontier.Backoff{Disabled: true}})
-			l := lease(t, tr.Frontier, x.url)
+			l := lease(t, embedded(tr), x.url)
 			v, _ := visit(t, &http.Client{Transport: tr}, l)
 			o = v.Outcome()
 			assert.Equal(t, frontier.Failed, o.Result)

@@ -227,9 +227,9 @@ func TestAdmitWaitsForTheAddress(t *testing.T) {
 		tr.Lookup = func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 		}
-		first := lease(t, tr.Frontier, "http://a.example/")
+		first := lease(t, embedded(tr), "http://a.example/")
 		require.NoError(t, tr.Admit(t.Context(), first))
-		second := lease(t, tr.Frontier, "http://b.example/")
+		second := lease(t, embedded(tr), "http://b.example/")
 		var busy *BusyError
 		err := tr.Admit(t.Context(), second)
 		require.ErrorAs(t, err, &busy)
@@ -237,7 +237,7 @@ func TestAdmitWaitsForTheAddress(t *testing.T) {
 		v, err := visit(t, &http.Client{Transport: tr}, first)
 		require.NoError(t, err)
 		require.NoError(t, tr.Frontier.Done(first, v.Outcome()))
-		second, err = tr.Frontier.Next(t.Context())
+		second, err = embedded(tr).Next(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, tr.Admit(t.Context(), second))
 		require.NoError(t, tr.Frontier.Done(second, frontier.Outcome{}))

@@ -69,7 +69,7 @@ func TestAContactEndsWithTheBody(t *testing.T) {
 				require.NoError(t, err)
 				end(resp)
 				if !strings.HasPrefix(name, "forgotten") {
-					assert.Zero(t, tr.Frontier.Stats().Leased)
+					assert.Zero(t, embedded(tr).Stats().Leased)
 					return
 				}
 				w.open["a.example"] = 0
@@ -130,7 +130,7 @@ func TestErrorsEndTheContact(t *testing.T) {
 		_, err := (&http.Client{Transport: tr}).Post("http://a.example/", "text/plain", closed)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		assert.True(t, closed.closed)
-		assert.Zero(t, tr.Frontier.Stats().Leased)
+		assert.Zero(t, embedded(tr).Stats().Leased)
 		info, err := tr.Frontier.Host(t.Context(), "a.example")
 		require.NoError(t, err)
 		assert.Equal(t, 1, info.Backoff.Step, "a failed connection")
@@ -190,7 +190,7 @@ func TestMaxWaitRefusesAtOnceWhatTakesLonger(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		_, err = get(t, c, "http://a.example/")
 		require.NoError(t, err)
-		require.NoError(t, tr.Frontier.Pause(frontier.Host("b.example")))
+		require.NoError(t, embedded(tr).Pause(frontier.Host("b.example")))
 		begun = time.Now()
 		_, err = get(t, c, "http://b.example/")
 		busy, ok = errors.AsType[*BusyError](err)
@@ -329,7 +329,7 @@ func TestAddressesAreTriedInTurn(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	_, err = get(t, c, "http://nosuch.example/")
 	require.ErrorContains(t, err, "no addresses")
-	_, known := tr.Frontier.Group("127.0.0.1")
+	_, known := embedded(tr).Group("127.0.0.1")
 	assert.True(t, known)
 }
 

@@ -54,11 +54,11 @@ func TestALeaseIsUsedInsteadOfATurn(t *testing.T) {
 		w.took = 2 * time.Second
 		tr := newTransport(t, w, frontier.Options{})
 		c := &http.Client{Transport: tr}
-		l := lease(t, tr.Frontier, "http://a.example/", "http://a.example/2")
+		l := lease(t, embedded(tr), "http://a.example/", "http://a.example/2")
 		v, err := visit(t, c, l)
 		require.NoError(t, err)
 		ended := time.Now()
-		assert.EqualValues(t, 1, tr.Frontier.Stats().Leased, "it is the caller's")
+		assert.EqualValues(t, 1, embedded(tr).Stats().Leased, "it is the caller's")
 		time.Sleep(time.Second)
 		o := v.Outcome()
 		assert.Equal(t, frontier.Outcome{
@@ -66,7 +66,7 @@ func TestALeaseIsUsedInsteadOfATurn(t *testing.T) {
 			Modified: time.Date(1998, 1, 2, 3, 4, 5, 0, time.UTC),
 		}, o)
 		require.NoError(t, tr.Frontier.Done(l, o))
-		v, err = visit(t, c, lease(t, tr.Frontier))
+		v, err = visit(t, c, lease(t, embedded(tr)))
 		require.NoError(t, err)
 		assert.Equal(t, []string{"0s http://a.example/", "1m2s http://a.example/2"}, w.requests())
 		require.NoError(t, tr.Frontier.Done(v.lease, v.Outcome()))
@@ -79,7 +79,7 @@ func TestRedirectsOfALeaseGoToTheFrontier(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWeb(t, always(301, "moved", "Location", "/2#top"))
 				tr := newTransport(t, w, frontier.Options{})
-				l := lease(t, tr.Frontier, "http://a.example/")
+				l := lease(t, embedded(tr), "http://a.example/")
 				v, err := visit(t, &http.Client{Transport: tr, CheckRedirect: check}, l)
 				if e, ok := errors.AsType[*RedirectError](err); check == nil && assert.True(t, ok, "%v", err) {
 					assert.Equal(t, RedirectError{From: "http://a.example/", To: "http://a.example/2#top"}, *e)
@@ -101,7 +101,7 @@ func TestALeaseAllowsOneContact(t *testing.T) {
 		w := newWeb(t, always(200, "hello"))
 		tr := newTransport(t, w, frontier.Options{})
 		c := &http.Client{Transport: tr}
-		l := lease(t, tr.Frontier, "http://a.example/")
+		l := lease(t, embedded(tr), "http://a.example/")
 		ctx, v := WithLease(t.Context(), l)
 		do := func(url string) error {
 			req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
@@ -122,7 +122,7 @@ func TestALeaseAllowsOneContact(t *testing.T) {
 
 func TestAVisitWithoutARequest(t *testing.T) {
 	tr := newTransport(t, newWeb(t, always(200, "")), frontier.Options{})
-	l := lease(t, tr.Frontier, "http://a.example/")
+	l := lease(t, embedded(tr), "http://a.example/")
 	ctx, cancel := context.WithCancel(t.Context())
 	_, v := WithLease(ctx, l)
 	assert.Equal(t, frontier.Outcome{Result: frontier.Denied, Uncontacted: true}, v.Outcome())
@@ -137,7 +137,7 @@ func TestRobotsAreReadUnderALease(t *testing.T) {
 		tr := newTransport(t, w, frontier.Options{})
 		tr.Robots = &Robots{Agent: "examplebot"}
 		c := &http.Client{Transport: tr}
-		f := tr.Frontier
+		f := embedded(tr)
 		l := lease(t, f, "http://a.example/", "http://a.example/private")
 		v, err := visit(t, c, l)
 		require.ErrorIs(t, err, ErrHandedBack)
@@ -172,10 +172,10 @@ func TestUnreachableRobotsKeepTheURL(t *testing.T) {
 		tr := newTransport(t, w, frontier.Options{})
 		tr.Robots = &Robots{Agent: "examplebot"}
 		c := &http.Client{Transport: tr}
-		_, err := tr.Frontier.Add(t.Context(), frontier.Entry{URL: "http://a.example/"})
+		_, err := embedded(tr).Add(t.Context(), frontier.Entry{URL: "http://a.example/"})
 		require.NoError(t, err)
 		for n := 0; ; n++ {
-			l, err := tr.Frontier.Next(t.Context())
+			l, err := embedded(tr).Next(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, 1, l.Attempt)
 			v, err := visit(t, c, l)
@@ -208,12 +208,12 @@ func TestASiteThatFailsLetsOthersOfItsHostPass(t *testing.T) {
 		tr := newTransport(t, w, frontier.Options{})
 		tr.Robots = &Robots{Agent: "examplebot"}
 		var pages []time.Duration
-		_, err := tr.Frontier.Add(t.Context(),
+		_, err := embedded(tr).Add(t.Context(),
 			frontier.Entry{URL: "http://a.example/1"}, frontier.Entry{URL: "https://a.example/"}, frontier.Entry{URL: "https://a.example/2"},
 			frontier.Entry{URL: "http://a.example/3"}, frontier.Entry{URL: "http://a.example/4"})
 		require.NoError(t, err)
 		for len(pages) < 3 {
-			l, err := tr.Frontier.Next(t.Context())
+			l, err := embedded(tr).Next(t.Context())
 			require.NoError(t, err)
 			v, err := visit(t, &http.Client{Transport: tr}, l)
 			if err == nil {
@@ -236,10 +236,10 @@ func TestRulesServeOnceMoreIfTheCrawlDelayIsLonger(t *testing.T) {
 		w := newWeb(t, robotsAt(200, "User-agent: *\nCrawl-delay: 7200"))
 		tr := newTransport(t, w, frontier.Options{})
 		tr.Robots = &Robots{Agent: "examplebot", TTL: time.Hour}
-		l := lease(t, tr.Frontier, "http://a.example/")
+		l := lease(t, embedded(tr), "http://a.example/")
 		_, err := visit(t, &http.Client{Transport: tr}, l)
 		require.ErrorIs(t, err, ErrHandedBack)
-		l = lease(t, tr.Frontier)
+		l = lease(t, embedded(tr))
 		v, err := visit(t, &http.Client{Transport: tr}, l)
 		require.NoError(t, err)
 		require.NoError(t, tr.Frontier.Done(l, v.Outcome()))
@@ -257,7 +257,7 @@ func TestLeasesOfOneAddressTakeTurns(t *testing.T) {
 		tr.Lookup = func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 		}
-		_, err := tr.Frontier.Add(t.Context(), frontier.Entry{URL: "http://a.example/"}, frontier.Entry{URL: "http://b.example/"}, frontier.Entry{URL: "http://c.example/"})
+		_, err := embedded(tr).Add(t.Context(), frontier.Entry{URL: "http://a.example/"}, frontier.Entry{URL: "http://b.example/"}, frontier.Entry{URL: "http://c.example/"})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -266,7 +266,7 @@ func TestLeasesOfOneAddressTakeTurns(t *testing.T) {
 		for range 3 {
 			all.Go(func() {
 				for {
-					l, err := tr.Frontier.Next(ctx)
+					l, err := embedded(tr).Next(ctx)
 					if err != nil {
 						return
 					}
@@ -297,7 +297,7 @@ func TestAContactEndsWithItsLease(t *testing.T) {
 			return nil, r.Context().Err()
 		})
 		tr := newTransport(t, w, frontier.Options{LeaseTime: time.Minute})
-		l := lease(t, tr.Frontier, "http://a.example/")
+		l := lease(t, embedded(tr), "http://a.example/")
 		time.Sleep(50 * time.Second) // such as a queue of the caller
 		v, err := visit(t, &http.Client{Transport: tr}, l)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -329,7 +329,7 @@ func TestJudgeDecidesWhatAnAnswerMeans(t *testing.T) {
 		resp, err := c.Get("http://b.example/")
 		require.NoError(t, err)
 		require.ErrorContains(t, resp.Body.Close(), "visited with Failure dns")
-		assert.Zero(t, tr.Frontier.Stats().Leased, "it ended all the same")
+		assert.Zero(t, embedded(tr).Stats().Leased, "it ended all the same")
 	})
 }
 
@@ -338,12 +338,12 @@ func TestNothingIsSentUnderALeaseThatHasEnded(t *testing.T) {
 		w := newWeb(t, always(200, "hello"))
 		tr := newTransport(t, w, frontier.Options{LeaseTime: time.Minute})
 		for host, late := range map[string]time.Duration{"a.example": time.Minute, "b.example": 3 * time.Minute} {
-			l := lease(t, tr.Frontier, "http://"+host+"/")
+			l := lease(t, embedded(tr), "http://"+host+"/")
 			time.Sleep(late)
 			v, err := visit(t, &http.Client{Transport: tr}, l)
 			require.ErrorIs(t, err, frontier.ErrNotLeased)
 			assert.Equal(t, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}, v.Outcome())
-			_, err = tr.Frontier.Delete(t.Context(), frontier.All())
+			_, err = embedded(tr).Delete(t.Context(), frontier.All())
 			require.NoError(t, err)
 		}
 		assert.Empty(t, w.requests())
@@ -354,7 +354,7 @@ func TestAVisitThatPanickedLosesNoURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTransport(t, newWeb(t, always(200, "hello")), frontier.Options{})
 		tr.Lookup = func(context.Context, string) ([]netip.Addr, error) { panic("lookup") }
-		l := lease(t, tr.Frontier, "http://a.example/")
+		l := lease(t, embedded(tr), "http://a.example/")
 		ctx, v := WithLease(t.Context(), l)
 		req, err := http.NewRequestWithContext(ctx, "GET", "http://a.example/", nil)
 		require.NoError(t, err)
@@ -363,3 +363,6 @@ func TestAVisitThatPanickedLosesNoURL(t *testing.T) {
 		require.NoError(t, tr.Frontier.Done(l, v.Outcome()))
 	})
 }
+
+// embedded is the frontier of a Transport, in this process.
+func embedded(tr *Transport) *frontier.Frontier { return tr.Frontier.(*frontier.Frontier) }
