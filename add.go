@@ -59,7 +59,8 @@ type newEntry struct {
 // Spill's error if the stored state of a URL or host cannot be read. Without a Spill it
 // returns ErrFull when the MemoryBudget is used up.
 func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
-	return f.addAs(ctx, entries, 0)
+	_, n, err := f.addAs(ctx, entries, 0, nil)
+	return n, err
 }
 
 // CrawlNow admits entries as the most urgent: their priority is Immediate, above all
@@ -72,13 +73,15 @@ func (f *Frontier) Add(ctx context.Context, entries ...Entry) (int, error) {
 // of a call come before known ones. Later tries and visits have the priority that the
 // Prioritizer gives. The number returned and the errors are those of Add.
 func (f *Frontier) CrawlNow(ctx context.Context, entries ...Entry) (int, error) {
-	return f.addAs(ctx, entries, Immediate)
+	_, n, err := f.addAs(ctx, entries, Immediate, nil)
+	return n, err
 }
 
-// addAs is Add or, with priority Immediate, CrawlNow.
-func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8) (int, error) {
+// addAs is Add or, with priority Immediate, CrawlNow. It notes verdicts, unless they are nil.
+// admitted reports whether all errors are those of single entries.
+func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8, verdicts []Verdict) (admitted bool, n int, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return false, 0, err
 	}
 	f.adding.Add(1)
 	defer f.addedAll()     // if code of the user's panics, too
@@ -86,26 +89,15 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8) (int, er
 		_ = f.isClosed()
 	}
 	o := newOp()
-	o.ctx = ctx
+	o.ctx, o.verdicts = ctx, verdicts
 	f.prepare(o, entries, p)
-	n, err := f.add(ctx, o)
+	n, err = f.add(ctx, o)
+	admitted = err == nil
 	if len(o.refused) > 0 {
 		err = f.refused(o.refused, err)
 	}
 	o.free()
-	return n, err
-}
-
-// refused counts entries of an Add that were refused, and joins them to its error.
-func (s *shard) refused(bad []*EntryError, err error) error {
-	s.mu.Lock()
-	s.sched.stats.Refused += int64(len(bad))
-	s.mu.Unlock()
-	errs := make([]error, len(bad), len(bad)+1)
-	for i, e := range bad {
-		errs[i] = e
-	}
-	return errors.Join(append(errs, err)...)
+	return admitted, n, err
 }
 
 // addedAll notes that a call adds no more, and so may no longer keep the crawl from being
@@ -168,8 +160,14 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	if err := f.submitAndUnlock(o); err != nil {
 		return 0, err
 	}
-	again, err := f.forceAll(ctx, known)
-	return n + again, err
+	again, bad := f.forceAll(ctx, known)
+	for i := range known {
+		o.verdict(known[i].index, EntryForced)
+	}
+	for _, e := range bad {
+		o.refuse(e.Index, EntryRefused, e)
+	}
+	return n + again, nil
 }
 
 // lookup is what the Spill was asked for an op.
@@ -265,6 +263,7 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 			continue
 		}
 		f.sched.stats.Duplicates++
+		o.verdict(e.index, EntryKnown)
 		if e.hint {
 			f.hintLocked(o, e)
 		}
@@ -284,7 +283,7 @@ func (s *shard) prepare(o *op, entries []Entry, p uint8) {
 		o.entries = append(o.entries, newEntry{index: i})
 		e := &o.entries[last]
 		if err := s.prepareNamed(o, e, &entries[i], p); err != nil {
-			o.refused = append(o.refused, &EntryError{Index: i, URL: shortened(entries[i].URL), Err: err})
+			o.refuse(i, EntryBad, &EntryError{Index: i, URL: shortened(entries[i].URL), Err: err})
 			o.entries = o.entries[:last]
 			continue
 		}

@@ -44,13 +44,14 @@ type op struct {
 	ctx  context.Context // ends the waiting for it; nil: nothing but CloseContext does
 	left bool            // its caller waits no more: it is the committer's for good
 
-	entries []newEntry
-	buf     []byte // bodies of entries
-	rows    []storage.Row
-	forced  []newEntry // known outlinks to be forced once this is committed
-	refused []*EntryError
-	lookup  lookup
-	absent  []absentee // hosts of entries that were not in memory
+	entries  []newEntry
+	buf      []byte // bodies of entries
+	rows     []storage.Row
+	forced   []newEntry // known outlinks to be forced once this is committed
+	refused  []*EntryError
+	verdicts []Verdict // by index of the entries of the call; nil: nobody wants them
+	lookup   lookup
+	absent   []absentee // hosts of entries that were not in memory
 
 	space     *room.Space         // that it waited for
 	links     bool                // it admits, or finds that others did: see commitAlone

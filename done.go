@@ -133,7 +133,8 @@ func (f *Frontier) doneRest(ctx context.Context, job *op, err error, l *Lease, p
 		return nil
 	}
 	if len(job.forced) > 0 {
-		_, lost = f.forceAll(ctx, job.forced)
+		_, bad := f.forceAll(ctx, job.forced)
+		lost = joined(bad, nil)
 	}
 	if p.givenUp && f.opts.OnGiveUp != nil {
 		f.opts.OnGiveUp(l.Entry, p.outcome)

@@ -14,7 +14,6 @@ package frontier
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -28,10 +27,9 @@ import (
 // sweepAtMost is how many timed blocks are looked through for each new note.
 const sweepAtMost = 32
 
-// forceAll forces known entries, and returns how many it did. The others' errors are
-// *EntryErrors: what was committed before them stays.
-func (f *Frontier) forceAll(ctx context.Context, known []newEntry) (n int, refused error) {
-	var errs []error
+// forceAll forces known entries, and returns how many it did, and the errors of the others:
+// what was committed before them stays.
+func (f *Frontier) forceAll(ctx context.Context, known []newEntry) (n int, refused []*EntryError) {
 	for i := range known {
 		e := &known[i]
 		err := ctx.Err()
@@ -43,9 +41,9 @@ func (f *Frontier) forceAll(ctx context.Context, known []newEntry) (n int, refus
 			continue
 		}
 		b, _ := record.Decode(e.body) // we encoded it
-		errs = append(errs, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
+		refused = append(refused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
 	}
-	return n, errors.Join(errs...)
+	return n, refused
 }
 
 // force admits e, which is known, and ends its waiting record.

@@ -45,9 +45,10 @@ func (f *Frontier) hintLocked(o *op, e *newEntry) {
 	}
 	h, ok := f.hints.Add(e.mark, hint.New(&b, instant.FromMillis(e.news)), f.last, f.opts.MemoryBudget/64)
 	if !ok {
-		o.refused = append(o.refused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: ErrHints})
+		o.refuse(e.index, EntryRefused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: ErrHints})
 		return
 	}
+	o.verdict(e.index, EntryHinted)
 	if f.opts.Spill != nil {
 		o.rows = append(o.rows, h.Row(e.mark))
 	}

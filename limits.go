@@ -226,7 +226,7 @@ func (s *shard) limitLocked(o *op) {
 				s.known.Remove(e.mark)
 			}
 			b, _ := record.Decode(e.body) // we encoded it
-			o.refused = append(o.refused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
+			o.refuse(e.index, EntryRefused, &EntryError{Index: e.index, URL: shortened(string(b.URL)), Err: err})
 			continue
 		}
 		o.reserved = append(o.reserved, g.Reserve(e.crawl))

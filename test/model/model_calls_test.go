@@ -85,7 +85,7 @@ func (m *model) later() time.Time {
 
 func (m *model) Add(t *rapid.T) {
 	var entries []frontier.Entry
-	fresh, forced := 0, 0
+	var want []frontier.Verdict
 	for range rapid.IntRange(1, 6).Draw(t, "n") {
 		url, host, prio := m.draw()
 		e := entry(url, prio)
@@ -94,16 +94,18 @@ func (m *model) Add(t *rapid.T) {
 		}
 		entries = append(entries, e)
 		it := &item{url: url, host: host, prio: prio, attempt: 1}
-		if !m.known[url] {
-			m.known[url] = true
-			fresh++
-			m.host(host)
-			m.admit(it, e.NotBefore)
+		if m.known[url] {
+			want = append(want, frontier.EntryKnown)
+			continue
 		}
+		want = append(want, frontier.EntryNew)
+		m.known[url] = true
+		m.host(host)
+		m.admit(it, e.NotBefore)
 	}
-	n, err := m.f.Add(context.Background(), entries...)
+	got, err := m.f.AddVerdicts(context.Background(), entries...)
 	require.NoError(t, err)
-	require.Equal(t, fresh+forced, n)
+	require.Equal(t, want, got)
 }
 
 func (m *model) Force(t *rapid.T) {
@@ -113,9 +115,9 @@ func (m *model) Force(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "later") == 0 {
 		e.NotBefore = m.later()
 	}
-	n, err := m.f.Add(context.Background(), e)
+	got, err := m.f.AddVerdicts(context.Background(), e)
 	require.NoError(t, err)
-	require.Equal(t, 1, n)
+	require.Equal(t, map[bool]frontier.Verdict{true: frontier.EntryForced, false: frontier.EntryNew}[m.known[url]], got[0])
 	m.forced(&item{url: url, host: host, prio: prio, attempt: 1, due: e.NotBefore})
 }
 
