@@ -407,3 +407,25 @@ func ExampleFrontier_CloseContext() {
 	// the URL is finished
 	// closed
 }
+
+// What became of each entry, for a server that acknowledges them.
+func ExampleFrontier_AddVerdicts() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	verdicts, err := f.AddVerdicts(ctx,
+		frontier.Entry{URL: "http://a.example/"},
+		frontier.Entry{URL: "http://a.example/"},
+		frontier.Entry{URL: "mailto:someone"},
+	)
+	for _, bad := range frontier.EntryErrors(err) {
+		fmt.Println(bad.Index, bad.Err)
+	}
+	fmt.Println(verdicts)
+	// Output:
+	// 2 not an absolute URL with a host
+	// [new known bad]
+}
