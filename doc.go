@@ -182,6 +182,7 @@ package frontier
 //	errors.go       every error that a caller may meet
 //	frontier.go     Frontier; its lock and all that the lock guards; Open and Close
 //	add.go          Add and Done's outlinks: known or new, room in memory or ErrFull, admitted -> known, seen, patience, room
+//	values.go       SetValue, Value, Values: small values of the program's
 //	verdict.go      AddVerdicts: what became of each entry
 //	next.go         Next, TryNext, Contact; the calls that wait     -> waitqueue
 //	done.go         Done: what an outcome means for its URL; the policies are asked

@@ -437,3 +437,27 @@ func ExampleFrontier_LeaseByID() {
 	// http://a.example/ <nil>
 	// frontier: not leased
 }
+
+// Names of crawls, beside their URLs.
+func ExampleFrontier_SetValue() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{}) // durable with Options.Spill
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	for _, name := range []string{"news", "blogs"} {
+		if err := f.SetValue(ctx, "crawl/"+name, []byte("of "+name)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	v, found, err := f.Value("crawl/news")
+	fmt.Println(string(v), found, err)
+	for v, err := range f.Values(ctx, "crawl/") {
+		fmt.Println(v.Key, err)
+	}
+	// Output:
+	// of news true <nil>
+	// crawl/blogs <nil>
+	// crawl/news <nil>
+}

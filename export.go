@@ -350,6 +350,7 @@ func (x *exporter) copyAll() error {
 		rule := storedRule(&r.Rule, 0)
 		take(rule.Row(r.key))
 	}
+	x.copyValuesLocked(take)
 	for name, s := range f.groupRules.Load().All() {
 		if f.sched.groupNamed(name) == 0 {
 			take(storedGroup(*s, 0).Row(name))

@@ -112,6 +112,10 @@ type shard struct {
 	deletions    []*deletion // that have a row, oldest first
 	sweeping     int         // sweepers
 
+	// Values of the program's, if there is no Spill.
+	values     map[string][]byte
+	valueBytes int64
+
 	// Calls that wait.
 	waiters   waitqueue.Queue[grant]
 	contacts  map[uint32]*waitqueue.Queue[grant] // by host: Contact calls

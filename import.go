@@ -44,6 +44,7 @@ type Imported struct {
 	KnownURLs int64 // that were known, and left as they were
 	Crawls    int64 // whose settings were put in force
 	Rules     int64 // put in force
+	Values    int64 // of the program's
 	Groups    int64 // whose clocks or settings were read
 	Hosts     int64 // whose clocks and the like were read
 	Marks     int64 // URLs that became known without being admitted
@@ -64,7 +65,7 @@ const (
 // and lines that begin with # are skipped. docs/export.md has the format.
 //
 // Known URLs stay as they are, clocks of hosts and groups move only later, and rules
-// replace those of the same scope: importing the same again changes nothing. URLs wait
+// replace those of the same scope, and values those of the same key: importing the same again changes nothing. URLs wait
 // behind those that wait already. Times are those of the wall clock, so politeness
 // continues.
 //
@@ -213,6 +214,15 @@ func (im *importer) used(of limit.Subject, u row.Usage) error {
 		return nil
 	}
 	return dump.Stop(im.f.importUsed(of, u))
+}
+
+// Value takes a value of the program's.
+func (im *importer) Value(key string, v []byte) error {
+	if im.dry {
+		return nil
+	}
+	im.done.Values++
+	return dump.Stop(im.f.importValue(&im.pending, key, v))
 }
 
 // Group takes what is set for a group, and its clock.

@@ -140,7 +140,7 @@ func (s *shard) statsLocked() Stats {
 
 // memoryLocked is how many bytes the frontier's structures take, Spill excepted.
 func (s *shard) memoryLocked() int64 {
-	return s.sched.memory() + s.known.Size() + s.notes.Size() + s.hints.Size() + s.urlRanges.Size()
+	return s.sched.memory() + s.known.Size() + s.notes.Size() + s.hints.Size() + s.urlRanges.Size() + s.valueBytes
 }
 
 // fixedLocked is how much of that cannot give way: it is neither URLs, nor marks

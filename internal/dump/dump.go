@@ -56,6 +56,8 @@ type Sink interface {
 	// UsedByScope and UsedByCrawl take the use of limits.
 	UsedByScope(s row.Scope, u row.Usage) error
 	UsedByCrawl(id uint32, u row.Usage) error
+	// Value takes a value of the program's.
+	Value(key string, v []byte) error
 	Group(name string, g *row.Group) error
 	Host(name string, h *row.Host) error
 	URL(u *URL) error

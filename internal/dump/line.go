@@ -31,6 +31,10 @@ type line struct {
 	Used   *string
 	Counts *lineCounts // of hosts, too
 
+	Value   *string
+	Value64 []byte
+	Data    []byte
+
 	Group   *string
 	Group64 []byte
 	Due     lineTime // of hosts and URLs, too

@@ -203,6 +203,14 @@ func (l *lineWriter) usedByScope(s row.Scope, x *row.Usage) []byte {
 	return l.end()
 }
 
+// value is a line of a value of the program's.
+func (l *lineWriter) value(key string, v []byte) []byte {
+	l.begin()
+	l.text("value", bytesOf(key))
+	l.binary("data", v)
+	return l.end()
+}
+
 // scope writes the kind of a scope under a name, and the scope's name.
 func (l *lineWriter) scope(name string, s row.Scope) {
 	switch {

@@ -143,6 +143,7 @@ func (r *Reader) json(text []byte) error {
 		{l.Settings != nil, r.crawlLine},
 		{l.Rule != nil, r.ruleLine},
 		{l.Used != nil, r.usedLine},
+		{l.Value != nil || l.Value64 != nil, r.valueLine},
 		{l.Group != nil || l.Group64 != nil, r.groupLine},
 		{l.Host != nil || l.Host64 != nil, r.hostLine},
 		{l.URL != nil || l.URL64 != nil, r.urlLine},
@@ -241,6 +242,20 @@ func (r *Reader) usedLine(l *line) error {
 		return err
 	}
 	return r.Sink.UsedByScope(s, u)
+}
+
+func (r *Reader) valueLine(l *line) error {
+	key, err := either("value", l.Value, l.Value64)
+	if err == nil {
+		err = row.CheckValue(key, l.Data)
+	}
+	if err == nil && l.Data == nil {
+		err = errors.New("has no data")
+	}
+	if err != nil {
+		return err
+	}
+	return r.Sink.Value(key, l.Data)
 }
 
 func (r *Reader) groupLine(l *line) error {

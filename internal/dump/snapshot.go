@@ -9,7 +9,7 @@ import (
 
 // AddControls adds the operator's settings from a snapshot.
 func (w *Writer) AddControls(s storage.Snapshot) error {
-	for _, prefix := range [...]string{row.CrawlKey, row.RuleKey, row.UsageKey} {
+	for _, prefix := range [...]string{row.CrawlKey, row.RuleKey, row.UsageKey, row.ValueKey} {
 		if err := w.addRows(s, prefix); err != nil {
 			return err
 		}

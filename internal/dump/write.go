@@ -56,6 +56,7 @@ const (
 	sectionCrawl = iota + 1
 	sectionRule
 	sectionUsed
+	sectionValue
 	sectionGroup
 	sectionHost
 	sectionURL
@@ -67,7 +68,7 @@ const (
 	fromRow
 )
 
-// AddRow adds a row of a crawl, rule, usage, group or host. memory means that the row comes from
+// AddRow adds a row of a crawl, rule, usage, value, group or host. memory means that the row comes from
 // memory: for a group or host it replaces the stored row.
 func (w *Writer) AddRow(key string, value []byte, memory bool) error {
 	from := byte(fromRow)
@@ -82,6 +83,8 @@ func (w *Writer) AddRow(key string, value []byte, memory bool) error {
 		return w.addPlain(sectionRule, name, value)
 	case row.UsageKey:
 		return w.addPlain(sectionUsed, name, value)
+	case row.ValueKey:
+		return w.addPlain(sectionValue, name, value)
 	case row.GroupKey:
 		w.buf = append(escaped(append(w.buf[:0], sectionGroup), bytesOf(name)), 0, 1)
 	default:
@@ -161,6 +164,8 @@ func (w *Writer) Write(to io.Writer, s storage.Snapshot) error {
 			return w.writeRule(string(key[1:]), value)
 		case sectionUsed:
 			return w.writeUsed(string(key[1:]), value)
+		case sectionValue:
+			return w.writeValue(string(key[1:]), value)
 		case sectionURL:
 			return w.writeURL(key, value)
 		}
@@ -216,6 +221,14 @@ func (w *Writer) writeUsed(name string, value []byte) error {
 		return row.Malformed(row.UsageKey + name)
 	}
 	return w.put(w.line.usedByScope(s, &u))
+}
+
+func (w *Writer) writeValue(key string, p []byte) error {
+	v, err := row.ParseValue(row.ValueKey+key, p)
+	if err != nil {
+		return err
+	}
+	return w.put(w.line.value(key, v))
 }
 
 func (w *Writer) writeGroup(name string, value []byte) error {

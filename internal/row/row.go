@@ -30,6 +30,7 @@ const (
 	DeletionKey = "e:" // a deletion's number, 8 bytes big endian
 	OutdatedKey = "x:" // a mark
 	HintKey     = "i:" // a mark
+	ValueKey    = "v:" // a key of the program's
 )
 
 // Limits of the values in rows.

@@ -84,6 +84,7 @@ type model struct {
 	waiting   map[string][]*item   // by host, in order
 	scheduled []*item
 	known     map[string]bool
+	values    map[string]string
 	finished  map[string]bool
 	order     int
 	hold      time.Time
@@ -358,7 +359,8 @@ func runModel(tb testing.TB, t *rapid.T, durable bool) { runWatchedModel(tb, t, 
 func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) {
 	clock := simclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	m := &model{
-		t: t, tb: tb, clock: clock, watch: watch,
+		values: map[string]string{},
+		t:      t, tb: tb, clock: clock, watch: watch,
 		rules:        map[frontier.Scope]frontier.Rule{},
 		pausedCrawls: map[uint32]bool{},
 		used:         map[frontier.Scope]*modelUsage{}, hostUsed: map[string]*modelUsage{},

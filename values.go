@@ -1,0 +1,212 @@
+// This file keeps small values of the program's beside the URLs.
+
+package frontier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/seed-7440039f/frontier/internal/patience"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+// Limits of the values of SetValue.
+const (
+	MaxValueKey = row.MaxValueKey // bytes of a key
+	MaxValue    = row.MaxValue    // bytes of a value
+)
+
+// StoredValue is a value of the program's with its key.
+type StoredValue struct {
+	Key   string
+	Value []byte
+}
+
+// valueBytes is what a value takes in memory beside its key and its bytes.
+const valueBytes = 64
+
+// SetValue stores a small value of the program's under a key of 1 to MaxValueKey bytes,
+// instead of the former one; nil deletes it. It is for what must stay in step with the
+// URLs, such as names of crawls or positions in feeds. When SetValue has returned without
+// an error, the value is as durable as the URLs. Exports and copies of the store contain
+// it. Without a Spill, values are in memory, and SetValue returns ErrFull when the
+// MemoryBudget is used up. SetValue copies v.
+func (f *Frontier) SetValue(ctx context.Context, key string, v []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := row.CheckValue(key, v); err != nil {
+		return fmt.Errorf("frontier: set value: %w", err)
+	}
+	o := newOp()
+	o.ctx = ctx
+	defer o.free()
+	if err := f.lockOpen(); err != nil {
+		return err
+	}
+	if err := f.valueLocked(o, key, v); err != nil {
+		f.mu.Unlock()
+		return err
+	}
+	return f.submitAndUnlock(o)
+}
+
+// valueLocked lets o store a value, or delete it.
+func (s *shard) valueLocked(o *op, key string, v []byte) error {
+	if s.opts.Spill != nil {
+		o.links = v != nil // a deletion needs no room
+		r := row.Value(key, v)
+		if v != nil {
+			r.Value = o.keep(r.Value)
+		}
+		o.rows = append(o.rows, r)
+		return nil
+	}
+	if v != nil && valueBytes+int64(len(key)+len(v)) > s.freeLocked() {
+		return ErrFull
+	}
+	v = slices.Clone(v)
+	o.rule = func() { s.keepValueLocked(key, v) }
+	return nil
+}
+
+// keepValueLocked stores a value in memory.
+func (s *shard) keepValueLocked(key string, v []byte) {
+	if was, ok := s.values[key]; ok {
+		s.valueBytes -= valueBytes + int64(len(key)+len(was))
+		delete(s.values, key)
+	}
+	if v == nil {
+		return
+	}
+	if s.values == nil {
+		s.values = map[string][]byte{}
+	}
+	s.values[key] = v
+	s.valueBytes += valueBytes + int64(len(key)+len(v))
+}
+
+// Value returns the value that SetValue stored under a key, and whether there is one. The
+// caller owns it.
+func (f *Frontier) Value(key string) (v []byte, ok bool, err error) {
+	if err := row.CheckValue(key, nil); err != nil {
+		return nil, false, fmt.Errorf("frontier: value: %w", err)
+	}
+	f.mu.Lock()
+	closed := f.closed
+	v, ok = f.values[key]
+	f.mu.Unlock()
+	if closed {
+		return nil, false, ErrClosed
+	}
+	if f.opts.Spill == nil {
+		return slices.Clone(v), ok, nil
+	}
+	type answer struct {
+		value []byte
+		found bool
+	}
+	x, err := patience.Ask(context.Background(), f.abandoned, func() (x answer, err error) {
+		x.value, x.found, err = f.opts.Spill.Row(row.ValueKey + key)
+		return x, err
+	})
+	if err == nil && x.found {
+		v, err = row.ParseValue(row.ValueKey+key, x.value)
+	}
+	switch {
+	case err == nil:
+		return v, x.found, nil
+	case f.isClosed():
+		return nil, false, ErrClosed
+	}
+	return nil, false, fmt.Errorf("frontier: value: %w", err)
+}
+
+// Values returns the values whose keys begin with prefix, as they are at the beginning of
+// the loop, in the order of the keys. An error ends it: ctx's, ErrClosed, or the Spill's.
+// They are read into memory first; the caller owns them.
+func (f *Frontier) Values(ctx context.Context, prefix string) iter.Seq2[StoredValue, error] {
+	return func(yield func(StoredValue, error) bool) {
+		vs, err := patience.InTime(ctx, f.abandoned, func() ([]StoredValue, error) { return f.valuesWith(ctx, prefix) })
+		if err != nil {
+			yield(StoredValue{}, err)
+			return
+		}
+		for _, v := range vs {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// valuesWith lists the values whose keys begin with prefix.
+func (f *Frontier) valuesWith(ctx context.Context, prefix string) (vs []StoredValue, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if f.isClosed() {
+		return nil, ErrClosed
+	}
+	if f.opts.Spill == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for key, v := range f.values {
+			if strings.HasPrefix(key, prefix) {
+				vs = append(vs, StoredValue{key, slices.Clone(v)})
+			}
+		}
+		slices.SortFunc(vs, func(a, b StoredValue) int { return strings.Compare(a.Key, b.Key) })
+		return vs, nil
+	}
+	s, err := f.opts.Spill.Snapshot()
+	if err == nil {
+		defer s.Release()
+		err = s.Rows(row.ValueKey+prefix, func(key string, value []byte) error {
+			v, err := row.ParseValue(key, value)
+			vs = append(vs, StoredValue{strings.TrimPrefix(key, row.ValueKey), slices.Clone(v)})
+			return errors.Join(err, ctx.Err())
+		})
+	}
+	switch {
+	case err == nil:
+		return vs, nil
+	case f.isClosed():
+		return nil, ErrClosed
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, fmt.Errorf("frontier: values: %w", err)
+}
+
+// importValue stores a value that an import read.
+func (f *Frontier) importValue(p *pendingOps, key string, v []byte) error {
+	after := p.Begin()
+	if err := f.lockOpen(); err != nil {
+		after(nil)
+		return err
+	}
+	o := newOp()
+	if err := f.valueLocked(o, key, v); err != nil {
+		f.mu.Unlock()
+		o.free()
+		after(nil)
+		return err
+	}
+	o.after = after
+	f.submitAsyncLocked(o)
+	f.mu.Unlock()
+	return nil
+}
+
+// copyValuesLocked copies the values of a frontier without a Spill.
+func (x *exporter) copyValuesLocked(take func(storage.Row)) {
+	for key, v := range x.f.values {
+		take(row.Value(key, v))
+	}
+}
