@@ -249,7 +249,7 @@ func (m *model) Done(t *rapid.T) {
 	}
 	found, err := m.f.LeaseByID(l.lease.ID())
 	require.NoError(t, err)
-	found.Due, found.Group = l.lease.Due, l.lease.Group
+	found.Due, found.Group, found.Priority = l.lease.Due, l.lease.Group, l.lease.Priority // a rule may have changed it since
 	require.Equal(t, l.lease, found)
 	require.NoError(t, m.f.Done(found, o))
 	_, err = m.f.LeaseByID(l.lease.ID())
