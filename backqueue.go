@@ -235,7 +235,7 @@ func (s *shard) readWantedLocked(now int64, idle bool) bool {
 	case limit < minResident/4: // hosts and marks alone use the budget up
 		return c.stats.Waiting+c.stats.Leased == 0
 	}
-	return idle || !s.waiters.Empty()
+	return idle || s.awaited()
 }
 
 // readDueLocked reports whether TryNext should read a block, or wait for the one

@@ -7,6 +7,7 @@ package frontier_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -163,5 +164,37 @@ func BenchmarkCrawls(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkTake takes leases of up to 10 URLs of each of up to 100 hosts and ends them; one
+// iteration is one URL. p99 is that of a call of Take.
+func BenchmarkTake(b *testing.B) {
+	for _, hosts := range []int{1000, 100_000} {
+		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
+			f := openBench(b, false)
+			_, err := f.Add(context.Background(), benchEntries(b.N+hosts, hosts)...)
+			require.NoError(b, err)
+			var calls []time.Duration
+			b.ReportAllocs()
+			b.ResetTimer()
+			for n := 0; n < b.N; {
+				start := time.Now()
+				ls, err := f.Take(context.Background(), frontier.TakeOptions{Hosts: 100, PerHost: 10, Max: b.N - n})
+				calls = append(calls, time.Since(start))
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, l := range ls {
+					if err := f.Done(l, frontier.Outcome{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				n += len(ls)
+			}
+			slices.Sort(calls)
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "urls/s")
+			b.ReportMetric(float64(calls[len(calls)*99/100].Microseconds()), "p99-us")
+		})
 	}
 }

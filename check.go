@@ -61,6 +61,7 @@ type checker struct {
 	named     int64          // bytes of names
 	homeless  int64
 	inGroups  int // hosts in heaps of groups
+	bundles   int
 	waiting   int64
 	byLevel   [maxPriorities + 2]int64
 	crawls    []crawlCount // by slot

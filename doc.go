@@ -53,6 +53,8 @@
 //     of priority is worth 16 slots of waiting, so that none starves.
 //   - A host or a group may have several lanes (Rule.Concurrency,
 //     [Frontier.SetGroup]), each with its own distance.
+//   - [Frontier.Take] hands out several URLs of a host on one lane: a bundle. Its holder
+//     contacts the host for one after the other. The lane is free after the last.
 //   - Each crawl (Entry.Crawl) has front queues and ready lists of its own; a
 //     hand-out takes the crawl whose turn it is by weight (Rule.Weight),
 //     then asks the selector. Hosts and their clocks are shared.
@@ -89,7 +91,7 @@
 // [Frontier.Check] verifies them; every test of this module ends with it.
 //
 //   - F1: a host or group never has more leases than it was allowed when the latest was
-//     given.
+//     given. The leases of a bundle count as one.
 //   - F2: a bound host is in exactly one of heap, ready lists, leased; an unbound
 //     host with URLs has exactly one token for each crawl and priority of them, is
 //     parked, or is withheld by a rule.
@@ -188,6 +190,8 @@ package frontier
 //	done.go         Done: what an outcome means for its URL; the policies are asked
 //	work.go         loops over leases: Work, Leases
 //	lease.go        leases that are out: Extend, Join, HandBack, expiry
+//	take.go         Take: leases of several hosts, or of some only
+//	bundle.go       leases of a host that are one contact
 //	leaseid.go      IDs of leases, for clients in other processes
 //
 // The scheduler, which is Mercator's:

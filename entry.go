@@ -79,9 +79,13 @@ type Lease struct {
 	LeasedAt time.Time // when it was handed out
 	Due      time.Time // when the host's own clocks allowed this contact; zero: they were not running
 	Deadline time.Time // when the right to contact ends; fetch under a context that ends here
-	token    uint64    // never repeats, across restarts too
-	record   uint32    // number of the lease record
-	moment   int64     // when it was handed out
+	// Gap is the least time between the contacts of a bundle, from the end of one to the
+	// next (Take); zero: the lease is alone. A DelayPolicy that looks at the outcome may
+	// ask for more.
+	Gap    time.Duration
+	token  uint64 // never repeats, across restarts too
+	record uint32 // number of the lease record
+	moment int64  // when it was handed out
 }
 
 // Token returns a number that no other lease of this store has had or will have.

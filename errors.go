@@ -7,21 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// ErrClosed is returned by every call after Close, and by Next, TryNext and
+// ErrClosed is returned by every call after Close, and by Next, TryNext, Take and
 // Contact once Drain has begun.
 var ErrClosed = storage.ErrClosed
 
-// ErrExhausted is returned by Next and TryNext when nothing is leased, no Add is
+// ErrExhausted is returned by Next, TryNext and Take when nothing is leased, no Add is
 // committing, and nothing waiting or scheduled can become due by time alone. It
 // is not sticky: after another Add, Next works again. With Options.KeepOpen,
 // Next waits instead.
 var ErrExhausted = errors.New("frontier: exhausted")
 
-// HeldError is returned by Next and TryNext instead of ErrExhausted when the URLs that are left
+// HeldError is returned by Next, TryNext and Take instead of ErrExhausted when the URLs that are left
 // can only be released by an operator: their hosts or crawls are paused, or have used up
 // a limit that has no period. errors.Is(err, ErrExhausted) is true. The error is not
 // sticky: after a Resume, Next works again.
@@ -40,6 +41,23 @@ func (e *HeldError) Is(target error) bool { return target == ErrExhausted }
 // ErrNotDue is returned by TryNext when URLs are left but none may be fetched now. The
 // time returned with it is when to ask again.
 var ErrNotDue = errors.New("frontier: nothing due")
+
+// NotDueError is returned by Take when URLs are left but none of those that it wants may
+// be fetched now. errors.Is(err, ErrNotDue) is true.
+type NotDueError struct {
+	Next time.Time // when to ask again, as TryNext returns it; zero: only another call can change anything
+}
+
+// Error implements error.
+func (e *NotDueError) Error() string {
+	if e.Next.IsZero() {
+		return ErrNotDue.Error()
+	}
+	return ErrNotDue.Error() + " until " + e.Next.Format(time.RFC3339)
+}
+
+// Is reports whether target is ErrNotDue.
+func (e *NotDueError) Is(target error) bool { return target == ErrNotDue }
 
 // ErrFull is returned by Add when Options.MemoryBudget is used up: without a Spill by
 // URLs, with one by what must be in memory anyway (hosts with URLs, fingerprints,

@@ -461,3 +461,32 @@ func ExampleFrontier_SetValue() {
 	// crawl/blogs <nil>
 	// crawl/news <nil>
 }
+
+// Take hands out several URLs at once: here up to 3 of each of 2 hosts.
+func ExampleFrontier_Take() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{Delay: frontier.FixedDelay(time.Second)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	for _, u := range []string{"http://a.example/1", "http://a.example/2", "http://b.example/"} {
+		if _, err := f.Add(ctx, frontier.Entry{URL: u}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	leases, err := f.Take(ctx, frontier.TakeOptions{Hosts: 2, PerHost: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, l := range leases {
+		fmt.Println(l.Entry.URL, l.Gap)
+		if err := f.Done(l, frontier.Outcome{}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// http://a.example/1 1s
+	// http://a.example/2 1s
+	// http://b.example/ 0s
+}

@@ -118,6 +118,7 @@ type shard struct {
 
 	// Calls that wait.
 	waiters   waitqueue.Queue[grant]
+	takers    []*taking                          // Take calls that want some URLs only
 	contacts  map[uint32]*waitqueue.Queue[grant] // by host: Contact calls
 	timer     Timer                              // nil until the first waiter
 	timerAt   int64

@@ -305,7 +305,7 @@ func (t *tables) served(x *crawl, level uint8) {
 		}
 		return
 	}
-	if t.pass = x.pass; t.pass > mostPass {
+	if t.pass = min(x.pass, t.offers.Min()); t.pass > mostPass { // a call may have chosen among some
 		t.rebasePasses()
 	}
 	x.pass += turn / int64(x.settings.weight)
@@ -328,8 +328,11 @@ func (t *crawlTable) rebasePasses() {
 }
 
 // nextCrawl returns the crawl of the next hand-out, and whether it is for one of its URLs
-// of Immediate; nil if none has anything to offer.
-func (t *tables) nextCrawl() (x *crawl, now bool) {
+// of Immediate; nil if none has anything to offer. If crawls are named, it is one of them.
+func (t *tables) nextCrawl(named []uint32) (x *crawl, now bool) {
+	if named != nil {
+		return t.nextOfCrawls(named)
+	}
 	if t.single() {
 		switch x, top := t.crawls[0], t.immediate(); {
 		case !x.mayOffer():
@@ -347,6 +350,29 @@ func (t *tables) nextCrawl() (x *crawl, now bool) {
 		return t.crawls[t.offers.Items[0].ID], false
 	}
 	return nil, false
+}
+
+// nextOfCrawls is nextCrawl for a choice of crawls.
+func (t *tables) nextOfCrawls(named []uint32) (next *crawl, now bool) {
+	top, least := t.immediate(), int64(0)
+	for _, id := range named {
+		x := t.findCrawl(id)
+		if x == nil || !x.mayOffer() {
+			continue
+		}
+		urgent := x.lists[tokens].at[top].n+x.lists[readies].at[top].n > 0
+		if !urgent && (now || x.lists[tokens].mask|x.lists[readies].mask == 0) {
+			continue
+		}
+		turn := x.pass
+		if urgent && x.urgent {
+			turn = t.urgent.Items[x.pos[1]].At
+		}
+		if next == nil || urgent && !now || turn < least {
+			next, now, least = x, urgent, turn
+		}
+	}
+	return next, now
 }
 
 // unlease notes that a lease's URL is not leased any more.

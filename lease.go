@@ -198,7 +198,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	f.dispatchLocked() // an extended lease ends earlier now
 	var again Lease
 	f.newLeaseLocked(&again, l.record)
-	again.Due = l.Due // another lane may have ended meanwhile
+	again.Due, again.Gap = l.Due, l.Gap // another lane may have ended meanwhile
 	return again, nil
 }
 
@@ -217,6 +217,7 @@ type leaseRecord struct {
 	group      uint32    // whose slot it holds; 0: none
 	pos        int32     // in scheduler.expiry
 	oldGroup   uint32    // that its host belonged to when it was handed out, if it moved since
+	bundle     uint32    // that it belongs to; 0: none
 	ending     bool      // its deadline has passed and it is being settled: it is not in scheduler.expiry
 	again      *newEntry // of a Force that met the lease
 	dead       uint64    // number of the deletion that has the record; 0: none
@@ -261,6 +262,11 @@ func (s *scheduler) expired(now int64) []uint32 {
 
 // lease hands out the next record of a queue whose host is in place loading.
 func (s *scheduler) lease(qid uint32, token uint64, now, deadline int64) uint32 {
+	return s.leaseHost(s.handOut(qid, token, now, deadline), now)
+}
+
+// handOut takes the next record of a queue, for a lease.
+func (s *scheduler) handOut(qid uint32, token uint64, now, deadline int64) leaseRecord {
 	q := s.queues.At(qid)
 	ref := s.pop(q)
 	s.fifo.Took(q.host, ref)
@@ -272,7 +278,7 @@ func (s *scheduler) lease(qid uint32, token uint64, now, deadline int64) uint32 
 	if s.limits != nil {
 		s.use(q.host, x, quota.Amount{Served: 1}, s.leaseNumber(token), now)
 	}
-	return s.leaseHost(leaseRecord{token: token, leasedAt: now, deadline: deadline, record: ref, queue: qid, host: q.host}, now)
+	return leaseRecord{token: token, leasedAt: now, deadline: deadline, record: ref, queue: qid, host: q.host}
 }
 
 // leaseHost gives a lane of a host out. The host is in no structure. If it has
@@ -288,10 +294,8 @@ func (s *scheduler) leaseHost(l leaseRecord, now int64) uint32 {
 		x = s.addLanes(l.host)
 	}
 	if x != nil {
-		if l.next = x.first; l.next != 0 {
-			s.leases.At(l.next).prev = id
-		}
-		x.first, x.limit = id, n
+		s.link(&l, id, x)
+		x.limit = n
 		x.used++
 	}
 	*s.leases.At(id) = l
@@ -312,6 +316,14 @@ func (s *scheduler) leaseHost(l leaseRecord, now int64) uint32 {
 	return id
 }
 
+// link makes a lease the first of its host's.
+func (s *scheduler) link(l *leaseRecord, id uint32, x *hostLanes) {
+	if l.next = x.first; l.next != 0 {
+		s.leases.At(l.next).prev = id
+	}
+	x.first = id
+}
+
 // endLease removes the record of a lease; settleLease must follow.
 func (s *scheduler) endLease(id uint32) leaseRecord {
 	l := *s.leases.At(id)
@@ -326,7 +338,11 @@ func (s *scheduler) endLease(id uint32) leaseRecord {
 		s.hosts.At(l.host).pos = 0 // it stays in place leased until it is settled
 		return l
 	}
-	x.used--
+	if b := s.bundleOf(&l); b == nil {
+		x.used--
+	} else if b.left--; b.left == 0 {
+		x.used--
+	}
 	if l.next != 0 {
 		s.leases.At(l.next).prev = l.prev
 	}
@@ -338,23 +354,29 @@ func (s *scheduler) endLease(id uint32) leaseRecord {
 	return l
 }
 
-// moveLease gives up a lease's slot because its host joins another group; granted says
-// whether the lease gets a slot of that.
+// moveLease gives up a lease's slot, or that of its bundle, because its host joins another
+// group; granted says whether it gets a slot of that.
 func (s *scheduler) moveLease(l *leaseRecord, id uint32, granted bool, now int64) {
+	old := l.oldGroup
 	if left := l.group; left != 0 {
-		if l.oldGroup == 0 {
-			l.oldGroup = left
+		if old == 0 {
+			old = left
 			s.groups.At(left).members++ // until the lease ends: its clock is not forgotten
 		}
 		at := int64(0)
 		if granted { // a contact may have happened under the group it left
 			at = now + s.longest(s.groups.At(left))
 		}
+		if b := s.bundleOf(l); b != nil {
+			at, b.slot = max(at, b.slot), 0
+		}
 		s.freeSlot(left, at, now)
 	}
-	l.group = 0
-	if granted {
-		l.group = id
+	if !granted {
+		id = 0
+	}
+	for m := range s.sharing(l) {
+		m.group, m.oldGroup = id, old
 	}
 }
 
@@ -368,17 +390,27 @@ func (t *tables) longest(g *group) int64 {
 
 // endGroups frees the slot of a lease. due returns until when a slot of a group is left
 // alone because its host was contacted, for the lease's group and those that its host
-// belonged to since; 0 if it was not contacted.
+// belonged to since; 0 if it was not contacted. Of a bundle the last lease frees the slot.
 func (s *scheduler) endGroups(l *leaseRecord, now int64, due func(*group) int64) {
+	b := s.bundleOf(l)
 	if id := l.group; id != 0 {
-		s.freeSlot(id, due(s.groups.At(id)), now)
+		at := due(s.groups.At(id))
+		if b != nil {
+			b.slot = max(b.slot, at)
+			at = b.slot
+		}
+		if b == nil || b.left == 0 {
+			s.freeSlot(id, at, now)
+		}
 	}
 	if id := s.hosts.At(l.host).group; id != 0 && id != l.group && id != l.oldGroup {
 		s.stampGroup(id, due(s.groups.At(id)), now)
 	}
 	if id := l.oldGroup; id != 0 {
 		s.stampGroup(id, due(s.groups.At(id)), now)
-		s.leftGroup(id)
+		if b == nil || b.left == 0 {
+			s.leftGroup(id)
+		}
 	}
 }
 
@@ -389,13 +421,17 @@ func (s *scheduler) settleLease(l *leaseRecord, now int64, by clocks) {
 	if x := s.lanesOf(l.host); x != nil {
 		n := s.allowed(l.host)
 		x.opens = max(x.opens, by.all)
-		x.leave(by.lane, now, n)
+		x.leave(s.leaveLane(l, by.lane, n), now, n)
 		switch due := x.next(n); {
 		case due == h.due:
 		case due == by.all:
 			h.due, h.why = due, by.why
 		default:
 			h.due, h.why = due, whyDelay
+		}
+		if n == 1 && x.used == 0 && len(x.until) == 0 {
+			s.hostLanes.Release(s.laned[l.host]) // its due says it all
+			delete(s.laned, l.host)
 		}
 	} else if due, why := by.due(); due > h.due {
 		h.due, h.why = due, why
@@ -426,6 +462,9 @@ func (s *shard) newLeaseLocked(l *Lease, id uint32) {
 	l.LeasedAt, l.Deadline = s.wall(r.leasedAt), s.wall(r.deadline)
 	l.Attempt = 1
 	l.token, l.record, l.moment = r.token, id, r.leasedAt
+	if r.bundle != 0 {
+		l.Gap = leastGap + time.Duration(h.crawlDelayNs())
+	}
 	if r.group != 0 {
 		l.Group = s.sched.groupName(s.sched.groups.At(r.group))
 	}

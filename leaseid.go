@@ -34,12 +34,14 @@ func (f *Frontier) LeaseByID(id string) (Lease, error) {
 		return Lease{}, err
 	}
 	f.lock()
-	defer f.mu.Unlock()
 	if _, err := f.leaseOutLocked(&l); err != nil {
+		f.mu.Unlock()
 		return Lease{}, err
 	}
 	var found Lease
 	f.newLeaseLocked(&found, l.record)
+	f.mu.Unlock()
+	f.setGap(&found)
 	return found, nil
 }
 

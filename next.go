@@ -29,15 +29,16 @@ import (
 // error for URLs that could not be read.
 func (f *Frontier) Next(ctx context.Context) (Lease, error) {
 	var g grant
-	for f.await(ctx, &g) { // any number may be put off after a pause
+	for f.await(ctx, &g, nil) { // any number may be put off after a pause
 		g = grant{}
 	}
 	return g.lease, g.err
 }
 
-// await fills g, which must be zero, with what a call of Next gets. It reports whether
-// there is neither a lease nor an error, so that the caller must ask again.
-func (f *Frontier) await(ctx context.Context, g *grant) (again bool) {
+// await fills g, which must be zero, with what a call of Next gets, or one of Take at first.
+// It reports whether there is neither a lease nor an error, so that the caller must ask
+// again.
+func (f *Frontier) await(ctx context.Context, g *grant, t *taking) (again bool) {
 	if g.err = ctx.Err(); g.err != nil {
 		return false // a cancelled worker must not take a host
 	}
@@ -46,8 +47,8 @@ func (f *Frontier) await(ctx context.Context, g *grant) (again bool) {
 		f.mu.Unlock()
 		return false
 	}
-	for f.waiters.Empty() { // no call came before
-		if f.nextLocked(g, f.last) {
+	for t.filtered() || f.waiters.Empty() { // no call came before
+		if f.chooseLocked(g, t, f.last) {
 			f.mu.Unlock()
 			return f.accept(ctx, g)
 		}
@@ -61,7 +62,8 @@ func (f *Frontier) await(ctx context.Context, g *grant) (again bool) {
 			return false
 		}
 	}
-	w := f.waiters.Push()
+	calls := f.queueFor(t)
+	w := calls.Push()
 	f.dispatchLocked() // may give w the end of the crawl
 	f.mu.Unlock()
 	select {
@@ -71,7 +73,8 @@ func (f *Frontier) await(ctx context.Context, g *grant) (again bool) {
 	}
 	f.mu.Lock()
 	if w.Waits() {
-		f.waiters.Remove(w)
+		calls.Remove(w)
+		f.leftLocked(t)
 		f.mu.Unlock()
 		g.err = ctx.Err()
 		return false
@@ -87,27 +90,33 @@ func (f *Frontier) await(ctx context.Context, g *grant) (again bool) {
 
 // nextLocked finds what a caller of Next may have now: a lease, a host to read
 // for, or an error. It reports whether there is anything. g is large, so it is not
-// handed around, and must be zero.
-func (s *shard) nextLocked(g *grant, now int64) bool {
+// handed around, and must be zero. If crawls are named, only their URLs will do.
+func (s *shard) nextLocked(g *grant, now int64, crawls []uint32) bool {
 	if len(s.faults) > 0 {
 		g.err = s.faults[0]
 		s.faults = s.faults[1:]
 		return true
 	}
 	s.callLocked(now)
-	ch, ok, err := s.sched.next(now)
+	ch, ok, err := s.sched.next(now, crawls)
 	switch {
 	case err != nil:
 		g.err = err
 		return true
 	case !ok:
 		return false
-	case ch.load != 0:
+	}
+	s.grantLocked(g, ch)
+	return true
+}
+
+// grantLocked leases what was chosen, or makes it a read that comes before.
+func (s *shard) grantLocked(g *grant, ch choice) {
+	if ch.load != 0 {
 		g.load = s.jobLocked(ch)
-		return true
+		return
 	}
 	s.leaseLocked(&g.lease, ch.queue)
-	return true
 }
 
 // TryNext is Next without waiting for a host or for an Add; it may read from disk. If no
@@ -116,7 +125,7 @@ func (s *shard) nextLocked(g *grant, now int64) bool {
 // the host then. A zero time means that only another call can change anything.
 func (f *Frontier) TryNext() (Lease, time.Time, error) {
 	for {
-		l, at, again, err := f.tryNext()
+		l, at, again, err := f.tryNext(context.Background(), nil)
 		if again || f.rechecker != nil && err == nil && f.putOff(&l) {
 			continue
 		}
@@ -124,18 +133,18 @@ func (f *Frontier) TryNext() (Lease, time.Time, error) {
 	}
 }
 
-func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
+func (f *Frontier) tryNext(ctx context.Context, t *taking) (l Lease, at time.Time, again bool, err error) {
 	f.lock()
 	defer f.mu.Unlock()
 	if err := f.refusalLocked(); err != nil {
 		return l, at, false, err
 	}
-	if f.waiters.Empty() {
+	if t.filtered() || f.waiters.Empty() {
 		var g grant
-		ok := f.nextLocked(&g, f.last)
+		ok := f.chooseLocked(&g, t, f.last)
 		if ok && g.load != nil {
 			f.mu.Unlock()
-			g = f.loadFor(context.Background(), g.load)
+			g = f.loadFor(ctx, g.load)
 			f.mu.Lock()
 		}
 		if ok {
@@ -146,13 +155,13 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 		}
 		if f.readDueLocked(f.last) {
 			f.mu.Unlock()
-			_, err := patience.Ask(context.Background(), f.abandoned, func() (bool, error) { return f.readTimed(true), nil })
+			_, err := patience.Ask(ctx, f.abandoned, func() (bool, error) { return f.readTimed(true), nil })
 			f.mu.Lock()
 			return l, at, err == nil, err
 		}
 		if len(f.sched.lost) > 0 || f.givingStep != nil {
 			f.mu.Unlock()
-			_, err := patience.Ask(context.Background(), f.abandoned, func() (bool, error) { return f.giveUpSome(false), nil })
+			_, err := patience.Ask(ctx, f.abandoned, func() (bool, error) { return f.giveUpSome(false), nil })
 			f.mu.Lock()
 			return l, at, err == nil, err
 		}
@@ -160,7 +169,7 @@ func (f *Frontier) tryNext() (l Lease, at time.Time, again bool, err error) {
 			return l, at, false, f.exhaustedLocked()
 		}
 	}
-	next := f.sched.nextEvent(f.last)
+	next := f.nextEventFor(t, f.last)
 	if f.sched.places[unpurged]+f.sched.sweptCrawls > 0 {
 		next = min(next, f.last+sweepTime)
 	}
@@ -273,13 +282,13 @@ func (f *Frontier) dispatchLocked() {
 	f.wakeReaderLocked()
 	f.startGivingUpLocked()
 	f.startHintsLocked()
-	if f.waiters.Empty() && len(f.contacts) == 0 {
+	if !f.awaited() && len(f.contacts) == 0 {
 		return
 	}
 	now := f.nowLocked()
 	for !f.waiters.Empty() {
 		var g grant
-		if !f.nextLocked(&g, now) {
+		if !f.nextLocked(&g, now, nil) {
 			break
 		}
 		f.waiters.Give(&g)
@@ -288,12 +297,17 @@ func (f *Frontier) dispatchLocked() {
 		f.sched.advance(now)
 	}
 	f.callLocked(now)
+	if len(f.takers) > 0 {
+		f.giveTakersLocked(now)
+	}
 	if f.moreLocked(now) {
 		f.goOnLocked()
 		return
 	}
-	if !f.waiters.Empty() && f.overLocked() {
-		f.waiters.GiveAll(&grant{err: f.exhaustedLocked()})
+	if f.awaited() && f.overLocked() {
+		err := f.exhaustedLocked()
+		f.waiters.GiveAll(&grant{err: err})
+		f.endTakersLocked(err)
 	}
 	f.armLocked(now)
 }
@@ -349,6 +363,7 @@ func (s *shard) callLocked(now int64) {
 // has ended.
 func (f *Frontier) refuseLocked() {
 	f.waiters.GiveAll(&grant{err: ErrClosed})
+	f.endTakersLocked(ErrClosed)
 	for id, q := range f.contacts {
 		q.GiveAll(&grant{err: ErrClosed})
 		f.dropContactsLocked(id)
@@ -364,7 +379,7 @@ func (f *Frontier) refuseLocked() {
 
 // armLocked makes sure that the timer fires at the next event.
 func (f *Frontier) armLocked(now int64) {
-	if f.waiters.Empty() && len(f.contacts) == 0 && f.drained == nil || f.closed {
+	if !f.awaited() && len(f.contacts) == 0 && f.drained == nil || f.closed {
 		return
 	}
 	at := f.sched.expiry.Min()

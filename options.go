@@ -169,6 +169,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// longestLease is the most that LeaseTime may be.
+const longestLease = 30 * 24 * time.Hour
+
 // minResident is the least memory for hosts, marks and resident URLs.
 const minResident = 8 << 20
 
@@ -181,7 +184,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	if o.HostConcurrency < 1 || o.HostConcurrency > maxConcurrency {
 		bad("HostConcurrency is %d; want 1 to %d", o.HostConcurrency, maxConcurrency)
 	}
-	if o.LeaseTime < time.Millisecond || o.LeaseTime > 30*24*time.Hour {
+	if o.LeaseTime < time.Millisecond || o.LeaseTime > longestLease {
 		bad("LeaseTime is %v; want 1ms to 720h", o.LeaseTime)
 	}
 	if p, ok := o.Prioritizer.(withLevels); ok && (p.levels < 1 || p.levels > o.Priorities) {

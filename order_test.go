@@ -33,7 +33,7 @@ func addGrouped(c *scheduler, name string, p uint8) uint32 {
 // serve hands one URL out and takes it back at once. The group is free a second
 // later, and the host due.
 func serve(t *testing.T, c *scheduler, now int64) uint32 {
-	ch, ok, err := c.next(now)
+	ch, ok, err := c.next(now, nil)
 	require.NoError(t, err)
 	require.True(t, ok)
 	l := c.endLease(c.lease(ch.queue, 1, now, now+1))
@@ -128,13 +128,13 @@ func TestHostsAreBoundInSmallNumbers(t *testing.T) {
 		c.detach(id)
 		c.unbind(id, h)
 	}
-	ch, ok, err := c.next(0)
+	ch, ok, err := c.next(0, nil)
 	require.NoError(t, err)
 	require.True(t, ok, "the group is free")
 	c.lease(ch.queue, 1, 0, instant.Never)
 	before := n - 1
 	for c.places[unbound] > 0 {
-		_, ok, err := c.next(0)
+		_, ok, err := c.next(0, nil)
 		require.NoError(t, err)
 		require.False(t, ok)
 		left := c.places[unbound]
@@ -185,7 +185,7 @@ func TestSharesOutliveTheirCount(t *testing.T) {
 		got := map[uint32]int{}
 		serve := func(n int) {
 			for range n {
-				ch, ok, err := c.next(0)
+				ch, ok, err := c.next(0, nil)
 				require.NoError(t, err)
 				require.True(t, ok)
 				got[c.crawlOf(c.queues.At(ch.queue)).id]++

@@ -83,6 +83,7 @@ type tables struct {
 	blocks  block.Table // on disk, and their parts
 	fifo    fifo.Store  // over records and blocks
 	leases  slab.Slab[leaseRecord]
+	bundles slab.Slab[bundle]
 	places  [leased + 1]int // how many hosts are in each place
 }
 
@@ -161,7 +162,7 @@ func newScheduler(cfg schedulerConfig) *scheduler {
 	c.cfg, c.distances, c.laned, c.troubles = cfg, map[uint32][]int64{}, map[uint32]uint32{}, map[uint32]trouble.State{}
 	c.hash = func(name []byte) uint64 { return siphash.Hash(c.key[0], c.key[1], name) }
 	c.fifo = fifo.New(&c.records, &c.blocks)
-	c.leases.InHeap, c.hostLanes.InHeap = true, true
+	c.leases.InHeap, c.hostLanes.InHeap, c.bundles.InHeap = true, true, true
 	c.order.Name, c.withheld.set.Name = c.nameOf, c.nameOf
 	c.crawls, c.crawlSlots = []*crawl{newCrawl(0, cfg.levels)}, map[uint32]uint32{}
 	c.offers.Moved = func(slot uint32, i int) { c.crawls[slot].pos[0] = int32(i) }
@@ -433,14 +434,15 @@ type choice struct {
 // next chooses the crawl, host and queue of the next hand-out. It asks the selector once,
 // for what the crawl has to offer, and again if everything it chose turns out not to be
 // due, until the lock should be released because too many hosts were found in vain: then
-// s.more is set. Afterwards the host is in place loading, with its group's slot.
-func (s *scheduler) next(now int64) (choice, bool, error) {
+// s.more is set. Afterwards the host is in place loading, with its group's slot. If there
+// are crawls, only they have a turn.
+func (s *scheduler) next(now int64, crawls []uint32) (choice, bool, error) {
 	s.advance(now)
 	if now < s.startsAt {
 		return choice{}, false, nil
 	}
 	for inVain := 0; ; {
-		x, immediate := s.nextCrawl()
+		x, immediate := s.nextCrawl(crawls)
 		if x == nil {
 			s.withholdNext(now)
 			return choice{}, false, nil

@@ -227,12 +227,9 @@ func (k *checker) lanes(id uint32, h *host) {
 		}
 		prev = lease
 	}
-	n := int32(0)
-	for range k.c.leasesOf(id) {
-		n++
-	}
+	n := k.bundled(id)
 	if n != x.used || n > 0 && n > x.limit || x.host != id {
-		k.bad("F1: host %d has %d leases out, counted %d, of %d", id, n, x.used, x.limit)
+		k.bad("F1: host %d has leases on %d lanes, counted %d, of %d", id, n, x.used, x.limit)
 	}
 	if !slices.IsSorted(x.until) {
 		k.bad("F3: the lanes of host %d are not in order", id)
@@ -248,6 +245,9 @@ func (k *checker) lanes(id uint32, h *host) {
 // groups checks slots, members and keys (F1, F3).
 func (k *checker) groups() {
 	c := k.c
+	if k.bundles != c.bundles.Len() {
+		k.bad("F1: %d bundles are out, counted %d", k.bundles, c.bundles.Len())
+	}
 	if len(k.c.laned) != k.c.hostLanes.Len() {
 		k.bad("F1: %d hosts have lanes, counted %d", len(k.c.laned), k.c.hostLanes.Len())
 	}
@@ -262,8 +262,13 @@ func (k *checker) groups() {
 		if h.hasSlot {
 			taken[h.group]++
 		}
+		seen := map[uint32]bool{}
 		for lease := range c.leasesOf(id) {
 			l := c.leases.At(lease)
+			if l.bundle != 0 && seen[l.bundle] {
+				continue
+			}
+			seen[l.bundle] = true
 			taken[l.group]++
 			if l.oldGroup != 0 {
 				members[l.oldGroup]++

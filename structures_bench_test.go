@@ -261,10 +261,10 @@ func newGroupBench(n int, span int64, groupOf func(i int) string) *groupBench {
 
 // next hands a URL out, at the time when one may be.
 func (g *groupBench) next(b *testing.B) uint32 {
-	ch, ok, err := g.scheduler.next(g.now)
+	ch, ok, err := g.scheduler.next(g.now, nil)
 	for !ok && err == nil {
 		g.now = max(g.now, g.nextEvent(g.now))
-		ch, ok, err = g.scheduler.next(g.now)
+		ch, ok, err = g.scheduler.next(g.now, nil)
 	}
 	if err != nil {
 		b.Fatal(err)
