@@ -1,0 +1,152 @@
+// This file says who may do what.
+
+package serve
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Role is what a client may do. A higher one may do what the lower ones may.
+type Role uint8
+
+const (
+	Nobody  Role = iota // nothing
+	Look                // read
+	Crawl               // add URLs, take leases and end them
+	Operate             // change rules and crawls, delete, export and import
+)
+
+var roleNames = [...]string{"nobody", "look", "crawl", "operate"}
+
+// String returns the role's name in lower case.
+func (r Role) String() string {
+	if int(r) < len(roleNames) {
+		return roleNames[r]
+	}
+	return "invalid role"
+}
+
+// ParseRole reads what String writes: look, crawl or operate.
+func ParseRole(s string) (Role, error) {
+	if i := slices.Index(roleNames[:], s); i > 0 {
+		return Role(i), nil
+	}
+	return Nobody, fmt.Errorf("serve: there is no role %.40q; want look, crawl or operate", s)
+}
+
+// Tokens are what clients show. Only their hashes are kept.
+type Tokens struct{ all []token }
+
+type token struct {
+	sum  [sha256.Size]byte
+	role Role
+	name string
+}
+
+// ReadTokens reads tokens: a line for each, with its role, the SHA-256 of it in hexadecimal
+// digits, and a name for the log. Empty lines and those that begin with # do not count.
+func ReadTokens(r io.Reader) (*Tokens, error) {
+	var t Tokens
+	var errs []error
+	in := bufio.NewScanner(r)
+	for n := 1; in.Scan(); n++ {
+		fields := strings.Fields(in.Text())
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if len(fields) != 3 {
+			errs = append(errs, fmt.Errorf("serve: tokens: line %d: want a role, the SHA-256 of a token, and a name", n))
+			continue
+		}
+		role, err := ParseRole(fields[0])
+		sum, bad := hex.DecodeString(fields[1])
+		if bad == nil && len(sum) != sha256.Size {
+			bad = errors.New("serve: it is no SHA-256: want 64 hexadecimal digits")
+		}
+		if err = errors.Join(err, bad); err != nil {
+			errs = append(errs, fmt.Errorf("serve: tokens: line %d: %w", n, err))
+			continue
+		}
+		t.all = append(t.all, token{[sha256.Size]byte(sum), role, fields[2]})
+	}
+	if errs = append(errs, in.Err()); errors.Join(errs...) == nil && len(t.all) == 0 {
+		errs = append(errs, errors.New("serve: tokens: there are none"))
+	}
+	return &t, errors.Join(errs...)
+}
+
+// Role returns the role and the name of a token, in a time that depends on neither.
+func (t *Tokens) Role(secret string) (role Role, name string) {
+	sum := sha256.Sum256([]byte(secret))
+	for _, x := range t.all {
+		if subtle.ConstantTimeCompare(sum[:], x.sum[:]) == 1 {
+			role, name = x.role, x.name
+		}
+	}
+	return role, name
+}
+
+// Open reports whether everybody may do everything.
+func (s *Service) Open() bool { return s.o.Tokens == nil && len(s.o.Certificates) == 0 }
+
+// Role returns the role of a client that shows a token (the field Authorization, with
+// Bearer before it) and the names of its verified certificate, and a name for the log.
+func (s *Service) Role(authorization string, names []string) (role Role, who string) {
+	if s.Open() {
+		return Operate, ""
+	}
+	for _, name := range names {
+		if r := s.o.Certificates[name]; r > role {
+			role, who = r, name
+		}
+	}
+	secret, ok := strings.CutPrefix(authorization, "Bearer ")
+	if !ok || s.o.Tokens == nil {
+		return role, who
+	}
+	if r, name := s.o.Tokens.Role(secret); r > role {
+		return r, name
+	}
+	return role, who
+}
+
+// roleOf is the role of who asks.
+func (s *Service) roleOf(r *http.Request) (Role, string) {
+	var names []string
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c := r.TLS.PeerCertificates[0]
+		names = append(append(names, c.DNSNames...), c.EmailAddresses...)
+		for _, u := range c.URIs {
+			names = append(names, u.String())
+		}
+		for _, ip := range c.IPAddresses {
+			names = append(names, ip.String())
+		}
+	}
+	return s.Role(r.Header.Get("Authorization"), names)
+}
+
+// ours tells whether a Host header names this machine: a page of a site that had its name
+// point here gets nothing.
+func (s *Service) ours(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if host == "localhost" || slices.Contains(s.o.Names, host) || slices.Contains(s.o.Names, "*") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback()
+}

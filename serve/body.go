@@ -1,0 +1,243 @@
+// This file reads the lines of a body, and bounds what all of them take.
+
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"strings"
+	"sync/atomic"
+)
+
+const (
+	maxLine   = 1 << 20  // bytes
+	readAhead = 16 << 10 // of a body
+	batchURLs = 1000     // lines that are added together
+	batchSize = 256 << 10
+)
+
+var (
+	errLong = errors.New("serve: a line is longer than 1 MiB")
+	errRoom = errors.New("serve: too many requests are being read: try again")
+	errEOF  = io.EOF
+)
+
+// room counts the bytes of requests that are in memory.
+type room struct {
+	most int64
+	used atomic.Int64
+}
+
+func (r *room) take(n int64) bool {
+	if r.used.Add(n) <= r.most {
+		return true
+	}
+	r.used.Add(-n)
+	return false
+}
+
+// format is how a body is written.
+type format uint8
+
+const (
+	formatLines format = iota // a JSON object in each line
+	formatArray               // a JSON array of such objects
+	formatText                // a URL in each line
+	formatBytes               // anything; it is told from its first byte
+)
+
+// lines are those of a body.
+type lines struct {
+	c      *call
+	in     *bufio.Reader
+	format format
+	buf    []byte // of a line longer than what in holds
+	held   int64  // of s.room
+	first  bool   // of an array
+	ended  bool
+	number int // of the line that was read last
+}
+
+// lines begins to read the body.
+func (c *call) lines() (*lines, error) {
+	l := &lines{c: c, first: true}
+	kind, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	switch kind {
+	case "text/plain":
+		l.format = formatText
+	case "", "application/x-ndjson", "application/ndjson", "application/jsonl", "application/json", "application/x-www-form-urlencoded": // curl -d
+		l.format = formatBytes
+	default:
+		return nil, badRequest("the content type is %.80q; want application/x-ndjson, application/json or text/plain", kind)
+	}
+	if !c.s.room.take(2 * readAhead) {
+		return nil, errRoom
+	}
+	l.held = 2 * readAhead
+	l.in = bufio.NewReaderSize(deadlined{c}, readAhead)
+	return l, nil
+}
+
+// deadlined reads the body of a call, whose client must not be silent for too long.
+type deadlined struct{ c *call }
+
+func (d deadlined) Read(b []byte) (int, error) {
+	d.c.deadline()
+	return d.c.r.Body.Read(b)
+}
+
+// close gives the room back.
+func (l *lines) close() { l.c.s.room.used.Add(-l.held) }
+
+// grow takes more room.
+func (l *lines) grow(n int64) bool {
+	if !l.c.s.room.take(n) {
+		return false
+	}
+	l.held += n
+	return true
+}
+
+// shrink gives what grow took back.
+func (l *lines) shrink(to int64) {
+	if l.held > to {
+		l.c.s.room.used.Add(to - l.held)
+		l.held = to
+	}
+}
+
+// next returns the next line, or element of an array, which is valid until the next call.
+// At the end it returns io.EOF.
+func (l *lines) next() ([]byte, error) {
+	if l.format == formatBytes {
+		c, err := l.peek()
+		if err != nil {
+			return nil, err
+		}
+		l.format = formatLines
+		if c == '[' {
+			l.format = formatArray
+			_, _ = l.in.Discard(1)
+		}
+	}
+	if l.format == formatArray {
+		return l.element()
+	}
+	for {
+		b, err := l.line()
+		if len(b) == 0 && err != nil {
+			return nil, err
+		}
+		l.number++
+		if b = bytes.TrimSpace(b); len(b) > 0 {
+			return b, nil
+		}
+	}
+}
+
+// line reads up to a line feed.
+func (l *lines) line() ([]byte, error) {
+	b, err := l.in.ReadSlice('\n')
+	if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
+		return b, err
+	}
+	l.buf = append(l.buf[:0], b...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		if len(l.buf) > maxLine {
+			return nil, errLong
+		}
+		if n := int64(cap(l.buf)); 2*n > l.held && !l.grow(n) {
+			return nil, errRoom
+		}
+		b, err = l.in.ReadSlice('\n')
+		l.buf = append(l.buf, b...)
+	}
+	if len(l.buf) > maxLine+1 {
+		return nil, errLong
+	}
+	return l.buf, err
+}
+
+// peek returns the next byte that is no blank.
+func (l *lines) peek() (byte, error) {
+	for {
+		b, err := l.in.Peek(1)
+		if err != nil {
+			return 0, err
+		}
+		if !strings.ContainsRune(" \t\r\n", rune(b[0])) {
+			return b[0], nil
+		}
+		if b[0] == '\n' {
+			l.number++
+		}
+		_, _ = l.in.Discard(1)
+	}
+}
+
+// element reads the next object of an array.
+func (l *lines) element() ([]byte, error) {
+	if l.ended {
+		if _, err := l.peek(); err == nil {
+			return nil, badRequest("something follows the array")
+		}
+		return nil, io.EOF
+	}
+	c, err := l.peek()
+	if err == nil && c == ',' && !l.first {
+		_, _ = l.in.Discard(1)
+		if c, err = l.peek(); err == nil && c != '{' {
+			return nil, badRequest("malformed JSON: %q where an object should be", c)
+		}
+	} else if err == nil && c != ']' && !l.first {
+		return nil, badRequest("malformed JSON: %q where a comma should be", c)
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, badRequest("malformed JSON: the array has no end")
+	case err != nil:
+		return nil, err
+	case c == ']':
+		_, _ = l.in.Discard(1)
+		l.ended = true
+		return l.element()
+	case c != '{':
+		return nil, badRequest("malformed JSON: %q where an object should be", c)
+	}
+	l.first = false
+	l.number++
+	l.buf = l.buf[:0]
+	for depth, text := 0, false; ; {
+		c, err := l.in.ReadByte()
+		if err != nil {
+			return nil, badRequest("malformed JSON: the array has no end")
+		}
+		l.buf = append(l.buf, c)
+		if len(l.buf) > maxLine {
+			return nil, errLong
+		}
+		if n := int64(cap(l.buf)); n > readAhead && 2*n > l.held && !l.grow(n) {
+			return nil, errRoom
+		}
+		switch {
+		case text && c == '\\':
+			c, err := l.in.ReadByte()
+			if err != nil {
+				return nil, badRequest("malformed JSON: the array has no end")
+			}
+			l.buf = append(l.buf, c)
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				return l.buf, nil
+			}
+		}
+	}
+}

@@ -1,0 +1,318 @@
+// This file is what all requests over HTTP have in common: who may ask, how errors are
+// told, and what is logged.
+
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// route is a request that is answered.
+type route struct {
+	method, path string
+	role         Role
+	answer       func(*Service, *call) error
+}
+
+var routes = []route{
+	{"POST", "/v1/urls", Crawl, (*Service).postURLs},
+	{"GET", "/v1/urls", Look, (*Service).getURL},
+	{"POST", "/v1/leases", Crawl, (*Service).postLeases},
+	{"GET", "/v1/leases", Crawl, (*Service).streamLeases},
+	{"GET", "/v1/leases/{id}", Look, (*Service).getLease},
+	{"POST", "/v1/leases/{id}/done", Crawl, (*Service).postDone},
+	{"POST", "/v1/leases/{id}/extend", Crawl, (*Service).postExtend},
+	{"POST", "/v1/leases/{id}/handback", Crawl, (*Service).postHandBack},
+	{"POST", "/v1/leases/{id}/join", Crawl, (*Service).postJoin},
+	{"POST", "/v1/done", Crawl, (*Service).postEnds},
+	{"POST", "/v1/hosts/{host}/contact", Crawl, (*Service).postContact},
+	{"GET", "/v1/crawls", Look, (*Service).getCrawls},
+	{"GET", "/v1/crawls/{name}", Look, (*Service).getCrawl},
+	{"PUT", "/v1/crawls/{name}", Operate, (*Service).putCrawl},
+	{"DELETE", "/v1/crawls/{name}", Operate, (*Service).deleteCrawl},
+	{"GET", "/v1/hosts", Look, toConsole("/api/hosts", "")},
+	{"GET", "/v1/hosts/{host}", Look, toConsole("/api/host", "host")},
+	{"GET", "/v1/due", Look, toConsole("/api/due", "")},
+	{"GET", "/v1/rules", Look, toConsole("/api/rules", "")},
+	{"GET", "/v1/rules/{scope}", Look, (*Service).getRule},
+	{"PUT", "/v1/rules/{scope}", Operate, (*Service).putRule},
+	{"DELETE", "/v1/rules/{scope}", Operate, (*Service).deleteRule},
+	{"POST", "/v1/do", Operate, (*Service).postDo},
+	{"GET", "/v1/stats", Look, toConsole("/api/status", "")},
+	{"GET", "/v1/export", Operate, toConsole("/api/export", "")},
+	{"POST", "/v1/import", Operate, toConsole("/api/import", "")},
+	{"GET", "/metrics", Look, toConsole("/metrics", "")},
+	{"GET", "/livez", Nobody, (*Service).getLive},
+	{"GET", "/readyz", Nobody, (*Service).getReady},
+	{"GET", "/v1/openapi.json", Nobody, (*Service).getOpenAPI},
+}
+
+// call is a request and its answer.
+type call struct {
+	w     http.ResponseWriter
+	r     *http.Request
+	s     *Service
+	ctx   context.Context // of the request; ends when the Service closes
+	who   string
+	began bool // something was written
+	n     int  // bytes written
+	code  int
+}
+
+// routed is the Handler.
+func (s *Service) routed() http.Handler {
+	mux := http.NewServeMux()
+	for _, x := range routes {
+		mux.HandleFunc(x.method+" "+x.path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, &x) })
+	}
+	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
+		s.answer(w, r, &route{role: Nobody, answer: (*Service).noRoute})
+	})
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+// noRoute answers what no other route does.
+func (s *Service) noRoute(c *call) error {
+	allowed := false
+	for _, x := range routes {
+		m := http.NewServeMux()
+		m.HandleFunc(x.path, func(http.ResponseWriter, *http.Request) {})
+		if _, pattern := m.Handler(c.r); pattern != "" && x.method != c.r.Method {
+			c.w.Header().Add("Allow", x.method)
+			allowed = true
+		}
+	}
+	if allowed {
+		return &problem{kind: "bad-request", status: http.StatusMethodNotAllowed, detail: c.r.Method + " is not answered here"}
+	}
+	return &problem{kind: "not-found", status: http.StatusNotFound, detail: "there is no " + c.r.URL.Path}
+}
+
+// answer answers a request.
+func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
+	began := time.Now()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c := &call{w: w, r: r, s: s, ctx: ctx, code: http.StatusOK}
+	h := w.Header()
+	h.Set("Frontier-Version", "1")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	err := s.admit(c, x)
+	if err == nil {
+		switch {
+		case x.role == Nobody:
+			err = x.answer(s, c)
+		case !s.begin():
+			err = ErrClosing
+		default:
+			defer s.calls.Done()
+			stop := context.AfterFunc(s.closing, cancel)
+			defer stop()
+			err = x.answer(s, c)
+		}
+	}
+	if err != nil {
+		c.fail(err)
+	}
+	s.log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", c.code),
+		slog.Int("bytes", c.n), slog.Duration("took", time.Since(began)), slog.String("from", r.RemoteAddr), slog.String("who", c.who))
+}
+
+// admit tells whether the one who asks may.
+func (s *Service) admit(c *call, x *route) error {
+	var role Role
+	role, c.who = s.roleOf(c.r)
+	switch {
+	case len(c.r.URL.RawQuery) > 16<<10:
+		return &problem{kind: "bad-request", status: http.StatusRequestURITooLong, detail: "the query is too long"}
+	case s.Open() && !s.ours(c.r.Host):
+		return &problem{kind: "forbidden", status: http.StatusMisdirectedRequest, detail: "the service does not answer under this host name"}
+	case x.role == Nobody || role >= x.role:
+		return nil
+	case role == Nobody:
+		c.w.Header().Set("WWW-Authenticate", "Bearer")
+		return &problem{kind: "unauthorized", status: http.StatusUnauthorized, detail: "a token is missing, or unknown"}
+	}
+	return &problem{kind: "forbidden", status: http.StatusForbidden, detail: fmt.Sprintf("the role %s may not do this; %s may", role, x.role)}
+}
+
+// problem is an error as RFC 9457 has it.
+type problem struct {
+	kind   string
+	status int
+	detail string
+	errors []lineProblem
+}
+
+type lineProblem struct {
+	Line   int    `json:"line"`
+	Detail string `json:"detail"`
+}
+
+func (p *problem) Error() string { return p.detail }
+
+// problemBase begins the types of problems.
+const problemBase = "https://github.com/seed-7440039f/frontier/problems/"
+
+var problemTitles = map[string]string{
+	"not-leased": "The lease has ended", "bad-request": "The request is malformed", "not-found": "There is no such resource",
+	"unknown-host": "Nothing is known of the host", "unknown-url": "The URL is unknown", "unknown-crawl": "The crawl is unknown",
+	"limit": "The frontier refuses this", "full": "The frontier's memory is used up", "no-space": "The disk is full",
+	"busy": "The service is busy", "unauthorized": "A token is needed", "forbidden": "This is not allowed",
+	"too-large": "The request is too large", "conflict": "The request differs from the one before", "internal": "The frontier has failed",
+}
+
+// MarshalJSON is the object of RFC 9457.
+func (p *problem) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Type   string        `json:"type"`
+		Title  string        `json:"title"`
+		Status int           `json:"status"`
+		Detail string        `json:"detail,omitempty"`
+		Errors []lineProblem `json:"errors,omitempty"`
+	}{problemBase + p.kind, problemTitles[p.kind], p.status, p.detail, p.errors})
+}
+
+func badRequest(format string, args ...any) *problem {
+	return &problem{kind: "bad-request", status: http.StatusBadRequest, detail: fmt.Errorf(format, args...).Error()}
+}
+
+// problemOf is what an error is called.
+func problemOf(err error) *problem {
+	var p *problem
+	var large *http.MaxBytesError
+	var entry *frontier.EntryError
+	kind, status := "internal", http.StatusInternalServerError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, frontier.ErrNotLeased):
+		kind, status = "not-leased", http.StatusConflict
+	case errors.Is(err, frontier.ErrUnknownHost):
+		kind, status = "unknown-host", http.StatusNotFound
+	case errors.Is(err, frontier.ErrFull):
+		kind, status = "full", http.StatusInsufficientStorage
+	case errors.Is(err, syscall.ENOSPC):
+		kind, status = "no-space", http.StatusInsufficientStorage
+	case errors.Is(err, ErrClosing), errors.Is(err, frontier.ErrClosed), errors.Is(err, errRoom), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		kind, status = "busy", http.StatusServiceUnavailable
+	case errors.As(err, &large), errors.Is(err, errLong):
+		kind, status = "too-large", http.StatusRequestEntityTooLarge
+	case errors.Is(err, errSyntax), errors.Is(err, errFilter):
+		kind, status = "bad-request", http.StatusBadRequest
+	case errors.Is(err, frontier.ErrGroupBusy), errors.As(err, &entry):
+		kind, status = "limit", http.StatusUnprocessableEntity
+	}
+	return &problem{kind: kind, status: status, detail: err.Error()}
+}
+
+// fail answers with an error, or appends it if the answer has begun.
+func (c *call) fail(err error) {
+	p := problemOf(err)
+	if p.status >= 500 {
+		c.s.log.Warn("a request failed", "path", c.r.URL.Path, "error", err)
+	}
+	b, _ := json.Marshal(p)
+	if c.began {
+		c.code = p.status // for the log
+		c.write(append(b, '\n'))
+		return
+	}
+	if p.status == http.StatusServiceUnavailable {
+		c.w.Header().Set("Retry-After", "1")
+	}
+	c.send(p.status, "application/problem+json", append(b, '\n'))
+}
+
+// send writes a whole answer.
+func (c *call) send(status int, contentType string, b []byte) {
+	c.w.Header().Set("Content-Type", contentType)
+	c.code, c.began = status, true
+	c.w.WriteHeader(status)
+	c.write(b)
+}
+
+// reply writes an answer in JSON.
+func (c *call) reply(x any) error {
+	b, err := json.Marshal(x)
+	if err == nil {
+		c.send(http.StatusOK, "application/json", append(b, '\n'))
+	}
+	return err
+}
+
+// write writes a part of an answer, if the client takes it in time.
+func (c *call) write(b []byte) error {
+	control := http.NewResponseController(c.w)
+	_ = control.SetWriteDeadline(time.Now().Add(c.s.o.Idle)) // not with every writer
+	n, err := c.w.Write(b)
+	c.n += n
+	return err
+}
+
+func (c *call) flush() error {
+	return http.NewResponseController(c.w).Flush()
+}
+
+// decode reads a small JSON object into x; without a body x stays.
+func (c *call) decode(x any) error {
+	c.deadline()
+	b := http.MaxBytesReader(c.w, c.r.Body, 1<<20)
+	d := json.NewDecoder(b)
+	d.DisallowUnknownFields()
+	err := d.Decode(x)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return err
+	case errors.Is(err, errEOF):
+		return nil
+	case err != nil:
+		return badRequest("the body: %w", err)
+	case d.More():
+		return badRequest("the body: something follows the object")
+	}
+	return nil
+}
+
+// deadline bounds how long the next read from the client may take.
+func (c *call) deadline() {
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(c.s.o.Idle))
+}
+
+// undeadline lets a client be silent, because it waits for the server.
+func (c *call) undeadline() { _ = http.NewResponseController(c.w).SetReadDeadline(time.Time{}) }
+
+func (s *Service) getLive(c *call) error {
+	return c.reply(map[string]string{"status": "live"})
+}
+
+func (s *Service) getReady(c *call) error {
+	if err := s.Ready(); err != nil {
+		return &problem{kind: "busy", status: http.StatusServiceUnavailable, detail: err.Error()}
+	}
+	return c.reply(map[string]string{"status": "ready"})
+}
+
+// Ready returns why requests are not answered, or nil.
+func (s *Service) Ready() error {
+	select {
+	case <-s.closing.Done():
+		return ErrClosing
+	default:
+	}
+	if _, err := s.f.HostKey("http://a.example/"); err != nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,418 @@
+// This file answers requests for leases.
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const (
+	maxWait   = time.Minute
+	maxLeases = 10_000 // in one answer
+	keepAlive = 15 * time.Second
+)
+
+// takeRequest is the body of POST /v1/leases.
+type takeRequest struct {
+	Hosts   int      `json:"hosts"`
+	PerHost int      `json:"per_host"`
+	Max     int      `json:"max"`
+	Crawls  []string `json:"crawls"`
+	Host    *string  `json:"host"`
+	LeaseS  float64  `json:"lease_s"`
+	WaitS   float64  `json:"wait_s"`
+}
+
+// take is what it asks for; ok is false if it can have no lease because its crawls are unknown.
+func (r *takeRequest) take(s *Service) (t Take, ok bool, err error) {
+	t = Take{Hosts: r.Hosts, PerHost: r.PerHost, Max: r.Max}
+	if r.Hosts < 0 || r.PerHost < 0 || r.Max < 0 {
+		return t, false, badRequest("hosts, per_host and max: want none or positive ones")
+	}
+	if t.Max = min(t.Max, maxLeases); t.Max == 0 {
+		t.Max = 1
+		if r.Hosts > 0 || r.PerHost > 0 {
+			t.Max = min(maxLeases, max(1, min(r.Hosts, maxLeases))*max(1, min(r.PerHost, maxLeases)))
+		}
+	}
+	if t.Lease, err = seconds("lease_s", r.LeaseS); err != nil {
+		return t, false, err
+	}
+	if t.Wait, err = seconds("wait_s", r.WaitS); err != nil {
+		return t, false, err
+	}
+	t.Wait = min(t.Wait, maxWait)
+	if r.Host != nil {
+		t.Host = *r.Host
+	}
+	for _, name := range r.Crawls {
+		if id, ok := s.Crawl(name); ok {
+			t.Crawls = append(t.Crawls, id)
+		}
+	}
+	return t, len(r.Crawls) == 0 || len(t.Crawls) > 0, nil
+}
+
+func seconds(name string, x float64) (time.Duration, error) {
+	if !(x >= 0) || x > 30*24*3600 {
+		return 0, badRequest("%s is %v; want 0 to 2592000", name, x)
+	}
+	return time.Duration(math.Ceil(x * float64(time.Second))), nil
+}
+
+// postLeases hands leases out, and waits for the first if it is asked to.
+func (s *Service) postLeases(c *call) error {
+	var r takeRequest
+	if err := c.decode(&r); err != nil {
+		return err
+	}
+	t, known, err := r.take(s)
+	if err != nil {
+		return err
+	}
+	var leases []frontier.Lease
+	var next time.Time
+	if known {
+		c.undeadline()
+		leases, next, err = s.Take(c.ctx, t)
+	} else {
+		err = frontier.ErrExhausted
+	}
+	heldBack, isHeld := errors.AsType[*frontier.HeldError](err)
+	exhausted := errors.Is(err, frontier.ErrExhausted)
+	if err != nil && !exhausted && !errors.Is(err, frontier.ErrNotDue) {
+		return err
+	}
+	b := make([]byte, 0, 64+384*len(leases))
+	b = append(b, `{"leases":[`...)
+	for i := range leases {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = s.appendLease(b, &leases[i])
+	}
+	b = append(b, ']')
+	if len(leases) == 0 {
+		b = appendTime(b, "next", next)
+		if exhausted {
+			b = append(b, `,"exhausted":true`...)
+		}
+		if isHeld {
+			b = appendInt(b, "held", int(heldBack.Held))
+		}
+	}
+	b = append(b, '}', '\n')
+	if c.ctx.Err() == nil {
+		c.send(http.StatusOK, "application/json", b)
+	}
+	if c.ctx.Err() != nil || c.n < len(b) {
+		s.giveBack(leases)
+		return c.ctx.Err()
+	}
+	return nil
+}
+
+// stream is one GET /v1/leases.
+type stream struct {
+	mu     sync.Mutex
+	leases map[uint64]time.Time // guarded by mu; by token, until when they are out
+	wake   chan struct{}        // gets an element when a lease has ended
+}
+
+func (st *stream) out(l frontier.Lease) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.leases[l.Token()] = l.Deadline
+}
+
+// over forgets a lease that has ended.
+func (st *stream) over(token uint64) {
+	st.mu.Lock()
+	delete(st.leases, token)
+	st.mu.Unlock()
+	select {
+	case st.wake <- struct{}{}:
+	default:
+	}
+}
+
+// expire forgets leases whose deadline has passed, and returns how many are out, and when
+// the next deadline is.
+func (st *stream) expire(now time.Time) (n int, next time.Time, ended []uint64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for token, deadline := range st.leases {
+		switch {
+		case !deadline.After(now):
+			delete(st.leases, token)
+			ended = append(ended, token)
+		case next.IsZero() || deadline.Before(next):
+			next = deadline
+		}
+	}
+	return len(st.leases), next, ended
+}
+
+// tokens are those of the leases that are out.
+func (st *stream) tokens() (all []uint64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for token := range st.leases {
+		all = append(all, token)
+	}
+	clear(st.leases)
+	return all
+}
+
+// streamLeases hands leases out for as long as the client reads, so that never more than max of them are out.
+func (s *Service) streamLeases(c *call) error {
+	r, err := streamRequest(c.r)
+	if err != nil {
+		return err
+	}
+	t, _, err := r.take(s)
+	if err != nil {
+		return err
+	}
+	most := t.Max
+	st := &stream{leases: map[uint64]time.Time{}, wake: make(chan struct{}, 1)}
+	defer func() { s.streams.drop(st.tokens()...) }()
+	c.undeadline()
+	c.send(http.StatusOK, "application/x-ndjson", nil)
+	if err := c.flush(); err != nil {
+		return err
+	}
+	for c.ctx.Err() == nil {
+		out, next, ended := st.expire(time.Now())
+		s.streams.drop(ended...)
+		var leases []frontier.Lease
+		if out < most {
+			t.Max, t.Wait = most-out, keepAlive
+			if leases, _, err = s.Take(c.ctx, t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
+				return err
+			}
+		} else if !st.wait(c.ctx, next) {
+			continue // a lease has ended
+		}
+		b := make([]byte, 0, 16+384*len(leases))
+		for i := range leases {
+			s.streams.set(leases[i].Token(), st)
+			st.out(leases[i])
+			b = append(s.appendLease(b, &leases[i]), '\n')
+		}
+		if len(leases) == 0 {
+			b = append(b, '\n')
+		}
+		if err := c.write(b); err != nil {
+			s.giveBack(leases)
+			return nil // the client is gone
+		}
+		if err := c.flush(); err != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// wait waits for the end of a lease, and reports whether it is time to show the client
+// that the connection lives.
+func (st *stream) wait(ctx context.Context, deadline time.Time) bool {
+	d := keepAlive
+	if !deadline.IsZero() {
+		d = max(0, min(d, time.Until(deadline)))
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-st.wake:
+		return false
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return d == keepAlive
+	}
+}
+
+// streamRequest reads the query of GET /v1/leases.
+func streamRequest(r *http.Request) (x takeRequest, err error) {
+	q := r.URL.Query()
+	if !q.Has("stream") {
+		return x, badRequest("want ?stream; POST asks for some leases")
+	}
+	x.Max = 64
+	for name, values := range q {
+		v := values[0]
+		var err error
+		switch name {
+		case "stream":
+			if v != "" && v != "true" && v != "1" {
+				err = errors.New("want no value")
+			}
+		case "max":
+			x.Max, err = strconv.Atoi(v)
+		case "hosts":
+			x.Hosts, err = strconv.Atoi(v)
+		case "per_host":
+			x.PerHost, err = strconv.Atoi(v)
+		case "lease_s":
+			x.LeaseS, err = strconv.ParseFloat(v, 64)
+		case "host":
+			x.Host = &v
+		case "crawls":
+			x.Crawls = strings.Split(v, ",")
+		default:
+			err = errors.New("there is no such parameter")
+		}
+		if err != nil {
+			return x, badRequest("%.40s: %w", name, err)
+		}
+	}
+	return x, nil
+}
+
+// lease is that of the path.
+func (c *call) lease() (frontier.Lease, error) { return c.s.lease(c.r.PathValue("id")) }
+
+// lease finds one by its id. An id that no lease can have is one that has ended.
+func (s *Service) lease(id string) (frontier.Lease, error) {
+	l, err := s.f.LeaseByID(id)
+	if err != nil && !errors.Is(err, frontier.ErrClosed) {
+		err = frontier.ErrNotLeased
+	}
+	return l, err
+}
+
+// replyLease answers with a lease.
+func (c *call) replyLease(l *frontier.Lease) error {
+	c.send(http.StatusOK, "application/json", append(c.s.appendLease(nil, l), '\n'))
+	return nil
+}
+
+// getLease answers with a lease as it is now.
+func (s *Service) getLease(c *call) error {
+	l, err := c.lease()
+	if err != nil {
+		return err
+	}
+	return c.replyLease(&l)
+}
+
+// postExtend moves a lease's deadline.
+func (s *Service) postExtend(c *call) error {
+	var r struct {
+		LeaseS float64 `json:"lease_s"`
+	}
+	if err := c.decode(&r); err != nil {
+		return err
+	}
+	d, err := seconds("lease_s", r.LeaseS)
+	if err != nil {
+		return err
+	}
+	if d == 0 {
+		return badRequest("lease_s is missing")
+	}
+	l, err := c.lease()
+	if err == nil {
+		err = s.f.Extend(&l, d)
+	}
+	if err != nil {
+		return err
+	}
+	s.streams.update(l, l)
+	return c.replyLease(&l)
+}
+
+// postHandBack gives a URL back, and answers with a lease for contact only.
+func (s *Service) postHandBack(c *call) error {
+	if err := c.decode(&struct{}{}); err != nil {
+		return err
+	}
+	l, err := c.lease()
+	if err != nil {
+		return err
+	}
+	contact, err := s.f.HandBack(l)
+	if err != nil {
+		return err
+	}
+	s.streams.update(l, contact)
+	return c.replyLease(&contact)
+}
+
+// postJoin puts the host of a lease into a group.
+func (s *Service) postJoin(c *call) error {
+	var r struct {
+		Group string `json:"group"`
+	}
+	if err := c.decode(&r); err != nil {
+		return err
+	}
+	if r.Group == "" || len(r.Group) > 255 {
+		return badRequest("group has %d bytes; want 1 to 255", len(r.Group))
+	}
+	l, err := c.lease()
+	if err == nil {
+		err = s.f.Join(&l, r.Group)
+	}
+	if err != nil {
+		return err
+	}
+	return c.replyLease(&l)
+}
+
+// postContact waits until a host may be contacted.
+func (s *Service) postContact(c *call) error {
+	var r struct {
+		WaitS  float64 `json:"wait_s"`
+		LeaseS float64 `json:"lease_s"`
+	}
+	if err := c.decode(&r); err != nil {
+		return err
+	}
+	wait, err := seconds("wait_s", r.WaitS)
+	if err != nil {
+		return err
+	}
+	lease, err := seconds("lease_s", r.LeaseS)
+	if err != nil {
+		return err
+	}
+	host := c.r.PathValue("host")
+	if err := s.f.CheckScope(frontier.Host(host)); err != nil {
+		return badRequest("host: %w", err)
+	}
+	c.undeadline()
+	ctx, cancel := context.WithTimeout(c.ctx, max(time.Millisecond, min(wait, maxWait)))
+	defer cancel()
+	l, err := s.f.Contact(ctx, host)
+	switch {
+	case err != nil && ctx.Err() != nil && c.ctx.Err() == nil:
+		next := time.Now().Add(time.Second)
+		if h, err := s.f.Host(c.ctx, host); err == nil && h.Due.After(next) {
+			next = h.Due
+		}
+		c.send(http.StatusOK, "application/json", append(appendTime([]byte{'{'}, "next", next), '}', '\n'))
+		return nil
+	case err != nil:
+		return fmt.Errorf("contact: %w", err)
+	case lease > 0:
+		if err := s.f.Extend(&l, lease); err != nil {
+			return err
+		}
+	}
+	if err := c.replyLease(&l); err != nil || c.n == 0 {
+		s.giveBack([]frontier.Lease{l})
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+// This file is the form of URLs, ends and leases on the wire.
+
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// item is a URL of a request.
+type item struct {
+	entry frontier.Entry
+	id    string
+	err   error // why it is none
+}
+
+// item reads a URL. Only malformed JSON is an error; what else is wrong is in the item.
+func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
+	if err := in.take('{'); err != nil {
+		return it, err
+	}
+	var priority int64
+	var meta map[string][]string
+	e := &it.entry
+	wrong := func(format string, args ...any) {
+		if it.err == nil {
+			it.err = fmt.Errorf(format, args...)
+		}
+	}
+	for first := true; ; first = false {
+		name, ok, err := in.member(first)
+		if err != nil {
+			return it, err
+		}
+		if !ok {
+			break
+		}
+		if in.null() {
+			if !itemMember(string(name)) {
+				wrong("there is no member %.40q", name)
+			}
+			continue
+		}
+		switch string(name) {
+		case "url":
+			e.URL, err = in.text()
+		case "crawl":
+			var crawl []byte
+			if crawl, err = in.bytes(); err == nil {
+				var bad error
+				if e.Crawl, bad = s.NewCrawl(string(crawl)); bad != nil {
+					wrong("crawl: %w", bad)
+				}
+			}
+		case "depth":
+			var depth int64
+			depth, err = in.int()
+			e.Depth = int(depth)
+		case "weight":
+			e.Weight, err = in.float()
+		case "priority":
+			if priority, err = in.int(); err == nil && (priority < 1 || priority > Priorities) {
+				wrong("priority is %d; want 1 to %d", priority, Priorities)
+			}
+		case "not_before":
+			e.NotBefore, err = in.time()
+		case "meta":
+			meta, err = in.meta()
+		case "force":
+			e.Force, err = in.bool()
+		case "hint":
+			e.Hint, err = in.bool()
+		case "id":
+			it.id, err = in.text()
+		default:
+			wrong("there is no member %.40q", name)
+			_, err = in.raw()
+		}
+		if err != nil {
+			return it, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if e.URL == "" {
+		wrong("url is missing")
+	}
+	if it.err == nil {
+		e.Meta = s.seal(uint8(priority), meta, now)
+	}
+	return it, nil
+}
+
+func itemMember(name string) bool {
+	switch name {
+	case "url", "crawl", "depth", "weight", "priority", "not_before", "meta", "force", "hint", "id":
+		return true
+	}
+	return false
+}
+
+// end is how a lease ended.
+type end struct {
+	lease   string
+	outcome frontier.Outcome
+	meta    map[string][]string
+	add     []item
+}
+
+var results = func() map[string]frontier.Result {
+	m := map[string]frontier.Result{}
+	for r := frontier.Visited; r <= frontier.PutOff; r++ {
+		m[resultName(r)] = r
+	}
+	return m
+}()
+
+// resultName is what a Result is called on the wire.
+func resultName(r frontier.Result) string { return strings.ReplaceAll(r.String(), " ", "_") }
+
+var failures = func() map[string]frontier.Failure {
+	m := map[string]frontier.Failure{}
+	for f := frontier.FailureOther; f <= frontier.FailureTooMany; f++ {
+		m[strings.ReplaceAll(f.String(), " ", "_")] = f
+	}
+	return m
+}()
+
+// end reads one. Whatever is wrong is an error.
+func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
+	if err := in.take('{'); err != nil {
+		return e, err
+	}
+	o := &e.outcome
+	for first := true; ; first = false {
+		name, ok, err := in.member(first)
+		if !ok || err != nil {
+			return e, err
+		}
+		if in.null() {
+			continue
+		}
+		var text []byte
+		switch string(name) {
+		case "lease":
+			e.lease, err = in.text()
+		case "result":
+			if text, err = in.bytes(); err == nil {
+				if o.Result, ok = results[string(text)]; !ok {
+					err = fmt.Errorf("%.40q is none; want visited, changed, unchanged, gone, failed, denied, requeue or put_off", text)
+				}
+			}
+		case "failure":
+			if text, err = in.bytes(); err == nil {
+				if o.Failure, ok = failures[string(text)]; !ok {
+					err = fmt.Errorf("%.40q is none; want other, dns, connect, timeout, server, unavailable or too_many_requests", text)
+				}
+			}
+		case "uncontacted":
+			o.Uncontacted, err = in.bool()
+		case "ended":
+			o.Ended, err = in.time()
+		case "duration_s":
+			o.Duration, err = in.seconds()
+		case "retry_after_s":
+			o.RetryAfter, err = in.seconds()
+		case "crawl_delay_s":
+			if o.CrawlDelay, err = in.seconds(); err == nil && o.CrawlDelay == 0 {
+				o.CrawlDelay = frontier.NoCrawlDelay
+			}
+		case "modified":
+			o.Modified, err = in.time()
+		case "bytes":
+			o.Bytes, err = in.int()
+		case "next":
+			o.Next, err = in.time()
+		case "meta":
+			e.meta, err = in.meta()
+		case "add":
+			err = in.take('[')
+			for first := true; err == nil; first = false {
+				var it item
+				if ok, err = in.more(first, ']'); !ok || err != nil {
+					break
+				}
+				if it, err = s.item(in, now); err == nil {
+					e.add = append(e.add, it)
+				}
+			}
+		default:
+			err = fmt.Errorf("there is no such member")
+		}
+		if err != nil {
+			return e, fmt.Errorf("%.40s: %w", name, err)
+		}
+	}
+}
+
+// appendText appends a string in JSON.
+func appendText(b []byte, s string) []byte {
+	plain := true
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		b = append(b, '"')
+		b = append(b, s...)
+		return append(b, '"')
+	}
+	x, _ := json.Marshal(s) // strings have a form
+	return append(b, x...)
+}
+
+func appendMember(b []byte, name string) []byte {
+	if c := b[len(b)-1]; c != '{' {
+		b = append(b, ',')
+	}
+	b = append(b, '"')
+	b = append(b, name...)
+	return append(b, '"', ':')
+}
+
+// appendString appends a member, unless it is empty.
+func appendString(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return appendText(appendMember(b, name), value)
+}
+
+func appendInt(b []byte, name string, n int) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendInt(appendMember(b, name), int64(n), 10)
+}
+
+// appendTime appends a time in milliseconds, rounded up, unless it is zero.
+func appendTime(b []byte, name string, t time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	t = t.Add(time.Millisecond - 1).UTC()
+	b = append(appendMember(b, name), '"')
+	return append(t.AppendFormat(b, "2006-01-02T15:04:05.000Z"), '"')
+}
+
+// appendLease appends a lease.
+func (s *Service) appendLease(b []byte, l *frontier.Lease) []byte {
+	b = append(b, '{')
+	b = appendString(b, "lease", l.ID())
+	b = appendString(b, "url", l.Entry.URL)
+	b = appendString(b, "host", l.Host)
+	b = appendString(b, "group", l.Group)
+	b = appendString(b, "crawl", s.CrawlName(l.Entry.Crawl))
+	b = appendInt(b, "depth", l.Entry.Depth)
+	if l.Entry.Weight != 0 {
+		b = strconv.AppendFloat(appendMember(b, "weight"), l.Entry.Weight, 'g', -1, 64)
+	}
+	b = appendInt(b, "priority", l.Priority)
+	b = appendInt(b, "attempt", l.Attempt)
+	b = s.appendKept(b, l.Entry.Meta, &l.History)
+	b = appendTime(b, "leased_at", l.LeasedAt)
+	b = appendTime(b, "deadline", l.Deadline)
+	b = appendTime(b, "due", l.Due)
+	return append(b, '}')
+}
+
+// appendKept appends the metadata and the history of a URL. The Meta of another program
+// than a Service is left out.
+func (s *Service) appendKept(b, kept []byte, h *frontier.History) []byte {
+	if e, err := OpenEnvelope(kept); err == nil && len(e.Meta) > 0 {
+		meta, _ := json.Marshal(e.Meta)
+		b = append(appendMember(b, "meta"), meta...)
+	}
+	if h.Last != 0 || h.Visits != 0 {
+		b = append(appendMember(b, "history"), '{')
+		b = appendInt(b, "visits", h.Visits)
+		b = appendInt(b, "changes", h.Changes)
+		b = appendTime(b, "first_visit", h.FirstVisit)
+		b = appendTime(b, "last_visit", h.LastVisit)
+		b = appendTime(b, "last_change", h.LastChange)
+		b = appendTime(b, "last_modified", h.LastModified)
+		b = append(appendString(b, "last", resultName(h.Last)), '}')
+	}
+	return b
+}

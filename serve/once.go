@@ -1,0 +1,95 @@
+// This file answers a request that is sent twice with one Idempotency-Key once.
+
+package serve
+
+import (
+	"bytes"
+	"hash/maphash"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	onceFor    = 10 * time.Minute
+	onceAtMost = 1024 // keys
+)
+
+// once are the answers to requests with a key.
+type once struct {
+	mu   sync.Mutex
+	by   map[string]*answered // guarded by mu
+	keys []string             // guarded by mu; the oldest first
+}
+
+type answered struct {
+	body   uint64
+	at     time.Time
+	done   bool
+	code   int
+	kind   string
+	answer []byte
+}
+
+// do answers, or repeats the answer to the same body.
+func (o *once) do(c *call, key string, body []byte, answer func() error) error {
+	if len(key) > 255 {
+		return badRequest("Idempotency-Key has %d bytes; want at most 255", len(key))
+	}
+	key = c.who + "\x00" + c.r.URL.Path + "\x00" + key
+	x := &answered{body: maphash.Bytes(bodySeed, body), at: time.Now()}
+	o.mu.Lock()
+	if o.by == nil {
+		o.by = map[string]*answered{}
+	}
+	old := o.by[key]
+	if old != nil && time.Since(old.at) < onceFor {
+		defer o.mu.Unlock()
+		switch {
+		case old.body != x.body:
+			return &problem{kind: "conflict", status: http.StatusConflict, detail: "another request had this Idempotency-Key"}
+		case !old.done:
+			return &problem{kind: "conflict", status: http.StatusConflict, detail: "the request with this Idempotency-Key is under way"}
+		}
+		c.send(old.code, old.kind, old.answer)
+		return nil
+	}
+	if old == nil {
+		o.keys = append(o.keys, key)
+	}
+	o.by[key] = x
+	if len(o.keys) > onceAtMost {
+		delete(o.by, o.keys[0])
+		o.keys = o.keys[1:]
+	}
+	o.mu.Unlock()
+
+	w := &recorded{ResponseWriter: c.w}
+	c.w = w
+	err := answer()
+	if err != nil {
+		c.fail(err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c.code >= 500 {
+		delete(o.by, key) // it may be tried again
+		return nil
+	}
+	x.done, x.code, x.kind, x.answer = true, c.code, w.Header().Get("Content-Type"), w.b.Bytes()
+	return nil
+}
+
+// recorded keeps what is written.
+type recorded struct {
+	http.ResponseWriter
+	b bytes.Buffer
+}
+
+func (w *recorded) Write(b []byte) (int, error) {
+	w.b.Write(b)
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *recorded) Unwrap() http.ResponseWriter { return w.ResponseWriter }

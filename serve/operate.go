@@ -1,0 +1,272 @@
+// This file answers what operators ask for. Most of it package console answers.
+
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
+)
+
+// toConsole answers as the Console does at a path. param is the name of the value in our
+// path that it calls name; empty: there is none.
+func toConsole(path, param string) func(*Service, *call) error {
+	return func(s *Service, c *call) error {
+		r := c.r.Clone(c.ctx)
+		r.URL.Path, r.URL.RawPath, r.Pattern = path, "", ""
+		if param != "" {
+			r.URL.RawQuery = url.Values{"name": {c.r.PathValue(param)}}.Encode()
+		}
+		r.Body = io.NopCloser(deadlined{c})
+		w := &translated{c: c}
+		s.console.Local().ServeHTTP(w, r)
+		return w.end()
+	}
+}
+
+// translated is the writer of a Console's answer, whose errors become problems.
+type translated struct {
+	c      *call
+	failed int // the status of an error
+	said   bytes.Buffer
+}
+
+func (w *translated) Header() http.Header { return w.c.w.Header() }
+
+func (w *translated) WriteHeader(status int) {
+	if status >= 400 {
+		w.failed = status
+		return
+	}
+	w.c.code, w.c.began = status, true
+	w.c.w.WriteHeader(status)
+}
+
+func (w *translated) Write(b []byte) (int, error) {
+	if w.failed != 0 {
+		return w.said.Write(b)
+	}
+	w.c.began = true
+	return len(b), w.c.write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *translated) Unwrap() http.ResponseWriter { return w.c.w }
+
+// end is the problem, if there was one.
+func (w *translated) end() error {
+	if w.failed == 0 {
+		return nil
+	}
+	var said struct{ Error string }
+	if json.Unmarshal(w.said.Bytes(), &said) != nil || said.Error == "" {
+		said.Error = http.StatusText(w.failed)
+	}
+	p := &problem{status: w.failed, detail: said.Error}
+	switch w.failed {
+	case http.StatusBadRequest:
+		p.kind = "bad-request"
+	case http.StatusNotFound:
+		p.kind = "not-found"
+	case http.StatusRequestEntityTooLarge:
+		p.kind = "too-large"
+	case http.StatusUnprocessableEntity:
+		p.kind = "limit"
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		p.kind, p.status = "busy", http.StatusServiceUnavailable
+	default:
+		p.kind, p.status = "internal", http.StatusInternalServerError
+	}
+	return p
+}
+
+// postDo does what an operator asks for, as package console does it.
+func (s *Service) postDo(c *call) error {
+	key := c.r.Header.Get("Idempotency-Key")
+	if key == "" {
+		return toConsole("/api/do", "")(s, c)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, io.NopCloser(deadlined{c}), maxLine))
+	if err != nil {
+		return err
+	}
+	return s.once.do(c, key, body, func() error {
+		c.r.Body = io.NopCloser(bytes.NewReader(body))
+		return toConsole("/api/do", "")(s, c)
+	})
+}
+
+// scope is that of the path.
+func (c *call) scope() (frontier.Scope, error) {
+	scope, err := console.ParseScope(c.r.PathValue("scope"))
+	if err == nil {
+		err = c.s.f.CheckScope(scope)
+	}
+	if err != nil {
+		return scope, badRequest("scope: %w", err)
+	}
+	return scope, nil
+}
+
+func (c *call) replyRule(scope frontier.Scope) error {
+	r, _ := c.s.f.Rule(scope)
+	return c.reply(console.ScopeRule{Scope: scope.String(), Rule: console.RuleOf(r)})
+}
+
+func (s *Service) getRule(c *call) error {
+	scope, err := c.scope()
+	if err != nil {
+		return err
+	}
+	return c.replyRule(scope)
+}
+
+// putRule sets all of a rule.
+func (s *Service) putRule(c *call) error {
+	scope, err := c.scope()
+	if err != nil {
+		return err
+	}
+	if err := s.setRule(c, scope); err != nil {
+		return err
+	}
+	return c.replyRule(scope)
+}
+
+// setRule sets the rule of the body.
+func (s *Service) setRule(c *call, scope frontier.Scope) error {
+	var r console.Rule
+	if err := c.decode(&r); err != nil {
+		return err
+	}
+	set, err := r.Rule()
+	if err != nil {
+		return badRequest("the rule: %w", err)
+	}
+	if err := s.f.UpdateRule(scope, func(x *frontier.Rule) { *x = set }); err != nil {
+		if errors.Is(err, frontier.ErrClosed) {
+			return err
+		}
+		return &problem{kind: "limit", status: http.StatusUnprocessableEntity, detail: err.Error()}
+	}
+	s.log.Info("a client set a rule", "scope", scope.String(), "who", c.who)
+	return nil
+}
+
+func (s *Service) deleteRule(c *call) error {
+	scope, err := c.scope()
+	if err == nil {
+		err = s.f.Clear(scope)
+	}
+	if err != nil {
+		return err
+	}
+	s.log.Info("a client cleared a rule", "scope", scope.String(), "who", c.who)
+	return c.replyRule(scope)
+}
+
+// crawlInfo is a crawl.
+type crawlInfo struct {
+	Name      string           `json:"name"`
+	Number    uint32           `json:"number"`
+	Rule      map[string]any   `json:"rule"`
+	Waiting   int64            `json:"waiting"`
+	Leased    int64            `json:"leased"`
+	Added     int64            `json:"added"`
+	HandedOut int64            `json:"handed_out"`
+	Done      map[string]int64 `json:"done,omitempty"`
+}
+
+func (s *Service) crawlInfo(name string, id uint32) crawlInfo {
+	x, _ := s.f.CrawlStats(id)
+	info := crawlInfo{Name: name, Number: id, Rule: console.RuleOf(x.Rule), Waiting: x.Waiting, Leased: x.Leased, Added: x.Added, HandedOut: x.HandedOut, Done: map[string]int64{}}
+	for r, n := range x.Done {
+		if n > 0 {
+			info.Done[resultName(frontier.Result(r))] = n
+		}
+	}
+	return info
+}
+
+func (s *Service) getCrawls(c *call) error {
+	all := []crawlInfo{}
+	for _, name := range s.CrawlNames() {
+		if id, ok := s.Crawl(name); ok {
+			all = append(all, s.crawlInfo(name, id))
+		}
+	}
+	return c.reply(map[string]any{"crawls": all})
+}
+
+// crawl is that of the path.
+func (c *call) crawl() (string, uint32, error) {
+	name := Normal(c.r.PathValue("name"))
+	id, ok := c.s.Crawl(name)
+	if !ok {
+		return name, 0, &problem{kind: "unknown-crawl", status: http.StatusNotFound, detail: fmt.Sprintf("there is no crawl %.80q", name)}
+	}
+	return name, id, nil
+}
+
+func (s *Service) getCrawl(c *call) error {
+	name, id, err := c.crawl()
+	if err != nil {
+		return err
+	}
+	return c.reply(s.crawlInfo(name, id))
+}
+
+// putCrawl sets a crawl's weight, pause and limits, and makes it if there is none.
+func (s *Service) putCrawl(c *call) error {
+	name := Normal(c.r.PathValue("name"))
+	id, err := s.NewCrawl(name)
+	if err != nil {
+		return badRequest("%w", err)
+	}
+	if err := s.setRule(c, frontier.Crawl(id)); err != nil {
+		return err
+	}
+	return c.reply(s.crawlInfo(name, id))
+}
+
+// deleteCrawl deletes the URLs of a crawl. With forget a crawl of its name begins anew.
+func (s *Service) deleteCrawl(c *call) error {
+	name, id, err := c.crawl()
+	if err != nil {
+		return err
+	}
+	forget, err := c.flag("forget")
+	if err != nil {
+		return err
+	}
+	n, err := s.f.Delete(c.ctx, frontier.Crawl(id))
+	if err == nil && forget {
+		err = s.ForgetCrawl(name)
+	}
+	if err != nil {
+		return err
+	}
+	s.log.Info("a client deleted a crawl", "crawl", name, "urls", n, "who", c.who)
+	return c.reply(map[string]int64{"deleted": n})
+}
+
+// flag is a parameter that is true or false.
+func (c *call) flag(name string) (bool, error) {
+	v := c.r.URL.Query().Get(name)
+	if v == "" {
+		return false, nil
+	}
+	x, err := strconv.ParseBool(v)
+	if err != nil {
+		return false, badRequest("%s is %.40q; want true or false", name, v)
+	}
+	return x, nil
+}

@@ -1,0 +1,302 @@
+// This file reads JSON where encoding/json would take most of the time: lines of URLs and
+// of ends. It is as strict: one value, no unknown member.
+
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// scanner reads JSON from b.
+type scanner struct {
+	b []byte
+	i int
+}
+
+var errSyntax = errors.New("malformed JSON")
+
+// space skips blanks, and returns the byte behind them; 0 at the end.
+func (s *scanner) space() byte {
+	for ; s.i < len(s.b); s.i++ {
+		switch s.b[s.i] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return s.b[s.i]
+		}
+	}
+	return 0
+}
+
+// take reads one byte after blanks.
+func (s *scanner) take(c byte) error {
+	if s.space() != c {
+		return s.want(strconv.QuoteRune(rune(c)))
+	}
+	s.i++
+	return nil
+}
+
+func (s *scanner) want(what string) error {
+	if s.i >= len(s.b) {
+		return fmt.Errorf("%w: it ends where %s should be", errSyntax, what)
+	}
+	return fmt.Errorf("%w: %q where %s should be", errSyntax, s.b[s.i:min(len(s.b), s.i+12)], what)
+}
+
+// end makes sure that nothing follows.
+func (s *scanner) end() error {
+	if s.space() != 0 {
+		return s.want("the end")
+	}
+	return nil
+}
+
+// more goes to the next element of an object or array that was opened, or to its end.
+func (s *scanner) more(first bool, end byte) (bool, error) {
+	switch c := s.space(); {
+	case c == end:
+		s.i++
+		return false, nil
+	case first:
+		return true, nil
+	case c == ',':
+		s.i++
+		if s.space() == end {
+			return false, s.want("a value")
+		}
+		return true, nil
+	}
+	return false, s.want("a comma")
+}
+
+// member reads the name of the next member of an object, or its end.
+func (s *scanner) member(first bool) (name []byte, ok bool, err error) {
+	if ok, err = s.more(first, '}'); !ok || err != nil {
+		return nil, false, err
+	}
+	if name, err = s.bytes(); err == nil {
+		err = s.take(':')
+	}
+	return name, err == nil, err
+}
+
+// null skips a null.
+func (s *scanner) null() bool {
+	if s.space() == 'n' && s.i+4 <= len(s.b) && string(s.b[s.i:s.i+4]) == "null" {
+		s.i += 4
+		return true
+	}
+	return false
+}
+
+// bytes reads a string. The result is part of b if it has no escapes.
+func (s *scanner) bytes() ([]byte, error) {
+	if s.space() != '"' {
+		return nil, s.want("a string")
+	}
+	from, ascii := s.i+1, true
+	for i := from; i < len(s.b); i++ {
+		switch c := s.b[i]; {
+		case c == '"':
+			s.i = i + 1
+			if !ascii && !utf8.Valid(s.b[from:i]) {
+				return nil, fmt.Errorf("%w: a string that is not UTF-8", errSyntax)
+			}
+			return s.b[from:i], nil
+		case c == '\\':
+			return s.escaped(from)
+		case c < ' ':
+			return nil, fmt.Errorf("%w: a control character in a string", errSyntax)
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return nil, fmt.Errorf("%w: a string without an end", errSyntax)
+}
+
+// escaped reads a string that has escapes.
+func (s *scanner) escaped(from int) ([]byte, error) {
+	for i := from; i < len(s.b); i++ {
+		switch s.b[i] {
+		case '\\':
+			i++
+		case '"':
+			raw := s.b[from-1 : i+1]
+			s.i = i + 1
+			var text string
+			if !utf8.Valid(raw) {
+				return nil, fmt.Errorf("%w: a string that is not UTF-8", errSyntax)
+			}
+			if err := json.Unmarshal(raw, &text); err != nil {
+				return nil, fmt.Errorf("%w: %w", errSyntax, err)
+			}
+			return []byte(text), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: a string without an end", errSyntax)
+}
+
+func (s *scanner) text() (string, error) {
+	b, err := s.bytes()
+	return string(b), err
+}
+
+// number reads the characters of one.
+func (s *scanner) number() (string, error) {
+	c := s.space()
+	from := s.i
+	if c != '-' && (c < '0' || c > '9') {
+		return "", s.want("a number")
+	}
+	for s.i < len(s.b) {
+		switch c := s.b[s.i]; {
+		case c >= '0' && c <= '9', c == '-', c == '+', c == '.', c == 'e', c == 'E':
+			s.i++
+			continue
+		}
+		break
+	}
+	return string(s.b[from:s.i]), nil
+}
+
+func (s *scanner) float() (float64, error) {
+	text, err := s.number()
+	if err != nil {
+		return 0, err
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: the number %q", errSyntax, text)
+	}
+	return x, nil
+}
+
+func (s *scanner) int() (int64, error) {
+	text, err := s.number()
+	if err != nil {
+		return 0, err
+	}
+	x, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no integer", text)
+	}
+	return x, nil
+}
+
+func (s *scanner) bool() (bool, error) {
+	s.space()
+	for _, x := range []string{"true", "false"} {
+		if s.i+len(x) <= len(s.b) && string(s.b[s.i:s.i+len(x)]) == x {
+			s.i += len(x)
+			return x == "true", nil
+		}
+	}
+	return false, s.want("true or false")
+}
+
+// seconds reads a time span.
+func (s *scanner) seconds() (time.Duration, error) {
+	x, err := s.float()
+	if err != nil {
+		return 0, err
+	}
+	d := x * float64(time.Second)
+	if math.Abs(d) >= math.MaxInt64 {
+		return 0, fmt.Errorf("%v s is too long", x)
+	}
+	return time.Duration(math.Round(d)), nil
+}
+
+func (s *scanner) time() (time.Time, error) {
+	text, err := s.text()
+	if err != nil || text == "" {
+		return time.Time{}, err
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%.40q is no time; want one as 2006-01-02T15:04:05Z", text)
+	}
+	return t, nil
+}
+
+// meta reads an object of lists of strings.
+func (s *scanner) meta() (map[string][]string, error) {
+	if err := s.take('{'); err != nil {
+		return nil, err
+	}
+	m := map[string][]string{}
+	for first := true; ; first = false {
+		name, ok, err := s.member(first)
+		if !ok {
+			return m, err
+		}
+		key := string(name)
+		if err := s.take('['); err != nil {
+			return nil, err
+		}
+		values := []string{}
+		for first := true; ; first = false {
+			if ok, err = s.more(first, ']'); !ok {
+				break
+			}
+			v, err := s.text()
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		m[key] = values
+	}
+}
+
+// raw skips a value and returns it.
+func (s *scanner) raw() ([]byte, error) {
+	s.space()
+	from, depth := s.i, 0
+	for {
+		switch c := s.space(); c {
+		case 0:
+			return nil, s.want("a value")
+		case '"':
+			if _, err := s.bytes(); err != nil {
+				return nil, err
+			}
+		case '{', '[':
+			depth++
+			s.i++
+			continue
+		case '}', ']':
+			depth--
+			s.i++
+		case ',', ':':
+			if depth == 0 {
+				return nil, s.want("a value")
+			}
+			s.i++
+			continue
+		default:
+			at := s.i
+			for s.i < len(s.b) && s.b[s.i] > ' ' && s.b[s.i] != ',' && s.b[s.i] != '}' && s.b[s.i] != ']' {
+				s.i++
+			}
+			if at == s.i {
+				return nil, s.want("a value")
+			}
+		}
+		if depth < 0 {
+			return nil, s.want("a value")
+		}
+		if depth == 0 {
+			return s.b[from:s.i], nil
+		}
+	}
+}

@@ -1,0 +1,188 @@
+// This file is the Service: what it is made of, and how it begins and ends.
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
+)
+
+// Options configure a Service. The zero value serves without tokens, to this machine only.
+type Options struct {
+	// Dir is the folder in which the names of crawls are kept. Empty: in memory.
+	Dir string
+	// Console answers what operators ask for. Nil: one is made, with Metrics.
+	Console *console.Console
+	// Metrics answers GET /metrics. Nil: there are none.
+	Metrics http.Handler
+	// Tokens say who may do what. Nil, without Certificates: everybody may do everything,
+	// under the host names localhost, addresses of loopback, and Names.
+	Tokens *Tokens
+	// Certificates are the roles of clients by a name of their certificate (TLS).
+	Certificates map[string]Role
+	// Names are further host names under which requests without a token are answered.
+	Names []string
+	// MaxBuffered is the number of bytes of requests that may be in memory at once. Zero
+	// means 64 MiB.
+	MaxBuffered int64
+	// Idle is how long a client may neither send nor read in the middle of a request. Zero
+	// means a minute.
+	Idle time.Duration
+	// Logger gets each request. Nil: none does.
+	Logger *slog.Logger
+}
+
+// Service serves a frontier. It is safe for concurrent use.
+type Service struct {
+	f       *frontier.Frontier
+	o       Options
+	log     *slog.Logger
+	names   *names
+	streams streams
+	ended   ended
+	once    once
+	room    room
+	plain   atomic.Pointer[plainEnvelope]
+
+	console *console.Console
+	owned   bool // the console
+	handler http.Handler
+
+	closing context.Context // ends when Drain or Close begins
+	close   context.CancelFunc
+	calls   sync.WaitGroup // requests under way
+	mu      sync.Mutex     // guards closed together with calls
+	closed  bool
+}
+
+// ErrNoFrontier is returned by New without one.
+var ErrNoFrontier = errors.New("serve: no frontier")
+
+// ErrClosing is returned once Drain or Close has begun.
+var ErrClosing = errors.New("serve: closing")
+
+// Frontier completes the options of a frontier that is served: priorities 1 to 16, taken
+// from the envelope of each URL (Envelope), a fixed delay of 1 s, because what a client
+// reports as duration may include its own queue, failed URLs and expired leases come again
+// at once, hosts are never given up, and nothing ends while clients may add. Fields that
+// are set stay.
+func Frontier(o frontier.Options) frontier.Options {
+	o.KeepOpen = true
+	if o.Priorities == 0 {
+		o.Priorities = Priorities
+	}
+	if o.Prioritizer == nil {
+		o.Prioritizer = frontier.PrioritizerFunc(priorityOf)
+	}
+	if o.Delay == nil {
+		o.Delay = frontier.FixedDelay(time.Second)
+	}
+	if o.Retry == nil {
+		o.Retry = atOnce{}
+	}
+	if o.LeaseTime == 0 {
+		o.LeaseTime = 30 * time.Second
+	}
+	if o.Quarantine.Probes == 0 {
+		o.Quarantine.Forever = true
+	}
+	return o
+}
+
+// atOnce tries a URL again for ever. Clients decide when it is enough.
+type atOnce struct{}
+
+func (atOnce) Retry(frontier.Entry, int, frontier.Outcome) (time.Duration, bool) { return 0, true }
+
+// New returns a Service of f, which is to be closed before f is.
+func New(f *frontier.Frontier, o Options) (*Service, error) {
+	if f == nil {
+		return nil, ErrNoFrontier
+	}
+	if o.MaxBuffered == 0 {
+		o.MaxBuffered = 64 << 20
+	}
+	if o.Idle == 0 {
+		o.Idle = time.Minute
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	n, err := openNames(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{f: f, o: o, log: o.Logger, names: n, console: o.Console}
+	s.room.most = o.MaxBuffered
+	if s.console == nil {
+		s.owned = true
+		if s.console, err = console.New(f, console.Options{Metrics: o.Metrics, Logger: o.Logger}); err != nil {
+			return nil, err
+		}
+	}
+	s.closing, s.close = context.WithCancel(context.Background())
+	s.handler = s.routed()
+	return s, nil
+}
+
+// Frontier is the one that is served.
+func (s *Service) Frontier() *frontier.Frontier { return s.f }
+
+// Handler answers the requests of docs/http.md.
+func (s *Service) Handler() http.Handler { return s.handler }
+
+// HTTP returns a server of Handler with bounds on what a connection may take.
+func (s *Service) HTTP() *http.Server {
+	return &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// Closing is closed when Drain or Close begins.
+func (s *Service) Closing() <-chan struct{} { return s.closing.Done() }
+
+// begin counts a call, which ends with s.calls.Done, unless the Service is closing.
+func (s *Service) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.calls.Add(1)
+	return true
+}
+
+// Drain refuses new requests, ends those that wait, and returns when the others have ended,
+// or with ctx's error.
+func (s *Service) Drain(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.close()
+	done := make(chan struct{})
+	go func() { s.calls.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close is Drain without an end, and gives back what the Service has. The frontier stays open.
+func (s *Service) Close() error {
+	err := s.Drain(context.Background())
+	if s.owned {
+		err = errors.Join(err, s.console.Close())
+	}
+	return err
+}

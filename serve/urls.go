@@ -1,0 +1,253 @@
+// This file answers requests about URLs.
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// verdict is what became of an entry, as its client gets it.
+type verdict struct {
+	id     string
+	status frontier.Verdict
+	err    error
+}
+
+func (v *verdict) append(b []byte) []byte {
+	b = append(b, '{')
+	b = appendString(b, "id", v.id)
+	b = appendString(b, "status", v.status.String())
+	if v.err != nil {
+		b = appendString(b, "error", v.err.Error())
+	}
+	return append(b, '}')
+}
+
+// tally counts verdicts.
+type tally struct {
+	lines, new, known, forced, hinted, refused, bad int
+	faults                                          []lineProblem
+}
+
+// maxFaults is how many faulty lines a summary names.
+const maxFaults = 100
+
+func (t *tally) count(v *verdict, line int) {
+	t.lines++
+	switch v.status {
+	case frontier.EntryNew:
+		t.new++
+	case frontier.EntryKnown:
+		t.known++
+	case frontier.EntryForced:
+		t.forced++
+	case frontier.EntryHinted:
+		t.hinted++
+	case frontier.EntryRefused:
+		t.refused++
+	default:
+		t.bad++
+	}
+	if v.err != nil && len(t.faults) < maxFaults {
+		t.faults = append(t.faults, lineProblem{line, v.err.Error()})
+	}
+}
+
+// summary is the answer to adds whose verdicts were not asked for.
+type summary struct {
+	Lines   int           `json:"lines"`
+	New     int           `json:"new"`
+	Known   int           `json:"known"`
+	Forced  int           `json:"forced,omitempty"`
+	Hinted  int           `json:"hinted,omitempty"`
+	Refused int           `json:"refused"`
+	Bad     []lineProblem `json:"bad"`
+}
+
+// adding is one request that adds.
+type adding struct {
+	c        *call
+	lines    *lines
+	each     bool // a verdict for each line
+	items    []item
+	numbers  []int
+	size     int
+	entries  []frontier.Entry
+	verdicts []verdict
+	out      []byte
+	tally    tally
+}
+
+// postURLs adds URLs.
+func (s *Service) postURLs(c *call) error {
+	l, err := c.lines()
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	a := &adding{c: c, lines: l, each: strings.Contains(c.r.Header.Get("Accept"), "ndjson")}
+	if a.each {
+		_ = http.NewResponseController(c.w).EnableFullDuplex() // or the client sends all before it reads
+	}
+	err = a.run()
+	switch {
+	case err != nil:
+		return err
+	case !a.each:
+		t := &a.tally
+		if t.faults == nil {
+			t.faults = []lineProblem{}
+		}
+		return c.reply(summary{t.lines, t.new, t.known, t.forced, t.hinted, t.refused, t.faults})
+	case !c.began:
+		c.send(http.StatusOK, "application/x-ndjson", nil)
+	}
+	return nil
+}
+
+// run adds batch by batch. It does not read on while the frontier takes one.
+func (a *adding) run() error {
+	for {
+		b, err := a.lines.next()
+		if err == nil {
+			err = a.take(b)
+		}
+		full := len(a.items) >= batchURLs || a.size >= batchSize
+		if err != nil || full || len(a.items) > 0 && a.each && a.lines.in.Buffered() == 0 && a.c.r.ContentLength < 0 {
+			if failed := a.commit(); failed != nil {
+				return failed
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// take takes in a line.
+func (a *adding) take(b []byte) error {
+	var it item
+	if a.lines.format == formatText {
+		it.entry = frontier.Entry{URL: string(b), Meta: a.c.s.seal(0, nil, time.Now())}
+	} else {
+		in := scanner{b: b}
+		var err error
+		if it, err = a.c.s.item(&in, time.Now()); err == nil {
+			err = in.end()
+		}
+		if err != nil {
+			it = item{id: it.id, err: err}
+		}
+	}
+	if a.size/readAhead < (a.size+len(b))/readAhead && !a.lines.grow(2*readAhead) {
+		if err := a.commit(); err != nil { // what there is makes room
+			return err
+		}
+	}
+	a.size += len(b)
+	a.items, a.numbers = append(a.items, it), append(a.numbers, a.lines.number)
+	return nil
+}
+
+// commit adds what was taken in, and answers.
+func (a *adding) commit() error {
+	if len(a.items) == 0 {
+		return nil
+	}
+	var err error
+	a.verdicts, a.entries, err = a.c.s.add(a.c.ctx, a.items, a.verdicts[:0], a.entries[:0])
+	if err != nil {
+		return err
+	}
+	a.out = a.out[:0]
+	for i := range a.verdicts {
+		a.tally.count(&a.verdicts[i], a.numbers[i])
+		if a.each {
+			a.out = append(a.verdicts[i].append(a.out), '\n')
+		}
+	}
+	clear(a.items)
+	clear(a.entries)
+	a.items, a.numbers, a.size = a.items[:0], a.numbers[:0], 0
+	a.lines.shrink(2 * readAhead)
+	if !a.each {
+		return nil
+	}
+	if !a.c.began {
+		a.c.send(http.StatusOK, "application/x-ndjson", nil)
+	}
+	if err := a.c.write(a.out); err != nil {
+		return err
+	}
+	return a.c.flush()
+}
+
+// add adds items, and returns a verdict for each in out. An error means that none was added.
+func (s *Service) add(ctx context.Context, items []item, out []verdict, entries []frontier.Entry) ([]verdict, []frontier.Entry, error) {
+	for i := range items {
+		if items[i].err == nil {
+			entries = append(entries, items[i].entry)
+		}
+	}
+	verdicts, err := s.f.AddVerdicts(ctx, entries...)
+	if verdicts == nil {
+		return nil, entries, err
+	}
+	faults := frontier.EntryErrors(err)
+	at := 0
+	for i := range items {
+		v := verdict{id: items[i].id, status: frontier.EntryBad, err: items[i].err}
+		if v.err == nil {
+			v.status = verdicts[at]
+			if len(faults) > 0 && faults[0].Index == at {
+				v.err, faults = faults[0].Err, faults[1:]
+			}
+			at++
+		}
+		out = append(out, v)
+	}
+	return out, entries, nil
+}
+
+// getURL tells the state of a URL.
+func (s *Service) getURL(c *call) error {
+	q := c.r.URL.Query()
+	if q.Get("url") == "" {
+		return badRequest("url is missing")
+	}
+	id, ok := s.Crawl(q.Get("crawl"))
+	if !ok {
+		return &problem{kind: "unknown-crawl", status: http.StatusNotFound, detail: "there is no crawl " + strconv.Quote(q.Get("crawl"))}
+	}
+	x, err := s.f.Status(c.ctx, id, q.Get("url"))
+	switch {
+	case err != nil && c.ctx.Err() == nil && x.Host == "":
+		return badRequest("url: %w", err)
+	case err != nil:
+		return err
+	case x.State == frontier.URLUnknown:
+		return &problem{kind: "unknown-url", status: http.StatusNotFound, detail: "the crawl does not know the URL"}
+	}
+	b := appendString([]byte{'{'}, "url", q.Get("url"))
+	b = appendString(b, "crawl", Normal(q.Get("crawl")))
+	b = appendString(b, "host", x.Host)
+	b = appendString(b, "state", x.State.String())
+	b = appendInt(b, "priority", x.Priority)
+	b = appendInt(b, "attempt", x.Attempt)
+	b = appendInt(b, "depth", x.Entry.Depth)
+	b = appendTime(b, "until", x.Until)
+	b = s.appendKept(b, x.Entry.Meta, &x.History)
+	c.send(http.StatusOK, "application/json", append(b, '}', '\n'))
+	return nil
+}
