@@ -172,7 +172,7 @@ func TestAPausedCrawlSaysSo(t *testing.T) {
 	_, err = c.Do(t.Context(), console.Action{Do: "block", Scope: "*", For: console.Duration(time.Hour)})
 	require.NoError(t, err)
 	assert.Contains(t, says(), `class="hero paused"`)
-	assert.Contains(t, says(), "Nothing is fetched until "+time.Now().UTC().Format("2"))
+	assert.Contains(t, says(), "Nothing is fetched until "+time.Now().Add(time.Hour).UTC().Format("2 January"))
 }
 
 // A console without a token of the operator's has one that nobody can guess, and all
