@@ -238,6 +238,6 @@ package frontier
 //	hooks.go        what the tests of the module reach through      -> hook
 //
 // Packages below those: arena, offheap, bitset, bloom, pctenc, idna, durablefs (memory,
-// bytes and files), watchlock (the mutex), drift, lab, layers, modules, doccheck (for tests),
+// bytes and files), watchlock (the mutex), drift, lab, layers, modules, doccheck, conformance (for tests),
 // reply and failure (what an answer of a server means), addrgroup (hosts of one address).
 // "go run ./internal/layers" draws all packages and who imports whom.

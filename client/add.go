@@ -1,0 +1,108 @@
+// This file adds URLs.
+
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const (
+	maxEntries    = 1000 // of one request
+	maxEntryBytes = 4 << 20
+)
+
+// Add adds URLs and returns how many were new or forced, as frontier.Frontier.Add does. Bad entries
+// are reported as joined *frontier.EntryError values, and the others are added.
+func (c *Client) Add(ctx context.Context, entries ...frontier.Entry) (int, error) {
+	n := 0
+	var errs []error
+	_, err := c.verdicts(ctx, entries, func(i int, v *verdict) {
+		switch v.Status {
+		case "new", "forced":
+			n++
+		case "bad", "refused":
+			errs = append(errs, v.fault(i, entries[i].URL))
+		}
+	})
+	return n, errors.Join(append(errs, err)...)
+}
+
+// verdicts adds entries and calls each with what became of them, in order. It returns how many
+// were answered for.
+func (c *Client) verdicts(ctx context.Context, entries []frontier.Entry, each func(int, *verdict)) (answered int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if c.isClosed() {
+		return 0, frontier.ErrClosed
+	}
+	for answered < len(entries) {
+		var body bytes.Buffer
+		end := answered
+		for end < len(entries) && end-answered < maxEntries && (end == answered || body.Len() < maxEntryBytes) {
+			line, err := c.entryLine(&entries[end])
+			if err != nil {
+				if end > answered {
+					break // what is before it comes first
+				}
+				each(end, &verdict{Status: "bad", Error: err.Error()})
+				answered++
+			} else {
+				body.Write(line)
+			}
+			end++
+		}
+		if body.Len() == 0 {
+			continue
+		}
+		q := &request{method: http.MethodPost, path: "/v1/urls", contentType: linesType, accept: linesType, body: body.Bytes()}
+		var got []verdict
+		want := end - answered
+		err := c.do(ctx, q, func(r io.Reader) error {
+			got = got[:0]
+			d := json.NewDecoder(r)
+			for len(got) < want {
+				var v verdict
+				if err := d.Decode(&v); err != nil {
+					if err == io.EOF {
+						err = io.ErrUnexpectedEOF
+					}
+					return err
+				}
+				if err := v.problem(); err != nil {
+					return err
+				}
+				got = append(got, v)
+			}
+			return nil
+		})
+		if err != nil {
+			return answered, err
+		}
+		for i := range got {
+			each(answered+i, &got[i])
+		}
+		answered = end
+	}
+	return answered, nil
+}
+
+// fault is the verdict as the library's error.
+func (v *verdict) fault(i int, url string) *frontier.EntryError {
+	err := errors.New(v.Error)
+	switch {
+	case v.Error == "":
+		err = fmt.Errorf("client: %s", v.Status)
+	case v.Error == frontier.ErrHints.Error():
+		err = frontier.ErrHints
+	}
+	return &frontier.EntryError{Index: i, URL: url, Err: err}
+}

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Options are the settings of a Client. The zero value is that of a server on this machine.
+type Options struct {
+	// Crawl is the name of the crawl whose URLs the Client adds and takes. Empty means that it adds to
+	// the crawl DEFAULT, and takes URLs of any crawl: for a server that has one crawl.
+	Crawl string
+	// Token is the secret that the server knows this client by; empty if it asks for none. It is
+	// sent with each request: use https for any server that is not on this machine.
+	Token string
+	// TLS configures https: the authorities to trust, a certificate of the client's. Nil means the
+	// system's.
+	TLS *tls.Config
+	// Dial connects to the server. Nil means by TCP, or to the Unix socket of the address.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// LeaseTime is how long leases last. Zero means as long as the server gives them.
+	LeaseTime time.Duration
+	// Wait is how long one request of Next may wait at the server, 1 s to 60 s. Zero means 20 s.
+	Wait time.Duration
+	// Timeout bounds each request and, for calls without a context, all their repetitions. Zero
+	// means 30 s.
+	Timeout time.Duration
+	// Retry is the server's frontier.Options.Retry, as TriesAgain needs it. Nil means that every
+	// failed URL comes again.
+	Retry frontier.RetryPolicy
+	// Logger gets a line when the server is away, and when it is back. Nil means none.
+	Logger *slog.Logger
+}
+
+// Client is a served frontier. It is safe for concurrent use.
+type Client struct {
+	o        Options  // read-only after New
+	base     string   // of all addresses, without a final slash
+	crawls   []string // to take from; nil: all
+	http     *http.Client
+	ctx      context.Context // ends with Close
+	end      context.CancelFunc
+	requests sync.WaitGroup // that the Client sends for several callers
+
+	mu      sync.Mutex
+	closed  bool           // guarded by mu
+	waiters []*waiter      // guarded by mu; calls of Next, the longest first
+	asked   int            // guarded by mu; leases that polls under way ask for
+	polls   int            // guarded by mu; requests under way
+	ends    []*ending      // guarded by mu; calls of Done that no request has taken
+	senders int            // guarded by mu; requests under way
+	away    bool           // guarded by mu; the last request did not reach the server
+	tries   int            // guarded by mu; polls in a row that failed
+	last    frontier.Stats // guarded by mu; as read last
+}
+
+// New returns a Client of the server at an address: http://HOST:PORT, https://HOST:PORT, or
+// unix:PATH for a Unix socket. It does not contact the server. The caller closes the Client.
+func New(address string, o Options) (*Client, error) {
+	c := &Client{o: o}
+	var errs []error
+	if o.Crawl != "" {
+		c.crawls = []string{o.Crawl}
+	}
+	if o.Wait == 0 {
+		c.o.Wait = 20 * time.Second
+	}
+	if o.Timeout == 0 {
+		c.o.Timeout = 30 * time.Second
+	}
+	if o.Logger == nil {
+		c.o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.o.Wait < time.Second || c.o.Wait > time.Minute {
+		errs = append(errs, fmt.Errorf("Wait is %v; want 1s to 1m", o.Wait))
+	}
+	if o.LeaseTime < 0 || o.LeaseTime > 0 && o.LeaseTime < time.Second {
+		errs = append(errs, fmt.Errorf("LeaseTime is %v; want 1s or more", o.LeaseTime))
+	}
+	if c.o.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("Timeout is %v; want more than 0", o.Timeout))
+	}
+	dial := o.Dial
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		if path == "" {
+			errs = append(errs, errors.New("the address unix: has no path"))
+		}
+		if dial == nil {
+			dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, "unix", path)
+			}
+		}
+		address = "http://socket.invalid"
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		errs = append(errs, err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		errs = append(errs, fmt.Errorf("the address is %q; want http://HOST:PORT, https://HOST:PORT or unix:PATH", address))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	c.base = strings.TrimSuffix(u.String(), "/")
+	c.http = &http.Client{Transport: &http.Transport{
+		DialContext: dial, TLSClientConfig: o.TLS, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 10 * time.Second,
+	}}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	return c, nil
+}
+
+// Close ends the calls that wait, with frontier.ErrClosed, and closes the connections. Leases that
+// are out stay out.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	for _, w := range c.waiters {
+		w.got <- given{err: frontier.ErrClosed}
+	}
+	c.waiters = nil
+	c.mu.Unlock()
+	c.end()
+	c.requests.Wait()
+	c.mu.Lock()
+	for _, e := range c.ends {
+		e.got <- ended{err: frontier.ErrClosed}
+	}
+	c.ends = nil
+	c.mu.Unlock()
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// isClosed reports whether Close was called.
+func (c *Client) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// HostKey returns the key of the host that a URL belongs to: frontier.HostName.
+func (c *Client) HostKey(url string) (string, error) { return frontier.HostName(url) }
+
+// TriesAgain reports whether Options.Retry lets the URL of a lease come again if the lease ends
+// with o as Failed.
+func (c *Client) TriesAgain(l frontier.Lease, o frontier.Outcome) bool {
+	if c.o.Retry == nil {
+		return true
+	}
+	_, again := c.o.Retry.Retry(l.Entry, l.Attempt, o)
+	return again
+}

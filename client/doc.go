@@ -1,0 +1,35 @@
+// Package client is a frontier in another process, served by package serve (the command "frontier
+// serve"), with the verbs of the library:
+//
+//	f, err := client.New("http://127.0.0.1:8348", client.Options{Crawl: "news"})
+//	defer f.Close()
+//	n, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/"})
+//	lease, err := f.Next(ctx)
+//	// fetch lease.Entry.URL
+//	err = f.Done(lease, frontier.Outcome{})
+//
+// A [Client] is a crawler.Frontier and a polite.Frontier: a crawl that runs on a frontier of its own
+// runs on a served one, beside crawlers in other processes and languages. The server keeps politeness
+// for all of them together.
+//
+// # Batches
+//
+// Many goroutines share a few connections. Calls of Next that wait are answered together, with up to
+// 64 leases from one request, and no lease is taken in advance. Calls of Done that come while others
+// are under way are sent together.
+//
+// # When the server is away
+//
+// Calls are repeated, at growing intervals up to 5 seconds, until their context ends; those without
+// a context until Options.Timeout. Adding is idempotent, and so is ending a lease. Done is repeated
+// until the lease's deadline: what could not be ended by then stays out until the server ends it, as a
+// contact that lasted until the deadline, and Done returns frontier.ErrNotLeased. A lease whose
+// handing-out was lost on its way also ends there. So a host is never contacted too early.
+//
+// # Differences from a Frontier
+//
+// A Client has one crawl, named by Options.Crawl, with the number 0 in each Entry and Scope. Add is
+// atomic for each 1,000 entries, not for all. A repeated Add may count an entry as known that its
+// first try admitted. Deadlines are the server's: the clocks of both machines should agree.
+// Outcome.Move is refused, so package crawler parks no URLs: it drops them, with a warning.
+package client

@@ -1,0 +1,42 @@
+// This file changes leases that are out.
+
+package client
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Extend moves a lease's deadline to d from now, as frontier.Frontier.Extend does.
+func (c *Client) Extend(l *frontier.Lease, d time.Duration) error {
+	x, err := c.onLease(*l, "extend", struct {
+		Lease float64 `json:"lease_s"`
+	}{d.Seconds()})
+	if err == nil {
+		l.Deadline = x.Deadline
+	}
+	return err
+}
+
+// Join puts a lease's host in a group before the group is contacted, as frontier.Frontier.Join does.
+func (c *Client) Join(l *frontier.Lease, group string) error {
+	x, err := c.onLease(*l, "join", struct {
+		Group string `json:"group"`
+	}{group})
+	p, _ := errors.AsType[*ProblemError](err)
+	switch {
+	case err == nil:
+		l.Group, l.Deadline = x.Group, x.Deadline
+	case p != nil && p.Type == "limit":
+		l.Group, err = group, frontier.ErrGroupBusy
+	}
+	return err
+}
+
+// HandBack gives the URL of a lease back and returns a lease for contact only, as
+// frontier.Frontier.HandBack does.
+func (c *Client) HandBack(l frontier.Lease) (frontier.Lease, error) {
+	return c.onLease(l, "handback", struct{}{})
+}

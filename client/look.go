@@ -1,0 +1,147 @@
+// This file reads what the server knows of hosts and of the whole, and controls it.
+
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// hostInfo is a host on the wire.
+type hostInfo struct {
+	Host       string    `json:"host"`
+	Waiting    int64     `json:"waiting"`
+	Scheduled  int64     `json:"scheduled"`
+	Leased     int       `json:"leased"`
+	Deadline   time.Time `json:"deadline"`
+	Due        time.Time `json:"due"`
+	Group      string    `json:"group"`
+	GroupDue   time.Time `json:"group_due"`
+	CrawlDelay float64   `json:"crawl_delay_s"`
+	Backoff    struct {
+		Step     int     `json:"step"`
+		Gap      float64 `json:"gap_s"`
+		Failures int     `json:"failures"`
+		Probes   int     `json:"probes"`
+	} `json:"backoff"`
+	Full  bool  `json:"full"`
+	Known *bool `json:"known"`
+}
+
+// Host returns what the server knows of a host: its URLs, leases and clocks, and how its failures
+// left it. Rule, Used, Queues, Reason and Until are not set.
+func (c *Client) Host(ctx context.Context, host string) (frontier.HostInfo, error) {
+	var w hostInfo
+	q, _ := jsonRequest(http.MethodGet, "/v1/hosts/"+url.PathEscape(host), nil)
+	if err := c.do(ctx, q, into(&w)); err != nil {
+		return frontier.HostInfo{}, err
+	}
+	if w.Known != nil && !*w.Known {
+		return frontier.HostInfo{}, fmt.Errorf("client: %q: %w", host, frontier.ErrUnknownHost)
+	}
+	return frontier.HostInfo{
+		Host: w.Host, Waiting: w.Waiting, Scheduled: w.Scheduled, Leased: w.Leased, Deadline: w.Deadline, Due: w.Due,
+		Group: w.Group, GroupDue: w.GroupDue, CrawlDelay: seconds(w.CrawlDelay), Full: w.Full,
+		Backoff: frontier.BackoffState{Step: w.Backoff.Step, Gap: seconds(w.Backoff.Gap), Failures: w.Backoff.Failures, Probes: w.Backoff.Probes},
+	}, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// stats is Stats on the wire.
+type stats struct {
+	Waiting     int64            `json:"waiting"`
+	Immediate   int64            `json:"immediate"`
+	Held        int64            `json:"held"`
+	Scheduled   int64            `json:"scheduled"`
+	Leased      int64            `json:"leased"`
+	Hosts       int64            `json:"hosts"`
+	Bound       int64            `json:"bound"`
+	Groups      int64            `json:"groups"`
+	BackedOff   int64            `json:"backed_off"`
+	Quarantined int64            `json:"quarantined"`
+	Known       int64            `json:"known"`
+	Added       int64            `json:"added"`
+	Duplicates  int64            `json:"duplicates"`
+	Refused     int64            `json:"refused"`
+	HandedOut   int64            `json:"handed_out"`
+	Done        map[string]int64 `json:"done"`
+	Retried     int64            `json:"retried"`
+	GivenUp     int64            `json:"given_up"`
+	Deleted     int64            `json:"deleted"`
+	Expired     int64            `json:"expired"`
+	Unreadable  int64            `json:"unreadable"`
+	Memory      int64            `json:"memory_bytes"`
+}
+
+// Stats returns the server's counts, of all crawls, without rates and histograms. If the server does
+// not answer within 5 seconds, they are those that it sent last.
+func (c *Client) Stats() frontier.Stats {
+	ctx, cancel := context.WithTimeout(c.ctx, min(c.o.Timeout, 5*time.Second))
+	defer cancel()
+	var w stats
+	q, _ := jsonRequest(http.MethodGet, "/v1/stats", nil)
+	err := c.do(ctx, q, into(&w))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		return c.last
+	}
+	c.last = frontier.Stats{
+		Waiting: w.Waiting, Immediate: w.Immediate, Held: w.Held, Scheduled: w.Scheduled, Leased: w.Leased,
+		Hosts: w.Hosts, Bound: w.Bound, Groups: w.Groups, BackedOff: w.BackedOff, Quarantined: w.Quarantined, Known: w.Known,
+		Added: w.Added, Duplicates: w.Duplicates, Refused: w.Refused, HandedOut: w.HandedOut, Retried: w.Retried,
+		GivenUp: w.GivenUp, Deleted: w.Deleted, Expired: w.Expired, Unreadable: w.Unreadable, MemoryBytes: w.Memory,
+	}
+	for r := range c.last.Done {
+		c.last.Done[r] = w.Done[resultName(frontier.Result(r))]
+	}
+	return c.last
+}
+
+// Pause keeps the hosts of a scope from getting leases, as frontier.Frontier.Pause does.
+func (c *Client) Pause(s frontier.Scope) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
+	defer cancel()
+	_, err := c.act(ctx, "pause", s)
+	return err
+}
+
+// Resume ends Pause.
+func (c *Client) Resume(s frontier.Scope) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
+	defer cancel()
+	_, err := c.act(ctx, "resume", s)
+	return err
+}
+
+// Delete removes the waiting and scheduled URLs of a scope and returns how many there were, as
+// frontier.Frontier.Delete does.
+func (c *Client) Delete(ctx context.Context, s frontier.Scope) (int64, error) {
+	return c.act(ctx, "delete", s)
+}
+
+// act changes a scope.
+func (c *Client) act(ctx context.Context, verb string, s frontier.Scope) (count int64, err error) {
+	if strings.HasPrefix(s.String(), "crawl:") {
+		return 0, fmt.Errorf("client: %s: the scope is %v; want a host, a domain or all hosts", verb, s)
+	}
+	q, err := jsonRequest(http.MethodPost, "/v1/do", struct {
+		Do    string `json:"do"`
+		Scope string `json:"scope"`
+	}{verb, s.String()})
+	if err != nil {
+		return 0, err
+	}
+	var w struct {
+		Count int64 `json:"count"`
+	}
+	err = c.do(ctx, q, into(&w))
+	return w.Count, err
+}

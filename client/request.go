@@ -1,0 +1,242 @@
+// This file sends requests: errors, and what is repeated.
+
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const (
+	firstPause = 50 * time.Millisecond // before a request is repeated; then twice as long each time
+	lastPause  = 5 * time.Second
+
+	maxAnswer = 64 << 20 // bytes
+
+	jsonType  = "application/json"
+	linesType = "application/x-ndjson"
+)
+
+// ProblemError is an error that the server reported. It wraps the error that it stands for, if
+// package frontier or syscall has one.
+type ProblemError struct {
+	Status int    // of HTTP
+	Type   string // such as not-leased
+	Detail string
+	wait   time.Duration // Retry-After
+}
+
+// Error implements error.
+func (e *ProblemError) Error() string {
+	switch {
+	case e.Detail != "":
+		return fmt.Sprintf("client: the server answers %d: %s", e.Status, e.Detail)
+	case e.Type != "":
+		return fmt.Sprintf("client: the server answers %d: %s", e.Status, e.Type)
+	}
+	return fmt.Sprintf("client: the server answers %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// problems are the errors that the types of problems stand for.
+var problems = map[string]error{
+	"not-leased":   frontier.ErrNotLeased,
+	"unknown-host": frontier.ErrUnknownHost,
+	"full":         frontier.ErrFull,
+	"no-space":     syscall.ENOSPC,
+}
+
+// Unwrap returns the error that it stands for.
+func (e *ProblemError) Unwrap() error { return problems[e.Type] }
+
+// problem is the wire form of RFC 9457.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+}
+
+func (p *problem) err() *ProblemError {
+	e := &ProblemError{Status: p.Status, Detail: p.Detail}
+	if p.Type != "" && p.Type != "about:blank" {
+		e.Type = path.Base(p.Type)
+	}
+	if e.Detail == "" {
+		e.Detail = p.Title
+	}
+	return e
+}
+
+// awayError is a request that the server did not answer: it may be repeated.
+type awayError struct{ err error }
+
+func (e *awayError) Error() string { return "client: the server is away: " + e.err.Error() }
+func (e *awayError) Unwrap() error { return e.err }
+
+// request is one request, to be sent until it is answered.
+type request struct {
+	method, path string
+	contentType  string
+	accept       string
+	body         []byte
+	key          string // Idempotency-Key
+}
+
+// jsonRequest has x as its body; nil: none.
+func jsonRequest(method, path string, x any) (*request, error) {
+	q := &request{method: method, path: path, accept: jsonType}
+	if x == nil {
+		return q, nil
+	}
+	var err error
+	q.contentType = jsonType
+	if q.body, err = json.Marshal(x); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	return q, nil
+}
+
+// once sends a request and passes the body of a good answer to read. Timeout 0 means Options.Timeout.
+func (c *Client) once(ctx context.Context, q *request, timeout time.Duration, read func(io.Reader) error) error {
+	if timeout == 0 {
+		timeout = c.o.Timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	h, err := http.NewRequestWithContext(ctx, q.method, c.base+q.path, bytes.NewReader(q.body))
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	for name, value := range map[string]string{"Content-Type": q.contentType, "Accept": q.accept, "Idempotency-Key": q.key} {
+		if value != "" {
+			h.Header.Set(name, value)
+		}
+	}
+	if c.o.Token != "" {
+		h.Header.Set("Authorization", "Bearer "+c.o.Token)
+	}
+	res, err := c.http.Do(h)
+	if err != nil {
+		return c.missed(err)
+	}
+	defer res.Body.Close()
+	body := io.LimitReader(res.Body, maxAnswer)
+	if res.StatusCode >= 400 {
+		return c.refused(res, body)
+	}
+	c.heard()
+	if read == nil {
+		_, err = io.Copy(io.Discard, body)
+	} else if err = read(body); err == nil {
+		_, err = io.Copy(io.Discard, body)
+	}
+	if err != nil {
+		return c.missed(err)
+	}
+	return nil
+}
+
+// refused is the error of an answer.
+func (c *Client) refused(res *http.Response, body io.Reader) error {
+	var p problem
+	if err := json.NewDecoder(body).Decode(&p); err != nil {
+		p = problem{}
+	}
+	e := p.err()
+	e.Status = res.StatusCode
+	if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && n > 0 {
+		e.wait = time.Duration(n) * time.Second
+	}
+	switch res.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return c.missed(e)
+	}
+	c.heard()
+	return e
+}
+
+// missed is the error of a request that may be repeated. The first is logged.
+func (c *Client) missed(err error) error {
+	if c.isClosed() {
+		return frontier.ErrClosed
+	}
+	c.mu.Lock()
+	first := !c.away
+	c.away = true
+	c.mu.Unlock()
+	if first {
+		c.o.Logger.Warn("the frontier's server is away: requests are repeated", "address", c.base, "error", err)
+	}
+	return &awayError{err}
+}
+
+// heard notes that the server is there.
+func (c *Client) heard() {
+	c.mu.Lock()
+	back := c.away
+	c.away, c.tries = false, 0
+	c.mu.Unlock()
+	if back {
+		c.o.Logger.Info("the frontier's server is back", "address", c.base)
+	}
+}
+
+// do sends a request until it is answered or ctx ends.
+func (c *Client) do(ctx context.Context, q *request, read func(io.Reader) error) error {
+	for tries := 0; ; tries++ {
+		if c.isClosed() {
+			return frontier.ErrClosed
+		}
+		err := c.once(ctx, q, 0, read)
+		if _, away := errors.AsType[*awayError](err); !away {
+			return err
+		}
+		if ctx.Err() != nil || !c.pause(ctx, tries, err) {
+			if c.isClosed() {
+				return frontier.ErrClosed
+			}
+			return fmt.Errorf("%w; %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// within is do for calls without a context.
+func (c *Client) within(q *request, read func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
+	defer cancel()
+	return c.do(ctx, q, read)
+}
+
+// pause waits before a request is repeated. It reports whether neither ctx nor the Client has ended.
+func (c *Client) pause(ctx context.Context, tries int, err error) bool {
+	d := min(firstPause<<min(tries, 10), lastPause)
+	if e, ok := errors.AsType[*ProblemError](err); ok {
+		d = max(d, min(e.wait, lastPause))
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+	return false
+}
+
+// into decodes an answer of one JSON value.
+func into(x any) func(io.Reader) error {
+	return func(r io.Reader) error { return json.NewDecoder(r).Decode(x) }
+}

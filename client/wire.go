@@ -1,0 +1,306 @@
+// This file has the JSON of requests and answers.
+
+package client
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// meta is a URL's metadata on the wire. Bytes that are not such a map's JSON go under bytesKey.
+type meta map[string][]string
+
+const bytesKey = "bytes"
+
+// metaOf is the wire form of an Entry's Meta: that of JSON as Map makes it, or of any bytes.
+func metaOf(b []byte) meta {
+	if b == nil {
+		return nil
+	}
+	var m meta
+	if len(b) > 0 && b[0] == '{' && json.Unmarshal(b, &m) == nil && bytes.Equal(Map(m), b) && m[bytesKey] == nil {
+		return m
+	}
+	return meta{bytesKey: {base64.StdEncoding.EncodeToString(b)}}
+}
+
+// bytes is the Meta of an Entry.
+func (m meta) bytes() ([]byte, error) {
+	if v := m[bytesKey]; len(m) == 1 && len(v) == 1 {
+		b, err := base64.StdEncoding.DecodeString(v[0])
+		if err != nil {
+			return nil, fmt.Errorf("client: meta: %w", err)
+		}
+		return b, nil
+	}
+	if len(m) == 0 {
+		return nil, nil
+	}
+	return Map(m), nil
+}
+
+// Map returns metadata as an Entry's Meta, which clients in other languages get as a map. The Meta of
+// URLs that such a client added has this form, too: JSON.
+func Map(m map[string][]string) []byte {
+	b, err := json.Marshal(m) // sorts the keys
+	if err != nil {
+		panic(err) // strings have a form
+	}
+	return b
+}
+
+// entry is a URL to be added.
+type entry struct {
+	URL       string     `json:"url"`
+	Crawl     string     `json:"crawl,omitempty"`
+	Depth     int        `json:"depth,omitempty"`
+	Weight    float64    `json:"weight,omitempty"`
+	NotBefore *time.Time `json:"not_before,omitempty"`
+	Meta      meta       `json:"meta,omitempty"`
+	Force     bool       `json:"force,omitempty"`
+	Hint      bool       `json:"hint,omitempty"`
+}
+
+// wire is the wire form of an Entry.
+func (c *Client) wire(e *frontier.Entry) (entry, error) {
+	if e.Crawl != 0 {
+		return entry{}, fmt.Errorf("the crawl is number %d; want 0, as Options.Crawl names it", e.Crawl)
+	}
+	w := entry{URL: e.URL, Crawl: c.o.Crawl, Depth: e.Depth, Weight: e.Weight, Meta: metaOf(e.Meta), Force: e.Force, Hint: e.Hint}
+	w.NotBefore = moment(e.NotBefore)
+	return w, nil
+}
+
+// moment is a time on the wire: in milliseconds, rounded up; nil: none.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.Add(time.Millisecond - 1).Truncate(time.Millisecond).UTC()
+	return &t
+}
+
+func (c *Client) entryLine(e *frontier.Entry) ([]byte, error) {
+	w, err := c.wire(e)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(&w)
+	return append(b, '\n'), err
+}
+
+// verdict is what became of an entry.
+type verdict struct {
+	Status statusText `json:"status"`
+	Error  string     `json:"error"`
+	Type   string     `json:"type"` // of the problem that ends the answer
+	Title  string     `json:"title"`
+	Detail string     `json:"detail"`
+}
+
+// statusText is the status of an entry, in a word; that of a problem is a number.
+type statusText string
+
+func (s *statusText) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, (*string)(s))
+	}
+	*s = statusText(b)
+	return nil
+}
+
+// problem is the error in place of a verdict.
+func (v *verdict) problem() error {
+	if v.Type == "" {
+		return nil
+	}
+	p := problem{Type: v.Type, Title: v.Title, Detail: v.Detail}
+	fmt.Sscan(string(v.Status), &p.Status) //nolint:errcheck // 0 says as much
+	return p.err()
+}
+
+// take asks for leases.
+type take struct {
+	Hosts   int      `json:"hosts,omitempty"`
+	PerHost int      `json:"per_host,omitempty"`
+	Max     int      `json:"max,omitempty"`
+	Crawls  []string `json:"crawls,omitempty"`
+	Lease   float64  `json:"lease_s,omitempty"`
+	Wait    float64  `json:"wait_s"`
+}
+
+// leases is the answer.
+type leases struct {
+	Leases    []lease   `json:"leases"`
+	Next      time.Time `json:"next"`
+	Exhausted bool      `json:"exhausted"`
+	Held      int64     `json:"held"`
+}
+
+// lease is a lease on the wire.
+type lease struct {
+	Lease    string    `json:"lease"`
+	URL      string    `json:"url"`
+	Host     string    `json:"host"`
+	Group    string    `json:"group"`
+	Depth    int       `json:"depth"`
+	Weight   float64   `json:"weight"`
+	Priority int       `json:"priority"`
+	Attempt  int       `json:"attempt"`
+	Meta     meta      `json:"meta"`
+	History  history   `json:"history"`
+	LeasedAt time.Time `json:"leased_at"`
+	Deadline time.Time `json:"deadline"`
+	Due      time.Time `json:"due"`
+}
+
+// contact is the answer to a contact: a lease, or when to ask again.
+type contact struct {
+	lease
+	Next time.Time `json:"next"`
+}
+
+// history is a URL's History on the wire.
+type history struct {
+	Visits       int       `json:"visits"`
+	Changes      int       `json:"changes"`
+	FirstVisit   time.Time `json:"first_visit"`
+	LastVisit    time.Time `json:"last_visit"`
+	LastChange   time.Time `json:"last_change"`
+	LastModified time.Time `json:"last_modified"`
+	Last         string    `json:"last"`
+}
+
+// leaseOf is a lease as a value of the library.
+func (c *Client) leaseOf(w *lease) (frontier.Lease, error) {
+	m, err := w.Meta.bytes()
+	if err != nil {
+		return frontier.Lease{}, err
+	}
+	h := &w.History
+	l := frontier.Lease{
+		Entry: frontier.Entry{URL: w.URL, Depth: w.Depth, Weight: w.Weight, Meta: m},
+		Host:  w.Host, Group: w.Group, Priority: w.Priority, Attempt: w.Attempt,
+		History: frontier.History{
+			Visits: h.Visits, Changes: h.Changes, FirstVisit: h.FirstVisit, LastVisit: h.LastVisit,
+			LastChange: h.LastChange, LastModified: h.LastModified,
+		},
+		LeasedAt: w.LeasedAt, Due: w.Due, Deadline: w.Deadline,
+	}
+	for r := frontier.Visited; r <= frontier.PutOff; r++ {
+		if resultName(r) == h.Last {
+			l.History.Last = r
+		}
+	}
+	if l.LeasedAt.IsZero() {
+		l.LeasedAt = time.Now()
+	}
+	l, err = frontier.RestoreLease(w.Lease, l)
+	if err != nil {
+		return frontier.Lease{}, fmt.Errorf("client: %w", err)
+	}
+	return l, nil
+}
+
+// resultName is the wire name of a Result.
+func resultName(r frontier.Result) string { return strings.ReplaceAll(r.String(), " ", "_") }
+
+// outcome is an Outcome on the wire.
+type outcome struct {
+	Lease       string     `json:"lease"`
+	Result      string     `json:"result"`
+	Failure     string     `json:"failure,omitempty"`
+	Uncontacted bool       `json:"uncontacted,omitempty"`
+	Ended       *time.Time `json:"ended,omitempty"`
+	Duration    float64    `json:"duration_s,omitempty"`
+	RetryAfter  float64    `json:"retry_after_s,omitempty"`
+	CrawlDelay  *float64   `json:"crawl_delay_s,omitempty"`
+	Modified    *time.Time `json:"modified,omitempty"`
+	Bytes       int64      `json:"bytes,omitempty"`
+	Next        *time.Time `json:"next,omitempty"`
+	Meta        meta       `json:"meta,omitempty"`
+	Add         []entry    `json:"add,omitempty"`
+}
+
+// doneLine is a line that ends a lease.
+func (c *Client) doneLine(l frontier.Lease, o *frontier.Outcome) ([]byte, error) {
+	if l.ID() == "" {
+		return nil, frontier.ErrNotLeased
+	}
+	if o.Move || o.Crawl != 0 {
+		return nil, fmt.Errorf("client: done: Outcome.Move is set, and Crawl is %d; a Client has one crawl", o.Crawl)
+	}
+	w := outcome{
+		Lease: l.ID(), Result: resultName(o.Result), Uncontacted: o.Uncontacted, Ended: moment(o.Ended),
+		Duration: o.Duration.Seconds(), RetryAfter: o.RetryAfter.Seconds(), Modified: moment(o.Modified), Bytes: o.Bytes,
+		Next: moment(o.Next), Meta: metaOf(o.Meta),
+	}
+	if o.Failure != 0 {
+		w.Failure = strings.ReplaceAll(o.Failure.String(), " ", "_")
+	}
+	switch {
+	case o.CrawlDelay == frontier.NoCrawlDelay:
+		none := 0.0
+		w.CrawlDelay = &none
+	case o.CrawlDelay != 0:
+		s := o.CrawlDelay.Seconds()
+		w.CrawlDelay = &s
+	}
+	for i := range o.Add {
+		e, err := c.wire(&o.Add[i])
+		if err != nil {
+			return nil, &frontier.EntryError{Index: i, URL: o.Add[i].URL, Err: err}
+		}
+		w.Add = append(w.Add, e)
+	}
+	b, err := json.Marshal(&w)
+	if err != nil {
+		return nil, fmt.Errorf("client: done: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// doneAnswer is a line of the answer: what became of the outlinks, or a problem.
+type doneAnswer struct {
+	Lease  string    `json:"lease"`
+	Add    []verdict `json:"add"`
+	Error  *problem  `json:"error"`
+	Type   string    `json:"type"`
+	Title  string    `json:"title"`
+	Status int       `json:"status"`
+	Detail string    `json:"detail"`
+}
+
+func (a *doneAnswer) err() error {
+	switch {
+	case a.Error != nil:
+		return a.Error.err()
+	case a.Type != "" || a.Status >= 400:
+		return (&problem{a.Type, a.Title, a.Status, a.Detail}).err()
+	}
+	return nil
+}
+
+// onLease sends a request about a lease, whose answer is a lease.
+func (c *Client) onLease(l frontier.Lease, verb string, body any) (frontier.Lease, error) {
+	id := l.ID()
+	if id == "" {
+		return frontier.Lease{}, frontier.ErrNotLeased
+	}
+	q, err := jsonRequest(http.MethodPost, "/v1/leases/"+id+"/"+verb, body)
+	if err != nil {
+		return frontier.Lease{}, err
+	}
+	var w lease
+	if err := c.within(q, into(&w)); err != nil {
+		return frontier.Lease{}, err
+	}
+	return c.leaseOf(&w)
+}

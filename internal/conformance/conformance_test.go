@@ -1,0 +1,26 @@
+package conformance_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/conformance"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEmbedded(t *testing.T) {
+	conformance.Run(t, func(t *testing.T, o frontier.Options) conformance.Frontier {
+		f, err := frontier.Open(t.Context(), o)
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			assert.NoError(t, f.Check())
+			assert.NoError(t, f.Close())
+		})
+		return f
+	})
+}

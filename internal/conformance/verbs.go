@@ -1,0 +1,247 @@
+// This file has the promises of Add, Next and Done.
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const a1, a2, a3, b1 = "http://a.example/1", "http://a.example/2", "http://a.example/3", "http://b.example/1"
+
+func urls(list ...string) (entries []frontier.Entry) {
+	for _, u := range list {
+		entries = append(entries, frontier.Entry{URL: u})
+	}
+	return entries
+}
+
+// filled is a frontier with URLs.
+func filled(t *testing.T, open Open, list ...string) Frontier {
+	t.Helper()
+	f := open(t, options())
+	n, err := f.Add(t.Context(), urls(list...)...)
+	require.NoError(t, err)
+	require.Equal(t, len(list), n)
+	return f
+}
+
+func next(t *testing.T, f Frontier) frontier.Lease {
+	t.Helper()
+	l, err := f.Next(t.Context())
+	require.NoError(t, err)
+	return l
+}
+
+// within asserts that a time is as expected; on its way it was rounded to milliseconds.
+func within(t *testing.T, want, got time.Time) {
+	t.Helper()
+	assert.WithinDuration(t, want, got, 2*time.Millisecond)
+}
+
+// A URL is new once; a bad one is reported by its index, and the others are added.
+func add(t *testing.T, open Open) {
+	f := open(t, options())
+	n, err := f.Add(t.Context(), urls(a1, "no URL", b1, a1)...)
+	assert.Equal(t, 2, n)
+	bad := frontier.EntryErrors(err)
+	require.Len(t, bad, 1)
+	assert.Equal(t, []any{1, "no URL"}, []any{bad[0].Index, bad[0].URL})
+	n, err = f.Add(t.Context(), urls(a1, a2)...)
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	n, err = f.Add(t.Context())
+	assert.NoError(t, err)
+	assert.Zero(t, n)
+	s := f.Stats()
+	assert.Equal(t, []int64{3, 0, 0}, []int64{s.Waiting, s.Scheduled, s.Leased})
+}
+
+// A host's URLs come in the order of their admission.
+func order(t *testing.T, open Open) {
+	f := filled(t, open, a1, a2, a3)
+	var got []string
+	for range 3 {
+		l := next(t, f)
+		got = append(got, l.Entry.URL)
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
+	}
+	assert.Equal(t, []string{a1, a2, a3}, got)
+}
+
+// A lease has what was said of its URL, and a deadline.
+func lease(t *testing.T, open Open) {
+	f := open(t, options())
+	for _, meta := range [][]byte{nil, []byte("text"), {0, 0xff, '{'}, []byte(`{"via":["http://b.example/"]}`)} {
+		e := frontier.Entry{URL: fmt.Sprintf("http://a.example/%x", meta), Depth: 3, Weight: 0.5, Meta: meta}
+		_, err := f.Add(t.Context(), e)
+		require.NoError(t, err)
+		l := next(t, f)
+		assert.Equal(t, e, l.Entry)
+		assert.Equal(t, []any{"a.example", 1, false, 0}, []any{l.Host, l.Attempt, l.ContactOnly(), l.History.Visits})
+		within(t, time.Now(), l.LeasedAt)
+		within(t, time.Now().Add(leaseTime), l.Deadline)
+		require.NoError(t, f.Done(l, frontier.Outcome{}))
+	}
+}
+
+// TryNext says when to ask again; without URLs nothing is left.
+func nothing(t *testing.T, open Open) {
+	f := filled(t, open, a1, a2)
+	l, _, err := f.TryNext()
+	require.NoError(t, err)
+	_, _, err = f.TryNext()
+	assert.ErrorIs(t, err, frontier.ErrNotDue)
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
+	_, at, err := f.TryNext()
+	assert.ErrorIs(t, err, frontier.ErrNotDue)
+	within(t, time.Now().Add(delay), at)
+	time.Sleep(time.Until(at))
+	l, _, err = f.TryNext()
+	require.NoError(t, err)
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
+	_, _, err = f.TryNext()
+	assert.ErrorIs(t, err, frontier.ErrExhausted)
+	_, err = f.Next(t.Context())
+	assert.ErrorIs(t, err, frontier.ErrExhausted)
+}
+
+// Next waits until a host has been left alone for its delay.
+func delayKept(t *testing.T, open Open) {
+	f := filled(t, open, a1, a2)
+	require.NoError(t, f.Done(next(t, f), frontier.Outcome{}))
+	ended := time.Now()
+	l := next(t, f)
+	assert.GreaterOrEqual(t, time.Since(ended), delay)
+	assert.Less(t, time.Since(ended), delay+2*time.Second)
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
+}
+
+// A call of Next ends with its context, and takes no URL with it.
+func cancel(t *testing.T, open Open) {
+	f := filled(t, open, a1, a2)
+	l := next(t, f)
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	_, err := f.Next(ctx)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
+	time.Sleep(leaseTime / 2) // a request that is still under way gets the URL, and gives it back
+	assert.EqualValues(t, []int64{1, 0}, []int64{f.Stats().Waiting, f.Stats().Leased})
+	l = next(t, f)
+	assert.Equal(t, []any{a2, 1}, []any{l.Entry.URL, l.Attempt})
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
+}
+
+// A lease ends once. Its URL is finished, and known.
+func done(t *testing.T, open Open) {
+	f := filled(t, open, a1)
+	l := next(t, f)
+	require.NoError(t, f.Done(l, frontier.Outcome{Result: frontier.Changed, Bytes: 10}))
+	assert.ErrorIs(t, f.Done(l, frontier.Outcome{Result: frontier.Gone}), frontier.ErrNotLeased)
+	assert.ErrorIs(t, f.Done(frontier.Lease{}, frontier.Outcome{}), frontier.ErrNotLeased)
+	assert.ErrorIs(t, f.Extend(&l, time.Second), frontier.ErrNotLeased)
+	assert.ErrorIs(t, f.Join(&l, "g"), frontier.ErrNotLeased)
+	_, err := f.HandBack(l)
+	assert.ErrorIs(t, err, frontier.ErrNotLeased)
+	n, err := f.Add(t.Context(), urls(a1)...)
+	require.NoError(t, err)
+	assert.Zero(t, n)
+	assert.EqualValues(t, 1, f.Stats().Done[frontier.Changed])
+}
+
+// Outlinks are added with the Done; those that are bad are returned.
+func links(t *testing.T, open Open) {
+	f := filled(t, open, a1)
+	refused, err := f.DoneContext(t.Context(), next(t, f), frontier.Outcome{Add: urls(b1, "no URL", a1, a2)})
+	require.NoError(t, err)
+	require.Len(t, refused, 1)
+	assert.Equal(t, 1, refused[0].Index)
+	assert.EqualValues(t, 2, f.Stats().Waiting)
+}
+
+// A URL that is put off comes at its time, with its new Meta, as the same try.
+func putOff(t *testing.T, open Open) {
+	f := filled(t, open, a1)
+	at := time.Now().Add(time.Hour)
+	require.NoError(t, f.Done(next(t, f), frontier.Outcome{Result: frontier.PutOff, Next: at, Meta: []byte("later")}))
+	l := next(t, f)
+	assert.False(t, time.Now().Before(at))
+	assert.Equal(t, []any{a1, "later", 1}, []any{l.Entry.URL, string(l.Entry.Meta), l.Attempt})
+	require.NoError(t, f.Done(l, frontier.Outcome{Result: frontier.Visited, Next: time.Now().Add(time.Hour)}))
+	l = next(t, f)
+	assert.Equal(t, []any{1, frontier.Visited}, []any{l.History.Visits, l.History.Last})
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
+}
+
+// A URL that failed comes again, and its host slows down.
+func failed(t *testing.T, open Open) {
+	f := filled(t, open, a1)
+	require.NoError(t, f.Done(next(t, f), frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureTooMany, RetryAfter: 3 * time.Minute}))
+	ended := time.Now()
+	l := next(t, f)
+	assert.GreaterOrEqual(t, time.Since(ended), 3*time.Minute)
+	assert.Equal(t, []any{a1, 2}, []any{l.Entry.URL, l.Attempt})
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
+}
+
+// Force brings a finished URL again.
+func force(t *testing.T, open Open) {
+	f := filled(t, open, a1)
+	require.NoError(t, f.Done(next(t, f), frontier.Outcome{}))
+	n, err := f.Add(t.Context(), frontier.Entry{URL: a1, Force: true})
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	l := next(t, f)
+	assert.Equal(t, a1, l.Entry.URL)
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
+}
+
+// Many workers visit each URL once, and no host twice at once.
+func crowd(t *testing.T, open Open) {
+	f := open(t, options())
+	var entries []frontier.Entry
+	for i := range 300 {
+		entries = append(entries, frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", i%50, i)})
+	}
+	n, err := f.Add(t.Context(), entries...)
+	require.NoError(t, err)
+	require.Equal(t, len(entries), n)
+	var mu sync.Mutex
+	seen, busy := map[string]int{}, map[string]bool{}
+	var workers sync.WaitGroup
+	for range 20 {
+		workers.Go(func() {
+			for {
+				l, err := f.Next(t.Context())
+				if err != nil {
+					assert.ErrorIs(t, err, frontier.ErrExhausted)
+					return
+				}
+				mu.Lock()
+				assert.False(t, busy[l.Host], l.Host)
+				seen[l.Entry.URL]++
+				busy[l.Host] = true
+				mu.Unlock()
+				time.Sleep(100 * time.Millisecond)
+				mu.Lock()
+				busy[l.Host] = false
+				mu.Unlock()
+				assert.NoError(t, f.Done(l, frontier.Outcome{}))
+			}
+		})
+	}
+	workers.Wait()
+	assert.Len(t, seen, len(entries))
+	for u, n := range seen {
+		assert.Equal(t, 1, n, u)
+	}
+}
