@@ -16,7 +16,6 @@ import (
 	"unsafe"
 
 	"github.com/dchest/siphash"
-	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
@@ -329,11 +328,8 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 	case e.Depth > 1<<30:
 		return fmt.Errorf("out of range: Depth is %d; want at most %d", e.Depth, 1<<30)
 	}
-	host, err := s.opts.HostKey(e.URL)
+	host, err := s.hostOf(e)
 	if err != nil {
-		return err
-	}
-	if err := hostkey.Check(host); err != nil {
 		return err
 	}
 	if p == 0 {
@@ -351,7 +347,7 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 	if n.hint = e.Hint && !s.opts.NoDedup; n.hint {
 		n.news = instant.Millis(e.NotBefore)
 	}
-	n.body = o.encode(&record.Body{Depth: e.Depth, Weight: e.Weight, Meta: e.Meta, Fails: fails, History: h.kept()}, e.URL)
+	n.body = o.encode(&record.Body{Depth: e.Depth, Weight: e.Weight, Meta: e.Meta, Fails: fails, History: h.kept(), Named: e.Host != ""}, e.URL)
 	return nil
 }
 

@@ -484,7 +484,7 @@ const longRetryAfter = time.Hour
 // giveUpLocked makes o report a URL whose tries are used up.
 func (s *shard) giveUpLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	if s.events.wanted() {
-		e, _, attempt := s.entryLocked(l.record)
+		e, _, attempt := s.entryLocked(l.record, h)
 		o.event = &Event{Kind: EventURLGivenUp, Host: string(s.sched.name(h)), URL: e.URL, Crawl: s.sched.crawlOf(s.sched.queues.At(l.queue)).id, Attempt: attempt, Failure: p.outcome.Failure}
 	}
 }

@@ -18,9 +18,17 @@ const (
 
 // Entry is a URL to be visited.
 type Entry struct {
-	// URL must be absolute, with a host. Two spellings are two URLs, unless
+	// URL must be absolute, with a host, unless Host is set. Two spellings are two URLs, unless
 	// Options.Normalize brings them to one form.
 	URL string
+	// Host is the key of the host to which politeness is owed for the URL. Empty means the
+	// key that Options.HostKey returns. With a Host, URL may be any 1 to MaxURL bytes; it is
+	// taken as it is, unless there is an Options.Normalize. The key is spelled as in a Scope.
+	// The URL keeps it for all tries and visits, and leases, views and exports return it. A
+	// URL is one URL of its crawl, whatever its Host: it is known under any. Force must name
+	// the Host under which the URL waits: under another one it does not find the URL, which
+	// then comes twice.
+	Host string
 	// Depth is the number of links from a seed; 0 is a seed.
 	Depth int
 	// Weight is the page's quality, for the prioritizer; the scale is the caller's.
@@ -197,6 +205,17 @@ var _ [record.MaxLast]struct{} = [Denied]struct{}{}
 // and 0177.0.0.1 are 127.0.0.1. It refuses URLs without a scheme or a host, with a
 // malformed host or port, and with blanks or control characters anywhere.
 func HostName(rawURL string) (string, error) { return hostkey.Of(rawURL) }
+
+// hostOf returns the key of the host that an entry names, or that its URL belongs to.
+func (s *shared) hostOf(e *Entry) (host string, err error) {
+	if e.Host != "" {
+		return s.hostKey(e.Host)
+	}
+	if host, err = s.opts.HostKey(e.URL); err == nil {
+		err = hostkey.Check(host)
+	}
+	return host, err
+}
 
 // HostKey returns the key of the host that a URL belongs to, as Options.HostKey names it.
 func (f *Frontier) HostKey(url string) (string, error) { return f.opts.HostKey(url) }

@@ -490,3 +490,24 @@ func ExampleFrontier_Take() {
 	// http://a.example/2 1s
 	// http://b.example/ 0s
 }
+
+// Politeness that is owed to another host than the URL's own.
+func ExampleFrontier_StatusOf() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	e := frontier.Entry{URL: "doi:10.1000/182", Host: "api.example"}
+	if _, err := f.Add(ctx, e); err != nil {
+		log.Fatal(err)
+	}
+	s, err := f.StatusOf(ctx, e)
+	fmt.Println(s.State, s.Host, err)
+	l, err := f.Next(ctx)
+	fmt.Println(l.Entry.URL, l.Host, err)
+	// Output:
+	// waiting api.example <nil>
+	// doi:10.1000/182 api.example <nil>
+}

@@ -383,10 +383,13 @@ func (s *shard) answer(x *hinted, now time.Time) {
 	b.Depth = min(b.Depth, x.hint.Depth)
 	at := s.day(x.at)
 	known := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight, NotBefore: at, Meta: b.Meta, Crawl: x.Crawl}
+	if b.Named {
+		known.Host = x.Host
+	}
 	due := at
 	if b.Fails == 0 { // else it is the retry policy's
 		if s.hinter != nil {
-			found := Entry{URL: known.URL, Crawl: x.Crawl, Depth: x.hint.Depth, Weight: x.hint.Weight, Meta: x.hint.Meta, NotBefore: x.hint.NotBefore}
+			found := Entry{URL: known.URL, Host: known.Host, Crawl: x.Crawl, Depth: x.hint.Depth, Weight: x.hint.Weight, Meta: x.hint.Meta, NotBefore: x.hint.NotBefore}
 			h := s.hinter.Hint(known, found, x.Host, historyOf(&b.History), now)
 			if !h.Due.IsZero() {
 				due = h.Due

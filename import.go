@@ -270,7 +270,7 @@ func (im *importer) URL(u *dump.URL) error {
 		im.op = newOp()
 	}
 	n := newEntry{index: len(im.op.entries)}
-	e := Entry{URL: u.URL, Depth: u.Depth, Weight: u.Weight, Crawl: u.Crawl, Meta: u.Meta, NotBefore: instant.FromMillis(u.Due)}
+	e := Entry{URL: u.URL, Host: u.Host, Depth: u.Depth, Weight: u.Weight, Crawl: u.Crawl, Meta: u.Meta, NotBefore: instant.FromMillis(u.Due)}
 	h := historyOf(&u.History)
 	err := f.prepareAs(im.op, &n, &e, &h, u.Fails, uint8(u.Priority))
 	if im.dry {

@@ -474,23 +474,32 @@ func (s *shard) newLeaseLocked(l *Lease, id uint32) {
 	}
 	q := s.sched.queues.At(r.queue)
 	l.Priority = s.sched.priorityOf(q)
-	l.Entry, l.History, l.Attempt = s.entryLocked(r.record)
+	l.Entry, l.History, l.Attempt = s.entryLocked(r.record, h)
 	l.Entry.Crawl = s.sched.crawlOf(q).id
-	l.Host = within(l.Entry.URL, s.sched.name(h))
+	if l.Host = l.Entry.Host; l.Host == "" {
+		l.Host = within(l.Entry.URL, s.sched.name(h))
+	}
 }
 
-// entryLocked decodes a resident record.
-func (s *shard) entryLocked(ref arena.Ref) (Entry, History, int) {
+// entryLocked decodes a resident record of a host.
+func (s *shard) entryLocked(ref arena.Ref, h *host) (Entry, History, int) {
 	b, err := record.Decode(s.sched.records.At(ref).Body())
 	if err != nil {
 		panic("frontier: a record in memory is malformed") // we encoded it, or checked it
 	}
-	return entryOf(&b), historyOf(&b.History), b.Fails + 1
+	e := entryOf(&b, "")
+	if b.Named {
+		e.Host = string(s.sched.name(h))
+	}
+	return e, historyOf(&b.History), b.Fails + 1
 }
 
-// entryOf copies what a body says of the URL, its crawl excepted.
-func entryOf(b *record.Body) Entry {
+// entryOf copies what a body says of a URL of a host, its crawl excepted.
+func entryOf(b *record.Body, host string) Entry {
 	e := Entry{URL: string(b.URL), Depth: b.Depth, Weight: b.Weight}
+	if b.Named {
+		e.Host = host
+	}
 	if len(b.Meta) > 0 {
 		e.Meta = append([]byte(nil), b.Meta...)
 	}

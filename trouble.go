@@ -525,7 +525,7 @@ func (f *Frontier) takeLostYieldingLocked(id, queue uint32) (urls []lostURL, o O
 	for len(urls) < giveUpAtOnce && q.waiting > 0 && c.crawlOf(q).runs() && c.prepare(queue).load == 0 {
 		ref := c.pop(q)
 		c.fifo.Took(id, ref)
-		e, _, attempt := f.entryLocked(ref)
+		e, _, attempt := f.entryLocked(ref, c.hosts.At(id))
 		e.Crawl = c.crawlOf(q).id
 		x := lostURL{newOp(), e}
 		f.endsLocked(x.op, queue, ref)

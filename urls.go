@@ -132,7 +132,7 @@ func (l *urlListing) host(name string, after uint64) bool {
 				panic("frontier: a record in memory is malformed") // we encoded it, or checked it
 			}
 			u := WaitingURL{
-				Entry: entryOf(&b), Host: name, Priority: x.Priority, Attempt: b.Fails + 1, History: historyOf(&b.History), seq: x.Seq,
+				Entry: entryOf(&b, name), Host: name, Priority: x.Priority, Attempt: b.Fails + 1, History: historyOf(&b.History), seq: x.Seq,
 			}
 			u.Entry.Crawl = x.Crawl
 			if !l.yield(u, nil) {
@@ -397,7 +397,7 @@ func (f *Frontier) scan(ctx context.Context, to chan<- []StoredURL) (err error) 
 			return &storage.CorruptError{Err: err}
 		}
 		u := StoredURL{
-			Entry: entryOf(&b), Host: q.Host, Priority: int(q.Priority), Attempt: b.Fails + 1, History: historyOf(&b.History),
+			Entry: entryOf(&b, q.Host), Host: q.Host, Priority: int(q.Priority), Attempt: b.Fails + 1, History: historyOf(&b.History),
 		}
 		u.Entry.Crawl, u.Entry.NotBefore = q.Crawl, instant.FromMillis(due)
 		if some = append(some, u); len(some) < scannedAtOnce {

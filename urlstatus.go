@@ -16,7 +16,6 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/fifo"
-	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timed"
@@ -66,11 +65,17 @@ type URLStatus struct {
 // are unknown. Status returns the error of Normalize or HostKey for a bad URL, ctx's,
 // ErrClosed, or the Spill's; it skips damaged blocks.
 func (f *Frontier) Status(ctx context.Context, crawl uint32, url string) (URLStatus, error) {
-	host, url, err := f.named(url)
+	return f.StatusOf(ctx, Entry{URL: url, Crawl: crawl})
+}
+
+// StatusOf is Status for the URL, Host and Crawl of e. A URL that was added with a Host is
+// found under that one only; under another it is known, at best.
+func (f *Frontier) StatusOf(ctx context.Context, e Entry) (URLStatus, error) {
+	host, url, err := f.named(&e)
 	if err != nil {
 		return URLStatus{}, err
 	}
-	s := urlSearch{f: f, ctx: ctx, host: host, hash: f.hostHash(host), crawl: crawl, url: []byte(url)}
+	s := urlSearch{f: f, ctx: ctx, host: host, hash: f.hostHash(host), crawl: e.Crawl, url: []byte(url)}
 	s.status.Host = host
 	known, err := s.known()
 	if err != nil || !known && !f.opts.NoDedup {
@@ -91,20 +96,18 @@ func (f *Frontier) Status(ctx context.Context, crawl uint32, url string) (URLSta
 	return s.status, nil
 }
 
-// named returns the host key of a URL, and the form under which the frontier knows it.
-func (f *Frontier) named(as string) (host, url string, err error) {
-	url = as
+// named returns the host key of an entry, and the form under which the frontier knows its
+// URL.
+func (f *Frontier) named(e *Entry) (host, url string, err error) {
+	url = e.URL
 	if f.opts.Normalize != nil {
-		url, err = f.opts.Normalize(as)
+		url, err = f.opts.Normalize(url)
 	}
 	if err == nil {
-		host, err = f.opts.HostKey(url)
-	}
-	if err == nil {
-		err = hostkey.Check(host)
+		host, err = f.hostOf(&Entry{URL: url, Host: e.Host})
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("frontier: status of %q: %w", shortened(as), err)
+		return "", "", fmt.Errorf("frontier: status of %q: %w", shortened(e.URL), err)
 	}
 	return host, url, nil
 }
@@ -238,7 +241,7 @@ func (s *urlSearch) describe(p []byte, state URLState, priority int) {
 		panic("frontier: a record in memory is malformed") // we encoded it, or checked it
 	}
 	s.status = URLStatus{
-		State: state, Host: s.host, Priority: priority, Attempt: b.Fails + 1, Entry: entryOf(&b), History: historyOf(&b.History),
+		State: state, Host: s.host, Priority: priority, Attempt: b.Fails + 1, Entry: entryOf(&b, s.host), History: historyOf(&b.History),
 	}
 	s.status.Entry.Crawl = s.crawl
 }

@@ -251,7 +251,7 @@ func (s *shard) firstURL(ctx context.Context, u *Upcoming) (bool, error) {
 		if len(records) > 0 {
 			b, _ := record.Decode(records[0].Body) // read has checked it
 			crawl := u.Entry.Crawl
-			u.Entry = entryOf(&b)
+			u.Entry = entryOf(&b, u.Host.Host)
 			u.Entry.Crawl = crawl
 			return true, nil
 		}
@@ -273,7 +273,7 @@ func (s *shard) firstLocked(u *Upcoming) *loadJob {
 		}
 		u.Priority = c.priorityOf(q)
 		for ref := range c.fifo.Front(&q.Queue) {
-			u.Entry, _, _ = s.entryLocked(ref)
+			u.Entry, _, _ = s.entryLocked(ref, c.hosts.At(id))
 			u.Entry.Crawl = c.crawlNumber(q)
 			return nil
 		}
@@ -284,7 +284,7 @@ func (s *shard) firstLocked(u *Upcoming) *loadJob {
 			}
 		}
 		for ref := range c.fifo.Back(&q.Queue) {
-			u.Entry, _, _ = s.entryLocked(ref)
+			u.Entry, _, _ = s.entryLocked(ref, c.hosts.At(id))
 			u.Entry.Crawl = c.crawlNumber(q)
 			return nil
 		}

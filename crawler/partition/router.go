@@ -77,10 +77,13 @@ func (r *Router) Keep(ctx context.Context, entries []frontier.Entry) ([]frontier
 	var mine []frontier.Entry
 	others := map[string][]frontier.Entry{}
 	for _, e := range entries {
-		host, err := r.opts.HostKey(e.URL)
-		if err != nil {
-			mine = append(mine, e)
-			continue
+		host := e.Host
+		if host == "" {
+			var err error
+			if host, err = r.opts.HostKey(e.URL); err != nil {
+				mine = append(mine, e)
+				continue
+			}
 		}
 		if node := r.opts.Splitter.Owner(host); node == r.opts.Self {
 			mine = append(mine, e)

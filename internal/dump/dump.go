@@ -22,6 +22,7 @@ type Header struct {
 // URL is a URL with everything stored about it. Times are Unix milliseconds; 0: none.
 type URL struct {
 	URL      string
+	Host     string // that was given with it; empty: it follows from the URL
 	Crawl    uint32
 	Priority int
 	Depth    int

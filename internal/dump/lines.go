@@ -309,6 +309,9 @@ var Results = [...]string{"visited", "changed", "unchanged", "gone", "failed", "
 func (l *lineWriter) url(u *URL) []byte {
 	l.begin()
 	l.text("url", bytesOf(u.URL))
+	if u.Host != "" {
+		l.text("host", bytesOf(u.Host))
+	}
 	l.integer("crawl", int64(u.Crawl))
 	l.integer("priority", int64(u.Priority))
 	l.integer("depth", int64(u.Depth))

@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
@@ -145,8 +146,8 @@ func (r *Reader) json(text []byte) error {
 		{l.Used != nil, r.usedLine},
 		{l.Value != nil || l.Value64 != nil, r.valueLine},
 		{l.Group != nil || l.Group64 != nil, r.groupLine},
-		{l.Host != nil || l.Host64 != nil, r.hostLine},
-		{l.URL != nil || l.URL64 != nil, r.urlLine},
+		{(l.Host != nil || l.Host64 != nil) && !l.hasURL(), r.hostLine},
+		{l.hasURL(), r.urlLine},
 		{l.Marks != nil, r.marksLine},
 	}
 	var do func(*line) error
@@ -311,10 +312,21 @@ func (l *line) host() (h row.Host, err error) {
 	return h, err
 }
 
+func (l *line) hasURL() bool { return l.URL != nil || l.URL64 != nil }
+
 func (r *Reader) urlLine(l *line) error {
 	url, err := either("url", l.URL, l.URL64)
 	if err != nil {
 		return err
+	}
+	host := ""
+	if l.Host != nil || l.Host64 != nil {
+		if host, err = either("host", l.Host, l.Host64); err != nil {
+			return err
+		}
+		if err := hostkey.Check(host); err != nil {
+			return err
+		}
 	}
 	for _, n := range [...]int{l.Fails, l.Visits, l.Changes} {
 		if n < 0 || n > math.MaxInt32 {
@@ -327,7 +339,7 @@ func (r *Reader) urlLine(l *line) error {
 	}
 	u := &r.url
 	*u = URL{
-		URL: url, Crawl: l.Crawl, Priority: l.Priority, Depth: l.Depth, Weight: float64(l.Weight), Due: int64(l.Due),
+		URL: url, Host: host, Crawl: l.Crawl, Priority: l.Priority, Depth: l.Depth, Weight: float64(l.Weight), Due: int64(l.Due),
 		Fails: l.Fails, Meta: l.Meta,
 		History: record.History{
 			Visits: l.Visits, Changes: l.Changes, Last: uint8(last),

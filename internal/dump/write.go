@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -32,6 +33,7 @@ type Writer struct {
 	order  uint64 // of the next URL
 	buf    []byte // key of an entry
 	name   []byte // of its host, reversed
+	named  []byte // a body, its host, and the length of that
 }
 
 // NewWriter returns a Writer that sorts within memory bytes, and beyond that with a temporary file
@@ -131,6 +133,10 @@ func (w *Writer) AddURL(q *storage.Queue, due int64, body []byte) error {
 	w.buf = append(w.buf, ^q.Priority, later)
 	w.buf = binary.BigEndian.AppendUint64(w.buf, uint64(due)^1<<63)
 	w.buf = binary.BigEndian.AppendUint64(w.buf, w.order)
+	if record.Named(body) { // the key has the host in another form
+		w.named = append(append(append(w.named[:0], body...), q.Host...), byte(len(q.Host)))
+		body = w.named
+	}
 	return w.sorter.add(w.buf, body)
 }
 
@@ -265,9 +271,16 @@ func (w *Writer) writeHost(name string, value []byte, dormant bool) error {
 
 func (w *Writer) writeURL(key, value []byte) error {
 	var u URL
+	host := ""
+	if record.Named(value) {
+		end := len(value) - 1
+		at := end - int(value[end])
+		host, value = string(value[at:end]), value[:at]
+	}
 	if err := w.Source.URL(value, &u); err != nil {
 		return &storage.CorruptError{Err: err}
 	}
+	u.Host = host
 	tail := key[len(key)-urlTail:]
 	u.Crawl, u.Priority = binary.BigEndian.Uint32(tail), int(^tail[4])
 	if tail[5] == 1 {

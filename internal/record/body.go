@@ -19,7 +19,7 @@ const (
 	hasMeta                // uvarint length, bytes
 	hasLast                // 1 byte
 	hasState               // 12 bytes
-	knownFlags = 1<<iota - 1
+	isNamed                // nothing: see Body.Named
 )
 
 // History is the result of earlier visits. Times are Unix milliseconds, 0 for none.
@@ -49,6 +49,7 @@ type Body struct {
 	History History
 	Meta    []byte
 	URL     []byte
+	Named   bool // its host was given with it, and does not follow from the URL
 }
 
 // Append appends b, packed, to dst. The URL comes last: if there is none, the caller may append it.
@@ -90,15 +91,21 @@ func (b *Body) Append(dst []byte) []byte {
 		flags |= hasState
 		dst = append(dst, b.History.State[:]...)
 	}
+	if b.Named {
+		flags |= isNamed
+	}
 	dst[at] = flags
 	return append(dst, b.URL...)
 }
+
+// Named returns Body.Named of a packed body.
+func Named(p []byte) bool { return len(p) > 0 && p[0]&isNamed != 0 }
 
 var errBody = errors.New("malformed record")
 
 // Decode unpacks p, which may contain anything.
 func Decode(p []byte) (b Body, err error) {
-	if len(p) == 0 || p[0]&^byte(knownFlags) != 0 {
+	if len(p) == 0 {
 		return b, errBody
 	}
 	flags := p[0]
@@ -121,6 +128,7 @@ func Decode(p []byte) (b Body, err error) {
 		p = p[n:]
 		return x
 	}
+	b.Named = flags&isNamed != 0
 	if flags&hasDepth != 0 {
 		b.Depth = uvarint()
 	}

@@ -115,7 +115,7 @@ func TestPlainURLCostsOneByte(t *testing.T) {
 func TestMalformedBodiesAreRefused(t *testing.T) {
 	long := bytes.Repeat([]byte{0xff}, 12)
 	for name, p := range map[string][]byte{
-		"empty": {}, "unknown flag": {knownFlags + 1, 'x'}, "all flags": {0xff},
+		"empty": {}, "all flags": {0xff},
 		"no depth": {hasDepth}, "endless depth": append([]byte{hasDepth}, long...), "huge depth": {hasDepth, 0xff, 0xff, 0xff, 0xff, 0x7f},
 		"half a weight": {hasWeight, 1, 2, 3}, "no fails": {hasFails}, "half a history": {hasHistory, 1, 1, 0, 0, 0},
 		"no length of Meta": {hasMeta}, "Meta cut short": {hasMeta, 5, 'a', 'b'}, "no last result": {hasLast}, "not a result": {hasLast, MaxLast + 1}, "half a state": append([]byte{hasState}, long[:11]...), "huge Meta": {hasMeta, 0xff, 0xff, 0xff, 0xff, 0x07, 'a'},

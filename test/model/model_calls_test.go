@@ -69,6 +69,9 @@ func (m *model) draw() (string, string, int) {
 	h := m.drawHost()
 	p := rapid.IntRange(0, 11).Draw(m.t, "path")
 	url := fmt.Sprintf("http://%s/%d", h, p)
+	if p%5 == 2 {
+		url = fmt.Sprintf("%s%s/%d", named, h, p)
+	}
 	return url, h, ownPrio(url)
 }
 

@@ -27,9 +27,16 @@ func ownPrio(url string) int {
 	return 1 + p%modelLevels
 }
 
+// named begins URLs that do not parse: their entries name the host.
+const named = "page of "
+
 // entry is the entry of a URL.
 func entry(url string, prio int) frontier.Entry {
-	return frontier.Entry{URL: url, Depth: modelLevels - prio, Crawl: crawlOf(url)}
+	e := frontier.Entry{URL: url, Depth: modelLevels - prio, Crawl: crawlOf(url)}
+	if rest, ok := strings.CutPrefix(url, named); ok {
+		e.Host, _, _ = strings.Cut(rest, "/")
+	}
+	return e
 }
 
 // runs reports whether the URL's crawl is not paused.
