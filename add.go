@@ -294,6 +294,9 @@ func (s *shard) prepare(o *op, entries []Entry, p uint8) {
 
 // prepareNamed is prepareAs for an entry whose URL is as the program spells it.
 func (s *shard) prepareNamed(o *op, n *newEntry, e *Entry, p uint8) error {
+	if e.Finished && p == Immediate {
+		return errors.New("Finished in CrawlNow")
+	}
 	if s.opts.Normalize != nil {
 		url, err := s.opts.Normalize(e.URL)
 		if err != nil {
@@ -327,6 +330,10 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 		return fmt.Errorf("out of range: Depth is %d; want >= 0", e.Depth)
 	case e.Depth > 1<<30:
 		return fmt.Errorf("out of range: Depth is %d; want at most %d", e.Depth, 1<<30)
+	case e.Finished && !s.opts.Keep:
+		return errors.New("Finished without Options.Keep")
+	case e.Finished && e.Hint:
+		return errors.New("Finished with Hint")
 	}
 	host, err := s.hostOf(e)
 	if err != nil {
@@ -341,7 +348,10 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 	if !s.opts.NoDedup {
 		n.mark = s.markOf(e.Crawl, e.URL)
 	}
-	if !e.NotBefore.IsZero() {
+	switch {
+	case e.Finished:
+		n.due = instant.Never
+	case !e.NotBefore.IsZero():
 		n.due = s.dueDate(e.NotBefore)
 	}
 	if n.hint = e.Hint && !s.opts.NoDedup; n.hint {

@@ -192,16 +192,23 @@ const (
 func (s *scheduler) unschedule(i int) timeheap.Item {
 	it := s.scheduled.Items[i]
 	s.scheduled.Remove(i)
-	s.stats.Scheduled--
-	s.hosts.At(s.queues.At(it.Aux).host).scheduled--
+	*s.stats.dueAt(it.At)--
+	id := s.queues.At(it.Aux).host
+	s.hosts.At(id).scheduled--
+	if it.At == instant.Never {
+		if s.kept[id]--; s.kept[id] == 0 {
+			delete(s.kept, id)
+		}
+	}
 	return it
 }
 
 // dismiss drops a scheduled record from memory: from now on it is on disk only.
 func (s *scheduler) dismiss(ref arena.Ref, now int64) {
 	i, _ := s.scheduled.Find(ref)
-	id := s.queues.At(s.unschedule(i).Aux).host
-	s.stats.Scheduled++ // as before
+	it := s.unschedule(i)
+	id := s.queues.At(it.Aux).host
+	*s.stats.dueAt(it.At)++ // as before
 	s.records.Discard(ref)
 	if h := s.hosts.At(id); h.scheduled == 0 && h.pins == 0 && h.place == nowhere {
 		s.settle(id, now)
@@ -246,7 +253,7 @@ func (s *shard) readDueLocked(now int64) bool {
 	if date := c.date(now); t.Reading().ID != 0 && t.Reading().At <= date || t.MinUnread() <= date && s.readWantedLocked(now, true) {
 		return true
 	}
-	return c.stats.Waiting+c.stats.Leased == 0 && c.scheduled.Len() == 0 && s.sweepWantedLocked()
+	return c.stats.Waiting+c.stats.Leased == 0 && c.scheduled.Min() == instant.Never && s.sweepWantedLocked()
 }
 
 // readEventLocked is when the reader has something to do if nothing is due before.
@@ -287,11 +294,15 @@ func (f *Frontier) readTimed(idle bool) bool {
 		it, sweep = f.beginSweepLocked(), true
 	}
 	f.mu.Unlock()
-	if it.ID == 0 {
-		return sweep
+	if it.ID != 0 {
+		f.readBlock(it, sweep)
 	}
-	f.readBlock(it, sweep)
-	return true
+	if sweep {
+		f.mu.Lock()
+		f.notes.Swept(&f.sched.timed)
+		f.mu.Unlock()
+	}
+	return it.ID != 0 || sweep
 }
 
 // readBlock reads the timed block that is being read, and takes in what is wanted of
@@ -364,12 +375,14 @@ func (f *Frontier) arriveYieldingLocked(records []timed.Loaded) {
 // timedFailedLocked puts the block being read back, or gives it up.
 func (f *Frontier) timedFailedLocked(err error) {
 	c := f.sched
-	n := timed.Live(c.timed.Reading())
+	n, at := timed.Live(c.timed.Reading()), c.timed.Reading().At
+	f.notes.SweepFailed()
+	c.timed.PurgeFailed()
 	f.emitLocked(Event{Kind: EventStoreError, Reason: "reading scheduled URLs", Count: int64(n), Err: err})
 	var corrupt *CorruptError
 	if errors.As(err, &corrupt) {
 		lost := int64(c.timed.Lose()) // they stay on disk
-		c.stats.Scheduled -= lost
+		*c.stats.dueAt(at) -= lost
 		c.stats.Unreadable += lost
 		f.faults = append(f.faults, err)
 		return
@@ -382,7 +395,7 @@ func (s *shared) unreadTimed(it timeheap.Item, wanted func(*storage.TimedRecord)
 	err = s.opts.Spill.LoadTimed(it.ID, timed.First(it), func(pos int, r storage.TimedRecord) bool {
 		if wanted(&r) {
 			r.Body = append([]byte(nil), r.Body...)
-			out = append(out, timed.Loaded{TimedRecord: r, Pos: pos, At: s.date(instant.FromMillis(r.Due))})
+			out = append(out, timed.Loaded{TimedRecord: r, Pos: pos, At: s.storedDue(r.Due)})
 		}
 		return true
 	})
@@ -417,7 +430,7 @@ func (s *shard) loadTimed(it timeheap.Item) ([]timed.Loaded, error) {
 
 // finishTimedDead finishes the records of the block being read that are dead.
 func (s *scheduler) finishTimedDead(rs []timed.Loaded, dead func(*timed.Loaded) bool) {
-	s.stats.Scheduled -= int64(s.timed.Bury(rs, dead))
+	*s.stats.dueAt(s.timed.Reading().At) -= int64(s.timed.Bury(rs, dead))
 }
 
 // installTimed makes the first n records resident of the block that is being
@@ -433,7 +446,7 @@ func (s *scheduler) installTimed(rs []timed.Loaded, n int, now int64) {
 // retryTimed leaves the block being read, which cannot be, unread for a while.
 func (s *scheduler) retryTimed(now int64) {
 	s.timed.AheadFrom = now + int64(timedRetry)
-	s.timed.PutBack(s.date(s.timed.AheadFrom))
+	s.timed.PutBack(max(s.timed.Reading().At, s.date(s.timed.AheadFrom)))
 }
 
 // installRun makes records resident that share a part.
@@ -540,5 +553,5 @@ func (r *recovery) Timed(b storage.TimedBlock) error {
 	if b.Priority > 0 && !r.f.isPriority(b.Priority) {
 		return r.tooHigh(b.Priority)
 	}
-	return r.timed.Block(b, r.f.date(instant.FromMillis(b.Due)))
+	return r.timed.Block(b, r.f.storedDue(b.Due))
 }

@@ -56,20 +56,20 @@ type checker struct {
 	used    map[arena.Ref]string // records found, and where
 	chained map[uint32]bool
 
-	inList    map[uint32]int // by queue: in how many front queues and ready lists
-	bytes     int64          // of records
-	named     int64          // bytes of names
-	homeless  int64
-	inGroups  int // hosts in heaps of groups
-	bundles   int
-	waiting   int64
-	byLevel   [maxPriorities + 2]int64
-	crawls    []crawlCount // by slot
-	leased    int64
-	scheduled int64
-	places    [leased + 1]int
-	withheld  withheldHosts     // hosts and urls only
-	resident  map[uint32]uint32 // by part: positions of records in memory
+	inList   map[uint32]int // by queue: in how many front queues and ready lists
+	bytes    int64          // of records
+	named    int64          // bytes of names
+	homeless int64
+	inGroups int // hosts in heaps of groups
+	bundles  int
+	waiting  int64
+	byLevel  [maxPriorities + 2]int64
+	crawls   []crawlCount // by slot
+	leased   int64
+	due      Stats // Scheduled and Finished only
+	places   [leased + 1]int
+	withheld withheldHosts     // hosts and urls only
+	resident map[uint32]uint32 // by part: positions of records in memory
 }
 
 func (k *checker) bad(format string, args ...any) {
@@ -162,7 +162,9 @@ func (k *checker) heaps() {
 			k.bad("F3: scheduled record %d says it is at %d of its heap, not %d", it.ID, at, i)
 		}
 	}
-	k.scheduled = int64(c.scheduled.Len())
+	for _, it := range c.scheduled.Items {
+		*k.due.dueAt(it.At)++
+	}
 }
 
 // record notes a record found in memory; no record is in two places (F5).
@@ -312,9 +314,9 @@ func (k *checker) queue(id uint32, q *queue) {
 // totals compares Stats with the walk (F6).
 func (k *checker) totals(f *Frontier) {
 	s := f.sched.stats
-	if s.Waiting != k.waiting || s.Leased != k.leased || s.Scheduled != k.scheduled {
-		k.bad("F6: waiting %d, leased %d, scheduled %d; Stats say %d, %d, %d",
-			k.waiting, k.leased, k.scheduled, s.Waiting, s.Leased, s.Scheduled)
+	if s.Waiting != k.waiting || s.Leased != k.leased || s.Scheduled != k.due.Scheduled || s.Finished != k.due.Finished {
+		k.bad("F6: waiting %d, leased %d, scheduled %d, finished %d; Stats say %d, %d, %d, %d",
+			k.waiting, k.leased, k.due.Scheduled, k.due.Finished, s.Waiting, s.Leased, s.Scheduled, s.Finished)
 	}
 	for p := 1; p <= f.opts.Priorities; p++ {
 		if s.WaitingBy[p-1] != k.byLevel[p] {
@@ -346,7 +348,9 @@ func (k *checker) totals(f *Frontier) {
 // have is in no part.
 func (k *checker) blocks() {
 	live := map[uint32]int{}
-	k.scheduled += k.c.timed.Check(live, k.bad)
+	due, never := k.c.timed.Check(live, k.bad)
+	k.due.Scheduled += due
+	k.due.Finished += never
 	k.c.blocks.Check(k.chained, live, k.bad)
 }
 

@@ -9,10 +9,12 @@
 package frontier
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/clock"
+	"github.com/seed-7440039f/frontier/internal/instant"
 )
 
 // Clock returns the time and wakes the frontier. The default is the system's. With that of
@@ -112,10 +114,29 @@ func (f *Frontier) lookAtClockLocked() {
 func (s *shared) wall(moment int64) time.Time { return s.clock.Wall(moment) }
 func (s *shared) owed(t time.Time) int64      { return s.clock.Moment(t) }
 func (s *shared) date(t time.Time) int64      { return s.clock.Date(t) }
-func (s *shared) dueDate(t time.Time) int64   { return s.clock.Due(t) }
+func (s *shared) dueDate(t time.Time) int64   { return min(s.clock.Due(t), instant.Never-1) }
 func (s *shared) day(date int64) time.Time    { return s.clock.Day(date) }
 func (s *scheduler) date(moment int64) int64  { return s.clock.DateAt(moment) }
 func (s *scheduler) moment(date int64) int64  { return s.clock.MomentOf(date) }
+
+// A finished URL that is kept is one scheduled for a date that never comes, instant.Never.
+// All other due dates are before.
+
+// storedDue returns the due date of a record that has a stored due time.
+func (s *shared) storedDue(ms int64) int64 {
+	if ms == instant.KeptMillis {
+		return instant.Never
+	}
+	return min(s.date(instant.FromMillis(ms)), instant.Never-1)
+}
+
+// dueMillis is the inverse of storedDue.
+func (s *shared) dueMillis(date int64) int64 {
+	if date == instant.Never {
+		return instant.KeptMillis
+	}
+	return cmp.Or(instant.Millis(s.day(date)), 1)
+}
 
 // clockSteppedLocked takes in that dates are further ahead of moments by step than
 // they were.

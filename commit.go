@@ -12,7 +12,6 @@
 package frontier
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -486,7 +485,7 @@ func (s *shared) admissions(group []*op) []storage.Admission {
 				HasMark: e.marked,
 			}
 			if e.due != 0 {
-				a.Due = cmp.Or(instant.Millis(s.day(e.due)), 1)
+				a.Due = s.dueMillis(e.due)
 			}
 			all = append(all, a)
 		}

@@ -241,7 +241,7 @@ func (s *shard) outdatedLocked(through uint64) (out []*deletion) {
 		return nil
 	}
 	for _, d := range s.deletions {
-		if d.swept && d.batch <= through && (c.timed.Empty() || d.Block < c.timed.Oldest()) {
+		if d.swept && d.batch <= through && (c.timed.Empty() || d.Block < c.timed.Oldest() || c.timed.Purged()) {
 			out = append(out, d)
 		}
 	}

@@ -63,7 +63,8 @@
 // with the URL; a Rechecker is asked once more when that time has come. A scheduled URL
 // that is found again may come earlier, or become more important: [Entry].Hint, Hinter.
 //
-// A URL is scheduled (its time lies in the future), waiting, leased, or gone. Within a
+// A URL is scheduled (its time lies in the future), waiting, leased, or gone. With
+// Options.Keep a URL that is done is not gone but finished: its record stays. Within a
 // host and priority, URLs are served in the order in which they began to wait. For
 // scheduled URLs that is the order of their times.
 //

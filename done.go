@@ -437,7 +437,7 @@ func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 		o.entries = append(o.entries, again)
 		return
 	}
-	if !p.stays {
+	if !p.stays && !s.opts.Keep {
 		return
 	}
 	b, err := record.Decode(c.records.At(l.record).Body())
@@ -466,9 +466,13 @@ func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	if p.outcome.Move {
 		crawl = p.outcome.Crawl
 	}
+	due := p.due
+	if !p.stays {
+		due = instant.Never
+	}
 	o.entries = append(o.entries, newEntry{
 		index: -1, hash: c.hash(c.name(h)), host: string(c.name(h)), crawl: crawl, priority: prio,
-		due: p.due, body: o.encode(&b, ""),
+		due: due, body: o.encode(&b, ""),
 	})
 }
 

@@ -48,7 +48,7 @@ type Entry struct {
 	Force bool
 	// Hint marks an Entry as a hint that its URL, if known and scheduled, may be visited
 	// earlier or has become more important: see Hinter. An unknown URL is admitted as
-	// without Hint; one that is waiting, leased or finished does not change. Among
+	// without Hint; one that is waiting, leased or done does not change. Among
 	// several hints, a Hinter gets the latest NotBefore; without a Hinter the earliest
 	// applies. Hints are durable with their Add and applied later in batches: at once
 	// while few URLs are scheduled, otherwise in walks through all scheduled URLs that
@@ -56,6 +56,11 @@ type Entry struct {
 	// refused with ErrHints. An Export does not contain hints. Options.NoDedup ignores
 	// them.
 	Hint bool
+	// Finished admits the URL as done: it is known and kept (Options.Keep), and is not
+	// handed out. With Force a known URL ends that way, whether it waits or is scheduled;
+	// a leased one does after its Done. NotBefore is ignored. Without Keep, with Hint and
+	// in CrawlNow a finished entry is refused. Status sets it for finished URLs.
+	Finished bool
 }
 
 // History is the record of a URL's earlier visits. The zero value is that of a URL never

@@ -395,7 +395,7 @@ func (x *exporter) copyURLsLocked() error {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(c.records.At(arena.Ref(a.ID)).Seq(), c.records.At(arena.Ref(b.ID)).Seq()))
 	})
 	for _, it := range scheduled {
-		if err := x.copyURLLocked(it.Aux, max(1, instant.Millis(f.day(it.At))), c.records.At(arena.Ref(it.ID))); err != nil {
+		if err := x.copyURLLocked(it.Aux, f.dueMillis(it.At), c.records.At(arena.Ref(it.ID))); err != nil {
 			return err
 		}
 	}

@@ -6,8 +6,9 @@
 // says which timed block has it, or whether one has. So a Force admits the new record
 // and, in the same commit, leaves a note: older records of this URL are outdated. A
 // reader of a timed block finishes an outdated record without handing it out. The note is
-// dropped when no block of that time is unread. Blocks are searched at once while they
-// are few, and when only outdated records could keep the crawl going.
+// dropped when all blocks of that time have been searched or read. They are searched at
+// once while they are few, when new notes are many for their number, and when only outdated
+// records could keep the crawl going.
 
 package frontier
 
@@ -17,6 +18,7 @@ import (
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timed"
@@ -24,8 +26,12 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// sweepAtMost is how many timed blocks are looked through for each new note.
-const sweepAtMost = 32
+const (
+	// sweepAtMost is how many timed blocks are looked through for each new note.
+	sweepAtMost = 32
+	// sweepFor is for how many new notes a block is looked through if there are finished URLs: their blocks are never due.
+	sweepFor = 4
+)
 
 // forceAll forces known entries, and returns how many it did, and the errors of the others:
 // what was committed before them stays.
@@ -282,8 +288,8 @@ func (s *shard) sweepWantedLocked() bool {
 	case !s.notes.Unswept():
 		return false
 	}
-	return unread <= sweepAtMost ||
-		c.stats.Waiting+c.stats.Leased == 0 && c.scheduled.Len() == 0 && c.stats.Scheduled <= 4*int64(s.notes.Len())
+	return unread <= sweepAtMost || c.stats.Finished > 0 && s.notes.Young() >= sweepFor*unread ||
+		c.stats.Waiting+c.stats.Leased == 0 && c.scheduled.Min() == instant.Never && c.stats.Scheduled > 0 && c.stats.Scheduled <= 4*int64(s.notes.Len())
 }
 
 // beginSweepLocked begins to read a block that is to be looked through; the zero item if
@@ -297,22 +303,22 @@ func (s *shard) beginSweepLocked() timeheap.Item {
 
 // outdated lists notes that say nothing of an unread block. Once a checkpoint has
 // made durable which records are finished they may go.
-func (s *shard) outdated() (ms []storage.Mark, oldest uint32) {
+func (s *shard) outdated() (ms []storage.Mark, seen timed.Seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	oldest = s.sched.timed.Oldest()
+	seen = s.notes.Seen(&s.sched.timed)
 	n := 0
-	for m, block := range s.notes.All() {
+	for m := range s.notes.All() {
 		if n++; n%1024 == 0 {
 			s.yield()
 		}
-		if block < oldest {
+		if s.notes.Over(m, seen) {
 			if ms = append(ms, m); len(ms) == timed.StaleAtOnce {
 				break
 			}
 		}
 	}
-	return ms, oldest
+	return ms, seen
 }
 
 // superseded reports whether a Force replaced a scheduled record of the log: at that time

@@ -69,7 +69,7 @@ func (s *shard) hintsDueLocked() int64 {
 	if s.opts.DeferHints {
 		return instant.Never
 	}
-	return s.hints.Due(s.sched.timed.Len(), s.sched.scheduled.Len())
+	return s.hints.Due(s.sched.timed.Due(), s.sched.scheduled.Len())
 }
 
 // startHintsLocked begins a walk if it is time.
@@ -95,7 +95,9 @@ func (f *Frontier) walkHints() {
 	f.mu.Unlock()
 	var blocks []uint32
 	for _, it := range l.All() {
-		blocks = append(blocks, it.ID)
+		if it.At != instant.Never {
+			blocks = append(blocks, it.ID)
+		}
 	}
 	slices.Sort(blocks)
 	for _, id := range blocks {
@@ -179,7 +181,7 @@ func (f *Frontier) hintTimed(records []timed.Loaded) {
 			break
 		}
 		r := &records[i]
-		if x, ok := f.hints.Get(r.Mark); ok && !f.sched.timed.IsBuried(r.Pos) {
+		if x, ok := f.hints.Get(r.Mark); ok && r.At != instant.Never && !f.sched.timed.IsBuried(r.Pos) {
 			found = append(found, hinted{hint: x, TimedRecord: r.TimedRecord, mark: r.Mark, at: r.At, pos: r.Pos})
 		}
 	}
@@ -234,7 +236,7 @@ func (s *shard) replacedLocked(o *op) {
 	c := s.sched
 	for _, x := range o.replaced {
 		c.timed.BuryAt(int(x.Pos))
-		c.stats.Scheduled--
+		c.stats.Scheduled-- // hints are of those only
 	}
 }
 
@@ -265,7 +267,7 @@ func (s *shard) hintedInMemoryLocked(scan *timed.Scan, n int, found *[]hinted) b
 		if !more {
 			return true
 		}
-		if i < 0 {
+		if i < 0 || s.sched.scheduled.Items[i].At == instant.Never {
 			continue
 		}
 		if x, ok := s.hintOfLocked(s.sched.scheduled.Items[i]); ok {

@@ -70,6 +70,7 @@ type HostInfo struct {
 	// Scheduled counts scheduled URLs in memory: those that come soon or were admitted
 	// lately. For a host about which nothing else is known it includes those on disk.
 	Scheduled int64
+	Finished  int64     // the same of URLs that are done and kept (Options.Keep)
 	Leased    int       // leases out, those for contact only included
 	Deadline  time.Time // when the first of them ends; zero: none is out
 	Due       time.Time // when its own clocks allow the next contact; zero: they are not running
@@ -154,7 +155,7 @@ func (f *Frontier) Host(ctx context.Context, host string) (HostInfo, error) {
 				continue // perhaps its URLs have come into memory meanwhile
 			}
 		}
-		if !known && x.Scheduled == 0 {
+		if !known && x.Scheduled+x.Finished == 0 {
 			return x, fmt.Errorf("%w: %s", ErrUnknownHost, host)
 		}
 		return x, nil
@@ -175,7 +176,8 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 	x := HostInfo{
 		Host:       string(c.name(h)),
 		Waiting:    int64(h.waiting),
-		Scheduled:  int64(h.scheduled),
+		Scheduled:  int64(h.scheduled - c.kept[id]),
+		Finished:   int64(c.kept[id]),
 		CrawlDelay: time.Duration(h.crawlDelayNs()),
 		Bound:      h.place >= pacing,
 		Resident:   true,
@@ -232,7 +234,7 @@ func (s *scheduler) reasonOf(id uint32, now int64) (Reason, int64) {
 		return s.stopReason(h, now)
 	case h.place == leased:
 		return ReasonLeased, instant.Never
-	case h.waiting == 0 && h.scheduled > 0:
+	case h.waiting == 0 && h.scheduled > s.kept[id]:
 		return ReasonNotBefore, instant.Never
 	case h.waiting == 0:
 		return ReasonNothing, instant.Never
@@ -320,7 +322,11 @@ func (s *shard) dormantInfoLocked(a *absentee) (HostInfo, bool) {
 func (s *shard) countScheduled(ctx context.Context, x *HostInfo, blocks []timeheap.Item) (moved bool, err error) {
 	first := int64(instant.Never)
 	moved, err = s.eachTimed(ctx, blocks, func(r *storage.TimedRecord) bool { return r.Host == x.Host }, func(r *timed.Loaded) bool {
-		x.Scheduled++
+		if r.At == instant.Never {
+			x.Finished++
+		} else {
+			x.Scheduled++
+		}
 		first = min(first, r.At)
 		return true
 	})

@@ -271,6 +271,8 @@ func (im *importer) URL(u *dump.URL) error {
 	}
 	n := newEntry{index: len(im.op.entries)}
 	e := Entry{URL: u.URL, Host: u.Host, Depth: u.Depth, Weight: u.Weight, Crawl: u.Crawl, Meta: u.Meta, NotBefore: instant.FromMillis(u.Due)}
+	done := u.Due == instant.KeptMillis
+	e.Finished = done && f.opts.Keep // else only its mark stays
 	h := historyOf(&u.History)
 	err := f.prepareAs(im.op, &n, &e, &h, u.Fails, uint8(u.Priority))
 	if im.dry {
@@ -279,6 +281,10 @@ func (im *importer) URL(u *dump.URL) error {
 	}
 	if err != nil {
 		return err
+	}
+	if done && !f.opts.Keep {
+		im.op.buf = im.op.buf[:len(im.op.buf)-len(n.body)]
+		return im.takeMarks(n.mark)
 	}
 	if im.op.entries = append(im.op.entries, n); len(im.op.entries) >= importURLs || len(im.op.buf) >= importBytes {
 		return dump.Stop(im.flush())
@@ -295,6 +301,10 @@ func (im *importer) Marks(ms []storage.Mark) error {
 		im.done.ForeignMarks += int64(len(ms))
 		return nil
 	}
+	return im.takeMarks(ms...)
+}
+
+func (im *importer) takeMarks(ms ...storage.Mark) error {
 	if im.marks = append(im.marks, ms...); len(im.marks) >= importMarks {
 		return dump.Stop(im.flushMarks())
 	}

@@ -180,7 +180,7 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 		return err
 	}
 	o := newOp()
-	outdated, oldest := f.outdated()
+	outdated, seen := f.outdated()
 	o.run = func() error {
 		f.mu.Lock()
 		if f.committer.failures != x.failures {
@@ -220,7 +220,7 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 		}
 		f.gen = x.gen
 		x.covered = f.known.EndRound(x.marks)
-		f.notes.Drop(outdated, oldest)
+		f.notes.Drop(outdated, seen)
 		f.logBytes -= x.bytes
 		f.applied.marks = f.known.Logged()
 		f.mu.Unlock()
@@ -288,6 +288,6 @@ func (s moveSource) Trim(id uint32) (more bool) { return s.f.sched.trim(id) }
 
 func (s moveSource) Soon() int64 { return s.f.sched.date(s.f.nowLocked()) + s.f.sched.cfg.ahead }
 
-func (s moveSource) Millis(date int64) int64 { return instant.Millis(s.f.day(date)) }
+func (s moveSource) Millis(date int64) int64 { return s.f.dueMillis(date) }
 
 func (s moveSource) Dismiss(ref arena.Ref) { s.f.sched.dismiss(ref, s.f.last) }

@@ -92,6 +92,13 @@ type Options struct {
 
 	// KeepOpen makes Next wait for another Add instead of returning ErrExhausted.
 	KeepOpen bool
+	// Keep keeps URLs that are done: each that is visited, gone, denied or given up, and that
+	// nothing makes come again, stays as a record with its Meta and History. It is finished
+	// (URLFinished): it is not handed out, Next does not wait for it, and hints do not change
+	// it. An Entry with Force brings it back, and Delete removes it. With a Spill finished
+	// URLs move to disk, about 35 bytes each beyond URL and Meta, and then take no memory.
+	// Records that were kept stay when a store is opened without Keep. Keep excludes NoDedup.
+	Keep bool
 	// DeferHints stores hints (Entry.Hint) without applying them; the next frontier that
 	// opens the Spill without DeferHints applies them. It is for tools that open a crawl
 	// without the Scheduler that judges hints.
@@ -201,6 +208,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	var fixed int64
 	if o.Spill != nil {
 		fixed = o.Spill.Footprint()
+	}
+	if o.Keep && o.NoDedup {
+		bad("Keep is set with NoDedup; want one of them")
 	}
 	if o.MemoryBudget > maxBudget {
 		bad("MemoryBudget is %d; want at most %d", o.MemoryBudget, int64(maxBudget))

@@ -219,7 +219,7 @@ func (r *recovery) Batch(b *storage.Batch) error {
 		}
 		x := logged{ref: f.sched.records.Store(a.Seq, a.Body), queue: qid}
 		if a.Due != 0 {
-			x.timed, x.due = true, f.date(instant.FromMillis(a.Due))
+			x.timed, x.due = true, f.storedDue(a.Due)
 		}
 		r.log[a.Seq] = x
 		r.order = append(r.order, a.Seq)
@@ -277,7 +277,7 @@ func (r *recovery) finish() {
 	}
 	r.parts = nil
 	r.queues.Free()
-	c.stats.Scheduled += r.timed.End()
+	c.stats.Scheduled, c.stats.Finished = r.timed.End()
 	for _, seq := range r.order {
 		x, ok := r.log[seq]
 		if !ok {

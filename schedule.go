@@ -41,12 +41,13 @@ type scheduler struct {
 	deletedTable
 	reopened
 
-	pace      timeheap.Heap  // ungrouped hosts by due, and groups by their key
-	parks     timeheap.Heap  // parked hosts by due
-	idle      timeheap.Heap  // idling hosts by due
-	expiry    timeheap.Heap  // leases by deadline
-	calls     []uint32       // hosts in place called, oldest first
-	scheduled *timed.Records // in memory, of queues
+	pace      timeheap.Heap    // ungrouped hosts by due, and groups by their key
+	parks     timeheap.Heap    // parked hosts by due
+	idle      timeheap.Heap    // idling hosts by due
+	expiry    timeheap.Heap    // leases by deadline
+	calls     []uint32         // hosts in place called, oldest first
+	scheduled *timed.Records   // in memory, of queues
+	kept      map[uint32]int32 // of these, the finished ones, by host
 	timed     timed.Blocks
 	moves     move.Mover    // to blocks, of records and queues
 	dormant   dormant.Hosts // hosts in place departing, and those that left
@@ -170,6 +171,7 @@ func newScheduler(cfg schedulerConfig) *scheduler {
 	c.stats.WaitingBy = make([]int64, cfg.levels)
 	c.waits.By = make([]measure.Histogram, cfg.levels)
 	c.scheduled, c.timed = timed.NewRecords(&c.records), timed.NewBlocks(&c.blocks)
+	c.kept = map[uint32]int32{}
 	c.moves = move.New(&c.records, &c.blocks, &c.fifo, c.scheduled, &c.timed)
 	hostMoved := func(id uint32, i int) { c.hosts.At(id).pos = int32(i) }
 	c.parks.Moved, c.idle.Moved = hostMoved, hostMoved
@@ -551,14 +553,17 @@ func (s *scheduler) stillDue(id uint32, now int64) bool {
 	return false
 }
 
-// schedule files a record under a future date.
+// schedule files a record under a future date, or one that never comes if it is finished.
 func (s *scheduler) schedule(qid uint32, ref arena.Ref, due int64) {
 	h := s.hosts.At(s.queues.At(qid).host)
 	if h.place == departing {
 		s.put(h, nowhere) // it stays
 	}
 	h.scheduled++
-	s.stats.Scheduled++
+	if due == instant.Never {
+		s.kept[s.queues.At(qid).host]++
+	}
+	*s.stats.dueAt(due)++
 	it := timeheap.Item{At: due, ID: uint32(ref), Aux: qid}
 	s.scheduled.Push(it)
 	if s.cfg.spill && s.records.At(ref).Part() == 0 {

@@ -17,6 +17,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/trouble"
 )
@@ -529,6 +532,7 @@ func (f *Frontier) takeLostYieldingLocked(id, queue uint32) (urls []lostURL, o O
 		e.Crawl = c.crawlOf(q).id
 		x := lostURL{newOp(), e}
 		f.endsLocked(x.op, queue, ref)
+		f.keepLostLocked(x.op, id, q, ref, o)
 		if f.events.wanted() {
 			x.op.event = &Event{Kind: EventURLGivenUp, Host: string(c.name(c.hosts.At(id))), URL: e.URL, Crawl: e.Crawl, Attempt: attempt, Failure: Failure(t.Kind), Reason: "host given up"}
 		}
@@ -546,6 +550,25 @@ func (f *Frontier) takeLostYieldingLocked(id, queue uint32) (urls []lostURL, o O
 		f.finishing--
 	}
 	return urls, o
+}
+
+// keepLostLocked makes o keep a URL that is given up, if such URLs are kept.
+func (s *shard) keepLostLocked(o *op, id uint32, q *queue, ref arena.Ref, last Outcome) {
+	if !s.opts.Keep {
+		return
+	}
+	c := s.sched
+	b, err := record.Decode(c.records.At(ref).Body())
+	if err != nil {
+		panic("frontier: a record in memory is malformed")
+	}
+	h := historyOf(&b.History).after(last)
+	b.Fails, b.History = 0, h.kept()
+	name := c.nameOf(id)
+	o.entries = append(o.entries, newEntry{
+		index: -1, hash: c.hash(name), host: string(name), crawl: c.crawlOf(q).id, priority: q.priority,
+		due: instant.Never, body: o.encode(&b, ""),
+	})
 }
 
 // readLostYieldingLocked reads a queue's next URLs, without the lock. It reports whether

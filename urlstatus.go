@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timed"
@@ -33,9 +34,10 @@ const (
 	URLLeased                    // it is handed out
 	URLScheduled                 // it waits for its time
 	URLKnown                     // it was admitted and is done for good, or given up
+	URLFinished                  // the same, and its record was kept: see Options.Keep
 )
 
-var urlStateNames = [...]string{"unknown", "waiting", "leased", "scheduled", "known"}
+var urlStateNames = [...]string{"unknown", "waiting", "leased", "scheduled", "known", "finished"}
 
 // String returns the state's name in lower case. It does not change between
 // versions.
@@ -246,6 +248,17 @@ func (s *urlSearch) describe(p []byte, state URLState, priority int) {
 	s.status.Entry.Crawl = s.crawl
 }
 
+// describeDue is describe for a record that is due at a date.
+func (s *urlSearch) describeDue(p []byte, at int64, priority int) {
+	if at == instant.Never {
+		s.describe(p, URLFinished, priority)
+		s.status.Entry.Finished = true
+		return
+	}
+	s.describe(p, URLScheduled, priority)
+	s.status.Until = s.f.day(at)
+}
+
 // leasedLocked looks among the host's leases.
 func (s *urlSearch) leasedLocked(id uint32) bool {
 	c := s.f.sched
@@ -279,8 +292,7 @@ func (s *urlSearch) scheduledOf(w *fifo.Walk) bool {
 				seen++
 				q, r := c.queues.At(it.Aux), c.records.At(arena.Ref(it.ID))
 				if c.crawlNumber(q) == s.crawl && c.records.HasURL(arena.Ref(it.ID), s.url) && !c.deleted(s.host, s.crawl, r.Seq()) {
-					s.describe(r.Body(), URLScheduled, c.priorityOf(q))
-					s.status.Until = f.day(it.At)
+					s.describeDue(r.Body(), it.At, c.priorityOf(q))
 					f.mu.Unlock()
 					return true
 				}
@@ -362,8 +374,7 @@ func (s *urlSearch) inTimed(blocks []timeheap.Item) (found, moved bool, err erro
 	moved, err = s.f.eachTimed(s.ctx, blocks, wanted, func(r *timed.Loaded) bool {
 		if b, err := record.Decode(r.Body); err == nil && bytes.Equal(b.URL, s.url) {
 			found = true
-			s.describe(r.Body, URLScheduled, int(r.Priority))
-			s.status.Until = s.f.day(r.At)
+			s.describeDue(r.Body, r.At, int(r.Priority))
 		}
 		return !found
 	})

@@ -28,6 +28,7 @@ type Stats struct {
 	Immediate int64   // of Waiting: those of CrawlNow, which WaitingBy leaves out
 	Held      int64   // of Waiting: those whose host or crawl was found paused, blocked or at a limit
 	Scheduled int64   // URLs with a future time, and due ones that are not read yet
+	Finished  int64   // URLs that are done and kept (Options.Keep)
 	Leased    int64   // leases that are out, including those for contact only
 	Hosts     int64   // hosts that are in memory
 	Bound     int64   // hosts that have a back queue
@@ -108,6 +109,14 @@ func (f *Frontier) Stats() Stats {
 	return f.statsLocked()
 }
 
+// dueAt is the figure in which a URL counts that is due at a date.
+func (s *Stats) dueAt(date int64) *int64 {
+	if date == instant.Never {
+		return &s.Finished
+	}
+	return &s.Scheduled
+}
+
 // totals are the counters that Rates come from.
 func (s *Stats) totals(at int64) measure.Totals {
 	x := measure.Totals{At: at, Added: s.Added, HandedOut: s.HandedOut}
@@ -157,7 +166,7 @@ func (s *scheduler) memory() int64 {
 		s.groups.Size() + s.groupIndex.Size() + s.grouped.Size() + int64(cap(s.lonely))*4 + s.distanceBytes +
 		s.waits.Size() + s.index.Size() + s.order.Size() +
 		s.sizes.Size() + s.withheld.set.Size() + s.limits.Size() + s.controls.size() + s.blocks.Size() +
-		s.pace.Size() + s.parks.Size() + s.idle.Size() + s.expiry.Size() + s.scheduled.Size() +
+		s.pace.Size() + s.parks.Size() + s.idle.Size() + s.expiry.Size() + s.scheduled.Size() + int64(len(s.kept))*16 +
 		s.offers.Size() + s.urgent.Size() + s.moves.Size() + int64(len(s.crawls))*s.crawlBytes() +
 		s.dormant.Size() + s.timed.Size() +
 		int64(len(s.troubles))*troubleBytes

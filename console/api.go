@@ -248,6 +248,8 @@ func (c *Console) url(r *http.Request) (any, error) {
 		} else if why != "" {
 			x.State, x.Why = reasonParked, why
 		}
+	case frontier.URLFinished:
+		x.Why = "it is done, and its record was kept"
 	case frontier.URLWaiting:
 		x.Why = "it waits"
 		if h, err := c.f.Host(r.Context(), s.Host); err == nil {
@@ -257,7 +259,7 @@ func (c *Console) url(r *http.Request) (any, error) {
 	if x.Ends, err = c.ends(r.Context(), u); err != nil {
 		return nil, refused(err)
 	}
-	if s.State == frontier.URLKnown && x.State != reasonParked && len(x.Ends) > 0 {
+	if (s.State == frontier.URLKnown || s.State == frontier.URLFinished) && x.State != reasonParked && len(x.Ends) > 0 {
 		x.Why = "it is done: the last request for it " + x.Ends[0].words(now)
 	}
 	return x, nil

@@ -34,6 +34,7 @@ type number struct {
 var numbers = []number{
 	{Metric{Name: "frontier_urls_held", OTel: "frontier.url.held", Kind: Level, Unit: "{url}", Help: "Waiting URLs whose host or crawl was found paused, blocked or at a limit."}, func(s *frontier.Stats) int64 { return s.Held }},
 	{Metric{Name: "frontier_urls_scheduled", OTel: "frontier.url.scheduled", Kind: Level, Unit: "{url}", Help: "URLs with a future time, and due ones that are not read yet."}, func(s *frontier.Stats) int64 { return s.Scheduled }},
+	{Metric{Name: "frontier_urls_finished", OTel: "frontier.url.finished", Kind: Level, Unit: "{url}", Help: "URLs that are done and kept."}, func(s *frontier.Stats) int64 { return s.Finished }},
 	{Metric{Name: "frontier_urls_known", OTel: "frontier.url.known", Kind: Level, Unit: "{url}", Help: "URLs remembered as admitted."}, func(s *frontier.Stats) int64 { return s.Known }},
 	{Metric{Name: "frontier_leases_out", OTel: "frontier.lease.out", Kind: Level, Unit: "{lease}", Help: "Leases that are out, including those for contact only."}, func(s *frontier.Stats) int64 { return s.Leased }},
 	{Metric{Name: "frontier_hosts", OTel: "frontier.host.count", Kind: Level, Unit: "{host}", Help: "Hosts in memory."}, func(s *frontier.Stats) int64 { return s.Hosts }},

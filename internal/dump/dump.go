@@ -27,7 +27,7 @@ type URL struct {
 	Priority int
 	Depth    int
 	Weight   float64
-	Due      int64 // it waits from then on; 0: it waits now
+	Due      int64 // it waits from then on; 0: it waits now; instant.KeptMillis: it is finished
 	Fails    int
 	Meta     []byte
 	record.History

@@ -54,6 +54,7 @@ type line struct {
 	Priority     int
 	Depth        int
 	Weight       lineFloat
+	Finished     int
 	Fails        int
 	Visits       int
 	Changes      int

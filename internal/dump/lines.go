@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -316,7 +317,11 @@ func (l *lineWriter) url(u *URL) []byte {
 	l.integer("priority", int64(u.Priority))
 	l.integer("depth", int64(u.Depth))
 	l.float("weight", u.Weight)
-	l.time("due", u.Due)
+	if u.Due == instant.KeptMillis {
+		l.integer("finished", 1)
+	} else {
+		l.time("due", u.Due)
+	}
 	l.integer("fails", int64(u.Fails))
 	if u.Last != 0 {
 		l.word("last", Results[u.Last])

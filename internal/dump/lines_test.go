@@ -90,6 +90,7 @@ func TestGoldenLines(t *testing.T) {
 	}
 	put(l.url(&URL{URL: "http://\xff/", Weight: math.Inf(-1), Priority: 65}))
 	put(l.url(&URL{URL: "http://a/", Weight: math.NaN(), Priority: 1, Due: instant.MaxMillis + 1}))
+	put(l.url(&URL{URL: "http://a/done", Priority: 1, Due: instant.KeptMillis, History: record.History{Visits: 1}}))
 	put(l.marks([]storage.Mark{goldenMark(), {}}))
 	put(l.trailer(1000))
 	const file = "testdata/lines.golden"

@@ -33,6 +33,8 @@ func (l *line) quick(text []byte) bool {
 			q.Priority = n
 		case "depth":
 			q.Depth = n
+		case "finished":
+			q.Finished = n
 		case "fails":
 			q.Fails = n
 		case "visits":

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -33,7 +34,7 @@ func TestQuickLines(t *testing.T) {
 		line := l.url(&URL{
 			URL: "http://x.example/" + rapid.StringMatching(`[a-zü?&="\\]{0,5}`).Draw(t, "path"), Depth: rapid.IntRange(0, 1<<30).Draw(t, "depth"),
 			Fails: rapid.IntRange(0, 12).Draw(t, "fails"), Weight: rapid.SampledFrom([]float64{0, 1.5}).Draw(t, "weight"),
-			Crawl: rapid.Uint32().Draw(t, "crawl"), Priority: rapid.IntRange(1, 64).Draw(t, "priority"), Due: rapid.SampledFrom([]int64{0, 5}).Draw(t, "due"),
+			Crawl: rapid.Uint32().Draw(t, "crawl"), Priority: rapid.IntRange(1, 64).Draw(t, "priority"), Due: rapid.SampledFrom([]int64{0, 5, instant.KeptMillis}).Draw(t, "due"),
 		})
 		read(t, bytes.TrimSpace(line))
 		text := bytes.Clone(bytes.TrimSpace(line))

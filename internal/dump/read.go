@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
@@ -348,6 +349,16 @@ func (r *Reader) urlLine(l *line) error {
 	}
 	if n := len(l.State); n != 0 && n != len(u.State) {
 		return fmt.Errorf("state has %d bytes; want %d", n, len(u.State))
+	}
+	switch {
+	case l.Finished < 0 || l.Finished > 1:
+		return fmt.Errorf("finished is %d; want 1", l.Finished)
+	case l.Finished == 1 && l.Due != 0:
+		return errors.New("has both due and finished")
+	case l.Finished == 1:
+		u.Due = instant.KeptMillis
+	case u.Due == instant.KeptMillis:
+		return errors.New("due is out of range")
 	}
 	copy(u.State[:], l.State)
 	return r.Sink.URL(u)

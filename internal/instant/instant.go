@@ -20,6 +20,9 @@ const LastMoment = Never - int64(10*365*24*time.Hour)
 // exports cannot express later ones.
 const MaxMillis = 253402300799999
 
+// KeptMillis is the stored due time of a finished URL that is kept. No other due time is equal.
+const KeptMillis int64 = 1 << 56
+
 // Millis returns t in Unix milliseconds, rounded up: a stored due time is never earlier than the
 // real one, except beyond MaxMillis. The zero time is 0.
 func Millis(t time.Time) int64 {

@@ -5,9 +5,11 @@ package move
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
@@ -97,6 +99,12 @@ func (r *Round) packTimed(copies []timedCopy) error {
 	// The record of an item may be gone, and another one, which also has an item, in its place.
 	slices.SortFunc(copies, func(a, b timedCopy) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Seq, b.Seq)) })
 	copies = slices.CompactFunc(copies, func(a, b timedCopy) bool { return a.Seq == b.Seq })
+	// A block of records that are never due has no others.
+	due, _ := slices.BinarySearchFunc(copies, instant.Never, func(x timedCopy, at int64) int { return cmp.Compare(x.at, at) })
+	return errors.Join(r.packSorted(copies[:due]), r.packSorted(copies[due:]))
+}
+
+func (r *Round) packSorted(copies []timedCopy) error {
 	if len(copies) == 0 {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"maps"
 
 	"github.com/seed-7440039f/frontier/internal/block"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -30,7 +31,7 @@ const (
 //
 // Invariants: for an item of unread, At is the time of the block's first unread record, or later
 // after a failed read; ID is the block; Aux is the position of that record and the number of live
-// records from there on.
+// records from there on. A block whose records are never due, at instant.Never, has no others.
 //
 // Not safe for concurrent use.
 type Blocks struct {
@@ -43,6 +44,7 @@ type Blocks struct {
 	buckets map[uint32]int32 // unread and lost blocks by number / bucketSize
 	lost    map[uint32]int   // live records of blocks that cannot be read
 	purge   purge
+	purged  bool // see Purged
 }
 
 // NewBlocks returns an empty Blocks over a table of finished records.
@@ -82,6 +84,9 @@ func (t *Blocks) MinUnread() int64 { return t.unread.min() }
 
 // Len is how many blocks are unread.
 func (t *Blocks) Len() int { return t.unread.len() }
+
+// Due is how many of the unread blocks are due some day.
+func (t *Blocks) Due() int { return t.unread.len() - t.unread.never }
 
 // Empty reports whether no record is on disk only.
 func (t *Blocks) Empty() bool { return len(t.buckets) == 0 }
@@ -159,7 +164,7 @@ func (t *Blocks) Soon(rs []Loaded, now, until int64, short bool) int {
 	}
 	live := 0
 	for i := range rs {
-		if live >= least && rs[i].At > until {
+		if live >= least && rs[i].At > until || rs[i].At == instant.Never {
 			return i
 		}
 		if !t.IsBuried(rs[i].Pos) {
@@ -247,9 +252,9 @@ func (t *Blocks) ended(id uint32) {
 // Size returns the memory in bytes.
 func (t *Blocks) Size() int64 { return t.unread.size() + int64(len(t.buckets))*16 }
 
-// Check verifies the data about the blocks, and reports violations. It returns the number of their
-// readable live records, and adds the number of each block in the table to live.
-func (t *Blocks) Check(live map[uint32]int, bad func(format string, args ...any)) (records int64) {
+// Check verifies the data about the blocks, and reports violations. It returns the numbers of their
+// readable live records, as End does, and adds the number of each block in the table to live.
+func (t *Blocks) Check(live map[uint32]int, bad func(format string, args ...any)) (due, never int64) {
 	if err := t.unread.items.Check(t.unread.root); err != nil {
 		bad("F3: heap of timed blocks: %v", err)
 	}
@@ -285,10 +290,14 @@ func (t *Blocks) Check(live map[uint32]int, bad func(format string, args ...any)
 			live[it.ID] += n
 		}
 		buckets[it.ID/bucketSize]++
-		records += int64(n)
+		if it.At == instant.Never {
+			never += int64(n)
+		} else {
+			due += int64(n)
+		}
 	}
 	if !maps.Equal(buckets, t.buckets) {
 		bad("F6: timed blocks by number: %v, counted %v", buckets, t.buckets)
 	}
-	return records
+	return due, never
 }

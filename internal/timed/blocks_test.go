@@ -161,7 +161,9 @@ func TestBlocksAgainstAMap(t *testing.T) {
 				if reading != 0 {
 					return // it may have been buried in part
 				}
-				require.Equal(t, want, b.Check(map[uint32]int{}, func(format string, args ...any) { t.Errorf(format, args...) }))
+				due, never := b.Check(map[uint32]int{}, func(format string, args ...any) { t.Errorf(format, args...) })
+				require.Equal(t, want, due)
+				require.Zero(t, never)
 				require.Equal(t, len(in)+len(lost) == 0, b.Empty())
 				require.Equal(t, last, b.Last())
 			},

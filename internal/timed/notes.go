@@ -5,6 +5,7 @@ package timed
 
 import (
 	"iter"
+	"maps"
 
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
@@ -26,6 +27,11 @@ type Notes struct {
 	stale []storage.Mark // dropped, but their rows are still on disk
 	swept bool           // no note is younger than the last sweep
 	sweep []uint32       // blocks that it has not seen yet
+	young int            // notes since the last sweep began
+
+	last    uint64 // the highest number of a note
+	through uint64 // the same when the sweep began that is in progress; 0: it has missed a block
+	seen    uint64 // no block holds an outdated record of a note up to this one
 }
 
 // noteBytes is the memory of a note.
@@ -41,7 +47,9 @@ func (n *Notes) Set(m storage.Mark, seq uint64, block uint32) {
 		n.at = map[storage.Mark]note{}
 	}
 	n.at[m] = note{seq, block}
+	n.last = max(n.last, seq)
 	n.swept = false
+	n.young++
 }
 
 // Outdated reports whether a record of a URL is outdated.
@@ -56,22 +64,29 @@ func (n *Notes) Outdated(m storage.Mark, seq uint64) bool {
 // Len is how many notes there are.
 func (n *Notes) Len() int { return len(n.at) }
 
-// All yields the notes, each with the highest number of a block that may hold an outdated record.
-// Notes may be added and removed meanwhile.
-func (n *Notes) All() iter.Seq2[storage.Mark, uint32] {
-	return func(yield func(storage.Mark, uint32) bool) {
-		for m, x := range n.at {
-			if !yield(m, x.block) {
-				return
-			}
-		}
-	}
+// All yields the marks with notes. Notes may be added and removed meanwhile.
+func (n *Notes) All() iter.Seq[storage.Mark] { return maps.Keys(n.at) }
+
+// Seen says which blocks hold no outdated record: those below a number, and for notes up to a number
+// all.
+type Seen struct {
+	below uint32
+	notes uint64
 }
 
-// Drop forgets the given notes that concern only blocks below a number.
-func (n *Notes) Drop(ms []storage.Mark, oldest uint32) {
+// Seen returns what has been read or swept by now.
+func (n *Notes) Seen(t *Blocks) Seen { return Seen{t.Oldest(), n.seen} }
+
+// Over reports whether no block holds an outdated record of a URL with a note.
+func (n *Notes) Over(m storage.Mark, s Seen) bool {
+	x, ok := n.at[m]
+	return ok && (x.block < s.below || x.seq <= s.notes)
+}
+
+// Drop forgets the given notes if they are over.
+func (n *Notes) Drop(ms []storage.Mark, s Seen) {
 	for _, m := range ms {
-		if x, ok := n.at[m]; ok && x.block < oldest {
+		if n.Over(m, s) {
 			delete(n.at, m)
 			n.stale = append(n.stale, m)
 		}
@@ -97,14 +112,20 @@ func (n *Notes) PutStale(ms []storage.Mark) { n.stale = append(ms, n.stale...) }
 // Sweeping reports whether a sweep is in progress, which BeginSweep continues.
 func (n *Notes) Sweeping() bool { return len(n.sweep) > 0 }
 
+// Young is how many notes were added since the last sweep began.
+func (n *Notes) Young() int { return n.young }
+
+// SweepFailed records that a block cannot be read.
+func (n *Notes) SweepFailed() { n.through = 0 }
+
 // Unswept reports whether there are notes, and some are younger than the last sweep.
 func (n *Notes) Unswept() bool { return !n.swept && len(n.at) > 0 }
 
 // BeginSweep begins to read the next block to be searched for outdated records. It returns the zero
 // item if the block was read meanwhile.
 func (n *Notes) BeginSweep(t *Blocks) timeheap.Item {
-	if !n.swept {
-		n.swept, n.sweep = true, nil
+	if len(n.sweep) == 0 {
+		n.swept, n.sweep, n.young, n.through = true, nil, 0, n.last
 		u := &t.unread
 		for i := range u.items.All(u.root) {
 			n.sweep = append(n.sweep, u.items.At(i).ID)
@@ -113,6 +134,13 @@ func (n *Notes) BeginSweep(t *Blocks) timeheap.Item {
 	id := n.sweep[len(n.sweep)-1]
 	n.sweep = n.sweep[:len(n.sweep)-1]
 	return t.BeginBlock(id)
+}
+
+// Swept ends a sweep if it has seen all blocks. No block is being read.
+func (n *Notes) Swept(t *Blocks) {
+	if len(n.sweep) == 0 && len(t.lost) == 0 {
+		n.seen = max(n.seen, n.through)
+	}
 }
 
 // Size returns the memory in bytes.

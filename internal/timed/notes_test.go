@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seed-7440039f/frontier/internal/block"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
 )
@@ -18,7 +19,7 @@ func TestNotesGoWithTheirBlocks(t *testing.T) {
 	n.Set(b, 20, 7)
 	require.True(t, n.Outdated(a, 9))
 	require.False(t, n.Outdated(a, 10))
-	n.Drop([]storage.Mark{a, b}, 7)
+	n.Drop([]storage.Mark{a, b}, Seen{below: 7})
 	require.False(t, n.Outdated(a, 9))
 	require.True(t, n.Outdated(b, 19))
 	ms, rows := n.TakeStale()
@@ -57,4 +58,49 @@ func TestSweepGivesUnreadBlocks(t *testing.T) {
 	}
 	require.Len(t, got, 4)
 	require.False(t, got[1])
+}
+
+// A note goes once a sweep that began after it has seen all blocks, also if these stay unread for
+// ever. Notes that come meanwhile, and sweeps that miss a block, wait for the next one.
+func TestSweepEndsNotes(t *testing.T) {
+	var table block.Table
+	var n Notes
+	blocks := NewBlocks(&table)
+	for id := uint32(1); id <= 3; id++ {
+		blocks.Add(Item(id, instant.Never, 0, 1))
+	}
+	a, b := storage.Mark{1}, storage.Mark{2}
+	sweep := func(fails bool) {
+		for ok := true; ok; ok = n.Sweeping() {
+			require.NotZero(t, n.BeginSweep(&blocks).ID)
+			blocks.PutBack(instant.Never)
+			if fails {
+				n.SweepFailed()
+			}
+			n.Swept(&blocks)
+		}
+	}
+	n.Set(a, 10, 3)
+	sweep(true)
+	require.False(t, n.Over(a, n.Seen(&blocks)))
+	n.BeginSweep(&blocks)
+	blocks.PutBack(instant.Never)
+	n.Set(b, 20, 3)
+	require.Equal(t, 1, n.Young())
+	n.Swept(&blocks)
+	require.False(t, n.Over(a, n.Seen(&blocks)), "two blocks are left")
+	for n.Sweeping() {
+		n.BeginSweep(&blocks)
+		blocks.PutBack(instant.Never)
+		n.Swept(&blocks)
+	}
+	seen := n.Seen(&blocks)
+	require.True(t, n.Over(a, seen))
+	require.False(t, n.Over(b, seen), "it came later")
+	sweep(false)
+	n.Drop([]storage.Mark{a, b}, seen) // as of a checkpoint that began before
+	require.False(t, n.Outdated(a, 1))
+	require.True(t, n.Outdated(b, 1))
+	n.Drop([]storage.Mark{b}, n.Seen(&blocks))
+	require.Zero(t, n.Len())
 }

@@ -1,4 +1,5 @@
-// This file selects blocks to be read before they are due, to find the dead records in them.
+// This file selects blocks to be read before they are due, or although they never are, to find the
+// dead records in them.
 
 package timed
 
@@ -12,6 +13,7 @@ type purge struct {
 	cursor  uint32   // items from this number on were looked at
 	found   bool     // a block was found in this walk
 	seen    []uint64 // a bit for each block
+	failed  bool     // a block could not be read
 }
 
 // purgeAtOnce is how many blocks BeginPurge looks at.
@@ -19,6 +21,7 @@ const purgeAtOnce = 4096
 
 // Purge makes BeginPurge return all unread blocks with numbers up to through.
 func (t *Blocks) Purge(through uint32) {
+	t.purged = false
 	if t.unread.len() > 0 && through > 0 {
 		t.purge = purge{through: max(t.purge.through, through), cursor: t.unread.items.Top + 1}
 		t.purge.seen = make([]uint64, t.purge.through/64+1)
@@ -27,6 +30,13 @@ func (t *Blocks) Purge(through uint32) {
 
 // Purging reports whether BeginPurge must search for blocks.
 func (t *Blocks) Purging() bool { return t.purge.through > 0 }
+
+// Purged reports whether a purge has come to its end since the last call of Purge, and has missed no
+// block.
+func (t *Blocks) Purged() bool { return t.purged }
+
+// PurgeFailed records that a block cannot be read.
+func (t *Blocks) PurgeFailed() { t.purge.failed = true }
 
 // BeginPurge is Begin for the next block of a purge. It returns the zero item if it found none in
 // this step, or there is none.
@@ -47,6 +57,7 @@ func (t *Blocks) BeginPurge() timeheap.Item {
 	case p.found: // some may have been added behind the cursor
 		p.cursor, p.found = t.unread.items.Top+1, false
 	default:
+		t.purged = !p.failed && len(t.lost) == 0
 		*p = purge{}
 	}
 	return timeheap.Item{}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -48,8 +49,9 @@ func (r *Restored) Finish(x storage.Completion) {
 	it.Aux--
 }
 
-// End adds the blocks to the order of due times, and returns the number of their live records.
-func (r *Restored) End() (records int64) {
+// End adds the blocks to the order of due times, and returns the numbers of their live records:
+// those that are due some day, and those that never are.
+func (r *Restored) End() (due, never int64) {
 	for _, it := range r.blocks {
 		live, first := int(it.Aux), 0
 		if live == 0 {
@@ -59,8 +61,12 @@ func (r *Restored) End() (records int64) {
 			first++
 		}
 		r.t.Add(Item(it.ID, it.At, first, live))
-		records += int64(live)
+		if it.At == instant.Never {
+			never += int64(live)
+		} else {
+			due += int64(live)
+		}
 	}
 	r.blocks = nil
-	return records
+	return due, never
 }

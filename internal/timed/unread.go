@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/hostindex"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 )
 
@@ -17,6 +18,7 @@ type unread struct {
 	root  uint32
 	index hostindex.Index // by block
 	lists []*List         // that are being made
+	never int             // items that are never due
 }
 
 // blockHash spreads the numbers of blocks, most of which are consecutive.
@@ -27,6 +29,9 @@ func (u *unread) min() int64  { return u.items.Min(u.root) }
 func (u *unread) size() int64 { return u.items.Size() + u.index.Size() }
 
 func (u *unread) push(it timeheap.Item) {
+	if it.At == instant.Never {
+		u.never++
+	}
 	u.index.Add(blockHash(it.ID), u.items.Push(&u.root, it))
 	for _, l := range u.lists {
 		l.came = append(l.came, it)
@@ -38,7 +43,11 @@ func (u *unread) pop() timeheap.Item { return u.remove(u.root) }
 // remove removes item n.
 func (u *unread) remove(n uint32) timeheap.Item {
 	u.index.Remove(blockHash(u.items.At(n).ID), n)
-	return u.items.Remove(&u.root, n)
+	it := u.items.Remove(&u.root, n)
+	if it.At == instant.Never {
+		u.never--
+	}
+	return it
 }
 
 // find returns the number of the item of a block, or 0.

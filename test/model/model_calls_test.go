@@ -42,6 +42,12 @@ func (m *model) Delete(t *rapid.T) {
 		}
 	}
 	m.scheduled = kept
+	for url, host := range m.kept {
+		if all || host == name {
+			scheduled++
+			delete(m.kept, url)
+		}
+	}
 	for host, h := range m.hosts {
 		if all || host == name {
 			h.loose = true // its group may be forgotten with its last URL
@@ -298,7 +304,7 @@ func (m *model) Done(t *rapid.T) {
 	case o.Result == frontier.PutOff:
 		m.admit(&item{url: it.url, host: it.host, prio: it.prio, attempt: it.attempt}, o.Next)
 	default:
-		m.finished[it.url] = true
+		m.finish(it)
 	}
 }
 

@@ -33,6 +33,9 @@ func (m *model) Export(t *rapid.T) {
 	for _, it := range m.scheduled {
 		want = append(want, it.url)
 	}
+	for url := range m.kept {
+		want = append(want, url)
+	}
 	for _, h := range m.hosts {
 		if h.lease != nil && h.lease.item != nil && !h.lease.dead {
 			want = append(want, h.lease.item.url)

@@ -40,6 +40,7 @@ type item struct {
 	promoted bool      // became waiting at due, and a crash would forget when
 	inSched  bool      // on disk among the scheduled ones
 	homed    bool
+	finished bool // it is admitted as that
 }
 
 type modelHost struct {
@@ -86,6 +87,7 @@ type model struct {
 	known     map[string]bool
 	values    map[string]string
 	finished  map[string]bool
+	kept      map[string]string // of these, those that stay as records, and their hosts
 	order     int
 	hold      time.Time
 	millis    int
@@ -199,6 +201,9 @@ func (m *model) scheduledHosts() map[string]bool {
 	for _, it := range m.scheduled {
 		hosts[it.host] = true
 	}
+	for _, host := range m.kept {
+		hosts[host] = true
+	}
 	return hosts
 }
 
@@ -262,7 +267,7 @@ func (m *model) failed(it, again *item, at time.Time, spared bool) {
 		m.admit(&item{url: it.url, host: it.host, prio: ownPrio(it.url), attempt: it.attempt}, time.Time{})
 	case it.attempt >= modelTries:
 		m.givenUp++
-		m.finished[it.url] = true
+		m.finish(it)
 	default:
 		n := &item{url: it.url, host: it.host, prio: ownPrio(it.url), attempt: it.attempt + 1}
 		m.admit(n, at)
@@ -281,8 +286,21 @@ func (m *model) ended(l *modelLeaseState, failed bool) {
 	}
 }
 
+// finish is the end of a URL that nothing makes come again.
+func (m *model) finish(it *item) {
+	m.finished[it.url] = true
+	if m.opts.Keep {
+		m.kept[it.url] = it.host
+	}
+}
+
 func (m *model) admit(it *item, at time.Time) {
 	delete(m.finished, it.url)
+	delete(m.kept, it.url)
+	if it.finished {
+		m.finish(it)
+		return
+	}
 	if at.After(m.now()) {
 		it.due = at
 		m.scheduled = append(m.scheduled, it)
@@ -349,6 +367,7 @@ func (m *model) check(t *rapid.T) {
 	require.Equal(t, now, s.Immediate, "immediate")
 	require.LessOrEqual(t, s.Held, int64(m.heldURLs()), "held")
 	require.EqualValues(t, len(m.scheduled), s.Scheduled, "scheduled")
+	require.EqualValues(t, len(m.kept), s.Finished, "finished")
 	require.EqualValues(t, leases, s.Leased, "leased")
 	require.EqualValues(t, len(m.known), s.Known, "known")
 	require.EqualValues(t, m.givenUp, s.GivenUp, "given up")
@@ -365,10 +384,10 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 		pausedCrawls: map[uint32]bool{},
 		used:         map[frontier.Scope]*modelUsage{}, hostUsed: map[string]*modelUsage{},
 		hosts: map[string]*modelHost{}, groups: map[string]time.Time{}, waiting: map[string][]*item{},
-		known: map[string]bool{}, finished: map[string]bool{},
+		known: map[string]bool{}, finished: map[string]bool{}, kept: map[string]string{},
 		opts: harness.Quantum(rapid.IntRange(1, 4).Draw(t, "quantum"), harness.ParkAfter(10*time.Second, frontier.Options{
 			Clock: clock, Priorities: modelLevels, Selector: selector.Strict(), Delay: frontier.FixedDelay(modelDelay),
-			LeaseTime: modelLease, Retry: frontier.Retries(modelTries, modelWait),
+			Keep: rapid.Bool().Draw(t, "keep"), LeaseTime: modelLease, Retry: frontier.Retries(modelTries, modelWait),
 			Backoff: modelBackoff, Quarantine: drawQuarantine(t),
 		})),
 	}
@@ -381,7 +400,7 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
 		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "LateDone": m.LateDone, "Rule": m.Rule, "Delete": m.Delete,
-		"CrawlRule": m.CrawlRule, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export, "Forget": m.Forget, "Limit": m.Limit, "Priority": m.Priority, "Hint": m.Hint,
+		"CrawlRule": m.CrawlRule, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export, "Forget": m.Forget, "Limit": m.Limit, "Priority": m.Priority, "Hint": m.Hint, "Finish": m.Finish,
 		"": m.check,
 	}
 	if durable {

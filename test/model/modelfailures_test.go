@@ -68,7 +68,7 @@ func (m *model) bury() {
 				continue
 			}
 			m.givenUp++
-			m.finished[it.url] = true
+			m.finish(it)
 		}
 		m.waiting[name] = kept
 	}

@@ -70,6 +70,9 @@ func (m *model) lookAtURL(t *rapid.T) {
 	if !m.known[url] {
 		want = frontier.URLUnknown
 	}
+	if _, kept := m.kept[url]; kept {
+		want = frontier.URLFinished
+	}
 	for _, it := range m.waiting[name] {
 		if it.url == url {
 			want = frontier.URLWaiting
