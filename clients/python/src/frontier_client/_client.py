@@ -1,0 +1,232 @@
+"""The client."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from ._http import NDJSON, Transport, decode_lines, encode
+from ._types import Ended, Entry, Lease, Leases, Outcome, Verdict, entry_members, parse_time, verdict
+
+_ADD_BATCH = 1000
+
+
+def _id(lease: Lease | str) -> str:
+    return lease if isinstance(lease, str) else lease.lease
+
+
+class Client:
+    """A frontier server's client. It may be used by several threads: each has a
+    connection of its own.
+
+    ``token`` is sent as a bearer token. ``timeout_s`` bounds each wait for the
+    server, beyond what a call itself asks it to wait. Calls raise a
+    :class:`FrontierError`: :class:`Unavailable` if the server cannot be reached,
+    else what it answered.
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, timeout_s: float = 60, context: ssl.SSLContext | None = None
+    ) -> None:
+        self._http = Transport(url, token, timeout_s, context)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections. Leases stay out."""
+        self._http.close()
+
+    def _json(self, method: str, path: str, value: object = None, *, extra_s: float = 0, **query: Any) -> Any:
+        body = None if value is None else encode(value)
+        data = self._http.request(method, path, query=query, body=body, extra_s=extra_s)
+        return json.loads(data) if data.strip() else {}
+
+    # Adding.
+
+    def add(self, entries: Iterable[Entry | str]) -> list[Verdict]:
+        """Add URLs. They are on disk when it returns: one verdict each, in order."""
+        return list(self.add_iter(entries))
+
+    def add_iter(self, entries: Iterable[Entry | str]) -> Iterator[Verdict]:
+        """Add URLs from an iterator of any length, a thousand at a time. The
+        verdicts come once their entries are on disk; adding goes on only while
+        they are read."""
+        it = iter(entries)
+        while batch := list(islice(it, _ADD_BATCH)):
+            body = b"\n".join(encode(entry_members(e)) for e in batch) + b"\n"
+            data = self._http.request("POST", "/v1/urls", body=body, content=NDJSON, accept=NDJSON)
+            yield from map(verdict, decode_lines(data))
+
+    # Leases.
+
+    def leases(
+        self,
+        *,
+        hosts: int | None = None,
+        per_host: int | None = None,
+        max: int | None = None,
+        crawls: Sequence[str] | None = None,
+        host: str | None = None,
+        lease_s: float | None = None,
+        wait_s: float = 0,
+    ) -> Leases:
+        """What can be had now, or as soon as something can be had within
+        ``wait_s`` (at most 60)."""
+        ask = {
+            "hosts": hosts,
+            "per_host": per_host,
+            "max": max,
+            "crawls": crawls,
+            "host": host,
+            "lease_s": lease_s,
+            "wait_s": wait_s,
+        }
+        got = self._json("POST", "/v1/leases", {k: v for k, v in ask.items() if v is not None}, extra_s=wait_s)
+        return Leases(
+            [Lease.from_members(m) for m in got.get("leases") or []],
+            parse_time(got.get("next")),
+            bool(got.get("exhausted")),
+        )
+
+    def stream(
+        self, *, max: int = 64, crawls: Sequence[str] | None = None, lease_s: float | None = None
+    ) -> Iterator[Lease]:
+        """Leases for as long as the caller iterates, at most ``max`` of them out
+        at once: done of one lets the next come. Leases that are out at the end
+        stay out."""
+        query = {"stream": "true", "max": max, "crawls": ",".join(crawls) if crawls else None, "lease_s": lease_s}
+        for line in self._http.lines("GET", "/v1/leases", query=query):
+            if line:
+                yield Lease.from_members(json.loads(line))
+
+    def done(self, lease: Lease | str, outcome: Outcome) -> Ended:
+        """End a lease. The outcome's ``add`` is stored in the same commit. It may
+        be sent twice; a lease that has ended otherwise raises :class:`NotLeased`."""
+        got = self._json("POST", f"/v1/leases/{quote(_id(lease), safe='')}/done", outcome.members())
+        return Ended(_id(lease), got.get("added", 0), [verdict(v) for v in got.get("add") or []])
+
+    def done_many(self, ends: Iterable[tuple[Lease | str, Outcome]]) -> list[Ended]:
+        """End many leases with one request. An end that failed has ``error``; it
+        does not raise."""
+        pairs = list(ends)
+        if not pairs:
+            return []
+        body = b"\n".join(encode({"lease": _id(le), **out.members()}) for le, out in pairs) + b"\n"
+        data = self._http.request("POST", "/v1/done", body=body, content=NDJSON, accept=NDJSON)
+        answers = []
+        for (lease, _), m in zip(pairs, decode_lines(data), strict=True):
+            error = m.get("error")
+            if isinstance(error, dict):  # a problem
+                error = error.get("detail") or error.get("title") or "failed"
+            answers.append(Ended(_id(lease), m.get("added", 0), [verdict(v) for v in m.get("add") or []], error))
+        return answers
+
+    def extend(self, lease: Lease | str, lease_s: float) -> Lease:
+        """Keep a lease for ``lease_s`` from now."""
+        path = f"/v1/leases/{quote(_id(lease), safe='')}/extend"
+        return Lease.from_members(self._json("POST", path, {"lease_s": lease_s}))
+
+    def hand_back(self, lease: Lease | str) -> Lease:
+        """Give the URL back before it was fetched, after a contact with its host
+        for something else. The answer is a lease for that contact, to be done."""
+        return Lease.from_members(self._json("POST", f"/v1/leases/{quote(_id(lease), safe='')}/handback", {}))
+
+    def contact(self, host: str, *, wait_s: float = 20, lease_s: float | None = None) -> Lease | None:
+        """A lease for one contact with a host, without a URL; None if the host's
+        turn does not come within ``wait_s``."""
+        ask = {"wait_s": wait_s} if lease_s is None else {"wait_s": wait_s, "lease_s": lease_s}
+        got = self._json("POST", f"/v1/hosts/{quote(host, safe='')}/contact", ask, extra_s=wait_s)
+        return Lease.from_members(got) if "lease" in got else None
+
+    # Looking and removing.
+
+    def status(self, url: str, *, crawl: str | None = None, host: str | None = None) -> dict[str, Any]:
+        """What the server knows about one URL."""
+        got: dict[str, Any] = self._json("GET", "/v1/urls", url=url, crawl=crawl, host=host)
+        return got
+
+    def delete(self, url: str, *, crawl: str | None = None, host: str | None = None, forget: bool = False) -> None:
+        """Remove one URL. ``forget``: it may be added again as new."""
+        self._json("DELETE", "/v1/urls", url=url, crawl=crawl, host=host, forget=forget)
+
+    def crawls(self) -> list[dict[str, Any]]:
+        """The crawls with their settings and counts."""
+        got = self._json("GET", "/v1/crawls")
+        return list(got["crawls"])
+
+    def crawl(self, name: str) -> dict[str, Any]:
+        """One crawl's settings and counts."""
+        got: dict[str, Any] = self._json("GET", f"/v1/crawls/{quote(name, safe='')}")
+        return got
+
+    def delete_crawl(self, name: str, *, forget: bool = False) -> None:
+        """Remove a crawl's URLs. ``forget``: they may be added again as new."""
+        self._json("DELETE", f"/v1/crawls/{quote(name, safe='')}", forget=forget)
+
+    def stats(self) -> dict[str, Any]:
+        """The counters of the server."""
+        got: dict[str, Any] = self._json("GET", "/v1/stats")
+        return got
+
+    # Controls. A scope is a host, a domain ("*.example.org") or "*", as on the status page.
+
+    def do(self, action: str, scope: str | None = None, **members: Any) -> dict[str, Any]:
+        """Carry out an action of the status page, such as ``delete`` or ``block``."""
+        ask = {"do": action, **members} if scope is None else {"do": action, "scope": scope, **members}
+        got: dict[str, Any] = self._json("POST", "/v1/do", ask)
+        return got
+
+    def pause(self, scope: str) -> None:
+        """Hand out nothing of a scope until it is resumed. It is durable."""
+        self.do("pause", scope)
+
+    def resume(self, scope: str) -> None:
+        """End a pause."""
+        self.do("resume", scope)
+
+    def rules(self) -> Any:
+        """The rules that are set, as JSON."""
+        return self._json("GET", "/v1/rules")
+
+    def rule(self, scope: str) -> dict[str, Any]:
+        """The rule set for one scope."""
+        got: dict[str, Any] = self._json("GET", f"/v1/rules/{quote(scope, safe='')}")
+        return got
+
+    def set_rule(self, scope: str, rule: dict[str, Any]) -> None:
+        """Replace the rule of a scope."""
+        self._json("PUT", f"/v1/rules/{quote(scope, safe='')}", rule)
+
+    def clear_rule(self, scope: str) -> None:
+        """Set nothing for a scope any more."""
+        self._json("DELETE", f"/v1/rules/{quote(scope, safe='')}")
+
+    # Listings.
+
+    def list(
+        self,
+        *,
+        crawl: str | None = None,
+        scope: str | None = None,
+        state: str | None = None,
+        after: str | None = None,
+        n: int = 0,
+    ) -> Iterator[dict[str, Any]]:
+        """URLs as of one moment; ``n=0`` gives all."""
+        query = {"crawl": crawl, "scope": scope, "state": state, "after": after, "n": n}
+        for line in self._http.lines("GET", "/v1/list", query=query):
+            if line:
+                yield json.loads(line)
+
+    def export(self) -> Iterator[bytes]:
+        """The lines of an export: what the server's import takes."""
+        return (line for line in self._http.lines("GET", "/v1/export") if line)

@@ -1,0 +1,160 @@
+"""What goes over the wire, as dataclasses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timezone
+from typing import Any, Literal
+
+Status = Literal["new", "known", "forced", "hinted", "refused", "bad"]
+Result = Literal["visited", "changed", "unchanged", "gone", "failed", "denied", "requeue", "put_off"]
+Meta = Mapping[str, Sequence[str]]
+
+
+def time_text(t: datetime) -> str:
+    """RFC 3339 in UTC with milliseconds. A time without a zone is refused."""
+    if t.tzinfo is None:
+        raise ValueError(f"{t!r} has no time zone")
+    return t.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """The time of an answer, or None."""
+    if not text:
+        return None
+    head, dot, rest = text.removesuffix("Z").partition(".")
+    return datetime.fromisoformat(head + (dot + (rest + "000000")[:6] if dot else "")).replace(tzinfo=timezone.utc)
+
+
+def _members(value: object) -> dict[str, Any]:
+    """The fields that differ from their defaults, as JSON members."""
+    out: dict[str, Any] = {}
+    for f in fields(value):  # type: ignore[arg-type]
+        v = getattr(value, f.name)
+        if v is None or v is False or (isinstance(v, (list, tuple, dict)) and not v):
+            continue
+        out[f.name] = time_text(v) if isinstance(v, datetime) else v
+    return out
+
+
+@dataclass(slots=True)
+class Entry:
+    """A URL to add. What is None is left to the server."""
+
+    url: str
+    crawl: str | None = None
+    host: str | None = None
+    """Whom politeness is owed to, instead of the URL's host; the URL is then not parsed."""
+    depth: int | None = None
+    weight: float | None = None
+    priority: int | None = None
+    not_before: datetime | None = None
+    meta: Meta | None = None
+    force: bool = False
+    """A known URL is crawled again."""
+    hint: bool = False
+    """A known URL may have changed."""
+    finished: bool = False
+    """The URL counts as crawled; it is not handed out."""
+    id: str | None = None
+
+    def members(self) -> dict[str, Any]:
+        """The entry as JSON members."""
+        return _members(self)
+
+
+@dataclass(slots=True, frozen=True)
+class Verdict:
+    """What became of one added entry."""
+
+    status: Status
+    id: str | None = None
+    error: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Lease:
+    """A URL that is this client's to fetch until ``deadline``, or until done."""
+
+    lease: str
+    """The id. It may be stored, and ended by another process."""
+    url: str = ""
+    host: str = ""
+    group: str | None = None
+    crawl: str = ""
+    depth: int = 0
+    weight: float = 0.0
+    priority: int = 0
+    attempt: int = 0
+    meta: Meta = field(default_factory=dict)
+    history: Mapping[str, Any] = field(default_factory=dict)
+    deadline: datetime | None = None
+    due: datetime | None = None
+    gap_s: float = 0.0
+    """What must lie between two contacts made under this lease."""
+
+    @classmethod
+    def from_members(cls, m: Mapping[str, Any]) -> Lease:
+        """The lease of an answer. Members that a newer server adds are ignored."""
+        got = {f.name: m[f.name] for f in fields(cls) if m.get(f.name) is not None}
+        for name in ("deadline", "due"):
+            if name in got:
+                got[name] = parse_time(got[name])
+        return cls(**got)
+
+
+@dataclass(slots=True, frozen=True)
+class Leases:
+    """An answer to a request for leases."""
+
+    leases: list[Lease]
+    next: datetime | None = None
+    """When the next lease may be had, where none came and the time is known."""
+    exhausted: bool = False
+    """Nothing waits, nothing is scheduled, and nobody holds a lease."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a contact ended."""
+
+    result: Result
+    failure: str | None = None
+    uncontacted: bool = False
+    ended: datetime | None = None
+    duration_s: float | None = None
+    retry_after_s: float | None = None
+    crawl_delay_s: float | None = None
+    modified: datetime | None = None
+    bytes: int | None = None
+    next: datetime | None = None
+    meta: Meta | None = None
+    add: Sequence[Entry | str] = ()
+
+    def members(self) -> dict[str, Any]:
+        """The outcome as JSON members."""
+        out = _members(self)
+        if self.add:
+            out["add"] = [entry_members(e) for e in self.add]
+        return out
+
+
+@dataclass(slots=True, frozen=True)
+class Ended:
+    """The answer to one done: ``error`` is empty if the lease ended by it."""
+
+    lease: str
+    added: int = 0
+    add: list[Verdict] = field(default_factory=list)
+    error: str | None = None
+
+
+def entry_members(e: Entry | str) -> dict[str, Any]:
+    """An entry, or a bare URL, as JSON members."""
+    return {"url": e} if isinstance(e, str) else e.members()
+
+
+def verdict(m: Mapping[str, Any]) -> Verdict:
+    """The verdict of an answer's line."""
+    return Verdict(m["status"], m.get("id"), m.get("error"))

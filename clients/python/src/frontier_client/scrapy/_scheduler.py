@@ -1,0 +1,334 @@
+"""The scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+from time import monotonic
+from typing import Any
+
+from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.reactor import is_reactor_installed
+from twisted.internet.defer import Deferred
+
+from .._client import Client
+from .._errors import FrontierError
+from .._types import Entry, Lease, Outcome
+from . import _codec
+from ._link import Link, Ready
+from ._robots import gaps
+
+logger = logging.getLogger("frontier_client.scrapy")
+
+_MEMBER = "scrapy"
+_PRIORITIES = 16
+_FAILURES = {429: "too many requests", 503: "unavailable"}
+
+
+@dataclass(slots=True, eq=False)
+class _Contact:
+    """A lease whose request the engine has."""
+
+    lease: Lease
+    since: float
+    local: bool = False
+    began: float = 0.0
+    ended: float = 0.0
+    status: int = 0
+    received: bool = False
+    retry_after_s: float | None = None
+    again: Request | None = None
+
+
+class Scheduler(BaseScheduler):
+    """Scrapy's scheduler, with a frontier server as its queue.
+
+    Requests are stored on the server and taken from it as leases. A lease ends
+    when Scrapy has dealt with its request, callbacks and pipelines included, and
+    what they yielded is stored. So a request that is under way when Scrapy is
+    killed comes again when its lease has ended, and no link is lost.
+
+    The server drops what it knows, instead of Scrapy's dupefilter. What Scrapy's
+    middlewares return to be scheduled once more under its own URL (a retry)
+    replaces the request, and comes again when the host may be asked; what has
+    another URL (a redirect) is added.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        s = crawler.settings
+        if not s.get("FRONTIER_URL"):
+            raise ValueError("the setting FRONTIER_URL is missing, such as http://127.0.0.1:8348")
+        self._crawler = crawler
+        self._client = Client(s["FRONTIER_URL"], token=s.get("FRONTIER_TOKEN"))
+        self._crawl: str | None = s.get("FRONTIER_CRAWL")
+        self._limit = s.getint("CONCURRENT_REQUESTS") or 100
+        self._lease_s = s.getfloat("FRONTIER_LEASE_S", 60)
+        self._keep_open = s.getbool("FRONTIER_KEEP_OPEN")
+        self._start_again = s.getbool("FRONTIER_START_AGAIN")
+        self._plain = s["REQUEST_FINGERPRINTER_CLASS"] == "scrapy.utils.request.RequestFingerprinter"
+        self._ready: deque[Ready] = deque()
+        self._contacts: dict[Request, _Contact] = {}
+        self._by_url: dict[str, _Contact] = {}
+        self._local_seen: set[str] = set()
+        self._past: dict[str, float] = {}
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Scheduler:
+        """Called by Scrapy."""
+        return cls(crawler)
+
+    def open(self, spider: Spider) -> Deferred[None] | None:
+        """Begin to take leases."""
+        self._spider = spider
+        if is_reactor_installed() or not is_asyncio_available():
+            from twisted.internet import reactor
+
+            self._call: Callable[..., Any] = reactor.callFromThread
+        else:
+            self._call = asyncio.get_running_loop().call_soon_threadsafe
+        connect = self._crawler.signals.connect
+        connect(self._reached, signals.request_reached_downloader)
+        connect(self._downloaded, signals.response_downloaded)
+        connect(self._left, signals.request_left_downloader)
+        connect(self._received, signals.response_received)
+        self._link = Link(
+            self._client,
+            crawl=self._crawl,
+            limit=self._limit,
+            lease_s=self._lease_s,
+            came=lambda r: self._call(self._came, r),
+            told=lambda what, n: self._call(self._count, what, n),
+            failed=lambda e: self._call(self._fail, e),
+        )
+        self._link.start()
+        return None
+
+    def close(self, reason: str) -> Deferred[None] | None:
+        """Store what is under way, and give back what was not begun."""
+        self._settle()
+        self._closing = True
+        while self._ready:
+            self._give_back(self._ready.popleft()[0])
+        closed: Deferred[None] = Deferred()
+
+        def stop() -> None:
+            self._link.halt()
+            came = threading.Event()
+            self._call(came.set)  # behind the last _came
+            came.wait()
+            self._link.finish()
+            self._call(closed.callback, None)
+
+        threading.Thread(target=stop, name="frontier-close", daemon=True).start()
+        return closed
+
+    _closing = False
+
+    # The engine's calls.
+
+    def has_pending_requests(self) -> bool:
+        """Whether the crawl goes on: here, or at another process on the server."""
+        self._settle()
+        return bool(self._keep_open or self._ready or self._contacts or self._link.pending())
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Store a request. The server drops it if it knows it and it may be filtered."""
+        fingerprinter = self._crawler.request_fingerprinter
+        assert fingerprinter is not None
+        url = _codec.key(request, fingerprinter, self._plain)
+        force = request.dont_filter and (self._start_again or not request.meta.get("is_start_request"))
+        host = urlparse_cached(request).hostname
+        try:
+            if host is None:
+                raise _codec.Unstorable("its URL has no host")
+            text = _codec.dump(request, self._spider)
+        except _codec.Unstorable as e:
+            return self._keep_here(request, host, url, e)
+        under_way = self._by_url.get(url)
+        if under_way is not None and (request.dont_filter or request.meta.get("retry_times")):
+            under_way.again = request
+            return True
+        self._count("enqueued", 1)
+        self._link.add(
+            Entry(
+                url,
+                crawl=self._crawl,
+                depth=max(0, int(request.meta.get("depth", 0))),
+                priority=min(_PRIORITIES, max(1, _PRIORITIES // 2 + request.priority)),
+                meta={_MEMBER: [text]},
+                force=force,
+            )
+        )
+        return True
+
+    def next_request(self) -> Request | None:
+        """A request whose host may be contacted now. It does not wait."""
+        self._settle()
+        while self._ready:
+            lease, request = self._ready.popleft()
+            local = request is not None
+            if request is None and (request := self._load(lease)) is None:
+                continue
+            contact = _Contact(lease, monotonic(), local)
+            self._contacts[request] = contact
+            if not local:
+                self._by_url[lease.url] = contact
+            gaps[request] = lease.gap_s or 1.0
+            self._count("dequeued", 1)
+            return request
+        return None
+
+    def _load(self, lease: Lease) -> Request | None:
+        text = lease.meta.get(_MEMBER)
+        if not text:  # another program added it
+            return Request(lease.url, meta={"depth": lease.depth})
+        try:
+            return _codec.load(text[0], self._spider)
+        except Exception:
+            logger.exception("%s cannot be made a request again; it is put off for an hour", lease.url)
+            self._count("unreadable", 1)
+            later = datetime.now(timezone.utc) + timedelta(hours=1)
+            self._link.done(lease.lease, Outcome("put_off", next=later))
+            return None
+
+    def _keep_here(self, request: Request, host: str | None, url: str, why: Exception) -> bool:
+        """The request waits in memory for its host's turn."""
+        if not request.dont_filter:
+            if url in self._local_seen:
+                return False
+            self._local_seen.add(url)
+        if not self._count("unserializable", 1):
+            logger.warning(
+                "%s is kept in memory, not on the server: %s - no more such requests will be logged", request, why
+            )
+        if host is None:
+            self._ready.append((Lease(""), request))
+        else:
+            self._link.contact(host, request)
+        return True
+
+    # The ends.
+
+    def _settle(self) -> None:
+        """End the leases of the requests that the engine has dealt with."""
+        engine = self._crawler.engine
+        if engine is None or not self._contacts:
+            return
+        scraping = engine.scraper.slot
+        for request, contact in list(self._contacts.items()):
+            if request in engine.downloader.active:
+                continue
+            if scraping is not None and (
+                request in scraping.active or any(request is waiting for _, waiting, _ in scraping.queue)
+            ):
+                continue
+            del self._contacts[request]
+            gaps.pop(request, None)
+            if self._by_url.get(contact.lease.url) is contact:
+                del self._by_url[contact.lease.url]
+            if contact.lease.lease:
+                self._link.done(contact.lease.lease, self._outcome(request, contact))
+
+    def _outcome(self, request: Request, c: _Contact) -> Outcome:
+        out = Outcome("visited")
+        host = urlparse_cached(request).hostname or ""
+        if not c.began and not c.received:  # a middleware ignored it: robots.txt, offsite
+            out.result = "denied"
+            out.uncontacted = self._past.get(host, 0.0) < c.since
+        elif c.status == 304:
+            out.result = "unchanged"
+        elif c.status in (404, 410):
+            out.result = "gone"
+        if c.began:
+            out.duration_s = round(max(c.ended - c.began, 0.001), 6)
+            out.retry_after_s = c.retry_after_s
+        if c.again is not None:
+            out.meta = {_MEMBER: [_codec.dump(c.again, self._spider)]}
+            if c.began and (c.status == 0 or c.status == 429 or c.status >= 500):
+                out.result = "failed"
+                out.failure = _FAILURES.get(c.status, "server" if c.status else "connect")
+            else:
+                out.result, out.uncontacted = "visited", False
+                out.next = datetime.now(timezone.utc)
+        return out
+
+    def _give_back(self, lease: Lease) -> None:
+        if lease.lease:
+            self._link.done(lease.lease, Outcome("requeue", uncontacted=True))
+
+    # The downloader's signals.
+
+    def _reached(self, request: Request) -> None:
+        contact = self._contacts.get(request)
+        if contact is None:
+            self._past[urlparse_cached(request).hostname or ""] = monotonic()
+        elif not contact.began:
+            contact.began = monotonic()
+
+    def _downloaded(self, request: Request, response: Response) -> None:
+        if contact := self._contacts.get(request):
+            contact.status = response.status
+            contact.retry_after_s = retry_after(response.headers.get("Retry-After"))
+
+    def _left(self, request: Request) -> None:
+        if contact := self._contacts.get(request):
+            contact.ended = monotonic()
+
+    def _received(self, response: Response, request: Request) -> None:
+        if contact := self._contacts.get(request):
+            contact.received = True
+
+    # Called by the link's threads, in the thread of the engine.
+
+    def _came(self, ready: Ready) -> None:
+        if self._closing:
+            self._give_back(ready[0])
+            return
+        self._ready.append(ready)
+        self._wake()
+
+    def _wake(self) -> None:
+        slot = getattr(self._crawler.engine, "_slot", None)
+        if slot is not None:
+            slot.nextcall.schedule()
+
+    def _count(self, what: str, n: int) -> int:
+        """Count, and return what was counted before."""
+        stats, name = self._crawler.stats, f"scheduler/frontier/{what}"
+        assert stats is not None
+        before: int = stats.get_value(name, 0)
+        stats.set_value(name, before + n)
+        if what in ("polls", "done"):
+            self._wake()  # the crawl may be over
+        return before
+
+    def _fail(self, e: FrontierError) -> None:
+        logger.error("the frontier cannot be used: %s", e)
+        engine = self._crawler.engine
+        if engine is not None and not self._closing:
+            Deferred.fromCoroutine(engine.close_spider_async(reason="frontier_error"))
+
+
+def retry_after(value: bytes | None) -> float | None:
+    """Seconds of a Retry-After header, which has seconds or a date."""
+    if not value:
+        return None
+    text = value.decode("latin-1").strip()
+    if text.isdigit():
+        return float(text) or None
+    try:
+        s = (parsedate_to_datetime(text) - datetime.now(timezone.utc)).total_seconds()
+    except (ValueError, TypeError):
+        return None
+    return s if s > 0 else None

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from conftest import Server
+
+from frontier_client import BadRequest, Client, Entry, NotFound, NotLeased, Outcome, Unavailable
+
+
+def test_adds_have_a_verdict_each(client: Client) -> None:
+    got = client.add(["http://a.test/1", "http://a.test/1", Entry("http://b.test/", id="x"), "no url"])
+    assert [v.status for v in got] == ["new", "known", "new", "bad"]
+    assert got[2].id == "x"
+    assert got[3].error
+
+
+def test_an_iterator_of_any_length(client: Client) -> None:
+    n = 2500
+    assert sum(v.status == "new" for v in client.add_iter(f"http://h{i % 50}.test/{i}" for i in range(n))) == n
+    assert client.stats()["waiting"] == n
+
+
+def test_a_lease_carries_what_was_added(client: Client) -> None:
+    client.add([Entry("http://a.test/1", crawl="news", depth=3, priority=9, meta={"k": ["v", "ü"]})])
+    (lease,) = client.leases(max=1, wait_s=10).leases
+    assert (lease.url, lease.host, lease.crawl, lease.depth) == ("http://a.test/1", "a.test", "news", 3)
+    assert lease.meta == {"k": ["v", "ü"]}
+    assert lease.deadline is not None and lease.deadline > datetime.now(timezone.utc)
+
+
+def test_done_adds_links_and_may_be_sent_twice(client: Client) -> None:
+    client.add(["http://a.test/1"])
+    (lease,) = client.leases(wait_s=10).leases
+    out = Outcome("visited", duration_s=0.1, add=["http://b.test/", Entry("http://c.test/", depth=1)])
+    first = client.done(lease, out)
+    assert first.added == 2
+    assert client.done(lease, out) == first
+    with pytest.raises(NotLeased):
+        client.done(lease, Outcome("gone"))
+    assert sorted(le.url for le in client.leases(hosts=2, max=2, wait_s=10).leases) == ["http://b.test/", "http://c.test/"]
+
+
+def test_many_ends_each_with_its_error(client: Client) -> None:
+    client.add(["http://a.test/", "http://b.test/"])
+    leases = client.leases(hosts=2, max=2, wait_s=10).leases
+    got = client.done_many([(leases[0], Outcome("visited")), ("nonsense", Outcome("gone")), (leases[1], Outcome("gone"))])
+    assert [bool(e.error) for e in got] == [False, True, False]
+    assert client.done_many([]) == []
+
+
+def test_the_next_date_while_the_host_pauses(server: Server, client: Client) -> None:
+    server.delay(3600)
+    client.add(["http://a.test/1", "http://a.test/2"])
+    (lease,) = client.leases(wait_s=10).leases
+    client.done(lease, Outcome("visited", duration_s=0.1))
+    got = client.leases()
+    assert got.leases == [] and got.next is not None
+    assert got.next > datetime.now(timezone.utc) + timedelta(minutes=50)
+
+
+def test_extend_and_hand_back(client: Client) -> None:
+    client.add(["http://a.test/1"])
+    (lease,) = client.leases(wait_s=10).leases
+    longer = client.extend(lease, 3000)
+    assert lease.deadline is not None and longer.deadline is not None
+    assert longer.deadline > lease.deadline + timedelta(seconds=1000)
+    contact = client.hand_back(longer)
+    client.done(contact, Outcome("visited", duration_s=0.01))
+    (again,) = client.leases(wait_s=10).leases
+    assert again.url == lease.url
+
+
+def test_contact_waits_for_the_host(server: Server, client: Client) -> None:
+    server.delay(3600)
+    contact = client.contact("a.test")
+    assert contact is not None and contact.host == "a.test"
+    assert client.contact("a.test", wait_s=0.01) is None
+    client.done(contact, Outcome("visited", duration_s=0.01))
+
+
+def test_a_long_poll_ends_with_an_add(server: Server, client: Client) -> None:
+    got = []
+    with Client(server.url) as other:
+        t = threading.Thread(target=lambda: got.extend(other.leases(wait_s=50).leases))
+        t.start()
+        client.add(["http://a.test/"])
+        t.join()
+    assert [le.url for le in got] == ["http://a.test/"]
+
+
+def test_a_stream_has_no_more_out_than_asked(client: Client) -> None:
+    client.add([f"http://h{i}.test/" for i in range(10)])
+    seen = set()
+    for lease in client.stream(max=2):
+        seen.add(lease.url)
+        client.done(lease, Outcome("visited"))
+        if len(seen) == 10:
+            break
+    assert len(seen) == 10
+
+
+def test_status_pause_and_rules(client: Client) -> None:
+    client.add(["http://a.test/1"])
+    assert client.status("http://a.test/1")["state"] == "waiting"
+    with pytest.raises(NotFound):
+        client.status("http://a.test/2")
+    client.pause("a.test")
+    assert client.leases().leases == []
+    client.resume("a.test")
+    assert len(client.leases(wait_s=10).leases) == 1
+    with pytest.raises(BadRequest) as e:
+        client.do("fly", "*")
+    assert e.value.status == 400 and e.value.problem["title"]
+    assert client.rules() is not None
+    assert [c["name"] for c in client.crawls()] == ["DEFAULT"]
+
+
+def test_an_export_has_what_waits(client: Client) -> None:
+    client.add(["http://a.test/1"])
+    assert any(b"http://a.test/1" in line for line in client.export())
+
+
+def test_no_server() -> None:
+    with Client("http://127.0.0.1:9") as c, pytest.raises(Unavailable):
+        c.stats()
+    with pytest.raises(ValueError, match="not the http or https URL"):
+        Client("127.0.0.1:8348")
+
+
+def test_a_server_that_was_restarted(server: Server, client: Client) -> None:
+    client.add(["http://a.test/1"])
+    (lease,) = client.leases(wait_s=10).leases
+    server.kill()
+    with pytest.raises(Unavailable):
+        client.stats()
+    server.start()
+    with pytest.raises(NotLeased):
+        client.done(lease, Outcome("visited"))
+    (again,) = client.leases(wait_s=30).leases
+    assert again.url == lease.url
+
+
+def test_a_time_needs_a_zone(client: Client) -> None:
+    with pytest.raises(ValueError, match="no time zone"):
+        client.add([Entry("http://a.test/", not_before=datetime(2030, 1, 1))])
