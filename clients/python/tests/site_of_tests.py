@@ -23,6 +23,7 @@ class Site:
 
             def do_GET(self) -> None:
                 began = time.monotonic()
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 host = self.headers["Host"].split(":")[0]
                 with site.lock:
                     site.counts[host + self.path] += 1

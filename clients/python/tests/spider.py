@@ -13,6 +13,10 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 
+def elsewhere(response: Response) -> None:
+    """A callback that is no method of the spider: it cannot be stored."""
+
+
 class Walk(scrapy.Spider):
     name = "walk"
     start: Any
@@ -43,8 +47,8 @@ class Odd(Walk):
         yield scrapy.Request(url + "/3", self.page, method="POST", body=b"\xff\x00", cb_kwargs={"path": [1, ("a", b"b")]}, meta={"from": "x"})
         yield scrapy.Request(url + "/3", self.page, method="POST", body=b"\xff\x00", cb_kwargs={"path": [1, ("a", b"b")]}, meta={"from": "x"})
         yield scrapy.Request(url + "/3", self.page, method="POST", body=b"other", cb_kwargs={"path": [1, ("a", b"b")]}, meta={"from": "x"})
-        yield scrapy.Request(url + "/4", lambda r: None)  # no method of the spider
-        yield scrapy.Request(url + "/4", lambda r: None)
+        for _ in range(2):
+            yield scrapy.Request(url + "/4", elsewhere)
 
     def parse(self, response: Response) -> Iterator[Any]:
         yield from ()

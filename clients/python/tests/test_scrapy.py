@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from conftest import Server
 from scrapy import Request, Spider
-from scrapy.http import JsonRequest
+from scrapy.http import JsonRequest, Response
 from site_of_tests import Site
+from twisted.python.failure import Failure
 
 from frontier_client import Client
 from frontier_client.scrapy import _codec
@@ -23,7 +24,11 @@ from frontier_client.scrapy._scheduler import retry_after
 
 GAP = 0.1
 SPIDER = Path(__file__).with_name("spider.py")
-SELECT = "twisted.internet.selectreactor.SelectReactor"
+REACTORS: dict[str, dict[str, Any]] = {
+    "asyncio": {},
+    "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
+    "none": {"TWISTED_REACTOR_ENABLED": False},
+}
 
 
 @pytest.fixture
@@ -53,11 +58,10 @@ def complete(site: Site, gap: float = GAP) -> None:
     assert site.early(gap) == []
 
 
-@pytest.mark.parametrize("reactor", ["asyncio", "select", "none"])
+@pytest.mark.parametrize("reactor", REACTORS)
 def test_a_crawl_is_complete_and_polite(server: Server, site: Site, reactor: str) -> None:
     server.delay(GAP)
-    more: dict[str, Any] = {"asyncio": {}, "select": {"TWISTED_REACTOR": SELECT}, "none": {"TWISTED_REACTOR_ENABLED": False}}[reactor]
-    got = stats(scrapy(server, site, **more))
+    got = stats(scrapy(server, site, **REACTORS[reactor]))
     assert got["finish_reason"] == "finished"
     complete(site)
     asked = Counter((host, path) for host, path, _, _ in site.log)
@@ -130,8 +134,15 @@ def test_other_requests_than_plain_ones(server: Server, site: Site) -> None:
 class Nothing(Spider):
     name = "nothing"
 
-    def page(self) -> None:
+    def page(self, response: Response) -> None:
         pass
+
+    def trouble(self, failure: Failure) -> None:
+        pass
+
+
+def elsewhere(response: Response) -> None:
+    pass
 
 
 def test_requests_come_back_as_they_were() -> None:
@@ -139,7 +150,7 @@ def test_requests_come_back_as_they_were() -> None:
     meta = {"a": (1, [b"\x00", {"x"}]), "b": {1: None}, "depth": 2, "f": 1.5}
     r = Request(
         "http://a.test/?b=1&a=2#f", spider.page, "PUT", {"X": ["1", "2"]}, b"\xff", {"c": "d"}, meta, "latin-1", -3, True,
-        spider.page, ["flag"], {"k": frozenset({1})},
+        spider.trouble, ["flag"], {"k": frozenset({1})},
     )
     for x in (r, JsonRequest("http://a.test/", data={"k": 1}), Request("http://a.test/")):
         again = _codec.load(_codec.dump(x, spider), spider)
@@ -157,7 +168,7 @@ def test_what_cannot_be_stored_is_refused() -> None:
     with pytest.raises(_codec.Unstorable, match="can be stored"):
         _codec.dump(Request("http://a.test/", meta={"big": "x" * (64 << 10)}), Nothing())
     with pytest.raises(_codec.Unstorable, match="not an instance method|is not"):
-        _codec.dump(Request("http://a.test/", callback=lambda r: None), Nothing())
+        _codec.dump(Request("http://a.test/", callback=elsewhere), Nothing())
     circle: list[Any] = []
     circle.append(circle)
     with pytest.raises(_codec.Unstorable, match="contains itself"):

@@ -69,6 +69,7 @@ class Link:
         self._stop_at: float | None = None
         self._queue: SimpleQueue[Entry | tuple[str, Outcome] | None] = SimpleQueue()
         self._pool = ThreadPoolExecutor(4, "frontier-contact")
+        self._asking = ThreadPoolExecutor(4, "frontier-confirm")
         self._threads = [
             threading.Thread(target=self._guard, args=(f,), name=f"frontier-{n}", daemon=True)
             for n, f in (("take", self._take), ("write", self._write))
@@ -101,6 +102,19 @@ class Link:
             self._contacts += 1
         self._pool.submit(self._contact, host, request)
 
+    def confirm(self, lease: str, answer: Callable[[bool], None]) -> None:
+        """Ask whether a lease is still out, and extend it."""
+
+        def ask() -> None:
+            try:
+                self._insist(lambda: self._client.extend(lease, self._lease_s), to_the_end=False)
+            except (FrontierError, Stopped):
+                answer(False)
+            else:
+                answer(True)
+
+        self._asking.submit(ask)
+
     def pending(self) -> bool:
         """Whether anything is left to do, here or on the server."""
         with self._changed:
@@ -115,6 +129,7 @@ class Link:
         if contacts:
             logger.warning("%d requests that could not be stored on the server are lost", contacts)
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._asking.shutdown(wait=True)
         self._threads[0].join()
 
     def finish(self) -> None:

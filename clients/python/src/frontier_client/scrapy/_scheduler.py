@@ -27,7 +27,7 @@ from .._errors import FrontierError
 from .._types import Entry, Lease, Outcome
 from . import _codec
 from ._link import Link, Ready
-from ._robots import gaps
+from ._robots import Held, held
 
 logger = logging.getLogger("frontier_client.scrapy")
 
@@ -184,7 +184,8 @@ class Scheduler(BaseScheduler):
             self._contacts[request] = contact
             if not local:
                 self._by_url[lease.url] = contact
-            gaps[request] = lease.gap_s or 1.0
+            if lease.lease:
+                held[request] = Held(lease.gap_s or 1.0, lambda: self._confirm(lease.lease))
             self._count("dequeued", 1)
             return request
         return None
@@ -234,7 +235,7 @@ class Scheduler(BaseScheduler):
             ):
                 continue
             del self._contacts[request]
-            gaps.pop(request, None)
+            held.pop(request, None)
             if self._by_url.get(contact.lease.url) is contact:
                 del self._by_url[contact.lease.url]
             if contact.lease.lease:
@@ -266,6 +267,11 @@ class Scheduler(BaseScheduler):
     def _give_back(self, lease: Lease) -> None:
         if lease.lease:
             self._link.done(lease.lease, Outcome("requeue", uncontacted=True))
+
+    def _confirm(self, lease: str) -> Deferred[bool]:
+        answer: Deferred[bool] = Deferred()
+        self._link.confirm(lease, lambda yes: self._call(answer.callback, yes))
+        return answer
 
     # The downloader's signals.
 
