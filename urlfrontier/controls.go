@@ -1,0 +1,81 @@
+// This file sets how queues are served.
+
+package urlfrontier
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// BlockQueueUntil implements the call.
+func (s *Server) BlockQueueUntil(_ context.Context, p *pb.BlockQueueParams) (*pb.Empty, error) {
+	if p.GetKey() == "" {
+		return &pb.Empty{}, nil
+	}
+	err := s.svc.Frontier().UpdateRule(frontier.Host(p.GetKey()), func(r *frontier.Rule) {
+		if r.BlockedUntil = timeOf(p.GetTime()); p.GetTime() == 0 || r.BlockedUntil.Before(time.Now()) {
+			r.BlockedUntil = time.Time{}
+		}
+	})
+	return &pb.Empty{}, statusOf(err)
+}
+
+// SetDelay implements the call.
+func (s *Server) SetDelay(_ context.Context, p *pb.QueueDelayParams) (*pb.Empty, error) {
+	scope := frontier.All()
+	if p.GetKey() != "" {
+		scope = frontier.Host(p.GetKey())
+	}
+	d := max(s.o.MinDelay, time.Duration(p.GetDelayRequestable())*time.Second)
+	if err := s.svc.Frontier().UpdateRule(scope, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(d) }); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return &pb.Empty{}, nil
+}
+
+// SetActive implements the call.
+func (s *Server) SetActive(ctx context.Context, p *pb.Active) (*pb.Empty, error) {
+	return &pb.Empty{}, statusOf(s.settings.setActive(ctx, p.GetState()))
+}
+
+// GetActive implements the call.
+func (s *Server) GetActive(context.Context, *pb.Local) (*pb.Boolean, error) {
+	return &pb.Boolean{State: s.settings.active()}, nil
+}
+
+// SetCrawlLimit implements the call.
+func (s *Server) SetCrawlLimit(ctx context.Context, p *pb.CrawlLimitParams) (*pb.Empty, error) {
+	if p.GetKey() == "" || len(s.queuesOf(p.GetCrawlID(), p.GetKey())) == 0 {
+		return nil, status.Errorf(codes.NotFound, "there is no queue %q in this crawl", p.GetKey())
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	err := s.settings.setLimit(ctx, p.GetKey(), int64(p.GetLimit()))
+	if err == nil {
+		err = s.withhold(p.GetKey())
+	}
+	return &pb.Empty{}, statusOf(err)
+}
+
+var levels = map[pb.LogLevelParams_Level]slog.Level{
+	pb.LogLevelParams_TRACE: -8, pb.LogLevelParams_DEBUG: slog.LevelDebug, pb.LogLevelParams_INFO: slog.LevelInfo,
+	pb.LogLevelParams_WARN: slog.LevelWarn, pb.LogLevelParams_ERROR: slog.LevelError,
+}
+
+// SetLogLevel implements the call. All packages share one level.
+func (s *Server) SetLogLevel(_ context.Context, p *pb.LogLevelParams) (*pb.Empty, error) {
+	level, ok := levels[p.GetLevel()]
+	if !ok {
+		return nil, status.Errorf(codes.InvalidArgument, "there is no level %d", p.GetLevel())
+	}
+	if s.o.Level != nil {
+		s.o.Level.Set(level)
+	}
+	return &pb.Empty{}, nil
+}

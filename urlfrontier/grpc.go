@@ -1,0 +1,132 @@
+// This file is the gRPC server: its bounds, who may call what, health and reflection.
+
+package urlfrontier
+
+import (
+	"context"
+	"crypto/tls"
+	"strings"
+	"time"
+
+	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+)
+
+// maxMessage is the size of the largest message that is read.
+const maxMessage = 16 << 20
+
+// GRPCOptions configure a gRPC server.
+type GRPCOptions struct {
+	// TLS is for encrypted connections. Nil: they are not.
+	TLS *tls.Config
+	// Reflection lets clients ask for the messages and calls.
+	Reflection bool
+}
+
+// GRPC returns a gRPC server with the calls and the health service. Roles are those of the Service's
+// tokens, in the metadata authorization, or of certificates.
+func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			if err := s.allowed(ctx, info.FullMethod); err != nil {
+				return nil, err
+			}
+			return next(ctx, req)
+		}),
+		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+			if err := s.allowed(ss.Context(), info.FullMethod); err != nil {
+				return err
+			}
+			return next(srv, ss)
+		}),
+	}
+	if o.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
+	}
+	g := grpc.NewServer(options...)
+	s.Register(g)
+	h := health.NewServer()
+	h.SetServingStatus(pb.URLFrontier_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
+	grpc_health_v1.RegisterHealthServer(g, h)
+	if o.Reflection {
+		reflection.Register(g)
+	}
+	return g
+}
+
+// Stop closes the Server and then the gRPC server: clients get the acknowledgements of what was
+// under way, then GOAWAY, and a time to end their streams.
+func (s *Server) Stop(g *grpc.Server, patience time.Duration) error {
+	err := s.Close()
+	t := time.AfterFunc(patience, g.Stop)
+	defer t.Stop()
+	g.GracefulStop()
+	return err
+}
+
+// roles are those that calls need.
+var roles = map[string]serve.Role{
+	"GetURLs": serve.Crawl, "PutURLs": serve.Crawl, "PutDiscovered": serve.Crawl,
+	"ListNodes": serve.Look, "ListCrawls": serve.Look, "ListQueues": serve.Look, "GetStats": serve.Look, "GetActive": serve.Look,
+	"GetURLStatus": serve.Look, "ListURLs": serve.Look, "CountURLs": serve.Look,
+}
+
+// allowed returns an error if a client may not call a method.
+func (s *Server) allowed(ctx context.Context, method string) error {
+	if s.svc.Open() || strings.HasPrefix(method, "/grpc.health.") {
+		return nil
+	}
+	var authorization string
+	if md, ok := metadata.FromIncomingContext(ctx); ok {
+		if v := md.Get("authorization"); len(v) > 0 {
+			authorization = v[0]
+		}
+	}
+	role, _ := s.svc.Role(authorization, certified(ctx))
+	if role == serve.Nobody {
+		return status.Error(codes.Unauthenticated, "a token in the metadata authorization is needed")
+	}
+	need := serve.Operate
+	if service, call, ok := strings.Cut(strings.TrimPrefix(method, "/"), "/"); ok {
+		if r, ok := roles[call]; ok && service == pb.URLFrontier_ServiceDesc.ServiceName {
+			need = r
+		} else if strings.HasPrefix(service, "grpc.reflection.") {
+			need = serve.Look
+		}
+	}
+	if role < need {
+		return status.Errorf(codes.PermissionDenied, "the role %v may not do this; want %v", role, need)
+	}
+	return nil
+}
+
+// certified are the names of a client's verified certificate.
+func certified(ctx context.Context) (names []string) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.VerifiedChains) == 0 {
+		return nil
+	}
+	c := info.State.PeerCertificates[0]
+	names = append(append(names, c.DNSNames...), c.EmailAddresses...)
+	for _, u := range c.URIs {
+		names = append(names, u.String())
+	}
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
+}

@@ -1,0 +1,103 @@
+// This file is what the frontier keeps of a URL, and the classes of its refetch date.
+
+package urlfrontier
+
+import (
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
+)
+
+// lateness are the classes of URLs by how late they are.
+var lateness = [...]struct {
+	late  time.Duration
+	class uint8
+}{
+	{30 * 24 * time.Hour, 12}, {7 * 24 * time.Hour, 11}, {24 * time.Hour, 10}, {6 * time.Hour, 9},
+	{time.Hour, 8}, {10 * time.Minute, 7}, {time.Minute, 6},
+}
+
+// classOf is the priority of a known URL by its refetch date. Dates shortly after 1970 are what
+// clients give to URLs that precede others.
+func classOf(date uint64, now time.Time) uint8 {
+	switch {
+	case date < 10:
+		return 16
+	case date < 100:
+		return 15
+	case date < 1000:
+		return 14
+	case date < 1_000_000:
+		return 13
+	}
+	for _, l := range lateness {
+		if int64(date) <= now.Add(-l.late).Unix() {
+			return l.class
+		}
+	}
+	return 5
+}
+
+// timeOf is a date of the API. One beyond the frontier's times is as far as they reach.
+func timeOf(seconds uint64) time.Time {
+	if seconds >= uint64(never.Unix()) {
+		return never.Add(-time.Hour)
+	}
+	return time.Unix(int64(seconds), 0)
+}
+
+// metadataOf and listsOf translate metadata.
+func metadataOf(m map[string]*pb.StringList) map[string][]string {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string][]string, len(m))
+	for k, v := range m {
+		out[k] = v.GetValues()
+	}
+	return out
+}
+
+func listsOf(m map[string][]string) map[string]*pb.StringList {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]*pb.StringList, len(m))
+	for k, v := range m {
+		out[k] = &pb.StringList{Values: v}
+	}
+	return out
+}
+
+// envelopeOf opens the Meta of an entry. What another program put there is no metadata.
+func envelopeOf(meta []byte) serve.Envelope {
+	e, err := serve.OpenEnvelope(meta)
+	if err != nil {
+		return serve.Envelope{}
+	}
+	return e
+}
+
+// itemOf is a URL as listings and status have it. at is when it comes, zero if it waits.
+func itemOf(entry frontier.Entry, key, crawl string, at time.Time) *pb.URLItem {
+	e := envelopeOf(entry.Meta)
+	date := e.Refetch
+	switch {
+	case !at.Before(never):
+		date = 0
+	case date == 0 && !at.IsZero():
+		date = uint64(at.Unix())
+	case date == 0:
+		date = uint64(max(1, e.Created.Unix()))
+	}
+	item := &pb.URLItem{Item: &pb.URLItem_Known{Known: &pb.KnownURLItem{
+		Info:                &pb.URLInfo{Url: servedURL(entry.URL), Key: key, CrawlID: crawl, Metadata: listsOf(e.Meta)},
+		RefetchableFromDate: date,
+	}}}
+	if !e.Created.IsZero() {
+		item.CreationDate = uint64(e.Created.Unix())
+	}
+	return item
+}

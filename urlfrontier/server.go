@@ -1,0 +1,139 @@
+// This file is the server: what it is made of, and how it begins and ends.
+
+package urlfrontier
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/urlfrontier/pb"
+	"google.golang.org/grpc"
+)
+
+// Options configure a Server.
+type Options struct {
+	// Wait is how long GetURLs waits for the clock of a host if nothing is due. Zero means 2 s;
+	// negative: it does not wait.
+	Wait time.Duration
+	// MinDelay is the least delay that SetDelay sets.
+	MinDelay time.Duration
+	// Advertised are the addresses that ListNodes returns. Nil: none.
+	Advertised []string
+	// ListingAge is how long a listing is kept for a connection that reads it in pages. Zero
+	// means a minute.
+	ListingAge time.Duration
+	// TempDir is the folder of listings. Empty means os.TempDir().
+	TempDir string
+	// Logger gets what an operator should see. Nil: none does.
+	Logger *slog.Logger
+	// Level is what SetLogLevel sets. Nil: it sets nothing.
+	Level *slog.LevelVar
+}
+
+// Server answers the calls of the URLFrontier API. It is safe for concurrent use.
+type Server struct {
+	pb.UnimplementedURLFrontierServer
+
+	svc  *serve.Service
+	o    Options
+	log  *slog.Logger
+	book *book
+
+	settings *settings
+	listings listings
+	keyed    sync.Mutex // one GetURLs with a key at a time
+
+	write   sync.Mutex   // held by whoever changes which URLs there are
+	changes atomic.Int64 // writes so far
+	spent   []string     // guarded by write: keys that may have reached their limits
+	hand    sync.RWMutex // held by what hands out, and, for writing, by what deletes
+
+	groups    chan *group
+	committed chan struct{} // closed when the committer has ended
+	sending   sync.RWMutex  // guards closed together with groups
+	closed    bool
+	closing   chan struct{}   // closed when Close begins
+	life      context.Context // ends after the committer
+	end       context.CancelFunc
+}
+
+// New returns a Server over a Service, which is to be closed after it. It reads all URLs of the
+// frontier once.
+func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
+	if o.Wait == 0 {
+		o.Wait = 2 * time.Second
+	}
+	if o.ListingAge == 0 {
+		o.ListingAge = time.Minute
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	kept, err := openSettings(ctx, svc.Frontier())
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		svc: svc, o: o, log: o.Logger, book: newBook(), settings: kept, groups: make(chan *group, 64),
+		committed: make(chan struct{}), closing: make(chan struct{}),
+	}
+	if err := s.readBook(ctx); err != nil {
+		return nil, err
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	go s.commitAll()
+	return s, nil
+}
+
+// readBook enters every URL of the frontier.
+func (s *Server) readBook(ctx context.Context) error {
+	b := s.book
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for u, err := range s.svc.Frontier().Scan(ctx) {
+		if err != nil {
+			return fmt.Errorf("urlfrontier: %w", err)
+		}
+		if !u.Entry.NotBefore.Before(removed) {
+			continue
+		}
+		created := uint32(max(0, envelopeOf(u.Entry.Meta).Created.Unix()))
+		b.putLocked(b.markOf(u.Entry.Crawl, servedURL(u.Entry.URL)), queueName{u.Entry.Crawl, u.Host}, created, !u.Entry.NotBefore.Before(never))
+	}
+	return nil
+}
+
+// Register makes a gRPC server answer the calls.
+func (s *Server) Register(r grpc.ServiceRegistrar) { pb.RegisterURLFrontierServer(r, s) }
+
+// Close fails what comes from now on, commits what came before, and ends calls that wait. Stop the
+// gRPC server afterwards: clients then have their acknowledgements. The Service stays open.
+func (s *Server) Close() error {
+	s.sending.Lock()
+	if s.closed {
+		s.sending.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.closing)
+	close(s.groups)
+	s.sending.Unlock()
+	<-s.committed
+	s.end()
+	return s.listings.close()
+}
+
+// isClosing reports whether Close has begun.
+func (s *Server) isClosing() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
