@@ -52,14 +52,39 @@ func (s *scheduler) deadStored(q *queue) tombstone.Dead {
 // as waiting or scheduled, and Next waits for the search instead of returning
 // ErrExhausted. The scope need not have any hosts.
 func (f *Frontier) Delete(ctx context.Context, s Scope) (int64, error) {
+	return f.DeleteWith(ctx, DeleteOptions{Scope: s})
+}
+
+// DeleteOptions say what DeleteWith deletes. The zero value means all URLs.
+type DeleteOptions struct {
+	Scope  Scope    // of hosts, or a crawl; zero is All()
+	Crawls []uint32 // of the scope's hosts only the URLs of these crawls; nil means all
+}
+
+// DeleteWith is Delete for the URLs that the hosts of a scope have in certain crawls. Each
+// crawl is deleted in a commit; after an error, some of them may be.
+func (f *Frontier) DeleteWith(ctx context.Context, o DeleteOptions) (n int64, err error) {
+	s := o.Scope
 	if s.ofCrawl {
-		return f.delete(ctx, newDeletion(row.Deletion{OfCrawl: true, Crawl: s.crawl}))
+		if o.Crawls != nil {
+			return 0, fmt.Errorf("frontier: delete: the scope is %v, and there are Crawls; want one of them", s)
+		}
+		s, o.Crawls = All(), []uint32{s.crawl}
 	}
-	s, err := f.spelled(s)
-	if err != nil {
+	if s, err = f.spelled(s); err != nil {
 		return 0, fmt.Errorf("frontier: delete: %w", err)
 	}
-	return f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored()}))
+	if o.Crawls == nil {
+		return f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored()}))
+	}
+	for _, crawl := range o.Crawls {
+		removed, err := f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored(), OfCrawl: true, Crawl: crawl}))
+		n += removed
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 func (f *Frontier) delete(ctx context.Context, d *deletion) (int64, error) {

@@ -511,3 +511,22 @@ func ExampleFrontier_StatusOf() {
 	// waiting api.example <nil>
 	// doi:10.1000/182 api.example <nil>
 }
+
+// What a host has in one of two crawls is deleted.
+func ExampleFrontier_DeleteWith() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	for crawl := range uint32(2) {
+		if _, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/", Crawl: crawl}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	n, err := f.DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host("a.example"), Crawls: []uint32{1}})
+	fmt.Println(n, err, f.Stats().Waiting)
+	// Output:
+	// 1 <nil> 1
+}

@@ -489,7 +489,7 @@ func (s *scheduler) countStopped(x *crawl, sign int64) {
 // offerDeleted keeps a deleted crawl from offering anything while it is swept.
 func (s *scheduler) offerDeleted(d *deletion) {
 	x := s.findCrawl(d.Crawl)
-	if !d.OfCrawl || x == nil {
+	if !d.OfCrawl || d.Scope.Named || x == nil {
 		return
 	}
 	if swept := s.tombstones.HasCrawl(d.Crawl); swept != x.swept {

@@ -14,6 +14,7 @@ func FuzzRows(f *testing.F) {
 		{}, {0}, {1, 0, 0}, []byte("\x01a.example"), bytes.Repeat([]byte{0xff}, 20),
 		(&Deletion{Seq: 5, Block: 7, Scope: Scope{Name: "a.example", Domain: true, Named: true}}).Row().Value,
 		(&Deletion{Seq: 5, OfCrawl: true, Crawl: 3}).Row().Value,
+		(&Deletion{Seq: 5, OfCrawl: true, Crawl: 3, Scope: Scope{Name: "a.example", Named: true}}).Row().Value,
 		Meta{Epoch: 3, Seq: 300, Held: 5}.Row().Value,
 	} {
 		f.Add("\x00\x00\x00\x00\x00\x00\x00\x05", v)

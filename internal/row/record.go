@@ -11,12 +11,12 @@ import (
 // maxSeq bounds sequence numbers.
 const maxSeq = 1<<48 - 1
 
-// Deletion means that records of a scope or crawl are dead.
+// Deletion means that records of a scope, of a crawl, or of a scope within a crawl are dead.
 type Deletion struct {
 	Seq     uint64 // up to this one
 	Block   uint32 // no block up to this number holds younger records
 	Scope   Scope
-	OfCrawl bool // of Crawl instead of Scope
+	OfCrawl bool // of Crawl only
 	Crawl   uint32
 }
 
@@ -31,25 +31,32 @@ const (
 	ofDomain
 	ofHost
 	ofCrawl
+	ofDomainInCrawl
+	ofHostInCrawl
 )
 
 func (d *Deletion) fields(f *fields) {
 	kind := ofHost
 	switch {
-	case d.OfCrawl:
+	case !d.Scope.Named && d.OfCrawl:
 		kind = ofCrawl
 	case !d.Scope.Named:
 		kind = ofAll
+	case d.Scope.Domain && d.OfCrawl:
+		kind = ofDomainInCrawl
 	case d.Scope.Domain:
 		kind = ofDomain
+	case d.OfCrawl:
+		kind = ofHostInCrawl
 	}
 	if f.reading {
 		kind = 0
 	}
-	number(f, 1, &kind, ofCrawl)
+	number(f, 1, &kind, ofHostInCrawl)
 	f.require(kind != 0)
-	d.OfCrawl = kind == ofCrawl
-	d.Scope.Named, d.Scope.Domain = kind == ofDomain || kind == ofHost, kind == ofDomain
+	d.OfCrawl = kind >= ofCrawl
+	d.Scope.Domain = kind == ofDomain || kind == ofDomainInCrawl
+	d.Scope.Named = d.Scope.Domain || kind == ofHost || kind == ofHostInCrawl
 	number(f, 2, &d.Block, math.MaxUint32)
 	number(f, 3, &d.Crawl, math.MaxUint32)
 	text(f, 4, &d.Scope.Name, maxName)

@@ -20,7 +20,7 @@ type Tombstone struct {
 }
 
 // OfHost reports whether the tombstone concerns one host only.
-func (t *Tombstone) OfHost() bool { return !t.OfCrawl && !t.Scope.Domain && t.Scope.Named }
+func (t *Tombstone) OfHost() bool { return !t.Scope.Domain && t.Scope.Named }
 
 // Contains reports whether the tombstone concerns a host's URLs of a crawl.
 func (t *Tombstone) Contains(host []byte, crawl uint32) bool {
@@ -63,7 +63,7 @@ func (d *Dead) join(x *Dead) {
 type target struct {
 	kind  kind
 	name  string // host, or domainKey of a domain
-	crawl uint32
+	crawl uint32 // of which it applies to, if it is of a crawl
 }
 
 type kind uint8
@@ -73,25 +73,30 @@ const (
 	ofDomain
 	ofHost
 	ofCrawl
+	ofDomainInCrawl
+	ofHostInCrawl
 )
 
 func (t *Tombstone) target() target {
+	at := target{kind: all}
 	switch {
-	case t.OfCrawl:
-		return target{kind: ofCrawl, crawl: t.Crawl}
-	case !t.Scope.Named:
-		return target{kind: all}
 	case t.Scope.Domain:
-		return target{kind: ofDomain, name: domainKey(t.Scope.Name)}
+		at = target{kind: ofDomain, name: domainKey(t.Scope.Name)}
+	case t.Scope.Named:
+		at = target{kind: ofHost, name: t.Scope.Name}
 	}
-	return target{kind: ofHost, name: t.Scope.Name}
+	if t.OfCrawl {
+		at.kind, at.crawl = at.kind+ofCrawl, t.Crawl
+	}
+	return at
 }
 
 // Set holds tombstones by target. Of several with the same target the youngest applies, and still
 // does if it is removed before the others. The zero value is empty.
 type Set struct {
 	dead    map[target]*Dead
-	domains int // targets that are domains
+	domains int // targets that are domains, of a crawl or not
+	inCrawl int // targets that are domains or hosts, of a crawl
 	n       int
 }
 
@@ -108,9 +113,7 @@ func (s *Set) Add(t *Tombstone) {
 	if d == nil {
 		d = &Dead{}
 		s.dead[at] = d
-		if at.kind == ofDomain {
-			s.domains++
-		}
+		s.count(at, 1)
 	}
 	if t.Seq > d.Seq {
 		d.Seq, d.Block, d.By = t.Seq, t.Block, t
@@ -128,8 +131,16 @@ func (s *Set) Remove(t *Tombstone) {
 		return
 	}
 	delete(s.dead, at)
-	if at.kind == ofDomain {
-		s.domains--
+	s.count(at, -1)
+}
+
+// count counts a target that was added, or removed.
+func (s *Set) count(at target, n int) {
+	if at.kind%ofCrawl == ofDomain {
+		s.domains += n
+	}
+	if at.kind > ofCrawl {
+		s.inCrawl += n
 	}
 }
 
@@ -144,12 +155,18 @@ func (s *Set) Of(host []byte, crawl uint32) (d Dead) {
 	d.join(s.dead[target{kind: all}])
 	d.join(s.dead[target{kind: ofCrawl, crawl: crawl}])
 	d.join(s.dead[target{kind: ofHost, name: string(host)}])
+	if s.inCrawl > 0 {
+		d.join(s.dead[target{kind: ofHostInCrawl, name: string(host), crawl: crawl}])
+	}
 	if s.domains > 0 {
 		var buf [256]byte
 		key := append(hostkey.AppendReversed(buf[:0], host), '.')
 		for i, b := range key {
 			if b == '.' {
 				d.join(s.dead[target{kind: ofDomain, name: string(key[:i+1])}])
+				if s.inCrawl > 0 {
+					d.join(s.dead[target{kind: ofDomainInCrawl, name: string(key[:i+1]), crawl: crawl}])
+				}
 			}
 		}
 	}

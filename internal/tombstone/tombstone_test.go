@@ -27,11 +27,10 @@ func TestSetAgainstAList(t *testing.T) {
 					return !slices.ContainsFunc(counting, func(x *Tombstone) bool { return x.Seq == n })
 				}).Draw(t, "seq")
 				x := &Tombstone{Deletion: row.Deletion{Seq: seq, Block: uint32(seq % 7)}}
-				switch rapid.IntRange(0, 3).Draw(t, "kind") {
-				case 0:
-				case 1:
+				if rapid.Bool().Draw(t, "of a crawl") {
 					x.OfCrawl, x.Crawl = true, rapid.Uint32Range(0, 2).Draw(t, "crawl")
-				default:
+				}
+				if rapid.Bool().Draw(t, "of a scope") {
 					x.Scope = row.Scope{Name: rapid.SampledFrom(hosts).Draw(t, "name"), Domain: rapid.Bool().Draw(t, "domain"), Named: true}
 				}
 				set.Add(x)
@@ -66,7 +65,7 @@ func TestSetAgainstAList(t *testing.T) {
 					}
 				}
 				for crawl := range uint32(3) {
-					has := slices.ContainsFunc(present, func(x *Tombstone) bool { return x.OfCrawl && x.Crawl == crawl })
+					has := slices.ContainsFunc(present, func(x *Tombstone) bool { return x.OfCrawl && x.Crawl == crawl && !x.Scope.Named })
 					require.Equal(t, has, set.HasCrawl(crawl))
 				}
 			},
@@ -77,8 +76,8 @@ func TestSetAgainstAList(t *testing.T) {
 // concerns says it with the labels of the host.
 func concerns(x *Tombstone, host string, crawl uint32) bool {
 	switch {
-	case x.OfCrawl:
-		return x.Crawl == crawl
+	case x.OfCrawl && x.Crawl != crawl:
+		return false
 	case !x.Scope.Named || host == x.Scope.Name:
 		return true
 	case !x.Scope.Domain || host == "10.0.0.1":
@@ -92,6 +91,8 @@ func TestContains(t *testing.T) {
 	for _, x := range []*Tombstone{
 		{},
 		{Deletion: row.Deletion{OfCrawl: true, Crawl: 1}},
+		{Deletion: row.Deletion{OfCrawl: true, Crawl: 1, Scope: row.Scope{Name: "a.org", Named: true}}},
+		{Deletion: row.Deletion{OfCrawl: true, Crawl: 1, Scope: row.Scope{Name: "a.org", Domain: true, Named: true}}},
 		{Deletion: row.Deletion{Scope: row.Scope{Name: "a.org", Named: true}}},
 		{Deletion: row.Deletion{Scope: row.Scope{Name: "a.org", Domain: true, Named: true}}},
 		{Deletion: row.Deletion{Scope: row.Scope{Name: "0.1", Domain: true, Named: true}}},
@@ -101,9 +102,9 @@ func TestContains(t *testing.T) {
 			for crawl := range uint32(3) {
 				require.Equal(t, concerns(x, host, crawl), x.Contains([]byte(host), crawl), "%+v: %s of crawl %d", x.Deletion, host, crawl)
 			}
-			require.Equal(t, x.OfCrawl || concerns(x, host, 0), x.ContainsHost([]byte(host)))
+			require.Equal(t, concerns(x, host, x.Crawl), x.ContainsHost([]byte(host)))
 		}
-		require.Equal(t, x.Scope.Named && !x.Scope.Domain && !x.OfCrawl, x.OfHost())
+		require.Equal(t, x.Scope.Named && !x.Scope.Domain, x.OfHost())
 	}
 }
 

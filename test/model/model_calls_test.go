@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -16,47 +17,48 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Delete deletes what there is of a host, or of all.
+// Delete deletes what there is of a host, or of all, in all crawls or in one.
 func (m *model) Delete(t *rapid.T) {
-	scope, all := frontier.Domain("example"), rapid.IntRange(0, 3).Draw(t, "all") == 0
+	o := frontier.DeleteOptions{Scope: frontier.Domain("example")}
 	name := ""
-	if !all {
+	if rapid.IntRange(0, 3).Draw(t, "all") != 0 {
 		name = m.drawHost()
-		scope = frontier.Host(name)
+		o.Scope = frontier.Host(name)
 	}
-	ctx := context.Background()
+	if rapid.Bool().Draw(t, "of a crawl") {
+		o.Crawls = []uint32{rapid.SampledFrom([]uint32{0, 7}).Draw(t, "crawl")}
+	}
+	hit := func(it *item) bool {
+		return (name == "" || it.host == name) && (o.Crawls == nil || o.Crawls[0] == crawlOf(it.url))
+	}
 	want := 0
 	for host, l := range m.waiting {
-		if all || host == name {
-			want += len(l)
+		n := len(l)
+		if l = slices.DeleteFunc(l, hit); len(l) == 0 {
 			delete(m.waiting, host)
-		}
-	}
-	kept := m.scheduled[:0]
-	scheduled := 0
-	for _, it := range m.scheduled {
-		if all || it.host == name {
-			scheduled++
 		} else {
-			kept = append(kept, it)
+			m.waiting[host] = l
 		}
+		want += n - len(l)
 	}
-	m.scheduled = kept
+	scheduled := len(m.scheduled)
+	m.scheduled = slices.DeleteFunc(m.scheduled, hit)
+	scheduled -= len(m.scheduled)
 	for url, host := range m.kept {
-		if all || host == name {
+		if hit(&item{url: url, host: host}) {
 			scheduled++
 			delete(m.kept, url)
 		}
 	}
 	for host, h := range m.hosts {
-		if all || host == name {
+		if name == "" || host == name {
 			h.loose = true // its group may be forgotten with its last URL
 		}
-		if l := h.lease; l != nil && l.item != nil && (all || host == name) {
+		if l := h.lease; l != nil && l.item != nil && hit(l.item) {
 			l.dead, l.again = true, nil
 		}
 	}
-	n, err := m.f.Delete(ctx, scope)
+	n, err := m.f.DeleteWith(context.Background(), o)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, int(n), want, "deleted")
 	require.LessOrEqual(t, int(n), want+scheduled, "deleted")
