@@ -154,6 +154,11 @@
 // such as its Crawl-delay, stays with the Spill and is read when Add, Contact, Done or an
 // outlink names the host again. Without a Spill such hosts stay in memory.
 //
+// # Values
+//
+// [Frontier.SetValue] stores small values of the program's, such as names of crawls, with
+// the URLs: they are as durable, and exports and copies of the store contain them.
+//
 // # Watching
 //
 // [Options.OnEvent] and the logger get an [Event] for what happens outside the calls.
