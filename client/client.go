@@ -105,10 +105,7 @@ func New(address string, o Options) (*Client, error) {
 		address = "http://socket.invalid"
 	}
 	u, err := url.Parse(address)
-	switch {
-	case err != nil:
-		errs = append(errs, err)
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		errs = append(errs, fmt.Errorf("the address is %q; want http://HOST:PORT, https://HOST:PORT or unix:PATH", address))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -1,9 +1,11 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -234,6 +236,27 @@ func TestBatches(t *testing.T) {
 		}
 		workers.Wait()
 		assert.Less(t, w.requests.Load(), int64(100), "requests for 200 leases and 200 ends")
+	})
+}
+
+// Answers begin to come while a large request is still being sent.
+func TestLargeRequests(t *testing.T) {
+	bubble(t, func(t *testing.T, w *wire, c *client.Client) {
+		big := func(host string) (entries []frontier.Entry) {
+			for i := range 1500 {
+				entries = append(entries, frontier.Entry{URL: fmt.Sprintf("http://%s.example/%d", host, i), Meta: bytes.Repeat([]byte{byte(i)}, 3000)})
+			}
+			return entries
+		}
+		n, err := c.Add(t.Context(), big("a")...)
+		require.NoError(t, err)
+		assert.Equal(t, 1500, n)
+		l, err := c.Next(t.Context())
+		require.NoError(t, err)
+		refused, err := c.DoneContext(t.Context(), l, frontier.Outcome{Add: big("b")[:200]})
+		require.NoError(t, err)
+		assert.Empty(t, refused)
+		assert.EqualValues(t, 1500+200-1, w.f.Stats().Waiting)
 	})
 }
 

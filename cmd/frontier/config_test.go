@@ -40,6 +40,7 @@ func other(x *option) string {
 		"recrawl-new-max": "0.75", "recrawl-budget": "100000/d", "ext": "-", "user-agent": "bot \"é\" \\1", "seeds": "http://a.example/",
 		"contact": "me@a.example", "ports": "any", "log-format": "json", "seeds-file": listOfSeeds, "header": "*.example Accept-Language: de", "cookie": "a.example session=file:testdata/login",
 		"auth": "a.example basic file:testdata/login", "proxy-for": "*.example socks5://127.0.0.1:1080", "rule": "*.example delay=5s limit-pages=7",
+		"frontier": "http://127.0.0.1:8348", "frontier-token": "file:testdata/login",
 	}[x.Name]; ok {
 		return v
 	}
@@ -53,6 +54,7 @@ const listOfSeeds = "testdata/seeds.txt"
 var needed = map[string][]string{
 	"sync": {"-dir", "d"}, "checkpoint-dir": {"-dir", "d"}, "warc-no-robots": {"-warc", "w"}, "warc-honour-noarchive": {"-warc", "w"}, "skip-duplicates": {"-seen", "s"},
 	"min-delay": {"-max-delay", "3h"}, "backoff-base": {"-backoff-max", "3h"}, "recrawl-min": {"-recrawl-max", "3h"},
+	"frontier-crawl": {"-frontier", "unix:s"}, "frontier-token": {"-frontier", "unix:s"},
 }
 
 // Each option is in the print, and has there what a flag gave it; and what is printed,

@@ -81,8 +81,10 @@ func (s *settings) start(ctx context.Context, cmd *cli.Command, code *int) error
 	if s.example {
 		return s.printConfig(cmd.Root().Writer)
 	}
-	if err := s.console.listen(s.given("page")); err != nil {
-		return usageError(cmd.Name + ": " + err.Error())
+	if s.served.address == "" {
+		if err := s.console.listen(s.given("page")); err != nil {
+			return usageError(cmd.Name + ": " + err.Error())
+		}
 	}
 	defer s.console.close()
 	*code = s.run(ctx, cmd.Root().Writer, cmd.Root().ErrWriter)
@@ -91,14 +93,18 @@ func (s *settings) start(ctx context.Context, cmd *cli.Command, code *int) error
 
 // run crawls, and returns the exit status.
 func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) int {
-	if s.log.moving() && canMove(stderr) {
+	if s.served.address == "" && s.log.moving() && canMove(stderr) {
 		s.line = &lastLine{out: stderr}
 		stderr = s.line
 	}
 	log, stdout := s.log.open(stdout, stderr)
 	ctx, s.console.stop = context.WithCancel(ctx)
 	defer s.console.stop()
-	end, err := s.crawl(ctx, log, stdout)
+	crawl := s.crawl
+	if s.served.address != "" {
+		crawl = s.crawlServed
+	}
+	end, err := crawl(ctx, log, stdout)
 	switch {
 	case err == nil:
 	case err == ctx.Err(): // it was stopped before it began
@@ -227,32 +233,8 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return end, err
 	}
 	defer closeConsole()
-	n, err := c.Seed(ctx, s.seeds...)
-	if ctx.Err() != nil {
-		return end, ctx.Err()
-	}
-	bad := frontier.EntryErrors(err)
-	if err != nil && len(bad) == 0 {
+	if err := s.addSeedsTo(ctx, c, log); err != nil {
 		return end, err
-	}
-	own := s.ownFaults(bad)
-	listed, refused, more, err := s.addListed(ctx, c)
-	if err != nil {
-		return end, err
-	}
-	n, own = n+listed, append(own, more...)
-	if refused > len(more) {
-		own = append(own, fmt.Errorf("and %d more of -seeds-file", refused-len(more)))
-	}
-	before := c.Progress()
-	left := before.Frontier.Waiting - before.Parked + before.Frontier.Scheduled
-	switch {
-	case len(own) > 0 && left == 0:
-		return end, fmt.Errorf("no seed can be crawled: %w", errors.Join(own...))
-	case len(own) > 0:
-		log.Warn("seeds left out", "error", errors.Join(own...))
-	case n == 0 && left == 0:
-		log.Info("all seeds are known and nothing is left to crawl; frontier now URL fetches one again", "dir", s.dir)
 	}
 	ctx, release := s.bound.begin(ctx)
 	defer release()
@@ -272,7 +254,48 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 		return end, err
 	}
 	p := c.Progress()
-	left = p.Frontier.Waiting - p.Parked - p.NextRun
+	s.summarize(p, log, stdout)
+	s.recrawl.report(stdout)
+	end = s.endOf(ctx, f, p)
+	s.console.ended(ctx, end)
+	return end, s.modules.report(stdout)
+}
+
+// addSeedsTo adds the seeds. Those that are bad are logged; it is an error if nothing is left to crawl.
+func (s *settings) addSeedsTo(ctx context.Context, c *crawler.Crawler, log *slog.Logger) error {
+	n, err := c.Seed(ctx, s.seeds...)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	bad := frontier.EntryErrors(err)
+	if err != nil && len(bad) == 0 {
+		return err
+	}
+	own := s.ownFaults(bad)
+	listed, refused, more, err := s.addListed(ctx, c)
+	if err != nil {
+		return err
+	}
+	n, own = n+listed, append(own, more...)
+	if refused > len(more) {
+		own = append(own, fmt.Errorf("and %d more of -seeds-file", refused-len(more)))
+	}
+	before := c.Progress()
+	left := before.Frontier.Waiting - before.Parked + before.Frontier.Scheduled
+	switch {
+	case len(own) > 0 && left == 0:
+		return fmt.Errorf("no seed can be crawled: %w", errors.Join(own...))
+	case len(own) > 0:
+		log.Warn("seeds left out", "error", errors.Join(own...))
+	case n == 0 && left == 0:
+		log.Info("all seeds are known and nothing is left to crawl; frontier now URL fetches one again", "dir", s.dir)
+	}
+	return nil
+}
+
+// summarize prints what a crawl has done.
+func (s *settings) summarize(p crawler.Progress, log *slog.Logger, stdout io.Writer) {
+	left := p.Frontier.Waiting - p.Parked - p.NextRun
 	fmt.Fprintf(stdout, "%d pages, %d redirects, %d gone, %d refused, %d failed fetches, %d URLs given up, %d denied by robots.txt, %d unreachable, %d blocked; %d waiting, %d scheduled\n",
 		p.Pages, p.Redirects, p.Gone, p.Refused, p.Failed, p.Frontier.GivenUp, p.Denied, p.Unreachable, p.Blocked, left, p.Frontier.Scheduled)
 	if p.Requisites > 0 {
@@ -294,10 +317,6 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if p.NextRun > 0 {
 		fmt.Fprintf(stdout, "parked until the next run: %d\n", p.NextRun)
 	}
-	s.recrawl.report(stdout)
-	end = s.endOf(ctx, f, p)
-	s.console.ended(ctx, end)
-	return end, s.modules.report(stdout)
 }
 
 // join keeps an error that stands alone as it is: that of a stop is no failure,

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/backup"
 	"github.com/seed-7440039f/frontier/crawler/filter"
@@ -67,7 +66,7 @@ func (m *moduleFlags) validate(o *options) {
 }
 
 // open puts the modules into the crawl's options. What it returns closes them.
-func (m *moduleFlags) open(s *settings, f *frontier.Frontier, log *slog.Logger) (_ func() error, err error) {
+func (m *moduleFlags) open(s *settings, f crawler.Frontier, log *slog.Logger) (_ func() error, err error) {
 	var closers []func() error
 	closeAll := func() (err error) {
 		for _, c := range closers {

@@ -56,6 +56,7 @@ type settings struct {
 	kept      keptScope
 	copies    checkpointFlags
 	record    recordFlags
+	served    servedFlags
 }
 
 // Themes of the options that say what is wanted.
@@ -75,6 +76,7 @@ const (
 func newSettings() *settings {
 	s := &settings{options: newOptions()}
 	s.define("the crawl", s.defineCrawl)
+	s.define("a frontier of several crawlers", s.served.define)
 	s.define(whereBegins, func(fs *flagSet) {
 		fs.Var(&s.begin, seedsKey, "URLs or hosts; the arguments of the command")
 		fs.Var(&s.lists, seedsFileKey, "`file` of seeds, one in each line, of any size; # begins a comment; repeatable; '' for none any more")
@@ -135,6 +137,7 @@ func (s *settings) judge() error {
 	s.addSeeds()
 	s.scope.apply(s)
 	s.judgeWider()
+	s.served.apply(s.options)
 	return s.err()
 }
 

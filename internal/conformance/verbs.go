@@ -171,12 +171,12 @@ func links(t *testing.T, open Open) {
 // A URL that is put off comes at its time, with its new Meta, as the same try.
 func putOff(t *testing.T, open Open) {
 	f := filled(t, open, a1)
-	at := time.Now().Add(time.Hour)
+	at := time.Now().Add(10 * time.Minute)
 	require.NoError(t, f.Done(next(t, f), frontier.Outcome{Result: frontier.PutOff, Next: at, Meta: []byte("later")}))
 	l := next(t, f)
 	assert.False(t, time.Now().Before(at))
 	assert.Equal(t, []any{a1, "later", 1}, []any{l.Entry.URL, string(l.Entry.Meta), l.Attempt})
-	require.NoError(t, f.Done(l, frontier.Outcome{Result: frontier.Visited, Next: time.Now().Add(time.Hour)}))
+	require.NoError(t, f.Done(l, frontier.Outcome{Result: frontier.Visited, Next: time.Now().Add(10 * time.Minute)}))
 	l = next(t, f)
 	assert.Equal(t, []any{1, frontier.Visited}, []any{l.History.Visits, l.History.Last})
 	require.NoError(t, f.Done(l, frontier.Outcome{}))

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+	service "github.com/seed-7440039f/frontier/serve"
+)
+
+// served is a frontier that is served under an address to those with the token secret.
+func served(t *testing.T) (*frontier.Frontier, string) {
+	o := service.Frontier(frontier.Options{Delay: frontier.FixedDelay(time.Millisecond)})
+	o.KeepOpen = false // so that crawls end
+	f, err := frontier.Open(t.Context(), o)
+	require.NoError(t, err)
+	tokens, err := service.ReadTokens(strings.NewReader(fmt.Sprintf("crawl %x crawler\n", sha256.Sum256([]byte("secret")))))
+	require.NoError(t, err)
+	s, err := service.New(f, service.Options{Tokens: tokens})
+	require.NoError(t, err)
+	h := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		assert.NoError(t, s.Close())
+		h.Close()
+		assert.NoError(t, f.Check())
+		assert.NoError(t, f.Close())
+	})
+	return f, h.URL
+}
+
+func crawlAt(ctx context.Context, args ...string) (status int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	status = run(ctx, append([]string{"crawl", "-workers", "4"}, args...), strings.NewReader(""), &out, &err)
+	return status, out.String(), err.String()
+}
+
+// Two commands crawl with one frontier, which gives each page once.
+func TestCrawlServed(t *testing.T) {
+	web, addr := serve(t, 20)
+	f, at := served(t)
+	t.Setenv("SERVED_TOKEN", "secret")
+	args := []string{"-frontier", at, "-frontier-token", "env:SERVED_TOKEN", "-resolve", "*.example=" + addr, "http://a.example/1", "http://b.example/1"}
+	var crawls sync.WaitGroup
+	for range 2 {
+		crawls.Go(func() {
+			status, _, stderr := crawlAt(t.Context(), args...)
+			assert.Zero(t, status, stderr)
+			assert.Contains(t, stderr, "nothing is left to crawl at the server")
+		})
+	}
+	crawls.Wait()
+	for u, n := range web.asks {
+		if !strings.HasSuffix(u, "/robots.txt") { // each command reads it
+			assert.Equal(t, 1, n, u)
+		}
+	}
+	assert.EqualValues(t, 0, f.Stats().Leased)
+	assert.EqualValues(t, 44, f.Stats().Known, "40 pages, those that are missing, and /private")
+}
+
+func TestServedOptions(t *testing.T) {
+	for want, args := range map[string][]string{
+		"-dir cannot be combined with -frontier":         {"-frontier", "http://127.0.0.1:1", "-dir", "x"},
+		"-limit-pages cannot be combined with -frontier": {"-frontier", "http://127.0.0.1:1", "-limit-pages", "3"},
+		"-recrawl cannot be combined with -frontier":     {"-frontier", "http://127.0.0.1:1", "-recrawl"},
+		"want http://HOST:PORT":                          {"-frontier", "127.0.0.1:1"},
+		"in the list of processes":                       {"-frontier", "http://127.0.0.1:1", "-frontier-token", "secret"},
+		"-frontier-crawl needs -frontier":                {"-frontier-crawl", "news"},
+	} {
+		status, _, stderr := crawlAt(t.Context(), append(args, "http://a.example/")...)
+		assert.Equal(t, exitUsage, status, want)
+		assert.Contains(t, stderr, want)
+	}
+}
