@@ -271,13 +271,17 @@ func TestBundlesOnSeveralLanes(t *testing.T) {
 		noneUntil(w, 10*time.Minute, o)
 		for i, l := range a {
 			w.Until(time.Duration(i) * time.Second)
-			require.NoError(t, w.F.Done(l, frontier.Outcome{}))
+			out := frontier.Outcome{}
+			if i == 2 {
+				out = frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}
+			}
+			require.NoError(t, w.F.Done(l, out))
 			require.NoError(t, w.F.Check())
 		}
 		w.Until(5 * time.Second)
 		require.NoError(t, w.F.Done(b[0], frontier.Outcome{}))
-		noneUntil(w, 12*time.Second, o)
-		w.Until(12 * time.Second)
+		noneUntil(w, 11*time.Second, o)
+		w.Until(11 * time.Second)
 		c := take(w, o)
 		require.Len(t, c, 3)
 		require.NoError(t, w.F.UpdateRule(frontier.All(), func(r *frontier.Rule) { r.Concurrency = 1 }))
@@ -285,7 +289,7 @@ func TestBundlesOnSeveralLanes(t *testing.T) {
 			require.NoError(t, w.F.Done(l, frontier.Outcome{}))
 			require.NoError(t, w.F.Check())
 		}
-		w.Over()
+		require.EqualValues(t, 1, w.F.Stats().Waiting)
 	})
 }
 

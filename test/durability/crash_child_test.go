@@ -191,40 +191,46 @@ func (c *child) add(producer int) {
 
 func (c *child) work(producer int) {
 	for {
-		l, err := c.f.Next(context.Background())
+		ls, err := c.f.Take(context.Background(), frontier.TakeOptions{PerHost: 1 + producer%3, Wait: time.Hour})
 		if err != nil { // of a store that lacks something for now
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		u := urlOf(l.Entry)
-		say("l %d %d", u.producer, u.n)
-		o, word := frontier.Outcome{}, "d"
-		switch {
-		case u.failing() && l.Attempt <= 1 && l.History.Visits == 0:
-			o.Result, o.Failure, word = frontier.Failed, frontier.FailureServer, "s"
-		case u.revisited() && l.History.Visits == 0:
-			o.Next, word = time.Now().Add(24*time.Hour), "s"
-		case u.n%31 == 4 && rand.IntN(2) == 0:
-			o.Result, word = frontier.Requeue, "s"
-		default:
+		for _, l := range ls {
+			c.visit(producer, l)
 		}
-		if u.resting() {
-			o.RetryAfter = time.Duration(1+rand.IntN(5)) * time.Hour
-		}
-		n := rand.IntN(3)
-		var first int
-		first, o.Add = c.entries(producer, n)
-		if c.f.Done(l, o) != nil {
-			continue
-		}
-		say("%s %d %d", word, u.producer, u.n)
-		if n > 0 {
-			say("a %d %d %d", producer, first, n)
-		}
-		if u.resting() {
-			if x, err := c.f.Host(context.Background(), u.host()); err == nil {
-				say("u %d %d %d", u.producer, u.n, x.Due.UnixMilli())
-			}
+	}
+}
+
+func (c *child) visit(producer int, l frontier.Lease) {
+	u := urlOf(l.Entry)
+	say("l %d %d", u.producer, u.n)
+	o, word := frontier.Outcome{}, "d"
+	switch {
+	case u.failing() && l.Attempt <= 1 && l.History.Visits == 0:
+		o.Result, o.Failure, word = frontier.Failed, frontier.FailureServer, "s"
+	case u.revisited() && l.History.Visits == 0:
+		o.Next, word = time.Now().Add(24*time.Hour), "s"
+	case u.n%31 == 4 && rand.IntN(2) == 0:
+		o.Result, word = frontier.Requeue, "s"
+	default:
+	}
+	if u.resting() {
+		o.RetryAfter = time.Duration(1+rand.IntN(5)) * time.Hour
+	}
+	n := rand.IntN(3)
+	var first int
+	first, o.Add = c.entries(producer, n)
+	if c.f.Done(l, o) != nil {
+		return
+	}
+	say("%s %d %d", word, u.producer, u.n)
+	if n > 0 {
+		say("a %d %d %d", producer, first, n)
+	}
+	if u.resting() {
+		if x, err := c.f.Host(context.Background(), u.host()); err == nil {
+			say("u %d %d %d", u.producer, u.n, x.Due.UnixMilli())
 		}
 	}
 }

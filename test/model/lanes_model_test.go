@@ -82,6 +82,13 @@ type laneLease struct {
 	frontier.Lease
 	host       *laneHost
 	group, old string
+	bundle     *laneBundle
+}
+
+// laneBundle is leases that share a lane and a slot. One lease alone is a bundle, too.
+type laneBundle struct {
+	members    []*laneLease
+	lane, slot time.Time // what the lane and the slot keep once they are free
 }
 
 type lanesWorld struct {
@@ -140,7 +147,8 @@ func (m *lanesWorld) Add(t *rapid.T) {
 	}
 }
 
-func (m *lanesWorld) Next(t *rapid.T) {
+// settle lets what is vague become clear.
+func (m *lanesWorld) settle() {
 	for _, h := range m.hosts {
 		h.settle(m.now())
 	}
@@ -149,19 +157,78 @@ func (m *lanesWorld) Next(t *rapid.T) {
 			g.settle(m.now())
 		}
 	}
+}
+
+func (m *lanesWorld) Next(t *rapid.T) {
+	m.settle()
 	l, at, err := m.f.TryNext()
+	if m.none(t, at, err, "") {
+		return
+	}
+	m.handedOut(t, l, &laneBundle{})
+}
+
+// Take takes leases of several hosts, or a bundle, of any host or of one.
+func (m *lanesWorld) Take(t *rapid.T) {
+	m.settle()
+	o := frontier.TakeOptions{Hosts: rapid.IntRange(1, 3).Draw(t, "hosts")}
+	if rapid.Bool().Draw(t, "bundle") {
+		o.Hosts, o.PerHost = 1, rapid.IntRange(1, 4).Draw(t, "URLs")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "one") == 0 {
+		o.Host = m.drawHost(t).name
+	}
+	ls, err := m.f.Take(context.Background(), o)
+	var notDue *frontier.NotDueError
+	errors.As(err, &notDue)
+	if err != nil {
+		at := time.Time{}
+		if notDue != nil {
+			at = notDue.Next
+		}
+		require.True(t, m.none(t, at, err, o.Host), "%v", err)
+		return
+	}
+	b := &laneBundle{}
+	for _, l := range ls {
+		require.True(t, o.Host == "" || l.Host == o.Host)
+		require.Equal(t, len(ls) > 1 && o.PerHost > 1, l.Gap > 0)
+		m.handedOut(t, l, b)
+		if o.PerHost <= 1 {
+			b = &laneBundle{}
+		}
+	}
+}
+
+// none reports whether there was no lease, of a host if one is named, and requires that
+// there was none to be had.
+func (m *lanesWorld) none(t *rapid.T, at time.Time, err error, host string) bool {
 	if errors.Is(err, frontier.ErrExhausted) || errors.Is(err, frontier.ErrNotDue) {
 		require.True(t, at.IsZero() || at.After(m.now()))
 		for _, h := range m.hosts {
-			free := h.waiting > 0 && h.free(m.now()) && !h.vague
+			free := h.waiting > 0 && h.free(m.now()) && !h.vague && (host == "" || host == h.name && h.group == "")
 			if g := m.groups[h.group]; g != nil {
 				free = free && g.free(m.now()) && !g.vague
 			}
 			require.False(t, free, "%s may be contacted, and nothing was handed out", h.name)
 		}
-		return
+		return true
 	}
 	require.NoError(t, err)
+	return false
+}
+
+// handedOut notes a lease, which is the first of its bundle or one more.
+func (m *lanesWorld) handedOut(t *rapid.T, l frontier.Lease, b *laneBundle) {
+	x := &laneLease{Lease: l, bundle: b}
+	m.leases = slices.Insert(m.leases, 0, x)
+	b.members = append(b.members, x)
+	if first := b.members[0]; first != x {
+		x.host, x.group = first.host, first.group
+		require.Equal(t, []string{first.Host, first.Group}, []string{l.Host, l.Group})
+		x.host.waiting--
+		return
+	}
 	h := m.hosts[slices.IndexFunc(m.hosts, func(h *laneHost) bool { return h.name == l.Host })]
 	require.True(t, h.free(m.now()), "%s has %d of %d lanes in use, until %v", h.name, h.used, h.n, h.until)
 	require.Equal(t, h.group, l.Group)
@@ -171,20 +238,27 @@ func (m *lanesWorld) Next(t *rapid.T) {
 		require.True(t, g.free(m.now()), "%s has %d of %d slots in use, until %v", h.group, g.used, g.n, g.until)
 		g.used++
 	}
-	m.leases = slices.Insert(m.leases, 0, &laneLease{Lease: l, host: h, group: h.group})
+	x.host, x.group = h, h.group
 }
 
 func (m *lanesWorld) end(l *laneLease, contacted bool) {
 	m.leases = slices.DeleteFunc(m.leases, func(x *laneLease) bool { return x == l })
-	l.host.used--
+	b := l.bundle
+	b.members = slices.DeleteFunc(b.members, func(x *laneLease) bool { return x == l })
+	last := len(b.members) == 0
 	leave := func(name string) {
 		if contacted && name != "" {
 			m.groups[name].leave(m.now().Add(m.groups[name].delay))
 		}
 	}
-	if l.group != "" {
-		m.groups[l.group].used--
-		leave(l.group)
+	if g := m.groups[l.group]; g != nil {
+		if contacted {
+			b.slot = later(b.slot, m.now().Add(g.delay))
+		}
+		if last {
+			g.used--
+			g.leave(b.slot)
+		}
 	}
 	if g := l.host.group; g != l.group && g != l.old {
 		leave(g)
@@ -192,10 +266,14 @@ func (m *lanesWorld) end(l *laneLease, contacted bool) {
 	leave(l.old)
 	l.host.saved = l.host.group
 	if contacted {
-		l.host.leave(m.now().Add(laneDelay))
+		b.lane = later(b.lane, m.now().Add(laneDelay))
 		if l.host.crawl > 0 {
 			l.host.hold = later(l.host.hold, m.now().Add(l.host.crawl))
 		}
+	}
+	if last {
+		l.host.used--
+		l.host.leave(b.lane)
 	}
 }
 
@@ -217,21 +295,27 @@ func (m *lanesWorld) Done(t *rapid.T) {
 	m.end(l, !o.Uncontacted)
 }
 
-// move notes that a lease holds a slot of another group.
+// move notes that a lease, with those of its bundle, holds a slot of another group.
 func (m *lanesWorld) move(l *laneLease, to string, granted bool) {
-	if l.group != "" {
-		g := m.groups[l.group]
+	old := l.old
+	if g := m.groups[l.group]; g != nil {
 		g.used--
-		if l.old == "" {
-			l.old = l.group
+		if old == "" {
+			old = l.group
 		}
 		if granted {
-			g.leave(m.now().Add(g.delay))
+			l.bundle.slot = later(l.bundle.slot, m.now().Add(g.delay))
 		}
+		g.leave(l.bundle.slot)
+		l.bundle.slot = time.Time{}
 	}
-	if l.group = ""; granted {
-		l.group = to
+	if granted {
 		m.groups[to].used++
+	} else {
+		to = ""
+	}
+	for _, x := range l.bundle.members {
+		x.group, x.old = to, old
 	}
 }
 
@@ -351,7 +435,7 @@ func runLanesModel(tb testing.TB, t *rapid.T, durable bool) {
 	m.open(t)
 	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
-		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
+		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Take": m.Take, "Take2": m.Take, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
 		"Join": m.Join, "Assign": m.Assign, "SetGroup": m.SetGroup, "SetConcurrency": m.SetConcurrency, "": m.check,
 	}
 	if durable {
