@@ -37,7 +37,7 @@ func (a *api) delay(key string, seconds uint32) {
 }
 
 func TestAQueueIsServedOnceADelay(t *testing.T) {
-	for name, p := range map[string]*pb.GetParams{"by key": {Key: "a.example", Item: anyCrawl}, "by rotation": {Item: anyCrawl}} {
+	for name, p := range map[string]*pb.GetParams{"by key": {Key: "a.example", MaxUrlsPerQueue: 1, Item: anyCrawl}, "by rotation": {MaxUrlsPerQueue: 1, Item: anyCrawl}} {
 		t.Run(name, func(t *testing.T) {
 			a := start(t)
 			a.delay("", 1000)
@@ -118,6 +118,23 @@ func TestURLsComeAtTheirTimeTheMostUrgentFirst(t *testing.T) {
 	}
 	require.Empty(t, a.get(byKey("", "a.example", 30)))
 	require.EqualValues(t, 1, a.stats("", "").GetSize())
+}
+
+func TestABundleHasTheMostUrgentOfAQueue(t *testing.T) {
+	a := start(t)
+	a.delay("", 0)
+	now := time.Now().Unix()
+	a.put(discovered("", "", "http://a.example/found"), discovered("other", "", "http://a.example/other"),
+		known("", "", "http://a.example/late", now-100_000), known("", "", "http://a.example/first", 1))
+	p := byKey("", "a.example", 600)
+	p.MaxUrlsPerQueue = 2
+	require.Equal(t, []string{"http://a.example/first", "http://a.example/late"}, a.due(p))
+	require.EqualValues(t, 2, a.stats("", "").GetInProcess())
+	require.Empty(t, a.get(p), "the next bundle comes when all of this one are reported")
+	a.put(known("", "", "http://a.example/first", 0))
+	require.Empty(t, a.get(p))
+	a.put(known("", "", "http://a.example/late", 0))
+	require.Equal(t, []string{"http://a.example/found"}, a.due(p))
 }
 
 func TestAClientThatLeavesLosesNothing(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 const (
 	defaultHold = 30 * time.Second
 	chunk       = 100 // hosts that are asked for at once
+	longestHold = 720 * time.Hour
+	mostPerHost = 1000
 	leastWait   = 2 * time.Millisecond
 )
 
@@ -24,13 +26,18 @@ type wanted struct {
 	crawl uint32 // unless any
 	any   bool
 	hold  time.Duration
+
+	perHost int // URLs at most
 }
 
 // GetURLs implements the call.
 func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.URLInfo]) error {
-	w := wanted{key: p.GetKey(), any: true, hold: time.Duration(p.GetDelayRequestable()) * time.Second}
+	w := wanted{key: p.GetKey(), any: true, hold: min(longestHold, time.Duration(p.GetDelayRequestable())*time.Second)}
 	if w.hold == 0 {
 		w.hold = defaultHold
+	}
+	if w.perHost = min(int(p.GetMaxUrlsPerQueue()), mostPerHost); w.perHost == 0 {
+		w.perHost = mostPerHost
 	}
 	switch item := p.GetItem().(type) {
 	case *pb.GetParams_CrawlID:
@@ -68,13 +75,13 @@ func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.U
 		if err := s.send(leases, stream); err != nil {
 			return err
 		}
-		sent += len(leases)
+		sent += hostsOf(leases)
 	}
 	return nil
 }
 
-// takeSome leases up to n URLs of different hosts. Without any it returns when to ask again; zero
-// if time alone changes nothing.
+// takeSome leases URLs of up to n hosts. Without any it returns when to ask again; zero if time
+// alone changes nothing.
 func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Lease, time.Time, error) {
 	if s.isClosing() || !s.settings.active() {
 		return nil, time.Time{}, nil
@@ -82,97 +89,57 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 	s.hand.RLock()
 	defer s.hand.RUnlock()
 	if w.key != "" {
-		return s.takeKey(ctx, w)
-	}
-	var leases, missed []frontier.Lease
-	defer func() { s.putBack(missed) }()
-	for len(leases) < n && ctx.Err() == nil {
-		l, next, err := s.svc.Frontier().TryNext()
-		switch {
-		case errors.Is(err, frontier.ErrNotDue), errors.Is(err, frontier.ErrExhausted):
-			return leases, next, nil
-		case err != nil:
-			s.putBack(leases)
-			return nil, time.Time{}, err
-		case !w.any && l.Entry.Crawl != w.crawl:
-			missed = append(missed, l)
-		default:
-			if s.hold(&l, w.hold) {
-				leases = append(leases, l)
-			}
+		if due, err := s.mayServe(ctx, w.key); err != nil || !due.IsZero() {
+			return nil, due, err
 		}
 	}
-	return leases, time.Time{}, ctx.Err()
-}
-
-// takeKey leases the most urgent URL of one key: it makes it the most urgent of all for
-// a moment, if the host may be contacted.
-func (s *Server) takeKey(ctx context.Context, w wanted) ([]frontier.Lease, time.Time, error) {
-	s.keyed.Lock()
-	defer s.keyed.Unlock()
-	f := s.svc.Frontier()
-	h, err := f.Host(ctx, w.key)
-	if errors.Is(err, frontier.ErrUnknownHost) {
-		return nil, time.Time{}, nil
+	o := frontier.TakeOptions{Hosts: n, PerHost: w.perHost, Host: w.key, Lease: w.hold}
+	if !w.any {
+		o.Crawls = []uint32{w.crawl}
 	}
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	switch h.Reason {
-	case frontier.ReasonTurn, frontier.ReasonBackQueue, frontier.ReasonReading:
-	case frontier.ReasonDelay, frontier.ReasonCrawlDelay, frontier.ReasonReopened, frontier.ReasonRetryAfter, frontier.ReasonBackoff:
-		return nil, h.Until, nil
-	default:
-		return nil, time.Time{}, nil
-	}
-	var best *frontier.WaitingURL
-	for u, err := range f.URLs(ctx, frontier.Host(w.key), "") {
-		if err != nil {
-			return nil, time.Time{}, err
-		}
-		if (w.any || u.Entry.Crawl == w.crawl) && u.Host == w.key && (best == nil || u.Priority > best.Priority) {
-			best = &u
-		}
-	}
-	if best == nil {
-		return nil, time.Time{}, nil
-	}
-	if _, err := f.CrawlNow(ctx, best.Entry); err != nil {
-		return nil, time.Time{}, err
-	}
-	l, _, err := f.TryNext()
+	until := time.Now().Add(w.hold)
+	leases, err := s.svc.Frontier().Take(ctx, o)
+	var later *frontier.NotDueError
 	switch {
-	case errors.Is(err, frontier.ErrNotDue), errors.Is(err, frontier.ErrExhausted):
+	case errors.As(err, &later) && w.key == "":
+		return nil, later.Next, nil
+	case later != nil, errors.Is(err, frontier.ErrExhausted):
 		return nil, time.Time{}, nil
 	case err != nil:
 		return nil, time.Time{}, err
-	case l.Host != w.key || l.Entry.URL != best.Entry.URL || l.Entry.Crawl != best.Entry.Crawl:
-		s.putBack([]frontier.Lease{l}) // another call was faster
-		return nil, time.Time{}, nil
-	case !s.hold(&l, w.hold):
-		return nil, time.Time{}, nil
 	}
-	return []frontier.Lease{l}, time.Time{}, nil
+	for i := range leases {
+		s.note(&leases[i], until)
+	}
+	return leases, time.Time{}, nil
 }
 
-// hold notes that a client has the URL of a lease.
-func (s *Server) hold(l *frontier.Lease, d time.Duration) bool {
-	until := time.Now().Add(d)
-	if err := s.svc.Frontier().Extend(l, d); err != nil {
-		return false // it has ended
+// mayServe returns when the clock of a host lets it be contacted: zero if that is now, or if
+// something else than a clock decides.
+func (s *Server) mayServe(ctx context.Context, key string) (time.Time, error) {
+	h, err := s.svc.Frontier().Host(ctx, key)
+	if errors.Is(err, frontier.ErrUnknownHost) {
+		return time.Time{}, nil
 	}
+	switch h.Reason {
+	case frontier.ReasonDelay, frontier.ReasonCrawlDelay, frontier.ReasonReopened, frontier.ReasonRetryAfter, frontier.ReasonBackoff:
+		return h.Until, err
+	}
+	return time.Time{}, err
+}
+
+// note notes that a client has the URL of a lease.
+func (s *Server) note(l *frontier.Lease, until time.Time) {
 	b := s.book
 	m := b.markOf(l.Entry.Crawl, servedURL(l.Entry.URL))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.settleLocked(until.Add(-d))
 	r, ok := b.findLocked(m)
 	if !ok { // it came by another way than this API
 		b.putLocked(m, queueName{l.Entry.Crawl, l.Host}, uint32(max(0, envelopeOf(l.Entry.Meta).Created.Unix())), false)
 		r = b.refs[m]
 	}
 	b.holdLocked(m, r.queue, *l, until)
-	return true
 }
 
 // putBack returns URLs that no client got to the heads of their queues.
@@ -213,4 +180,14 @@ func (s *Server) waits(ctx context.Context, until, deadline time.Time) bool {
 	case <-s.closing:
 	}
 	return false
+}
+
+// hostsOf counts the hosts of leases, which are together.
+func hostsOf(leases []frontier.Lease) (n int) {
+	for i := range leases {
+		if i == 0 || leases[i].Host != leases[i-1].Host {
+			n++
+		}
+	}
+	return n
 }

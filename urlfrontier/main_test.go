@@ -61,7 +61,7 @@ func serveUntilKilled(dir string) {
 }
 
 // startProcess starts a server as a process, and returns its address and what kills it.
-func startProcess(t *testing.T, dir string) (address string, kill func()) {
+func startProcess(t testing.TB, dir string) (address string, kill func()) {
 	t.Helper()
 	_ = os.Remove(filepath.Join(dir, "address"))
 	cmd := exec.Command(os.Args[0])

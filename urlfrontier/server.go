@@ -46,7 +46,6 @@ type Server struct {
 
 	settings *settings
 	listings listings
-	keyed    sync.Mutex // one GetURLs with a key at a time
 
 	write   sync.Mutex   // held by whoever changes which URLs there are
 	changes atomic.Int64 // writes so far
