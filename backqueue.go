@@ -195,6 +195,7 @@ func (s *scheduler) unschedule(i int) timeheap.Item {
 	*s.stats.dueAt(it.At)--
 	id := s.queues.At(it.Aux).host
 	s.hosts.At(id).scheduled--
+	s.countDue(it.Aux, arena.Ref(it.ID), it.At, -1)
 	if it.At == instant.Never {
 		if s.kept[id]--; s.kept[id] == 0 {
 			delete(s.kept, id)
@@ -209,6 +210,7 @@ func (s *scheduler) dismiss(ref arena.Ref, now int64) {
 	it := s.unschedule(i)
 	id := s.queues.At(it.Aux).host
 	*s.stats.dueAt(it.At)++ // as before
+	s.countDue(it.Aux, ref, it.At, 1)
 	s.records.Discard(ref)
 	if h := s.hosts.At(id); h.scheduled == 0 && h.pins == 0 && h.place == nowhere {
 		s.settle(id, now)
@@ -430,7 +432,13 @@ func (s *shard) loadTimed(it timeheap.Item) ([]timed.Loaded, error) {
 
 // finishTimedDead finishes the records of the block being read that are dead.
 func (s *scheduler) finishTimedDead(rs []timed.Loaded, dead func(*timed.Loaded) bool) {
-	*s.stats.dueAt(s.timed.Reading().At) -= int64(s.timed.Bury(rs, dead))
+	*s.stats.dueAt(s.timed.Reading().At) -= int64(s.timed.Bury(rs, func(r *timed.Loaded) bool {
+		if !dead(r) {
+			return false
+		}
+		s.countTimed(r.Host, r.Crawl, r.Seq, r.At, -1)
+		return true
+	}))
 }
 
 // installTimed makes the first n records resident of the block that is being
@@ -440,6 +448,9 @@ func (s *scheduler) installTimed(rs []timed.Loaded, n int, now int64) {
 	s.timed.Arrive(rs, n, waits, func(part uint32, run []timed.Loaded, wait bool) {
 		s.installRun(part, run, wait, now)
 		s.stats.Scheduled -= int64(len(run))
+		for i := range run {
+			s.countTimed(run[i].Host, run[i].Crawl, run[i].Seq, run[i].At, -1)
+		}
 	})
 }
 

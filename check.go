@@ -43,6 +43,7 @@ func (f *Frontier) Check() error {
 	k.deletions(f)
 	f.hints.Check(func(m storage.Mark) bool { return f.known.Checkpoints() > 0 || f.known.Young(m) }, k.bad)
 	k.totals(f)
+	k.dueCounts()
 	k.c.waits.Check(k.bad)
 	return errors.Join(k.errs...)
 }

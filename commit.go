@@ -68,7 +68,8 @@ type op struct {
 	due    int64  // when record was scheduled for; 0: it waited or was leased
 	pinned uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
 
-	replaced []storage.Completion // records of the timed block being read that entries replace
+	replaced   []storage.Completion // records of the timed block being read that entries replace
+	replacedIn []storage.Queue      // the queue of each
 
 	noteBlock uint32 // the entry supersedes a record in a timed block up to this one; 0: none
 

@@ -57,8 +57,8 @@ func (r *Rule) settings() (crawlSettings, error) {
 	return crawlSettings{weight: max(1, r.Weight), paused: r.Paused == On, limits: r.Limits}, errors.Join(errs...)
 }
 
-// CrawlStats describes one crawl. Scheduled URLs are not counted by crawl: they lie on
-// disk in the order of their times.
+// CrawlStats describes one crawl. Scheduled and finished URLs lie on disk in the order of
+// their times; they are counted by crawl with Options.Count only.
 type CrawlStats struct {
 	Rule Rule
 	Used Used // of Rule.Limits
@@ -67,6 +67,8 @@ type CrawlStats struct {
 	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
 	Immediate int64   // of Waiting: those of CrawlNow, which WaitingBy has not
 	Leased    int64   // leases out
+	Scheduled int64   // URLs with a future time, with Options.Count
+	Finished  int64   // URLs that are done and kept, with Options.Count
 
 	// Since Open, or since the crawl was forgotten: see Frontier.CrawlStats.
 	Added     int64    // URLs admitted for the first time, or by Force
@@ -165,6 +167,8 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	}
 	s := x.stats
 	s.Rule, s.WaitingBy = x.settings.rule(), slices.Clone(s.WaitingBy)
+	due := c.due.sum(id)
+	s.Scheduled, s.Finished = due.Scheduled, due.Finished
 	u, _ := c.limits.Used(limit.OfCrawl(id), c.date(f.last))
 	s.Used = f.usedLocked(u)
 	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing()

@@ -128,6 +128,7 @@ func (f *Frontier) enactLocked(d *deletion) {
 	c := f.sched
 	d.Block = c.blocks.Last()
 	d.batch = f.committer.batchID
+	c.due.deleted(d)
 	c.tombstones.Add(&d.Tombstone)
 	c.offerDeleted(d)
 	if f.opts.Spill != nil {

@@ -220,6 +220,7 @@ package frontier
 //	rules.go        rules in force, and the hosts that they withhold -> rule
 //	limits.go       limits                                          -> limit, quota
 //	crawls.go       crawls: weight, pause, limits, Delete
+//	counts.go       QueueStats, Queues: numbers of URLs of a host within a crawl
 //	delete.go       Delete, and taking away what it leaves dead     -> tombstone
 //	force.go        Force and CrawlNow of a URL that is known
 //	hints.go        Entry.Hint                                      -> hint

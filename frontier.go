@@ -204,6 +204,9 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		}),
 	}}
 	f.abandoned, f.abandon = context.WithCancelCause(context.Background())
+	if o.Count {
+		f.sched.due = dueCounts{}
+	}
 	f.sched.concurrency = f.concurrency
 	f.sched.tell, f.sched.clock = f.emitLocked, f.clock
 	f.sched.groupSettings = f.groupRules.of

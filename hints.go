@@ -222,6 +222,7 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 			continue
 		}
 		o.entries = append(o.entries, x.next)
+		o.replacedIn = append(o.replacedIn, x.Queue)
 		o.replaced = append(o.replaced, storage.Completion{Seq: x.Seq, Block: block, Pos: uint16(x.pos)})
 	}
 	if len(o.entries) == 0 {
@@ -234,9 +235,10 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 // replacedLocked finishes records of the block being read.
 func (s *shard) replacedLocked(o *op) {
 	c := s.sched
-	for _, x := range o.replaced {
+	for i, x := range o.replaced {
 		c.timed.BuryAt(int(x.Pos))
 		c.stats.Scheduled-- // hints are of those only
+		c.countTimed(o.replacedIn[i].Host, o.replacedIn[i].Crawl, x.Seq, 0, -1)
 	}
 }
 

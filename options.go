@@ -99,6 +99,10 @@ type Options struct {
 	// URLs move to disk, about 35 bytes each beyond URL and Meta, and then take no memory.
 	// Records that were kept stay when a store is opened without Keep. Keep excludes NoDedup.
 	Keep bool
+	// Count keeps exact numbers of URLs for each host within a crawl: see QueueStats and
+	// Queues. Each host with scheduled or finished URLs then takes about 120 bytes of memory,
+	// and Open reads all that are on disk.
+	Count bool
 	// DeferHints stores hints (Entry.Hint) without applying them; the next frontier that
 	// opens the Spill without DeferHints applies them. It is for tools that open a crawl
 	// without the Scheduler that judges hints.

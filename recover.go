@@ -66,7 +66,11 @@ func (f *Frontier) recover(ctx context.Context) error {
 	if err := f.opts.Spill.Recover(ctx, r); err != nil {
 		return fmt.Errorf("frontier: recover: %w", err) // if it is in use, another uses it
 	}
-	if err := f.begin(r); err != nil {
+	err := f.begin(r)
+	if err == nil && f.opts.Count {
+		err = f.countBlocks(ctx)
+	}
+	if err != nil {
 		return errors.Join(err, f.opts.Spill.Release())
 	}
 	return nil

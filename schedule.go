@@ -47,6 +47,7 @@ type scheduler struct {
 	expiry    timeheap.Heap    // leases by deadline
 	calls     []uint32         // hosts in place called, oldest first
 	scheduled *timed.Records   // in memory, of queues
+	due       dueCounts        // nil without Options.Count
 	kept      map[uint32]int32 // of these, the finished ones, by host
 	timed     timed.Blocks
 	moves     move.Mover    // to blocks, of records and queues
@@ -564,6 +565,7 @@ func (s *scheduler) schedule(qid uint32, ref arena.Ref, due int64) {
 		s.kept[s.queues.At(qid).host]++
 	}
 	*s.stats.dueAt(due)++
+	s.countDue(qid, ref, due, 1)
 	it := timeheap.Item{At: due, ID: uint32(ref), Aux: qid}
 	s.scheduled.Push(it)
 	if s.cfg.spill && s.records.At(ref).Part() == 0 {

@@ -1,4 +1,4 @@
-// This file is the part of the model that admits URLs as finished.
+// This file is the part of the model that admits URLs as finished, and counts URLs by queue.
 
 package model
 
@@ -43,4 +43,56 @@ func (m *model) Finish(t *rapid.T) {
 	}
 	require.Equal(t, frontier.URLFinished, s.State)
 	require.True(t, s.Entry.Finished)
+}
+
+// checkQueues compares the counts of all queues with the model.
+func (m *model) checkQueues(t *rapid.T) {
+	if !m.opts.Count {
+		return
+	}
+	want := map[uint32]map[string]frontier.QueueStats{}
+	count := func(host, url string, n frontier.QueueStats) {
+		crawl := crawlOf(url)
+		if want[crawl] == nil {
+			want[crawl] = map[string]frontier.QueueStats{}
+		}
+		x := want[crawl][host]
+		want[crawl][host] = frontier.QueueStats{Waiting: x.Waiting + n.Waiting, Scheduled: x.Scheduled + n.Scheduled, Leased: x.Leased + n.Leased, Finished: x.Finished + n.Finished}
+	}
+	for _, l := range m.waiting {
+		for _, it := range l {
+			count(it.host, it.url, frontier.QueueStats{Waiting: 1})
+		}
+	}
+	for _, it := range m.scheduled {
+		count(it.host, it.url, frontier.QueueStats{Scheduled: 1})
+	}
+	for url, host := range m.kept {
+		count(host, url, frontier.QueueStats{Finished: 1})
+	}
+	for host, h := range m.hosts {
+		if h.lease != nil && h.lease.item != nil {
+			count(host, h.lease.item.url, frontier.QueueStats{Leased: 1})
+		}
+	}
+	for _, crawl := range []uint32{0, 7} {
+		got := map[string]frontier.QueueStats{}
+		var sum frontier.QueueStats
+		for host, x := range m.f.Queues(crawl, "") {
+			require.NotContains(t, got, host)
+			got[host] = x
+			again, ok, err := m.f.QueueStats(host, crawl)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, x, again)
+			sum.Scheduled += x.Scheduled
+			sum.Finished += x.Finished
+		}
+		if want[crawl] == nil {
+			want[crawl] = map[string]frontier.QueueStats{}
+		}
+		require.Equal(t, want[crawl], got, "queues of crawl %d", crawl)
+		s, _ := m.f.CrawlStats(crawl)
+		require.Equal(t, sum, frontier.QueueStats{Scheduled: s.Scheduled, Finished: s.Finished})
+	}
 }

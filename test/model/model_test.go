@@ -352,6 +352,7 @@ func (m *model) check(t *rapid.T) {
 	require.NoError(t, m.f.Check())
 	s := m.f.Stats()
 	m.forget()
+	m.checkQueues(t)
 	waiting, leases := 0, 0
 	for _, l := range m.waiting {
 		waiting += len(l)
@@ -387,7 +388,7 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 		known: map[string]bool{}, finished: map[string]bool{}, kept: map[string]string{},
 		opts: harness.Quantum(rapid.IntRange(1, 4).Draw(t, "quantum"), harness.ParkAfter(10*time.Second, frontier.Options{
 			Clock: clock, Priorities: modelLevels, Selector: selector.Strict(), Delay: frontier.FixedDelay(modelDelay),
-			Keep: rapid.Bool().Draw(t, "keep"), LeaseTime: modelLease, Retry: frontier.Retries(modelTries, modelWait),
+			Keep: rapid.Bool().Draw(t, "keep"), Count: rapid.Bool().Draw(t, "count"), LeaseTime: modelLease, Retry: frontier.Retries(modelTries, modelWait),
 			Backoff: modelBackoff, Quarantine: drawQuarantine(t),
 		})),
 	}

@@ -1,0 +1,95 @@
+// This file tests the numbers of URLs of each host within a crawl.
+
+package control
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/test/harness"
+	"github.com/stretchr/testify/require"
+)
+
+// queue returns the numbers of a host within a crawl.
+func queue(t *testing.T, w *harness.World, host string, crawl uint32) frontier.QueueStats {
+	t.Helper()
+	x, ok, err := w.F.QueueStats(host, crawl)
+	require.NoError(t, err)
+	require.Equal(t, ok, x != frontier.QueueStats{})
+	return x
+}
+
+// Queues are counted in all states, in memory and on disk, through reopenings, a Force, and a Delete,
+// also if their hosts are not in memory.
+func TestQueuesAreCounted(t *testing.T) {
+	o := keepOptions
+	o.Count = true
+	w := harness.NewStoredWorld(t, o, spill.Options{})
+	ctx := context.Background()
+	var es []frontier.Entry
+	for i := range 3000 {
+		e := frontier.Entry{URL: fmt.Sprintf("http://h%d.example/%d", i%10, i), Crawl: uint32(i % 2)}
+		switch i / 1000 {
+		case 0:
+			e.Finished = true
+		case 1:
+			e.NotBefore = w.Clock.Now().Add(time.Duration(i) * time.Minute)
+		}
+		es = append(es, e)
+	}
+	_, err := w.F.Add(ctx, es...)
+	require.NoError(t, err)
+	all := frontier.QueueStats{Waiting: 100, Scheduled: 100, Finished: 100}
+	for _, settle := range []func(){func() {}, func() { w.Moves(true) }, w.Reopen} {
+		settle()
+		var hosts []string
+		for host, x := range w.F.Queues(1, "") {
+			hosts = append(hosts, host)
+			require.Equal(t, all, x)
+		}
+		require.Equal(t, []string{"h1.example", "h3.example", "h5.example", "h7.example", "h9.example"}, hosts)
+		require.Equal(t, all, queue(t, w, "h2.example", 0))
+		require.Zero(t, queue(t, w, "h2.example", 1))
+		s, ok := w.F.CrawlStats(1)
+		require.True(t, ok)
+		require.Equal(t, []int64{500, 500, 500}, []int64{s.Waiting, s.Scheduled, s.Finished})
+	}
+	for host := range w.F.Queues(1, "h5.example") {
+		require.Equal(t, "h7.example", host)
+		break
+	}
+
+	for _, e := range []frontier.Entry{{URL: "http://h2.example/2", Force: true}, {URL: "http://h2.example/1002", Force: true, Finished: true}} {
+		_, err = w.F.Add(ctx, e)
+		require.NoError(t, err)
+	}
+	require.Equal(t, frontier.QueueStats{Waiting: 101, Scheduled: 99, Finished: 100}, queue(t, w, "h2.example", 0))
+	_, err = w.F.Delete(ctx, frontier.Host("h3.example"))
+	require.NoError(t, err)
+	require.Zero(t, queue(t, w, "h3.example", 1))
+	_, err = w.F.Delete(ctx, frontier.Crawl(0))
+	require.NoError(t, err)
+	for host := range w.F.Queues(0, "") {
+		require.Fail(t, "a host is left", host)
+	}
+	w.Reopen()
+	require.Zero(t, queue(t, w, "h3.example", 1))
+	require.Zero(t, queue(t, w, "h2.example", 0))
+	require.Equal(t, all, queue(t, w, "h5.example", 1))
+	w.Add("http://h2.example/again")
+	require.Equal(t, frontier.QueueStats{Waiting: 1}, queue(t, w, "h2.example", 0))
+}
+
+func TestQueuesAreNotCountedUnasked(t *testing.T) {
+	w := harness.NewWorld(t, keepOptions)
+	w.Add("http://a.example/")
+	_, _, err := w.F.QueueStats("a.example", 0)
+	require.ErrorContains(t, err, "Options.Count is not set")
+	for range w.F.Queues(0, "") {
+		require.Fail(t, "a queue")
+	}
+}
