@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import scrapy
+from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import build_from_crawler, load_object
 
@@ -30,10 +31,6 @@ class Walk(scrapy.Spider):
     name = "walk"
 
 
-class Engine:
-    """What the scheduler asks the engine for, while nothing is fetched."""
-
-
 def main() -> None:
     """Enqueue and measure."""
     where, n = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
@@ -42,9 +39,10 @@ def main() -> None:
         settings["JOBDIR"] = tempfile.mkdtemp()
     elif where != "memory":
         settings |= {"SCHEDULER": "frontier_client.scrapy.Scheduler", "FRONTIER_URL": where}
-    crawler = Crawler(Walk, settings)
+    crawler = Crawler(Walk, settings, init_reactor=True)
     crawler.spider = spider = Walk()
     crawler._apply_settings()
+    crawler.engine = ExecutionEngine(crawler, lambda _: None)
     scheduler = build_from_crawler(load_object(crawler.settings["SCHEDULER"]), crawler)
     if where not in ("memory", "disk"):
         from twisted.internet import reactor
