@@ -208,7 +208,7 @@ func problemOf(err error) *problem {
 		kind, status = "busy", http.StatusServiceUnavailable
 	case errors.As(err, &large), errors.Is(err, errLong):
 		kind, status = "too-large", http.StatusRequestEntityTooLarge
-	case errors.Is(err, errSyntax), errors.Is(err, errFilter):
+	case errors.Is(err, errSyntax):
 		kind, status = "bad-request", http.StatusBadRequest
 	case errors.Is(err, frontier.ErrGroupBusy), errors.As(err, &entry):
 		kind, status = "limit", http.StatusUnprocessableEntity

@@ -1,10 +1,8 @@
-// This file hands leases out, and remembers how they ended.
+// This file remembers which streams leases went to, and how leases ended.
 
 package serve
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -56,61 +54,6 @@ func (x *streams) update(old, l frontier.Lease) {
 		x.set(l.Token(), st)
 	}
 	st.out(l)
-}
-
-// Take asks for leases.
-type Take struct {
-	Hosts   int           // at most; 0: as many as Max
-	PerHost int           // URLs of each host; 0: 1
-	Max     int           // leases at most; 0: Hosts x PerHost
-	Host    string        // only of this host; empty: any
-	Crawls  []uint32      // only of these; empty: any
-	Lease   time.Duration // how long they last; 0: Options.LeaseTime of the frontier
-	Wait    time.Duration // for the first
-}
-
-// errFilter is returned for what the frontier cannot choose by.
-var errFilter = errors.New("serve: leases of one host, or of some crawls, or several of one host, cannot be asked for yet")
-
-// Take hands leases out. Without any it returns when to ask again, if that is known, and
-// ErrExhausted if nothing is left.
-func (s *Service) Take(ctx context.Context, t Take) (leases []frontier.Lease, next time.Time, err error) {
-	if t.Host != "" || len(t.Crawls) > 0 || t.PerHost > 1 {
-		return nil, next, errFilter
-	}
-	most := t.Max
-	if t.Hosts > 0 && (most == 0 || t.Hosts < most) {
-		most = t.Hosts
-	}
-	for range max(1, most) {
-		var l frontier.Lease
-		if l, next, err = s.f.TryNext(); err != nil {
-			break
-		}
-		leases = append(leases, l)
-	}
-	if len(leases) == 0 && t.Wait > 0 && (errors.Is(err, frontier.ErrNotDue) || errors.Is(err, frontier.ErrExhausted)) {
-		wait, cancel := context.WithTimeout(ctx, t.Wait)
-		defer cancel()
-		l, werr := s.f.Next(wait)
-		switch {
-		case werr == nil:
-			leases = []frontier.Lease{l}
-		case wait.Err() == nil:
-			err = werr
-		}
-	}
-	if len(leases) == 0 {
-		return nil, next, err
-	}
-	if t.Lease > 0 {
-		for i := range leases {
-			if err := s.f.Extend(&leases[i], t.Lease); err != nil {
-				return leases, next, nil // it has ended: the client finds out
-			}
-		}
-	}
-	return leases, next, nil
 }
 
 // giveBack returns leases that did not reach the client.

@@ -34,17 +34,18 @@ type takeRequest struct {
 }
 
 // take is what it asks for; ok is false if it can have no lease because its crawls are unknown.
-func (r *takeRequest) take(s *Service) (t Take, ok bool, err error) {
-	t = Take{Hosts: r.Hosts, PerHost: r.PerHost, Max: r.Max}
+func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, ok bool, err error) {
+	t = frontier.TakeOptions{Hosts: r.Hosts, PerHost: r.PerHost, Max: r.Max}
 	if r.Hosts < 0 || r.PerHost < 0 || r.Max < 0 {
 		return t, false, badRequest("hosts, per_host and max: want none or positive ones")
 	}
 	if t.Max = min(t.Max, maxLeases); t.Max == 0 {
-		t.Max = 1
-		if r.Hosts > 0 || r.PerHost > 0 {
-			t.Max = min(maxLeases, max(1, min(r.Hosts, maxLeases))*max(1, min(r.PerHost, maxLeases)))
-		}
+		t.Max = min(maxLeases, max(1, min(r.Hosts, maxLeases))*max(1, min(r.PerHost, maxLeases)))
 	}
+	if t.Hosts == 0 { // as many as there may be leases
+		t.Hosts = t.Max
+	}
+	t.Hosts, t.PerHost = min(t.Hosts, maxLeases), min(t.PerHost, maxLeases)
 	if t.Lease, err = seconds("lease_s", r.LeaseS); err != nil {
 		return t, false, err
 	}
@@ -81,16 +82,20 @@ func (s *Service) postLeases(c *call) error {
 		return err
 	}
 	var leases []frontier.Lease
-	var next time.Time
 	if known {
 		c.undeadline()
-		leases, next, err = s.Take(c.ctx, t)
+		leases, err = s.f.Take(c.ctx, t)
 	} else {
 		err = frontier.ErrExhausted
 	}
 	heldBack, isHeld := errors.AsType[*frontier.HeldError](err)
+	notDue, isNotDue := errors.AsType[*frontier.NotDueError](err)
 	exhausted := errors.Is(err, frontier.ErrExhausted)
-	if err != nil && !exhausted && !errors.Is(err, frontier.ErrNotDue) {
+	switch {
+	case isNotDue:
+		x := s.f.Stats()
+		exhausted = x.Waiting+x.Scheduled+x.Leased == 0
+	case err != nil && !exhausted:
 		return err
 	}
 	b := make([]byte, 0, 64+384*len(leases))
@@ -103,7 +108,9 @@ func (s *Service) postLeases(c *call) error {
 	}
 	b = append(b, ']')
 	if len(leases) == 0 {
-		b = appendTime(b, "next", next)
+		if isNotDue {
+			b = appendTime(b, "next", notDue.Next)
+		}
 		if exhausted {
 			b = append(b, `,"exhausted":true`...)
 		}
@@ -198,7 +205,7 @@ func (s *Service) streamLeases(c *call) error {
 		var leases []frontier.Lease
 		if out < most {
 			t.Max, t.Wait = most-out, keepAlive
-			if leases, _, err = s.Take(c.ctx, t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
+			if leases, err = s.f.Take(c.ctx, t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
 				return err
 			}
 		} else if !st.wait(c.ctx, next) {

@@ -270,6 +270,9 @@ func (s *Service) appendLease(b []byte, l *frontier.Lease) []byte {
 	b = appendTime(b, "leased_at", l.LeasedAt)
 	b = appendTime(b, "deadline", l.Deadline)
 	b = appendTime(b, "due", l.Due)
+	if l.Gap > 0 {
+		b = strconv.AppendFloat(appendMember(b, "gap_s"), l.Gap.Seconds(), 'f', -1, 64)
+	}
 	return append(b, '}')
 }
 

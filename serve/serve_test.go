@@ -164,8 +164,9 @@ func TestALeaseCarriesWhatWasAdded(t *testing.T) {
 	require.NoError(t, err)
 	assert.WithinDuration(t, time.Now().Add(30*time.Second), deadline, 20*time.Second)
 
-	m := x.ok("POST", "/v1/leases", `{}`)
+	m := x.ok("POST", "/v1/leases", `{"crawls":["news"],"host":"a.example"}`)
 	assert.Empty(t, m["leases"])
+	assert.NotContains(t, m, "exhausted")
 
 	id := l["lease"].(string)
 	again := x.ok("GET", "/v1/leases/"+id, "")
@@ -281,6 +282,19 @@ func TestAVerdictComesWhileTheBodyGoesOn(t *testing.T) {
 	assert.Equal(t, `{"status":"known"}`, in.Text())
 	require.NoError(t, out.Close())
 	assert.False(t, in.Scan())
+}
+
+func TestLeasesAreChosen(t *testing.T) {
+	x := serve(t, Options{})
+	assert.Equal(t, true, x.ok("POST", "/v1/leases", `{}`)["exhausted"])
+	x.ok("POST", "/v1/urls", `[{"url":"http://a.example/1"},{"url":"http://a.example/2"},{"url":"http://b.example/1","crawl":"b"}]`)
+	assert.Len(t, x.ok("POST", "/v1/leases", `{"host":"a.example","per_host":5,"lease_s":5}`)["leases"], 2)
+	assert.Empty(t, x.ok("POST", "/v1/leases", `{"crawls":["none"]}`)["leases"])
+	m := x.ok("POST", "/v1/leases", `{"crawls":["b","none"]}`)
+	require.Len(t, m["leases"], 1)
+	assert.Equal(t, "b", m["leases"].([]any)[0].(map[string]any)["crawl"])
+	x.problem(400, "bad-request", "POST", "/v1/leases", `{"lease_s":-1}`)
+	x.problem(400, "bad-request", "POST", "/v1/leases", `{"hosts":-1}`)
 }
 
 func TestContact(t *testing.T) {

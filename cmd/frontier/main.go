@@ -104,7 +104,7 @@ func newRoot(code *int) *cli.Command {
 	root := &cli.Command{
 		Name: "frontier", Usage: "crawl web sites politely", EnableShellCompletion: true, HideHelpCommand: true, Version: version(),
 		Description:    exitStatuses,
-		Commands:       slices.Concat(under(toCrawl, crawlCommand(code), resumeCommand(code), recrawlCommand(code), planCommand()), operateCommands(), under(toHelp, versionCommand(), helpCommand(), manCommand())),
+		Commands:       slices.Concat(under(toCrawl, crawlCommand(code), resumeCommand(code), recrawlCommand(code), planCommand(), serveCommand(code)), operateCommands(), under(toHelp, versionCommand(), helpCommand(), manCommand())),
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		OnUsageError:   badFlags,
 		Action: func(_ context.Context, cmd *cli.Command) error {

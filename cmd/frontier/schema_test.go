@@ -18,11 +18,11 @@ import (
 
 var update = flag.Bool("frontier.update", false, "write the tables of docs that are made of the code")
 
-// schema is the table of all options.
-func schema() string {
+// schema is the table of all options of a command.
+func schema(all []*option) string {
 	var b strings.Builder
 	theme := ""
-	for _, x := range newSettings().all {
+	for _, x := range all {
 		if x.theme != theme {
 			theme = x.theme
 			fmt.Fprintf(&b, "\n### %s%s\n\n| option | type | default | meaning |\n|---|---|---|---|\n", strings.ToUpper(theme[:1]), theme[1:])
@@ -38,14 +38,20 @@ func schema() string {
 }
 
 func TestTheSchemaIsDocumented(t *testing.T) {
-	const page, begin, end = "../../docs/configuration.md", "<!-- schema -->\n", "<!-- end of the schema -->\n"
+	documented(t, "<!-- schema -->\n", "<!-- end of the schema -->\n", schema(newSettings().all))
+	documented(t, "<!-- schema of serve -->\n", "<!-- end of the schema of serve -->\n", schema(newServer().all))
+}
+
+// documented compares a part of the page, or writes it.
+func documented(t *testing.T, begin, end, schema string) {
+	const page = "../../docs/configuration.md"
 	b, err := os.ReadFile(page)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(b), begin)
 	require.True(t, ok)
 	_, after, ok := strings.Cut(rest, end)
 	require.True(t, ok)
-	want := before + begin + schema() + end + after
+	want := before + begin + schema + end + after
 	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
 		return

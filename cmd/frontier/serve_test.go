@@ -1,0 +1,167 @@
+// This file tests frontier serve over real connections.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// logged is a log that a test waits for.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// serving runs frontier serve until stop is called, which returns its status.
+func serving(t *testing.T, args ...string) (base string, stop func() int, log *logged) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	log = &logged{}
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, append([]string{"serve", "-http", "127.0.0.1:0"}, args...), strings.NewReader(""), io.Discard, log)
+	}()
+	address := regexp.MustCompile(`Started URLFrontierServer" address=(\S+)`)
+	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 30*time.Second, time.Millisecond, "%s", log)
+	return "http://" + address.FindStringSubmatch(log.String())[1], func() int { cancel(); return <-done }, log
+}
+
+func request(t *testing.T, method, url, body, token string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	r.Close = true
+	res, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res.StatusCode, string(b)
+}
+
+func TestAServedFrontierGoesOnWhereItWas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	base, stop, _ := serving(t, "-dir", dir)
+	code, text := request(t, "POST", base+"/v1/urls", `{"url":"http://a.example/","crawl":"news"}`, "")
+	assert.Equal(t, 200, code, text)
+	code, text = request(t, "GET", base+"/", "", "")
+	assert.Equal(t, 200, code)
+	assert.Contains(t, text, "<!doctype html>")
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/v1/openapi.json"} {
+		code, text = request(t, "GET", base+path, "", "")
+		assert.Equal(t, 200, code, "%s: %s", path, text)
+	}
+	poll := make(chan string)
+	go func() {
+		_, text := request(t, "POST", base+"/v1/leases", `{"wait_s":60,"crawls":["DEFAULT"]}`, "")
+		poll <- text
+	}()
+	require.Eventually(t, func() bool {
+		_, text := request(t, "GET", base+"/v1/stats", "", "")
+		return strings.Contains(text, `"waiting":1`)
+	}, 10*time.Second, time.Millisecond)
+	assert.Zero(t, stop(), "a long poll under way does not hold the end up")
+	<-poll
+
+	base, stop, _ = serving(t, "-dir", dir)
+	code, text = request(t, "GET", base+"/v1/crawls/news", "", "")
+	assert.Equal(t, 200, code)
+	assert.Contains(t, text, `"waiting":1`)
+	assert.Zero(t, stop())
+}
+
+func TestServeNeedsTokensForOtherMachines(t *testing.T) {
+	dir := t.TempDir()
+	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0"} {
+		status, _, said := typing(t, "serve", "-dir", filepath.Join(dir, "state"), "-http", address)
+		assert.Equal(t, exitUsage, status)
+		assert.Contains(t, said, "other machines may reach it")
+	}
+	file := filepath.Join(dir, "tokens")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "look %x watcher\ncrawl %x bot\n", sha256.Sum256([]byte("l")), sha256.Sum256([]byte("c"))), 0o600))
+	base, stop, log := serving(t, "-dir", filepath.Join(dir, "state"), "-tokens", file)
+	for _, x := range []struct {
+		token, method, path string
+		want                int
+	}{
+		{"", "GET", "/v1/stats", 401}, {"wrong", "GET", "/v1/stats", 401}, {"l", "GET", "/v1/stats", 200}, {"l", "POST", "/v1/leases", 403},
+		{"c", "POST", "/v1/leases", 200}, {"c", "DELETE", "/v1/rules/a.example", 403}, {"", "GET", "/livez", 200},
+	} {
+		code, text := request(t, x.method, base+x.path, "", x.token)
+		assert.Equal(t, x.want, code, "%v: %s", x, text)
+	}
+	assert.Zero(t, stop())
+	assert.Contains(t, log.String(), "who=watcher")
+	assert.NotContains(t, log.String(), "wrong ")
+}
+
+func TestServeSaysWhatIsWrong(t *testing.T) {
+	for _, x := range [][]string{
+		{"-http", "127.0.0.1:0"}, {"-dir", "x", "-memory", "1k"}, {"-dir", "x", "-tls-cert", "a"}, {"-dir", "x", "-tokens", "/nowhere"}, {"-dir", "x", "more"},
+		{"-dir", "x", "-lease-time", "1us"}, {"-dir", "x", "-delay", "1us"}, {"-dir", "x", "-max-buffered", "1"}, {"-dir", "x", "-grace", "-1s"}, {"-dir", "x", "-config", "/nowhere"},
+	} {
+		status, _, said := typing(t, append([]string{"serve"}, x...)...)
+		assert.Equal(t, exitUsage, status, x)
+		assert.NotEmpty(t, said)
+	}
+}
+
+// The commands of docs/http.md work, one after the other.
+func TestTheCommandsOfTheHTTPPage(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("there is no curl")
+	}
+	page, err := os.ReadFile("../../docs/http.md")
+	require.NoError(t, err)
+	base, stop, _ := serving(t, "-dir", filepath.Join(t.TempDir(), "state"))
+	lease, ran := "", 0
+	for line := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(line, "curl ") {
+			continue
+		}
+		line = strings.NewReplacer("localhost:8348", base, "$LEASE", lease).Replace(line)
+		out, err := exec.Command("bash", "-c", strings.TrimSpace(line)).CombinedOutput()
+		require.NoError(t, err, "%s: %s", line, out)
+		assert.NotContains(t, string(out), "problems/", line)
+		if found := regexp.MustCompile(`"lease":"([^"]+)"`).FindSubmatch(out); found != nil {
+			lease = string(found[1])
+		}
+		ran++
+	}
+	assert.Equal(t, 4, ran)
+	assert.NotEmpty(t, lease)
+	_, text := request(t, "GET", base+"/v1/crawls/DEFAULT", "", "")
+	assert.Contains(t, text, `"visited":1`)
+	assert.Zero(t, stop())
+}
