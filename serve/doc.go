@@ -3,7 +3,7 @@
 //
 //	f, err := frontier.Open(ctx, serve.Frontier(frontier.Options{Spill: db}))
 //	...
-//	s, err := serve.New(f, serve.Options{Dir: dir})
+//	s, err := serve.New(f, serve.Options{Tokens: tokens})
 //	defer s.Close()
 //	err = s.HTTP().Serve(listener)
 //

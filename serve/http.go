@@ -49,7 +49,7 @@ var routes = []route{
 	{"POST", "/v1/do", Operate, (*Service).postDo},
 	{"GET", "/v1/stats", Look, toConsole("/api/status", "")},
 	{"GET", "/v1/export", Operate, toConsole("/api/export", "")},
-	{"POST", "/v1/import", Operate, toConsole("/api/import", "")},
+	{"POST", "/v1/import", Operate, (*Service).postImport},
 	{"GET", "/metrics", Look, toConsole("/metrics", "")},
 	{"GET", "/livez", Nobody, (*Service).getLive},
 	{"GET", "/readyz", Nobody, (*Service).getReady},

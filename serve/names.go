@@ -4,64 +4,68 @@
 package serve
 
 import (
-	"encoding/json"
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/seed-7440039f/frontier"
 )
 
 // DefaultCrawl is the name of crawl 0, and what an empty name stands for.
 const DefaultCrawl = "DEFAULT"
 
+// The keys of values of the frontier's that hold names.
+const (
+	crawlKey = "crawl/"     // and a name: the number of the crawl
+	nextKey  = "next-crawl" // the number of the next new crawl
+)
+
 // MaxName is the number of bytes that a crawl's name may have.
-const MaxName = 255
+const MaxName = frontier.MaxValueKey - len(crawlKey)
 
 // names are those of the crawls.
 type names struct {
-	path string // of the file; empty: none
-
 	mu    sync.RWMutex
 	crawl map[string]uint32 // guarded by mu
 	name  map[uint32]string // guarded by mu
 	next  uint32            // guarded by mu; the number of the next new crawl
 }
 
-// namesFile is what the file holds.
-type namesFile struct {
-	Next   uint32            `json:"next"`
-	Crawls map[string]uint32 `json:"crawls"`
-}
-
-func openNames(dir string) (*names, error) {
-	n := &names{crawl: map[string]uint32{}, name: map[uint32]string{}, next: 1}
-	n.bind(DefaultCrawl, 0)
-	if dir == "" {
-		return n, nil
+// loadNames reads the names that the frontier keeps.
+func (s *Service) loadNames(ctx context.Context) error {
+	n := &s.names
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.crawl, n.name, n.next = map[string]uint32{}, map[uint32]string{}, max(1, n.next)
+	for v, err := range s.f.Values(ctx, crawlKey) {
+		if err != nil {
+			return fmt.Errorf("serve: names of crawls: %w", err)
+		}
+		id, err := strconv.ParseUint(string(v.Value), 10, 32)
+		if err != nil {
+			return fmt.Errorf("serve: names of crawls: %q is %.40q; want a number", v.Key, v.Value)
+		}
+		n.bind(strings.TrimPrefix(v.Key, crawlKey), uint32(id))
+		n.next = max(n.next, uint32(id)+1)
 	}
-	n.path = filepath.Join(dir, "served-crawls.json")
-	b, err := os.ReadFile(n.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return n, nil
-	}
-	var file namesFile
-	if err == nil {
-		err = json.Unmarshal(b, &file)
-	}
+	v, _, err := s.f.Value(nextKey)
 	if err != nil {
-		return nil, fmt.Errorf("serve: names of crawls: %w", err)
+		return fmt.Errorf("serve: names of crawls: %w", err)
 	}
-	for name, id := range file.Crawls {
-		n.bind(name, id)
+	if next, err := strconv.ParseUint(string(v), 10, 32); err == nil {
+		n.next = max(n.next, uint32(next))
+	}
+	for _, id := range s.f.Crawls() { // of other programs
 		n.next = max(n.next, id+1)
 	}
-	n.next = max(n.next, file.Next)
-	return n, nil
+	if _, ok := n.crawl[DefaultCrawl]; !ok {
+		n.bind(DefaultCrawl, 0)
+	}
+	return nil
 }
 
 func (n *names) bind(name string, id uint32) { n.crawl[name], n.name[id] = id, name }
@@ -91,20 +95,29 @@ func (s *Service) NewCrawl(name string) (uint32, error) {
 	if name = Normal(name); len(name) > MaxName {
 		return 0, fmt.Errorf("serve: the name of a crawl has %d bytes; want at most %d", len(name), MaxName)
 	}
-	n := s.names
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if id, ok := n.crawl[name]; ok {
+	s.names.mu.Lock()
+	defer s.names.mu.Unlock()
+	if id, ok := s.names.crawl[name]; ok {
 		return id, nil
 	}
+	return s.nameLocked(name)
+}
+
+// nameLocked binds a name to a new number.
+func (s *Service) nameLocked(name string) (uint32, error) {
+	n := &s.names
 	id := n.next
-	all := maps.Clone(n.crawl)
-	all[name] = id
-	if err := n.save(namesFile{Next: id + 1, Crawls: all}); err != nil {
+	set := func(key string, number uint32) error {
+		return s.f.SetValue(context.Background(), key, strconv.AppendUint(nil, uint64(number), 10))
+	}
+	if err := set(nextKey, id+1); err != nil { // first, or a crash might give a number twice
+		return 0, err
+	}
+	n.next++
+	if err := set(crawlKey+name, id); err != nil {
 		return 0, err
 	}
 	n.bind(name, id)
-	n.next++
 	return id, nil
 }
 
@@ -129,53 +142,26 @@ func (s *Service) CrawlNames() []string {
 // ForgetCrawl takes a crawl's name from its number, so that a crawl of that name begins
 // anew. It forgets no URL: delete them first.
 func (s *Service) ForgetCrawl(name string) error {
-	n := s.names
+	n := &s.names
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	id, ok := n.crawl[Normal(name)]
+	name = Normal(name)
+	id, ok := n.crawl[name]
 	if !ok {
 		return nil
 	}
-	all := maps.Clone(n.crawl)
-	delete(all, Normal(name))
-	next := n.next
-	if id == 0 { // the default crawl goes on under a new number
-		all[DefaultCrawl] = next
-		next++
-	}
-	if err := n.save(namesFile{Next: next, Crawls: all}); err != nil {
-		return err
-	}
-	delete(n.crawl, Normal(name))
-	delete(n.name, id)
-	if new, ok := all[Normal(name)]; ok {
-		n.bind(Normal(name), new)
-	}
-	n.next = next
-	return nil
-}
-
-// save writes the file anew, or none of it.
-func (n *names) save(file namesFile) (err error) {
-	if n.path == "" {
+	if name == DefaultCrawl { // it always has a number
+		delete(n.name, id)
+		if _, err := s.nameLocked(name); err != nil {
+			n.bind(name, id)
+			return err
+		}
 		return nil
 	}
-	b, err := json.Marshal(file)
-	if err != nil {
+	if err := s.f.SetValue(context.Background(), crawlKey+name, nil); err != nil {
 		return err
 	}
-	t, err := os.CreateTemp(filepath.Dir(n.path), "served-crawls-*")
-	if err != nil {
-		return fmt.Errorf("serve: names of crawls: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("serve: names of crawls: %w", errors.Join(err, os.Remove(t.Name())))
-		}
-	}()
-	_, err = t.Write(b)
-	if err = errors.Join(err, t.Sync(), t.Close()); err != nil {
-		return err
-	}
-	return os.Rename(t.Name(), n.path)
+	delete(n.crawl, name)
+	delete(n.name, id)
+	return nil
 }

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -269,4 +270,12 @@ func (c *call) flag(name string) (bool, error) {
 		return false, badRequest("%s is %.40q; want true or false", name, v)
 	}
 	return x, nil
+}
+
+// postImport takes in an export, which may name crawls.
+func (s *Service) postImport(c *call) error {
+	if err := toConsole("/api/import", "")(s, c); err != nil {
+		return err
+	}
+	return s.loadNames(context.WithoutCancel(c.ctx))
 }

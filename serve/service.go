@@ -17,8 +17,6 @@ import (
 
 // Options configure a Service. The zero value serves without tokens, to this machine only.
 type Options struct {
-	// Dir is the folder in which the names of crawls are kept. Empty: in memory.
-	Dir string
 	// Console answers what operators ask for. Nil: one is made, with Metrics.
 	Console *console.Console
 	// Metrics answers GET /metrics. Nil: there are none.
@@ -45,7 +43,7 @@ type Service struct {
 	f       *frontier.Frontier
 	o       Options
 	log     *slog.Logger
-	names   *names
+	names   names
 	streams streams
 	ended   ended
 	once    once
@@ -116,13 +114,13 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	n, err := openNames(o.Dir)
-	if err != nil {
+	s := &Service{f: f, o: o, log: o.Logger, console: o.Console}
+	if err := s.loadNames(context.Background()); err != nil {
 		return nil, err
 	}
-	s := &Service{f: f, o: o, log: o.Logger, names: n, console: o.Console}
 	s.room.most = o.MaxBuffered
 	if s.console == nil {
+		var err error
 		s.owned = true
 		if s.console, err = console.New(f, console.Options{Metrics: o.Metrics, Logger: o.Logger}); err != nil {
 			return nil, err

@@ -126,7 +126,7 @@ func (s *server) judge() error {
 	if s.buffered < 1<<20 {
 		s.bad("want at least 1M", "max-buffered")
 	}
-	s.o = served.Options{Dir: s.dir, MaxBuffered: int64(s.buffered), Names: s.names}
+	s.o = served.Options{MaxBuffered: int64(s.buffered), Names: s.names}
 	if s.tokens != "" {
 		if f, err := os.Open(s.tokens); err != nil {
 			s.item("tokens", s.tokens, fmt.Errorf("%s: %w", s.shown("tokens"), err))
