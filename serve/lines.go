@@ -76,6 +76,10 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 			e.Force, err = in.bool()
 		case "hint":
 			e.Hint, err = in.bool()
+		case "host":
+			e.Host, err = in.text()
+		case "finished":
+			e.Finished, err = in.bool()
 		case "id":
 			it.id, err = in.text()
 		default:
@@ -97,7 +101,7 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 
 func itemMember(name string) bool {
 	switch name {
-	case "url", "crawl", "depth", "weight", "priority", "not_before", "meta", "force", "hint", "id":
+	case "url", "crawl", "depth", "weight", "priority", "not_before", "meta", "force", "hint", "finished", "host", "id":
 		return true
 	}
 	return false

@@ -297,6 +297,18 @@ func TestLeasesAreChosen(t *testing.T) {
 	x.problem(400, "bad-request", "POST", "/v1/leases", `{"hosts":-1}`)
 }
 
+func TestAFinishedURLIsKept(t *testing.T) {
+	x := serve(t, Options{})
+	x.ok("POST", "/v1/urls", `[{"url":"http://a.example/1","meta":{"k":["v"]},"finished":true},{"url":"http://b.example/","host":"owed.example"}]`)
+	m := x.ok("GET", "/v1/urls?url=http://a.example/1", "")
+	assert.Equal(t, "finished", m["state"])
+	assert.Equal(t, map[string]any{"k": []any{"v"}}, m["meta"])
+	l := x.lease()
+	assert.Equal(t, "owed.example", l["host"])
+	x.ok("POST", "/v1/leases/"+l["lease"].(string)+"/done", `{}`)
+	x.problem(404, "unknown-url", "GET", "/v1/urls?url=http://c.example/", "")
+}
+
 func TestContact(t *testing.T) {
 	x := serveFrontier(t, frontier.Options{Delay: frontier.FixedDelay(time.Hour)}, Options{})
 	l := x.ok("POST", "/v1/hosts/a.example/contact", `{"wait_s":5,"lease_s":60}`)

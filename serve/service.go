@@ -70,10 +70,10 @@ var ErrClosing = errors.New("serve: closing")
 // Frontier completes the options of a frontier that is served: priorities 1 to 16, taken
 // from the envelope of each URL (Envelope), a fixed delay of 1 s, because what a client
 // reports as duration may include its own queue, failed URLs and expired leases come again
-// at once, hosts are never given up, and nothing ends while clients may add. Fields that
-// are set stay.
+// at once, hosts are never given up, finished URLs are kept, and nothing ends while clients
+// may add. Other fields stay as they are set.
 func Frontier(o frontier.Options) frontier.Options {
-	o.KeepOpen = true
+	o.KeepOpen, o.Keep = true, !o.NoDedup
 	if o.Priorities == 0 {
 		o.Priorities = Priorities
 	}

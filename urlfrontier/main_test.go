@@ -49,7 +49,7 @@ func serveUntilKilled(dir string) {
 	check(err)
 	f, err := frontier.Open(ctx, urlfrontier.Frontier(frontier.Options{Spill: store}))
 	check(err)
-	svc, err := serve.New(f, serve.Options{Dir: dir})
+	svc, err := serve.New(f, serve.Options{})
 	check(err)
 	s, err := urlfrontier.New(ctx, svc, urlfrontier.Options{})
 	check(err)

@@ -25,7 +25,7 @@ import (
 	frontierprometheus "github.com/seed-7440039f/frontier/adapters/prometheus"
 	"github.com/seed-7440039f/frontier/console"
 	"github.com/seed-7440039f/frontier/metrics"
-	served "github.com/seed-7440039f/frontier/serve"
+	frontierserve "github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/spill"
 )
 
@@ -47,7 +47,7 @@ type server struct {
 	insecure  bool
 	log       logFlags
 
-	o   served.Options
+	o   frontierserve.Options
 	tls *tls.Config // nil: plain
 }
 
@@ -126,12 +126,12 @@ func (s *server) judge() error {
 	if s.buffered < 1<<20 {
 		s.bad("want at least 1M", "max-buffered")
 	}
-	s.o = served.Options{MaxBuffered: int64(s.buffered), Names: s.names}
+	s.o = frontierserve.Options{MaxBuffered: int64(s.buffered), Names: s.names}
 	if s.tokens != "" {
 		if f, err := os.Open(s.tokens); err != nil {
 			s.item("tokens", s.tokens, fmt.Errorf("%s: %w", s.shown("tokens"), err))
 		} else {
-			if s.o.Tokens, err = served.ReadTokens(f); err != nil {
+			if s.o.Tokens, err = frontierserve.ReadTokens(f); err != nil {
 				s.wrong(err, "tokens")
 			}
 			_ = f.Close()
@@ -172,10 +172,10 @@ func (s *server) judgeTLS() {
 	if err != nil {
 		s.item("client-ca", s.clientCA, fmt.Errorf("%s: %w", s.shown("client-ca"), err))
 	}
-	s.o.Certificates = map[string]served.Role{}
+	s.o.Certificates = map[string]frontierserve.Role{}
 	for _, x := range s.clients {
 		text, name, ok := strings.Cut(x, "=")
-		role, err := served.ParseRole(text)
+		role, err := frontierserve.ParseRole(text)
 		if !ok || name == "" || err != nil {
 			s.badItem("client", x, "want look, crawl or operate, =, and a name")
 			continue
@@ -229,7 +229,7 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	defer func() { err = join(err, store.Close()) }()
 	watch, hooks := console.NewWatch(), frontierprometheus.NewHooks()
-	f, err := frontier.Open(ctx, served.Frontier(frontier.Options{
+	f, err := frontier.Open(ctx, frontierserve.Frontier(frontier.Options{
 		Spill: store, MemoryBudget: int64(s.memory), Delay: frontier.FixedDelay(s.delay), LeaseTime: s.lease, Logger: log,
 		OnEvent: func(e frontier.Event) { watch.Event(e); hooks.Event(e) },
 	}))
@@ -252,7 +252,7 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	defer con.Close()
 	s.o.Console, s.o.Logger = con, log
-	service, err := served.New(f, s.o)
+	service, err := frontierserve.New(f, s.o)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 }
 
 // answer answers requests until ctx ends, and then those under way.
-func (s *server) answer(ctx context.Context, l net.Listener, service *served.Service, con *console.Console, log *slog.Logger) error {
+func (s *server) answer(ctx context.Context, l net.Listener, service *frontierserve.Service, con *console.Console, log *slog.Logger) error {
 	closeSocket := serveConsole(con, s.dir, nil, nil, func(what string, err error) { log.Warn(what, "error", err) }, nil)
 	defer closeSocket()
 	web := service.HTTP()
