@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -27,12 +28,16 @@ import (
 	"github.com/seed-7440039f/frontier/metrics"
 	frontierserve "github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/urlfrontier"
 )
 
 // server is what frontier serve is to do.
 type server struct {
 	*options
 	dir, http string
+	grpc      string
+	wait      time.Duration
+	reflect   bool
 	sync      bool
 	memory    byteSize
 	delay     time.Duration
@@ -62,8 +67,11 @@ func newServer() *server {
 	})
 	s.define("clients", func(fs *flagSet) {
 		fs.StringVar(&s.http, "http", "127.0.0.1:8348", "`address` of the HTTP API and the page; unix: and a path for a socket")
+		fs.StringVar(&s.grpc, "grpc", "127.0.0.1:7071", "`address` of the URLFrontier API (gRPC); off: none")
+		fs.DurationVar(&s.wait, "grpc-wait", 2*time.Second, "how long GetURLs waits for a clock if nothing is due")
+		fs.BoolVar(&s.reflect, "grpc-reflection", false, "tell gRPC clients which calls and messages there are")
 		fs.StringVar(&s.tokens, "tokens", "", "`file` of tokens; in each line a role, the SHA-256 of the token, a name")
-		fs.StringVar(&s.cert, "tls-cert", "", "`file` of the certificate, with which HTTP is HTTPS")
+		fs.StringVar(&s.cert, "tls-cert", "", "`file` of the certificate: HTTP is HTTPS then, and gRPC is encrypted")
 		fs.StringVar(&s.key, "tls-key", "", "`file` of its key")
 		fs.StringVar(&s.clientCA, "client-ca", "", "`file` of certificates of authorities, one of which must vouch for each client")
 		fs.Var(&s.clients, "client", "`ROLE=NAME`: what clients may do whose certificate has a name; repeatable")
@@ -80,7 +88,7 @@ func newServer() *server {
 func serveCommand(code *int) *cli.Command {
 	s := newServer()
 	return &cli.Command{
-		Name: "serve", Usage: "serve a frontier to crawlers in any language, over HTTP",
+		Name: "serve", Usage: "serve a frontier to crawlers in any language, over HTTP and gRPC",
 		Flags: append(s.flags(), &cli.StringFlag{Name: "config", Usage: "read the options from this TOML `file`, those that no flag gives"}),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			if cmd.NArg() > 0 {
@@ -123,6 +131,9 @@ func (s *server) judge() error {
 	if s.grace < 0 {
 		s.bad("want >= 0", "grace")
 	}
+	if s.wait < 0 {
+		s.bad("want >= 0", "grpc-wait")
+	}
 	if s.buffered < 1<<20 {
 		s.bad("want at least 1M", "max-buffered")
 	}
@@ -138,8 +149,10 @@ func (s *server) judge() error {
 		}
 	}
 	s.judgeTLS()
-	if s.o.Tokens == nil && s.clientCA == "" && !s.insecure && !s.local() {
-		s.bad("other machines may reach it: want -tokens, or -client-ca, or an address of loopback", "http")
+	for name, address := range s.addresses() {
+		if s.o.Tokens == nil && s.clientCA == "" && !s.insecure && !local(address) {
+			s.bad("other machines may reach it: want -tokens, or -client-ca, or an address of loopback", name)
+		}
 	}
 	return s.err()
 }
@@ -187,25 +200,50 @@ func (s *server) judgeTLS() {
 	}
 }
 
-// local reports whether only this machine reaches the address.
-func (s *server) local() bool {
-	if strings.HasPrefix(s.http, "unix:") {
+// addresses yields the addresses that are listened on, by the names of their options.
+func (s *server) addresses() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		_ = yield("http", s.http) && (s.grpc == "off" || yield("grpc", s.grpc))
+	}
+}
+
+// local reports whether only this machine reaches an address.
+func local(address string) bool {
+	if strings.HasPrefix(address, "unix:") {
 		return true
 	}
-	at, err := net.ResolveTCPAddr("tcp", s.http)
+	at, err := net.ResolveTCPAddr("tcp", address)
 	return err == nil && at.IP.IsLoopback() // without an IP it is any of the machine's
 }
 
-// listen takes the address.
-func (s *server) listen() (net.Listener, error) {
-	path, ok := strings.CutPrefix(s.http, "unix:")
+// isLocal reports whether only this machine reaches any of the addresses.
+func (s *server) isLocal() bool {
+	for _, address := range s.addresses() {
+		if !local(address) {
+			return false
+		}
+	}
+	return true
+}
+
+// takeAddress listens on the address of an option.
+func takeAddress(name, address string) (net.Listener, error) {
+	l, err := listenOn(address)
+	if err != nil {
+		return nil, fmt.Errorf("-%s: %w", name, err)
+	}
+	return l, nil
+}
+
+func listenOn(address string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(address, "unix:")
 	if !ok {
-		return net.Listen("tcp", s.http)
+		return net.Listen("tcp", address)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
 		if c, err := net.Dial("unix", path); err == nil {
 			_ = c.Close()
-			return nil, fmt.Errorf("-http unix:%s: another process answers there", path)
+			return nil, fmt.Errorf("%s: another process answers there", address)
 		}
 		_ = os.Remove(path) // of a process that died
 	}
@@ -218,18 +256,22 @@ func (s *server) listen() (net.Listener, error) {
 
 // run serves until ctx ends.
 func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
-	l, err := s.listen()
-	if err != nil {
-		return fmt.Errorf("-http: %w", err)
+	l := map[string]net.Listener{}
+	for name, address := range s.addresses() {
+		at, err := takeAddress(name, address)
+		if err != nil {
+			return err
+		}
+		defer at.Close()
+		l[name] = at
 	}
-	defer l.Close()
 	store, err := openStore(s.dir, spill.Options{Sync: s.sync, Logger: log})
 	if err != nil {
 		return err
 	}
 	defer func() { err = join(err, store.Close()) }()
 	watch, hooks := console.NewWatch(), frontierprometheus.NewHooks()
-	f, err := frontier.Open(ctx, frontierserve.Frontier(frontier.Options{
+	f, err := frontier.Open(ctx, urlfrontier.Frontier(frontier.Options{
 		Spill: store, MemoryBudget: int64(s.memory), Delay: frontier.FixedDelay(s.delay), LeaseTime: s.lease, Logger: log,
 		OnEvent: func(e frontier.Event) { watch.Event(e); hooks.Event(e) },
 	}))
@@ -256,13 +298,22 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	return s.answer(ctx, l, service, con, log)
+	return join(s.answer(ctx, l, service, con, log), service.Close())
 }
 
 // answer answers requests until ctx ends, and then those under way.
-func (s *server) answer(ctx context.Context, l net.Listener, service *frontierserve.Service, con *console.Console, log *slog.Logger) error {
+func (s *server) answer(ctx context.Context, l map[string]net.Listener, service *frontierserve.Service, con *console.Console, log *slog.Logger) (err error) {
 	closeSocket := serveConsole(con, s.dir, nil, nil, func(what string, err error) { log.Warn(what, "error", err) }, nil)
 	defer closeSocket()
+	failed := make(chan error, 2)
+	forGRPC := "off"
+	stop := func() error { return nil }
+	if at := l["grpc"]; at != nil {
+		if stop, err = s.answerGRPC(ctx, at, service, log, failed); err != nil {
+			return err
+		}
+		forGRPC = at.Addr().String()
+	}
 	web := service.HTTP()
 	mux := http.NewServeMux()
 	for _, path := range []string{"/v1/", "/livez", "/readyz", "/metrics"} {
@@ -270,35 +321,62 @@ func (s *server) answer(ctx context.Context, l net.Listener, service *frontierse
 	}
 	mux.Handle("/", slow(con.Page()))
 	web.Handler = mux
+	at := l["http"]
 	if s.tls != nil {
-		l = tls.NewListener(l, s.tls)
+		at = tls.NewListener(at, s.tls)
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(l) }()
-	log.Info("Started URLFrontierServer", "address", l.Addr().String())
-	if service.Open() && !s.local() {
-		go warnOpen(ctx, l.Addr(), log)
+	go func() { failed <- web.Serve(at) }()
+	log.Info("Started URLFrontierServer", "address", at.Addr().String(), "grpc", forGRPC)
+	if service.Open() && !s.isLocal() {
+		go warnOpen(ctx, log)
 	}
-	var err error
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
 	log.Info("stopping: no request is taken any more")
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer cancel()
 	if service.Drain(end) != nil || web.Shutdown(end) != nil {
 		_ = web.Close() // cuts those that take too long
 	}
-	return errors.Join(err, service.Close())
+	return errors.Join(err, <-stopped)
 }
 
-// warnOpen says each minute that nothing protects the address, until ctx ends.
-func warnOpen(ctx context.Context, at net.Addr, log *slog.Logger) {
+// answerGRPC answers calls of the URLFrontier API until stop is called. An error that ends it earlier
+// goes to failed.
+func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *frontierserve.Service, log *slog.Logger, failed chan<- error) (stop func() error, err error) {
+	wait := s.wait
+	if wait == 0 {
+		wait = -1
+	}
+	api, err := urlfrontier.New(ctx, service, urlfrontier.Options{Wait: wait, Advertised: []string{l.Addr().String()}, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	g := api.GRPC(urlfrontier.GRPCOptions{TLS: s.tls, Reflection: s.reflect})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := g.Serve(l); err != nil {
+			failed <- err
+		}
+	}()
+	return func() error {
+		err := api.Stop(g, s.grace)
+		<-ended
+		return err
+	}, nil
+}
+
+// warnOpen says each minute that nothing protects the addresses, until ctx ends.
+func warnOpen(ctx context.Context, log *slog.Logger) {
 	again := time.NewTicker(time.Minute)
 	defer again.Stop()
 	for {
-		log.Warn("other machines may do everything: -insecure is set", "address", at.String())
+		log.Warn("other machines may do everything: -insecure is set")
 		select {
 		case <-again.C:
 		case <-ctx.Done():

@@ -47,7 +47,7 @@ func serving(t *testing.T, args ...string) (base string, stop func() int, log *l
 	log = &logged{}
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, append([]string{"serve", "-http", "127.0.0.1:0"}, args...), strings.NewReader(""), io.Discard, log)
+		done <- run(ctx, append([]string{"serve", "-http", "127.0.0.1:0", "-grpc", "127.0.0.1:0"}, args...), strings.NewReader(""), io.Discard, log)
 	}()
 	address := regexp.MustCompile(`Started URLFrontierServer" address=(\S+)`)
 	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 30*time.Second, time.Millisecond, "%s", log)
