@@ -310,3 +310,31 @@ func ExampleFrontier_HostKey() {
 	fmt.Println(host)
 	// Output: a.example
 }
+
+// With Options.Count the frontier counts the URLs of each host, and with Options.Keep those
+// that are done, too.
+func ExampleFrontier_QueueStats() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{Count: true, Keep: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	_, err = f.Add(ctx,
+		frontier.Entry{URL: "http://a.example/1"},
+		frontier.Entry{URL: "http://a.example/2"},
+		frontier.Entry{URL: "http://b.example/", Finished: true},
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	q, ok, err := f.QueueStats("a.example", 0)
+	fmt.Println(q.Waiting, "wait:", ok, err)
+	for host, q := range f.Queues(0, "") {
+		fmt.Printf("%s: %d waiting, %d finished\n", host, q.Waiting, q.Finished)
+	}
+	// Output:
+	// 2 wait: true <nil>
+	// a.example: 2 waiting, 0 finished
+	// b.example: 0 waiting, 1 finished
+}
