@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/serve"
+	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/urlfrontier"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"github.com/stretchr/testify/require"
@@ -391,4 +393,52 @@ func TestLargeMessages(t *testing.T) {
 	require.NoError(t, stream.Send(&pb.DiscoveredBatch{Items: append(append(big, big...), big...)}))
 	_, err = stream.Recv()
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+}
+
+// startIn starts a server of the frontier in a folder, and returns what stops it in good order.
+func startIn(t *testing.T, dir string) (a *api, stop func()) {
+	t.Helper()
+	store, err := spill.Open(dir, spill.Options{MemoryBudget: 64 << 20})
+	require.NoError(t, err)
+	f, err := frontier.Open(t.Context(), urlfrontier.Frontier(frontier.Options{Spill: store}))
+	require.NoError(t, err)
+	at, _, end := startOf(t, f, serve.Options{}, urlfrontier.Options{}, urlfrontier.GRPCOptions{})
+	return dial(t, at), func() { end(); require.NoError(t, store.Close()) }
+}
+
+func TestURLsMoveToTheQueueOfAnotherKey(t *testing.T) {
+	dir := t.TempDir()
+	a, stop := startIn(t, dir)
+	a.delay("", 0)
+	later := time.Now().Unix() + 1000
+	dates := map[string]int64{"http://a.example/now": time.Now().Unix(), "http://a.example/later": later, "http://a.example/done": 0}
+	for url, date := range dates {
+		a.put(known("", "", url, date))
+	}
+	check := func(key string) {
+		t.Helper()
+		for _, of := range []string{key, ""} {
+			s := a.stats("", of)
+			require.Equal(t, []any{uint64(2), uint64(1)}, []any{s.GetSize(), s.GetCounts()["completed"]})
+		}
+		for url, date := range dates {
+			item, err := a.status("", key, url)
+			require.NoError(t, err)
+			require.EqualValues(t, date, item.GetKnown().GetRefetchableFromDate(), url)
+		}
+		require.Len(t, a.list(&pb.ListUrlParams{}), len(dates))
+	}
+	stop()
+	a, stop = startIn(t, dir)
+	for _, key := range []string{"_DEFAULT_", "a.example", "Key / with ? anything"} { // URLs are on disk, then one is leased
+		for url, date := range dates {
+			require.Equal(t, map[string][]string{url: {"OK"}}, a.put(known("", key, url, date)))
+		}
+		check(key)
+		stop()
+		a, stop = startIn(t, dir)
+		check(key)
+		require.Equal(t, []string{"http://a.example/now"}, a.due(byKey("", key, 600)))
+	}
+	stop()
 }

@@ -131,7 +131,7 @@ func (s *Server) mayServe(ctx context.Context, key string) (time.Time, error) {
 // note notes that a client has the URL of a lease.
 func (s *Server) note(l *frontier.Lease, until time.Time) {
 	b := s.book
-	m := b.markOf(l.Entry.Crawl, servedURL(l.Entry.URL))
+	m := b.markOf(l.Entry.Crawl, l.Entry.URL)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, ok := b.findLocked(m)
@@ -145,7 +145,7 @@ func (s *Server) note(l *frontier.Lease, until time.Time) {
 // putBack returns URLs that no client got to the heads of their queues.
 func (s *Server) putBack(leases []frontier.Lease) {
 	for _, l := range leases {
-		s.book.take(s.book.markOf(l.Entry.Crawl, servedURL(l.Entry.URL)), time.Now())
+		s.book.take(s.book.markOf(l.Entry.Crawl, l.Entry.URL), time.Now())
 		if err := s.svc.Frontier().Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}); err != nil && !errors.Is(err, frontier.ErrNotLeased) {
 			s.log.Error("urlfrontier: a URL waits for the end of its lease", "error", err)
 		}
@@ -156,7 +156,7 @@ func (s *Server) putBack(leases []frontier.Lease) {
 func (s *Server) send(leases []frontier.Lease, stream grpc.ServerStreamingServer[pb.URLInfo]) error {
 	for i, l := range leases {
 		err := stream.Send(&pb.URLInfo{
-			Url: servedURL(l.Entry.URL), Key: l.Host, CrawlID: s.svc.CrawlName(l.Entry.Crawl), Metadata: listsOf(envelopeOf(l.Entry.Meta).Meta),
+			Url: l.Entry.URL, Key: l.Host, CrawlID: s.svc.CrawlName(l.Entry.Crawl), Metadata: listsOf(envelopeOf(l.Entry.Meta).Meta),
 		})
 		if err != nil {
 			s.putBack(leases[i+1:]) // the client may have got this one

@@ -93,7 +93,7 @@ func itemOf(entry frontier.Entry, key, crawl string, at time.Time) *pb.URLItem {
 		date = uint64(max(1, e.Created.Unix()))
 	}
 	item := &pb.URLItem{Item: &pb.URLItem_Known{Known: &pb.KnownURLItem{
-		Info:                &pb.URLInfo{Url: servedURL(entry.URL), Key: key, CrawlID: crawl, Metadata: listsOf(e.Meta)},
+		Info:                &pb.URLInfo{Url: entry.URL, Key: key, CrawlID: crawl, Metadata: listsOf(e.Meta)},
 		RefetchableFromDate: date,
 	}}}
 	if !e.Created.IsZero() {

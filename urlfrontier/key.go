@@ -1,4 +1,4 @@
-// This file finds the queue of a URL, and what the frontier calls it.
+// This file finds the queue of a URL.
 
 package urlfrontier
 
@@ -36,40 +36,11 @@ func keyOf(url string) string {
 	return rest
 }
 
-// storedURL is how the frontier knows a URL of a queue: as it is if the key is its host, and else
-// with the key before it.
-func storedURL(key, url string) string {
-	if host, err := frontier.HostName(url); err == nil && host == key {
-		return url
-	}
-	return "\x00" + key + "\x00" + url
-}
-
-// servedURL is the inverse of storedURL.
-func servedURL(stored string) string {
-	if len(stored) == 0 || stored[0] != 0 {
-		return stored
-	}
-	_, url, _ := strings.Cut(stored[1:], "\x00")
-	return url
-}
-
 // Frontier completes the options of a frontier that is to be served, as serve.Frontier does.
-// Unless HostKey is set, keys of queues need not be the hosts of their URLs.
+// Unless HostKey is set, keys of queues are 1 to 255 bytes of any kind, and are used as they are.
 func Frontier(o frontier.Options) frontier.Options {
 	if o.HostKey == nil {
-		o.HostKey = HostKey
+		o.HostKey = frontier.HostName // an own one: keys need not be hosts
 	}
 	return serve.Frontier(o)
-}
-
-// HostKey is the host key of a served frontier: the key with which a client put a URL into
-// a queue, or else its host.
-func HostKey(url string) (string, error) {
-	if len(url) > 0 && url[0] == 0 {
-		if key, _, ok := strings.Cut(url[1:], "\x00"); ok {
-			return key, nil
-		}
-	}
-	return frontier.HostName(url)
 }

@@ -111,6 +111,14 @@ func startWith(t *testing.T, so serve.Options, o urlfrontier.Options, g urlfront
 	t.Helper()
 	f, err := frontier.Open(t.Context(), urlfrontier.Frontier(frontier.Options{}))
 	require.NoError(t, err)
+	address, s, stop := startOf(t, f, so, o, g)
+	t.Cleanup(stop)
+	return address, s
+}
+
+// startOf starts a server of a frontier, and returns what stops both.
+func startOf(t *testing.T, f *frontier.Frontier, so serve.Options, o urlfrontier.Options, g urlfrontier.GRPCOptions) (address string, s *urlfrontier.Server, stop func()) {
+	t.Helper()
 	svc, err := serve.New(f, so)
 	require.NoError(t, err)
 	o.TempDir = t.TempDir()
@@ -121,14 +129,13 @@ func startWith(t *testing.T, so serve.Options, o urlfrontier.Options, g urlfront
 	server := s.GRPC(g)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
+	return l.Addr().String(), s, func() {
 		require.NoError(t, s.Stop(server, time.Second))
 		require.NoError(t, <-served)
 		require.NoError(t, svc.Close())
 		require.NoError(t, f.Check())
 		require.NoError(t, f.Close())
-	})
-	return l.Addr().String(), s
+	}
 }
 
 // start connects to the server that -urlfrontier.address names, emptied, or to a new one.

@@ -98,6 +98,7 @@ type commit struct {
 	adds    []frontier.Entry
 	added   []change // for each of adds
 	dones   []done
+	moves   bool   // some of dones move
 	again   []*put // discovered ones that are touched
 }
 
@@ -107,16 +108,16 @@ type change struct {
 	mark mark
 	name queueName
 	fin  bool
-	old  bool // the entry only ends the former record of a URL that moves
 	born uint32
 }
 
-// done is the end of a lease.
+// done is the end of a lease, or the move of a URL to another queue.
 type done struct {
 	change
-	lease   frontier.Lease
+	lease   frontier.Lease // zero: no client has it
 	outcome frontier.Outcome
-	entry   frontier.Entry // if the lease has ended
+	entry   frontier.Entry // what becomes of it, if the outcome does not say so
+	from    string         // the key from which it moves; empty: it does not
 	err     error
 }
 
@@ -152,7 +153,7 @@ func (c *commit) put(p *put) {
 		return
 	}
 	c.touched[ch.mark] = true
-	e := frontier.Entry{URL: storedURL(key, url), Crawl: id, Force: true, NotBefore: c.now}
+	e := frontier.Entry{URL: url, Host: key, Crawl: id, Force: true, NotBefore: c.now}
 	env := serve.Envelope{Created: c.now, Refetch: uint64(c.now.Unix()), Priority: serve.Discovered, Meta: metadataOf(p.info.GetMetadata())}
 	if !p.known {
 		e.Meta = env.Append(nil)
@@ -173,18 +174,14 @@ func (c *commit) put(p *put) {
 	e.Meta = env.Append(nil)
 	lease, leased := c.s.book.take(ch.mark, c.now)
 	switch {
-	case leased && from == key:
-		c.dones = append(c.dones, done{change: ch, lease: lease, outcome: outcomeOf(p, e, c.now), entry: e})
-		return
-	case leased: // it moves: its old record ends with its lease
-		c.dones = append(c.dones, done{
-			change: change{put: p, mark: ch.mark, old: true}, lease: lease,
-			outcome: frontier.Outcome{Next: removed}, entry: frontier.Entry{URL: storedURL(from, url), Crawl: id, Force: true, NotBefore: removed},
-		})
 	case from != key:
-		c.add(frontier.Entry{URL: storedURL(from, url), Crawl: id, Force: true, NotBefore: removed}, change{put: p, mark: ch.mark, old: true})
+		c.dones = append(c.dones, done{change: ch, lease: lease, outcome: frontier.Outcome{Result: frontier.Requeue}, entry: e, from: from})
+		c.moves = true
+	case leased:
+		c.dones = append(c.dones, done{change: ch, lease: lease, outcome: outcomeOf(p, e, c.now), entry: e})
+	default:
+		c.add(e, ch)
 	}
-	c.add(e, ch)
 }
 
 func (c *commit) add(e frontier.Entry, ch change) {
@@ -205,6 +202,7 @@ func (c *commit) flush() {
 	clear(c.dones)
 	c.adds, c.added, c.dones, c.again = c.adds[:0], c.added[:0], c.dones[:0], c.again[:0]
 	clear(c.touched)
+	c.moves = false
 }
 
 // admit adds the entries, and notes those that were admitted.
@@ -231,17 +229,21 @@ func (c *commit) admit() {
 	defer b.mu.Unlock()
 	for i := range c.added {
 		ch := &c.added[i]
-		if v := verdicts[i]; v != frontier.EntryRefused && v != frontier.EntryBad && !ch.old {
+		if v := verdicts[i]; v != frontier.EntryRefused && v != frontier.EntryBad {
 			b.putLocked(ch.mark, ch.name, ch.born, ch.fin)
 			c.s.noteSpent(ch.name.key, ch.fin)
 		}
 	}
 }
 
-// endLeases ends the leases with a fixed number of workers: their ends share commits.
+// endLeases ends leases and moves URLs with a fixed number of workers: what they do shares commits.
 func (c *commit) endLeases() {
 	if len(c.dones) == 0 {
 		return
+	}
+	if c.moves { // nobody gets a URL while it is in two queues
+		c.s.hand.Lock()
+		defer c.s.hand.Unlock()
 	}
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -249,7 +251,7 @@ func (c *commit) endLeases() {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(c.dones)); i = next.Add(1) - 1 {
 				d := &c.dones[i]
-				_, d.err = c.s.svc.Frontier().DoneContext(c.s.life, d.lease, d.outcome)
+				d.err = c.s.carryOut(d)
 			}
 		})
 	}
@@ -264,10 +266,32 @@ func (c *commit) endLeases() {
 			c.add(d.entry, d.change)
 		case d.err != nil:
 			d.put.status = pb.AckMessage_FAIL
-			c.s.log.Error("urlfrontier: the end of a lease was not stored", "error", d.err)
-		case !d.old:
+			c.s.log.Error("urlfrontier: the end of a lease or a move was not stored", "error", d.err)
+		default:
 			b.putLocked(d.mark, d.name, d.born, d.fin)
 			c.s.noteSpent(d.name.key, d.fin)
 		}
 	}
+}
+
+// carryOut ends a lease, or moves a URL.
+func (s *Server) carryOut(d *done) (err error) {
+	if d.lease.Token() != 0 {
+		_, err = s.svc.Frontier().DoneContext(s.life, d.lease, d.outcome)
+	}
+	if d.from == "" || err != nil && !errors.Is(err, frontier.ErrNotLeased) {
+		return err
+	}
+	// A Force finds a URL under its key only, and outdates all its records on disk that wait for a
+	// time. So the URL waits in its new queue until the old record is gone. It is in one of them at
+	// any moment, whatever ends the process.
+	waits, gone := d.entry, d.entry
+	waits.Finished, waits.NotBefore = false, time.Time{}
+	gone.Host, gone.Meta, gone.Finished, gone.NotBefore = d.from, nil, false, removed
+	for _, e := range []frontier.Entry{waits, gone, d.entry} {
+		if _, err := s.svc.Frontier().Add(s.life, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }

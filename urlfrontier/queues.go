@@ -237,7 +237,7 @@ func (s *Server) remove(ctx context.Context, match func(*frontier.StoredURL) boo
 		if !u.Entry.NotBefore.Before(removed) || !match(&u) {
 			continue
 		}
-		adds = append(adds, frontier.Entry{URL: u.Entry.URL, Crawl: u.Entry.Crawl, Force: true, NotBefore: removed})
+		adds = append(adds, frontier.Entry{URL: u.Entry.URL, Host: u.Host, Crawl: u.Entry.Crawl, Force: true, NotBefore: removed})
 		if len(adds) == removeAtOnce {
 			if err := flush(); err != nil {
 				return err

@@ -50,7 +50,7 @@ type Server struct {
 	write   sync.Mutex   // held by whoever changes which URLs there are
 	changes atomic.Int64 // writes so far
 	spent   []string     // guarded by write: keys that may have reached their limits
-	hand    sync.RWMutex // held by what hands out, and, for writing, by what deletes
+	hand    sync.RWMutex // held by what hands out, and, for writing, by what deletes or moves
 
 	groups    chan *group
 	committed chan struct{} // closed when the committer has ended
@@ -102,7 +102,7 @@ func (s *Server) readBook(ctx context.Context) error {
 			continue
 		}
 		created := uint32(max(0, envelopeOf(u.Entry.Meta).Created.Unix()))
-		b.putLocked(b.markOf(u.Entry.Crawl, servedURL(u.Entry.URL)), queueName{u.Entry.Crawl, u.Host}, created, !u.Entry.NotBefore.Before(never))
+		b.putLocked(b.markOf(u.Entry.Crawl, u.Entry.URL), queueName{u.Entry.Crawl, u.Host}, created, !u.Entry.NotBefore.Before(never))
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (s *Server) GetURLStatus(ctx context.Context, p *pb.URLStatusRequest) (*pb.
 	if p.GetKey() != "" && p.GetKey() != key {
 		return nil, missing
 	}
-	u, err := s.svc.Frontier().Status(ctx, id, storedURL(key, p.GetUrl()))
+	u, err := s.svc.Frontier().StatusOf(ctx, frontier.Entry{URL: p.GetUrl(), Host: key, Crawl: id})
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -43,7 +43,6 @@ func (s *Server) GetURLStatus(ctx context.Context, p *pb.URLStatusRequest) (*pb.
 	case frontier.URLScheduled:
 		at = u.Until
 	}
-	u.Entry.URL = p.GetUrl()
 	return itemOf(u.Entry, key, s.svc.CrawlName(id), at), nil
 }
 
@@ -152,7 +151,7 @@ func (s *Server) PurgeURLs(ctx context.Context, p *pb.PurgeUrlParams) (*pb.Long,
 		if u.Entry.Crawl != id || p.GetKey() != "" && u.Host != p.GetKey() {
 			return false
 		}
-		m := s.book.markOf(id, servedURL(u.Entry.URL))
+		m := s.book.markOf(id, u.Entry.URL)
 		if r, ok := s.book.find(m); !ok || int64(r.created) >= before {
 			return false
 		}
