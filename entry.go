@@ -59,7 +59,7 @@ type Entry struct {
 	// Finished admits the URL as done: it is known and kept (Options.Keep), and is not
 	// handed out. With Force a known URL ends that way, whether it waits or is scheduled;
 	// a leased one does after its Done. NotBefore is ignored. Without Keep, with Hint and
-	// in CrawlNow a finished entry is refused. Status sets it for finished URLs.
+	// in CrawlNow a finished entry is refused. Status and Scan set it for finished URLs.
 	Finished bool
 }
 

@@ -337,7 +337,8 @@ type StoredURL struct {
 }
 
 // Scan yields every URL in the frontier once, in no particular order: waiting, leased and
-// scheduled ones. URLs that are done for good have left the frontier.
+// scheduled ones, and those that are finished if Options.Keep kept them. Others that are
+// done for good have left the frontier.
 //
 // With a Spill it shows what was committed at one moment, while other calls go on, and
 // reads the store from end to end. Without one the lock is held while everything is
@@ -399,7 +400,10 @@ func (f *Frontier) scan(ctx context.Context, to chan<- []StoredURL) (err error) 
 		u := StoredURL{
 			Entry: entryOf(&b, q.Host), Host: q.Host, Priority: int(q.Priority), Attempt: b.Fails + 1, History: historyOf(&b.History),
 		}
-		u.Entry.Crawl, u.Entry.NotBefore = q.Crawl, instant.FromMillis(due)
+		u.Entry.Crawl = q.Crawl
+		if u.Entry.Finished = due == instant.KeptMillis; !u.Entry.Finished {
+			u.Entry.NotBefore = instant.FromMillis(due)
+		}
 		if some = append(some, u); len(some) < scannedAtOnce {
 			return nil
 		}

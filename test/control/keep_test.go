@@ -62,6 +62,13 @@ func TestEndedURLsAreKept(t *testing.T) {
 			require.Equal(t, harness.Btoi(r <= frontier.Gone), s.History.Visits)
 			require.Equal(t, frontier.Entry{URL: url, Depth: 3, Weight: 1.5, Meta: []byte("meta"), Finished: true}, s.Entry)
 		}
+		n := 0
+		for u, err := range w.F.Scan(t.Context()) {
+			require.NoError(t, err)
+			require.Equal(t, frontier.Entry{URL: ends[u.History.Last], Depth: 3, Weight: 1.5, Meta: []byte("meta"), Finished: true}, u.Entry)
+			n++
+		}
+		require.Len(t, ends, n)
 		st := w.F.Stats()
 		require.EqualValues(t, len(ends), st.Finished)
 		require.Zero(t, st.Scheduled)
