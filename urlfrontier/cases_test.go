@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/urlfrontier"
@@ -249,6 +250,14 @@ func TestAReportOfATroubledHostSlowsItDown(t *testing.T) {
 	require.Empty(t, a.get(byKey("", "a.example", 600)))
 	require.EqualValues(t, 2, a.stats("", "a.example").GetSize())
 	require.Zero(t, a.stats("", "a.example").GetInProcess())
+
+	a.put(discovered("", "", "http://b.example/1"), discovered("", "", "http://b.example/2"))
+	require.Equal(t, []string{"http://b.example/1"}, a.due(byKey("", "b.example", 600)))
+	item = known("", "", "http://b.example/1", 0)
+	item.GetKnown().Info.Metadata = map[string]*pb.StringList{"fetch.statusCode": {Values: []string{"500"}}}
+	a.put(item)
+	require.Zero(t, a.dateOf("", "http://b.example/1"), "a failure may complete a URL")
+	require.Equal(t, []string{"http://b.example/2"}, a.due(byKey("", "b.example", 600)))
 }
 
 func TestListsAndCounts(t *testing.T) {
@@ -395,20 +404,22 @@ func TestLargeMessages(t *testing.T) {
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
 }
 
-// startIn starts a server of the frontier in a folder, and returns what stops it in good order.
-func startIn(t *testing.T, dir string) (a *api, stop func()) {
+// startIn starts a server of the frontier in a folder. It returns what moves URLs to disk, and what
+// stops the server in good order.
+func startIn(t *testing.T, dir string) (a *api, settle, stop func()) {
 	t.Helper()
 	store, err := spill.Open(dir, spill.Options{MemoryBudget: 64 << 20})
 	require.NoError(t, err)
 	f, err := frontier.Open(t.Context(), urlfrontier.Frontier(frontier.Options{Spill: store}))
 	require.NoError(t, err)
 	at, _, end := startOf(t, f, serve.Options{}, urlfrontier.Options{}, urlfrontier.GRPCOptions{})
-	return dial(t, at), func() { end(); require.NoError(t, store.Close()) }
+	settle = func() { require.NoError(t, hook.Of(f).MoveNow(true)) }
+	return dial(t, at), settle, func() { end(); require.NoError(t, store.Close()) }
 }
 
 func TestURLsMoveToTheQueueOfAnotherKey(t *testing.T) {
 	dir := t.TempDir()
-	a, stop := startIn(t, dir)
+	a, settle, stop := startIn(t, dir)
 	a.delay("", 0)
 	later := time.Now().Unix() + 1000
 	dates := map[string]int64{"http://a.example/now": time.Now().Unix(), "http://a.example/later": later, "http://a.example/done": 0}
@@ -428,15 +439,16 @@ func TestURLsMoveToTheQueueOfAnotherKey(t *testing.T) {
 		}
 		require.Len(t, a.list(&pb.ListUrlParams{}), len(dates))
 	}
-	stop()
-	a, stop = startIn(t, dir)
+	settle()
 	for _, key := range []string{"_DEFAULT_", "a.example", "Key / with ? anything"} { // URLs are on disk, then one is leased
 		for url, date := range dates {
 			require.Equal(t, map[string][]string{url: {"OK"}}, a.put(known("", key, url, date)))
 		}
 		check(key)
+		settle()
+		check(key)
 		stop()
-		a, stop = startIn(t, dir)
+		a, settle, stop = startIn(t, dir)
 		check(key)
 		require.Equal(t, []string{"http://a.example/now"}, a.due(byKey("", key, 600)))
 	}

@@ -9,7 +9,8 @@
 //	...
 //	err = s.GRPC(urlfrontier.GRPCOptions{}).Serve(listener)
 //
-// Keys of queues are hosts to which politeness is owed. URLs that are completed stay in the
-// frontier, scheduled for a time that never comes, so that they remain known and are listed.
+// Keys of queues are hosts to which politeness is owed (Entry.Host). URLs that are completed are
+// finished and kept (Options.Keep), so they are listed. Clients say when URLs come again, so the
+// frontier has no Scheduler.
 // docs/urlfrontier.md has the calls and what differs from the reference server.
 package urlfrontier

@@ -42,8 +42,8 @@ func classOf(date uint64, now time.Time) uint8 {
 
 // timeOf is a date of the API. One beyond the frontier's times is as far as they reach.
 func timeOf(seconds uint64) time.Time {
-	if seconds >= uint64(never.Unix()) {
-		return never.Add(-time.Hour)
+	if seconds >= uint64(removed.Unix()) {
+		return removed.Add(-time.Hour)
 	}
 	return time.Unix(int64(seconds), 0)
 }
@@ -80,15 +80,15 @@ func envelopeOf(meta []byte) serve.Envelope {
 	return e
 }
 
-// itemOf is a URL as listings and status have it. at is when it comes, zero if it waits.
-func itemOf(entry frontier.Entry, key, crawl string, at time.Time) *pb.URLItem {
+// itemOf is a URL as listings and status have it. Its NotBefore is zero if it waits.
+func itemOf(entry frontier.Entry, key, crawl string) *pb.URLItem {
 	e := envelopeOf(entry.Meta)
 	date := e.Refetch
 	switch {
-	case !at.Before(never):
+	case entry.Finished:
 		date = 0
-	case date == 0 && !at.IsZero():
-		date = uint64(at.Unix())
+	case date == 0 && !entry.NotBefore.IsZero():
+		date = uint64(entry.NotBefore.Unix())
 	case date == 0:
 		date = uint64(max(1, e.Created.Unix()))
 	}

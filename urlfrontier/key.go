@@ -13,12 +13,9 @@ import (
 // maxKey is the number of bytes that a key may have.
 const maxKey = 255
 
-// never is the time for which completed URLs are scheduled; a frontier schedules for 292 years at
-// most. removed is that of records that are dead: the frontier cannot take a single one out.
-var (
-	never   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
-	removed = time.Date(2250, 1, 1, 0, 0, 0, 0, time.UTC)
-)
+// removed is the time for which records are scheduled that are dead: the frontier cannot take a
+// single one out. It schedules for 292 years at most.
+var removed = time.Date(2250, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // keyOf is the key of a URL that came without one: the host, or else what follows :// until a
 // character that ends hosts. It is empty if there is none.

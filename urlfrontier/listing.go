@@ -167,7 +167,7 @@ func (s *Server) newListing(ctx context.Context) (l *listing, err error) {
 		if _, ok := names[q]; !ok {
 			names[q] = uint32(len(names))
 		}
-		item := itemOf(u.Entry, u.Host, s.svc.CrawlName(u.Entry.Crawl), u.Entry.NotBefore)
+		item := itemOf(u.Entry, u.Host, s.svc.CrawlName(u.Entry.Crawl))
 		b = binary.AppendUvarint(b[:0], uint64(proto.Size(item)))
 		if b, err = (proto.MarshalOptions{}).MarshalAppend(b, item); err != nil {
 			return nil, err

@@ -14,7 +14,7 @@ import (
 // as StormCrawler can, make hosts back off.
 func outcomeOf(p *put, e frontier.Entry, now time.Time) frontier.Outcome {
 	o := frontier.Outcome{Next: e.NotBefore, Meta: e.Meta}
-	if !o.Next.After(now) {
+	if !e.Finished && !o.Next.After(now) {
 		o.Next = now.Add(time.Millisecond)
 	}
 	first := func(name string) string {

@@ -153,7 +153,7 @@ func (c *commit) put(p *put) {
 		return
 	}
 	c.touched[ch.mark] = true
-	e := frontier.Entry{URL: url, Host: key, Crawl: id, Force: true, NotBefore: c.now}
+	e := frontier.Entry{URL: url, Host: key, Crawl: id, Force: true}
 	env := serve.Envelope{Created: c.now, Refetch: uint64(c.now.Unix()), Priority: serve.Discovered, Meta: metadataOf(p.info.GetMetadata())}
 	if !p.known {
 		e.Meta = env.Append(nil)
@@ -162,8 +162,8 @@ func (c *commit) put(p *put) {
 	}
 	ch.fin = p.date == 0
 	env.Refetch, env.Priority = p.date, classOf(p.date, c.now)
-	if e.NotBefore = timeOf(p.date); p.date == 0 {
-		e.NotBefore = never
+	if e.Finished = ch.fin; !ch.fin {
+		e.NotBefore = timeOf(p.date)
 	}
 	from := key // the key until now
 	if isKnown {
@@ -276,6 +276,11 @@ func (c *commit) endLeases() {
 
 // carryOut ends a lease, or moves a URL.
 func (s *Server) carryOut(d *done) (err error) {
+	if d.from == "" && d.fin && d.outcome.Result == frontier.Failed { // the retry policy would let it come again
+		if _, err := s.svc.Frontier().Add(s.life, d.entry); err != nil {
+			return err
+		}
+	}
 	if d.lease.Token() != 0 {
 		_, err = s.svc.Frontier().DoneContext(s.life, d.lease, d.outcome)
 	}

@@ -102,7 +102,7 @@ func (s *Server) readBook(ctx context.Context) error {
 			continue
 		}
 		created := uint32(max(0, envelopeOf(u.Entry.Meta).Created.Unix()))
-		b.putLocked(b.markOf(u.Entry.Crawl, u.Entry.URL), queueName{u.Entry.Crawl, u.Host}, created, !u.Entry.NotBefore.Before(never))
+		b.putLocked(b.markOf(u.Entry.Crawl, u.Entry.URL), queueName{u.Entry.Crawl, u.Host}, created, u.Entry.Finished)
 	}
 	return nil
 }

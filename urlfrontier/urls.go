@@ -36,14 +36,13 @@ func (s *Server) GetURLStatus(ctx context.Context, p *pb.URLStatusRequest) (*pb.
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	var at time.Time
 	switch u.State {
 	case frontier.URLUnknown, frontier.URLKnown:
 		return nil, missing
 	case frontier.URLScheduled:
-		at = u.Until
+		u.Entry.NotBefore = u.Until
 	}
-	return itemOf(u.Entry, key, s.svc.CrawlName(id), at), nil
+	return itemOf(u.Entry, key, s.svc.CrawlName(id)), nil
 }
 
 // selected are the URLs of a crawl, of one queue or all, whose text contains something.
