@@ -36,14 +36,14 @@ func TestRedirectsAreContactsOfTheirOwn(t *testing.T) {
 	crawling(t, w, frontier.Options{}, frontiercolly.Options{}, func(c *crawl) {
 		ctx := colly.NewContext()
 		ctx.Put("kept", "yes")
-		var kept []string
-		c.c.OnResponse(func(r *colly.Response) { kept = append(kept, r.Ctx.Get("kept")) })
+		kept := make(chan string, 2) // two threads answer
+		c.c.OnResponse(func(r *colly.Response) { kept <- r.Ctx.Get("kept") })
 		for _, path := range []string{"/here", "/there"} {
 			require.NoError(c, c.q.AddRequest(&colly.Request{URL: mustParse("http://h0.example" + path), Ctx: ctx, Depth: 1}))
 		}
 		c.run()
 		require.ElementsMatch(c, []string{"http://h0.example/1", "http://h1.example/2"}, c.visited)
-		require.Equal(c, []string{"yes", "yes"}, kept)
+		require.Equal(c, []string{"yes", "yes"}, []string{<-kept, <-kept})
 		require.EqualError(c, c.errors["http://h0.example/here"], "Found", "OnError sees the redirect, as it does in a collector that follows none")
 	})
 }

@@ -83,7 +83,7 @@ func TestMalformedImports(t *testing.T) {
 		"wrong type":         {`{"url":"http://x.example/","depth":"deep"}`, 1, "depth"},
 		"two values":         {`{"url":"http://x.example/"} {}`, 1, "more than one"},
 		"no kind":            {`{"depth":1}`, 1, "no kind"},
-		"two kinds":          {`{"url":"http://x.example/","host":"x"}`, 1, "several kinds"},
+		"two kinds":          {`{"url":"http://x.example/","group":"x"}`, 1, "several kinds"},
 		"priority":           {`{"url":"http://x.example/","priority":9}`, 1, "priority 9"},
 		"negative priority":  {`{"url":"http://x.example/","priority":-1}`, 1, "priority -1"},
 		"depth":              {`{"url":"http://x.example/","depth":-1}`, 1, "Depth"},
