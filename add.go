@@ -331,9 +331,9 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 	case e.Depth > 1<<30:
 		return fmt.Errorf("out of range: Depth is %d; want at most %d", e.Depth, 1<<30)
 	case e.Finished && !s.opts.Keep:
-		return errors.New("Finished without Options.Keep")
+		return errors.New("not kept: Finished is for frontiers with Options.Keep")
 	case e.Finished && e.Hint:
-		return errors.New("Finished with Hint")
+		return errors.New("either Finished or Hint: a hint is for a URL to come")
 	}
 	host, err := s.hostOf(e)
 	if err != nil {

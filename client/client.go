@@ -83,13 +83,13 @@ func New(address string, o Options) (*Client, error) {
 		c.o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.o.Wait < time.Second || c.o.Wait > time.Minute {
-		errs = append(errs, fmt.Errorf("Wait is %v; want 1s to 1m", o.Wait))
+		errs = append(errs, fmt.Errorf("out of range: Wait is %v; want 1s to 1m", o.Wait))
 	}
 	if o.LeaseTime < 0 || o.LeaseTime > 0 && o.LeaseTime < time.Second {
-		errs = append(errs, fmt.Errorf("LeaseTime is %v; want 1s or more", o.LeaseTime))
+		errs = append(errs, fmt.Errorf("out of range: LeaseTime is %v; want 1s or more", o.LeaseTime))
 	}
 	if c.o.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("Timeout is %v; want more than 0", o.Timeout))
+		errs = append(errs, fmt.Errorf("out of range: Timeout is %v; want more than 0", o.Timeout))
 	}
 	dial := o.Dial
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {

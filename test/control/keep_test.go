@@ -129,7 +129,7 @@ func TestFinishedEntries(t *testing.T) {
 
 func TestFinishedEntriesThatAreRefused(t *testing.T) {
 	ctx := context.Background()
-	for want, o := range map[string]frontier.Options{"without Options.Keep": {}, "Finished with Hint": {Keep: true}} {
+	for want, o := range map[string]frontier.Options{"with Options.Keep": {}, "either Finished or Hint": {Keep: true}} {
 		w := harness.NewWorld(t, o)
 		_, err := w.F.Add(ctx, frontier.Entry{URL: "http://a.example/", Finished: true, Hint: true})
 		require.ErrorContains(t, err, want)

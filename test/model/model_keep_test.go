@@ -20,7 +20,7 @@ func (m *model) Finish(t *rapid.T) {
 	it := &item{url: url, host: host, prio: prio, attempt: 1, finished: true}
 	switch {
 	case !m.opts.Keep:
-		require.ErrorContains(t, err, "Finished without Options.Keep")
+		require.ErrorContains(t, err, "Finished is for frontiers with Options.Keep")
 		return
 	case e.Force:
 		m.forced(it)

@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -11,13 +11,14 @@ import (
 // time of both sides. The call times, if any, are in laps.
 func (b *bench) timed(name string, work func(laps *[]time.Duration) (int, error)) error {
 	var laps []time.Duration
-	server, client, began := b.server.cpu(), own(), time.Now()
+	own := server{pid: os.Getpid()}
+	spent, client, began := b.server.cpu(), own.cpu(), time.Now()
 	n, err := work(&laps)
 	took := time.Since(began)
 	if err != nil {
 		return err
 	}
-	server, client = b.server.cpu()-server, own()-client
+	spent, client = b.server.cpu()-spent, own.cpu()-client
 	rate, p50, p99 := "", "", ""
 	if len(laps) > 0 {
 		slices.Sort(laps)
@@ -26,17 +27,8 @@ func (b *bench) timed(name string, work func(laps *[]time.Duration) (int, error)
 		rate = fmt.Sprintf("%.0f", float64(n)/took.Seconds())
 	}
 	fmt.Fprintf(b.out, "%-44s %12s %12s %12s %12s %10s\n", name, rate, p50, p99,
-		fmt.Sprintf("%.1f+%.1f s", server.Seconds(), client.Seconds()), b.server.memory())
+		fmt.Sprintf("%.1f+%.1f s", spent.Seconds(), client.Seconds()), b.server.memory())
 	return nil
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
-
-// own is the CPU time this process has taken.
-func own() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
