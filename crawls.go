@@ -154,24 +154,27 @@ func (f *Frontier) freePaused(id uint32) {
 
 // CrawlStats describes a crawl, and reports whether anything is known about it. A crawl
 // with default settings, and without a host in memory that had a URL of it, may be
-// forgotten once there are more than 256 such crawls.
+// forgotten once there are more than 256 such crawls; with Options.Count it is known as
+// long as it has URLs.
 func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	f.lock()
 	defer f.mu.Unlock()
 	c := f.sched
 	c.advance(f.nowLocked())
 	f.wakeReaderLocked()
-	x := c.findCrawl(id)
-	if x == nil {
+	x, due := c.findCrawl(id), c.due.sum(id)
+	if x == nil && due == (QueueStats{}) {
 		return CrawlStats{}, false
+	}
+	if x == nil { // its URLs are all on disk
+		x = newCrawl(id, c.cfg.levels)
 	}
 	s := x.stats
 	s.Rule, s.WaitingBy = x.settings.rule(), slices.Clone(s.WaitingBy)
-	due := c.due.sum(id)
 	s.Scheduled, s.Finished = due.Scheduled, due.Finished
 	u, _ := c.limits.Used(limit.OfCrawl(id), c.date(f.last))
 	s.Used = f.usedLocked(u)
-	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing()
+	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing() || due != QueueStats{}
 }
 
 // Crawls returns the numbers of the crawls that CrawlStats knows, in ascending order.
@@ -179,12 +182,17 @@ func (f *Frontier) Crawls() []uint32 {
 	_, zero := f.CrawlStats(0)
 	f.mu.Lock()
 	ids := slices.Collect(maps.Keys(f.sched.crawlSlots))
+	for id, due := range f.sched.due {
+		if id != 0 && due.all != (QueueStats{}) {
+			ids = append(ids, id)
+		}
+	}
 	f.mu.Unlock()
 	if zero {
 		ids = append(ids, 0)
 	}
 	slices.Sort(ids)
-	return ids
+	return slices.Compact(ids)
 }
 
 // storedCrawl is what the row of a crawl says.

@@ -4,6 +4,7 @@ package model
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/stretchr/testify/require"
@@ -92,7 +93,9 @@ func (m *model) checkQueues(t *rapid.T) {
 			want[crawl] = map[string]frontier.QueueStats{}
 		}
 		require.Equal(t, want[crawl], got, "queues of crawl %d", crawl)
-		s, _ := m.f.CrawlStats(crawl)
+		s, ok := m.f.CrawlStats(crawl)
+		require.True(t, ok || sum == frontier.QueueStats{}, "crawl %d", crawl)
+		require.True(t, !ok || slices.Contains(m.f.Crawls(), crawl), "crawl %d", crawl)
 		require.Equal(t, sum, frontier.QueueStats{Scheduled: s.Scheduled, Finished: s.Finished})
 	}
 }
