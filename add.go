@@ -295,7 +295,7 @@ func (s *shard) prepare(o *op, entries []Entry, p uint8) {
 // prepareNamed is prepareAs for an entry whose URL is as the program spells it.
 func (s *shard) prepareNamed(o *op, n *newEntry, e *Entry, p uint8) error {
 	if e.Finished && p == Immediate {
-		return errors.New("Finished in CrawlNow")
+		return errors.New("not in CrawlNow: Finished")
 	}
 	if s.opts.Normalize != nil {
 		url, err := s.opts.Normalize(e.URL)

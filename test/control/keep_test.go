@@ -136,7 +136,7 @@ func TestFinishedEntriesThatAreRefused(t *testing.T) {
 	}
 	w := harness.NewWorld(t, keepOptions)
 	_, err := w.F.CrawlNow(ctx, frontier.Entry{URL: "http://a.example/", Finished: true})
-	require.ErrorContains(t, err, "Finished in CrawlNow")
+	require.ErrorContains(t, err, "not in CrawlNow: Finished")
 	_, err = frontier.Open(ctx, frontier.Options{Keep: true, NoDedup: true})
 	require.ErrorContains(t, err, "Keep is set with NoDedup")
 }
