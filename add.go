@@ -149,7 +149,9 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	if f.opts.Spill == nil { // no checkpoint completes without one
 		yield = f.yield
 	}
+	f.stepping++
 	known := f.dedupLocked(o, yield)
+	f.steppedLocked()
 	f.limitLocked(o)
 	if len(o.entries) == 0 && len(known) == 0 && len(o.rows) == 0 && !f.committer.log.Busy() {
 		f.mu.Unlock()
@@ -185,6 +187,7 @@ func (s *shard) lookUp(o *op) error {
 	if len(o.entries) == 0 {
 		return nil // and no lock
 	}
+	s.remark(o)
 	s.mu.Lock()
 	l.covered = s.known.Checkpoints()
 	if s.known.Checkpoints() > 0 && !s.opts.NoDedup {
@@ -230,7 +233,7 @@ func (s *shard) knownLocked(e *newEntry) bool {
 
 // staleLocked reports whether the answers for an op may be wrong by now.
 func (s *shard) staleLocked(o *op) bool {
-	return len(o.entries) > 0 && o.lookup.covered != s.known.Checkpoints()
+	return len(o.entries) > 0 && (o.lookup.covered != s.known.Checkpoints() || o.forgets != s.forgotten.version.Load())
 }
 
 // dedupLocked removes known entries from o and remembers the others. It returns
@@ -276,6 +279,7 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 // ones are forced, and have no time.
 func (s *shard) prepare(o *op, entries []Entry, p uint8) {
 	o.links = true
+	o.forgets = s.forgotten.version.Load()
 	o.entries = slices.Grow(o.entries, len(entries))
 	for i := range entries {
 		last := len(o.entries)
@@ -346,7 +350,7 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 	}
 	n.host, n.hash, n.crawl, n.priority, n.force = host, s.hostHash(host), e.Crawl, p, e.Force
 	if !s.opts.NoDedup {
-		n.mark = s.markOf(e.Crawl, e.URL)
+		n.mark = s.markOf(host, e.Crawl, e.URL)
 	}
 	switch {
 	case e.Finished:
@@ -379,9 +383,14 @@ func (s *shard) hostHash(host string) uint64 {
 	return s.sched.hash(bytesOf(host))
 }
 
-// markOf is the fingerprint of a URL within a crawl.
-func (s *shard) markOf(crawl uint32, url string) (m storage.Mark) {
-	a, b := siphash.Hash128(s.sched.key[0]^uint64(crawl), s.sched.key[1], bytesOf(url))
+// markOf is the fingerprint of a host's URL within a crawl.
+func (s *shard) markOf(host string, crawl uint32, url string) storage.Mark {
+	return s.markWith(s.forgotten.of(host, crawl), crawl, url)
+}
+
+// markWith is markOf with a number of forgotten.
+func (s *shard) markWith(number uint64, crawl uint32, url string) (m storage.Mark) {
+	a, b := siphash.Hash128(s.sched.key[0]^uint64(crawl), s.sched.key[1]^number, bytesOf(url))
 	binary.LittleEndian.PutUint64(m[:8], a)
 	binary.LittleEndian.PutUint32(m[8:], uint32(b))
 	return m

@@ -424,7 +424,7 @@ func (s *shard) loadTimed(it timeheap.Item) ([]timed.Loaded, error) {
 		}
 		r.Hash = s.hostHash(r.Host)
 		if !s.opts.NoDedup {
-			r.Mark = s.markOf(r.Crawl, string(b.URL))
+			r.Mark = s.markOf(r.Host, r.Crawl, string(b.URL))
 		}
 	}
 	return out, nil

@@ -50,6 +50,7 @@ type op struct {
 	refused  []*EntryError
 	verdicts []Verdict // by index of the entries of the call; nil: nobody wants them
 	lookup   lookup
+	forgets  uint64     // version of the numbers with which entries are marked
 	absent   []absentee // hosts of entries that were not in memory
 
 	space     *room.Space         // that it waited for
@@ -195,6 +196,10 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 		now = f.nowLocked()
 	}
 	seq := f.numberLocked(o)
+	steps := f.opts.Spill == nil && len(o.entries) > applyAtOnce
+	if steps {
+		f.stepping++
+	}
 	for i := range o.entries {
 		if i > 0 && i%applyAtOnce == 0 {
 			f.dispatchLocked()
@@ -210,6 +215,9 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 		if o.entries[i].marked && f.opts.Spill != nil {
 			f.known.Log(o.entries[i].mark)
 		}
+	}
+	if steps {
+		f.steppedLocked()
 	}
 	if len(o.marks) > 0 && f.opts.Spill != nil {
 		for _, m := range o.marks {

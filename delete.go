@@ -42,7 +42,7 @@ func (s *scheduler) deadStored(q *queue) tombstone.Dead {
 // Delete removes all waiting and scheduled URLs of a scope. When it has returned without
 // an error the deletion is durable, and none of them is handed out any more. Clocks of
 // hosts do not change, and the URLs remain known: Add refuses them as duplicates unless
-// they are forced. A leased URL keeps its slot until its lease ends, and does not come
+// they are forced (DeleteWith can forget them). A leased URL keeps its slot until its lease ends, and does not come
 // again, whatever the outcome. URLs that are added while Delete is under way may be
 // removed or not.
 //
@@ -59,6 +59,13 @@ func (f *Frontier) Delete(ctx context.Context, s Scope) (int64, error) {
 type DeleteOptions struct {
 	Scope  Scope    // of hosts, or a crawl; zero is All()
 	Crawls []uint32 // of the scope's hosts only the URLs of these crawls; nil means all
+
+	// Forget makes unknown what is deleted, and all other URLs that these hosts have had in
+	// these crawls: Add admits them again, as new. It takes effect when DeleteWith begins,
+	// unless that fails. Clocks of hosts stay. The old marks stay, too: they take their room,
+	// and Stats.Known counts them. Each scope or crawl that was ever forgotten takes a small
+	// row in the store.
+	Forget bool
 }
 
 // DeleteWith is Delete for the URLs that the hosts of a scope have in certain crawls. Each
@@ -75,10 +82,10 @@ func (f *Frontier) DeleteWith(ctx context.Context, o DeleteOptions) (n int64, er
 		return 0, fmt.Errorf("frontier: delete: %w", err)
 	}
 	if o.Crawls == nil {
-		return f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored()}))
+		return f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored()}), o.Forget)
 	}
 	for _, crawl := range o.Crawls {
-		removed, err := f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored(), OfCrawl: true, Crawl: crawl}))
+		removed, err := f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored(), OfCrawl: true, Crawl: crawl}), o.Forget)
 		n += removed
 		if err != nil {
 			return n, err
@@ -87,7 +94,7 @@ func (f *Frontier) DeleteWith(ctx context.Context, o DeleteOptions) (n int64, er
 	return n, nil
 }
 
-func (f *Frontier) delete(ctx context.Context, d *deletion) (int64, error) {
+func (f *Frontier) delete(ctx context.Context, d *deletion, forget bool) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -96,8 +103,15 @@ func (f *Frontier) delete(ctx context.Context, d *deletion) (int64, error) {
 	o := newOp()
 	defer o.free()
 	o.deletion, o.ctx = d, ctx
-	if err := f.lockOpen(); err != nil {
+	lock := f.lockOpen
+	if forget {
+		lock = f.lockSteadyOpen
+	}
+	if err := lock(); err != nil {
 		return 0, err
+	}
+	if forget {
+		f.forgetLocked(o, d)
 	}
 	if err := f.submitAndUnlock(o); err != nil {
 		return 0, err

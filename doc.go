@@ -191,6 +191,7 @@ package frontier
 //	frontier.go     Frontier; its lock and all that the lock guards; Open and Close
 //	add.go          Add and Done's outlinks: known or new, room in memory or ErrFull, admitted -> known, seen, patience, room
 //	values.go       SetValue, Value, Values: small values of the program's
+//	forget.go       DeleteWith makes URLs unknown                  -> tombstone
 //	verdict.go      AddVerdicts: what became of each entry
 //	next.go         Next, TryNext, Contact; the calls that wait     -> waitqueue
 //	done.go         Done: what an outcome means for its URL; the policies are asked

@@ -97,6 +97,7 @@ type exporter struct {
 	ctx     context.Context
 	steps   int
 	deleted tombstone.Set // that the store has
+	numbers tombstone.Set // of what was forgotten
 
 	// url takes the body of a record in memory, which is valid during the call.
 	url func(q *storage.Queue, due int64, body []byte) error
@@ -146,13 +147,23 @@ func (x *exporter) Deleted(q *storage.Queue, seq uint64) bool {
 	return seq <= x.deleted.Of(bytesOf(q.Host), q.Crawl).Seq
 }
 
+// Forgot takes the row of what was forgotten.
+func (x *exporter) Forgot(key string, value []byte) error {
+	r, err := row.ParseForgotten(key, value)
+	if err != nil {
+		return err
+	}
+	x.numbers.Add(numbered(&r))
+	return nil
+}
+
 // Mark returns the mark of the URL of a record's body.
-func (x *exporter) Mark(crawl uint32, p []byte) (storage.Mark, error) {
+func (x *exporter) Mark(q *storage.Queue, p []byte) (storage.Mark, error) {
 	b, err := record.Decode(p)
 	if err != nil {
 		return storage.Mark{}, err
 	}
-	return x.f.markOf(crawl, string(b.URL)), nil
+	return x.f.markWith(x.numbers.Of(bytesOf(q.Host), q.Crawl).Seq, q.Crawl, string(b.URL)), nil
 }
 
 // URL decodes a record's body.
@@ -351,6 +362,7 @@ func (x *exporter) copyAll() error {
 		take(rule.Row(r.key))
 	}
 	x.copyValuesLocked(take)
+	x.copyForgottenLocked(take)
 	for name, s := range f.groupRules.Load().All() {
 		if f.sched.groupNamed(name) == 0 {
 			take(storedGroup(*s, 0).Row(name))

@@ -15,6 +15,7 @@ package frontier
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -42,6 +43,9 @@ func (f *Frontier) forceAll(ctx context.Context, known []newEntry) (n int, refus
 		if err == nil {
 			err = f.force(ctx, *e)
 		}
+		if errors.Is(err, errForgotten) {
+			err = f.addForgotten(ctx, *e)
+		}
 		if err == nil {
 			n++
 			continue
@@ -52,7 +56,8 @@ func (f *Frontier) forceAll(ctx context.Context, known []newEntry) (n int, refus
 	return n, refused
 }
 
-// force admits e, which is known, and ends its waiting record.
+// force admits e, which is known, and ends its waiting record. If the URL has become
+// unknown it returns errForgotten.
 func (f *Frontier) force(ctx context.Context, e newEntry) error {
 	b, err := record.Decode(e.body)
 	if err != nil {
@@ -65,6 +70,10 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 	for {
 		if err := f.lockWithHost(ctx, e.host); err != nil {
 			return err
+		}
+		if f.wasForgotten(&e, b.URL) {
+			f.mu.Unlock()
+			return errForgotten
 		}
 		id := f.sched.lookup(e.hash, e.host)
 		if id != 0 && f.forceLeasedLocked(id, &e, b.URL) {
@@ -82,10 +91,10 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 			continue
 		}
 		o.entries = append(o.entries, e)
-		if id != 0 && !f.takeOutLocked(o, id, e.crawl, b.URL) {
+		if id != 0 && !f.takeOutLocked(o, id, &e, b.URL) {
 			if jobs := f.unreadLocked(id, e.crawl); len(jobs) > 0 {
 				f.mu.Unlock()
-				again, err := f.takeFromDisk(ctx, o, jobs, b.URL)
+				again, err := f.takeFromDisk(ctx, o, jobs, &e, b.URL)
 				if again || err != nil {
 					o.free()
 					if err == nil {
@@ -97,6 +106,12 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 					continue
 				}
 				f.mu.Lock()
+				if f.wasForgotten(&e, b.URL) {
+					f.undoLocked(o) // what it took waits again
+					f.mu.Unlock()
+					o.free()
+					return errForgotten
+				}
 				if !o.ends && f.sched.lookup(e.hash, e.host) != id { // it left memory meanwhile
 					f.mu.Unlock()
 					o.free()
@@ -116,9 +131,10 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 // forceLeasedLocked makes a lease's URL come again after its Done, if e is of it.
 func (s *shard) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
 	c := s.sched
+	forgotten := s.forgottenLocked(e.host, e.crawl)
 	for lease := range c.leasesOf(id) {
 		l := c.leases.At(lease)
-		if l.record == 0 || c.crawlOf(c.queues.At(l.queue)).id != e.crawl || !c.records.HasURL(l.record, url) {
+		if l.record == 0 || c.crawlOf(c.queues.At(l.queue)).id != e.crawl || !c.records.HasURL(l.record, url) || c.records.At(l.record).Seq() <= forgotten {
 			continue
 		}
 		again := *e
@@ -132,14 +148,14 @@ func (s *shard) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
 
 // takeOutLocked looks for the URL among the host's records in memory, and makes
 // o the end of the one it finds.
-func (f *Frontier) takeOutLocked(o *op, id uint32, crawl uint32, url []byte) bool {
-	c := f.sched
+func (f *Frontier) takeOutLocked(o *op, id uint32, e *newEntry, url []byte) bool {
+	c, crawl, forgotten := f.sched, e.crawl, f.forgottenURLsLocked(e.host, e.crawl)
 	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
 		q := c.queues.At(qid)
 		if c.crawlOf(q).id != crawl {
 			continue
 		}
-		if at, ok := c.fifo.Find(&q.Queue, url); ok {
+		if at, ok := c.fifo.Find(&q.Queue, url, forgotten); ok {
 			f.withdrawLocked(o, qid, at.Ref, func() { c.fifo.Remove(at) })
 			return true
 		}
@@ -156,7 +172,7 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, crawl uint32, url []byte) boo
 		}
 	}
 	for i, it := range c.scheduled.Items {
-		if slices.Contains(of[:n], it.Aux) && c.records.HasURL(arena.Ref(it.ID), url) {
+		if ref := arena.Ref(it.ID); slices.Contains(of[:n], it.Aux) && c.records.HasURL(ref, url) && c.records.At(ref).Seq() > forgotten {
 			c.unschedule(i)
 			f.endsLocked(o, it.Aux, arena.Ref(it.ID))
 			o.due = it.At
@@ -208,7 +224,7 @@ func (s *shard) unreadLocked(id uint32, crawl uint32) []loadJob {
 
 // takeFromDisk looks for the URL in parts on disk. If it finds it, o becomes the end of
 // its record. If the record was taken meanwhile, the search must begin again.
-func (f *Frontier) takeFromDisk(ctx context.Context, o *op, jobs []loadJob, url []byte) (again bool, err error) {
+func (f *Frontier) takeFromDisk(ctx context.Context, o *op, jobs []loadJob, e *newEntry, url []byte) (again bool, err error) {
 	for _, job := range jobs {
 		records, err := f.readFor(ctx, job.part, job.want)
 		if err != nil {
@@ -219,8 +235,12 @@ func (f *Frontier) takeFromDisk(ctx context.Context, o *op, jobs []loadJob, url 
 				continue
 			}
 			f.mu.Lock()
-			defer f.mu.Unlock()
 			c := f.sched
+			if r.Seq <= f.forgottenURLsLocked(e.host, e.crawl) {
+				f.mu.Unlock()
+				continue
+			}
+			defer f.mu.Unlock()
 			if c.blocks.Part(job.load) != job.part || c.blocks.Unread(job.load)&(1<<r.Pos) == 0 {
 				return true, nil
 			}
@@ -332,5 +352,7 @@ func (r *recovery) superseded(x logged, seq uint64) bool {
 	if err != nil {
 		return false // it was checked
 	}
-	return f.notes.Outdated(f.markOf(f.sched.crawlOf(f.sched.queues.At(x.queue)).id, string(b.URL)), seq)
+	c := f.sched
+	q := c.queues.At(x.queue)
+	return f.notes.Outdated(f.markOf(stringOf(c.name(c.hosts.At(q.host))), c.crawlOf(q).id, string(b.URL)), seq)
 }

@@ -52,6 +52,7 @@ type shared struct {
 
 	controls   controls   // readers take no lock; writers hold shard.mu
 	groupRules groupRules // the same
+	forgotten  forgotten  // the same; but for the marks, its lock is taken
 	events     *events    // its lock is taken after shard.mu
 
 	adding    atomic.Int64    // Add calls under way: the crawl is not over
@@ -105,6 +106,8 @@ type shard struct {
 	hints     hint.Pending
 	forcing   map[storage.Mark]chan struct{} // URLs being forced; closed when that has ended
 	urlRanges view.Ranges
+	stepping  int           // ops without a Spill that are being applied in steps
+	stepped   chan struct{} // closed when there are none; nil if nothing waits
 
 	// What operators said, on its way to disk.
 	ruleChanges  pending[string, *scopeRule] // by key of the rule

@@ -289,7 +289,7 @@ func (s *shard) hintOfLocked(it timeheap.Item) (x hinted, ok bool) {
 		return x, false
 	}
 	crawl := c.crawlOf(q).id
-	m := s.markOf(crawl, string(b.URL))
+	m := s.markOf(stringOf(c.name(c.hosts.At(q.host))), crawl, string(b.URL))
 	h, ok := s.hints.Get(m)
 	if !ok || r.Seq() <= c.deadStored(q).Seq {
 		return x, false

@@ -185,8 +185,8 @@ func TestFingerprintsAreKeyed(t *testing.T) {
 		require.NoError(t, err)
 		require.NotZero(t, f.sched.key[0])
 		require.NotZero(t, f.sched.key[1])
-		require.NotEqual(t, f.markOf(0, url), f.markOf(1, url), "crawls do not share marks")
-		marks[f.markOf(0, url)] = true
+		require.NotEqual(t, f.markOf(host, 0, url), f.markOf(host, 1, url), "crawls do not share marks")
+		marks[f.markOf(host, 0, url)] = true
 		hashes[f.hostHash(host)] = true
 		require.NoError(t, f.Check())
 		require.NoError(t, f.Close())

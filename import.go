@@ -127,6 +127,7 @@ type importer struct {
 	bad  []error
 
 	foreign bool // the key of the export is not ours
+	fresh   bool // there never was a URL or host when the import began
 	op      *op  // URLs to be admitted; nil: none
 	marks   []storage.Mark
 	pending pendingOps
@@ -163,7 +164,7 @@ func (im *importer) Header(h dump.Header) (err error) {
 	if im.dry {
 		return nil
 	}
-	if im.foreign, err = im.f.takeKey(h.Key); err == nil {
+	if im.foreign, im.fresh, err = im.f.takeKey(h.Key); err == nil {
 		err = im.f.importStart(h.Held)
 	}
 	return dump.Stop(err)
@@ -223,6 +224,14 @@ func (im *importer) Value(key string, v []byte) error {
 	}
 	im.done.Values++
 	return dump.Stop(im.f.importValue(&im.pending, key, v))
+}
+
+// Forgotten takes a number with which marks are made.
+func (im *importer) Forgotten(x *row.Forgotten) error {
+	if im.dry || !im.fresh {
+		return nil
+	}
+	return dump.Stop(im.f.importForgotten(&im.pending, x))
 }
 
 // Group takes what is set for a group, and its clock.
@@ -467,32 +476,29 @@ func (f *Frontier) submitImportAndUnlock(o *op, after func(error)) {
 	f.mu.Unlock()
 }
 
-// takeKey makes k the key of the frontier if there never was a URL or host in it. It
-// reports whether the frontier's is another one.
-func (f *Frontier) takeKey(k [2]uint64) (foreign bool, err error) {
+// takeKey makes k the key of the frontier if it is fresh: there never was a URL or host in
+// it. It reports whether the frontier's is another one.
+func (f *Frontier) takeKey(k [2]uint64) (foreign, fresh bool, err error) {
 	f.lock()
-	switch {
-	case f.closed:
+	if f.closed {
 		f.mu.Unlock()
-		return false, ErrClosed
-	case f.sched.key == k:
-		f.mu.Unlock()
-		return false, nil
+		return false, false, ErrClosed
 	}
 	f.rekeying.Store(true) // an Add that begins waits for the lock
 	c := f.sched
-	fresh := f.adding.Load() == 1 && f.finishing == 0 && f.seq == 0 && f.known.Total() == 0 &&
+	fresh = f.adding.Load() == 1 && f.finishing == 0 && f.seq == 0 && f.known.Total() == 0 &&
 		c.hosts.Len() == 0 && c.dormant.Rows() == 0
+	same := c.key == k
 	if fresh {
 		c.key = k
 	}
 	f.rekeying.Store(false)
-	if !fresh || f.opts.Spill == nil {
+	if same || !fresh || f.opts.Spill == nil {
 		f.mu.Unlock()
-		return !fresh, nil
+		return !same && !fresh, fresh, nil
 	}
 	o := newOp()
 	defer o.free()
 	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
-	return false, f.submitAndUnlock(o)
+	return false, true, f.submitAndUnlock(o)
 }

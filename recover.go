@@ -363,6 +363,8 @@ func (r *recovery) Row(key string, value []byte) error {
 		return r.usage(key, value)
 	case row.DeletionKey:
 		return r.deletion(key, value)
+	case row.ForgetKey:
+		return r.forgotten(key, value)
 	case row.OutdatedKey:
 		x, err := row.ParseOutdated(key, value)
 		if err != nil {

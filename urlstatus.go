@@ -133,7 +133,10 @@ func (s *urlSearch) known() (bool, error) {
 	o := newOp()
 	o.ctx = s.ctx
 	defer o.free()
-	o.entries = append(o.entries, newEntry{mark: f.markOf(s.crawl, string(s.url))})
+	o.forgets = f.forgotten.version.Load()
+	o.entries = append(o.entries, newEntry{
+		host: s.host, crawl: s.crawl, mark: f.markOf(s.host, s.crawl, string(s.url)), body: o.encode(&record.Body{}, string(s.url)),
+	})
 	for {
 		if err := s.ctx.Err(); err != nil {
 			return false, err
@@ -262,9 +265,10 @@ func (s *urlSearch) describeDue(p []byte, at int64, priority int) {
 // leasedLocked looks among the host's leases.
 func (s *urlSearch) leasedLocked(id uint32) bool {
 	c := s.f.sched
+	forgotten := s.f.forgottenLocked(s.host, s.crawl)
 	for l := range c.leasesOf(id) {
 		r := c.leases.At(l)
-		if r.record == 0 {
+		if r.record == 0 || c.records.At(r.record).Seq() <= forgotten {
 			continue
 		}
 		if q := c.queues.At(r.queue); c.crawlNumber(q) == s.crawl && c.records.HasURL(r.record, s.url) {
@@ -433,6 +437,6 @@ func (s *shard) supersededBodyLocked(r *timed.Loaded) bool {
 	if err != nil {
 		return false
 	}
-	r.Mark = s.markOf(r.Crawl, string(b.URL))
+	r.Mark = s.markOf(r.Host, r.Crawl, string(b.URL))
 	return s.supersededLocked(r)
 }

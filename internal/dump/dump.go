@@ -40,8 +40,10 @@ type Source interface {
 	// Delete takes the row of a deletion. Deleted reports whether a deletion covers a record.
 	Delete(key string, value []byte) error
 	Deleted(q *storage.Queue, seq uint64) bool
+	// Forgot takes the row of what was forgotten.
+	Forgot(key string, value []byte) error
 	// Mark returns the mark of the URL of a record's body.
-	Mark(crawl uint32, body []byte) (storage.Mark, error)
+	Mark(q *storage.Queue, body []byte) (storage.Mark, error)
 	// Host removes what is outdated from the row of a host.
 	Host(name string, h *row.Host)
 	// URL decodes a record's body.
@@ -59,6 +61,8 @@ type Sink interface {
 	UsedByCrawl(id uint32, u row.Usage) error
 	// Value takes a value of the program's.
 	Value(key string, v []byte) error
+	// Forgotten takes a number that marks are made with.
+	Forgotten(x *row.Forgotten) error
 	Group(name string, g *row.Group) error
 	Host(name string, h *row.Host) error
 	URL(u *URL) error

@@ -35,6 +35,10 @@ type line struct {
 	Value64 []byte
 	Data    []byte
 
+	Forgotten *string
+	Within    *uint32
+	Number    uint64
+
 	Group   *string
 	Group64 []byte
 	Due     lineTime // of hosts and URLs, too

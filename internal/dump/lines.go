@@ -212,6 +212,18 @@ func (l *lineWriter) value(key string, v []byte) []byte {
 	return l.end()
 }
 
+// forgotten is a line with the number of what was forgotten.
+func (l *lineWriter) forgotten(x *row.Forgotten) []byte {
+	l.begin()
+	l.scope("forgotten", x.Scope)
+	if x.OfCrawl {
+		l.name("within")
+		l.b = strconv.AppendUint(l.b, uint64(x.Crawl), 10)
+	}
+	l.integer("number", int64(x.Number))
+	return l.end()
+}
+
 // scope writes the kind of a scope under a name, and the scope's name.
 func (l *lineWriter) scope(name string, s row.Scope) {
 	switch {

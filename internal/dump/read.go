@@ -146,6 +146,7 @@ func (r *Reader) json(text []byte) error {
 		{l.Rule != nil, r.ruleLine},
 		{l.Used != nil, r.usedLine},
 		{l.Value != nil || l.Value64 != nil, r.valueLine},
+		{l.Forgotten != nil, r.forgottenLine},
 		{l.Group != nil || l.Group64 != nil, r.groupLine},
 		{(l.Host != nil || l.Host64 != nil) && !l.hasURL(), r.hostLine},
 		{l.hasURL(), r.urlLine},
@@ -258,6 +259,24 @@ func (r *Reader) valueLine(l *line) error {
 		return err
 	}
 	return r.Sink.Value(key, l.Data)
+}
+
+func (r *Reader) forgottenLine(l *line) error {
+	s, err := l.scope("forgotten", *l.Forgotten)
+	if err != nil {
+		return err
+	}
+	x := row.Forgotten{Number: l.Number, Scope: s}
+	if l.Within != nil {
+		x.OfCrawl, x.Crawl = true, *l.Within
+	}
+	switch err := x.Check(); {
+	case err != nil:
+		return err
+	case !r.header:
+		return errors.New("forgotten without a header that has the key of marks")
+	}
+	return r.Sink.Forgotten(&x)
 }
 
 func (r *Reader) groupLine(l *line) error {

@@ -9,7 +9,7 @@ import (
 
 // AddControls adds the operator's settings from a snapshot.
 func (w *Writer) AddControls(s storage.Snapshot) error {
-	for _, prefix := range [...]string{row.CrawlKey, row.RuleKey, row.UsageKey, row.ValueKey} {
+	for _, prefix := range [...]string{row.CrawlKey, row.RuleKey, row.UsageKey, row.ValueKey, row.ForgetKey} {
 		if err := w.addRows(s, prefix); err != nil {
 			return err
 		}
@@ -94,6 +94,9 @@ func readFinished(s storage.Snapshot, from Source, mark func(storage.Mark)) (*fi
 	if err := s.Rows(row.DeletionKey, from.Delete); err != nil {
 		return nil, err
 	}
+	if err := s.Rows(row.ForgetKey, from.Forgot); err != nil {
+		return nil, err
+	}
 	err = s.Batches(func(b *storage.Batch) error { // a record is admitted before it is finished
 		for i := range b.Admit {
 			seq := b.Admit[i].Seq
@@ -141,7 +144,7 @@ func EachURL(s storage.Snapshot, from Source, mark func(storage.Mark), fn func(q
 			return fn(q, 0, r.Body)
 		}
 		if len(d.outdated) > 0 {
-			m, err := from.Mark(q.Crawl, r.Body)
+			m, err := from.Mark(q, r.Body)
 			if err != nil {
 				return &storage.CorruptError{Err: err}
 			}

@@ -59,6 +59,7 @@ const (
 	sectionRule
 	sectionUsed
 	sectionValue
+	sectionForgotten
 	sectionGroup
 	sectionHost
 	sectionURL
@@ -70,8 +71,8 @@ const (
 	fromRow
 )
 
-// AddRow adds a row of a crawl, rule, usage, value, group or host. memory means that the row comes from
-// memory: for a group or host it replaces the stored row.
+// AddRow adds a row of a crawl, rule, usage, value, group or host, or of what was forgotten. memory means that
+// the row comes from memory: for a group or host it replaces the stored row.
 func (w *Writer) AddRow(key string, value []byte, memory bool) error {
 	from := byte(fromRow)
 	if memory {
@@ -87,6 +88,8 @@ func (w *Writer) AddRow(key string, value []byte, memory bool) error {
 		return w.addPlain(sectionUsed, name, value)
 	case row.ValueKey:
 		return w.addPlain(sectionValue, name, value)
+	case row.ForgetKey:
+		return w.addPlain(sectionForgotten, name, value)
 	case row.GroupKey:
 		w.buf = append(escaped(append(w.buf[:0], sectionGroup), bytesOf(name)), 0, 1)
 	default:
@@ -172,6 +175,8 @@ func (w *Writer) Write(to io.Writer, s storage.Snapshot) error {
 			return w.writeUsed(string(key[1:]), value)
 		case sectionValue:
 			return w.writeValue(string(key[1:]), value)
+		case sectionForgotten:
+			return w.writeForgotten(string(key[1:]), value)
 		case sectionURL:
 			return w.writeURL(key, value)
 		}
@@ -235,6 +240,15 @@ func (w *Writer) writeValue(key string, p []byte) error {
 		return err
 	}
 	return w.put(w.line.value(key, v))
+}
+
+// writeForgotten writes a number. Without the marks it is of no use.
+func (w *Writer) writeForgotten(key string, p []byte) error {
+	x, err := row.ParseForgotten(row.ForgetKey+key, p)
+	if err != nil || w.NoMarks {
+		return err
+	}
+	return w.put(w.line.forgotten(&x))
 }
 
 func (w *Writer) writeGroup(name string, value []byte) error {

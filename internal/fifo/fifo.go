@@ -168,12 +168,12 @@ type Place struct {
 	stretch *stretch
 }
 
-// Find looks for a URL among the records in memory.
-func (s *Store) Find(q *Queue, url []byte) (p Place, ok bool) {
+// Find looks for a URL among the records in memory whose sequence numbers are above after.
+func (s *Store) Find(q *Queue, url []byte, after uint64) (p Place, ok bool) {
 	for _, x := range [...]*stretch{&q.front, &q.back} {
 		var prev arena.Ref
 		for ref := x.first; ref != 0; prev, ref = ref, s.records.At(ref).Next() {
-			if s.records.HasURL(ref, url) {
+			if s.records.HasURL(ref, url) && s.records.At(ref).Seq() > after {
 				return Place{ref, prev, x}, true
 			}
 		}

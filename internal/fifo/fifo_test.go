@@ -144,7 +144,7 @@ func TestQueueAgainstAList(t *testing.T) {
 					return
 				}
 				i := rapid.IntRange(0, len(want)-1).Draw(t, "record")
-				p, ok := d.s.Find(&d.q, d.url(want[i]))
+				p, ok := d.s.Find(&d.q, d.url(want[i]), 0)
 				if !ok {
 					require.True(t, d.q.chain != 0, "it is nowhere")
 					return
@@ -265,7 +265,7 @@ func TestWalkLearnsWhatWasTaken(t *testing.T) {
 	d.s.Push(&d.q, d.new(2))
 	w := &Walk{Owner: 1, Queues: []Numbered{{7, &d.q}}, URL: d.url(1), Record: func(uint32, arena.Ref) bool { return true }}
 	d.s.Begin(w)
-	p, _ := d.s.Find(&d.q, d.url(2))
+	p, _ := d.s.Find(&d.q, d.url(2), 0)
 	d.s.Took(1, p.Ref)
 	require.False(t, w.Taken)
 	d.s.Took(2, d.q.back.first)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -80,6 +81,60 @@ func ParseDeletion(key string, v []byte) (d Deletion, err error) {
 	d.fields(&f)
 	f.require(d.Seq > 0 && d.Seq <= maxSeq)
 	return d, named(key, f.end())
+}
+
+// Forgotten means that the marks of the URLs of a scope, of a crawl, or of a scope within a crawl are
+// made with a number. Those made without it, or with a lower one, are of URLs that were forgotten.
+type Forgotten struct {
+	Number  uint64
+	Scope   Scope
+	OfCrawl bool // of Crawl only
+	Crawl   uint32
+}
+
+// Check returns an error if it is not what Row makes a row of.
+func (x *Forgotten) Check() error {
+	if x.Number < 1 || x.Number > maxSeq {
+		return fmt.Errorf("number is %d; want 1 to %d", x.Number, uint64(maxSeq))
+	}
+	return x.Scope.Check()
+}
+
+func (x *Forgotten) fields(f *fields) {
+	number(f, 1, &x.Number, maxSeq)
+}
+
+// Row returns the row.
+func (x *Forgotten) Row() storage.Row {
+	key := []byte(ForgetKey + "a")
+	if x.OfCrawl {
+		key = binary.BigEndian.AppendUint32([]byte(ForgetKey+"c"), x.Crawl)
+	}
+	var f fields
+	x.fields(&f)
+	return storage.Row{Key: string(key) + x.Scope.Key(), Value: f.row}
+}
+
+// ParseForgotten is the inverse of Row.
+func ParseForgotten(key string, v []byte) (x Forgotten, err error) {
+	name, ok := strings.CutPrefix(key, ForgetKey+"a")
+	if !ok {
+		name, x.OfCrawl = strings.CutPrefix(key, ForgetKey+"c")
+		if !x.OfCrawl || len(name) < 4 {
+			return Forgotten{}, Malformed(key)
+		}
+		x.Crawl, name = binary.BigEndian.Uint32([]byte(name)), name[4:]
+	}
+	if x.Scope, err = ScopeOf(name); err == nil {
+		f := readFields(v)
+		x.fields(&f)
+		f.require(x.Number > 0)
+		err = f.end()
+	}
+	if err != nil {
+		return Forgotten{}, named(key, err)
+	}
+	return x, nil
 }
 
 // Outdated means that only records of a URL from Seq on count. Timed blocks up to a number may hold

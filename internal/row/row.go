@@ -28,6 +28,7 @@ const (
 	CrawlKey    = "c:" // a crawl's number, 4 bytes big endian
 	UsageKey    = "u:" // "r" and the key of a scope's rule, or "c" and a crawl's number
 	DeletionKey = "e:" // a deletion's number, 8 bytes big endian
+	ForgetKey   = "f:" // "a", or "c" and a crawl's number; and the key of a scope's rule
 	OutdatedKey = "x:" // a mark
 	HintKey     = "i:" // a mark
 	ValueKey    = "v:" // a key of the program's

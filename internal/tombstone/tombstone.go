@@ -7,6 +7,7 @@ package tombstone
 
 import (
 	"bytes"
+	"iter"
 	"strings"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
@@ -132,6 +133,29 @@ func (s *Set) Remove(t *Tombstone) {
 	}
 	delete(s.dead, at)
 	s.count(at, -1)
+}
+
+// Replace adds a tombstone, and removes and returns the one of the same target, of which there is at
+// most one; nil if there is none.
+func (s *Set) Replace(t *Tombstone) *Tombstone {
+	var former *Tombstone
+	if d := s.dead[t.target()]; d != nil {
+		former = d.By
+		s.Remove(former)
+	}
+	s.Add(t)
+	return former
+}
+
+// All yields the youngest tombstone of each target, in no particular order.
+func (s *Set) All() iter.Seq[*Tombstone] {
+	return func(yield func(*Tombstone) bool) {
+		for _, d := range s.dead {
+			if !yield(d.By) {
+				return
+			}
+		}
+	}
 }
 
 // count counts a target that was added, or removed.

@@ -28,6 +28,7 @@ func (m *model) Delete(t *rapid.T) {
 	if rapid.Bool().Draw(t, "of a crawl") {
 		o.Crawls = []uint32{rapid.SampledFrom([]uint32{0, 7}).Draw(t, "crawl")}
 	}
+	o.Forget = rapid.IntRange(0, 2).Draw(t, "forget") == 0
 	hit := func(it *item) bool {
 		return (name == "" || it.host == name) && (o.Crawls == nil || o.Crawls[0] == crawlOf(it.url))
 	}
@@ -56,6 +57,13 @@ func (m *model) Delete(t *rapid.T) {
 		}
 		if l := h.lease; l != nil && l.item != nil && hit(l.item) {
 			l.dead, l.again = true, nil
+			l.forgotten = l.forgotten || o.Forget
+		}
+	}
+	for url := range m.known {
+		if o.Forget && hit(&item{url: url, host: hostOf(url)}) {
+			delete(m.known, url)
+			m.ghosts++
 		}
 	}
 	n, err := m.f.DeleteWith(context.Background(), o)
@@ -325,6 +333,7 @@ func (m *model) HandBack(t *rapid.T) {
 		m.insert(l.item)
 	}
 	m.hosts[name].lease.item, m.hosts[name].lease.lease, m.hosts[name].lease.again, m.hosts[name].lease.dead = nil, n, nil, false
+	m.hosts[name].lease.forgotten = false
 }
 
 func (m *model) Extend(t *rapid.T) {

@@ -39,6 +39,13 @@ func entry(url string, prio int) frontier.Entry {
 	return e
 }
 
+// hostOf is the host of a URL of the model's.
+func hostOf(url string) string {
+	url = strings.TrimPrefix(strings.TrimPrefix(url, named), "http://")
+	host, _, _ := strings.Cut(url, "/")
+	return host
+}
+
 // runs reports whether the URL's crawl is not paused.
 func (m *model) runs(it *item) bool { return !m.pausedCrawls[crawlOf(it.url)] }
 
@@ -75,7 +82,7 @@ func (m *model) CrawlNow(t *rapid.T) {
 // forced replaces the known record of a URL.
 func (m *model) forced(it *item) {
 	m.known[it.url] = true
-	if l := m.host(it.host).lease; l != nil && l.item != nil && l.item.url == it.url {
+	if l := m.host(it.host).lease; l != nil && l.item != nil && l.item.url == it.url && !l.forgotten {
 		l.again = it
 		return
 	}

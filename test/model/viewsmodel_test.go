@@ -83,7 +83,7 @@ func (m *model) lookAtURL(t *rapid.T) {
 			want = frontier.URLScheduled
 		}
 	}
-	if l := m.host(name).lease; l != nil && l.item != nil && l.item.url == url {
+	if l := m.host(name).lease; l != nil && l.item != nil && l.item.url == url && !l.forgotten {
 		want = frontier.URLLeased
 	}
 	s, err := m.f.StatusOf(context.Background(), entry(url, 0))

@@ -1,0 +1,224 @@
+// This file makes what a deletion with Forget deletes unknown.
+//
+// Marks cannot be taken back one by one: they are on disk, sorted, without the URLs. So a
+// target that was forgotten has a number, which goes into the marks of its URLs from then
+// on; marks made before are found no more. Of several numbers that apply to a URL the
+// youngest counts. A number is a small row on disk for ever. It is in force from the
+// moment in which its deletion is submitted: what is submitted later comes after the
+// deletion. If that cannot be committed, the former number returns, and with it the old
+// marks.
+
+package frontier
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/tombstone"
+	"github.com/seed-7440039f/frontier/storage"
+)
+
+// forgotten holds the numbers of what was forgotten.
+type forgotten struct {
+	version atomic.Uint64 // changes with the numbers; 0: there never were any
+
+	guard sync.RWMutex // of set; is taken after shard.mu, which writers hold
+	set   tombstone.Set
+
+	last uint64               // number that was given
+	by   map[uint64]*deletion // by its number; none for those that were recovered
+}
+
+// of returns the number that goes into the marks of a host's URLs of a crawl.
+func (x *forgotten) of(host string, crawl uint32) uint64 {
+	if x.version.Load() == 0 {
+		return 0
+	}
+	x.guard.RLock()
+	defer x.guard.RUnlock()
+	return x.set.Of(bytesOf(host), crawl).Seq
+}
+
+// putLocked puts a number in force. It returns a function that puts the former one in
+// force again.
+func (x *forgotten) putLocked(r *row.Forgotten, d *deletion) (undo func()) {
+	x.last = max(x.last, r.Number)
+	if d != nil {
+		if x.by == nil {
+			x.by = map[uint64]*deletion{}
+		}
+		x.by[r.Number] = d
+	}
+	t := numbered(r)
+	x.guard.Lock()
+	defer x.guard.Unlock()
+	former := x.set.Replace(t)
+	var formerly *deletion
+	if former != nil {
+		formerly = x.by[former.Seq]
+		delete(x.by, former.Seq)
+	}
+	x.version.Add(1)
+	return func() {
+		delete(x.by, r.Number)
+		x.guard.Lock()
+		defer x.guard.Unlock()
+		x.set.Remove(t)
+		if former != nil {
+			x.set.Add(former)
+		}
+		if formerly != nil {
+			x.by[former.Seq] = formerly
+		}
+		x.version.Add(1)
+	}
+}
+
+// numbered returns the member of a Set for a number.
+func numbered(r *row.Forgotten) *tombstone.Tombstone {
+	return &tombstone.Tombstone{Deletion: row.Deletion{Seq: r.Number, Scope: r.Scope, OfCrawl: r.OfCrawl, Crawl: r.Crawl}}
+}
+
+// forgetLocked lets o, which deletes d, make unknown what it deletes.
+func (s *shard) forgetLocked(o *op, d *deletion) {
+	x := &s.forgotten
+	r := row.Forgotten{Number: x.last + 1, Scope: d.Scope, OfCrawl: d.OfCrawl, Crawl: d.Crawl}
+	o.unrule = x.putLocked(&r, d)
+	if s.opts.Spill != nil {
+		o.rows = append(o.rows, r.Row())
+	}
+}
+
+// lockSteadyOpen is lockOpen at a moment in which no op is being applied in steps that
+// others may see: what is left of it would come after a deletion, with older marks.
+func (f *Frontier) lockSteadyOpen() error {
+	for {
+		if err := f.lockOpen(); err != nil {
+			return err
+		}
+		if f.stepping == 0 {
+			return nil
+		}
+		if f.stepped == nil {
+			f.stepped = make(chan struct{})
+		}
+		stepped := f.stepped
+		f.mu.Unlock()
+		<-stepped
+	}
+}
+
+// steppedLocked notes that an op is no longer being applied in steps.
+func (s *shard) steppedLocked() {
+	if s.stepping--; s.stepping == 0 && s.stepped != nil {
+		close(s.stepped)
+		s.stepped = nil
+	}
+}
+
+// remark makes the marks of o's entries anew if a number has changed since.
+func (s *shard) remark(o *op) {
+	version := s.forgotten.version.Load()
+	if o.forgets == version {
+		return
+	}
+	o.forgets = version
+	if s.opts.NoDedup {
+		return
+	}
+	for i := range o.entries {
+		e := &o.entries[i]
+		if b, err := record.Decode(e.body); err == nil { // we encoded it
+			e.mark = s.markOf(e.host, e.crawl, stringOf(b.URL))
+		}
+	}
+}
+
+// errForgotten is why a URL cannot be forced: it became unknown.
+var errForgotten = errors.New("forgotten")
+
+// wasForgotten reports whether the URL of e became unknown since e was prepared.
+func (s *shard) wasForgotten(e *newEntry, url []byte) bool {
+	return s.forgotten.version.Load() != 0 && s.markOf(e.host, e.crawl, stringOf(url)) != e.mark
+}
+
+// addForgotten admits e, which was to be forced when its URL became unknown.
+func (f *Frontier) addForgotten(ctx context.Context, e newEntry) error {
+	o := newOp()
+	o.ctx = ctx
+	defer o.free()
+	e.index, e.marked, e.body = 0, false, o.keep(e.body)
+	o.entries = append(o.entries, e)
+	_, err := f.add(ctx, o)
+	if err == nil && len(o.refused) > 0 {
+		err = o.refused[0].Err
+	}
+	return err
+}
+
+// forgottenLocked returns the last sequence number of a host's URLs of a crawl that was
+// forgotten by this process; 0: none was.
+func (s *shard) forgottenLocked(host string, crawl uint32) uint64 {
+	n := s.forgotten.of(host, crawl)
+	if n == 0 {
+		return 0
+	}
+	d := s.forgotten.by[n]
+	switch {
+	case d == nil:
+		return 0
+	case d.Seq == 0: // it is submitted: all that is visible came before it
+		return math.MaxUint64
+	}
+	return d.Seq
+}
+
+// forgottenURLsLocked is the same for URLs that wait: those of before a reopening may not
+// have been swept yet.
+func (s *shard) forgottenURLsLocked(host string, crawl uint32) uint64 {
+	if s.forgotten.of(host, crawl) == 0 {
+		return 0
+	}
+	return max(s.forgottenLocked(host, crawl), s.sched.storedTombstones.Of(bytesOf(host), crawl).Seq)
+}
+
+// forgotten restores a number whose row was found.
+func (r *recovery) forgotten(key string, value []byte) error {
+	x, err := row.ParseForgotten(key, value)
+	if err == nil {
+		r.f.forgotten.putLocked(&x, nil)
+	}
+	return err
+}
+
+// copyForgottenLocked copies the numbers of a frontier without a Spill.
+func (x *exporter) copyForgottenLocked(take func(storage.Row)) {
+	for t := range x.f.forgotten.set.All() {
+		r := row.Forgotten{Number: t.Seq, Scope: t.Scope, OfCrawl: t.OfCrawl, Crawl: t.Crawl}
+		take(r.Row())
+	}
+}
+
+// importForgotten takes a number that an import read, into a frontier that never had a
+// URL: its marks are then those of the export.
+func (f *Frontier) importForgotten(p *pendingOps, r *row.Forgotten) error {
+	after := p.Begin()
+	if err := f.lockOpen(); err != nil {
+		after(nil)
+		return err
+	}
+	o := newOp()
+	o.unrule = f.forgotten.putLocked(r, nil)
+	if f.opts.Spill != nil {
+		o.rows = append(o.rows, r.Row())
+	}
+	o.after = after
+	f.submitAsyncLocked(o)
+	f.mu.Unlock()
+	return nil
+}
