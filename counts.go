@@ -166,8 +166,9 @@ func (s *shard) countBlocks(ctx context.Context) error {
 // QueueStats returns the numbers of URLs of a host within a crawl, and whether there are any. It
 // needs Options.Count; the other error is ErrClosed.
 //
-// The numbers are exact as of the last call that returned, with two exceptions. A URL on disk that
-// a Force has replaced counts until its record is read; QueueStats reads it if at most 32 blocks
+// The numbers are exact as of the last call that returned, with three exceptions. After an opening
+// waiting URLs that were deleted before count until they are found. A URL on disk that a Force has
+// replaced counts until its record is read; QueueStats reads it if at most 32 blocks
 // of scheduled and finished URLs are on disk. URLs in damaged blocks count if the damage was
 // found since Open.
 func (f *Frontier) QueueStats(host string, crawl uint32) (QueueStats, bool, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
@@ -77,6 +78,7 @@ func TestQueuesAreCounted(t *testing.T) {
 		require.Fail(t, "a host is left", host)
 	}
 	w.Reopen()
+	hook.Of(w.F).Sweep()
 	require.Zero(t, queue(t, w, "h3.example", 1))
 	require.Zero(t, queue(t, w, "h2.example", 0))
 	require.Equal(t, all, queue(t, w, "h5.example", 1))

@@ -29,9 +29,10 @@ func scanned(tb testing.TB, f *frontier.Frontier) map[string]frontier.StoredURL 
 // says the same as URLs.
 func TestScanYieldsWhatIsHeld(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := harness.NewWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), Priorities: 2})
+		o := frontier.Options{Delay: frontier.FixedDelay(0), Priorities: 2, Retry: frontier.Retries(100, 0)} // no URL is given up
+		w := harness.NewWorld(t, o)
 		if rapid.Bool().Draw(r, "stored") {
-			w = harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), Priorities: 2}, spill.Options{})
+			w = harness.NewStoredWorld(t, o, spill.Options{})
 		}
 		held := map[string]bool{}
 		due := map[string]time.Time{}
