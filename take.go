@@ -64,7 +64,8 @@ const leastGap time.Duration = 1
 // and its group may have at once. Contact the host for one after the other, and leave
 // Lease.Gap between. Call Done for each lease. Each call moves the host's clock, and after
 // the last one the host may be served again. A host that is backed off or in quarantine
-// gets one URL.
+// gets one URL. Return URLs that were not tried (Requeue) from the last to the first: each
+// becomes the head of its queue.
 //
 // Take returns what can be had at once. If that is nothing it waits for o.Wait, and then
 // returns a *NotDueError. Other errors are those of Next.

@@ -5,6 +5,7 @@ package urlfrontier
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -144,7 +145,7 @@ func (s *Server) note(l *frontier.Lease, until time.Time) {
 
 // putBack returns URLs that no client got to the heads of their queues.
 func (s *Server) putBack(leases []frontier.Lease) {
-	for _, l := range leases {
+	for _, l := range slices.Backward(leases) { // the first becomes the head of its queue again
 		s.book.take(s.book.markOf(l.Entry.Crawl, l.Entry.URL), time.Now())
 		if err := s.svc.Frontier().Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}); err != nil && !errors.Is(err, frontier.ErrNotLeased) {
 			s.log.Error("urlfrontier: a URL waits for the end of its lease", "error", err)

@@ -125,6 +125,7 @@ func (c *child) take(producer, n int) (first int) {
 //
 //	a P FIRST N      added, or outlinks of a lease that is done
 //	l P N            handed out
+//	b P N            handed out in a bundle of several
 //	d P N            done
 //	s P N            done, to come again the next day
 //	u P N MS         its host is left alone until then
@@ -195,6 +196,11 @@ func (c *child) work(producer int) {
 		if err != nil { // of a store that lacks something for now
 			time.Sleep(time.Millisecond)
 			continue
+		}
+		for _, l := range ls {
+			if u := urlOf(l.Entry); len(ls) > 1 {
+				say("b %d %d", u.producer, u.n)
+			}
 		}
 		for _, l := range ls {
 			c.visit(producer, l)

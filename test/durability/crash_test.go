@@ -33,6 +33,7 @@ var crashRounds = flag.Int("frontier.crash-rounds", 6, "how often TestKill kills
 type report struct {
 	added, done map[crashURL]bool
 	leased      map[crashURL]int  // so many times: the end of a lease may be told after the beginning of the next
+	bundled     map[crashURL]bool // was handed out with others: if ends of a bundle fail, the last is the first that comes again
 	unsure      map[crashURL]bool // was leased when the process died: a Done may have been durable, and not told
 	rests       map[string]time.Time
 	gone, going int // URLs of the deleter below are deleted, or may be
@@ -44,7 +45,7 @@ type report struct {
 }
 
 func newReport() *report {
-	return &report{added: map[crashURL]bool{}, done: map[crashURL]bool{}, leased: map[crashURL]int{}, unsure: map[crashURL]bool{},
+	return &report{added: map[crashURL]bool{}, done: map[crashURL]bool{}, leased: map[crashURL]int{}, unsure: map[crashURL]bool{}, bundled: map[crashURL]bool{},
 		rests: map[string]time.Time{}, asked: map[int]bool{}, first: 1}
 }
 
@@ -52,7 +53,7 @@ func newReport() *report {
 func (r *report) clone() *report {
 	c := *r
 	c.added, c.done, c.leased = maps.Clone(r.added), maps.Clone(r.done), maps.Clone(r.leased)
-	c.unsure, c.rests, c.asked = maps.Clone(r.unsure), maps.Clone(r.rests), maps.Clone(r.asked)
+	c.unsure, c.bundled, c.rests, c.asked = maps.Clone(r.unsure), maps.Clone(r.bundled), maps.Clone(r.rests), maps.Clone(r.asked)
 	return &c
 }
 
@@ -62,7 +63,7 @@ func (r *report) hear(t testing.TB, line string) {
 	var what string
 	var a, b, c int
 	n, err := fmt.Sscan(line, &what, &a, &b, &c)
-	if want := map[string]int{"a": 4, "l": 3, "d": 3, "s": 3, "u": 4, "x": 2, "y": 2, "c": 3, "q": 3, "e": 1}[what]; n != want {
+	if want := map[string]int{"a": 4, "l": 3, "b": 3, "d": 3, "s": 3, "u": 4, "x": 2, "y": 2, "c": 3, "q": 3, "e": 1}[what]; n != want {
 		require.NoError(t, err, "the process says %q", line)
 	}
 	u := crashURL{a, b}
@@ -72,6 +73,8 @@ func (r *report) hear(t testing.TB, line string) {
 			r.added[crashURL{a, b + i}] = true
 		}
 		r.first = max(r.first, b+c)
+	case "b":
+		r.bundled[u] = true
 	case "l":
 		require.False(t, r.done[u], "URL %v was done and is handed out again", u)
 		r.leased[u]++
@@ -222,7 +225,7 @@ func (d *drained) comes(l frontier.Lease, now time.Time) {
 	require.False(d.t, now.Before(d.free[l.Host]), "%s is contacted at %v, not after %v", l.Host, now, d.free[l.Host])
 	d.free[l.Host] = now.Add(crashDelay)
 
-	if u.inOrder() {
+	if u.inOrder() && !r.bundled[u] {
 		queue := fmt.Sprint(l.Host, l.Priority)
 		require.Less(d.t, d.last[queue], u.n, "URLs of %s and priority %d come out of order", l.Host, l.Priority)
 		d.last[queue] = u.n
