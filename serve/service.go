@@ -73,7 +73,7 @@ var ErrClosing = errors.New("serve: closing")
 // at once, hosts are never given up, finished URLs are kept, and nothing ends while clients
 // may add. Other fields stay as they are set.
 func Frontier(o frontier.Options) frontier.Options {
-	o.KeepOpen, o.Keep = true, !o.NoDedup
+	o.KeepOpen, o.Keep, o.Count = true, !o.NoDedup, true
 	if o.Priorities == 0 {
 		o.Priorities = Priorities
 	}

@@ -233,10 +233,9 @@ func TestKnownURLsChange(t *testing.T) {
 	_, err = a.status("", "", "no URL")
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 
-	a.put(known("", "moved.example", url, now+900)) // another key moves it
-	require.Equal(t, uint64(0), a.stats("", "a.example").GetSize()+a.stats("", "a.example").GetCounts()["completed"])
-	require.EqualValues(t, 1, a.stats("", "moved.example").GetSize())
-	require.Len(t, a.list(&pb.ListUrlParams{}), 1)
+	a.put(known("", "other.example", url, now+900)) // it joins another queue
+	require.EqualValues(t, 1, a.stats("", "other.example").GetSize())
+	require.Equal(t, map[string][]string{url: {"SKIPPED"}}, a.put(discovered("", "third.example", url)))
 }
 
 func TestAReportOfATroubledHostSlowsItDown(t *testing.T) {
@@ -305,6 +304,76 @@ func TestPurgeRemovesWhatIsOld(t *testing.T) {
 	require.Equal(t, []any{uint64(1), uint64(0)}, []any{a.stats("", "").GetSize(), a.stats("", "").GetCounts()["completed"]})
 	require.Len(t, a.list(&pb.ListUrlParams{}), 1)
 	require.Equal(t, []string{"OK"}, a.batch("again", info("", "", "http://b.example/")))
+}
+
+func TestWhatWasPurgedIsGoneAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	a, settle, stop := startIn(t, dir)
+	for i := range 10 {
+		a.put(known("", "", fmt.Sprintf("http://a.example/%d", i), int64(i%2)*4e9))
+	}
+	purged := uint64(0)
+	require.Eventually(t, func() bool { // in a later second
+		n, err := a.PurgeURLs(t.Context(), &pb.PurgeUrlParams{})
+		require.NoError(t, err)
+		purged += n.GetValue()
+		return purged == 10
+	}, time.Minute, 50*time.Millisecond)
+	gone := func() {
+		t.Helper()
+		require.Empty(t, a.queues(""))
+		require.Empty(t, a.list(&pb.ListUrlParams{}))
+		require.Empty(t, a.stats("", "a.example").GetCounts()["completed"])
+		crawls, err := a.ListCrawls(t.Context(), &pb.Local{})
+		require.NoError(t, err)
+		require.Empty(t, crawls.GetValues())
+		_, err = a.status("", "", "http://a.example/1")
+		require.Equal(t, codes.NotFound, status.Code(err))
+	}
+	gone()
+	settle()
+	stop()
+	a, _, stop = startIn(t, dir)
+	gone()
+	require.Equal(t, []string{"OK", "SKIPPED"}, a.batch("again", info("", "", "http://a.example/1"), info("", "", "http://a.example/1")))
+	require.EqualValues(t, 1, a.stats("", "").GetSize())
+	stop()
+	a, _, stop = startIn(t, dir)
+	require.EqualValues(t, 1, a.stats("", "").GetSize())
+	require.Len(t, a.list(&pb.ListUrlParams{}), 1)
+	stop()
+}
+
+// What comes and goes by another API of the same frontier counts here, too.
+func TestBothAPIsShareAFrontier(t *testing.T) {
+	f, err := frontier.Open(t.Context(), urlfrontier.Frontier(frontier.Options{Delay: frontier.FixedDelay(0)}))
+	require.NoError(t, err)
+	address, _, stop := startOf(t, f, serve.Options{}, urlfrontier.Options{}, urlfrontier.GRPCOptions{})
+	defer stop()
+	a := dial(t, address)
+	a.put(discovered("", "", "http://a.example/0")) // the crawl has a number now
+	_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example/1", Crawl: crawlOf(t, f, "http://a.example/0")})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, a.stats("", "a.example").GetSize())
+	require.Equal(t, []string{"SKIPPED"}, a.batch("", info("", "", "http://a.example/1")))
+	l, err := f.Next(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, a.stats("", "").GetInProcess())
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
+	s := a.stats("", "")
+	require.Equal(t, []uint64{1, 1}, []uint64{s.GetSize(), s.GetCounts()["completed"]})
+}
+
+// crawlOf returns the number of a URL's crawl.
+func crawlOf(t *testing.T, f *frontier.Frontier, url string) uint32 {
+	for u, err := range f.URLs(t.Context(), frontier.All(), "") {
+		require.NoError(t, err)
+		if u.Entry.URL == url {
+			return u.Entry.Crawl
+		}
+	}
+	require.Fail(t, "it is not there", url)
+	return 0
 }
 
 func TestKillsLoseNothingThatWasAcknowledged(t *testing.T) {
@@ -417,40 +486,57 @@ func startIn(t *testing.T, dir string) (a *api, settle, stop func()) {
 	return dial(t, at), settle, func() { end(); require.NoError(t, store.Close()) }
 }
 
-func TestURLsMoveToTheQueueOfAnotherKey(t *testing.T) {
+// Keys are used as they are, hosts or not, in memory and on disk. A report with another key completes
+// the URL in its queue, and sends it to the other.
+func TestKeysOfAllKinds(t *testing.T) {
 	dir := t.TempDir()
 	a, settle, stop := startIn(t, dir)
 	a.delay("", 0)
-	later := time.Now().Unix() + 1000
-	dates := map[string]int64{"http://a.example/now": time.Now().Unix(), "http://a.example/later": later, "http://a.example/done": 0}
-	for url, date := range dates {
-		a.put(known("", "", url, date))
+	now := time.Now().Unix() - 1
+	later := now + 1000
+	keys := []string{"_DEFAULT_", "a.example", "Key / with ? anything"}
+	dates := func(i int) map[string]int64 {
+		return map[string]int64{
+			fmt.Sprintf("http://a.example/%d/now", i): now, fmt.Sprintf("http://a.example/%d/later", i): later,
+			fmt.Sprintf("http://a.example/%d/done", i): 0,
+		}
 	}
-	check := func(key string) {
+	check := func() {
 		t.Helper()
-		for _, of := range []string{key, ""} {
-			s := a.stats("", of)
+		for i, key := range keys {
+			s := a.stats("", key)
 			require.Equal(t, []any{uint64(2), uint64(1)}, []any{s.GetSize(), s.GetCounts()["completed"]})
+			for url, date := range dates(i) {
+				item, err := a.status("", key, url)
+				require.NoError(t, err)
+				require.EqualValues(t, date, item.GetKnown().GetRefetchableFromDate(), url)
+			}
 		}
-		for url, date := range dates {
-			item, err := a.status("", key, url)
-			require.NoError(t, err)
-			require.EqualValues(t, date, item.GetKnown().GetRefetchableFromDate(), url)
-		}
-		require.Len(t, a.list(&pb.ListUrlParams{}), len(dates))
+		s := a.stats("", "")
+		require.Equal(t, []any{uint64(6), uint64(3)}, []any{s.GetSize(), s.GetCounts()["completed"]})
+		require.Len(t, a.list(&pb.ListUrlParams{}), 9)
+		require.ElementsMatch(t, keys, a.queues(""))
 	}
-	settle()
-	for _, key := range []string{"_DEFAULT_", "a.example", "Key / with ? anything"} { // URLs are on disk, then one is leased
-		for url, date := range dates {
+	for i, key := range keys {
+		for url, date := range dates(i) {
 			require.Equal(t, map[string][]string{url: {"OK"}}, a.put(known("", key, url, date)))
 		}
-		check(key)
-		settle()
-		check(key)
-		stop()
-		a, settle, stop = startIn(t, dir)
-		check(key)
-		require.Equal(t, []string{"http://a.example/now"}, a.due(byKey("", key, 600)))
 	}
+	check()
+	settle()
+	check()
+	stop()
+	a, settle, stop = startIn(t, dir)
+	check()
+	for i, key := range keys {
+		require.Equal(t, []string{fmt.Sprintf("http://a.example/%d/now", i)}, a.due(byKey("", key, 600)))
+	}
+	moved := "http://a.example/0/now"
+	require.Equal(t, map[string][]string{moved: {"OK"}}, a.put(known("", "b.example", moved, later)))
+	require.EqualValues(t, 1, a.stats("", "_DEFAULT_").GetSize())
+	require.EqualValues(t, 1, a.stats("", "b.example").GetSize())
+	item, err := a.status("", "b.example", moved)
+	require.NoError(t, err)
+	require.EqualValues(t, later, item.GetKnown().GetRefetchableFromDate())
 	stop()
 }

@@ -51,7 +51,8 @@ func (s *Server) GetActive(context.Context, *pb.Local) (*pb.Boolean, error) {
 
 // SetCrawlLimit implements the call.
 func (s *Server) SetCrawlLimit(ctx context.Context, p *pb.CrawlLimitParams) (*pb.Empty, error) {
-	if p.GetKey() == "" || len(s.queuesOf(p.GetCrawlID(), p.GetKey())) == 0 {
+	id, ok := s.svc.Crawl(p.GetCrawlID())
+	if p.GetKey() == "" || !ok || s.queueStats(id, p.GetKey()) == (frontier.QueueStats{}) {
 		return nil, status.Errorf(codes.NotFound, "there is no queue %q in this crawl", p.GetKey())
 	}
 	s.write.Lock()

@@ -110,7 +110,7 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 		return nil, time.Time{}, err
 	}
 	for i := range leases {
-		s.note(&leases[i], until)
+		s.holds.hold(leases[i], until)
 	}
 	return leases, time.Time{}, nil
 }
@@ -129,24 +129,10 @@ func (s *Server) mayServe(ctx context.Context, key string) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// note notes that a client has the URL of a lease.
-func (s *Server) note(l *frontier.Lease, until time.Time) {
-	b := s.book
-	m := b.markOf(l.Entry.Crawl, l.Entry.URL)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r, ok := b.findLocked(m)
-	if !ok { // it came by another way than this API
-		b.putLocked(m, queueName{l.Entry.Crawl, l.Host}, uint32(max(0, envelopeOf(l.Entry.Meta).Created.Unix())), false)
-		r = b.refs[m]
-	}
-	b.holdLocked(m, r.queue, *l, until)
-}
-
 // putBack returns URLs that no client got to the heads of their queues.
 func (s *Server) putBack(leases []frontier.Lease) {
 	for _, l := range slices.Backward(leases) { // the first becomes the head of its queue again
-		s.book.take(s.book.markOf(l.Entry.Crawl, l.Entry.URL), time.Now())
+		s.holds.take(urlName{l.Entry.Crawl, l.Entry.URL}, time.Now())
 		if err := s.svc.Frontier().Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}); err != nil && !errors.Is(err, frontier.ErrNotLeased) {
 			s.log.Error("urlfrontier: a URL waits for the end of its lease", "error", err)
 		}

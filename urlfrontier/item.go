@@ -40,12 +40,12 @@ func classOf(date uint64, now time.Time) uint8 {
 	return 5
 }
 
-// timeOf is a date of the API. One beyond the frontier's times is as far as they reach.
+// latest is how far the dates reach that the frontier schedules for.
+var latest = time.Date(2250, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// timeOf is a date of the API.
 func timeOf(seconds uint64) time.Time {
-	if seconds >= uint64(removed.Unix()) {
-		return removed.Add(-time.Hour)
-	}
-	return time.Unix(int64(seconds), 0)
+	return time.Unix(int64(min(seconds, uint64(latest.Unix()))), 0)
 }
 
 // metadataOf and listsOf translate metadata.

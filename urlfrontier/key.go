@@ -4,7 +4,6 @@ package urlfrontier
 
 import (
 	"strings"
-	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/serve"
@@ -12,10 +11,6 @@ import (
 
 // maxKey is the number of bytes that a key may have.
 const maxKey = 255
-
-// removed is the time for which records are scheduled that are dead: the frontier cannot take a
-// single one out. It schedules for 292 years at most.
-var removed = time.Date(2250, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // keyOf is the key of a URL that came without one: the host, or else what follows :// until a
 // character that ends hosts. It is empty if there is none.

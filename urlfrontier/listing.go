@@ -27,7 +27,8 @@ type listing struct {
 	file    *os.File
 	at      []listed // in the order of queues
 	changes int64    // that were made when it began
-	users   int      // guarded by listings.mu
+	made    time.Time
+	users   int // guarded by listings.mu
 }
 
 // listed is where a URL is in the file.
@@ -105,7 +106,7 @@ func (s *Server) listing(ctx context.Context) (l *listing, leave func(), err err
 		}
 	}
 	k := x.kept[who]
-	if k == nil && x.current != nil && x.current.changes == s.changes.Load() {
+	if k == nil && x.current != nil && x.current.changes == s.changes.Load() && now.Sub(x.current.made) <= s.o.ListingAge {
 		k = &keptListing{listing: x.current}
 		k.users++
 	}
@@ -143,7 +144,7 @@ func (s *Server) listing(ctx context.Context) (l *listing, leave func(), err err
 
 // newListing reads all URLs. Those of a queue are in the order in which the frontier yields them.
 func (s *Server) newListing(ctx context.Context) (l *listing, err error) {
-	l = &listing{changes: s.changes.Load()}
+	l = &listing{changes: s.changes.Load(), made: time.Now()}
 	if l.file, err = os.CreateTemp(s.o.TempDir, "frontier-listing-*"); err != nil {
 		return nil, err
 	}
@@ -160,7 +161,7 @@ func (s *Server) newListing(ctx context.Context) (l *listing, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !u.Entry.NotBefore.Before(removed) {
+		if isPurged(&u.Entry) {
 			continue
 		}
 		q := queueName{u.Entry.Crawl, u.Host}

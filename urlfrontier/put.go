@@ -36,7 +36,7 @@ const (
 // commitAll commits groups until the server closes.
 func (s *Server) commitAll() {
 	defer close(s.committed)
-	c := &commit{s: s, touched: map[mark]bool{}}
+	c := &commit{s: s, touched: map[urlName]*put{}}
 	var groups []*group
 	for g := range s.groups {
 		groups = append(groups[:0], g)
@@ -94,30 +94,23 @@ func (s *Server) submit(puts []put) {
 type commit struct {
 	s       *Server
 	now     time.Time
-	touched map[mark]bool // URLs that what follows changes
+	touched map[urlName]*put // URLs that what follows changes
 	adds    []frontier.Entry
-	added   []change // for each of adds
+	added   []*put // for each of adds
 	dones   []done
-	moves   bool   // some of dones move
-	again   []*put // discovered ones that are touched
+	again   []repeat
 }
 
-// change is what the book notes when an entry is admitted.
-type change struct {
-	put  *put
-	mark mark
-	name queueName
-	fin  bool
-	born uint32
-}
+// repeat is a discovered URL that is touched already.
+type repeat struct{ put, first *put }
 
-// done is the end of a lease, or the move of a URL to another queue.
+// done is the end of a lease.
 type done struct {
-	change
-	lease   frontier.Lease // zero: no client has it
+	put     *put
+	lease   frontier.Lease
 	outcome frontier.Outcome
-	entry   frontier.Entry // what becomes of it, if the outcome does not say so
-	from    string         // the key from which it moves; empty: it does not
+	entry   frontier.Entry // what becomes of the URL, if the outcome does not say so
+	moves   bool           // to another queue
 	err     error
 }
 
@@ -139,111 +132,131 @@ func (c *commit) put(p *put) {
 		}
 		return
 	}
-	ch := change{put: p, mark: c.s.book.markOf(id, url), name: queueName{id, key}, born: uint32(c.now.Unix())}
-	if c.touched[ch.mark] {
+	name := urlName{id, url}
+	if first := c.touched[name]; first != nil {
 		if !p.known {
-			c.again = append(c.again, p)
+			c.again = append(c.again, repeat{p, first})
 			return
 		}
 		c.flush()
 	}
-	was, isKnown := c.s.book.find(ch.mark)
-	if isKnown && !p.known {
-		p.status = pb.AckMessage_SKIPPED
-		return
-	}
-	c.touched[ch.mark] = true
-	e := frontier.Entry{URL: url, Host: key, Crawl: id, Force: true}
+	c.touched[name] = p
+	e := frontier.Entry{URL: url, Host: key, Crawl: id}
 	env := serve.Envelope{Created: c.now, Refetch: uint64(c.now.Unix()), Priority: serve.Discovered, Meta: metadataOf(p.info.GetMetadata())}
-	if !p.known {
-		e.Meta = env.Append(nil)
-		c.add(e, ch)
-		return
-	}
-	ch.fin = p.date == 0
-	env.Refetch, env.Priority = p.date, classOf(p.date, c.now)
-	if e.Finished = ch.fin; !ch.fin {
-		e.NotBefore = timeOf(p.date)
-	}
-	from := key // the key until now
-	if isKnown {
-		from = c.s.book.keyOf(was.queue)
-		ch.born = was.created
-		env.Created = time.Unix(int64(was.created), 0)
+	var lease frontier.Lease
+	leased := false
+	if p.known {
+		env.Refetch, env.Priority = p.date, classOf(p.date, c.now)
+		if e.Finished = p.date == 0; !e.Finished {
+			e.NotBefore = timeOf(p.date)
+		}
+		if lease, leased = c.s.holds.take(name, c.now); leased {
+			env.Created = envelopeOf(lease.Entry.Meta).Created
+		}
 	}
 	e.Meta = env.Append(nil)
-	lease, leased := c.s.book.take(ch.mark, c.now)
-	switch {
-	case from != key:
-		c.dones = append(c.dones, done{change: ch, lease: lease, outcome: frontier.Outcome{Result: frontier.Requeue}, entry: e, from: from})
-		c.moves = true
-	case leased:
-		c.dones = append(c.dones, done{change: ch, lease: lease, outcome: outcomeOf(p, e, c.now), entry: e})
-	default:
-		c.add(e, ch)
+	if !leased {
+		c.add(e, p)
+		return
 	}
+	d := done{put: p, lease: lease, outcome: outcomeOf(p, e, c.now), entry: e, moves: lease.Host != key}
+	if d.moves {
+		d.outcome = frontier.Outcome{}
+	}
+	c.dones = append(c.dones, d)
 }
 
-func (c *commit) add(e frontier.Entry, ch change) {
-	c.adds, c.added = append(c.adds, e), append(c.added, ch)
+func (c *commit) add(e frontier.Entry, p *put) {
+	c.adds, c.added = append(c.adds, e), append(c.added, p)
 }
 
 // flush commits everything that was taken in.
 func (c *commit) flush() {
 	c.endLeases()
-	c.admit()
-	for _, p := range c.again {
-		p.status = pb.AckMessage_SKIPPED
-		if id, ok := c.s.svc.Crawl(p.info.GetCrawlID()); !ok || !c.s.book.knows(c.s.book.markOf(id, p.info.GetUrl())) {
-			p.status = pb.AckMessage_FAIL
+	if known := c.admit(); len(known) > 0 {
+		c.bringBack(known)
+	}
+	for _, r := range c.again {
+		if r.put.status = pb.AckMessage_SKIPPED; r.first.status == pb.AckMessage_FAIL {
+			r.put.status = pb.AckMessage_FAIL
 		}
 	}
 	clear(c.adds)
+	clear(c.added)
 	clear(c.dones)
+	clear(c.again)
 	c.adds, c.added, c.dones, c.again = c.adds[:0], c.added[:0], c.dones[:0], c.again[:0]
 	clear(c.touched)
-	c.moves = false
 }
 
-// admit adds the entries, and notes those that were admitted.
-func (c *commit) admit() {
+// admit adds the entries, and returns the places of those that were known and are to change.
+func (c *commit) admit() (known []int) {
 	if len(c.adds) == 0 {
-		return
+		return nil
 	}
 	verdicts, err := c.s.svc.Frontier().AddVerdicts(c.s.life, c.adds...)
 	if verdicts == nil {
 		c.s.log.Error("urlfrontier: URLs were not stored", "urls", len(c.adds), "error", err)
-		for i := range c.added {
-			c.added[i].put.status = pb.AckMessage_FAIL
+		for _, p := range c.added {
+			p.status = pb.AckMessage_FAIL
 		}
-		return
+		return nil
 	}
 	for _, bad := range frontier.EntryErrors(err) {
-		p := c.added[bad.Index].put
+		p := c.added[bad.Index]
 		if p.status = pb.AckMessage_FAIL; verdicts[bad.Index] == frontier.EntryBad || errors.Is(bad, frontier.ErrLimit) {
 			p.status = pb.AckMessage_SKIPPED
 		}
 	}
-	b := c.s.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range c.added {
-		ch := &c.added[i]
-		if v := verdicts[i]; v != frontier.EntryRefused && v != frontier.EntryBad {
-			b.putLocked(ch.mark, ch.name, ch.born, ch.fin)
-			c.s.noteSpent(ch.name.key, ch.fin)
+	for i, p := range c.added {
+		e := &c.adds[i]
+		q := queueName{e.Crawl, e.Host}
+		switch verdicts[i] {
+		case frontier.EntryRefused, frontier.EntryBad:
+			continue
+		case frontier.EntryKnown:
+			if p.known || c.s.purged.has(q, e.URL) {
+				known = append(known, i)
+			} else {
+				p.status = pb.AckMessage_SKIPPED
+			}
+			continue
 		}
+		c.s.purged.drop(q, e.URL)
+		c.s.noteSpent(e.Host, e.Finished)
 	}
+	return known
 }
 
-// endLeases ends leases and moves URLs with a fixed number of workers: what they do shares commits.
+// fewURLs is how many URLs may be scheduled or completed for the search of one among them.
+const fewURLs = 1000
+
+// bringBack changes URLs that are known. Those that no client has keep the date of their creation
+// if it can be found without reading much.
+func (c *commit) bringBack(known []int) {
+	f := c.s.svc.Frontier()
+	stats := f.Stats()
+	few := stats.Scheduled+stats.Finished <= fewURLs
+	adds, added := c.adds, c.added
+	c.adds, c.added = nil, nil
+	for _, i := range known {
+		e := adds[i]
+		e.Force = true
+		if env := envelopeOf(e.Meta); few && env.Created.Unix() == c.now.Unix() && !c.s.purged.has(queueName{e.Crawl, e.Host}, e.URL) {
+			if u, err := f.StatusOf(c.s.life, frontier.Entry{URL: e.URL, Host: e.Host, Crawl: e.Crawl}); err == nil && len(u.Entry.Meta) > 0 {
+				env.Created = envelopeOf(u.Entry.Meta).Created
+				e.Meta = env.Append(nil)
+			}
+		}
+		c.add(e, added[i])
+	}
+	c.admit()
+}
+
+// endLeases ends leases with a fixed number of workers: what they do shares commits.
 func (c *commit) endLeases() {
 	if len(c.dones) == 0 {
 		return
-	}
-	if c.moves { // nobody gets a URL while it is in two queues
-		c.s.hand.Lock()
-		defer c.s.hand.Unlock()
 	}
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -256,47 +269,29 @@ func (c *commit) endLeases() {
 		})
 	}
 	wg.Wait()
-	b := c.s.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for i := range c.dones {
 		d := &c.dones[i]
 		switch {
-		case errors.Is(d.err, frontier.ErrNotLeased): // it had just ended
-			c.add(d.entry, d.change)
+		case errors.Is(d.err, frontier.ErrNotLeased), d.err == nil && d.moves: // or it had just ended
+			c.add(d.entry, d.put)
 		case d.err != nil:
 			d.put.status = pb.AckMessage_FAIL
-			c.s.log.Error("urlfrontier: the end of a lease or a move was not stored", "error", d.err)
+			c.s.log.Error("urlfrontier: the end of a lease was not stored", "error", d.err)
 		default:
-			b.putLocked(d.mark, d.name, d.born, d.fin)
-			c.s.noteSpent(d.name.key, d.fin)
+			c.s.noteSpent(d.entry.Host, d.entry.Finished)
 		}
 	}
 }
 
-// carryOut ends a lease, or moves a URL.
+// carryOut ends a lease.
 func (s *Server) carryOut(d *done) (err error) {
-	if d.from == "" && d.fin && d.outcome.Result == frontier.Failed { // the retry policy would let it come again
-		if _, err := s.svc.Frontier().Add(s.life, d.entry); err != nil {
-			return err
-		}
-	}
-	if d.lease.Token() != 0 {
-		_, err = s.svc.Frontier().DoneContext(s.life, d.lease, d.outcome)
-	}
-	if d.from == "" || err != nil && !errors.Is(err, frontier.ErrNotLeased) {
-		return err
-	}
-	// A Force finds a URL under its key only, and outdates all its records on disk that wait for a
-	// time. So the URL waits in its new queue until the old record is gone. It is in one of them at
-	// any moment, whatever ends the process.
-	waits, gone := d.entry, d.entry
-	waits.Finished, waits.NotBefore = false, time.Time{}
-	gone.Host, gone.Meta, gone.Finished, gone.NotBefore = d.from, nil, false, removed
-	for _, e := range []frontier.Entry{waits, gone, d.entry} {
+	if d.entry.Finished && d.outcome.Result == frontier.Failed { // the retry policy would let it come again
+		e := d.entry
+		e.Force = true
 		if _, err := s.svc.Frontier().Add(s.life, e); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err = s.svc.Frontier().DoneContext(s.life, d.lease, d.outcome)
+	return err
 }

@@ -5,6 +5,7 @@ package urlfrontier
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -36,14 +37,49 @@ func (s *Server) ListNodes(context.Context, *pb.Empty) (*pb.StringList, error) {
 	return &pb.StringList{Values: slices.Sorted(slices.Values(s.o.Advertised))}, nil
 }
 
+// active is how many URLs of a queue are not completed.
+func active(n frontier.QueueStats) int64 { return n.Waiting + n.Scheduled + n.Leased }
+
+func total(n frontier.QueueStats) int64 { return active(n) + n.Finished }
+
+// queueStats counts the URLs of a queue.
+func (s *Server) queueStats(crawl uint32, key string) frontier.QueueStats {
+	n, _, err := s.svc.Frontier().QueueStats(key, crawl)
+	if err != nil {
+		return frontier.QueueStats{} // it is closed
+	}
+	return s.purged.without(queueName{crawl, key}, n)
+}
+
+// queues yields the queues of a crawl, in domain order.
+func (s *Server) queues(crawl uint32) iter.Seq2[string, frontier.QueueStats] {
+	return func(yield func(string, frontier.QueueStats) bool) {
+		for key, n := range s.svc.Frontier().Queues(crawl, "") {
+			n = s.purged.without(queueName{crawl, key}, n)
+			if n != (frontier.QueueStats{}) && !yield(key, n) {
+				return
+			}
+		}
+	}
+}
+
+// sum counts the URLs of a crawl, or of the queue with a key.
+func (s *Server) sum(crawl uint32, key string) (n frontier.QueueStats) {
+	if key != "" {
+		return s.queueStats(crawl, key)
+	}
+	c, _ := s.svc.Frontier().CrawlStats(crawl)
+	return s.purged.withoutAll(crawl, frontier.QueueStats{Waiting: c.Waiting, Scheduled: c.Scheduled, Leased: c.Leased, Finished: c.Finished})
+}
+
 // ListCrawls implements the call.
 func (s *Server) ListCrawls(context.Context, *pb.Local) (*pb.StringList, error) {
 	var names []string
-	s.book.mu.Lock()
-	for id := range s.book.crawls {
-		names = append(names, s.svc.CrawlName(id))
+	for _, id := range s.svc.Frontier().Crawls() {
+		if total(s.sum(id, "")) > 0 {
+			names = append(names, s.svc.CrawlName(id))
+		}
 	}
-	s.book.mu.Unlock()
 	slices.Sort(names)
 	return &pb.StringList{Values: names}, nil
 }
@@ -55,17 +91,21 @@ func (s *Server) ListQueues(_ context.Context, p *pb.Pagination) (*pb.QueueList,
 		size = pageSize
 	}
 	out := &pb.QueueList{Start: p.GetStart(), CrawlID: serve.Normal(p.GetCrawlID())}
+	id, ok := s.svc.Crawl(p.GetCrawlID())
+	if !ok {
+		return out, nil
+	}
 	skip := int(p.GetStart())
 	now := time.Now()
-	for _, q := range s.queuesOf(p.GetCrawlID(), "") {
-		if !p.GetIncludeInactive() && (q.active == 0 || !s.svc.Frontier().RuleOf(q.key).BlockedUntil.Before(now)) {
+	for key, n := range s.queues(id) {
+		if !p.GetIncludeInactive() && (active(n) == 0 || !s.svc.Frontier().RuleOf(key).BlockedUntil.Before(now)) {
 			continue
 		}
 		if skip > 0 {
 			skip--
 			continue
 		}
-		if out.Values = append(out.Values, q.key); len(out.Values) == size {
+		if out.Values = append(out.Values, key); len(out.Values) == size {
 			break
 		}
 	}
@@ -73,99 +113,53 @@ func (s *Server) ListQueues(_ context.Context, p *pb.Pagination) (*pb.QueueList,
 	return out, nil
 }
 
-// queuesOf returns copies of the queues of a crawl, in the order in which they began, or the one
-// with a key.
-func (s *Server) queuesOf(name, key string) (queues []queue) {
-	id, ok := s.svc.Crawl(name)
-	if !ok {
-		return nil
-	}
-	b := s.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.settleLocked(time.Now())
-	if key != "" {
-		if q, ok := b.byName[queueName{id, key}]; ok {
-			return []queue{*b.queues[q]}
-		}
-		return nil
-	}
-	if c := b.crawls[id]; c != nil {
-		queues = make([]queue, len(c.queues))
-		for i, q := range c.queues {
-			queues[i] = *b.queues[q]
-		}
-	}
-	return queues
-}
-
-// sums are the sums of a crawl, or of the queue with a key.
-func (s *Server) sums(name, key string) (sum crawl, queues int) {
-	id, ok := s.svc.Crawl(name)
-	if !ok {
-		return sum, 0
-	}
-	b := s.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.settleLocked(time.Now())
-	if key == "" {
-		if c := b.crawls[id]; c != nil {
-			return *c, len(c.queues)
-		}
-		return sum, 0
-	}
-	at, ok := b.byName[queueName{id, key}]
-	if !ok {
-		return sum, 0
-	}
-	q := b.queues[at]
-	sum.active, sum.finished, sum.held = q.active, q.finished, q.held
-	if q.active > 0 {
-		sum.live = 1
-	}
-	return sum, 1
-}
-
 // GetStats implements the call.
 func (s *Server) GetStats(_ context.Context, p *pb.QueueWithinCrawlParams) (*pb.Stats, error) {
-	sum, queues := s.sums(p.GetCrawlID(), p.GetKey())
+	var sum frontier.QueueStats
+	var queues, live uint64
+	count := func(n frontier.QueueStats) {
+		if n == (frontier.QueueStats{}) {
+			return
+		}
+		queues++
+		if active(n) > 0 {
+			live++
+		}
+		sum.Waiting += n.Waiting
+		sum.Scheduled += n.Scheduled
+		sum.Leased += n.Leased
+		sum.Finished += n.Finished
+	}
+	switch id, ok := s.svc.Crawl(p.GetCrawlID()); {
+	case !ok:
+	case p.GetKey() != "":
+		count(s.queueStats(id, p.GetKey()))
+	default:
+		for _, n := range s.queues(id) {
+			count(n)
+		}
+	}
 	return &pb.Stats{
-		Size: uint64(sum.active), InProcess: uint32(sum.held), NumberOfQueues: uint64(queues), CrawlID: serve.Normal(p.GetCrawlID()),
-		Counts: map[string]uint64{"completed": uint64(sum.finished), "active_queues": uint64(sum.live)},
+		Size: uint64(active(sum)), InProcess: uint32(sum.Leased), NumberOfQueues: queues, CrawlID: serve.Normal(p.GetCrawlID()),
+		Counts: map[string]uint64{"completed": uint64(sum.Finished), "active_queues": live},
 	}, nil
 }
 
 // DeleteQueue implements the call.
 func (s *Server) DeleteQueue(ctx context.Context, p *pb.QueueWithinCrawlParams) (*pb.Long, error) {
 	id, ok := s.svc.Crawl(p.GetCrawlID())
-	if !ok {
+	if !ok || p.GetKey() == "" {
 		return &pb.Long{}, nil
 	}
 	defer s.changing(ctx)()
-	b := s.book
-	b.mu.Lock()
-	at, ok := b.byName[queueName{id, p.GetKey()}]
-	if !ok {
-		b.mu.Unlock()
-		return &pb.Long{}, nil
-	}
-	shared := false
-	for other := range b.crawls {
-		_, has := b.byName[queueName{other, p.GetKey()}]
-		shared = shared || has && other != id
-	}
-	n, out := b.forgetLocked(at)
-	b.mu.Unlock()
-	s.endAll(out)
-	var err error
-	if shared {
-		err = s.remove(ctx, func(u *frontier.StoredURL) bool { return u.Entry.Crawl == id && u.Host == p.GetKey() })
-	} else {
-		_, err = s.svc.Frontier().Delete(ctx, frontier.Host(p.GetKey()))
-	}
-	if err == nil && s.settings.limit(p.GetKey()) > 0 {
-		err = s.withhold(p.GetKey())
+	n := total(s.queueStats(id, p.GetKey()))
+	s.endAll(s.holds.takeOf(id, p.GetKey()))
+	_, err := s.svc.Frontier().DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host(p.GetKey()), Crawls: []uint32{id}, Forget: true})
+	if err == nil {
+		s.purged.dropAll(id, p.GetKey())
+		if s.settings.limit(p.GetKey()) > 0 {
+			err = s.withhold(p.GetKey())
+		}
 	}
 	return &pb.Long{Value: uint64(n)}, statusOf(err)
 }
@@ -177,21 +171,11 @@ func (s *Server) DeleteCrawl(ctx context.Context, p *pb.DeleteCrawlMessage) (*pb
 		return &pb.Long{}, nil
 	}
 	defer s.changing(ctx)()
-	b := s.book
-	b.mu.Lock()
-	var n int64
-	var out []frontier.Lease
-	if c := b.crawls[id]; c != nil {
-		for _, q := range slices.Backward(slices.Clone(c.queues)) {
-			urls, leases := b.forgetLocked(q)
-			n += urls
-			out = append(out, leases...)
-		}
-	}
-	b.mu.Unlock()
-	s.endAll(out)
+	n := total(s.sum(id, ""))
+	s.endAll(s.holds.takeOf(id, ""))
 	_, err := s.svc.Frontier().Delete(ctx, frontier.Crawl(id))
 	if err == nil {
+		s.purged.dropAll(id, "")
 		err = s.svc.ForgetCrawl(p.GetValue())
 	}
 	return &pb.Long{Value: uint64(n)}, statusOf(err)
@@ -217,32 +201,4 @@ func (s *Server) endAll(leases []frontier.Lease) {
 			s.log.Error("urlfrontier: the lease of a deleted URL lasts until its deadline", "error", err)
 		}
 	}
-}
-
-// removeAtOnce is the number of URLs that are removed in one Add.
-const removeAtOnce = 10_000
-
-// remove takes URLs out of the frontier, one by one.
-func (s *Server) remove(ctx context.Context, match func(*frontier.StoredURL) bool) error {
-	var adds []frontier.Entry
-	flush := func() error {
-		_, err := s.svc.Frontier().Add(ctx, adds...)
-		adds = adds[:0]
-		return err
-	}
-	for u, err := range s.svc.Frontier().Scan(ctx) {
-		if err != nil {
-			return err
-		}
-		if !u.Entry.NotBefore.Before(removed) || !match(&u) {
-			continue
-		}
-		adds = append(adds, frontier.Entry{URL: u.Entry.URL, Host: u.Host, Crawl: u.Entry.Crawl, Force: true, NotBefore: removed})
-		if len(adds) == removeAtOnce {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	return flush()
 }

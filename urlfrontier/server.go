@@ -4,7 +4,6 @@ package urlfrontier
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -39,11 +38,12 @@ type Options struct {
 type Server struct {
 	pb.UnimplementedURLFrontierServer
 
-	svc  *serve.Service
-	o    Options
-	log  *slog.Logger
-	book *book
+	svc *serve.Service
+	o   Options
+	log *slog.Logger
 
+	holds    holds
+	purged   *purged
 	settings *settings
 	listings listings
 
@@ -61,8 +61,8 @@ type Server struct {
 	end       context.CancelFunc
 }
 
-// New returns a Server over a Service, which is to be closed after it. It reads all URLs of the
-// frontier once.
+// New returns a Server over a Service, which is to be closed after it. If PurgeURLs was ever called,
+// it reads all URLs of the frontier once.
 func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	if o.Wait == 0 {
 		o.Wait = 2 * time.Second
@@ -77,34 +77,17 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{
-		svc: svc, o: o, log: o.Logger, book: newBook(), settings: kept, groups: make(chan *group, 64),
-		committed: make(chan struct{}), closing: make(chan struct{}),
-	}
-	if err := s.readBook(ctx); err != nil {
+	purged, err := openPurged(ctx, svc.Frontier())
+	if err != nil {
 		return nil, err
+	}
+	s := &Server{
+		svc: svc, o: o, log: o.Logger, purged: purged, settings: kept, groups: make(chan *group, 64),
+		committed: make(chan struct{}), closing: make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	go s.commitAll()
 	return s, nil
-}
-
-// readBook enters every URL of the frontier.
-func (s *Server) readBook(ctx context.Context) error {
-	b := s.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for u, err := range s.svc.Frontier().Scan(ctx) {
-		if err != nil {
-			return fmt.Errorf("urlfrontier: %w", err)
-		}
-		if !u.Entry.NotBefore.Before(removed) {
-			continue
-		}
-		created := uint32(max(0, envelopeOf(u.Entry.Meta).Created.Unix()))
-		b.putLocked(b.markOf(u.Entry.Crawl, u.Entry.URL), queueName{u.Entry.Crawl, u.Host}, created, u.Entry.Finished)
-	}
-	return nil
 }
 
 // Register makes a gRPC server answer the calls.

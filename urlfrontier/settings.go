@@ -100,14 +100,9 @@ func (s *Server) isSpent(key string) bool {
 	if limit == 0 {
 		return false
 	}
-	b := s.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	var n int64
-	for id := range b.crawls {
-		if q, ok := b.byName[queueName{id, key}]; ok {
-			n += b.queues[q].finished
-		}
+	for _, id := range s.svc.Frontier().Crawls() {
+		n += s.queueStats(id, key).Finished
 	}
 	return n >= limit
 }

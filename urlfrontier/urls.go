@@ -5,7 +5,6 @@ package urlfrontier
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
@@ -16,20 +15,16 @@ import (
 
 // GetURLStatus implements the call.
 func (s *Server) GetURLStatus(ctx context.Context, p *pb.URLStatusRequest) (*pb.URLItem, error) {
-	if p.GetKey() == "" && keyOf(p.GetUrl()) == "" {
+	key := p.GetKey()
+	if key == "" {
+		key = keyOf(p.GetUrl())
+	}
+	if key == "" {
 		return nil, status.Errorf(codes.InvalidArgument, "the URL %.100q has no host, and the request no key", p.GetUrl())
 	}
 	missing := status.Error(codes.NotFound, "the URL is not known")
 	id, ok := s.svc.Crawl(p.GetCrawlID())
-	if !ok {
-		return nil, missing
-	}
-	r, ok := s.book.find(s.book.markOf(id, p.GetUrl()))
-	if !ok {
-		return nil, missing
-	}
-	key := s.book.keyOf(r.queue)
-	if p.GetKey() != "" && p.GetKey() != key {
+	if !ok || s.purged.has(queueName{id, key}, p.GetUrl()) {
 		return nil, missing
 	}
 	u, err := s.svc.Frontier().StatusOf(ctx, frontier.Entry{URL: p.GetUrl(), Host: key, Crawl: id})
@@ -127,47 +122,14 @@ func (s *Server) ListURLs(p *pb.ListUrlParams, stream grpc.ServerStreamingServer
 // CountURLs implements the call.
 func (s *Server) CountURLs(ctx context.Context, p *pb.CountUrlParams) (*pb.Long, error) {
 	if p.GetFilter() == "" {
-		sum, _ := s.sums(p.GetCrawlID(), p.GetKey())
-		return &pb.Long{Value: uint64(sum.active + sum.finished)}, nil
+		id, ok := s.svc.Crawl(p.GetCrawlID())
+		if !ok {
+			return &pb.Long{}, nil
+		}
+		return &pb.Long{Value: uint64(total(s.sum(id, p.GetKey())))}, nil
 	}
 	var n uint64
 	x := selected{crawl: p.GetCrawlID(), key: p.GetKey(), filter: p.GetFilter(), ignoreCase: p.GetIgnoreCase()}
 	err := s.each(ctx, x, func(*pb.URLItem) error { n++; return nil })
 	return &pb.Long{Value: n}, err
-}
-
-// PurgeURLs implements the call.
-func (s *Server) PurgeURLs(ctx context.Context, p *pb.PurgeUrlParams) (*pb.Long, error) {
-	id, ok := s.svc.Crawl(p.GetCrawlID())
-	if !ok {
-		return &pb.Long{}, nil
-	}
-	defer s.changing(ctx)()
-	before := time.Now().Unix() - int64(p.GetDays())*24*60*60
-	var purged []mark
-	var out []frontier.Lease
-	err := s.remove(ctx, func(u *frontier.StoredURL) bool {
-		if u.Entry.Crawl != id || p.GetKey() != "" && u.Host != p.GetKey() {
-			return false
-		}
-		m := s.book.markOf(id, u.Entry.URL)
-		if r, ok := s.book.find(m); !ok || int64(r.created) >= before {
-			return false
-		}
-		purged = append(purged, m)
-		return true
-	})
-	for _, m := range purged {
-		if l, ok := s.book.take(m, time.Now()); ok {
-			out = append(out, l)
-		}
-	}
-	s.endAll(out)
-	b := s.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, m := range purged {
-		b.dropLocked(m)
-	}
-	return &pb.Long{Value: uint64(len(purged))}, statusOf(err)
 }
