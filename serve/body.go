@@ -86,8 +86,33 @@ type deadlined struct{ c *call }
 
 func (d deadlined) Read(b []byte) (int, error) {
 	d.c.deadline()
-	return d.c.r.Body.Read(b)
+	n, err := d.c.r.Body.Read(b)
+	if errors.Is(err, io.EOF) {
+		d.c.undeadline() // the client waits for the answer now
+	}
+	return n, err
 }
+
+// counted takes room for what is read and kept.
+type counted struct {
+	in   io.Reader
+	room *room
+	held int64
+}
+
+func (r *counted) Read(b []byte) (int, error) {
+	n, err := r.in.Read(b)
+	if x := 2 * int64(n); x > 0 { // buffers double
+		if !r.room.take(x) {
+			return 0, errRoom
+		}
+		r.held += x
+	}
+	return n, err
+}
+
+// close gives the room back.
+func (r *counted) close() { r.room.used.Add(-r.held) }
 
 // close gives the room back.
 func (l *lines) close() { l.c.s.room.used.Add(-l.held) }
@@ -106,6 +131,9 @@ func (l *lines) shrink(to int64) {
 	if l.held > to {
 		l.c.s.room.used.Add(to - l.held)
 		l.held = to
+	}
+	if cap(l.buf) > readAhead {
+		l.buf = nil // it is counted no more
 	}
 }
 
@@ -128,8 +156,8 @@ func (l *lines) next() ([]byte, error) {
 	}
 	for {
 		b, err := l.line()
-		if len(b) == 0 && err != nil {
-			return nil, err
+		if err != nil && (len(b) == 0 || !errors.Is(err, io.EOF)) {
+			return nil, err // of a line that breaks off nothing is taken
 		}
 		l.number++
 		if b = bytes.TrimSpace(b); len(b) > 0 {

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"hash/maphash"
@@ -136,8 +137,21 @@ func answer(b []byte, verdicts []verdict) []byte {
 
 // whole reads a body of one object.
 func (l *lines) whole() ([]byte, error) {
-	b, err := io.ReadAll(http.MaxBytesReader(l.c.w, io.NopCloser(l.in), maxLine))
+	in := &counted{in: l.in, room: &l.c.s.room}
+	b, err := io.ReadAll(http.MaxBytesReader(l.c.w, io.NopCloser(in), maxLine))
+	l.held += in.held
 	return b, err
+}
+
+// parsed is room for what a member or an element of a JSON value becomes.
+const parsed = 256
+
+// growFor takes room for what an end becomes once it is read: {} of an array is a whole entry then.
+func (l *lines) growFor(b []byte) error {
+	if !l.grow(parsed * int64(bytes.Count(b, []byte{','}))) {
+		return errRoom
+	}
+	return nil
 }
 
 // postDone ends one lease.
@@ -153,6 +167,9 @@ func (s *Service) postDone(c *call) error {
 	}
 	if len(body) == 0 {
 		body = []byte("{}")
+	}
+	if err := l.growFor(body); err != nil {
+		return err
 	}
 	in := scanner{b: body}
 	e, err := s.end(&in, time.Now())
@@ -217,7 +234,15 @@ func (s *Service) postEnds(c *call) error {
 		if err != nil {
 			return errors.Join(flush(), err)
 		}
+		held := l.held
+		if err := l.growFor(line); err != nil {
+			if len(out) > 0 {
+				err = errors.Join(flush(), err)
+			}
+			return err
+		}
 		out = s.endLine(c, out, line)
+		l.shrink(held)
 		if len(out) > 16<<10 || c.r.ContentLength < 0 && l.in.Buffered() == 0 {
 			if err := flush(); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"syscall"
 	"time"
 
@@ -107,6 +108,11 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 	h.Set("Frontier-Version", "1")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	if r.ContentLength != 0 {
+		// If nobody wants the body, the server reads it before it sends the answer.
+		_ = http.NewResponseController(w).SetReadDeadline(began.Add(s.o.Idle / 2))
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // that of the answer before
 	err := s.admit(c, x)
 	if err == nil {
 		switch {
@@ -208,6 +214,8 @@ func problemOf(err error) *problem {
 		kind, status = "busy", http.StatusServiceUnavailable
 	case errors.As(err, &large), errors.Is(err, errLong):
 		kind, status = "too-large", http.StatusRequestEntityTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded): // the client's, who sends nothing
+		kind, status = "bad-request", http.StatusRequestTimeout
 	case errors.Is(err, errSyntax):
 		kind, status = "bad-request", http.StatusBadRequest
 	case errors.Is(err, frontier.ErrGroupBusy), errors.As(err, &entry):
@@ -267,13 +275,14 @@ func (c *call) flush() error {
 // decode reads a small JSON object into x; without a body x stays.
 func (c *call) decode(x any) error {
 	c.deadline()
-	b := http.MaxBytesReader(c.w, c.r.Body, 1<<20)
-	d := json.NewDecoder(b)
+	in := &counted{in: http.MaxBytesReader(c.w, c.r.Body, maxLine), room: &c.s.room}
+	defer in.close()
+	d := json.NewDecoder(in)
 	d.DisallowUnknownFields()
 	err := d.Decode(x)
 	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &large):
+	case errors.As(err, &large), errors.Is(err, errRoom), errors.Is(err, os.ErrDeadlineExceeded):
 		return err
 	case errors.Is(err, errEOF):
 		return nil
