@@ -180,7 +180,9 @@ type crawlInfo struct {
 	Number    uint32           `json:"number"`
 	Rule      map[string]any   `json:"rule"`
 	Waiting   int64            `json:"waiting"`
+	Scheduled int64            `json:"scheduled"`
 	Leased    int64            `json:"leased"`
+	Finished  int64            `json:"finished"`
 	Added     int64            `json:"added"`
 	HandedOut int64            `json:"handed_out"`
 	Done      map[string]int64 `json:"done,omitempty"`
@@ -188,7 +190,7 @@ type crawlInfo struct {
 
 func (s *Service) crawlInfo(name string, id uint32) crawlInfo {
 	x, _ := s.f.CrawlStats(id)
-	info := crawlInfo{Name: name, Number: id, Rule: console.RuleOf(x.Rule), Waiting: x.Waiting, Leased: x.Leased, Added: x.Added, HandedOut: x.HandedOut, Done: map[string]int64{}}
+	info := crawlInfo{Name: name, Number: id, Rule: console.RuleOf(x.Rule), Waiting: x.Waiting, Scheduled: x.Scheduled, Leased: x.Leased, Finished: x.Finished, Added: x.Added, HandedOut: x.HandedOut, Done: map[string]int64{}}
 	for r, n := range x.Done {
 		if n > 0 {
 			info.Done[resultName(frontier.Result(r))] = n

@@ -309,6 +309,65 @@ func TestAFinishedURLIsKept(t *testing.T) {
 	x.problem(404, "unknown-url", "GET", "/v1/urls?url=http://c.example/", "")
 }
 
+// lines is an answer of several lines.
+func (x *served) lines(path string) (all []map[string]any) {
+	x.t.Helper()
+	code, text := x.ask("GET", path, "")
+	require.Equal(x.t, http.StatusOK, code, "%s", text)
+	for line := range strings.Lines(text) {
+		var m map[string]any
+		require.NoError(x.t, json.Unmarshal([]byte(line), &m), "%s", line)
+		all = append(all, m)
+	}
+	return all
+}
+
+func TestListingsAndDeletions(t *testing.T) {
+	x := serve(t, Options{})
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/1","crawl":"news","meta":{"k":["v"]}}
+{"url":"http://a.example/2","crawl":"news","finished":true}
+{"url":"http://a.example/3","crawl":"news","not_before":"2200-01-02T15:04:05Z"}
+{"url":"http://b.example/1","crawl":"news"}
+{"url":"http://a.example/1"}
+{"url":"no URL","host":"_key_"}`)
+	require.Len(t, x.lines("/v1/list"), 6)
+	require.Len(t, x.lines("/v1/list?n=2"), 2)
+	require.Len(t, x.lines("/v1/list?n=0"), 6)
+	require.Len(t, x.lines("/v1/list?crawl=news"), 4)
+	require.Len(t, x.lines("/v1/list?crawl="), 2, "the crawl without a name")
+	require.Len(t, x.lines("/v1/list?crawl=news&host=a.example&finished=false"), 2)
+	require.Equal(t, []map[string]any{{"url": "http://a.example/2", "crawl": "news", "host": "a.example", "priority": 4.0, "attempt": 1.0, "finished": true}},
+		x.lines("/v1/list?crawl=news&finished=true"))
+	var dates []any
+	for _, m := range x.lines("/v1/list") {
+		if d := m["not_before"]; d != nil {
+			dates = append(dates, d)
+		}
+	}
+	require.Equal(t, []any{"2200-01-02T15:04:05.000Z"}, dates)
+	require.Equal(t, []map[string]any{{"host": "a.example", "waiting": 1.0, "scheduled": 1.0, "finished": 1.0}, {"host": "b.example", "waiting": 1.0}}, x.lines("/v1/crawls/news/queues"))
+	require.Equal(t, []map[string]any{{"host": "b.example", "waiting": 1.0}}, x.lines("/v1/crawls/news/queues?after=a.example"))
+	require.Len(t, x.lines("/v1/crawls/news/queues?n=1"), 1)
+	m := x.ok("GET", "/v1/crawls/news", "")
+	require.Equal(t, []any{2.0, 1.0, 1.0}, []any{m["waiting"], m["scheduled"], m["finished"]})
+	require.Equal(t, "_key_", x.ok("GET", "/v1/urls?host=_key_&url=no+URL", "")["host"])
+
+	x.problem(404, "unknown-crawl", "GET", "/v1/list?crawl=odd", "")
+	x.problem(404, "unknown-crawl", "GET", "/v1/crawls/odd/queues", "")
+	x.problem(404, "unknown-crawl", "DELETE", "/v1/hosts/a.example/urls?crawl=odd", "")
+	x.problem(400, "bad-request", "GET", "/v1/list?n=-1", "")
+	x.problem(400, "bad-request", "GET", "/v1/list?finished=perhaps", "")
+	x.problem(400, "bad-request", "DELETE", "/v1/hosts/a.example/urls?forget=perhaps", "")
+
+	add := func() any { return x.ok("POST", "/v1/urls", `{"url":"http://a.example/1","crawl":"news"}`)["new"] }
+	require.Equal(t, 3.0, x.ok("DELETE", "/v1/hosts/a.example/urls?crawl=news", "")["deleted"])
+	require.Equal(t, 0.0, add(), "it stays known")
+	require.Equal(t, 0.0, x.ok("DELETE", "/v1/hosts/a.example/urls?crawl=news&forget=true", "")["deleted"])
+	require.Equal(t, 1.0, add(), "it was forgotten")
+	require.Equal(t, 2.0, x.ok("DELETE", "/v1/hosts/a.example/urls", "")["deleted"], "of all crawls")
+	require.Len(t, x.lines("/v1/crawls/news/queues"), 1)
+}
+
 func TestContact(t *testing.T) {
 	x := serveFrontier(t, frontier.Options{Delay: frontier.FixedDelay(time.Hour)}, Options{})
 	l := x.ok("POST", "/v1/hosts/a.example/contact", `{"wait_s":5,"lease_s":60}`)

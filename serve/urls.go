@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -228,9 +227,9 @@ func (s *Service) getURL(c *call) error {
 	}
 	id, ok := s.Crawl(q.Get("crawl"))
 	if !ok {
-		return &problem{kind: "unknown-crawl", status: http.StatusNotFound, detail: "there is no crawl " + strconv.Quote(q.Get("crawl"))}
+		return unknownCrawl(q.Get("crawl"))
 	}
-	x, err := s.f.Status(c.ctx, id, q.Get("url"))
+	x, err := s.f.StatusOf(c.ctx, frontier.Entry{URL: q.Get("url"), Host: q.Get("host"), Crawl: id})
 	switch {
 	case err != nil && c.ctx.Err() == nil && x.Host == "":
 		return badRequest("url: %w", err)

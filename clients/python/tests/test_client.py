@@ -42,6 +42,22 @@ def test_done_adds_links_and_may_be_sent_twice(client: Client) -> None:
     assert sorted(le.url for le in client.leases(hosts=2, max=2, wait_s=10).leases) == ["http://b.test/", "http://c.test/"]
 
 
+def test_listings_and_deletions(client: Client) -> None:
+    client.add([Entry(f"http://{h}.test/{i}", crawl="news", finished=i == 2) for h in "ab" for i in range(3)] + ["http://a.test/"])
+    assert len(list(client.list())) == 7
+    assert len(list(client.list(n=2))) == 2
+    assert [u["url"] for u in client.list(crawl="news", host="a.test", finished=True)] == ["http://a.test/2"]
+    assert len(list(client.list(host="a.test", finished=False))) == 3
+    assert list(client.queues("news")) == [{"host": f"{h}.test", "waiting": 2, "finished": 1} for h in "ab"]
+    assert [q["host"] for q in client.queues("news", after="a.test")] == ["b.test"]
+    assert client.delete_host("a.test", crawl="news", forget=True) == 3
+    assert [v.status for v in client.add([Entry("http://a.test/1", crawl="news")])] == ["new"]
+    assert client.delete_host("b.test") == 3
+    assert [v.status for v in client.add([Entry("http://b.test/1", crawl="news")])] == ["known"]
+    with pytest.raises(NotFound):
+        list(client.queues("odd"))
+
+
 def test_many_ends_each_with_its_error(client: Client) -> None:
     client.add(["http://a.test/", "http://b.test/"])
     leases = client.leases(hosts=2, max=2, wait_s=10).leases

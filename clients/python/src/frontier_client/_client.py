@@ -154,9 +154,11 @@ class Client:
         got: dict[str, Any] = self._json("GET", "/v1/urls", url=url, crawl=crawl, host=host)
         return got
 
-    def delete(self, url: str, *, crawl: str | None = None, host: str | None = None, forget: bool = False) -> None:
-        """Remove one URL. ``forget``: it may be added again as new."""
-        self._json("DELETE", "/v1/urls", url=url, crawl=crawl, host=host, forget=forget)
+    def delete_host(self, host: str, *, crawl: str | None = None, forget: bool = False) -> int:
+        """Remove the URLs of a host, of one crawl or of all, and return how many
+        were found at once. ``forget``: they may be added again as new."""
+        got = self._json("DELETE", f"/v1/hosts/{quote(host, safe='')}/urls", crawl=crawl, forget=forget)
+        return int(got["deleted"])
 
     def crawls(self) -> list[dict[str, Any]]:
         """The crawls with their settings and counts."""
@@ -216,14 +218,21 @@ class Client:
         self,
         *,
         crawl: str | None = None,
-        scope: str | None = None,
-        state: str | None = None,
-        after: str | None = None,
+        host: str | None = None,
+        finished: bool | None = None,
         n: int = 0,
     ) -> Iterator[dict[str, Any]]:
-        """URLs as of one moment; ``n=0`` gives all."""
-        query = {"crawl": crawl, "scope": scope, "state": state, "after": after, "n": n}
+        """URLs as of one moment, the first ``n`` of them; 0 gives all."""
+        query = {"crawl": crawl, "host": host, "finished": None if finished is None else str(finished).lower(), "n": n}
         for line in self._http.lines("GET", "/v1/list", query=query):
+            if line:
+                yield json.loads(line)
+
+    def queues(self, crawl: str, *, after: str | None = None, n: int = 0) -> Iterator[dict[str, Any]]:
+        """The hosts with URLs of a crawl, behind the host ``after``, and how many:
+        ``waiting``, ``scheduled``, ``leased``, ``finished``. A number that is missing is 0."""
+        path = f"/v1/crawls/{quote(crawl, safe='')}/queues"
+        for line in self._http.lines("GET", path, query={"after": after, "n": n}):
             if line:
                 yield json.loads(line)
 

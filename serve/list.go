@@ -1,0 +1,156 @@
+// This file lists URLs and queues, and deletes the URLs of a host.
+
+package serve
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// listBytes is about how much of a listing is written at once.
+const listBytes = 32 << 10
+
+// listing is an answer that is written line by line.
+type listing struct {
+	c    *call
+	b    []byte
+	left int // lines that may follow; negative: any number
+}
+
+// list begins a listing of at most n lines, by the parameter n; without it, or with 0, of all.
+func (c *call) list(q url.Values) (*listing, error) {
+	n := 0
+	if v := q.Get("n"); v != "" {
+		var err error
+		if n, err = strconv.Atoi(v); err != nil || n < 0 {
+			return nil, badRequest("n is %.40q; want a number, 0 or more", v)
+		}
+	}
+	if n == 0 {
+		n = -1
+	}
+	c.undeadline()
+	c.send(http.StatusOK, "application/x-ndjson", nil)
+	return &listing{c: c, left: n}, nil
+}
+
+// full reports whether the listing has all the lines that were asked for.
+func (l *listing) full() bool { return l.left == 0 }
+
+// end ends a line, which was appended to b.
+func (l *listing) end(b []byte) error {
+	l.left--
+	l.b = append(b, '}', '\n')
+	if len(l.b) < listBytes {
+		return nil
+	}
+	return l.write()
+}
+
+func (l *listing) write() error {
+	err := l.c.write(l.b)
+	l.b = l.b[:0]
+	return err
+}
+
+// getList lists URLs of all states, of one moment.
+func (s *Service) getList(c *call) error {
+	q := c.r.URL.Query()
+	var crawl uint32
+	if q.Has("crawl") {
+		var ok bool
+		if crawl, ok = s.Crawl(q.Get("crawl")); !ok {
+			return unknownCrawl(q.Get("crawl"))
+		}
+	}
+	finished, err := c.flag("finished")
+	if err != nil {
+		return err
+	}
+	l, err := c.list(q)
+	if err != nil {
+		return err
+	}
+	for u, err := range s.f.Scan(c.ctx) {
+		if err != nil {
+			return err
+		}
+		if q.Has("crawl") && u.Entry.Crawl != crawl || q.Has("host") && u.Host != q.Get("host") || q.Has("finished") && u.Entry.Finished != finished {
+			continue
+		}
+		if l.full() {
+			break
+		}
+		b := appendString(append(l.b, '{'), "url", u.Entry.URL)
+		b = appendString(b, "crawl", s.CrawlName(u.Entry.Crawl))
+		b = appendString(b, "host", u.Host)
+		b = appendInt(b, "priority", u.Priority)
+		b = appendInt(b, "attempt", u.Attempt)
+		b = appendInt(b, "depth", u.Entry.Depth)
+		b = appendTime(b, "not_before", u.Entry.NotBefore)
+		if u.Entry.Finished {
+			b = append(appendMember(b, "finished"), "true"...)
+		}
+		if l.end(s.appendKept(b, u.Entry.Meta, &u.History)) != nil {
+			return nil // the client is gone
+		}
+	}
+	_ = l.write()
+	return nil
+}
+
+// getQueues lists the hosts that have URLs of a crawl, and how many.
+func (s *Service) getQueues(c *call) error {
+	_, id, err := c.crawl()
+	if err != nil {
+		return err
+	}
+	q := c.r.URL.Query()
+	l, err := c.list(q)
+	if err != nil {
+		return err
+	}
+	for host, n := range s.f.Queues(id, q.Get("after")) {
+		if l.full() {
+			break
+		}
+		b := appendString(append(l.b, '{'), "host", host)
+		b = appendInt(b, "waiting", int(n.Waiting))
+		b = appendInt(b, "scheduled", int(n.Scheduled))
+		b = appendInt(b, "leased", int(n.Leased))
+		if l.end(appendInt(b, "finished", int(n.Finished))) != nil {
+			return nil // the client is gone
+		}
+	}
+	_ = l.write()
+	return nil
+}
+
+// deleteHost deletes the URLs of a host, in one crawl or in all. With forget they become unknown.
+func (s *Service) deleteHost(c *call) error {
+	o := frontier.DeleteOptions{Scope: frontier.Host(c.r.PathValue("host"))}
+	if q := c.r.URL.Query(); q.Has("crawl") {
+		id, ok := s.Crawl(q.Get("crawl"))
+		if !ok {
+			return unknownCrawl(q.Get("crawl"))
+		}
+		o.Crawls = []uint32{id}
+	}
+	var err error
+	if o.Forget, err = c.flag("forget"); err != nil {
+		return err
+	}
+	n, err := s.f.DeleteWith(c.ctx, o)
+	if err != nil {
+		return err
+	}
+	s.log.Info("a client deleted the URLs of a host", "host", c.r.PathValue("host"), "urls", n, "who", c.who)
+	return c.reply(map[string]int64{"deleted": n})
+}
+
+func unknownCrawl(name string) error {
+	return &problem{kind: "unknown-crawl", status: http.StatusNotFound, detail: "there is no crawl " + strconv.Quote(name)}
+}
