@@ -137,12 +137,18 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The commands of docs/http.md work, one after the other.
-func TestTheCommandsOfTheHTTPPage(t *testing.T) {
+// The commands of docs/http.md and of README.md work, one after the other.
+func TestTheCommandsOfThePages(t *testing.T) {
+	for name, commands := range map[string]int{"docs/http.md": 4, "README.md": 3} {
+		t.Run(name, func(t *testing.T) { typeCommands(t, name, commands) })
+	}
+}
+
+func typeCommands(t *testing.T, name string, commands int) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("there is no curl")
 	}
-	page, err := os.ReadFile("../../docs/http.md")
+	page, err := os.ReadFile("../../" + name)
 	require.NoError(t, err)
 	base, stop, _ := serving(t, "-dir", filepath.Join(t.TempDir(), "state"))
 	lease, ran := "", 0
@@ -159,7 +165,7 @@ func TestTheCommandsOfTheHTTPPage(t *testing.T) {
 		}
 		ran++
 	}
-	assert.Equal(t, 4, ran)
+	assert.Equal(t, commands, ran)
 	assert.NotEmpty(t, lease)
 	_, text := request(t, "GET", base+"/v1/crawls/DEFAULT", "", "")
 	assert.Contains(t, text, `"visited":1`)
