@@ -21,8 +21,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxMessage is the size of the largest message that is read.
-const maxMessage = 16 << 20
+// What a client may send at once.
+const (
+	maxMessage = 16 << 20 // bytes of a message
+	maxStreams = 256      // calls and streams of a connection; more wait
+)
 
 // GRPCOptions configure a gRPC server.
 type GRPCOptions struct {
@@ -37,6 +40,7 @@ type GRPCOptions struct {
 func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			if err := s.allowed(ctx, info.FullMethod); err != nil {
 				return nil, err
