@@ -10,12 +10,14 @@ import (
 
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 )
 
-// How many messages of a stream are read without being acknowledged.
+// How many messages of a stream are read without being acknowledged, and about how many bytes.
 const (
 	unackedURLs    = 1024
 	unackedBatches = 16
+	unackedBytes   = 4 << 20
 )
 
 // pump is one stream.
@@ -27,7 +29,8 @@ type pump[Req, Ack any] struct {
 	mu      sync.Mutex
 	cond    sync.Cond
 	pending []*Req // guarded by mu; read, and not handled yet
-	unacked int    // guarded by mu
+	unacked int    // guarded by mu; messages
+	bytes   int    // guarded by mu; of pending, and of what is being handled
 	ended   bool   // guarded by mu; nothing more is read
 	err     error  // guarded by mu; of sending
 }
@@ -63,8 +66,9 @@ func (p *pump[Req, Ack]) read() error {
 		p.mu.Lock()
 		p.pending = append(p.pending, m)
 		p.unacked++
+		p.bytes += proto.Size(any(m).(proto.Message))
 		p.cond.Broadcast()
-		for p.unacked >= p.most && p.err == nil {
+		for (p.unacked >= p.most || p.bytes >= unackedBytes) && p.err == nil {
 			p.cond.Wait()
 		}
 		err = p.err
@@ -84,6 +88,7 @@ func (p *pump[Req, Ack]) answer() {
 			p.cond.Wait()
 		}
 		batch, p.pending = p.pending, batch[:0]
+		bytes := p.bytes
 		failed := p.err != nil
 		p.mu.Unlock()
 		if len(batch) == 0 {
@@ -100,6 +105,7 @@ func (p *pump[Req, Ack]) answer() {
 		clear(batch)
 		p.mu.Lock()
 		p.unacked -= len(acks)
+		p.bytes -= bytes
 		if p.err == nil {
 			p.err = err
 		}
