@@ -44,6 +44,7 @@ type server struct {
 	lease     time.Duration
 	grace     time.Duration
 	buffered  byteSize
+	most      int // connections
 	names     list
 	tokens    string
 	cert, key string
@@ -78,6 +79,7 @@ func newServer() *server {
 		fs.BoolVar(&s.insecure, "insecure", false, "answer other machines without tokens and without -client-ca; whoever reaches the address may do everything")
 		fs.Var(&s.names, "names", "host `names`, beside localhost, under which it answers; * for any; comma-separated")
 		fs.Var(s.buffered.set(64<<20), "max-buffered", "`bytes` of requests in memory at once; further ones are told to come again")
+		fs.IntVar(&s.most, "max-connections", 4096, "`number` of HTTP connections at once; beyond it the one goes that has had no request for longest")
 		fs.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests may go on after SIGTERM")
 	})
 	s.define("the log", s.log.define)
@@ -133,6 +135,9 @@ func (s *server) judge() error {
 	}
 	if s.wait < 0 {
 		s.bad("want >= 0", "grpc-wait")
+	}
+	if s.most < 1 {
+		s.bad("want at least 1", "max-connections")
 	}
 	if s.buffered < 1<<20 {
 		s.bad("want at least 1M", "max-buffered")
@@ -315,6 +320,7 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 		forGRPC = at.Addr().String()
 	}
 	web := service.HTTP()
+	web.ConnState = newConnections(s.most).state
 	mux := http.NewServeMux()
 	for _, path := range []string{"/v1/", "/livez", "/readyz", "/metrics"} {
 		mux.Handle(path, service.Handler())
@@ -339,6 +345,15 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	go func() { stopped <- stop() }()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer cancel()
+	if cut := cutBy(ctx); cut != nil { // by a second signal
+		go func() {
+			select {
+			case <-cut:
+				cancel()
+			case <-end.Done():
+			}
+		}()
+	}
 	if service.Drain(end) != nil || web.Shutdown(end) != nil {
 		_ = web.Close() // cuts those that take too long
 	}
