@@ -204,6 +204,16 @@ func (s *Service) streamLeases(c *call) error {
 		s.streams.drop(ended...)
 		var leases []frontier.Lease
 		if out < most {
+			t, known, _ := r.take(s) // it was right before, and a crawl may have come into being
+			if !known {
+				if !sleep(c.ctx, time.Second) {
+					return nil
+				}
+				if c.write([]byte{'\n'}) != nil || c.flush() != nil {
+					return nil
+				}
+				continue
+			}
 			t.Max, t.Wait = most-out, keepAlive
 			if leases, err = s.f.Take(c.ctx, t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
 				return err
@@ -229,6 +239,18 @@ func (s *Service) streamLeases(c *call) error {
 		}
 	}
 	return nil
+}
+
+// sleep waits, and reports whether the request goes on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // wait waits for the end of a lease, and reports whether it is time to show the client

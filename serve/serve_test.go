@@ -322,6 +322,24 @@ func (x *served) lines(path string) (all []map[string]any) {
 	return all
 }
 
+// A stream for a crawl that nobody knows yet gets that crawl's leases, and no others.
+func TestAStreamWaitsForItsCrawl(t *testing.T) {
+	x := serve(t, Options{})
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/","crawl":"other"}`)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", x.base+"/v1/leases?stream&max=10&crawls=news", nil)
+	require.NoError(t, err)
+	res, err := x.http.Do(r)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	require.True(t, lines.Scan())
+	require.Empty(t, lines.Text(), "it lives")
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/","crawl":"news"}`)
+	for lines.Scan() && lines.Text() == "" {
+	}
+	require.Contains(t, lines.Text(), `"crawl":"news"`)
+}
+
 func TestListingsAndDeletions(t *testing.T) {
 	x := serve(t, Options{})
 	x.ok("POST", "/v1/urls", `{"url":"http://a.example/1","crawl":"news","meta":{"k":["v"]}}
