@@ -55,9 +55,11 @@ func (d *Deletion) fields(f *fields) {
 	}
 	number(f, 1, &kind, ofHostInCrawl)
 	f.require(kind != 0)
-	d.OfCrawl = kind >= ofCrawl
-	d.Scope.Domain = kind == ofDomain || kind == ofDomainInCrawl
-	d.Scope.Named = d.Scope.Domain || kind == ofHost || kind == ofHostInCrawl
+	if f.reading {
+		d.OfCrawl = kind >= ofCrawl
+		d.Scope.Domain = kind == ofDomain || kind == ofDomainInCrawl
+		d.Scope.Named = d.Scope.Domain || kind == ofHost || kind == ofHostInCrawl
+	}
 	number(f, 2, &d.Block, math.MaxUint32)
 	number(f, 3, &d.Crawl, math.MaxUint32)
 	text(f, 4, &d.Scope.Name, maxName)
