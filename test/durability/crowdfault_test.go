@@ -256,7 +256,7 @@ func TestFaultsMeetACrowd(t *testing.T) {
 				s := &brittle{Spill: spilltest.OpenMemory(t, spill.Options{}).Store}
 				x := trouble{err: w.err, late: late}
 				if w.err == nil {
-					x.wait = 3 * time.Second
+					x.wait = slowest
 				}
 				s.breaks(i, x)
 				reached := false

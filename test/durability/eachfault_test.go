@@ -22,10 +22,13 @@ import (
 
 var eachFault = flag.Bool("frontier.each-fault", false, "let each call fail in each way; else in one of them, in turn")
 
+// slowest is how long a call takes that does not fail.
+const slowest = 3 * time.Second
+
 // fault is a way in which a call fails.
 type fault struct {
 	name string
-	err  error // nil: it takes seconds, and succeeds
+	err  error // nil: it is slow, and succeeds
 }
 
 func faultOf(err error) fault { return fault{err.Error(), fmt.Errorf("%w: %w", harness.ErrDisk, err)} }
@@ -48,7 +51,10 @@ func fails(t *testing.T, n *trycount.Counter, ways []fault, test func(t *testing
 			if !*eachFault && i%len(ways) != k {
 				continue
 			}
-			synctest.Test(t, func(t *testing.T) { reached = test(t, i, w) })
+			synctest.Test(t, func(t *testing.T) {
+				reached = test(t, i, w)
+				time.Sleep(slowest) // a call that nobody waits for any more ends
+			})
 			if t.Failed() {
 				t.Fatalf("with call %d failing: %s", i, w.name)
 			}
@@ -94,7 +100,7 @@ func TestFailureOfEachDiskCall(t *testing.T) {
 				m := spilltest.OpenMemory(t, spill.Options{})
 				g := newLedger(t, n, m)
 				if w.err == nil {
-					m.Faults.Before(c.point, i, func() { time.Sleep(3 * time.Second) })
+					m.Faults.Before(c.point, i, func() { time.Sleep(slowest) })
 				} else {
 					m.Faults.FailNth(c.point, i, w.err)
 				}
@@ -133,7 +139,7 @@ func TestFailureOfEachCallOfTheSpill(t *testing.T) {
 			fails(t, n, []fault{plain, hesitant}, func(t *testing.T, i int, w fault) bool {
 				x := trouble{err: w.err, late: late}
 				if w.err == nil {
-					x.wait = 3 * time.Second
+					x.wait = slowest
 				}
 				return life(t, "", i, x) != ""
 			})
