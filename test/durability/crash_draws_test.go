@@ -4,6 +4,7 @@ package durability
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -22,25 +23,14 @@ func drawLimits(r *rand.Rand) frontier.Limits {
 	}
 }
 
-// drawDeletion draws a deletion of everything that waits.
+// drawDeletion draws a deletion of everything that waits. Some forget it.
 func drawDeletion(r *rand.Rand) control {
-	gone := func(c *controlled) {
-		maps.DeleteFunc(c.more, func(key, _ string) bool { return strings.HasPrefix(key, "now ") })
-	}
-	switch r.IntN(3) {
-	case 0:
-		return control{"delete crawl 0", func(f *frontier.Frontier) error {
-			_, err := f.Delete(context.Background(), frontier.Crawl(0))
-			return err
-		}, gone}
-	case 1:
-		return control{"delete all", func(f *frontier.Frontier) error {
-			_, err := f.Delete(context.Background(), frontier.All())
-			return err
-		}, gone}
-	}
-	return control{"delete *.now", func(f *frontier.Frontier) error {
-		_, err := f.Delete(context.Background(), frontier.Domain("now"))
+	scopes := []frontier.Scope{frontier.Crawl(0), frontier.All(), frontier.Domain("now")}
+	o := frontier.DeleteOptions{Scope: scopes[r.IntN(len(scopes))], Forget: r.IntN(2) == 0}
+	return control{fmt.Sprintf("delete %+v", o), func(f *frontier.Frontier) error {
+		_, err := f.DeleteWith(context.Background(), o)
 		return err
-	}, gone}
+	}, func(c *controlled) {
+		maps.DeleteFunc(c.more, func(key, _ string) bool { return strings.HasPrefix(key, "now ") })
+	}}
 }
