@@ -15,7 +15,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/dchest/siphash"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
@@ -381,19 +380,6 @@ func (s *shared) priority(e Entry, h History) (uint8, error) {
 
 func (s *shard) hostHash(host string) uint64 {
 	return s.sched.hash(bytesOf(host))
-}
-
-// markOf is the fingerprint of a host's URL within a crawl.
-func (s *shard) markOf(host string, crawl uint32, url string) storage.Mark {
-	return s.markWith(s.forgotten.of(host, crawl), crawl, url)
-}
-
-// markWith is markOf with a number of forgotten.
-func (s *shard) markWith(number uint64, crawl uint32, url string) (m storage.Mark) {
-	a, b := siphash.Hash128(s.sched.key[0]^uint64(crawl), s.sched.key[1]^number, bytesOf(url))
-	binary.LittleEndian.PutUint64(m[:8], a)
-	binary.LittleEndian.PutUint32(m[8:], uint32(b))
-	return m
 }
 
 // bytesOf is s without a copy; it must not be written to.

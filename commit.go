@@ -593,17 +593,6 @@ func (f *Frontier) commitAlone(group []*op, refused *storage.Batch, err error) (
 	return kept, b, f.commit(b)
 }
 
-// completionLocked says where the record lies that is finished.
-func (s *shard) completionLocked(ref arena.Ref) storage.Completion {
-	r := s.sched.records.At(ref)
-	x := storage.Completion{Seq: r.Seq()}
-	if id := r.Part(); id != 0 {
-		p := s.sched.blocks.Part(id)
-		x.Block, x.Pos = p.Block, p.First+uint16(r.Pos())
-	}
-	return x
-}
-
 // markLog is what a mark without an admission counts as in the log, so that a
 // round begins before there are more young marks than with admissions.
 const markLog = 64

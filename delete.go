@@ -42,9 +42,9 @@ func (s *scheduler) deadStored(q *queue) tombstone.Dead {
 // Delete removes all waiting and scheduled URLs of a scope. When it has returned without
 // an error the deletion is durable, and none of them is handed out any more. Clocks of
 // hosts do not change, and the URLs remain known: Add refuses them as duplicates unless
-// they are forced (DeleteWith can forget them). A leased URL keeps its slot until its lease ends, and does not come
-// again, whatever the outcome. URLs that are added while Delete is under way may be
-// removed or not.
+// they are forced (DeleteWith can forget them). A leased URL keeps its slot until its
+// lease ends, and does not come again, whatever the outcome. URLs that are added while
+// Delete is under way may be removed or not.
 //
 // Delete waits until memory has been searched, some URLs at a time, and returns how many
 // URLs it removed; if ctx ends that wait, it returns how many so far, and no error.

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/storage"
 )
 
 // plan is what was decided about an ending lease before the lock was taken.
@@ -533,4 +534,15 @@ func (h History) after(o Outcome) History {
 		h.LastModified = o.Modified
 	}
 	return h
+}
+
+// completionLocked says where the record lies that is finished.
+func (s *shard) completionLocked(ref arena.Ref) storage.Completion {
+	r := s.sched.records.At(ref)
+	x := storage.Completion{Seq: r.Seq()}
+	if id := r.Part(); id != 0 {
+		p := s.sched.blocks.Part(id)
+		x.Block, x.Pos = p.Block, p.First+uint16(r.Pos())
+	}
+	return x
 }

@@ -12,11 +12,13 @@ package frontier
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"math"
 	"sync"
 	"sync/atomic"
 
+	"github.com/dchest/siphash"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
@@ -42,6 +44,19 @@ func (x *forgotten) of(host string, crawl uint32) uint64 {
 	x.guard.RLock()
 	defer x.guard.RUnlock()
 	return x.set.Of(bytesOf(host), crawl).Seq
+}
+
+// markOf is the fingerprint of a host's URL within a crawl.
+func (s *shard) markOf(host string, crawl uint32, url string) storage.Mark {
+	return s.markWith(s.forgotten.of(host, crawl), crawl, url)
+}
+
+// markWith is markOf with a number of forgotten.
+func (s *shard) markWith(number uint64, crawl uint32, url string) (m storage.Mark) {
+	a, b := siphash.Hash128(s.sched.key[0]^uint64(crawl), s.sched.key[1]^number, bytesOf(url))
+	binary.LittleEndian.PutUint64(m[:8], a)
+	binary.LittleEndian.PutUint32(m[8:], uint32(b))
+	return m
 }
 
 // putLocked puts a number in force. It returns a function that puts the former one in
