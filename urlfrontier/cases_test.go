@@ -526,7 +526,7 @@ func TestKeysOfAllKinds(t *testing.T) {
 	settle()
 	check()
 	stop()
-	a, settle, stop = startIn(t, dir)
+	a, _, stop = startIn(t, dir)
 	check()
 	for i, key := range keys {
 		require.Equal(t, []string{fmt.Sprintf("http://a.example/%d/now", i)}, a.due(byKey("", key, 600)))

@@ -79,7 +79,7 @@ func newServer() *server {
 		fs.BoolVar(&s.insecure, "insecure", false, "answer other machines without tokens and without -client-ca; whoever reaches the address may do everything")
 		fs.Var(&s.names, "names", "host `names`, beside localhost, under which it answers; * for any; comma-separated")
 		fs.Var(s.buffered.set(64<<20), "max-buffered", "`bytes` of requests in memory at once; further ones are told to come again")
-		fs.IntVar(&s.most, "max-connections", 4096, "`number` of HTTP connections at once; beyond it the one goes that has had no request for longest")
+		fs.IntVar(&s.most, "max-connections", 4096, "`number` of HTTP connections at once; beyond it the longest without a request goes")
 		fs.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests may go on after SIGTERM")
 	})
 	s.define("the log", s.log.define)
