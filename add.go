@@ -161,12 +161,8 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 		return 0, err
 	}
 	again, bad := f.forceAll(ctx, known)
-	for i := range known {
-		o.verdict(known[i].index, EntryForced)
-	}
-	for _, e := range bad {
-		o.refuse(e.Index, EntryRefused, e)
-	}
+	o.verdictsOfForced(known, bad)
+	o.refused = append(o.refused, bad...)
 	return n + again, nil
 }
 
@@ -499,7 +495,7 @@ func (f *Frontier) lockKnowing(o *op) (refused, err error) {
 			if err := f.waitedEnough(o); err != nil {
 				return nil, err
 			}
-			o.entries = o.entries[:0]
+			o.refuseLinks()
 			refused = fmt.Errorf("outlinks: %w", lerr)
 		}
 		f.lock()
@@ -515,7 +511,7 @@ func (f *Frontier) lockKnowing(o *op) (refused, err error) {
 			if err := f.waitedEnough(o); err != nil {
 				return nil, err
 			}
-			o.entries = o.entries[:0]
+			o.refuseLinks()
 			refused = fmt.Errorf("outlinks: %w", rerr)
 		}
 	}
@@ -544,7 +540,8 @@ func (f *Frontier) outlinksLocked(o *op) error {
 	}
 	if len(o.entries) > 0 {
 		if _, err := f.roomLocked(o); err != nil {
-			o.entries = append(o.entries[:0], own...)
+			o.refuseLinks()
+			o.entries = append(o.entries, own...)
 			return fmt.Errorf("outlinks: %w", err)
 		}
 	}

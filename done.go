@@ -56,8 +56,7 @@ type plan struct {
 //     recorded, and the URL keeps its former priority. A program that accepts that goes on.
 //   - ErrNotLeased: the lease ended before, and the frontier has dealt with its URL. Only
 //     the host's clock may have moved, to a later time. A worker that was too slow goes on.
-//   - A faulty outcome ("frontier: outcome: ..."): nothing has changed, and the lease is
-//     out.
+//   - ErrOutcome: the outcome is faulty. Nothing has changed, and the lease is out.
 //   - Any other error: nothing but the host's clock has changed, to a later time, and the
 //     URL waits again.
 //
@@ -99,11 +98,8 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) (refused
 		f.mu.Unlock()
 		return nil, errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, l, p))
 	}
-	f.spareLocked(l.record, &p)
-	bad = errors.Join(bad, f.finishLocked(job, l.record, &p))
-	if refused = job.refused; len(refused) > 0 {
-		f.linksRefusedLocked(&l, refused)
-	}
+	bad = errors.Join(bad, f.endLocked(job, &l, &p))
+	refused = job.refused
 	if job.empty() {
 		f.dispatchLocked()
 		f.mu.Unlock()
@@ -121,6 +117,16 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) (refused
 	return refused, errors.Join(err, bad, f.doneRest(ctx, job, err, &l, &p))
 }
 
+// endLocked ends a lease that is out in memory, and fills job with what must be committed.
+func (f *Frontier) endLocked(job *op, l *Lease, p *plan) error {
+	f.spareLocked(l.record, p)
+	bad := f.finishLocked(job, l.record, p)
+	if len(job.refused) > 0 {
+		f.linksRefusedLocked(l, job.refused)
+	}
+	return bad
+}
+
 // doneLate finishes a completion whose caller no longer waits. It takes copies, so that
 // Done's own values need not be on the heap.
 func (f *Frontier) doneLate(job *op, l Lease, p plan) {
@@ -135,6 +141,7 @@ func (f *Frontier) doneRest(ctx context.Context, job *op, err error, l *Lease, p
 	}
 	if len(job.forced) > 0 {
 		_, bad := f.forceAll(ctx, job.forced)
+		job.verdictsOfForced(job.forced, bad)
 		lost = joined(bad, nil)
 	}
 	if p.givenUp && f.opts.OnGiveUp != nil {
@@ -176,33 +183,33 @@ const leastAsked = time.Microsecond
 
 func checkOutcome(o *Outcome) error {
 	if o.Result > PutOff {
-		return fmt.Errorf("frontier: outcome: Result is %d; want 0 to %d", o.Result, PutOff)
+		return fmt.Errorf("%w: Result is %d; want 0 to %d", ErrOutcome, o.Result, PutOff)
 	}
 	if o.Result == PutOff {
 		if o.Next.IsZero() {
-			return errors.New("frontier: outcome: put off without a Next")
+			return fmt.Errorf("%w: put off without a Next", ErrOutcome)
 		}
 		o.Uncontacted = true
 	} else if o.Move {
-		return fmt.Errorf("frontier: outcome: %v with Move; want put off", o.Result)
+		return fmt.Errorf("%w: %v with Move; want put off", ErrOutcome, o.Result)
 	}
 	if o.Crawl != 0 && !o.Move {
-		return fmt.Errorf("frontier: outcome: Crawl is %d without Move", o.Crawl)
+		return fmt.Errorf("%w: Crawl is %d without Move", ErrOutcome, o.Crawl)
 	}
 	if int(o.Failure) >= failures {
-		return fmt.Errorf("frontier: outcome: Failure is %d; want 0 to %d", o.Failure, failures-1)
+		return fmt.Errorf("%w: Failure is %d; want 0 to %d", ErrOutcome, o.Failure, failures-1)
 	}
 	if o.Failure != 0 && o.Result != Failed {
-		return fmt.Errorf("frontier: outcome: %v with Failure %v; want failed", o.Result, o.Failure)
+		return fmt.Errorf("%w: %v with Failure %v; want failed", ErrOutcome, o.Result, o.Failure)
 	}
 	if o.Uncontacted && o.Result != Denied && o.Result < Requeue {
-		return fmt.Errorf("frontier: outcome: %v with Uncontacted; want denied or requeue", o.Result)
+		return fmt.Errorf("%w: %v with Uncontacted; want denied or requeue", ErrOutcome, o.Result)
 	}
 	if !o.Uncontacted && unitless(o.RetryAfter, leastAsked) {
-		return fmt.Errorf("frontier: outcome: RetryAfter is %v; want 0 or at least %v: is the unit missing?", o.RetryAfter, leastAsked)
+		return fmt.Errorf("%w: RetryAfter is %v; want 0 or at least %v: is the unit missing?", ErrOutcome, o.RetryAfter, leastAsked)
 	}
 	if len(o.Meta) > MaxMeta {
-		return fmt.Errorf("frontier: outcome: Meta has %d bytes; want at most %d", len(o.Meta), MaxMeta)
+		return fmt.Errorf("%w: Meta has %d bytes; want at most %d", ErrOutcome, len(o.Meta), MaxMeta)
 	}
 	return nil
 }

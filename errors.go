@@ -72,6 +72,9 @@ var ErrFull = errors.New("frontier: memory budget used up")
 // not change; the hint may be given again later.
 var ErrHints = errors.New("frontier: too many hints wait")
 
+// ErrOutcome is wrapped by the error of a Done whose Outcome is faulty; the text says where.
+var ErrOutcome = errors.New("frontier: outcome")
+
 // ErrUnsettled is wrapped by the error of a call whose context, or that of CloseContext,
 // ended before the Spill answered: it is not known whether the change is, or will be,
 // committed. The lease of such a Done has ended: its URL is finished, or comes again.

@@ -429,3 +429,30 @@ func ExampleFrontier_AddVerdicts() {
 	// 2 not an absolute URL with a host
 	// [new known bad]
 }
+
+// Many leases end together.
+func ExampleFrontier_DoneAll() {
+	ctx := context.Background()
+	f, err := frontier.Open(ctx, frontier.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/"}, frontier.Entry{URL: "http://b.example/"}); err != nil {
+		log.Fatal(err)
+	}
+	leases, err := f.Take(ctx, frontier.TakeOptions{Hosts: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var ends []frontier.End
+	for _, l := range leases {
+		ends = append(ends, frontier.End{Lease: l, Outcome: frontier.Outcome{Add: []frontier.Entry{{URL: "http://a.example/page"}}}})
+	}
+	for i, ended := range f.DoneAll(ctx, ends) {
+		fmt.Println(ends[i].Lease.Entry.URL, ended.Verdicts, ended.Err)
+	}
+	// Output:
+	// http://a.example/ [new] <nil>
+	// http://b.example/ [known] <nil>
+}

@@ -58,6 +58,24 @@ func (o *op) refuse(index int, v Verdict, err *EntryError) {
 	o.verdict(index, v)
 }
 
+// refuseLinks drops the outlinks of a completion.
+func (o *op) refuseLinks() {
+	for i := range o.entries {
+		o.verdict(o.entries[i].index, EntryRefused)
+	}
+	o.entries = o.entries[:0]
+}
+
+// verdictsOfForced notes what became of known entries that were to be forced.
+func (o *op) verdictsOfForced(known []newEntry, bad []*EntryError) {
+	for i := range known {
+		o.verdict(known[i].index, EntryForced)
+	}
+	for _, e := range bad {
+		o.verdict(e.Index, EntryRefused)
+	}
+}
+
 // refused counts entries of an Add that were refused, and joins them to its error.
 func (s *shard) refused(bad []*EntryError, err error) error {
 	s.mu.Lock()

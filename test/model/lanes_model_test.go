@@ -279,7 +279,29 @@ func (m *lanesWorld) end(l *laneLease, contacted bool) {
 
 func (m *lanesWorld) Done(t *rapid.T) {
 	l := m.drawLease(t)
-	var o frontier.Outcome
+	o := m.drawOutcome(t, l)
+	require.NoError(t, m.f.Done(l.Lease, o))
+	m.end(l, !o.Uncontacted)
+}
+
+// DoneAll ends several leases. Some may share a bundle.
+func (m *lanesWorld) DoneAll(t *rapid.T) {
+	var ends []frontier.End
+	for range rapid.IntRange(1, 4).Draw(t, "n") {
+		if len(ends) > 0 && len(m.leases) == 0 {
+			break
+		}
+		l := m.drawLease(t)
+		o := m.drawOutcome(t, l)
+		ends = append(ends, frontier.End{Lease: l.Lease, Outcome: o})
+		m.end(l, !o.Uncontacted)
+	}
+	for _, x := range m.f.DoneAll(context.Background(), ends) {
+		require.NoError(t, x.Err)
+	}
+}
+
+func (m *lanesWorld) drawOutcome(t *rapid.T, l *laneLease) (o frontier.Outcome) {
 	switch rapid.IntRange(0, 4).Draw(t, "outcome") {
 	case 0:
 		o = frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}
@@ -291,8 +313,7 @@ func (m *lanesWorld) Done(t *rapid.T) {
 		o.CrawlDelay = time.Duration(rapid.IntRange(1, 3).Draw(t, "s")) * time.Second
 		l.host.crawl = o.CrawlDelay
 	}
-	require.NoError(t, m.f.Done(l.Lease, o))
-	m.end(l, !o.Uncontacted)
+	return o
 }
 
 // move notes that a lease, with those of its bundle, holds a slot of another group.
@@ -435,7 +456,7 @@ func runLanesModel(tb testing.TB, t *rapid.T, durable bool) {
 	m.open(t)
 	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
-		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Take": m.Take, "Take2": m.Take, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
+		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Take": m.Take, "Take2": m.Take, "Done": m.Done, "DoneAll": m.DoneAll, "Pass": m.Pass, "Pass2": m.Pass,
 		"Join": m.Join, "Assign": m.Assign, "SetGroup": m.SetGroup, "SetConcurrency": m.SetConcurrency, "": m.check,
 	}
 	if durable {

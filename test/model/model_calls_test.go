@@ -258,11 +258,14 @@ func (m *model) Done(t *rapid.T) {
 		o.CrawlDelay = time.Duration(rapid.IntRange(1, 4).Draw(t, "s")) * time.Second
 	}
 	var fresh []*item
+	want := []frontier.Verdict{}
 	for range rapid.IntRange(0, 3).Draw(t, "links") {
 		url, host, prio := m.draw()
 		o.Add = append(o.Add, entry(url, prio))
+		want = append(want, frontier.EntryKnown)
 		if !m.known[url] {
 			m.known[url] = true
+			want[len(want)-1] = frontier.EntryNew
 			fresh = append(fresh, &item{url: url, host: host, prio: prio, attempt: 1})
 		}
 	}
@@ -270,10 +273,17 @@ func (m *model) Done(t *rapid.T) {
 	require.NoError(t, err)
 	found.Due, found.Group, found.Priority = l.lease.Due, l.lease.Group, l.lease.Priority // a rule may have changed it since
 	require.Equal(t, l.lease, found)
-	require.NoError(t, m.f.Done(found, o))
+	again := frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}
+	if rapid.Bool().Draw(t, "all") {
+		got := m.f.DoneAll(context.Background(), []frontier.End{{Lease: found, Outcome: o}, {Lease: l.lease, Outcome: again}})
+		require.Equal(t, frontier.Ended{Verdicts: want}, got[0])
+		require.ErrorIs(t, got[1].Err, frontier.ErrNotLeased)
+	} else {
+		require.NoError(t, m.f.Done(found, o))
+		require.ErrorIs(t, m.f.Done(l.lease, again), frontier.ErrNotLeased)
+	}
 	_, err = m.f.LeaseByID(l.lease.ID())
 	require.ErrorIs(t, err, frontier.ErrNotLeased)
-	require.ErrorIs(t, m.f.Done(l.lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}), frontier.ErrNotLeased)
 	if o.CrawlDelay > 0 {
 		h.crawl = o.CrawlDelay
 	}
