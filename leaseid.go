@@ -5,23 +5,43 @@ package frontier
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
+
+	"github.com/dchest/siphash"
 )
 
 // leaseIDBytes is what an ID encodes: the number of the lease's record and its token.
 const leaseIDBytes = 4 + 8
 
+// leaseIDKey enciphers the IDs of this process: a client cannot derive the ID of a lease
+// from those that it has.
+var leaseIDKey = randomKey()
+
+// half is one half of what an ID encodes: 48 bits.
+const half = 1<<48 - 1
+
+// sealed is a Feistel cipher of four rounds over 96 bits, with SipHash as its function. It
+// undoes itself if the halves are exchanged before and after, and the rounds run backwards.
+func sealed(left, right uint64, rounds [4]uint64) (uint64, uint64) {
+	var b [8]byte
+	for _, round := range rounds {
+		binary.LittleEndian.PutUint64(b[:], right|round<<48)
+		left, right = right, left^siphash.Hash(leaseIDKey[0], leaseIDKey[1], b[:])&half
+	}
+	return left, right
+}
+
 // ID returns a text of 16 letters, digits, dashes and underscores that stands for the
-// lease: LeaseByID finds it again. A program in another process can store it. The ID of
-// the zero Lease is empty.
+// lease: LeaseByID finds it again. A program in another process can store it. It cannot
+// be derived from the IDs of other leases. The ID of the zero Lease is empty.
 func (l Lease) ID() string {
 	if l.token == 0 {
 		return ""
 	}
 	var b [leaseIDBytes]byte
-	binary.BigEndian.PutUint32(b[:], l.record)
-	binary.BigEndian.PutUint64(b[4:], l.token)
+	left, right := sealed(uint64(l.record)<<16|l.token>>48, l.token&half, [4]uint64{0, 1, 2, 3})
+	binary.BigEndian.PutUint32(b[:], uint32(left>>16))
+	binary.BigEndian.PutUint64(b[4:], left<<48|right)
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
@@ -53,14 +73,11 @@ func RestoreLease(id string, l Lease) (Lease, error) {
 		return Lease{}, fmt.Errorf("frontier: a lease ID of %d characters; want %d", len(id), want)
 	}
 	b, err := base64.RawURLEncoding.DecodeString(id)
-	if err == nil {
-		l.record, l.token = binary.BigEndian.Uint32(b), binary.BigEndian.Uint64(b[4:])
-		if l.record == 0 || l.token == 0 {
-			err = errors.New("no lease has it")
-		}
-	}
 	if err != nil {
 		return Lease{}, fmt.Errorf("frontier: lease ID %q: %w", id, err)
 	}
+	token := binary.BigEndian.Uint64(b[4:])
+	right, left := sealed(token&half, uint64(binary.BigEndian.Uint32(b))<<16|token>>48, [4]uint64{3, 2, 1, 0})
+	l.record, l.token = uint32(left>>16), left<<48|right
 	return l, nil
 }

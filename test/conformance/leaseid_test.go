@@ -3,8 +3,10 @@
 package conformance
 
 import (
-	"context"
+	"bytes"
 	"encoding/base64"
+	"encoding/binary"
+	"fmt"
 	"testing"
 	"time"
 
@@ -96,19 +98,62 @@ func TestWhatIsNoLeaseIDIsRefused(t *testing.T) {
 		"":                  "frontier: a lease ID of 0 characters; want 16",
 		"AAAAAQAAAAAAAAABB": "frontier: a lease ID of 17 characters; want 16",
 		"AAAA+QAAAAAAAAAB":  `frontier: lease ID "AAAA+QAAAAAAAAAB": illegal base64 data at input byte 4`,
-		"AAAAAAAAAAAAAAAB":  `frontier: lease ID "AAAAAAAAAAAAAAAB": no lease has it`,
-		"AAAAAQAAAAAAAAAA":  `frontier: lease ID "AAAAAQAAAAAAAAAA": no lease has it`,
 	} {
 		_, err := w.F.LeaseByID(id)
 		require.EqualError(t, err, want)
 		_, err = frontier.RestoreLease(id, frontier.Lease{})
 		require.EqualError(t, err, want)
 	}
-	for _, record := range []string{"\x00\x00\x00\x01", "\xff\xff\xff\xff"} {
-		_, err := w.F.LeaseByID(base64.RawURLEncoding.EncodeToString([]byte(record + "\x00\x00\x00\x00\x00\x00\x00\x07")))
+	for _, id := range []string{"AAAAAAAAAAAAAAAA", "AAAAAQAAAAAAAAAH", "________________"} {
+		_, err := w.F.LeaseByID(id)
 		require.ErrorIs(t, err, frontier.ErrNotLeased)
 	}
-	require.NoError(t, w.F.CloseContext(context.Background()))
-	_, err := w.F.LeaseByID("AAAAAQAAAAAAAAAB")
-	require.ErrorIs(t, err, frontier.ErrClosed)
+}
+
+// A client cannot derive the ID of another lease from its own: what lies near it, or differs
+// from it as two of its own differ, is no lease's.
+func TestALeaseIDCannotBeForged(t *testing.T) {
+	const n = 300
+	w := harness.NewWorld(t, frontier.Options{})
+	for i := range n {
+		w.Add(fmt.Sprintf("http://host-%d.example/", i))
+	}
+	out, ids := map[string]bool{}, make([][]byte, n)
+	for i := range ids {
+		id := w.Next().ID()
+		out[id] = true
+		ids[i], _ = base64.RawURLEncoding.DecodeString(id)
+	}
+	forged := func(b []byte) {
+		if id := base64.RawURLEncoding.EncodeToString(b); !out[id] {
+			_, err := w.F.LeaseByID(id)
+			require.ErrorIs(t, err, frontier.ErrNotLeased, id)
+		} else {
+			require.Contains(t, [2]string{base64.RawURLEncoding.EncodeToString(ids[0]), base64.RawURLEncoding.EncodeToString(ids[1])}, id, "it is derived from others")
+		}
+	}
+	for by := range len(ids[0]) { // one byte at a time
+		for x := range 256 {
+			b := bytes.Clone(ids[0])
+			b[by] ^= byte(x)
+			forged(b)
+		}
+	}
+	for step := uint64(1); step < 2*n; step++ { // the next lease, and its record
+		for _, record := range []uint64{0, step} {
+			b := bytes.Clone(ids[0])
+			binary.BigEndian.PutUint32(b, binary.BigEndian.Uint32(b)+uint32(record))
+			binary.BigEndian.PutUint64(b[4:], binary.BigEndian.Uint64(b[4:])+step)
+			forged(b)
+			binary.BigEndian.PutUint64(b[4:], binary.BigEndian.Uint64(ids[0][4:])^step)
+			forged(b)
+		}
+	}
+	for _, other := range ids[2:] { // the difference of two
+		b := bytes.Clone(other)
+		for i := range b {
+			b[i] ^= ids[0][i] ^ ids[1][i]
+		}
+		forged(b)
+	}
 }
