@@ -10,9 +10,24 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// lockPatience is how long lock tries.
+const lockPatience = 200 * time.Millisecond
+
+// lock locks an open folder, as badger does. A process that another goroutine starts has copies of
+// all descriptors from its fork to its exec, and so keeps locks that were given back by closing a
+// folder. So lock tries for a moment before it fails.
+func lock(d *os.File, how int) error {
+	for end := time.Now().Add(lockPatience); ; time.Sleep(time.Millisecond) {
+		if err := unix.Flock(int(d.Fd()), how|unix.LOCK_NB); err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
 
 // alone calls fn while it holds badger's lock. It returns false if another process uses the folder.
 func alone(dir string, fn func() error) (bool, error) {
@@ -24,10 +39,10 @@ func alone(dir string, fn func() error) (bool, error) {
 		return true, err
 	}
 	defer d.Close()
-	if unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+	if lock(d, unix.LOCK_EX) != nil {
 		return false, nil
 	}
-	return true, fn()
+	return true, errors.Join(fn(), unix.Flock(int(d.Fd()), unix.LOCK_UN)) // badger's turn, even if a copy of d is still open
 }
 
 // share prevents other processes from opening a folder, without writing to it, until the returned
@@ -37,7 +52,7 @@ func share(dir string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if unix.Flock(int(d.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
+	if lock(d, unix.LOCK_SH) != nil {
 		return nil, errors.Join(ErrInUse, d.Close())
 	}
 	return d.Close, nil
