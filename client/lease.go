@@ -29,7 +29,7 @@ func (c *Client) Join(l *frontier.Lease, group string) error {
 	switch {
 	case err == nil:
 		l.Group, l.Deadline = x.Group, x.Deadline
-	case p != nil && p.Type == "limit":
+	case p != nil && p.Type == "group-busy":
 		l.Group, err = group, frontier.ErrGroupBusy
 	}
 	return err

@@ -126,6 +126,17 @@ func (l *lines) grow(n int64) bool {
 	return true
 }
 
+// release gives what grow took back, while the line that was read last is in use.
+func (l *lines) release(to int64) {
+	if n := int64(cap(l.buf)); n > readAhead {
+		to += 2 * n
+	}
+	if l.held > to {
+		l.c.s.room.used.Add(to - l.held)
+		l.held = to
+	}
+}
+
 // shrink gives what grow took back.
 func (l *lines) shrink(to int64) {
 	if l.held > to {

@@ -4,11 +4,13 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"hash/maphash"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,64 +19,101 @@ import (
 
 var bodySeed = maphash.MakeSeed()
 
-// done ends a lease, or finds that the same body has ended it before. It appends the answer,
-// without its end.
-func (s *Service) done(c *call, b, body []byte, e *end) ([]byte, error) {
-	l, err := s.lease(e.lease)
-	sum := maphash.Bytes(bodySeed, body)
-	if errors.Is(err, frontier.ErrNotLeased) {
-		if b, ok := s.repeated(b, e.lease, sum); ok {
-			return b, nil
-		}
-	}
-	if err != nil {
-		return b, err
-	}
-	if err := e.complete(s, &l); err != nil {
-		return b, err
-	}
-	verdicts, full := s.addFirst(c, e)
-	if full != nil && !errors.Is(full, frontier.ErrFull) {
-		return b, full
-	}
-	err = s.f.Done(l, e.outcome)
-	if errors.Is(err, frontier.ErrNotLeased) { // by another request, just now
-		if b, ok := s.repeated(b, e.lease, sum); ok {
-			return b, nil
-		}
-	}
-	if err != nil {
-		return b, err
-	}
-	s.streams.drop(l.Token())
-	from := len(b)
-	b = answer(b, verdicts)
-	x := endedLease{token: l.Token(), body: sum, at: time.Now()}
-	if len(e.add) > 0 {
-		x.answer = append([]byte(nil), b[from:]...)
-	}
-	s.ended.note(x)
-	return b, nil
+// ending is the end of a lease on its way.
+type ending struct {
+	end
+	token  uint64
+	body   uint64 // its hash
+	answer string // members of an object
+	err    error
 }
 
-// repeated appends the answer of the request that ended a lease with the same body.
-func (s *Service) repeated(b []byte, id string, sum uint64) ([]byte, bool) {
-	l, err := frontier.RestoreLease(id, frontier.Lease{})
+// newEnding is the end of a lease by a body.
+func newEnding(e end, body []byte) ending {
+	x := ending{end: e, body: maphash.Bytes(bodySeed, body)}
+	l, err := frontier.RestoreLease(e.lease, frontier.Lease{})
 	if err != nil {
-		return b, false
+		x.err = frontier.ErrNotLeased
 	}
-	x, ok := s.ended.find(l.Token(), sum)
-	if !ok {
-		return b, false
-	}
-	if x.answer == nil {
-		return append(b, `"added":0`...), true
-	}
-	return append(b, x.answer...), true
+	x.token = l.Token()
+	return x
 }
+
+// endAll ends leases, or finds that the same bodies have ended them before. A request whose client
+// has gone goes on, so that the client finds its answer when it asks again.
+func (s *Service) endAll(ctx context.Context, all []ending) {
+	first := 0 // of those that are claimed, and have not ended
+	for i := range all {
+		x := &all[i]
+		for x.err == nil {
+			wait := s.ended.claim(x.token)
+			if wait == nil {
+				break
+			}
+			s.endClaimed(all[first:i]) // a request that waits holds no claims
+			first = i
+			select {
+			case <-wait:
+			case <-ctx.Done():
+				x.err = ctx.Err()
+			}
+		}
+	}
+	s.endClaimed(all[first:])
+}
+
+// endClaimed ends the leases that were claimed: those without an error.
+func (s *Service) endClaimed(all []ending) {
+	ends, of := make([]frontier.End, 0, len(all)), make([]*ending, 0, len(all))
+	for i := range all {
+		x := &all[i]
+		if x.err != nil {
+			continue
+		}
+		if old, ok := s.ended.find(x.token, x.body); ok {
+			if x.answer = old.answer; x.answer == "" {
+				x.answer = nothingAdded
+			}
+			s.ended.settle(x.token, nil)
+			continue
+		}
+		l, err := s.lease(x.lease)
+		if err == nil {
+			err = x.complete(&l)
+		}
+		if err != nil {
+			x.err = err
+			s.ended.settle(x.token, nil)
+			continue
+		}
+		ends, of = append(ends, frontier.End{Lease: l, Outcome: x.outcome}), append(of, x)
+	}
+	if len(ends) == 0 {
+		return
+	}
+	for i, done := range s.f.DoneAll(context.Background(), ends) {
+		x := of[i]
+		if done.Verdicts == nil {
+			x.err = done.Err
+			s.ended.settle(x.token, nil)
+			continue
+		}
+		s.streams.drop(x.token)
+		was := endedLease{token: x.token, body: x.body, at: time.Now()}
+		if x.answer = nothingAdded; len(x.add) > 0 {
+			faults := append(done.Refused, frontier.EntryErrors(done.Err)...)
+			slices.SortFunc(faults, func(a, b *frontier.EntryError) int { return a.Index - b.Index })
+			was.answer = string(answer(nil, verdictsOf(x.add, done.Verdicts, faults, done.Err, nil)))
+			x.answer = was.answer
+		}
+		s.ended.settle(x.token, &was)
+	}
+}
+
+const nothingAdded = `"added":0`
 
 // complete fills in what an outcome needs of its lease.
-func (e *end) complete(s *Service, l *frontier.Lease) error {
+func (e *end) complete(l *frontier.Lease) error {
 	o := &e.outcome
 	if e.meta != nil && !l.ContactOnly() {
 		kept, err := OpenEnvelope(l.Entry.Meta)
@@ -89,27 +128,12 @@ func (e *end) complete(s *Service, l *frontier.Lease) error {
 	if o.RetryAfter > 0 && o.RetryAfter < time.Microsecond {
 		o.RetryAfter = time.Microsecond
 	}
-	return nil
-}
-
-// addFirst adds the URLs of an end, and returns a verdict for each. The lease ends after that: if
-// the process dies in between, the URL comes again and its outlinks are known. Outcome.Add,
-// which does both at once, has no verdicts.
-func (s *Service) addFirst(c *call, e *end) ([]verdict, error) {
-	if len(e.add) == 0 {
-		return nil, nil
-	}
-	out, _, err := s.add(c.ctx, e.add, nil, nil)
-	if errors.Is(err, frontier.ErrFull) {
-		for i := range e.add {
-			v := verdict{id: e.add[i].id, status: frontier.EntryBad, err: e.add[i].err}
-			if v.err == nil {
-				v.status, v.err = frontier.EntryRefused, frontier.ErrFull
-			}
-			out = append(out, v)
+	for i := range e.add {
+		if e.add[i].err == nil {
+			o.Add = append(o.Add, e.add[i].entry)
 		}
 	}
-	return out, err
+	return nil
 }
 
 // answer appends how many URLs were added, and what became of each.
@@ -148,7 +172,7 @@ const parsed = 256
 
 // growFor takes room for what an end becomes once it is read: {} of an array is a whole entry then.
 func (l *lines) growFor(b []byte) error {
-	if !l.grow(parsed * int64(bytes.Count(b, []byte{','}))) {
+	if !l.grow(int64(len(b)) + parsed*int64(bytes.Count(b, []byte{','}))) {
 		return errRoom
 	}
 	return nil
@@ -184,24 +208,23 @@ func (s *Service) postDone(c *call) error {
 		return badRequest("the body: %w", err)
 	}
 	e.lease = id
-	b, err := s.done(c, []byte{'{'}, body, &e)
-	if err != nil {
-		return doneProblem(err)
+	all := []ending{newEnding(e, body)}
+	s.endAll(c.ctx, all)
+	if all[0].err != nil {
+		return all[0].err
 	}
-	c.send(http.StatusOK, "application/json", append(b, '}', '\n'))
+	c.send(http.StatusOK, "application/json", []byte("{"+all[0].answer+"}\n"))
 	return nil
 }
 
-// doneProblem is an error of Done: what the frontier says no to is the client's fault.
-func doneProblem(err error) error {
-	if p := problemOf(err); p.kind != "internal" {
-		return p
-	}
-	var entry *frontier.EntryError
-	if errors.As(err, &entry) {
-		return &problem{kind: "limit", status: http.StatusUnprocessableEntity, detail: err.Error()}
-	}
-	return err
+// endings are the lines of a request that ends leases.
+type endings struct {
+	c     *call
+	lines *lines
+	held  int64 // by lines, without those that were taken in
+	size  int
+	all   []ending
+	out   []byte
 }
 
 // postEnds ends many leases, and answers line by line.
@@ -212,49 +235,46 @@ func (s *Service) postEnds(c *call) error {
 	}
 	defer l.close()
 	_ = http.NewResponseController(c.w).EnableFullDuplex() // or the client sends all before it reads
-	out := make([]byte, 0, 4096)
-	flush := func() error {
-		if !c.began {
-			c.send(http.StatusOK, "application/x-ndjson", nil)
-		}
-		if len(out) == 0 {
-			return nil
-		}
-		if err := c.write(out); err != nil {
-			return err
-		}
-		out = out[:0]
-		return c.flush()
-	}
+	x := &endings{c: c, lines: l, held: l.held}
 	for {
 		line, err := l.next()
-		if errors.Is(err, io.EOF) {
-			return flush()
+		if err == nil {
+			err = x.take(line)
+		}
+		full := len(x.all) >= endsAtOnce || x.size >= batchSize
+		ended := errors.Is(err, io.EOF)
+		if full || err != nil && (ended || len(x.all) > 0) || err == nil && c.r.ContentLength < 0 && l.in.Buffered() == 0 {
+			if failed := x.commit(); failed != nil {
+				return failed
+			}
+		}
+		if ended {
+			return nil
 		}
 		if err != nil {
-			return errors.Join(flush(), err)
-		}
-		held := l.held
-		if err := l.growFor(line); err != nil {
-			if len(out) > 0 {
-				err = errors.Join(flush(), err)
-			}
 			return err
-		}
-		out = s.endLine(c, out, line)
-		l.shrink(held)
-		if len(out) > 16<<10 || c.r.ContentLength < 0 && l.in.Buffered() == 0 {
-			if err := flush(); err != nil {
-				return err
-			}
 		}
 	}
 }
 
-// endLine ends the lease of a line, and appends the answer.
-func (s *Service) endLine(c *call, out, line []byte) []byte {
+// endsAtOnce is how many leases end together.
+const endsAtOnce = 500
+
+// take takes in a line.
+func (x *endings) take(line []byte) error {
+	if err := x.lines.growFor(line); err != nil {
+		if len(x.all) == 0 {
+			return err
+		}
+		if err := x.commit(); err != nil { // that makes room
+			return err
+		}
+		if err := x.lines.growFor(line); err != nil {
+			return err
+		}
+	}
 	in := scanner{b: line}
-	e, err := s.end(&in, time.Now())
+	e, err := x.c.s.end(&in, time.Now())
 	if err == nil {
 		err = in.end()
 	}
@@ -264,17 +284,47 @@ func (s *Service) endLine(c *call, out, line []byte) []byte {
 	case e.lease == "":
 		err = badRequest("lease is missing")
 	}
-	out = appendString(append(out, '{'), "lease", e.lease)
-	if out[len(out)-1] != '{' {
-		out = append(out, ',')
-	}
-	at := len(out)
+	end := ending{end: e, err: err}
 	if err == nil {
-		if out, err = s.done(c, out, line, &e); err == nil {
-			return append(out, '}', '\n')
-		}
+		end = newEnding(e, line)
 	}
-	p, _ := json.Marshal(problemOf(doneProblem(err)))
-	out = append(append(out[:at], `"error":`...), p...)
-	return append(out, '}', '\n')
+	x.size += len(line)
+	x.all = append(x.all, end)
+	return nil
+}
+
+// commit ends what was taken in, and answers.
+func (x *endings) commit() error {
+	x.c.s.endAll(x.c.ctx, x.all)
+	x.out = x.out[:0]
+	for i := range x.all {
+		x.out = append(x.all[i].append(x.out), '\n')
+	}
+	clear(x.all)
+	x.all, x.size = x.all[:0], 0
+	x.lines.release(x.held)
+	if !x.c.began {
+		x.c.send(http.StatusOK, "application/x-ndjson", nil)
+	}
+	if len(x.out) == 0 {
+		return nil
+	}
+	if err := x.c.write(x.out); err != nil {
+		return err
+	}
+	return x.c.flush()
+}
+
+// append appends the answer to a line.
+func (x *ending) append(b []byte) []byte {
+	b = appendString(append(b, '{'), "lease", x.lease)
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	if x.err == nil {
+		return append(append(b, x.answer...), '}')
+	}
+	p, _ := json.Marshal(problemOf(x.err))
+	b = append(append(b, `"error":`...), p...)
+	return append(b, '}')
 }

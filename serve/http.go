@@ -176,7 +176,7 @@ const problemBase = "https://github.com/seed-7440039f/frontier/problems/"
 var problemTitles = map[string]string{
 	"not-leased": "The lease has ended", "bad-request": "The request is malformed", "not-found": "There is no such resource",
 	"unknown-host": "Nothing is known of the host", "unknown-url": "The URL is unknown", "unknown-crawl": "The crawl is unknown",
-	"limit": "The frontier refuses this", "full": "The frontier's memory is used up", "no-space": "The disk is full",
+	"limit": "The frontier refuses this", "group-busy": "The group has no free slot", "full": "The frontier's memory is used up", "no-space": "The disk is full",
 	"busy": "The service is busy", "unauthorized": "A token is needed", "forbidden": "This is not allowed",
 	"too-large": "The request is too large", "conflict": "The request differs from the one before", "internal": "The frontier has failed",
 }
@@ -219,9 +219,11 @@ func problemOf(err error) *problem {
 		kind, status = "too-large", http.StatusRequestEntityTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded): // the client's, who sends nothing
 		kind, status = "bad-request", http.StatusRequestTimeout
-	case errors.Is(err, errSyntax):
+	case errors.Is(err, errSyntax), errors.Is(err, frontier.ErrOutcome):
 		kind, status = "bad-request", http.StatusBadRequest
-	case errors.Is(err, frontier.ErrGroupBusy), errors.As(err, &entry):
+	case errors.Is(err, frontier.ErrGroupBusy):
+		kind, status = "group-busy", http.StatusUnprocessableEntity
+	case errors.As(err, &entry):
 		kind, status = "limit", http.StatusUnprocessableEntity
 	}
 	return &problem{kind: kind, status: status, detail: err.Error()}

@@ -65,18 +65,20 @@ func (s *Service) giveBack(leases []frontier.Lease) {
 	}
 }
 
-// ended are leases that ended lately, so that the same Done twice does no harm.
+// ended are leases that ended lately, so that the same Done twice does no harm, and those that end
+// now.
 type ended struct {
 	mu   sync.Mutex
-	by   map[uint64]int // guarded by mu; the place in ring
-	ring []endedLease   // guarded by mu
-	at   int            // guarded by mu
+	by   map[uint64]int           // guarded by mu; the place in ring
+	ring []endedLease             // guarded by mu
+	at   int                      // guarded by mu
+	busy map[uint64]chan struct{} // guarded by mu; leases that end now; nil: no request waits for it
 }
 
 type endedLease struct {
 	token, body uint64
 	at          time.Time
-	answer      []byte // nil: nothing was added
+	answer      string // empty: nothing was added
 }
 
 const (
@@ -84,20 +86,44 @@ const (
 	endedAtMost = 1 << 18
 )
 
-func (e *ended) note(x endedLease) {
+// claim lets a request end a lease, which settle follows. If another one is ending it, claim returns
+// what to wait for.
+func (e *ended) claim(token uint64) (wait <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.by == nil {
-		e.by = map[uint64]int{}
+	if c, ok := e.busy[token]; ok {
+		if c == nil {
+			c = make(chan struct{})
+			e.busy[token] = c
+		}
+		return c
 	}
-	if len(e.ring) < endedAtMost {
-		e.by[x.token] = len(e.ring)
-		e.ring = append(e.ring, x)
+	if e.busy == nil {
+		e.by, e.busy = map[uint64]int{}, map[uint64]chan struct{}{}
+	}
+	e.busy[token] = nil
+	return nil
+}
+
+// settle ends a claim, and remembers how the lease ended, unless x is nil.
+func (e *ended) settle(token uint64, x *endedLease) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c := e.busy[token]; c != nil {
+		close(c)
+	}
+	delete(e.busy, token)
+	switch {
+	case x == nil:
+		return
+	case len(e.ring) < endedAtMost:
+		e.by[token] = len(e.ring)
+		e.ring = append(e.ring, *x)
 		return
 	}
 	delete(e.by, e.ring[e.at].token)
-	e.ring[e.at] = x
-	e.by[x.token] = e.at
+	e.ring[e.at] = *x
+	e.by[token] = e.at
 	e.at = (e.at + 1) % len(e.ring)
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -198,6 +199,45 @@ func TestTheSameEndTwiceIsOne(t *testing.T) {
 	x.problem(409, "not-leased", "POST", path, `{"result":"gone"}`)
 	x.problem(409, "not-leased", "POST", "/v1/leases/forged/done", `{}`)
 	x.problem(409, "not-leased", "POST", "/v1/leases/AAAAAQAAAAAAAAAB/done", `{}`)
+}
+
+// Clients repeat a request that they think lost. The first may be under way still.
+func TestTheSameEndTwiceAtOnceIsOne(t *testing.T) {
+	x := serve(t, Options{})
+	for i := range 50 {
+		x.ok("POST", "/v1/urls", fmt.Sprintf(`{"url":"http://h%d.example/"}`, i))
+		id := x.lease()["lease"].(string)
+		body := fmt.Sprintf(`{"result":"visited","add":[{"url":"http://h%d.example/next","not_before":"2999-01-01T00:00:00Z"}]}`, i)
+		answers := make([]string, 4)
+		var wg sync.WaitGroup
+		for j := range answers {
+			wg.Go(func() { _, answers[j] = x.ask("POST", "/v1/leases/"+id+"/done", body) })
+		}
+		wg.Wait()
+		for _, a := range answers {
+			assert.Equal(t, `{"added":1,"add":[{"status":"new"}]}`+"\n", a)
+		}
+	}
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/"}`)
+	line := fmt.Sprintf(`{"lease":%q,"add":[{"url":"http://b.example/"}]}`+"\n", x.lease()["lease"])
+	_, text := x.ask("POST", "/v1/done", line+line+strings.Replace(line, "b.", "c.", 1), ndjson...)
+	lines := strings.Split(text, "\n")
+	require.Len(t, lines, 4)
+	assert.Contains(t, lines[0], `"added":1`)
+	assert.Equal(t, lines[0], lines[1], "the same line twice in one body")
+	assert.Contains(t, lines[2], problemBase+"not-leased")
+}
+
+// A lease and its outlinks end together, or not at all.
+func TestAFaultyEndAddsNothing(t *testing.T) {
+	x := serve(t, Options{})
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/"}`)
+	path := "/v1/leases/" + x.lease()["lease"].(string) + "/done"
+	x.problem(400, "bad-request", "POST", path, `{"result":"put_off","add":[{"url":"http://b.example/"}]}`)
+	x.problem(404, "unknown-url", "GET", "/v1/urls?url=http://b.example/", "")
+	m := x.ok("POST", path, `{"result":"visited","add":[{"url":"http://b.example/"},{"url":"x","id":"1"},{"depth":1}]}`)
+	assert.Equal(t, []any{"new", "bad", "bad"}, []any{word(m, 0), word(m, 1), word(m, 2)})
+	x.ok("GET", "/v1/urls?url=http://b.example/", "")
 }
 
 func TestManyEnds(t *testing.T) {

@@ -203,20 +203,26 @@ func (s *Service) add(ctx context.Context, items []item, out []verdict, entries 
 	if verdicts == nil {
 		return nil, entries, err
 	}
-	faults := frontier.EntryErrors(err)
+	return verdictsOf(items, verdicts, frontier.EntryErrors(err), nil, out), entries, nil
+}
+
+// verdictsOf appends the verdict of each item. The frontier's are of those without an error, and
+// faults are of those that it refused, in order; without one the reason is why.
+func verdictsOf(items []item, verdicts []frontier.Verdict, faults []*frontier.EntryError, why error, out []verdict) []verdict {
 	at := 0
 	for i := range items {
 		v := verdict{id: items[i].id, status: frontier.EntryBad, err: items[i].err}
 		if v.err == nil {
-			v.status = verdicts[at]
-			if len(faults) > 0 && faults[0].Index == at {
+			if v.status = verdicts[at]; len(faults) > 0 && faults[0].Index == at {
 				v.err, faults = faults[0].Err, faults[1:]
+			} else if v.status == frontier.EntryRefused {
+				v.err = why
 			}
 			at++
 		}
 		out = append(out, v)
 	}
-	return out, entries, nil
+	return out
 }
 
 // getURL tells the state of a URL.
