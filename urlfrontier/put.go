@@ -5,8 +5,6 @@ package urlfrontier
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -28,10 +26,8 @@ type group struct {
 	done chan struct{}
 }
 
-const (
-	groupPuts   = 4096 // that are committed together, about
-	doneWorkers = 128  // that end leases at once
-)
+// groupPuts is how many puts are committed together, about.
+const groupPuts = 4096
 
 // commitAll commits groups until the server closes.
 func (s *Server) commitAll() {
@@ -111,7 +107,6 @@ type done struct {
 	outcome frontier.Outcome
 	entry   frontier.Entry // what becomes of the URL, if the outcome does not say so
 	moves   bool           // to another queue
-	err     error
 }
 
 // put takes one in.
@@ -253,45 +248,43 @@ func (c *commit) bringBack(known []int) {
 	c.admit()
 }
 
-// endLeases ends leases with a fixed number of workers: what they do shares commits.
+// endLeases ends leases, all at once.
 func (c *commit) endLeases() {
 	if len(c.dones) == 0 {
 		return
 	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(doneWorkers, len(c.dones)) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(c.dones)); i = next.Add(1) - 1 {
-				d := &c.dones[i]
-				d.err = c.s.carryOut(d)
-			}
-		})
-	}
-	wg.Wait()
+	ends := make([]frontier.End, len(c.dones))
+	var over []frontier.Entry // finished URLs that failed: the retry policy would let them come again
 	for i := range c.dones {
 		d := &c.dones[i]
+		ends[i] = frontier.End{Lease: d.lease, Outcome: d.outcome}
+		if d.spent() {
+			e := d.entry
+			e.Force = true
+			over = append(over, e)
+		}
+	}
+	f := c.s.svc.Frontier()
+	var failed error
+	if len(over) > 0 {
+		_, failed = f.Add(c.s.life, over...)
+	}
+	for i, ended := range f.DoneAll(c.s.life, ends) {
+		d, err := &c.dones[i], ended.Err
+		if err == nil && d.spent() {
+			err = failed
+		}
 		switch {
-		case errors.Is(d.err, frontier.ErrNotLeased), d.err == nil && d.moves: // or it had just ended
+		case errors.Is(err, frontier.ErrNotLeased), err == nil && d.moves: // or it had just ended
 			c.add(d.entry, d.put)
-		case d.err != nil:
+		case err != nil:
 			d.put.status = pb.AckMessage_FAIL
-			c.s.log.Error("urlfrontier: the end of a lease was not stored", "error", d.err)
+			c.s.log.Error("urlfrontier: the end of a lease was not stored", "error", err)
 		default:
 			c.s.noteSpent(d.entry.Host, d.entry.Finished)
 		}
 	}
 }
 
-// carryOut ends a lease.
-func (s *Server) carryOut(d *done) (err error) {
-	if d.entry.Finished && d.outcome.Result == frontier.Failed { // the retry policy would let it come again
-		e := d.entry
-		e.Force = true
-		if _, err := s.svc.Frontier().Add(s.life, e); err != nil {
-			return err
-		}
-	}
-	_, err = s.svc.Frontier().DoneContext(s.life, d.lease, d.outcome)
-	return err
-}
+// spent reports whether a URL failed that is not to come again.
+func (d *done) spent() bool { return d.entry.Finished && d.outcome.Result == frontier.Failed }
