@@ -155,7 +155,9 @@ func (s *server) judge() error {
 	}
 	s.judgeTLS()
 	for name, address := range s.addresses() {
-		if s.o.Tokens == nil && s.clientCA == "" && !s.insecure && !local(address) {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			s.bad("want host:port", name)
+		} else if s.o.Tokens == nil && s.clientCA == "" && !s.insecure && !local(address) {
 			s.bad("other machines may reach it: want -tokens, or -client-ca, or an address of loopback", name)
 		}
 	}

@@ -128,7 +128,7 @@ func TestServeNeedsTokensForOtherMachines(t *testing.T) {
 
 func TestServeSaysWhatIsWrong(t *testing.T) {
 	for _, x := range [][]string{
-		{"-http", "127.0.0.1:0"}, {"-dir", "x", "-memory", "1k"}, {"-dir", "x", "-tls-cert", "a"}, {"-dir", "x", "-tokens", "/nowhere"}, {"-dir", "x", "more"},
+		{"-http", "127.0.0.1:0"}, {"-dir", "x", "-memory", "1k"}, {"-dir", "x", "-tls-cert", "a"}, {"-dir", "x", "-tokens", "/nowhere"}, {"-dir", "x", "-grpc", ""}, {"-dir", "x", "-http", "localhost"}, {"-dir", "x", "more"},
 		{"-dir", "x", "-lease-time", "1us"}, {"-dir", "x", "-delay", "1us"}, {"-dir", "x", "-max-buffered", "1"}, {"-dir", "x", "-grace", "-1s"}, {"-dir", "x", "-max-connections", "0"}, {"-dir", "x", "-config", "/nowhere"},
 	} {
 		status, _, said := typing(t, append([]string{"serve"}, x...)...)
