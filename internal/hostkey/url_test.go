@@ -52,6 +52,8 @@ func TestHostNameOfOddURLs(t *testing.T) {
 		"http://a.1/":                                "a.1",
 		"http://1..1/":                               "1..1",
 		"http://a.3com/":                             "a.3com",
+		"http://0+0.0/":                              "0+0.0",
+		"http://1.-1/":                               "1.-1",
 		"http://1.0x_1/":                             "1.0x_1",
 		"http://a.example../":                        "a.example",
 		"https://a.example?next=http://b.example":    "a.example",
@@ -114,7 +116,8 @@ func slowHost(raw string) (string, bool) {
 		}
 	}
 	h = strings.TrimRight(strings.ToLower(h), ".")
-	if strings.Trim(h[strings.LastIndexByte(h, '.')+1:], "0123456789abcdefx") == "" { // perhaps an IPv4 address: as browsers read it
+	// It may be an IPv4 address, which is compared as browsers read it. The parser here takes signed numbers, which the URL standard does not.
+	if strings.Trim(h[strings.LastIndexByte(h, '.')+1:], "0123456789abcdefx") == "" && !strings.ContainsAny(h, "+-") {
 		if w, err := whatwg.Parse("http://" + h + "/"); err == nil {
 			h = w.Hostname()
 		}
