@@ -50,13 +50,17 @@ func listen(t testing.TB, h http.HandlerFunc, left ...string) *server {
 		s.most = max(s.most, s.open[r.Host])
 		n := s.asks[url]
 		s.mu.Unlock()
+		a := &answering{ResponseWriter: w}
 		defer func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
+			if a.end.IsZero() {
+				a.end = time.Now()
+			}
 			s.open[r.Host] -= opened
-			s.log = append(s.log, request{url: url, host: r.Host, n: n, start: start, end: time.Now()})
+			s.log = append(s.log, request{url: url, host: r.Host, n: n, start: start, end: a.end})
 		}()
-		h(w, r)
+		h(a, r)
 	}))
 	web.Config.ErrorLog = log.New(io.Discard, "", 0)
 	web.Start()
@@ -73,8 +77,20 @@ func (s *server) fetcher(t testing.TB, o fetch.Options) Fetcher {
 	return f
 }
 
+// answering is an answer on its way.
+type answering struct {
+	http.ResponseWriter
+	end time.Time // when the client may have seen the end of it; zero: when its handler returns
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answering) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
 // cut ends the connection at once.
 func cut(w http.ResponseWriter, before string) {
+	if a, ok := w.(*answering); ok {
+		a.end = time.Now() // the client may leave before the handler goes on
+	}
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
