@@ -77,10 +77,14 @@ func (x *tab) says(t *testing.T, selector, want string) {
 	x.until(t, selector+" says "+want, func() bool { return strings.Contains(x.text(t, selector), want) })
 }
 
-// click presses the mouse in the middle of an element.
+// click presses the mouse in the middle of an element, once the page has it.
 func (x *tab) click(t *testing.T, selector string) {
 	t.Helper()
 	type point struct{ X, Y float64 }
+	x.until(t, selector+" is there", func() bool {
+		there, _ := tryEval[bool](t, x, "document.querySelector("+quoted(selector)+") !== null")
+		return there
+	})
 	at := eval[point](t, x, `(() => { const e = document.querySelector(`+quoted(selector)+`); e.scrollIntoView({block: "center", behavior: "instant"});
 		const r = e.getBoundingClientRect(); return {X: r.x + r.width / 2, Y: r.y + r.height / 2}; })()`)
 	for _, kind := range []string{"mousePressed", "mouseReleased"} {

@@ -95,6 +95,11 @@ func (x *tab) pauses(t *testing.T, w *world, host string) {
 func TestWithoutJavaScript(t *testing.T) {
 	x, w := launch(t).open(t, 1280, 900), crawling(t)
 	x.do(t, "Emulation.setScriptExecutionDisabled", args{"value": true})
+	x.until(t, "the hosts of this test are known, and URLs wait", func() bool {
+		one, _ := w.requests("site-1.example")
+		two, _ := w.requests("site-2.example")
+		return one > 1 && two > 1 && w.f.Stats().Waiting > 0
+	})
 	for path, parts := range map[string][]string{
 		"/": {"Pages fetched", "Problems", "Hosts by what they do", "Recent requests", "Pause", "Without JavaScript"}, "/hosts": {"site-0.example"}, "/urls": {"Priority"}, "/rules": {"No rule", "Set a rule"},
 		"/url?url=http%3A%2F%2Fsite-0.example%2F0": {"site-0.example", "Crawl it next", "What became of it"}, "/url?url=site-0.example": {"site-0.example", "Its recent requests"},
