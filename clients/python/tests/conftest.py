@@ -33,7 +33,7 @@ class Server:
 
     def start(self) -> None:
         with open(self.folder / "log", "ab") as log:
-            args = [self.command, "serve", "-dir", str(self.folder / "state"), "-http", self.address]
+            args = [self.command, "serve", "-dir", str(self.folder / "state"), "-http", self.address, "-grpc", "off"]
             self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         with Client(self.url) as c:
             for _ in range(600):
