@@ -89,6 +89,7 @@ type HostInfo struct {
 	Until  time.Time
 
 	Bound    bool // it has a back queue
+	Awaited  bool // calls of Contact wait for it, and come before its URLs
 	Resident bool // it is in memory, as all hosts with waiting URLs are
 }
 
@@ -193,6 +194,7 @@ func (s *shard) hostInfoLocked(id uint32) HostInfo {
 		}
 		x.Leased++
 	}
+	x.Awaited = h.wanted
 	if h.due > 0 {
 		x.Due = s.wall(h.due)
 	}

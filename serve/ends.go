@@ -82,7 +82,9 @@ func (s *Service) endClaimed(all []ending) {
 			err = x.complete(&l)
 		}
 		if err != nil {
-			x.err = err
+			if x.err = err; errors.Is(err, frontier.ErrNotLeased) {
+				s.lateID(x.lease, x.outcome)
+			}
 			s.ended.settle(x.token, nil)
 			continue
 		}
@@ -91,7 +93,7 @@ func (s *Service) endClaimed(all []ending) {
 	if len(ends) == 0 {
 		return
 	}
-	for i, done := range s.f.DoneAll(context.Background(), ends) {
+	for i, done := range s.DoneAll(context.Background(), ends) {
 		x := of[i]
 		if done.Verdicts == nil {
 			x.err = done.Err

@@ -60,7 +60,7 @@ func (x *streams) update(old, l frontier.Lease) {
 // giveBack returns leases that did not reach the client.
 func (s *Service) giveBack(leases []frontier.Lease) {
 	for _, l := range slices.Backward(leases) { // the first becomes the head of its queue again
-		_ = s.f.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}) // unless it has ended
+		_ = s.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}) // unless it has ended
 		s.streams.drop(l.Token())
 	}
 }

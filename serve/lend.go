@@ -84,7 +84,7 @@ func (s *Service) postLeases(c *call) error {
 	var leases []frontier.Lease
 	if known {
 		c.undeadline()
-		leases, err = s.f.Take(c.ctx, t)
+		leases, err = s.Take(c.ctx, t)
 	} else {
 		err = frontier.ErrExhausted
 	}
@@ -215,7 +215,7 @@ func (s *Service) streamLeases(c *call) error {
 				continue
 			}
 			t.Max, t.Wait = most-out, keepAlive
-			if leases, err = s.f.Take(c.ctx, t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
+			if leases, err = s.Take(c.ctx, t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
 				return err
 			}
 		} else if !st.wait(c.ctx, next) {
@@ -355,6 +355,12 @@ func (s *Service) postExtend(c *call) error {
 	if err == nil {
 		err = s.f.Extend(&l, d)
 	}
+	if errors.Is(err, frontier.ErrNotLeased) {
+		s.lateExtend(c.r.PathValue("id"), d)
+	}
+	if err == nil {
+		err = s.contacts.began(l)
+	}
 	if err != nil {
 		return err
 	}
@@ -375,7 +381,12 @@ func (s *Service) postHandBack(c *call) error {
 	if err != nil {
 		return err
 	}
+	s.contacts.ended(l.ID())
 	s.streams.update(l, contact)
+	if err := s.contacts.began(contact); err != nil {
+		s.giveBack([]frontier.Lease{contact})
+		return err
+	}
 	return c.replyLease(&contact)
 }
 
@@ -439,6 +450,10 @@ func (s *Service) postContact(c *call) error {
 		if err := s.f.Extend(&l, lease); err != nil {
 			return err
 		}
+	}
+	if err := s.contacts.began(l); err != nil {
+		s.giveBack([]frontier.Lease{l})
+		return err
 	}
 	if err := c.replyLease(&l); err != nil || c.n == 0 {
 		s.giveBack([]frontier.Lease{l})

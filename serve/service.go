@@ -34,21 +34,28 @@ type Options struct {
 	// Idle is how long a client may neither send nor read in the middle of a request. Zero
 	// means a minute.
 	Idle time.Duration
+	// Contacts is a file that keeps which hosts clients may be contacting. Clients outlive
+	// the server: a new Service leaves these hosts alone until the clients say that they have
+	// ended, or until the deadlines of the leases. It survives kills, not a loss of power. Only
+	// one Service may use it at a time.
+	// Empty: a host is left alone as after any opening of the frontier.
+	Contacts string
 	// Logger gets each request. Nil: none does.
 	Logger *slog.Logger
 }
 
 // Service serves a frontier. It is safe for concurrent use.
 type Service struct {
-	f       *frontier.Frontier
-	o       Options
-	log     *slog.Logger
-	names   names
-	streams streams
-	ended   ended
-	once    once
-	room    room
-	plain   atomic.Pointer[plainEnvelope]
+	f        *frontier.Frontier
+	o        Options
+	log      *slog.Logger
+	names    names
+	streams  streams
+	contacts contacts
+	ended    ended
+	once     once
+	room     room
+	plain    atomic.Pointer[plainEnvelope]
 
 	console *console.Console
 	owned   bool // the console
@@ -128,6 +135,18 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.handler = s.routed()
+	if o.Contacts != "" {
+		left, damage, err := s.contacts.begin(o.Contacts, time.Now())
+		if damage != nil {
+			s.log.Warn("serve: a file is damaged: a host may be contacted while a client fetches from it", "file", o.Contacts, "error", damage)
+		}
+		if err == nil {
+			err = s.inherit(left)
+		}
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
 	return s, nil
 }
 
@@ -178,7 +197,7 @@ func (s *Service) Drain(ctx context.Context) error {
 
 // Close is Drain without an end, and gives back what the Service has. The frontier stays open.
 func (s *Service) Close() error {
-	err := s.Drain(context.Background())
+	err := errors.Join(s.Drain(context.Background()), s.contacts.close())
 	if s.owned {
 		err = errors.Join(err, s.console.Close())
 	}

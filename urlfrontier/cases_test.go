@@ -376,6 +376,26 @@ func crawlOf(t *testing.T, f *frontier.Frontier, url string) uint32 {
 	return 0
 }
 
+// What a client has while the server is killed keeps its host, until the client reports it.
+func TestAKilledServerLeavesHostsAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at, kill := startProcess(t, dir)
+	a := dial(t, at)
+	const has, is, free = "http://a.example/1", "http://b.example/1", "http://c.example/1"
+	a.put(discovered("", "", has), discovered("", "", "http://a.example/2"), discovered("", "", is), discovered("", "", "http://b.example/2"), discovered("", "", free))
+	require.Equal(t, []string{has}, a.get(byKey("DEFAULT", "a.example", 600)))
+	require.Equal(t, []string{is}, a.get(byKey("DEFAULT", "b.example", 600)))
+	kill()
+	at, _ = startProcess(t, dir)
+	a = dial(t, at)
+	got := a.get(&pb.GetParams{MaxUrlsPerQueue: 1, DelayRequestable: 600})
+	require.Equal(t, []string{free}, got, "it waited until hosts may be contacted after a kill")
+	a.put(known("", "", has, 0))
+	require.Equal(t, []string{"http://a.example/2"}, a.due(byKey("DEFAULT", "a.example", 600)))
+	require.Empty(t, a.get(byKey("DEFAULT", "b.example", 600)))
+}
+
 func TestKillsLoseNothingThatWasAcknowledged(t *testing.T) {
 	dir := t.TempDir()
 	at, kill := startProcess(t, dir)

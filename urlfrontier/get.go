@@ -99,7 +99,7 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 		o.Crawls = []uint32{w.crawl}
 	}
 	until := time.Now().Add(w.hold)
-	leases, err := s.svc.Frontier().Take(ctx, o)
+	leases, err := s.svc.Take(ctx, o)
 	var later *frontier.NotDueError
 	switch {
 	case errors.As(err, &later) && w.key == "":
@@ -133,7 +133,7 @@ func (s *Server) mayServe(ctx context.Context, key string) (time.Time, error) {
 func (s *Server) putBack(leases []frontier.Lease) {
 	for _, l := range slices.Backward(leases) { // the first becomes the head of its queue again
 		s.holds.take(urlName{l.Entry.Crawl, l.Entry.URL}, time.Now())
-		if err := s.svc.Frontier().Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}); err != nil && !errors.Is(err, frontier.ErrNotLeased) {
+		if err := s.svc.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}); err != nil && !errors.Is(err, frontier.ErrNotLeased) {
 			s.log.Error("urlfrontier: a URL waits for the end of its lease", "error", err)
 		}
 	}

@@ -49,7 +49,7 @@ func serveUntilKilled(dir string) {
 	check(err)
 	f, err := frontier.Open(ctx, urlfrontier.Frontier(frontier.Options{Spill: store}))
 	check(err)
-	svc, err := serve.New(f, serve.Options{})
+	svc, err := serve.New(f, serve.Options{Contacts: filepath.Join(dir, "contacts")})
 	check(err)
 	s, err := urlfrontier.New(ctx, svc, urlfrontier.Options{})
 	check(err)

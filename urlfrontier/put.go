@@ -147,6 +147,8 @@ func (c *commit) put(p *put) {
 		}
 		if lease, leased = c.s.holds.take(name, c.now); leased {
 			env.Created = envelopeOf(lease.Entry.Meta).Created
+		} else {
+			c.s.svc.Late(id, url, outcomeOf(p, e, c.now))
 		}
 	}
 	e.Meta = env.Append(nil)
@@ -264,12 +266,11 @@ func (c *commit) endLeases() {
 			over = append(over, e)
 		}
 	}
-	f := c.s.svc.Frontier()
 	var failed error
 	if len(over) > 0 {
-		_, failed = f.Add(c.s.life, over...)
+		_, failed = c.s.svc.Frontier().Add(c.s.life, over...)
 	}
-	for i, ended := range f.DoneAll(c.s.life, ends) {
+	for i, ended := range c.s.svc.DoneAll(c.s.life, ends) {
 		d, err := &c.dones[i], ended.Err
 		if err == nil && d.spent() {
 			err = failed

@@ -197,7 +197,7 @@ func (s *Server) changing(ctx context.Context) (done func()) {
 // endAll ends leases of URLs that are about to be deleted. For the hosts' clocks the contacts end now.
 func (s *Server) endAll(leases []frontier.Lease) {
 	for _, l := range leases {
-		if err := s.svc.Frontier().Done(l, frontier.Outcome{Result: frontier.Requeue}); err != nil && !errors.Is(err, frontier.ErrNotLeased) {
+		if err := s.svc.Done(l, frontier.Outcome{Result: frontier.Requeue}); err != nil && !errors.Is(err, frontier.ErrNotLeased) {
 			s.log.Error("urlfrontier: the lease of a deleted URL lasts until its deadline", "error", err)
 		}
 	}

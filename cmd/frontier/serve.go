@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -300,7 +301,7 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		return err
 	}
 	defer con.Close()
-	s.o.Console, s.o.Logger = con, log
+	s.o.Console, s.o.Logger, s.o.Contacts = con, log, filepath.Join(s.dir, "contacts")
 	service, err := frontierserve.New(f, s.o)
 	if err != nil {
 		return err

@@ -1,0 +1,300 @@
+// This file remembers which hosts clients may be contacting, in a file of its own.
+//
+// A client outlives the server. When the server starts again, clients may still fetch what
+// they were handed before, and the frontier has forgotten those leases. So each hand-out is
+// written down before the client gets it, and each end when it is known. A new Service
+// waits for a contact with each host that is left over, before the host's URLs, and keeps it
+// until the client says that its own has ended, or until the deadline of the lease.
+
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// nameOf stands for a URL of a crawl in the file.
+type nameOf [12]byte
+
+func nameOfURL(crawl uint32, url string) (n nameOf) {
+	h := sha256.New()
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], crawl)
+	h.Write(b[:])
+	io.WriteString(h, url)
+	copy(n[:], h.Sum(nil))
+	return n
+}
+
+// contact is a lease that was handed out.
+type contact struct {
+	host  string
+	until time.Time
+	url   nameOf // zero: of a lease for a contact only
+	with  string // the ID of the first lease of its bundle: they share a contact
+}
+
+// contacts are the leases that are out, as the file has them. Without a file it does nothing.
+type contacts struct {
+	mu     sync.Mutex
+	path   string
+	file   *os.File           // guarded by mu; nil: there is none
+	out    map[string]contact // guarded by mu; by the ID of the lease; those that expired may be among them
+	size   int64              // guarded by mu; of the file
+	broken error              // guarded by mu; why the file cannot be used any more
+
+	left map[string]*inherited // guarded by mu; of an earlier Service, by the ID of the lease
+	urls map[nameOf]string     // guarded by mu; the keys of left by URL
+}
+
+// rewriteAt is from how many bytes on a file is made shorter, if most of it is of the past.
+const rewriteAt = 1 << 20
+
+// begin reads the file, and returns the contacts that are left over, and what is wrong with
+// the file: a loss of power may damage it.
+func (x *contacts) begin(path string, now time.Time) (left []*inherited, damage, err error) {
+	x.path = path
+	x.out, x.left, x.urls = map[string]contact{}, map[string]*inherited{}, map[nameOf]string{}
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("serve: contacts: %w", err)
+	}
+	if i := bytes.LastIndexByte(b, '\n'); i+1 < len(b) { // the process died while it wrote
+		b = b[:i+1]
+	}
+	n := 0
+	for line := range bytes.Lines(b) {
+		n++
+		if err := x.read(string(bytes.TrimSuffix(line, []byte{'\n'}))); err != nil && damage == nil {
+			damage = fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	bundles := map[string]*inherited{}
+	for id, c := range x.out {
+		if !c.until.After(now) {
+			delete(x.out, id)
+			continue
+		}
+		in := bundles[c.with]
+		if in == nil {
+			in = &inherited{host: c.host}
+			bundles[c.with] = in
+		}
+		if c.until.After(in.until) {
+			in.until = c.until
+		}
+		in.open++
+		if x.left[id] = in; c.url != (nameOf{}) {
+			x.urls[c.url] = id
+		}
+	}
+	return slices.Collect(maps.Values(bundles)), damage, x.rewrite(now)
+}
+
+// inherits returns what is left over of a lease of an earlier Service, and forgets it.
+func (x *contacts) inherits(id string) *inherited {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	in := x.left[id]
+	if in != nil {
+		delete(x.left, id)
+		delete(x.urls, x.out[id].url)
+	}
+	return in
+}
+
+// extended moves the deadline of what is left over of a lease.
+func (x *contacts) extended(id string, until time.Time) *inherited {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	in := x.left[id]
+	if in != nil {
+		c := x.out[id]
+		c.until = until
+		x.out[id] = c
+		_ = x.writeLocked(c.append(nil, id)) // if it fails only a second start will not know
+	}
+	return in
+}
+
+// idOf returns the ID of the lease with which an earlier Service handed a URL out; empty: none is left
+// over.
+func (x *contacts) idOf(crawl uint32, url string) string {
+	if x.path == "" {
+		return ""
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.urls) == 0 {
+		return ""
+	}
+	return x.urls[nameOfURL(crawl, url)]
+}
+
+// read takes in a line: "+ID TIME NAME BUNDLE HOST" or "-ID".
+func (x *contacts) read(line string) error {
+	kind, rest := line[:min(1, len(line))], line[min(1, len(line)):]
+	if kind == "-" {
+		delete(x.out, rest)
+		return nil
+	}
+	f := strings.SplitN(rest, " ", 5)
+	if kind != "+" || len(f) != 5 {
+		return fmt.Errorf("%.60q is no contact", line)
+	}
+	ms, err := strconv.ParseInt(f[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	c := contact{until: time.UnixMilli(ms), with: f[3]}
+	if b, err := hex.DecodeString(f[2]); err != nil || copy(c.url[:], b) != len(c.url) {
+		return fmt.Errorf("%.60q is no name", f[2])
+	}
+	if c.host, err = strconv.Unquote(f[4]); err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	x.out[f[0]] = c
+	return nil
+}
+
+func (c *contact) append(b []byte, id string) []byte {
+	b = append(append(b, '+'), id...)
+	b = strconv.AppendInt(append(b, ' '), c.until.UnixMilli()+1, 10) // not before its end
+	b = hex.AppendEncode(append(b, ' '), c.url[:])
+	b = append(append(b, ' '), c.with...)
+	return append(strconv.AppendQuote(append(b, ' '), c.host), '\n')
+}
+
+// rewrite makes a new file of what is out. Only begin calls it without the lock.
+func (x *contacts) rewrite(now time.Time) (err error) {
+	temp, err := os.CreateTemp(dirOf(x.path), ".contacts-*")
+	if err != nil {
+		return fmt.Errorf("serve: contacts: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("serve: contacts: %w", errors.Join(err, temp.Close(), os.Remove(temp.Name())))
+		}
+	}()
+	w, size := bufio.NewWriter(temp), 0
+	var line []byte
+	for id, c := range x.out {
+		if !c.until.After(now) {
+			delete(x.out, id)
+			continue
+		}
+		line = c.append(line[:0], id)
+		size += len(line)
+		w.Write(line)
+	}
+	if err = w.Flush(); err != nil {
+		return err
+	}
+	if err = os.Rename(temp.Name(), x.path); err != nil {
+		return err
+	}
+	if x.file != nil {
+		_ = x.file.Close() // nobody reads it any more
+	}
+	x.file, x.size = temp, int64(size)
+	return nil
+}
+
+func dirOf(path string) string {
+	if i := strings.LastIndexByte(path, os.PathSeparator); i >= 0 {
+		return path[:i+1]
+	}
+	return "."
+}
+
+// began writes that leases are handed out, of which those of a host that follow each other are a bundle.
+func (x *contacts) began(leases ...frontier.Lease) error {
+	if len(leases) == 0 || x.path == "" {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var b []byte
+	with := ""
+	for i := range leases {
+		l := &leases[i]
+		id := l.ID()
+		if i == 0 || leases[i-1].Host != l.Host {
+			with = id
+		}
+		c := contact{host: l.Host, until: l.Deadline, with: with}
+		if !l.ContactOnly() {
+			c.url = nameOfURL(l.Entry.Crawl, l.Entry.URL)
+		}
+		if old, ok := x.out[id]; ok { // it was extended
+			c.with = old.with
+		}
+		x.out[id] = c
+		b = c.append(b, id)
+	}
+	return x.writeLocked(b)
+}
+
+// writeLocked appends lines to the file, and makes it shorter when most of it is of the past.
+func (x *contacts) writeLocked(b []byte) error {
+	if x.broken != nil || x.file == nil || len(b) == 0 {
+		return x.broken
+	}
+	if _, err := x.file.Write(b); err != nil {
+		if cut := x.file.Truncate(x.size); cut != nil { // half a line may stay
+			x.broken = fmt.Errorf("serve: contacts: %w", errors.Join(err, cut))
+		} else if _, seek := x.file.Seek(x.size, io.SeekStart); seek != nil {
+			x.broken = fmt.Errorf("serve: contacts: %w", errors.Join(err, seek))
+		}
+		return fmt.Errorf("serve: contacts: %w", err)
+	}
+	if x.size += int64(len(b)); x.size < rewriteAt || x.size < 256*int64(len(x.out)) {
+		return nil
+	}
+	return x.rewrite(time.Now())
+}
+
+// ended writes that leases have ended.
+func (x *contacts) ended(ids ...string) {
+	if x.path == "" {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var b []byte
+	for _, id := range ids {
+		if _, ok := x.out[id]; ok {
+			delete(x.out, id)
+			b = append(append(append(b, '-'), id...), '\n')
+		}
+	}
+	_ = x.writeLocked(b) // if it fails the host is left alone for longer after the next start
+}
+
+// close gives the file back.
+func (x *contacts) close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.file == nil {
+		return nil
+	}
+	err := x.file.Close()
+	x.file = nil
+	return err
+}

@@ -1,0 +1,203 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const (
+	gap  = 2 * time.Second
+	term = time.Minute
+)
+
+// life is a Service between two starts.
+type life struct {
+	*Service
+	t *testing.T
+}
+
+// born opens a frontier with URLs of three hosts, and serves it.
+func born(t *testing.T, contacts string) *life {
+	f, err := frontier.Open(t.Context(), Frontier(frontier.Options{Delay: frontier.FixedDelay(gap), LeaseTime: term}))
+	require.NoError(t, err)
+	_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example/1"}, frontier.Entry{URL: "http://b.example/1"}, frontier.Entry{URL: "http://c.example/1"},
+		frontier.Entry{URL: "http://a.example/2"}, frontier.Entry{URL: "http://b.example/2"}, frontier.Entry{URL: "http://c.example/2"})
+	require.NoError(t, err)
+	s, err := New(f, Options{Contacts: contacts})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, s.Close())
+		assert.NoError(t, f.Check())
+		assert.NoError(t, f.Close())
+	})
+	return &life{s, t}
+}
+
+// killed is the next life, after this one was killed. Its frontier has forgotten all.
+func (x *life) killed() *life {
+	b, err := os.ReadFile(x.contacts.path)
+	require.NoError(x.t, err)
+	path := x.contacts.path + "+"
+	require.NoError(x.t, os.WriteFile(path, b, 0o600))
+	return born(x.t, path)
+}
+
+// hosts are those of which something can be had now.
+func (x *life) hosts(o frontier.TakeOptions) (hosts []string) {
+	x.t.Helper()
+	o.Hosts = 9
+	leases, err := x.Take(x.t.Context(), o)
+	if err != nil {
+		require.ErrorIs(x.t, err, frontier.ErrNotDue)
+	}
+	for _, l := range leases {
+		hosts = append(hosts, l.Host)
+	}
+	return hosts
+}
+
+func (x *life) ask(path, body string) int {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("POST", path, strings.NewReader(body))
+	r.Host = "localhost"
+	x.Handler().ServeHTTP(w, r)
+	return w.Code
+}
+
+// A client that fetches while the server is killed is alone with its host until it says that it
+// has finished, or until its lease would have ended.
+func TestHostsOfAnEarlierLifeAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := born(t, filepath.Join(t.TempDir(), "contacts"))
+		leases, err := x.Take(t.Context(), frontier.TakeOptions{Hosts: 3})
+		require.NoError(t, err)
+		require.Len(t, leases, 3)
+		require.NoError(t, x.Done(leases[1], frontier.Outcome{}))
+		y := x.killed()
+		start := time.Now()
+		require.Equal(t, []string{"b.example"}, y.hosts(frontier.TakeOptions{}), "nobody contacts it any more")
+		time.Sleep(10 * time.Second)
+		require.NotContains(t, y.hosts(frontier.TakeOptions{}), "a.example")
+
+		require.Equal(t, http.StatusConflict, y.ask("/v1/leases/"+leases[0].ID()+"/done", `{"duration_s":12}`))
+		require.Empty(t, y.hosts(frontier.TakeOptions{Host: "a.example"}), "it is left alone for its delay")
+		time.Sleep(gap)
+		require.Equal(t, []string{"a.example"}, y.hosts(frontier.TakeOptions{Host: "a.example"}))
+
+		require.Equal(t, []string{"c.example"}, y.hosts(frontier.TakeOptions{Host: "c.example", Wait: time.Hour}))
+		require.WithinDuration(t, start.Add(term+gap), time.Now(), 20*time.Millisecond)
+	})
+}
+
+func TestAKilledServerForgetsNothingInASecondKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := born(t, filepath.Join(t.TempDir(), "contacts"))
+		leases, err := x.Take(t.Context(), frontier.TakeOptions{Hosts: 3})
+		require.NoError(t, err)
+		y := x.killed()
+		y.Late(0, leases[0].Entry.URL, frontier.Outcome{})
+		require.Equal(t, http.StatusConflict, y.ask("/v1/leases/"+leases[1].ID()+"/extend", `{"lease_s":300}`))
+		start := time.Now()
+		z := y.killed()
+		require.Equal(t, []string{"a.example"}, z.hosts(frontier.TakeOptions{}))
+		require.Equal(t, []string{"c.example"}, z.hosts(frontier.TakeOptions{Wait: 2 * time.Hour, Crawls: []uint32{0}, Host: "c.example"}))
+		require.WithinDuration(t, start.Add(term+gap), time.Now(), 20*time.Millisecond)
+		require.Equal(t, []string{"b.example"}, z.hosts(frontier.TakeOptions{Wait: 2 * time.Hour, Host: "b.example"}), "the client goes on")
+		require.WithinDuration(t, start.Add(5*time.Minute+gap), time.Now(), 20*time.Millisecond)
+	})
+}
+
+// The leases of a bundle are one contact, which ends with the last of them.
+func TestABundleOfAnEarlierLifeEndsWithItsLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := born(t, filepath.Join(t.TempDir(), "contacts"))
+		leases, err := x.Take(t.Context(), frontier.TakeOptions{Host: "a.example", PerHost: 2})
+		require.NoError(t, err)
+		require.Len(t, leases, 2)
+		y := x.killed()
+		a := frontier.TakeOptions{Host: "a.example"}
+		y.Late(0, leases[0].Entry.URL, frontier.Outcome{})
+		y.Late(0, leases[0].Entry.URL, frontier.Outcome{})
+		time.Sleep(2 * gap)
+		require.Empty(t, y.hosts(a))
+		y.Late(0, leases[1].Entry.URL, frontier.Outcome{RetryAfter: 10 * time.Second})
+		time.Sleep(9 * time.Second)
+		require.Empty(t, y.hosts(a))
+		time.Sleep(time.Second)
+		require.NotEmpty(t, y.hosts(a))
+	})
+}
+
+// The file stays small, and has what is out.
+func TestTheFileOfContactsIsMadeShorter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "contacts")
+		x := born(t, path)
+		kept, err := x.Take(t.Context(), frontier.TakeOptions{})
+		require.NoError(t, err)
+		for range 25_000 {
+			require.NoError(t, x.contacts.began(frontier.Lease{Host: "z.example"}))
+			x.contacts.ended("") // the ID of a lease that is none
+		}
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Less(t, info.Size(), int64(rewriteAt+100))
+		y := x.killed()
+		require.NotContains(t, y.hosts(frontier.TakeOptions{}), kept[0].Host)
+	})
+}
+
+// A line that cannot be read is skipped, and the log says so.
+func TestAFileOfContactsThatIsDamaged(t *testing.T) {
+	f, err := frontier.Open(t.Context(), Frontier(frontier.Options{}))
+	require.NoError(t, err)
+	defer f.Close()
+	path := filepath.Join(t.TempDir(), "contacts")
+	for text, want := range map[string]string{
+		"": "", "+half a lin": "", "-AAAA\n": "",
+		"nonsense\n": `line 1: "nonsense" is no contact`, "-A\n+A 1 2 3\n": "line 2", "+A x 00 B \"c\"\n": "line 1", "+A 1 00 B \"c\"\n": `"00" is no name`,
+		"+A 1 000000000000000000000000 B c\n": "line 1: host", "\x00\x00\n": "line 1",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		var log bytes.Buffer
+		s, err := New(f, Options{Contacts: path, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		require.NoError(t, err, text)
+		require.NoError(t, s.Close())
+		if want == "" {
+			assert.Empty(t, log.String(), text)
+		} else {
+			var line struct{ Error string }
+			require.NoError(t, json.Unmarshal(log.Bytes(), &line), text)
+			assert.Contains(t, line.Error, want)
+		}
+	}
+	_, err = New(f, Options{Contacts: filepath.Join(path, "x")})
+	require.ErrorContains(t, err, "serve: contacts:")
+}
+
+// What cannot be written down is not handed out.
+func TestNothingIsHandedOutWithoutTheFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := born(t, filepath.Join(t.TempDir(), "contacts"))
+		require.NoError(t, x.contacts.file.Close())
+		_, err := x.Take(t.Context(), frontier.TakeOptions{Hosts: 3})
+		require.ErrorIs(t, err, os.ErrClosed)
+		require.Zero(t, x.Frontier().Stats().Leased)
+		require.Equal(t, http.StatusInternalServerError, x.ask("/v1/leases", "{}"))
+		x.contacts.file = nil
+	})
+}
