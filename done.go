@@ -100,7 +100,7 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) (refused
 	}
 	bad = errors.Join(bad, f.endLocked(job, &l, &p))
 	refused = job.refused
-	if job.empty() {
+	if f.needsNoCommitLocked(job, &p) {
 		f.dispatchLocked()
 		f.mu.Unlock()
 		return refused, bad
@@ -125,6 +125,13 @@ func (f *Frontier) endLocked(job *op, l *Lease, p *plan) error {
 		f.linksRefusedLocked(l, job.refused)
 	}
 	return bad
+}
+
+// needsNoCommitLocked reports whether a completion that has ended in memory changes nothing on
+// disk, and depends on nothing that is on its way there: an outlink may be known by a commit
+// that fails yet.
+func (f *Frontier) needsNoCommitLocked(job *op, p *plan) bool {
+	return job.empty() && (len(p.outcome.Add) == 0 || !f.committer.log.Busy())
 }
 
 // doneLate finishes a completion whose caller no longer waits. It takes copies, so that

@@ -33,13 +33,25 @@ type Ended struct {
 // with its outlinks. Many of them share one taking of the lock and one write to the disk:
 // DoneAll of many leases costs much less than a Done of each.
 func (f *Frontier) DoneAll(ctx context.Context, ends []End) []Ended {
-	all := make([]ending, len(ends))
+	all, done := make([]ending, len(ends)), make([]Ended, len(ends))
 	f.planAll(ctx, ends, all)
-	f.endAll(ends, all)
-	done := make([]Ended, len(ends))
-	for i := range all {
-		done[i] = f.endedOf(ctx, &ends[i].Lease, &all[i])
+	i := 0
+	settle := func() {
+		for i < len(all) {
+			i++
+			done[i-1] = f.endedOf(ctx, &ends[i-1].Lease, &all[i-1])
+		}
 	}
+	defer func() { // code of the user's has panicked: the others are settled all the same
+		for i < len(all) {
+			func() {
+				defer func() { _ = recover() }() // the first panic goes on
+				settle()
+			}()
+		}
+	}()
+	f.endAll(ctx, ends, all)
+	settle()
 	return done
 }
 
@@ -51,7 +63,7 @@ type ending struct {
 	refused  []*EntryError
 	bad      error // of a lease that has ended
 	err      error // why it has not
-	late     bool  // it had ended before
+	ended    bool  // in memory
 	waits    bool  // the committer has its job
 	forces   bool  // it is counted in adding
 }
@@ -59,10 +71,13 @@ type ending struct {
 // planAll checks all, and asks the user's policies.
 func (f *Frontier) planAll(ctx context.Context, ends []End, all []ending) {
 	if f.opts.Scheduler != nil { // it sees each visit once
+		seen := make(map[uint64]bool, len(ends))
 		f.lock()
 		for i := range all {
-			_, err := f.leaseOutLocked(&ends[i].Lease)
-			all[i].plan.late = err != nil
+			l := &ends[i].Lease
+			_, err := f.leaseOutLocked(l)
+			all[i].plan.late = err != nil || seen[l.token]
+			seen[l.token] = true
 		}
 		f.mu.Unlock()
 	}
@@ -87,14 +102,14 @@ func (f *Frontier) planAll(ctx context.Context, ends []End, all []ending) {
 }
 
 // endAll ends all in memory, and submits what must be committed.
-func (f *Frontier) endAll(ends []End, all []ending) {
-	under := 0 // done under this lock, priced as in a commit; 0: the lock is free
+func (f *Frontier) endAll(ctx context.Context, ends []End, all []ending) {
+	held, under := false, 0 // the lock is, and what was done under it, priced as in a commit
 	free := func() {
-		if under > 0 {
+		if held {
+			held, under = false, 0
 			f.dispatchLocked()
 			f.mu.Unlock()
 		}
-		under = 0
 	}
 	defer free()
 	for i := range all {
@@ -106,7 +121,7 @@ func (f *Frontier) endAll(ends []End, all []ending) {
 		if under >= applyAtOnce || links > 0 {
 			free()
 		}
-		if under == 0 {
+		if !held {
 			if x.err = f.awaitRoom(x.job); x.err != nil {
 				continue
 			}
@@ -114,22 +129,25 @@ func (f *Frontier) endAll(ends []End, all []ending) {
 			if unknown, x.err = f.lockKnowing(x.job); x.err != nil {
 				continue
 			}
-			x.bad = errors.Join(x.bad, unknown)
+			held, x.bad = true, errors.Join(x.bad, unknown)
 		}
-		f.endYieldingLocked(&ends[i].Lease, x)
+		l := &ends[i].Lease
+		if _, err := f.leaseOutLocked(l); err != nil || x.plan.late {
+			free()
+			x.err = errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, *l, x.plan)) // its host's clock moves now
+			continue
+		}
+		f.endYieldingLocked(l, x)
 		under += opPrice + links
 	}
 }
 
 // endYieldingLocked ends a lease in memory, and submits what must be committed.
 func (f *Frontier) endYieldingLocked(l *Lease, x *ending) {
-	if _, err := f.leaseOutLocked(l); err != nil || x.plan.late {
-		x.err, x.late = cmp.Or(err, ErrNotLeased), true
-		return
-	}
+	x.ended = true
 	x.bad = errors.Join(x.bad, f.endLocked(x.job, l, &x.plan))
 	x.refused = x.job.refused
-	if x.job.empty() {
+	if f.needsNoCommitLocked(x.job, &x.plan) {
 		return
 	}
 	if x.forces = len(x.job.forced) > 0; x.forces {
@@ -150,10 +168,7 @@ func (f *Frontier) endedOf(ctx context.Context, l *Lease, x *ending) Ended {
 		return Ended{Err: x.err}
 	}
 	defer x.job.free()
-	switch {
-	case x.late:
-		return Ended{Err: errors.Join(x.err, f.late(ctx, *l, x.plan))}
-	case x.err != nil: // the lease is out still
+	if !x.ended { // or not by this call
 		return Ended{Err: x.err}
 	}
 	if x.forces {

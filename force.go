@@ -90,7 +90,9 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 			}
 			continue
 		}
-		o.entries = append(o.entries, e)
+		own := e // the caller's buffer may go before the commit does
+		own.body = o.keep(e.body)
+		o.entries = append(o.entries, own)
 		if id != 0 && !f.takeOutLocked(o, id, &e, b.URL) {
 			if jobs := f.unreadLocked(id, e.crawl); len(jobs) > 0 {
 				f.mu.Unlock()

@@ -5,6 +5,7 @@ package frontier
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/dchest/siphash"
@@ -73,6 +74,9 @@ func RestoreLease(id string, l Lease) (Lease, error) {
 		return Lease{}, fmt.Errorf("frontier: a lease ID of %d characters; want %d", len(id), want)
 	}
 	b, err := base64.RawURLEncoding.DecodeString(id)
+	if err == nil && len(b) != leaseIDBytes { // it skips line breaks
+		err = errors.New("it has line breaks")
+	}
 	if err != nil {
 		return Lease{}, fmt.Errorf("frontier: lease ID %q: %w", id, err)
 	}

@@ -23,6 +23,7 @@ var bodySeed = maphash.MakeSeed()
 type ending struct {
 	end
 	token  uint64
+	claims bool   // its lease: no other request ends it meanwhile
 	body   uint64 // its hash
 	answer string // members of an object
 	err    error
@@ -43,11 +44,17 @@ func newEnding(e end, body []byte) ending {
 // has gone goes on, so that the client finds its answer when it asks again.
 func (s *Service) endAll(ctx context.Context, all []ending) {
 	first := 0 // of those that are claimed, and have not ended
+	defer func() {
+		for i := range all { // a policy has panicked
+			s.settle(&all[i], nil)
+		}
+	}()
 	for i := range all {
 		x := &all[i]
 		for x.err == nil {
 			wait := s.ended.claim(x.token)
 			if wait == nil {
+				x.claims = true
 				break
 			}
 			s.endClaimed(all[first:i]) // a request that waits holds no claims
@@ -62,6 +69,14 @@ func (s *Service) endAll(ctx context.Context, all []ending) {
 	s.endClaimed(all[first:])
 }
 
+// settle gives up a claim, and remembers how the lease ended, unless was is nil.
+func (s *Service) settle(x *ending, was *endedLease) {
+	if x.claims {
+		x.claims = false
+		s.ended.settle(x.token, was)
+	}
+}
+
 // endClaimed ends the leases that were claimed: those without an error.
 func (s *Service) endClaimed(all []ending) {
 	ends, of := make([]frontier.End, 0, len(all)), make([]*ending, 0, len(all))
@@ -74,7 +89,7 @@ func (s *Service) endClaimed(all []ending) {
 			if x.answer = old.answer; x.answer == "" {
 				x.answer = nothingAdded
 			}
-			s.ended.settle(x.token, nil)
+			s.settle(x, nil)
 			continue
 		}
 		l, err := s.lease(x.lease)
@@ -85,7 +100,7 @@ func (s *Service) endClaimed(all []ending) {
 			if x.err = err; errors.Is(err, frontier.ErrNotLeased) {
 				s.lateID(x.lease, x.outcome)
 			}
-			s.ended.settle(x.token, nil)
+			s.settle(x, nil)
 			continue
 		}
 		ends, of = append(ends, frontier.End{Lease: l, Outcome: x.outcome}), append(of, x)
@@ -97,7 +112,7 @@ func (s *Service) endClaimed(all []ending) {
 		x := of[i]
 		if done.Verdicts == nil {
 			x.err = done.Err
-			s.ended.settle(x.token, nil)
+			s.settle(x, nil)
 			continue
 		}
 		s.streams.drop(x.token)
@@ -108,7 +123,7 @@ func (s *Service) endClaimed(all []ending) {
 			was.answer = string(answer(nil, verdictsOf(x.add, done.Verdicts, faults, done.Err, nil)))
 			x.answer = was.answer
 		}
-		s.ended.settle(x.token, &was)
+		s.settle(x, &was)
 	}
 }
 
@@ -245,7 +260,7 @@ func (s *Service) postEnds(c *call) error {
 		}
 		full := len(x.all) >= endsAtOnce || x.size >= batchSize
 		ended := errors.Is(err, io.EOF)
-		if full || err != nil && (ended || len(x.all) > 0) || err == nil && c.r.ContentLength < 0 && l.in.Buffered() == 0 {
+		if full || err != nil && (ended || len(x.all) > 0) || err == nil && l.in.Buffered() == 0 {
 			if failed := x.commit(); failed != nil {
 				return failed
 			}

@@ -255,36 +255,55 @@ func (c *commit) endLeases() {
 	if len(c.dones) == 0 {
 		return
 	}
-	ends := make([]frontier.End, len(c.dones))
-	var over []frontier.Entry // finished URLs that failed: the retry policy would let them come again
+	c.finishSpent()
+	ends, of := make([]frontier.End, 0, len(c.dones)), make([]*done, 0, len(c.dones))
 	for i := range c.dones {
-		d := &c.dones[i]
-		ends[i] = frontier.End{Lease: d.lease, Outcome: d.outcome}
-		if d.spent() {
-			e := d.entry
-			e.Force = true
-			over = append(over, e)
+		if d := &c.dones[i]; d.put.status != pb.AckMessage_FAIL {
+			ends, of = append(ends, frontier.End{Lease: d.lease, Outcome: d.outcome}), append(of, d)
 		}
-	}
-	var failed error
-	if len(over) > 0 {
-		_, failed = c.s.svc.Frontier().Add(c.s.life, over...)
 	}
 	for i, ended := range c.s.svc.DoneAll(c.s.life, ends) {
-		d, err := &c.dones[i], ended.Err
-		if err == nil && d.spent() {
-			err = failed
-		}
+		d, err := of[i], ended.Err
 		switch {
 		case errors.Is(err, frontier.ErrNotLeased), err == nil && d.moves: // or it had just ended
 			c.add(d.entry, d.put)
 		case err != nil:
-			d.put.status = pb.AckMessage_FAIL
-			c.s.log.Error("urlfrontier: the end of a lease was not stored", "error", err)
+			c.fail(d, err)
 		default:
 			c.s.noteSpent(d.entry.Host, d.entry.Finished)
 		}
 	}
+}
+
+// finishSpent finishes URLs whose last fetch failed: the retry policy would let them come again.
+func (c *commit) finishSpent() {
+	var over []frontier.Entry
+	var of []*done
+	for i := range c.dones {
+		if d := &c.dones[i]; d.spent() {
+			e := d.entry
+			e.Force = true
+			over, of = append(over, e), append(of, d)
+		}
+	}
+	if len(over) == 0 {
+		return
+	}
+	verdicts, err := c.s.svc.Frontier().AddVerdicts(c.s.life, over...)
+	if verdicts == nil {
+		for _, d := range of {
+			c.fail(d, err)
+		}
+	}
+	for _, bad := range frontier.EntryErrors(err) {
+		c.fail(of[bad.Index], bad)
+	}
+}
+
+// fail says that the end of a lease was not stored.
+func (c *commit) fail(d *done, err error) {
+	d.put.status = pb.AckMessage_FAIL
+	c.s.log.Error("urlfrontier: the end of a lease was not stored", "error", err)
 }
 
 // spent reports whether a URL failed that is not to come again.

@@ -95,9 +95,10 @@ func TestWhatIsNoLeaseIDIsRefused(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{})
 	require.Empty(t, frontier.Lease{}.ID())
 	for id, want := range map[string]string{
-		"":                  "frontier: a lease ID of 0 characters; want 16",
-		"AAAAAQAAAAAAAAABB": "frontier: a lease ID of 17 characters; want 16",
-		"AAAA+QAAAAAAAAAB":  `frontier: lease ID "AAAA+QAAAAAAAAAB": illegal base64 data at input byte 4`,
+		"":                     "frontier: a lease ID of 0 characters; want 16",
+		"AAAAAQAAAAAAAAABB":    "frontier: a lease ID of 17 characters; want 16",
+		"AAAAAAAA\n\n\n\nAAAA": `frontier: lease ID "AAAAAAAA\n\n\n\nAAAA": it has line breaks`,
+		"AAAA+QAAAAAAAAAB":     `frontier: lease ID "AAAA+QAAAAAAAAAB": illegal base64 data at input byte 4`,
 	} {
 		_, err := w.F.LeaseByID(id)
 		require.EqualError(t, err, want)

@@ -89,6 +89,9 @@ var trapCalls = map[string]func(*harness.World, frontier.Lease) error{
 		return err
 	},
 	"Done": func(w *harness.World, l frontier.Lease) error { return w.F.Done(l, frontier.Outcome{}) },
+	"DoneAll": func(w *harness.World, l frontier.Lease) error {
+		return w.F.DoneAll(context.Background(), []frontier.End{{Lease: l, Outcome: frontier.Outcome{Add: []frontier.Entry{{URL: "http://new.example/"}}}}})[0].Err
+	},
 	"Done failed": func(w *harness.World, l frontier.Lease) error {
 		return w.F.Done(l, harness.Failing(frontier.FailureTimeout))
 	},
