@@ -90,8 +90,11 @@ func TestNothingIsServedThatIsWithheld(t *testing.T) {
 		_, err := a.BlockQueueUntil(t.Context(), &pb.BlockQueueParams{Key: "a.example", Time: uint64(until)})
 		require.NoError(t, err)
 	}
-	block(time.Now().Unix() + 1000)
-	both()
+	for _, until := range []int64{time.Now().Unix() + 1000, 1 << 62} { // the second is for ever
+		block(0)
+		block(until)
+		both()
+	}
 	inactive, err := a.ListQueues(t.Context(), &pb.Pagination{})
 	require.NoError(t, err)
 	require.Empty(t, inactive.GetValues())

@@ -13,16 +13,22 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// longestBlock is how long queues are blocked at most: the frontier refuses 100 years.
+const longestBlock = 99 * 365 * 24 * time.Hour
+
 // BlockQueueUntil implements the call.
 func (s *Server) BlockQueueUntil(_ context.Context, p *pb.BlockQueueParams) (*pb.Empty, error) {
 	if p.GetKey() == "" {
 		return &pb.Empty{}, nil
 	}
-	err := s.svc.Frontier().UpdateRule(frontier.Host(p.GetKey()), func(r *frontier.Rule) {
-		if r.BlockedUntil = timeOf(p.GetTime()); p.GetTime() == 0 || r.BlockedUntil.Before(time.Now()) {
-			r.BlockedUntil = time.Time{}
-		}
-	})
+	until, now := timeOf(p.GetTime()), time.Now()
+	if latest := now.Add(longestBlock); until.After(latest) {
+		until = latest
+	}
+	if until.Sub(now) < time.Millisecond { // it is over when the frontier sees it
+		until = time.Time{}
+	}
+	err := s.svc.Frontier().UpdateRule(frontier.Host(p.GetKey()), func(r *frontier.Rule) { r.BlockedUntil = until })
 	return &pb.Empty{}, statusOf(err)
 }
 
