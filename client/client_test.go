@@ -31,11 +31,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	_ crawler.Frontier     = (*client.Client)(nil)
-	_ polite.Frontier      = (*client.Client)(nil)
-	_ conformance.Frontier = (*client.Client)(nil)
+	_ crawler.Frontier   = (*client.Client)(nil)
+	_ polite.Frontier    = (*client.Client)(nil)
+	_ conformance.Leases = (*client.Client)(nil)
 )
 
+// TestServed is the suite over HTTP: each verb of a Client is a request to package serve.
 func TestServed(t *testing.T) {
 	conformance.Run(t, func(t *testing.T, o frontier.Options) conformance.Frontier {
 		w := newWire(t, o)

@@ -119,17 +119,24 @@ func startWith(t *testing.T, so serve.Options, o urlfrontier.Options, g urlfront
 // startOf starts a server of a frontier, and returns what stops both.
 func startOf(t *testing.T, f *frontier.Frontier, so serve.Options, o urlfrontier.Options, g urlfrontier.GRPCOptions) (address string, s *urlfrontier.Server, stop func()) {
 	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s, stop = serveOn(t, l, f, so, o, g)
+	return l.Addr().String(), s, stop
+}
+
+// serveOn is startOf on a listener.
+func serveOn(t *testing.T, l net.Listener, f *frontier.Frontier, so serve.Options, o urlfrontier.Options, g urlfrontier.GRPCOptions) (s *urlfrontier.Server, stop func()) {
+	t.Helper()
 	svc, err := serve.New(f, so)
 	require.NoError(t, err)
 	o.TempDir = t.TempDir()
 	s, err = urlfrontier.New(t.Context(), svc, o)
 	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	server := s.GRPC(g)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	return l.Addr().String(), s, func() {
+	return s, func() {
 		require.NoError(t, s.Stop(server, time.Second))
 		require.NoError(t, <-served)
 		require.NoError(t, svc.Close())

@@ -13,6 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var _ conformance.Leases = (*frontier.Frontier)(nil)
+
 func TestEmbedded(t *testing.T) {
 	conformance.Run(t, func(t *testing.T, o frontier.Options) conformance.Frontier {
 		f, err := frontier.Open(t.Context(), o)

@@ -13,21 +13,50 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// A lease that is not ended ends by its deadline. Its URL comes again.
-func expiry(t *testing.T, open Open) {
-	f := filled(t, open, a1)
+// A lease that is not ended ends by its deadline. Its URL comes again, when its host has been left
+// alone from then on.
+func expiry(t *testing.T, f Frontier) {
+	fill(t, f, a1)
 	old := next(t, f)
 	l := next(t, f)
-	assert.False(t, time.Now().Before(old.Deadline))
-	assert.Equal(t, []any{a1, 2}, []any{l.Entry.URL, l.Attempt})
-	assert.ErrorIs(t, f.Done(old, frontier.Outcome{}), frontier.ErrNotLeased)
+	assert.False(t, time.Now().Before(old.Deadline.Add(delay)))
+	assert.Equal(t, a1, l.Entry.URL)
 	require.NoError(t, f.Done(l, frontier.Outcome{}))
+	assert.Equal(t, []int64{0, 0}, left(f))
+}
+
+// A lease counts the tries of its URL. One that is put off does not count, nor does one that no caller
+// of Next got. After a visit the count begins anew.
+func tries(t *testing.T, f Leases) {
+	fill(t, f, a1)
+	attempt := func(want int) frontier.Lease {
+		t.Helper()
+		l := next(t, f)
+		assert.Equal(t, []any{a1, want}, []any{l.Entry.URL, l.Attempt})
+		return l
+	}
+	later := func() time.Time { return time.Now().Add(10 * time.Minute) }
+	require.NoError(t, f.Done(attempt(1), frontier.Outcome{Result: frontier.PutOff, Next: later()}))
+	time.Sleep(10*time.Minute - 5*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	_, err := f.Next(ctx)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	time.Sleep(leaseTime / 2) // as in cancel
+	require.NoError(t, f.Done(attempt(1), frontier.Outcome{Result: frontier.Failed, Failure: frontier.FailureTooMany}))
+	old := attempt(2)
+	l := attempt(3)
+	assert.ErrorIs(t, f.Done(old, frontier.Outcome{}), frontier.ErrNotLeased)
 	assert.EqualValues(t, 1, f.Stats().Expired)
+	require.NoError(t, f.Done(l, frontier.Outcome{Result: frontier.Visited, Next: later()}))
+	l = attempt(1)
+	assert.Equal(t, []any{1, frontier.Visited}, []any{l.History.Visits, l.History.Last})
+	require.NoError(t, f.Done(l, frontier.Outcome{}))
 }
 
 // An extended lease lasts until its new deadline.
-func extend(t *testing.T, open Open) {
-	f := filled(t, open, a1)
+func extend(t *testing.T, f Leases) {
+	fill(t, f, a1)
 	l := next(t, f)
 	require.NoError(t, f.Extend(&l, 10*time.Minute))
 	within(t, time.Now().Add(10*time.Minute), l.Deadline)
@@ -37,8 +66,8 @@ func extend(t *testing.T, open Open) {
 }
 
 // A lease that is handed back keeps its host; the URL is the first to come then, untried.
-func handBack(t *testing.T, open Open) {
-	f := filled(t, open, a1, a2)
+func handBack(t *testing.T, f Leases) {
+	fill(t, f, a1, a2)
 	slot, err := f.HandBack(next(t, f))
 	require.NoError(t, err)
 	assert.Equal(t, []any{true, "a.example"}, []any{slot.ContactOnly(), slot.Host})
@@ -57,8 +86,8 @@ func handBack(t *testing.T, open Open) {
 }
 
 // A contact waits for the host's clock, or ends with its context.
-func contact(t *testing.T, open Open) {
-	f := filled(t, open, a1)
+func contact(t *testing.T, f Leases) {
+	fill(t, f, a1)
 	l := next(t, f)
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
@@ -77,8 +106,8 @@ func contact(t *testing.T, open Open) {
 }
 
 // Hosts of a group are not contacted at once.
-func join(t *testing.T, open Open) {
-	f := filled(t, open, a1, b1)
+func join(t *testing.T, f Leases) {
+	fill(t, f, a1, b1)
 	first, second := next(t, f), next(t, f)
 	require.NoError(t, f.Join(&first, "192.0.2.1"))
 	assert.Equal(t, "192.0.2.1", first.Group)
@@ -95,8 +124,8 @@ func join(t *testing.T, open Open) {
 }
 
 // A paused host gets no leases until it is resumed.
-func pause(t *testing.T, open Open) {
-	f := filled(t, open, a1)
+func pause(t *testing.T, f Frontier) {
+	fill(t, f, a1)
 	require.NoError(t, f.Pause(frontier.Host("a.example")))
 	_, err := f.Next(t.Context())
 	assert.ErrorIs(t, err, frontier.ErrExhausted)
@@ -108,8 +137,8 @@ func pause(t *testing.T, open Open) {
 }
 
 // What is deleted does not come.
-func deleted(t *testing.T, open Open) {
-	f := filled(t, open, a1, a2, b1)
+func deleted(t *testing.T, f Frontier) {
+	fill(t, f, a1, a2, b1)
 	n, err := f.Delete(t.Context(), frontier.Host("a.example"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, n)
@@ -120,9 +149,9 @@ func deleted(t *testing.T, open Open) {
 	assert.ErrorIs(t, err, frontier.ErrExhausted)
 }
 
-// A host is known by its URLs and its clock.
-func host(t *testing.T, open Open) {
-	f := filled(t, open, a1, a2)
+// A host is known by its URLs.
+func host(t *testing.T, f Frontier) {
+	fill(t, f, a1, a2)
 	_, err := f.Host(t.Context(), "unknown.example")
 	assert.ErrorIs(t, err, frontier.ErrUnknownHost)
 	l := next(t, f)
@@ -132,5 +161,5 @@ func host(t *testing.T, open Open) {
 	require.NoError(t, f.Done(l, frontier.Outcome{}))
 	h, err = f.Host(t.Context(), "a.example")
 	require.NoError(t, err)
-	within(t, time.Now().Add(delay), h.Due)
+	assert.Equal(t, []any{0, int64(1)}, []any{h.Leased, h.Waiting})
 }
