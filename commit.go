@@ -61,13 +61,15 @@ type op struct {
 
 	marks []storage.Mark // of URLs that become known, and were inserted for it
 
-	ends   bool      // record, of queue and host, is finished
-	record arena.Ref // stays in memory until then
-	queue  uint32
-	host   uint32
-	dead   bool   // a deletion has the record: see scheduler.unsettledDead
-	due    int64  // when record was scheduled for; 0: it waited or was leased
-	pinned uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
+	ends    bool      // record, of queue and host, is finished
+	record  arena.Ref // stays in memory until then
+	queue   uint32
+	host    uint32
+	crawl   uint32 // of queue
+	counted bool   // in scheduler.ending
+	dead    bool   // a deletion has the record: see scheduler.unsettledDead
+	due     int64  // when record was scheduled for; 0: it waited or was leased
+	pinned  uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
 
 	replaced   []storage.Completion // records of the timed block being read that entries replace
 	replacedIn []storage.Queue      // the queue of each
@@ -233,6 +235,7 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 	if o.ends {
 		f.sched.fifo.Finish(o.record)
 		f.settledLocked(o)
+		f.sched.uncount(o)
 		f.unpinLocked(o.host, now)
 	}
 	if len(o.replaced) > 0 {
@@ -299,6 +302,7 @@ func (f *Frontier) undoLocked(o *op) {
 		return
 	}
 	defer f.returnedLocked(o)
+	f.sched.uncount(o)
 	h := f.sched.hosts.At(o.host)
 	if o.due != 0 {
 		f.sched.schedule(o.queue, o.record, o.due)

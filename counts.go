@@ -21,7 +21,8 @@ import (
 	"github.com/seed-7440039f/frontier/storage"
 )
 
-// QueueStats has the numbers of URLs of a host within a crawl, by state.
+// QueueStats has the numbers of URLs of a host within a crawl, by state. URLs whose change is on
+// its way to the disk count as leased.
 type QueueStats struct {
 	Waiting, Scheduled, Leased, Finished int64
 }
@@ -114,6 +115,32 @@ func (d dueCounts) deleted(by *deletion) {
 		if len(x.hosts) == 0 {
 			delete(d, crawl)
 		}
+	}
+}
+
+// endCounts has the numbers of URLs whose leases, or other states, have ended, and whose ends are on
+// their way to the disk: until they are there these URLs count as leased. Nil counts nothing.
+type endCounts map[endsOf]int64
+
+// endsOf is a host within a crawl; host 0 is all of the crawl.
+type endsOf struct{ host, crawl uint32 }
+
+func (e endCounts) add(host, crawl uint32, n int64) {
+	if e == nil {
+		return
+	}
+	for _, of := range [...]endsOf{{host, crawl}, {0, crawl}} {
+		if e[of] += n; e[of] == 0 {
+			delete(e, of)
+		}
+	}
+}
+
+// uncount ends that the record of an op counts as leased.
+func (s *scheduler) uncount(o *op) {
+	if o.counted {
+		o.counted = false
+		s.ending.add(o.host, o.crawl, -1)
 	}
 }
 
@@ -211,6 +238,7 @@ func (s *scheduler) queueStats(host string, hash uint64, crawl uint32) QueueStat
 			x.Waiting += int64(q.waiting)
 		}
 	}
+	x.Leased += s.ending[endsOf{id, crawl}]
 	for lease := range s.leasesOf(id) {
 		if l := s.leases.At(lease); l.record != 0 && s.crawlNumber(s.queues.At(l.queue)) == crawl {
 			x.Leased++

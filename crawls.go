@@ -66,7 +66,7 @@ type CrawlStats struct {
 	Waiting   int64   // URLs that may be handed out as soon as their hosts may be contacted
 	WaitingBy []int64 // the same by priority: WaitingBy[p-1] for priority p
 	Immediate int64   // of Waiting: those of CrawlNow, which WaitingBy has not
-	Leased    int64   // leases out
+	Leased    int64   // leases out; with Options.Count also URLs whose change is on its way to the disk
 	Scheduled int64   // URLs with a future time, with Options.Count
 	Finished  int64   // URLs that are done and kept, with Options.Count
 
@@ -162,8 +162,8 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	c := f.sched
 	c.advance(f.nowLocked())
 	f.wakeReaderLocked()
-	x, due := c.findCrawl(id), c.due.sum(id)
-	if x == nil && due == (QueueStats{}) {
+	x, due, ending := c.findCrawl(id), c.due.sum(id), c.ending[endsOf{crawl: id}]
+	if x == nil && due == (QueueStats{}) && ending == 0 {
 		return CrawlStats{}, false
 	}
 	if x == nil { // its URLs are all on disk
@@ -172,9 +172,10 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	s := x.stats
 	s.Rule, s.WaitingBy = x.settings.rule(), slices.Clone(s.WaitingBy)
 	s.Scheduled, s.Finished = due.Scheduled, due.Finished
+	s.Leased += ending
 	u, _ := c.limits.Used(limit.OfCrawl(id), c.date(f.last))
 	s.Used = f.usedLocked(u)
-	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing() || due != QueueStats{}
+	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing() || due != QueueStats{} || ending > 0
 }
 
 // Crawls returns the numbers of the crawls that CrawlStats knows, in ascending order.

@@ -194,6 +194,7 @@ func (s *shard) withoutSuccessorLocked(entries []newEntry, seq uint64) []newEntr
 func (s *shard) endDeadLocked(o *op, l *leaseRecord, p plan) {
 	s.endsLocked(o, l.queue, l.record)
 	o.dead = true
+	s.sched.uncount(o) // a deletion took it out already
 	switch {
 	case l.again != nil && l.again.forcedAt >= l.dead:
 		again := *l.again

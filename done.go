@@ -494,7 +494,10 @@ func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 // endsLocked makes o the end of a record.
 func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
 	o.ends, o.record, o.queue, o.host = true, ref, qid, s.sched.queues.At(qid).host
+	o.crawl = s.sched.crawlNumber(s.sched.queues.At(qid))
 	s.sched.hosts.At(o.host).pins++
+	s.sched.ending.add(o.host, o.crawl, 1)
+	o.counted = true
 }
 
 // longRetryAfter is the least Retry-After that is reported to the operator.

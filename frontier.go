@@ -208,7 +208,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	}}
 	f.abandoned, f.abandon = context.WithCancelCause(context.Background())
 	if o.Count {
-		f.sched.due = dueCounts{}
+		f.sched.due, f.sched.ending = dueCounts{}, endCounts{}
 	}
 	f.sched.concurrency = f.concurrency
 	f.sched.tell, f.sched.clock = f.emitLocked, f.clock

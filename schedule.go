@@ -48,6 +48,7 @@ type scheduler struct {
 	calls     []uint32         // hosts in place called, oldest first
 	scheduled *timed.Records   // in memory, of queues
 	due       dueCounts        // nil without Options.Count
+	ending    endCounts        // nil without Options.Count
 	kept      map[uint32]int32 // of these, the finished ones, by host
 	timed     timed.Blocks
 	moves     move.Mover    // to blocks, of records and queues

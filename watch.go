@@ -30,6 +30,7 @@ type Stats struct {
 	Scheduled int64   // URLs with a future time, and due ones that are not read yet
 	Finished  int64   // URLs that are done and kept (Options.Keep)
 	Leased    int64   // leases that are out, including those for contact only
+	Pending   int64   // calls, and leases that expired, whose changes are on their way to the disk
 	Hosts     int64   // hosts that are in memory
 	Bound     int64   // hosts that have a back queue
 	Groups    int64   // groups of hosts
@@ -128,7 +129,7 @@ func (s *Stats) totals(at int64) measure.Totals {
 
 func (s *shard) statsLocked() Stats {
 	st := s.sched.stats
-	st.Held = s.sched.withheldURLs()
+	st.Held, st.Pending = s.sched.withheldURLs(), int64(s.finishing)
 	st.WaitingBy = append([]int64(nil), st.WaitingBy...)
 	st.Rates.Added, st.Rates.HandedOut, st.Rates.Done = s.rates.Over(st.totals(s.last))
 	w := &s.sched.waits

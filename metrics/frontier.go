@@ -37,6 +37,7 @@ var numbers = []number{
 	{Metric{Name: "frontier_urls_finished", OTel: "frontier.url.finished", Kind: Level, Unit: "{url}", Help: "URLs that are done and kept."}, func(s *frontier.Stats) int64 { return s.Finished }},
 	{Metric{Name: "frontier_urls_known", OTel: "frontier.url.known", Kind: Level, Unit: "{url}", Help: "URLs remembered as admitted."}, func(s *frontier.Stats) int64 { return s.Known }},
 	{Metric{Name: "frontier_leases_out", OTel: "frontier.lease.out", Kind: Level, Unit: "{lease}", Help: "Leases that are out, including those for contact only."}, func(s *frontier.Stats) int64 { return s.Leased }},
+	{Metric{Name: "frontier_changes_pending", OTel: "frontier.change.pending", Kind: Level, Unit: "{change}", Help: "Calls, and leases that expired, whose changes are on their way to the disk."}, func(s *frontier.Stats) int64 { return s.Pending }},
 	{Metric{Name: "frontier_hosts", OTel: "frontier.host.count", Kind: Level, Unit: "{host}", Help: "Hosts in memory."}, func(s *frontier.Stats) int64 { return s.Hosts }},
 	{Metric{Name: "frontier_hosts_bound", OTel: "frontier.host.bound", Kind: Level, Unit: "{host}", Help: "Hosts that have a back queue."}, func(s *frontier.Stats) int64 { return s.Bound }},
 	{Metric{Name: "frontier_hosts_backed_off", OTel: "frontier.host.backed_off", Kind: Level, Unit: "{host}", Help: "Hosts that failures slowed down."}, func(s *frontier.Stats) int64 { return s.BackedOff }},

@@ -94,7 +94,7 @@ func (s *Service) postLeases(c *call) error {
 	switch {
 	case isNotDue:
 		x := s.f.Stats()
-		exhausted = x.Waiting+x.Scheduled+x.Leased == 0
+		exhausted = x.Waiting+x.Scheduled+x.Leased+x.Pending == 0
 	case err != nil && !exhausted:
 		return err
 	}

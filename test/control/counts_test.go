@@ -5,12 +5,14 @@ package control
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/storage"
 	"github.com/seed-7440039f/frontier/test/harness"
 	"github.com/stretchr/testify/require"
 )
@@ -93,5 +95,52 @@ func TestQueuesAreNotCountedUnasked(t *testing.T) {
 	require.ErrorContains(t, err, "Options.Count is not set")
 	for range w.F.Queues(0, "") {
 		require.Fail(t, "a queue")
+	}
+}
+
+// A URL counts as leased until the end of its lease is on the disk: at no moment is it nowhere.
+func TestAURLCountsWhileItsEndIsOnItsWay(t *testing.T) {
+	w, h := harness.HookedWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), LeaseTime: time.Minute, Count: true, Keep: true, Retry: frontier.Retries(9, 0)})
+	w.Add("http://a.example/1")
+	leased, waits, finished := frontier.QueueStats{Leased: 1}, frontier.QueueStats{Waiting: 1}, frontier.QueueStats{Finished: 1}
+	counted := func(want frontier.QueueStats, pending int64) {
+		t.Helper()
+		x, _, err := w.F.QueueStats("a.example", 0)
+		require.NoError(t, err)
+		require.Equal(t, want, x)
+		c, ok := w.F.CrawlStats(0)
+		require.True(t, ok)
+		require.Equal(t, want, frontier.QueueStats{Waiting: c.Waiting, Leased: c.Leased, Finished: c.Finished})
+		require.Equal(t, pending, w.F.Stats().Pending)
+	}
+	for _, x := range []struct {
+		fails bool
+		end   func(frontier.Lease)
+		want  frontier.QueueStats
+	}{
+		{false, func(frontier.Lease) { w.Clock.Advance(time.Minute); w.F.Stats() }, waits},
+		{true, func(l frontier.Lease) { _ = w.F.Done(l, frontier.Outcome{}) }, waits},
+		{false, func(l frontier.Lease) { _ = w.F.Done(l, frontier.Outcome{}) }, finished},
+	} {
+		l := w.Next()
+		counted(leased, 0)
+		reached, gate := make(chan struct{}), make(chan struct{})
+		once := sync.OnceFunc(func() { close(reached); <-gate })
+		h.Set(func(*storage.Batch) error {
+			once()
+			if x.fails {
+				return harness.ErrDisk
+			}
+			return nil
+		}, nil)
+		ended := make(chan struct{})
+		go func() { defer close(ended); x.end(l) }()
+		<-reached
+		counted(leased, 1)
+		close(gate)
+		<-ended
+		require.Eventually(t, func() bool { return w.F.Stats().Pending == 0 }, 10*time.Second, time.Millisecond)
+		h.Set(nil, nil)
+		counted(x.want, 0)
 	}
 }
