@@ -65,9 +65,13 @@ import (
 type Options struct {
 	// Title is what the page is called. Empty means "frontier".
 	Title string
-	// Token is what changes through Page need, and reads but over loopback. Empty means a
+	// Token is what changes through Page need, and reads except over loopback. Empty means a
 	// random one: see Console.Token.
 	Token string
+	// Import takes in exports and lists. Nil: the frontier's Import does.
+	Import func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error)
+	// Private makes reads over loopback need the token, too.
+	Private bool
 	// Names are the host names under which Page answers, beside localhost and
 	// addresses of loopback. "*" is any: for a proxy that checks them itself.
 	Names []string

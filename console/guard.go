@@ -73,8 +73,8 @@ func foreign(r *http.Request) bool {
 	return !follows || site != "same-site" && r.URL.Path != "/"
 }
 
-// readers lets through who may read: who connects to an address of loopback, or has the
-// token, as a Bearer or as the cookie that enter gives. The others are asked for it.
+// readers lets through who may read: who connects to an address of loopback, unless
+// Options.Private is set, or has the token, as a Bearer or as the cookie that enter gives. The others are asked for it.
 func (c *Console) readers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -94,7 +94,7 @@ func (c *Console) readers(h http.Handler) http.Handler {
 
 // mayRead tells whether the one who asks may read.
 func (c *Console) mayRead(r *http.Request) bool {
-	return local(r) || same(bearer(r), c.o.Token) || c.entered(r)
+	return !c.o.Private && local(r) || same(bearer(r), c.o.Token) || c.entered(r)
 }
 
 // local tells whether a request came to an address of loopback.

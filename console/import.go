@@ -33,7 +33,7 @@ func (c *Console) takeIn(ctx context.Context, r io.Reader) (x Imported, err erro
 	if list {
 		o.SkipBad, o.Normalize = true, c.o.Normalize
 	}
-	x.Imported, err = c.f.Import(ctx, in, o)
+	x.Imported, err = c.imports(ctx, in, o)
 	if !list {
 		return x, err
 	}
@@ -48,6 +48,13 @@ func (c *Console) takeIn(ctx context.Context, r io.Reader) (x Imported, err erro
 		}
 	}
 	return x, errors.Join(others...)
+}
+
+func (c *Console) imports(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
+	if c.o.Import != nil {
+		return c.o.Import(ctx, r, o)
+	}
+	return c.f.Import(ctx, r, o)
 }
 
 // isList tells whether the first line is none of an export.

@@ -52,13 +52,11 @@ func (s *Service) loadNames(ctx context.Context) error {
 		n.bind(strings.TrimPrefix(v.Key, crawlKey), uint32(id))
 		n.next = max(n.next, uint32(id)+1)
 	}
-	v, _, err := s.f.Value(nextKey)
+	next, _, err := s.number(nextKey)
 	if err != nil {
-		return fmt.Errorf("serve: names of crawls: %w", err)
+		return err
 	}
-	if next, err := strconv.ParseUint(string(v), 10, 32); err == nil {
-		n.next = max(n.next, uint32(next))
-	}
+	n.next = max(n.next, next)
 	for _, id := range s.f.Crawls() { // of other programs
 		n.next = max(n.next, id+1)
 	}
@@ -100,12 +98,37 @@ func (s *Service) NewCrawl(name string) (uint32, error) {
 	if id, ok := s.names.crawl[name]; ok {
 		return id, nil
 	}
+	switch id, ok, err := s.number(crawlKey + name); { // an import through the console's socket may have brought it
+	case err != nil:
+		return 0, err
+	case ok:
+		s.names.bind(name, id)
+		return id, nil
+	}
 	return s.nameLocked(name)
+}
+
+// number is the value of a key, if it has one.
+func (s *Service) number(key string) (id uint32, ok bool, err error) {
+	v, ok, err := s.f.Value(key)
+	if !ok || err != nil {
+		return 0, false, err
+	}
+	x, err := strconv.ParseUint(string(v), 10, 32)
+	if err != nil {
+		return 0, false, fmt.Errorf("serve: names of crawls: %q is %.40q; want a number", key, v)
+	}
+	return uint32(x), true, nil
 }
 
 // nameLocked binds a name to a new number.
 func (s *Service) nameLocked(name string) (uint32, error) {
 	n := &s.names
+	next, _, err := s.number(nextKey) // the same may have moved it
+	if err != nil {
+		return 0, err
+	}
+	n.next = max(n.next, next)
 	id := n.next
 	set := func(key string, number uint32) error {
 		return s.f.SetValue(context.Background(), key, strconv.AppendUint(nil, uint64(number), 10))

@@ -4,7 +4,6 @@ package serve
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,16 +20,22 @@ import (
 // path that it calls name; empty: there is none.
 func toConsole(path, param string) func(*Service, *call) error {
 	return func(s *Service, c *call) error {
-		r := c.r.Clone(c.ctx)
-		r.URL.Path, r.URL.RawPath, r.Pattern = path, "", ""
+		query := c.r.URL.RawQuery
 		if param != "" {
-			r.URL.RawQuery = url.Values{"name": {c.r.PathValue(param)}}.Encode()
+			query = url.Values{"name": {c.r.PathValue(param)}}.Encode()
 		}
-		r.Body = io.NopCloser(deadlined{c})
-		w := &translated{c: c}
-		s.console.Local().ServeHTTP(w, r)
-		return w.end()
+		return c.console(path, query, deadlined{c})
 	}
+}
+
+// console has the Console answer a call.
+func (c *call) console(path, query string, body io.Reader) error {
+	r := c.r.Clone(c.ctx)
+	r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.Pattern = path, "", query, ""
+	r.Body = io.NopCloser(body)
+	w := &translated{c: c}
+	c.s.console.Local().ServeHTTP(w, r)
+	return w.end()
 }
 
 // translated is the writer of a Console's answer, whose errors become problems.
@@ -272,12 +277,4 @@ func (c *call) flag(name string) (bool, error) {
 		return false, badRequest("%s is %.40q; want true or false", name, v)
 	}
 	return x, nil
-}
-
-// postImport takes in an export, which may name crawls.
-func (s *Service) postImport(c *call) error {
-	if err := toConsole("/api/import", "")(s, c); err != nil {
-		return err
-	}
-	return s.loadNames(context.WithoutCancel(c.ctx))
 }

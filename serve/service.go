@@ -17,7 +17,8 @@ import (
 
 // Options configure a Service. The zero value serves without tokens, to this machine only.
 type Options struct {
-	// Console answers what operators ask for. Nil: one is made, with Metrics.
+	// Console answers what operators ask for; its Import should be the Service's. Nil: one is made,
+	// with Metrics.
 	Console *console.Console
 	// Metrics answers GET /metrics. Nil: there are none.
 	Metrics http.Handler
@@ -129,7 +130,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if s.console == nil {
 		var err error
 		s.owned = true
-		if s.console, err = console.New(f, console.Options{Metrics: o.Metrics, Logger: o.Logger}); err != nil {
+		if s.console, err = console.New(f, console.Options{Metrics: o.Metrics, Import: s.Import, Logger: o.Logger}); err != nil {
 			return nil, err
 		}
 	}

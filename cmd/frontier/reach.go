@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/urlfrontier"
 )
 
 // socketPath is where the crawl of a folder listens. It lies in the folder unless that
@@ -217,6 +218,9 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 	store, err := open(dir, spill.Options{})
 	if err != nil {
 		return nil, advised(dir, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, contactsFile)); err == nil { // a server's
+		o = urlfrontier.Frontier(o)
 	}
 	o.Spill, o.DeferHints = store, true
 	f, err := frontier.Open(ctx, o)

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"log/slog"
@@ -31,6 +32,12 @@ import (
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/urlfrontier"
 )
+
+// contactsFile is in the folder of each server: see frontierserve.Options.Contacts.
+const contactsFile = "contacts"
+
+// leastServed is what the store takes of the memory, and the least that a frontier can do with.
+const leastServed = 64<<20 + leastMemory
 
 // server is what frontier serve is to do.
 type server struct {
@@ -122,8 +129,8 @@ func (s *server) judge() error {
 	if s.dir == "" {
 		s.bad("want a folder", "dir")
 	}
-	if s.memory < leastMemory {
-		s.bad("want at least 8M", "memory")
+	if s.memory < leastServed {
+		s.bad("want at least 72M", "memory")
 	}
 	if s.delay < 0 || s.delay > 0 && s.delay < time.Millisecond {
 		s.bad("want 0 or at least 1ms", "delay")
@@ -158,7 +165,7 @@ func (s *server) judge() error {
 	for name, address := range s.addresses() {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			s.bad("want host:port", name)
-		} else if s.o.Tokens == nil && s.clientCA == "" && !s.insecure && !local(address) {
+		} else if s.everybody() && !s.insecure && !local(address) {
 			s.bad("other machines may reach it: want -tokens, or -client-ca, or an address of loopback", name)
 		}
 	}
@@ -223,6 +230,9 @@ func local(address string) bool {
 	at, err := net.ResolveTCPAddr("tcp", address)
 	return err == nil && at.IP.IsLoopback() // without an IP it is any of the machine's
 }
+
+// everybody reports whether clients need neither tokens nor certificates.
+func (s *server) everybody() bool { return s.o.Tokens == nil && s.clientCA == "" }
 
 // isLocal reports whether only this machine reaches any of the addresses.
 func (s *server) isLocal() bool {
@@ -293,16 +303,20 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 	r.MustRegister(hooks, frontierprometheus.Collector(figures), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	var service *frontierserve.Service
 	con, err := console.New(f, console.Options{
-		Title: "frontier", Token: os.Getenv("FRONTIER_PAGE_TOKEN"), Names: s.names, MemoryBudget: int64(s.memory), Watch: watch, Stop: stop,
+		Import: func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
+			return service.Import(ctx, r, o)
+		},
+		Title: "frontier", Token: os.Getenv("FRONTIER_PAGE_TOKEN"), Private: !s.everybody(), Names: s.names, MemoryBudget: int64(s.memory), Watch: watch, Stop: stop,
 		Disk: func() int64 { return diskOf(s.dir) }, Metrics: promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4}), Logger: log,
 	})
 	if err != nil {
 		return err
 	}
 	defer con.Close()
-	s.o.Console, s.o.Logger, s.o.Contacts = con, log, filepath.Join(s.dir, "contacts")
-	service, err := frontierserve.New(f, s.o)
+	s.o.Console, s.o.Logger, s.o.Contacts = con, log, filepath.Join(s.dir, contactsFile)
+	service, err = frontierserve.New(f, s.o)
 	if err != nil {
 		return err
 	}
@@ -336,6 +350,9 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	}
 	go func() { failed <- web.Serve(at) }()
 	log.Info("Started URLFrontierServer", "address", at.Addr().String(), "grpc", forGRPC)
+	if os.Getenv("FRONTIER_PAGE_TOKEN") == "" { // nobody knows it yet
+		log.Info("the server has a page", "url", "http://"+shown(at.Addr().String())+"/#token="+con.Token())
+	}
 	if service.Open() && !s.isLocal() {
 		go warnOpen(ctx, log)
 	}

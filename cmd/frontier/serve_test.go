@@ -73,7 +73,7 @@ func request(t *testing.T, method, url, body, token string) (int, string) {
 func TestAServedFrontierGoesOnWhereItWas(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	base, stop, _ := serving(t, "-dir", dir)
-	code, text := request(t, "POST", base+"/v1/urls", `{"url":"http://a.example/","crawl":"news"}`, "")
+	code, text := request(t, "POST", base+"/v1/urls", `{"url":"http://a.example/","crawl":"news","priority":16}`, "")
 	assert.Equal(t, 200, code, text)
 	code, text = request(t, "GET", base+"/", "", "")
 	assert.Equal(t, 200, code)
@@ -94,6 +94,12 @@ func TestAServedFrontierGoesOnWhereItWas(t *testing.T) {
 	assert.Zero(t, stop(), "a long poll under way does not hold the end up")
 	<-poll
 
+	status, out, said := typing(t, "add", "-dir", dir, "http://b.example/")
+	assert.Zero(t, status, said)
+	status, out, said = typing(t, "urls", "-dir", dir)
+	assert.Zero(t, status, said)
+	assert.Contains(t, out, "http://b.example/")
+
 	base, stop, _ = serving(t, "-dir", dir)
 	code, text = request(t, "GET", base+"/v1/crawls/news", "", "")
 	assert.Equal(t, 200, code)
@@ -110,6 +116,7 @@ func TestServeNeedsTokensForOtherMachines(t *testing.T) {
 	}
 	file := filepath.Join(dir, "tokens")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "look %x watcher\ncrawl %x bot\n", sha256.Sum256([]byte("l")), sha256.Sum256([]byte("c"))), 0o600))
+	t.Setenv("FRONTIER_PAGE_TOKEN", "p")
 	base, stop, log := serving(t, "-dir", filepath.Join(dir, "state"), "-tokens", file)
 	for _, x := range []struct {
 		token, method, path string
@@ -117,6 +124,7 @@ func TestServeNeedsTokensForOtherMachines(t *testing.T) {
 	}{
 		{"", "GET", "/v1/stats", 401}, {"wrong", "GET", "/v1/stats", 401}, {"l", "GET", "/v1/stats", 200}, {"l", "POST", "/v1/leases", 403},
 		{"c", "POST", "/v1/leases", 200}, {"c", "DELETE", "/v1/rules/a.example", 403}, {"", "GET", "/livez", 200},
+		{"", "GET", "/api/status", 401}, {"l", "GET", "/api/status", 401}, {"p", "GET", "/api/status", 200},
 	} {
 		code, text := request(t, x.method, base+x.path, "", x.token)
 		assert.Equal(t, x.want, code, "%v: %s", x, text)
@@ -128,7 +136,7 @@ func TestServeNeedsTokensForOtherMachines(t *testing.T) {
 
 func TestServeSaysWhatIsWrong(t *testing.T) {
 	for _, x := range [][]string{
-		{"-http", "127.0.0.1:0"}, {"-dir", "x", "-memory", "1k"}, {"-dir", "x", "-tls-cert", "a"}, {"-dir", "x", "-tokens", "/nowhere"}, {"-dir", "x", "-grpc", ""}, {"-dir", "x", "-http", "localhost"}, {"-dir", "x", "more"},
+		{"-http", "127.0.0.1:0"}, {"-dir", "x", "-memory", "71M"}, {"-dir", "x", "-tls-cert", "a"}, {"-dir", "x", "-tokens", "/nowhere"}, {"-dir", "x", "-grpc", ""}, {"-dir", "x", "-http", "localhost"}, {"-dir", "x", "more"},
 		{"-dir", "x", "-lease-time", "1us"}, {"-dir", "x", "-delay", "1us"}, {"-dir", "x", "-max-buffered", "1"}, {"-dir", "x", "-grace", "-1s"}, {"-dir", "x", "-max-connections", "0"}, {"-dir", "x", "-config", "/nowhere"},
 	} {
 		status, _, said := typing(t, append([]string{"serve"}, x...)...)
