@@ -70,6 +70,14 @@ func request(t *testing.T, method, url, body, token string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
+// closing is the end of a body, and closes a channel when that is read.
+type closing chan struct{}
+
+func (c closing) Read([]byte) (int, error) {
+	close(c)
+	return 0, io.EOF
+}
+
 func TestAServedFrontierGoesOnWhereItWas(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	base, stop, _ := serving(t, "-dir", dir)
@@ -82,17 +90,21 @@ func TestAServedFrontierGoesOnWhereItWas(t *testing.T) {
 		code, text = request(t, "GET", base+path, "", "")
 		assert.Equal(t, 200, code, "%s: %s", path, text)
 	}
-	poll := make(chan string)
+	poll, sent := make(chan error, 1), make(chan struct{})
 	go func() {
-		_, text := request(t, "POST", base+"/v1/leases", `{"wait_s":60,"crawls":["DEFAULT"]}`, "")
-		poll <- text
+		body := io.MultiReader(strings.NewReader(`{"wait_s":60,"crawls":["DEFAULT"]}`), closing(sent))
+		res, err := http.Post(base+"/v1/leases", "application/json", body)
+		if err == nil {
+			err = res.Body.Close()
+		}
+		poll <- err
 	}()
-	require.Eventually(t, func() bool {
-		_, text := request(t, "GET", base+"/v1/stats", "", "")
-		return strings.Contains(text, `"waiting":1`)
-	}, 10*time.Second, time.Millisecond)
+	<-sent
+	code, text = request(t, "GET", base+"/v1/stats", "", "")
+	assert.Equal(t, 200, code)
+	assert.Contains(t, text, `"waiting":1`)
 	assert.Zero(t, stop(), "a long poll under way does not hold the end up")
-	<-poll
+	<-poll // with an error, if it was not yet under way
 
 	status, out, said := typing(t, "add", "-dir", dir, "http://b.example/")
 	assert.Zero(t, status, said)
