@@ -106,9 +106,9 @@ func TestAServedFrontierGoesOnWhereItWas(t *testing.T) {
 	assert.Zero(t, stop(), "a long poll under way does not hold the end up")
 	<-poll // with an error, if it was not yet under way
 
-	status, out, said := typing(t, "add", "-dir", dir, "http://b.example/")
+	status, _, said := typing(t, "add", "-dir", dir, "http://b.example/")
 	assert.Zero(t, status, said)
-	status, out, said = typing(t, "urls", "-dir", dir)
+	status, out, said := typing(t, "urls", "-dir", dir)
 	assert.Zero(t, status, said)
 	assert.Contains(t, out, "http://b.example/")
 
