@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 )
 
 // What a client may send at once.
@@ -36,24 +37,17 @@ type GRPCOptions struct {
 }
 
 // GRPC returns a gRPC server with the calls and the health service. Roles are those of the Service's
-// tokens, in the metadata authorization, or of certificates.
+// tokens, in the metadata authorization, or of certificates. Let it serve what Listen returns: what
+// clients send and do not finish is bounded then.
 func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-			if err := s.allowed(ctx, info.FullMethod); err != nil {
-				return nil, err
-			}
-			return next(ctx, req)
-		}),
-		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-			if err := s.allowed(ss.Context(), info.FullMethod); err != nil {
-				return err
-			}
-			return next(srv, ss)
+		grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) { // before a message is read
+			return ctx, s.allowed(ctx, info.FullMethodName)
 		}),
 	}
+	options = append(options, s.unfinished.options()...)
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
 	}

@@ -57,7 +57,7 @@ func serveUntilKilled(dir string) {
 	check(err)
 	check(os.WriteFile(filepath.Join(dir, "address.new"), []byte(l.Addr().String()), 0o600))
 	check(os.Rename(filepath.Join(dir, "address.new"), filepath.Join(dir, "address")))
-	check(s.GRPC(urlfrontier.GRPCOptions{}).Serve(l))
+	check(s.GRPC(urlfrontier.GRPCOptions{}).Serve(s.Listen(l)))
 }
 
 // startProcess starts a server as a process, and returns its address and what kills it.
@@ -135,7 +135,7 @@ func serveOn(t *testing.T, l net.Listener, f *frontier.Frontier, so serve.Option
 	require.NoError(t, err)
 	server := s.GRPC(g)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
+	go func() { served <- server.Serve(s.Listen(l)) }()
 	return s, func() {
 		require.NoError(t, s.Stop(server, time.Second))
 		require.NoError(t, <-served)

@@ -28,6 +28,10 @@ type Options struct {
 	ListingAge time.Duration
 	// TempDir is the folder of listings. Empty means os.TempDir().
 	TempDir string
+	// MaxUnfinished is how many bytes of messages that are not whole yet may be in memory, of all
+	// connections of Listen together. Beyond it those go that have most of them. Zero means
+	// 256 MiB.
+	MaxUnfinished int64
 	// Logger gets what an operator should see. Nil: none does.
 	Logger *slog.Logger
 	// Level is what SetLogLevel sets. Nil: it sets nothing.
@@ -46,6 +50,8 @@ type Server struct {
 	purged   *purged
 	settings *settings
 	listings listings
+
+	unfinished *unfinished
 
 	write   sync.Mutex   // held by whoever changes which URLs there are
 	changes atomic.Int64 // writes so far
@@ -70,6 +76,9 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	if o.ListingAge == 0 {
 		o.ListingAge = time.Minute
 	}
+	if o.MaxUnfinished == 0 {
+		o.MaxUnfinished = 256 << 20
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -83,7 +92,7 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	}
 	s := &Server{
 		svc: svc, o: o, log: o.Logger, purged: purged, settings: kept, groups: make(chan *group, 64),
-		committed: make(chan struct{}), closing: make(chan struct{}),
+		committed: make(chan struct{}), closing: make(chan struct{}), unfinished: newUnfinished(o.MaxUnfinished),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	go s.commitAll()

@@ -395,7 +395,7 @@ func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *fronti
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := g.Serve(l); err != nil {
+		if err := g.Serve(api.Listen(l)); err != nil {
 			failed <- err
 		}
 	}()
