@@ -267,11 +267,17 @@ func serveConsole(c *console.Console, dir string, page, metrics net.Listener, wa
 		serve(metrics, slow(c.Metrics()))
 	}
 	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+		defer cancel()
 		for _, s := range servers {
+			_ = s.Shutdown(ctx)
 			_ = s.Close()
 		}
 	}
 }
+
+// lastAnswers is how long answers may take once a Console ends: frontier stop waits for one.
+const lastAnswers = 200 * time.Millisecond
 
 // slow ends the answers that nobody reads.
 func slow(h http.Handler) http.Handler {

@@ -119,6 +119,17 @@ func TestAServedFrontierGoesOnWhereItWas(t *testing.T) {
 	assert.Zero(t, stop())
 }
 
+// The command that stops a server hears that it does.
+func TestAServerIsStopped(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	for range 10 {
+		_, end, _ := serving(t, "-dir", dir)
+		status, _, said := typing(t, "stop", "-dir", dir)
+		assert.Zero(t, status, said)
+		assert.Zero(t, end())
+	}
+}
+
 func TestServeNeedsTokensForOtherMachines(t *testing.T) {
 	dir := t.TempDir()
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0"} {
