@@ -98,11 +98,18 @@ type Lease struct {
 	Gap    time.Duration
 	token  uint64 // never repeats, across restarts too
 	record uint32 // number of the lease record
+	bundle uint32 // that it belonged to when it was handed out or found; 0: none
 	moment int64  // when it was handed out
 }
 
 // Token returns a number that no other lease of this store has had or will have.
 func (l Lease) Token() uint64 { return l.token }
+
+// SharesContact reports whether both leases are of one bundle of Take. Leases of different
+// frontiers must not be compared.
+func (l Lease) SharesContact(m Lease) bool {
+	return l.bundle != 0 && l.bundle == m.bundle && l.Host == m.Host
+}
 
 // ContactOnly reports whether the lease is for a host's slot without a URL, from
 // Contact or HandBack.

@@ -461,7 +461,7 @@ func (s *shard) newLeaseLocked(l *Lease, id uint32) {
 	h := s.sched.hosts.At(r.host)
 	l.LeasedAt, l.Deadline = s.wall(r.leasedAt), s.wall(r.deadline)
 	l.Attempt = 1
-	l.token, l.record, l.moment = r.token, id, r.leasedAt
+	l.token, l.record, l.moment, l.bundle = r.token, id, r.leasedAt, r.bundle
 	if r.bundle != 0 {
 		l.Gap = leastGap + time.Duration(h.crawlDelayNs())
 	}

@@ -210,7 +210,8 @@ func (f *Frontier) companyLocked(t *taking, l *Lease) {
 	for _, id := range t.ids {
 		t.leases = append(t.leases, Lease{Due: l.Due})
 		f.newLeaseLocked(&t.leases[len(t.leases)-1], id)
-		t.leases[i].Gap = t.leases[len(t.leases)-1].Gap
+		last := &t.leases[len(t.leases)-1]
+		t.leases[i].Gap, t.leases[i].bundle = last.Gap, last.bundle
 	}
 }
 

@@ -18,8 +18,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +29,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
 // nameOf stands for a URL of a crawl in the file.
@@ -57,7 +60,9 @@ type contacts struct {
 	file   *os.File           // guarded by mu; nil: there is none
 	out    map[string]contact // guarded by mu; by the ID of the lease; those that expired may be among them
 	size   int64              // guarded by mu; of the file
-	broken error              // guarded by mu; why the file cannot be used any more
+	kept   int64              // guarded by mu; its size when it was last made shorter
+	log    *slog.Logger
+	broken error // guarded by mu; why the file cannot be used any more
 
 	left map[string]*inherited // guarded by mu; of an earlier Service, by the ID of the lease
 	urls map[nameOf]string     // guarded by mu; the keys of left by URL
@@ -70,6 +75,10 @@ const rewriteAt = 1 << 20
 // the file: a loss of power may damage it.
 func (x *contacts) begin(path string, now time.Time) (left []*inherited, damage, err error) {
 	x.path = path
+	old, _ := filepath.Glob(filepath.Join(filepath.Dir(path), tempName)) // of processes that died
+	for _, name := range old {
+		_ = os.Remove(name)
+	}
 	x.out, x.left, x.urls = map[string]contact{}, map[string]*inherited{}, map[nameOf]string{}
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -124,8 +133,7 @@ func (x *contacts) extended(id string, until time.Time) *inherited {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	in := x.left[id]
-	if in != nil {
-		c := x.out[id]
+	if c, ok := x.out[id]; ok && in != nil {
 		c.until = until
 		x.out[id] = c
 		_ = x.writeLocked(c.append(nil, id)) // if it fails only a second start will not know
@@ -166,7 +174,10 @@ func (x *contacts) read(line string) error {
 	if b, err := hex.DecodeString(f[2]); err != nil || copy(c.url[:], b) != len(c.url) {
 		return fmt.Errorf("%.60q is no name", f[2])
 	}
-	if c.host, err = strconv.Unquote(f[4]); err != nil {
+	if c.host, err = strconv.Unquote(f[4]); err == nil {
+		err = hostkey.Check(c.host)
+	}
+	if err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
 	x.out[f[0]] = c
@@ -181,18 +192,37 @@ func (c *contact) append(b []byte, id string) []byte {
 	return append(strconv.AppendQuote(append(b, ' '), c.host), '\n')
 }
 
+// tempName is what files are called that are on their way.
+const tempName = ".contacts-*"
+
 // rewrite makes a new file of what is out. Only begin calls it without the lock.
-func (x *contacts) rewrite(now time.Time) (err error) {
-	temp, err := os.CreateTemp(dirOf(x.path), ".contacts-*")
+func (x *contacts) rewrite(now time.Time) error {
+	size, err := x.replace(now)
+	if err != nil {
+		size = x.size
+	}
+	file, failed := os.OpenFile(x.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if failed != nil {
+		x.broken = fmt.Errorf("serve: contacts: %w", failed)
+		file = nil
+	}
+	if x.file, x.size, x.kept = file, size, size; err == nil {
+		err = failed
+	}
 	if err != nil {
 		return fmt.Errorf("serve: contacts: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("serve: contacts: %w", errors.Join(err, temp.Close(), os.Remove(temp.Name())))
-		}
-	}()
-	w, size := bufio.NewWriter(temp), 0
+	return nil
+}
+
+// replace puts a new file in the place of the one that there is, which it closes: Windows renames no
+// open file. It returns the size.
+func (x *contacts) replace(now time.Time) (size int64, err error) {
+	temp, err := os.CreateTemp(filepath.Dir(x.path), tempName)
+	if err != nil {
+		return 0, errors.Join(err, x.closeFile())
+	}
+	w := bufio.NewWriter(temp)
 	var line []byte
 	for id, c := range x.out {
 		if !c.until.After(now) {
@@ -200,30 +230,29 @@ func (x *contacts) rewrite(now time.Time) (err error) {
 			continue
 		}
 		line = c.append(line[:0], id)
-		size += len(line)
+		size += int64(len(line))
 		w.Write(line)
 	}
-	if err = w.Flush(); err != nil {
-		return err
+	err = errors.Join(w.Flush(), temp.Close(), x.closeFile())
+	if err == nil {
+		err = os.Rename(temp.Name(), x.path)
 	}
-	if err = os.Rename(temp.Name(), x.path); err != nil {
-		return err
+	if err != nil {
+		return 0, errors.Join(err, os.Remove(temp.Name()))
 	}
-	if x.file != nil {
-		_ = x.file.Close() // nobody reads it any more
-	}
-	x.file, x.size = temp, int64(size)
-	return nil
+	return size, nil
 }
 
-func dirOf(path string) string {
-	if i := strings.LastIndexByte(path, os.PathSeparator); i >= 0 {
-		return path[:i+1]
+func (x *contacts) closeFile() error {
+	if x.file == nil {
+		return nil
 	}
-	return "."
+	err := x.file.Close()
+	x.file = nil
+	return err
 }
 
-// began writes that leases are handed out, of which those of a host that follow each other are a bundle.
+// began writes that leases are handed out.
 func (x *contacts) began(leases ...frontier.Lease) error {
 	if len(leases) == 0 || x.path == "" {
 		return nil
@@ -235,20 +264,47 @@ func (x *contacts) began(leases ...frontier.Lease) error {
 	for i := range leases {
 		l := &leases[i]
 		id := l.ID()
-		if i == 0 || leases[i-1].Host != l.Host {
+		if i == 0 || !l.SharesContact(leases[i-1]) {
 			with = id
 		}
-		c := contact{host: l.Host, until: l.Deadline, with: with}
-		if !l.ContactOnly() {
-			c.url = nameOfURL(l.Entry.Crawl, l.Entry.URL)
-		}
-		if old, ok := x.out[id]; ok { // it was extended
-			c.with = old.with
-		}
-		x.out[id] = c
-		b = c.append(b, id)
+		b = x.addLocked(b, id, l, with)
 	}
 	return x.writeLocked(b)
+}
+
+// addLocked notes that a lease is out, and appends its line.
+func (x *contacts) addLocked(b []byte, id string, l *frontier.Lease, with string) []byte {
+	c := contact{host: l.Host, until: l.Deadline, with: with}
+	if !l.ContactOnly() {
+		c.url = nameOfURL(l.Entry.Crawl, l.Entry.URL)
+	}
+	x.out[id] = c
+	return c.append(b, id)
+}
+
+// changed writes that a lease was extended, or took the place of the one with an ID. It does nothing if
+// that has ended meanwhile.
+func (x *contacts) changed(old string, l frontier.Lease) error {
+	if x.path == "" {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c, ok := x.out[old]
+	if !ok {
+		return nil
+	}
+	id := l.ID()
+	b := x.addLocked(nil, id, &l, c.with)
+	if id != old {
+		delete(x.out, old)
+		b = appendEnd(b, old)
+	}
+	return x.writeLocked(b)
+}
+
+func appendEnd(b []byte, id string) []byte {
+	return append(append(append(b, '-'), id...), '\n')
 }
 
 // writeLocked appends lines to the file, and makes it shorter when most of it is of the past.
@@ -259,15 +315,16 @@ func (x *contacts) writeLocked(b []byte) error {
 	if _, err := x.file.Write(b); err != nil {
 		if cut := x.file.Truncate(x.size); cut != nil { // half a line may stay
 			x.broken = fmt.Errorf("serve: contacts: %w", errors.Join(err, cut))
-		} else if _, seek := x.file.Seek(x.size, io.SeekStart); seek != nil {
-			x.broken = fmt.Errorf("serve: contacts: %w", errors.Join(err, seek))
 		}
 		return fmt.Errorf("serve: contacts: %w", err)
 	}
-	if x.size += int64(len(b)); x.size < rewriteAt || x.size < 256*int64(len(x.out)) {
+	if x.size += int64(len(b)); x.size < rewriteAt || x.size < 2*x.kept {
 		return nil
 	}
-	return x.rewrite(time.Now())
+	if err := x.rewrite(time.Now()); err != nil { // what was to be written is
+		x.log.Error("serve: the file of contacts could not be made shorter", "error", err)
+	}
+	return nil
 }
 
 // ended writes that leases have ended.
@@ -281,7 +338,7 @@ func (x *contacts) ended(ids ...string) {
 	for _, id := range ids {
 		if _, ok := x.out[id]; ok {
 			delete(x.out, id)
-			b = append(append(append(b, '-'), id...), '\n')
+			b = appendEnd(b, id)
 		}
 	}
 	_ = x.writeLocked(b) // if it fails the host is left alone for longer after the next start
@@ -291,10 +348,5 @@ func (x *contacts) ended(ids ...string) {
 func (x *contacts) close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.file == nil {
-		return nil
-	}
-	err := x.file.Close()
-	x.file = nil
-	return err
+	return x.closeFile()
 }

@@ -36,8 +36,12 @@ func (s *Service) inherit(left []*inherited) error {
 	asking:
 		for { // until the Contact is in front of the host's URLs
 			h, err := s.f.Host(s.closing, in.host)
-			if err != nil && !errors.Is(err, frontier.ErrUnknownHost) {
+			if errors.Is(err, frontier.ErrClosed) {
 				return fmt.Errorf("serve: contacts: %w", err)
+			}
+			if err != nil && !errors.Is(err, frontier.ErrUnknownHost) {
+				s.log.Error("serve: a host may be contacted while a client fetches from it", "host", in.host, "error", err)
+				break
 			}
 			if h.Awaited {
 				break
@@ -55,13 +59,15 @@ func (s *Service) inherit(left []*inherited) error {
 // occupy gets a contact with a host, and keeps it for as long as the one that is left over.
 func (s *Service) occupy(in *inherited, ready chan<- struct{}) {
 	defer close(ready)
-	in.mu.Lock()
-	ctx, cancel := context.WithDeadline(s.closing, in.until)
-	in.mu.Unlock()
-	defer cancel()
-	l, err := s.f.Contact(ctx, in.host)
+	var l frontier.Lease
+	err := context.DeadlineExceeded
+	for until := in.deadline(); errors.Is(err, context.DeadlineExceeded) && time.Now().Before(until); until = in.deadline() { // it may be extended
+		ctx, cancel := context.WithDeadline(s.closing, until)
+		l, err = s.f.Contact(ctx, in.host)
+		cancel()
+	}
 	if err != nil {
-		if ctx.Err() == nil {
+		if s.closing.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 			s.log.Error("serve: a host may be contacted while a client fetches from it", "host", in.host, "error", err)
 		}
 		return
@@ -69,7 +75,7 @@ func (s *Service) occupy(in *inherited, ready chan<- struct{}) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.open == 0 {
-		err = s.f.Done(l, in.how)
+		err = s.f.Done(l, s.sinceThen(in))
 	} else {
 		in.lease = l
 		err = s.f.Extend(&in.lease, max(time.Millisecond, time.Until(in.until)))
@@ -77,6 +83,27 @@ func (s *Service) occupy(in *inherited, ready chan<- struct{}) {
 	if err != nil && !errors.Is(err, frontier.ErrNotLeased) && !errors.Is(err, frontier.ErrClosed) {
 		s.log.Error("serve: a host is left alone for longer", "host", in.host, "error", err)
 	}
+}
+
+// deadline is until when a contact may last.
+func (in *inherited) deadline() time.Time {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.until
+}
+
+// sinceThen is the outcome of a contact that ended before its host could be kept: what is left of the
+// delay since then.
+func (s *Service) sinceThen(in *inherited) frontier.Outcome {
+	gap := max(s.f.DelayOf(in.host).Delay(in.host, in.how), in.how.RetryAfter)
+	if h, err := s.f.Host(s.closing, in.host); err == nil {
+		gap = max(gap, h.CrawlDelay)
+	}
+	o := frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, CrawlDelay: in.how.CrawlDelay}
+	if left := time.Until(in.how.Ended.Add(gap)); left > 0 {
+		o.RetryAfter = max(left, time.Microsecond)
+	}
+	return o
 }
 
 // late ends a contact that was left over, of the lease with an ID or of a URL.
@@ -89,6 +116,9 @@ func (s *Service) late(in *inherited, o frontier.Outcome) {
 	in.how = frontier.Outcome{Ended: o.Ended, Duration: o.Duration, RetryAfter: o.RetryAfter, CrawlDelay: o.CrawlDelay}
 	if o.Result == frontier.Failed {
 		in.how.Result, in.how.Failure = o.Result, o.Failure
+	}
+	if in.how.RetryAfter > 0 {
+		in.how.RetryAfter = max(in.how.RetryAfter, time.Microsecond)
 	}
 	if in.how.Ended.IsZero() {
 		in.how.Ended = time.Now()

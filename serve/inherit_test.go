@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -199,5 +200,125 @@ func TestNothingIsHandedOutWithoutTheFile(t *testing.T) {
 		require.Zero(t, x.Frontier().Stats().Leased)
 		require.Equal(t, http.StatusInternalServerError, x.ask("/v1/leases", "{}"))
 		x.contacts.file = nil
+	})
+}
+
+// What has expired leaves the file, however it is extended afterwards.
+func TestExpiredContactsLeaveTheFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := born(t, filepath.Join(t.TempDir(), "contacts"))
+		leases, err := x.Take(t.Context(), frontier.TakeOptions{Hosts: 3})
+		require.NoError(t, err)
+		y := x.killed()
+		time.Sleep(2 * term)
+		require.NoError(t, y.contacts.rewrite(time.Now()))
+		require.Empty(t, y.contacts.out)
+		require.Equal(t, http.StatusConflict, y.ask("/v1/leases/"+leases[0].ID()+"/extend", `{"lease_s":300}`))
+		require.Len(t, y.killed().hosts(frontier.TakeOptions{}), 3)
+
+		last := frontier.Lease{Deadline: time.Now().Add(time.Second)}
+		for i := range 40_000 {
+			last.Host = fmt.Sprintf("%d.%s.example", i, strings.Repeat("x", 200))
+			require.NoError(t, y.contacts.began(last))
+			time.Sleep(time.Millisecond)
+		}
+		info, err := os.Stat(y.contacts.path)
+		require.NoError(t, err)
+		assert.Less(t, info.Size(), int64(2*rewriteAt))
+	})
+}
+
+// Two contacts of a host are two after the start, also if one call handed them out; a bundle of which
+// one URL was handed back is one.
+func TestContactsAreCountedAsTheyWere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		two := func(x *life) *life {
+			require.NoError(t, x.f.UpdateRule(frontier.Host("a.example"), func(r *frontier.Rule) { r.Concurrency = 2 }))
+			_, err := x.f.Add(t.Context(), frontier.Entry{URL: "http://a.example/3"}, frontier.Entry{URL: "http://a.example/4"}, frontier.Entry{URL: "http://a.example/5"})
+			require.NoError(t, err)
+			return x
+		}
+		for _, each := range []int{1, 2} {
+			x := two(born(t, filepath.Join(t.TempDir(), "contacts")))
+			a := frontier.TakeOptions{Host: "a.example", PerHost: each}
+			var got []frontier.Lease
+			for len(got) < 2*each {
+				leases, err := x.f.Take(t.Context(), a)
+				require.NoError(t, err)
+				got = append(got, leases...)
+			}
+			require.NoError(t, x.contacts.began(got...))
+			y := two(x.killed())
+			time.Sleep(4 * gap)
+			require.Empty(t, y.hosts(a), "%d of a host", each)
+			for _, l := range got[:each] {
+				y.Late(0, l.Entry.URL, frontier.Outcome{})
+			}
+			time.Sleep(gap)
+			require.NotEmpty(t, y.hosts(a), "%d of a host", each)
+		}
+
+		x := born(t, filepath.Join(t.TempDir(), "contacts"))
+		leases, err := x.Take(t.Context(), frontier.TakeOptions{Host: "a.example", PerHost: 2})
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, x.ask("/v1/leases/"+leases[0].ID()+"/handback", "{}"))
+		require.Len(t, x.contacts.out, 2)
+		y := x.killed()
+		time.Sleep(term)
+		require.Equal(t, []string{"a.example"}, y.hosts(frontier.TakeOptions{Host: "a.example", Wait: gap + time.Millisecond}))
+	})
+}
+
+// A contact that ended before the host could be kept costs no second delay, and one that was extended
+// by then is kept.
+func TestContactsThatEndBeforeTheHostIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := born(t, filepath.Join(t.TempDir(), "contacts"))
+		leases, err := x.Take(t.Context(), frontier.TakeOptions{Hosts: 2, Lease: 10 * time.Second})
+		require.NoError(t, err)
+		b, err := os.ReadFile(x.contacts.path)
+		require.NoError(t, err)
+		path := filepath.Join(t.TempDir(), "contacts")
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+		f, err := frontier.Open(t.Context(), Frontier(frontier.Options{Delay: frontier.FixedDelay(gap)}))
+		require.NoError(t, err)
+		for _, host := range []string{"a.example", "b.example"} { // they may not be contacted for a while
+			l, err := f.Contact(t.Context(), host)
+			require.NoError(t, err)
+			require.NoError(t, f.Done(l, frontier.Outcome{RetryAfter: 20 * time.Second}))
+			_, err = f.Add(t.Context(), frontier.Entry{URL: "http://" + host + "/1"})
+			require.NoError(t, err)
+		}
+		s, err := New(f, Options{Contacts: path})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, s.Close()); require.NoError(t, f.Close()) }()
+		y := &life{s, t}
+		require.Equal(t, http.StatusConflict, y.ask("/v1/leases/"+leases[0].ID()+"/done", "{}"))
+		require.Equal(t, http.StatusConflict, y.ask("/v1/leases/"+leases[1].ID()+"/extend", `{"lease_s":60}`))
+		start := time.Now()
+		require.Equal(t, []string{"a.example"}, y.hosts(frontier.TakeOptions{Wait: time.Minute}))
+		require.WithinDuration(t, start.Add(20*time.Second), time.Now(), 20*time.Millisecond)
+		require.Equal(t, []string{"b.example"}, y.hosts(frontier.TakeOptions{Host: "b.example", Wait: 2 * time.Minute}))
+		require.WithinDuration(t, start.Add(time.Minute+gap), time.Now(), 20*time.Millisecond)
+	})
+}
+
+// A file that cannot be made shorter holds nothing up, and hosts that no frontier knows keep no server
+// from starting.
+func TestAFileOfContactsThatStaysLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "in")
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		path := filepath.Join(dir, "contacts")
+		require.NoError(t, os.WriteFile(filepath.Join(dir, ".contacts-1"), nil, 0o600))
+		require.NoError(t, os.WriteFile(path, []byte("+A 9999999999999 000000000000000000000000 A \"\"\n"), 0o600))
+		x := born(t, path)
+		require.NoFileExists(t, filepath.Join(dir, ".contacts-1"))
+		require.NoError(t, os.Rename(dir, dir+"2")) // the open file goes along
+		x.contacts.size = rewriteAt
+		leases, err := x.Take(t.Context(), frontier.TakeOptions{})
+		require.NoError(t, err)
+		require.NotEmpty(t, leases)
+		x.contacts.broken = nil // it has no file any more
 	})
 }

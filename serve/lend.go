@@ -359,7 +359,7 @@ func (s *Service) postExtend(c *call) error {
 		s.lateExtend(c.r.PathValue("id"), d)
 	}
 	if err == nil {
-		err = s.contacts.began(l)
+		err = s.contacts.changed(l.ID(), l)
 	}
 	if err != nil {
 		return err
@@ -381,9 +381,8 @@ func (s *Service) postHandBack(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.contacts.ended(l.ID())
 	s.streams.update(l, contact)
-	if err := s.contacts.began(contact); err != nil {
+	if err := s.contacts.changed(l.ID(), contact); err != nil {
 		s.giveBack([]frontier.Lease{contact})
 		return err
 	}

@@ -137,6 +137,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.handler = s.routed()
 	if o.Contacts != "" {
+		s.contacts.log = o.Logger
 		left, damage, err := s.contacts.begin(o.Contacts, time.Now())
 		if damage != nil {
 			s.log.Warn("serve: a file is damaged: a host may be contacted while a client fetches from it", "file", o.Contacts, "error", damage)

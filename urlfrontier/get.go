@@ -169,10 +169,10 @@ func (s *Server) waits(ctx context.Context, until, deadline time.Time) bool {
 	return false
 }
 
-// hostsOf counts the hosts of leases, which are together.
+// hostsOf counts the contacts that leases have.
 func hostsOf(leases []frontier.Lease) (n int) {
 	for i := range leases {
-		if i == 0 || leases[i].Host != leases[i-1].Host {
+		if i == 0 || !leases[i].SharesContact(leases[i-1]) {
 			n++
 		}
 	}
