@@ -11,7 +11,8 @@ serve_frontier() {
 prepare() {
 	local site
 	RANDOM=$seed
-	port=$((20000 + RANDOM % 10000)) # below the ports that systems give out
+	port=$((20000 + RANDOM % 5000)) # below the ports that systems give out
+	[[ $mode != scrapy ]] || port=$((port + 5000)) # the other mode may run beside it
 	say "kills $kills, seed $seed (repeat with -kills $kills -seed $seed)"
 	seeds=()
 	for site in "${sites[@]}"; do seeds+=("http://$site/"); done
