@@ -125,6 +125,8 @@ func TestAURLCountsWhileItsEndIsOnItsWay(t *testing.T) {
 		l := w.Next()
 		counted(leased, 0)
 		reached, gate := make(chan struct{}), make(chan struct{})
+		open := sync.OnceFunc(func() { close(gate) })
+		t.Cleanup(open)
 		once := sync.OnceFunc(func() { close(reached); <-gate })
 		h.Set(func(*storage.Batch) error {
 			once()
@@ -137,7 +139,7 @@ func TestAURLCountsWhileItsEndIsOnItsWay(t *testing.T) {
 		go func() { defer close(ended); x.end(l) }()
 		<-reached
 		counted(leased, 1)
-		close(gate)
+		open()
 		<-ended
 		require.Eventually(t, func() bool { return w.F.Stats().Pending == 0 }, 10*time.Second, time.Millisecond)
 		h.Set(nil, nil)
