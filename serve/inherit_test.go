@@ -57,7 +57,7 @@ func (x *life) killed() *life {
 	return born(x.t, path)
 }
 
-// hosts are those of which something can be had now.
+// hosts are those that have a URL to hand out now.
 func (x *life) hosts(o frontier.TakeOptions) (hosts []string) {
 	x.t.Helper()
 	o.Hosts = 9
@@ -90,7 +90,7 @@ func TestHostsOfAnEarlierLifeAreLeftAlone(t *testing.T) {
 		require.NoError(t, x.Done(leases[1], frontier.Outcome{}))
 		y := x.killed()
 		start := time.Now()
-		require.Equal(t, []string{"b.example"}, y.hosts(frontier.TakeOptions{}), "nobody contacts it any more")
+		require.Equal(t, []string{"b.example"}, y.hosts(frontier.TakeOptions{}), "its contact has ended")
 		time.Sleep(10 * time.Second)
 		require.NotContains(t, y.hosts(frontier.TakeOptions{}), "a.example")
 
@@ -228,8 +228,8 @@ func TestExpiredContactsLeaveTheFile(t *testing.T) {
 	})
 }
 
-// Two contacts of a host are two after the start, also if one call handed them out; a bundle of which
-// one URL was handed back is one.
+// Two contacts of a host are two after the start, also if one call handed them out. A bundle with
+// one URL handed back is one.
 func TestContactsAreCountedAsTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		two := func(x *life) *life {

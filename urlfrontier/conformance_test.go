@@ -177,7 +177,7 @@ func (r remote) TryNext() (frontier.Lease, time.Time, error) {
 	return l, time.Time{}, err
 }
 
-// take gets one URL of one queue. The deadline of its lease is that which the client may count on.
+// take gets one URL of one queue. The deadline of its lease is the one that the client may count on.
 func (r remote) take(ctx context.Context) (_ frontier.Lease, err error) {
 	defer func() {
 		if status.Code(err) == codes.DeadlineExceeded {

@@ -350,7 +350,7 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	}
 	go func() { failed <- web.Serve(at) }()
 	log.Info("Started URLFrontierServer", "address", at.Addr().String(), "grpc", forGRPC)
-	if os.Getenv("FRONTIER_PAGE_TOKEN") == "" { // nobody knows it yet
+	if os.Getenv("FRONTIER_PAGE_TOKEN") == "" { // it is random: the log has it
 		log.Info("the server has a page", "url", "http://"+shown(at.Addr().String())+"/#token="+con.Token())
 	}
 	if service.Open() && !s.isLocal() {

@@ -198,7 +198,7 @@ func TestStuckDiskEndsWithTheContext(t *testing.T) {
 					require.NoError(t, w.F.Check())
 					x := w.F.Stats()
 					done, asks := strings.HasPrefix(c.name, "Done"), strings.HasSuffix(c.name, "asks for marks")
-					require.Zero(t, x.Leased*int64(harness.Btoi(!done || !asks)), "a lease was handed to nobody")
+					require.Zero(t, x.Leased*int64(harness.Btoi(!done || !asks)), "a lease is out that no caller has")
 					if done && asks {
 						require.NoError(t, w.F.Done(leaseIn(w), frontier.Outcome{}), "the lease is out as before")
 						urls--
