@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/durablefs"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
@@ -63,6 +64,11 @@ type contacts struct {
 	kept   int64              // guarded by mu; its size when it was last made shorter
 	log    *slog.Logger
 	broken error // guarded by mu; why the file cannot be used any more
+
+	sync    bool       // what is handed out waits for the medium
+	syncing sync.Mutex // one sync at a time; taken before mu
+	writes  int64      // guarded by mu
+	synced  int64      // guarded by mu; the writes that the medium has
 
 	left map[string]*inherited // guarded by mu; of an earlier Service, by the ID of the lease
 	urls map[nameOf]string     // guarded by mu; the keys of left by URL
@@ -131,13 +137,16 @@ func (x *contacts) inherits(id string) *inherited {
 // extended moves the deadline of what is left over of a lease.
 func (x *contacts) extended(id string, until time.Time) *inherited {
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	in := x.left[id]
+	var n int64
+	var err error
 	if c, ok := x.out[id]; ok && in != nil {
 		c.until = until
 		x.out[id] = c
-		_ = x.writeLocked(c.append(nil, id)) // if it fails only a second start will not know
+		n, err = x.writeLocked(c.append(nil, id))
 	}
+	x.mu.Unlock()
+	_ = x.settled(n, err) // if it fails only a second start will not know
 	return in
 }
 
@@ -198,9 +207,6 @@ const tempName = ".contacts-*"
 // rewrite makes a new file of what is out. Only begin calls it without the lock.
 func (x *contacts) rewrite(now time.Time) error {
 	size, err := x.replace(now)
-	if err != nil {
-		size = x.size
-	}
 	file, failed := os.OpenFile(x.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if failed != nil {
 		x.broken = fmt.Errorf("serve: contacts: %w", failed)
@@ -216,11 +222,11 @@ func (x *contacts) rewrite(now time.Time) error {
 }
 
 // replace puts a new file in the place of the one that there is, which it closes: Windows renames no
-// open file. It returns the size.
+// open file. It returns the size of the one that there is then.
 func (x *contacts) replace(now time.Time) (size int64, err error) {
 	temp, err := os.CreateTemp(filepath.Dir(x.path), tempName)
 	if err != nil {
-		return 0, errors.Join(err, x.closeFile())
+		return x.size, errors.Join(err, x.closeFile())
 	}
 	w := bufio.NewWriter(temp)
 	var line []byte
@@ -233,14 +239,22 @@ func (x *contacts) replace(now time.Time) (size int64, err error) {
 		size += int64(len(line))
 		w.Write(line)
 	}
-	err = errors.Join(w.Flush(), temp.Close(), x.closeFile())
+	err = w.Flush()
+	if x.sync {
+		err = errors.Join(err, temp.Sync())
+	}
+	err = errors.Join(err, temp.Close(), x.closeFile())
 	if err == nil {
 		err = os.Rename(temp.Name(), x.path)
 	}
 	if err != nil {
-		return 0, errors.Join(err, os.Remove(temp.Name()))
+		return x.size, errors.Join(err, os.Remove(temp.Name()))
 	}
-	return size, nil
+	if x.sync {
+		x.broken = durablefs.SyncFolder(filepath.Dir(x.path)) // else the medium may have the old file's name
+	}
+	x.synced = x.writes
+	return size, x.broken
 }
 
 func (x *contacts) closeFile() error {
@@ -258,7 +272,6 @@ func (x *contacts) began(leases ...frontier.Lease) error {
 		return nil
 	}
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	var b []byte
 	with := ""
 	for i := range leases {
@@ -269,7 +282,9 @@ func (x *contacts) began(leases ...frontier.Lease) error {
 		}
 		b = x.addLocked(b, id, l, with)
 	}
-	return x.writeLocked(b)
+	n, err := x.writeLocked(b)
+	x.mu.Unlock()
+	return x.settled(n, err)
 }
 
 // addLocked notes that a lease is out, and appends its line.
@@ -289,9 +304,9 @@ func (x *contacts) changed(old string, l frontier.Lease) error {
 		return nil
 	}
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	c, ok := x.out[old]
 	if !ok {
+		x.mu.Unlock()
 		return nil
 	}
 	id := l.ID()
@@ -300,31 +315,62 @@ func (x *contacts) changed(old string, l frontier.Lease) error {
 		delete(x.out, old)
 		b = appendEnd(b, old)
 	}
-	return x.writeLocked(b)
+	n, err := x.writeLocked(b)
+	x.mu.Unlock()
+	return x.settled(n, err)
 }
 
 func appendEnd(b []byte, id string) []byte {
 	return append(append(append(b, '-'), id...), '\n')
 }
 
-// writeLocked appends lines to the file, and makes it shorter when most of it is of the past.
-func (x *contacts) writeLocked(b []byte) error {
+// writeLocked appends lines to the file, and makes it shorter when most of it is of the past. It returns
+// the number of the write.
+func (x *contacts) writeLocked(b []byte) (int64, error) {
 	if x.broken != nil || x.file == nil || len(b) == 0 {
-		return x.broken
+		return x.writes, x.broken
 	}
 	if _, err := x.file.Write(b); err != nil {
 		if cut := x.file.Truncate(x.size); cut != nil { // half a line may stay
 			x.broken = fmt.Errorf("serve: contacts: %w", errors.Join(err, cut))
 		}
-		return fmt.Errorf("serve: contacts: %w", err)
+		return x.writes, fmt.Errorf("serve: contacts: %w", err)
 	}
+	x.writes++
 	if x.size += int64(len(b)); x.size < rewriteAt || x.size < 2*x.kept {
-		return nil
+		return x.writes, nil
 	}
 	if err := x.rewrite(time.Now()); err != nil { // what was to be written is
 		x.log.Error("serve: the file of contacts could not be made shorter", "error", err)
 	}
-	return nil
+	return x.writes, nil
+}
+
+// settled waits until the medium has a write, if it must. One sync serves all that wait.
+func (x *contacts) settled(write int64, err error) error {
+	if err != nil || !x.sync {
+		return err
+	}
+	x.syncing.Lock()
+	defer x.syncing.Unlock()
+	x.mu.Lock()
+	file, last, over := x.file, x.writes, x.synced >= write || x.file == nil
+	err = x.broken
+	x.mu.Unlock()
+	if over || err != nil {
+		return err
+	}
+	err = file.Sync()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.synced >= write: // rewrite has put another file in its place
+	case err != nil:
+		x.broken = fmt.Errorf("serve: contacts: %w", err)
+	default:
+		x.synced = last
+	}
+	return x.broken
 }
 
 // ended writes that leases have ended.
@@ -341,7 +387,7 @@ func (x *contacts) ended(ids ...string) {
 			b = appendEnd(b, id)
 		}
 	}
-	_ = x.writeLocked(b) // if it fails the host is left alone for longer after the next start
+	_, _ = x.writeLocked(b) // if it fails the host is left alone for longer after the next start
 }
 
 // close gives the file back.

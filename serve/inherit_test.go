@@ -32,13 +32,15 @@ type life struct {
 }
 
 // born opens a frontier with URLs of three hosts, and serves it.
-func born(t *testing.T, contacts string) *life {
+func born(t *testing.T, contacts string) *life { return bornWith(t, Options{Contacts: contacts}) }
+
+func bornWith(t *testing.T, o Options) *life {
 	f, err := frontier.Open(t.Context(), Frontier(frontier.Options{Delay: frontier.FixedDelay(gap), LeaseTime: term}))
 	require.NoError(t, err)
 	_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example/1"}, frontier.Entry{URL: "http://b.example/1"}, frontier.Entry{URL: "http://c.example/1"},
 		frontier.Entry{URL: "http://a.example/2"}, frontier.Entry{URL: "http://b.example/2"}, frontier.Entry{URL: "http://c.example/2"})
 	require.NoError(t, err)
-	s, err := New(f, Options{Contacts: contacts})
+	s, err := New(f, o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		assert.NoError(t, s.Close())

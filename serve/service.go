@@ -37,10 +37,11 @@ type Options struct {
 	Idle time.Duration
 	// Contacts is a file that keeps which hosts clients may be contacting. Clients outlive
 	// the server: a new Service leaves these hosts alone until the clients say that they have
-	// ended, or until the deadlines of the leases. It survives kills, not a loss of power. Only
-	// one Service may use it at a time.
+	// ended, or until the deadlines of the leases. Only one Service may use it at a time.
 	// Empty: a host is left alone as after any opening of the frontier.
 	Contacts string
+	// Sync makes Contacts survive a loss of power, too: each hand-out waits for the medium.
+	Sync bool
 	// Logger gets each request. Nil: none does.
 	Logger *slog.Logger
 }
@@ -137,7 +138,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.handler = s.routed()
 	if o.Contacts != "" {
-		s.contacts.log = o.Logger
+		s.contacts.log, s.contacts.sync = o.Logger, o.Sync
 		left, damage, err := s.contacts.begin(o.Contacts, time.Now())
 		if damage != nil {
 			s.log.Warn("serve: a file is damaged: a host may be contacted while a client fetches from it", "file", o.Contacts, "error", damage)

@@ -315,7 +315,7 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		return err
 	}
 	defer con.Close()
-	s.o.Console, s.o.Logger, s.o.Contacts = con, log, filepath.Join(s.dir, contactsFile)
+	s.o.Console, s.o.Logger, s.o.Contacts, s.o.Sync = con, log, filepath.Join(s.dir, contactsFile), s.sync
 	service, err = frontierserve.New(f, s.o)
 	if err != nil {
 		return err
