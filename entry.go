@@ -41,7 +41,8 @@ type Entry struct {
 	// A URL is known per crawl. See Crawl.
 	Crawl uint32
 	// Force admits the URL even if it is known. A waiting URL moves to the tail of its
-	// new priority, with the new Meta; a leased one comes again after its Done. To find a
+	// new priority, with the new Meta; a leased one comes again after its Done, until which
+	// the entry is in memory only. To find a
 	// waiting URL the frontier reads everything that waits for its host. A scheduled URL
 	// that is on disk is superseded; until its record is read, Stats may count it and
 	// Next may wait for it.

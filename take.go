@@ -44,6 +44,7 @@ type taking struct {
 	until  int64 // it waits no longer
 	calls  waitqueue.Queue[grant]
 	leases []Lease
+	loads  int      // leases whose URLs are being read
 	ids    []uint32 // scratch
 }
 
@@ -152,7 +153,7 @@ func (f *Frontier) takeRest(ctx context.Context, t *taking, first Lease) {
 	f.lock()
 	f.companyLocked(t, &first)
 	wanted := func(hosts int) bool {
-		return hosts < t.Hosts && len(t.leases)+len(jobs) < t.Max &&
+		return hosts < t.Hosts && len(t.leases)+t.loads < t.Max &&
 			(t.filtered() || f.waiters.Empty()) && len(f.faults) == 0 && f.refusalLocked() == nil
 	}
 	for hosts, at := 1, takeAtOnce; wanted(hosts); {
@@ -170,6 +171,7 @@ func (f *Frontier) takeRest(ctx context.Context, t *taking, first Lease) {
 			hosts = t.Hosts // the next call meets it again
 		case g.load != nil:
 			jobs = append(jobs, g.load)
+			t.loads++
 		case g.lease.token != 0:
 			f.companyLocked(t, &g.lease)
 		}
@@ -182,6 +184,7 @@ func (f *Frontier) takeRest(ctx context.Context, t *taking, first Lease) {
 	f.dispatchLocked() // others may wait for the deadlines
 	f.mu.Unlock()
 	for _, job := range jobs {
+		t.loads--
 		g := f.loadFor(ctx, job)
 		if g.err != nil || g.again {
 			continue // its host comes again
@@ -204,7 +207,7 @@ func (f *Frontier) companyLocked(t *taking, l *Lease) {
 		f.sched.expiry.Fix(int(r.pos), r.deadline)
 		l.Deadline = f.wall(r.deadline)
 	}
-	i, n := len(t.leases), min(t.PerHost, t.Max-len(t.leases))-1
+	i, n := len(t.leases), min(t.PerHost, t.Max-len(t.leases)-t.loads)-1
 	t.leases = append(t.leases, *l)
 	t.ids = f.sched.join(t.ids[:0], l.record, max(0, n), t.Crawls, f.nextTokenLocked, f.last)
 	for _, id := range t.ids {

@@ -490,6 +490,19 @@ func TestTakeIsOver(t *testing.T) {
 	})
 }
 
+// Hosts that are read from the disk count before their leases are there.
+func TestTakeKeepsToMaxWhileItReads(t *testing.T) {
+	w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(0)}, spill.Options{})
+	for h := range 6 {
+		w.Add(harness.UrlsOf(fmt.Sprintf("disk%d.example", h), 3)...)
+	}
+	require.NoError(t, hook.Of(w.F).MoveNow(true))
+	for h := range 6 {
+		w.Add(harness.UrlsOf(fmt.Sprintf("memory%d.example", h), 8)...)
+	}
+	require.Len(t, take(w, frontier.TakeOptions{Hosts: 12, PerHost: 8, Max: 9}), 9)
+}
+
 // After a crash the URLs of a bundle come again in their order, when the host may be
 // contacted.
 func TestABundleIsForgottenByACrash(t *testing.T) {
