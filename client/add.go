@@ -25,10 +25,9 @@ func (c *Client) Add(ctx context.Context, entries ...frontier.Entry) (int, error
 	n := 0
 	var errs []error
 	_, err := c.verdicts(ctx, entries, func(i int, v *verdict) {
-		switch v.Status {
-		case "new", "forced":
+		if v.Status == "new" || v.Status == "forced" {
 			n++
-		case "bad", "refused":
+		} else if v.isFault() {
 			errs = append(errs, v.fault(i, entries[i].URL))
 		}
 	})
@@ -36,7 +35,7 @@ func (c *Client) Add(ctx context.Context, entries ...frontier.Entry) (int, error
 }
 
 // verdicts adds entries and calls each with what became of them, in order. It returns how many
-// were answered for.
+// were answered for: with an error, those before it.
 func (c *Client) verdicts(ctx context.Context, entries []frontier.Entry, each func(int, *verdict)) (answered int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -71,10 +70,7 @@ func (c *Client) verdicts(ctx context.Context, entries []frontier.Entry, each fu
 			d := json.NewDecoder(r)
 			for len(got) < want {
 				var v verdict
-				if err := d.Decode(&v); err != nil {
-					if err == io.EOF {
-						err = io.ErrUnexpectedEOF
-					}
+				if err := decode(d, &v); err != nil {
 					return err
 				}
 				if err := v.problem(); err != nil {
@@ -84,16 +80,19 @@ func (c *Client) verdicts(ctx context.Context, entries []frontier.Entry, each fu
 			}
 			return nil
 		})
+		for i := range got {
+			each(answered, &got[i])
+			answered++
+		}
 		if err != nil {
 			return answered, err
 		}
-		for i := range got {
-			each(answered+i, &got[i])
-		}
-		answered = end
 	}
 	return answered, nil
 }
+
+// isFault reports whether the entry was not admitted.
+func (v *verdict) isFault() bool { return v.Status == "bad" || v.Status == "refused" }
 
 // fault is the verdict as the library's error.
 func (v *verdict) fault(i int, url string) *frontier.EntryError {
@@ -103,6 +102,13 @@ func (v *verdict) fault(i int, url string) *frontier.EntryError {
 		err = fmt.Errorf("client: %s", v.Status)
 	case v.Error == frontier.ErrHints.Error():
 		err = frontier.ErrHints
+	}
+	return fault(i, url, err)
+}
+
+func fault(i int, url string, err error) *frontier.EntryError {
+	if len(url) > 200 {
+		url = url[:200] + "..."
 	}
 	return &frontier.EntryError{Index: i, URL: url, Err: err}
 }

@@ -102,7 +102,7 @@ func New(address string, o Options) (*Client, error) {
 				return d.DialContext(ctx, "unix", path)
 			}
 		}
-		address = "http://socket.invalid"
+		address = "http://localhost" // the server answers to local names only
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

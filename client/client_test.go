@@ -52,8 +52,9 @@ type wire struct {
 	ended    chan struct{}
 	once     sync.Once
 	requests atomic.Int64
-	down     atomic.Bool  // the server is away
-	deaf     atomic.Int64 // answers to be lost
+	down     atomic.Bool                                        // the server is away
+	deaf     atomic.Int64                                       // answers to be lost
+	instead  func(to http.ResponseWriter, r *http.Request) bool // answers in the server's place, or not
 }
 
 func (w *wire) Accept() (net.Conn, error) {
@@ -89,7 +90,10 @@ func (w *wire) ServeHTTP(to http.ResponseWriter, r *http.Request, h http.Handler
 	if w.down.Load() {
 		panic(http.ErrAbortHandler)
 	}
-	if strings.HasPrefix(r.URL.Path, "/v1/done") && w.deaf.Add(-1) >= 0 {
+	if w.instead != nil && w.instead(to, r) {
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1/do") && w.deaf.Add(-1) >= 0 {
 		h.ServeHTTP(unheard{http.Header{}}, r)
 		panic(http.ErrAbortHandler)
 	}
@@ -215,6 +219,28 @@ func TestDoneWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
+// A Delete counts what it deleted, although its answer was lost or it was under way.
+func TestDeleteWhoseAnswerIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, w *wire, c *client.Client) {
+		added(t, c, "http://a.example/1", "http://a.example/2")
+		w.deaf.Store(1)
+		busy := true
+		w.instead = func(to http.ResponseWriter, r *http.Request) bool {
+			answers := busy && w.deaf.Load() < 1
+			if answers {
+				busy = false
+				to.WriteHeader(http.StatusConflict)
+				problem(to, "conflict", http.StatusConflict)
+			}
+			return answers
+		}
+		n, err := c.Delete(t.Context(), frontier.Host("a.example"))
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, n)
+		assert.False(t, busy)
+	})
+}
+
 // Calls that come together share requests.
 func TestBatches(t *testing.T) {
 	bubble(t, func(t *testing.T, w *wire, c *client.Client) {
@@ -307,8 +333,28 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// A request carries the token; a Unix socket is an address, too.
-func TestTokenAndSocket(t *testing.T) {
+// A server on a Unix socket, which answers to local names only, is an address, too.
+func TestUnixSocket(t *testing.T) {
+	f, err := frontier.Open(t.Context(), serve.Frontier(frontier.Options{}))
+	require.NoError(t, err)
+	defer f.Close()
+	path := t.TempDir() + "/s"
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	s := &http.Server{Handler: serverOf(t, f)}
+	var running sync.WaitGroup
+	running.Go(func() { assert.ErrorIs(t, s.Serve(l), http.ErrServerClosed) })
+	defer running.Wait()
+	defer s.Close()
+	c, err := client.New("unix:"+path, client.Options{})
+	require.NoError(t, err)
+	defer c.Close()
+	added(t, c, "http://a.example/")
+	assert.EqualValues(t, 1, f.Stats().Waiting)
+}
+
+// A request carries the token.
+func TestToken(t *testing.T) {
 	dir := t.TempDir()
 	l, err := net.Listen("unix", dir+"/s")
 	require.NoError(t, err)

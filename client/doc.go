@@ -28,8 +28,11 @@
 //
 // # Differences from a Frontier
 //
-// A Client has one crawl, named by Options.Crawl, with the number 0 in each Entry and Scope. Add is
-// atomic for each 1,000 entries, not for all. A repeated Add may count an entry as known that its
-// first try admitted. Deadlines are the server's: the clocks of both machines should agree.
-// Outcome.Move is refused, so package crawler parks no URLs: it drops them, with a warning.
+// A Client has one crawl, named by Options.Crawl, with the number 0 in each Entry and Scope. Add
+// admits entries in parts of 1,000 or less: of a call that fails, the first parts are in. A repeated
+// Add may count an entry as known that its first try admitted. An Entry is refused, with an EntryError,
+// if its URL is not UTF-8, or if it takes more than 1 MiB in JSON. The outlinks of a Done that would
+// take more, or of which one is refused so, are added before the lease ends, not in the same commit.
+// Deadlines are the server's: the clocks of both machines should agree. Outcome.Move is refused, so
+// package crawler parks no URLs: it drops them, with a warning.
 package client

@@ -42,16 +42,28 @@ func (c *Client) Done(l frontier.Lease, o frontier.Outcome) error {
 }
 
 // DoneContext is Done with a context, and returns the outlinks that were refused. If ctx ends first,
-// the error wraps frontier.ErrUnsettled.
+// the error wraps frontier.ErrUnsettled, unless outlinks were still being added before the end: then
+// the lease is out.
 func (c *Client) DoneContext(ctx context.Context, l frontier.Lease, o frontier.Outcome) ([]*frontier.EntryError, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	add := o.Add
+	o.Add = nil
 	line, err := c.doneLine(l, &o)
 	if err != nil {
 		return nil, err
 	}
-	e := &ending{l, o.Add, line, make(chan ended, 1)}
+	var refused []*frontier.EntryError
+	if len(add) > 0 {
+		o.Add = add
+		if whole, err := c.doneLine(l, &o); err == nil {
+			line = whole
+		} else if refused, err = c.addFirst(ctx, l, add); err != nil {
+			return refused, err
+		}
+	}
+	e := &ending{l, add, line, make(chan ended, 1)}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -62,10 +74,38 @@ func (c *Client) DoneContext(ctx context.Context, l frontier.Lease, o frontier.O
 	c.mu.Unlock()
 	select {
 	case x := <-e.got:
-		return x.refused, x.err
+		return append(refused, x.refused...), x.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("client: done: %w: %w", frontier.ErrUnsettled, ctx.Err())
+		return refused, fmt.Errorf("client: done: %w: %w", frontier.ErrUnsettled, ctx.Err())
 	}
+}
+
+// addFirst adds the outlinks of a lease that cannot go with its end: they are too many, or one of
+// them has no form on the wire. They are stored before the lease ends. It returns those that were
+// refused; an error means that the lease is out.
+func (c *Client) addFirst(ctx context.Context, l frontier.Lease, add []frontier.Entry) (refused []*frontier.EntryError, err error) {
+	until, cancel := context.WithDeadline(ctx, l.Deadline)
+	defer cancel()
+	answered, err := c.verdicts(until, add, func(i int, v *verdict) {
+		if v.isFault() {
+			refused = append(refused, v.fault(i, add[i].URL))
+		}
+	})
+	switch {
+	case errors.Is(err, frontier.ErrFull): // the rest is lost, as with any end
+		for i := answered; i < len(add); i++ {
+			refused = append(refused, fault(i, add[i].URL, err))
+		}
+		return refused, nil
+	case err != nil && until.Err() != nil && ctx.Err() == nil:
+		err = late(err)
+	}
+	return refused, err
+}
+
+// late is the error of an end that did not reach the server by its lease's deadline.
+func late(err error) error {
+	return fmt.Errorf("%w: its deadline has passed; %w", frontier.ErrNotLeased, err)
 }
 
 // returnLocked gives a lease back that nobody waits for any more.
@@ -103,9 +143,8 @@ func (c *Client) sendLocked() {
 // send sends a batch until each lease has been answered for, or has ended.
 func (c *Client) send(batch []*ending) {
 	for tries := 0; ; tries++ {
-		n, err := c.post(batch)
-		batch = batch[n:]
-		if len(batch) == 0 {
+		var err error
+		if batch, err = c.post(batch); len(batch) == 0 {
 			return
 		}
 		if _, away := errors.AsType[*awayError](err); !away {
@@ -121,7 +160,7 @@ func (c *Client) send(batch []*ending) {
 				left = append(left, e)
 				continue
 			}
-			e.got <- ended{err: fmt.Errorf("%w: its deadline has passed; %w", frontier.ErrNotLeased, err)}
+			e.got <- ended{err: late(err)}
 		}
 		if batch = left; len(batch) == 0 {
 			return
@@ -135,8 +174,8 @@ func (c *Client) send(batch []*ending) {
 	}
 }
 
-// post sends a batch once, and returns how many of its calls were answered, in their order.
-func (c *Client) post(batch []*ending) (n int, err error) {
+// post sends a batch once, and returns those of its calls that were not answered, and why.
+func (c *Client) post(batch []*ending) (left []*ending, err error) {
 	var body bytes.Buffer
 	for _, e := range batch {
 		body.Write(e.line)
@@ -144,34 +183,39 @@ func (c *Client) post(batch []*ending) (n int, err error) {
 	q := &request{method: http.MethodPost, path: "/v1/done", contentType: linesType, accept: linesType, body: body.Bytes()}
 	err = c.once(c.ctx, q, 0, func(r io.Reader) error {
 		d := json.NewDecoder(r)
-		for n < len(batch) {
+		var busy error
+		for len(batch) > 0 {
 			var a doneAnswer
-			if err := d.Decode(&a); err != nil {
-				if err == io.EOF {
-					err = io.ErrUnexpectedEOF
-				}
+			if err := decode(d, &a); err != nil {
 				return err
 			}
-			e := batch[n]
+			if a.Type != "" || a.Status >= 400 {
+				return a.problem.err() // it ends the answer
+			}
+			e := batch[0]
 			if a.Lease != "" && a.Lease != e.lease.ID() {
 				return fmt.Errorf("an answer for the lease %q; want %q", a.Lease, e.lease.ID())
 			}
-			n++
+			batch = batch[1:]
+			if a.Error != nil && a.Error.err().passes() {
+				left, busy = append(left, e), a.Error.err()
+				continue
+			}
 			e.got <- a.ended(e)
 		}
-		return nil
+		return busy
 	})
-	return n, err
+	return append(left, batch...), err
 }
 
 // ended is what an answer says to its call.
 func (a *doneAnswer) ended(e *ending) ended {
-	if err := a.err(); err != nil {
-		return ended{err: err}
+	if a.Error != nil {
+		return ended{err: a.Error.err()}
 	}
 	var x ended
 	for i, v := range a.Add {
-		if i < len(e.add) && (v.Status == "bad" || v.Status == "refused") {
+		if i < len(e.add) && v.isFault() {
 			x.refused = append(x.refused, v.fault(i, e.add[i].URL))
 		}
 	}

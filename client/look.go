@@ -4,6 +4,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -106,18 +107,16 @@ func (c *Client) Stats() frontier.Stats {
 }
 
 // Pause keeps the hosts of a scope from getting leases, as frontier.Frontier.Pause does.
-func (c *Client) Pause(s frontier.Scope) error {
-	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
-	defer cancel()
-	_, err := c.act(ctx, "pause", s)
-	return err
-}
+func (c *Client) Pause(s frontier.Scope) error { return c.actWithin("pause", s) }
 
 // Resume ends Pause.
-func (c *Client) Resume(s frontier.Scope) error {
+func (c *Client) Resume(s frontier.Scope) error { return c.actWithin("resume", s) }
+
+// actWithin is act for calls without a context.
+func (c *Client) actWithin(verb string, s frontier.Scope) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
 	defer cancel()
-	_, err := c.act(ctx, "resume", s)
+	_, err := c.act(ctx, verb, s)
 	return err
 }
 
@@ -139,6 +138,7 @@ func (c *Client) act(ctx context.Context, verb string, s frontier.Scope) (count 
 	if err != nil {
 		return 0, err
 	}
+	q.key = rand.Text() // or a repeated Delete would count what is left
 	var w struct {
 		Count int64 `json:"count"`
 	}

@@ -56,6 +56,15 @@ var problems = map[string]error{
 	"no-space":     syscall.ENOSPC,
 }
 
+// passes reports whether the request may succeed later.
+func (e *ProblemError) passes() bool {
+	switch e.Status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
 // Unwrap returns the error that it stands for.
 func (e *ProblemError) Unwrap() error { return problems[e.Type] }
 
@@ -134,22 +143,23 @@ func (c *Client) once(ctx context.Context, q *request, timeout time.Duration, re
 	defer res.Body.Close()
 	body := io.LimitReader(res.Body, maxAnswer)
 	if res.StatusCode >= 400 {
-		return c.refused(res, body)
+		return c.refused(q, refusal(res, body))
 	}
-	c.heard()
-	if read == nil {
+	if err = read(body); err == nil {
 		_, err = io.Copy(io.Discard, body)
-	} else if err = read(body); err == nil {
-		_, err = io.Copy(io.Discard, body)
+	}
+	if e, ok := errors.AsType[*ProblemError](err); ok { // in the last line
+		return c.refused(q, e)
 	}
 	if err != nil {
 		return c.missed(err)
 	}
+	c.heard()
 	return nil
 }
 
-// refused is the error of an answer.
-func (c *Client) refused(res *http.Response, body io.Reader) error {
+// refusal is what an answer says that is an error.
+func refusal(res *http.Response, body io.Reader) *ProblemError {
 	var p problem
 	if err := json.NewDecoder(body).Decode(&p); err != nil {
 		p = problem{}
@@ -159,11 +169,18 @@ func (c *Client) refused(res *http.Response, body io.Reader) error {
 	if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && n > 0 {
 		e.wait = time.Duration(n) * time.Second
 	}
-	switch res.StatusCode {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	return e
+}
+
+// refused is the error of a request that the server refused.
+func (c *Client) refused(q *request, e *ProblemError) error {
+	if e.passes() {
 		return c.missed(e)
 	}
 	c.heard()
+	if q.key != "" && e.Type == "conflict" { // its first try is under way
+		return &awayError{e}
+	}
 	return e
 }
 
@@ -234,6 +251,15 @@ func (c *Client) pause(ctx context.Context, tries int, err error) bool {
 	case <-c.ctx.Done():
 	}
 	return false
+}
+
+// decode reads the next value of an answer that has one more.
+func decode(d *json.Decoder, x any) error {
+	err := d.Decode(x)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // into decodes an answer of one JSON value.

@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier"
 )
@@ -25,25 +27,33 @@ func metaOf(b []byte) meta {
 		return nil
 	}
 	var m meta
-	if len(b) > 0 && b[0] == '{' && json.Unmarshal(b, &m) == nil && bytes.Equal(Map(m), b) && m[bytesKey] == nil {
+	if len(b) > 0 && b[0] == '{' && json.Unmarshal(b, &m) == nil && bytes.Equal(m.bytes(), b) && !m.hasNull() {
 		return m
 	}
 	return meta{bytesKey: {base64.StdEncoding.EncodeToString(b)}}
 }
 
-// bytes is the Meta of an Entry.
-func (m meta) bytes() ([]byte, error) {
-	if v := m[bytesKey]; len(m) == 1 && len(v) == 1 {
-		b, err := base64.StdEncoding.DecodeString(v[0])
-		if err != nil {
-			return nil, fmt.Errorf("client: meta: %w", err)
+// hasNull reports whether a key has no list, which the wire has no form for.
+func (m meta) hasNull() bool {
+	for _, v := range m {
+		if v == nil {
+			return true
 		}
-		return b, nil
+	}
+	return false
+}
+
+// bytes is the Meta of an Entry.
+func (m meta) bytes() []byte {
+	if v := m[bytesKey]; len(m) == 1 && len(v) == 1 {
+		if b, err := base64.StdEncoding.DecodeString(v[0]); err == nil {
+			return b
+		} // or it is another client's key
 	}
 	if len(m) == 0 {
-		return nil, nil
+		return nil
 	}
-	return Map(m), nil
+	return Map(m)
 }
 
 // Map returns metadata as an Entry's Meta, which clients in other languages get as a map. The Meta of
@@ -59,6 +69,7 @@ func Map(m map[string][]string) []byte {
 // entry is a URL to be added.
 type entry struct {
 	URL       string     `json:"url"`
+	Host      string     `json:"host,omitempty"`
 	Crawl     string     `json:"crawl,omitempty"`
 	Depth     int        `json:"depth,omitempty"`
 	Weight    float64    `json:"weight,omitempty"`
@@ -66,6 +77,7 @@ type entry struct {
 	Meta      meta       `json:"meta,omitempty"`
 	Force     bool       `json:"force,omitempty"`
 	Hint      bool       `json:"hint,omitempty"`
+	Finished  bool       `json:"finished,omitempty"`
 }
 
 // wire is the wire form of an Entry.
@@ -73,9 +85,13 @@ func (c *Client) wire(e *frontier.Entry) (entry, error) {
 	if e.Crawl != 0 {
 		return entry{}, fmt.Errorf("the crawl is number %d; want 0, as Options.Crawl names it", e.Crawl)
 	}
-	w := entry{URL: e.URL, Crawl: c.o.Crawl, Depth: e.Depth, Weight: e.Weight, Meta: metaOf(e.Meta), Force: e.Force, Hint: e.Hint}
-	w.NotBefore = moment(e.NotBefore)
-	return w, nil
+	if !utf8.ValidString(e.URL) || !utf8.ValidString(e.Host) {
+		return entry{}, errors.New("the URL or the host is not UTF-8")
+	}
+	return entry{
+		URL: e.URL, Host: e.Host, Crawl: c.o.Crawl, Depth: e.Depth, Weight: e.Weight, NotBefore: moment(e.NotBefore),
+		Meta: metaOf(e.Meta), Force: e.Force, Hint: e.Hint, Finished: e.Finished,
+	}, nil
 }
 
 // moment is a time on the wire: in milliseconds, rounded up; nil: none.
@@ -92,7 +108,18 @@ func (c *Client) entryLine(e *frontier.Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(&w)
+	return line(&w)
+}
+
+// maxLine is package serve's bound of a line, in bytes, without the line feed.
+const maxLine = 1 << 20
+
+// line is a value as a line, unless the server would not take it.
+func line(x any) ([]byte, error) {
+	b, err := json.Marshal(x)
+	if err == nil && len(b) > maxLine {
+		err = fmt.Errorf("too long: %d bytes in JSON; want at most %d", len(b), maxLine)
+	}
 	return append(b, '\n'), err
 }
 
@@ -180,13 +207,9 @@ type history struct {
 
 // leaseOf is a lease as a value of the library.
 func (c *Client) leaseOf(w *lease) (frontier.Lease, error) {
-	m, err := w.Meta.bytes()
-	if err != nil {
-		return frontier.Lease{}, err
-	}
 	h := &w.History
 	l := frontier.Lease{
-		Entry: frontier.Entry{URL: w.URL, Depth: w.Depth, Weight: w.Weight, Meta: m},
+		Entry: frontier.Entry{URL: w.URL, Depth: w.Depth, Weight: w.Weight, Meta: w.Meta.bytes()},
 		Host:  w.Host, Group: w.Group, Priority: w.Priority, Attempt: w.Attempt,
 		History: frontier.History{
 			Visits: h.Visits, Changes: h.Changes, FirstVisit: h.FirstVisit, LastVisit: h.LastVisit,
@@ -199,10 +222,13 @@ func (c *Client) leaseOf(w *lease) (frontier.Lease, error) {
 			l.History.Last = r
 		}
 	}
+	if host, err := frontier.HostName(w.URL); w.URL != "" && (err != nil || host != w.Host) {
+		l.Entry.Host = w.Host // it was given with the URL
+	}
 	if l.LeasedAt.IsZero() {
 		l.LeasedAt = time.Now()
 	}
-	l, err = frontier.RestoreLease(w.Lease, l)
+	l, err := frontier.RestoreLease(w.Lease, l)
 	if err != nil {
 		return frontier.Lease{}, fmt.Errorf("client: %w", err)
 	}
@@ -256,36 +282,24 @@ func (c *Client) doneLine(l frontier.Lease, o *frontier.Outcome) ([]byte, error)
 	for i := range o.Add {
 		e, err := c.wire(&o.Add[i])
 		if err != nil {
-			return nil, &frontier.EntryError{Index: i, URL: o.Add[i].URL, Err: err}
+			return nil, err
 		}
 		w.Add = append(w.Add, e)
 	}
-	b, err := json.Marshal(&w)
+	b, err := line(&w)
 	if err != nil {
 		return nil, fmt.Errorf("client: done: %w", err)
 	}
-	return append(b, '\n'), nil
+	return b, nil
 }
 
-// doneAnswer is a line of the answer: what became of the outlinks, or a problem.
+// doneAnswer is a line of the answer: what became of the outlinks and, in Error, of the lease; or the
+// problem that ends the answer.
 type doneAnswer struct {
-	Lease  string    `json:"lease"`
-	Add    []verdict `json:"add"`
-	Error  *problem  `json:"error"`
-	Type   string    `json:"type"`
-	Title  string    `json:"title"`
-	Status int       `json:"status"`
-	Detail string    `json:"detail"`
-}
-
-func (a *doneAnswer) err() error {
-	switch {
-	case a.Error != nil:
-		return a.Error.err()
-	case a.Type != "" || a.Status >= 400:
-		return (&problem{a.Type, a.Title, a.Status, a.Detail}).err()
-	}
-	return nil
+	Lease string    `json:"lease"`
+	Add   []verdict `json:"add"`
+	Error *problem  `json:"error"`
+	problem
 }
 
 // onLease sends a request about a lease, whose answer is a lease.

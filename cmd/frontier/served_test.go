@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/client"
 	service "github.com/seed-7440039f/frontier/serve"
 )
 
@@ -66,6 +68,20 @@ func TestCrawlServed(t *testing.T) {
 	}
 	assert.EqualValues(t, 0, f.Stats().Leased)
 	assert.EqualValues(t, 44, f.Stats().Known, "40 pages, those that are missing, and /private")
+}
+
+// Both sides take the same address of a Unix socket.
+func TestServedOverUnixSocket(t *testing.T) {
+	dir := t.TempDir()
+	at := "unix:" + filepath.Join(dir, "socket")
+	_, stop, log := serving(t, "-http", at, "-dir", filepath.Join(dir, "state"))
+	c, err := client.New(at, client.Options{})
+	require.NoError(t, err)
+	n, err := c.Add(t.Context(), frontier.Entry{URL: "http://a.example/"})
+	assert.NoError(t, err)
+	assert.Equal(t, 1, n)
+	assert.NoError(t, c.Close())
+	assert.Zero(t, stop(), log)
 }
 
 func TestServedOptions(t *testing.T) {
