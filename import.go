@@ -38,19 +38,19 @@ type ImportOptions struct {
 
 // Imported has the figures of an import.
 type Imported struct {
-	Lines     int64 // read
-	Bad       int64 // malformed ones
-	URLs      int64 // admitted
-	KnownURLs int64 // that were known, and left as they were
-	Crawls    int64 // whose settings were put in force
-	Rules     int64 // put in force
-	Values    int64 // of the program's
-	Groups    int64 // whose clocks or settings were read
-	Hosts     int64 // whose clocks and the like were read
-	Marks     int64 // URLs that became known without being admitted
+	Lines     int64 `json:"lines"`  // read
+	Bad       int64 `json:"bad"`    // malformed ones
+	URLs      int64 `json:"urls"`   // admitted
+	KnownURLs int64 `json:"known"`  // that were known, and left as they were
+	Crawls    int64 `json:"crawls"` // whose settings were put in force
+	Rules     int64 `json:"rules"`  // put in force
+	Values    int64 `json:"values"` // of the program's
+	Groups    int64 `json:"groups"` // whose clocks or settings were read
+	Hosts     int64 `json:"hosts"`  // whose clocks and the like were read
+	Marks     int64 `json:"marks"`  // URLs that became known without being admitted
 	// ForeignMarks counts marks made under another key than the frontier's, which it
 	// cannot use: the URLs count as new.
-	ForeignMarks int64
+	ForeignMarks int64 `json:"foreign_marks"`
 }
 
 const (

@@ -89,7 +89,7 @@ func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 // Action is one thing to do. Which fields it needs depends on Do:
 //
 //	pause, resume            Scope
-//	block                    Scope, Until or For; none: no longer blocked
+//	block                    Scope, Until or For; Until has passed: no longer blocked
 //	delay                    Scope, Delay; none: no longer set
 //	concurrency              Scope, N; 0: no longer set
 //	priority                 Scope, N; 0: no longer set
@@ -193,11 +193,12 @@ var actions = map[string]action{
 		return said(c.f.Resume(s), "%s goes on", s)
 	}},
 	"block": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		until, err := a.until(time.Now())
+		now := time.Now()
+		until, err := a.until(now)
 		if err != nil {
 			return Result{}, err
 		}
-		if until.IsZero() {
+		if !until.After(now) {
 			return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.BlockedUntil = time.Time{} }), "%s is not blocked any more", s)
 		}
 		return said(c.f.BlockUntil(s, until), "%s is blocked until %s", s, until.UTC().Format(time.RFC3339))
@@ -277,7 +278,7 @@ func number(n int, of string) string {
 	return fmt.Sprint(n, " ", of)
 }
 
-// until is when a block ends. Zero: there is to be none.
+// until is when a block ends.
 func (a Action) until(now time.Time) (time.Time, error) {
 	switch {
 	case a.Until != nil && a.For != 0:
@@ -289,7 +290,7 @@ func (a Action) until(now time.Time) (time.Time, error) {
 	case a.Until != nil:
 		return *a.Until, nil
 	}
-	return time.Time{}, nil
+	return time.Time{}, fmt.Errorf("%w: block: want until or for", ErrAction)
 }
 
 // add adds URLs, all or none of them. None is named in an error: it may hold a password.

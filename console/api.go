@@ -92,10 +92,11 @@ func statusOf(err error) int {
 	var no *refusal
 	var large *http.MaxBytesError
 	var corrupt *frontier.CorruptError
+	var line *frontier.LineError
 	switch {
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &bad), errors.Is(err, ErrAction):
+	case errors.As(err, &bad), errors.As(err, &line), errors.Is(err, ErrAction):
 		return http.StatusBadRequest
 	case errors.Is(err, errNoPage):
 		return http.StatusNotFound

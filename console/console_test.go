@@ -188,7 +188,7 @@ func TestActions(t *testing.T) {
 	h, err := c.Host(t.Context(), "a.example")
 	require.NoError(t, err)
 	assert.Equal(t, "10s", h.Rule["delay"])
-	do(console.Action{Do: "block", Scope: "a.example"})
+	do(console.Action{Do: "block", Scope: "a.example", Until: new(time.Time)})
 	do(console.Action{Do: "clear", Scope: "a.example"})
 	do(console.Action{Do: "pause", Scope: "*"})
 	do(console.Action{Do: "resume", Scope: "*"})
@@ -239,6 +239,7 @@ func TestWrongRequestsSaySo(t *testing.T) {
 		{"POST", "/api/do", `{"do":"forget","scope":"*"}`, 400, "one host at a time"},
 		{"POST", "/api/do", `{"do":"block","scope":"a.example","for":"-1h"}`, 400, "for -1h"},
 		{"POST", "/api/do", `{"do":"block","scope":"a.example","for":"soon"}`, 400, "soon"},
+		{"POST", "/api/do", `{"do":"block","scope":"a.example"}`, 400, "want until or for"},
 		{"POST", "/api/do", `{"do":"delay","scope":"a.example","delay":{}}`, 400, "want fixed, or factor"},
 		{"POST", "/api/do", `{"do":"priority","scope":"a.example","n":99}`, 422, "99"},
 		{"POST", "/api/do", `{"do":"add","urls":["` + strings.Repeat("x", 17<<20) + `"]}`, 413, "too large"},

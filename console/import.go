@@ -18,7 +18,7 @@ import (
 type Imported struct {
 	frontier.Imported
 	// Faults are what was wrong with the first lines of a list that were passed over.
-	Faults []string `json:",omitempty"`
+	Faults []string `json:"faults,omitempty"`
 }
 
 // faultsAtMost is how many faults are told.

@@ -342,7 +342,9 @@ func formAction(f url.Values) (Action, error) {
 	}
 	switch a.Do {
 	case "block":
-		a.For = duration("for")
+		if a.For = duration("for"); a.For == 0 {
+			a.Until = &time.Time{} // it ends
+		}
 	case "delay":
 		if d := duration("fixed"); f.Get("fixed") != "" {
 			a.Delay = &Delay{Fixed: &d}

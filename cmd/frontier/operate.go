@@ -247,6 +247,9 @@ func blockAction(cmd *cli.Command, args []string) (console.Action, error) {
 		if a.For = console.Duration(cmd.Duration("for")); a.For < 0 {
 			return a, usageError(fmt.Sprintf("block: -for is %v; want >= 0", cmd.Duration("for")))
 		}
+		if a.For == 0 {
+			a.Until = &time.Time{} // it ends
+		}
 	default:
 		t := cmd.Timestamp("until")
 		a.Until = &t
