@@ -55,7 +55,7 @@ func (c *Console) knows(host string) bool {
 		host = name
 	}
 	host = strings.ToLower(strings.Trim(host, "[]"))
-	if host == "localhost" || slices.Contains(c.o.Names, host) || slices.Contains(c.o.Names, "*") {
+	if host == "localhost" || slices.ContainsFunc(c.o.Names, func(name string) bool { return name == "*" || strings.EqualFold(name, host) }) {
 		return true
 	}
 	a, err := netip.ParseAddr(host)

@@ -81,7 +81,7 @@ func ReadTokens(r io.Reader) (*Tokens, error) {
 		t.all = append(t.all, token{[sha256.Size]byte(sum), role, fields[2]})
 	}
 	if errs = append(errs, in.Err()); errors.Join(errs...) == nil && len(t.all) == 0 {
-		errs = append(errs, errors.New("serve: tokens: there are none"))
+		errs = append(errs, errors.New("serve: tokens: the file is empty"))
 	}
 	return &t, errors.Join(errs...)
 }
@@ -111,8 +111,8 @@ func (s *Service) Role(authorization string, names []string) (role Role, who str
 			role, who = r, name
 		}
 	}
-	secret, ok := strings.CutPrefix(authorization, "Bearer ")
-	if !ok || s.o.Tokens == nil {
+	scheme, secret, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "Bearer") || s.o.Tokens == nil {
 		return role, who
 	}
 	if r, name := s.o.Tokens.Role(secret); r > role {
@@ -144,7 +144,7 @@ func (s *Service) ours(host string) bool {
 		host = name
 	}
 	host = strings.ToLower(strings.Trim(host, "[]"))
-	if host == "localhost" || slices.Contains(s.o.Names, host) || slices.Contains(s.o.Names, "*") {
+	if host == "localhost" || slices.ContainsFunc(s.o.Names, func(name string) bool { return name == "*" || strings.EqualFold(name, host) }) {
 		return true
 	}
 	a, err := netip.ParseAddr(host)

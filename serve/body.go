@@ -22,7 +22,6 @@ const (
 var (
 	errLong = errors.New("serve: a line is longer than 1 MiB")
 	errRoom = errors.New("serve: too many requests are being read: try again")
-	errEOF  = io.EOF
 )
 
 // room counts the bytes of requests that are in memory.
@@ -235,10 +234,8 @@ func (l *lines) element() ([]byte, error) {
 		return nil, badRequest("malformed JSON: %q where a comma should be", c)
 	}
 	switch {
-	case errors.Is(err, io.EOF):
-		return nil, badRequest("malformed JSON: the array has no end")
 	case err != nil:
-		return nil, err
+		return nil, unended(err)
 	case c == ']':
 		_, _ = l.in.Discard(1)
 		l.ended = true
@@ -252,7 +249,7 @@ func (l *lines) element() ([]byte, error) {
 	for depth, text := 0, false; ; {
 		c, err := l.in.ReadByte()
 		if err != nil {
-			return nil, badRequest("malformed JSON: the array has no end")
+			return nil, unended(err)
 		}
 		l.buf = append(l.buf, c)
 		if len(l.buf) > maxLine {
@@ -265,7 +262,7 @@ func (l *lines) element() ([]byte, error) {
 		case text && c == '\\':
 			c, err := l.in.ReadByte()
 			if err != nil {
-				return nil, badRequest("malformed JSON: the array has no end")
+				return nil, unended(err)
 			}
 			l.buf = append(l.buf, c)
 		case c == '"':
@@ -279,4 +276,12 @@ func (l *lines) element() ([]byte, error) {
 			}
 		}
 	}
+}
+
+// unended is the error of an array that breaks off.
+func unended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return badRequest("malformed JSON: the array has no end")
+	}
+	return err
 }

@@ -201,7 +201,7 @@ func (c *contact) append(b []byte, id string) []byte {
 	return append(strconv.AppendQuote(append(b, ' '), c.host), '\n')
 }
 
-// tempName is what files are called that are on their way.
+// tempName is the pattern of temporary files.
 const tempName = ".contacts-*"
 
 // rewrite makes a new file of what is out. Only begin calls it without the lock.

@@ -79,6 +79,7 @@ func (s *Service) settle(x *ending, was *endedLease) {
 
 // endClaimed ends the leases that were claimed: those without an error.
 func (s *Service) endClaimed(all []ending) {
+	defer s.Adding()()
 	ends, of := make([]frontier.End, 0, len(all)), make([]*ending, 0, len(all))
 	for i := range all {
 		x := &all[i]
@@ -94,7 +95,7 @@ func (s *Service) endClaimed(all []ending) {
 		}
 		l, err := s.lease(x.lease)
 		if err == nil {
-			err = x.complete(&l)
+			err = s.complete(&x.end, &l)
 		}
 		if err != nil {
 			if x.err = err; errors.Is(err, frontier.ErrNotLeased) {
@@ -116,7 +117,7 @@ func (s *Service) endClaimed(all []ending) {
 			continue
 		}
 		s.streams.drop(x.token)
-		was := endedLease{token: x.token, body: x.body, at: time.Now()}
+		was := endedLease{body: x.body, at: time.Now()}
 		if x.answer = nothingAdded; len(x.add) > 0 {
 			faults := append(done.Refused, frontier.EntryErrors(done.Err)...)
 			slices.SortFunc(faults, func(a, b *frontier.EntryError) int { return a.Index - b.Index })
@@ -130,7 +131,7 @@ func (s *Service) endClaimed(all []ending) {
 const nothingAdded = `"added":0`
 
 // complete fills in what an outcome needs of its lease.
-func (e *end) complete(l *frontier.Lease) error {
+func (s *Service) complete(e *end, l *frontier.Lease) error {
 	o := &e.outcome
 	if e.meta != nil && !l.ContactOnly() {
 		kept, err := OpenEnvelope(l.Entry.Meta)
@@ -144,6 +145,9 @@ func (e *end) complete(l *frontier.Lease) error {
 	}
 	if o.RetryAfter > 0 && o.RetryAfter < time.Microsecond {
 		o.RetryAfter = time.Microsecond
+	}
+	if err := s.resolve(e.add); err != nil {
+		return err
 	}
 	for i := range e.add {
 		if e.add[i].err == nil {

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
 )
 
 // begin sends the head of a request and the beginning of its body.
@@ -96,4 +99,105 @@ func TestALineThatBreaksOffIsNotTaken(t *testing.T) {
 	require.NoError(t, conn.Close())
 	require.Eventually(t, func() bool { return x.s.room.used.Load() == 0 }, 10*time.Second, time.Millisecond)
 	assert.Zero(t, x.s.f.Stats().Waiting)
+}
+
+// A client that falls silent in the middle of an array is told so.
+func TestASilentArray(t *testing.T) {
+	_, in := serve(t, Options{Idle: waited}).begin("POST /v1/urls HTTP/1.1\nHost: localhost\nContent-Length: 1000\n\n[{\"url\":\"http://a")
+	res, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusRequestTimeout, res.StatusCode)
+}
+
+// Short lines are more in memory than on the wire.
+func TestShortLinesHaveABound(t *testing.T) {
+	const lines = batchURLs - 1
+	room := int64(2*readAhead + lines*2*(len("{}")+parsed))
+	x := serve(t, Options{MaxBuffered: room + 2*readAhead - 1})
+	conn, in := x.begin("POST /v1/urls HTTP/1.1\nHost: localhost\nContent-Length: 100000\n\n" + strings.Repeat("{}\n", lines))
+	require.Eventually(t, func() bool { return x.s.room.used.Load() == room }, 100*waited, waited/10)
+	x.problem(503, "busy", "POST", "/v1/urls", "{}")
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	_, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return x.s.room.used.Load() == 0 }, 100*waited, waited/10)
+}
+
+// The server remembers how leases ended, within a bound.
+func TestRememberedEndsHaveABound(t *testing.T) {
+	var e ended
+	now := time.Now()
+	end := func(token uint64, size int, at time.Time) {
+		assert.Nil(t, e.claim(token))
+		e.settle(token, &endedLease{at: at, answer: strings.Repeat("x", size)})
+	}
+	for i := range uint64(100) {
+		end(i, 1<<20, now)
+	}
+	assert.LessOrEqual(t, e.size, endedSize)
+	assert.Len(t, e.by, endedSize>>20)
+	_, ok := e.find(99, 0)
+	assert.True(t, ok)
+	end(100, 1, now.Add(endedFor+time.Second))
+	assert.Len(t, e.by, 1, "the others are too old")
+	assert.Len(t, e.order, 1)
+	assert.Equal(t, 1, e.size)
+}
+
+// A client that reads slowly may be fetching what it has read.
+func TestAStreamThatIsReadSlowly(t *testing.T) {
+	x := serveFrontier(t, frontier.Options{Delay: frontier.FixedDelay(0), LeaseTime: time.Hour}, Options{Idle: waited})
+	pad := strings.Repeat("m", 60<<10)
+	for i := range 200 {
+		x.ok("POST", "/v1/urls", fmt.Sprintf(`{"url":"http://h%d.example/","meta":{"k":["%s"]}}`, i, pad))
+	}
+	_, in := x.begin("GET /v1/leases?stream&max=200 HTTP/1.1\nHost: localhost\n\n")
+	res, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	var mine struct{ Lease, Host string }
+	require.NoError(t, json.NewDecoder(res.Body).Decode(&mine))
+	require.Eventually(t, func() bool {
+		x.s.mu.Lock()
+		defer x.s.mu.Unlock()
+		x.s.streams.mu.Lock()
+		defer x.s.streams.mu.Unlock()
+		return len(x.s.streams.by) == 0
+	}, 100*waited, waited, "it is cut off")
+	assert.Empty(t, x.ok("POST", "/v1/leases", `{"host":"`+mine.Host+`"}`)["leases"])
+	x.ok("POST", "/v1/leases/"+mine.Lease+"/done", `{}`)
+}
+
+// The place of a lease that is replaced is not free meanwhile.
+func TestAPlaceThatIsTaken(t *testing.T) {
+	x := serve(t, Options{})
+	x.ok("POST", "/v1/urls", "{\"url\":\"http://a.example/\"}\n{\"url\":\"http://b.example/\"}")
+	l, err := x.s.Take(t.Context(), frontier.TakeOptions{Hosts: 2})
+	require.NoError(t, err)
+	st := &stream{leases: map[uint64]time.Time{}, wake: make(chan struct{}, 1)}
+	x.s.streams.set(l[0].Token(), st)
+	st.out(l[0])
+	over := make(chan struct{})
+	free := make(chan int)
+	go func() {
+		for n := 0; ; {
+			select {
+			case <-st.wake:
+				if out, _, _ := st.expire(time.Now()); out == 0 {
+					n++
+				}
+			case <-over:
+				free <- n
+				return
+			}
+		}
+	}()
+	for i := range 20_000 {
+		x.s.streams.update(l[i%2], l[1-i%2])
+	}
+	close(over)
+	assert.Zero(t, <-free)
+	x.s.streams.drop(l[0].Token())
+	x.s.streams.update(l[0], l[0])
+	out, _, _ := st.expire(time.Now())
+	assert.Zero(t, out, "a lease that has ended takes no place")
 }

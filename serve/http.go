@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,7 +46,7 @@ var routes = []route{
 	{"GET", "/v1/list", Look, (*Service).getList},
 	{"DELETE", "/v1/hosts/{host}/urls", Operate, (*Service).deleteHost},
 	{"GET", "/v1/hosts", Look, toConsole("/api/hosts", "")},
-	{"GET", "/v1/hosts/{host}", Look, toConsole("/api/host", "host")},
+	{"GET", "/v1/hosts/{host}", Look, (*Service).getHost},
 	{"GET", "/v1/due", Look, toConsole("/api/due", "")},
 	{"GET", "/v1/rules", Look, toConsole("/api/rules", "")},
 	{"GET", "/v1/rules/{scope}", Look, (*Service).getRule},
@@ -59,6 +61,15 @@ var routes = []route{
 	{"GET", "/readyz", Nobody, (*Service).getReady},
 	{"GET", "/v1/openapi.json", Nobody, (*Service).getOpenAPI},
 }
+
+// methodsOf are the methods of each path.
+var methodsOf = func() map[string][]string {
+	m := map[string][]string{}
+	for _, x := range routes {
+		m[x.path] = append(m[x.path], x.method)
+	}
+	return m
+}()
 
 // call is a request and its answer.
 type call struct {
@@ -78,27 +89,29 @@ func (s *Service) routed() http.Handler {
 	for _, x := range routes {
 		mux.HandleFunc(x.method+" "+x.path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, &x) })
 	}
-	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
-		s.answer(w, r, &route{role: Nobody, answer: (*Service).noRoute})
+	for path, methods := range methodsOf {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Allow"] = methods
+			s.refuse(w, r, "bad-request", http.StatusMethodNotAllowed, r.Method+" is not answered here")
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, "not-found", http.StatusNotFound, "there is no "+r.URL.Path)
 	})
-	return http.NewCrossOriginProtection().Handler(mux)
+	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.EscapedPath(), "//") { // the mux would redirect it
+			s.refuse(w, r, "not-found", http.StatusNotFound, "a part of the path is empty: "+r.URL.Path)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 }
 
-// noRoute answers what no other route does.
-func (s *Service) noRoute(c *call) error {
-	allowed := false
-	for _, x := range routes {
-		m := http.NewServeMux()
-		m.HandleFunc(x.path, func(http.ResponseWriter, *http.Request) {})
-		if _, pattern := m.Handler(c.r); pattern != "" && x.method != c.r.Method {
-			c.w.Header().Add("Allow", x.method)
-			allowed = true
-		}
-	}
-	if allowed {
-		return &problem{kind: "bad-request", status: http.StatusMethodNotAllowed, detail: c.r.Method + " is not answered here"}
-	}
-	return &problem{kind: "not-found", status: http.StatusNotFound, detail: "there is no " + c.r.URL.Path}
+// refuse answers what no route does.
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, kind string, status int, detail string) {
+	s.answer(w, r, &route{role: Nobody, answer: func(*Service, *call) error {
+		return &problem{kind: kind, status: status, detail: detail}
+	}})
 }
 
 // answer answers a request.
@@ -219,7 +232,7 @@ func problemOf(err error) *problem {
 		kind, status = "too-large", http.StatusRequestEntityTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded): // the client's, who sends nothing
 		kind, status = "bad-request", http.StatusRequestTimeout
-	case errors.Is(err, errSyntax), errors.Is(err, frontier.ErrOutcome):
+	case errors.Is(err, errSyntax), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, frontier.ErrOutcome):
 		kind, status = "bad-request", http.StatusBadRequest
 	case errors.Is(err, frontier.ErrGroupBusy):
 		kind, status = "group-busy", http.StatusUnprocessableEntity
@@ -232,7 +245,7 @@ func problemOf(err error) *problem {
 // fail answers with an error, or appends it if the answer has begun.
 func (c *call) fail(err error) {
 	p := problemOf(err)
-	if p.status >= 500 {
+	if p.status >= 500 && c.r.Context().Err() == nil { // else the client has gone
 		c.s.log.Warn("a request failed", "path", c.r.URL.Path, "error", err)
 	}
 	b, _ := json.Marshal(p)
@@ -289,11 +302,12 @@ func (c *call) decode(x any) error {
 	switch {
 	case errors.As(err, &large), errors.Is(err, errRoom), errors.Is(err, os.ErrDeadlineExceeded):
 		return err
-	case errors.Is(err, errEOF):
+	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		return badRequest("the body: %w", err)
-	case d.More():
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return badRequest("the body: something follows the object")
 	}
 	return nil

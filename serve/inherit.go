@@ -95,15 +95,21 @@ func (in *inherited) deadline() time.Time {
 // sinceThen is the outcome of a contact that ended before its host could be kept: what is left of the
 // delay since then.
 func (s *Service) sinceThen(in *inherited) frontier.Outcome {
-	gap := max(s.f.DelayOf(in.host).Delay(in.host, in.how), in.how.RetryAfter)
-	if h, err := s.f.Host(s.closing, in.host); err == nil {
-		gap = max(gap, h.CrawlDelay)
-	}
+	gap := max(s.gapOf(in.host, in.how), in.how.RetryAfter)
 	o := frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, CrawlDelay: in.how.CrawlDelay}
 	if left := time.Until(in.how.Ended.Add(gap)); left > 0 {
 		o.RetryAfter = max(left, time.Microsecond)
 	}
 	return o
+}
+
+// gapOf is how long a host is left alone after a contact.
+func (s *Service) gapOf(host string, how frontier.Outcome) time.Duration {
+	gap := s.f.DelayOf(host).Delay(host, how)
+	if h, err := s.f.Host(s.closing, host); err == nil {
+		gap = max(gap, h.CrawlDelay)
+	}
+	return gap
 }
 
 // late ends a contact that was left over, of the lease with an ID or of a URL.
@@ -148,6 +154,9 @@ func (s *Service) lateExtend(id string, d time.Duration) {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if in.open > 1 && until.Before(in.until) {
+		return // another lease of the bundle may last longer
+	}
 	if in.until = until; in.lease.Token() != 0 {
 		_ = s.f.Extend(&in.lease, d) // if it is over, so is the deadline
 	}

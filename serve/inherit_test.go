@@ -145,6 +145,21 @@ func TestABundleOfAnEarlierLifeEndsWithItsLast(t *testing.T) {
 	})
 }
 
+// A lease of a bundle that is extended for a moment does not end the contact of the others.
+func TestABundleIsKeptForItsLongestLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := born(t, filepath.Join(t.TempDir(), "contacts"))
+		leases, err := x.Take(t.Context(), frontier.TakeOptions{PerHost: 2, Host: "a.example", Lease: 10 * time.Minute})
+		require.NoError(t, err)
+		require.Len(t, leases, 2)
+		y := x.killed()
+		start := time.Now()
+		require.Equal(t, http.StatusConflict, y.ask("/v1/leases/"+leases[0].ID()+"/extend", `{"lease_s":5}`))
+		require.Equal(t, []string{"a.example"}, y.hosts(frontier.TakeOptions{Host: "a.example", Wait: time.Hour}))
+		require.WithinDuration(t, start.Add(10*time.Minute+gap), time.Now(), 20*time.Millisecond)
+	})
+}
+
 // The file stays small, and has what is out.
 func TestTheFileOfContactsIsMadeShorter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,17 +44,18 @@ func (x *streams) drop(tokens ...uint64) {
 	}
 }
 
-// update replaces a lease by one that succeeds it.
+// update replaces a lease by one that succeeds it, or has another deadline.
 func (x *streams) update(old, l frontier.Lease) {
-	st := x.of(old.Token())
-	if st == nil {
-		return
+	x.mu.Lock()
+	st := x.by[old.Token()]
+	if st != nil { // else it has just ended
+		x.by[l.Token()] = st
+		st.out(l)
 	}
+	x.mu.Unlock()
 	if old.Token() != l.Token() {
-		x.drop(old.Token())
-		x.set(l.Token(), st)
+		x.drop(old.Token()) // after that, as its place is free for the stream
 	}
-	st.out(l)
 }
 
 // giveBack returns leases that did not reach the client.
@@ -68,22 +69,23 @@ func (s *Service) giveBack(leases []frontier.Lease) {
 // ended are leases that ended lately, so that the same Done twice does no harm, and those that end
 // now.
 type ended struct {
-	mu   sync.Mutex
-	by   map[uint64]int           // guarded by mu; the place in ring
-	ring []endedLease             // guarded by mu
-	at   int                      // guarded by mu
-	busy map[uint64]chan struct{} // guarded by mu; leases that end now; nil: no request waits for it
+	mu    sync.Mutex
+	by    map[uint64]endedLease    // guarded by mu; by token
+	order []uint64                 // guarded by mu; their tokens, the oldest first
+	size  int                      // guarded by mu; bytes of their answers
+	busy  map[uint64]chan struct{} // guarded by mu; leases that end now; nil: no request waits for it
 }
 
 type endedLease struct {
-	token, body uint64
-	at          time.Time
-	answer      string // empty: nothing was added
+	body   uint64
+	at     time.Time
+	answer string // empty: nothing was added
 }
 
 const (
 	endedFor    = 10 * time.Minute
 	endedAtMost = 1 << 18
+	endedSize   = 32 << 20 // bytes of answers
 )
 
 // claim lets a request end a lease, which settle follows. If another one is ending it, claim returns
@@ -99,7 +101,7 @@ func (e *ended) claim(token uint64) (wait <-chan struct{}) {
 		return c
 	}
 	if e.busy == nil {
-		e.by, e.busy = map[uint64]int{}, map[uint64]chan struct{}{}
+		e.by, e.busy = map[uint64]endedLease{}, map[uint64]chan struct{}{}
 	}
 	e.busy[token] = nil
 	return nil
@@ -113,27 +115,27 @@ func (e *ended) settle(token uint64, x *endedLease) {
 		close(c)
 	}
 	delete(e.busy, token)
-	switch {
-	case x == nil:
-		return
-	case len(e.ring) < endedAtMost:
-		e.by[token] = len(e.ring)
-		e.ring = append(e.ring, *x)
+	if x == nil {
 		return
 	}
-	delete(e.by, e.ring[e.at].token)
-	e.ring[e.at] = *x
-	e.by[token] = e.at
-	e.at = (e.at + 1) % len(e.ring)
+	e.size += len(x.answer)
+	for len(e.order) > 0 {
+		old := e.by[e.order[0]]
+		if len(e.order) < endedAtMost && e.size <= endedSize && x.at.Sub(old.at) <= endedFor {
+			break
+		}
+		e.size -= len(old.answer)
+		delete(e.by, e.order[0])
+		e.order = e.order[1:]
+	}
+	e.by[token] = *x
+	e.order = append(e.order, token)
 }
 
 // find returns how a lease ended, if it was by the same body.
 func (e *ended) find(token, body uint64) (endedLease, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	i, ok := e.by[token]
-	if !ok || e.ring[i].body != body || time.Since(e.ring[i].at) > endedFor {
-		return endedLease{}, false
-	}
-	return e.ring[i], true
+	x, ok := e.by[token]
+	return x, ok && x.body == body && time.Since(x.at) <= endedFor
 }

@@ -93,8 +93,7 @@ func (s *Service) postLeases(c *call) error {
 	exhausted := errors.Is(err, frontier.ErrExhausted)
 	switch {
 	case isNotDue:
-		x := s.f.Stats()
-		exhausted = x.Waiting+x.Scheduled+x.Leased+x.Pending == 0
+		exhausted = s.nothingLeft(t.Crawls)
 	case err != nil && !exhausted:
 		return err
 	}
@@ -119,14 +118,34 @@ func (s *Service) postLeases(c *call) error {
 		}
 	}
 	b = append(b, '}', '\n')
-	if c.ctx.Err() == nil {
-		c.send(http.StatusOK, "application/json", b)
+	return c.lend(leases, b)
+}
+
+// lend answers with leases, unless the client is gone. It gives back what cannot have reached it.
+func (c *call) lend(leases []frontier.Lease, b []byte) error {
+	if err := c.ctx.Err(); err != nil {
+		c.s.giveBack(leases)
+		return err
 	}
-	if c.ctx.Err() != nil || c.n < len(b) {
-		s.giveBack(leases)
-		return c.ctx.Err()
+	if c.send(http.StatusOK, "application/json", b); c.n < len(b) {
+		c.s.giveBack(leases)
 	}
 	return nil
+}
+
+// nothingLeft reports whether the crawls have no URL that may be handed out some time; without crawls, whether
+// none has.
+func (s *Service) nothingLeft(crawls []uint32) bool {
+	x := s.f.Stats()
+	left := x.Waiting + x.Scheduled + x.Leased
+	if len(crawls) > 0 {
+		left = 0
+		for _, id := range crawls {
+			c, _ := s.f.CrawlStats(id)
+			left += c.Waiting + c.Scheduled + c.Leased
+		}
+	}
+	return left+x.Pending == 0
 }
 
 // stream is one GET /v1/leases.
@@ -231,8 +250,7 @@ func (s *Service) streamLeases(c *call) error {
 			b = append(b, '\n')
 		}
 		if err := c.write(b); err != nil {
-			s.giveBack(leases)
-			return nil // the client is gone
+			return nil // the client may have read some of it: all stay out
 		}
 		if err := c.flush(); err != nil {
 			return nil
@@ -332,6 +350,9 @@ func (s *Service) getLease(c *call) error {
 	l, err := c.lease()
 	if err != nil {
 		return err
+	}
+	if l.Gap == 0 { // for clients that fetch robots.txt under the lease
+		l.Gap = s.gapOf(l.Host, frontier.Outcome{})
 	}
 	return c.replyLease(&l)
 }
@@ -446,16 +467,14 @@ func (s *Service) postContact(c *call) error {
 	case err != nil:
 		return fmt.Errorf("contact: %w", err)
 	case lease > 0:
-		if err := s.f.Extend(&l, lease); err != nil {
-			return err
-		}
+		err = s.f.Extend(&l, lease)
 	}
-	if err := s.contacts.began(l); err != nil {
+	if err == nil {
+		err = s.contacts.began(l)
+	}
+	if err != nil {
 		s.giveBack([]frontier.Lease{l})
 		return err
 	}
-	if err := c.replyLease(&l); err != nil || c.n == 0 {
-		s.giveBack([]frontier.Lease{l})
-	}
-	return nil
+	return c.lend([]frontier.Lease{l}, append(s.appendLease(nil, &l), '\n'))
 }

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 // item is a URL of a request.
 type item struct {
 	entry frontier.Entry
+	crawl string // its name; Service.resolve gives the entry its number
 	id    string
 	err   error // why it is none
 }
@@ -42,22 +44,13 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 			break
 		}
 		if in.null() {
-			if !itemMember(string(name)) {
-				wrong("there is no member %.40q", name)
-			}
 			continue
 		}
 		switch string(name) {
 		case "url":
 			e.URL, err = in.text()
 		case "crawl":
-			var crawl []byte
-			if crawl, err = in.bytes(); err == nil {
-				var bad error
-				if e.Crawl, bad = s.NewCrawl(string(crawl)); bad != nil {
-					wrong("crawl: %w", bad)
-				}
-			}
+			it.crawl, err = in.text()
 		case "depth":
 			var depth int64
 			depth, err = in.int()
@@ -83,11 +76,10 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 		case "id":
 			it.id, err = in.text()
 		default:
-			wrong("there is no member %.40q", name)
-			_, err = in.raw()
+			err = errMember
 		}
 		if err != nil {
-			return it, fmt.Errorf("%s: %w", name, err)
+			return it, fmt.Errorf("%.40s: %w", name, err)
 		}
 	}
 	if e.URL == "" {
@@ -99,13 +91,8 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 	return it, nil
 }
 
-func itemMember(name string) bool {
-	switch name {
-	case "url", "crawl", "depth", "weight", "priority", "not_before", "meta", "force", "hint", "finished", "host", "id":
-		return true
-	}
-	return false
-}
+// errMember is the error of a member that is unknown.
+var errMember = errors.New("there is no such member")
 
 // end is how a lease ended.
 type end struct {
@@ -155,13 +142,13 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 		case "result":
 			if text, err = in.bytes(); err == nil {
 				if o.Result, ok = results[string(text)]; !ok {
-					err = fmt.Errorf("%.40q is none; want visited, changed, unchanged, gone, failed, denied, requeue or put_off", text)
+					err = fmt.Errorf("%.40q is no result; want visited, changed, unchanged, gone, failed, denied, requeue or put_off", text)
 				}
 			}
 		case "failure":
 			if text, err = in.bytes(); err == nil {
 				if o.Failure, ok = failures[string(text)]; !ok {
-					err = fmt.Errorf("%.40q is none; want other, dns, connect, timeout, server, unavailable or too_many_requests", text)
+					err = fmt.Errorf("%.40q is no failure; want other, dns, connect, timeout, server, unavailable or too_many_requests", text)
 				}
 			}
 		case "uncontacted":
@@ -196,7 +183,7 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 				}
 			}
 		default:
-			err = fmt.Errorf("there is no such member")
+			err = errMember
 		}
 		if err != nil {
 			return e, fmt.Errorf("%.40s: %w", name, err)

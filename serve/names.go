@@ -5,6 +5,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,12 +28,19 @@ const (
 // MaxName is the number of bytes that a crawl's name may have.
 const MaxName = frontier.MaxValueKey - len(crawlKey)
 
+// maxCrawls is how many crawls may have names: they are kept in memory.
+const maxCrawls = 1 << 16
+
+// errName is wrapped by the errors of names that no crawl can have.
+var errName = errors.New("serve: the name of a crawl")
+
 // names are those of the crawls.
 type names struct {
-	mu    sync.RWMutex
-	crawl map[string]uint32 // guarded by mu
-	name  map[uint32]string // guarded by mu
-	next  uint32            // guarded by mu; the number of the next new crawl
+	adding sync.RWMutex // read-held while URLs are added under numbers; taken before mu
+	mu     sync.RWMutex
+	crawl  map[string]uint32 // guarded by mu
+	name   map[uint32]string // guarded by mu
+	next   uint32            // guarded by mu; the number of the next new crawl
 }
 
 // loadNames reads the names that the frontier keeps.
@@ -91,7 +99,7 @@ func (s *Service) NewCrawl(name string) (uint32, error) {
 		return id, nil
 	}
 	if name = Normal(name); len(name) > MaxName {
-		return 0, fmt.Errorf("serve: the name of a crawl has %d bytes; want at most %d", len(name), MaxName)
+		return 0, fmt.Errorf("%w has %d bytes; want at most %d", errName, len(name), MaxName)
 	}
 	s.names.mu.Lock()
 	defer s.names.mu.Unlock()
@@ -124,6 +132,9 @@ func (s *Service) number(key string) (id uint32, ok bool, err error) {
 // nameLocked binds a name to a new number.
 func (s *Service) nameLocked(name string) (uint32, error) {
 	n := &s.names
+	if len(n.crawl) >= maxCrawls {
+		return 0, fmt.Errorf("serve: %d crawls have names: delete one and forget it: %w", len(n.crawl), frontier.ErrFull)
+	}
 	next, _, err := s.number(nextKey) // the same may have moved it
 	if err != nil {
 		return 0, err
@@ -162,10 +173,41 @@ func (s *Service) CrawlNames() []string {
 	return slices.Sorted(maps.Keys(s.names.crawl))
 }
 
+// Adding lets the caller add URLs under numbers of crawls until it calls done: no crawl is
+// forgotten meanwhile.
+func (s *Service) Adding() (done func()) {
+	s.names.adding.RLock()
+	return s.names.adding.RUnlock
+}
+
+// resolve gives entries the numbers of their crawls. It returns an error only if that has nothing to do with
+// a name. The caller holds Adding.
+func (s *Service) resolve(items []item) error {
+	for i := range items {
+		it := &items[i]
+		switch {
+		case it.err != nil:
+			continue
+		case i > 0 && items[i-1].err == nil && items[i-1].crawl == it.crawl:
+			it.entry.Crawl = items[i-1].entry.Crawl
+			continue
+		}
+		var err error
+		if it.entry.Crawl, err = s.NewCrawl(it.crawl); errors.Is(err, errName) {
+			it.err = err
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ForgetCrawl takes a crawl's name from its number, so that a crawl of that name begins
-// anew. It forgets no URL: delete them first.
+// anew. It forgets no URL: delete them before, and once more afterwards, as some may have come meanwhile.
 func (s *Service) ForgetCrawl(name string) error {
 	n := &s.names
+	n.adding.Lock()
+	defer n.adding.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	name = Normal(name)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -42,8 +43,7 @@ func (o *once) do(c *call, key string, body []byte, answer func() error) error {
 	if o.by == nil {
 		o.by = map[string]*answered{}
 	}
-	old := o.by[key]
-	if old != nil && time.Since(old.at) < onceFor {
+	if old := o.by[key]; old != nil && time.Since(old.at) < onceFor {
 		defer o.mu.Unlock()
 		switch {
 		case old.body != x.body:
@@ -54,15 +54,20 @@ func (o *once) do(c *call, key string, body []byte, answer func() error) error {
 		c.send(old.code, old.kind, old.answer)
 		return nil
 	}
-	if old == nil {
-		o.keys = append(o.keys, key)
+	o.dropLocked(key)
+	if len(o.keys) == onceAtMost {
+		o.dropLocked(o.keys[0])
 	}
+	o.keys = append(o.keys, key)
 	o.by[key] = x
-	if len(o.keys) > onceAtMost {
-		delete(o.by, o.keys[0])
-		o.keys = o.keys[1:]
-	}
 	o.mu.Unlock()
+	defer func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if !x.done && o.by[key] == x {
+			o.dropLocked(key) // it may be tried again
+		}
+	}()
 
 	w := &recorded{ResponseWriter: c.w}
 	c.w = w
@@ -72,12 +77,16 @@ func (o *once) do(c *call, key string, body []byte, answer func() error) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c.code >= 500 {
-		delete(o.by, key) // it may be tried again
-		return nil
-	}
-	x.done, x.code, x.kind, x.answer = true, c.code, w.Header().Get("Content-Type"), w.b.Bytes()
+	x.done, x.code, x.kind, x.answer = c.code < 500, c.code, w.Header().Get("Content-Type"), w.b.Bytes()
 	return nil
+}
+
+// dropLocked forgets a key.
+func (o *once) dropLocked(key string) {
+	if o.by[key] != nil {
+		delete(o.by, key)
+		o.keys = slices.DeleteFunc(o.keys, func(k string) bool { return k == key })
+	}
 }
 
 // recorded keeps what is written.

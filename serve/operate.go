@@ -94,6 +94,14 @@ func (w *translated) end() error {
 	return p
 }
 
+// getHost tells of a host.
+func (s *Service) getHost(c *call) error {
+	if _, err := s.f.Host(c.ctx, c.r.PathValue("host")); errors.Is(err, frontier.ErrUnknownHost) {
+		return err
+	}
+	return toConsole("/api/host", "host")(s, c)
+}
+
 // postDo does what an operator asks for, as package console does it.
 func (s *Service) postDo(c *call) error {
 	key := c.r.Header.Get("Idempotency-Key")
@@ -158,7 +166,7 @@ func (s *Service) setRule(c *call, scope frontier.Scope) error {
 		return badRequest("the rule: %w", err)
 	}
 	if err := s.f.UpdateRule(scope, func(x *frontier.Rule) { *x = set }); err != nil {
-		if errors.Is(err, frontier.ErrClosed) {
+		if problemOf(err).kind != "internal" {
 			return err
 		}
 		return &problem{kind: "limit", status: http.StatusUnprocessableEntity, detail: err.Error()}
@@ -236,8 +244,11 @@ func (s *Service) getCrawl(c *call) error {
 func (s *Service) putCrawl(c *call) error {
 	name := Normal(c.r.PathValue("name"))
 	id, err := s.NewCrawl(name)
-	if err != nil {
+	if errors.Is(err, errName) {
 		return badRequest("%w", err)
+	}
+	if err != nil {
+		return err
 	}
 	if err := s.setRule(c, frontier.Crawl(id)); err != nil {
 		return err
@@ -257,7 +268,11 @@ func (s *Service) deleteCrawl(c *call) error {
 	}
 	n, err := s.f.Delete(c.ctx, frontier.Crawl(id))
 	if err == nil && forget {
-		err = s.ForgetCrawl(name)
+		if err = s.ForgetCrawl(name); err == nil { // what was added meanwhile has no name
+			var late int64
+			late, err = s.f.Delete(c.ctx, frontier.Crawl(id))
+			n += late
+		}
 	}
 	if err != nil {
 		return err

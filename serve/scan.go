@@ -4,6 +4,7 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (s *scanner) want(what string) error {
 
 // end makes sure that nothing follows.
 func (s *scanner) end() error {
-	if s.space() != 0 {
+	if s.space(); s.i < len(s.b) {
 		return s.want("the end")
 	}
 	return nil
@@ -162,7 +163,11 @@ func (s *scanner) number() (string, error) {
 		}
 		break
 	}
-	return string(s.b[from:s.i]), nil
+	text := s.b[from:s.i]
+	if digits := bytes.TrimPrefix(text, []byte{'-'}); len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
+		return "", fmt.Errorf("%w: the number %q", errSyntax, text)
+	}
+	return string(text), nil
 }
 
 func (s *scanner) float() (float64, error) {
@@ -255,48 +260,5 @@ func (s *scanner) meta() (map[string][]string, error) {
 			return nil, err
 		}
 		m[key] = values
-	}
-}
-
-// raw skips a value and returns it.
-func (s *scanner) raw() ([]byte, error) {
-	s.space()
-	from, depth := s.i, 0
-	for {
-		switch c := s.space(); c {
-		case 0:
-			return nil, s.want("a value")
-		case '"':
-			if _, err := s.bytes(); err != nil {
-				return nil, err
-			}
-		case '{', '[':
-			depth++
-			s.i++
-			continue
-		case '}', ']':
-			depth--
-			s.i++
-		case ',', ':':
-			if depth == 0 {
-				return nil, s.want("a value")
-			}
-			s.i++
-			continue
-		default:
-			at := s.i
-			for s.i < len(s.b) && s.b[s.i] > ' ' && s.b[s.i] != ',' && s.b[s.i] != '}' && s.b[s.i] != ']' {
-				s.i++
-			}
-			if at == s.i {
-				return nil, s.want("a value")
-			}
-		}
-		if depth < 0 {
-			return nil, s.want("a value")
-		}
-		if depth == 0 {
-			return s.b[from:s.i], nil
-		}
 	}
 }

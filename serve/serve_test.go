@@ -129,7 +129,7 @@ func TestAVerdictPerLineInOrder(t *testing.T) {
 	assert.JSONEq(t, `{"id":"x","status":"new"}`, lines[0])
 	assert.JSONEq(t, `{"status":"known"}`, lines[1])
 	assert.Contains(t, lines[2], `"status":"bad","error":`)
-	assert.JSONEq(t, `{"status":"bad","error":"there is no member \"surprise\""}`, lines[3])
+	assert.JSONEq(t, `{"status":"bad","error":"surprise: there is no such member"}`, lines[3])
 	assert.JSONEq(t, `{"status":"new"}`, lines[4])
 	assert.Contains(t, lines[5], `malformed JSON`)
 	assert.JSONEq(t, `{"status":"new"}`, lines[6])

@@ -48,13 +48,12 @@ func (s *Service) postImport(c *call) error {
 type namesRead struct {
 	s        *Service
 	in       io.Reader
-	line     []byte // as far as it was read, if it may be that of a name
-	other    bool   // it is not
+	line     []byte // as far as it was read, and not much more than longestName
 	conflict error
 }
 
-// nameLine is how the line of a name begins.
-var nameLine = []byte(`{"value":"` + crawlKey)
+// longestName is how long the line of a name may be.
+const longestName = 4 << 10
 
 // Read is io.Reader's.
 func (r *namesRead) Read(p []byte) (int, error) {
@@ -62,34 +61,33 @@ func (r *namesRead) Read(p []byte) (int, error) {
 		return 0, r.conflict
 	}
 	n, err := r.in.Read(p)
-	for b := p[:n]; len(b) > 0; {
+	for b := p[:n]; ; {
 		part, rest, whole := bytes.Cut(b, []byte{'\n'})
-		b = rest
-		if !r.other {
-			r.line = append(r.line, part...)
-			begins := r.line[:min(len(r.line), len(nameLine))]
-			r.other = !bytes.HasPrefix(nameLine, begins) || len(r.line) > 4<<10
+		if len(r.line) <= longestName {
+			r.line = append(r.line, part[:min(len(part), longestName+1)]...)
 		}
-		if !whole {
-			break
+		if !whole && !errors.Is(err, io.EOF) {
+			return n, err
 		}
-		if !r.other {
-			if r.conflict = r.s.nameConflict(r.line); r.conflict != nil {
-				return 0, r.conflict
-			}
+		if r.conflict = r.s.nameConflict(r.line); r.conflict != nil {
+			return 0, r.conflict
 		}
-		r.line, r.other = r.line[:0], false
+		if r.line, b = r.line[:0], rest; !whole {
+			return n, err
+		}
 	}
-	return n, err
 }
 
-// nameConflict says what is wrong with a line that gives a crawl a name.
+// nameConflict says what is wrong with a line, if it gives a crawl a name.
 func (s *Service) nameConflict(line []byte) error {
+	if len(line) > longestName || !bytes.Contains(line, []byte(`"value"`)) {
+		return nil
+	}
 	var v struct {
 		Value string
 		Data  []byte
 	}
-	if err := json.Unmarshal(line, &v); err != nil {
+	if err := json.Unmarshal(line, &v); err != nil || !strings.HasPrefix(v.Value, crawlKey) {
 		return nil // the import says what is wrong with it
 	}
 	number, err := strconv.ParseUint(string(v.Data), 10, 32)

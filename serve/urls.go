@@ -149,9 +149,12 @@ func (a *adding) take(b []byte) error {
 			it = item{id: it.id, err: err}
 		}
 	}
-	if a.size/readAhead < (a.size+len(b))/readAhead && !a.lines.grow(2*readAhead) {
+	if room := int64(2*len(b) + 2*parsed); !a.lines.grow(room) {
 		if err := a.commit(); err != nil { // what there is makes room
 			return err
+		}
+		if !a.lines.grow(room) {
+			return errRoom
 		}
 	}
 	a.size += len(b)
@@ -194,6 +197,10 @@ func (a *adding) commit() error {
 
 // add adds items, and returns a verdict for each in out. An error means that none was added.
 func (s *Service) add(ctx context.Context, items []item, out []verdict, entries []frontier.Entry) ([]verdict, []frontier.Entry, error) {
+	defer s.Adding()()
+	if err := s.resolve(items); err != nil {
+		return nil, entries, err
+	}
 	for i := range items {
 		if items[i].err == nil {
 			entries = append(entries, items[i].entry)

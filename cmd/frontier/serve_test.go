@@ -176,29 +176,27 @@ func TestTheCommandsOfThePages(t *testing.T) {
 }
 
 func typeCommands(t *testing.T, name string, commands int) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		require.NotEqual(t, "true", os.Getenv("CI"), "CI needs curl")
-		t.Skip("there is no curl")
+	for _, tool := range []string{"curl", "jq"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			require.NotEqual(t, "true", os.Getenv("CI"), "CI needs %s", tool)
+			t.Skip("there is no ", tool)
+		}
 	}
 	page, err := os.ReadFile("../../" + name)
 	require.NoError(t, err)
 	base, stop, _ := serving(t, "-dir", filepath.Join(t.TempDir(), "state"))
-	lease, ran := "", 0
+	var script strings.Builder
+	ran := 0
 	for line := range strings.Lines(string(page)) {
-		if !strings.HasPrefix(line, "curl ") {
-			continue
+		if strings.HasPrefix(line, "curl ") || strings.HasPrefix(line, "LEASE=") {
+			script.WriteString(strings.ReplaceAll(line, "localhost:8348", base))
+			ran++
 		}
-		line = strings.NewReplacer("localhost:8348", base, "$LEASE", lease).Replace(line)
-		out, err := exec.Command("bash", "-c", strings.TrimSpace(line)).CombinedOutput()
-		require.NoError(t, err, "%s: %s", line, out)
-		assert.NotContains(t, string(out), "problems/", line)
-		if found := regexp.MustCompile(`"lease":"([^"]+)"`).FindSubmatch(out); found != nil {
-			lease = string(found[1])
-		}
-		ran++
 	}
 	assert.Equal(t, commands, ran)
-	assert.NotEmpty(t, lease)
+	out, err := exec.Command("bash", "-euo", "pipefail", "-c", script.String()).CombinedOutput()
+	require.NoError(t, err, "%s: %s", &script, out)
+	assert.NotContains(t, string(out), "problems/")
 	_, text := request(t, "GET", base+"/v1/crawls/DEFAULT", "", "")
 	assert.Contains(t, text, `"visited":1`)
 	assert.Zero(t, stop())

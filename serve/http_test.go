@@ -1,0 +1,139 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+const waited = 100 * time.Millisecond
+
+func after() <-chan time.Time { return time.After(waited) }
+
+func TestWhatFollowsAnObjectIsAnError(t *testing.T) {
+	x := serve(t, Options{})
+	x.problem(400, "bad-request", "POST", "/v1/leases", `{"max":1}}}}`)
+	for _, line := range []string{"{\"url\":\"http://a.example/\"}\x00 and more", `{"url":"http://a.example/","priority":007}`, `{"url":"http://a.example/","weight":-01}`} {
+		_, text := x.ask("POST", "/v1/urls", line, ndjson...)
+		assert.Contains(t, text, `"status":"bad"`, line)
+	}
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/","depth":0,"weight":-0.5}`)
+}
+
+func TestTokensAndNamesIgnoreCase(t *testing.T) {
+	tokens, err := ReadTokens(strings.NewReader("look 2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b x\n")) // secret
+	require.NoError(t, err)
+	x := serve(t, Options{Tokens: tokens})
+	x.ok("GET", "/v1/stats", "", "Authorization", "bearer secret")
+	x.problem(401, "unauthorized", "GET", "/v1/stats", "", "Authorization", "bearer Secret")
+	x.problem(401, "unauthorized", "GET", "/v1/stats", "", "Authorization", "secret")
+	y := serve(t, Options{Names: []string{"Crawler.Example"}})
+	r := httptest.NewRequest("GET", "/v1/stats", nil)
+	r.Host = "crawlER.example:80"
+	w := httptest.NewRecorder()
+	y.s.Handler().ServeHTTP(w, r)
+	assert.Equal(t, http.StatusOK, w.Code)
+}
+
+func TestAnswersToOtherMethodsAndPaths(t *testing.T) {
+	x := serve(t, Options{})
+	for path, allow := range map[string]string{"/livez": "GET", "/v1/leases": "POST, GET", "/v1/crawls/x": "GET, PUT, DELETE"} {
+		code, text, h := x.full("PATCH", path, strings.NewReader(""))
+		assert.Equal(t, http.StatusMethodNotAllowed, code)
+		assert.Contains(t, text, "problems/bad-request")
+		assert.Equal(t, "1", h.Get("Frontier-Version"))
+		assert.Equal(t, allow, strings.Join(h.Values("Allow"), ", "))
+	}
+	x.problem(404, "not-found", "GET", "/", "")
+	assert.Contains(t, x.problem(404, "not-found", "POST", "/v1/leases//done", `{}`), "a part of the path is empty")
+	x.problem(404, "unknown-host", "GET", "/v1/hosts/nowhere.example", "")
+}
+
+// A request that failed, or whose policy panicked, may be tried again with its key.
+func TestAKeyOfARequestThatFailed(t *testing.T) {
+	x := serve(t, Options{})
+	do := func(key string, answer func() error) (ran bool) {
+		defer func() { _ = recover() }()
+		c := &call{w: httptest.NewRecorder(), r: httptest.NewRequest("POST", "/v1/do", nil), s: x.s, code: http.StatusOK}
+		_ = x.s.once.do(c, key, nil, func() error { ran = true; return answer() })
+		return ran
+	}
+	well := func() error { return nil }
+	assert.True(t, do("k", func() error { panic("a policy") }))
+	assert.True(t, do("k", func() error { return errors.New("the disk is gone") }))
+	for i := range onceAtMost - 1 {
+		assert.True(t, do(fmt.Sprint(i), well))
+	}
+	assert.True(t, do("k", well))
+	assert.True(t, do("other", well))
+	assert.False(t, do("k", well), "it is the second newest")
+	assert.True(t, do("0", well), "it was the oldest")
+	assert.Len(t, x.s.once.keys, onceAtMost)
+}
+
+func TestAnImportThatBreaksOff(t *testing.T) {
+	x := serve(t, Options{})
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/"}`)
+	_, export := x.ask("GET", "/v1/export", "")
+	x.problem(400, "bad-request", "POST", "/v1/import", export[:len(export)-3])
+	assert.EqualValues(t, 1, x.ok("POST", "/v1/import", export)["known"])
+}
+
+// Who fetches robots.txt under a lease needs to know how long to wait before the page.
+func TestTheGapOfALease(t *testing.T) {
+	x := serveFrontier(t, frontier.Options{Delay: frontier.FixedDelay(3 * time.Second)}, Options{})
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/"}`)
+	assert.EqualValues(t, 3, x.ok("GET", "/v1/leases/"+x.lease()["lease"].(string), "")["gap_s"])
+}
+
+// What is left of one crawl does not keep another from its end.
+func TestExhaustedIsOfTheCrawlsAskedFor(t *testing.T) {
+	x := serve(t, Options{})
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/","crawl":"later","not_before":"2040-01-02T15:04:05Z"}`)
+	x.ok("PUT", "/v1/crawls/done", `{}`)
+	assert.Equal(t, true, x.ok("POST", "/v1/leases", `{"crawls":["done"]}`)["exhausted"])
+	assert.Nil(t, x.ok("POST", "/v1/leases", `{"crawls":["done","later"]}`)["exhausted"])
+	assert.Nil(t, x.ok("POST", "/v1/leases", `{}`)["exhausted"])
+}
+
+// stopping is a client's connection; the server stops while it writes to it.
+type stopping struct {
+	*httptest.ResponseRecorder
+	s *Service
+}
+
+func (w *stopping) Write(b []byte) (int, error) {
+	w.s.close()
+	time.Sleep(waited) // the call hears of it
+	return w.ResponseRecorder.Write(b)
+}
+
+// Leases whose answer was written stay out, whatever happens then.
+func TestAStopAfterTheAnswer(t *testing.T) {
+	f, err := frontier.Open(t.Context(), Frontier(frontier.Options{}))
+	require.NoError(t, err)
+	s, err := New(f, Options{Contacts: filepath.Join(t.TempDir(), "contacts")})
+	require.NoError(t, err)
+	_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example/"})
+	require.NoError(t, err)
+	w := &stopping{httptest.NewRecorder(), s}
+	r := httptest.NewRequest("POST", "/v1/leases", strings.NewReader(`{}`))
+	r.Host = "localhost"
+	s.Handler().ServeHTTP(w, r)
+	assert.True(t, strings.HasPrefix(w.Body.String(), `{"leases":[{"lease":"`) && strings.HasSuffix(w.Body.String(), "}]}\n"), w.Body)
+	assert.EqualValues(t, 1, f.Stats().Leased)
+	assert.Len(t, s.contacts.out, 1)
+	assert.NoError(t, s.Close())
+	assert.NoError(t, f.Check())
+	assert.NoError(t, f.Close())
+}
