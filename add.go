@@ -45,8 +45,8 @@ type newEntry struct {
 }
 
 // Add admits entries and returns how many were new. Known URLs are no error.
-// Bad entries are reported as joined *EntryErrors and the others admitted, all
-// of them or, on any other error, none. When Add has returned they survive as
+// Add reports bad entries as joined *EntryErrors and admits the others. On any other
+// error it admits none. When Add has returned they survive as
 // the Spill promises. Add copies what it keeps.
 //
 // Known entries with Force are re-admitted after the others, each in a separate commit;

@@ -136,7 +136,7 @@ func (e endCounts) add(host, crawl uint32, n int64) {
 	}
 }
 
-// uncount ends that the record of an op counts as leased.
+// uncount stops counting the record of an op as leased.
 func (s *scheduler) uncount(o *op) {
 	if o.counted {
 		o.counted = false
@@ -144,7 +144,7 @@ func (s *scheduler) uncount(o *op) {
 	}
 }
 
-// countDue counts a record in memory that is scheduled or finished, or is so no more.
+// countDue adds n for a scheduled or finished record in memory; n is -1 when it leaves that state.
 func (s *scheduler) countDue(qid uint32, ref arena.Ref, at, n int64) {
 	if s.due == nil {
 		return

@@ -414,8 +414,8 @@ func (s *scheduler) endGroups(l *leaseRecord, now int64, due func(*group) int64)
 	}
 }
 
-// settleLease puts a lease's host where it belongs. Its lane, and the whole host, are
-// left alone as by says.
+// settleLease puts a lease's host where it belongs. by says how long its lane and the
+// host must wait.
 func (s *scheduler) settleLease(l *leaseRecord, now int64, by clocks) {
 	h := s.hosts.At(l.host)
 	if x := s.lanesOf(l.host); x != nil {

@@ -117,7 +117,7 @@ func (f *Frontier) newTaking(o TakeOptions) (*taking, error) {
 	return &taking{TakeOptions: o, until: f.moment() + int64(o.Wait)}, nil
 }
 
-// filtered reports whether only some URLs will do. No call of Next waits for nothing else.
+// filtered reports whether t wants only certain URLs. Calls of Next want any.
 func (t *taking) filtered() bool { return t != nil && (t.Host != "" || t.Crawls != nil) }
 
 // takeFirst returns the first lease of a Take, and waits for it if it may. It reports
@@ -340,8 +340,7 @@ func (f *Frontier) clockKeeps(t *taking) bool {
 	return false
 }
 
-// nextEventFor is when something may be had that a call of Take, or of Next if t is nil,
-// waits for.
+// nextEventFor returns when to look again for a waiting call of Take, or of Next if t is nil.
 func (s *shard) nextEventFor(t *taking, now int64) int64 {
 	if t != nil && t.Host != "" {
 		if id := s.sched.lookup(s.hostHash(t.Host), t.Host); id != 0 {

@@ -22,8 +22,8 @@
 //
 // Calls are repeated, at growing intervals up to 5 seconds, until their context ends; those without
 // a context until Options.Timeout. Adding is idempotent, and so is ending a lease. Done is repeated
-// until the lease's deadline: what could not be ended by then stays out until the server ends it, as a
-// contact that lasted until the deadline, and Done returns frontier.ErrNotLeased. A lease whose
+// until the lease's deadline. After the deadline the server ends the lease, as if the fetch had lasted
+// until then, and Done returns frontier.ErrNotLeased. A lease whose
 // handing-out was lost on its way also ends there. So a host is never contacted too early.
 //
 // # Differences from a Frontier

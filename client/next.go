@@ -218,8 +218,8 @@ type contactAnswer struct {
 	err   error
 }
 
-// contact asks once. It does not end with the call: a lease would be out, and lost. It returns one
-// that comes too late.
+// contact asks once. It outlives the call, or a lease could be lost. It gives back a lease that comes
+// too late.
 func (c *Client) contact(ctx context.Context, host string, wait time.Duration, answer chan<- contactAnswer) {
 	q, err := jsonRequest(http.MethodPost, "/v1/hosts/"+url.PathEscape(host)+"/contact", &take{Lease: c.o.LeaseTime.Seconds(), Wait: wait.Seconds()})
 	var w contact
