@@ -168,6 +168,9 @@ func recorded(cmd *cli.Command) (dir string, err error) {
 		return "", errNoDir
 	}
 	if _, err := os.Stat(endsPath(dir)); err != nil {
+		if servedFolder(dir) {
+			return "", usageError(dir + " is of a server, which keeps no record of ends")
+		}
 		return "", fmt.Errorf("%s has no record of ends: %w", dir, err)
 	}
 	return dir, nil

@@ -170,6 +170,10 @@ func (o *options) bad(want string, names ...string) {
 	if slices.ContainsFunc(names, func(name string) bool { return o.find(name).faulty }) {
 		return
 	}
+	if len(names) == 1 && o.find(names[0]).Value.String() == "" {
+		o.fault(names, "%s is missing; %s", o.shown(names[0]), want)
+		return
+	}
 	if len(names) == 1 {
 		o.fault(names, "%s is %s; %s", o.shown(names[0]), o.find(names[0]).Value, want)
 		return

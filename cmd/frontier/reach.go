@@ -155,6 +155,12 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 	return r, err
 }
 
+// servedFolder reports whether a server has used a folder.
+func servedFolder(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, contactsFile))
+	return err == nil
+}
+
 // hasCrawl is an error unless there is a crawl in a folder: opening it would begin one.
 func hasCrawl(dir string) error {
 	info, err := os.Stat(dir)
@@ -219,7 +225,7 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 	if err != nil {
 		return nil, advised(dir, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, contactsFile)); err == nil { // a server's
+	if servedFolder(dir) {
 		o = urlfrontier.Frontier(o)
 	}
 	o.Spill, o.DeferHints = store, true

@@ -111,6 +111,11 @@ func TestAServedFrontierGoesOnWhereItWas(t *testing.T) {
 	status, out, said := typing(t, "urls", "-dir", dir)
 	assert.Zero(t, status, said)
 	assert.Contains(t, out, "http://b.example/")
+	for _, command := range []string{"ends", "retry", "report"} {
+		status, _, said = typing(t, command, "-dir", dir)
+		assert.Equal(t, exitUsage, status, command)
+		assert.Contains(t, said, "is of a server, which keeps no record of ends")
+	}
 
 	base, stop, _ = serving(t, "-dir", dir)
 	code, text = request(t, "GET", base+"/v1/crawls/news", "", "")
