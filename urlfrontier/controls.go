@@ -13,12 +13,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// longestBlock is how long queues are blocked at most: the frontier refuses 100 years.
-const longestBlock = 99 * 365 * 24 * time.Hour
+// The frontier refuses longer ones: blocks of 100 years, and delays of more than 30 days.
+const (
+	longestBlock = 99 * 365 * 24 * time.Hour
+	longestDelay = 720 * time.Hour
+)
 
 // BlockQueueUntil implements the call.
 func (s *Server) BlockQueueUntil(_ context.Context, p *pb.BlockQueueParams) (*pb.Empty, error) {
-	if p.GetKey() == "" {
+	if p.GetKey() == "" || len(p.GetKey()) > maxKey {
 		return &pb.Empty{}, nil
 	}
 	until, now := timeOf(p.GetTime()), time.Now()
@@ -34,15 +37,16 @@ func (s *Server) BlockQueueUntil(_ context.Context, p *pb.BlockQueueParams) (*pb
 
 // SetDelay implements the call.
 func (s *Server) SetDelay(_ context.Context, p *pb.QueueDelayParams) (*pb.Empty, error) {
+	if len(p.GetKey()) > maxKey {
+		return &pb.Empty{}, nil
+	}
 	scope := frontier.All()
 	if p.GetKey() != "" {
 		scope = frontier.Host(p.GetKey())
 	}
-	d := max(s.o.MinDelay, time.Duration(p.GetDelayRequestable())*time.Second)
-	if err := s.svc.Frontier().UpdateRule(scope, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(d) }); err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
-	}
-	return &pb.Empty{}, nil
+	d := min(longestDelay, max(s.o.MinDelay, time.Duration(p.GetDelayRequestable())*time.Second))
+	err := s.svc.Frontier().UpdateRule(scope, func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(d) })
+	return &pb.Empty{}, statusOf(err)
 }
 
 // SetActive implements the call.
@@ -57,15 +61,25 @@ func (s *Server) GetActive(context.Context, *pb.Local) (*pb.Boolean, error) {
 
 // SetCrawlLimit implements the call.
 func (s *Server) SetCrawlLimit(ctx context.Context, p *pb.CrawlLimitParams) (*pb.Empty, error) {
+	var n frontier.QueueStats
 	id, ok := s.svc.Crawl(p.GetCrawlID())
-	if p.GetKey() == "" || !ok || s.queueStats(id, p.GetKey()) == (frontier.QueueStats{}) {
-		return nil, status.Errorf(codes.NotFound, "there is no queue %q in this crawl", p.GetKey())
+	if ok && p.GetKey() != "" {
+		var err error
+		if n, err = s.queueStats(id, p.GetKey()); err != nil {
+			return nil, statusOf(err)
+		}
+	}
+	if n == (frontier.QueueStats{}) {
+		return nil, status.Errorf(codes.NotFound, "there is no queue %.300q in this crawl", p.GetKey())
+	}
+	if most := frontier.MaxValueKey - len(limitKey); len(p.GetKey()) > most {
+		return nil, status.Errorf(codes.InvalidArgument, "the key has %d bytes: want at most %d", len(p.GetKey()), most)
 	}
 	s.write.Lock()
 	defer s.write.Unlock()
-	err := s.settings.setLimit(ctx, p.GetKey(), int64(p.GetLimit()))
+	err := s.settings.change(ctx, p.GetKey(), func(l *limit) { l.most = int64(p.GetLimit()) })
 	if err == nil {
-		err = s.withhold(p.GetKey())
+		_, err = s.withhold(p.GetKey())
 	}
 	return &pb.Empty{}, statusOf(err)
 }

@@ -15,7 +15,8 @@ import (
 
 const (
 	defaultHold = 30 * time.Second
-	chunk       = 100 // hosts that are asked for at once
+	chunk       = 100  // hosts that are asked for at once
+	mostLeases  = 1000 // URLs that are asked for at once
 	longestHold = 720 * time.Hour
 	mostPerHost = 1000
 	leastWait   = 2 * time.Millisecond
@@ -34,6 +35,9 @@ type wanted struct {
 // GetURLs implements the call.
 func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.URLInfo]) error {
 	w := wanted{key: p.GetKey(), any: true, hold: min(longestHold, time.Duration(p.GetDelayRequestable())*time.Second)}
+	if len(w.key) > maxKey {
+		return nil
+	}
 	if w.hold == 0 {
 		w.hold = defaultHold
 	}
@@ -57,23 +61,27 @@ func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.U
 	if w.key != "" {
 		most = 1
 	}
-	deadline := time.Now().Add(s.o.Wait)
+	began := time.Now()
+	deadline := began.Add(s.o.Wait)
 	for sent := 0; most == 0 || sent < most; {
+		if sent > 0 && time.Since(began) >= w.hold {
+			return nil // the first may come again: that was one lap
+		}
 		ask := chunk
 		if most > 0 {
 			ask = min(chunk, most-sent)
 		}
-		leases, next, err := s.takeSome(stream.Context(), w, ask)
+		leases, until, err := s.takeSome(stream.Context(), w, ask)
 		if err != nil {
 			return statusOf(err)
 		}
 		if len(leases) == 0 {
-			if sent > 0 || !s.waits(stream.Context(), next, deadline) {
+			if sent > 0 || !s.waits(stream.Context(), until, deadline) {
 				return nil
 			}
 			continue
 		}
-		if err := s.send(leases, stream); err != nil {
+		if all, err := s.send(leases, until, stream); !all {
 			return err
 		}
 		sent += hostsOf(leases)
@@ -81,8 +89,8 @@ func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.U
 	return nil
 }
 
-// takeSome leases URLs of up to n hosts. Without any it returns when to ask again; zero if time
-// alone changes nothing.
+// takeSome leases URLs of up to n hosts, and returns when the leases end. Without any it returns
+// when to ask again; zero if time alone changes nothing.
 func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Lease, time.Time, error) {
 	if s.isClosing() || !s.settings.active() {
 		return nil, time.Time{}, nil
@@ -94,7 +102,7 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 			return nil, due, err
 		}
 	}
-	o := frontier.TakeOptions{Hosts: n, PerHost: w.perHost, Host: w.key, Lease: w.hold}
+	o := frontier.TakeOptions{Hosts: n, PerHost: w.perHost, Max: mostLeases, Host: w.key, Lease: w.hold}
 	if !w.any {
 		o.Crawls = []uint32{w.crawl}
 	}
@@ -109,10 +117,13 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 	case err != nil:
 		return nil, time.Time{}, err
 	}
+	if leases = s.withinLimits(leases); len(leases) == 0 {
+		return nil, time.Now(), nil // there may be others
+	}
 	for i := range leases {
 		s.holds.hold(leases[i], until)
 	}
-	return leases, time.Time{}, nil
+	return leases, until, nil
 }
 
 // mayServe returns when the clock of a host lets it be contacted: zero if that is now, or if
@@ -139,18 +150,35 @@ func (s *Server) putBack(leases []frontier.Lease) {
 	}
 }
 
-// send sends URLs. When the client has gone, those that were not sent wait again.
-func (s *Server) send(leases []frontier.Lease, stream grpc.ServerStreamingServer[pb.URLInfo]) error {
-	for i, l := range leases {
-		err := stream.Send(&pb.URLInfo{
-			Url: l.Entry.URL, Key: l.Host, CrawlID: s.svc.CrawlName(l.Entry.Crawl), Metadata: listsOf(envelopeOf(l.Entry.Meta).Meta),
-		})
-		if err != nil {
-			s.putBack(leases[i+1:]) // the client may have got this one
-			return err
-		}
+// send sends URLs until their leases end, and reports whether the client has all of them. When the
+// client has gone, those that were not sent wait again.
+func (s *Server) send(leases []frontier.Lease, until time.Time, stream grpc.ServerStreamingServer[pb.URLInfo]) (all bool, err error) {
+	type end struct {
+		sent int
+		err  error
 	}
-	return nil
+	ended := make(chan end, 1)
+	go func() { // it ends with the call, if the client reads nothing
+		var e end
+		for ; e.sent < len(leases) && e.err == nil && time.Now().Before(until); e.sent++ {
+			l := &leases[e.sent]
+			e.err = stream.Send(&pb.URLInfo{
+				Url: l.Entry.URL, Key: l.Host, CrawlID: s.svc.CrawlName(l.Entry.Crawl), Metadata: listsOf(envelopeOf(l.Entry.Meta).Meta),
+			})
+		}
+		ended <- e
+	}()
+	t := time.NewTimer(time.Until(until))
+	defer t.Stop()
+	select {
+	case e := <-ended:
+		if e.err != nil && time.Now().Before(until) {
+			s.putBack(leases[e.sent:]) // the client may have got the one before
+		}
+		return e.err == nil && e.sent == len(leases), e.err
+	case <-t.C:
+		return false, nil // the queues may be served again
+	}
 }
 
 // waits waits until a time, and reports whether that was before the deadline.

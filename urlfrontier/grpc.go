@@ -13,7 +13,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -37,25 +39,23 @@ type GRPCOptions struct {
 }
 
 // GRPC returns a gRPC server with the calls and the health service. Roles are those of the Service's
-// tokens, in the metadata authorization, or of certificates. Let it serve what Listen returns: what
-// clients send and do not finish is bounded then.
+// tokens, in the metadata authorization, or of certificates.
 func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
-	options := []grpc.ServerOption{
+	creds := insecure.NewCredentials()
+	if o.TLS != nil {
+		creds = credentials.NewTLS(o.TLS)
+	}
+	options := append(s.unfinished.options(creds),
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(encodingproto.Name)}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) { // before a message is read
 			return ctx, s.allowed(ctx, info.FullMethodName)
 		}),
-	}
-	options = append(options, s.unfinished.options()...)
-	if o.TLS != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
-	}
+	)
 	g := grpc.NewServer(options...)
 	s.Register(g)
-	h := health.NewServer()
-	h.SetServingStatus(pb.URLFrontier_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
-	grpc_health_v1.RegisterHealthServer(g, h)
+	grpc_health_v1.RegisterHealthServer(g, s.health)
 	if o.Reflection {
 		reflection.Register(g)
 	}
@@ -65,9 +65,9 @@ func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 // Stop closes the Server and then the gRPC server: clients get the acknowledgements of what was
 // under way, then GOAWAY, and a time to end their streams.
 func (s *Server) Stop(g *grpc.Server, patience time.Duration) error {
-	err := s.Close()
-	t := time.AfterFunc(patience, g.Stop)
+	t := time.AfterFunc(patience, g.Stop) // it also ends a purge that Close waits for
 	defer t.Stop()
+	err := s.Close()
 	g.GracefulStop()
 	return err
 }

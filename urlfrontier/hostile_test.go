@@ -81,7 +81,7 @@ func TestUnfinishedMessagesAreBounded(t *testing.T) {
 	if *address != "" {
 		t.Skip("the bound is our server's")
 	}
-	at, _ := startWith(t, serve.Options{}, urlfrontier.Options{MaxUnfinished: 4 << 20}, urlfrontier.GRPCOptions{})
+	at, _ := startWith(t, serve.Options{}, urlfrontier.Options{MaxUnfinished: 8 << 20}, urlfrontier.GRPCOptions{})
 	other := dial(t, at)
 	stream, err := other.PutURLs(t.Context())
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestUnfinishedMessagesAreBounded(t *testing.T) {
 	for range 6 {
 		a := dial(t, at, grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) {
 			c, err := new(net.Dialer).DialContext(ctx, "tcp", to)
-			return &stuck{c, 1 << 20, &gone}, err
+			return &stuck{c, 5 << 19, &gone}, err
 		}))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(200*time.Millisecond, cancel) // and not a deadline, which the server would see

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -19,16 +21,17 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
 // listing are all URLs of one moment.
 type listing struct {
-	file    *os.File
-	at      []listed // in the order of queues
-	changes int64    // that were made when it began
-	made    time.Time
-	users   int // guarded by listings.mu
+	file  *os.File
+	at    []listed // in the order of queues
+	of    version
+	made  time.Time
+	users int // guarded by listings.mu
 }
 
 // listed is where a URL is in the file.
@@ -38,13 +41,28 @@ type listed struct {
 	offset int64
 }
 
+// version tells whether URLs have changed.
+type version struct {
+	added, deleted, expired, known, finished, scheduled int64
+	done                                                [8]int64
+}
+
+func (s *Server) version() version {
+	x := s.svc.Frontier().Stats()
+	return version{x.Added, x.Deleted, x.Expired, x.Known, x.Finished, x.Scheduled, x.Done}
+}
+
 // listings are those that are in use.
 type listings struct {
+	age    time.Duration
+	log    *slog.Logger
 	making sync.Mutex
 
 	mu      sync.Mutex
-	current *listing                // guarded by mu
-	kept    map[string]*keptListing // guarded by mu; by connection
+	current *listing                 // guarded by mu
+	kept    map[net.Addr]keptListing // guarded by mu; by connection, whose address is a pointer of its own
+	expiry  *time.Timer              // guarded by mu; nil: nothing is kept
+	closed  bool                     // guarded by mu
 }
 
 type keptListing struct {
@@ -52,99 +70,121 @@ type keptListing struct {
 	used time.Time
 }
 
-// connection names the connection of a call.
-func connection(ctx context.Context) string {
-	if p, ok := peer.FromContext(ctx); ok {
-		return p.Addr.String()
-	}
-	return ""
-}
-
-// forget makes the next listing of a connection a new one.
-func (x *listings) forget(ctx context.Context) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if k := x.kept[connection(ctx)]; k != nil {
-		delete(x.kept, connection(ctx))
-		_ = x.leaveLocked(k.listing)
-	}
-}
-
-func (x *listings) leaveLocked(l *listing) error {
+// leaveLocked removes a listing that nobody uses any more.
+func (x *listings) leaveLocked(l *listing) {
 	if l.users--; l.users > 0 {
-		return nil
+		return
 	}
-	return errors.Join(l.file.Close(), os.Remove(l.file.Name()))
+	if err := errors.Join(l.file.Close(), os.Remove(l.file.Name())); err != nil {
+		x.log.Error("urlfrontier: the file of a listing stays", "error", err)
+	}
 }
 
-func (x *listings) close() error {
+// setLocked makes a listing the current one; nil: none.
+func (x *listings) setLocked(l *listing) {
+	if x.current != nil {
+		x.leaveLocked(x.current)
+	}
+	if x.current = l; l != nil {
+		l.users++
+	}
+}
+
+// keepLocked keeps a listing for a connection; nil: none.
+func (x *listings) keepLocked(who net.Addr, l *listing) {
+	old := x.kept[who].listing
+	delete(x.kept, who)
+	if l != nil {
+		l.users++
+		x.kept[who] = keptListing{l, time.Now()}
+	}
+	if old != nil {
+		x.leaveLocked(old)
+	}
+}
+
+// expire removes what was not used for a while.
+func (x *listings) expire() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var errs []error
-	for _, k := range x.kept {
-		errs = append(errs, x.leaveLocked(k.listing))
+	for who, k := range x.kept {
+		if time.Since(k.used) >= x.age {
+			x.keepLocked(who, nil)
+		}
 	}
-	x.kept = nil
-	if x.current != nil {
-		errs = append(errs, x.leaveLocked(x.current))
-		x.current = nil
+	if x.current != nil && time.Since(x.current.made) >= x.age {
+		x.setLocked(nil)
 	}
-	return errors.Join(errs...)
+	if x.expiry = nil; x.current != nil || len(x.kept) > 0 {
+		x.expiry = time.AfterFunc(x.age, x.expire)
+	}
 }
 
-// listing returns the listing that a connection reads, to be given back with leave.
-func (s *Server) listing(ctx context.Context) (l *listing, leave func(), err error) {
+func (x *listings) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+	for who := range x.kept {
+		x.keepLocked(who, nil)
+	}
+	x.setLocked(nil)
+	if x.expiry != nil {
+		x.expiry.Stop()
+	}
+}
+
+// listing returns the listing that a connection reads, to be given back with leave. From the start
+// it is a new one if URLs have changed.
+func (s *Server) listing(ctx context.Context, start bool) (l *listing, leave func(), err error) {
 	x := &s.listings
 	x.making.Lock()
 	defer x.making.Unlock()
-	who, now := connection(ctx), time.Now()
+	var who net.Addr
+	if p, ok := peer.FromContext(ctx); ok {
+		who = p.Addr
+	}
+	now := s.version()
 	x.mu.Lock()
-	for other, k := range x.kept {
-		if now.Sub(k.used) > s.o.ListingAge {
-			delete(x.kept, other)
-			err = errors.Join(err, x.leaveLocked(k.listing))
+	l = x.kept[who].listing
+	if l == nil || start && l.of != now {
+		if l = x.current; l != nil && l.of != now {
+			l = nil
 		}
 	}
-	k := x.kept[who]
-	if k == nil && x.current != nil && x.current.changes == s.changes.Load() && now.Sub(x.current.made) <= s.o.ListingAge {
-		k = &keptListing{listing: x.current}
-		k.users++
+	if l != nil {
+		l.users++
 	}
 	x.mu.Unlock()
-	if err != nil {
-		return nil, nil, err
-	}
-	if k == nil {
-		if l, err = s.newListing(ctx); err != nil {
+	fresh := l == nil
+	if fresh {
+		if l, err = s.newListing(ctx, now); err != nil {
 			return nil, nil, err
 		}
-		k = &keptListing{listing: l}
+		l.users++
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if l != nil { // a new one
-		l.users = 2
-		if x.current != nil {
-			err = x.leaveLocked(x.current)
-		}
-		x.current = l
+	if x.closed {
+		x.leaveLocked(l)
+		return nil, nil, frontier.ErrClosed
 	}
-	if x.kept == nil {
-		x.kept = map[string]*keptListing{}
+	if fresh {
+		x.setLocked(l)
 	}
-	k.used = now
-	x.kept[who] = k
-	k.users++
-	return k.listing, func() {
+	x.keepLocked(who, l)
+	if x.expiry == nil {
+		x.expiry = time.AfterFunc(x.age, x.expire)
+	}
+	return l, func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		_ = x.leaveLocked(k.listing)
-	}, err
+		x.leaveLocked(l)
+	}, nil
 }
 
 // newListing reads all URLs. Those of a queue are in the order in which the frontier yields them.
-func (s *Server) newListing(ctx context.Context) (l *listing, err error) {
-	l = &listing{changes: s.changes.Load(), made: time.Now()}
+func (s *Server) newListing(ctx context.Context, of version) (l *listing, err error) {
+	l = &listing{of: of, made: time.Now()}
 	if l.file, err = os.CreateTemp(s.o.TempDir, "frontier-listing-*"); err != nil {
 		return nil, err
 	}

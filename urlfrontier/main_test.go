@@ -57,7 +57,7 @@ func serveUntilKilled(dir string) {
 	check(err)
 	check(os.WriteFile(filepath.Join(dir, "address.new"), []byte(l.Addr().String()), 0o600))
 	check(os.Rename(filepath.Join(dir, "address.new"), filepath.Join(dir, "address")))
-	check(s.GRPC(urlfrontier.GRPCOptions{}).Serve(s.Listen(l)))
+	check(s.GRPC(urlfrontier.GRPCOptions{}).Serve(l))
 }
 
 // startProcess starts a server as a process, and returns its address and what kills it.
@@ -130,12 +130,14 @@ func serveOn(t *testing.T, l net.Listener, f *frontier.Frontier, so serve.Option
 	t.Helper()
 	svc, err := serve.New(f, so)
 	require.NoError(t, err)
-	o.TempDir = t.TempDir()
+	if o.TempDir == "" {
+		o.TempDir = t.TempDir()
+	}
 	s, err = urlfrontier.New(t.Context(), svc, o)
 	require.NoError(t, err)
 	server := s.GRPC(g)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(s.Listen(l)) }()
+	go func() { served <- server.Serve(l) }()
 	return s, func() {
 		require.NoError(t, s.Stop(server, time.Second))
 		require.NoError(t, <-served)

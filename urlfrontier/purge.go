@@ -7,6 +7,7 @@ package urlfrontier
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -38,13 +39,15 @@ type mark struct{ a, b uint64 }
 // purged are the URLs that were purged, by queue. It is safe for concurrent use.
 type purged struct {
 	seedA, seedB maphash.Seed
+	running      chan struct{} // holds a value while URLs are purged
 
-	mu sync.Mutex
-	by map[queueName]map[mark]struct{} // guarded by mu
+	mu        sync.Mutex
+	by        map[queueName]map[mark]struct{} // guarded by mu
+	deletions int                             // guarded by mu; so far
 }
 
 func openPurged(ctx context.Context, f *frontier.Frontier) (*purged, error) {
-	x := &purged{seedA: maphash.MakeSeed(), seedB: maphash.MakeSeed(), by: map[queueName]map[mark]struct{}{}}
+	x := &purged{seedA: maphash.MakeSeed(), seedB: maphash.MakeSeed(), running: make(chan struct{}, 1), by: map[queueName]map[mark]struct{}{}}
 	_, any, err := f.Value(purgedKey)
 	if err != nil {
 		return nil, fmt.Errorf("urlfrontier: purged URLs: %w", err)
@@ -100,11 +103,19 @@ func (x *purged) drop(q queueName, url string) {
 func (x *purged) dropAll(crawl uint32, key string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.deletions++
 	for q := range x.by {
 		if q.crawl == crawl && (key == "" || q.key == key) {
 			delete(x.by, q)
 		}
 	}
+}
+
+// deleted returns how often dropAll was called.
+func (x *purged) deleted() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.deletions
 }
 
 // without takes those that were purged out of the numbers of a queue.
@@ -128,54 +139,115 @@ func (x *purged) withoutAll(crawl uint32, n frontier.QueueStats) frontier.QueueS
 	return n
 }
 
-// purgeAtOnce is the number of URLs that are purged in one Add.
-const purgeAtOnce = 10_000
+// purgeAtOnce is the number of URLs that are purged while others wait.
+const purgeAtOnce = 500
 
-// PurgeURLs implements the call.
+// PurgeURLs implements the call. Others put and get URLs meanwhile; another PurgeURLs waits.
 func (s *Server) PurgeURLs(ctx context.Context, p *pb.PurgeUrlParams) (*pb.Long, error) {
-	id, ok := s.svc.Crawl(p.GetCrawlID())
-	if !ok {
-		return &pb.Long{}, nil
+	select {
+	case s.purged.running <- struct{}{}:
+		defer func() { <-s.purged.running }()
+	case <-ctx.Done():
+		return nil, statusOf(ctx.Err())
+	case <-s.closing:
+		return nil, statusOf(frontier.ErrClosed)
 	}
-	defer s.changing(ctx)()
-	f := s.svc.Frontier()
-	if err := f.SetValue(ctx, purgedKey, []byte{1}); err != nil {
-		return nil, statusOf(err)
+	x := &purge{s: s, name: p.GetCrawlID(), key: p.GetKey(), before: time.Now().Unix() - int64(p.GetDays())*24*60*60}
+	err := errDeleted
+	for errors.Is(err, errDeleted) {
+		err = x.run(ctx)
 	}
-	before := time.Now().Unix() - int64(p.GetDays())*24*60*60
-	var n uint64
-	var adds []frontier.Entry
-	flush := func() error {
-		verdicts, err := f.AddVerdicts(ctx, adds...)
-		var out []frontier.Lease
-		for i, v := range verdicts {
-			if v == frontier.EntryRefused || v == frontier.EntryBad {
-				continue
-			}
-			e := &adds[i]
-			n++
-			s.purged.add(queueName{id, e.Host}, e.URL)
-			if l, ok := s.holds.take(urlName{id, e.URL}, time.Now()); ok {
-				out = append(out, l)
-			}
+	if err != nil && s.isClosing() {
+		err = frontier.ErrClosed
+	}
+	if x.n > 0 {
+		s.changing("")() // the limits of queues may leave room again
+	}
+	return &pb.Long{Value: x.n}, statusOf(err)
+}
+
+// purge is a PurgeURLs under way.
+type purge struct {
+	s      *Server
+	name   string // of the crawl
+	key    string
+	before int64 // URLs that were created then stay
+
+	id        uint32 // of the crawl
+	deletions int    // before it was read
+	marked    bool   // the frontier knows that URLs were purged
+	adds      []frontier.Entry
+	n         uint64
+}
+
+// errDeleted says that URLs were deleted since the crawl was read, and may have come anew.
+var errDeleted = errors.New("urlfrontier: URLs were deleted meanwhile")
+
+// run reads the frontier, and purges what it finds.
+func (x *purge) run(ctx context.Context) error {
+	x.adds, x.deletions = x.adds[:0], x.s.purged.deleted()
+	var ok bool
+	if x.id, ok = x.s.svc.Crawl(x.name); !ok {
+		return nil
+	}
+	for u, err := range x.s.svc.Frontier().Scan(ctx) {
+		if err == nil && x.s.isClosing() {
+			err = frontier.ErrClosed
 		}
-		adds = adds[:0]
-		s.endAll(out)
-		return err
-	}
-	for u, err := range f.Scan(ctx) {
 		if err != nil {
-			return &pb.Long{Value: n}, statusOf(err)
+			return err
 		}
-		if u.Entry.Crawl != id || p.GetKey() != "" && u.Host != p.GetKey() || isPurged(&u.Entry) || envelopeOf(u.Entry.Meta).Created.Unix() >= before {
+		if u.Entry.Crawl != x.id || x.key != "" && u.Host != x.key || isPurged(&u.Entry) {
 			continue
 		}
-		adds = append(adds, frontier.Entry{URL: u.Entry.URL, Host: u.Host, Crawl: id, Force: true, Finished: true, Meta: purgedMeta})
-		if len(adds) == purgeAtOnce {
-			if err := flush(); err != nil {
-				return &pb.Long{Value: n}, statusOf(err)
+		if created := envelopeOf(u.Entry.Meta).Created; created.IsZero() || created.Unix() >= x.before {
+			continue
+		}
+		x.adds = append(x.adds, frontier.Entry{URL: u.Entry.URL, Host: u.Host, Crawl: x.id, Force: true, Finished: true, Meta: purgedMeta})
+		if len(x.adds) == purgeAtOnce {
+			if err := x.flush(); err != nil {
+				return err
 			}
 		}
 	}
-	return &pb.Long{Value: n}, statusOf(flush())
+	return x.flush()
+}
+
+// flush purges what was found.
+func (x *purge) flush() error {
+	s, f := x.s, x.s.svc.Frontier()
+	if len(x.adds) == 0 {
+		return nil
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	s.hand.Lock()
+	defer s.hand.Unlock()
+	defer s.svc.Adding()()
+	if id, ok := s.svc.Crawl(x.name); !ok || id != x.id || s.purged.deleted() != x.deletions {
+		return errDeleted
+	}
+	if !x.marked {
+		if err := f.SetValue(s.life, purgedKey, []byte{1}); err != nil {
+			return err
+		}
+		x.marked = true
+	}
+	verdicts, err := f.AddVerdicts(s.life, x.adds...)
+	var out []frontier.Lease
+	now := time.Now()
+	for i, v := range verdicts {
+		if v == frontier.EntryRefused || v == frontier.EntryBad {
+			continue
+		}
+		e := &x.adds[i]
+		x.n++
+		s.purged.add(queueName{x.id, e.Host}, e.URL)
+		if l, ok := s.holds.take(urlName{x.id, e.URL}, now); ok && l.Deadline.After(now) {
+			out = append(out, l)
+		}
+	}
+	x.adds = x.adds[:0]
+	s.endAll(out)
+	return err
 }

@@ -18,6 +18,7 @@ type put struct {
 	known  bool
 	date   uint64 // of a known one
 	status pb.AckMessage_Status
+	first  *put // of a discovered one: the same URL, which the group has before it
 }
 
 // group are puts of one stream that it acknowledges together.
@@ -49,14 +50,7 @@ func (s *Server) commitAll() {
 			}
 		}
 		s.write.Lock()
-		c.now = time.Now()
-		for _, g := range groups {
-			for i := range g.puts {
-				c.put(&g.puts[i])
-			}
-		}
-		c.flush()
-		s.changes.Add(1)
+		c.all(groups)
 		s.withholdSpent()
 		s.write.Unlock()
 		for _, g := range groups {
@@ -94,11 +88,7 @@ type commit struct {
 	adds    []frontier.Entry
 	added   []*put // for each of adds
 	dones   []done
-	again   []repeat
 }
-
-// repeat is a discovered URL that is touched already.
-type repeat struct{ put, first *put }
 
 // done is the end of a lease.
 type done struct {
@@ -109,58 +99,75 @@ type done struct {
 	moves   bool           // to another queue
 }
 
+// all commits groups.
+func (c *commit) all(groups []*group) {
+	defer c.s.svc.Adding()()
+	c.now = time.Now()
+	for _, g := range groups {
+		for i := range g.puts {
+			c.put(&g.puts[i])
+		}
+	}
+	c.flush()
+	for _, g := range groups {
+		for i := range g.puts {
+			if p := &g.puts[i]; p.first != nil {
+				if p.status = pb.AckMessage_SKIPPED; p.first.status == pb.AckMessage_FAIL {
+					p.status = pb.AckMessage_FAIL
+				}
+			}
+		}
+	}
+}
+
 // put takes one in.
 func (c *commit) put(p *put) {
 	url, key := p.info.GetUrl(), p.info.GetKey()
 	if key == "" {
 		key = keyOf(url)
 	}
-	if key == "" || len(key) > maxKey || url == "" || len(url) > frontier.MaxURL {
-		p.status = pb.AckMessage_SKIPPED
-		return
-	}
-	id, err := c.s.svc.NewCrawl(p.info.GetCrawlID())
-	if err != nil {
-		p.status = pb.AckMessage_FAIL
-		if len(serve.Normal(p.info.GetCrawlID())) > serve.MaxName {
-			p.status = pb.AckMessage_SKIPPED
-		}
-		return
-	}
-	name := urlName{id, url}
-	if first := c.touched[name]; first != nil {
-		if !p.known {
-			c.again = append(c.again, repeat{p, first})
-			return
-		}
-		c.flush()
-	}
-	c.touched[name] = p
-	e := frontier.Entry{URL: url, Host: key, Crawl: id}
+	e := frontier.Entry{URL: url, Host: key}
 	env := serve.Envelope{Created: c.now, Refetch: uint64(c.now.Unix()), Priority: serve.Discovered, Meta: metadataOf(p.info.GetMetadata())}
-	var lease frontier.Lease
-	leased := false
 	if p.known {
 		env.Refetch, env.Priority = p.date, classOf(p.date, c.now)
 		if e.Finished = p.date == 0; !e.Finished {
 			e.NotBefore = timeOf(p.date)
 		}
-		if lease, leased = c.s.holds.take(name, c.now); leased {
-			env.Created = envelopeOf(lease.Entry.Meta).Created
-		} else {
-			c.s.svc.Late(id, url, outcomeOf(p, e, c.now))
-		}
 	}
 	e.Meta = env.Append(nil)
-	if !leased {
-		c.add(e, p)
+	if key == "" || len(key) > maxKey || url == "" || len(url) > frontier.MaxURL || len(e.Meta) > frontier.MaxMeta ||
+		len(serve.Normal(p.info.GetCrawlID())) > serve.MaxName {
+		p.status = pb.AckMessage_SKIPPED
 		return
 	}
-	d := done{put: p, lease: lease, outcome: outcomeOf(p, e, c.now), entry: e, moves: lease.Host != key}
-	if d.moves {
-		d.outcome = frontier.Outcome{}
+	var err error
+	if e.Crawl, err = c.s.svc.NewCrawl(p.info.GetCrawlID()); err != nil {
+		p.status = pb.AckMessage_FAIL
+		return
 	}
-	c.dones = append(c.dones, d)
+	name := urlName{e.Crawl, url}
+	if first := c.touched[name]; first != nil {
+		if !p.known {
+			p.first = first
+			return
+		}
+		c.flush()
+	}
+	c.touched[name] = p
+	if p.known {
+		if lease, ok := c.s.holds.take(name, c.now); ok {
+			env.Created = envelopeOf(lease.Entry.Meta).Created
+			e.Meta = env.Append(nil)
+			d := done{put: p, lease: lease, outcome: outcomeOf(p, e, c.now), entry: e, moves: lease.Host != key}
+			if d.moves { // the lease ends as it went, and its URL does not come again there
+				d.outcome.Next, d.outcome.Meta = time.Time{}, nil
+			}
+			c.dones = append(c.dones, d)
+			return
+		}
+		c.s.svc.Late(e.Crawl, url, outcomeOf(p, e, c.now))
+	}
+	c.add(e, p)
 }
 
 func (c *commit) add(e frontier.Entry, p *put) {
@@ -173,16 +180,10 @@ func (c *commit) flush() {
 	if known := c.admit(); len(known) > 0 {
 		c.bringBack(known)
 	}
-	for _, r := range c.again {
-		if r.put.status = pb.AckMessage_SKIPPED; r.first.status == pb.AckMessage_FAIL {
-			r.put.status = pb.AckMessage_FAIL
-		}
-	}
 	clear(c.adds)
 	clear(c.added)
 	clear(c.dones)
-	clear(c.again)
-	c.adds, c.added, c.dones, c.again = c.adds[:0], c.added[:0], c.dones[:0], c.again[:0]
+	c.adds, c.added, c.dones = c.adds[:0], c.added[:0], c.dones[:0]
 	clear(c.touched)
 }
 
@@ -264,25 +265,27 @@ func (c *commit) endLeases() {
 	}
 	for i, ended := range c.s.svc.DoneAll(c.s.life, ends) {
 		d, err := of[i], ended.Err
-		switch {
-		case errors.Is(err, frontier.ErrNotLeased), err == nil && d.moves: // or it had just ended
-			c.add(d.entry, d.put)
-		case err != nil:
+		late := errors.Is(err, frontier.ErrNotLeased)
+		if err != nil && !late {
 			c.fail(d, err)
-		default:
-			c.s.noteSpent(d.entry.Host, d.entry.Finished)
+			continue
+		}
+		c.s.noteSpent(d.lease.Host, d.entry.Finished || d.moves)
+		if late || d.moves {
+			c.add(d.entry, d.put)
 		}
 	}
 }
 
-// finishSpent finishes URLs whose last fetch failed: the retry policy would let them come again.
+// finishSpent finishes URLs of which a fetch failed that was the last in their queues: the retry policy
+// would let them come again.
 func (c *commit) finishSpent() {
 	var over []frontier.Entry
 	var of []*done
 	for i := range c.dones {
 		if d := &c.dones[i]; d.spent() {
 			e := d.entry
-			e.Force = true
+			e.Host, e.Force, e.Finished, e.NotBefore = d.lease.Host, true, true, time.Time{}
 			over, of = append(over, e), append(of, d)
 		}
 	}
@@ -306,5 +309,7 @@ func (c *commit) fail(d *done, err error) {
 	c.s.log.Error("urlfrontier: the end of a lease was not stored", "error", err)
 }
 
-// spent reports whether a URL failed that is not to come again.
-func (d *done) spent() bool { return d.entry.Finished && d.outcome.Result == frontier.Failed }
+// spent reports whether a URL failed that is not to come again in its queue.
+func (d *done) spent() bool {
+	return (d.entry.Finished || d.moves) && d.outcome.Result == frontier.Failed
+}

@@ -43,12 +43,15 @@ func active(n frontier.QueueStats) int64 { return n.Waiting + n.Scheduled + n.Le
 func total(n frontier.QueueStats) int64 { return active(n) + n.Finished }
 
 // queueStats counts the URLs of a queue.
-func (s *Server) queueStats(crawl uint32, key string) frontier.QueueStats {
+func (s *Server) queueStats(crawl uint32, key string) (frontier.QueueStats, error) {
 	n, _, err := s.svc.Frontier().QueueStats(key, crawl)
-	if err != nil {
-		return frontier.QueueStats{} // it is closed
-	}
-	return s.purged.without(queueName{crawl, key}, n)
+	return s.purged.without(queueName{crawl, key}, n), err
+}
+
+// open returns the error of a frontier that is closed.
+func (s *Server) open() error {
+	_, err := s.queueStats(0, "")
+	return err
 }
 
 // queues yields the queues of a crawl, in domain order.
@@ -64,19 +67,23 @@ func (s *Server) queues(crawl uint32) iter.Seq2[string, frontier.QueueStats] {
 }
 
 // sum counts the URLs of a crawl, or of the queue with a key.
-func (s *Server) sum(crawl uint32, key string) (n frontier.QueueStats) {
+func (s *Server) sum(crawl uint32, key string) (frontier.QueueStats, error) {
 	if key != "" {
 		return s.queueStats(crawl, key)
 	}
 	c, _ := s.svc.Frontier().CrawlStats(crawl)
-	return s.purged.withoutAll(crawl, frontier.QueueStats{Waiting: c.Waiting, Scheduled: c.Scheduled, Leased: c.Leased, Finished: c.Finished})
+	return s.purged.withoutAll(crawl, frontier.QueueStats{Waiting: c.Waiting, Scheduled: c.Scheduled, Leased: c.Leased, Finished: c.Finished}), s.open()
 }
 
 // ListCrawls implements the call.
 func (s *Server) ListCrawls(context.Context, *pb.Local) (*pb.StringList, error) {
 	var names []string
 	for _, id := range s.svc.Frontier().Crawls() {
-		if total(s.sum(id, "")) > 0 {
+		n, err := s.sum(id, "")
+		if err != nil {
+			return nil, statusOf(err)
+		}
+		if total(n) > 0 {
 			names = append(names, s.svc.CrawlName(id))
 		}
 	}
@@ -110,7 +117,7 @@ func (s *Server) ListQueues(_ context.Context, p *pb.Pagination) (*pb.QueueList,
 		}
 	}
 	out.Size = uint32(len(out.Values))
-	return out, nil
+	return out, statusOf(s.open())
 }
 
 // GetStats implements the call.
@@ -133,7 +140,11 @@ func (s *Server) GetStats(_ context.Context, p *pb.QueueWithinCrawlParams) (*pb.
 	switch id, ok := s.svc.Crawl(p.GetCrawlID()); {
 	case !ok:
 	case p.GetKey() != "":
-		count(s.queueStats(id, p.GetKey()))
+		n, err := s.queueStats(id, p.GetKey())
+		if err != nil {
+			return nil, statusOf(err)
+		}
+		count(n)
 	default:
 		for _, n := range s.queues(id) {
 			count(n)
@@ -142,26 +153,26 @@ func (s *Server) GetStats(_ context.Context, p *pb.QueueWithinCrawlParams) (*pb.
 	return &pb.Stats{
 		Size: uint64(active(sum)), InProcess: uint32(sum.Leased), NumberOfQueues: queues, CrawlID: serve.Normal(p.GetCrawlID()),
 		Counts: map[string]uint64{"completed": uint64(sum.Finished), "active_queues": live},
-	}, nil
+	}, statusOf(s.open())
 }
 
 // DeleteQueue implements the call.
 func (s *Server) DeleteQueue(ctx context.Context, p *pb.QueueWithinCrawlParams) (*pb.Long, error) {
 	id, ok := s.svc.Crawl(p.GetCrawlID())
-	if !ok || p.GetKey() == "" {
+	if !ok || p.GetKey() == "" || len(p.GetKey()) > maxKey {
 		return &pb.Long{}, nil
 	}
-	defer s.changing(ctx)()
-	n := total(s.queueStats(id, p.GetKey()))
-	s.endAll(s.holds.takeOf(id, p.GetKey()))
-	_, err := s.svc.Frontier().DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host(p.GetKey()), Crawls: []uint32{id}, Forget: true})
+	defer s.changing(p.GetKey())()
+	n, err := s.queueStats(id, p.GetKey())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	s.endAll(s.holds.takeOf(id, p.GetKey(), time.Now()))
+	_, err = s.svc.Frontier().DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host(p.GetKey()), Crawls: []uint32{id}, Forget: true})
 	if err == nil {
 		s.purged.dropAll(id, p.GetKey())
-		if s.settings.limit(p.GetKey()) > 0 {
-			err = s.withhold(p.GetKey())
-		}
 	}
-	return &pb.Long{Value: uint64(n)}, statusOf(err)
+	return &pb.Long{Value: uint64(total(n))}, statusOf(err)
 }
 
 // DeleteCrawl implements the call.
@@ -170,25 +181,39 @@ func (s *Server) DeleteCrawl(ctx context.Context, p *pb.DeleteCrawlMessage) (*pb
 	if !ok {
 		return &pb.Long{}, nil
 	}
-	defer s.changing(ctx)()
-	n := total(s.sum(id, ""))
-	s.endAll(s.holds.takeOf(id, ""))
-	_, err := s.svc.Frontier().Delete(ctx, frontier.Crawl(id))
+	defer s.changing("")()
+	sum, err := s.sum(id, "")
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	s.endAll(s.holds.takeOf(id, "", time.Now()))
+	_, err = s.svc.Frontier().Delete(ctx, frontier.Crawl(id))
+	var late int64 // URLs that other APIs added until the crawl was forgotten
 	if err == nil {
 		s.purged.dropAll(id, "")
 		err = s.svc.ForgetCrawl(p.GetValue())
 	}
-	return &pb.Long{Value: uint64(n)}, statusOf(err)
+	if err == nil {
+		late, err = s.svc.Frontier().Delete(context.WithoutCancel(ctx), frontier.Crawl(id))
+	}
+	return &pb.Long{Value: uint64(total(sum) + late)}, statusOf(err)
 }
 
 // changing keeps others from changing or handing out URLs until the function that it returns is
-// called.
-func (s *Server) changing(ctx context.Context) (done func()) {
-	s.listings.forget(ctx)
+// called. URLs of a key go meanwhile, or of any if it is empty: limits may leave room again.
+func (s *Server) changing(key string) (done func()) {
 	s.write.Lock()
 	s.hand.Lock()
 	return func() {
-		s.changes.Add(1)
+		keys := []string{key}
+		if key == "" {
+			keys = s.settings.limited()
+		}
+		for _, key := range keys {
+			if s.settings.limit(key) != (limit{}) {
+				s.tryWithhold(key)
+			}
+		}
 		s.hand.Unlock()
 		s.write.Unlock()
 	}

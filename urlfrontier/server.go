@@ -4,7 +4,9 @@ package urlfrontier
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
 // Options configure a Server.
@@ -23,14 +27,13 @@ type Options struct {
 	MinDelay time.Duration
 	// Advertised are the addresses that ListNodes returns. Nil: none.
 	Advertised []string
-	// ListingAge is how long a listing is kept for a connection that reads it in pages. Zero
-	// means a minute.
+	// ListingAge is how long a listing is kept for a connection that reads it in pages, after a
+	// page, about. Zero means a minute.
 	ListingAge time.Duration
 	// TempDir is the folder of listings. Empty means os.TempDir().
 	TempDir string
-	// MaxUnfinished is how many bytes of messages that are not whole yet may be in memory, of all
-	// connections of Listen together. Beyond it those go that have most of them. Zero means
-	// 256 MiB.
+	// MaxUnfinished bounds the bytes of incomplete messages of all connections of GRPC. Beyond it,
+	// the server closes the connections with the most. Zero means 256 MiB.
 	MaxUnfinished int64
 	// Logger gets what an operator should see. Nil: none does.
 	Logger *slog.Logger
@@ -52,11 +55,13 @@ type Server struct {
 	listings listings
 
 	unfinished *unfinished
+	stored     *room        // of messages until they are stored
+	acks       atomic.Int64 // bytes of acknowledgements that wait for their clients
+	health     *health.Server
 
-	write   sync.Mutex   // held by whoever changes which URLs there are
-	changes atomic.Int64 // writes so far
-	spent   []string     // guarded by write: keys that may have reached their limits
-	hand    sync.RWMutex // held by what hands out, and, for writing, by what deletes or moves
+	write sync.Mutex   // held by whoever changes which URLs there are
+	spent []string     // guarded by write: keys that may have reached their limits
+	hand  sync.RWMutex // held by what hands out, and, for writing, by what deletes or moves
 
 	groups    chan *group
 	committed chan struct{} // closed when the committer has ended
@@ -92,9 +97,18 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	}
 	s := &Server{
 		svc: svc, o: o, log: o.Logger, purged: purged, settings: kept, groups: make(chan *group, 64),
-		committed: make(chan struct{}), closing: make(chan struct{}), unfinished: newUnfinished(o.MaxUnfinished),
+		committed: make(chan struct{}), closing: make(chan struct{}), unfinished: &unfinished{most: o.MaxUnfinished, conns: map[*sender]struct{}{}},
+		stored: newRoom(mostStored), health: health.NewServer(),
+		listings: listings{age: o.ListingAge, log: o.Logger, kept: map[net.Addr]keptListing{}},
 	}
+	s.health.SetServingStatus(pb.URLFrontier_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
 	s.life, s.end = context.WithCancel(context.Background())
+	for _, key := range kept.limited() { // it may have been used up, and not noticed
+		if _, err := s.withhold(key); err != nil {
+			s.end()
+			return nil, fmt.Errorf("urlfrontier: limits of queues: %w", err)
+		}
+	}
 	go s.commitAll()
 	return s, nil
 }
@@ -111,12 +125,14 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.health.Shutdown()
 	close(s.closing)
 	close(s.groups)
 	s.sending.Unlock()
 	<-s.committed
 	s.end()
-	return s.listings.close()
+	s.listings.close()
+	return nil
 }
 
 // isClosing reports whether Close has begun.

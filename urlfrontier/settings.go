@@ -6,6 +6,8 @@ package urlfrontier
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,13 +25,42 @@ const (
 type settings struct {
 	f *frontier.Frontier
 
+	pausing sync.Mutex // held while a host is paused or released; taken before mu
+
 	mu       sync.Mutex
 	inactive bool             // guarded by mu; GetURLs returns nothing
-	limits   map[string]int64 // guarded by mu; of completed URLs, by key
+	limits   map[string]limit // guarded by mu; by key
+}
+
+// limit is that of a key.
+type limit struct {
+	most int64           // URLs that may be completed; 0: any number
+	held bool            // the server has paused the host, or is about to
+	was  frontier.Switch // what Paused was before
+}
+
+// append appends what is stored of a limit.
+func (l limit) append(b []byte) []byte {
+	b = strconv.AppendInt(b, l.most, 10)
+	if l.held {
+		b = append(b, ' ', '0'+byte(l.was))
+	}
+	return b
+}
+
+// openLimit is the inverse of append.
+func openLimit(b []byte) (l limit, err error) {
+	most, was, held := strings.Cut(string(b), " ")
+	if l.most, err = strconv.ParseInt(most, 10, 64); err == nil && held {
+		var x uint64
+		x, err = strconv.ParseUint(was, 10, 8)
+		l.held, l.was = true, frontier.Switch(x)
+	}
+	return l, err
 }
 
 func openSettings(ctx context.Context, f *frontier.Frontier) (*settings, error) {
-	s := &settings{f: f, limits: map[string]int64{}}
+	s := &settings{f: f, limits: map[string]limit{}}
 	_, inactive, err := f.Value(inactiveKey)
 	if err != nil {
 		return nil, fmt.Errorf("urlfrontier: settings: %w", err)
@@ -39,11 +70,11 @@ func openSettings(ctx context.Context, f *frontier.Frontier) (*settings, error) 
 		if err != nil {
 			return nil, fmt.Errorf("urlfrontier: settings: %w", err)
 		}
-		n, err := strconv.ParseInt(string(v.Value), 10, 64)
+		l, err := openLimit(v.Value)
 		if err != nil {
 			return nil, fmt.Errorf("urlfrontier: settings: %q: %w", v.Key, err)
 		}
-		s.limits[strings.TrimPrefix(v.Key, limitKey)] = n
+		s.limits[strings.TrimPrefix(v.Key, limitKey)] = l
 	}
 	return s, nil
 }
@@ -63,20 +94,23 @@ func (s *settings) setActive(ctx context.Context, on bool) error {
 	return nil
 }
 
-// setLimit sets that of a key; 0: none.
-func (s *settings) setLimit(ctx context.Context, key string, n int64) error {
+// change changes the limit of a key.
+func (s *settings) change(ctx context.Context, key string, change func(*limit)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var v []byte
-	if n > 0 {
-		v = strconv.AppendInt(nil, n, 10)
+	l := s.limits[key]
+	change(&l)
+	if l == (limit{}) {
+		if err := s.f.SetValue(ctx, limitKey+key, nil); err != nil {
+			return err
+		}
+		delete(s.limits, key)
+		return nil
 	}
-	if err := s.f.SetValue(ctx, limitKey+key, v); err != nil {
+	if err := s.f.SetValue(ctx, limitKey+key, l.append(nil)); err != nil {
 		return err
 	}
-	if s.limits[key] = n; n == 0 {
-		delete(s.limits, key)
-	}
+	s.limits[key] = l
 	return nil
 }
 
@@ -87,49 +121,108 @@ func (s *settings) active() bool {
 	return !s.inactive
 }
 
-// limit is that of a key; 0: none.
-func (s *settings) limit(key string) int64 {
+// limit is that of a key.
+func (s *settings) limit(key string) limit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limits[key]
 }
 
-// isSpent reports whether as many URLs of a key are completed, in all crawls, as its limit allows.
-func (s *Server) isSpent(key string) bool {
-	limit := s.settings.limit(key)
-	if limit == 0 {
-		return false
+// limited are the keys with limits.
+func (s *settings) limited() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.limits))
+}
+
+// isSpent reports whether as many URLs of a key are completed, in all crawls, as a limit allows.
+func (s *Server) isSpent(key string, most int64) (bool, error) {
+	if most == 0 {
+		return false, nil
 	}
 	var n int64
 	for _, id := range s.svc.Frontier().Crawls() {
-		n += s.queueStats(id, key).Finished
+		q, err := s.queueStats(id, key)
+		if err != nil {
+			return false, err
+		}
+		if n += q.Finished; n >= most {
+			return true, nil
+		}
 	}
-	return n >= limit
+	return false, nil
 }
 
-// withhold keeps a queue that has reached its limit from being served, and releases others.
-func (s *Server) withhold(key string) error {
-	spent := s.isSpent(key)
-	return s.svc.Frontier().UpdateRule(frontier.Host(key), func(r *frontier.Rule) {
-		if r.Paused = frontier.Unset; spent {
-			r.Paused = frontier.On
+// withhold reports whether a queue has reached its limit, and keeps such a one from being served: it
+// pauses the host. When there is room again, it releases the host, unless an operator had paused it.
+func (s *Server) withhold(key string) (spent bool, err error) {
+	s.settings.pausing.Lock()
+	defer s.settings.pausing.Unlock()
+	l, f, host := s.settings.limit(key), s.svc.Frontier(), frontier.Host(key)
+	if spent, err = s.isSpent(key, l.most); err != nil {
+		return false, err
+	}
+	rule, _ := f.Rule(host)
+	switch {
+	case spent && rule.Paused != frontier.On: // it is noted first, or a crash might leave it paused for ever
+		err = s.settings.change(s.life, key, func(l *limit) { l.held, l.was = true, rule.Paused })
+		if err == nil {
+			err = f.UpdateRule(host, func(r *frontier.Rule) { r.Paused = frontier.On })
 		}
-	})
+	case !spent && l.held:
+		err = f.UpdateRule(host, func(r *frontier.Rule) {
+			if r.Paused == frontier.On {
+				r.Paused = l.was
+			}
+		})
+		if err == nil {
+			err = s.settings.change(s.life, key, func(l *limit) { l.held, l.was = false, frontier.Unset })
+		}
+	}
+	return spent, err
+}
+
+// tryWithhold is withhold for callers that go on without it.
+func (s *Server) tryWithhold(key string) bool {
+	spent, err := s.withhold(key)
+	if err != nil {
+		s.log.Error("urlfrontier: a host is served, or not, in spite of its limit", "host", key, "error", err)
+	}
+	return spent
 }
 
 // noteSpent notes a key with a limit of which a URL was completed.
 func (s *Server) noteSpent(key string, finished bool) {
-	if finished && s.settings.limit(key) > 0 {
+	if finished && s.settings.limit(key).most > 0 {
 		s.spent = append(s.spent, key)
 	}
 }
 
 // withholdSpent withholds the queues that were noted and have reached their limits.
 func (s *Server) withholdSpent() {
-	for _, key := range s.spent {
-		if err := s.withhold(key); err != nil {
-			s.log.Error("urlfrontier: a queue at its limit is not withheld", "host", key, "error", err)
-		}
+	slices.Sort(s.spent)
+	for _, key := range slices.Compact(s.spent) {
+		s.tryWithhold(key)
 	}
 	s.spent = s.spent[:0]
+}
+
+// withinLimits returns leases without those of hosts whose limits were used up by another API. Their URLs
+// wait again, and the hosts are paused.
+func (s *Server) withinLimits(leases []frontier.Lease) (within []frontier.Lease) {
+	var over []frontier.Lease
+	key, spent := "", false
+	for _, l := range leases {
+		if l.Host != key { // those of a host follow each other
+			key = l.Host
+			spent = s.settings.limit(key).most > 0 && s.tryWithhold(key)
+		}
+		if spent {
+			over = append(over, l)
+		} else {
+			within = append(within, l)
+		}
+	}
+	s.putBack(over)
+	return within
 }

@@ -13,128 +13,154 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/experimental"
-	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/stats"
 )
 
-// unfinished knows what the connections of a server have sent. It is gRPC's pool of buffers, which
-// counts them, a stats.Handler, which sees each message that is whole, and it counts what Listen's
-// connections read.
+// unfinished knows what the connections of a server have sent. It counts the data that they read,
+// and as a stats.Handler it sees each message that is whole.
 type unfinished struct {
-	mem.BufferPool
 	most int64
-	used atomic.Int64 // bytes in buffers; more if gRPC left some to the collector
+	open atomic.Int64 // bytes, of all connections
 
 	mu    sync.Mutex
-	conns map[string]*sender // guarded by mu; by address
+	conns map[*sender]struct{} // guarded by mu
 }
 
-// sender is a connection.
+// sender is a connection, decrypted.
 type sender struct {
 	net.Conn
-	of   *unfinished
-	name string
-	open atomic.Int64 // bytes that were read, less those of heads and whole messages, about
+	raw   net.Conn
+	of    *unfinished
+	addr  address
+	open  atomic.Int64 // bytes of data that were read, less those of whole messages
+	calls atomic.Int64
+
+	// Where the reader is in the frames of HTTP/2:
+	head [9]byte
+	have int  // of head
+	left int  // bytes until the next head
+	data bool // they are data
 }
 
-func newUnfinished(most int64) *unfinished {
-	return &unfinished{BufferPool: mem.DefaultBufferPool(), most: most, conns: map[string]*sender{}}
+// address is the address of one connection: those over a Unix socket have equal ones.
+type address struct {
+	net.Addr
+	of *sender
 }
 
-// options make a server use u.
-func (u *unfinished) options() []grpc.ServerOption {
-	return []grpc.ServerOption{experimental.BufferPool(u), grpc.StatsHandler(u)}
+const (
+	preface    = 24 // bytes before the first frame
+	leastFrame = 64 // bytes that a frame of data takes in memory, at least
+)
+
+// options make a server use u, over connections of a kind.
+func (u *unfinished) options(c credentials.TransportCredentials) []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.Creds(counted{c, u}), grpc.StatsHandler(u)}
 }
 
-// Get is mem.BufferPool's.
-func (u *unfinished) Get(n int) *[]byte {
-	b := u.BufferPool.Get(n)
-	if u.used.Add(int64(cap(*b))) > u.most {
-		u.relieve()
-	}
-	return b
-}
-
-// Put is mem.BufferPool's.
-func (u *unfinished) Put(b *[]byte) {
-	u.used.Add(-int64(cap(*b)))
-	u.BufferPool.Put(b)
-}
-
-// relieve closes the connections that have most open, until half of what may be is left. Often less is
-// open: gRPC leaves some buffers to the collector.
-func (u *unfinished) relieve() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	var sum int64
-	all := slices.Collect(maps.Values(u.conns))
-	for _, s := range all {
-		sum += max(0, s.open.Load())
-	}
-	slices.SortFunc(all, func(a, b *sender) int { return cmp.Compare(b.open.Load(), a.open.Load()) })
-	for _, s := range all {
-		if sum <= u.most/2 {
-			break
-		}
-		sum -= s.open.Load()
-		delete(u.conns, s.name)
-		_ = s.Conn.Close()
-	}
-	u.used.Store(sum)
-}
-
-// Listen returns l, whose connections are counted.
-func (s *Server) Listen(l net.Listener) net.Listener { return &counting{l, s.unfinished} }
-
-type counting struct {
-	net.Listener
+// counted are credentials whose connections are counted.
+type counted struct {
+	credentials.TransportCredentials
 	of *unfinished
 }
 
-// Accept is net.Listener's.
-func (l *counting) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+// ServerHandshake is credentials.TransportCredentials'.
+func (c counted) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &sender{Conn: c, of: l.of, name: c.RemoteAddr().String()}
-	l.of.mu.Lock()
-	l.of.conns[s.name] = s
-	l.of.mu.Unlock()
-	return s, nil
+	s := &sender{Conn: conn, raw: raw, of: c.of, left: preface}
+	s.addr = address{conn.RemoteAddr(), s}
+	c.of.mu.Lock()
+	c.of.conns[s] = struct{}{}
+	c.of.mu.Unlock()
+	return s, info, nil
 }
+
+// RemoteAddr is net.Conn's.
+func (s *sender) RemoteAddr() net.Addr { return &s.addr }
 
 // Read is net.Conn's.
 func (s *sender) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
-	s.open.Add(int64(n))
+	if s.add(s.dataIn(b[:n])); s.of.open.Load() > s.of.most {
+		s.of.relieve()
+	}
 	return n, err
+}
+
+// dataIn follows the frames, and returns how many bytes are data.
+func (s *sender) dataIn(b []byte) (n int64) {
+	for len(b) > 0 {
+		if s.left > 0 {
+			some := min(s.left, len(b))
+			if s.data {
+				n += int64(some)
+			}
+			s.left, b = s.left-some, b[some:]
+			continue
+		}
+		some := copy(s.head[s.have:], b)
+		s.have, b = s.have+some, b[some:]
+		if s.have == len(s.head) {
+			s.have, s.left = 0, int(s.head[0])<<16|int(s.head[1])<<8|int(s.head[2])
+			if s.data = s.head[3] == 0; s.data && s.left > 0 {
+				n += int64(max(0, leastFrame-s.left))
+			}
+		}
+	}
+	return n
+}
+
+// add counts bytes. There are never less than none.
+func (s *sender) add(n int64) {
+	for {
+		old := s.open.Load()
+		if to := max(0, old+n); s.open.CompareAndSwap(old, to) {
+			s.of.open.Add(to - old)
+			return
+		}
+	}
 }
 
 // Close is net.Conn's.
 func (s *sender) Close() error {
 	s.of.mu.Lock()
-	if s.of.conns[s.name] == s {
-		delete(s.of.conns, s.name)
-	}
+	s.leaveLocked()
 	s.of.mu.Unlock()
 	return s.Conn.Close()
 }
 
-type senderKey struct{}
+func (s *sender) leaveLocked() {
+	delete(s.of.conns, s)
+	s.of.open.Add(-s.open.Swap(0))
+}
 
-// The bytes of a frame of HTTP/2: its head, and the most that clients put behind it.
-const (
-	frameHead = 9
-	frameMost = 16 << 10
-)
+// relieve closes the connections that have most open, until half of what may be is left.
+func (u *unfinished) relieve() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := slices.Collect(maps.Keys(u.conns))
+	slices.SortFunc(all, func(a, b *sender) int { return cmp.Compare(b.open.Load(), a.open.Load()) })
+	for _, s := range all {
+		if u.open.Load() <= u.most/2 {
+			return
+		}
+		s.leaveLocked()
+		_ = s.raw.Close() // the Close of TLS waits for the client
+	}
+}
+
+type senderKey struct{}
 
 // TagConn is stats.Handler's.
 func (u *unfinished) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return context.WithValue(ctx, senderKey{}, u.conns[info.RemoteAddr.String()])
+	if at, ok := info.RemoteAddr.(*address); ok {
+		return context.WithValue(ctx, senderKey{}, at.of)
+	}
+	return ctx
 }
 
 // HandleRPC is stats.Handler's.
@@ -144,10 +170,14 @@ func (u *unfinished) HandleRPC(ctx context.Context, x stats.RPCStats) {
 		return
 	}
 	switch x := x.(type) {
-	case *stats.InHeader:
-		s.open.Add(-int64(x.WireLength + frameHead))
+	case *stats.Begin:
+		s.calls.Add(1)
 	case *stats.InPayload:
-		s.open.Add(-int64(x.WireLength + frameHead*(1+x.WireLength/frameMost)))
+		s.add(-int64(max(leastFrame, x.WireLength)))
+	case *stats.End:
+		if s.calls.Add(-1) == 0 { // what was open belonged to calls that were cut off
+			s.add(-s.open.Load())
+		}
 	}
 }
 

@@ -24,17 +24,17 @@ func (s *Server) GetURLStatus(ctx context.Context, p *pb.URLStatusRequest) (*pb.
 	}
 	missing := status.Error(codes.NotFound, "the URL is not known")
 	id, ok := s.svc.Crawl(p.GetCrawlID())
-	if !ok || s.purged.has(queueName{id, key}, p.GetUrl()) {
+	if !ok || len(key) > maxKey {
 		return nil, missing
 	}
 	u, err := s.svc.Frontier().StatusOf(ctx, frontier.Entry{URL: p.GetUrl(), Host: key, Crawl: id})
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	switch u.State {
-	case frontier.URLUnknown, frontier.URLKnown:
+	switch {
+	case u.State == frontier.URLUnknown, u.State == frontier.URLKnown, isPurged(&u.Entry):
 		return nil, missing
-	case frontier.URLScheduled:
+	case u.State == frontier.URLScheduled:
 		u.Entry.NotBefore = u.Until
 	}
 	return itemOf(u.Entry, key, s.svc.CrawlName(id)), nil
@@ -55,7 +55,7 @@ func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error
 	if !ok {
 		return nil
 	}
-	l, leave, err := s.listing(ctx)
+	l, leave, err := s.listing(ctx, x.start == 0)
 	if err != nil {
 		return statusOf(err)
 	}
@@ -126,7 +126,8 @@ func (s *Server) CountURLs(ctx context.Context, p *pb.CountUrlParams) (*pb.Long,
 		if !ok {
 			return &pb.Long{}, nil
 		}
-		return &pb.Long{Value: uint64(total(s.sum(id, p.GetKey())))}, nil
+		n, err := s.sum(id, p.GetKey())
+		return &pb.Long{Value: uint64(total(n))}, statusOf(err)
 	}
 	var n uint64
 	x := selected{crawl: p.GetCrawlID(), key: p.GetKey(), filter: p.GetFilter(), ignoreCase: p.GetIgnoreCase()}

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// connections bounds those of an HTTP server. When there are too many, the one goes that has
-// been without a request for longest; if all have one, the new one goes.
+// connections bounds those of an HTTP server. Beyond the limit it closes the connection that has been
+// idle longest, or the new one if all are busy.
 type connections struct {
 	most int
 

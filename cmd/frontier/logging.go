@@ -12,6 +12,8 @@ import (
 type logFlags struct {
 	format         string
 	verbose, quiet bool
+
+	level slog.LevelVar // of the log that is open
 }
 
 func (l *logFlags) define(fs *flagSet) {
@@ -34,12 +36,13 @@ func (l *logFlags) moving() bool { return l.format == "text" && !l.quiet }
 
 // open returns the log, and where the figures of the end are printed.
 func (l *logFlags) open(stdout, stderr io.Writer) (*slog.Logger, io.Writer) {
-	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	o := &slog.HandlerOptions{Level: &l.level}
 	switch {
 	case l.verbose:
-		o.Level = slog.LevelDebug
+		l.level.Set(slog.LevelDebug)
 	case l.quiet:
-		o.Level, stdout = slog.LevelWarn, io.Discard
+		l.level.Set(slog.LevelWarn)
+		stdout = io.Discard
 	}
 	if l.format == "json" {
 		return slog.New(slog.NewJSONHandler(stderr, o)), stdout

@@ -16,7 +16,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,7 +38,7 @@ import (
 // contactsFile is in the folder of each server: see frontierserve.Options.Contacts.
 const contactsFile = "contacts"
 
-// leastServed is what the store takes of the memory, and the least that a frontier can do with.
+// leastServed is the store's memory plus the frontier's minimum.
 const leastServed = 64<<20 + leastMemory
 
 // server is what frontier serve is to do.
@@ -163,8 +165,9 @@ func (s *server) judge() error {
 	}
 	s.judgeTLS()
 	for name, address := range s.addresses() {
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			s.bad("want host:port", name)
+		_, _, err := net.SplitHostPort(address)
+		if path, ok := strings.CutPrefix(address, "unix:"); ok && path == "" || !ok && err != nil {
+			s.bad("want host:port, or unix: and a path", name)
 		} else if s.everybody() && !s.insecure && !local(address) {
 			s.bad("other machines may reach it: want -tokens, or -client-ca, or an address of loopback", name)
 		}
@@ -259,21 +262,32 @@ func listenOn(address string) (net.Listener, error) {
 		return net.Listen("tcp", address)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
-		if c, err := net.Dial("unix", path); err == nil {
+		c, err := net.Dial("unix", path)
+		if err == nil {
 			_ = c.Close()
-			return nil, fmt.Errorf("%s: another process answers there", address)
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) { // a server that is busy gives another error
+			return nil, fmt.Errorf("%s: another process has it", address)
 		}
 		_ = os.Remove(path) // of a process that died
 	}
 	l, err := net.Listen("unix", path)
-	if err == nil {
-		err = os.Chmod(path, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	return l, err
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
 // run serves until ctx ends.
 func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
+	store, err := openStore(s.dir, spill.Options{Sync: s.sync, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = join(err, store.Close()) }()
 	l := map[string]net.Listener{}
 	for name, address := range s.addresses() {
 		at, err := takeAddress(name, address)
@@ -283,11 +297,6 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		defer at.Close()
 		l[name] = at
 	}
-	store, err := openStore(s.dir, spill.Options{Sync: s.sync, Logger: log})
-	if err != nil {
-		return err
-	}
-	defer func() { err = join(err, store.Close()) }()
 	watch, hooks := console.NewWatch(), frontierprometheus.NewHooks()
 	f, err := frontier.Open(ctx, urlfrontier.Frontier(frontier.Options{
 		Spill: store, MemoryBudget: int64(s.memory), Delay: frontier.FixedDelay(s.delay), LeaseTime: s.lease, Logger: log,
@@ -329,7 +338,7 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	defer closeSocket()
 	failed := make(chan error, 2)
 	forGRPC := "off"
-	stop := func() error { return nil }
+	stop := func(context.Context) error { return nil }
 	if at := l["grpc"]; at != nil {
 		if stop, err = s.answerGRPC(ctx, at, service, log, failed); err != nil {
 			return err
@@ -338,12 +347,14 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	}
 	web := service.HTTP()
 	web.ConnState = newConnections(s.most).state
-	mux := http.NewServeMux()
-	for _, path := range []string{"/v1/", "/livez", "/readyz", "/metrics"} {
-		mux.Handle(path, service.Handler())
-	}
-	mux.Handle("/", slow(con.Page()))
-	web.Handler = mux
+	page, api := slow(con.Page()), service.Handler()
+	web.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/") || slices.Contains([]string{"/livez", "/readyz", "/metrics"}, r.URL.Path) {
+			api.ServeHTTP(w, r)
+		} else {
+			page.ServeHTTP(w, r)
+		}
+	})
 	at := l["http"]
 	if s.tls != nil {
 		at = tls.NewListener(at, s.tls)
@@ -351,7 +362,7 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	go func() { failed <- web.Serve(at) }()
 	log.Info("Started URLFrontierServer", "address", at.Addr().String(), "grpc", forGRPC)
 	if os.Getenv("FRONTIER_PAGE_TOKEN") == "" { // it is random: the log has it
-		log.Info("the server has a page", "url", "http://"+shown(at.Addr().String())+"/#token="+con.Token())
+		log.Info("the server has a page", "url", s.page(at.Addr())+"/#token="+con.Token())
 	}
 	if service.Open() && !s.isLocal() {
 		go warnOpen(ctx, log)
@@ -361,10 +372,10 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	case <-ctx.Done():
 	}
 	log.Info("stopping: no request is taken any more")
-	stopped := make(chan error, 1)
-	go func() { stopped <- stop() }()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop(end) }()
 	if cut := cutBy(ctx); cut != nil { // by a second signal
 		go func() {
 			select {
@@ -380,14 +391,26 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	return errors.Join(err, <-stopped)
 }
 
-// answerGRPC answers calls of the URLFrontier API until stop is called. An error that ends it earlier
-// goes to failed.
-func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *frontierserve.Service, log *slog.Logger, failed chan<- error) (stop func() error, err error) {
+// page is the URL of the page; over a socket the host is of no account.
+func (s *server) page(at net.Addr) string {
+	scheme, host := "http://", "localhost"
+	if s.tls != nil {
+		scheme = "https://"
+	}
+	if at.Network() != "unix" {
+		host = shown(at.String())
+	}
+	return scheme + host
+}
+
+// answerGRPC answers calls of the URLFrontier API until stop is called, which cuts them when its
+// context ends. An error that ends it earlier goes to failed.
+func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *frontierserve.Service, log *slog.Logger, failed chan<- error) (stop func(context.Context) error, err error) {
 	wait := s.wait
 	if wait == 0 {
 		wait = -1
 	}
-	api, err := urlfrontier.New(ctx, service, urlfrontier.Options{Wait: wait, Advertised: []string{l.Addr().String()}, Logger: log})
+	api, err := urlfrontier.New(ctx, service, urlfrontier.Options{Wait: wait, Advertised: []string{l.Addr().String()}, Logger: log, Level: &s.log.level})
 	if err != nil {
 		return nil, err
 	}
@@ -395,11 +418,12 @@ func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *fronti
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := g.Serve(api.Listen(l)); err != nil {
+		if err := g.Serve(l); err != nil {
 			failed <- err
 		}
 	}()
-	return func() error {
+	return func(end context.Context) error {
+		defer context.AfterFunc(end, g.Stop)()
 		err := api.Stop(g, s.grace)
 		<-ended
 		return err

@@ -121,7 +121,7 @@ func (s *settings) crawlServed(ctx context.Context, log *slog.Logger, stdout io.
 	return s.endOfServed(ctx, p), s.modules.report(stdout)
 }
 
-// endOfServed says how a run ended that had no error but its context's. What waits at the server may
+// endOfServed describes the end of a run that finished or was stopped. What waits at the server may
 // be other crawls'.
 func (s *settings) endOfServed(ctx context.Context, p crawler.Progress) ending {
 	left := p.Frontier.Waiting + p.Frontier.Scheduled
