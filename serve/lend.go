@@ -339,8 +339,11 @@ func (s *Service) lease(id string) (frontier.Lease, error) {
 	return l, err
 }
 
-// replyLease answers with a lease.
+// replyLease answers with a lease, and the gap that a client must leave that fetches robots.txt under it.
 func (c *call) replyLease(l *frontier.Lease) error {
+	if l.Gap == 0 {
+		l.Gap = c.s.gapOf(l.Host, frontier.Outcome{})
+	}
 	c.send(http.StatusOK, "application/json", append(c.s.appendLease(nil, l), '\n'))
 	return nil
 }
@@ -350,9 +353,6 @@ func (s *Service) getLease(c *call) error {
 	l, err := c.lease()
 	if err != nil {
 		return err
-	}
-	if l.Gap == 0 { // for clients that fetch robots.txt under the lease
-		l.Gap = s.gapOf(l.Host, frontier.Outcome{})
 	}
 	return c.replyLease(&l)
 }

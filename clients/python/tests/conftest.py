@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import ssl
 import subprocess
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -29,13 +34,15 @@ class Server:
         self.command, self.folder = command, folder
         self.address = f"127.0.0.1:{free_port()}"
         self.url = f"http://{self.address}"
+        self.options: list[str] = []
+        self.context: ssl.SSLContext | None = None
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         with open(self.folder / "log", "ab") as log:
-            args = [self.command, "serve", "-dir", str(self.folder / "state"), "-http", self.address, "-grpc", "off"]
+            args = [self.command, "serve", "-dir", str(self.folder / "state"), "-http", self.address, "-grpc", "off", *self.options]
             self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        with Client(self.url) as c:
+        with Client(self.url, context=self.context) as c:
             for _ in range(600):
                 try:
                     c.stats()
@@ -46,6 +53,18 @@ class Server:
                     time.sleep(0.1)
         raise RuntimeError("the server does not start: " + (self.folder / "log").read_text()[-2000:])
 
+    def with_tls(self) -> str:
+        """Start again with TLS, and return the file of the certificate."""
+        cert, key = str(self.folder / "cert"), str(self.folder / "key")
+        make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=test -addext subjectAltName=IP:127.0.0.1"
+        subprocess.run([*make.split(), "-keyout", key, "-out", cert], check=True, capture_output=True)
+        self.kill()
+        self.url = f"https://{self.address}"
+        self.options = ["-tls-cert", cert, "-tls-key", key]
+        self.context = ssl.create_default_context(cafile=cert)
+        self.start()
+        return cert
+
     def kill(self) -> None:
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
@@ -54,6 +73,56 @@ class Server:
     def delay(self, seconds: float) -> None:
         with Client(self.url) as c:
             c.do("delay", "*", delay={"fixed": f"{round(seconds * 1000)}ms"})
+
+
+Answer = tuple[int, bytes]
+
+
+class Stub:
+    """An HTTP server that answers by a function of path and body, or passes a
+    request on to a real server where that returns None."""
+
+    def __init__(self, answer: Callable[[str, bytes], Answer | None], server: Server | None = None) -> None:
+        behind = "" if server is None else server.url
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                got = answer(self.path, body)
+                if got is None:
+                    kept = {k: v for k, v in self.headers.items() if k in ("Content-Type", "Accept")}
+                    try:
+                        with urlopen(Request(behind + self.path, body or None, kept, method=self.command)) as a:
+                            got = a.status, a.read()
+                    except HTTPError as e:
+                        got = e.code, e.read()
+                self.send_response(got[0])
+                self.send_header("Content-Length", str(len(got[1])))
+                self.end_headers()
+                self.wfile.write(got[1])
+
+            do_POST = do_PUT = do_DELETE = do_GET
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+        threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def __enter__(self) -> Stub:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.shutdown()
+        self.http.server_close()
+
+
+def problem(kind: str, status: int) -> bytes:
+    return b'{"type":"/problems/%s","title":"%s","status":%d,"detail":"as a test wants"}\n' % (kind.encode(), kind.encode(), status)
 
 
 @pytest.fixture(scope="session")

@@ -60,6 +60,8 @@ class Site:
             return 302, {"Location": "/1"}, b""
         if path == "/flaky" and tries == 1:
             return 503, {"Retry-After": "1"}, b""
+        if path == "/busy" and tries == 1:
+            return 429, {}, b""
         if path == "/gone":
             return 404, {}, b""
         at = int(path[1:]) if path[1:].isdigit() else 0

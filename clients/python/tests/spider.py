@@ -10,6 +10,9 @@ from typing import Any
 import scrapy
 from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
 from scrapy.http import Response
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 
@@ -54,10 +57,48 @@ class Odd(Walk):
         yield from ()
 
 
+class Again(scrapy.Spider):
+    """Requests that are to be sent again, and others that are not."""
+
+    name = "again"
+    start: Any
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        url = response.url.removesuffix("/0")
+        for i in range(3):
+            yield response.follow("/0", self.note, dont_filter=True, cb_kwargs={"what": f"own{i}"})
+            yield response.follow("/1", self.note, dont_filter=True, cb_kwargs={"what": f"other{i}"})
+            yield response.follow("/2", self.note, dont_filter=True, cb_kwargs={"what": "equal"})
+        yield response.follow("/3", self.inherit, meta=response.meta)
+        yield response.follow(url + "/busy", self.own)
+
+    def note(self, response: Response, what: str) -> None:
+        self.crawler.stats.inc_value(f"noted/{what}")
+
+    def inherit(self, response: Response) -> Iterator[Any]:
+        yield response.follow("/3", self.note, meta=response.meta, dont_filter=True, cb_kwargs={"what": "inherited"})
+
+    def own(self, response: Response) -> Iterator[Any]:
+        """A page that was retried, and links to itself."""
+        self.crawler.stats.inc_value("noted/own")
+        yield response.follow(response.url, self.own, meta=response.meta)
+
+
+class Slow:
+    """A pipeline that opens after a second."""
+
+    async def open_spider(self) -> None:
+        d: Deferred[None] = Deferred()
+        call_later(1, d.callback, None)
+        await maybe_deferred_to_future(d)
+
+
 def main() -> None:
     server, settings, *urls = sys.argv[1:]
     wanted = json.loads(settings)
-    spider = {"walk": Walk, "odd": Odd}[wanted.pop("spider", "walk")]
+    spider = {"walk": Walk, "odd": Odd, "again": Again}[wanted.pop("spider", "walk")]
+    if wanted.pop("slow", False):
+        wanted["ITEM_PIPELINES"] = {Slow: 1}
     kind = CrawlerProcess if wanted.get("TWISTED_REACTOR_ENABLED", True) else AsyncCrawlerProcess
     process = kind(
         {
@@ -76,6 +117,7 @@ def main() -> None:
     process.start()
     assert crawler.stats is not None
     print(json.dumps(crawler.stats.get_stats(), default=str))
+    sys.exit(process.bootstrap_failed)  # as the command scrapy does
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import socket
 import threading
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
-from conftest import Server
+from conftest import Server, Stub, problem
 
-from frontier_client import BadRequest, Client, Entry, NotFound, NotLeased, Outcome, Unavailable
+from frontier_client import BadRequest, Busy, Client, Entry, FrontierError, NotFound, NotLeased, Outcome, Unavailable
 
 
 def test_adds_have_a_verdict_each(client: Client) -> None:
@@ -161,3 +164,81 @@ def test_a_server_that_was_restarted(server: Server, client: Client) -> None:
 def test_a_time_needs_a_zone(client: Client) -> None:
     with pytest.raises(ValueError, match="no time zone"):
         client.add([Entry("http://a.test/", not_before=datetime(2030, 1, 1))])
+
+
+LISTINGS: list[Callable[[Client], Any]] = [
+    lambda c: list(c.list()),
+    lambda c: list(c.queues("news")),
+    lambda c: list(c.stream()),
+    lambda c: list(c.export()),
+]
+TWO = ["http://a.test/", "http://b.test/"]
+
+
+@pytest.mark.parametrize("ask", [*LISTINGS, lambda c: c.add(TWO), lambda c: c.done_many((u, Outcome("visited")) for u in TWO)])
+def test_a_problem_that_ends_an_answer_is_raised(ask: Callable[[Client], Any]) -> None:
+    with Stub(lambda _, __: (200, b'{"lease":"a","status":"new"}\n' + problem("full", 507))) as s, Client(s.url) as c:
+        with pytest.raises(Busy) as e:
+            ask(c)
+    assert e.value.status == 507
+
+
+def test_an_answer_has_a_line_for_each(client: Client) -> None:
+    with Stub(lambda _, __: (200, b'{"status":"new"}\n')) as s, Client(s.url) as c, pytest.raises(Unavailable):
+        c.add(TWO)
+
+
+@pytest.mark.parametrize("ask", LISTINGS)
+def test_an_answer_that_is_cut_is_no_whole_one(ask: Callable[[Client], Any]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as s:
+
+        def answer() -> None:
+            conn, _ = s.accept()
+            with conn:
+                conn.recv(65536)
+                conn.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b'e\r\n{"lease":"a"}\n\r\n')
+
+        t = threading.Thread(target=answer)
+        t.start()
+        with Client(f"http://127.0.0.1:{s.getsockname()[1]}") as c, pytest.raises(Unavailable):
+            ask(c)
+        t.join()
+
+
+def test_an_export_has_its_last_line(client: Client) -> None:
+    client.add(TWO)
+    lines = list(client.export())
+    assert lines[-1].startswith(b'{"end":')
+    with Stub(lambda _, __: (200, b"\n".join(lines[:-1]))) as s, Client(s.url) as c, pytest.raises(Unavailable):
+        list(c.export())
+
+
+def test_what_cannot_be_sent_is_a_bad_request(server: Server, client: Client) -> None:
+    bad: list[Callable[[], Any]] = [
+        lambda: client.add(["http://a.test/\ud83d"]),
+        lambda: client.add([Entry("http://a.test/", weight=float("nan"))]),
+        lambda: client.crawl("\ud83d"),
+        lambda: client.status("\ud83d"),
+    ]
+    for ask in bad:
+        with pytest.raises(BadRequest):
+            ask()
+    with Client(server.url, token="from a file\n") as c:
+        c.stats()
+    with pytest.raises(ValueError, match="token"):
+        Client(server.url, token="a\nb")
+    with Stub(lambda _, __: (200, b"<html>")) as s, Client(s.url) as c, pytest.raises(FrontierError):
+        c.stats()
+
+
+def test_a_wrong_certificate_is_no_outage(server: Server) -> None:
+    server.with_tls()
+    with Client(server.url, context=server.context) as c:
+        c.stats()
+    with Client(server.url) as c, pytest.raises(FrontierError, match="certificate") as e:
+        c.stats()
+    assert not isinstance(e.value, Unavailable)
+    with Stub(lambda _, __: (200, b"{}")) as s, Client(s.url.replace("http:", "https:")) as c:
+        with pytest.raises(FrontierError) as e:
+            c.stats()
+    assert not isinstance(e.value, Unavailable)

@@ -1,4 +1,4 @@
-"""The examples in examples/serve, run by two processes each."""
+"""The examples in examples/serve."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, Server
 from site_of_tests import Site
+
+from frontier_client import Client
 
 EXAMPLES = REPOSITORY / "examples" / "serve"
 CRAWLEE = Path(os.environ.get("CRAWLEE", EXAMPLES / "crawlee"))  # a copy, where npm install ran
@@ -36,9 +38,86 @@ def test_the_client_of_the_standard_library(server: Server, site: Site) -> None:
     crawl(server, site, sys.executable, str(EXAMPLES / "client.py"))
 
 
-@pytest.mark.skipif(
+needs_crawlee = pytest.mark.skipif(
     not (CRAWLEE / "node_modules").exists() and os.environ.get("CI") != "true",
     reason="needs npm install in examples/serve/crawlee",
 )
+
+
+@needs_crawlee
 def test_crawlee(server: Server, site: Site) -> None:
     crawl(server, site, "node", str(CRAWLEE / "crawl.mjs"))
+
+
+class Odd(Site):
+    """A page with links that few take, during whose fetch the server is started again."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(hosts=1, pages=0)
+        self.frontier = server
+
+    def answer(self, path: str, tries: int) -> tuple[int, dict[str, str], bytes]:
+        if path != "/0":
+            return 200, {}, b""
+        if tries == 1:
+            self.frontier.kill()
+            self.frontier.start()
+        return 200, {}, '<a href="http://[x">x</a><a href="/a b">x</a><a href="/é">x</a>'.encode()
+
+
+@pytest.mark.parametrize(
+    "crawler",
+    [
+        [sys.executable, str(EXAMPLES / "client.py")],
+        pytest.param(["node", str(CRAWLEE / "crawl.mjs")], marks=needs_crawlee),
+    ],
+    ids=["client.py", "crawlee"],
+)
+def test_odd_links_and_a_restart(server: Server, crawler: list[str]) -> None:
+    server.delay(0.1)
+    site = Odd(server)
+    try:
+        subprocess.run([*crawler, server.url, site.hosts[0] + "/0"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    finally:
+        site.close()
+    assert site.asked() == {"127.0.1.1": {"/0", "/a%20b", "/%C3%A9"}}
+
+
+QUEUE = """
+import {FrontierQueue} from './queue.mjs';
+import {Request} from '@crawlee/basic';
+import assert from 'node:assert/strict';
+const [, server] = process.argv;
+const known = async (requests) => (await queue.addRequests(requests)).processedRequests.map((r) => r.wasAlreadyPresent);
+const stats = async () => (await fetch(server + '/v1/stats')).json();
+let queue = new FrontierQueue(server, {prefetch: 3});
+queue.requestLockSecs = 2;
+
+assert.deepEqual(await known(['http://l1.test/', {url: 'http://l2.test/'}, new Request({url: 'http://l3.test/'}), 'no url']), [false, false, false]);
+const request = await queue.fetchNextRequest();
+await new Promise((r) => setTimeout(r, 3000));
+assert.equal((await stats()).expired, 0, 'what is fetched ahead is kept, too');
+
+const there = globalThis.fetch;
+const once = (status, body) => { globalThis.fetch = async () => { globalThis.fetch = there; return new Response(body, {status}); }; };
+once(400, '{"type":"x/bad-request","title":"bad"}');
+await assert.rejects(queue.markRequestHandled(request));
+assert.ok(await queue.markRequestHandled(request), 'it is still out');
+once(503, '{"type":"x/busy","title":"busy","status":503}');
+assert.deepEqual(await known(['http://l1.test/']), [true]);
+once(200, '{"status":"new"}\\n{"type":"x/busy","title":"busy","status":503}');
+assert.deepEqual(await known(['http://l1.test/', 'http://l2.test/']), [true, true]);
+
+const u = 'http://u.test/', post = (payload) => ({url: u, method: 'POST', payload});
+assert.deepEqual(await known([u, {url: u, uniqueKey: 'a'}, {url: u, uniqueKey: 'b'}, {url: u, uniqueKey: 'b'}]), [false, false, false, true]);
+assert.deepEqual(await known([post('a'), post('b'), post('b')]), [false, false, true]);
+assert.equal((await stats()).leased, 2);
+"""
+
+
+@needs_crawlee
+def test_the_queue_of_crawlee(server: Server, client: Client) -> None:
+    args = ["node", "--input-type=module", "-e", QUEUE, server.url]
+    done = subprocess.run(args, cwd=CRAWLEE, timeout=60, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert client.stats()["leased"] == 0, "it gives back what it fetched ahead"

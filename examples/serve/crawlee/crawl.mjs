@@ -13,8 +13,8 @@ const crawler = new BasicCrawler({
     const html = await answer.text();
     const hrefs = [...html.matchAll(/href="([^"]+)"/g)].map(([, href]) => href);
     if (answer.headers.has('location')) hrefs.push(answer.headers.get('location'));
-    const links = hrefs.map((href) => new URL(href, request.url).href);
-    await queue.addRequests(links.filter((u) => u.startsWith(new URL(request.url).origin + '/')));
+    const links = hrefs.map((href) => { try { return new URL(href, request.url); } catch { return null; } }); // such as http://[x
+    await queue.addRequests(links.filter((u) => u?.origin === new URL(request.url).origin).map((u) => u.href));
     console.log(answer.status, request.url);
   },
 }, new Configuration({persistStorage: false}));

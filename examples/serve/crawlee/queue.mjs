@@ -3,12 +3,18 @@
 //
 //	new BasicCrawler({requestQueue: new FrontierQueue('http://127.0.0.1:8348'), ...})
 //
-// It has the methods that Crawlee's crawlers call, and needs nothing but fetch.
+// It has the methods that Crawlee's crawlers call.
+
+import {Request} from '@crawlee/basic';
+
+const sleep = (s) => new Promise((r) => setTimeout(r, s * 1000));
 
 export class FrontierQueue {
   // Crawlee sets these.
   internalTimeoutMillis = 300_000;
   requestLockSecs = 60;
+
+  patienceSecs = 60; // how long to ask a server again that is away or busy
 
   #leases = new Map(); // request id -> {lease, began}
   #over = false;
@@ -25,27 +31,49 @@ export class FrontierQueue {
     this.name = this.id = 'frontier';
   }
 
-  async #ask(path, body, headers = {}) {
+  // Asks again while the server cannot be reached: all that it is asked may be sent twice.
+  async #ask(path, body, {lines = 0, patience = this.patienceSecs} = {}) {
+    const until = Date.now() + patience * 1000;
+    for (let pause = 0.1; ; pause = Math.min(2 * pause, 2)) {
+      try {
+        return await this.#once(path, body, lines);
+      } catch (e) {
+        if (!e.passing || Date.now() + pause * 1000 > until) throw e;
+        await sleep(pause);
+      }
+    }
+  }
+
+  async #once(path, body, lines) {
+    const ndjson = lines && {'content-type': 'application/x-ndjson', accept: 'application/x-ndjson'};
     const answer = await fetch(this.server + path, {
       method: body === undefined ? 'GET' : 'POST',
-      headers: {...this.headers, ...headers},
+      headers: {...this.headers, ...ndjson},
       body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body),
+    }).catch((e) => { throw Object.assign(new Error(`frontier: ${e.cause?.message ?? e.message}`), {passing: true}); });
+    const text = await answer.text().catch((e) => { throw Object.assign(e, {passing: true}); });
+    const got = text.trim().split('\n');
+    let problem = {status: answer.status, title: text};
+    try { problem = {...problem, ...JSON.parse(lines ? got.at(-1) : text)}; } catch { /* no problem document */ }
+    if (answer.ok && !(lines && problem.type)) { // a problem may be the last line
+      if (!lines) return text;
+      if (got.length === lines) return got.map((line) => JSON.parse(line));
+      throw Object.assign(new Error(`frontier: ${got.length} lines for ${lines}`), {passing: true});
+    }
+    throw Object.assign(new Error(`frontier: ${problem.status}: ${problem.detail ?? problem.title}`), {
+      kind: (problem.type ?? '').split('/').pop(),
+      passing: [503, 507].includes(problem.status),
     });
-    const text = await answer.text();
-    if (answer.ok) return text;
-    let problem = {title: text};
-    try { problem = JSON.parse(text); } catch { /* no problem document */ }
-    const error = new Error(`frontier: ${answer.status}: ${problem.detail ?? problem.title}`);
-    error.kind = (problem.type ?? '').split('/').pop();
-    throw error;
   }
 
   // The server knows a request by its URL, or by its uniqueKey if that differs.
   #entry(request, {forefront = false} = {}) {
-    const {url, uniqueKey, method = 'GET', payload, headers, userData, label, retryCount = 0, crawlDepth, skipNavigation, keepUrlFragment, noRetry} = request;
+    const {url, method = 'GET', payload, headers, userData, label, retryCount = 0, crawlDepth, skipNavigation, keepUrlFragment, noRetry} = request;
+    const uniqueKey = request.uniqueKey ?? Request.computeUniqueKey(
+      {url, method, payload, keepUrlFragment, useExtendedUniqueKey: request.useExtendedUniqueKey ?? method !== 'GET'});
     const known = new URL(url);
     if (!keepUrlFragment) known.hash = '';
-    if (uniqueKey && uniqueKey !== url && (method !== 'GET' || uniqueKey.includes('('))) known.hash = uniqueKey;
+    if (method !== 'GET' || (uniqueKey !== url && uniqueKey !== Request.computeUniqueKey({url, keepUrlFragment}))) known.hash = uniqueKey;
     const stored = {url, uniqueKey, method, payload, headers, userData, label, retryCount, crawlDepth, skipNavigation, keepUrlFragment, noRetry};
     return {url: known.href, depth: crawlDepth ?? 0, ...(forefront && {priority: 12}), meta: {crawlee: [JSON.stringify(stored)]}};
   }
@@ -53,18 +81,26 @@ export class FrontierQueue {
   async addRequests(requests, options = {}) {
     const all = [];
     for await (const r of requests) all.push(typeof r === 'string' ? {url: r} : r);
-    if (!all.length) return {processedRequests: [], unprocessedRequests: []};
-    this.#over = false;
-    const lines = all.map((r) => JSON.stringify(this.#entry(r, options))).join('\n');
-    const text = await this.#ask('/v1/urls', lines, {'content-type': 'application/x-ndjson', accept: 'application/x-ndjson'});
     const done = {processedRequests: [], unprocessedRequests: []};
-    text.trim().split('\n').forEach((line, i) => {
-      const {status, error} = JSON.parse(line), r = all[i];
-      if (status === 'bad' || status === 'refused') {
-        console.error(`frontier: ${r.url}: ${error ?? status}`);
-        done.unprocessedRequests.push({uniqueKey: r.uniqueKey ?? r.url, url: r.url, method: r.method});
-        return;
+    const refuse = (r, why) => {
+      console.error(`frontier: ${r.url}: ${why}`);
+      done.unprocessedRequests.push({uniqueKey: r.uniqueKey ?? r.url, url: r.url, method: r.method});
+    };
+    const lines = [], sent = [];
+    for (const r of all) {
+      try {
+        lines.push(JSON.stringify(this.#entry(r, options)));
+        sent.push(r);
+      } catch (e) { // no URL
+        refuse(r, e.message);
       }
+    }
+    if (!lines.length) return done;
+    this.#over = false;
+    const verdicts = await this.#ask('/v1/urls', lines.join('\n'), {lines: lines.length});
+    verdicts.forEach(({status, error}, i) => {
+      const r = sent[i];
+      if (status === 'bad' || status === 'refused') return refuse(r, error ?? status);
       if (status === 'new') this.#added++;
       const known = status === 'known';
       done.processedRequests.push({requestId: r.url, uniqueKey: r.uniqueKey ?? r.url, wasAlreadyPresent: known, wasAlreadyHandled: false});
@@ -83,19 +119,39 @@ export class FrontierQueue {
     return {addedRequests: processedRequests, waitForAllRequestsToBeAdded: Promise.resolve(processedRequests)};
   }
 
+  // When a lease asked for now ends, by this machine's clock.
+  #until() { return Date.now() + this.requestLockSecs * 1000; }
+
   // Leases that are out are kept; a killed process loses its own after requestLockSecs.
   #keep() {
-    this.#keeper ??= setInterval(() => {
-      for (const {lease} of this.#leases.values()) {
-        this.#ask(`/v1/leases/${lease.lease}/extend`, {lease_s: this.requestLockSecs}).catch(() => {});
+    if (this.#keeper) return;
+    this.#keeper = setInterval(() => {
+      const held = [...this.#leases.values()].map(({lease}) => lease);
+      for (const lease of [...this.#ready, ...held]) {
+        const until = this.#until();
+        this.#ask(`/v1/leases/${lease.lease}/extend`, {lease_s: this.requestLockSecs}, {patience: 0}).then(
+          () => { lease.until = until; },
+          (e) => { if (e.kind === 'not-leased') lease.until = 0; });
       }
     }, (this.requestLockSecs * 1000) / 3).unref();
+    process.once('beforeExit', () => this.close());
+  }
+
+  // Gives back what was fetched ahead, for other processes. Node.js calls it when a process has no more to do.
+  async close() {
+    clearInterval(this.#keeper);
+    for (const {lease} of this.#ready.splice(0)) {
+      await this.#ask(`/v1/leases/${lease}/done`, {result: 'requeue', uncontacted: true}, {patience: 0}).catch(() => {});
+    }
   }
 
   async #fill() {
+    this.#keep();
+    const until = this.#until();
     const {leases, next, exhausted} = JSON.parse(
       await this.#ask('/v1/leases', {hosts: this.prefetch, max: this.prefetch, lease_s: this.requestLockSecs, wait_s: 1}));
-    this.#ready.push(...leases);
+    this.#ready.push(...leases.map((lease) => ({...lease, until})));
+    if (leases.length) this.#over = false;
     if (!leases.length && !next) {
       const s = exhausted ? {} : JSON.parse(await this.#ask('/v1/stats'));
       this.#over = !s.waiting && !s.scheduled && !s.leased;
@@ -103,11 +159,9 @@ export class FrontierQueue {
   }
 
   async fetchNextRequest() {
-    this.#keep();
-    if (!this.#ready.length) await (this.#asking ??= this.#fill().finally(() => { this.#asking = null; }));
+    if (await this.isEmpty()) return null;
     const lease = this.#ready.shift();
-    if (!lease) return null;
-    const {Request} = await import('@crawlee/core');
+    if (!lease) return null; // another call took it
     const stored = lease.meta?.crawlee ? JSON.parse(lease.meta.crawlee[0]) : {url: lease.url};
     const request = new Request({...stored, id: lease.lease, uniqueKey: stored.uniqueKey ?? stored.url});
     this.#leases.set(request.id, {lease, began: Date.now()});
@@ -117,19 +171,20 @@ export class FrontierQueue {
   async #done(request, outcome) {
     const out = this.#leases.get(request.id);
     if (!out) return null;
-    this.#leases.delete(request.id);
     try {
       await this.#ask(`/v1/leases/${out.lease.lease}/done`, {duration_s: Math.max(1, Date.now() - out.began) / 1000, ...outcome});
     } catch (e) {
       if (e.kind !== 'not-leased') throw e; // else it comes again
     }
+    this.#leases.delete(request.id);
     return {requestId: request.id, uniqueKey: request.uniqueKey, wasAlreadyPresent: true, wasAlreadyHandled: true};
   }
 
   // Crawlee calls this when the handler has ended, or has failed for the last time.
   async markRequestHandled(request) {
-    this.#handled++;
-    return this.#done(request, {result: 'visited'});
+    const done = await this.#done(request, {result: 'visited'});
+    if (done) this.#handled++;
+    return done;
   }
 
   // And this to try again: after the host's delay, in whatever process has room then.
@@ -138,6 +193,7 @@ export class FrontierQueue {
   }
 
   async isEmpty() {
+    this.#ready = this.#ready.filter(({until}) => until > Date.now()); // the others come again
     if (!this.#ready.length) await (this.#asking ??= this.#fill().finally(() => { this.#asking = null; }));
     return !this.#ready.length;
   }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -10,7 +9,8 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from ._http import NDJSON, Transport, decode_lines, encode
+from ._errors import BadRequest, Unavailable, kind_of
+from ._http import NDJSON, Transport, decode, decode_lines, encode
 from ._types import Ended, Entry, Lease, Leases, Outcome, Verdict, entry_members, parse_time, verdict
 
 _ADD_BATCH = 1000
@@ -20,14 +20,23 @@ def _id(lease: Lease | str) -> str:
     return lease if isinstance(lease, str) else lease.lease
 
 
+def _part(text: str) -> str:
+    """A part of a path."""
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError as e:
+        raise BadRequest(str(e)) from e
+
+
 class Client:
     """A frontier server's client. It may be used by several threads: each has a
     connection of its own.
 
-    ``token`` is sent as a bearer token. ``timeout_s`` bounds each wait for the
+    ``token`` is sent as a bearer token. ``context`` says whom to trust, for https
+    with a certificate of one's own. ``timeout_s`` bounds each wait for the
     server, beyond what a call itself asks it to wait. Calls raise a
     :class:`FrontierError`: :class:`Unavailable` if the server cannot be reached,
-    else what it answered.
+    or the answer is cut short, else what it answered.
     """
 
     def __init__(
@@ -48,7 +57,7 @@ class Client:
     def _json(self, method: str, path: str, value: object = None, *, extra_s: float = 0, **query: Any) -> Any:
         body = None if value is None else encode(value)
         data = self._http.request(method, path, query=query, body=body, extra_s=extra_s)
-        return json.loads(data) if data.strip() else {}
+        return decode(data) if data.strip() else {}
 
     # Adding.
 
@@ -64,7 +73,7 @@ class Client:
         while batch := list(islice(it, _ADD_BATCH)):
             body = b"\n".join(encode(entry_members(e)) for e in batch) + b"\n"
             data = self._http.request("POST", "/v1/urls", body=body, content=NDJSON, accept=NDJSON)
-            yield from map(verdict, decode_lines(data))
+            yield from map(verdict, decode_lines(data, len(batch)))
 
     # Leases.
 
@@ -102,16 +111,17 @@ class Client:
     ) -> Iterator[Lease]:
         """Leases for as long as the caller iterates, at most ``max`` of them out
         at once: done of one lets the next come. Leases that are out at the end
-        stay out."""
+        stay out. A server that ends it raises :class:`Unavailable`."""
         query = {"stream": "true", "max": max, "crawls": ",".join(crawls) if crawls else None, "lease_s": lease_s}
         for line in self._http.lines("GET", "/v1/leases", query=query):
             if line:
-                yield Lease.from_members(json.loads(line))
+                yield Lease.from_members(decode(line))
+        raise Unavailable("the server ended the stream")
 
     def done(self, lease: Lease | str, outcome: Outcome) -> Ended:
         """End a lease. The outcome's ``add`` is stored in the same commit. It may
         be sent twice; a lease that has ended otherwise raises :class:`NotLeased`."""
-        got = self._json("POST", f"/v1/leases/{quote(_id(lease), safe='')}/done", outcome.members())
+        got = self._json("POST", f"/v1/leases/{_part(_id(lease))}/done", outcome.members())
         return Ended(_id(lease), got.get("added", 0), [verdict(v) for v in got.get("add") or []])
 
     def done_many(self, ends: Iterable[tuple[Lease | str, Outcome]]) -> list[Ended]:
@@ -123,28 +133,29 @@ class Client:
         body = b"\n".join(encode({"lease": _id(le), **out.members()}) for le, out in pairs) + b"\n"
         data = self._http.request("POST", "/v1/done", body=body, content=NDJSON, accept=NDJSON)
         answers = []
-        for (lease, _), m in zip(pairs, decode_lines(data), strict=True):
-            error = m.get("error")
+        for (lease, _), m in zip(pairs, decode_lines(data, len(pairs)), strict=True):
+            error, kind = m.get("error"), None
             if isinstance(error, dict):  # a problem
+                kind = kind_of(error)
                 error = error.get("detail") or error.get("title") or "failed"
-            answers.append(Ended(_id(lease), m.get("added", 0), [verdict(v) for v in m.get("add") or []], error))
+            answers.append(Ended(_id(lease), m.get("added", 0), [verdict(v) for v in m.get("add") or []], error, kind))
         return answers
 
     def extend(self, lease: Lease | str, lease_s: float) -> Lease:
         """Keep a lease for ``lease_s`` from now."""
-        path = f"/v1/leases/{quote(_id(lease), safe='')}/extend"
+        path = f"/v1/leases/{_part(_id(lease))}/extend"
         return Lease.from_members(self._json("POST", path, {"lease_s": lease_s}))
 
     def hand_back(self, lease: Lease | str) -> Lease:
         """Give the URL back before it was fetched, after a contact with its host
         for something else. The answer is a lease for that contact, to be done."""
-        return Lease.from_members(self._json("POST", f"/v1/leases/{quote(_id(lease), safe='')}/handback", {}))
+        return Lease.from_members(self._json("POST", f"/v1/leases/{_part(_id(lease))}/handback", {}))
 
     def contact(self, host: str, *, wait_s: float = 20, lease_s: float | None = None) -> Lease | None:
         """A lease for one contact with a host, without a URL; None if the host's
         turn does not come within ``wait_s``."""
         ask = {"wait_s": wait_s} if lease_s is None else {"wait_s": wait_s, "lease_s": lease_s}
-        got = self._json("POST", f"/v1/hosts/{quote(host, safe='')}/contact", ask, extra_s=wait_s)
+        got = self._json("POST", f"/v1/hosts/{_part(host)}/contact", ask, extra_s=wait_s)
         return Lease.from_members(got) if "lease" in got else None
 
     # Looking and removing.
@@ -157,7 +168,7 @@ class Client:
     def delete_host(self, host: str, *, crawl: str | None = None, forget: bool = False) -> int:
         """Remove the URLs of a host, of one crawl or of all, and return how many
         were found at once. ``forget``: they may be added again as new."""
-        got = self._json("DELETE", f"/v1/hosts/{quote(host, safe='')}/urls", crawl=crawl, forget=forget)
+        got = self._json("DELETE", f"/v1/hosts/{_part(host)}/urls", crawl=crawl, forget=forget)
         return int(got["deleted"])
 
     def crawls(self) -> list[dict[str, Any]]:
@@ -167,12 +178,12 @@ class Client:
 
     def crawl(self, name: str) -> dict[str, Any]:
         """One crawl's settings and counts."""
-        got: dict[str, Any] = self._json("GET", f"/v1/crawls/{quote(name, safe='')}")
+        got: dict[str, Any] = self._json("GET", f"/v1/crawls/{_part(name)}")
         return got
 
     def delete_crawl(self, name: str, *, forget: bool = False) -> None:
         """Remove a crawl's URLs. ``forget``: they may be added again as new."""
-        self._json("DELETE", f"/v1/crawls/{quote(name, safe='')}", forget=forget)
+        self._json("DELETE", f"/v1/crawls/{_part(name)}", forget=forget)
 
     def stats(self) -> dict[str, Any]:
         """The counters of the server."""
@@ -201,16 +212,16 @@ class Client:
 
     def rule(self, scope: str) -> dict[str, Any]:
         """The rule set for one scope."""
-        got: dict[str, Any] = self._json("GET", f"/v1/rules/{quote(scope, safe='')}")
+        got: dict[str, Any] = self._json("GET", f"/v1/rules/{_part(scope)}")
         return got
 
     def set_rule(self, scope: str, rule: dict[str, Any]) -> None:
         """Replace the rule of a scope."""
-        self._json("PUT", f"/v1/rules/{quote(scope, safe='')}", rule)
+        self._json("PUT", f"/v1/rules/{_part(scope)}", rule)
 
     def clear_rule(self, scope: str) -> None:
         """Set nothing for a scope any more."""
-        self._json("DELETE", f"/v1/rules/{quote(scope, safe='')}")
+        self._json("DELETE", f"/v1/rules/{_part(scope)}")
 
     # Listings.
 
@@ -226,16 +237,21 @@ class Client:
         query = {"crawl": crawl, "host": host, "finished": None if finished is None else str(finished).lower(), "n": n}
         for line in self._http.lines("GET", "/v1/list", query=query):
             if line:
-                yield json.loads(line)
+                yield decode(line)
 
     def queues(self, crawl: str, *, after: str | None = None, n: int = 0) -> Iterator[dict[str, Any]]:
         """The hosts with URLs of a crawl, behind the host ``after``, and how many:
         ``waiting``, ``scheduled``, ``leased``, ``finished``. A number that is missing is 0."""
-        path = f"/v1/crawls/{quote(crawl, safe='')}/queues"
+        path = f"/v1/crawls/{_part(crawl)}/queues"
         for line in self._http.lines("GET", path, query={"after": after, "n": n}):
             if line:
-                yield json.loads(line)
+                yield decode(line)
 
     def export(self) -> Iterator[bytes]:
-        """The lines of an export: what the server's import takes."""
-        return (line for line in self._http.lines("GET", "/v1/export") if line)
+        """The lines of an export: what the server's import takes. If the last is
+        missing it raises :class:`Unavailable`: what came is no whole export."""
+        line = b""
+        for line in filter(None, self._http.lines("GET", "/v1/export")):
+            yield line
+        if not line.startswith(b'{"end":'):
+            raise Unavailable("the export ended before its last line")

@@ -23,8 +23,8 @@ class Unavailable(FrontierError):
     """No connection, or it broke before the answer was complete."""
 
 
-class BadRequest(FrontierError):
-    """The request is malformed: status 400, 413 or 422."""
+class BadRequest(FrontierError, ValueError):
+    """The request is malformed: status 400, 413 or 422, or it could not even be sent."""
 
 
 class Unauthorized(FrontierError):
@@ -67,8 +67,13 @@ _BY_STATUS: dict[int, type[FrontierError]] = {
 }
 
 
-def from_answer(status: int, body: bytes, retry_after: str | None) -> FrontierError:
-    """The exception for an answer whose status is not 2xx."""
+def kind_of(problem: dict[str, Any]) -> str:
+    """The last part of a problem's type, such as not-leased."""
+    return str(problem.get("type", "")).rpartition("/")[2]
+
+
+def from_answer(status: int, body: bytes, retry_after: str | None = None) -> FrontierError:
+    """The exception for an answer whose status is not 2xx, or for the problem that ends one."""
     problem: dict[str, Any] = {}
     try:
         got = json.loads(body)
@@ -77,7 +82,7 @@ def from_answer(status: int, body: bytes, retry_after: str | None) -> FrontierEr
     except ValueError:
         pass
     kind = _BY_STATUS.get(status, FrontierError)
-    if str(problem.get("type", "")).endswith("not-leased"):
+    if kind_of(problem) == "not-leased":
         kind = NotLeased
     text = problem.get("detail") or problem.get("title") or body[:200].decode("utf-8", "replace").strip()
     err = kind(f"{status}: {text}", status, problem)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from ._errors import Unavailable, from_answer
+from ._errors import BadRequest, FrontierError, Unavailable, from_answer
 
 NDJSON = "application/x-ndjson"
 
@@ -27,6 +27,9 @@ class Transport:
         self._prefix = parts.path.rstrip("/")
         self._timeout = timeout_s
         self._context = context
+        token = (token or "").strip()
+        if not token.isascii() or not token.isprintable():
+            raise ValueError("the token has characters that cannot be sent")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -65,7 +68,11 @@ class Transport:
     def path(self, path: str, query: Mapping[str, Any] | None) -> str:
         """The request target."""
         q = {k: v for k, v in (query or {}).items() if v is not None and v is not False}
-        return self._prefix + path + ("?" + urlencode({k: "true" if v is True else v for k, v in q.items()}) if q else "")
+        try:
+            text = urlencode({k: "true" if v is True else v for k, v in q.items()})
+        except UnicodeEncodeError as e:
+            raise BadRequest(str(e)) from e
+        return self._prefix + path + ("?" + text if text else "")
 
     def request(
         self,
@@ -84,20 +91,21 @@ class Transport:
         headers = {"Accept": accept, **self._headers}
         if body is not None:
             headers["Content-Type"] = content
+        target = self.path(path, query)
         while True:
             conn, reused = self._kept()
             try:
                 if conn.sock is None:
                     conn.connect()
                 conn.sock.settimeout(self._timeout + extra_s)
-                conn.request(method, self.path(path, query), body, headers)
+                conn.request(method, target, body, headers)
                 answer = conn.getresponse()
                 data = answer.read()
             except (OSError, http.client.HTTPException) as e:
                 self.forget(conn)
                 if reused and isinstance(e, (http.client.RemoteDisconnected, ConnectionError)):
                     continue
-                raise Unavailable(f"{method} {path}: {e or type(e).__name__}") from e
+                raise _failure(method, path, e) from e
             if answer.will_close:
                 self.forget(conn)
             if not 200 <= answer.status < 300:
@@ -109,25 +117,67 @@ class Transport:
     ) -> Iterator[bytes]:
         """The lines of an answer as they come, on a connection that is closed at
         the end. Empty lines come, too. idle_s: the longest silence."""
+        target = self.path(path, query)
         conn = self.connection(idle_s)
         try:
-            conn.request(method, self.path(path, query), None, {"Accept": NDJSON, **self._headers})
+            conn.request(method, target, None, {"Accept": NDJSON, **self._headers})
             answer = conn.getresponse()
             if not 200 <= answer.status < 300:
                 raise from_answer(answer.status, answer.read(), answer.getheader("Retry-After"))
-            while line := answer.readline():
-                yield line.strip()
+            rest = b""
+            while block := answer.read1(1 << 16):  # readline takes a cut answer for a whole one
+                *lines, rest = (rest + block).split(b"\n")
+                for line in lines:
+                    yield _checked(line.strip())
+            if answer.length:
+                raise http.client.IncompleteRead(b"", answer.length)
+            if rest:
+                yield _checked(rest.strip())
         except (OSError, http.client.HTTPException) as e:
-            raise Unavailable(f"{method} {path}: {e or type(e).__name__}") from e
+            raise _failure(method, path, e) from e
         finally:
             conn.close()
 
 
+def _failure(method: str, path: str, e: Exception) -> FrontierError:
+    """The exception for a request that broke. A bad certificate, or a server without TLS, stays so."""
+    final = isinstance(e, ssl.SSLError) and any(w in (e.reason or "") for w in ("CERTIFICATE", "WRONG_VERSION"))
+    return (FrontierError if final else Unavailable)(f"{method} {path}: {e or type(e).__name__}")
+
+
+def _checked(line: bytes) -> bytes:
+    """The line, unless it is the problem that ends an answer."""
+    if b'"type"' in line and b'"title"' in line:
+        _raise_problem(decode(line))
+    return line
+
+
+def _raise_problem(value: Any) -> None:
+    if isinstance(value, dict) and "type" in value and "title" in value:
+        raise from_answer(int(value.get("status") or 0), encode(value))
+
+
 def encode(value: object) -> bytes:
     """Compact JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, TypeError) as e:
+        raise BadRequest(str(e)) from e
 
 
-def decode_lines(data: bytes) -> list[Any]:
-    """The values of NDJSON."""
-    return [json.loads(line) for line in data.splitlines() if line.strip()]
+def decode(data: bytes) -> Any:
+    """A value of an answer."""
+    try:
+        return json.loads(data)
+    except ValueError as e:
+        raise FrontierError(f"the answer is no JSON: {data[:200]!r}") from e
+
+
+def decode_lines(data: bytes, n: int) -> list[Any]:
+    """The n values of an answer. A problem in its last line is raised."""
+    got = [decode(line) for line in data.splitlines() if line.strip()]
+    if got:
+        _raise_problem(got[-1])
+    if len(got) != n:
+        raise Unavailable(f"the answer has {len(got)} lines; want {n}")
+    return got

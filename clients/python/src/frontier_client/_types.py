@@ -7,15 +7,18 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from typing import Any, Literal
 
+from ._errors import BadRequest
+
 Status = Literal["new", "known", "forced", "hinted", "refused", "bad"]
 Result = Literal["visited", "changed", "unchanged", "gone", "failed", "denied", "requeue", "put_off"]
+Failure = Literal["other", "dns", "connect", "timeout", "server", "unavailable", "too_many_requests"]
 Meta = Mapping[str, Sequence[str]]
 
 
 def time_text(t: datetime) -> str:
     """RFC 3339 in UTC with milliseconds. A time without a zone is refused."""
     if t.tzinfo is None:
-        raise ValueError(f"{t!r} has no time zone")
+        raise BadRequest(f"{t!r} has no time zone")
     return t.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -92,7 +95,8 @@ class Lease:
     deadline: datetime | None = None
     due: datetime | None = None
     gap_s: float = 0.0
-    """What must lie between two contacts made under this lease."""
+    """What must lie between two contacts with the host, in seconds. Of leases that
+    were asked for together, only those of a host with several have it."""
 
     @classmethod
     def from_members(cls, m: Mapping[str, Any]) -> Lease:
@@ -120,7 +124,7 @@ class Outcome:
     """How a contact ended."""
 
     result: Result
-    failure: str | None = None
+    failure: Failure | None = None
     uncontacted: bool = False
     ended: datetime | None = None
     duration_s: float | None = None
@@ -148,6 +152,8 @@ class Ended:
     added: int = 0
     add: list[Verdict] = field(default_factory=list)
     error: str | None = None
+    type: str | None = None
+    """The last part of the problem's type, such as ``not-leased``."""
 
 
 def entry_members(e: Entry | str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ must not be able to run code in a crawler. Tuples, bytes and sets are kept as su
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from typing import Any
 
@@ -92,11 +93,24 @@ def load(text: str, spider: Spider) -> Request:
     return request_from_dict({**_DEFAULTS, **_unpack(json.loads(text))}, spider=spider)
 
 
+def bare(text: str) -> bool:
+    """Whether a request of dump is no more than its URL."""
+    d = json.loads(text)
+    return not d.keys() - {"url", "dont_filter", "meta"} and not d.get("meta", {}).keys() - {"depth", "is_start_request"}
+
+
+def digest(text: str) -> str:
+    """A hash of a request of dump, whatever its depth."""
+    d = json.loads(text)
+    d.get("meta", {}).pop("depth", None)
+    return hashlib.sha256(json.dumps(d).encode()).hexdigest()[:32]
+
+
 def key(request: Request, fingerprinter: RequestFingerprinterProtocol, plain: bool) -> str:
     """The URL under which the server knows the request: two requests are one if
-    their keys are. A GET without a body
-    is known by its URL in canonical form; another, or any with a fingerprinter of
-    the user's (plain is false), by URL and fingerprint."""
+    their keys are. A GET without a body is known by its URL in canonical form;
+    another, or any with a fingerprinter of the user's (plain is false), by URL and
+    fingerprint."""
     url = canonicalize_url(request.url)
     if plain and request.method == "GET" and not request.body:
         return url

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TypeVar
@@ -26,6 +26,8 @@ logger = logging.getLogger("frontier_client.scrapy")
 _POLL_S = 5.0
 _BATCH = 1000
 _CLOSE_S = 30.0
+_THREADS = 4
+_BUSY = ("busy", "full", "no-space")
 
 T = TypeVar("T")
 Ready = tuple[Lease, Request | None]
@@ -33,6 +35,42 @@ Ready = tuple[Lease, Request | None]
 
 class Stopped(Exception):
     """The link ends before the server could be reached."""
+
+
+class _Pool:
+    """Threads that Python does not wait for at its end, as it does for an executor's."""
+
+    def __init__(self, name: str) -> None:
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"{name}-{i}", daemon=True) for i in range(_THREADS)
+        ]
+
+    def start(self) -> None:
+        for t in self._threads:
+            t.start()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        self._work.put(work)
+
+    def shutdown(self) -> None:
+        """Wait for all that was submitted."""
+        for _ in self._threads:
+            self._work.put(None)
+        for t in self._threads:
+            t.join()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            try:
+                work()
+            except Exception:
+                logger.exception("a thread that asks the frontier goes on")
+
+
+def in_an_hour() -> Outcome:
+    """The end of what this process cannot deal with."""
+    return Outcome("put_off", next=datetime.now(timezone.utc) + timedelta(hours=1))
 
 
 class Link:
@@ -62,14 +100,17 @@ class Link:
         self._came, self._told, self._failed = came, told, failed
         self._changed = threading.Condition()
         self._out: set[str] = set()
+        self._ending: set[str] = set()  # their ends are not sent yet
+        self._extend_at = monotonic() + lease_s / 3
+        self._stuck = False
         self._unsent = 0
         self._adds = 0
         self._exhausted = False
         self._contacts = 0
         self._stop_at: float | None = None
         self._queue: SimpleQueue[Entry | tuple[str, Outcome] | None] = SimpleQueue()
-        self._pool = ThreadPoolExecutor(4, "frontier-contact")
-        self._asking = ThreadPoolExecutor(4, "frontier-confirm")
+        self._pool = _Pool("frontier-contact")
+        self._asking = _Pool("frontier-confirm")
         self._threads = [
             threading.Thread(target=self._guard, args=(f,), name=f"frontier-{n}", daemon=True)
             for n, f in (("take", self._take), ("write", self._write))
@@ -77,6 +118,8 @@ class Link:
 
     def start(self) -> None:
         """Begin to take leases."""
+        self._pool.start()
+        self._asking.start()
         for t in self._threads:
             t.start()
 
@@ -93,6 +136,7 @@ class Link:
         with self._changed:
             self._unsent += 1
             self._out.discard(lease)
+            self._ending.add(lease)
             self._changed.notify_all()
         self._queue.put((lease, outcome))
 
@@ -100,18 +144,20 @@ class Link:
         """Ask for a contact with a host, for a request that cannot be stored."""
         with self._changed:
             self._contacts += 1
-        self._pool.submit(self._contact, host, request)
+        self._pool.submit(lambda: self._contact(host, request))
 
-    def confirm(self, lease: str, answer: Callable[[bool], None]) -> None:
-        """Ask whether a lease is still out, and extend it."""
+    def confirm(self, lease: str, answer: Callable[[float | None], None]) -> None:
+        """Extend a lease. The answer is what must lie between two contacts with
+        its host, in seconds; None: it has ended."""
 
         def ask() -> None:
+            gap_s = None
             try:
-                self._insist(lambda: self._client.extend(lease, self._lease_s), to_the_end=False)
+                gap_s = self._insist(lambda: self._client.extend(lease, self._lease_s), to_the_end=False).gap_s
             except (FrontierError, Stopped):
-                answer(False)
-            else:
-                answer(True)
+                pass
+            finally:
+                answer(gap_s)
 
         self._asking.submit(ask)
 
@@ -120,16 +166,17 @@ class Link:
         with self._changed:
             return bool(self._unsent or self._contacts or self._out or not self._exhausted)
 
-    def halt(self) -> None:
-        """Take no more leases. It waits for the answers under way."""
+    def halt(self, lost: int) -> None:
+        """Take no more leases. It waits for the answers under way. lost requests
+        were in memory only, and had their host's turn."""
         with self._changed:
             self._stop_at = monotonic() + _CLOSE_S
-            contacts = self._contacts
+            lost += self._contacts
             self._changed.notify_all()
-        if contacts:
-            logger.warning("%d requests that could not be stored on the server are lost", contacts)
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._asking.shutdown(wait=True)
+        if lost:
+            logger.warning("%d requests that could not be stored on the server are lost", lost)
+        self._pool.shutdown()
+        self._asking.shutdown()
         self._threads[0].join()
 
     def finish(self) -> None:
@@ -138,7 +185,7 @@ class Link:
         self._threads[1].join()
         with self._changed:
             if self._unsent:
-                logger.error("the server could not be reached: %d requests and ends are not stored", self._unsent)
+                logger.error("%d requests and ends are not stored on the server", self._unsent)
         self._client.close()
 
     def _guard(self, run: Callable[[], None]) -> None:
@@ -154,7 +201,8 @@ class Link:
 
     def _insist(self, ask: Callable[[], T], *, to_the_end: bool) -> T:
         """What ask returns, once the server can be reached. After halt it tries for
-        _CLOSE_S more if to_the_end."""
+        _CLOSE_S more if to_the_end, which is for the thread that writes: meanwhile
+        it keeps the leases, and no more are taken."""
         pause, said = 0.1, False
         while True:
             try:
@@ -163,13 +211,20 @@ class Link:
                 if not said:
                     logger.warning("the frontier does not answer, trying on: %s", e)
                     said = True
+                if to_the_end:
+                    self._extend()
                 with self._changed:
+                    self._stuck |= to_the_end
                     until = self._stop_at
                     if until is not None and (not to_the_end or monotonic() > until):
                         raise Stopped from e
                     self._changed.wait_for(lambda: self._stop_at is not until, timeout=pause)
-                pause = min(2 * pause, 2.0)
+                pause = min(2 * pause, 2.0, self._lease_s / 6)
             else:
+                if to_the_end and self._stuck:
+                    with self._changed:
+                        self._stuck = False
+                        self._changed.notify_all()
                 if said:
                     logger.info("the frontier answers again")
                 return got
@@ -177,7 +232,9 @@ class Link:
     def _take(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._stop_at is not None or len(self._out) < self._limit)
+                self._changed.wait_for(
+                    lambda: self._stop_at is not None or (len(self._out) < self._limit and not self._stuck)
+                )
                 if self._stop_at is not None:
                     return
                 n, adds = self._limit - len(self._out), self._adds
@@ -207,35 +264,38 @@ class Link:
         return got, not any(left.get(k) for k in ("waiting", "scheduled", "leased"))
 
     def _contact(self, host: str, request: Request) -> None:
-        while True:
-            with self._changed:
-                if self._stop_at is not None:
-                    return
-            try:
-                le = self._insist(
-                    lambda: self._client.contact(host, wait_s=_POLL_S, lease_s=self._lease_s), to_the_end=False
-                )
-            except Stopped:
+        with self._changed:
+            if self._stop_at is not None:
                 return
-            except FrontierError as e:
-                self._failed(e)
-                return
-            if le is None:  # the host's turn has not come
-                continue
-            with self._changed:
-                self._out.add(le.lease)
-                self._contacts -= 1
-            self._came((le, request))
+            wait_s = _POLL_S if self._contacts <= _THREADS else _POLL_S / 5
+        try:
+            le = self._insist(
+                lambda: self._client.contact(host, wait_s=wait_s, lease_s=self._lease_s), to_the_end=False
+            )
+        except Stopped:
             return
+        except FrontierError as e:
+            self._failed(e)
+            return
+        if le is None:  # the host's turn has not come; another's may have
+            self._pool.submit(lambda: self._contact(host, request))
+            return
+        with self._changed:
+            self._contacts -= 1
+            if not (stopped := self._stop_at is not None):
+                self._out.add(le.lease)
+        if stopped:
+            self.done(le.lease, Outcome("requeue", uncontacted=True))
+        else:
+            self._came((le, request))
 
     def _write(self) -> None:
-        extend_at = monotonic() + self._lease_s / 3
         last = False
         while not last:
             adds: list[Entry] = []
             ends: list[tuple[str, Outcome]] = []
             try:
-                item = self._queue.get(timeout=max(0.0, extend_at - monotonic()))
+                item = self._queue.get(timeout=max(0.0, self._extend_at - monotonic()))
                 while True:
                     if item is None:
                         last = True
@@ -251,17 +311,38 @@ class Link:
             if adds:
                 self._verdicts(adds, self._insist(lambda: self._client.add(adds), to_the_end=True))
             if ends:
-                answers = self._insist(lambda: self._client.done_many(ends), to_the_end=True)
-                for a in answers:
-                    if a.error:
-                        logger.warning("a request's end came too late, it is crawled again: %s", a.error)
-                        self._told("late", 1)
-                self._told("done", len(answers))
+                self._end(dict(ends))
+                self._told("done", len(ends))
             with self._changed:
                 self._unsent -= len(adds) + len(ends)
-            if monotonic() >= extend_at:
-                self._extend()
-                extend_at = monotonic() + self._lease_s / 3
+                self._ending.difference_update(lease for lease, _ in ends)
+            self._extend()
+
+    def _end(self, left: dict[str, Outcome]) -> None:
+        """End leases. What the server has no room for is sent again."""
+        put_off = set()
+
+        def ask() -> None:
+            busy = None
+            for a in self._client.done_many(left.items()):
+                if a.type in _BUSY:
+                    busy = a.error
+                    continue
+                del left[a.lease]
+                if a.type == "not-leased":
+                    logger.warning("a request's end came too late, it is crawled again: %s", a.error)
+                    self._told("late", 1)
+                elif a.error:
+                    logger.error("the frontier refused a request's end, it is put off for an hour: %s", a.error)
+                    self._told("refused", 1)
+                    if a.lease not in put_off:  # else the lease runs out
+                        put_off.add(a.lease)
+                        left[a.lease] = in_an_hour()
+            if busy:
+                raise Busy(busy)
+
+        while left:
+            self._insist(ask, to_the_end=True)
 
     def _verdicts(self, adds: list[Entry], verdicts: list[Verdict]) -> None:
         counts: dict[str, int] = {}
@@ -274,8 +355,11 @@ class Link:
 
     def _extend(self) -> None:
         """Keep what is under way for longer than a lease lasts."""
+        if monotonic() < self._extend_at:
+            return
         with self._changed:
-            out = list(self._out)
+            out = [*self._out, *self._ending]
+        self._extend_at = monotonic() + min(1.0, self._lease_s / 6)
         for lease in out:
             try:
                 self._client.extend(lease, self._lease_s)
@@ -283,3 +367,4 @@ class Link:
                 pass  # it ended meanwhile: its done says so
             except (Unavailable, Busy):
                 return  # in time, perhaps, the next time
+        self._extend_at = monotonic() + self._lease_s / 3

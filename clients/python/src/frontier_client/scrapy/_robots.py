@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
 from weakref import WeakKeyDictionary
 
@@ -16,18 +15,9 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
 
 
-@dataclass(slots=True)
-class Held:
-    """The lease of a request."""
-
-    gap_s: float
-    """What must lie between two contacts with its host."""
-    confirm: Callable[[], Deferred[bool]]
-    """Asks the server whether the lease is still out."""
-
-
-held: WeakKeyDictionary[Request, Held] = WeakKeyDictionary()
-"""The requests that are leased."""
+held: WeakKeyDictionary[Request, Callable[[], Deferred[float | None]]] = WeakKeyDictionary()
+"""The requests that are leased. A call extends the lease; its answer is what must
+lie between two contacts with the host, in seconds; None: the lease has ended."""
 
 
 class RobotsGap:
@@ -41,7 +31,7 @@ class RobotsGap:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._ended: dict[str, float] = {}
+        self._ended: dict[str, tuple[float, float | None]] = {}  # when, and the host's gap if it was asked for
         crawler.signals.connect(self._left, signals.request_left_downloader)
 
     @classmethod
@@ -51,18 +41,27 @@ class RobotsGap:
 
     def _left(self, request: Request) -> None:
         if request not in held:  # it came past the scheduler
-            self._ended[urlparse_cached(request).hostname or ""] = monotonic()
+            self._ended[urlparse_cached(request).hostname or ""] = monotonic(), None
 
     async def process_request(self, request: Request) -> None:
         """Wait, if the host was contacted past the scheduler just now."""
-        lease = held.get(request)
-        ended = self._ended.get(urlparse_cached(request).hostname or "")
-        if lease is None or ended is None:
+        host = urlparse_cached(request).hostname or ""
+        if request not in held or host not in self._ended:
             return
-        if (wait := ended + lease.gap_s - monotonic()) <= 0:
+        ended, gap_s = self._ended[host]
+        if gap_s is None:
+            gap_s = await self._ask(request)
+            if self._ended[host][0] == ended:
+                self._ended[host] = ended, gap_s
+        if (wait := ended + gap_s - monotonic()) <= 0:
             return
         d: Deferred[None] = Deferred()
         call_later(wait, d.callback, None)
         await maybe_deferred_to_future(d)
-        if not await maybe_deferred_to_future(lease.confirm()):
+        await self._ask(request)
+
+    async def _ask(self, request: Request) -> float:
+        gap_s = await maybe_deferred_to_future(held[request]())
+        if gap_s is None:
             raise IgnoreRequest("the lease ended before the request was sent; it comes again")
+        return gap_s

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from time import monotonic
 from typing import Any
@@ -17,23 +18,25 @@ from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.asyncio import call_later, is_asyncio_available
+from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 
 from .._client import Client
 from .._errors import FrontierError
-from .._types import Entry, Lease, Outcome
+from .._types import Entry, Failure, Lease, Outcome
 from . import _codec
-from ._link import Link, Ready
-from ._robots import Held, held
+from ._link import Link, Ready, in_an_hour
+from ._robots import held
 
 logger = logging.getLogger("frontier_client.scrapy")
 
 _MEMBER = "scrapy"
 _PRIORITIES = 16
-_FAILURES = {429: "too many requests", 503: "unavailable"}
+_REMEMBERED = 10_000
+_FAILURES: dict[int, Failure] = {429: "too_many_requests", 503: "unavailable"}
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +45,7 @@ class _Contact:
 
     lease: Lease
     since: float
+    retries: int = 0
     local: bool = False
     began: float = 0.0
     ended: float = 0.0
@@ -49,6 +53,7 @@ class _Contact:
     received: bool = False
     retry_after_s: float | None = None
     again: Request | None = None
+    key: str = ""
 
 
 class Scheduler(BaseScheduler):
@@ -59,10 +64,9 @@ class Scheduler(BaseScheduler):
     what they yielded is stored. So a request that is under way when Scrapy is
     killed comes again when its lease has ended, and no link is lost.
 
-    The server drops what it knows, instead of Scrapy's dupefilter. What Scrapy's
-    middlewares return to be scheduled once more under its own URL (a retry)
-    replaces the request, and comes again when the host may be asked; what has
-    another URL (a redirect) is added.
+    The server drops what it knows, instead of Scrapy's dupefilter. A retry
+    replaces its request, and comes again when the host may be asked. Any other
+    request with dont_filter is added under a key of its own.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -70,7 +74,8 @@ class Scheduler(BaseScheduler):
         if not s.get("FRONTIER_URL"):
             raise ValueError("the setting FRONTIER_URL is missing, such as http://127.0.0.1:8348")
         self._crawler = crawler
-        self._client = Client(s["FRONTIER_URL"], token=s.get("FRONTIER_TOKEN"))
+        context = ssl.create_default_context(cafile=s["FRONTIER_CA"]) if s.get("FRONTIER_CA") else None
+        self._client = Client(s["FRONTIER_URL"], token=s.get("FRONTIER_TOKEN"), context=context)
         self._crawl: str | None = s.get("FRONTIER_CRAWL")
         self._limit = s.getint("CONCURRENT_REQUESTS") or 100
         self._lease_s = s.getfloat("FRONTIER_LEASE_S", 60)
@@ -79,7 +84,8 @@ class Scheduler(BaseScheduler):
         self._plain = s["REQUEST_FINGERPRINTER_CLASS"] == "scrapy.utils.request.RequestFingerprinter"
         self._ready: deque[Ready] = deque()
         self._contacts: dict[Request, _Contact] = {}
-        self._by_url: dict[str, _Contact] = {}
+        self._by_key: dict[str, _Contact] = {}
+        self._forced: OrderedDict[str, None] = OrderedDict()  # keys that wait, of requests with dont_filter
         self._local_seen: set[str] = set()
         self._past: dict[str, float] = {}
 
@@ -118,12 +124,13 @@ class Scheduler(BaseScheduler):
         """Store what is under way, and give back what was not begun."""
         self._settle()
         self._closing = True
+        lost = sum(request is not None for _, request in self._ready)
         while self._ready:
             self._give_back(self._ready.popleft()[0])
         closed: Deferred[None] = Deferred()
 
         def stop() -> None:
-            self._link.halt()
+            self._link.halt(lost)
             came = threading.Event()
             self._call(came.set)  # behind the last _came
             came.wait()
@@ -134,6 +141,7 @@ class Scheduler(BaseScheduler):
         return closed
 
     _closing = False
+    _failing = False
 
     # The engine's calls.
 
@@ -144,10 +152,7 @@ class Scheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Store a request. The server drops it if it knows it and it may be filtered."""
-        fingerprinter = self._crawler.request_fingerprinter
-        assert fingerprinter is not None
-        url = _codec.key(request, fingerprinter, self._plain)
-        force = request.dont_filter and (self._start_again or not request.meta.get("is_start_request"))
+        url, depth = self._key(request), max(0, int(request.meta.get("depth", 0)))
         host = urlparse_cached(request).hostname
         try:
             if host is None:
@@ -155,22 +160,44 @@ class Scheduler(BaseScheduler):
             text = _codec.dump(request, self._spider)
         except _codec.Unstorable as e:
             return self._keep_here(request, host, url, e)
-        under_way = self._by_url.get(url)
-        if under_way is not None and (request.dont_filter or request.meta.get("retry_times")):
+        under_way = self._by_key.get(url)
+        if request.dont_filter and under_way is not None and under_way.again is None and _retries(request) > under_way.retries:
             under_way.again = request
             return True
+        # meta is inherited, by redirects and by the requests of callbacks
+        start = request.meta.get("is_start_request") and not request.meta.get("redirect_times") and not depth
+        if request.dont_filter and not (start and _codec.bare(text)):
+            url = f"{url}#{_codec.digest(text)}"
+            if not start:
+                url = self._unlike(url)
         self._count("enqueued", 1)
         self._link.add(
             Entry(
                 url,
                 crawl=self._crawl,
-                depth=max(0, int(request.meta.get("depth", 0))),
+                depth=depth,
                 priority=min(_PRIORITIES, max(1, _PRIORITIES // 2 + request.priority)),
                 meta={_MEMBER: [text]},
-                force=force,
+                force=request.dont_filter and (self._start_again or not start),
             )
         )
         return True
+
+    def _key(self, request: Request) -> str:
+        fingerprinter = self._crawler.request_fingerprinter
+        assert fingerprinter is not None
+        return _codec.key(request, fingerprinter, self._plain)
+
+    def _unlike(self, url: str) -> str:
+        """The key, made unlike those of equal requests that wait."""
+        key, n = url, 1
+        while key in self._forced:
+            n += 1
+            key = f"{url}-{n}"
+        self._forced[key] = None
+        if len(self._forced) > _REMEMBERED:
+            self._forced.popitem(last=False)
+        return key
 
     def next_request(self) -> Request | None:
         """A request whose host may be contacted now. It does not wait."""
@@ -180,12 +207,14 @@ class Scheduler(BaseScheduler):
             local = request is not None
             if request is None and (request := self._load(lease)) is None:
                 continue
-            contact = _Contact(lease, monotonic(), local)
+            contact = _Contact(lease, monotonic(), _retries(request), local)
             self._contacts[request] = contact
             if not local:
-                self._by_url[lease.url] = contact
+                self._forced.pop(lease.url, None)
+                contact.key = self._key(request)
+                self._by_key[contact.key] = contact
             if lease.lease:
-                held[request] = Held(lease.gap_s or 1.0, lambda: self._confirm(lease.lease))
+                held[request] = lambda: self._confirm(lease.lease)
             self._count("dequeued", 1)
             return request
         return None
@@ -199,8 +228,7 @@ class Scheduler(BaseScheduler):
         except Exception:
             logger.exception("%s cannot be made a request again; it is put off for an hour", lease.url)
             self._count("unreadable", 1)
-            later = datetime.now(timezone.utc) + timedelta(hours=1)
-            self._link.done(lease.lease, Outcome("put_off", next=later))
+            self._link.done(lease.lease, in_an_hour())
             return None
 
     def _keep_here(self, request: Request, host: str | None, url: str, why: Exception) -> bool:
@@ -236,8 +264,8 @@ class Scheduler(BaseScheduler):
                 continue
             del self._contacts[request]
             held.pop(request, None)
-            if self._by_url.get(contact.lease.url) is contact:
-                del self._by_url[contact.lease.url]
+            if self._by_key.get(contact.key) is contact:
+                del self._by_key[contact.key]
             if contact.lease.lease:
                 self._link.done(contact.lease.lease, self._outcome(request, contact))
 
@@ -259,6 +287,8 @@ class Scheduler(BaseScheduler):
             if c.began and (c.status == 0 or c.status == 429 or c.status >= 500):
                 out.result = "failed"
                 out.failure = _FAILURES.get(c.status, "server" if c.status else "connect")
+                if not c.status and c.ended - c.began >= request.meta.get("download_timeout", 180):
+                    out.failure = "timeout"
             else:
                 out.result, out.uncontacted = "visited", False
                 out.next = datetime.now(timezone.utc)
@@ -268,9 +298,9 @@ class Scheduler(BaseScheduler):
         if lease.lease:
             self._link.done(lease.lease, Outcome("requeue", uncontacted=True))
 
-    def _confirm(self, lease: str) -> Deferred[bool]:
-        answer: Deferred[bool] = Deferred()
-        self._link.confirm(lease, lambda yes: self._call(answer.callback, yes))
+    def _confirm(self, lease: str) -> Deferred[float | None]:
+        answer: Deferred[float | None] = Deferred()
+        self._link.confirm(lease, lambda gap_s: self._call(answer.callback, gap_s))
         return answer
 
     # The downloader's signals.
@@ -300,6 +330,8 @@ class Scheduler(BaseScheduler):
     def _came(self, ready: Ready) -> None:
         if self._closing:
             self._give_back(ready[0])
+            if ready[1] is not None:
+                logger.warning("%s could not be stored on the server, and is lost", ready[1])
             return
         self._ready.append(ready)
         self._wake()
@@ -320,10 +352,28 @@ class Scheduler(BaseScheduler):
         return before
 
     def _fail(self, e: FrontierError) -> None:
+        if self._failing:
+            return
+        self._failing = True
         logger.error("the frontier cannot be used: %s", e)
+        self._crawler.signals.connect(self._ended_in_failure, signals.engine_stopped)
+        self._stop()
+
+    def _stop(self) -> None:
         engine = self._crawler.engine
-        if engine is not None and not self._closing:
-            Deferred.fromCoroutine(engine.close_spider_async(reason="frontier_error"))
+        if self._closing or not self._crawler.crawling:
+            return
+        if engine is None or not engine.running:  # what it has begun to open must be closed
+            call_later(0.1, self._stop)
+            return
+        deferred_from_coro(engine.close_spider_async(reason="frontier_error"))
+
+    def _ended_in_failure(self) -> None:
+        self._crawler.spider = None  # the command scrapy then exits with status 1
+
+
+def _retries(request: Request) -> int:
+    return int(request.meta.get("retry_times") or 0)
 
 
 def retry_after(value: bytes | None) -> float | None:
