@@ -117,7 +117,7 @@ func (s *Service) endClaimed(all []ending) {
 			continue
 		}
 		s.streams.drop(x.token)
-		was := endedLease{body: x.body, at: time.Now()}
+		was := endedLease{token: x.token, body: x.body, at: time.Now()}
 		if x.answer = nothingAdded; len(x.add) > 0 {
 			faults := append(done.Refused, frontier.EntryErrors(done.Err)...)
 			slices.SortFunc(faults, func(a, b *frontier.EntryError) int { return a.Index - b.Index })

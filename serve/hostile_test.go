@@ -129,7 +129,7 @@ func TestRememberedEndsHaveABound(t *testing.T) {
 	now := time.Now()
 	end := func(token uint64, size int, at time.Time) {
 		assert.Nil(t, e.claim(token))
-		e.settle(token, &endedLease{at: at, answer: strings.Repeat("x", size)})
+		e.settle(token, &endedLease{token: token, at: at, answer: strings.Repeat("x", size)})
 	}
 	for i := range uint64(100) {
 		end(i, 1<<20, now)
@@ -140,7 +140,7 @@ func TestRememberedEndsHaveABound(t *testing.T) {
 	assert.True(t, ok)
 	end(100, 1, now.Add(endedFor+time.Second))
 	assert.Len(t, e.by, 1, "the others are too old")
-	assert.Len(t, e.order, 1)
+	assert.Len(t, e.queue, 1)
 	assert.Equal(t, 1, e.size)
 }
 

@@ -70,16 +70,17 @@ func (s *Service) giveBack(leases []frontier.Lease) {
 // now.
 type ended struct {
 	mu    sync.Mutex
-	by    map[uint64]endedLease    // guarded by mu; by token
-	order []uint64                 // guarded by mu; their tokens, the oldest first
-	size  int                      // guarded by mu; bytes of their answers
+	queue []endedLease             // guarded by mu; the oldest first
+	gone  int                      // guarded by mu; how many have left queue
+	by    map[uint64]int           // guarded by mu; by token, the place in queue, and gone
+	size  int                      // guarded by mu; bytes of the answers
 	busy  map[uint64]chan struct{} // guarded by mu; leases that end now; nil: no request waits for it
 }
 
 type endedLease struct {
-	body   uint64
-	at     time.Time
-	answer string // empty: nothing was added
+	token, body uint64
+	at          time.Time
+	answer      string // empty: nothing was added
 }
 
 const (
@@ -101,7 +102,7 @@ func (e *ended) claim(token uint64) (wait <-chan struct{}) {
 		return c
 	}
 	if e.busy == nil {
-		e.by, e.busy = map[uint64]endedLease{}, map[uint64]chan struct{}{}
+		e.by, e.busy = map[uint64]int{}, map[uint64]chan struct{}{}
 	}
 	e.busy[token] = nil
 	return nil
@@ -119,23 +120,29 @@ func (e *ended) settle(token uint64, x *endedLease) {
 		return
 	}
 	e.size += len(x.answer)
-	for len(e.order) > 0 {
-		old := e.by[e.order[0]]
-		if len(e.order) < endedAtMost && e.size <= endedSize && x.at.Sub(old.at) <= endedFor {
+	for len(e.queue) > 0 {
+		old := &e.queue[0]
+		if len(e.queue) < endedAtMost && e.size <= endedSize && x.at.Sub(old.at) <= endedFor {
 			break
 		}
 		e.size -= len(old.answer)
-		delete(e.by, e.order[0])
-		e.order = e.order[1:]
+		delete(e.by, old.token)
+		*old = endedLease{}
+		e.queue = e.queue[1:]
+		e.gone++
 	}
-	e.by[token] = *x
-	e.order = append(e.order, token)
+	e.by[token] = e.gone + len(e.queue)
+	e.queue = append(e.queue, *x)
 }
 
 // find returns how a lease ended, if it was by the same body.
 func (e *ended) find(token, body uint64) (endedLease, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	x, ok := e.by[token]
-	return x, ok && x.body == body && time.Since(x.at) <= endedFor
+	i, ok := e.by[token]
+	if !ok {
+		return endedLease{}, false
+	}
+	x := e.queue[i-e.gone]
+	return x, x.body == body && time.Since(x.at) <= endedFor
 }
