@@ -16,12 +16,6 @@ type streams struct {
 	by map[uint64]*stream // guarded by mu
 }
 
-func (x *streams) of(token uint64) *stream {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.by[token]
-}
-
 func (x *streams) set(token uint64, st *stream) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
