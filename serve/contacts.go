@@ -354,21 +354,18 @@ func (x *contacts) settled(write int64, err error) error {
 	x.syncing.Lock()
 	defer x.syncing.Unlock()
 	x.mu.Lock()
-	file, last, over := x.file, x.writes, x.synced >= write || x.file == nil
-	err = x.broken
-	x.mu.Unlock()
-	if over || err != nil {
-		return err
-	}
-	err = file.Sync()
-	x.mu.Lock()
 	defer x.mu.Unlock()
-	switch {
-	case x.synced >= write: // rewrite has put another file in its place
-	case err != nil:
-		x.broken = fmt.Errorf("serve: contacts: %w", err)
-	default:
-		x.synced = last
+	for x.broken == nil && x.synced < write && x.file != nil {
+		file, last := x.file, x.writes
+		x.mu.Unlock()
+		err = file.Sync()
+		x.mu.Lock()
+		switch {
+		case err == nil:
+			x.synced = max(x.synced, last)
+		case x.file == file: // else it was closed meanwhile, for another
+			x.broken = fmt.Errorf("serve: contacts: %w", err)
+		}
 	}
 	return x.broken
 }
