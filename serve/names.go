@@ -203,30 +203,37 @@ func (s *Service) resolve(items []item) error {
 }
 
 // ForgetCrawl takes a crawl's name from its number, so that a crawl of that name begins
-// anew. It forgets no URL: delete them before, and once more afterwards, as some may have come meanwhile.
-func (s *Service) ForgetCrawl(name string) error {
+// anew. Delete its URLs first: it deletes only those that came meanwhile, and returns how many.
+func (s *Service) ForgetCrawl(ctx context.Context, name string) (late int64, err error) {
+	id, ok, err := s.unbind(Normal(name))
+	if !ok || err != nil {
+		return 0, err
+	}
+	return s.f.Delete(context.WithoutCancel(ctx), frontier.Crawl(id)) // no request can name them any more
+}
+
+// unbind takes a name from the number that it returns, while no URL is added under one.
+func (s *Service) unbind(name string) (id uint32, ok bool, err error) {
 	n := &s.names
 	n.adding.Lock()
 	defer n.adding.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	name = Normal(name)
-	id, ok := n.crawl[name]
-	if !ok {
-		return nil
+	if id, ok = n.crawl[name]; !ok {
+		return 0, false, nil
 	}
 	if name == DefaultCrawl { // it always has a number
 		delete(n.name, id)
 		if _, err := s.nameLocked(name); err != nil {
 			n.bind(name, id)
-			return err
+			return 0, false, err
 		}
-		return nil
+		return id, true, nil
 	}
 	if err := s.f.SetValue(context.Background(), crawlKey+name, nil); err != nil {
-		return err
+		return 0, false, err
 	}
 	delete(n.crawl, name)
 	delete(n.name, id)
-	return nil
+	return id, true, nil
 }

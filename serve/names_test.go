@@ -78,7 +78,10 @@ func TestACrawlIsForgottenWhileItsURLsCome(t *testing.T) {
 
 	done := x.s.Adding()
 	forgotten := make(chan error, 1)
-	go func() { forgotten <- x.s.ForgetCrawl("news") }()
+	go func() {
+		_, err := x.s.ForgetCrawl(t.Context(), "news")
+		forgotten <- err
+	}()
 	<-after()
 	assert.Empty(t, forgotten, "URLs are added under its number")
 	done()

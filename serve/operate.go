@@ -268,11 +268,9 @@ func (s *Service) deleteCrawl(c *call) error {
 	}
 	n, err := s.f.Delete(c.ctx, frontier.Crawl(id))
 	if err == nil && forget {
-		if err = s.ForgetCrawl(name); err == nil { // what was added meanwhile has no name
-			var late int64
-			late, err = s.f.Delete(c.ctx, frontier.Crawl(id))
-			n += late
-		}
+		var late int64
+		late, err = s.ForgetCrawl(c.ctx, name)
+		n += late
 	}
 	if err != nil {
 		return err

@@ -188,13 +188,10 @@ func (s *Server) DeleteCrawl(ctx context.Context, p *pb.DeleteCrawlMessage) (*pb
 	}
 	s.endAll(s.holds.takeOf(id, "", time.Now()))
 	_, err = s.svc.Frontier().Delete(ctx, frontier.Crawl(id))
-	var late int64 // URLs that other APIs added until the crawl was forgotten
+	var late int64 // URLs that other APIs added meanwhile
 	if err == nil {
 		s.purged.dropAll(id, "")
-		err = s.svc.ForgetCrawl(p.GetValue())
-	}
-	if err == nil {
-		late, err = s.svc.Frontier().Delete(context.WithoutCancel(ctx), frontier.Crawl(id))
+		late, err = s.svc.ForgetCrawl(ctx, p.GetValue())
 	}
 	return &pb.Long{Value: uint64(total(sum) + late)}, statusOf(err)
 }
