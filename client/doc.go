@@ -31,8 +31,8 @@
 // A Client has one crawl, named by Options.Crawl, with the number 0 in each Entry and Scope. Add
 // admits entries in parts of 1,000 or less: of a call that fails, the first parts are in. A repeated
 // Add may count an entry as known that its first try admitted. An Entry is refused, with an EntryError,
-// if its URL is not UTF-8, or if it takes more than 1 MiB in JSON. The outlinks of a Done that would
-// take more, or of which one is refused so, are added before the lease ends, not in the same commit.
+// if its URL is not UTF-8, or if it takes more than 1 MiB in JSON. If a Done would take more, or has an
+// outlink that is refused so, its outlinks are added before the lease ends, not in the same commit.
 // Deadlines are the server's: the clocks of both machines should agree. Outcome.Move is refused, so
 // package crawler parks no URLs: it drops them, with a warning.
 package client

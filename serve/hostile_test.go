@@ -101,7 +101,7 @@ func TestALineThatBreaksOffIsNotTaken(t *testing.T) {
 	assert.Zero(t, x.s.f.Stats().Waiting)
 }
 
-// A client that falls silent in the middle of an array is told so.
+// A client that falls silent in the middle of an array gets 408.
 func TestASilentArray(t *testing.T) {
 	_, in := serve(t, Options{Idle: waited}).begin("POST /v1/urls HTTP/1.1\nHost: localhost\nContent-Length: 1000\n\n[{\"url\":\"http://a")
 	res, err := http.ReadResponse(in, nil)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -114,12 +115,14 @@ type stopping struct {
 
 func (w *stopping) Write(b []byte) (int, error) {
 	w.s.close()
-	time.Sleep(waited) // the call hears of it
+	synctest.Wait() // the call hears of it
 	return w.ResponseRecorder.Write(b)
 }
 
 // Leases whose answer was written stay out, whatever happens then.
-func TestAStopAfterTheAnswer(t *testing.T) {
+func TestAStopAfterTheAnswer(t *testing.T) { synctest.Test(t, stopAfterTheAnswer) }
+
+func stopAfterTheAnswer(t *testing.T) {
 	f, err := frontier.Open(t.Context(), Frontier(frontier.Options{}))
 	require.NoError(t, err)
 	s, err := New(f, Options{Contacts: filepath.Join(t.TempDir(), "contacts")})

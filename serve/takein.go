@@ -87,8 +87,11 @@ func (s *Service) nameConflict(line []byte) error {
 		Value string
 		Data  []byte
 	}
-	if err := json.Unmarshal(line, &v); err != nil || !strings.HasPrefix(v.Value, crawlKey) {
-		return nil // the import says what is wrong with it
+	if err := json.Unmarshal(line, &v); err != nil { // the import says what is wrong with it
+		return nil
+	}
+	if !strings.HasPrefix(v.Value, crawlKey) {
+		return nil
 	}
 	number, err := strconv.ParseUint(string(v.Data), 10, 32)
 	if err != nil {

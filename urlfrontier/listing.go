@@ -70,7 +70,7 @@ type keptListing struct {
 	used time.Time
 }
 
-// leaveLocked removes a listing that nobody uses any more.
+// leaveLocked removes a listing that is not in use any more.
 func (x *listings) leaveLocked(l *listing) {
 	if l.users--; l.users > 0 {
 		return

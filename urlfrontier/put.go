@@ -277,8 +277,8 @@ func (c *commit) endLeases() {
 	}
 }
 
-// finishSpent finishes URLs of which a fetch failed that was the last in their queues: the retry policy
-// would let them come again.
+// finishSpent finishes URLs whose last fetch in their queue failed: the retry policy would let them
+// come again.
 func (c *commit) finishSpent() {
 	var over []frontier.Entry
 	var of []*done

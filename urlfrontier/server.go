@@ -59,7 +59,7 @@ type Server struct {
 	acks       atomic.Int64 // bytes of acknowledgements that wait for their clients
 	health     *health.Server
 
-	write sync.Mutex   // held by whoever changes which URLs there are
+	write sync.Mutex   // held while URLs are added, changed or deleted
 	spent []string     // guarded by write: keys that may have reached their limits
 	hand  sync.RWMutex // held by what hands out, and, for writing, by what deletes or moves
 

@@ -153,8 +153,8 @@ func (s *Server) isSpent(key string, most int64) (bool, error) {
 	return false, nil
 }
 
-// withhold reports whether a queue has reached its limit, and keeps such a one from being served: it
-// pauses the host. When there is room again, it releases the host, unless an operator had paused it.
+// withhold reports whether a queue has reached its limit. If so, it pauses the host. When there is
+// room again, it releases the host, unless an operator had paused it.
 func (s *Server) withhold(key string) (spent bool, err error) {
 	s.settings.pausing.Lock()
 	defer s.settings.pausing.Unlock()
