@@ -7,6 +7,7 @@ package durability
 import (
 	"flag"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -118,6 +119,7 @@ func (r *report) before(later *report) *report {
 	for i := range later.paused {
 		m.asked[i] = m.asked[i] || later.asks[i] != m.asks[i]
 	}
+	maps.Copy(m.bundled, later.bundled)
 	m.going = max(m.going, later.going, later.gone)
 	return m
 }
