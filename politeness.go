@@ -60,6 +60,18 @@ func (d fixedDelay) Delay(string, Outcome) time.Duration { return time.Duration(
 func (d fixedDelay) Max() time.Duration                  { return time.Duration(d) }
 func (d fixedDelay) String() string                      { return time.Duration(d).String() }
 
+// DelayParts returns what FactorDelay made a policy of. For one of FixedDelay k is 0, and min and
+// max are its delay. Of other policies it knows nothing: ok is false.
+func DelayParts(p DelayPolicy) (k float64, min, max time.Duration, ok bool) {
+	switch d := p.(type) {
+	case fixedDelay:
+		return 0, time.Duration(d), time.Duration(d), true
+	case factorDelay:
+		return d.k, d.min, d.max, true
+	}
+	return 0, 0, 0, false
+}
+
 // storedDelay is the stored form of a shipped policy. Other policies have none.
 func storedDelay(d DelayPolicy) row.Delay {
 	switch d := d.(type) {

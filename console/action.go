@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,25 +61,58 @@ func (l Limits) String() string {
 	return text
 }
 
+func limitsOf(l frontier.Limits) Limits {
+	return Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: Duration(l.Period)}
+}
+
 func (l Limits) of() frontier.Limits {
 	return frontier.Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: time.Duration(l.Period)}
 }
 
-// Delay is one of the two policies that can be set: Fixed, or Factor with Min and Max.
+// Delay is one of the two policies that can be set: Fixed, or Factor with Min and Max. Of other
+// policies, which only the program of the crawl can set, it has the words.
 type Delay struct {
 	Fixed  *Duration `json:"fixed,omitempty"`
 	Factor *float64  `json:"factor,omitempty"`
 	Min    Duration  `json:"min,omitzero"`
 	Max    Duration  `json:"max,omitzero"`
+	Words  string    `json:"words,omitempty"`
+}
+
+// delayOf is the inverse of policy.
+func delayOf(p frontier.DelayPolicy) *Delay {
+	if p == nil {
+		return nil
+	}
+	k, least, most, ok := frontier.DelayParts(p)
+	switch {
+	case !ok:
+		return &Delay{Words: delayWords(p)}
+	case k == 0 && least == most:
+		fixed := Duration(least)
+		return &Delay{Fixed: &fixed}
+	}
+	return &Delay{Factor: &k, Min: Duration(least), Max: Duration(most)}
+}
+
+// String is the policy in words.
+func (d *Delay) String() string {
+	if d == nil {
+		return ""
+	}
+	if p, err := d.policy(); err == nil {
+		return delayWords(p)
+	}
+	return d.Words
 }
 
 func (d *Delay) policy() (frontier.DelayPolicy, error) {
 	switch {
 	case d == nil:
 		return nil, nil
-	case d.Fixed != nil && d.Factor == nil && d.Min == 0 && d.Max == 0:
+	case d.Fixed != nil && d.Factor == nil && d.Min == 0 && d.Max == 0 && d.Words == "":
 		return frontier.FixedDelay(time.Duration(*d.Fixed)), nil
-	case d.Fixed == nil && d.Factor != nil:
+	case d.Fixed == nil && d.Factor != nil && d.Words == "":
 		return frontier.FactorDelay(*d.Factor, time.Duration(d.Min), time.Duration(d.Max)), nil
 	}
 	return nil, errors.New("delay: want fixed, or factor with min and max")
@@ -135,7 +170,7 @@ var ErrAction = errors.New("console: cannot do that")
 func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	do, ok := actions[a.Do]
 	if !ok {
-		return Result{}, fmt.Errorf("%w: there is no action %.40q", ErrAction, a.Do)
+		return Result{}, fmt.Errorf("%w: there is no action %.40q; there are %s", ErrAction, a.Do, strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
 	}
 	var scope frontier.Scope
 	if do.scoped {

@@ -296,7 +296,7 @@ func (c *Console) rules(r *http.Request) (any, error) {
 			break
 		}
 		if !c.isLot(s) {
-			out.Rules = append(out.Rules, ScopeRule{s.String(), rule(x)})
+			out.Rules = append(out.Rules, ScopeRule{s.String(), RuleOf(x)})
 		}
 	}
 	return out, r.Context().Err()

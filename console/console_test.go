@@ -131,7 +131,7 @@ func TestEveryClientSeesAndChangesTheSame(t *testing.T) {
 			rules, err := c.Rules(ctx)
 			require.NoError(t, err)
 			require.Len(t, rules.Rules, 1)
-			assert.Equal(t, true, rules.Rules[0].Rule["paused"])
+			assert.Equal(t, []console.Setting{{Name: "paused", Value: "yes"}}, rules.Rules[0].Rule.Set())
 			_, err = c.Do(ctx, console.Action{Do: "clear", Scope: "a.example"})
 			require.NoError(t, err)
 
@@ -187,7 +187,7 @@ func TestActions(t *testing.T) {
 	assert.Equal(t, frontier.Limits{Served: 5, Period: time.Hour}, domain.Limits)
 	h, err := c.Host(t.Context(), "a.example")
 	require.NoError(t, err)
-	assert.Equal(t, "10s", h.Rule["delay"])
+	assert.Equal(t, "10s", h.Rule.Delay.String())
 	do(console.Action{Do: "block", Scope: "a.example", Until: new(time.Time)})
 	do(console.Action{Do: "clear", Scope: "a.example"})
 	do(console.Action{Do: "pause", Scope: "*"})

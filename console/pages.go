@@ -29,7 +29,6 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"ago":   func(seconds float64) string { return Ago(time.Duration(seconds * float64(time.Second))) },
 	"in":    in,
 	"short": short,
-	"rule":  ruleWords,
 	"part":  Percent,
 	"digit": Digits,
 	"clock": func(t time.Time) string { return t.Format("15:04:05") },

@@ -5,6 +5,10 @@ package console
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -45,5 +49,61 @@ func (r *Rule) Rule() (frontier.Rule, error) {
 	return x, err
 }
 
-// RuleOf is a rule as RuleList has it: what is set, by name, with delays in words.
-func RuleOf(r frontier.Rule) map[string]any { return rule(r) }
+// RuleOf is the inverse of Rule. A block that has ended is left out.
+func RuleOf(r frontier.Rule) Rule {
+	x := Rule{
+		Delay: delayOf(r.Delay), Concurrency: r.Concurrency, Priority: r.Priority,
+		Limits: limitsOf(r.Limits), HostLimits: limitsOf(r.HostLimits), Weight: r.Weight,
+	}
+	if r.Paused != frontier.Unset {
+		on := r.Paused == frontier.On
+		x.Paused = &on
+	}
+	if r.BlockedUntil.After(time.Now()) {
+		x.BlockedUntil = r.BlockedUntil.UTC()
+	}
+	for from, to := range r.Priorities {
+		if to > 0 {
+			if x.Priorities == nil {
+				x.Priorities = map[int]uint8{}
+			}
+			x.Priorities[from] = to
+		}
+	}
+	return x
+}
+
+// Set is what is set, each by its name in JSON and in words.
+func (r Rule) Set() (all []Setting) {
+	say := func(set bool, name, words string) {
+		if set {
+			all = append(all, Setting{name, words})
+		}
+	}
+	say(!r.BlockedUntil.IsZero(), "blocked_until", r.BlockedUntil.Format(time.RFC3339))
+	say(r.Concurrency > 0, "concurrency", strconv.Itoa(r.Concurrency))
+	say(r.Delay != nil, "delay", r.Delay.String())
+	say(r.HostLimits != Limits{}, "host_limits", r.HostLimits.words())
+	say(r.Limits != Limits{}, "limits", r.Limits.words())
+	say(r.Paused != nil, "paused", yes(r.Paused))
+	say(len(r.Priorities) > 0, "priorities", moved(r.Priorities))
+	say(r.Priority > 0, "priority", strconv.Itoa(r.Priority))
+	say(r.Weight > 0, "weight", strconv.Itoa(r.Weight))
+	return all
+}
+
+func yes(x *bool) string {
+	if x != nil && *x {
+		return "yes"
+	}
+	return "no"
+}
+
+// moved says which priorities are served with which.
+func moved(to map[int]uint8) string {
+	var said []string
+	for _, from := range slices.Sorted(maps.Keys(to)) {
+		said = append(said, fmt.Sprintf("%d as %d", from, to[from]))
+	}
+	return strings.Join(said, ", ")
+}

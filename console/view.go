@@ -287,24 +287,24 @@ type Backoff struct {
 // Host is all about one, with an explanation.
 type Host struct {
 	HostRow
-	Known      bool           `json:"known"`
-	Why        string         `json:"why"`
-	Queues     []Queue        `json:"queues,omitempty"`
-	Deadline   *time.Time     `json:"deadline,omitempty"` // of its first lease
-	CrawlDelay float64        `json:"crawl_delay_s,omitempty"`
-	Backoff    *Backoff       `json:"backoff,omitempty"`
-	Full       bool           `json:"full,omitempty"` // new URLs of it are refused
-	Served     int64          `json:"served,omitempty"`
-	Rule       map[string]any `json:"rule,omitempty"` // that holds for it
-	Problem    *Problem       `json:"problem,omitempty"`
-	Delay      string         `json:"delay,omitempty"`    // between contacts, in force
-	Requests   []Fetch        `json:"requests,omitempty"` // the last, the newest first
+	Known      bool       `json:"known"`
+	Why        string     `json:"why"`
+	Queues     []Queue    `json:"queues,omitempty"`
+	Deadline   *time.Time `json:"deadline,omitempty"` // of its first lease
+	CrawlDelay float64    `json:"crawl_delay_s,omitempty"`
+	Backoff    *Backoff   `json:"backoff,omitempty"`
+	Full       bool       `json:"full,omitempty"` // new URLs of it are refused
+	Served     int64      `json:"served,omitempty"`
+	Rule       Rule       `json:"rule,omitzero"` // that holds for it
+	Problem    *Problem   `json:"problem,omitempty"`
+	Delay      string     `json:"delay,omitempty"`    // between contacts, in force
+	Requests   []Fetch    `json:"requests,omitempty"` // the last, the newest first
 }
 
 func (c *Console) hostView(h frontier.HostInfo, now time.Time) Host {
 	x := Host{
 		HostRow: c.hostRow(h), Known: true, Why: why(h, now), Deadline: when(h.Deadline),
-		CrawlDelay: h.CrawlDelay.Seconds(), Full: h.Full, Served: h.Used.Served, Rule: rule(h.Rule),
+		CrawlDelay: h.CrawlDelay.Seconds(), Full: h.Full, Served: h.Used.Served, Rule: RuleOf(h.Rule),
 	}
 	for _, q := range h.Queues {
 		home, _, parked := c.lot(q.Crawl)
@@ -353,52 +353,12 @@ type URLList struct {
 
 // ScopeRule is what is set for a scope.
 type ScopeRule struct {
-	Scope string         `json:"scope"`
-	Rule  map[string]any `json:"rule"`
+	Scope string `json:"scope"`
+	Rule  Rule   `json:"rule"`
 }
 
 // RuleList is what is set: all of it, unless there is More.
 type RuleList struct {
 	Rules []ScopeRule `json:"rules"`
 	More  bool        `json:"more,omitempty"`
-}
-
-// rule is what is set, by name.
-func rule(r frontier.Rule) map[string]any {
-	x := map[string]any{}
-	if r.Delay != nil {
-		x["delay"] = delayWords(r.Delay)
-	}
-	if r.Concurrency > 0 {
-		x["concurrency"] = r.Concurrency
-	}
-	if r.Paused != frontier.Unset {
-		x["paused"] = r.Paused == frontier.On
-	}
-	if r.BlockedUntil.After(time.Now()) {
-		x["blocked_until"] = r.BlockedUntil.UTC()
-	}
-	if r.Priority > 0 {
-		x["priority"] = r.Priority
-	}
-	if r.Priorities != (frontier.PriorityMap{}) {
-		moved := map[int]uint8{}
-		for i, to := range r.Priorities {
-			if to > 0 {
-				moved[i] = to
-			}
-		}
-		x["priorities"] = moved
-	}
-	if r.Limits != (frontier.Limits{}) {
-		x["limits"] = limitsView(r.Limits)
-	}
-	if r.HostLimits != (frontier.Limits{}) {
-		x["host_limits"] = limitsView(r.HostLimits)
-	}
-	return x
-}
-
-func limitsView(l frontier.Limits) Limits {
-	return Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: Duration(l.Period)}
 }

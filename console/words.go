@@ -4,9 +4,7 @@ package console
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -124,28 +122,6 @@ func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 
 
 // Digits is a number of any size, by its first digits.
 func Digits(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
-
-// ruleWords says what is set.
-func ruleWords(x any) string {
-	switch x := x.(type) {
-	case bool:
-		if x {
-			return "yes"
-		}
-		return "no"
-	case time.Time:
-		return x.Format(time.RFC3339)
-	case Limits:
-		return x.words()
-	case map[int]uint8:
-		var said []string
-		for _, from := range slices.Sorted(maps.Keys(x)) {
-			said = append(said, fmt.Sprintf("%d as %d", from, x[from]))
-		}
-		return strings.Join(said, ", ")
-	}
-	return fmt.Sprint(x)
-}
 
 // words says what is limited.
 func (l Limits) words() string {

@@ -191,7 +191,7 @@ func (s *Service) deleteRule(c *call) error {
 type crawlInfo struct {
 	Name      string           `json:"name"`
 	Number    uint32           `json:"number"`
-	Rule      map[string]any   `json:"rule"`
+	Rule      console.Rule     `json:"rule"`
 	Waiting   int64            `json:"waiting"`
 	Scheduled int64            `json:"scheduled"`
 	Leased    int64            `json:"leased"`

@@ -194,14 +194,9 @@ func (p *printer) host(h console.Host) error {
 	return p.table(append(lines, ruleRows(h.Rule)...)...)
 }
 
-func ruleRows(rule map[string]any) (lines []string) {
-	for _, k := range slices.Sorted(maps.Keys(rule)) {
-		v := rule[k]
-		if _, ok := v.(map[string]any); ok {
-			b, _ := json.Marshal(v)
-			v = string(b)
-		}
-		lines = append(lines, row("rule: "+k, v))
+func ruleRows(rule console.Rule) (lines []string) {
+	for _, x := range rule.Set() {
+		lines = append(lines, row("rule: "+x.Name, x.Value))
 	}
 	return lines
 }

@@ -19,7 +19,7 @@ import (
 
 func TestTablesHoldNothingThatATerminalObeys(t *testing.T) {
 	bad := "http://me:hunter2@a.example/\x1b]0;owned\x07\x1b[31m\r\nforged\tcell\u202e\u0085\u009b31m\v\f"
-	rule := map[string]any{"group" + bad: bad, "limits": map[string]any{"served": bad[len("http://me:hunter2@"):]}}
+	rule := console.Rule{Delay: &console.Delay{Words: bad[len("http://me:hunter2@"):]}}
 	rows := []console.HostRow{{Host: bad, Reason: bad, Group: bad}}
 	for name, show := range map[string]func(*printer) error{
 		"hosts": func(p *printer) error { return p.hosts(console.HostList{Hosts: rows, Next: bad}) },
