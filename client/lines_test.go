@@ -45,7 +45,7 @@ func problem(to io.Writer, kind string, status int) {
 func TestBoundOfLines(t *testing.T) {
 	bubble(t, func(t *testing.T, w *wire, c *client.Client) {
 		server := serverOf(t, w.f)
-		for n, status := range map[int]int{lineBound: http.StatusOK, lineBound + 1: http.StatusRequestEntityTooLarge} {
+		for n, status := range map[int]int{lineBound: http.StatusBadRequest, lineBound + 1: http.StatusRequestEntityTooLarge} {
 			a := httptest.NewRecorder()
 			server.ServeHTTP(a, httptest.NewRequest(http.MethodPost, "http://frontier.invalid/v1/urls", strings.NewReader(`{"url":"`+ofLine(n)+"\"}\n")))
 			assert.Equal(t, status, a.Code, a.Body)

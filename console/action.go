@@ -175,7 +175,7 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	var scope frontier.Scope
 	if do.scoped {
 		var err error
-		if scope, err = ParseScope(a.Scope); err != nil {
+		if scope, err = ScopeOf(c.f, a.Scope); err != nil {
 			return Result{}, fmt.Errorf("%w: %s: %w", ErrAction, a.Do, err)
 		}
 	} else if a.Scope != "" {

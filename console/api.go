@@ -149,7 +149,7 @@ func (q *query) scope(f *frontier.Frontier) frontier.Scope {
 	if s == "" {
 		s = "*"
 	}
-	scope, err := ParseScope(s)
+	scope, err := ScopeOf(f, s)
 	if err == nil {
 		err = f.CheckScope(scope)
 	}
@@ -165,10 +165,14 @@ func (q *query) err() error {
 }
 
 func (c *Console) host(r *http.Request) (any, error) {
-	h, err := c.f.Host(r.Context(), r.FormValue("name"))
+	name := r.FormValue("name")
+	if key, err := KeyOf(c.f, name); err == nil {
+		name = key
+	}
+	h, err := c.f.Host(r.Context(), name)
 	x := c.hostView(h, time.Now())
 	if errors.Is(err, frontier.ErrUnknownHost) {
-		x.Known, x.Why, err = false, "no URL of it is in the frontier"+offer(c.near(r.FormValue("name"))), nil
+		x.Known, x.Why, err = false, "no URL of it is in the frontier"+offer(c.near(name)), nil
 	}
 	return x, refused(err)
 }

@@ -3,6 +3,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
 // ParseScope reads what Scope.String writes: "*" for all hosts, "*." and a name for a
@@ -43,4 +45,37 @@ func ParseScope(s string) (frontier.Scope, error) {
 		return frontier.Scope{}, fmt.Errorf("one URL is no scope; want its host, %s, or *.%s for those below it too", host, host)
 	}
 	return frontier.Host(host), nil
+}
+
+// ScopeOf is ParseScope for a frontier: a host or a domain has its key, by KeyOf.
+func ScopeOf(f *frontier.Frontier, text string) (frontier.Scope, error) {
+	s, err := ParseScope(text)
+	if err != nil || s == frontier.All() || strings.HasPrefix(s.String(), "crawl:") {
+		return s, err
+	}
+	name, isDomain := strings.CutPrefix(s.String(), "*.")
+	key, err := KeyOf(f, name)
+	switch {
+	case err != nil:
+		return frontier.Scope{}, err
+	case isDomain:
+		return frontier.Domain(key), nil
+	}
+	return frontier.Host(key), nil
+}
+
+// KeyOf returns the key of the host that a name refers to, in any spelling, if keys are
+// those of frontier.HostName. The key of a host that the frontier knows stays as it is.
+func KeyOf(f *frontier.Frontier, name string) (string, error) {
+	key, err := hostkey.Spelled(name)
+	if key == name && err == nil {
+		return name, nil
+	}
+	if h, unknown := f.Host(context.Background(), name); unknown == nil {
+		return h.Host, nil
+	}
+	if k, other := f.HostKey("http://A.example./"); other != nil || k != "a.example" {
+		return name, nil // the program makes keys of another kind
+	}
+	return key, err
 }

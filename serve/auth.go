@@ -42,7 +42,7 @@ func ParseRole(s string) (Role, error) {
 	if i := slices.Index(roleNames[:], s); i > 0 {
 		return Role(i), nil
 	}
-	return Nobody, fmt.Errorf("serve: there is no role %.40q; want look, crawl or operate", s)
+	return Nobody, fmt.Errorf("there is no role %.40q; want look, crawl or operate", s)
 }
 
 // Tokens are what clients show. Only their hashes are kept.
@@ -71,8 +71,11 @@ func ReadTokens(r io.Reader) (*Tokens, error) {
 		}
 		role, err := ParseRole(fields[0])
 		sum, bad := hex.DecodeString(fields[1])
-		if bad == nil && len(sum) != sha256.Size {
-			bad = errors.New("serve: it is no SHA-256: want 64 hexadecimal digits")
+		switch empty := sha256.Sum256(nil); {
+		case bad != nil || len(sum) != sha256.Size:
+			bad = errors.New("it has no SHA-256 of a token: want 64 hexadecimal digits")
+		case [sha256.Size]byte(sum) == empty:
+			bad = errors.New("it has the SHA-256 of an empty token")
 		}
 		if err = errors.Join(err, bad); err != nil {
 			errs = append(errs, fmt.Errorf("serve: tokens: line %d: %w", n, err))
@@ -135,6 +138,17 @@ func (s *Service) roleOf(r *http.Request) (Role, string) {
 		}
 	}
 	return s.Role(r.Header.Get("Authorization"), names)
+}
+
+// missing says what a client lacks that may do nothing.
+func (s *Service) missing(r *http.Request) string {
+	switch {
+	case s.o.Tokens != nil:
+		return "a token is missing, or unknown"
+	case r.TLS != nil && len(r.TLS.VerifiedChains) > 0:
+		return "no role is set for a name in the client's certificate"
+	}
+	return "a client's certificate is missing"
 }
 
 // ours tells whether a Host header names this machine: a page of a site that had its name

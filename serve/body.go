@@ -6,8 +6,11 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
+	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 )
@@ -21,6 +24,7 @@ const (
 
 var (
 	errLong = errors.New("serve: a line is longer than 1 MiB")
+	errBody = errors.New("serve: the body breaks off, or is malformed")
 	errRoom = errors.New("serve: too many requests are being read: try again")
 )
 
@@ -86,8 +90,12 @@ type deadlined struct{ c *call }
 func (d deadlined) Read(b []byte) (int, error) {
 	d.c.deadline()
 	n, err := d.c.r.Body.Read(b)
-	if errors.Is(err, io.EOF) {
+	var large *http.MaxBytesError
+	switch {
+	case errors.Is(err, io.EOF):
 		d.c.undeadline() // the client waits for the answer now
+	case err != nil && !errors.As(err, &large) && !errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("%w: %w", errBody, err)
 	}
 	return n, err
 }

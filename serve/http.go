@@ -11,7 +11,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -24,42 +27,45 @@ type route struct {
 	method, path string
 	role         Role
 	answer       func(*Service, *call) error
+	query        string // names of its parameters; any: whatever there is does not count
 }
 
+const anyQuery = "any"
+
 var routes = []route{
-	{"POST", "/v1/urls", Crawl, (*Service).postURLs},
-	{"GET", "/v1/urls", Look, (*Service).getURL},
-	{"POST", "/v1/leases", Crawl, (*Service).postLeases},
-	{"GET", "/v1/leases", Crawl, (*Service).streamLeases},
-	{"GET", "/v1/leases/{id}", Look, (*Service).getLease},
-	{"POST", "/v1/leases/{id}/done", Crawl, (*Service).postDone},
-	{"POST", "/v1/leases/{id}/extend", Crawl, (*Service).postExtend},
-	{"POST", "/v1/leases/{id}/handback", Crawl, (*Service).postHandBack},
-	{"POST", "/v1/leases/{id}/join", Crawl, (*Service).postJoin},
-	{"POST", "/v1/done", Crawl, (*Service).postEnds},
-	{"POST", "/v1/hosts/{host}/contact", Crawl, (*Service).postContact},
-	{"GET", "/v1/crawls", Look, (*Service).getCrawls},
-	{"GET", "/v1/crawls/{name}", Look, (*Service).getCrawl},
-	{"PUT", "/v1/crawls/{name}", Operate, (*Service).putCrawl},
-	{"DELETE", "/v1/crawls/{name}", Operate, (*Service).deleteCrawl},
-	{"GET", "/v1/crawls/{name}/queues", Look, (*Service).getQueues},
-	{"GET", "/v1/list", Look, (*Service).getList},
-	{"DELETE", "/v1/hosts/{host}/urls", Operate, (*Service).deleteHost},
-	{"GET", "/v1/hosts", Look, toConsole("/api/hosts", "")},
-	{"GET", "/v1/hosts/{host}", Look, (*Service).getHost},
-	{"GET", "/v1/due", Look, toConsole("/api/due", "")},
-	{"GET", "/v1/rules", Look, toConsole("/api/rules", "")},
-	{"GET", "/v1/rules/{scope}", Look, (*Service).getRule},
-	{"PUT", "/v1/rules/{scope}", Operate, (*Service).putRule},
-	{"DELETE", "/v1/rules/{scope}", Operate, (*Service).deleteRule},
-	{"POST", "/v1/do", Operate, (*Service).postDo},
-	{"GET", "/v1/stats", Look, toConsole("/api/status", "")},
-	{"GET", "/v1/export", Operate, toConsole("/api/export", "")},
-	{"POST", "/v1/import", Operate, (*Service).postImport},
-	{"GET", "/metrics", Look, toConsole("/metrics", "")},
-	{"GET", "/livez", Nobody, (*Service).getLive},
-	{"GET", "/readyz", Nobody, (*Service).getReady},
-	{"GET", "/v1/openapi.json", Nobody, (*Service).getOpenAPI},
+	{"POST", "/v1/urls", Crawl, (*Service).postURLs, ""},
+	{"GET", "/v1/urls", Look, (*Service).getURL, "url crawl host"},
+	{"POST", "/v1/leases", Crawl, (*Service).postLeases, ""},
+	{"GET", "/v1/leases", Crawl, (*Service).streamLeases, "stream max hosts per_host crawls host lease_s"},
+	{"GET", "/v1/leases/{id}", Look, (*Service).getLease, ""},
+	{"POST", "/v1/leases/{id}/done", Crawl, (*Service).postDone, ""},
+	{"POST", "/v1/leases/{id}/extend", Crawl, (*Service).postExtend, ""},
+	{"POST", "/v1/leases/{id}/handback", Crawl, (*Service).postHandBack, ""},
+	{"POST", "/v1/leases/{id}/join", Crawl, (*Service).postJoin, ""},
+	{"POST", "/v1/done", Crawl, (*Service).postEnds, ""},
+	{"POST", "/v1/hosts/{host}/contact", Crawl, (*Service).postContact, ""},
+	{"GET", "/v1/crawls", Look, (*Service).getCrawls, ""},
+	{"GET", "/v1/crawls/{name}", Look, (*Service).getCrawl, ""},
+	{"PUT", "/v1/crawls/{name}", Operate, (*Service).putCrawl, ""},
+	{"DELETE", "/v1/crawls/{name}", Operate, (*Service).deleteCrawl, "forget"},
+	{"GET", "/v1/crawls/{name}/queues", Look, (*Service).getQueues, "after n"},
+	{"GET", "/v1/list", Look, (*Service).getList, "crawl host finished n"},
+	{"DELETE", "/v1/hosts/{host}/urls", Operate, (*Service).deleteHost, "crawl forget"},
+	{"GET", "/v1/hosts", Look, toConsole("/api/hosts", ""), "scope after n reason match sort"},
+	{"GET", "/v1/hosts/{host}", Look, (*Service).getHost, ""},
+	{"GET", "/v1/due", Look, toConsole("/api/due", ""), "n"},
+	{"GET", "/v1/rules", Look, toConsole("/api/rules", ""), ""},
+	{"GET", "/v1/rules/{scope}", Look, (*Service).getRule, ""},
+	{"PUT", "/v1/rules/{scope}", Operate, (*Service).putRule, ""},
+	{"DELETE", "/v1/rules/{scope}", Operate, (*Service).deleteRule, ""},
+	{"POST", "/v1/do", Operate, (*Service).postDo, ""},
+	{"GET", "/v1/stats", Look, toConsole("/api/status", ""), ""},
+	{"GET", "/v1/export", Operate, toConsole("/api/export", ""), ""},
+	{"POST", "/v1/import", Operate, (*Service).postImport, ""},
+	{"GET", "/metrics", Look, toConsole("/metrics", ""), anyQuery},
+	{"GET", "/livez", Nobody, (*Service).getLive, anyQuery},
+	{"GET", "/readyz", Nobody, (*Service).getReady, anyQuery},
+	{"GET", "/v1/openapi.json", Nobody, (*Service).getOpenAPI, ""},
 }
 
 // methodsOf are the methods of each path.
@@ -76,7 +82,8 @@ type call struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	s     *Service
-	ctx   context.Context // of the request; ends when the Service closes
+	ctx   context.Context // of the request; ends when the Service is cut
+	query url.Values
 	who   string
 	began bool // something was written
 	n     int  // bytes written
@@ -98,9 +105,13 @@ func (s *Service) routed() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, "not-found", http.StatusNotFound, "there is no "+r.URL.Path)
 	})
-	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.EscapedPath(), "//") { // the mux would redirect it
-			s.refuse(w, r, "not-found", http.StatusNotFound, "a part of the path is empty: "+r.URL.Path)
+	sameOrigin := http.NewCrossOriginProtection()
+	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, "forbidden", http.StatusForbidden, "a page of another site sent this")
+	}))
+	return sameOrigin.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if at := r.URL.EscapedPath(); path.Clean(at) != at && path.Clean(at)+"/" != at { // the mux would redirect it
+			s.refuse(w, r, "not-found", http.StatusNotFound, "a part of the path is empty, or dots: "+r.URL.Path)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -109,7 +120,7 @@ func (s *Service) routed() http.Handler {
 
 // refuse answers what no route does.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, kind string, status int, detail string) {
-	s.answer(w, r, &route{role: Nobody, answer: func(*Service, *call) error {
+	s.answer(w, r, &route{role: Nobody, query: anyQuery, answer: func(*Service, *call) error {
 		return &problem{kind: kind, status: status, detail: detail}
 	}})
 }
@@ -131,6 +142,9 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // that of the answer before
 	err := s.admit(c, x)
 	if err == nil {
+		err = c.parse(x)
+	}
+	if err == nil {
 		switch {
 		case x.role == Nobody:
 			err = x.answer(s, c)
@@ -138,16 +152,55 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 			err = ErrClosing
 		default:
 			defer s.calls.Done()
-			stop := context.AfterFunc(s.closing, cancel)
+			stop := context.AfterFunc(s.cut, cancel)
 			defer stop()
 			err = x.answer(s, c)
 		}
 	}
+	gone := r.Context().Err() != nil
+	if errors.Is(err, context.Canceled) && !gone {
+		err = ErrClosing
+	}
 	if err != nil {
 		c.fail(err)
 	}
+	if gone && err != nil {
+		c.code = statusGone
+	}
 	s.log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", c.code),
 		slog.Int("bytes", c.n), slog.Duration("took", time.Since(began)), slog.String("from", r.RemoteAddr), slog.String("who", c.who))
+}
+
+// statusGone is logged for a request whose client did not wait for the answer.
+const statusGone = 499
+
+// untilClosing lets a call end when the Service begins to close, because it waits for something that
+// may take long. The caller calls stop in the end.
+func (c *call) untilClosing() (stop func()) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	forget := context.AfterFunc(c.s.closing, cancel)
+	c.ctx = ctx
+	return func() { forget(); cancel() }
+}
+
+// parse reads the query.
+func (c *call) parse(x *route) error {
+	if x.query == anyQuery {
+		return nil
+	}
+	var err error
+	if c.query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
+		return badRequest("the query: %w", err)
+	}
+	for name, values := range c.query {
+		if !slices.Contains(strings.Fields(x.query), name) {
+			return badRequest("%.40s: there is no such parameter", name)
+		}
+		if len(values) > 1 {
+			return badRequest("%.40s is there %d times", name, len(values))
+		}
+	}
+	return nil
 }
 
 // admit tells whether the one who asks may.
@@ -157,13 +210,15 @@ func (s *Service) admit(c *call, x *route) error {
 	switch {
 	case len(c.r.URL.RawQuery) > 16<<10:
 		return &problem{kind: "bad-request", status: http.StatusRequestURITooLong, detail: "the query is too long"}
+	case !slices.Contains([]string{"", "identity"}, c.r.Header.Get("Content-Encoding")):
+		return &problem{kind: "bad-request", status: http.StatusUnsupportedMediaType, detail: fmt.Sprintf("the body is encoded as %.40q; want it as it is", c.r.Header.Get("Content-Encoding"))}
 	case s.Open() && !s.ours(c.r.Host):
 		return &problem{kind: "forbidden", status: http.StatusMisdirectedRequest, detail: "the service does not answer under this host name"}
 	case x.role == Nobody || role >= x.role:
 		return nil
 	case role == Nobody:
 		c.w.Header().Set("WWW-Authenticate", "Bearer")
-		return &problem{kind: "unauthorized", status: http.StatusUnauthorized, detail: "a token is missing, or unknown"}
+		return &problem{kind: "unauthorized", status: http.StatusUnauthorized, detail: s.missing(c.r)}
 	}
 	return &problem{kind: "forbidden", status: http.StatusForbidden, detail: fmt.Sprintf("the role %s may not do this; %s may", role, x.role)}
 }
@@ -187,7 +242,7 @@ func (p *problem) Error() string { return p.detail }
 const problemBase = "https://github.com/seed-7440039f/frontier/problems/"
 
 var problemTitles = map[string]string{
-	"not-leased": "The lease has ended", "bad-request": "The request is malformed", "not-found": "There is no such resource",
+	"not-leased": "The lease has ended, or never was", "bad-request": "The request is malformed", "not-found": "There is no such resource",
 	"unknown-host": "Nothing is known of the host", "unknown-url": "The URL is unknown", "unknown-crawl": "The crawl is unknown",
 	"limit": "The frontier refuses this", "group-busy": "The group has no free slot", "full": "The frontier's memory is used up", "no-space": "The disk is full",
 	"busy": "The service is busy", "unauthorized": "A token is needed", "forbidden": "This is not allowed",
@@ -232,7 +287,7 @@ func problemOf(err error) *problem {
 		kind, status = "too-large", http.StatusRequestEntityTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded): // the client's, who sends nothing
 		kind, status = "bad-request", http.StatusRequestTimeout
-	case errors.Is(err, errSyntax), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, frontier.ErrOutcome):
+	case errors.Is(err, errSyntax), errors.Is(err, errBody), errors.Is(err, frontier.ErrOutcome):
 		kind, status = "bad-request", http.StatusBadRequest
 	case errors.Is(err, frontier.ErrGroupBusy):
 		kind, status = "group-busy", http.StatusUnprocessableEntity

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
 )
 
 const (
@@ -46,15 +48,16 @@ func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, ok bool, err err
 		t.Hosts = t.Max
 	}
 	t.Hosts, t.PerHost = min(t.Hosts, maxLeases), min(t.PerHost, maxLeases)
-	if t.Lease, err = seconds("lease_s", r.LeaseS); err != nil {
+	if t.Lease, err = leaseTime(r.LeaseS); err != nil {
 		return t, false, err
 	}
-	if t.Wait, err = seconds("wait_s", r.WaitS); err != nil {
+	if t.Wait, err = waitTime(r.WaitS); err != nil {
 		return t, false, err
 	}
-	t.Wait = min(t.Wait, maxWait)
-	if r.Host != nil {
-		t.Host = *r.Host
+	if r.Host != nil && *r.Host != "" {
+		if t.Host, err = s.host(*r.Host); err != nil {
+			return t, false, err
+		}
 	}
 	for _, name := range r.Crawls {
 		if id, ok := s.Crawl(name); ok {
@@ -71,12 +74,40 @@ func seconds(name string, x float64) (time.Duration, error) {
 	return time.Duration(math.Ceil(x * float64(time.Second))), nil
 }
 
+// leaseTime is lease_s; 0: as long as leases last.
+func leaseTime(x float64) (time.Duration, error) {
+	d, err := seconds("lease_s", x)
+	if err == nil && d > 0 && d < time.Millisecond {
+		err = badRequest("lease_s is %v; want 0.001 or more", x)
+	}
+	return d, err
+}
+
+// waitTime is wait_s.
+func waitTime(x float64) (time.Duration, error) {
+	d, err := seconds("wait_s", x)
+	return min(d, maxWait), err
+}
+
+// host is the key of a host that a client names.
+func (s *Service) host(name string) (string, error) {
+	key, err := console.KeyOf(s.f, name)
+	if err == nil {
+		err = s.f.CheckScope(frontier.Host(key))
+	}
+	if err != nil {
+		return "", badRequest("host: %w", err)
+	}
+	return key, nil
+}
+
 // postLeases hands leases out, and waits for the first if it is asked to.
 func (s *Service) postLeases(c *call) error {
 	var r takeRequest
 	if err := c.decode(&r); err != nil {
 		return err
 	}
+	defer c.untilClosing()()
 	t, known, err := r.take(s)
 	if err != nil {
 		return err
@@ -202,10 +233,14 @@ func (st *stream) tokens() (all []uint64) {
 
 // streamLeases hands leases out for as long as the client reads, so that never more than max of them are out.
 func (s *Service) streamLeases(c *call) error {
-	r, err := streamRequest(c.r)
+	if c.r.Method == http.MethodHead { // the mux lets it pass as a GET
+		return &problem{kind: "bad-request", status: http.StatusMethodNotAllowed, detail: "HEAD is not answered here"}
+	}
+	r, err := streamRequest(c.query)
 	if err != nil {
 		return err
 	}
+	defer c.untilClosing()()
 	t, _, err := r.take(s)
 	if err != nil {
 		return err
@@ -291,8 +326,7 @@ func (st *stream) wait(ctx context.Context, deadline time.Time) bool {
 }
 
 // streamRequest reads the query of GET /v1/leases.
-func streamRequest(r *http.Request) (x takeRequest, err error) {
-	q := r.URL.Query()
+func streamRequest(q url.Values) (x takeRequest, err error) {
 	if !q.Has("stream") {
 		return x, badRequest("want ?stream; POST asks for some leases")
 	}
@@ -317,8 +351,6 @@ func streamRequest(r *http.Request) (x takeRequest, err error) {
 			x.Host = &v
 		case "crawls":
 			x.Crawls = strings.Split(v, ",")
-		default:
-			err = errors.New("there is no such parameter")
 		}
 		if err != nil {
 			return x, badRequest("%.40s: %w", name, err)
@@ -339,12 +371,21 @@ func (s *Service) lease(id string) (frontier.Lease, error) {
 	return l, err
 }
 
-// replyLease answers with a lease, and the gap that a client must leave that fetches robots.txt under it.
-func (c *call) replyLease(l *frontier.Lease) error {
+// appendOne appends a lease, and the gap that a client must leave that fetches robots.txt under it.
+func (s *Service) appendOne(l *frontier.Lease) []byte {
 	if l.Gap == 0 {
-		l.Gap = c.s.gapOf(l.Host, frontier.Outcome{})
+		l.Gap = s.gapOf(l.Host, frontier.Outcome{})
 	}
-	c.send(http.StatusOK, "application/json", append(c.s.appendLease(nil, l), '\n'))
+	b := s.appendLease(nil, l)
+	if l.Gap == 0 {
+		b = append(b[:len(b)-1], `,"gap_s":0}`...)
+	}
+	return append(b, '\n')
+}
+
+// replyLease answers with a lease.
+func (c *call) replyLease(l *frontier.Lease) error {
+	c.send(http.StatusOK, "application/json", c.s.appendOne(l))
 	return nil
 }
 
@@ -365,7 +406,7 @@ func (s *Service) postExtend(c *call) error {
 	if err := c.decode(&r); err != nil {
 		return err
 	}
-	d, err := seconds("lease_s", r.LeaseS)
+	d, err := leaseTime(r.LeaseS)
 	if err != nil {
 		return err
 	}
@@ -440,20 +481,21 @@ func (s *Service) postContact(c *call) error {
 	if err := c.decode(&r); err != nil {
 		return err
 	}
-	wait, err := seconds("wait_s", r.WaitS)
+	wait, err := waitTime(r.WaitS)
 	if err != nil {
 		return err
 	}
-	lease, err := seconds("lease_s", r.LeaseS)
+	lease, err := leaseTime(r.LeaseS)
 	if err != nil {
 		return err
 	}
-	host := c.r.PathValue("host")
-	if err := s.f.CheckScope(frontier.Host(host)); err != nil {
-		return badRequest("host: %w", err)
+	host, err := s.host(c.r.PathValue("host"))
+	if err != nil {
+		return err
 	}
 	c.undeadline()
-	ctx, cancel := context.WithTimeout(c.ctx, max(time.Millisecond, min(wait, maxWait)))
+	defer c.untilClosing()()
+	ctx, cancel := context.WithTimeout(c.ctx, max(time.Millisecond, wait))
 	defer cancel()
 	l, err := s.f.Contact(ctx, host)
 	switch {
@@ -476,5 +518,5 @@ func (s *Service) postContact(c *call) error {
 		s.giveBack([]frontier.Lease{l})
 		return err
 	}
-	return c.lend([]frontier.Lease{l}, append(s.appendLease(nil, &l), '\n'))
+	return c.lend([]frontier.Lease{l}, s.appendOne(&l))
 }

@@ -85,6 +85,11 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 	if e.URL == "" {
 		wrong("url is missing")
 	}
+	if e.Host != "" {
+		if e.Host, err = s.host(e.Host); err != nil {
+			wrong("%w", err)
+		}
+	}
 	if it.err == nil {
 		e.Meta = s.seal(uint8(priority), meta, now)
 	}
@@ -129,6 +134,9 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 	o := &e.outcome
 	for first := true; ; first = false {
 		name, ok, err := in.member(first)
+		if err == nil && !ok && o.Result == frontier.Requeue && !o.Next.IsZero() {
+			err = errors.New("next: a URL that is requeued comes at once")
+		}
 		if !ok || err != nil {
 			return e, err
 		}
@@ -166,7 +174,9 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 		case "modified":
 			o.Modified, err = in.time()
 		case "bytes":
-			o.Bytes, err = in.int()
+			if o.Bytes, err = in.int(); err == nil && o.Bytes < 0 {
+				err = fmt.Errorf("%d is negative", o.Bytes)
+			}
 		case "next":
 			o.Next, err = in.time()
 		case "meta":

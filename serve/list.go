@@ -4,7 +4,6 @@ package serve
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/seed-7440039f/frontier"
@@ -21,9 +20,9 @@ type listing struct {
 }
 
 // list begins a listing of at most n lines, by the parameter n; without it, or with 0, of all.
-func (c *call) list(q url.Values) (*listing, error) {
+func (c *call) list() (*listing, error) {
 	n := 0
-	if v := q.Get("n"); v != "" {
+	if v := c.query.Get("n"); v != "" {
 		var err error
 		if n, err = strconv.Atoi(v); err != nil || n < 0 {
 			return nil, badRequest("n is %.40q; want a number, 0 or more", v)
@@ -58,7 +57,7 @@ func (l *listing) write() error {
 
 // getList lists URLs of all states, of one moment.
 func (s *Service) getList(c *call) error {
-	q := c.r.URL.Query()
+	q := c.query
 	var crawl uint32
 	if q.Has("crawl") {
 		var ok bool
@@ -70,7 +69,13 @@ func (s *Service) getList(c *call) error {
 	if err != nil {
 		return err
 	}
-	l, err := c.list(q)
+	host := ""
+	if q.Has("host") {
+		if host, err = s.host(q.Get("host")); err != nil {
+			return err
+		}
+	}
+	l, err := c.list()
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func (s *Service) getList(c *call) error {
 		if err != nil {
 			return err
 		}
-		if q.Has("crawl") && u.Entry.Crawl != crawl || q.Has("host") && u.Host != q.Get("host") || q.Has("finished") && u.Entry.Finished != finished {
+		if q.Has("crawl") && u.Entry.Crawl != crawl || q.Has("host") && u.Host != host || q.Has("finished") && u.Entry.Finished != finished {
 			continue
 		}
 		if l.full() {
@@ -108,12 +113,11 @@ func (s *Service) getQueues(c *call) error {
 	if err != nil {
 		return err
 	}
-	q := c.r.URL.Query()
-	l, err := c.list(q)
+	l, err := c.list()
 	if err != nil {
 		return err
 	}
-	for host, n := range s.f.Queues(id, q.Get("after")) {
+	for host, n := range s.f.Queues(id, c.query.Get("after")) {
 		if l.full() {
 			break
 		}
@@ -131,15 +135,18 @@ func (s *Service) getQueues(c *call) error {
 
 // deleteHost deletes the URLs of a host, in one crawl or in all. With forget they become unknown.
 func (s *Service) deleteHost(c *call) error {
-	o := frontier.DeleteOptions{Scope: frontier.Host(c.r.PathValue("host"))}
-	if q := c.r.URL.Query(); q.Has("crawl") {
+	host, err := s.host(c.r.PathValue("host"))
+	if err != nil {
+		return err
+	}
+	o := frontier.DeleteOptions{Scope: frontier.Host(host)}
+	if q := c.query; q.Has("crawl") {
 		id, ok := s.Crawl(q.Get("crawl"))
 		if !ok {
 			return unknownCrawl(q.Get("crawl"))
 		}
 		o.Crawls = []uint32{id}
 	}
-	var err error
 	if o.Forget, err = c.flag("forget"); err != nil {
 		return err
 	}
@@ -147,7 +154,7 @@ func (s *Service) deleteHost(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.log.Info("a client deleted the URLs of a host", "host", c.r.PathValue("host"), "urls", n, "who", c.who)
+	s.log.Info("a client deleted the URLs of a host", "host", host, "urls", n, "who", c.who)
 	return c.reply(map[string]int64{"deleted": n})
 }
 

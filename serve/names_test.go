@@ -18,7 +18,7 @@ func TestRequestsThatFailNameNoCrawl(t *testing.T) {
 	x := serve(t, Options{})
 	x.problem(409, "not-leased", "POST", "/v1/leases/x/done", `{"add":[{"url":"http://a.example/","crawl":"typo"}]}`)
 	x.problem(400, "bad-request", "POST", "/v1/leases/x/done", `{"add":[{"url":"http://a.example/","crawl":"cut"}`)
-	x.ok("POST", "/v1/urls", `{"crawl":"nothing"}`)
+	x.problem(400, "bad-request", "POST", "/v1/urls", `{"crawl":"nothing"}`)
 	assert.Equal(t, []string{DefaultCrawl}, x.s.CrawlNames())
 }
 

@@ -128,11 +128,22 @@ func TestEachRouteIsDescribed(t *testing.T) {
 	var described, answered []string
 	for path, ops := range doc["paths"].(object) {
 		for method, op := range ops.(object) {
-			described = append(described, strings.ToUpper(method)+" "+path+" "+op.(object)["x-role"].(string))
+			parameters, _ := op.(object)["parameters"].([]any)
+			query := ""
+			for _, p := range parameters {
+				if p.(object)["in"] == "query" {
+					query += " " + p.(object)["name"].(string)
+				}
+			}
+			described = append(described, strings.ToUpper(method)+" "+path+" "+op.(object)["x-role"].(string)+query)
 		}
 	}
 	for _, r := range routes {
-		answered = append(answered, r.method+" "+r.path+" "+r.role.String())
+		query := " " + r.query
+		if r.query == "" || r.query == anyQuery {
+			query = ""
+		}
+		answered = append(answered, r.method+" "+r.path+" "+r.role.String()+query)
 	}
 	slices.Sort(described)
 	slices.Sort(answered)

@@ -96,10 +96,14 @@ func (w *translated) end() error {
 
 // getHost tells of a host.
 func (s *Service) getHost(c *call) error {
-	if _, err := s.f.Host(c.ctx, c.r.PathValue("host")); errors.Is(err, frontier.ErrUnknownHost) {
+	host, err := s.host(c.r.PathValue("host"))
+	if err != nil {
 		return err
 	}
-	return toConsole("/api/host", "host")(s, c)
+	if _, err := s.f.Host(c.ctx, host); errors.Is(err, frontier.ErrUnknownHost) {
+		return err
+	}
+	return c.console("/api/host", url.Values{"name": {host}}.Encode(), deadlined{c})
 }
 
 // postDo does what an operator asks for, as package console does it.
@@ -120,7 +124,7 @@ func (s *Service) postDo(c *call) error {
 
 // scope is that of the path.
 func (c *call) scope() (frontier.Scope, error) {
-	scope, err := console.ParseScope(c.r.PathValue("scope"))
+	scope, err := console.ScopeOf(c.s.f, c.r.PathValue("scope"))
 	if err == nil {
 		err = c.s.f.CheckScope(scope)
 	}
@@ -281,7 +285,7 @@ func (s *Service) deleteCrawl(c *call) error {
 
 // flag is a parameter that is true or false.
 func (c *call) flag(name string) (bool, error) {
-	v := c.r.URL.Query().Get(name)
+	v := c.query.Get(name)
 	if v == "" {
 		return false, nil
 	}

@@ -4,7 +4,6 @@
 package serve
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,7 +163,7 @@ func (s *scanner) number() (string, error) {
 		break
 	}
 	text := s.b[from:s.i]
-	if digits := bytes.TrimPrefix(text, []byte{'-'}); len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
+	if !json.Valid(text) {
 		return "", fmt.Errorf("%w: the number %q", errSyntax, text)
 	}
 	return string(text), nil
@@ -212,8 +211,8 @@ func (s *scanner) seconds() (time.Duration, error) {
 		return 0, err
 	}
 	d := x * float64(time.Second)
-	if math.Abs(d) >= math.MaxInt64 {
-		return 0, fmt.Errorf("%v s is too long", x)
+	if x < 0 || d >= math.MaxInt64 {
+		return 0, fmt.Errorf("%v s: want 0 or more, and less than 292 years", x)
 	}
 	return time.Duration(math.Round(d)), nil
 }

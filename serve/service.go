@@ -65,6 +65,8 @@ type Service struct {
 
 	closing context.Context // ends when Drain or Close begins
 	close   context.CancelFunc
+	cut     context.Context // ends when Close begins
+	cutAll  context.CancelFunc
 	calls   sync.WaitGroup // requests under way
 	mu      sync.Mutex     // guards closed together with calls
 	closed  bool
@@ -74,7 +76,7 @@ type Service struct {
 var ErrNoFrontier = errors.New("serve: no frontier")
 
 // ErrClosing is returned once Drain or Close has begun.
-var ErrClosing = errors.New("serve: closing")
+var ErrClosing = errors.New("serve: the server is stopping")
 
 // Frontier completes the options of a frontier that is served: priorities 1 to 16, taken
 // from the envelope of each URL (Envelope), a fixed delay of 1 s, because what a client
@@ -136,6 +138,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 		}
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
+	s.cut, s.cutAll = context.WithCancel(context.Background())
 	s.handler = s.routed()
 	if o.Contacts != "" {
 		s.contacts.log, s.contacts.sync = o.Logger, o.Sync
@@ -198,8 +201,9 @@ func (s *Service) Drain(ctx context.Context) error {
 	}
 }
 
-// Close is Drain without an end, and gives back what the Service has. The frontier stays open.
+// Close ends all requests, and gives back what the Service has. The frontier stays open.
 func (s *Service) Close() error {
+	s.cutAll()
 	err := errors.Join(s.Drain(context.Background()), s.contacts.close())
 	if s.owned {
 		err = errors.Join(err, s.console.Close())

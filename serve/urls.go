@@ -5,10 +5,12 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier"
 )
@@ -98,8 +100,14 @@ func (s *Service) postURLs(c *call) error {
 	}
 	err = a.run()
 	switch {
+	case err != nil && !a.each && a.tally.lines > 0:
+		p := *problemOf(err)
+		p.detail += fmt.Sprintf("; %d lines before it were taken in, and %d URLs of them are new", a.tally.lines, a.tally.new)
+		return &p
 	case err != nil:
 		return err
+	case !a.each && a.tally.bad > 0 && a.tally.bad == a.tally.lines:
+		return &problem{kind: "bad-request", status: http.StatusBadRequest, detail: a.tally.faults[0].Detail + a.hint(), errors: a.tally.faults}
 	case !a.each:
 		t := &a.tally
 		if t.faults == nil {
@@ -110,6 +118,14 @@ func (s *Service) postURLs(c *call) error {
 		c.send(http.StatusOK, "application/x-ndjson", nil)
 	}
 	return nil
+}
+
+// hint says what may be wrong with a body of which every line is bad.
+func (a *adding) hint() string {
+	if a.lines.format == formatLines && strings.Contains(a.tally.faults[0].Detail, errSyntax.Error()) {
+		return "; URLs without JSON need Content-Type: text/plain"
+	}
+	return ""
 }
 
 // run adds batch by batch. It does not read on while the frontier takes one.
@@ -138,7 +154,9 @@ func (a *adding) run() error {
 func (a *adding) take(b []byte) error {
 	var it item
 	if a.lines.format == formatText {
-		it.entry = frontier.Entry{URL: string(b), Meta: a.c.s.seal(0, nil, time.Now())}
+		if it.entry = (frontier.Entry{URL: string(b), Meta: a.c.s.seal(0, nil, time.Now())}); !utf8.Valid(b) {
+			it.err = errors.New("the URL is not UTF-8")
+		}
 	} else {
 		in := scanner{b: b}
 		var err error
@@ -234,7 +252,7 @@ func verdictsOf(items []item, verdicts []frontier.Verdict, faults []*frontier.En
 
 // getURL tells the state of a URL.
 func (s *Service) getURL(c *call) error {
-	q := c.r.URL.Query()
+	q := c.query
 	if q.Get("url") == "" {
 		return badRequest("url is missing")
 	}
@@ -242,7 +260,14 @@ func (s *Service) getURL(c *call) error {
 	if !ok {
 		return unknownCrawl(q.Get("crawl"))
 	}
-	x, err := s.f.StatusOf(c.ctx, frontier.Entry{URL: q.Get("url"), Host: q.Get("host"), Crawl: id})
+	host := ""
+	if q.Get("host") != "" {
+		var err error
+		if host, err = s.host(q.Get("host")); err != nil {
+			return err
+		}
+	}
+	x, err := s.f.StatusOf(c.ctx, frontier.Entry{URL: q.Get("url"), Host: host, Crawl: id})
 	switch {
 	case err != nil && c.ctx.Err() == nil && x.Host == "":
 		return badRequest("url: %w", err)

@@ -244,7 +244,7 @@ func TestCommandsOnACrawlAtRest(t *testing.T) {
 	ok("clear", "*")
 	assert.Regexp(t, `state +at rest\n`, ok("status"))
 	ok("pause", "a.example")
-	assert.Contains(t, ok("rules"), "a.example  paused  true")
+	assert.Contains(t, ok("rules"), "a.example  paused  yes")
 	assert.Contains(t, ok("hosts"), "a.example")
 	assert.Contains(t, ok("urls", "-n", "1"), "-after")
 	assert.Contains(t, ok("export"), `a.example`)
