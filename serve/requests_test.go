@@ -38,8 +38,7 @@ func TestQueriesAreStrict(t *testing.T) {
 func TestAHEADTakesNoLease(t *testing.T) {
 	x := serve(t, Options{})
 	x.ok("POST", "/v1/urls", `{"url":"http://a.example/1"}`)
-	code, _ := x.ask("HEAD", "/v1/leases?stream", "")
-	assert.Equal(t, 405, code)
+	assert.Equal(t, "HTTP/1.1 405 Method Not Allowed", x.raw("HEAD /v1/leases?stream HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 	assert.EqualValues(t, 0, x.ok("GET", "/v1/stats", "")["leased"])
 }
 
