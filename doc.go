@@ -196,7 +196,7 @@ package frontier
 //	next.go         Next, TryNext, Contact; the calls that wait     -> waitqueue
 //	done.go         Done: what an outcome means for its URL; the policies are asked
 //	doneall.go      DoneAll: many leases end under one lock
-//	work.go         loops over leases: Work, Leases
+//	work.go         loops over leases, of a Frontier or another Leaser: Work, Leases
 //	lease.go        leases that are out: Extend, Join, HandBack, expiry
 //	take.go         Take: leases of several hosts, or of some only
 //	bundle.go       leases of a host that are one contact

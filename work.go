@@ -13,13 +13,22 @@ import (
 	"time"
 )
 
+// Leaser hands out leases and takes their ends, as *Frontier does, and *client.Client.
+type Leaser interface {
+	Next(ctx context.Context) (Lease, error)
+	Done(l Lease, o Outcome) error
+}
+
 // Leases is Next in a loop. It ends without an error when the crawl is over or
 // the frontier closed, and after any other error. A loop that is left early must have
 // ended its last lease, as every caller of Next.
-func (f *Frontier) Leases(ctx context.Context) iter.Seq2[Lease, error] {
+func (f *Frontier) Leases(ctx context.Context) iter.Seq2[Lease, error] { return Leases(ctx, f) }
+
+// Leases is [Frontier.Leases] of any Leaser.
+func Leases(ctx context.Context, from Leaser) iter.Seq2[Lease, error] {
 	return func(yield func(Lease, error) bool) {
 		for {
-			l, err := f.Next(ctx)
+			l, err := from.Next(ctx)
 			if errors.Is(err, ErrExhausted) || errors.Is(err, ErrClosed) {
 				return
 			}
@@ -61,10 +70,16 @@ func (f *Frontier) Leases(ctx context.Context) iter.Seq2[Lease, error] {
 // fn may use its lease in any way. One that it ended itself, by Done or HandBack, is left
 // alone.
 func (f *Frontier) Work(ctx context.Context, n int, fn func(context.Context, Lease) (Outcome, error)) error {
+	return Work(ctx, f, n, fn)
+}
+
+// Work is [Frontier.Work] with the leases of any Leaser. A lease of one that is no *Frontier
+// has its Deadline by the system's clock.
+func Work(ctx context.Context, from Leaser, n int, fn func(context.Context, Lease) (Outcome, error)) error {
 	if n < 1 {
 		return fmt.Errorf("frontier: work with %d workers; want at least 1", n)
 	}
-	w := &work{f: f, fn: fn}
+	w := &work{from: from, fn: fn}
 	w.ctx, w.stop = context.WithCancel(ctx)
 	defer w.stop()
 	var workers sync.WaitGroup
@@ -87,7 +102,7 @@ func (f *Frontier) Work(ctx context.Context, n int, fn func(context.Context, Lea
 
 // work is a call of Work.
 type work struct {
-	f    *Frontier
+	from Leaser
 	ctx  context.Context
 	stop context.CancelFunc
 	fn   func(context.Context, Lease) (Outcome, error)
@@ -157,7 +172,7 @@ func (w *work) worker() {
 
 func (w *work) loop() error {
 	for {
-		l, err := w.f.Next(w.ctx)
+		l, err := w.from.Next(w.ctx)
 		switch {
 		case err == ErrExhausted || errors.Is(err, ErrClosed):
 			return nil
@@ -179,12 +194,12 @@ func (w *work) wasCut(err error) bool {
 
 // visit calls fn with a lease, and ends it.
 func (w *work) visit(l Lease) error {
-	ctx, end := w.f.untilDeadline(w.ctx, &l)
+	ctx, end := untilDeadline(w.ctx, w.from, &l)
 	defer end()
 	returned := false
 	defer func() {
 		if !returned {
-			_ = w.f.Done(l, Outcome{Result: Failed}) // what fn panics with matters more
+			_ = w.from.Done(l, Outcome{Result: Failed}) // what fn panics with matters more
 		}
 	}()
 	o, err := w.fn(ctx, l)
@@ -200,15 +215,17 @@ func (w *work) visit(l Lease) error {
 	case o.Result == Failed && w.ctx.Err() != nil:
 		o.Result, o.Failure = Requeue, 0
 	}
-	ended := w.f.Done(l, o)
+	ended := w.from.Done(l, o)
 	if ended == nil || errors.Is(ended, ErrNotLeased) {
 		return err
 	}
 	if errors.Is(ended, ErrClosed) && len(EntryErrors(ended)) == 0 {
 		return err // Close was called, and the URL comes again
 	}
-	if w.f.isOut(&l) { // a faulty outcome
-		ended = errors.Join(ended, w.f.Done(l, Outcome{Result: Requeue}))
+	// After a faulty outcome the lease is still out.
+	again := w.from.Done(l, Outcome{Result: Requeue})
+	if again != nil && !errors.Is(again, ErrNotLeased) && !errors.Is(again, ErrClosed) {
+		ended = errors.Join(ended, again)
 	}
 	if err == errCut {
 		return ended
@@ -217,8 +234,12 @@ func (w *work) visit(l Lease) error {
 }
 
 // untilDeadline returns a context that ends at the deadline of a lease that was just handed
-// out, by the frontier's clock.
-func (f *Frontier) untilDeadline(ctx context.Context, l *Lease) (context.Context, func()) {
+// out, by the clock of who handed it out.
+func untilDeadline(ctx context.Context, from Leaser, l *Lease) (context.Context, func()) {
+	f, ok := from.(*Frontier)
+	if !ok {
+		return context.WithDeadline(ctx, l.Deadline)
+	}
 	left := time.Duration(l.moment + int64(f.opts.LeaseTime) - f.moment())
 	if f.opts.Clock == (systemClock{}) {
 		return context.WithTimeout(ctx, left)

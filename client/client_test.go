@@ -34,6 +34,7 @@ var (
 	_ crawler.Frontier   = (*client.Client)(nil)
 	_ polite.Frontier    = (*client.Client)(nil)
 	_ conformance.Leases = (*client.Client)(nil)
+	_ conformance.Loops  = (*client.Client)(nil)
 )
 
 // TestServed is the suite over HTTP: each verb of a Client is a request to package serve.
@@ -110,6 +111,10 @@ func (u unheard) WriteHeader(int)             {}
 func newWire(t *testing.T, o frontier.Options) *wire {
 	o = serve.Frontier(o)
 	o.KeepOpen = false // so that the suite sees what is exhausted
+	return wireTo(t, o)
+}
+
+func wireTo(t *testing.T, o frontier.Options) *wire {
 	f, err := frontier.Open(t.Context(), o)
 	require.NoError(t, err)
 	w := &wire{f: f, conns: make(chan net.Conn), ended: make(chan struct{})}

@@ -4,9 +4,10 @@
 //	f, err := client.New("http://127.0.0.1:8348", client.Options{Crawl: "news"})
 //	defer f.Close()
 //	n, err := f.Add(ctx, frontier.Entry{URL: "http://a.example/"})
-//	lease, err := f.Next(ctx)
-//	// fetch lease.Entry.URL
-//	err = f.Done(lease, frontier.Outcome{})
+//	err = f.Work(ctx, 100, func(ctx context.Context, lease frontier.Lease) (frontier.Outcome, error) {
+//		// fetch lease.Entry.URL
+//		return frontier.Outcome{}, nil
+//	})
 //
 // A [Client] is a crawler.Frontier and a polite.Frontier: a crawl that runs on a frontier of its own
 // runs on a served one, beside crawlers in other processes and languages. The server keeps politeness
@@ -35,4 +36,13 @@
 // outlink that is refused so, its outlinks are added before the lease ends, not in the same commit.
 // Deadlines are the server's: the clocks of both machines should agree. Outcome.Move is refused, so
 // package crawler parks no URLs: it drops them, with a warning.
+//
+// A server waits for more URLs when nothing is left. Next, Work and Leases see the end of a crawl when
+// a request that waited at the server comes back empty: up to Options.Wait later, which is 20 s.
+//
+// A Client has no Drain, as other programs work on the frontier: end the context of Work, and let fn
+// finish its fetches if they are not to be cut short. It has no Take, DoneAll, AddVerdicts or CrawlNow:
+// its calls share requests by themselves, and Entry.Force crawls a URL again. Of the controls it has
+// Pause, Resume and Delete. Rules, groups, values, listings, the state of a URL, exports and imports
+// are not in it: see docs/http.md and the server's page.
 package client

@@ -5,6 +5,7 @@ package client
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -60,6 +61,17 @@ func (c *Client) Next(ctx context.Context) (frontier.Lease, error) {
 		}
 	}
 	return frontier.Lease{}, ctx.Err()
+}
+
+// Leases is Next in a loop, as frontier.Frontier.Leases is.
+func (c *Client) Leases(ctx context.Context) iter.Seq2[frontier.Lease, error] {
+	return frontier.Leases(ctx, c)
+}
+
+// Work crawls with n workers, as frontier.Frontier.Work does. After Close it returns nil, and the
+// leases of its workers stay out until their deadlines.
+func (c *Client) Work(ctx context.Context, n int, fn func(context.Context, frontier.Lease) (frontier.Outcome, error)) error {
+	return frontier.Work(ctx, c, n, fn)
 }
 
 // TryNext returns a lease if there is one now, as frontier.Frontier.TryNext does. If the server is

@@ -5,6 +5,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"iter"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,13 @@ type Leases interface {
 	HandBack(l frontier.Lease) (frontier.Lease, error)
 	Extend(l *frontier.Lease, d time.Duration) error
 	DoneContext(ctx context.Context, l frontier.Lease, o frontier.Outcome) ([]*frontier.EntryError, error)
+}
+
+// Loops is a Frontier with loops over leases.
+type Loops interface {
+	Frontier
+	Leases(ctx context.Context) iter.Seq2[frontier.Lease, error]
+	Work(ctx context.Context, n int, fn func(context.Context, frontier.Lease) (frontier.Outcome, error)) error
 }
 
 // Open opens a frontier with the given options, and closes it when the test ends.
@@ -107,4 +115,10 @@ var cases = []struct {
 	{"delete", needs(deleted)},
 	{"host", needs(host)},
 	{"crowd", needs(crowd)},
+	{"leases", needs(leases)},
+	{"work", needs(work)},
+	{"workstops", needs(workStops)},
+	{"workcut", needs(workCut)},
+	{"workfails", needs(workFails)},
+	{"workheld", needs(workHeld)},
 }

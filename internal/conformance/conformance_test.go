@@ -13,7 +13,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var _ conformance.Leases = (*frontier.Frontier)(nil)
+var (
+	_ conformance.Leases = (*frontier.Frontier)(nil)
+	_ conformance.Loops  = (*frontier.Frontier)(nil)
+)
 
 func TestEmbedded(t *testing.T) {
 	conformance.Run(t, func(t *testing.T, o frontier.Options) conformance.Frontier {

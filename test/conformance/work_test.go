@@ -263,9 +263,11 @@ func TestWorkStopsAtErrorsOfDone(t *testing.T) {
 	}
 	require.ErrorContains(t, w.F.Work(t.Context(), 1, bad), "visited with Failure dns")
 	w.Machine.Faults.FailNth(spilltest.Write, 1, harness.ErrDisk)
-	require.ErrorIs(t, w.F.Work(t.Context(), 1, func(context.Context, frontier.Lease) (frontier.Outcome, error) {
+	err := w.F.Work(t.Context(), 1, func(context.Context, frontier.Lease) (frontier.Outcome, error) {
 		return frontier.Outcome{}, nil
-	}), harness.ErrDisk)
+	})
+	require.ErrorIs(t, err, harness.ErrDisk)
+	require.NotErrorIs(t, err, frontier.ErrNotLeased)
 	require.Zero(t, w.F.Stats().Leased)
 	require.Equal(t, []string{"http://a.example/"}, w.Rest())
 }
