@@ -166,6 +166,35 @@ def test_a_time_needs_a_zone(client: Client) -> None:
         client.add([Entry("http://a.test/", not_before=datetime(2030, 1, 1))])
 
 
+def test_a_text_is_no_list(client: Client) -> None:
+    one: list[Callable[[Any], Any]] = [
+        client.add,
+        lambda x: list(client.add_iter(x)),
+        lambda x: client.leases(crawls=x),
+        lambda x: list(client.stream(crawls=x)),
+        lambda x: Outcome("visited", add=x),
+    ]
+    for ask in one:
+        for text in ("http://a.test/", b"http://a.test/"):
+            with pytest.raises(TypeError, match="want a list"):
+                ask(text)
+    assert client.stats()["known"] == 0
+
+
+def test_an_outcome_has_words_of_the_server() -> None:
+    wrong: Any = "ok"
+    with pytest.raises(ValueError, match="'ok'; want one of"):
+        Outcome(wrong)
+    with pytest.raises(ValueError, match="'ok'; want one of"):
+        Outcome("failed", failure=wrong)
+
+
+def test_what_an_operator_holds_is_told() -> None:
+    with Stub(lambda _, __: (200, b'{"leases":[],"held":3}')) as s, Client(s.url) as c:
+        got = c.leases()
+    assert (got.held, got.exhausted) == (3, False)
+
+
 LISTINGS: list[Callable[[Client], Any]] = [
     lambda c: list(c.list()),
     lambda c: list(c.queues("news")),

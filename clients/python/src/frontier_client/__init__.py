@@ -6,7 +6,7 @@ delay of each host for all crawlers that share it::
     from frontier_client import Client, Outcome
 
     with Client("http://127.0.0.1:8348") as frontier:
-        frontier.add(["https://a.example/"])
+        bad = [v for v in frontier.add(["https://a.example/"]) if v.error]
         for lease in frontier.leases(max=10, wait_s=20).leases:
             ...  # fetch lease.url
             frontier.done(lease, Outcome("visited", duration_s=0.2, add=["https://a.example/b"]))

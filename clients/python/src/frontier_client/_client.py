@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from ._errors import BadRequest, Unavailable, kind_of
 from ._http import NDJSON, Transport, decode, decode_lines, encode
-from ._types import Ended, Entry, Lease, Leases, Outcome, Verdict, entry_members, parse_time, verdict
+from ._types import Ended, Entry, Lease, Leases, Outcome, Verdict, entry_members, parse_time, several, verdict
 
 _ADD_BATCH = 1000
 
@@ -62,14 +62,15 @@ class Client:
     # Adding.
 
     def add(self, entries: Iterable[Entry | str]) -> list[Verdict]:
-        """Add URLs. They are on disk when it returns: one verdict each, in order."""
+        """Add URLs. They are on disk when it returns: one verdict each, in order.
+        A URL that is bad or refused does not raise; its verdict says so."""
         return list(self.add_iter(entries))
 
     def add_iter(self, entries: Iterable[Entry | str]) -> Iterator[Verdict]:
         """Add URLs from an iterator of any length, a thousand at a time. The
         verdicts come once their entries are on disk; adding goes on only while
         they are read."""
-        it = iter(entries)
+        it = iter(several("entries", entries))
         while batch := list(islice(it, _ADD_BATCH)):
             body = b"\n".join(encode(entry_members(e)) for e in batch) + b"\n"
             data = self._http.request("POST", "/v1/urls", body=body, content=NDJSON, accept=NDJSON)
@@ -94,7 +95,7 @@ class Client:
             "hosts": hosts,
             "per_host": per_host,
             "max": max,
-            "crawls": crawls,
+            "crawls": several("crawls", crawls),
             "host": host,
             "lease_s": lease_s,
             "wait_s": wait_s,
@@ -104,15 +105,16 @@ class Client:
             [Lease.from_members(m) for m in got.get("leases") or []],
             parse_time(got.get("next")),
             bool(got.get("exhausted")),
+            got.get("held") or 0,
         )
 
     def stream(
         self, *, max: int = 64, crawls: Sequence[str] | None = None, lease_s: float | None = None
     ) -> Iterator[Lease]:
         """Leases for as long as the caller iterates, at most ``max`` of them out
-        at once: done of one lets the next come. Leases that are out at the end
-        stay out. A server that ends it raises :class:`Unavailable`."""
-        query = {"stream": "true", "max": max, "crawls": ",".join(crawls) if crawls else None, "lease_s": lease_s}
+        at once: done of one lets the next come. When nothing is left it waits for
+        more. Leases that are out at the end stay out. A server that ends it raises :class:`Unavailable`."""
+        query = {"stream": "true", "max": max, "crawls": ",".join(several("crawls", crawls)) if crawls else None, "lease_s": lease_s}
         for line in self._http.lines("GET", "/v1/leases", query=query):
             if line:
                 yield Lease.from_members(decode(line))

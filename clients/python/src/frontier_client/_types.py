@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args
 
 from ._errors import BadRequest
 
@@ -13,6 +13,15 @@ Status = Literal["new", "known", "forced", "hinted", "refused", "bad"]
 Result = Literal["visited", "changed", "unchanged", "gone", "failed", "denied", "requeue", "put_off"]
 Failure = Literal["other", "dns", "connect", "timeout", "server", "unavailable", "too_many_requests"]
 Meta = Mapping[str, Sequence[str]]
+
+T = TypeVar("T")
+
+
+def several(name: str, values: T) -> T:
+    """The values, unless they are one text: its characters would be taken for them."""
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"{name} is {values!r}; want a list")
+    return values
 
 
 def time_text(t: datetime) -> str:
@@ -117,6 +126,8 @@ class Leases:
     """When the next lease may be had, where none came and the time is known."""
     exhausted: bool = False
     """Nothing waits, nothing is scheduled, and nobody holds a lease."""
+    held: int = 0
+    """If nothing else is left: how many URLs an operator's rules hold back."""
 
 
 @dataclass(slots=True)
@@ -135,6 +146,13 @@ class Outcome:
     next: datetime | None = None
     meta: Meta | None = None
     add: Sequence[Entry | str] = ()
+
+    def __post_init__(self) -> None:
+        if self.result not in get_args(Result):
+            raise ValueError(f"result is {self.result!r}; want one of {get_args(Result)}")
+        if self.failure is not None and self.failure not in get_args(Failure):
+            raise ValueError(f"failure is {self.failure!r}; want one of {get_args(Failure)}")
+        several("add", self.add)
 
     def members(self) -> dict[str, Any]:
         """The outcome as JSON members."""
