@@ -31,6 +31,11 @@ type ImportOptions struct {
 	// Normalize normalizes the URLs of a plain list; a line for which it returns an error
 	// is malformed. Nil leaves them as they are.
 	Normalize func(url string) (string, error)
+	// CheckValue says what is wrong with a value, and CheckCrawl with the crawl that the line of
+	// a URL names: a line for which it returns an error is malformed. They are called in the order of the
+	// lines, before anything is imported unless SkipBad is set. Nil: nothing is wrong.
+	CheckValue func(key string, value []byte) error
+	CheckCrawl func(crawl uint32) error
 	// TempDir is the folder of the temporary file that Import needs without SkipBad,
 	// unless the reader is an io.Seeker. Empty means os.TempDir().
 	TempDir string
@@ -219,6 +224,11 @@ func (im *importer) used(of limit.Subject, u row.Usage) error {
 
 // Value takes a value of the program's.
 func (im *importer) Value(key string, v []byte) error {
+	if im.o.CheckValue != nil && (im.dry || im.o.SkipBad) {
+		if err := im.o.CheckValue(key, v); err != nil {
+			return err
+		}
+	}
 	if im.dry {
 		return nil
 	}
@@ -266,11 +276,21 @@ func (im *importer) Listed(url string) (err error) {
 			return err
 		}
 	}
-	return im.URL(&dump.URL{URL: url, Crawl: im.o.Crawl})
+	return im.url(&dump.URL{URL: url, Crawl: im.o.Crawl})
 }
 
-// URL takes a URL for the next commit. A priority of 0 leaves it to the Prioritizer.
+// URL takes a URL of an export.
 func (im *importer) URL(u *dump.URL) error {
+	if im.o.CheckCrawl != nil && (im.dry || im.o.SkipBad) {
+		if err := im.o.CheckCrawl(u.Crawl); err != nil {
+			return err
+		}
+	}
+	return im.url(u)
+}
+
+// url takes a URL for the next commit. A priority of 0 leaves it to the Prioritizer.
+func (im *importer) url(u *dump.URL) error {
 	f := im.f
 	if (u.Priority < 0 || u.Priority > f.opts.Priorities) && u.Priority != Immediate {
 		return &PriorityError{Got: u.Priority, Levels: f.opts.Priorities}

@@ -67,6 +67,26 @@ func TestImportOfAList(t *testing.T) {
 	})
 }
 
+func TestImportsThatTheProgramChecks(t *testing.T) {
+	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
+		text := `{"value":"bad","data":"eA=="}` + "\n" + `{"url":"http://a.example/","crawl":3}` + "\nhttp://b.example/\n"
+		var crawls []uint32
+		o := frontier.ImportOptions{Crawl: 4, CheckValue: func(key string, v []byte) error {
+			assert.Equal(t, "x", string(v))
+			return errors.New("is " + key)
+		}, CheckCrawl: func(id uint32) error { crawls = append(crawls, id); return errors.New("is no crawl") }}
+		done, err := w.F.Import(t.Context(), strings.NewReader(text), o)
+		require.ErrorContains(t, err, "is bad")
+		require.ErrorContains(t, err, "is no crawl")
+		assert.Zero(t, done.URLs)
+		o.SkipBad = true
+		done, err = w.F.Import(t.Context(), strings.NewReader(text), o)
+		require.ErrorContains(t, err, "is bad")
+		assert.Equal(t, frontier.Imported{Lines: 3, Bad: 2, URLs: 1}, done)
+		assert.Equal(t, []uint32{3, 3}, crawls, "that of a list is none of a line")
+	})
+}
+
 // onlyReader hides that a reader can be read again.
 type onlyReader struct{ io.Reader }
 
