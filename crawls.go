@@ -57,6 +57,12 @@ func (r *Rule) settings() (crawlSettings, error) {
 	return crawlSettings{weight: max(1, r.Weight), paused: r.Paused == On, limits: r.Limits}, errors.Join(errs...)
 }
 
+// CheckCrawl returns an error for a rule that no crawl can have.
+func (r Rule) CheckCrawl() error {
+	_, err := r.settings()
+	return err
+}
+
 // CrawlStats describes one crawl. Scheduled and finished URLs lie on disk in the order of
 // their times; they are counted by crawl with Options.Count only.
 type CrawlStats struct {

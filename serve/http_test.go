@@ -140,3 +140,12 @@ func stopAfterTheAnswer(t *testing.T) {
 	assert.NoError(t, f.Check())
 	assert.NoError(t, f.Close())
 }
+
+func TestARuleThatNoCrawlCanHaveMakesNone(t *testing.T) {
+	x := serve(t, Options{})
+	x.problem(400, "bad-request", "PUT", "/v1/crawls/new", `{`)
+	x.problem(400, "bad-request", "PUT", "/v1/crawls/new", `{"delay":{}}`)
+	x.problem(422, "limit", "PUT", "/v1/crawls/new", `{"concurrency":3}`)
+	x.problem(422, "limit", "PUT", "/v1/crawls/new", `{"weight":-1}`)
+	assert.Equal(t, []string{DefaultCrawl}, x.s.CrawlNames())
+}

@@ -82,6 +82,8 @@ func (w *translated) end() error {
 		p.kind = "bad-request"
 	case http.StatusNotFound:
 		p.kind = "not-found"
+	case http.StatusConflict:
+		p.kind = "conflict"
 	case http.StatusRequestEntityTooLarge:
 		p.kind = "too-large"
 	case http.StatusUnprocessableEntity:
@@ -153,27 +155,41 @@ func (s *Service) putRule(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.setRule(c, scope); err != nil {
+	r, err := c.rule()
+	if err != nil {
+		return err
+	}
+	if err := s.setRule(c, scope, r); err != nil {
 		return err
 	}
 	return c.replyRule(scope)
 }
 
-// setRule sets the rule of the body.
-func (s *Service) setRule(c *call, scope frontier.Scope) error {
+// rule is that of the body.
+func (c *call) rule() (frontier.Rule, error) {
 	var r console.Rule
 	if err := c.decode(&r); err != nil {
-		return err
+		return frontier.Rule{}, err
 	}
 	set, err := r.Rule()
 	if err != nil {
-		return badRequest("the rule: %w", err)
+		return set, badRequest("the rule: %w", err)
 	}
-	if err := s.f.UpdateRule(scope, func(x *frontier.Rule) { *x = set }); err != nil {
-		if problemOf(err).kind != "internal" {
-			return err
-		}
-		return &problem{kind: "limit", status: http.StatusUnprocessableEntity, detail: err.Error()}
+	return set, nil
+}
+
+// ruleRefused is the error of a rule that its scope cannot have.
+func ruleRefused(err error) error {
+	if problemOf(err).kind != "internal" {
+		return err
+	}
+	return &problem{kind: "limit", status: http.StatusUnprocessableEntity, detail: err.Error()}
+}
+
+// setRule sets a rule.
+func (s *Service) setRule(c *call, scope frontier.Scope, r frontier.Rule) error {
+	if err := s.f.UpdateRule(scope, func(x *frontier.Rule) { *x = r }); err != nil {
+		return ruleRefused(err)
 	}
 	s.log.Info("a client set a rule", "scope", scope.String(), "who", c.who)
 	return nil
@@ -247,6 +263,13 @@ func (s *Service) getCrawl(c *call) error {
 // putCrawl sets a crawl's weight, pause and limits, and makes it if there is none.
 func (s *Service) putCrawl(c *call) error {
 	name := Normal(c.r.PathValue("name"))
+	r, err := c.rule()
+	if err != nil {
+		return err
+	}
+	if err := r.CheckCrawl(); err != nil { // before the crawl is made
+		return ruleRefused(err)
+	}
 	id, err := s.NewCrawl(name)
 	if errors.Is(err, errName) {
 		return badRequest("%w", err)
@@ -254,7 +277,7 @@ func (s *Service) putCrawl(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.setRule(c, frontier.Crawl(id)); err != nil {
+	if err := s.setRule(c, frontier.Crawl(id), r); err != nil {
 		return err
 	}
 	return c.reply(s.crawlInfo(name, id))
