@@ -135,7 +135,8 @@ func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 //	delete                   Scope: its waiting and scheduled URLs are deleted;
 //	                         Dry: they are counted
 //	forget                   Scope, a host: what was learned of it
-//	crawl-now, add           URLs, Crawl, Depth; the URLs are spelled by Options.Normalize
+//	crawl-now, add           URLs, Crawl, Depth; the URLs are spelled by Options.Normalize,
+//	                         the Crawl is found by Options.Adding
 //	checkpoint, stop
 type Action struct {
 	Do     string     `json:"do"`
@@ -149,8 +150,40 @@ type Action struct {
 	Limits Limits     `json:"limits,omitzero"`
 	Dry    bool       `json:"dry,omitempty"`
 	URLs   []string   `json:"urls,omitempty"`
-	Crawl  uint32     `json:"crawl,omitempty"`
+	Crawl  CrawlID    `json:"crawl,omitzero"`
 	Depth  int        `json:"depth,omitempty"` // of URLs: links from a seed
+}
+
+// CrawlID is the number of a crawl, or its name where crawls have names (Options.Adding). It is a
+// number or a string in JSON.
+type CrawlID struct {
+	Number uint32
+	Name   string // empty: there is the number
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c CrawlID) MarshalJSON() ([]byte, error) {
+	if c.Name != "" {
+		return json.Marshal(c.Name)
+	}
+	return json.Marshal(c.Number)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *CrawlID) UnmarshalJSON(b []byte) error {
+	*c = CrawlID{}
+	if b[0] == '"' {
+		return json.Unmarshal(b, &c.Name)
+	}
+	return json.Unmarshal(b, &c.Number)
+}
+
+// onlyNumbers is Options.Adding where crawls have no names.
+func onlyNumbers(c CrawlID) (number uint32, done func(), err error) {
+	if c.Name != "" {
+		return 0, nil, fmt.Errorf("%w: crawl %.80q: crawls have numbers here, and no names", ErrAction, c.Name)
+	}
+	return c.Number, func() {}, nil
 }
 
 // Result says what an Action did, and to how much: what its Scope has at the end, or what
@@ -340,7 +373,7 @@ func (c *Console) add(ctx context.Context, a Action, add func(context.Context, .
 		if err != nil {
 			errs = append(errs, fmt.Errorf("URL %d of %d: %w", i+1, len(a.URLs), err))
 		}
-		entries[i] = frontier.Entry{URL: u, Crawl: a.Crawl, Depth: a.Depth}
+		entries[i] = frontier.Entry{URL: u, Crawl: a.Crawl.Number, Depth: a.Depth}
 		if err != nil || c.o.Wanted == nil {
 			continue
 		}
@@ -350,6 +383,14 @@ func (c *Console) add(ctx context.Context, a Action, add func(context.Context, .
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Result{}, fmt.Errorf("%w: %s: %w", ErrAction, a.Do, err)
+	}
+	crawl, done, err := c.o.Adding(a.Crawl)
+	if err != nil {
+		return Result{}, err
+	}
+	defer done()
+	for i := range entries {
+		entries[i].Crawl = crawl
 	}
 	n, err := add(ctx, entries...)
 	text := fmt.Sprintf("%s %s", plural(int64(n), "URL"), what)

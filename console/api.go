@@ -96,6 +96,8 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, ErrConflict):
+		return http.StatusConflict
 	case errors.As(err, &bad), errors.As(err, &line), errors.Is(err, ErrAction):
 		return http.StatusBadRequest
 	case errors.Is(err, errNoPage):

@@ -68,8 +68,12 @@ type Options struct {
 	// Token is what changes through Page need, and reads except over loopback. Empty means a
 	// random one: see Console.Token.
 	Token string
-	// Import takes in exports and lists. Nil: the frontier's Import does.
+	// Import takes in exports and lists. Nil: the frontier's Import does. An error that wraps
+	// ErrConflict is answered with 409.
 	Import func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error)
+	// Adding finds the number of the crawl to which an Action adds URLs, and lets it add them until
+	// done is called: serve.Service.AddingTo does where crawls have names. Nil: there are numbers only.
+	Adding func(CrawlID) (number uint32, done func(), err error)
 	// Private makes reads over loopback need the token, too.
 	Private bool
 	// Names are the host names under which Page answers, beside localhost and
@@ -170,6 +174,9 @@ const maxScans = 4
 // ErrNoFrontier is returned by New without one.
 var ErrNoFrontier = errors.New("console: no frontier")
 
+// ErrConflict is wrapped by errors of an Options.Import for what does not go with what there is.
+var ErrConflict = errors.New("conflict")
+
 // New returns a Console of f, which is to be closed before f is.
 func New(f *frontier.Frontier, o Options) (*Console, error) {
 	if f == nil {
@@ -180,6 +187,9 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 	}
 	if o.Token == "" {
 		o.Token = rand.Text()
+	}
+	if o.Adding == nil {
+		o.Adding = onlyNumbers
 	}
 	if o.Normalize == nil {
 		o.Normalize = urlnorm.New().Typed

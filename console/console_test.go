@@ -486,4 +486,9 @@ func TestActionsOnACrawl(t *testing.T) {
 	assert.EqualValues(t, 1, do(console.Action{Do: "delete", Scope: "crawl:3"}).Count)
 	_, err = c.Do(t.Context(), console.Action{Do: "forget", Scope: "crawl:3"})
 	assert.Error(t, err)
+	do(console.Action{Do: "add", URLs: []string{"http://added.example/"}, Crawl: console.CrawlID{Number: 4}})
+	x, _ = w.f.CrawlStats(4)
+	assert.EqualValues(t, 1, x.Waiting)
+	_, err = c.Do(t.Context(), console.Action{Do: "add", URLs: []string{"http://added.example/"}, Crawl: console.CrawlID{Name: "news"}})
+	assert.ErrorContains(t, err, "crawls have numbers here")
 }

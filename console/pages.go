@@ -357,7 +357,7 @@ func formAction(f url.Values) (Action, error) {
 	case "crawl-now":
 		a.URLs = []string{f.Get("url")}
 		if n, err := strconv.ParseUint(f.Get("crawl"), 10, 32); err == nil {
-			a.Crawl = uint32(n)
+			a.Crawl.Number = uint32(n)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -258,7 +258,7 @@ func retryCommand() *cli.Command {
 		var errs []error
 		for of, urls := range chosen {
 			for part := range slices.Chunk(urls, atATime) {
-				n, err := bringBack(ctx, c, console.Action{Do: "crawl-now", URLs: part, Crawl: of.crawl, Depth: of.depth})
+				n, err := bringBack(ctx, c, console.Action{Do: "crawl-now", URLs: part, Crawl: console.CrawlID{Number: of.crawl}, Depth: of.depth})
 				brought, errs = brought+n, append(errs, err)
 			}
 		}

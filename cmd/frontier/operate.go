@@ -349,7 +349,7 @@ func adding(do string) func(context.Context, *reached, *cli.Command, *printer) e
 		if cmd.NArg() == 0 {
 			return usageError("which URLs?")
 		}
-		r, err := c.Do(ctx, console.Action{Do: do, URLs: cmd.Args().Slice(), Crawl: cmd.Uint32("crawl")})
+		r, err := c.Do(ctx, console.Action{Do: do, URLs: cmd.Args().Slice(), Crawl: console.CrawlID{Number: cmd.Uint32("crawl")}})
 		if err != nil {
 			return err
 		}
