@@ -12,8 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
 )
 
 // DefaultCrawl is the name of crawl 0, and what an empty name stands for.
@@ -27,6 +29,10 @@ const (
 
 // MaxName is the number of bytes that a crawl's name may have.
 const MaxName = frontier.MaxValueKey - len(crawlKey)
+
+// maxNumber is above the numbers that names get: crawls from there on are those in which package crawler
+// parks URLs, which an import may bring.
+const maxNumber = 1 << 31
 
 // maxCrawls is how many crawls may have names: they are kept in memory.
 const maxCrawls = 1 << 16
@@ -53,12 +59,12 @@ func (s *Service) loadNames(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("serve: names of crawls: %w", err)
 		}
-		id, err := strconv.ParseUint(string(v.Value), 10, 32)
+		id, err := numberOf(v.Key, v.Value)
 		if err != nil {
-			return fmt.Errorf("serve: names of crawls: %q is %.40q; want a number", v.Key, v.Value)
+			return err
 		}
-		n.bind(strings.TrimPrefix(v.Key, crawlKey), uint32(id))
-		n.next = max(n.next, uint32(id)+1)
+		n.bind(strings.TrimPrefix(v.Key, crawlKey), id)
+		n.next = max(n.next, id+1)
 	}
 	next, _, err := s.number(nextKey)
 	if err != nil {
@@ -66,7 +72,9 @@ func (s *Service) loadNames(ctx context.Context) error {
 	}
 	n.next = max(n.next, next)
 	for _, id := range s.f.Crawls() { // of other programs
-		n.next = max(n.next, id+1)
+		if id < maxNumber {
+			n.next = max(n.next, id+1)
+		}
 	}
 	if _, ok := n.crawl[DefaultCrawl]; !ok {
 		n.bind(DefaultCrawl, 0)
@@ -98,8 +106,12 @@ func (s *Service) NewCrawl(name string) (uint32, error) {
 	if id, ok := s.Crawl(name); ok {
 		return id, nil
 	}
-	if name = Normal(name); len(name) > MaxName {
+	name = Normal(name)
+	switch {
+	case len(name) > MaxName:
 		return 0, fmt.Errorf("%w has %d bytes; want at most %d", errName, len(name), MaxName)
+	case !utf8.ValidString(name):
+		return 0, fmt.Errorf("%w is not UTF-8: %.80q", errName, name)
 	}
 	s.names.mu.Lock()
 	defer s.names.mu.Unlock()
@@ -122,11 +134,26 @@ func (s *Service) number(key string) (id uint32, ok bool, err error) {
 	if !ok || err != nil {
 		return 0, false, err
 	}
-	x, err := strconv.ParseUint(string(v), 10, 32)
-	if err != nil {
-		return 0, false, fmt.Errorf("serve: names of crawls: %q is %.40q; want a number", key, v)
+	id, err = numberOf(key, v)
+	return id, err == nil, err
+}
+
+// numberOf reads a value.
+func numberOf(key string, v []byte) (uint32, error) {
+	most := uint64(maxNumber - 1)
+	if key == nextKey {
+		most++ // no number is left
 	}
-	return uint32(x), true, nil
+	x, err := strconv.ParseUint(string(v), 10, 32)
+	if err != nil || x > most {
+		return 0, fmt.Errorf("serve: names of crawls: %q is %.40q; want a number up to %d", key, v, most)
+	}
+	return uint32(x), nil
+}
+
+// setNumber is the inverse of number.
+func (s *Service) setNumber(key string, id uint32) error {
+	return s.f.SetValue(context.Background(), key, strconv.AppendUint(nil, uint64(id), 10))
 }
 
 // nameLocked binds a name to a new number.
@@ -139,16 +166,20 @@ func (s *Service) nameLocked(name string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	n.next = max(n.next, next)
-	id := n.next
-	set := func(key string, number uint32) error {
-		return s.f.SetValue(context.Background(), key, strconv.AppendUint(nil, uint64(number), 10))
+	id := max(n.next, next)
+	for ; id < maxNumber; id++ {
+		if _, known := s.f.CrawlStats(id); !known { // else another program has used it since
+			break
+		}
 	}
-	if err := set(nextKey, id+1); err != nil { // first, or a crash might give a number twice
+	if id == maxNumber {
+		return 0, fmt.Errorf("serve: no number is left for another crawl: %w", frontier.ErrFull)
+	}
+	if err := s.setNumber(nextKey, id+1); err != nil { // first, or a crash might give a number twice
 		return 0, err
 	}
-	n.next++
-	if err := set(crawlKey+name, id); err != nil {
+	n.next = id + 1
+	if err := s.setNumber(crawlKey+name, id); err != nil {
 		return 0, err
 	}
 	n.bind(name, id)
@@ -178,6 +209,27 @@ func (s *Service) CrawlNames() []string {
 func (s *Service) Adding() (done func()) {
 	s.names.adding.RLock()
 	return s.names.adding.RUnlock
+}
+
+// AddingTo is for console.Options.Adding. It finds a crawl by its name, or by its number if that has a
+// name; neither is DefaultCrawl.
+func (s *Service) AddingTo(c console.CrawlID) (id uint32, done func(), err error) {
+	done = s.Adding()
+	if c.Name == "" && c.Number != 0 {
+		s.names.mu.RLock()
+		_, ok := s.names.name[c.Number]
+		s.names.mu.RUnlock()
+		if id = c.Number; !ok {
+			err = fmt.Errorf("%w: no crawl has the number %d; want a name", console.ErrAction, id)
+		}
+	} else if id, err = s.NewCrawl(c.Name); errors.Is(err, errName) {
+		err = fmt.Errorf("%w: %w", console.ErrAction, err)
+	}
+	if err != nil {
+		done()
+		return 0, nil, err
+	}
+	return id, done, nil
 }
 
 // resolve gives entries the numbers of their crawls. It returns an error only if that has nothing to do with

@@ -102,3 +102,54 @@ func TestImportsOfExportsThatWereRewritten(t *testing.T) {
 		y.problem(409, "conflict", "POST", "/v1/import", strings.ReplaceAll(export, change[0], change[1]))
 	}
 }
+
+// What operators add and import without a name belongs to DEFAULT, whichever number that has.
+func TestDEFAULTThatWasForgotten(t *testing.T) {
+	x := serve(t, Options{})
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/1"}`)
+	x.ok("DELETE", "/v1/crawls/DEFAULT?forget=true", "")
+	assert.EqualValues(t, 1, x.ok("GET", "/v1/crawls/DEFAULT", "")["number"])
+	m := x.ok("POST", "/v1/do", `{"do":"add","urls":["http://a.example/1"]}`)
+	assert.Equal(t, "1 URL added", m["said"])
+	x.ok("POST", "/v1/do", `{"do":"crawl-now","urls":["http://a.example/2"],"crawl":" DEFAULT"}`)
+	x.ok("POST", "/v1/import", "http://a.example/3\n")
+	for i := range 3 {
+		assert.Equal(t, DefaultCrawl, x.ok("GET", fmt.Sprint("/v1/urls?url=http://a.example/", i+1), "")["crawl"])
+	}
+	assert.EqualValues(t, 3, x.ok("GET", "/v1/crawls/DEFAULT", "")["waiting"])
+}
+
+func TestOperatorsNameCrawls(t *testing.T) {
+	x := serve(t, Options{})
+	add := func(crawl string) string {
+		return fmt.Sprintf(`{"do":"add","urls":["http://a.example/"],"crawl":%s}`, crawl)
+	}
+	x.problem(400, "bad-request", "POST", "/v1/do", add("1"))
+	x.problem(400, "bad-request", "POST", "/v1/do", add(`"`+strings.Repeat("x", MaxName+1)+`"`))
+	x.problem(400, "bad-request", "POST", "/v1/do", `{"do":"add","urls":["http://"],"crawl":"typo"}`)
+	assert.Equal(t, []string{DefaultCrawl}, x.s.CrawlNames())
+	x.ok("POST", "/v1/do", add(`"news"`))
+	assert.Equal(t, "1 URL added", x.ok("POST", "/v1/do", add(`"other"`))["said"])
+	assert.Contains(t, x.ok("POST", "/v1/do", add("2"))["said"], "1 URL known before", "other has that number")
+	assert.EqualValues(t, 1, x.ok("GET", "/v1/crawls/news", "")["waiting"])
+}
+
+// Numbers that another program has used are no name's, whenever that was.
+func TestNumbersOfOtherPrograms(t *testing.T) {
+	x := serve(t, Options{})
+	_, err := x.s.f.Add(t.Context(), frontier.Entry{URL: "http://a.example/", Crawl: 1}, frontier.Entry{URL: "http://a.example/", Crawl: 1<<32 - 1})
+	require.NoError(t, err)
+	require.NoError(t, x.s.loadNames(t.Context()))
+	_, err = x.s.f.Add(t.Context(), frontier.Entry{URL: "http://a.example/", Crawl: 2})
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, x.ok("PUT", "/v1/crawls/news", "{}")["number"])
+	x.s.names.next = maxNumber
+	x.problem(507, "full", "PUT", "/v1/crawls/more", "{}")
+	require.NoError(t, x.s.loadNames(t.Context()))
+}
+
+func TestNamesAreUTF8(t *testing.T) {
+	x := serve(t, Options{})
+	x.problem(400, "bad-request", "PUT", "/v1/crawls/%ff", `{}`)
+	assert.Equal(t, []string{DefaultCrawl}, x.s.CrawlNames())
+}

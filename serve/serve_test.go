@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
 )
 
 // served is a Service behind a server on loopback.
@@ -472,7 +473,7 @@ func TestOperatorsRequests(t *testing.T) {
 	z.ok("POST", "/v1/urls", `{"url":"http://z.example/","crawl":"sport"}`+"\n"+`{"url":"http://z.example/","crawl":"art"}`)
 	assert.Contains(t, z.problem(409, "conflict", "POST", "/v1/import", export), `is crawl "art" here, and "news" in the export`)
 	_, err = z.s.Import(t.Context(), strings.NewReader(export), frontier.ImportOptions{})
-	require.ErrorIs(t, err, errNames)
+	require.ErrorIs(t, err, console.ErrConflict)
 	assert.EqualValues(t, 2, z.ok("GET", "/v1/stats", "")["waiting"], "nothing was imported")
 	_, err = z.s.f.Import(t.Context(), strings.NewReader(`{"value":"crawl/late","data":"OQ=="}`+"\n"+`{"value":"next-crawl","data":"MTA="}`+"\n"), frontier.ImportOptions{})
 	require.NoError(t, err)

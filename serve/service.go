@@ -17,8 +17,8 @@ import (
 
 // Options configure a Service. The zero value serves without tokens, to this machine only.
 type Options struct {
-	// Console answers what operators ask for; its Import should be the Service's. Nil: one is made,
-	// with Metrics.
+	// Console answers what operators ask for; its Import and Adding should be the Service's Import and
+	// AddingTo. Nil: one is made, with Metrics.
 	Console *console.Console
 	// Metrics answers GET /metrics. Nil: there are none.
 	Metrics http.Handler
@@ -42,6 +42,9 @@ type Options struct {
 	Contacts string
 	// Sync makes Contacts survive a loss of power, too: each hand-out waits for the medium.
 	Sync bool
+	// CheckValue says what is wrong with a value that an import brings for another package:
+	// urlfrontier.CheckValue does. Nil: nothing is wrong.
+	CheckValue func(key string, value []byte) error
 	// Logger gets each request. Nil: none does.
 	Logger *slog.Logger
 }
@@ -133,7 +136,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if s.console == nil {
 		var err error
 		s.owned = true
-		if s.console, err = console.New(f, console.Options{Metrics: o.Metrics, Import: s.Import, Logger: o.Logger}); err != nil {
+		if s.console, err = console.New(f, console.Options{Metrics: o.Metrics, Import: s.Import, Adding: s.AddingTo, Logger: o.Logger}); err != nil {
 			return nil, err
 		}
 	}

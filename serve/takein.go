@@ -3,111 +3,132 @@
 package serve
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
 )
 
-// errNames is wrapped by the error of an import whose names of crawls do not go with ours.
-var errNames = errors.New("serve: names of crawls")
-
 // Import is the frontier's. It refuses exports whose names of crawls do not go with those that
-// there are, and takes the names over.
+// there are, with an error that wraps console.ErrConflict, and exports with values that Options.CheckValue or
+// it cannot read. It takes the names over. URLs of a list go to DefaultCrawl unless o.Crawl is another.
+// The Check functions of o are not used.
 func (s *Service) Import(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
-	in := &namesRead{s: s, in: r}
-	x, err := s.f.Import(ctx, in, o)
-	if in.conflict != nil {
-		return x, in.conflict
+	home, _ := s.Crawl(DefaultCrawl)
+	if o.Crawl == 0 {
+		o.Crawl = home
 	}
-	return x, errors.Join(err, s.loadNames(context.WithoutCancel(ctx)))
+	in := &takenIn{s: s, given: names{crawl: map[string]uint32{}, name: map[uint32]string{}}}
+	o.CheckValue, o.CheckCrawl = in.checkValue, in.checkCrawl
+	x, err := s.f.Import(ctx, r, o)
+	ctx = context.WithoutCancel(ctx)
+	err = errors.Join(err, s.loadNames(ctx), s.keepNext())
+	_, moved := in.given.crawl[DefaultCrawl]
+	if now, _ := s.Crawl(DefaultCrawl); now != home && !moved { // it was forgotten meanwhile
+		_, late := s.f.Delete(ctx, frontier.Crawl(home))
+		err = errors.Join(err, late)
+	}
+	return x, err
 }
 
 // postImport takes in an export, or a list of URLs.
 func (s *Service) postImport(c *call) error {
-	in := &namesRead{s: s, in: deadlined{c}}
-	err := c.console("/api/import", c.r.URL.RawQuery, in)
-	if in.conflict != nil {
-		return &problem{kind: "conflict", status: http.StatusConflict, detail: in.conflict.Error()}
-	}
-	if err != nil {
+	return c.console("/api/import", c.r.URL.RawQuery, deadlined{c})
+}
+
+// keepNext stores the number of the next new crawl again, if an import has brought a lower one.
+func (s *Service) keepNext() error {
+	n := &s.names
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	next, ok, err := s.number(nextKey)
+	if !ok || err != nil || next >= n.next {
 		return err
 	}
-	return s.loadNames(context.WithoutCancel(c.ctx))
+	return s.setNumber(nextKey, n.next)
 }
 
-// namesRead reads an export, and breaks off if its names of crawls do not go with those that there
-// are: URLs of two crawls would be one. An import reads all before it changes anything.
-type namesRead struct {
-	s        *Service
-	in       io.Reader
-	line     []byte // as far as it was read, and not much more than longestName
-	conflict error
+// takenIn checks the lines of an import: if the names of crawls do not go with those that there are, URLs of
+// two crawls would be one.
+type takenIn struct {
+	s     *Service
+	given names  // by the import
+	last  uint32 // the number of a URL's crawl
+	good  bool   // it is right
 }
 
-// longestName is how long the line of a name may be.
-const longestName = 4 << 10
-
-// Read is io.Reader's.
-func (r *namesRead) Read(p []byte) (int, error) {
-	if r.conflict != nil {
-		return 0, r.conflict
-	}
-	n, err := r.in.Read(p)
-	for b := p[:n]; ; {
-		part, rest, whole := bytes.Cut(b, []byte{'\n'})
-		if len(r.line) <= longestName {
-			r.line = append(r.line, part[:min(len(part), longestName+1)]...)
+// checkValue says what is wrong with a value.
+func (t *takenIn) checkValue(key string, v []byte) error {
+	name, names := strings.CutPrefix(key, crawlKey)
+	if !names && key != nextKey {
+		if check := t.s.o.CheckValue; check != nil {
+			return check(key, v)
 		}
-		if !whole && !errors.Is(err, io.EOF) {
-			return n, err
-		}
-		if r.conflict = r.s.nameConflict(r.line); r.conflict != nil {
-			return 0, r.conflict
-		}
-		if r.line, b = r.line[:0], rest; !whole {
-			return n, err
-		}
-	}
-}
-
-// nameConflict says what is wrong with a line, if it gives a crawl a name.
-func (s *Service) nameConflict(line []byte) error {
-	if len(line) > longestName || !bytes.Contains(line, []byte(`"value"`)) {
 		return nil
 	}
-	var v struct {
-		Value string
-		Data  []byte
+	id, err := numberOf(key, v)
+	if err != nil || !names {
+		return err
 	}
-	if err := json.Unmarshal(line, &v); err != nil { // the import says what is wrong with it
-		return nil
+	if name != Normal(name) || !utf8.ValidString(name) || id == 0 && name != DefaultCrawl {
+		return fmt.Errorf("%w: number %d cannot be %.80q", errName, id, name)
 	}
-	if !strings.HasPrefix(v.Value, crawlKey) {
-		return nil
+	g := &t.given
+	if has, ok := g.crawl[name]; ok && has != id {
+		return fmt.Errorf("%w %.80q has two numbers, %d and %d", errName, name, has, id)
 	}
-	number, err := strconv.ParseUint(string(v.Data), 10, 32)
-	if err != nil {
-		return fmt.Errorf("%w: %q is %.40q; want a number", errNames, v.Value, v.Data)
+	if has, ok := g.name[id]; ok && has != name {
+		return fmt.Errorf("%w: number %d has two, %.80q and %.80q", errName, id, has, name)
 	}
-	name, id := strings.TrimPrefix(v.Value, crawlKey), uint32(number)
-	n := &s.names
+	if len(g.crawl) == maxCrawls {
+		return fmt.Errorf("%w: more than %d have names", errName, maxCrawls)
+	}
+	n := &t.s.names
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	if has, ok := n.crawl[name]; ok && has != id && (name != DefaultCrawl || s.hasURLs(has)) {
-		return fmt.Errorf("%w: crawl %q has number %d here, and %d in the export: import it into a new server", errNames, name, has, id)
+	if has, ok := n.crawl[name]; ok && has != id && (name != DefaultCrawl || t.s.hasURLs(has)) {
+		return conflict("crawl %q has number %d here, and %d in the export", name, has, id)
 	}
 	if has, ok := n.name[id]; ok && has != name {
-		return fmt.Errorf("%w: number %d is crawl %q here, and %q in the export: import it into a new server", errNames, id, has, name)
+		return conflict("number %d is crawl %q here, and %q in the export", id, has, name)
 	}
+	g.bind(name, id)
+	t.good = false
 	return nil
+}
+
+// checkCrawl says what is wrong with the number of a URL's crawl. Names come before URLs in an export.
+func (t *takenIn) checkCrawl(id uint32) error {
+	if t.good && id == t.last {
+		return nil
+	}
+	n := &t.s.names
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	name, named := n.name[id]
+	_, given := t.given.name[id]
+	_, moved := t.given.crawl[DefaultCrawl]
+	switch {
+	case given:
+	case id == 0: // DefaultCrawl's, unless the export has another for it
+		if has := n.crawl[DefaultCrawl]; has != 0 && !moved {
+			return conflict("crawl %q has number %d here, and 0 in the export", DefaultCrawl, has)
+		}
+	case named:
+		return conflict("number %d is crawl %q here, and has no name in the export", id, name)
+	}
+	t.last, t.good = id, true
+	return nil
+}
+
+// conflict is an error of names.
+func conflict(format string, args ...any) error {
+	return fmt.Errorf("serve: names of crawls: %w: %s: import it into a new server", console.ErrConflict, fmt.Sprintf(format, args...))
 }
 
 // hasURLs reports whether a crawl ever had URLs.

@@ -183,3 +183,12 @@ func TestAClosedFrontierIsUnavailable(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NoError(t, svc.Close())
 }
+
+func TestValuesOfLimitsAreChecked(t *testing.T) {
+	for value, ok := range map[string]bool{"5": true, "0 1": true, "xx": false, "-5": false, "5 x": false, "5 9": false, "": false} {
+		require.Equal(t, ok, urlfrontier.CheckValue("urlfrontier/limit/a.example", []byte(value)) == nil, value)
+	}
+	require.Error(t, urlfrontier.CheckValue("urlfrontier/limit/", []byte("5")))
+	require.NoError(t, urlfrontier.CheckValue("urlfrontier/inactive", []byte("xx")))
+	require.NoError(t, urlfrontier.CheckValue("other", nil))
+}

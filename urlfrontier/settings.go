@@ -5,6 +5,7 @@ package urlfrontier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,7 +57,26 @@ func openLimit(b []byte) (l limit, err error) {
 		x, err = strconv.ParseUint(was, 10, 8)
 		l.held, l.was = true, frontier.Switch(x)
 	}
+	if err == nil && (l.most < 0 || l.was > frontier.Off) {
+		err = fmt.Errorf("%q: no limit is like that", b)
+	}
 	return l, err
+}
+
+// CheckValue is for serve.Options.CheckValue: it says what is wrong with a value of this package's.
+func CheckValue(key string, value []byte) error {
+	of, ok := strings.CutPrefix(key, limitKey)
+	if !ok {
+		return nil
+	}
+	_, err := openLimit(value)
+	if of == "" {
+		err = errors.New("there is no queue without a key")
+	}
+	if err != nil {
+		return fmt.Errorf("urlfrontier: settings: %q: %w", key, err)
+	}
+	return nil
 }
 
 func openSettings(ctx context.Context, f *frontier.Frontier) (*settings, error) {

@@ -317,6 +317,8 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		Import: func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
 			return service.Import(ctx, r, o)
 		},
+		Adding: func(id console.CrawlID) (uint32, func(), error) { return service.AddingTo(id) },
+
 		Title: "frontier", Token: os.Getenv("FRONTIER_PAGE_TOKEN"), Private: !s.everybody(), Names: s.names, MemoryBudget: int64(s.memory), Watch: watch, Stop: stop,
 		Disk: func() int64 { return diskOf(s.dir) }, Metrics: promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4}), Logger: log,
 	})
@@ -324,6 +326,7 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		return err
 	}
 	defer con.Close()
+	s.o.CheckValue = urlfrontier.CheckValue
 	s.o.Console, s.o.Logger, s.o.Contacts, s.o.Sync = con, log, filepath.Join(s.dir, contactsFile), s.sync
 	service, err = frontierserve.New(f, s.o)
 	if err != nil {

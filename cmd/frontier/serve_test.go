@@ -206,3 +206,24 @@ func typeCommands(t *testing.T, name string, commands int) {
 	assert.Contains(t, text, `"visited":1`)
 	assert.Zero(t, stop())
 }
+
+// An import keeps no server from starting again, and what an operator adds without a name goes to DEFAULT.
+func TestAServerAfterAnImport(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	base, stop, _ := serving(t, "-dir", dir, "-grpc", "off")
+	header := `{"frontier":1,"time":"2026-11-25T22:53:42.010Z","key":"4391981e257a84dc4c439d0b16da7a97"}` + "\n"
+	for _, line := range []string{`{"value":"urlfrontier/limit/x","data":"eHg="}`, `{"value":"next-crawl","data":"eHg="}`} {
+		code, text := request(t, "POST", base+"/v1/import", header+line+"\n"+`{"end":2}`+"\n", "")
+		assert.Equal(t, 400, code, text)
+	}
+	code, text := request(t, "DELETE", base+"/v1/crawls/DEFAULT?forget=true", "", "")
+	assert.Equal(t, 200, code, text)
+	assert.Zero(t, stop())
+
+	base, stop, _ = serving(t, "-dir", dir)
+	status, _, said := typing(t, "add", "-dir", dir, "http://b.example/")
+	assert.Zero(t, status, said)
+	code, text = request(t, "GET", base+"/v1/urls?url=http://b.example/", "", "")
+	assert.Equal(t, 200, code, text)
+	assert.Zero(t, stop())
+}
