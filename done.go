@@ -55,7 +55,8 @@ type plan struct {
 //     lost, because memory is full or the Spill failed. *PriorityError: the completion is
 //     recorded, and the URL keeps its former priority. A program that accepts that goes on.
 //   - ErrNotLeased: the lease ended before, and the frontier has dealt with its URL. Only
-//     the host's clock may have moved, to a later time. A worker that was too slow goes on.
+//     the host may have become slower: its clock moves to a later time, a longer Crawl-delay
+//     applies, and a failure counts. A worker that was too slow goes on.
 //   - ErrOutcome: the outcome is faulty. Nothing has changed, and the lease is out.
 //   - Any other error: nothing but the host's clock has changed, to a later time, and the
 //     URL waits again.
@@ -339,9 +340,9 @@ func (s *shard) leaseOutLocked(l *Lease) (*leaseRecord, error) {
 	return nil, ErrNotLeased
 }
 
-// late lets a Done that came too late move its host's clock later.
+// late lets a Done that came too late make its host slower.
 func (f *Frontier) late(ctx context.Context, l Lease, p plan) error {
-	if p.hostGap < 0 || l.token == 0 || hostkey.Check(l.Host) != nil {
+	if p.hostGap < 0 && p.outcome.RetryAfter <= 0 && p.outcome.CrawlDelay <= 0 || l.token == 0 || hostkey.Check(l.Host) != nil {
 		return nil
 	}
 	switch err := f.lockWithHost(ctx, l.Host); {
@@ -359,6 +360,9 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	id := f.sched.ensure(f.hostHash(l.Host), l.Host)
 	now := f.nowLocked()
 	h := f.sched.hosts.At(id)
+	if d := p.outcome.CrawlDelay; int64(d) > h.crawlDelayNs() {
+		f.learnLocked(h, d)
+	}
 	f.contactLocked(id, l.token, &p)
 	x := f.clocksLocked(id, &p)
 	due, why := x.due()

@@ -29,12 +29,17 @@ func (m *model) LateDone(t *rapid.T) {
 		o.RetryAfter = time.Duration(rapid.IntRange(1, 90).Draw(t, "s")) * time.Second
 	}
 	require.ErrorIs(t, m.f.Done(l, o), frontier.ErrNotLeased)
-	if o.Uncontacted {
+	if o.Uncontacted && o.RetryAfter == 0 {
 		return
 	}
 	_, err := m.f.Add(context.Background()) // waits until the host's clock is committed
 	require.NoError(t, err)
 	h := m.host(l.Host)
+	if o.Uncontacted {
+		h.due = later(h.due, m.now().Add(o.RetryAfter))
+		h.free = later(h.free, m.now().Add(o.RetryAfter))
+		return
+	}
 	h.modelFailures = h.ended(o, m.opts.Quarantine.After)
 	h.due = later(h.due, m.now().Add(max(modelDelay, h.crawl, h.gap(), o.RetryAfter)))
 	h.free = later(h.free, m.now().Add(max(modelDelay, h.crawl, o.RetryAfter)))

@@ -526,7 +526,9 @@ func TestLateDoneOnlyMovesTheClockLater(t *testing.T) {
 		{"of a contact that ended before the deadline", frontier.Outcome{Ended: harness.Dawn.Add(9 * time.Second)}, 12 * time.Second},
 		{"with a Retry-After", frontier.Outcome{RetryAfter: time.Hour}, time.Hour + 11*time.Second},
 		{"with a Retry-After without end", frontier.Outcome{RetryAfter: math.MaxInt64}, 30*24*time.Hour + 11*time.Second},
+		{"with a Crawl-delay", frontier.Outcome{CrawlDelay: 7 * time.Second}, 18 * time.Second},
 		{"without a contact", harness.Requeue, 12 * time.Second},
+		{"with a Retry-After without a contact", frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, RetryAfter: time.Hour}, time.Hour + 11*time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := frontier.Options{LeaseTime: 10 * time.Second, Delay: frontier.FixedDelay(delay)}

@@ -198,3 +198,19 @@ func TestLateRetryAfterSurvivesACrash(t *testing.T) {
 	require.ErrorIs(t, err, frontier.ErrNotDue)
 	w.Killed().NextIs(time.Hour+11*time.Second, "http://a.example/2")
 }
+
+func TestLateDoneOnlyLengthensTheCrawlDelay(t *testing.T) {
+	harness.InBothWorlds(t, frontier.Options{LeaseTime: 10 * time.Second}, func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/1")
+		l := w.NextIs(0, "http://a.example/1")
+		w.Until(11 * time.Second)
+		for _, c := range []struct{ asked, want time.Duration }{
+			{7 * time.Second, 7 * time.Second}, {3 * time.Second, 7 * time.Second}, {frontier.NoCrawlDelay, 7 * time.Second}, {9 * time.Second, 9 * time.Second},
+		} {
+			require.ErrorIs(t, w.F.Done(l, frontier.Outcome{CrawlDelay: c.asked}), frontier.ErrNotLeased)
+			h, err := w.F.Host(t.Context(), "a.example")
+			require.NoError(t, err)
+			require.Equal(t, c.want, h.CrawlDelay)
+		}
+	})
+}
