@@ -122,16 +122,11 @@ func (x *contacts) begin(path string, now time.Time) (left []*inherited, damage,
 	return slices.Collect(maps.Values(bundles)), damage, x.rewrite(now)
 }
 
-// inherits returns what is left over of a lease of an earlier Service, and forgets it.
+// inherits returns what is left over of a lease of an earlier Service; nil: nothing, or it has ended.
 func (x *contacts) inherits(id string) *inherited {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	in := x.left[id]
-	if in != nil {
-		delete(x.left, id)
-		delete(x.urls, x.out[id].url)
-	}
-	return in
+	return x.left[id]
 }
 
 // extended moves the deadline of what is left over of a lease.
@@ -379,9 +374,13 @@ func (x *contacts) ended(ids ...string) {
 	defer x.mu.Unlock()
 	var b []byte
 	for _, id := range ids {
-		if _, ok := x.out[id]; ok {
+		c, ok := x.out[id]
+		if ok {
 			delete(x.out, id)
 			b = appendEnd(b, id)
+		}
+		if delete(x.left, id); x.urls[c.url] == id {
+			delete(x.urls, c.url)
 		}
 	}
 	_, _ = x.writeLocked(b) // if it fails the host is left alone for longer after the next start

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,7 +100,7 @@ func (s *Service) endClaimed(all []ending) {
 		}
 		if err != nil {
 			if x.err = err; errors.Is(err, frontier.ErrNotLeased) {
-				s.lateID(x.lease, x.outcome)
+				x.err = cmp.Or(s.lateID(x.lease, x.outcome), err)
 			}
 			s.settle(x, nil)
 			continue

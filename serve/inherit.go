@@ -17,10 +17,14 @@ type inherited struct {
 	host string
 
 	mu    sync.Mutex
-	until time.Time        // guarded by mu
-	open  int              // guarded by mu; its leases whose end is not known
-	lease frontier.Lease   // guarded by mu; keeps the host; zero: it has not come yet
-	how   frontier.Outcome // guarded by mu; how it ended, if open is 0
+	until time.Time      // guarded by mu
+	open  int            // guarded by mu; its leases whose end is not known
+	lease frontier.Lease // guarded by mu; keeps the host; zero: it has not come yet
+
+	// The frontier takes ended leases of a bundle for several contacts, but the failures of a bundle
+	// count once, and what ends after one that slows the host says nothing about the slower pace.
+	failed bool // guarded by mu; one of its leases has
+	slowed bool // guarded by mu; one failed so that the frontier backs off
 }
 
 // inherit leaves the hosts of contacts alone until these have ended. It returns when the
@@ -75,7 +79,7 @@ func (s *Service) occupy(in *inherited, ready chan<- struct{}) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.open == 0 {
-		err = s.f.Done(l, s.sinceThen(in))
+		err = s.f.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}) // the ends have moved the host's clock
 	} else {
 		in.lease = l
 		err = s.f.Extend(&in.lease, max(time.Millisecond, time.Until(in.until)))
@@ -92,57 +96,64 @@ func (in *inherited) deadline() time.Time {
 	return in.until
 }
 
-// sinceThen is the outcome of a contact that ended before its host could be kept: what is left of the
-// delay since then.
-func (s *Service) sinceThen(in *inherited) frontier.Outcome {
-	gap := max(s.gapOf(in.host, in.how), in.how.RetryAfter)
-	o := frontier.Outcome{Result: frontier.Requeue, Uncontacted: true, CrawlDelay: in.how.CrawlDelay}
-	if left := time.Until(in.how.Ended.Add(gap)); left > 0 {
-		o.RetryAfter = max(left, time.Microsecond)
-	}
-	return o
-}
-
 // gapOf is how long a host is left alone after a contact.
-func (s *Service) gapOf(host string, how frontier.Outcome) time.Duration {
-	gap := s.f.DelayOf(host).Delay(host, how)
+func (s *Service) gapOf(host string) time.Duration {
+	gap := s.f.DelayOf(host).Delay(host, frontier.Outcome{})
 	if h, err := s.f.Host(s.closing, host); err == nil {
 		gap = max(gap, h.CrawlDelay)
 	}
 	return gap
 }
 
-// late ends a contact that was left over, of the lease with an ID or of a URL.
-func (s *Service) late(in *inherited, o frontier.Outcome) {
+// lateID ends the contact of a lease that an earlier Service handed out. It returns an error if the
+// outcome is faulty, and then the contact goes on.
+//
+// Each outcome counts when it comes, as of any lease that has ended: the others of a bundle, and the
+// lease that keeps the host, may never end.
+func (s *Service) lateID(id string, o frontier.Outcome) error {
+	in := s.contacts.inherits(id)
+	if in == nil {
+		return nil
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.open--; in.open > 0 {
-		return
+	if s.contacts.inherits(id) == nil {
+		return nil // another call has ended it
 	}
-	in.how = frontier.Outcome{Ended: o.Ended, Duration: o.Duration, RetryAfter: o.RetryAfter, CrawlDelay: o.CrawlDelay}
-	if o.Result == frontier.Failed {
-		in.how.Result, in.how.Failure = o.Result, o.Failure
+	o.Add = nil
+	if o.RetryAfter > 0 {
+		o.RetryAfter = max(o.RetryAfter, time.Microsecond)
 	}
-	if in.how.RetryAfter > 0 {
-		in.how.RetryAfter = max(in.how.RetryAfter, time.Microsecond)
+	l, failed := in.lease, o.Result == frontier.Failed
+	slow := failed && slows(o.Failure)
+	if in.open > 1 || l.Token() == 0 { // the host is not given back now
+		l, _ = frontier.RestoreLease(id, frontier.Lease{Host: in.host})
+		if (in.slowed || in.failed && failed && !slow) && o.Result < frontier.Requeue && !o.Uncontacted {
+			if o.Result = frontier.Requeue; failed {
+				o.Failure = 0
+			}
+		}
 	}
-	if in.how.Ended.IsZero() {
-		in.how.Ended = time.Now()
+	err := s.f.Done(l, o)
+	if errors.Is(err, frontier.ErrOutcome) {
+		return err
 	}
-	if in.lease.Token() == 0 {
-		return // occupy does it
+	if err != nil && !errors.Is(err, frontier.ErrNotLeased) && !errors.Is(err, frontier.ErrClosed) {
+		s.log.Error("serve: the end of an earlier contact was not stored", "host", in.host, "error", err)
 	}
-	if err := s.f.Done(in.lease, in.how); err != nil && !errors.Is(err, frontier.ErrNotLeased) {
-		s.log.Error("serve: a host is left alone until a deadline", "host", in.host, "error", err)
-	}
+	s.contacts.ended(id)
+	in.open--
+	in.failed, in.slowed = in.failed || failed, in.slowed || slow
+	return nil
 }
 
-// lateID ends the contact of a lease that an earlier Service handed out.
-func (s *Service) lateID(id string, o frontier.Outcome) {
-	if in := s.contacts.inherits(id); in != nil {
-		s.contacts.ended(id)
-		s.late(in, o)
+// slows reports whether the frontier backs off from a host after such a failure.
+func slows(k frontier.Failure) bool {
+	switch k {
+	case frontier.FailureConnect, frontier.FailureTimeout, frontier.FailureUnavailable, frontier.FailureTooMany:
+		return true
 	}
+	return false
 }
 
 // lateExtend keeps a host for longer whose client goes on, although the lease has ended.
@@ -166,7 +177,7 @@ func (s *Service) lateExtend(id string, d time.Duration) {
 // earlier one did, the contact with its host has ended.
 func (s *Service) Late(crawl uint32, url string, o frontier.Outcome) {
 	if id := s.contacts.idOf(crawl, url); id != "" {
-		s.lateID(id, o)
+		_ = s.lateID(id, o) // a faulty outcome ends nothing
 	}
 }
 

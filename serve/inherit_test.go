@@ -34,12 +34,16 @@ type life struct {
 // born opens a frontier with URLs of three hosts, and serves it.
 func born(t *testing.T, contacts string) *life { return bornWith(t, Options{Contacts: contacts}) }
 
-func bornWith(t *testing.T, o Options) *life {
+func bornWith(t *testing.T, o Options) *life { return bornAfter(t, o, func(*frontier.Frontier) {}) }
+
+// bornAfter is bornWith after something has happened to the frontier.
+func bornAfter(t *testing.T, o Options, before func(*frontier.Frontier)) *life {
 	f, err := frontier.Open(t.Context(), Frontier(frontier.Options{Delay: frontier.FixedDelay(gap), LeaseTime: term}))
 	require.NoError(t, err)
 	_, err = f.Add(t.Context(), frontier.Entry{URL: "http://a.example/1"}, frontier.Entry{URL: "http://b.example/1"}, frontier.Entry{URL: "http://c.example/1"},
 		frontier.Entry{URL: "http://a.example/2"}, frontier.Entry{URL: "http://b.example/2"}, frontier.Entry{URL: "http://c.example/2"})
 	require.NoError(t, err)
+	before(f)
 	s, err := New(f, o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -51,12 +55,14 @@ func bornWith(t *testing.T, o Options) *life {
 }
 
 // killed is the next life, after this one was killed. Its frontier has forgotten all.
-func (x *life) killed() *life {
+func (x *life) killed() *life { return x.killedBefore(func(*frontier.Frontier) {}) }
+
+func (x *life) killedBefore(before func(*frontier.Frontier)) *life {
 	b, err := os.ReadFile(x.contacts.path)
 	require.NoError(x.t, err)
 	path := x.contacts.path + "+"
 	require.NoError(x.t, os.WriteFile(path, b, 0o600))
-	return born(x.t, path)
+	return bornAfter(x.t, Options{Contacts: path}, before)
 }
 
 // hosts are those that have a URL to hand out now.

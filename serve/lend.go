@@ -374,7 +374,7 @@ func (s *Service) lease(id string) (frontier.Lease, error) {
 // appendOne appends a lease, and the gap that a client must leave that fetches robots.txt under it.
 func (s *Service) appendOne(l *frontier.Lease) []byte {
 	if l.Gap == 0 {
-		l.Gap = s.gapOf(l.Host, frontier.Outcome{})
+		l.Gap = s.gapOf(l.Host)
 	}
 	b := s.appendLease(nil, l)
 	if l.Gap == 0 {
