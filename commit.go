@@ -65,11 +65,11 @@ type op struct {
 	record  arena.Ref // stays in memory until then
 	queue   uint32
 	host    uint32
-	crawl   uint32 // of queue
-	counted bool   // in scheduler.ending
-	dead    bool   // a deletion has the record: see scheduler.unsettledDead
-	due     int64  // when record was scheduled for; 0: it waited or was leased
-	pinned  uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
+	crawl   uint32     // of queue
+	counted QueueStats // as what it counts in scheduler.ending
+	dead    bool       // a deletion has the record: see scheduler.unsettledDead
+	due     int64      // when record was scheduled for; 0: it waited or was leased
+	pinned  uint32     // host that stays in memory until then, and whose row may be among rows; 0: none
 
 	replaced   []storage.Completion // records of the timed block being read that entries replace
 	replacedIn []storage.Queue      // the queue of each

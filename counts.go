@@ -119,29 +119,57 @@ func (d dueCounts) deleted(by *deletion) {
 }
 
 // endCounts has the numbers of URLs whose leases, or other states, have ended, and whose ends are on
-// their way to the disk: until they are there these URLs count as leased. Nil counts nothing.
-type endCounts map[endsOf]int64
+// their way to the disk: until they are there these URLs count as leased; if nobody reports the end, because
+// the deadline has passed, as what they become. Nil counts nothing.
+type endCounts map[endsOf]QueueStats
 
 // endsOf is a host within a crawl; host 0 is all of the crawl.
 type endsOf struct{ host, crawl uint32 }
 
-func (e endCounts) add(host, crawl uint32, n int64) {
-	if e == nil {
+// recount counts the record of an op as x: zero, not at all.
+func (s *scheduler) recount(o *op, x QueueStats) {
+	if s.ending == nil || x == o.counted {
 		return
 	}
-	for _, of := range [...]endsOf{{host, crawl}, {0, crawl}} {
-		if e[of] += n; e[of] == 0 {
-			delete(e, of)
+	for _, of := range [...]endsOf{{o.host, o.crawl}, {0, o.crawl}} {
+		e := s.ending[of]
+		e.add(x, 1)
+		e.add(o.counted, -1)
+		if s.ending[of] = e; e == (QueueStats{}) {
+			delete(s.ending, of)
 		}
 	}
+	o.counted = x
 }
 
-// uncount stops counting the record of an op as leased.
-func (s *scheduler) uncount(o *op) {
-	if o.counted {
-		o.counted = false
-		s.ending.add(o.host, o.crawl, -1)
+// add adds n times x.
+func (q *QueueStats) add(x QueueStats, n int64) {
+	q.Waiting += n * x.Waiting
+	q.Scheduled += n * x.Scheduled
+	q.Leased += n * x.Leased
+	q.Finished += n * x.Finished
+}
+
+// uncount stops counting the record of an op.
+func (s *scheduler) uncount(o *op) { s.recount(o, QueueStats{}) }
+
+// countExpired counts the record of an op whose lease has expired as what it becomes.
+func (s *scheduler) countExpired(o *op, now int64) {
+	if o.counted == (QueueStats{}) {
+		return
 	}
+	var x QueueStats
+	if len(o.entries) > 0 {
+		switch due := o.entries[0].due; {
+		case due == instant.Never:
+			x.Finished = 1
+		case due > now:
+			x.Scheduled = 1
+		default:
+			x.Waiting = 1
+		}
+	}
+	s.recount(o, x)
 }
 
 // countDue adds n for a scheduled or finished record in memory; n is -1 when it leaves that state.
@@ -238,7 +266,7 @@ func (s *scheduler) queueStats(host string, hash uint64, crawl uint32) QueueStat
 			x.Waiting += int64(q.waiting)
 		}
 	}
-	x.Leased += s.ending[endsOf{id, crawl}]
+	x.add(s.ending[endsOf{id, crawl}], 1)
 	for lease := range s.leasesOf(id) {
 		if l := s.leases.At(lease); l.record != 0 && s.crawlNumber(s.queues.At(l.queue)) == crawl {
 			x.Leased++

@@ -169,7 +169,7 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	c.advance(f.nowLocked())
 	f.wakeReaderLocked()
 	x, due, ending := c.findCrawl(id), c.due.sum(id), c.ending[endsOf{crawl: id}]
-	if x == nil && due == (QueueStats{}) && ending == 0 {
+	if x == nil && due == (QueueStats{}) && ending == (QueueStats{}) {
 		return CrawlStats{}, false
 	}
 	if x == nil { // its URLs are all on disk
@@ -177,11 +177,13 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	}
 	s := x.stats
 	s.Rule, s.WaitingBy = x.settings.rule(), slices.Clone(s.WaitingBy)
+	due.add(ending, 1)
 	s.Scheduled, s.Finished = due.Scheduled, due.Finished
-	s.Leased += ending
+	s.Waiting += due.Waiting
+	s.Leased += due.Leased
 	u, _ := c.limits.Used(limit.OfCrawl(id), c.date(f.last))
 	s.Used = f.usedLocked(u)
-	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing() || due != QueueStats{} || ending > 0
+	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing() || due != QueueStats{}
 }
 
 // Crawls returns the numbers of the crawls that CrawlStats knows, in ascending order.

@@ -500,8 +500,7 @@ func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
 	o.ends, o.record, o.queue, o.host = true, ref, qid, s.sched.queues.At(qid).host
 	o.crawl = s.sched.crawlNumber(s.sched.queues.At(qid))
 	s.sched.hosts.At(o.host).pins++
-	s.sched.ending.add(o.host, o.crawl, 1)
-	o.counted = true
+	s.sched.recount(o, QueueStats{Leased: 1})
 }
 
 // longRetryAfter is the least Retry-After that is reported to the operator.

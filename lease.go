@@ -85,6 +85,7 @@ func (f *Frontier) settleExpiredLocked(id uint32, l *Lease, p plan) {
 	f.emitLocked(Event{Kind: EventLeaseExpired, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Attempt: l.Attempt})
 	f.spareLocked(id, &p)
 	f.finishLocked(job, id, &p)
+	f.sched.countExpired(job, f.last)
 	e := l.Entry
 	job.after = func(err error) {
 		if err == nil && p.givenUp && f.opts.OnGiveUp != nil {

@@ -98,7 +98,8 @@ func TestQueuesAreNotCountedUnasked(t *testing.T) {
 	}
 }
 
-// A URL counts as leased until the end of its lease is on the disk: at no moment is it nowhere.
+// A URL counts as leased until the end of its lease is on the disk, and as what it becomes once its
+// deadline has passed: at no moment is it nowhere.
 func TestAURLCountsWhileItsEndIsOnItsWay(t *testing.T) {
 	w, h := harness.HookedWorld(t, frontier.Options{Delay: frontier.FixedDelay(0), LeaseTime: time.Minute, Count: true, Keep: true, Retry: frontier.Retries(9, 0)})
 	w.Add("http://a.example/1")
@@ -114,13 +115,13 @@ func TestAURLCountsWhileItsEndIsOnItsWay(t *testing.T) {
 		require.Equal(t, pending, w.F.Stats().Pending)
 	}
 	for _, x := range []struct {
-		fails bool
-		end   func(frontier.Lease)
-		want  frontier.QueueStats
+		fails         bool
+		end           func(frontier.Lease)
+		pending, want frontier.QueueStats
 	}{
-		{false, func(frontier.Lease) { w.Clock.Advance(time.Minute); w.F.Stats() }, waits},
-		{true, func(l frontier.Lease) { _ = w.F.Done(l, frontier.Outcome{}) }, waits},
-		{false, func(l frontier.Lease) { _ = w.F.Done(l, frontier.Outcome{}) }, finished},
+		{false, func(frontier.Lease) { w.Clock.Advance(time.Minute); w.F.Stats() }, waits, waits},
+		{true, func(l frontier.Lease) { _ = w.F.Done(l, frontier.Outcome{}) }, leased, waits},
+		{false, func(l frontier.Lease) { _ = w.F.Done(l, frontier.Outcome{}) }, leased, finished},
 	} {
 		l := w.Next()
 		counted(leased, 0)
@@ -138,7 +139,7 @@ func TestAURLCountsWhileItsEndIsOnItsWay(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); x.end(l) }()
 		<-reached
-		counted(leased, 1)
+		counted(x.pending, 1)
 		open()
 		<-ended
 		require.Eventually(t, func() bool { return w.F.Stats().Pending == 0 }, 10*time.Second, time.Millisecond)
