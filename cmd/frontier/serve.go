@@ -177,11 +177,17 @@ func (s *server) judge() error {
 
 // judgeTLS reads certificates and keys.
 func (s *server) judgeTLS() {
+	if s.clientCA == "" && len(s.clients) > 0 {
+		s.needs("client", "client-ca")
+	}
 	switch {
-	case s.cert == "" && s.key == "" && s.clientCA == "" && len(s.clients) == 0:
+	case s.cert == "" && s.key == "" && s.clientCA == "":
+		return
+	case s.cert == "" && s.key == "":
+		s.fault([]string{"client-ca"}, "%s needs %s and %s", s.shown("client-ca"), s.shown("tls-cert"), s.shown("tls-key"))
 		return
 	case s.cert == "" || s.key == "":
-		s.fault([]string{"tls-cert", "tls-key"}, "%s and %s: want both, with or without %s", s.shown("tls-cert"), s.shown("tls-key"), s.shown("client-ca"))
+		s.fault([]string{"tls-cert", "tls-key"}, "%s and %s: want both", s.shown("tls-cert"), s.shown("tls-key"))
 		return
 	}
 	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
@@ -190,9 +196,6 @@ func (s *server) judgeTLS() {
 	}
 	s.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	if s.clientCA == "" {
-		if len(s.clients) > 0 {
-			s.needs("client", "client-ca")
-		}
 		return
 	}
 	b, err := os.ReadFile(s.clientCA)

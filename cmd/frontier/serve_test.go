@@ -171,6 +171,15 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		assert.Equal(t, exitUsage, status, x)
 		assert.NotEmpty(t, said)
 	}
+	for want, args := range map[string][]string{
+		"-client needs -client-ca":                {"-client", "crawl=bot"},
+		"-client-ca needs -tls-cert and -tls-key": {"-client-ca", "nofile"},
+		"-tls-cert and -tls-key: want both":       {"-tls-key", "key"},
+	} {
+		status, _, said := typing(t, append([]string{"serve", "-dir", "x"}, args...)...)
+		assert.Equal(t, exitUsage, status, args)
+		assert.Contains(t, said, "frontier: serve: "+want+"\n", args)
+	}
 }
 
 // The commands of docs/http.md and of README.md work, one after the other.
