@@ -373,6 +373,9 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	if service.Open() && !s.isLocal() {
 		go warnOpen(ctx, log)
 	}
+	if s.o.Tokens != nil && s.tls == nil && !s.isLocal() {
+		log.Warn("tokens cross the network unencrypted: set -tls-cert and -tls-key, or put a proxy with TLS before the server")
+	}
 	select {
 	case err = <-failed:
 	case <-ctx.Done():

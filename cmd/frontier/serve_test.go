@@ -162,6 +162,17 @@ func TestServeNeedsTokensForOtherMachines(t *testing.T) {
 	assert.NotContains(t, log.String(), "wrong ")
 }
 
+func TestServeWarnsOfTokensThatAreNotEncrypted(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "tokens")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "look %x watcher\n", sha256.Sum256([]byte("l"))), 0o600))
+	for address, warned := range map[string]bool{"0.0.0.0:0": true, "127.0.0.1:0": false} {
+		_, stop, log := serving(t, "-dir", filepath.Join(dir, "state"), "-tokens", file, "-http", address)
+		assert.Zero(t, stop())
+		assert.Equal(t, warned, strings.Contains(log.String(), "level=WARN msg=\"tokens cross the network unencrypted"), address)
+	}
+}
+
 func TestServeSaysWhatIsWrong(t *testing.T) {
 	for _, x := range [][]string{
 		{"-http", "127.0.0.1:0"}, {"-dir", "x", "-memory", "71M"}, {"-dir", "x", "-tls-cert", "a"}, {"-dir", "x", "-tokens", "/nowhere"}, {"-dir", "x", "-grpc", ""}, {"-dir", "x", "-http", "localhost"}, {"-dir", "x", "more"},
