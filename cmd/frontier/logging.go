@@ -1,4 +1,4 @@
-// This file is the log of a crawl: on the standard error, for people or for programs.
+// This file is the log of a crawl or a server: on the standard error, for people or for programs.
 
 package main
 
@@ -17,9 +17,17 @@ type logFlags struct {
 }
 
 func (l *logFlags) define(fs *flagSet) {
+	l.defineAs(fs, "log warnings and errors only, and print nothing if the crawl ends with status 0", "log every failed fetch")
+}
+
+func (l *logFlags) defineServed(fs *flagSet) {
+	l.defineAs(fs, "log warnings and errors only, not each request", "also log hosts that back off, broken connections, and the store's own work")
+}
+
+func (l *logFlags) defineAs(fs *flagSet, quiet, verbose string) {
 	fs.StringVar(&l.format, "log-format", "text", "`format` of the log: text, or json for programs, one object in each line")
-	fs.BoolVar(&l.quiet, "quiet", false, "log warnings and errors only, and print nothing if the crawl ends with status 0")
-	fs.BoolVar(&l.verbose, "v", false, "log every failed fetch")
+	fs.BoolVar(&l.quiet, "quiet", false, quiet)
+	fs.BoolVar(&l.verbose, "v", false, verbose)
 }
 
 func (l *logFlags) validate(o *options) {

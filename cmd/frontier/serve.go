@@ -92,7 +92,7 @@ func newServer() *server {
 		fs.IntVar(&s.most, "max-connections", 4096, "`number` of HTTP connections at once; beyond it the longest without a request goes")
 		fs.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests may go on after SIGTERM")
 	})
-	s.define("the log", s.log.define)
+	s.define("the log", s.log.defineServed)
 	return s
 }
 
@@ -119,6 +119,7 @@ func serveCommand(code *int) *cli.Command {
 				*code = exitError
 				return advised(s.dir, err)
 			}
+			log.Info("stopped")
 			return nil
 		},
 	}
@@ -343,13 +344,12 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	closeSocket := serveConsole(con, s.dir, nil, nil, func(what string, err error) { log.Warn(what, "error", err) }, nil)
 	defer closeSocket()
 	failed := make(chan error, 2)
-	forGRPC := "off"
 	stop := func(context.Context) error { return nil }
 	if at := l["grpc"]; at != nil {
 		if stop, err = s.answerGRPC(ctx, at, service, log, failed); err != nil {
 			return err
 		}
-		forGRPC = at.Addr().String()
+		log.Info("Started URLFrontierServer", "grpc", at.Addr().String()) // what tests of StormCrawler wait for
 	}
 	web := service.HTTP()
 	web.ConnState = newConnections(s.most).state
@@ -366,7 +366,7 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 		at = tls.NewListener(at, s.tls)
 	}
 	go func() { failed <- web.Serve(at) }()
-	log.Info("Started URLFrontierServer", "address", at.Addr().String(), "grpc", forGRPC)
+	log.Info("serving", "http", at.Addr().String())
 	if os.Getenv("FRONTIER_PAGE_TOKEN") == "" { // it is random: the log has it
 		log.Info("the server has a page", "url", s.page(at.Addr())+"/#token="+con.Token())
 	}

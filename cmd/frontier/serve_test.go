@@ -49,7 +49,7 @@ func serving(t *testing.T, args ...string) (base string, stop func() int, log *l
 	go func() {
 		done <- run(ctx, append([]string{"serve", "-http", "127.0.0.1:0", "-grpc", "127.0.0.1:0"}, args...), strings.NewReader(""), io.Discard, log)
 	}()
-	address := regexp.MustCompile(`Started URLFrontierServer" address=(\S+)`)
+	address := regexp.MustCompile(`msg=serving http=(\S+)`)
 	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 30*time.Second, time.Millisecond, "%s", log)
 	return "http://" + address.FindStringSubmatch(log.String())[1], func() int { cancel(); return <-done }, log
 }
@@ -122,6 +122,13 @@ func TestAServedFrontierGoesOnWhereItWas(t *testing.T) {
 	assert.Equal(t, 200, code)
 	assert.Contains(t, text, `"waiting":1`)
 	assert.Zero(t, stop())
+}
+
+func TestTheLogOfAServer(t *testing.T) {
+	_, stop, log := serving(t, "-dir", filepath.Join(t.TempDir(), "state"), "-grpc", "off")
+	assert.Zero(t, stop())
+	assert.NotContains(t, log.String(), "URLFrontierServer")
+	assert.True(t, strings.HasSuffix(log.String(), "msg=stopped\n"), log)
 }
 
 // The command that stops a server hears that it does.
