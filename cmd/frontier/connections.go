@@ -5,23 +5,27 @@ package main
 import (
 	order "container/list"
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // connections bounds those of an HTTP server. Beyond the limit it closes the connection that has been
-// idle longest, or the new one if all are busy.
+// idle longest, or the new one if all are busy, and says so at most once a minute.
 type connections struct {
 	most int
+	log  *slog.Logger
 
 	mu   sync.Mutex
+	said time.Time                   // guarded by mu; when it was last said
 	open map[net.Conn]*order.Element // guarded by mu; nil: it has a request
 	idle order.List                  // guarded by mu; of net.Conn, the longest idle first
 }
 
-func newConnections(most int) *connections {
-	return &connections{most: most, open: map[net.Conn]*order.Element{}}
+func newConnections(most int, log *slog.Logger) *connections {
+	return &connections{most: most, log: log, open: map[net.Conn]*order.Element{}}
 }
 
 // state is the server's ConnState.
@@ -43,6 +47,10 @@ func (c *connections) state(conn net.Conn, to http.ConnState) {
 				first = x.NetConn() // or Close waits for the client
 			}
 			_ = first.Close()
+			if now := time.Now(); now.Sub(c.said) >= time.Minute {
+				c.said = now
+				c.log.Warn("there are more HTTP connections than -max-connections: some are closed")
+			}
 		}
 	default:
 		delete(c.open, conn)

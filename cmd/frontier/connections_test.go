@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"io"
+	"log/slog"
 	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,4 +34,26 @@ func TestServeBoundsConnections(t *testing.T) {
 		assert.NoError(t, err, "it was closed")
 	}
 	assert.Zero(t, stop())
+}
+
+func TestClosedConnectionsAreLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c := newConnections(1, slog.New(slog.NewTextHandler(&log, nil)))
+		begin := func() net.Conn {
+			conn, _ := net.Pipe()
+			c.state(conn, http.StateNew)
+			return conn
+		}
+		warnings := func() int { return strings.Count(log.String(), "level=WARN") }
+		c.state(begin(), http.StateActive)
+		assert.Zero(t, warnings())
+		for range 3 {
+			c.state(begin(), http.StateClosed)
+		}
+		assert.Equal(t, 1, warnings())
+		time.Sleep(time.Minute)
+		begin()
+		assert.Equal(t, 2, warnings())
+	})
 }

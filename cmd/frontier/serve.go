@@ -89,7 +89,7 @@ func newServer() *server {
 		fs.BoolVar(&s.insecure, "insecure", false, "answer other machines without tokens and without -client-ca; whoever reaches the address may do everything")
 		fs.Var(&s.names, "names", "host `names`, beside localhost, under which it answers; * for any; comma-separated")
 		fs.Var(s.buffered.set(64<<20), "max-buffered", "`bytes` of requests in memory at once; further ones are told to come again")
-		fs.IntVar(&s.most, "max-connections", 4096, "`number` of HTTP connections at once; beyond it the longest without a request goes")
+		fs.IntVar(&s.most, "max-connections", 4096, "`number` of HTTP connections at once; beyond it the one idle longest is closed")
 		fs.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests may go on after SIGTERM")
 	})
 	s.define("the log", s.log.defineServed)
@@ -352,7 +352,7 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 		log.Info("Started URLFrontierServer", "grpc", at.Addr().String()) // what tests of StormCrawler wait for
 	}
 	web := service.HTTP()
-	web.ConnState = newConnections(s.most).state
+	web.ConnState = newConnections(s.most, log).state
 	page, api := slow(con.Page()), service.Handler()
 	web.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/v1/") || slices.Contains([]string{"/livez", "/readyz", "/metrics"}, r.URL.Path) {
