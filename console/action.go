@@ -325,7 +325,7 @@ var actions = map[string]action{
 	}},
 	"checkpoint": {false, false, func(c *Console, ctx context.Context, _ Action, _ frontier.Scope) (Result, error) {
 		if c.o.Checkpoint == nil {
-			return Result{}, fmt.Errorf("%w: this crawl makes no checkpoints: it was begun without a folder for them", ErrAction)
+			return Result{}, fmt.Errorf("%w: it makes no checkpoints: it was started without a folder for them", ErrAction)
 		}
 		path, err := c.o.Checkpoint(ctx)
 		return Result{Said: "a checkpoint is in " + path, Path: path}, err
@@ -335,7 +335,7 @@ var actions = map[string]action{
 			return Result{}, fmt.Errorf("%w: there is nothing to stop", ErrAction)
 		}
 		c.o.Stop()
-		return Result{Said: "the crawl stops"}, nil
+		return Result{Said: "it stops"}, nil
 	}},
 }
 

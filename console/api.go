@@ -311,7 +311,7 @@ func (c *Console) rules(r *http.Request) (any, error) {
 // changed takes a list of URLs.
 func (c *Console) changed(r *http.Request) (any, error) {
 	if c.o.Changed == nil {
-		return nil, fmt.Errorf("%w: this crawl fetches nothing again, so changes mean nothing to it", ErrAction)
+		return nil, fmt.Errorf("%w: it fetches nothing again, so changes mean nothing to it", ErrAction)
 	}
 	var at time.Time
 	if s := r.URL.Query().Get("at"); s != "" {

@@ -21,7 +21,7 @@ import (
 func TestListsOfChanges(t *testing.T) {
 	bare := console.Direct(newWorld(t, console.Options{}).c)
 	_, err := bare.Changed(t.Context(), strings.NewReader("http://a.example/"), time.Time{})
-	require.ErrorContains(t, err, "this crawl fetches nothing again")
+	require.ErrorContains(t, err, "it fetches nothing again")
 	var w *world
 	var given time.Time
 	w = newWorld(t, console.Options{Changed: func(ctx context.Context, list io.Reader, at time.Time) (changefeed.Result, error) {

@@ -135,7 +135,16 @@ func TestASecondCrawlIsToldOfTheFirst(t *testing.T) {
 	r := startCrawl(t)
 	code, _, stderr := operate(t, "resume", r.dir)
 	assert.Equal(t, exitError, code)
-	assert.Contains(t, stderr, fmt.Sprintf("%s is in use by another crawl, process %d", r.dir, os.Getpid()))
+	assert.Contains(t, stderr, fmt.Sprintf("another process (%d) uses %s.\n", os.Getpid(), r.dir))
 	assert.Contains(t, stderr, "end it with frontier stop -dir "+r.dir)
+	assert.NotContains(t, stderr, "store in use")
+	socket := filepath.Join(r.dir, "console.sock")
+	require.NoError(t, os.Rename(socket, socket+"~"))
+	for _, command := range []string{"status", "pause"} { // they open the folder in different ways
+		code, _, stderr = operate(t, command, "-dir", r.dir, "*")
+		assert.Equal(t, exitError, code)
+		assert.Regexp(t, `^frontier: another process \(\d+\) uses `+r.dir+` and does not answer \(.*\): it may be starting`, stderr)
+	}
+	require.NoError(t, os.Rename(socket+"~", socket))
 	r.end(t)
 }

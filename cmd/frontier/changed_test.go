@@ -146,7 +146,7 @@ func TestChangedIsForRecrawls(t *testing.T) {
 	for _, at := range []string{"running", "at rest"} {
 		code, _, stderr := operate(t, "changed", "-dir", r.dir)
 		assert.Equal(t, exitError, code, at)
-		assert.Contains(t, stderr, "this crawl fetches nothing again", at)
+		assert.Contains(t, stderr, "it fetches nothing again", at)
 		if at == "running" {
 			_, _, _ = operate(t, "stop", "-dir", r.dir)
 			r.endsWith(t, exitStopped)

@@ -364,10 +364,10 @@ func simple(do string) func(context.Context, *reached, *cli.Command, *printer) e
 			return err
 		}
 		if !c.running && do == "stop" {
-			return errors.New("the crawl does not run")
+			return errors.New("it does not run")
 		}
 		if !c.running && do == "checkpoint" {
-			return errors.New("the crawl does not run: its folder can be copied as it is")
+			return errors.New("it does not run: its folder can be copied as it is")
 		}
 		r, err := c.Do(ctx, console.Action{Do: do})
 		if err != nil {

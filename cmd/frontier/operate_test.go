@@ -180,7 +180,7 @@ func TestCommandsOnARunningCrawl(t *testing.T) {
 
 	code, _, stderr = operate(t, "checkpoint", "-dir", r.dir)
 	assert.Equal(t, exitError, code)
-	assert.Contains(t, stderr, "this crawl makes no checkpoints")
+	assert.Contains(t, stderr, "it makes no checkpoints")
 
 	// The page is there, and needs the token for changes.
 	m := regexp.MustCompile(`http://127\.0\.0\.1:\d+/#token=(\w+)`).FindStringSubmatch(r.log.String())
@@ -204,7 +204,7 @@ func TestCommandsOnACrawlAtRest(t *testing.T) {
 	r := startCrawl(t)
 	code, out, stderr := operate(t, "stop", "-dir", r.dir)
 	require.Equal(t, exitOK, code, stderr)
-	assert.Equal(t, "the crawl stops\n", out)
+	assert.Equal(t, "it stops\n", out)
 	r.endsWith(t, exitStopped)
 	ok := func(args ...string) string {
 		t.Helper()

@@ -80,7 +80,7 @@ func TestLooksWriteNothing(t *testing.T) {
 	for _, idle := range []string{"stop", "checkpoint"} {
 		code, _, stderr := operate(t, idle, "-dir", dir)
 		assert.Equal(t, exitError, code)
-		assert.Contains(t, stderr, "the crawl does not run")
+		assert.Contains(t, stderr, "it does not run")
 		assert.Equal(t, before, listing(t, dir), idle)
 	}
 	left, err := os.ReadDir(temp)

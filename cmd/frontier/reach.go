@@ -150,9 +150,9 @@ func reachOr(ctx context.Context, dir string, atRest func(context.Context, strin
 	}
 	r, err := atRest(ctx, dir)
 	if errors.Is(err, frontier.ErrInUse) {
-		return nil, fmt.Errorf("%w by a process that does not answer (%w): %s", err, asked, silence)
+		return nil, fmt.Errorf("another process%s uses %s and does not answer (%w): %s", holder(dir), dir, asked, silence)
 	}
-	return r, err
+	return r, advised(dir, err)
 }
 
 // servedFolder reports whether a server has used a folder.
@@ -193,7 +193,7 @@ func advised(dir string, err error) error {
 	var corrupt *frontier.CorruptError
 	switch {
 	case errors.Is(err, frontier.ErrInUse):
-		return fmt.Errorf("%s is in use by another crawl%s; one crawl has a folder.\nLook at it with frontier status -dir %s, end it with frontier stop -dir %s, or give this one another -dir: %w", dir, holder(dir), dir, dir, err)
+		return fmt.Errorf("another process%s uses %s.\nLook at it with frontier status -dir %s, end it with frontier stop -dir %s, or name another folder with -dir", holder(dir), dir, dir, dir)
 	case errors.As(err, &corrupt):
 		return fmt.Errorf("%w\nThe crawl is damaged, and left as it is. What can be read goes into a new folder with: frontier repair -dir %s NEW-FOLDER", err, dir)
 	case errors.Is(err, frontier.ErrReopen):
@@ -206,7 +206,7 @@ func advised(dir string, err error) error {
 func holder(dir string) string {
 	b, err := os.ReadFile(filepath.Join(dir, "LOCK"))
 	if pid, bad := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && bad == nil && pid > 0 {
-		return fmt.Sprintf(", process %d", pid)
+		return fmt.Sprintf(" (%d)", pid)
 	}
 	return ""
 }
@@ -223,7 +223,7 @@ func unprepared(*frontier.Frontier, *console.Options) error { return nil }
 func openWith(ctx context.Context, dir string, open func(string, spill.Options) (*spill.Store, error), o frontier.Options, prepare func(*frontier.Frontier, *console.Options) error) (_ *reached, err error) {
 	store, err := open(dir, spill.Options{})
 	if err != nil {
-		return nil, advised(dir, err)
+		return nil, err
 	}
 	if servedFolder(dir) {
 		o = urlfrontier.Frontier(o)
@@ -231,7 +231,7 @@ func openWith(ctx context.Context, dir string, open func(string, spill.Options) 
 	o.Spill, o.DeferHints = store, true
 	f, err := frontier.Open(ctx, o)
 	if err != nil {
-		return nil, join(advised(dir, err), store.Close())
+		return nil, join(err, store.Close())
 	}
 	norm := urlnorm.New().Accept("gopher", "70") // whatever it is crawled with
 	co := console.Options{Title: filepath.Base(dir), Normalize: norm.Typed, Parked: parkedIn(f), Lot: crawler.Lot, AtRest: true}
@@ -260,7 +260,7 @@ func serveConsole(c *console.Console, dir string, page, metrics net.Listener, wa
 	}
 	if dir != "" && runtime.GOOS != "windows" {
 		if l, err := listen(dir); err != nil {
-			warn("commands cannot reach this crawl", err)
+			warn("commands cannot reach this process", err)
 		} else {
 			serve(l, c.Local())
 		}
