@@ -24,6 +24,7 @@ const maxNear = 3
 type concern struct {
 	hosts, urls int64
 	crawl       bool     // a crawl was asked for: hosts are not counted
+	all         bool     // all hosts were asked for, by no name
 	more        bool     // there may be more: not all were looked at
 	near        []string // if there are no hosts: names that resemble the one asked for
 }
@@ -41,7 +42,7 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 	switch domain, isDomain := strings.CutPrefix(name, "*."); {
 	case s == frontier.All():
 		all := c.f.Stats()
-		return concern{hosts: all.Hosts, urls: all.Waiting + all.Scheduled + all.Leased}
+		return concern{all: true, hosts: all.Hosts, urls: all.Waiting + all.Scheduled + all.Leased}
 	case isDomain:
 		if x.more = c.f.Stats().Scheduled > 0 || !c.ready(c.ordered); !c.ready(c.ordered) {
 			return x // hosts of which all URLs are scheduled are on disk
@@ -95,7 +96,7 @@ func (x concern) String() string {
 		return plural(x.urls, "URL") + " that wait or are fetched now"
 	case x.hosts == 0 && x.more:
 		return "how many hosts and URLs it has was not counted"
-	case x.hosts == 0:
+	case x.hosts == 0 && !x.all:
 		return "no host of the crawl has this name" + offer(x.near)
 	case x.more:
 		return fmt.Sprintf("at least %s now", x.amount())

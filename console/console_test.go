@@ -202,6 +202,14 @@ func TestActions(t *testing.T) {
 	assert.Equal(t, 1, made)
 }
 
+func TestAnActionOnAllOfAnEmptyFrontier(t *testing.T) {
+	second := console.Duration(time.Second)
+	c := console.Direct(newWorld(t, console.Options{}).c)
+	r, err := c.Do(t.Context(), console.Action{Do: "delay", Scope: "*", Delay: &console.Delay{Fixed: &second}})
+	require.NoError(t, err)
+	assert.Equal(t, "the delay of * is 1s: 0 hosts, 0 URLs now; the rule is kept for when one comes", r.Said)
+}
+
 func TestWrongRequestsSaySo(t *testing.T) {
 	w := newWorld(t, console.Options{})
 	w.add(t, "http://a.example/1")
