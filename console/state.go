@@ -155,6 +155,8 @@ func join(by string, parts ...string) string {
 
 func (s *Status) speed() string {
 	switch r := s.PagesPerSecond; {
+	case r == 0 && s.Running < 60:
+		return ""
 	case r >= 10:
 		return Count(int64(math.Round(r))) + " pages a second"
 	case r >= 1:
@@ -275,7 +277,7 @@ func (s *Status) eta(x facts) string {
 	case s.Waiting == 0 && s.Leased == 0:
 		return "Nothing waits."
 	case s.Running < 60:
-		return "Not known yet: it runs for less than a minute."
+		return "Not known yet: it has run for less than a minute."
 	case s.PagesPerSecond == 0:
 		return "Not known: no page came in the last minute."
 	case x.growth < 0:

@@ -3,6 +3,7 @@
 package console
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +57,8 @@ func TestStates(t *testing.T) {
 		{"empty", Status{Now: now}, facts{}, StateIdle, "Nothing to crawl yet: add a URL to begin", "", "Nothing waits."},
 		{"done", Status{Now: now, Known: 5, Pages: 5}, facts{}, StateIdle, "Nothing is left to fetch; 5 fetched", "", ""},
 		{"impolite", with(busy, func(s *Status) { s.Traffic.Early = 3 }), facts{}, StateRunning, "3 contacts too early", "", ""},
+		{"standing still", with(busy, func(s *Status) { s.PagesPerSecond = 0 }), facts{}, StateRunning, "No page in the last minute, 12\u202f823 fetched", "", "no page came in the last minute"},
+		{"begun", with(busy, func(s *Status) { s.PagesPerSecond, s.Running, s.Pages = 0, 1, 1 }), facts{}, StateRunning, "1 fetched, 80\u202f868 wait", "", "it has run for less than a minute"},
 		{"slow", with(busy, func(s *Status) { s.PagesPerSecond = .2 }), facts{}, StateRunning, "12 pages a minute", "", ""},
 	} {
 		x.s.HostStates = x.f.states.view()
@@ -64,6 +67,7 @@ func TestStates(t *testing.T) {
 		assert.Contains(t, x.s.Sentence, x.sentence, x.name)
 		assert.Contains(t, x.s.Pace, x.pace, x.name)
 		assert.Contains(t, x.s.ETA, x.eta, x.name)
+		assert.False(t, x.s.Running < 60 && strings.Contains(x.s.Sentence, "last minute"), "%s: %s", x.name, x.s.Sentence)
 	}
 }
 
