@@ -179,7 +179,7 @@ func (c *Console) tokened(h http.HandlerFunc) http.Handler {
 
 // askToken asks for the token with a page; wrong says that one was given.
 func (c *Console) askToken(w http.ResponseWriter, r *http.Request, wrong bool) {
-	d := enterData{Action: "/enter", Back: r.URL.RequestURI(), Wrong: wrong, Local: local(r)}
+	d := enterData{Action: "/enter", Back: r.URL.RequestURI(), Wrong: wrong, Reads: c.mayRead(r)}
 	if r.Method == http.MethodPost {
 		d.Action, d.Back = r.URL.Path, backOf(r).String()
 		for name, values := range r.PostForm {
@@ -197,7 +197,8 @@ func (c *Console) askToken(w http.ResponseWriter, r *http.Request, wrong bool) {
 type enterData struct {
 	Action, Back string
 	Fields       [][2]string // of the form that wanted it
-	Wrong, Local bool
+	Wrong        bool
+	Reads        bool // the page is shown without it
 }
 
 // same compares in a time that says nothing, not even of lengths.

@@ -97,7 +97,7 @@ func (c *Console) pages(mux *http.ServeMux) {
 	show("/", "", "", func(*http.Request) (any, error) { return nil, errNoPage })
 	mux.HandleFunc("GET /url", c.urlPage)
 	mux.HandleFunc("GET /enter", func(w http.ResponseWriter, r *http.Request) {
-		c.show(w, r, "enter.html", "Sign in", enterData{Action: "/enter", Back: "/", Local: local(r)}, nil)
+		c.show(w, r, "enter.html", "Sign in", enterData{Action: "/enter", Back: "/", Reads: c.mayRead(r)}, nil)
 	})
 	mux.Handle("POST /do", c.tokened(c.form))
 	mux.Handle("POST /enter", c.tokened(c.enter))

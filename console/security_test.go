@@ -279,3 +279,13 @@ func TestURLsAreSpelledAsTheCrawlerSpellsThem(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "waiting", u.State)
 }
+
+// The page that asks for the token says what it is for, and where it is, of a crawl and of a server.
+func TestThePageThatAsksForTheToken(t *testing.T) {
+	for private, says := range map[bool]string{false: "With its token this page can", true: "To see this page, enter its token."} {
+		rec := ask(newWorld(t, console.Options{Private: private}).c.Page(), "GET", "/enter", "", "")
+		assert.Equal(t, 200, rec.Code)
+		assert.Contains(t, rec.Body.String(), says)
+		assert.Contains(t, rec.Body.String(), "FRONTIER_PAGE_TOKEN")
+	}
+}

@@ -94,7 +94,7 @@ func TestWhatWasCrawledIsHarmless(t *testing.T) {
 		w.harmless(t, x, path)
 	}
 	x.goTo(t, w.page+"/#token="+url.QueryEscape(all))
-	x.says(t, "main", "With the token of the crawl") // it was refused
+	x.says(t, "main", "With its token this page") // it was refused
 	for _, c := range x.complaints() {
 		assert.Contains(t, c, "401")
 	}
