@@ -131,6 +131,8 @@ func (s *server) judge() error {
 	s.log.validate(s.options)
 	if s.dir == "" {
 		s.bad("want a folder", "dir")
+	} else if info, err := os.Stat(s.dir); err == nil && !info.IsDir() {
+		s.bad("want a folder, and this is a file", "dir")
 	}
 	if s.memory < leastServed {
 		s.bad("want at least 72M", "memory")

@@ -190,9 +190,10 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		assert.NotEmpty(t, said)
 	}
 	for want, args := range map[string][]string{
-		"-client needs -client-ca":                {"-client", "crawl=bot"},
-		"-client-ca needs -tls-cert and -tls-key": {"-client-ca", "nofile"},
-		"-tls-cert and -tls-key: want both":       {"-tls-key", "key"},
+		"-client needs -client-ca":                                 {"-client", "crawl=bot"},
+		"-client-ca needs -tls-cert and -tls-key":                  {"-client-ca", "nofile"},
+		"-tls-cert and -tls-key: want both":                        {"-tls-key", "key"},
+		"-dir is serve_test.go; want a folder, and this is a file": {"-dir", "serve_test.go"},
 	} {
 		status, _, said := typing(t, append([]string{"serve", "-dir", "x"}, args...)...)
 		assert.Equal(t, exitUsage, status, args)
