@@ -41,6 +41,9 @@ func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) htt
 			if err := d.Decode(&a); err != nil {
 				return nil, &badRequest{fmt.Errorf("the action: %w", err)}
 			}
+			if _, err := d.Token(); !errors.Is(err, io.EOF) {
+				return nil, &badRequest{errors.New("the action: something follows the object")}
+			}
 			done, err := c.act(r.Context(), a)
 			return done, refused(err)
 		})

@@ -22,6 +22,11 @@ const waited = 100 * time.Millisecond
 func after() <-chan time.Time { return time.After(waited) }
 
 func TestWhatFollowsAnObjectIsAnError(t *testing.T) {
+	for _, key := range []string{"", "a key"} {
+		y := serve(t, Options{})
+		y.problem(400, "bad-request", "POST", "/v1/do", `{"do":"pause","scope":"a.example"}{"do":"pause","scope":"b.example"}`, "Idempotency-Key", key)
+		assert.Empty(t, y.ok("GET", "/v1/rules", "")["rules"])
+	}
 	x := serve(t, Options{})
 	x.problem(400, "bad-request", "POST", "/v1/leases", `{"max":1}}}}`)
 	for _, line := range []string{"{\"url\":\"http://a.example/\"}\x00 and more", `{"url":"http://a.example/","priority":007}`, `{"url":"http://a.example/","weight":-01}`} {
