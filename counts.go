@@ -119,8 +119,8 @@ func (d dueCounts) deleted(by *deletion) {
 }
 
 // endCounts has the numbers of URLs whose leases, or other states, have ended, and whose ends are on
-// their way to the disk: until they are there these URLs count as leased; if nobody reports the end, because
-// the deadline has passed, as what they become. Nil counts nothing.
+// their way to the disk. Until they are there these URLs count as leased, or, if their deadline has passed,
+// as what they become. Nil counts nothing.
 type endCounts map[endsOf]QueueStats
 
 // endsOf is a host within a crawl; host 0 is all of the crawl.

@@ -27,7 +27,7 @@ type route struct {
 	method, path string
 	role         Role
 	answer       func(*Service, *call) error
-	query        string // names of its parameters; any: whatever there is does not count
+	query        string // names of its parameters, with blanks between them; anyQuery: all are ignored
 }
 
 const anyQuery = "any"

@@ -134,7 +134,7 @@ func TestABodyOfWhichNothingIsTaken(t *testing.T) {
 	assert.Contains(t, x.problem(400, "bad-request", "POST", "/v1/urls", "http://a.example/"), "Content-Type: text/plain")
 	x.problem(400, "bad-request", "POST", "/v1/urls", "http://a.example/\xff", "Content-Type", "text/plain")
 	detail := x.problem(413, "too-large", "POST", "/v1/urls", strings.Repeat(`{"url":"http://a.example/"}`+"\n", 1500)+strings.Repeat("x", 2<<20))
-	assert.Contains(t, detail, "1500 lines before it were taken in, and 1 URLs of them are new")
+	assert.Contains(t, detail, "; before it 1500 lines were taken in, 1 of them new")
 }
 
 func TestAContactHasAGap(t *testing.T) {

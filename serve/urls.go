@@ -102,7 +102,7 @@ func (s *Service) postURLs(c *call) error {
 	switch {
 	case err != nil && !a.each && a.tally.lines > 0:
 		p := *problemOf(err)
-		p.detail += fmt.Sprintf("; %d lines before it were taken in, and %d URLs of them are new", a.tally.lines, a.tally.new)
+		p.detail += fmt.Sprintf("; before it %d lines were taken in, %d of them new", a.tally.lines, a.tally.new)
 		return &p
 	case err != nil:
 		return err
@@ -120,7 +120,7 @@ func (s *Service) postURLs(c *call) error {
 	return nil
 }
 
-// hint says what may be wrong with a body of which every line is bad.
+// hint says what may be wrong with a body whose lines are all bad.
 func (a *adding) hint() string {
 	if a.lines.format == formatLines && strings.Contains(a.tally.faults[0].Detail, errSyntax.Error()) {
 		return "; URLs without JSON need Content-Type: text/plain"
