@@ -61,6 +61,7 @@ var alike = []struct {
 	what *regexp.Regexp
 	as   string
 }{
+	{regexp.MustCompile(`(?m)^go: downloading .*\n`), ""}, // of a first build
 	{regexp.MustCompile(`token=\w+`), "token=T"},
 	{regexp.MustCompile(`"key":"[^"]*"?`), `"key":K`},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z?`), "TIME"},

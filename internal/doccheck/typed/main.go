@@ -1,12 +1,13 @@
-// Command typed runs the commands in README.md and docs/*.md as docs/commands.md defines. Run it in
-// the module's root.
+// Command typed runs the commands in README.md and docs/*.md as docs/commands.md defines, and types
+// their transcripts. Run it in the module's root.
 //
-//	go run ./internal/doccheck/typed [REGEXP]
+//	go run ./internal/doccheck/typed [-update] [REGEXP]
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -23,17 +24,20 @@ const limit = 10 * time.Minute
 
 func main() {
 	log.SetFlags(0)
-	only := regexp.MustCompile("")
-	if len(os.Args) > 1 {
-		only = regexp.MustCompile(os.Args[1])
+	update := flag.Bool("update", false, "write what the commands of transcripts print into the documents")
+	flag.Parse()
+	only, err := regexp.Compile(flag.Arg(0))
+	if err == nil {
+		err = run(os.Stdout, only, *update)
 	}
-	if err := run(os.Stdout, only); err != nil {
+	if err != nil {
 		log.Fatal("typed: ", err)
 	}
 }
 
-// run runs the matching commands, all of them even if some fail.
-func run(out io.Writer, only *regexp.Regexp) (err error) {
+// run runs the matching commands, and the transcripts of the documents whose paths match, all of
+// them even if some fail.
+func run(out io.Writer, only *regexp.Regexp, update bool) (err error) {
 	docs, err := doccheck.Documents(".")
 	if err != nil {
 		return err
@@ -62,6 +66,18 @@ func run(out io.Writer, only *regexp.Regexp) (err error) {
 		if err != nil {
 			fmt.Fprintf(out, "%s\n%v\n", text[max(0, len(text)-4000):], err)
 			errs = append(errs, fmt.Errorf("`%s`: %w", s.Run, err))
+		}
+	}
+	for _, d := range docs {
+		if only.MatchString(d.Path) {
+			begun := time.Now()
+			commands, err := transcript(tmp, d, update)
+			if commands > 0 {
+				fmt.Fprintf(out, "%6.1f s  the transcript of %s, %d commands\n", time.Since(begun).Seconds(), d.Path, commands)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("the transcript of %s: %w", d.Path, err))
+			}
 		}
 	}
 	after, err := os.ReadDir(".")
