@@ -39,7 +39,11 @@ func TestBodiesWithoutTheirEndAreGiven(t *testing.T) {
 				}
 				_ = c.Close()
 			})
-			res, err := get(t, newFetcher(t, Options{IdleTimeout: 100 * time.Millisecond}), "http://"+addr+"/")
+			var o Options
+			if x.class == Timeout {
+				o.IdleTimeout = 100 * time.Millisecond
+			}
+			res, err := get(t, newFetcher(t, o), "http://"+addr+"/")
 			require.NotNil(t, res, "%v", err)
 			t.Cleanup(func() { _ = res.Close() })
 			assert.Equal(t, x.class, ClassOf(err), "%v", err)
