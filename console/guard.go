@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -27,7 +28,6 @@ func limited(h http.Handler) http.Handler {
 
 // guarded answers only under names that are this machine's, and to its own pages.
 func (c *Console) guarded(h http.Handler) http.Handler {
-	own := http.NewCrossOriginProtection().Handler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
@@ -40,11 +40,11 @@ func (c *Console) guarded(h http.Handler) http.Handler {
 			writeJSON(w, http.StatusMisdirectedRequest, map[string]string{"error": "console: it does not answer under this name"})
 			return
 		}
-		if foreign(r) {
+		if strays(r) {
 			writeJSON(w, http.StatusForbidden, map[string]string{"error": "console: another site's page asked for this"})
 			return
 		}
-		own.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 	})
 }
 
@@ -62,15 +62,27 @@ func (c *Console) knows(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// foreign tells whether a page of another site made the browser ask. Only who follows a
-// link to the first page may come from there, and from the same site to any.
-func foreign(r *http.Request) bool {
-	site := r.Header.Get("Sec-Fetch-Site")
-	if site == "" || site == "same-origin" || site == "none" {
+// Foreign reports whether a page of another site, or of another port, made a browser send a request,
+// of any method: a request that only reads may take much. Programs send none of the fields that tell.
+func Foreign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
 		return false
+	case "":
+		origin := r.Header.Get("Origin") // of old browsers
+		at, err := url.Parse(origin)
+		return origin != "" && (err != nil || at.Host != r.Host)
 	}
-	follows := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
-	return !follows || site != "same-site" && r.URL.Path != "/"
+	return true
+}
+
+// strays reports whether a request is foreign, and not of one who follows a link to the first page, or
+// from the same site to any page.
+func strays(r *http.Request) bool {
+	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	follows := read && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	page := r.URL.Path == "/" || r.Header.Get("Sec-Fetch-Site") == "same-site" && r.URL.Path != metricsPath && !strings.HasPrefix(r.URL.Path, "/api/")
+	return Foreign(r) && !(follows && page)
 }
 
 // readers lets through who may read: who connects to an address of loopback, unless

@@ -151,7 +151,7 @@ func TestAStreamThatIsReadSlowly(t *testing.T) {
 	for i := range 200 {
 		x.ok("POST", "/v1/urls", fmt.Sprintf(`{"url":"http://h%d.example/","meta":{"k":["%s"]}}`, i, pad))
 	}
-	_, in := x.begin("GET /v1/leases?stream&max=200 HTTP/1.1\nHost: localhost\n\n")
+	_, in := x.begin("POST /v1/stream HTTP/1.1\nHost: localhost\nContent-Length: 11\n\n{\"max\":200}")
 	res, err := http.ReadResponse(in, nil)
 	require.NoError(t, err)
 	var mine struct{ Lease, Host string }

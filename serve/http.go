@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
 )
 
 // route is a request that is answered.
@@ -36,7 +37,7 @@ var routes = []route{
 	{"POST", "/v1/urls", Crawl, (*Service).postURLs, ""},
 	{"GET", "/v1/urls", Look, (*Service).getURL, "url crawl host"},
 	{"POST", "/v1/leases", Crawl, (*Service).postLeases, ""},
-	{"GET", "/v1/leases", Crawl, (*Service).streamLeases, "stream max hosts per_host crawls host lease_s"},
+	{"POST", "/v1/stream", Crawl, (*Service).streamLeases, ""},
 	{"GET", "/v1/leases/{id}", Look, (*Service).getLease, ""},
 	{"POST", "/v1/leases/{id}/done", Crawl, (*Service).postDone, ""},
 	{"POST", "/v1/leases/{id}/extend", Crawl, (*Service).postExtend, ""},
@@ -105,17 +106,17 @@ func (s *Service) routed() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, "not-found", http.StatusNotFound, "there is no "+r.URL.Path)
 	})
-	sameOrigin := http.NewCrossOriginProtection()
-	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, "forbidden", http.StatusForbidden, "a page of another site sent this")
-	}))
-	return sameOrigin.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if console.Foreign(r) {
+			s.refuse(w, r, "forbidden", http.StatusForbidden, "a page of another site sent this")
+			return
+		}
 		if at := r.URL.EscapedPath(); path.Clean(at) != at && path.Clean(at)+"/" != at { // the mux would redirect it
 			s.refuse(w, r, "not-found", http.StatusNotFound, "a part of the path is empty, or dots: "+r.URL.Path)
 			return
 		}
 		mux.ServeHTTP(w, r)
-	}))
+	})
 }
 
 // refuse answers what no route does.

@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -179,7 +176,7 @@ func (s *Service) nothingLeft(crawls []uint32) bool {
 	return left+x.Pending == 0
 }
 
-// stream is one GET /v1/leases.
+// stream is one POST /v1/stream.
 type stream struct {
 	mu     sync.Mutex
 	leases map[uint64]time.Time // guarded by mu; by token, until when they are out
@@ -233,12 +230,15 @@ func (st *stream) tokens() (all []uint64) {
 
 // streamLeases hands leases out for as long as the client reads, so that never more than max of them are out.
 func (s *Service) streamLeases(c *call) error {
-	if c.r.Method == http.MethodHead { // the mux lets it pass as a GET
-		return &problem{kind: "bad-request", status: http.StatusMethodNotAllowed, detail: "HEAD is not answered here"}
-	}
-	r, err := streamRequest(c.query)
-	if err != nil {
+	var r takeRequest
+	if err := c.decode(&r); err != nil {
 		return err
+	}
+	if r.WaitS != 0 {
+		return badRequest("wait_s: a stream waits for as long as it lasts")
+	}
+	if r.Max == 0 {
+		r.Max = 64
 	}
 	defer c.untilClosing()()
 	t, _, err := r.take(s)
@@ -323,40 +323,6 @@ func (st *stream) wait(ctx context.Context, deadline time.Time) bool {
 	case <-t.C:
 		return d == keepAlive
 	}
-}
-
-// streamRequest reads the query of GET /v1/leases.
-func streamRequest(q url.Values) (x takeRequest, err error) {
-	if !q.Has("stream") {
-		return x, badRequest("want ?stream; POST asks for some leases")
-	}
-	x.Max = 64
-	for name, values := range q {
-		v := values[0]
-		var err error
-		switch name {
-		case "stream":
-			if v != "" && v != "true" && v != "1" {
-				err = errors.New("want no value")
-			}
-		case "max":
-			x.Max, err = strconv.Atoi(v)
-		case "hosts":
-			x.Hosts, err = strconv.Atoi(v)
-		case "per_host":
-			x.PerHost, err = strconv.Atoi(v)
-		case "lease_s":
-			x.LeaseS, err = strconv.ParseFloat(v, 64)
-		case "host":
-			x.Host = &v
-		case "crawls":
-			x.Crawls = strings.Split(v, ",")
-		}
-		if err != nil {
-			return x, badRequest("%.40s: %w", name, err)
-		}
-	}
-	return x, nil
 }
 
 // lease is that of the path.

@@ -28,18 +28,48 @@ func TestQueriesAreStrict(t *testing.T) {
 		x.problem(400, "bad-request", "GET", "/v1/list?"+q, "")
 	}
 	x.problem(400, "bad-request", "DELETE", "/v1/crawls/shop?forgets=true", "")
-	for _, q := range []string{"stream&host=a.example;x", "stream&crawls=shop%zz", "stream&crawls=shop&crawls=news", "stream&wait_s=1"} {
-		x.problem(400, "bad-request", "GET", "/v1/leases?"+q, "")
+	for _, q := range []string{"host=a.example;x", "crawl=shop%zz", "crawl=shop&crawl=news", "wait_s=1"} {
+		x.problem(400, "bad-request", "GET", "/v1/list?"+q, "")
 	}
 	assert.EqualValues(t, 2, x.ok("GET", "/v1/stats", "")["waiting"])
 	x.ok("GET", "/readyz?from=balancer", "")
 }
 
-func TestAHEADTakesNoLease(t *testing.T) {
+// A browser sends a GET for any page that asks it to: so it must change nothing.
+func TestNothingChangesByGET(t *testing.T) {
+	x := serve(t, Options{})
+	x.ok("POST", "/v1/urls", `[{"url":"http://a.example/1"},{"url":"http://b.example/1"}]`)
+	lease := x.lease()["lease"].(string)
+	was := x.s.Frontier().Stats()
+	fill := strings.NewReplacer("{id}", lease, "{host}", "a.example", "{name}", "DEFAULT", "{scope}", "*")
+	for path := range methodsOf {
+		for _, method := range []string{"GET", "HEAD"} {
+			x.ask(method, fill.Replace(path), "")
+		}
+	}
+	is := x.s.Frontier().Stats()
+	is.MemoryBytes = was.MemoryBytes
+	assert.Equal(t, was, is)
+}
+
+// Another site's page cannot make a browser ask for anything, not even for what it could not read: a
+// server without tokens answers to all that reach it.
+func TestPagesOfOtherSitesGetNothing(t *testing.T) {
 	x := serve(t, Options{})
 	x.ok("POST", "/v1/urls", `{"url":"http://a.example/1"}`)
-	assert.Equal(t, "HTTP/1.1 405 Method Not Allowed", x.raw("HEAD /v1/leases?stream HTTP/1.1\r\nHost: localhost\r\n\r\n"))
-	assert.EqualValues(t, 0, x.ok("GET", "/v1/stats", "")["leased"])
+	for path, methods := range methodsOf {
+		for _, method := range methods {
+			for _, header := range [][]string{
+				{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "http://evil.example"}, {"Origin", "null"},
+				{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"},
+			} {
+				x.problem(http.StatusForbidden, "forbidden", method, path, "", header...)
+			}
+		}
+	}
+	x.ok("POST", "/v1/leases", `{}`, "Origin", x.base)
+	x.ok("GET", "/v1/stats", "", "Sec-Fetch-Site", "none")
+	x.ok("GET", "/v1/stats", "", "Sec-Fetch-Site", "same-origin", "Origin", "https://behind-a-proxy.example")
 }
 
 // However a client spells a host, it is one, with one clock and one rule.

@@ -279,7 +279,7 @@ func TestAStreamHoldsNoMoreThanMax(t *testing.T) {
 	x.ok("POST", "/v1/urls", "http://a.example/\nhttp://b.example/\nhttp://c.example/", "Content-Type", "text/plain")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", x.base+"/v1/leases?stream&max=2", nil)
+	r, err := http.NewRequestWithContext(ctx, "POST", x.base+"/v1/stream", strings.NewReader(`{"max":2}`))
 	require.NoError(t, err)
 	res, err := x.http.Do(r)
 	require.NoError(t, err)
@@ -300,8 +300,8 @@ func TestAStreamHoldsNoMoreThanMax(t *testing.T) {
 	assert.EqualValues(t, 1, x.s.Frontier().Stats().Waiting)
 	x.ok("POST", "/v1/leases/"+first+"/done", `{}`)
 	assert.NotEmpty(t, next())
-	x.problem(400, "bad-request", "GET", "/v1/leases", "")
-	x.problem(400, "bad-request", "GET", "/v1/leases?stream&maximum=2", "")
+	x.problem(400, "bad-request", "POST", "/v1/stream", `{"wait_s":1}`)
+	x.problem(400, "bad-request", "POST", "/v1/stream", `{"maximum":2}`)
 }
 
 func TestAVerdictComesWhileTheBodyGoesOn(t *testing.T) {
@@ -367,7 +367,7 @@ func (x *served) lines(path string) (all []map[string]any) {
 func TestAStreamWaitsForItsCrawl(t *testing.T) {
 	x := serve(t, Options{})
 	x.ok("POST", "/v1/urls", `{"url":"http://a.example/","crawl":"other"}`)
-	r, err := http.NewRequestWithContext(t.Context(), "GET", x.base+"/v1/leases?stream&max=10&crawls=news", nil)
+	r, err := http.NewRequestWithContext(t.Context(), "POST", x.base+"/v1/stream", strings.NewReader(`{"max":10,"crawls":["news"]}`))
 	require.NoError(t, err)
 	res, err := x.http.Do(r)
 	require.NoError(t, err)

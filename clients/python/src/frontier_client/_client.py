@@ -114,8 +114,9 @@ class Client:
         """Leases for as long as the caller iterates, at most ``max`` of them out
         at once: done of one lets the next come. When nothing is left it waits for
         more. Leases that are out at the end stay out. A server that ends it raises :class:`Unavailable`."""
-        query = {"stream": "true", "max": max, "crawls": ",".join(several("crawls", crawls)) if crawls else None, "lease_s": lease_s}
-        for line in self._http.lines("GET", "/v1/leases", query=query):
+        ask = {"max": max, "crawls": several("crawls", crawls), "lease_s": lease_s}
+        body = encode({k: v for k, v in ask.items() if v is not None})
+        for line in self._http.lines("POST", "/v1/stream", body=body):
             if line:
                 yield Lease.from_members(decode(line))
         raise Unavailable("the server ended the stream")

@@ -113,14 +113,21 @@ class Transport:
             return data
 
     def lines(
-        self, method: str, path: str, *, query: Mapping[str, Any] | None = None, idle_s: float | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        idle_s: float | None = None,
     ) -> Iterator[bytes]:
         """The lines of an answer as they come, on a connection that is closed at
         the end. Empty lines come, too. idle_s: the longest silence."""
         target = self.path(path, query)
         conn = self.connection(idle_s)
         try:
-            conn.request(method, target, None, {"Accept": NDJSON, **self._headers})
+            content = {} if body is None else {"Content-Type": "application/json"}
+            conn.request(method, target, body, {"Accept": NDJSON, **content, **self._headers})
             answer = conn.getresponse()
             if not 200 <= answer.status < 300:
                 raise from_answer(answer.status, answer.read(), answer.getheader("Retry-After"))
