@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -274,7 +275,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 		return fmt.Errorf("frontier: %s of %v: %w", what, s, err)
 	}
 	if !r.BlockedUntil.IsZero() {
-		r.until = f.date(r.BlockedUntil)
+		r.until = instant.Some(f.date(r.BlockedUntil))
 	}
 	o := newOp()
 	defer o.free()

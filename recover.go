@@ -391,7 +391,7 @@ func (r *recovery) rule(key string, value []byte) error {
 	}
 	x := &scopeRule{key: scope.Key(), scope: scopeStored(scope), Rule: ruleOf(&stored)}
 	if !x.BlockedUntil.IsZero() {
-		x.until = r.f.date(x.BlockedUntil)
+		x.until = instant.Some(r.f.date(x.BlockedUntil))
 	}
 	if x.Rule = x.at(r.f.sched.date(0)); x.empty() {
 		r.obsolete(key)

@@ -162,7 +162,7 @@ type scopeRule struct {
 	key   string // Scope.ruleKey
 	scope Scope
 	Rule
-	until int64      // date of BlockedUntil; 0: not set
+	until int64      // date of BlockedUntil, which has not passed; 0: not set
 	each  limit.Each // HostLimits as of when the row was made; in force, package limit has it
 }
 
@@ -331,7 +331,7 @@ func (c *controls) withholding() bool { return c.Load().Set(withholdFields) }
 // change nothing.
 func (c *controls) withholds(host []byte, now int64) (until int64, why withheldReason) {
 	c.Load().Visit(host, func(r *scopeRule) bool {
-		if r.until > max(now, until) {
+		if r.until != 0 && r.until > now && instant.Later(until, r.until) != until {
 			until, why = r.until, withheldBlocked
 		}
 		if r.Paused == On {
@@ -360,7 +360,7 @@ func (s *scheduler) withheldUntil(id uint32, now int64) (until int64, why withhe
 		switch at := s.limits.HostSpent(id, s.name(s.hosts.At(id)), date); {
 		case at == instant.Never:
 			until, why = at, withheldSpent
-		case at > until:
+		case instant.Later(until, at) != until:
 			until, why = at, withheldLimited
 		}
 	}
@@ -459,11 +459,11 @@ func (s *scheduler) ruled(old, r *scopeRule, now int64) {
 	if old != nil && old.until != 0 {
 		s.withheld.blocks.Delete(old)
 	}
-	if r.until > s.date(now) {
+	if r.until != 0 {
 		s.withheld.blocks.ReplaceOrInsert(r)
 	}
 	s.recheck(r.scope)
-	if r.scope.named && !r.scope.domain && (r.Paused == On || r.until > s.date(now)) {
+	if r.scope.named && !r.scope.domain && (r.Paused == On || r.until != 0) {
 		s.withholdReady(r.scope.name, now)
 	}
 }

@@ -5,12 +5,27 @@
 package instant
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
 
 // Never is later than any time in nanoseconds since Open.
 const Never int64 = math.MaxInt64
+
+// A clock that is set back behind the moment of Open shows dates that are negative. Where 0 means
+// that there is no date, Some and Later keep the two apart.
+
+// Some returns a date as one that is not 0.
+func Some(date int64) int64 { return cmp.Or(date, 1) }
+
+// Later returns the later of two dates; 0: there is none.
+func Later(a, b int64) int64 {
+	if a == 0 || b != 0 && b > a {
+		return b
+	}
+	return a
+}
 
 // LastMoment is where time stops if a clock leaps centuries ahead: a time ten years later is still
 // before Never.

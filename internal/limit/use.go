@@ -89,7 +89,7 @@ func (b *Book) HostSpent(id uint32, host []byte, now int64) (until int64) {
 	own := b.visit(host, func(s *scope) {
 		b.turn(s.use, &s.together, now)
 		_, at := s.use.Spent(&s.together, now)
-		until = max(until, at)
+		until = instant.Later(until, at)
 	})
 	if own == nil {
 		return until
@@ -97,7 +97,7 @@ func (b *Book) HostSpent(id uint32, host []byte, now int64) (until int64) {
 	if u := b.usageUnder(id, &own.each); u != nil {
 		b.turnHost(u, &own.each.Limits, host, now)
 		_, at := u.Spent(&own.each.Limits, now)
-		until = max(until, at)
+		until = instant.Later(until, at)
 	}
 	return until
 }
@@ -144,7 +144,7 @@ func used(u *quota.Usage, l *quota.Limits, now int64) Used {
 	}
 	out := Used{Amount: u.Used(), Since: u.Since()}
 	if l.Period > 0 {
-		out.Until = out.Since + int64(l.Period)
+		out.Until = instant.Some(out.Since + int64(l.Period))
 	}
 	return out
 }
@@ -161,7 +161,7 @@ func (b *Book) HostCounts(id uint32, host []byte, now int64) (until int64, ok bo
 	if e.Period == 0 {
 		return 0, true
 	}
-	return u.Since() + int64(e.Period), true
+	return instant.Some(u.Since() + int64(e.Period)), true
 }
 
 // Rest records when the caller will examine a host without URLs again, by the caller's own clock.

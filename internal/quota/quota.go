@@ -84,7 +84,7 @@ func (u *Usage) Spent(l *Limits, now int64) (what string, until int64) {
 	if l.Period == 0 {
 		return what, instant.Never
 	}
-	return what, u.since + int64(l.Period)
+	return what, instant.Some(u.since + int64(l.Period))
 }
 
 // Charge counts the use by a hand-out, or its end; negative amounts are returned. lease is the

@@ -341,3 +341,42 @@ func TestEventsOfHoldingRules(t *testing.T) {
 		{Kind: frontier.EventHostBlocked, Time: harness.Dawn, Reason: "paused"},
 	}, events)
 }
+
+// The wall clock may be set back behind the moment of Open. Then dates are negative, and
+// what has no end is not taken for something whose end is yet to come.
+func TestClockBehindOpen(t *testing.T) {
+	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
+		w.Clock.Step(-time.Hour)
+		at := func(d time.Duration) time.Duration { return d - time.Hour }
+		a, b := frontier.Host("a.example"), frontier.Host("b.example")
+		w.Add("http://a.example/", "http://b.example/", "http://c.example/", "http://d.example/1", "http://d.example/2")
+		require.NoError(t, w.F.Pause(a))
+		require.NoError(t, w.F.Resume(a))
+		require.NoError(t, w.F.BlockUntil(b, w.Clock.Now().Add(time.Minute)))
+		require.NoError(t, w.F.UpdateRule(frontier.Host("d.example"), func(r *frontier.Rule) {
+			r.Limits = frontier.Limits{Served: 1, Period: 10 * time.Minute}
+		}))
+		require.NoError(t, w.F.BlockUntil(frontier.Host("c.example"), harness.Dawn), "its date would be 0")
+		require.NoError(t, w.F.Check())
+		require.Equal(t, 2, w.Served(frontier.Outcome{}), "a host without a block, and one within its limit")
+		w.Why("d.example", frontier.ReasonLimit, at(10*time.Minute))
+		w.Fetched(w.NextIs(at(time.Minute), "http://b.example/"), 0, frontier.Outcome{})
+		w.Fetched(w.NextIs(at(10*time.Minute), "http://d.example/2"), 0, frontier.Outcome{})
+		w.Fetched(w.NextIs(1, "http://c.example/"), 0, frontier.Outcome{})
+		w.Over()
+	})
+}
+
+// The same for a crawl's limit.
+func TestCrawlsLimitWithTheClockBehindOpen(t *testing.T) {
+	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
+		w.Clock.Step(-time.Hour)
+		w.SetCrawl(7, frontier.Rule{Limits: frontier.Limits{Served: 1, Period: time.Hour}})
+		w.InCrawl(7, "http://a.example/", 2)
+		require.Equal(t, 1, w.Served(frontier.Outcome{}))
+		used, _ := w.F.Used(frontier.Crawl(7))
+		require.True(t, used.Until.Equal(harness.Dawn.Add(1)), "its date would be 0")
+		w.Fetched(w.NextAt(1), 0, frontier.Outcome{})
+		w.Over()
+	})
+}

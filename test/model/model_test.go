@@ -398,7 +398,10 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 		m.machine = spilltest.OpenMemory(tb, spill.Options{})
 		m.opts.Spill = m.machine.Store
 	}
+	ahead := time.Duration(rapid.SampledFrom([]int{0, 0, 3, 3600}).Draw(t, "clock ahead at first")) * time.Second
+	clock.Step(ahead)
 	m.open(t)
+	clock.Step(-ahead)
 	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
