@@ -111,6 +111,5 @@ func crawl(ctx context.Context, out io.Writer, terminal bool, dir string, o fron
 		return err
 	}
 	err = c.Run(ctx)
-	t.report(out, c.Progress())
-	return err
+	return errors.Join(err, t.report(out, c.Progress()))
 }

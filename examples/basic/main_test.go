@@ -26,5 +26,6 @@ func TestDemo(t *testing.T) {
 		require.NoError(t, err2)
 		assert.GreaterOrEqual(t, gap, owed, r[0])
 	}
+	assert.Contains(t, got, "\npolite: ")
 	assert.Contains(t, got, "12 denied by robots.txt, 1 URLs given up with a site that never answers")
 }

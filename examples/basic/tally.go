@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -69,11 +70,15 @@ func (t *tally) add(l frontier.Lease, o frontier.Outcome) {
 	t.byPriority[l.Priority].ranks += t.visits
 }
 
-func (t *tally) report(out io.Writer, p crawler.Progress) {
+// report writes what was done, and returns an error if a contact came too early.
+func (t *tally) report(out io.Writer, p crawler.Progress) (err error) {
 	fmt.Fprintf(out, "\n\n%-20s %8s %8s %14s %10s\n", "host", "visits", "denied", "smallest gap", "owed")
 	for _, name := range slices.Sorted(maps.Keys(t.hosts)) {
 		h := t.hosts[name]
 		gap, owed := h.closest()
+		if gap < owed {
+			err = errors.Join(err, fmt.Errorf("%s was contacted %v after the last time, and was owed %v", name, gap, owed))
+		}
 		fmt.Fprintf(out, "%-20s %8d %8d %14v %10v\n", name, len(h.visits), h.denied,
 			gap.Round(time.Millisecond), owed.Round(time.Millisecond))
 	}
@@ -85,4 +90,8 @@ func (t *tally) report(out io.Writer, p crawler.Progress) {
 	}
 	fmt.Fprintf(out, "\n%d pages, %d gone, %d denied by robots.txt, %d URLs given up with a site that never answers, in %v\n",
 		p.Pages, p.Gone, p.Denied, p.Frontier.GivenUp, p.Elapsed.Round(time.Millisecond))
+	if err == nil {
+		fmt.Fprintln(out, "polite: no contact came before its host's pause had ended")
+	}
+	return err
 }

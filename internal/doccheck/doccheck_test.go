@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +95,47 @@ func TestEveryCommandIsRun(t *testing.T) {
 			assert.NotRegexp(t, `\[|[^-\w/.=][A-Z]{3,}\b`, s.Written, "%s must tell what to put there", Page)
 		}
 	}
+}
+
+var (
+	claim  = regexp.MustCompile(`(?m)^- \*\*\w+\.\*\* .*$`)
+	source = regexp.MustCompile(`\]\((docs/\w+\.md)#([\w-]+)\)`)
+	figure = regexp.MustCompile(`\.?[0-9][0-9.,]*[0-9]|[0-9]`)
+)
+
+// TestClaimsHaveTheirFigures makes sure that each claim of README.md links to a section that has all
+// of its figures, and the command that measures them.
+func TestClaimsHaveTheirFigures(t *testing.T) {
+	docs := documents(t)
+	claims := claim.FindAllString(docs[0].Text, -1)
+	require.NotEmpty(t, claims)
+	for _, c := range claims {
+		m := source.FindStringSubmatch(c)
+		require.NotNil(t, m, "no section has the figures of: %s", c)
+		i := slices.IndexFunc(docs, func(d Document) bool { return d.Path == m[1] })
+		require.GreaterOrEqual(t, i, 0, m[1])
+		section := docs[i].section(m[2])
+		for _, n := range figure.FindAllString(source.ReplaceAllString(c, ""), -1) {
+			assert.Contains(t, figure.FindAllString(section.Text, -1), n, "%s#%s has no such figure: %s", m[1], m[2], c)
+		}
+		commands, err := section.Commands()
+		require.NoError(t, err)
+		assert.NotEmpty(t, commands, "%s#%s has no command for: %s", m[1], m[2], c)
+	}
+}
+
+// section returns the part of a document below a heading.
+func (d Document) section(anchor string) Document {
+	headings := d.Headings()
+	i := slices.IndexFunc(headings, func(h Heading) bool { return h.Anchor == anchor })
+	if i < 0 {
+		return Document{}
+	}
+	_, text, _ := strings.Cut(d.Text, "\n"+strings.Repeat("#", headings[i].Level)+" "+headings[i].Text+"\n")
+	if i+1 < len(headings) {
+		text, _, _ = strings.Cut(text, "\n"+strings.Repeat("#", headings[i+1].Level)+" "+headings[i+1].Text+"\n")
+	}
+	return Document{d.Path, text}
 }
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)

@@ -41,7 +41,7 @@ func crawl(ctx context.Context) error {
 			return frontier.Outcome{Result: frontier.Failed}, nil // it is tried again; an error would stop the crawl
 		}
 		out := frontier.Outcome{}
-		for _, u := range links {
+		for _, u := range links { // absolute URLs: a relative one is refused, and counted in Stats.Refused
 			out.Add = append(out.Add, frontier.Entry{URL: u, Depth: lease.Entry.Depth + 1})
 		}
 		return out, nil

@@ -1,5 +1,5 @@
 // Command typed runs the commands in README.md and docs/*.md as docs/commands.md defines, and types
-// their transcripts. Run it in the module's root.
+// their transcripts; frontier is the command of this checkout. Run it in the module's root.
 //
 //	go run ./internal/doccheck/typed [-update] [REGEXP]
 package main
@@ -13,6 +13,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -55,11 +56,16 @@ func run(out io.Writer, only *regexp.Regexp, update bool) (err error) {
 	if err != nil {
 		return err
 	}
+	if text, err := shell(tmp, "go build -o $tmp/bin/frontier ./cmd/frontier"); err != nil {
+		return fmt.Errorf("%w: %s", err, text)
+	}
 	var errs []error
+	ran := map[string]bool{}
 	for _, s := range plan {
-		if s.Run == "" || !only.MatchString(s.Run) {
+		if s.Run == "" || ran[s.Run] || !only.MatchString(s.Run) {
 			continue
 		}
+		ran[s.Run] = true
 		begun := time.Now()
 		text, err := shell(tmp, s.Run)
 		fmt.Fprintf(out, "%6.1f s  %s\n", time.Since(begun).Seconds(), s.Run)
@@ -92,7 +98,7 @@ func shell(tmp, line string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", line)
-	cmd.Env = append(os.Environ(), "tmp="+tmp)
+	cmd.Env = append(os.Environ(), "tmp="+tmp, "PATH="+filepath.Join(tmp, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
