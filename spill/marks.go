@@ -17,24 +17,16 @@ func (s *Store) sweepRuns(refs []marks.Ref) error {
 	if err != nil {
 		return err
 	}
-	durable := false
+	var unlisted []string
 	for _, name := range names {
 		id, ok := marks.IDOf(name)
 		if !ok || slices.ContainsFunc(refs, func(r marks.Ref) bool { return r.ID == id }) {
 			continue
 		}
-		if !durable { // until then the state on the medium may list it
-			if err := s.db.Sync(); err != nil {
-				return err
-			}
-			durable = true
-		}
-		if err := s.db.RemoveFile(name); err != nil {
-			return err
-		}
+		unlisted = append(unlisted, name)
 		s.marks.TakenID(id)
 	}
-	return nil
+	return s.db.RemoveFiles(unlisted...)
 }
 
 // PackMarks writes the marks of generation gen, replacing any written for it before. After an error
@@ -107,22 +99,17 @@ func (s *Store) dropOrphanRuns() {
 }
 
 // removeRuns removes the files of closed runs that the state does not list, now or after a later
-// checkpoint. The state must be on the medium first.
+// checkpoint.
 func (s *Store) removeRuns(ids []uint32) {
-	if len(ids) == 0 {
-		return
-	}
-	err := s.db.Sync()
+	var names []string
 	for _, id := range ids {
-		if err == nil {
-			err = s.db.RemoveFile(marks.NameOf(id))
-		}
-		if err != nil {
+		names = append(names, marks.NameOf(id))
+	}
+	if err := s.db.RemoveFiles(names...); err != nil {
+		s.opts.Logger.Warn("spill: remove files of marks", "error", err)
+		for _, id := range ids {
 			s.marks.Orphan(id)
 		}
-	}
-	if err != nil {
-		s.opts.Logger.Warn("spill: remove files of marks", "error", err)
 	}
 }
 

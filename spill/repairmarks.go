@@ -103,11 +103,13 @@ func (r *repair) helpOut(others []marks.Ref, id uint32, want uint64, lost []Loss
 func (r *repair) uniteRuns(id uint32) (one marks.Ref, err error) {
 	var files []*marks.File
 	defer func() {
+		var names []string
 		for _, x := range files {
 			err = errors.Join(err, x.CloseFile())
-			if err == nil {
-				err = r.out.RemoveFile(x.Name())
-			}
+			names = append(names, x.Name())
+		}
+		if err == nil {
+			err = r.out.RemoveFiles(names...)
 		}
 	}()
 	var count uint64

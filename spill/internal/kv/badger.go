@@ -166,7 +166,7 @@ func OpenBadger(path string, c Config) (*Badger, error) {
 	}
 	if d.logs, err = openKeyLogs(path, d.table); err == nil {
 		if d.blobs, err = openBlobs(path, c); err == nil {
-			d.confirmed, err = openConfirmed(path, c.Sync, before)
+			d.confirmed, err = openConfirmed(path, c, before)
 		}
 	}
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 // After a loss of power at any point each key still has a value to point to: copies are synced
 // before keys point to them, and a file is removed only when the new pointers are on the medium,
-// too.
+// too, and the note that they are: see Badger.removing.
 
 package kv
 
@@ -194,19 +194,13 @@ func (d *Badger) removeEmpty(pause func() bool) error {
 		}
 	}
 	d.turn.Unlock()
-	if len(empty) == 0 {
-		return nil
-	}
-	if err := d.Sync(); err != nil {
-		return err
-	}
-	for _, f := range empty {
-		if err := d.blobs.drop(f); err != nil {
+	return d.removing(len(empty), func(i int) error {
+		if err := d.blobs.drop(empty[i]); err != nil {
 			return err
 		}
 		if !pause() {
 			return errPaused
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -5,7 +5,8 @@
 // the death of the process. It may not survive a loss of power. So without sync the number is valid
 // only until the machine or the mount of the volume restarts, because its page might have reached
 // the disk before those of the log. After that the number known to be on the medium is valid, which
-// each slot also contains.
+// each slot also contains: Sync notes it and brings the page to the medium, so that it is there
+// before any file is removed that older states need.
 //
 //	file: two slots of slotLen, written in turn
 //	slot: crc of the rest 4, 1 if with sync, start of the machine 8, mount 8,
@@ -55,9 +56,11 @@ type confirmed struct {
 	before noted // when it was opened
 	safe   bool
 	boot   [bootLen]byte
+	file   *os.File
+	flush  func(*os.File) error // of it to the medium
 
 	mu   sync.Mutex
-	page []byte // guarded by mu; mapped
+	page []byte // guarded by mu; mapped; nil where nothing can be
 	turn int    // guarded by mu; slot to be written next
 	now  noted  // guarded by mu
 }
@@ -89,28 +92,27 @@ func readConfirmed(dir string) (best noted) {
 }
 
 // openConfirmed opens or creates the file, and writes what is known to both slots, as of this start
-// of the machine.
-func openConfirmed(dir string, safe bool, before noted) (*confirmed, error) {
-	c := &confirmed{before: before, safe: safe, now: noted{last: before.known(), durable: before.durable}}
-	c.boot, _ = bootID(dir)
-	f, err := os.OpenFile(filepath.Join(dir, confirmedName), os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
+// of the machine. All that is known must be on the medium.
+func openConfirmed(dir string, c Config, before noted) (*confirmed, error) {
+	x := &confirmed{before: before, safe: c.Sync, flush: c.flush, now: noted{last: before.known(), durable: before.known()}}
+	x.boot, _ = bootID(dir)
+	var err error
+	if x.file, err = os.OpenFile(filepath.Join(dir, confirmedName), os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		return nil, err
 	}
 	slots := make([]byte, 2*slotLen)
-	c.put(slots)
-	c.put(slots[slotLen:])
+	x.put(slots)
+	x.put(slots[slotLen:])
 	// Written so that the page is allocated on the disk.
-	if _, err := f.WriteAt(slots, 0); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if _, err = x.file.WriteAt(slots, 0); err == nil {
+		if err = x.file.Sync(); err == nil {
+			x.page, err = mapPage(x.file, len(slots))
+		}
 	}
-	if err := f.Sync(); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err != nil {
+		return nil, errors.Join(err, x.file.Close())
 	}
-	if c.page, err = mapPage(f, len(slots)); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return c, f.Close()
+	return x, nil
 }
 
 // set records what was confirmed.
@@ -128,12 +130,22 @@ func (c *confirmed) last() note {
 	return c.now.last
 }
 
-// onMedium records what is on the medium.
-func (c *confirmed) onMedium(n note) {
+// onMedium records what is on the medium, and brings that there. Confirming goes on meanwhile.
+func (c *confirmed) onMedium(n note) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.now.durable = n
 	c.write()
+	var err error
+	if c.page == nil {
+		slot := make([]byte, slotLen)
+		c.put(slot)
+		_, err = c.file.WriteAt(slot, 0) // both would be alike
+	}
+	c.mu.Unlock()
+	if err == nil {
+		err = c.flush(c.file)
+	}
+	return err
 }
 
 func (c *confirmed) write() {
@@ -164,10 +176,7 @@ func (c *confirmed) close() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.page == nil {
-		return nil
-	}
 	page := c.page
 	c.page = nil
-	return unmapPage(page)
+	return errors.Join(unmapPage(page), c.file.Close())
 }

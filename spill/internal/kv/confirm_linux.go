@@ -15,7 +15,12 @@ func mapPage(f *os.File, n int) ([]byte, error) {
 	return unix.Mmap(int(f.Fd()), 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 }
 
-func unmapPage(page []byte) error { return unix.Munmap(page) }
+func unmapPage(page []byte) error {
+	if page == nil {
+		return nil
+	}
+	return unix.Munmap(page)
+}
 
 // bootID identifies the current run of the machine, and the current mount of a folder's volume:
 // within it, what a process wrote cannot be lost.

@@ -70,14 +70,19 @@ func (d *Disk) OpenFile(name string) (FileReader, error) {
 	return &diskFile{d: d, name: name, size: int64(len(f.now))}, nil
 }
 
-// RemoveFile is called by the store. As on Windows, an open file cannot be removed.
-func (d *Disk) RemoveFile(name string) error {
+// RemoveFiles is called by the store. As on Windows, an open file cannot be removed.
+func (d *Disk) RemoveFiles(names ...string) error {
+	if err := d.Sync(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.open[name] > 0 {
-		return fmt.Errorf("kv: remove %s: it is open", name)
+	for _, name := range names {
+		if d.open[name] > 0 {
+			return fmt.Errorf("kv: remove %s: it is open", name)
+		}
+		delete(d.files, name)
 	}
-	delete(d.files, name)
 	return nil
 }
 

@@ -159,12 +159,23 @@ func (f *Faulty) CreateFile(name string, size int64) (FileWriter, error) {
 	return &faultyWriter{w, f}, nil
 }
 
-// RemoveFile is for the store.
-func (f *Faulty) RemoveFile(name string) error {
-	if err := f.pass(Write); err != nil {
+// RemoveFiles is for the store.
+func (f *Faulty) RemoveFiles(names ...string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if err := f.Sync(); err != nil {
 		return err
 	}
-	return f.DB.RemoveFile(name)
+	for _, name := range names {
+		if err := f.pass(Write); err != nil {
+			return err
+		}
+		if err := f.DB.RemoveFiles(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // OpenFile is for the store.

@@ -75,14 +75,6 @@ func (d *folder) OpenFile(name string) (FileReader, error) {
 	return &fileReader{f, info.Size()}, nil
 }
 
-// RemoveFile is for the store.
-func (d *folder) RemoveFile(name string) error {
-	if err := os.Remove(d.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // ListFiles is for the store.
 func (d *folder) ListFiles(folder string) ([]string, error) {
 	entries, err := os.ReadDir(d.file(folder))

@@ -75,8 +75,10 @@ type Files interface {
 	// OpenFile opens a complete file. If there is none the error wraps fs.ErrNotExist.
 	OpenFile(name string) (FileReader, error)
 
-	// RemoveFile removes a file that is not open. It is not an error if there is none.
-	RemoveFile(name string) error
+	// RemoveFiles removes files that are not open, when everything written before survives a loss
+	// of power: no state that one may leave then needs them. It is not an error if there are none
+	// of these names.
+	RemoveFiles(names ...string) error
 
 	// ListFiles returns the names of the files in a folder, in any order.
 	ListFiles(folder string) ([]string, error)

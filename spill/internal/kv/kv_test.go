@@ -140,7 +140,7 @@ func TestFiles(t *testing.T) {
 		require.Empty(t, names)
 		_, err = db.OpenFile("new/a")
 		require.ErrorIs(t, err, fs.ErrNotExist)
-		require.NoError(t, db.RemoveFile("new/a"))
+		require.NoError(t, db.RemoveFiles("new/a"))
 
 		write := func(name, text string) {
 			w, err := db.CreateFile(name, int64(len(text)))
@@ -172,7 +172,7 @@ func TestFiles(t *testing.T) {
 		_, err = r.ReadAt(b, 9)
 		require.ErrorIs(t, err, io.EOF)
 		require.NoError(t, r.Close())
-		require.NoError(t, db.RemoveFile("new/a"))
+		require.NoError(t, db.RemoveFiles("new/a"))
 		_, err = db.OpenFile("new/a")
 		require.ErrorIs(t, err, fs.ErrNotExist)
 	})
@@ -191,7 +191,7 @@ func TestPowerLossOfFiles(t *testing.T) {
 	require.NoError(t, err)
 	_, err = other.WriteAt([]byte("1234"), 0)
 	require.NoError(t, err)
-	require.Error(t, d.RemoveFile("f/other"), "it is open")
+	require.Error(t, d.RemoveFiles("f/other"), "it is open")
 	for fate, want := range map[Fate]map[string]string{
 		FilesLost: {"f/synced": "abcd"},
 		FilesCut:  {"f/synced": "abcd", "f/other": "12"},
@@ -201,11 +201,11 @@ func TestPowerLossOfFiles(t *testing.T) {
 		got := map[string]string{}
 		left.Damage(func(name, v []byte) []byte { got[string(name)] = string(v); return v })
 		assert.Equal(t, want, got)
-		require.NoError(t, left.RemoveFile("f/other"), "nobody has it open after a loss of power")
+		require.NoError(t, left.RemoveFiles("f/other"), "nobody has it open after a loss of power")
 	}
 	require.NoError(t, w.Close())
 	require.NoError(t, other.Close())
-	require.NoError(t, d.RemoveFile("f/other"))
+	require.NoError(t, d.RemoveFiles("f/other"))
 	require.Zero(t, d.OpenFiles())
 }
 
@@ -246,7 +246,7 @@ func TestFaultyFiles(t *testing.T) {
 	require.Equal(t, "ab", string(b))
 	require.NoError(t, r.Close())
 	f.FailNth(Write, 1, boom)
-	require.ErrorIs(t, f.RemoveFile("f/a"), boom)
+	require.ErrorIs(t, f.RemoveFiles("f/a"), boom)
 }
 
 // A file that would touch the reserve is refused before anything is written, and so is one that

@@ -110,6 +110,54 @@ func TestPowerLossAfterADeath(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
+// Before a file is removed the medium has what was written before, and the note that it has.
+func TestRemovalComesAfterItsNote(t *testing.T) {
+	m := newMedium()
+	dir := t.TempDir()
+	db, err := m.open(dir, false)
+	require.NoError(t, err)
+	var synced []byte // content of the note on the medium
+	flush := func(f *os.File) error {
+		if filepath.Base(f.Name()) == confirmedName {
+			b, err := os.ReadFile(f.Name())
+			require.NoError(t, err)
+			synced = b
+		}
+		return m.flush(f)
+	}
+	db.confirmed.flush, db.blobs.flush = flush, flush
+	onMedium := func() uint64 {
+		at := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(at, confirmedName), synced, 0o666))
+		return readConfirmed(at).durable.version
+	}
+	c := content{}
+	removed := 0
+	for range 20 {
+		c.write(t, db, func(set func(string, []byte), _ func(string)) { set("l1", random(3000)) })
+		db.Confirm(uint64(len(c)))
+		before, err := os.ReadDir(filepath.Join(dir, blobFolder))
+		require.NoError(t, err)
+		version := db.version.Load()
+		require.NoError(t, db.Reclaim(always))
+		if after, err := os.ReadDir(filepath.Join(dir, blobFolder)); len(after) < len(before) {
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, onMedium(), version, "a file of values is gone")
+			synced = nil
+			removed++
+		}
+	}
+	require.Positive(t, removed)
+	w, err := db.CreateFile("marks/1", 1)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	c.write(t, db, func(set func(string, []byte), _ func(string)) { set("i1", random(10)) })
+	require.NoError(t, db.RemoveFiles("marks/1"))
+	require.GreaterOrEqual(t, onMedium(), db.version.Load(), "a file beside the values is gone")
+	require.NoFileExists(t, filepath.Join(dir, "marks", "1"))
+	require.NoError(t, db.Close())
+}
+
 // Two syncs may overlap. What is written behind both is on the medium by neither.
 func TestSyncsOverlap(t *testing.T) {
 	m := newMedium()

@@ -29,6 +29,7 @@ func (d *Badger) Sync() error { return d.guarded(d.syncAll) }
 func (d *Badger) syncAll() error {
 	d.syncing.Lock()
 	defer d.syncing.Unlock()
+	d.log.Debug("kv: a sync begins")
 	d.turn.Lock()
 	at := d.confirmed.last()
 	at.version = d.version.Load()
@@ -57,8 +58,40 @@ func (d *Badger) syncAll() error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("kv: sync: %w", err)
 	}
-	d.confirmed.onMedium(at)
+	if err := d.confirmed.onMedium(at); err != nil {
+		return fmt.Errorf("kv: sync: %w", err)
+	}
+	d.log.Debug("kv: a sync has ended")
 	return nil
+}
+
+// removing removes n files that older states need: remove removes one. Nothing else does in the
+// folder of an open store, except badger, which brings its tables and their names to the medium
+// before it removes what they replace. A removal may reach the medium at once, and so must come
+// after the writes that made the file useless, and after the note that those are there.
+func (d *Badger) removing(n int, remove func(i int) error) error {
+	if n == 0 {
+		return nil
+	}
+	if err := d.Sync(); err != nil {
+		return err
+	}
+	for i := range n {
+		if err := remove(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveFiles is for the store.
+func (d *Badger) RemoveFiles(names ...string) error {
+	return d.removing(len(names), func(i int) error {
+		if err := os.Remove(d.file(names[i])); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
 }
 
 // unsyncedBlob is the part of a file to be synced.

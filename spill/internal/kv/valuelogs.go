@@ -129,13 +129,16 @@ func (d *Badger) collectLog() error {
 	if errors.Is(err, badger.ErrNoRewrite) || errors.Is(err, badger.ErrRejected) {
 		err = nil
 	}
-	if moved {
-		d.inValueLog.Store(true)
-		if err := d.syncAll(); err != nil {
-			return err // the files stay until the store is opened again
-		}
+	if !moved {
+		it.Close()
+		txn.Discard()
+		return err
 	}
-	it.Close()
-	txn.Discard()
-	return err
+	d.inValueLog.Store(true)
+	// After an error the files stay until the store is opened again.
+	return errors.Join(err, d.removing(1, func(int) error {
+		it.Close()
+		txn.Discard()
+		return nil
+	}))
 }

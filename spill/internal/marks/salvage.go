@@ -11,7 +11,9 @@ import (
 
 // RefOf returns the reference to a run according to its file. Its number of marks is 0 if the file
 // cannot be read.
-func RefOf(db kv.Files, id uint32) Ref {
+func RefOf(db interface {
+	OpenFile(string) (kv.FileReader, error)
+}, id uint32) Ref {
 	ref := Ref{ID: id}
 	f, err := db.OpenFile(NameOf(id))
 	if err != nil {

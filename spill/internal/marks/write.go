@@ -165,5 +165,5 @@ func (w *Writer) Abandon(db kv.Files) error {
 	if w.f != nil {
 		err = w.f.Close()
 	}
-	return errors.Join(err, db.RemoveFile(NameOf(w.ID)))
+	return errors.Join(err, db.RemoveFiles(NameOf(w.ID)))
 }
