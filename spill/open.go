@@ -45,7 +45,7 @@ func EngineConfig(o Options) kv.Config {
 	o = o.withDefaults()
 	return kv.Config{
 		Sync: o.Sync, Memory: o.MemoryBudget, Reserve: o.DiskReserve, Logger: o.Logger,
-		Life: keys.LifeOf, Last: keys.Prefix(keys.Fixed, 0), Whole: wire.Whole,
+		Life: keys.LifeOf, Last: keys.Prefix(keys.Fixed, 0), Whole: wire.Whole, Needs: runsOf,
 	}
 }
 

@@ -69,6 +69,21 @@ func readState(key, value []byte) (t state, err error) {
 	return t, s.End()
 }
 
+// runsOf returns the names of the files of marks that a value lists, if it is a state.
+func runsOf(key, value []byte) (names []string) {
+	if string(key) != string(keys.Prefix(keys.Fixed, keys.KindState)) {
+		return nil
+	}
+	t, err := readState(key, value)
+	if err != nil {
+		return nil // reported when it is loaded
+	}
+	for _, r := range t.runs {
+		names = append(names, marks.NameOf(r.ID))
+	}
+	return names
+}
+
 // loadState reads the state; a store without one is new.
 func loadState(db kv.Reader) (state, error) {
 	t := state{floor: 1, next: 1}

@@ -97,6 +97,9 @@ type Config struct {
 	// Whole reports whether a value is intact and belongs to its key. After a loss of power without
 	// Sync it shows where the readable writes end. Nil means that this is unknown.
 	Whole func(key, value []byte) bool
+	// Needs returns the names of the files beside badger's that a value lists. After a loss of power
+	// a state with a value that lists a missing file is not valid. Nil means that none does.
+	Needs func(key, value []byte) []string
 
 	// Small makes tables and files fill up after a few writes. It is for tests: short runs then
 	// cover what happens in long ones.
@@ -187,7 +190,7 @@ func (d *Badger) settle(path string, c Config) (before noted, err error) {
 	}
 	free, err := alone(path, func() error {
 		before = readConfirmed(path)
-		torn, err := inspect(path, before, c.Whole)
+		torn, err := inspect(path, before, contents{c.Whole, c.Needs})
 		if errors.Is(err, errFormat) {
 			d.log.Warn("kv: badger's files are not inspected for damage", "error", err)
 		} else if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -139,4 +140,23 @@ func (f *blob) remove() error {
 	f.use.Lock()
 	defer f.use.Unlock()
 	return errors.Join(f.file.Close(), os.Remove(f.file.Name()))
+}
+
+// readBlobs opens the files of values of a folder.
+func readBlobs(dir string) (*blobs, error) {
+	b := &blobs{path: filepath.Join(dir, blobFolder), files: map[uint32]*blob{}}
+	names, err := os.ReadDir(b.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, n := range names {
+		f, err := openBlob(b.path, n.Name())
+		if err != nil {
+			return nil, errors.Join(err, b.close())
+		}
+		if f != nil {
+			b.files[f.id] = f
+		}
+	}
+	return b, nil
 }

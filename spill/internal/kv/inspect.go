@@ -45,7 +45,8 @@ type inspector struct {
 	names     []string
 	confirmed uint64 // no version up to this may be missing
 	lost      bool   // power may have been lost since: later data may be torn
-	whole     func(key, value []byte) bool
+	contents  contents
+	holes     *holes // if lost
 	named     map[uint64]badger.TableManifest
 	merged    map[uint64]bool // the manifest listed them before
 	last      uint64          // version in the tables that are named
@@ -60,11 +61,10 @@ type walState struct {
 	garbage     []byte // what follows them
 }
 
-// inspect returns a *DamageError if a folder is damaged. before is what must exist; whole reports
-// whether a value is intact and belongs to its key. It returns the remains of a loss of power after
-// the last complete transaction.
-func inspect(dir string, before noted, whole func(key, value []byte) bool) (tail, error) {
-	x := inspector{dir: dir, confirmed: before.known().version, lost: before.lost, whole: whole}
+// inspect returns a *DamageError if a folder is damaged. before is what must exist. It returns the
+// remains of a loss of power after the latest state that is whole.
+func inspect(dir string, before noted, c contents) (tail, error) {
+	x := inspector{dir: dir, confirmed: before.known().version, lost: before.lost, contents: c}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -77,6 +77,12 @@ func inspect(dir string, before noted, whole func(key, value []byte) bool) (tail
 	}
 	if !slices.Contains(x.names, badger.ManifestFilename) {
 		return tail{}, nil // it is new
+	}
+	if x.lost {
+		if x.holes, err = openHoles(dir, c); err != nil {
+			return tail{}, err
+		}
+		defer x.holes.close()
 	}
 	steps := []func() error{x.keys, x.manifest, x.tables, x.valueLogs, x.keyLogs, x.unnamed}
 	for i, step := range steps {
@@ -156,16 +162,31 @@ func (x *inspector) tables() error {
 		if t.KeyID != 0 || t.Compression != 0 {
 			continue // not of the store: badger will report it
 		}
-		last, err := x.table(tableName(id))
+		last, err := x.table(tableName(id), x.suspect)
 		if err != nil {
 			return err
 		}
 		x.last = max(x.last, last)
 	}
+	if x.holes == nil || len(x.holes.suspects) == 0 {
+		return nil
+	}
+	for id := range x.named {
+		if _, err := x.table(tableName(id), x.holes.settle); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-func (x *inspector) table(name string) (last uint64, err error) {
+func (x *inspector) suspect(c badgerfiles.Cell) {
+	if x.holes != nil {
+		x.holes.suspect(c)
+	}
+}
+
+// table verifies a table, and calls fn with its entries.
+func (x *inspector) table(name string, fn func(badgerfiles.Cell)) (last uint64, err error) {
 	data, err := x.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, &DamageError{name, errMissing}
@@ -176,7 +197,7 @@ func (x *inspector) table(name string) (last uint64, err error) {
 	blocks, last, err := badgerfiles.TableBlocks(data)
 	for i, b := range blocks {
 		if err == nil {
-			if err = badgerfiles.BlockCells(b, func(badgerfiles.Cell) {}); err != nil {
+			if err = badgerfiles.BlockCells(b, fn); err != nil {
 				err = fmt.Errorf("block %d: %w", i, err)
 			}
 		}
@@ -295,7 +316,7 @@ func (x *inspector) unnamed() error {
 		if _, ok := x.named[id]; ok || x.merged[id] {
 			continue
 		}
-		last, err := x.table(name)
+		last, err := x.table(name, func(badgerfiles.Cell) {})
 		if err != nil || last <= x.last || x.lost && last > x.confirmed {
 			continue
 		}

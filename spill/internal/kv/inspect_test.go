@@ -34,7 +34,7 @@ func filled(t *testing.T) string {
 }
 
 func look(dir string) error {
-	_, err := inspect(dir, noted{}, nil)
+	_, err := inspect(dir, noted{}, contents{})
 	return err
 }
 

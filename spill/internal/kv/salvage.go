@@ -109,7 +109,7 @@ func (s *Salvage) manifest(x *inspector) (whole bool) {
 		return false
 	}
 	for id := range x.named {
-		if last, err := x.table(tableName(id)); err == nil {
+		if last, err := x.table(tableName(id), func(badgerfiles.Cell) {}); err == nil {
 			x.last = max(x.last, last)
 		}
 	}

@@ -2,16 +2,12 @@
 //
 // Without sync the pages of a log reach the medium in any order, and those of the values that its
 // keys point to before or after them. Valid are the transactions before the first one that is
-// missing, or that has a missing value: those after it would form a later state with a gap. What
-// was ever synced must exist; otherwise the folder is damaged.
+// missing, up to the latest one after which no key points to a missing value. What was ever synced
+// must exist; otherwise the folder is damaged.
 
 package kv
 
 import (
-	"bytes"
-	"encoding/binary"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,70 +24,144 @@ type tail struct {
 	gone  []string // logs behind it
 }
 
-// tornLogs finds the end of the last valid transaction.
+// tornLogs finds the latest state that is whole.
 func (x *inspector) tornLogs(names []string) error {
-	version := uint64(0)
-	blobs, err := readBlobs(x.dir)
+	if x.holes == nil {
+		h, err := openHoles(x.dir, x.contents)
+		if err != nil {
+			return err
+		}
+		defer h.close()
+		x.holes = h
+	}
+	to, err := x.lastWhole(names)
 	if err != nil {
 		return err
 	}
-	defer blobs.close()
-	values := window{blobs: blobs}
 	for i, name := range names {
-		data, err := x.read(name)
+		data, err := x.readLog(name)
 		if err != nil {
 			return err
 		}
-		if len(data) < badgerfiles.LogHead {
-			data = append(data, make([]byte, badgerfiles.LogHead-len(data))...) // it was about to be made
-		}
-		if !allZero(data[:8]) {
-			return &DamageError{name, errHead}
-		}
 		w := walState{name: name}
+		n := 0
 		end := badgerfiles.LogTransactions(data, badgerfiles.LogHead, func(txn []badgerfiles.Cell) bool {
-			v := txn[0].Version
-			if txn[0].Meta&badgerfiles.MetaTxn == 0 { // a value of the value log, moved when that was collected
-				return x.allWhole(&values, txn)
-			}
-			if version > 0 && v != version+1 || v > x.confirmed && !x.allWhole(&values, txn) {
+			if i == to.log && n == to.n {
 				return false
 			}
-			if w.first == 0 {
-				w.first = v
+			n++
+			if txn[0].Meta&badgerfiles.MetaTxn != 0 {
+				w.last = txn[0].Version
+				if w.first == 0 {
+					w.first = w.last
+				}
 			}
-			version, w.last = v, max(w.last, v)
 			return true
 		})
 		x.logs = append(x.logs, w)
-		if rest := data[end:]; !allZero(rest) || !x.emptyFrom(names[i+1:]) && w.last == 0 {
-			x.tail = tail{log: name, end: int64(end), gone: names[i+1:], bytes: used(rest)}
-			if x.onMedium(rest) {
-				return &DamageError{name, errInLog}
-			}
-			break
+		if i < to.log {
+			continue
 		}
-	}
-	for _, name := range x.tail.gone {
-		data, err := x.read(name)
-		if err != nil {
-			return err
+		rest, behind := data[end:], names[i+1:]
+		if allZero(rest) && x.emptyFrom(behind) {
+			return nil
 		}
-		if len(data) > badgerfiles.LogHead {
-			x.tail.bytes += used(data[badgerfiles.LogHead:])
-			if x.onMedium(data[badgerfiles.LogHead:]) {
-				return &DamageError{x.tail.log, errInLog}
-			}
-		}
+		x.tail = tail{log: name, end: int64(end), gone: behind, bytes: used(rest)}
+		return x.worthless(rest, behind)
 	}
 	return nil
 }
 
-// onMedium reports whether there is something in data that was synced once.
+// worthless returns a *DamageError if something in the tail was on the medium once, and counts the
+// bytes of the logs in it.
+func (x *inspector) worthless(rest []byte, logs []string) error {
+	for _, name := range logs {
+		if x.onMedium(rest) {
+			break
+		}
+		data, err := x.readLog(name)
+		if err != nil {
+			return err
+		}
+		rest = data[badgerfiles.LogHead:]
+		x.tail.bytes += used(rest)
+	}
+	if x.onMedium(rest) {
+		return &DamageError{x.tail.log, errInLog}
+	}
+	return nil
+}
+
+// readLog reads a log that may have been about to be made.
+func (x *inspector) readLog(name string) ([]byte, error) {
+	data, err := x.read(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) < badgerfiles.LogHead {
+		data = append(data, make([]byte, badgerfiles.LogHead-len(data))...)
+	}
+	if !allZero(data[:8]) {
+		return nil, &DamageError{name, errHead}
+	}
+	return data, nil
+}
+
+// reached is a state: that after the first n transactions of a log.
+type reached struct{ log, n int }
+
+// lastWhole returns the latest state whose keys all have their values, among those that come after
+// all that was on the medium. If there is none it is the latest with the fewest holes: what is
+// missing then is damage, which the log did not cause, and no reason to cut it.
+//
+// A value that is missing says nothing about the transaction that wrote it: a later one may have
+// deleted or moved it, and its file was removed after that.
+func (x *inspector) lastWhole(names []string) (reached, error) {
+	var to reached
+	version, gap, fewest := uint64(0), false, -1
+	whole := func(now reached) {
+		if n := len(x.holes.keys); fewest < 0 || n <= fewest || max(version, x.last) <= x.confirmed {
+			to, fewest = now, n
+		}
+	}
+	whole(to)
+	for i, name := range names {
+		data, err := x.readLog(name)
+		if err != nil {
+			return to, err
+		}
+		n, before, over := 0, version, false
+		badgerfiles.LogTransactions(data, badgerfiles.LogHead, func(txn []badgerfiles.Cell) bool {
+			v := txn[0].Version
+			switch {
+			case txn[0].Meta&badgerfiles.MetaTxn == 0: // a value of the value log, moved when that was collected
+				x.holes.apply(txn, true)
+			case v <= version || v > x.last+1 && v != version+1 && (version > 0 || gap):
+				over = true
+				return false
+			case v > x.last: // others are in tables
+				x.holes.apply(txn, v > x.confirmed)
+				fallthrough
+			default:
+				version = v
+			}
+			n++
+			whole(reached{i, n})
+			return true
+		})
+		if over {
+			break
+		}
+		gap = gap || version == before
+	}
+	return to, nil
+}
+
+// onMedium reports whether there is something in data that was synced once, and is in no table.
 func (x *inspector) onMedium(data []byte) bool {
 	for at := badgerfiles.NextLogEntry(data, 0, metaApart); at >= 0; {
 		c, n := badgerfiles.LogEntry(data[at:])
-		if c.Version <= x.confirmed {
+		if x.last < c.Version && c.Version <= x.confirmed {
 			return true
 		}
 		at = badgerfiles.NextLogEntry(data, at+n, metaApart)
@@ -106,72 +176,6 @@ func used(b []byte) int64 {
 		n--
 	}
 	return int64(n)
-}
-
-// allWhole reports whether all values of a transaction are intact.
-func (x *inspector) allWhole(values *window, txn []badgerfiles.Cell) bool {
-	for _, c := range txn {
-		if c.Meta&badgerfiles.MetaDelete != 0 {
-			continue
-		}
-		if c.Meta&badgerfiles.MetaPointer != 0 && !x.inValueLog(c) {
-			return false
-		}
-		if c.UserMeta != metaApart {
-			continue
-		}
-		p, err := readPlace(c.Value)
-		if err != nil {
-			return false
-		}
-		v, err := values.value(p)
-		if err != nil || x.whole != nil && !x.whole(c.Key, v) {
-			return false
-		}
-	}
-	return true
-}
-
-// inValueLog reports whether the value of a cell is in badger's value log. The cell holds the
-// number of the file, the length of the entry, and its position.
-func (x *inspector) inValueLog(c badgerfiles.Cell) bool {
-	if len(c.Value) != 12 {
-		return false
-	}
-	id, n, at := binary.NativeEndian.Uint32(c.Value), binary.NativeEndian.Uint32(c.Value[4:]), binary.NativeEndian.Uint32(c.Value[8:])
-	f, err := os.Open(filepath.Join(x.dir, valueLogName(int(id))))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || int64(at)+int64(n) > info.Size() {
-		return false
-	}
-	b := make([]byte, n)
-	if _, err := f.ReadAt(b, int64(at)); err != nil {
-		return false
-	}
-	e, length := badgerfiles.LogEntry(b)
-	return length == len(b) && bytes.Equal(e.Key, c.Key) && e.Version == c.Version
-}
-
-// readBlobs opens the files of values of a folder.
-func readBlobs(dir string) (*blobs, error) {
-	b := &blobs{path: filepath.Join(dir, blobFolder), files: map[uint32]*blob{}}
-	names, err := os.ReadDir(b.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, n := range names {
-		f, err := openBlob(b.path, n.Name())
-		if err != nil {
-			return nil, errors.Join(err, b.close())
-		}
-		if f != nil {
-			b.files[f.id] = f
-		}
-	}
-	return b, nil
 }
 
 // cut removes the tail, the latest part first: if the process dies, the rest is a tail again.

@@ -127,6 +127,84 @@ func TestLatestWritesThatWereTornAreCut(t *testing.T) {
 	}
 }
 
+// A value whose file was removed after a later transaction had deleted or moved it is no reason to
+// cut the log, whatever the note of what is on the medium says.
+func TestLogIsNotCutForWhatWasRemovedLater(t *testing.T) {
+	dir := t.TempDir()
+	c := Config{
+		Memory: 64 << 20, Logger: slog.New(slog.DiscardHandler), Life: apart, Last: []byte("z"), sizes: sizes{file: 1, brief: 1, waste: 1, scan: 1, move: 1},
+		Whole: func(_, v []byte) bool { return len(v) > 0 && !allZero(v) },
+		Needs: func(k, v []byte) []string {
+			if string(k) != "zs" {
+				return nil
+			}
+			return []string{string(v)}
+		},
+	}
+	d, err := OpenBadger(dir, c)
+	require.NoError(t, err)
+	put := func(k, v string) {
+		var b Batch
+		b.Set([]byte(k), []byte(v))
+		if v == "" {
+			b = Batch{Ops: []Op{{Key: []byte(k)}}}
+		}
+		require.NoError(t, d.Write(&b, false))
+		d.Confirm(d.version.Load())
+	}
+	long := func(of string) string { return strings.Repeat(of, 400) }
+	put("l0", long("table"))
+	require.NoError(t, d.Close())
+	d, err = OpenBadger(dir, c)
+	require.NoError(t, err)
+	before := noted{last: d.confirmed.last(), durable: d.confirmed.last()}
+	put("l1", long("deleted"))
+	put("l2", long("replaced"))
+	put("zs", "marks/00000001")
+	put("l3", long("stays"))
+	put("l0", "")
+	put("l1", "")
+	put("l2", long("again"))
+	put("zs", "marks/00000002")
+	put("l4", long("stays"))
+	put("l5", long("torn"))
+	put("l6", long("behind it"))
+	died := copyFolder(t, dir)
+	require.NoError(t, d.Close())
+	require.NoError(t, os.MkdirAll(filepath.Join(died, "marks"), 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(died, "marks", "00000002"), nil, 0o666))
+	for _, v := range []string{"table", "deleted", "replaced"} { // Reclaim removed them
+		path, _ := onlyHolding(t, died, v)
+		require.NoError(t, os.Remove(path))
+	}
+	path, data := onlyHolding(t, died, "torn")
+	require.NoError(t, os.WriteFile(path, make([]byte, len(data)), 0o666))
+	stale, err := openConfirmed(died, Config{flush: (*os.File).Sync}, before) // its page had not reached the medium
+	require.NoError(t, err)
+	require.NoError(t, stale.close())
+	restarted(t, died)
+	d, err = OpenBadger(died, c)
+	require.NoError(t, err)
+	defer d.Close()
+	content{"l2": []byte(long("again")), "l3": []byte(long("stays")), "l4": []byte(long("stays")), "zs": []byte("marks/00000002")}.check(t, d)
+}
+
+// onlyHolding returns the file of values that holds something.
+func onlyHolding(t *testing.T, dir, what string) (path string, data []byte) {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(dir, blobFolder, "*"))
+	require.NoError(t, err)
+	for _, path := range all {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		if bytes.Contains(data, []byte(what+what)) {
+			return path, data
+		}
+	}
+	t.Fatalf("no file of values holds %q", what)
+	return "", nil
+}
+
 // What had been synced is damage, and so is everything without a loss of power.
 func TestDamageIsNotTakenForALossOfPower(t *testing.T) {
 	dir, open := torn(t)
