@@ -107,6 +107,11 @@ func kinds() []kind {
 			ci: []string{"-frontier.power-cuts=8"}, long: []string{"-frontier.power-cuts=40"}, share: 2,
 		},
 		{
+			name: "power-moment", what: "losses of power on plain ext4 while files are removed: the state after one call is left",
+			pkg: "test/durability", run: "^TestPowerCutLeavesOneMoment$", seed: ownSeed,
+			ci: []string{"-frontier.moment-cuts=2"}, long: []string{"-frontier.moment-cuts=20"}, share: 2,
+		},
+		{
 			name: "below", what: "seconds without descriptors, a writable folder or a free byte: the process survives",
 			pkg: "test/durability", run: "^(TestWithoutDescriptors|TestFoldersThatCannotBeWritten|TestLastByte)$", seed: ownSeed,
 			ci: []string{"-frontier.below-episodes=4"}, long: []string{"-frontier.below-episodes=40"},

@@ -12,7 +12,7 @@ import (
 
 // With Sync, a client may go on fetching through a loss of the server's power, too.
 func TestContactsSurviveALossOfPower(t *testing.T) {
-	v := spilltest.NewVolume(t, 16<<20)
+	v := spilltest.NewVolume(t, 16<<20, spilltest.Quiet)
 	x := bornWith(t, Options{Contacts: filepath.Join(v.Dir, "contacts"), Sync: true})
 	after := func() []string {
 		left := v.PowerLoss(t)

@@ -324,7 +324,7 @@ func TestADayInTheLife(t *testing.T) {
 	require.Greater(t, len(want), 300, "%s", out)
 	t.Logf("undisturbed: %d URLs answered", len(want))
 
-	volume := spilltest.NewVolume(t, 384<<20)
+	volume := spilltest.NewVolume(t, 384<<20, spilltest.Quiet)
 	dir := func() string { return filepath.Join(volume.Dir, "state") }
 	web := &sites{bin: bin, log: filepath.Join(t.TempDir(), "day.jsonl"), port: port}
 	defer web.stop()

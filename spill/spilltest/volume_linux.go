@@ -16,13 +16,18 @@ import (
 // Volume is a mounted file system in a file. A loss of power costs what the kernel has not yet
 // written into the file: names, pages and the journal of the file system alike.
 type Volume struct {
-	Dir   string // mount point
-	image string
+	Dir     string // mount point
+	image   string
+	options string // of mount
 }
 
-// NewVolume creates a volume of the given size in bytes. It skips the test if mounting is not
-// permitted.
-func NewVolume(tb testing.TB, bytes int64) *Volume {
+// Quiet are options of a volume that the kernel writes on its own after minutes only: a loss of
+// power leaves what was synced, and little else.
+const Quiet = "commit=300"
+
+// NewVolume creates a volume of the given size in bytes, and mounts it with options: Quiet, or those
+// of another ext4. It skips the test if mounting is not permitted.
+func NewVolume(tb testing.TB, bytes int64, options string) *Volume {
 	tb.Helper()
 	image := filepath.Join(imageFolder(tb), "image")
 	f, err := os.Create(image)
@@ -38,7 +43,7 @@ func NewVolume(tb testing.TB, bytes int64) *Volume {
 	if out, err := exec.Command("mkfs.ext4", "-q", "-E", "nodiscard", image).CombinedOutput(); err != nil {
 		tb.Skipf("no ext4 volume can be made here: %v %s", err, out)
 	}
-	v, out := mount(tb, image)
+	v, out := mount(tb, image, options)
 	if v == nil {
 		tb.Skipf("no volume can be mounted here; it takes root and loop devices: %s", out)
 	}
@@ -56,11 +61,10 @@ func imageFolder(tb testing.TB) string {
 	return dir
 }
 
-func mount(tb testing.TB, image string) (*Volume, string) {
+func mount(tb testing.TB, image, options string) (*Volume, string) {
 	tb.Helper()
-	v := &Volume{Dir: tb.TempDir(), image: image}
-	// The long commit interval means that only synced data reaches the image.
-	out, err := exec.Command("mount", "-o", "loop,noatime,commit=300", image, v.Dir).CombinedOutput()
+	v := &Volume{Dir: tb.TempDir(), image: image, options: options}
+	out, err := exec.Command("mount", "-o", "loop,noatime,"+options, image, v.Dir).CombinedOutput()
 	if err != nil {
 		return nil, string(out)
 	}
@@ -102,7 +106,7 @@ func (v *Volume) PowerLoss(tb testing.TB) *Volume {
 			tb.Fatal(err)
 		}
 	}
-	x, out := mount(tb, image)
+	x, out := mount(tb, image, v.options)
 	if x == nil {
 		tb.Fatalf("mount what is left: %s", out)
 	}

@@ -61,7 +61,7 @@ func TestCopyChild(t *testing.T) {
 	if *copyChild == "" {
 		t.Skip("only a part of a test that kills it")
 	}
-	db, err := openCrashStore(filepath.Join(*copyChild, "store"), "plain")
+	db, err := openCrashStore(filepath.Join(*copyChild, "store"), "plain", nil)
 	require.NoError(t, err)
 	f, err := frontier.Open(t.Context(), copyOptions(db))
 	require.NoError(t, err)

@@ -124,7 +124,7 @@ func TestCopyUnderLoad(t *testing.T) {
 	for kind, steps := range map[string]int{"plain": 50, "small": 5} {
 		t.Run(kind, func(t *testing.T) {
 			dir := t.TempDir()
-			db, err := openCrashStore(filepath.Join(dir, "store"), kind)
+			db, err := openCrashStore(filepath.Join(dir, "store"), kind, nil)
 			require.NoError(t, err)
 			f, err := frontier.Open(t.Context(), copyOptions(db))
 			require.NoError(t, err)
@@ -208,7 +208,7 @@ func drainCopy(t *testing.T, dir string, before, after *copyLoad) {
 // What cannot be copied is said clearly, leaves nothing, and does the crawl no harm.
 func TestCopyThatFails(t *testing.T) {
 	dir := t.TempDir()
-	db, err := openCrashStore(filepath.Join(dir, "store"), "plain")
+	db, err := openCrashStore(filepath.Join(dir, "store"), "plain", nil)
 	require.NoError(t, err)
 	to := filepath.Join(dir, "copies", "one")
 	require.Error(t, db.CopyTo(t.Context(), to), "no frontier has the store")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -87,8 +88,8 @@ func urlOf(e frontier.Entry) (u crashURL) {
 var crashScopes = []frontier.Scope{frontier.Host("p0-3.example"), frontier.Host("p3-1.example"), frontier.Host("p1-0.example")}
 
 // openCrashStore opens a folder as -frontier.crash-store says.
-func openCrashStore(dir, store string) (*spill.Store, error) {
-	o := spill.Options{Sync: strings.HasSuffix(store, "sync"), MemoryBudget: 64 << 20, DiskReserve: 1}
+func openCrashStore(dir, store string, log *slog.Logger) (*spill.Store, error) {
+	o := spill.Options{Sync: strings.HasSuffix(store, "sync"), MemoryBudget: 64 << 20, DiskReserve: 1, Logger: log}
 	if store == "tables" {
 		return spilltest.OpenSmall(dir, o)
 	}
@@ -136,7 +137,7 @@ func TestCrashChild(t *testing.T) {
 	if *crashChild == "" {
 		t.Skip("only a part of tests that kill it")
 	}
-	db, err := openCrashStore(*crashChild, *crashStore)
+	db, err := openCrashStore(*crashChild, *crashStore, nil)
 	require.NoError(t, err)
 	f, err := frontier.Open(context.Background(), crashOptions(db, nil))
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ func TestPowerCut(t *testing.T) {
 			tries := trycount.Of(t)
 			urls := 0
 			for cuts := 0; cuts < *powerCuts; {
-				v := spilltest.NewVolume(t, 192<<20)
+				v := spilltest.NewVolume(t, 192<<20, spilltest.Quiet)
 				dir := filepath.Join(v.Dir, "store")
 				r := newReport()
 				c := startCrash(t, dir, store, r.first)
@@ -69,7 +69,7 @@ func TestPowerCutWithoutSync(t *testing.T) {
 			tries := trycount.Of(t)
 			safe, later := 0, 0
 			for cuts := 0; cuts < *powerCuts; {
-				v := spilltest.NewVolume(t, 256<<20)
+				v := spilltest.NewVolume(t, 256<<20, spilltest.Quiet)
 				dir := filepath.Join(v.Dir, "store")
 				r := newReport()
 				c := startCrash(t, dir, store, r.first)
@@ -136,6 +136,12 @@ func syncAll(t testing.TB, dir string) {
 // pause stops the process where it is, and hears what it has said.
 func (r *report) pause(t testing.TB, c *crawl) {
 	t.Helper()
+	c.pause(t, func() { r.listen(t, c, 1) })
+}
+
+// pause stops the process where it is; hear reads a line that it has said.
+func (c *crawl) pause(t testing.TB, hear func()) {
+	t.Helper()
 	require.NoError(t, c.Process.Signal(syscall.SIGSTOP))
 	var state syscall.WaitStatus
 	_, err := syscall.Wait4(c.Process.Pid, &state, syscall.WUNTRACED, nil)
@@ -147,7 +153,7 @@ func (r *report) pause(t testing.TB, c *crawl) {
 		if n == 0 && c.in.Buffered() == 0 {
 			return
 		}
-		r.listen(t, c, 1)
+		hear()
 	}
 }
 
