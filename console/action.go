@@ -135,6 +135,7 @@ func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 //	delete                   Scope: its waiting and scheduled URLs are deleted;
 //	                         Dry: they are counted
 //	forget                   Scope, a host: what was learned of it
+//	end-leases               Lease, or Client, Scope or both: leases of a server's clients end
 //	crawl-now, add           URLs, Crawl, Depth; the URLs are spelled by Options.Normalize,
 //	                         the Crawl is found by Options.Adding
 //	checkpoint, stop
@@ -152,6 +153,8 @@ type Action struct {
 	URLs   []string   `json:"urls,omitempty"`
 	Crawl  CrawlID    `json:"crawl,omitzero"`
 	Depth  int        `json:"depth,omitempty"` // of URLs: links from a seed
+	Lease  string     `json:"lease,omitempty"`
+	Client string     `json:"client,omitempty"`
 }
 
 // CrawlID is the number of a crawl, or its name where crawls have names (Options.Adding). It is a
@@ -206,6 +209,12 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 		return Result{}, fmt.Errorf("%w: there is no action %.40q; there are %s", ErrAction, a.Do, strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
 	}
 	var scope frontier.Scope
+	switch whose := a.Lease != "" || a.Client != ""; {
+	case whose && a.Do != "end-leases":
+		return Result{}, fmt.Errorf("%w: %s: lease and client are for end-leases", ErrAction, a.Do)
+	case whose && a.Scope == "":
+		a.Scope = "*"
+	}
 	if do.scoped {
 		var err error
 		if scope, err = ScopeOf(c.f, a.Scope); err != nil {
@@ -225,7 +234,7 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	if err != nil {
 		return r, err
 	}
-	if do.scoped && a.Do != "delete" {
+	if do.scoped && a.Do != "delete" && a.Do != "end-leases" {
 		x := c.concern(ctx, scope)
 		if r.Said += ": " + x.String(); x.hosts == 0 && !x.crawl && !x.more && do.sets {
 			r.Said += "; the rule is kept for when one comes"
@@ -316,6 +325,9 @@ var actions = map[string]action{
 			return Result{}, fmt.Errorf("%w: one host at a time is forgotten", ErrAction)
 		}
 		return said(c.f.Forget(s.String()), "what was learned of %s is forgotten", s)
+	}},
+	"end-leases": {true, false, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		return c.endLeases(a, s)
 	}},
 	"crawl-now": {false, false, func(c *Console, ctx context.Context, a Action, _ frontier.Scope) (Result, error) {
 		return c.add(ctx, a, c.f.CrawlNow, "to be crawled next")

@@ -32,6 +32,7 @@ func (c *Console) routes(mux *http.ServeMux, changing func(http.HandlerFunc) htt
 	get("/api/url", c.url)
 	get("/api/due", c.due)
 	get("/api/rules", c.rules)
+	mux.Handle("GET /api/leases", changing(func(w http.ResponseWriter, r *http.Request) { reply(w, r, c.leases) })) // an ID lets its lease be ended
 	c.metrics(mux, func(h http.Handler) http.Handler { return h })
 	mux.Handle("POST /api/do", changing(func(w http.ResponseWriter, r *http.Request) {
 		reply(w, r, func(r *http.Request) (any, error) {
@@ -99,7 +100,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, ErrConflict), errors.Is(err, frontier.ErrNotLeased):
 		return http.StatusConflict
 	case errors.As(err, &bad), errors.As(err, &line), errors.Is(err, ErrAction):
 		return http.StatusBadRequest

@@ -155,6 +155,15 @@ func (c *Client) Rules(ctx context.Context) (x RuleList, err error) {
 	return x, c.do(ctx, "GET", "/api/rules", nil, &x)
 }
 
+// Leases asks what the clients of a server have.
+func (c *Client) Leases(ctx context.Context, q LeaseQuery) (x LeaseList, err error) {
+	v := url.Values{"client": {q.Client}, "scope": {q.Scope.String()}}
+	if q.N > 0 {
+		v.Set("n", strconv.Itoa(q.N))
+	}
+	return x, c.do(ctx, "GET", "/api/leases?"+v.Encode(), nil, &x)
+}
+
 // Do asks for an Action. What it did is durable when it returns.
 func (c *Client) Do(ctx context.Context, a Action) (x Result, err error) {
 	b, err := json.Marshal(a)

@@ -24,6 +24,7 @@
 //	GET  /api/url?url=U&crawl=C    URL, explained
 //	GET  /api/due?n=N              HostList of those that come next
 //	GET  /api/rules                RuleList
+//	GET  /api/leases               LeaseList: client, scope, n
 //	POST /api/do                   an Action; answers a Result
 //	GET  /metrics                  the figures, as Options.Metrics writes them
 //	GET  /api/export               the frontier, in the format of Frontier.Export
@@ -74,6 +75,10 @@ type Options struct {
 	// Adding finds the number of the crawl to which an Action adds URLs, and lets it add them until
 	// done is called: serve.Service.AddingTo does where crawls have names. Nil: there are numbers only.
 	Adding func(CrawlID) (number uint32, done func(), err error)
+	// Leases lists what clients of a server have, and EndLeases ends it: serve.Service's methods of these
+	// names do. Nil: there are no such clients.
+	Leases    func(LeaseQuery) LeaseList
+	EndLeases func(LeaseQuery) (int, error)
 	// Private makes reads over loopback need the token, too.
 	Private bool
 	// Names are the host names under which Page answers, beside localhost and

@@ -29,6 +29,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"ago":   func(seconds float64) string { return Ago(time.Duration(seconds * float64(time.Second))) },
 	"in":    in,
 	"short": short,
+	"at":    func(t time.Time) *time.Time { return &t },
 	"part":  Percent,
 	"digit": Digits,
 	"clock": func(t time.Time) string { return t.Format("15:04:05") },
@@ -78,6 +79,7 @@ type view struct {
 	Wrong string // or why it did not
 	In    bool   // the browser has entered
 	Open  bool   // or may look
+	Lends bool   // clients have leases, and the page may show them
 	Live  *Status
 	Data  any
 }
@@ -96,6 +98,7 @@ func (c *Console) pages(mux *http.ServeMux) {
 	show("/rules", "rules.html", "Rules", c.rulesPage)
 	show("/", "", "", func(*http.Request) (any, error) { return nil, errNoPage })
 	mux.HandleFunc("GET /url", c.urlPage)
+	mux.HandleFunc("GET /leases", c.leasesPage)
 	mux.HandleFunc("GET /enter", func(w http.ResponseWriter, r *http.Request) {
 		c.show(w, r, "enter.html", "Sign in", enterData{Action: "/enter", Back: "/", Reads: c.mayRead(r)}, nil)
 	})
@@ -129,6 +132,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string
 			}
 		}
 	}
+	v.Lends = v.In && c.o.Leases != nil
 	if v.Open = v.In || c.mayRead(r); v.Open && code != http.StatusServiceUnavailable {
 		if d, ok := data.(overviewData); ok {
 			v.Live = &d.Status
@@ -322,7 +326,7 @@ func backOf(r *http.Request) *url.URL {
 
 // formAction reads an Action from a form's fields.
 func formAction(f url.Values) (Action, error) {
-	a := Action{Do: f.Get("do"), Scope: f.Get("scope")}
+	a := Action{Do: f.Get("do"), Scope: f.Get("scope"), Lease: f.Get("lease"), Client: f.Get("client")}
 	var errs []error
 	if value := f.Get("value"); value != "" { // of a form that is for all of them
 		for _, name := range []string{"for", "fixed", "n"} {

@@ -1,4 +1,4 @@
-// This file remembers which hosts clients may be contacting, in a file of its own.
+// This file remembers which leases clients have, and keeps that in a file of its own.
 //
 // A client outlives the server. When the server starts again, clients may still fetch what
 // they were handed before, and the frontier has forgotten those leases. So each hand-out is
@@ -11,12 +11,8 @@ package serve
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -33,33 +29,28 @@ import (
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
-// nameOf stands for a URL of a crawl in the file.
-type nameOf [12]byte
-
-func nameOfURL(crawl uint32, url string) (n nameOf) {
-	h := sha256.New()
-	var b [4]byte
-	binary.LittleEndian.PutUint32(b[:], crawl)
-	h.Write(b[:])
-	io.WriteString(h, url)
-	copy(n[:], h.Sum(nil))
-	return n
+// urlName names a URL of a crawl.
+type urlName struct {
+	crawl uint32
+	url   string
 }
 
 // contact is a lease that was handed out.
 type contact struct {
-	host  string
-	until time.Time
-	url   nameOf // zero: of a lease for a contact only
-	with  string // the ID of the first lease of its bundle: they share a contact
+	client       string
+	host         string
+	since, until time.Time
+	of           urlName // without a URL: of a lease for a contact only
+	with         string  // the ID of the first lease of its bundle: they share a contact
 }
 
-// contacts are the leases that are out, as the file has them. Without a file it does nothing.
+// contacts are the leases that are out, also if there is no file.
 type contacts struct {
 	mu     sync.Mutex
-	path   string
+	path   string             // empty: there is no file
 	file   *os.File           // guarded by mu; nil: there is none
 	out    map[string]contact // guarded by mu; by the ID of the lease; those that expired may be among them
+	swept  int                // guarded by mu; how many were out when those that expired were last taken off
 	size   int64              // guarded by mu; of the file
 	kept   int64              // guarded by mu; its size when it was last made shorter
 	log    *slog.Logger
@@ -71,7 +62,7 @@ type contacts struct {
 	synced  int64      // guarded by mu; the writes that the medium has
 
 	left map[string]*inherited // guarded by mu; of an earlier Service, by the ID of the lease
-	urls map[nameOf]string     // guarded by mu; the keys of left by URL
+	urls map[urlName]string    // guarded by mu; the keys of left by URL
 }
 
 // rewriteAt is from how many bytes on a file is made shorter, if most of it is of the past.
@@ -85,7 +76,7 @@ func (x *contacts) begin(path string, now time.Time) (left []*inherited, damage,
 	for _, name := range old {
 		_ = os.Remove(name)
 	}
-	x.out, x.left, x.urls = map[string]contact{}, map[string]*inherited{}, map[nameOf]string{}
+	x.out, x.left, x.urls = map[string]contact{}, map[string]*inherited{}, map[urlName]string{}
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("serve: contacts: %w", err)
@@ -115,8 +106,8 @@ func (x *contacts) begin(path string, now time.Time) (left []*inherited, damage,
 			in.until = c.until
 		}
 		in.open++
-		if x.left[id] = in; c.url != (nameOf{}) {
-			x.urls[c.url] = id
+		if x.left[id] = in; c.of.url != "" {
+			x.urls[c.of] = id
 		}
 	}
 	return slices.Collect(maps.Values(bundles)), damage, x.rewrite(now)
@@ -156,32 +147,38 @@ func (x *contacts) idOf(crawl uint32, url string) string {
 	if len(x.urls) == 0 {
 		return ""
 	}
-	return x.urls[nameOfURL(crawl, url)]
+	return x.urls[urlName{crawl, url}]
 }
 
-// read takes in a line: "+ID TIME NAME BUNDLE HOST" or "-ID".
+// read takes in a line: "+ID UNTIL SINCE CRAWL BUNDLE CLIENT HOST URL" or "-ID". Times are in milliseconds,
+// and the last three are quoted.
 func (x *contacts) read(line string) error {
 	kind, rest := line[:min(1, len(line))], line[min(1, len(line)):]
 	if kind == "-" {
 		delete(x.out, rest)
 		return nil
 	}
-	f := strings.SplitN(rest, " ", 5)
-	if kind != "+" || len(f) != 5 {
+	f := strings.SplitN(rest, " ", 6)
+	if kind != "+" || len(f) != 6 {
 		return fmt.Errorf("%.60q is no contact", line)
 	}
-	ms, err := strconv.ParseInt(f[1], 10, 64)
-	if err != nil {
+	until, bad := strconv.ParseInt(f[1], 10, 64)
+	since, err := strconv.ParseInt(f[2], 10, 64)
+	crawl, wrong := strconv.ParseUint(f[3], 10, 32)
+	if err = errors.Join(bad, err, wrong); err != nil {
 		return err
 	}
-	c := contact{until: time.UnixMilli(ms), with: f[3]}
-	if b, err := hex.DecodeString(f[2]); err != nil || copy(c.url[:], b) != len(c.url) {
-		return fmt.Errorf("%.60q is no name", f[2])
+	c := contact{until: time.UnixMilli(until), since: time.UnixMilli(since), of: urlName{crawl: uint32(crawl)}, with: f[4]}
+	rest = f[5]
+	for _, to := range []*string{&c.client, &c.host, &c.of.url} {
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return fmt.Errorf("%.60q: %w", rest, err)
+		}
+		*to, _ = strconv.Unquote(quoted)
+		rest = strings.TrimPrefix(rest[len(quoted):], " ")
 	}
-	if c.host, err = strconv.Unquote(f[4]); err == nil {
-		err = hostkey.Check(c.host)
-	}
-	if err != nil {
+	if err = hostkey.Check(c.host); err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
 	x.out[f[0]] = c
@@ -191,9 +188,13 @@ func (x *contacts) read(line string) error {
 func (c *contact) append(b []byte, id string) []byte {
 	b = append(append(b, '+'), id...)
 	b = strconv.AppendInt(append(b, ' '), c.until.UnixMilli()+1, 10) // not before its end
-	b = hex.AppendEncode(append(b, ' '), c.url[:])
+	b = strconv.AppendInt(append(b, ' '), c.since.UnixMilli(), 10)
+	b = strconv.AppendUint(append(b, ' '), uint64(c.of.crawl), 10)
 	b = append(append(b, ' '), c.with...)
-	return append(strconv.AppendQuote(append(b, ' '), c.host), '\n')
+	for _, text := range []string{c.client, c.host, c.of.url} {
+		b = strconv.AppendQuote(append(b, ' '), text)
+	}
+	return append(b, '\n')
 }
 
 // tempName is the pattern of temporary files.
@@ -261,12 +262,13 @@ func (x *contacts) closeFile() error {
 	return err
 }
 
-// began writes that leases are handed out.
-func (x *contacts) began(leases ...frontier.Lease) error {
-	if len(leases) == 0 || x.path == "" {
+// began writes that leases are handed out to a client.
+func (x *contacts) began(client string, leases ...frontier.Lease) error {
+	if len(leases) == 0 {
 		return nil
 	}
 	x.mu.Lock()
+	x.sweepLocked(time.Now())
 	var b []byte
 	with := ""
 	for i := range leases {
@@ -275,29 +277,37 @@ func (x *contacts) began(leases ...frontier.Lease) error {
 		if i == 0 || !l.SharesContact(leases[i-1]) {
 			with = id
 		}
-		b = x.addLocked(b, id, l, with)
+		b = x.addLocked(b, id, l, contact{client: client, with: with})
 	}
 	n, err := x.writeLocked(b)
 	x.mu.Unlock()
 	return x.settled(n, err)
 }
 
-// addLocked notes that a lease is out, and appends its line.
-func (x *contacts) addLocked(b []byte, id string, l *frontier.Lease, with string) []byte {
-	c := contact{host: l.Host, until: l.Deadline, with: with}
-	if !l.ContactOnly() {
-		c.url = nameOfURL(l.Entry.Crawl, l.Entry.URL)
+// sweepLocked takes off what has expired, now and then: no call says so.
+func (x *contacts) sweepLocked(now time.Time) {
+	if len(x.out) < max(1024, 2*x.swept) {
+		return
 	}
-	x.out[id] = c
+	maps.DeleteFunc(x.out, func(_ string, c contact) bool { return !c.until.After(now) })
+	x.swept = len(x.out)
+}
+
+// addLocked notes that a lease is out, as c says whose, and appends its line.
+func (x *contacts) addLocked(b []byte, id string, l *frontier.Lease, c contact) []byte {
+	c.host, c.since, c.until, c.of = l.Host, l.LeasedAt, l.Deadline, urlName{l.Entry.Crawl, l.Entry.URL}
+	if x.out == nil {
+		x.out = map[string]contact{}
+	}
+	if x.out[id] = c; x.path == "" {
+		return b
+	}
 	return c.append(b, id)
 }
 
 // changed writes that a lease was extended, or took the place of the one with an ID. It does nothing if
 // that has ended meanwhile.
 func (x *contacts) changed(old string, l frontier.Lease) error {
-	if x.path == "" {
-		return nil
-	}
 	x.mu.Lock()
 	c, ok := x.out[old]
 	if !ok {
@@ -305,7 +315,7 @@ func (x *contacts) changed(old string, l frontier.Lease) error {
 		return nil
 	}
 	id := l.ID()
-	b := x.addLocked(nil, id, &l, c.with)
+	b := x.addLocked(nil, id, &l, c)
 	if id != old {
 		delete(x.out, old)
 		b = appendEnd(b, old)
@@ -367,9 +377,6 @@ func (x *contacts) settled(write int64, err error) error {
 
 // ended writes that leases have ended.
 func (x *contacts) ended(ids ...string) {
-	if x.path == "" {
-		return
-	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var b []byte
@@ -379,8 +386,8 @@ func (x *contacts) ended(ids ...string) {
 			delete(x.out, id)
 			b = appendEnd(b, id)
 		}
-		if delete(x.left, id); x.urls[c.url] == id {
-			delete(x.urls, c.url)
+		if delete(x.left, id); x.urls[c.of] == id {
+			delete(x.urls, c.of)
 		}
 	}
 	_, _ = x.writeLocked(b) // if it fails the host is left alone for longer after the next start

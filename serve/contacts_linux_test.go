@@ -21,14 +21,14 @@ func TestContactsSurviveALossOfPower(t *testing.T) {
 		defer y.Close()
 		return y.hosts(frontier.TakeOptions{})
 	}
-	leases, err := x.Take(t.Context(), frontier.TakeOptions{Host: "a.example"})
+	leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{Host: "a.example"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"b.example", "c.example"}, after())
 
 	require.NoError(t, x.contacts.rewrite(leases[0].LeasedAt))
 	require.Equal(t, []string{"b.example", "c.example"}, after(), "the shorter file has taken its place")
 
-	_, err = x.Take(t.Context(), frontier.TakeOptions{Host: "b.example"})
+	_, err = x.Take(t.Context(), "bot", frontier.TakeOptions{Host: "b.example"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"c.example"}, after())
 	require.NoError(t, x.Service.Close())

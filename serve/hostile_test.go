@@ -171,7 +171,7 @@ func TestAStreamThatIsReadSlowly(t *testing.T) {
 func TestAPlaceThatIsTaken(t *testing.T) {
 	x := serve(t, Options{})
 	x.ok("POST", "/v1/urls", "{\"url\":\"http://a.example/\"}\n{\"url\":\"http://b.example/\"}")
-	l, err := x.s.Take(t.Context(), frontier.TakeOptions{Hosts: 2})
+	l, err := x.s.Take(t.Context(), "bot", frontier.TakeOptions{Hosts: 2})
 	require.NoError(t, err)
 	st := &stream{leases: map[uint64]time.Time{}, wake: make(chan struct{}, 1)}
 	x.s.streams.set(l[0].Token(), st)

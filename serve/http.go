@@ -37,6 +37,9 @@ var routes = []route{
 	{"POST", "/v1/urls", Crawl, (*Service).postURLs, ""},
 	{"GET", "/v1/urls", Look, (*Service).getURL, "url crawl host"},
 	{"POST", "/v1/leases", Crawl, (*Service).postLeases, ""},
+	{"GET", "/v1/leases", Operate, toConsole("/api/leases", ""), "client scope n"}, // IDs let others' leases be ended
+	{"DELETE", "/v1/leases", Operate, (*Service).deleteLeases, "client scope"},
+	{"DELETE", "/v1/leases/{id}", Operate, (*Service).deleteLease, ""},
 	{"POST", "/v1/stream", Crawl, (*Service).streamLeases, ""},
 	{"GET", "/v1/leases/{id}", Look, (*Service).getLease, ""},
 	{"POST", "/v1/leases/{id}/done", Crawl, (*Service).postDone, ""},

@@ -53,7 +53,7 @@ func TestTokensAndNamesIgnoreCase(t *testing.T) {
 
 func TestAnswersToOtherMethodsAndPaths(t *testing.T) {
 	x := serve(t, Options{})
-	for path, allow := range map[string]string{"/livez": "GET", "/v1/leases": "POST", "/v1/crawls/x": "GET, PUT, DELETE"} {
+	for path, allow := range map[string]string{"/livez": "GET", "/v1/leases": "POST, GET, DELETE", "/v1/crawls/x": "GET, PUT, DELETE"} {
 		code, text, h := x.full("PATCH", path, strings.NewReader(""))
 		assert.Equal(t, http.StatusMethodNotAllowed, code)
 		assert.Contains(t, text, "problems/bad-request")

@@ -82,7 +82,7 @@ func (s *Service) occupy(in *inherited, ready chan<- struct{}) {
 		err = s.f.Done(l, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}) // the ends have moved the host's clock
 	} else {
 		in.lease = l
-		err = s.f.Extend(&in.lease, max(time.Millisecond, time.Until(in.until)))
+		err = s.f.Extend(&in.lease, min(longestLease, max(time.Millisecond, time.Until(in.until))))
 	}
 	if err != nil && !errors.Is(err, frontier.ErrNotLeased) && !errors.Is(err, frontier.ErrClosed) {
 		s.log.Error("serve: a host is left alone for longer", "host", in.host, "error", err)
@@ -181,13 +181,13 @@ func (s *Service) Late(crawl uint32, url string, o frontier.Outcome) {
 	}
 }
 
-// Take hands out leases, as the frontier's does.
-func (s *Service) Take(ctx context.Context, o frontier.TakeOptions) ([]frontier.Lease, error) {
+// Take hands leases out to a client, as the frontier's does. Client is its ClientName.
+func (s *Service) Take(ctx context.Context, client string, o frontier.TakeOptions) ([]frontier.Lease, error) {
 	leases, err := s.f.Take(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.contacts.began(leases...); err != nil {
+	if err := s.contacts.began(client, leases...); err != nil {
 		s.giveBack(leases)
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (x *life) killedBefore(before func(*frontier.Frontier)) *life {
 func (x *life) hosts(o frontier.TakeOptions) (hosts []string) {
 	x.t.Helper()
 	o.Hosts = 9
-	leases, err := x.Take(x.t.Context(), o)
+	leases, err := x.Take(x.t.Context(), "bot", o)
 	if err != nil {
 		require.ErrorIs(x.t, err, frontier.ErrNotDue)
 	}
@@ -92,7 +92,7 @@ func (x *life) ask(path, body string) int {
 func TestHostsOfAnEarlierLifeAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := born(t, filepath.Join(t.TempDir(), "contacts"))
-		leases, err := x.Take(t.Context(), frontier.TakeOptions{Hosts: 3})
+		leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{Hosts: 3})
 		require.NoError(t, err)
 		require.Len(t, leases, 3)
 		require.NoError(t, x.Done(leases[1], frontier.Outcome{}))
@@ -115,7 +115,7 @@ func TestHostsOfAnEarlierLifeAreLeftAlone(t *testing.T) {
 func TestAKilledServerForgetsNothingInASecondKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := born(t, filepath.Join(t.TempDir(), "contacts"))
-		leases, err := x.Take(t.Context(), frontier.TakeOptions{Hosts: 3})
+		leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{Hosts: 3})
 		require.NoError(t, err)
 		y := x.killed()
 		y.Late(0, leases[0].Entry.URL, frontier.Outcome{})
@@ -134,7 +134,7 @@ func TestAKilledServerForgetsNothingInASecondKill(t *testing.T) {
 func TestABundleOfAnEarlierLifeEndsWithItsLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := born(t, filepath.Join(t.TempDir(), "contacts"))
-		leases, err := x.Take(t.Context(), frontier.TakeOptions{Host: "a.example", PerHost: 2})
+		leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{Host: "a.example", PerHost: 2})
 		require.NoError(t, err)
 		require.Len(t, leases, 2)
 		y := x.killed()
@@ -155,7 +155,7 @@ func TestABundleOfAnEarlierLifeEndsWithItsLast(t *testing.T) {
 func TestABundleIsKeptForItsLongestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := born(t, filepath.Join(t.TempDir(), "contacts"))
-		leases, err := x.Take(t.Context(), frontier.TakeOptions{PerHost: 2, Host: "a.example", Lease: 10 * time.Minute})
+		leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{PerHost: 2, Host: "a.example", Lease: 10 * time.Minute})
 		require.NoError(t, err)
 		require.Len(t, leases, 2)
 		y := x.killed()
@@ -171,10 +171,10 @@ func TestTheFileOfContactsIsMadeShorter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "contacts")
 		x := born(t, path)
-		kept, err := x.Take(t.Context(), frontier.TakeOptions{})
+		kept, err := x.Take(t.Context(), "bot", frontier.TakeOptions{})
 		require.NoError(t, err)
 		for range 25_000 {
-			require.NoError(t, x.contacts.began(frontier.Lease{Host: "z.example"}))
+			require.NoError(t, x.contacts.began("bot", frontier.Lease{Host: "z.example"}))
 			x.contacts.ended("") // the ID of a lease that is none
 		}
 		info, err := os.Stat(path)
@@ -193,8 +193,8 @@ func TestAFileOfContactsThatIsDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "contacts")
 	for text, want := range map[string]string{
 		"": "", "+half a lin": "", "-AAAA\n": "",
-		"nonsense\n": `line 1: "nonsense" is no contact`, "-A\n+A 1 2 3\n": "line 2", "+A x 00 B \"c\"\n": "line 1", "+A 1 00 B \"c\"\n": `"00" is no name`,
-		"+A 1 000000000000000000000000 B c\n": "line 1: host", "\x00\x00\n": "line 1",
+		"nonsense\n": `line 1: "nonsense" is no contact`, "-A\n+A 1 2 3\n": "line 2", "+A x 1 0 B \"c\" \"h\" \"\"\n": "line 1", "+A 1 2 B \"c\"\n": "is no contact",
+		"+A 1 1 0 B \"c\" \"h\" \"\n": "line 1", "+A 1 1 0 B \"c\" \"\" \"\"\n": "line 1: host", "\x00\x00\n": "line 1",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		var log bytes.Buffer
@@ -218,7 +218,7 @@ func TestNothingIsHandedOutWithoutTheFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := born(t, filepath.Join(t.TempDir(), "contacts"))
 		require.NoError(t, x.contacts.file.Close())
-		_, err := x.Take(t.Context(), frontier.TakeOptions{Hosts: 3})
+		_, err := x.Take(t.Context(), "bot", frontier.TakeOptions{Hosts: 3})
 		require.ErrorIs(t, err, os.ErrClosed)
 		require.Zero(t, x.Frontier().Stats().Leased)
 		require.Equal(t, http.StatusInternalServerError, x.ask("/v1/leases", "{}"))
@@ -230,7 +230,7 @@ func TestNothingIsHandedOutWithoutTheFile(t *testing.T) {
 func TestExpiredContactsLeaveTheFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := born(t, filepath.Join(t.TempDir(), "contacts"))
-		leases, err := x.Take(t.Context(), frontier.TakeOptions{Hosts: 3})
+		leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{Hosts: 3})
 		require.NoError(t, err)
 		y := x.killed()
 		time.Sleep(2 * term)
@@ -242,7 +242,7 @@ func TestExpiredContactsLeaveTheFile(t *testing.T) {
 		last := frontier.Lease{Deadline: time.Now().Add(time.Second)}
 		for i := range 40_000 {
 			last.Host = fmt.Sprintf("%d.%s.example", i, strings.Repeat("x", 200))
-			require.NoError(t, y.contacts.began(last))
+			require.NoError(t, y.contacts.began("bot", last))
 			time.Sleep(time.Millisecond)
 		}
 		info, err := os.Stat(y.contacts.path)
@@ -270,7 +270,7 @@ func TestContactsAreCountedAsTheyWere(t *testing.T) {
 				require.NoError(t, err)
 				got = append(got, leases...)
 			}
-			require.NoError(t, x.contacts.began(got...))
+			require.NoError(t, x.contacts.began("bot", got...))
 			y := two(x.killed())
 			time.Sleep(4 * gap)
 			require.Empty(t, y.hosts(a), "%d of a host", each)
@@ -282,7 +282,7 @@ func TestContactsAreCountedAsTheyWere(t *testing.T) {
 		}
 
 		x := born(t, filepath.Join(t.TempDir(), "contacts"))
-		leases, err := x.Take(t.Context(), frontier.TakeOptions{Host: "a.example", PerHost: 2})
+		leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{Host: "a.example", PerHost: 2})
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, x.ask("/v1/leases/"+leases[0].ID()+"/handback", "{}"))
 		require.Len(t, x.contacts.out, 2)
@@ -297,7 +297,7 @@ func TestContactsAreCountedAsTheyWere(t *testing.T) {
 func TestContactsThatEndBeforeTheHostIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := born(t, filepath.Join(t.TempDir(), "contacts"))
-		leases, err := x.Take(t.Context(), frontier.TakeOptions{Hosts: 2, Lease: 10 * time.Second})
+		leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{Hosts: 2, Lease: 10 * time.Second})
 		require.NoError(t, err)
 		b, err := os.ReadFile(x.contacts.path)
 		require.NoError(t, err)
@@ -339,7 +339,7 @@ func TestAFileOfContactsThatStaysLong(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(dir, ".contacts-1"))
 		require.NoError(t, os.Rename(dir, dir+"2")) // the open file goes along
 		x.contacts.size = rewriteAt
-		leases, err := x.Take(t.Context(), frontier.TakeOptions{})
+		leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{})
 		require.NoError(t, err)
 		require.NotEmpty(t, leases)
 		x.contacts.broken = nil // it has no file any more

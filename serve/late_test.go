@@ -42,7 +42,7 @@ func (x story) told(t *testing.T, killed, early bool) (h frontier.HostInfo, wait
 			_, err := s.f.Add(t.Context(), frontier.Entry{URL: fmt.Sprint("http://a.example/more", i)})
 			require.NoError(t, err)
 		}
-		leases, err := s.Take(t.Context(), frontier.TakeOptions{Host: "a.example", PerHost: len(x.bodies), Wait: time.Hour, Lease: 2 * time.Hour})
+		leases, err := s.Take(t.Context(), "bot", frontier.TakeOptions{Host: "a.example", PerHost: len(x.bodies), Wait: time.Hour, Lease: 2 * time.Hour})
 		require.NoError(t, err)
 		require.Len(t, leases, len(x.bodies))
 		code := http.StatusOK
@@ -118,7 +118,7 @@ func TestAReportCountsBeforeTheOthersOfItsBundle(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			x := born(t, filepath.Join(t.TempDir(), "contacts"))
-			leases, err := x.Take(t.Context(), frontier.TakeOptions{Host: "a.example", PerHost: 2})
+			leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{Host: "a.example", PerHost: 2})
 			require.NoError(t, err)
 			require.Len(t, leases, 2)
 			y := x.killedBefore(func(f *frontier.Frontier) {
@@ -141,7 +141,7 @@ func TestAReportCountsBeforeTheOthersOfItsBundle(t *testing.T) {
 func TestAFaultyReportEndsNoContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := born(t, filepath.Join(t.TempDir(), "contacts"))
-		leases, err := x.Take(t.Context(), frontier.TakeOptions{Host: "a.example"})
+		leases, err := x.Take(t.Context(), "bot", frontier.TakeOptions{Host: "a.example"})
 		require.NoError(t, err)
 		y := x.killed()
 		done := "/v1/leases/" + leases[0].ID() + "/done"

@@ -15,6 +15,9 @@ import (
 	"github.com/seed-7440039f/frontier/console"
 )
 
+// longestLease is the longest lease of a frontier.
+const longestLease = 30 * 24 * time.Hour
+
 const (
 	maxWait   = time.Minute
 	maxLeases = 10_000 // in one answer
@@ -45,7 +48,7 @@ func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, ok bool, err err
 		t.Hosts = t.Max
 	}
 	t.Hosts, t.PerHost = min(t.Hosts, maxLeases), min(t.PerHost, maxLeases)
-	if t.Lease, err = leaseTime(r.LeaseS); err != nil {
+	if t.Lease, err = s.leaseTime(r.LeaseS); err != nil {
 		return t, false, err
 	}
 	if t.Wait, err = waitTime(r.WaitS); err != nil {
@@ -65,17 +68,21 @@ func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, ok bool, err err
 }
 
 func seconds(name string, x float64) (time.Duration, error) {
-	if !(x >= 0) || x > 30*24*3600 {
+	if !(x >= 0) || x > longestLease.Seconds() {
 		return 0, badRequest("%s is %v; want 0 to 2592000", name, x)
 	}
 	return time.Duration(math.Ceil(x * float64(time.Second))), nil
 }
 
 // leaseTime is lease_s; 0: as long as leases last.
-func leaseTime(x float64) (time.Duration, error) {
+func (s *Service) leaseTime(x float64) (time.Duration, error) {
 	d, err := seconds("lease_s", x)
-	if err == nil && d > 0 && d < time.Millisecond {
+	switch {
+	case err != nil:
+	case d > 0 && d < time.Millisecond:
 		err = badRequest("lease_s is %v; want 0.001 or more", x)
+	case d > s.o.MaxLease:
+		err = badRequest("lease_s is %v, in seconds; a lease lasts %v at most here (-max-lease), and may be extended again and again", x, s.o.MaxLease.Seconds())
 	}
 	return d, err
 }
@@ -112,7 +119,7 @@ func (s *Service) postLeases(c *call) error {
 	var leases []frontier.Lease
 	if known {
 		c.undeadline()
-		leases, err = s.Take(c.ctx, t)
+		leases, err = s.Take(c.ctx, c.client(), t)
 	} else {
 		err = frontier.ErrExhausted
 	}
@@ -269,7 +276,7 @@ func (s *Service) streamLeases(c *call) error {
 				continue
 			}
 			t.Max, t.Wait = most-out, keepAlive
-			if leases, err = s.Take(c.ctx, t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
+			if leases, err = s.Take(c.ctx, c.client(), t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
 				return err
 			}
 		} else if !st.wait(c.ctx, next) {
@@ -372,7 +379,7 @@ func (s *Service) postExtend(c *call) error {
 	if err := c.decode(&r); err != nil {
 		return err
 	}
-	d, err := leaseTime(r.LeaseS)
+	d, err := s.leaseTime(r.LeaseS)
 	if err != nil {
 		return err
 	}
@@ -451,7 +458,7 @@ func (s *Service) postContact(c *call) error {
 	if err != nil {
 		return err
 	}
-	lease, err := leaseTime(r.LeaseS)
+	lease, err := s.leaseTime(r.LeaseS)
 	if err != nil {
 		return err
 	}
@@ -478,7 +485,7 @@ func (s *Service) postContact(c *call) error {
 		err = s.f.Extend(&l, lease)
 	}
 	if err == nil {
-		err = s.contacts.began(l)
+		err = s.contacts.began(c.client(), l)
 	}
 	if err != nil {
 		s.giveBack([]frontier.Lease{l})

@@ -125,6 +125,7 @@ func fits(doc, schema object, x any, at string) (errs []string) {
 
 func TestEachRouteIsDescribed(t *testing.T) {
 	doc := described(t)
+	ids := map[string]bool{}
 	var described, answered []string
 	for path, ops := range doc["paths"].(object) {
 		for method, op := range ops.(object) {
@@ -135,6 +136,10 @@ func TestEachRouteIsDescribed(t *testing.T) {
 					query += " " + p.(object)["name"].(string)
 				}
 			}
+			id, _ := op.(object)["operationId"].(string)
+			assert.Regexp(t, "^[a-z]+[A-Za-z]*$", id, "%s %s: generators make the name of a method of it", method, path)
+			assert.NotContains(t, ids, id)
+			ids[id] = true
 			described = append(described, strings.ToUpper(method)+" "+path+" "+op.(object)["x-role"].(string)+query)
 		}
 	}
@@ -184,6 +189,8 @@ func TestAnswersFit(t *testing.T) {
 	id := m["leases"].([]any)[0].(object)["lease"].(string)
 	check("Ended", x.ok("POST", "/v1/leases/"+id+"/done", `{"result":"failed","failure":"server","add":[{"url":"http://a.example/b"},{}]}`))
 	check("Leases", x.ok("POST", "/v1/leases", `{"crawls":["news"],"wait_s":20}`))
+	check("HeldList", x.ok("GET", "/v1/leases", ""))
+	check("EndedLeases", x.ok("DELETE", "/v1/leases?scope=*", ""))
 	_, text := x.ask("POST", "/v1/leases/"+id+"/done", `{}`)
 	var p object
 	require.NoError(t, json.Unmarshal([]byte(text), &p))

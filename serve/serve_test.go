@@ -481,7 +481,7 @@ func TestOperatorsRequests(t *testing.T) {
 	assert.EqualValues(t, 9, z.ok("GET", "/v1/crawls/late", "")["number"])
 	assert.EqualValues(t, 10, z.ok("GET", "/v1/crawls/later", "")["number"])
 	x.problem(404, "not-found", "GET", "/v1/nothing", "")
-	x.problem(405, "bad-request", "DELETE", "/v1/leases", "")
+	x.problem(405, "bad-request", "DELETE", "/v1/done", "")
 	x.problem(422, "limit", "PUT", "/v1/crawls/news", `{"concurrency":3}`)
 }
 

@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -17,8 +18,8 @@ import (
 
 // Options configure a Service. The zero value serves without tokens, to this machine only.
 type Options struct {
-	// Console answers what operators ask for; its Import and Adding should be the Service's Import and
-	// AddingTo. Nil: one is made, with Metrics.
+	// Console answers what operators ask for; its Import, Adding, Leases and EndLeases should be the
+	// Service's methods Import, AddingTo, Leases and EndLeases. Nil: one is made, with Metrics.
 	Console *console.Console
 	// Metrics answers GET /metrics. Nil: there are none.
 	Metrics http.Handler
@@ -32,6 +33,9 @@ type Options struct {
 	// MaxBuffered is the number of bytes of requests that may be in memory at once. Zero
 	// means 64 MiB.
 	MaxBuffered int64
+	// MaxLease is the longest time for which a client may ask a lease, at once or by extending it: a client that
+	// dies keeps its hosts from the others for as long. Zero means an hour; 30 days are the most.
+	MaxLease time.Duration
 	// Idle is how long a client may neither send nor read in the middle of a request. Zero
 	// means a minute.
 	Idle time.Duration
@@ -122,6 +126,12 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if o.MaxBuffered == 0 {
 		o.MaxBuffered = 64 << 20
 	}
+	if o.MaxLease == 0 {
+		o.MaxLease = time.Hour
+	}
+	if o.MaxLease < 0 || o.MaxLease > longestLease {
+		return nil, fmt.Errorf("serve: MaxLease is %v; want 0 to %v", o.MaxLease, longestLease)
+	}
 	if o.Idle == 0 {
 		o.Idle = time.Minute
 	}
@@ -136,7 +146,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if s.console == nil {
 		var err error
 		s.owned = true
-		if s.console, err = console.New(f, console.Options{Metrics: o.Metrics, Import: s.Import, Adding: s.AddingTo, Logger: o.Logger}); err != nil {
+		if s.console, err = console.New(f, console.Options{Metrics: o.Metrics, Import: s.Import, Adding: s.AddingTo, Leases: s.Leases, EndLeases: s.EndLeases, Logger: o.Logger}); err != nil {
 			return nil, err
 		}
 	}
@@ -158,6 +168,9 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	}
 	return s, nil
 }
+
+// MaxLease is the longest time for which a client gets a lease.
+func (s *Service) MaxLease() time.Duration { return s.o.MaxLease }
 
 // Frontier is the one that is served.
 func (s *Service) Frontier() *frontier.Frontier { return s.f }

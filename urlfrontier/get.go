@@ -17,7 +17,6 @@ const (
 	defaultHold = 30 * time.Second
 	chunk       = 100  // hosts that are asked for at once
 	mostLeases  = 1000 // URLs that are asked for at once
-	longestHold = 720 * time.Hour
 	mostPerHost = 1000
 	leastWait   = 2 * time.Millisecond
 )
@@ -34,12 +33,18 @@ type wanted struct {
 
 // GetURLs implements the call.
 func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.URLInfo]) error {
-	w := wanted{key: p.GetKey(), any: true, hold: min(longestHold, time.Duration(p.GetDelayRequestable())*time.Second)}
+	w := wanted{key: p.GetKey(), any: true, hold: time.Duration(p.GetDelayRequestable()) * time.Second}
 	if len(w.key) > maxKey {
 		return nil
 	}
 	if w.hold == 0 {
 		w.hold = defaultHold
+	}
+	if most := s.svc.MaxLease(); w.hold > most {
+		s.clamped.Do(func() {
+			s.log.Warn("urlfrontier: clients ask for longer leases than they may have, and get shorter ones", "client", clientOf(stream.Context()), "asked", w.hold, "most", most)
+		})
+		w.hold = most
 	}
 	if w.perHost = min(int(p.GetMaxUrlsPerQueue()), mostPerHost); w.perHost == 0 {
 		w.perHost = mostPerHost
@@ -107,7 +112,7 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 		o.Crawls = []uint32{w.crawl}
 	}
 	until := time.Now().Add(w.hold)
-	leases, err := s.svc.Take(ctx, o)
+	leases, err := s.svc.Take(ctx, clientOf(ctx), o)
 	var later *frontier.NotDueError
 	switch {
 	case errors.As(err, &later) && w.key == "":

@@ -50,7 +50,8 @@ func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) { // before a message is read
-			return ctx, s.allowed(ctx, info.FullMethodName)
+			who, err := s.allowed(ctx, info.FullMethodName)
+			return context.WithValue(ctx, whoKey{}, who), err
 		}),
 	)
 	g := grpc.NewServer(options...)
@@ -79,10 +80,23 @@ var roles = map[string]serve.Role{
 	"GetURLStatus": serve.Look, "ListURLs": serve.Look, "CountURLs": serve.Look,
 }
 
-// allowed returns an error if a client may not call a method.
-func (s *Server) allowed(ctx context.Context, method string) error {
+// whoKey is the key of the name of a client in the context of its call.
+type whoKey struct{}
+
+// clientOf is what operators call who calls.
+func clientOf(ctx context.Context) string {
+	who, _ := ctx.Value(whoKey{}).(string)
+	address := ""
+	if p, ok := peer.FromContext(ctx); ok {
+		address = p.Addr.String()
+	}
+	return serve.ClientName(who, address)
+}
+
+// allowed returns the name of a client, and an error if it may not call a method.
+func (s *Server) allowed(ctx context.Context, method string) (who string, err error) {
 	if s.svc.Open() || strings.HasPrefix(method, "/grpc.health.") {
-		return nil
+		return "", nil
 	}
 	var authorization string
 	if md, ok := metadata.FromIncomingContext(ctx); ok {
@@ -90,9 +104,9 @@ func (s *Server) allowed(ctx context.Context, method string) error {
 			authorization = v[0]
 		}
 	}
-	role, _ := s.svc.Role(authorization, certified(ctx))
+	role, who := s.svc.Role(authorization, certified(ctx))
 	if role == serve.Nobody {
-		return status.Error(codes.Unauthenticated, "a token in the metadata authorization is needed")
+		return "", status.Error(codes.Unauthenticated, "a token in the metadata authorization is needed")
 	}
 	need := serve.Operate
 	if service, call, ok := strings.Cut(strings.TrimPrefix(method, "/"), "/"); ok {
@@ -103,9 +117,9 @@ func (s *Server) allowed(ctx context.Context, method string) error {
 		}
 	}
 	if role < need {
-		return status.Errorf(codes.PermissionDenied, "the role %v may not do this; want %v", role, need)
+		return "", status.Errorf(codes.PermissionDenied, "the role %v may not do this; want %v", role, need)
 	}
-	return nil
+	return who, nil
 }
 
 // certified are the names of a client's verified certificate.

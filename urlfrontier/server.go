@@ -56,6 +56,7 @@ type Server struct {
 
 	unfinished *unfinished
 	stored     *room        // of messages until they are stored
+	clamped    sync.Once    // a warning
 	acks       atomic.Int64 // bytes of acknowledgements that wait for their clients
 	health     *health.Server
 

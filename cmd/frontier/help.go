@@ -53,6 +53,8 @@ var examples = map[string][]string{
 	"ends":       {"frontier ends -dir state -failed", "frontier ends -dir state -rule robots.txt -n 0 -json"},
 	"report":     {"frontier report -dir state report.html"},
 	"retry":      {"frontier retry -dir state", "frontier retry -dir state -host example.org -outcome gone"},
+	"leases":     {"frontier leases -dir state", "frontier leases -dir state -client bot-1 '*.example.org'"},
+	"end-leases": {"frontier end-leases -dir state -client bot-1", "frontier end-leases -dir state example.org"},
 	"rules":      {"frontier rules -dir state"},
 	"pause":      {"frontier pause -dir state example.org", "frontier pause -dir state '*'"},
 	"unpause":    {"frontier unpause -dir state '*'"},

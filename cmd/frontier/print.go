@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -241,6 +242,25 @@ func (p *printer) rules(l console.RuleList) error {
 		for _, x := range ruleRows(r.Rule) {
 			lines = append(lines, row(r.Scope)+"\t"+strings.TrimPrefix(x, "rule: "))
 		}
+	}
+	return p.table(lines...)
+}
+
+func (p *printer) leases(l console.LeaseList) error {
+	if p.json {
+		return p.any(l)
+	}
+	if l.Total == 0 {
+		_, err := fmt.Fprintln(p.w, "no client has a lease that fits")
+		return err
+	}
+	lines := []string{row("LEASE", "CLIENT", "HOST", "SINCE", "ENDS IN", "URL")}
+	now := time.Now()
+	for _, x := range l.Leases {
+		lines = append(lines, row(x.Lease, x.Client, x.Host, x.Since.Format(time.RFC3339), console.Ago(max(0, x.Until.Sub(now))), cmp.Or(x.URL, "a contact only")))
+	}
+	if more := l.Total - len(l.Leases); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more: -n shows them", more))
 	}
 	return p.table(lines...)
 }

@@ -52,6 +52,7 @@ type server struct {
 	memory    byteSize
 	delay     time.Duration
 	lease     time.Duration
+	longest   time.Duration // lease
 	grace     time.Duration
 	buffered  byteSize
 	most      int // connections
@@ -75,6 +76,7 @@ func newServer() *server {
 		fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
 		fs.DurationVar(&s.delay, "delay", time.Second, "how long a host is left alone after a contact, unless a rule says otherwise")
 		fs.DurationVar(&s.lease, "lease-time", 30*time.Second, "how long a lease lasts for which a client names no time")
+		fs.DurationVar(&s.longest, "max-lease", time.Hour, "the longest lease that a client may ask for; a client that dies keeps its hosts from the others for as long")
 	})
 	s.define("clients", func(fs *flagSet) {
 		fs.StringVar(&s.http, "http", "127.0.0.1:8348", "`address` of the HTTP API and the page; unix: and a path for a socket")
@@ -140,8 +142,11 @@ func (s *server) judge() error {
 	if s.delay < 0 || s.delay > 0 && s.delay < time.Millisecond {
 		s.bad("want 0 or at least 1ms", "delay")
 	}
-	if s.lease < time.Millisecond || s.lease > 30*24*time.Hour {
-		s.bad("want 1ms to 720h", "lease-time")
+	if s.longest < time.Second || s.longest > 30*24*time.Hour {
+		s.bad("want 1s to 720h", "max-lease")
+	}
+	if s.lease < time.Millisecond || s.lease > s.longest {
+		s.bad("want 1ms to what -max-lease says", "lease-time")
 	}
 	if s.grace < 0 {
 		s.bad("want >= 0", "grace")
@@ -155,7 +160,7 @@ func (s *server) judge() error {
 	if s.buffered < 1<<20 {
 		s.bad("want at least 1M", "max-buffered")
 	}
-	s.o = frontierserve.Options{MaxBuffered: int64(s.buffered), Names: s.names}
+	s.o = frontierserve.Options{MaxBuffered: int64(s.buffered), MaxLease: s.longest, Names: s.names}
 	if s.tokens != "" {
 		if f, err := os.Open(s.tokens); err != nil {
 			s.item("tokens", s.tokens, fmt.Errorf("%s: %w", s.shown("tokens"), err))
@@ -323,7 +328,9 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		Import: func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
 			return service.Import(ctx, r, o)
 		},
-		Adding: func(id console.CrawlID) (uint32, func(), error) { return service.AddingTo(id) },
+		Adding:    func(id console.CrawlID) (uint32, func(), error) { return service.AddingTo(id) },
+		Leases:    func(q console.LeaseQuery) console.LeaseList { return service.Leases(q) },
+		EndLeases: func(q console.LeaseQuery) (int, error) { return service.EndLeases(q) },
 
 		Title: "frontier", Token: os.Getenv("FRONTIER_PAGE_TOKEN"), Private: !s.everybody(), Names: s.names, MemoryBudget: int64(s.memory), Watch: watch, Stop: stop,
 		Disk: func() int64 { return diskOf(s.dir) }, Metrics: promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4}), Logger: log,

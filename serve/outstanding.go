@@ -1,0 +1,157 @@
+// This file lets operators see the leases that clients have, and end them.
+
+package serve
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/console"
+)
+
+// ClientName is what operators call a client: the name of its token or certificate, as Role returns it,
+// or else the address that it has connected from, without the port.
+func ClientName(who, address string) string {
+	if who != "" {
+		return who
+	}
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return "local" // over a Unix socket
+}
+
+// client is what operators call who sent a request.
+func (c *call) client() string { return ClientName(c.who, c.r.RemoteAddr) }
+
+// fits reports whether a query asks for a lease.
+func (c *contact) fits(id string, q *console.LeaseQuery) bool {
+	return (q.Lease == "" || q.Lease == id) && (q.Client == "" || q.Client == c.client) && c.within(q.Scope.String())
+}
+
+// within reports whether a scope has the lease, by the scope's text.
+func (c *contact) within(scope string) bool {
+	domain, isDomain := strings.CutPrefix(scope, "*.")
+	crawl, isCrawl := strings.CutPrefix(scope, "crawl:")
+	switch {
+	case scope == "*":
+		return true
+	case isDomain:
+		return c.host == domain || strings.HasSuffix(c.host, "."+domain)
+	case isCrawl:
+		return crawl == strconv.FormatUint(uint64(c.of.crawl), 10)
+	}
+	return c.host == scope
+}
+
+// outstanding are the leases that a query asks for, by their IDs.
+func (s *Service) outstanding(q *console.LeaseQuery) map[string]contact {
+	s.contacts.mu.Lock()
+	defer s.contacts.mu.Unlock()
+	all := map[string]contact{}
+	for id, c := range s.contacts.out {
+		if c.fits(id, q) {
+			all[id] = c
+		}
+	}
+	return all
+}
+
+// Leases lists what clients have, for console.Options.
+func (s *Service) Leases(q console.LeaseQuery) console.LeaseList {
+	found := s.outstanding(&q)
+	all := make([]console.Lease, 0, len(found))
+	for id, c := range found {
+		x := console.Lease{Lease: id, Client: c.client, Host: c.host, URL: c.of.url, Since: c.since.UTC(), Until: c.until.UTC(), Earlier: s.contacts.inherits(id) != nil}
+		if !x.Earlier {
+			if _, err := s.f.LeaseByID(id); err != nil {
+				continue // it has expired, or its URL was deleted
+			}
+		}
+		if x.URL != "" {
+			x.Crawl = s.CrawlName(c.of.crawl)
+		}
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b console.Lease) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Lease, b.Lease)) })
+	list := console.LeaseList{Leases: all, Total: len(all)}
+	list.Leases = all[:min(len(all), cmp.Or(q.N, 100))]
+	return list
+}
+
+// EndLeases ends what clients have, for console.Options: also what an earlier Service handed out. The URLs
+// wait again, untried. Clients may still be fetching: so to each host's clock a contact ends now. Reports
+// that come later find the leases ended, and count for the hosts as late ones do.
+func (s *Service) EndLeases(q console.LeaseQuery) (n int, err error) {
+	for _, id := range slices.Sorted(maps.Keys(s.outstanding(&q))) {
+		ended, failed := s.endLease(id)
+		if ended {
+			n++
+		}
+		err = errors.Join(err, failed)
+	}
+	return n, err
+}
+
+// endLease ends one, and reports whether it was out.
+func (s *Service) endLease(id string) (bool, error) {
+	o := frontier.Outcome{Result: frontier.Requeue}
+	if s.contacts.inherits(id) != nil {
+		return true, s.lateID(id, o)
+	}
+	l, err := s.lease(id)
+	if err == nil {
+		err = s.Done(l, o)
+	}
+	s.streams.drop(l.Token())
+	if errors.Is(err, frontier.ErrNotLeased) {
+		s.contacts.ended(id)
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// deleteLease ends a lease.
+func (s *Service) deleteLease(c *call) error {
+	n, err := s.EndLeases(console.LeaseQuery{Lease: c.r.PathValue("id")})
+	if err == nil && n == 0 {
+		err = frontier.ErrNotLeased
+	}
+	return c.endedLeases(n, err)
+}
+
+// deleteLeases ends those of a client, of a scope, or both.
+func (s *Service) deleteLeases(c *call) error {
+	q := console.LeaseQuery{Client: c.query.Get("client")}
+	switch scope := c.query.Get("scope"); {
+	case scope != "":
+		var err error
+		if q.Scope, err = console.ScopeOf(s.f, scope); err == nil {
+			err = s.f.CheckScope(q.Scope)
+		}
+		if err != nil {
+			return badRequest("scope: %w", err)
+		}
+	case q.Client == "":
+		return badRequest("whose leases? Want client, scope or both; scope=* is all")
+	}
+	n, err := s.EndLeases(q)
+	return c.endedLeases(n, err)
+}
+
+// endedLeases answers that leases were ended.
+func (c *call) endedLeases(n int, err error) error {
+	if n > 0 {
+		c.s.log.Info("a client ended leases", "leases", n, "path", c.r.URL.RequestURI(), "who", c.who)
+	}
+	if err != nil {
+		return err
+	}
+	return c.reply(map[string]int{"ended": n})
+}
