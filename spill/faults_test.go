@@ -3,6 +3,8 @@
 package spill_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -114,6 +116,54 @@ func TestFailureOfEachWrite(t *testing.T) {
 			})
 		}
 	}
+}
+
+// failsAtARow is a Recovery that fails after the rest was replayed.
+type failsAtARow struct{ *replay }
+
+func (failsAtARow) Row(string, []byte) error { return errDisk }
+
+// A replay that fails leaves the store as it was: a repair finds everything.
+func TestFailedReplayChangesNothing(t *testing.T) {
+	mach := spilltest.OpenMemory(t, spill.Options{})
+	m := start(t, 3, mach.Store)
+	everything := func(d *kv.Disk) map[string]string {
+		all := map[string]string{}
+		require.NoError(t, d.Iterate([]byte{0}, bytes.Repeat([]byte{255}, 8), func(k []byte, value func() ([]byte, error)) error {
+			v, err := value()
+			all[string(k)] = string(v)
+			return err
+		}))
+		names, err := d.ListFiles("marks")
+		require.NoError(t, err)
+		for _, n := range names {
+			all[n] = ""
+		}
+		return all
+	}
+	failures, changes := 0, 0
+	look := func(step string) {
+		left := mach.Kill(t)
+		before := everything(left.Disk)
+		if err := left.Store.Recover(context.Background(), failsAtARow{newReplay()}); err == nil {
+			return
+		}
+		require.Equal(t, before, everything(left.Disk), "after %s", step)
+		failures++
+		require.NoError(t, left.Store.Recover(context.Background(), newReplay()))
+		if len(everything(left.Disk)) != len(before) {
+			changes++
+		}
+	}
+	var each func()
+	each = func() { look("a write"); mach.Faults.Before(spilltest.Write, 1, each) }
+	mach.Faults.Before(spilltest.Write, 1, each)
+	script(m, func(step string, err error) {
+		require.NoError(t, err)
+		look(step)
+	})
+	require.Positive(t, failures)
+	require.Positive(t, changes, "no replay that worked changed anything")
 }
 
 // fates are what a loss of power may do to files that were not synced.

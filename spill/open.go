@@ -3,9 +3,11 @@
 package spill
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +30,13 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := checkFolder(dir); err != nil {
 		return nil, fmt.Errorf("spill: open: %w", err)
 	}
-	db, err := kv.OpenBadger(dir, EngineConfig(o))
+	config := EngineConfig(o)
+	config.Rehearse = func(db kv.DB) error {
+		quiet := o
+		quiet.Logger = slog.New(slog.DiscardHandler)
+		return recovers(context.Background(), db, quiet)
+	}
+	db, err := kv.OpenBadger(dir, config)
 	if err != nil {
 		return nil, fmt.Errorf("spill: open %s: %w", dir, openFault(err))
 	}
@@ -38,6 +46,29 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	return s, nil
 }
+
+// recovers recovers from a DB as a frontier would, and closes it.
+func recovers(ctx context.Context, db kv.DB, o Options) error {
+	s, err := newStore(db, o, false)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	if err = s.Recover(ctx, nobody{}); err == nil {
+		err = s.Release()
+	}
+	return errors.Join(err, s.Close())
+}
+
+// nobody is a Recovery that ignores everything.
+type nobody struct{}
+
+func (nobody) Begin(func(string) ([]byte, bool, error)) error { return nil }
+func (nobody) Marks(int64) error                              { return nil }
+func (nobody) Dead(uint32, []byte) error                      { return nil }
+func (nobody) Part(storage.Queue, storage.Part) error         { return nil }
+func (nobody) Timed(storage.TimedBlock) error                 { return nil }
+func (nobody) Batch(*storage.Batch) error                     { return nil }
+func (nobody) Row(string, []byte) error                       { return nil }
 
 // EngineConfig returns the configuration with which Open opens its engine. It is for tests of this
 // module.

@@ -1,8 +1,8 @@
 // This file replays a store.
 //
 // It first determines what is valid: the state, the generations up to the adopted one, and the log
-// behind it. Everything else is deleted before the replay begins, so that no number is ever used
-// for two things.
+// behind it. Everything else is deleted when all of that was read, before anything is written, so
+// that no number is ever used for two things. If the replay fails nothing was changed.
 
 package spill
 
@@ -79,14 +79,15 @@ type recovery struct {
 	tail   storage.Batch // the last batch, whose effects may not be applied yet
 	next   uint32
 
-	dropped []uint32 // deleted blocks that still have dead bits
-	failed  [][]byte // log keys of batches whose Commit failed and was not reverted
+	headless [][]byte // log keys of batches that were never complete
+	dropped  []uint32 // deleted blocks that still have dead bits
+	failed   [][]byte // log keys of batches whose Commit failed and was not reverted
 }
 
 func (rc *recovery) run() error {
 	steps := []func() error{
-		rc.loadState, rc.survey, rc.surveyLog, rc.complete, rc.openRuns, rc.discard, rc.install,
-		rc.begin, rc.marks, rc.deadBits, rc.parts, rc.timed, rc.batches, rc.continued, rc.rows, rc.sweepRuns,
+		rc.loadState, rc.survey, rc.surveyLog, rc.complete, rc.openRuns, rc.install,
+		rc.begin, rc.marks, rc.deadBits, rc.parts, rc.timed, rc.batches, rc.continued, rc.rows, rc.discard, rc.sweepRuns,
 	}
 	for _, step := range steps {
 		if err := rc.ctx.Err(); err != nil {
@@ -211,7 +212,7 @@ func (rc *recovery) discard() error {
 		if err := rc.s.put(&b, rc.s.opts.Sync); err != nil {
 			return err
 		}
-		rc.state = t
+		rc.s.state = t
 	}
 	for _, g := range rc.gens {
 		if g > rc.state.adopted {

@@ -89,9 +89,11 @@ func Repair(ctx context.Context, from, to string, o Options) (*Repaired, error) 
 		return nil, fmt.Errorf("spill: repair: %w", err)
 	}
 	r := &repair{ctx: ctx, in: in, out: out, opts: o, report: &Repaired{}}
-	err = errors.Join(r.run(), out.Close())
+	if err = errors.Join(r.run(), out.Close()); err == nil {
+		out, err = kv.OpenBadger(to, EngineConfig(o))
+	}
 	if err == nil {
-		err = r.check(to)
+		err = recovers(ctx, out, o)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("spill: repair %s: %w", from, err)
@@ -363,27 +365,3 @@ func (r *repair) finish() error {
 	r.batch.Set(key, r.state.value(key))
 	return r.flush(true)
 }
-
-// check opens the result as a frontier would.
-func (r *repair) check(dir string) error {
-	s, err := Open(dir, r.opts)
-	if err != nil {
-		return err
-	}
-	err = s.Recover(r.ctx, nobody{})
-	if err == nil {
-		err = s.Release()
-	}
-	return errors.Join(err, s.Close())
-}
-
-// nobody is a Recovery that ignores everything.
-type nobody struct{}
-
-func (nobody) Begin(func(string) ([]byte, bool, error)) error { return nil }
-func (nobody) Marks(int64) error                              { return nil }
-func (nobody) Dead(uint32, []byte) error                      { return nil }
-func (nobody) Part(storage.Queue, storage.Part) error         { return nil }
-func (nobody) Timed(storage.TimedBlock) error                 { return nil }
-func (nobody) Batch(*storage.Batch) error                     { return nil }
-func (nobody) Row(string, []byte) error                       { return nil }

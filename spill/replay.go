@@ -67,10 +67,13 @@ func (rc *recovery) surveyLog() error {
 	slices.SortFunc(rc.log, func(a, b logEntry) int {
 		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.gen, b.gen))
 	})
+	rc.log = slices.DeleteFunc(rc.log, func(e logEntry) bool {
+		if !e.head {
+			rc.headless = append(rc.headless, e.keys()...)
+		}
+		return !e.head
+	})
 	n := len(rc.log)
-	for n > 0 && !rc.log[n-1].head {
-		n--
-	}
 	if n == 0 {
 		return nil
 	}
@@ -108,14 +111,9 @@ func (rc *recovery) discardLog() error {
 			return err
 		}
 	}
-	rc.log = slices.DeleteFunc(rc.log, func(e logEntry) bool {
-		if !e.head {
-			for _, k := range e.keys() {
-				b.Delete(k)
-			}
-		}
-		return !e.head
-	})
+	for _, k := range rc.headless {
+		b.Delete(k)
+	}
 	return rc.s.putChunks(&b, false)
 }
 

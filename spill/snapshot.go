@@ -138,7 +138,6 @@ func (x *snapshot) find() error {
 	if err := rc.surveyLog(); err != nil {
 		return err
 	}
-	rc.log = slices.DeleteFunc(rc.log, func(e logEntry) bool { return !e.head })
 	x.found = rc
 	return nil
 }

@@ -76,6 +76,7 @@ func mount(tb testing.TB, image, options string) (*Volume, string) {
 func (v *Volume) Unmount() {
 	if v.Dir != "" {
 		_ = exec.Command("umount", "-l", v.Dir).Run()
+		_ = os.RemoveAll(filepath.Dir(v.image)) // memory, until the test ends
 		v.Dir = ""
 	}
 }

@@ -256,7 +256,9 @@ func (p *momentProcess) line(t testing.TB) bool {
 	if line == "PASS\n" {
 		return false
 	}
-	require.NoError(t, err, "the process ended by itself: %s", line)
+	if err != nil {
+		require.FailNow(t, "the process ended by itself", "%q, %v", line, p.Wait())
+	}
 	p.heard.hear(t, line)
 	return true
 }

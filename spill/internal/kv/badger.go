@@ -100,6 +100,10 @@ type Config struct {
 	// Needs returns the names of the files beside badger's that a value lists. After a loss of power
 	// a state with a value that lists a missing file is not valid. Nil means that none does.
 	Needs func(key, value []byte) []string
+	// Rehearse recovers from a DB like the one that is opened, and closes it. It is called before a
+	// log is cut after a loss of power: if it fails, so does opening, and the folder stays as it was.
+	// Nil means that nothing is tried.
+	Rehearse func(DB) error
 
 	// Small makes tables and files fill up after a few writes. It is for tests: short runs then
 	// cover what happens in long ones.
@@ -196,13 +200,16 @@ func (d *Badger) settle(path string, c Config) (before noted, err error) {
 		} else if err != nil {
 			return err
 		}
+		if err := d.roomToOpen(); err != nil {
+			return err
+		}
 		if torn.log != "" {
+			if err := rehearse(path, c); err != nil {
+				return err
+			}
 			d.log.Warn("kv: power was lost: the latest writes had not reached the medium", "log", torn.log, "bytes", torn.bytes)
 		}
 		if err := errors.Join(torn.cut(path), removeUnborn(path)); err != nil {
-			return err
-		}
-		if err := d.roomToOpen(); err != nil {
 			return err
 		}
 		if !hintsAreGood(path) {

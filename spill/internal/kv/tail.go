@@ -8,6 +8,8 @@
 package kv
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -176,6 +178,39 @@ func used(b []byte) int64 {
 		n--
 	}
 	return int64(n)
+}
+
+// rehearsal is the name of the folder in which a cut is tried.
+const rehearsal = ".rehearsal"
+
+// rehearse cuts the logs in a copy of the folder, and lets the store recover from that: if it cannot,
+// nothing is cut, and Repair finds everything.
+func rehearse(path string, c Config) (err error) {
+	if c.Rehearse == nil {
+		return nil
+	}
+	temp := filepath.Join(path, rehearsal)
+	if err := os.RemoveAll(temp); err != nil { // of a process that died
+		return err
+	}
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	from, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if err := fillView(from, temp, []string{blobFolder, "marks"}, true); err != nil {
+		return err
+	}
+	fn := c.Rehearse
+	c.Rehearse, c.Sync, c.Logger = nil, false, slog.New(slog.DiscardHandler)
+	d, err := OpenBadger(temp, c)
+	if err != nil {
+		return err
+	}
+	return fn(d)
 }
 
 // cut removes the tail, the latest part first: if the process dies, the rest is a tail again.

@@ -5,8 +5,10 @@ package kv
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -215,6 +217,54 @@ func TestDamageIsNotTakenForALossOfPower(t *testing.T) {
 	restarted(t, dir)
 	_, err = open(t, dir)
 	require.ErrorIs(t, err, ErrDamaged, "that was synced")
+}
+
+// Before a log is cut the store tries whether it can recover from what is left. If it cannot, the
+// folder stays as it was.
+func TestNothingIsCutIfTheRestCannotBeOpened(t *testing.T) {
+	dir, _ := torn(t)
+	tear(t, dir, "*.mem", 20)
+	restarted(t, dir)
+	before := filesOf(t, os.DirFS(dir))
+	boom := errors.New("boom")
+	tried := 0
+	c := Config{Memory: 64 << 20, Logger: slog.New(slog.DiscardHandler), Rehearse: func(db DB) error {
+		tried++
+		for i := range 30 {
+			found, err := db.Get(fmt.Appendf(nil, "n%02d", i), func([]byte) error { return nil })
+			require.NoError(t, err)
+			require.Equal(t, i < 20, found, "key %d", i)
+		}
+		return errors.Join(boom, db.Close())
+	}}
+	_, err := OpenBadger(dir, c)
+	require.ErrorIs(t, err, boom)
+	require.Equal(t, 1, tried)
+	require.Equal(t, before, filesOf(t, os.DirFS(dir)))
+	boom = nil
+	db, err := OpenBadger(dir, c)
+	require.NoError(t, err)
+	require.Equal(t, 2, tried)
+	require.NoDirExists(t, filepath.Join(dir, rehearsal))
+	found, err := db.Get([]byte("n20"), func([]byte) error { return nil })
+	require.NoError(t, err)
+	require.False(t, found)
+	require.NoError(t, db.Close())
+}
+
+// filesOf returns the files of a folder, and what they hold.
+func filesOf(t *testing.T, dir fs.FS) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	require.NoError(t, fs.WalkDir(dir, ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(dir, path)
+		files[path] = string(b)
+		return err
+	}))
+	return files
 }
 
 // A log that lost its end makes those behind it worthless.

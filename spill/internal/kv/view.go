@@ -34,13 +34,15 @@ func MakeView(from, to string, folders ...string) (unlock func() error, err erro
 	if err != nil {
 		return nil, err
 	}
-	if err = fillView(from, to, append([]string{blobFolder}, folders...)); err != nil {
+	if err = fillView(from, to, append([]string{blobFolder}, folders...), false); err != nil {
 		return nil, errors.Join(err, unlock())
 	}
 	return unlock, nil
 }
 
-func fillView(from, to string, folders []string) error {
+// fillView does so. With link the tables, which badger only removes, get hard links, and the volume
+// may become full.
+func fillView(from, to string, folders []string, link bool) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
@@ -51,13 +53,20 @@ func fillView(from, to string, folders []string) error {
 		if !badgers(e.Name()) {
 			continue
 		}
+		if link && filepath.Ext(e.Name()) == tableSuffix && os.Link(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())) == nil {
+			continue
+		}
 		info, err := e.Info()
 		if err != nil {
 			return err
 		}
 		own, size = append(own, e.Name()), size+info.Size()
 	}
-	if err := durablefs.Space(to, uint64(size), viewRoom); err != nil {
+	room := uint64(viewRoom)
+	if link {
+		room = 0
+	}
+	if err := durablefs.Space(to, uint64(size), room); err != nil {
 		return fmt.Errorf("a look needs room in %s: %w", filepath.Dir(to), err)
 	}
 	for _, name := range own {
