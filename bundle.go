@@ -18,7 +18,7 @@ import (
 type bundle struct {
 	left int32 // leases that are out
 	lane int64 // until when their lane keeps its distance once it is free
-	slot int64 // the same of the slot of their group
+	slot int64 // the same of the slots of their groups
 }
 
 // bundleOf returns the bundle that a lease belongs to; nil: it is alone.
@@ -113,7 +113,7 @@ func (s *scheduler) join(dst []uint32, first uint32, n int, crawls []uint32, tok
 		q := s.queues.At(qid)
 		x, level := s.crawlOf(q), q.level
 		m := s.handOut(qid, token(), now, l.deadline)
-		m.bundle, m.group, m.oldGroup = l.bundle, l.group, l.oldGroup
+		m.bundle, m.group, m.oldGroup, m.oldSlot = l.bundle, l.group, l.oldGroup, l.oldSlot
 		dst = append(dst, s.enroll(m))
 		s.served(x, level)
 		if qid = 0; s.mayServe(l.host, now) {
@@ -166,7 +166,7 @@ func (k *checker) bundled(host uint32) (lanes int32) {
 			continue
 		}
 		for m := range c.sharing(l) {
-			if m.group != l.group || m.oldGroup != l.oldGroup {
+			if m.group != l.group || m.oldGroup != l.oldGroup || m.oldSlot != l.oldSlot {
 				k.bad("F1: the bundle of lease %d of host %d belongs to groups %d and %d", lease, host, l.group, m.group)
 			}
 		}

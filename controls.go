@@ -260,7 +260,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 	if err := f.lockOpen(); err != nil {
 		return err
 	}
-	r := &scopeRule{key: s.ruleKey(), scope: s}
+	r := &scopeRule{key: s.ruleKey(), scope: s, until: instant.None}
 	was := f.latestLocked(r.key)
 	if was != nil {
 		r.Rule = was.at(f.sched.date(f.last))
@@ -275,7 +275,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 		return fmt.Errorf("frontier: %s of %v: %w", what, s, err)
 	}
 	if !r.BlockedUntil.IsZero() {
-		r.until = instant.Some(f.date(r.BlockedUntil))
+		r.until = f.date(r.BlockedUntil)
 	}
 	o := newOp()
 	defer o.free()
@@ -312,7 +312,7 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 // enforceLocked puts a durable rule in force, and returns what it replaces.
 func (s *shard) enforceLocked(r *scopeRule) (old *scopeRule) {
 	if r.Rule = r.at(s.sched.date(s.last)); r.BlockedUntil.IsZero() {
-		r.until = 0 // it passed on the way
+		r.until = instant.None // it passed on the way
 	}
 	s.sched.setLimits(r, s.token, s.last)
 	old = s.controls.put(r)
@@ -324,7 +324,7 @@ func (s *shard) enforceLocked(r *scopeRule) (old *scopeRule) {
 // did not.
 func (s *shard) announceLocked(old, r *scopeRule) {
 	if old == nil {
-		old = &scopeRule{}
+		old = &scopeRule{until: instant.None}
 	}
 	e := Event{Kind: EventHostBlocked, Scope: r.scope}
 	if r.scope.named && !r.scope.domain {
@@ -334,7 +334,7 @@ func (s *shard) announceLocked(old, r *scopeRule) {
 		e.Reason = "paused"
 		s.emitLocked(e)
 	}
-	if r.until != 0 && r.until != old.until {
+	if r.until != instant.None && r.until != old.until {
 		e.Reason, e.Until = "blocked", r.BlockedUntil
 		s.emitLocked(e)
 	}

@@ -55,7 +55,7 @@ type plan struct {
 //     lost, because memory is full or the Spill failed. *PriorityError: the completion is
 //     recorded, and the URL keeps its former priority. A program that accepts that goes on.
 //   - ErrNotLeased: the lease ended before, and the frontier has dealt with its URL. Only
-//     the host may have become slower: its clock moves to a later time, a longer Crawl-delay
+//     the host may have become slower: its clock and that of its group move to a later time, a longer Crawl-delay
 //     applies, and a failure counts. A worker that was too slow goes on.
 //   - ErrOutcome: the outcome is faulty. Nothing has changed, and the lease is out.
 //   - Any other error: nothing but the host's clock has changed, to a later time, and the
@@ -364,6 +364,10 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 		f.learnLocked(h, d)
 	}
 	f.contactLocked(id, l.token, &p)
+	f.lateGroupLocked(l.Group, &p, now)
+	if g := h.group; g != 0 && f.sched.groupName(f.sched.groups.At(g)) != l.Group {
+		f.sched.stampGroup(g, p.groupDue(f.sched, f.sched.groups.At(g)), now)
+	}
 	x := f.clocksLocked(id, &p)
 	due, why := x.due()
 	if due <= h.due {
@@ -387,6 +391,17 @@ func (f *Frontier) lateLocked(l Lease, p plan) {
 	}
 	o.after = func(error) {} // nobody waits
 	f.submitAsyncLocked(o)
+}
+
+// lateGroupLocked moves the clock of the group that a lease belonged to, which may be unknown
+// since the store was opened again.
+func (f *Frontier) lateGroupLocked(name string, p *plan, now int64) {
+	if p.hostGap < 0 || row.CheckGroup(name) != nil {
+		return
+	}
+	f.sched.sweepGroups(now)
+	g := f.sched.groupOf(name)
+	f.sched.stampGroup(g, p.groupDue(f.sched, f.sched.groups.At(g)), now)
 }
 
 // finishLocked ends a lease in memory and fills o with what must be committed. It returns

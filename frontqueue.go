@@ -434,7 +434,7 @@ func (s *scheduler) setCrawl(id uint32, set crawlSettings, youngest uint64, now 
 // judgeCrawl stops a crawl, or lets it go on, as its settings and what it has used
 // say.
 func (s *scheduler) judgeCrawl(x *crawl, now int64) {
-	stop, until := crawlRuns, int64(0)
+	stop, until := crawlRuns, instant.None
 	if s.limits != nil {
 		until = s.limits.CrawlSpent(x.id, s.date(now))
 	}
@@ -443,7 +443,7 @@ func (s *scheduler) judgeCrawl(x *crawl, now int64) {
 		stop = crawlPaused
 	case until == instant.Never:
 		stop = crawlSpent
-	case until != 0:
+	case until != instant.None:
 		stop = crawlLimited
 	}
 	s.stopCrawl(x, stop)

@@ -434,7 +434,8 @@ func settingsOf(g *row.Group) GroupSettings {
 // nothing is known about it; an empty group removes it from its group. The membership
 // lasts, even when the store is reopened, until the host is assigned to another group or
 // joins one. The next hand-out needs a slot of the new group. Contacts under leases that
-// are out count for both groups: they take slots of the new one if any are free. Assign
+// are out count for both groups until the leases end: they keep their slots, and take slots
+// of the new group if any are free. Assign
 // is durable when it returns; if the Spill fails the change is in force, and the next
 // Done of the host stores it.
 func (f *Frontier) Assign(host, group string) error {
@@ -485,8 +486,8 @@ func (s *scheduler) assign(id uint32, name string, now int64) {
 	}
 	for lease := range s.leasesOf(id) {
 		l := s.leases.At(lease)
-		if l.group != group && group != 0 && s.takeSlot(group, now) {
-			s.moveLease(l, group, true, now)
+		if l.group != group && group != 0 {
+			s.spreadLease(l, group, now)
 		}
 	}
 	s.moveHost(id, group, now)

@@ -116,7 +116,7 @@ func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 	return nil
 }
 
-// Join puts a lease's host into a group and updates l. Call it before each contact: the
+// Join puts a lease's host into a group, whichever it was assigned to, and updates l. Call it before each contact: the
 // host stays in the group until it joins another, or until it can be forgotten (only
 // scheduled URLs, no lease, its time has passed). If the group may be contacted now the
 // lease takes a slot of it. Otherwise Join returns ErrGroupBusy, and the lease must be
@@ -140,12 +140,15 @@ func (f *Frontier) Join(l *Lease, name string) error {
 	now := f.nowLocked()
 	c.sweepGroups(now)
 	id := c.groupOf(name)
-	if r.group == id {
+	if r.group == id && c.hosts.At(r.host).group == id {
 		l.Group = name
 		return nil
 	}
-	granted := c.takeSlot(id, now)
-	c.moveLease(r, id, granted, now)
+	granted := r.group == id
+	if !granted {
+		granted = r.oldSlot && r.oldGroup == id || c.takeSlot(id, now)
+		c.moveLease(r, id, granted, now)
+	}
 	c.moveHost(r.host, id, now)
 	h := c.hosts.At(r.host)
 	h.set(unsaved)
@@ -217,7 +220,8 @@ type leaseRecord struct {
 	prev, next uint32    // leases of the same host
 	group      uint32    // whose slot it holds; 0: none
 	pos        int32     // in scheduler.expiry
-	oldGroup   uint32    // that its host belonged to when it was handed out, if it moved since
+	oldGroup   uint32    // that its host belonged to before it moved, and which counts its contact, too
+	oldSlot    bool      // it holds a slot of that as well
 	bundle     uint32    // that it belongs to; 0: none
 	ending     bool      // its deadline has passed and it is being settled: it is not in scheduler.expiry
 	again      *newEntry // of a Force that met the lease
@@ -355,29 +359,70 @@ func (s *scheduler) endLease(id uint32) leaseRecord {
 	return l
 }
 
-// moveLease gives up a lease's slot, or that of its bundle, because its host joins another
-// group; granted says whether it gets a slot of that.
+// moveLease gives up a lease's slots, or those of its bundle, because its holder takes it to
+// another group; granted says whether it has a slot of that.
 func (s *scheduler) moveLease(l *leaseRecord, id uint32, granted bool, now int64) {
-	old := l.oldGroup
+	old, kept := l.oldGroup, l.oldSlot && granted && id == l.oldGroup
 	if left := l.group; left != 0 {
 		if old == 0 {
 			old = left
 			s.groups.At(left).members++ // until the lease ends: its clock is not forgotten
 		}
-		at := int64(0)
-		if granted { // a contact may have happened under the group it left
-			at = now + s.longest(s.groups.At(left))
-		}
-		if b := s.bundleOf(l); b != nil {
-			at, b.slot = max(at, b.slot), 0
-		}
-		s.freeSlot(left, at, now)
+		s.leaveSlot(l, left, granted, now)
+	}
+	if l.oldSlot && !kept {
+		s.leaveSlot(l, l.oldGroup, granted, now)
 	}
 	if !granted {
 		id = 0
 	}
+	if kept {
+		old = 0
+		s.leftGroup(id)
+	}
 	for m := range s.sharing(l) {
-		m.group, m.oldGroup = id, old
+		m.group, m.oldGroup, m.oldSlot = id, old, false
+	}
+}
+
+// leaveSlot frees the slot of a lease, or of its bundle, before it ends. A contact may have
+// happened under the group it left.
+func (s *scheduler) leaveSlot(l *leaseRecord, left uint32, contacted bool, now int64) {
+	at := int64(0)
+	if contacted {
+		at = now + s.longest(s.groups.At(left))
+	}
+	if b := s.bundleOf(l); b != nil {
+		at, b.slot = max(at, b.slot), 0
+	}
+	s.freeSlot(left, at, now)
+}
+
+// spreadLease takes a slot of another group for a lease, or for its bundle, if one is free:
+// its host was moved there, and its holder does not know. It keeps the slot that it has.
+func (s *scheduler) spreadLease(l *leaseRecord, id uint32, now int64) {
+	old, both := l.oldGroup, true
+	switch {
+	case l.oldSlot && id == old: // it comes back
+		s.leaveSlot(l, l.group, true, now)
+		s.leftGroup(old)
+		old, both = 0, false
+	case !s.takeSlot(id, now):
+		return
+	case l.group == 0:
+		both = false
+	case l.oldSlot:
+		s.leaveSlot(l, l.group, true, now)
+	default:
+		if old != 0 {
+			s.stampGroup(old, now+s.longest(s.groups.At(old)), now)
+			s.leftGroup(old)
+		}
+		old = l.group
+		s.groups.At(old).members++
+	}
+	for m := range s.sharing(l) {
+		m.group, m.oldGroup, m.oldSlot = id, old, both
 	}
 }
 
@@ -389,27 +434,35 @@ func (t *tables) longest(g *group) int64 {
 	return t.cfg.groupMax
 }
 
-// endGroups frees the slot of a lease. due returns until when a slot of a group is left
+// endGroups frees the slots of a lease. due returns until when a slot of a group is left
 // alone because its host was contacted, for the lease's group and those that its host
-// belonged to since; 0 if it was not contacted. Of a bundle the last lease frees the slot.
+// belonged to since; 0 if it was not contacted. Of a bundle the last lease frees the slots.
 func (s *scheduler) endGroups(l *leaseRecord, now int64, due func(*group) int64) {
 	b := s.bundleOf(l)
-	if id := l.group; id != 0 {
+	last := b == nil || b.left == 0
+	free := func(id uint32) {
 		at := due(s.groups.At(id))
 		if b != nil {
 			b.slot = max(b.slot, at)
 			at = b.slot
 		}
-		if b == nil || b.left == 0 {
+		if last {
 			s.freeSlot(id, at, now)
 		}
+	}
+	if l.group != 0 {
+		free(l.group)
 	}
 	if id := s.hosts.At(l.host).group; id != 0 && id != l.group && id != l.oldGroup {
 		s.stampGroup(id, due(s.groups.At(id)), now)
 	}
 	if id := l.oldGroup; id != 0 {
-		s.stampGroup(id, due(s.groups.At(id)), now)
-		if b == nil || b.left == 0 {
+		if l.oldSlot {
+			free(id)
+		} else {
+			s.stampGroup(id, due(s.groups.At(id)), now)
+		}
+		if last {
 			s.leftGroup(id)
 		}
 	}

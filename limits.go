@@ -80,7 +80,7 @@ func (s *shared) usedLocked(u limit.Used) Used {
 		return Used{}
 	}
 	out := Used{Served: u.Served, Bytes: u.Bytes, Errors: u.Errors, Since: s.day(u.Since)}
-	if u.Until != 0 {
+	if u.Until != instant.Never {
 		out.Until = s.day(u.Until)
 	}
 	return out
@@ -348,7 +348,7 @@ func (s *scheduler) unused(id uint32, now int64) {
 	case !ok:
 		s.dropUsage(id)
 		h.set(behind)
-	case until != 0:
+	case until != instant.Never:
 		s.limits.Rest(id, s.moment(until))
 	}
 }

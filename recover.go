@@ -389,9 +389,9 @@ func (r *recovery) rule(key string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	x := &scopeRule{key: scope.Key(), scope: scopeStored(scope), Rule: ruleOf(&stored)}
+	x := &scopeRule{key: scope.Key(), scope: scopeStored(scope), Rule: ruleOf(&stored), until: instant.None}
 	if !x.BlockedUntil.IsZero() {
-		x.until = instant.Some(r.f.date(x.BlockedUntil))
+		x.until = r.f.date(x.BlockedUntil)
 	}
 	if x.Rule = x.at(r.f.sched.date(0)); x.empty() {
 		r.obsolete(key)

@@ -162,7 +162,7 @@ type scopeRule struct {
 	key   string // Scope.ruleKey
 	scope Scope
 	Rule
-	until int64      // date of BlockedUntil, which has not passed; 0: not set
+	until int64      // date of BlockedUntil, which has not passed; instant.None: not set
 	each  limit.Each // HostLimits as of when the row was made; in force, package limit has it
 }
 
@@ -327,11 +327,12 @@ func (s *scheduler) countWithheldOf(h *host, why withheldReason, sign int64) {
 func (c *controls) withholding() bool { return c.Load().Set(withholdFields) }
 
 // withholds returns the date until which the rules keep a host from being served, and
-// why: never if it is paused, 0 if they do not. A pause precedes a block, whose end would
+// why: never if it is paused, instant.None if they do not. A pause precedes a block, whose end would
 // change nothing.
 func (c *controls) withholds(host []byte, now int64) (until int64, why withheldReason) {
+	until = instant.None
 	c.Load().Visit(host, func(r *scopeRule) bool {
-		if r.until != 0 && r.until > now && instant.Later(until, r.until) != until {
+		if r.until > max(now, until) {
 			until, why = r.until, withheldBlocked
 		}
 		if r.Paused == On {
@@ -360,11 +361,11 @@ func (s *scheduler) withheldUntil(id uint32, now int64) (until int64, why withhe
 		switch at := s.limits.HostSpent(id, s.name(s.hosts.At(id)), date); {
 		case at == instant.Never:
 			until, why = at, withheldSpent
-		case instant.Later(until, at) != until:
+		case at > until:
 			until, why = at, withheldLimited
 		}
 	}
-	if until == 0 {
+	if until == instant.None {
 		return 0, why
 	}
 	return s.moment(until), why
@@ -456,14 +457,14 @@ func (s *scheduler) ruled(old, r *scopeRule, now int64) {
 			return a.until < b.until || a.until == b.until && a.key < b.key
 		})
 	}
-	if old != nil && old.until != 0 {
+	if old != nil && old.until != instant.None {
 		s.withheld.blocks.Delete(old)
 	}
-	if r.until != 0 {
+	if r.until != instant.None {
 		s.withheld.blocks.ReplaceOrInsert(r)
 	}
 	s.recheck(r.scope)
-	if r.scope.named && !r.scope.domain && (r.Paused == On || r.until != 0) {
+	if r.scope.named && !r.scope.domain && (r.Paused == On || r.until != instant.None) {
 		s.withholdReady(r.scope.name, now)
 	}
 }
@@ -522,7 +523,7 @@ func (s *scheduler) endBlocks(now int64) bool {
 			return false
 		}
 		ended := *r
-		ended.Rule, ended.until = r.at(s.date(now)), 0
+		ended.Rule, ended.until = r.at(s.date(now)), instant.None
 		s.ruled(s.controls.put(&ended), &ended, now)
 	}
 }
@@ -598,10 +599,10 @@ func (k *checker) rules() {
 		if r.scope.ruleKey() != r.key || r.key != key {
 			k.bad("F3: the rule of %v lies under %q: %v", r.scope, r.key, r.Rule)
 		}
-		if r.BlockedUntil.IsZero() != (r.until == 0) {
+		if r.BlockedUntil.IsZero() != (r.until == instant.None) {
 			k.bad("F3: the rule of %v blocks until %v and %d", r.scope, r.BlockedUntil, r.until)
 		}
-		if r.until != 0 {
+		if r.until != instant.None {
 			blocks++
 			if k.c.withheld.blocks == nil || !k.c.withheld.blocks.Has(r) {
 				k.bad("F3: the block of %v has no end", r.scope)

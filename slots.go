@@ -273,6 +273,9 @@ func (k *checker) groups() {
 			if l.oldGroup != 0 {
 				members[l.oldGroup]++
 			}
+			if l.oldSlot {
+				taken[l.oldGroup]++
+			}
 		}
 	}
 	for id := uint32(1); id <= c.groups.Top; id++ {

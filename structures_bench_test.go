@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/fifo"
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/selector"
@@ -356,7 +357,7 @@ func BenchmarkRules(b *testing.B) {
 		c, rules := benchScheduler(), make([]*scopeRule, n)
 		for i := range rules {
 			s := Domain(fmt.Sprintf("d%d.example.com", i))
-			rules[i] = &scopeRule{key: s.ruleKey(), scope: s, Rule: Rule{Paused: On}}
+			rules[i] = &scopeRule{key: s.ruleKey(), scope: s, Rule: Rule{Paused: On}, until: instant.None}
 			c.ruled(c.controls.put(rules[i]), rules[i], 0)
 		}
 		return c, rules
@@ -399,7 +400,7 @@ func BenchmarkRules(b *testing.B) {
 func BenchmarkHeld(b *testing.B) {
 	filled := func(n int) (*scheduler, []uint32) {
 		c, url := benchScheduler(), benchURL()
-		pause := &scopeRule{key: All().ruleKey(), Rule: Rule{Paused: On}}
+		pause := &scopeRule{key: All().ruleKey(), Rule: Rule{Paused: On}, until: instant.None}
 		c.ruled(c.controls.put(pause), pause, 0)
 		names, hashes := benchHosts(n)
 		ids := make([]uint32, n)
@@ -437,7 +438,7 @@ func BenchmarkHeld(b *testing.B) {
 	b.Run("op=release", func(b *testing.B) {
 		n := 100_000
 		c, ids := filled(n)
-		pause, run := &scopeRule{Rule: Rule{Paused: On}}, &scopeRule{}
+		pause, run := &scopeRule{Rule: Rule{Paused: On}, until: instant.None}, &scopeRule{until: instant.None}
 		left := 0
 		for b.Loop() {
 			if left == 0 {

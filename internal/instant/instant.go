@@ -5,7 +5,6 @@
 package instant
 
 import (
-	"cmp"
 	"math"
 	"time"
 )
@@ -13,19 +12,9 @@ import (
 // Never is later than any time in nanoseconds since Open.
 const Never int64 = math.MaxInt64
 
-// A clock that is set back behind the moment of Open shows dates that are negative. Where 0 means
-// that there is no date, Some and Later keep the two apart.
-
-// Some returns a date as one that is not 0.
-func Some(date int64) int64 { return cmp.Or(date, 1) }
-
-// Later returns the later of two dates; 0: there is none.
-func Later(a, b int64) int64 {
-	if a == 0 || b != 0 && b > a {
-		return b
-	}
-	return a
-}
+// None says that there is no date: it is earlier than any. 0 is the date of Open, and dates are
+// negative while a clock is set back behind that.
+const None int64 = math.MinInt64
 
 // LastMoment is where time stops if a clock leaps centuries ahead: a time ten years later is still
 // before Never.

@@ -29,7 +29,11 @@ func newWorld() *world {
 	w := &world{}
 	w.Book = New(Caller{
 		Turned: func(of Subject, turn quota.Turn, what string, until int64) {
-			w.turns = append(w.turns, fmt.Sprintf("%s.%d %d %s %d", of.Scope.Name, of.Crawl, turn, what, until))
+			said := fmt.Sprintf("%s.%d %d", of.Scope.Name, of.Crawl, turn)
+			if turn == quota.Reached {
+				said += fmt.Sprintf(" %s %d", what, until)
+			}
+			w.turns = append(w.turns, said)
 		},
 		Recheck: func(s row.Scope) { w.rechecks = append(w.rechecks, s) },
 	}, time.Unix(0, 0), true, 0)
@@ -122,7 +126,7 @@ func TestBookAgainstSums(t *testing.T) {
 					for _, s := range scopes {
 						spent = spent || in(host, s) && counts[s].most > 0 && counts[s].together >= counts[s].most
 					}
-					want := int64(0)
+					want := instant.None
 					if spent {
 						want = instant.Never
 					}
@@ -172,9 +176,9 @@ func TestPeriodsEnd(t *testing.T) {
 	require.Equal(t, uint32(7), id)
 	w.CrawlEnds.Remove(7)
 	require.Equal(t, instant.Never, min(w.HostEnds.Min(), w.CrawlEnds.Min()))
-	require.Zero(t, w.HostSpent(1, []byte("a.example"), 110))
-	require.Zero(t, w.CrawlSpent(7, 120))
-	require.Equal(t, []string{"example.0 1 served 110", "a.example.0 1 served 110", ".7 1 served 120", "example.0 2  0", "a.example.0 2  0", ".7 2  0"}, w.turns)
+	require.Equal(t, instant.None, w.HostSpent(1, []byte("a.example"), 110))
+	require.Equal(t, instant.None, w.CrawlSpent(7, 120))
+	require.Equal(t, []string{"example.0 1 served 110", "a.example.0 1 served 110", ".7 1 served 120", "example.0 2", "a.example.0 2", ".7 2"}, w.turns)
 	require.Empty(t, w.rechecks)
 	w.SetCrawl(7, quota.Limits{}, 1, 130)
 	require.False(t, w.CrawlEnds.Has(7))
@@ -221,7 +225,7 @@ func TestLimitsThatFollow(t *testing.T) {
 	w.SetScope(example, quota.Limits{}, quota.Limits{Served: 1}, 1, 110)
 	require.Equal(t, int64(10), w.Exactly(example).Ended)
 	require.Zero(t, w.HostUsed(1, a, 110))
-	require.Zero(t, w.HostSpent(1, a, 110))
+	require.Equal(t, instant.None, w.HostSpent(1, a, 110))
 	require.False(t, w.Counts("b.example", row.Usage{Since: 0}, 110))
 	w.SetScope(hostA, quota.Limits{}, quota.Limits{Served: 1}, 1, 120)
 	require.Equal(t, int64(10), w.Exactly(hostA).Ended, "the closest scope around it has the same limits")
@@ -254,7 +258,7 @@ func TestHostIsForgotten(t *testing.T) {
 	w.SetScope(all, quota.Limits{}, quota.Limits{Served: 5}, 1, 20)
 	until, ok = w.HostCounts(1, a, 1000)
 	require.True(t, ok, "for ever")
-	require.Zero(t, until)
+	require.Equal(t, instant.Never, until)
 	w.SetScope(all, quota.Limits{}, quota.Limits{}, 1, 20)
 	_, ok = w.HostCounts(1, a, 20)
 	require.False(t, ok)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/stretchr/testify/require"
@@ -58,7 +59,7 @@ func TestRowsThatAreOutOfDate(t *testing.T) {
 	r, ok := x.Row(OfScope(example))
 	require.True(t, ok)
 	require.Equal(t, rows[0], r)
-	require.NotZero(t, x.HostSpent(1, []byte("a.example"), 0))
+	require.NotEqual(t, instant.None, x.HostSpent(1, []byte("a.example"), 0))
 	require.Empty(t, x.turns, "it was reached before")
 }
 
@@ -87,13 +88,13 @@ func TestImportedUsage(t *testing.T) {
 	w.SetCrawl(7, quota.Limits{Served: 3}, 0, 0)
 	require.True(t, w.Merge(OfCrawl(7), s, now))
 	require.True(t, w.Dirty())
-	require.NotZero(t, w.CrawlSpent(7, now))
+	require.NotEqual(t, instant.None, w.CrawlSpent(7, now))
 	w.MergeHost(1, a, s, now) // without limits
 	require.True(t, w.HasHost(1))
 	w.SetScope(hostA, quota.Limits{}, quota.Limits{Served: 3}, 0, 0)
 	w.RestoreEnded(hostA, 1500)
 	w.MergeHost(2, a, s, now)
 	require.Equal(t, int64(1501*time.Millisecond), w.HostUsed(2, a, now).Since)
-	require.NotZero(t, w.HostSpent(2, a, now))
+	require.NotEqual(t, instant.None, w.HostSpent(2, a, now))
 	w.check(t, true, nil)
 }

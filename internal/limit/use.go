@@ -84,12 +84,13 @@ func (b *Book) turned(of Subject, turn quota.Turn, what string, until int64) (lo
 }
 
 // HostSpent returns until when limits keep a host from being served: instant.Never if permanently,
-// 0 if they do not.
+// instant.None if they do not.
 func (b *Book) HostSpent(id uint32, host []byte, now int64) (until int64) {
+	until = instant.None
 	own := b.visit(host, func(s *scope) {
 		b.turn(s.use, &s.together, now)
 		_, at := s.use.Spent(&s.together, now)
-		until = instant.Later(until, at)
+		until = max(until, at)
 	})
 	if own == nil {
 		return until
@@ -97,7 +98,7 @@ func (b *Book) HostSpent(id uint32, host []byte, now int64) (until int64) {
 	if u := b.usageUnder(id, &own.each); u != nil {
 		b.turnHost(u, &own.each.Limits, host, now)
 		_, at := u.Spent(&own.each.Limits, now)
-		until = instant.Later(until, at)
+		until = max(until, at)
 	}
 	return until
 }
@@ -106,7 +107,7 @@ func (b *Book) HostSpent(id uint32, host []byte, now int64) (until int64) {
 func (b *Book) CrawlSpent(id uint32, now int64) (until int64) {
 	x := b.crawls[id]
 	if x == nil {
-		return 0
+		return instant.None
 	}
 	b.turn(&x.usage, &x.limits, now)
 	_, until = x.Spent(&x.limits, now)
@@ -117,7 +118,7 @@ func (b *Book) CrawlSpent(id uint32, now int64) (until int64) {
 type Used struct {
 	quota.Amount
 	Since int64 // when it began
-	Until int64 // when it ends; 0: never
+	Until int64 // when it ends; instant.Never: it does not
 }
 
 // Used returns the use of a scope or crawl; false if it has no limits. The zero Used means that
@@ -142,9 +143,9 @@ func used(u *quota.Usage, l *quota.Limits, now int64) Used {
 	if u.Over(l, now) || !u.Begun() {
 		return Used{}
 	}
-	out := Used{Amount: u.Used(), Since: u.Since()}
+	out := Used{Amount: u.Used(), Since: u.Since(), Until: instant.Never}
 	if l.Period > 0 {
-		out.Until = instant.Some(out.Since + int64(l.Period))
+		out.Until = out.Since + int64(l.Period)
 	}
 	return out
 }
@@ -152,16 +153,16 @@ func used(u *quota.Usage, l *quota.Limits, now int64) Used {
 // Forget forgets what a host has used.
 func (b *Book) Forget(id uint32) { delete(b.hosts, id) }
 
-// HostCounts reports whether the use of a host still counts, and until when; 0 if without end.
+// HostCounts reports whether the use of a host still counts, and until when; instant.Never if without end.
 func (b *Book) HostCounts(id uint32, host []byte, now int64) (until int64, ok bool) {
 	e, u := b.own(id, host)
 	if u == nil || u.Over(&e.Limits, now) || !u.Begun() {
 		return 0, false
 	}
 	if e.Period == 0 {
-		return 0, true
+		return instant.Never, true
 	}
-	return instant.Some(u.Since() + int64(e.Period)), true
+	return u.Since() + int64(e.Period), true
 }
 
 // Rest records when the caller will examine a host without URLs again, by the caller's own clock.

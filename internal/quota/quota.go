@@ -67,11 +67,11 @@ func (u *Usage) Over(l *Limits, now int64) bool {
 }
 
 // Spent returns which limit is reached, and until when; instant.Never if there is no period. It
-// returns nothing if none is.
+// returns "" and instant.None if none is.
 func (u *Usage) Spent(l *Limits, now int64) (what string, until int64) {
 	switch {
 	case u.Over(l, now):
-		return "", 0
+		return "", instant.None
 	case l.Served > 0 && u.used.Served >= l.Served:
 		what = "served"
 	case l.Bytes > 0 && u.used.Bytes >= l.Bytes:
@@ -79,12 +79,12 @@ func (u *Usage) Spent(l *Limits, now int64) (what string, until int64) {
 	case l.Errors > 0 && u.used.Errors >= l.Errors:
 		what = "errors"
 	default:
-		return "", 0
+		return "", instant.None
 	}
 	if l.Period == 0 {
 		return what, instant.Never
 	}
-	return what, instant.Some(u.since + int64(l.Period))
+	return what, u.since + int64(l.Period)
 }
 
 // Charge counts the use by a hand-out, or its end; negative amounts are returned. lease is the

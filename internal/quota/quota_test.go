@@ -117,7 +117,7 @@ func TestUsageAgainstAList(t *testing.T) {
 				require.Equal(t, want, what)
 				switch {
 				case want == "":
-					require.Zero(t, until)
+					require.Equal(t, instant.None, until)
 				case limits.Period == 0:
 					require.Equal(t, instant.Never, until)
 				default:

@@ -190,6 +190,14 @@ func (w *World) OpenFolder(dir string) *spill.Store {
 	return s
 }
 
+// Assigned assigns a host to groups, one after the other.
+func (w *World) Assigned(host string, groups ...string) {
+	w.Helper()
+	for _, g := range groups {
+		require.NoError(w, w.F.Assign(host, g))
+	}
+}
+
 // Joined takes the next lease, which must have this URL and time, and joins it to a group that
 // grants it.
 func (w *World) Joined(at time.Duration, url, group string) frontier.Lease {

@@ -53,7 +53,7 @@ func (m *model) Delete(t *rapid.T) {
 	}
 	for host, h := range m.hosts {
 		if name == "" || host == name {
-			h.loose = true // its group may be forgotten with its last URL
+			h.loose = !h.fixed // its group may be forgotten with its last URL
 		}
 		if l := h.lease; l != nil && l.item != nil && hit(l.item) {
 			l.dead, l.again = true, nil
@@ -351,49 +351,6 @@ func (m *model) Extend(t *rapid.T) {
 	d := time.Duration(rapid.IntRange(1, 40).Draw(t, "s")) * time.Second
 	require.NoError(t, m.f.Extend(&l.lease, d))
 	require.True(t, l.lease.Deadline.Equal(m.now().Add(d)))
-}
-
-func (m *model) Join(t *rapid.T) {
-	name, l := m.pickLease(t)
-	h := m.host(name)
-	g := fmt.Sprintf("g%d", rapid.IntRange(0, 1).Draw(t, "group"))
-	if _, ok := m.groups[g]; !ok {
-		m.groups[g] = m.hold
-	}
-	granted := l.group == g || !m.busy(g) && !m.groups[g].After(m.now())
-	// A slot may be kept for a host of the group that is ready: then Join is
-	// refused although no lease is out.
-	err := m.f.Join(&l.lease, g)
-	if !granted {
-		require.ErrorIs(t, err, frontier.ErrGroupBusy)
-	}
-	left := ""
-	if l.group != g {
-		if l.group != "" {
-			left = l.group
-			if l.old == "" {
-				l.old = l.group
-			}
-		}
-		l.group = ""
-		h.group, h.loose = g, false
-	}
-	if err == nil {
-		if l.group = g; left != "" {
-			m.groups[left] = later(m.groups[left], m.now().Add(modelDelay)) // it may have been contacted
-		}
-		return
-	}
-	require.ErrorIs(t, err, frontier.ErrGroupBusy)
-	require.NoError(t, m.f.Done(l.lease, frontier.Outcome{Result: frontier.Requeue, Uncontacted: true}))
-	l.giveBack(m, name)
-	switch {
-	case l.again != nil:
-		m.admit(l.again, l.again.due)
-	case l.item != nil && !l.dead:
-		m.insert(l.item)
-	}
-	h.lease, h.saved = nil, h.group
 }
 
 // Contact takes a lease of a host without a URL, if one may be had at once.

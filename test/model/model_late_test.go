@@ -40,6 +40,9 @@ func (m *model) LateDone(t *rapid.T) {
 		h.free = later(h.free, m.now().Add(o.RetryAfter))
 		return
 	}
+	for _, g := range []string{l.Group, h.group} {
+		m.stamp(g, m.now())
+	}
 	h.modelFailures = h.ended(o, m.opts.Quarantine.After)
 	h.due = later(h.due, m.now().Add(max(modelDelay, h.crawl, h.gap(), o.RetryAfter)))
 	h.free = later(h.free, m.now().Add(max(modelDelay, h.crawl, o.RetryAfter)))

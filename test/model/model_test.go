@@ -51,6 +51,7 @@ type modelHost struct {
 	saved string // group as of the last Done
 	rests bool   // all of its URLs waited for their time, when last looked at
 	loose bool   // it may have lost its group since its URLs were deleted
+	fixed bool   // it was assigned to its group
 	lease *modelLeaseState
 	modelFailures
 }
@@ -62,7 +63,8 @@ type modelLeaseState struct {
 	dead      bool   // the URL was deleted since
 	forgotten bool   // and forgotten
 	group     string // whose slot it holds
-	old       string
+	old       string // that it belonged to before
+	both      bool   // it holds a slot of that as well
 
 	counted []modelCount
 }
@@ -181,7 +183,7 @@ func (m *model) promote() {
 func (m *model) forget() {
 	for _, name := range m.resting() {
 		h := m.hosts[name]
-		if h.crawl > 0 || h.modelFailures != (modelFailures{}) {
+		if h.crawl > 0 || h.fixed || h.modelFailures != (modelFailures{}) {
 			continue
 		}
 		if m.hostUsed[name] == nil || hook.Of(m.f).GroupOf(name) == "" { // what it has used may be known longer, and this with it
@@ -191,7 +193,7 @@ func (m *model) forget() {
 	scheduled := m.scheduledHosts()
 	for name, h := range m.hosts {
 		rests := h.lease == nil && len(m.waiting[name]) == 0 && (scheduled[name] || !h.due.After(m.hold))
-		if (rests || h.rests) && hook.Of(m.f).GroupOf(name) == "" {
+		if (rests || h.rests) && !h.fixed && hook.Of(m.f).GroupOf(name) == "" {
 			h.group, h.saved = "", ""
 		}
 		h.rests = rests
@@ -244,12 +246,17 @@ func (m *model) endLease(name string, end time.Time) {
 	h := m.host(name)
 	h.due = later(h.due, end.Add(max(modelDelay, h.crawl, h.gap())))
 	h.free = later(h.free, end.Add(max(modelDelay, h.crawl)))
-	for _, g := range []string{h.lease.group, h.lease.old} {
-		if g != "" {
-			m.groups[g] = later(m.groups[g], end.Add(modelDelay))
-		}
+	for _, g := range []string{h.lease.group, h.lease.old, h.group} {
+		m.stamp(g, end)
 	}
 	h.lease, h.saved = nil, h.group
+}
+
+// stamp notes a contact of a group; "" is none.
+func (m *model) stamp(group string, at time.Time) {
+	if group != "" {
+		m.groups[group] = later(m.groups[group], at.Add(modelDelay))
+	}
 }
 
 func later(a, b time.Time) time.Time {
@@ -314,7 +321,7 @@ func (m *model) admit(it *item, at time.Time) {
 // busy reports whether a group's slot is held by a lease.
 func (m *model) busy(group string) bool {
 	for _, h := range m.hosts {
-		if h.lease != nil && h.lease.group == group {
+		if l := h.lease; l != nil && (l.group == group || l.both && l.old == group) {
 			return true
 		}
 	}
@@ -405,7 +412,7 @@ func runWatchedModel(tb testing.TB, t *rapid.T, durable bool, watch *lockWatch) 
 	defer func() { require.NoError(t, m.f.Close()) }()
 	actions := map[string]func(*rapid.T){
 		"Add": m.Add, "Next": m.Next, "Next2": m.Next, "Next3": m.Next, "Done": m.Done, "Done2": m.Done, "Pass": m.Pass, "Pass2": m.Pass,
-		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "LateDone": m.LateDone, "Rule": m.Rule, "Delete": m.Delete,
+		"Contact": m.Contact, "Force": m.Force, "HandBack": m.HandBack, "Extend": m.Extend, "Join": m.Join, "Assign": m.Assign, "LateDone": m.LateDone, "Rule": m.Rule, "Delete": m.Delete,
 		"CrawlRule": m.CrawlRule, "CrawlNow": m.CrawlNow, "Look": m.Look, "Export": m.Export, "Forget": m.Forget, "Limit": m.Limit, "Priority": m.Priority, "Hint": m.Hint, "Finish": m.Finish,
 		"": m.check,
 	}

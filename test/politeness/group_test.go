@@ -181,18 +181,75 @@ func TestAssignedHostsShareAGroup(t *testing.T) {
 	})
 }
 
-func TestLeasedHostTakesASlotOfItsNewGroup(t *testing.T) {
+// The contact under a lease that is out goes on, wherever its host is assigned to meanwhile:
+// it counts for the group that the lease was taken from, and for that of the host.
+func TestLeasedHostCountsForBothGroups(t *testing.T) {
+	for _, then := range []string{"h", "", "g", "i"} {
+		t.Run("h, "+then, func(t *testing.T) {
+			harness.InBothWorlds(t, impatient(), func(t *testing.T, w *harness.World) {
+				w.Assigned("a.example", "g")
+				w.Assigned("b.example", "g")
+				w.Assigned("c.example", "h")
+				w.Add("http://a.example/1", "http://a.example/2", "http://b.example/1", "http://c.example/1")
+				ls, err := w.F.Take(context.Background(), frontier.TakeOptions{Host: "a.example", PerHost: 2})
+				require.NoError(t, err)
+				require.Len(t, ls, 2)
+				w.Assigned("a.example", "h", then)
+				held := map[string]int{"g": 1, "h": 1, then: 1}
+				if then == "g" || then == "i" {
+					held["h"] = 0 // it keeps its distance, as there may have been a contact
+					w.NextIs(time.Second, "http://c.example/1")
+					held["h"] = 1
+				}
+				leased := func(n int) {
+					t.Helper()
+					require.NoError(t, w.F.Check())
+					for name := range held {
+						if x, _ := w.F.Group(name); name != "" {
+							require.Equal(t, n*held[name], x.Leased, name)
+						}
+					}
+				}
+				leased(1)
+				w.NothingUntil(5 * time.Second)
+				w.Fetched(ls[0], 0, frontier.Outcome{})
+				leased(1)
+				w.NothingUntil(8 * time.Second)
+				w.Fetched(ls[1], 0, frontier.Outcome{})
+				if held["h"] = 0; then == "g" || then == "i" {
+					held["h"] = 1 // by c.example
+				}
+				held["g"], held["i"] = 0, 0
+				leased(1)
+				require.Equal(t, 9*time.Second, w.Next().LeasedAt.Sub(harness.Dawn))
+			})
+		})
+	}
+}
+
+// A lease keeps its slot if it joins the group that it was taken from, wherever its host is
+// assigned to meanwhile, and then the host is in that group.
+func TestJoiningTheGroupOfTheLease(t *testing.T) {
 	harness.InBothWorlds(t, impatient(), func(t *testing.T, w *harness.World) {
-		w.Add("http://a.example/1", "http://b.example/1", "http://c.example/1")
-		for host, group := range map[string]string{"a.example": "g", "b.example": "g", "c.example": "h"} {
-			require.NoError(t, w.F.Assign(host, group))
+		w.Assigned("a.example", "g")
+		w.Add("http://a.example/1", "http://a.example/2")
+		for _, taken := range []bool{false, true} { // no slot of h is free
+			l := w.Next()
+			if taken {
+				w.Assigned("b.example", "h")
+				w.Add("http://b.example/1")
+				w.Next()
+			}
+			w.Assigned("a.example", "h")
+			require.NoError(t, w.F.Join(&l, "g"))
+			require.Equal(t, "g", l.Group)
+			require.Equal(t, "g", w.Host("a.example").Group)
+			h, _ := w.F.Group("h")
+			require.Equal(t, harness.Btoi(taken), h.Leased)
+			require.NoError(t, w.F.Check())
+			w.Fetched(l, 0, frontier.Outcome{})
+			w.Clock.Advance(2 * time.Second)
 		}
-		a := w.NextIs(0, "http://a.example/1")
-		require.NoError(t, w.F.Assign("a.example", "h"))
-		w.NothingUntil(time.Second) // h's slot is taken, and g may have been contacted a moment ago
-		w.NextIs(time.Second, "http://b.example/1")
-		w.Fetched(a, time.Second, frontier.Outcome{})
-		w.NextIs(3*time.Second, "http://c.example/1")
 	})
 }
 
@@ -237,4 +294,43 @@ func TestAssignedHostOfAReadIsMoved(t *testing.T) {
 	require.NoError(t, w.F.Assign("b.example", "g"))
 	w.NextIs(0, "http://a.example/1")
 	w.NextIs(0, "http://b.example/1")
+}
+
+// A Done that comes too late moves the clock of its group, too, as does one of a client that
+// outlived the process of the frontier.
+func TestLateDoneMovesItsGroupsClock(t *testing.T) {
+	o := impatient()
+	o.LeaseTime = time.Minute
+	for _, name := range []string{"in time", "killed", "closed", "moved"} {
+		t.Run(name, func(t *testing.T) {
+			w := harness.NewStoredWorld(t, o, spill.Options{})
+			w.Add("http://a.example/")
+			l := w.Joined(0, "http://a.example/", "g")
+			w.Clock.Advance(69 * time.Second)
+			_, err := w.F.Add(context.Background()) // what has expired has ended
+			require.NoError(t, err)
+			switch name {
+			case "killed":
+				w = w.Killed()
+				w.Clock.Advance(900 * time.Millisecond)
+			case "closed":
+				w.Reopen()
+				w.Clock.Advance(900 * time.Millisecond)
+			case "moved":
+				w.Assigned("a.example", "h")
+			}
+			require.ErrorIs(t, w.F.Done(l, frontier.Outcome{}), frontier.ErrNotLeased)
+			_, err = w.F.Delete(context.Background(), frontier.All())
+			require.NoError(t, err)
+			require.NoError(t, w.F.Check())
+			from := w.At() + time.Second
+			w.Assigned("b.example", "g")
+			w.Assigned("c.example", "h")
+			w.Add("http://b.example/")
+			w.NextIs(from, "http://b.example/")
+			w.Add("http://c.example/")
+			require.Equal(t, "c.example", w.Next().Host)
+			require.Equal(t, from, w.At())
+		})
+	}
 }
