@@ -44,7 +44,8 @@ type op struct {
 	left bool            // its caller waits no more: it is the committer's for good
 
 	entries  []newEntry
-	buf      []byte // bodies of entries
+	buf      []byte // the piece that bodies of entries and values are written to: see piece
+	bytes    int    // of all that was written
 	rows     []storage.Row
 	forced   []newEntry // known outlinks to be forced once this is committed
 	refused  []*EntryError
@@ -89,6 +90,9 @@ type op struct {
 	done     chan error   // made for each commit
 }
 
+// maxPooled is the room for entries of the largest op that is used again.
+const maxPooled = 4 << 10
+
 var ops = sync.Pool{New: func() any { return &op{} }}
 
 func newOp() *op { return ops.Get().(*op) }
@@ -104,7 +108,7 @@ func (o *op) free() {
 		entries: o.entries[:0], buf: o.buf[:0], absent: o.absent[:0],
 		lookup: lookup{marks: o.lookup.marks[:0], at: o.lookup.at[:0], known: o.lookup.known[:0]},
 	}
-	if cap(o.buf) <= 1<<20 {
+	if cap(o.entries) <= maxPooled {
 		ops.Put(o)
 	}
 }
@@ -113,18 +117,39 @@ func (o *op) empty() bool {
 	return len(o.entries) == 0 && !o.ends && !o.counts && len(o.rows) == 0 && len(o.forced) == 0 && len(o.marks) == 0
 }
 
-// encode appends b, and url if b has none, to the op's buffer and returns its bytes.
-func (o *op) encode(b *record.Body, url string) []byte {
-	at := len(o.buf)
-	o.buf = append(b.Append(o.buf), url...)
-	return o.buf[at:len(o.buf):len(o.buf)]
+// pieceSize is the size of the pieces in which a large op keeps its bytes.
+const pieceSize = 256 << 10
+
+// piece returns the op's present piece, with room for n bytes behind its content. What was handed
+// out does not move: where the room does not suffice, a new piece begins. A buffer that grew
+// would be kept, in each of the sizes that it had, by what was handed out of it before.
+func (o *op) piece(n int) []byte {
+	if n > cap(o.buf)-len(o.buf) {
+		o.buf = make([]byte, 0, max(n, min(2*cap(o.buf), pieceSize), 1<<10))
+	}
+	return o.buf
 }
 
-// keep appends encoded bytes to the op's buffer and returns them there.
-func (o *op) keep(b []byte) []byte {
+// wrote records that the piece has more content, and returns what is new.
+func (o *op) wrote(buf []byte) []byte {
 	at := len(o.buf)
-	o.buf = append(o.buf, b...)
-	return o.buf[at:len(o.buf):len(o.buf)]
+	o.buf = buf
+	o.bytes += len(buf) - at
+	return buf[at:len(buf):len(buf)]
+}
+
+// encode writes b, and url if b has none, to the op and returns its bytes.
+func (o *op) encode(b *record.Body, url string) []byte {
+	return o.wrote(append(b.Append(o.piece(b.Most()+len(url))), url...))
+}
+
+// keep copies encoded bytes into the op and returns them there.
+func (o *op) keep(b []byte) []byte { return o.wrote(append(o.piece(len(b)), b...)) }
+
+// unwrite takes back the latest bytes that encode or keep returned.
+func (o *op) unwrite(b []byte) {
+	o.buf = o.buf[:len(o.buf)-len(b)]
+	o.bytes -= len(b)
 }
 
 // committer is the state of the goroutine that commits. Its fields are guarded by
@@ -331,7 +356,7 @@ func (s *shard) unpinLocked(id uint32, now int64) {
 // startCommitter starts the goroutines that write to the Spill.
 func (f *Frontier) startCommitter() {
 	c := &f.committer
-	c.log = commit.New(func(o *op) int { return len(o.buf) }, func(o *op) bool { return o.run != nil })
+	c.log = commit.New(func(o *op) int { return o.bytes }, func(o *op) bool { return o.run != nil })
 	c.move, c.stop = make(chan struct{}, 1), make(chan struct{})
 	c.read = make(chan struct{}, 1)
 	c.read <- struct{}{} // what became due while the store was closed

@@ -304,18 +304,18 @@ func (im *importer) url(u *dump.URL) error {
 	e.Finished = done && f.opts.Keep // else only its mark stays
 	h := historyOf(&u.History)
 	err := f.prepareAs(im.op, &n, &e, &h, u.Fails, uint8(u.Priority))
-	if im.dry {
-		im.op.buf = im.op.buf[:0]
-		return err
-	}
 	if err != nil {
 		return err
 	}
+	if im.dry {
+		im.op.unwrite(n.body)
+		return nil
+	}
 	if done && !f.opts.Keep {
-		im.op.buf = im.op.buf[:len(im.op.buf)-len(n.body)]
+		im.op.unwrite(n.body)
 		return im.takeMarks(n.mark)
 	}
-	if im.op.entries = append(im.op.entries, n); len(im.op.entries) >= importURLs || len(im.op.buf) >= importBytes {
+	if im.op.entries = append(im.op.entries, n); len(im.op.entries) >= importURLs || im.op.bytes >= importBytes {
 		return dump.Stop(im.flush())
 	}
 	return nil

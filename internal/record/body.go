@@ -52,6 +52,12 @@ type Body struct {
 	Named   bool // its host was given with it, and does not follow from the URL
 }
 
+// Most returns how many bytes Append appends at most.
+func (b *Body) Most() int {
+	const numbers = 1 + 8 + 8*binary.MaxVarintLen64 + binary.MaxVarintLen64 + 1 + len(b.History.State)
+	return numbers + len(b.Meta) + len(b.URL)
+}
+
 // Append appends b, packed, to dst. The URL comes last: if there is none, the caller may append it.
 func (b *Body) Append(dst []byte) []byte {
 	at := len(dst)

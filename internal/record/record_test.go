@@ -36,6 +36,7 @@ func TestBodyComesBackAsItWas(t *testing.T) {
 		prefix := rapid.SliceOf(rapid.Byte()).Draw(t, "prefix")
 		p := b.Append(bytes.Clone(prefix))
 		require.True(t, bytes.HasPrefix(p, prefix))
+		require.LessOrEqual(t, len(p)-len(prefix), b.Most())
 		got, err := Decode(p[len(prefix):])
 		require.NoError(t, err)
 		requireSameBody(t, b, got)
