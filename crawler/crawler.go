@@ -32,6 +32,7 @@ type Crawler struct {
 	lasting  filter.Filter // the subset for URLs that were visited
 	traps    *filter.Traps // one of rules
 	refusals refusals
+	links    *linkMemory
 	gate     *gate
 	outage   *outage
 	store    *storeWait
@@ -70,6 +71,7 @@ func New(f Frontier, o Options) (*Crawler, error) {
 	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), outage: newOutage(o.Logger), store: newStoreWait(o.Logger, o.Now),
 		contacting: make(chan struct{}, max(1, o.Workers/4)), addresses: newAddressBook(&o), parking: newParking(f), hostPages: map[string]int64{}}
 	c.scope = newScopeFilter(o.Scope)
+	c.links = newLinkMemory(o.Workers)
 	c.filters = append([]Filter{c.scope}, o.Filters...)
 	c.lasting = filter.All(o.Rules...)
 	c.traps = filter.NewTraps(o.Traps)

@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -49,30 +50,35 @@ func (h HTML) withDefaults(o *Options) HTML {
 // Extract implements Extractor. Links in the answer's header come first; answers of other types
 // have only these.
 func (h HTML) Extract(p *Page) (*link.Page, error) {
-	contentType := p.Header.Get("Content-Type")
 	head := link.ExtractHeader(p.Header, p.URL, h.Options)
-	read := link.Extract
-	switch {
-	case isEncoded(p.Header):
-		read = nil
-	case isHTML(contentType, p.Body.Head(512)):
-	case isCSS(contentType) && h.Kinds&(link.Stylesheet|link.Style) != 0:
-		read = link.ExtractCSS
-	default:
-		read = nil
-	}
+	read := h.reader(p)
 	if read == nil {
-		if len(head.Links) == 0 {
+		if len(head.Links) == 0 && head.Dropped == 0 {
 			return nil, nil
 		}
 		return head, nil
 	}
-	doc, err := read(p.Body.Reader(), contentType, p.URL, h.Options)
+	doc, err := read(p.Body.Reader(), p.Header.Get("Content-Type"), p.URL, h.Options)
 	doc.Robots = doc.Robots.Merge(head.Robots)
 	doc.Skipped += head.Skipped
-	doc.Truncated = doc.Truncated || head.Truncated
-	doc.Links = append(head.Links, doc.Links...)
+	doc.Dropped += head.Dropped
+	if len(head.Links) > 0 {
+		doc.Links = append(head.Links, doc.Links...)
+	}
 	return doc, err
+}
+
+// reader returns what reads the links in the body of an answer; nil if it has none.
+func (h HTML) reader(p *Page) func(r io.Reader, contentType, url string, o link.Options) (*link.Page, error) {
+	contentType := p.Header.Get("Content-Type")
+	switch {
+	case isEncoded(p.Header):
+	case isHTML(contentType, p.Body.Head(512)):
+		return link.Extract
+	case isCSS(contentType) && h.Kinds&(link.Stylesheet|link.Style) != 0:
+		return link.ExtractCSS
+	}
+	return nil
 }
 
 // isHTML decides by the header, and by the body only if the header has no type.

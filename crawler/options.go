@@ -102,7 +102,8 @@ type Options struct {
 	// MaxRedirects is how many redirects in a row are followed. Zero means 10.
 	MaxRedirects int
 	// MaxLinks is the maximum number of links taken from a page, including duplicates. Zero means
-	// 100,000.
+	// 100,000. Their URLs have 4 MiB together at most. Further links are dropped, with a warning;
+	// Progress.Dropped counts them, and FilteredBy as page-links.
 	MaxLinks int
 
 	// Requisites also fetches what is needed to display pages: style sheets, images, scripts, fonts
@@ -147,7 +148,8 @@ type Options struct {
 	// changed; such pages are requested without conditions. processing.Uncaptured is one.
 	Whole func(l frontier.Lease) bool
 	// Via stores with each URL the page that led to it, for Page.Via; this takes the bytes of its
-	// URL for each waiting URL.
+	// URL for each waiting URL. Of a page whose links would take more than 4 MiB so, only the first
+	// have it.
 	Via bool
 	// OnPage, if set, gets each answer that will not be retried. After an error the URL counts as
 	// failed and is retried. Its context ends with Grace; after an error from then on the URL is

@@ -62,7 +62,7 @@ type Progress struct {
 	Robots  int64 // requests for robots.txt, redirects included
 	Bytes   int64 // of bodies, as sent
 	Links   int64 // distinct links found, summed over the pages
-	Dropped int64 // links that the frontier refused
+	Dropped int64 // links beyond MaxLinks or its bytes, and those that the frontier refused
 	Busy    int64 // workers that hold a lease now
 
 	// Lookup is the time that workers waited for name resolution. It is part of Fetching, the time

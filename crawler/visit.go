@@ -3,6 +3,7 @@
 package crawler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +30,13 @@ type Page struct {
 	Doc *link.Page
 	// Outcome is what will be reported to the frontier, without Add.
 	Outcome frontier.Outcome
-	// Add holds the links in scope, or the target of the redirect. OnPage may change it.
+	// Add holds the links in scope, or the target of the redirect. OnPage may change it, and Flush
+	// it if it finds many.
 	Add []frontier.Entry
+
+	crawler   *Crawler
+	share     int64 // of the crawler's linkMemory
+	unflushed error // why Flush failed
 }
 
 // visit processes a lease and ends it. It reports whether a page was fetched.
@@ -132,9 +138,10 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	}
 	defer res.Close()
 	r.saw.res, r.saw.err = res, err
-	p := &Page{Lease: l, Result: res, Conditional: len(q.Header) > 0, Outcome: frontier.Outcome{
+	p := &Page{crawler: c, Lease: l, Result: res, Conditional: len(q.Header) > 0, Outcome: frontier.Outcome{
 		Ended: res.Ended, Duration: max(res.Duration(), 1), RetryAfter: res.RetryAfter, CrawlDelay: delay, Bytes: res.Bytes,
 	}}
+	defer func() { c.links.release(p.share) }()
 	switch {
 	case r.stopped(err):
 		p.Outcome.Result = frontier.Requeue
@@ -152,14 +159,17 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	case err != nil && c.lastBroken(p, err):
 		c.log.Info("a page is incomplete at every try: it is kept as it is", "url", fetch.Redact(l.Entry.URL), "bytes", p.Body.Size(), "error", err)
 		c.counters.broken.Add(1)
-		c.read(p)
+		r.read(p)
 	case err != nil:
 		c.log.Debug("fetch failed", "url", fetch.Redact(l.Entry.URL), "attempt", l.Attempt, "error", err)
 		p.Outcome.Result = frontier.Failed
 	default:
-		c.read(p)
+		r.read(p)
 	}
-	if p.Outcome.Result == frontier.Failed {
+	switch p.Outcome.Result {
+	case frontier.Requeue:
+		return false, r.done(l, p.Outcome)
+	case frontier.Failed:
 		if p.Outcome.Failure == frontier.FailureOther {
 			p.Outcome.Failure = failureOf(res.Status, err)
 		}
@@ -176,11 +186,15 @@ func (r *run) get(l frontier.Lease, delay time.Duration) (bool, error) {
 	if c.opts.OnPage != nil {
 		if err := c.opts.OnPage(r.fetches, p); r.stopped(err) {
 			p.Outcome.Result, p.Add = frontier.Requeue, nil
+		} else if err != nil && p.unflushed != nil {
+			p.Outcome.Result, p.Outcome.Meta = frontier.Requeue, nil
+			return false, cmp.Or(r.done(l, p.Outcome), r.lost(l, p.unflushed))
 		} else if err != nil {
 			c.log.Warn("the page handler failed", "url", fetch.Redact(l.Entry.URL), "error", err)
 			p.Outcome.Result, p.Outcome.Meta, p.Add = frontier.Failed, nil, nil
 			r.saw.err = fmt.Errorf("the page handler failed: %w", err)
 		}
+		c.settleShare(p)
 	}
 	p.Outcome.Add = p.Add
 	c.ended(p, note)
@@ -230,6 +244,27 @@ func remember(p *Page) []byte {
 	return m.replacing()
 }
 
+// read decides what an answer means, and extracts its links once there is memory for them. If that
+// takes as long as the lease lasts, the page is fetched again.
+func (r *run) read(p *Page) {
+	c := r.c
+	if p.Status >= 200 && p.Status < 300 {
+		began, lasts := p.Lease.LeasedAt, p.Lease.Deadline.Sub(p.Lease.LeasedAt)
+		ctx, cancel := context.WithDeadline(r.fetches, began.Add(lasts*9/10))
+		defer cancel()
+		var err error
+		if p.share, err = c.links.acquire(ctx, c.mayNeed(p)); err != nil {
+			if !r.stopped(err) {
+				c.log.Warn("a page waited for memory for its links until its lease was nearly over: it comes again", "url", fetch.Redact(p.URL))
+			}
+			p.Outcome.Result = frontier.Requeue
+			return
+		}
+	}
+	c.read(p)
+	c.settleShare(p)
+}
+
 // read decides what an answer means, and extracts its links.
 func (c *Crawler) read(p *Page) {
 	o := &p.Outcome
@@ -246,8 +281,10 @@ func (c *Crawler) read(p *Page) {
 			c.log.Debug("links not read", "url", fetch.Redact(p.URL), "error", err)
 		}
 		if p.Doc != nil && !p.Doc.Robots.NoFollow {
-			if p.Doc.Truncated {
-				c.log.Warn("a page has too many links; the rest is dropped", "url", fetch.Redact(p.URL), "taken", len(p.Doc.Links))
+			if n := p.Doc.Dropped; n > 0 {
+				c.log.Warn("a page has too many links, or their URLs are too long: the rest is dropped", "url", fetch.Redact(p.URL), "taken", len(p.Doc.Links), "dropped", n)
+				c.counters.dropped.Add(int64(n))
+				c.refusals.addAll("page-links", int64(n))
 			}
 			p.Add = c.outlinks(p.Lease.Entry, p.Doc.Links)
 		}
@@ -267,6 +304,8 @@ func (c *Crawler) read(p *Page) {
 func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.Entry {
 	seen := make(map[string]bool, len(links))
 	var add []frontier.Entry
+	var metas [2][]byte // of links, and of requisites: the same for all
+	via := 0            // bytes of metas in add
 	m, _ := metaOf(from)
 	page := !needed(from) || c.scope.why(frontier.Entry{URL: from.URL, Depth: from.Depth}) == "" // a frame in an object, say
 	for _, l := range links {
@@ -285,12 +324,17 @@ func (c *Crawler) outlinks(from frontier.Entry, links []link.Link) []frontier.En
 			continue
 		}
 		seen[l.URL] = true
-		if c.opts.Via {
+		if c.opts.Via && via < link.MaxURLs {
 			of.via = from.URL
 		}
-		e := frontier.Entry{URL: l.URL, Depth: from.Depth + 1, Crawl: from.Crawl, Meta: of.bytes()}
+		x := min(of.need, 1)
+		if metas[x] == nil || of.via == "" {
+			metas[x] = slices.Clip(of.bytes())
+		}
+		e := frontier.Entry{URL: l.URL, Depth: from.Depth + 1, Crawl: from.Crawl, Meta: metas[x]}
 		if why := c.refuse(e); !why.Refused() {
 			add = append(add, e)
+			via += len(of.via)
 		} else {
 			c.recordLink(from, e, why.Rule, why.Detail)
 		}
@@ -402,10 +446,25 @@ func (c *Crawler) hostIsFull(host string) bool {
 // done reports the outcome to the frontier, and then to OnDone.
 func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 	c := r.c
-	full := false
 	after := r.record(l, o)
 	defer after()
 	refused, err := c.frontier.DoneContext(context.Background(), l, o)
+	if err := c.tookLinks(l, o.Add, refused, err); err != nil {
+		return r.lost(l, err)
+	}
+	if o.Result < frontier.Requeue {
+		c.store.worked()
+	}
+	if c.opts.OnDone != nil {
+		c.opts.OnDone(l, o)
+	}
+	return nil
+}
+
+// tookLinks counts and logs what the frontier refused of the links of a page, according to err and
+// to what it said else. It returns the errors of other kinds.
+func (c *Crawler) tookLinks(l frontier.Lease, add []frontier.Entry, refused []*frontier.EntryError, err error) error {
+	full := false
 	for _, err := range parts(err) {
 		entry, isEntry := errors.AsType[*frontier.EntryError](err)
 		priority, isPriority := errors.AsType[*frontier.PriorityError](err)
@@ -417,24 +476,18 @@ func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 		case errors.Is(err, frontier.ErrFull):
 			full = true
 		default:
-			return r.lost(l, err)
+			return err
 		}
 	}
-	if o.Result < frontier.Requeue {
-		c.store.worked()
-	}
 	for _, e := range refused {
-		c.recordLink(l.Entry, o.Add[e.Index], "limit", e.Err.Error())
+		c.recordLink(l.Entry, add[e.Index], "limit", e.Err.Error())
 	}
 	bad := len(refused)
 	if full {
-		bad = len(o.Add)
+		bad = len(add)
 		c.log.Warn("the frontier is full: a page's links are dropped", "url", fetch.Redact(l.Entry.URL), "links", bad)
 	}
 	c.counters.dropped.Add(int64(bad))
-	if c.opts.OnDone != nil {
-		c.opts.OnDone(l, o)
-	}
 	return nil
 }
 

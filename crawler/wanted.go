@@ -19,13 +19,15 @@ type refusals struct {
 	by map[string]int64 // guarded by mu
 }
 
-func (r *refusals) add(rule string) {
+func (r *refusals) add(rule string) { r.addAll(rule, 1) }
+
+func (r *refusals) addAll(rule string, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by == nil {
 		r.by = map[string]int64{}
 	}
-	r.by[rule]++
+	r.by[rule] += n
 }
 
 func (r *refusals) counts() map[string]int64 {

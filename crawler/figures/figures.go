@@ -61,7 +61,7 @@ var numbers = []number{
 	{parked, "run", func(p *crawler.Progress) float64 { return float64(p.NextRun) }},
 	{metric(metrics.Counter, "robots_requests_total", "robots.request", "{request}", "", "Requests for robots.txt, redirects included."), "", func(p *crawler.Progress) float64 { return float64(p.Robots) }},
 	{metric(metrics.Counter, "links_total", "link.count", "{link}", "", "Distinct links found, summed over the pages."), "", func(p *crawler.Progress) float64 { return float64(p.Links) }},
-	{metric(metrics.Counter, "links_dropped_total", "link.dropped", "{link}", "", "Links that the frontier refused."), "", func(p *crawler.Progress) float64 { return float64(p.Dropped) }},
+	{metric(metrics.Counter, "links_dropped_total", "link.dropped", "{link}", "", "Links of pages that have too many, and those that the frontier refused."), "", func(p *crawler.Progress) float64 { return float64(p.Dropped) }},
 	{metric(metrics.Level, "workers_busy", "worker.busy", "{worker}", "", "Workers that hold a lease."), "", func(p *crawler.Progress) float64 { return float64(p.Busy) }},
 	{metric(metrics.Counter, "lookup_seconds_total", "lookup.time", "s", "", "Time that workers waited for name resolution; part of the time of fetching."), "", func(p *crawler.Progress) float64 { return p.Lookup.Seconds() }},
 	{metric(metrics.Counter, "fetching_seconds_total", "fetching.time", "s", "", "Time that workers spent on lookups, connecting, sending and reading."), "", func(p *crawler.Progress) float64 { return p.Fetching.Seconds() }},

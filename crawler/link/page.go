@@ -23,9 +23,8 @@ type Page struct {
 	// Skipped counts links of wanted kinds that a crawler cannot follow: with other schemes,
 	// invalid or too long.
 	Skipped int
-	// Truncated means that there were more links than Options.MaxLinks, or that their URLs together
-	// were longer than 32 MiB.
-	Truncated bool
+	// Dropped counts links beyond Options.MaxLinks, and those after the URLs took MaxURLs together.
+	Dropped int
 	// TextTruncated means that Text reached Options.MaxPageText.
 	TextTruncated bool
 }
@@ -95,8 +94,8 @@ type Options struct {
 	// Agent is the crawler's product token, for meta elements addressed to it by name. Empty means
 	// that only those for all robots count.
 	Agent string
-	// MaxLinks is the number of links to keep; further links only set Page.Truncated. Zero means
-	// 10,000.
+	// MaxLinks is the number of links to keep; further links are counted in Page.Dropped. Zero
+	// means 10,000.
 	MaxLinks int
 	// MaxToken is how many bytes of one tag, text or script are held at a time. Longer ones are
 	// read in pieces; the rest of a longer tag is lost. Zero means 1 MiB; the minimum is 4 KiB.

@@ -4,8 +4,10 @@ package processing
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -75,6 +77,8 @@ const (
 	maxHosts    = 100    // hosts whose robots.txt lists one of them
 
 	maxAlternates = 50_000 // URLs of a sitemap that are only alternates of its entries
+
+	partBytes = 256 << 10 // of URLs that are held at once; they are in the frontier before the next
 
 	// metaVouched begins the Meta of a sitemap that another host's robots.txt lists, followed by
 	// the names of such hosts, separated by spaces.
@@ -190,58 +194,75 @@ func hostName(raw string) string {
 // list all URLs of its host, and of hosts whose robots.txt lists it or an index that lists it
 // (sitemaps.org, "Sitemaps & Cross Submits"); others are ignored. The alternates of its entries
 // (hreflang) are treated as links of an ordinary page.
-func (s *Sitemaps) Handle(_ context.Context, p *crawler.Page) error {
+func (s *Sitemaps) Handle(ctx context.Context, p *crawler.Page) error {
 	if p.Status < 200 || p.Status > 299 || p.Body == nil || !maybeSitemap(p.URL, p.Body.Head(512), p.Doc != nil) {
 		return nil
 	}
 	at := p.Lease.Entry
 	hosts := s.vouched(at)
-	r := sitemap.NewReader(p.Body.Reader(), sitemap.Options{
-		URL: p.URL, ContentType: p.Header.Get("Content-Type"), Locations: sitemap.OwnHost, Hosts: hosts, Normalizer: s.opts.Normalizer,
-		MaxBytes: s.opts.MaxBytes, Alternates: true,
-	})
-	taken := 0
-	var first error
-	named := map[string]bool{} // false: as an alternate only
-	var others []sitemap.Entry
-	left := 0
-	add := func(found sitemap.Entry) {
+	reader := func() *sitemap.Reader {
+		return sitemap.NewReader(p.Body.Reader(), sitemap.Options{
+			URL: p.URL, ContentType: p.Header.Get("Content-Type"), Locations: sitemap.OwnHost, Hosts: hosts, Normalizer: s.opts.Normalizer,
+			MaxBytes: s.opts.MaxBytes, Alternates: true,
+		})
+	}
+	taken, held := 0, 0
+	add := func(found sitemap.Entry) error {
 		e := frontier.Entry{URL: found.URL, Depth: at.Depth + 1, Crawl: at.Crawl}
 		if found.Sitemap {
 			e = s.vouch(e, slices.Clone(hosts)...)
 		}
-		if found.URL != at.URL && s.opts.Hint(&e, found) {
-			p.Add = append(p.Add, e)
-			taken++
+		if found.URL == at.URL || !s.opts.Hint(&e, found) {
+			return nil
 		}
+		p.Add = append(p.Add, e)
+		taken++
+		if held += len(e.URL); held < partBytes {
+			return nil
+		}
+		held = 0
+		return p.Flush(ctx)
 	}
+	var first error
+	seed := maphash.MakeSeed()
+	var named []uint64 // hashes of the entries
+	alternates := false
+	r := reader()
 	for found, err := range r.All() {
-		if err != nil {
-			if errors.Is(err, sitemap.ErrFormat) {
-				return nil // another kind of file
-			}
-			if first == nil {
-				first = err
-			}
-			continue
-		}
-		if !found.Alternate {
-			named[found.URL] = true
-			add(found)
-			continue
-		}
-		switch _, known := named[found.URL]; {
-		case known:
-		case len(others) == maxAlternates:
-			left++
+		switch {
+		case errors.Is(err, sitemap.ErrFormat):
+			return nil // another kind of file
+		case err != nil:
+			first = cmp.Or(first, err)
+		case found.Alternate:
+			alternates = true // if there is an entry for it, that says more
 		default:
-			named[found.URL] = false
-			others = append(others, found)
+			named = append(named, maphash.String(seed, found.URL))
+			if err := add(found); err != nil {
+				return err
+			}
 		}
 	}
-	for _, found := range others {
-		if !named[found.URL] { // otherwise its entry says more
-			add(found)
+	left := 0
+	if alternates { // the file is read once more, rather than held
+		slices.Sort(named)
+		others := map[uint64]bool{}
+		for found, err := range reader().All() {
+			if err != nil || !found.Alternate {
+				continue
+			}
+			h := maphash.String(seed, found.URL)
+			if _, known := slices.BinarySearch(named, h); known || others[h] {
+				continue
+			}
+			if len(others) == maxAlternates {
+				left++
+				continue
+			}
+			others[h] = true
+			if err := add(found); err != nil {
+				return err
+			}
 		}
 	}
 	switch {

@@ -1,0 +1,180 @@
+// This file bounds the memory that the links of all pages under way take together.
+//
+// A page gets its share before its links are read, as large as its content allows them to become.
+// Afterwards it gives back what they did not need, and the rest when the frontier has them. No page
+// that has a share waits for more, so each wait ends; and pages get their shares in the order in
+// which they asked, so a small page waits for those before it, never for those behind.
+
+package crawler
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/crawler/link"
+	"github.com/seed-7440039f/frontier/crawler/spool"
+	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+)
+
+// linkMemory hands out shares of a number of bytes.
+type linkMemory struct {
+	size int64
+
+	mu      sync.Mutex
+	free    int64        // guarded by mu; less than 0 if links took more than their share
+	waiting []*linkShare // guarded by mu; in the order of arrival
+}
+
+// linkShare is a share that a page waits for.
+type linkShare struct {
+	bytes int64
+	ready chan struct{} // closed when the page has it
+}
+
+// newLinkMemory returns 64 MiB, or 1 MiB for each worker if that is more: as much as their pages
+// may take.
+func newLinkMemory(workers int) *linkMemory {
+	size := max(64<<20, int64(workers)<<20)
+	return &linkMemory{size: size, free: size}
+}
+
+// acquire waits for a share, and returns how large it is: a page that may need more than there is
+// gets everything. Its error is that of ctx.
+func (m *linkMemory) acquire(ctx context.Context, n int64) (int64, error) {
+	n = min(n, m.size)
+	m.mu.Lock()
+	if len(m.waiting) == 0 && n <= m.free {
+		m.free -= n
+		m.mu.Unlock()
+		return n, nil
+	}
+	s := &linkShare{n, make(chan struct{})}
+	m.waiting = append(m.waiting, s)
+	m.mu.Unlock()
+	select {
+	case <-s.ready:
+		return n, nil
+	case <-ctx.Done():
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := slices.Index(m.waiting, s); i >= 0 {
+		m.waiting = slices.Delete(m.waiting, i, i+1)
+		m.serveLocked() // those behind it may need less
+		return 0, ctx.Err()
+	}
+	return n, nil // it came at the same time
+}
+
+// release gives bytes of a share back; less than 0 are taken without waiting.
+func (m *linkMemory) release(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.free += n
+	m.serveLocked()
+}
+
+func (m *linkMemory) serveLocked() {
+	for len(m.waiting) > 0 && m.waiting[0].bytes <= m.free {
+		m.free -= m.waiting[0].bytes
+		close(m.waiting[0].ready)
+		m.waiting = m.waiting[1:]
+	}
+}
+
+const (
+	// linkBytes is what a link takes besides its text, until the frontier has it: as a link, as an
+	// entry, and among those of its page that are known. Lists that grow are counted twice.
+	linkBytes = int64(2*(unsafe.Sizeof(link.Link{})+unsafe.Sizeof(frontier.Entry{})) + 64)
+
+	// mayBeLinks are the characters without which there is no link: one for each attribute, for
+	// each further image of a set, for each url() and import of a style sheet.
+	mayBeLinks = "=,(@"
+)
+
+// mayNeed is the memory that the links of a page may take at most.
+func (c *Crawler) mayNeed(p *Page) int64 {
+	most := int64(0)
+	for _, fields := range p.Header {
+		for _, f := range fields {
+			most += int64(len(f) / len("<>;rel=x"))
+		}
+	}
+	text := int64(0)
+	if h, ok := c.opts.Extractor.(HTML); !ok || h.reader(p) != nil {
+		most += countLinks(p.Body)
+		text = p.Body.Size()
+	}
+	most = min(most, int64(c.opts.MaxLinks))
+	return most*linkBytes + text + min(most*min(text+int64(len(p.URL)), urlnorm.MaxLength)+3*text, link.MaxURLs)
+}
+
+// countLinks returns how many links a document may have at most.
+func countLinks(b *spool.Body) (n int64) {
+	count := func(text []byte) {
+		for i := range len(mayBeLinks) {
+			n += int64(bytes.Count(text, []byte{mayBeLinks[i]}))
+		}
+	}
+	if b.InMemory() {
+		text, _ := b.Bytes()
+		count(text)
+		return n
+	}
+	buf := make([]byte, 32<<10)
+	for r := b.Reader(); ; {
+		k, err := io.ReadFull(r, buf)
+		if count(buf[:k]); err != nil {
+			return n
+		}
+	}
+}
+
+// takes is the memory that the links of a page take. Those of its entries that are links of Doc have
+// their URLs in common with these.
+func takes(p *Page) (n int64) {
+	if p.Doc != nil {
+		for i := range p.Doc.Links {
+			l := &p.Doc.Links[i]
+			n += int64(len(l.URL) + len(l.Raw) + len(l.Text))
+		}
+		n += int64(cap(p.Doc.Links)) * int64(unsafe.Sizeof(link.Link{}))
+	}
+	if p.Doc == nil {
+		for i := range p.Add {
+			n += int64(len(p.Add[i].URL))
+		}
+	}
+	return n + int64(cap(p.Add))*int64(unsafe.Sizeof(frontier.Entry{}))
+}
+
+// settleShare makes a page's share as large as what its links take.
+func (c *Crawler) settleShare(p *Page) {
+	n := takes(p)
+	c.links.release(p.share - n)
+	p.share = n
+}
+
+// Flush adds the entries in Add to the frontier at once, and empties Add. An OnPage that may find
+// more than some thousand links calls it now and then, so that it need not hold all of them. What
+// the frontier refuses is logged and counted as for the other links. After an error Add is as
+// before, and OnPage should return the error: the page comes again. What was flushed before a page
+// comes again is known then.
+func (p *Page) Flush(ctx context.Context) error {
+	if p.crawler == nil || len(p.Add) == 0 {
+		return nil
+	}
+	_, err := p.crawler.frontier.Add(ctx, p.Add...)
+	if p.unflushed = p.crawler.tookLinks(p.Lease, p.Add, nil, err); p.unflushed != nil {
+		return fmt.Errorf("crawler: links: %w", p.unflushed)
+	}
+	clear(p.Add)
+	p.Add = p.Add[:0]
+	return nil
+}
