@@ -64,6 +64,10 @@ func (l Loss) String() string {
 // out again if the record of their completion was lost, and URLs whose marks were lost may be
 // admitted once more.
 //
+// If files of values are missing, values that nothing points to are used as well, if they are newer
+// than everything else: then the end of the log is missing. URLs of it that were done, or that come
+// again, may be handed out once more.
+//
 // The error says why nothing, or not everything readable, was salvaged. Damage is not an error; it
 // is listed in Repaired. If ctx ends, or a write fails, folder to is incomplete and unusable.
 func Repair(ctx context.Context, from, to string, o Options) (*Repaired, error) {
@@ -127,7 +131,7 @@ func (r *repair) run() error {
 		r.lost(Loss{What: "file", File: d.File, URLs: -1, Err: d.Err})
 	}
 	for _, step := range []func() error{
-		r.stamp, r.readState, r.readLog, r.copyBlocks, r.copyTimed, r.copyDead, r.copyRows, r.writeLog, r.copyMarks, r.finish,
+		r.stamp, r.readState, r.findStrays, r.readLog, r.copyBlocks, r.copyTimed, r.copyDead, r.copyRows, r.writeLog, r.copyMarks, r.finish,
 	} {
 		if err := r.ctx.Err(); err != nil {
 			return err
@@ -212,11 +216,16 @@ func (r *repair) readState() error {
 	if !found && len(r.in.Damage) > 0 {
 		r.guessed = true
 	}
+	return r.survey()
+}
+
+// survey finds what there is, and with a guessed state makes all of it valid.
+func (r *repair) survey() error {
 	if r.guessed {
 		r.state.adopted = keys.Fixed - 1
 	}
+	r.found = recovery{db: r.in, ctx: r.ctx, state: r.state, upTo: math.MaxUint64}
 	rc := &r.found
-	rc.db, rc.ctx, rc.state, rc.upTo = r.in, r.ctx, r.state, math.MaxUint64
 	if err := rc.survey(); err != nil {
 		return err
 	}
@@ -228,6 +237,45 @@ func (r *repair) readState() error {
 	}
 	r.state.next = max(r.state.next, rc.next)
 	return nil
+}
+
+// findStrays gives values back to their keys: those whose files are missing and that lie elsewhere,
+// and those that are newer than everything the store knows. If there are newer batches of the log,
+// its end is lost, and with it the state.
+func (r *repair) findStrays() error {
+	last := r.state.through
+	entries, err := r.logEntries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		last = max(last, e.id)
+	}
+	next, newer := r.state.next, 0
+	err = r.in.Strays(func(key, value []byte, lost bool) bool {
+		if len(key) <= keys.HeadLen || !wire.Whole(key, value) {
+			return false
+		}
+		switch keys.Kind(key[keys.HeadLen-1]) {
+		case keys.KindLog:
+			id, _, ok := keys.LogName(key)
+			if ok && id > last {
+				newer++
+				return true
+			}
+		case keys.KindBlock, keys.KindTimed:
+			if n, ok := keys.Number(key); ok && n >= next {
+				return true
+			}
+		}
+		return lost
+	})
+	if err != nil || newer == 0 {
+		return err
+	}
+	r.lost(Loss{What: "state", Key: keys.Prefix(keys.Fixed, keys.KindState), Err: errNoEnd})
+	r.guessed = true
+	return r.survey()
 }
 
 // values calls fn with the valid values of a kind, and reports those that cannot

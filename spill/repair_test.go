@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/lab/trycount"
 	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/internal/badgerfiles"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
 )
@@ -198,4 +201,51 @@ func TestRepairRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, x.Lost, 1, "there never was a frontier")
 	require.True(t, strings.HasPrefix(x.Lost[0].String(), "row "))
+}
+
+// An earlier version cut logs after a loss of power whose end was needed: files had been removed
+// because of it. What the cut part pointed to is still in the files of values, with its keys.
+func TestRepairFindsTheEndOfALogThatWasCut(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := spilltest.OpenSmall(dir, small)
+	require.NoError(t, err)
+	m := start(t, 5, s)
+	const batches = 60
+	var firstOfLast uint64
+	for i := range batches {
+		if i == batches*2/3 {
+			firstOfLast = m.seq + 1
+		}
+		require.NoError(t, m.commit(40, 15))
+	}
+	died := imaged(t, dir)
+	require.NoError(t, s.Release())
+	require.NoError(t, s.Close())
+	logs, err := filepath.Glob(filepath.Join(died, "*.mem"))
+	require.NoError(t, err)
+	log, err := os.ReadFile(logs[0])
+	require.NoError(t, err)
+	n := 0
+	end := badgerfiles.LogTransactions(log, badgerfiles.LogHead, func([]badgerfiles.Cell) bool { n++; return n < batches/2 })
+	require.NoError(t, os.WriteFile(logs[0], log[:end], 0o600))
+	values, err := filepath.Glob(filepath.Join(died, "blobs", "*.brief"))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(values[1]))
+
+	to := filepath.Join(t.TempDir(), "repaired")
+	report, err := spill.Repair(context.Background(), died, to, small)
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(report.Lost), "the end of the log is missing")
+	repaired, err := spill.Open(to, small)
+	require.NoError(t, err)
+	left := m.contentsOf(t, repaired)
+	require.NoError(t, repaired.Close())
+	found := 0
+	for seq, e := range m.alive {
+		if seq >= firstOfLast {
+			require.Equal(t, e, left.alive[seq])
+			found++
+		}
+	}
+	require.Positive(t, found)
 }

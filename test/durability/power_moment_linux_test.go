@@ -245,7 +245,11 @@ func startMoment(t testing.TB, dir, store string, h *history) *momentProcess {
 		_ = cmd.Wait()
 		_ = pipe.Close()
 	})
-	return &momentProcess{&crawl{Cmd: cmd, pipe: pipe, in: bufio.NewReader(pipe)}, h}
+	p := &momentProcess{&crawl{Cmd: cmd, pipe: pipe, in: bufio.NewReader(pipe)}, h}
+	for before := h.Acked; h.Acked == before; { // it listens to signals by now
+		p.line(t)
+	}
+	return p
 }
 
 // line hears a line, and returns false when the process says no more.

@@ -9,7 +9,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,12 +89,7 @@ func (s *Salvage) load() (err error) {
 			return err
 		}
 	}
-	for k, c := range s.latest {
-		if c.Meta&badgerfiles.MetaDelete == 0 {
-			s.keys = append(s.keys, k)
-		}
-	}
-	slices.Sort(s.keys)
+	s.sort()
 	s.blobs, err = readBlobs(s.path)
 	return err
 }
@@ -188,6 +185,53 @@ func (s *Salvage) log(x *inspector, name string) error {
 		at = badgerfiles.NextLogEntry(data, end, metaApart)
 	}
 	return nil
+}
+
+// Strays calls fn with each entry of the files of values that no key points to, in the order of
+// writing, if some key points to a file that is missing; lost says whether the entry's key is one of
+// these. If fn returns true the key points there from now on. An earlier version cut logs after a
+// loss of power whose end was needed: files had been removed because of what was cut off.
+func (s *Salvage) Strays(fn func(key, value []byte, lost bool) bool) error {
+	h := holes{dir: s.path, values: window{blobs: s.blobs}}
+	lost := map[string]bool{}
+	for _, k := range s.keys {
+		if c := s.latest[k]; c.UserMeta == metaApart && !h.has(c, false) {
+			lost[k] = true
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.blobs.files)) {
+		in := scanner{f: s.blobs.files[id]}
+		for {
+			key, value, p, err := in.entry()
+			if errors.Is(err, io.EOF) || errors.Is(err, ErrDamaged) {
+				break // what follows has no beginning
+			}
+			if err != nil {
+				return err
+			}
+			k := string(key)
+			if _, known := s.latest[k]; known && !lost[k] || !fn(key, value, lost[k]) {
+				continue
+			}
+			s.latest[k] = badgerfiles.Cell{Value: p.bytes(), UserMeta: metaApart, Version: s.latest[k].Version}
+		}
+	}
+	s.keys = s.keys[:0]
+	s.sort()
+	return nil
+}
+
+// sort lists the keys.
+func (s *Salvage) sort() {
+	for k, c := range s.latest {
+		if c.Meta&badgerfiles.MetaDelete == 0 {
+			s.keys = append(s.keys, k)
+		}
+	}
+	slices.Sort(s.keys)
 }
 
 // Get is as for a DB.
