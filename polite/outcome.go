@@ -50,7 +50,7 @@ func outcomeOf(resp *http.Response, err error) frontier.Outcome {
 	if resp != nil {
 		status = resp.StatusCode
 		o.Result = failure.Result(status)
-		o.RetryAfter = reply.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+		o.RetryAfter = reply.RetryAfter(resp.Header, time.Now())
 		o.Bytes = max(resp.ContentLength, 0)
 		if t, bad := http.ParseTime(resp.Header.Get("Last-Modified")); bad == nil && err == nil {
 			o.Modified = t

@@ -133,7 +133,7 @@ func (r *Robots) ask(ctx context.Context, rt http.RoundTripper, name, target str
 		}
 		return "", &answer{err: err}, caller.Err()
 	}
-	a := &answer{resp: resp, status: resp.StatusCode, retryAfter: reply.RetryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	a := &answer{resp: resp, status: resp.StatusCode, retryAfter: reply.RetryAfter(resp.Header, time.Now())}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, robots.MaxSize+1))
 	if err != nil {
 		a.err = err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/reply"
 )
 
 // outcomeOf is how a lease ends whose URL comes back as e. Crawlers that send their metadata along,
@@ -37,13 +38,7 @@ func outcomeOf(p *put, e frontier.Entry, now time.Time) frontier.Outcome {
 	case status == http.StatusNotFound, status == http.StatusGone:
 		o.Result = frontier.Gone
 	}
-	if after := first("protocol.retry-after"); after != "" {
-		if n, err := strconv.Atoi(after); err == nil && n > 0 && n < 1<<31 {
-			o.RetryAfter = time.Duration(n) * time.Second
-		} else if at, err := http.ParseTime(after); err == nil && at.After(now) {
-			o.RetryAfter = (at.Sub(now) + time.Second).Truncate(time.Second)
-		}
-	}
+	o.RetryAfter = reply.RetryAfter(http.Header{"Retry-After": {first("protocol.retry-after")}, "Date": {first("protocol.date")}}, now)
 	if d, err := strconv.ParseFloat(first("robots.crawl.delay"), 64); err == nil && d > 0 && d < 1e6 {
 		o.CrawlDelay = time.Duration(d * float64(time.Second))
 	}

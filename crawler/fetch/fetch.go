@@ -188,7 +188,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 		res.Ended = time.Now()
 	}
 	if res.Header != nil {
-		res.RetryAfter = reply.RetryAfter(res.Header.Get("Retry-After"), res.Ended)
+		res.RetryAfter = reply.RetryAfter(res.Header, res.Ended)
 	}
 	if err != nil {
 		class := classify(ctx, err)

@@ -12,10 +12,11 @@ import (
 // as this.
 const MaxRetryAfter = 30 * 24 * time.Hour
 
-// RetryAfter reads a Retry-After header: seconds or a date, what is left until that rounded up to
-// milliseconds. Nonsense, the past and negative numbers are 0.
-func RetryAfter(s string, now time.Time) time.Duration {
-	s = strings.TrimSpace(s)
+// RetryAfter reads the Retry-After of an answer that came now: seconds or a date. A date is of the site's
+// clock, so what is left until that is reckoned from the answer's Date, or else from now; it is rounded up
+// to milliseconds. Nonsense, the past and negative numbers are 0.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	s := strings.TrimSpace(h.Get("Retry-After"))
 	if s == "" {
 		return 0
 	}
@@ -31,6 +32,9 @@ func RetryAfter(s string, now time.Time) time.Duration {
 	t, err := http.ParseTime(s)
 	if err != nil {
 		return 0
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
 	}
 	left := min(max(t.Sub(now), 0), MaxRetryAfter)
 	return (left + time.Millisecond - 1).Truncate(time.Millisecond)

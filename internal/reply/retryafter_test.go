@@ -1,11 +1,24 @@
 package reply
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 )
+
+func after(s string) http.Header { return http.Header{"Retry-After": {s}} }
+
+// A date is of the site's clock, which may be another than ours.
+func TestRetryAfterByTheSitesClock(t *testing.T) {
+	const until, date = "Fri, 02 Jan 2026 03:05:05 GMT", "Fri, 02 Jan 2026 03:04:05 GMT"
+	for _, ours := range []time.Duration{-time.Hour, -1500 * time.Millisecond, 0, time.Minute, time.Hour} {
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(ours)
+		assert.Equal(t, time.Minute, RetryAfter(http.Header{"Retry-After": {until}, "Date": {date}}, now), "%v ahead", ours)
+		assert.Equal(t, max(0, time.Minute-ours), RetryAfter(http.Header{"Retry-After": {until}, "Date": {"today"}}, now))
+	}
+}
 
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -15,12 +28,12 @@ func TestRetryAfter(t *testing.T) {
 		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "Fri, 02 Jan 2026 03:04:05 GMT": 0,
 		"Thu, 01 Jan 2026 03:05:05 GMT": 0, "Fri, 02 Jan 2126 03:05:05 GMT": MaxRetryAfter, "Friday": 0,
 	} {
-		assert.Equal(t, want, RetryAfter(in, now), "%q", in)
+		assert.Equal(t, want, RetryAfter(after(in), now), "%q", in)
 	}
 	const inAMoment = "Fri, 02 Jan 2026 03:04:06 GMT"
-	assert.Equal(t, time.Millisecond, RetryAfter(inAMoment, now.Add(time.Second-1)), "rounded up")
-	assert.Zero(t, RetryAfter(inAMoment, now.Add(time.Second)))
-	assert.Equal(t, MaxRetryAfter, RetryAfter("Fri, 31 Dec 9999 03:04:06 GMT", now))
+	assert.Equal(t, time.Millisecond, RetryAfter(after(inAMoment), now.Add(time.Second-1)), "rounded up")
+	assert.Zero(t, RetryAfter(after(inAMoment), now.Add(time.Second)))
+	assert.Equal(t, MaxRetryAfter, RetryAfter(after("Fri, 31 Dec 9999 03:04:06 GMT"), now))
 }
 
 func FuzzRetryAfter(f *testing.F) {
@@ -29,7 +42,7 @@ func FuzzRetryAfter(f *testing.F) {
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
-		if d := RetryAfter(s, now); d < 0 || d > MaxRetryAfter {
+		if d := RetryAfter(after(s), now); d < 0 || d > MaxRetryAfter {
 			t.Errorf("%v", d)
 		}
 	})
