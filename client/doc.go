@@ -34,8 +34,15 @@
 // Add may count an entry as known that its first try admitted. An Entry is refused, with an EntryError,
 // if its URL is not UTF-8, or if it takes more than 1 MiB in JSON. If a Done would take more, or has an
 // outlink that is refused so, its outlinks are added before the lease ends, not in the same commit.
-// Deadlines are the server's: the clocks of both machines should agree. Outcome.Move is refused, so
-// package crawler parks no URLs: it drops them, with a warning.
+// Outcome.Move is refused, so package crawler parks no URLs: it drops them, with a warning.
+//
+// # Two clocks
+//
+// The clocks of both machines need not agree, and may be set at any time. The times of a lease and of a
+// HostInfo, and what TryNext returns, are by this machine's clock. What was read from that clock, such as
+// Outcome.Ended and time.Now().Add(d) in NotBefore and Next, crosses the wire as a span. A time without a
+// monotonic reading, such as one that was parsed, is a date of the calendar there; as Outcome.Ended it
+// counts only if the clock was not set while the lease was out. History is by the server's clock.
 //
 // A server waits for more URLs when nothing is left. Next, Work and Leases see the end of a crawl when
 // a request that waited at the server comes back empty: up to Options.Wait later, which is 20 s.

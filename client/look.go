@@ -16,6 +16,7 @@ import (
 
 // hostInfo is a host on the wire.
 type hostInfo struct {
+	Now        time.Time `json:"now"`
 	Host       string    `json:"host"`
 	Waiting    int64     `json:"waiting"`
 	Scheduled  int64     `json:"scheduled"`
@@ -36,7 +37,7 @@ type hostInfo struct {
 }
 
 // Host returns what the server knows of a host: its URLs, leases and clocks, and how its failures
-// left it. Rule, Used, Queues, Reason and Until are not set.
+// left it. Its times are by this machine's clock. Rule, Used, Queues, Reason and Until are not set.
 func (c *Client) Host(ctx context.Context, host string) (frontier.HostInfo, error) {
 	var w hostInfo
 	q, _ := jsonRequest(http.MethodGet, "/v1/hosts/"+url.PathEscape(host), nil)
@@ -46,9 +47,16 @@ func (c *Client) Host(ctx context.Context, host string) (frontier.HostInfo, erro
 	if w.Known != nil && !*w.Known {
 		return frontier.HostInfo{}, fmt.Errorf("client: %q: %w", host, frontier.ErrUnknownHost)
 	}
+	now := time.Now()
+	here := func(t time.Time) time.Time { // the server's clock may be another
+		if t.IsZero() {
+			return t
+		}
+		return now.Add(t.Sub(w.Now))
+	}
 	return frontier.HostInfo{
-		Host: w.Host, Waiting: w.Waiting, Scheduled: w.Scheduled, Leased: w.Leased, Deadline: w.Deadline, Due: w.Due,
-		Group: w.Group, GroupDue: w.GroupDue, CrawlDelay: seconds(w.CrawlDelay), Full: w.Full,
+		Host: w.Host, Waiting: w.Waiting, Scheduled: w.Scheduled, Leased: w.Leased, Deadline: here(w.Deadline), Due: here(w.Due),
+		Group: w.Group, GroupDue: here(w.GroupDue), CrawlDelay: seconds(w.CrawlDelay), Full: w.Full,
 		Backoff: frontier.BackoffState{Step: w.Backoff.Step, Gap: seconds(w.Backoff.Gap), Failures: w.Backoff.Failures, Probes: w.Backoff.Probes},
 	}, nil
 }

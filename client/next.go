@@ -80,16 +80,16 @@ func (c *Client) TryNext() (frontier.Lease, time.Time, error) {
 	if c.isClosed() {
 		return frontier.Lease{}, time.Time{}, frontier.ErrClosed
 	}
-	a, err := c.take(1, 0)
+	a, asked, err := c.take(1, 0)
 	if err == nil && len(a.Leases) == 0 {
 		if err = a.over(); err == nil {
-			return frontier.Lease{}, a.Next, frontier.ErrNotDue
+			return frontier.Lease{}, a.at(), frontier.ErrNotDue
 		}
 	}
 	if err != nil {
 		return frontier.Lease{}, time.Time{}, err
 	}
-	l, err := c.leaseOf(&a.Leases[0])
+	l, err := c.leaseOf(&a.Leases[0], asked)
 	return l, time.Time{}, err
 }
 
@@ -107,15 +107,15 @@ func (c *Client) askLocked() {
 // poll asks for n leases and gives them to calls of Next.
 func (c *Client) poll(n int) {
 	began := time.Now()
-	a, err := c.take(n, c.o.Wait)
+	a, asked, err := c.take(n, c.o.Wait)
 	var out []given
 	for i := range a.Leases {
-		l, err := c.leaseOf(&a.Leases[i])
+		l, err := c.leaseOf(&a.Leases[i], asked)
 		out = append(out, given{l, err})
 	}
 	if len(out) == 0 && err == nil {
 		if err = a.over(); err == nil {
-			c.rest(began, a.Next)
+			c.rest(began, a.at())
 		}
 	}
 	_, away := errors.AsType[*awayError](err)
@@ -165,15 +165,16 @@ func (c *Client) rest(began, next time.Time) {
 	}
 }
 
-// take asks for up to n leases of different hosts.
-func (c *Client) take(n int, wait time.Duration) (a leases, err error) {
+// take asks for up to n leases of different hosts. It returns when it asked.
+func (c *Client) take(n int, wait time.Duration) (a leases, asked time.Time, err error) {
 	q, err := jsonRequest(http.MethodPost, "/v1/leases", &take{
 		Hosts: n, PerHost: 1, Max: n, Crawls: c.crawls, Lease: c.o.LeaseTime.Seconds(), Wait: wait.Seconds(),
 	})
-	if err == nil {
-		err = c.once(c.ctx, q, c.o.Timeout+wait, into(&a))
+	if err != nil {
+		return a, asked, err
 	}
-	return a, err
+	err = c.once(c.ctx, q, c.o.Timeout+wait, into(&a))
+	return a, q.sent, err
 }
 
 // over is the error of an answer that has no leases and says that there will be none.
@@ -238,13 +239,13 @@ func (c *Client) contact(ctx context.Context, host string, wait time.Duration, a
 	if err == nil {
 		err = c.once(c.ctx, q, c.o.Timeout+wait, into(&w))
 	}
-	a := contactAnswer{next: w.Next, err: err}
+	a := contactAnswer{next: w.at(), err: err}
 	switch {
 	case err != nil:
 	case w.Lease == "":
 		a.err = frontier.ErrNotDue
 	default:
-		a.lease, a.err = c.leaseOf(&w.lease)
+		a.lease, a.err = c.leaseOf(&w.lease, q.sent)
 	}
 	select {
 	case answer <- a:

@@ -99,7 +99,8 @@ type request struct {
 	contentType  string
 	accept       string
 	body         []byte
-	key          string // Idempotency-Key
+	key          string    // Idempotency-Key
+	sent         time.Time // when its last try began
 }
 
 // jsonRequest has x as its body; nil: none.
@@ -136,6 +137,7 @@ func (c *Client) once(ctx context.Context, q *request, timeout time.Duration, re
 	if c.o.Token != "" {
 		h.Header.Set("Authorization", "Bearer "+c.o.Token)
 	}
+	q.sent = time.Now()
 	res, err := c.http.Do(h)
 	if err != nil {
 		return c.missed(err)

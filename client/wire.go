@@ -74,6 +74,7 @@ type entry struct {
 	Depth     int        `json:"depth,omitempty"`
 	Weight    float64    `json:"weight,omitempty"`
 	NotBefore *time.Time `json:"not_before,omitempty"`
+	Wait      *float64   `json:"not_before_s,omitempty"`
 	Meta      meta       `json:"meta,omitempty"`
 	Force     bool       `json:"force,omitempty"`
 	Hint      bool       `json:"hint,omitempty"`
@@ -88,10 +89,45 @@ func (c *Client) wire(e *frontier.Entry) (entry, error) {
 	if !utf8.ValidString(e.URL) || !utf8.ValidString(e.Host) {
 		return entry{}, errors.New("the URL or the host is not UTF-8")
 	}
-	return entry{
-		URL: e.URL, Host: e.Host, Crawl: c.o.Crawl, Depth: e.Depth, Weight: e.Weight, NotBefore: moment(e.NotBefore),
+	w := entry{
+		URL: e.URL, Host: e.Host, Crawl: c.o.Crawl, Depth: e.Depth, Weight: e.Weight,
 		Meta: metaOf(e.Meta), Force: e.Force, Hint: e.Hint, Finished: e.Finished,
-	}, nil
+	}
+	w.NotBefore, w.Wait = comes(e.NotBefore, time.Now())
+	return w, nil
+}
+
+// steady reports whether a time was read from this machine's clock, and has its monotonic reading, so that
+// it does not matter whether the clock is set. The clock of testing/synctest has none, and is never set.
+func steady(t, now time.Time) bool { return t != t.Round(0) || now == now.Round(0) }
+
+// farthest is the longest wait: what is later is a date, if it has a form.
+const farthest = 100 * 365 * 24 * time.Hour
+
+// comes is when a URL comes, on the wire. A time that was reckoned from this machine's clock is a wait:
+// that clock means nothing to the server. Any other is a date of the calendar.
+func comes(t, now time.Time) (date *time.Time, wait *float64) {
+	if t.IsZero() || !steady(t, now) || t.Sub(now) > farthest {
+		return moment(t), nil
+	}
+	left := max(0, t.Sub(now)+time.Millisecond-1).Truncate(time.Millisecond).Seconds()
+	return nil, &left
+}
+
+// ago is how long ago the contact of a lease ended, in seconds; nil: now. A time without a monotonic
+// reading counts only if the clock was not set while the lease was out.
+func ago(l *frontier.Lease, ended, now time.Time) *float64 {
+	if ended.IsZero() {
+		return nil
+	}
+	if !steady(ended, now) {
+		set := now.Round(0).Sub(l.LeasedAt.Round(0)) - now.Sub(l.LeasedAt)
+		if !steady(l.LeasedAt, now) || set.Abs() >= time.Millisecond {
+			return nil // when in doubt, wait
+		}
+	}
+	s := max(0, now.Sub(ended)).Seconds()
+	return &s
 }
 
 // moment is a time on the wire: in milliseconds, rounded up; nil: none.
@@ -165,33 +201,46 @@ type take struct {
 
 // leases is the answer.
 type leases struct {
-	Leases    []lease   `json:"leases"`
-	Next      time.Time `json:"next"`
-	Exhausted bool      `json:"exhausted"`
-	Held      int64     `json:"held"`
+	Leases []lease `json:"leases"`
+	next
+	Exhausted bool  `json:"exhausted"`
+	Held      int64 `json:"held"`
+}
+
+// next is when to ask again, in an answer without a lease.
+type next struct {
+	In *float64 `json:"next_s"`
+}
+
+// at is that by this machine's clock; zero: it is not known.
+func (n next) at() time.Time {
+	if n.In == nil {
+		return time.Time{}
+	}
+	return time.Now().Add(seconds(*n.In))
 }
 
 // lease is a lease on the wire.
 type lease struct {
-	Lease    string    `json:"lease"`
-	URL      string    `json:"url"`
-	Host     string    `json:"host"`
-	Group    string    `json:"group"`
-	Depth    int       `json:"depth"`
-	Weight   float64   `json:"weight"`
-	Priority int       `json:"priority"`
-	Attempt  int       `json:"attempt"`
-	Meta     meta      `json:"meta"`
-	History  history   `json:"history"`
-	LeasedAt time.Time `json:"leased_at"`
-	Deadline time.Time `json:"deadline"`
-	Due      time.Time `json:"due"`
+	Lease    string   `json:"lease"`
+	URL      string   `json:"url"`
+	Host     string   `json:"host"`
+	Group    string   `json:"group"`
+	Depth    int      `json:"depth"`
+	Weight   float64  `json:"weight"`
+	Priority int      `json:"priority"`
+	Attempt  int      `json:"attempt"`
+	Meta     meta     `json:"meta"`
+	History  history  `json:"history"`
+	Left     float64  `json:"lease_s"`
+	Sent     float64  `json:"sent_s"`
+	Late     *float64 `json:"late_s"`
 }
 
 // contact is the answer to a contact: a lease, or when to ask again.
 type contact struct {
 	lease
-	Next time.Time `json:"next"`
+	next
 }
 
 // history is a URL's History on the wire.
@@ -205,8 +254,9 @@ type history struct {
 	Last         string    `json:"last"`
 }
 
-// leaseOf is a lease as a value of the library.
-func (c *Client) leaseOf(w *lease) (frontier.Lease, error) {
+// leaseOf is a lease as a value of the library, with times of this machine's clock. The request for it was
+// sent at asked: the server answered Sent after it had that, so the lease ends no later than there.
+func (c *Client) leaseOf(w *lease, asked time.Time) (frontier.Lease, error) {
 	h := &w.History
 	l := frontier.Lease{
 		Entry: frontier.Entry{URL: w.URL, Depth: w.Depth, Weight: w.Weight, Meta: w.Meta.bytes()},
@@ -215,7 +265,11 @@ func (c *Client) leaseOf(w *lease) (frontier.Lease, error) {
 			Visits: h.Visits, Changes: h.Changes, FirstVisit: h.FirstVisit, LastVisit: h.LastVisit,
 			LastChange: h.LastChange, LastModified: h.LastModified,
 		},
-		LeasedAt: w.LeasedAt, Due: w.Due, Deadline: w.Deadline,
+		LeasedAt: asked.Add(seconds(w.Sent)),
+	}
+	l.Deadline = l.LeasedAt.Add(seconds(w.Left))
+	if w.Late != nil {
+		l.Due = l.LeasedAt.Add(-seconds(*w.Late))
 	}
 	for r := frontier.Visited; r <= frontier.PutOff; r++ {
 		if resultName(r) == h.Last {
@@ -224,9 +278,6 @@ func (c *Client) leaseOf(w *lease) (frontier.Lease, error) {
 	}
 	if host, err := frontier.HostName(w.URL); w.URL != "" && (err != nil || host != w.Host) {
 		l.Entry.Host = w.Host // it was given with the URL
-	}
-	if l.LeasedAt.IsZero() {
-		l.LeasedAt = time.Now()
 	}
 	l, err := frontier.RestoreLease(w.Lease, l)
 	if err != nil {
@@ -244,13 +295,14 @@ type outcome struct {
 	Result      string     `json:"result"`
 	Failure     string     `json:"failure,omitempty"`
 	Uncontacted bool       `json:"uncontacted,omitempty"`
-	Ended       *time.Time `json:"ended,omitempty"`
+	Ended       *float64   `json:"ended_ago_s,omitempty"`
 	Duration    float64    `json:"duration_s,omitempty"`
 	RetryAfter  float64    `json:"retry_after_s,omitempty"`
 	CrawlDelay  *float64   `json:"crawl_delay_s,omitempty"`
 	Modified    *time.Time `json:"modified,omitempty"`
 	Bytes       int64      `json:"bytes,omitempty"`
 	Next        *time.Time `json:"next,omitempty"`
+	Wait        *float64   `json:"next_s,omitempty"`
 	Meta        meta       `json:"meta,omitempty"`
 	Add         []entry    `json:"add,omitempty"`
 }
@@ -263,11 +315,13 @@ func (c *Client) doneLine(l frontier.Lease, o *frontier.Outcome) ([]byte, error)
 	if o.Move || o.Crawl != 0 {
 		return nil, fmt.Errorf("client: done: Outcome.Move is set, and Crawl is %d; a Client has one crawl", o.Crawl)
 	}
+	now := time.Now()
 	w := outcome{
-		Lease: l.ID(), Result: resultName(o.Result), Uncontacted: o.Uncontacted, Ended: moment(o.Ended),
+		Lease: l.ID(), Result: resultName(o.Result), Uncontacted: o.Uncontacted, Ended: ago(&l, o.Ended, now),
 		Duration: o.Duration.Seconds(), RetryAfter: o.RetryAfter.Seconds(), Modified: moment(o.Modified), Bytes: o.Bytes,
-		Next: moment(o.Next), Meta: metaOf(o.Meta),
+		Meta: metaOf(o.Meta),
 	}
+	w.Next, w.Wait = comes(o.Next, now)
 	if o.Failure != 0 {
 		w.Failure = strings.ReplaceAll(o.Failure.String(), " ", "_")
 	}
@@ -316,5 +370,5 @@ func (c *Client) onLease(l frontier.Lease, verb string, body any) (frontier.Leas
 	if err := c.within(q, into(&w)); err != nil {
 		return frontier.Lease{}, err
 	}
-	return c.leaseOf(&w)
+	return c.leaseOf(&w, q.sent)
 }

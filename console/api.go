@@ -282,7 +282,7 @@ func (c *Console) due(r *http.Request) (any, error) {
 	if err := q.err(); err != nil {
 		return nil, err
 	}
-	out := HostList{Hosts: []HostRow{}}
+	out := HostList{Now: time.Now().UTC(), Hosts: []HostRow{}}
 	next, err := c.f.Upcoming(r.Context(), n, false)
 	if err != nil {
 		return nil, refused(err)

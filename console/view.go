@@ -263,6 +263,7 @@ func when(t time.Time) *time.Time {
 // rest did not fit the time of a request. If Preparing, the list is empty as the hosts
 // are being put in order, which takes seconds if there are a million: ask again.
 type HostList struct {
+	Now       time.Time `json:"now"` // the frontier's clock, which dates of the hosts go by
 	Hosts     []HostRow `json:"hosts"`
 	Next      string    `json:"next,omitempty"`
 	Preparing bool      `json:"preparing,omitempty"`
@@ -287,6 +288,7 @@ type Backoff struct {
 // Host is all about one, with an explanation.
 type Host struct {
 	HostRow
+	Now        time.Time  `json:"now"` // the frontier's clock, which all dates go by
 	Known      bool       `json:"known"`
 	Why        string     `json:"why"`
 	Queues     []Queue    `json:"queues,omitempty"`
@@ -303,7 +305,7 @@ type Host struct {
 
 func (c *Console) hostView(h frontier.HostInfo, now time.Time) Host {
 	x := Host{
-		HostRow: c.hostRow(h), Known: true, Why: why(h, now), Deadline: when(h.Deadline),
+		HostRow: c.hostRow(h), Now: now.UTC(), Known: true, Why: why(h, now), Deadline: when(h.Deadline),
 		CrawlDelay: h.CrawlDelay.Seconds(), Full: h.Full, Served: h.Used.Served, Rule: RuleOf(h.Rule),
 	}
 	for _, q := range h.Queues {

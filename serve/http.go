@@ -89,8 +89,9 @@ type call struct {
 	ctx   context.Context // of the request; ends when the Service is cut
 	query url.Values
 	who   string
-	began bool // something was written
-	n     int  // bytes written
+	asked time.Time // when the request came
+	began bool      // something was written
+	n     int       // bytes written
 	code  int
 }
 
@@ -134,7 +135,7 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 	began := time.Now()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &call{w: w, r: r, s: s, ctx: ctx, code: http.StatusOK}
+	c := &call{w: w, r: r, s: s, ctx: ctx, asked: began, code: http.StatusOK}
 	h := w.Header()
 	h.Set("Frontier-Version", "1")
 	h.Set("Cache-Control", "no-store")

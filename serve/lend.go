@@ -138,12 +138,12 @@ func (s *Service) postLeases(c *call) error {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = s.appendLease(b, &leases[i])
+		b = s.appendLease(b, &leases[i], c.asked)
 	}
 	b = append(b, ']')
 	if len(leases) == 0 {
 		if isNotDue {
-			b = appendTime(b, "next", notDue.Next)
+			b = appendWait(b, notDue.Next)
 		}
 		if exhausted {
 			b = append(b, `,"exhausted":true`...)
@@ -286,7 +286,7 @@ func (s *Service) streamLeases(c *call) error {
 		for i := range leases {
 			s.streams.set(leases[i].Token(), st)
 			st.out(leases[i])
-			b = append(s.appendLease(b, &leases[i]), '\n')
+			b = append(s.appendLease(b, &leases[i], c.asked), '\n')
 		}
 		if len(leases) == 0 {
 			b = append(b, '\n')
@@ -344,12 +344,20 @@ func (s *Service) lease(id string) (frontier.Lease, error) {
 	return l, err
 }
 
-// appendOne appends a lease, and the gap that a client must leave that fetches robots.txt under it.
-func (s *Service) appendOne(l *frontier.Lease) []byte {
-	if l.Gap == 0 {
-		l.Gap = s.gapOf(l.Host)
+// appendWait appends how long it is until a time, unless it is zero; rounded up.
+func appendWait(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return b
 	}
-	b := s.appendLease(nil, l)
+	return appendSpan(b, "next_s", max(0, time.Until(t)+time.Millisecond-1))
+}
+
+// appendOne appends a lease, and the gap that a client must leave that fetches robots.txt under it.
+func (c *call) appendOne(l *frontier.Lease) []byte {
+	if l.Gap == 0 {
+		l.Gap = c.s.gapOf(l.Host)
+	}
+	b := c.s.appendLease(nil, l, c.asked)
 	if l.Gap == 0 {
 		b = append(b[:len(b)-1], `,"gap_s":0}`...)
 	}
@@ -358,7 +366,7 @@ func (s *Service) appendOne(l *frontier.Lease) []byte {
 
 // replyLease answers with a lease.
 func (c *call) replyLease(l *frontier.Lease) error {
-	c.send(http.StatusOK, "application/json", c.s.appendOne(l))
+	c.send(http.StatusOK, "application/json", c.appendOne(l))
 	return nil
 }
 
@@ -477,7 +485,7 @@ func (s *Service) postContact(c *call) error {
 		if h, err := s.f.Host(c.ctx, host); err == nil && h.Due.After(next) {
 			next = h.Due
 		}
-		c.send(http.StatusOK, "application/json", append(appendTime([]byte{'{'}, "next", next), '}', '\n'))
+		c.send(http.StatusOK, "application/json", append(appendWait([]byte{'{'}, next), '}', '\n'))
 		return nil
 	case err != nil:
 		return fmt.Errorf("contact: %w", err)
@@ -491,5 +499,5 @@ func (s *Service) postContact(c *call) error {
 		s.giveBack([]frontier.Lease{l})
 		return err
 	}
-	return c.lend([]frontier.Lease{l}, s.appendOne(&l))
+	return c.lend([]frontier.Lease{l}, c.appendOne(&l))
 }

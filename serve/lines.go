@@ -29,6 +29,7 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 	}
 	var priority int64
 	var meta map[string][]string
+	var dated, spanned bool
 	e := &it.entry
 	wrong := func(format string, args ...any) {
 		if it.err == nil {
@@ -63,6 +64,11 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 			}
 		case "not_before":
 			e.NotBefore, err = in.time()
+			dated = !e.NotBefore.IsZero()
+		case "not_before_s":
+			var wait time.Duration
+			wait, err = in.seconds()
+			e.NotBefore, spanned = now.Add(wait), true
 		case "meta":
 			meta, err = in.meta()
 		case "force":
@@ -84,6 +90,9 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 	}
 	if e.URL == "" {
 		wrong("url is missing")
+	}
+	if dated && spanned {
+		wrong("not_before and not_before_s: want one of them")
 	}
 	if e.Host != "" {
 		if e.Host, err = s.host(e.Host); err != nil {
@@ -132,10 +141,15 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 		return e, err
 	}
 	o := &e.outcome
+	var dated, spanned bool // Next
 	for first := true; ; first = false {
 		name, ok, err := in.member(first)
-		if err == nil && !ok && o.Result == frontier.Requeue && !o.Next.IsZero() {
+		switch {
+		case err != nil || ok:
+		case o.Result == frontier.Requeue && !o.Next.IsZero():
 			err = errors.New("next: a URL that is requeued comes at once")
+		case dated && spanned:
+			err = errors.New("next and next_s: want one of them")
 		}
 		if !ok || err != nil {
 			return e, err
@@ -161,8 +175,10 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 			}
 		case "uncontacted":
 			o.Uncontacted, err = in.bool()
-		case "ended":
-			o.Ended, err = in.time()
+		case "ended_ago_s":
+			var ago time.Duration
+			ago, err = in.seconds()
+			o.Ended = now.Add(-max(0, ago-time.Millisecond)) // the client may have rounded it
 		case "duration_s":
 			o.Duration, err = in.seconds()
 		case "retry_after_s":
@@ -179,6 +195,11 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 			}
 		case "next":
 			o.Next, err = in.time()
+			dated = !o.Next.IsZero()
+		case "next_s":
+			var wait time.Duration
+			wait, err = in.seconds()
+			o.Next, spanned = now.Add(wait), true
 		case "meta":
 			e.meta, err = in.meta()
 		case "add":
@@ -253,8 +274,15 @@ func appendTime(b []byte, name string, t time.Time) []byte {
 	return append(t.AppendFormat(b, "2006-01-02T15:04:05.000Z"), '"')
 }
 
-// appendLease appends a lease.
-func (s *Service) appendLease(b []byte, l *frontier.Lease) []byte {
+// appendSpan appends a time span in seconds, rounded down to milliseconds. No date of this machine's clock
+// goes to a client that could compare it with its own clock.
+func appendSpan(b []byte, name string, d time.Duration) []byte {
+	return strconv.AppendFloat(appendMember(b, name), d.Truncate(time.Millisecond).Seconds(), 'f', -1, 64)
+}
+
+// appendLease appends a lease, with spans from now on. asked is when the request for it came.
+func (s *Service) appendLease(b []byte, l *frontier.Lease, asked time.Time) []byte {
+	now := time.Now()
 	b = append(b, '{')
 	b = appendString(b, "lease", l.ID())
 	b = appendString(b, "url", l.Entry.URL)
@@ -268,9 +296,11 @@ func (s *Service) appendLease(b []byte, l *frontier.Lease) []byte {
 	b = appendInt(b, "priority", l.Priority)
 	b = appendInt(b, "attempt", l.Attempt)
 	b = s.appendKept(b, l.Entry.Meta, &l.History)
-	b = appendTime(b, "leased_at", l.LeasedAt)
-	b = appendTime(b, "deadline", l.Deadline)
-	b = appendTime(b, "due", l.Due)
+	b = appendSpan(b, "lease_s", max(0, l.Deadline.Sub(now)))
+	b = appendSpan(b, "sent_s", now.Sub(asked))
+	if !l.Due.IsZero() {
+		b = appendSpan(b, "late_s", max(0, l.LeasedAt.Sub(l.Due)))
+	}
 	if l.Gap > 0 {
 		b = strconv.AppendFloat(appendMember(b, "gap_s"), l.Gap.Seconds(), 'f', -1, 64)
 	}

@@ -93,7 +93,7 @@ func TestSpellingsOfAHostAreOne(t *testing.T) {
 		x.ok("POST", "/v1/do", `{"do":"clear","scope":"CASE.EXAMPLE"}`)
 		leases := x.ok("POST", "/v1/leases", `{"max":9,"wait_s":10}`)["leases"].([]any)
 		require.Len(t, leases, 1)
-		assert.Contains(t, x.ok("POST", "/v1/hosts/Case.Example/contact", `{}`), "next")
+		assert.Contains(t, x.ok("POST", "/v1/hosts/Case.Example/contact", `{}`), "next_s")
 		n := 0
 		for line := range strings.Lines(x.list("/v1/list?host=Case.Example")) {
 			assert.Contains(t, line, `"host":"case.example"`)
@@ -127,7 +127,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	x.ok("POST", "/v1/urls", `{"url":"http://a.example/1"}`)
 	id := x.lease()["lease"].(string)
 	for _, end := range []string{`"crawl_delay_s":-1`, `"duration_s":-5`, `"retry_after_s":-1`, `"bytes":-1`, `"duration_s":1.`, `"duration_s":-.5`,
-		`"result":"requeue","next":"2030-01-01T00:00:00Z"`} {
+		`"ended_ago_s":-1`, `"next_s":-1`, `"result":"requeue","next":"2030-01-01T00:00:00Z"`, `"result":"requeue","next_s":5`,
+		`"next_s":5,"next":"2030-01-01T00:00:00Z"`, `"ended":"2030-01-01T00:00:00Z"`} {
 		x.problem(400, "bad-request", "POST", "/v1/leases/"+id+"/done", "{"+end+"}")
 	}
 	long := strings.Repeat("a", 300)

@@ -131,15 +131,15 @@ func freshness(x *console.Recrawl) [][2]string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// until is a time as people say it.
-func until(t *time.Time) string {
+// until is a time as people say it, seen from now, by the same clock.
+func until(t *time.Time, now time.Time) string {
 	switch {
 	case t == nil:
 		return ""
-	case time.Until(*t) <= 0:
+	case !t.After(now):
 		return "now"
 	}
-	return "in " + console.Ago(time.Until(*t))
+	return "in " + console.Ago(t.Sub(now))
 }
 
 func (p *printer) hosts(l console.HostList) error {
@@ -148,7 +148,7 @@ func (p *printer) hosts(l console.HostList) error {
 	}
 	lines := []string{row("HOST", "WAITING", "SCHEDULED", "LEASED", "STATE", "MAY BE CONTACTED", "GROUP")}
 	for _, h := range l.Hosts {
-		lines = append(lines, row(h.Host, console.Count(h.Waiting), console.Count(h.Scheduled), h.Leased, h.Reason, until(h.Due), h.Group))
+		lines = append(lines, row(h.Host, console.Count(h.Waiting), console.Count(h.Scheduled), h.Leased, h.Reason, until(h.Due, l.Now), h.Group))
 	}
 	return p.more(l.Next, lines)
 }
@@ -181,7 +181,7 @@ func (p *printer) host(h console.Host) error {
 		lines = append(lines, row(name, console.Count(q.Waiting)+" waiting"))
 	}
 	if h.Due != nil {
-		lines = append(lines, row("may be contacted", until(h.Due)))
+		lines = append(lines, row("may be contacted", until(h.Due, h.Now)))
 	}
 	if h.Group != "" {
 		lines = append(lines, row("group", h.Group))

@@ -30,7 +30,7 @@ def test_a_lease_carries_what_was_added(client: Client) -> None:
     (lease,) = client.leases(max=1, wait_s=10).leases
     assert (lease.url, lease.host, lease.crawl, lease.depth) == ("http://a.test/1", "a.test", "news", 3)
     assert lease.meta == {"k": ["v", "ü"]}
-    assert lease.deadline is not None and lease.deadline > datetime.now(timezone.utc)
+    assert 0 < lease.left_s <= 30
 
 
 def test_done_adds_links_and_may_be_sent_twice(client: Client) -> None:
@@ -75,16 +75,14 @@ def test_the_next_date_while_the_host_pauses(server: Server, client: Client) -> 
     (lease,) = client.leases(wait_s=10).leases
     client.done(lease, Outcome("visited", duration_s=0.1))
     got = client.leases()
-    assert got.leases == [] and got.next is not None
-    assert got.next > datetime.now(timezone.utc) + timedelta(minutes=50)
+    assert got.leases == [] and got.next_s is not None and got.next_s > 3000
 
 
 def test_extend_and_hand_back(client: Client) -> None:
     client.add(["http://a.test/1"])
     (lease,) = client.leases(wait_s=10).leases
     longer = client.extend(lease, 3000)
-    assert lease.deadline is not None and longer.deadline is not None
-    assert longer.deadline > lease.deadline + timedelta(seconds=1000)
+    assert longer.left_s > lease.left_s + 1000
     contact = client.hand_back(longer)
     client.done(contact, Outcome("visited", duration_s=0.01))
     (again,) = client.leases(wait_s=10).leases

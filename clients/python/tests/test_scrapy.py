@@ -181,3 +181,6 @@ def test_retry_after_has_seconds_or_a_date() -> None:
     assert retry_after(b"Fri, 31 Dec 1999 23:59:59 GMT") is None
     assert retry_after(b"soon") is None and retry_after(None) is None
     assert (retry_after(b"Fri, 31 Dec 2100 23:59:59 GMT") or 0) > 1e9
+    # The site's clock may be another than ours.
+    assert retry_after(b"Fri, 31 Dec 1999 23:59:59 GMT", b"Fri, 31 Dec 1999 23:59:00 GMT") == 59
+    assert (retry_after(b"Fri, 31 Dec 2100 23:59:59 GMT", b"no date") or 0) > 1e9

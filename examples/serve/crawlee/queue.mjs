@@ -33,12 +33,12 @@ export class FrontierQueue {
 
   // Asks again while the server cannot be reached: all that it is asked may be sent twice.
   async #ask(path, body, {lines = 0, patience = this.patienceSecs} = {}) {
-    const until = Date.now() + patience * 1000;
+    const until = performance.now() + patience * 1000; // a clock that nobody sets
     for (let pause = 0.1; ; pause = Math.min(2 * pause, 2)) {
       try {
         return await this.#once(path, body, lines);
       } catch (e) {
-        if (!e.passing || Date.now() + pause * 1000 > until) throw e;
+        if (!e.passing || performance.now() + pause * 1000 > until) throw e;
         await sleep(pause);
       }
     }
@@ -119,8 +119,8 @@ export class FrontierQueue {
     return {addedRequests: processedRequests, waitForAllRequestsToBeAdded: Promise.resolve(processedRequests)};
   }
 
-  // When a lease asked for now ends, by this machine's clock.
-  #until() { return Date.now() + this.requestLockSecs * 1000; }
+  // When a lease asked for now ends.
+  #until() { return performance.now() + this.requestLockSecs * 1000; }
 
   // Leases that are out are kept; a killed process loses its own after requestLockSecs.
   #keep() {
@@ -148,11 +148,11 @@ export class FrontierQueue {
   async #fill() {
     this.#keep();
     const until = this.#until();
-    const {leases, next, exhausted} = JSON.parse(
+    const {leases, next_s: next, exhausted} = JSON.parse(
       await this.#ask('/v1/leases', {hosts: this.prefetch, max: this.prefetch, lease_s: this.requestLockSecs, wait_s: 1}));
     this.#ready.push(...leases.map((lease) => ({...lease, until})));
     if (leases.length) this.#over = false;
-    if (!leases.length && !next) {
+    if (!leases.length && next === undefined) {
       const s = exhausted ? {} : JSON.parse(await this.#ask('/v1/stats'));
       this.#over = !s.waiting && !s.scheduled && !s.leased;
     }
@@ -164,7 +164,7 @@ export class FrontierQueue {
     if (!lease) return null; // another call took it
     const stored = lease.meta?.crawlee ? JSON.parse(lease.meta.crawlee[0]) : {url: lease.url};
     const request = new Request({...stored, id: lease.lease, uniqueKey: stored.uniqueKey ?? stored.url});
-    this.#leases.set(request.id, {lease, began: Date.now()});
+    this.#leases.set(request.id, {lease, began: performance.now()});
     return request;
   }
 
@@ -172,7 +172,7 @@ export class FrontierQueue {
     const out = this.#leases.get(request.id);
     if (!out) return null;
     try {
-      await this.#ask(`/v1/leases/${out.lease.lease}/done`, {duration_s: Math.max(1, Date.now() - out.began) / 1000, ...outcome});
+      await this.#ask(`/v1/leases/${out.lease.lease}/done`, {duration_s: Math.max(1, performance.now() - out.began) / 1000, ...outcome});
     } catch (e) {
       if (e.kind !== 'not-leased') throw e; // else it comes again
     }
@@ -193,7 +193,7 @@ export class FrontierQueue {
   }
 
   async isEmpty() {
-    this.#ready = this.#ready.filter(({until}) => until > Date.now()); // the others come again
+    this.#ready = this.#ready.filter(({until}) => until > performance.now()); // the others come again
     if (!this.#ready.length) await (this.#asking ??= this.#fill().finally(() => { this.#asking = null; }));
     return !this.#ready.length;
   }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from time import monotonic
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
 from ._errors import BadRequest, Unavailable, kind_of
 from ._http import NDJSON, Transport, decode, decode_lines, encode
-from ._types import Ended, Entry, Lease, Leases, Outcome, Verdict, entry_members, parse_time, several, verdict
+from ._types import Ended, Entry, Lease, Leases, Outcome, Verdict, entry_members, several, verdict
 
 _ADD_BATCH = 1000
 
@@ -100,10 +101,11 @@ class Client:
             "lease_s": lease_s,
             "wait_s": wait_s,
         }
+        asked = monotonic()
         got = self._json("POST", "/v1/leases", {k: v for k, v in ask.items() if v is not None}, extra_s=wait_s)
         return Leases(
-            [Lease.from_members(m) for m in got.get("leases") or []],
-            parse_time(got.get("next")),
+            [Lease.from_members(m, asked) for m in got.get("leases") or []],
+            got.get("next_s"),
             bool(got.get("exhausted")),
             got.get("held") or 0,
         )
@@ -116,9 +118,10 @@ class Client:
         more. Leases that are out at the end stay out. A server that ends it raises :class:`Unavailable`."""
         ask = {"max": max, "crawls": several("crawls", crawls), "lease_s": lease_s}
         body = encode({k: v for k, v in ask.items() if v is not None})
+        asked = monotonic()
         for line in self._http.lines("POST", "/v1/stream", body=body):
             if line:
-                yield Lease.from_members(decode(line))
+                yield Lease.from_members(decode(line), asked)
         raise Unavailable("the server ended the stream")
 
     def done(self, lease: Lease | str, outcome: Outcome) -> Ended:
@@ -146,20 +149,22 @@ class Client:
 
     def extend(self, lease: Lease | str, lease_s: float) -> Lease:
         """Keep a lease for ``lease_s`` from now."""
-        path = f"/v1/leases/{_part(_id(lease))}/extend"
-        return Lease.from_members(self._json("POST", path, {"lease_s": lease_s}))
+        path, asked = f"/v1/leases/{_part(_id(lease))}/extend", monotonic()
+        return Lease.from_members(self._json("POST", path, {"lease_s": lease_s}), asked)
 
     def hand_back(self, lease: Lease | str) -> Lease:
         """Give the URL back before it was fetched, after a contact with its host
         for something else. The answer is a lease for that contact, to be done."""
-        return Lease.from_members(self._json("POST", f"/v1/leases/{_part(_id(lease))}/handback", {}))
+        asked = monotonic()
+        return Lease.from_members(self._json("POST", f"/v1/leases/{_part(_id(lease))}/handback", {}), asked)
 
     def contact(self, host: str, *, wait_s: float = 20, lease_s: float | None = None) -> Lease | None:
         """A lease for one contact with a host, without a URL; None if the host's
         turn does not come within ``wait_s``."""
         ask = {"wait_s": wait_s} if lease_s is None else {"wait_s": wait_s, "lease_s": lease_s}
+        asked = monotonic()
         got = self._json("POST", f"/v1/hosts/{_part(host)}/contact", ask, extra_s=wait_s)
-        return Lease.from_members(got) if "lease" in got else None
+        return Lease.from_members(got, asked) if "lease" in got else None
 
     # Looking and removing.
 

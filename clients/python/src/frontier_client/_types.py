@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
+from time import monotonic
 from typing import Any, Literal, TypeVar, get_args
 
 from ._errors import BadRequest
@@ -31,14 +32,6 @@ def time_text(t: datetime) -> str:
     return t.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def parse_time(text: str | None) -> datetime | None:
-    """The time of an answer, or None."""
-    if not text:
-        return None
-    head, dot, rest = text.removesuffix("Z").partition(".")
-    return datetime.fromisoformat(head + (dot + (rest + "000000")[:6] if dot else "")).replace(tzinfo=timezone.utc)
-
-
 def _members(value: object) -> dict[str, Any]:
     """The fields that differ from their defaults, as JSON members."""
     out: dict[str, Any] = {}
@@ -62,6 +55,9 @@ class Entry:
     weight: float | None = None
     priority: int | None = None
     not_before: datetime | None = None
+    """A date, by the server's clock. For a wait set not_before_s."""
+    not_before_s: float | None = None
+    """How long from now the URL waits, in seconds."""
     meta: Meta | None = None
     force: bool = False
     """A known URL is crawled again."""
@@ -87,7 +83,7 @@ class Verdict:
 
 @dataclass(slots=True, frozen=True)
 class Lease:
-    """A URL that is this client's to fetch until ``deadline``, or until done."""
+    """A URL that is this client's to fetch while ``left_s`` is positive, or until done."""
 
     lease: str
     """The id. It may be stored, and ended by another process."""
@@ -101,19 +97,26 @@ class Lease:
     attempt: int = 0
     meta: Meta = field(default_factory=dict)
     history: Mapping[str, Any] = field(default_factory=dict)
-    deadline: datetime | None = None
-    due: datetime | None = None
+    ends: float = 0.0
+    """When it ends, as a value of time.monotonic() of this process."""
+    late_s: float | None = None
+    """How much earlier the host could have been contacted, in seconds, if that is known."""
     gap_s: float = 0.0
     """What must lie between two contacts with the host, in seconds. Of leases that
     were asked for together, only those of a host with several have it."""
 
+    @property
+    def left_s(self) -> float:
+        """For how many seconds from now it lasts. The clock of the machine may be set meanwhile."""
+        return max(0.0, self.ends - monotonic())
+
     @classmethod
-    def from_members(cls, m: Mapping[str, Any]) -> Lease:
-        """The lease of an answer. Members that a newer server adds are ignored."""
+    def from_members(cls, m: Mapping[str, Any], asked: float) -> Lease:
+        """The lease of an answer to a request that was sent at ``asked``, by
+        time.monotonic(). Members that a newer server adds are ignored."""
         got = {f.name: m[f.name] for f in fields(cls) if m.get(f.name) is not None}
-        for name in ("deadline", "due"):
-            if name in got:
-                got[name] = parse_time(got[name])
+        # The server answered sent_s after it had the request, which was not before asked.
+        got["ends"] = min(monotonic(), asked + m.get("sent_s", 0.0)) + m.get("lease_s", 0.0)
         return cls(**got)
 
 
@@ -122,8 +125,8 @@ class Leases:
     """An answer to a request for leases."""
 
     leases: list[Lease]
-    next: datetime | None = None
-    """When the next lease may be had, where none came and the time is known."""
+    next_s: float | None = None
+    """In how many seconds the next lease may be had, where none came and that is known."""
     exhausted: bool = False
     """Nothing waits, nothing is scheduled, and nobody holds a lease."""
     held: int = 0
@@ -137,13 +140,18 @@ class Outcome:
     result: Result
     failure: Failure | None = None
     uncontacted: bool = False
-    ended: datetime | None = None
+    ended: float | None = None
+    """When the contact ended, as a value of time.monotonic(); None: now."""
     duration_s: float | None = None
     retry_after_s: float | None = None
     crawl_delay_s: float | None = None
     modified: datetime | None = None
+    """The page's Last-Modified."""
     bytes: int | None = None
     next: datetime | None = None
+    """When the URL is to be fetched again: a date, by the server's clock. For a wait set next_s."""
+    next_s: float | None = None
+    """In how many seconds it is to be fetched again."""
     meta: Meta | None = None
     add: Sequence[Entry | str] = ()
 
@@ -157,6 +165,8 @@ class Outcome:
     def members(self) -> dict[str, Any]:
         """The outcome as JSON members."""
         out = _members(self)
+        if (ended := out.pop("ended", None)) is not None:
+            out["ended_ago_s"] = max(0.0, monotonic() - ended)
         if self.add:
             out["add"] = [entry_members(e) for e in self.add]
         return out

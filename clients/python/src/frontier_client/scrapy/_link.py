@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TypeVar
@@ -70,7 +69,7 @@ class _Pool:
 
 def in_an_hour() -> Outcome:
     """The end of what this process cannot deal with."""
-    return Outcome("put_off", next=datetime.now(timezone.utc) + timedelta(hours=1))
+    return Outcome("put_off", next_s=3600)
 
 
 class Link:
@@ -257,7 +256,7 @@ class Link:
         """Leases, and whether the crawl is over."""
         crawls = None if self._crawl is None else [self._crawl]
         got = self._client.leases(hosts=n, max=n, crawls=crawls, lease_s=self._lease_s, wait_s=_POLL_S)
-        if got.leases or got.next is not None or got.exhausted:
+        if got.leases or got.next_s is not None or got.exhausted:
             return got, got.exhausted and not got.leases
         # A server that waits for more does not say that it is exhausted.
         left = self._client.stats() if self._crawl is None else self._client.crawl(self._crawl)

@@ -291,7 +291,7 @@ class Scheduler(BaseScheduler):
                     out.failure = "timeout"
             else:
                 out.result, out.uncontacted = "visited", False
-                out.next = datetime.now(timezone.utc)
+                out.next_s = 0
         return out
 
     def _give_back(self, lease: Lease) -> None:
@@ -315,7 +315,7 @@ class Scheduler(BaseScheduler):
     def _downloaded(self, request: Request, response: Response) -> None:
         if contact := self._contacts.get(request):
             contact.status = response.status
-            contact.retry_after_s = retry_after(response.headers.get("Retry-After"))
+            contact.retry_after_s = retry_after(response.headers.get("Retry-After"), response.headers.get("Date"))
 
     def _left(self, request: Request) -> None:
         if contact := self._contacts.get(request):
@@ -376,15 +376,21 @@ def _retries(request: Request) -> int:
     return int(request.meta.get("retry_times") or 0)
 
 
-def retry_after(value: bytes | None) -> float | None:
-    """Seconds of a Retry-After header, which has seconds or a date."""
+def retry_after(value: bytes | None, date: bytes | None = None) -> float | None:
+    """Seconds of a Retry-After header, which has seconds or a date. A date is of the
+    site's clock, and so is the header Date of the same answer."""
     if not value:
         return None
     text = value.decode("latin-1").strip()
     if text.isdigit():
         return float(text) or None
     try:
-        s = (parsedate_to_datetime(text) - datetime.now(timezone.utc)).total_seconds()
+        until = parsedate_to_datetime(text)
+        try:
+            now = parsedate_to_datetime((date or b"").decode("latin-1"))
+        except (ValueError, TypeError):
+            now = datetime.now(timezone.utc)
+        s = (until - now).total_seconds()
     except (ValueError, TypeError):
         return None
     return s if s > 0 else None
