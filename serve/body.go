@@ -13,6 +13,8 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+
+	"github.com/seed-7440039f/frontier/internal/urllist"
 )
 
 const (
@@ -80,7 +82,11 @@ func (c *call) lines() (*lines, error) {
 		return nil, errRoom
 	}
 	l.held = 2 * readAhead
-	l.in = bufio.NewReaderSize(deadlined{c}, readAhead)
+	var body io.Reader = deadlined{c}
+	if l.format == formatText {
+		body = urllist.NewReader(body)
+	}
+	l.in = bufio.NewReaderSize(body, readAhead)
 	return l, nil
 }
 
@@ -178,7 +184,7 @@ func (l *lines) next() ([]byte, error) {
 			return nil, err // of a line that breaks off nothing is taken
 		}
 		l.number++
-		if b = bytes.TrimSpace(b); len(b) > 0 {
+		if b = bytes.TrimSpace(b); len(b) > 0 && (l.format != formatText || b[0] != '#') {
 			return b, nil
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/urllist"
 )
 
 // verdict is what became of an entry, as its client gets it.
@@ -154,9 +154,8 @@ func (a *adding) run() error {
 func (a *adding) take(b []byte) error {
 	var it item
 	if a.lines.format == formatText {
-		if it.entry = (frontier.Entry{URL: string(b), Meta: a.c.s.seal(0, nil, time.Now())}); !utf8.Valid(b) {
-			it.err = errors.New("the URL is not UTF-8")
-		}
+		url, err := urllist.URL(b)
+		it.entry, it.err = frontier.Entry{URL: string(url), Meta: a.c.s.seal(0, nil, time.Now())}, err
 	} else {
 		in := scanner{b: b}
 		var err error

@@ -84,6 +84,21 @@ func TestSeedsOfAFile(t *testing.T) {
 	assert.Zero(t, code, stderr)
 }
 
+// The good lines of a file are crawled, whatever wrote it, and the bad ones are told.
+func TestSeedsOfAFileWithBadLines(t *testing.T) {
+	_, addr := serve(t, 10)
+	list := filepath.Join(t.TempDir(), "seeds")
+	text := "\uFEFFhttp://" + addr + "/1 # one\r\n<http://" + addr + "/2>\r\nhttp://a b/\r\nnot a url at all!!\r\nhttp://" + addr + "/caf\xe9\r\n"
+	require.NoError(t, os.WriteFile(list, []byte(text), 0o600))
+	status, out, stderr := command(t, t.Context(), "-allow-network", "127.0.0.0/8", "-seeds-file", list)
+	require.Zero(t, status, stderr)
+	assert.Contains(t, out, "10 pages")
+	assert.Contains(t, stderr, "seeds left out")
+	for _, bad := range []string{":3: seed ", ":4: seed ", ":5: seed "} {
+		assert.Contains(t, stderr, list+bad)
+	}
+}
+
 func TestBadSeedFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(text string) string {
@@ -100,7 +115,7 @@ func TestBadSeedFiles(t *testing.T) {
 		assert.Equal(t, exitUsage, status)
 		assert.Contains(t, stderr, x.want)
 	}
-	list := file("http://a.example/\nmailto:x@a.example\n" + strings.Repeat("/etc/passwd\n", 20))
+	list := file("\nmailto:x@a.example\n" + strings.Repeat("/etc/passwd\n", 20))
 	status, _, stderr := command(t, t.Context(), "-seeds-file", list)
 	assert.Equal(t, exitUsage, status)
 	assert.Contains(t, stderr, list+`:2: seed "mailto:x@a.example": `)
@@ -108,7 +123,7 @@ func TestBadSeedFiles(t *testing.T) {
 	assert.Contains(t, stderr, "-seeds-file: 11 more lines are wrong")
 	list = file("http://a.example/" + strings.Repeat("x", maxSeedLine))
 	_, _, stderr = command(t, t.Context(), "-seeds-file", list)
-	assert.Contains(t, stderr, "seeds:1: the line is longer than")
+	assert.Contains(t, stderr, `seeds:1: seed "": the line is longer than`)
 }
 
 // A crawl that is paused as a whole does not end, and does not look like one that runs.

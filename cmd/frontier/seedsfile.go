@@ -4,21 +4,19 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/internal/urllist"
 )
 
 const (
 	maxSeedLine = 64 << 10 // bytes
-	maxTold     = 10       // bad lines of a file that are reported
+	maxTold     = 10       // bad lines that are reported
 	seedBatch   = 1000     // added at once
 	// joining is how many seeds of files may bring the hosts that they redirect to into
 	// the scope: these are kept in memory.
@@ -26,7 +24,7 @@ const (
 )
 
 // eachSeed calls fn with each line of a file that is no comment, until it fails.
-func eachSeed(path string, fn func(line int, seed string) error) error {
+func eachSeed(path string, fn func(urllist.Line) error) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -37,25 +35,29 @@ func eachSeed(path string, fn func(line int, seed string) error) error {
 	} else if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is no regular file; want one, as it is read twice", path)
 	}
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, maxSeedLine)
-	n := 0
-	for lines.Scan() {
-		n++
-		seed := strings.TrimSpace(lines.Text())
-		if seed == "" || strings.HasPrefix(seed, "#") {
-			continue
+	for l, err := range urllist.Lines(f, maxSeedLine) {
+		if err == nil {
+			err = fn(l)
+		} else {
+			err = fmt.Errorf("%s: %w", path, err)
 		}
-		if err := fn(n, seed); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return fmt.Errorf("%s:%d: the line is longer than %d bytes; want a URL in each", path, n+1, maxSeedLine)
-	} else if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
 	return nil
+}
+
+// seedOf is the seed of a line. Its error names the line.
+func (s *settings) seedOf(path string, l urllist.Line) (string, error) {
+	u, err := "", l.Err
+	if err == nil {
+		u, err = s.seed(l.URL)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s:%d: seed %q: %w", path, l.Number, fetch.Redact(l.URL), err)
+	}
+	return u, nil
 }
 
 // seedFiles are the files that are named.
@@ -69,20 +71,22 @@ func (s *settings) seedFiles() (files []string) {
 }
 
 // judgeSeedFiles judges each seed of the files, and notes its host, and the first ones
-// themselves, for the scope.
+// themselves, for the scope. A file without a good seed is a fault; of others, bad lines are left out
+// when the seeds are added.
 func (s *settings) judgeSeedFiles() {
-	bad, known := 0, map[string]bool{}
+	known := map[string]bool{}
 	for _, path := range s.seedFiles() {
-		begin := s.listed
-		err := eachSeed(path, func(line int, seed string) error {
-			s.listed++
-			u, err := s.seed(seed)
+		var bad []error
+		begin, wrong := s.listed, 0
+		err := eachSeed(path, func(l urllist.Line) error {
+			u, err := s.seedOf(path, l)
 			if err != nil {
-				if bad++; bad <= maxTold {
-					s.item(seedsFileKey, path, fmt.Errorf("%s:%d: seed %q: %w", path, line, fetch.Redact(seed), err))
+				if wrong++; wrong <= maxTold {
+					bad = append(bad, err)
 				}
 				return nil
 			}
+			s.listed++
 			if h, err := frontier.HostName(u); err == nil && !known[h] {
 				known[h] = true
 				s.listedHosts = append(s.listedHosts, h)
@@ -92,21 +96,31 @@ func (s *settings) judgeSeedFiles() {
 			}
 			return nil
 		})
-		if err != nil {
+		switch {
+		case err != nil:
 			s.item(seedsFileKey, path, fmt.Errorf("%s: %w", s.shown(seedsFileKey), err))
-		} else if s.listed == begin {
+		case s.listed == begin && wrong == 0:
 			s.item(seedsFileKey, path, fmt.Errorf("%s: there is no URL in %s; want one in each line", s.shown(seedsFileKey), path))
+		case s.listed == begin:
+			for _, err := range bad {
+				s.item(seedsFileKey, path, err)
+			}
+			if wrong > maxTold {
+				s.fault([]string{seedsFileKey}, "%s: %d more lines are wrong", s.shown(seedsFileKey), wrong-maxTold)
+			}
 		}
-	}
-	if bad > maxTold {
-		s.fault([]string{seedsFileKey}, "%s: %d more lines are wrong", s.shown(seedsFileKey), bad-maxTold)
 	}
 }
 
-// addListed adds the seeds of the files. It returns how many are new, how many the crawl
-// does not want, and the first of these errors.
+// addListed adds the seeds of the files. It returns how many are new, how many are bad or not wanted
+// by the crawl, and the first of these errors.
 func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int, refused int, own []error, err error) {
 	var batch []string
+	leave := func(err error) {
+		if refused++; refused <= maxTold {
+			own = append(own, err)
+		}
+	}
 	flush := func() error {
 		n, err := c.Seed(ctx, batch...)
 		added += n
@@ -115,18 +129,16 @@ func (s *settings) addListed(ctx context.Context, c *crawler.Crawler) (added int
 			return err
 		}
 		for _, e := range bad {
-			if refused++; refused <= maxTold {
-				own = append(own, e)
-			}
+			leave(e)
 		}
 		batch = batch[:0]
 		return ctx.Err()
 	}
 	for _, path := range s.seedFiles() {
-		err := eachSeed(path, func(_ int, seed string) error {
-			u, err := s.seed(seed)
-			if err != nil { // the file changed since it was judged
-				refused++
+		err := eachSeed(path, func(l urllist.Line) error {
+			u, err := s.seedOf(path, l)
+			if err != nil {
+				leave(err)
 				return nil
 			}
 			if batch = append(batch, u); len(batch) < seedBatch {

@@ -48,11 +48,12 @@ func TestLists(t *testing.T) {
 		"nothing":          {},
 		"blanks":           {list: " \n\t\r\n \n"},
 		"text":             {list: "http://a.example/1\nhttp://a.example/2", urls: good},
+		"UTF-16":           {list: "\xff\xfeh\x00t\x00t\x00p\x00:\x00/\x00/\x00a\x00.\x00e\x00x\x00a\x00m\x00p\x00l\x00e\x00/\x001\x00\r\x00\n\x00h\x00t\x00t\x00p\x00:\x00/\x00/\x00a\x00.\x00e\x00x\x00a\x00m\x00p\x00l\x00e\x00/\x002\x00", urls: good},
 		"text of Windows":  {list: "\uFEFFhttp://a.example/1\r\n\r\nHTTP://A.example:80/2#x\r\n", urls: good},
 		"comments, blanks": {list: "# of today\n\n  http://a.example/1 \n#\nhttp://a.example/2\n", urls: good},
 		"bad lines": {
 			list: "http://a.example/1\n\nno url\nmailto:me@a.example\nhttp://" + strings.Repeat("x", 1<<17) + "/\nhttp://a.example/2\n/3\n", urls: good,
-			faults: []string{"line 3: ", "line 4: ", "line 5: want at most", "line 7: "},
+			faults: []string{"line 3: ", "line 4: ", "line 5: the line is longer than", "line 7: "},
 		},
 		"IndexNow": {
 			list: `{"host": "a.example", "key": "k", "keyLocation": "https://a.example/k.txt", "urlList": ["http://a.example/1", "http://a.example/2"]}`, urls: good,

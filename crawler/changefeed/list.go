@@ -4,15 +4,14 @@ package changefeed
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"strings"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/urllist"
 )
 
 // maxBody is the maximum size of the body of an IndexNow request: the protocol allows 10,000 URLs,
@@ -31,10 +30,7 @@ type item struct {
 // the last. No body may be longer than most bytes.
 func read(r io.Reader, most int64) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
-		in := bufio.NewReader(r)
-		if mark, _ := in.Peek(3); bytes.Equal(mark, []byte("\uFEFF")) {
-			_, _ = in.Discard(3)
-		}
+		in := bufio.NewReader(urllist.NewReader(r))
 		line, first, err := skipSpace(in)
 		switch {
 		case errors.Is(err, io.EOF): // there is nothing
@@ -67,38 +63,9 @@ func skipSpace(in *bufio.Reader) (line int, first byte, err error) {
 
 // readText reads one URL a line.
 func readText(in *bufio.Reader, line int, yield func(item, error) bool) {
-	for ; ; line++ {
-		text, long, err := readLine(in)
-		x := item{line: line, url: strings.TrimSpace(text)}
-		if long {
-			x.url, x.err = "", fmt.Errorf("want at most %d bytes", frontier.MaxURL)
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			yield(item{line: line}, err) // the rest of the line cannot be interpreted
+	for l, err := range urllist.Lines(in, frontier.MaxURL) {
+		if !yield(item{line: line - 1 + l.Number, url: l.URL, err: l.Err}, err) {
 			return
-		}
-		if (long || x.url != "" && x.url[0] != '#') && !yield(x, nil) {
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// readLine reads a line without its terminator; text is empty if the line is too long.
-func readLine(in *bufio.Reader) (text string, long bool, err error) {
-	var b []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		if long = long || len(b)+len(part) > frontier.MaxURL+2; !long {
-			b = append(b, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			if long {
-				b = nil
-			}
-			return string(b), long, err
 		}
 	}
 }

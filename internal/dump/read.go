@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/urllist"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -43,7 +44,7 @@ type Reader struct {
 
 // Read reads all lines. An error is no line's fault.
 func (r *Reader) Read(ctx context.Context, from io.Reader) error {
-	br := bufio.NewReaderSize(from, 64<<10)
+	br := bufio.NewReaderSize(urllist.NewReader(from), 64<<10)
 	var buf []byte
 	for {
 		line, long, err := readLine(br, buf[:0])
@@ -88,9 +89,6 @@ func readLine(r *bufio.Reader, buf []byte) (line []byte, long bool, err error) {
 
 // take processes a line. It returns only errors that the line did not cause.
 func (r *Reader) take(line []byte, long bool) error {
-	if r.Lines == 1 {
-		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-	}
 	text := bytes.TrimSpace(line)
 	var err error
 	switch {
@@ -102,9 +100,11 @@ func (r *Reader) take(line []byte, long bool) error {
 		err = r.json(text)
 	case r.header:
 		err = errors.New("not a line of an export")
-	case len(text) == 0 || text[0] == '#':
 	default:
-		err = r.Sink.Listed(string(text))
+		var url []byte
+		if url, err = urllist.URL(text); len(url) > 0 {
+			err = r.Sink.Listed(string(url))
+		}
 	}
 	if ours := Stopped(err); ours != nil {
 		return ours

@@ -56,7 +56,7 @@ func TestImportIntoAnother(t *testing.T) {
 
 func TestImportOfAList(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{}, func(t *testing.T, w *harness.World) {
-		done, err := w.F.Import(t.Context(), strings.NewReader("\xef\xbb\xbf# seeds\r\nhttp://a.example/\r\n\n  http://b.example/ \n{\"url\":\"http://c.example/\",\"priority\":3}\nhttp://a.example/"), frontier.ImportOptions{Crawl: 7})
+		done, err := w.F.Import(t.Context(), strings.NewReader("\xef\xbb\xbf# seeds\r\nhttp://a.example/ # one\r\n\n  <http://b.example/> \n{\"url\":\"http://c.example/\",\"priority\":3}\nhttp://a.example/"), frontier.ImportOptions{Crawl: 7})
 		require.NoError(t, err)
 		assert.Equal(t, frontier.Imported{Lines: 6, URLs: 3, KnownURLs: 1}, done)
 		assert.Equal(t, []string{
