@@ -86,6 +86,9 @@ func reply(w http.ResponseWriter, r *http.Request, answer func(*http.Request) (a
 func writeJSON(w http.ResponseWriter, status int, x any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
+	if status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(x) // a client that is gone
 }
@@ -337,6 +340,12 @@ func (c *Console) changed(r *http.Request) (any, error) {
 // export streams. A failure in the middle breaks the connection off, so that what came
 // is not taken for the whole.
 func (c *Console) export(w http.ResponseWriter, r *http.Request) {
+	release, err := c.scan()
+	if err != nil {
+		writeJSON(w, statusOf(err), map[string]string{"error": err.Error()})
+		return
+	}
+	defer release()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", `attachment; filename="frontier.jsonl"`)
 	counted := &countingWriter{w: w}

@@ -164,6 +164,7 @@ type Console struct {
 	told    told
 	life    life
 	scans   chan struct{} // slots for what looks at many hosts or URLs
+	answers chan struct{} // slots for answers until they are read
 
 	lookFor        time.Duration
 	ordering       sync.Once
@@ -175,6 +176,9 @@ type Console struct {
 
 // maxScans is how many requests may walk over hosts or URLs at once.
 const maxScans = 4
+
+// maxAnswers is how many requests may be answered at once.
+const maxAnswers = 32
 
 // ErrNoFrontier is returned by New without one.
 var ErrNoFrontier = errors.New("console: no frontier")
@@ -203,7 +207,7 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Console{f: f, o: o, log: o.Logger, began: time.Now(), scans: make(chan struct{}, maxScans), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
+	c := &Console{f: f, o: o, log: o.Logger, began: time.Now(), scans: make(chan struct{}, maxScans), answers: make(chan struct{}, maxAnswers), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
 	c.take(c.began)
 	c.done.Go(func() { c.sample(ctx) })
 	return c, nil
@@ -263,7 +267,7 @@ func (c *Console) take(now time.Time) {
 func (c *Console) Local() http.Handler {
 	mux := http.NewServeMux()
 	c.routes(mux, func(h http.HandlerFunc) http.Handler { return h })
-	return limited(mux)
+	return c.limited(mux)
 }
 
 // Page is the handler for browsers.
@@ -271,14 +275,14 @@ func (c *Console) Page() http.Handler {
 	mux := http.NewServeMux()
 	c.routes(mux, c.withToken)
 	c.pages(mux)
-	return c.guarded(c.readers(limited(mux)))
+	return c.guarded(c.readers(c.limited(mux)))
 }
 
 // Metrics is the handler for a port that has only GET /metrics, under the conditions of Page.
 func (c *Console) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	c.metrics(mux, c.readers)
-	return c.guarded(limited(mux))
+	return c.guarded(c.limited(mux))
 }
 
 func (c *Console) metrics(mux *http.ServeMux, guard func(http.Handler) http.Handler) {

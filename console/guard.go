@@ -15,12 +15,25 @@ import (
 	"strings"
 )
 
-// limited bounds what a request may be.
-func limited(h http.Handler) http.Handler {
+// limited bounds what a request may be, and how many answers are in memory: a client may leave its own
+// unread for a while.
+func (c *Console) limited(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.URL.RawQuery) > 16<<10 {
 			writeJSON(w, http.StatusRequestURITooLong, map[string]string{"error": "console: the request is too long"})
 			return
+		}
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close") // there may have been a Content-Length, too, which net/http hides (RFC 9112, 6.1)
+		}
+		if r.URL.Path != metricsPath { // which bounds itself
+			select {
+			case c.answers <- struct{}{}:
+				defer func() { <-c.answers }()
+			default:
+				writeJSON(w, statusOf(errBusy), map[string]string{"error": errBusy.Error()})
+				return
+			}
 		}
 		h.ServeHTTP(w, r)
 	})

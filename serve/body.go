@@ -25,9 +25,10 @@ const (
 )
 
 var (
-	errLong = errors.New("serve: a line is longer than 1 MiB")
-	errBody = errors.New("serve: the body breaks off, or is malformed")
-	errRoom = errors.New("serve: too many requests are being read: try again")
+	errLong  = errors.New("serve: a line is longer than 1 MiB")
+	errBody  = errors.New("serve: the body breaks off, or is malformed")
+	errRoom  = errors.New("serve: too many requests are being read or answered: try again")
+	errNever = errors.New("serve: the request needs more memory than all requests may have (-max-buffered): send less, or ask for less, at once")
 )
 
 // room counts the bytes of requests that are in memory.
@@ -36,12 +37,17 @@ type room struct {
 	used atomic.Int64
 }
 
-func (r *room) take(n int64) bool {
-	if r.used.Add(n) <= r.most {
-		return true
+// take takes n bytes for a request that has some already. What cannot fit into an idle server will not fit
+// later: that is errNever.
+func (r *room) take(has, n int64) error {
+	if has+n > r.most {
+		return errNever
 	}
-	r.used.Add(-n)
-	return false
+	if r.used.Add(n) > r.most {
+		r.used.Add(-n)
+		return errRoom
+	}
+	return nil
 }
 
 // format is how a body is written.
@@ -78,8 +84,8 @@ func (c *call) lines() (*lines, error) {
 	default:
 		return nil, badRequest("the content type is %.80q; want application/x-ndjson, application/json or text/plain", kind)
 	}
-	if !c.s.room.take(2 * readAhead) {
-		return nil, errRoom
+	if err := c.s.room.take(0, 2*readAhead); err != nil {
+		return nil, err
 	}
 	l.held = 2 * readAhead
 	var body io.Reader = deadlined{c}
@@ -116,8 +122,8 @@ type counted struct {
 func (r *counted) Read(b []byte) (int, error) {
 	n, err := r.in.Read(b)
 	if x := 2 * int64(n); x > 0 { // buffers double
-		if !r.room.take(x) {
-			return 0, errRoom
+		if err := r.room.take(r.held, x); err != nil {
+			return 0, err
 		}
 		r.held += x
 	}
@@ -131,12 +137,12 @@ func (r *counted) close() { r.room.used.Add(-r.held) }
 func (l *lines) close() { l.c.s.room.used.Add(-l.held) }
 
 // grow takes more room.
-func (l *lines) grow(n int64) bool {
-	if !l.c.s.room.take(n) {
-		return false
+func (l *lines) grow(n int64) error {
+	if err := l.c.s.room.take(l.held, n); err != nil {
+		return err
 	}
 	l.held += n
-	return true
+	return nil
 }
 
 // release gives what grow took back, while the line that was read last is in use.
@@ -201,8 +207,10 @@ func (l *lines) line() ([]byte, error) {
 		if len(l.buf) > maxLine {
 			return nil, errLong
 		}
-		if n := int64(cap(l.buf)); 2*n > l.held && !l.grow(n) {
-			return nil, errRoom
+		if n := int64(cap(l.buf)); 2*n > l.held {
+			if err := l.grow(n); err != nil {
+				return nil, err
+			}
 		}
 		b, err = l.in.ReadSlice('\n')
 		l.buf = append(l.buf, b...)
@@ -269,8 +277,10 @@ func (l *lines) element() ([]byte, error) {
 		if len(l.buf) > maxLine {
 			return nil, errLong
 		}
-		if n := int64(cap(l.buf)); n > readAhead && 2*n > l.held && !l.grow(n) {
-			return nil, errRoom
+		if n := int64(cap(l.buf)); n > readAhead && 2*n > l.held {
+			if err := l.grow(n); err != nil {
+				return nil, err
+			}
 		}
 		switch {
 		case text && c == '\\':

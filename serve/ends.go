@@ -194,10 +194,7 @@ const parsed = 256
 
 // growFor takes room for what an end becomes once it is read: {} of an array is a whole entry then.
 func (l *lines) growFor(b []byte) error {
-	if !l.grow(int64(len(b)) + parsed*int64(bytes.Count(b, []byte{','}))) {
-		return errRoom
-	}
-	return nil
+	return l.grow(int64(len(b)) + parsed*int64(bytes.Count(b, []byte{','})))
 }
 
 // postDone ends one lease.

@@ -133,6 +133,8 @@ func (s *Service) refuse(w http.ResponseWriter, r *http.Request, kind string, st
 // answer answers a request.
 func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 	began := time.Now()
+	s.requests.Add(1)
+	defer s.requests.Add(-1)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	c := &call{w: w, r: r, s: s, ctx: ctx, asked: began, code: http.StatusOK}
@@ -140,6 +142,9 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 	h.Set("Frontier-Version", "1")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	if len(r.TransferEncoding) > 0 {
+		h.Set("Connection", "close") // there may have been a Content-Length, too, which net/http hides (RFC 9112, 6.1)
+	}
 	if r.ContentLength != 0 {
 		// If nobody wants the body, the server reads it before it sends the answer.
 		_ = http.NewResponseController(w).SetReadDeadline(began.Add(s.o.Idle / 2))
@@ -153,6 +158,9 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 		switch {
 		case x.role == Nobody:
 			err = x.answer(s, c)
+		case s.requests.Load() > int64(s.o.MaxRequests):
+			h.Set("Connection", "close") // for those that probe
+			err = errBusy
 		case !s.begin():
 			err = ErrClosing
 		default:
@@ -174,6 +182,33 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, x *route) {
 	}
 	s.log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", c.code),
 		slog.Int("bytes", c.n), slog.Duration("took", time.Since(began)), slog.String("from", r.RemoteAddr), slog.String("who", c.who))
+}
+
+// maxScans is how many answers at once may read the whole frontier. Each holds blocks of it until its client
+// has read.
+const maxScans = 4
+
+// errBusy is the error of a request that comes when there are too many of its kind.
+var errBusy = errors.New("serve: too many such requests at once: try again")
+
+// scan has one of few slots for what reads the whole frontier, until release is called.
+func (c *call) scan() (release func(), err error) {
+	select {
+	case c.s.scans <- struct{}{}:
+		return func() { <-c.s.scans }, nil
+	default:
+		return nil, errBusy
+	}
+}
+
+// waits counts a request that waits for something until over is called, so that others find a connection.
+func (c *call) waits() (over func(), err error) {
+	most := c.s.o.MaxRequests
+	if c.s.waiting.Add(1) > int64(most-most/8) {
+		c.s.waiting.Add(-1)
+		return nil, errBusy
+	}
+	return func() { c.s.waiting.Add(-1) }, nil
 }
 
 // statusGone is logged for a request whose client did not wait for the answer.
@@ -286,9 +321,9 @@ func problemOf(err error) *problem {
 		kind, status = "full", http.StatusInsufficientStorage
 	case errors.Is(err, syscall.ENOSPC):
 		kind, status = "no-space", http.StatusInsufficientStorage
-	case errors.Is(err, ErrClosing), errors.Is(err, frontier.ErrClosed), errors.Is(err, errRoom), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrClosing), errors.Is(err, frontier.ErrClosed), errors.Is(err, errRoom), errors.Is(err, errBusy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		kind, status = "busy", http.StatusServiceUnavailable
-	case errors.As(err, &large), errors.Is(err, errLong):
+	case errors.As(err, &large), errors.Is(err, errLong), errors.Is(err, errNever):
 		kind, status = "too-large", http.StatusRequestEntityTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded): // the client's, who sends nothing
 		kind, status = "bad-request", http.StatusRequestTimeout
@@ -360,7 +395,7 @@ func (c *call) decode(x any) error {
 	err := d.Decode(x)
 	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &large), errors.Is(err, errRoom), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.As(err, &large), errors.Is(err, errRoom), errors.Is(err, errNever), errors.Is(err, os.ErrDeadlineExceeded):
 		return err
 	case errors.Is(err, io.EOF):
 		return nil

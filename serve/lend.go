@@ -118,6 +118,13 @@ func (s *Service) postLeases(c *call) error {
 	}
 	var leases []frontier.Lease
 	if known {
+		if t.Wait > 0 {
+			over, err := c.waits()
+			if err != nil {
+				return err
+			}
+			defer over()
+		}
 		c.undeadline()
 		leases, err = s.Take(c.ctx, c.client(), t)
 	} else {
@@ -158,10 +165,15 @@ func (s *Service) postLeases(c *call) error {
 
 // lend answers with leases, unless the client is gone. It gives back what cannot have reached it.
 func (c *call) lend(leases []frontier.Lease, b []byte) error {
-	if err := c.ctx.Err(); err != nil {
+	err := c.ctx.Err()
+	if err == nil {
+		err = c.s.room.take(0, int64(len(b))) // until the client has read it
+	}
+	if err != nil {
 		c.s.giveBack(leases)
 		return err
 	}
+	defer c.s.room.used.Add(-int64(len(b)))
 	if c.send(http.StatusOK, "application/json", b); c.n < len(b) {
 		c.s.giveBack(leases)
 	}
@@ -247,6 +259,11 @@ func (s *Service) streamLeases(c *call) error {
 	if r.Max == 0 {
 		r.Max = 64
 	}
+	over, err := c.waits()
+	if err != nil {
+		return err
+	}
+	defer over()
 	defer c.untilClosing()()
 	t, _, err := r.take(s)
 	if err != nil {
@@ -291,7 +308,13 @@ func (s *Service) streamLeases(c *call) error {
 		if len(leases) == 0 {
 			b = append(b, '\n')
 		}
-		if err := c.write(b); err != nil {
+		if err := s.room.take(0, int64(len(b))); err != nil {
+			s.giveBack(leases)
+			return err
+		}
+		err := c.write(b)
+		s.room.used.Add(-int64(len(b)))
+		if err != nil {
 			return nil // the client may have read some of it: all stay out
 		}
 		if err := c.flush(); err != nil {
@@ -474,6 +497,11 @@ func (s *Service) postContact(c *call) error {
 	if err != nil {
 		return err
 	}
+	over, err := c.waits()
+	if err != nil {
+		return err
+	}
+	defer over()
 	c.undeadline()
 	defer c.untilClosing()()
 	ctx, cancel := context.WithTimeout(c.ctx, max(time.Millisecond, wait))

@@ -17,9 +17,11 @@ type listing struct {
 	c    *call
 	b    []byte
 	left int // lines that may follow; negative: any number
+
+	release func() // its slot
 }
 
-// list begins a listing of at most n lines, by the parameter n; without it, or with 0, of all.
+// list begins a listing of at most n lines, by the parameter n; without it, or with 0, of all. The caller calls release in the end.
 func (c *call) list() (*listing, error) {
 	n := 0
 	if v := c.query.Get("n"); v != "" {
@@ -31,9 +33,13 @@ func (c *call) list() (*listing, error) {
 	if n == 0 {
 		n = -1
 	}
+	release, err := c.scan()
+	if err != nil {
+		return nil, err
+	}
 	c.undeadline()
 	c.send(http.StatusOK, "application/x-ndjson", nil)
-	return &listing{c: c, left: n}, nil
+	return &listing{c: c, left: n, release: release}, nil
 }
 
 // full reports whether the listing has all the lines that were asked for.
@@ -79,6 +85,7 @@ func (s *Service) getList(c *call) error {
 	if err != nil {
 		return err
 	}
+	defer l.release()
 	for u, err := range s.f.Scan(c.ctx) {
 		if err != nil {
 			return err
@@ -117,6 +124,7 @@ func (s *Service) getQueues(c *call) error {
 	if err != nil {
 		return err
 	}
+	defer l.release()
 	for host, n := range s.f.Queues(id, c.query.Get("after")) {
 		if l.full() {
 			break

@@ -233,6 +233,11 @@ func (s *Service) crawlInfo(name string, id uint32) crawlInfo {
 }
 
 func (s *Service) getCrawls(c *call) error {
+	release, err := c.scan()
+	if err != nil {
+		return err
+	}
+	defer release()
 	all := []crawlInfo{}
 	for _, name := range s.CrawlNames() {
 		if id, ok := s.Crawl(name); ok {

@@ -36,6 +36,9 @@ type Options struct {
 	// MaxLease is the longest time for which a client may ask a lease, at once or by extending it: a client that
 	// dies keeps its hosts from the others for as long. Zero means an hour; 30 days are the most.
 	MaxLease time.Duration
+	// MaxRequests bounds the requests under way; further ones are told to come again, but for /livez and
+	// /readyz. Of these 7 in 8 may wait for something: leases, a contact, a stream. Zero means 4,096.
+	MaxRequests int
 	// Idle is how long a client may neither send nor read in the middle of a request. Zero
 	// means a minute.
 	Idle time.Duration
@@ -63,7 +66,10 @@ type Service struct {
 	contacts contacts
 	ended    ended
 	once     once
-	room     room
+	room     room          // of requests and of answers
+	scans    chan struct{} // slots for what reads the whole frontier
+	requests atomic.Int64  // under way
+	waiting  atomic.Int64  // of these, those that wait for something
 	plain    atomic.Pointer[plainEnvelope]
 
 	console *console.Console
@@ -126,6 +132,9 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if o.MaxBuffered == 0 {
 		o.MaxBuffered = 64 << 20
 	}
+	if o.MaxRequests == 0 {
+		o.MaxRequests = 4096
+	}
 	if o.MaxLease == 0 {
 		o.MaxLease = time.Hour
 	}
@@ -138,7 +147,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{f: f, o: o, log: o.Logger, console: o.Console}
+	s := &Service{f: f, o: o, log: o.Logger, console: o.Console, scans: make(chan struct{}, maxScans)}
 	if err := s.loadNames(context.Background()); err != nil {
 		return nil, err
 	}

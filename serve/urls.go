@@ -166,12 +166,12 @@ func (a *adding) take(b []byte) error {
 			it = item{id: it.id, err: err}
 		}
 	}
-	if room := int64(2*len(b) + 2*parsed); !a.lines.grow(room) {
+	if room := int64(2*len(b) + 2*parsed); a.lines.grow(room) != nil {
 		if err := a.commit(); err != nil { // what there is makes room
 			return err
 		}
-		if !a.lines.grow(room) {
-			return errRoom
+		if err := a.lines.grow(room); err != nil {
+			return err
 		}
 	}
 	a.size += len(b)

@@ -4,7 +4,9 @@ package urlfrontier
 
 import (
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +17,9 @@ import (
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 )
 
 // startInside starts a server on a socket, and returns what connects to it.
@@ -148,4 +152,133 @@ func TestStopCutsWhatCloseWaitsFor(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		require.Fail(t, "it waits for ever")
 	}
+}
+
+// A client may send everything it has before it reads an acknowledgement.
+func TestAClientThatReadsAtTheEnd(t *testing.T) {
+	_, _, connect := startInside(t)
+	stream, err := connect().PutURLs(t.Context())
+	require.NoError(t, err)
+	const n = 20_000
+	for i := range n {
+		require.NoError(t, stream.Send(itemOfURL(fmt.Sprintf("http://h%d.example/%0*d", i%100, 60, i))))
+	}
+	require.NoError(t, stream.CloseSend())
+	for range n {
+		ack, err := stream.Recv()
+		require.NoError(t, err)
+		require.Equal(t, pb.AckMessage_OK, ack.GetStatus())
+	}
+	_, err = stream.Recv()
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// Acknowledgements that nobody reads have a bound. Behind it nothing is stored, and the client that reads
+// at last learns that: it never hangs.
+func TestUnreadAcknowledgementsHaveABound(t *testing.T) {
+	s, _, connect := startInside(t)
+	s.mostUnread, s.unreadWait = 1<<20, time.Millisecond
+	client := connect()
+	stream, err := client.PutURLs(t.Context())
+	require.NoError(t, err)
+	const n = 40_000
+	for i := range n {
+		require.NoError(t, stream.Send(itemOfURL(fmt.Sprintf("http://h%d.example/%0*d", i%100, 60, i))))
+	}
+	require.NoError(t, stream.CloseSend())
+	acks := 0
+	for {
+		if _, err = stream.Recv(); err != nil {
+			break
+		}
+		acks++
+	}
+	require.Equal(t, codes.ResourceExhausted, status.Code(err), "%v", err)
+	require.Contains(t, err.Error(), fmt.Sprintf("the last %d messages", n-acks))
+	count, err := client.CountURLs(t.Context(), &pb.CountUrlParams{})
+	require.NoError(t, err)
+	require.EqualValues(t, acks, count.GetValue(), "what has an acknowledgement is stored, and nothing else")
+	require.Zero(t, s.acks.Load())
+}
+
+// Lists are read by few calls at once. A call whose client does not read ends, and gives its slot back.
+func TestListsHaveABound(t *testing.T) {
+	s, _, connect := startInside(t)
+	s.unreadFor = time.Millisecond
+	client := connect()
+	stream, err := client.PutURLs(t.Context())
+	require.NoError(t, err)
+	for i := range 200 {
+		item := itemOfURL(fmt.Sprintf("http://a.example/%d", i))
+		item.GetDiscovered().Info.Metadata = map[string]*pb.StringList{"x": {Values: []string{strings.Repeat("x", 60<<10)}}}
+		require.NoError(t, stream.Send(item))
+		_, err := stream.Recv()
+		require.NoError(t, err)
+	}
+	unread, err := client.ListURLs(t.Context(), &pb.ListUrlParams{Size: 1000})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(s.reads) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.reads) == 0 }, time.Minute, time.Millisecond)
+	for err == nil {
+		_, err = unread.Recv()
+	}
+	require.Equal(t, codes.ResourceExhausted, status.Code(err), "%v", err)
+	for range mostReads {
+		s.reads <- struct{}{}
+	}
+	list, err := client.ListURLs(t.Context(), &pb.ListUrlParams{})
+	require.NoError(t, err)
+	_, err = list.Recv()
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	_, err = client.CountURLs(t.Context(), &pb.CountUrlParams{Filter: new("x")})
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	_, err = client.ListQueues(t.Context(), &pb.Pagination{})
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	for range mostReads {
+		<-s.reads
+	}
+	_, err = client.CountURLs(t.Context(), &pb.CountUrlParams{Filter: new("x")})
+	require.NoError(t, err)
+}
+
+// Connections keep few listings, whatever changes between their pages.
+func TestFewListingsAreKept(t *testing.T) {
+	s, _, connect := startInside(t)
+	for i := range 3 * mostListings {
+		client := connect()
+		stream, err := client.PutURLs(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, stream.Send(itemOfURL(fmt.Sprintf("http://a.example/%d", i))))
+		_, err = stream.Recv()
+		require.NoError(t, err)
+		_, err = client.CountURLs(t.Context(), &pb.CountUrlParams{Filter: new("x")})
+		require.NoError(t, err)
+	}
+	s.listings.mu.Lock()
+	defer s.listings.mu.Unlock()
+	require.Len(t, s.listings.kept, mostListings)
+	files, err := filepath.Glob(filepath.Join(s.o.TempDir, listingName))
+	require.NoError(t, err)
+	require.Len(t, files, mostListings)
+}
+
+// A server that was killed leaves its listings behind, and the next one removes them.
+func TestListingsOfAKilledServerGo(t *testing.T) {
+	f, err := frontier.Open(t.Context(), Frontier(frontier.Options{}))
+	require.NoError(t, err)
+	svc, err := serve.New(f, serve.Options{})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for _, name := range []string{"frontier-listing-7", "contacts"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	s, err := New(t.Context(), svc, Options{TempDir: dir})
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(dir, "contacts")}, files)
+	require.NoError(t, s.Close())
+	require.NoError(t, svc.Close())
+	require.NoError(t, f.Check())
+	require.NoError(t, f.Close())
 }

@@ -25,6 +25,16 @@ import (
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 )
 
+// listingName is the pattern of the files' names.
+const listingName = "frontier-listing-*"
+
+// mostListings is how many of one moment or another connections keep: each has 16 bytes of memory for a URL, and
+// a file.
+const mostListings = 4
+
+// mostReads is how many calls at once read listings, or walk over all queues.
+const mostReads = 4
+
 // listing are all URLs of one moment.
 type listing struct {
 	file  *os.File
@@ -100,6 +110,16 @@ func (x *listings) keepLocked(who net.Addr, l *listing) {
 	}
 	if old != nil {
 		x.leaveLocked(old)
+	}
+	different, oldest := map[*listing]bool{}, net.Addr(nil)
+	for other, k := range x.kept {
+		if different[k.listing] = true; oldest == nil || k.used.Before(x.kept[oldest].used) {
+			oldest = other
+		}
+	}
+	if len(different) > mostListings { // who reads in pages goes on with one of another moment
+		x.leaveLocked(x.kept[oldest].listing)
+		delete(x.kept, oldest)
 	}
 }
 
@@ -185,7 +205,7 @@ func (s *Server) listing(ctx context.Context, start bool) (l *listing, leave fun
 // newListing reads all URLs. Those of a queue are in the order in which the frontier yields them.
 func (s *Server) newListing(ctx context.Context, of version) (l *listing, err error) {
 	l = &listing{of: of, made: time.Now()}
-	if l.file, err = os.CreateTemp(s.o.TempDir, "frontier-listing-*"); err != nil {
+	if l.file, err = os.CreateTemp(s.o.TempDir, listingName); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -102,6 +102,11 @@ func (s *Server) ListQueues(_ context.Context, p *pb.Pagination) (*pb.QueueList,
 	if !ok {
 		return out, nil
 	}
+	done, err := s.reading()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	skip := int(p.GetStart())
 	now := time.Now()
 	for key, n := range s.queues(id) {

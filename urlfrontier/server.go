@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +32,8 @@ type Options struct {
 	// ListingAge is how long a listing is kept for a connection that reads it in pages, after a
 	// page, about. Zero means a minute.
 	ListingAge time.Duration
-	// TempDir is the folder of listings. Empty means os.TempDir().
+	// TempDir is the folder of listings, of this Server alone: what one before has left there, because it was
+	// killed, is removed. Empty means os.TempDir(), where nothing is removed.
 	TempDir string
 	// MaxUnfinished bounds the bytes of incomplete messages of all connections of GRPC. Beyond it,
 	// the server closes the connections with the most. Zero means 256 MiB.
@@ -53,6 +56,10 @@ type Server struct {
 	purged   *purged
 	settings *settings
 	listings listings
+	reads    chan struct{} // slots for calls that read much
+
+	unreadFor, unreadWait time.Duration // constants, but in tests
+	mostUnread            int
 
 	unfinished *unfinished
 	stored     *room        // of messages until they are stored
@@ -88,6 +95,12 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.TempDir != "" {
+		left, _ := filepath.Glob(filepath.Join(o.TempDir, listingName))
+		for _, name := range left {
+			_ = os.Remove(name)
+		}
+	}
 	kept, err := openSettings(ctx, svc.Frontier())
 	if err != nil {
 		return nil, err
@@ -100,6 +113,7 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 		svc: svc, o: o, log: o.Logger, purged: purged, settings: kept, groups: make(chan *group, 64),
 		committed: make(chan struct{}), closing: make(chan struct{}), unfinished: &unfinished{most: o.MaxUnfinished, conns: map[*sender]struct{}{}},
 		stored: newRoom(mostStored), health: health.NewServer(),
+		reads: make(chan struct{}, mostReads), unreadFor: unreadFor, unreadWait: unreadWait, mostUnread: mostUnread,
 		listings: listings{age: o.ListingAge, log: o.Logger, kept: map[net.Addr]keptListing{}},
 	}
 	s.health.SetServingStatus(pb.URLFrontier_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)

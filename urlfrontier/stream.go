@@ -1,5 +1,6 @@
 // This file moves the messages of PutURLs and PutDiscovered: a stream is read while what came
-// before is committed and acknowledged, up to a number of messages.
+// before is committed, up to a number of messages, and while its acknowledgements wait for the
+// client, up to a number of bytes. So a client may send all it has before it reads.
 
 package urlfrontier
 
@@ -9,26 +10,37 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
-// How many messages of a stream are read without being acknowledged, and about how many bytes.
+// How many messages of a stream are read without being stored, and about how many bytes.
 const (
-	unackedURLs    = 1024
-	unackedBatches = 16
-	unackedBytes   = 4 << 20
+	unstoredURLs    = 1024
+	unstoredBatches = 16
+	unstoredBytes   = 4 << 20
+)
+
+// mostUnread is how many bytes of acknowledgements a stream has in memory that its client has not read, about.
+// The stream then waits, and if none is read for unreadWait, what comes is not stored any more.
+const (
+	mostUnread = 16 << 20
+	unreadWait = 10 * time.Second
 )
 
 // What all streams together have in memory.
 const (
 	mostStored = 64 << 20 // bytes of messages until they are stored; further ones wait
-	mostAcks   = 64 << 20 // bytes of acknowledgements; beyond it a stream is read when it has sent its own
+	mostAcks   = 64 << 20 // bytes of acknowledgements; beyond it a stream that has some waits as with mostUnread
 )
 
 // pump is one stream. What it read is stored whether or not the client reads acknowledgements.
@@ -36,18 +48,23 @@ type pump[Req, Ack any] struct {
 	stream grpc.BidiStreamingServer[Req, Ack]
 	s      *Server
 	most   int
+	weight int // bytes of memory for a byte of an acknowledgement
 	handle func([]*Req) []*Ack
 
-	mu      sync.Mutex
-	cond    sync.Cond
-	pending []*Req // guarded by mu; read, and not handled yet
-	size    int    // guarded by mu; bytes of pending
-	acks    []*Ack // guarded by mu; not sent yet
-	unacked int    // guarded by mu; messages
-	bytes   int    // guarded by mu; of messages until they are handled, and of acks
-	ended   bool   // guarded by mu; nothing more is read
-	handled bool   // guarded by mu; there will be no more acks
-	err     error  // guarded by mu; of sending
+	mu       sync.Mutex
+	cond     sync.Cond
+	pending  []*Req // guarded by mu; read, and not handled yet
+	size     int    // guarded by mu; bytes of pending
+	acks     []*Ack // guarded by mu; not sent yet
+	unstored int    // guarded by mu; messages
+	bytes    int    // guarded by mu; of messages until they are stored
+	unread   int    // guarded by mu; bytes of acks, and of those that are being sent
+	ended    bool   // guarded by mu; nothing more is read
+	handled  bool   // guarded by mu; there will be no more acks
+	err      error  // guarded by mu; of sending
+
+	moved   atomic.Int64 // when the client last took an acknowledgement, in nanoseconds
+	refused int          // messages that were not stored
 }
 
 // run reads until the client has sent everything, and returns after the last acknowledgement.
@@ -67,7 +84,37 @@ func (p *pump[Req, Ack]) run() error {
 	if err == nil {
 		err = p.err
 	}
+	if err == nil && p.refused > 0 {
+		err = status.Errorf(codes.ResourceExhausted, "the acknowledgements were not read: the last %d messages were not stored, and have none; read while you send, or send less on one stream", p.refused)
+	}
 	return err
+}
+
+// stuckLocked reports whether so many acknowledgements wait for the client that nothing more is to be stored.
+func (p *pump[Req, Ack]) stuckLocked() bool {
+	return p.unread >= p.s.mostUnread || p.unread > 0 && p.s.acks.Load() >= mostAcks
+}
+
+// awaitRoomLocked waits until another message may be read, and reports false if the client reads nothing.
+func (p *pump[Req, Ack]) awaitRoomLocked() bool {
+	began := time.Now()
+	for p.err == nil && (p.unstored >= p.most || p.bytes >= unstoredBytes || p.stuckLocked()) {
+		left := p.s.unreadWait - min(time.Since(began), time.Since(time.Unix(0, p.moved.Load())))
+		if stuck := p.stuckLocked(); stuck && left <= 0 {
+			return false
+		} else if !stuck {
+			p.cond.Wait()
+			continue
+		}
+		t := time.AfterFunc(left, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.cond.Broadcast()
+		})
+		p.cond.Wait()
+		t.Stop()
+	}
+	return true
 }
 
 func (p *pump[Req, Ack]) read() error {
@@ -85,14 +132,17 @@ func (p *pump[Req, Ack]) read() error {
 			x.take(proto.Size(x))
 		}
 		p.mu.Lock()
+		if p.refused > 0 || !p.awaitRoomLocked() { // the client learns it when it has sent everything
+			p.refused++
+			p.mu.Unlock()
+			p.s.stored.give(n)
+			continue
+		}
 		p.pending = append(p.pending, m)
-		p.unacked++
+		p.unstored++
 		p.size += n
 		p.bytes += n
 		p.cond.Broadcast()
-		for p.err == nil && (p.unacked >= p.most || p.bytes >= unackedBytes || p.unacked > 0 && p.s.acks.Load() >= mostAcks) {
-			p.cond.Wait()
-		}
 		err := p.err
 		p.mu.Unlock()
 		if err != nil {
@@ -118,14 +168,16 @@ func (p *pump[Req, Ack]) answer() {
 		if len(batch) == 0 {
 			return
 		}
-		acks := p.handle(batch)
+		acks, messages := p.handle(batch), len(batch)
 		clear(batch)
 		p.s.stored.give(n)
-		bytes := sizeOf(acks)
+		bytes := p.sizeOf(acks)
 		p.s.acks.Add(int64(bytes))
 		p.mu.Lock()
 		p.acks = append(p.acks, acks...)
-		p.bytes += bytes - n
+		p.unstored -= messages
+		p.bytes -= n
+		p.unread += bytes
 		p.cond.Broadcast()
 		p.mu.Unlock()
 	}
@@ -138,29 +190,36 @@ func (p *pump[Req, Ack]) acknowledge() {
 		for len(p.acks) == 0 && !p.handled {
 			p.cond.Wait()
 		}
-		acks, err := p.acks, p.err
-		p.acks = nil
+		acks, err := p.acks[:min(len(p.acks), ackedAtOnce)], p.err
+		if p.acks = p.acks[len(acks):]; len(p.acks) == 0 {
+			p.acks = nil
+		}
 		p.mu.Unlock()
 		if len(acks) == 0 {
 			return
 		}
-		n := sizeOf(acks)
+		n := p.sizeOf(acks)
 		for i := 0; i < len(acks) && err == nil; i++ {
 			err = p.stream.Send(acks[i])
+			p.moved.Store(time.Now().UnixNano())
 		}
+		clear(acks)
 		p.s.acks.Add(-int64(n))
 		p.mu.Lock()
-		p.unacked -= len(acks)
-		p.bytes -= n
+		p.unread -= n
 		p.err = err
 		p.cond.Broadcast()
 		p.mu.Unlock()
 	}
 }
 
-func sizeOf[M any](messages []*M) (n int) {
-	for _, m := range messages {
-		n += proto.Size(any(m).(proto.Message))
+// ackedAtOnce is how many acknowledgements are sent before others are told that there is room.
+const ackedAtOnce = 256
+
+// sizeOf is what acknowledgements take in memory, about.
+func (p *pump[Req, Ack]) sizeOf(acks []*Ack) (n int) {
+	for _, m := range acks {
+		n += 128 + p.weight*proto.Size(any(m).(proto.Message))
 	}
 	return n
 }
@@ -225,7 +284,7 @@ func acknowledged(id string) string {
 
 // PutURLs implements the call.
 func (s *Server) PutURLs(stream grpc.BidiStreamingServer[pb.URLItem, pb.AckMessage]) error {
-	p := pump[pb.URLItem, pb.AckMessage]{stream: stream, s: s, most: unackedURLs, handle: func(items []*pb.URLItem) []*pb.AckMessage {
+	p := pump[pb.URLItem, pb.AckMessage]{stream: stream, s: s, most: unstoredURLs, weight: 1, handle: func(items []*pb.URLItem) []*pb.AckMessage {
 		puts := make([]put, 0, len(items))
 		for _, item := range items {
 			if known := item.GetKnown(); known != nil {
@@ -248,7 +307,7 @@ func (s *Server) PutURLs(stream grpc.BidiStreamingServer[pb.URLItem, pb.AckMessa
 
 // PutDiscovered implements the call.
 func (s *Server) PutDiscovered(stream grpc.BidiStreamingServer[pb.DiscoveredBatch, pb.BatchAck]) error {
-	p := pump[pb.DiscoveredBatch, pb.BatchAck]{stream: stream, s: s, most: unackedBatches, handle: func(batches []*pb.DiscoveredBatch) []*pb.BatchAck {
+	p := pump[pb.DiscoveredBatch, pb.BatchAck]{stream: stream, s: s, most: unstoredBatches, weight: 4, handle: func(batches []*pb.DiscoveredBatch) []*pb.BatchAck {
 		puts := make([]put, 0, len(batches))
 		for _, batch := range batches {
 			for _, info := range batch.GetItems() {

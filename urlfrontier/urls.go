@@ -5,6 +5,7 @@ package urlfrontier
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
@@ -55,6 +56,11 @@ func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error
 	if !ok {
 		return nil
 	}
+	done, err := s.reading()
+	if err != nil {
+		return err
+	}
+	defer done()
 	l, leave, err := s.listing(ctx, x.start == 0)
 	if err != nil {
 		return statusOf(err)
@@ -116,7 +122,46 @@ func (s *Server) ListURLs(p *pb.ListUrlParams, stream grpc.ServerStreamingServer
 	if x.size == 0 {
 		x.size = pageSize
 	}
-	return s.each(stream.Context(), x, stream.Send)
+	return s.sendEach(x, stream)
+}
+
+// unreadFor is how long a client may leave a URL of a listing unread.
+const unreadFor = time.Minute
+
+// sendEach sends URLs. If the client does not read, it ends with an error: the call has one of few slots.
+func (s *Server) sendEach(x selected, stream grpc.ServerStreamingServer[pb.URLItem]) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	stuck := time.AfterFunc(s.unreadFor, cancel)
+	stuck.Stop()
+	defer stuck.Stop()
+	ended := make(chan error, 1)
+	go func() { // it ends with the call, if the client reads nothing
+		ended <- s.each(ctx, x, func(item *pb.URLItem) error {
+			stuck.Reset(s.unreadFor)
+			defer stuck.Stop()
+			return stream.Send(item)
+		})
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	if stream.Context().Err() != nil {
+		return statusOf(stream.Context().Err())
+	}
+	return status.Error(codes.ResourceExhausted, "the client does not read what it has asked for")
+}
+
+// reading has one of few slots for a call that reads much, until done is called.
+func (s *Server) reading() (done func(), err error) {
+	select {
+	case s.reads <- struct{}{}:
+		return func() { <-s.reads }, nil
+	default:
+		return nil, status.Error(codes.ResourceExhausted, "too many calls list or count URLs, or list queues, at once: try again")
+	}
 }
 
 // CountURLs implements the call.

@@ -91,7 +91,7 @@ func newServer() *server {
 		fs.BoolVar(&s.insecure, "insecure", false, "answer other machines without tokens and without -client-ca; whoever reaches the address may do everything")
 		fs.Var(&s.names, "names", "host `names`, beside localhost, under which it answers; * for any; comma-separated")
 		fs.Var(s.buffered.set(64<<20), "max-buffered", "`bytes` of requests in memory at once; further ones are told to come again")
-		fs.IntVar(&s.most, "max-connections", 4096, "`number` of HTTP connections at once; beyond it the one idle longest is closed")
+		fs.IntVar(&s.most, "max-connections", 4096, "`number` of HTTP connections at once; beyond it the one idle longest is closed; one in 16 is for /livez, and one in 8 of the rest for requests that do not wait")
 		fs.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests may go on after SIGTERM")
 	})
 	s.define("the log", s.log.defineServed)
@@ -160,7 +160,7 @@ func (s *server) judge() error {
 	if s.buffered < 1<<20 {
 		s.bad("want at least 1M", "max-buffered")
 	}
-	s.o = frontierserve.Options{MaxBuffered: int64(s.buffered), MaxLease: s.longest, Names: s.names}
+	s.o = frontierserve.Options{MaxBuffered: int64(s.buffered), MaxLease: s.longest, MaxRequests: max(1, s.most-max(1, s.most/16)), Names: s.names}
 	if s.tokens != "" {
 		if f, err := os.Open(s.tokens); err != nil {
 			s.item("tokens", s.tokens, fmt.Errorf("%s: %w", s.shown("tokens"), err))
@@ -428,7 +428,7 @@ func (s *server) answerGRPC(ctx context.Context, l net.Listener, service *fronti
 	if wait == 0 {
 		wait = -1
 	}
-	api, err := urlfrontier.New(ctx, service, urlfrontier.Options{Wait: wait, Advertised: []string{l.Addr().String()}, Logger: log, Level: &s.log.level})
+	api, err := urlfrontier.New(ctx, service, urlfrontier.Options{Wait: wait, TempDir: s.dir, Advertised: []string{l.Addr().String()}, Logger: log, Level: &s.log.level})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,112 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7440039f/frontier"
+)
+
+// Few answers read the whole frontier at once: the others are told to come again, and one that is not read
+// ends, and gives its slot to another.
+func TestAnswersThatAreNotReadHaveABound(t *testing.T) {
+	x := serve(t, Options{Idle: waited})
+	pad := strings.Repeat("m", 60<<10)
+	for i := range 300 { // more than the buffers of a connection hold
+		x.ok("POST", "/v1/urls", fmt.Sprintf(`{"url":"http://a.example/%d","meta":{"k":["%s"]}}`, i, pad))
+	}
+	const clients = 3 * maxScans
+	busy := make(chan bool, clients)
+	for range clients {
+		_, in := x.begin("GET /v1/list HTTP/1.1\nHost: localhost\n\n")
+		go func() {
+			line, err := in.ReadString('\n') // and no more
+			busy <- err != nil || strings.Contains(line, "503")
+		}()
+	}
+	n := 0
+	for range clients {
+		if <-busy {
+			n++
+		}
+	}
+	assert.GreaterOrEqual(t, n, 1)
+	require.Eventually(t, func() bool { return len(x.s.scans) == 0 }, 100*waited, waited/10, "they are cut off")
+	require.Len(t, x.lines("/v1/list"), 300)
+
+	for range maxScans {
+		x.s.scans <- struct{}{}
+	}
+	for _, path := range []string{"/v1/list", "/v1/crawls/DEFAULT/queues", "/v1/crawls"} {
+		code, text, h := x.full("GET", path, strings.NewReader(""))
+		assert.Equal(t, http.StatusServiceUnavailable, code, path)
+		assert.Equal(t, "1", h.Get("Retry-After"))
+		assert.Contains(t, text, "problems/busy")
+	}
+	for range maxScans {
+		<-x.s.scans
+	}
+	x.ok("GET", "/v1/crawls", "")
+}
+
+// While as many requests wait as may, the others are answered: probes, ends, an operator's.
+func TestPollsLeaveRoomForOthers(t *testing.T) {
+	x := serve(t, Options{MaxRequests: 8})
+	var ends []func() error
+	for range 7 {
+		conn, in := x.begin("POST /v1/leases HTTP/1.1\nHost: localhost\nContent-Length: 13\n\n{\"wait_s\":60}")
+		ends = append(ends, conn.Close)
+		_ = in
+	}
+	require.Eventually(t, func() bool { return x.s.waiting.Load() == 7 }, time.Minute, time.Millisecond)
+	for _, path := range []string{"/v1/leases", "/v1/hosts/a.example/contact"} {
+		x.problem(http.StatusServiceUnavailable, "busy", "POST", path, `{"wait_s":60}`)
+	}
+	x.problem(http.StatusServiceUnavailable, "busy", "POST", "/v1/stream", `{}`)
+	x.ok("POST", "/v1/leases", `{}`)
+	x.ok("GET", "/v1/stats", "")
+	x.ok("GET", "/livez", "")
+	conn, _ := x.begin("POST /v1/urls HTTP/1.1\nHost: localhost\nContent-Length: 99\n\n{") // the eighth
+	ends = append(ends, conn.Close)
+	require.Eventually(t, func() bool { return x.s.requests.Load() == 8 }, time.Minute, time.Millisecond)
+	x.problem(http.StatusServiceUnavailable, "busy", "GET", "/v1/stats", "")
+	x.ok("GET", "/livez", "")
+	x.ok("GET", "/readyz", "")
+	for _, end := range ends {
+		require.NoError(t, end())
+	}
+	require.Eventually(t, func() bool { return x.s.requests.Load() == 0 && x.s.waiting.Load() == 0 }, time.Minute, time.Millisecond)
+}
+
+// What a client has not read yet of its leases is counted, as bodies are.
+func TestAnswersWithLeasesAreCounted(t *testing.T) {
+	x := serveFrontier(t, frontier.Options{Delay: frontier.FixedDelay(0)}, Options{MaxBuffered: 1 << 20})
+	pad := strings.Repeat("m", 60<<10)
+	for i := range 40 {
+		x.ok("POST", "/v1/urls", fmt.Sprintf(`{"url":"http://h%d.example/","meta":{"k":["%s"]}}`, i, pad))
+	}
+	x.problem(http.StatusRequestEntityTooLarge, "too-large", "POST", "/v1/leases", `{"hosts":40}`)
+	assert.Zero(t, x.s.Frontier().Stats().Leased, "they wait again")
+	assert.Len(t, x.ok("POST", "/v1/leases", `{"hosts":5}`)["leases"], 5)
+	assert.Zero(t, x.s.room.used.Load())
+}
+
+// A request with a length and chunks may have hidden another one from a proxy: nothing follows it.
+func TestNothingFollowsAChunkedBody(t *testing.T) {
+	x := serve(t, Options{})
+	_, in := x.begin("POST /v1/leases HTTP/1.1\nHost: localhost\nContent-Length: 6\nTransfer-Encoding: chunked\n\n0\n\nGET /v1/stats HTTP/1.1\nHost: localhost\n\n")
+	res, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	assert.True(t, res.Close)
+	_, err = io.Copy(io.Discard, res.Body)
+	require.NoError(t, err)
+	_, err = in.ReadByte()
+	assert.Error(t, err, "the rest is no request")
+}
