@@ -7,6 +7,7 @@
 package frontier
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -19,6 +20,13 @@ import (
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/storage"
+)
+
+// A completion with more outlinks than these is committed in parts: what a commit has takes memory
+// several times.
+const (
+	partBytes   = 1 << 20 // of URLs and Meta; the last may be longer
+	partEntries = 8 << 10
 )
 
 // askAtOnce is how many marks are looked for in memory under one lock.
@@ -88,7 +96,7 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8, verdicts
 	}
 	o := newOp()
 	o.ctx, o.verdicts = ctx, verdicts
-	f.prepare(o, entries, p)
+	f.prepare(o, entries, 0, p)
 	n, err = f.add(ctx, o)
 	admitted = err == nil
 	if len(o.refused) > 0 {
@@ -270,18 +278,18 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 }
 
 // prepare checks and encodes entries, outside the lock, and appends the good
-// ones to o, the others to those refused. The priority is that of prepareAs; Immediate
-// ones are forced, and have no time.
-func (s *shard) prepare(o *op, entries []Entry, p uint8) {
+// ones to o, the others to those refused. The first has the given index. The priority is that
+// of prepareAs; Immediate ones are forced, and have no time.
+func (s *shard) prepare(o *op, entries []Entry, first int, p uint8) {
 	o.links = true
 	o.forgets = s.forgotten.version.Load()
 	o.entries = slices.Grow(o.entries, len(entries))
 	for i := range entries {
 		last := len(o.entries)
-		o.entries = append(o.entries, newEntry{index: i})
+		o.entries = append(o.entries, newEntry{index: first + i})
 		e := &o.entries[last]
 		if err := s.prepareNamed(o, e, &entries[i], p); err != nil {
-			o.refuse(i, EntryBad, &EntryError{Index: i, URL: shortened(entries[i].URL), Err: err})
+			o.refuse(first+i, EntryBad, &EntryError{Index: first + i, URL: shortened(entries[i].URL), Err: err})
 			o.entries = o.entries[:last]
 			continue
 		}
@@ -289,6 +297,53 @@ func (s *shard) prepare(o *op, entries []Entry, p uint8) {
 			e.force, e.due = true, 0
 		}
 	}
+}
+
+// part returns the first part of outlinks, and the rest.
+func part(links []Entry) (first, rest []Entry) {
+	n, bytes := 0, 0
+	for n < len(links) && n < partEntries && bytes < partBytes {
+		bytes += len(links[n].URL) + len(links[n].Meta)
+		n++
+	}
+	return links[:n], links[n:]
+}
+
+// prepareLinks prepares the last part of a completion's outlinks, after it has added the others. bad
+// is why good ones are lost for want of room. If a part could not be committed, undone is why, and
+// out becomes an outcome that leaves the URL waiting. After err the call waits no longer.
+func (f *Frontier) prepareLinks(ctx context.Context, l *Lease, out *Outcome, verdicts []Verdict) (last *op, bad, undone, err error) {
+	o := newOp()
+	o.ctx, o.verdicts = ctx, verdicts
+	links, rest := part(out.Add)
+	for len(rest) > 0 && f.isOut(l) {
+		f.prepare(o, links, len(out.Add)-len(links)-len(rest), 0)
+		_, err := f.add(ctx, o)
+		refused := o.refused
+		switch {
+		case errors.Is(err, ErrFull):
+			o.refuseLinks()
+			bad = fmt.Errorf("outlinks: %w", err)
+		case err != nil && (ctx.Err() != nil || f.isClosed()):
+			o.free()
+			return nil, nil, nil, cmp.Or(ctx.Err(), ErrClosed)
+		case err != nil:
+			undone = fmt.Errorf("outlinks: %w", err)
+			*out = Outcome{Result: Requeue, Uncontacted: out.Uncontacted, Ended: out.Ended, Duration: out.Duration,
+				RetryAfter: out.RetryAfter, CrawlDelay: out.CrawlDelay, Bytes: out.Bytes}
+			links, rest = nil, nil
+		}
+		o.free()
+		o = newOp()
+		o.ctx, o.verdicts, o.refused = ctx, verdicts, refused
+		if undone == nil {
+			links, rest = part(rest)
+		}
+	}
+	if len(links) > 0 {
+		f.prepare(o, links, len(out.Add)-len(links)-len(rest), 0)
+	}
+	return o, bad, undone, nil
 }
 
 // prepareNamed is prepareAs for an entry whose URL is as the program spells it.

@@ -44,7 +44,9 @@ type plan struct {
 
 // Done ends a lease. When it has returned without an error the URL will not be handed out
 // again except as the outcome says, and the outlinks in o.Add are admitted, both in one
-// commit; known outlinks with Force follow in separate commits.
+// commit. Of more than 8,192 outlinks, or 1 MiB of them, all but the last part are admitted
+// before, so that a page of any size takes little memory. Known outlinks with Force follow
+// in separate commits.
 //
 // A bad outlink is no error: one that is malformed, too long or over a limit is refused,
 // counted in Stats.Refused and reported by EventLinksRefused, and the others are admitted.
@@ -79,14 +81,13 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) (refused
 	if err := checkOutcome(&o); err != nil {
 		return nil, err
 	}
-	job := newOp()
-	job.ctx = ctx
-	defer job.free()
-	if len(o.Add) > 0 {
-		f.prepare(job, o.Add, 0)
+	job, lost, undone, err := f.prepareLinks(ctx, &l, &o, nil)
+	if err != nil {
+		return nil, err
 	}
+	defer job.free()
 	p := plan{outcome: o, late: f.opts.Scheduler != nil && !f.isOut(&l)}
-	bad := f.plan(&p, &l, f.moment())
+	bad := errors.Join(undone, lost, f.plan(&p, &l, f.moment()))
 	if err := f.awaitRoom(job); err != nil {
 		return nil, err
 	}

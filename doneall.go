@@ -90,14 +90,15 @@ func (f *Frontier) planAll(ctx context.Context, ends []End, all []ending) {
 		if x.err != nil {
 			continue
 		}
-		x.job, x.verdicts = newOp(), []Verdict{}
-		x.job.ctx = ctx
-		if add := ends[i].Outcome.Add; len(add) > 0 {
-			x.verdicts = make([]Verdict, len(add))
-			x.job.verdicts = x.verdicts
-			f.prepare(x.job, add, 0)
+		x.verdicts = make([]Verdict, len(x.plan.outcome.Add))
+		var lost, undone error
+		if x.job, lost, undone, x.err = f.prepareLinks(ctx, &ends[i].Lease, &x.plan.outcome, x.verdicts); x.err != nil {
+			continue
 		}
-		x.bad = f.plan(&x.plan, &ends[i].Lease, f.moment())
+		if undone != nil {
+			x.verdicts = nil
+		}
+		x.bad = errors.Join(undone, lost, f.plan(&x.plan, &ends[i].Lease, f.moment()))
 	}
 }
 

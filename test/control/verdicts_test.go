@@ -101,7 +101,7 @@ func TestDoneAllEndsEachForItself(t *testing.T) {
 	})
 }
 
-// A full memory refuses outlinks, and says so of each; their completion stays.
+// A full memory refuses outlinks that find no room, and says so of each; their completion stays.
 func TestDoneAllInAFullMemory(t *testing.T) {
 	w := harness.NewWorld(t, frontier.Options{MemoryBudget: 8 << 20, Delay: frontier.FixedDelay(0)})
 	w.Add("http://a.example/")
@@ -113,7 +113,7 @@ func TestDoneAllInAFullMemory(t *testing.T) {
 	got := w.F.DoneAll(t.Context(), []frontier.End{{Lease: l, Outcome: frontier.Outcome{Add: append(big, frontier.Entry{URL: "x"})}}})
 	require.ErrorIs(t, got[0].Err, frontier.ErrFull)
 	require.Len(t, got[0].Verdicts, 301)
-	require.Equal(t, frontier.EntryRefused, got[0].Verdicts[0])
+	require.Equal(t, frontier.EntryNew, got[0].Verdicts[0], "of a part that finds room")
 	require.Equal(t, frontier.EntryRefused, got[0].Verdicts[299])
 	require.Equal(t, frontier.EntryBad, got[0].Verdicts[300])
 	require.EqualValues(t, 1, w.F.Stats().Done[frontier.Visited])
