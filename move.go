@@ -6,8 +6,8 @@ package frontier
 
 import (
 	"errors"
-	"iter"
 	"time"
+	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/instant"
@@ -256,21 +256,23 @@ func (s moveSource) Queue(id uint32) move.Queue {
 	return move.Queue{}
 }
 
-func (s moveSource) Name(id uint32) storage.Queue {
+func (s moveSource) Name(id uint32, names []byte) (storage.Queue, []byte) {
 	c := s.f.sched
 	q := c.queues.At(id)
-	return storage.Queue{Host: string(c.name(c.hosts.At(q.host))), Crawl: c.crawlOf(q).id, Priority: q.priority}
+	at := len(names)
+	names = append(names, c.name(c.hosts.At(q.host))...)
+	host := names[at:] // nothing is written to these bytes any more
+	return storage.Queue{Host: unsafe.String(unsafe.SliceData(host), len(host)), Crawl: c.crawlOf(q).id, Priority: q.priority}, names
 }
 
-func (s moveSource) Leased(id uint32) iter.Seq2[arena.Ref, bool] {
+func (s moveSource) Leased(id uint32, to []move.Leased) []move.Leased {
 	c := s.f.sched
-	return func(yield func(arena.Ref, bool) bool) {
-		for lease := range c.leasesOf(c.queues.At(id).host) {
-			if l := c.leases.At(lease); l.queue == id && l.record != 0 && !yield(l.record, l.prev != 0 || l.next != 0) {
-				return
-			}
+	for lease := range c.leasesOf(c.queues.At(id).host) {
+		if l := c.leases.At(lease); l.queue == id && l.record != 0 {
+			to = append(to, move.Leased{Ref: l.record, Others: l.prev != 0 || l.next != 0})
 		}
 	}
+	return to
 }
 
 func (s moveSource) Finishing(id uint32) bool {

@@ -3,7 +3,6 @@ package move
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math/bits"
 	"slices"
@@ -102,9 +101,11 @@ func (w *world) Queue(id uint32) Queue {
 	return Queue{Queue: &w.sites[id].Queue, Priority: uint8(1 + id%3), Listed: &w.sites[id].listed}
 }
 
-func (w *world) Name(id uint32) storage.Queue {
-	return storage.Queue{Host: fmt.Sprintf("%d.example", id), Priority: uint8(1 + id%3)}
+func (w *world) Name(id uint32, names []byte) (storage.Queue, []byte) {
+	return storage.Queue{Host: w.host(id), Priority: uint8(1 + id%3)}, names
 }
+
+func (w *world) host(id uint32) string { return fmt.Sprintf("%d.example", id) }
 
 func (w *world) DeadOf(q storage.Queue) uint64 {
 	var id uint32
@@ -112,14 +113,11 @@ func (w *world) DeadOf(q storage.Queue) uint64 {
 	return w.sites[id].dead
 }
 
-func (w *world) Leased(id uint32) iter.Seq2[arena.Ref, bool] {
-	return func(yield func(arena.Ref, bool) bool) {
-		for _, ref := range w.sites[id].leased {
-			if !yield(ref, len(w.sites[id].leased) > 1) {
-				return
-			}
-		}
+func (w *world) Leased(id uint32, to []Leased) []Leased {
+	for _, ref := range w.sites[id].leased {
+		to = append(to, Leased{ref, len(w.sites[id].leased) > 1})
 	}
+	return to
 }
 
 func (w *world) Dismiss(ref arena.Ref) {
@@ -287,7 +285,7 @@ func (w *world) check(t require.TestingT, homes uint64) {
 		p := w.blocks.Part(r.Part())
 		pos := int(p.First) + r.Pos()
 		require.Equal(t, r.Seq(), w.packed[p.Block][pos])
-		require.Equal(t, w.Name(id).Host, w.names[p.Block][pos])
+		require.Equal(t, w.host(id), w.names[p.Block][pos])
 		require.False(t, w.blocks.IsBuried(p.Block, pos))
 	}
 	for id := uint32(1); id <= w.Top(); id++ {

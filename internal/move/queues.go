@@ -84,47 +84,19 @@ func (r *Round) copyQueue(id uint32) (more bool) {
 	if q.Queue == nil {
 		return false
 	}
-	follows := false // the last record that was taken
+	r.follows = false
 	dead := r.src.Dead(id)
-	cut := func() { follows = false }
-	take := func(ref arena.Ref) {
-		x := m.records.At(ref)
-		if x.Seq() <= dead {
-			r.gap = true
-			cut() // it needs no home
-			return
-		}
-		if !r.takes(x) {
-			if x.Part() == 0 {
-				r.gap = true
-				if x.Seq() > r.maxSeq {
-					m.List(id, q.Listed) // for the next round
-				}
-			}
-			cut()
-			return
-		}
-		if !follows {
-			r.runs = append(r.runs, storage.Run{Queue: r.src.Name(id)})
-			r.where, r.queue = append(r.where, nil), append(r.queue, id)
-			follows = true
-		}
-		last := len(r.runs) - 1
-		var copied storage.Record
-		copied, r.copy = copyRecord(x, r.copy)
-		r.runs[last].Records = append(r.runs[last].Records, copied)
-		r.where[last] = append(r.where[last], m.records.Locate(ref))
-	}
 	gap := r.gap
-	for ref, others := range r.src.Leased(id) {
-		take(ref)
-		if others {
-			cut() // they may come back in any order
+	r.leased = r.src.Leased(id, r.leased[:0])
+	for _, l := range r.leased {
+		r.take(id, q, l.Ref, dead)
+		if l.Others {
+			r.follows = false // they may come back in any order
 		}
 	}
 	r.gap = gap // ToHead records what comes back without a home
 	if r.src.Finishing(id) {
-		cut() // a finishing record needs no home, but comes between if that fails
+		r.follows = false // a finishing record needs no home, but comes between if that fails
 	}
 	last, home := r.last(q), arena.Ref(0)
 	looks := 0
@@ -134,11 +106,11 @@ func (r *Round) copyQueue(id uint32) (more bool) {
 			break
 		}
 		if behind {
-			cut() // the chain is between
+			r.follows = false // the chain is between
 		}
 		looks++
 		m.looked++
-		take(ref)
+		r.take(id, q, ref, dead)
 		if last = ref; !r.gap {
 			home = ref
 		}
@@ -150,6 +122,35 @@ func (r *Round) copyQueue(id uint32) (more bool) {
 		m.keepHomed(id, home)
 	}
 	return more
+}
+
+// take copies a record of a queue whose records up to number dead are deleted, if it needs a home.
+func (r *Round) take(id uint32, q Queue, ref arena.Ref, dead uint64) {
+	x := r.m.records.At(ref)
+	if x.Seq() <= dead {
+		r.gap, r.follows = true, false // it needs no home
+		return
+	}
+	if !r.takes(x) {
+		if x.Part() == 0 {
+			r.gap = true
+			if x.Seq() > r.maxSeq {
+				r.m.List(id, q.Listed) // for the next round
+			}
+		}
+		r.follows = false
+		return
+	}
+	if !r.follows {
+		var name storage.Queue
+		name, r.names = r.src.Name(id, r.names)
+		r.runs = append(r.runs, storage.Run{Queue: name})
+		r.first, r.queue = append(r.first, len(r.records)), append(r.queue, id)
+		r.follows = true
+	}
+	var copied storage.Record
+	copied, r.copy = copyRecord(x, r.copy)
+	r.records, r.where = append(r.records, copied), append(r.where, r.m.records.Locate(ref))
 }
 
 // keepHomed records that a queue's records up to ref have homes, or get them with the next flush.
@@ -179,18 +180,24 @@ func (r *Round) flush() error {
 	if len(r.runs) == 0 {
 		return nil
 	}
+	r.first = append(r.first, len(r.records))
+	for i := range r.runs {
+		from, to := r.first[i], r.first[i+1]
+		r.runs[i].Records = r.records[from:to:to]
+	}
 	parts, err := r.store.Pack(r.gen, r.runs)
 	if err != nil {
 		return err
 	}
 	r.moved = true
 	r.src.Lock()
-	ids := make([][]uint32, len(r.runs))
-	for i := range r.runs { // all parts of a block before any of them ends
+	r.parts = r.parts[:0]
+	for i := range parts { // all parts of a block before any of them ends
 		for _, p := range parts[i] {
-			ids[i] = append(ids[i], r.m.blocks.AddPart(p))
+			r.parts = append(r.parts, r.m.blocks.AddPart(p))
 		}
 	}
+	ids := r.parts
 	for i, settled := 0, 0; i < len(r.runs); i++ {
 		if settled >= settleAtOnce {
 			settled = 0
@@ -198,20 +205,24 @@ func (r *Round) flush() error {
 			r.src.Lock()
 		}
 		settled += len(r.runs[i].Records)
-		r.settle(i, parts[i], ids[i])
+		r.settle(i, parts[i], ids[:len(parts[i])])
+		ids = ids[len(parts[i]):]
 		r.trim(r.queue[i])
 	}
 	r.src.Freed()
 	r.src.Unlock()
 	clear(r.runs)
-	r.runs, r.where, r.queue, r.copy = r.runs[:0], r.where[:0], r.queue[:0], r.copy[:0]
+	clear(r.records)
+	r.runs, r.records, r.where, r.first = r.runs[:0], r.records[:0], r.where[:0], r.first[:0]
+	r.queue, r.copy = r.queue[:0], r.copy[:0]
+	r.names = make([]byte, 0, len(r.names)) // a store may keep a name
 	return nil
 }
 
 // settle gives the records of run i their homes.
 func (r *Round) settle(i int, parts []storage.Part, ids []uint32) {
 	m := r.m
-	at := 0
+	at := r.first[i]
 	dead := uint64(0)
 	if id := r.queue[i]; r.src.Queue(id).Queue != nil {
 		dead = r.src.Dead(id)
@@ -219,7 +230,7 @@ func (r *Round) settle(i int, parts []storage.Part, ids []uint32) {
 	for n, p := range parts {
 		id := ids[n]
 		for pos := range int(p.Count) {
-			w := r.where[i][at]
+			w := r.where[at]
 			at++
 			if w.Seq > dead && m.records.Holds(w) {
 				m.fifo.SetHome(w.Ref, id, pos)

@@ -5,7 +5,6 @@ package move
 import (
 	"cmp"
 	"errors"
-	"iter"
 	"slices"
 	"sync"
 
@@ -37,10 +36,10 @@ type Source interface {
 	// if it has ended.
 	Top() uint32
 	Queue(id uint32) Queue
-	// Name names a queue.
-	Name(id uint32) storage.Queue
-	// Leased yields the leased records of a queue, and whether its host has other leases.
-	Leased(id uint32) iter.Seq2[arena.Ref, bool]
+	// Name names a queue. The host's name is appended to names, and lies there.
+	Name(id uint32, names []byte) (storage.Queue, []byte)
+	// Leased appends the leased records of a queue.
+	Leased(id uint32, to []Leased) []Leased
 	// Finishing reports whether a completion of a queue's host is on its way to disk.
 	Finishing(id uint32) bool
 	// Dead returns the number up to which the records of a queue are deleted. DeadOf is the same
@@ -60,6 +59,12 @@ type Source interface {
 
 	// Freed lets callers look again that wait for room.
 	Freed()
+}
+
+// Leased is a leased record.
+type Leased struct {
+	Ref    arena.Ref
+	Others bool // its host has other leases
 }
 
 // Queue is what a round needs to know about a queue.
@@ -87,14 +92,21 @@ type Round struct {
 	scheduled []timeheap.Item // records in no block, to be moved
 	keys      []queueKey      // of queues, to be visited
 	runs      []storage.Run
-	where     [][]record.Location // for each record of runs, where it was
-	queue     []uint32            // for each run
-	copy      []byte              // bodies of runs
+	records   []storage.Record  // of runs, one run behind the other
+	where     []record.Location // for each record, where it was
+	first     []int             // for each run, its first record
+	queue     []uint32          // for each run
+	copy      []byte            // bodies of runs
+	names     []byte            // of their hosts
+	parts     []uint32          // numbers of the parts that they become
+	leased    []Leased          // of the current queue
 	moved     bool
 
 	at    record.Location // last examined record of the current queue
 	begun uint64          // Mover.looked when it began with the queue
 	gap   bool            // one of them has no home, and gets none in this round
+
+	follows bool // the record of the current queue before this one was taken, so this one may join it
 
 	dirty []uint32 // blocks whose finished positions TakeDead returned
 }

@@ -84,10 +84,12 @@ func (r *Round) copyTimed(out []timedCopy, bodies []byte, items []timeheap.Item)
 			continue
 		}
 		var copied storage.Record
+		var queue storage.Queue
 		copied, bodies = copyRecord(body, bodies)
+		queue, r.names = r.src.Name(it.Aux, r.names)
 		copied.Due = r.src.Millis(it.At)
 		out = append(out, timedCopy{
-			TimedRecord: storage.TimedRecord{Queue: r.src.Name(it.Aux), Record: copied},
+			TimedRecord: storage.TimedRecord{Queue: queue, Record: copied},
 			from:        m.records.Locate(ref), at: it.At,
 		})
 	}
@@ -96,6 +98,7 @@ func (r *Round) copyTimed(out []timedCopy, bodies []byte, items []timeheap.Item)
 
 // packTimed packs records and releases them.
 func (r *Round) packTimed(copies []timedCopy) error {
+	r.names = nil // the copies have them
 	// The record of an item may be gone, and another one, which also has an item, in its place.
 	slices.SortFunc(copies, func(a, b timedCopy) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Seq, b.Seq)) })
 	copies = slices.CompactFunc(copies, func(a, b timedCopy) bool { return a.Seq == b.Seq })
