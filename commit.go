@@ -42,6 +42,7 @@ const (
 type op struct {
 	ctx  context.Context // ends the waiting for it; nil: nothing but CloseContext does
 	left bool            // its caller waits no more: it is the committer's for good
+	told bool            // it was released
 
 	entries  []newEntry
 	buf      []byte // the piece that bodies of entries and values are written to: see piece
@@ -87,7 +88,7 @@ type op struct {
 	unrule   func()       // called instead if it could not be committed
 	run      func() error // instead of all that: called between two commits
 	after    func(error)  // called outside the lock if no call waits for done
-	done     chan error   // made for each commit
+	done     commit.Reply // of the commit, if a call waits for it
 }
 
 // maxPooled is the room for entries of the largest op that is used again.
@@ -204,15 +205,22 @@ func (f *Frontier) submitAsyncLocked(o *op) {
 // enqueueLocked hands an op to the committer's goroutine, which sends on o.done. After
 // Close there is no such goroutine any more: the op is undone, and fails.
 func (f *Frontier) enqueueLocked(o *op) {
-	o.done = make(chan error, 1)
+	if o.after == nil {
+		o.done = f.replies.New()
+	}
 	if f.closed {
 		f.undoLocked(o)
 		f.finishing--
-		o.done <- ErrClosed
+		if o.after == nil {
+			o.done.Send(ErrClosed)
+		}
 		return
 	}
 	f.sched.named(o.entries)
 	f.committer.log.Add(o)
+	if f.unwaited {
+		o.release()
+	}
 }
 
 // applyYieldingLocked makes a committed op visible. After each applyAtOnce entries it
@@ -396,7 +404,7 @@ func (f *Frontier) commitGroup() bool {
 		f.dispatchLocked()
 		c.room.Committed()
 		f.mu.Unlock()
-		group[0].done <- err
+		group[0].done.Send(err)
 		return true
 	}
 	b.Admit = f.admissions(group)
@@ -467,7 +475,7 @@ func (s *shard) settled(o *op, err error) {
 		s.afterwards(o, err)
 		return
 	}
-	o.done <- err
+	o.done.Send(err)
 }
 
 // takeGroupLocked takes ops off the queue and lists what they want written, except the
@@ -534,25 +542,15 @@ func (s *shared) admissions(group []*op) []storage.Admission {
 // awaitOp waits for an op that was handed over. If that ends before the op is
 // settled the op belongs to the committer, and is not used again.
 func (s *shared) awaitOp(o *op) error {
-	var ended <-chan struct{}
-	if o.ctx != nil {
-		ended = o.ctx.Done()
-	}
-	cause := ErrClosed
-	select {
-	case err := <-o.done:
+	err, why := s.replies.Wait(o.ctx, o.done)
+	if why == nil {
 		return err
-	case <-ended:
-		cause = o.ctx.Err()
-	case <-s.abandoned.Done():
-	}
-	select {
-	case err := <-o.done:
-		return err
-	default:
 	}
 	o.left = true
-	return fmt.Errorf("%w: %w", ErrUnsettled, cause)
+	if why == commit.ErrReleased {
+		why = ErrClosed
+	}
+	return fmt.Errorf("%w: %w", ErrUnsettled, why)
 }
 
 // context is how long the caller that submits the op waits.
@@ -614,6 +612,7 @@ func (f *Frontier) commitAlone(group []*op, refused *storage.Batch, err error) (
 			b.Finish = append(b.Finish, f.completionLocked(o.record))
 		}
 	}
+	c.log.Keep(kept)
 	c.room.Freed()
 	f.mu.Unlock()
 	for _, o := range failed {

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed-7440039f/frontier/internal/clock"
+	"github.com/seed-7440039f/frontier/internal/commit"
 	"github.com/seed-7440039f/frontier/internal/hint"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/known"
@@ -59,6 +60,7 @@ type shared struct {
 	rekeying  atomic.Bool     // an import takes a key over
 	abandoned context.Context // ends, with ErrClosed, when no call waits for the Spill any more
 	abandon   context.CancelCauseFunc
+	replies   commit.Replies
 }
 
 // shard is hosts with all that they own, the calls that wait for them, and what goes to
@@ -146,6 +148,7 @@ type shard struct {
 	givingStep chan struct{} // closed when those being given up are; nil if none are
 	draining   bool
 	closed     bool
+	unwaited   bool          // no call waits for the Spill any more
 	drained    chan struct{} // closed once draining and no lease is out; nil if no call waits
 }
 
@@ -385,8 +388,27 @@ func (f *Frontier) CloseContext(ctx context.Context) error {
 		return f.closeErr
 	default:
 	}
-	f.abandon(ErrClosed)
+	f.abandonAll()
 	return fmt.Errorf("%w: close: %w", ErrUnsettled, ctx.Err())
+}
+
+// release lets the caller of an op that is not settled return.
+func (o *op) release() {
+	if !o.told && o.after == nil {
+		o.told = true
+		o.done.Release()
+	}
+}
+
+// abandonAll ends the waiting of all calls for the Spill.
+func (f *Frontier) abandonAll() {
+	f.abandon(ErrClosed)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unwaited = true
+	for o := range f.committer.log.Unsettled() {
+		o.release()
+	}
 }
 
 func (s *shard) isClosed() bool {

@@ -344,7 +344,7 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 	f.mu.Unlock()
 	var err error
 	for _, o := range jobs {
-		if e := <-o.done; e != nil {
+		if e := o.done.Result(); e != nil {
 			err = e
 		}
 		o.free()

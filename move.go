@@ -235,7 +235,7 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 	f.finishing++
 	f.enqueueLocked(o)
 	f.mu.Unlock()
-	err := <-o.done
+	err := o.done.Result()
 	o.free()
 	return err
 }

@@ -595,7 +595,7 @@ func (f *Frontier) readLostYieldingLocked(ch choice) bool {
 func (s *shared) awaitLost(urls []lostURL) (err error) {
 	for _, x := range urls {
 		if s.opts.Spill != nil {
-			if e := <-x.op.done; e != nil {
+			if e := x.op.done.Result(); e != nil {
 				err = e
 			}
 		}

@@ -16,8 +16,9 @@ type Log[O any] struct {
 	size    func(O) int  // memory of an operation in bytes
 	alone   func(O) bool // whether it needs a separate group
 	queue   []O
+	taken   []O // the last group, and then memory for the queue
 	bytes   int64
-	working bool          // a group is being committed
+	working bool          // that group is being committed
 	wake    chan struct{} // holds a token when the queue may not be empty
 }
 
@@ -46,8 +47,24 @@ func (l *Log[O]) Bytes() int64 { return l.bytes }
 // Waiting yields the operations that wait.
 func (l *Log[O]) Waiting() iter.Seq[O] { return slices.Values(l.queue) }
 
+// Unsettled yields the operations that are being committed, and those that wait.
+func (l *Log[O]) Unsettled() iter.Seq[O] {
+	return func(yield func(O) bool) {
+		for _, o := range l.taken {
+			if l.working && !yield(o) {
+				return
+			}
+		}
+		for _, o := range l.queue {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
+
 // Take removes the next group from the queue: operations of about most bytes, or one that needs a
-// separate group. The group counts as being committed until End.
+// separate group. The group counts as being committed until End, and is valid until the next Take.
 func (l *Log[O]) Take(most int) []O {
 	n, size := 0, 0
 	for n < len(l.queue) && size < most && !l.alone(l.queue[n]) {
@@ -60,13 +77,15 @@ func (l *Log[O]) Take(most int) []O {
 		}
 		n = 1
 	}
-	group := slices.Clone(l.queue[:n])
-	clear(l.queue[:n])
-	if l.queue = l.queue[n:]; len(l.queue) == 0 {
-		l.queue = nil
+	clear(l.taken)
+	if n == len(l.queue) { // the usual case: the two take turns
+		l.taken, l.queue = l.queue, l.taken[:0]
+	} else {
+		l.taken = append(l.taken[:0], l.queue[:n]...)
+		l.queue = slices.Delete(l.queue, 0, n)
 	}
 	l.working = true
-	return group
+	return l.taken[:n:n]
 }
 
 // TakeWith removes the operations that have something in common with a failed group: they fail,
@@ -83,6 +102,9 @@ func (l *Log[O]) TakeWith(has func(O) bool) []O {
 	l.queue = kept
 	return out
 }
+
+// Keep records that of the group only these operations are still being committed.
+func (l *Log[O]) Keep(group []O) { l.taken = group }
 
 // Settled records that a taken operation was applied or undone.
 func (l *Log[O]) Settled(o O) { l.bytes -= int64(l.size(o)) }
