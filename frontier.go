@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/known"
 	"github.com/seed-7440039f/frontier/internal/measure"
+	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/trouble"
@@ -61,6 +62,8 @@ type shared struct {
 	abandoned context.Context // ends, with ErrClosed, when no call waits for the Spill any more
 	abandon   context.CancelCauseFunc
 	replies   commit.Replies
+	hands     patience.Hands // read for calls that may leave
+	peeker    storage.Peeker // opts.Spill, if it is one
 }
 
 // shard is hosts with all that they own, the calls that wait for them, and what goes to
@@ -217,6 +220,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	f.sched.tell, f.sched.clock = f.emitLocked, f.clock
 	f.sched.groupSettings = f.groupRules.of
 	f.sched.controls = &f.controls
+	f.peeker, _ = o.Spill.(storage.Peeker)
 	f.rechecker, _ = o.Scheduler.(Rechecker)
 	f.hinter, _ = o.Scheduler.(Hinter)
 	f.hints.Latest = f.hinter != nil || o.DeferHints // a Hinter gets the later change; without one the earlier time applies
@@ -375,7 +379,8 @@ func (f *Frontier) CloseContext(ctx context.Context) error {
 		go func() {
 			defer close(f.isEnded)
 			f.closeErr = f.close()
-			f.abandon(ErrClosed) // no call needs what is being read
+			f.abandonAll() // no call needs what is being read
+			f.hands.End()
 		}()
 	})
 	select {

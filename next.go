@@ -18,7 +18,6 @@ import (
 	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/patience"
-	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/waitqueue"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -475,14 +474,22 @@ func (s *shard) jobLocked(ch choice) *loadJob {
 	return &loadJob{ch, s.sched.blocks.Part(ch.load)}
 }
 
-// load reads the records of a job and leases the first. If they cannot be read
-// the caller gets the error; records that are damaged are given up in memory,
-// and left on disk.
-func (f *Frontier) load(job *loadJob) grant {
-	records, err := f.read(job.part, job.want)
-	if err != nil && err != ErrClosed {
-		f.emit(Event{Kind: EventStoreError, Reason: "reading URLs", Count: int64(bits.OnesCount32(job.want)), Err: err})
+// load reads the records of a job and leases the first. It waits for the disk.
+func (f *Frontier) load(job *loadJob) (g grant) {
+	for job != nil {
+		records, err := f.read(job.part, job.want)
+		if err != nil && err != ErrClosed {
+			f.emit(Event{Kind: EventStoreError, Reason: "reading URLs", Count: int64(bits.OnesCount32(job.want)), Err: err})
+		}
+		job = f.loaded(&g, job, records, err)
 	}
+	return g
+}
+
+// loaded ends a job whose records were read, or could not be, and fills g, which is zero, or
+// returns a job that comes before. If they cannot be read the caller gets the error; records
+// that are damaged are given up in memory, and left on disk.
+func (f *Frontier) loaded(g *grant, job *loadJob, records []fifo.Loaded, err error) (before *loadJob) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.nowLocked()
@@ -494,34 +501,30 @@ func (f *Frontier) load(job *loadJob) grant {
 		}
 		f.sched.unload(job.host, now)
 		f.dispatchLocked()
-		return grant{err: err}
+		g.err = err
+		return nil
 	}
 	q := f.sched.queues.At(job.queue)
 	f.sched.fifo.Install(&q.Queue, job.load, records)
 	if q.waiting == 0 || f.draining || !f.sched.crawlOf(q).runs() || !f.sched.claim(job.host, now) {
 		f.sched.unload(job.host, now) // its last URL was moved by a Force, a late Done asked for time, or a rule or its crawl says so
-		if f.draining {
-			f.dispatchLocked()
-			return grant{err: ErrClosed}
+		if g.again = !f.draining; f.draining {
+			g.err = ErrClosed
 		}
 		f.dispatchLocked()
-		return grant{again: true}
+		return nil
 	}
 	if f.sched.tombstones.Len() > 0 && !f.sched.headAlive(job.queue, now) {
+		g.again = true
 		f.dispatchLocked()
-		return grant{again: true}
+		return nil
 	}
 	if ch := f.sched.prepare(job.queue); ch.load != 0 { // all that was read had been taken
-		job := f.jobLocked(ch)
-		f.mu.Unlock()
-		g := f.load(job)
-		f.mu.Lock()
-		return g
+		return f.jobLocked(ch)
 	}
-	var g grant
 	f.leaseLocked(&g.lease, job.queue)
 	f.dispatchLocked() // others may wait for its deadline, or have another lane of the host
-	return g
+	return nil
 }
 
 // readFor is read for a caller that waits until ctx ends.
@@ -529,27 +532,30 @@ func (s *shard) readFor(ctx context.Context, p storage.Part, want uint32) ([]fif
 	return patience.Ask(ctx, s.abandoned, func() ([]fifo.Loaded, error) { return s.read(p, want) })
 }
 
+// peek copies the wanted records of a part out of the Spill if it need not wait for the disk;
+// otherwise it returns nil.
+func (s *shared) peek(p storage.Part, want uint32) *fifo.Copy {
+	if s.peeker == nil {
+		return nil
+	}
+	c := fifo.NewCopy()
+	if s.peeker.Peek(p, want, c.Add) && c.Check() == nil {
+		return c
+	}
+	c.Free()
+	return nil
+}
+
 // read copies the wanted records of a part out of the Spill.
 func (s *shard) read(p storage.Part, want uint32) ([]fifo.Loaded, error) {
-	out := make([]fifo.Loaded, 0, bits.OnesCount32(want))
-	var buf []byte // of the bodies; it may become another one meanwhile
-	err := s.opts.Spill.Load(p, want, func(i int, r storage.Record) {
-		at := len(buf)
-		buf = append(buf, r.Body...)
-		out = append(out, fifo.Loaded{Pos: i, Seq: r.Seq, Body: buf[at:len(buf):len(buf)]})
-	})
-	if err != nil {
+	c := fifo.NewCopy() // the caller keeps it
+	if err := s.opts.Spill.Load(p, want, c.Add); err != nil {
 		if s.isClosed() {
 			return nil, ErrClosed
 		}
 		return nil, err
 	}
-	for _, r := range out {
-		if _, err := record.Decode(r.Body); err != nil {
-			return nil, &CorruptError{Err: err}
-		}
-	}
-	return out, nil
+	return c.Records, c.Check()
 }
 
 // within returns the host key as a piece of its URL if it is one, which spares
@@ -573,25 +579,24 @@ func (s *scheduler) abandon(qid, pid uint32) {
 }
 
 // loadFor is load for a caller that waits until ctx ends. A lease that comes later is
-// given back.
-func (f *Frontier) loadFor(ctx context.Context, job *loadJob) grant {
-	c, left := make(chan grant), make(chan struct{})
-	go func() {
-		g := f.load(job)
-		select {
-		case c <- g:
-		case <-left:
-			f.giveBack(&g, nil)
+// given back. What need not wait for the disk is read at once, the rest by another goroutine.
+func (f *Frontier) loadFor(ctx context.Context, job *loadJob) (g grant) {
+	for job != nil {
+		c := f.peek(job.part, job.want)
+		if c == nil {
+			return f.loadElsewhere(ctx, job)
 		}
-	}()
-	select {
-	case g := <-c:
-		return g
-	case <-ctx.Done():
-		close(left)
-		return grant{err: ctx.Err()}
-	case <-f.abandoned.Done():
-		close(left)
-		return grant{err: ErrClosed}
+		job = f.loaded(&g, job, c.Records, nil)
+		c.Free()
 	}
+	return g
+}
+
+// loadElsewhere is load in another goroutine.
+func (f *Frontier) loadElsewhere(ctx context.Context, job *loadJob) grant {
+	var g grant
+	if err := f.hands.Do(ctx, f.abandoned, func() { g = f.load(job) }, func() { f.giveBack(&g, nil) }); err != nil {
+		return grant{err: err}
+	}
+	return g
 }

@@ -129,6 +129,13 @@ func (p *packer) ended() error {
 
 func (p *packer) flush() error {
 	err := p.s.putFitting(&p.batch, false)
+	if err == nil {
+		for _, o := range p.batch.Ops {
+			if block, ok := keys.Number(o.Key); ok {
+				p.s.located(block, o.Key)
+			}
+		}
+	}
 	p.batch = kv.Batch{}
 	return err
 }

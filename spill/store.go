@@ -63,6 +63,7 @@ type Store struct {
 	write sync.Mutex // one write at a time, with its sync
 
 	blocks    blocks.Cache
+	places    blocks.Places
 	marks     marks.Set
 	tidier    tidier
 	merger    merger
@@ -97,6 +98,7 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 	}
 	s := &Store{db: db, opts: o, tidyNow: tidyNow}
 	s.marks.Init(o.MemoryBudget / 2)
+	s.places.Most = o.MemoryBudget / 32
 	s.tidier.init()
 	if t, err := loadState(db); err == nil { // Recover reports errors
 		s.marks.Expect(t.runs)
@@ -129,7 +131,7 @@ func (s *Store) Close() error {
 // Footprint returns an upper bound, in bytes, of the memory that the store takes until the next
 // checkpoint: the engine, and the filters and indexes of marks on disk.
 func (s *Store) Footprint() int64 {
-	return s.db.Footprint() + s.marks.Bytes() + s.blocks.Bytes()
+	return s.db.Footprint() + s.marks.Bytes() + s.blocks.Bytes() + s.places.Bytes()
 }
 
 // Release ends the use that Recover began. Recover may be called again.
@@ -140,6 +142,7 @@ func (s *Store) Release() error {
 	s.merger.stop()
 	s.endSnapshots()
 	s.blocks.Clear()
+	s.places.Clear()
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if !s.closed && (len(s.undo.logs) > 0 || s.undo.state) { // the last chance to revert them
@@ -237,6 +240,7 @@ func (s *Store) forgetBlocks(blocks []uint32) {
 	defer s.mu.Unlock()
 	empty := false
 	for _, b := range blocks {
+		s.places.Forget(b)
 		if i := spanAt(s.spans, b); i >= 0 && s.spans[i].live > 0 {
 			s.spans[i].live--
 			empty = empty || s.spans[i].live == 0

@@ -98,6 +98,14 @@ type Spill interface {
 	Release() error
 }
 
+// Peeker is a Spill that can tell whether it must wait for the disk.
+type Peeker interface {
+	// Peek is Load if the records can be had without waiting for the disk, and reports that.
+	// Otherwise, or if there is an error, it returns false at once, and what fn has got does not
+	// count: Load has the records or the error.
+	Peek(p Part, want uint32, fn func(i int, r Record)) bool
+}
+
 // Snapshot is the state of a Spill at one moment. The Spill can be used while a snapshot is read,
 // but it cannot free the space of what the snapshot holds until Release.
 //

@@ -10,6 +10,7 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -56,6 +57,99 @@ func Ask[T any](ctx, life context.Context, fn func() (T, error)) (T, error) {
 	case <-life.Done():
 		return none, context.Cause(life)
 	}
+}
+
+// Hands are goroutines that make calls for others, and are used again. The zero value has none; End
+// ends them.
+type Hands struct {
+	mu    sync.Mutex
+	idle  []*hand // guarded by mu
+	ended bool    // guarded by mu; none idles any more
+}
+
+// mostIdle is how many goroutines wait for a call, at most.
+const mostIdle = 16
+
+// hand is a goroutine, with what it has to do.
+type hand struct {
+	work chan struct{} // gets a token for each call, and is closed in the end
+	done chan struct{} // gets a token when a call has ended whose caller waits
+
+	fn, late func()
+	left     atomic.Bool // by whoever comes second, the caller or the end of the call
+}
+
+// Do calls fn, and returns when it has ended or, with the reason, when the caller waits no longer:
+// see Ask. Then late is called after fn.
+func (h *Hands) Do(ctx, life context.Context, fn, late func()) error {
+	x := h.take()
+	x.fn, x.late = fn, late
+	x.work <- struct{}{}
+	var err error
+	select {
+	case <-x.done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-life.Done():
+		err = context.Cause(life)
+	}
+	if err != nil {
+		if x.left.CompareAndSwap(false, true) {
+			return err
+		}
+		<-x.done // it has ended after all
+	}
+	x.left.Store(false)
+	h.put(x)
+	return nil
+}
+
+func (h *Hands) take() *hand {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.idle); n > 0 {
+		x := h.idle[n-1]
+		h.idle = h.idle[:n-1]
+		return x
+	}
+	x := &hand{work: make(chan struct{}, 1), done: make(chan struct{}, 1)}
+	go h.run(x)
+	return x
+}
+
+func (h *Hands) put(x *hand) {
+	x.fn, x.late = nil, nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended || len(h.idle) == mostIdle {
+		close(x.work)
+		return
+	}
+	h.idle = append(h.idle, x)
+}
+
+func (h *Hands) run(x *hand) {
+	for range x.work {
+		x.fn()
+		if x.left.CompareAndSwap(false, true) {
+			x.done <- struct{}{}
+			continue
+		}
+		x.late()
+		x.left.Store(false)
+		h.put(x)
+	}
+}
+
+// End ends the goroutines, each after its call. Calls may still come.
+func (h *Hands) End() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	for _, x := range h.idle {
+		close(x.work)
+	}
+	h.idle = nil
 }
 
 // windUp is how long a call that watches its context may take to return after its end.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -80,4 +81,36 @@ func TestWhatIsLentIsGivenBack(t *testing.T) {
 	_, err = w.Write([]byte("y"))
 	require.ErrorIs(t, err, errOver)
 	require.Equal(t, "x", out.String())
+}
+
+// Hands are used again, also one whose caller has left, and end with the others.
+func TestHandsAreUsedAgain(t *testing.T) {
+	life, end := context.WithCancelCause(t.Context())
+	var h Hands
+	idle := func() int { h.mu.Lock(); defer h.mu.Unlock(); return len(h.idle) }
+	n, late := 0, make(chan struct{})
+	for range 100 {
+		require.NoError(t, h.Do(t.Context(), life, func() { n++ }, func() { t.Error("nobody left") }))
+	}
+	require.Equal(t, 100, n)
+	require.Equal(t, 1, idle(), "one is enough for calls one after the other")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	stuck := make(chan struct{})
+	require.ErrorIs(t, h.Do(ctx, life, func() { <-stuck }, func() { close(late) }), context.Canceled)
+	require.Zero(t, idle())
+	close(stuck)
+	<-late
+	require.Eventually(t, func() bool { return idle() == 1 }, time.Minute, time.Millisecond)
+
+	stuck, late = make(chan struct{}), make(chan struct{})
+	end(errOver)
+	require.ErrorIs(t, h.Do(t.Context(), life, func() { <-stuck }, func() { close(late) }), errOver)
+	h.End()
+	close(stuck)
+	<-late
+	require.NoError(t, h.Do(t.Context(), t.Context(), func() { n++ }, nil))
+	require.Equal(t, 101, n)
+	require.Zero(t, idle(), "none idles after the end")
 }

@@ -92,9 +92,9 @@ type blobs struct {
 }
 
 // place is the location of a value.
-type place struct{ file, at, n uint32 }
+type place = Place
 
-func (p place) bytes() []byte {
+func (p Place) bytes() []byte {
 	b := binary.BigEndian.AppendUint32(make([]byte, 0, placeLen), p.file)
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, p.at), p.n)
 }

@@ -44,6 +44,17 @@ func (f *blob) read(buf []byte, at, n int64) ([]byte, error) {
 	return buf, nil
 }
 
+// peek is read without waiting for the disk. It reports whether the bytes are in memory.
+func (f *blob) peek(buf []byte, at, n int64) ([]byte, bool) {
+	if at+n > f.size.Load() {
+		return buf, false
+	}
+	if int64(cap(buf)) < n {
+		buf = make([]byte, n)
+	}
+	return buf[:n], readCached(f.file, buf[:n], at)
+}
+
 // window reads adjacent values with few calls. The zero value with blobs set has read nothing.
 type window struct {
 	blobs *blobs

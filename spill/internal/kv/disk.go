@@ -136,6 +136,12 @@ func (d *Disk) Confirmed() uint64 { return d.before }
 // Fits is for the store.
 func (d *Disk) Fits(b *Batch) bool { return d.MaxOps == 0 || len(b.Ops) <= d.MaxOps }
 
+// Locate is for the store. Nothing has a place.
+func (d *Disk) Locate([]byte) (Place, bool) { return Place{}, false }
+
+// Peek is for the store.
+func (d *Disk) Peek(Place, func([]byte) error) bool { return false }
+
 // Get is for the store.
 func (d *Disk) Get(key []byte, fn func([]byte) error) (bool, error) {
 	d.mu.RLock()

@@ -36,6 +36,14 @@ type DB interface {
 
 	Reader
 
+	// Locate returns the place of the value of key if Peek may find it there, as long as the value
+	// is not replaced or deleted.
+	Locate(key []byte) (Place, bool)
+	// Peek calls fn with what lies at a place, unless it must wait for the disk to read it, and
+	// reports whether fn was called and returned no error. What lies there may be something else by
+	// now, so fn must verify it. It is for values that are not replaced.
+	Peek(at Place, fn func(value []byte) error) bool
+
 	// Snapshot returns the current state of the DB: every write that has returned, none that begins
 	// later. It may be called from any number of goroutines.
 	Snapshot() (Snapshot, error)
@@ -53,6 +61,9 @@ type DB interface {
 
 	Close() error
 }
+
+// Place is where a value lies.
+type Place struct{ file, at, n uint32 }
 
 // Reader reads a DB.
 type Reader interface {

@@ -44,6 +44,38 @@ func (d *Badger) get(key []byte, fn func([]byte) error) (bool, error) {
 	}
 }
 
+// Locate is for the store.
+func (d *Badger) Locate(key []byte) (p Place, ok bool) {
+	err := d.guarded(func() (err error) {
+		txn := d.db.NewTransaction(false)
+		defer txn.Discard()
+		p, ok, err = placeOf(txn, key)
+		return err
+	})
+	return p, ok && err == nil
+}
+
+// Peek is for the store. It touches nothing of badger's, whose tables are mapped into memory and
+// whose lock is held while a log is made.
+func (d *Badger) Peek(p Place, fn func([]byte) error) bool {
+	if d.down.Load() != nil {
+		return false
+	}
+	f := d.blobs.hold(p.file)
+	if f == nil {
+		return false
+	}
+	buf := buffers.Get().(*[]byte)
+	v, ok := f.peek(*buf, int64(p.at), int64(p.n))
+	f.use.RUnlock()
+	*buf = v
+	ok = ok && fn(v) == nil
+	if cap(*buf) <= keptBuffer {
+		buffers.Put(buf)
+	}
+	return ok
+}
+
 // getApart calls fn with the value of key, which was at p a moment ago. It returns again if it has
 // moved.
 func (d *Badger) getApart(key []byte, p place, fn func([]byte) error) (again bool, err error) {
