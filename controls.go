@@ -230,11 +230,14 @@ func (s Scope) wider() Scope {
 }
 
 // DelayOf returns the delay policy in effect for a host.
-func (f *Frontier) DelayOf(host string) DelayPolicy {
-	if d := f.controls.delay(f.hostSeen(host)); d != nil {
+func (f *Frontier) DelayOf(host string) DelayPolicy { return f.delayOf(f.hostSeen(host)) }
+
+// delayOf is DelayOf for a host key, such as that of a lease.
+func (s *shared) delayOf(key string) DelayPolicy {
+	if d := s.controls.delay(key); d != nil {
 		return d
 	}
-	return f.opts.Delay
+	return s.opts.Delay
 }
 
 // longestDelay is the Max of a host's delay policy. It may be called with the lock

@@ -249,7 +249,7 @@ func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 		o.Duration = time.Duration(p.end - l.moment)
 	}
 	if !o.Uncontacted {
-		p.hostGap = clampDelay(f.DelayOf(l.Host).Delay(l.Host, *o))
+		p.hostGap = clampDelay(f.delayOf(l.Host).Delay(l.Host, *o))
 		p.groupGap = clampDelay(f.opts.GroupDelay.Delay(l.Group, *o))
 	}
 	switch {

@@ -241,7 +241,7 @@ func (f *Frontier) setGap(l *Lease) {
 		return
 	}
 	o := Outcome{Ended: f.wall(f.moment())}
-	gap := max(clampDelay(f.DelayOf(l.Host).Delay(l.Host, o)), int64(l.Gap-leastGap))
+	gap := max(clampDelay(f.delayOf(l.Host).Delay(l.Host, o)), int64(l.Gap-leastGap))
 	if l.Group != "" {
 		d := f.groupRules.of(l.Group).Delay
 		if d == nil {
