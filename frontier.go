@@ -205,6 +205,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 			parkAfter:  int64(o.tuning.ParkAfter),
 			selector:   o.Selector,
 			strict:     selector.IsStrict(o.Selector),
+			calm:       selector.IsCalm(o.Selector),
 			groupMax:   int64(o.GroupDelay.Max()),
 			spill:      o.Spill != nil,
 			ahead:      int64(timedAhead),

@@ -58,6 +58,15 @@ type owned struct{ taken atomic.Bool }
 func (o *owned) take() bool { return o.taken.CompareAndSwap(false, true) }
 func (o *owned) leave()     { o.taken.Store(false) }
 
+// IsCalm reports whether Select never panics: it is of this package, and asks no other selector.
+func IsCalm(s Selector) bool {
+	switch s.(type) {
+	case *biased, strict, *uniform, *roundRobin, *weighted:
+		return true
+	}
+	return false
+}
+
 // IsStrict reports whether s was made by Strict. A frontier can then choose without calling it.
 func IsStrict(s Selector) bool { _, ok := s.(strict); return ok }
 
