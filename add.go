@@ -107,12 +107,23 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8, verdicts
 }
 
 // addedAll notes that a call adds no more, and so may no longer keep the crawl from being
-// over.
+// over. It takes the lock only if that is what a call waits for.
 func (f *Frontier) addedAll() {
+	if f.adding.Add(-1) > 0 || !f.endWaits.CompareAndSwap(true, false) {
+		return
+	}
 	f.lock()
-	f.adding.Add(-1)
 	f.dispatchLocked()
 	f.mu.Unlock()
+}
+
+// addsLocked reports whether a call adds. If so the end of the last one dispatches.
+func (s *shard) addsLocked() bool {
+	if s.adding.Load() == 0 {
+		return false
+	}
+	s.endWaits.Store(true)
+	return s.adding.Load() > 0 // it may have ended just before, and looked in vain
 }
 
 func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
@@ -161,6 +172,7 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	f.steppedLocked()
 	f.limitLocked(o)
 	if len(o.entries) == 0 && len(known) == 0 && len(o.rows) == 0 && !f.committer.log.Busy() {
+		f.dispatchLocked() // there may be hints
 		f.mu.Unlock()
 		return 0, nil
 	}

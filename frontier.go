@@ -58,6 +58,7 @@ type shared struct {
 	events     *events    // its lock is taken after shard.mu
 
 	adding    atomic.Int64    // Add calls under way: the crawl is not over
+	endWaits  atomic.Bool     // and a call waits for it to be, unless more is added
 	rekeying  atomic.Bool     // an import takes a key over
 	abandoned context.Context // ends, with ErrClosed, when no call waits for the Spill any more
 	abandon   context.CancelCauseFunc
@@ -305,7 +306,7 @@ func (s *shard) refusalLocked() error {
 // overLocked reports whether the crawl is over: nothing is left, or on its way, that
 // could be handed out.
 func (s *shard) overLocked() bool {
-	return s.sched.over() && s.finishing == 0 && s.adding.Load() == 0 && !s.opts.KeepOpen && s.contactsPausedLocked()
+	return s.sched.over() && s.finishing == 0 && !s.opts.KeepOpen && s.contactsPausedLocked() && !s.addsLocked()
 }
 
 // contactsPausedLocked reports whether every Contact that waits is for a paused host.

@@ -465,7 +465,7 @@ func (s *shard) tellWaitLocked(now int64) (again int64) {
 		return instant.Never // they expire just now
 	}
 	next := c.nextEvent(now)
-	if n := c.stats.Waiting + c.stats.Scheduled; n > 0 && next-now >= idleFrom && s.adding.Load() == 0 && s.finishing == 0 {
+	if n := c.stats.Waiting + c.stats.Scheduled; n > 0 && next-now >= idleFrom && s.finishing == 0 && !s.addsLocked() {
 		c.quiet.told = true
 		e := Event{Kind: EventIdle, Count: n, Reason: fmt.Sprintf("%d scheduled, %d held back", c.stats.Scheduled, c.withheldURLs())}
 		if next != instant.Never {
