@@ -79,8 +79,16 @@ func newClock(c Clock) *clock.Clock {
 // moment is the time since Open for callers without f.mu. It never decreases, and f.wall
 // converts it to the time that the clock shows.
 func (f *Frontier) moment() int64 {
-	if at, ok := f.clock.Fresh(); ok {
+	at, ok := f.clock.Fresh()
+	if ok {
 		return at
+	}
+	if f.mu.TryLock() {
+		defer f.mu.Unlock()
+		return f.nowLocked()
+	}
+	if at > 0 {
+		return at // whoever has the lock looks at the clock
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

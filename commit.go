@@ -105,10 +105,10 @@ func (o *op) free() {
 	}
 	clear(o.entries)
 	clear(o.absent)
-	*o = op{
-		entries: o.entries[:0], buf: o.buf[:0], absent: o.absent[:0],
-		lookup: lookup{marks: o.lookup.marks[:0], at: o.lookup.at[:0], known: o.lookup.known[:0]},
-	}
+	entries, buf, absent, l := o.entries[:0], o.buf[:0], o.absent[:0], o.lookup
+	*o = op{} // it is large: a literal with these would be copied
+	o.entries, o.buf, o.absent = entries, buf, absent
+	o.lookup.marks, o.lookup.at, o.lookup.known = l.marks[:0], l.at[:0], l.known[:0]
 	if cap(o.entries) <= maxPooled {
 		ops.Put(o)
 	}

@@ -66,7 +66,7 @@ type plan struct {
 // Done waits for the disk for as long as that takes, or until the context of CloseContext
 // ends: it must work while everything else is shutting down. DoneContext takes a context.
 func (f *Frontier) Done(l Lease, o Outcome) error {
-	_, err := f.DoneContext(context.Background(), l, o)
+	_, err := f.done(context.Background(), &l, &o)
 	return err
 }
 
@@ -75,32 +75,49 @@ func (f *Frontier) Done(l Lease, o Outcome) error {
 // lease remains out. Otherwise it wraps ErrUnsettled as well: the lease has ended, and its
 // URL is finished or comes again, once the disk answers or when the store is opened next.
 func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) (refused []*EntryError, err error) {
+	return f.done(ctx, &l, &o)
+}
+
+// done is DoneContext. Both values are large, so they are not handed around. They are the
+// caller's: nothing keeps a pointer to them.
+func (f *Frontier) done(ctx context.Context, l *Lease, o *Outcome) (refused []*EntryError, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := checkOutcome(&o); err != nil {
+	if err := checkOutcome(o); err != nil {
 		return nil, err
 	}
-	job, lost, undone, err := f.prepareLinks(ctx, &l, &o, nil)
+	job, lost, undone, err := f.prepareLinks(ctx, l, o, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer job.free()
-	p := plan{outcome: o, late: f.opts.Scheduler != nil && !f.isOut(&l)}
-	bad := errors.Join(undone, lost, f.plan(&p, &l, f.moment()))
+	refused, err = f.doneWith(ctx, job, l, o, errors.Join(undone, lost))
+	job.free()
+	return refused, err
+}
+
+// doneWith is done with an op, which it may leave to the committer, and with what is bad already.
+func (f *Frontier) doneWith(ctx context.Context, job *op, l *Lease, o *Outcome, bad error) (refused []*EntryError, err error) {
+	p := plan{outcome: *o}
+	at := f.endsNow(&p, l)
+	bad = errors.Join(bad, f.plan(&p, l, at))
 	if err := f.awaitRoom(job); err != nil {
 		return nil, err
 	}
-	unknown, err := f.lockKnowing(job)
-	if err != nil {
-		return nil, err
+	if len(job.entries) == 0 {
+		f.lockAt(at)
+	} else {
+		unknown, err := f.lockKnowing(job)
+		if err != nil {
+			return nil, err
+		}
+		bad = errors.Join(bad, unknown)
 	}
-	bad = errors.Join(bad, unknown)
-	if _, err := f.leaseOutLocked(&l); err != nil || p.late {
+	if _, err := f.leaseOutLocked(l); err != nil || p.late {
 		f.mu.Unlock()
-		return nil, errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, l, p))
+		return nil, errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, *l, p))
 	}
-	bad = errors.Join(bad, f.endLocked(job, &l, &p))
+	bad = errors.Join(bad, f.endLocked(job, l, &p))
 	refused = job.refused
 	if f.needsNoCommitLocked(job, &p) {
 		f.dispatchLocked()
@@ -113,10 +130,10 @@ func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) (refused
 	}
 	err = f.submitAndUnlock(job)
 	if job.left {
-		go f.doneLate(job, l, p)
+		go f.doneLate(job, *l, p)
 		return refused, errors.Join(err, bad)
 	}
-	return refused, errors.Join(err, bad, f.doneRest(ctx, job, err, &l, &p))
+	return refused, errors.Join(err, bad, f.doneRest(ctx, job, err, l, &p))
 }
 
 // endLocked ends a lease that is out in memory, and fills job with what must be committed.
@@ -319,7 +336,20 @@ func (p *plan) groupDue(c *scheduler, g *group) int64 {
 
 func clampDelay(d time.Duration) int64 { return int64(min(max(0, d), maxDelay)) }
 
-// isOut reports whether a lease is out: a Scheduler sees each visit once.
+// endsNow returns the moment at which a lease ends. If there is a Scheduler, which sees each
+// visit once, p gets whether the lease has ended before.
+func (f *Frontier) endsNow(p *plan, l *Lease) int64 {
+	if f.opts.Scheduler == nil {
+		return f.moment()
+	}
+	f.lock()
+	defer f.mu.Unlock()
+	_, err := f.leaseOutLocked(l)
+	p.late = err != nil
+	return f.last
+}
+
+// isOut reports whether a lease is out.
 func (f *Frontier) isOut(l *Lease) bool {
 	f.lock()
 	defer f.mu.Unlock()
@@ -514,9 +544,11 @@ func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 // endsLocked makes o the end of a record.
 func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
 	o.ends, o.record, o.queue, o.host = true, ref, qid, s.sched.queues.At(qid).host
-	o.crawl = s.sched.crawlNumber(s.sched.queues.At(qid))
 	s.sched.hosts.At(o.host).pins++
-	s.sched.recount(o, QueueStats{Leased: 1})
+	if s.sched.ending != nil {
+		o.crawl = s.sched.crawlNumber(s.sched.queues.At(qid))
+		s.sched.recount(o, QueueStats{Leased: 1})
+	}
 }
 
 // longRetryAfter is the least Retry-After that is reported to the operator.
@@ -525,7 +557,7 @@ const longRetryAfter = time.Hour
 // giveUpLocked makes o report a URL whose tries are used up.
 func (s *shard) giveUpLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	if s.events.wanted() {
-		e, _, attempt := s.entryLocked(l.record, h)
+		e, attempt := s.entryLocked(l.record, h)
 		o.event = &Event{Kind: EventURLGivenUp, Host: string(s.sched.name(h)), URL: e.URL, Crawl: s.sched.crawlOf(s.sched.queues.At(l.queue)).id, Attempt: attempt, Failure: p.outcome.Failure}
 	}
 }

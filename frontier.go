@@ -278,6 +278,18 @@ func (f *Frontier) lock() {
 	f.departLocked()
 }
 
+// lockAt is lock at a moment that was read from the clock just before. Reading the system's
+// again would tell little, and costs as much as much of what is done under the lock.
+func (f *Frontier) lockAt(at int64) {
+	f.mu.Lock()
+	if f.clock.Steady() && !f.clock.Stale(at) && f.sched.expiry.Min() > max(f.last, at) {
+		f.last = max(f.last, at)
+	} else {
+		f.reapYieldingLocked()
+	}
+	f.departLocked()
+}
+
 // yield gives the lock up for a moment.
 func (s *shard) yield() {
 	s.mu.Unlock()

@@ -528,24 +528,36 @@ func (s *shard) newLeaseLocked(l *Lease, id uint32) {
 	}
 	q := s.sched.queues.At(r.queue)
 	l.Priority = s.sched.priorityOf(q)
-	l.Entry, l.History, l.Attempt = s.entryLocked(r.record, h)
+	s.describeLocked(r.record, h, &l.Entry, &l.History, &l.Attempt)
 	l.Entry.Crawl = s.sched.crawlOf(q).id
 	if l.Host = l.Entry.Host; l.Host == "" {
 		l.Host = within(l.Entry.URL, s.sched.name(h))
 	}
 }
 
-// entryLocked decodes a resident record of a host.
-func (s *shard) entryLocked(ref arena.Ref, h *host) (Entry, History, int) {
+// describeLocked decodes a resident record of a host into e, h and attempt, which are zero.
+func (s *shard) describeLocked(ref arena.Ref, of *host, e *Entry, h *History, attempt *int) {
 	b, err := record.Decode(s.sched.records.At(ref).Body())
 	if err != nil {
 		panic("frontier: a record in memory is malformed") // we encoded it, or checked it
 	}
-	e := entryOf(&b, "")
+	e.URL, e.Depth, e.Weight = string(b.URL), b.Depth, b.Weight
 	if b.Named {
-		e.Host = string(s.sched.name(h))
+		e.Host = string(s.sched.name(of))
 	}
-	return e, historyOf(&b.History), b.Fails + 1
+	if len(b.Meta) > 0 {
+		e.Meta = append([]byte(nil), b.Meta...)
+	}
+	if b.History != (record.History{}) {
+		*h = historyOf(&b.History)
+	}
+	*attempt = b.Fails + 1
+}
+
+// entryLocked decodes a resident record of a host.
+func (s *shard) entryLocked(ref arena.Ref, h *host) (e Entry, attempt int) {
+	s.describeLocked(ref, h, &e, &History{}, &attempt)
+	return e, attempt
 }
 
 // entryOf copies what a body says of a URL of a host, its crawl excepted.

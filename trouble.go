@@ -321,10 +321,13 @@ func (s *shard) learntLocked(id uint32) learnt {
 // mayUnlearnLocked makes o restore a host's pace if an outcome that made it faster is not
 // committed. What made it slower stays.
 func (f *Frontier) mayUnlearnLocked(o *op, id uint32, was learnt, p *plan) {
+	if f.opts.Spill == nil || !was.troubled && f.sched.hosts.At(id).crawlDelay >= was.crawlDelay {
+		return
+	}
 	now := f.learntLocked(id)
 	shorter := now.crawlDelay < was.crawlDelay
 	better := was.troubled && p.outcome.Result != Failed && now.trouble != was.trouble
-	if f.opts.Spill == nil || !shorter && !better {
+	if !shorter && !better {
 		return
 	}
 	f.pinLocked(o, id)
@@ -528,7 +531,7 @@ func (f *Frontier) takeLostYieldingLocked(id, queue uint32) (urls []lostURL, o O
 	for len(urls) < giveUpAtOnce && q.waiting > 0 && c.crawlOf(q).runs() && c.prepare(queue).load == 0 {
 		ref := c.pop(q)
 		c.fifo.Took(id, ref)
-		e, _, attempt := f.entryLocked(ref, c.hosts.At(id))
+		e, attempt := f.entryLocked(ref, c.hosts.At(id))
 		e.Crawl = c.crawlOf(q).id
 		x := lostURL{newOp(), e}
 		f.endsLocked(x.op, queue, ref)

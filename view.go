@@ -273,7 +273,7 @@ func (s *shard) firstLocked(u *Upcoming) *loadJob {
 		}
 		u.Priority = c.priorityOf(q)
 		for ref := range c.fifo.Front(&q.Queue) {
-			u.Entry, _, _ = s.entryLocked(ref, c.hosts.At(id))
+			u.Entry, _ = s.entryLocked(ref, c.hosts.At(id))
 			u.Entry.Crawl = c.crawlNumber(q)
 			return nil
 		}
@@ -284,7 +284,7 @@ func (s *shard) firstLocked(u *Upcoming) *loadJob {
 			}
 		}
 		for ref := range c.fifo.Back(&q.Queue) {
-			u.Entry, _, _ = s.entryLocked(ref, c.hosts.At(id))
+			u.Entry, _ = s.entryLocked(ref, c.hosts.At(id))
 			u.Entry.Crawl = c.crawlNumber(q)
 			return nil
 		}

@@ -88,6 +88,9 @@ func (c *Clock) Fresh() (moment int64, ok bool) {
 	return moment, !c.Stale(moment)
 }
 
+// Steady reports whether moments are read from the system's clock, which does not jump.
+func (c *Clock) Steady() bool { return c.source == nil }
+
 // Stale reports whether it is time to call Look.
 func (c *Clock) Stale(moment int64) bool { return moment >= c.next.Load() }
 
