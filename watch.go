@@ -343,9 +343,12 @@ func (k EventKind) String() string {
 	return "invalid event kind"
 }
 
-// level is how loud a kind is in the log.
-func (k EventKind) level() slog.Level {
-	switch k {
+// level is how loud an event is in the log. What an operator did is no warning.
+func (e *Event) level() slog.Level {
+	if e.Kind == EventHostBlocked && (e.Scope != All() || e.Host == "") {
+		return slog.LevelInfo
+	}
+	switch e.Kind {
 	case EventStoreError:
 		return slog.LevelError
 	case EventHostBlocked, EventHostQuarantined, EventHostGivenUp, EventLimitReached, EventClockStepped, EventStoreWorks, EventLinksRefused, EventStalled:
@@ -544,7 +547,7 @@ func (s *shared) emit(e Event) {
 func (q *events) deliver(e Event, lost int64) {
 	e.Dropped = lost
 	if q.logger != nil {
-		q.logger.LogAttrs(context.Background(), e.Kind.level(), e.Kind.String(), e.attrs()...)
+		q.logger.LogAttrs(context.Background(), e.level(), e.Kind.String(), e.attrs()...)
 	}
 	if q.handler != nil {
 		q.handler(e)

@@ -358,9 +358,14 @@ func TestEventsInTheLog(t *testing.T) {
 		w.Add("http://a.example/1")
 		w.Fetched(w.Next(), 0, frontier.Outcome{Result: frontier.Failed, RetryAfter: time.Hour})
 		synctest.Wait()
+		require.NoError(t, w.F.Pause(frontier.Host("b.example")))
+		require.NoError(t, w.F.Pause(frontier.All()))
+		synctest.Wait()
 		log := regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(out.String(), "")
 		require.Equal(t, `level=WARN msg="host blocked" host=a.example until=2026-01-01T01:00:00.000Z reason=Retry-After
 level=INFO msg="url given up" host=a.example url=http://a.example/1 attempt=1 failure=other
+level=INFO msg="host blocked" host=b.example scope=b.example reason=paused
+level=INFO msg="host blocked" scope=* reason=paused
 `, log)
 	})
 }
