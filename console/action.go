@@ -61,6 +61,14 @@ func (l Limits) String() string {
 	return text
 }
 
+// check refuses a period in which nothing is counted.
+func (l Limits) check() error {
+	if l.Period != 0 && l.Served == 0 && l.Bytes == 0 && l.Errors == 0 {
+		return fmt.Errorf("%w: limits: a period needs a limit of pages (served), bytes or errors", ErrAction)
+	}
+	return nil
+}
+
 func limitsOf(l frontier.Limits) Limits {
 	return Limits{Waiting: l.Waiting, Served: l.Served, Bytes: l.Bytes, Errors: l.Errors, Depth: l.Depth, Period: Duration(l.Period)}
 }
@@ -124,7 +132,7 @@ func delayWords(p frontier.DelayPolicy) string { return fmt.Sprint(p) }
 // Action is one thing to do. Which fields it needs depends on Do:
 //
 //	pause, resume            Scope
-//	block                    Scope, Until or For; Until has passed: no longer blocked
+//	block                    Scope, Until or For; Until the zero time: no longer blocked
 //	delay                    Scope, Delay; none: no longer set
 //	concurrency              Scope, N; 0: no longer set
 //	priority                 Scope, N; 0: no longer set
@@ -236,15 +244,15 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	}
 	if do.scoped && a.Do != "delete" && a.Do != "end-leases" {
 		x := c.concern(ctx, scope)
-		if r.Said += ": " + x.String(); x.hosts == 0 && !x.crawl && !x.more && do.sets {
+		if r.Said += ": " + x.String(); x.hosts == 0 && !x.crawl && !x.more && do.sets && !a.lifts() {
 			r.Said += "; the rule is kept for when one comes"
 		}
+		r.Said += c.narrower(a, scope)
 		r.Hosts, r.Count = x.hosts, x.urls
 	}
-	urls := len(a.URLs)
 	a.URLs = nil // which may hold passwords
 	what, _ := json.Marshal(a)
-	c.log.Info("an operator changed something", "action", string(what), "urls", urls)
+	c.log.Info("an operator changed something", "action", string(what), "hosts", r.Hosts, "urls", r.Count)
 	return r, nil
 }
 
@@ -270,12 +278,11 @@ var actions = map[string]action{
 		return said(c.f.Resume(s), "%s goes on", s)
 	}},
 	"block": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
-		now := time.Now()
-		until, err := a.until(now)
+		until, err := a.until(time.Now())
 		if err != nil {
 			return Result{}, err
 		}
-		if !until.After(now) {
+		if until.IsZero() {
 			return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.BlockedUntil = time.Time{} }), "%s is not blocked any more", s)
 		}
 		return said(c.f.BlockUntil(s, until), "%s is blocked until %s", s, until.UTC().Format(time.RFC3339))
@@ -294,6 +301,9 @@ var actions = map[string]action{
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Concurrency = a.N }), "%s has %s", s, number(a.N, "fetches at once"))
 	}},
 	"priority": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		if most := len(c.f.Stats().WaitingBy); a.N < 0 || a.N > most {
+			return Result{}, fmt.Errorf("%w: priority: there is no priority %d; want 1 to %d, or 0 for none of its own", ErrAction, a.N, most)
+		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priority, r.Priorities = a.N, frontier.PriorityMap{} }), "%s has %s", s, number(a.N, "for its priority"))
 	}},
 	"reprioritize": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
@@ -303,9 +313,15 @@ var actions = map[string]action{
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Priorities[a.From] = uint8(a.To) }), "%s: what has priority %d is served with %d", s, a.From, a.To)
 	}},
 	"limit": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		if err := a.Limits.check(); err != nil {
+			return Result{}, err
+		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.Limits = a.Limits.of() }), "%s may have %s", s, a.Limits)
 	}},
 	"host-limit": {true, true, func(c *Console, _ context.Context, a Action, s frontier.Scope) (Result, error) {
+		if err := a.Limits.check(); err != nil {
+			return Result{}, err
+		}
 		return said(c.f.UpdateRule(s, func(r *frontier.Rule) { r.HostLimits = a.Limits.of() }), "each host of %s may have %s", s, a.Limits)
 	}},
 	"clear": {true, false, func(c *Console, _ context.Context, _ Action, s frontier.Scope) (Result, error) {
@@ -358,7 +374,22 @@ func number(n int, of string) string {
 	return fmt.Sprint(n, " ", of)
 }
 
-// until is when a block ends.
+// lifts tells whether an action takes back what was set.
+func (a Action) lifts() bool {
+	switch a.Do {
+	case "block":
+		return a.Until != nil && a.Until.IsZero()
+	case "delay":
+		return a.Delay == nil
+	case "priority", "concurrency":
+		return a.N == 0
+	case "limit", "host-limit":
+		return a.Limits == Limits{}
+	}
+	return false
+}
+
+// until is when a block ends; the zero time: now.
 func (a Action) until(now time.Time) (time.Time, error) {
 	switch {
 	case a.Until != nil && a.For != 0:
@@ -367,6 +398,8 @@ func (a Action) until(now time.Time) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("%w: block: for %s", ErrAction, time.Duration(a.For))
 	case a.For > 0:
 		return now.Add(time.Duration(a.For)), nil
+	case a.Until != nil && !a.Until.IsZero() && !a.Until.After(now):
+		return time.Time{}, fmt.Errorf("%w: block: until %s has passed; the zero time ends a block", ErrAction, a.Until.UTC().Format(time.RFC3339))
 	case a.Until != nil:
 		return *a.Until, nil
 	}
@@ -394,7 +427,7 @@ func (c *Console) add(ctx context.Context, a Action, add func(context.Context, .
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return Result{}, fmt.Errorf("%w: %s: %w", ErrAction, a.Do, err)
+		return Result{}, fmt.Errorf("%w: %w", ErrAction, err)
 	}
 	crawl, done, err := c.o.Adding(a.Crawl)
 	if err != nil {
@@ -407,7 +440,7 @@ func (c *Console) add(ctx context.Context, a Action, add func(context.Context, .
 	n, err := add(ctx, entries...)
 	text := fmt.Sprintf("%s %s", plural(int64(n), "URL"), what)
 	if known := int64(len(entries) - n); known > 0 && err == nil && a.Do == "add" {
-		text += fmt.Sprintf("; %s known before, which crawl-now (frontier now) fetches again", plural(known, "URL"))
+		text += fmt.Sprintf("; %s known before, which \"now\" fetches again", plural(known, "URL"))
 	}
 	return Result{Said: text, Count: int64(n)}, err
 }

@@ -181,7 +181,7 @@ func (c *Console) host(r *http.Request) (any, error) {
 	h, err := c.f.Host(r.Context(), name)
 	x := c.hostView(h, time.Now())
 	if errors.Is(err, frontier.ErrUnknownHost) {
-		x.Known, x.Why, err = false, "no URL of it is in the frontier"+offer(c.near(name)), nil
+		x.Known, x.Why, err = false, c.noURL(r.Context(), name), nil
 	}
 	return x, refused(err)
 }

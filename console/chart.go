@@ -38,10 +38,10 @@ func spark(said, class string, values []float64) template.HTML {
 	return template.HTML(b.String()) // of numbers and escaped text alone
 }
 
-// moment is a column of a stacked chart: what each layer is at a time, from the bottom.
+// moment is a column of a stacked chart: what each layer was on average up to a time, from the bottom.
 type moment struct {
 	at     time.Time
-	layers []int64
+	layers []float64
 }
 
 // stack draws layers over each other, over time. Classes and names are those of the layers. Each
@@ -51,16 +51,16 @@ func stack(said string, classes, names []string, all []moment) template.HTML {
 	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, chartWidth, chartHeight, template.HTMLEscapeString(said))
 	most := 0.0
 	for _, m := range all {
-		sum := int64(0)
+		sum := 0.0
 		for _, n := range m.layers {
 			sum += n
 		}
-		most = max(most, float64(sum))
+		most = max(most, sum)
 	}
 	most = roundUp(most)
 	y := func(v float64) float64 { return top + (1-v/most)*(chartHeight-top-bottom) }
 	ticks := []float64{0, .5, 1}
-	if most < 2 {
+	if int64(most)%2 != 0 { // half of it is no number of hosts
 		ticks = []float64{0, 1}
 	}
 	for _, share := range ticks {
@@ -76,11 +76,11 @@ func stack(said string, classes, names []string, all []moment) template.HTML {
 		for layer, class := range classes {
 			var up, down strings.Builder
 			for i, m := range all {
-				fmt.Fprintf(&up, "%.1f,%.1f ", x(m.at), y(below[i]+float64(m.layers[layer])))
+				fmt.Fprintf(&up, "%.1f,%.1f ", x(m.at), y(below[i]+m.layers[layer]))
 			}
 			for i := len(all) - 1; i >= 0; i-- {
 				fmt.Fprintf(&down, "%.1f,%.1f ", x(all[i].at), y(below[i]))
-				below[i] += float64(all[i].layers[layer])
+				below[i] += all[i].layers[layer]
 			}
 			fmt.Fprintf(&b, `<polygon class="layer %s" points="%s%s"/>`, class, up.String(), down.String())
 		}
@@ -94,7 +94,7 @@ func stack(said string, classes, names []string, all []moment) template.HTML {
 				parts[0], begin = "now", begin-2
 			}
 			for layer, n := range m.layers {
-				parts = append(parts, names[layer]+" "+Count(n))
+				parts = append(parts, names[layer]+" "+short(n))
 			}
 			fmt.Fprintf(&b, `<rect class="hit" x="%.1f" y="%.0f" width="%.1f" height="%.0f"><title>%s</title></rect>`,
 				begin, top, max(1, end-begin), chartHeight-top-bottom, template.HTMLEscapeString(strings.Join(parts, " · ")))

@@ -26,6 +26,7 @@ type concern struct {
 	crawl       bool     // a crawl was asked for: hosts are not counted
 	all         bool     // all hosts were asked for, by no name
 	more        bool     // there may be more: not all were looked at
+	over        bool     // all URLs of the host are done
 	near        []string // if there are no hosts: names that resemble the one asked for
 }
 
@@ -65,9 +66,83 @@ func (c *Console) concern(ctx context.Context, s frontier.Scope) (x concern) {
 		}
 	}
 	if x.hosts == 0 && !x.more {
-		x.near = c.near(name)
+		if x.over = c.over(ctx, name); !x.over {
+			x.near = c.near(name)
+		}
 	}
 	return x
+}
+
+// over tells whether all URLs of a host are done, as far as that can be told: its first page is known, or
+// it was asked for something lately.
+func (c *Console) over(ctx context.Context, host string) bool {
+	for _, scheme := range []string{"http://", "https://"} {
+		if s, err := c.f.Status(ctx, 0, scheme+host+"/"); err == nil && s.State != frontier.URLUnknown {
+			return true
+		}
+	}
+	return len(c.o.Watch.lastOf(func(f Fetch) bool { return f.Host == host })) > 0
+}
+
+// noURL says that a host has none that waits, is scheduled or is fetched.
+func (c *Console) noURL(ctx context.Context, host string) string {
+	if c.over(ctx, host) {
+		return "all its URLs are done"
+	}
+	return "the crawl has no URL of it" + offer(c.near(host))
+}
+
+// contrary are rules of narrower scopes that stand against an action on a wider one, by the action.
+var contrary = map[string]struct {
+	is    func(r *frontier.Rule) bool
+	words string
+}{
+	"pause": {func(r *frontier.Rule) bool { return r.Paused == frontier.Off }, "go on"},
+	"resume": {func(r *frontier.Rule) bool {
+		return r.Paused == frontier.On || r.BlockedUntil.After(time.Now())
+	}, "stay paused or blocked"},
+	"delay":       {func(r *frontier.Rule) bool { return r.Delay != nil }, "keep another delay"},
+	"concurrency": {func(r *frontier.Rule) bool { return r.Concurrency != 0 }, "keep another number"},
+	"priority": {func(r *frontier.Rule) bool {
+		return r.Priority != 0 || r.Priorities != frontier.PriorityMap{}
+	}, "keep another priority"},
+}
+
+// narrower names the scopes within one whose rules count before what an action has set.
+func (c *Console) narrower(a Action, s frontier.Scope) string {
+	against, ok := contrary[a.Do]
+	if !ok || a.lifts() {
+		return ""
+	}
+	var names []string
+	more := 0
+	for in, r := range c.f.Rules() {
+		switch {
+		case !within(in, s) || !against.is(&r):
+		case len(names) < maxNear:
+			names = append(names, in.String())
+		default:
+			more++
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := strings.Join(names, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("; by rules of their own these %s: %s", against.words, text)
+}
+
+// within tells whether one scope of hosts is narrower than another, and in it.
+func within(in, out frontier.Scope) bool {
+	name := strings.TrimPrefix(in.String(), "*.")
+	if in == out || in == frontier.All() || strings.HasPrefix(name, "crawl:") {
+		return false
+	}
+	domain, isDomain := strings.CutPrefix(out.String(), "*.")
+	return out == frontier.All() || isDomain && (name == domain || strings.HasSuffix(name, "."+domain))
 }
 
 // near finds hosts that may be meant by a name that none has: those that contain it, or
@@ -96,6 +171,8 @@ func (x concern) String() string {
 		return plural(x.urls, "URL") + " that wait or are fetched now"
 	case x.hosts == 0 && x.more:
 		return "how many hosts and URLs it has was not counted"
+	case x.over:
+		return "all its URLs are done"
 	case x.hosts == 0 && !x.all:
 		return "no host of the crawl has this name" + offer(x.near)
 	case x.more:

@@ -53,6 +53,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -153,7 +154,7 @@ type Setting struct {
 	Value string `json:"value"`
 }
 
-// Console is the server's side. It takes a sample of the frontier's figures each
+// Console is the server's side. It takes a sample of the frontier's figures about each
 // second until it is closed.
 type Console struct {
 	f       *frontier.Frontier
@@ -223,15 +224,18 @@ func (c *Console) Close() error {
 	return nil
 }
 
-// sample takes one each second.
+// sample takes one each second on average. The moments are random, as hosts with a pause of a second
+// would else do the same at each of them.
 func (c *Console) sample(ctx context.Context) {
-	t := time.NewTicker(time.Second)
+	next := func() time.Duration { return time.Second/2 + mathrand.N(time.Second) }
+	t := time.NewTimer(next())
 	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-t.C:
+			t.Reset(next())
 			c.take(now)
 			c.judged(ctx) // so that it is known since when it is as it is
 		}

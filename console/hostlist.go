@@ -26,8 +26,8 @@ func (c *Console) hosts(r *http.Request) (any, error) {
 	q := &query{r: r}
 	scope, n := q.scope(c.f), q.num("n", maxList, 100)
 	reason, match, after, sorted := q.str("reason"), strings.ToLower(q.str("match")), q.str("after"), q.str("sort")
-	if reason != "" && !slices.Contains(reasonNames(), reason) {
-		q.errs = append(q.errs, fmt.Errorf("reason: want one of %s", strings.Join(reasonNames(), ", ")))
+	if reason != "" && !slices.Contains(Reasons(), reason) {
+		q.errs = append(q.errs, fmt.Errorf("reason: want one of %s", strings.Join(Reasons(), ", ")))
 	}
 	if sorted != "" && sorted != "domain" && sorted != "waiting" {
 		q.errs = append(q.errs, errors.New("sort: want domain or waiting"))
@@ -135,8 +135,8 @@ func (c *Console) order() {
 	close(c.ordered)
 }
 
-// reasonNames are all of them.
-func reasonNames() (names []string) {
+// Reasons are those for which a list of hosts can be asked: of frontier.Reason, and parked.
+func Reasons() (names []string) {
 	for r := frontier.ReasonTurn; r <= frontier.ReasonLimit; r++ {
 		names = append(names, r.String())
 	}

@@ -99,7 +99,7 @@ type Problem struct {
 	Waiting int64      `json:"waiting"`
 	Row     int        `json:"failures,omitempty"` // in a row
 	Next    string     `json:"next"`               // what happens, in words
-	Severe  bool       `json:"severe,omitempty"`   // it is merely probed
+	Severe  bool       `json:"severe,omitempty"`   // it is in quarantine
 }
 
 const maxProblems = 50
@@ -149,9 +149,9 @@ func nextOf(h frontier.HostInfo, row HostRow, now time.Time) string {
 	case h.Backoff.Probes > 0:
 		return "a probe" + wait
 	case h.Backoff.Gap > 0 && wait == "":
-		return "the next try now, at most one in " + Ago(h.Backoff.Gap)
+		return "the next try now, then one each " + Ago(h.Backoff.Gap) + " at most"
 	case h.Backoff.Gap > 0:
-		return "the next try" + wait + ", at most one in " + Ago(h.Backoff.Gap)
+		return "the next try" + wait + ", then one each " + Ago(h.Backoff.Gap) + " at most"
 	case wait == "":
 		return "the next try now"
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -110,15 +111,24 @@ func (x *overviewData) sparks(all []sample) {
 	x.PagesSpark = spark("pages fetched, over the last minutes", "accent", pages)
 	x.RateSpark = spark("pages a second, over the last minutes", "accent", rate)
 	x.WaitingSpark = spark("URLs that wait, over the last minutes", "accent", waiting)
-	x.FailedSpark = spark("failed requests a second, over the last minutes", "bad", failed)
+	class := "dim" // a line along the bottom is no alarm
+	if slices.ContainsFunc(failed, func(n float64) bool { return n > 0 }) {
+		class = "bad"
+	}
+	x.FailedSpark = spark("failed requests a second, over the last minutes", class, failed)
 }
 
 // hostsChart draws what hosts did.
 func (x *overviewData) hostsChart(all []sample, name string) {
-	all = thin(all, 150)
 	var moments []moment
-	for _, s := range all {
-		moments = append(moments, moment{s.at, s.states.n[:]})
+	for part := range slices.Chunk(all, max(1, (len(all)+149)/150)) {
+		m := moment{part[len(part)-1].at, make([]float64, numStates)}
+		for _, s := range part {
+			for i, n := range s.states.n {
+				m.layers[i] += float64(n) / float64(len(part))
+			}
+		}
+		moments = append(moments, m)
 	}
 	now := hostStates{}
 	if len(all) > 0 {

@@ -249,7 +249,7 @@ func (c *Console) hostsPage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := hostsData{HostList: x.(HostList), Scope: r.FormValue("scope"), Reason: r.FormValue("reason"), Match: r.FormValue("match"), Sort: r.FormValue("sort"), Reasons: reasonNames()}
+	d := hostsData{HostList: x.(HostList), Scope: r.FormValue("scope"), Reason: r.FormValue("reason"), Match: r.FormValue("match"), Sort: r.FormValue("sort"), Reasons: Reasons()}
 	d.NextPage = next(r, d.Next)
 	return d, nil
 }

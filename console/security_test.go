@@ -164,7 +164,7 @@ func TestAPausedCrawlSaysSo(t *testing.T) {
 	assert.NotContains(t, says(), "Paused")
 	_, err := c.Do(t.Context(), console.Action{Do: "pause", Scope: "*"})
 	require.NoError(t, err)
-	for _, part := range []string{`class="hero paused"`, "</svg>Paused</p>", "<title>Paused", "Nothing is fetched until you resume it", ">Resume</button>"} {
+	for _, part := range []string{`class="hero paused"`, "</svg>Paused</p>", "<title>Paused", "Nothing is fetched until you unpause it", ">Unpause</button>"} {
 		assert.Contains(t, says(), part)
 	}
 	_, err = c.Do(t.Context(), console.Action{Do: "resume", Scope: "*"})

@@ -120,7 +120,7 @@ func (s *Status) stateOf(x facts) (state, sentence string) {
 	case x.phase == stopping:
 		return StateStopping, "It is being closed; " + s.fetched()
 	case s.Paused:
-		return StatePaused, join("; ", "Nothing is fetched until you resume it", s.finishing(), s.fetched(), waits)
+		return StatePaused, join("; ", "Nothing is fetched until you unpause it", s.finishing(), s.fetched(), waits)
 	case s.Blocked != nil:
 		return StatePaused, join("; ", "Nothing is fetched until "+s.Blocked.Format("2 January 15:04:05 UTC"), s.finishing(), s.fetched(), waits)
 	case x.fault != "":
@@ -281,11 +281,11 @@ func (s *Status) eta(x facts) string {
 	case s.PagesPerSecond == 0:
 		return "Not known: no page came in the last minute."
 	case x.growth < 0:
-		return fmt.Sprintf("In about %s, as long as %s URLs a second fewer wait.", about(float64(s.Waiting)/-x.growth), short(-x.growth))
+		return fmt.Sprintf("In about %s, if the queue goes on to shrink by %s URLs a second.", about(float64(s.Waiting)/-x.growth), short(-x.growth))
 	case x.growth == 0:
 		return "No end in sight: as many URLs are found as fetched."
 	}
-	return fmt.Sprintf("No end in sight: %s URLs a second more wait. At this rate those that wait now alone take %s.", short(x.growth), about(float64(s.Waiting)/s.PagesPerSecond))
+	return fmt.Sprintf("No end in sight: the queue grows by %s URLs a second. What waits now takes %s at this rate.", short(x.growth), about(float64(s.Waiting)/s.PagesPerSecond))
 }
 
 // about is a long time in few words.

@@ -36,10 +36,10 @@ func TestStates(t *testing.T) {
 		state, sentence string
 		pace, eta       string
 	}{
-		{"running", busy, facts{workers: 16, states: states(4, 0, 45, 2), growth: 100}, StateRunning, "46 pages a second, 12\u202f823 fetched, 80\u202f868 wait on 51 hosts; 2 slowed down; no contact too early", "more hosts would help, more workers would not", "100 URLs a second more wait"},
+		{"running", busy, facts{workers: 16, states: states(4, 0, 45, 2), growth: 100}, StateRunning, "46 pages a second, 12\u202f823 fetched, 80\u202f868 wait on 51 hosts; 2 slowed down; no contact too early", "more hosts would help, more workers would not", "the queue grows by 100 URLs a second"},
 		{"workers", busy, facts{workers: 4, states: states(4, 30, 10), growth: -46}, StateRunning, "46 pages", "All 4 workers are busy and hosts are ready: more workers would help.", "In about 29 min"},
 		{"a limit of pages", busy, facts{maxPages: 20000, states: states(1)}, StateRunning, "46 pages", "", "In about 2 min 36 s"},
-		{"paused", with(busy, func(s *Status) { s.Paused = true }), facts{states: states(0, 0, 0, 0, 0, 51)}, StatePaused, "Nothing is fetched until you resume it; 4 fetches under way; 12\u202f823 fetched", "It is paused.", "it is paused"},
+		{"paused", with(busy, func(s *Status) { s.Paused = true }), facts{states: states(0, 0, 0, 0, 0, 51)}, StatePaused, "Nothing is fetched until you unpause it; 4 fetches under way; 12\u202f823 fetched", "It is paused.", "it is paused"},
 		{"blocked", with(rest, func(s *Status) { s.Blocked = &later }), facts{}, StatePaused, "Nothing is fetched until 31 January 12:00:12 UTC", "", "it is paused"},
 		{"stopping", busy, facts{phase: stopping}, StateStopping, "4 fetches under way to be finished, then it stops", "", ""},
 		{"ended", rest, facts{phase: ended, ending: "Stopped: 3 URLs wait"}, StateEnded, "Stopped: 3 URLs wait; 12\u202f823 fetched", "", ""},

@@ -135,7 +135,9 @@ func (c *Console) judged(ctx context.Context) Status {
 	_, x.Figures, x.Disk = c.history.last()
 	x.Rates = c.history.rates(120)
 	if c.o.Recrawl != nil {
-		x.Recrawl = c.o.Recrawl()
+		if x.Recrawl = c.o.Recrawl(); x.Recrawl != nil {
+			x.Recrawl.NewPages = Unseen(x.Recrawl.Pages, x)
+		}
 	}
 	x.Problems, x.ProblemHosts = c.problems(ctx, now)
 	f := c.facts(ctx, &x, s)
@@ -209,7 +211,7 @@ func (s Status) Stopped() string {
 // Recrawl is how fresh the copy is, and at what price.
 type Recrawl struct {
 	Pages     int64   `json:"pages"`        // known, and to be kept up to date
-	NewPages  int64   `json:"new_pages"`    // admitted and never crawled
+	NewPages  int64   `json:"new_pages"`    // admitted and never crawled; the Console counts them
 	Freshness float64 `json:"freshness"`    // the expected share of the pages, by weight, that is up to date
 	Price     float64 `json:"price"`        // of a fetch, in days of weight: pages are fetched again when that gains more
 	Budget    float64 `json:"budget_per_s"` // fetches, set or measured; 0: not known yet
@@ -217,6 +219,12 @@ type Recrawl struct {
 	NewShare  float64 `json:"new_share"`    // of the answered visits, those of pages never crawled before
 	Wasted    float64 `json:"wasted_share"` // of the visits of known pages, those that found nothing new
 	Visits    int64   `json:"visits"`       // that were answered
+}
+
+// Unseen is how many pages of a crawl that fetches them again were found and never crawled: pages that
+// were crawled are all in the frontier too, so these are what it has beside them.
+func Unseen(pages int64, s Status) int64 {
+	return max(0, s.Waiting+s.Scheduled+s.Leased-pages)
 }
 
 // HostRow is a host in a list.

@@ -154,7 +154,11 @@ func why(h frontier.HostInfo, now time.Time) string {
 		s = fmt.Sprintf("its group %s may not be contacted yet", h.Group)
 	}
 	if !h.Until.IsZero() && h.Until.After(now) {
-		s += fmt.Sprintf("; that ends in %s", Ago(h.Until.Sub(now)))
+		ends := "that ends"
+		if h.Reason == frontier.ReasonQuarantine {
+			ends = "the next probe is"
+		}
+		s += fmt.Sprintf("; %s in %s", ends, Ago(h.Until.Sub(now)))
 	}
 	return s
 }
@@ -168,7 +172,7 @@ var reasons = map[frontier.Reason]string{
 	frontier.ReasonCrawlDelay: "it was contacted, and its robots.txt asks for this Crawl-delay",
 	frontier.ReasonRetryAfter: "it asked to be left alone, by Retry-After",
 	frontier.ReasonBackoff:    "it failed, and is slowed down",
-	frontier.ReasonQuarantine: "nothing but failures came from it: it is merely probed",
+	frontier.ReasonQuarantine: "it keeps failing, so it gets only occasional probes",
 	frontier.ReasonReopened:   "the crawl was killed, so that its last contact is not known: it is left alone as if it had been just then",
 	frontier.ReasonBackQueue:  "it waits for its turn among hosts",
 	frontier.ReasonReading:    "its next URL is being read from disk",

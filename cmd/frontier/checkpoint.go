@@ -27,9 +27,6 @@ func (c *checkpointFlags) define(fs *flagSet) {
 
 // validate says what is wrong with them.
 func (c *checkpointFlags) validate(o *options) {
-	if c.dir != "" && o.find("dir").Value.String() == "" {
-		o.needs("checkpoint-dir", "dir")
-	}
 	if c.every < 0 {
 		o.bad("want >= 0", "checkpoint-every")
 	}

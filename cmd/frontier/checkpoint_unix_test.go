@@ -47,8 +47,8 @@ func TestCheckpoints(t *testing.T) {
 		}
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1) // a late one must not end the test
-	args := []string{"-resolve", "*.example=" + addr, "-checkpoint-keep", "100"}
-	status, out, stderr := command(t, ctx, append(args, "-dir", filepath.Join(dir, "state"), "-seen", filepath.Join(dir, "seen"), "-checkpoint-dir", copies, "-checkpoint-every", "0", "http://a.example/1")...)
+	args := []string{"-resolve", "*.example=" + addr}
+	status, out, stderr := command(t, ctx, append(args, "-dir", filepath.Join(dir, "state"), "-seen", filepath.Join(dir, "seen"), "-checkpoint-dir", copies, "-checkpoint-every", "0", "-checkpoint-keep", "100", "http://a.example/1")...)
 	require.Zero(t, status, stderr)
 	assert.Contains(t, out, "12 pages")
 	assert.Contains(t, stderr, "msg=checkpoint")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,23 +51,26 @@ func other(x *option) string {
 // listOfSeeds is a file of seeds.
 const listOfSeeds = "testdata/seeds.txt"
 
-// needed are the options that some need beside them.
-var needed = map[string][]string{
-	"sync": {"-dir", "d"}, "checkpoint-dir": {"-dir", "d"}, "warc-no-robots": {"-warc", "w"}, "warc-honour-noarchive": {"-warc", "w"}, "skip-duplicates": {"-seen", "s"},
-	"min-delay": {"-max-delay", "3h"}, "backoff-base": {"-backoff-max", "3h"}, "recrawl-min": {"-recrawl-max", "3h"},
-	"frontier-crawl": {"-frontier", "unix:s"}, "frontier-token": {"-frontier", "unix:s"},
+// besides are options that some want beside them, so that their values are no fault.
+var besides = map[string][]string{"min-delay": {"-max-delay", "3h"}, "backoff-base": {"-backoff-max", "3h"}, "recrawl-min": {"-recrawl-max", "3h"}}
+
+// needed are the options that one needs beside it.
+func needed(name string) (args []string) {
+	for _, n := range crawlNeeds {
+		if b := n.beside[0]; slices.Contains(n.options, name) && b.unless == "" {
+			args = append(needed(b.option), "-"+b.option+"="+other(newSettings().find(b.option)))
+		}
+	}
+	return append(args, besides[name]...)
 }
 
 // Each option is in the print, and has there what a flag gave it; and what is printed,
 // read and printed again is the same.
 func TestThePrintedConfigurationIsRead(t *testing.T) {
 	for _, x := range newSettings().all {
-		args := append([]string{"-" + x.Name + "=" + other(x)}, needed[x.Name]...)
+		args := append([]string{"-" + x.Name + "=" + other(x)}, needed(x.Name)...)
 		if x.Name == seedsKey {
 			args = []string{other(x)}
-		}
-		if strings.HasPrefix(x.Name, "recrawl-") {
-			args = append(args, "-recrawl")
 		}
 		out := printed(t, args...)
 		assert.Regexp(t, `(?m)^`+x.Name+` = \S+`, out, "%v", args)

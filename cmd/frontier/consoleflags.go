@@ -52,6 +52,23 @@ func (c *consoleFlags) define(fs *flagSet) {
 	fs.StringVar(&c.metrics, "metrics-listen", "", "`address` of a port for Prometheus that has only /metrics, which the page has too; the same people may read both")
 }
 
+// validate says what is wrong with them.
+func (c *consoleFlags) validate(o *options) {
+	if c.token == "" || c.file == "" {
+		return
+	}
+	switch token, file := "page-token", "page-token-file"; {
+	case o.stronger(token, file):
+		c.file = ""
+		o.silence(file)
+	case o.stronger(file, token):
+		c.token = ""
+		o.silence(token)
+	default:
+		o.fault([]string{token, file}, "%s cannot be combined with %s", o.shown(token), o.shown(file))
+	}
+}
+
 // listen takes the addresses of the page and of the metrics, before the crawl begins. Only one that was
 // asked for must be had.
 func (c *consoleFlags) listen(given bool) (err error) {
@@ -205,7 +222,7 @@ func (c *consoleFlags) secret() (string, error) {
 func recrawled(x incremental.Report) *console.Recrawl {
 	s := x.Schedule
 	return &console.Recrawl{
-		Pages: s.Pages, NewPages: s.NewPages, Freshness: s.Freshness, Price: s.Price, Budget: s.Budget, Demand: s.Demand,
+		Pages: s.Pages, Freshness: s.Freshness, Price: s.Price, Budget: s.Budget, Demand: s.Demand,
 		NewShare: x.NewShare(), Wasted: x.Wasted(), Visits: x.Visits,
 	}
 }

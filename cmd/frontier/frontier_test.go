@@ -246,7 +246,7 @@ func TestCommands(t *testing.T) {
 		{[]string{"help"}, exitOK, "explain ", ""},
 		{[]string{"fly"}, exitUsage, "", `there is no command "fly"`},
 		{[]string{"crawl", "-help"}, exitOK, "-delay pause", ""},
-		{[]string{"crawl", "-delay", "--generate-shell-completion"}, exitOK, "--delay-factor:", ""},
+		{[]string{completing, "crawl", "-delay"}, exitOK, "-delay-factor\t", ""},
 	} {
 		var out, err bytes.Buffer
 		assert.Equal(t, c.status, run(t.Context(), c.args, strings.NewReader(""), &out, &err), c.args)

@@ -76,6 +76,7 @@ var examples = map[string][]string{
 	"version":    {"frontier version"},
 	"help":       {"frontier help crawl", "frontier help crawl all"},
 	"man":        {"frontier man >frontier.1"},
+	"completion": {"frontier completion bash"},
 }
 
 // under puts commands into a category.
@@ -132,12 +133,9 @@ func helpCommand() *cli.Command {
 	}
 }
 
-// completion is a command that the library adds.
-const completion = "completion"
-
 // unknownCommand is the error for a command that does not exist.
 func unknownCommand(root *cli.Command, name string) error {
-	names := []string{completion}
+	var names []string
 	for _, c := range shownCommands(root) {
 		names = append(names, c.Name)
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +40,7 @@ func TestExamplesCanBeTyped(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range root.Commands {
+	for _, c := range shownCommands(root) {
 		assert.NotEmpty(t, examples[c.Name], c.Name)
 	}
 }
@@ -136,22 +135,4 @@ func TestManualIsInStepWithTheCommand(t *testing.T) {
 		assert.False(t, strings.HasPrefix(line, "'"), line)
 	}
 	assert.Equal(t, `\&.a\e\-b`+"\n"+`\&'c`, roff(".a\\-b\n'c"))
-}
-
-// The completions of every shell are there, and they complete commands and flags.
-func TestCompletions(t *testing.T) {
-	for _, shell := range []string{"bash", "zsh", "fish", "pwsh"} {
-		status, out, _ := typing(t, "completion", shell)
-		assert.Zero(t, status)
-		assert.Contains(t, out, "generate-shell-completion", shell)
-	}
-	args := os.Args
-	t.Cleanup(func() { os.Args = args })
-	os.Args = []string{"frontier", "--generate-shell-completion"} // where the library looks
-	_, out, _ := typing(t, "--generate-shell-completion")
-	assert.Contains(t, out, "pause")
-	_, out, _ = typing(t, "resume", "-max-pa", "--generate-shell-completion")
-	assert.Contains(t, out, "--max-pages")
-	status, _, stderr := typing(t, "completion", "tcsh")
-	assert.Equal(t, exitUsage, status, stderr)
 }

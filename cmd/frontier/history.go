@@ -97,13 +97,18 @@ type endsFilter struct {
 	links    bool // links that were not taken, too
 }
 
-func endsFlags() []cli.Flag {
+// outcomeWords are the outcomes that -outcome may name.
+func outcomeWords() []string {
 	words := make([]string, len(crawllog.Outcomes))
 	for i, o := range crawllog.Outcomes {
 		words[i] = string(o)
 	}
+	return words
+}
+
+func endsFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "outcome", Usage: "only these `outcomes`, comma-separated: " + strings.Join(words, ", ")},
+		&cli.StringFlag{Name: "outcome", Usage: "only these `outcomes`, comma-separated: " + strings.Join(outcomeWords(), ", ")},
 		&cli.StringFlag{Name: "host", Usage: "only URLs of this `host`"},
 		&cli.StringFlag{Name: "rule", Usage: "only what this `rule` refused: robots.txt, scope, blocked, host-full, limit or a filter's name"},
 	}
@@ -123,7 +128,8 @@ func filterOf(cmd *cli.Command, usual ...crawllog.Outcome) (f endsFilter, err er
 	}
 	for i, o := range f.outcomes {
 		if f.outcomes[i] = strings.TrimSpace(o); !slices.Contains(crawllog.Outcomes, crawllog.Outcome(f.outcomes[i])) {
-			return f, usageError(fmt.Sprintf("-outcome is %q; want of %v", o, crawllog.Outcomes))
+			words := outcomeWords()
+			return f, usageError(fmt.Sprintf("%s: there is no outcome %q%s; there are %s", cmd.Name, f.outcomes[i], suggest(f.outcomes[i], words, ""), strings.Join(words, ", ")))
 		}
 	}
 	return f, noMore(cmd.Args().Slice())
@@ -189,7 +195,13 @@ func endsCommand() *cli.Command {
 				return err
 			}
 			var usual []crawllog.Outcome
+			if cmd.Int("n") < 0 {
+				return usageError(fmt.Sprintf("ends: -n is %d; want >= 0", cmd.Int("n")))
+			}
 			if cmd.Bool("failed") {
+				if cmd.String("outcome") != "" || cmd.String("rule") != "" {
+					return usageError("ends: -failed cannot be combined with -outcome or -rule")
+				}
 				usual = []crawllog.Outcome{crawllog.Failed, crawllog.GivenUp}
 			}
 			f, err := filterOf(cmd, usual...)

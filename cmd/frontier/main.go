@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := newRoot(&code)
 	root.Reader, root.Writer, root.ErrWriter = stdin, stdout, stderr
 	var err error
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") && args[0] != completion && root.Command(args[0]) == nil {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") && root.Command(args[0]) == nil {
 		err = unknownCommand(root, args[0]) // or else the library would complain of the flags behind it
 	} else {
 		err = root.Run(ctx, append([]string{"frontier"}, args...))
@@ -102,9 +102,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // newRoot is the whole command. A crawl leaves its exit status in code.
 func newRoot(code *int) *cli.Command {
 	root := &cli.Command{
-		Name: "frontier", Usage: "crawl web sites politely", EnableShellCompletion: true, HideHelpCommand: true, Version: version(),
+		Name: "frontier", Usage: "crawl web sites politely", HideHelpCommand: true, Version: version(),
 		Description:    exitStatuses,
-		Commands:       slices.Concat(under(toCrawl, crawlCommand(code), resumeCommand(code), recrawlCommand(code), planCommand(), serveCommand(code)), operateCommands(), under(toHelp, versionCommand(), helpCommand(), manCommand())),
+		Commands:       slices.Concat(under(toCrawl, crawlCommand(code), resumeCommand(code), recrawlCommand(code), planCommand(), serveCommand(code)), operateCommands(), under(toHelp, versionCommand(), helpCommand(), manCommand(), completionCommand(), completingCommand())),
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		OnUsageError:   badFlags,
 		Action: func(_ context.Context, cmd *cli.Command) error {
@@ -112,13 +112,6 @@ func newRoot(code *int) *cli.Command {
 				return usageError("which command? To begin: frontier crawl -dir state https://example.org/")
 			}
 			return unknownCommand(cmd, cmd.Args().First())
-		},
-		ConfigureShellCompletionCommand: func(c *cli.Command) {
-			c.Hidden, c.Category, c.HideHelpCommand = false, toHelp, true
-			c.ArgsUsage, c.Usage = "bash|zsh|fish|pwsh", "write the completions for a shell"
-			c.Action = func(_ context.Context, cmd *cli.Command) error {
-				return usageError(fmt.Sprintf("completion: for which shell? Want bash, zsh, fish or pwsh; this is %q", cmd.Args().First()))
-			}
 		},
 	}
 	for _, c := range root.Commands {

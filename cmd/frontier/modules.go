@@ -48,15 +48,6 @@ func (m *moduleFlags) define(fs *flagSet) {
 
 // validate says what is wrong with them.
 func (m *moduleFlags) validate(o *options) {
-	if m.noRobots && m.warc == "" {
-		o.needs("warc-no-robots", "warc")
-	}
-	if m.noArchive && m.warc == "" {
-		o.needs("warc-honour-noarchive", "warc")
-	}
-	if m.skip && m.seen == "" {
-		o.needs("skip-duplicates", "seen")
-	}
 	if m.largest <= 0 {
 		o.bad("want > 0", "max-sitemap")
 	}

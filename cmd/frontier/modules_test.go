@@ -71,7 +71,10 @@ func TestMirrorsAreTold(t *testing.T) {
 func TestBadModules(t *testing.T) {
 	status, _, stderr := command(t, t.Context(), "-skip-duplicates", "-seen-threshold", "2", "http://a.example/")
 	assert.Equal(t, exitUsage, status)
-	assert.Contains(t, stderr, "-skip-duplicates needs -seen\n-seen-threshold is 2; want > 0 and <= 1")
+	assert.Contains(t, stderr, "-seen-threshold needs -seen\n-skip-duplicates needs -seen\n")
+	status, _, stderr = command(t, t.Context(), "-seen", "x", "-seen-threshold", "2", "http://a.example/")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, "-seen-threshold is 2; want > 0 and <= 1")
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
 	for _, flag := range []string{"-warc", "-seen", "-stats"} {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -67,7 +68,7 @@ func doing(name, args, usage string, action func(cmd *cli.Command, args []string
 		a.Scope = args[0]
 		r, err := c.Do(ctx, a)
 		if err != nil {
-			return err
+			return mistyped(err)
 		}
 		return out.result(r)
 	}, flags...)
@@ -83,6 +84,14 @@ for all. What is set for a host counts before what is set for its domain, and th
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
+
+// mistyped makes a usageError of what a crawl says of a request that cannot be right.
+func mistyped(err error) error {
+	if e, ok := errors.AsType[*console.APIError](err); ok && e.Code == http.StatusBadRequest {
+		return usageError(e.Message)
+	}
+	return err
+}
 
 // errNoScope is returned when a command does not say for which hosts.
 const errNoScope = usageError("which hosts? Want a host, '*.domain', or '*' for all")
@@ -178,7 +187,7 @@ func hosts(ctx context.Context, c *reached, cmd *cli.Command, out *printer) erro
 	for { // parts that are short because there was much to look at
 		x, err := c.Hosts(ctx, q)
 		if err != nil {
-			return err
+			return mistyped(err)
 		}
 		all.Hosts, all.Next = append(all.Hosts, x.Hosts...), x.Next
 		q.After, q.N = x.Next, cmd.Int("n")-len(all.Hosts)
@@ -199,6 +208,9 @@ func explain(ctx context.Context, c *reached, cmd *cli.Command, out *printer) er
 			return err
 		}
 		return out.became(x, cmd.String("dir"))
+	}
+	if cmd.IsSet("crawl") {
+		return usageError("explain: -crawl is for a URL, and this is a host")
 	}
 	x, err := c.Host(ctx, args[0])
 	if err != nil {
@@ -225,7 +237,7 @@ func urls(ctx context.Context, c *reached, cmd *cli.Command, out *printer) error
 	}
 	x, err := c.URLs(ctx, cmd.Args().First(), cmd.String("after"), cmd.Int("n"))
 	if err != nil {
-		return err
+		return mistyped(err)
 	}
 	return out.urls(x)
 }
@@ -244,7 +256,9 @@ func rules(ctx context.Context, c *reached, cmd *cli.Command, out *printer) erro
 func blockAction(cmd *cli.Command, args []string) (console.Action, error) {
 	a := console.Action{Do: "block"}
 	switch {
-	case cmd.IsSet("for") == cmd.IsSet("until"):
+	case cmd.IsSet("for") && cmd.IsSet("until"):
+		return a, usageError("block: want -for or -until, not both")
+	case !cmd.IsSet("for") && !cmd.IsSet("until"):
 		return a, usageError("block: how long? Want -for or -until")
 	case cmd.IsSet("for"):
 		if a.For = console.Duration(cmd.Duration("for")); a.For < 0 {
@@ -255,7 +269,9 @@ func blockAction(cmd *cli.Command, args []string) (console.Action, error) {
 		}
 	default:
 		t := cmd.Timestamp("until")
-		a.Until = &t
+		if a.Until = &t; !t.After(time.Now()) {
+			return a, usageError(fmt.Sprintf("block: -until is %s, and that has passed; -for 0 ends a block", t.UTC().Format(time.RFC3339)))
+		}
 	}
 	return a, noMore(args)
 }
@@ -295,11 +311,13 @@ func priorityAction(_ *cli.Command, args []string) (console.Action, error) {
 	if len(args) == 1 && args[0] == "none" {
 		return a, nil
 	}
-	n := 0
+	n := -1
 	if len(args) == 1 {
-		n, _ = strconv.Atoi(args[0])
+		if x, err := strconv.Atoi(args[0]); err == nil {
+			n = x
+		}
 	}
-	if n < 1 {
+	if n < 0 {
 		return a, usageError("priority: want a number from 1 on, or none")
 	}
 	a.N = n
@@ -324,6 +342,9 @@ func limitAction(cmd *cli.Command, args []string) (console.Action, error) {
 		if n < 0 {
 			return a, usageError(fmt.Sprintf("limit: -%s is negative; want >= 0", name))
 		}
+	}
+	if a.Limits.Period > 0 && a.Limits.Served == 0 && a.Limits.Bytes == 0 && a.Limits.Errors == 0 {
+		return a, usageError("limit: -period needs -pages, -bytes or -errors")
 	}
 	none := a.Limits
 	none.Period = 0

@@ -224,14 +224,6 @@ func (o *options) wrong(err error, name string, fields ...string) {
 	}
 }
 
-// needs reports an option that was given without another, unless a flag takes that
-// other one away from a file.
-func (o *options) needs(name, other string) {
-	if !o.stronger(other, name) {
-		o.fault([]string{name, other}, "%s needs %s", o.shown(name), o.shown(other))
-	}
-}
-
 // fault reports something about options, at the first of them that is in the file.
 func (o *options) fault(names []string, format string, args ...any) {
 	err := fmt.Errorf(format, args...)

@@ -56,7 +56,7 @@ func planCommand() *cli.Command {
 			&cli.StringFlag{Name: "strategy", Value: "even", Usage: "periods that `count`: even, last, mixed"},
 			&cli.StringFlag{Name: "model", Usage: "plan the model in a `file` of JSON instead (recrawl/plan.Model)"}},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
-			m, o, err := planned(cmd, budget)
+			m, o, err := planned(ctx, cmd, budget)
 			if err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ type getter struct{ *rate }
 func (g *getter) Get() any { return float64(*g.rate) }
 
 // planned is the model that a command line asks for.
-func planned(cmd *cli.Command, budget rate) (*plan.Model, *outlook, error) {
+func planned(ctx context.Context, cmd *cli.Command, budget rate) (*plan.Model, *outlook, error) {
 	strategy, ok := strategies[cmd.String("strategy")]
 	switch n, period := cmd.Int("periods"), cmd.Duration("period"); {
 	case cmd.NArg() > 0:
@@ -98,7 +98,7 @@ func planned(cmd *cli.Command, budget rate) (*plan.Model, *outlook, error) {
 		}
 		return readModel(cmd.String("model"))
 	}
-	return live(cmd, float64(budget), strategy)
+	return live(ctx, cmd, float64(budget), strategy)
 }
 
 // readModel reads a model from a file.
@@ -126,8 +126,9 @@ func readModel(name string) (*plan.Model, *outlook, error) {
 	return m, o, nil
 }
 
-// live is the model of a crawl's pages as they were last saved.
-func live(cmd *cli.Command, budget float64, strategy plan.Strategy) (*plan.Model, *outlook, error) {
+// live is the model of a crawl's pages as they were last saved, and of those that were never crawled, as
+// the frontier has them now.
+func live(ctx context.Context, cmd *cli.Command, budget float64, strategy plan.Strategy) (*plan.Model, *outlook, error) {
 	dir := cmd.String("dir")
 	if dir == "" {
 		return nil, nil, errNoDir
@@ -139,16 +140,25 @@ func live(cmd *cli.Command, budget float64, strategy plan.Strategy) (*plan.Model
 	if err != nil {
 		return nil, nil, err
 	}
+	c, err := lookAt(ctx, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	state, err := c.Status(ctx)
+	if err = join(err, c.close()); err != nil {
+		return nil, nil, err
+	}
 	x := s.Stats()
-	if x.Pages+x.NewPages == 0 {
+	unseen := console.Unseen(x.Pages, state)
+	if x.Pages+unseen == 0 {
 		return nil, nil, fmt.Errorf("no pages are known in %s yet", dir)
 	}
 	if budget == 0 {
 		budget = x.Budget
 	}
 	period := cmd.Duration("period")
-	m := plan.Live(s, period, cmd.Int("periods"), budget, strategy)
-	o := &outlook{Saved: saved, Pages: float64(x.Pages), New: float64(x.NewPages), Period: period.Seconds(), Within: m.Periods, Budget: budget * period.Seconds()}
+	m := plan.Live(s, float64(unseen), period, cmd.Int("periods"), budget, strategy)
+	o := &outlook{Saved: saved, Pages: float64(x.Pages), New: float64(unseen), Period: period.Seconds(), Within: m.Periods, Budget: budget * period.Seconds()}
 	return m, o, nil
 }
 

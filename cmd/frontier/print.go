@@ -146,7 +146,7 @@ func (p *printer) hosts(l console.HostList) error {
 	if p.json {
 		return p.any(l)
 	}
-	lines := []string{row("HOST", "WAITING", "SCHEDULED", "LEASED", "STATE", "MAY BE CONTACTED", "GROUP")}
+	lines := []string{row("HOST", "WAITING", "SCHEDULED", "LEASED", "STATE", "NEXT CONTACT", "GROUP")}
 	for _, h := range l.Hosts {
 		lines = append(lines, row(h.Host, console.Count(h.Waiting), console.Count(h.Scheduled), h.Leased, h.Reason, until(h.Due, l.Now), h.Group))
 	}
@@ -181,7 +181,7 @@ func (p *printer) host(h console.Host) error {
 		lines = append(lines, row(name, console.Count(q.Waiting)+" waiting"))
 	}
 	if h.Due != nil {
-		lines = append(lines, row("may be contacted", until(h.Due, h.Now)))
+		lines = append(lines, row("next contact", until(h.Due, h.Now)))
 	}
 	if h.Group != "" {
 		lines = append(lines, row("group", h.Group))

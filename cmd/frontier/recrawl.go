@@ -52,15 +52,6 @@ func (w *recrawlFlags) define(fs *flagSet) {
 
 // validate says what is wrong with them.
 func (w *recrawlFlags) validate(o *options) {
-	for _, x := range o.all {
-		if w.on || !strings.HasPrefix(x.Name, "recrawl-") {
-			continue
-		}
-		o.silence(x.Name)
-		if o.given(x.Name) {
-			o.needs(x.Name, "recrawl")
-		}
-	}
 	if !w.on {
 		return
 	}

@@ -144,5 +144,8 @@ func parseRule(text string) (x rule, err error) {
 			x.limits = &limits.Limits
 		}
 	}
+	if given["limit-period"] && limits.Served == 0 && limits.Bytes == 0 && limits.Errors == 0 {
+		return x, errors.New("limit-period needs limit-pages, limit-bytes or limit-errors")
+	}
 	return x, nil
 }

@@ -130,6 +130,7 @@ func serveCommand(code *int) *cli.Command {
 // judge completes the settings. The error has everything that is wrong with them.
 func (s *server) judge() error {
 	s.settle()
+	s.judgeNeeds(serveNeeds)
 	s.log.validate(s.options)
 	if s.dir == "" {
 		s.bad("want a folder", "dir")
@@ -173,21 +174,23 @@ func (s *server) judge() error {
 	}
 	s.judgeTLS()
 	for name, address := range s.addresses() {
-		_, _, err := net.SplitHostPort(address)
+		_, port, err := net.SplitHostPort(address)
 		if path, ok := strings.CutPrefix(address, "unix:"); ok && path == "" || !ok && err != nil {
 			s.bad("want host:port, or unix: and a path", name)
+		} else if _, err := net.LookupPort("tcp", port); !ok && err != nil {
+			s.bad("want a port from 0 to 65535", name)
 		} else if s.everybody() && !s.insecure && !local(address) {
 			s.bad("other machines may reach it: want -tokens, or -client-ca, or an address of loopback", name)
 		}
+	}
+	if s.insecure && (!s.everybody() || s.isLocal()) {
+		s.fault([]string{"insecure"}, "%s means nothing beside -tokens, -client-ca, and addresses that only this machine reaches", s.shown("insecure"))
 	}
 	return s.err()
 }
 
 // judgeTLS reads certificates and keys.
 func (s *server) judgeTLS() {
-	if s.clientCA == "" && len(s.clients) > 0 {
-		s.needs("client", "client-ca")
-	}
 	switch {
 	case s.cert == "" && s.key == "" && s.clientCA == "":
 		return
@@ -332,7 +335,7 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		Leases:    func(q console.LeaseQuery) console.LeaseList { return service.Leases(q) },
 		EndLeases: func(q console.LeaseQuery) (int, error) { return service.EndLeases(q) },
 
-		Title: "frontier", Token: os.Getenv("FRONTIER_PAGE_TOKEN"), Private: !s.everybody(), Names: s.names, MemoryBudget: int64(s.memory), Watch: watch, Stop: stop,
+		Title: filepath.Base(s.dir), Token: os.Getenv("FRONTIER_PAGE_TOKEN"), Private: !s.everybody(), Names: s.names, MemoryBudget: int64(s.memory), Watch: watch, Stop: stop,
 		Disk: func() int64 { return diskOf(s.dir) }, Metrics: promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4}), Logger: log,
 	})
 	if err != nil {

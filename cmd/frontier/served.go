@@ -39,12 +39,6 @@ var (
 
 func (f *servedFlags) apply(o *options) {
 	if f.address == "" {
-		if f.crawl != "" {
-			o.needs("frontier-crawl", "frontier")
-		}
-		if f.token != "" {
-			o.needs("frontier-token", "frontier")
-		}
 		return
 	}
 	for _, x := range o.all {
@@ -55,7 +49,7 @@ func (f *servedFlags) apply(o *options) {
 	if f.token != "" {
 		value, secret, err := named(f.token)
 		if f.secret = value; err == nil && !secret {
-			err = errors.New("a token on a command line is in the list of processes: give it as env:NAME or file:PATH")
+			err = errors.New("a token stands in no command line and no configuration: give it as env:NAME or file:PATH")
 		}
 		if err != nil {
 			o.fault([]string{"frontier-token"}, "%s: %w", o.shown("frontier-token"), err)

@@ -90,7 +90,7 @@ func TestServedOptions(t *testing.T) {
 		"-limit-pages cannot be combined with -frontier": {"-frontier", "http://127.0.0.1:1", "-limit-pages", "3"},
 		"-recrawl cannot be combined with -frontier":     {"-frontier", "http://127.0.0.1:1", "-recrawl"},
 		"want http://HOST:PORT":                          {"-frontier", "127.0.0.1:1"},
-		"in the list of processes":                       {"-frontier", "http://127.0.0.1:1", "-frontier-token", "secret"},
+		"stands in no command line":                      {"-frontier", "http://127.0.0.1:1", "-frontier-token", "secret"},
 		"-frontier-crawl needs -frontier":                {"-frontier-crawl", "news"},
 	} {
 		status, _, stderr := crawlAt(t.Context(), append(args, "http://a.example/")...)

@@ -121,6 +121,7 @@ func (s *settings) judge() error {
 		s.report(err)
 	}
 	s.settle()
+	s.judgeNeeds(crawlNeeds)
 	s.judgeCrawl()
 	s.pace.apply(s)
 	s.bounds.apply(s)
@@ -129,6 +130,7 @@ func (s *settings) judge() error {
 	s.recrawl.validate(s.options)
 	s.copies.validate(s.options)
 	s.record.validate(s.options)
+	s.console.validate(s.options)
 	s.wanted.apply(s.options, &s.crawler)
 	s.sites.apply(s)
 	s.web.apply(s)
@@ -153,9 +155,6 @@ func (s *settings) judgeCrawl() {
 		s.wrong(err, "memory")
 	} else {
 		_ = f.Close() // without a store, which may want more
-	}
-	if s.sync && s.dir == "" {
-		s.needs("sync", "dir")
 	}
 	s.log.validate(s.options)
 	s.bound.validate(s.options)

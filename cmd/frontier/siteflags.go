@@ -118,7 +118,7 @@ func loginSite(kind, value string, secret bool) (fetch.Site, error) {
 	case kind != "basic" && kind != "bearer":
 		return fetch.Site{}, fmt.Errorf("%q: want basic or bearer", kind)
 	case !secret:
-		return fetch.Site{}, errors.New("a login on a command line is in the list of processes: give user:password or the token as env:NAME or file:PATH")
+		return fetch.Site{}, errors.New("a login is a secret, which stands in no command line and no configuration: give user:password or the token as env:NAME or file:PATH")
 	case kind == "bearer":
 		return fetch.Site{Header: http.Header{"Authorization": {"Bearer " + value}}, Secret: true}, nil
 	case !strings.Contains(value, ":"):
@@ -133,7 +133,7 @@ func proxySite(_, value string, secret bool) (fetch.Site, error) {
 	}
 	u, err := proxyURL(value)
 	if err == nil && u.User != nil && !secret {
-		err = errors.New("a password on a command line is in the list of processes: give the proxy's URL as env:NAME or file:PATH")
+		err = errors.New("a password stands in no command line and no configuration: give the proxy's URL as env:NAME or file:PATH")
 	}
 	return fetch.Site{Proxy: u}, err
 }

@@ -21,7 +21,7 @@ import (
 
 func topCommand() *cli.Command {
 	every := &cli.DurationFlag{Name: "every", Value: time.Second, Usage: "`time` between two looks"}
-	return looking("top", "", "watch a running crawl; without a terminal print how it is, once", func(ctx context.Context, c *reached, cmd *cli.Command, _ *printer) error {
+	c := looking("top", "", "watch a running crawl; without a terminal print how it is, once", func(ctx context.Context, c *reached, cmd *cli.Command, _ *printer) error {
 		if err := noMore(cmd.Args().Slice()); err != nil {
 			return err
 		}
@@ -39,6 +39,8 @@ func topCommand() *cli.Command {
 		}
 		return err
 	}, every)
+	c.Flags = []cli.Flag{dirFlag, every} // of JSON there is status -json
+	return c
 }
 
 // crawlAPI is what top asks of a crawl.

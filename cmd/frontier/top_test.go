@@ -171,10 +171,10 @@ func TestTopFollows(t *testing.T) {
 	assert.Contains(t, screenOf(m), " ended ")
 	assert.Contains(t, screenOf(m), "does not answer any more")
 	assert.Contains(t, screenOf(m), "1\u202f050", "the last figures stay")
-	c.err, c.status.State, c.status.Sentence = nil, console.StatePaused, "Nothing is fetched until you resume it"
+	c.err, c.status.State, c.status.Sentence = nil, console.StatePaused, "Nothing is fetched until you unpause it"
 	m.Update(m.ask())
 	assert.Contains(t, screenOf(m), " paused ")
-	assert.Contains(t, screenOf(m), " Nothing is fetched until you resume it")
+	assert.Contains(t, screenOf(m), " Nothing is fetched until you unpause it")
 	for _, key := range []string{"q", "ctrl+c"} {
 		assert.Equal(t, tea.Quit(), press(m, key)(), key)
 	}

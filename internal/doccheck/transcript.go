@@ -69,7 +69,7 @@ var alike = []struct {
 	{regexp.MustCompile(`N( N)+`), "N"}, // as in 1 min 5 s
 	{regexp.MustCompile(`\b(now|in N)\b`), ""},
 	{regexp.MustCompile(` +`), " "},
-	{regexp.MustCompile(`(?m)^(priority N|may be contacted|failures in a row|slowed down to|failed: ).*\n`), ""},
+	{regexp.MustCompile(`(?m)^(priority N|next contact|failures in a row|slowed down to|failed: ).*\n`), ""},
 	{regexp.MustCompile(`(?m) +$`), ""},
 }
 

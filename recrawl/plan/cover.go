@@ -12,8 +12,8 @@ import (
 )
 
 // Cover returns the smallest budget, the same in each period, with which every page that exists at
-// the start is crawled once within the cycle, and every new page in the period after it became
-// known; and a plan that does so, with the buckets that change most last. It ignores the budget of
+// the start, crawled before or not, is crawled once within the cycle, and every page found later in
+// the period after it became known; and a plan that does so, with the buckets that change most last. It ignores the budget of
 // the model.
 //
 // Within a bucket, crawl the oldest pages first. The figures of the plan assume that pages are
@@ -59,21 +59,30 @@ func (m *Model) Cover() (budget float64, p *Plan, err error) {
 	return high, p, err
 }
 
-// cover spends a budget on new pages, then on buckets in order, each page once.
+// cover spends a budget on pages found lately, on those that were never crawled at the start, then on
+// buckets in order, each page once.
 func (m *Model) cover(order []int, budget float64) (x [][]float64, z []float64, ok bool) {
 	n := len(m.Pages)
 	x, z = make([][]float64, m.Periods+1), make([]float64, m.Periods+1)
 	x[0] = make([]float64, n)
-	known, at, done := m.New, 0, 0.
+	known, backlog, at, done := m.New, m.New, 0, 0.
 	ok = true
 	for t := 1; t <= m.Periods; t++ {
 		x[t] = make([]float64, n)
 		left := budget
-		z[t] = known
-		if cost := m.costNew(t) * known; cost > left {
-			z[t], ok = left/m.costNew(t), false
+		z[t] = known - backlog
+		cost := m.costNew(t)
+		if cost*z[t] > left {
+			z[t], ok = left/cost, false
 		}
-		left -= m.costNew(t) * z[t]
+		left -= cost * z[t]
+		some := backlog
+		if cost*some > left {
+			some = left / cost
+		}
+		backlog -= some
+		z[t] += some
+		left -= cost * some
 		known = known + (m.FindNew.At(t)-1)*z[t] + m.Arrivals.At(t)
 		for at < n && left > 0 {
 			i := order[at]
@@ -91,15 +100,14 @@ func (m *Model) cover(order []int, budget float64) (x [][]float64, z []float64, 
 			known += of(m.FindOld, i, t) * xi
 		}
 	}
-	return x, z, ok && at == n
+	return x, z, ok && at == n && backlog == 0
 }
 
 // Live returns the model of a running crawl: the pages that a recrawl.Scheduler knows, in one
-// bucket per rate byte, for a number of periods of the given length, with a budget in fetches per
+// bucket per rate byte, and unseen pages that were never crawled, for a number of periods of the given length, with a budget in fetches per
 // second, and a strategy. Each fetch counts as one second.
-func Live(s *recrawl.Scheduler, period time.Duration, periods int, budget float64, strategy Strategy) *Model {
-	x := s.Stats()
-	m := &Model{Periods: periods, New: float64(x.NewPages), Budget: Series{budget * period.Seconds()}}
+func Live(s *recrawl.Scheduler, unseen float64, period time.Duration, periods int, budget float64, strategy Strategy) *Model {
+	m := &Model{Periods: periods, New: unseen, Budget: Series{budget * period.Seconds()}}
 	m.Weigh(strategy)
 	w := m.OldWeight[0]
 	m.OldWeight = nil

@@ -1,0 +1,259 @@
+// This file completes command lines: commands, flags as people type them, values, and the hosts of a
+// crawl. The scripts of the shells only ask the hidden command below.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/seed-7440039f/frontier/console"
+)
+
+// completing is the hidden command that the scripts ask: behind it come the words of the command line
+// up to the cursor, the last one unfinished. It prints a candidate in each line, perhaps with a tab and
+// what it means.
+const completing = "__complete"
+
+// scripts are those of the shells, by name. Where nothing is proposed they offer files.
+var scripts = map[string]string{
+	"bash": `# To load: eval "$(frontier completion bash)", in ~/.bashrc for all shells.
+_frontier() {
+	local IFS=$'\n' line=${COMP_LINE:0:COMP_POINT} words found before
+	IFS=$' \t\n' read -ra words <<<"$line"
+	[[ $line == *[[:blank:]] ]] && words+=("")
+	before=${words[${#words[@]} - 1]}
+	before=${before%"${before##*[:=]}"} # bash replaces what is behind these
+	mapfile -t found < <(frontier ` + completing + ` "${words[@]:1}" 2>/dev/null)
+	found=("${found[@]%%$'\t'*}")
+	COMPREPLY=("${found[@]#"$before"}")
+}
+complete -o bashdefault -o default -F _frontier frontier
+`,
+	"zsh": `#compdef frontier
+# To load: source <(frontier completion zsh), behind compinit in ~/.zshrc.
+_frontier() {
+	local line
+	local -a found shown
+	for line in "${(@f)$(frontier ` + completing + ` "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+		[[ -n $line ]] || continue
+		found+=("${line%%$'\t'*}")
+		shown+=("${line/$'\t'/  -- }")
+	done
+	if (( $#found )); then compadd -l -d shown -a found; else _files; fi
+}
+if [[ $funcstack[1] == _frontier ]]; then _frontier "$@"; else compdef _frontier frontier; fi
+`,
+	"fish": `# To load: frontier completion fish | source, in ~/.config/fish/config.fish for all shells.
+function __frontier_complete
+	set -l found (frontier ` + completing + ` (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+	if test (count $found) -gt 0
+		printf '%s\n' $found
+	else
+		__fish_complete_path (commandline -ct)
+	end
+end
+complete -c frontier -e
+complete -c frontier -f -a '(__frontier_complete)'
+`,
+	"pwsh": `# To load: frontier completion pwsh | Out-String | Invoke-Expression
+Register-ArgumentCompleter -Native -CommandName frontier -ScriptBlock {
+	param($word, $line, $at)
+	$words = @($line.CommandElements | Select-Object -Skip 1 | ForEach-Object { "$_" })
+	if ($word -eq '') { $words += '' }
+	frontier ` + completing + ` @words 2>$null | ForEach-Object {
+		$name, $means = $_ -split "` + "`t" + `", 2
+		if (-not $means) { $means = $name }
+		[System.Management.Automation.CompletionResult]::new($name, $name, 'ParameterValue', $means)
+	}
+}
+`,
+}
+
+// shells are those that have a script.
+var shells = []string{"bash", "zsh", "fish", "pwsh"}
+
+func completionCommand() *cli.Command {
+	return &cli.Command{
+		Name: "completion", ArgsUsage: strings.Join(shells, "|"), Usage: "write the completions for a shell",
+		Action: func(_ context.Context, cmd *cli.Command) error {
+			script, ok := scripts[cmd.Args().First()]
+			if !ok || cmd.NArg() > 1 {
+				return usageError(fmt.Sprintf("completion: for which shell? Want bash, zsh, fish or pwsh; this is %q", cmd.Args().Slice()))
+			}
+			_, err := io.WriteString(cmd.Root().Writer, script)
+			return err
+		},
+	}
+}
+
+func completingCommand() *cli.Command {
+	return &cli.Command{
+		Name: completing, Hidden: true, SkipFlagParsing: true,
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			for _, c := range complete(ctx, cmd.Root(), cmd.Args().Slice()) {
+				if _, err := fmt.Fprintln(cmd.Root().Writer, strings.TrimSuffix(c.word+"\t"+c.means, "\t")); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// candidate is a word that may stand at the cursor.
+type candidate struct{ word, means string }
+
+// complete proposes words in the place of the last one.
+func complete(ctx context.Context, root *cli.Command, words []string) (found []candidate) {
+	if len(words) == 0 {
+		return nil
+	}
+	last, before := strings.TrimLeft(words[len(words)-1], `'"`), words[:len(words)-1]
+	for _, c := range proposed(ctx, root, before, last) {
+		if strings.HasPrefix(c.word, last) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+func proposed(ctx context.Context, root *cli.Command, before []string, last string) []candidate {
+	if len(before) == 0 || before[0] == "help" && len(before) == 1 {
+		return commandWords(root)
+	}
+	cmd := root.Command(before[0])
+	if cmd == nil {
+		return nil
+	}
+	if name, _, ok := strings.Cut(last, "="); ok && strings.HasPrefix(name, "-") {
+		return valuesOf(ctx, cmd, strings.TrimLeft(name, "-"), name+"=", before)
+	}
+	if strings.HasPrefix(last, "-") {
+		return flagWords(cmd, last)
+	}
+	if flag := before[len(before)-1]; strings.HasPrefix(flag, "-") && !strings.Contains(flag, "=") {
+		if f := flagOf(cmd, strings.TrimLeft(flag, "-")); f != nil && f.(cli.DocGenerationFlag).TakesValue() {
+			list, _, _ := cutLast(last, ",")
+			return valuesOf(ctx, cmd, f.Names()[0], list, before)
+		}
+	}
+	switch {
+	case cmd.Name == "completion":
+		return plainWords("", shells...)
+	case cmd.Name == "help":
+		return plainWords("", "all")
+	case strings.HasPrefix(cmd.ArgsUsage, "SCOPE"), cmd.Name == "explain", cmd.Name == "urls":
+		return hostsOfCrawl(ctx, cmd, before, last)
+	}
+	return nil
+}
+
+func commandWords(root *cli.Command) (found []candidate) {
+	for _, c := range shownCommands(root) {
+		found = append(found, candidate{c.Name, c.Usage})
+	}
+	return found
+}
+
+// flagWords are a command's flags with as many dashes as were typed.
+func flagWords(cmd *cli.Command, last string) (found []candidate) {
+	dashes := "-"
+	if strings.HasPrefix(last, "--") {
+		dashes = "--"
+	}
+	for _, f := range cmd.VisibleFlags() {
+		_, means := describe(f)
+		for _, name := range f.Names() {
+			found = append(found, candidate{dashes + name, means})
+		}
+	}
+	return found
+}
+
+func flagOf(cmd *cli.Command, name string) cli.Flag {
+	flags := cmd.VisibleFlags()
+	if i := slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }); i >= 0 {
+		return flags[i]
+	}
+	return nil
+}
+
+// flagValues are what flags take that take one of a few words.
+var flagValues = map[string]func() []string{
+	"reason":     console.Reasons,
+	"outcome":    outcomeWords,
+	"sort":       func() []string { return []string{"domain", "waiting"} },
+	"strategy":   func() []string { return []string{"even", "last", "mixed"} },
+	"log-format": func() []string { return []string{"text", "json"} },
+	"ports":      func() []string { return []string{"web", "any"} },
+	"protocols":  func() []string { return []string{"ftp", "gopher"} },
+}
+
+// valuesOf proposes values of a flag, each behind what stands before it in the word.
+func valuesOf(ctx context.Context, cmd *cli.Command, name, lead string, before []string) []candidate {
+	if words := flagValues[name]; words != nil {
+		return plainWords(lead, words()...)
+	}
+	if name == "host" || name == "scope" {
+		return hostsOfCrawl(ctx, cmd, before, "")
+	}
+	return nil
+}
+
+func plainWords(lead string, words ...string) (found []candidate) {
+	for _, w := range words {
+		found = append(found, candidate{lead + w, ""})
+	}
+	return found
+}
+
+// cutLast splits a text behind the last sep: list is what stands up to it.
+func cutLast(s, sep string) (list, rest string, found bool) {
+	i := strings.LastIndex(s, sep)
+	return s[:i+1], s[i+1:], i >= 0
+}
+
+// Bounds of a look at the hosts of a crawl while somebody waits for completions.
+const (
+	completeFor  = 10 * time.Second
+	completeMost = 100
+)
+
+// hostsOfCrawl are hosts of the crawl that the words before name, or the environment.
+func hostsOfCrawl(ctx context.Context, cmd *cli.Command, before []string, last string) []candidate {
+	dir := os.Getenv("FRONTIER_DIR")
+	for i, w := range before {
+		if f, value, ok := strings.Cut(strings.TrimLeft(w, "-"), "="); strings.HasPrefix(w, "-") && (f == "dir" || f == "d") {
+			if dir = value; !ok && i+1 < len(before) {
+				dir = before[i+1]
+			}
+		}
+	}
+	ctx, stop := context.WithTimeout(ctx, completeFor)
+	defer stop()
+	c, err := lookAt(ctx, dir)
+	if err != nil {
+		return nil
+	}
+	defer c.close()
+	x, err := c.Hosts(ctx, console.HostsQuery{N: completeMost, Match: strings.TrimPrefix(last, "*.")})
+	if err != nil {
+		return nil
+	}
+	found := plainWords("")
+	for _, h := range x.Hosts {
+		found = append(found, candidate{h.Host, ""})
+	}
+	if cmd.Name != "explain" {
+		found = append(found, candidate{"*", "all hosts"})
+	}
+	return found
+}
