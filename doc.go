@@ -24,6 +24,15 @@
 // With the zero [Options] everything is in memory. With a Spill from package
 // spill the same frontier is durable, survives kill -9, and grows beyond memory.
 //
+// # Before you begin
+//
+//   - URLs are absolute. A relative link is refused, and counted in [Stats].Refused.
+//   - Each lease ends with one Done, also when its fetch failed; [Frontier.Work] sees to it.
+//   - A fetch ends by the deadline of its lease: after it the URL may be handed out again.
+//   - The body of an answer that polite.Transport returns must be closed: the contact lasts
+//     until then, and so does the host's turn.
+//   - A folder of package spill belongs to one process at a time.
+//
 // # Model
 //
 // The model is Mercator's (Heydon and Najork 1999; Manning, Raghavan and
@@ -67,45 +76,6 @@
 // Options.Keep a URL that is done is not gone but finished: its record stays. Within a
 // host and priority, URLs are served in the order in which they began to wait. For
 // scheduled URLs that is the order of their times.
-//
-// # How many back queues?
-//
-// The book's third exercise asks why Mercator has about three times as many back
-// queues as crawler threads. The answer is that no fixed multiple is right: to
-// keep T threads busy, T hosts must be due while all others pace, so B must be at
-// least T x (delay + fetch) / fetch. This package has no B; it binds hosts as
-// workers ask. Workers busy, in per cent, and hosts bound at most, with two
-// million URLs over Zipf-distributed hosts, fetches of 0.3 s in the mean, a delay
-// D, in virtual time (go test -run WorkersAre -v . -frontier.long):
-//
-//	                       on demand  (bound)  B = 3T  B = 10T  B = 50T  published, 3T
-//	T = 100,  D = 1 s          100      479     72.8    100      100       100
-//	  one host has half        100      478     76.4    100      100       100
-//	T = 1000, D = 1 s          100     4565     84.8     96.7     96.8     100
-//	T = 100,  D = 10 s         100     3412      9.1     30.9    100        34.8
-//
-// Published Mercator reaches its 100 because its back queues swallow the front
-// queues, up to all two million URLs, and with them the priorities.
-//
-// # Invariants
-//
-// [Frontier.Check] verifies them; every test of this module ends with it.
-//
-//   - F1: a host or group never has more leases than it was allowed when the latest was
-//     given. The leases of a bundle count as one.
-//   - F2: a bound host is in exactly one of heap, ready lists, leased; an unbound
-//     host with URLs has exactly one token for each crawl and priority of them, is
-//     parked, or is withheld by a rule.
-//   - F3: heaps are ordered, and positions, links and masks agree.
-//   - F4: no lease before its host and group are due.
-//   - F5: every URL is in exactly one state, and in memory at most once. Each position
-//     of a timed block is finished, in memory, or not read yet.
-//   - F6: Stats equal a full walk.
-//   - F7: an admitted URL leaves only by Done, by giving up, or by Delete, which are
-//     reported; what was deleted is not handed out any more.
-//   - F8: FIFO within host, crawl and priority.
-//   - F9: a host leaves memory only when its row on disk has what was learned about it,
-//     and no call under way names it; a later call finds it as it was.
 //
 // # Control
 //
@@ -178,6 +148,45 @@
 // after the year 9999 are clamped to its end. A [Clock] that leaps 280 years ahead stands
 // still from there on, until the next opening. Package simclock has a Clock that moves only
 // on request, for tests and simulations.
+//
+// # How many back queues?
+//
+// The book's third exercise asks why Mercator has about three times as many back
+// queues as crawler threads. The answer is that no fixed multiple is right: to
+// keep T threads busy, T hosts must be due while all others pace, so B must be at
+// least T x (delay + fetch) / fetch. This package has no B; it binds hosts as
+// workers ask. Workers busy, in per cent, and hosts bound at most, with two
+// million URLs over Zipf-distributed hosts, fetches of 0.3 s in the mean, a delay
+// D, in virtual time (go test -run WorkersAre -v . -frontier.long):
+//
+//	                       on demand  (bound)  B = 3T  B = 10T  B = 50T  published, 3T
+//	T = 100,  D = 1 s          100      479     72.8    100      100       100
+//	  one host has half        100      478     76.4    100      100       100
+//	T = 1000, D = 1 s          100     4565     84.8     96.7     96.8     100
+//	T = 100,  D = 10 s         100     3412      9.1     30.9    100        34.8
+//
+// Published Mercator reaches its 100 because its back queues swallow the front
+// queues, up to all two million URLs, and with them the priorities.
+//
+// # Invariants
+//
+// [Frontier.Check] verifies them; every test of this module ends with it.
+//
+//   - F1: at each hand-out, a host or group is within its limit of leases. The leases of
+//     a bundle count as one.
+//   - F2: a bound host is in exactly one of heap, ready lists, leased; an unbound
+//     host with URLs has exactly one token for each crawl and priority of them, is
+//     parked, or is withheld by a rule.
+//   - F3: heaps are ordered, and positions, links and masks agree.
+//   - F4: no lease before its host and group are due.
+//   - F5: every URL is in exactly one state, and in memory at most once. Each position
+//     of a timed block is finished, in memory, or not read yet.
+//   - F6: Stats equal a full walk.
+//   - F7: an admitted URL leaves only by Done, by giving up, or by Delete, which are
+//     reported; what was deleted is not handed out any more.
+//   - F8: FIFO within host, crawl and priority.
+//   - F9: a host leaves memory only when its row on disk has what was learned about it,
+//     and no call under way names it; a later call finds it as it was.
 package frontier
 
 // File map, in the order of reading. "->" names the packages of internal/ that decide

@@ -60,8 +60,8 @@ func (d fixedDelay) Delay(string, Outcome) time.Duration { return time.Duration(
 func (d fixedDelay) Max() time.Duration                  { return time.Duration(d) }
 func (d fixedDelay) String() string                      { return time.Duration(d).String() }
 
-// DelayParts returns what FactorDelay made a policy of. For one of FixedDelay k is 0, and min and
-// max are its delay. Of other policies it knows nothing: ok is false.
+// DelayParts returns the arguments of the FactorDelay that made p. For a FixedDelay, k is 0 and min
+// and max are the delay. ok is false for any other policy.
 func DelayParts(p DelayPolicy) (k float64, min, max time.Duration, ok bool) {
 	switch d := p.(type) {
 	case fixedDelay:
@@ -99,12 +99,15 @@ func policyOf(d row.Delay) DelayPolicy {
 //
 // Each such failure raises the host's step by one. While a host's step is k, its next
 // contact comes no sooner than Base x 2^(k-1) after the end of the last, good or bad; the
-// delay, Crawl-delay and Retry-After apply too, and the latest wins. A 503 without
-// Retry-After, a failed connection and a timeout need not be about the pace: a server
-// that fails now and then does so at any. The first raises the step as well. But one that
-// comes after 10 good contacts or more at the slower pace takes a step back instead. From
-// then on such failures raise no step as long as they are not much more frequent than at
-// the slower pace, nor two in a row have fewer than 4 good contacts before them.
+// delay, Crawl-delay and Retry-After apply too, and the latest wins.
+//
+// Some failures may have nothing to do with the pace: a 503 without Retry-After, a failed
+// connection, a timeout. The first of them raises the step too, and the step is then
+// tested: if the next one comes after 10 good contacts or more at the slower pace, slowing
+// down did not help, and a step is taken back. From then on such failures raise no step,
+// unless they become much more frequent than at the slower pace, or two in a row have
+// fewer than 4 good contacts before them. For example, a host that answers every 50th
+// contact with 503 is slowed down once, and returns to its pace at the second 503.
 //
 // Concurrent failures count as one: those whose contacts began before the last raise do
 // not raise the step again. A host that may have several leases has one at a time while

@@ -66,8 +66,10 @@ func TestHostsAreCompleted(t *testing.T) {
 // What people type in a shell and Tab becomes what they mean.
 func TestCompletionsInShells(t *testing.T) {
 	x, r := newTerminals(t), startCrawl(t)
-	code, _, stderr := operate(t, "add", "-dir", r.dir, "http://c.example/9")
-	require.Equal(t, exitOK, code, stderr)
+	for _, args := range [][]string{{"pause", "-dir", r.dir, "c.example"}, {"add", "-dir", r.dir, "http://c.example/9"}} {
+		code, _, stderr := operate(t, args...)
+		require.Equal(t, exitOK, code, stderr)
+	}
 	dir := t.TempDir()
 	self := "#!/bin/sh\n" + asCommand + "=1 exec '" + os.Args[0] + "' \"$@\"\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "frontier"), []byte(self), 0o755))
@@ -107,5 +109,7 @@ func TestCompletionsInShells(t *testing.T) {
 			assert.NotContains(t, strings.ToLower(x.shows(name, ">")), "error")
 		})
 	}
+	code, _, stderr := operate(t, "unpause", "-dir", r.dir, "c.example")
+	require.Equal(t, exitOK, code, stderr)
 	r.end(t)
 }

@@ -79,7 +79,7 @@ func newSettings() *settings {
 	s.define("a frontier of several crawlers", s.served.define)
 	s.define(whereBegins, func(fs *flagSet) {
 		fs.Var(&s.begin, seedsKey, "URLs or hosts; the arguments of the command")
-		fs.Var(&s.lists, seedsFileKey, "`file` of seeds, one in each line, of any size; # begins a comment; repeatable; '' for none any more")
+		fs.Var(&s.lists, seedsFileKey, "`file` of seeds, one in each line, of any size; # begins a comment; repeatable; '' clears the list")
 	})
 	s.define(whereGoes, func(fs *flagSet) { s.scope.define(fs, &s.crawler) })
 	s.define(whichWanted, func(fs *flagSet) { s.wanted.define(fs, &s.crawler) })
