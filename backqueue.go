@@ -358,6 +358,7 @@ func (f *Frontier) arriveYieldingLocked(records []timed.Loaded) {
 		f.mu.Lock()
 		if err != nil {
 			f.emitLocked(Event{Kind: EventStoreError, Reason: "reading hosts of scheduled URLs", Count: int64(n), Err: err})
+			f.storeFailedLocked(err)
 			var corrupt *CorruptError
 			if errors.As(err, &corrupt) && len(f.faults) == 0 {
 				f.faults = append(f.faults, err)
@@ -381,6 +382,7 @@ func (f *Frontier) timedFailedLocked(err error) {
 	f.notes.SweepFailed()
 	c.timed.PurgeFailed()
 	f.emitLocked(Event{Kind: EventStoreError, Reason: "reading scheduled URLs", Count: int64(n), Err: err})
+	f.storeFailedLocked(err)
 	var corrupt *CorruptError
 	if errors.As(err, &corrupt) {
 		lost := int64(c.timed.Lose()) // they stay on disk

@@ -102,8 +102,9 @@ var ErrInUse = storage.ErrInUse
 var ErrVersion = storage.ErrVersion
 
 // ErrReopen is wrapped by errors of a Spill that failed for good, as when the disk broke
-// off in the middle of a write of its engine. It takes no calls until it is opened again,
-// and so is the frontier. Nothing that was accepted is lost.
+// off in the middle of a write of its engine. Next, Take and Contact return it from then on:
+// nothing is handed out until the store and the frontier are opened again. Nothing that was
+// accepted is lost.
 var ErrReopen = storage.ErrReopen
 
 // EntryError reports an entry that Add could not admit, or an outlink that Done could not.

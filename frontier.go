@@ -150,6 +150,7 @@ type shard struct {
 	// The end of hosts, and of the frontier.
 	givingUp   bool          // a goroutine gives up URLs of lost hosts
 	givingStep chan struct{} // closed when those being given up are; nil if none are
+	lost       error // of the Spill: it must be opened again, and so must the frontier
 	draining   bool
 	closed     bool
 	unwaited   bool          // no call waits for the Spill any more
@@ -312,7 +313,15 @@ func (s *shard) refusalLocked() error {
 	if s.closed || s.draining {
 		return ErrClosed
 	}
-	return nil
+	return s.lost
+}
+
+// Err returns why nothing is handed out any more: ErrClosed after Drain or Close, the error
+// of a Spill that must be opened again, which wraps ErrReopen, or nil.
+func (f *Frontier) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refusalLocked()
 }
 
 // overLocked reports whether the crawl is over: nothing is left, or on its way, that
@@ -439,7 +448,7 @@ func (s *shard) isClosed() bool {
 func (f *Frontier) close() error {
 	f.lock()
 	f.draining, f.closed = true, true
-	f.refuseLocked()
+	f.refuseLocked(ErrClosed)
 	if f.drained != nil {
 		close(f.drained)
 		f.drained = nil

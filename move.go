@@ -83,6 +83,10 @@ func (f *Frontier) moveLoop() {
 			continue
 		case !errors.Is(err, errSpoiled): // which the commit reported
 			f.emit(Event{Kind: EventStoreError, Reason: "moving URLs to blocks", Err: err})
+			f.mu.Lock()
+			f.storeFailedLocked(err)
+			f.dispatchLocked()
+			f.mu.Unlock()
 		}
 		rest = min(max(leastRest, 2*rest), mostRest)
 		f.restMover(rest)

@@ -274,8 +274,8 @@ type grant struct {
 // dispatchLocked gives waiters what may be had now, and sets the timer for the
 // rest. It must be called after any change that a waiter could wait for.
 func (f *Frontier) dispatchLocked() {
-	if f.draining {
-		f.refuseLocked()
+	if err := f.refusalLocked(); err != nil {
+		f.refuseLocked(err)
 		return
 	}
 	f.wakeReaderLocked()
@@ -358,13 +358,13 @@ func (s *shard) callLocked(now int64) {
 	}
 }
 
-// refuseLocked gives ErrClosed to all waiters, and lets Drain return once the last lease
+// refuseLocked gives an error to all waiters, and lets Drain return once the last lease
 // has ended.
-func (f *Frontier) refuseLocked() {
-	f.waiters.GiveAll(&grant{err: ErrClosed})
-	f.endTakersLocked(ErrClosed)
+func (f *Frontier) refuseLocked(err error) {
+	f.waiters.GiveAll(&grant{err: err})
+	f.endTakersLocked(err)
 	for id, q := range f.contacts {
-		q.GiveAll(&grant{err: ErrClosed})
+		q.GiveAll(&grant{err: err})
 		f.dropContactsLocked(id)
 	}
 	if f.drained != nil && f.sched.stats.Leased == 0 && f.finishing == 0 {
@@ -499,6 +499,7 @@ func (f *Frontier) loaded(g *grant, job *loadJob, records []fifo.Loaded, err err
 		if errors.As(err, &corrupt) {
 			f.sched.abandon(job.queue, job.load)
 		}
+		f.storeFailedLocked(err)
 		f.sched.unload(job.host, now)
 		f.dispatchLocked()
 		g.err = err
@@ -506,11 +507,10 @@ func (f *Frontier) loaded(g *grant, job *loadJob, records []fifo.Loaded, err err
 	}
 	q := f.sched.queues.At(job.queue)
 	f.sched.fifo.Install(&q.Queue, job.load, records)
-	if q.waiting == 0 || f.draining || !f.sched.crawlOf(q).runs() || !f.sched.claim(job.host, now) {
+	if q.waiting == 0 || f.refusalLocked() != nil || !f.sched.crawlOf(q).runs() || !f.sched.claim(job.host, now) {
 		f.sched.unload(job.host, now) // its last URL was moved by a Force, a late Done asked for time, or a rule or its crawl says so
-		if g.again = !f.draining; f.draining {
-			g.err = ErrClosed
-		}
+		g.err = f.refusalLocked()
+		g.again = g.err == nil
 		f.dispatchLocked()
 		return nil
 	}

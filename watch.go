@@ -7,6 +7,7 @@ package frontier
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -513,6 +514,15 @@ func (s *shard) commitFailedLocked(err error) {
 	c.failedNow++
 	c.failedAt = s.clock.Elapsed()
 	s.emitLocked(Event{Kind: EventStoreError, Reason: commitReason, Err: err})
+	s.storeFailedLocked(err)
+}
+
+// storeFailedLocked ends the handing out after an error of the Spill's that only opening it
+// again ends: what a lease would lead to could not be stored.
+func (s *shard) storeFailedLocked(err error) {
+	if s.lost == nil && errors.Is(err, ErrReopen) {
+		s.lost = fmt.Errorf("frontier: nothing is handed out: %w", err)
+	}
 }
 
 func newEvents(o *Options) *events {

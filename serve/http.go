@@ -434,8 +434,5 @@ func (s *Service) Ready() error {
 		return ErrClosing
 	default:
 	}
-	if _, err := s.f.HostKey("http://a.example/"); err != nil {
-		return err
-	}
-	return nil
+	return s.f.Err()
 }

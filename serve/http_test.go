@@ -15,6 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/spill"
+	"github.com/seed-7440039f/frontier/spill/spilltest"
+	"github.com/seed-7440039f/frontier/test/harness"
 )
 
 const waited = 100 * time.Millisecond
@@ -153,4 +156,22 @@ func TestARuleThatNoCrawlCanHaveMakesNone(t *testing.T) {
 	x.problem(422, "limit", "PUT", "/v1/crawls/new", `{"concurrency":3}`)
 	x.problem(422, "limit", "PUT", "/v1/crawls/new", `{"weight":-1}`)
 	assert.Equal(t, []string{DefaultCrawl}, x.s.CrawlNames())
+}
+
+// A server whose store must be opened again hands nothing out, and says that it is not ready.
+func TestALostStoreIsNotReady(t *testing.T) {
+	s := &harness.Fenced{Spill: spilltest.OpenMemory(t, spill.Options{}).Store}
+	x := serveFrontier(t, frontier.Options{Spill: s, Delay: frontier.FixedDelay(0)}, Options{})
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/1"}`)
+	x.ok("GET", "/readyz", "")
+	s.Lost.Store(true)
+	x.ask("POST", "/v1/urls", `{"url":"http://a.example/2"}`)
+	for range 2 {
+		code, text := x.ask("POST", "/v1/leases", `{}`)
+		assert.Equal(t, http.StatusInternalServerError, code, text)
+		assert.Contains(t, text, "opened again")
+		code, text = x.ask("GET", "/readyz", "")
+		assert.Equal(t, http.StatusServiceUnavailable, code, text)
+	}
+	s.Lost.Store(false)
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	encodingproto "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -56,7 +57,7 @@ func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 	)
 	g := grpc.NewServer(options...)
 	s.Register(g)
-	grpc_health_v1.RegisterHealthServer(g, s.health)
+	grpc_health_v1.RegisterHealthServer(g, healthOf{s.health, s.svc})
 	if o.Reflection {
 		reflection.Register(g)
 	}
@@ -141,4 +142,41 @@ func certified(ctx context.Context) (names []string) {
 		names = append(names, ip.String())
 	}
 	return names
+}
+
+// healthOf is the health service: SERVING only while the Service is ready, as /readyz says.
+type healthOf struct {
+	*health.Server
+	svc *serve.Service
+}
+
+// Check implements the call.
+func (h healthOf) Check(ctx context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	x, err := h.Server.Check(ctx, r)
+	if err == nil && h.svc.Ready() != nil {
+		x.Status = grpc_health_v1.HealthCheckResponse_NOT_SERVING
+	}
+	return x, err
+}
+
+// watchEvery is how often Watch looks whether the Service is ready.
+const watchEvery = 5 * time.Second
+
+// Watch implements the call. What becomes of a Service that is not ready any more is told at
+// the latest after watchEvery; it does not become ready again.
+func (h healthOf) Watch(r *grpc_health_v1.HealthCheckRequest, stream grpc_health_v1.Health_WatchServer) error {
+	go func() {
+		for t := time.NewTicker(watchEvery); ; {
+			select {
+			case <-stream.Context().Done():
+				t.Stop()
+				return
+			case <-t.C:
+				if h.svc.Ready() != nil {
+					h.Shutdown()
+				}
+			}
+		}
+	}()
+	return h.Server.Watch(r, stream)
 }

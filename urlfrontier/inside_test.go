@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
 // startInside starts a server on a socket, and returns what connects to it.
@@ -281,4 +282,17 @@ func TestListingsOfAKilledServerGo(t *testing.T) {
 	require.NoError(t, svc.Close())
 	require.NoError(t, f.Check())
 	require.NoError(t, f.Close())
+// Health says what /readyz says.
+func TestHealthOfAFrontierThatHandsNothingOut(t *testing.T) {
+	s, _, client := startInside(t)
+	_ = client()
+	h := healthOf{s.health, s.svc}
+	check := func() grpc_health_v1.HealthCheckResponse_ServingStatus {
+		x, err := h.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		return x.GetStatus()
+	}
+	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, check())
+	require.NoError(t, s.svc.Frontier().Drain(t.Context()))
+	require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, check())
 }

@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,4 +109,19 @@ func HookedWorld(t *testing.T, o frontier.Options) (*World, *Hooked) {
 	w.Options.Spill = h
 	w.Open()
 	return w, h
+}
+
+// Fenced is a store that fails for good once it is Lost, as one whose disk broke off, or whose
+// owner is another process now.
+type Fenced struct {
+	storage.Spill
+	Lost atomic.Bool
+}
+
+// Commit implements storage.Spill.
+func (s *Fenced) Commit(b *storage.Batch) error {
+	if s.Lost.Load() {
+		return fmt.Errorf("fenced: %w", storage.ErrReopen)
+	}
+	return s.Spill.Commit(b)
 }
