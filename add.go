@@ -365,8 +365,13 @@ func (s *shard) prepareNamed(o *op, n *newEntry, e *Entry, p uint8) error {
 	}
 	if s.opts.Normalize != nil {
 		url, err := s.opts.Normalize(e.URL)
-		if err != nil {
+		switch {
+		case err != nil && !hasScheme(e.URL):
+			return &mistakeError{err: err}
+		case err != nil:
 			return err
+		case url == "":
+			return &mistakeError{err: errors.New("Options.Normalize returned an empty URL and no error"), code: true}
 		}
 		x := *e
 		x.URL = url
@@ -387,19 +392,19 @@ func shortened(url string) string {
 func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p uint8) error {
 	switch {
 	case e.URL == "":
-		return errors.New("empty URL")
+		return &mistakeError{err: errors.New("empty URL")}
 	case len(e.URL) > MaxURL:
 		return fmt.Errorf("too long: URL has %d bytes; want at most %d", len(e.URL), MaxURL)
 	case len(e.Meta) > MaxMeta:
 		return fmt.Errorf("too long: Meta has %d bytes; want at most %d", len(e.Meta), MaxMeta)
 	case e.Depth < 0:
-		return fmt.Errorf("out of range: Depth is %d; want >= 0", e.Depth)
+		return &mistakeError{err: fmt.Errorf("out of range: Depth is %d; want >= 0", e.Depth)}
 	case e.Depth > 1<<30:
 		return fmt.Errorf("out of range: Depth is %d; want at most %d", e.Depth, 1<<30)
 	case e.Finished && !s.opts.Keep:
-		return errors.New("not kept: Finished is for frontiers with Options.Keep")
+		return &mistakeError{err: errors.New("not kept: Finished is for frontiers with Options.Keep")}
 	case e.Finished && e.Hint:
-		return errors.New("either Finished or Hint: a hint is for a URL to come")
+		return &mistakeError{err: errors.New("either Finished or Hint: a hint is for a URL to come")}
 	}
 	host, err := s.hostOf(e)
 	if err != nil {
@@ -407,7 +412,7 @@ func (s *shard) prepareAs(o *op, n *newEntry, e *Entry, h *History, fails int, p
 	}
 	if p == 0 {
 		if p, err = s.priority(*e, *h); err != nil {
-			return err
+			return &mistakeError{err: err, code: true}
 		}
 	}
 	n.host, n.hash, n.crawl, n.priority, n.force = host, s.hostHash(host), e.Crawl, p, e.Force

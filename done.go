@@ -48,14 +48,18 @@ type plan struct {
 // before, so that a page of any size takes little memory. Known outlinks with Force follow
 // in separate commits.
 //
-// A bad outlink is no error: one that is malformed, too long or over a limit is refused,
-// counted in Stats.Refused and reported by EventLinksRefused, and the others are admitted.
-// So a program may end its crawl at any error of Done. An error means that something was
-// lost or must be looked at, and what it leaves behind depends on its kind:
+// A bad outlink of the web is no error: one such as mailto:, or that is malformed, too long
+// or over a limit is refused, counted in Stats.Refused and reported by EventLinksRefused, and
+// the others are admitted. So a program may end its crawl at any error of Done. An error
+// means that something was lost or must be looked at, and what it leaves behind depends on
+// its kind:
 //
-//   - ErrFull, or a joined *EntryError: the completion is recorded, but good outlinks are
-//     lost, because memory is full or the Spill failed. *PriorityError: the completion is
-//     recorded, and the URL keeps its former priority. A program that accepts that goes on.
+//   - ErrFull, or joined *EntryErrors: the completion is recorded, but outlinks are lost,
+//     because memory is full, the Spill failed, or the program made a mistake: a link is
+//     relative (resolve links against the URL of their page), an Entry is faulty, or a function in
+//     Options, such as a Prioritizer that counts from 0, returned what it must not. *PriorityError:
+//     the completion is recorded, and the URL keeps its former priority. A program that
+//     accepts that goes on.
 //   - ErrNotLeased: the lease ended before, and the frontier has dealt with its URL. Only
 //     the host may have become slower: its clock and that of its group move to a later time, a longer Crawl-delay
 //     applies, and a failure counts. A worker that was too slow goes on.
@@ -66,14 +70,18 @@ type plan struct {
 // Done waits for the disk for as long as that takes, or until the context of CloseContext
 // ends: it must work while everything else is shutting down. DoneContext takes a context.
 func (f *Frontier) Done(l Lease, o Outcome) error {
-	_, err := f.done(context.Background(), &l, &o)
+	refused, err := f.done(context.Background(), &l, &o)
+	if len(refused) > 0 {
+		err = errors.Join(err, mistakes(refused))
+	}
 	return err
 }
 
-// DoneContext is Done, but returns which outlinks were refused, and waits no longer than
-// ctx lasts. If ctx ends before the completion is submitted, the error is ctx's and the
-// lease remains out. Otherwise it wraps ErrUnsettled as well: the lease has ended, and its
-// URL is finished or comes again, once the disk answers or when the store is opened next.
+// DoneContext is Done, but returns which outlinks were refused, relative ones and faulty
+// Entries among them, which are no error here, and waits no longer than ctx lasts. If ctx
+// ends before the completion is submitted, the error is ctx's and the lease remains out.
+// Otherwise it wraps ErrUnsettled as well: the lease has ended, and its URL is finished or
+// comes again, once the disk answers or when the store is opened next.
 func (f *Frontier) DoneContext(ctx context.Context, l Lease, o Outcome) (refused []*EntryError, err error) {
 	return f.done(ctx, &l, &o)
 }
@@ -118,7 +126,11 @@ func (f *Frontier) doneWith(ctx context.Context, job *op, l *Lease, o *Outcome, 
 		return nil, errors.Join(cmp.Or(err, ErrNotLeased), f.late(ctx, *l, p))
 	}
 	bad = errors.Join(bad, f.endLocked(job, l, &p))
-	refused = job.refused
+	if refused = job.refused; len(refused) > 0 {
+		var lost error
+		refused, lost = lostByCode(refused)
+		bad = errors.Join(bad, lost)
+	}
 	if f.needsNoCommitLocked(job, &p) {
 		f.dispatchLocked()
 		f.mu.Unlock()

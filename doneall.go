@@ -147,7 +147,9 @@ func (f *Frontier) endAll(ctx context.Context, ends []End, all []ending) {
 func (f *Frontier) endYieldingLocked(l *Lease, x *ending) {
 	x.ended = true
 	x.bad = errors.Join(x.bad, f.endLocked(x.job, l, &x.plan))
-	x.refused = x.job.refused
+	var lost error
+	x.refused, lost = lostByCode(x.job.refused)
+	x.bad = errors.Join(x.bad, lost)
 	if f.needsNoCommitLocked(x.job, &x.plan) {
 		return
 	}

@@ -3,6 +3,8 @@
 package frontier
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
@@ -222,12 +224,27 @@ func HostName(rawURL string) (string, error) { return hostkey.Of(rawURL) }
 // hostOf returns the key of the host that an entry names, or that its URL belongs to.
 func (s *shared) hostOf(e *Entry) (host string, err error) {
 	if e.Host != "" {
-		return s.hostKey(e.Host)
+		if host, err = s.hostKey(e.Host); err != nil {
+			err = &mistakeError{err: err}
+		}
+		return host, err
 	}
 	if host, err = s.opts.HostKey(e.URL); err == nil {
-		err = hostkey.Check(host)
+		if err = hostkey.Check(host); err != nil && s.ownKeys {
+			err = &mistakeError{err: fmt.Errorf("Options.HostKey: %w", err), code: true}
+		}
+	}
+	if err != nil && !hasScheme(e.URL) {
+		err = &mistakeError{err: fmt.Errorf("%w: resolve links against the URL of their page", err)}
 	}
 	return host, err
+}
+
+// hasScheme reports whether a URL is absolute. Links of the web are, once they are resolved,
+// and may be malformed all the same.
+func hasScheme(url string) bool {
+	i := strings.IndexAny(url, ":/?#")
+	return i > 0 && url[i] == ':'
 }
 
 // HostKey returns the key of the host that a URL belongs to, as Options.HostKey names it.

@@ -146,6 +146,42 @@ func EntryErrors(err error) []*EntryError {
 	return out
 }
 
+// mistakeError is why an entry is refused if that is the program's mistake, not the web's.
+type mistakeError struct {
+	err  error
+	code bool // of a function in Options: what it refuses may be a good link
+}
+
+// Error implements error.
+func (e *mistakeError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *mistakeError) Unwrap() error { return e.err }
+
+// mistakes joins those of refused that are mistakes of the program's.
+func mistakes(refused []*EntryError) error {
+	var errs []error
+	for _, e := range refused {
+		if _, ok := errors.AsType[*mistakeError](e); ok {
+			errs = append(errs, e)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lostByCode takes those out of refused that a function in Options refused by mistake.
+func lostByCode(refused []*EntryError) (rest []*EntryError, lost error) {
+	var errs []error
+	rest = slices.DeleteFunc(refused, func(e *EntryError) bool {
+		m, ok := errors.AsType[*mistakeError](e)
+		if ok = ok && m.code; ok {
+			errs = append(errs, e)
+		}
+		return ok
+	})
+	return rest, errors.Join(errs...)
+}
+
 // PriorityError reports a Prioritizer that returned a priority outside 1..F. Add returns
 // it inside an EntryError. From Done it means that the URL kept its priority.
 type PriorityError struct {

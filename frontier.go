@@ -150,7 +150,7 @@ type shard struct {
 	// The end of hosts, and of the frontier.
 	givingUp   bool          // a goroutine gives up URLs of lost hosts
 	givingStep chan struct{} // closed when those being given up are; nil if none are
-	lost       error // of the Spill: it must be opened again, and so must the frontier
+	lost       error         // of the Spill: it must be opened again, and so must the frontier
 	draining   bool
 	closed     bool
 	unwaited   bool          // no call waits for the Spill any more

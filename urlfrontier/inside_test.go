@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 )
 
 // startInside starts a server on a socket, and returns what connects to it.
@@ -282,6 +282,8 @@ func TestListingsOfAKilledServerGo(t *testing.T) {
 	require.NoError(t, svc.Close())
 	require.NoError(t, f.Check())
 	require.NoError(t, f.Close())
+}
+
 // Health says what /readyz says.
 func TestHealthOfAFrontierThatHandsNothingOut(t *testing.T) {
 	s, _, client := startInside(t)

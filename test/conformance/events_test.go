@@ -127,7 +127,7 @@ func TestBadOutlinksAreToldOnceAMinute(t *testing.T) {
 		for n := range 100 {
 			w.Add(fmt.Sprintf("http://a.example/%d", n))
 			w.Fetched(w.Next(), 0, frontier.Outcome{Add: []frontier.Entry{
-				{URL: "http://a.example/deep", Depth: 2}, {URL: "mailto:x"}, {URL: "/relative"}, {URL: fmt.Sprintf("http://b.example/%d", n), NotBefore: harness.Dawn.Add(time.Hour)},
+				{URL: "http://a.example/deep", Depth: 2}, {URL: "mailto:x"}, {URL: "tel:123"}, {URL: fmt.Sprintf("http://b.example/%d", n), NotBefore: harness.Dawn.Add(time.Hour)},
 			}})
 		}
 		synctest.Wait()

@@ -70,7 +70,8 @@ func TestNormalizeRefuses(t *testing.T) {
 		require.Equal(t, 1, n)
 		bad := frontier.EntryErrors(err)
 		require.Len(t, bad, 4)
-		require.Equal(t, frontier.EntryError{Index: 0, URL: "bad", Err: mine}, *bad[0])
+		require.Equal(t, []any{0, "bad"}, []any{bad[0].Index, bad[0].URL})
+		require.ErrorIs(t, bad[0], mine)
 		require.Equal(t, "relative", bad[1].URL, "as given")
 		var out bytes.Buffer
 		err = w.F.Export(t.Context(), &out, frontier.ExportOptions{})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -346,5 +347,87 @@ func TestWorkLosesNothing(t *testing.T) {
 				require.Equal(t, 1, n, url)
 			}
 		})
+	})
+}
+
+// What the program did wrong ends Work with an error, and with nothing more than is lost
+// already. What is wrong with a page does not.
+func TestWorkReportsMistakesOfTheProgram(t *testing.T) {
+	ok := func(frontier.Entry, frontier.History) int { return 1 }
+	for name, x := range map[string]struct {
+		links []frontier.Entry
+		o     frontier.Options
+		want  string
+	}{
+		"relative":      {links: []frontier.Entry{{URL: "/a"}, {URL: "b.html"}, {URL: "//c.example/x"}}, want: `entry 0 "/a"`},
+		"one relative":  {links: []frontier.Entry{{URL: "http://b.example/"}, {URL: "c?u=http://d.example/"}}, want: "resolve links against the URL of their page"},
+		"empty":         {links: []frontier.Entry{{}}, want: "empty URL"},
+		"faulty":        {links: []frontier.Entry{{URL: "http://b.example/", Depth: -1}}, want: "Depth is -1"},
+		"not kept":      {links: []frontier.Entry{{URL: "http://b.example/", Finished: true}}, want: "Finished is for"},
+		"bad Host":      {links: []frontier.Entry{{URL: "http://b.example/", Host: "A B"}}, want: "entry 0"},
+		"of the web":    {links: []frontier.Entry{{URL: "mailto:x@a.example"}, {URL: "javascript:void(0)"}, {URL: "http://"}, {URL: "http://a b/"}, {URL: "http://b.example/" + strings.Repeat("x", frontier.MaxURL)}}},
+		"counts from 0": {links: harness.URLs("b.example", 2), o: frontier.Options{Prioritizer: frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return harness.Btoi(e.URL == "http://a.example/") })}, want: "priority 0; want 1 to 8"},
+		"no host's key": {links: harness.URLs("b.example", 1), o: frontier.Options{HostKey: func(u string) (string, error) {
+			h, err := frontier.HostName(u)
+			return strings.TrimPrefix(h, "b.example"), err
+		}}, want: "Options.HostKey"},
+		"normal is none": {links: harness.URLs("b.example", 1), o: frontier.Options{Normalize: func(u string) (string, error) {
+			return u[:len("http://a.example/")*harness.Btoi(strings.HasPrefix(u, "http://a"))], nil
+		}}, want: "Options.Normalize"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x.o.Delay = frontier.FixedDelay(0)
+			if x.o.Prioritizer == nil {
+				x.o.Prioritizer = frontier.PrioritizerFunc(ok)
+			}
+			harness.InBothWorlds(t, x.o, func(t *testing.T, w *harness.World) {
+				w.Add("http://a.example/")
+				pages := 0
+				err := w.F.Work(context.Background(), 1, func(_ context.Context, l frontier.Lease) (o frontier.Outcome, err error) {
+					if pages++; l.Entry.URL == "http://a.example/" {
+						o.Add = x.links
+					}
+					return o, nil
+				})
+				require.Zero(t, w.F.Stats().Leased, "its lease has ended, and the page is done")
+				if x.want == "" {
+					require.NoError(t, err)
+					require.EqualValues(t, len(x.links), w.F.Stats().Refused)
+					return
+				}
+				require.ErrorContains(t, err, x.want)
+				require.NotEmpty(t, frontier.EntryErrors(err))
+				require.Equal(t, 1, pages)
+			})
+		})
+	}
+}
+
+// Callers that are told what was refused get relative links there.
+func TestRelativeLinksAreRefusedOneByOne(t *testing.T) {
+	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/")
+		refused, err := w.F.DoneContext(context.Background(), w.Next(), frontier.Outcome{Add: []frontier.Entry{{URL: "/a"}, {URL: "http://b.example/"}}})
+		require.NoError(t, err)
+		require.Len(t, refused, 1)
+		require.Equal(t, "b.example", w.Next().Host)
+	})
+}
+
+func TestCodeThatLosesLinksIsReported(t *testing.T) {
+	o := harness.Quick()
+	o.Prioritizer = frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return 8 - 4*e.Depth })
+	harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/1", "http://b.example/1")
+		first, second := w.Next(), w.Next()
+		links := frontier.Outcome{Add: []frontier.Entry{{URL: "http://a.example/3", Depth: 1}, {URL: "http://a.example/4", Depth: 2}, {URL: "tel:1"}}}
+		refused, err := w.F.DoneContext(context.Background(), first, links)
+		require.ErrorAs(t, err, new(*frontier.PriorityError))
+		require.Len(t, frontier.EntryErrors(err), 1)
+		require.Len(t, refused, 1)
+		all := w.F.DoneAll(context.Background(), []frontier.End{{Lease: second, Outcome: links}})
+		require.ErrorAs(t, all[0].Err, new(*frontier.PriorityError))
+		require.Equal(t, []frontier.Verdict{frontier.EntryKnown, frontier.EntryBad, frontier.EntryBad}, all[0].Verdicts)
+		require.Equal(t, "http://a.example/3", w.Next().Entry.URL)
 	})
 }
