@@ -212,6 +212,10 @@ func TestGoldenRows(t *testing.T) {
 	for _, d := range []row.Deletion{{Seq: 1, Block: 300}, {Seq: 1 << 40, Scope: Domain("example.org").stored()}, {Seq: 3, Scope: Host("www.example.org").stored(), Block: 1<<32 - 1}, {Seq: 4, OfCrawl: true, Crawl: 70000}} {
 		put("deletion", d.Row())
 	}
+	put("count", (&row.Count{Seq: 1 << 40, Total: 300, Finished: 7}).Row(row.CountOf(70000, "www.example.org")))
+	put("count", (&row.Count{Seq: 5}).Row(row.CountOf(0, "10.0.0.1")))
+	put("count sum", (&row.CountSum{Total: 300, Finished: 7, Hosts: 5, Active: 2}).Row(70000))
+	put("counted", row.Counted(true))
 	put("outdated", (&row.Outdated{Mark: goldenMark(), Seq: 1 << 40, Block: 300}).Row())
 	hinted := hint.Hint{Depth: 3, Weight: 1.5, Meta: []byte("meta"), NotBefore: time.UnixMilli(1e12)}
 	put("hint", hinted.Row(goldenMark()))

@@ -174,7 +174,8 @@ func (r *repair) writeLog() error {
 	if n := len(r.log); n > 0 {
 		last.Time = r.log[n-1].batch.Time
 		last.Drop = r.log[n-1].batch.Drop
-		last.Rows = append(slices.Clone(r.log[n-1].batch.Rows), last.Rows...)
+		before := slices.DeleteFunc(slices.Clone(r.log[n-1].batch.Rows), func(x storage.Row) bool { return counts(x.Key) })
+		last.Rows = append(before, last.Rows...)
 	}
 	if err := r.writeBatch(gen, id, before, journal.AppendBatch(nil, &last)); err != nil {
 		return err
@@ -230,6 +231,9 @@ func (r *repair) copyRows() error {
 			r.lostValue("row", key, 0, err)
 			return nil
 		}
+		if counts(string(key[keys.HeadLen:])) {
+			return nil
+		}
 		there[string(key[keys.HeadLen:])] = true
 		r.report.Rows++
 		return r.set(key, v)
@@ -238,7 +242,7 @@ func (r *repair) copyRows() error {
 		return err
 	}
 	for name, fate := range r.rows {
-		if !there[name] && fate.value != nil && !strings.HasPrefix(name, row.MetaKey+"\x00") {
+		if !there[name] && fate.value != nil && !counts(name) && !strings.HasPrefix(name, row.MetaKey+"\x00") {
 			r.report.Rows++
 			if err := r.set(keys.Row(name), fate.value); err != nil {
 				return err
@@ -246,4 +250,10 @@ func (r *repair) copyRows() error {
 		}
 	}
 	return nil
+}
+
+// counts reports whether a row has numbers of URLs, which may be wrong if some are lost: the frontier
+// counts them anew.
+func counts(name string) bool {
+	return strings.HasPrefix(name, row.CountKey) || strings.HasPrefix(name, row.SumKey)
 }

@@ -8,11 +8,10 @@ package spill
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/seed-7440039f/frontier/spill/internal/keys"
+	"github.com/seed-7440039f/frontier/spill/internal/kv"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -59,23 +58,73 @@ func (s *Store) row(key string) (value []byte, found bool, err error) {
 	return value, found, nil
 }
 
-// rows replays all rows.
-func (rc *recovery) rows() error { return rc.rowsOf("") }
+// Rows reports the rows whose keys begin with prefix and are not before from. It may be called from any
+// number of goroutines.
+func (s *Store) Rows(prefix, from string, fn func(key string, value []byte) bool) error {
+	if err := s.enter(); err != nil {
+		return fmt.Errorf("spill: rows: %w", err)
+	}
+	defer s.leave()
+	latest := latestRows{}
+	if rows := s.latest.Load(); rows != nil {
+		latest = *rows
+	}
+	err := eachRow(s.db, latest, max(prefix, from), afterPrefix(keys.Row(prefix)), func(name string, value []byte) error {
+		if !fn(name, value) {
+			return kv.ErrStop
+		}
+		return nil
+	})
+	if err != nil && err != kv.ErrStop {
+		return fmt.Errorf("spill: rows: %w", err)
+	}
+	return nil
+}
 
-// rowsOf replays the rows whose keys begin with prefix, with those of the last batch merged in.
+// rows replays the rows that an opening reads.
+func (rc *recovery) rows() error {
+	if err := rc.rowsFrom("", keys.Row(storage.ManyRows)); err != nil {
+		return err
+	}
+	many := afterPrefix(keys.Row(storage.ManyRows))
+	return rc.rowsFrom(string(many[keys.HeadLen:]), afterPrefix(keys.Row("")))
+}
+
+// rowsOf replays the rows whose keys begin with prefix.
 func (rc *recovery) rowsOf(prefix string) error {
+	return rc.rowsFrom(prefix, afterPrefix(keys.Row(prefix)))
+}
+
+// rowsFrom replays rows from a key on, up to a key of the engine, with those of the last batch merged in.
+func (rc *recovery) rowsFrom(from string, to []byte) error {
 	latest := latestRows{}
 	for _, r := range rc.tail.Rows {
-		if strings.HasPrefix(r.Key, prefix) {
-			latest[r.Key] = r.Value
+		latest[r.Key] = r.Value
+	}
+	n := 0
+	return eachRow(rc.db, latest, from, to, func(name string, value []byte) error {
+		if n++; n%1024 == 0 && rc.ctx.Err() != nil {
+			return rc.ctx.Err()
+		}
+		return rc.tell(rc.to.Row(name, value))
+	})
+}
+
+// eachRow calls fn with the rows from a key on, up to a key of the engine, in order. Those of the last
+// batch come from latest.
+func eachRow(db kv.Reader, latest latestRows, from string, to []byte, fn func(name string, value []byte) error) error {
+	var names []string
+	for name := range latest {
+		if name >= from && bytes.Compare(keys.Row(name), to) < 0 {
+			names = append(names, name)
 		}
 	}
-	names := slices.Sorted(maps.Keys(latest))
-	// upTo replays the rows of the last batch whose keys come before name.
+	slices.Sort(names)
+	// upTo reports the rows of the last batch whose keys come before name.
 	upTo := func(name string, last bool) error {
 		for len(names) > 0 && (last || names[0] < name) {
 			if v := latest[names[0]]; v != nil {
-				if err := rc.tell(rc.to.Row(names[0], v)); err != nil {
+				if err := fn(names[0], v); err != nil {
 					return err
 				}
 			}
@@ -83,11 +132,7 @@ func (rc *recovery) rowsOf(prefix string) error {
 		}
 		return nil
 	}
-	n := 0
-	err := rc.db.Iterate(keys.Row(prefix), afterPrefix(keys.Row(prefix)), func(key []byte, value func() ([]byte, error)) error {
-		if n++; n%1024 == 0 && rc.ctx.Err() != nil {
-			return rc.ctx.Err()
-		}
+	err := db.Iterate(keys.Row(from), to, func(key []byte, value func() ([]byte, error)) error {
 		name := string(key[keys.HeadLen:])
 		if err := upTo(name, false); err != nil {
 			return err
@@ -99,7 +144,7 @@ func (rc *recovery) rowsOf(prefix string) error {
 		if err != nil {
 			return damaged(key, err)
 		}
-		return rc.tell(rc.to.Row(name, v))
+		return fn(name, v)
 	})
 	if err != nil {
 		return err

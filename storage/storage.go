@@ -13,6 +13,9 @@ const (
 	MaxPart = 32
 	// MaxTimed is the maximum number of records in one timed block.
 	MaxTimed = 512
+	// ManyRows is what the keys of those rows begin with that may be as many as there are hosts. No
+	// opening reads them all.
+	ManyRows = "q:"
 )
 
 // Mark is the keyed fingerprint by which a URL is remembered forever: 96 bits of SipHash-2-4-128
@@ -79,6 +82,12 @@ type Spill interface {
 	// Row reads one row as of the last batch whose Commit returned. The caller owns the value. It
 	// may be called from any number of goroutines, concurrently with everything else.
 	Row(key string) (value []byte, found bool, err error)
+
+	// Rows calls fn with the rows whose keys begin with prefix and are not before from, in key
+	// order, until fn returns false. It reads no more of the others than the engine's pages have.
+	// fn must not keep value. Rows may be called from any number of goroutines, concurrently with
+	// everything else; a row that a Commit changes meanwhile is reported before or after that.
+	Rows(prefix, from string, fn func(key string, value []byte) bool) error
 
 	// Snapshot returns the state as of the last batch whose Commit returned, or as of a batch that
 	// is being committed. Snapshot and the methods of its result may be called from any number of
@@ -149,7 +158,8 @@ type Recovery interface {
 	Timed(b TimedBlock) error
 	// Batch reports one committed batch after the last checkpoint, in order.
 	Batch(b *Batch) error
-	// Row reports one row as of the last batch. Rows come in key order.
+	// Row reports one row as of the last batch. Rows come in key order. Those whose keys begin with
+	// ManyRows are not reported.
 	Row(key string, value []byte) error
 }
 

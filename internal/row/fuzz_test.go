@@ -28,6 +28,8 @@ func FuzzRows(f *testing.F) {
 		again(t, func(v []byte) (Rule, error) { _, r, err := ParseRule(name+".", v); return r, err }, v, func(r Rule) []byte { return r.Row(name).Value })
 		again(t, func(v []byte) (Outdated, error) { return ParseOutdated(OutdatedKey+name, v) }, v, func(o Outdated) []byte { return o.Row().Value })
 		again(t, func(v []byte) (Deletion, error) { return ParseDeletion(DeletionKey+name, v) }, v, func(d Deletion) []byte { return d.Row().Value })
+		again(t, func(v []byte) (Count, error) { _, _, c, err := ParseCount(CountKey+"0000"+name, v); return c, err }, v, func(c Count) []byte { return c.Row(name).Value })
+		again(t, func(v []byte) (CountSum, error) { _, s, err := ParseCountSum(SumKey+"0000", v); return s, err }, v, func(s CountSum) []byte { return s.Row(0).Value })
 		again(t, ParseMeta, v, func(m Meta) []byte { return m.Row().Value })
 	})
 }

@@ -21,17 +21,19 @@ const Version = 2
 
 // What the keys of rows begin with.
 const (
-	MetaKey     = "m"  // the whole key
-	HostKey     = "h:" // a host key follows
-	GroupKey    = "g:" // a group's name
-	RuleKey     = "r:" // the key of a scope's rule
-	CrawlKey    = "c:" // a crawl's number, 4 bytes big endian
-	UsageKey    = "u:" // "r" and the key of a scope's rule, or "c" and a crawl's number
-	DeletionKey = "e:" // a deletion's number, 8 bytes big endian
-	ForgetKey   = "f:" // "a", or "c" and a crawl's number; and the key of a scope's rule
-	OutdatedKey = "x:" // a mark
-	HintKey     = "i:" // a mark
-	ValueKey    = "v:" // a key of the program's
+	MetaKey     = "m"              // the whole key
+	HostKey     = "h:"             // a host key follows
+	GroupKey    = "g:"             // a group's name
+	RuleKey     = "r:"             // the key of a scope's rule
+	CrawlKey    = "c:"             // a crawl's number, 4 bytes big endian
+	UsageKey    = "u:"             // "r" and the key of a scope's rule, or "c" and a crawl's number
+	DeletionKey = "e:"             // a deletion's number, 8 bytes big endian
+	ForgetKey   = "f:"             // "a", or "c" and a crawl's number; and the key of a scope's rule
+	OutdatedKey = "x:"             // a mark
+	HintKey     = "i:"             // a mark
+	ValueKey    = "v:"             // a key of the program's
+	SumKey      = "n:"             // a crawl's number, 4 bytes big endian; or nothing: the counts are right
+	CountKey    = storage.ManyRows // a crawl's number, 4 bytes big endian, and a host key with its labels reversed
 )
 
 // Limits of the values in rows.

@@ -193,6 +193,11 @@ func (s *watchedSpill) Row(key string) ([]byte, bool, error) {
 	return s.Spill.Row(key)
 }
 
+func (s *watchedSpill) Rows(prefix, from string, fn func(string, []byte) bool) error {
+	s.w.called("Spill.Rows")
+	return s.Spill.Rows(prefix, from, fn)
+}
+
 func (s *watchedSpill) Snapshot() (storage.Snapshot, error) {
 	s.w.called("Spill.Snapshot")
 	return s.Spill.Snapshot()
