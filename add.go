@@ -526,11 +526,11 @@ func (s *shard) admitLocked(e *newEntry, seq uint64, now int64) {
 		c.stats.Added++
 		c.crawlOf(c.queues.At(qid)).stats.Added++
 	}
-	ref := c.records.Store(seq, e.body)
 	if e.due != 0 && e.due > c.date(now) {
-		c.schedule(qid, ref, e.due)
+		c.schedule(qid, c.records.StoreForRing(seq, e.body), e.due)
 		return
 	}
+	ref := c.records.Store(seq, e.body)
 	c.waits.Began(seq, now)
 	c.pushTail(qid, ref, now)
 }

@@ -27,7 +27,8 @@ type queue struct {
 	sibling    uint32 // next queue of the host
 	prev, next uint32 // in the front queue or ready list
 	waiting    int32
-	crawl      uint32 // slot
+	crawl      uint32    // slot
+	scheduled  arena.Ref // the first of its records in scheduler.scheduled
 	priority   uint8
 	level      uint8 // of the lists that it is in
 	listed     bool  // see list
@@ -195,7 +196,6 @@ func (s *scheduler) unschedule(i int) timeheap.Item {
 	*s.stats.dueAt(it.At)--
 	id := s.queues.At(it.Aux).host
 	s.hosts.At(id).scheduled--
-	s.countDue(it.Aux, arena.Ref(it.ID), it.At, -1)
 	if it.At == instant.Never {
 		if s.kept[id]--; s.kept[id] == 0 {
 			delete(s.kept, id)
@@ -210,7 +210,6 @@ func (s *scheduler) dismiss(ref arena.Ref, now int64) {
 	it := s.unschedule(i)
 	id := s.queues.At(it.Aux).host
 	*s.stats.dueAt(it.At)++ // as before
-	s.countDue(it.Aux, ref, it.At, 1)
 	s.records.Discard(ref)
 	if h := s.hosts.At(id); h.scheduled == 0 && h.pins == 0 && h.place == nowhere {
 		s.settle(id, now)
@@ -328,6 +327,7 @@ func (f *Frontier) readBlock(it timeheap.Item, sweep bool) {
 	default:
 		f.arriveYieldingLocked(records)
 	}
+	f.commitFoundLocked()
 	f.dispatchLocked()
 }
 
@@ -434,13 +434,7 @@ func (s *shard) loadTimed(it timeheap.Item) ([]timed.Loaded, error) {
 
 // finishTimedDead finishes the records of the block being read that are dead.
 func (s *scheduler) finishTimedDead(rs []timed.Loaded, dead func(*timed.Loaded) bool) {
-	*s.stats.dueAt(s.timed.Reading().At) -= int64(s.timed.Bury(rs, func(r *timed.Loaded) bool {
-		if !dead(r) {
-			return false
-		}
-		s.countTimed(r.Host, r.Crawl, r.Seq, r.At, -1)
-		return true
-	}))
+	*s.stats.dueAt(s.timed.Reading().At) -= int64(s.timed.Bury(rs, dead))
 }
 
 // installTimed makes the first n records resident of the block that is being
@@ -450,9 +444,6 @@ func (s *scheduler) installTimed(rs []timed.Loaded, n int, now int64) {
 	s.timed.Arrive(rs, n, waits, func(part uint32, run []timed.Loaded, wait bool) {
 		s.installRun(part, run, wait, now)
 		s.stats.Scheduled -= int64(len(run))
-		for i := range run {
-			s.countTimed(run[i].Host, run[i].Crawl, run[i].Seq, run[i].At, -1)
-		}
 	})
 }
 
@@ -467,7 +458,12 @@ func (s *scheduler) installRun(part uint32, rs []timed.Loaded, wait bool, now in
 	r := &rs[0]
 	qid := s.queueOf(s.ensure(r.Hash, r.Host), r.Crawl, r.Priority)
 	for i := range rs {
-		ref := s.records.Store(rs[i].Seq, rs[i].Body)
+		var ref arena.Ref
+		if wait {
+			ref = s.records.Store(rs[i].Seq, rs[i].Body)
+		} else {
+			ref = s.records.StoreForRing(rs[i].Seq, rs[i].Body)
+		}
 		s.fifo.SetHome(ref, part, i)
 		if wait {
 			s.waits.Began(rs[i].Seq, s.moment(rs[i].At))
@@ -504,23 +500,39 @@ func (s *shard) endScan(scan *timed.Scan) {
 	s.sched.scheduled.EndScan(scan)
 }
 
-// sweepScheduled takes dead records out of the heap of scheduled ones.
-func (f *Frontier) sweepScheduled(d *deletion) bool {
-	c := f.sched
-	s := timed.NewScan()
-	defer f.endScan(s)
-	return f.sweepInSteps(func(steps int) (done, wait bool) {
-		for ; steps > 0; steps -= fifo.PurgedRecord {
-			i, more := c.scheduled.Next(s)
-			if !more {
-				return true, false
-			}
-			for i >= 0 && i < c.scheduled.Len() && c.dropScheduled(i, f.last) { // another one takes its place
-				steps -= fifo.PurgedRecord
-			}
+// ring is how far a sweep is with the scheduled records of a host in memory.
+type ring struct {
+	queue uint32 // of these; 0: it has not begun
+	left  int    // to be looked at
+}
+
+// purgeScheduled takes dead records of a host out of the heap of scheduled ones, for as many steps. What it
+// has looked at goes to the end of its ring, so that all are looked at once. It returns the steps that are
+// left, and whether it is done.
+func (s *scheduler) purgeScheduled(id uint32, d *deletion, at *ring, steps int, now int64) (int, bool) {
+	for s.hosts.At(id).nameLen > 0 && s.hosts.At(id).queues != 0 {
+		if at.queue == 0 || s.queues.At(at.queue).host != id { // its queue is gone: nothing was left of it
+			*at = ring{s.hosts.At(id).queues, int(s.hosts.At(id).scheduled)}
 		}
-		return false, false
-	})
+		q := s.queues.At(at.queue)
+		if at.left == 0 || q.scheduled == 0 || d.OfCrawl && s.crawlOf(q).id != d.Crawl {
+			if *at = (ring{q.sibling, int(s.hosts.At(id).scheduled)}); at.queue == 0 {
+				return steps, true
+			}
+			continue
+		}
+		if steps <= 0 {
+			return steps, false
+		}
+		steps -= fifo.PurgedRecord
+		at.left--
+		ref := q.scheduled
+		q.scheduled = s.records.At(ref).After()
+		i, _ := s.scheduled.Find(ref)
+		s.dropScheduled(i, now)
+	}
+	*at = ring{}
+	return steps, true
 }
 
 // dropScheduled finishes item i of the heap of scheduled records if it is dead.
@@ -550,6 +562,7 @@ func (s *scheduler) dropped(it timeheap.Item, d *tombstone.Dead, now int64) {
 // replaced it, or it was deleted.
 func (s *shard) timedDeadLocked(r *timed.Loaded) bool {
 	if s.supersededLocked(r) {
+		s.foundOutdatedLocked(r)
 		return true
 	}
 	d := s.sched.storedTombstones.Of(bytesOf(r.Host), r.Crawl)

@@ -3,14 +3,16 @@
 package frontier
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
 	"math/bits"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/count"
 	"github.com/seed-7440039f/frontier/internal/move"
-	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/internal/tombstone"
 	"github.com/seed-7440039f/frontier/storage"
@@ -23,6 +25,7 @@ func (f *Frontier) Check() error {
 	if quiet {
 		defer f.rounds.Unlock()
 	}
+	counts, version := f.countRows()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k := &checker{c: f.sched, swept: f.sweeping == 0 && !f.closed, quiet: quiet, now: f.nowLocked(), used: map[arena.Ref]string{}, chained: map[uint32]bool{}}
@@ -43,7 +46,9 @@ func (f *Frontier) Check() error {
 	k.deletions(f)
 	f.hints.Check(func(m storage.Mark) bool { return f.known.Checkpoints() > 0 || f.known.Young(m) }, k.bad)
 	k.totals(f)
-	k.dueCounts()
+	if f.sched.settledCounts(version) && f.finishing == 0 {
+		k.counts(counts)
+	}
 	k.c.waits.Check(k.bad)
 	return errors.Join(k.errs...)
 }
@@ -157,14 +162,22 @@ func (k *checker) heaps() {
 	if k.inGroups != c.grouped.Len() {
 		k.bad("F3: %d hosts in the heaps of groups, counted %d", k.inGroups, c.grouped.Len())
 	}
+	rings := map[uint32]int{}
 	for i, it := range c.scheduled.Items {
+		*k.due.dueAt(it.At)++
+		rings[it.Aux]++
 		k.record(arena.Ref(it.ID), it.Aux, "scheduled")
 		if at, ok := c.scheduled.Find(arena.Ref(it.ID)); !ok || at != i {
 			k.bad("F3: scheduled record %d says it is at %d of its heap, not %d", it.ID, at, i)
 		}
 	}
-	for _, it := range c.scheduled.Items {
-		*k.due.dueAt(it.At)++
+	for qid, n := range rings {
+		for range c.scheduled.Of(qid) {
+			n--
+		}
+		if n != 0 {
+			k.bad("F5: queue %d has other scheduled records than its ring", qid)
+		}
 	}
 }
 
@@ -175,12 +188,12 @@ func (k *checker) record(ref arena.Ref, qid uint32, where string) {
 	}
 	k.used[ref] = where
 	r := k.c.records.At(ref)
-	k.bytes += record.Cost(r.Len())
+	k.bytes += r.Cost()
 	if r.Seq() == 0 {
 		k.bad("F5: record %d, %s, was freed", ref, where)
 	}
 	if r.Part() == 0 {
-		k.homeless += record.Cost(r.Len())
+		k.homeless += r.Cost()
 	}
 	if id := r.Part(); id != 0 {
 		if k.resident == nil {
@@ -563,5 +576,44 @@ func (k *checker) crawlOffers(slot int, x *crawl) {
 	}
 	if x.urgent && k.c.urgent.Items[x.pos[1]].ID != uint32(slot) {
 		k.bad("F3: crawl %d is not where it says among the urgent", x.id)
+	}
+}
+
+// counts compares the counts with their sums, and with Stats unless one of them has what is dead, or
+// cannot be read (F6).
+func (k *checker) counts(rows map[string]row.Count) {
+	c := k.c
+	sums := map[uint32]row.CountSum{}
+	var all count.Numbers
+	for key, n := range rows {
+		crawl := binary.BigEndian.Uint32([]byte(key[len(row.CountKey):]))
+		s := sums[crawl]
+		sums[crawl] = row.CountSum{
+			Total: s.Total + n.Total, Finished: s.Finished + n.Finished, Hosts: s.Hosts + 1, Active: s.Active + int64(btoi(n.Total > n.Finished)),
+		}
+		if all.Add(count.Numbers{Total: n.Total, Finished: n.Finished}, 1); n.Total <= 0 || n.Finished < 0 || n.Finished > n.Total {
+			k.bad("F6: %q counts %+v", key, n)
+		}
+	}
+	for _, crawl := range c.counts.Crawls() {
+		if s := c.counts.Sum(crawl); s != sums[crawl] {
+			k.bad("F6: crawl %d has %+v, its hosts have %+v", crawl, s, sums[crawl])
+		}
+		delete(sums, crawl)
+	}
+	if len(sums) > 0 {
+		k.bad("F6: no sums of %v", sums)
+	}
+	if c.tombstones.Len()+c.storedTombstones.Len() > 0 || c.stats.Unreadable > 0 {
+		return
+	}
+	total := c.stats.Waiting + c.stats.Scheduled + c.stats.Finished
+	for id := uint32(1); id <= c.leases.Top; id++ {
+		if l := c.leases.At(id); l.token != 0 && l.record != 0 && l.dead == 0 {
+			total++
+		}
+	}
+	if all.Total != total || all.Finished != c.stats.Finished {
+		k.bad("F6: counted %+v; Stats say %d, of which %d are finished", all, total, c.stats.Finished)
 	}
 }

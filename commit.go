@@ -13,10 +13,8 @@ package frontier
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"syscall"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/commit"
@@ -67,11 +65,11 @@ type op struct {
 	record  arena.Ref // stays in memory until then
 	queue   uint32
 	host    uint32
-	crawl   uint32     // of queue
-	counted QueueStats // as what it counts in scheduler.ending
-	dead    bool       // a deletion has the record: see scheduler.unsettledDead
-	due     int64      // when record was scheduled for; 0: it waited or was leased
-	pinned  uint32     // host that stays in memory until then, and whose row may be among rows; 0: none
+	crawl   uint32 // of queue
+	counted ended  // as what it counts in scheduler.ending
+	dead    bool   // a deletion has the record: see scheduler.unsettledDead
+	due     int64  // when record was scheduled for; 0: it waited or was leased
+	pinned  uint32 // host that stays in memory until then, and whose row may be among rows; 0: none
 
 	replaced   []storage.Completion // records of the timed block being read that entries replace
 	replacedIn []storage.Queue      // the queue of each
@@ -247,6 +245,7 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 		}
 		f.sched.unreserve(o, i)
 		f.admitLocked(&o.entries[i], seq+uint64(i), now)
+		f.sched.countAdmitted(&o.entries[i], seq+uint64(i))
 		if o.entries[i].marked && f.opts.Spill != nil {
 			f.known.Log(o.entries[i].mark)
 		}
@@ -266,6 +265,7 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 		*o.tally++
 	}
 	if o.ends {
+		f.sched.countEnded(o, f.seq)
 		f.sched.fifo.Finish(o.record)
 		f.settledLocked(o)
 		f.sched.uncount(o)
@@ -361,19 +361,6 @@ func (s *shard) unpinLocked(id uint32, now int64) {
 	}
 }
 
-// startCommitter starts the goroutines that write to the Spill.
-func (f *Frontier) startCommitter() {
-	c := &f.committer
-	c.log = commit.New(func(o *op) int { return o.bytes }, func(o *op) bool { return o.run != nil })
-	c.move, c.stop = make(chan struct{}, 1), make(chan struct{})
-	c.read = make(chan struct{}, 1)
-	c.read <- struct{}{} // what became due while the store was closed
-	f.background.Add(3)
-	go func() { defer f.background.Done(); c.log.Run(c.stop, f.commitGroup) }()
-	go func() { defer f.background.Done(); f.moveLoop() }()
-	go func() { defer f.background.Done(); f.readLoop() }()
-}
-
 // afterwards calls o.after with the result of the commit, in another goroutine: o.after
 // may call the frontier, and so wait for the committer.
 func (s *shard) afterwards(o *op, err error) {
@@ -408,7 +395,7 @@ func (f *Frontier) commitGroup() bool {
 		return true
 	}
 	b.Admit = f.admissions(group)
-	err := f.commit(b)
+	err := f.commitCounted(b, lastSeq)
 	if err != nil && noRoom(err) {
 		group, b, err = f.commitAlone(group, b, err)
 	}
@@ -440,6 +427,7 @@ func (f *Frontier) commitGroup() bool {
 		f.finishing--
 		c.log.Settled(o)
 	}
+	f.countedLocked(err)
 	f.settleSavesLocked(err)
 	if f.sched.limits != nil {
 		f.sched.limits.Saved(err)
@@ -510,6 +498,7 @@ func (f *Frontier) takeGroupLocked() ([]*op, *storage.Batch) {
 		}
 		b.Finish = append(b.Finish, o.replaced...)
 	}
+	f.countGroupLocked(group, b)
 	return group, b
 }
 
@@ -561,11 +550,6 @@ func (o *op) context() context.Context {
 	return o.ctx
 }
 
-// noRoom reports whether the Spill refused a batch because its disk is full.
-func noRoom(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
 // needsRoom reports whether an op asks for more than a few bytes, or took URLs for known
 // that are refused now.
 func (o *op) needsRoom() bool {
@@ -613,29 +597,13 @@ func (f *Frontier) commitAlone(group []*op, refused *storage.Batch, err error) (
 		}
 	}
 	c.log.Keep(kept)
+	f.countedLocked(err)
+	f.countGroupLocked(kept, b)
+	seq := f.seq
 	c.room.Freed()
 	f.mu.Unlock()
 	for _, o := range failed {
 		f.settled(o, err)
 	}
-	return kept, b, f.commit(b)
-}
-
-// markLog is what a mark without an admission counts as in the log, so that a
-// round begins before there are more young marks than with admissions.
-const markLog = 64
-
-func batchBytes(b *storage.Batch) int64 {
-	n := int64(32 + 16*len(b.Finish) + markLog*len(b.Marks))
-	for i := range b.Admit {
-		n += int64(len(b.Admit[i].Body) + len(b.Admit[i].Host) + 24)
-	}
-	return n
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return kept, b, f.commitCounted(b, seq)
 }

@@ -1,22 +1,24 @@
 // This file counts the URLs of each host within a crawl (Options.Count).
 //
-// Waiting and leased URLs are counted where they are. Scheduled and finished ones lie on disk in
-// the order of time, so a table in memory has their numbers. A record that a deletion has
-// declared dead counts no more, although it may not have been found yet: whatever adds to the
-// table or takes from it leaves out the dead.
+// Package count has how many there are in all, and how many of them are finished. With a Spill these
+// are rows, which change with the batch that admits or ends a URL: what is not in memory takes none.
+// Waiting and leased URLs are counted where they are; the rest is scheduled. A record that a deletion
+// has declared dead counts no more, although it may not have been found yet.
 
 package frontier
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"iter"
-	"slices"
-	"strings"
+	"fmt"
+	"math"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/count"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -27,121 +29,6 @@ type QueueStats struct {
 	Waiting, Scheduled, Leased, Finished int64
 }
 
-// errNotCounted is returned by calls that need Options.Count.
-var errNotCounted = errors.New("frontier: queues are not counted: Options.Count is not set")
-
-// dueCounts has the numbers of scheduled and finished URLs by crawl and host. Nil counts nothing.
-// Entries and sums have no other numbers than those two.
-type dueCounts map[uint32]*crawlDue
-
-type crawlDue struct {
-	all   QueueStats
-	hosts map[string]*QueueStats
-}
-
-// dueCountBytes is about what a host takes in memory, with a name of usual length.
-const dueCountBytes = 120
-
-func (d dueCounts) size() (n int64) {
-	for _, x := range d {
-		n += int64(len(x.hosts)) * dueCountBytes
-	}
-	return n
-}
-
-// add counts n URLs that are due at a date.
-func (d dueCounts) add(host []byte, crawl uint32, at, n int64) {
-	x := d[crawl]
-	if x == nil {
-		x = &crawlDue{hosts: map[string]*QueueStats{}}
-		d[crawl] = x
-	}
-	q := x.hosts[string(host)]
-	if q == nil {
-		q = &QueueStats{}
-		x.hosts[string(host)] = q
-	}
-	for _, c := range [...]*QueueStats{q, &x.all} {
-		if at == instant.Never {
-			c.Finished += n
-		} else {
-			c.Scheduled += n
-		}
-	}
-	if *q == (QueueStats{}) {
-		delete(x.hosts, string(host))
-	}
-}
-
-// of returns the numbers of a host within a crawl.
-func (d dueCounts) of(host string, crawl uint32) QueueStats {
-	if x := d[crawl]; x != nil && x.hosts[host] != nil {
-		return *x.hosts[host]
-	}
-	return QueueStats{}
-}
-
-// sum returns the numbers of a crawl.
-func (d dueCounts) sum(crawl uint32) QueueStats {
-	if x := d[crawl]; x != nil {
-		return x.all
-	}
-	return QueueStats{}
-}
-
-// drop forgets a host of a crawl.
-func (x *crawlDue) drop(host string) {
-	if q := x.hosts[host]; q != nil {
-		x.all.Scheduled -= q.Scheduled
-		x.all.Finished -= q.Finished
-		delete(x.hosts, host)
-	}
-}
-
-// deleted takes out what falls to a deletion.
-func (d dueCounts) deleted(by *deletion) {
-	for crawl, x := range d {
-		if by.OfHost() {
-			if by.Contains(bytesOf(by.Scope.Name), crawl) {
-				x.drop(by.Scope.Name)
-			}
-			continue
-		}
-		for host := range x.hosts {
-			if by.Contains(bytesOf(host), crawl) {
-				x.drop(host)
-			}
-		}
-		if len(x.hosts) == 0 {
-			delete(d, crawl)
-		}
-	}
-}
-
-// endCounts has the numbers of URLs whose leases, or other states, have ended, and whose ends are on
-// their way to the disk. Until they are there these URLs count as leased, or, if their deadline has passed,
-// as what they become. Nil counts nothing.
-type endCounts map[endsOf]QueueStats
-
-// endsOf is a host within a crawl; host 0 is all of the crawl.
-type endsOf struct{ host, crawl uint32 }
-
-// recount counts the record of an op as x: zero, not at all.
-func (s *scheduler) recount(o *op, x QueueStats) {
-	if s.ending == nil || x == o.counted {
-		return
-	}
-	for _, of := range [...]endsOf{{o.host, o.crawl}, {0, o.crawl}} {
-		e := s.ending[of]
-		e.add(x, 1)
-		e.add(o.counted, -1)
-		if s.ending[of] = e; e == (QueueStats{}) {
-			delete(s.ending, of)
-		}
-	}
-	o.counted = x
-}
-
 // add adds n times x.
 func (q *QueueStats) add(x QueueStats, n int64) {
 	q.Waiting += n * x.Waiting
@@ -150,15 +37,70 @@ func (q *QueueStats) add(x QueueStats, n int64) {
 	q.Finished += n * x.Finished
 }
 
+// errNotCounted is returned by calls that need Options.Count.
+var errNotCounted = errors.New("frontier: queues are not counted: Options.Count is not set")
+
+// countTable is the numbers of URLs by crawl and host. Without Options.Count it is empty.
+type countTable struct {
+	counts  *count.Table // nil without Options.Count
+	ending  map[endsOf]ended
+	found   []outdated // in timed blocks, whose ends the next batch has
+	finding []outdated // those of the batch under way
+}
+
+// endsOf is a host within a crawl; host 0 is all of the crawl.
+type endsOf struct{ host, crawl uint32 }
+
+// ended is URLs whose leases, or other states, have ended, and whose ends are on their way to the disk.
+type ended struct {
+	QueueStats               // as what they count until then
+	live       count.Numbers // of these, those that are in package count still
+}
+
+// outdated is a record on disk that a Force has replaced.
+type outdated struct {
+	storage.Completion
+	host  string
+	crawl uint32
+	count.Numbers
+}
+
+// recount counts the record of an op that ends it as x: zero, not at all.
+func (s *scheduler) recount(o *op, x ended) {
+	if s.counts == nil || x == o.counted {
+		return
+	}
+	for _, of := range [...]endsOf{{o.host, o.crawl}, {0, o.crawl}} {
+		e := s.ending[of]
+		e.add(x.QueueStats, 1)
+		e.add(o.counted.QueueStats, -1)
+		e.live.Add(x.live, 1)
+		e.live.Add(o.counted.live, -1)
+		if s.ending[of] = e; e == (ended{}) {
+			delete(s.ending, of)
+		}
+	}
+	o.counted = x
+}
+
 // uncount stops counting the record of an op.
-func (s *scheduler) uncount(o *op) { s.recount(o, QueueStats{}) }
+func (s *scheduler) uncount(o *op) { s.recount(o, ended{}) }
+
+// countEnding counts the record of an op as leased until its end is durable.
+func (s *scheduler) countEnding(o *op) {
+	x := ended{QueueStats: QueueStats{Leased: 1}}
+	if s.lives(o) {
+		x.live = numbersOf(o.due)
+	}
+	s.recount(o, x)
+}
 
 // countExpired counts the record of an op whose lease has expired as what it becomes.
 func (s *scheduler) countExpired(o *op, now int64) {
-	if o.counted == (QueueStats{}) {
+	if o.counted == (ended{}) {
 		return
 	}
-	var x QueueStats
+	x := ended{live: o.counted.live}
 	if len(o.entries) > 0 {
 		switch due := o.entries[0].due; {
 		case due == instant.Never:
@@ -172,41 +114,375 @@ func (s *scheduler) countExpired(o *op, now int64) {
 	s.recount(o, x)
 }
 
-// countDue adds n for a scheduled or finished record in memory; n is -1 when it leaves that state.
-func (s *scheduler) countDue(qid uint32, ref arena.Ref, at, n int64) {
-	if s.due == nil {
+// numbersOf counts a URL that is due at a date.
+func numbersOf(due int64) count.Numbers {
+	return count.Numbers{Total: 1, Finished: int64(btoi(due == instant.Never))}
+}
+
+// deadCount is the number of the last deletion that concerns a count.
+func (s *scheduler) deadCount(host string, crawl uint32) uint64 {
+	if s.cfg.spill {
+		return s.storedTombstones.Of(bytesOf(host), crawl).Seq
+	}
+	return s.tombstones.Of(bytesOf(host), crawl).Seq
+}
+
+// lives reports whether no deletion concerns the record that an op ends.
+func (s *scheduler) lives(o *op) bool {
+	return !o.dead && s.records.At(o.record).Seq() > s.deadStored(s.queues.At(o.queue)).Seq
+}
+
+// countGroupLocked begins to count what the ops of a batch change, and what was found. The ops have
+// their numbers.
+func (s *shard) countGroupLocked(group []*op, b *storage.Batch) {
+	c := s.sched
+	if c.counts == nil {
 		return
 	}
-	if q := s.queues.At(qid); s.records.At(ref).Seq() > s.deadStored(q).Seq {
-		s.due.add(s.name(s.hosts.At(q.host)), s.crawlOf(q).id, at, n)
+	var x count.Changes
+	var ds []*deletion // of the group, so far
+	dead := func(host string, crawl uint32) uint64 {
+		seq := c.deadCount(host, crawl)
+		for _, d := range ds {
+			if d.Contains(bytesOf(host), crawl) {
+				seq = d.Seq
+			}
+		}
+		return seq
+	}
+	for _, o := range group {
+		if d := o.deletion; d != nil {
+			x.Delete(func(host string, crawl uint32) bool { return d.Contains(bytesOf(host), crawl) })
+			ds = append(ds, d)
+		}
+		for i := range o.entries {
+			e := &o.entries[i]
+			x.Add(e.host, e.crawl, numbersOf(e.due), 1, dead)
+		}
+		if o.ends && c.lives(o) {
+			x.Add(string(c.nameOf(o.host)), o.crawl, numbersOf(o.due), -1, dead)
+		}
+		for i, r := range o.replaced {
+			if in := &o.replacedIn[i]; r.Seq > dead(in.Host, in.Crawl) {
+				x.Add(in.Host, in.Crawl, count.Numbers{Total: 1}, -1, dead)
+			}
+		}
+	}
+	c.found, c.finding = nil, c.found
+	for i := range c.finding {
+		r := &c.finding[i]
+		b.Finish = append(b.Finish, r.Completion)
+		if r.Seq > dead(r.host, r.crawl) {
+			x.Add(r.host, r.crawl, r.Numbers, -1, dead)
+		}
+	}
+	c.counts.Begin(&x)
+}
+
+// commitCounted commits a batch together with the counts that it changes.
+func (f *Frontier) commitCounted(b *storage.Batch, seq uint64) error {
+	if f.sched.counts == nil {
+		return f.commit(b)
+	}
+	rows, err := f.sched.counts.Write(seq, f.opts.Spill.Row)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.sched.counts.Written()
+	f.mu.Unlock()
+	own := len(b.Rows)
+	b.Rows = append(b.Rows, rows...)
+	err = f.commit(b)
+	b.Rows = b.Rows[:own]
+	return err
+}
+
+// countedLocked ends what countGroupLocked began.
+func (s *shard) countedLocked(err error) {
+	c := s.sched
+	if c.counts == nil {
+		return
+	}
+	c.counts.End(err == nil)
+	if err != nil {
+		c.found = append(c.finding, c.found...)
+	}
+	c.finding = nil
+}
+
+// countAdmitted counts an entry that is visible now.
+func (s *scheduler) countAdmitted(e *newEntry, seq uint64) {
+	switch {
+	case s.counts == nil:
+	case s.cfg.spill:
+		s.counts.Note(e.host, e.crawl, numbersOf(e.due), 1, seq)
+	default:
+		s.counts.Change(e.host, e.crawl, numbersOf(e.due), 1, seq, s.deadCount)
 	}
 }
 
-// countTimed counts a record of a timed block.
-func (s *scheduler) countTimed(host string, crawl uint32, seq uint64, at, n int64) {
-	if s.due != nil && seq > s.storedTombstones.Of(bytesOf(host), crawl).Seq {
-		s.due.add(bytesOf(host), crawl, at, n)
+// countEnded counts the end of a record, which is still there.
+func (s *scheduler) countEnded(o *op, seq uint64) {
+	switch {
+	case s.counts == nil || !s.lives(o):
+	case s.cfg.spill:
+		s.counts.Note(stringOf(s.nameOf(o.host)), o.crawl, numbersOf(o.due), -1, seq)
+	default:
+		s.counts.Change(string(s.nameOf(o.host)), o.crawl, numbersOf(o.due), -1, seq, s.deadCount)
 	}
 }
 
-// countBlocks counts the records of all timed blocks, at an opening. Those in damaged blocks are
-// left out.
-func (s *shard) countBlocks(ctx context.Context) error {
-	l := s.listTimed()
-	s.mu.Lock()
-	s.sched.timed.EndList(l)
-	s.mu.Unlock()
-	for _, it := range l.All() {
-		if err := ctx.Err(); err != nil {
+// foundOutdatedLocked notes that a record of the block being read was replaced: the next batch ends it, and
+// counts it no more.
+func (s *shard) foundOutdatedLocked(r *timed.Loaded) {
+	if s.sched.counts != nil {
+		s.sched.found = append(s.sched.found, outdated{
+			Completion: storage.Completion{Seq: r.Seq, Block: s.sched.timed.Reading().ID, Pos: uint16(r.Pos)},
+			host:       r.Host, crawl: r.Crawl, Numbers: numbersOf(r.At),
+		})
+	}
+}
+
+// commitFoundLocked has what was found committed soon.
+func (f *Frontier) commitFoundLocked() {
+	if len(f.sched.found) > 0 && !f.closed {
+		o := newOp()
+		o.after = func(error) {} // nobody waits
+		f.submitAsyncLocked(o)
+	}
+}
+
+// commitFound commits what was found, between two commits: a checkpoint makes it durable that it ended.
+// It returns with the lock held, and nothing found, unless there is an error.
+func (f *Frontier) commitFound() error {
+	for {
+		f.mu.Lock()
+		if len(f.sched.found) == 0 {
+			return nil
+		}
+		b := &storage.Batch{ID: f.committer.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked()))}
+		f.countGroupLocked(nil, b)
+		seq := f.seq
+		f.mu.Unlock()
+		err := f.commitCounted(b, seq)
+		f.mu.Lock()
+		f.countedLocked(err)
+		if err == nil {
+			f.committer.batchID, f.applied.batch = b.ID, b.ID
+		}
+		f.mu.Unlock()
+		if err != nil {
 			return err
 		}
-		at := int64(0)
-		if it.At == instant.Never {
-			at = it.At
+	}
+}
+
+// readCounted reads counts and looks at what is in memory, as of one moment: load reads, without the lock;
+// look is called with the lock held, and for what was read asks what is visible of it.
+func (f *Frontier) readCounted(load func() error, look func()) error {
+	t := f.sched.counts
+	for range 3 {
+		f.lockAdvanced()
+		if f.closed {
+			f.mu.Unlock()
+			return ErrClosed
 		}
-		err := s.opts.Spill.LoadTimed(it.ID, timed.First(it), func(pos int, r storage.TimedRecord) bool {
-			if !s.sched.blocks.IsBuried(it.ID, pos) {
-				s.sched.countTimed(r.Host, r.Crawl, r.Seq, at, 1)
+		if !t.Stored() {
+			err := load()
+			look()
+			f.mu.Unlock()
+			return err
+		}
+		version := t.Version()
+		f.mu.Unlock()
+		if err := load(); err != nil {
+			return err
+		}
+		f.lockAdvanced()
+		if t.Version() == version {
+			look()
+			f.mu.Unlock()
+			return nil
+		}
+		f.mu.Unlock()
+	}
+	return f.between(func() error { // else nothing would change
+		err := load()
+		f.mu.Lock()
+		look()
+		f.mu.Unlock()
+		return err
+	})
+}
+
+// between calls fn between two commits.
+func (f *Frontier) between(fn func() error) error {
+	o := newOp()
+	o.run = fn
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		o.free()
+		return ErrClosed
+	}
+	f.finishing++
+	f.enqueueLocked(o)
+	f.mu.Unlock()
+	err := o.done.Result()
+	o.free()
+	return err
+}
+
+// eachCount calls fn with the counts whose keys begin with prefix and are not before from, in order, until
+// fn returns false. If they are in memory the lock is held.
+func (f *Frontier) eachCount(prefix, from string, fn func(key, host string, crawl uint32, n row.Count) bool) (err error) {
+	one := func(key string, value []byte) bool {
+		crawl, host, n, e := row.ParseCount(key, value)
+		if err = e; err != nil {
+			return false
+		}
+		return fn(key, host, crawl, n)
+	}
+	if t := f.sched.counts; !t.Stored() {
+		t.From(prefix, from, func(key string, n row.Count) bool { return one(key, n.Row(key).Value) })
+		return err
+	}
+	return errors.Join(f.opts.Spill.Rows(prefix, from, one), err)
+}
+
+// countsAtOnce is how many counts Queues reads at once after some, and a deletion drops in one commit.
+const countsAtOnce = 256
+
+// sweepCounts drops the counts that d has left dead, some at a time.
+func (f *Frontier) sweepCounts(d *deletion) {
+	if f.sched.counts == nil {
+		return
+	}
+	f.mu.Lock()
+	crawls := f.sched.counts.Crawls()
+	f.mu.Unlock()
+	if d.OfCrawl {
+		crawls = []uint32{d.Crawl}
+	}
+	for from := ""; len(crawls) > 0; {
+		step := func() (err error) { crawls, from, err = f.dropCounts(d, crawls, from); return err }
+		var err error
+		if f.opts.Spill != nil {
+			err = f.between(step)
+		} else {
+			f.mu.Lock()
+			err = step()
+			f.mu.Unlock()
+		}
+		if err != nil { // the deletion stays until an opening has dropped them
+			if !errors.Is(err, ErrClosed) {
+				f.emit(Event{Kind: EventStoreError, Reason: "deleting numbers of URLs", Err: err})
+			}
+			return
+		}
+	}
+	f.mu.Lock()
+	d.counted = true
+	f.mu.Unlock()
+}
+
+// dropCounts drops some of the counts of crawls that d has left dead, from a key on, and returns where to
+// go on. It is called between two commits; without a Spill, with the lock held.
+func (f *Frontier) dropCounts(d *deletion, crawls []uint32, from string) ([]uint32, string, error) {
+	var dead []count.Dead
+	for n := 0; n < countsAtOnce && len(crawls) > 0; {
+		prefix, next := row.CountsOf(crawls[0])+hostkey.Reversed(d.Scope.Name), ""
+		n++
+		err := f.eachCount(prefix, from, func(key, host string, crawl uint32, x row.Count) bool {
+			if n >= countsAtOnce {
+				next = key
+				return false
+			}
+			n++
+			if x.Seq <= d.Seq && d.Contains(bytesOf(host), crawl) {
+				dead = append(dead, count.Dead{Key: key, Crawl: crawl, Count: x})
+			}
+			return !d.OfHost() // it is the first
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		if from = next; next == "" {
+			crawls = crawls[1:]
+		}
+	}
+	if len(dead) == 0 {
+		return crawls, from, nil
+	}
+	if f.opts.Spill == nil {
+		return crawls, from, f.sched.counts.Drop(dead, func([]storage.Row) error { return nil })
+	}
+	err := f.sched.counts.Drop(dead, func(rows []storage.Row) error {
+		f.mu.Lock()
+		b := &storage.Batch{ID: f.committer.batchID + 1, Time: instant.Millis(f.wall(f.nowLocked())), Rows: rows}
+		f.mu.Unlock()
+		err := f.opts.Spill.Commit(b)
+		f.mu.Lock()
+		if err == nil {
+			f.committer.batchID, f.applied.batch = b.ID, b.ID
+		}
+		return err
+	})
+	f.mu.Unlock()
+	return crawls, from, err
+}
+
+// countAnew counts all URLs, at an opening: the store has no counts, or wrong ones. It reads all blocks of
+// scheduled and finished URLs. Those in damaged blocks are left out.
+func (f *Frontier) countAnew(ctx context.Context) error {
+	c := f.sched
+	f.sweepDead()
+	var x count.Changes
+	write := func(least int) error {
+		if x.Len() < least {
+			return nil
+		}
+		c.counts.Begin(&x)
+		rows, err := c.counts.Write(f.seq, f.opts.Spill.Row)
+		if err == nil {
+			err = f.commitCounts(rows)
+		}
+		c.counts.End(err == nil)
+		x = count.Changes{}
+		return cmp.Or(err, ctx.Err())
+	}
+	for _, prefix := range []string{row.CountKey, row.SumKey} {
+		if err := f.dropRows(ctx, prefix); err != nil {
+			return err
+		}
+	}
+	for id := uint32(1); id <= c.queues.Top; id++ {
+		if q := c.queues.At(id); q.host != 0 && q.waiting > 0 {
+			x.Add(string(c.nameOf(q.host)), c.crawlOf(q).id, count.Numbers{Total: int64(q.waiting)}, 1, c.deadCount)
+			if err := write(clocksAtOnce); err != nil {
+				return err
+			}
+		}
+	}
+	one := func(host string, crawl uint32, seq uint64, due int64) {
+		if seq > c.deadCount(host, crawl) {
+			x.Add(host, crawl, numbersOf(due), 1, c.deadCount)
+		}
+	}
+	for _, it := range c.scheduled.Items {
+		q := c.queues.At(it.Aux)
+		one(string(c.nameOf(q.host)), c.crawlOf(q).id, c.records.At(arena.Ref(it.ID)).Seq(), it.At)
+		if err := write(clocksAtOnce); err != nil {
+			return err
+		}
+	}
+	l := f.listTimed()
+	c.timed.EndList(l)
+	for _, it := range l.All() {
+		err := f.opts.Spill.LoadTimed(it.ID, timed.First(it), func(pos int, r storage.TimedRecord) bool {
+			if !c.blocks.IsBuried(it.ID, pos) {
+				one(r.Host, r.Crawl, r.Seq, it.At)
 			}
 			return true
 		})
@@ -214,170 +490,99 @@ func (s *shard) countBlocks(ctx context.Context) error {
 		if err != nil && !errors.As(err, &corrupt) {
 			return err
 		}
+		if err := write(clocksAtOnce); err != nil {
+			return err
+		}
 	}
+	if err := write(1); err != nil {
+		return err
+	}
+	return f.commitCounts([]storage.Row{row.Counted(true)})
+}
+
+// commitCounts commits rows at an opening.
+func (f *Frontier) commitCounts(rows []storage.Row) error {
+	b := &storage.Batch{Time: instant.Millis(f.clock.Start()), Rows: rows}
+	if err := f.commitRows(b); err != nil {
+		return fmt.Errorf("frontier: open: %w", err)
+	}
+	f.applied.batch = f.committer.batchID
 	return nil
 }
 
-// QueueStats returns the numbers of URLs of a host within a crawl, and whether there are any. It
-// needs Options.Count; the other error is ErrClosed.
-//
-// The numbers are exact as of the last call that returned, with three exceptions. After an opening
-// waiting URLs that were deleted before count until they are found. A URL on disk that a Force has
-// replaced counts until its record is read; QueueStats reads it if at most 32 blocks
-// of scheduled and finished URLs are on disk. URLs in damaged blocks count if the damage was
-// found since Open.
-func (f *Frontier) QueueStats(host string, crawl uint32) (QueueStats, bool, error) {
-	if !f.opts.Count {
-		return QueueStats{}, false, errNotCounted
-	}
-	host = f.hostSeen(host)
-	f.readOutdated()
-	f.lockAdvanced()
-	defer f.mu.Unlock()
-	if f.closed {
-		return QueueStats{}, false, ErrClosed
-	}
-	x := f.sched.queueStats(host, f.hostHash(host), crawl)
-	return x, x != QueueStats{}, nil
-}
-
-// readOutdated searches the disk for records that a Force has replaced, while that is cheap.
-func (f *Frontier) readOutdated() {
-	for range 2 * sweepAtMost {
-		f.mu.Lock()
-		t := &f.sched.timed
-		cheap := f.opts.Spill != nil && !f.closed && (f.notes.Unswept() || f.notes.Sweeping()) && t.Len() > 0 && t.Len() <= sweepAtMost
-		f.mu.Unlock()
-		if !cheap || !f.readTimed(true) {
-			return
+// dropRows deletes all rows whose keys begin with prefix.
+func (f *Frontier) dropRows(ctx context.Context, prefix string) error {
+	for {
+		var rows []storage.Row
+		err := f.opts.Spill.Rows(prefix, "", func(key string, _ []byte) bool {
+			rows = append(rows, storage.Row{Key: key})
+			return len(rows) < clocksAtOnce
+		})
+		if err == nil {
+			err = ctx.Err()
+		}
+		if len(rows) == 0 || err != nil {
+			return err
+		}
+		if err := f.commitCounts(rows); err != nil {
+			return err
 		}
 	}
 }
 
-// queueStats counts the URLs of a host within a crawl.
-func (s *scheduler) queueStats(host string, hash uint64, crawl uint32) QueueStats {
-	x := s.due.of(host, crawl)
-	id := s.lookup(hash, host)
-	if id == 0 {
-		return x
-	}
-	for qid := s.hosts.At(id).queues; qid != 0; qid = s.queues.At(qid).sibling {
-		if q := s.queues.At(qid); s.crawlNumber(q) == crawl {
-			x.Waiting += int64(q.waiting)
-		}
-	}
-	x.add(s.ending[endsOf{id, crawl}], 1)
-	for lease := range s.leasesOf(id) {
-		if l := s.leases.At(lease); l.record != 0 && s.crawlNumber(s.queues.At(l.queue)) == crawl {
-			x.Leased++
-		}
-	}
-	return x
-}
-
-// Queues yields the hosts that have URLs of a crawl, in any state, and their numbers, in domain
-// order, as Hosts does. It begins behind the host key after; if that is empty, with the first.
-// Hosts that come or go during the loop may be missed or not. It yields nothing without
-// Options.Count, and ends when the frontier is closed.
-//
-// A call gathers the names of all these hosts and sorts them. No lock is held while the loop body
-// runs.
-func (f *Frontier) Queues(crawl uint32, after string) iter.Seq2[string, QueueStats] {
-	return func(yield func(string, QueueStats) bool) {
-		if !f.opts.Count {
-			return
-		}
-		f.readOutdated()
-		names := f.queueNames(crawl, hostkey.Reversed(after))
-		found := make([]QueueStats, 0, namesAtOnce)
-		for chunk := range slices.Chunk(names, namesAtOnce) {
-			f.lockAdvanced()
-			if f.closed {
-				f.mu.Unlock()
-				return
-			}
-			found = found[:0]
-			for _, name := range chunk {
-				found = append(found, f.sched.queueStats(name, f.hostHash(name), crawl))
-			}
-			f.mu.Unlock()
-			for i, x := range found {
-				if x != (QueueStats{}) && !yield(chunk[i], x) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// queueNames lists the hosts of a crawl whose place in domain order comes after key, in order.
-func (f *Frontier) queueNames(crawl uint32, key string) []string {
-	var names []string
+// sweepDead takes what deletions have left dead out of all queues, at an opening.
+func (f *Frontier) sweepDead() {
 	c := f.sched
-	f.lockAdvanced()
-	if x := c.due[crawl]; x != nil {
-		n := 0
-		for name := range x.hosts {
-			names = append(names, name)
-			if n++; n%namesAtOnce == 0 {
-				f.yield()
+	for _, d := range f.deletions {
+		for id := uint32(1); id <= c.hosts.Top; id++ {
+			if h := c.hosts.At(id); h.nameLen == 0 || !d.ContainsHost(c.name(h)) {
+				continue
+			}
+			for at, done := (ring{}), false; !done; {
+				_, done, _ = c.purgeHost(id, d, &at, sweepSteps, 0)
 			}
 		}
 	}
-	for id := uint32(1); id <= c.hosts.Top; id++ {
-		if h := c.hosts.At(id); h.nameLen > 0 {
-			for qid := h.queues; qid != 0; qid = c.queues.At(qid).sibling {
-				if c.crawlNumber(c.queues.At(qid)) == crawl {
-					names = append(names, string(c.name(h)))
-					break
-				}
-			}
-		}
-		if id%namesAtOnce == 0 {
-			f.yield()
-		}
+}
+
+// countRows returns all counts by key, and their version, or nothing if they cannot be read. It is for
+// tests.
+func (f *Frontier) countRows() (rows map[string]row.Count, version uint64) {
+	if f.sched.counts == nil {
+		return nil, 0
+	}
+	rows = map[string]row.Count{}
+	one := func(key, _ string, _ uint32, n row.Count) bool {
+		rows[key] = n
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	version = f.sched.counts.Version()
+	if f.opts.Spill == nil {
+		_ = f.eachCount(row.CountKey, "", one)
+		return rows, version
 	}
 	f.mu.Unlock()
-	type placed struct{ key, name string }
-	order := make([]placed, 0, len(names))
-	for _, name := range names {
-		if k := hostkey.Reversed(name); k > key {
-			order = append(order, placed{k, name})
-		}
+	err := f.eachCount(row.CountKey, "", one)
+	f.mu.Lock()
+	if err != nil {
+		return nil, noVersion
 	}
-	slices.SortFunc(order, func(a, b placed) int { return strings.Compare(a.key, b.key) })
-	order = slices.Compact(order)
-	names = names[:0]
-	for _, x := range order {
-		names = append(names, x.name)
-	}
-	return names
+	return rows, version
 }
 
-// dueCounts compares the table with Stats, unless records that are dead, or cannot be read, are
-// in one of them only (F6).
-func (k *checker) dueCounts() {
-	c := k.c
-	if c.due == nil || c.tombstones.Len()+c.storedTombstones.Len() > 0 || c.stats.Unreadable > 0 {
-		return
+// noVersion is none of a table of counts.
+const noVersion = math.MaxUint64
+
+// settledCounts reports whether nothing has changed since the counts had a version.
+func (s *scheduler) settledCounts(version uint64) bool {
+	return s.counts != nil && s.counts.Version() == version && len(s.found) == 0
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
 	}
-	var all QueueStats
-	for crawl, x := range c.due {
-		var sum QueueStats
-		for host, q := range x.hosts {
-			if q.Scheduled < 0 || q.Finished < 0 || *q == (QueueStats{}) {
-				k.bad("F6: crawl %d has %+v of host %s", crawl, *q, host)
-			}
-			sum.Scheduled += q.Scheduled
-			sum.Finished += q.Finished
-		}
-		if sum != x.all {
-			k.bad("F6: crawl %d has %+v, counted %+v", crawl, sum, x.all)
-		}
-		all.Scheduled += sum.Scheduled
-		all.Finished += sum.Finished
-	}
-	if all.Scheduled != c.stats.Scheduled || all.Finished != c.stats.Finished {
-		k.bad("F6: queues have %+v; Stats say %d and %d", all, c.stats.Scheduled, c.stats.Finished)
-	}
+	return 0
 }

@@ -9,9 +9,12 @@ package frontier
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
+	"github.com/seed-7440039f/frontier/internal/count"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/row"
@@ -75,6 +78,10 @@ type CrawlStats struct {
 	Leased    int64   // leases out; with Options.Count also URLs whose change is on its way to the disk
 	Scheduled int64   // URLs with a future time, with Options.Count
 	Finished  int64   // URLs that are done and kept, with Options.Count
+
+	// With Options.Count: hosts with URLs of the crawl, in any state; and those of them with others
+	// than finished ones.
+	Hosts, ActiveHosts int64
 
 	// Since Open, or since the crawl was forgotten: see Frontier.CrawlStats.
 	Added     int64    // URLs admitted for the first time, or by Force
@@ -168,8 +175,8 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	c := f.sched
 	c.advance(f.nowLocked())
 	f.wakeReaderLocked()
-	x, due, ending := c.findCrawl(id), c.due.sum(id), c.ending[endsOf{crawl: id}]
-	if x == nil && due == (QueueStats{}) && ending == (QueueStats{}) {
+	x, sum, ending := c.findCrawl(id), c.counts.Sum(id), c.ending[endsOf{crawl: id}]
+	if x == nil && sum == (row.CountSum{}) && ending == (ended{}) {
 		return CrawlStats{}, false
 	}
 	if x == nil { // its URLs are all on disk
@@ -177,13 +184,15 @@ func (f *Frontier) CrawlStats(id uint32) (CrawlStats, bool) {
 	}
 	s := x.stats
 	s.Rule, s.WaitingBy = x.settings.rule(), slices.Clone(s.WaitingBy)
-	due.add(ending, 1)
-	s.Scheduled, s.Finished = due.Scheduled, due.Finished
-	s.Waiting += due.Waiting
-	s.Leased += due.Leased
+	if c.counts != nil {
+		n := QueueStats{Waiting: s.Waiting, Scheduled: sum.Total - sum.Finished, Leased: s.Leased - x.deadLeases, Finished: sum.Finished}
+		n.rest(ending)
+		s.Waiting, s.Scheduled, s.Leased, s.Finished = n.Waiting, n.Scheduled, n.Leased+x.deadLeases, n.Finished
+		s.Hosts, s.ActiveHosts = sum.Hosts, sum.Active
+	}
 	u, _ := c.limits.Used(limit.OfCrawl(id), c.date(f.last))
 	s.Used = f.usedLocked(u)
-	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing() || due != QueueStats{}
+	return s, id != 0 || x.queues > 0 || s.Added > 0 || !x.nothing() || sum != row.CountSum{} || ending != ended{}
 }
 
 // Crawls returns the numbers of the crawls that CrawlStats knows, in ascending order.
@@ -191,17 +200,155 @@ func (f *Frontier) Crawls() []uint32 {
 	_, zero := f.CrawlStats(0)
 	f.mu.Lock()
 	ids := slices.Collect(maps.Keys(f.sched.crawlSlots))
-	for id, due := range f.sched.due {
-		if id != 0 && due.all != (QueueStats{}) {
-			ids = append(ids, id)
-		}
-	}
+	ids = append(ids, slices.DeleteFunc(f.sched.counts.Crawls(), func(id uint32) bool { return id == 0 })...)
 	f.mu.Unlock()
 	if zero {
 		ids = append(ids, 0)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
+}
+
+// QueueStats returns the numbers of URLs of a host within a crawl, and whether there are any. It
+// needs Options.Count. With a Spill it reads a row, and may return an error of the Spill; the other
+// error is ErrClosed.
+//
+// The numbers are exact as of the last call that returned, with these exceptions. While a Delete is
+// under way, and after an opening until what was deleted before is found, dead URLs count as waiting, and
+// as many may be missing among the scheduled ones. A URL on disk that a Force has replaced counts until its
+// record is read; QueueStats reads it if at most 32 blocks of scheduled and finished URLs are on disk.
+// URLs in damaged blocks count, and deleted ones whose leases are out do not.
+func (f *Frontier) QueueStats(host string, crawl uint32) (QueueStats, bool, error) {
+	if !f.opts.Count {
+		return QueueStats{}, false, errNotCounted
+	}
+	host = f.hostSeen(host)
+	f.readOutdated()
+	key := row.CountOf(crawl, host)
+	var n row.Count
+	var x QueueStats
+	err := f.readCounted(func() (err error) {
+		if f.sched.counts.Stored() {
+			n, err = count.Load(key, f.opts.Spill.Row)
+			return err
+		}
+		n = f.sched.counts.Of(key)
+		return nil
+	}, func() { x = f.sched.queueStats(host, f.hostHash(host), crawl, f.sched.counts.Visible(key, n)) })
+	if err != nil {
+		return QueueStats{}, false, err
+	}
+	return x, x != QueueStats{}, nil
+}
+
+// readOutdated searches the disk for records that a Force has replaced, while that is cheap.
+func (f *Frontier) readOutdated() {
+	for range 2 * sweepAtMost {
+		f.mu.Lock()
+		t := &f.sched.timed
+		cheap := f.opts.Spill != nil && !f.closed && (f.notes.Unswept() || f.notes.Sweeping()) && t.Len() > 0 && t.Len() <= sweepAtMost
+		wait := len(f.sched.found)+len(f.sched.finding) > 0
+		f.mu.Unlock()
+		if !cheap || !f.readTimed(true) {
+			if wait {
+				_ = f.between(func() error { return nil }) // a failure is the commit's to report
+			}
+			return
+		}
+	}
+}
+
+// queueStats counts the URLs of a host within a crawl.
+func (s *scheduler) queueStats(host string, hash uint64, crawl uint32, n row.Count) (x QueueStats) {
+	if n.Seq <= s.deadCount(host, crawl) {
+		n = row.Count{}
+	}
+	x.Finished, x.Scheduled = n.Finished, n.Total-n.Finished
+	id := s.lookup(hash, host)
+	if id == 0 {
+		return x
+	}
+	for qid := s.hosts.At(id).queues; qid != 0; qid = s.queues.At(qid).sibling {
+		if q := s.queues.At(qid); s.crawlNumber(q) == crawl {
+			x.Waiting += int64(q.waiting)
+		}
+	}
+	for lease := range s.leasesOf(id) {
+		if l := s.leases.At(lease); l.record != 0 && s.crawlNumber(s.queues.At(l.queue)) == crawl && !s.deadLease(l) {
+			x.Leased++
+		}
+	}
+	x.rest(s.ending[endsOf{id, crawl}])
+	return x
+}
+
+// rest makes the URLs scheduled that are neither waiting nor leased, and adds those whose ends are on their
+// way.
+func (q *QueueStats) rest(e ended) {
+	q.Scheduled = max(0, q.Scheduled-q.Waiting-q.Leased-(e.live.Total-e.live.Finished))
+	q.Finished -= e.live.Finished
+	q.add(e.QueueStats, 1)
+}
+
+// deadLease reports whether a deletion concerns the record of a lease.
+func (s *scheduler) deadLease(l *leaseRecord) bool {
+	return l.dead != 0 || s.records.At(l.record).Seq() <= s.deadStored(s.queues.At(l.queue)).Seq
+}
+
+// Queues yields the hosts that have URLs of a crawl, in any state, and their numbers, in domain
+// order, as Hosts does. It begins behind the host key after; if that is empty, with the first.
+// Hosts that come or go during the loop may be missed or not. It yields nothing without
+// Options.Count, and ends when the frontier is closed, or its Spill fails, which an event reports.
+//
+// It reads some hosts at a time: what it costs depends on those that it yields, and not on how many
+// there are. No lock is held while the loop body runs.
+func (f *Frontier) Queues(crawl uint32, after string) iter.Seq2[string, QueueStats] {
+	type queue struct {
+		key, host string
+		n         row.Count
+		x         QueueStats
+	}
+	return func(yield func(string, QueueStats) bool) {
+		if !f.opts.Count {
+			return
+		}
+		f.readOutdated()
+		prefix := row.CountsOf(crawl)
+		from := prefix + hostkey.Reversed(after)
+		if after != "" {
+			from += "\x00"
+		}
+		var some []queue
+		for most := 16; ; most = min(2*most, countsAtOnce) {
+			err := f.readCounted(func() error {
+				some = some[:0]
+				return f.eachCount(prefix, from, func(key, host string, _ uint32, n row.Count) bool {
+					some = append(some, queue{key: key, host: host, n: n})
+					return len(some) < most
+				})
+			}, func() {
+				for i := range some {
+					q := &some[i]
+					q.x = f.sched.queueStats(q.host, f.hostHash(q.host), crawl, f.sched.counts.Visible(q.key, q.n))
+				}
+			})
+			if err != nil {
+				if !errors.Is(err, ErrClosed) {
+					f.emit(Event{Kind: EventStoreError, Reason: "reading numbers of URLs", Err: err})
+				}
+				return
+			}
+			for _, q := range some {
+				if q.x != (QueueStats{}) && !yield(q.host, q.x) {
+					return
+				}
+			}
+			if len(some) < most {
+				return
+			}
+			from = some[len(some)-1].key + "\x00"
+		}
+	}
 }
 
 // storedCrawl is what the row of a crawl says.

@@ -142,13 +142,16 @@ func (f *Frontier) enactLocked(d *deletion) {
 	c := f.sched
 	d.Block = c.blocks.Last()
 	d.batch = f.committer.batchID
-	c.due.deleted(d)
 	c.tombstones.Add(&d.Tombstone)
 	c.offerDeleted(d)
 	if f.opts.Spill != nil {
 		c.storedTombstones.Add(&d.Tombstone)
 		f.deletions = append(f.deletions, d)
-		c.timed.Purge(d.Block)
+		if d.OfHost() {
+			c.timed.PurgeLater(d.Block)
+		} else {
+			c.timed.Purge(d.Block)
+		}
 	}
 	for o := range f.committer.log.Waiting() {
 		f.overtakenLocked(o, d)
@@ -175,6 +178,7 @@ func (s *shard) overtakenLocked(o *op, d *deletion) {
 	if !o.dead {
 		o.dead = true
 		c.unsettledDead++
+		c.uncount(o)
 	}
 	o.entries = s.withoutSuccessorLocked(o.entries, d.Seq)
 }
@@ -194,7 +198,7 @@ func (s *shard) withoutSuccessorLocked(entries []newEntry, seq uint64) []newEntr
 func (s *shard) endDeadLocked(o *op, l *leaseRecord, p plan) {
 	s.endsLocked(o, l.queue, l.record)
 	o.dead = true
-	s.sched.uncount(o) // a deletion took it out already
+	s.sched.uncount(o) // the deletion took it out already
 	switch {
 	case l.again != nil && l.again.forcedAt >= l.dead:
 		again := *l.again
@@ -241,6 +245,15 @@ func (s *shard) deadLeaseLocked(l *leaseRecord) uint64 {
 	return l.dead
 }
 
+// markDeadLocked is deadLeaseLocked for a lease that is out.
+func (s *shard) markDeadLocked(l *leaseRecord) uint64 {
+	was := l.dead
+	if now := s.deadLeaseLocked(l); was == 0 && now != 0 {
+		s.sched.crawlOf(s.sched.queues.At(l.queue)).deadLeases++
+	}
+	return l.dead
+}
+
 // deletion is a tombstone that is being committed, or has a row, and what is known of
 // its sweep.
 type deletion struct {
@@ -248,10 +261,10 @@ type deletion struct {
 	written             uint32 // block, as its row has it
 	batch               uint64 // that it was committed with, or a later one
 
-	scheduled bool          // hosts were met that have scheduled records in memory
-	swept     bool          // nothing dead is in memory but what leases and completions hold
-	again     bool          // since the sweep began a dead record came back
-	tried     chan struct{} // closed when that is so for the first time, or the frontier closed; nil if nothing waits
+	swept   bool          // nothing dead is in memory but what leases and completions hold
+	counted bool          // no count is dead
+	again   bool          // since the sweep began a dead record came back
+	tried   chan struct{} // closed when that is so for the first time, or the frontier closed; nil if nothing waits
 }
 
 func newDeletion(d row.Deletion) *deletion {
@@ -282,7 +295,7 @@ func (s *shard) outdatedLocked(through uint64) (out []*deletion) {
 		return nil
 	}
 	for _, d := range s.deletions {
-		if d.swept && d.batch <= through && (c.timed.Empty() || d.Block < c.timed.Oldest() || c.timed.Purged()) {
+		if d.swept && (d.counted || c.counts == nil) && d.batch <= through && (c.timed.Empty() || d.Block < c.timed.Oldest() || c.timed.Purged()) {
 			out = append(out, d)
 		}
 	}
@@ -359,7 +372,8 @@ const sweepTime = int64(time.Millisecond)
 // sweep looks through all that is in memory for what d has left dead.
 func (f *Frontier) sweep(d *deletion) {
 	for {
-		complete := f.sweepQueues(d) && (!d.scheduled || f.sweepScheduled(d)) && f.sweepLeases(d)
+		complete := f.sweepQueues(d) && f.sweepLeases(d)
+		f.sweepCounts(d)
 		f.lock()
 		if complete && d.again {
 			d.again = false
@@ -478,16 +492,17 @@ func (s *shard) readEndedLocked() {
 	}
 }
 
-// sweepQueues takes dead records out of the queues.
+// sweepQueues takes dead records out of the queues, and out of the heap of scheduled ones.
 func (f *Frontier) sweepQueues(d *deletion) bool {
 	c := f.sched
+	var at ring
 	if d.OfHost() {
 		return f.sweepInSteps(func(steps int) (done, wait bool) {
 			id := c.lookup(f.hostHash(d.Scope.Name), d.Scope.Name)
 			if id == 0 {
 				return true, false
 			}
-			_, done, wait = c.purgeHost(id, d, steps, f.last)
+			_, done, wait = c.purgeHost(id, d, &at, steps, f.last)
 			return done, wait
 		})
 	}
@@ -499,7 +514,7 @@ func (f *Frontier) sweepQueues(d *deletion) bool {
 			if h.nameLen == 0 || h.waiting == 0 && h.scheduled == 0 && h.place != unpurged || !d.ContainsHost(c.name(h)) {
 				continue
 			}
-			if steps, done, wait = c.purgeHost(id, d, steps, f.last); !done {
+			if steps, done, wait = c.purgeHost(id, d, &at, steps, f.last); !done {
 				return false, wait
 			}
 		}
@@ -507,12 +522,18 @@ func (f *Frontier) sweepQueues(d *deletion) bool {
 	})
 }
 
-// purgeHost takes dead records out of a host's queues, for as many steps. It
-// returns the steps that are left, and whether it is done, or must wait until
-// what is being read has arrived.
-func (s *scheduler) purgeHost(id uint32, d *deletion, steps int, now int64) (left int, done, wait bool) {
+// purgeHost takes a host's dead records out, for as many steps. It returns the steps that are
+// left, and whether it is done, or must wait until what is being read has arrived.
+func (s *scheduler) purgeHost(id uint32, d *deletion, at *ring, steps int, now int64) (left int, done, wait bool) {
+	if steps, done, wait = s.purgeWaiting(id, d, steps, now); done {
+		steps, done = s.purgeScheduled(id, d, at, steps, now)
+	}
+	return steps, done, wait
+}
+
+// purgeWaiting takes dead records out of a host's queues.
+func (s *scheduler) purgeWaiting(id uint32, d *deletion, steps int, now int64) (left int, done, wait bool) {
 	h := s.hosts.At(id)
-	d.scheduled = d.scheduled || h.scheduled > 0
 	x := tombstone.Dead{Seq: d.Seq, Block: d.Block, By: &d.Tombstone}
 	done = true
 	out := false // of its structure; what is in that may depend on which of its queues have URLs
@@ -587,19 +608,4 @@ func (s *scheduler) headAlive(qid uint32, now int64) bool {
 	s.put(h, unpurged)
 	h.served = 0
 	return false
-}
-
-// sweepLeases marks the leases whose records are dead.
-func (f *Frontier) sweepLeases(d *deletion) bool {
-	c := f.sched
-	id := uint32(1)
-	return f.sweepInSteps(func(steps int) (done, wait bool) {
-		for ; id <= c.leases.Top && steps > 0; id++ {
-			steps -= fifo.PurgedRecord
-			if l := c.leases.At(id); l.token != 0 {
-				f.deadLeaseLocked(l)
-			}
-		}
-		return id > c.leases.Top, false
-	})
 }

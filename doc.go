@@ -230,8 +230,8 @@ package frontier
 //	controls.go     Scope; Pause, BlockUntil, UpdateRule, Forget
 //	rules.go        rules in force, and the hosts that they withhold -> rule
 //	limits.go       limits                                          -> limit, quota
-//	crawls.go       crawls: weight, pause, limits, Delete
-//	counts.go       QueueStats, Queues: numbers of URLs of a host within a crawl
+//	crawls.go       crawls: weight, pause, limits, Delete; QueueStats, Queues
+//	counts.go       what batches and deletions change of the numbers of URLs of a host within a crawl -> count
 //	delete.go       Delete, and taking away what it leaves dead     -> tombstone
 //	force.go        Force and CrawlNow of a URL that is known
 //	hints.go        Entry.Hint                                      -> hint

@@ -557,9 +557,9 @@ func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
 	o.ends, o.record, o.queue, o.host = true, ref, qid, s.sched.queues.At(qid).host
 	s.sched.hosts.At(o.host).pins++
-	if s.sched.ending != nil {
+	if s.sched.counts != nil {
 		o.crawl = s.sched.crawlNumber(s.sched.queues.At(qid))
-		s.sched.recount(o, QueueStats{Leased: 1})
+		s.sched.countEnding(o)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/seed-7440039f/frontier/storage"
@@ -228,3 +229,8 @@ func (e *LineError) Error() string {
 
 // Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
+
+// noRoom reports whether the Spill refused a batch because its disk is full.
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

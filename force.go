@@ -16,7 +16,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/seed-7440039f/frontier/internal/instant"
@@ -165,20 +164,18 @@ func (f *Frontier) takeOutLocked(o *op, id uint32, e *newEntry, url []byte) bool
 	if c.hosts.At(id).scheduled == 0 {
 		return false
 	}
-	var of [maxPriorities + 1]uint32 // the host's queues of the crawl
-	n := 0
 	for qid := c.hosts.At(id).queues; qid != 0; qid = c.queues.At(qid).sibling {
-		if c.crawlOf(c.queues.At(qid)).id == crawl {
-			of[n] = qid
-			n++
+		if c.crawlOf(c.queues.At(qid)).id != crawl {
+			continue
 		}
-	}
-	for i, it := range c.scheduled.Items {
-		if ref := arena.Ref(it.ID); slices.Contains(of[:n], it.Aux) && c.records.HasURL(ref, url) && c.records.At(ref).Seq() > forgotten {
-			c.unschedule(i)
-			f.endsLocked(o, it.Aux, arena.Ref(it.ID))
-			o.due = it.At
-			return true
+		for i := range c.scheduled.Of(qid) {
+			it := c.scheduled.Items[i]
+			if ref := arena.Ref(it.ID); c.records.HasURL(ref, url) && c.records.At(ref).Seq() > forgotten {
+				c.unschedule(i)
+				o.due = it.At
+				f.endsLocked(o, it.Aux, ref)
+				return true
+			}
 		}
 	}
 	return false
@@ -307,6 +304,8 @@ func (s *shard) sweepWantedLocked() bool {
 		return false
 	case s.notes.Sweeping(), c.timed.Purging():
 		return true
+	case c.timed.Postponed() && !s.opts.KeepOpen && c.stats.Waiting+c.stats.Leased == 0 && c.scheduled.Min() == instant.Never && c.stats.Scheduled > 0:
+		return true // the crawl might be over without what is dead
 	case !s.notes.Unswept():
 		return false
 	}
@@ -317,7 +316,11 @@ func (s *shard) sweepWantedLocked() bool {
 // beginSweepLocked begins to read a block that is to be looked through; the zero item if
 // it was read meanwhile.
 func (s *shard) beginSweepLocked() timeheap.Item {
-	if t := &s.sched.timed; t.Purging() {
+	t := &s.sched.timed
+	if !s.notes.Sweeping() && !t.Purging() && t.Postponed() {
+		t.PurgeNow()
+	}
+	if t.Purging() {
 		return t.BeginPurge()
 	}
 	return s.notes.BeginSweep(&s.sched.timed)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/clock"
 	"github.com/seed-7440039f/frontier/internal/commit"
+	"github.com/seed-7440039f/frontier/internal/count"
 	"github.com/seed-7440039f/frontier/internal/hint"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/known"
@@ -217,7 +218,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 	}}
 	f.abandoned, f.abandon = context.WithCancelCause(context.Background())
 	if o.Count {
-		f.sched.due, f.sched.ending = dueCounts{}, endCounts{}
+		f.sched.counts, f.sched.ending = count.NewTable(o.Spill != nil), map[endsOf]ended{}
 	}
 	f.sched.concurrency = f.concurrency
 	f.sched.tell, f.sched.clock = f.emitLocked, f.clock
@@ -246,6 +247,19 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		go func() { defer f.background.Done(); f.recall() }()
 	}
 	return f, nil
+}
+
+// startCommitter starts the goroutines that write to the Spill.
+func (f *Frontier) startCommitter() {
+	c := &f.committer
+	c.log = commit.New(func(o *op) int { return o.bytes }, func(o *op) bool { return o.run != nil })
+	c.move, c.stop = make(chan struct{}, 1), make(chan struct{})
+	c.read = make(chan struct{}, 1)
+	c.read <- struct{}{} // what became due while the store was closed
+	f.background.Add(3)
+	go func() { defer f.background.Done(); c.log.Run(c.stop, f.commitGroup) }()
+	go func() { defer f.background.Done(); f.moveLoop() }()
+	go func() { defer f.background.Done(); f.readLoop() }()
 }
 
 // recoverFor takes the store into use, unless ctx ends before. Then its use ends when

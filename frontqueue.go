@@ -145,19 +145,20 @@ const crawlsKept = 256
 // its pass, while it runs and one of its lists of priorities is not empty; and in
 // scheduler.urgent while it runs and one of its lists of Immediate is not.
 type crawl struct {
-	id       uint32
-	settings crawlSettings
-	lists    [2]lanes // tokens and readies
-	stats    CrawlStats
-	queues   int                    // that belong to it
-	withheld [withheldReasons]int64 // of its waiting URLs: those of hosts in place withheld
-	stop     crawlStop
-	pass     int64
-	pos      [2]int32 // in core.offers and scheduler.urgent
-	offered  bool
-	urgent   bool
-	idle     bool // in scheduler.idleCrawls
-	swept    bool // all of it was deleted, and what is dead of it is being taken out
+	id         uint32
+	settings   crawlSettings
+	lists      [2]lanes // tokens and readies
+	stats      CrawlStats
+	queues     int                    // that belong to it
+	deadLeases int64                  // of URLs that were deleted
+	withheld   [withheldReasons]int64 // of its waiting URLs: those of hosts in place withheld
+	stop       crawlStop
+	pass       int64
+	pos        [2]int32 // in core.offers and scheduler.urgent
+	offered    bool
+	urgent     bool
+	idle       bool // in scheduler.idleCrawls
+	swept      bool // all of it was deleted, and what is dead of it is being taken out
 }
 
 // crawlStop says why a crawl's URLs may not be handed out.
@@ -378,7 +379,11 @@ func (t *tables) nextOfCrawls(named []uint32) (next *crawl, now bool) {
 // unlease notes that a lease's URL is not leased any more.
 func (t *tables) unlease(l *leaseRecord) {
 	if l.record != 0 {
-		t.crawlOf(t.queues.At(l.queue)).stats.Leased--
+		x := t.crawlOf(t.queues.At(l.queue))
+		x.stats.Leased--
+		if l.dead != 0 {
+			x.deadLeases--
+		}
 	}
 }
 

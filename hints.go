@@ -235,10 +235,9 @@ func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 // replacedLocked finishes records of the block being read.
 func (s *shard) replacedLocked(o *op) {
 	c := s.sched
-	for i, x := range o.replaced {
+	for _, x := range o.replaced {
 		c.timed.BuryAt(int(x.Pos))
 		c.stats.Scheduled-- // hints are of those only
-		c.countTimed(o.replacedIn[i].Host, o.replacedIn[i].Crawl, x.Seq, 0, -1)
 	}
 }
 
@@ -327,8 +326,8 @@ func (f *Frontier) replaceScheduled(found []hinted) error {
 		}
 		o := newOp()
 		c.unschedule(n)
-		f.endsLocked(o, it.Aux, x.from.Ref)
 		o.due = it.At
+		f.endsLocked(o, it.Aux, x.from.Ref)
 		o.entries = append(o.entries, x.next)
 		f.finishing++
 		if f.opts.Spill == nil {

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/storage"
 	"github.com/stretchr/testify/require"
@@ -60,7 +61,7 @@ func TestHostTableAgainstAMap(t *testing.T) {
 // A hundred million URLs of five million hosts are eight million queues.
 func TestRecordsAreSmall(t *testing.T) {
 	require.EqualValues(t, 48, unsafe.Sizeof(host{}))
-	require.EqualValues(t, 48, unsafe.Sizeof(queue{}))
+	require.EqualValues(t, 52, unsafe.Sizeof(queue{}))
 	require.EqualValues(t, 16, unsafe.Sizeof(timeheap.Item{}))
 }
 
@@ -193,4 +194,42 @@ func TestFingerprintsAreKeyed(t *testing.T) {
 	}
 	require.Len(t, marks, 8)
 	require.Len(t, hashes, 8)
+}
+
+// Taking out what a deletion of a host has left dead looks at the URLs of that host only, whatever others are
+// scheduled or finished; a Force looks for its URL there only.
+func TestDeletingAHostLooksAtItsOwnURLs(t *testing.T) {
+	steps := func(hosts int) int {
+		f, err := Open(t.Context(), Options{Keep: true, MemoryBudget: 1 << 30})
+		require.NoError(t, err)
+		defer func() {
+			require.NoError(t, f.Check())
+			require.NoError(t, f.Close())
+		}()
+		var es []Entry
+		for i := range 10 * hosts {
+			es = append(es, Entry{URL: fmt.Sprintf("http://h%d.example/%d", i%hosts, i), Finished: true})
+		}
+		_, err = f.Add(t.Context(), es...)
+		require.NoError(t, err)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		c := f.sched
+		id := c.lookup(f.hostHash("h7.example"), "h7.example")
+		n := 0
+		for i := range c.scheduled.Of(c.hosts.At(id).queues) {
+			require.Equal(t, c.hosts.At(id).queues, c.scheduled.Items[i].Aux)
+			n++
+		}
+		require.Equal(t, 10, n)
+		d := newDeletion(row.Deletion{Seq: f.seq, Scope: row.Scope{Name: "h7.example", Named: true}})
+		c.tombstones.Add(&d.Tombstone)
+		left, done, _ := c.purgeHost(id, d, &ring{}, sweepSteps, f.last)
+		require.True(t, done)
+		require.EqualValues(t, 10, d.Removed)
+		require.Zero(t, c.lookup(f.hostHash("h7.example"), "h7.example"), "nothing is left of it")
+		c.tombstones.Remove(&d.Tombstone)
+		return sweepSteps - left
+	}
+	require.Equal(t, steps(20), steps(2_000))
 }

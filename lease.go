@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/fifo"
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
@@ -177,7 +178,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 	}
 	switch {
 	case r.record == 0:
-	case f.deadLeaseLocked(r) != 0:
+	case f.markDeadLocked(r) != 0:
 		o := newOp()
 		f.endDeadLocked(o, r, plan{outcome: Outcome{Result: Requeue}})
 		o.after = func(error) {} // nobody waits
@@ -570,4 +571,29 @@ func entryOf(b *record.Body, host string) Entry {
 		e.Meta = append([]byte(nil), b.Meta...)
 	}
 	return e
+}
+
+// sweepLeases marks the leases whose records are dead.
+func (f *Frontier) sweepLeases(d *deletion) bool {
+	c := f.sched
+	if d.OfHost() {
+		return f.sweepInSteps(func(int) (done, wait bool) {
+			if id := c.lookup(f.hostHash(d.Scope.Name), d.Scope.Name); id != 0 {
+				for lease := range c.leasesOf(id) {
+					f.markDeadLocked(c.leases.At(lease))
+				}
+			}
+			return true, false
+		})
+	}
+	id := uint32(1)
+	return f.sweepInSteps(func(steps int) (done, wait bool) {
+		for ; id <= c.leases.Top && steps > 0; id++ {
+			steps -= fifo.PurgedRecord
+			if l := c.leases.At(id); l.token != 0 {
+				f.markDeadLocked(l)
+			}
+		}
+		return id > c.leases.Top, false
+	})
 }

@@ -38,7 +38,7 @@ func TestHoldsUnderLoad(t *testing.T) {
 	}
 	for _, store := range []string{"in memory", "on a store"} {
 		t.Run(store, func(t *testing.T) {
-			o := frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true, MemoryBudget: 3 << 30}
+			o := frontier.Options{Delay: frontier.FixedDelay(0), KeepOpen: true, Count: true, MemoryBudget: 3 << 30}
 			if store == "on a store" {
 				db, err := spill.Open(t.TempDir(), spill.Options{})
 				require.NoError(t, err)

@@ -183,9 +183,8 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 	if err := f.opts.Spill.PackMarks(x.gen, x.popular); err != nil {
 		return err
 	}
-	o := newOp()
 	outdated, seen := f.outdated()
-	o.run = func() error {
+	return f.between(func() error {
 		f.mu.Lock()
 		if f.committer.failures != x.failures {
 			f.mu.Unlock()
@@ -210,6 +209,10 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 		}
 		f.mu.Lock()
 		f.committer.batchID, f.applied.batch = b.ID, b.ID
+		f.mu.Unlock()
+		if err := f.commitFound(); err != nil {
+			return err
+		}
 		cp := &storage.Checkpoint{Gen: x.gen, Through: x.through}
 		f.deletionsWrittenLocked()
 		over := f.outdatedLocked(x.through)
@@ -230,18 +233,7 @@ func (f *Frontier) checkpoint(x *logEnd) error {
 		f.mu.Unlock()
 		f.forgetDeletions(over)
 		return nil
-	}
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
-		return ErrClosed
-	}
-	f.finishing++
-	f.enqueueLocked(o)
-	f.mu.Unlock()
-	err := o.done.Result()
-	o.free()
-	return err
+	})
 }
 
 // moveSource is the frontier as rounds see it.
@@ -297,3 +289,15 @@ func (s moveSource) Soon() int64 { return s.f.sched.date(s.f.nowLocked()) + s.f.
 func (s moveSource) Millis(date int64) int64 { return s.f.dueMillis(date) }
 
 func (s moveSource) Dismiss(ref arena.Ref) { s.f.sched.dismiss(ref, s.f.last) }
+
+// markLog is what a mark without an admission counts as in the log, so that a
+// round begins before there are more young marks than with admissions.
+const markLog = 64
+
+func batchBytes(b *storage.Batch) int64 {
+	n := int64(32 + 16*len(b.Finish) + markLog*len(b.Marks))
+	for i := range b.Admit {
+		n += int64(len(b.Admit[i].Body) + len(b.Admit[i].Host) + 24)
+	}
+	return n
+}

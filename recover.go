@@ -19,6 +19,7 @@ import (
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/count"
 	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/offheap"
@@ -40,6 +41,7 @@ type recovery struct {
 
 	groups  []string             // whose rows say nothing unless they have members
 	counted []countedHost        // hosts with usage in their rows, and nothing else
+	right   bool                 // the rows of counts are right
 	stale   []byte               // keys of rows to be deleted, each behind its length
 	parts   []blockParts         // of each block
 	sorted  bool                 // parts are, by block
@@ -67,8 +69,8 @@ func (f *Frontier) recover(ctx context.Context) error {
 		return fmt.Errorf("frontier: recover: %w", err) // if it is in use, another uses it
 	}
 	err := f.begin(r)
-	if err == nil && f.opts.Count {
-		err = f.countBlocks(ctx)
+	if err == nil && f.opts.Count && !r.right {
+		err = f.countAnew(ctx)
 	}
 	if err != nil {
 		return errors.Join(err, f.opts.Spill.Release())
@@ -79,6 +81,7 @@ func (f *Frontier) recover(ctx context.Context) error {
 // begin ends the recovery and commits that the store is in use again.
 func (s *shard) begin(r *recovery) error {
 	r.finish()
+	r.judgeCounts()
 	s.epoch++
 	s.token = s.epoch << 40
 	s.applied.batch, s.applied.seq, s.applied.marks = s.committer.batchID, s.seq, s.known.Logged()
@@ -88,7 +91,12 @@ func (s *shard) begin(r *recovery) error {
 		Rows: []storage.Row{s.metaRowLocked(s.gen, false)},
 		Drop: s.sched.blocks.TakeDrops(),
 	}
-	if err := s.opts.Spill.Commit(b); err != nil {
+	if !s.opts.Count && r.right {
+		b.Rows = append(b.Rows, row.Counted(false))
+	}
+	s.countGroupLocked(nil, b) // what finish has found
+	err := r.f.commitCounted(b, s.seq)
+	if s.countedLocked(err); err != nil {
 		return fmt.Errorf("frontier: open: %w", err)
 	}
 	s.committer.batchID, s.applied.batch = b.ID, b.ID
@@ -221,9 +229,11 @@ func (r *recovery) Batch(b *storage.Batch) error {
 		if err != nil {
 			return err
 		}
-		x := logged{ref: f.sched.records.Store(a.Seq, a.Body), queue: qid}
+		x := logged{queue: qid}
 		if a.Due != 0 {
-			x.timed, x.due = true, f.storedDue(a.Due)
+			x.ref, x.timed, x.due = f.sched.records.StoreForRing(a.Seq, a.Body), true, f.storedDue(a.Due)
+		} else {
+			x.ref = f.sched.records.Store(a.Seq, a.Body)
 		}
 		r.log[a.Seq] = x
 		r.order = append(r.order, a.Seq)
@@ -288,6 +298,7 @@ func (r *recovery) finish() {
 			continue
 		}
 		if x.timed && r.superseded(x, seq) {
+			r.outdated(x, seq)
 			c.records.Discard(x.ref)
 			continue
 		}
@@ -344,6 +355,10 @@ func (r *recovery) Row(key string, value []byte) error {
 	if len(key) < 2 {
 		return nil // row.MetaKey, or not ours to judge
 	}
+	if key == row.SumKey {
+		r.right = true
+		return nil
+	}
 	switch kind, name := key[:2], key[2:]; kind {
 	case row.RuleKey:
 		return r.rule(key, value)
@@ -373,6 +388,12 @@ func (r *recovery) Row(key string, value []byte) error {
 		r.f.notes.Set(x.Mark, x.Seq, x.Block)
 	case row.HintKey:
 		return r.hint(key, value)
+	case row.SumKey:
+		crawl, sum, err := row.ParseCountSum(key, value)
+		if err != nil || !r.f.opts.Count {
+			return err
+		}
+		r.f.sched.counts.SetSum(crawl, sum)
 	case row.HostKey:
 		s, err := row.ParseHost(name, value)
 		if err != nil {
@@ -498,4 +519,34 @@ func (f *Frontier) importStart(until int64) error {
 	defer o.free()
 	o.rows = append(o.rows, f.metaRowLocked(f.gen, false))
 	return f.submitAndUnlock(o)
+}
+
+// outdated notes that a record of the log was replaced: the first commit ends it.
+func (r *recovery) outdated(x logged, seq uint64) {
+	c := r.f.sched
+	if c.counts == nil {
+		return
+	}
+	q := c.queues.At(x.queue)
+	c.found = append(c.found, outdated{
+		Completion: storage.Completion{Seq: seq}, host: string(c.nameOf(q.host)), crawl: c.crawlOf(q).id, Numbers: numbersOf(x.due),
+	})
+}
+
+// judgeCounts compares the stored counts with what was found: a store that was repaired, for example, has
+// lost some. Dead URLs are among what was found, but not always counted.
+func (r *recovery) judgeCounts() {
+	c := r.f.sched
+	if c.counts == nil {
+		return
+	}
+	found := c.stats.Waiting + c.stats.Scheduled + c.stats.Finished + int64(len(c.found))
+	total := int64(0)
+	for _, crawl := range c.counts.Crawls() {
+		total += c.counts.Sum(crawl).Total
+	}
+	r.right = r.right && total <= found && (total == found || c.storedTombstones.Len() > 0)
+	if !r.right {
+		c.counts = count.NewTable(true)
+	}
 }

@@ -39,6 +39,7 @@ type scheduler struct {
 	laneTable
 	troubleTable
 	deletedTable
+	countTable
 	reopened
 
 	pace      timeheap.Heap    // ungrouped hosts by due, and groups by their key
@@ -47,8 +48,6 @@ type scheduler struct {
 	expiry    timeheap.Heap    // leases by deadline
 	calls     []uint32         // hosts in place called, oldest first
 	scheduled *timed.Records   // in memory, of queues
-	due       dueCounts        // nil without Options.Count
-	ending    endCounts        // nil without Options.Count
 	kept      map[uint32]int32 // of these, the finished ones, by host
 	timed     timed.Blocks
 	moves     move.Mover    // to blocks, of records and queues
@@ -174,6 +173,7 @@ func newScheduler(cfg schedulerConfig) *scheduler {
 	c.stats.WaitingBy = make([]int64, cfg.levels)
 	c.waits.By = make([]measure.Histogram, cfg.levels)
 	c.scheduled, c.timed = timed.NewRecords(&c.records), timed.NewBlocks(&c.blocks)
+	c.scheduled.Ring = func(queue uint32) *arena.Ref { return &c.queues.At(queue).scheduled }
 	c.kept = map[uint32]int32{}
 	c.moves = move.New(&c.records, &c.blocks, &c.fifo, c.scheduled, &c.timed)
 	hostMoved := func(id uint32, i int) { c.hosts.At(id).pos = int32(i) }
@@ -570,7 +570,6 @@ func (s *scheduler) schedule(qid uint32, ref arena.Ref, due int64) {
 		s.kept[s.queues.At(qid).host]++
 	}
 	*s.stats.dueAt(due)++
-	s.countDue(qid, ref, due, 1)
 	it := timeheap.Item{At: due, ID: uint32(ref), Aux: qid}
 	s.scheduled.Push(it)
 	if s.cfg.spill && s.records.At(ref).Part() == 0 {

@@ -168,7 +168,7 @@ func (s *scheduler) memory() int64 {
 		s.groups.Size() + s.groupIndex.Size() + s.grouped.Size() + int64(cap(s.lonely))*4 + s.distanceBytes +
 		s.waits.Size() + s.index.Size() + s.order.Size() +
 		s.sizes.Size() + s.withheld.set.Size() + s.limits.Size() + s.controls.size() + s.blocks.Size() +
-		s.pace.Size() + s.parks.Size() + s.idle.Size() + s.expiry.Size() + s.scheduled.Size() + int64(len(s.kept))*16 + s.due.size() +
+		s.pace.Size() + s.parks.Size() + s.idle.Size() + s.expiry.Size() + s.scheduled.Size() + int64(len(s.kept))*16 + s.counts.Size() +
 		s.offers.Size() + s.urgent.Size() + s.moves.Size() + int64(len(s.crawls))*s.crawlBytes() +
 		s.dormant.Size() + s.timed.Size() +
 		int64(len(s.troubles))*troubleBytes

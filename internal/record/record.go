@@ -14,8 +14,12 @@ import (
 
 // Header of a resident record: 4 bytes next record, 4 bytes part, 8 bytes
 // sequence number (its highest byte is the position in the part), 4 bytes
-// length of the body.
-const headerSize = 20
+// length of the body. A record of a ring has the links of that behind its body.
+const (
+	headerSize = 20
+	ringSize   = 8
+	inRing     = 1 << 31 // in the length: it has links
+)
 
 // Cost returns the memory of a record with a body of n bytes.
 func Cost(n int) int64 { return arena.Cost(headerSize + n) }
@@ -41,7 +45,31 @@ func (r Resident) Seq() uint64 { return binary.LittleEndian.Uint64(r[8:]) & (1<<
 func (r Resident) Pos() int { return int(r[15]) }
 
 // Len returns the length of the body in bytes.
-func (r Resident) Len() int { return int(binary.LittleEndian.Uint32(r[16:])) }
+func (r Resident) Len() int { return int(binary.LittleEndian.Uint32(r[16:]) &^ inRing) }
+
+// size is the number of the record's bytes.
+func (r Resident) size() int {
+	n := headerSize + r.Len()
+	if binary.LittleEndian.Uint32(r[16:])&inRing != 0 {
+		n += ringSize
+	}
+	return n
+}
+
+// Cost returns the memory of the record.
+func (r Resident) Cost() int64 { return arena.Cost(r.size()) }
+
+// links are those of a record of a ring: to the one before and the one after it.
+func (r Resident) links() []byte { return r[headerSize+r.Len():][:ringSize] }
+
+// After is the record after this one in its ring.
+func (r Resident) After() arena.Ref { return arena.Ref(binary.LittleEndian.Uint32(r.links()[4:])) }
+
+func (r Resident) before() arena.Ref { return arena.Ref(binary.LittleEndian.Uint32(r.links())) }
+
+func (r Resident) setBefore(x arena.Ref) { binary.LittleEndian.PutUint32(r.links(), uint32(x)) }
+
+func (r Resident) setAfter(x arena.Ref) { binary.LittleEndian.PutUint32(r.links()[4:], uint32(x)) }
 
 // Body is the body as Append encoded it. It lies in the arena.
 func (r Resident) Body() []byte { return r[headerSize : headerSize+r.Len()] }
@@ -55,14 +83,53 @@ type Arena struct {
 }
 
 // Store copies a body into memory. The record is in no list and not on disk.
-func (a *Arena) Store(seq uint64, body []byte) arena.Ref {
-	ref, mem := a.mem.Alloc(headerSize + len(body))
+func (a *Arena) Store(seq uint64, body []byte) arena.Ref { return a.store(seq, body, 0, 0) }
+
+// StoreForRing is Store for a record that can be in a ring.
+func (a *Arena) StoreForRing(seq uint64, body []byte) arena.Ref {
+	return a.store(seq, body, ringSize, inRing)
+}
+
+func (a *Arena) store(seq uint64, body []byte, more int, flag uint32) arena.Ref {
+	ref, mem := a.mem.Alloc(headerSize + len(body) + more)
 	binary.LittleEndian.PutUint64(mem, 0)
 	binary.LittleEndian.PutUint64(mem[8:], seq)
-	binary.LittleEndian.PutUint32(mem[16:], uint32(len(body)))
+	binary.LittleEndian.PutUint32(mem[16:], uint32(len(body))|flag)
 	copy(mem[headerSize:], body)
-	a.homeless += Cost(len(body))
+	a.homeless += arena.Cost(headerSize + len(body) + more)
 	return ref
+}
+
+// Join puts a record of StoreForRing at the end of a ring, whose first record is first; 0 if it is empty.
+func (a *Arena) Join(first *arena.Ref, ref arena.Ref) {
+	r := a.At(ref)
+	if *first == 0 {
+		*first = ref
+		r.setBefore(ref)
+		r.setAfter(ref)
+		return
+	}
+	head := a.At(*first)
+	last := head.before()
+	r.setBefore(last)
+	r.setAfter(*first)
+	head.setBefore(ref)
+	a.At(last).setAfter(ref)
+}
+
+// Leave takes a record out of its ring.
+func (a *Arena) Leave(first *arena.Ref, ref arena.Ref) {
+	r := a.At(ref)
+	before, after := r.before(), r.After()
+	if after == ref {
+		*first = 0
+		return
+	}
+	a.At(before).setAfter(after)
+	a.At(after).setBefore(before)
+	if *first == ref {
+		*first = after
+	}
 }
 
 // At returns a record. If it was discarded, its sequence number is 0, or that of a new record in
@@ -73,7 +140,7 @@ func (a *Arena) At(ref arena.Ref) Resident { return a.mem.Bytes(ref) }
 func (a *Arena) SetHome(ref arena.Ref, part uint32, pos int) {
 	r := a.At(ref)
 	if r.Part() == 0 {
-		a.homeless -= Cost(r.Len())
+		a.homeless -= r.Cost()
 	}
 	binary.LittleEndian.PutUint32(r[4:], part)
 	r[15] = byte(pos)
@@ -83,12 +150,12 @@ func (a *Arena) SetHome(ref arena.Ref, part uint32, pos int) {
 // recognized.
 func (a *Arena) Discard(ref arena.Ref) {
 	r := a.At(ref)
-	n := r.Len()
+	n := r.size()
 	if r.Part() == 0 {
-		a.homeless -= Cost(n)
+		a.homeless -= r.Cost()
 	}
 	clear(r[:headerSize])
-	a.mem.Free(ref, headerSize+n)
+	a.mem.Free(ref, n)
 }
 
 // HasURL reports whether a record has the given URL.

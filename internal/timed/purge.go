@@ -14,16 +14,38 @@ type purge struct {
 	found   bool     // a block was found in this walk
 	seen    []uint64 // a bit for each block
 	failed  bool     // a block could not be read
+	later   uint32   // blocks up to this number are to be read some time
+	asked   int      // how often that was asked for
 }
 
 // purgeAtOnce is how many blocks BeginPurge looks at.
 const purgeAtOnce = 4096
 
+// purgeFor is for how many blocks that must be read a single host's deletion is worth it.
+const purgeFor = 16
+
+// PurgeLater is Purge once it has been asked for often enough that it is worth reading all blocks.
+func (t *Blocks) PurgeLater(through uint32) {
+	t.purged = false
+	t.purge.later = max(t.purge.later, through)
+	if t.purge.asked++; t.purge.asked*purgeFor >= t.unread.len() {
+		t.PurgeNow()
+	}
+}
+
+// Postponed reports whether PurgeLater has put a purge off.
+func (t *Blocks) Postponed() bool { return t.purge.later > 0 }
+
+// PurgeNow begins the purge that was put off.
+func (t *Blocks) PurgeNow() { t.Purge(t.purge.later) }
+
 // Purge makes BeginPurge return all unread blocks with numbers up to through.
 func (t *Blocks) Purge(through uint32) {
 	t.purged = false
-	if t.unread.len() > 0 && through > 0 {
-		t.purge = purge{through: max(t.purge.through, through), cursor: t.unread.items.Top + 1}
+	if t.unread.len() == 0 {
+		t.purge.later, t.purge.asked = 0, 0 // nothing is left of what they were for
+	} else if through > 0 {
+		t.purge = purge{through: max(t.purge.through, t.purge.later, through), cursor: t.unread.items.Top + 1}
 		t.purge.seen = make([]uint64, t.purge.through/64+1)
 	}
 }
@@ -57,8 +79,8 @@ func (t *Blocks) BeginPurge() timeheap.Item {
 	case p.found: // some may have been added behind the cursor
 		p.cursor, p.found = t.unread.items.Top+1, false
 	default:
-		t.purged = !p.failed && len(t.lost) == 0
-		*p = purge{}
+		t.purged = !p.failed && len(t.lost) == 0 && p.later == 0
+		*p = purge{later: p.later, asked: p.asked}
 	}
 	return timeheap.Item{}
 }

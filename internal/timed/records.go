@@ -3,6 +3,7 @@
 package timed
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -11,11 +12,13 @@ import (
 )
 
 // Records is the heap of scheduled records in memory. For an item, At is when the record is due, ID
-// its ref, and Aux its owner. The record's link holds its position.
+// its ref, and Aux its owner. The record's link holds its position. Those of an owner are a ring, if
+// Ring is set.
 //
 // Not safe for concurrent use.
 type Records struct {
 	timeheap.Heap
+	Ring     func(owner uint32) *arena.Ref // its first record
 	records  *record.Arena
 	homeless []timeheap.Item // in no block when they were added; some are gone by now
 	scans    []*Scan         // in progress
@@ -33,6 +36,38 @@ func NewRecords(records *record.Arena) *Records {
 func (r *Records) Find(ref arena.Ref) (int, bool) {
 	i := int(r.records.At(ref).Next())
 	return i, i < r.Len() && r.Items[i].ID == uint32(ref)
+}
+
+// Push adds a record.
+func (r *Records) Push(it timeheap.Item) {
+	if r.Ring != nil {
+		r.records.Join(r.Ring(it.Aux), arena.Ref(it.ID))
+	}
+	r.Heap.Push(it)
+}
+
+// Remove takes out item i.
+func (r *Records) Remove(i int) {
+	if it := r.Items[i]; r.Ring != nil {
+		r.records.Leave(r.Ring(it.Aux), arena.Ref(it.ID))
+	}
+	r.Heap.Remove(i)
+}
+
+// Of yields the positions of an owner's records. After a change the loop must end.
+func (r *Records) Of(owner uint32) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		first := *r.Ring(owner)
+		for ref := first; ref != 0; {
+			x := r.records.At(ref)
+			if !yield(int(x.Next())) {
+				return
+			}
+			if ref = x.After(); ref == first {
+				return
+			}
+		}
+	}
 }
 
 // NeedHome notes records that lie in no block.

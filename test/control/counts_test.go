@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,4 +147,116 @@ func TestAURLCountsWhileItsEndIsOnItsWay(t *testing.T) {
 		h.Set(nil, nil)
 		counted(x.want, 0)
 	}
+}
+
+// finished adds n hosts with a finished URL each.
+func finished(t *testing.T, w *harness.World, from, n int) {
+	t.Helper()
+	w.AddEach(func(yield func(frontier.Entry) bool) {
+		for i := from; i < from+n; i++ {
+			yield(frontier.Entry{URL: fmt.Sprintf("http://h%05d.example/", i), Finished: true})
+		}
+	})
+	w.Moves(true)
+}
+
+// The numbers of hosts that are done take no memory: with Count it is what it is without.
+func TestWhatIsDoneTakesNoMemory(t *testing.T) {
+	var bytes [2]int64
+	for i := range bytes {
+		o := keepOptions
+		o.Count = i == 1
+		w := harness.NewStoredWorld(t, o, spill.Options{})
+		finished(t, w, 0, 10_000)
+		finished(t, w, 10_000, 10_000)
+		s := w.F.Stats()
+		require.EqualValues(t, 20_000, s.Finished)
+		require.Zero(t, s.Hosts)
+		if bytes[i] = s.MemoryBytes; o.Count {
+			c, _ := w.F.CrawlStats(0)
+			require.EqualValues(t, []int64{20_000, 20_000, 0}, []int64{c.Finished, c.Hosts, c.ActiveHosts})
+		}
+	}
+	require.InDelta(t, bytes[0], bytes[1], 5_000, "bytes, with 20,000 hosts")
+}
+
+// rowsRead counts the rows that a frontier reads in ranges, and one by one.
+type rowsRead struct {
+	storage.Spill
+	ranges, single atomic.Int64
+}
+
+func (r *rowsRead) Rows(prefix, from string, fn func(string, []byte) bool) error {
+	return r.Spill.Rows(prefix, from, func(key string, value []byte) bool {
+		r.ranges.Add(1)
+		return fn(key, value)
+	})
+}
+
+func (r *rowsRead) Row(key string) ([]byte, bool, error) {
+	r.single.Add(1)
+	return r.Spill.Row(key)
+}
+
+// A page of queues, the numbers of one host, and deleting its URLs, read what they return: not what there is.
+func TestAPageOfQueuesReadsNoMore(t *testing.T) {
+	o := keepOptions
+	o.Count = true
+	w := harness.NewStoredWorld(t, o, spill.Options{})
+	require.NoError(t, w.F.Close())
+	reads := &rowsRead{Spill: w.Machine.Store}
+	w.Options.Spill = reads
+	w.Open()
+	finished(t, w, 0, 10_000)
+	for _, after := range []string{"", "h05000.example", "h09950.example"} {
+		reads.ranges.Store(0)
+		n := 0
+		for range w.F.Queues(0, after) {
+			if n++; n == 100 {
+				break
+			}
+		}
+		require.LessOrEqual(t, reads.ranges.Load(), int64(3*n+16), "after %q", after)
+	}
+	reads.ranges.Store(0)
+	reads.single.Store(0)
+	require.Equal(t, frontier.QueueStats{Finished: 1}, queue(t, w, "h00007.example", 0))
+	require.EqualValues(t, 1, reads.single.Load())
+	_, err := w.F.DeleteWith(context.Background(), frontier.DeleteOptions{Scope: frontier.Host("h00007.example"), Forget: true})
+	require.NoError(t, err)
+	require.Zero(t, queue(t, w, "h00007.example", 0))
+	require.LessOrEqual(t, reads.ranges.Load(), int64(2))
+	c, _ := w.F.CrawlStats(0)
+	require.EqualValues(t, 9_999, c.Hosts)
+}
+
+// What a frontier without Count changes, the next one with it has counted; opening again counts nothing.
+func TestQueuesAreCountedAnew(t *testing.T) {
+	o := keepOptions
+	o.Count = true
+	w := harness.NewStoredWorld(t, o, spill.Options{})
+	finished(t, w, 0, 1_000)
+	reopen := func(count bool) int64 {
+		require.NoError(t, w.F.Close())
+		reads := &rowsRead{Spill: w.Machine.Store}
+		w.Options.Count, w.Options.Spill = count, reads
+		w.Open()
+		return reads.ranges.Load()
+	}
+	require.Zero(t, reopen(true))
+	reopen(false)
+	finished(t, w, 1_000, 1_000)
+	_, err := w.F.Delete(context.Background(), frontier.Host("h00003.example"))
+	require.NoError(t, err)
+	w.Add("http://h00004.example/waits")
+	require.Positive(t, reopen(true))
+	require.Zero(t, queue(t, w, "h00003.example", 0))
+	require.Equal(t, frontier.QueueStats{Waiting: 1, Finished: 1}, queue(t, w, "h00004.example", 0))
+	n := 0
+	for range w.F.Queues(0, "") {
+		n++
+	}
+	require.Equal(t, 1_999, n)
+	require.Zero(t, reopen(true))
+	require.Equal(t, frontier.QueueStats{Waiting: 1, Finished: 1}, queue(t, w, "h00004.example", 0))
 }

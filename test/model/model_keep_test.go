@@ -72,7 +72,7 @@ func (m *model) checkQueues(t *rapid.T) {
 		count(host, url, frontier.QueueStats{Finished: 1})
 	}
 	for host, h := range m.hosts {
-		if h.lease != nil && h.lease.item != nil {
+		if h.lease != nil && h.lease.item != nil && !h.lease.dead {
 			count(host, h.lease.item.url, frontier.QueueStats{Leased: 1})
 		}
 	}
