@@ -104,8 +104,12 @@ func (x *purged) dropAll(crawl uint32, key string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.deletions++
+	if key != "" {
+		delete(x.by, queueName{crawl, key})
+		return
+	}
 	for q := range x.by {
-		if q.crawl == crawl && (key == "" || q.key == key) {
+		if q.crawl == crawl {
 			delete(x.by, q)
 		}
 	}
@@ -124,6 +128,18 @@ func (x *purged) without(q queueName, n frontier.QueueStats) frontier.QueueStats
 	defer x.mu.Unlock()
 	n.Finished = max(0, n.Finished-int64(len(x.by[q])))
 	return n
+}
+
+// keys returns the keys of a crawl's queues with purged URLs.
+func (x *purged) keys(crawl uint32) (keys []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for q := range x.by {
+		if q.crawl == crawl {
+			keys = append(keys, q.key)
+		}
+	}
+	return keys
 }
 
 // withoutAll is without for a crawl.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -54,10 +55,10 @@ func (s *Server) open() error {
 	return err
 }
 
-// queues yields the queues of a crawl, in domain order.
-func (s *Server) queues(crawl uint32) iter.Seq2[string, frontier.QueueStats] {
+// queues yields the queues of a crawl behind a key, in domain order.
+func (s *Server) queues(crawl uint32, after string) iter.Seq2[string, frontier.QueueStats] {
 	return func(yield func(string, frontier.QueueStats) bool) {
-		for key, n := range s.svc.Frontier().Queues(crawl, "") {
+		for key, n := range s.svc.Frontier().Queues(crawl, after) {
 			n = s.purged.without(queueName{crawl, key}, n)
 			if n != (frontier.QueueStats{}) && !yield(key, n) {
 				return
@@ -107,12 +108,14 @@ func (s *Server) ListQueues(_ context.Context, p *pb.Pagination) (*pb.QueueList,
 		return nil, err
 	}
 	defer done()
-	skip := int(p.GetStart())
 	now := time.Now()
-	for key, n := range s.queues(id) {
+	at := s.pages.before(page{crawl: id, inactive: p.GetIncludeInactive(), start: int(p.GetStart())}, now.Add(-s.o.ListingAge))
+	skip := int(p.GetStart()) - at.start
+	for key, n := range s.queues(id, at.after) {
 		if !p.GetIncludeInactive() && (active(n) == 0 || !s.svc.Frontier().RuleOf(key).BlockedUntil.Before(now)) {
 			continue
 		}
+		at.start, at.after = at.start+1, key
 		if skip > 0 {
 			skip--
 			continue
@@ -122,38 +125,85 @@ func (s *Server) ListQueues(_ context.Context, p *pb.Pagination) (*pb.QueueList,
 		}
 	}
 	out.Size = uint32(len(out.Values))
+	at.ended = now
+	s.pages.keep(at)
 	return out, statusOf(s.open())
+}
+
+// page is where a page of queues ended.
+type page struct {
+	crawl    uint32
+	inactive bool // inactive queues count
+	start    int  // queues before it
+	after    string
+	ended    time.Time
+}
+
+// pages are where the latest pages of queues ended: the next one begins there, without a look at those
+// before. The zero value has none.
+type pages struct {
+	mu   sync.Mutex
+	kept []page // the latest first
+}
+
+// mostPages is how many pages are kept.
+const mostPages = 256
+
+// before returns the last page that ended at the start of p or before it, and since a time; without one, p
+// with the first queue.
+func (x *pages) before(p page, since time.Time) page {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	best := page{crawl: p.crawl, inactive: p.inactive}
+	for _, k := range x.kept {
+		if k.crawl == p.crawl && k.inactive == p.inactive && k.start <= p.start && k.start > best.start && k.ended.After(since) {
+			best = k
+		}
+	}
+	return best
+}
+
+// keep keeps a page, instead of an earlier one that ended there.
+func (x *pages) keep(p page) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.kept = slices.DeleteFunc(x.kept, func(k page) bool {
+		return k.crawl == p.crawl && k.inactive == p.inactive && k.start == p.start
+	})
+	x.kept = slices.Insert(x.kept, 0, p)
+	x.kept = x.kept[:min(len(x.kept), mostPages)]
 }
 
 // GetStats implements the call.
 func (s *Server) GetStats(_ context.Context, p *pb.QueueWithinCrawlParams) (*pb.Stats, error) {
 	var sum frontier.QueueStats
 	var queues, live uint64
-	count := func(n frontier.QueueStats) {
-		if n == (frontier.QueueStats{}) {
-			return
-		}
-		queues++
-		if active(n) > 0 {
-			live++
-		}
-		sum.Waiting += n.Waiting
-		sum.Scheduled += n.Scheduled
-		sum.Leased += n.Leased
-		sum.Finished += n.Finished
-	}
+	var err error
 	switch id, ok := s.svc.Crawl(p.GetCrawlID()); {
 	case !ok:
 	case p.GetKey() != "":
-		n, err := s.queueStats(id, p.GetKey())
-		if err != nil {
-			return nil, statusOf(err)
+		if sum, err = s.queueStats(id, p.GetKey()); total(sum) > 0 {
+			queues = 1
 		}
-		count(n)
+		if active(sum) > 0 {
+			live = 1
+		}
 	default:
-		for _, n := range s.queues(id) {
-			count(n)
+		c, _ := s.svc.Frontier().CrawlStats(id)
+		queues, live = uint64(c.Hosts), uint64(c.ActiveHosts)
+		for _, key := range s.purged.keys(id) {
+			n, ok, err := s.svc.Frontier().QueueStats(key, id)
+			if err != nil {
+				return nil, statusOf(err)
+			}
+			if ok && total(s.purged.without(queueName{id, key}, n)) == 0 {
+				queues--
+			}
 		}
+		sum, err = s.sum(id, "")
+	}
+	if err != nil {
+		return nil, statusOf(err)
 	}
 	return &pb.Stats{
 		Size: uint64(active(sum)), InProcess: uint32(sum.Leased), NumberOfQueues: queues, CrawlID: serve.Normal(p.GetCrawlID()),

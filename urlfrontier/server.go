@@ -56,6 +56,7 @@ type Server struct {
 	purged   *purged
 	settings *settings
 	listings listings
+	pages    pages         // of queues
 	reads    chan struct{} // slots for calls that read much
 
 	unreadFor, unreadWait time.Duration // constants, but in tests
