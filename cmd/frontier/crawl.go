@@ -124,7 +124,7 @@ func (s *settings) crawl(ctx context.Context, log *slog.Logger, stdout io.Writer
 	}
 	defer func() { err = join(err, s.record.close()) }()
 	if s.dir != "" {
-		store, err := openStore(s.dir, spill.Options{Sync: s.sync, Logger: log})
+		store, err := openStore(s.dir, spill.Options{Sync: s.sync, MemoryBudget: storeMemory(s.memory), Logger: log})
 		if err != nil {
 			return end, err
 		}

@@ -188,6 +188,15 @@ func openStore(dir string, o spill.Options) (*spill.Store, error) {
 	return spill.Open(dir, o)
 }
 
+// storeMemory is how much of a memory its store takes, however many URLs become known: half, within bounds.
+// Zero is the default.
+func storeMemory(memory byteSize) int64 {
+	if memory == 0 {
+		return 0
+	}
+	return min(max(int64(memory)/2, 64<<20), 128<<20)
+}
+
 // advised says beside an error of a crawl's store what helps.
 func advised(dir string, err error) error {
 	var corrupt *frontier.CorruptError

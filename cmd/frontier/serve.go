@@ -297,7 +297,7 @@ func listenOn(address string) (net.Listener, error) {
 
 // run serves until ctx ends.
 func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
-	store, err := openStore(s.dir, spill.Options{Sync: s.sync, Logger: log})
+	store, err := openStore(s.dir, spill.Options{Sync: s.sync, MemoryBudget: storeMemory(s.memory), Logger: log})
 	if err != nil {
 		return err
 	}
