@@ -107,7 +107,7 @@ func kinds() []kind {
 			ci: []string{"-frontier.power-cuts=8"}, long: []string{"-frontier.power-cuts=40"}, share: 2,
 		},
 		{
-			name: "power-moment", what: "losses of power on plain ext4 while files are removed: the state after one call is left",
+			name: "power-moment", what: "losses of power on plain ext4: what is left is the state after one call",
 			pkg: "test/durability", run: "^TestPowerCutLeavesOneMoment$", seed: ownSeed,
 			ci: []string{"-frontier.moment-cuts=2"}, long: []string{"-frontier.moment-cuts=20"}, share: 2,
 		},

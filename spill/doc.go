@@ -13,7 +13,8 @@
 // batches: at most those since the last checkpoint, usually those of half a minute. The store then
 // opens as after a crash, in the state of one earlier moment, and the Logger receives what was cut
 // off. Each checkpoint and each merge syncs new data to the medium before it deletes the data that
-// it replaces.
+// it replaces, and the note of what the medium has before a file is removed. An opening that fails
+// cuts and deletes nothing.
 //
 // If Commit returns an error, the batch is reverted at once; if that fails too, by the next Commit
 // that succeeds, or by Release. Such a batch can reappear only if its write reached the disk, the

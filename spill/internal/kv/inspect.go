@@ -1,6 +1,6 @@
 // This file looks for damage in a folder before badger opens it: badger cuts off damaged logs,
 // skips damaged tables, and removes what a damaged manifest does not list. This file changes
-// nothing, except the torn ends of logs after a loss of power, which tail.go cuts off.
+// nothing. It finds the torn ends of logs after a loss of power, which tail.go cuts off.
 
 package kv
 

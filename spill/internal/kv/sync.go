@@ -187,14 +187,19 @@ func (d *Badger) syncValueLog() error {
 	return err
 }
 
-// syncNew syncs what was written since the last time. It skips files whose sync failed; Sync keeps
-// reporting that failure.
+// syncNew syncs what was written since the last time, and the names of files that are new. It skips
+// files whose sync failed; Sync keeps reporting that failure.
 func (b *blobs) syncNew() error {
 	var errs []error
+	named := true
 	for _, f := range b.toSync() {
+		named = named && f.durable > 0
 		if !f.again {
 			errs = append(errs, b.settled(f, b.flush(f.file)))
 		}
+	}
+	if !named {
+		errs = append(errs, durablefs.SyncFolder(b.path))
 	}
 	return errors.Join(errs...)
 }

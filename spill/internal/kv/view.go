@@ -67,7 +67,7 @@ func fillView(from, to string, folders []string, link bool) error {
 		room = 0
 	}
 	if err := durablefs.Space(to, uint64(size), room); err != nil {
-		return fmt.Errorf("a look needs room in %s: %w", filepath.Dir(to), err)
+		return fmt.Errorf("a copy of the keys needs room in %s: %w", filepath.Dir(to), err)
 	}
 	for _, name := range own {
 		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
