@@ -58,7 +58,7 @@ func (f *Frontier) Delete(ctx context.Context, s Scope) (int64, error) {
 // DeleteOptions say what DeleteWith deletes. The zero value means all URLs.
 type DeleteOptions struct {
 	Scope  Scope    // of hosts, or a crawl; zero is All()
-	Crawls []uint32 // of the scope's hosts only the URLs of these crawls; nil means all
+	Crawls []uint32 // of the scope's hosts only the URLs of these crawls; nil means all, and an empty list is an error
 
 	// Forget makes unknown what is deleted, and all other URLs that these hosts have had in
 	// these crawls: Add admits them again, as new. It takes effect when DeleteWith begins,
@@ -83,6 +83,9 @@ func (f *Frontier) DeleteWith(ctx context.Context, o DeleteOptions) (n int64, er
 	}
 	if o.Crawls == nil {
 		return f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored()}), o.Forget)
+	}
+	if len(o.Crawls) == 0 {
+		return 0, fmt.Errorf("frontier: delete: %w", errNoCrawls)
 	}
 	for _, crawl := range o.Crawls {
 		removed, err := f.delete(ctx, newDeletion(row.Deletion{Scope: s.stored(), OfCrawl: true, Crawl: crawl}), o.Forget)

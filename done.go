@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -186,32 +185,6 @@ func (f *Frontier) doneRest(ctx context.Context, job *op, err error, l *Lease, p
 		f.opts.OnGiveUp(l.Entry, p.outcome)
 	}
 	return lost
-}
-
-// refusedEvery is the least time between two events about refused outlinks: most pages may
-// have one.
-const refusedEvery = time.Minute
-
-// linksRefusedLocked counts outlinks of a page that were refused, and reports them, with
-// those since the last report. What limits refuse is only counted: it is as the operator
-// wants.
-func (s *shard) linksRefusedLocked(l *Lease, bad []*EntryError) {
-	s.sched.stats.Refused += int64(len(bad))
-	slices.SortFunc(bad, func(a, b *EntryError) int { return cmp.Compare(a.Index, b.Index) })
-	var first error
-	for _, e := range bad {
-		if errors.Is(e.Err, ErrLimit) {
-			continue
-		}
-		if s.badLinks.count++; first == nil {
-			first = &EntryError{Index: e.Index, URL: shown(e.URL), Err: e.Err}
-		}
-	}
-	if first == nil || s.last < s.badLinks.next {
-		return
-	}
-	s.emitLocked(Event{Kind: EventLinksRefused, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Count: s.badLinks.count, Err: first})
-	s.badLinks.count, s.badLinks.next = 0, s.last+int64(refusedEvery)
 }
 
 // leastAsked is less than any Retry-After, and more than its seconds taken for nanoseconds.

@@ -26,7 +26,7 @@ type TakeOptions struct {
 	// Host is the key of the only host whose URLs are wanted. Empty means any.
 	Host string
 	// Crawls are the only crawls whose URLs are wanted; they take turns by their weights.
-	// None means all crawls.
+	// Nil means all crawls; an empty list is an error.
 	Crawls []uint32
 	// Lease is how long the leases last, in place of Options.LeaseTime: 1 ms to 720 h. Zero
 	// means LeaseTime.
@@ -37,6 +37,9 @@ type TakeOptions struct {
 	// not until a lease ends or a URL is added.
 	Clocks bool
 }
+
+// errNoCrawls refuses a list of crawls that is empty: it means none, and was not meant so.
+var errNoCrawls = errors.New("Crawls is empty; want at least one crawl, or nil for all")
 
 // taking is a call of Take.
 type taking struct {
@@ -101,8 +104,8 @@ func (f *Frontier) newTaking(o TakeOptions) (*taking, error) {
 		return nil, fmt.Errorf("Lease is %v; want 1ms to %v, or 0", o.Lease, longestLease)
 	}
 	o.Hosts, o.PerHost, o.Wait = max(1, o.Hosts), max(1, o.PerHost), min(o.Wait, maxDelay)
-	if len(o.Crawls) == 0 {
-		o.Crawls = nil
+	if o.Crawls != nil && len(o.Crawls) == 0 {
+		return nil, errNoCrawls
 	}
 	if o.Host != "" {
 		host, err := f.hostKey(o.Host)
@@ -143,6 +146,9 @@ func (f *Frontier) takeFirst(ctx context.Context, t *taking) (l Lease, again boo
 	var g grant
 	if f.await(waits, &g, t) || g.err != nil && waits.Err() != nil && ctx.Err() == nil {
 		return l, true, nil // to look once more, at the latest when the time is over
+	}
+	if g.err == context.Canceled && ctx.Err() != nil {
+		g.err = ctx.Err() // the time to wait ended first, and then ctx
 	}
 	return g.lease, false, g.err
 }

@@ -3,8 +3,11 @@
 package frontier
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"time"
 )
 
 // Verdict is what became of an entry.
@@ -91,4 +94,30 @@ func joined(bad []*EntryError, err error) error {
 		errs[i] = e
 	}
 	return errors.Join(append(errs, err)...)
+}
+
+// refusedEvery is the least time between two events about refused outlinks: most pages may
+// have one.
+const refusedEvery = time.Minute
+
+// linksRefusedLocked counts outlinks of a page that were refused, and reports them, with
+// those since the last report. What limits refuse is only counted: it is as the operator
+// wants.
+func (s *shard) linksRefusedLocked(l *Lease, bad []*EntryError) {
+	s.sched.stats.Refused += int64(len(bad))
+	slices.SortFunc(bad, func(a, b *EntryError) int { return cmp.Compare(a.Index, b.Index) })
+	var first error
+	for _, e := range bad {
+		if errors.Is(e.Err, ErrLimit) {
+			continue
+		}
+		if s.badLinks.count++; first == nil {
+			first = &EntryError{Index: e.Index, URL: shown(e.URL), Err: e.Err}
+		}
+	}
+	if first == nil || s.last < s.badLinks.next {
+		return
+	}
+	s.emitLocked(Event{Kind: EventLinksRefused, Host: l.Host, URL: l.Entry.URL, Crawl: l.Entry.Crawl, Count: s.badLinks.count, Err: first})
+	s.badLinks.count, s.badLinks.next = 0, s.last+int64(refusedEvery)
 }

@@ -175,3 +175,10 @@ func TestALostStoreIsNotReady(t *testing.T) {
 	}
 	s.Lost.Store(false)
 }
+
+func TestNoCrawlsAreNotAll(t *testing.T) {
+	x := serve(t, Options{})
+	x.ok("POST", "/v1/urls", `{"url":"http://a.example/1"}`)
+	x.problem(400, "bad-request", "POST", "/v1/leases", `{"crawls":[]}`)
+	assert.Len(t, x.ok("POST", "/v1/leases", `{}`)["leases"], 1)
+}

@@ -59,6 +59,9 @@ func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, ok bool, err err
 			return t, false, err
 		}
 	}
+	if r.Crawls != nil && len(r.Crawls) == 0 {
+		return t, false, badRequest("crawls is empty: want at least one name, or no crawls at all for every one")
+	}
 	for _, name := range r.Crawls {
 		if id, ok := s.Crawl(name); ok {
 			t.Crawls = append(t.Crawls, id)

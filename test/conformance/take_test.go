@@ -515,3 +515,15 @@ func TestABundleIsForgottenByACrash(t *testing.T) {
 	w.Until(w.At() + time.Second)
 	require.Equal(t, []string{ls[0].Entry.URL, ls[2].Entry.URL}, urlsOfLeases(take(w, frontier.TakeOptions{PerHost: 3})))
 }
+
+// An empty list of crawls is no list of all of them, in any call.
+func TestNoCrawlsAreNotAll(t *testing.T) {
+	harness.InBothWorlds(t, harness.Quick(), func(t *testing.T, w *harness.World) {
+		w.Add("http://a.example/")
+		_, err := w.F.Take(context.Background(), frontier.TakeOptions{Crawls: []uint32{}})
+		require.ErrorContains(t, err, "Crawls is empty")
+		_, err = w.F.DeleteWith(context.Background(), frontier.DeleteOptions{Crawls: []uint32{}})
+		require.ErrorContains(t, err, "Crawls is empty")
+		require.Equal(t, "http://a.example/", w.Next().Entry.URL)
+	})
+}
