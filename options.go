@@ -212,9 +212,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	errs = append(errs, checkRetry("Retry", o.Retry)...)
 	errs = append(errs, o.Backoff.check()...)
 	errs = append(errs, o.Quarantine.check()...)
-	var fixed int64
-	if o.Spill != nil {
-		fixed = o.Spill.Footprint()
+	fixed, least := int64(0), int64(minResident)
+	if o.Spill != nil { // what it knows of URLs may take the rest: it opens again
+		fixed, least = o.Spill.Footprint(), minResident/2
 	}
 	if o.Keep && o.NoDedup {
 		bad("Keep is set with NoDedup; want one of them")
@@ -222,8 +222,8 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	if o.MemoryBudget > maxBudget {
 		bad("MemoryBudget is %d; want at most %d", o.MemoryBudget, int64(maxBudget))
 	}
-	if o.MemoryBudget < fixed+minResident {
-		bad("MemoryBudget is %d; want at least %d, of which the Spill takes %d", o.MemoryBudget, fixed+minResident, fixed)
+	if o.MemoryBudget < fixed+least {
+		bad("MemoryBudget is %d; want at least %d, of which the Spill takes %d", o.MemoryBudget, fixed+least, fixed)
 	}
 	if len(errs) == 0 {
 		return nil

@@ -11,6 +11,7 @@ import (
 const (
 	defaultMemory  = 128 << 20
 	minMemory      = 64 << 20
+	leastFilters   = 2 << 20 // of known URLs, beside the engine
 	maxMemory      = 4 << 30
 	defaultReserve = 256 << 20
 )

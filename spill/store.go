@@ -97,8 +97,8 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{db: db, opts: o, tidyNow: tidyNow}
-	s.marks.Init(o.MemoryBudget / 2)
 	s.places.Most = o.MemoryBudget / 32
+	s.marks.Init(max(min(o.MemoryBudget/2, o.MemoryBudget-db.Footprint()), leastFilters))
 	s.tidier.init()
 	if t, err := loadState(db); err == nil { // Recover reports errors
 		s.marks.Expect(t.runs)

@@ -188,13 +188,13 @@ func openStore(dir string, o spill.Options) (*spill.Store, error) {
 	return spill.Open(dir, o)
 }
 
-// storeMemory is how much of a memory its store takes, however many URLs become known: half, within bounds.
+// storeMemory is how much of a memory its store takes: its least, and half of what a server needs not.
 // Zero is the default.
 func storeMemory(memory byteSize) int64 {
 	if memory == 0 {
 		return 0
 	}
-	return min(max(int64(memory)/2, 64<<20), 128<<20)
+	return min(64<<20+max(0, int64(memory)-leastServed)/2, 128<<20)
 }
 
 // advised says beside an error of a crawl's store what helps.
