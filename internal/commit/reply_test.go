@@ -39,8 +39,8 @@ func TestReplies(t *testing.T) {
 	require.Equal(t, context.Canceled, left)
 	r.Release()
 	r.Send(errFailed)
-	require.Equal(t, errFailed, r.Result(), "the release is no result")
 	for range 100 {
 		require.Empty(t, p.New())
 	}
+	require.Equal(t, errFailed, r.Result(), "the release is no result")
 }

@@ -147,6 +147,30 @@ func TestCrawlIsNotOverWhileOutlinksAreForced(t *testing.T) {
 	})
 }
 
+// The crawl is over for a call that waits when the last Add has ended that kept it from being over,
+// and admitted nothing.
+func TestCrawlIsNotOverBeforeTheLastAdd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		w, _ := harness.HookedWorld(t, frontier.Options{Prioritizer: frontier.PrioritizerFunc(func(frontier.Entry, frontier.History) int {
+			<-goOn
+			return -1 // a bad entry
+		})})
+		add := func() (l frontier.Lease, err error) {
+			_, err = w.F.Add(context.Background(), frontier.Entry{URL: "http://a.example/"})
+			return l, err
+		}
+		first, second := harness.Start(add), harness.Start(add)
+		next := harness.Start(func() (frontier.Lease, error) { return w.F.Next(context.Background()) })
+		require.True(t, next.Waits())
+		goOn <- struct{}{}
+		require.True(t, next.Waits(), "one adds still")
+		close(goOn)
+		require.False(t, first.Waits() || second.Waits() || next.Waits())
+		require.ErrorIs(t, next.Err, frontier.ErrExhausted)
+	})
+}
+
 func TestForceOutlivesARequeue(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(0)}, func(t *testing.T, w *harness.World) {
 		w.Add("http://a.example/1")
