@@ -140,7 +140,7 @@ type Backoff struct {
 //
 // After the given number of failed contacts in a row, of any kind, the host is contacted
 // once per interval, which doubles each time. Its URLs are kept: a failed probe uses up
-// no try, and its URL waits again, behind the host's others. The first good contact ends
+// no try (but see CountTries), and its URL waits again, behind the host's others. The first good contact ends
 // the quarantine. Expired leases do not count, and of concurrent failures only the first
 // does.
 type Quarantine struct {
@@ -166,6 +166,9 @@ type Quarantine struct {
 	// Forever keeps the URLs of a host until it returns, however many probes fail, and
 	// Next waits with them. Probes must then be zero.
 	Forever bool
+	// CountTries makes a failed probe a try of its URL like any other: Lease.Attempt counts
+	// it, and Retry may give the URL up.
+	CountTries bool
 }
 
 func (b Backoff) withDefaults() Backoff {

@@ -102,7 +102,7 @@ func (s *shard) contactLocked(id uint32, token uint64, p *plan) {
 	} else if t.Over() != old.Over() || t.Fails != old.Fails || t.Quiet != old.Quiet || t.Usual != old.Usual {
 		h.set(behind)
 	}
-	s.tellTroubleLocked(h, &old, &t, p.spared)
+	s.tellTroubleLocked(h, &old, &t, p.spared || p.retry && p.due == 0)
 }
 
 // tellTroubleLocked reports a change for the worse, or its end. own says that a URL
@@ -181,11 +181,11 @@ func (s *scheduler) learnedGap(id uint32) int64 {
 	return max(s.hosts.At(id).crawlDelayNs(), int64(s.cfg.backoff.Longest(gap)))
 }
 
-// spareLocked keeps the URL of a failed probe, and its tries.
+// spareLocked keeps the URL of a failed probe, and its tries, unless they count.
 func (s *shard) spareLocked(lease uint32, p *plan) {
 	c := s.sched
 	id := c.leases.At(lease).host
-	if p.outcome.Result != Failed || !c.hosts.At(id).has(troubled) || c.troubles[id].Probes == 0 {
+	if c.cfg.quarantine.CountTries || p.outcome.Result != Failed || !c.hosts.At(id).has(troubled) || c.troubles[id].Probes == 0 {
 		return
 	}
 	p.due = p.next

@@ -94,8 +94,9 @@ var ErrClosing = errors.New("serve: the server is stopping")
 // Frontier completes the options of a frontier that is served: priorities 1 to 16, taken
 // from the envelope of each URL (Envelope), a fixed delay of 1 s, because what a client
 // reports as duration may include its own queue, failed URLs and expired leases come again
-// at once, hosts are never given up, finished URLs are kept, and nothing ends while clients
-// may add. Other fields stay as they are set.
+// at once, as often as they fail, each try counts in Lease.Attempt, also a probe of a host
+// that only fails (see Quarantine, by whose defaults hosts are given up), finished URLs are
+// kept, and nothing ends while clients may add. Other fields stay as they are set.
 func Frontier(o frontier.Options) frontier.Options {
 	o.KeepOpen, o.Keep, o.Count = true, !o.NoDedup, true
 	if o.Priorities == 0 {
@@ -113,9 +114,7 @@ func Frontier(o frontier.Options) frontier.Options {
 	if o.LeaseTime == 0 {
 		o.LeaseTime = 30 * time.Second
 	}
-	if o.Quarantine.Probes == 0 {
-		o.Quarantine.Forever = true
-	}
+	o.Quarantine.CountTries = true
 	return o
 }
 

@@ -26,11 +26,7 @@ func (p *paceFlags) define(fs *flagSet, s *settings) {
 	fs.DurationVar(&p.minDelay, "min-delay", time.Second, "least pause under -delay-factor")
 	fs.DurationVar(&p.maxDelay, "max-delay", 30*time.Second, "greatest pause under -delay-factor")
 	fs.DurationVar(&p.groupDelay, "group-delay", 0, "fixed `pause` between two contacts with an address (default: as for a host)")
-	fs.DurationVar(&s.frontier.Backoff.Base, "backoff-base", 2*time.Second, "pause after the first failure that slows a host down, twice as long after each further one")
-	fs.DurationVar(&s.frontier.Backoff.Max, "backoff-max", 10*time.Minute, "greatest such pause")
-	fs.IntVar(&s.frontier.Quarantine.Probes, "probes", 10, "a host that only fails, or whose robots.txt cannot be had, is tried again after 10, 20, 40 minutes, and so on, up to a day; `number` of failed probes after which its URLs are dropped (0: never)")
-	fs.IntVar(&s.frontier.Quarantine.After, "quarantine-after", 8, "failures in a row after which a host gets only occasional probes")
-	fs.DurationVar(&s.frontier.Quarantine.Probe, "quarantine-probe", 10*time.Minute, "pause before the first probe, twice as long before each further one")
+	defineTrouble(fs, &s.frontier.Backoff, &s.frontier.Quarantine)
 	fs.BoolVar(&s.crawler.Groups.Off, "no-groups", false, "hosts with the same address owe it nothing together")
 	fs.IntVar(&s.frontier.HostConcurrency, "host-concurrency", 1, "contacts with one host at once")
 	fs.IntVar(&s.crawler.Groups.Concurrency, "group-concurrency", 1, "contacts with one address at once")
@@ -42,17 +38,35 @@ func (p *paceFlags) define(fs *flagSet, s *settings) {
 	fs.DurationVar(&p.retryWait, "retry-wait", 30*time.Second, "wait after the first failed try, four times as long after each further one")
 }
 
+// defineTrouble defines the flags of crawl and serve that say what follows when hosts fail.
+func defineTrouble(fs *flagSet, b *frontier.Backoff, q *frontier.Quarantine) {
+	fs.DurationVar(&b.Base, "backoff-base", 2*time.Second, "pause after the first failure that slows a host down, twice as long after each further one")
+	fs.DurationVar(&b.Max, "backoff-max", 10*time.Minute, "greatest such pause")
+	fs.DurationVar(&b.ForgiveAfter, "backoff-forgive", 10*time.Minute, "least `time` without a failure, and 200 contacts, after which such a pause is halved")
+	fs.IntVar(&q.Probes, "probes", 10, "a host that only fails, or whose robots.txt cannot be had, is tried again after 10, 20, 40 minutes, and so on, up to a day; `number` of failed probes after which its URLs are dropped (0: never)")
+	fs.IntVar(&q.After, "quarantine-after", 8, "failures in a row after which a host gets only occasional probes")
+	fs.DurationVar(&q.Probe, "quarantine-probe", 10*time.Minute, "pause before the first probe, twice as long before each further one")
+}
+
+// judgeTrouble judges them.
+func judgeTrouble(o *options, b *frontier.Backoff, q *frontier.Quarantine) {
+	if b.Base <= 0 || b.Max < b.Base {
+		o.bad("want 0 < base <= max", "backoff-base", "backoff-max")
+	}
+	if b.ForgiveAfter <= 0 || b.ForgiveAfter > 30*24*time.Hour {
+		o.bad("want more than 0, and 720h at most", "backoff-forgive")
+	}
+	if q.Probes < 0 || q.Probes > 250 {
+		o.bad("want 0 to 250", "probes")
+	} else {
+		q.Forever = q.Probes == 0
+	}
+}
+
 // apply judges the flags and completes the options.
 func (p *paceFlags) apply(s *settings) {
 	p.applyDelays(s)
-	if b := s.frontier.Backoff; b.Base <= 0 || b.Max < b.Base {
-		s.bad("want 0 < base <= max", "backoff-base", "backoff-max")
-	}
-	if n := s.frontier.Quarantine.Probes; n < 0 || n > 250 {
-		s.bad("want 0 to 250", "probes")
-	} else {
-		s.frontier.Quarantine.Forever = n == 0
-	}
+	judgeTrouble(s.options, &s.frontier.Backoff, &s.frontier.Quarantine)
 	if n := s.frontier.HostConcurrency; n < 1 || n > 1024 {
 		s.bad("want 1 to 1024", "host-concurrency")
 	}

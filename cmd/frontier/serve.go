@@ -51,6 +51,11 @@ type server struct {
 	sync      bool
 	memory    byteSize
 	delay     time.Duration
+	tries     int // of a URL; 0: any number
+	trouble   struct {
+		backoff    frontier.Backoff
+		quarantine frontier.Quarantine
+	}
 	lease     time.Duration
 	longest   time.Duration // lease
 	grace     time.Duration
@@ -75,6 +80,8 @@ func newServer() *server {
 		fs.Var(s.memory.set(512<<20), "memory", "`bytes` of memory for the frontier; k, M, G may follow")
 		fs.BoolVar(&s.sync, "sync", false, "survive power loss too, not only kill -9 (slower)")
 		fs.DurationVar(&s.delay, "delay", time.Second, "how long a host is left alone after a contact, unless a rule says otherwise")
+		fs.IntVar(&s.tries, "retry-tries", 0, "tries of a URL in all, probes included, after which it is given up (0: it comes again as often as it fails, and clients decide)")
+		defineTrouble(fs, &s.trouble.backoff, &s.trouble.quarantine)
 		fs.DurationVar(&s.lease, "lease-time", 30*time.Second, "how long a lease lasts for which a client names no time")
 		fs.DurationVar(&s.longest, "max-lease", time.Hour, "the longest lease that a client may ask for; a client that dies keeps its hosts from the others for as long")
 	})
@@ -143,6 +150,10 @@ func (s *server) judge() error {
 	if s.delay < 0 || s.delay > 0 && s.delay < time.Millisecond {
 		s.bad("want 0 or at least 1ms", "delay")
 	}
+	if s.tries < 0 {
+		s.bad("want >= 0", "retry-tries")
+	}
+	judgeTrouble(s.options, &s.trouble.backoff, &s.trouble.quarantine)
 	if s.longest < time.Second || s.longest > 30*24*time.Hour {
 		s.bad("want 1s to 720h", "max-lease")
 	}
@@ -311,9 +322,14 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		defer at.Close()
 		l[name] = at
 	}
+	var retry frontier.RetryPolicy // serve's own
+	if s.tries > 0 {
+		retry = frontier.Retries(s.tries, 0)
+	}
 	watch, hooks := console.NewWatch(), frontierprometheus.NewHooks()
 	f, err := frontier.Open(ctx, urlfrontier.Frontier(frontier.Options{
 		Spill: store, MemoryBudget: int64(s.memory), Delay: frontier.FixedDelay(s.delay), LeaseTime: s.lease, Logger: log,
+		Retry: retry, Backoff: s.trouble.backoff, Quarantine: s.trouble.quarantine,
 		OnEvent: func(e frontier.Event) { watch.Event(e); hooks.Event(e) },
 	}))
 	if err != nil {

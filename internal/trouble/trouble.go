@@ -52,6 +52,8 @@ type Quarantine struct {
 	MaxProbe time.Duration
 	Probes   int
 	Forever  bool
+
+	CountTries bool
 }
 
 // State is the history of failures of one host. The zero value is a host that never failed.
