@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -86,7 +87,13 @@ func openAsBegun(ctx context.Context, dir string) (*reached, error) {
 	if err := s.readKept(dir); err != nil {
 		return nil, err
 	}
-	for _, name := range secretOptions { // nothing is fetched, so no secret need be at hand
+	unread := secretOptions // nothing is fetched, so no secret need be at hand
+	for _, n := range crawlNeeds {
+		if slices.ContainsFunc(n.beside, func(b beside) bool { return slices.Contains(secretOptions, b.option) }) {
+			unread = slices.Concat(unread, n.options)
+		}
+	}
+	for _, name := range unread {
 		s.find(name).read = nil
 	}
 	if err := s.judge(); err != nil {

@@ -120,7 +120,7 @@ func TestVersion(t *testing.T) {
 func TestManualIsInStepWithTheCommand(t *testing.T) {
 	status, page, _ := typing(t, "man")
 	assert.Zero(t, status)
-	for _, c := range newRoot(new(int)).Commands {
+	for _, c := range shownCommands(newRoot(new(int))) {
 		_, part, ok := strings.Cut(page, "\n.SS "+roff(c.Name)+"\n")
 		require.True(t, ok, c.Name)
 		part, _, _ = strings.Cut(part, "\n.SS ")

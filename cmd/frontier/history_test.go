@@ -97,7 +97,7 @@ func TestWhatBecameOfAURL(t *testing.T) {
 	assert.Contains(t, ok("ends", "-n", "1"), "There are more")
 	status, _, stderr := operate(t, "ends", "-dir", dir, "-outcome", "bananas")
 	assert.Equal(t, exitUsage, status)
-	assert.Contains(t, stderr, "-outcome is \"bananas\"; want of [fetched")
+	assert.Contains(t, stderr, "there is no outcome \"bananas\"; there are fetched, ")
 	status, _, stderr = operate(t, "ends", "-dir", t.TempDir())
 	assert.Equal(t, exitError, status)
 	assert.Contains(t, stderr, "has no record of ends")

@@ -59,7 +59,7 @@ func (o *options) judgeNeeds(all []need) {
 		}
 		for _, name := range n.options {
 			o.silence(name)
-			if x := o.find(name); x.from != fromDefault && o.says(name) && !slices.ContainsFunc(n.beside, func(b beside) bool { return o.stronger(b.option, name) }) {
+			if x := o.find(name); x.from != fromDefault && !x.faulty && o.says(name) && !slices.ContainsFunc(n.beside, func(b beside) bool { return o.stronger(b.option, name) }) {
 				o.needs(name, n.beside)
 			}
 		}

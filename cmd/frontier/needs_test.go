@@ -25,7 +25,7 @@ var alone = map[string][]string{
 		max-crawl-delay max-retry-after retry-tries limit-pages limit-bytes limit-errors limit-waiting limit-depth
 		rule header cookie auth proxy-for user-agent contact proxy resolve timeout max-body allow-network deny-network ports dns cookies no-http2
 		no-keep-alive min-rate max-ratio body-memory temp protocols warc seen stats sitemaps recrawl log log-max-bytes page metrics-listen`),
-	"serve": strings.Fields(`dir memory sync delay lease-time http grpc tokens tls-cert tls-key client-ca insecure names max-buffered
+	"serve": strings.Fields(`dir memory sync delay lease-time max-lease http grpc tokens tls-cert tls-key client-ca insecure names max-buffered
 		max-connections grace log-format quiet v`),
 }
 
@@ -153,6 +153,7 @@ func TestServeOptionsWithoutEffect(t *testing.T) {
 var flagsAlone = map[string]string{
 	"top": "every", "hosts": "n after scope reason match sort", "explain": "", "urls": "n after", "ends": "n links outcome host rule", "retry": "outcome host rule",
 	"block": "for", "limit": "each pages bytes errors waiting depth", "delete": "yes", "add": "crawl", "now": "crawl", "changed": "at",
+	"leases": "n client", "end-leases": "client lease",
 	"plan": "model periods period budget strategy",
 }
 

@@ -328,7 +328,7 @@ func TestWrongCommandLines(t *testing.T) {
 	for args, says := range map[string]string{
 		"pause": "which hosts?", "pause a.example b.example": "too many arguments", "block a.example": "how long?", "block -for x a.example": "x",
 		"delay a.example": "want a time", "delay a.example soon": "want a time", "delay a.example 1 2": "want a time", "delay a.example x 1s 2s": "want a time",
-		"priority a.example": "want a number", "priority a.example 0": "want a number", "limit -bytes many a.example": "-bytes", "limit a.example": "want limits", "limit a.example -period 1h": "want limits", "limit a.example 100": "want limits",
+		"priority a.example": "want a number", "priority a.example 99": "want 1 to", "hosts -reason lazy": "want one of", "limit -bytes many a.example": "-bytes", "limit a.example": "want limits", "limit a.example -period 1h": "-period needs -pages", "limit a.example 100": "want limits",
 		"limit a.example none -pages 1": "want limits", "delete": "which hosts?", "delete a.example b.example": "too many", "explain": "explain what?",
 		"status now": "too many", "add": "which URLs?", "urls a b": "too many",
 	} {
@@ -337,7 +337,7 @@ func TestWrongCommandLines(t *testing.T) {
 		assert.Equal(t, exitUsage, code, "%s: %s", args, stderr)
 		assert.Contains(t, stderr, says, args)
 	}
-	for args, says := range map[string]string{"priority a.example 99": "want 1 to", "hosts -reason lazy": "want one of", "add nonsense": "URL 1 of 1"} {
+	for args, says := range map[string]string{"add nonsense": "URL 1 of 1"} {
 		f := strings.Fields(args)
 		code, _, stderr := operate(t, append([]string{f[0], "-dir", r.dir}, f[1:]...)...)
 		assert.Equal(t, exitError, code, "%s: %s", args, stderr)
