@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	damages = flag.Int("frontier.damages", 60, "how many damages to folders are tried, of each kind of folder")
+	damages = flag.Int("frontier.damages", 15, "how many damages to folders are tried, of each kind of folder")
 	seed    = flag.Uint64("frontier.seed", 0, "replay random tests with this seed; 0: a new one")
 )
 

@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var repairs = flag.Int("frontier.repairs", 40, "how many damaged folders are repaired, of each kind of folder")
+var repairs = flag.Int("frontier.repairs", 10, "how many damaged folders are repaired, of each kind of folder")
 
 // contents is what a store holds.
 type contents struct {

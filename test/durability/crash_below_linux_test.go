@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var belowEpisodes = flag.Int("frontier.below-episodes", 3, "how often each test of what is below the engine takes it away")
+var belowEpisodes = flag.Int("frontier.below-episodes", 1, "how often each test of what is below the engine takes it away")
 
 // below takes something from a process until give is called.
 type below func(t *testing.T, c *crawl, store string) (give func())

@@ -29,7 +29,7 @@ import (
 var (
 	controlsChild  = flag.String("frontier.controls-child", "", "be the process that is killed, with the store in this folder")
 	controlsAfter  = flag.Int("frontier.controls-after", 0, "kill that process after so many controls; 0: somebody else does")
-	controlsRounds = flag.Int("frontier.controls-rounds", 6, "how often TestKillAfterControls kills")
+	controlsRounds = flag.Int("frontier.controls-rounds", 2, "how often TestKillAfterControls kills")
 )
 
 // controlled is what acknowledged controls make of a frontier.

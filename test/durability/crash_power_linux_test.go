@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var powerCuts = flag.Int("frontier.power-cuts", 4, "how often the tests of power cuts cut it, with each kind of store")
+var powerCuts = flag.Int("frontier.power-cuts", 1, "how often the tests of power cuts cut it, with each kind of store")
 
 // TestPowerCut keeps the store on a volume in a file. Whatever the kernel had not
 // written there when the power was cut is lost: names, pages and sizes of files.

@@ -27,7 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var crashRounds = flag.Int("frontier.crash-rounds", 6, "how often TestKill kills, with each kind of store")
+var crashRounds = flag.Int("frontier.crash-rounds", 2, "how often TestKill kills, with each kind of store")
 
 // report is what a process told before it died.
 type report struct {

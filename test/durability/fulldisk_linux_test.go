@@ -25,7 +25,7 @@ import (
 
 var (
 	fullDisk   = flag.String("frontier.full-disk", "", "be the process that mounts a small volume here and fills it")
-	fullRounds = flag.Int("frontier.full-rounds", 2, "how often TestFullDisk fills it under load")
+	fullRounds = flag.Int("frontier.full-rounds", 1, "how often TestFullDisk fills it under load")
 )
 
 const volumeBytes = 48 << 20

@@ -26,7 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var clockRounds = flag.Int("frontier.clock-rounds", 60, "how many crawls TestClocksThatJump does")
+var clockRounds = flag.Int("frontier.clock-rounds", 20, "how many crawls TestClocksThatJump does")
 
 const (
 	rounded   = 2 * time.Millisecond // by which stored times may be later
