@@ -298,3 +298,24 @@ func TestHealthOfAFrontierThatHandsNothingOut(t *testing.T) {
 	require.NoError(t, s.svc.Frontier().Drain(t.Context()))
 	require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, check())
 }
+
+// A page of queues begins where the one before it ended, if that was not long ago, and not at the first queue.
+func TestPagesBeginWhereOthersEnded(t *testing.T) {
+	var x pages
+	now := time.Now()
+	for i := 1; i <= 2*mostPages; i++ {
+		x.keep(page{crawl: 7, start: 100 * i, after: fmt.Sprint(i), ended: now.Add(time.Duration(i))})
+	}
+	require.Len(t, x.kept, mostPages)
+	last := page{crawl: 7, start: 200 * mostPages, after: fmt.Sprint(2 * mostPages), ended: now.Add(2 * mostPages)}
+	require.Equal(t, last, x.before(page{crawl: 7, start: last.start}, now))
+	require.Equal(t, last, x.before(page{crawl: 7, start: last.start + 50}, now), "50 queues are looked at")
+	require.Equal(t, last.start-100, x.before(page{crawl: 7, start: last.start - 1}, now).start)
+	for _, other := range []page{{crawl: 8, start: last.start}, {crawl: 7, inactive: true, start: last.start}, {crawl: 7, start: 50}} {
+		require.Zero(t, x.before(other, now).start)
+	}
+	require.Zero(t, x.before(page{crawl: 7, start: last.start}, last.ended).start, "it is long ago")
+	x.keep(page{crawl: 7, start: last.start, after: "other", ended: last.ended})
+	require.Equal(t, "other", x.before(page{crawl: 7, start: last.start}, now).after)
+	require.Len(t, x.kept, mostPages)
+}
