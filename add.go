@@ -474,6 +474,7 @@ func (s *shard) roomLocked(o *op) (<-chan struct{}, error) {
 	}
 	limit := s.residentLimitLocked()
 	if limit < minResident/4 {
+		s.wakeMoverLocked() // hosts of finished URLs leave with these
 		return nil, ErrFull // hosts and marks alone use the budget up
 	}
 	wait, refused := s.committer.room.Ask(s.sched.records.Used()+s.committer.log.Bytes(), need, limit, o.space)

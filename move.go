@@ -39,6 +39,7 @@ func (s *shard) moveWantedLocked() bool {
 		Used: c.records.Used(), Limit: s.residentLimitLocked(), Homeless: c.records.Homeless(),
 		Full: s.committer.room.Waited(),
 	}
+	l.Full = l.Full || l.Limit < minResident/4 // Add refuses: hosts of finished URLs leave with these
 	return l.Wanted()
 }
 
