@@ -3,6 +3,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -252,7 +253,8 @@ func (c *Console) act(ctx context.Context, a Action) (Result, error) {
 	}
 	a.URLs = nil // which may hold passwords
 	what, _ := json.Marshal(a)
-	c.log.Info("an operator changed something", "action", string(what), "hosts", r.Hosts, "urls", r.Count)
+	who, _ := ctx.Value(whoKey{}).(string)
+	c.log.Info("an operator changed something", "action", string(what), "hosts", r.Hosts, "urls", r.Count, "who", cmp.Or(who, "the owner of the folder"))
 	return r, nil
 }
 

@@ -81,7 +81,7 @@ func TestABlockEndsByTheZeroTimeOnly(t *testing.T) {
 	assert.ErrorContains(t, err, "a period needs a limit")
 	_, err = c.Do(t.Context(), console.Action{Do: "pause", Scope: "a.example"})
 	require.NoError(t, err)
-	assert.Contains(t, log.String(), "hosts=1 urls=2\n", "the log counts what is concerned")
+	assert.Contains(t, log.String(), "hosts=1 urls=2 who=", "the log counts what is concerned")
 }
 
 // The pages that a recrawl has found and never fetched are counted from the frontier.

@@ -70,6 +70,9 @@ type Options struct {
 	// Token is what changes through Page need, and reads except over loopback. Empty means a
 	// random one: see Console.Token.
 	Token string
+	// Operator, if set, says whose token an operator has shown to Page, in place of Token, and that it may change
+	// things: those of a server's operators, for instance.
+	Operator func(token string) (name string, ok bool)
 	// Import takes in exports and lists. Nil: the frontier's Import does. An error that wraps
 	// ErrConflict is answered with 409.
 	Import func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error)

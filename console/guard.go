@@ -3,6 +3,7 @@
 package console
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -119,7 +120,7 @@ func (c *Console) readers(h http.Handler) http.Handler {
 
 // mayRead tells whether the one who asks may read.
 func (c *Console) mayRead(r *http.Request) bool {
-	return !c.o.Private && local(r) || same(bearer(r), c.o.Token) || c.entered(r)
+	return !c.o.Private && local(r) || c.opens(bearer(r)) || c.entered(r)
 }
 
 // local tells whether a request came to an address of loopback.
@@ -140,18 +141,31 @@ func bearer(r *http.Request) string {
 // cookie is what a browser shows that has entered. It tells nothing of the token. It opens
 // what the page can do, and none of the API but what is read: other programs of this machine
 // that a browser talks to get to see it too, as browsers do not keep ports apart.
-func (c *Console) cookie() *http.Cookie {
-	sum := sha256.Sum256([]byte("frontier page " + c.o.Token))
+func (c *Console) cookie() *http.Cookie { return c.cookieOf("page") }
+
+// cookieOf is the one of an operator with a name, which it holds.
+func (c *Console) cookieOf(name string) *http.Cookie {
+	sum, mark := sha256.Sum256([]byte("frontier page "+c.o.Token)), sha256.Sum256([]byte("frontier page "+c.o.Token+"\x00"+name))
 	return &http.Cookie{
-		Name: "frontier-" + hex.EncodeToString(sum[:4]), Value: hex.EncodeToString(sum[4:]),
+		Name: "frontier-" + hex.EncodeToString(sum[:4]), Value: hex.EncodeToString(mark[:]) + "." + hex.EncodeToString([]byte(name)),
 		Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	}
 }
 
-func (c *Console) entered(r *http.Request) bool {
-	want := c.cookie()
-	x, err := r.Cookie(want.Name)
-	return err == nil && same(x.Value, want.Value)
+func (c *Console) entered(r *http.Request) bool { return c.who(r) != "" }
+
+// who is the name of who has entered; empty: nobody has.
+func (c *Console) who(r *http.Request) string {
+	x, err := r.Cookie(c.cookie().Name)
+	if err != nil {
+		return ""
+	}
+	_, text, _ := strings.Cut(x.Value, ".")
+	name, err := hex.DecodeString(text)
+	if err != nil || !same(x.Value, c.cookieOf(string(name)).Value) {
+		return ""
+	}
+	return string(name)
 }
 
 // enter leads back whoever has the token.
@@ -173,13 +187,39 @@ var errToken = errors.New("console: wrong token: the command that runs the crawl
 // withToken lets programs through who have the token, as a Bearer.
 func (c *Console) withToken(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !same(bearer(r), c.o.Token) {
+		if !c.opens(bearer(r)) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			writeJSON(w, statusOf(errToken), map[string]string{"error": errToken.Error()})
 			return
 		}
-		h(w, r)
+		h(w, r.WithContext(As(r.Context(), c.nameOf(bearer(r)))))
 	})
+}
+
+// opens reports whether a token lets who shows it change things.
+func (c *Console) opens(token string) bool {
+	if c.o.Operator == nil {
+		return same(token, c.o.Token)
+	}
+	_, ok := c.o.Operator(token)
+	return ok
+}
+
+// nameOf is whose token it is.
+func (c *Console) nameOf(token string) string {
+	if c.o.Operator == nil {
+		return "page"
+	}
+	name, _ := c.o.Operator(token)
+	return name
+}
+
+// whoKey is the key of who asks, in a context.
+type whoKey struct{}
+
+// As returns a context for requests to Local that somebody makes: the log names who changes something.
+func As(ctx context.Context, who string) context.Context {
+	return context.WithValue(ctx, whoKey{}, who)
 }
 
 // tokened lets through who has the token in a form's field, or has entered. The others are asked
@@ -192,11 +232,14 @@ func (c *Console) tokened(h http.HandlerFunc) http.Handler {
 			token = r.PostFormValue("token")
 		}
 		switch {
-		case same(token, c.o.Token):
-			http.SetCookie(w, c.cookie())
+		case token != "" && c.opens(token):
+			http.SetCookie(w, c.cookieOf(c.nameOf(token)))
+			r = r.WithContext(As(r.Context(), c.nameOf(token)))
 		case token != "" || !c.entered(r):
 			c.askToken(w, r, token != "")
 			return
+		default:
+			r = r.WithContext(As(r.Context(), c.who(r)))
 		}
 		h(w, r)
 	})

@@ -30,7 +30,7 @@ func toConsole(path, param string) func(*Service, *call) error {
 
 // console has the Console answer a call.
 func (c *call) console(path, query string, body io.Reader) error {
-	r := c.r.Clone(c.ctx)
+	r := c.r.Clone(console.As(c.ctx, c.client()))
 	r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.Pattern = path, "", query, ""
 	r.Body = io.NopCloser(body)
 	w := &translated{c: c}

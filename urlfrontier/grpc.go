@@ -5,6 +5,7 @@ package urlfrontier
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 			return context.WithValue(ctx, whoKey{}, who), err
 		}),
 	)
-	g := grpc.NewServer(options...)
+	g := grpc.NewServer(append(options, grpc.ChainUnaryInterceptor(s.audited))...)
 	s.Register(g)
 	grpc_health_v1.RegisterHealthServer(g, healthOf{s.health, s.svc})
 	if o.Reflection {
@@ -79,6 +80,16 @@ var roles = map[string]serve.Role{
 	"GetURLs": serve.Crawl, "PutURLs": serve.Crawl, "PutDiscovered": serve.Crawl,
 	"ListNodes": serve.Look, "ListCrawls": serve.Look, "ListQueues": serve.Look, "GetStats": serve.Look, "GetActive": serve.Look,
 	"GetURLStatus": serve.Look, "ListURLs": serve.Look, "CountURLs": serve.Look,
+}
+
+// audited says in the log who has changed something: calls that only the role operate may make.
+func (s *Server) audited(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	answer, err := handle(ctx, request)
+	service, call, _ := strings.Cut(strings.TrimPrefix(info.FullMethod, "/"), "/")
+	if _, others := roles[call]; !others && service == pb.URLFrontier_ServiceDesc.ServiceName && err == nil {
+		s.log.Info("a client changed something", "call", call, "request", fmt.Sprint(request), "who", clientOf(ctx))
+	}
+	return answer, err
 }
 
 // whoKey is the key of the name of a client in the context of its call.

@@ -38,6 +38,17 @@ import (
 // contactsFile is in the folder of each server: see frontierserve.Options.Contacts.
 const contactsFile = "contacts"
 
+// pageTokenFile has the page's token if nothing else says it: only the owner of the folder reads it.
+const pageTokenFile = "page-token"
+
+// writeSecret replaces a file that only its owner may read.
+func writeSecret(path, secret string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may have another mode
+		return err
+	}
+	return os.WriteFile(path, []byte(secret+"\n"), 0o600)
+}
+
 // leastServed is the store's memory plus the frontier's minimum.
 const leastServed = 64<<20 + leastMemory
 
@@ -174,6 +185,9 @@ func (s *server) judge() error {
 	}
 	s.o = frontierserve.Options{MaxBuffered: int64(s.buffered), MaxLease: s.longest, MaxRequests: max(1, s.most-max(1, s.most/16)), Names: s.names}
 	if s.tokens != "" {
+		if os.Getenv("FRONTIER_PAGE_TOKEN") != "" {
+			s.fault([]string{"tokens"}, "%s and FRONTIER_PAGE_TOKEN: the page takes the tokens of operators, so unset FRONTIER_PAGE_TOKEN", s.shown("tokens"))
+		}
 		if f, err := os.Open(s.tokens); err != nil {
 			s.item("tokens", s.tokens, fmt.Errorf("%s: %w", s.shown("tokens"), err))
 		} else {
@@ -343,7 +357,15 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var service *frontierserve.Service
+	var operator func(string) (string, bool)
+	if tokens := s.o.Tokens; tokens != nil {
+		operator = func(token string) (string, bool) {
+			role, name := tokens.Role(token)
+			return name, role == frontierserve.Operate
+		}
+	}
 	con, err := console.New(f, console.Options{
+		Operator: operator,
 		Import: func(ctx context.Context, r io.Reader, o frontier.ImportOptions) (frontier.Imported, error) {
 			return service.Import(ctx, r, o)
 		},
@@ -395,9 +417,19 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	}
 	go func() { failed <- web.Serve(at) }()
 	log.Info("serving", "http", at.Addr().String())
-	if os.Getenv("FRONTIER_PAGE_TOKEN") == "" { // it is random: the log has it
-		log.Info("the server has a page", "url", s.page(at.Addr())+"/#token="+con.Token())
+	token := "the token of an operator"
+	switch file := filepath.Join(s.dir, pageTokenFile); {
+	case s.o.Tokens != nil:
+		_ = os.Remove(file) // of a start without tokens
+	case os.Getenv("FRONTIER_PAGE_TOKEN") != "":
+		token = "that of FRONTIER_PAGE_TOKEN"
+	default:
+		if err := writeSecret(file, con.Token()); err != nil {
+			return err
+		}
+		token = "that in " + file
 	}
+	log.Info("the server has a page", "url", s.page(at.Addr())+"/", "token", token)
 	if service.Open() && !s.isLocal() {
 		go warnOpen(ctx, log)
 	}

@@ -168,8 +168,8 @@ func TestServeNeedsTokensForOtherMachines(t *testing.T) {
 		assert.Contains(t, said, "other machines may reach it")
 	}
 	file := filepath.Join(dir, "tokens")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "look %x watcher\ncrawl %x bot\n", sha256.Sum256([]byte("l")), sha256.Sum256([]byte("c"))), 0o600))
-	t.Setenv("FRONTIER_PAGE_TOKEN", "p")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "look %x watcher\ncrawl %x bot\noperate %x op\n", sha256.Sum256([]byte("l")), sha256.Sum256([]byte("c")), sha256.Sum256([]byte("p"))), 0o600))
+	t.Setenv("FRONTIER_PAGE_TOKEN", "")
 	base, stop, log := serving(t, "-dir", filepath.Join(dir, "state"), "-tokens", file)
 	for _, x := range []struct {
 		token, method, path string

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The log of a server has no token. Without tokens a file has that of the page, which only its owner reads;
+// with them the page takes that of an operator, and the log names who changed something.
+func TestNoTokenIsInTheLog(t *testing.T) {
+	t.Setenv("FRONTIER_PAGE_TOKEN", "")
+	dir := filepath.Join(t.TempDir(), "state")
+	_, stop, log := serving(t, "-dir", dir, "-grpc", "off")
+	b, err := os.ReadFile(filepath.Join(dir, "page-token"))
+	require.NoError(t, err)
+	info, err := os.Stat(filepath.Join(dir, "page-token"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o600, info.Mode().Perm())
+	token := strings.TrimSpace(string(b))
+	require.NotEmpty(t, token)
+	assert.Zero(t, stop())
+	assert.NotContains(t, log.String(), token)
+	assert.NotContains(t, log.String(), "#token=")
+
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(tokens, fmt.Appendf(nil, "operate %x op-1\ncrawl %x bot-1\n", sha256.Sum256([]byte("o")), sha256.Sum256([]byte("c"))), 0o600))
+	base, stop, log := serving(t, "-dir", dir, "-grpc", "off", "-tokens", tokens)
+	_, err = os.Stat(filepath.Join(dir, "page-token"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+	act := func(token string) int {
+		code, _ := request(t, "POST", base+"/api/do", `{"do":"pause","scope":"a.example"}`, token)
+		return code
+	}
+	assert.Equal(t, []int{401, 401, 200}, []int{act(token), act("c"), act("o")})
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.PostForm(base+"/do", url.Values{"do": {"resume"}, "scope": {"a.example"}, "token": {"o"}})
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	client.CloseIdleConnections()
+	assert.Equal(t, http.StatusSeeOther, res.StatusCode)
+	assert.Zero(t, stop())
+	assert.Equal(t, 2, strings.Count(log.String(), "who=op-1")+strings.Count(log.String(), `"who":"op-1"`)-strings.Count(log.String(), "msg=request"))
+}
