@@ -96,7 +96,7 @@ func (f *Frontier) addAs(ctx context.Context, entries []Entry, p uint8, verdicts
 	}
 	o := newOp()
 	o.ctx, o.verdicts = ctx, verdicts
-	f.prepare(o, entries, 0, p)
+	f.prepare(o, entries, 0, p, nil)
 	n, err = f.add(ctx, o)
 	admitted = err == nil
 	if len(o.refused) > 0 {
@@ -291,16 +291,21 @@ func (f *Frontier) dedupLocked(o *op, yield func()) (forced []newEntry) {
 
 // prepare checks and encodes entries, outside the lock, and appends the good
 // ones to o, the others to those refused. The first has the given index. The priority is that
-// of prepareAs; Immediate ones are forced, and have no time.
-func (s *shard) prepare(o *op, entries []Entry, first int, p uint8) {
+// of prepareAs; Immediate ones are forced, and have no time. Links of a page inherit from its lease.
+func (s *shard) prepare(o *op, entries []Entry, first int, p uint8, page *Lease) {
 	o.links = true
 	o.forgets = s.forgotten.version.Load()
 	o.entries = slices.Grow(o.entries, len(entries))
+	var linked Entry
 	for i := range entries {
 		last := len(o.entries)
 		o.entries = append(o.entries, newEntry{index: first + i})
-		e := &o.entries[last]
-		if err := s.prepareNamed(o, e, &entries[i], p); err != nil {
+		e, given := &o.entries[last], &entries[i]
+		if page != nil && !given.AsIs {
+			linked = page.link(given)
+			given = &linked
+		}
+		if err := s.prepareNamed(o, e, given, p); err != nil {
 			o.refuse(first+i, EntryBad, &EntryError{Index: first + i, URL: shortened(entries[i].URL), Err: err})
 			o.entries = o.entries[:last]
 			continue
@@ -329,7 +334,8 @@ func (f *Frontier) prepareLinks(ctx context.Context, l *Lease, out *Outcome, ver
 	o.ctx, o.verdicts = ctx, verdicts
 	links, rest := part(out.Add)
 	for len(rest) > 0 && f.isOut(l) {
-		f.prepare(o, links, len(out.Add)-len(links)-len(rest), 0)
+		f.prepare(o, links, len(out.Add)-len(links)-len(rest), 0, l)
+		f.orphans(o, l, out.Add)
 		_, err := f.add(ctx, o)
 		refused := o.refused
 		switch {
@@ -353,7 +359,7 @@ func (f *Frontier) prepareLinks(ctx context.Context, l *Lease, out *Outcome, ver
 		}
 	}
 	if len(links) > 0 {
-		f.prepare(o, links, len(out.Add)-len(links)-len(rest), 0)
+		f.prepare(o, links, len(out.Add)-len(links)-len(rest), 0, l)
 	}
 	return o, bad, undone, nil
 }

@@ -16,7 +16,7 @@
 //		}
 //		out := frontier.Outcome{}
 //		for _, u := range links {
-//			out.Add = append(out.Add, frontier.Entry{URL: u, Depth: lease.Entry.Depth + 1})
+//			out.Add = append(out.Add, frontier.Entry{URL: u}) // a link: it inherits the page's crawl, and its depth plus 1
 //		}
 //		return out, nil
 //	})

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
@@ -150,11 +151,44 @@ func (f *Frontier) doneWith(ctx context.Context, job *op, l *Lease, o *Outcome, 
 // endLocked ends a lease that is out in memory, and fills job with what must be committed.
 func (f *Frontier) endLocked(job *op, l *Lease, p *plan) error {
 	f.spareLocked(l.record, p)
+	f.orphansLocked(job, l.record, p.outcome.Add)
 	bad := f.finishLocked(job, l.record, p)
 	if len(job.refused) > 0 {
 		f.linksRefusedLocked(l, job.refused)
 	}
 	return bad
+}
+
+// errOrphan is why links are refused whose crawl was forgotten while their page was fetched.
+var errOrphan = errors.New("the crawl was deleted and forgotten while the page was fetched")
+
+// orphansLocked refuses links of a page into its own crawl if that was forgotten meanwhile: they would
+// make it anew.
+func (s *shard) orphansLocked(o *op, lease uint32, links []Entry) {
+	l := s.sched.leases.At(lease)
+	if s.forgotten.version.Load() == 0 || l.record == 0 {
+		return
+	}
+	crawl := s.sched.crawlOf(s.sched.queues.At(l.queue)).id
+	if s.forgottenLocked("", crawl) <= s.sched.records.At(l.record).Seq() {
+		return
+	}
+	o.entries = slices.DeleteFunc(o.entries, func(e newEntry) bool {
+		orphan := e.crawl == crawl
+		if orphan {
+			o.refuse(e.index, EntryRefused, &EntryError{Index: e.index, URL: shortened(links[e.index].URL), Err: errOrphan})
+		}
+		return orphan
+	})
+}
+
+// orphans is orphansLocked for a part of the links, before the rest.
+func (f *Frontier) orphans(o *op, l *Lease, links []Entry) {
+	f.lock()
+	defer f.mu.Unlock()
+	if _, err := f.leaseOutLocked(l); err == nil {
+		f.orphansLocked(o, l.record, links)
+	}
 }
 
 // needsNoCommitLocked reports whether a completion that has ended in memory changes nothing on

@@ -31,7 +31,8 @@ type Entry struct {
 	// the Host under which the URL waits: under another one it does not find the URL, which
 	// then comes twice.
 	Host string
-	// Depth is the number of links from a seed; 0 is a seed.
+	// Depth is the number of links from a seed; 0 is a seed. A link in Outcome.Add that has
+	// none gets its page's and 1 more, unless AsIs is set.
 	Depth int
 	// Weight is the page's quality, for the prioritizer; the scale is the caller's.
 	Weight float64
@@ -40,8 +41,12 @@ type Entry struct {
 	// Meta travels with the URL to its leases. Add copies it.
 	Meta []byte
 	// Crawl is the number of the crawl that the URL belongs to; 0 by default.
-	// A URL is known per crawl. See Crawl.
+	// A URL is known per crawl. See Crawl. A link in Outcome.Add with 0 belongs to its page's
+	// crawl, unless AsIs is set.
 	Crawl uint32
+	// AsIs says that an Entry in Outcome.Add inherits nothing from its page: Crawl 0 is the
+	// crawl 0, and Depth 0 is a seed's, as in Add.
+	AsIs bool
 	// Force admits the URL even if it is known. A waiting URL moves to the tail of its
 	// new priority, with the new Meta; a leased one comes again after its Done, until which
 	// the entry is in memory only. To find a
@@ -180,7 +185,9 @@ type Outcome struct {
 	Move  bool
 	Crawl uint32
 	// Add are the page's outlinks, admitted in the same commit (known ones with
-	// Force right after it).
+	// Force right after it). They inherit the page's crawl, and its depth plus 1, unless
+	// they say otherwise (Entry.Crawl, Depth, AsIs). Links into a crawl that was deleted with
+	// Forget while the page was fetched are refused.
 	Add []Entry
 }
 
@@ -209,6 +216,21 @@ func (h *History) kept() record.History {
 
 // Results after Denied are not kept.
 var _ [record.MaxLast]struct{} = [Denied]struct{}{}
+
+// link is an outlink with what it inherits from its page.
+func (l *Lease) link(e *Entry) Entry {
+	x := *e
+	if l.Entry.URL == "" { // there is no page
+		return x
+	}
+	if x.Crawl == 0 {
+		x.Crawl = l.Entry.Crawl
+	}
+	if x.Depth == 0 {
+		x.Depth = l.Entry.Depth + 1
+	}
+	return x
+}
 
 // HostName is the default host key: the host of an absolute URL, in lower case,
 // without user, port, brackets and final dots. Politeness is owed to the machine,

@@ -24,7 +24,7 @@ const (
 func (c *Client) Add(ctx context.Context, entries ...frontier.Entry) (int, error) {
 	n := 0
 	var errs []error
-	_, err := c.verdicts(ctx, entries, func(i int, v *verdict) {
+	_, err := c.verdicts(ctx, entries, c.o.Crawl, func(i int, v *verdict) {
 		if v.Status == "new" || v.Status == "forced" {
 			n++
 		} else if v.isFault() {
@@ -34,9 +34,9 @@ func (c *Client) Add(ctx context.Context, entries ...frontier.Entry) (int, error
 	return n, errors.Join(append(errs, err)...)
 }
 
-// verdicts adds entries and calls each with what became of them, in order. It returns how many
+// verdicts adds entries to a crawl and calls each with what became of them, in order. It returns how many
 // were answered for: with an error, those before it.
-func (c *Client) verdicts(ctx context.Context, entries []frontier.Entry, each func(int, *verdict)) (answered int, err error) {
+func (c *Client) verdicts(ctx context.Context, entries []frontier.Entry, crawl string, each func(int, *verdict)) (answered int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -47,7 +47,7 @@ func (c *Client) verdicts(ctx context.Context, entries []frontier.Entry, each fu
 		var body bytes.Buffer
 		end := answered
 		for end < len(entries) && end-answered < maxEntries && (end == answered || body.Len() < maxEntryBytes) {
-			line, err := c.entryLine(&entries[end])
+			line, err := c.entryLine(&entries[end], crawl)
 			if err != nil {
 				if end > answered {
 					break // what is before it comes first

@@ -29,7 +29,8 @@
 //
 // # Differences from a Frontier
 //
-// A Client has one crawl, named by Options.Crawl, with the number 0 in each Entry and Scope. Add
+// A Client has one crawl, named by Options.Crawl, with the number 0 in each Entry and Scope. In Outcome.Add
+// that is the page's crawl, also for a Client without a Crawl, which takes URLs of all. Add
 // admits entries in parts of 1,000 or less: of a call that fails, the first parts are in. A repeated
 // Add may count an entry as known that its first try admitted. An Entry is refused, with an EntryError,
 // if its URL is not UTF-8, or if it takes more than 1 MiB in JSON. If a Done would take more, or has an
@@ -45,7 +46,8 @@
 // counts only if the clock was not set while the lease was out. History is by the server's clock.
 //
 // A server waits for more URLs when nothing is left. Next, Work and Leases see the end of a crawl when
-// a request that waited at the server comes back empty: up to Options.Wait later, which is 20 s.
+// a request that waited at the server comes back empty: up to Options.Wait later, which is 20 s. So they
+// may start before the program that adds, by as much.
 //
 // A Client has no Drain, as other programs work on the frontier: end the context of Work, and let fn
 // finish its fetches if they are not to be cut short. It has no Take, DoneAll, AddVerdicts or CrawlNow:

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
@@ -86,7 +87,25 @@ func (c *Client) DoneContext(ctx context.Context, l frontier.Lease, o frontier.O
 func (c *Client) addFirst(ctx context.Context, l frontier.Lease, add []frontier.Entry) (refused []*frontier.EntryError, err error) {
 	until, cancel := context.WithDeadline(ctx, l.Deadline)
 	defer cancel()
-	answered, err := c.verdicts(until, add, func(i int, v *verdict) {
+	crawl := c.o.Crawl
+	if crawl == "" { // they belong to their page's, as they do with its end
+		var w lease
+		q, _ := jsonRequest(http.MethodGet, "/v1/leases/"+l.ID(), nil)
+		if err := c.do(until, q, into(&w)); err != nil {
+			if until.Err() != nil && ctx.Err() == nil {
+				err = late(err)
+			}
+			return nil, err
+		}
+		crawl = w.Crawl
+	}
+	links := slices.Clone(add)
+	for i := range links {
+		if e := &links[i]; e.Depth == 0 && !e.AsIs && l.Entry.URL != "" {
+			e.Depth = l.Entry.Depth + 1
+		}
+	}
+	answered, err := c.verdicts(until, links, crawl, func(i int, v *verdict) {
 		if v.isFault() {
 			refused = append(refused, v.fault(i, add[i].URL))
 		}

@@ -5,6 +5,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -89,14 +90,23 @@ type stats struct {
 	Memory      int64            `json:"memory_bytes"`
 }
 
-// Stats returns the server's counts, of all crawls, without rates and histograms. If the server does
-// not answer within 5 seconds, they are those that it sent last.
+// Stats returns the server's counts, without rates and histograms. With Options.Crawl, Waiting, Scheduled,
+// Leased, Added, HandedOut and Done are the crawl's; the others are of all crawls. If the server does not
+// answer within 5 seconds, they are those that it sent last.
 func (c *Client) Stats() frontier.Stats {
 	ctx, cancel := context.WithTimeout(c.ctx, min(c.o.Timeout, 5*time.Second))
 	defer cancel()
 	var w stats
 	q, _ := jsonRequest(http.MethodGet, "/v1/stats", nil)
 	err := c.do(ctx, q, into(&w))
+	if err == nil && c.o.Crawl != "" {
+		w.Waiting, w.Immediate, w.Held, w.Scheduled, w.Leased, w.Added, w.HandedOut, w.Done = 0, 0, 0, 0, 0, 0, 0, nil
+		q, _ = jsonRequest(http.MethodGet, "/v1/crawls/"+url.PathEscape(c.o.Crawl), nil)
+		err = c.do(ctx, q, into(&w))
+		if p, ok := errors.AsType[*ProblemError](err); ok && p.Type == "unknown-crawl" {
+			err = nil // it has no URLs yet
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

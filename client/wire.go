@@ -71,7 +71,7 @@ type entry struct {
 	URL       string     `json:"url"`
 	Host      string     `json:"host,omitempty"`
 	Crawl     string     `json:"crawl,omitempty"`
-	Depth     int        `json:"depth,omitempty"`
+	Depth     *int       `json:"depth,omitempty"`
 	Weight    float64    `json:"weight,omitempty"`
 	NotBefore *time.Time `json:"not_before,omitempty"`
 	Wait      *float64   `json:"not_before_s,omitempty"`
@@ -81,8 +81,8 @@ type entry struct {
 	Finished  bool       `json:"finished,omitempty"`
 }
 
-// wire is the wire form of an Entry.
-func (c *Client) wire(e *frontier.Entry) (entry, error) {
+// wire is the wire form of an Entry, in a crawl. A link leaves out what it inherits from its page.
+func (c *Client) wire(e *frontier.Entry, crawl string, link bool) (entry, error) {
 	if e.Crawl != 0 {
 		return entry{}, fmt.Errorf("the crawl is number %d; want 0, as Options.Crawl names it", e.Crawl)
 	}
@@ -90,8 +90,11 @@ func (c *Client) wire(e *frontier.Entry) (entry, error) {
 		return entry{}, errors.New("the URL or the host is not UTF-8")
 	}
 	w := entry{
-		URL: e.URL, Host: e.Host, Crawl: c.o.Crawl, Depth: e.Depth, Weight: e.Weight,
+		URL: e.URL, Host: e.Host, Crawl: crawl, Weight: e.Weight,
 		Meta: metaOf(e.Meta), Force: e.Force, Hint: e.Hint, Finished: e.Finished,
+	}
+	if e.Depth != 0 || link && e.AsIs {
+		w.Depth = &e.Depth
 	}
 	w.NotBefore, w.Wait = comes(e.NotBefore, time.Now())
 	return w, nil
@@ -139,8 +142,8 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-func (c *Client) entryLine(e *frontier.Entry) ([]byte, error) {
-	w, err := c.wire(e)
+func (c *Client) entryLine(e *frontier.Entry, crawl string) ([]byte, error) {
+	w, err := c.wire(e, crawl, false)
 	if err != nil {
 		return nil, err
 	}
@@ -226,6 +229,7 @@ type lease struct {
 	URL      string   `json:"url"`
 	Host     string   `json:"host"`
 	Group    string   `json:"group"`
+	Crawl    string   `json:"crawl"`
 	Depth    int      `json:"depth"`
 	Weight   float64  `json:"weight"`
 	Priority int      `json:"priority"`
@@ -334,7 +338,7 @@ func (c *Client) doneLine(l frontier.Lease, o *frontier.Outcome) ([]byte, error)
 		w.CrawlDelay = &s
 	}
 	for i := range o.Add {
-		e, err := c.wire(&o.Add[i])
+		e, err := c.wire(&o.Add[i], "", true) // the crawl is the page's
 		if err != nil {
 			return nil, err
 		}

@@ -60,3 +60,55 @@ func TestWorkWhileTheServerIsAway(t *testing.T) {
 		assert.Equal(t, []int{1, 2}, tries)
 	})
 }
+
+// A worker may start before the program that adds: Work waits for the crawl to come.
+func TestWorkStartsBeforeItsProducer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := wireTo(t, serve.Frontier(frontier.Options{}))
+		c := w.client(t, client.Options{Crawl: "news"})
+		time.AfterFunc(10*time.Second, func() { added(t, w.client(t, client.Options{Crawl: "news"}), "http://a.example/") })
+		pages := 0
+		require.NoError(t, c.Work(t.Context(), 1, func(context.Context, frontier.Lease) (frontier.Outcome, error) {
+			pages++
+			return frontier.Outcome{}, nil
+		}))
+		assert.Equal(t, 1, pages)
+	})
+}
+
+// What a Client counts is of its crawl, and its links belong to their page's.
+func TestAClientsCrawl(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := wireTo(t, serve.Frontier(frontier.Options{}))
+		added(t, w.client(t, client.Options{Crawl: "other"}), "http://other.example/")
+		c := w.client(t, client.Options{Crawl: "news"})
+		assert.Zero(t, c.Stats().Waiting, "there is no such crawl")
+		added(t, c, "http://a.example/")
+		assert.EqualValues(t, []int64{1, 1}, []int64{c.Stats().Waiting, c.Stats().Added})
+		anyone := w.client(t, client.Options{})
+		assert.EqualValues(t, 2, anyone.Stats().Waiting)
+		for _, add := range [][]frontier.Entry{
+			{{URL: "http://a.example/1"}},
+			{{URL: "http://a.example/2"}, {URL: "http://a.example/\xff"}}, // added before the end
+			{{URL: "http://a.example/3", AsIs: true}, {URL: "http://a.example/4"}},
+		} {
+			for {
+				l, err := anyone.Next(t.Context())
+				require.NoError(t, err)
+				if l.Host == "other.example" {
+					require.NoError(t, anyone.Done(l, frontier.Outcome{}))
+					continue
+				}
+				require.NoError(t, anyone.Done(l, frontier.Outcome{Add: add}))
+				break
+			}
+		}
+		depths := map[string]int{}
+		require.NoError(t, c.Work(t.Context(), 1, func(_ context.Context, l frontier.Lease) (frontier.Outcome, error) {
+			depths[l.Entry.URL] = l.Entry.Depth
+			return frontier.Outcome{}, nil
+		}))
+		assert.Equal(t, map[string]int{"http://a.example/3": 0, "http://a.example/4": 3}, depths, "1 and 2 were pages whose links these are")
+		assert.EqualValues(t, 5, c.Stats().Done[frontier.Visited])
+	})
+}

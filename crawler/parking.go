@@ -227,7 +227,7 @@ func (r *run) park(l frontier.Lease, until parkedUntil, why filter.Reason) error
 		o := frontier.Outcome{Result: frontier.Denied, Uncontacted: true}
 		c.dropped(l, &o)
 		e := l.Entry
-		e.Crawl, e.Force, e.Meta = lot, true, nil
+		e.Crawl, e.Force, e.Meta, e.AsIs = lot, true, nil, true
 		o.Add = []frontier.Entry{e}
 		return r.done(l, o)
 	}

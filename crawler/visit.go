@@ -363,7 +363,7 @@ func (c *Crawler) redirected(p *Page, target string) {
 	if c.opts.Via {
 		m.via = from.URL
 	}
-	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: m.bytes()}
+	e := frontier.Entry{URL: target, Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, Meta: m.bytes(), AsIs: true}
 	why := c.refuse(e)
 	switch {
 	case visited(p.Lease) && !why.Refused() && !needed(e) && !c.scope.allowHost(siteOf(target)):

@@ -162,5 +162,5 @@ func Redirect(from frontier.Entry, resp *http.Response) (frontier.Entry, bool) {
 			return frontier.Entry{}, false
 		}
 	}
-	return frontier.Entry{URL: to.String(), Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl}, true
+	return frontier.Entry{URL: to.String(), Depth: from.Depth, Weight: from.Weight, Crawl: from.Crawl, AsIs: true}, true
 }

@@ -88,7 +88,7 @@ func TestRedirectsOfALeaseGoToTheFrontier(t *testing.T) {
 				}
 				o := v.Outcome()
 				assert.Equal(t, frontier.Visited, o.Result)
-				assert.Equal(t, []frontier.Entry{{URL: "http://a.example/2", Depth: 3, Weight: 2}}, o.Add)
+				assert.Equal(t, []frontier.Entry{{URL: "http://a.example/2", Depth: 3, Weight: 2, AsIs: true}}, o.Add)
 				require.NoError(t, tr.Frontier.Done(l, o))
 				assert.Len(t, w.requests(), 1)
 			})

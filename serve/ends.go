@@ -147,12 +147,14 @@ func (s *Service) complete(e *end, l *frontier.Lease) error {
 	if o.RetryAfter > 0 && o.RetryAfter < time.Microsecond {
 		o.RetryAfter = time.Microsecond
 	}
+	s.inheritLinks(l, e.add)
 	if err := s.resolve(e.add); err != nil {
 		return err
 	}
 	for i := range e.add {
-		if e.add[i].err == nil {
-			o.Add = append(o.Add, e.add[i].entry)
+		if x := &e.add[i]; x.err == nil {
+			x.entry.AsIs = true
+			o.Add = append(o.Add, x.entry)
 		}
 	}
 	return nil

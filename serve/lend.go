@@ -35,11 +35,11 @@ type takeRequest struct {
 	WaitS   float64  `json:"wait_s"`
 }
 
-// take is what it asks for; ok is false if it can have no lease because its crawls are unknown.
-func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, ok bool, err error) {
+// take is what it asks for, but for its crawls.
+func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, err error) {
 	t = frontier.TakeOptions{Hosts: r.Hosts, PerHost: r.PerHost, Max: r.Max}
 	if r.Hosts < 0 || r.PerHost < 0 || r.Max < 0 {
-		return t, false, badRequest("hosts, per_host and max: want none or positive ones")
+		return t, badRequest("hosts, per_host and max: want none or positive ones")
 	}
 	if t.Max = min(t.Max, maxLeases); t.Max == 0 {
 		t.Max = min(maxLeases, max(1, min(r.Hosts, maxLeases))*max(1, min(r.PerHost, maxLeases)))
@@ -49,25 +49,43 @@ func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, ok bool, err err
 	}
 	t.Hosts, t.PerHost = min(t.Hosts, maxLeases), min(t.PerHost, maxLeases)
 	if t.Lease, err = s.leaseTime(r.LeaseS); err != nil {
-		return t, false, err
+		return t, err
 	}
 	if t.Wait, err = waitTime(r.WaitS); err != nil {
-		return t, false, err
+		return t, err
 	}
 	if r.Host != nil && *r.Host != "" {
 		if t.Host, err = s.host(*r.Host); err != nil {
-			return t, false, err
+			return t, err
 		}
 	}
 	if r.Crawls != nil && len(r.Crawls) == 0 {
-		return t, false, badRequest("crawls is empty: want at least one name, or no crawls at all for every one")
+		return t, badRequest("crawls is empty: want at least one name, or no crawls at all for every one")
 	}
-	for _, name := range r.Crawls {
-		if id, ok := s.Crawl(name); ok {
-			t.Crawls = append(t.Crawls, id)
+	return t, nil
+}
+
+// take hands out leases of crawls by their names. A crawl that comes while it waits is seen, also one that
+// was forgotten and comes anew. It returns the numbers that it took from last.
+func (c *call) take(names []string, t frontier.TakeOptions) (leases []frontier.Lease, crawls []uint32, err error) {
+	c.undeadline()
+	for until := time.Now().Add(t.Wait); ; {
+		ctx, cancel := context.WithCancel(c.ctx)
+		var leave func()
+		crawls, leave = c.s.names.await(names, cancel)
+		t.Crawls, t.Wait = crawls, max(0, time.Until(until))
+		if leases, err = nil, frontier.ErrExhausted; len(names) == 0 || len(crawls) > 0 {
+			leases, err = c.s.Take(ctx, c.client(), t)
+		} else if !sleep(ctx, t.Wait) {
+			err = ctx.Err()
+		}
+		changed := ctx.Err() != nil && c.ctx.Err() == nil
+		leave()
+		cancel()
+		if len(leases) > 0 || !changed {
+			return leases, crawls, err
 		}
 	}
-	return t, len(r.Crawls) == 0 || len(t.Crawls) > 0, nil
 }
 
 func seconds(name string, x float64) (time.Duration, error) {
@@ -115,30 +133,24 @@ func (s *Service) postLeases(c *call) error {
 		return err
 	}
 	defer c.untilClosing()()
-	t, known, err := r.take(s)
+	t, err := r.take(s)
 	if err != nil {
 		return err
 	}
-	var leases []frontier.Lease
-	if known {
-		if t.Wait > 0 {
-			over, err := c.waits()
-			if err != nil {
-				return err
-			}
-			defer over()
+	if t.Wait > 0 {
+		over, err := c.waits()
+		if err != nil {
+			return err
 		}
-		c.undeadline()
-		leases, err = s.Take(c.ctx, c.client(), t)
-	} else {
-		err = frontier.ErrExhausted
+		defer over()
 	}
+	leases, crawls, err := c.take(r.Crawls, t)
 	heldBack, isHeld := errors.AsType[*frontier.HeldError](err)
 	notDue, isNotDue := errors.AsType[*frontier.NotDueError](err)
 	exhausted := errors.Is(err, frontier.ErrExhausted)
 	switch {
 	case isNotDue:
-		exhausted = s.nothingLeft(t.Crawls)
+		exhausted = s.nothingLeft(crawls)
 	case err != nil && !exhausted:
 		return err
 	}
@@ -268,7 +280,7 @@ func (s *Service) streamLeases(c *call) error {
 	}
 	defer over()
 	defer c.untilClosing()()
-	t, _, err := r.take(s)
+	t, err := r.take(s)
 	if err != nil {
 		return err
 	}
@@ -285,18 +297,8 @@ func (s *Service) streamLeases(c *call) error {
 		s.streams.drop(ended...)
 		var leases []frontier.Lease
 		if out < most {
-			t, known, _ := r.take(s) // it was right before, and a crawl may have come into being
-			if !known {
-				if !sleep(c.ctx, time.Second) {
-					return nil
-				}
-				if c.write([]byte{'\n'}) != nil || c.flush() != nil {
-					return nil
-				}
-				continue
-			}
 			t.Max, t.Wait = most-out, keepAlive
-			if leases, err = s.Take(c.ctx, c.client(), t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
+			if leases, _, err = c.take(r.Crawls, t); err != nil && !errors.Is(err, frontier.ErrNotDue) && !errors.Is(err, frontier.ErrExhausted) {
 				return err
 			}
 		} else if !st.wait(c.ctx, next) {

@@ -16,10 +16,12 @@ import (
 
 // item is a URL of a request.
 type item struct {
-	entry frontier.Entry
-	crawl string // its name; Service.resolve gives the entry its number
-	id    string
-	err   error // why it is none
+	entry    frontier.Entry
+	crawl    string // its name; Service.resolve gives the entry its number
+	deep     bool   // its depth was given
+	inherits bool   // the number is that of its page's crawl
+	id       string
+	err      error // why it is none
 }
 
 // item reads a URL. Only malformed JSON is an error; what else is wrong is in the item.
@@ -55,7 +57,7 @@ func (s *Service) item(in *scanner, now time.Time) (it item, err error) {
 		case "depth":
 			var depth int64
 			depth, err = in.int()
-			e.Depth = int(depth)
+			e.Depth, it.deep = int(depth), true
 		case "weight":
 			e.Weight, err = in.float()
 		case "priority":

@@ -44,9 +44,56 @@ var errName = errors.New("serve: the name of a crawl")
 type names struct {
 	adding sync.RWMutex // read-held while URLs are added under numbers; taken before mu
 	mu     sync.RWMutex
-	crawl  map[string]uint32 // guarded by mu
-	name   map[uint32]string // guarded by mu
-	next   uint32            // guarded by mu; the number of the next new crawl
+	crawl  map[string]uint32      // guarded by mu
+	name   map[uint32]string      // guarded by mu
+	next   uint32                 // guarded by mu; the number of the next new crawl
+	waits  map[*nameWait]struct{} // guarded by mu
+	gone   map[uint32]string      // guarded by mu; names of crawls that were forgotten while pages of them were fetched
+}
+
+// nameWait is a call that waits for URLs of crawls.
+type nameWait struct {
+	names   []string
+	numbers []uint32 // that they have, as the call knows
+	changed func()
+}
+
+// await returns the numbers that names have. It calls changed if they get others before the caller calls
+// leave.
+func (n *names) await(names []string, changed func()) (numbers []uint32, leave func()) {
+	if len(names) == 0 {
+		return nil, func() {}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w := &nameWait{names: names, numbers: n.numbersLocked(names), changed: changed}
+	if n.waits == nil {
+		n.waits = map[*nameWait]struct{}{}
+	}
+	n.waits[w] = struct{}{}
+	return w.numbers, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.waits, w)
+	}
+}
+
+func (n *names) numbersLocked(names []string) (numbers []uint32) {
+	for _, name := range names {
+		if id, ok := n.crawl[Normal(name)]; ok {
+			numbers = append(numbers, id)
+		}
+	}
+	return numbers
+}
+
+// tellLocked wakes calls whose crawls have other numbers now.
+func (n *names) tellLocked() {
+	for w := range n.waits {
+		if !slices.Equal(w.numbers, n.numbersLocked(w.names)) {
+			w.changed()
+		}
+	}
 }
 
 // loadNames reads the names that the frontier keeps.
@@ -79,6 +126,7 @@ func (s *Service) loadNames(ctx context.Context) error {
 	if _, ok := n.crawl[DefaultCrawl]; !ok {
 		n.bind(DefaultCrawl, 0)
 	}
+	n.tellLocked()
 	return nil
 }
 
@@ -123,6 +171,7 @@ func (s *Service) NewCrawl(name string) (uint32, error) {
 		return 0, err
 	case ok:
 		s.names.bind(name, id)
+		s.names.tellLocked()
 		return id, nil
 	}
 	return s.nameLocked(name)
@@ -183,6 +232,7 @@ func (s *Service) nameLocked(name string) (uint32, error) {
 		return 0, err
 	}
 	n.bind(name, id)
+	n.tellLocked()
 	return id, nil
 }
 
@@ -238,7 +288,7 @@ func (s *Service) resolve(items []item) error {
 	for i := range items {
 		it := &items[i]
 		switch {
-		case it.err != nil:
+		case it.err != nil || it.inherits:
 			continue
 		case i > 0 && items[i-1].err == nil && items[i-1].crawl == it.crawl:
 			it.entry.Crawl = items[i-1].entry.Crawl
@@ -252,6 +302,38 @@ func (s *Service) resolve(items []item) error {
 		}
 	}
 	return nil
+}
+
+// errGone is why a link is refused whose crawl was forgotten while its page was fetched: it would make the
+// crawl anew.
+var errGone = errors.New("the crawl was deleted and forgotten while the page was fetched")
+
+// inheritLinks gives links what they do not say: the crawl of their page, and its depth and 1 more. The
+// caller holds Adding.
+func (s *Service) inheritLinks(page *frontier.Lease, links []item) {
+	if page.ContactOnly() {
+		return
+	}
+	n := &s.names
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	name, named := n.name[page.Entry.Crawl]
+	if !named {
+		name = n.gone[page.Entry.Crawl]
+	}
+	for i := range links {
+		it := &links[i]
+		if !it.deep {
+			it.entry.Depth = page.Entry.Depth + 1
+		}
+		if strings.TrimSpace(it.crawl) == "" {
+			it.crawl, it.inherits = name, true
+			it.entry.Crawl = page.Entry.Crawl
+		}
+		if it.err == nil && !named && name != "" && Normal(it.crawl) == name {
+			it.err = errGone
+		}
+	}
 }
 
 // ForgetCrawl takes a crawl's name from its number, so that a crawl of that name begins
@@ -274,6 +356,13 @@ func (s *Service) unbind(name string) (id uint32, ok bool, err error) {
 	if id, ok = n.crawl[name]; !ok {
 		return 0, false, nil
 	}
+	maps.DeleteFunc(n.gone, func(id uint32, _ string) bool { return !s.underWay(id) })
+	if s.underWay(id) {
+		if n.gone == nil {
+			n.gone = map[uint32]string{}
+		}
+		n.gone[id] = name
+	}
 	if name == DefaultCrawl { // it always has a number
 		delete(n.name, id)
 		if _, err := s.nameLocked(name); err != nil {
@@ -287,5 +376,12 @@ func (s *Service) unbind(name string) (id uint32, ok bool, err error) {
 	}
 	delete(n.crawl, name)
 	delete(n.name, id)
+	n.tellLocked()
 	return id, true, nil
+}
+
+// underWay reports whether pages of a crawl are fetched.
+func (s *Service) underWay(id uint32) bool {
+	x, _ := s.f.CrawlStats(id)
+	return x.Leased > 0
 }

@@ -236,6 +236,9 @@ func verdictsOf(items []item, verdicts []frontier.Verdict, faults []*frontier.En
 	at := 0
 	for i := range items {
 		v := verdict{id: items[i].id, status: frontier.EntryBad, err: items[i].err}
+		if errors.Is(v.err, errGone) {
+			v.status = frontier.EntryRefused
+		}
 		if v.err == nil {
 			if v.status = verdicts[at]; len(faults) > 0 && faults[0].Index == at {
 				v.err, faults = faults[0].Err, faults[1:]

@@ -24,7 +24,7 @@ const (
 // wanted is what a GetURLs may get.
 type wanted struct {
 	key   string // empty: any
-	crawl uint32 // unless any
+	crawl string // unless any; it may come, and come anew, while the call waits
 	any   bool
 	hold  time.Duration
 
@@ -51,11 +51,7 @@ func (s *Server) GetURLs(p *pb.GetParams, stream grpc.ServerStreamingServer[pb.U
 	}
 	switch item := p.GetItem().(type) {
 	case *pb.GetParams_CrawlID:
-		id, ok := s.svc.Crawl(item.CrawlID)
-		if !ok {
-			return nil
-		}
-		w.any, w.crawl = false, id
+		w.any, w.crawl = false, item.CrawlID
 	case nil:
 		if w.key != "" {
 			s.log.Error("urlfrontier: GetURLs with a key but no crawl", "host", w.key)
@@ -109,7 +105,11 @@ func (s *Server) takeSome(ctx context.Context, w wanted, n int) ([]frontier.Leas
 	}
 	o := frontier.TakeOptions{Hosts: n, PerHost: w.perHost, Max: mostLeases, Host: w.key, Lease: w.hold}
 	if !w.any {
-		o.Crawls = []uint32{w.crawl}
+		id, ok := s.svc.Crawl(w.crawl)
+		if !ok {
+			return nil, time.Time{}, nil
+		}
+		o.Crawls = []uint32{id}
 	}
 	until := time.Now().Add(w.hold)
 	leases, err := s.svc.Take(ctx, clientOf(ctx), o)

@@ -120,7 +120,7 @@ func (k *request) plain() bool {
 // entry returns the request as an entry. Requests of one URL are different ones if their methods or
 // bodies differ.
 func (k request) entry() (frontier.Entry, error) {
-	e := frontier.Entry{URL: k.URL, Depth: k.Depth}
+	e := frontier.Entry{URL: k.URL, Depth: k.Depth, AsIs: true}
 	if k.Method != "" || len(k.Body) > 0 {
 		h := sha256.New()
 		_, _ = io.WriteString(h, k.Method+"\n")

@@ -115,8 +115,8 @@ func (s *settings) crawlServed(ctx context.Context, log *slog.Logger, stdout io.
 	return s.endOfServed(ctx, p), s.modules.report(stdout)
 }
 
-// endOfServed describes the end of a run that finished or was stopped. What waits at the server may
-// be other crawls'.
+// endOfServed describes the end of a run that finished or was stopped. Its counts are of the crawl that
+// -frontier-crawl names.
 func (s *settings) endOfServed(ctx context.Context, p crawler.Progress) ending {
 	left := p.Frontier.Waiting + p.Frontier.Scheduled
 	const on = "the server keeps them, and the same command goes on"

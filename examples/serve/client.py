@@ -37,10 +37,10 @@ for bad in ask("/v1/urls", [{"url": link(seed, "") or seed} for seed in seeds])[
     print("bad", bad, file=sys.stderr)
 while True:
     # One at a time: a second lease would run out while the first page is fetched.
-    leases = ask("/v1/leases", {"lease_s": 120, "wait_s": 2})["leases"]
-    if not leases and not any(ask("/v1/stats")[k] for k in ("waiting", "scheduled", "leased")):
+    got = ask("/v1/leases", {"lease_s": 120, "wait_s": 2})
+    if got.get("exhausted"):
         break
-    for lease in leases:
+    for lease in got["leases"]:
         began, links, result = time.monotonic(), [], {"result": "visited"}
         try:
             with fetch(lease["url"], timeout=20) as page:

@@ -68,7 +68,7 @@ func (u crashURL) host() string {
 }
 
 func (u crashURL) entry() frontier.Entry {
-	e := frontier.Entry{URL: fmt.Sprintf("http://%s/%d/%d", u.host(), u.producer, u.n), Depth: u.n % 8, Meta: []byte(strconv.Itoa(u.n))}
+	e := frontier.Entry{URL: fmt.Sprintf("http://%s/%d/%d", u.host(), u.producer, u.n), Depth: u.n % 8, Meta: []byte(strconv.Itoa(u.n)), AsIs: true}
 	if u.scheduled() {
 		e.NotBefore = time.Now().Add(24*time.Hour + time.Duration(rand.Int64N(int64(time.Hour))))
 	}

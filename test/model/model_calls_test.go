@@ -261,7 +261,9 @@ func (m *model) Done(t *rapid.T) {
 	want := []frontier.Verdict{}
 	for range rapid.IntRange(0, 3).Draw(t, "links") {
 		url, host, prio := m.draw()
-		o.Add = append(o.Add, entry(url, prio))
+		link := entry(url, prio)
+		link.AsIs = true
+		o.Add = append(o.Add, link)
 		want = append(want, frontier.EntryKnown)
 		if !m.known[url] {
 			m.known[url] = true

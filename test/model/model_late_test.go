@@ -20,7 +20,9 @@ func (m *model) LateDone(t *rapid.T) {
 	}
 	l := rapid.SampledFrom(m.expired).Draw(t, "late")
 	url, _, prio := m.draw()
-	o := frontier.Outcome{Add: []frontier.Entry{entry(url, prio)}}
+	link := entry(url, prio)
+	link.AsIs = true
+	o := frontier.Outcome{Add: []frontier.Entry{link}}
 	o.Result = rapid.SampledFrom([]frontier.Result{frontier.Visited, frontier.Gone, frontier.Denied, frontier.Requeue}).Draw(t, "result")
 	if o.Result >= frontier.Denied {
 		o.Uncontacted = rapid.Bool().Draw(t, "uncontacted")

@@ -24,7 +24,8 @@ export class FrontierQueue {
   #added = 0;
   #keeper;
 
-  constructor(server, {token, prefetch = 10} = {}) {
+  constructor(server, {token, crawl, prefetch = 10} = {}) {
+    this.crawl = crawl; // its name; without one, requests are added to DEFAULT, and taken from all crawls
     this.server = server.replace(/\/$/, '');
     this.headers = {'content-type': 'application/json', ...(token && {authorization: `Bearer ${token}`})};
     this.prefetch = prefetch;
@@ -75,7 +76,7 @@ export class FrontierQueue {
     if (!keepUrlFragment) known.hash = '';
     if (method !== 'GET' || (uniqueKey !== url && uniqueKey !== Request.computeUniqueKey({url, keepUrlFragment}))) known.hash = uniqueKey;
     const stored = {url, uniqueKey, method, payload, headers, userData, label, retryCount, crawlDepth, skipNavigation, keepUrlFragment, noRetry};
-    return {url: known.href, depth: crawlDepth ?? 0, ...(forefront && {priority: 12}), meta: {crawlee: [JSON.stringify(stored)]}};
+    return {url: known.href, crawl: this.crawl, depth: crawlDepth ?? 0, ...(forefront && {priority: 12}), meta: {crawlee: [JSON.stringify(stored)]}};
   }
 
   async addRequests(requests, options = {}) {
@@ -148,14 +149,10 @@ export class FrontierQueue {
   async #fill() {
     this.#keep();
     const until = this.#until();
-    const {leases, next_s: next, exhausted} = JSON.parse(
-      await this.#ask('/v1/leases', {hosts: this.prefetch, max: this.prefetch, lease_s: this.requestLockSecs, wait_s: 1}));
+    const {leases, exhausted} = JSON.parse(
+      await this.#ask('/v1/leases', {crawls: this.crawl && [this.crawl], hosts: this.prefetch, max: this.prefetch, lease_s: this.requestLockSecs, wait_s: 1}));
     this.#ready.push(...leases.map((lease) => ({...lease, until})));
-    if (leases.length) this.#over = false;
-    if (!leases.length && next === undefined) {
-      const s = exhausted ? {} : JSON.parse(await this.#ask('/v1/stats'));
-      this.#over = !s.waiting && !s.scheduled && !s.leased;
-    }
+    this.#over = !leases.length && Boolean(exhausted);
   }
 
   async fetchNextRequest() {

@@ -49,6 +49,8 @@ class Entry:
 
     url: str
     crawl: str | None = None
+    """A link of a page (Outcome.add) without one belongs to its page's crawl, and one
+    without a depth has its page's and 1 more."""
     host: str | None = None
     """Whom politeness is owed to, instead of the URL's host; the URL is then not parsed."""
     depth: int | None = None
@@ -128,7 +130,7 @@ class Leases:
     next_s: float | None = None
     """In how many seconds the next lease may be had, where none came and that is known."""
     exhausted: bool = False
-    """Nothing waits, nothing is scheduled, and nobody holds a lease."""
+    """Nothing of the crawls that were asked for waits, is scheduled, or is leased."""
     held: int = 0
     """If nothing else is left: how many URLs an operator's rules hold back."""
 

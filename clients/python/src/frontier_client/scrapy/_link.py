@@ -256,11 +256,7 @@ class Link:
         """Leases, and whether the crawl is over."""
         crawls = None if self._crawl is None else [self._crawl]
         got = self._client.leases(hosts=n, max=n, crawls=crawls, lease_s=self._lease_s, wait_s=_POLL_S)
-        if got.leases or got.next_s is not None or got.exhausted:
-            return got, got.exhausted and not got.leases
-        # A server that waits for more does not say that it is exhausted.
-        left = self._client.stats() if self._crawl is None else self._client.crawl(self._crawl)
-        return got, not any(left.get(k) for k in ("waiting", "scheduled", "leased"))
+        return got, got.exhausted and not got.leases
 
     def _contact(self, host: str, request: Request) -> None:
         with self._changed:
