@@ -415,8 +415,6 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 	if s.tls != nil {
 		at = tls.NewListener(at, s.tls)
 	}
-	go func() { failed <- web.Serve(at) }()
-	log.Info("serving", "http", at.Addr().String())
 	token := "the token of an operator"
 	switch file := filepath.Join(s.dir, pageTokenFile); {
 	case s.o.Tokens != nil:
@@ -429,6 +427,8 @@ func (s *server) answer(ctx context.Context, l map[string]net.Listener, service 
 		}
 		token = "that in " + file
 	}
+	go func() { failed <- web.Serve(at) }()
+	log.Info("serving", "http", at.Addr().String())
 	log.Info("the server has a page", "url", s.page(at.Addr())+"/", "token", token)
 	if service.Open() && !s.isLocal() {
 		go warnOpen(ctx, log)
