@@ -82,12 +82,14 @@ type laneLease struct {
 	frontier.Lease
 	host       *laneHost
 	group, old string
+	both       bool // it holds a slot of old as well
 	bundle     *laneBundle
 }
 
 // laneBundle is leases that share a lane and a slot. One lease alone is a bundle, too.
 type laneBundle struct {
 	members    []*laneLease
+	shared     bool      // it began with several
 	lane, slot time.Time // what the lane and the slot keep once they are free
 }
 
@@ -224,6 +226,7 @@ func (m *lanesWorld) handedOut(t *rapid.T, l frontier.Lease, b *laneBundle) {
 	m.leases = slices.Insert(m.leases, 0, x)
 	b.members = append(b.members, x)
 	if first := b.members[0]; first != x {
+		b.shared = true
 		x.host, x.group = first.host, first.group
 		require.Equal(t, []string{first.Host, first.Group}, []string{l.Host, l.Group})
 		x.host.waiting--
@@ -251,19 +254,31 @@ func (m *lanesWorld) end(l *laneLease, contacted bool) {
 			m.groups[name].leave(m.now().Add(m.groups[name].delay))
 		}
 	}
-	if g := m.groups[l.group]; g != nil {
+	free := func(g *laneGroup) {
+		var at time.Time
 		if contacted {
-			b.slot = later(b.slot, m.now().Add(g.delay))
+			at = m.now().Add(g.delay)
+		}
+		if b.shared {
+			b.slot = later(b.slot, at)
+			at = b.slot
 		}
 		if last {
 			g.used--
-			g.leave(b.slot)
+			g.leave(at)
 		}
+	}
+	if g := m.groups[l.group]; g != nil {
+		free(g)
 	}
 	if g := l.host.group; g != l.group && g != l.old {
 		leave(g)
 	}
-	leave(l.old)
+	if l.both {
+		free(m.groups[l.old])
+	} else {
+		leave(l.old)
+	}
 	l.host.saved = l.host.group
 	if contacted {
 		b.lane = later(b.lane, m.now().Add(laneDelay))
@@ -316,27 +331,67 @@ func (m *lanesWorld) drawOutcome(t *rapid.T, l *laneLease) (o frontier.Outcome) 
 	return o
 }
 
-// move notes that a lease, with those of its bundle, holds a slot of another group.
+// leaveSlot notes that a lease, with those of its bundle, gives up a slot before it ends.
+func (m *lanesWorld) leaveSlot(l *laneLease, left string, contacted bool) {
+	g, at := m.groups[left], l.bundle.slot
+	if contacted {
+		at = later(at, m.now().Add(g.delay))
+	}
+	l.bundle.slot = time.Time{}
+	g.used--
+	g.leave(at)
+}
+
+// is notes which groups a lease counts for, with those of its bundle.
+func (l *laneLease) is(group, old string, both bool) {
+	for _, x := range l.bundle.members {
+		x.group, x.old, x.both = group, old, both
+	}
+}
+
+// move notes that a lease has a slot of another group only, or none.
 func (m *lanesWorld) move(l *laneLease, to string, granted bool) {
-	old := l.old
-	if g := m.groups[l.group]; g != nil {
-		g.used--
+	old, kept := l.old, granted && l.both && to == l.old
+	if l.group != "" {
 		if old == "" {
 			old = l.group
 		}
-		if granted {
-			l.bundle.slot = later(l.bundle.slot, m.now().Add(g.delay))
-		}
-		g.leave(l.bundle.slot)
-		l.bundle.slot = time.Time{}
+		m.leaveSlot(l, l.group, granted)
 	}
-	if granted {
+	if l.both && !kept {
+		m.leaveSlot(l, l.old, granted)
+	}
+	switch {
+	case kept:
+		old = ""
+	case granted:
 		m.groups[to].used++
-	} else {
+	default:
 		to = ""
 	}
-	for _, x := range l.bundle.members {
-		x.group, x.old = to, old
+	l.is(to, old, false)
+}
+
+// spread notes that a lease has a slot of another group as well, as its host was assigned there.
+func (m *lanesWorld) spread(t *rapid.T, l *laneLease, to string) {
+	if l.both && l.old == to { // it comes back
+		m.leaveSlot(l, l.group, true)
+		l.is(to, "", false)
+		return
+	}
+	require.True(t, m.groups[to].free(m.now()))
+	m.groups[to].used++
+	switch {
+	case l.group == "":
+		l.is(to, l.old, false)
+	case l.both:
+		m.leaveSlot(l, l.group, true)
+		l.is(to, l.old, true)
+	default:
+		if g := m.groups[l.old]; g != nil {
+			g.leave(m.now().Add(g.delay))
+		}
+		l.is(to, l.group, true)
 	}
 }
 
@@ -348,12 +403,12 @@ func (m *lanesWorld) Join(t *rapid.T) {
 	require.Equal(t, name, l.Group)
 	if had {
 		require.NoError(t, err)
-		return
+	} else {
+		if err == nil && !(l.both && l.old == name) {
+			require.True(t, g.free(m.now()), "%s granted a slot", name)
+		}
+		m.move(l, name, err == nil)
 	}
-	if err == nil {
-		require.True(t, g.free(m.now()), "%s granted a slot", name)
-	}
-	m.move(l, name, err == nil)
 	if l.host.group != name {
 		l.host.group, l.host.told = name, false
 	}
@@ -379,8 +434,7 @@ func (m *lanesWorld) Assign(t *rapid.T) {
 			continue
 		}
 		require.Equal(t, name, got)
-		require.True(t, m.groups[name].free(m.now()))
-		m.move(l, name, true)
+		m.spread(t, l, name)
 	}
 	require.Equal(t, name, hook.Of(m.f).GroupOf(h.name))
 }
