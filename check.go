@@ -291,6 +291,10 @@ func (k *checker) host(id uint32, h *host, isCalled bool) {
 		if waiting == 0 || h.wanted {
 			k.bad("F2: host %d in place %d has %d URLs; a Contact waits for it: %v", id, h.place, waiting, h.wanted)
 		}
+	case pacing, queued:
+		if waiting == 0 && !h.wanted {
+			k.bad("F2: host %d in place %d has no URLs, and no Contact waits for it", id, h.place)
+		}
 	case ready, called:
 		if h.due > k.now {
 			k.bad("F4: host %d is ready %d ns before its time", id, h.due-k.now)

@@ -12,6 +12,7 @@ package frontier
 
 import (
 	"iter"
+	"slices"
 	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/instant"
@@ -406,6 +407,18 @@ func (t *tables) crawlsWith(level uint8) iter.Seq[*crawl] {
 			}
 		}
 	}
+}
+
+// haveWaiting reports whether URLs wait of one of the crawls, or of any if these are nil, that may
+// be handed out.
+func (t *crawlTable) haveWaiting(crawls []uint32) bool {
+	if crawls == nil {
+		return slices.ContainsFunc(t.crawls, func(x *crawl) bool { return x != nil && x.mayOffer() && x.stats.Waiting > 0 })
+	}
+	return slices.ContainsFunc(crawls, func(id uint32) bool {
+		x := t.findCrawl(id)
+		return x != nil && x.mayOffer() && x.stats.Waiting > 0
+	})
 }
 
 // offering reports whether a host has a URL of a crawl that may offer it.

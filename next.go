@@ -223,7 +223,7 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 	}
 	q.Remove(w)
 	if q.Empty() {
-		f.dropContactsLocked(id)
+		f.dropContactsLocked(id, f.nowLocked())
 	}
 	f.dispatchLocked() // its URLs may be had again, or the crawl is over
 	f.mu.Unlock()
@@ -231,15 +231,15 @@ func (f *Frontier) Contact(ctx context.Context, host string) (Lease, error) {
 }
 
 // dropContactsLocked forgets the Contact calls of a host: none waits any more.
-func (f *Frontier) dropContactsLocked(id uint32) {
-	delete(f.contacts, id)
-	h := f.sched.hosts.At(id)
+func (s *shard) dropContactsLocked(id uint32, now int64) {
+	delete(s.contacts, id)
+	h := s.sched.hosts.At(id)
 	h.wanted = false
 	switch h.place {
 	case leased, loading:
 	default:
-		f.sched.detach(id)
-		f.sched.settle(id, f.nowLocked())
+		s.sched.detach(id)
+		s.sched.settle(id, now)
 	}
 }
 
@@ -350,8 +350,7 @@ func (s *shard) callLocked(now int64) {
 		s.setDue(&g.lease, due)
 		q.Give(&g)
 		if q.Empty() {
-			delete(s.contacts, id)
-			s.sched.hosts.At(id).wanted = false
+			s.dropContactsLocked(id, now) // with more lanes it has a place for a Contact that waits
 			continue
 		}
 		s.sched.advance(now) // it may have another lane
@@ -365,7 +364,7 @@ func (f *Frontier) refuseLocked(err error) {
 	f.endTakersLocked(err)
 	for id, q := range f.contacts {
 		q.GiveAll(&grant{err: err})
-		f.dropContactsLocked(id)
+		f.dropContactsLocked(id, f.nowLocked())
 	}
 	if f.drained != nil && f.sched.stats.Leased == 0 && f.finishing == 0 {
 		close(f.drained)

@@ -331,10 +331,10 @@ func (f *Frontier) clockKeeps(t *taking) bool {
 	defer f.mu.Unlock()
 	c := f.sched
 	if t.Host == "" {
-		return c.places[unbound]+c.places[pacing]+c.places[parked] > 0
+		return c.haveWaiting(t.Crawls) && c.places[unbound]+c.places[pacing]+c.places[parked] > 0
 	}
 	id := c.lookup(f.hostHash(t.Host), t.Host)
-	if id == 0 {
+	if id == 0 || c.urgentQueue(c.hosts.At(id), t.Crawls, false) == 0 {
 		return false
 	}
 	switch h := c.hosts.At(id); h.place {
@@ -350,9 +350,13 @@ func (f *Frontier) clockKeeps(t *taking) bool {
 func (s *shard) nextEventFor(t *taking, now int64) int64 {
 	if t != nil && t.Host != "" {
 		if id := s.sched.lookup(s.hostHash(t.Host), t.Host); id != 0 {
-			switch h := s.sched.hosts.At(id); h.place {
-			case unbound, parked, pacing:
-				return max(h.due, s.sched.startsAt)
+			h := s.sched.hosts.At(id)
+			at := max(h.due, s.sched.startsAt)
+			switch h.place {
+			case unbound, parked, pacing: // if its URLs are not wanted, or their crawl is paused, its time brings nothing
+				if at > now && s.sched.urgentQueue(h, t.Crawls, false) != 0 {
+					return at
+				}
 			}
 		}
 	}

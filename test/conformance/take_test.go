@@ -527,3 +527,58 @@ func TestNoCrawlsAreNotAll(t *testing.T) {
 		require.Equal(t, "http://a.example/", w.Next().Entry.URL)
 	})
 }
+
+// What a Take of a host is told to wait for lies ahead, also if the URLs that it wants are of a
+// crawl that is paused, or if the host's URLs are of another crawl. No clock keeps such URLs back.
+func TestTakeIsToldAMomentAhead(t *testing.T) {
+	for name, o := range map[string]frontier.TakeOptions{
+		"paused":   {Host: "a.example"},
+		"unwanted": {Host: "a.example", Crawls: []uint32{2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := harness.NewWorld(t, frontier.Options{KeepOpen: true, Delay: frontier.FixedDelay(time.Minute)})
+			for _, e := range []frontier.Entry{
+				{URL: "http://a.example/1", Crawl: 1},
+				{URL: "http://b.example/1"},
+				{URL: "http://b.example/2", NotBefore: harness.Dawn.Add(time.Hour)},
+			} {
+				_, err := w.F.Add(t.Context(), e)
+				require.NoError(t, err)
+			}
+			if o.Crawls == nil {
+				w.SetCrawl(1, frontier.Rule{Paused: frontier.On})
+			}
+			o.Clocks, o.Wait = true, time.Hour
+			for range 4 {
+				began := w.At()
+				_, err := w.F.Take(t.Context(), o)
+				var notDue *frontier.NotDueError
+				require.ErrorAs(t, err, &notDue)
+				require.Equal(t, began, w.At())
+				require.True(t, notDue.Next.After(w.Clock.Now()), "told to come back at %v", notDue.Next.Sub(harness.Dawn))
+				require.NoError(t, w.F.Check())
+				w.Clock.Set(notDue.Next)
+				l, err := w.F.Contact(t.Context(), "a.example")
+				require.NoError(t, err)
+				w.Fetched(l, time.Second, frontier.Outcome{})
+			}
+		})
+	}
+}
+
+// The error of a Take whose context ends by its deadline is that of the context, whatever ends
+// beside it.
+func TestTakeEndsByItsDeadline(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			f := harness.Opened(t, frontier.Options{KeepOpen: true})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := f.Take(ctx, frontier.TakeOptions{Wait: time.Second})
+			var notDue *frontier.NotDueError
+			if !errors.As(err, &notDue) {
+				require.Equal(t, context.DeadlineExceeded, err)
+			}
+		})
+	}
+}

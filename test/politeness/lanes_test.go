@@ -200,3 +200,23 @@ func TestWorkersShareTheLanesOfAHost(t *testing.T) {
 		test(t, w.F, true)
 	})
 }
+
+// A host with lanes that was contacted while no URL of it waited is remembered no longer
+// than any other.
+func TestContactedHostWithLanesLeavesMemory(t *testing.T) {
+	o := twoLanes()
+	o.KeepOpen = true
+	harness.InBothWorlds(t, o, func(t *testing.T, w *harness.World) {
+		for i := range 20 {
+			l, err := w.F.Contact(t.Context(), fmt.Sprintf("h%d.example", i))
+			require.NoError(t, err)
+			require.NoError(t, w.F.Check())
+			w.Fetched(l, time.Second, frontier.Outcome{})
+			require.NoError(t, w.F.Check())
+		}
+		w.Clock.Advance(48 * time.Hour)
+		_, _, err := w.TryNext()
+		require.ErrorIs(t, err, frontier.ErrNotDue)
+		require.Zero(t, w.F.Stats().Hosts)
+	})
+}
