@@ -22,7 +22,6 @@ func newBudget(pages int64) *budget {
 	return &budget{limited: pages > 0, free: pages, left: pages, wake: make(chan struct{})}
 }
 
-// acquire waits for a ticket. It reports false when all pages are fetched or ctx
 // acquire waits for a ticket. It returns false when all pages are fetched or ctx has ended.
 func (b *budget) acquire(ctx context.Context) bool {
 	for b.limited {
