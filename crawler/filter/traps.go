@@ -123,7 +123,11 @@ func (g *Traps) Fetched(t *Target) {
 func (g *Traps) sum(c counted) uint64 {
 	key := g.key.Load()
 	var room [256]byte
-	b := append(append(append(room[:0], c.rule...), ' '), c.key...)
+	b := room[:0]
+	if n := len(c.rule) + len(" ") + len(c.key); n > len(room) {
+		b = make([]byte, 0, n)
+	}
+	b = append(append(append(b, c.rule...), ' '), c.key...)
 	return siphash.Hash(key[0], key[1], b)
 }
 
@@ -167,18 +171,19 @@ func pattern(path string, params []param) string {
 			b.WriteByte('*')
 			continue
 		}
-		number := false
-		for _, c := range []byte(s) {
-			if c >= '0' && c <= '9' {
-				if !number {
-					b.WriteByte('0')
-				}
-				number = true
+		from := 0
+		for i := 0; i < len(s); i++ {
+			if !isDigit(s[i]) {
 				continue
 			}
-			number = false
-			b.WriteByte(c)
+			b.WriteString(s[from:i])
+			b.WriteByte('0')
+			for i+1 < len(s) && isDigit(s[i+1]) {
+				i++
+			}
+			from = i + 1
 		}
+		b.WriteString(s[from:])
 	}
 	var names []string
 	for _, p := range params {
@@ -188,6 +193,8 @@ func pattern(path string, params []param) string {
 	b.WriteString("?" + strings.Join(slices.Compact(names), "&"))
 	return b.String()
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // withoutSession cuts a session id off a path: ";jsessionid=...".
 func withoutSession(path string) (string, bool) {
@@ -220,7 +227,7 @@ func isRandom(s string) bool {
 	for _, c := range []byte(s) {
 		kind := byte('l')
 		switch {
-		case c >= '0' && c <= '9':
+		case isDigit(c):
 			digits++
 			kind = 'd'
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
@@ -271,7 +278,7 @@ func endsInDate(t *Target, params []param) (year int, sure, ok bool) {
 
 // yearOf reads a year that a calendar may show.
 func yearOf(s string) (int, bool) {
-	if len(s) != 4 || s[0] < '0' || s[0] > '9' { // as most: an error costs more than to look
+	if len(s) != 4 || !isDigit(s[0]) { // as most: an error costs more than to look
 		return 0, false
 	}
 	y, err := strconv.Atoi(s)
