@@ -71,7 +71,7 @@ func New(f Frontier, o Options) (*Crawler, error) {
 	c := &Crawler{frontier: f, opts: o, log: o.Logger, gate: newGate(&o), outage: newOutage(o.Logger), store: newStoreWait(o.Logger, o.Now),
 		contacting: make(chan struct{}, max(1, o.Workers/4)), addresses: newAddressBook(&o), parking: newParking(f), hostPages: map[string]int64{}}
 	c.scope = newScopeFilter(o.Scope)
-	c.links = newLinkMemory(o.Workers)
+	c.links = &linkMemory{size: sharedLinks, free: sharedLinks}
 	c.filters = append([]Filter{c.scope}, o.Filters...)
 	c.lasting = filter.All(o.Rules...)
 	c.traps = filter.NewTraps(o.Traps)
@@ -140,13 +140,30 @@ func (c *Crawler) Run(ctx context.Context) error {
 	house.Go(func() { c.reportProgress(finished) })
 	house.Go(func() { c.keepTraps(finished) })
 	house.Go(func() { r.lookAhead(finished) })
-	for range c.opts.Workers {
+	waiting := make(chan struct{}, c.opts.Workers) // pages that wait without a worker
+	var start func()
+	start = func() {
 		w := *r // sent is its own
+		w.relieve = func() {
+			select {
+			case waiting <- struct{}{}:
+				w.relieved = true
+				c.counters.busy.Add(-1)
+				start()
+			default: // it waits as a worker
+			}
+		}
 		workers.Go(func() {
 			if err := w.work(); err != nil {
 				stop(fatalError{err})
 			}
+			if w.relieved {
+				<-waiting
+			}
 		})
+	}
+	for range c.opts.Workers {
+		start()
 	}
 	workers.Wait()
 	close(finished)
@@ -175,6 +192,9 @@ type run struct {
 	sent    bool     // a request was sent under the current lease
 	tried   bool     // at least one address of the host was tried under the current lease
 	saw     evidence // of the present lease
+
+	relieve  func() // starts another worker in the place of this one, unless too many were started
+	relieved bool   // so the present lease is its last
 }
 
 // work takes leases until there are none.
@@ -226,7 +246,9 @@ func (r *run) work() error {
 		} else {
 			page, err = r.visit(l)
 		}
-		r.c.counters.busy.Add(-1)
+		if !r.relieved {
+			r.c.counters.busy.Add(-1)
+		}
 		if probe && !r.tried {
 			r.c.outage.release()
 		}
@@ -243,6 +265,9 @@ func (r *run) work() error {
 			return fmt.Errorf("crawler: %w", err)
 		case err == nil && try:
 			r.c.store.release()
+		}
+		if r.relieved {
+			return nil
 		}
 	}
 	return nil

@@ -1,9 +1,11 @@
 // This file bounds the memory that the links of all pages under way take together.
 //
-// A page gets its share before its links are read, as large as its content allows them to become.
-// Afterwards it gives back what they did not need, and the rest when the frontier has them. No page
-// that has a share waits for more, so each wait ends; and pages get their shares in the order in
-// which they asked, so a small page waits for those before it, never for those behind.
+// Each page has some memory for its links. Few pages may need more; they share what there is for all
+// of them. Such a page gets its share before its links are read, as large as its content allows them
+// to become. Afterwards it gives back what they did not need, and the rest when the frontier has
+// them. No page that has a share waits for more, so each wait ends; and pages get their shares in the
+// order in which they asked. Another worker takes the place of one whose page waits: so other hosts
+// wait neither for memory nor for a worker.
 
 package crawler
 
@@ -37,19 +39,20 @@ type linkShare struct {
 	ready chan struct{} // closed when the page has it
 }
 
-// newLinkMemory returns 64 MiB, or 1 MiB for each worker if that is more: as much as their pages
-// may take.
-func newLinkMemory(workers int) *linkMemory {
-	size := max(64<<20, int64(workers)<<20)
-	return &linkMemory{size: size, free: size}
-}
+const (
+	ownLinks    = 1 << 20  // bytes that each page has for its links
+	sharedLinks = 48 << 20 // bytes that all pages share for what they need beyond ownLinks
+)
+
+// beyond returns what a page that needs n bytes must share.
+func beyond(n int64) int64 { return max(0, n-ownLinks) }
 
 // acquire waits for a share, and returns how large it is: a page that may need more than there is
-// gets everything. Its error is that of ctx.
-func (m *linkMemory) acquire(ctx context.Context, n int64) (int64, error) {
+// gets everything. It calls waits before it waits. Its error is that of ctx.
+func (m *linkMemory) acquire(ctx context.Context, n int64, waits func()) (int64, error) {
 	n = min(n, m.size)
 	m.mu.Lock()
-	if len(m.waiting) == 0 && n <= m.free {
+	if n == 0 || len(m.waiting) == 0 && n <= m.free {
 		m.free -= n
 		m.mu.Unlock()
 		return n, nil
@@ -57,6 +60,7 @@ func (m *linkMemory) acquire(ctx context.Context, n int64) (int64, error) {
 	s := &linkShare{n, make(chan struct{})}
 	m.waiting = append(m.waiting, s)
 	m.mu.Unlock()
+	waits()
 	select {
 	case <-s.ready:
 		return n, nil
@@ -93,8 +97,10 @@ const (
 	// entry, and among those of its page that are known. Lists that grow are counted twice.
 	linkBytes = int64(2*(unsafe.Sizeof(link.Link{})+unsafe.Sizeof(frontier.Entry{})) + 64)
 
-	// mayBeLinks are the characters without which there is no link: one for each attribute, for
-	// each further image of a set, for each url() and import of a style sheet.
+	// attributes are the characters without which there is no link in an attribute, mayBeLinks
+	// those without which there is none at all: one for each attribute, for each further image of a
+	// set, for each url() and import of a style sheet.
+	attributes = "="
 	mayBeLinks = "=,(@"
 )
 
@@ -106,32 +112,60 @@ func (c *Crawler) mayNeed(p *Page) int64 {
 			most += int64(len(f) / len("<>;rel=x"))
 		}
 	}
-	text := int64(0)
+	text, base := int64(0), int64(len(p.URL))
 	if h, ok := c.opts.Extractor.(HTML); !ok || h.reader(p) != nil {
-		most += countLinks(p.Body)
+		chars := mayBeLinks
+		if ok && h.Kinds&^link.Pages == 0 {
+			chars = attributes
+		}
+		links, otherBase := countLinks(p.Body, chars)
+		most += links
 		text = p.Body.Size()
+		if !ok || otherBase {
+			base = min(base+text, urlnorm.MaxLength)
+		}
 	}
 	most = min(most, int64(c.opts.MaxLinks))
-	return most*linkBytes + text + min(most*min(text+int64(len(p.URL)), urlnorm.MaxLength)+3*text, link.MaxURLs)
+	return most*linkBytes + text + min(most*base+3*text, link.MaxURLs)
 }
 
-// countLinks returns how many links a document may have at most.
-func countLinks(b *spool.Body) (n int64) {
+// countLinks returns how many links a document may have at most, by the characters that they need,
+// and whether it may have a base of its own.
+func countLinks(b *spool.Body, chars string) (n int64, base bool) {
 	count := func(text []byte) {
-		for i := range len(mayBeLinks) {
-			n += int64(bytes.Count(text, []byte{mayBeLinks[i]}))
+		for i := range len(chars) {
+			n += int64(bytes.Count(text, []byte{chars[i]}))
 		}
+		base = base || mayHaveBase(text)
 	}
 	if b.InMemory() {
 		text, _ := b.Bytes()
 		count(text)
-		return n
+		return n, base
 	}
+	base = true // it is long, and the element may be cut in two here
 	buf := make([]byte, 32<<10)
 	for r := b.Reader(); ; {
 		k, err := io.ReadFull(r, buf)
 		if count(buf[:k]); err != nil {
-			return n
+			return n, base
+		}
+	}
+}
+
+// mayHaveBase reports whether a text has a base element, or is in an encoding in which that cannot
+// be seen.
+func mayHaveBase(text []byte) bool {
+	if bytes.IndexByte(text, 0) >= 0 {
+		return true
+	}
+	for {
+		i := bytes.IndexByte(text, '<')
+		if i < 0 || len(text) < i+len("<base") {
+			return false
+		}
+		if text = text[i+1:]; bytes.EqualFold(text[:len("base")], []byte("base")) {
+			return true
 		}
 	}
 }
@@ -154,9 +188,9 @@ func takes(p *Page) (n int64) {
 	return n + int64(cap(p.Add))*int64(unsafe.Sizeof(frontier.Entry{}))
 }
 
-// settleShare makes a page's share as large as what its links take.
+// settleShare makes a page's share as large as what its links take beyond ownLinks.
 func (c *Crawler) settleShare(p *Page) {
-	n := takes(p)
+	n := beyond(takes(p))
 	c.links.release(p.share - n)
 	p.share = n
 }

@@ -72,7 +72,7 @@ func TestLinksOfAllPagesShareMemory(t *testing.T) {
 				return nil
 			},
 		}, seeds...)
-		assert.LessOrEqual(t, most, 64<<20, "bytes of URLs")
+		assert.LessOrEqual(t, most, sharedLinks+32*ownLinks, "bytes of URLs")
 		assert.Greater(t, most, 32<<20, "they are at work together")
 		assert.Equal(t, 32+4, pages, "all are fetched")
 		assert.Less(t, honest, 30*time.Second, "the honest host is served at its pace")
@@ -85,12 +85,12 @@ func TestLinksOfAllPagesShareMemory(t *testing.T) {
 func TestAPageThatWaitsForMemoryComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()
-		w.always(seed, answer{status: 200, body: `<a href=/1>`})
+		w.always(seed, answer{status: 200, body: "<a href=/1>" + strings.Repeat("= ", 10_000)}) // which may be as many links
 		f := openFrontier(t, frontier.Options{LeaseTime: 20 * time.Second})
 		c := newCrawler(t, f, w, Options{})
 		_, err := c.Seed(t.Context(), seed)
 		require.NoError(t, err)
-		n, err := c.links.acquire(t.Context(), 1<<40)
+		n, err := c.links.acquire(t.Context(), 1<<40, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.links.size, n, "who needs more than there is gets everything")
 		time.AfterFunc(30*time.Second, func() { c.links.release(n) })
@@ -103,6 +103,39 @@ func TestAPageThatWaitsForMemoryComesAgain(t *testing.T) {
 	})
 }
 
+// While pages wait for memory, other hosts have their pages fetched by as many workers as always;
+// and a page that needs no more than it has does not wait.
+func TestPagesThatWaitForMemoryHoldNoWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		f := openFrontier(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)})
+		c := newCrawler(t, f, w, Options{Workers: 2})
+		for i := range 20 {
+			w.always(fmt.Sprintf("http://honest.example/%d", i), answer{status: 200, body: fmt.Sprintf("<a href=/%d>", i+1)})
+		}
+		seeds := []string{"http://honest.example/0"}
+		for i := range 2 {
+			seeds = append(seeds, fmt.Sprintf("http://a%d.example/", i))
+			w.always(seeds[i+1], answer{status: 200, body: longLinks(fmt.Sprintf("a%d.example", i), 2000)})
+		}
+		_, err := c.Seed(t.Context(), seeds...)
+		require.NoError(t, err)
+		n, err := c.links.acquire(t.Context(), 1<<40, nil)
+		require.NoError(t, err)
+		served := 0
+		time.AfterFunc(30*time.Second, func() {
+			served = len(w.requests("http://honest.example/"))
+			c.links.release(n)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		defer cancel()
+		_ = c.Run(ctx) // cut: the other hosts have pages without end
+		assert.Equal(t, 22, served, "robots.txt, 20 pages, and one that is missing")
+		assert.Greater(t, len(w.requests("http://a0.example/")), 2, "it goes on when there is memory")
+		assert.Equal(t, c.links.size, c.links.free)
+	})
+}
+
 func TestLinkMemoryIsGivenInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &linkMemory{size: 100, free: 100}
@@ -110,7 +143,7 @@ func TestLinkMemoryIsGivenInOrder(t *testing.T) {
 		var mu sync.Mutex
 		ask := func(name string, n int64, ctx context.Context) {
 			go func() {
-				got, err := m.acquire(ctx, n)
+				got, err := m.acquire(ctx, n, func() {})
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
@@ -154,10 +187,11 @@ func TestNoPageHasMoreLinksThanThought(t *testing.T) {
 		strings.Repeat("<p style='background:url(x)'>", 2000), strings.Repeat("<a\x00 \x00h\x00r\x00e\x00f\x00=\x00x\x00>\x00", 100),
 	} {
 		p := &Page{Result: htmlResult("http://a.example/"+strings.Repeat("p", 500), text)}
+		links, _ := countLinks(p.Body, mayBeLinks)
 		var err error
 		p.Doc, err = c.opts.Extractor.Extract(p)
 		require.NoError(t, err)
-		assert.LessOrEqual(t, int64(len(p.Doc.Links)), countLinks(p.Body), "%.60q", text)
+		assert.LessOrEqual(t, int64(len(p.Doc.Links)), links, "%.60q", text)
 		p.Add = c.outlinks(frontier.Entry{URL: p.URL}, p.Doc.Links)
 		assert.LessOrEqual(t, takes(p), c.mayNeed(p), "%.60q", text)
 	}
@@ -165,7 +199,13 @@ func TestNoPageHasMoreLinksThanThought(t *testing.T) {
 	defer file.Close()
 	_, err := file.Write([]byte(strings.Repeat("<a href=x>", 20_000)))
 	require.NoError(t, err)
-	assert.EqualValues(t, 20_000, countLinks(file))
-	assert.Less(t, c.mayNeed(&Page{Result: htmlResult("http://a.example/", strings.Repeat("<p>text</p><a href=x>", 300))}), int64(1<<21), "an ordinary page")
+	links, base := countLinks(file, mayBeLinks)
+	assert.EqualValues(t, 20_000, links)
+	assert.True(t, base, "in doubt")
+	for text, want := range map[string]bool{"": false, "<bas": false, "base": false, "<<bAsE href=x>": true, "<b\x00a": true} {
+		assert.Equal(t, want, mayHaveBase([]byte(text)), text)
+	}
+	ordinary := &Page{Result: htmlResult("http://a.example/", strings.Repeat("<p class=x>text, and more</p><a href=x>", 900))}
+	assert.Less(t, newCrawler(t, openFrontier(t, frontier.Options{}), newWeb(), Options{}).mayNeed(ordinary), int64(ownLinks), "an ordinary page")
 	assert.LessOrEqual(t, link.MaxURLs, 4<<20)
 }

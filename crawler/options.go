@@ -31,7 +31,8 @@ type Fetcher interface {
 
 // Options configure a Crawler. The zero value crawls politely with no limits.
 type Options struct {
-	// Workers is how many pages are fetched at once at most. Zero means 16.
+	// Workers is how many pages are fetched at once at most. Zero means 16. Pages whose links wait for
+	// memory are not among them, up to as many again: these may be in OnPage, too.
 	Workers int
 	// UserAgent is sent with every request; its product token selects the rules in robots.txt. It
 	// should say how to reach you. Empty means fetch.DefaultUserAgent.

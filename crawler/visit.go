@@ -253,7 +253,7 @@ func (r *run) read(p *Page) {
 		ctx, cancel := context.WithDeadline(r.fetches, began.Add(lasts*9/10))
 		defer cancel()
 		var err error
-		if p.share, err = c.links.acquire(ctx, c.mayNeed(p)); err != nil {
+		if p.share, err = c.links.acquire(ctx, beyond(c.mayNeed(p)), r.relieve); err != nil {
 			if !r.stopped(err) {
 				c.log.Warn("a page waited for memory for its links until its lease was nearly over: it comes again", "url", fetch.Redact(p.URL))
 			}
