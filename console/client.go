@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier/crawler/changefeed"
@@ -37,7 +38,7 @@ func Dial(socket string) *Client {
 
 // Remote returns a Client of a Console's Page, http://127.0.0.1:8347 for instance.
 func Remote(base, token string) *Client {
-	return &Client{http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}, base: base, token: token}
+	return &Client{http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}, base: strings.TrimSuffix(base, "/"), token: token}
 }
 
 // Direct returns a Client of a Console in this process.

@@ -277,12 +277,13 @@ func (c *Console) Local() http.Handler {
 	return c.limited(mux)
 }
 
-// Page is the handler for browsers.
+// Page is the handler for browsers. Its links and redirects are relative: behind a proxy that takes a
+// path off, it works under that path, which ends in a slash.
 func (c *Console) Page() http.Handler {
 	mux := http.NewServeMux()
 	c.routes(mux, c.withToken)
 	c.pages(mux)
-	return c.guarded(c.readers(c.limited(mux)))
+	return c.guarded(c.readers(c.limited(tidied(mux))))
 }
 
 // Metrics is the handler for a port that has only GET /metrics, under the conditions of Page.

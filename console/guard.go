@@ -140,7 +140,8 @@ func bearer(r *http.Request) string {
 
 // cookie is what a browser shows that has entered. It tells nothing of the token. It opens
 // what the page can do, and none of the API but what is read: other programs of this machine
-// that a browser talks to get to see it too, as browsers do not keep ports apart.
+// that a browser talks to get to see it too, as browsers do not keep ports apart. It has no path, so it
+// is for the path under which the browser knows the page.
 func (c *Console) cookie() *http.Cookie { return c.cookieOf("page") }
 
 // cookieOf is the one of an operator with a name, which it holds.
@@ -148,7 +149,7 @@ func (c *Console) cookieOf(name string) *http.Cookie {
 	sum, mark := sha256.Sum256([]byte("frontier page "+c.o.Token)), sha256.Sum256([]byte("frontier page "+c.o.Token+"\x00"+name))
 	return &http.Cookie{
 		Name: "frontier-" + hex.EncodeToString(sum[:4]), Value: hex.EncodeToString(mark[:]) + "." + hex.EncodeToString([]byte(name)),
-		Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	}
 }
 
@@ -170,7 +171,7 @@ func (c *Console) who(r *http.Request) string {
 
 // enter leads back whoever has the token.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
-	http.Redirect(w, r, backOf(r).String(), http.StatusSeeOther) // tokened has set the cookie
+	lead(w, r, backOf(r), http.StatusSeeOther) // tokened has set the cookie
 }
 
 // leave takes the cookie back.
@@ -178,7 +179,7 @@ func (c *Console) leave(w http.ResponseWriter, r *http.Request) {
 	x := c.cookie()
 	x.Value, x.MaxAge = "", -1
 	http.SetCookie(w, x)
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	lead(w, r, "", http.StatusSeeOther)
 }
 
 // errToken is the answer to who has not the token.
@@ -247,9 +248,9 @@ func (c *Console) tokened(h http.HandlerFunc) http.Handler {
 
 // askToken asks for the token with a page; wrong says that one was given.
 func (c *Console) askToken(w http.ResponseWriter, r *http.Request, wrong bool) {
-	d := enterData{Action: "/enter", Back: r.URL.RequestURI(), Wrong: wrong, Reads: c.mayRead(r)}
+	d := enterData{Action: "enter", Back: placeOf(r), Wrong: wrong, Reads: c.mayRead(r)}
 	if r.Method == http.MethodPost {
-		d.Action, d.Back = r.URL.Path, backOf(r).String()
+		d.Action, d.Back = placeOf(r), backOf(r)
 		for name, values := range r.PostForm {
 			if name != "token" && name != "back" {
 				d.Fields = append(d.Fields, [2]string{name, values[0]})

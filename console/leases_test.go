@@ -45,12 +45,12 @@ func TestThePageListsAndEndsLeases(t *testing.T) {
 	assert.Empty(t, asked)
 	page := ask("GET", "/leases?client=bot&scope=*.example", nil, true)
 	assert.Equal(t, http.StatusOK, page.Code)
-	for _, want := range []string{"&lt;bot&gt;", "http://a.example/", `value="ID-1"`, "2 leases more", "of an earlier server", `href="/leases"`} {
+	for _, want := range []string{"&lt;bot&gt;", "http://a.example/", `value="ID-1"`, "2 leases more", "of an earlier server", `href="./leases"`} {
 		assert.Contains(t, page.Body.String(), want)
 	}
 	assert.Equal(t, []LeaseQuery{{Client: "bot", Scope: frontier.Domain("example"), N: 100}}, asked)
-	done := ask("POST", "/do", url.Values{"do": {"end-leases"}, "client": {"bot"}, "scope": {"a.example"}, "back": {"/leases"}}, true)
+	done := ask("POST", "/do", url.Values{"do": {"end-leases"}, "client": {"bot"}, "scope": {"a.example"}, "back": {"leases"}}, true)
 	assert.Equal(t, http.StatusSeeOther, done.Code)
 	assert.Equal(t, LeaseQuery{Client: "bot", Scope: frontier.Host("a.example")}, asked[len(asked)-1])
-	assert.NotContains(t, ask("GET", "/hosts", nil, false).Body.String(), `href="/leases"`)
+	assert.NotContains(t, ask("GET", "/hosts", nil, false).Body.String(), `href="./leases"`)
 }

@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,7 +75,8 @@ func in(t *time.Time) string {
 type view struct {
 	Title string // of the crawl
 	Name  string // of the page
-	Path  string // to come back to
+	Root  string // the first page as seen from this one: links are relative, as a proxy may have the page under a path
+	Path  string // to come back to, from Root
 	Said  string // what the last action did
 	Wrong string // or why it did not
 	In    bool   // the browser has entered
@@ -85,8 +87,8 @@ type view struct {
 }
 
 func (c *Console) pages(mux *http.ServeMux) {
-	show := func(path, file, name string, data func(*http.Request) (any, error)) {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+	show := func(at, file, name string, data func(*http.Request) (any, error)) {
+		mux.HandleFunc("GET "+at, func(w http.ResponseWriter, r *http.Request) {
 			x, err := data(r)
 			c.show(w, r, file, name, x, err)
 		})
@@ -100,13 +102,13 @@ func (c *Console) pages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /url", c.urlPage)
 	mux.HandleFunc("GET /leases", c.leasesPage)
 	mux.HandleFunc("GET /enter", func(w http.ResponseWriter, r *http.Request) {
-		c.show(w, r, "enter.html", "Sign in", enterData{Action: "/enter", Back: "/", Reads: c.mayRead(r)}, nil)
+		c.show(w, r, "enter.html", "Sign in", enterData{Action: "enter", Reads: c.mayRead(r)}, nil)
 	})
 	mux.Handle("POST /do", c.tokened(c.form))
 	mux.Handle("POST /enter", c.tokened(c.enter))
 	mux.HandleFunc("POST /leave", c.leave)
-	for path, file := range assets {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page/"+file) })
+	for at, file := range assets {
+		mux.HandleFunc("GET "+at, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page/"+file) })
 	}
 }
 
@@ -118,9 +120,9 @@ var errNoPage = errors.New("there is no such page")
 // show answers with a page. What fails half way is not sent.
 func (c *Console) show(w http.ResponseWriter, r *http.Request, file, name string, data any, err error) {
 	code := http.StatusOK
-	v := view{Title: c.o.Title, Name: name, Path: r.URL.RequestURI(), Said: c.told.text(r.FormValue("said")), In: c.entered(r), Data: data}
+	v := view{Title: c.o.Title, Name: name, Root: rootOf(r), Path: placeOf(r), Said: c.told.text(r.FormValue("said")), In: c.entered(r), Data: data}
 	if r.Method == http.MethodPost {
-		v.Path = backOf(r).String()
+		v.Path = backOf(r)
 	}
 	if err != nil {
 		code = statusOf(err)
@@ -225,7 +227,7 @@ func (c *Console) urlPage(w http.ResponseWriter, r *http.Request) {
 	asked := strings.TrimSpace(r.FormValue("url"))
 	if s, err := ParseScope(asked); err == nil && !strings.ContainsAny(asked, "/ ") && !strings.HasPrefix(asked, "*") {
 		if _, err := c.f.Host(r.Context(), strings.ToLower(s.String())); err == nil || !strings.Contains(asked, ":") {
-			http.Redirect(w, r, "/host?name="+url.QueryEscape(strings.ToLower(asked)), http.StatusSeeOther)
+			lead(w, r, "host?name="+url.QueryEscape(strings.ToLower(asked)), http.StatusSeeOther)
 			return
 		}
 	}
@@ -294,7 +296,7 @@ func next(r *http.Request, after string) string {
 	q := r.URL.Query()
 	q.Set("after", after)
 	q.Del("said")
-	return r.URL.Path + "?" + q.Encode()
+	return "?" + q.Encode()
 }
 
 // form carries out what a form asks for, and goes back to its page.
@@ -309,19 +311,60 @@ func (c *Console) form(w http.ResponseWriter, r *http.Request) {
 		c.show(w, r, "", "Not done", nil, err)
 		return
 	}
-	back := backOf(r)
-	q := back.Query()
+	to, query, _ := strings.Cut(backOf(r), "?")
+	q, _ := url.ParseQuery(query)
 	q.Set("said", c.told.keep(done.Said))
-	http.Redirect(w, r, (&url.URL{Path: back.Path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
+	lead(w, r, to+"?"+q.Encode(), http.StatusSeeOther)
 }
 
-// backOf is the page of this console that a form leads back to.
-func backOf(r *http.Request) *url.URL {
+// backOf is the page of this console that a form leads back to, from the first page; that one is empty.
+func backOf(r *http.Request) string {
 	back, err := url.Parse(r.PostForm.Get("back"))
-	if err != nil || back.IsAbs() || back.Host != "" || back.Opaque != "" || !strings.HasPrefix(back.Path, "/") || strings.HasPrefix(back.Path, "//") {
-		return &url.URL{Path: "/"}
+	if err != nil || back.IsAbs() || back.Host != "" || back.Opaque != "" {
+		return ""
 	}
-	return &url.URL{Path: back.Path, RawQuery: back.RawQuery}
+	to := (&url.URL{Path: path.Clean("/" + back.Path)}).EscapedPath()[1:] // nothing above the first page
+	if q := back.Query(); len(q) > 0 {
+		to += "?" + q.Encode()
+	}
+	return to
+}
+
+// rootOf is the first page as seen from the address that was asked for.
+func rootOf(r *http.Request) string {
+	if deep := strings.Count(r.URL.EscapedPath(), "/") - 1; deep > 0 {
+		return strings.Repeat("../", deep)
+	}
+	return "./"
+}
+
+// placeOf is the address that was asked for as seen from the first page.
+func placeOf(r *http.Request) string { return strings.TrimLeft(r.URL.RequestURI(), "/") }
+
+// lead redirects to a page, given as seen from the first. http.Redirect makes paths absolute, which are
+// wrong if a proxy has the page under a path. What begins with a dot and a slash is on no other host.
+func lead(w http.ResponseWriter, r *http.Request, to string, code int) {
+	w.Header().Set("Location", rootOf(r)+to)
+	w.WriteHeader(code)
+}
+
+// tidied redirects from paths that are not clean, as http.ServeMux does, but to relative ones.
+func tidied(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked := r.URL.EscapedPath()
+		clean := path.Clean("/" + asked)
+		if strings.HasSuffix(asked, "/") && clean != "/" {
+			clean += "/"
+		}
+		if asked == clean {
+			h.ServeHTTP(w, r)
+			return
+		}
+		if r.URL.RawQuery != "" {
+			clean += "?" + r.URL.RawQuery
+		}
+		lead(w, r, clean[1:], http.StatusTemporaryRedirect)
+	})
 }
 
 // formAction reads an Action from a form's fields.

@@ -106,7 +106,7 @@ func TestReadsFromElsewhereNeedTheToken(t *testing.T) {
 	assert.Empty(t, rec.Result().Cookies())
 	rec = answer(h, request("POST", "http://localhost/enter", "token=secret&back=/hosts"))
 	require.Equal(t, 303, rec.Code)
-	assert.Equal(t, "/hosts", rec.Header().Get("Location"))
+	assert.Equal(t, "./hosts", rec.Header().Get("Location"))
 	require.Len(t, rec.Result().Cookies(), 1)
 	cookie := rec.Result().Cookies()[0]
 	assert.True(t, cookie.HttpOnly)
@@ -205,14 +205,17 @@ func TestEverythingThatMattersNeedsTheToken(t *testing.T) {
 // However a form says where to come back to, it is a page of this console.
 func TestAFormLeadsNowhereElse(t *testing.T) {
 	w := newWorld(t, console.Options{Token: "secret"})
-	for _, back := range []string{"/%2Fevil.example", "/%2F/evil.example/x", "/%2f%2fevil.example", "/%5Cevil.example", "/\\/evil.example", "///evil.example", "http:/evil.example", "/ok"} {
+	for _, back := range []string{"/%2Fevil.example", "/%2F/evil.example/x", "/%2f%2fevil.example", "/%5Cevil.example", "/\\/evil.example", "///evil.example", "http:/evil.example", "/ok", "../up", "x/../../up", "..%2fup", "%2e%2e/up", "..\\up"} {
 		r := httptest.NewRequest("POST", "http://localhost/do", strings.NewReader(url.Values{"do": {"pause"}, "scope": {"*"}, "token": {"secret"}, "back": {back}}.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		rec := httptest.NewRecorder()
 		w.c.Page().ServeHTTP(rec, r)
 		require.Equal(t, 303, rec.Code)
 		to := rec.Header().Get("Location")
-		assert.Regexp(t, `^/(\?|[^/\\])`, to, back) // what begins with // is another host
+		assert.Regexp(t, `^\./([^./\\%]|%5C|\.\.%5C)`, to, back) // what begins with // is another host, and .. leads out of the console's path
+		u, err := httptest.NewRequest("POST", "http://localhost/crawl/do", nil).URL.Parse(to)
+		require.NoError(t, err)
+		assert.Regexp(t, `^http://localhost/crawl/`, u.String(), back)
 	}
 }
 

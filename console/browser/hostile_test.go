@@ -61,7 +61,7 @@ func hostile(t *testing.T) *world {
 func (w *world) harmless(t *testing.T, x *tab, where string) {
 	t.Helper()
 	assert.True(t, eval[bool](t, x, "window.owned === undefined"), where)
-	assert.Empty(t, eval[[]string](t, x, `[...document.querySelectorAll("img, iframe, object, embed, base, style, math, textarea, [autofocus], [style], [srcdoc], meta[http-equiv], script:not([src='/live.js'])")].map(e => e.outerHTML)`), where)
+	assert.Empty(t, eval[[]string](t, x, `[...document.querySelectorAll("img, iframe, object, embed, base, style, math, textarea, [autofocus], [style], [srcdoc], meta[http-equiv], script:not([src='./live.js'])")].map(e => e.outerHTML)`), where)
 	assert.Empty(t, eval[[]string](t, x, `[...document.querySelectorAll("*")].flatMap(e => [...e.attributes]).filter(a => a.name.startsWith("on")).map(a => a.name)`), where)
 	assert.Empty(t, eval[[]string](t, x, `[...document.querySelectorAll("a[href], form[action]")].map(e => e.href ?? e.action).filter(u => !u.startsWith(location.origin + "/"))`), where)
 	w.clean(t, x)

@@ -17,8 +17,9 @@ if (given) {
 
 // enter signs in, and shows the page as it is then.
 async function enter() {
-  const answer = await fetch("/enter", { method: "POST", body: new URLSearchParams({ token: given, back: "/enter" }) });
-  location.replace(answer.ok ? location.href : "/enter");
+  const page = document.querySelector("[data-sign-in]").href;
+  const answer = await fetch(page, { method: "POST", body: new URLSearchParams({ token: given, back: "enter" }) });
+  location.replace(answer.ok ? location.href : page);
 }
 
 // refresh replaces what is live, unless somebody is at it.
