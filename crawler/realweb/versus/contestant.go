@@ -128,7 +128,11 @@ func measure(cmd *exec.Cmd) (cost, error) {
 	if cmd.ProcessState == nil {
 		return cost{}, err
 	}
-	return cost{
-		wall: time.Since(began), cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), memory: peak(cmd.ProcessState),
-	}, err
+	return spent(cmd, began), err
+}
+
+// spent is the cost of a process that has ended.
+func spent(cmd *exec.Cmd, began time.Time) cost {
+	s := cmd.ProcessState
+	return cost{time.Since(began), s.UserTime() + s.SystemTime(), peak(s)}
 }

@@ -9,9 +9,11 @@
 //	        wget and gocolly on the same server in turns, without any politeness
 //	memory  a crawl of many generated pages: live heap and resident memory all along
 //	polite  all sites at once, politely, judged by the server's log
+//	hostile an honest host beside hosts whose pages need much memory: peak memory, CPU
+//	        time, and what the honest host gets
 //
-// The web is that of realweb (see ../run): documentation trees of Debian packages. With -root they
-// need not be installed:
+// The web is that of realweb (see ../run): documentation trees of Debian packages; hostile needs none.
+// With -root they need not be installed:
 //
 //	apt-get download PACKAGE... && for p in *.deb; do dpkg -x $p ROOT; done
 //
@@ -49,6 +51,9 @@ type comparison struct {
 	most         int // MiB: anonymous memory
 
 	sitePages int // of each site of polite
+
+	limit time.Duration // of each crawl of hostile
+	peak  int           // MiB: resident memory of hostile
 }
 
 func main() {
@@ -68,15 +73,17 @@ func main() {
 	flag.IntVar(&c.budget, "budget", 128, "memory: `MiB` for the frontier")
 	flag.IntVar(&c.most, "most", 300, "memory: `MiB` of anonymous memory at most")
 	flag.IntVar(&c.sitePages, "site-pages", 150, "polite: pages of each site at most")
+	flag.DurationVar(&c.limit, "limit", 30*time.Second, "hostile: how long each crawl lasts")
+	flag.IntVar(&c.peak, "peak", 512, "hostile: `MiB` of resident memory at most")
 	flag.Parse()
-	modes := map[string]func(context.Context) error{"sets": c.sets, "speed": c.speed, "memory": c.memory, "polite": c.polite}
+	modes := map[string]func(context.Context) error{"sets": c.sets, "speed": c.speed, "memory": c.memory, "polite": c.polite, "hostile": c.hostile}
 	for _, m := range flag.Args() {
 		if modes[m] == nil {
-			log.Fatalf("no mode %q; want sets, speed, memory, polite", m)
+			log.Fatalf("no mode %q; want sets, speed, memory, polite, hostile", m)
 		}
 	}
 	if flag.NArg() == 0 {
-		log.Fatal("no mode; want sets, speed, memory, polite")
+		log.Fatal("no mode; want sets, speed, memory, polite, hostile")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -90,7 +97,7 @@ func (c *comparison) run(ctx context.Context, only string, modes map[string]func
 	if c.realweb == "" {
 		c.realweb = "../shared/realweb"
 	}
-	if _, err := os.Stat(filepath.Join(c.realweb, "serve")); err != nil {
+	if _, err := os.Stat(filepath.Join(c.realweb, "serve")); err != nil && realWeb() {
 		fmt.Printf("no realweb in %s (set REALWEB): SKIPPED, nothing was compared\n", c.realweb)
 		if os.Getenv("CI") == "true" {
 			return err
@@ -109,8 +116,10 @@ func (c *comparison) run(ctx context.Context, only string, modes map[string]func
 	if err := c.build(ctx); err != nil {
 		return err
 	}
-	if c.sites, err = c.list(ctx); err != nil {
-		return err
+	if realWeb() {
+		if c.sites, err = c.list(ctx); err != nil {
+			return err
+		}
 	}
 	if only != "" {
 		c.sites = strings.Split(only, ",")
@@ -126,6 +135,11 @@ func (c *comparison) run(ctx context.Context, only string, modes map[string]func
 	return nil
 }
 
+// realWeb reports whether a mode was asked for that crawls the real web.
+func realWeb() bool {
+	return slices.ContainsFunc(flag.Args(), func(m string) bool { return m != "hostile" })
+}
+
 // program is a program to build.
 type program struct{ dir, pkg, name string }
 
@@ -135,7 +149,10 @@ func (c *comparison) build(ctx context.Context) error {
 	if err := os.MkdirAll(c.bin, 0o755); err != nil {
 		return err
 	}
-	all := []program{{".", "./cmd/frontier", "frontier"}, {c.realweb, "./serve", "serve"}, {c.realweb, "./check", "check"}}
+	all := []program{{".", "./cmd/frontier", "frontier"}}
+	if realWeb() {
+		all = append(all, program{c.realweb, "./serve", "serve"}, program{c.realweb, "./check", "check"})
+	}
 	if slices.Contains(flag.Args(), "speed") {
 		all = append(all, program{"crawler/realweb/versus/colly", ".", "colly"})
 	}

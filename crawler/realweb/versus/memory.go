@@ -47,7 +47,7 @@ func (c *comparison) memory(ctx context.Context) error {
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("%w: %s", err, last)
 	}
-	return c.judgeMemory(all, cost{time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), peak(cmd.ProcessState)})
+	return c.judgeMemory(all, spent(cmd, began))
 }
 
 var (
