@@ -133,7 +133,7 @@ type shard struct {
 	timer     Timer                              // nil until the first waiter
 	timerAt   int64
 	goingOn   bool          // a goroutine is about to dispatch again
-	faults    []error       // of timed blocks that were lost, for callers of Next
+	faults    []error       // for callers of Next: timed blocks were lost, or code that answers hints panicked
 	readEnded chan struct{} // closed when a read of a host ends; nil if no call waits
 
 	// The log.
@@ -403,7 +403,8 @@ func (f *Frontier) Drain(ctx context.Context) error {
 // Close commits what was accepted, delivers the remaining events to OnEvent, and ends the
 // frontier. URLs whose leases are out come again when the store is opened next.
 // Afterwards every call returns ErrClosed; Close itself may be called again. It does not
-// close the Spill.
+// close the Spill: do so after it. If the Spill was closed before, Close returns its
+// error, and the next opening is like one after a crash.
 func (f *Frontier) Close() error { return f.CloseContext(context.Background()) }
 
 // CloseContext is Close, but waits no longer than ctx lasts. When ctx ends, every call

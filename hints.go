@@ -11,6 +11,7 @@ package frontier
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -194,7 +195,9 @@ func (f *Frontier) hintTimed(records []timed.Loaded) {
 // replaceTimed replaces records of the block being read by what hints made of them.
 func (f *Frontier) replaceTimed(o *op, found []hinted) error {
 	for i := range found {
-		o.entries = append(o.entries, found[i].next)
+		if found[i].other {
+			o.entries = append(o.entries, found[i].next)
+		}
 	}
 	for {
 		if err := f.lockOpen(); err != nil {
@@ -375,8 +378,28 @@ func (s *shard) forcedApart(found []hinted, replace func(o *op) error) {
 	}
 }
 
-// answer applies a hint to a scheduled URL. It calls the user's code.
+// answer applies a hint to a scheduled URL. It calls the user's code, in a goroutine that no call
+// waits for: if that panics the URL stays as it is, and a call of Next gets the error.
 func (s *shard) answer(x *hinted, now time.Time) {
+	answered := false
+	defer func() {
+		if answered {
+			return
+		}
+		v := recover()
+		x.other = false
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.faults) == 0 {
+			s.faults = append(s.faults, fmt.Errorf("frontier: the code that answers hints panicked at a URL of %q: %v", x.Host, v))
+		}
+	}()
+	s.ask(x, now)
+	answered = true
+}
+
+// ask is answer without a care for panics.
+func (s *shard) ask(x *hinted, now time.Time) {
 	b, err := record.Decode(x.Body)
 	if err != nil {
 		return // it was checked

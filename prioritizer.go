@@ -109,7 +109,8 @@ type Hinter interface {
 	Scheduler
 	// Hint gets the URL as known, with the greater Weight, the lesser Depth and its time
 	// in NotBefore, and as found. NotBefore of found is the time from which a visit is
-	// expected to find something new, usually in the past, or zero.
+	// expected to find something new, usually in the past, or zero. If it panics the URL
+	// stays as it was, the hint is gone, and the next call of Next returns an error.
 	Hint(known, found Entry, host string, h History, now time.Time) Hinted
 }
 

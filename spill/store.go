@@ -109,7 +109,8 @@ func newStore(db kv.DB, o Options, tidyNow bool) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the store; committed data stays. It waits for background work that cannot be
+// Close closes the store; committed data stays. Close its frontier first: one that still uses
+// the store gets ErrClosed from then on, also in its own Close. Close waits for background work that cannot be
 // interrupted. Closing twice is not an error.
 func (s *Store) Close() error {
 	s.tidier.stop()

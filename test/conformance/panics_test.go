@@ -247,3 +247,44 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		require.ErrorContains(t, err, "Priorities, which is 8")
 	}
 }
+
+// startled is a Hinter that panics at one host.
+type startled struct {
+	trap
+	host string
+}
+
+func (x *startled) Hint(_, found frontier.Entry, host string, _ frontier.History, _ time.Time) frontier.Hinted {
+	if host == x.host {
+		panic("trap Hint")
+	}
+	return frontier.Hinted{Due: found.NotBefore}
+}
+
+func (x *startled) Next(frontier.Visit) (due time.Time, keep frontier.State) { return due, keep }
+
+// No call waits for a Hinter: if it panics the URL stays as it was, the next call of Next has
+// the error, and other hints apply.
+func TestHinterPanics(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		x := &startled{host: "a.example"}
+		harness.InBothWorlds(t, frontier.Options{Scheduler: x, Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *harness.World) {
+			for _, host := range []string{"a.example", "b.example"} {
+				w.Soon("http://"+host+"/", 2*time.Hour)
+			}
+			if moved {
+				w.OnDisk()
+			}
+			for _, host := range []string{"a.example", "b.example"} {
+				w.Hint(frontier.Entry{URL: "http://" + host + "/", NotBefore: harness.Dawn.Add(time.Hour)})
+			}
+			w.Until(time.Hour)
+			_, _, err := w.TryNext()
+			require.ErrorContains(t, err, "trap Hint")
+			require.ErrorContains(t, err, "a.example")
+			require.NoError(t, w.F.Check())
+			w.Fetched(w.NextIs(time.Hour, "http://b.example/"), 0, frontier.Outcome{})
+			w.NextIs(2*time.Hour, "http://a.example/")
+		})
+	}
+}
