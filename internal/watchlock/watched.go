@@ -26,6 +26,17 @@ func (m *Mutex) Lock() {
 	}
 }
 
+// TryLock is as of sync.Mutex.
+func (m *Mutex) TryLock() bool {
+	if !m.Mutex.TryLock() {
+		return false
+	}
+	if m.Watcher != nil {
+		m.Watcher.Taken()
+	}
+	return true
+}
+
 // Unlock is as of sync.Mutex.
 func (m *Mutex) Unlock() {
 	if m.Watcher != nil {

@@ -24,5 +24,7 @@ func TestWatcherSeesTheHoldsFromNowOn(t *testing.T) {
 	m.Lock()
 	require.True(t, !m.TryLock())
 	m.Unlock()
-	require.Equal(t, log{"releasing", "taken", "releasing"}, l)
+	require.True(t, m.TryLock())
+	m.Unlock()
+	require.Equal(t, log{"releasing", "taken", "releasing", "taken", "releasing"}, l)
 }
