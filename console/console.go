@@ -83,6 +83,10 @@ type Options struct {
 	// names do. Nil: there are no such clients.
 	Leases    func(LeaseQuery) LeaseList
 	EndLeases func(LeaseQuery) (int, error)
+	// Crawls are the first n crawls of a server in the order of their names, and how many there are; Clients
+	// are those that have leases, the oldest leases first: serve.Service's methods of these names do. Nil: not shown.
+	Crawls  func(n int) (list []ServedCrawl, total int)
+	Clients func() []ServedClient
 	// Private makes reads over loopback need the token, too.
 	Private bool
 	// Names are the host names under which Page answers, beside localhost and
@@ -164,6 +168,7 @@ type Console struct {
 	o       Options
 	log     *slog.Logger
 	began   time.Time
+	earlier bool // the frontier had URLs before the process opened it
 	history history
 	told    told
 	life    life
@@ -212,6 +217,8 @@ func New(f *frontier.Frontier, o Options) (*Console, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Console{f: f, o: o, log: o.Logger, began: time.Now(), scans: make(chan struct{}, maxScans), answers: make(chan struct{}, maxAnswers), lookFor: lookFor, sized: make(chan struct{}), ordered: make(chan struct{}), stop: stop}
+	s := f.Stats()
+	c.earlier = s.Known > s.Added
 	c.take(c.began)
 	c.done.Go(func() { c.sample(ctx) })
 	return c, nil

@@ -28,6 +28,11 @@ type overviewData struct {
 	Settings    []Setting
 
 	CanStop, CanCheckpoint bool
+
+	Served                  bool // clients take leases
+	Crawls                  []ServedCrawl
+	Clients                 []ServedClient
+	MoreCrawls, MoreClients int
 }
 
 // window is a part of the past that a chart shows.
@@ -54,6 +59,7 @@ func (c *Console) overview(r *http.Request) (any, error) {
 		Status: c.status(r.Context()), CanStop: c.o.Stop != nil, CanCheckpoint: c.o.Checkpoint != nil, Settings: c.o.Settings,
 		Windows: []window{{Name: "5 min", Query: "5min", d: 5 * time.Minute}, {Name: "1 h", Query: "1h", d: time.Hour}, {Name: "all", Query: "all"}},
 	}
+	x.served(&c.o)
 	shown := 0
 	for i, w := range x.Windows {
 		if r.FormValue("window") == w.Query {

@@ -24,7 +24,12 @@ import (
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"count": Count,
+	"count": func(n any) string {
+		if n, ok := n.(int); ok {
+			return Count(int64(n))
+		}
+		return Count(n.(int64))
+	},
 	"size":  Size,
 	"bytes": func(x float64) string { return Size(int64(x)) },
 	"ago":   func(seconds float64) string { return Ago(time.Duration(seconds * float64(time.Second))) },

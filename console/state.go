@@ -167,7 +167,30 @@ func (s *Status) speed() string {
 	return "No page in the last minute"
 }
 
-func (s *Status) fetched() string { return Count(s.Pages) + " fetched" }
+// fetched says how many pages were, and since when that is counted if more may have been before.
+func (s *Status) fetched() string {
+	if s.PagesSince == nil {
+		return Count(s.Pages) + " fetched"
+	}
+	return Count(s.Pages) + " fetched since " + s.startWords()
+}
+
+// startWords is when pages began to be counted.
+func (s *Status) startWords() string {
+	layout := "15:04 UTC"
+	if s.Now.Sub(*s.PagesSince) >= 12*time.Hour {
+		layout = "2 January 15:04 UTC"
+	}
+	return s.PagesSince.Format(layout)
+}
+
+// Start is the same for a page, or empty.
+func (s Status) Start() string {
+	if s.PagesSince == nil {
+		return ""
+	}
+	return s.startWords()
+}
 
 // waits says what waits, and where.
 func (s *Status) waits() string {

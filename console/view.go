@@ -21,8 +21,9 @@ type Status struct {
 	Pace     string     `json:"pace,omitempty"` // why it is not faster, and what would help
 	ETA      string     `json:"eta,omitempty"`  // when it will be done, or why nobody can say
 
-	Pages          int64      `json:"pages"`       // fetched by this process
-	PagesPerSecond float64    `json:"pages_per_s"` // over the last minute
+	Pages          int64      `json:"pages"`                 // fetched by this process
+	PagesSince     *time.Time `json:"pages_since,omitempty"` // if the frontier had URLs before: since when pages are counted
+	PagesPerSecond float64    `json:"pages_per_s"`           // over the last minute
 	HostStates     HostStates `json:"host_states"`
 	Traffic        Traffic    `json:"traffic"`
 	Problems       []Problem  `json:"problems,omitempty"` // hosts that fail, the longest first
@@ -117,6 +118,9 @@ func (c *Console) judged(ctx context.Context) Status {
 		AddedPerSecond: s.Rates.Added, HandedOutPerSecond: s.Rates.HandedOut, DonePerSecond: s.Rates.Done,
 		WaitMedian: s.Waits.Quantile(.5).Seconds(), WaitP99: s.Waits.Quantile(.99).Seconds(),
 		Memory: s.MemoryBytes, MemoryBudget: c.o.MemoryBudget,
+	}
+	if c.earlier {
+		x.PagesSince = when(c.began)
 	}
 	for i, n := range parkedBy {
 		x.WaitingBy[i] = max(0, x.WaitingBy[i]-n)

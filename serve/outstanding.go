@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
@@ -83,6 +84,51 @@ func (s *Service) Leases(q console.LeaseQuery) console.LeaseList {
 	list := console.LeaseList{Leases: all, Total: len(all)}
 	list.Leases = all[:min(len(all), cmp.Or(q.N, 100))]
 	return list
+}
+
+// Clients are those that have leases, for console.Options, the oldest leases first.
+func (s *Service) Clients() []console.ServedClient {
+	now := time.Now()
+	by := map[string]*console.ServedClient{}
+	s.contacts.mu.Lock()
+	for _, c := range s.contacts.out {
+		if c.until.Before(now) {
+			continue
+		}
+		x := by[c.client]
+		if x == nil {
+			x = &console.ServedClient{Client: c.client, Since: c.since, Until: c.until}
+			by[c.client] = x
+		}
+		x.Leases++
+		if c.since.Before(x.Since) {
+			x.Since = c.since
+		}
+		if c.until.After(x.Until) {
+			x.Until = c.until
+		}
+	}
+	s.contacts.mu.Unlock()
+	all := make([]console.ServedClient, 0, len(by))
+	for _, x := range by {
+		all = append(all, *x)
+	}
+	slices.SortFunc(all, func(a, b console.ServedClient) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Client, b.Client))
+	})
+	return all
+}
+
+// Crawls are the first n crawls with names, and how many there are, for console.Options.
+func (s *Service) Crawls(n int) (list []console.ServedCrawl, total int) {
+	names := s.CrawlNames()
+	for _, name := range names[:min(n, len(names))] {
+		if id, ok := s.Crawl(name); ok {
+			x, _ := s.f.CrawlStats(id)
+			list = append(list, console.ServedCrawl{Name: name, CrawlStats: x})
+		}
+	}
+	return list, len(names)
 }
 
 // EndLeases ends what clients have, for console.Options: also what an earlier Service handed out. The URLs

@@ -154,7 +154,7 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if s.console == nil {
 		var err error
 		s.owned = true
-		if s.console, err = console.New(f, console.Options{Metrics: o.Metrics, Import: s.Import, Adding: s.AddingTo, Leases: s.Leases, EndLeases: s.EndLeases, Logger: o.Logger}); err != nil {
+		if s.console, err = console.New(f, console.Options{Metrics: o.Metrics, Import: s.Import, Adding: s.AddingTo, Leases: s.Leases, EndLeases: s.EndLeases, Crawls: s.Crawls, Clients: s.Clients, Logger: o.Logger}); err != nil {
 			return nil, err
 		}
 	}

@@ -372,6 +372,8 @@ func (s *server) run(ctx context.Context, log *slog.Logger) (err error) {
 		Adding:    func(id console.CrawlID) (uint32, func(), error) { return service.AddingTo(id) },
 		Leases:    func(q console.LeaseQuery) console.LeaseList { return service.Leases(q) },
 		EndLeases: func(q console.LeaseQuery) (int, error) { return service.EndLeases(q) },
+		Crawls:    func(n int) ([]console.ServedCrawl, int) { return service.Crawls(n) },
+		Clients:   func() []console.ServedClient { return service.Clients() },
 
 		Title: filepath.Base(s.dir), Token: os.Getenv("FRONTIER_PAGE_TOKEN"), Private: !s.everybody(), Names: s.names, MemoryBudget: int64(s.memory), Watch: watch, Stop: stop,
 		Disk: func() int64 { return diskOf(s.dir) }, Metrics: promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4}), Logger: log,
