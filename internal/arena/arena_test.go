@@ -185,3 +185,16 @@ func TestSizesOutOfRangePanic(t *testing.T) {
 	require.Panics(t, func() { a.Alloc(-1) })
 	require.Panics(t, func() { a.Alloc(MaxSize + 1) })
 }
+
+// Prefetch may be called for any block, also the last of a chunk, behind which there may be no memory.
+func TestPrefetchChangesNothing(t *testing.T) {
+	var a Arena
+	for i := range 2 * chunkSize / 64 {
+		r, b := a.Alloc(64)
+		for k := range b {
+			b[k] = byte(i)
+		}
+		a.Prefetch(r)
+		require.Equal(t, bytes.Repeat([]byte{byte(i)}, 64), b)
+	}
+}

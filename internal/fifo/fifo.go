@@ -66,6 +66,8 @@ func (s *Store) pop(x *stretch) arena.Ref {
 	r := s.records.At(ref)
 	if x.first = r.Next(); x.first == 0 {
 		x.last = 0
+	} else {
+		s.records.Prefetch(x.first) // its host's next turn comes soon
 	}
 	r.SetNext(0)
 	if s.walks != nil {

@@ -136,6 +136,9 @@ func (a *Arena) Leave(first *arena.Ref, ref arena.Ref) {
 // its place.
 func (a *Arena) At(ref arena.Ref) Resident { return a.mem.Bytes(ref) }
 
+// Prefetch begins to fetch a record into the processor's cache, for a call of At to come.
+func (a *Arena) Prefetch(ref arena.Ref) { a.mem.Prefetch(ref) }
+
 // SetHome records that a record is also in a block, as record pos of a part.
 func (a *Arena) SetHome(ref arena.Ref, part uint32, pos int) {
 	r := a.At(ref)
