@@ -1,8 +1,6 @@
 // This file admits URLs: Add, CrawlNow, and the outlinks of a Done.
 //
-// Package known keeps some marks of known URLs in memory. The Spill has the others, and
-// is asked outside the lock. Marks leave memory when a checkpoint that covers them has
-// completed, so an answer is valid until the next checkpoint.
+// Which of them are known, forget.go finds out.
 
 package frontier
 
@@ -17,7 +15,6 @@ import (
 	"unsafe"
 
 	"github.com/seed-7440039f/frontier/internal/instant"
-	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -49,7 +46,7 @@ type newEntry struct {
 	force    bool
 	hint     bool
 	news     int64  // of a hint: its NotBefore in Unix milliseconds; 0: none
-	forcedAt uint64 // the last sequence number when it met a lease (see leaseRecord.again), or the record's that it replaces because of a hint
+	forcedAt uint64 // the last sequence number when it met a lease (see shard.again), or the record's that it replaces because of a hint
 }
 
 // Add admits entries and returns how many were new. Known URLs are no error.
@@ -184,71 +181,6 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 	o.verdictsOfForced(known, bad)
 	o.refused = append(o.refused, bad...)
 	return n + again, nil
-}
-
-// lookup is what the Spill was asked for an op.
-type lookup struct {
-	covered int64 // checkpoints completed, as it was
-	marks   []storage.Mark
-	at      []int // index of each in op.entries
-	known   []bool
-}
-
-// lookUp finds out which of the op's entries the Spill knows, without asking it
-// about those that memory knows. The answers are in op.entries.
-func (s *shard) lookUp(o *op) error {
-	l := &o.lookup
-	l.marks, l.at = l.marks[:0], l.at[:0]
-	if len(o.entries) == 0 {
-		return nil // and no lock
-	}
-	s.remark(o)
-	s.mu.Lock()
-	l.covered = s.known.Checkpoints()
-	if s.known.Checkpoints() > 0 && !s.opts.NoDedup {
-		for i := range o.entries {
-			if i > 0 && i%askAtOnce == 0 {
-				s.yield()
-			}
-			e := &o.entries[i]
-			e.stored, e.fetched = s.known.Popular.Has(e.mark), false
-			if !e.stored && !s.known.Young(e.mark) {
-				l.marks, l.at = append(l.marks, e.mark), append(l.at, i)
-			}
-		}
-	}
-	s.mu.Unlock()
-	if len(l.marks) == 0 {
-		return nil
-	}
-	if cap(l.known) < len(l.marks) {
-		l.known = make([]bool, len(l.marks))
-	}
-	l.known = l.known[:len(l.marks)]
-	clear(l.known)
-	marks, known := l.marks, l.known
-	if _, err := patience.Ask(o.context(), s.abandoned, func() (none struct{}, err error) { return none, s.opts.Spill.Known(marks, known) }); err != nil {
-		o.left = o.context().Err() != nil || s.abandoned.Err() != nil // the Spill may write to known still
-		if s.isClosed() {
-			return ErrClosed
-		}
-		return fmt.Errorf("frontier: known URLs: %w", err)
-	}
-	for j, i := range l.at {
-		o.entries[i].stored, o.entries[i].fetched = l.known[j], l.known[j]
-	}
-	return nil
-}
-
-// knownLocked reports whether the URL of e was admitted. The answer of lookUp must still
-// be valid.
-func (s *shard) knownLocked(e *newEntry) bool {
-	return !s.opts.NoDedup && (e.stored || s.known.Young(e.mark))
-}
-
-// staleLocked reports whether the answers for an op may be wrong by now.
-func (s *shard) staleLocked(o *op) bool {
-	return len(o.entries) > 0 && (o.lookup.covered != s.known.Checkpoints() || o.forgets != s.forgotten.version.Load())
 }
 
 // dedupLocked removes known entries from o and remembers the others. It returns
@@ -628,59 +560,4 @@ func (f *Frontier) outlinksLocked(o *op) error {
 	f.limitLocked(o)
 	o.entries = append(o.entries, own...)
 	return nil
-}
-
-// addMarks makes marks known, and returns how many were not.
-func (f *Frontier) addMarks(ctx context.Context, ms []storage.Mark) (int64, error) {
-	if len(ms) == 0 {
-		return 0, nil
-	}
-	o := newOp()
-	defer o.free()
-	known := make([]bool, len(ms))
-	for {
-		f.mu.Lock()
-		covered := f.known.Checkpoints()
-		f.mu.Unlock()
-		clear(known)
-		if covered > 0 && f.opts.Spill != nil {
-			if err := f.opts.Spill.Known(ms, known); err != nil {
-				return 0, fmt.Errorf("frontier: import: known URLs: %w", err)
-			}
-		}
-		f.mu.Lock()
-		if f.closed {
-			f.mu.Unlock()
-			return 0, ErrClosed
-		}
-		wait, err := f.roomLocked(o)
-		if f.opts.Spill == nil && f.freeLocked() < int64(len(ms))*16 {
-			err = ErrFull
-		}
-		if err == nil && wait == nil && covered == f.known.Checkpoints() {
-			break
-		}
-		f.mu.Unlock()
-		switch {
-		case err != nil:
-			return 0, err
-		case wait != nil:
-			select {
-			case <-wait:
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			}
-		}
-	}
-	for i, m := range ms {
-		if !known[i] && f.known.Insert(m) {
-			o.marks = append(o.marks, m)
-		}
-	}
-	n := int64(len(o.marks))
-	if n == 0 {
-		f.mu.Unlock()
-		return 0, nil
-	}
-	return n, f.submitAndUnlock(o)
 }

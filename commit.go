@@ -266,6 +266,7 @@ func (f *Frontier) applyYieldingLocked(o *op) {
 	}
 	if o.ends {
 		f.sched.countEnded(o, f.seq)
+		delete(f.again, f.sched.records.At(o.record).Seq())
 		f.sched.fifo.Finish(o.record)
 		f.settledLocked(o)
 		f.sched.uncount(o)

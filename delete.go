@@ -199,14 +199,13 @@ func (s *shard) withoutSuccessorLocked(entries []newEntry, seq uint64) []newEntr
 // endDeadLocked plans the end of a dead record: nothing replaces it but what was
 // forced since.
 func (s *shard) endDeadLocked(o *op, l *leaseRecord, p plan) {
+	again := s.againLocked(l.record)
 	s.endsLocked(o, l.queue, l.record)
 	o.dead = true
 	s.sched.uncount(o) // the deletion took it out already
 	switch {
-	case l.again != nil && l.again.forcedAt >= l.dead:
-		again := *l.again
-		again.body = o.keep(again.body)
-		o.entries = append(o.entries, again)
+	case again != nil && again.forcedAt >= l.dead:
+		s.admitAgainLocked(o, again)
 	case p.givenUp: // its tries ended, and not the deletion
 		o.tally = &s.sched.stats.GivenUp
 		s.giveUpLocked(o, s.sched.hosts.At(l.host), l, &p)

@@ -198,9 +198,9 @@ package frontier
 //	entry.go        what goes in and comes out: Entry, Lease, Outcome, History, HostName -> hostkey
 //	errors.go       every error that a caller may meet
 //	frontier.go     Frontier; its lock and all that the lock guards; Open and Close
-//	add.go          Add and Done's outlinks: known or new, room in memory or ErrFull, admitted -> known, seen, patience, room
+//	add.go          Add and Done's outlinks: room in memory or ErrFull, admitted -> room
 //	values.go       SetValue, Value, Values: small values of the program's
-//	forget.go       DeleteWith makes URLs unknown                  -> tombstone
+//	forget.go       which URLs are known; DeleteWith makes them unknown -> known, seen, patience, tombstone
 //	verdict.go      AddVerdicts: what became of each entry
 //	next.go         Next, TryNext, Contact; the calls that wait     -> waitqueue
 //	done.go         Done: what an outcome means for its URL; the policies are asked

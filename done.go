@@ -482,7 +482,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 	case l.record == 0:
 	case f.deadLeaseLocked(&l) != 0:
 		f.endDeadLocked(o, &l, *p)
-	case out.Result == Requeue && l.again == nil:
+	case out.Result == Requeue && f.againLocked(l.record) == nil:
 		c.returnHead(l.queue, l.record)
 		c.filled(l.queue, now)
 	default:
@@ -506,6 +506,7 @@ func (f *Frontier) finishLocked(o *op, lease uint32, p *plan) error {
 // endRecordLocked plans the end of a record, and what replaces it.
 func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 	c := s.sched
+	again := s.againLocked(l.record)
 	s.endsLocked(o, l.queue, l.record)
 	q := c.queues.At(l.queue)
 	if p.retry {
@@ -515,10 +516,8 @@ func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 		o.tally = &c.stats.GivenUp
 		s.giveUpLocked(o, h, l, p)
 	}
-	if l.again != nil { // it comes again as it was forced, instead
-		again := *l.again
-		again.body = o.keep(again.body)
-		o.entries = append(o.entries, again)
+	if again != nil { // it comes again as it was forced, instead
+		s.admitAgainLocked(o, again)
 		return
 	}
 	if !p.stays && !s.opts.Keep {
@@ -564,6 +563,9 @@ func (s *shard) endRecordLocked(o *op, h *host, l *leaseRecord, p *plan) {
 func (s *shard) endsLocked(o *op, qid uint32, ref arena.Ref) {
 	o.ends, o.record, o.queue, o.host = true, ref, qid, s.sched.queues.At(qid).host
 	s.sched.hosts.At(o.host).pins++
+	if s.againLocked(ref) != nil && s.opts.Spill != nil {
+		o.rows = append(o.rows, storage.Row{Key: row.AgainRow(s.sched.records.At(ref).Seq())})
+	}
 	if s.sched.counts != nil {
 		o.crawl = s.sched.crawlNumber(s.sched.queues.At(qid))
 		s.sched.countEnding(o)

@@ -48,9 +48,8 @@ type Entry struct {
 	// crawl 0, and Depth 0 is a seed's, as in Add.
 	AsIs bool
 	// Force admits the URL even if it is known. A waiting URL moves to the tail of its
-	// new priority, with the new Meta; a leased one comes again after its Done, until which
-	// the entry is in memory only. To find a
-	// waiting URL the frontier reads everything that waits for its host. A scheduled URL
+	// new priority, with the new Meta; a leased one comes again after its Done, or
+	// after that of a later lease if this one is lost in a crash. To find a waiting URL the frontier reads everything that waits for its host. A scheduled URL
 	// that is on disk is superseded; until its record is read, Stats may count it and
 	// Next may wait for it.
 	Force bool

@@ -18,9 +18,11 @@ import (
 	"errors"
 
 	"github.com/seed-7440039f/frontier/internal/arena"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/patience"
 	"github.com/seed-7440039f/frontier/internal/record"
+	"github.com/seed-7440039f/frontier/internal/row"
 	"github.com/seed-7440039f/frontier/internal/timed"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/storage"
@@ -75,12 +77,13 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 			return errForgotten
 		}
 		id := f.sched.lookup(e.hash, e.host)
-		if id != 0 && f.forceLeasedLocked(id, &e, b.URL) {
-			f.mu.Unlock()
-			return nil
-		}
 		o := newOp()
 		o.ctx = ctx
+		if id != 0 && f.forceLeasedLocked(o, id, &e, b.URL) {
+			err := f.submitAndUnlock(o)
+			o.free()
+			return err
+		}
 		if id != 0 && f.sched.hosts.At(id).pins > 0 { // perhaps this URL is on its way to disk
 			err := f.submitAndUnlock(o) // returns when what is on its way has arrived
 			o.free()
@@ -129,8 +132,9 @@ func (f *Frontier) force(ctx context.Context, e newEntry) error {
 	}
 }
 
-// forceLeasedLocked makes a lease's URL come again after its Done, if e is of it.
-func (s *shard) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
+// forceLeasedLocked makes a lease's URL come again after its Done, if e is of it. With a Spill o
+// becomes what makes that durable.
+func (s *shard) forceLeasedLocked(o *op, id uint32, e *newEntry, url []byte) bool {
 	c := s.sched
 	forgotten := s.forgottenLocked(e.host, e.crawl)
 	for lease := range c.leasesOf(id) {
@@ -141,10 +145,71 @@ func (s *shard) forceLeasedLocked(id uint32, e *newEntry, url []byte) bool {
 		again := *e
 		again.index, again.marked, again.forcedAt = -1, false, s.seq
 		again.body = append([]byte(nil), e.body...)
-		l.again = &again
+		seq := c.records.At(l.record).Seq()
+		before := s.again[seq]
+		s.again[seq] = &again
+		if s.opts.Spill == nil {
+			return true
+		}
+		r := row.Again{Seq: seq, Host: e.host, Crawl: e.crawl, Priority: e.priority, Forced: again.forcedAt, Body: string(e.body)}
+		if e.due != 0 {
+			r.Due = s.dueMillis(e.due)
+		}
+		o.rows = append(o.rows, r.Row())
+		o.unrule = func() {
+			if before == nil {
+				delete(s.again, seq)
+				return
+			}
+			s.again[seq] = before
+		}
 		return true
 	}
 	return false
+}
+
+// againLocked returns what a record comes again as when it has ended, because a Force met a lease of
+// it; nil if none did. Commits end the record and what this says together.
+func (s *shard) againLocked(ref arena.Ref) *newEntry {
+	if len(s.again) == 0 || ref == 0 {
+		return nil
+	}
+	return s.again[s.sched.records.At(ref).Seq()]
+}
+
+// admitAgainLocked makes o admit what a record comes again as.
+func (s *shard) admitAgainLocked(o *op, as *newEntry) {
+	again := *as
+	again.body = o.keep(again.body)
+	o.entries = append(o.entries, again)
+}
+
+// again restores what a record comes again as.
+func (r *recovery) again(key string, value []byte) error {
+	a, err := row.ParseAgain(key, value)
+	if err != nil {
+		return err
+	}
+	if err := hostkey.Check(a.Host); err != nil {
+		return &CorruptError{Err: err}
+	}
+	b, err := record.Decode([]byte(a.Body))
+	if err != nil {
+		return &CorruptError{Err: err}
+	}
+	f := r.f
+	if !f.isPriority(a.Priority) {
+		return r.tooHigh(a.Priority)
+	}
+	e := &newEntry{
+		index: -1, hash: f.hostHash(a.Host), host: a.Host, crawl: a.Crawl, priority: a.Priority, force: true,
+		forcedAt: a.Forced, body: []byte(a.Body), mark: f.markOf(a.Host, a.Crawl, string(b.URL)),
+	}
+	if a.Due != 0 {
+		e.due = f.storedDue(a.Due)
+	}
+	f.again[a.Seq] = e
+	return nil
 }
 
 // takeOutLocked looks for the URL among the host's records in memory, and makes

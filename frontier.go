@@ -112,6 +112,7 @@ type shard struct {
 	notes     timed.Notes
 	hints     hint.Pending
 	forcing   map[storage.Mark]chan struct{} // URLs being forced; closed when that has ended
+	again     map[uint64]*newEntry           // by number of a record: what a Force that met its lease makes of it
 	urlRanges view.Ranges
 	stepping  int           // ops without a Spill that are being applied in steps
 	stepped   chan struct{} // closed when there are none; nil if nothing waits
@@ -201,6 +202,7 @@ func open(ctx context.Context, o Options, ownKeys bool) (*Frontier, error) {
 		crawlChanges: pending[uint32, crawlSettings]{},
 		contacts:     map[uint32]*waitqueue.Queue[grant]{},
 		forcing:      map[storage.Mark]chan struct{}{},
+		again:        map[uint64]*newEntry{},
 		known:        known.New(),
 		sched: newScheduler(schedulerConfig{
 			levels:     o.Priorities,

@@ -183,12 +183,11 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		f.endDeadLocked(o, r, plan{outcome: Outcome{Result: Requeue}})
 		o.after = func(error) {} // nobody waits
 		f.submitAsyncLocked(o)
-	case r.again != nil: // a Force met the lease: the URL comes again as it was forced
+	case f.againLocked(r.record) != nil: // a Force met the lease: the URL comes again as it was forced
 		o := newOp()
+		again := f.againLocked(r.record)
 		f.endsLocked(o, r.queue, r.record)
-		again := *r.again
-		again.body = o.keep(again.body)
-		o.entries = append(o.entries, again)
+		f.admitAgainLocked(o, again)
 		o.after = func(error) {} // nobody waits
 		f.submitAsyncLocked(o)
 	default:
@@ -196,7 +195,7 @@ func (f *Frontier) HandBack(l Lease) (Lease, error) {
 		f.sched.filled(r.queue, now)
 	}
 	f.sched.unlease(r)
-	r.record, r.queue, r.again, r.dead = 0, 0, nil, 0
+	r.record, r.queue, r.dead = 0, 0, 0
 	r.token = f.nextTokenLocked()
 	r.deadline = now + int64(f.opts.LeaseTime)
 	f.sched.expiry.Fix(int(r.pos), r.deadline)
@@ -218,15 +217,14 @@ type leaseRecord struct {
 	record     arena.Ref // 0: contact only
 	queue      uint32    // that the record came from
 	host       uint32
-	prev, next uint32    // leases of the same host
-	group      uint32    // whose slot it holds; 0: none
-	pos        int32     // in scheduler.expiry
-	oldGroup   uint32    // that its host belonged to before it moved, and which counts its contact, too
-	oldSlot    bool      // it holds a slot of that as well
-	bundle     uint32    // that it belongs to; 0: none
-	ending     bool      // its deadline has passed and it is being settled: it is not in scheduler.expiry
-	again      *newEntry // of a Force that met the lease
-	dead       uint64    // number of the deletion that has the record; 0: none
+	prev, next uint32 // leases of the same host
+	group      uint32 // whose slot it holds; 0: none
+	pos        int32  // in scheduler.expiry
+	oldGroup   uint32 // that its host belonged to before it moved, and which counts its contact, too
+	oldSlot    bool   // it holds a slot of that as well
+	bundle     uint32 // that it belongs to; 0: none
+	ending     bool   // its deadline has passed and it is being settled: it is not in scheduler.expiry
+	dead       uint64 // number of the deletion that has the record; 0: none
 }
 
 // firstLease returns the number of the host's latest lease, or 0; its record leads

@@ -386,6 +386,8 @@ func (r *recovery) Row(key string, value []byte) error {
 			return err
 		}
 		r.f.notes.Set(x.Mark, x.Seq, x.Block)
+	case row.AgainKey:
+		return r.again(key, value)
 	case row.HintKey:
 		return r.hint(key, value)
 	case row.SumKey:

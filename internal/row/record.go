@@ -190,6 +190,49 @@ func ParseHint(key string, v []byte) (Hint, error) {
 	return Hint{mark, v}, nil
 }
 
+// Again is what a URL comes again as when the lease of record Seq has ended: it was forced meanwhile.
+type Again struct {
+	Seq      uint64
+	Host     string
+	Crawl    uint32
+	Priority uint8
+	Due      int64  // as storage.Admission has it
+	Forced   uint64 // the last sequence number then
+	Body     string // of the record to come
+}
+
+func (a *Again) fields(f *fields) {
+	text(f, 1, &a.Host, maxName)
+	number(f, 2, &a.Crawl, math.MaxUint32)
+	number(f, 3, &a.Priority, math.MaxUint8)
+	signed(f, 4, &a.Due)
+	number(f, 5, &a.Forced, maxSeq)
+	text(f, 6, &a.Body, math.MaxInt32)
+	f.require(a.Host != "" && a.Priority > 0 && a.Body != "")
+}
+
+// Row returns the row.
+func (a *Again) Row() storage.Row {
+	var f fields
+	a.fields(&f)
+	return storage.Row{Key: AgainRow(a.Seq), Value: f.row}
+}
+
+// AgainRow is the key of the row about record seq.
+func AgainRow(seq uint64) string { return string(binary.BigEndian.AppendUint64([]byte(AgainKey), seq)) }
+
+// ParseAgain is the inverse of Row.
+func ParseAgain(key string, v []byte) (a Again, err error) {
+	if len(key) != len(AgainKey)+8 || len(v) == 0 {
+		return a, Malformed(key)
+	}
+	a.Seq = binary.BigEndian.Uint64([]byte(key[len(AgainKey):]))
+	f := readFields(v)
+	a.fields(&f)
+	f.require(a.Seq > 0 && a.Seq <= maxSeq)
+	return a, named(key, f.end())
+}
+
 // MarkKey is the key of a row about a URL.
 func MarkKey(prefix string, m storage.Mark) string { return prefix + string(m[:]) }
 

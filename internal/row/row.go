@@ -31,6 +31,7 @@ const (
 	ForgetKey   = "f:"             // "a", or "c" and a crawl's number; and the key of a scope's rule
 	OutdatedKey = "x:"             // a mark
 	HintKey     = "i:"             // a mark
+	AgainKey    = "a:"             // a record's number, 8 bytes big endian
 	ValueKey    = "v:"             // a key of the program's
 	SumKey      = "n:"             // a crawl's number, 4 bytes big endian; or nothing: the counts are right
 	CountKey    = storage.ManyRows // a crawl's number, 4 bytes big endian, and a host key with its labels reversed

@@ -220,7 +220,7 @@ func (m *model) Next(t *rapid.T) {
 	if h.loose && l.Group == "" {
 		h.group, h.saved = "", ""
 	}
-	h.lease = &modelLeaseState{item: it, lease: l, group: h.group, counted: m.count(l.Host, 1, 0)}
+	h.lease = &modelLeaseState{item: it, again: it.again, lease: l, group: h.group, counted: m.count(l.Host, 1, 0)}
 }
 
 func (m *model) pickLease(t *rapid.T) (string, *modelLeaseState) {

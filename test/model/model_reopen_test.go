@@ -71,6 +71,7 @@ func (m *model) Reopen(t *rapid.T) {
 		leased := h.lease != nil
 		if leased {
 			if h.lease.item != nil && !h.lease.dead {
+				h.lease.item.again = h.lease.again
 				m.insert(h.lease.item)
 			}
 			for _, g := range []string{h.lease.group, h.group, h.lease.old} {

@@ -40,7 +40,8 @@ type item struct {
 	promoted bool      // became waiting at due, and a crash would forget when
 	inSched  bool      // on disk among the scheduled ones
 	homed    bool
-	finished bool // it is admitted as that
+	finished bool  // it is admitted as that
+	again    *item // what a Force that met an earlier lease of it, which was lost, makes of it
 }
 
 type modelHost struct {

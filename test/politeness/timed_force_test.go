@@ -349,3 +349,38 @@ func TestNoteOutlivesADamagedBlock(t *testing.T) {
 	require.Len(t, urls, 19_999)
 	require.NotContains(t, urls, url)
 }
+
+// What a Force that met a lease admitted comes after the Done of that lease or, if it is lost, of
+// the next: after a clean Close and after a crash, once.
+func TestForceThatMetALeaseSurvives(t *testing.T) {
+	for name, end := range map[string]func(*harness.World) *harness.World{
+		"closed": func(w *harness.World) *harness.World { w.Reopen(); return w },
+		"killed": (*harness.World).Killed,
+		"moved and killed": func(w *harness.World) *harness.World {
+			w.OnDisk()
+			return w.Killed()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := harness.NewStoredWorld(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, spill.Options{})
+			w.Add("http://a.example/1")
+			w.Next()
+			for _, meta := range []string{"first", "second"} {
+				n, err := w.F.Add(t.Context(), frontier.Entry{URL: "http://a.example/1", Force: true, Meta: []byte(meta), NotBefore: harness.Dawn.Add(time.Hour)})
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+			}
+			w = end(end(w))
+			l := w.Next()
+			require.Empty(t, l.Entry.Meta)
+			w.Fetched(l, time.Second, frontier.Outcome{})
+			w = end(w)
+			l = w.NextIs(time.Hour, "http://a.example/1")
+			require.Equal(t, "second", string(l.Entry.Meta))
+			w.Fetched(l, time.Second, frontier.Outcome{})
+			w.Over()
+			w = end(w)
+			w.Over()
+		})
+	}
+}
