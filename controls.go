@@ -207,7 +207,7 @@ func (s *shard) widerHoldsLocked(scope Scope) bool {
 	for scope.named && !scope.ofCrawl {
 		scope = scope.wider()
 		r := s.latestRuleLocked(scope.ruleKey())
-		if r.Paused == On || !r.BlockedUntil.IsZero() {
+		if r.Paused == On || r.Held || !r.BlockedUntil.IsZero() {
 			return true
 		}
 		if r.Paused == Off {
@@ -312,6 +312,22 @@ func (f *Frontier) changeRule(what string, s Scope, change func(*Rule) error) er
 	return err
 }
 
+// storedRule is what the row of a rule says.
+func storedRule(r *Rule, ended int64) row.Rule {
+	return row.Rule{
+		Delay: storedDelay(r.Delay), Concurrency: r.Concurrency, Paused: uint8(r.Paused), Held: r.Held, BlockedUntil: instant.Millis(r.BlockedUntil),
+		Priority: r.Priority, Priorities: r.Priorities, Limits: row.Limits(r.Limits), HostLimits: row.Limits(r.HostLimits), Ended: ended,
+	}
+}
+
+// ruleOf is the inverse of storedRule.
+func ruleOf(s *row.Rule) Rule {
+	return Rule{
+		Delay: policyOf(s.Delay), Concurrency: s.Concurrency, Paused: Switch(s.Paused), Held: s.Held, BlockedUntil: instant.FromMillis(s.BlockedUntil),
+		Priority: s.Priority, Priorities: s.Priorities, Limits: Limits(s.Limits), HostLimits: Limits(s.HostLimits),
+	}
+}
+
 // enforceLocked puts a durable rule in force, and returns what it replaces.
 func (s *shard) enforceLocked(r *scopeRule) (old *scopeRule) {
 	if r.Rule = r.at(s.sched.date(s.last)); r.BlockedUntil.IsZero() {
@@ -335,6 +351,10 @@ func (s *shard) announceLocked(old, r *scopeRule) {
 	}
 	if r.Paused == On && old.Paused != On {
 		e.Reason = "paused"
+		s.emitLocked(e)
+	}
+	if r.Held && !old.Held {
+		e.Reason = "held"
 		s.emitLocked(e)
 	}
 	if r.until != instant.None && r.until != old.until {

@@ -182,7 +182,7 @@ func goldenMark() (m storage.Mark) {
 var goldenLimits = Limits{Waiting: 10, Served: 20, Bytes: 1 << 40, Errors: 30, Depth: 4, Period: 36 * time.Hour}
 
 func goldenRules() []Rule {
-	r := Rule{Delay: FactorDelay(2.5, time.Second, time.Minute), Concurrency: 1000, Paused: On, BlockedUntil: time.UnixMilli(1e12), Priority: 7, Limits: goldenLimits, HostLimits: Limits{Bytes: 300}}
+	r := Rule{Delay: FactorDelay(2.5, time.Second, time.Minute), Concurrency: 1000, Paused: On, Held: true, BlockedUntil: time.UnixMilli(1e12), Priority: 7, Limits: goldenLimits, HostLimits: Limits{Bytes: 300}}
 	r.Priorities[2], r.Priorities[6] = 3, 64
 	return []Rule{r, {Delay: FixedDelay(0)}, {Delay: FixedDelay(1500 * time.Millisecond)}, {Paused: Off}, {HostLimits: goldenLimits}}
 }

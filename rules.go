@@ -41,8 +41,11 @@ type Rule struct {
 	// not set.
 	Concurrency int
 	// Paused hosts get no leases while it is On. Off lets the scope run although
-	// a wider scope is paused or blocked.
+	// a wider scope is paused, held or blocked.
 	Paused Switch
+	// Held hosts get no leases either. It is for programs, beside the operator's Paused: Pause and
+	// Resume leave it as it is. False: not set.
+	Held bool
 	// BlockedUntil keeps hosts from getting leases before that time. A time that has
 	// passed counts as not set. Zero: not set.
 	BlockedUntil time.Time
@@ -74,6 +77,7 @@ const (
 	fieldDelay = iota
 	fieldConcurrency
 	fieldPaused
+	fieldHeld
 	fieldBlocked
 	fieldPriority
 	fieldPriorities
@@ -94,6 +98,10 @@ var ruleFields = [fieldCount]ruleField{
 	fieldPaused: {
 		set:  func(r *Rule) bool { return r.Paused != Unset },
 		copy: func(dst, src *Rule) { dst.Paused = src.Paused },
+	},
+	fieldHeld: {
+		set:  func(r *Rule) bool { return r.Held },
+		copy: func(dst, src *Rule) { dst.Held = src.Held },
 	},
 	fieldBlocked: {
 		set:  func(r *Rule) bool { return !r.BlockedUntil.IsZero() },
@@ -181,7 +189,7 @@ func (c *controls) put(r *scopeRule) (old *scopeRule) { return c.Put(r.key, r, r
 
 // The settings that are asked for together.
 const (
-	withholdFields = 1<<fieldPaused | 1<<fieldBlocked
+	withholdFields = 1<<fieldPaused | 1<<fieldHeld | 1<<fieldBlocked
 	levelFields    = 1<<fieldPriority | 1<<fieldPriorities
 )
 
@@ -212,7 +220,7 @@ func (c *controls) effective(host string, now int64) (out Rule) {
 		runs := out.Paused == Off // whatever wider scopes say
 		for i := range ruleFields {
 			f := &ruleFields[i]
-			if i == fieldBlocked && runs {
+			if runs && (i == fieldBlocked || i == fieldHeld) {
 				continue
 			}
 			if !f.set(&out) && f.set(&r) {
@@ -231,22 +239,6 @@ func (r *scopeRule) at(now int64) Rule {
 		out.BlockedUntil = time.Time{}
 	}
 	return out
-}
-
-// storedRule is what the row of a rule says.
-func storedRule(r *Rule, ended int64) row.Rule {
-	return row.Rule{
-		Delay: storedDelay(r.Delay), Concurrency: r.Concurrency, Paused: uint8(r.Paused), BlockedUntil: instant.Millis(r.BlockedUntil),
-		Priority: r.Priority, Priorities: r.Priorities, Limits: row.Limits(r.Limits), HostLimits: row.Limits(r.HostLimits), Ended: ended,
-	}
-}
-
-// ruleOf is the inverse of storedRule.
-func ruleOf(s *row.Rule) Rule {
-	return Rule{
-		Delay: policyOf(s.Delay), Concurrency: s.Concurrency, Paused: Switch(s.Paused), BlockedUntil: instant.FromMillis(s.BlockedUntil),
-		Priority: s.Priority, Priorities: s.Priorities, Limits: Limits(s.Limits), HostLimits: Limits(s.HostLimits),
-	}
 }
 
 // ruleKey is the scope's place in the tree of rules, and in the store.
@@ -272,7 +264,7 @@ const (
 	withheldPaused  withheldReason = iota // until an operator resumes it
 	withheldBlocked                       // until a time that withheldHosts.blocks has
 	withheldLimited                       // until a time that limit.Book.HostEnds has
-	withheldSpent                         // until a limit without a period is raised
+	withheldSpent                         // until a limit without a period is raised, or Rule.Held ends
 	withheldReasons
 )
 
@@ -327,8 +319,7 @@ func (s *scheduler) countWithheldOf(h *host, why withheldReason, sign int64) {
 func (c *controls) withholding() bool { return c.Load().Set(withholdFields) }
 
 // withholds returns the date until which the rules keep a host from being served, and
-// why: never if it is paused, instant.None if they do not. A pause precedes a block, whose end would
-// change nothing.
+// why: never if it is paused or held, instant.None if they do not. A pause comes first, and a block last.
 func (c *controls) withholds(host []byte, now int64) (until int64, why withheldReason) {
 	until = instant.None
 	c.Load().Visit(host, func(r *scopeRule) bool {
@@ -337,6 +328,8 @@ func (c *controls) withholds(host []byte, now int64) (until int64, why withheldR
 		}
 		if r.Paused == On {
 			until, why = instant.Never, withheldPaused
+		} else if r.Held && until != instant.Never {
+			until, why = instant.Never, withheldSpent
 		}
 		return r.Paused == Unset
 	})
@@ -464,7 +457,7 @@ func (s *scheduler) ruled(old, r *scopeRule, now int64) {
 		s.withheld.blocks.ReplaceOrInsert(r)
 	}
 	s.recheck(r.scope)
-	if r.scope.named && !r.scope.domain && (r.Paused == On || r.until != instant.None) {
+	if r.scope.named && !r.scope.domain && (r.Paused == On || r.Held || r.until != instant.None) {
 		s.withholdReady(r.scope.name, now)
 	}
 }

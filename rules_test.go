@@ -26,6 +26,7 @@ func drawRule(t *rapid.T, start time.Time) (r Rule) {
 	}
 	r.Concurrency = rapid.SampledFrom([]int{0, 1, 2, maxConcurrency}).Draw(t, "concurrency")
 	r.Paused = rapid.SampledFrom([]Switch{Unset, On, Off}).Draw(t, "paused")
+	r.Held = rapid.Bool().Draw(t, "held")
 	if rapid.Bool().Draw(t, "blocked") {
 		r.BlockedUntil = start.Add(time.Duration(rapid.IntRange(1, 1e6).Draw(t, "s")) * time.Second)
 	}
@@ -130,6 +131,7 @@ func naiveEffective(rules map[Scope]Rule, host string) (out Rule) {
 		if out.Paused == Unset {
 			out.Paused = r.Paused
 		}
+		out.Held = out.Held || r.Held && !runs
 		if out.BlockedUntil.IsZero() && !runs {
 			out.BlockedUntil = r.BlockedUntil
 		}

@@ -19,6 +19,7 @@ type Rule struct {
 	Delay        *Delay        `json:"delay,omitempty"`
 	Concurrency  int           `json:"concurrency,omitempty"`
 	Paused       *bool         `json:"paused,omitempty"`
+	Held         bool          `json:"held,omitempty"`
 	BlockedUntil time.Time     `json:"blocked_until,omitzero"`
 	Priority     int           `json:"priority,omitempty"`
 	Priorities   map[int]uint8 `json:"priorities,omitempty"`
@@ -31,7 +32,7 @@ type Rule struct {
 func (r *Rule) Rule() (frontier.Rule, error) {
 	p, err := r.Delay.policy()
 	x := frontier.Rule{
-		Delay: p, Concurrency: r.Concurrency, BlockedUntil: r.BlockedUntil, Priority: r.Priority,
+		Delay: p, Concurrency: r.Concurrency, Held: r.Held, BlockedUntil: r.BlockedUntil, Priority: r.Priority,
 		Limits: r.Limits.of(), HostLimits: r.HostLimits.of(), Weight: r.Weight,
 	}
 	if r.Paused != nil {
@@ -52,7 +53,7 @@ func (r *Rule) Rule() (frontier.Rule, error) {
 // RuleOf is the inverse of Rule. A block that has ended is left out.
 func RuleOf(r frontier.Rule) Rule {
 	x := Rule{
-		Delay: delayOf(r.Delay), Concurrency: r.Concurrency, Priority: r.Priority,
+		Delay: delayOf(r.Delay), Concurrency: r.Concurrency, Held: r.Held, Priority: r.Priority,
 		Limits: limitsOf(r.Limits), HostLimits: limitsOf(r.HostLimits), Weight: r.Weight,
 	}
 	if r.Paused != frontier.Unset {
@@ -83,6 +84,7 @@ func (r Rule) Set() (all []Setting) {
 	say(!r.BlockedUntil.IsZero(), "blocked_until", r.BlockedUntil.Format(time.RFC3339))
 	say(r.Concurrency > 0, "concurrency", strconv.Itoa(r.Concurrency))
 	say(r.Delay != nil, "delay", r.Delay.String())
+	say(r.Held, "held", "yes")
 	say(r.HostLimits != Limits{}, "host_limits", r.HostLimits.words())
 	say(r.Limits != Limits{}, "limits", r.Limits.words())
 	say(r.Paused != nil, "paused", yes(r.Paused))

@@ -25,7 +25,7 @@ func TestARuleCanBeReadAndSetAgain(t *testing.T) {
 	for _, want := range []frontier.Rule{
 		{},
 		{Delay: frontier.FixedDelay(0), Paused: frontier.Off, Weight: 7},
-		{Delay: frontier.FactorDelay(10, time.Second, time.Minute), Paused: frontier.On},
+		{Delay: frontier.FactorDelay(10, time.Second, time.Minute), Paused: frontier.On, Held: true},
 		{Concurrency: 2, BlockedUntil: time.Now().Add(time.Hour).UTC().Round(0), Priority: 3, Limits: limits},
 		{Priorities: priorities, HostLimits: limits},
 	} {

@@ -77,11 +77,7 @@ func (s *Server) SetCrawlLimit(ctx context.Context, p *pb.CrawlLimitParams) (*pb
 	}
 	s.write.Lock()
 	defer s.write.Unlock()
-	err := s.settings.change(ctx, p.GetKey(), func(l *limit) { l.most = int64(p.GetLimit()) })
-	if err == nil {
-		_, err = s.withhold(p.GetKey())
-	}
-	return &pb.Empty{}, statusOf(err)
+	return &pb.Empty{}, statusOf(s.setLimit(ctx, p.GetKey(), int64(p.GetLimit())))
 }
 
 var levels = map[pb.LogLevelParams_Level]slog.Level{

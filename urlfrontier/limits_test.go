@@ -1,6 +1,7 @@
 package urlfrontier_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -100,6 +101,65 @@ func TestALimitCountsWhatOtherAPIsComplete(t *testing.T) {
 	require.Zero(t, a.stats("", "a.example").GetInProcess())
 }
 
+// An operator may pause a host before its limit is reached or after, and the server may start again
+// between: the pause lasts until the operator ends it.
+func TestALimitThatLiftsLeavesThePause(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("after=%v/restarts=%v", after, restarts), func(t *testing.T) {
+				f := openUndelayed(t)
+				defer func() { require.NoError(t, f.Close()) }()
+				began := func() (*urlfrontier.Server, func()) {
+					svc, err := serve.New(f, serve.Options{})
+					require.NoError(t, err)
+					s, err := urlfrontier.New(t.Context(), svc, urlfrontier.Options{})
+					require.NoError(t, err)
+					return s, func() { require.NoError(t, s.Close()); require.NoError(t, svc.Close()) }
+				}
+				s, end := began()
+				limit := func(n uint32) {
+					_, err := s.SetCrawlLimit(t.Context(), &pb.CrawlLimitParams{Key: "a.example", Limit: n})
+					require.NoError(t, err)
+				}
+				restart := func() {
+					if restarts {
+						end()
+						s, end = began()
+					}
+				}
+				host := frontier.Host("a.example")
+				_, err := f.Add(t.Context(), frontier.Entry{URL: "http://a.example/done", Finished: true}, frontier.Entry{URL: "http://a.example/"})
+				require.NoError(t, err)
+				if after {
+					limit(1)
+					restart()
+				}
+				require.NoError(t, f.Pause(host))
+				if !after {
+					restart()
+					limit(1)
+				}
+				restart()
+				require.Equal(t, frontier.Rule{Paused: frontier.On, Held: true}, f.RuleOf("a.example"))
+				limit(0)
+				restart()
+				require.Equal(t, frontier.Rule{Paused: frontier.On}, f.RuleOf("a.example"))
+				_, _, err = f.TryNext()
+				require.Error(t, err)
+				limit(1)
+				require.NoError(t, f.Resume(host))
+				_, _, err = f.TryNext()
+				require.Error(t, err, "the limit is reached")
+				limit(0)
+				l, _, err := f.TryNext()
+				require.NoError(t, err)
+				require.NoError(t, f.Done(l, frontier.Outcome{}))
+				end()
+			})
+		}
+	}
+}
+
 // A server that was killed may have missed that a limit was reached, or that there is room again.
 func TestALimitIsCheckedAtTheStart(t *testing.T) {
 	f := openUndelayed(t)
@@ -126,10 +186,12 @@ func TestALimitIsCheckedAtTheStart(t *testing.T) {
 		require.NoError(t, err)
 	})
 	add(frontier.Entry{URL: "http://a.example/done", Finished: true})
-	started(func(*urlfrontier.Server) { require.Equal(t, frontier.On, f.RuleOf("a.example").Paused) })
+	started(func(*urlfrontier.Server) { require.True(t, f.RuleOf("a.example").Held) })
 	_, err := f.Delete(t.Context(), host)
 	require.NoError(t, err)
-	started(func(*urlfrontier.Server) { require.Equal(t, frontier.Off, f.RuleOf("a.example").Paused) })
+	started(func(*urlfrontier.Server) {
+		require.Equal(t, frontier.Rule{Paused: frontier.Off}, f.RuleOf("a.example"))
+	})
 }
 
 func TestLongKeysAreUnknown(t *testing.T) {
@@ -185,7 +247,7 @@ func TestAClosedFrontierIsUnavailable(t *testing.T) {
 }
 
 func TestValuesOfLimitsAreChecked(t *testing.T) {
-	for value, ok := range map[string]bool{"5": true, "0 1": true, "xx": false, "-5": false, "5 x": false, "5 9": false, "": false} {
+	for value, ok := range map[string]bool{"5": true, "0": false, "0 1": false, "xx": false, "-5": false, "5 x": false, "5 9": false, "": false} {
 		require.Equal(t, ok, urlfrontier.CheckValue("urlfrontier/limit/a.example", []byte(value)) == nil, value)
 	}
 	require.Error(t, urlfrontier.CheckValue("urlfrontier/limit/", []byte("5")))

@@ -262,9 +262,7 @@ func (s *Server) changing(key string) (done func()) {
 			keys = s.settings.limited()
 		}
 		for _, key := range keys {
-			if s.settings.limit(key) != (limit{}) {
-				s.tryWithhold(key)
-			}
+			s.tryWithhold(key)
 		}
 		s.hand.Unlock()
 		s.write.Unlock()

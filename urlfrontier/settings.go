@@ -26,41 +26,20 @@ const (
 type settings struct {
 	f *frontier.Frontier
 
-	pausing sync.Mutex // held while a host is paused or released; taken before mu
+	holding sync.Mutex // held while a host is held or released; taken before mu
 
 	mu       sync.Mutex
 	inactive bool             // guarded by mu; GetURLs returns nothing
-	limits   map[string]limit // guarded by mu; by key
+	limits   map[string]int64 // guarded by mu; by key: how many URLs may be completed
 }
 
-// limit is that of a key.
-type limit struct {
-	most int64           // URLs that may be completed; 0: any number
-	held bool            // the server has paused the host, or is about to
-	was  frontier.Switch // what Paused was before
-}
-
-// append appends what is stored of a limit.
-func (l limit) append(b []byte) []byte {
-	b = strconv.AppendInt(b, l.most, 10)
-	if l.held {
-		b = append(b, ' ', '0'+byte(l.was))
-	}
-	return b
-}
-
-// openLimit is the inverse of append.
-func openLimit(b []byte) (l limit, err error) {
-	most, was, held := strings.Cut(string(b), " ")
-	if l.most, err = strconv.ParseInt(most, 10, 64); err == nil && held {
-		var x uint64
-		x, err = strconv.ParseUint(was, 10, 8)
-		l.held, l.was = true, frontier.Switch(x)
-	}
-	if err == nil && (l.most < 0 || l.was > frontier.Off) {
+// openLimit reads the limit of a key: how many of its URLs may be completed.
+func openLimit(b []byte) (most int64, err error) {
+	most, err = strconv.ParseInt(string(b), 10, 64)
+	if err == nil && most <= 0 {
 		err = fmt.Errorf("%q: no limit is like that", b)
 	}
-	return l, err
+	return most, err
 }
 
 // CheckValue is for serve.Options.CheckValue: it says what is wrong with a value of this package's.
@@ -80,7 +59,7 @@ func CheckValue(key string, value []byte) error {
 }
 
 func openSettings(ctx context.Context, f *frontier.Frontier) (*settings, error) {
-	s := &settings{f: f, limits: map[string]limit{}}
+	s := &settings{f: f, limits: map[string]int64{}}
 	_, inactive, err := f.Value(inactiveKey)
 	if err != nil {
 		return nil, fmt.Errorf("urlfrontier: settings: %w", err)
@@ -114,23 +93,21 @@ func (s *settings) setActive(ctx context.Context, on bool) error {
 	return nil
 }
 
-// change changes the limit of a key.
-func (s *settings) change(ctx context.Context, key string, change func(*limit)) error {
+// setLimit sets the limit of a key; 0: none.
+func (s *settings) setLimit(ctx context.Context, key string, most int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.limits[key]
-	change(&l)
-	if l == (limit{}) {
+	if most == 0 {
 		if err := s.f.SetValue(ctx, limitKey+key, nil); err != nil {
 			return err
 		}
 		delete(s.limits, key)
 		return nil
 	}
-	if err := s.f.SetValue(ctx, limitKey+key, l.append(nil)); err != nil {
+	if err := s.f.SetValue(ctx, limitKey+key, strconv.AppendInt(nil, most, 10)); err != nil {
 		return err
 	}
-	s.limits[key] = l
+	s.limits[key] = most
 	return nil
 }
 
@@ -141,8 +118,8 @@ func (s *settings) active() bool {
 	return !s.inactive
 }
 
-// limit is that of a key.
-func (s *settings) limit(key string) limit {
+// limit is that of a key; 0: none.
+func (s *settings) limit(key string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limits[key]
@@ -173,33 +150,46 @@ func (s *Server) isSpent(key string, most int64) (bool, error) {
 	return false, nil
 }
 
-// withhold reports whether a queue has reached its limit. If so, it pauses the host. When there is
-// room again, it releases the host, unless an operator had paused it.
-func (s *Server) withhold(key string) (spent bool, err error) {
-	s.settings.pausing.Lock()
-	defer s.settings.pausing.Unlock()
-	l, f, host := s.settings.limit(key), s.svc.Frontier(), frontier.Host(key)
-	if spent, err = s.isSpent(key, l.most); err != nil {
-		return false, err
+// setLimit sets the limit of a queue, and holds or releases the host. A host that is held has a limit in
+// the store, or a crash might leave it held for ever.
+func (s *Server) setLimit(ctx context.Context, key string, most int64) error {
+	s.settings.holding.Lock()
+	defer s.settings.holding.Unlock()
+	spent, err := s.isSpent(key, most)
+	if err == nil && !spent {
+		err = s.hold(key, false)
 	}
-	rule, _ := f.Rule(host)
-	switch {
-	case spent && rule.Paused != frontier.On: // it is noted first, or a crash might leave it paused for ever
-		err = s.settings.change(s.life, key, func(l *limit) { l.held, l.was = true, rule.Paused })
-		if err == nil {
-			err = f.UpdateRule(host, func(r *frontier.Rule) { r.Paused = frontier.On })
-		}
-	case !spent && l.held:
-		err = f.UpdateRule(host, func(r *frontier.Rule) {
-			if r.Paused == frontier.On {
-				r.Paused = l.was
-			}
-		})
-		if err == nil {
-			err = s.settings.change(s.life, key, func(l *limit) { l.held, l.was = false, frontier.Unset })
-		}
+	if err == nil {
+		err = s.settings.setLimit(ctx, key, most)
+	}
+	if err == nil && spent {
+		err = s.hold(key, true)
+	}
+	return err
+}
+
+// withhold reports whether a queue has reached its limit. If so, it holds the host. When there is room
+// again, it releases the host.
+func (s *Server) withhold(key string) (spent bool, err error) {
+	s.settings.holding.Lock()
+	defer s.settings.holding.Unlock()
+	most := s.settings.limit(key)
+	if most == 0 {
+		return false, nil
+	}
+	if spent, err = s.isSpent(key, most); err == nil {
+		err = s.hold(key, spent)
 	}
 	return spent, err
+}
+
+// hold holds or releases a host. Pauses are the operator's, and stay as they are.
+func (s *Server) hold(key string, on bool) error {
+	f, host := s.svc.Frontier(), frontier.Host(key)
+	if rule, _ := f.Rule(host); rule.Held == on {
+		return nil
+	}
+	return f.UpdateRule(host, func(r *frontier.Rule) { r.Held = on })
 }
 
 // tryWithhold is withhold for callers that go on without it.
@@ -213,7 +203,7 @@ func (s *Server) tryWithhold(key string) bool {
 
 // noteSpent notes a key with a limit of which a URL was completed.
 func (s *Server) noteSpent(key string, finished bool) {
-	if finished && s.settings.limit(key).most > 0 {
+	if finished && s.settings.limit(key) > 0 {
 		s.spent = append(s.spent, key)
 	}
 }
@@ -228,14 +218,14 @@ func (s *Server) withholdSpent() {
 }
 
 // withinLimits returns leases without those of hosts whose limits were used up by another API. Their URLs
-// wait again, and the hosts are paused.
+// wait again, and the hosts are held.
 func (s *Server) withinLimits(leases []frontier.Lease) (within []frontier.Lease) {
 	var over []frontier.Lease
 	key, spent := "", false
 	for _, l := range leases {
 		if l.Host != key { // those of a host follow each other
 			key = l.Host
-			spent = s.settings.limit(key).most > 0 && s.tryWithhold(key)
+			spent = s.settings.limit(key) > 0 && s.tryWithhold(key)
 		}
 		if spent {
 			over = append(over, l)

@@ -23,7 +23,7 @@ var goldenLimits = row.Limits{Waiting: 10, Served: 20, Bytes: 1 << 40, Errors: 3
 
 func goldenRules() []row.Rule {
 	r := row.Rule{
-		Delay: row.Delay{Kind: row.Factor, Factor: 2.5, Min: time.Second, Max: time.Minute}, Concurrency: 1000, Paused: 1, BlockedUntil: 1e12,
+		Delay: row.Delay{Kind: row.Factor, Factor: 2.5, Min: time.Second, Max: time.Minute}, Concurrency: 1000, Paused: 1, Held: true, BlockedUntil: 1e12,
 		Priority: 7, Priorities: [row.MaxPriorities + 1]uint8{2: 3, 6: 64}, Limits: goldenLimits, HostLimits: row.Limits{Bytes: 300},
 	}
 	return []row.Rule{

@@ -18,6 +18,7 @@ type ruleMembers struct {
 	Delay        *lineDelay
 	Concurrency  int
 	Paused       string
+	Withheld     string
 	BlockedUntil lineTime
 	Priorities   []int
 	Limits       lineLimits
@@ -35,6 +36,9 @@ func (l *lineWriter) rule(s row.Scope, r *row.Rule) []byte {
 		l.word("paused", "on")
 	case 2:
 		l.word("paused", "off")
+	}
+	if r.Held {
+		l.word("withheld", "on")
 	}
 	l.time("blockedUntil", r.BlockedUntil)
 	l.integer("priority", int64(r.Priority))
@@ -81,6 +85,13 @@ func (r *Reader) ruleLine(l *line) error {
 		rule.Paused = 2
 	default:
 		return fmt.Errorf("paused is %q; want on or off", l.Paused)
+	}
+	switch l.Withheld {
+	case "":
+	case "on":
+		rule.Held = true
+	default:
+		return fmt.Errorf("withheld is %q; want on", l.Withheld)
 	}
 	return r.Sink.Rule(s, &rule)
 }

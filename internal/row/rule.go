@@ -16,6 +16,7 @@ type Rule struct {
 	Delay        Delay
 	Concurrency  int
 	Paused       uint8 // 1: on; 2: off
+	Held         bool
 	BlockedUntil int64 // Unix milliseconds
 	Priority     int
 	Priorities   [MaxPriorities + 1]uint8 // by a URL's own priority
@@ -89,6 +90,7 @@ func (r *Rule) fields(f *fields) {
 	text(f, 9, &priorities, MaxPriorities)
 	copy(r.Priorities[1:], priorities)
 	f.require(slices.Max(r.Priorities[:]) <= MaxPriorities)
+	flag(f, 10, &r.Held)
 	r.Limits.fields(f, 16)
 	r.HostLimits.fields(f, 32)
 	signed(f, 48, &r.Ended)

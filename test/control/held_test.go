@@ -19,6 +19,31 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A program's hold and the operator's pause are two settings: each lasts until it is ended.
+func TestHeldBesidePaused(t *testing.T) {
+	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *harness.World) {
+		w.Add(harness.UrlsOf("a.example.org", 1)...)
+		a, org := frontier.Host("a.example.org"), frontier.Domain("example.org")
+		hold := func(s frontier.Scope, on bool) {
+			require.NoError(t, w.F.UpdateRule(s, func(r *frontier.Rule) { r.Held = on }))
+		}
+		hold(a, true)
+		w.Held(1)
+		require.NoError(t, w.F.Pause(a))
+		hold(a, false)
+		w.Held(1)
+		hold(a, true)
+		require.NoError(t, w.F.Resume(a))
+		w.Held(1)
+		hold(org, true)
+		hold(a, false)
+		w.Held(1)
+		require.NoError(t, w.F.Resume(a), "in spite of the domain")
+		w.Fetched(w.NextIs(0, "http://a.example.org/1"), 0, frontier.Outcome{})
+		require.Error(t, w.F.UpdateRule(frontier.Crawl(0), func(r *frontier.Rule) { r.Held = true }))
+	})
+}
+
 func TestPauseAndResume(t *testing.T) {
 	harness.InBothWorlds(t, frontier.Options{Delay: frontier.FixedDelay(time.Second)}, func(t *testing.T, w *harness.World) {
 		w.Add(harness.UrlsOf("a.example.org", 2)...)
