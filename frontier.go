@@ -99,6 +99,7 @@ type shard struct {
 	steps      clockSteps
 	reopenedAt int64  // when the store was opened after a crash, ns since Open; notReopened if never
 	token      uint64 // of the last lease
+	tokenKey   uint64 // 0: not computed yet
 	seq        uint64 // of the last admission
 	rates      measure.Rates
 	badLinks   struct { // outlinks that were refused
@@ -367,9 +368,12 @@ func (s *shard) exhaustedLocked() error {
 // nextTokenLocked returns a number that is not 0. The tokens of two stores differ, so
 // that a lease of one means nothing to the other.
 func (s *shard) nextTokenLocked() uint64 {
+	if s.tokenKey == 0 {
+		s.tokenKey = s.hostHash("token")
+	}
 	for {
 		s.token++
-		if t := s.token ^ s.hostHash("token"); t != 0 {
+		if t := s.token ^ s.tokenKey; t != 0 {
 			return t
 		}
 	}
