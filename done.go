@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -221,11 +222,6 @@ func (f *Frontier) doneRest(ctx context.Context, job *op, err error, l *Lease, p
 	return lost
 }
 
-// leastAsked is less than any Retry-After, and more than its seconds taken for nanoseconds.
-// It is as short as that because a Retry-After may be the rest until a date. A Crawl-delay
-// may be of any size: robots.txt has fractions.
-const leastAsked = time.Microsecond
-
 func checkOutcome(o *Outcome) error {
 	if o.Result > PutOff {
 		return fmt.Errorf("%w: Result is %d; want 0 to %d", ErrOutcome, o.Result, PutOff)
@@ -250,8 +246,11 @@ func checkOutcome(o *Outcome) error {
 	if o.Uncontacted && o.Result != Denied && o.Result < Requeue {
 		return fmt.Errorf("%w: %v with Uncontacted; want denied or requeue", ErrOutcome, o.Result)
 	}
-	if !o.Uncontacted && unitless(o.RetryAfter, leastAsked) {
-		return fmt.Errorf("%w: RetryAfter is %v; want 0 or at least %v: is the unit missing?", ErrOutcome, o.RetryAfter, leastAsked)
+	if err := unit.Check("RetryAfter", max(0, o.RetryAfter), unit.Measured); err != nil && !o.Uncontacted {
+		return fmt.Errorf("%w: %w", ErrOutcome, err)
+	}
+	if err := unit.Check("CrawlDelay", max(0, o.CrawlDelay), unit.Least); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutcome, err)
 	}
 	if len(o.Meta) > MaxMeta {
 		return fmt.Errorf("%w: Meta has %d bytes; want at most %d", ErrOutcome, len(o.Meta), MaxMeta)

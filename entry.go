@@ -166,7 +166,9 @@ type Outcome struct {
 	// 3*time.Second. Round what is left until a date up.
 	RetryAfter time.Duration
 	// CrawlDelay, if positive, is from now on the least delay of this host
-	// (robots.txt's Crawl-delay); NoCrawlDelay forgets it; 0 changes nothing.
+	// (robots.txt's Crawl-delay); NoCrawlDelay forgets it; 0 changes nothing. Done refuses
+	// one of less than a millisecond: 10 is not 10*time.Second. Raise what a robots.txt
+	// asks for, which may be any fraction of a second, to a millisecond.
 	CrawlDelay time.Duration
 	// Modified is the page's Last-Modified; zero if unknown.
 	Modified time.Time
@@ -239,7 +241,8 @@ func (l *Lease) link(e *Entry) Entry {
 // stands for an IPv4 address has the key of that one. An IPv4 address may be spelled
 // as the URL standard allows, as browsers and the C library do: 2130706433, 0x7f.1
 // and 0177.0.0.1 are 127.0.0.1. It refuses URLs without a scheme or a host, with a
-// malformed host or port, and with blanks or control characters anywhere.
+// malformed host or port, with a host that has an empty label, as in example..org, and
+// with blanks or control characters anywhere.
 func HostName(rawURL string) (string, error) { return hostkey.Of(rawURL) }
 
 // hostOf returns the key of the host that an entry names, or that its URL belongs to.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/timeheap"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // reapYieldingLocked settles leases whose deadline has passed, as failed contacts that
@@ -100,6 +101,9 @@ func (f *Frontier) settleExpiredLocked(id uint32, l *Lease, p plan) {
 func (f *Frontier) Extend(l *Lease, d time.Duration) error {
 	if d <= 0 || d > maxDelay {
 		return fmt.Errorf("frontier: extend by %v; want more than 0 and at most %v", d, maxDelay)
+	}
+	if err := unit.Check("d", d, unit.Measured); err != nil {
+		return fmt.Errorf("frontier: extend: %w", err)
 	}
 	if l == nil {
 		return ErrNotLeased

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/quota"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Limits bound what may be done. Zero fields do not.
@@ -97,8 +98,9 @@ func (l *Limits) check(name string) error {
 			errs = append(errs, fmt.Errorf("%s.%s is %d; want >= 0", name, x.field, x.n))
 		}
 	}
-	if p := l.Period; p != 0 && (p < time.Millisecond || p > maxBlock) {
-		errs = append(errs, fmt.Errorf("%s.Period is %v; want 1ms to %v, or 0", name, p, maxBlock))
+	errs = append(errs, unit.CheckAll(name+".", *l)...)
+	if l.Period > maxBlock {
+		errs = append(errs, fmt.Errorf("%s.Period is %v; want at most %v", name, l.Period, maxBlock))
 	}
 	return errors.Join(errs...)
 }

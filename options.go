@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/internal/hook"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/selector"
 	"github.com/seed-7440039f/frontier/storage"
 )
@@ -52,7 +53,9 @@ type Options struct {
 	// means HostName, which maps all spellings of a machine's name or address to one key;
 	// your own function must do so too, or the machine is contacted as if it were
 	// several. It is called outside the lock, from any goroutine; a key has 1 to 255
-	// bytes. It must not change during the life of a store.
+	// bytes. It must not change during the life of a store, and nothing checks that: under
+	// another function a machine would be two hosts, the one of the old URLs and the one of
+	// the new ones.
 	HostKey func(url string) (string, error)
 
 	// Normalize returns the one form under which the frontier knows a URL: two spellings
@@ -198,8 +201,9 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	if o.HostConcurrency < 1 || o.HostConcurrency > maxConcurrency {
 		bad("HostConcurrency is %d; want 1 to %d", o.HostConcurrency, maxConcurrency)
 	}
-	if o.LeaseTime < time.Millisecond || o.LeaseTime > longestLease {
-		bad("LeaseTime is %v; want 1ms to 720h", o.LeaseTime)
+	errs = append(errs, unit.CheckAll("", o)...)
+	if o.LeaseTime > longestLease {
+		bad("LeaseTime is %v; want at most 720h", o.LeaseTime)
 	}
 	if p, ok := o.Prioritizer.(withLevels); ok && (p.levels < 1 || p.levels > o.Priorities) {
 		bad("Prioritizer is %s with %d; want 1 to Priorities, which is %d", p.name, p.levels, o.Priorities)
@@ -233,24 +237,18 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 
 const maxDelay = row.MaxDelay
 
-// unitless reports whether d is so short that it must be a number of seconds without its
-// unit.
-func unitless(d, least time.Duration) bool { return d > 0 && d < least }
-
 func checkDelay(name string, d DelayPolicy) []error {
 	var errs []error
 	switch d := d.(type) {
 	case factorDelay:
 		if !(d.k >= 0) || math.IsInf(d.k, 0) || d.min < 0 || d.max < d.min {
 			errs = append(errs, fmt.Errorf("%s is FactorDelay(%v, %v, %v); want a finite k >= 0 and 0 <= min <= max", name, d.k, d.min, d.max))
-		} else if unitless(d.min, time.Millisecond) || unitless(d.max, time.Millisecond) {
+		} else if unit.Missing(d.min, unit.Least) || unit.Missing(d.max, unit.Least) {
 			errs = append(errs, fmt.Errorf("%s is FactorDelay(%v, %v, %v); want bounds of 0 or at least 1ms: is the unit missing?", name, d.k, d.min, d.max))
 		}
 	case fixedDelay:
-		if d < 0 {
-			errs = append(errs, fmt.Errorf("%s is FixedDelay(%v); want >= 0", name, time.Duration(d)))
-		} else if unitless(time.Duration(d), time.Millisecond) {
-			errs = append(errs, fmt.Errorf("%s is FixedDelay(%v); want 0 or at least 1ms: is the unit missing?", name, time.Duration(d)))
+		if err := unit.Check(name+": FixedDelay", time.Duration(d), unit.Least); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if m := d.Max(); m > maxDelay {

@@ -32,10 +32,10 @@ func TestAllBadOptionsAreReportedTogether(t *testing.T) {
 		Retry: frontier.Retries(0, -1),
 	})
 	for _, fault := range []string{
-		"frontier: options: ", "Priorities is 65; want 1 to 64", "LeaseTime is 1µs; want 1ms to 720h", "Delay is FixedDelay(-1ns); want >= 0",
+		"frontier: options: ", "Priorities is 65; want 1 to 64", "LeaseTime is 1µs; want 0 or at least 1ms: is the unit missing?", "Delay: FixedDelay is -1ns; want 0 or at least 1ms",
 		"GroupDelay is FactorDelay(NaN, 2ns, 1ns); want a finite k >= 0 and 0 <= min <= max",
 		"Selector: 2 weights; want one for each of 65 priorities", "the weight of priority 2 is 0; want >= 1",
-		"Retry is Retries(0, -1ns); want tries >= 1 and a wait >= 0", "MemoryBudget is -1; want at least ",
+		"Retry is Retries(0, -1ns); want tries >= 1 and a wait of at most", "MemoryBudget is -1; want at least ",
 	} {
 		require.ErrorContains(t, err, fault)
 	}
@@ -61,7 +61,7 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 		{"a factor of 0", frontier.Options{Delay: frontier.FactorDelay(0, 0, 0)}, ""},
 		{"a negative factor", frontier.Options{Delay: frontier.FactorDelay(-0.1, 0, 1)}, "Delay is"},
 		{"a minimum above the maximum", frontier.Options{GroupDelay: frontier.FactorDelay(1, 2, 1)}, "GroupDelay is"},
-		{"10 without a unit", frontier.Options{Delay: frontier.FixedDelay(10)}, "Delay is FixedDelay(10ns); want 0 or at least 1ms: is the unit missing?"},
+		{"10 without a unit", frontier.Options{Delay: frontier.FixedDelay(10)}, "Delay: FixedDelay is 10ns; want 0 or at least 1ms: is the unit missing?"},
 		{"bounds without a unit", frontier.Options{GroupDelay: frontier.FactorDelay(10, 0, 30)}, "GroupDelay is FactorDelay(10, 0s, 30ns); want bounds of 0 or at least 1ms: is the unit missing?"},
 		{"a delay of 1 ms", frontier.Options{Delay: frontier.FixedDelay(time.Millisecond)}, ""},
 		{"more depths than priorities", frontier.Options{Prioritizer: frontier.ByDepth(16)}, "ByDepth with 16; want 1 to Priorities, which is 8"},

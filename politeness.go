@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // DelayPolicy determines how long a host is left alone after a contact. Crawl-delay and
@@ -208,24 +209,26 @@ func (q Quarantine) withDefaults(visitsAgain bool) Quarantine {
 }
 
 func (b Backoff) check() (errs []error) {
-	if b.Base < time.Millisecond || b.Max < b.Base || b.Max > maxDelay {
-		errs = append(errs, fmt.Errorf("Backoff has Base %v and Max %v; want 1ms <= Base <= Max <= %v", b.Base, b.Max, maxDelay))
+	errs = unit.CheckAll("Backoff.", b)
+	if b.Max < b.Base || b.Max > maxDelay {
+		errs = append(errs, fmt.Errorf("Backoff has Base %v and Max %v; want Base <= Max <= %v", b.Base, b.Max, maxDelay))
 	}
 	if !(b.Jitter >= 0 && b.Jitter <= 1) {
 		errs = append(errs, fmt.Errorf("Backoff.Jitter is %v; want 0 to 1", b.Jitter))
 	}
-	if b.ForgiveAfter < 0 || b.ForgiveAfter > maxDelay {
-		errs = append(errs, fmt.Errorf("Backoff.ForgiveAfter is %v; want 0 to %v", b.ForgiveAfter, maxDelay))
+	if b.ForgiveAfter > maxDelay {
+		errs = append(errs, fmt.Errorf("Backoff.ForgiveAfter is %v; want at most %v", b.ForgiveAfter, maxDelay))
 	}
 	return errs
 }
 
 func (q Quarantine) check() (errs []error) {
+	errs = unit.CheckAll("Quarantine.", q)
 	if q.After < 1 || q.After > maxAfter {
 		errs = append(errs, fmt.Errorf("Quarantine.After is %d; want 1 to %d", q.After, maxAfter))
 	}
-	if q.Probe < time.Millisecond || q.MaxProbe < q.Probe || q.MaxProbe > maxDelay {
-		errs = append(errs, fmt.Errorf("Quarantine has Probe %v and MaxProbe %v; want 1ms <= Probe <= MaxProbe <= %v", q.Probe, q.MaxProbe, maxDelay))
+	if q.MaxProbe < q.Probe || q.MaxProbe > maxDelay {
+		errs = append(errs, fmt.Errorf("Quarantine has Probe %v and MaxProbe %v; want Probe <= MaxProbe <= %v", q.Probe, q.MaxProbe, maxDelay))
 	}
 	switch {
 	case q.Forever && q.Probes != 0:
@@ -347,8 +350,11 @@ func checkRetry(name string, p RetryPolicy) []error {
 	case nil:
 		errs = append(errs, fmt.Errorf("%s is nil; want a policy", name))
 	case retries:
-		if r.tries < 1 || r.first < 0 || r.first > maxDelay {
-			errs = append(errs, fmt.Errorf("%s is Retries(%d, %v); want tries >= 1 and a wait >= 0, at most %v", name, r.tries, r.first, maxDelay))
+		if err := unit.Check(name+": the first wait of Retries", r.first, unit.Least); err != nil {
+			errs = append(errs, err)
+		}
+		if r.tries < 1 || r.first > maxDelay {
+			errs = append(errs, fmt.Errorf("%s is Retries(%d, %v); want tries >= 1 and a wait of at most %v", name, r.tries, r.first, maxDelay))
 		}
 	case retriesByKind:
 		for k, p := range r {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/internal/waitqueue"
 )
 
@@ -97,11 +98,17 @@ func (f *Frontier) Take(ctx context.Context, o TakeOptions) ([]Lease, error) {
 }
 
 func (f *Frontier) newTaking(o TakeOptions) (*taking, error) {
-	if o.Hosts < 0 || o.PerHost < 0 || o.Max < 0 || o.Wait < 0 {
-		return nil, fmt.Errorf("Hosts is %d, PerHost %d, Max %d, Wait %v; want 0 or more", o.Hosts, o.PerHost, o.Max, o.Wait)
+	if o.Hosts < 0 || o.PerHost < 0 || o.Max < 0 {
+		return nil, fmt.Errorf("Hosts is %d, PerHost %d, Max %d; want 0 or more", o.Hosts, o.PerHost, o.Max)
 	}
-	if o.Lease != 0 && (o.Lease < time.Millisecond || o.Lease > longestLease) {
-		return nil, fmt.Errorf("Lease is %v; want 1ms to %v, or 0", o.Lease, longestLease)
+	if err := unit.Check("Wait", o.Wait, unit.Measured); err != nil {
+		return nil, err
+	}
+	if err := unit.Check("Lease", o.Lease, unit.Least); err != nil {
+		return nil, err
+	}
+	if o.Lease > longestLease {
+		return nil, fmt.Errorf("Lease is %v; want at most %v", o.Lease, longestLease)
 	}
 	o.Hosts, o.PerHost, o.Wait = max(1, o.Hosts), max(1, o.PerHost), min(o.Wait, maxDelay)
 	if o.Crawls != nil && len(o.Crawls) == 0 {

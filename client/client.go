@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Options are the settings of a Client. The zero value is that of a server on this machine.
@@ -69,7 +70,7 @@ type Client struct {
 // unix:PATH for a Unix socket. It does not contact the server. The caller closes the Client.
 func New(address string, o Options) (*Client, error) {
 	c := &Client{o: o}
-	var errs []error
+	errs := unit.CheckAll("", o)
 	if o.Crawl != "" {
 		c.crawls = []string{o.Crawl}
 	}
@@ -85,11 +86,8 @@ func New(address string, o Options) (*Client, error) {
 	if c.o.Wait < time.Second || c.o.Wait > time.Minute {
 		errs = append(errs, fmt.Errorf("out of range: Wait is %v; want 1s to 1m", o.Wait))
 	}
-	if o.LeaseTime < 0 || o.LeaseTime > 0 && o.LeaseTime < time.Second {
+	if o.LeaseTime > 0 && o.LeaseTime < time.Second {
 		errs = append(errs, fmt.Errorf("out of range: LeaseTime is %v; want 1s or more", o.LeaseTime))
-	}
-	if c.o.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("out of range: Timeout is %v; want more than 0", o.Timeout))
 	}
 	dial := o.Dial
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {

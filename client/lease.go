@@ -4,13 +4,18 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Extend moves a lease's deadline to d from now, as frontier.Frontier.Extend does.
 func (c *Client) Extend(l *frontier.Lease, d time.Duration) error {
+	if err := unit.Check("d", d, unit.Measured); err != nil {
+		return fmt.Errorf("client: extend: %w", err)
+	}
 	x, err := c.onLease(*l, "extend", struct {
 		Lease float64 `json:"lease_s"`
 	}{d.Seconds()})

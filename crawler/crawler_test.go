@@ -37,6 +37,8 @@ func TestOptionsReportEveryFault(t *testing.T) {
 	}
 	_, err = New(f, Options{UserAgent: "a\nb"})
 	assert.ErrorContains(t, err, "UserAgent")
+	_, err = New(nil, Options{})
+	assert.ErrorContains(t, err, "no frontier")
 }
 
 func TestRunTwiceAtOnce(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"container/list"
 	"sync"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Rules is what a site's robots.txt allows this crawler. *robots.Rules implements it.
@@ -249,7 +251,7 @@ func (g *gate) delay(rules Rules) time.Duration {
 	if !ok || d <= 0 {
 		return 0
 	}
-	return min(d, g.maxDelay)
+	return min(max(d, unit.Least), g.maxDelay) // Rules may have any fraction of a second
 }
 
 // longDelay reports whether the Crawl-delay of a host is long and has not been logged.

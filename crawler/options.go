@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/crawler/fetch"
 	"github.com/seed-7440039f/frontier/crawler/filter"
 	"github.com/seed-7440039f/frontier/crawler/urlnorm"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Fetcher gets one page. *fetch.Fetcher is one.
@@ -273,17 +274,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 	if n := o.Groups.IPv6Bits; n < 1 || n > 128 {
 		bad("Groups.IPv6Bits is %d; want 1 to 128", n)
 	}
-	for _, x := range []struct {
-		name string
-		d    time.Duration
-	}{
-		{"RobotsTTL", o.RobotsTTL}, {"RobotsWait", o.RobotsWait}, {"MaxCrawlDelay", o.MaxCrawlDelay},
-		{"MaxRetryAfter", o.MaxRetryAfter}, {"Grace", o.Grace}, {"ProgressEvery", o.ProgressEvery},
-	} {
-		if x.d < 0 {
-			bad("%s is %v; want >= 0", x.name, x.d)
-		}
-	}
+	errs = append(errs, unit.CheckAll("", o)...)
 	if !(o.MaxRate >= 0) || math.IsInf(o.MaxRate, 1) {
 		bad("MaxRate is %v; want a finite number >= 0", o.MaxRate)
 	}

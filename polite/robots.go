@@ -5,6 +5,8 @@ package polite
 import (
 	"container/list"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/crawler/robots"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Robots requests the robots.txt of each site once, remembers it, and decides by it (RFC 9309). A
@@ -79,6 +82,9 @@ func (r *Robots) Allowed(ctx context.Context, rt http.RoundTripper, rawURL strin
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return false, err
+	}
+	if err := errors.Join(unit.CheckAll("Robots.", r)...); err != nil {
+		return false, fmt.Errorf("polite: %w", err)
 	}
 	if rt == nil {
 		rt = http.DefaultTransport

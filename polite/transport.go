@@ -5,6 +5,7 @@ package polite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Frontier is what a Transport needs of its frontier: a *frontier.Frontier, or a *client.Client of a
@@ -71,6 +73,14 @@ var _ http.RoundTripper = (*Transport)(nil)
 // start sets up what the fields leave open.
 func (t *Transport) start() error {
 	t.once.Do(func() {
+		errs := unit.CheckAll("", t)
+		if t.Robots != nil {
+			errs = append(errs, unit.CheckAll("Robots.", t.Robots)...)
+		}
+		if len(errs) > 0 {
+			t.err = fmt.Errorf("polite: %w", errors.Join(errs...))
+			return
+		}
 		t.sending = t.Base
 		if t.sending == nil {
 			t.sending = t.newBase()

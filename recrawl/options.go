@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Options configure a Scheduler. The zero value is ready to use.
@@ -60,7 +62,7 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error { // runs after withDefaults
-	var errs []error
+	errs := unit.CheckAll("", o)
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -70,7 +72,6 @@ func (o Options) validate() error { // runs after withDefaults
 	fault(o.MinInterval < time.Second, "MinInterval is %v; want >= 1s", o.MinInterval)
 	fault(o.MaxInterval < o.MinInterval || o.MaxInterval > maxInterval, "MaxInterval is %v; want MinInterval (%v) to %v", o.MaxInterval, o.MinInterval, maxInterval)
 	fault(o.Probe < time.Second, "Probe is %v; want >= 1s", o.Probe)
-	fault(o.Burst < 0, "Burst is %v; want >= 0", o.Burst)
 	fault(!(o.Prior.Alpha >= leastAlpha && o.Prior.Alpha <= mostAlpha), "Prior.Alpha is %v; want %v to %v", o.Prior.Alpha, leastAlpha, mostAlpha)
 	fault(!(o.Prior.Beta > 0) || !(o.Prior.Mean() >= leastRate && o.Prior.Mean() <= leastRate*rateSpan),
 		"Prior.Beta is %v days; want a mean rate of 1e-4 to 1e4 per day", o.Prior.Beta)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // longestLease is the longest lease of a frontier.
@@ -111,6 +112,9 @@ func (s *Service) leaseTime(x float64) (time.Duration, error) {
 // waitTime is wait_s.
 func waitTime(x float64) (time.Duration, error) {
 	d, err := seconds("wait_s", x)
+	if d > 0 {
+		d = max(d, unit.Measured) // it may be the rest of a wait
+	}
 	return min(d, maxWait), err
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // item is a URL of a request.
@@ -184,10 +185,16 @@ func (s *Service) end(in *scanner, now time.Time) (e end, err error) {
 		case "duration_s":
 			o.Duration, err = in.seconds()
 		case "retry_after_s":
-			o.RetryAfter, err = in.seconds()
+			if o.RetryAfter, err = in.seconds(); o.RetryAfter > 0 {
+				o.RetryAfter = max(o.RetryAfter, unit.Measured) // it has its unit, and may be a rest
+			}
 		case "crawl_delay_s":
-			if o.CrawlDelay, err = in.seconds(); err == nil && o.CrawlDelay == 0 {
+			switch o.CrawlDelay, err = in.seconds(); {
+			case err != nil:
+			case o.CrawlDelay == 0:
 				o.CrawlDelay = frontier.NoCrawlDelay
+			default:
+				o.CrawlDelay = max(o.CrawlDelay, unit.Least) // robots.txt may have any fraction
 			}
 		case "modified":
 			o.Modified, err = in.time()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/console"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Options configure a Service. The zero value serves without tokens, to this machine only.
@@ -137,7 +138,10 @@ func New(f *frontier.Frontier, o Options) (*Service, error) {
 	if o.MaxLease == 0 {
 		o.MaxLease = time.Hour
 	}
-	if o.MaxLease < 0 || o.MaxLease > longestLease {
+	if err := errors.Join(unit.CheckAll("", o)...); err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	if o.MaxLease > longestLease {
 		return nil, fmt.Errorf("serve: MaxLease is %v; want 0 to %v", o.MaxLease, longestLease)
 	}
 	if o.Idle == 0 {

@@ -5,10 +5,12 @@ package urlfrontier
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
@@ -66,11 +68,12 @@ func (s *Server) GRPC(o GRPCOptions) *grpc.Server {
 }
 
 // Stop closes the Server and then the gRPC server: clients get the acknowledgements of what was
-// under way, then GOAWAY, and a time to end their streams.
+// under way, then GOAWAY, and a time to end their streams. It ends at once, and returns an error, if
+// patience is so short that its unit must be missing.
 func (s *Server) Stop(g *grpc.Server, patience time.Duration) error {
 	t := time.AfterFunc(patience, g.Stop) // it also ends a purge that Close waits for
 	defer t.Stop()
-	err := s.Close()
+	err := errors.Join(unit.Check("patience", patience, unit.Measured), s.Close())
 	g.GracefulStop()
 	return err
 }

@@ -4,6 +4,7 @@ package urlfrontier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/serve"
 	"github.com/seed-7440039f/frontier/urlfrontier/pb"
 	"google.golang.org/grpc"
@@ -84,6 +86,11 @@ type Server struct {
 // New returns a Server over a Service, which is to be closed after it. If PurgeURLs was ever called,
 // it reads all URLs of the frontier once.
 func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
+	waits := o
+	waits.Wait = max(0, o.Wait)
+	if err := errors.Join(unit.CheckAll("", waits)...); err != nil {
+		return nil, fmt.Errorf("urlfrontier: %w", err)
+	}
 	if o.Wait == 0 {
 		o.Wait = 2 * time.Second
 	}

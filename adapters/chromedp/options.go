@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler/fetch"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Options configure a Renderer. The zero value works where Chromium is installed.
@@ -86,13 +87,12 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
-	var errs []error
+	errs := unit.CheckAll("", o)
 	for _, x := range []struct {
 		name string
 		n    int64
 	}{
-		{"Tabs", int64(o.Tabs)}, {"Memory", o.Memory}, {"Quiet", int64(o.Quiet)}, {"Timeout", int64(o.Timeout)}, {"MaxRequests", int64(o.MaxRequests)},
-		{"ScriptTTL", int64(o.ScriptTTL)}, {"ScriptMemory", o.ScriptMemory}, {"Pause", int64(o.Pause)},
+		{"Tabs", int64(o.Tabs)}, {"Memory", o.Memory}, {"MaxRequests", int64(o.MaxRequests)}, {"ScriptMemory", o.ScriptMemory},
 	} {
 		if x.n < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d; want > 0", x.name, x.n))

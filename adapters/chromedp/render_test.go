@@ -215,3 +215,11 @@ func TestOptionsReportEveryFault(t *testing.T) {
 	_, err = r.running()
 	assert.ErrorIs(t, err, errClosed)
 }
+
+// TestUnits uses 10 ns in place of 10 s in each option.
+func TestUnits(t *testing.T) {
+	_, err := New(Options{Quiet: 10, Timeout: 10, Pause: 10, ScriptTTL: 10})
+	for _, name := range []string{"Quiet", "Timeout", "Pause", "ScriptTTL"} {
+		assert.ErrorContains(t, err, name+" is 10ns; want 0 or at least 1ms: is the unit missing?")
+	}
+}

@@ -41,14 +41,14 @@ func (c *checkpointFlags) start(ctx context.Context, parts []backup.Part, log *s
 	if c.dir == "" {
 		return nil, c.decline(log), nil
 	}
-	k, err := backup.New(backup.Options{Dir: c.dir, Keep: c.keep, Parts: parts, Logger: log})
+	k, err := backup.New(backup.Options{Dir: c.dir, Keep: c.keep, Every: c.every, Parts: parts, Logger: log})
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	demand, ignore := onDemand()
 	var running sync.WaitGroup
-	running.Go(func() { k.Run(ctx, c.every, demand) })
+	running.Go(func() { k.Run(ctx, demand) })
 	return k.Take, func() {
 		ignore()
 		cancel()

@@ -3,8 +3,8 @@
 //	k, err := backup.New(backup.Options{Dir: "backups", Parts: []backup.Part{
 //		{Name: "frontier", Copy: store.CopyTo}, // first: see Options.Parts
 //		{Name: "seen", Copy: index.CopyTo},
-//	}})
-//	go k.Run(ctx, time.Hour, nil)
+//	}, Every: time.Hour})
+//	go k.Run(ctx, nil)
 //
 // Each checkpoint is a folder, checkpoint-20260102T150405.000Z, named by the UTC time of its start,
 // with an entry for each part. It gets this name only when it is complete and survives a loss of
@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/durablefs"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Part is a component of a crawl that can be copied while it is in use.
@@ -52,6 +53,9 @@ type Options struct {
 	// the other parts include everything that they recorded for pages that the frontier has as
 	// done. After a restore, pages that were done since the checkpoint are fetched again.
 	Parts []Part
+	// Every is the interval of Run, from the end of a checkpoint to the next. Zero means that Run
+	// makes them on demand only.
+	Every time.Duration
 	// Now returns the time for names. Nil means time.Now.
 	Now func() time.Time
 	// Logger receives each checkpoint and each failure. Nil discards them.
@@ -72,6 +76,9 @@ var nameOf = regexp.MustCompile(`^checkpoint-\d{8}T\d{6}\.\d{3}Z$`)
 
 // New returns a Keeper, and removes incomplete checkpoints that a crash left.
 func New(o Options) (*Keeper, error) {
+	if err := errors.Join(unit.CheckAll("", o)...); err != nil {
+		return nil, fmt.Errorf("backup: options: %w", err)
+	}
 	if o.Keep == 0 {
 		o.Keep = 3
 	}
@@ -211,15 +218,14 @@ func (k *Keeper) prune() error {
 	return errors.Join(errs...)
 }
 
-// Run makes checkpoints until ctx ends: at the interval every, measured from the end of the
-// previous one, unless it is zero, and for each value from demand, which may be nil. Failures are
-// logged, and the crawl continues.
-func (k *Keeper) Run(ctx context.Context, every time.Duration, demand <-chan struct{}) {
+// Run makes checkpoints until ctx ends: at the interval Every, and for each value from demand, which
+// may be nil. Failures are logged, and the crawl continues.
+func (k *Keeper) Run(ctx context.Context, demand <-chan struct{}) {
 	for {
 		var due <-chan time.Time
 		var timer *time.Timer
-		if every > 0 {
-			timer = time.NewTimer(every)
+		if k.opts.Every > 0 {
+			timer = time.NewTimer(k.opts.Every)
 			due = timer.C
 		}
 		var ok bool

@@ -103,12 +103,12 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var n int
-		k, err := New(Options{Dir: dir, Keep: 100, Parts: []Part{counting("one", &n)}})
+		k, err := New(Options{Dir: dir, Keep: 100, Every: time.Hour, Parts: []Part{counting("one", &n)}})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		demand := make(chan struct{})
 		ended := make(chan struct{})
-		go func() { k.Run(ctx, time.Hour, demand); close(ended) }()
+		go func() { k.Run(ctx, demand); close(ended) }()
 		time.Sleep(3*time.Hour + time.Minute)
 		synctest.Wait()
 		assert.Equal(t, 3, n)
@@ -124,7 +124,8 @@ func TestRun(t *testing.T) {
 		assert.Equal(t, 5, n)
 		ctx, cancel = context.WithCancel(t.Context())
 		ended = make(chan struct{})
-		go func() { k.Run(ctx, 0, nil); close(ended) }() // neither an interval nor demand
+		k.opts.Every = 0 // neither an interval nor demand
+		go func() { k.Run(ctx, nil); close(ended) }()
 		time.Sleep(24 * time.Hour)
 		cancel()
 		<-ended

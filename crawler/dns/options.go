@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Options configure a Resolver. The zero value asks the system's resolver.
@@ -86,16 +88,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 			bad("Servers has %q; want an IP address, with or without a port", s)
 		}
 	}
-	for _, x := range []struct {
-		name string
-		d    time.Duration
-	}{
-		{"Timeout", o.Timeout}, {"MinTTL", o.MinTTL}, {"NegativeTTL", o.NegativeTTL}, {"SystemTTL", o.SystemTTL}, {"Stale", o.Stale},
-	} {
-		if x.d < 0 {
-			bad("%s is %v; want > 0", x.name, x.d)
-		}
-	}
+	errs = append(errs, unit.CheckAll("", o)...)
 	if o.MaxTTL < o.MinTTL {
 		bad("MinTTL is %v, MaxTTL %v; want MinTTL <= MaxTTL", o.MinTTL, o.MaxTTL)
 	}

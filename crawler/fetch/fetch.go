@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7440039f/frontier/crawler/spool"
 	"github.com/seed-7440039f/frontier/internal/reply"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // Request says what to fetch.
@@ -167,6 +168,10 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (*Result, error) {
 		return res, &Error{URL: r.URL, Class: Blocked, Err: err}
 	}
 	timeout := f.opts.Timeout
+	if err := unit.Check("Request.Timeout", max(0, r.Timeout), unit.Measured); err != nil {
+		res.Ended = res.Started
+		return res, &Error{URL: r.URL, Class: BadURL, Err: err}
+	}
 	if r.Timeout > 0 {
 		timeout = r.Timeout
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier/crawler/dns"
+	"github.com/seed-7440039f/frontier/internal/unit"
 )
 
 // DefaultUserAgent is the default of Options.UserAgent. When crawling other people's hosts, set a
@@ -150,17 +151,7 @@ func (o Options) withDefaults() Options {
 func (o Options) validate() error { // runs after withDefaults; reports every fault at once
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	for _, d := range []struct {
-		name string
-		d    time.Duration
-	}{
-		{"Timeout", o.Timeout}, {"DialTimeout", o.DialTimeout}, {"TLSTimeout", o.TLSTimeout},
-		{"HeaderTimeout", o.HeaderTimeout}, {"IdleTimeout", o.IdleTimeout}, {"RateWindow", o.RateWindow}, {"KeepAlive", o.KeepAlive},
-	} {
-		if d.d < 0 {
-			bad("%s is %v; want > 0", d.name, d.d)
-		}
-	}
+	errs = append(errs, unit.CheckAll("", o)...)
 	for _, x := range []struct {
 		name string
 		n    int64

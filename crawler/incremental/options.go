@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/crawler"
+	"github.com/seed-7440039f/frontier/internal/unit"
 	"github.com/seed-7440039f/frontier/recrawl"
 )
 
@@ -60,12 +61,9 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error { // runs after withDefaults; recrawl.New judges Schedule
-	var errs []error
+	errs := unit.CheckAll("", o)
 	if !(o.MinChange >= 0 && o.MinChange <= 1) {
 		errs = append(errs, fmt.Errorf("MinChange is %v; want 0 to 1", o.MinChange))
-	}
-	if o.SaveEvery < 0 {
-		errs = append(errs, fmt.Errorf("SaveEvery is %v; want >= 0", o.SaveEvery))
 	}
 	return errors.Join(errs...)
 }

@@ -237,7 +237,7 @@ func TestFolderGone(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	_, err := Open(Options{MinChange: math.NaN(), SaveEvery: -1})
 	assert.ErrorContains(t, err, "MinChange is NaN; want 0 to 1")
-	assert.ErrorContains(t, err, "SaveEvery is -1ns; want >= 0")
+	assert.ErrorContains(t, err, "SaveEvery is -1ns; want 0 or at least 1ms")
 	_, err = Open(Options{Schedule: recrawl.Options{Budget: math.Inf(1)}})
 	assert.ErrorContains(t, err, "Budget is +Inf")
 }

@@ -180,7 +180,8 @@ func splitLine(line []byte) (key string, value []byte) {
 	return strings.ToLower(string(k)), bytes.TrimLeft(v, " \t\v\f")
 }
 
-// parseDelay reads seconds with an optional fraction and ignores the rest.
+// parseDelay reads seconds with an optional fraction and ignores the rest. A delay above 0 is a
+// millisecond at least.
 func parseDelay(s string) (time.Duration, bool) {
 	i := 0
 	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.' || s[i] == ',') {
@@ -193,7 +194,10 @@ func parseDelay(s string) (time.Duration, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return time.Duration(secs * float64(time.Second)), true
+	if secs <= 0 {
+		return 0, true
+	}
+	return max(time.Millisecond, time.Duration(secs*float64(time.Second))), true
 }
 
 // ProductToken returns the lower-case product token of a User-Agent header, by which robots.txt

@@ -11,6 +11,15 @@ import (
 	"pgregory.net/rapid"
 )
 
+// A fraction of a second is a Crawl-delay, but none is shorter than a frontier takes.
+func TestTinyCrawlDelay(t *testing.T) {
+	for text, want := range map[string]time.Duration{"0.0000001": time.Millisecond, "0.0009": time.Millisecond, "0.5": time.Second / 2, "0": 0} {
+		d, ok := Parse([]byte("User-agent: *\nCrawl-delay: " + text)).Group("a").CrawlDelay()
+		assert.True(t, ok)
+		assert.Equal(t, want, d, text)
+	}
+}
+
 func TestMatch(t *testing.T) {
 	tests := []struct {
 		name, pattern, path string

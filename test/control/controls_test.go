@@ -44,7 +44,7 @@ func TestDelayRules(t *testing.T) {
 	set(frontier.Domain("a.example.org"), nil)
 	require.Equal(t, 2*time.Second, delay("x.a.example.org"), "a rule taken back leaves the next one")
 
-	require.ErrorContains(t, f.UpdateRule(frontier.Host("h"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(-1) }), "FixedDelay(-1ns)")
+	require.ErrorContains(t, f.UpdateRule(frontier.Host("h"), func(r *frontier.Rule) { r.Delay = frontier.FixedDelay(-1) }), "FixedDelay is -1ns")
 	require.ErrorContains(t, f.UpdateRule(frontier.Host(""), func(r *frontier.Rule) { r.Delay = nil }), "0 bytes")
 
 	_, err = f.Add(ctx, frontier.Entry{URL: "http://b.example.org/1"}, frontier.Entry{URL: "http://b.example.org/2"})

@@ -144,7 +144,7 @@ func TestBadGroupsAreRefused(t *testing.T) {
 		"name has 256 bytes": w.F.SetGroup(long, frontier.GroupSettings{Concurrency: 1}),
 		"concurrency is -1":  w.F.SetGroup("g", frontier.GroupSettings{Concurrency: -1}),
 		"1025; want 1 to":    w.F.SetGroup("g", frontier.GroupSettings{Concurrency: 1025}),
-		"FixedDelay(-1s)":    w.F.SetGroup("g", frontier.GroupSettings{Delay: frontier.FixedDelay(-time.Second)}),
+		"FixedDelay is -1s":  w.F.SetGroup("g", frontier.GroupSettings{Delay: frontier.FixedDelay(-time.Second)}),
 		"at most 720h":       w.F.SetGroup("g", frontier.GroupSettings{Delay: frontier.FixedDelay(721 * time.Hour)}),
 		"cannot be stored":   w.F.SetGroup("g", frontier.GroupSettings{Delay: oddDelay{}}),
 		"group name has 256": w.F.Assign("a.example", long),

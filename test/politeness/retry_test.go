@@ -82,6 +82,6 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 	}
 	require.ErrorContains(t, open(frontier.RetriesByKind(frontier.Retries(1, 0), kind(frontier.Retries(0, 0)))), `Retry for "dns" is Retries(0, 0s); want tries >= 1`)
 	require.ErrorContains(t, open(frontier.RetriesByKind(nil, kind(frontier.Retries(1, 0)))), `Retry for "timeout" is nil; want a policy`)
-	require.ErrorContains(t, open(frontier.Retries(1, 721*time.Hour)), "want tries >= 1 and a wait >= 0, at most 720h0m0s")
+	require.ErrorContains(t, open(frontier.Retries(1, 721*time.Hour)), "want tries >= 1 and a wait of at most 720h0m0s")
 	require.Equal(t, "invalid failure", fmt.Sprint(frontier.Failure(7)))
 }
