@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -94,7 +95,7 @@ var ErrGroupBusy = errors.New("frontier: group busy")
 var ErrUnknownHost = errors.New("frontier: unknown host")
 
 // ErrInUse is returned by Open when the Spill belongs to another frontier, and
-// by spill.Open when another process has the folder.
+// by spill.Open when another process, or this one, has the folder open.
 var ErrInUse = storage.ErrInUse
 
 // ErrVersion is returned by spill.Open, spill.Repair and Open for a store, and by Import
@@ -119,7 +120,7 @@ type EntryError struct {
 
 // Error implements error.
 func (e *EntryError) Error() string {
-	return fmt.Sprintf("frontier: entry %d %q: %v", e.Index, e.URL, e.Err)
+	return fmt.Sprintf("frontier: entry %d %q: %s", e.Index, e.URL, strings.TrimPrefix(e.Err.Error(), "frontier: "))
 }
 
 // Unwrap returns the cause.

@@ -58,6 +58,9 @@ var ErrRunning = errors.New("crawler: already running")
 // New returns a Crawler on f, or an error that names every option out of range. The caller closes
 // the frontier.
 func New(f Frontier, o Options) (*Crawler, error) {
+	if f == nil {
+		return nil, errors.New("crawler: no frontier")
+	}
 	o, err := o.withDefaults()
 	if err == nil {
 		err = o.validate()

@@ -62,6 +62,8 @@ func TestFolderInUse(t *testing.T) {
 	_, err := spill.Open(dir, small)
 	require.ErrorIs(t, err, storage.ErrInUse)
 	require.ErrorContains(t, err, dir)
+	require.ErrorContains(t, err, "in another process or in this one")
+	require.NotContains(t, err.Error(), "nother process is using")
 }
 
 func TestWrongFolders(t *testing.T) {

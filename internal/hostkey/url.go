@@ -51,7 +51,10 @@ func Of(rawURL string) (string, error) {
 	} else if host, err = idna.ToASCII(host); err != nil {
 		return "", err
 	}
-	host = strings.TrimRight(host, ".")
+	host = strings.TrimSuffix(host, ".")
+	if emptyLabel(host) {
+		return "", fmt.Errorf("host %q has an empty label, and no DNS resolves it", host)
+	}
 	if a, ok := ipv4(host); ok {
 		host = a.String()
 	}
@@ -62,6 +65,12 @@ func Of(rawURL string) (string, error) {
 		return "", fmt.Errorf("host has %d bytes; want at most 255", len(host))
 	}
 	return host, nil
+}
+
+// emptyLabel reports whether a host without its final dot has dots with nothing between or before
+// them. The URL standard takes such names, but they are none of the DNS.
+func emptyLabel(host string) bool {
+	return strings.HasPrefix(host, ".") || strings.HasSuffix(host, ".") || strings.Contains(host, "..")
 }
 
 func isASCII(s string) bool {
@@ -121,7 +130,7 @@ func plainHost(s string) (string, bool) {
 	if n == 0 || n > 253 || rest[n-1] == '.' || n < len(rest) && rest[n] != '/' {
 		return "", false
 	}
-	if oddNumber(rest[:n]) {
+	if oddNumber(rest[:n]) || emptyLabel(rest[:n]) {
 		return "", false
 	}
 	for i := n; i < len(rest); i++ {

@@ -50,12 +50,10 @@ func TestHostNameOfOddURLs(t *testing.T) {
 		"http://4294967296/":                         "4294967296",
 		"http://1.2.3.4.5/":                          "1.2.3.4.5",
 		"http://a.1/":                                "a.1",
-		"http://1..1/":                               "1..1",
 		"http://a.3com/":                             "a.3com",
 		"http://0+0.0/":                              "0+0.0",
 		"http://1.-1/":                               "1.-1",
 		"http://1.0x_1/":                             "1.0x_1",
-		"http://a.example../":                        "a.example",
 		"https://a.example?next=http://b.example":    "a.example",
 		"http://a.example:/":                         "a.example",
 	} {
@@ -64,7 +62,7 @@ func TestHostNameOfOddURLs(t *testing.T) {
 		require.Equal(t, want, got, in)
 	}
 	for _, in := range []string{
-		"", "a.example/x", "/x", "//a.example/", "http:/a.example", "mailto:x@a.example", "http://", "http:///x", "http://./", "http://../", "http://\u3002/", "http://\u00ad/",
+		"", "a.example/x", "/x", "//a.example/", "http:/a.example", "mailto:x@a.example", "http://", "http:///x", "http://./", "http://../", "http://a..example/", "http://A..example/", "http://a.example../", "http://.a.example/", "http://1..1/", "http://\u3002/", "http://\u00ad/",
 		"http://\xff.example/", "http://a\uff0fb.example/", "http://a\uff1a80.example/", "http://" + strings.Repeat("é", 256) + "/",
 		"http://:80/", "http://a.example:x/", "http://a.example:65536/", "http://a b.example/", "http://a.example/x y",
 		"http://a.example/\n", "\x00http://a.example/", "http://a%2eexample/", "http://[::1", "http://[a.example]/", "http://[::1]x/",
@@ -94,7 +92,6 @@ func TestHostName(t *testing.T) {
 		"ftp://a.example/x":                  "a.example",
 		"http://under_score.example/":        "under_score.example",
 		"http://-.example/":                  "-.example",
-		"http://a..example/":                 "a..example",
 		"http://" + strings.Repeat("a", 255): strings.Repeat("a", 255),
 	} {
 		got, err := Of(raw)

@@ -36,7 +36,7 @@ type Salvage struct {
 }
 
 // ErrInUse is returned by OpenSalvage while a process uses the folder.
-var ErrInUse = errors.New("another process is using the folder")
+var ErrInUse = errors.New("the folder is open, in another process or in this one")
 
 // OpenSalvage reads a folder that no process uses.
 func OpenSalvage(dir string) (*Salvage, error) {
