@@ -71,7 +71,7 @@ func TestOperatorsEndLeases(t *testing.T) {
 	assert.Equal(t, 30*time.Second, until.Sub(since).Round(time.Millisecond))
 
 	for _, path := range []string{"/v1/leases", "/v1/stream", "/v1/hosts/z.example/contact", "/v1/leases/" + first[0] + "/extend"} {
-		assert.Contains(t, x.problem(400, "bad-request", "POST", path, `{"lease_s":3601}`, op...), "-max-lease")
+		require.Contains(t, x.problem(400, "bad-request", "POST", path, `{"lease_s":3601}`, op...), "-max-lease")
 	}
 	x.problem(403, "forbidden", "GET", "/v1/leases", "", "Authorization", "Bearer t-bot-1")
 	x.problem(403, "forbidden", "DELETE", "/v1/leases/"+first[0], "", "Authorization", "Bearer t-bot-2")
