@@ -49,9 +49,8 @@ func TestDeleteWithinACrawl(t *testing.T) {
 			"http://b.example/1 1", "http://b.example/2 1",
 			"http://b.test/1 0", "http://b.test/2 0", "http://b.test/1 1", "http://b.test/2 1", "http://b.test/1 2", "http://b.test/2 2",
 		}, left())
-		n, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host("b.test"), Crawls: []uint32{}})
-		require.NoError(t, err)
-		require.Zero(t, n, "no crawl is named")
+		_, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Host("b.test"), Crawls: []uint32{}})
+		require.ErrorContains(t, err, "Crawls is empty")
 		_, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{Scope: frontier.Crawl(1), Crawls: []uint32{1}})
 		require.EqualError(t, err, "frontier: delete: the scope is crawl:1, and there are Crawls; want one of them")
 		n, err = w.F.DeleteWith(ctx, frontier.DeleteOptions{})
