@@ -58,12 +58,12 @@ var ErrRunning = errors.New("crawler: already running")
 // New returns a Crawler on f, or an error that names every option out of range. The caller closes
 // the frontier.
 func New(f Frontier, o Options) (*Crawler, error) {
-	if f == nil {
-		return nil, errors.New("crawler: no frontier")
-	}
 	o, err := o.withDefaults()
 	if err == nil {
 		err = o.validate()
+	}
+	if f == nil {
+		err = errors.Join(errors.New("crawler: no frontier"), err)
 	}
 	if _, ok := f.(grouper); !ok && err == nil && o.Groups.Concurrency > 1 {
 		err = fmt.Errorf("crawler: options: Groups.Concurrency is %d; want at most 1, as this frontier's groups have no settings", o.Groups.Concurrency)
