@@ -560,29 +560,6 @@ func (k *checker) crawlTable() {
 	}
 }
 
-// crawlOffers checks that a crawl is in the heaps if and only if it has something
-// to offer.
-func (k *checker) crawlOffers(slot int, x *crawl) {
-	some := func(from, to int) bool {
-		for p := from; p <= to; p++ {
-			if x.lists[tokens].at[p].n+x.lists[readies].at[p].n > 0 {
-				return x.mayOffer() && !k.c.single()
-			}
-		}
-		return false
-	}
-	top := int(k.c.immediate())
-	if x.offered != some(1, top-1) || x.urgent != some(top, top) {
-		k.bad("F3: crawl %d in slot %d is offered: %v, urgent: %v", x.id, slot, x.offered, x.urgent)
-	}
-	if x.offered && k.c.offers.Items[x.pos[0]] != (timeheap.Item{At: x.pass, ID: uint32(slot)}) {
-		k.bad("F3: crawl %d is not where it says among the offers", x.id)
-	}
-	if x.urgent && k.c.urgent.Items[x.pos[1]].ID != uint32(slot) {
-		k.bad("F3: crawl %d is not where it says among the urgent", x.id)
-	}
-}
-
 // counts compares the counts with their sums, and with Stats unless one of them has what is dead, or
 // cannot be read (F6).
 func (k *checker) counts(rows map[string]row.Count) {
@@ -618,6 +595,6 @@ func (k *checker) counts(rows map[string]row.Count) {
 		}
 	}
 	if all.Total != total || all.Finished != c.stats.Finished {
-		k.bad("F6: counted %+v; Stats say %d, of which %d are finished", all, total, c.stats.Finished)
+		k.bad("F6: counted %+v; Stats say %d, %d of them finished", all, total, c.stats.Finished)
 	}
 }

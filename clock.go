@@ -88,7 +88,7 @@ func (f *Frontier) moment() int64 {
 		return f.nowLocked()
 	}
 	if at > 0 {
-		return at // whoever has the lock looks at the clock
+		return at // the holder of the lock looks at the clock
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -137,7 +137,7 @@ func (o *op) wrote(buf []byte) []byte {
 	return buf[at:len(buf):len(buf)]
 }
 
-// encode writes b, and url if b has none, to the op and returns its bytes.
+// encode writes b, and url if b has no URL, to the op and returns its bytes.
 func (o *op) encode(b *record.Body, url string) []byte {
 	return o.wrote(append(b.Append(o.piece(b.Most()+len(url))), url...))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/limit"
 	"github.com/seed-7440039f/frontier/internal/row"
+	"github.com/seed-7440039f/frontier/internal/timeheap"
 	"github.com/seed-7440039f/frontier/storage"
 )
 
@@ -434,4 +435,27 @@ func (s *scheduler) stopReason(h *host, now int64) (Reason, int64) {
 		}
 	}
 	return reason, until
+}
+
+// crawlOffers checks that a crawl is in the heaps if and only if it has something
+// to offer.
+func (k *checker) crawlOffers(slot int, x *crawl) {
+	some := func(from, to int) bool {
+		for p := from; p <= to; p++ {
+			if x.lists[tokens].at[p].n+x.lists[readies].at[p].n > 0 {
+				return x.mayOffer() && !k.c.single()
+			}
+		}
+		return false
+	}
+	top := int(k.c.immediate())
+	if x.offered != some(1, top-1) || x.urgent != some(top, top) {
+		k.bad("F3: crawl %d in slot %d is offered: %v, urgent: %v", x.id, slot, x.offered, x.urgent)
+	}
+	if x.offered && k.c.offers.Items[x.pos[0]] != (timeheap.Item{At: x.pass, ID: uint32(slot)}) {
+		k.bad("F3: crawl %d is not where it says among the offers", x.id)
+	}
+	if x.urgent && k.c.urgent.Items[x.pos[1]].ID != uint32(slot) {
+		k.bad("F3: crawl %d is not where it says among the urgent", x.id)
+	}
 }

@@ -600,30 +600,6 @@ func (f *Frontier) learnLocked(h *host, d time.Duration) {
 // maxCrawlDelay is what a longer Crawl-delay counts as.
 const maxCrawlDelay = row.MaxCrawlDelay
 
-// after is the history with one more try.
-func (h History) after(o Outcome) History {
-	if o.Result < Requeue {
-		h.Last = o.Result
-	}
-	if o.Result > Gone {
-		return h
-	}
-	end := instant.FromMillis(instant.Millis(o.Ended))
-	if h.Visits == 0 {
-		h.FirstVisit = end
-	}
-	h.Visits++
-	h.LastVisit = end
-	if o.Result == Changed {
-		h.Changes++
-		h.LastChange = end
-	}
-	if !o.Modified.IsZero() {
-		h.LastModified = o.Modified
-	}
-	return h
-}
-
 // completionLocked says where the record lies that is finished.
 func (s *shard) completionLocked(ref arena.Ref) storage.Completion {
 	r := s.sched.records.At(ref)

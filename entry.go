@@ -273,3 +273,27 @@ func hasScheme(url string) bool {
 
 // HostKey returns the key of the host that a URL belongs to, as Options.HostKey names it.
 func (f *Frontier) HostKey(url string) (string, error) { return f.opts.HostKey(url) }
+
+// after is the history with one more try.
+func (h History) after(o Outcome) History {
+	if o.Result < Requeue {
+		h.Last = o.Result
+	}
+	if o.Result > Gone {
+		return h
+	}
+	end := instant.FromMillis(instant.Millis(o.Ended))
+	if h.Visits == 0 {
+		h.FirstVisit = end
+	}
+	h.Visits++
+	h.LastVisit = end
+	if o.Result == Changed {
+		h.Changes++
+		h.LastChange = end
+	}
+	if !o.Modified.IsZero() {
+		h.LastModified = o.Modified
+	}
+	return h
+}

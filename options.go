@@ -227,7 +227,7 @@ func (o Options) validate() error { // runs after withDefaults; reports every fa
 		bad("MemoryBudget is %d; want at most %d", o.MemoryBudget, int64(maxBudget))
 	}
 	if o.MemoryBudget < fixed+least {
-		bad("MemoryBudget is %d; want at least %d, of which the Spill takes %d", o.MemoryBudget, fixed+least, fixed)
+		bad("MemoryBudget is %d; want at least %d, including %d for the Spill", o.MemoryBudget, fixed+least, fixed)
 	}
 	if len(errs) == 0 {
 		return nil

@@ -134,7 +134,7 @@ func (hungry) Footprint() int64 { return 100 << 20 }
 func TestBudgetMustHoldTheSpill(t *testing.T) {
 	m := spilltest.OpenMemory(t, spill.Options{})
 	_, err := frontier.Open(context.Background(), frontier.Options{Spill: hungry{m.Store}, MemoryBudget: 104<<20 - 1})
-	require.ErrorContains(t, err, "want at least 109051904, of which the Spill takes 104857600")
+	require.ErrorContains(t, err, "want at least 109051904, including 104857600 for the Spill")
 	f, err := frontier.Open(context.Background(), frontier.Options{Spill: hungry{m.Store}, MemoryBudget: 104 << 20})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, f.Stats().MemoryBytes, int64(100<<20))

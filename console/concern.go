@@ -84,7 +84,7 @@ func (c *Console) over(ctx context.Context, host string) bool {
 	return len(c.o.Watch.lastOf(func(f Fetch) bool { return f.Host == host })) > 0
 }
 
-// noURL says that a host has none that waits, is scheduled or is fetched.
+// noURL says that no URL of a host waits, is scheduled or is being fetched.
 func (c *Console) noURL(ctx context.Context, host string) string {
 	if c.over(ctx, host) {
 		return "all its URLs are done"

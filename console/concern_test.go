@@ -1,4 +1,4 @@
-// This file tests what an operator is told of those whom an action concerns.
+// This file tests what an action says of the hosts that it concerns.
 
 package console_test
 
@@ -39,7 +39,7 @@ func TestNarrowerRulesAreNamed(t *testing.T) {
 	assert.Contains(t, do(console.Action{Do: "pause", Scope: "*"}), "; by rules of their own these go on: b.example")
 }
 
-// A host of which all URLs are done is not one that the crawl has never met.
+// A host whose URLs are all done is not one that the crawl has never met.
 func TestHostsThatAreDone(t *testing.T) {
 	f, err := frontier.Open(t.Context(), frontier.Options{Delay: frontier.FixedDelay(0)})
 	require.NoError(t, err)

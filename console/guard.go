@@ -155,7 +155,7 @@ func (c *Console) cookieOf(name string) *http.Cookie {
 
 func (c *Console) entered(r *http.Request) bool { return c.who(r) != "" }
 
-// who is the name of who has entered; empty: nobody has.
+// who is the name of the person or program that signed in; empty if none did.
 func (c *Console) who(r *http.Request) string {
 	x, err := r.Cookie(c.cookie().Name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7440039f/frontier"
 )
 
-// Few answers read the whole frontier at once: the others are told to come again, and one that is not read
+// Few answers read the whole frontier at once: the others must come again, and one that is not read
 // ends, and gives its slot to another.
 func TestAnswersThatAreNotReadHaveABound(t *testing.T) {
 	x := serve(t, Options{Idle: waited})

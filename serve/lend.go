@@ -36,7 +36,7 @@ type takeRequest struct {
 	WaitS   float64  `json:"wait_s"`
 }
 
-// take is what it asks for, but for its crawls.
+// take is what it asks for, without its crawls.
 func (r *takeRequest) take(s *Service) (t frontier.TakeOptions, err error) {
 	t = frontier.TakeOptions{Hosts: r.Hosts, PerHost: r.PerHost, Max: r.Max}
 	if r.Hosts < 0 || r.PerHost < 0 || r.Max < 0 {

@@ -37,7 +37,7 @@ type Options struct {
 	// MaxLease is the longest time for which a client may ask a lease, at once or by extending it: a client that
 	// dies keeps its hosts from the others for as long. Zero means an hour; 30 days are the most.
 	MaxLease time.Duration
-	// MaxRequests bounds the requests under way; further ones are told to come again, but for /livez and
+	// MaxRequests bounds the requests under way; further ones must come again, except /livez and
 	// /readyz. Of these 7 in 8 may wait for something: leases, a contact, a stream. Zero means 4,096.
 	MaxRequests int
 	// Idle is how long a client may neither send nor read in the middle of a request. Zero

@@ -50,7 +50,7 @@ func (b beside) met(o *options) bool {
 	return x.Value.String() != b.unless && !slices.Contains(l, b.unless)
 }
 
-// judgeNeeds reports the options that were given and have no effect, and silences all that have none.
+// judgeNeeds reports the options that were given and have no effect, and silences them.
 // It reports none if a flag takes away from a file what the option needs.
 func (o *options) judgeNeeds(all []need) {
 	for _, n := range all {

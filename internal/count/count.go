@@ -9,7 +9,7 @@
 // A deletion does not look for the counts that it concerns. A count that did not change since is dead, as
 // its URLs are: it reads as zero until it is dropped.
 //
-// It has no lock: callers hold the frontier's, but for Write.
+// It has no lock: callers hold the frontier's, except in Write.
 package count
 
 import (

@@ -35,7 +35,7 @@ func NewCopy() *Copy {
 	return c
 }
 
-// Free lets the Copy be used again; nobody may use its records any more.
+// Free lets the Copy be used again. Its records are not valid any more.
 func (c *Copy) Free() {
 	clear(c.Records)
 	c.Records, c.bodies = c.Records[:0], c.bodies[:0]

@@ -76,7 +76,7 @@ type hand struct {
 	done chan struct{} // gets a token when a call has ended whose caller waits
 
 	fn, late func()
-	left     atomic.Bool // by whoever comes second, the caller or the end of the call
+	left     atomic.Bool // by the second of the two, the caller or the end of the call
 }
 
 // Do calls fn, and returns when it has ended or, with the reason, when the caller waits no longer:

@@ -14,7 +14,7 @@ type purge struct {
 	found   bool     // a block was found in this walk
 	seen    []uint64 // a bit for each block
 	failed  bool     // a block could not be read
-	later   uint32   // blocks up to this number are to be read some time
+	later   uint32   // blocks up to this number must still be read some time
 	asked   int      // how often that was asked for
 }
 

@@ -54,7 +54,7 @@ func (h *holes) apply(txn []badgerfiles.Cell, thorough bool) {
 	}
 }
 
-// suspect notes keys of tables some version of which has no value.
+// suspect notes keys of tables that have a version without its value.
 func (h *holes) suspect(c badgerfiles.Cell) {
 	if !h.has(c, false) {
 		h.suspects[string(c.Key)] = 0

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// removers are the functions that remove or cut files. Whoever is added here says what the removal
+// removers are the functions that remove or cut files. A new one says here what the removal
 // rests on, and why that is on the medium: usually because Badger.removing calls it.
 var removers = map[string]string{
 	"RemoveFiles":  "in removing",
