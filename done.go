@@ -284,8 +284,8 @@ func (f *Frontier) plan(p *plan, l *Lease, now int64) error {
 		o.Duration = time.Duration(p.end - l.moment)
 	}
 	if !o.Uncontacted {
-		p.hostGap = clampDelay(f.delayOf(l.Host).Delay(l.Host, *o))
-		p.groupGap = clampDelay(f.opts.GroupDelay.Delay(l.Group, *o))
+		p.hostGap = delayBy(f.delayOf(l.Host), l.Host, *o)
+		p.groupGap = delayBy(f.opts.GroupDelay, l.Group, *o)
 	}
 	switch {
 	case l.Entry.URL == "" || o.Result == Requeue || p.late:
@@ -347,12 +347,20 @@ func (p *plan) groupDue(c *scheduler, g *group) int64 {
 		return 0
 	}
 	if d := c.delayOf(g); d != nil {
-		return p.end + clampDelay(d.Delay(c.groupName(g), p.outcome))
+		return p.end + delayBy(d, c.groupName(g), p.outcome)
 	}
 	return p.end + p.groupGap
 }
 
-func clampDelay(d time.Duration) int64 { return int64(min(max(0, d), maxDelay)) }
+// delayBy is how long a policy leaves a host or group alone. A negative answer is a mistake of the
+// policy's, perhaps an overflow: then it is the longest that the policy has.
+func delayBy(p DelayPolicy, name string, o Outcome) int64 {
+	d := p.Delay(name, o)
+	if d < 0 {
+		d = p.Max()
+	}
+	return int64(min(max(0, d), maxDelay))
+}
 
 // endsNow returns the moment at which a lease ends. If there is a Scheduler, which sees each
 // visit once, p gets whether the lease has ended before.

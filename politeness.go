@@ -19,7 +19,7 @@ import (
 // lock, from any goroutine.
 type DelayPolicy interface {
 	// Delay is the time from the end of the contact described by o to the next
-	// one. o.Duration and o.Ended are filled in. Negative counts as 0.
+	// one. o.Duration and o.Ended are filled in. Negative is a mistake, and counts as Max.
 	Delay(host string, o Outcome) time.Duration
 	// Max is the longest that Delay answers. After a crash every host is left
 	// alone for that long from the moment of reopening.

@@ -254,13 +254,13 @@ func (f *Frontier) setGap(l *Lease) {
 		return
 	}
 	o := Outcome{Ended: f.wall(f.moment())}
-	gap := max(clampDelay(f.delayOf(l.Host).Delay(l.Host, o)), int64(l.Gap-leastGap))
+	gap := max(delayBy(f.delayOf(l.Host), l.Host, o), int64(l.Gap-leastGap))
 	if l.Group != "" {
 		d := f.groupRules.of(l.Group).Delay
 		if d == nil {
 			d = f.opts.GroupDelay
 		}
-		gap = max(gap, clampDelay(d.Delay(l.Group, o)))
+		gap = max(gap, delayBy(d, l.Group, o))
 	}
 	l.Gap = time.Duration(gap)
 }

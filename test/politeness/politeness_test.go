@@ -80,6 +80,26 @@ func TestHostIsLeftAloneForAMultipleOfTheFetch(t *testing.T) {
 	}
 }
 
+// overflowing is a policy with a mistake: its delays are negative.
+type overflowing struct{ max time.Duration }
+
+func (d overflowing) Delay(string, frontier.Outcome) time.Duration { return -1 << 62 }
+func (d overflowing) Max() time.Duration                           { return d.max }
+
+func TestNegativeDelayIsTheLongest(t *testing.T) {
+	harness.InBothWorlds(t, frontier.Options{Delay: overflowing{7 * time.Second}, GroupDelay: overflowing{9 * time.Second}}, func(t *testing.T, w *harness.World) {
+		w.Add(harness.UrlsOf("a.example", 2)...)
+		w.Add("http://b.example/1", "http://c.example/1")
+		require.NoError(t, w.F.Assign("b.example", "g"))
+		require.NoError(t, w.F.Assign("c.example", "g"))
+		for range 2 {
+			w.Fetched(w.Next(), 0, frontier.Outcome{})
+		}
+		w.Fetched(w.NextIs(7*time.Second, "http://a.example/2"), 0, frontier.Outcome{})
+		w.Fetched(w.NextIs(9*time.Second, "http://c.example/1"), 0, frontier.Outcome{})
+	})
+}
+
 func TestDelayCountsFromTheEndOfTheContact(t *testing.T) {
 	const fetch = 400 * time.Millisecond
 	for _, c := range []struct {
