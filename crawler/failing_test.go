@@ -192,3 +192,19 @@ func TestPriorityOutOfRangeAtDoneDoesNotEndTheCrawl(t *testing.T) {
 		assert.EqualValues(t, 3, p.Pages)
 	})
 }
+
+// Links that the program's own Prioritizer loses are no bad links of the web: the operator hears of it.
+func TestAWrongPrioritizerIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.always("http://a.example/", answer{status: 200, body: `<a href=/1>`})
+		w.always("http://a.example/1", answer{status: 200, body: `<a href=/2><a href=/3>`})
+		var log bytes.Buffer
+		p := crawl(t, w, frontier.Options{
+			Prioritizer: frontier.PrioritizerFunc(func(e frontier.Entry, _ frontier.History) int { return 8 - 4*e.Depth }), // it counts from 0
+		}, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, "http://a.example/")
+		require.EqualValues(t, 2, p.Pages)
+		require.Contains(t, log.String(), `level=ERROR msg="links of a page are lost: the Prioritizer is wrong" url=http://a.example/1`)
+		require.Zero(t, p.Failed)
+	})
+}

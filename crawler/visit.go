@@ -465,12 +465,16 @@ func (r *run) done(l frontier.Lease, o frontier.Outcome) error {
 // to what it said else. It returns the errors of other kinds.
 func (c *Crawler) tookLinks(l frontier.Lease, add []frontier.Entry, refused []*frontier.EntryError, err error) error {
 	full := false
+	var lost error // by the program's Prioritizer
 	for _, err := range parts(err) {
 		entry, isEntry := errors.AsType[*frontier.EntryError](err)
 		priority, isPriority := errors.AsType[*frontier.PriorityError](err)
 		switch {
 		case isEntry:
 			refused = append(refused, entry)
+			if isPriority {
+				lost = cmp.Or(lost, err)
+			}
 		case isPriority:
 			c.log.Warn("a URL keeps its priority", "url", fetch.Redact(l.Entry.URL), "error", priority)
 		case errors.Is(err, frontier.ErrFull):
@@ -478,6 +482,9 @@ func (c *Crawler) tookLinks(l frontier.Lease, add []frontier.Entry, refused []*f
 		default:
 			return err
 		}
+	}
+	if lost != nil {
+		c.log.Error("links of a page are lost: the Prioritizer is wrong", "url", fetch.Redact(l.Entry.URL), "error", lost)
 	}
 	for _, e := range refused {
 		c.recordLink(l.Entry, add[e.Index], "limit", e.Err.Error())
