@@ -14,6 +14,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 	"github.com/seed-7440039f/frontier/internal/instant"
 	"github.com/seed-7440039f/frontier/internal/record"
 	"github.com/seed-7440039f/frontier/storage"
@@ -304,7 +305,7 @@ func (s *shard) prepareNamed(o *op, n *newEntry, e *Entry, p uint8) error {
 	if s.opts.Normalize != nil {
 		url, err := s.opts.Normalize(e.URL)
 		switch {
-		case err != nil && !hasScheme(e.URL):
+		case err != nil && !hostkey.HasScheme(e.URL):
 			return &mistakeError{err: err}
 		case err != nil:
 			return err

@@ -4,7 +4,6 @@ package frontier
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed-7440039f/frontier/internal/hostkey"
@@ -258,17 +257,10 @@ func (s *shared) hostOf(e *Entry) (host string, err error) {
 			err = &mistakeError{err: fmt.Errorf("Options.HostKey: %w", err), code: true}
 		}
 	}
-	if err != nil && !hasScheme(e.URL) {
+	if err != nil && !hostkey.HasScheme(e.URL) {
 		err = &mistakeError{err: fmt.Errorf("%w: resolve links against the URL of their page", err)}
 	}
 	return host, err
-}
-
-// hasScheme reports whether a URL is absolute. Links of the web are, once they are resolved,
-// and may be malformed all the same.
-func hasScheme(url string) bool {
-	i := strings.IndexAny(url, ":/?#")
-	return i > 0 && url[i] == ':'
 }
 
 // HostKey returns the key of the host that a URL belongs to, as Options.HostKey names it.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7440039f/frontier"
+	"github.com/seed-7440039f/frontier/internal/hostkey"
 )
 
 const (
@@ -35,11 +36,18 @@ type ended struct {
 	err     error
 }
 
-// Done ends a lease, as frontier.Frontier.Done does. While the server is away it is repeated until
-// the lease's deadline.
+// Done ends a lease, as frontier.Frontier.Done does, and reports the same mistakes of the program: an
+// EntryError for each link that is relative. The lease has ended all the same. While the server is
+// away it is repeated until the lease's deadline.
 func (c *Client) Done(l frontier.Lease, o frontier.Outcome) error {
-	_, err := c.DoneContext(context.Background(), l, o)
-	return err
+	refused, err := c.DoneContext(context.Background(), l, o)
+	errs := []error{err}
+	for _, e := range refused {
+		if a := &o.Add[e.Index]; a.Depth < 0 || a.Host == "" && !hostkey.HasScheme(a.URL) {
+			errs = append(errs, e)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // DoneContext is Done with a context, and returns the outlinks that were refused. If ctx ends first,

@@ -61,6 +61,24 @@ func TestWorkWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
+// Relative links are a mistake of the program's, which Work reports; other bad links are the web's.
+func TestWorkReportsRelativeLinks(t *testing.T) {
+	bubble(t, func(t *testing.T, w *wire, c *client.Client) {
+		added(t, c, "http://a.example/")
+		links := []frontier.Entry{{URL: "mailto:me@a.example"}, {URL: "/a"}, {URL: "b.html"}, {URL: "http://a.example/2"}, {URL: "//c.example/x"}, {}}
+		err := c.Work(t.Context(), 1, func(_ context.Context, l frontier.Lease) (frontier.Outcome, error) {
+			return frontier.Outcome{Add: links}, nil
+		})
+		var relative []int
+		for _, e := range frontier.EntryErrors(err) {
+			relative = append(relative, e.Index)
+		}
+		assert.Equal(t, []int{1, 2, 4, 5}, relative, "%v", err)
+		assert.EqualValues(t, 1, w.f.Stats().Done[frontier.Visited])
+		assert.EqualValues(t, 1, w.f.Stats().Waiting)
+	})
+}
+
 // A worker may start before the program that adds: Work waits for the crawl to come.
 func TestWorkStartsBeforeItsProducer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

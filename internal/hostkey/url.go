@@ -187,3 +187,10 @@ func ipv4Number(s string) (uint64, bool) {
 	n, err := strconv.ParseUint(s, base, 64)
 	return n, err == nil
 }
+
+// HasScheme reports whether a URL is absolute. Links of the web are, once they are resolved,
+// and may be malformed all the same.
+func HasScheme(url string) bool {
+	i := strings.IndexAny(url, ":/?#")
+	return i > 0 && url[i] == ':'
+}
