@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -70,7 +71,7 @@ func TestEachEndIsRecorded(t *testing.T) {
 		w.always(seed+"film", answer{class: fetch.Unwanted})
 		w.always(seed+"handled", page())
 		e := &ends{}
-		f := openFrontier(t, frontier.Options{Retry: frontier.Retries(3, 1)})
+		f := openFrontier(t, frontier.Options{Retry: frontier.Retries(3, time.Millisecond)})
 		c := newCrawler(t, f, w, Options{
 			Scope: Scope{Hosts: []string{"a.example"}, Exclude: []*regexp.Regexp{regexp.MustCompile("skipped")}}, Workers: 4,
 			OnPage: func(_ context.Context, p *Page) error {
@@ -140,7 +141,7 @@ func TestURLsOfALostHostAreRecorded(t *testing.T) {
 		e := &ends{}
 		var c *Crawler
 		f := openFrontier(t, frontier.Options{
-			Quarantine: frontier.Quarantine{Probes: 3}, Retry: frontier.Retries(1, 1), OnGiveUp: func(e frontier.Entry, o frontier.Outcome) { c.GivenUp(e, o) },
+			Quarantine: frontier.Quarantine{Probes: 3}, Retry: frontier.Retries(1, time.Millisecond), OnGiveUp: func(e frontier.Entry, o frontier.Outcome) { c.GivenUp(e, o) },
 		})
 		c = newCrawler(t, f, w, Options{OnEnd: e.add})
 		_, err := c.Seed(t.Context(), seed)

@@ -131,7 +131,7 @@ func TestRefusedSeedsComeAgain(t *testing.T) {
 		}
 		w.always("http://gone.example/", answer{status: 404})
 		var c *Crawler
-		f := openFrontier(t, frontier.Options{Retry: frontier.Retries(2, 1), OnGiveUp: func(e frontier.Entry, o frontier.Outcome) { c.GivenUp(e, o) }})
+		f := openFrontier(t, frontier.Options{Retry: frontier.Retries(2, time.Millisecond), OnGiveUp: func(e frontier.Entry, o frontier.Outcome) { c.GivenUp(e, o) }})
 		seeds := []string{"http://blocked.example/", "http://forbidden.example/", "http://down.example/", "http://gone.example/"}
 		for run := range 3 {
 			c = newCrawler(t, f, w, Options{})
@@ -152,7 +152,7 @@ func TestGivenUpSeedComesAgainAndAgain(t *testing.T) {
 		w := newWeb()
 		w.always(seed, answer{class: fetch.Connect})
 		var c *Crawler
-		f := openFrontier(t, frontier.Options{Retry: frontier.Retries(1, 1), OnGiveUp: func(e frontier.Entry, o frontier.Outcome) { c.GivenUp(e, o) }})
+		f := openFrontier(t, frontier.Options{Retry: frontier.Retries(1, time.Millisecond), OnGiveUp: func(e frontier.Entry, o frontier.Outcome) { c.GivenUp(e, o) }})
 		for n := range 2*generations + 3 {
 			c = newCrawler(t, f, w, Options{})
 			_, err := c.Seed(t.Context(), seed)

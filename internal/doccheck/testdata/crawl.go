@@ -41,8 +41,8 @@ func crawl(ctx context.Context) error {
 			return frontier.Outcome{Result: frontier.Failed}, nil // it is tried again; an error would stop the crawl
 		}
 		out := frontier.Outcome{}
-		for _, u := range links { // absolute URLs: a relative one is refused, and counted in Stats.Refused
-			out.Add = append(out.Add, frontier.Entry{URL: u, Depth: lease.Entry.Depth + 1})
+		for _, u := range links { // absolute URLs: Work reports a relative one
+			out.Add = append(out.Add, frontier.Entry{URL: u}) // a page's links are of its crawl, one deeper
 		}
 		return out, nil
 	})
