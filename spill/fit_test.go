@@ -44,9 +44,10 @@ func TestFiltersKeepToTheirShare(t *testing.T) {
 
 	s, err := newStore(disk, Options{MemoryBudget: 128 << 10}, true)
 	require.NoError(t, err)
-	require.Equal(t, was, s.Footprint(), "before Recover")
+	opened := s.Footprint()
+	require.GreaterOrEqual(t, opened, was, "the least share is larger than that of this test")
 	require.NoError(t, s.Recover(t.Context(), nothing{}))
-	require.Equal(t, was, s.Footprint())
+	require.Equal(t, opened, s.Footprint(), "it was told before Recover")
 	require.NoError(t, s.Close())
 }
 
