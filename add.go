@@ -125,7 +125,7 @@ func (s *shard) addsLocked() bool {
 }
 
 func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
-	for {
+	for again := false; ; {
 		if err := f.lookUp(o); err != nil {
 			return 0, err
 		}
@@ -137,6 +137,9 @@ func (f *Frontier) add(ctx context.Context, o *op) (int, error) {
 		wait, err := f.roomLocked(o)
 		if err != nil {
 			f.mu.Unlock()
+			if again = !again && f.makeRoom(); again {
+				continue
+			}
 			return 0, err
 		}
 		stale := f.staleLocked(o)
@@ -477,12 +480,15 @@ func (s *shard) admitLocked(e *newEntry, seq uint64, now int64) {
 
 // awaitRoom waits while the disk is behind and outlinks would fill the memory, but
 // not during shutdown. Its error is why the call waits no longer.
-func (s *shard) awaitRoom(o *op) error {
-	for len(o.entries) > 0 && s.opts.Spill != nil {
-		s.mu.Lock()
-		wait, err := s.roomLocked(o)
-		stop := s.draining || err != nil
-		s.mu.Unlock()
+func (f *Frontier) awaitRoom(o *op) error {
+	for again := false; len(o.entries) > 0 && f.opts.Spill != nil; {
+		f.mu.Lock()
+		wait, err := f.roomLocked(o)
+		stop := f.draining || err != nil
+		f.mu.Unlock()
+		if again = err != nil && !again && f.makeRoom(); again {
+			continue
+		}
 		if wait == nil || stop {
 			return nil
 		}
@@ -490,7 +496,7 @@ func (s *shard) awaitRoom(o *op) error {
 		case <-wait:
 		case <-o.context().Done():
 			return o.context().Err()
-		case <-s.abandoned.Done():
+		case <-f.abandoned.Done():
 			return ErrClosed
 		}
 	}

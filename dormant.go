@@ -319,9 +319,42 @@ const (
 
 // residentLimitLocked is how many bytes of URLs may be in memory with a Spill:
 // what hosts, marks and the rest leave of the budget, and not more than a quarter
-// of it: hosts and marks become more.
+// of it: hosts and marks become more. The quarter is at least what Add wants.
 func (s *shard) residentLimitLocked() int64 {
-	return min(s.opts.MemoryBudget-s.footprint-s.fixedLocked()-minPopular, s.opts.MemoryBudget/4)
+	return min(s.opts.MemoryBudget-s.footprint-s.fixedLocked()-minPopular, max(s.opts.MemoryBudget/4, minResident/4))
+}
+
+// makeRoom gives back what the budget counts and nothing needs any more, after roomLocked
+// refused: as long as calls are refused there may be no commit, and no round, to do it.
+// The merges that the last checkpoint foresaw may be over, and hosts may leave. It reports
+// whether that freed anything. The lock is not held.
+func (f *Frontier) makeRoom() (freed bool) {
+	if f.opts.Spill == nil {
+		return false
+	}
+	c := f.sched
+	f.mu.Lock()
+	gen, left := f.gen, c.hosts.Len()+c.idle.Len()
+	f.mu.Unlock()
+	footprint := f.opts.Spill.Footprint()
+	f.mu.Lock()
+	if f.gen == gen && footprint < f.footprint { // else a later checkpoint foresees others
+		f.footprint, freed = footprint, true
+	}
+	f.mu.Unlock()
+	for f.lockOpen() == nil {
+		c.advance(f.last) // hosts whose delays have passed
+		f.departLocked()
+		n := c.hosts.Len() + c.idle.Len()
+		fewer := n < left
+		left, freed = n, freed || fewer
+		f.dispatchLocked()
+		f.mu.Unlock()
+		if !fewer {
+			break
+		}
+	}
+	return freed
 }
 
 // offer fills the room for popular marks with those that a checkpoint covered.

@@ -317,7 +317,7 @@ func (f *Frontier) addMarks(ctx context.Context, ms []storage.Mark) (int64, erro
 	o := newOp()
 	defer o.free()
 	known := make([]bool, len(ms))
-	for {
+	for again := false; ; {
 		f.mu.Lock()
 		covered := f.known.Checkpoints()
 		f.mu.Unlock()
@@ -340,6 +340,9 @@ func (f *Frontier) addMarks(ctx context.Context, ms []storage.Mark) (int64, erro
 			break
 		}
 		f.mu.Unlock()
+		if again = err != nil && !again && f.makeRoom(); again {
+			continue
+		}
 		switch {
 		case err != nil:
 			return 0, err

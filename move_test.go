@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7440039f/frontier"
 	"github.com/seed-7440039f/frontier/internal/hook"
+	"github.com/seed-7440039f/frontier/simclock"
 	"github.com/seed-7440039f/frontier/spill"
 	"github.com/seed-7440039f/frontier/spill/spilltest"
 	"github.com/seed-7440039f/frontier/storage"
@@ -248,5 +249,53 @@ func TestRoundsLookAtEachRecordOnce(t *testing.T) {
 		}
 		w.Moves(false)
 		require.Zero(t, w.F.Homeless())
+	}
+}
+
+// foreseeing is a store that says at each checkpoint that it needs more memory for what it does
+// next, and has done that when it is asked again.
+type foreseeing struct {
+	storage.Spill
+	next atomic.Int64
+}
+
+func (x *foreseeing) Footprint() int64 { return x.Spill.Footprint() + x.next.Swap(0) }
+
+func (x *foreseeing) Checkpoint(c *storage.Checkpoint) error {
+	x.next.Store(3 << 20)
+	return x.Spill.Checkpoint(c)
+}
+
+// What is done takes no memory that refuses an Add, though nothing else is called that would
+// give it back: hosts leave, and the store is asked what it takes by now.
+func TestWhatIsDoneRefusesNoAdd(t *testing.T) {
+	for name, end := range map[string]frontier.Outcome{"nothing is learned": {}, "something is learned": {CrawlDelay: 10 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			x := &foreseeing{Spill: spilltest.OpenMemory(t, spill.Options{}).Store}
+			w := &harness.World{TB: t, Clock: simclock.New(harness.Dawn), Options: frontier.Options{
+				Spill: x, MemoryBudget: x.Footprint() + 5<<20, Keep: true, Count: true, KeepOpen: true,
+			}}
+			w.Options.Clock = w.Clock
+			w.Open()
+			const hosts = 6000
+			for round := range 12 {
+				entries := make([]frontier.Entry, hosts)
+				for i := range entries {
+					entries[i].URL = fmt.Sprintf("http://h%d-%d.example/", round, i)
+				}
+				n, err := w.F.Add(t.Context(), entries...)
+				require.NoError(t, err, "round %d", round)
+				require.Equal(t, hosts, n)
+				ends := make([]frontier.End, hosts)
+				for i := range ends {
+					ends[i] = frontier.End{Lease: w.Next(), Outcome: end}
+				}
+				for _, e := range w.F.DoneAll(t.Context(), ends) {
+					require.NoError(t, e.Err)
+				}
+				w.Clock.Advance(time.Minute)
+				w.Moves(false)
+			}
+		})
 	}
 }

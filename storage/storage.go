@@ -99,7 +99,8 @@ type Spill interface {
 	Checkpoint(c *Checkpoint) error
 
 	// Footprint returns an upper bound, in bytes, of the memory that the store takes until the next
-	// checkpoint. The frontier subtracts it from its MemoryBudget.
+	// checkpoint. The frontier subtracts it from its MemoryBudget. It may be called at any time, and
+	// asks again before it refuses a URL: the bound may fall when what a checkpoint began is over.
 	Footprint() int64
 
 	// Release ends the use that Recover began, and releases all snapshots. It does not close the

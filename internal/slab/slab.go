@@ -23,7 +23,8 @@ type Slab[T any] struct {
 	InHeap bool // T holds pointers
 
 	chunks []*[perChunk]T
-	inUse  []use // of each chunk
+	blank  *[perChunk]T // what At reads in a chunk that was in the heap and is gone; nil if none ever was
+	inUse  []use        // of each chunk
 	pieces offheap.Pieces[[perChunk]T]
 	open   bitset.Set // chunks with memory and a free record
 	gone   bitset.Set // chunks without memory
@@ -71,6 +72,9 @@ func (s *Slab[T]) addChunk() int {
 	if k >= 0 {
 		s.gone.Remove(k)
 		s.open.Add(k)
+		if s.InHeap {
+			s.chunks[k] = new([perChunk]T)
+		}
 		return k
 	}
 	k = len(s.chunks)
@@ -109,8 +113,15 @@ func (s *Slab[T]) Release(id uint32) {
 		return
 	}
 	// Some idle chunks stay, so that memory is not freed and allocated with every record.
-	if s.idle++; s.idle > 1+s.held()/16 && !s.InHeap {
-		offheap.Discard(s.chunks[k][:])
+	if s.idle++; s.idle > 1+s.held()/16 {
+		if s.InHeap {
+			if s.blank == nil {
+				s.blank = new([perChunk]T)
+			}
+			s.chunks[k] = s.blank
+		} else {
+			offheap.Discard(s.chunks[k][:])
+		}
 		s.idle--
 		s.open.Remove(k)
 		s.gone.Add(k)
@@ -125,5 +136,9 @@ func (s *Slab[T]) Len() int { return s.n }
 
 // Size returns the memory of the slab in bytes.
 func (s *Slab[T]) Size() int64 {
-	return int64(s.held())*int64(unsafe.Sizeof([perChunk]T{})) + int64(cap(s.inUse))*int64(unsafe.Sizeof(use{}))
+	chunks := int64(s.held())
+	if s.blank != nil {
+		chunks++
+	}
+	return chunks*int64(unsafe.Sizeof([perChunk]T{})) + int64(cap(s.inUse))*int64(unsafe.Sizeof(use{}))
 }

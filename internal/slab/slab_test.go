@@ -89,7 +89,12 @@ func TestSlabAgainstAMap(t *testing.T) {
 // Of records that go, those at the end give their memory back, and the numbers
 // of others are used before there are new ones.
 func TestSlabGivesMemoryBack(t *testing.T) {
-	var s Slab[wide]
+	t.Run("to the system", func(t *testing.T) { givesBack(t, false) })
+	t.Run("to the heap", func(t *testing.T) { givesBack(t, true) })
+}
+
+func givesBack(t *testing.T, inHeap bool) {
+	s := Slab[wide]{InHeap: inHeap}
 	const n = 100 * perChunk
 	for range n {
 		s.Alloc()
