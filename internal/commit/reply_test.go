@@ -16,7 +16,7 @@ func TestReplies(t *testing.T) {
 	var p Replies
 	r := p.New()
 	r.Release()
-	_, left := p.Wait(nil, r)
+	_, left := p.Wait(t.Context(), r)
 	require.Equal(t, ErrReleased, left)
 	r.Send(errFailed)
 	require.Equal(t, errFailed, r.Result())
@@ -24,7 +24,7 @@ func TestReplies(t *testing.T) {
 	r = p.New()
 	r.Release()
 	r.Send(errFailed) // just then
-	got, left := p.Wait(nil, r)
+	got, left := p.Wait(t.Context(), r)
 	require.NoError(t, left)
 	require.Equal(t, errFailed, got)
 

@@ -294,7 +294,8 @@ func TestPausesWithoutAUnitAreRefused(t *testing.T) {
 		w.Add("http://a.example/")
 		l := w.Next()
 		require.EqualError(t, w.F.Done(l, frontier.Outcome{Result: frontier.Failed, RetryAfter: 3}), "frontier: outcome: RetryAfter is 3ns; want 0 or at least 1µs: is the unit missing?")
-		require.NoError(t, w.F.Done(l, frontier.Outcome{RetryAfter: time.Microsecond, CrawlDelay: 1}), "the rest until a date, and robots.txt has fractions")
+		require.EqualError(t, w.F.Done(l, frontier.Outcome{CrawlDelay: 10}), "frontier: outcome: CrawlDelay is 10ns; want 0 or at least 1ms: is the unit missing?")
+		require.NoError(t, w.F.Done(l, frontier.Outcome{RetryAfter: time.Microsecond}), "the rest until a date")
 	})
 }
 

@@ -31,7 +31,13 @@ func TestNothingIsHandedOutOfALostStore(t *testing.T) {
 		require.NoError(t, f.Err())
 		waits := make(chan error, 3)
 		for _, call := range []func() error{
-			func() error { _, err := f.Next(ctx); _, err = f.Next(ctx); return err }, // b.example, and nothing
+			func() error {
+				if _, err := f.Next(ctx); err != nil { // b.example
+					return err
+				}
+				_, err := f.Next(ctx)
+				return err
+			},
 			func() error {
 				_, err := f.Take(ctx, frontier.TakeOptions{Host: "a.example", Wait: time.Hour})
 				return err

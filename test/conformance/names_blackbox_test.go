@@ -84,7 +84,7 @@ func TestNamesThatHostsHave(t *testing.T) {
 		"http://xn--bcher-kva.test/": "xn--bcher-kva.test",
 		"http://a_b.example/":        "a_b.example",
 		"http://localhost:3000/":     "localhost",
-		"http://a.example../":        "a.example",
+		"http://a.example./":         "a.example",
 		"http://*.example/":          "*.example",
 	} {
 		w := harness.NewWorld(t, frontier.Options{})
