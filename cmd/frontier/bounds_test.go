@@ -25,7 +25,7 @@ func TestMaxBytesEndsARun(t *testing.T) {
 }
 
 func TestMaxTimeEndsARun(t *testing.T) {
-	r := startCrawl(t, "-max-time", "1s", "-grace", "1ns") // the site answers nothing until the end
+	r := startCrawl(t, "-max-time", "1s", "-grace", "1ms") // the site answers nothing until the end
 	assert.Equal(t, exitLimit, <-r.ended, r.log.String())
 	assert.Contains(t, r.log.String(), "limit reached (-max-time 1s): 2 URLs wait")
 }

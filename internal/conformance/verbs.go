@@ -53,7 +53,7 @@ func within(t *testing.T, want, got time.Time) {
 
 // A URL is new once. A bad one does not keep the others out.
 func add(t *testing.T, f Frontier) {
-	n, _ := f.Add(t.Context(), urls(a1, "http://no URL/", b1, a1)...) // refused looks at the error
+	n, _ := f.Add(t.Context(), urls(a1, "http:///no-host", b1, a1)...) // refused looks at the error
 	assert.Equal(t, 2, n)
 	n, err := f.Add(t.Context(), urls(a1, a2)...)
 	require.NoError(t, err)
@@ -66,13 +66,13 @@ func add(t *testing.T, f Frontier) {
 
 // Bad URLs and outlinks are reported by their indexes.
 func refused(t *testing.T, f Leases) {
-	_, err := f.Add(t.Context(), urls(a1, "http://no URL/", b1, a1)...)
+	_, err := f.Add(t.Context(), urls(a1, "http:///no-host", b1, a1)...)
 	bad := frontier.EntryErrors(err)
 	require.Len(t, bad, 1)
-	assert.Equal(t, []any{1, "http://no URL/"}, []any{bad[0].Index, bad[0].URL})
+	assert.Equal(t, []any{1, "http:///no-host"}, []any{bad[0].Index, bad[0].URL})
 	s := f.Stats()
 	assert.Equal(t, []int64{2, 0, 0}, []int64{s.Waiting, s.Scheduled, s.Leased})
-	bad, err = f.DoneContext(t.Context(), next(t, f), frontier.Outcome{Add: urls(a2, "http://no URL/", a1)})
+	bad, err = f.DoneContext(t.Context(), next(t, f), frontier.Outcome{Add: urls(a2, "http:///no-host", a1)})
 	require.NoError(t, err)
 	require.Len(t, bad, 1)
 	assert.Equal(t, 1, bad[0].Index)
@@ -215,7 +215,7 @@ func ended(t *testing.T, f Leases) {
 // Outlinks are added with the Done; a bad one keeps nothing out.
 func links(t *testing.T, f Frontier) {
 	fill(t, f, a1)
-	require.NoError(t, f.Done(next(t, f), frontier.Outcome{Add: urls(b1, "http://no URL/", a1, a2)}))
+	require.NoError(t, f.Done(next(t, f), frontier.Outcome{Add: urls(b1, "http:///no-host", a1, a2)}))
 	assert.Equal(t, []int64{2, 0}, left(f))
 	var got []string
 	for range 2 {
