@@ -248,14 +248,16 @@ func (f *Frontier) readOutdated() {
 		f.mu.Lock()
 		t := &f.sched.timed
 		cheap := f.opts.Spill != nil && !f.closed && (f.notes.Unswept() || f.notes.Sweeping()) && t.Len() > 0 && t.Len() <= sweepAtMost
-		wait := len(f.sched.found)+len(f.sched.finding) > 0
 		f.mu.Unlock()
 		if !cheap || !f.readTimed(true) {
-			if wait {
-				_ = f.between(func() error { return nil }) // a failure is the commit's to report
-			}
-			return
+			break
 		}
+	}
+	f.mu.Lock() // another reader may have found them
+	wait := len(f.sched.found)+len(f.sched.finding) > 0
+	f.mu.Unlock()
+	if wait {
+		_ = f.between(func() error { return nil }) // a failure is the commit's to report
 	}
 }
 

@@ -3,6 +3,7 @@
 package urlfrontier
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -202,10 +203,30 @@ func TestUnreadAcknowledgementsHaveABound(t *testing.T) {
 	require.Zero(t, s.acks.Load())
 }
 
+// A call waits for its turn to list, as long as its client does.
+func TestListsWaitForTheirTurn(t *testing.T) {
+	s, _, connect := startInside(t)
+	client := connect()
+	for range mostReads {
+		s.reads <- struct{}{}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err := client.ListQueues(ctx, &pb.Pagination{})
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+	time.AfterFunc(time.Millisecond, func() {
+		for range mostReads {
+			<-s.reads
+		}
+	})
+	_, err = client.ListQueues(t.Context(), &pb.Pagination{})
+	require.NoError(t, err)
+}
+
 // Lists are read by few calls at once. A call whose client does not read ends, and gives its slot back.
 func TestListsHaveABound(t *testing.T) {
 	s, _, connect := startInside(t)
-	s.unreadFor = time.Millisecond
+	s.unreadFor, s.readWait = time.Millisecond, time.Millisecond
 	client := connect()
 	stream, err := client.PutURLs(t.Context())
 	require.NoError(t, err)

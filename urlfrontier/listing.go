@@ -35,6 +35,9 @@ const mostListings = 4
 // mostReads is how many calls at once read listings, or walk over all queues.
 const mostReads = 4
 
+// readWait is how long a further one waits for its turn.
+const readWait = 10 * time.Second
+
 // listing are all URLs of one moment.
 type listing struct {
 	file  *os.File

@@ -93,7 +93,7 @@ func (s *Server) ListCrawls(context.Context, *pb.Local) (*pb.StringList, error) 
 }
 
 // ListQueues implements the call.
-func (s *Server) ListQueues(_ context.Context, p *pb.Pagination) (*pb.QueueList, error) {
+func (s *Server) ListQueues(ctx context.Context, p *pb.Pagination) (*pb.QueueList, error) {
 	size := int(p.GetSize())
 	if size == 0 {
 		size = pageSize
@@ -103,7 +103,7 @@ func (s *Server) ListQueues(_ context.Context, p *pb.Pagination) (*pb.QueueList,
 	if !ok {
 		return out, nil
 	}
-	done, err := s.reading()
+	done, err := s.reading(ctx)
 	if err != nil {
 		return nil, err
 	}

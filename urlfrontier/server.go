@@ -61,8 +61,8 @@ type Server struct {
 	pages    pages         // of queues
 	reads    chan struct{} // slots for calls that read much
 
-	unreadFor, unreadWait time.Duration // constants, but in tests
-	mostUnread            int
+	unreadFor, unreadWait, readWait time.Duration // constants, but in tests
+	mostUnread                      int
 
 	unfinished *unfinished
 	stored     *room        // of messages until they are stored
@@ -121,7 +121,7 @@ func New(ctx context.Context, svc *serve.Service, o Options) (*Server, error) {
 		svc: svc, o: o, log: o.Logger, purged: purged, settings: kept, groups: make(chan *group, 64),
 		committed: make(chan struct{}), closing: make(chan struct{}), unfinished: &unfinished{most: o.MaxUnfinished, conns: map[*sender]struct{}{}},
 		stored: newRoom(mostStored), health: health.NewServer(),
-		reads: make(chan struct{}, mostReads), unreadFor: unreadFor, unreadWait: unreadWait, mostUnread: mostUnread,
+		reads: make(chan struct{}, mostReads), unreadFor: unreadFor, unreadWait: unreadWait, readWait: readWait, mostUnread: mostUnread,
 		listings: listings{age: o.ListingAge, log: o.Logger, kept: map[net.Addr]keptListing{}},
 	}
 	s.health.SetServingStatus(pb.URLFrontier_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)

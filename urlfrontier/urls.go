@@ -56,7 +56,7 @@ func (s *Server) each(ctx context.Context, x selected, f func(*pb.URLItem) error
 	if !ok {
 		return nil
 	}
-	done, err := s.reading()
+	done, err := s.reading(ctx)
 	if err != nil {
 		return err
 	}
@@ -154,12 +154,16 @@ func (s *Server) sendEach(x selected, stream grpc.ServerStreamingServer[pb.URLIt
 	return status.Error(codes.ResourceExhausted, "the client does not read what it has asked for")
 }
 
-// reading has one of few slots for a call that reads much, until done is called.
-func (s *Server) reading() (done func(), err error) {
+// reading waits for one of few slots for calls that read much, and keeps it until done is called.
+func (s *Server) reading(ctx context.Context) (done func(), err error) {
+	late := time.NewTimer(s.readWait)
+	defer late.Stop()
 	select {
 	case s.reads <- struct{}{}:
 		return func() { <-s.reads }, nil
-	default:
+	case <-ctx.Done():
+		return nil, statusOf(ctx.Err())
+	case <-late.C:
 		return nil, status.Error(codes.ResourceExhausted, "too many calls list or count URLs, or list queues, at once: try again")
 	}
 }

@@ -3,8 +3,10 @@ package record
 import (
 	"bytes"
 	"math"
+	"slices"
 	"testing"
 
+	"github.com/seed-7440039f/frontier/internal/arena"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -140,4 +142,29 @@ func FuzzDecodeBody(f *testing.F) {
 		require.NoError(t, err)
 		requireSameBody(t, b, again)
 	})
+}
+
+// A ring has what joined and did not leave, in this order, whichever leaves.
+func TestRingKeepsTheRest(t *testing.T) {
+	for leaves := range 4 {
+		var a Arena
+		var first arena.Ref
+		var want, got []arena.Ref
+		for i := range 4 {
+			ref := a.StoreForRing(uint64(i+1), []byte("x"))
+			a.Join(&first, ref)
+			want = append(want, ref)
+		}
+		a.Leave(&first, want[leaves])
+		want = slices.Delete(want, leaves, leaves+1)
+		for ref := first; len(got) < 3; ref = a.At(ref).After() {
+			got = append(got, ref)
+		}
+		require.Equal(t, want, got, "number %d left", leaves)
+		for _, ref := range want {
+			require.NotZero(t, first)
+			a.Leave(&first, ref)
+		}
+		require.Zero(t, first)
+	}
 }
