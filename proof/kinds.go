@@ -123,7 +123,7 @@ func kinds() []kind {
 		},
 		{
 			name: "mutations", what: "mutations of the code, each of which a test must catch",
-			program: "./proof/mutate", ci: []string{"-share", "1/16", "-named"},
+			program: "./proof/mutate", ci: []string{"-share", "1/32", "-named"},
 		},
 	}
 }
